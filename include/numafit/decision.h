@@ -1,0 +1,53 @@
+#ifndef NUMAFIT_DECISION_H
+#define NUMAFIT_DECISION_H
+
+#include <numafit/cpuset.h>
+#include <numafit/memory.h>
+#include <numafit/nodeset.h>
+#include <numafit/settings.h>
+
+/* The whole answer for one container, with the reasons as data. A plain value. */
+
+enum decision_source {
+	SOURCE_DECIDED, /* by us, at create */
+	SOURCE_ADOPTED, /* it ran already: its cpuset was taken over */
+	SOURCE_INHERITED, /* a restarted container keeps what its predecessor had */
+	NR_DECISION_SOURCES
+};
+const char *decision_source_name(enum decision_source s); /* "decided", "adopted", "inherited" */
+
+/* What one resource had to say. */
+struct decision_hint {
+	char resource[48];
+	enum family_kind kind;
+	unsigned smallest;	 /* fewest NUMA nodes that have enough of it free; 0: none have */
+	unsigned preferred_size; /* fewest that could, were all of it free */
+};
+
+enum { DECISION_HINTS = 1 + TOPO_KINDS, DECISION_MESSAGE_MAX = 200 };
+
+struct decision {
+	bool admit;
+	enum decision_source source;
+	enum topology_policy policy;
+	bool exclusive;		/* cpus are the container's own; else it runs in the shared pool */
+	struct cpuset cpus;	/* what cpuset.cpus is to be: its own CPUs, or the shared pool's then */
+	struct nodeset mems;	/* what cpuset.mems is to be */
+	bool has_affinity;	/* nodes is what the merge chose; false: no NUMA affinity */
+	struct nodeset nodes;
+	bool preferred;
+	unsigned nr_blocks;
+	struct memory_block blocks[TOPO_KINDS];
+	const char *reason; /* when refused: "TopologyAffinityError" or "UnexpectedAdmissionError"; a literal */
+	char message[DECISION_MESSAGE_MAX]; /* when refused: the kubelet's message; else what was assumed, or "" */
+	unsigned nr_hints;
+	struct decision_hint hints[DECISION_HINTS];
+};
+
+/* The two reasons, as literals: the one equal to name, or NULL. */
+const char *decision_reason(const char *name);
+
+/* The NUMA nodes that the container's own CPUs and memory really lie on (not what was aimed at). */
+struct nodeset decision_nodes_used(const struct topo *t, const struct decision *d);
+
+#endif

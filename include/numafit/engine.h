@@ -1,0 +1,100 @@
+#ifndef NUMAFIT_ENGINE_H
+#define NUMAFIT_ENGINE_H
+
+#include <numafit/decision.h>
+#include <numafit/ledger.h>
+#include <numafit/request.h>
+#include <numafit/settings.h>
+#include <numafit/vec.h>
+
+/* Events in, decisions out. The engine owns the ledger, hands every change to its record hook
+ * before it happens, and says which running containers must be moved along with it. */
+
+/* One change, as the journal keeps it: a fold of all records is the ledger. */
+enum record_op {
+	RECORD_GRANT,	/* request and decision (admit true): the container holds it from now on */
+	RECORD_REFUSE,	/* request and decision (admit false): nothing changes; kept for explain */
+	RECORD_RELEASE, /* container_id: it holds nothing any more */
+	RECORD_LIVE,	/* container_id: it was created; the grant is no longer tentative */
+	NR_RECORD_OPS
+};
+const char *record_op_name(enum record_op op); /* "grant", "refuse", "release", "live" */
+
+struct record {
+	uint64_t seq;
+	int64_t time_ms; /* since the epoch, as given with the event */
+	enum record_op op;
+	const char *cause; /* the event: "create", "update", "synchronize", "stop", "remove", ... */
+	const char *container_id;
+	const struct request *request; /* GRANT and REFUSE */
+	const struct decision *decision;
+	struct cpuset pool; /* the shared pool once this is done */
+};
+
+struct engine_hooks {
+	void *ctx;
+	/* mandatory: make the record last. 0, or a negative errno with text: the change does not
+	 * happen, and a container that waits for it is refused with that text. */
+	int (*record)(void *ctx, const struct record *r, struct err *e);
+	/* optional: told after a record was folded into the ledger or, for REFUSE, passed by. */
+	void (*done)(void *ctx, const struct record *r);
+};
+
+/* A running container whose cpuset must be set anew. container_id is borrowed from the ledger
+ * and valid until the engine's next event. */
+struct update {
+	const char *container_id;
+	struct cpuset cpus;
+	struct nodeset mems;
+};
+struct update_list {
+	VEC(struct update);
+};
+
+struct engine;
+
+/* t and s are borrowed and outlive the engine. */
+struct engine *engine_new(const struct topo *t, const struct settings *s, const struct engine_hooks *hooks);
+void engine_free(struct engine *g);
+const struct ledger *engine_ledger(const struct engine *g);
+
+/* Fold a record from an earlier life into the ledger; no hook is called. 0, or the error of
+ * ledger_fits(): the record contradicts what came before it. */
+int engine_replay(struct engine *g, const struct record *r, struct err *e);
+
+/* A container is being created. *d is the answer, admitted or refused. *ups gains the running
+ * containers that must make room, each at most once, never the new one. An entry of the same pod
+ * and container name is a dead predecessor: its CPUs and memory pass on when the request is the
+ * same, else they are released first. */
+void engine_create(struct engine *g, int64_t now_ms, const struct request *req, struct decision *d,
+	struct update_list *ups);
+/* It exists now (PostCreateContainer, StartContainer). One that is not in the ledger is adopted
+ * like in a Synchronize. */
+void engine_live(struct engine *g, int64_t now_ms, const struct request *req, struct update_list *ups);
+/* Somebody else wants to change the container's resources: what it must keep, into *keep.
+ * False when it is unknown. */
+bool engine_update(struct engine *g, const char *container_id, struct update *keep);
+/* It is gone. Unknown ids are fine. */
+void engine_release(struct engine *g, int64_t now_ms, const char *cause, const char *container_id,
+	struct update_list *ups);
+/* The pod is gone, and every container that it still had in the ledger. */
+void engine_release_pod(struct engine *g, int64_t now_ms, const char *cause, const char *sandbox_id);
+
+/* These nr containers run, and no others: what is gone is released, what is unknown is adopted
+ * from its cpuset and placement, ordered by creation, then id; what runs outside its grant is put
+ * back. placed[i] is what the annotation of requests[i] says, or NULL.
+ * *ups gains every container whose cpuset must be set. */
+struct placement {
+	bool exclusive, preferred;
+	enum topology_policy policy;
+	struct cpuset cpus;
+	struct nodeset mems, nodes;
+	bool has_nodes;
+};
+void engine_synchronize(struct engine *g, int64_t now_ms, const struct request *requests,
+	const struct placement *const *placed, size_t nr, struct update_list *ups);
+
+/* What a container in the ledger is to have now: its own CPUs or the shared pool. */
+struct update engine_placement(const struct engine *g, const struct holding *h);
+
+#endif

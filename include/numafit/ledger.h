@@ -1,0 +1,72 @@
+#ifndef NUMAFIT_LEDGER_H
+#define NUMAFIT_LEDGER_H
+
+#include <numafit/decision.h>
+#include <numafit/request.h>
+
+/* Who holds what. The ledger is the only state of the decision core; everything that is free is
+ * derived from it. Invariants, all checked by ledger_check():
+ *   - no CPU is held by two containers, and none of the reserved CPUs by any;
+ *   - the shared pool and the held CPUs have no CPU in common;
+ *   - the shared pool holds all reserved CPUs and is never empty;
+ *   - the memory booked on every node is the sum of the containers' blocks. */
+
+enum holding_state { HOLDING_TENTATIVE, HOLDING_LIVE }; /* answered; seen to have been created */
+
+/* One container's entry; the ledger owns the strings. */
+struct holding {
+	char *container_id, *container_name, *sandbox_id, *pod_uid, *pod_ns, *pod_name;
+	enum qos qos;
+	uint64_t cpu_milli, cpu_limit_milli;
+	unsigned nr_memory;
+	struct memory_ask memory[TOPO_KINDS];
+	int64_t created_at_ns;
+	enum holding_state state;
+	struct decision decision; /* admit is true */
+};
+
+struct ledger;
+
+/* An empty ledger of the machine. t and s are borrowed and outlive it. */
+struct ledger *ledger_new(const struct topo *t, const struct settings *s);
+void ledger_free(struct ledger *l);
+
+const struct topo *ledger_topo(const struct ledger *l);
+/* The CPUs that may still be held exclusively: neither held nor reserved. */
+struct cpuset ledger_free_cpus(const struct ledger *l);
+/* All CPUs held exclusively. */
+const struct cpuset *ledger_held_cpus(const struct ledger *l);
+/* The CPUs that containers without CPUs of their own run on. */
+const struct cpuset *ledger_pool(const struct ledger *l);
+const struct memory_state *ledger_memory(const struct ledger *l);
+
+size_t ledger_count(const struct ledger *l);
+/* Entry i in order of container id, or NULL; valid until the ledger changes. */
+const struct holding *ledger_at(const struct ledger *l, size_t i);
+const struct holding *ledger_find(const struct ledger *l, const char *container_id);
+/* The entry of that container of the pod (uid) under any other id, or NULL. */
+const struct holding *ledger_find_named(const struct ledger *l, const char *pod_uid,
+	const char *container_name, const char *not_container_id);
+
+/* Enter the admitted decision for the request, replacing an entry of the same id. It cannot fail:
+ * a decision that admit() made from this ledger always fits. */
+void ledger_commit(struct ledger *l, const struct request *req, const struct decision *d);
+/* Whether a decision from elsewhere (a journal, a running container) would break an invariant:
+ * 0 or -EBUSY, -EINVAL with the text saying which CPU or memory and who holds it. */
+int ledger_fits(const struct ledger *l, const char *container_id, const struct decision *d, struct err *e);
+void ledger_set_state(struct ledger *l, const char *container_id, enum holding_state state);
+/* Remove the entry; false when there was none. */
+bool ledger_release(struct ledger *l, const char *container_id);
+
+/* What the pool becomes once *held are taken from it: unchanged when they are not in it, else less
+ * by them and by a step ahead of need on the nodes concerned. */
+struct cpuset ledger_pool_without(const struct ledger *l, const struct cpuset *held);
+/* What the pool may grow to now: unchanged until more than two steps of CPUs lie idle on a node. */
+struct cpuset ledger_pool_grown(const struct ledger *l);
+/* Move the pool; *pool must keep the invariants. */
+void ledger_set_pool(struct ledger *l, const struct cpuset *pool);
+
+/* Walk every invariant. 0, or -EINVAL with the first that is broken. */
+int ledger_check(const struct ledger *l, struct err *e);
+
+#endif

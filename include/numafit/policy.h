@@ -1,0 +1,28 @@
+#ifndef NUMAFIT_POLICY_H
+#define NUMAFIT_POLICY_H
+
+#include <numafit/hint.h>
+#include <numafit/settings.h>
+
+/* The Topology Manager's policies: one row each in policy.c, saying which hints enter the merge
+ * and which result is admitted (kubelet policy_{none,best_effort,restricted,single_numa_node}.go). */
+
+struct policy_answer {
+	struct hint affinity; /* any: no NUMA affinity, as the policies none and single-numa-node may give */
+	bool admit;
+};
+
+/* Hints in, one affinity and a verdict out: the seam between whoever offers hints and whoever
+ * allocates. preferred-closest counts for best-effort and restricted only; pass the machine's
+ * distances in *space when the option is on. 0; -ENOMEM as in hint.h. */
+int policy_merge_families(enum topology_policy policy, const struct hint_space *space,
+	const struct family *families, size_t nr, struct arena *a, struct policy_answer *out);
+int policy_merge_lists(enum topology_policy policy, const struct hint_space *space,
+	const struct hint_list *lists, size_t nr, struct arena *a, struct policy_answer *out);
+
+/* Whether the policy may run on a machine of nr_nodes: the kubelet does not start with more nodes
+ * than max-allowable-numa-nodes (limit; 0: none), except with policy none. 0, or -E2BIG with the
+ * kubelet's words. */
+int policy_check_nodes(enum topology_policy policy, unsigned nr_nodes, unsigned limit, struct err *e);
+
+#endif

@@ -1,0 +1,56 @@
+#ifndef NUMAFIT_REQUEST_H
+#define NUMAFIT_REQUEST_H
+
+#include <numafit/err.h>
+#include <numafit/pod.h>
+#include <numafit/topo.h>
+#include <stdbool.h>
+
+/* What one container asks for, in the words that neighbours and core share. Strings are borrowed:
+ * they live as long as the message that they were decoded from. */
+
+/* Bytes of one kind of memory; page_bytes 0 is ordinary memory. */
+struct memory_ask {
+	uint64_t page_bytes;
+	uint64_t bytes;
+};
+
+struct request {
+	const char *container_id, *container_name;
+	struct pod pod;
+	int64_t created_at_ns;	  /* since the epoch; 0 when the runtime does not say */
+	uint64_t cpu_milli;	  /* CPU request, thousandths of a CPU */
+	uint64_t cpu_limit_milli; /* 0: no limit */
+	unsigned nr_memory;	  /* asks that are not zero, ordinary memory first, then by page size */
+	struct memory_ask memory[TOPO_KINDS];
+	const char *cpus, *mems;  /* kernel lists in the container's spec; "" when not set */
+	const char *placement;	  /* value of its numafit.io/placement annotation, or NULL */
+};
+
+/* A container's resources as a runtime holds them: cgroup values, not Kubernetes' numbers. */
+struct linux_resources {
+	bool has_shares, has_quota, has_period, has_memory_limit;
+	uint64_t cpu_shares, cpu_period;
+	int64_t cpu_quota, memory_limit;
+	unsigned nr_hugepages;
+	struct memory_ask hugepages[TOPO_KINDS];
+};
+
+/* The CPU request that the kubelet turned into shares (m -> clamp(m * 1024 / 1000, 2, 262144)),
+ * rounded back: whole CPUs come back exactly; 2 shares and fewer mean no request. At the upper
+ * clamp (256 CPUs) the quota decides when there is one. */
+uint64_t cpu_milli_from_shares(const struct linux_resources *r);
+/* Fill cpu_milli, cpu_limit_milli and memory[] of *req, whose pod.qos is set, from *r: a
+ * Guaranteed container's memory request is its limit, of the others it cannot be seen. A quota
+ * or limit of 0 or below is none. Page sizes beyond TOPO_KINDS - 1 different ones: -E2BIG. */
+int request_from_resources(struct request *req, const struct linux_resources *r, struct err *e);
+/* Page size of cgroup's and Kubernetes' words for it: "2MB", "1GB", "64KB", "2Mi". 0: not one. */
+uint64_t page_bytes_from_name(const char *name);
+
+/* How many CPUs the container gets for itself: its request when the pod is Guaranteed and the
+ * request is whole CPUs, else 0 (kubelet policy_static.go, guaranteedCPUs). */
+unsigned request_exclusive_cpus(const struct request *req);
+/* Whether memory is pinned for it: Guaranteed pods only (kubelet memorymanager). */
+bool request_pins_memory(const struct request *req);
+
+#endif

@@ -1,0 +1,84 @@
+#ifndef NUMAFIT_SETTINGS_H
+#define NUMAFIT_SETTINGS_H
+
+#include <numafit/cpuset.h>
+#include <numafit/err.h>
+#include <numafit/topo.h>
+#include <stdbool.h>
+
+/* All that an operator can set, under the kubelet's names where the kubelet has one. One table in
+ * settings.c holds name, type, range, default and help of every key; the config file, --set, the
+ * checks and the printed documentation all come from it. */
+
+enum mode { MODE_OFF, MODE_MANAGE };
+enum topology_policy { POLICY_NONE, POLICY_BEST_EFFORT, POLICY_RESTRICTED, POLICY_SINGLE_NUMA_NODE, NR_POLICIES };
+enum topology_scope { SCOPE_CONTAINER, SCOPE_POD };
+enum manager_policy { MANAGER_NONE, MANAGER_STATIC }; /* cpuManagerPolicy, memoryManagerPolicy */
+enum log_level { LOG_ERROR, LOG_WARN, LOG_INFO, LOG_DEBUG };
+
+enum { SETTINGS_PATH_MAX = 256, SETTINGS_SOCKET_MAX = 108, RESERVED_MEMORY_MAX = NODES_MAX * 2 };
+
+/* One entry of the kubelet's reservedMemory, one kind of memory of it. */
+struct reserved_memory {
+	bool has_node;
+	unsigned node_id; /* kernel id */
+	char type[32];	  /* "memory", "hugepages-1Gi" */
+	uint64_t bytes;
+};
+
+struct settings {
+	enum mode mode;
+	enum topology_policy topology_policy;
+	enum topology_scope topology_scope;
+	bool prefer_closest_numa_nodes;
+	unsigned max_allowable_numa_nodes; /* 0: no limit */
+	enum manager_policy cpu_manager_policy, memory_manager_policy;
+	struct cpuset reserved_cpus;
+	struct reserved_memory reserved_memory[RESERVED_MEMORY_MAX];
+	unsigned nr_reserved_memory;
+	unsigned shared_pool_step;    /* CPUs that a NUMA node's shared pool gives up or gets back beyond need */
+	unsigned shared_pool_minimum; /* CPUs that the shared pool never falls below */
+	char nri_socket[SETTINGS_SOCKET_MAX];
+	char nri_index[3]; /* two digits: the place in the runtime's chain of plugins */
+	char run_directory[SETTINGS_PATH_MAX];
+	uint64_t journal_max_bytes; /* the journal is rewritten when it grows beyond */
+	char machine[SETTINGS_PATH_MAX]; /* "this", a machine's name, or a path */
+	enum log_level log_level;
+};
+
+/* Every key at its default. */
+void settings_init(struct settings *s);
+
+/* Set one key from text. A key inside a map or list is written with dots:
+ * "nri.socketPath", "topologyManagerPolicyOptions.prefer-closest-numa-nodes",
+ * "reservedMemory.0.limits.memory". The text of the error names key, value and what was expected
+ * (for an option that the kubelet knows too, in the kubelet's own words).
+ * 0; -ENOENT: no such key (the nearest one is suggested); -EINVAL, -ERANGE: not a fitting value.
+ * *s is unchanged on error. */
+int settings_set(struct settings *s, const char *key, const char *value, struct err *e);
+/* Whether key names a map or a list, under which settings_set() takes keys ("nri"). */
+bool settings_is_group(const char *key);
+
+/* What only the whole can tell: reserved CPUs that leave a CPU free, reservedMemory entries that
+ * name a node, and, with a machine (t may be NULL), that its CPUs, NUMA nodes and huge page sizes
+ * exist and that the reservations fit into them. 0 or -EINVAL; the text names the key. */
+int settings_check(const struct settings *s, const struct topo *t, struct err *e);
+
+/* One row of the table, for printing: key, "policy: none | best-effort | ...", default, help. */
+struct setting_doc {
+	const char *key, *type, *help;
+	char fallback[96];
+};
+/* Row i into *doc; false when there are no more. */
+bool settings_doc(unsigned i, struct setting_doc *doc);
+/* The value in force of row i as text, into buf; false when there are no more rows. */
+bool settings_get(const struct settings *s, unsigned i, char *buf, size_t cap);
+
+/* The words of the config file: "manage", "single-numa-node", "container", "Static", "info". */
+const char *mode_name(enum mode m);
+const char *topology_policy_name(enum topology_policy p);
+const char *topology_scope_name(enum topology_scope s);
+/* The policy of that name, or -1. */
+int topology_policy_from_name(const char *name);
+
+#endif

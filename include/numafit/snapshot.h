@@ -1,0 +1,23 @@
+#ifndef NUMAFIT_SNAPSHOT_H
+#define NUMAFIT_SNAPSHOT_H
+
+#include <numafit/ledger.h>
+
+/* One read-only picture of the node, from which every report is printed. A plain value without
+ * pointers but to the machine, cheap to take: per-node sums, no containers. */
+struct snapshot_node {
+	unsigned cpus, cpus_held, cpus_reserved, cpus_pool;
+	uint64_t allocatable[TOPO_KINDS], free[TOPO_KINDS]; /* bytes */
+	struct nodeset group;	/* nodes whose memory is held together with this one's */
+};
+
+struct snapshot {
+	const struct topo *topo;
+	struct cpuset pool, held, reserved;
+	unsigned nr_containers, nr_exclusive, nr_not_preferred;
+	struct snapshot_node node[NODES_MAX];
+};
+
+void snapshot_take(struct snapshot *s, const struct ledger *l, const struct settings *settings);
+
+#endif

@@ -1,0 +1,51 @@
+#ifndef NUMAFIT_TEXT_H
+#define NUMAFIT_TEXT_H
+
+#include <numafit/err.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Text in bounded buffers, and the small grammars that Kubernetes writes numbers in. */
+
+/* A writer over the caller's buffer. What does not fit is dropped and remembered in cut;
+ * the buffer always holds a string. */
+struct text {
+	char *at;
+	size_t cap, len;
+	bool cut;
+};
+
+void text_init(struct text *t, char *buf, size_t cap);
+void text_add(struct text *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/* Copy the string s into dst of cap bytes. Returns whether all of it fitted. */
+bool text_copy(char *dst, size_t cap, const char *s);
+/* Whether the two strings are equal; NULL counts as "". */
+bool text_equal(const char *a, const char *b);
+/* Whether the len bytes at s are well-formed UTF-8 (no surrogates, no overlong forms). */
+bool text_is_utf8(const char *s, size_t len);
+
+/* The decimal number that is exactly the len bytes at s, at most max, into *out.
+ * 0; -EINVAL when it is no such number, -ERANGE when it is above max. */
+int text_u64(const char *s, size_t len, uint64_t max, uint64_t *out, struct err *e);
+/* "true"/"false" and the other words of Go's ParseBool (1 t T TRUE True 0 f F FALSE False),
+ * which is what the kubelet accepts in its option maps. 0 or -EINVAL. */
+int text_bool(const char *s, bool *out, struct err *e);
+
+/* A Kubernetes quantity (apimachinery's resource.Quantity: integer or decimal, suffix n u m k M G
+ * T P E, Ki Mi Gi Ti Pi Ei, or an exponent) scaled by 1 into *out; fractions are rounded up as
+ * Quantity.Value() does. 0; -EINVAL, -ERANGE when negative or above INT64_MAX. */
+int text_quantity(const char *s, int64_t *out, struct err *e);
+/* The same scaled by 1000, as Quantity.MilliValue(): "1500m" and "1.5" are 1500. */
+int text_quantity_milli(const char *s, int64_t *out, struct err *e);
+
+enum { TEXT_SIZE_MAX = 32 };
+/* bytes as people read them and Kubernetes parses them: the largest binary suffix that divides
+ * it without a rest ("16Gi", "1536Mi", "1000"). Returns buf, of TEXT_SIZE_MAX bytes. */
+const char *text_size(char *buf, uint64_t bytes);
+
+/* CRC-32C (Castagnoli) of the len bytes at data: the journal's checksum. */
+uint32_t text_crc32c(const void *data, size_t len);
+
+#endif

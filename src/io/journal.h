@@ -1,0 +1,39 @@
+#ifndef NUMAFIT_IO_JOURNAL_H
+#define NUMAFIT_IO_JOURNAL_H
+
+#include <numafit/err.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* An append-only file of lines, each with its checksum: "<crc32c as 8 hex digits> <text>\n", one
+ * write(2) a line, never synced: the page cache outlives kill -9, and a reboot ends all containers
+ * anyway. What is in a line is the caller's matter; a line holds no newline. */
+struct journal;
+
+enum { JOURNAL_LINE_MAX = 256 << 10 };
+
+/* Read every whole line of the file at path in order. text is the line without checksum, NUL
+ * terminated, and may be changed. A negative return of line() ends the reading and is returned.
+ * A torn last line (no newline, or a checksum that does not match at the very end) is passed over.
+ * Returns the number of lines; 0 also when there is no file; -EBADMSG with the line's number for
+ * damage anywhere else; -errno when it cannot be read. */
+int journal_read(const char *path, int (*line)(void *ctx, char *text, size_t len, struct err *e),
+	void *ctx, struct err *e);
+
+/* Start a new file beside path; lines are appended to it, and journal_publish() puts it in the
+ * place of the old one. Until then the old one is untouched. NULL with text on error. */
+struct journal *journal_create(const char *path, struct err *e);
+int journal_publish(struct journal *j, struct err *e);
+/* Append one line. 0; -EMSGSIZE beyond JOURNAL_LINE_MAX; -errno of write(2): then the file is cut
+ * back to where it was, so that nothing half is left. */
+int journal_append(struct journal *j, const char *text, size_t len, struct err *e);
+/* Bytes in the file. */
+uint64_t journal_size(const struct journal *j);
+/* Close; a file that was not published is removed. NULL is fine. */
+void journal_close(struct journal *j);
+
+/* Move the file at path aside to path.SUFFIX (replacing an older one), so that a new one can
+ * start. 0 (also when there was none) or -errno. */
+int journal_set_aside(const char *path, const char *suffix, struct err *e);
+
+#endif

@@ -1,0 +1,26 @@
+#ifndef NUMAFIT_NRI_CONN_H
+#define NUMAFIT_NRI_CONN_H
+
+#include <io/loop.h>
+#include <nri/session.h>
+
+/* The socket beside the session: connects to the runtime, feeds the session, and when the
+ * connection ends starts over, after a delay that doubles from 1 s to 60 s with jitter and is back
+ * at its start once a session was ready. */
+struct nri_conn;
+
+struct nri_conn_options {
+	const char *socket;	  /* path; borrowed */
+	const char *name, *index; /* as in nri_session_new(); borrowed */
+	uint64_t retry_min_ms, retry_max_ms; /* 0: 1,000 and 60,000 */
+	uint64_t seed;		  /* of the jitter */
+};
+
+/* Start connecting. handler is borrowed until nri_conn_close(). */
+struct nri_conn *nri_conn_new(struct loop *l, const struct nri_conn_options *o, const struct nri_handler *handler);
+enum nri_state nri_conn_state(const struct nri_conn *c);
+/* The runtime's name and version, or "". */
+const char *nri_conn_runtime(const struct nri_conn *c);
+void nri_conn_close(struct nri_conn *c);
+
+#endif

@@ -1,0 +1,90 @@
+#ifndef NUMAFIT_NRI_SESSION_H
+#define NUMAFIT_NRI_SESSION_H
+
+#include <numafit/arena.h>
+#include <numafit/request.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* One connection of an NRI plugin, from RegisterPlugin to its end: a state machine that is fed
+ * bytes and asked for bytes. It holds no descriptor and reads no clock: time is an argument, and
+ * the next deadline an answer. Protocol: containerd/nri api.proto 0.6.1 to 0.12.5 over ttrpc over
+ * the NRI mux. Both ways of telling events, dedicated calls and StateChange, end in the same
+ * handlers. */
+
+/* A running container's cpuset as the wire has it: kernel lists; "" leaves as it is. */
+struct nri_cpuset {
+	const char *container_id, *cpus, *mems;
+};
+
+/* What a handler answers. Strings must live until the handler's caller returns; arena is there for
+ * them and is freed once the answer is queued. */
+struct nri_reply {
+	struct arena *arena;
+	bool adjust; /* create only: set cpus, mems and the annotation on the new container */
+	const char *cpus, *mems;
+	struct key_value annotation; /* key NULL: none */
+	/* Other containers to set; each at most once, never the one being created. Sent with
+	 * ignore_failure, so that one that is just ending fails nobody else. */
+	const struct nri_cpuset *updates;
+	size_t nr_updates;
+};
+
+struct nri_handler {
+	void *ctx;
+	/* All that runs, once for a connection, before any other event. mandatory */
+	void (*synchronize)(void *ctx, const struct request *containers, size_t nr, struct nri_reply *reply);
+	/* A container is being created. 0, or a negative errno: it is refused with e->text. mandatory */
+	int (*create)(void *ctx, const struct request *req, struct nri_reply *reply, struct err *e);
+	/* Somebody changes a container's resources: what req->container_id must keep goes into
+	 * reply->updates. mandatory */
+	void (*update)(void *ctx, const struct request *req, struct nri_reply *reply);
+	/* Its process has ended; req may hold no more than the container's id. mandatory */
+	void (*stop)(void *ctx, const struct request *req, struct nri_reply *reply);
+	/* It is gone. mandatory */
+	void (*remove)(void *ctx, const struct request *req);
+	/* It was created or started. mandatory */
+	void (*live)(void *ctx, const struct request *req);
+	/* The pod's sandbox was removed. mandatory */
+	void (*remove_pod)(void *ctx, const struct pod *pod);
+	/* The handshake's steps and what went wrong, for the log: event is a short word with dashes.
+	 * optional */
+	void (*on_event)(void *ctx, const char *event, const char *text);
+};
+
+/* The key of the annotation that a placed container carries, read back at Synchronize. */
+#define NRI_PLACEMENT_ANNOTATION "numafit.io/placement"
+
+enum nri_state {
+	NRI_REGISTERING,   /* RegisterPlugin is on its way */
+	NRI_SYNCHRONIZING, /* configured; the runtime tells what runs */
+	NRI_READY,	   /* events come in */
+	NRI_FAILED	   /* the connection must be closed; nri_session_error() says why */
+};
+
+struct nri_session;
+
+/* A session that starts by registering as name ([A-Za-z0-9_.+-]+) with index (two digits).
+ * handler is borrowed; now_ms is any clock that never jumps. */
+struct nri_session *nri_session_new(const char *name, const char *index, const struct nri_handler *handler,
+	uint64_t now_ms);
+void nri_session_free(struct nri_session *s);
+
+/* Bytes from the runtime. Handlers are called from in here. 0, or -EPROTO and such: the session
+ * has failed. */
+int nri_session_feed(struct nri_session *s, const void *data, size_t len, uint64_t now_ms);
+/* Bytes for the runtime: their number, *data valid until the next call; they count as taken. */
+size_t nri_session_take(struct nri_session *s, const void **data);
+/* When the session has to be looked at again if nothing comes (ms, same clock); UINT64_MAX: never. */
+uint64_t nri_session_deadline(const struct nri_session *s);
+/* Look at the deadlines: a handshake that stands still fails the session. */
+void nri_session_tick(struct nri_session *s, uint64_t now_ms);
+
+enum nri_state nri_session_state(const struct nri_session *s);
+/* What failed the session; "" while it lives. */
+const char *nri_session_error(const struct nri_session *s);
+/* The runtime's name and version as Configure told them; "" before. */
+const char *nri_session_runtime(const struct nri_session *s);
+
+#endif
