@@ -1,0 +1,90 @@
+#include <numafit/arena.h>
+
+#include <numafit/mem.h>
+#include <stdalign.h>
+#include <stdint.h>
+#include <string.h>
+
+enum { BLOCK_MIN = 16 << 10 };
+
+struct arena_block {
+	struct arena_block *next;
+	alignas(max_align_t) char bytes[];
+};
+
+void arena_init(struct arena *a, size_t limit_bytes)
+{
+	*a = (struct arena){.limit_bytes = limit_bytes};
+}
+
+void arena_init_fixed(struct arena *a, void *mem, size_t len)
+{
+	size_t skew = (uintptr_t)mem % alignof(max_align_t);
+	size_t skip = skew ? alignof(max_align_t) - skew : 0;
+
+	if (skip > len)
+		skip = len;
+	*a = (struct arena){.at = (char *)mem + skip, .left = len - skip, .limit_bytes = len - skip, .fixed = true};
+}
+
+void arena_fini(struct arena *a)
+{
+	if (!a)
+		return;
+	while (a->blocks) {
+		struct arena_block *next = a->blocks->next;
+
+		free(a->blocks);
+		a->blocks = next;
+	}
+	*a = (struct arena){.limit_bytes = a->limit_bytes};
+}
+
+/* The rest of the old block is given up: blocks double, so little is lost. */
+static void grow(struct arena *a, size_t size)
+{
+	size_t bytes = size > a->given ? size : a->given;
+
+	if (bytes < BLOCK_MIN)
+		bytes = BLOCK_MIN;
+	struct arena_block *b = xcalloc(1, sizeof *b + bytes);
+	b->next = a->blocks;
+	a->blocks = b;
+	a->at = b->bytes;
+	a->left = bytes;
+}
+
+void *arena_alloc(struct arena *a, size_t size)
+{
+	size_t align = alignof(max_align_t);
+
+	if (size > a->limit_bytes || a->given > a->limit_bytes - size)
+		return NULL;
+	size = (size + align - 1) / align * align;
+	if (size > a->left) {
+		if (a->fixed)
+			return NULL;
+		grow(a, size);
+	}
+	void *p = a->at;
+	a->at += size;
+	a->left -= size;
+	a->given += size;
+	return a->fixed ? memset(p, 0, size) : p;
+}
+
+void *arena_array(struct arena *a, size_t nr, size_t size)
+{
+	size_t bytes;
+
+	return __builtin_mul_overflow(nr, size, &bytes) ? NULL : arena_alloc(a, bytes);
+}
+
+char *arena_strndup(struct arena *a, const char *s, size_t len)
+{
+	char *copy = len < SIZE_MAX ? arena_alloc(a, len + 1) : NULL;
+
+	if (copy && len)
+		memcpy(copy, s, len);
+	return copy;
+}

@@ -1,0 +1,34 @@
+#include <numafit/mem.h>
+
+#include <string.h>
+
+static void *present(void *p)
+{
+	if (!p)
+		abort();
+	return p;
+}
+
+void *xcalloc(size_t nr, size_t size)
+{
+	return present(calloc(nr ? nr : 1, size ? size : 1));
+}
+
+void *xrealloc(void *p, size_t nr, size_t size)
+{
+	size_t bytes;
+
+	if (__builtin_mul_overflow(nr, size, &bytes))
+		abort();
+	return present(realloc(p, bytes ? bytes : 1));
+}
+
+char *xstrdup(const char *s)
+{
+	size_t size = s ? strlen(s) + 1 : 1;
+	char *copy = xcalloc(size, 1);
+
+	if (s)
+		memcpy(copy, s, size);
+	return copy;
+}
