@@ -1,7 +1,7 @@
 #ifndef NUMAFIT_CPUS_H
 #define NUMAFIT_CPUS_H
 
-#include <numafit/hint.h>
+#include <numafit/family.h>
 #include <numafit/topo.h>
 
 /* Which CPUs a container gets for itself: the kubelet's static CPU manager

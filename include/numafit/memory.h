@@ -1,7 +1,7 @@
 #ifndef NUMAFIT_MEMORY_H
 #define NUMAFIT_MEMORY_H
 
-#include <numafit/hint.h>
+#include <numafit/family.h>
 #include <numafit/request.h>
 #include <numafit/settings.h>
 #include <numafit/topo.h>
@@ -45,7 +45,7 @@ struct memory_rows {
  * calculateHints); at most TOPO_KINDS of them into f[]. No set of nodes has room: none at all,
  * which the merge reads as no preference. Returns their number. */
 unsigned memory_families(const struct topo *t, const struct memory_state *m,
-	const uint64_t bytes[TOPO_KINDS], struct memory_rows *rows, struct family f[TOPO_KINDS]);
+	const uint64_t bytes[TOPO_KINDS], struct memory_rows *rows, struct arena *a, struct family f[TOPO_KINDS]);
 
 /* The blocks for that demand under that affinity (kubelet Allocate): the affinity's nodes, widened
  * when they have too little free. Working memory from *a. Returns the number of blocks, written to

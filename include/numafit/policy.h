@@ -1,7 +1,7 @@
 #ifndef NUMAFIT_POLICY_H
 #define NUMAFIT_POLICY_H
 
-#include <numafit/hint.h>
+#include <numafit/family.h>
 #include <numafit/settings.h>
 
 /* The Topology Manager's policies: one row each in policy.c, saying which hints enter the merge
@@ -14,7 +14,7 @@ struct policy_answer {
 
 /* Hints in, one affinity and a verdict out: the seam between whoever offers hints and whoever
  * allocates. preferred-closest counts for best-effort and restricted only; pass the machine's
- * distances in *space when the option is on. 0; -ENOMEM as in hint.h. */
+ * distances in *space when the option is on. 0; 1 and -ENOMEM as in family.h. */
 int policy_merge_families(enum topology_policy policy, const struct hint_space *space,
 	const struct family *families, size_t nr, struct arena *a, struct policy_answer *out);
 int policy_merge_lists(enum topology_policy policy, const struct hint_space *space,

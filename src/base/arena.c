@@ -60,7 +60,7 @@ void *arena_alloc(struct arena *a, size_t size)
 
 	if (size > a->limit_bytes || a->given > a->limit_bytes - size)
 		return NULL;
-	size = (size + align - 1) / align * align;
+	size = size ? (size + align - 1) / align * align : align; /* so that no success looks like NULL */
 	if (size > a->left) {
 		if (a->fixed)
 			return NULL;

@@ -1,0 +1,358 @@
+/* Merging rules instead of lists (the sets behind hint.c's two, without listing them):
+ *   - preferred: families that prefer one size, and a set of that size that all of them have;
+ *   - else intersections. A family is up-closed: adding nodes of its ground set keeps a mask
+ *     valid. So a set s comes out of intersecting one mask of each family exactly when every
+ *     node of the common ground set outside s can be dropped by one of the families without
+ *     failing its demands. Masks that stand outside the rule (extra) are tried one by one. */
+#include <numafit/family.h>
+
+#include <numafit/search.h>
+
+#include <errno.h>
+#include <string.h>
+
+static bool meets_demands(const struct family *f, struct nodeset mask)
+{
+	for (unsigned i = 0; i < f->nr_demands; i++) {
+		uint64_t sum = f->demand[i].base;
+
+		nodeset_each(node, mask)
+			sum += f->demand[i].weight[node];
+		if (sum < f->demand[i].need)
+			return false;
+	}
+	return true;
+}
+
+static bool in_rule(const struct family *f, struct nodeset mask)
+{
+	return !nodeset_empty(mask) && nodeset_within(mask, f->ground) && nodeset_within(f->required, mask) &&
+		meets_demands(f, mask);
+}
+
+static bool is_extra(const struct family *f, struct nodeset mask)
+{
+	for (unsigned i = 0; i < f->nr_extra; i++)
+		if (nodeset_equal(f->extra[i], mask))
+			return true;
+	return false;
+}
+
+bool family_has(const struct family *f, struct nodeset mask)
+{
+	return in_rule(f, mask) || is_extra(f, mask);
+}
+
+static unsigned smallest(const struct family *f, struct search *s)
+{
+	unsigned min = 0;
+
+	if (in_rule(f, f->ground)) {
+		search_begin(s, f->ground);
+		if (search_add_family(s, f))
+			min = search_smallest(s);
+	}
+	for (unsigned i = 0; i < f->nr_extra; i++) {
+		unsigned count = nodeset_count(f->extra[i]);
+
+		if (!min || count < min)
+			min = count;
+	}
+	return min;
+}
+
+unsigned family_smallest(const struct family *f, struct arena *a)
+{
+	struct nodeset all = f->ground;
+
+	for (unsigned i = 0; i < f->nr_extra; i++)
+		all = nodeset_or(all, f->extra[i]);
+	struct search *s = search_new(&(struct hint_space){.all = all}, a);
+	return s ? smallest(f, s) : 0;
+}
+
+/* The families that have a preference, and what the others amount to. */
+struct merge {
+	const struct hint_space *space;
+	const struct family **family;
+	unsigned nr;
+	bool all_preferred; /* no family is FAMILY_NONE */
+	struct search *search;
+	struct arena *arena;
+};
+
+static void keep_better(const struct merge *m, struct nodeset *best, struct nodeset mask)
+{
+	if (!nodeset_empty(mask) && (nodeset_empty(*best) || hint_compare_masks(m->space, mask, *best) < 0))
+		*best = mask;
+}
+
+static bool one_size_preferred(const struct merge *m)
+{
+	for (unsigned i = 1; i < m->nr; i++)
+		if (m->family[i]->preferred_size != m->family[0]->preferred_size)
+			return false;
+	return m->all_preferred;
+}
+
+static bool all_have(const struct merge *m, struct nodeset mask)
+{
+	for (unsigned i = 0; i < m->nr; i++)
+		if (!family_has(m->family[i], mask))
+			return false;
+	return true;
+}
+
+/* 0 with the best preferred mask, empty when there is none; 1 when the budget ran out. */
+static int best_preferred(struct merge *m, struct nodeset *best)
+{
+	unsigned k = m->family[0]->preferred_size;
+	struct nodeset found;
+	int rc = 0;
+
+	*best = (struct nodeset){0};
+	if (!one_size_preferred(m))
+		return 0;
+	for (unsigned i = 0; i < m->nr; i++)
+		for (unsigned x = 0; x < m->family[i]->nr_extra; x++) {
+			struct nodeset mask = m->family[i]->extra[x];
+
+			if (nodeset_count(mask) == k && all_have(m, mask))
+				keep_better(m, best, nodeset_and(mask, m->space->all));
+		}
+	search_begin(m->search, m->space->all);
+	for (unsigned i = 0; i < m->nr; i++)
+		if (!search_add_family(m->search, m->family[i]))
+			return -ENOMEM;
+	rc = search_best(m->search, k, &found);
+	keep_better(m, best, found);
+	return rc > 0;
+}
+
+/* One choice of who contributes an extra mask: what those masks leave of the machine, and which
+ * families (bit i) still follow their rule. */
+struct pattern {
+	struct nodeset mask;
+	uint64_t by_rule;
+};
+struct patterns {
+	struct pattern *at;
+	size_t nr, cap;
+};
+
+static int add_pattern(struct patterns *p, struct pattern new, struct arena *a)
+{
+	if (nodeset_empty(new.mask))
+		return 0;
+	for (size_t i = 0; i < p->nr; i++)
+		if (nodeset_equal(p->at[i].mask, new.mask) && p->at[i].by_rule == new.by_rule)
+			return 0;
+	if (p->nr == p->cap) {
+		size_t cap = p->cap ? p->cap * 2 : NODES_MAX;
+		struct pattern *bigger = arena_array(a, cap, sizeof *bigger);
+
+		if (!bigger)
+			return -ENOMEM;
+		if (p->nr)
+			memcpy(bigger, p->at, p->nr * sizeof *bigger);
+		p->at = bigger;
+		p->cap = cap;
+	}
+	p->at[p->nr++] = new;
+	return 0;
+}
+
+static int collect_patterns(const struct merge *m, struct patterns *out)
+{
+	struct patterns now = {0};
+	int rc = add_pattern(&now, (struct pattern){.mask = m->space->all}, m->arena);
+
+	for (unsigned i = 0; i < m->nr && !rc; i++) {
+		const struct family *f = m->family[i];
+		struct patterns next = {0};
+		bool rule = in_rule(f, f->ground);
+
+		for (size_t p = 0; p < now.nr && !rc; p++) {
+			if (rule)
+				rc = add_pattern(&next, (struct pattern){now.at[p].mask, now.at[p].by_rule | UINT64_C(1) << i}, m->arena);
+			for (unsigned x = 0; x < f->nr_extra && !rc; x++)
+				rc = add_pattern(&next, (struct pattern){nodeset_and(now.at[p].mask, f->extra[x]), now.at[p].by_rule}, m->arena);
+		}
+		now = next;
+	}
+	*out = now;
+	return rc;
+}
+
+/* What the families of one pattern can still do without, while nodes are dropped. */
+struct slack {
+	const struct family *family;
+	uint64_t spare[FAMILY_DEMANDS];
+};
+enum { MERGE_FAMILIES = 64, DROP_STEPS = 100000 };
+struct dropping {
+	unsigned nr;
+	struct slack slack[MERGE_FAMILIES];
+	struct nodeset common; /* of the pattern's mask and all grounds */
+	unsigned steps;	       /* left for one question; a yes is always right, a late no may be wrong */
+};
+
+static bool may_drop(const struct slack *s, unsigned node)
+{
+	if (nodeset_has(s->family->required, node))
+		return false;
+	for (unsigned i = 0; i < s->family->nr_demands; i++)
+		if (s->family->demand[i].weight[node] > s->spare[i])
+			return false;
+	return true;
+}
+
+static void drop(struct slack *s, unsigned node, bool back)
+{
+	for (unsigned i = 0; i < s->family->nr_demands; i++)
+		s->spare[i] += back ? s->family->demand[i].weight[node] : -s->family->demand[i].weight[node];
+}
+
+/* Whether each of the nodes can be dropped by some family, all at once. */
+static bool can_drop(struct dropping *d, struct nodeset nodes)
+{
+	unsigned node = nodeset_next(nodes, 0);
+
+	if (node == NODES_MAX)
+		return true;
+	if (!d->steps)
+		return false;
+	d->steps--;
+	for (unsigned i = 0; i < d->nr; i++) {
+		if (!may_drop(&d->slack[i], node))
+			continue;
+		drop(&d->slack[i], node, false);
+		bool rest = can_drop(d, nodeset_minus(nodes, nodeset_of(node)));
+		drop(&d->slack[i], node, true);
+		if (rest)
+			return true;
+	}
+	return false;
+}
+
+static bool reachable(void *ctx, struct nodeset mask)
+{
+	struct dropping *d = ctx;
+
+	d->steps = DROP_STEPS;
+	return can_drop(d, nodeset_minus(d->common, mask));
+}
+
+/* What a family can spare when it contributes its whole ground set. */
+static void begin_dropping(const struct merge *m, struct pattern p, struct dropping *d)
+{
+	d->nr = 0;
+	d->common = p.mask;
+	for (unsigned i = 0; i < m->nr; i++) {
+		const struct family *f = m->family[i];
+		struct slack *s = &d->slack[d->nr];
+
+		if (!(p.by_rule >> i & 1))
+			continue;
+		d->nr++;
+		d->common = nodeset_and(d->common, f->ground);
+		s->family = f;
+		for (unsigned r = 0; r < f->nr_demands; r++) {
+			s->spare[r] = f->demand[r].base - f->demand[r].need;
+			nodeset_each(node, f->ground)
+				s->spare[r] += f->demand[r].weight[node];
+		}
+	}
+}
+
+/* The best set of size k that the pattern reaches into *best if it beats it. 1: budget ran out. */
+static int best_reachable(struct merge *m, struct pattern p, unsigned k, struct dropping *d, struct nodeset *best)
+{
+	struct nodeset found;
+
+	begin_dropping(m, p, d);
+	if (!d->nr) {
+		if (nodeset_count(p.mask) == k)
+			keep_better(m, best, p.mask);
+		return 0;
+	}
+	search_begin(m->search, d->common);
+	search_limit(m->search, reachable, d);
+	int rc = search_best(m->search, k, &found);
+	keep_better(m, best, found);
+	return rc > 0;
+}
+
+static unsigned size_aimed_at(struct merge *m)
+{
+	unsigned aim = 0;
+
+	for (unsigned i = 0; i < m->nr; i++) {
+		unsigned min = smallest(m->family[i], m->search);
+
+		aim = min > aim ? min : aim;
+	}
+	return aim;
+}
+
+/* The size that comes i-th: the one aimed at, then smaller ones, then larger ones. */
+static unsigned size_tried(unsigned i, unsigned aim)
+{
+	return i < aim ? aim - i : i + 1;
+}
+
+static int best_intersection(struct merge *m, struct nodeset *best)
+{
+	struct dropping *d = arena_alloc(m->arena, sizeof *d);
+	struct patterns patterns;
+	unsigned aim = size_aimed_at(m), sizes = nodeset_count(m->space->all);
+	int rc = d ? collect_patterns(m, &patterns) : -ENOMEM;
+
+	*best = (struct nodeset){0};
+	for (unsigned i = 0; rc >= 0 && i < sizes && nodeset_empty(*best); i++)
+		for (size_t p = 0; p < patterns.nr; p++)
+			rc |= best_reachable(m, patterns.at[p], size_tried(i, aim), d, best);
+	return rc;
+}
+
+static int sort_out(struct merge *m, const struct family *families, size_t nr)
+{
+	m->all_preferred = true;
+	m->family = arena_array(m->arena, nr, sizeof *m->family);
+	m->search = search_new(m->space, m->arena);
+	if (!m->family || !m->search || nr > MERGE_FAMILIES)
+		return -ENOMEM;
+	for (size_t i = 0; i < nr; i++) {
+		if (families[i].kind == FAMILY_CAPACITY)
+			m->family[m->nr++] = &families[i];
+		m->all_preferred = m->all_preferred && families[i].kind != FAMILY_NONE;
+	}
+	return 0;
+}
+
+int hint_merge_families(const struct hint_space *space, const struct family *families, size_t nr,
+	struct arena *a, struct hint *out)
+{
+	struct merge m = {.space = space, .arena = a};
+	struct nodeset best = {0};
+	int rc = sort_out(&m, families, nr);
+
+	if (rc)
+		return rc;
+	if (!m.nr) {
+		*out = (struct hint){.mask = space->all, .preferred = m.all_preferred};
+		return 0;
+	}
+	rc = best_preferred(&m, &best);
+	if (rc < 0)
+		return rc;
+	bool preferred = !nodeset_empty(best);
+	if (!preferred) {
+		int more = best_intersection(&m, &best);
+
+		rc = more < 0 ? more : rc | more;
+	}
+	if (rc >= 0)
+		*out = (struct hint){.mask = nodeset_empty(best) ? space->all : best, .preferred = preferred};
+	return rc;
+}

@@ -1,0 +1,135 @@
+#include <numafit/policy.h>
+
+#include <errno.h>
+
+/* What a policy lets into the merge, what it takes from the result, and when it admits. */
+struct policy_row {
+	bool merges;	 /* false: no hints are asked for */
+	bool one_node;	 /* only preferred hints of at most one node enter, and all nodes mean none */
+	bool closest;	 /* prefer-closest-numa-nodes is honoured */
+	bool any_result; /* admitted whatever comes out; else only when it is preferred */
+};
+static const struct policy_row rows[NR_POLICIES] = {
+	[POLICY_NONE] = {.any_result = true},
+	[POLICY_BEST_EFFORT] = {.merges = true, .closest = true, .any_result = true},
+	[POLICY_RESTRICTED] = {.merges = true, .closest = true},
+	[POLICY_SINGLE_NUMA_NODE] = {.merges = true, .one_node = true},
+};
+
+static struct hint_space space_for(const struct policy_row *row, const struct hint_space *space)
+{
+	struct hint_space s = *space;
+
+	if (!row->closest)
+		s.distance = NULL;
+	return s;
+}
+
+static void judge(const struct policy_row *row, const struct hint_space *space, struct hint merged, struct policy_answer *out)
+{
+	if (row->one_node && nodeset_equal(merged.mask, space->all))
+		merged.any = true;
+	if (merged.any)
+		merged.mask = (struct nodeset){0};
+	*out = (struct policy_answer){.affinity = merged, .admit = row->any_result || merged.preferred};
+}
+
+static struct policy_answer no_affinity(void)
+{
+	return (struct policy_answer){.affinity = {.any = true}, .admit = true};
+}
+
+static bool fits_one_node(const struct hint *h)
+{
+	return h->preferred && (h->any || nodeset_count(h->mask) == 1);
+}
+
+/* The hints of the list that single-numa-node lets in. */
+static int keep_one_node(const struct hint_list *list, struct arena *a, struct hint_list *kept)
+{
+	struct hint *hint = arena_array(a, list->nr, sizeof *hint);
+	size_t nr = 0;
+
+	if (!hint)
+		return -ENOMEM;
+	for (size_t i = 0; i < list->nr; i++)
+		if (fits_one_node(&list->hint[i]))
+			hint[nr++] = list->hint[i];
+	*kept = (struct hint_list){hint, nr};
+	return 0;
+}
+
+/* A family's hints that single-numa-node lets in, as a list: at most one for each node. */
+static int list_one_node(const struct hint_space *space, const struct family *f, struct arena *a, struct hint_list *kept)
+{
+	struct hint *hint = arena_array(a, NODES_MAX, sizeof *hint);
+	size_t nr = 0;
+
+	if (!hint)
+		return -ENOMEM;
+	if (f->kind == FAMILY_ANY)
+		hint[nr++] = (struct hint){.any = true, .preferred = true};
+	if (f->kind == FAMILY_CAPACITY && f->preferred_size == 1)
+		nodeset_each(node, space->all)
+			if (family_has(f, nodeset_of(node)))
+				hint[nr++] = (struct hint){.mask = nodeset_of(node), .preferred = true};
+	*kept = (struct hint_list){hint, nr};
+	return 0;
+}
+
+int policy_merge_lists(enum topology_policy policy, const struct hint_space *space,
+	const struct hint_list *lists, size_t nr, struct arena *a, struct policy_answer *out)
+{
+	const struct policy_row *row = &rows[policy];
+	struct hint_space s = space_for(row, space);
+	struct hint merged;
+	int rc = 0;
+
+	if (!row->merges) {
+		*out = no_affinity();
+		return 0;
+	}
+	if (row->one_node) {
+		struct hint_list *kept = arena_array(a, nr, sizeof *kept);
+
+		if (!kept)
+			return -ENOMEM;
+		for (size_t i = 0; i < nr && !rc; i++)
+			rc = keep_one_node(&lists[i], a, &kept[i]);
+		lists = kept;
+	}
+	if (!rc)
+		rc = hint_merge_lists(&s, lists, nr, a, &merged);
+	if (!rc)
+		judge(row, space, merged, out);
+	return rc;
+}
+
+int policy_merge_families(enum topology_policy policy, const struct hint_space *space,
+	const struct family *families, size_t nr, struct arena *a, struct policy_answer *out)
+{
+	const struct policy_row *row = &rows[policy];
+	struct hint_space s = space_for(row, space);
+	struct hint merged;
+	int rc = 0;
+
+	if (!row->one_node && row->merges) {
+		rc = hint_merge_families(&s, families, nr, a, &merged);
+		if (rc >= 0)
+			judge(row, space, merged, out);
+		return rc;
+	}
+	struct hint_list *lists = arena_array(a, nr, sizeof *lists);
+	if (!lists)
+		return -ENOMEM;
+	for (size_t i = 0; i < nr && !rc && row->one_node; i++)
+		rc = list_one_node(space, &families[i], a, &lists[i]);
+	return rc ? rc : policy_merge_lists(policy, space, lists, nr, a, out);
+}
+
+int policy_check_nodes(enum topology_policy policy, unsigned nr_nodes, unsigned limit, struct err *e)
+{
+	if (policy == POLICY_NONE || !limit || nr_nodes <= limit)
+		return 0;
+	return err_set(e, E2BIG, "unsupported on machines with more than %u NUMA Nodes", limit);
+}

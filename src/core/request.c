@@ -1,0 +1,100 @@
+#include <numafit/request.h>
+
+#include <errno.h>
+#include <numafit/text.h>
+#include <string.h>
+
+/* pkg/kubelet/cm/helpers_linux.go: SharesPerCPU, MinShares, MaxShares, MilliCPUToCPU */
+enum { SHARES_PER_CPU = 1024, SHARES_MIN = 2, SHARES_MAX = 262144, MILLI_PER_CPU = 1000 };
+
+static bool limits_cpu(const struct linux_resources *r)
+{
+	return r->has_quota && r->has_period && r->cpu_quota > 0 && r->cpu_period > 0;
+}
+
+/* value * mul / div, rounded to the nearest, never overflowing */
+static uint64_t scaled(uint64_t value, uint64_t mul, uint64_t div)
+{
+	unsigned __int128 v = ((unsigned __int128)value * mul + div / 2) / div;
+
+	return v > UINT64_MAX ? UINT64_MAX : (uint64_t)v;
+}
+
+static uint64_t cpu_limit(const struct linux_resources *r)
+{
+	return limits_cpu(r) ? scaled((uint64_t)r->cpu_quota, MILLI_PER_CPU, r->cpu_period) : 0;
+}
+
+uint64_t cpu_milli_from_shares(const struct linux_resources *r)
+{
+	if (!r->has_shares || r->cpu_shares <= SHARES_MIN)
+		return 0;
+	if (r->cpu_shares >= SHARES_MAX && limits_cpu(r))
+		return cpu_limit(r);
+	return scaled(r->cpu_shares, MILLI_PER_CPU, SHARES_PER_CPU);
+}
+
+static int add_memory(struct request *req, uint64_t page_bytes, uint64_t bytes, struct err *e)
+{
+	unsigned at = 0;
+
+	if (!bytes)
+		return 0;
+	while (at < req->nr_memory && req->memory[at].page_bytes < page_bytes)
+		at++;
+	if (at < req->nr_memory && req->memory[at].page_bytes == page_bytes) {
+		req->memory[at].bytes = bytes;
+		return 0;
+	}
+	if (req->nr_memory == TOPO_KINDS)
+		return err_set(e, E2BIG, "more than %d kinds of memory", TOPO_KINDS);
+	memmove(&req->memory[at + 1], &req->memory[at], (req->nr_memory - at) * sizeof req->memory[0]);
+	req->memory[at] = (struct memory_ask){page_bytes, bytes};
+	req->nr_memory++;
+	return 0;
+}
+
+int request_from_resources(struct request *req, const struct linux_resources *r, struct err *e)
+{
+	req->cpu_milli = cpu_milli_from_shares(r);
+	req->cpu_limit_milli = cpu_limit(r);
+	req->nr_memory = 0;
+	if (req->pod.qos == QOS_GUARANTEED && r->has_memory_limit && r->memory_limit > 0)
+		(void)add_memory(req, 0, (uint64_t)r->memory_limit, e);
+	for (unsigned i = 0; i < r->nr_hugepages; i++) {
+		int rc = add_memory(req, r->hugepages[i].page_bytes, r->hugepages[i].bytes, e);
+
+		if (rc)
+			return rc;
+	}
+	return 0;
+}
+
+uint64_t page_bytes_from_name(const char *name)
+{
+	/* cgroup says "2MB" and means 2 MiB; Kubernetes says "2Mi" */
+	size_t len = strlen(name);
+	char text[TEXT_SIZE_MAX];
+	int64_t bytes;
+
+	if (len < 2 || len >= sizeof text || name[0] < '0' || name[0] > '9')
+		return 0;
+	memcpy(text, name, len + 1);
+	if (text[len - 1] == 'B')
+		text[len - 1] = 'i';
+	return text_quantity(text, &bytes, NULL) == 0 ? (uint64_t)bytes : 0;
+}
+
+unsigned request_exclusive_cpus(const struct request *req)
+{
+	uint64_t cpus = req->cpu_milli / MILLI_PER_CPU;
+
+	if (req->pod.qos != QOS_GUARANTEED || req->cpu_milli % MILLI_PER_CPU)
+		return 0;
+	return cpus > UINT32_MAX ? UINT32_MAX : (unsigned)cpus;
+}
+
+bool request_pins_memory(const struct request *req)
+{
+	return req->pod.qos == QOS_GUARANTEED && req->nr_memory > 0;
+}
