@@ -62,15 +62,20 @@ const struct ledger *engine_ledger(const struct engine *g);
  * ledger_fits(): the record contradicts what came before it. */
 int engine_replay(struct engine *g, const struct record *r, struct err *e);
 
+/* The records that lead from an empty ledger to the present one, for a journal that starts anew:
+ * every entry as a grant. 0, or the first negative return of record(). */
+int engine_dump(struct engine *g, int64_t now_ms, int (*record)(void *ctx, const struct record *r, struct err *e),
+	void *ctx, struct err *e);
+
 /* A container is being created. *d is the answer, admitted or refused. *ups gains the running
  * containers that must make room, each at most once, never the new one. An entry of the same pod
  * and container name is a dead predecessor: its CPUs and memory pass on when the request is the
  * same, else they are released first. */
 void engine_create(struct engine *g, int64_t now_ms, const struct request *req, struct decision *d,
 	struct update_list *ups);
-/* It exists now (PostCreateContainer, StartContainer). One that is not in the ledger is adopted
- * like in a Synchronize. */
-void engine_live(struct engine *g, int64_t now_ms, const struct request *req, struct update_list *ups);
+/* It exists now (PostCreateContainer, StartContainer). One that is not in the ledger is adopted like
+ * in a Synchronize; what it must be told comes with the updates of the next event. */
+void engine_live(struct engine *g, int64_t now_ms, const struct request *req);
 /* Somebody else wants to change the container's resources: what it must keep, into *keep.
  * False when it is unknown. */
 bool engine_update(struct engine *g, const char *container_id, struct update *keep);
@@ -93,8 +98,5 @@ struct placement {
 };
 void engine_synchronize(struct engine *g, int64_t now_ms, const struct request *requests,
 	const struct placement *const *placed, size_t nr, struct update_list *ups);
-
-/* What a container in the ledger is to have now: its own CPUs or the shared pool. */
-struct update engine_placement(const struct engine *g, const struct holding *h);
 
 #endif

@@ -22,8 +22,12 @@ struct holding {
 	struct memory_ask memory[TOPO_KINDS];
 	int64_t created_at_ns;
 	enum holding_state state;
+	bool misplaced; /* it runs with another cpuset than decision says, and was not told yet */
 	struct decision decision; /* admit is true */
 };
+
+/* What the container asked for, once more as a request; it borrows the entry's strings. */
+struct request holding_request(const struct holding *h);
 
 struct ledger;
 
@@ -49,22 +53,30 @@ const struct holding *ledger_find_named(const struct ledger *l, const char *pod_
 	const char *container_name, const char *not_container_id);
 
 /* Enter the admitted decision for the request, replacing an entry of the same id. It cannot fail:
- * a decision that admit() made from this ledger always fits. */
+ * a decision that admit() made from this ledger always fits, once the pool was moved out of the
+ * way of its CPUs (ledger_pool_without(), ledger_set_pool()). */
 void ledger_commit(struct ledger *l, const struct request *req, const struct decision *d);
-/* Whether a decision from elsewhere (a journal, a running container) would break an invariant:
- * 0 or -EBUSY, -EINVAL with the text saying which CPU or memory and who holds it. */
+/* Whether a decision from elsewhere (a journal, a running container) would keep the invariants.
+ * 0; -EBUSY when CPUs or memory of it are held or reserved, -EINVAL when the machine lacks them,
+ * with the text saying which and by whom. */
 int ledger_fits(const struct ledger *l, const char *container_id, const struct decision *d, struct err *e);
 void ledger_set_state(struct ledger *l, const char *container_id, enum holding_state state);
+/* Note that the container must be told its cpuset with the next reply that can carry it, or that it
+ * was. */
+void ledger_set_misplaced(struct ledger *l, const char *container_id, bool misplaced);
+size_t ledger_nr_misplaced(const struct ledger *l);
 /* Remove the entry; false when there was none. */
 bool ledger_release(struct ledger *l, const char *container_id);
 
 /* What the pool becomes once *held are taken from it: unchanged when they are not in it, else less
  * by them and by a step ahead of need on the nodes concerned. */
 struct cpuset ledger_pool_without(const struct ledger *l, const struct cpuset *held);
-/* What the pool may grow to now: unchanged until more than two steps of CPUs lie idle on a node. */
-struct cpuset ledger_pool_grown(const struct ledger *l);
-/* Move the pool; *pool must keep the invariants. */
-void ledger_set_pool(struct ledger *l, const struct cpuset *pool);
+/* What the pool may grow to once *released are held no more: unchanged until more than two steps of
+ * CPUs lie idle on a node. */
+struct cpuset ledger_pool_grown(const struct ledger *l, const struct cpuset *released);
+/* Move the pool, and with it cpus of all entries without CPUs of their own. 0, or -EINVAL when
+ * *pool would break an invariant. */
+int ledger_set_pool(struct ledger *l, const struct cpuset *pool, struct err *e);
 
 /* Walk every invariant. 0, or -EINVAL with the first that is broken. */
 int ledger_check(const struct ledger *l, struct err *e);

@@ -1,0 +1,40 @@
+#include <numafit/snapshot.h>
+
+#include <string.h>
+
+static void count_containers(struct snapshot *s, const struct ledger *l)
+{
+	for (size_t i = 0; i < ledger_count(l); i++) {
+		const struct decision *d = &ledger_at(l, i)->decision;
+
+		s->nr_containers++;
+		s->nr_exclusive += d->exclusive;
+		s->nr_not_preferred += !d->preferred;
+	}
+}
+
+void snapshot_take(struct snapshot *s, const struct ledger *l, const struct settings *settings)
+{
+	const struct topo *t = ledger_topo(l);
+	const struct memory_state *m = ledger_memory(l);
+
+	memset(s, 0, sizeof *s);
+	s->topo = t;
+	s->pool = *ledger_pool(l);
+	s->held = *ledger_held_cpus(l);
+	s->reserved = cpuset_and(settings->reserved_cpus, &t->cpus);
+	count_containers(s, l);
+	nodeset_each(n, t->nodes) {
+		const struct cpuset *cpus = &t->node[n].cpus;
+
+		s->node[n] = (struct snapshot_node){
+			.cpus = cpuset_count(cpus),
+			.cpus_held = cpuset_count_and(cpus, &s->held),
+			.cpus_reserved = cpuset_count_and(cpus, &s->reserved),
+			.cpus_pool = cpuset_count_and(cpus, &s->pool),
+			.group = m->node[n].group,
+		};
+		memcpy(s->node[n].allocatable, m->node[n].allocatable, sizeof s->node[n].allocatable);
+		memcpy(s->node[n].free, m->node[n].free, sizeof s->node[n].free);
+	}
+}

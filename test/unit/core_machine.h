@@ -1,0 +1,69 @@
+#ifndef NUMAFIT_TEST_CORE_MACHINE_H
+#define NUMAFIT_TEST_CORE_MACHINE_H
+
+#include <numafit/request.h>
+#include <numafit/settings.h>
+#include <numafit/topo.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Machines and requests for tests of the core, built without any codec. */
+
+#define GIB(n) ((uint64_t)(n) << 30)
+
+/* KEP-3545's eight nodes: two sockets of four, each node 4 cores of 2 threads (CPUs 4n..4n+3 and
+ * 32 above), 64 GiB of which 8 are huge pages of 1 GiB. */
+static inline struct topo *machine_of_eight(void)
+{
+	static const uint8_t near[4][4] = {{10, 11, 12, 12}, {11, 10, 12, 12}, {12, 12, 10, 11}, {12, 12, 11, 10}};
+	struct topo *t = malloc(sizeof *t);
+
+	topo_init(t, "eight");
+	for (unsigned n = 0; n < 8; n++)
+		(void)topo_add_node(t, n, NULL);
+	for (unsigned n = 0; n < 8; n++) {
+		for (unsigned c = 0; c < 4; c++) {
+			(void)topo_add_cpu(t, 4 * n + c, n, 4 * n + c, n / 4, n, NULL);
+			(void)topo_add_cpu(t, 32 + 4 * n + c, n, 4 * n + c, n / 4, n, NULL);
+		}
+		(void)topo_set_memory(t, n, 0, GIB(64), NULL);
+		(void)topo_set_memory(t, n, GIB(1), GIB(8), NULL);
+		for (unsigned m = 0; m < 8; m++)
+			(void)topo_set_distance(t, n, m, n / 4 == m / 4 ? near[n % 4][m % 4] : 30, NULL);
+	}
+	if (topo_seal(t, NULL))
+		abort();
+	return t;
+}
+
+static inline struct settings settings_of(enum topology_policy policy)
+{
+	struct settings s = {
+		.mode = MODE_MANAGE,
+		.topology_policy = policy,
+		.cpu_manager_policy = MANAGER_STATIC,
+		.memory_manager_policy = MANAGER_STATIC,
+		.shared_pool_minimum = 1,
+	};
+
+	return s;
+}
+
+static inline struct request ask(const char *id, enum qos qos, unsigned cpu_milli, uint64_t memory)
+{
+	struct request r = {
+		.container_id = id,
+		.container_name = "main",
+		.pod = {.sandbox_id = id, .uid = id, .ns = "default", .name = id, .qos = qos},
+		.cpu_milli = cpu_milli,
+		.cpus = "",
+		.mems = "",
+	};
+
+	if (memory && qos == QOS_GUARANTEED)
+		r.memory[r.nr_memory++] = (struct memory_ask){0, memory};
+	return r;
+}
+
+#endif
