@@ -79,9 +79,12 @@ void engine_live(struct engine *g, int64_t now_ms, const struct request *req);
 /* Somebody else wants to change the container's resources: what it must keep, into *keep.
  * False when it is unknown. */
 bool engine_update(struct engine *g, const char *container_id, struct update *keep);
-/* It is gone. Unknown ids are fine. */
+/* Its process has ended. Unknown ids are fine. *ups gains those that get room back or that could
+ * not be told before. */
 void engine_release(struct engine *g, int64_t now_ms, const char *cause, const char *container_id,
 	struct update_list *ups);
+/* The same for an event whose reply carries no updates. */
+void engine_forget(struct engine *g, int64_t now_ms, const char *cause, const char *container_id);
 /* The pod is gone, and every container that it still had in the ledger. */
 void engine_release_pod(struct engine *g, int64_t now_ms, const char *cause, const char *sandbox_id);
 

@@ -209,6 +209,11 @@ void engine_release(struct engine *g, int64_t now_ms, const char *cause, const c
 	collect_updates(g, &before, NULL, ups);
 }
 
+void engine_forget(struct engine *g, int64_t now_ms, const char *cause, const char *container_id)
+{
+	release(g, now_ms, cause, container_id, false);
+}
+
 void engine_release_pod(struct engine *g, int64_t now_ms, const char *cause, const char *sandbox_id)
 {
 	for (size_t i = ledger_count(g->ledger); i-- > 0;) {

@@ -327,15 +327,21 @@ static unsigned pool_minimum(const struct ledger *l)
 	return l->s->shared_pool_minimum ? l->s->shared_pool_minimum : 1;
 }
 
+static unsigned min(unsigned a, unsigned b)
+{
+	return a < b ? a : b;
+}
+
 /* CPUs of the node that the pool gives up ahead of need: those that an exclusive container would
- * get next, and never more than half of what the pool still has there. */
-static struct cpuset ahead_of_need(const struct ledger *l, const struct cpuset *pool, unsigned node)
+ * get next. Half of what nobody holds stays with the shared containers. */
+static struct cpuset ahead_of_need(const struct ledger *l, const struct cpuset *held, const struct cpuset *pool, unsigned node)
 {
 	struct cpuset here = cpuset_minus(cpuset_and(*pool, &l->t->node[node].cpus), &l->s->reserved_cpus);
-	struct cpuset ahead = {0};
-	unsigned half = cpuset_count(&here) / 2, step = l->s->shared_pool_step < half ? l->s->shared_pool_step : half;
+	struct cpuset not_held = cpuset_minus(cpuset_minus(l->t->cpus, &l->held), held), ahead = {0};
+	unsigned half = cpuset_count(&not_held) / 2, left = cpuset_count(pool);
+	unsigned step = min(min(l->s->shared_pool_step, cpuset_count(&here)), left > half ? left - half : 0);
 
-	if (cpuset_count(pool) >= pool_minimum(l) + step)
+	if (left >= pool_minimum(l) + step)
 		(void)cpus_take(l->t, &here, step, &ahead, NULL);
 	return ahead;
 }
@@ -349,7 +355,7 @@ struct cpuset ledger_pool_without(const struct ledger *l, const struct cpuset *h
 
 		if (!cpuset_intersects(&here, &l->pool))
 			continue;
-		struct cpuset ahead = ahead_of_need(l, &pool, n);
+		struct cpuset ahead = ahead_of_need(l, held, &pool, n);
 		pool = cpuset_minus(pool, &ahead);
 	}
 	if (cpuset_count(&pool) >= pool_minimum(l))

@@ -11,10 +11,12 @@
  * every handle below is dead to the caller once it was closed. */
 struct loop;
 
+/* From here on the process ignores SIGPIPE: a peer that is gone is an error of that write. */
 struct loop *loop_new(void);
-/* Close all that is still open and free it. NULL is fine. */
+/* Close all that is still open and free it; open streams hear closed(ctx, -ECANCELED), pending
+ * connections connected(ctx, NULL, -ECANCELED). NULL is fine. */
 void loop_free(struct loop *l);
-/* Run until loop_stop(), or until nothing is left to wait for. */
+/* Run until loop_stop(), or until nothing is left to wait for; signals alone do not count. */
 void loop_run(struct loop *l);
 /* Make loop_run() return after the present callback. */
 void loop_stop(struct loop *l);

@@ -1,0 +1,181 @@
+#include <io/log.h>
+
+#include <numafit/text.h>
+
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { LINE_MAX_BYTES = 4096, NS_PER_MS = 1000000, PRINTABLE = ' ', DELETE = 0x7f };
+
+/* A level's word, and its syslog priority, which journald reads from "<N>". */
+static const struct {
+	const char *word;
+	int priority;
+} levels[] = {
+	[LOG_ERROR] = {"error", 3},
+	[LOG_WARN] = {"warn", 4},
+	[LOG_INFO] = {"info", 6},
+	[LOG_DEBUG] = {"debug", 7},
+};
+
+static enum log_level max_level = LOG_INFO;
+static uint64_t dropped, dropped_told;
+static void (*line_sink)(const char *line, size_t len);
+
+void log_set_level(enum log_level level)
+{
+	max_level = level;
+}
+
+uint64_t log_dropped(void)
+{
+	return dropped;
+}
+
+void log_set_sink(void (*sink)(const char *line, size_t len))
+{
+	line_sink = sink;
+}
+
+/* Only a pipe or socket can be full; a flag on a terminal or file would be shared with the shell. */
+static bool stderr_never_blocks(void)
+{
+	static int known = -1;
+	struct stat st;
+
+	if (known >= 0)
+		return known;
+	known = fstat(STDERR_FILENO, &st) == 0;
+	if (known && (S_ISFIFO(st.st_mode) || S_ISSOCK(st.st_mode))) {
+		int flags = fcntl(STDERR_FILENO, F_GETFL);
+
+		known = flags >= 0 && fcntl(STDERR_FILENO, F_SETFL, flags | O_NONBLOCK) == 0;
+	}
+	return known;
+}
+
+/* A line that does not pass whole is lost; one that passed in part is closed by the next one. */
+static void write_line(const char *line, size_t len)
+{
+	static bool torn;
+
+	(void)stderr_never_blocks();
+	if (torn && write(STDERR_FILENO, "\n", 1) == 1)
+		torn = false;
+	ssize_t done = torn ? -1 : write(STDERR_FILENO, line, len);
+	if (done == (ssize_t)len)
+		return;
+	dropped++;
+	torn = torn || done > 0;
+}
+
+static void send_line(const struct text *t)
+{
+	if (line_sink)
+		line_sink(t->at, t->len);
+	else
+		write_line(t->at, t->len);
+}
+
+static void begin_line(struct text *t, enum log_level level, const char *event)
+{
+	struct timespec ts;
+	struct tm tm;
+	char when[32];
+
+	(void)clock_gettime(CLOCK_REALTIME, &ts);
+	(void)gmtime_r(&ts.tv_sec, &tm);
+	(void)strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%S", &tm);
+	text_add(t, "<%d>%s.%03ldZ level=%s event=%s ", levels[level].priority, when, ts.tv_nsec / NS_PER_MS,
+		levels[level].word, event);
+}
+
+static void end_line(struct text *t)
+{
+	static const char cut[] = " cut=yes";
+
+	for (size_t i = 0; i < t->len; i++)
+		if ((unsigned char)t->at[i] < PRINTABLE || t->at[i] == DELETE)
+			t->at[i] = '?';
+	if (t->cut && t->len >= sizeof cut)
+		memcpy(t->at + t->len - sizeof cut, cut, sizeof cut - 1);
+	/* the writer's bound leaves room for the newline */
+	t->at[t->len++] = '\n';
+}
+
+static void tell_dropped(void)
+{
+	char line[LINE_MAX_BYTES];
+	struct text t;
+	uint64_t before = dropped;
+
+	if (dropped == dropped_told)
+		return;
+	text_init(&t, line, sizeof line - 1);
+	begin_line(&t, LOG_WARN, "log-dropped");
+	text_add(&t, "lines=%llu action=\"the reader of the log is too slow\"", (unsigned long long)(dropped - dropped_told));
+	end_line(&t);
+	send_line(&t);
+	if (dropped == before)
+		dropped_told = dropped;
+	else
+		dropped = before; /* this very line was lost; it is not one of the counted */
+}
+
+void log_line(enum log_level level, const char *event, const char *fmt, ...)
+{
+	char line[LINE_MAX_BYTES], rest[LINE_MAX_BYTES];
+	struct text t;
+	va_list ap;
+
+	if (level > max_level)
+		return;
+	tell_dropped();
+	text_init(&t, line, sizeof line - 1);
+	begin_line(&t, level, event);
+	va_start(ap, fmt);
+	(void)vsnprintf(rest, sizeof rest, fmt, ap);
+	va_end(ap);
+	text_add(&t, "%s", rest);
+	end_line(&t);
+	send_line(&t);
+}
+
+static bool plain(const char *value)
+{
+	for (const char *c = value; *c; c++)
+		if (*c <= PRINTABLE || *c == DELETE || strchr("\"\\=", *c))
+			return false;
+	return *value != '\0';
+}
+
+const char *log_text(char *buf, size_t cap, const char *value)
+{
+	struct text t;
+
+	text_init(&t, buf, cap);
+	if (plain(value)) {
+		text_add(&t, "%s", value);
+		return buf;
+	}
+	text_add(&t, "\"");
+	for (const char *c = value; *c; c++) {
+		unsigned char byte = (unsigned char)*c;
+
+		if (byte == '"' || byte == '\\')
+			text_add(&t, "\\%c", byte);
+		else if (byte < PRINTABLE || byte == DELETE)
+			text_add(&t, "\\x%02x", byte);
+		else
+			text_add(&t, "%c", byte);
+	}
+	text_add(&t, "\"");
+	return buf;
+}

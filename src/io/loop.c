@@ -1,0 +1,417 @@
+#include <io/loop.h>
+
+#include <numafit/mem.h>
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+#include <uv.h>
+
+enum { READ_BYTES = 64 << 10, BACKLOG = 64, MS_PER_S = 1000, NS_PER_MS = 1000000, NS_PER_S = 1000000000 };
+
+/* Each object is one heap block that begins with its libuv handle, so that the handle's close
+ * callback, the only place where it may be freed, can do it without knowing more. */
+struct loop {
+	uv_loop_t uv;
+	char bytes[READ_BYTES]; /* what the read callback that runs now is given */
+};
+
+struct loop_timer {
+	uv_timer_t uv;
+	void (*fire)(void *ctx);
+	void *ctx;
+};
+
+struct loop_signal {
+	uv_signal_t uv;
+	void (*fire)(void *ctx);
+	void *ctx;
+};
+
+struct stream {
+	uv_pipe_t uv;
+	struct stream_events events;
+	void (*connected)(void *ctx, struct stream *s, int error);
+	uv_connect_t connecting;
+	uv_shutdown_t finishing;
+	bool tell; /* somebody has it: closed() is owed, with error */
+	int error;
+};
+
+struct listener {
+	uv_pipe_t uv;
+	void *ctx;
+	struct stream_events (*accepted)(void *ctx, struct stream *s);
+};
+
+struct write {
+	uv_write_t uv;
+	struct stream *stream;
+	char bytes[];
+};
+
+static void free_handle(uv_handle_t *h)
+{
+	free(h);
+}
+
+static void stream_gone(uv_handle_t *h)
+{
+	struct stream *s = (struct stream *)h;
+
+	if (s->tell)
+		s->events.closed(s->events.ctx, s->error);
+	free(s);
+}
+
+static bool is_stream(const uv_handle_t *h)
+{
+	return h->data != NULL;
+}
+
+static void close_once(uv_handle_t *h)
+{
+	if (!uv_is_closing(h))
+		uv_close(h, is_stream(h) ? stream_gone : free_handle);
+}
+
+struct loop *loop_new(void)
+{
+	struct loop *l = xcalloc(1, sizeof *l);
+
+	if (uv_loop_init(&l->uv))
+		abort();
+	/* libuv writes without MSG_NOSIGNAL; a peer that is gone is an error of that write */
+	(void)signal(SIGPIPE, SIG_IGN);
+	return l;
+}
+
+/* Streams that their users left open hear of the end, so that they can free what is theirs. */
+static void close_rest(uv_handle_t *h, void *arg)
+{
+	(void)arg;
+	if (is_stream(h) && !uv_is_closing(h))
+		((struct stream *)h)->error = -ECANCELED;
+	close_once(h);
+}
+
+void loop_free(struct loop *l)
+{
+	if (!l)
+		return;
+	/* again when somebody who heard of the end opened something new */
+	while (uv_loop_close(&l->uv) == UV_EBUSY) {
+		uv_walk(&l->uv, close_rest, NULL);
+		(void)uv_run(&l->uv, UV_RUN_NOWAIT);
+	}
+	free(l);
+}
+
+void loop_run(struct loop *l)
+{
+	(void)uv_run(&l->uv, UV_RUN_DEFAULT);
+}
+
+void loop_stop(struct loop *l)
+{
+	uv_stop(&l->uv);
+}
+
+int64_t loop_wall_ms(void)
+{
+	struct timespec ts;
+
+	(void)clock_gettime(CLOCK_REALTIME, &ts);
+	return (int64_t)ts.tv_sec * MS_PER_S + ts.tv_nsec / NS_PER_MS;
+}
+
+uint64_t loop_monotonic_ns(void)
+{
+	struct timespec ts;
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * NS_PER_S + (uint64_t)ts.tv_nsec;
+}
+
+struct loop_timer *loop_timer_new(struct loop *l, void (*fire)(void *ctx), void *ctx)
+{
+	struct loop_timer *t = xcalloc(1, sizeof *t);
+
+	(void)uv_timer_init(&l->uv, &t->uv); /* cannot fail */
+	t->fire = fire;
+	t->ctx = ctx;
+	return t;
+}
+
+static void timer_fired(uv_timer_t *uv)
+{
+	struct loop_timer *t = (struct loop_timer *)uv;
+
+	t->fire(t->ctx);
+}
+
+void loop_timer_set(struct loop_timer *t, uint64_t delay_ms)
+{
+	uv_update_time(t->uv.loop);
+	(void)uv_timer_start(&t->uv, timer_fired, delay_ms, 0); /* fails only while closing */
+}
+
+void loop_timer_stop(struct loop_timer *t)
+{
+	(void)uv_timer_stop(&t->uv);
+}
+
+void loop_timer_close(struct loop_timer *t)
+{
+	if (t)
+		close_once((uv_handle_t *)&t->uv);
+}
+
+static void signal_came(uv_signal_t *uv, int signum)
+{
+	struct loop_signal *s = (struct loop_signal *)uv;
+
+	(void)signum;
+	s->fire(s->ctx);
+}
+
+int loop_on_signal(struct loop *l, int signum, void (*fire)(void *ctx), void *ctx)
+{
+	struct loop_signal *s = xcalloc(1, sizeof *s);
+	int rc = uv_signal_init(&l->uv, &s->uv);
+
+	if (rc) {
+		free(s);
+		return rc;
+	}
+	s->fire = fire;
+	s->ctx = ctx;
+	rc = uv_signal_start(&s->uv, signal_came, signum);
+	if (rc)
+		close_once((uv_handle_t *)&s->uv);
+	else
+		uv_unref((uv_handle_t *)&s->uv); /* waiting for a signal alone keeps no loop running */
+	return rc;
+}
+
+static struct stream *new_stream(struct loop *l)
+{
+	struct stream *s = xcalloc(1, sizeof *s);
+
+	(void)uv_pipe_init(&l->uv, &s->uv, 0); /* cannot fail */
+	s->uv.data = s;			       /* how is_stream() knows */
+	return s;
+}
+
+static void fail(struct stream *s, int error)
+{
+	if (uv_is_closing((uv_handle_t *)&s->uv))
+		return;
+	s->error = error == UV_EOF ? 0 : error;
+	close_once((uv_handle_t *)&s->uv);
+}
+
+static void give_buffer(uv_handle_t *h, size_t suggested, uv_buf_t *buf)
+{
+	struct loop *l = (struct loop *)h->loop;
+
+	(void)suggested;
+	*buf = uv_buf_init(l->bytes, sizeof l->bytes);
+}
+
+static void bytes_came(uv_stream_t *uv, ssize_t len, const uv_buf_t *buf)
+{
+	struct stream *s = (struct stream *)uv;
+
+	if (len < 0)
+		fail(s, (int)len);
+	else if (len > 0)
+		s->events.data(s->events.ctx, buf->base, (size_t)len);
+}
+
+static int start_reading(struct stream *s)
+{
+	return uv_read_start((uv_stream_t *)&s->uv, give_buffer, bytes_came);
+}
+
+static void connect_done(uv_connect_t *req, int status)
+{
+	struct stream *s = (struct stream *)req->handle;
+	void (*connected)(void *, struct stream *, int) = s->connected;
+
+	s->connected = NULL;
+	if (!status)
+		status = start_reading(s);
+	s->tell = !status;
+	if (status)
+		close_once((uv_handle_t *)&s->uv);
+	connected(s->events.ctx, status ? NULL : s, status);
+}
+
+int stream_connect(struct loop *l, const char *path, const struct stream_events *events,
+	void (*connected)(void *ctx, struct stream *s, int error))
+{
+	if (strlen(path) >= sizeof((struct sockaddr_un *)0)->sun_path)
+		return -ENAMETOOLONG;
+	struct stream *s = new_stream(l);
+	s->events = *events;
+	s->connected = connected;
+	uv_pipe_connect(&s->connecting, &s->uv, path, connect_done);
+	return 0;
+}
+
+struct stream *stream_adopt(struct loop *l, int fd, const struct stream_events *events, struct err *e)
+{
+	struct stream *s = new_stream(l);
+	int rc = uv_pipe_open(&s->uv, fd);
+
+	s->events = *events;
+	if (rc)
+		(void)close(fd);
+	else
+		rc = start_reading(s);
+	s->tell = !rc;
+	if (!rc)
+		return s;
+	close_once((uv_handle_t *)&s->uv);
+	(void)err_set(e, -rc, "socket %d: %s", fd, strerror(-rc));
+	return NULL;
+}
+
+static void write_done(uv_write_t *uv, int status)
+{
+	struct write *w = (struct write *)uv;
+
+	if (status && status != UV_ECANCELED)
+		fail(w->stream, status);
+	free(w);
+}
+
+int stream_write(struct stream *s, const void *data, size_t len)
+{
+	uv_stream_t *uv = (uv_stream_t *)&s->uv;
+
+	if (uv_is_closing((uv_handle_t *)uv))
+		return s->error < 0 ? s->error : -EPIPE;
+	if (!len)
+		return 0;
+	if (len > STREAM_UNSENT_MAX || uv_stream_get_write_queue_size(uv) > STREAM_UNSENT_MAX - len) {
+		fail(s, -ENOBUFS);
+		return -ENOBUFS;
+	}
+	struct write *w = xrealloc(NULL, 1, sizeof *w + len);
+	w->stream = s;
+	memcpy(w->bytes, data, len);
+	uv_buf_t buf = uv_buf_init(w->bytes, (unsigned)len);
+	int rc = uv_write(&w->uv, uv, &buf, 1, write_done);
+	if (rc)
+		free(w);
+	return rc;
+}
+
+void stream_close(struct stream *s)
+{
+	if (!s)
+		return;
+	s->tell = false;
+	close_once((uv_handle_t *)&s->uv);
+}
+
+static void finish_done(uv_shutdown_t *req, int status)
+{
+	(void)status;
+	close_once((uv_handle_t *)req->handle);
+}
+
+void stream_finish(struct stream *s)
+{
+	s->tell = false;
+	(void)uv_read_stop((uv_stream_t *)&s->uv);
+	if (!uv_is_closing((uv_handle_t *)&s->uv) && uv_shutdown(&s->finishing, (uv_stream_t *)&s->uv, finish_done))
+		close_once((uv_handle_t *)&s->uv);
+}
+
+static void connection_came(uv_stream_t *uv, int status)
+{
+	struct listener *ls = (struct listener *)uv;
+
+	if (status)
+		return;
+	struct stream *s = new_stream((struct loop *)uv->loop);
+	if (uv_accept(uv, (uv_stream_t *)&s->uv)) {
+		close_once((uv_handle_t *)&s->uv);
+		return;
+	}
+	s->tell = true; /* accepted() may already write or close it */
+	s->events = ls->accepted(ls->ctx, s);
+	int rc = start_reading(s);
+	if (rc)
+		fail(s, rc);
+}
+
+static bool somebody_listens(const char *path)
+{
+	struct sockaddr_un addr = {.sun_family = AF_UNIX};
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+	if (fd < 0)
+		return false;
+	memcpy(addr.sun_path, path, strlen(path) + 1);
+	int rc = connect(fd, (const struct sockaddr *)&addr, sizeof addr);
+	bool there = rc == 0 || errno == EAGAIN || errno == EINPROGRESS;
+	(void)close(fd);
+	return there;
+}
+
+/* Make way at path: only for a socket, and only for one that nobody listens on. */
+static int clear_path(const char *path, struct err *e)
+{
+	struct stat st;
+
+	if (strlen(path) >= sizeof((struct sockaddr_un *)0)->sun_path)
+		return err_set(e, ENAMETOOLONG, "socket %s: the path may have %zu characters", path,
+			sizeof((struct sockaddr_un *)0)->sun_path - 1);
+	if (lstat(path, &st) < 0)
+		return errno == ENOENT ? 0 : err_set(e, errno, "socket %s: %s", path, strerror(errno));
+	if (!S_ISSOCK(st.st_mode))
+		return err_set(e, EEXIST, "socket %s: something else is there", path);
+	if (somebody_listens(path))
+		return err_set(e, EADDRINUSE, "socket %s: somebody listens there already", path);
+	return unlink(path) < 0 ? err_set(e, errno, "socket %s: %s", path, strerror(errno)) : 0;
+}
+
+struct listener *listener_new(struct loop *l, const char *path, unsigned mode, void *ctx,
+	struct stream_events (*accepted)(void *ctx, struct stream *s), struct err *e)
+{
+	if (clear_path(path, e) < 0)
+		return NULL;
+	struct listener *ls = xcalloc(1, sizeof *ls);
+	(void)uv_pipe_init(&l->uv, &ls->uv, 0);
+	ls->ctx = ctx;
+	ls->accepted = accepted;
+	int rc = uv_pipe_bind(&ls->uv, path);
+	/* nobody can connect before uv_listen(), so the mode is never too wide for anybody */
+	if (!rc && chmod(path, mode) < 0)
+		rc = -errno;
+	if (!rc)
+		rc = uv_listen((uv_stream_t *)&ls->uv, BACKLOG, connection_came);
+	if (!rc)
+		return ls;
+	/* libuv says EACCES of a missing directory too */
+	(void)err_set(e, -rc, "socket %s: %s", path,
+		rc == UV_EACCES ? "the directory is missing or may not be written" : strerror(-rc));
+	listener_close(ls);
+	return NULL;
+}
+
+void listener_close(struct listener *ls)
+{
+	if (ls)
+		close_once((uv_handle_t *)&ls->uv);
+}
