@@ -20,6 +20,7 @@ enum { SETTINGS_PATH_MAX = 256, SETTINGS_SOCKET_MAX = 108, RESERVED_MEMORY_MAX =
 
 /* One entry of the kubelet's reservedMemory, one kind of memory of it. */
 struct reserved_memory {
+	unsigned entry; /* its number in the list */
 	bool has_node;
 	unsigned node_id; /* kernel id */
 	char type[32];	  /* "memory", "hugepages-1Gi" */
@@ -64,10 +65,10 @@ bool settings_is_group(const char *key);
  * exist and that the reservations fit into them. 0 or -EINVAL; the text names the key. */
 int settings_check(const struct settings *s, const struct topo *t, struct err *e);
 
-/* One row of the table, for printing: key, "policy: none | best-effort | ...", default, help. */
+/* One row of the table, for printing: key, "none | best-effort | ...", default, help. */
 struct setting_doc {
-	const char *key, *type, *help;
-	char fallback[96];
+	const char *key, *help;
+	char type[96], fallback[96];
 };
 /* Row i into *doc; false when there are no more. */
 bool settings_doc(unsigned i, struct setting_doc *doc);

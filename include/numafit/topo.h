@@ -77,7 +77,8 @@ const char *topo_kind_name(const struct topo *t, unsigned kind, char *buf, size_
 /* The kind of that page size (0: memory), or -1 when the machine has no such huge pages. */
 int topo_kind_of_page(const struct topo *t, uint64_t page_bytes);
 
-/* A checksum over all that a decision can see: another machine, another fingerprint. */
+/* A checksum over what stays as it is while a machine runs: NUMA nodes, distances, CPUs, sizes of
+ * huge pages. How much memory there is may change (ballooning) and is left out. */
 uint32_t topo_fingerprint(const struct topo *t);
 
 #endif

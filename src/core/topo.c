@@ -264,10 +264,8 @@ uint32_t topo_fingerprint(const struct topo *t)
 	mix(&sum, &t->ids, sizeof t->ids);
 	mix(&sum, t->distance, sizeof t->distance);
 	mix(&sum, t->page_bytes, sizeof t->page_bytes);
-	nodeset_each(n, t->nodes) {
+	nodeset_each(n, t->nodes)
 		mix(&sum, &t->node[n].cpus, sizeof t->node[n].cpus);
-		mix(&sum, t->node[n].memory, sizeof t->node[n].memory);
-	}
 	cpuset_each(cpu, &t->cpus) {
 		const struct topo_cpu *c = &t->cpu[cpu];
 		const uint16_t place[] = {c->core, c->socket, c->uncore, c->node};

@@ -1,0 +1,117 @@
+#include <host/discover.h>
+
+#include <codec/machine_text.h>
+#include <errno.h>
+#include <host/machine_find.h>
+#include <host/machine_hwloc.h>
+#include <host/machine_numa.h>
+#include <numafit/mem.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+/* The file at path up to one byte more than a machine may have; the caller frees *text. */
+static int read_file(const char *path, char **text, size_t *len, struct err *e)
+{
+	FILE *f = fopen(path, "re");
+
+	if (!f)
+		return err_set(e, errno, "%s", strerror(errno));
+	*text = xcalloc(MACHINE_TEXT_MAX + 1, 1);
+	*len = fread(*text, 1, MACHINE_TEXT_MAX + 1, f);
+	int rc = ferror(f) ? err_set(e, errno, "%s", strerror(errno)) : 0;
+	(void)fclose(f);
+	return rc;
+}
+
+static int load_text(const char *path, struct topo *out, struct err *e)
+{
+	auto_free char *text = NULL;
+	size_t len = 0;
+
+	int rc = read_file(path, &text, &len, e);
+	return rc ? rc : machine_text_parse(text, len, out, e);
+}
+
+static int load_hwloc(enum hwloc_place place, const char *path, struct topo *out, struct err *e)
+{
+	topo_init(out, "");
+	int rc = machine_from_hwloc(place, path, out, e);
+	return rc ? rc : topo_seal(out, e);
+}
+
+/* What libnuma has to add to what hwloc found, and where they differ. */
+static void check_this(struct topo *t, void (*note)(void *ctx, const char *text), void *ctx)
+{
+	struct topo numa;
+	struct err doubt = {0};
+
+	if (machine_from_numa(&numa, &doubt) == 0) {
+		machine_borrow_distances(t, &numa);
+		if (note)
+			machine_compare(t, &numa, note, ctx);
+	} else if (note) {
+		(void)err_add(&doubt, 0, "this machine could not be checked with libnuma");
+		note(ctx, doubt.text);
+	}
+}
+
+static int load_this(
+	struct topo *out, void (*note)(void *ctx, const char *text), void *ctx, struct err *e)
+{
+	topo_init(out, "this");
+	int rc = machine_from_hwloc(PLACE_THIS, NULL, out, e);
+	if (rc == 0) {
+		check_this(out, note, ctx);
+		rc = topo_seal(out, e);
+	}
+	return rc ? err_add(e, rc, "this machine") : 0;
+}
+
+static int load_path(const char *path, struct topo *out, struct err *e)
+{
+	static const char xml[] = ".xml";
+	size_t len = strlen(path), suffix = sizeof xml - 1;
+	char name[TOPO_NAME_MAX];
+	struct stat st;
+
+	int rc = machine_name_from_path(path, name, e);
+	if (rc)
+		return rc;
+	if (stat(path, &st) != 0)
+		return err_set(e, errno, "%s: %s", path, strerror(errno));
+	if (S_ISDIR(st.st_mode))
+		rc = load_hwloc(PLACE_TREE, path, out, e);
+	else if (len > suffix && strcmp(path + len - suffix, xml) == 0)
+		rc = load_hwloc(PLACE_XML, path, out, e);
+	else
+		rc = load_text(path, out, e);
+	if (rc)
+		return err_add(e, rc, "%s", path);
+	memcpy(out->name, name, sizeof name);
+	return 0;
+}
+
+static int load_name(const char *name, struct topo *out, struct err *e)
+{
+	auto_free char *path = machine_find(name, e);
+
+	return path ? load_path(path, out, e) : -ENOENT;
+}
+
+int machine_load(const char *what, struct topo *out, void (*note)(void *ctx, const char *text),
+	void *ctx, struct err *e)
+{
+	struct topo t;
+	int rc;
+
+	if (strcmp(what, "this") == 0)
+		rc = load_this(&t, note, ctx, e);
+	else if (strchr(what, '/'))
+		rc = load_path(what, &t, e);
+	else
+		rc = load_name(what, &t, e);
+	if (rc == 0)
+		*out = t;
+	return rc;
+}

@@ -1,0 +1,21 @@
+#ifndef NUMAFIT_HOST_DISCOVER_H
+#define NUMAFIT_HOST_DISCOVER_H
+
+#include <numafit/topo.h>
+
+/* The machine to decide for, wherever it is described. what is one of
+ *   "this"   the machine that we run on
+ *   a path   (it has a '/'): a directory is a recorded tree (hwloc-gather-topology makes them: sys/
+ *            and proc/ of that machine), *.xml is hwloc's XML, anything else our own text
+ *   a name   NAME.machine (our text), NAME.xml or the tree NAME/ in test/machines, or beside the
+ *            executable in ../../test/machines and ../share/numafit/machines, in that order
+ * The machine is called like its file, without .machine and .xml. Only "this" sets this_machine;
+ * what hwloc and libnuma tell differently about it goes to note(), as one line of text for people;
+ * note may be NULL. Sets environment variables for hwloc and puts them back: call it before there
+ * are threads.
+ * 0; -ENOENT: no such machine (the text lists those that there are); -EINVAL, -ERANGE, -EEXIST and
+ * such: it is one that numafit cannot use, the text says why; -errno: it cannot be read. */
+int machine_load(const char *what, struct topo *out, void (*note)(void *ctx, const char *text),
+	void *ctx, struct err *e);
+
+#endif

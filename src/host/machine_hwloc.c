@@ -1,0 +1,231 @@
+#include <host/machine_hwloc.h>
+
+#include <errno.h>
+#include <hwloc.h>
+#include <hwloc/distances.h>
+#include <numafit/mem.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+/* Variables by which hwloc would look at another machine than the one it is asked for. A recorded
+ * tree can be given in no other way than by HWLOC_FSROOT (hwloc 2.9, "Environment Variables"). */
+enum { VARIABLE_FSROOT, NR_VARIABLES = 6 };
+static const char *const variables[NR_VARIABLES] = {"HWLOC_FSROOT", "HWLOC_XMLFILE",
+	"HWLOC_SYNTHETIC", "HWLOC_COMPONENTS", "HWLOC_THISSYSTEM", "HWLOC_CPUID_PATH"};
+
+struct environment {
+	char *value[NR_VARIABLES];
+};
+
+static void environment_take(struct environment *saved, const char *fsroot)
+{
+	for (unsigned i = 0; i < NR_VARIABLES; i++) {
+		const char *value = getenv(variables[i]);
+
+		saved->value[i] = value ? xstrdup(value) : NULL;
+		(void)unsetenv(variables[i]);
+	}
+	if (fsroot)
+		(void)setenv(variables[VARIABLE_FSROOT], fsroot, 1);
+}
+
+static void environment_put_back(struct environment *saved)
+{
+	for (unsigned i = 0; i < NR_VARIABLES; i++) {
+		if (saved->value[i])
+			(void)setenv(variables[i], saved->value[i], 1);
+		else
+			(void)unsetenv(variables[i]);
+		free(saved->value[i]);
+	}
+}
+
+/* hwloc takes anything for a tree, and then reports one node and one CPU. */
+static int check_tree(const char *path, struct err *e)
+{
+	static const char part[] = "sys/devices/system/cpu";
+	auto_free char *sys = NULL;
+	struct stat st;
+
+	if (asprintf(&sys, "%s/%s", path, part) < 0)
+		abort();
+	if (stat(sys, &st) != 0)
+		return err_set(e, EINVAL, "not a recorded tree: %s: %s", part, strerror(errno));
+	return 0;
+}
+
+/* The kernel's view alone: x86's own discovery hops from CPU to CPU to ask each, which a daemon
+ * should not, and the kubelet knows the kernel's view only. */
+static int configure(hwloc_topology_t h, enum hwloc_place place, const char *path)
+{
+	const unsigned long flags = HWLOC_TOPOLOGY_FLAG_INCLUDE_DISALLOWED |
+				    HWLOC_TOPOLOGY_FLAG_NO_MEMATTRS |
+				    HWLOC_TOPOLOGY_FLAG_NO_CPUKINDS;
+
+	if (hwloc_topology_set_flags(h, flags) ||
+		hwloc_topology_set_io_types_filter(h, HWLOC_TYPE_FILTER_KEEP_NONE) ||
+		hwloc_topology_set_type_filter(h, HWLOC_OBJ_MISC, HWLOC_TYPE_FILTER_KEEP_NONE))
+		return -1;
+	if (place == PLACE_XML)
+		return hwloc_topology_set_xml(h, path);
+	return hwloc_topology_set_components(h, HWLOC_TOPOLOGY_COMPONENTS_FLAG_BLACKLIST, "x86");
+}
+
+static int load(hwloc_topology_t h, enum hwloc_place place, const char *path, struct err *e)
+{
+	struct environment saved;
+
+	int rc = place == PLACE_TREE ? check_tree(path, e) : 0;
+	if (rc)
+		return rc;
+	environment_take(&saved, place == PLACE_TREE ? path : NULL);
+	errno = 0;
+	if (configure(h, place, path) || hwloc_topology_load(h))
+		rc = err_set(e, errno ? errno : EINVAL, "hwloc cannot read this: %s",
+			errno ? strerror(errno) : "not a topology");
+	environment_put_back(&saved);
+	return rc;
+}
+
+/* Memory and huge pages of one node. hwloc lists the ordinary page size among the others: it is
+ * the smallest. */
+static int add_memory(const struct hwloc_obj *numa, unsigned node, struct topo *t, struct err *e)
+{
+	const struct hwloc_numanode_attr_s *a = &numa->attr->numanode;
+	uint64_t ordinary = UINT64_MAX;
+
+	int rc = topo_set_memory(t, node, 0, a->local_memory, e);
+	for (unsigned i = 0; i < a->page_types_len; i++)
+		if (a->page_types[i].size && a->page_types[i].size < ordinary)
+			ordinary = a->page_types[i].size;
+	for (unsigned i = 0; rc == 0 && i < a->page_types_len; i++) {
+		uint64_t size = a->page_types[i].size, bytes;
+
+		if (!size || size == ordinary)
+			continue;
+		if (__builtin_mul_overflow(size, a->page_types[i].count, &bytes))
+			return err_set(e, ERANGE, "NUMA node %u: %llu huge pages are too many",
+				t->ids.id[node], (unsigned long long)a->page_types[i].count);
+		rc = topo_set_memory(t, node, size, bytes, e);
+	}
+	return rc;
+}
+
+static int add_nodes(hwloc_topology_t h, struct topo *t, struct err *e)
+{
+	hwloc_const_nodeset_t nodes = hwloc_topology_get_topology_nodeset(h);
+	unsigned id;
+
+	hwloc_bitmap_foreach_begin(id, nodes)
+	{
+		const struct hwloc_obj *numa = hwloc_get_numanode_obj_by_os_index(h, id);
+		if (!numa)
+			continue;
+		int index = topo_add_node(t, id, e);
+		int rc = index < 0 ? index : add_memory(numa, (unsigned)index, t, e);
+		if (rc)
+			return rc;
+	}
+	hwloc_bitmap_foreach_end();
+	return 0;
+}
+
+/* The NUMA node that the kernel counts the CPU to, NULL when there is none. hwloc gives memory-only
+ * nodes the CPUs that are near them, but lists them behind the nodes that have these for their own:
+ * both when they hang on the same object of its tree and when they hang higher. */
+static hwloc_obj_t node_of(hwloc_topology_t h, unsigned cpu)
+{
+	hwloc_obj_t numa = NULL;
+
+	while ((numa = hwloc_get_next_obj_by_type(h, HWLOC_OBJ_NUMANODE, numa)))
+		if (hwloc_bitmap_isset(numa->cpuset, cpu))
+			break;
+	return numa;
+}
+
+/* Sockets go by the kernel's number, as in the kubelet, but some firmware makes up huge ones. */
+static bool sockets_are_numbered(hwloc_topology_t h)
+{
+	hwloc_obj_t package = NULL;
+
+	while ((package = hwloc_get_next_obj_by_type(h, HWLOC_OBJ_PACKAGE, package)))
+		if (package->os_index >= CPUSET_BITS)
+			return false;
+	return true;
+}
+
+static int add_cpus(hwloc_topology_t h, struct topo *t, struct err *e)
+{
+	bool numbered = sockets_are_numbered(h);
+	hwloc_obj_t pu = NULL;
+	int rc = 0;
+
+	while (rc == 0 && (pu = hwloc_get_next_obj_by_type(h, HWLOC_OBJ_PU, pu))) {
+		hwloc_obj_t node = node_of(h, pu->os_index);
+		hwloc_obj_t core = hwloc_get_ancestor_obj_by_type(h, HWLOC_OBJ_CORE, pu);
+		hwloc_obj_t package = hwloc_get_ancestor_obj_by_type(h, HWLOC_OBJ_PACKAGE, pu);
+		hwloc_obj_t l3 = hwloc_get_ancestor_obj_by_type(h, HWLOC_OBJ_L3CACHE, pu);
+
+		if (!node)
+			return err_set(e, EINVAL, "CPU %u belongs to no NUMA node", pu->os_index);
+		unsigned socket =
+			package ? (numbered ? package->os_index : package->logical_index) : 0;
+		unsigned first = core ? (unsigned)hwloc_bitmap_first(core->cpuset) : pu->os_index;
+		rc = topo_add_cpu(t, pu->os_index, (unsigned)node_index(&t->ids, node->os_index),
+			first, socket, l3 ? l3->logical_index : socket, e);
+	}
+	return rc;
+}
+
+static int copy_distances(const struct hwloc_distances_s *d, struct topo *t, struct err *e)
+{
+	int rc = 0;
+
+	for (unsigned i = 0; i < d->nbobjs; i++)
+		for (unsigned j = 0; rc == 0 && j < d->nbobjs; j++) {
+			uint64_t value = d->values[i * d->nbobjs + j];
+			int from = node_index(&t->ids, d->objs[i]->os_index);
+			int to = node_index(&t->ids, d->objs[j]->os_index);
+
+			rc = topo_set_distance(t, (unsigned)from, (unsigned)to,
+				value > UINT16_MAX ? UINT16_MAX : (unsigned)value, e);
+		}
+	return rc;
+}
+
+/* hwloc has none for a single node, and drops a table that does not cover all nodes. */
+static int add_distances(hwloc_topology_t h, struct topo *t, struct err *e)
+{
+	struct hwloc_distances_s *d = NULL;
+	unsigned nr = 1;
+	int rc = 0;
+
+	if (hwloc_distances_get_by_type(
+		    h, HWLOC_OBJ_NUMANODE, &nr, &d, HWLOC_DISTANCES_KIND_MEANS_LATENCY, 0) ||
+		!nr)
+		return 0;
+	if (d->nbobjs == t->ids.nr)
+		rc = copy_distances(d, t, e);
+	hwloc_distances_release(h, d);
+	return rc;
+}
+
+int machine_from_hwloc(enum hwloc_place place, const char *path, struct topo *t, struct err *e)
+{
+	hwloc_topology_t h;
+
+	if (hwloc_topology_init(&h))
+		return err_set(e, ENOMEM, "hwloc does not start");
+	int rc = load(h, place, path, e);
+	if (rc == 0)
+		rc = add_nodes(h, t, e);
+	if (rc == 0)
+		rc = add_cpus(h, t, e);
+	if (rc == 0)
+		rc = add_distances(h, t, e);
+	t->this_machine = place == PLACE_THIS;
+	hwloc_topology_destroy(h);
+	return rc;
+}

@@ -1,0 +1,16 @@
+#ifndef NUMAFIT_NUMAFIT_VERBS_H
+#define NUMAFIT_NUMAFIT_VERBS_H
+
+/* What `numafit VERB` runs. argv[0] is the verb; each knows --help. Returns the exit code. */
+enum verb_exit {
+	EXIT_DONE,
+	EXIT_FAILED,
+	EXIT_USAGE
+}; /* done; what was asked for failed; bad usage */
+
+/* numafit status [--socket PATH | --config FILE] [--json]: what the daemon on this node does. */
+int verb_status(int argc, char **argv);
+/* numafit decide [--check] [FILE|-]: answer recorded or imagined questions, one JSON line each. */
+int verb_decide(int argc, char **argv);
+
+#endif

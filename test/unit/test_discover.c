@@ -1,0 +1,396 @@
+#include <host/discover.h>
+
+#include <errno.h>
+#include <host/machine_find.h>
+#include <host/machine_numa.h>
+#include <numafit/mem.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#define NR(a) (sizeof(a) / sizeof *(a))
+
+enum { PATH_SPACE = 512 };
+
+/* A folder of our own for every case. */
+static char folder[PATH_SPACE];
+
+static int make_folder(void **state)
+{
+	const char *tmp = getenv("TMPDIR");
+
+	(void)state;
+	(void)snprintf(folder, sizeof folder, "%s/numafit-XXXXXX", tmp ? tmp : "/tmp");
+	return mkdtemp(folder) ? 0 : -1;
+}
+
+static int remove_folder(void **state)
+{
+	char command[PATH_SPACE + 16];
+
+	(void)state;
+	(void)snprintf(command, sizeof command, "rm -rf '%s'", folder);
+	return system(command);
+}
+
+/* A file in it; returns its path, valid until the next call. */
+static const char *put(const char *name, const char *content)
+{
+	static char path[PATH_SPACE * 2];
+	FILE *f;
+
+	(void)snprintf(path, sizeof path, "%s/%s", folder, name);
+	f = fopen(path, "w");
+	assert_non_null(f);
+	assert_true(fputs(content, f) >= 0);
+	assert_int_equal(fclose(f), 0);
+	return path;
+}
+
+static void load_ok(const char *what, struct topo *t)
+{
+	struct err e = {0};
+
+	if (machine_load(what, t, NULL, NULL, &e))
+		fail_msg("%s: %s", what, e.text);
+}
+
+static void no_note(void *ctx, const char *text)
+{
+	(void)ctx;
+	fail_msg("an unexpected note: %s", text);
+}
+
+static void this_machine_is_what_the_kernel_says(void **state)
+{
+	struct topo t;
+	struct err e = {0};
+	char line[CPUSET_TEXT_MAX], cpus[CPUSET_TEXT_MAX];
+
+	(void)state;
+	if (machine_load("this", &t, NULL, NULL, &e))
+		fail_msg("%s", e.text);
+	assert_true(t.this_machine);
+	assert_string_equal(t.name, "this");
+	FILE *f = fopen("/sys/devices/system/cpu/online", "r");
+	assert_non_null(f);
+	assert_non_null(fgets(line, sizeof line, f));
+	assert_int_equal(fclose(f), 0);
+	line[strcspn(line, "\n")] = '\0';
+	assert_string_equal(cpuset_format(&t.cpus, cpus, sizeof cpus), line);
+	assert_true(t.node[0].memory[0] > 0);
+	assert_int_equal(t.distance[0][0], DISTANCE_MIN);
+}
+
+static void a_text_is_called_like_its_file(void **state)
+{
+	struct topo t;
+
+	(void)state;
+	load_ok(put("mine.machine", "machine other\nnode 0 cpus 0-3\n"), &t);
+	assert_string_equal(t.name, "mine");
+	assert_false(t.this_machine);
+	assert_int_equal(t.nr_cpus, 4);
+	load_ok(put("no-suffix", "machine other\nnode 0 cpus 0\n"), &t);
+	assert_string_equal(t.name, "no-suffix");
+}
+
+static void a_machine_that_cannot_be_used_is_refused_with_its_file(void **state)
+{
+	static const struct {
+		const char *file, *content, *error;
+		int rc;
+	} cases[] = {
+		{"bad.machine", "machine bad\nnode 0 cpus 0,0\n",
+			"/bad.machine: line 2: node 0: CPU 0 is there twice", -EEXIST},
+		{"bad.xml", "<topology>", "/bad.xml: hwloc cannot read this: ", 0},
+		{"my machine.machine", "machine m\nnode 0 cpus 0\n",
+			"a machine is called like its file", -EINVAL},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < NR(cases); i++) {
+		struct topo t = {.name = "untouched"};
+		struct err e = {0};
+		int rc = machine_load(put(cases[i].file, cases[i].content), &t, no_note, NULL, &e);
+
+		assert_true(cases[i].rc ? rc == cases[i].rc : rc < 0);
+		if (!strstr(e.text, cases[i].error))
+			fail_msg("\"%s\" instead of \"%s\"", e.text, cases[i].error);
+		assert_string_equal(t.name, "untouched");
+	}
+}
+
+static void a_path_to_nothing_and_a_folder_of_no_machine_are_refused(void **state)
+{
+	char path[PATH_SPACE * 2];
+	struct topo t;
+	struct err e = {0};
+
+	(void)state;
+	(void)snprintf(path, sizeof path, "%s/nothing.machine", folder);
+	assert_int_equal(machine_load(path, &t, NULL, NULL, &e), -ENOENT);
+	assert_non_null(strstr(e.text, "nothing.machine: No such file"));
+	(void)snprintf(path, sizeof path, "%s/empty", folder);
+	assert_int_equal(mkdir(path, S_IRWXU), 0);
+	assert_int_equal(machine_load(path, &t, NULL, NULL, &e), -EINVAL);
+	assert_non_null(
+		strstr(e.text, "/empty: not a recorded tree: sys/devices/system/cpu: No such"));
+}
+
+static void run(const char *command)
+{
+	if (system(command) != 0)
+		fail_msg("%s", command);
+}
+
+/* A copy of this very program, called with a machine's name, says with its exit code whether it
+ * found that: see main(). */
+static void a_name_is_looked_up_beside_the_program_too(void **state)
+{
+	static const char *const programs[][2] = {
+		{"build/debug", "test/machines"},
+		{"bin", "share/numafit/machines"},
+	};
+	char self[PATH_SPACE], command[PATH_SPACE * 8];
+	ssize_t len = readlink("/proc/self/exe", self, sizeof self - 1);
+	struct topo t;
+
+	(void)state;
+	load_ok("laptop", &t);
+	assert_string_equal(t.name, "laptop");
+	assert_true(len > 0);
+	self[len] = '\0';
+	for (size_t i = 0; i < NR(programs); i++) {
+		const char *bin = programs[i][0], *home = programs[i][1];
+
+		(void)snprintf(command, sizeof command,
+			"cd '%s' && mkdir -p %s %s && cp '%s' %s/prog && cd / && ! '%s/%s/prog' "
+			"only-there >/dev/null",
+			folder, bin, home, self, bin, folder, bin);
+		run(command);
+		(void)snprintf(command, sizeof command,
+			"cp test/machines/laptop.machine '%s/%s/only-there.machine'", folder, home);
+		run(command);
+		(void)snprintf(command, sizeof command,
+			"cd / && '%s/%s/prog' only-there >/dev/null", folder, bin);
+		run(command);
+	}
+	/* here and beside the program are the same folder now: it is told once */
+	(void)snprintf(command, sizeof command,
+		"cd '%s' && test $(build/debug/prog nope | grep -o only-there | wc -l) = 1",
+		folder);
+	run(command);
+}
+
+static void an_unknown_name_is_answered_with_those_that_there_are(void **state)
+{
+	static const char *const names[] = {"nope", "", ".", "..", "kep3545-8.machine"};
+
+	(void)state;
+	for (size_t i = 0; i < NR(names); i++) {
+		struct topo t;
+		struct err e = {0};
+
+		assert_int_equal(machine_load(names[i], &t, NULL, NULL, &e), -ENOENT);
+		assert_non_null(strstr(e.text, "this, "));
+		assert_non_null(strstr(e.text, "kep3545-4, kep3545-8, laptop, "));
+		assert_non_null(strstr(e.text, ", sparse-nodes"));
+		assert_non_null(strstr(e.text, "test/machines"));
+		assert_null(strstr(e.text, "README"));
+	}
+}
+
+static void a_name_is_the_last_part_of_the_path_without_suffix(void **state)
+{
+	static const struct {
+		const char *path, *name;
+	} cases[] = {
+		{"a/b/c.machine", "c"},
+		{"./c.xml", "c"},
+		{"/x/tree/", "tree"},
+		{"/x/tree//", "tree"},
+		{"x/v1.2", "v1.2"},
+		{"x/.machine", ".machine"},
+		{"/", NULL},
+		{"x/a b", NULL},
+		{"x/a:b", NULL},
+		{"x/a123456789a123456789a123456789a123456789a123456789a123456789a123.xml", NULL},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < NR(cases); i++) {
+		char name[TOPO_NAME_MAX] = "";
+		int rc = machine_name_from_path(cases[i].path, name, NULL);
+
+		assert_int_equal(rc, cases[i].name ? 0 : -EINVAL);
+		assert_string_equal(name, cases[i].name ? cases[i].name : "");
+	}
+}
+
+static void hwloc_reads_the_tree_it_was_told_whatever_its_environment_says(void **state)
+{
+	struct topo t;
+
+	(void)state;
+	assert_int_equal(setenv("HWLOC_FSROOT", "/nowhere", 1), 0);
+	assert_int_equal(setenv("HWLOC_SYNTHETIC", "numa:5 pu:1", 1), 0);
+	assert_int_equal(unsetenv("HWLOC_XMLFILE"), 0);
+	load_ok("sparse-nodes", &t);
+	assert_int_equal(t.ids.nr, 4);
+	load_ok("this", &t);
+	assert_int_not_equal(t.ids.nr, 5);
+	assert_string_equal(getenv("HWLOC_FSROOT"), "/nowhere");
+	assert_string_equal(getenv("HWLOC_SYNTHETIC"), "numa:5 pu:1");
+	assert_null(getenv("HWLOC_XMLFILE"));
+	assert_int_equal(unsetenv("HWLOC_FSROOT"), 0);
+	assert_int_equal(unsetenv("HWLOC_SYNTHETIC"), 0);
+}
+
+/* A machine as hwloc exports it, with a string of it replaced by another. */
+static void load_changed_xml(const char *old, const char *new, int want, const char *error)
+{
+	auto_free char *xml = NULL;
+	size_t cap = 0;
+	char path[PATH_SPACE * 2];
+	struct topo t;
+	struct err e = {0};
+
+	(void)snprintf(path, sizeof path, "%s/changed.xml", folder);
+	FILE *in = fopen("test/machines/epyc-nps2.xml", "r"), *out = fopen(path, "w");
+	assert_non_null(in);
+	assert_non_null(out);
+	assert_true(getdelim(&xml, &cap, '\0', in) > 0);
+	const char *at = strstr(xml, old);
+	assert_non_null(at);
+	assert_true(fprintf(out, "%.*s%s%s", (int)(at - xml), xml, new, at + strlen(old)) > 0);
+	assert_int_equal(fclose(in), 0);
+	assert_int_equal(fclose(out), 0);
+	assert_int_equal(machine_load(path, &t, NULL, NULL, &e), want);
+	if (error && !strstr(e.text, error))
+		fail_msg("\"%s\" instead of \"%s\"", e.text, error);
+}
+
+static void what_an_xml_says_too_much_is_refused(void **state)
+{
+	(void)state;
+	load_changed_xml("local_memory=\"34359738368\"", "local_memory=\"34359738369\"", 0, NULL);
+	load_changed_xml("size=\"2097152\" count=\"512\"", "size=\"2097152\" count=\"512000000\"",
+		-EINVAL, "changed.xml: NUMA node 0: its huge pages exceed its");
+	load_changed_xml("size=\"2097152\" count=\"512\"",
+		"size=\"2097152\" count=\"18446744073709551615\"", -ERANGE,
+		"changed.xml: NUMA node 0: 18446744073709551615 huge pages are too many");
+	load_changed_xml("\"30\">10 12 32 32 12 ", "\"31\">10 12 32 300 12 ", -EINVAL,
+		"changed.xml: distance from NUMA node 0 to 3: 300 is outside 10..254");
+	load_changed_xml("\"30\">10 12 32 32 12 ", "\"38\">10 12 32 4294967306 12 ", -EINVAL,
+		"is outside 10..254");
+}
+
+struct heard {
+	unsigned nr;
+	char text[8][240];
+};
+
+static void hear(void *ctx, const char *text)
+{
+	struct heard *h = ctx;
+
+	assert_true(h->nr < NR(h->text));
+	(void)snprintf(h->text[h->nr++], sizeof *h->text, "%s", text);
+}
+
+static void libnumas_differences_are_told_one_by_one(void **state)
+{
+	static const char *const want[] = {
+		"NUMA node 2: hwloc has it, libnuma does not",
+		"NUMA node 9: libnuma has it, hwloc does not",
+		"distance from NUMA node 0 to 1: hwloc has 20, libnuma 21",
+		"NUMA node 1: hwloc has CPUs 2-3, libnuma 2,4",
+	};
+	struct heard heard = {0};
+	struct topo a, b;
+
+	(void)state;
+	load_ok(put("a", "machine a\nnode 0 cpus 0-1\nnode 1 cpus 2-3\nnode 2\n"
+			 "distances\n10 20 30\n20 10 30\n30 30 10\n"),
+		&a);
+	load_ok(put("b", "machine b\nnode 0 cpus 0-1\nnode 1 cpus 2,4\nnode 9\n"
+			 "distances\n10 21 30\n20 10 30\n30 30 10\n"),
+		&b);
+	machine_compare(&a, &b, hear, &heard);
+	assert_int_equal(heard.nr, NR(want));
+	for (size_t i = 0; i < NR(want); i++)
+		assert_string_equal(heard.text[i], want[i]);
+	machine_compare(&a, &a, no_note, NULL);
+}
+
+static void distances_are_borrowed_only_from_the_same_nodes(void **state)
+{
+	struct topo with, without, other;
+
+	(void)state;
+	load_ok(put("with", "machine a\nnode 0 cpus 0\nnode 4 cpus 1\ndistances\n10 33\n34 10\n"),
+		&with);
+	load_ok(put("without", "machine b\nnode 0 cpus 0\nnode 4 cpus 1\n"), &without);
+	load_ok(put("other", "machine c\nnode 0 cpus 0\nnode 5 cpus 1\n"), &other);
+	machine_borrow_distances(&other, &with);
+	assert_false(other.has_distances);
+	machine_borrow_distances(&with, &other);
+	assert_int_equal(with.distance[0][1], 33);
+	machine_borrow_distances(&without, &with);
+	assert_true(without.has_distances);
+	assert_int_equal(without.distance[0][1], 33);
+	assert_int_equal(without.distance[1][0], 34);
+}
+
+static void libnuma_knows_this_machines_nodes(void **state)
+{
+	struct topo numa, t;
+	struct err e = {0};
+	int rc = machine_from_numa(&numa, &e);
+
+	(void)state;
+	if (rc == -ENOSYS) /* a sandbox that forbids get_mempolicy(2) */
+		skip();
+	assert_int_equal(rc, 0);
+	load_ok("this", &t);
+	assert_int_equal(numa.ids.nr, t.ids.nr);
+	assert_true(cpuset_equal(&numa.cpus, &t.cpus));
+	assert_int_equal(numa.distance[0][0], t.distance[0][0]);
+}
+
+int main(int argc, char **argv)
+{
+	struct topo t;
+	struct err e = {0};
+
+	if (argc > 1) {
+		int rc = machine_load(argv[1], &t, NULL, NULL, &e);
+
+		(void)puts(e.text);
+		return rc ? EXIT_FAILURE : EXIT_SUCCESS;
+	}
+#define CASE(name) cmocka_unit_test_setup_teardown(name, make_folder, remove_folder)
+	const struct CMUnitTest tests[] = {
+		CASE(this_machine_is_what_the_kernel_says),
+		CASE(a_text_is_called_like_its_file),
+		CASE(a_machine_that_cannot_be_used_is_refused_with_its_file),
+		CASE(a_path_to_nothing_and_a_folder_of_no_machine_are_refused),
+		CASE(a_name_is_looked_up_beside_the_program_too),
+		CASE(an_unknown_name_is_answered_with_those_that_there_are),
+		CASE(a_name_is_the_last_part_of_the_path_without_suffix),
+		CASE(hwloc_reads_the_tree_it_was_told_whatever_its_environment_says),
+		CASE(what_an_xml_says_too_much_is_refused),
+		CASE(libnumas_differences_are_told_one_by_one),
+		CASE(distances_are_borrowed_only_from_the_same_nodes),
+		CASE(libnuma_knows_this_machines_nodes),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

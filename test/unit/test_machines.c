@@ -1,0 +1,213 @@
+#include <codec/machine_text.h>
+#include <dirent.h>
+#include <host/discover.h>
+#include <numafit/mem.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+/* The machines that come with the source: each loads, is what it is meant to be, and can be written
+ * as text. */
+
+#define NR(a) (sizeof(a) / sizeof *(a))
+enum { GIB_SHIFT = 30 };
+
+static const struct shape {
+	const char *name;
+	unsigned nodes, sockets, cores, cpus, uncores;
+	unsigned gib[2]; /* of all nodes: memory, hugepages-1Gi */
+} shapes[] = {
+	{"laptop", 1, 1, 4, 8, 1, {16, 0}},
+	{"kep3545-4", 4, 1, 32, 64, 4, {256, 16}},
+	{"kep3545-8", 8, 2, 64, 128, 16, {512, 32}},
+	{"snc4-2s", 8, 2, 112, 224, 2, {512, 64}},
+	{"epyc-nps2", 4, 2, 16, 32, 4, {128, 8}},
+	{"sparse-nodes", 4, 2, 4, 7, 2, {36, 3}},
+};
+
+static void load(const char *name, struct topo *t)
+{
+	struct err e = {0};
+
+	if (machine_load(name, t, NULL, NULL, &e))
+		fail_msg("%s: %s", name, e.text);
+}
+
+static void every_machine_is_what_it_is_meant_to_be(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < NR(shapes); i++) {
+		const struct shape *s = &shapes[i];
+		struct topo t;
+
+		load(s->name, &t);
+		int giant = topo_kind_of_page(&t, UINT64_C(1) << GIB_SHIFT);
+		assert_string_equal(t.name, s->name);
+		assert_false(t.this_machine);
+		assert_int_equal(t.ids.nr, s->nodes);
+		assert_int_equal(t.nr_sockets, s->sockets);
+		assert_int_equal(t.nr_cores, s->cores);
+		assert_int_equal(t.nr_cpus, s->cpus);
+		assert_int_equal(t.nr_uncores, s->uncores);
+		assert_int_equal(topo_memory_of(&t, t.nodes, 0) >> GIB_SHIFT, s->gib[0]);
+		assert_true(giant > 0);
+		assert_int_equal(
+			topo_memory_of(&t, t.nodes, (unsigned)giant) >> GIB_SHIFT, s->gib[1]);
+	}
+}
+
+static void export_and_read(const char *path, char *buf)
+{
+	struct topo before, after;
+	struct text out;
+
+	load(path, &before);
+	text_init(&out, buf, MACHINE_TEXT_MAX);
+	machine_text_write(&before, &out);
+	assert_int_equal(machine_text_parse(buf, out.len, &after, NULL), 0);
+	assert_string_equal(after.name, before.name);
+	assert_int_equal(topo_fingerprint(&after), topo_fingerprint(&before));
+}
+
+static void every_machine_in_the_folder_can_be_exported_as_text(void **state)
+{
+	auto_free char *buf = xcalloc(MACHINE_TEXT_MAX, 1);
+	DIR *d = opendir("test/machines");
+	const struct dirent *entry;
+	size_t found = 0;
+
+	(void)state;
+	assert_non_null(d);
+	while ((entry = readdir(d))) {
+		char path[sizeof entry->d_name + 16];
+
+		if (entry->d_name[0] == '.' || strcmp(entry->d_name, "README.md") == 0)
+			continue;
+		(void)snprintf(path, sizeof path, "test/machines/%s", entry->d_name);
+		export_and_read(path, buf);
+		found++;
+	}
+	assert_int_equal(closedir(d), 0);
+	assert_true(found >= NR(shapes));
+}
+
+/* The averages that KEP-3545 works out, the leftmost bit of its masks being node 0. Its last one,
+ * 11100000, it divides by 6 and gets 16.7, but there are 9 pairs: 100 / 9. */
+static void the_averages_are_those_of_the_kep(void **state)
+{
+	static const struct {
+		const char *machine, *nodes;
+		unsigned sum, pairs;
+	} cases[] = {
+		{"kep3545-4", "0,1", 42, 4},  /* 1100: 10.5 */
+		{"kep3545-4", "0,2", 44, 4},  /* 1010: 11 */
+		{"kep3545-4", "0,3", 44, 4},  /* 1001: 11 */
+		{"kep3545-4", "2-3", 42, 4},  /* 0011: 10.5 */
+		{"kep3545-4", "1-2", 44, 4},  /* 0110: 11 */
+		{"kep3545-8", "0,4", 80, 4},  /* 10001000: 20 */
+		{"kep3545-8", "3,7", 80, 4},  /* the same bits read from the right */
+		{"kep3545-8", "0-2", 100, 9}, /* 11100000: 11.1 */
+		{"kep3545-8", "5-7", 100, 9}, /* the same bits read from the right */
+		{"kep3545-8", "6", 10, 1},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < NR(cases); i++) {
+		struct topo t;
+		struct nodeset nodes;
+
+		load(cases[i].machine, &t);
+		assert_int_equal(
+			nodeset_parse(&nodes, &t.ids, cases[i].nodes, strlen(cases[i].nodes), NULL),
+			0);
+		assert_int_equal(topo_distance_sum(&t, nodes), cases[i].sum);
+		assert_true(
+			topo_distance_average(&t, nodes) == (double)cases[i].sum / cases[i].pairs);
+	}
+}
+
+static void the_laptop_numbers_threads_next_to_each_other(void **state)
+{
+	struct topo t;
+
+	(void)state;
+	load("laptop", &t);
+	assert_int_equal(t.cpu[1].core, 0);
+	assert_int_equal(t.cpu[7].core, 6);
+}
+
+static void an_hwloc_xml_keeps_cores_caches_and_distances(void **state)
+{
+	struct topo t;
+
+	(void)state;
+	load("epyc-nps2", &t);
+	assert_int_equal(t.cpu[25].core, 9);
+	assert_int_equal(t.cpu[25].node, 2);
+	assert_int_equal(t.cpu[25].socket, 1);
+	assert_int_equal(t.cpu[25].uncore, 2);
+	assert_int_equal(t.distance[0][1], 12);
+	assert_int_equal(t.distance[0][2], 32);
+	assert_int_equal(t.nr_kinds, 3);
+	assert_int_equal(t.node[3].memory[1], UINT64_C(1) << GIB_SHIFT);
+}
+
+/* Nodes 1 and 8 have memory only: 8 is nearest to node 2, and 1 as near to 0 as to 2; hwloc would
+ * give them those nodes' CPUs. CPU 5 is offline, the other thread of its core is not. */
+static void a_recorded_tree_keeps_gaps_and_memory_only_nodes(void **state)
+{
+	static const struct {
+		unsigned id, gib;
+		const char *cpus;
+	} nodes[] = {{0, 8, "0-3"}, {1, 4, ""}, {2, 8, "4,6-7"}, {8, 16, ""}};
+	struct topo t;
+
+	(void)state;
+	load("sparse-nodes", &t);
+	assert_int_equal(t.ids.nr, NR(nodes));
+	for (unsigned n = 0; n < NR(nodes); n++) {
+		char cpus[CPUSET_TEXT_MAX];
+
+		assert_int_equal(t.ids.id[n], nodes[n].id);
+		assert_int_equal(t.node[n].memory[0] >> GIB_SHIFT, nodes[n].gib);
+		assert_string_equal(
+			cpuset_format(&t.node[n].cpus, cpus, sizeof cpus), nodes[n].cpus);
+	}
+	assert_int_equal(t.node[0].memory[1], UINT64_C(512) << 20);
+	assert_int_equal(t.cpu[4].core, 4);
+	assert_int_equal(t.cpu[7].core, 6);
+	assert_int_equal(t.cpu[4].socket, 3);
+	assert_int_equal(t.distance[2][3], 17);
+	assert_int_equal(t.distance[3][1], 50);
+}
+
+static void a_cluster_shares_its_sockets_cache(void **state)
+{
+	struct topo t;
+
+	(void)state;
+	load("snc4-2s", &t);
+	assert_int_equal(t.cpu[13].node, 0);
+	assert_int_equal(t.cpu[14].node, 1);
+	assert_int_equal(t.cpu[112].core, 0);
+	assert_int_equal(t.cpu[13].uncore, t.cpu[55].uncore);
+	assert_int_not_equal(t.cpu[55].uncore, t.cpu[56].uncore);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(every_machine_is_what_it_is_meant_to_be),
+		cmocka_unit_test(every_machine_in_the_folder_can_be_exported_as_text),
+		cmocka_unit_test(the_averages_are_those_of_the_kep),
+		cmocka_unit_test(the_laptop_numbers_threads_next_to_each_other),
+		cmocka_unit_test(an_hwloc_xml_keeps_cores_caches_and_distances),
+		cmocka_unit_test(a_recorded_tree_keeps_gaps_and_memory_only_nodes),
+		cmocka_unit_test(a_cluster_shares_its_sockets_cache),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
