@@ -6,7 +6,8 @@
 
 /* The socket beside the session: connects to the runtime, feeds the session, and when the
  * connection ends starts over, after a delay that doubles from 1 s to 60 s with jitter and is back
- * at its start once a session was ready. */
+ * at its start once a session was ready. Beside the session's own events, on_event hears
+ * "nri-disconnected" with the reason: when it changes, not with every attempt. */
 struct nri_conn;
 
 struct nri_conn_options {
@@ -18,9 +19,12 @@ struct nri_conn_options {
 
 /* Start connecting. handler is borrowed until nri_conn_close(). */
 struct nri_conn *nri_conn_new(struct loop *l, const struct nri_conn_options *o, const struct nri_handler *handler);
+/* The session's state; NRI_FAILED while there is no connection. */
 enum nri_state nri_conn_state(const struct nri_conn *c);
 /* The runtime's name and version, or "". */
 const char *nri_conn_runtime(const struct nri_conn *c);
+/* Close the connection and forget it; before loop_free(), and not from within a handler. NULL is
+ * fine. */
 void nri_conn_close(struct nri_conn *c);
 
 #endif

@@ -29,10 +29,10 @@ struct nri_answer {
 	const char *cpus, *mems;
 	const struct key_value *annotations;
 	size_t nr_annotations;
-	struct {
+	const struct nri_update {
 		const char *container_id, *cpus, *mems;
 		bool ignore_failure;
-	} const *updates;
+	} *updates;
 	size_t nr_updates;
 };
 

@@ -1,0 +1,211 @@
+#include <nri/nri_conn.h>
+
+#include <assert.h>
+#include <errno.h>
+#include <numafit/mem.h>
+#include <numafit/text.h>
+#include <string.h>
+
+enum { RETRY_MIN_MS = 1000, RETRY_MAX_MS = 60000, NS_PER_MS = 1000000 };
+
+struct nri_conn {
+	struct loop *loop;
+	struct nri_conn_options options;
+	const struct nri_handler *handler;
+	struct loop_timer *timer; /* the session's deadline; without a session, the next attempt */
+	struct stream *stream;
+	struct nri_session *session;
+	bool connecting; /* connected() is still to come */
+	bool in_session; /* a handler may be running */
+	bool closed;	 /* free it when connected() has come */
+	uint64_t delay_ms, random;
+	char problem[sizeof((struct err *)0)->text]; /* the last one told; "" when all is well */
+};
+
+static uint64_t now_ms(void)
+{
+	return loop_monotonic_ns() / NS_PER_MS;
+}
+
+/* xorshift64 (Marsaglia): only has to keep the daemons of a cluster out of step. */
+static uint64_t next_random(uint64_t *state)
+{
+	*state ^= *state << 13;
+	*state ^= *state >> 7;
+	*state ^= *state << 17;
+	return *state;
+}
+
+/* The next delay, a quarter more or less, and the base of the one after it. */
+static uint64_t next_delay(struct nri_conn *c)
+{
+	uint64_t base = c->delay_ms, half = base / 2;
+
+	c->delay_ms = base < c->options.retry_max_ms / 2 ? base * 2 : c->options.retry_max_ms;
+	return base - half / 2 + next_random(&c->random) % (half + 1);
+}
+
+static void tell_problem(struct nri_conn *c, const char *text)
+{
+	if (text_equal(c->problem, text))
+		return;
+	(void)text_copy(c->problem, sizeof c->problem, text);
+	if (c->handler->on_event)
+		c->handler->on_event(c->handler->ctx, "nri-disconnected", c->problem);
+}
+
+/* There is no connection, or no longer: try again later. */
+static void start_over(struct nri_conn *c, const char *text)
+{
+	tell_problem(c, text);
+	stream_close(c->stream);
+	c->stream = NULL;
+	nri_session_free(c->session);
+	c->session = NULL;
+	loop_timer_set(c->timer, next_delay(c));
+}
+
+static void start_over_with_error(struct nri_conn *c, const char *what, int error)
+{
+	struct err e;
+
+	(void)err_set(&e, -error, "%s: %s", what, strerror(-error));
+	start_over(c, e.text);
+}
+
+static void set_deadline(struct nri_conn *c)
+{
+	uint64_t deadline = nri_session_deadline(c->session), now = now_ms();
+
+	if (deadline == UINT64_MAX)
+		loop_timer_stop(c->timer);
+	else
+		loop_timer_set(c->timer, deadline > now ? deadline - now : 0);
+}
+
+/* After anything was done to the session: send what it has to say and see how it stands. */
+static void follow_up(struct nri_conn *c)
+{
+	const void *data;
+	size_t len = nri_session_take(c->session, &data);
+
+	if (len)
+		(void)stream_write(c->stream, data, len); /* if that breaks the stream, closed() tells */
+	if (nri_session_state(c->session) == NRI_FAILED) {
+		start_over(c, nri_session_error(c->session));
+		return;
+	}
+	if (nri_session_state(c->session) == NRI_READY) {
+		c->delay_ms = c->options.retry_min_ms;
+		c->problem[0] = '\0';
+	}
+	set_deadline(c);
+}
+
+static void on_data(void *ctx, const void *data, size_t len)
+{
+	struct nri_conn *c = ctx;
+
+	c->in_session = true;
+	(void)nri_session_feed(c->session, data, len, now_ms()); /* its state says how it went */
+	c->in_session = false;
+	follow_up(c);
+}
+
+static void on_closed(void *ctx, int error)
+{
+	struct nri_conn *c = ctx;
+
+	c->stream = NULL;
+	if (error == -ECANCELED) /* the loop is being freed, and with it the timer */
+		return;
+	if (error)
+		start_over_with_error(c, c->options.socket, error);
+	else
+		start_over(c, "the runtime closed the connection");
+}
+
+static void on_connected(void *ctx, struct stream *s, int error)
+{
+	struct nri_conn *c = ctx;
+
+	c->connecting = false;
+	if (c->closed) {
+		stream_close(s);
+		free(c);
+		return;
+	}
+	if (error == -ECANCELED)
+		return;
+	if (error) {
+		start_over_with_error(c, c->options.socket, error);
+		return;
+	}
+	c->stream = s;
+	c->session = nri_session_new(c->options.name, c->options.index, c->handler, now_ms());
+	follow_up(c);
+}
+
+static void attempt(struct nri_conn *c)
+{
+	struct stream_events events = {c, on_data, on_closed};
+	int rc = stream_connect(c->loop, c->options.socket, &events, on_connected);
+
+	c->connecting = rc == 0;
+	if (rc < 0)
+		start_over_with_error(c, c->options.socket, rc);
+}
+
+static void on_timer(void *ctx)
+{
+	struct nri_conn *c = ctx;
+
+	if (!c->session) {
+		attempt(c);
+		return;
+	}
+	nri_session_tick(c->session, now_ms());
+	follow_up(c);
+}
+
+struct nri_conn *nri_conn_new(struct loop *l, const struct nri_conn_options *o, const struct nri_handler *handler)
+{
+	struct nri_conn *c = xcalloc(1, sizeof *c);
+
+	c->loop = l;
+	c->options = *o;
+	if (!c->options.retry_min_ms)
+		c->options.retry_min_ms = RETRY_MIN_MS;
+	if (!c->options.retry_max_ms)
+		c->options.retry_max_ms = RETRY_MAX_MS;
+	c->handler = handler;
+	c->delay_ms = c->options.retry_min_ms;
+	c->random = o->seed ? o->seed : 1; /* xorshift stays at 0 */
+	c->timer = loop_timer_new(l, on_timer, c);
+	attempt(c);
+	return c;
+}
+
+enum nri_state nri_conn_state(const struct nri_conn *c)
+{
+	return c->session ? nri_session_state(c->session) : NRI_FAILED;
+}
+
+const char *nri_conn_runtime(const struct nri_conn *c)
+{
+	return c->session ? nri_session_runtime(c->session) : "";
+}
+
+void nri_conn_close(struct nri_conn *c)
+{
+	if (!c)
+		return;
+	assert(!c->in_session);
+	loop_timer_close(c->timer);
+	stream_close(c->stream);
+	nri_session_free(c->session);
+	c->session = NULL;
+	c->closed = true;
+	if (!c->connecting)
+		free(c);
+}

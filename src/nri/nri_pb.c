@@ -1,0 +1,387 @@
+#include <nri/nri_pb.h>
+
+#include <assert.h>
+#include <errno.h>
+#include <nri.pb-c.h>
+#include <nri/pb_message.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The generated names carry NRI's package. */
+#define PB(name)   Nri__Pkg__Api__V1alpha1__##name
+#define TYPE(name) &nri__pkg__api__v1alpha1__##name##__descriptor
+#define INIT(name) nri__pkg__api__v1alpha1__##name##__init
+
+int nri_register_encode(const char *name, const char *index, struct arena *a, struct blob *out, struct err *e)
+{
+	PB(RegisterPluginRequest) m;
+
+	INIT(register_plugin_request)(&m);
+	m.plugin_name = pb_string(name);
+	m.plugin_idx = pb_string(index);
+	return pb_encode(&m.base, a, out, e);
+}
+
+int nri_configuration_decode(struct blob payload, struct arena *a, struct nri_configuration *out, struct err *e)
+{
+	const PB(ConfigureRequest) *m = pb_decode(TYPE(configure_request), payload, a, e);
+
+	if (!m)
+		return -EBADMSG;
+	*out = (struct nri_configuration){m->runtime_name, m->runtime_version, m->registration_timeout,
+		m->request_timeout};
+	return 0;
+}
+
+int nri_events_encode(uint32_t events, struct arena *a, struct blob *out, struct err *e)
+{
+	PB(ConfigureResponse) m;
+
+	INIT(configure_response)(&m);
+	m.events = (int32_t)events;
+	return pb_encode(&m.base, a, out, e);
+}
+
+int nri_chunk_decode(struct blob payload, struct arena *a, bool *more, struct err *e)
+{
+	const PB(SynchronizeChunk) *m = pb_decode(TYPE(synchronize_chunk), payload, a, e);
+
+	if (!m)
+		return -EBADMSG;
+	*more = m->more;
+	return 0;
+}
+
+int nri_chunk_encode(struct arena *a, struct blob *out, struct err *e)
+{
+	PB(SynchronizeResponse) m;
+
+	INIT(synchronize_response)(&m);
+	m.more = true;
+	return pb_encode(&m.base, a, out, e);
+}
+
+/* Pods and containers to requests */
+
+static const char *find_annotation(PB(KeyValue) *const *entries, size_t nr, const char *key)
+{
+	for (size_t i = 0; i < nr; i++)
+		if (strcmp(entries[i]->key, key) == 0)
+			return entries[i]->value;
+	return NULL;
+}
+
+/* The cgroup that tells the pod's QoS class: the pod's parent, or, when the runtime shows no more
+ * than the container, the container's own path, which holds the parent's name. */
+static const char *qos_path(const PB(PodSandbox) *pod, const PB(Container) *c)
+{
+	if (pod && pod->linux_part && *pod->linux_part->cgroup_parent)
+		return pod->linux_part->cgroup_parent;
+	return c && c->linux_part ? c->linux_part->cgroups_path : "";
+}
+
+static int fill_pod(struct pod *out, const PB(PodSandbox) *pod, const PB(Container) *c, struct arena *a)
+{
+	*out = (struct pod){.sandbox_id = c ? c->pod_sandbox_id : "",
+		.uid = "",
+		.ns = "",
+		.name = "",
+		.qos = qos_from_cgroup_parent(qos_path(pod, c)),
+		.source = POD_FROM_RUNTIME};
+	if (!pod)
+		return 0;
+	struct key_value *annotations = arena_array(a, pod->n_annotations, sizeof *annotations);
+	if (!annotations)
+		return -ENOMEM;
+	for (size_t i = 0; i < pod->n_annotations; i++)
+		annotations[i] = (struct key_value){pod->annotations[i]->key, pod->annotations[i]->value};
+	out->sandbox_id = pod->id;
+	out->uid = pod->uid;
+	out->ns = pod->namespace_;
+	out->name = pod->name;
+	out->annotations = annotations;
+	out->nr_annotations = pod->n_annotations;
+	return 0;
+}
+
+/* Take what r sets on top of *out. For an update (changed_only), 0 means "as it is". */
+static void take_numbers(struct linux_resources *out, const PB(LinuxResources) *r, bool changed_only)
+{
+	const PB(LinuxCPU) *cpu = r->cpu;
+
+	if (cpu && cpu->shares && (cpu->shares->value || !changed_only)) {
+		out->has_shares = true;
+		out->cpu_shares = cpu->shares->value;
+	}
+	if (cpu && cpu->quota && (cpu->quota->value || !changed_only)) {
+		out->has_quota = true;
+		out->cpu_quota = cpu->quota->value;
+	}
+	if (cpu && cpu->period && (cpu->period->value || !changed_only)) {
+		out->has_period = true;
+		out->cpu_period = cpu->period->value;
+	}
+	if (r->memory && r->memory->limit && (r->memory->limit->value || !changed_only)) {
+		out->has_memory_limit = true;
+		out->memory_limit = r->memory->limit->value;
+	}
+}
+
+static struct memory_ask *find_pages(struct linux_resources *out, uint64_t page_bytes)
+{
+	for (unsigned i = 0; i < out->nr_hugepages; i++)
+		if (out->hugepages[i].page_bytes == page_bytes)
+			return &out->hugepages[i];
+	return NULL;
+}
+
+/* Sizes with a limit of 0 are left out: the kubelet lists every size that the node knows. */
+static int take_hugepages(struct linux_resources *out, const PB(LinuxResources) *r, struct err *e)
+{
+	for (size_t i = 0; i < r->n_hugepage_limits; i++) {
+		const PB(HugepageLimit) *h = r->hugepage_limits[i];
+		uint64_t page_bytes = h->limit ? page_bytes_from_name(h->page_size) : 0;
+		struct memory_ask *ask = find_pages(out, page_bytes);
+
+		if (!h->limit)
+			continue;
+		if (!page_bytes)
+			return err_set(e, EINVAL, "huge page size \"%s\" is not a size such as 2MB", h->page_size);
+		if (!ask && out->nr_hugepages == TOPO_KINDS)
+			return err_set(e, E2BIG, "more than %d huge page sizes", TOPO_KINDS);
+		if (!ask)
+			ask = &out->hugepages[out->nr_hugepages++];
+		*ask = (struct memory_ask){page_bytes, h->limit};
+	}
+	return 0;
+}
+
+static void fill_resources(struct request *req, const PB(LinuxResources) *has, const PB(LinuxResources) *asked,
+	struct err *odd)
+{
+	struct linux_resources r = {0};
+	int rc = 0;
+
+	if (has)
+		take_numbers(&r, has, false);
+	if (asked)
+		take_numbers(&r, asked, true);
+	if (has)
+		rc = take_hugepages(&r, has, odd);
+	if (asked && rc == 0)
+		rc = take_hugepages(&r, asked, odd);
+	int unfit = request_from_resources(req, &r, rc ? NULL : odd);
+	if (rc || unfit)
+		(void)err_add(odd, rc ? rc : unfit, "container %s", req->container_id);
+}
+
+/* c and pod may be NULL. */
+static int fill_request(struct request *req, const PB(PodSandbox) *pod, const PB(Container) *c,
+	const PB(LinuxResources) *asked, struct arena *a, struct err *odd)
+{
+	*req = (struct request){.container_id = "", .container_name = "", .cpus = "", .mems = ""};
+	if (fill_pod(&req->pod, pod, c, a) < 0)
+		return -ENOMEM;
+	if (!c)
+		return 0;
+	const PB(LinuxResources) *has = c->linux_part ? c->linux_part->resources : NULL;
+	req->container_id = c->id;
+	req->container_name = c->name;
+	req->created_at_ns = c->created_at;
+	req->placement = find_annotation(c->annotations, c->n_annotations, NRI_PLACEMENT_ANNOTATION);
+	if (has && has->cpu) {
+		req->cpus = has->cpu->cpus;
+		req->mems = has->cpu->mems;
+	}
+	fill_resources(req, has, asked, odd);
+	return 0;
+}
+
+static int too_large(struct blob payload, struct err *e)
+{
+	return err_set(e, EBADMSG, "%zu bytes hold more than we can take", payload.len);
+}
+
+int nri_subject_decode(struct blob payload, struct arena *a, struct nri_subject *out, struct err *e)
+{
+	const PB(UpdateContainerRequest) *m = pb_decode(TYPE(update_container_request), payload, a, e);
+	struct nri_subject s = {0};
+
+	if (!m)
+		return -EBADMSG;
+	if (fill_request(&s.req, m->pod, m->container, m->linux_resources, a, &s.odd) < 0)
+		return too_large(payload, e);
+	*out = s;
+	return 0;
+}
+
+int nri_state_change_decode(struct blob payload, struct arena *a, struct nri_subject *out, struct err *e)
+{
+	const PB(StateChangeEvent) *m = pb_decode(TYPE(state_change_event), payload, a, e);
+	struct nri_subject s = {0};
+
+	if (!m)
+		return -EBADMSG;
+	int event = (int)m->event; /* any number: newer runtimes may know more of them */
+	if (event > NRI_EVENT_NONE && event < NR_NRI_EVENTS)
+		s.event = (enum nri_event)event;
+	if (fill_request(&s.req, m->pod, m->container, NULL, a, &s.odd) < 0)
+		return too_large(payload, e);
+	*out = s;
+	return 0;
+}
+
+/* Synchronize */
+
+static int by_pod_id(const void *a, const void *b)
+{
+	const PB(PodSandbox) *const *x = a, *const *y = b;
+
+	return strcmp((*x)->id, (*y)->id);
+}
+
+static const PB(PodSandbox) *find_pod(PB(PodSandbox) *const *sorted, size_t nr, const char *id)
+{
+	size_t low = 0, high = nr;
+
+	while (low < high) {
+		size_t mid = low + (high - low) / 2;
+		int order = strcmp(id, sorted[mid]->id);
+
+		if (order == 0)
+			return sorted[mid];
+		if (order < 0)
+			high = mid;
+		else
+			low = mid + 1;
+	}
+	return NULL;
+}
+
+int nri_running_decode(struct blob payload, size_t max, struct arena *a, struct nri_running *out, struct err *e)
+{
+	const PB(SynchronizeRequest) *m = pb_decode(TYPE(synchronize_request), payload, a, e);
+	struct nri_running all = {0};
+
+	if (!m)
+		return -EBADMSG;
+	if (m->n_containers > max)
+		return err_set(e, E2BIG, "%zu containers: the limit is %zu", m->n_containers, max);
+	all.containers = arena_array(a, m->n_containers, sizeof *all.containers);
+	if (!all.containers)
+		return too_large(payload, e);
+	if (m->n_pods)
+		qsort(m->pods, m->n_pods, sizeof *m->pods, by_pod_id);
+	for (size_t i = 0; i < m->n_containers; i++) {
+		const PB(Container) *c = m->containers[i];
+		const PB(PodSandbox) *pod = find_pod(m->pods, m->n_pods, c->pod_sandbox_id);
+		struct err odd = {0};
+
+		if (c->state == NRI__PKG__API__V1ALPHA1__CONTAINER_STATE__CONTAINER_STOPPED || !*c->id)
+			continue;
+		if (fill_request(&all.containers[all.nr++], pod, c, NULL, a, &odd) < 0)
+			return too_large(payload, e);
+		if (odd.code && !all.odd.code)
+			all.odd = odd;
+	}
+	*out = all;
+	return 0;
+}
+
+/* Answers */
+
+/* LinuxResources that hold a cpuset and nothing else. */
+struct cpuset_form {
+	PB(LinuxResources) resources;
+	PB(LinuxCPU) cpu;
+};
+
+static PB(LinuxResources) *fill_cpuset(struct cpuset_form *f, const char *cpus, const char *mems)
+{
+	INIT(linux_resources)(&f->resources);
+	INIT(linux_cpu)(&f->cpu);
+	f->cpu.cpus = pb_string(cpus);
+	f->cpu.mems = pb_string(mems);
+	f->resources.cpu = &f->cpu;
+	return &f->resources;
+}
+
+struct update_form {
+	PB(ContainerUpdate) update;
+	PB(LinuxContainerUpdate) linux_part;
+	struct cpuset_form cpuset;
+};
+
+static PB(ContainerUpdate) *fill_update(struct update_form *f, const struct nri_cpuset *to)
+{
+	assert(to->container_id && *to->container_id);
+	INIT(container_update)(&f->update);
+	INIT(linux_container_update)(&f->linux_part);
+	f->update.container_id = pb_string(to->container_id);
+	f->update.linux_part = &f->linux_part;
+	f->update.ignore_failure = true;
+	f->linux_part.resources = fill_cpuset(&f->cpuset, to->cpus, to->mems);
+	return &f->update;
+}
+
+/* reply->updates as messages, in a; NULL when they are too many for it. */
+static PB(ContainerUpdate) **fill_updates(const struct nri_reply *reply, struct arena *a, struct err *e)
+{
+	PB(ContainerUpdate) **list = arena_array(a, reply->nr_updates, sizeof(void *));
+	struct update_form *forms = arena_array(a, reply->nr_updates, sizeof *forms);
+
+	if (!list || !forms) {
+		(void)err_set(e, ENOMEM, "%zu updates are too many for one reply", reply->nr_updates);
+		return NULL;
+	}
+	for (size_t i = 0; i < reply->nr_updates; i++)
+		list[i] = fill_update(&forms[i], &reply->updates[i]);
+	return list;
+}
+
+int nri_updates_encode(const struct nri_reply *reply, struct arena *a, struct blob *out, struct err *e)
+{
+	PB(UpdateContainerResponse) m;
+
+	INIT(update_container_response)(&m);
+	m.n_update = reply->nr_updates;
+	m.update = fill_updates(reply, a, e);
+	return m.update ? pb_encode(&m.base, a, out, e) : -ENOMEM;
+}
+
+struct adjust_form {
+	PB(ContainerAdjustment) adjust;
+	PB(LinuxContainerAdjustment) linux_part;
+	struct cpuset_form cpuset;
+	PB(KeyValue) annotation, *annotations[1];
+};
+
+static PB(ContainerAdjustment) *fill_adjustment(struct adjust_form *f, const struct nri_reply *reply)
+{
+	INIT(container_adjustment)(&f->adjust);
+	INIT(linux_container_adjustment)(&f->linux_part);
+	f->linux_part.resources = fill_cpuset(&f->cpuset, reply->cpus, reply->mems);
+	f->adjust.linux_part = &f->linux_part;
+	if (reply->annotation.key) {
+		INIT(key_value)(&f->annotation);
+		f->annotation.key = pb_string(reply->annotation.key);
+		f->annotation.value = pb_string(reply->annotation.value);
+		f->annotations[0] = &f->annotation;
+		f->adjust.annotations = f->annotations;
+		f->adjust.n_annotations = 1;
+	}
+	return &f->adjust;
+}
+
+int nri_created_encode(const struct nri_reply *reply, struct arena *a, struct blob *out, struct err *e)
+{
+	PB(CreateContainerResponse) m;
+	struct adjust_form form;
+
+	INIT(create_container_response)(&m);
+	if (reply->adjust)
+		m.adjust = fill_adjustment(&form, reply);
+	m.n_update = reply->nr_updates;
+	m.update = fill_updates(reply, a, e);
+	return m.update ? pb_encode(&m.base, a, out, e) : -ENOMEM;
+}

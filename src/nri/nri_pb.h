@@ -1,0 +1,75 @@
+#ifndef NUMAFIT_NRI_NRI_PB_H
+#define NUMAFIT_NRI_NRI_PB_H
+
+#include <nri/session.h>
+#include <nri/ttrpc_pb.h>
+
+/* NRI's messages as a plugin reads and writes them. All that is decoded lives in the arena, and so
+ * do the bytes of what is encoded. Decoders return 0, or -EBADMSG with text; encoders 0, or
+ * -EILSEQ (a string is not UTF-8), -ENOMEM (too large) with text. */
+
+#define NRI_PLUGIN_SERVICE  "nri.pkg.api.v1alpha1.Plugin"
+#define NRI_RUNTIME_SERVICE "nri.pkg.api.v1alpha1.Runtime"
+
+/* NRI's numbers for events; event e is asked for with bit e - 1. */
+enum nri_event {
+	NRI_EVENT_NONE,
+	NRI_EVENT_RUN_POD,
+	NRI_EVENT_STOP_POD,
+	NRI_EVENT_REMOVE_POD,
+	NRI_EVENT_CREATE,
+	NRI_EVENT_POST_CREATE,
+	NRI_EVENT_START,
+	NRI_EVENT_POST_START,
+	NRI_EVENT_UPDATE,
+	NRI_EVENT_POST_UPDATE,
+	NRI_EVENT_STOP,
+	NRI_EVENT_REMOVE,
+	NRI_EVENT_UPDATE_POD,
+	NRI_EVENT_POST_UPDATE_POD,
+	NRI_EVENT_VALIDATE,
+	NR_NRI_EVENTS
+};
+static inline uint32_t nri_event_bit(enum nri_event e) { return e ? UINT32_C(1) << (e - 1) : 0; }
+
+int nri_register_encode(const char *name, const char *index, struct arena *a, struct blob *out, struct err *e);
+
+struct nri_configuration {
+	const char *runtime_name, *runtime_version;
+	int64_t registration_timeout_ms, request_timeout_ms; /* 0: not told (NRI before 0.7) */
+};
+int nri_configuration_decode(struct blob payload, struct arena *a, struct nri_configuration *out, struct err *e);
+int nri_events_encode(uint32_t events, struct arena *a, struct blob *out, struct err *e);
+
+/* Whether more chunks follow the one in payload. */
+int nri_chunk_decode(struct blob payload, struct arena *a, bool *more, struct err *e);
+/* The acknowledgement of a chunk that is not the last. */
+int nri_chunk_encode(struct arena *a, struct blob *out, struct err *e);
+
+/* A container's resources that struct request cannot hold (a huge page size that is none): nothing
+ * when code is 0. The rest of the request is as usual then. */
+struct nri_running {
+	struct request *containers;
+	size_t nr;
+	struct err odd;
+};
+/* All chunks of Synchronize, one behind the other: that is how protobuf joins repeated fields, and
+ * a container may well stand before its pod. Containers that have stopped are left out. -E2BIG
+ * when there are more than max. */
+int nri_running_decode(struct blob payload, size_t max, struct arena *a, struct nri_running *out, struct err *e);
+
+/* What any call about one pod or container says. */
+struct nri_subject {
+	enum nri_event event; /* StateChange only */
+	struct request req;   /* container_id "": about a pod */
+	struct err odd;	      /* as above */
+};
+int nri_subject_decode(struct blob payload, struct arena *a, struct nri_subject *out, struct err *e);
+int nri_state_change_decode(struct blob payload, struct arena *a, struct nri_subject *out, struct err *e);
+
+/* The answer to CreateContainer; and that to Synchronize, UpdateContainer, StopContainer, of which
+ * only reply->updates counts. */
+int nri_created_encode(const struct nri_reply *reply, struct arena *a, struct blob *out, struct err *e);
+int nri_updates_encode(const struct nri_reply *reply, struct arena *a, struct blob *out, struct err *e);
+
+#endif

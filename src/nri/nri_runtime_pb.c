@@ -1,0 +1,323 @@
+#include <nri/nri_runtime_pb.h>
+
+#include <errno.h>
+#include <nri.pb-c.h>
+#include <nri/pb_message.h>
+#include <numafit/text.h>
+#include <string.h>
+
+/* The generated names carry NRI's package. */
+#define PB(name)   Nri__Pkg__Api__V1alpha1__##name
+#define TYPE(name) &nri__pkg__api__v1alpha1__##name##__descriptor
+#define INIT(name) nri__pkg__api__v1alpha1__##name##__init
+
+int nri_registration_decode(struct blob payload, struct arena *a, const char **name, const char **index,
+	struct err *e)
+{
+	const PB(RegisterPluginRequest) *m = pb_decode(TYPE(register_plugin_request), payload, a, e);
+
+	if (!m)
+		return -EBADMSG;
+	*name = m->plugin_name;
+	*index = m->plugin_idx;
+	return 0;
+}
+
+int nri_configuration_encode(const struct nri_configuration *conf, struct arena *a, struct blob *out,
+	struct err *e)
+{
+	PB(ConfigureRequest) m;
+
+	INIT(configure_request)(&m);
+	m.runtime_name = pb_string(conf->runtime_name);
+	m.runtime_version = pb_string(conf->runtime_version);
+	m.registration_timeout = conf->registration_timeout_ms;
+	m.request_timeout = conf->request_timeout_ms;
+	return pb_encode(&m.base, a, out, e);
+}
+
+int nri_events_decode(struct blob payload, struct arena *a, uint32_t *events, struct err *e)
+{
+	const PB(ConfigureResponse) *m = pb_decode(TYPE(configure_response), payload, a, e);
+
+	if (!m)
+		return -EBADMSG;
+	*events = (uint32_t)m->events;
+	return 0;
+}
+
+/* Containers to messages. Every form holds one message and all that hangs from it. */
+
+static PB(KeyValue) **fill_annotations(const struct key_value *from, size_t nr, struct arena *a)
+{
+	PB(KeyValue) **list = arena_array(a, nr, sizeof(void *));
+	PB(KeyValue) *entries = arena_array(a, nr, sizeof *entries);
+
+	if (!list || !entries)
+		return NULL;
+	for (size_t i = 0; i < nr; i++) {
+		INIT(key_value)(&entries[i]);
+		entries[i].key = pb_string(from[i].key);
+		entries[i].value = pb_string(from[i].value);
+		list[i] = &entries[i];
+	}
+	return list;
+}
+
+struct pod_form {
+	PB(PodSandbox) pod;
+	PB(LinuxPodSandbox) linux_part;
+};
+
+static PB(PodSandbox) *fill_pod(struct pod_form *f, const struct nri_container *c, struct arena *a)
+{
+	INIT(pod_sandbox)(&f->pod);
+	INIT(linux_pod_sandbox)(&f->linux_part);
+	f->pod.id = pb_string(c->sandbox_id);
+	f->pod.name = pb_string(c->pod_name);
+	f->pod.uid = pb_string(c->pod_uid);
+	f->pod.namespace_ = pb_string(c->pod_ns);
+	f->pod.n_annotations = c->nr_pod_annotations;
+	f->pod.annotations = fill_annotations(c->pod_annotations, c->nr_pod_annotations, a);
+	f->pod.linux_part = &f->linux_part;
+	f->linux_part.cgroup_parent = pb_string(c->cgroup_parent);
+	return f->pod.annotations ? &f->pod : NULL;
+}
+
+struct resources_form {
+	PB(LinuxResources) resources;
+	PB(LinuxCPU) cpu;
+	PB(LinuxMemory) memory;
+	PB(OptionalUInt64) shares, period;
+	PB(OptionalInt64) quota, limit;
+	PB(HugepageLimit) hugepages[TOPO_KINDS], *hugepage_list[TOPO_KINDS];
+	char page_sizes[TOPO_KINDS][TEXT_SIZE_MAX];
+};
+
+static PB(OptionalUInt64) *unsigned_if(bool has, uint64_t value, PB(OptionalUInt64) *f)
+{
+	INIT(optional_uint64)(f);
+	f->value = value;
+	return has ? f : NULL;
+}
+
+static PB(OptionalInt64) *signed_if(bool has, int64_t value, PB(OptionalInt64) *f)
+{
+	INIT(optional_int64)(f);
+	f->value = value;
+	return has ? f : NULL;
+}
+
+/* A page size as the cgroup file names have it: "2MB" for 2 MiB. */
+static char *page_size(char *buf, uint64_t bytes)
+{
+	size_t len = strlen(text_size(buf, bytes));
+
+	if (len && buf[len - 1] == 'i')
+		buf[len - 1] = 'B';
+	return buf;
+}
+
+static PB(LinuxResources) *fill_resources(struct resources_form *f, const struct nri_container *c)
+{
+	const struct linux_resources *r = &c->resources;
+
+	INIT(linux_resources)(&f->resources);
+	INIT(linux_cpu)(&f->cpu);
+	INIT(linux_memory)(&f->memory);
+	f->cpu.shares = unsigned_if(r->has_shares, r->cpu_shares, &f->shares);
+	f->cpu.quota = signed_if(r->has_quota, r->cpu_quota, &f->quota);
+	f->cpu.period = unsigned_if(r->has_period, r->cpu_period, &f->period);
+	f->cpu.cpus = pb_string(c->cpus);
+	f->cpu.mems = pb_string(c->mems);
+	f->memory.limit = signed_if(r->has_memory_limit, r->memory_limit, &f->limit);
+	for (unsigned i = 0; i < r->nr_hugepages; i++) {
+		INIT(hugepage_limit)(&f->hugepages[i]);
+		f->hugepages[i].page_size = page_size(f->page_sizes[i], r->hugepages[i].page_bytes);
+		f->hugepages[i].limit = r->hugepages[i].bytes;
+		f->hugepage_list[i] = &f->hugepages[i];
+	}
+	f->resources.cpu = &f->cpu;
+	f->resources.memory = &f->memory;
+	f->resources.hugepage_limits = f->hugepage_list;
+	f->resources.n_hugepage_limits = r->nr_hugepages;
+	return &f->resources;
+}
+
+struct container_form {
+	PB(Container) container;
+	PB(LinuxContainer) linux_part;
+	struct resources_form resources;
+};
+
+static PB(Container) *fill_container(struct container_form *f, const struct nri_container *c, struct arena *a)
+{
+	INIT(container)(&f->container);
+	INIT(linux_container)(&f->linux_part);
+	f->container.id = pb_string(c->id);
+	f->container.pod_sandbox_id = pb_string(c->sandbox_id);
+	f->container.name = pb_string(c->name);
+	f->container.n_annotations = c->nr_annotations;
+	f->container.annotations = fill_annotations(c->annotations, c->nr_annotations, a);
+	f->container.created_at = c->created_at_ns;
+	f->container.linux_part = &f->linux_part;
+	f->linux_part.resources = fill_resources(&f->resources, c);
+	return f->container.annotations ? &f->container : NULL;
+}
+
+static int out_of_memory(struct err *e)
+{
+	return err_set(e, ENOMEM, "the message is too large");
+}
+
+int nri_running_encode(const struct nri_chunk *chunk, struct arena *a, struct blob *out, struct err *e)
+{
+	PB(SynchronizeRequest) m;
+	PB(Container) **containers = arena_array(a, chunk->nr, sizeof(void *));
+	PB(PodSandbox) **pods = arena_array(a, chunk->nr, sizeof(void *));
+	struct container_form *forms = arena_array(a, chunk->nr, sizeof *forms);
+	struct pod_form *pod_forms = arena_array(a, chunk->nr, sizeof *pod_forms);
+
+	if (!containers || !pods || !forms || !pod_forms)
+		return out_of_memory(e);
+	INIT(synchronize_request)(&m);
+	m.more = chunk->more;
+	m.n_containers = chunk->nr;
+	m.containers = containers;
+	m.pods = pods;
+	for (size_t i = 0; i < chunk->nr; i++) {
+		const struct nri_container *c = &chunk->containers[i];
+
+		containers[i] = fill_container(&forms[i], c, a);
+		if (!containers[i])
+			return out_of_memory(e);
+		containers[i]->state = NRI__PKG__API__V1ALPHA1__CONTAINER_STATE__CONTAINER_RUNNING;
+		if (!chunk->with_pod[i])
+			continue;
+		pods[m.n_pods] = fill_pod(&pod_forms[i], c, a);
+		if (!pods[m.n_pods++])
+			return out_of_memory(e);
+	}
+	return pb_encode(&m.base, a, out, e);
+}
+
+static int encode_state_change(enum nri_event event, PB(PodSandbox) *pod, PB(Container) *container,
+	struct arena *a, struct blob *out, struct err *e)
+{
+	PB(StateChangeEvent) m;
+
+	INIT(state_change_event)(&m);
+	m.event = (PB(Event))event;
+	m.pod = pod;
+	m.container = container;
+	return pb_encode(&m.base, a, out, e);
+}
+
+int nri_subject_encode(enum nri_event event, bool state_change, const struct nri_container *c, struct arena *a,
+	struct blob *out, struct err *e)
+{
+	PB(UpdateContainerRequest) m;
+	struct pod_form pod;
+	struct container_form container;
+	struct resources_form asked;
+
+	INIT(update_container_request)(&m);
+	m.pod = fill_pod(&pod, c, a);
+	if (event >= NRI_EVENT_CREATE)
+		m.container = fill_container(&container, c, a);
+	if (!m.pod || (event >= NRI_EVENT_CREATE && !m.container))
+		return out_of_memory(e);
+	if (event == NRI_EVENT_UPDATE)
+		m.linux_resources = fill_resources(&asked, c);
+	if (state_change)
+		return encode_state_change(event, m.pod, m.container, a, out, e);
+	return pb_encode(&m.base, a, out, e);
+}
+
+/* Answers */
+
+static const struct nri_update *read_updates(PB(ContainerUpdate) *const *from, size_t nr, struct arena *a)
+{
+	struct nri_update *updates = arena_array(a, nr, sizeof *updates);
+
+	for (size_t i = 0; updates && i < nr; i++) {
+		const PB(LinuxContainerUpdate) *l = from[i]->linux_part;
+		const PB(LinuxCPU) *cpu = l && l->resources ? l->resources->cpu : NULL;
+
+		updates[i] = (struct nri_update){.container_id = from[i]->container_id,
+			.cpus = cpu ? cpu->cpus : "",
+			.mems = cpu ? cpu->mems : "",
+			.ignore_failure = from[i]->ignore_failure};
+	}
+	return updates;
+}
+
+static const struct key_value *read_annotations(PB(KeyValue) *const *from, size_t nr, struct arena *a)
+{
+	struct key_value *annotations = arena_array(a, nr, sizeof *annotations);
+
+	for (size_t i = 0; annotations && i < nr; i++)
+		annotations[i] = (struct key_value){from[i]->key, from[i]->value};
+	return annotations;
+}
+
+static int give_answer(struct nri_answer answer, struct nri_answer *out, struct err *e)
+{
+	if (!answer.updates || !answer.annotations)
+		return err_set(e, EBADMSG, "the answer holds more than we can take");
+	*out = answer;
+	return 0;
+}
+
+int nri_created_decode(struct blob payload, struct arena *a, struct nri_answer *out, struct err *e)
+{
+	const PB(CreateContainerResponse) *m = pb_decode(TYPE(create_container_response), payload, a, e);
+
+	if (!m)
+		return -EBADMSG;
+	const PB(ContainerAdjustment) *adjust = m->adjust;
+	const PB(LinuxContainerAdjustment) *l = adjust ? adjust->linux_part : NULL;
+	const PB(LinuxCPU) *cpu = l && l->resources ? l->resources->cpu : NULL;
+	size_t nr_annotations = adjust ? adjust->n_annotations : 0;
+	struct nri_answer answer = {.message = "",
+		.cpus = cpu ? cpu->cpus : "",
+		.mems = cpu ? cpu->mems : "",
+		.annotations = read_annotations(adjust ? adjust->annotations : NULL, nr_annotations, a),
+		.nr_annotations = nr_annotations,
+		.updates = read_updates(m->update, m->n_update, a),
+		.nr_updates = m->n_update};
+	return give_answer(answer, out, e);
+}
+
+static int answer_with_updates(PB(ContainerUpdate) *const *updates, size_t nr, struct arena *a,
+	struct nri_answer *out, struct err *e)
+{
+	struct nri_answer answer = {.message = "",
+		.cpus = "",
+		.mems = "",
+		.annotations = read_annotations(NULL, 0, a),
+		.updates = read_updates(updates, nr, a),
+		.nr_updates = nr};
+
+	return give_answer(answer, out, e);
+}
+
+int nri_synchronized_decode(struct blob payload, struct arena *a, struct nri_answer *out, bool *more,
+	struct err *e)
+{
+	const PB(SynchronizeResponse) *m = pb_decode(TYPE(synchronize_response), payload, a, e);
+
+	if (!m)
+		return -EBADMSG;
+	*more = m->more;
+	return answer_with_updates(m->update, m->n_update, a, out, e);
+}
+
+int nri_updates_decode(struct blob payload, struct arena *a, struct nri_answer *out, struct err *e)
+{
+	const PB(UpdateContainerResponse) *m = pb_decode(TYPE(update_container_response), payload, a, e);
+
+	if (!m)
+		return -EBADMSG;
+	return answer_with_updates(m->update, m->n_update, a, out, e);
+}

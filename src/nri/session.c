@@ -1,0 +1,456 @@
+#include <nri/session.h>
+
+#include <assert.h>
+#include <errno.h>
+#include <nri/nri_pb.h>
+#include <nri/ttrpc.h>
+#include <numafit/mem.h>
+#include <stdio.h>
+#include <string.h>
+
+/* NRI's own defaults (pkg/adaptation/adaptation.go), for runtimes that do not tell theirs, and a
+ * bound for those that tell too much. */
+enum { REGISTRATION_TIMEOUT_MS = 5000, REQUEST_TIMEOUT_MS = 2000, TIMEOUT_MAX_MS = 10 * 60 * 1000 };
+/* What the chunks of one Synchronize may add up to; a node runs a few hundred containers. */
+enum { RUNNING_BYTES_MAX = 64 << 20, RUNNING_CONTAINERS_MAX = 16384 };
+
+struct nri_session {
+	const struct nri_handler *handler;
+	enum nri_state state;
+	struct err error;
+	uint64_t now_ms, deadline_ms, patience_ms;
+	struct mux mux;
+	struct ttrpc plugin;  /* where the runtime calls us */
+	struct ttrpc runtime; /* where we call the runtime, once: RegisterPlugin */
+	struct outbox out;
+	struct bytes running; /* the chunks of Synchronize so far */
+	char *runtime_name;
+};
+
+/* One call on its way through. */
+struct call {
+	struct blob payload;
+	struct arena *a;
+	struct ttrpc_response *reply;
+};
+
+/* What each call does. Below 0: the session has failed, and *e says why. */
+static int configure(struct nri_session *s, struct call *c, struct err *e);
+static int synchronize(struct nri_session *s, struct call *c, struct err *e);
+static int state_change(struct nri_session *s, struct call *c, struct err *e);
+static int nothing(struct nri_session *s, struct call *c, struct err *e);
+
+static const struct {
+	const char *name;
+	int (*serve)(struct nri_session *s, struct call *c, struct err *e);
+} methods[] = {
+	{"Configure", configure},
+	{"Synchronize", synchronize},
+	{"StateChange", state_change},
+	{"Shutdown", nothing},
+};
+
+static void create(struct nri_session *s, const struct request *req, struct call *c);
+static void update(struct nri_session *s, const struct request *req, struct call *c);
+static void stop(struct nri_session *s, const struct request *req, struct call *c);
+static void removed(struct nri_session *s, const struct request *req, struct call *c);
+static void live(struct nri_session *s, const struct request *req, struct call *c);
+static void pod_removed(struct nri_session *s, const struct request *req, struct call *c);
+
+/* Every event is told by a method of its own or, by runtimes before NRI 0.12, as the number that
+ * is its index here, through StateChange. Those without a function are answered with nothing. We
+ * ask for those that are wanted, and for none above number 11: older runtimes refuse them. */
+static const struct {
+	const char *method;
+	bool wanted;
+	void (*handle)(struct nri_session *s, const struct request *req, struct call *c);
+} events[NR_NRI_EVENTS] = {
+	[NRI_EVENT_RUN_POD] = {"RunPodSandbox", true, NULL},
+	[NRI_EVENT_STOP_POD] = {"StopPodSandbox", true, NULL},
+	[NRI_EVENT_REMOVE_POD] = {"RemovePodSandbox", true, pod_removed},
+	[NRI_EVENT_CREATE] = {"CreateContainer", true, create},
+	[NRI_EVENT_POST_CREATE] = {"PostCreateContainer", true, live},
+	[NRI_EVENT_START] = {"StartContainer", true, live},
+	[NRI_EVENT_POST_START] = {"PostStartContainer", false, NULL},
+	[NRI_EVENT_UPDATE] = {"UpdateContainer", true, update},
+	[NRI_EVENT_POST_UPDATE] = {"PostUpdateContainer", false, NULL},
+	[NRI_EVENT_STOP] = {"StopContainer", true, stop},
+	[NRI_EVENT_REMOVE] = {"RemoveContainer", true, removed},
+	[NRI_EVENT_UPDATE_POD] = {"UpdatePodSandbox", false, NULL},
+	[NRI_EVENT_POST_UPDATE_POD] = {"PostUpdatePodSandbox", false, NULL},
+	[NRI_EVENT_VALIDATE] = {"ValidateContainerAdjustment", false, NULL},
+};
+
+static void tell(struct nri_session *s, const char *event, const char *text)
+{
+	if (s->handler->on_event)
+		s->handler->on_event(s->handler->ctx, event, text);
+}
+
+/* Answer a call that cannot be served with an error, and tell it here too. Returns 0. */
+static int refuse(struct nri_session *s, struct call *c, enum ttrpc_status status, const char *text)
+{
+	tell(s, "nri-call-refused", text);
+	return ttrpc_refuse(c->reply, c->a, status, text);
+}
+
+/* The handshake */
+
+static uint64_t timeout_ms(int64_t told, uint64_t otherwise)
+{
+	if (told <= 0)
+		return otherwise;
+	return told < TIMEOUT_MAX_MS ? (uint64_t)told : TIMEOUT_MAX_MS;
+}
+
+static void wait_for(struct nri_session *s, enum nri_state state, uint64_t patience_ms)
+{
+	s->state = state;
+	s->patience_ms = patience_ms;
+	s->deadline_ms = s->now_ms + patience_ms;
+}
+
+static char *joined(const char *name, const char *version)
+{
+	size_t size = strlen(name) + strlen(version) + 2;
+	char *text = xcalloc(size, 1);
+
+	(void)snprintf(text, size, "%s%s%s", name, *name && *version ? " " : "", version);
+	return text;
+}
+
+static uint32_t wanted_events(void)
+{
+	uint32_t mask = 0;
+
+	for (int i = NRI_EVENT_NONE; i < NR_NRI_EVENTS; i++)
+		if (events[i].wanted)
+			mask |= nri_event_bit((enum nri_event)i);
+	return mask;
+}
+
+static int configure(struct nri_session *s, struct call *c, struct err *e)
+{
+	struct nri_configuration conf;
+	struct err wrong;
+
+	if (s->state != NRI_REGISTERING)
+		return refuse(s, c, TTRPC_FAILED_PRECONDITION, "Configure came a second time");
+	if (nri_configuration_decode(c->payload, c->a, &conf, &wrong) < 0)
+		return refuse(s, c, TTRPC_INTERNAL, wrong.text);
+	int rc = nri_events_encode(wanted_events(), c->a, &c->reply->payload, e);
+	if (rc < 0)
+		return rc;
+	free(s->runtime_name);
+	s->runtime_name = joined(conf.runtime_name, conf.runtime_version);
+	wait_for(s, NRI_SYNCHRONIZING,
+		timeout_ms(conf.registration_timeout_ms, REGISTRATION_TIMEOUT_MS) +
+			timeout_ms(conf.request_timeout_ms, REQUEST_TIMEOUT_MS));
+	tell(s, "nri-configured", s->runtime_name);
+	return 0;
+}
+
+static int by_container_id(const void *a, const void *b)
+{
+	const struct nri_cpuset *const *x = a, *const *y = b;
+
+	return strcmp((*x)->container_id, (*y)->container_id);
+}
+
+/* A container named twice, or the one being created, makes the runtime fail the whole call
+ * (pkg/adaptation/result.go): our own mistake, so it must not get there. */
+static void assert_updates_are_sound(const struct nri_reply *reply, const char *creating)
+{
+	auto_free const struct nri_cpuset **sorted = xcalloc(reply->nr_updates, sizeof *sorted);
+
+	for (size_t i = 0; i < reply->nr_updates; i++) {
+		sorted[i] = &reply->updates[i];
+		assert(!creating || strcmp(sorted[i]->container_id, creating) != 0);
+	}
+	qsort(sorted, reply->nr_updates, sizeof *sorted, by_container_id);
+	for (size_t i = 1; i < reply->nr_updates; i++)
+		assert(strcmp(sorted[i - 1]->container_id, sorted[i]->container_id) != 0);
+}
+
+/* All chunks are here: from now on events may come. */
+static int synchronize_all(struct nri_session *s, struct call *c, struct err *e)
+{
+	struct nri_reply reply = {.arena = c->a};
+	struct nri_running all;
+	char text[64];
+	struct blob chunks = {s->running.at, s->running.len};
+	int rc = nri_running_decode(chunks, RUNNING_CONTAINERS_MAX, c->a, &all, e);
+
+	if (rc < 0)
+		return err_add(e, rc, "Synchronize");
+	if (all.odd.code)
+		tell(s, "nri-odd-resources", all.odd.text);
+	s->handler->synchronize(s->handler->ctx, all.containers, all.nr, &reply);
+	assert_updates_are_sound(&reply, NULL);
+	rc = nri_updates_encode(&reply, c->a, &c->reply->payload, e);
+	if (rc < 0)
+		return err_add(e, rc, "the answer to Synchronize");
+	bytes_fini(&s->running);
+	s->state = NRI_READY;
+	s->deadline_ms = UINT64_MAX;
+	(void)snprintf(text, sizeof text, "%zu containers", all.nr);
+	tell(s, "nri-synchronized", text);
+	return 0;
+}
+
+static int synchronize(struct nri_session *s, struct call *c, struct err *e)
+{
+	struct err wrong;
+	bool more;
+
+	if (s->state != NRI_SYNCHRONIZING)
+		return refuse(s, c, TTRPC_FAILED_PRECONDITION, "Synchronize came out of turn");
+	if (nri_chunk_decode(c->payload, c->a, &more, &wrong) < 0)
+		return refuse(s, c, TTRPC_INTERNAL, wrong.text);
+	if (c->payload.len > RUNNING_BYTES_MAX - s->running.len)
+		return err_set(e, EPROTO, "Synchronize: more than %d bytes of pods and containers", RUNNING_BYTES_MAX);
+	bytes_append(&s->running, c->payload.data, c->payload.len);
+	return more ? nri_chunk_encode(c->a, &c->reply->payload, e) : synchronize_all(s, c, e);
+}
+
+static int on_registered(void *ctx, const struct ttrpc_response *r, struct arena *a, struct err *e)
+{
+	struct nri_session *s = ctx;
+
+	(void)a;
+	if (r->status)
+		return err_set(e, EPROTO, "the runtime refuses the registration: %s", r->message);
+	tell(s, "nri-registered", "");
+	return 0;
+}
+
+/* Events */
+
+static int nothing(struct nri_session *s, struct call *c, struct err *e)
+{
+	(void)s, (void)c, (void)e;
+	return 0;
+}
+
+static int serve_event(struct nri_session *s, const struct nri_subject *what, enum nri_event event, struct call *c)
+{
+	if (s->state != NRI_READY)
+		return refuse(s, c, TTRPC_FAILED_PRECONDITION, "an event came before Synchronize");
+	if (event >= NRI_EVENT_CREATE && !*what->req.container_id)
+		return refuse(s, c, TTRPC_INTERNAL, "an event about a container names none");
+	if (what->odd.code && event == NRI_EVENT_CREATE)
+		return refuse(s, c, TTRPC_FAILED_PRECONDITION, what->odd.text);
+	if (what->odd.code)
+		tell(s, "nri-odd-resources", what->odd.text);
+	events[event].handle(s, &what->req, c);
+	return 0;
+}
+
+static int state_change(struct nri_session *s, struct call *c, struct err *e)
+{
+	struct nri_subject what;
+	struct err wrong;
+
+	(void)e;
+	if (nri_state_change_decode(c->payload, c->a, &what, &wrong) < 0)
+		return refuse(s, c, TTRPC_INTERNAL, wrong.text);
+	return events[what.event].handle ? serve_event(s, &what, what.event, c) : 0;
+}
+
+static int dedicated_call(struct nri_session *s, enum nri_event event, struct call *c)
+{
+	struct nri_subject what;
+	struct err wrong;
+
+	if (!events[event].handle)
+		return 0;
+	if (nri_subject_decode(c->payload, c->a, &what, &wrong) < 0)
+		return refuse(s, c, TTRPC_INTERNAL, wrong.text);
+	return serve_event(s, &what, event, c);
+}
+
+static void answer_with_updates(struct nri_session *s, const struct nri_reply *reply, struct call *c)
+{
+	struct err wrong;
+
+	assert_updates_are_sound(reply, NULL);
+	if (nri_updates_encode(reply, c->a, &c->reply->payload, &wrong) < 0)
+		(void)refuse(s, c, TTRPC_INTERNAL, wrong.text);
+}
+
+static void create(struct nri_session *s, const struct request *req, struct call *c)
+{
+	struct nri_reply reply = {.arena = c->a};
+	struct err e = {0};
+
+	if (s->handler->create(s->handler->ctx, req, &reply, &e) < 0) {
+		(void)ttrpc_refuse(c->reply, c->a, TTRPC_FAILED_PRECONDITION, e.text);
+		return;
+	}
+	assert_updates_are_sound(&reply, req->container_id);
+	if (nri_created_encode(&reply, c->a, &c->reply->payload, &e) < 0)
+		(void)refuse(s, c, TTRPC_INTERNAL, e.text);
+}
+
+static void update(struct nri_session *s, const struct request *req, struct call *c)
+{
+	struct nri_reply reply = {.arena = c->a};
+
+	s->handler->update(s->handler->ctx, req, &reply);
+	answer_with_updates(s, &reply, c);
+}
+
+static void stop(struct nri_session *s, const struct request *req, struct call *c)
+{
+	struct nri_reply reply = {.arena = c->a};
+
+	s->handler->stop(s->handler->ctx, req, &reply);
+	answer_with_updates(s, &reply, c);
+}
+
+static void removed(struct nri_session *s, const struct request *req, struct call *c)
+{
+	(void)c;
+	s->handler->remove(s->handler->ctx, req);
+}
+
+static void live(struct nri_session *s, const struct request *req, struct call *c)
+{
+	(void)c;
+	s->handler->live(s->handler->ctx, req);
+}
+
+/* A runtime that has forgotten the pod may send an empty one. */
+static void pod_removed(struct nri_session *s, const struct request *req, struct call *c)
+{
+	(void)c;
+	if (*req->pod.sandbox_id)
+		s->handler->remove_pod(s->handler->ctx, &req->pod);
+}
+
+static int serve(void *ctx, const struct ttrpc_request *req, struct arena *a, struct ttrpc_response *reply,
+	struct err *e)
+{
+	struct nri_session *s = ctx;
+	struct call c = {req->payload, a, reply};
+	char text[160];
+
+	for (size_t i = 0; i < sizeof methods / sizeof *methods; i++)
+		if (strcmp(methods[i].name, req->method) == 0)
+			return methods[i].serve(s, &c, e);
+	for (int i = NRI_EVENT_NONE + 1; i < NR_NRI_EVENTS; i++)
+		if (strcmp(events[i].method, req->method) == 0)
+			return dedicated_call(s, (enum nri_event)i, &c);
+	(void)snprintf(text, sizeof text, "method %s", req->method);
+	return ttrpc_refuse(reply, a, TTRPC_UNIMPLEMENTED, text);
+}
+
+/* Bytes in and out */
+
+static void fail(struct nri_session *s, const struct err *e)
+{
+	s->state = NRI_FAILED;
+	s->error = *e;
+	s->deadline_ms = UINT64_MAX;
+}
+
+static int on_stream(void *ctx, enum mux_stream stream, const void *data, size_t len, struct err *e)
+{
+	struct nri_session *s = ctx;
+
+	return ttrpc_feed(stream == MUX_PLUGIN ? &s->plugin : &s->runtime, data, len, e);
+}
+
+int nri_session_feed(struct nri_session *s, const void *data, size_t len, uint64_t now_ms)
+{
+	struct err e = {0};
+
+	if (s->state == NRI_FAILED)
+		return -EPROTO;
+	s->now_ms = now_ms;
+	int rc = mux_feed(&s->mux, data, len, on_stream, s, &e);
+	if (rc < 0)
+		fail(s, &e);
+	return rc;
+}
+
+void nri_session_tick(struct nri_session *s, uint64_t now_ms)
+{
+	struct err e;
+
+	s->now_ms = now_ms;
+	if (now_ms < s->deadline_ms)
+		return;
+	(void)err_set(&e, ETIMEDOUT, "the runtime sent no %s within %llu ms",
+		s->state == NRI_REGISTERING ? "Configure" : "(complete) Synchronize",
+		(unsigned long long)s->patience_ms);
+	fail(s, &e);
+}
+
+static int send_registration(struct nri_session *s, const char *name, const char *index, struct err *e)
+{
+	struct arena a;
+	struct blob payload;
+
+	arena_init(&a, TTRPC_MEMORY_MAX);
+	int rc = nri_register_encode(name, index, &a, &payload, e);
+	if (rc == 0)
+		rc = ttrpc_call(&s->runtime, "RegisterPlugin", payload, 0, e);
+	arena_fini(&a);
+	return rc;
+}
+
+struct nri_session *nri_session_new(const char *name, const char *index, const struct nri_handler *handler,
+	uint64_t now_ms)
+{
+	static const struct ttrpc_events as_plugin = {.serve = serve}, as_caller = {.answered = on_registered};
+	struct nri_session *s = xcalloc(1, sizeof *s);
+	struct err e;
+
+	s->handler = handler;
+	s->now_ms = now_ms;
+	s->runtime_name = xstrdup("");
+	ttrpc_init(&s->plugin, MUX_PLUGIN, NRI_PLUGIN_SERVICE, &as_plugin, s, &s->out.filling);
+	ttrpc_init(&s->runtime, MUX_RUNTIME, NRI_RUNTIME_SERVICE, &as_caller, s, &s->out.filling);
+	wait_for(s, NRI_REGISTERING, REGISTRATION_TIMEOUT_MS);
+	if (send_registration(s, name, index, &e) < 0)
+		fail(s, &e);
+	return s;
+}
+
+void nri_session_free(struct nri_session *s)
+{
+	if (!s)
+		return;
+	ttrpc_fini(&s->plugin);
+	ttrpc_fini(&s->runtime);
+	outbox_fini(&s->out);
+	bytes_fini(&s->running);
+	free(s->runtime_name);
+	free(s);
+}
+
+size_t nri_session_take(struct nri_session *s, const void **data)
+{
+	return outbox_take(&s->out, data);
+}
+
+uint64_t nri_session_deadline(const struct nri_session *s)
+{
+	return s->deadline_ms;
+}
+
+enum nri_state nri_session_state(const struct nri_session *s)
+{
+	return s->state;
+}
+
+const char *nri_session_error(const struct nri_session *s)
+{
+	return s->error.text;
+}
+
+const char *nri_session_runtime(const struct nri_session *s)
+{
+	return s->runtime_name;
+}

@@ -1,0 +1,194 @@
+#include <nri/ttrpc.h>
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Where things are in a message's header, and its types. */
+enum { STREAM_OFFSET = 4, TYPE_OFFSET = 8, FLAGS_OFFSET = 9 };
+enum { TYPE_REQUEST = 1, TYPE_RESPONSE = 2 };
+enum { TEXT_MAX = 160 };
+
+void ttrpc_init(struct ttrpc *t, enum mux_stream stream, const char *service,
+	const struct ttrpc_events *events, void *ctx, struct bytes *out)
+{
+	*t = (struct ttrpc){.stream = stream, .service = service, .events = events, .ctx = ctx, .out = out};
+}
+
+void ttrpc_fini(struct ttrpc *t)
+{
+	bytes_fini(&t->body);
+}
+
+static void send_message(struct ttrpc *t, uint32_t stream, unsigned char type, struct blob body)
+{
+	unsigned char header[TTRPC_HEADER_BYTES] = {[TYPE_OFFSET] = type};
+
+	wire_put_u32(header, (uint32_t)body.len);
+	wire_put_u32(header + STREAM_OFFSET, stream);
+	mux_append(t->out, t->stream, (struct blob){header, sizeof header}, body);
+}
+
+int ttrpc_refuse(struct ttrpc_response *reply, struct arena *a, enum ttrpc_status status, const char *text)
+{
+	*reply = (struct ttrpc_response){.status = (int)status, .message = arena_strndup(a, text, strlen(text))};
+	return 0;
+}
+
+/* A reply that ttrpc would not accept is told as an error: the call fails, the connection lives. */
+static void send_reply(struct ttrpc *t, uint32_t stream, const struct ttrpc_response *reply)
+{
+	struct arena a;
+	struct blob body;
+	char text[TEXT_MAX];
+	struct ttrpc_response too_large = {.status = TTRPC_RESOURCE_EXHAUSTED, .message = text};
+
+	arena_init(&a, TTRPC_BODY_OUT_MAX);
+	if (ttrpc_response_encode(reply, &a, &body, NULL) < 0) {
+		(void)snprintf(text, sizeof text, "a reply of %zu bytes exceeds the maximum message size of %d",
+			reply->payload.len, TTRPC_BODY_OUT_MAX);
+		arena_fini(&a);
+		int rc = ttrpc_response_encode(&too_large, &a, &body, NULL);
+		assert(rc == 0);
+		(void)rc;
+	}
+	send_message(t, stream, TYPE_RESPONSE, body);
+	arena_fini(&a);
+}
+
+static uint32_t body_length(const struct ttrpc *t)
+{
+	return wire_get_u32(t->header);
+}
+
+static bool too_long(const struct ttrpc *t)
+{
+	return body_length(t) > TTRPC_BODY_IN_MAX;
+}
+
+/* Go through what can be wrong with a call before its service sees it (ttrpc's server.go). */
+static int answer_call(struct ttrpc *t, uint32_t stream, struct arena *a, struct ttrpc_response *reply,
+	struct err *e)
+{
+	struct ttrpc_request req;
+	struct err wrong;
+	char text[TEXT_MAX];
+
+	if (stream % 2 == 0)
+		return ttrpc_refuse(reply, a, TTRPC_INVALID_ARGUMENT,
+			"StreamID must be odd for client initiated streams");
+	if (stream <= t->last_stream)
+		return ttrpc_refuse(reply, a, TTRPC_INVALID_ARGUMENT, "StreamID cannot be re-used and must increment");
+	t->last_stream = stream;
+	if (too_long(t)) {
+		(void)snprintf(text, sizeof text, "message length %u exceed maximum message size of %d",
+			body_length(t), TTRPC_BODY_IN_MAX);
+		return ttrpc_refuse(reply, a, TTRPC_RESOURCE_EXHAUSTED, text);
+	}
+	if (t->header[FLAGS_OFFSET])
+		return ttrpc_refuse(reply, a, TTRPC_UNIMPLEMENTED, "NRI has no streaming calls");
+	if (ttrpc_request_decode((struct blob){t->body.at, t->body.len}, a, &req, &wrong) < 0)
+		return ttrpc_refuse(reply, a, TTRPC_INVALID_ARGUMENT, wrong.text);
+	if (strcmp(req.service, t->service) != 0) {
+		(void)snprintf(text, sizeof text, "service %s", req.service);
+		return ttrpc_refuse(reply, a, TTRPC_UNIMPLEMENTED, text);
+	}
+	return t->events->serve(t->ctx, &req, a, reply, e);
+}
+
+static int take_call(struct ttrpc *t, uint32_t stream, struct err *e)
+{
+	struct ttrpc_response reply = {0};
+	struct arena a;
+
+	arena_init(&a, TTRPC_MEMORY_MAX);
+	int rc = answer_call(t, stream, &a, &reply, e);
+	if (rc == 0)
+		send_reply(t, stream, &reply);
+	arena_fini(&a);
+	return rc;
+}
+
+static int take_answer(struct ttrpc *t, struct err *e)
+{
+	struct ttrpc_response r;
+	struct err wrong = {.text = "the answer is too long"};
+	struct arena a;
+
+	arena_init(&a, TTRPC_MEMORY_MAX);
+	t->waiting = false;
+	if (too_long(t) || ttrpc_response_decode((struct blob){t->body.at, t->body.len}, &a, &r, &wrong) < 0)
+		(void)ttrpc_refuse(&r, &a, TTRPC_INTERNAL, wrong.text);
+	int rc = t->events->answered(t->ctx, &r, &a, e);
+	arena_fini(&a);
+	return rc;
+}
+
+static int take_message(struct ttrpc *t, struct err *e)
+{
+	uint32_t stream = wire_get_u32(t->header + STREAM_OFFSET);
+	unsigned type = t->header[TYPE_OFFSET];
+	int rc = 0;
+
+	if (type == TYPE_REQUEST && t->events->serve)
+		rc = take_call(t, stream, e);
+	else if (type == TYPE_RESPONSE && t->waiting && stream == t->last_stream)
+		rc = take_answer(t, e);
+	t->have = 0;
+	bytes_clear(&t->body);
+	return rc;
+}
+
+static size_t take_header(struct ttrpc *t, const unsigned char *data, size_t len)
+{
+	size_t missing = TTRPC_HEADER_BYTES - t->have, n = missing < len ? missing : len;
+
+	memcpy(t->header + t->have, data, n);
+	t->have += (unsigned)n;
+	t->left = t->have == TTRPC_HEADER_BYTES ? body_length(t) : 0;
+	return n;
+}
+
+static size_t take_body(struct ttrpc *t, const unsigned char *data, size_t len)
+{
+	size_t n = t->left < len ? t->left : len;
+
+	if (!too_long(t))
+		bytes_append(&t->body, data, n);
+	t->left -= (uint32_t)n;
+	return n;
+}
+
+int ttrpc_feed(struct ttrpc *t, const void *data, size_t len, struct err *e)
+{
+	const unsigned char *at = data, *end = at + len;
+	int rc = 0;
+
+	while (at < end && rc == 0) {
+		if (t->have < TTRPC_HEADER_BYTES)
+			at += take_header(t, at, (size_t)(end - at));
+		else
+			at += take_body(t, at, (size_t)(end - at));
+		if (t->have == TTRPC_HEADER_BYTES && !t->left)
+			rc = take_message(t, e);
+	}
+	return rc;
+}
+
+int ttrpc_call(struct ttrpc *t, const char *method, struct blob payload, int64_t timeout_ns, struct err *e)
+{
+	struct ttrpc_request req = {t->service, method, payload, timeout_ns};
+	struct arena a;
+	struct blob body;
+
+	assert(!t->waiting && t->events->answered);
+	arena_init(&a, TTRPC_MEMORY_MAX);
+	int rc = ttrpc_request_encode(&req, &a, &body, e);
+	if (rc == 0) {
+		t->last_stream = t->last_stream ? t->last_stream + 2 : 1;
+		t->waiting = true;
+		send_message(t, t->last_stream, TYPE_REQUEST, body);
+	}
+	arena_fini(&a);
+	return rc;
+}

@@ -1,0 +1,448 @@
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "nri_wire.h"
+#include <nri/nri_runtime_pb.h>
+
+static const uint64_t MiB = UINT64_C(1) << 20, GiB = UINT64_C(1) << 30;
+
+/* The NRI payload of a recorded line; the line lives in the arena. */
+static struct blob payload_of(const char *hex, struct arena *a)
+{
+	struct bytes line = {0};
+	struct ttrpc_request req;
+	struct ttrpc_response r;
+
+	add_hex(&line, hex);
+	bool call = line.at[MUX_HEADER_BYTES + 8] == TYPE_REQUEST;
+	int rc = call ? ttrpc_request_decode(body_of(&line), a, &req, NULL) :
+			ttrpc_response_decode(body_of(&line), a, &r, NULL);
+	assert_int_equal(rc, 0);
+	bytes_fini(&line);
+	return call ? req.payload : r.payload;
+}
+
+static void assert_payload(struct blob got, const char *hex, struct arena *a)
+{
+	struct blob want = payload_of(hex, a);
+
+	assert_int_equal(got.len, want.len);
+	assert_memory_equal(got.data, want.data, want.len);
+}
+
+static int arena_setup(void **state)
+{
+	struct arena *a = xcalloc(1, sizeof *a);
+
+	arena_init(a, TTRPC_MEMORY_MAX);
+	*state = a;
+	return 0;
+}
+
+static int arena_teardown(void **state)
+{
+	arena_fini(*state);
+	free(*state);
+	return 0;
+}
+
+static void what_we_send_is_what_was_recorded(void **state)
+{
+	static const struct nri_cpuset c7 = {"c7", "8-15", "1"};
+	struct nri_reply none = {0}, one = {.updates = &c7, .nr_updates = 1};
+	struct nri_reply adjust = {.adjust = true, .cpus = "0-7", .mems = "0"}, both = adjust;
+	struct blob out;
+
+	both.updates = &c7;
+	both.nr_updates = 1;
+	assert_int_equal(nri_register_encode("numapin", "10", *state, &out, NULL), 0);
+	assert_payload(out, register_hex, *state);
+	assert_int_equal(nri_events_encode(0x7ff, *state, &out, NULL), 0);
+	assert_payload(out, all_events_hex, *state);
+	assert_int_equal(nri_events_encode(0x6bf, *state, &out, NULL), 0);
+	assert_payload(out, configured_hex, *state);
+	assert_int_equal(nri_updates_encode(&none, *state, &out, NULL), 0);
+	assert_payload(out, synchronized_hex, *state);
+	assert_int_equal(nri_chunk_encode(*state, &out, NULL), 0);
+	assert_payload(out, chunk_taken_hex, *state);
+	assert_int_equal(nri_updates_encode(&one, *state, &out, NULL), 0);
+	assert_payload(out, synchronized_c7_hex, *state);
+	assert_payload(out, update_containers_hex, *state); /* the same list, unasked */
+	assert_int_equal(nri_created_encode(&none, *state, &out, NULL), 0);
+	assert_int_equal(out.len, 0);
+	assert_int_equal(nri_created_encode(&adjust, *state, &out, NULL), 0);
+	assert_payload(out, created_hex, *state);
+	assert_int_equal(nri_created_encode(&both, *state, &out, NULL), 0);
+	assert_payload(out, created_c7_hex, *state);
+}
+
+static void recorded_configurations_are_read(void **state)
+{
+	static const struct {
+		const char *hex, *version;
+		int64_t registration_ms, request_ms;
+	} cases[] = {
+		{configure_0_6_hex, "v1.7.24", 0, 0},
+		{configure_0_8_hex, "v1.7.26", 5000, 2000},
+		{configure_0_12_hex, "v1.7.24", 5000, 2000},
+	};
+
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct nri_configuration conf;
+
+		assert_int_equal(nri_configuration_decode(payload_of(cases[i].hex, *state), *state, &conf, NULL), 0);
+		assert_string_equal(conf.runtime_name, "containerd");
+		assert_string_equal(conf.runtime_version, cases[i].version);
+		assert_int_equal(conf.registration_timeout_ms, cases[i].registration_ms);
+		assert_int_equal(conf.request_timeout_ms, cases[i].request_ms);
+	}
+}
+
+static void assert_is_pod0(const struct pod *p)
+{
+	assert_string_equal(p->sandbox_id, "p0");
+	assert_string_equal(p->uid, "u0");
+	assert_string_equal(p->ns, "default");
+	assert_string_equal(p->name, "pod0");
+	assert_int_equal(p->qos, QOS_GUARANTEED);
+	assert_int_equal(p->source, POD_FROM_RUNTIME);
+}
+
+static void recorded_events_are_read(void **state)
+{
+	struct nri_subject s;
+	struct nri_running all;
+
+	assert_int_equal(nri_running_decode(payload_of(synchronize_hex, *state), 9, *state, &all, NULL), 0);
+	assert_int_equal(all.nr, 0);
+	assert_int_equal(nri_subject_decode(payload_of(create_hex, *state), *state, &s, NULL), 0);
+	assert_is_pod0(&s.req.pod);
+	assert_string_equal(s.req.container_id, "c1");
+	assert_string_equal(s.req.container_name, "c");
+	assert_int_equal(s.req.cpu_milli, 2000);
+	assert_int_equal(s.req.cpu_limit_milli, 2000);
+	assert_int_equal(s.req.nr_memory, 0);
+	assert_string_equal(s.req.cpus, "");
+	assert_null(s.req.placement);
+	assert_int_equal(nri_state_change_decode(payload_of(state_change_hex, *state), *state, &s, NULL), 0);
+	assert_int_equal(s.event, NRI_EVENT_REMOVE);
+	assert_is_pod0(&s.req.pod);
+	assert_string_equal(s.req.container_id, "c1");
+	assert_int_equal(nri_subject_decode(payload_of(remove_hex, *state), *state, &s, NULL), 0);
+	assert_int_equal(s.event, NRI_EVENT_NONE);
+	assert_is_pod0(&s.req.pod);
+	assert_string_equal(s.req.container_id, "c1");
+}
+
+static void a_container_survives_the_way_there(void **state)
+{
+	static const struct key_value pod_notes[] = {{"a", "1"}, {"b", "2"}};
+	static const struct key_value notes[] = {{"other", "x"}, {NRI_PLACEMENT_ANNOTATION, "{\"cpus\":\"2-3\"}"}};
+	const struct nri_container c = {"s1", "uid1", "ns1", "pod1", "/kubepods/pod1", pod_notes, 2, "id1", "web",
+		{.has_shares = true, .cpu_shares = 4096, .has_quota = true, .cpu_quota = 400000,
+			.has_period = true, .cpu_period = 100000, .has_memory_limit = true,
+			.memory_limit = (int64_t)(3 * GiB), .nr_hugepages = 3,
+			.hugepages = {{GiB, 2 * GiB}, {2 * MiB, 0}, {64 << 10, 128 << 10}}},
+		"2-3", "0", notes, 2, INT64_C(1700000000000000001)};
+	struct blob payload;
+	struct nri_subject s;
+	struct err e;
+
+	assert_int_equal(nri_subject_encode(NRI_EVENT_CREATE, false, &c, *state, &payload, &e), 0);
+	assert_int_equal(nri_subject_decode(payload, *state, &s, &e), 0);
+	assert_int_equal(s.odd.code, 0);
+	assert_string_equal(s.req.pod.sandbox_id, "s1");
+	assert_string_equal(pod_annotation(&s.req.pod, "b"), "2");
+	assert_string_equal(s.req.container_id, "id1");
+	assert_string_equal(s.req.container_name, "web");
+	assert_int_equal(s.req.created_at_ns, INT64_C(1700000000000000001));
+	assert_int_equal(s.req.cpu_milli, 4000);
+	assert_int_equal(s.req.cpu_limit_milli, 4000);
+	assert_int_equal(s.req.nr_memory, 3);
+	assert_int_equal(s.req.memory[0].bytes, 3 * GiB);
+	assert_int_equal(s.req.memory[1].page_bytes, 64 << 10);
+	assert_int_equal(s.req.memory[1].bytes, 128 << 10);
+	assert_int_equal(s.req.memory[2].page_bytes, GiB);
+	assert_int_equal(s.req.memory[2].bytes, 2 * GiB);
+	assert_string_equal(s.req.cpus, "2-3");
+	assert_string_equal(s.req.mems, "0");
+	assert_string_equal(s.req.placement, "{\"cpus\":\"2-3\"}");
+}
+
+/* Messages by hand, for what our own encoder does not say. */
+
+static void put_optional(struct bytes *out, unsigned field, uint64_t value)
+{
+	struct bytes m = {0};
+
+	if (value)
+		put_number(&m, 1, value);
+	put_message(out, field, &m);
+}
+
+static void put_cpu(struct bytes *resources, uint64_t shares, uint64_t quota)
+{
+	struct bytes cpu = {0};
+
+	put_optional(&cpu, 1, shares);
+	put_optional(&cpu, 2, quota);
+	put_optional(&cpu, 3, 100000);
+	put_message(resources, 2, &cpu);
+}
+
+static void put_hugepages(struct bytes *resources, const char *size, uint64_t limit)
+{
+	struct bytes h = {0};
+
+	put_text(&h, 1, size);
+	if (limit)
+		put_number(&h, 2, limit);
+	put_message(resources, 3, &h);
+}
+
+static void put_container(struct bytes *out, unsigned field, const char *id, const char *pod, unsigned container_state,
+	struct bytes *resources)
+{
+	struct bytes c = {0}, linux_part = {0};
+
+	put_text(&c, 1, id);
+	put_text(&c, 2, pod);
+	put_number(&c, 4, container_state);
+	put_message(&linux_part, 3, resources);
+	put_text(&linux_part, 5, "kubepods-burstable-pod1.slice:cri-containerd:c");
+	put_message(&c, 11, &linux_part);
+	put_message(out, field, &c);
+}
+
+static void put_pod(struct bytes *out, unsigned field, const char *id, const char *cgroup_parent)
+{
+	struct bytes pod = {0}, linux_part = {0};
+
+	put_text(&pod, 1, id);
+	put_text(&linux_part, 3, cgroup_parent);
+	put_message(&pod, 8, &linux_part);
+	put_message(out, field, &pod);
+}
+
+static struct blob blob_of(const struct bytes *b)
+{
+	return (struct blob){b->at, b->len};
+}
+
+static void an_update_changes_what_is_not_zero(void **state)
+{
+	struct bytes m = {0}, has = {0}, asked = {0};
+	struct nri_subject s;
+
+	put_cpu(&has, 2048, 300000);
+	put_hugepages(&has, "2MB", 4 * MiB);
+	put_cpu(&asked, 0, 500000);
+	put_hugepages(&asked, "2MB", 8 * MiB);
+	put_hugepages(&asked, "1GB", 0);
+	put_pod(&m, 1, "p", "/kubepods/burstable/podx");
+	put_container(&m, 2, "c", "p", 3, &has);
+	put_message(&m, 3, &asked);
+	assert_int_equal(nri_subject_decode(blob_of(&m), *state, &s, NULL), 0);
+	assert_int_equal(s.req.pod.qos, QOS_BURSTABLE);
+	assert_int_equal(s.req.cpu_milli, 2000);
+	assert_int_equal(s.req.cpu_limit_milli, 5000);
+	assert_int_equal(s.req.nr_memory, 1);
+	assert_int_equal(s.req.memory[0].bytes, 8 * MiB);
+	bytes_fini(&m);
+}
+
+static void resources_that_cannot_be_held_are_told_beside_the_request(void **state)
+{
+	static const char *const nine[] = {"1KB", "2KB", "4KB", "8KB", "16KB", "32KB", "64KB", "128KB", "256KB"};
+	struct bytes m = {0}, has = {0};
+	struct nri_subject s;
+
+	put_cpu(&has, 2048, 0);
+	put_hugepages(&has, "many", 0); /* of no size, but none are asked for */
+	put_hugepages(&has, "huge", 1);
+	put_container(&m, 2, "c", "p", 3, &has);
+	assert_int_equal(nri_subject_decode(blob_of(&m), *state, &s, NULL), 0);
+	assert_int_equal(s.odd.code, EINVAL);
+	assert_string_equal(s.odd.text, "container c: huge page size \"huge\" is not a size such as 2MB");
+	assert_int_equal(s.req.cpu_milli, 2000);
+	m.len = 0;
+	for (unsigned i = 0; i < sizeof nine / sizeof *nine; i++)
+		put_hugepages(&has, nine[i], 1 << 20);
+	put_container(&m, 2, "c", "p", 3, &has);
+	assert_int_equal(nri_subject_decode(blob_of(&m), *state, &s, NULL), 0);
+	assert_int_equal(s.odd.code, E2BIG);
+	bytes_fini(&m);
+}
+
+static void chunks_join_in_any_order_and_without_their_pods(void **state)
+{
+	struct bytes m = {0}, none = {0};
+	struct nri_running all;
+	struct err e;
+
+	put_container(&m, 2, "early", "p2", 3, &none);
+	put_number(&m, 3, 1); /* more */
+	put_pod(&m, 1, "p2", "/kubepods/besteffort/pod2");
+	put_container(&m, 2, "stopped", "p2", 4, &none);
+	put_number(&m, 3, 1);
+	put_pod(&m, 1, "p1", "/kubepods/pod1");
+	put_container(&m, 2, "late", "p1", 1, &none);
+	put_container(&m, 2, "", "p1", 3, &none);
+	put_container(&m, 2, "orphan", "p9", 2, &none);
+	assert_int_equal(nri_running_decode(blob_of(&m), 5, *state, &all, &e), 0);
+	assert_int_equal(all.nr, 3);
+	assert_string_equal(all.containers[0].container_id, "early");
+	assert_int_equal(all.containers[0].pod.qos, QOS_BEST_EFFORT);
+	assert_string_equal(all.containers[1].container_id, "late");
+	assert_int_equal(all.containers[1].pod.qos, QOS_GUARANTEED);
+	assert_string_equal(all.containers[2].container_id, "orphan");
+	assert_string_equal(all.containers[2].pod.sandbox_id, "p9");
+	assert_string_equal(all.containers[2].pod.name, "");
+	assert_int_equal(all.containers[2].pod.qos, QOS_BURSTABLE); /* from its own cgroup */
+	assert_int_equal(nri_running_decode(blob_of(&m), 4, *state, &all, &e), -E2BIG);
+	assert_string_equal(e.text, "5 containers: the limit is 4");
+	bytes_fini(&m);
+}
+
+static void strings_that_are_not_utf8_neither_come_in_nor_go_out(void **state)
+{
+	static const struct nri_cpuset bad = {"c\xff", "0", "0"};
+	struct nri_reply update = {.updates = &bad, .nr_updates = 1};
+	struct nri_reply note = {.adjust = true, .annotation = {"k", "\xed\xa0\x80"}};
+	struct bytes m = {0}, none = {0};
+	struct nri_subject s;
+	struct blob out;
+	struct err e;
+
+	put_container(&m, 2, "c\xc0\x80", "p", 3, &none);
+	assert_int_equal(nri_subject_decode(blob_of(&m), *state, &s, &e), -EBADMSG);
+	assert_string_equal(e.text, "Container.id is not UTF-8");
+	assert_int_equal(nri_updates_encode(&update, *state, &out, &e), -EILSEQ);
+	assert_string_equal(e.text, "ContainerUpdate.container_id is not UTF-8");
+	assert_int_equal(nri_created_encode(&note, *state, &out, &e), -EILSEQ);
+	assert_string_equal(e.text, "KeyValue.value is not UTF-8");
+	bytes_fini(&m);
+}
+
+static void what_is_no_message_is_refused(void **state)
+{
+	struct nri_subject s;
+	struct nri_running all;
+	struct nri_configuration conf;
+	struct err e;
+	bool more;
+
+	assert_int_equal(nri_subject_decode((struct blob){"\x0a\x05p", 3}, *state, &s, &e), -EBADMSG);
+	assert_string_equal(e.text, "3 bytes are no UpdateContainerRequest");
+	assert_int_equal(nri_state_change_decode((struct blob){"\x08", 1}, *state, &s, &e), -EBADMSG);
+	assert_int_equal(nri_running_decode((struct blob){"\x12\x01", 2}, 9, *state, &all, &e), -EBADMSG);
+	assert_int_equal(nri_chunk_decode((struct blob){"\x18", 1}, *state, &more, &e), -EBADMSG);
+	assert_int_equal(nri_configuration_decode((struct blob){"\x12\x01", 2}, *state, &conf, &e), -EBADMSG);
+}
+
+static void a_message_that_swells_up_hits_the_arenas_limit(void **state)
+{
+	enum { EMPTY_CONTAINERS = 4 << 20 };
+	struct bytes m = {0};
+	struct nri_running all;
+	struct err e;
+
+	for (unsigned i = 0; i < EMPTY_CONTAINERS; i++)
+		bytes_append(&m, "\x12", 2); /* with its NUL: an empty container */
+	assert_int_equal(nri_running_decode(blob_of(&m), SIZE_MAX, *state, &all, &e), -EBADMSG);
+	bytes_fini(&m);
+}
+
+static void an_unknown_event_is_none(void **state)
+{
+	struct bytes m = {0};
+	struct nri_subject s;
+
+	put_number(&m, 1, NR_NRI_EVENTS);
+	assert_int_equal(nri_state_change_decode(blob_of(&m), *state, &s, NULL), 0);
+	assert_int_equal(s.event, NRI_EVENT_NONE);
+	m.len = 0;
+	put_number(&m, 1, UINT64_MAX);
+	assert_int_equal(nri_state_change_decode(blob_of(&m), *state, &s, NULL), 0);
+	assert_int_equal(s.event, NRI_EVENT_NONE);
+	bytes_fini(&m);
+}
+
+static void recorded_answers_are_read_by_the_runtimes_side(void **state)
+{
+	struct nri_answer answer;
+	uint32_t events;
+	bool more;
+	const char *name, *index;
+
+	assert_int_equal(nri_registration_decode(payload_of(register_hex, *state), *state, &name, &index, NULL), 0);
+	assert_string_equal(name, "numapin");
+	assert_string_equal(index, "10");
+	assert_int_equal(nri_events_decode(payload_of(configured_hex, *state), *state, &events, NULL), 0);
+	assert_int_equal(events, 0x6bf);
+	assert_int_equal(nri_synchronized_decode(payload_of(chunk_taken_hex, *state), *state, &answer, &more, NULL), 0);
+	assert_true(more);
+	assert_int_equal(answer.nr_updates, 0);
+	assert_int_equal(nri_created_decode(payload_of(created_c7_hex, *state), *state, &answer, NULL), 0);
+	assert_string_equal(answer.cpus, "0-7");
+	assert_string_equal(answer.mems, "0");
+	assert_int_equal(answer.nr_updates, 1);
+	assert_string_equal(answer.updates[0].container_id, "c7");
+	assert_string_equal(answer.updates[0].cpus, "8-15");
+	assert_string_equal(answer.updates[0].mems, "1");
+	assert_true(answer.updates[0].ignore_failure);
+	assert_int_equal(nri_updates_decode(payload_of(synchronized_c7_hex, *state), *state, &answer, NULL), 0);
+	assert_int_equal(answer.nr_updates, 1);
+}
+
+static void the_annotation_goes_with_the_adjustment(void **state)
+{
+	struct nri_reply reply = {.adjust = true, .cpus = "1", .mems = "0", .annotation = {"key", "value"}};
+	struct nri_answer answer;
+	struct blob out;
+
+	assert_int_equal(nri_created_encode(&reply, *state, &out, NULL), 0);
+	assert_int_equal(nri_created_decode(out, *state, &answer, NULL), 0);
+	assert_int_equal(answer.nr_annotations, 1);
+	assert_string_equal(answer.annotations[0].key, "key");
+	assert_string_equal(answer.annotations[0].value, "value");
+}
+
+static void a_configuration_goes_out_as_recorded(void **state)
+{
+	struct nri_configuration old = {"containerd", "v1.7.24", 0, 0}, newer = {"containerd", "v1.7.26", 5000, 2000};
+	struct blob out;
+
+	assert_int_equal(nri_configuration_encode(&old, *state, &out, NULL), 0);
+	assert_payload(out, configure_0_6_hex, *state);
+	assert_int_equal(nri_configuration_encode(&newer, *state, &out, NULL), 0);
+	assert_payload(out, configure_0_8_hex, *state);
+}
+
+#define in_arena(test) cmocka_unit_test_setup_teardown(test, arena_setup, arena_teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		in_arena(what_we_send_is_what_was_recorded),
+		in_arena(recorded_configurations_are_read),
+		in_arena(recorded_events_are_read),
+		in_arena(a_container_survives_the_way_there),
+		in_arena(an_update_changes_what_is_not_zero),
+		in_arena(resources_that_cannot_be_held_are_told_beside_the_request),
+		in_arena(chunks_join_in_any_order_and_without_their_pods),
+		in_arena(strings_that_are_not_utf8_neither_come_in_nor_go_out),
+		in_arena(what_is_no_message_is_refused),
+		in_arena(a_message_that_swells_up_hits_the_arenas_limit),
+		in_arena(an_unknown_event_is_none),
+		in_arena(recorded_answers_are_read_by_the_runtimes_side),
+		in_arena(the_annotation_goes_with_the_adjustment),
+		in_arena(a_configuration_goes_out_as_recorded),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
