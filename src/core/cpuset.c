@@ -122,7 +122,10 @@ int cpuset_parse(struct cpuset *out, const char *s, size_t len, struct err *e)
 		skip_blank(&s, end);
 		if (s == end)
 			break;
-		if (*s != ',' || ++s == end)
+		bool comma = *s == ',';
+		s += comma;
+		skip_blank(&s, end);
+		if (!comma || s == end)
 			return err_set(e, EINVAL, "list \"%.*s\": a comma and a number should follow %u", (int)(len < 64 ? len : 64), text, hi);
 	}
 	*out = set;

@@ -155,6 +155,8 @@ int engine_dump(struct engine *g, int64_t now_ms, int (*record)(void *ctx, const
 			continue;
 		r.seq = ++g->seq;
 		r.op = RECORD_LIVE;
+		r.request = NULL;
+		r.decision = NULL;
 		rc = record(ctx, &r, e);
 	}
 	return rc;

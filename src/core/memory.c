@@ -212,6 +212,13 @@ int memory_allocate(const struct topo *t, const struct memory_state *m, const ui
 	return nr;
 }
 
+/* A node of a group may serve a container alone (its CPUs are there). What such a container holds
+ * is on that very node, so a group's container must not give it back. */
+static bool is_alone(const struct memory_block *b)
+{
+	return nodeset_count(b->nodes) == 1;
+}
+
 void memory_hold(struct memory_state *m, const struct memory_block *blocks, unsigned nr)
 {
 	for (unsigned b = 0; b < nr; b++) {
@@ -225,6 +232,7 @@ void memory_hold(struct memory_state *m, const struct memory_block *blocks, unsi
 			node->group = blocks[b].nodes;
 			*free -= part;
 			node->reserved[blocks[b].kind] += part;
+			node->alone[blocks[b].kind] += is_alone(&blocks[b]) ? part : 0;
 			left -= part;
 		}
 	}
@@ -237,10 +245,13 @@ void memory_release(struct memory_state *m, const struct memory_block *blocks, u
 
 		nodeset_each(n, blocks[b].nodes) {
 			struct memory_node *node = &m->node[n];
-			uint64_t *held = &node->reserved[blocks[b].kind], part = left < *held ? left : *held;
+			uint64_t *alone = &node->alone[blocks[b].kind], *held = &node->reserved[blocks[b].kind];
+			uint64_t have = is_alone(&blocks[b]) ? *alone : *held - *alone;
+			uint64_t part = left < have ? left : have;
 
 			if (--node->assignments == 0)
 				node->group = nodeset_of(n);
+			*alone -= is_alone(&blocks[b]) ? part : 0;
 			*held -= part;
 			node->free[blocks[b].kind] += part;
 			left -= part;
