@@ -1,0 +1,13 @@
+#ifndef NUMAFIT_CODEC_DIFF_JSON_H
+#define NUMAFIT_CODEC_DIFF_JSON_H
+
+struct json_t; /* jansson's */
+
+/* Where two JSON values differ. differs() is told each place in wanted's order, then what only got
+ * has: the path ("steps[2].admit", "" for the whole) and both values as JSON, "nothing" for one
+ * that is not there. Returns the number of differences. */
+int json_diff(struct json_t *wanted, struct json_t *got,
+	void (*differs)(void *ctx, const char *path, const char *wanted, const char *got),
+	void *ctx);
+
+#endif

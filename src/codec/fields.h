@@ -1,0 +1,59 @@
+#ifndef NUMAFIT_CODEC_FIELDS_H
+#define NUMAFIT_CODEC_FIELDS_H
+
+#include <numafit/nodeset.h>
+#include <numafit/text.h>
+
+/* A struct and its JSON object, both ways, from one table: a row for every member, in the order in
+ * which they are written. The same struct always gives the same bytes, without a newline and
+ * without the heap. Reading them back: fields_json.h. */
+
+enum field_type {
+	FIELD_BOOL,     /* bool */
+	FIELD_UNSIGNED, /* unsigned */
+	FIELD_U32,      /* uint32_t */
+	FIELD_U64,    /* uint64_t; above INT64_MAX a string of digits, as JSON readers stop there */
+	FIELD_I64,    /* int64_t */
+	FIELD_STRING, /* const char *; NULL is written as "" unless the row is optional */
+	FIELD_CHARS,  /* char[max] */
+	FIELD_NAME,   /* an enum of max words, by name() */
+	FIELD_CPUS,   /* struct cpuset, as a kernel list */
+	FIELD_NODES,  /* struct nodeset, as a kernel list of ids */
+	FIELD_OBJECT, /* a struct, by the rows in fields */
+	FIELD_ARRAY,  /* structs in place, at most max; their number is the unsigned at count */
+	FIELD_LIST,   /* pointer to structs; their number is the size_t at count */
+	FIELD_MAP     /* pointer to struct key_value, likewise; an object of strings */
+};
+
+struct field {
+	const char *key;
+	enum field_type type;
+	size_t at;
+	bool optional; /* may be absent: zeros; written unless it is a NULL string */
+	bool has_flag; /* the bool at `flag` says whether it is there at all */
+	size_t flag, count;
+	unsigned max; /* FIELD_UNSIGNED: the largest value, 0: any */
+	const char *(*name)(unsigned value);
+	const struct fields *fields;
+};
+
+struct fields {
+	const struct field *row;
+	size_t nr, size; /* rows; bytes of the struct */
+};
+/* FIELD("qos", NAME, offsetof(struct pod, qos), .name = qos_word, .max = NR_QOS) */
+#define FIELD(key_, type_, at_, ...)                                                               \
+	{                                                                                          \
+		.key = (key_), .type = FIELD_##type_, .at = (at_), ##__VA_ARGS__                   \
+	}
+#define FIELDS(rows, T)                                                                            \
+	{                                                                                          \
+		.row = (rows), .nr = sizeof(rows) / sizeof *(rows), .size = sizeof(T)              \
+	}
+
+/* *from as a JSON object, appended to *t; ids (NULL without FIELD_NODES) name the NUMA nodes.
+ * What does not fit shows in t->cut. Bytes that are not UTF-8 become U+FFFD. */
+void fields_write(
+	struct text *t, const struct fields *f, const void *from, const struct node_ids *ids);
+
+#endif

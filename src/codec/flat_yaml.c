@@ -1,0 +1,290 @@
+#include <codec/flat_yaml.h>
+
+#include <errno.h>
+#include <numafit/mem.h>
+#include <numafit/text.h>
+#include <stdbool.h>
+#include <string.h>
+#include <yaml.h>
+
+enum level_kind { DOCUMENT, MAP, LIST };
+
+/* A map or list that is not closed yet; the first level is the document that holds the whole. */
+struct level {
+	enum level_kind kind;
+	bool has_key;      /* a map's key is read, its value is next */
+	unsigned nr;       /* keys or elements so far */
+	unsigned line;     /* where it begins */
+	size_t path_len;   /* of its own path */
+	size_t first_name; /* where its keys begin in names */
+};
+
+struct reader {
+	flat_yaml_scalar *scalar;
+	void *ctx;
+	struct level level[FLAT_YAML_DEPTH_MAX + 1];
+	unsigned depth, nr_documents;
+	char path[FLAT_YAML_PATH_MAX];
+	/* the keys of the open maps, each with its NUL: never more bytes than the text */
+	char *names;
+	size_t names_len, names_cap;
+};
+
+static unsigned line_of(const yaml_mark_t *mark)
+{
+	return (unsigned)mark->line + 1;
+}
+
+static struct level *innermost(struct reader *r)
+{
+	return &r->level[r->depth];
+}
+
+/* Make the path that of the element or key name of in, the innermost level. */
+static int enter(
+	struct reader *r, const struct level *in, const char *name, unsigned line, struct err *e)
+{
+	size_t len = in->path_len;
+	struct text t;
+
+	text_init(&t, r->path + len, sizeof r->path - len);
+	text_add(&t, "%s%s", len ? "." : "", name);
+	return t.cut ? err_set(e, EINVAL, "line %u: %.80s...: the keys exceed %d bytes", line,
+			       r->path, FLAT_YAML_PATH_MAX)
+		     : 0;
+}
+
+/* The next value may begin: find its path. */
+static int begin_value(struct reader *r, unsigned line, struct err *e)
+{
+	struct level *in = innermost(r);
+	char number[TEXT_SIZE_MAX];
+	struct text t;
+
+	if (in->kind != LIST)
+		return 0; /* a map's path was made when its key came */
+	text_init(&t, number, sizeof number);
+	text_add(&t, "%u", in->nr++);
+	return enter(r, in, number, line, e);
+}
+
+static void end_value(struct reader *r)
+{
+	struct level *in = innermost(r);
+
+	in->has_key = false;
+	r->path[in->path_len] = '\0';
+}
+
+static bool is_word(const char *s)
+{
+	return *s &&
+	       strspn(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_") ==
+		       strlen(s);
+}
+
+/* Remember the map's key; refuse the second one of that name. */
+static int add_name(
+	struct reader *r, struct level *map, const char *name, unsigned line, struct err *e)
+{
+	size_t size = strlen(name) + 1;
+
+	for (size_t at = map->first_name; at < r->names_len; at += strlen(r->names + at) + 1)
+		if (text_equal(r->names + at, name))
+			return err_set(
+				e, EINVAL, "line %u: %.80s: the key is there twice", line, r->path);
+	if (map->nr++ == FLAT_YAML_KEYS_MAX || size > r->names_cap - r->names_len)
+		return err_set(e, EINVAL, "line %u: more than %d keys in one map", line,
+			FLAT_YAML_KEYS_MAX);
+	memcpy(r->names + r->names_len, name, size);
+	r->names_len += size;
+	map->has_key = true;
+	return 0;
+}
+
+static int on_key(
+	struct reader *r, struct level *map, const char *name, unsigned line, struct err *e)
+{
+	if (!is_word(name))
+		return err_set(e, EINVAL,
+			"line %u: \"%.80s\" is not a key: letters, digits, '-' and '_' are", line,
+			name);
+	int rc = enter(r, map, name, line, e);
+
+	return rc ? rc : add_name(r, map, name, line, e);
+}
+
+static int refuse_marked(
+	unsigned line, const yaml_char_t *anchor, const yaml_char_t *tag, struct err *e)
+{
+	if (anchor)
+		return err_set(e, EINVAL, "line %u: anchors (&%.40s) are not supported", line,
+			(const char *)anchor);
+	if (tag)
+		return err_set(e, EINVAL, "line %u: tags (%.40s) are not supported", line,
+			(const char *)tag);
+	return 0;
+}
+
+static int on_scalar(struct reader *r, const yaml_event_t *ev, struct err *e)
+{
+	const char *value = (const char *)ev->data.scalar.value;
+	unsigned line = line_of(&ev->start_mark);
+	struct level *in = innermost(r);
+	int rc = refuse_marked(line, ev->data.scalar.anchor, ev->data.scalar.tag, e);
+
+	if (rc)
+		return rc;
+	if (strlen(value) != ev->data.scalar.length)
+		return err_set(e, EINVAL, "line %u: a NUL character in \"%.80s\"", line, value);
+	if (in->kind == DOCUMENT && !*value)
+		return 0; /* "---" and nothing behind it */
+	if (in->kind == DOCUMENT)
+		return err_set(e, EINVAL, "line %u: \"%.80s\": a key with a colon is expected",
+			line, value);
+	if (in->kind == MAP && !in->has_key)
+		return on_key(r, in, value, line, e);
+	rc = begin_value(r, line, e);
+	if (!rc)
+		rc = r->scalar(r->ctx, r->path, value, line, e);
+	end_value(r);
+	return rc;
+}
+
+static int open_level(struct reader *r, enum level_kind kind, unsigned line, struct err *e)
+{
+	const struct level *in = innermost(r);
+
+	if (in->kind == DOCUMENT && kind == LIST)
+		return err_set(
+			e, EINVAL, "line %u: a key with a colon is expected, not a list", line);
+	if (in->kind == MAP && !in->has_key)
+		return err_set(e, EINVAL, "line %u: a map or a list is no key", line);
+	if (r->depth == FLAT_YAML_DEPTH_MAX)
+		return err_set(e, EINVAL, "line %u: more than %d maps and lists inside each other",
+			line, FLAT_YAML_DEPTH_MAX);
+	int rc = begin_value(r, line, e);
+
+	r->level[++r->depth] = (struct level){
+		.kind = kind,
+		.line = line,
+		.path_len = strlen(r->path),
+		.first_name = r->names_len,
+	};
+	return rc;
+}
+
+static int on_map(struct reader *r, const yaml_event_t *ev, struct err *e)
+{
+	unsigned line = line_of(&ev->start_mark);
+	int rc = refuse_marked(line, ev->data.mapping_start.anchor, ev->data.mapping_start.tag, e);
+
+	return rc ? rc : open_level(r, MAP, line, e);
+}
+
+static int on_list(struct reader *r, const yaml_event_t *ev, struct err *e)
+{
+	unsigned line = line_of(&ev->start_mark);
+	int rc =
+		refuse_marked(line, ev->data.sequence_start.anchor, ev->data.sequence_start.tag, e);
+
+	return rc ? rc : open_level(r, LIST, line, e);
+}
+
+static int on_end(struct reader *r, const yaml_event_t *ev, struct err *e)
+{
+	const struct level closed = r->level[r->depth--];
+	int rc = 0;
+
+	(void)ev;
+	r->names_len = closed.first_name;
+	if (!closed.nr && r->depth)
+		rc = r->scalar(r->ctx, r->path, NULL, closed.line, e);
+	end_value(r);
+	return rc;
+}
+
+static int on_alias(struct reader *r, const yaml_event_t *ev, struct err *e)
+{
+	(void)r;
+	return err_set(e, EINVAL, "line %u: aliases (*%.40s) are not supported",
+		line_of(&ev->start_mark), (const char *)ev->data.alias.anchor);
+}
+
+static int on_document(struct reader *r, const yaml_event_t *ev, struct err *e)
+{
+	if (r->nr_documents++)
+		return err_set(
+			e, EINVAL, "line %u: a second document begins", line_of(&ev->start_mark));
+	return 0;
+}
+
+/* By libyaml's type of event; the others say nothing that we need. */
+typedef int event_handler(struct reader *r, const yaml_event_t *ev, struct err *e);
+static event_handler *const handlers[] = {
+	[YAML_DOCUMENT_START_EVENT] = on_document,
+	[YAML_ALIAS_EVENT] = on_alias,
+	[YAML_SCALAR_EVENT] = on_scalar,
+	[YAML_SEQUENCE_START_EVENT] = on_list,
+	[YAML_SEQUENCE_END_EVENT] = on_end,
+	[YAML_MAPPING_START_EVENT] = on_map,
+	[YAML_MAPPING_END_EVENT] = on_end,
+};
+
+/* The line of a byte: libyaml gives no mark where the bytes themselves are wrong. */
+static unsigned line_of_offset(const char *text, size_t len, size_t offset)
+{
+	unsigned line = 1;
+
+	for (size_t i = 0; i < len && i < offset; i++)
+		line += text[i] == '\n';
+	return line;
+}
+
+static int refuse_text(const yaml_parser_t *parser, const char *text, size_t len, struct err *e)
+{
+	bool no_mark = parser->error == YAML_READER_ERROR;
+
+	if (parser->error == YAML_MEMORY_ERROR)
+		return err_set(e, ENOMEM, "no memory is left to read the file");
+	return err_set(e, EINVAL, "line %u: %s",
+		no_mark ? line_of_offset(text, len, parser->problem_offset)
+			: line_of(&parser->problem_mark),
+		parser->problem);
+}
+
+static int on_event(struct reader *r, const yaml_event_t *ev, struct err *e)
+{
+	size_t nr = sizeof handlers / sizeof *handlers;
+
+	return ev->type < nr && handlers[ev->type] ? handlers[ev->type](r, ev, e) : 0;
+}
+
+int flat_yaml_read(const char *text, size_t len, flat_yaml_scalar *scalar, void *ctx, struct err *e)
+{
+	yaml_parser_t parser;
+	yaml_event_t ev;
+	bool more = true;
+	int rc = 0;
+
+	if (len > FLAT_YAML_BYTES_MAX)
+		return err_set(e, E2BIG, "the file is larger than %d bytes", FLAT_YAML_BYTES_MAX);
+	auto_free char *names = xcalloc(len + 1, 1);
+	struct reader r = {.scalar = scalar, .ctx = ctx, .names = names, .names_cap = len};
+
+	if (!yaml_parser_initialize(&parser))
+		return err_set(e, ENOMEM, "no memory is left to read the file");
+	yaml_parser_set_encoding(&parser, YAML_UTF8_ENCODING);
+	yaml_parser_set_input_string(&parser, (const unsigned char *)text, len);
+	while (!rc && more) {
+		if (!yaml_parser_parse(&parser, &ev)) {
+			rc = refuse_text(&parser, text, len, e);
+			break;
+		}
+		rc = on_event(&r, &ev, e);
+		more = ev.type != YAML_STREAM_END_EVENT;
+		yaml_event_delete(&ev);
+	}
+	yaml_parser_delete(&parser);
+	return rc;
+}

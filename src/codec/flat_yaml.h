@@ -1,0 +1,31 @@
+#ifndef NUMAFIT_CODEC_FLAT_YAML_H
+#define NUMAFIT_CODEC_FLAT_YAML_H
+
+#include <numafit/err.h>
+#include <stddef.h>
+
+/* A YAML document as a run of paths and scalars, in the order of the file: "nri.socketPath",
+ * "steps.3.create.cpu". Of YAML only maps, lists and scalars are taken: anchors, aliases, tags,
+ * a key twice in one map, keys other than words of letters, digits, '-' and '_', several documents
+ * and more than the limits below are errors that name the line. */
+
+enum {
+	FLAT_YAML_BYTES_MAX = 256 << 10,
+	FLAT_YAML_DEPTH_MAX = 8,   /* maps and lists inside each other */
+	FLAT_YAML_KEYS_MAX = 1024, /* in one map; lists are bounded by the bytes alone */
+	FLAT_YAML_PATH_MAX = 512   /* bytes, the NUL included */
+};
+
+/* Gets each scalar with its line (from 1); value "" where nothing is written behind the key, NULL
+ * for an empty map or list. Both are valid during the call only. A return below 0 ends the
+ * reading. */
+typedef int flat_yaml_scalar(
+	void *ctx, const char *path, const char *value, unsigned line, struct err *e);
+
+/* Read the len bytes at text: one map, or nothing at all. 0; what scalar() returned; -E2BIG for too
+ * many bytes, -EINVAL for all else, with the line in the text. Scalars before the faulty place were
+ * told already. */
+int flat_yaml_read(
+	const char *text, size_t len, flat_yaml_scalar *scalar, void *ctx, struct err *e);
+
+#endif

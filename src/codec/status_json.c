@@ -1,0 +1,210 @@
+#include <codec/status_json.h>
+
+#include <codec/fields_json.h>
+#include <string.h>
+
+enum { FIRST_CAP = 16 << 10, KIND_NAME_MAX = TEXT_SIZE_MAX + 16 };
+
+#define AT(member) offsetof(struct status_memory, member)
+static const struct field memory_rows[] = {
+	FIELD("type", STRING, AT(type)),
+	FIELD("allocatable", U64, AT(allocatable)),
+	FIELD("free", U64, AT(free)),
+};
+static const struct fields memory_fields = FIELDS(memory_rows, struct status_memory);
+#undef AT
+
+#define AT(member) offsetof(struct status_node, member)
+static const struct field node_rows[] = {
+	FIELD("id", UNSIGNED, AT(id)),
+	FIELD("cpus", UNSIGNED, AT(cpus)),
+	FIELD("cpus_held", UNSIGNED, AT(cpus_held)),
+	FIELD("cpus_reserved", UNSIGNED, AT(cpus_reserved)),
+	FIELD("cpus_pool", UNSIGNED, AT(cpus_pool)),
+	FIELD("memory_group", STRING, AT(memory_group)),
+	FIELD("memory", LIST, AT(memory), .count = AT(nr_memory), .fields = &memory_fields),
+};
+static const struct fields node_fields = FIELDS(node_rows, struct status_node);
+#undef AT
+
+#define AT(member) offsetof(struct status_container, member)
+static const struct field container_rows[] = {
+	FIELD("namespace", STRING, AT(ns)),
+	FIELD("pod", STRING, AT(pod)),
+	FIELD("container", STRING, AT(container)),
+	FIELD("id", STRING, AT(id)),
+	FIELD("qos", NAME, AT(qos), .name = qos_word, .max = NR_QOS),
+	FIELD("source", NAME, AT(source), .name = source_word, .max = NR_DECISION_SOURCES),
+	FIELD("exclusive", BOOL, AT(exclusive)),
+	FIELD("cpus", STRING, AT(cpus)),
+	FIELD("mems", STRING, AT(mems)),
+	FIELD("nodes", STRING, AT(nodes), .optional = true),
+	FIELD("preferred", BOOL, AT(preferred)),
+};
+static const struct fields container_fields = FIELDS(container_rows, struct status_container);
+#undef AT
+
+#define AT(member) offsetof(struct status_counters, member)
+static const struct field counter_rows[] = {
+	FIELD("creates", U64, AT(creates)),
+	FIELD("refused", U64, AT(refused)),
+	FIELD("adopted", U64, AT(adopted)),
+	FIELD("updates", U64, AT(updates)),
+	FIELD("released", U64, AT(released)),
+	FIELD("connects", U64, AT(connects)),
+	FIELD("log_dropped", U64, AT(log_dropped)),
+};
+static const struct fields counter_fields = FIELDS(counter_rows, struct status_counters);
+#undef AT
+
+#define AT(member) offsetof(struct status, member)
+static const struct field status_rows[] = {
+	FIELD("version", STRING, AT(info.version)),
+	FIELD("machine", STRING, AT(machine)),
+	FIELD("connection", STRING, AT(info.connection)),
+	FIELD("runtime", STRING, AT(info.runtime)),
+	FIELD("uptime_ms", U64, AT(info.uptime_ms)),
+	FIELD("counters", OBJECT, AT(info.counters), .fields = &counter_fields),
+	FIELD("settings", MAP, AT(settings.at), .count = AT(settings.nr)),
+	FIELD("pool", CPUS, AT(pool)),
+	FIELD("reserved", CPUS, AT(reserved)),
+	FIELD("nodes", LIST, AT(nodes), .count = AT(nr_nodes), .fields = &node_fields),
+	FIELD("containers", LIST, AT(containers), .count = AT(nr_containers),
+		.fields = &container_fields),
+};
+static const struct fields status_fields = FIELDS(status_rows, struct status);
+#undef AT
+
+static const char *keep(struct arena *a, const char *s)
+{
+	return arena_strndup(a, s, strlen(s));
+}
+
+static const char *keep_nodes(struct arena *a, struct nodeset nodes, const struct node_ids *ids)
+{
+	char list[NODESET_TEXT_MAX];
+
+	return keep(a, nodeset_format(nodes, ids, list, sizeof list));
+}
+
+static const char *keep_cpus(struct arena *a, const struct cpuset *cpus)
+{
+	char list[CPUSET_TEXT_MAX];
+
+	return keep(a, cpuset_format(cpus, list, sizeof list));
+}
+
+static const struct status_memory *list_memory(
+	const struct topo *t, const struct snapshot_node *n, struct arena *a)
+{
+	struct status_memory *list = arena_array(a, t->nr_kinds, sizeof *list);
+	char name[KIND_NAME_MAX];
+
+	for (unsigned k = 0; k < t->nr_kinds; k++)
+		list[k] = (struct status_memory){
+			.type = keep(a, topo_kind_name(t, k, name, sizeof name)),
+			.allocatable = n->allocatable[k],
+			.free = n->free[k],
+		};
+	return list;
+}
+
+static void list_nodes(struct status *st, const struct snapshot *s, struct arena *a)
+{
+	const struct topo *t = s->topo;
+	struct status_node *list = arena_array(a, t->ids.nr, sizeof *list);
+
+	for (unsigned i = 0; i < t->ids.nr; i++)
+		list[i] = (struct status_node){
+			.id = t->ids.id[i],
+			.cpus = s->node[i].cpus,
+			.cpus_held = s->node[i].cpus_held,
+			.cpus_reserved = s->node[i].cpus_reserved,
+			.cpus_pool = s->node[i].cpus_pool,
+			.memory_group = keep_nodes(a, s->node[i].group, &t->ids),
+			.memory = list_memory(t, &s->node[i], a),
+			.nr_memory = t->nr_kinds,
+		};
+	st->nodes = list;
+	st->nr_nodes = t->ids.nr;
+}
+
+static struct status_container container_of(
+	const struct holding *h, const struct node_ids *ids, struct arena *a)
+{
+	const struct decision *d = &h->decision;
+
+	return (struct status_container){
+		.ns = h->pod_ns,
+		.pod = h->pod_name,
+		.container = h->container_name,
+		.id = h->container_id,
+		.qos = h->qos,
+		.source = d->source,
+		.exclusive = d->exclusive,
+		.preferred = d->preferred,
+		.cpus = keep_cpus(a, &d->cpus),
+		.mems = keep_nodes(a, d->mems, ids),
+		.nodes = d->has_affinity ? keep_nodes(a, d->nodes, ids) : NULL,
+	};
+}
+
+static void list_containers(struct status *st, const struct ledger *l, struct arena *a)
+{
+	const struct node_ids *ids = &ledger_topo(l)->ids;
+	size_t nr = ledger_count(l);
+	struct status_container *list = arena_array(a, nr, sizeof *list);
+
+	for (size_t i = 0; i < nr; i++)
+		list[i] = container_of(ledger_at(l, i), ids, a);
+	st->containers = list;
+	st->nr_containers = nr;
+}
+
+/* Into a buffer that doubles until it is large enough. */
+static char *format(const struct status *st)
+{
+	struct text t = {.cut = true};
+
+	for (size_t cap = FIRST_CAP; t.cut && cap <= STATUS_JSON_MAX; cap *= 2) {
+		free(t.at);
+		text_init(&t, xcalloc(cap, 1), cap);
+		fields_write(&t, &status_fields, st, NULL);
+	}
+	if (!t.cut)
+		return t.at;
+	free(t.at);
+	return NULL;
+}
+
+char *status_json_format(const struct status_info *info, const struct settings *s,
+	const struct snapshot *snapshot, const struct ledger *l)
+{
+	struct status st = {
+		.info = *info,
+		.machine = snapshot->topo->name,
+		.pool = snapshot->pool,
+		.reserved = snapshot->reserved,
+	};
+	struct arena a;
+
+	arena_init(&a, SIZE_MAX); /* what it holds is bounded by the ledger: no limit, no failure */
+	list_nodes(&st, snapshot, &a);
+	list_containers(&st, l, &a);
+	(void)words_of_settings(s, &a, &st.settings, NULL);
+	char *document = format(&st);
+	arena_fini(&a);
+	return document;
+}
+
+int status_json_parse(
+	const char *text, size_t len, struct arena *a, struct status *out, struct err *e)
+{
+	struct status st = {0};
+	int rc = fields_parse(
+		text, len, &status_fields, &st, &(struct fields_context){.arena = a}, e);
+
+	if (!rc)
+		*out = st;
+	return rc;
+}

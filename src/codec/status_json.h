@@ -1,0 +1,74 @@
+#ifndef NUMAFIT_CODEC_STATUS_JSON_H
+#define NUMAFIT_CODEC_STATUS_JSON_H
+
+#include <codec/words.h>
+#include <numafit/snapshot.h>
+
+/* What `numafit status` shows, as one JSON document: the daemon writes it, the command line prints
+ * it or reads it back for its table. */
+
+/* All since the daemon's start. */
+struct status_counters {
+	uint64_t creates;     /* containers that were asked for, admitted or not */
+	uint64_t refused;     /* of these */
+	uint64_t adopted;     /* found running and taken over */
+	uint64_t updates;     /* other containers' cpusets that were set anew */
+	uint64_t released;    /* containers that are gone */
+	uint64_t connects;    /* sessions with the runtime that became ready */
+	uint64_t log_dropped; /* lines that the log's reader was too slow for */
+};
+
+/* What only the daemon knows. */
+struct status_info {
+	const char *version;    /* numafit's */
+	const char *connection; /* to the runtime, a word: "connecting", "synchronizing", "ready" */
+	const char *runtime;    /* its name and version, or "" */
+	uint64_t uptime_ms;
+	struct status_counters counters;
+};
+
+struct status_memory {
+	const char *type;           /* "memory", "hugepages-2Mi" */
+	uint64_t allocatable, free; /* bytes */
+};
+
+struct status_node {
+	unsigned id;
+	unsigned cpus, cpus_held, cpus_reserved, cpus_pool;
+	const char *memory_group; /* nodes whose memory is held together with this one's */
+	const struct status_memory *memory;
+	size_t nr_memory;
+};
+
+struct status_container {
+	const char *ns, *pod, *container, *id;
+	enum qos qos;
+	enum decision_source source;
+	bool exclusive, preferred;
+	const char *cpus, *mems;
+	const char *nodes; /* the NUMA affinity; NULL: none */
+};
+
+struct status {
+	struct status_info info;
+	const char *machine;
+	struct word_list settings; /* all in force, by key */
+	struct cpuset pool, reserved;
+	const struct status_node *nodes;
+	size_t nr_nodes;
+	const struct status_container *containers;
+	size_t nr_containers;
+};
+
+enum { STATUS_JSON_MAX = 64 << 20 };
+
+/* The document, without a newline; the caller frees. NULL when it would exceed STATUS_JSON_MAX. */
+char *status_json_format(const struct status_info *info, const struct settings *s,
+	const struct snapshot *snapshot, const struct ledger *l);
+
+/* Read it back; everything lives in *a. 0; -EINVAL, -ERANGE: not such a document; -ENOMEM: the
+ * arena's limit. */
+int status_json_parse(
+	const char *text, size_t len, struct arena *a, struct status *out, struct err *e);
+
+#endif

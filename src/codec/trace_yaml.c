@@ -1,0 +1,372 @@
+#include <codec/trace_yaml.h>
+
+#include <codec/flat_yaml.h>
+#include <errno.h>
+#include <numafit/text.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { STRINGS_MAX = 1 << 20, CPU_MILLI_MAX = CPUSET_BITS * 1000 };
+
+static const char *const op_names[NR_TRACE_OPS] = {
+	[TRACE_CREATE] = "create",
+	[TRACE_UPDATE] = "update",
+	[TRACE_STOP] = "stop",
+	[TRACE_RESTART_RUNTIME] = "restart-runtime",
+};
+
+const char *trace_op_name(enum trace_op op)
+{
+	return op_names[op];
+}
+
+/* The trace as far as it is read. */
+struct reader {
+	struct trace *t;
+	uint64_t step_id; /* N of the path "steps.N" that the last step came from */
+};
+
+/* A key of a step: the steps that may have it, and what reads its value into the step. */
+struct key {
+	const char *name;
+	unsigned ops; /* bits of enum trace_op */
+	int (*read)(struct reader *r, struct trace_step *s, const char *value, struct err *e);
+};
+enum { IN_CREATE = 1 << TRACE_CREATE, IN_UPDATE = 1 << TRACE_UPDATE, IN_STOP = 1 << TRACE_STOP };
+
+static int keep(struct reader *r, const char **out, const char *value, struct err *e)
+{
+	*out = arena_strndup(&r->t->strings, value, strlen(value));
+	return *out ? 0 : err_set(e, E2BIG, "the trace's names exceed %d bytes", STRINGS_MAX);
+}
+
+static int read_name(struct reader *r, const char **out, const char *value, struct err *e)
+{
+	size_t len = strlen(value);
+
+	/* k8s.io/apimachinery/pkg/util/validation: IsDNS1123Label */
+	if (!len || len > TRACE_NAME_MAX || value[0] == '-' || value[len - 1] == '-' ||
+		strspn(value, "abcdefghijklmnopqrstuvwxyz0123456789-") != len)
+		return err_set(e, EINVAL,
+			"\"%.80s\" is not a name: 1 to %d of a-z, 0-9 and inner dashes", value,
+			TRACE_NAME_MAX);
+	return keep(r, out, value, e);
+}
+
+static int read_ns(struct reader *r, struct trace_step *s, const char *value, struct err *e)
+{
+	return read_name(r, &s->ns, value, e);
+}
+
+static int read_pod(struct reader *r, struct trace_step *s, const char *value, struct err *e)
+{
+	return read_name(r, &s->pod, value, e);
+}
+
+static int read_container(struct reader *r, struct trace_step *s, const char *value, struct err *e)
+{
+	return read_name(r, &s->container, value, e);
+}
+
+static int read_qos(struct reader *r, struct trace_step *s, const char *value, struct err *e)
+{
+	static const char *const words[NR_QOS] = {
+		[QOS_GUARANTEED] = "guaranteed",
+		[QOS_BURSTABLE] = "burstable",
+		[QOS_BEST_EFFORT] = "besteffort",
+	};
+
+	(void)r;
+	for (unsigned q = 0; q < NR_QOS; q++)
+		if (text_equal(value, words[q])) {
+			s->qos = (enum qos)q;
+			s->has_qos = true;
+			return 0;
+		}
+	return err_set(
+		e, EINVAL, "\"%.80s\" is not one of guaranteed, burstable, besteffort", value);
+}
+
+static int read_cpu(struct reader *r, struct trace_step *s, const char *value, struct err *e)
+{
+	int64_t milli;
+	int rc = text_quantity_milli(value, &milli, e);
+
+	(void)r;
+	if (rc)
+		return rc;
+	if (milli == 0 || milli > CPU_MILLI_MAX)
+		return err_set(
+			e, ERANGE, "\"%.80s\" is not within 1m..%d CPUs", value, CPUSET_BITS);
+	s->cpu_milli = (uint64_t)milli;
+	s->has_cpu = true;
+	return 0;
+}
+
+static int read_bytes(uint64_t *out, const char *value, struct err *e)
+{
+	int64_t bytes;
+	int rc = text_quantity(value, &bytes, e);
+
+	if (rc)
+		return rc;
+	if (bytes == 0)
+		return err_set(e, ERANGE, "\"%.80s\" is no memory at all", value);
+	*out = (uint64_t)bytes;
+	return 0;
+}
+
+static int read_memory(struct reader *r, struct trace_step *s, const char *value, struct err *e)
+{
+	(void)r;
+	s->has_memory = true;
+	return read_bytes(&s->memory_bytes, value, e);
+}
+
+static int read_count(struct reader *r, struct trace_step *s, const char *value, struct err *e)
+{
+	uint64_t count;
+	int rc = text_u64(value, strlen(value), TRACE_COUNT_MAX, &count, e);
+
+	(void)r;
+	if (rc)
+		return rc;
+	if (!count)
+		return err_set(e, ERANGE, "0 is not within 1..%d", TRACE_COUNT_MAX);
+	s->count = (unsigned)count;
+	return 0;
+}
+
+/* A kernel list; whether its numbers exist is for the machine that the trace is played on. */
+static int read_list(struct reader *r, const char **out, const char *value, struct err *e)
+{
+	struct cpuset set;
+	int rc = cpuset_parse(&set, value, strlen(value), e);
+
+	if (rc)
+		return rc;
+	if (cpuset_empty(&set))
+		return err_set(e, EINVAL, "the list is empty");
+	return keep(r, out, value, e);
+}
+
+static int read_cpus(struct reader *r, struct trace_step *s, const char *value, struct err *e)
+{
+	return read_list(r, &s->cpus, value, e);
+}
+
+static int read_mems(struct reader *r, struct trace_step *s, const char *value, struct err *e)
+{
+	return read_list(r, &s->mems, value, e);
+}
+
+static const struct key keys[] = {
+	{"namespace", IN_CREATE, read_ns},
+	{"pod", IN_CREATE | IN_UPDATE | IN_STOP, read_pod},
+	{"container", IN_CREATE | IN_UPDATE | IN_STOP, read_container},
+	{"qos", IN_CREATE, read_qos},
+	{"cpu", IN_CREATE | IN_UPDATE, read_cpu},
+	{"memory", IN_CREATE | IN_UPDATE, read_memory},
+	{"count", IN_CREATE, read_count},
+	{"cpus", IN_UPDATE, read_cpus},
+	{"mems", IN_UPDATE, read_mems},
+};
+enum { NR_KEYS = sizeof keys / sizeof *keys };
+
+static const char hugepages_prefix[] = "hugepages-";
+
+static int read_hugepages(struct trace_step *s, const char *size, const char *value, struct err *e)
+{
+	struct memory_ask ask = {.page_bytes = page_bytes_from_name(size)};
+
+	if (!ask.page_bytes)
+		return err_set(e, EINVAL, "\"%.40s\" is not a page size such as 2Mi", size);
+	if (s->nr_hugepages == sizeof s->hugepages / sizeof *s->hugepages)
+		return err_set(e, E2BIG, "more than %u sizes of huge pages", s->nr_hugepages);
+	int rc = read_bytes(&ask.bytes, value, e);
+
+	if (rc)
+		return rc;
+	if (ask.bytes % ask.page_bytes)
+		return err_set(e, EINVAL, "%s is not a whole number of pages", value);
+	s->hugepages[s->nr_hugepages++] = ask;
+	return 0;
+}
+
+static int read_key(
+	struct reader *r, struct trace_step *s, const char *name, const char *value, struct err *e)
+{
+	size_t prefix = sizeof hugepages_prefix - 1;
+
+	if (s->op == TRACE_CREATE && strncmp(name, hugepages_prefix, prefix) == 0)
+		return read_hugepages(s, name + prefix, value, e);
+	for (unsigned i = 0; i < NR_KEYS; i++)
+		if (text_equal(keys[i].name, name) && keys[i].ops & 1u << s->op)
+			return keys[i].read(r, s, value, e);
+
+	char known[200];
+	struct text list;
+
+	text_init(&list, known, sizeof known);
+	for (unsigned i = 0; i < NR_KEYS; i++)
+		if (keys[i].ops & 1u << s->op)
+			text_add(&list, "%s%s", list.len ? ", " : "", keys[i].name);
+	return err_set(e, EINVAL, "unknown key; %s has %s%s", op_names[s->op], known,
+		s->op == TRACE_CREATE ? ", hugepages-SIZE" : "");
+}
+
+static int check_create(struct trace_step *s, struct err *e)
+{
+	if (!s->has_qos)
+		return err_set(e, EINVAL, "qos is missing");
+	if (s->qos == QOS_GUARANTEED && !(s->has_cpu && s->has_memory))
+		return err_set(e, EINVAL, "qos guaranteed needs cpu and memory");
+	if (s->qos == QOS_BURSTABLE && !(s->has_cpu || s->has_memory))
+		return err_set(e, EINVAL, "qos burstable needs cpu or memory");
+	if (s->qos == QOS_BEST_EFFORT && (s->has_cpu || s->has_memory || s->nr_hugepages))
+		return err_set(e, EINVAL, "qos besteffort has neither cpu, memory nor huge pages");
+	if (!s->ns)
+		s->ns = "default";
+	if (!s->container)
+		s->container = "main";
+	return 0;
+}
+
+/* Whether the pods that *create makes include one of that name, or are meant by it together. */
+static bool creates(const struct trace_step *create, const char *pod)
+{
+	size_t len = strlen(create->pod);
+	uint64_t replica;
+
+	if (text_equal(create->pod, pod))
+		return true;
+	return create->count && strncmp(pod, create->pod, len) == 0 && pod[len] == '-' &&
+	       text_u64(pod + len + 1, strlen(pod + len + 1), create->count - 1, &replica, NULL) ==
+		       0;
+}
+
+/* Whether an earlier step creates what this one names. */
+static bool names_something(const struct trace *t, const struct trace_step *s)
+{
+	for (const struct trace_step *c = t->at; c < s; c++)
+		if (c->op == TRACE_CREATE && creates(c, s->pod) &&
+			(!s->container || text_equal(s->container, c->container)))
+			return true;
+	return false;
+}
+
+/* The last step is complete: check what only the whole can tell. */
+static int finish_step(struct trace *t, struct err *e)
+{
+	struct trace_step *s = t->nr ? &t->at[t->nr - 1] : NULL;
+	int rc = 0;
+
+	if (!s || s->op == TRACE_RESTART_RUNTIME)
+		return 0;
+	if (!s->pod)
+		rc = err_set(e, EINVAL, "pod is missing");
+	else if (s->op == TRACE_CREATE)
+		rc = check_create(s, e);
+	else if (!names_something(t, s))
+		rc = err_set(e, EINVAL, "no step before creates pod %s%s%s", s->pod,
+			s->container ? " with container " : "", s->container ? s->container : "");
+	else if (s->op == TRACE_UPDATE && !(s->cpus || s->mems || s->has_cpu || s->has_memory))
+		rc = err_set(e, EINVAL, "nothing to update: cpus, mems, cpu or memory");
+	return rc ? err_add(e, rc, "line %u: %s", s->line, op_names[s->op]) : 0;
+}
+
+static int op_from_name(const char *name, size_t len)
+{
+	for (int op = 0; op < NR_TRACE_OPS; op++)
+		if (strlen(op_names[op]) == len && memcmp(op_names[op], name, len) == 0)
+			return op;
+	return -1;
+}
+
+static int begin_step(struct reader *r, uint64_t id, enum trace_op op, unsigned line, struct err *e)
+{
+	int rc = finish_step(r->t, e);
+
+	if (rc)
+		return rc;
+	if (r->t->nr == TRACE_STEPS_MAX)
+		return err_set(e, E2BIG, "line %u: more than %d steps", line, TRACE_STEPS_MAX);
+	struct trace_step *s = vec_push(r->t);
+
+	s->op = op;
+	s->line = line;
+	r->step_id = id;
+	return 0;
+}
+
+/* "steps.N.OP.KEY", or "steps.N" with the operation as the value. */
+static int read_scalar(void *ctx, const char *path, const char *value, unsigned line, struct err *e)
+{
+	static const char prefix[] = "steps.";
+	struct reader *r = ctx;
+	const char *text = value ? value : "", *number = path + sizeof prefix - 1;
+	uint64_t id;
+
+	if (text_equal(path, "steps"))
+		return err_set(e, EINVAL, "line %u: steps: a list of steps is expected", line);
+	if (strncmp(path, prefix, sizeof prefix - 1) != 0)
+		return err_set(
+			e, EINVAL, "line %u: %.80s: unknown key; a trace has steps", line, path);
+
+	size_t digits = strcspn(number, ".");
+	bool bare = !number[digits];
+	const char *word = bare ? text : number + digits + 1;
+	size_t word_len = bare ? strlen(word) : strcspn(word, ".");
+	int op = op_from_name(word, word_len);
+
+	if (text_u64(number, digits, UINT32_MAX, &id, NULL) < 0)
+		return err_set(e, EINVAL, "line %u: steps: a list of steps is expected", line);
+	if (op < 0 || bare != (op == TRACE_RESTART_RUNTIME))
+		return err_set(e, EINVAL,
+			"line %u: steps.%u: \"%.*s\" is not a step; one of \"create:\", "
+			"\"update:\", "
+			"\"stop:\" with keys below, or \"restart-runtime\"",
+			line, (unsigned)id,
+			(int)(word_len < TRACE_NAME_MAX ? word_len : TRACE_NAME_MAX), word);
+	if (!r->t->nr || r->step_id != id) {
+		int rc = begin_step(r, id, (enum trace_op)op, line, e);
+
+		if (rc)
+			return rc;
+	}
+	struct trace_step *s = &r->t->at[r->t->nr - 1];
+
+	if (s->op != (enum trace_op)op)
+		return err_set(e, EINVAL, "line %u: steps.%u: both %s and %s in one step", line,
+			(unsigned)id, op_names[s->op], op_names[op]);
+	if (bare)
+		return 0;
+	if (!word[word_len])
+		return err_set(e, EINVAL, "line %u: %s: keys such as pod are expected", line, path);
+	int rc = read_key(r, s, word + word_len + 1, text, e);
+
+	return rc ? err_add(e, rc, "line %u: %.80s", line, path) : 0;
+}
+
+int trace_yaml_read(struct trace *t, const char *text, size_t len, struct err *e)
+{
+	struct reader r = {.t = t};
+
+	*t = (struct trace){0};
+	arena_init(&t->strings, STRINGS_MAX);
+	int rc = flat_yaml_read(text, len, read_scalar, &r, e);
+
+	if (!rc)
+		rc = finish_step(t, e);
+	if (!rc && !t->nr)
+		rc = err_set(e, EINVAL, "the trace has no steps");
+	if (rc)
+		trace_fini(t);
+	return rc;
+}
+
+void trace_fini(struct trace *t)
+{
+	arena_fini(&t->strings);
+	vec_fini(t);
+}

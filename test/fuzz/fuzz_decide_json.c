@@ -1,0 +1,66 @@
+#include <stddef.h>
+#include <stdint.h>
+
+#include <codec/decide_json.h>
+#include <numafit/mem.h>
+#include <string.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+enum { ARENA_BYTES = 1 << 20 };
+
+static void ignore(void *ctx, const char *path, const char *wanted, const char *got)
+{
+	(void)ctx;
+	if (!path || !wanted || !got)
+		abort();
+}
+
+static void answer(const struct decide_items *d, size_t i)
+{
+	static struct merge_question q;
+	struct merge_result r = {0};
+	struct arena a;
+	struct err e = {0};
+
+	arena_init(&a, ARENA_BYTES);
+	int rc = decide_item_read(d, i, &a, &q, &e);
+	if (rc && !e.text[0])
+		abort();
+	if (!rc) {
+		const struct hint_space space = {
+			nodeset_first(q.ids.nr), q.closest ? q.distance : NULL, 0};
+
+		r.ids = q.ids;
+		if (policy_merge_lists(q.policy, &space, q.lists, q.nr_lists, &a, &r.answer))
+			rc = -1;
+	} else if (rc > 0) {
+		r.error = e.text;
+	}
+	auto_free char *text =
+		rc < 0 ? decide_item_error(d, i, 1, e.text) : decide_item_answer(d, i, 1, &r);
+	if (!text || strchr(text, '\n'))
+		abort();
+	if (rc >= 0)
+		(void)decide_item_check(d, i, &r, ignore, NULL);
+	arena_fini(&a);
+}
+
+/* Every question gets one line, a result or an error; a machine's nodes are all an answer names. */
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct decide_items *d = NULL;
+	struct err e = {0};
+
+	if (decide_items_parse((const char *)data, size, &d, &e)) {
+		auto_free char *text = decide_item_error(NULL, 0, 1, e.text);
+
+		if (!e.text[0] || !text)
+			abort();
+		return 0;
+	}
+	for (size_t i = 0; i < decide_items_count(d); i++)
+		answer(d, i);
+	decide_items_free(d);
+	return 0;
+}

@@ -1,0 +1,101 @@
+#!/bin/sh
+# The command line as people and scripts meet it: texts, exit codes, one JSON line for each line.
+# usage: BUILD=build/debug test/unit/test_cli.sh
+set -u
+numafit=${BUILD:-build/debug}/numafit
+dir=$(mktemp -d "${TMPDIR:-/tmp}/numafit-cli.XXXXXX") || exit 1
+trap 'rm -rf "$dir"' EXIT
+number=0 bad=0
+
+tell() { # 0 or 1, what was to be seen
+	number=$((number + 1))
+	if [ "$1" -eq 0 ]; then
+		echo "ok $number - $2"
+	else
+		echo "not ok $number - $2"
+		sed 's/^/# /' "$dir/out" "$dir/err"
+		bad=1
+	fi
+}
+
+# run NAME WANTED-STATUS COMMAND...: what it prints is looked at by see
+run() {
+	name=$1 wanted=$2
+	shift 2
+	"$@" >"$dir/out" 2>"$dir/err"
+	[ $? -eq "$wanted" ]
+	tell $? "$name"
+}
+
+# see WHAT COMMAND...
+see() {
+	what=$1
+	shift
+	"$@" >/dev/null 2>&1
+	tell $? "$name: $what"
+}
+
+decide() { printf "$1" | "$numafit" decide ${2:+"$2"}; }
+is() { [ "$(cat "$dir/$1")" = "$2" ]; }
+says() { grep -qF -e "$2" "$dir/$1"; }
+
+line='{"name":"a","nodes":[0,1],"policy":"restricted","providers":[{"x":[{"mask":[1],"preferred":true}]}]'
+answer='{"name":"a","result":{"affinity":[1],"preferred":true,"admit":true}}'
+
+run "every recorded merge passes" 0 "$numafit" decide --check test/golden/merge.jsonl
+see "and is counted" is out "237 passed, 0 failed"
+run "a question is answered on one line" 0 decide "$line}\n"
+see "in this form" is out "$answer"
+run "a line without a newline is a line" 0 decide "$line}" -
+see "and is answered" is out "$answer"
+run "an array is answered item by item" 1 decide "\n [$line},\n7]"
+see "with one line each" is out "$answer
+{\"item\":2,\"error\":\"should be an object, is an integer\"}"
+run "a line that cannot be read does not stop the others" 1 decide "\nbad\n$line}\n"
+see "and is named by its number" says out '{"line":2,"error":"not JSON: '
+see "the others are answered" says out "$answer"
+run "a misspelt key is an error" 1 decide "$line,\"option\":{}}\n"
+see "that names it" is out '{"name":"a","error":"unknown key \"option\""}'
+run "a form that is not decided yet is an error" 1 decide '{"name":"f","families":[]}\n'
+see "and no guess" is out '{"name":"f","error":"not decided yet: the form families, only merge (providers)"}'
+run "a kubelet that would not start is a result" 0 decide "$line,\"options\":{\"x\":1}}\n"
+see "in the kubelet's words" is out '{"name":"a","result":{"error":"unknown Topology Manager Policy option: \"x\""}}'
+run "a wrong expectation fails" 1 decide "$line,\"expected\":{\"affinity\":[0],\"preferred\":true,\"admit\":true}}\n" --check
+see "with path, wanted and got" is out "a: affinity[0]: wanted 0, got 1
+0 passed, 1 failed"
+run "no expectation fails too" 1 decide "$line}\n" --check
+run "nothing at all is answered by nothing" 0 decide ''
+run "a file that is not there" 1 "$numafit" decide "$dir/none"
+see "is named" says err "$dir/none: No such file or directory"
+run "a folder is no file of questions" 1 "$numafit" decide "$dir"
+run "two files are bad usage" 2 "$numafit" decide a b
+
+run "no verb is bad usage" 2 "$numafit"
+run "an unknown verb is bad usage" 2 "$numafit" stauts
+see "and the verbs are listed" says err "  status "
+run "an unknown option is bad usage" 2 "$numafit" status --jsn
+for verb in topology status decide; do
+	run "$verb explains itself" 0 "$numafit" $verb --help
+	see "with its usage" says out "usage: numafit $verb"
+	run "help $verb says the same" 0 "$numafit" help $verb
+	see "with its usage" says out "usage: numafit $verb"
+done
+run "help lists the verbs" 0 "$numafit" help
+see "each with a line" says out "  decide "
+run "help for an unknown verb is bad usage" 2 "$numafit" help stauts
+run "there is a version" 0 "$numafit" version
+see "in one line" grep -qx 'numafit [0-9]*\.[0-9]*\.[0-9]*' "$dir/out"
+run "a full disk is no success" 1 sh -c "'$numafit' help >/dev/full"
+
+run "status without a daemon fails" 1 "$numafit" status --socket "$dir/numafitd.sock"
+see "naming the socket" says err "$dir/numafitd.sock: No such file or directory"
+see "and what to check" says err "Check that numafitd runs on this node"
+echo "runDirectory: $dir/run" >"$dir/config.yaml"
+run "status looks where the config says" 1 "$numafit" status --config "$dir/config.yaml"
+see "in its runDirectory" says err "$dir/run/numafitd.sock"
+run "a config that is not there is named" 1 "$numafit" status --config "$dir/none.yaml"
+see "with the reason" says err "$dir/none.yaml: No such file or directory"
+run "a socket path that is too long is refused" 1 "$numafit" status --socket "$dir/$(printf %0120d 0)"
+run "socket and config at once are bad usage" 2 "$numafit" status --socket a --config b
+echo "1..$number"
+exit $bad

@@ -1,0 +1,260 @@
+#include <codec/config_yaml.h>
+
+#include <errno.h>
+#include <numafit/text.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { FILE_MAX = 64 << 10 };
+
+static struct settings defaults(void)
+{
+	struct settings s;
+
+	settings_init(&s);
+	return s;
+}
+
+static struct settings read_good(const char *yaml)
+{
+	struct settings s = defaults();
+	struct err e = {0};
+
+	if (config_yaml_read(&s, yaml, strlen(yaml), &e))
+		fail_msg("%s: %s", yaml, e.text);
+	return s;
+}
+
+/* The file at path, as a string that stays until the next call. */
+static const char *file_text(const char *path)
+{
+	static char text[FILE_MAX];
+	FILE *f = fopen(path, "r");
+
+	assert_non_null(f);
+	size_t len = fread(text, 1, sizeof text - 1, f);
+
+	(void)fclose(f);
+	assert_true(len && len < sizeof text - 1);
+	text[len] = '\0';
+	return text;
+}
+
+static void a_file_that_says_nothing_means_the_defaults(void **state)
+{
+	static const char *const yamls[] = {"", "# mode: off\n", "---\n", "{}", "nri:\n",
+		"nri:\n  # socketPath: /x\nreservedMemory:\ntopologyManagerPolicyOptions: {}\n",
+		"reservedMemory: []\nreservedSystemCPUs:\n"};
+	const struct settings want = defaults();
+
+	(void)state;
+	for (size_t i = 0; i < sizeof yamls / sizeof *yamls; i++) {
+		const struct settings s = read_good(yamls[i]);
+
+		assert_memory_equal(&s, &want, sizeof s);
+	}
+}
+
+static void every_key_reaches_its_setting(void **state)
+{
+	const struct settings s = read_good("mode: off\n"
+					    "topologyManagerPolicy: restricted\n"
+					    "topologyManagerScope: pod\n"
+					    "topologyManagerPolicyOptions:\n"
+					    "  prefer-closest-numa-nodes: 'true'\n"
+					    "  max-allowable-numa-nodes: 16\n"
+					    "cpuManagerPolicy: none\n"
+					    "memoryManagerPolicy: None\n"
+					    "reservedSystemCPUs: 0-1,32\n"
+					    "reservedMemory:\n"
+					    "- numaNode: 8\n"
+					    "  limits:\n"
+					    "    memory: 1Gi\n"
+					    "    hugepages-1Gi: 2Gi\n"
+					    "- limits: {hugepages-2Mi: 4Mi}\n"
+					    "  numaNode: 1\n"
+					    "sharedPoolStep: 0\n"
+					    "sharedPoolMinimum: 2\n"
+					    "nri: {socketPath: /run/x.sock, pluginIndex: 07}\n"
+					    "runDirectory: /run/y\n"
+					    "journalMaxBytes: 1Mi\n"
+					    "machine: kep3545-8\n"
+					    "logLevel: debug\n");
+	static const char *const want[] = {"off", "restricted", "pod", "true", "16", "none", "None",
+		"0-1,32", "8:memory=1Gi,hugepages-1Gi=2Gi;1:hugepages-2Mi=4Mi", "0", "2",
+		"/run/x.sock", "07", "/run/y", "1Mi", "kep3545-8", "debug"};
+	char value[CPUSET_TEXT_MAX];
+	unsigned nr = 0;
+
+	(void)state;
+	for (; settings_get(&s, nr, value, sizeof value); nr++) {
+		assert_true(nr < sizeof want / sizeof *want);
+		assert_string_equal(value, want[nr]);
+	}
+	assert_int_equal(nr, sizeof want / sizeof *want);
+	assert_int_equal(s.nr_reserved_memory, 3);
+	assert_true(s.reserved_memory[2].has_node);
+}
+
+static void keys_that_are_not_in_the_file_keep_their_value(void **state)
+{
+	struct settings s = defaults();
+
+	(void)state;
+	s.shared_pool_step = 9;
+	assert_int_equal(config_yaml_read(&s, "mode: off\n", strlen("mode: off\n"), NULL), 0);
+	assert_int_equal(s.shared_pool_step, 9);
+	assert_int_equal(s.mode, MODE_OFF);
+}
+
+static void a_mistake_is_told_with_line_key_value_and_what_was_expected(void **state)
+{
+	static const struct {
+		const char *yaml;
+		int code;
+		const char *says;
+	} bad[] = {
+		{"mode: manage\n\n# the policy\ntopologyManagerPolicy: single-node\n", -EINVAL,
+			"line 4: topologyManagerPolicy: \"single-node\" is not one of none, "
+			"best-effort, "
+			"restricted, single-numa-node"},
+		{"mode:\n", -EINVAL, "line 1: mode: \"\" is not one of off, manage"},
+		{"mode: {}\n", -EINVAL, "line 1: mode: an empty map or list does not belong here"},
+		{"mode:\n- off\n", -ENOENT,
+			"line 2: mode: one value is expected, not a map or a list"},
+		{"logLevel:\n  all: info\n", -ENOENT,
+			"line 2: logLevel: one value is expected, not a map or a list"},
+		{"nri: /run/nri.sock\n", -EINVAL,
+			"line 1: nri: a map is expected, not \"/run/nri.sock\""},
+		{"nri: [a]\n", -ENOENT, "line 1: nri.0: unknown key"},
+		{"nri:\n  sockPath: /x\n", -ENOENT,
+			"line 2: nri.sockPath: unknown key, did you mean nri.socketPath?"},
+		{"socketPath: /x\n", -ENOENT,
+			"line 1: socketPath: unknown key, did you mean nri.socketPath?"},
+		{"topologyMangerPolicy: none\n", -ENOENT,
+			"line 1: topologyMangerPolicy: unknown key, did you mean "
+			"topologyManagerPolicy?"},
+		{"apiVersion: kubelet.config.k8s.io/v1beta1\n", -ENOENT,
+			"line 1: apiVersion: unknown key"},
+		{"kind: KubeletConfiguration\n", -ENOENT, "line 1: kind: unknown key"},
+		{"evictionHard:\n  memory.available: 50Mi\n", -EINVAL,
+			"line 2: \"memory.available\" is not a key: letters, digits, '-' and '_' "
+			"are"},
+		{"evictionSoft: {a: b}\n", -ENOENT, "line 1: evictionSoft.a: unknown key"},
+		{"topologyManagerPolicyOptions:\n  prefer-closest-numa-nodes: 'yes'\n", -EINVAL,
+			"line 2: bad value for option \"prefer-closest-numa-nodes\": "
+			"strconv.ParseBool: parsing "
+			"\"yes\": invalid syntax"},
+		{"topologyManagerPolicyOptions:\n  max-allowable-numa-nodes: 4\n", -ERANGE,
+			"line 2: the minimum value of \"max-allowable-numa-nodes\" should not be "
+			"less than 8"},
+		{"topologyManagerPolicyOptions: {shiny: 'true'}\n", -ENOENT,
+			"line 1: unknown Topology Manager Policy option: \"shiny\""},
+		{"reservedMemory: 1Gi\n", -EINVAL,
+			"line 1: reservedMemory: a list is expected, not \"1Gi\""},
+		{"reservedMemory:\n- numaNode: 0\n  limits:\n    memory: much\n", -EINVAL,
+			"line 4: reservedMemory.0.limits.memory: \"much\" is not a quantity above "
+			"0"},
+		{"nri: {pluginIndex: 5}\n", -EINVAL,
+			"line 1: nri.pluginIndex: \"5\" is not two digits"},
+		{"mode: off\nmode: off\n", -EINVAL, "line 2: mode: the key is there twice"},
+		{"mode: &m off\n", -EINVAL, "line 1: anchors (&m) are not supported"},
+		{"mode: \"off\n\n", -EINVAL, "line 3: found unexpected end of stream"},
+		{"- mode: off\n", -EINVAL, "line 1: a key with a colon is expected, not a list"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+		struct settings s = defaults();
+		struct err e = {0};
+
+		assert_int_equal(
+			config_yaml_read(&s, bad[i].yaml, strlen(bad[i].yaml), &e), bad[i].code);
+		assert_string_equal(e.text, bad[i].says);
+	}
+}
+
+static void a_mistake_leaves_the_settings_as_they_were(void **state)
+{
+	static const char yaml[] = "mode: off\nlogLevel: loud\n";
+	const struct settings want = defaults();
+	struct settings s = want;
+
+	(void)state;
+	assert_int_equal(config_yaml_read(&s, yaml, strlen(yaml), NULL), -EINVAL);
+	assert_memory_equal(&s, &want, sizeof s);
+}
+
+static void the_example_is_the_defaults(void **state)
+{
+	const struct settings want = defaults(), s = read_good(file_text("deploy/numafitd.yaml"));
+
+	(void)state;
+	assert_memory_equal(&s, &want, sizeof s);
+}
+
+static void the_example_has_every_key(void **state)
+{
+	const char *text = file_text("deploy/numafitd.yaml");
+	struct setting_doc doc;
+
+	(void)state;
+	for (unsigned i = 0; settings_doc(i, &doc); i++) {
+		const char *dot = strrchr(doc.key, '.');
+		char line[128];
+
+		/* "  key: " or, where no value means the default, "  # key: " */
+		(void)snprintf(
+			line, sizeof line, "%s%s: ", dot ? " " : "\n", dot ? dot + 1 : doc.key);
+		if (!strstr(text, line))
+			fail_msg("%s is not in the example", doc.key);
+	}
+}
+
+/* A row of the table in deploy/README.md. */
+static void document(struct text *t, const struct setting_doc *doc)
+{
+	text_add(t, "| `%s` | ", doc->key);
+	for (const char *c = doc->type; *c; c++)
+		text_add(t, *c == '|' ? "\\%c" : "%c", *c);
+	text_add(t, *doc->fallback ? " | `%s` |" : " | not set |", doc->fallback);
+	text_add(t, " %s |\n", doc->help);
+}
+
+static void the_documentation_is_what_the_table_says(void **state)
+{
+	static char want[FILE_MAX];
+	const char *text = file_text("deploy/README.md"), *table = strstr(text, "| key |");
+	struct setting_doc doc;
+	struct text t;
+
+	(void)state;
+	text_init(&t, want, sizeof want);
+	text_add(&t, "| key | takes | default | meaning |\n| --- | --- | --- | --- |\n");
+	for (unsigned i = 0; settings_doc(i, &doc); i++)
+		document(&t, &doc);
+	assert_false(t.cut);
+	assert_non_null(table);
+	if (strncmp(table, want, t.len) != 0 || table[t.len] == '|')
+		fail_msg("the table in deploy/README.md should be:\n%s", want);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_file_that_says_nothing_means_the_defaults),
+		cmocka_unit_test(every_key_reaches_its_setting),
+		cmocka_unit_test(keys_that_are_not_in_the_file_keep_their_value),
+		cmocka_unit_test(a_mistake_is_told_with_line_key_value_and_what_was_expected),
+		cmocka_unit_test(a_mistake_leaves_the_settings_as_they_were),
+		cmocka_unit_test(the_example_is_the_defaults),
+		cmocka_unit_test(the_example_has_every_key),
+		cmocka_unit_test(the_documentation_is_what_the_table_says),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

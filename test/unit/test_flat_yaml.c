@@ -1,0 +1,266 @@
+#include <codec/flat_yaml.h>
+
+#include <errno.h>
+#include <numafit/text.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { TOLD_MAX = 4096, ENOUGH = -1000 };
+
+/* Writes what it is told as "LINE PATH=VALUE;", an empty map or list as "LINE PATH;". */
+static int tell(void *ctx, const char *path, const char *value, unsigned line, struct err *e)
+{
+	struct text *told = ctx;
+
+	(void)e;
+	text_add(told, "%u %s%s%s;", line, path, value ? "=" : "", value ? value : "");
+	return 0;
+}
+
+static int stop_at_second(
+	void *ctx, const char *path, const char *value, unsigned line, struct err *e)
+{
+	unsigned *calls = ctx;
+
+	(void)path;
+	(void)value;
+	(void)line;
+	return ++*calls == 2 ? err_set(e, -ENOUGH, "enough") : 0;
+}
+
+static int read_bytes(const char *yaml, size_t len, char *told, struct err *e)
+{
+	struct text t;
+
+	text_init(&t, told, TOLD_MAX);
+	return flat_yaml_read(yaml, len, tell, &t, e);
+}
+
+static void scalars_are_told_in_order_with_path_and_line(void **state)
+{
+	static const struct {
+		const char *yaml, *want;
+	} good[] = {
+		{"", ""},
+		{"# only words\n", ""},
+		{"---\n", ""},
+		{"---\n...\n", ""},
+		{"{}\n", ""},
+		{"a: 1\n", "1 a=1;"},
+		{"\xef\xbb\xbf"
+		 "a: 1\n",
+			"1 a=1;"},
+		{"# c\n---\na: 1 # c\n\nb: two words\n", "3 a=1;5 b=two words;"},
+		{"nri:\n  socketPath: /a\n  pluginIndex: 05\nmode: off\n",
+			"2 nri.socketPath=/a;3 nri.pluginIndex=05;4 mode=off;"},
+		{"steps:\n- create: {cpu: 2,\n    pod: web}\n- restart-runtime\n",
+			"2 steps.0.create.cpu=2;3 steps.0.create.pod=web;4 "
+			"steps.1=restart-runtime;"},
+		{"a:\nb:\n  c:\nd: ''\n", "1 a=;3 b.c=;4 d=;"},
+		{"a: {}\nb: []\nc: [[], x]\n", "1 a;2 b;3 c.0;3 c.1=x;"},
+		{"a: [x, [y, z]]\nb: w\n", "1 a.0=x;1 a.1.0=y;1 a.1.1=z;2 b=w;"},
+		{"a: {x: 1}\nb: {x: 2}\n", "1 a.x=1;2 b.x=2;"},
+		{"a: {b: 1}\nb: 2\n", "1 a.b=1;2 b=2;"},
+		{"'a': \"x\\ty\"\n\"b\": 'it''s'\n", "1 a=x\ty;2 b=it's;"},
+		{"a: |\n  one\n  two\nb: >-\n  folded\n  text\n",
+			"1 a=one\ntwo\n;4 b=folded text;"},
+		{"a: \xc3\xa9\n", "1 a=\xc3\xa9;"},
+		{"? a\n: 1\n", "2 a=1;"},
+		{"a: {b: {c: {d: {e: {f: {g: 1}}}}}}\n", "1 a.b.c.d.e.f.g=1;"},
+	};
+	char told[TOLD_MAX];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+		struct err e = {0};
+
+		if (read_bytes(good[i].yaml, strlen(good[i].yaml), told, &e))
+			fail_msg("%s: %s", good[i].yaml, e.text);
+		assert_string_equal(told, good[i].want);
+	}
+}
+
+static void what_is_not_taken_is_refused_with_its_line(void **state)
+{
+	static const struct {
+		const char *yaml, *says[2];
+	} bad[] = {
+		{"word\n", {"line 1", "a key with a colon"}},
+		{"\n- a\n", {"line 2", "not a list"}},
+		{"a: &x 1\n", {"line 1", "anchors (&x)"}},
+		{"a: &x {b: 1}\n", {"line 1", "anchors (&x)"}},
+		{"a: &x [b]\n", {"line 1", "anchors (&x)"}},
+		{"&x a: 1\n", {"line 1", "anchors (&x)"}},
+		{"a: 1\nb: *x\n", {"line 2", "aliases (*x)"}},
+		{"a: 1\nb: !!int 1\n", {"line 2", "tags (tag:yaml.org,2002:int)"}},
+		{"a: ! 1\n", {"line 1", "tags"}},
+		{"a: !x {b: 1}\n", {"line 1", "tags"}},
+		{"a: !x [b]\n", {"line 1", "tags"}},
+		{"a: 1\nb: 2\na: 3\n", {"line 3: a:", "twice"}},
+		{"x:\n  a: 1\n  b: {c: 1}\n  a: 3\n", {"line 4: x.a:", "twice"}},
+		{"- a\n", {"line 1", "not a list"}},
+		{"<<: {a: 1}\n", {"line 1", "\"<<\" is not a key"}},
+		{"a.b: 1\n", {"line 1", "\"a.b\" is not a key"}},
+		{"a b: 1\n", {"line 1", "\"a b\" is not a key"}},
+		{"'': 1\n", {"line 1", "\"\" is not a key"}},
+		{"? {a: 1}\n: 2\n", {"line 1", "is no key"}},
+		{"? [a]\n: 2\n", {"line 1", "is no key"}},
+		{"a: 1\n---\nb: 1\n", {"line 2", "second document"}},
+		{"a: \"\\0\"\n", {"line 1", "NUL"}},
+		{"a: [1, 2\nb: 3\n", {"line 2", "did not find expected ',' or ']'"}},
+		{"a: 1\n b: 2\n", {"line 2", "mapping values are not allowed"}},
+		{"a: 1\n\tb: 2\n", {"line 2", "a tab character"}},
+		{"a: 1\nb: \xff\n", {"line 2", "UTF-8"}},
+		{"a: 1\nb: \xed\xa0\x80\n", {"line 2", "Unicode"}},
+		{"a: 1\n\nb: \x01\n", {"line 3", "control characters"}},
+		{"a: 1\n'b\xc2\xa0': 1\n", {"line 2", "is not a key"}},
+	};
+	char told[TOLD_MAX];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+		struct err e = {0};
+
+		if (read_bytes(bad[i].yaml, strlen(bad[i].yaml), told, &e) != -EINVAL)
+			fail_msg("%s: code %d: %s", bad[i].yaml, e.code, told);
+		for (unsigned k = 0; k < 2; k++)
+			if (!strstr(e.text, bad[i].says[k]))
+				fail_msg("%s: \"%s\" lacks \"%s\"", bad[i].yaml, e.text,
+					bad[i].says[k]);
+	}
+}
+
+static void what_stands_before_a_mistake_is_told(void **state)
+{
+	static const char yaml[] = "a: 1\nb: 2\na: 3\n";
+	char told[TOLD_MAX];
+
+	(void)state;
+	assert_int_equal(read_bytes(yaml, strlen(yaml), told, NULL), -EINVAL);
+	assert_string_equal(told, "1 a=1;2 b=2;");
+}
+
+static void a_refused_scalar_ends_the_reading(void **state)
+{
+	static const char *const yamls[] = {
+		"a: 1\nb: 2\nc: 3\n", "a: {x: 1, y: 2}\nc: 3\n", "a: [1, []]\nc: 3\n"};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof yamls / sizeof *yamls; i++) {
+		unsigned calls = 0;
+		struct err e = {0};
+
+		assert_int_equal(
+			flat_yaml_read(yamls[i], strlen(yamls[i]), stop_at_second, &calls, &e),
+			ENOUGH);
+		assert_int_equal(calls, 2);
+		assert_string_equal(e.text, "enough");
+	}
+}
+
+/* Room for a file of the greatest size and what we put around it. */
+static char big[FLAT_YAML_BYTES_MAX + 64];
+static char big_told[sizeof big + TOLD_MAX];
+
+static int read_big(size_t len, struct err *e)
+{
+	struct text t;
+
+	*e = (struct err){0};
+	text_init(&t, big_told, sizeof big_told);
+	return flat_yaml_read(big, len, tell, &t, e);
+}
+
+static void a_file_is_bounded_in_bytes(void **state)
+{
+	struct err e;
+
+	(void)state;
+	memset(big, '#', sizeof big);
+	memcpy(big, "a: 1\n", 5);
+	assert_int_equal(read_big(FLAT_YAML_BYTES_MAX, &e), 0);
+	assert_string_equal(big_told, "1 a=1;");
+	assert_int_equal(read_big(FLAT_YAML_BYTES_MAX + 1, &e), -E2BIG);
+	assert_non_null(strstr(e.text, "262144"));
+}
+
+static void maps_and_lists_are_bounded_in_depth(void **state)
+{
+	(void)state;
+	for (unsigned depth = FLAT_YAML_DEPTH_MAX; depth <= FLAT_YAML_DEPTH_MAX + 1; depth++) {
+		char *at = big;
+		struct err e;
+
+		/* a map, and lists in it */
+		at = stpcpy(at, "a:\n ");
+		for (unsigned i = 1; i < depth; i++)
+			at = stpcpy(at, "[");
+		at = stpcpy(at, "x");
+		for (unsigned i = 1; i < depth; i++)
+			at = stpcpy(at, "]");
+		if (depth <= FLAT_YAML_DEPTH_MAX) {
+			assert_int_equal(read_big((size_t)(at - big), &e), 0);
+			assert_string_equal(big_told, "2 a.0.0.0.0.0.0.0=x;");
+			continue;
+		}
+		assert_int_equal(read_big((size_t)(at - big), &e), -EINVAL);
+		assert_non_null(strstr(e.text, "line 2: more than 8"));
+	}
+}
+
+static void a_map_is_bounded_in_keys_and_a_list_is_not(void **state)
+{
+	char *at = big;
+	struct err e;
+
+	(void)state;
+	for (unsigned i = 0; i < FLAT_YAML_KEYS_MAX; i++)
+		at += sprintf(at, "k%u: 1\n", i);
+	assert_int_equal(read_big((size_t)(at - big), &e), 0);
+	at = stpcpy(at, "one-more: 1\n");
+	assert_int_equal(read_big((size_t)(at - big), &e), -EINVAL);
+	assert_non_null(strstr(e.text, "line 1025: more than 1024 keys"));
+
+	at = stpcpy(big, "a:\n");
+	for (unsigned i = 0; i <= FLAT_YAML_KEYS_MAX; i++)
+		at = stpcpy(at, "- 1\n");
+	assert_int_equal(read_big((size_t)(at - big), &e), 0);
+	assert_non_null(strstr(big_told, ";1026 a.1024=1;"));
+}
+
+static void a_path_is_bounded_in_bytes(void **state)
+{
+	(void)state;
+	for (unsigned len = FLAT_YAML_PATH_MAX - 3; len < FLAT_YAML_PATH_MAX; len++) {
+		char *at = stpcpy(big, "a: {");
+		struct err e;
+
+		/* with "a." in front, LEN bytes and a NUL */
+		memset(at, 'b', len - 2);
+		at = stpcpy(at + len - 2, "bb: 1}");
+		int want = len + 2 < FLAT_YAML_PATH_MAX ? 0 : -EINVAL;
+
+		assert_int_equal(read_big((size_t)(at - big), &e), want);
+		assert_true(!want || strstr(e.text, "exceed 512 bytes"));
+	}
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(scalars_are_told_in_order_with_path_and_line),
+		cmocka_unit_test(what_is_not_taken_is_refused_with_its_line),
+		cmocka_unit_test(what_stands_before_a_mistake_is_told),
+		cmocka_unit_test(a_refused_scalar_ends_the_reading),
+		cmocka_unit_test(a_file_is_bounded_in_bytes),
+		cmocka_unit_test(maps_and_lists_are_bounded_in_depth),
+		cmocka_unit_test(a_map_is_bounded_in_keys_and_a_list_is_not),
+		cmocka_unit_test(a_path_is_bounded_in_bytes),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,471 @@
+#include <codec/journal_json.h>
+
+#include <errno.h>
+#include <numafit/text.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { LINE_MAX_BYTES = 256 << 10, RANDOM_RECORDS = 3000, ARENA_BYTES = 1 << 20 };
+
+static const struct node_ids ids = {.nr = 6, .id = {0, 8, 250, 251, 254, 255}};
+static char line[LINE_MAX_BYTES];
+
+/* xorshift64: the same records each time */
+static uint64_t seed = 0x9e3779b97f4a7c15;
+static uint64_t random_u64(void)
+{
+	seed ^= seed << 13;
+	seed ^= seed >> 7;
+	seed ^= seed << 17;
+	return seed;
+}
+static unsigned below(unsigned nr)
+{
+	return (unsigned)(random_u64() % nr);
+}
+/* Numbers of all sizes, the largest ones among them. */
+static uint64_t any_u64(void)
+{
+	return below(8) ? random_u64() >> below(64) : UINT64_MAX - below(2);
+}
+
+/* Strings with everything that JSON must escape, and with characters of each length. */
+static const char *any_string(void)
+{
+	static const char *const words[] = {"", "web", "a\"b\\c/", "\x01\x1f\x7f\n\r\t\b\f",
+		"caf\xc3\xa9", "\xe2\x82\xac", "\xf0\x9f\x98\x80", "{\"a\":[]}",
+		"b6d1c2f0-0000-4000-8000-000000000001", "\xef\xbf\xbd"};
+
+	return words[below(sizeof words / sizeof *words)];
+}
+
+static struct cpuset any_cpus(void)
+{
+	struct cpuset set = {0};
+
+	for (unsigned i = 0; i < CPUSET_WORDS; i++)
+		set.w[i] = below(2) ? 0 : random_u64() & random_u64();
+	return set;
+}
+
+static struct nodeset any_nodes(void)
+{
+	return (struct nodeset){random_u64() & nodeset_first(ids.nr).bits};
+}
+
+static struct request any_request(const char *id)
+{
+	struct request r = {
+		.container_id = id,
+		.container_name = any_string(),
+		.pod = {.sandbox_id = any_string(),
+			.uid = any_string(),
+			.ns = any_string(),
+			.name = any_string(),
+			.qos = below(NR_QOS)},
+		.created_at_ns = (int64_t)any_u64(),
+		.cpu_milli = any_u64(),
+		.cpu_limit_milli = any_u64(),
+		.nr_memory = below(TOPO_KINDS + 1),
+		.cpus = any_string(),
+		.mems = any_string(),
+	};
+
+	for (unsigned i = 0; i < r.nr_memory; i++)
+		r.memory[i] = (struct memory_ask){any_u64(), any_u64()};
+	return r;
+}
+
+static struct decision any_decision(bool admit)
+{
+	static const char *const reasons[] = {"TopologyAffinityError", "UnexpectedAdmissionError"};
+	struct decision d = {
+		.admit = admit,
+		.source = below(NR_DECISION_SOURCES),
+		.policy = below(NR_POLICIES),
+		.exclusive = below(2),
+		.cpus = any_cpus(),
+		.mems = any_nodes(),
+		.has_affinity = below(2),
+		.preferred = below(2),
+		.nr_blocks = below(TOPO_KINDS + 1),
+		.reason = admit ? NULL : decision_reason(reasons[below(2)]),
+		.nr_hints = below(DECISION_HINTS + 1),
+	};
+
+	if (d.has_affinity)
+		d.nodes = any_nodes();
+	for (unsigned i = 0; i < d.nr_blocks; i++)
+		d.blocks[i] = (struct memory_block){below(TOPO_KINDS), any_nodes(), any_u64()};
+	for (unsigned i = 0; i < d.nr_hints; i++) {
+		d.hints[i] = (struct decision_hint){.kind = below(FAMILY_CAPACITY + 1),
+			.smallest = below(NODES_MAX),
+			.preferred_size = (unsigned)random_u64()};
+		(void)text_copy(d.hints[i].resource, sizeof d.hints[i].resource, any_string());
+	}
+	(void)text_copy(d.message, sizeof d.message, any_string());
+	return d;
+}
+
+static void assert_same_request(const struct request *a, const struct request *b)
+{
+	assert_string_equal(a->container_id, b->container_id);
+	assert_string_equal(a->container_name, b->container_name);
+	assert_string_equal(a->pod.sandbox_id, b->pod.sandbox_id);
+	assert_string_equal(a->pod.uid, b->pod.uid);
+	assert_string_equal(a->pod.ns, b->pod.ns);
+	assert_string_equal(a->pod.name, b->pod.name);
+	assert_int_equal(a->pod.qos, b->pod.qos);
+	assert_int_equal(a->created_at_ns, b->created_at_ns);
+	assert_int_equal(a->cpu_milli, b->cpu_milli);
+	assert_int_equal(a->cpu_limit_milli, b->cpu_limit_milli);
+	assert_int_equal(a->nr_memory, b->nr_memory);
+	assert_memory_equal(a->memory, b->memory, sizeof a->memory);
+	assert_string_equal(a->cpus, b->cpus);
+	assert_string_equal(a->mems, b->mems);
+	assert_null(a->placement);
+}
+
+static void assert_same_decision(const struct decision *a, const struct decision *b)
+{
+	assert_int_equal(a->admit, b->admit);
+	assert_int_equal(a->source, b->source);
+	assert_int_equal(a->policy, b->policy);
+	assert_int_equal(a->exclusive, b->exclusive);
+	assert_true(cpuset_equal(&a->cpus, &b->cpus));
+	assert_int_equal(a->mems.bits, b->mems.bits);
+	assert_int_equal(a->has_affinity, b->has_affinity);
+	assert_int_equal(a->nodes.bits, b->nodes.bits);
+	assert_int_equal(a->preferred, b->preferred);
+	assert_int_equal(a->nr_blocks, b->nr_blocks);
+	for (unsigned i = 0; i < a->nr_blocks; i++) {
+		assert_int_equal(a->blocks[i].kind, b->blocks[i].kind);
+		assert_int_equal(a->blocks[i].nodes.bits, b->blocks[i].nodes.bits);
+		assert_int_equal(a->blocks[i].bytes, b->blocks[i].bytes);
+	}
+	assert_ptr_equal(a->reason, b->reason);
+	assert_string_equal(a->message, b->message);
+	assert_int_equal(a->nr_hints, b->nr_hints);
+	for (unsigned i = 0; i < a->nr_hints; i++) {
+		assert_string_equal(a->hints[i].resource, b->hints[i].resource);
+		assert_int_equal(a->hints[i].kind, b->hints[i].kind);
+		assert_int_equal(a->hints[i].smallest, b->hints[i].smallest);
+		assert_int_equal(a->hints[i].preferred_size, b->hints[i].preferred_size);
+	}
+}
+
+static void assert_same_record(const struct record *a, const struct record *b)
+{
+	assert_int_equal(a->seq, b->seq);
+	assert_int_equal(a->time_ms, b->time_ms);
+	assert_int_equal(a->op, b->op);
+	assert_string_equal(a->cause, b->cause);
+	assert_string_equal(a->container_id, b->container_id);
+	assert_true(cpuset_equal(&a->pool, &b->pool));
+	assert_int_equal(!a->request, !b->request);
+	assert_int_equal(!a->decision, !b->decision);
+	if (a->request)
+		assert_same_request(a->request, b->request);
+	if (a->decision)
+		assert_same_decision(a->decision, b->decision);
+}
+
+static void any_record_comes_back_bit_for_bit(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; i < RANDOM_RECORDS; i++) {
+		enum record_op op = below(NR_RECORD_OPS);
+		bool decided = op == RECORD_GRANT || op == RECORD_REFUSE;
+		const char *id = any_string();
+		struct request req = any_request(id);
+		struct decision d = any_decision(op == RECORD_GRANT);
+		struct record r = {any_u64(), (int64_t)any_u64(), op, any_string(), id,
+			decided ? &req : NULL, decided ? &d : NULL, any_cpus()};
+		struct decoded_record back;
+		struct arena a;
+		struct err e;
+
+		arena_init(&a, ARENA_BYTES);
+		int len = journal_json_record(&r, &ids, line, sizeof line, &e);
+		assert_true(len > 0);
+		assert_int_equal(strlen(line), len);
+		assert_null(strchr(line, '\n'));
+		if (journal_json_parse(line, (size_t)len, &ids, &a, &back, &e))
+			fail_msg("%s: %s", e.text, line);
+		assert_same_record(&back.record, &r);
+		arena_fini(&a);
+	}
+}
+
+static const struct request web = {
+	.container_id = "c1",
+	.container_name = "web",
+	.pod = {.sandbox_id = "s1",
+		.uid = "u1",
+		.ns = "default",
+		.name = "p1",
+		.qos = QOS_GUARANTEED},
+	.created_at_ns = 7,
+	.cpu_milli = 2000,
+	.cpu_limit_milli = 2000,
+	.nr_memory = 1,
+	.memory = {{0, 1 << 20}},
+	.cpus = "",
+	.mems = "",
+	.placement = "not kept",
+};
+static const struct decision granted = {
+	.admit = true,
+	.policy = POLICY_RESTRICTED,
+	.exclusive = true,
+	.cpus = {{0xc}},
+	.mems = {2},
+	.has_affinity = true,
+	.nodes = {2},
+	.preferred = true,
+	.nr_blocks = 1,
+	.blocks = {{0, {2}, 1 << 20}},
+	.nr_hints = 1,
+	.hints = {{"cpu", FAMILY_CAPACITY, 1, 1}},
+};
+static const struct record grant = {
+	3, 1700000000000, RECORD_GRANT, "create", "c1", &web, &granted, {{3}}};
+static const char grant_line[] =
+	"{\"seq\":3,\"time_ms\":1700000000000,\"op\":\"grant\",\"cause\":\"create\",\"container_"
+	"id\":\"c1\","
+	"\"request\":{\"container_name\":\"web\",\"sandbox_id\":\"s1\",\"pod_uid\":\"u1\",\"pod_"
+	"namespace\":\"default\","
+	"\"pod_name\":\"p1\",\"qos\":\"Guaranteed\",\"created_at_ns\":7,\"cpu_milli\":2000,\"cpu_"
+	"limit_milli\":2000,"
+	"\"memory\":[{\"page_bytes\":0,\"bytes\":1048576}],\"cpus\":\"\",\"mems\":\"\"},"
+	"\"decision\":{\"admit\":true,\"source\":\"decided\",\"policy\":\"restricted\","
+	"\"exclusive\":true,\"cpus\":\"2-3\","
+	"\"mems\":\"8\",\"nodes\":\"8\",\"preferred\":true,\"blocks\":[{\"kind\":0,\"nodes\":\"8\","
+	"\"bytes\":1048576}],"
+	"\"message\":\"\",\"hints\":[{\"resource\":\"cpu\",\"kind\":\"capacity\",\"smallest\":1,"
+	"\"preferred_size\":1}]},"
+	"\"pool\":\"0-1\"}";
+
+static void a_record_is_written_in_this_order(void **state)
+{
+	(void)state;
+	assert_int_equal(
+		journal_json_record(&grant, &ids, line, sizeof line, NULL), sizeof grant_line - 1);
+	assert_string_equal(line, grant_line);
+}
+
+static void a_line_that_does_not_fit_is_an_error_at_every_size(void **state)
+{
+	(void)state;
+	for (size_t cap = 1; cap < sizeof grant_line; cap++)
+		assert_int_equal(journal_json_record(&grant, &ids, line, cap, NULL), -EMSGSIZE);
+	assert_int_equal(journal_json_record(&grant, &ids, line, sizeof grant_line, NULL),
+		sizeof grant_line - 1);
+}
+
+static void a_line_that_was_cut_anywhere_is_an_error(void **state)
+{
+	(void)state;
+	for (size_t len = 0; len + 1 < sizeof grant_line; len++) {
+		struct decoded_record back;
+		struct arena a;
+
+		arena_init(&a, ARENA_BYTES);
+		assert_true(journal_json_parse(grant_line, len, &ids, &a, &back, NULL) < 0);
+		arena_fini(&a);
+	}
+}
+
+static void a_message_cut_within_a_character_can_be_read_back(void **state)
+{
+	struct decision d = granted;
+	struct record r = grant;
+	struct decoded_record back;
+	struct arena a;
+
+	(void)state;
+	(void)text_copy(d.message, sizeof d.message, "euro \xe2\x82");
+	r.decision = &d;
+	int len = journal_json_record(&r, &ids, line, sizeof line, NULL);
+	arena_init(&a, ARENA_BYTES);
+	assert_int_equal(journal_json_parse(line, (size_t)len, &ids, &a, &back, NULL), 0);
+	assert_string_equal(back.decision.message, "euro \xef\xbf\xbd\xef\xbf\xbd");
+	arena_fini(&a);
+}
+
+static void strings_beyond_the_arena_are_refused(void **state)
+{
+	struct decoded_record back;
+	size_t limit = 0;
+	int rc = -ENOMEM;
+
+	(void)state;
+	for (; rc; limit += 16) {
+		struct arena a;
+
+		arena_init(&a, limit);
+		rc = journal_json_parse(grant_line, sizeof grant_line - 1, &ids, &a, &back, NULL);
+		arena_fini(&a);
+		assert_true(rc == 0 || rc == -ENOMEM);
+	}
+	/* nine strings of 16 bytes, "default" among them */
+	assert_true(limit > 9 * 16);
+}
+
+#define START "{\"seq\":1,\"time_ms\":1,\"cause\":\"stop\",\"container_id\":\"c1\",\"pool\":\"0\","
+static const struct {
+	const char *line;
+	int rc;
+	const char *says;
+} refused[] = {
+	{"", -EINVAL, "not JSON"},
+	{"[1]", -EINVAL, "should be an object, is a list"},
+	{"{\"time_ms\":1}", -EINVAL, "seq is missing"},
+	{START "\"op\":\"take\"}", -EINVAL, "op: there is no \"take\""},
+	{START "\"op\":\"grant\"}", -EINVAL, "\"grant\" has a request and a decision"},
+	{START "\"op\":\"release\",\"request\":{}}", -EINVAL, "request: container_name is missing"},
+	{"{\"seq\":\"18446744073709551616\"}", -ERANGE, "seq: "},
+	{"{\"seq\":1,\"time_ms\":\"1\"}", -EINVAL, "time_ms: should be an integer, is a string"},
+	{START "\"op\":\"live\",\"op\":\"live\"}", -EINVAL, "duplicate"},
+};
+
+static void a_line_that_is_no_record_says_why(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
+		struct decoded_record back;
+		struct arena a;
+		struct err e = {0};
+
+		arena_init(&a, ARENA_BYTES);
+		assert_int_equal(journal_json_parse(refused[i].line, strlen(refused[i].line), &ids,
+					 &a, &back, &e),
+			refused[i].rc);
+		if (!strstr(e.text, refused[i].says))
+			fail_msg("\"%s\" does not say \"%s\"", e.text, refused[i].says);
+		arena_fini(&a);
+	}
+}
+
+/* grant_line with one thing changed */
+static const struct {
+	const char *from, *to;
+	int rc;
+	const char *says;
+} changed[] = {
+	{"\"op\":\"grant\"", "\"op\":\"refuse\"", -EINVAL, "admit contradicts op \"refuse\""},
+	{"\"op\":\"grant\"", "\"op\":\"release\"", -EINVAL, "\"release\" does not have a request"},
+	{"\"kind\":0", "\"kind\":8", -ERANGE, "decision: blocks: element 0: kind: 8 is above 7"},
+	{"\"mems\":\"8\"", "\"mems\":\"9\"", -ENOENT, "decision: mems: there is no NUMA node 9"},
+	{"\"cpus\":\"2-3\"", "\"cpus\":\"3-2\"", -EINVAL, "decision: cpus: list"},
+	{"\"message\":\"\"", "\"message\":\"\",\"reason\":\"Bad\"", -EINVAL,
+		"reason: there is no \"Bad\""},
+	{"\"resource\":\"cpu\"",
+		"\"resource\":\"0123456789012345678901234567890123456789012345678\"", -ERANGE,
+		"hints: element 0: resource: is longer than 47 bytes"},
+	{"\"qos\":\"Guaranteed\"", "\"qos\":\"guaranteed\"", -EINVAL,
+		"request: qos: there is no \"guaranteed\""},
+	{"\"memory\":[", "\"memory\":[1,", -EINVAL,
+		"request: memory: element 0: should be an object, is an integer"},
+	{"\"memory\":[", "\"memory\":[0,0,0,0,0,0,0,0,", -ERANGE,
+		"memory: has 9 elements, more than 8"},
+};
+
+static void a_record_that_contradicts_itself_says_where(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof changed / sizeof *changed; i++) {
+		const char *at = strstr(grant_line, changed[i].from);
+		struct decoded_record back;
+		struct arena a;
+		struct err e = {0};
+		struct text t;
+
+		assert_non_null(at);
+		text_init(&t, line, sizeof line);
+		text_add(&t, "%.*s%s%s", (int)(at - grant_line), grant_line, changed[i].to,
+			at + strlen(changed[i].from));
+		arena_init(&a, ARENA_BYTES);
+		assert_int_equal(
+			journal_json_parse(t.at, t.len, &ids, &a, &back, &e), changed[i].rc);
+		if (!strstr(e.text, changed[i].says))
+			fail_msg("\"%s\" does not say \"%s\"", e.text, changed[i].says);
+		arena_fini(&a);
+	}
+}
+
+static void the_header_comes_back(void **state)
+{
+	struct journal_header h = {.version = "0.1.0",
+		.boot_id = "b",
+		.machine = "kep\"3545",
+		.fingerprint = UINT32_MAX};
+	struct journal_header back;
+	struct settings s;
+	struct arena a;
+
+	(void)state;
+	arena_init(&a, ARENA_BYTES);
+	settings_init(&s);
+	assert_int_equal(words_of_settings(&s, &a, &h.settings, NULL), 0);
+	assert_true(h.settings.nr > 0);
+	int len = journal_json_header(&h, line, sizeof line, NULL);
+	assert_true(len > 0);
+	assert_null(strchr(line, '\n'));
+	assert_int_equal(journal_json_parse_header(line, (size_t)len, &a, &back, NULL), 0);
+	assert_string_equal(back.version, h.version);
+	assert_string_equal(back.boot_id, h.boot_id);
+	assert_string_equal(back.machine, h.machine);
+	assert_int_equal(back.fingerprint, h.fingerprint);
+	assert_int_equal(back.settings.nr, h.settings.nr);
+	for (size_t i = 0; i < h.settings.nr; i++) {
+		assert_string_equal(back.settings.at[i].key, h.settings.at[i].key);
+		assert_string_equal(back.settings.at[i].value, h.settings.at[i].value);
+	}
+	arena_fini(&a);
+}
+
+static void a_header_of_another_format_is_refused(void **state)
+{
+	static const char *const lines[] = {
+		"{\"journal\":2,\"version\":\"9\",\"boot_id\":\"b\",\"machine\":\"m\","
+		"\"fingerprint\":1,\"settings\":{}}",
+		"{\"seq\":1}",
+		"{\"journal\":1,\"version\":\"1\",\"boot_id\":\"b\",\"machine\":\"m\","
+		"\"fingerprint\":4294967296,\"settings\":{}}",
+		"{\"journal\":1,\"version\":\"1\",\"boot_id\":\"b\",\"machine\":\"m\","
+		"\"fingerprint\":1,\"settings\":{\"mode\":1}}",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
+		struct journal_header back;
+		struct arena a;
+
+		arena_init(&a, ARENA_BYTES);
+		assert_true(
+			journal_json_parse_header(lines[i], strlen(lines[i]), &a, &back, NULL) < 0);
+		arena_fini(&a);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(any_record_comes_back_bit_for_bit),
+		cmocka_unit_test(a_record_is_written_in_this_order),
+		cmocka_unit_test(a_line_that_does_not_fit_is_an_error_at_every_size),
+		cmocka_unit_test(a_line_that_was_cut_anywhere_is_an_error),
+		cmocka_unit_test(a_message_cut_within_a_character_can_be_read_back),
+		cmocka_unit_test(strings_beyond_the_arena_are_refused),
+		cmocka_unit_test(a_line_that_is_no_record_says_why),
+		cmocka_unit_test(a_record_that_contradicts_itself_says_where),
+		cmocka_unit_test(the_header_comes_back),
+		cmocka_unit_test(a_header_of_another_format_is_refused),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,417 @@
+#include <numafit/settings.h>
+
+#include <numafit/text.h>
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <cmocka.h>
+
+static struct settings defaults(void)
+{
+	struct settings s;
+
+	settings_init(&s);
+	return s;
+}
+
+static const char *value_of(const struct settings *s, const char *key)
+{
+	static char buf[CPUSET_TEXT_MAX];
+	struct setting_doc doc;
+
+	for (unsigned i = 0; settings_doc(i, &doc) && settings_get(s, i, buf, sizeof buf); i++)
+		if (text_equal(doc.key, key))
+			return buf;
+	fail_msg("no row %s", key);
+	return NULL;
+}
+
+static void settings_begin_with_their_defaults(void **state)
+{
+	const struct settings s = defaults();
+
+	(void)state;
+	assert_int_equal(s.mode, MODE_MANAGE);
+	assert_int_equal(s.topology_policy, POLICY_BEST_EFFORT);
+	assert_int_equal(s.topology_scope, SCOPE_CONTAINER);
+	assert_false(s.prefer_closest_numa_nodes);
+	assert_int_equal(s.max_allowable_numa_nodes, 0);
+	assert_int_equal(s.cpu_manager_policy, MANAGER_STATIC);
+	assert_int_equal(s.memory_manager_policy, MANAGER_STATIC);
+	assert_true(cpuset_empty(&s.reserved_cpus));
+	assert_int_equal(s.nr_reserved_memory, 0);
+	assert_int_equal(s.shared_pool_step, 4);
+	assert_int_equal(s.shared_pool_minimum, 1);
+	assert_string_equal(s.nri_socket, "/var/run/nri/nri.sock");
+	assert_string_equal(s.nri_index, "50");
+	assert_string_equal(s.run_directory, "/run/numafit");
+	assert_int_equal(s.journal_max_bytes, 16 << 20);
+	assert_string_equal(s.machine, "this");
+	assert_int_equal(s.log_level, LOG_INFO);
+}
+
+static void each_row_prints_its_default_and_reads_it_back(void **state)
+{
+	struct settings s = defaults();
+	const struct settings before = s;
+	struct setting_doc doc;
+	char buf[CPUSET_TEXT_MAX];
+	unsigned nr = 0;
+
+	(void)state;
+	for (; settings_doc(nr, &doc); nr++) {
+		assert_true(settings_get(&s, nr, buf, sizeof buf));
+		assert_string_equal(buf, doc.fallback);
+		assert_true(*doc.type && *doc.help);
+		assert_true(strlen(doc.type) + 1 < sizeof doc.type);
+		if (*buf)
+			assert_int_equal(settings_set(&s, doc.key, buf, NULL), 0);
+	}
+	assert_int_equal(nr, 17);
+	assert_false(settings_get(&s, nr, buf, sizeof buf));
+	assert_memory_equal(&s, &before, sizeof s);
+}
+
+static void a_fitting_value_is_taken(void **state)
+{
+	static const struct {
+		const char *key, *value, *printed;
+	} table[] = {
+		{"mode", "off", "off"},
+		{"topologyManagerPolicy", "single-numa-node", "single-numa-node"},
+		{"topologyManagerScope", "pod", "pod"},
+		{"topologyManagerPolicyOptions.prefer-closest-numa-nodes", "T", "true"},
+		{"topologyManagerPolicyOptions.max-allowable-numa-nodes", "8", "8"},
+		{"topologyManagerPolicyOptions.max-allowable-numa-nodes", "+16", "16"},
+		{"topologyManagerPolicyOptions.max-allowable-numa-nodes", "9223372036854775807",
+			"4294967295"},
+		{"cpuManagerPolicy", "none", "none"},
+		{"memoryManagerPolicy", "None", "None"},
+		{"reservedSystemCPUs", "0,2,1,64-65", "0-2,64-65"},
+		{"reservedSystemCPUs", "", ""},
+		{"sharedPoolStep", "0", "0"},
+		{"sharedPoolStep", "1024", "1024"},
+		{"sharedPoolMinimum", "0", "0"},
+		{"nri.socketPath", "/x.sock", "/x.sock"},
+		{"nri.pluginIndex", "07", "07"},
+		{"runDirectory", "/tmp/run", "/tmp/run"},
+		{"journalMaxBytes", "64Ki", "64Ki"},
+		{"journalMaxBytes", "1073741824", "1Gi"},
+		{"journalMaxBytes", "1M", "1000000"},
+		{"machine", "epyc-2s", "epyc-2s"},
+		{"logLevel", "debug", "debug"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+		struct settings s = defaults();
+		struct err e = {0};
+
+		if (settings_set(&s, table[i].key, table[i].value, &e) < 0)
+			fail_msg("%s", e.text);
+		assert_string_equal(value_of(&s, table[i].key), table[i].printed);
+	}
+}
+
+static void a_wrong_value_is_named_with_what_was_expected(void **state)
+{
+	static const struct {
+		const char *key, *value;
+		int rc;
+		const char *text;
+	} table[] = {
+		{"topologyManagerPolicy", "single-node", -EINVAL,
+			"topologyManagerPolicy: \"single-node\" is not one of none, best-effort, "
+			"restricted, single-numa-node"},
+		{"memoryManagerPolicy", "static", -EINVAL,
+			"memoryManagerPolicy: \"static\" is not one of None, Static"},
+		{"mode", "", -EINVAL, "mode: \"\" is not one of off, manage"},
+		{"mode", "off\n", -EINVAL, "mode: the value holds a control character"},
+		{"machine", "\xff", -EINVAL, "machine: the value is not UTF-8"},
+		{"topologyManagerPolicyOptions.prefer-closest-numa-nodes", "yes", -EINVAL,
+			"bad value for option \"prefer-closest-numa-nodes\": strconv.ParseBool: "
+			"parsing \"yes\": invalid syntax"},
+		{"topologyManagerPolicyOptions.max-allowable-numa-nodes", "x", -EINVAL,
+			"unable to convert policy option to integer \"max-allowable-numa-nodes\": "
+			"strconv.Atoi: parsing \"x\": invalid syntax"},
+		{"topologyManagerPolicyOptions.max-allowable-numa-nodes", "9223372036854775808",
+			-ERANGE,
+			"unable to convert policy option to integer \"max-allowable-numa-nodes\": "
+			"strconv.Atoi: parsing \"9223372036854775808\": value out of range"},
+		{"topologyManagerPolicyOptions.max-allowable-numa-nodes", "7", -ERANGE,
+			"the minimum value of \"max-allowable-numa-nodes\" should not be less than "
+			"8"},
+		{"topologyManagerPolicyOptions.max-allowable-numa-nodes", "-9", -ERANGE,
+			"the minimum value of \"max-allowable-numa-nodes\" should not be less than "
+			"8"},
+		{"topologyManagerPolicyOptions.x", "true", -ENOENT,
+			"unknown Topology Manager Policy option: \"x\""},
+		{"sharedPoolStep", "1025", -ERANGE,
+			"sharedPoolStep: \"1025\" is not a number from 0 to 1024"},
+		{"sharedPoolStep", "four", -EINVAL,
+			"sharedPoolStep: \"four\" is not a number from 0 to 1024"},
+		{"sharedPoolMinimum", "1025", -ERANGE,
+			"sharedPoolMinimum: \"1025\" is not a number from 0 to 1024"},
+		{"journalMaxBytes", "1Ki", -ERANGE,
+			"journalMaxBytes: \"1Ki\" is not a quantity from 64Ki to 1Gi"},
+		{"journalMaxBytes", "much", -EINVAL,
+			"journalMaxBytes: \"much\" is not a quantity from 64Ki to 1Gi"},
+		{"nri.pluginIndex", "5", -EINVAL, "nri.pluginIndex: \"5\" is not two digits"},
+		{"nri.pluginIndex", "5a", -EINVAL, "nri.pluginIndex: \"5a\" is not two digits"},
+		{"nri.socketPath", "nri.sock", -EINVAL,
+			"nri.socketPath: \"nri.sock\" is not a path that begins with /"},
+		{"nri.socketPath",
+			"/var/run/a-path-of-more-than-one-hundred-and-seven-bytes-is-more-than-"
+			"the-kernel-takes/in-an-address/of-a-socket",
+			-ERANGE,
+			"nri.socketPath: \"/var/run/a-path-of-more-than-one-hundred-and-seven-"
+			"bytes-is-more...\" is longer than 107 bytes"},
+		{"machine", "", -EINVAL, "machine: \"\" is not enough"},
+		{"nri", "x", -EINVAL, "nri: a map is expected, not \"x\""},
+		{"reservedMemory", "1Gi", -EINVAL,
+			"reservedMemory: a list is expected, not \"1Gi\""},
+		{"reservedMemory.x.numaNode", "0", -EINVAL,
+			"reservedMemory.x.numaNode: a list of at most 128 entries is expected"},
+		{"reservedMemory.128.numaNode", "0", -EINVAL,
+			"reservedMemory.128.numaNode: a list of at most 128 entries is expected"},
+		{"reservedMemory.1.numaNode", "0", -EINVAL,
+			"reservedMemory.1.numaNode: entry 0 is missing"},
+		{"reservedMemory.0.numaNode", "-1", -EINVAL,
+			"reservedMemory.0.numaNode: \"-1\" is not the number of a NUMA node, 0 to "
+			"1023"},
+		{"reservedMemory.0.node", "1", -ENOENT,
+			"reservedMemory.0.node: an entry has numaNode and limits.TYPE"},
+		{"reservedMemory.0.limits.cpu", "1", -EINVAL,
+			"reservedMemory.0.limits.cpu: \"cpu\" is not memory or hugepages-SIZE"},
+		{"reservedMemory.0.limits.hugepages-0", "1", -EINVAL,
+			"reservedMemory.0.limits.hugepages-0: \"hugepages-0\" is not memory or "
+			"hugepages-SIZE"},
+		{"reservedMemory.0.limits.memory", "0", -EINVAL,
+			"reservedMemory.0.limits.memory: \"0\" is not a quantity above 0"},
+		{"reservedMemory.0.limits.memory", "1GiB", -EINVAL,
+			"reservedMemory.0.limits.memory: \"1GiB\" is not a quantity above 0"},
+		{"topologyMangerPolicy", "none", -ENOENT,
+			"topologyMangerPolicy: unknown key, did you mean topologyManagerPolicy?"},
+		{"loglevel", "info", -ENOENT, "loglevel: unknown key, did you mean logLevel?"},
+		{"pluginIndex", "50", -ENOENT,
+			"pluginIndex: unknown key, did you mean nri.pluginIndex?"},
+		{"LOGLEVEL", "info", -ENOENT, "LOGLEVEL: unknown key, did you mean logLevel?"},
+		{"kubeReserved", "x", -ENOENT, "kubeReserved: unknown key"},
+		{"apiVersion", "v1", -ENOENT, "apiVersion: unknown key"},
+		{"", "x", -ENOENT, ": unknown key"},
+		{"a", "x", -ENOENT, "a: unknown key"},
+		{"mode.x", "y", -ENOENT, "mode: one value is expected, not a map or a list"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+		struct settings s = defaults();
+		const struct settings before = s;
+		struct err e = {0};
+
+		assert_int_equal(settings_set(&s, table[i].key, table[i].value, &e), table[i].rc);
+		assert_string_equal(e.text, table[i].text);
+		assert_memory_equal(&s, &before, sizeof s);
+		assert_int_equal(settings_set(&s, table[i].key, table[i].value, NULL), table[i].rc);
+	}
+}
+
+static void a_cpu_list_that_is_none_names_key_and_value(void **state)
+{
+	struct settings s = defaults();
+	struct err e = {0};
+
+	(void)state;
+	assert_int_equal(settings_set(&s, "reservedSystemCPUs", "3-1", &e), -EINVAL);
+	assert_ptr_equal(strstr(e.text, "reservedSystemCPUs: \"3-1\": "), e.text);
+	assert_int_equal(settings_set(&s, "reservedSystemCPUs", "1024", &e), -ERANGE);
+}
+
+static void set_all(struct settings *s, const char *const pairs[][2], size_t nr)
+{
+	for (size_t i = 0; i < nr; i++) {
+		struct err e = {0};
+
+		if (settings_set(s, pairs[i][0], pairs[i][1], &e) < 0)
+			fail_msg("%s", e.text);
+	}
+}
+
+static void reserved_memory_is_set_entry_by_entry_in_any_order(void **state)
+{
+	static const char *const pairs[][2] = {
+		{"reservedMemory.0.limits.memory", "1Gi"},
+		{"reservedMemory.0.limits.hugepages-1024Mi", "2Gi"},
+		{"reservedMemory.0.numaNode", "8"},
+		{"reservedMemory.1.numaNode", "3"},
+		{"reservedMemory.1.limits.memory", "512Mi"},
+		{"reservedMemory.1.limits.memory", "1536Mi"},
+		{"reservedMemory.1.limits.hugepages-2Mi", "4Mi"},
+	};
+	static const unsigned nodes[] = {8, 8, 3, 3};
+	struct settings s = defaults();
+
+	(void)state;
+	set_all(&s, pairs, sizeof pairs / sizeof *pairs);
+	assert_int_equal(s.nr_reserved_memory, 4);
+	for (size_t i = 0; i < 4; i++) {
+		assert_true(s.reserved_memory[i].has_node);
+		assert_int_equal(s.reserved_memory[i].node_id, nodes[i]);
+	}
+	assert_string_equal(value_of(&s, "reservedMemory"),
+		"8:memory=1Gi,hugepages-1Gi=2Gi;3:memory=1536Mi,hugepages-2Mi=4Mi");
+	assert_int_equal(settings_check(&s, NULL, NULL), 0);
+}
+
+static void reserved_memory_has_an_end(void **state)
+{
+	struct settings s = defaults();
+	struct err e = {0};
+	char key[64];
+
+	(void)state;
+	for (unsigned i = 0; i < RESERVED_MEMORY_MAX; i++) {
+		snprintf(key, sizeof key, "reservedMemory.%u.limits.memory", i);
+		assert_int_equal(settings_set(&s, key, "1", &e), 0);
+	}
+	assert_int_equal(
+		settings_set(&s, "reservedMemory.0.limits.hugepages-2Mi", "1", &e), -ERANGE);
+	assert_string_equal(e.text, "reservedMemory.0.limits.hugepages-2Mi: more than 128 amounts");
+	assert_int_equal(settings_set(&s, "reservedMemory.9.limits.memory", "2", &e), 0);
+}
+
+static void groups_are_told_from_values(void **state)
+{
+	static const struct {
+		const char *key;
+		bool is;
+	} table[] = {
+		{"nri", true},
+		{"topologyManagerPolicyOptions", true},
+		{"reservedMemory", true},
+		{"reservedMemory.0", true},
+		{"reservedMemory.127.limits", true},
+		{"reservedMemory.0.numaNode", false},
+		{"reservedMemory.x", false},
+		{"reservedMemory.128", false},
+		{"nri.socketPath", false},
+		{"nr", false},
+		{"mode", false},
+		{"", false},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof table / sizeof *table; i++)
+		assert_int_equal(settings_is_group(table[i].key), table[i].is);
+}
+
+/* Two nodes with ids 0 and 8, two CPUs each, 4 GiB each of which 1 GiB is one huge page. */
+static struct topo *machine(void)
+{
+	static struct topo t;
+	const uint64_t gib = UINT64_C(1) << 30;
+
+	topo_init(&t, "twin");
+	for (unsigned n = 0; n < 2; n++) {
+		assert_int_equal(topo_add_node(&t, n * 8, NULL), (int)n);
+		assert_int_equal(topo_set_memory(&t, n, 0, 4 * gib, NULL), 0);
+		assert_int_equal(topo_set_memory(&t, n, gib, gib, NULL), 0);
+		for (unsigned c = 0; c < 2; c++)
+			assert_int_equal(topo_add_cpu(&t, n * 2 + c, n, n * 2 + c, n, n, NULL), 0);
+	}
+	assert_int_equal(topo_seal(&t, NULL), 0);
+	return &t;
+}
+
+static void the_whole_is_checked_against_itself_and_the_machine(void **state)
+{
+	static const struct {
+		const char *pairs[4][2];
+		const char *alone, *here; /* texts; NULL: fine */
+	} table[] = {
+		{{{NULL}}, NULL, NULL},
+		{{{"topologyManagerScope", "pod"}},
+			"topologyManagerScope: pod is not there yet, only container is",
+			"topologyManagerScope: pod is not there yet, only container is"},
+		{{{"reservedSystemCPUs", "0,2"}}, NULL, NULL},
+		{{{"reservedSystemCPUs", "0,4-5"}}, NULL,
+			"reservedSystemCPUs: twin has no CPU 4-5"},
+		{{{"reservedSystemCPUs", "0-3"}}, NULL,
+			"reservedSystemCPUs: no CPU is left for containers"},
+		{{{"reservedMemory.0.limits.memory", "1Gi"}},
+			"reservedMemory.0: numaNode is missing",
+			"reservedMemory.0: numaNode is missing"},
+		{{{"reservedMemory.0.numaNode", "0"}}, "reservedMemory.0: limits is missing",
+			"reservedMemory.0: limits is missing"},
+		{{{"reservedMemory.0.numaNode", "8"}, {"reservedMemory.0.limits.memory", "3Gi"},
+			 {"reservedMemory.0.limits.hugepages-1Gi", "1Gi"}},
+			NULL, NULL},
+		{{{"reservedMemory.0.numaNode", "1"}, {"reservedMemory.0.limits.memory", "1Gi"}},
+			NULL,
+			"reservedMemory.0: the reserved memory configuration references a NUMA "
+			"node 1 that does not exist on this machine"},
+		{{{"reservedMemory.0.numaNode", "0"}, {"reservedMemory.0.limits.memory", "3073Mi"}},
+			NULL,
+			"reservedMemory.0: 3073Mi of memory are reserved, NUMA node 0 has 3Gi"},
+		{{{"reservedMemory.0.numaNode", "0"},
+			 {"reservedMemory.0.limits.hugepages-1Gi", "2Gi"}},
+			NULL,
+			"reservedMemory.0: 2Gi of hugepages-1Gi are reserved, NUMA node 0 has 1Gi"},
+		{{{"reservedMemory.0.numaNode", "0"},
+			 {"reservedMemory.0.limits.hugepages-2Mi", "2Mi"}},
+			NULL, "reservedMemory.0: the machine has no hugepages-2Mi"},
+		{{{"reservedMemory.0.numaNode", "0"}, {"reservedMemory.0.limits.memory", "1Gi"},
+			 {"reservedMemory.1.numaNode", "0"},
+			 {"reservedMemory.1.limits.memory", "1Gi"}},
+			"reservedMemory.1: memory of NUMA node 0 is reserved in entry 0 already",
+			"reservedMemory.1: memory of NUMA node 0 is reserved in entry 0 already"},
+	};
+	const struct topo *t = machine();
+
+	(void)state;
+	for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+		struct settings s = defaults();
+		struct err alone = {0}, here = {0};
+
+		for (size_t n = 0; n < 4 && table[i].pairs[n][0]; n++)
+			set_all(&s, &table[i].pairs[n], 1);
+		assert_int_equal(settings_check(&s, NULL, &alone), table[i].alone ? -EINVAL : 0);
+		assert_string_equal(alone.text, table[i].alone ? table[i].alone : "");
+		assert_int_equal(settings_check(&s, t, &here), table[i].here ? -EINVAL : 0);
+		assert_string_equal(here.text, table[i].here ? table[i].here : "");
+	}
+}
+
+static void the_names_are_those_of_the_config_file(void **state)
+{
+	(void)state;
+	assert_string_equal(mode_name(MODE_OFF), "off");
+	assert_string_equal(topology_scope_name(SCOPE_POD), "pod");
+	for (int p = 0; p < NR_POLICIES; p++)
+		assert_int_equal(
+			topology_policy_from_name(topology_policy_name((enum topology_policy)p)),
+			p);
+	assert_int_equal(topology_policy_from_name("None"), -1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(settings_begin_with_their_defaults),
+		cmocka_unit_test(each_row_prints_its_default_and_reads_it_back),
+		cmocka_unit_test(a_fitting_value_is_taken),
+		cmocka_unit_test(a_wrong_value_is_named_with_what_was_expected),
+		cmocka_unit_test(a_cpu_list_that_is_none_names_key_and_value),
+		cmocka_unit_test(reserved_memory_is_set_entry_by_entry_in_any_order),
+		cmocka_unit_test(reserved_memory_has_an_end),
+		cmocka_unit_test(groups_are_told_from_values),
+		cmocka_unit_test(the_whole_is_checked_against_itself_and_the_machine),
+		cmocka_unit_test(the_names_are_those_of_the_config_file),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

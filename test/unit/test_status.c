@@ -1,0 +1,222 @@
+#include <numafit/verbs.h>
+
+#include <numafit/ask.h>
+#include <numafit/mem.h>
+#include <numafit/table.h>
+#include <numafit/text.h>
+#include <errno.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+enum { PATH_BYTES = 100, PRINTED_MAX = 8192, PIECE = 7, CHILD_SECONDS = 30 };
+
+static char dir[PATH_BYTES], path[PATH_BYTES];
+
+static int make_dir(void **state)
+{
+	const char *tmp = getenv("TMPDIR");
+
+	(void)state;
+	(void)signal(SIGPIPE, SIG_IGN);
+	(void)snprintf(dir, sizeof dir, "%s/numafit.XXXXXX", tmp ? tmp : "/tmp");
+	return mkdtemp(dir) ? 0 : -1;
+}
+
+static int remove_dir(void **state)
+{
+	(void)state;
+	return rmdir(dir);
+}
+
+/* A daemon in a process of its own that answers once, piece by piece; NULL: it hangs up. */
+static pid_t serve(const char *answer)
+{
+	struct sockaddr_un at = {.sun_family = AF_UNIX};
+	int listener = socket(AF_UNIX, SOCK_STREAM, 0);
+
+	(void)snprintf(path, sizeof path, "%.80s/s", dir);
+	assert_true(text_copy(at.sun_path, sizeof at.sun_path, path));
+	assert_int_equal(bind(listener, (struct sockaddr *)&at, sizeof at), 0);
+	assert_int_equal(listen(listener, 1), 0);
+	pid_t child = fork();
+	if (child) {
+		(void)close(listener);
+		return child;
+	}
+	(void)alarm(CHILD_SECONDS);
+	char word[32] = "";
+	int fd = accept(listener, NULL, NULL);
+	ssize_t len = read(fd, word, sizeof word - 1);
+	bool asked = len > 0 && text_equal(word, "status\n");
+	for (size_t i = 0; answer && i < strlen(answer); i += PIECE)
+		if (write(fd, answer + i, strnlen(answer + i, PIECE)) < 0)
+			asked = false;
+	_exit(asked ? 0 : 1);
+}
+
+static void assert_served(pid_t child)
+{
+	int status;
+
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+	assert_int_equal(unlink(path), 0);
+}
+
+static void an_answer_in_pieces_arrives_whole(void **state)
+{
+	pid_t child = serve("a long answer, longer than one piece");
+	auto_free char *answer = NULL;
+	struct err e = {0};
+	size_t len = 0;
+
+	(void)state;
+	assert_int_equal(ask_daemon(path, "status", &answer, &len, &e), 0);
+	assert_string_equal(answer, "a long answer, longer than one piece");
+	assert_int_equal(len, strlen(answer));
+	assert_served(child);
+}
+
+static void a_daemon_that_hangs_up_gave_no_answer(void **state)
+{
+	pid_t child = serve(NULL);
+	char *answer = NULL;
+	size_t len;
+
+	(void)state;
+	assert_int_equal(ask_daemon(path, "status", &answer, &len, NULL), -ENODATA);
+	assert_null(answer);
+	assert_served(child);
+}
+
+static void a_socket_that_cannot_be_reached_is_named(void **state)
+{
+	char *answer = NULL;
+	char longer[PATH_BYTES * 2];
+	struct err e;
+	size_t len;
+
+	(void)state;
+	(void)snprintf(path, sizeof path, "%.80s/none", dir);
+	assert_int_equal(ask_daemon(path, "status", &answer, &len, &e), -ENOENT);
+	assert_non_null(strstr(e.text, path));
+	memset(longer, 'x', sizeof longer);
+	longer[sizeof longer - 1] = '\0';
+	assert_int_equal(ask_daemon(longer, "status", &answer, &len, &e), -ENAMETOOLONG);
+	assert_null(answer);
+}
+
+/* What the verb prints for that document. */
+static int print_status(const char *document, bool json, char *printed)
+{
+	char verb[] = "status", option[] = "--socket", as_json[] = "--json";
+	FILE *to = tmpfile();
+	int saved = dup(STDOUT_FILENO);
+	pid_t child = serve(document);
+	char *argv[] = {verb, option, path, json ? as_json : NULL, NULL};
+
+	assert_non_null(to);
+	(void)fflush(stdout);
+	(void)dup2(fileno(to), STDOUT_FILENO);
+	int code = verb_status(json ? 4 : 3, argv);
+	(void)fflush(stdout);
+	(void)dup2(saved, STDOUT_FILENO);
+	(void)close(saved);
+	rewind(to);
+	printed[fread(printed, 1, PRINTED_MAX - 1, to)] = '\0';
+	(void)fclose(to);
+	assert_served(child);
+	return code;
+}
+
+static const char document[] =
+	"{\"version\":\"0.1.0\",\"machine\":\"two\",\"connection\":\"ready\",\"runtime\":"
+	"\"containerd v2.1\","
+	"\"uptime_ms\":93784000,\"counters\":{\"creates\":12,\"refused\":1,\"adopted\":2,"
+	"\"updates\":3,"
+	"\"released\":4,\"connects\":1,\"log_dropped\":0},\"settings\":{\"mode\":\"manage\","
+	"\"topologyManagerPolicy\":\"restricted\",\"topologyManagerScope\":\"container\","
+	"\"topologyManagerPolicyOptions.prefer-closest-numa-nodes\":\"true\"},\"pool\":\"0-3\","
+	"\"reserved\":\"0\","
+	"\"nodes\":[{\"id\":0,\"cpus\":4,\"cpus_held\":0,\"cpus_reserved\":1,\"cpus_pool\":4,"
+	"\"memory_group\":\"0,8\","
+	"\"memory\":[{\"type\":\"memory\",\"allocatable\":17179869184,\"free\":1073741824}]},"
+	"{\"id\":8,\"cpus\":4,\"cpus_held\":2,\"cpus_reserved\":0,\"cpus_pool\":0,\"memory_group\":"
+	"\"8\","
+	"\"memory\":[{\"type\":\"memory\",\"allocatable\":17179869184,\"free\":0}]}],"
+	"\"containers\":[{\"namespace\":\"default\",\"pod\":\"p\\u001b1\",\"container\":\"web\","
+	"\"id\":\"c1\","
+	"\"qos\":\"Guaranteed\",\"source\":\"decided\",\"exclusive\":true,\"cpus\":\"4-5\","
+	"\"mems\":\"8\",\"nodes\":\"8\","
+	"\"preferred\":true},{\"namespace\":\"kube-system\",\"pod\":\"helper\",\"container\":\"h\","
+	"\"id\":\"c2\","
+	"\"qos\":\"Burstable\",\"source\":\"adopted\",\"exclusive\":false,\"cpus\":\"0-3\","
+	"\"mems\":\"0,8\","
+	"\"preferred\":false}]}";
+
+static const char table[] =
+	"numafitd 0.1.0 on machine two, up 1d2h\n"
+	"mode manage, policy restricted, scope container, prefer-closest-numa-nodes true\n"
+	"runtime containerd v2.1: ready\n"
+	"containers: 12 created, 1 refused, 2 adopted, 3 moved, 4 released\n"
+	"shared pool: CPUs 0-3; reserved: 0\n"
+	"\n"
+	"NODE  CPUS  EXCLUSIVE  RESERVED  POOL  FREE memory  TOGETHER WITH\n"
+	"0     4     0          1         4     1Gi of 16Gi  0,8\n"
+	"8     4     2          0         0     0 of 16Gi    -\n"
+	"\n"
+	"CONTAINER             QOS         CPUS  OWN     MEMS  AFFINITY  PREFERRED  SOURCE\n"
+	"default/p?1/web       Guaranteed  4-5   yes     8     8         yes        decided\n"
+	"kube-system/helper/h  Burstable   0-3   shared  0,8   any       no         adopted\n";
+
+static void people_get_a_table(void **state)
+{
+	char printed[PRINTED_MAX];
+
+	(void)state;
+	assert_int_equal(print_status(document, false, printed), EXIT_DONE);
+	assert_string_equal(printed, table);
+}
+
+static void scripts_get_the_document(void **state)
+{
+	char printed[PRINTED_MAX];
+
+	(void)state;
+	assert_int_equal(print_status(document, true, printed), EXIT_DONE);
+	assert_int_equal(printed[strlen(printed) - 1], '\n');
+	printed[strlen(printed) - 1] = '\0';
+	assert_string_equal(printed, document);
+}
+
+static void an_answer_that_is_no_status_is_an_error(void **state)
+{
+	char printed[PRINTED_MAX];
+
+	(void)state;
+	assert_int_equal(print_status("{\"error\":\"no such word\"}", true, printed), EXIT_FAILED);
+	assert_string_equal(printed, "");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(an_answer_in_pieces_arrives_whole),
+		cmocka_unit_test(a_daemon_that_hangs_up_gave_no_answer),
+		cmocka_unit_test(a_socket_that_cannot_be_reached_is_named),
+		cmocka_unit_test(people_get_a_table),
+		cmocka_unit_test(scripts_get_the_document),
+		cmocka_unit_test(an_answer_that_is_no_status_is_an_error),
+	};
+
+	return cmocka_run_group_tests(tests, make_dir, remove_dir);
+}

@@ -1,0 +1,257 @@
+#include <codec/status_json.h>
+
+#include <errno.h>
+#include <numafit/mem.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { NR_NODES = 2, CPUS_PER_NODE = 4, MANY = 2000, ARENA_BYTES = 64 << 20 };
+static const uint64_t memory_bytes = UINT64_C(16) << 30, page_bytes = 2 << 20, huge_bytes = 1 << 30;
+
+/* Two nodes, 0 and 8, with four CPUs, 16 GiB and 1 GiB of it in huge pages each. */
+static struct topo machine;
+static struct settings settings;
+
+static int build(void **state)
+{
+	(void)state;
+	topo_init(&machine, "two");
+	for (unsigned n = 0; n < NR_NODES; n++)
+		assert_int_equal(topo_add_node(&machine, n * 8, NULL), n);
+	for (unsigned n = 0; n < NR_NODES; n++) {
+		for (unsigned i = 0; i < CPUS_PER_NODE; i++) {
+			unsigned cpu = n * CPUS_PER_NODE + i;
+
+			assert_int_equal(topo_add_cpu(&machine, cpu, n, cpu, n, n, NULL), 0);
+		}
+		assert_int_equal(topo_set_memory(&machine, n, 0, memory_bytes, NULL), 0);
+		assert_int_equal(topo_set_memory(&machine, n, page_bytes, huge_bytes, NULL), 0);
+	}
+	settings_init(&settings);
+	cpuset_add(&settings.reserved_cpus, 0);
+	return topo_seal(&machine, NULL);
+}
+
+static const struct request own = {
+	.container_id = "c1",
+	.container_name = "web",
+	.pod = {.sandbox_id = "s1",
+		.uid = "u1",
+		.ns = "default",
+		.name = "p\"1",
+		.qos = QOS_GUARANTEED},
+	.cpu_milli = 2000,
+	.cpus = "",
+	.mems = "",
+};
+static const struct decision own_cpus = {
+	.admit = true,
+	.policy = POLICY_RESTRICTED,
+	.exclusive = true,
+	.cpus = {{0x30}},
+	.mems = {2},
+	.has_affinity = true,
+	.nodes = {2},
+	.preferred = true,
+	.nr_blocks = 1,
+	.blocks = {{0, {2}, 1 << 30}},
+};
+
+static void hold_own(struct ledger *l)
+{
+	struct cpuset pool = ledger_pool_without(l, &own_cpus.cpus);
+
+	assert_int_equal(ledger_set_pool(l, &pool, NULL), 0);
+	ledger_commit(l, &own, &own_cpus);
+}
+
+static void hold_shared(struct ledger *l, const char *id)
+{
+	struct request req = {
+		.container_id = id,
+		.container_name = "helper",
+		.pod = {.sandbox_id = "s2",
+			.uid = "u2",
+			.ns = "kube-system",
+			.name = "p2",
+			.qos = QOS_BURSTABLE},
+		.cpus = "",
+		.mems = "",
+	};
+	struct decision d = {
+		.admit = true, .source = SOURCE_ADOPTED, .cpus = *ledger_pool(l), .mems = {3}};
+
+	ledger_commit(l, &req, &d);
+}
+
+static const struct status_info info = {
+	"0.1.0", "ready", "containerd v2.1", 1234, {1, 2, 3, 4, 5, 6, UINT64_MAX}};
+
+static char *document_of(const struct ledger *l)
+{
+	struct snapshot s;
+
+	snapshot_take(&s, l, &settings);
+	return status_json_format(&info, &settings, &s, l);
+}
+
+static void the_document_says_what_ledger_and_snapshot_say(void **state)
+{
+	struct ledger *l = ledger_new(&machine, &settings);
+	struct status st;
+	struct arena a;
+
+	(void)state;
+	hold_own(l);
+	hold_shared(l, "c2");
+	auto_free char *document = document_of(l);
+	assert_non_null(document);
+	arena_init(&a, ARENA_BYTES);
+	assert_int_equal(status_json_parse(document, strlen(document), &a, &st, NULL), 0);
+
+	assert_string_equal(st.info.version, info.version);
+	assert_string_equal(st.info.connection, info.connection);
+	assert_string_equal(st.info.runtime, info.runtime);
+	assert_int_equal(st.info.uptime_ms, info.uptime_ms);
+	assert_memory_equal(&st.info.counters, &info.counters, sizeof info.counters);
+	assert_string_equal(st.machine, "two");
+	assert_true(cpuset_equal(&st.reserved, &settings.reserved_cpus));
+	assert_true(cpuset_equal(&st.pool, ledger_pool(l)));
+
+	assert_int_equal(st.nr_nodes, NR_NODES);
+	assert_int_equal(st.nodes[0].cpus_reserved, 1);
+	assert_int_equal(st.nodes[1].id, 8);
+	assert_int_equal(st.nodes[1].cpus, CPUS_PER_NODE);
+	assert_int_equal(st.nodes[1].cpus_held, 2);
+	assert_string_equal(st.nodes[1].memory_group, "8");
+	assert_int_equal(st.nodes[1].nr_memory, 2);
+	assert_string_equal(st.nodes[1].memory[0].type, "memory");
+	assert_int_equal(st.nodes[1].memory[0].allocatable - st.nodes[1].memory[0].free, 1 << 30);
+	assert_string_equal(st.nodes[1].memory[1].type, "hugepages-2Mi");
+	assert_int_equal(st.nodes[1].memory[1].free, huge_bytes);
+
+	assert_int_equal(st.nr_containers, 2);
+	const struct status_container *c = &st.containers[0];
+	assert_string_equal(c->id, "c1");
+	assert_string_equal(c->ns, "default");
+	assert_string_equal(c->pod, "p\"1");
+	assert_string_equal(c->container, "web");
+	assert_int_equal(c->qos, QOS_GUARANTEED);
+	assert_true(c->exclusive && c->preferred);
+	assert_string_equal(c->cpus, "4-5");
+	assert_string_equal(c->mems, "8");
+	assert_string_equal(c->nodes, "8");
+	c = &st.containers[1];
+	assert_false(c->exclusive || c->preferred);
+	assert_int_equal(c->source, SOURCE_ADOPTED);
+	assert_string_equal(c->mems, "0,8");
+	assert_null(c->nodes);
+	arena_fini(&a);
+	ledger_free(l);
+}
+
+static void a_shared_container_is_shown_with_the_pool_of_now(void **state)
+{
+	struct ledger *l = ledger_new(&machine, &settings);
+	char pool[CPUSET_TEXT_MAX];
+	struct status st;
+	struct arena a;
+
+	(void)state;
+	hold_shared(l, "c2");
+	hold_own(l);
+	auto_free char *document = document_of(l);
+	arena_init(&a, ARENA_BYTES);
+	assert_int_equal(status_json_parse(document, strlen(document), &a, &st, NULL), 0);
+	assert_string_equal(
+		st.containers[1].cpus, cpuset_format(ledger_pool(l), pool, sizeof pool));
+	assert_false(cpuset_intersects(&st.pool, &own_cpus.cpus));
+	arena_fini(&a);
+	ledger_free(l);
+}
+
+static void the_same_state_gives_the_same_bytes(void **state)
+{
+	struct ledger *l = ledger_new(&machine, &settings);
+
+	(void)state;
+	hold_own(l);
+	auto_free char *one = document_of(l);
+	auto_free char *two = document_of(l);
+	assert_string_equal(one, two);
+	assert_null(strchr(one, '\n'));
+	ledger_free(l);
+}
+
+static void thousands_of_containers_are_all_there(void **state)
+{
+	struct ledger *l = ledger_new(&machine, &settings);
+	struct status st;
+	struct arena a;
+	char id[32];
+
+	(void)state;
+	for (unsigned i = 0; i < MANY; i++) {
+		(void)snprintf(id, sizeof id, "container-%06u", i);
+		hold_shared(l, id);
+	}
+	auto_free char *document = document_of(l);
+	arena_init(&a, ARENA_BYTES);
+	assert_int_equal(status_json_parse(document, strlen(document), &a, &st, NULL), 0);
+	assert_int_equal(st.nr_containers, MANY);
+	assert_string_equal(st.containers[MANY - 1].id, id);
+	arena_fini(&a);
+	ledger_free(l);
+}
+
+static void what_is_not_a_status_is_refused(void **state)
+{
+	static const char *const texts[] = {"", "{}", "[]", "{\"version\":1}", "unknown command"};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+		struct status st;
+		struct arena a;
+
+		arena_init(&a, ARENA_BYTES);
+		assert_int_equal(
+			status_json_parse(texts[i], strlen(texts[i]), &a, &st, NULL), -EINVAL);
+		arena_fini(&a);
+	}
+}
+
+static void a_document_beyond_the_arena_is_refused(void **state)
+{
+	struct ledger *l = ledger_new(&machine, &settings);
+	struct status st;
+	struct arena a;
+
+	(void)state;
+	hold_own(l);
+	auto_free char *document = document_of(l);
+	for (size_t limit = 0; limit < 512; limit += 16) {
+		arena_init(&a, limit);
+		assert_int_equal(
+			status_json_parse(document, strlen(document), &a, &st, NULL), -ENOMEM);
+		arena_fini(&a);
+	}
+	ledger_free(l);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_document_says_what_ledger_and_snapshot_say),
+		cmocka_unit_test(a_shared_container_is_shown_with_the_pool_of_now),
+		cmocka_unit_test(the_same_state_gives_the_same_bytes),
+		cmocka_unit_test(thousands_of_containers_are_all_there),
+		cmocka_unit_test(what_is_not_a_status_is_refused),
+		cmocka_unit_test(a_document_beyond_the_arena_is_refused),
+	};
+
+	return cmocka_run_group_tests(tests, build, NULL);
+}

@@ -1,0 +1,236 @@
+#include <codec/trace_yaml.h>
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static int read_text(struct trace *t, const char *text, struct err *e)
+{
+	return trace_yaml_read(t, text, strlen(text), e);
+}
+
+static void a_create_step_holds_what_the_pod_asks_for(void **state)
+{
+	static const char text[] = "steps:\n"
+				   "- create:\n"
+				   "    namespace: prod\n"
+				   "    pod: db\n"
+				   "    container: postgres\n"
+				   "    qos: guaranteed\n"
+				   "    cpu: 1500m\n"
+				   "    memory: 32Gi\n"
+				   "    hugepages-1Gi: 4Gi\n"
+				   "    hugepages-2Mi: 8Mi\n"
+				   "    count: 8\n";
+	struct trace t;
+
+	(void)state;
+	assert_int_equal(read_text(&t, text, NULL), 0);
+	assert_int_equal(t.nr, 1);
+	const struct trace_step *s = t.at;
+
+	assert_int_equal(s->op, TRACE_CREATE);
+	assert_int_equal(s->line, 3);
+	assert_string_equal(s->ns, "prod");
+	assert_string_equal(s->pod, "db");
+	assert_string_equal(s->container, "postgres");
+	assert_int_equal(s->qos, QOS_GUARANTEED);
+	assert_int_equal(s->cpu_milli, 1500);
+	assert_int_equal(s->memory_bytes, 32ull << 30);
+	assert_int_equal(s->nr_hugepages, 2);
+	assert_int_equal(s->hugepages[0].page_bytes, 1ull << 30);
+	assert_int_equal(s->hugepages[0].bytes, 4ull << 30);
+	assert_int_equal(s->hugepages[1].page_bytes, 2ull << 20);
+	assert_int_equal(s->count, 8);
+	trace_fini(&t);
+}
+
+static void namespace_and_container_have_defaults(void **state)
+{
+	struct trace t;
+
+	(void)state;
+	assert_int_equal(read_text(&t, "steps:\n- create: {pod: a, qos: besteffort}\n", NULL), 0);
+	assert_string_equal(t.at[0].ns, "default");
+	assert_string_equal(t.at[0].container, "main");
+	assert_int_equal(t.at[0].count, 0);
+	trace_fini(&t);
+}
+
+static void steps_keep_their_order_and_their_lines(void **state)
+{
+	static const char text[] =
+		"steps:\n"
+		"- create: {pod: a, qos: besteffort, count: 3}\n"
+		"- update: {pod: a, container: main, cpus: 0-3, mems: 1, cpu: 2}\n"
+		"- restart-runtime\n"
+		"- stop: {pod: a-2}\n";
+	static const enum trace_op ops[] = {
+		TRACE_CREATE, TRACE_UPDATE, TRACE_RESTART_RUNTIME, TRACE_STOP};
+	struct trace t;
+
+	(void)state;
+	assert_int_equal(read_text(&t, text, NULL), 0);
+	assert_int_equal(t.nr, 4);
+	for (unsigned i = 0; i < 4; i++) {
+		assert_int_equal(t.at[i].op, ops[i]);
+		assert_int_equal(t.at[i].line, i + 2);
+	}
+	assert_string_equal(t.at[1].cpus, "0-3");
+	assert_string_equal(t.at[1].mems, "1");
+	assert_true(t.at[1].has_cpu);
+	assert_false(t.at[1].has_memory);
+	trace_fini(&t);
+}
+
+static void a_mistake_is_told_with_line_and_key(void **state)
+{
+#define POD  "steps:\n- create: {pod: a, qos: besteffort}\n"
+#define MANY "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+	static const struct {
+		const char *text;
+		int code;
+		const char *says[3];
+	} bad[] = {
+		{"", -EINVAL, {"no steps"}},
+		{"steps: 3\n", -EINVAL, {"line 1", "a list of steps"}},
+		{"stages:\n- restart-runtime\n", -EINVAL, {"line 2", "stages", "unknown key"}},
+		{"steps:\n  first: {pod: a}\n", -EINVAL, {"line 2", "a list of steps"}},
+		{"steps:\n- delete: {pod: a}\n", -EINVAL, {"line 2", "\"delete\" is not a step"}},
+		{"steps:\n- create\n", -EINVAL, {"line 2", "\"create\" is not a step"}},
+		{"steps:\n- restart-runtime: {pod: a}\n", -EINVAL, {"line 2", "not a step"}},
+		{"steps:\n- create: web\n", -EINVAL,
+			{"line 2", "steps.0.create", "keys such as pod"}},
+		{"steps:\n- create: {pod: a, qos: besteffort, color: red}\n", -EINVAL,
+			{"line 2", "steps.0.create.color", "unknown key"}},
+		{POD "- stop: {pod: a, cpus: 1}\n", -EINVAL,
+			{"line 3", "steps.1.stop.cpus", "stop has pod, container"}},
+		{POD "- update: {pod: a, hugepages-2Mi: 2Mi}\n", -EINVAL,
+			{"line 3", "hugepages-2Mi", "unknown key"}},
+		{"steps:\n- create: {qos: besteffort}\n", -EINVAL,
+			{"line 2", "create", "pod is missing"}},
+		{"steps:\n- create: {pod: a}\n- restart-runtime\n", -EINVAL,
+			{"line 2", "create", "qos is missing"}},
+		{"steps:\n- create: {pod: A, qos: besteffort}\n", -EINVAL,
+			{"line 2", "create.pod", "\"A\" is not a name"}},
+		{"steps:\n- create: {pod: -a, qos: besteffort}\n", -EINVAL, {"create.pod"}},
+		{"steps:\n- create: {pod: a-, qos: besteffort}\n", -EINVAL, {"create.pod"}},
+		{"steps:\n- create: {pod: " MANY ", qos: besteffort}\n", -EINVAL,
+			{"create.pod", "1 to 63"}},
+		{"steps:\n- create: {pod: a, qos: golden}\n", -EINVAL,
+			{"create.qos", "golden", "guaranteed, burstable"}},
+		{"steps:\n- create: {pod: a, qos: guaranteed, cpu: 2}\n", -EINVAL,
+			{"line 2", "needs cpu and memory"}},
+		{"steps:\n- create: {pod: a, qos: burstable}\n", -EINVAL,
+			{"line 2", "needs cpu or memory"}},
+		{"steps:\n- create: {pod: a, qos: besteffort, cpu: 1}\n", -EINVAL,
+			{"line 2", "neither cpu"}},
+		{"steps:\n- create: {pod: a, qos: burstable, cpu: two}\n", -EINVAL,
+			{"line 2", "create.cpu", "two"}},
+		{"steps:\n- create: {pod: a, qos: burstable, cpu: 0}\n", -ERANGE,
+			{"line 2", "create.cpu"}},
+		{"steps:\n- create: {pod: a, qos: burstable, cpu: 1025}\n", -ERANGE,
+			{"line 2", "create.cpu"}},
+		{"steps:\n- create: {pod: a, qos: burstable, memory: -1}\n", -ERANGE,
+			{"create.memory", "negative"}},
+		{"steps:\n- create: {pod: a, qos: burstable, memory: 0}\n", -ERANGE,
+			{"create.memory"}},
+		{"steps:\n- create: {pod: a, hugepages-big: 1Gi}\n", -EINVAL,
+			{"create.hugepages-big", "page size"}},
+		{"steps:\n- create: {pod: a, hugepages-1Gi: 1536Mi}\n", -EINVAL,
+			{"hugepages-1Gi", "whole number of pages"}},
+		{"steps:\n- create: {pod: a, count: 0}\n", -ERANGE, {"create.count"}},
+		{"steps:\n- create: {pod: a, count: 1001}\n", -ERANGE, {"create.count", "1000"}},
+		{POD "- update: {pod: a}\n", -EINVAL, {"line 3", "update", "nothing to update"}},
+		{POD "- update: {pod: a, cpus: 3-1}\n", -EINVAL, {"line 3", "update.cpus"}},
+		{POD "- update: {pod: a, mems: ''}\n", -EINVAL, {"line 3", "update.mems", "empty"}},
+		{POD "- stop: {pod: b}\n", -EINVAL,
+			{"line 3", "stop", "no step before creates pod b"}},
+		{POD "- stop: {pod: a-0}\n", -EINVAL, {"line 3", "no step before creates pod a-0"}},
+		{POD "- stop: {pod: a, container: x}\n", -EINVAL, {"line 3", "with container x"}},
+		{"steps:\n- create: {pod: a, qos: besteffort, count: 2}\n- stop: {pod: a-2}\n",
+			-EINVAL, {"pod a-2"}},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+		struct trace t;
+		struct err e = {0};
+
+		if (read_text(&t, bad[i].text, &e) != bad[i].code)
+			fail_msg("%s: code %d: %s", bad[i].text, -e.code, e.text);
+		for (size_t k = 0; k < 3 && bad[i].says[k]; k++)
+			if (!strstr(e.text, bad[i].says[k]))
+				fail_msg("%s: \"%s\" lacks \"%s\"", bad[i].text, e.text,
+					bad[i].says[k]);
+		assert_int_equal(t.nr, 0);
+	}
+}
+
+static void two_operations_in_one_step_are_refused(void **state)
+{
+	struct trace t;
+	struct err e = {0};
+
+	(void)state;
+	assert_int_equal(read_text(&t, POD "- stop: {pod: a}\n  create: {pod: b}\n", &e), -EINVAL);
+	assert_non_null(strstr(e.text, "line 4"));
+	assert_non_null(strstr(e.text, "both stop and create"));
+}
+
+static void a_trace_is_bounded(void **state)
+{
+	static char text[(TRACE_STEPS_MAX + 2) * 20];
+	struct trace t;
+	struct err e = {0};
+	char *at = stpcpy(text, "steps:\n");
+
+	(void)state;
+	for (unsigned i = 0; i < TRACE_STEPS_MAX; i++)
+		at = stpcpy(at, "- restart-runtime\n");
+	assert_int_equal(read_text(&t, text, &e), 0);
+	assert_int_equal(t.nr, TRACE_STEPS_MAX);
+	trace_fini(&t);
+	strcpy(at, "- restart-runtime\n");
+	assert_int_equal(read_text(&t, text, &e), -E2BIG);
+}
+
+static void the_traces_that_come_along_are_good(void **state)
+{
+	static const char *const paths[] = {"test/traces/demo.yaml", "test/traces/small.yaml"};
+	static char text[1 << 16];
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof paths / sizeof *paths; i++) {
+		FILE *f = fopen(paths[i], "r");
+		struct trace t;
+		struct err e = {0};
+
+		assert_non_null(f);
+		size_t len = fread(text, 1, sizeof text, f);
+
+		fclose(f);
+		if (trace_yaml_read(&t, text, len, &e) < 0)
+			fail_msg("%s: %s", paths[i], e.text);
+		trace_fini(&t);
+	}
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_create_step_holds_what_the_pod_asks_for),
+		cmocka_unit_test(namespace_and_container_have_defaults),
+		cmocka_unit_test(steps_keep_their_order_and_their_lines),
+		cmocka_unit_test(a_mistake_is_told_with_line_and_key),
+		cmocka_unit_test(two_operations_in_one_step_are_refused),
+		cmocka_unit_test(a_trace_is_bounded),
+		cmocka_unit_test(the_traces_that_come_along_are_good),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
