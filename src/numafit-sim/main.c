@@ -1,0 +1,180 @@
+#include <codec/trace_yaml.h>
+#include <errno.h>
+#include <getopt.h>
+#include <host/discover.h>
+#include <numafit-sim/play.h>
+#include <numafit/text.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+enum exit_code { EXIT_DONE, EXIT_WRONG, EXIT_USAGE };
+enum {
+	MS_PER_S = 1000,
+	WAIT_MAX_S = 3600,
+	WAIT_DEFAULT_MS = 10 * MS_PER_S,
+	TRACE_BYTES_MAX = 1 << 20
+};
+
+struct arguments {
+	const char *machine, *trace;
+	struct play_options play;
+	struct cpuset reserved;
+	bool json, help;
+};
+
+static int read_string(void *member, const char *value, struct err *e)
+{
+	(void)e;
+	*(const char **)member = value;
+	return 0;
+}
+
+static int read_flag(void *member, const char *value, struct err *e)
+{
+	(void)value, (void)e;
+	*(bool *)member = true;
+	return 0;
+}
+
+static int read_seconds(void *member, const char *value, struct err *e)
+{
+	uint64_t seconds;
+	int rc = text_u64(value, strlen(value), WAIT_MAX_S, &seconds, e);
+
+	if (!rc)
+		*(unsigned *)member = (unsigned)seconds * MS_PER_S;
+	return rc;
+}
+
+static int read_cpus(void *member, const char *value, struct err *e)
+{
+	return cpuset_parse(member, value, strlen(value), e);
+}
+
+#define AT(member) offsetof(struct arguments, member)
+static const struct {
+	const char *name, *value, *help; /* value: what it is called; NULL: takes none */
+	size_t at;
+	int (*read)(void *member, const char *value, struct err *e);
+} options[] = {
+	{"socket", "PATH", "listen there for the daemon, as a runtime does", AT(play.socket),
+		read_string},
+	{"machine", "NAME", "the machine to be: a name, a path or \"this\", as for numafitd",
+		AT(machine), read_string},
+	{"trace", "FILE", "what to do, step by step", AT(trace), read_string},
+	{"wait", "SECONDS", "for the daemon to come (default 10)", AT(play.wait_ms), read_seconds},
+	{"reserved", "CPUS", "the daemon's reservedSystemCPUs, to draw and to check them",
+		AT(reserved), read_cpus},
+	{"state-change", NULL, "tell events as NRI before 0.12 does", AT(play.state_change),
+		read_flag},
+	{"json", NULL, "print lines of JSON instead of a table", AT(json), read_flag},
+	{"help", NULL, "print this", AT(help), read_flag},
+};
+enum { NR_OPTIONS = sizeof options / sizeof *options };
+
+static void print_help(FILE *out)
+{
+	fprintf(out, "usage: numafit-sim --socket PATH --machine NAME --trace FILE [options]\n"
+		     "Play a container runtime and a kubelet for numafitd, on any machine.\n\n");
+	for (unsigned i = 0; i < NR_OPTIONS; i++)
+		fprintf(out, "  --%-12s %-8s %s\n", options[i].name,
+			options[i].value ? options[i].value : "", options[i].help);
+	fprintf(out,
+		"\nExit status: 0 done; 1 the daemon did not come, broke the protocol, or two "
+		"containers have a CPU\nthat is one's own; 2 wrong usage, machine or trace.\n");
+}
+
+static int parse(struct arguments *a, int argc, char **argv, struct err *e)
+{
+	struct option longs[NR_OPTIONS + 1] = {{0}};
+	int at, c;
+
+	for (unsigned i = 0; i < NR_OPTIONS; i++)
+		longs[i] = (struct option){options[i].name,
+			options[i].value ? required_argument : no_argument, NULL, 0};
+	while ((c = getopt_long(argc, argv, "", longs, &at)) == 0) {
+		int rc = options[at].read((char *)a + options[at].at, optarg, e);
+
+		if (rc)
+			return err_add(e, rc, "--%s", options[at].name);
+	}
+	if (c != -1)
+		return err_set(e, EINVAL, "see numafit-sim --help");
+	if (a->help)
+		return 0;
+	if (optind < argc)
+		return err_set(
+			e, EINVAL, "%s: not an option; see numafit-sim --help", argv[optind]);
+	if (!a->play.socket || !a->machine || !a->trace)
+		return err_set(e, EINVAL,
+			"--socket, --machine and --trace are needed; see numafit-sim --help");
+	return 0;
+}
+
+static int read_trace(const char *path, struct trace *t, struct err *e)
+{
+	auto_free char *text = xcalloc(1, TRACE_BYTES_MAX);
+	FILE *f = fopen(path, "r");
+
+	if (!f)
+		return err_set(e, errno, "%s: %s", path, strerror(errno));
+	size_t len = fread(text, 1, TRACE_BYTES_MAX, f);
+	int broken = ferror(f);
+
+	fclose(f);
+	if (broken || len == TRACE_BYTES_MAX)
+		return err_set(e, EINVAL, "%s: cannot be read, or is not below %d bytes", path,
+			TRACE_BYTES_MAX);
+	int rc = trace_yaml_read(t, text, len, e);
+
+	return rc ? err_add(e, rc, "%s", path) : 0;
+}
+
+static void note(void *ctx, const char *text)
+{
+	(void)ctx;
+	fprintf(stderr, "numafit-sim: %s\n", text);
+}
+
+static int complain(const struct err *e, enum exit_code code)
+{
+	fprintf(stderr, "numafit-sim: %s\n", e->text);
+	return code;
+}
+
+static int run(const struct arguments *a, const struct topo *t, const struct trace *trace)
+{
+	struct sim_node node;
+	struct err e = {0};
+
+	node_init(&node, t);
+	node.reserved = a->reserved;
+	struct report report = {.out = stdout, .json = a->json, .node = &node};
+	int rc = play(trace, &node, &report, &a->play, &e);
+
+	node_fini(&node);
+	return rc ? complain(&e, EXIT_WRONG) : EXIT_DONE;
+}
+
+int main(int argc, char **argv)
+{
+	struct arguments a = {.play.wait_ms = WAIT_DEFAULT_MS};
+	static struct topo topo;
+	struct trace trace;
+	struct err e = {0};
+
+	if (parse(&a, argc, argv, &e) < 0)
+		return complain(&e, EXIT_USAGE);
+	if (a.help) {
+		print_help(stdout);
+		return EXIT_DONE;
+	}
+	if (machine_load(a.machine, &topo, note, NULL, &e) < 0 ||
+		read_trace(a.trace, &trace, &e) < 0)
+		return complain(&e, EXIT_USAGE);
+	int code = run(&a, &topo, &trace);
+
+	trace_fini(&trace);
+	return code;
+}

@@ -1,0 +1,78 @@
+#ifndef NUMAFIT_SIM_NODE_H
+#define NUMAFIT_SIM_NODE_H
+
+#include <nri/runtime.h>
+#include <numafit-sim/kubelet.h>
+#include <numafit/engine.h>
+#include <numafit/vec.h>
+
+/* The node as the runtime sees it: its containers and the cpusets that are in force. What is
+ * checked here knows nothing of how the daemon decides. */
+
+enum container_state {
+	CONTAINER_CREATING, /* the plugin has not answered yet */
+	CONTAINER_RUNNING,
+	CONTAINER_REFUSED,
+	CONTAINER_GONE
+};
+
+enum { SIM_ID_MAX = 65, SIM_NAME_MAX = 80 };
+
+struct container {
+	enum container_state state;
+	const char *ns, *name,
+		*base; /* the trace's words; base: what replicas are called together */
+	char pod[SIM_NAME_MAX];
+	char id[SIM_ID_MAX], sandbox_id[SIM_ID_MAX], pod_uid[SIM_ID_MAX];
+	char cgroup_parent[CGROUP_PATH_MAX];
+	struct asked asked;
+	struct linux_resources resources;
+	int64_t created_at_ns;
+	bool pinned, mems_pinned; /* cpus, mems were set; else all are allowed */
+	struct cpuset cpus;
+	struct nodeset mems;
+	char *placement; /* value of the daemon's annotation, or NULL */
+	bool placed;     /* it could be read, into this: */
+	struct placement says;
+};
+
+struct sim_node {
+	const struct topo *topo;
+	struct cpuset reserved; /* as far as the caller knows: to draw and to check */
+	VEC(struct container *);
+	unsigned nr_sandboxes;
+};
+
+void node_init(struct sim_node *n, const struct topo *t);
+void node_fini(struct sim_node *n);
+
+/* A new container being created, in the pod of that name: in its sandbox when it has a running
+ * container there, else in a new one. What *c borrows lives as long as the node.
+ * NULL when there is such a container already, or its resources cannot be had. */
+struct container *node_add(struct sim_node *n, const struct container *c, struct err *e);
+/* The container that is being created or runs under this id, or NULL. */
+struct container *node_find(const struct sim_node *n, const char *id);
+/* Whether a container of the pod of *c, other than itself, is there. */
+bool node_shares_sandbox(const struct sim_node *n, const struct container *c);
+bool container_exists(const struct container *c);
+
+/* Set what is in force: kernel lists, "" or NULL leaves as it is. 0, or -EINVAL with text: not a
+ * list, or not CPUs and NUMA nodes of this machine. */
+int container_set(const struct topo *t, struct container *c, const char *cpus, const char *mems,
+	struct err *e);
+/* Keep the annotations that the daemon gave it. */
+int container_annotate(const struct topo *t, struct container *c,
+	const struct key_value *annotations, size_t nr, struct err *e);
+/* Whether its CPUs are its own: the annotation says so; without one, it is Guaranteed and its
+ * cpuset has as many CPUs as it asked for. */
+bool container_exclusive(const struct container *c);
+/* The NUMA nodes that it was put on: those of its own CPUs and memory. */
+struct nodeset container_nodes(const struct topo *t, const struct container *c);
+/* Whether no node outside of *nodes could take the place of one in it and be nearer to the rest. */
+bool nodes_are_nearest(const struct topo *t, struct nodeset nodes);
+
+/* 0, or -EINVAL with the first thing that must not be: an exclusive CPU in another container's
+ * cpuset, fewer or more of them than asked for, a reserved one. */
+int node_check(const struct sim_node *n, struct err *e);
+
+#endif

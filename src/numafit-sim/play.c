@@ -1,0 +1,439 @@
+#include <numafit-sim/play.h>
+
+#include <errno.h>
+#include <io/loop.h>
+#include <nri/session.h>
+#include <numafit-sim/script.h>
+#include <numafit/text.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+/* containerd's plugin_request_timeout */
+enum { REQUEST_TIMEOUT_MS = 2000, MS_PER_S = 1000, NS_PER_MS = 1000000, SOCKET_MODE = 0600 };
+
+static const char *const call_names[] = {
+	[NRI_CALL_SYNCHRONIZE] = "Synchronize",
+	[NRI_CALL_RUN_POD] = "RunPodSandbox",
+	[NRI_CALL_CREATE] = "CreateContainer",
+	[NRI_CALL_POST_CREATE] = "PostCreateContainer",
+	[NRI_CALL_START] = "StartContainer",
+	[NRI_CALL_UPDATE] = "UpdateContainer",
+	[NRI_CALL_STOP] = "StopContainer",
+	[NRI_CALL_REMOVE] = "RemoveContainer",
+	[NRI_CALL_STOP_POD] = "StopPodSandbox",
+	[NRI_CALL_REMOVE_POD] = "RemovePodSandbox",
+};
+
+struct play {
+	struct script script;
+	struct sim_node *node;
+	struct report *report;
+	const struct play_options *options;
+	struct loop *loop;
+	struct loop_timer *timer; /* for the plugin to come, then for its answer */
+	struct listener *listener;
+	struct stream *stream;
+	struct nri_runtime *runtime;
+	struct task asked; /* the call that is waited for, once there is a plugin */
+	bool waiting;      /* for a plugin */
+	bool busy;         /* nothing to do until something comes in */
+	bool came_before;
+	bool over; /* what still comes in this turn of the loop changes nothing */
+	int rc;
+	struct err *e;
+};
+
+/* End the play, with what *e says when rc is not 0. */
+static void end(struct play *p, int rc)
+{
+	p->rc = rc;
+	p->over = p->busy = true;
+	loop_timer_stop(p->timer);
+	loop_stop(p->loop);
+}
+
+/* What a runtime shows of a container; the texts are in here. */
+struct view {
+	char cpus[CPUSET_TEXT_MAX], mems[NODESET_TEXT_MAX];
+	struct key_value annotation;
+};
+
+static struct nri_container show(const struct play *p, const struct container *c, struct view *v)
+{
+	const struct topo *t = p->node->topo;
+
+	v->annotation = (struct key_value){NRI_PLACEMENT_ANNOTATION, c->placement};
+	return (struct nri_container){
+		.sandbox_id = c->sandbox_id,
+		.pod_uid = c->pod_uid,
+		.pod_ns = c->ns,
+		.pod_name = c->pod,
+		.cgroup_parent = c->cgroup_parent,
+		.id = c->id,
+		.name = c->name,
+		.resources = c->resources,
+		.cpus = c->pinned ? cpuset_format(&c->cpus, v->cpus, sizeof v->cpus) : "",
+		.mems = c->mems_pinned ? nodeset_format(c->mems, &t->ids, v->mems, sizeof v->mems)
+				       : "",
+		.annotations = &v->annotation,
+		.nr_annotations = c->placement ? 1 : 0,
+		.created_at_ns = c->created_at_ns,
+	};
+}
+
+static unsigned count_running(const struct sim_node *n)
+{
+	unsigned nr = 0;
+
+	for (size_t i = 0; i < n->nr; i++)
+		nr += n->at[i]->state == CONTAINER_RUNNING;
+	return nr;
+}
+
+static void call_synchronize(struct play *p)
+{
+	size_t nr = count_running(p->node), at = 0;
+	auto_free struct nri_container *shown = xcalloc(nr + 1, sizeof *shown);
+	auto_free struct view *views = xcalloc(nr + 1, sizeof *views);
+
+	for (size_t i = 0; i < p->node->nr; i++)
+		if (p->node->at[i]->state == CONTAINER_RUNNING) {
+			shown[at] = show(p, p->node->at[i], &views[at]);
+			at++;
+		}
+	nri_runtime_synchronize(p->runtime, shown, nr);
+}
+
+/* What the container would become were the step's wishes all that counts. */
+static int wish(const struct play *p, const struct task *k, struct container *c, struct err *e)
+{
+	const struct trace_step *s = k->step;
+	struct asked a = k->c->asked;
+
+	*c = *k->c;
+	a.cpu_milli = s->has_cpu ? s->cpu_milli : a.cpu_milli;
+	a.memory_bytes = s->has_memory ? s->memory_bytes : a.memory_bytes;
+	int rc = kubelet_resources(p->node->topo, &a, &c->resources, e);
+
+	if (!rc)
+		rc = container_set(p->node->topo, c, s->cpus, s->mems, e);
+	return rc ? err_add(e, rc, "line %u", s->line) : 0;
+}
+
+static void make_call(struct play *p, const struct task *k)
+{
+	struct container c;
+	struct nri_container shown;
+	struct view view;
+
+	p->busy = true;
+	p->asked = *k;
+	loop_timer_set(p->timer, REQUEST_TIMEOUT_MS);
+	if (k->call == NRI_CALL_SYNCHRONIZE) {
+		call_synchronize(p);
+		return;
+	}
+	if (k->call == NRI_CALL_CREATE)
+		k->c->created_at_ns = loop_wall_ms() * NS_PER_MS;
+	c = *k->c;
+	if (k->call == NRI_CALL_UPDATE) {
+		int rc = wish(p, k, &c, p->e);
+
+		if (rc) {
+			end(p, rc);
+			return;
+		}
+	}
+	shown = show(p, &c, &view);
+	nri_runtime_call(p->runtime, k->call, &shown);
+}
+
+/* Set the running containers that the answer names. Their number, or -EINVAL. */
+static int apply_updates(struct play *p, const struct nri_answer *a)
+{
+	for (size_t i = 0; i < a->nr_updates; i++) {
+		struct container *c = node_find(p->node, a->updates[i].container_id);
+		int rc;
+
+		if (!c || c->state != CONTAINER_RUNNING)
+			return err_set(p->e, EINVAL, "the plugin updates %s, which does not run",
+				a->updates[i].container_id);
+		rc = container_set(p->node->topo, c, a->updates[i].cpus, a->updates[i].mems, p->e);
+		if (rc)
+			return rc;
+	}
+	return (int)a->nr_updates;
+}
+
+static int created(struct play *p, const struct task *k, const struct nri_answer *a)
+{
+	struct container *c = k->c;
+
+	if (a->status) {
+		c->state = CONTAINER_REFUSED;
+		report_create(p->report, c, a->message, 0);
+		if (node_shares_sandbox(p->node, c))
+			return 0;
+		script_queue(&p->script, 0, NRI_CALL_STOP_POD, c, NULL);
+		script_queue(&p->script, 1, NRI_CALL_REMOVE_POD, c, NULL);
+		return 0;
+	}
+	int moved = apply_updates(p, a);
+	int rc = moved < 0 ? moved : container_set(p->node->topo, c, a->cpus, a->mems, p->e);
+
+	if (!rc)
+		rc = container_annotate(p->node->topo, c, a->annotations, a->nr_annotations, p->e);
+	if (rc)
+		return rc;
+	c->state = CONTAINER_RUNNING;
+	report_create(p->report, c, NULL, (unsigned)moved);
+	script_queue(&p->script, 0, NRI_CALL_POST_CREATE, c, NULL);
+	script_queue(&p->script, 1, NRI_CALL_START, c, NULL);
+	return 0;
+}
+
+static int updated(struct play *p, const struct task *k, const struct nri_answer *a)
+{
+	struct container wished;
+	int rc = wish(p, k, &wished, p->e);
+
+	if (rc)
+		return rc;
+	/* the plugin's word comes on top of what was asked for */
+	*k->c = wished;
+	int moved = apply_updates(p, a);
+
+	if (moved >= 0)
+		report_change(p->report, TRACE_UPDATE, k->c, (unsigned)moved);
+	return moved;
+}
+
+static int stopped(struct play *p, const struct task *k, const struct nri_answer *a)
+{
+	k->c->state = CONTAINER_GONE;
+	int moved = apply_updates(p, a);
+
+	if (moved >= 0)
+		report_change(p->report, TRACE_STOP, k->c, (unsigned)moved);
+	return moved;
+}
+
+static int synchronized(struct play *p, const struct task *k, const struct nri_answer *a)
+{
+	int moved = apply_updates(p, a);
+
+	(void)k;
+	if (moved >= 0 && p->came_before)
+		report_restart(p->report, count_running(p->node), (unsigned)moved);
+	p->came_before = true;
+	return moved;
+}
+
+static int (*const handlers[])(struct play *p, const struct task *k, const struct nri_answer *a) = {
+	[NRI_CALL_CREATE] = created,
+	[NRI_CALL_UPDATE] = updated,
+	[NRI_CALL_STOP] = stopped,
+	[NRI_CALL_SYNCHRONIZE] = synchronized,
+	[NRI_CALL_REMOVE_POD] = NULL,
+};
+
+static void answered(void *ctx, enum nri_call which, const struct nri_answer *a)
+{
+	struct play *p = ctx;
+	struct task k = p->asked;
+	int rc = 0;
+
+	if (p->over)
+		return;
+	p->busy = false;
+	loop_timer_stop(p->timer);
+	if (a->status && which != NRI_CALL_CREATE)
+		rc = err_set(p->e, EPROTO, "%s: the plugin answers with error %d: %s",
+			call_names[which], a->status, a->message ? a->message : "");
+	else if (handlers[which])
+		rc = handlers[which](p, &k, a);
+	if (rc >= 0)
+		rc = node_check(p->node, p->e);
+	if (rc < 0)
+		end(p, rc);
+}
+
+static void configured(void *ctx, const char *name, const char *index, uint32_t events)
+{
+	struct play *p = ctx;
+
+	(void)name, (void)index, (void)events;
+	p->waiting = p->busy = false;
+	script_queue(&p->script, 0, NRI_CALL_SYNCHRONIZE, NULL, NULL);
+}
+
+static void flush(struct play *p)
+{
+	const void *data;
+	size_t len;
+
+	while (p->stream && (len = nri_runtime_take(p->runtime, &data)))
+		if (stream_write(p->stream, data, len) < 0)
+			return; /* closed() tells */
+}
+
+static void advance(struct play *p);
+
+static void on_data(void *ctx, const void *data, size_t len)
+{
+	struct play *p = ctx;
+
+	if (p->over)
+		return;
+	if (nri_runtime_feed(p->runtime, data, len) < 0)
+		end(p, err_set(p->e, EPROTO, "the plugin broke the protocol: %s",
+			       nri_runtime_error(p->runtime)));
+	else
+		advance(p);
+}
+
+static void expect_plugin(struct play *p);
+
+static void on_closed(void *ctx, int error)
+{
+	struct play *p = ctx;
+
+	p->stream = NULL;
+	if (p->over)
+		return;
+	if (p->waiting) /* somebody only looked whether we are there */
+		expect_plugin(p);
+	else
+		end(p, err_set(p->e, ECONNRESET, "the plugin closed the connection%s%s",
+			       error ? ": " : "", error ? strerror(-error) : ""));
+}
+
+static struct stream_events on_accepted(void *ctx, struct stream *s)
+{
+	struct play *p = ctx;
+
+	if (!p->stream) {
+		p->stream = s;
+	} else {
+		stream_close(s);
+		if (!p->over)
+			end(p, err_set(p->e, EPROTO, "a second plugin connected to %s",
+				       p->options->socket));
+	}
+	return (struct stream_events){.ctx = p, .data = on_data, .closed = on_closed};
+}
+
+static void on_timeout(void *ctx)
+{
+	struct play *p = ctx;
+	int rc;
+
+	if (p->waiting)
+		rc = err_set(p->e, ETIMEDOUT,
+			"no plugin registered on %s within %u s: is the daemon running, with that "
+			"path as nri.socketPath",
+			p->options->socket, p->options->wait_ms / MS_PER_S);
+	else
+		rc = err_set(p->e, ETIMEDOUT,
+			"%s was not answered within %d ms: a runtime would drop the plugin and "
+			"start containers unpinned",
+			call_names[p->asked.call], REQUEST_TIMEOUT_MS);
+	end(p, rc);
+}
+
+/* A fresh engine for the plugin that comes next. */
+static void expect_plugin(struct play *p)
+{
+	struct nri_runtime_options o = {
+		.name = "numafit-sim", .version = "v1", .state_change = p->options->state_change};
+	struct nri_runtime_events ev = {.ctx = p, .configured = configured, .answered = answered};
+
+	nri_runtime_free(p->runtime);
+	p->runtime = nri_runtime_new(&o, &ev);
+}
+
+static int appear(struct play *p)
+{
+	p->waiting = p->busy = true;
+	expect_plugin(p);
+	loop_timer_set(p->timer, p->options->wait_ms);
+	p->listener = listener_new(p->loop, p->options->socket, SOCKET_MODE, p, on_accepted, p->e);
+	return p->listener ? 0 : -p->e->code;
+}
+
+static void disappear(struct play *p)
+{
+	stream_close(p->stream);
+	p->stream = NULL;
+	listener_close(p->listener);
+	p->listener = NULL;
+	nri_runtime_free(p->runtime);
+	p->runtime = NULL;
+}
+
+static void begin_step(struct play *p)
+{
+	int op = script_step(&p->script, p->e);
+
+	if (op < 0 || op == NR_TRACE_OPS) {
+		end(p, op < 0 ? op : 0);
+	} else if (op == TRACE_RESTART_RUNTIME) {
+		disappear(p);
+		int rc = appear(p);
+
+		if (rc)
+			end(p, rc);
+	}
+}
+
+/* Make calls until one has to be waited for. Some are answered at once: hence a loop. */
+static void advance(struct play *p)
+{
+	while (!p->busy) {
+		if (!p->script.nr) {
+			begin_step(p);
+			continue;
+		}
+		struct task k = p->script.at[0];
+
+		vec_remove(&p->script, 0);
+		make_call(p, &k);
+	}
+	flush(p);
+}
+
+static void on_signal(void *ctx)
+{
+	struct play *p = ctx;
+
+	if (!p->over)
+		end(p, err_set(p->e, EINTR, "interrupted"));
+}
+
+int play(const struct trace *t, struct sim_node *n, struct report *r, const struct play_options *o,
+	struct err *e)
+{
+	struct play p = {
+		.script = {.trace = t, .node = n},
+		.node = n,
+		.report = r,
+		.options = o,
+		.loop = loop_new(),
+		.e = e,
+	};
+
+	p.timer = loop_timer_new(p.loop, on_timeout, &p);
+	(void)loop_on_signal(p.loop, SIGINT, on_signal, &p);
+	(void)loop_on_signal(p.loop, SIGTERM, on_signal, &p);
+	report_begin(r);
+	p.rc = appear(&p);
+	if (!p.rc)
+		loop_run(p.loop);
+	if (!p.rc)
+		report_end(r);
+	disappear(&p);
+	loop_free(p.loop);
+	script_fini(&p.script);
+	return p.rc;
+}

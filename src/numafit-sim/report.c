@@ -1,0 +1,357 @@
+#include <numafit-sim/report.h>
+
+#include <codec/fields.h>
+#include <numafit-sim/picture.h>
+#include <numafit/text.h>
+#include <string.h>
+
+enum { TENTHS = 10 };
+
+const char *cpu_text(char buf[CPU_TEXT_MAX], uint64_t milli)
+{
+	bool whole = milli % MILLI_PER_CPU == 0;
+
+	if (!milli)
+		return strcpy(buf, "-");
+	snprintf(buf, CPU_TEXT_MAX, "%llu%s",
+		(unsigned long long)(whole ? milli / MILLI_PER_CPU : milli), whole ? "" : "m");
+	return buf;
+}
+
+const char *memory_text(char buf[MEMORY_TEXT_MAX], const struct asked *a)
+{
+	char size[TEXT_SIZE_MAX];
+	struct text t;
+
+	text_init(&t, buf, MEMORY_TEXT_MAX);
+	if (a->memory_bytes)
+		text_add(&t, "%s", text_size(size, a->memory_bytes));
+	for (unsigned i = 0; i < a->nr_hugepages; i++) {
+		const struct memory_ask *ask = &a->hugepages[i];
+
+		text_add(&t, "%s%llux%s", t.len ? "+" : "",
+			(unsigned long long)(ask->bytes / ask->page_bytes),
+			text_size(size, ask->page_bytes));
+	}
+	return t.len ? buf : strcpy(buf, "-");
+}
+
+const char *distance_text(char buf[DISTANCE_TEXT_MAX], const struct topo *t, struct nodeset nodes)
+{
+	uint64_t sum = topo_distance_sum(t, nodes), pairs = nodeset_count(nodes);
+
+	if (!pairs)
+		return strcpy(buf, "-");
+	pairs *= pairs;
+	/* to the nearest tenth */
+	uint64_t tenths = (sum * TENTHS * 2 + pairs) / (pairs * 2);
+
+	snprintf(buf, DISTANCE_TEXT_MAX, tenths % TENTHS ? "%u.%u" : "%u",
+		(unsigned)(tenths / TENTHS), (unsigned)(tenths % TENTHS));
+	return buf;
+}
+
+/* One line as data: what both forms are printed from. */
+struct row {
+	const char *event, *ns, *pod, *container, *qos;
+	char cpu[CPU_TEXT_MAX], memory[MEMORY_TEXT_MAX], distance[DISTANCE_TEXT_MAX];
+	bool admitted, exclusive, preferred;
+	struct cpuset cpus;
+	struct nodeset mems, nodes;
+	unsigned updates;
+	const char *message;
+};
+
+static void row_fill(
+	struct row *row, const struct report *r, const struct container *c, const char *event)
+{
+	*row = (struct row){
+		.event = event,
+		.ns = c->ns,
+		.pod = c->pod,
+		.container = c->name,
+		.qos = qos_name(c->asked.qos),
+		.admitted = c->state == CONTAINER_RUNNING,
+		.exclusive = container_exclusive(c),
+		.preferred = c->placed && c->says.preferred,
+		.cpus = c->cpus,
+		.mems = c->mems,
+		.nodes = container_nodes(r->node->topo, c),
+	};
+	if (c->state == CONTAINER_REFUSED) {
+		row->cpus = (struct cpuset){0};
+		row->mems = row->nodes = (struct nodeset){0};
+	}
+	cpu_text(row->cpu, c->asked.cpu_milli);
+	memory_text(row->memory, &c->asked);
+	distance_text(row->distance, r->node->topo, row->nodes);
+}
+
+#define ROW(key_, type_, member_)                                                                  \
+	{                                                                                          \
+		.key = (key_), .type = (type_), .at = offsetof(struct row, member_)                \
+	}
+#define ROW_CHARS(key_, member_)                                                                   \
+	{                                                                                          \
+		.key = (key_), .type = FIELD_CHARS, .at = offsetof(struct row, member_),           \
+		.max = sizeof(((struct row *)0)->member_)                                          \
+	}
+
+static const struct field row_fields[] = {
+	ROW("event", FIELD_STRING, event),
+	ROW("namespace", FIELD_STRING, ns),
+	ROW("pod", FIELD_STRING, pod),
+	ROW("container", FIELD_STRING, container),
+	ROW("qos", FIELD_STRING, qos),
+	ROW_CHARS("cpu", cpu),
+	ROW_CHARS("memory", memory),
+	ROW("admitted", FIELD_BOOL, admitted),
+	ROW("exclusive", FIELD_BOOL, exclusive),
+	ROW("cpus", FIELD_CPUS, cpus),
+	ROW("mems", FIELD_NODES, mems),
+	ROW("nodes", FIELD_NODES, nodes),
+	ROW_CHARS("distance", distance),
+	ROW("preferred", FIELD_BOOL, preferred),
+	ROW("updates", FIELD_UNSIGNED, updates),
+	{.key = "message",
+		.type = FIELD_STRING,
+		.at = offsetof(struct row, message),
+		.optional = true},
+};
+static const struct fields row_json = FIELDS(row_fields, struct row);
+
+/* The summary: the report's own counters. */
+static const struct field end_fields[] = {
+	{.key = "placed", .type = FIELD_UNSIGNED, .at = offsetof(struct report, placed)},
+	{.key = "refused", .type = FIELD_UNSIGNED, .at = offsetof(struct report, refused)},
+	{.key = "oneNode", .type = FIELD_UNSIGNED, .at = offsetof(struct report, one_node)},
+	{.key = "nearest", .type = FIELD_UNSIGNED, .at = offsetof(struct report, nearest)},
+	{.key = "farther", .type = FIELD_UNSIGNED, .at = offsetof(struct report, farther)},
+	{.key = "updates", .type = FIELD_UNSIGNED, .at = offsetof(struct report, updates)},
+};
+static const struct fields end_json = FIELDS(end_fields, struct report);
+
+enum { JSON_LINE_MAX = 32 << 10 };
+
+static void print_json(const struct report *r, const struct fields *f, const void *from)
+{
+	char line[JSON_LINE_MAX];
+	struct text t;
+
+	text_init(&t, line, sizeof line);
+	fields_write(&t, f, from, &r->node->topo->ids);
+	fprintf(r->out, "%s\n", line);
+}
+
+/* The table's columns, 100 wide with the blanks between; the first ones tell what was asked for. */
+enum column { NAME, QOS, CPU, MEMORY, CPUS, NODES, MEMS, DISTANCE, PREFERRED, MOVED, NR_COLUMNS };
+static const struct {
+	const char *title;
+	int width;
+} columns[NR_COLUMNS] = {
+	[NAME] = {"POD/CONTAINER", 23},
+	[QOS] = {"QOS", 10},
+	[CPU] = {"CPU", 5},
+	[MEMORY] = {"MEMORY", 12},
+	[CPUS] = {"GIVEN CPUS", 18},
+	[NODES] = {"NODES", 5},
+	[MEMS] = {"MEMS", 5},
+	[DISTANCE] = {"DIST", 4},
+	[PREFERRED] = {"PREF", 4},
+	[MOVED] = {"MOVED", 0},
+};
+
+enum { LINE_TEXT_MAX = CPUSET_TEXT_MAX + 1024 };
+struct line {
+	struct text t;
+	char buf[LINE_TEXT_MAX];
+};
+
+static void put(struct line *l, enum column c, const char *text)
+{
+	if (c == NAME)
+		text_init(&l->t, l->buf, sizeof l->buf);
+	text_add(&l->t, "%-*s ", columns[c].width, text);
+}
+
+static void put_asked(struct line *l, const struct row *row)
+{
+	char name[2 * SIM_NAME_MAX];
+
+	snprintf(name, sizeof name, "%s/%s", row->pod, row->container);
+	put(l, NAME, name);
+	put(l, QOS, row->qos);
+	put(l, CPU, row->cpu);
+	put(l, MEMORY, row->memory);
+}
+
+static void put_given(struct line *l, const struct row *row, const struct node_ids *ids)
+{
+	bool aligned = !nodeset_empty(row->nodes);
+	char cpus[CPUSET_TEXT_MAX], nodes[NODESET_TEXT_MAX], moved[TEXT_SIZE_MAX] = "";
+
+	if (row->exclusive)
+		cpuset_format(&row->cpus, cpus, sizeof cpus);
+	else
+		snprintf(cpus, sizeof cpus, "shared (%u)", cpuset_count(&row->cpus));
+	if (row->updates)
+		snprintf(moved, sizeof moved, "%u", row->updates);
+	put(l, CPUS, cpus);
+	put(l, NODES, aligned ? nodeset_format(row->nodes, ids, nodes, sizeof nodes) : "-");
+	put(l, MEMS, nodeset_format(row->mems, ids, nodes, sizeof nodes));
+	put(l, DISTANCE, row->distance);
+	put(l, PREFERRED, !aligned ? "-" : row->preferred ? "yes" : "no");
+	put(l, MOVED, moved);
+}
+
+static void print_line(FILE *out, const struct line *l)
+{
+	size_t len = l->t.len;
+
+	while (len && l->buf[len - 1] == ' ')
+		len--;
+	fprintf(out, "%.*s\n", (int)len, l->buf);
+}
+
+/* The rest of the line: text, broken at blanks so that it keeps right of what was asked. */
+static void put_message(struct line *l, const char *text)
+{
+	int from = 0;
+
+	for (enum column c = NAME; c < CPUS; c++)
+		from += columns[c].width + 1;
+	size_t room = (size_t)(PICTURE_WIDTH - from);
+
+	while (strlen(text) > room) {
+		size_t cut = room;
+
+		while (cut && text[cut] != ' ')
+			cut--;
+		cut = cut ? cut : room;
+		text_add(&l->t, "%.*s\n%*s", (int)cut, text, from, "");
+		text += cut + (text[cut] == ' ');
+	}
+	text_add(&l->t, "%s", text);
+}
+
+static void print(struct report *r, struct row *row, const char *message)
+{
+	row->message = message;
+	r->updates += row->updates;
+	if (r->json) {
+		print_json(r, &row_json, row);
+	} else {
+		struct line l;
+
+		put_asked(&l, row);
+		if (message)
+			put_message(&l, message);
+		else
+			put_given(&l, row, &r->node->topo->ids);
+		print_line(r->out, &l);
+	}
+	fflush(r->out);
+}
+
+void report_begin(struct report *r)
+{
+	struct line l;
+
+	if (r->json)
+		return;
+	for (enum column c = NAME; c < NR_COLUMNS; c++)
+		put(&l, c, columns[c].title);
+	print_line(r->out, &l);
+}
+
+/* Count how well it was placed. */
+static void judge(struct report *r, struct nodeset nodes)
+{
+	r->placed++;
+	if (nodeset_empty(nodes))
+		return;
+	if (nodeset_count(nodes) == 1)
+		r->one_node++;
+	else if (nodes_are_nearest(r->node->topo, nodes))
+		r->nearest++;
+	else
+		r->farther++;
+}
+
+enum { MESSAGE_MAX = 1024 };
+
+void report_create(struct report *r, const struct container *c, const char *refusal, unsigned moved)
+{
+	char message[MESSAGE_MAX];
+	struct row row;
+
+	row_fill(&row, r, c, trace_op_name(TRACE_CREATE));
+	row.updates = moved;
+	if (refusal) {
+		r->refused++;
+		snprintf(message, sizeof message, "refused: %s", refusal);
+		print(r, &row, message);
+		return;
+	}
+	judge(r, row.nodes);
+	print(r, &row, NULL);
+}
+
+void report_change(struct report *r, enum trace_op op, const struct container *c, unsigned moved)
+{
+	char message[MESSAGE_MAX], cpus[CPUSET_TEXT_MAX], mems[NODESET_TEXT_MAX];
+	struct text t;
+	struct row row;
+
+	row_fill(&row, r, c, trace_op_name(op));
+	row.updates = moved;
+	text_init(&t, message, sizeof message);
+	if (op == TRACE_STOP)
+		text_add(&t, "stopped");
+	else
+		text_add(&t, "updated: cpus %s, mems %s are in force",
+			cpuset_format(&c->cpus, cpus, sizeof cpus),
+			nodeset_format(c->mems, &r->node->topo->ids, mems, sizeof mems));
+	if (op == TRACE_STOP && moved)
+		text_add(&t, ", %u running container%s moved", moved, moved == 1 ? "" : "s");
+	print(r, &row, message);
+}
+
+struct restart {
+	const char *event;
+	unsigned containers, updates;
+};
+static const struct field restart_fields[] = {
+	{.key = "event", .type = FIELD_STRING, .at = offsetof(struct restart, event)},
+	{.key = "containers", .type = FIELD_UNSIGNED, .at = offsetof(struct restart, containers)},
+	{.key = "updates", .type = FIELD_UNSIGNED, .at = offsetof(struct restart, updates)},
+};
+static const struct fields restart_json = FIELDS(restart_fields, struct restart);
+
+void report_restart(struct report *r, unsigned nr, unsigned moved)
+{
+	struct restart row = {trace_op_name(TRACE_RESTART_RUNTIME), nr, moved};
+
+	r->updates += moved;
+	if (r->json)
+		print_json(r, &restart_json, &row);
+	else
+		fprintf(r->out,
+			"-- the runtime came back: %u running containers told, %u set anew\n", nr,
+			moved);
+	fflush(r->out);
+}
+
+void report_end(struct report *r)
+{
+	if (r->json) {
+		print_json(r, &end_json, r);
+		return;
+	}
+	fputc('\n', r->out);
+	picture_draw(r->out, r->node);
+	fprintf(r->out,
+		"\n%u placed (%u on one node, %u on nearest nodes, %u farther), %u refused, "
+		"%u updates, no CPU given twice\n",
+		r->placed, r->one_node, r->nearest, r->farther, r->refused, r->updates);
+}

@@ -1,0 +1,41 @@
+#ifndef NUMAFIT_SIM_REPORT_H
+#define NUMAFIT_SIM_REPORT_H
+
+#include <codec/trace_yaml.h>
+#include <numafit-sim/node.h>
+#include <stdio.h>
+
+/* What the simulator tells while it plays: one line for every container created, updated and
+ * stopped, and a summary; as a table of 100 columns for people, or as lines of JSON. */
+
+struct report {
+	FILE *out;
+	bool json;
+	const struct sim_node *node;
+	unsigned placed, refused, updates;
+	unsigned one_node, nearest, farther; /* of the placed ones that were put on NUMA nodes */
+};
+
+void report_begin(struct report *r);
+/* A container was created, or refused with that message; moved: how many running containers got
+ * another cpuset by the same answer. */
+void report_create(
+	struct report *r, const struct container *c, const char *refusal, unsigned moved);
+/* Something else was done to a container: what is in force now. */
+void report_change(struct report *r, enum trace_op op, const struct container *c, unsigned moved);
+/* The runtime came back and told of nr containers. */
+void report_restart(struct report *r, unsigned nr, unsigned moved);
+/* The trace is done: the node as a picture (not in JSON), and the sums. */
+void report_end(struct report *r);
+
+/* 1500 -> "1500m", 2000 -> "2"; 0 -> "-". */
+enum { CPU_TEXT_MAX = 24 };
+const char *cpu_text(char buf[CPU_TEXT_MAX], uint64_t milli);
+/* "16Gi+4x1Gi": ordinary memory, then huge pages; "-" when nothing is asked for. */
+enum { MEMORY_TEXT_MAX = 512 };
+const char *memory_text(char buf[MEMORY_TEXT_MAX], const struct asked *a);
+/* "10", "10.5", "11.1": the average with at most one place. */
+enum { DISTANCE_TEXT_MAX = 16 };
+const char *distance_text(char buf[DISTANCE_TEXT_MAX], const struct topo *t, struct nodeset nodes);
+
+#endif

@@ -1,0 +1,135 @@
+#include <numafit-sim/script.h>
+
+#include <errno.h>
+#include <numafit/text.h>
+#include <stdio.h>
+#include <string.h>
+
+void script_queue(struct script *s, size_t at, enum nri_call call, struct container *c,
+	const struct trace_step *step)
+{
+	*vec_insert(s, at) = (struct task){call, c, step};
+}
+
+static void append(
+	struct script *s, enum nri_call call, struct container *c, const struct trace_step *step)
+{
+	script_queue(s, s->nr, call, c, step);
+}
+
+static int create_one(
+	struct script *s, const struct trace_step *step, const char *pod, struct err *e)
+{
+	struct container c = {
+		.ns = step->ns,
+		.name = step->container,
+		.base = step->pod,
+		.asked = {step->qos, step->cpu_milli, step->memory_bytes, step->nr_hugepages,
+			{{0}}},
+	};
+
+	memcpy(c.asked.hugepages, step->hugepages, sizeof c.asked.hugepages);
+	snprintf(c.pod, sizeof c.pod, "%s", pod);
+	bool joins = node_shares_sandbox(s->node, &c);
+	struct container *new = node_add(s->node, &c, e);
+
+	if (!new)
+		return -EINVAL;
+	if (!joins)
+		append(s, NRI_CALL_RUN_POD, new, step);
+	append(s, NRI_CALL_CREATE, new, step);
+	return 0;
+}
+
+static int create(struct script *s, const struct trace_step *step, struct err *e)
+{
+	char pod[SIM_NAME_MAX];
+	int rc = 0;
+
+	if (!step->count)
+		return create_one(s, step, step->pod, e);
+	for (unsigned i = 0; i < step->count && !rc; i++) {
+		snprintf(pod, sizeof pod, "%s-%u", step->pod, i);
+		rc = create_one(s, step, pod, e);
+	}
+	return rc;
+}
+
+/* Whether the step means that running container: by its pod's name, or by that of all replicas. */
+static bool means(const struct trace_step *step, const struct container *c)
+{
+	return c->state == CONTAINER_RUNNING &&
+	       (text_equal(step->pod, c->pod) || text_equal(step->pod, c->base)) &&
+	       (!step->container || text_equal(step->container, c->name));
+}
+
+static int update(struct script *s, const struct trace_step *step, struct err *e)
+{
+	(void)e;
+	for (size_t i = 0; i < s->node->nr; i++)
+		if (means(step, s->node->at[i]))
+			append(s, NRI_CALL_UPDATE, s->node->at[i], step);
+	return 0;
+}
+
+/* Whether the sandbox of *c goes with this step and is not queued to go yet. */
+static bool sandbox_ends(
+	const struct script *s, const struct trace_step *step, const struct container *c)
+{
+	for (size_t i = 0; i < s->node->nr; i++) {
+		const struct container *o = s->node->at[i];
+
+		if (o->state == CONTAINER_RUNNING && text_equal(o->sandbox_id, c->sandbox_id) &&
+			!means(step, o))
+			return false;
+	}
+	for (size_t i = 0; i < s->nr; i++)
+		if (s->at[i].call == NRI_CALL_STOP_POD &&
+			text_equal(s->at[i].c->sandbox_id, c->sandbox_id))
+			return false;
+	return true;
+}
+
+/* Containers first, then the sandboxes in which nothing is left. */
+static int stop(struct script *s, const struct trace_step *step, struct err *e)
+{
+	(void)e;
+	for (size_t i = 0; i < s->node->nr; i++)
+		if (means(step, s->node->at[i])) {
+			append(s, NRI_CALL_STOP, s->node->at[i], step);
+			append(s, NRI_CALL_REMOVE, s->node->at[i], step);
+		}
+	for (size_t i = 0; i < s->node->nr; i++)
+		if (means(step, s->node->at[i]) && sandbox_ends(s, step, s->node->at[i])) {
+			append(s, NRI_CALL_STOP_POD, s->node->at[i], step);
+			append(s, NRI_CALL_REMOVE_POD, s->node->at[i], step);
+		}
+	return 0;
+}
+
+static int (*const expand[NR_TRACE_OPS])(
+	struct script *s, const struct trace_step *step, struct err *e) = {
+	[TRACE_CREATE] = create,
+	[TRACE_UPDATE] = update,
+	[TRACE_STOP] = stop,
+	[TRACE_RESTART_RUNTIME] = NULL, /* not a call: the connection's matter */
+};
+
+int script_step(struct script *s, struct err *e)
+{
+	const struct trace_step *step = &s->trace->at[s->next_step];
+	int rc = 0;
+
+	if (s->next_step == s->trace->nr)
+		return NR_TRACE_OPS;
+	s->next_step++;
+	if (expand[step->op])
+		rc = expand[step->op](s, step, e);
+	return rc ? err_add(e, rc, "line %u: %s", step->line, trace_op_name(step->op))
+		  : (int)step->op;
+}
+
+void script_fini(struct script *s)
+{
+	vec_fini(s);
+}
