@@ -1,19 +1,19 @@
 # make help lists the targets. Everything built goes under build/$(VARIANT)/.
 VARIANT ?= debug
 B       := build/$(VARIANT)
-CC      ?= cc
 PREFIX  ?= /usr/local
-SHELL   := /bin/sh
+ETC     ?= $(patsubst /usr/etc,/etc,$(PREFIX)/etc)
+FUZZ_SECONDS ?= 60
 
-PROGRAMS := numafitd numafit numafit-sim numafit-extender
-LIBDIRS  := $(filter-out $(PROGRAMS),$(patsubst src/%/,%,$(wildcard src/*/)))
+LIBDIRS  := $(patsubst src/%/,%,$(wildcard src/*/))
 LIBS     := $(LIBDIRS:%=$(B)/lib%.a)
-BINS     := $(foreach p,$(PROGRAMS),$(if $(wildcard src/$p/*.c),$(B)/$p))
-TESTS    := $(patsubst test/unit/%.c,$(B)/test/%,$(wildcard test/unit/test_$(or $(T),*).c))
-FUZZERS  := $(patsubst test/fuzz/%.c,$(B)/fuzz/%,$(wildcard test/fuzz/fuzz_$(or $(T),*).c))
-BENCHES  := $(patsubst test/bench/%.c,$(B)/bench/%,$(wildcard test/bench/bench_*.c))
+BINS     := $(patsubst src/%/main.c,$(B)/%,$(wildcard src/*/main.c))
 HEADERS  := $(wildcard include/*/*.h src/*/*.h)
-PROTOS   := $(patsubst proto/%.proto,$(B)/gen/%.pb-c.o,$(wildcard proto/*.proto))
+PB_H     := $(patsubst proto/%.proto,$(B)/gen/%.pb-c.h,$(wildcard proto/*.proto))
+TESTS    := $(patsubst test/unit/%.c,$(B)/test/%,$(wildcard test/unit/test_$(or $(T),*).c))
+SCRIPTS  := $(wildcard test/unit/test_$(or $(T),*).sh)
+FUZZED   := $(patsubst test/fuzz/fuzz_%.c,%,$(wildcard test/fuzz/fuzz_$(or $(T),*).c))
+BENCHES  := $(patsubst test/bench/%.c,$(B)/bench/%,$(wildcard test/bench/bench_$(or $(T),*).c))
 
 WERROR ?= -Werror
 WARN := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wold-style-definition \
@@ -27,7 +27,7 @@ V_asan    := -O1 -g3 -fsanitize=address,undefined -fno-sanitize-recover=all -fno
 V_tsan    := -O1 -g3 -fsanitize=thread
 V_cov     := -O0 -g3 --coverage
 V_fuzz    := -O1 -g3 -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all
-$(if $(V_$(VARIANT)),,$(error unknown VARIANT '$(VARIANT)'))
+$(if $(V_$(VARIANT)),,$(error VARIANT=$(VARIANT) is none of $(sort $(patsubst V_%,%,$(filter V_%,$(.VARIABLES))))))
 ifeq ($(VARIANT),fuzz)
 CC := clang
 endif
@@ -35,56 +35,123 @@ CFLAGS   += -std=gnu11 $(WARN) $(HARD) $(V_$(VARIANT))
 CPPFLAGS += -D_GNU_SOURCE -Iinclude -Isrc -I$(B)/gen -MMD -MP
 LDFLAGS  += $(LINK) $(V_$(VARIANT))
 LDLIBS   += -lprotobuf-c -luv -ljansson -lyaml -lhwloc -lnuma -lm
+ARCHIVES  = -Wl,--start-group $(filter %.a,$^) -Wl,--end-group $(LDLIBS)
 
-.PHONY: all deps demo test layers headers fuzz run-fuzz fuzz-corpus bench interop coverage format lint install clean help
+ifeq ($(MAKELEVEL),0) # as many jobs as processors, unless the user says otherwise
+MAKEFLAGS += -j$(shell nproc) --no-print-directory
+endif
+.PHONY: all help demo test checks interop fuzz run-fuzz bench run-bench layers headers lint format \
+        coverage install clean
 .SECONDARY:
 .DELETE_ON_ERROR:
-all: $(BINS) ## build every program
 
+all: $(BINS) ## build every program
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  %-10s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 	@echo "  VARIANT=debug|release|asan|tsan|cov|fuzz selects the flags and build/VARIANT/"
+	@echo "  T=name takes one test, fuzzer or benchmark; V=1 shows the compiler's command lines"
 
-deps: ## say what is missing to build and test, and install it (apt-get)
-	@tools/setup build
-
+# Compile: one rule for all; what protoc-c writes gets our flags, but none of our warnings.
+Q := $(if $(V),,@)
+SAY = @$(if $(V),:,echo "  $(1)	$(or $(2),$@)")
 $(B)/%.o: %.c
+	$(call SAY,CC,$<)
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(CFLAGS) -c -o $@ $<
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -c -o $@ $<
+$(B)/gen/%.o: $(B)/gen/%.c
+	$(call SAY,CC)
+	$(Q)$(CC) $(CPPFLAGS) $(filter-out $(WARN),$(CFLAGS)) -c -o $@ $<
 $(B)/gen/%.pb-c.c $(B)/gen/%.pb-c.h: proto/%.proto
+	$(call SAY,PROTOC,$<)
 	@mkdir -p $(@D)
-	protoc-c --proto_path=proto --c_out=$(B)/gen $<
-$(B)/gen/%.pb-c.o: $(B)/gen/%.pb-c.c # generated: our flags, but none of our warnings
-	$(CC) $(CPPFLAGS) $(filter-out $(WARN),$(CFLAGS)) -c -o $@ $<
-$(patsubst %.c,$(B)/%.o,$(wildcard src/*/*_pb.c test/*/*_pb.c)): | $(PROTOS)
+	$(Q)protoc-c --proto_path=proto --c_out=$(B)/gen $<
+PB_USERS := $(patsubst %.c,$(B)/%.o,$(wildcard src/*/*_pb.c test/*/*_pb.c))
+$(PB_USERS): | $(PB_H)
 
+# Link: a library for each folder of src/, main.c apart; a program is a main.c, and like the tests
+# it takes what it needs from all of them.
 define library
-$(B)/lib$(1).a: $(patsubst %.c,$(B)/%.o,$(wildcard src/$(1)/*.c)) $(if $(wildcard src/$(1)/*_pb.c),$(PROTOS))
+$(B)/lib$(1).a: $(patsubst %.c,$(B)/%.o,$(filter-out %/main.c,$(wildcard src/$(1)/*.c))) \
+		$(if $(wildcard src/$(1)/*_pb.c),$(PB_H:.h=.o))
+	@mkdir -p $$(@D)
 	@rm -f $$@
-	$(AR) crs $$@ $$^
+	$(Q)$(AR) crs $$@ $$^
 endef
 $(foreach d,$(LIBDIRS),$(eval $(call library,$(d))))
-define program
-$(B)/$(1): $(patsubst %.c,$(B)/%.o,$(wildcard src/$(1)/*.c)) $(LIBS)
-	$(CC) $(LDFLAGS) -o $$@ $$(filter %.o,$$^) -Wl,--start-group $(LIBS) -Wl,--end-group $(LDLIBS)
+define link
+	$(call SAY,LD)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(LDFLAGS) -o $@ $(filter %.o,$^) $(1) $(ARCHIVES)
 endef
-$(foreach p,$(PROGRAMS),$(eval $(call program,$(p))))
+$(BINS): $(B)/%: $(B)/src/%/main.o $(B)/lib%.a $(LIBS)
+	$(call link)
 $(B)/test/%: $(B)/test/unit/%.o $(LIBS)
-	@mkdir -p $(@D)
-	$(CC) $(LDFLAGS) -o $@ $< -Wl,--start-group $(LIBS) -Wl,--end-group -lcmocka $(LDLIBS)
+	$(call link,-lcmocka)
+$(B)/replay/%: $(B)/test/fuzz/fuzz_%.o $(B)/test/fuzz/replay.o $(LIBS)
+	$(call link)
 $(B)/fuzz/%: $(B)/test/fuzz/%.o $(LIBS)
-	@mkdir -p $(@D)
-	$(CC) $(LDFLAGS) -fsanitize=fuzzer -o $@ $< -Wl,--start-group $(LIBS) -Wl,--end-group $(LDLIBS)
+	$(call link,-fsanitize=fuzzer)
 $(B)/bench/%: $(B)/test/bench/%.o $(LIBS)
-	@mkdir -p $(@D)
-	$(CC) $(LDFLAGS) -o $@ $< -Wl,--start-group $(LIBS) -Wl,--end-group $(LDLIBS)
+	$(call link)
 
-layers: $(LIBS) ## fail if a dependency points up or sideways, or the core is impure
+demo: ## place demo containers on an 8-node machine and show where they went
+	@tools/setup build
+	@$(MAKE) -s VARIANT=release
+	@tools/demo
+test: ## build and run all tests (VARIANT=asan or tsan: under that sanitizer)
+	@tools/setup build test $(filter asan tsan,$(VARIANT))
+	@$(MAKE) -s checks
+# gcc's TSan before 14 does not bear as much address randomization as kernels since 6.6 do
+UNSHUFFLED := $(if $(filter tsan,$(VARIANT)),setarch -R)
+checks: $(BINS) $(TESTS) $(FUZZED:%=$(B)/replay/%) $(LIBS) $(if $(T),,headers)
+	@BUILD=$(B) CC='$(CC)' $(UNSHUFFLED) tools/run-tests $(TESTS) $(SCRIPTS) \
+		$(foreach f,$(FUZZED),"$(B)/replay/$f test/fuzz/corpus/$f") $(if $(T),,"tools/layers $(B)")
+layers: $(LIBS) ## fail if a dependency points up or sideways, or base or core is impure
 	@tools/layers $(B)
 headers: $(HEADERS:%=$(B)/%.ok) ## fail if a header does not compile on its own
-$(B)/%.h.ok: %.h
+$(B)/%.h.ok: %.h | $(PB_H)
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(CFLAGS) -Wno-unused-function -fsyntax-only -x c $< -MF $@.d -MT $@ && touch $@
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -Wno-unused-function -fsyntax-only -x c $< -MF $@.d -MT $@ && touch $@
+interop: ## run numafitd under the real NRI runtime side, containerd's Go package (needs Go)
+	@tools/setup build interop
+	@$(MAKE) -s $(B)/numafitd
+	@test/interop/nri/run $(B)/numafitd
+
+fuzz: ## fuzz every parser for FUZZ_SECONDS (60) each
+	@tools/setup build fuzz
+	@$(MAKE) -s VARIANT=fuzz run-fuzz
+run-fuzz: $(FUZZED:%=run-fuzz-%)
+run-fuzz-%: $(B)/fuzz/fuzz_%
+	@mkdir -p $(B)/found/$*
+	@$< -max_total_time=$(FUZZ_SECONDS) -timeout=10 -verbosity=0 -artifact_prefix=$(B)/found/crash-$*- \
+		$(B)/found/$* test/fuzz/corpus/$*
+	@echo "  fuzz	$*: nothing found in $(FUZZ_SECONDS) s"
+bench: ## measure (release build)
+	@tools/setup build
+	@$(MAKE) -s VARIANT=release run-bench
+run-bench: $(BENCHES)
+	@set -e; for b in $(BENCHES); do $$b; done
+coverage: ## run the tests, then list the lines covered in each source file
+	@$(MAKE) -s VARIANT=cov test
+	@gcov -n $$(find build/cov/src -name '*.gcda') | awk -F"[':%]" '/^File /{f=$$2} \
+		/^Lines/ && f~/^src/{printf "%6.1f %% of %s  %s\n", $$2, $$3, f; f=""}' | sort -k5
+lint: ## static analysis: cppcheck, and gcc's analyzer over all that is compiled
+	@tools/setup build lint
+	@cppcheck -q -j$$(nproc) --std=c11 --enable=warning,portability --error-exitcode=1 --inline-suppr \
+		$(LINT_BLIND:%=--suppress=%) '-Djson_object_foreach(o,k,v)=for(;;)' -Iinclude -Isrc src
+	@CFLAGS=-fanalyzer $(MAKE) -s B=build/lint CC=gcc
+# cppcheck does not see through our for-each macros and arrays that a call fills; gcc and ASan do
+LINT_BLIND := internalAstError uninitvar uninitStructMember \
+              preprocessorErrorDirective:include/numafit/vec.h
+format: ## rewrite the sources with clang-format
+	@tools/setup format
+	@clang-format -i $(wildcard src/*/*.c test/*/*.c) $(HEADERS)
+install: ## install a release build under $(DESTDIR)$(PREFIX)
+	@$(MAKE) -s VARIANT=release
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/numafit $(DESTDIR)$(ETC)/numafit
+	install -m755 $(addprefix build/release/,$(notdir $(BINS))) $(DESTDIR)$(PREFIX)/bin
+	cp -R test/machines $(DESTDIR)$(PREFIX)/share/numafit
+	install -m644 deploy/numafitd.yaml $(DESTDIR)$(ETC)/numafit/numafitd.yaml.example
 clean: ## remove build/
 	rm -rf build
 -include $(shell find $(B) -name '*.d' 2>/dev/null)

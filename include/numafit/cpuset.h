@@ -44,8 +44,8 @@ unsigned cpuset_next(const struct cpuset *s, unsigned from);
  * (*out untouched). */
 int cpuset_parse(struct cpuset *out, const char *s, size_t len, struct err *e);
 
-/* Any set fits into this many bytes: every second id, written with four digits. */
-enum { CPUSET_TEXT_MAX = CPUSET_BITS / 2 * 5 + 8 };
+/* Any set fits into this many bytes: two ids of every three, written as "1000-1001,". */
+enum { CPUSET_TEXT_MAX = (CPUSET_BITS / 3 + 1) * 10 };
 /* The kernel list of *s ("0-3,8"; "" when empty) into buf of cap bytes. Returns buf; with
  * cap >= CPUSET_TEXT_MAX nothing is ever cut. */
 const char *cpuset_format(const struct cpuset *s, char *buf, size_t cap);

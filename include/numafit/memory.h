@@ -14,6 +14,7 @@ struct memory_node {
 	unsigned assignments; /* blocks that lie on this node, each kind counted */
 	struct nodeset group; /* the node itself, or the group it belongs to */
 	uint64_t allocatable[TOPO_KINDS], free[TOPO_KINDS], reserved[TOPO_KINDS]; /* bytes */
+	uint64_t alone[TOPO_KINDS]; /* of the reserved: what blocks on just this node hold */
 };
 
 /* A plain value: copy, decide on the copy, commit. */

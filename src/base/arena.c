@@ -58,9 +58,12 @@ void *arena_alloc(struct arena *a, size_t size)
 {
 	size_t align = alignof(max_align_t);
 
+	/* at least one byte, so that no success looks like NULL */
+	if (__builtin_add_overflow(size ? size : 1, align - 1, &size))
+		return NULL;
+	size -= size % align;
 	if (size > a->limit_bytes || a->given > a->limit_bytes - size)
 		return NULL;
-	size = size ? (size + align - 1) / align * align : align; /* so that no success looks like NULL */
 	if (size > a->left) {
 		if (a->fixed)
 			return NULL;

@@ -13,13 +13,15 @@
 #include <unistd.h>
 
 enum { SUM_DIGITS = 8, PREFIX = SUM_DIGITS + 1, HEX = 16, FILE_MODE = 0600 };
+enum { LINE_BYTES_MAX = PREFIX + JOURNAL_LINE_MAX + 1 };
 
 struct journal {
 	int fd;
 	uint64_t size;
 	bool published;
+	bool torn; /* half a line is left at the end, which could not be cut off */
 	char *path, *new_path;
-	char line[PREFIX + JOURNAL_LINE_MAX + 1];
+	char line[LINE_BYTES_MAX];
 };
 
 static char *beside(const char *path, const char *suffix)
@@ -51,31 +53,40 @@ static char *checked(char *line, size_t len)
 	return digits && sum == text_crc32c(line + PREFIX, len - PREFIX) ? line + PREFIX : NULL;
 }
 
-static int read_lines(FILE *f, const char *path, int (*line)(void *ctx, char *text, size_t len, struct err *e),
-	void *ctx, struct err *e)
+/* The next line with its newline, as much of it as can be one of ours; 0 at the end. */
+static size_t next_line(FILE *f, char line[LINE_BYTES_MAX])
 {
-	auto_free char *buf = NULL;
-	size_t cap = 0;
-	ssize_t len;
+	size_t len = 0;
+	int c;
+
+	while (len < LINE_BYTES_MAX && (c = getc_unlocked(f)) != EOF) {
+		line[len++] = (char)c;
+		if (c == '\n')
+			break;
+	}
+	return len;
+}
+
+static int read_lines(FILE *f, const char *path,
+	int (*line)(void *ctx, char *text, size_t len, struct err *e), void *ctx, struct err *e)
+{
+	auto_free char *buf = xcalloc(LINE_BYTES_MAX, 1);
+	size_t len;
 	int nr = 0;
 
-	while ((len = getline(&buf, &cap, f)) > 0) {
-		bool whole = buf[len - 1] == '\n';
+	while ((len = next_line(f, buf)) > 0) {
 		char *text = NULL;
 
-		if (whole) {
+		if (buf[len - 1] == '\n') {
 			buf[--len] = '\0';
-			text = checked(buf, (size_t)len);
+			text = checked(buf, len);
 		}
-		if (!text) {
-			int next = whole ? fgetc(f) : EOF;
-
-			if (next == EOF && !ferror(f))
-				break; /* the write that the last life died in */
+		if (!text && getc_unlocked(f) != EOF)
 			return err_set(e, EBADMSG, "%s: line %d is damaged", path, nr + 1);
-		}
+		if (!text)
+			break; /* the write that the last life died in */
 		nr++;
-		int rc = line(ctx, text, (size_t)len - PREFIX, e);
+		int rc = line(ctx, text, len - PREFIX, e);
 		if (rc < 0)
 			return err_add(e, rc, "%s: line %d", path, nr);
 	}
@@ -116,24 +127,44 @@ int journal_publish(struct journal *j, struct err *e)
 	return 0;
 }
 
+static int cut_back(struct journal *j)
+{
+	j->torn = ftruncate(j->fd, (off_t)j->size) < 0;
+	return j->torn ? -errno : 0;
+}
+
+/* Take the line in whole, or leave the file as it was. */
+static int write_whole(struct journal *j, size_t len)
+{
+	int rc = j->torn ? cut_back(j) : 0;
+
+	if (rc < 0)
+		return rc;
+	ssize_t done = write(j->fd, j->line, len);
+	if (done == (ssize_t)len)
+		return 0;
+	rc = done < 0 ? -errno : -ENOSPC; /* a file takes part of a line only when it is full */
+	if (done > 0)
+		(void)cut_back(j);
+	return rc;
+}
+
 int journal_append(struct journal *j, const char *text, size_t len, struct err *e)
 {
 	if (len > JOURNAL_LINE_MAX)
-		return err_set(e, EMSGSIZE, "%s: a line of %zu bytes, at most %d fit", j->path, len, JOURNAL_LINE_MAX);
+		return err_set(e, EMSGSIZE, "%s: a line of %zu bytes, at most %d fit", j->path, len,
+			JOURNAL_LINE_MAX);
+	if (memchr(text, '\n', len))
+		return err_set(e, EINVAL, "%s: a line with a newline in it", j->path);
 	(void)snprintf(j->line, sizeof j->line, "%08x ", text_crc32c(text, len));
 	memcpy(j->line + PREFIX, text, len);
 	j->line[PREFIX + len] = '\n';
+	int rc = write_whole(j, PREFIX + len + 1);
 
-	size_t bytes = PREFIX + len + 1;
-	ssize_t done = write(j->fd, j->line, bytes);
-	if (done == (ssize_t)bytes) {
-		j->size += bytes;
-		return 0;
-	}
-	int why = done < 0 ? errno : ENOSPC; /* a file takes part of a line only when it is full */
-	if (done > 0 && ftruncate(j->fd, (off_t)j->size) < 0)
-		why = errno;
-	return err_set(e, why, "%s: %s", j->path, strerror(why));
+	if (rc < 0)
+		return err_set(e, -rc, "%s: %s", j->path, strerror(-rc));
+	j->size += PREFIX + len + 1;
+	return 0;
 }
 
 uint64_t journal_size(const struct journal *j)

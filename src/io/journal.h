@@ -24,8 +24,8 @@ int journal_read(const char *path, int (*line)(void *ctx, char *text, size_t len
  * place of the old one. Until then the old one is untouched. NULL with text on error. */
 struct journal *journal_create(const char *path, struct err *e);
 int journal_publish(struct journal *j, struct err *e);
-/* Append one line. 0; -EMSGSIZE beyond JOURNAL_LINE_MAX; -errno of write(2): then the file is cut
- * back to where it was, so that nothing half is left. */
+/* Append one line. 0; -EMSGSIZE beyond JOURNAL_LINE_MAX, -EINVAL for a newline in it; -errno of
+ * write(2): then the file is cut back to where it was, so that nothing half is left. */
 int journal_append(struct journal *j, const char *text, size_t len, struct err *e);
 /* Bytes in the file. */
 uint64_t journal_size(const struct journal *j);

@@ -12,7 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { LINE_MAX_BYTES = 4096, NS_PER_MS = 1000000, PRINTABLE = ' ', DELETE = 0x7f };
+enum { LINE_MAX_BYTES = 4096, NS_PER_MS = 1000000 };
 
 /* A level's word, and its syslog priority, which journald reads from "<N>". */
 static const struct {
@@ -44,21 +44,17 @@ void log_set_sink(void (*sink)(const char *line, size_t len))
 	line_sink = sink;
 }
 
-/* Only a pipe or socket can be full; a flag on a terminal or file would be shared with the shell. */
-static bool stderr_never_blocks(void)
+/* Only a pipe or socket can be full; the flag on a terminal or file would be the shell's, too.
+ * Whoever shares the pipe may have put the flag back, so look every time. */
+static void unblock_stderr(void)
 {
-	static int known = -1;
+	int flags = fcntl(STDERR_FILENO, F_GETFL);
 	struct stat st;
 
-	if (known >= 0)
-		return known;
-	known = fstat(STDERR_FILENO, &st) == 0;
-	if (known && (S_ISFIFO(st.st_mode) || S_ISSOCK(st.st_mode))) {
-		int flags = fcntl(STDERR_FILENO, F_GETFL);
-
-		known = flags >= 0 && fcntl(STDERR_FILENO, F_SETFL, flags | O_NONBLOCK) == 0;
-	}
-	return known;
+	if (flags < 0 || flags & O_NONBLOCK || fstat(STDERR_FILENO, &st) < 0)
+		return;
+	if (S_ISFIFO(st.st_mode) || S_ISSOCK(st.st_mode))
+		(void)fcntl(STDERR_FILENO, F_SETFL, flags | O_NONBLOCK);
 }
 
 /* A line that does not pass whole is lost; one that passed in part is closed by the next one. */
@@ -66,7 +62,7 @@ static void write_line(const char *line, size_t len)
 {
 	static bool torn;
 
-	(void)stderr_never_blocks();
+	unblock_stderr();
 	if (torn && write(STDERR_FILENO, "\n", 1) == 1)
 		torn = false;
 	ssize_t done = torn ? -1 : write(STDERR_FILENO, line, len);
@@ -93,8 +89,14 @@ static void begin_line(struct text *t, enum log_level level, const char *event)
 	(void)clock_gettime(CLOCK_REALTIME, &ts);
 	(void)gmtime_r(&ts.tv_sec, &tm);
 	(void)strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%S", &tm);
-	text_add(t, "<%d>%s.%03ldZ level=%s event=%s ", levels[level].priority, when, ts.tv_nsec / NS_PER_MS,
-		levels[level].word, event);
+	text_add(t, "<%d>%s.%03ldZ level=%s event=%s", levels[level].priority, when,
+		ts.tv_nsec / NS_PER_MS, levels[level].word, event);
+}
+
+/* Plain ASCII alone: what is more may steer a terminal, C1 controls in UTF-8 included. */
+static bool printable(char c)
+{
+	return c >= ' ' && c <= '~';
 }
 
 static void end_line(struct text *t)
@@ -102,10 +104,10 @@ static void end_line(struct text *t)
 	static const char cut[] = " cut=yes";
 
 	for (size_t i = 0; i < t->len; i++)
-		if ((unsigned char)t->at[i] < PRINTABLE || t->at[i] == DELETE)
+		if (!printable(t->at[i]))
 			t->at[i] = '?';
 	if (t->cut && t->len >= sizeof cut)
-		memcpy(t->at + t->len - sizeof cut, cut, sizeof cut - 1);
+		memcpy(t->at + t->len - (sizeof cut - 1), cut, sizeof cut - 1);
 	/* the writer's bound leaves room for the newline */
 	t->at[t->len++] = '\n';
 }
@@ -120,7 +122,8 @@ static void tell_dropped(void)
 		return;
 	text_init(&t, line, sizeof line - 1);
 	begin_line(&t, LOG_WARN, "log-dropped");
-	text_add(&t, "lines=%llu action=\"the reader of the log is too slow\"", (unsigned long long)(dropped - dropped_told));
+	text_add(&t, " lines=%llu action=\"the reader of the log is too slow\"",
+		(unsigned long long)(dropped - dropped_told));
 	end_line(&t);
 	send_line(&t);
 	if (dropped == before)
@@ -143,7 +146,7 @@ void log_line(enum log_level level, const char *event, const char *fmt, ...)
 	va_start(ap, fmt);
 	(void)vsnprintf(rest, sizeof rest, fmt, ap);
 	va_end(ap);
-	text_add(&t, "%s", rest);
+	text_add(&t, "%s%s", *rest ? " " : "", rest);
 	end_line(&t);
 	send_line(&t);
 }
@@ -151,13 +154,14 @@ void log_line(enum log_level level, const char *event, const char *fmt, ...)
 static bool plain(const char *value)
 {
 	for (const char *c = value; *c; c++)
-		if (*c <= PRINTABLE || *c == DELETE || strchr("\"\\=", *c))
+		if (!printable(*c) || strchr(" \"\\=", *c))
 			return false;
 	return *value != '\0';
 }
 
 const char *log_text(char *buf, size_t cap, const char *value)
 {
+	static const char longest[] = "\\xHH\"";
 	struct text t;
 
 	text_init(&t, buf, cap);
@@ -166,15 +170,12 @@ const char *log_text(char *buf, size_t cap, const char *value)
 		return buf;
 	}
 	text_add(&t, "\"");
-	for (const char *c = value; *c; c++) {
-		unsigned char byte = (unsigned char)*c;
-
-		if (byte == '"' || byte == '\\')
-			text_add(&t, "\\%c", byte);
-		else if (byte < PRINTABLE || byte == DELETE)
-			text_add(&t, "\\x%02x", byte);
+	/* what does not fit is left out, the closing quote never */
+	for (const char *c = value; *c && t.len + sizeof longest <= cap; c++) {
+		if (!printable(*c))
+			text_add(&t, "\\x%02x", (unsigned char)*c);
 		else
-			text_add(&t, "%c", byte);
+			text_add(&t, strchr("\"\\", *c) ? "\\%c" : "%c", *c);
 	}
 	text_add(&t, "\"");
 	return buf;

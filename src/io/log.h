@@ -12,13 +12,14 @@
 void log_set_level(enum log_level level);
 /* One line: event is a short word with dashes ("decision", "nri-connected"), then the formatted
  * key=value pairs. log_text() quotes values that need it. Control characters never get out. */
-void log_line(enum log_level level, const char *event, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+void log_line(enum log_level level, const char *event, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
 /* value as it can stand after "key=": itself, or in double quotes with \" and \xHH escapes, into
  * buf of cap bytes; returns buf. */
 const char *log_text(char *buf, size_t cap, const char *value);
 /* How many lines were dropped since the start. */
 uint64_t log_dropped(void);
-/* Where lines go instead of stderr (tests); NULL puts it back. */
+/* Where lines go instead of stderr (tests), each with its newline; NULL puts it back. */
 void log_set_sink(void (*sink)(const char *line, size_t len));
 
 #endif

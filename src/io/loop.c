@@ -13,7 +13,13 @@
 #include <unistd.h>
 #include <uv.h>
 
-enum { READ_BYTES = 64 << 10, BACKLOG = 64, MS_PER_S = 1000, NS_PER_MS = 1000000, NS_PER_S = 1000000000 };
+enum {
+	READ_BYTES = 64 << 10,
+	BACKLOG = 64,
+	MS_PER_S = 1000,
+	NS_PER_MS = 1000000,
+	NS_PER_S = 1000000000
+};
 
 /* Each object is one heap block that begins with its libuv handle, so that the handle's close
  * callback, the only place where it may be freed, can do it without knowing more. */
@@ -195,8 +201,8 @@ int loop_on_signal(struct loop *l, int signum, void (*fire)(void *ctx), void *ct
 	rc = uv_signal_start(&s->uv, signal_came, signum);
 	if (rc)
 		close_once((uv_handle_t *)&s->uv);
-	else
-		uv_unref((uv_handle_t *)&s->uv); /* waiting for a signal alone keeps no loop running */
+	else /* waiting for a signal alone keeps no loop running */
+		uv_unref((uv_handle_t *)&s->uv);
 	return rc;
 }
 
@@ -205,7 +211,7 @@ static struct stream *new_stream(struct loop *l)
 	struct stream *s = xcalloc(1, sizeof *s);
 
 	(void)uv_pipe_init(&l->uv, &s->uv, 0); /* cannot fail */
-	s->uv.data = s;			       /* how is_stream() knows */
+	s->uv.data = s;                        /* how is_stream() knows */
 	return s;
 }
 
@@ -266,7 +272,8 @@ int stream_connect(struct loop *l, const char *path, const struct stream_events 
 	return 0;
 }
 
-struct stream *stream_adopt(struct loop *l, int fd, const struct stream_events *events, struct err *e)
+struct stream *stream_adopt(
+	struct loop *l, int fd, const struct stream_events *events, struct err *e)
 {
 	struct stream *s = new_stream(l);
 	int rc = uv_pipe_open(&s->uv, fd);
@@ -301,7 +308,8 @@ int stream_write(struct stream *s, const void *data, size_t len)
 		return s->error < 0 ? s->error : -EPIPE;
 	if (!len)
 		return 0;
-	if (len > STREAM_UNSENT_MAX || uv_stream_get_write_queue_size(uv) > STREAM_UNSENT_MAX - len) {
+	if (len > STREAM_UNSENT_MAX ||
+		uv_stream_get_write_queue_size(uv) > STREAM_UNSENT_MAX - len) {
 		fail(s, -ENOBUFS);
 		return -ENOBUFS;
 	}
@@ -333,7 +341,8 @@ void stream_finish(struct stream *s)
 {
 	s->tell = false;
 	(void)uv_read_stop((uv_stream_t *)&s->uv);
-	if (!uv_is_closing((uv_handle_t *)&s->uv) && uv_shutdown(&s->finishing, (uv_stream_t *)&s->uv, finish_done))
+	if (!uv_is_closing((uv_handle_t *)&s->uv) &&
+		uv_shutdown(&s->finishing, (uv_stream_t *)&s->uv, finish_done))
 		close_once((uv_handle_t *)&s->uv);
 }
 
@@ -378,7 +387,8 @@ static int clear_path(const char *path, struct err *e)
 		return err_set(e, ENAMETOOLONG, "socket %s: the path may have %zu characters", path,
 			sizeof((struct sockaddr_un *)0)->sun_path - 1);
 	if (lstat(path, &st) < 0)
-		return errno == ENOENT ? 0 : err_set(e, errno, "socket %s: %s", path, strerror(errno));
+		return errno == ENOENT ? 0
+				       : err_set(e, errno, "socket %s: %s", path, strerror(errno));
 	if (!S_ISSOCK(st.st_mode))
 		return err_set(e, EEXIST, "socket %s: something else is there", path);
 	if (somebody_listens(path))

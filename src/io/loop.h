@@ -47,11 +47,13 @@ struct stream_events {
 	void (*closed)(void *ctx, int error);
 };
 /* Connect to the socket at path. connected(ctx, stream, 0) or connected(ctx, NULL, -errno) is
- * called once, later. Returns 0, or -errno when the attempt could not even start (path too long). */
+ * called once, later. Returns 0, or -errno when the attempt could not even start (path too long).
+ */
 int stream_connect(struct loop *l, const char *path, const struct stream_events *events,
 	void (*connected)(void *ctx, struct stream *s, int error));
 /* Take over a socket that is connected already; fd is the stream's from here on, also on error. */
-struct stream *stream_adopt(struct loop *l, int fd, const struct stream_events *events, struct err *e);
+struct stream *stream_adopt(
+	struct loop *l, int fd, const struct stream_events *events, struct err *e);
 /* Queue a copy of the len bytes. More than limit bytes still unsent (a reader that does not read):
  * the stream is closed with -ENOBUFS, told by closed() in a later turn. 0 or -errno. */
 int stream_write(struct stream *s, const void *data, size_t len);

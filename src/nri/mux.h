@@ -10,8 +10,8 @@
  * bytes are cut into frames anywhere; frames of the two streams may alternate. */
 
 enum mux_stream {
-	MUX_PLUGIN = 1,	 /* carries the runtime's calls to the plugin */
-	MUX_RUNTIME = 2	 /* carries the plugin's calls to the runtime */
+	MUX_PLUGIN = 1, /* carries the runtime's calls to the plugin */
+	MUX_RUNTIME = 2 /* carries the plugin's calls to the runtime */
 };
 
 enum {
@@ -24,13 +24,14 @@ enum {
 /* The receiving half. Zeros are its beginning; it owns nothing. */
 struct mux {
 	unsigned char header[MUX_HEADER_BYTES];
-	unsigned have;	/* bytes of header */
-	uint32_t left;	/* bytes of payload still to come */
+	unsigned have; /* bytes of header */
+	uint32_t left; /* bytes of payload still to come */
 	uint32_t stream;
 };
 
 /* Gets a piece of a stream's bytes, never an empty one. A return below 0 ends mux_feed(). */
-typedef int mux_sink(void *ctx, enum mux_stream stream, const void *data, size_t len, struct err *e);
+typedef int mux_sink(
+	void *ctx, enum mux_stream stream, const void *data, size_t len, struct err *e);
 
 /* Take in len bytes from the socket and pass on what they hold, at once: nothing is kept back.
  * Frames of streams that nobody knows are skipped, as the Go side does. 0; -EPROTO: a frame above

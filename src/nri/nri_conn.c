@@ -17,7 +17,7 @@ struct nri_conn {
 	struct nri_session *session;
 	bool connecting; /* connected() is still to come */
 	bool in_session; /* a handler may be running */
-	bool closed;	 /* free it when connected() has come */
+	bool closed;     /* free it when connected() has come */
 	uint64_t delay_ms, random;
 	char problem[sizeof((struct err *)0)->text]; /* the last one told; "" when all is well */
 };
@@ -90,7 +90,7 @@ static void follow_up(struct nri_conn *c)
 	size_t len = nri_session_take(c->session, &data);
 
 	if (len)
-		(void)stream_write(c->stream, data, len); /* if that breaks the stream, closed() tells */
+		(void)stream_write(c->stream, data, len); /* closed() tells when it breaks */
 	if (nri_session_state(c->session) == NRI_FAILED) {
 		start_over(c, nri_session_error(c->session));
 		return;
@@ -168,7 +168,8 @@ static void on_timer(void *ctx)
 	follow_up(c);
 }
 
-struct nri_conn *nri_conn_new(struct loop *l, const struct nri_conn_options *o, const struct nri_handler *handler)
+struct nri_conn *nri_conn_new(
+	struct loop *l, const struct nri_conn_options *o, const struct nri_handler *handler)
 {
 	struct nri_conn *c = xcalloc(1, sizeof *c);
 

@@ -11,14 +11,15 @@
 struct nri_conn;
 
 struct nri_conn_options {
-	const char *socket;	  /* path; borrowed */
-	const char *name, *index; /* as in nri_session_new(); borrowed */
+	const char *socket;                  /* path; borrowed */
+	const char *name, *index;            /* as in nri_session_new(); borrowed */
 	uint64_t retry_min_ms, retry_max_ms; /* 0: 1,000 and 60,000 */
-	uint64_t seed;		  /* of the jitter */
+	uint64_t seed;                       /* of the jitter */
 };
 
 /* Start connecting. handler is borrowed until nri_conn_close(). */
-struct nri_conn *nri_conn_new(struct loop *l, const struct nri_conn_options *o, const struct nri_handler *handler);
+struct nri_conn *nri_conn_new(
+	struct loop *l, const struct nri_conn_options *o, const struct nri_handler *handler);
 /* The session's state; NRI_FAILED while there is no connection. */
 enum nri_state nri_conn_state(const struct nri_conn *c);
 /* The runtime's name and version, or "". */

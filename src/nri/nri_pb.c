@@ -7,44 +7,43 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The generated names carry NRI's package. */
-#define PB(name)   Nri__Pkg__Api__V1alpha1__##name
-#define TYPE(name) &nri__pkg__api__v1alpha1__##name##__descriptor
-#define INIT(name) nri__pkg__api__v1alpha1__##name##__init
-
-int nri_register_encode(const char *name, const char *index, struct arena *a, struct blob *out, struct err *e)
+int nri_register_encode(
+	const char *name, const char *index, struct arena *a, struct blob *out, struct err *e)
 {
-	PB(RegisterPluginRequest) m;
+	Nri__RegisterPluginRequest m;
 
-	INIT(register_plugin_request)(&m);
+	nri__register_plugin_request__init(&m);
 	m.plugin_name = pb_string(name);
 	m.plugin_idx = pb_string(index);
 	return pb_encode(&m.base, a, out, e);
 }
 
-int nri_configuration_decode(struct blob payload, struct arena *a, struct nri_configuration *out, struct err *e)
+int nri_configuration_decode(
+	struct blob payload, struct arena *a, struct nri_configuration *out, struct err *e)
 {
-	const PB(ConfigureRequest) *m = pb_decode(TYPE(configure_request), payload, a, e);
+	const Nri__ConfigureRequest *m =
+		pb_decode(&nri__configure_request__descriptor, payload, a, e);
 
 	if (!m)
 		return -EBADMSG;
-	*out = (struct nri_configuration){m->runtime_name, m->runtime_version, m->registration_timeout,
-		m->request_timeout};
+	*out = (struct nri_configuration){
+		m->runtime_name, m->runtime_version, m->registration_timeout, m->request_timeout};
 	return 0;
 }
 
 int nri_events_encode(uint32_t events, struct arena *a, struct blob *out, struct err *e)
 {
-	PB(ConfigureResponse) m;
+	Nri__ConfigureResponse m;
 
-	INIT(configure_response)(&m);
+	nri__configure_response__init(&m);
 	m.events = (int32_t)events;
 	return pb_encode(&m.base, a, out, e);
 }
 
 int nri_chunk_decode(struct blob payload, struct arena *a, bool *more, struct err *e)
 {
-	const PB(SynchronizeChunk) *m = pb_decode(TYPE(synchronize_chunk), payload, a, e);
+	const Nri__SynchronizeChunk *m =
+		pb_decode(&nri__synchronize_chunk__descriptor, payload, a, e);
 
 	if (!m)
 		return -EBADMSG;
@@ -54,16 +53,16 @@ int nri_chunk_decode(struct blob payload, struct arena *a, bool *more, struct er
 
 int nri_chunk_encode(struct arena *a, struct blob *out, struct err *e)
 {
-	PB(SynchronizeResponse) m;
+	Nri__SynchronizeResponse m;
 
-	INIT(synchronize_response)(&m);
+	nri__synchronize_response__init(&m);
 	m.more = true;
 	return pb_encode(&m.base, a, out, e);
 }
 
 /* Pods and containers to requests */
 
-static const char *find_annotation(PB(KeyValue) *const *entries, size_t nr, const char *key)
+static const char *find_annotation(Nri__KeyValue *const *entries, size_t nr, const char *key)
 {
 	for (size_t i = 0; i < nr; i++)
 		if (strcmp(entries[i]->key, key) == 0)
@@ -73,14 +72,15 @@ static const char *find_annotation(PB(KeyValue) *const *entries, size_t nr, cons
 
 /* The cgroup that tells the pod's QoS class: the pod's parent, or, when the runtime shows no more
  * than the container, the container's own path, which holds the parent's name. */
-static const char *qos_path(const PB(PodSandbox) *pod, const PB(Container) *c)
+static const char *qos_path(const Nri__PodSandbox *pod, const Nri__Container *c)
 {
 	if (pod && pod->linux_part && *pod->linux_part->cgroup_parent)
 		return pod->linux_part->cgroup_parent;
 	return c && c->linux_part ? c->linux_part->cgroups_path : "";
 }
 
-static int fill_pod(struct pod *out, const PB(PodSandbox) *pod, const PB(Container) *c, struct arena *a)
+static int fill_pod(
+	struct pod *out, const Nri__PodSandbox *pod, const Nri__Container *c, struct arena *a)
 {
 	*out = (struct pod){.sandbox_id = c ? c->pod_sandbox_id : "",
 		.uid = "",
@@ -94,7 +94,8 @@ static int fill_pod(struct pod *out, const PB(PodSandbox) *pod, const PB(Contain
 	if (!annotations)
 		return -ENOMEM;
 	for (size_t i = 0; i < pod->n_annotations; i++)
-		annotations[i] = (struct key_value){pod->annotations[i]->key, pod->annotations[i]->value};
+		annotations[i] =
+			(struct key_value){pod->annotations[i]->key, pod->annotations[i]->value};
 	out->sandbox_id = pod->id;
 	out->uid = pod->uid;
 	out->ns = pod->namespace_;
@@ -105,9 +106,10 @@ static int fill_pod(struct pod *out, const PB(PodSandbox) *pod, const PB(Contain
 }
 
 /* Take what r sets on top of *out. For an update (changed_only), 0 means "as it is". */
-static void take_numbers(struct linux_resources *out, const PB(LinuxResources) *r, bool changed_only)
+static void take_numbers(
+	struct linux_resources *out, const Nri__LinuxResources *r, bool changed_only)
 {
-	const PB(LinuxCPU) *cpu = r->cpu;
+	const Nri__LinuxCPU *cpu = r->cpu;
 
 	if (cpu && cpu->shares && (cpu->shares->value || !changed_only)) {
 		out->has_shares = true;
@@ -136,17 +138,18 @@ static struct memory_ask *find_pages(struct linux_resources *out, uint64_t page_
 }
 
 /* Sizes with a limit of 0 are left out: the kubelet lists every size that the node knows. */
-static int take_hugepages(struct linux_resources *out, const PB(LinuxResources) *r, struct err *e)
+static int take_hugepages(struct linux_resources *out, const Nri__LinuxResources *r, struct err *e)
 {
 	for (size_t i = 0; i < r->n_hugepage_limits; i++) {
-		const PB(HugepageLimit) *h = r->hugepage_limits[i];
+		const Nri__HugepageLimit *h = r->hugepage_limits[i];
 		uint64_t page_bytes = h->limit ? page_bytes_from_name(h->page_size) : 0;
 		struct memory_ask *ask = find_pages(out, page_bytes);
 
 		if (!h->limit)
 			continue;
 		if (!page_bytes)
-			return err_set(e, EINVAL, "huge page size \"%s\" is not a size such as 2MB", h->page_size);
+			return err_set(e, EINVAL, "huge page size \"%s\" is not a size such as 2MB",
+				h->page_size);
 		if (!ask && out->nr_hugepages == TOPO_KINDS)
 			return err_set(e, E2BIG, "more than %d huge page sizes", TOPO_KINDS);
 		if (!ask)
@@ -156,8 +159,8 @@ static int take_hugepages(struct linux_resources *out, const PB(LinuxResources) 
 	return 0;
 }
 
-static void fill_resources(struct request *req, const PB(LinuxResources) *has, const PB(LinuxResources) *asked,
-	struct err *odd)
+static void fill_resources(struct request *req, const Nri__LinuxResources *has,
+	const Nri__LinuxResources *asked, struct err *odd)
 {
 	struct linux_resources r = {0};
 	int rc = 0;
@@ -176,19 +179,20 @@ static void fill_resources(struct request *req, const PB(LinuxResources) *has, c
 }
 
 /* c and pod may be NULL. */
-static int fill_request(struct request *req, const PB(PodSandbox) *pod, const PB(Container) *c,
-	const PB(LinuxResources) *asked, struct arena *a, struct err *odd)
+static int fill_request(struct request *req, const Nri__PodSandbox *pod, const Nri__Container *c,
+	const Nri__LinuxResources *asked, struct arena *a, struct err *odd)
 {
 	*req = (struct request){.container_id = "", .container_name = "", .cpus = "", .mems = ""};
 	if (fill_pod(&req->pod, pod, c, a) < 0)
 		return -ENOMEM;
 	if (!c)
 		return 0;
-	const PB(LinuxResources) *has = c->linux_part ? c->linux_part->resources : NULL;
+	const Nri__LinuxResources *has = c->linux_part ? c->linux_part->resources : NULL;
 	req->container_id = c->id;
 	req->container_name = c->name;
 	req->created_at_ns = c->created_at;
-	req->placement = find_annotation(c->annotations, c->n_annotations, NRI_PLACEMENT_ANNOTATION);
+	req->placement =
+		find_annotation(c->annotations, c->n_annotations, NRI_PLACEMENT_ANNOTATION);
 	if (has && has->cpu) {
 		req->cpus = has->cpu->cpus;
 		req->mems = has->cpu->mems;
@@ -204,7 +208,8 @@ static int too_large(struct blob payload, struct err *e)
 
 int nri_subject_decode(struct blob payload, struct arena *a, struct nri_subject *out, struct err *e)
 {
-	const PB(UpdateContainerRequest) *m = pb_decode(TYPE(update_container_request), payload, a, e);
+	const Nri__UpdateContainerRequest *m =
+		pb_decode(&nri__update_container_request__descriptor, payload, a, e);
 	struct nri_subject s = {0};
 
 	if (!m)
@@ -215,9 +220,11 @@ int nri_subject_decode(struct blob payload, struct arena *a, struct nri_subject 
 	return 0;
 }
 
-int nri_state_change_decode(struct blob payload, struct arena *a, struct nri_subject *out, struct err *e)
+int nri_state_change_decode(
+	struct blob payload, struct arena *a, struct nri_subject *out, struct err *e)
 {
-	const PB(StateChangeEvent) *m = pb_decode(TYPE(state_change_event), payload, a, e);
+	const Nri__StateChangeEvent *m =
+		pb_decode(&nri__state_change_event__descriptor, payload, a, e);
 	struct nri_subject s = {0};
 
 	if (!m)
@@ -235,12 +242,19 @@ int nri_state_change_decode(struct blob payload, struct arena *a, struct nri_sub
 
 static int by_pod_id(const void *a, const void *b)
 {
-	const PB(PodSandbox) *const *x = a, *const *y = b;
+	const Nri__PodSandbox *const *x = a, *const *y = b;
 
 	return strcmp((*x)->id, (*y)->id);
 }
 
-static const PB(PodSandbox) *find_pod(PB(PodSandbox) *const *sorted, size_t nr, const char *id)
+static int by_container_id(const void *a, const void *b)
+{
+	const Nri__Container *const *x = a, *const *y = b;
+
+	return strcmp((*x)->id, (*y)->id);
+}
+
+static const Nri__PodSandbox *find_pod(Nri__PodSandbox *const *sorted, size_t nr, const char *id)
 {
 	size_t low = 0, high = nr;
 
@@ -258,9 +272,40 @@ static const PB(PodSandbox) *find_pod(PB(PodSandbox) *const *sorted, size_t nr, 
 	return NULL;
 }
 
-int nri_running_decode(struct blob payload, size_t max, struct arena *a, struct nri_running *out, struct err *e)
+/* Whether c is to be told: it runs, or will, and has not been told yet (last is who was). */
+static bool counts(const Nri__Container *c, const struct request *last)
 {
-	const PB(SynchronizeRequest) *m = pb_decode(TYPE(synchronize_request), payload, a, e);
+	return *c->id && c->state != NRI__CONTAINER_STATE__CONTAINER_STOPPED &&
+	       !(last && strcmp(last->container_id, c->id) == 0);
+}
+
+/* Sorts pods and containers by id: to find, and so that what is told twice lies together. */
+static int list_running(Nri__SynchronizeRequest *m, struct arena *a, struct nri_running *all)
+{
+	if (m->n_pods)
+		qsort(m->pods, m->n_pods, sizeof *m->pods, by_pod_id);
+	if (m->n_containers)
+		qsort(m->containers, m->n_containers, sizeof *m->containers, by_container_id);
+	for (size_t i = 0; i < m->n_containers; i++) {
+		const Nri__Container *c = m->containers[i];
+		const Nri__PodSandbox *pod = find_pod(m->pods, m->n_pods, c->pod_sandbox_id);
+		struct err odd = {0};
+
+		if (!counts(c, all->nr ? &all->containers[all->nr - 1] : NULL))
+			continue;
+		if (fill_request(&all->containers[all->nr++], pod, c, NULL, a, &odd) < 0)
+			return -ENOMEM;
+		if (odd.code && !all->odd.code)
+			all->odd = odd;
+	}
+	return 0;
+}
+
+int nri_running_decode(
+	struct blob payload, size_t max, struct arena *a, struct nri_running *out, struct err *e)
+{
+	Nri__SynchronizeRequest *m =
+		pb_decode(&nri__synchronize_request__descriptor, payload, a, e);
 	struct nri_running all = {0};
 
 	if (!m)
@@ -268,22 +313,8 @@ int nri_running_decode(struct blob payload, size_t max, struct arena *a, struct 
 	if (m->n_containers > max)
 		return err_set(e, E2BIG, "%zu containers: the limit is %zu", m->n_containers, max);
 	all.containers = arena_array(a, m->n_containers, sizeof *all.containers);
-	if (!all.containers)
+	if (!all.containers || list_running(m, a, &all) < 0)
 		return too_large(payload, e);
-	if (m->n_pods)
-		qsort(m->pods, m->n_pods, sizeof *m->pods, by_pod_id);
-	for (size_t i = 0; i < m->n_containers; i++) {
-		const PB(Container) *c = m->containers[i];
-		const PB(PodSandbox) *pod = find_pod(m->pods, m->n_pods, c->pod_sandbox_id);
-		struct err odd = {0};
-
-		if (c->state == NRI__PKG__API__V1ALPHA1__CONTAINER_STATE__CONTAINER_STOPPED || !*c->id)
-			continue;
-		if (fill_request(&all.containers[all.nr++], pod, c, NULL, a, &odd) < 0)
-			return too_large(payload, e);
-		if (odd.code && !all.odd.code)
-			all.odd = odd;
-	}
 	*out = all;
 	return 0;
 }
@@ -292,14 +323,14 @@ int nri_running_decode(struct blob payload, size_t max, struct arena *a, struct 
 
 /* LinuxResources that hold a cpuset and nothing else. */
 struct cpuset_form {
-	PB(LinuxResources) resources;
-	PB(LinuxCPU) cpu;
+	Nri__LinuxResources resources;
+	Nri__LinuxCPU cpu;
 };
 
-static PB(LinuxResources) *fill_cpuset(struct cpuset_form *f, const char *cpus, const char *mems)
+static Nri__LinuxResources *fill_cpuset(struct cpuset_form *f, const char *cpus, const char *mems)
 {
-	INIT(linux_resources)(&f->resources);
-	INIT(linux_cpu)(&f->cpu);
+	nri__linux_resources__init(&f->resources);
+	nri__linux_cpu__init(&f->cpu);
 	f->cpu.cpus = pb_string(cpus);
 	f->cpu.mems = pb_string(mems);
 	f->resources.cpu = &f->cpu;
@@ -307,16 +338,16 @@ static PB(LinuxResources) *fill_cpuset(struct cpuset_form *f, const char *cpus, 
 }
 
 struct update_form {
-	PB(ContainerUpdate) update;
-	PB(LinuxContainerUpdate) linux_part;
+	Nri__ContainerUpdate update;
+	Nri__LinuxContainerUpdate linux_part;
 	struct cpuset_form cpuset;
 };
 
-static PB(ContainerUpdate) *fill_update(struct update_form *f, const struct nri_cpuset *to)
+static Nri__ContainerUpdate *fill_update(struct update_form *f, const struct nri_cpuset *to)
 {
 	assert(to->container_id && *to->container_id);
-	INIT(container_update)(&f->update);
-	INIT(linux_container_update)(&f->linux_part);
+	nri__container_update__init(&f->update);
+	nri__linux_container_update__init(&f->linux_part);
 	f->update.container_id = pb_string(to->container_id);
 	f->update.linux_part = &f->linux_part;
 	f->update.ignore_failure = true;
@@ -325,13 +356,15 @@ static PB(ContainerUpdate) *fill_update(struct update_form *f, const struct nri_
 }
 
 /* reply->updates as messages, in a; NULL when they are too many for it. */
-static PB(ContainerUpdate) **fill_updates(const struct nri_reply *reply, struct arena *a, struct err *e)
+static Nri__ContainerUpdate **fill_updates(
+	const struct nri_reply *reply, struct arena *a, struct err *e)
 {
-	PB(ContainerUpdate) **list = arena_array(a, reply->nr_updates, sizeof(void *));
+	Nri__ContainerUpdate **list = arena_array(a, reply->nr_updates, sizeof(void *));
 	struct update_form *forms = arena_array(a, reply->nr_updates, sizeof *forms);
 
 	if (!list || !forms) {
-		(void)err_set(e, ENOMEM, "%zu updates are too many for one reply", reply->nr_updates);
+		(void)err_set(
+			e, ENOMEM, "%zu updates are too many for one reply", reply->nr_updates);
 		return NULL;
 	}
 	for (size_t i = 0; i < reply->nr_updates; i++)
@@ -339,31 +372,33 @@ static PB(ContainerUpdate) **fill_updates(const struct nri_reply *reply, struct 
 	return list;
 }
 
-int nri_updates_encode(const struct nri_reply *reply, struct arena *a, struct blob *out, struct err *e)
+int nri_updates_encode(
+	const struct nri_reply *reply, struct arena *a, struct blob *out, struct err *e)
 {
-	PB(UpdateContainerResponse) m;
+	Nri__UpdateContainerResponse m;
 
-	INIT(update_container_response)(&m);
+	nri__update_container_response__init(&m);
 	m.n_update = reply->nr_updates;
 	m.update = fill_updates(reply, a, e);
 	return m.update ? pb_encode(&m.base, a, out, e) : -ENOMEM;
 }
 
 struct adjust_form {
-	PB(ContainerAdjustment) adjust;
-	PB(LinuxContainerAdjustment) linux_part;
+	Nri__ContainerAdjustment adjust;
+	Nri__LinuxContainerAdjustment linux_part;
 	struct cpuset_form cpuset;
-	PB(KeyValue) annotation, *annotations[1];
+	Nri__KeyValue annotation, *annotations[1];
 };
 
-static PB(ContainerAdjustment) *fill_adjustment(struct adjust_form *f, const struct nri_reply *reply)
+static Nri__ContainerAdjustment *fill_adjustment(
+	struct adjust_form *f, const struct nri_reply *reply)
 {
-	INIT(container_adjustment)(&f->adjust);
-	INIT(linux_container_adjustment)(&f->linux_part);
+	nri__container_adjustment__init(&f->adjust);
+	nri__linux_container_adjustment__init(&f->linux_part);
 	f->linux_part.resources = fill_cpuset(&f->cpuset, reply->cpus, reply->mems);
 	f->adjust.linux_part = &f->linux_part;
 	if (reply->annotation.key) {
-		INIT(key_value)(&f->annotation);
+		nri__key_value__init(&f->annotation);
 		f->annotation.key = pb_string(reply->annotation.key);
 		f->annotation.value = pb_string(reply->annotation.value);
 		f->annotations[0] = &f->annotation;
@@ -373,12 +408,13 @@ static PB(ContainerAdjustment) *fill_adjustment(struct adjust_form *f, const str
 	return &f->adjust;
 }
 
-int nri_created_encode(const struct nri_reply *reply, struct arena *a, struct blob *out, struct err *e)
+int nri_created_encode(
+	const struct nri_reply *reply, struct arena *a, struct blob *out, struct err *e)
 {
-	PB(CreateContainerResponse) m;
+	Nri__CreateContainerResponse m;
 	struct adjust_form form;
 
-	INIT(create_container_response)(&m);
+	nri__create_container_response__init(&m);
 	if (reply->adjust)
 		m.adjust = fill_adjustment(&form, reply);
 	m.n_update = reply->nr_updates;

@@ -30,15 +30,20 @@ enum nri_event {
 	NRI_EVENT_VALIDATE,
 	NR_NRI_EVENTS
 };
-static inline uint32_t nri_event_bit(enum nri_event e) { return e ? UINT32_C(1) << (e - 1) : 0; }
+static inline uint32_t nri_event_bit(enum nri_event e)
+{
+	return e ? UINT32_C(1) << (e - 1) : 0;
+}
 
-int nri_register_encode(const char *name, const char *index, struct arena *a, struct blob *out, struct err *e);
+int nri_register_encode(
+	const char *name, const char *index, struct arena *a, struct blob *out, struct err *e);
 
 struct nri_configuration {
 	const char *runtime_name, *runtime_version;
 	int64_t registration_timeout_ms, request_timeout_ms; /* 0: not told (NRI before 0.7) */
 };
-int nri_configuration_decode(struct blob payload, struct arena *a, struct nri_configuration *out, struct err *e);
+int nri_configuration_decode(
+	struct blob payload, struct arena *a, struct nri_configuration *out, struct err *e);
 int nri_events_encode(uint32_t events, struct arena *a, struct blob *out, struct err *e);
 
 /* Whether more chunks follow the one in payload. */
@@ -46,30 +51,35 @@ int nri_chunk_decode(struct blob payload, struct arena *a, bool *more, struct er
 /* The acknowledgement of a chunk that is not the last. */
 int nri_chunk_encode(struct arena *a, struct blob *out, struct err *e);
 
-/* A container's resources that struct request cannot hold (a huge page size that is none): nothing
- * when code is 0. The rest of the request is as usual then. */
+/* What runs, by container id, each once. odd: resources that struct request cannot hold (a huge
+ * page size that is none), the first there are; its code is 0 when all is well. */
 struct nri_running {
 	struct request *containers;
 	size_t nr;
 	struct err odd;
 };
-/* All chunks of Synchronize, one behind the other: that is how protobuf joins repeated fields, and
- * a container may well stand before its pod. Containers that have stopped are left out. -E2BIG
+/* From all chunks of Synchronize, one behind the other: that is how protobuf joins repeated fields,
+ * and a container may well stand before its pod. Containers that have stopped are left out. -E2BIG
  * when there are more than max. */
-int nri_running_decode(struct blob payload, size_t max, struct arena *a, struct nri_running *out, struct err *e);
+int nri_running_decode(
+	struct blob payload, size_t max, struct arena *a, struct nri_running *out, struct err *e);
 
 /* What any call about one pod or container says. */
 struct nri_subject {
 	enum nri_event event; /* StateChange only */
 	struct request req;   /* container_id "": about a pod */
-	struct err odd;	      /* as above */
+	struct err odd;       /* as in nri_running */
 };
-int nri_subject_decode(struct blob payload, struct arena *a, struct nri_subject *out, struct err *e);
-int nri_state_change_decode(struct blob payload, struct arena *a, struct nri_subject *out, struct err *e);
+int nri_subject_decode(
+	struct blob payload, struct arena *a, struct nri_subject *out, struct err *e);
+int nri_state_change_decode(
+	struct blob payload, struct arena *a, struct nri_subject *out, struct err *e);
 
 /* The answer to CreateContainer; and that to Synchronize, UpdateContainer, StopContainer, of which
  * only reply->updates counts. */
-int nri_created_encode(const struct nri_reply *reply, struct arena *a, struct blob *out, struct err *e);
-int nri_updates_encode(const struct nri_reply *reply, struct arena *a, struct blob *out, struct err *e);
+int nri_created_encode(
+	const struct nri_reply *reply, struct arena *a, struct blob *out, struct err *e);
+int nri_updates_encode(
+	const struct nri_reply *reply, struct arena *a, struct blob *out, struct err *e);
 
 #endif

@@ -6,15 +6,11 @@
 #include <numafit/text.h>
 #include <string.h>
 
-/* The generated names carry NRI's package. */
-#define PB(name)   Nri__Pkg__Api__V1alpha1__##name
-#define TYPE(name) &nri__pkg__api__v1alpha1__##name##__descriptor
-#define INIT(name) nri__pkg__api__v1alpha1__##name##__init
-
-int nri_registration_decode(struct blob payload, struct arena *a, const char **name, const char **index,
-	struct err *e)
+int nri_registration_decode(
+	struct blob payload, struct arena *a, const char **name, const char **index, struct err *e)
 {
-	const PB(RegisterPluginRequest) *m = pb_decode(TYPE(register_plugin_request), payload, a, e);
+	const Nri__RegisterPluginRequest *m =
+		pb_decode(&nri__register_plugin_request__descriptor, payload, a, e);
 
 	if (!m)
 		return -EBADMSG;
@@ -23,12 +19,12 @@ int nri_registration_decode(struct blob payload, struct arena *a, const char **n
 	return 0;
 }
 
-int nri_configuration_encode(const struct nri_configuration *conf, struct arena *a, struct blob *out,
-	struct err *e)
+int nri_configuration_encode(
+	const struct nri_configuration *conf, struct arena *a, struct blob *out, struct err *e)
 {
-	PB(ConfigureRequest) m;
+	Nri__ConfigureRequest m;
 
-	INIT(configure_request)(&m);
+	nri__configure_request__init(&m);
 	m.runtime_name = pb_string(conf->runtime_name);
 	m.runtime_version = pb_string(conf->runtime_version);
 	m.registration_timeout = conf->registration_timeout_ms;
@@ -38,7 +34,8 @@ int nri_configuration_encode(const struct nri_configuration *conf, struct arena 
 
 int nri_events_decode(struct blob payload, struct arena *a, uint32_t *events, struct err *e)
 {
-	const PB(ConfigureResponse) *m = pb_decode(TYPE(configure_response), payload, a, e);
+	const Nri__ConfigureResponse *m =
+		pb_decode(&nri__configure_response__descriptor, payload, a, e);
 
 	if (!m)
 		return -EBADMSG;
@@ -48,15 +45,15 @@ int nri_events_decode(struct blob payload, struct arena *a, uint32_t *events, st
 
 /* Containers to messages. Every form holds one message and all that hangs from it. */
 
-static PB(KeyValue) **fill_annotations(const struct key_value *from, size_t nr, struct arena *a)
+static Nri__KeyValue **fill_annotations(const struct key_value *from, size_t nr, struct arena *a)
 {
-	PB(KeyValue) **list = arena_array(a, nr, sizeof(void *));
-	PB(KeyValue) *entries = arena_array(a, nr, sizeof *entries);
+	Nri__KeyValue **list = arena_array(a, nr, sizeof(void *));
+	Nri__KeyValue *entries = arena_array(a, nr, sizeof *entries);
 
 	if (!list || !entries)
 		return NULL;
 	for (size_t i = 0; i < nr; i++) {
-		INIT(key_value)(&entries[i]);
+		nri__key_value__init(&entries[i]);
 		entries[i].key = pb_string(from[i].key);
 		entries[i].value = pb_string(from[i].value);
 		list[i] = &entries[i];
@@ -65,14 +62,14 @@ static PB(KeyValue) **fill_annotations(const struct key_value *from, size_t nr, 
 }
 
 struct pod_form {
-	PB(PodSandbox) pod;
-	PB(LinuxPodSandbox) linux_part;
+	Nri__PodSandbox pod;
+	Nri__LinuxPodSandbox linux_part;
 };
 
-static PB(PodSandbox) *fill_pod(struct pod_form *f, const struct nri_container *c, struct arena *a)
+static Nri__PodSandbox *fill_pod(struct pod_form *f, const struct nri_container *c, struct arena *a)
 {
-	INIT(pod_sandbox)(&f->pod);
-	INIT(linux_pod_sandbox)(&f->linux_part);
+	nri__pod_sandbox__init(&f->pod);
+	nri__linux_pod_sandbox__init(&f->linux_part);
 	f->pod.id = pb_string(c->sandbox_id);
 	f->pod.name = pb_string(c->pod_name);
 	f->pod.uid = pb_string(c->pod_uid);
@@ -85,25 +82,25 @@ static PB(PodSandbox) *fill_pod(struct pod_form *f, const struct nri_container *
 }
 
 struct resources_form {
-	PB(LinuxResources) resources;
-	PB(LinuxCPU) cpu;
-	PB(LinuxMemory) memory;
-	PB(OptionalUInt64) shares, period;
-	PB(OptionalInt64) quota, limit;
-	PB(HugepageLimit) hugepages[TOPO_KINDS], *hugepage_list[TOPO_KINDS];
+	Nri__LinuxResources resources;
+	Nri__LinuxCPU cpu;
+	Nri__LinuxMemory memory;
+	Nri__OptionalUInt64 shares, period;
+	Nri__OptionalInt64 quota, limit;
+	Nri__HugepageLimit hugepages[TOPO_KINDS], *hugepage_list[TOPO_KINDS];
 	char page_sizes[TOPO_KINDS][TEXT_SIZE_MAX];
 };
 
-static PB(OptionalUInt64) *unsigned_if(bool has, uint64_t value, PB(OptionalUInt64) *f)
+static Nri__OptionalUInt64 *unsigned_if(bool has, uint64_t value, Nri__OptionalUInt64 *f)
 {
-	INIT(optional_uint64)(f);
+	nri__optional_uint64__init(f);
 	f->value = value;
 	return has ? f : NULL;
 }
 
-static PB(OptionalInt64) *signed_if(bool has, int64_t value, PB(OptionalInt64) *f)
+static Nri__OptionalInt64 *signed_if(bool has, int64_t value, Nri__OptionalInt64 *f)
 {
-	INIT(optional_int64)(f);
+	nri__optional_int64__init(f);
 	f->value = value;
 	return has ? f : NULL;
 }
@@ -118,13 +115,13 @@ static char *page_size(char *buf, uint64_t bytes)
 	return buf;
 }
 
-static PB(LinuxResources) *fill_resources(struct resources_form *f, const struct nri_container *c)
+static Nri__LinuxResources *fill_resources(struct resources_form *f, const struct nri_container *c)
 {
 	const struct linux_resources *r = &c->resources;
 
-	INIT(linux_resources)(&f->resources);
-	INIT(linux_cpu)(&f->cpu);
-	INIT(linux_memory)(&f->memory);
+	nri__linux_resources__init(&f->resources);
+	nri__linux_cpu__init(&f->cpu);
+	nri__linux_memory__init(&f->memory);
 	f->cpu.shares = unsigned_if(r->has_shares, r->cpu_shares, &f->shares);
 	f->cpu.quota = signed_if(r->has_quota, r->cpu_quota, &f->quota);
 	f->cpu.period = unsigned_if(r->has_period, r->cpu_period, &f->period);
@@ -132,7 +129,7 @@ static PB(LinuxResources) *fill_resources(struct resources_form *f, const struct
 	f->cpu.mems = pb_string(c->mems);
 	f->memory.limit = signed_if(r->has_memory_limit, r->memory_limit, &f->limit);
 	for (unsigned i = 0; i < r->nr_hugepages; i++) {
-		INIT(hugepage_limit)(&f->hugepages[i]);
+		nri__hugepage_limit__init(&f->hugepages[i]);
 		f->hugepages[i].page_size = page_size(f->page_sizes[i], r->hugepages[i].page_bytes);
 		f->hugepages[i].limit = r->hugepages[i].bytes;
 		f->hugepage_list[i] = &f->hugepages[i];
@@ -145,15 +142,16 @@ static PB(LinuxResources) *fill_resources(struct resources_form *f, const struct
 }
 
 struct container_form {
-	PB(Container) container;
-	PB(LinuxContainer) linux_part;
+	Nri__Container container;
+	Nri__LinuxContainer linux_part;
 	struct resources_form resources;
 };
 
-static PB(Container) *fill_container(struct container_form *f, const struct nri_container *c, struct arena *a)
+static Nri__Container *fill_container(
+	struct container_form *f, const struct nri_container *c, struct arena *a)
 {
-	INIT(container)(&f->container);
-	INIT(linux_container)(&f->linux_part);
+	nri__container__init(&f->container);
+	nri__linux_container__init(&f->linux_part);
 	f->container.id = pb_string(c->id);
 	f->container.pod_sandbox_id = pb_string(c->sandbox_id);
 	f->container.name = pb_string(c->name);
@@ -170,17 +168,18 @@ static int out_of_memory(struct err *e)
 	return err_set(e, ENOMEM, "the message is too large");
 }
 
-int nri_running_encode(const struct nri_chunk *chunk, struct arena *a, struct blob *out, struct err *e)
+int nri_running_encode(
+	const struct nri_chunk *chunk, struct arena *a, struct blob *out, struct err *e)
 {
-	PB(SynchronizeRequest) m;
-	PB(Container) **containers = arena_array(a, chunk->nr, sizeof(void *));
-	PB(PodSandbox) **pods = arena_array(a, chunk->nr, sizeof(void *));
+	Nri__SynchronizeRequest m;
+	Nri__Container **containers = arena_array(a, chunk->nr, sizeof(void *));
+	Nri__PodSandbox **pods = arena_array(a, chunk->nr, sizeof(void *));
 	struct container_form *forms = arena_array(a, chunk->nr, sizeof *forms);
 	struct pod_form *pod_forms = arena_array(a, chunk->nr, sizeof *pod_forms);
 
 	if (!containers || !pods || !forms || !pod_forms)
 		return out_of_memory(e);
-	INIT(synchronize_request)(&m);
+	nri__synchronize_request__init(&m);
 	m.more = chunk->more;
 	m.n_containers = chunk->nr;
 	m.containers = containers;
@@ -191,7 +190,7 @@ int nri_running_encode(const struct nri_chunk *chunk, struct arena *a, struct bl
 		containers[i] = fill_container(&forms[i], c, a);
 		if (!containers[i])
 			return out_of_memory(e);
-		containers[i]->state = NRI__PKG__API__V1ALPHA1__CONTAINER_STATE__CONTAINER_RUNNING;
+		containers[i]->state = NRI__CONTAINER_STATE__CONTAINER_RUNNING;
 		if (!chunk->with_pod[i])
 			continue;
 		pods[m.n_pods] = fill_pod(&pod_forms[i], c, a);
@@ -201,27 +200,27 @@ int nri_running_encode(const struct nri_chunk *chunk, struct arena *a, struct bl
 	return pb_encode(&m.base, a, out, e);
 }
 
-static int encode_state_change(enum nri_event event, PB(PodSandbox) *pod, PB(Container) *container,
-	struct arena *a, struct blob *out, struct err *e)
+static int encode_state_change(enum nri_event event, Nri__PodSandbox *pod,
+	Nri__Container *container, struct arena *a, struct blob *out, struct err *e)
 {
-	PB(StateChangeEvent) m;
+	Nri__StateChangeEvent m;
 
-	INIT(state_change_event)(&m);
-	m.event = (PB(Event))event;
+	nri__state_change_event__init(&m);
+	m.event = (Nri__Event)event;
 	m.pod = pod;
 	m.container = container;
 	return pb_encode(&m.base, a, out, e);
 }
 
-int nri_subject_encode(enum nri_event event, bool state_change, const struct nri_container *c, struct arena *a,
-	struct blob *out, struct err *e)
+int nri_subject_encode(enum nri_event event, bool state_change, const struct nri_container *c,
+	struct arena *a, struct blob *out, struct err *e)
 {
-	PB(UpdateContainerRequest) m;
+	Nri__UpdateContainerRequest m;
 	struct pod_form pod;
 	struct container_form container;
 	struct resources_form asked;
 
-	INIT(update_container_request)(&m);
+	nri__update_container_request__init(&m);
 	m.pod = fill_pod(&pod, c, a);
 	if (event >= NRI_EVENT_CREATE)
 		m.container = fill_container(&container, c, a);
@@ -236,13 +235,14 @@ int nri_subject_encode(enum nri_event event, bool state_change, const struct nri
 
 /* Answers */
 
-static const struct nri_update *read_updates(PB(ContainerUpdate) *const *from, size_t nr, struct arena *a)
+static const struct nri_update *read_updates(
+	Nri__ContainerUpdate *const *from, size_t nr, struct arena *a)
 {
 	struct nri_update *updates = arena_array(a, nr, sizeof *updates);
 
 	for (size_t i = 0; updates && i < nr; i++) {
-		const PB(LinuxContainerUpdate) *l = from[i]->linux_part;
-		const PB(LinuxCPU) *cpu = l && l->resources ? l->resources->cpu : NULL;
+		const Nri__LinuxContainerUpdate *l = from[i]->linux_part;
+		const Nri__LinuxCPU *cpu = l && l->resources ? l->resources->cpu : NULL;
 
 		updates[i] = (struct nri_update){.container_id = from[i]->container_id,
 			.cpus = cpu ? cpu->cpus : "",
@@ -252,7 +252,8 @@ static const struct nri_update *read_updates(PB(ContainerUpdate) *const *from, s
 	return updates;
 }
 
-static const struct key_value *read_annotations(PB(KeyValue) *const *from, size_t nr, struct arena *a)
+static const struct key_value *read_annotations(
+	Nri__KeyValue *const *from, size_t nr, struct arena *a)
 {
 	struct key_value *annotations = arena_array(a, nr, sizeof *annotations);
 
@@ -271,25 +272,27 @@ static int give_answer(struct nri_answer answer, struct nri_answer *out, struct 
 
 int nri_created_decode(struct blob payload, struct arena *a, struct nri_answer *out, struct err *e)
 {
-	const PB(CreateContainerResponse) *m = pb_decode(TYPE(create_container_response), payload, a, e);
+	const Nri__CreateContainerResponse *m =
+		pb_decode(&nri__create_container_response__descriptor, payload, a, e);
 
 	if (!m)
 		return -EBADMSG;
-	const PB(ContainerAdjustment) *adjust = m->adjust;
-	const PB(LinuxContainerAdjustment) *l = adjust ? adjust->linux_part : NULL;
-	const PB(LinuxCPU) *cpu = l && l->resources ? l->resources->cpu : NULL;
+	const Nri__ContainerAdjustment *adjust = m->adjust;
+	const Nri__LinuxContainerAdjustment *l = adjust ? adjust->linux_part : NULL;
+	const Nri__LinuxCPU *cpu = l && l->resources ? l->resources->cpu : NULL;
 	size_t nr_annotations = adjust ? adjust->n_annotations : 0;
 	struct nri_answer answer = {.message = "",
 		.cpus = cpu ? cpu->cpus : "",
 		.mems = cpu ? cpu->mems : "",
-		.annotations = read_annotations(adjust ? adjust->annotations : NULL, nr_annotations, a),
+		.annotations =
+			read_annotations(adjust ? adjust->annotations : NULL, nr_annotations, a),
 		.nr_annotations = nr_annotations,
 		.updates = read_updates(m->update, m->n_update, a),
 		.nr_updates = m->n_update};
 	return give_answer(answer, out, e);
 }
 
-static int answer_with_updates(PB(ContainerUpdate) *const *updates, size_t nr, struct arena *a,
+static int answer_with_updates(Nri__ContainerUpdate *const *updates, size_t nr, struct arena *a,
 	struct nri_answer *out, struct err *e)
 {
 	struct nri_answer answer = {.message = "",
@@ -302,10 +305,11 @@ static int answer_with_updates(PB(ContainerUpdate) *const *updates, size_t nr, s
 	return give_answer(answer, out, e);
 }
 
-int nri_synchronized_decode(struct blob payload, struct arena *a, struct nri_answer *out, bool *more,
-	struct err *e)
+int nri_synchronized_decode(
+	struct blob payload, struct arena *a, struct nri_answer *out, bool *more, struct err *e)
 {
-	const PB(SynchronizeResponse) *m = pb_decode(TYPE(synchronize_response), payload, a, e);
+	const Nri__SynchronizeResponse *m =
+		pb_decode(&nri__synchronize_response__descriptor, payload, a, e);
 
 	if (!m)
 		return -EBADMSG;
@@ -315,7 +319,8 @@ int nri_synchronized_decode(struct blob payload, struct arena *a, struct nri_ans
 
 int nri_updates_decode(struct blob payload, struct arena *a, struct nri_answer *out, struct err *e)
 {
-	const PB(UpdateContainerResponse) *m = pb_decode(TYPE(update_container_response), payload, a, e);
+	const Nri__UpdateContainerResponse *m =
+		pb_decode(&nri__update_container_response__descriptor, payload, a, e);
 
 	if (!m)
 		return -EBADMSG;

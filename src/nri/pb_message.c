@@ -15,7 +15,8 @@ static void keep(void *ctx, void *p)
 }
 
 /* The i-th value of a string or message field; NULL when there is none. */
-static const void *field_value(const ProtobufCMessage *m, const ProtobufCFieldDescriptor *f, size_t i)
+static const void *field_value(
+	const ProtobufCMessage *m, const ProtobufCFieldDescriptor *f, size_t i)
 {
 	const char *at = (const char *)m + f->offset;
 	const void *p;
@@ -37,7 +38,8 @@ static size_t field_count(const ProtobufCMessage *m, const ProtobufCFieldDescrip
 
 static int check_strings(const ProtobufCMessage *m, struct err *e);
 
-static int check_value(const ProtobufCMessage *m, const ProtobufCFieldDescriptor *f, size_t i, struct err *e)
+static int check_value(
+	const ProtobufCMessage *m, const ProtobufCFieldDescriptor *f, size_t i, struct err *e)
 {
 	const void *value = field_value(m, f, i);
 
@@ -65,7 +67,8 @@ static int check_strings(const ProtobufCMessage *m, struct err *e)
 	return 0;
 }
 
-void *pb_decode(const ProtobufCMessageDescriptor *type, struct blob bytes, struct arena *a, struct err *e)
+void *pb_decode(
+	const ProtobufCMessageDescriptor *type, struct blob bytes, struct arena *a, struct err *e)
 {
 	ProtobufCAllocator in_arena = {give, keep, a};
 	ProtobufCMessage *m = protobuf_c_message_unpack(type, &in_arena, bytes.len, bytes.data);
@@ -84,7 +87,8 @@ int pb_encode(const ProtobufCMessage *m, struct arena *a, struct blob *out, stru
 	size_t len = protobuf_c_message_get_packed_size(m);
 	void *bytes = arena_alloc(a, len);
 	if (!bytes)
-		return err_set(e, ENOMEM, "%s of %zu bytes is too large", m->descriptor->short_name, len);
+		return err_set(
+			e, ENOMEM, "%s of %zu bytes is too large", m->descriptor->short_name, len);
 	*out = (struct blob){bytes, protobuf_c_message_pack(m, bytes)};
 	return 0;
 }

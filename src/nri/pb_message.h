@@ -11,11 +11,15 @@
  * protobuf-c does not look, and Go fails the whole call.) */
 
 /* The message in bytes, in a. NULL with text: not such a message, or the arena's limit. */
-void *pb_decode(const ProtobufCMessageDescriptor *type, struct blob bytes, struct arena *a, struct err *e);
+void *pb_decode(
+	const ProtobufCMessageDescriptor *type, struct blob bytes, struct arena *a, struct err *e);
 /* The bytes of the message, in a. 0; -EILSEQ: a string is not UTF-8; -ENOMEM: the arena's limit. */
 int pb_encode(const ProtobufCMessage *m, struct arena *a, struct blob *out, struct err *e);
 
 /* protobuf-c's structs know no const; what is put into them to be encoded is only read. */
-static inline char *pb_string(const char *s) { return (char *)(uintptr_t)(s ? s : ""); }
+static inline char *pb_string(const char *s)
+{
+	return (char *)(uintptr_t)(s ? s : "");
+}
 
 #endif

@@ -35,7 +35,7 @@ static const struct {
 
 struct queued {
 	enum nri_call call;
-	bool more; /* Synchronize: not its last chunk */
+	bool more;        /* Synchronize: not its last chunk */
 	char *unsendable; /* why it cannot be sent, or NULL */
 	struct bytes payload;
 };
@@ -51,7 +51,7 @@ struct nri_runtime {
 	struct outbox out;
 	char *plugin_name, *plugin_index; /* NULL until it registered */
 	bool configuring, configured, sending;
-	uint32_t wanted; /* the events that it subscribed to */
+	uint32_t wanted;       /* the events that it subscribed to */
 	struct queued current; /* the call on its way; its payload is gone already */
 	struct {
 		VEC(struct queued);
@@ -65,7 +65,8 @@ static void answered(struct nri_runtime *r, enum nri_call call, const struct nri
 	r->events.answered(r->events.ctx, call, answer);
 }
 
-static void answered_with_error(struct nri_runtime *r, enum nri_call call, int status, const char *message)
+static void answered_with_error(
+	struct nri_runtime *r, enum nri_call call, int status, const char *message)
 {
 	struct nri_answer answer = no_answer;
 
@@ -110,7 +111,7 @@ static void queued_fini(struct queued *q)
 	free(q->unsendable);
 }
 
-/* Send what is next unless a call is on its way. Callbacks may queue more: that is sent here too. */
+/* Send what is next unless a call is on its way. Callbacks may queue more, sent here as well. */
 static int send_next(struct nri_runtime *r, struct err *e)
 {
 	int rc = 0;
@@ -130,7 +131,8 @@ static int send_next(struct nri_runtime *r, struct err *e)
 }
 
 /* Queue a call whose payload was encoded with rc. */
-static void enqueue(struct nri_runtime *r, struct queued q, struct blob payload, int rc, const struct err *e)
+static void enqueue(
+	struct nri_runtime *r, struct queued q, struct blob payload, int rc, const struct err *e)
 {
 	if (rc < 0)
 		q.unsendable = xstrdup(e->text);
@@ -157,7 +159,8 @@ void nri_runtime_call(struct nri_runtime *r, enum nri_call call, const struct nr
 
 	assert(call != NRI_CALL_SYNCHRONIZE);
 	arena_init(&a, TTRPC_MEMORY_MAX);
-	int rc = nri_subject_encode(calls[call].event, by_state_change(r, call), c, &a, &payload, &e);
+	int rc = nri_subject_encode(
+		calls[call].event, by_state_change(r, call), c, &a, &payload, &e);
 	enqueue(r, q, payload, rc, &e);
 	arena_fini(&a);
 	send_now(r);
@@ -201,7 +204,8 @@ static bool *first_of_pods(const struct nri_container *containers, size_t nr)
 	return first;
 }
 
-void nri_runtime_synchronize(struct nri_runtime *r, const struct nri_container *containers, size_t nr)
+void nri_runtime_synchronize(
+	struct nri_runtime *r, const struct nri_container *containers, size_t nr)
 {
 	auto_free bool *with_pod = first_of_pods(containers, nr);
 	size_t step = r->options.chunk_objects ? r->options.chunk_objects : nr;
@@ -219,14 +223,15 @@ void nri_runtime_synchronize(struct nri_runtime *r, const struct nri_container *
 
 /* Answers of the plugin */
 
-static int take_configured(struct nri_runtime *r, const struct ttrpc_response *response, struct arena *a,
-	struct err *e)
+static int take_configured(struct nri_runtime *r, const struct ttrpc_response *response,
+	struct arena *a, struct err *e)
 {
 	uint32_t known = r->options.state_change ? EVENTS_BEFORE_0_10 : EVENTS_SINCE_0_10;
 	uint32_t events;
 
 	if (response->status)
-		return err_set(e, EPROTO, "the plugin refuses its configuration: %s", response->message);
+		return err_set(
+			e, EPROTO, "the plugin refuses its configuration: %s", response->message);
 	if (nri_events_decode(response->payload, a, &events, e) < 0)
 		return err_add(e, -EPROTO, "the plugin's answer to Configure");
 	if (events & ~known)
@@ -237,8 +242,8 @@ static int take_configured(struct nri_runtime *r, const struct ttrpc_response *r
 	return send_next(r, e);
 }
 
-static int decode_answer(enum nri_call call, struct blob payload, struct arena *a, struct nri_answer *out,
-	bool *more, struct err *e)
+static int decode_answer(enum nri_call call, struct blob payload, struct arena *a,
+	struct nri_answer *out, bool *more, struct err *e)
 {
 	switch (call) {
 	case NRI_CALL_SYNCHRONIZE:
@@ -259,8 +264,8 @@ static int decode_answer(enum nri_call call, struct blob payload, struct arena *
 	return 0;
 }
 
-static int take_answer(struct nri_runtime *r, const struct ttrpc_response *response, struct arena *a,
-	struct err *e)
+static int take_answer(struct nri_runtime *r, const struct ttrpc_response *response,
+	struct arena *a, struct err *e)
 {
 	struct queued q = r->current;
 	struct nri_answer answer = no_answer;
@@ -283,7 +288,8 @@ static int take_answer(struct nri_runtime *r, const struct ttrpc_response *respo
 	return send_next(r, e);
 }
 
-static int on_answer(void *ctx, const struct ttrpc_response *response, struct arena *a, struct err *e)
+static int on_answer(
+	void *ctx, const struct ttrpc_response *response, struct arena *a, struct err *e)
 {
 	struct nri_runtime *r = ctx;
 
@@ -295,14 +301,16 @@ static int on_answer(void *ctx, const struct ttrpc_response *response, struct ar
 /* checkPluginIndex and the name check of NRI 0.12 */
 static bool is_sound(const char *name, const char *index)
 {
-	static const char allowed[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.+-";
+	static const char allowed[] =
+		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.+-";
 	static const char digits[] = "0123456789";
 
-	return *name && !name[strspn(name, allowed)] && strlen(index) == 2 && strspn(index, digits) == 2;
+	return *name && !name[strspn(name, allowed)] && strlen(index) == 2 &&
+	       strspn(index, digits) == 2;
 }
 
-static int serve(void *ctx, const struct ttrpc_request *req, struct arena *a, struct ttrpc_response *reply,
-	struct err *e)
+static int serve(void *ctx, const struct ttrpc_request *req, struct arena *a,
+	struct ttrpc_response *reply, struct err *e)
 {
 	struct nri_runtime *r = ctx;
 	const char *name, *index;
@@ -317,7 +325,8 @@ static int serve(void *ctx, const struct ttrpc_request *req, struct arena *a, st
 	if (nri_registration_decode(req->payload, a, &name, &index, &wrong) < 0)
 		return ttrpc_refuse(reply, a, TTRPC_INTERNAL, wrong.text);
 	if (!is_sound(name, index) || r->plugin_name) {
-		(void)snprintf(text, sizeof text, "invalid plugin name or index: \"%s\", \"%s\"", name, index);
+		(void)snprintf(text, sizeof text, "invalid plugin name or index: \"%s\", \"%s\"",
+			name, index);
 		return ttrpc_refuse(reply, a, TTRPC_UNKNOWN, text);
 	}
 	r->plugin_name = xstrdup(name);
@@ -327,7 +336,8 @@ static int serve(void *ctx, const struct ttrpc_request *req, struct arena *a, st
 
 static int send_configuration(struct nri_runtime *r, struct err *e)
 {
-	struct nri_configuration conf = {r->name, r->version, REGISTRATION_TIMEOUT_MS, REQUEST_TIMEOUT_MS};
+	struct nri_configuration conf = {
+		r->name, r->version, REGISTRATION_TIMEOUT_MS, REQUEST_TIMEOUT_MS};
 	struct blob payload;
 	struct arena a;
 
@@ -373,9 +383,11 @@ const char *nri_runtime_error(const struct nri_runtime *r)
 	return r->error.text;
 }
 
-struct nri_runtime *nri_runtime_new(const struct nri_runtime_options *o, const struct nri_runtime_events *ev)
+struct nri_runtime *nri_runtime_new(
+	const struct nri_runtime_options *o, const struct nri_runtime_events *ev)
 {
-	static const struct ttrpc_events as_runtime = {.serve = serve}, as_caller = {.answered = on_answer};
+	static const struct ttrpc_events as_runtime = {.serve = serve},
+					 as_caller = {.answered = on_answer};
 	struct nri_runtime *r = xcalloc(1, sizeof *r);
 
 	r->options = *o;

@@ -22,29 +22,40 @@ struct nri_container {
 	int64_t created_at_ns;
 };
 
+/* A change of another container that the plugin asks for. */
+struct nri_update {
+	const char *container_id, *cpus, *mems;
+	bool ignore_failure;
+};
+
 /* What the plugin answered to one call. Strings are valid during the callback. */
 struct nri_answer {
-	int status;	     /* 0, or the gRPC code of the refusal */
+	int status;          /* 0, or the gRPC code of the refusal */
 	const char *message; /* of the refusal */
 	const char *cpus, *mems;
 	const struct key_value *annotations;
 	size_t nr_annotations;
-	const struct nri_update {
-		const char *container_id, *cpus, *mems;
-		bool ignore_failure;
-	} *updates;
+	const struct nri_update *updates;
 	size_t nr_updates;
 };
 
 enum nri_call {
-	NRI_CALL_SYNCHRONIZE, NRI_CALL_RUN_POD, NRI_CALL_CREATE, NRI_CALL_POST_CREATE, NRI_CALL_START,
-	NRI_CALL_UPDATE, NRI_CALL_STOP, NRI_CALL_REMOVE, NRI_CALL_STOP_POD, NRI_CALL_REMOVE_POD
+	NRI_CALL_SYNCHRONIZE,
+	NRI_CALL_RUN_POD,
+	NRI_CALL_CREATE,
+	NRI_CALL_POST_CREATE,
+	NRI_CALL_START,
+	NRI_CALL_UPDATE,
+	NRI_CALL_STOP,
+	NRI_CALL_REMOVE,
+	NRI_CALL_STOP_POD,
+	NRI_CALL_REMOVE_POD
 };
 
 struct nri_runtime_events {
 	void *ctx;
-	/* The plugin registered and was configured with these events; now Synchronize may be called.
-	 * mandatory */
+	/* The plugin registered and was configured with these events; now Synchronize may be
+	 * called. mandatory */
 	void (*configured)(void *ctx, const char *name, const char *index, uint32_t events);
 	/* A call was answered (Synchronize: its last chunk). mandatory */
 	void (*answered)(void *ctx, enum nri_call call, const struct nri_answer *answer);
@@ -52,12 +63,13 @@ struct nri_runtime_events {
 
 struct nri_runtime_options {
 	const char *name, *version; /* Configure's runtime_name and runtime_version */
-	bool state_change; /* tell events through StateChange, as NRI before 0.12 does */
-	size_t chunk_objects; /* containers in one Synchronize message; 0: all in one */
+	bool state_change;          /* tell events through StateChange, as NRI before 0.12 does */
+	size_t chunk_objects;       /* containers in one Synchronize message; 0: all in one */
 };
 
 struct nri_runtime;
-struct nri_runtime *nri_runtime_new(const struct nri_runtime_options *o, const struct nri_runtime_events *ev);
+struct nri_runtime *nri_runtime_new(
+	const struct nri_runtime_options *o, const struct nri_runtime_events *ev);
 void nri_runtime_free(struct nri_runtime *r);
 /* As in session.h. -EPROTO: the plugin broke the protocol; the connection must be closed. */
 int nri_runtime_feed(struct nri_runtime *r, const void *data, size_t len);
@@ -66,7 +78,8 @@ const char *nri_runtime_error(const struct nri_runtime *r);
 
 /* Queue one call; its answer comes through answered(), which is called in the calls' order.
  * An event that the plugin did not subscribe to is answered at once, with nothing. */
-void nri_runtime_synchronize(struct nri_runtime *r, const struct nri_container *containers, size_t nr);
+void nri_runtime_synchronize(
+	struct nri_runtime *r, const struct nri_container *containers, size_t nr);
 void nri_runtime_call(struct nri_runtime *r, enum nri_call call, const struct nri_container *c);
 
 #endif

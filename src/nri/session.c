@@ -208,7 +208,8 @@ static int synchronize(struct nri_session *s, struct call *c, struct err *e)
 	if (nri_chunk_decode(c->payload, c->a, &more, &wrong) < 0)
 		return refuse(s, c, TTRPC_INTERNAL, wrong.text);
 	if (c->payload.len > RUNNING_BYTES_MAX - s->running.len)
-		return err_set(e, EPROTO, "Synchronize: more than %d bytes of pods and containers", RUNNING_BYTES_MAX);
+		return err_set(e, EPROTO, "Synchronize: more than %d bytes of pods and containers",
+			RUNNING_BYTES_MAX);
 	bytes_append(&s->running, c->payload.data, c->payload.len);
 	return more ? nri_chunk_encode(c->a, &c->reply->payload, e) : synchronize_all(s, c, e);
 }
@@ -232,7 +233,8 @@ static int nothing(struct nri_session *s, struct call *c, struct err *e)
 	return 0;
 }
 
-static int serve_event(struct nri_session *s, const struct nri_subject *what, enum nri_event event, struct call *c)
+static int serve_event(
+	struct nri_session *s, const struct nri_subject *what, enum nri_event event, struct call *c)
 {
 	if (s->state != NRI_READY)
 		return refuse(s, c, TTRPC_FAILED_PRECONDITION, "an event came before Synchronize");
@@ -269,7 +271,8 @@ static int dedicated_call(struct nri_session *s, enum nri_event event, struct ca
 	return serve_event(s, &what, event, c);
 }
 
-static void answer_with_updates(struct nri_session *s, const struct nri_reply *reply, struct call *c)
+static void answer_with_updates(
+	struct nri_session *s, const struct nri_reply *reply, struct call *c)
 {
 	struct err wrong;
 
@@ -328,8 +331,8 @@ static void pod_removed(struct nri_session *s, const struct request *req, struct
 		s->handler->remove_pod(s->handler->ctx, &req->pod);
 }
 
-static int serve(void *ctx, const struct ttrpc_request *req, struct arena *a, struct ttrpc_response *reply,
-	struct err *e)
+static int serve(void *ctx, const struct ttrpc_request *req, struct arena *a,
+	struct ttrpc_response *reply, struct err *e)
 {
 	struct nri_session *s = ctx;
 	struct call c = {req->payload, a, reply};
@@ -387,7 +390,8 @@ void nri_session_tick(struct nri_session *s, uint64_t now_ms)
 	fail(s, &e);
 }
 
-static int send_registration(struct nri_session *s, const char *name, const char *index, struct err *e)
+static int send_registration(
+	struct nri_session *s, const char *name, const char *index, struct err *e)
 {
 	struct arena a;
 	struct blob payload;
@@ -400,10 +404,11 @@ static int send_registration(struct nri_session *s, const char *name, const char
 	return rc;
 }
 
-struct nri_session *nri_session_new(const char *name, const char *index, const struct nri_handler *handler,
-	uint64_t now_ms)
+struct nri_session *nri_session_new(
+	const char *name, const char *index, const struct nri_handler *handler, uint64_t now_ms)
 {
-	static const struct ttrpc_events as_plugin = {.serve = serve}, as_caller = {.answered = on_registered};
+	static const struct ttrpc_events as_plugin = {.serve = serve},
+					 as_caller = {.answered = on_registered};
 	struct nri_session *s = xcalloc(1, sizeof *s);
 	struct err e;
 

@@ -34,8 +34,10 @@ struct nri_reply {
 struct nri_handler {
 	void *ctx;
 	/* All that runs, once for a connection, before any other event. mandatory */
-	void (*synchronize)(void *ctx, const struct request *containers, size_t nr, struct nri_reply *reply);
-	/* A container is being created. 0, or a negative errno: it is refused with e->text. mandatory */
+	void (*synchronize)(
+		void *ctx, const struct request *containers, size_t nr, struct nri_reply *reply);
+	/* A container is being created. 0, or a negative errno: it is refused with e->text.
+	 * mandatory */
 	int (*create)(void *ctx, const struct request *req, struct nri_reply *reply, struct err *e);
 	/* Somebody changes a container's resources: what req->container_id must keep goes into
 	 * reply->updates. mandatory */
@@ -48,8 +50,8 @@ struct nri_handler {
 	void (*live)(void *ctx, const struct request *req);
 	/* The pod's sandbox was removed. mandatory */
 	void (*remove_pod)(void *ctx, const struct pod *pod);
-	/* The handshake's steps and what went wrong, for the log: event is a short word with dashes.
-	 * optional */
+	/* The handshake's steps and what went wrong, for the log: event is a short word with
+	 * dashes. optional */
 	void (*on_event)(void *ctx, const char *event, const char *text);
 };
 
@@ -59,16 +61,16 @@ struct nri_handler {
 enum nri_state {
 	NRI_REGISTERING,   /* RegisterPlugin is on its way */
 	NRI_SYNCHRONIZING, /* configured; the runtime tells what runs */
-	NRI_READY,	   /* events come in */
-	NRI_FAILED	   /* the connection must be closed; nri_session_error() says why */
+	NRI_READY,         /* events come in */
+	NRI_FAILED         /* the connection must be closed; nri_session_error() says why */
 };
 
 struct nri_session;
 
 /* A session that starts by registering as name ([A-Za-z0-9_.+-]+) with index (two digits).
  * handler is borrowed; now_ms is any clock that never jumps. */
-struct nri_session *nri_session_new(const char *name, const char *index, const struct nri_handler *handler,
-	uint64_t now_ms);
+struct nri_session *nri_session_new(
+	const char *name, const char *index, const struct nri_handler *handler, uint64_t now_ms);
 void nri_session_free(struct nri_session *s);
 
 /* Bytes from the runtime. Handlers are called from in here. 0, or -EPROTO and such: the session
@@ -76,7 +78,7 @@ void nri_session_free(struct nri_session *s);
 int nri_session_feed(struct nri_session *s, const void *data, size_t len, uint64_t now_ms);
 /* Bytes for the runtime: their number, *data valid until the next call; they count as taken. */
 size_t nri_session_take(struct nri_session *s, const void **data);
-/* When the session has to be looked at again if nothing comes (ms, same clock); UINT64_MAX: never. */
+/* When to look at the session again if nothing comes (ms, same clock); UINT64_MAX: never. */
 uint64_t nri_session_deadline(const struct nri_session *s);
 /* Look at the deadlines: a handshake that stands still fails the session. */
 void nri_session_tick(struct nri_session *s, uint64_t now_ms);

@@ -12,7 +12,8 @@ enum { TEXT_MAX = 160 };
 void ttrpc_init(struct ttrpc *t, enum mux_stream stream, const char *service,
 	const struct ttrpc_events *events, void *ctx, struct bytes *out)
 {
-	*t = (struct ttrpc){.stream = stream, .service = service, .events = events, .ctx = ctx, .out = out};
+	*t = (struct ttrpc){
+		.stream = stream, .service = service, .events = events, .ctx = ctx, .out = out};
 }
 
 void ttrpc_fini(struct ttrpc *t)
@@ -29,9 +30,11 @@ static void send_message(struct ttrpc *t, uint32_t stream, unsigned char type, s
 	mux_append(t->out, t->stream, (struct blob){header, sizeof header}, body);
 }
 
-int ttrpc_refuse(struct ttrpc_response *reply, struct arena *a, enum ttrpc_status status, const char *text)
+int ttrpc_refuse(
+	struct ttrpc_response *reply, struct arena *a, enum ttrpc_status status, const char *text)
 {
-	*reply = (struct ttrpc_response){.status = (int)status, .message = arena_strndup(a, text, strlen(text))};
+	*reply = (struct ttrpc_response){
+		.status = (int)status, .message = arena_strndup(a, text, strlen(text))};
 	return 0;
 }
 
@@ -45,7 +48,8 @@ static void send_reply(struct ttrpc *t, uint32_t stream, const struct ttrpc_resp
 
 	arena_init(&a, TTRPC_BODY_OUT_MAX);
 	if (ttrpc_response_encode(reply, &a, &body, NULL) < 0) {
-		(void)snprintf(text, sizeof text, "a reply of %zu bytes exceeds the maximum message size of %d",
+		(void)snprintf(text, sizeof text,
+			"a reply of %zu bytes exceeds the maximum message size of %d",
 			reply->payload.len, TTRPC_BODY_OUT_MAX);
 		arena_fini(&a);
 		int rc = ttrpc_response_encode(&too_large, &a, &body, NULL);
@@ -67,8 +71,8 @@ static bool too_long(const struct ttrpc *t)
 }
 
 /* Go through what can be wrong with a call before its service sees it (ttrpc's server.go). */
-static int answer_call(struct ttrpc *t, uint32_t stream, struct arena *a, struct ttrpc_response *reply,
-	struct err *e)
+static int answer_call(struct ttrpc *t, uint32_t stream, struct arena *a,
+	struct ttrpc_response *reply, struct err *e)
 {
 	struct ttrpc_request req;
 	struct err wrong;
@@ -78,11 +82,13 @@ static int answer_call(struct ttrpc *t, uint32_t stream, struct arena *a, struct
 		return ttrpc_refuse(reply, a, TTRPC_INVALID_ARGUMENT,
 			"StreamID must be odd for client initiated streams");
 	if (stream <= t->last_stream)
-		return ttrpc_refuse(reply, a, TTRPC_INVALID_ARGUMENT, "StreamID cannot be re-used and must increment");
+		return ttrpc_refuse(reply, a, TTRPC_INVALID_ARGUMENT,
+			"StreamID cannot be re-used and must increment");
 	t->last_stream = stream;
 	if (too_long(t)) {
-		(void)snprintf(text, sizeof text, "message length %u exceed maximum message size of %d",
-			body_length(t), TTRPC_BODY_IN_MAX);
+		(void)snprintf(text, sizeof text,
+			"message length %u exceed maximum message size of %d", body_length(t),
+			TTRPC_BODY_IN_MAX);
 		return ttrpc_refuse(reply, a, TTRPC_RESOURCE_EXHAUSTED, text);
 	}
 	if (t->header[FLAGS_OFFSET])
@@ -117,7 +123,8 @@ static int take_answer(struct ttrpc *t, struct err *e)
 
 	arena_init(&a, TTRPC_MEMORY_MAX);
 	t->waiting = false;
-	if (too_long(t) || ttrpc_response_decode((struct blob){t->body.at, t->body.len}, &a, &r, &wrong) < 0)
+	if (too_long(t) ||
+		ttrpc_response_decode((struct blob){t->body.at, t->body.len}, &a, &r, &wrong) < 0)
 		(void)ttrpc_refuse(&r, &a, TTRPC_INTERNAL, wrong.text);
 	int rc = t->events->answered(t->ctx, &r, &a, e);
 	arena_fini(&a);
@@ -175,7 +182,8 @@ int ttrpc_feed(struct ttrpc *t, const void *data, size_t len, struct err *e)
 	return rc;
 }
 
-int ttrpc_call(struct ttrpc *t, const char *method, struct blob payload, int64_t timeout_ns, struct err *e)
+int ttrpc_call(
+	struct ttrpc *t, const char *method, struct blob payload, int64_t timeout_ns, struct err *e)
 {
 	struct ttrpc_request req = {t->service, method, payload, timeout_ns};
 	struct arena a;

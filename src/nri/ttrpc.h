@@ -47,11 +47,11 @@ struct ttrpc {
 	struct bytes *out;
 
 	unsigned char header[TTRPC_HEADER_BYTES];
-	unsigned have;	     /* bytes of header */
-	uint32_t left;	     /* bytes of body still to come */
+	unsigned have; /* bytes of header */
+	uint32_t left; /* bytes of body still to come */
 	struct bytes body;
 	uint32_t last_stream; /* the highest id seen (server) or used (client) */
-	bool waiting;	      /* client: for the answer on last_stream */
+	bool waiting;         /* client: for the answer on last_stream */
 };
 
 /* One end on a stream of the mux; what it sends is appended to *out. All is borrowed. The one with
@@ -64,9 +64,11 @@ void ttrpc_fini(struct ttrpc *t);
  * answers are handed on as one or passed over; so it fails only with what an event returned. */
 int ttrpc_feed(struct ttrpc *t, const void *data, size_t len, struct err *e);
 /* Client: send a call; the one before must have been answered. 0; -EILSEQ, -ENOMEM with text. */
-int ttrpc_call(struct ttrpc *t, const char *method, struct blob payload, int64_t timeout_ns, struct err *e);
+int ttrpc_call(struct ttrpc *t, const char *method, struct blob payload, int64_t timeout_ns,
+	struct err *e);
 
 /* Make *reply an error with this status and a copy of text in a. Returns 0, for serve(). */
-int ttrpc_refuse(struct ttrpc_response *reply, struct arena *a, enum ttrpc_status status, const char *text);
+int ttrpc_refuse(
+	struct ttrpc_response *reply, struct arena *a, enum ttrpc_status status, const char *text);
 
 #endif

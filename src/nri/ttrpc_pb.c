@@ -13,7 +13,8 @@ static ProtobufCBinaryData binary(struct blob b)
 	return (ProtobufCBinaryData){b.len, (uint8_t *)(uintptr_t)b.data};
 }
 
-int ttrpc_request_decode(struct blob body, struct arena *a, struct ttrpc_request *out, struct err *e)
+int ttrpc_request_decode(
+	struct blob body, struct arena *a, struct ttrpc_request *out, struct err *e)
 {
 	const Ttrpc__Request *m = pb_decode(&ttrpc__request__descriptor, body, a, e);
 
@@ -26,7 +27,8 @@ int ttrpc_request_decode(struct blob body, struct arena *a, struct ttrpc_request
 	return 0;
 }
 
-int ttrpc_response_decode(struct blob body, struct arena *a, struct ttrpc_response *out, struct err *e)
+int ttrpc_response_decode(
+	struct blob body, struct arena *a, struct ttrpc_response *out, struct err *e)
 {
 	const Ttrpc__Response *m = pb_decode(&ttrpc__response__descriptor, body, a, e);
 
@@ -38,7 +40,8 @@ int ttrpc_response_decode(struct blob body, struct arena *a, struct ttrpc_respon
 	return 0;
 }
 
-int ttrpc_request_encode(const struct ttrpc_request *req, struct arena *a, struct blob *out, struct err *e)
+int ttrpc_request_encode(
+	const struct ttrpc_request *req, struct arena *a, struct blob *out, struct err *e)
 {
 	Ttrpc__Request m;
 
@@ -64,7 +67,8 @@ static const char *sendable(const char *text, struct arena *a)
 	return copy;
 }
 
-int ttrpc_response_encode(const struct ttrpc_response *r, struct arena *a, struct blob *out, struct err *e)
+int ttrpc_response_encode(
+	const struct ttrpc_response *r, struct arena *a, struct blob *out, struct err *e)
 {
 	Ttrpc__Response m;
 	Ttrpc__Status status;

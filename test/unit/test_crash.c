@@ -18,6 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <cmocka.h>
@@ -257,6 +258,7 @@ static void start_daemon(struct rig *r)
 	r->daemon = fork();
 	assert_true(r->daemon >= 0);
 	if (r->daemon == 0) {
+		(void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* a failing test leaves nobody behind */
 		(void)execl(r->program, r->program, "--set", machine, "--set", nri, "--set", run, "--set",
 			"reservedSystemCPUs=0", "--set", "logLevel=error", "--set", "sharedPoolStep=2", (char *)NULL);
 		_exit(127);

@@ -127,7 +127,8 @@ static void a_frame_above_the_limit_ends_the_connection(void **state)
 
 		wire_put_u32(header, 9);
 		wire_put_u32(header + 4, cases[i].len);
-		assert_int_equal(mux_feed(&m, header, sizeof header, collect, &s, &e), cases[i].want);
+		assert_int_equal(
+			mux_feed(&m, header, sizeof header, collect, &s, &e), cases[i].want);
 		assert_int_equal(!!strstr(e.text, "the limit is"), cases[i].want != 0);
 	}
 }

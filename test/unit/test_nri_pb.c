@@ -19,8 +19,8 @@ static struct blob payload_of(const char *hex, struct arena *a)
 
 	add_hex(&line, hex);
 	bool call = line.at[MUX_HEADER_BYTES + 8] == TYPE_REQUEST;
-	int rc = call ? ttrpc_request_decode(body_of(&line), a, &req, NULL) :
-			ttrpc_response_decode(body_of(&line), a, &r, NULL);
+	int rc = call ? ttrpc_request_decode(body_of(&line), a, &req, NULL)
+		      : ttrpc_response_decode(body_of(&line), a, &r, NULL);
 	assert_int_equal(rc, 0);
 	bytes_fini(&line);
 	return call ? req.payload : r.payload;
@@ -94,7 +94,9 @@ static void recorded_configurations_are_read(void **state)
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		struct nri_configuration conf;
 
-		assert_int_equal(nri_configuration_decode(payload_of(cases[i].hex, *state), *state, &conf, NULL), 0);
+		assert_int_equal(nri_configuration_decode(
+					 payload_of(cases[i].hex, *state), *state, &conf, NULL),
+			0);
 		assert_string_equal(conf.runtime_name, "containerd");
 		assert_string_equal(conf.runtime_version, cases[i].version);
 		assert_int_equal(conf.registration_timeout_ms, cases[i].registration_ms);
@@ -117,18 +119,20 @@ static void recorded_events_are_read(void **state)
 	struct nri_subject s;
 	struct nri_running all;
 
-	assert_int_equal(nri_running_decode(payload_of(synchronize_hex, *state), 9, *state, &all, NULL), 0);
+	assert_int_equal(
+		nri_running_decode(payload_of(synchronize_hex, *state), 9, *state, &all, NULL), 0);
 	assert_int_equal(all.nr, 0);
 	assert_int_equal(nri_subject_decode(payload_of(create_hex, *state), *state, &s, NULL), 0);
 	assert_is_pod0(&s.req.pod);
 	assert_string_equal(s.req.container_id, "c1");
-	assert_string_equal(s.req.container_name, "c");
+	assert_string_equal(s.req.container_name, "c0");
 	assert_int_equal(s.req.cpu_milli, 2000);
 	assert_int_equal(s.req.cpu_limit_milli, 2000);
 	assert_int_equal(s.req.nr_memory, 0);
 	assert_string_equal(s.req.cpus, "");
 	assert_null(s.req.placement);
-	assert_int_equal(nri_state_change_decode(payload_of(state_change_hex, *state), *state, &s, NULL), 0);
+	assert_int_equal(
+		nri_state_change_decode(payload_of(state_change_hex, *state), *state, &s, NULL), 0);
 	assert_int_equal(s.event, NRI_EVENT_REMOVE);
 	assert_is_pod0(&s.req.pod);
 	assert_string_equal(s.req.container_id, "c1");
@@ -141,11 +145,19 @@ static void recorded_events_are_read(void **state)
 static void a_container_survives_the_way_there(void **state)
 {
 	static const struct key_value pod_notes[] = {{"a", "1"}, {"b", "2"}};
-	static const struct key_value notes[] = {{"other", "x"}, {NRI_PLACEMENT_ANNOTATION, "{\"cpus\":\"2-3\"}"}};
-	const struct nri_container c = {"s1", "uid1", "ns1", "pod1", "/kubepods/pod1", pod_notes, 2, "id1", "web",
-		{.has_shares = true, .cpu_shares = 4096, .has_quota = true, .cpu_quota = 400000,
-			.has_period = true, .cpu_period = 100000, .has_memory_limit = true,
-			.memory_limit = (int64_t)(3 * GiB), .nr_hugepages = 3,
+	static const struct key_value notes[] = {
+		{"other", "x"}, {NRI_PLACEMENT_ANNOTATION, "{\"cpus\":\"2-3\"}"}};
+	const struct nri_container c = {"s1", "uid1", "ns1", "pod1", "/kubepods/pod1", pod_notes, 2,
+		"id1", "web",
+		{.has_shares = true,
+			.cpu_shares = 4096,
+			.has_quota = true,
+			.cpu_quota = 400000,
+			.has_period = true,
+			.cpu_period = 100000,
+			.has_memory_limit = true,
+			.memory_limit = (int64_t)(3 * GiB),
+			.nr_hugepages = 3,
 			.hugepages = {{GiB, 2 * GiB}, {2 * MiB, 0}, {64 << 10, 128 << 10}}},
 		"2-3", "0", notes, 2, INT64_C(1700000000000000001)};
 	struct blob payload;
@@ -204,8 +216,8 @@ static void put_hugepages(struct bytes *resources, const char *size, uint64_t li
 	put_message(resources, 3, &h);
 }
 
-static void put_container(struct bytes *out, unsigned field, const char *id, const char *pod, unsigned container_state,
-	struct bytes *resources)
+static void put_container(struct bytes *out, unsigned field, const char *id, const char *pod,
+	unsigned container_state, struct bytes *resources)
 {
 	struct bytes c = {0}, linux_part = {0};
 
@@ -257,7 +269,8 @@ static void an_update_changes_what_is_not_zero(void **state)
 
 static void resources_that_cannot_be_held_are_told_beside_the_request(void **state)
 {
-	static const char *const nine[] = {"1KB", "2KB", "4KB", "8KB", "16KB", "32KB", "64KB", "128KB", "256KB"};
+	static const char *const nine[] = {
+		"1KB", "2KB", "4KB", "8KB", "16KB", "32KB", "64KB", "128KB", "256KB"};
 	struct bytes m = {0}, has = {0};
 	struct nri_subject s;
 
@@ -267,7 +280,8 @@ static void resources_that_cannot_be_held_are_told_beside_the_request(void **sta
 	put_container(&m, 2, "c", "p", 3, &has);
 	assert_int_equal(nri_subject_decode(blob_of(&m), *state, &s, NULL), 0);
 	assert_int_equal(s.odd.code, EINVAL);
-	assert_string_equal(s.odd.text, "container c: huge page size \"huge\" is not a size such as 2MB");
+	assert_string_equal(
+		s.odd.text, "container c: huge page size \"huge\" is not a size such as 2MB");
 	assert_int_equal(s.req.cpu_milli, 2000);
 	m.len = 0;
 	for (unsigned i = 0; i < sizeof nine / sizeof *nine; i++)
@@ -308,6 +322,22 @@ static void chunks_join_in_any_order_and_without_their_pods(void **state)
 	bytes_fini(&m);
 }
 
+static void a_container_that_is_told_twice_counts_once(void **state)
+{
+	struct bytes m = {0}, none = {0};
+	struct nri_running all;
+
+	put_container(&m, 2, "b", "p1", 3, &none);
+	put_container(&m, 2, "a", "p1", 4, &none);
+	put_container(&m, 2, "b", "p1", 3, &none);
+	put_container(&m, 2, "a", "p1", 3, &none);
+	assert_int_equal(nri_running_decode(blob_of(&m), 9, *state, &all, NULL), 0);
+	assert_int_equal(all.nr, 2);
+	assert_string_equal(all.containers[0].container_id, "a");
+	assert_string_equal(all.containers[1].container_id, "b");
+	bytes_fini(&m);
+}
+
 static void strings_that_are_not_utf8_neither_come_in_nor_go_out(void **state)
 {
 	static const struct nri_cpuset bad = {"c\xff", "0", "0"};
@@ -336,12 +366,16 @@ static void what_is_no_message_is_refused(void **state)
 	struct err e;
 	bool more;
 
-	assert_int_equal(nri_subject_decode((struct blob){"\x0a\x05p", 3}, *state, &s, &e), -EBADMSG);
+	assert_int_equal(
+		nri_subject_decode((struct blob){"\x0a\x05p", 3}, *state, &s, &e), -EBADMSG);
 	assert_string_equal(e.text, "3 bytes are no UpdateContainerRequest");
-	assert_int_equal(nri_state_change_decode((struct blob){"\x08", 1}, *state, &s, &e), -EBADMSG);
-	assert_int_equal(nri_running_decode((struct blob){"\x12\x01", 2}, 9, *state, &all, &e), -EBADMSG);
+	assert_int_equal(
+		nri_state_change_decode((struct blob){"\x08", 1}, *state, &s, &e), -EBADMSG);
+	assert_int_equal(
+		nri_running_decode((struct blob){"\x12\x01", 2}, 9, *state, &all, &e), -EBADMSG);
 	assert_int_equal(nri_chunk_decode((struct blob){"\x18", 1}, *state, &more, &e), -EBADMSG);
-	assert_int_equal(nri_configuration_decode((struct blob){"\x12\x01", 2}, *state, &conf, &e), -EBADMSG);
+	assert_int_equal(nri_configuration_decode((struct blob){"\x12\x01", 2}, *state, &conf, &e),
+		-EBADMSG);
 }
 
 static void a_message_that_swells_up_hits_the_arenas_limit(void **state)
@@ -379,15 +413,21 @@ static void recorded_answers_are_read_by_the_runtimes_side(void **state)
 	bool more;
 	const char *name, *index;
 
-	assert_int_equal(nri_registration_decode(payload_of(register_hex, *state), *state, &name, &index, NULL), 0);
+	assert_int_equal(nri_registration_decode(
+				 payload_of(register_hex, *state), *state, &name, &index, NULL),
+		0);
 	assert_string_equal(name, "numapin");
 	assert_string_equal(index, "10");
-	assert_int_equal(nri_events_decode(payload_of(configured_hex, *state), *state, &events, NULL), 0);
+	assert_int_equal(
+		nri_events_decode(payload_of(configured_hex, *state), *state, &events, NULL), 0);
 	assert_int_equal(events, 0x6bf);
-	assert_int_equal(nri_synchronized_decode(payload_of(chunk_taken_hex, *state), *state, &answer, &more, NULL), 0);
+	assert_int_equal(nri_synchronized_decode(
+				 payload_of(chunk_taken_hex, *state), *state, &answer, &more, NULL),
+		0);
 	assert_true(more);
 	assert_int_equal(answer.nr_updates, 0);
-	assert_int_equal(nri_created_decode(payload_of(created_c7_hex, *state), *state, &answer, NULL), 0);
+	assert_int_equal(
+		nri_created_decode(payload_of(created_c7_hex, *state), *state, &answer, NULL), 0);
 	assert_string_equal(answer.cpus, "0-7");
 	assert_string_equal(answer.mems, "0");
 	assert_int_equal(answer.nr_updates, 1);
@@ -395,13 +435,16 @@ static void recorded_answers_are_read_by_the_runtimes_side(void **state)
 	assert_string_equal(answer.updates[0].cpus, "8-15");
 	assert_string_equal(answer.updates[0].mems, "1");
 	assert_true(answer.updates[0].ignore_failure);
-	assert_int_equal(nri_updates_decode(payload_of(synchronized_c7_hex, *state), *state, &answer, NULL), 0);
+	assert_int_equal(
+		nri_updates_decode(payload_of(synchronized_c7_hex, *state), *state, &answer, NULL),
+		0);
 	assert_int_equal(answer.nr_updates, 1);
 }
 
 static void the_annotation_goes_with_the_adjustment(void **state)
 {
-	struct nri_reply reply = {.adjust = true, .cpus = "1", .mems = "0", .annotation = {"key", "value"}};
+	struct nri_reply reply = {
+		.adjust = true, .cpus = "1", .mems = "0", .annotation = {"key", "value"}};
 	struct nri_answer answer;
 	struct blob out;
 
@@ -414,7 +457,8 @@ static void the_annotation_goes_with_the_adjustment(void **state)
 
 static void a_configuration_goes_out_as_recorded(void **state)
 {
-	struct nri_configuration old = {"containerd", "v1.7.24", 0, 0}, newer = {"containerd", "v1.7.26", 5000, 2000};
+	struct nri_configuration old = {"containerd", "v1.7.24", 0, 0},
+				 newer = {"containerd", "v1.7.26", 5000, 2000};
 	struct blob out;
 
 	assert_int_equal(nri_configuration_encode(&old, *state, &out, NULL), 0);
@@ -435,6 +479,7 @@ int main(void)
 		in_arena(an_update_changes_what_is_not_zero),
 		in_arena(resources_that_cannot_be_held_are_told_beside_the_request),
 		in_arena(chunks_join_in_any_order_and_without_their_pods),
+		in_arena(a_container_that_is_told_twice_counts_once),
 		in_arena(strings_that_are_not_utf8_neither_come_in_nor_go_out),
 		in_arena(what_is_no_message_is_refused),
 		in_arena(a_message_that_swells_up_hits_the_arenas_limit),

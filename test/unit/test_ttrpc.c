@@ -18,8 +18,8 @@ struct end {
 	int give;
 };
 
-static int serve(void *ctx, const struct ttrpc_request *req, struct arena *a, struct ttrpc_response *reply,
-	struct err *e)
+static int serve(void *ctx, const struct ttrpc_request *req, struct arena *a,
+	struct ttrpc_response *reply, struct err *e)
 {
 	struct end *end = ctx;
 	size_t len = strlen(end->seen);
@@ -43,7 +43,8 @@ static int answered(void *ctx, const struct ttrpc_response *r, struct arena *a, 
 
 static void init(struct end *end, bool server)
 {
-	static const struct ttrpc_events as_server = {.serve = serve}, as_client = {.answered = answered};
+	static const struct ttrpc_events as_server = {.serve = serve},
+					 as_client = {.answered = answered};
 
 	*end = (struct end){0};
 	ttrpc_init(&end->t, MUX_PLUGIN, service, server ? &as_server : &as_client, end, &end->out);
@@ -210,7 +211,8 @@ static void faulty_calls_are_answered_with_a_status(void **state)
 	put_ttrpc(&in, 3, TYPE_REQUEST, (struct blob){"\x0a\xff", 2});
 	put_request(&in, 5, service, "M\xff");
 	put_request(&in, 7, service, "Streaming");
-	in.at[in.len - 2 - strlen("Streaming") - 2 - strlen(service) - 1] = 2; /* flags: remote open */
+	in.at[in.len - 2 - strlen("Streaming") - 2 - strlen(service) - 1] =
+		2; /* flags: remote open */
 	put_request(&in, 9, service, "Refuse");
 	put_ttrpc(&in, 11, TYPE_DATA, (struct blob){"data", 4});
 	put_ttrpc(&in, 13, TYPE_RESPONSE, (struct blob){0});
@@ -269,7 +271,8 @@ static void a_reply_that_is_too_long_becomes_an_error(void **state)
 		put_request(&in, 1, service, "M");
 		assert_int_equal(feed(&end, &in), 0);
 		struct blob rest = {end.out.at, end.out.len};
-		assert_response(&rest, 1, cases[i].status, cases[i].status ? "maximum message size of 4194304" : "");
+		assert_response(&rest, 1, cases[i].status,
+			cases[i].status ? "maximum message size of 4194304" : "");
 		fini(&end);
 	}
 }

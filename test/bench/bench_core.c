@@ -1,0 +1,136 @@
+/* What a decision costs, without any wire: merging lists and families, and the whole of admit(). */
+#include "bench.h"
+
+#include <numafit/admit.h>
+#include <numafit/family.h>
+
+#include <stdio.h>
+#include <string.h>
+
+#define GIB(n) ((uint64_t)(n) << 30)
+
+enum { LISTS = 4, MASKS = 255, WORK_BYTES = 16 << 20, PLACED = 60, RUNS = 2000, SLOW_RUNS = 50 };
+
+static char work[WORK_BYTES];
+
+static void merge_lists(const struct hint_space *space, const struct hint_list *lists)
+{
+	struct arena a;
+	struct hint out;
+
+	arena_init_fixed(&a, work, sizeof work);
+	if (hint_merge_lists(space, lists, LISTS, &a, &out))
+		abort();
+}
+
+/* Four providers that each list all 255 sets of eight nodes. */
+static void bench_lists(void)
+{
+	static struct hint hint[LISTS][MASKS];
+	struct hint_list lists[LISTS];
+	const struct hint_space space = {.all = nodeset_first(8)};
+
+	for (unsigned preferred = 0; preferred < 2; preferred++) {
+		for (unsigned l = 0; l < LISTS; l++) {
+			for (unsigned m = 0; m < MASKS; m++)
+				hint[l][m] = (struct hint){
+					.mask = {m + 1},
+					.preferred = preferred && __builtin_popcount(m + 1) == 1,
+				};
+			lists[l] = (struct hint_list){hint[l], MASKS};
+		}
+		BENCH(preferred ? "merge-8x4-preferred" : "merge-8x4-nonpreferred", preferred ? RUNS : SLOW_RUNS,
+			merge_lists(&space, lists));
+	}
+}
+
+/* Two sockets, eight NUMA nodes, 128 CPUs. */
+static void typical_machine(struct topo *t)
+{
+	topo_init(t, "typical");
+	for (unsigned n = 0; n < 8; n++)
+		(void)topo_add_node(t, n, NULL);
+	for (unsigned n = 0; n < 8; n++) {
+		for (unsigned c = 0; c < 8; c++) {
+			(void)topo_add_cpu(t, 8 * n + c, n, 8 * n + c, n / 4, n, NULL);
+			(void)topo_add_cpu(t, 64 + 8 * n + c, n, 8 * n + c, n / 4, n, NULL);
+		}
+		(void)topo_set_memory(t, n, 0, GIB(64), NULL);
+		for (unsigned m = 0; m < 8; m++)
+			(void)topo_set_distance(t, n, m, n == m ? 10 : n / 4 == m / 4 ? 12 : 32, NULL);
+	}
+	if (topo_seal(t, NULL))
+		abort();
+}
+
+static struct decision decide(const struct ledger *l, const struct settings *s, const struct request *req)
+{
+	struct decision d;
+	struct arena a;
+
+	arena_init_fixed(&a, work, ADMIT_ARENA_BYTES);
+	admit(l, s, req, &a, &d);
+	return d;
+}
+
+static struct request guaranteed(const char *id, unsigned cpus, uint64_t memory)
+{
+	return (struct request){
+		.container_id = id,
+		.container_name = "main",
+		.pod = {.sandbox_id = id, .uid = id, .ns = "bench", .name = id, .qos = QOS_GUARANTEED},
+		.cpu_milli = 1000 * cpus,
+		.nr_memory = 1,
+		.memory = {{0, memory}},
+		.cpus = "",
+		.mems = "",
+	};
+}
+
+static void bench_admit(void)
+{
+	static struct topo t;
+	struct settings s = {
+		.topology_policy = POLICY_RESTRICTED,
+		.cpu_manager_policy = MANAGER_STATIC,
+		.memory_manager_policy = MANAGER_STATIC,
+		.shared_pool_minimum = 1,
+	};
+
+	typical_machine(&t);
+	(void)cpuset_parse(&s.reserved_cpus, "0,64", 4, NULL);
+	struct ledger *l = ledger_new(&t, &s);
+	for (unsigned i = 0; i < PLACED; i++) {
+		char id[16];
+
+		(void)snprintf(id, sizeof id, "c%02u", i);
+		struct request req = guaranteed(id, 1, GIB(2));
+		if (i % 2)
+			req.pod.qos = QOS_BURSTABLE;
+		struct decision d = decide(l, &s, &req);
+		if (!d.admit)
+			abort();
+		if (d.exclusive) {
+			struct cpuset pool = ledger_pool_without(l, &d.cpus);
+
+			if (ledger_set_pool(l, &pool, NULL))
+				abort();
+		}
+		ledger_commit(l, &req, &d);
+	}
+	for (unsigned closest = 0; closest < 2; closest++) {
+		struct request one = guaranteed("one", 8, GIB(16)), two = guaranteed("two", 24, GIB(100));
+
+		s.prefer_closest_numa_nodes = closest;
+		BENCH(closest ? "decide-typical-closest" : "decide-typical", RUNS, (void)decide(l, &s, &one));
+		BENCH(closest ? "decide-two-nodes-closest" : "decide-two-nodes", RUNS, (void)decide(l, &s, &two));
+	}
+	ledger_free(l);
+}
+
+int main(void)
+{
+	bench_lists();
+	bench_admit();
+	return 0;
+}

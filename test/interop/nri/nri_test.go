@@ -1,0 +1,305 @@
+package interop
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	nri "github.com/containerd/nri/pkg/adaptation"
+)
+
+// numafitd as a plugin of the real NRI runtime side, in the version that go.mod names.
+
+const gi = 1 << 30
+
+var nriVersion = os.Getenv("NRI_VERSION")
+
+type placement struct {
+	Policy               string
+	Exclusive, Preferred *bool
+	CPUs, Mems           string
+	Nodes                *string
+}
+
+// placed is what the container's numafit.io/placement annotation says.
+func placed(n *node, c *nri.Container) (p placement) {
+	n.Helper()
+	if err := json.Unmarshal([]byte(c.Annotations["numafit.io/placement"]), &p); err != nil {
+		n.Fatalf("placement of %s: %v: %q", c.Id, err, c.Annotations["numafit.io/placement"])
+	}
+	return p
+}
+
+// own are the CPUs that the container has for itself.
+func own(n *node, c *nri.Container) set {
+	if c.Annotations["numafit.io/placement"] == "" {
+		return set{}
+	}
+	if p := placed(n, c); p.Exclusive == nil || !*p.Exclusive {
+		return set{}
+	}
+	return cpus(n, c)
+}
+
+func guaranteed(cpus int64) want { return want{milli: cpus * 1000, memory: gi} }
+
+var shared = want{qos: "burstable", milli: 500}
+
+func TestRegistersWithNameAndIndex(t *testing.T) {
+	n := newNode(t, "nri.pluginIndex=07")
+	n.stopDaemon()
+	n.startDaemon()
+	if name := n.waitConnected(); name != "07-numafit" {
+		t.Errorf("registered as %q", name)
+	}
+	text, _ := os.ReadFile(filepath.Join(n.dir, "log"))
+	if !strings.Contains(string(text), "interop") || !strings.Contains(string(text), nriVersion) {
+		t.Errorf("Configure's runtime and version are not in the log")
+	}
+}
+
+func TestGuaranteedContainerGetsItsOwnCPUsAndMemory(t *testing.T) {
+	n := newNode(t, "reservedSystemCPUs=0-1")
+	c := n.mustCreate("db", guaranteed(4))
+	s, mems := cpus(n, c), parse(n, c.Linux.Resources.Cpu.Mems)
+	if len(s) != 4 || s[0] || s[1] || len(mems) != 1 || !nodesOf(s).equal(mems) {
+		t.Errorf("cpus %q, mems %q", c.Linux.Resources.Cpu.Cpus, c.Linux.Resources.Cpu.Mems)
+	}
+	if len(n.updated) != 0 {
+		t.Errorf("updates of %v, and nothing else runs", n.updated)
+	}
+}
+
+func TestPlacementAnnotationTellsTheDecision(t *testing.T) {
+	n := newNode(t, "topologyManagerPolicy=restricted")
+	c := n.mustCreate("db", guaranteed(4))
+	p := placed(n, c)
+	if p.Policy != "restricted" || p.Exclusive == nil || !*p.Exclusive || p.Preferred == nil || !*p.Preferred ||
+		p.Nodes == nil || !parse(n, *p.Nodes).equal(nodesOf(cpus(n, c))) ||
+		!parse(n, p.CPUs).equal(cpus(n, c)) || p.Mems != c.Linux.Resources.Cpu.Mems {
+		t.Errorf("placement %s beside cpus %s", c.Annotations["numafit.io/placement"], c.Linux.Resources.Cpu.Cpus)
+	}
+	if p = placed(n, n.mustCreate("web", shared)); p.Exclusive == nil || *p.Exclusive {
+		t.Errorf("a burstable container is placed as %+v", p)
+	}
+}
+
+func TestBurstableContainerRunsInTheSharedPool(t *testing.T) {
+	n := newNode(t)
+	db := n.mustCreate("db", guaranteed(8))
+	web := n.mustCreate("web", shared)
+	batch := n.mustCreate("batch", want{qos: "besteffort"})
+	if s := cpus(n, web); len(s) == 0 || !s.disjoint(cpus(n, db)) || !s.equal(cpus(n, batch)) {
+		t.Errorf("db %s, web %s, batch %s", db.Linux.Resources.Cpu.Cpus, web.Linux.Resources.Cpu.Cpus,
+			batch.Linux.Resources.Cpu.Cpus)
+	}
+}
+
+func TestHugepagesDecideTheNode(t *testing.T) {
+	n := newNode(t, "topologyManagerPolicy=single-numa-node")
+	dpdk := want{milli: 2000, memory: gi, huge1Gi: 3 * gi} // a node has four such pages
+	taken := set{}
+	for i := 0; i < nrNodes; i++ {
+		c := n.mustCreate(fmt.Sprint("dpdk", i), dpdk)
+		mems := parse(n, c.Linux.Resources.Cpu.Mems)
+		if len(mems) != 1 || !mems.equal(nodesOf(cpus(n, c))) || !mems.disjoint(taken) {
+			t.Fatalf("container %d: cpus %s, mems %s", i, c.Linux.Resources.Cpu.Cpus, c.Linux.Resources.Cpu.Mems)
+		}
+		for m := range mems {
+			taken[m] = true
+		}
+	}
+	if _, err := n.create("dpdk-more", dpdk); err == nil {
+		t.Error("a ninth one is admitted")
+	}
+}
+
+func TestExclusiveCreateShrinksWhatIsShared(t *testing.T) {
+	n := newNode(t)
+	web, batch := n.mustCreate("web", shared), n.mustCreate("batch", shared)
+	before := cpus(n, web)
+	db := n.mustCreate("db", guaranteed(16))
+	if len(n.updated) != 2 || len(cpus(n, web)) >= len(before) {
+		t.Errorf("updates of %v", n.updated)
+	}
+	if !cpus(n, web).disjoint(cpus(n, db)) || !cpus(n, batch).disjoint(cpus(n, db)) {
+		t.Errorf("db %s, web %s", db.Linux.Resources.Cpu.Cpus, web.Linux.Resources.Cpu.Cpus)
+	}
+}
+
+func TestForeignCpusetInAnUpdateIsOverridden(t *testing.T) {
+	n := newNode(t)
+	for _, c := range []*nri.Container{n.mustCreate("db", guaranteed(4)), n.mustCreate("web", shared)} {
+		reply, err := n.runtime.UpdateContainer(context.Background(), &nri.UpdateContainerRequest{
+			Pod: n.pods[c.PodSandboxId], Container: c,
+			LinuxResources: &nri.LinuxResources{Cpu: &nri.LinuxCPU{Cpus: "0-127", Mems: "0-7", Shares: nri.UInt64(uint64(77))}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got *nri.LinuxCPU
+		for _, u := range reply.Update {
+			if u.GetContainerId() == c.Id {
+				got = u.GetLinux().GetResources().GetCpu()
+			}
+		}
+		is := c.Linux.Resources.Cpu
+		if got.GetCpus() != is.Cpus || got.GetMems() != is.Mems || got.GetShares().GetValue() != 77 {
+			t.Errorf("%s has %s of nodes %s; the update becomes %v", c.Id, is.Cpus, is.Mems, got)
+		}
+	}
+}
+
+func TestRefusalSaysWhy(t *testing.T) {
+	n := newNode(t, "topologyManagerPolicy=single-numa-node")
+	_, err := n.create("wide", guaranteed(perNode+1))
+	if err == nil || !strings.Contains(err.Error(), "Topology") {
+		t.Fatalf("17 CPUs on one node of 16: %v", err)
+	}
+	t.Logf("refused: %v", err)
+	if c := n.mustCreate("db", guaranteed(perNode)); len(cpus(n, c)) != perNode {
+		t.Errorf("after a refusal: %s", c.Linux.Resources.Cpu.Cpus)
+	}
+}
+
+func TestNoCPUIsGivenTwiceUntilNoneIsLeft(t *testing.T) {
+	n := newNode(t, "reservedSystemCPUs=0-1")
+	n.mustCreate("web", shared)
+	var err error
+	given, asked := 0, nrNodes*perNode
+	for i := 0; i < asked; i++ {
+		var c *nri.Container
+		if c, err = n.create(fmt.Sprint("c", i), guaranteed(int64(1+i%5))); err != nil {
+			break
+		}
+		n.check()
+		given += len(cpus(n, c))
+	}
+	if err == nil || given < asked-2-5 {
+		t.Errorf("%d of %d CPUs given, then %v", given, asked-2, err)
+	}
+}
+
+func TestStopAndRemoveGiveBack(t *testing.T) {
+	n := newNode(t, "topologyManagerPolicy=single-numa-node", "reservedSystemCPUs=0-1")
+	var held []*nri.Container
+	for i := 1; i < nrNodes; i++ { // node 0 has reserved CPUs
+		held = append(held, n.mustCreate(fmt.Sprint("c", i), guaranteed(perNode)))
+	}
+	end := []func(*nri.Container){n.stop, n.remove, func(c *nri.Container) { n.stop(c); n.remove(c) },
+		func(c *nri.Container) { // the pod goes and its container was never told of
+			delete(n.containers, c.Id)
+			p := &nri.RemovePodSandboxRequest{Pod: n.pods[c.PodSandboxId]}
+			if err := n.runtime.RemovePodSandbox(context.Background(), p); err != nil {
+				t.Fatal(err)
+			}
+		}}
+	for i, leave := range end {
+		if _, err := n.create(fmt.Sprint("early", i), guaranteed(perNode)); err == nil {
+			t.Fatal("there is room before anything has ended")
+		}
+		leave(held[i])
+		n.mustCreate(fmt.Sprint("late", i), guaranteed(perNode))
+	}
+}
+
+func TestRestartedContainerKeepsItsCPUs(t *testing.T) {
+	n := newNode(t)
+	old := n.mustCreate("db", guaranteed(4))
+	delete(n.containers, old.Id)
+	again := n.mustCreate("db", want{milli: 4000, memory: gi, id: "ctr-db-again"})
+	if !cpus(n, again).equal(cpus(n, old)) {
+		t.Errorf("%s, now %s", old.Linux.Resources.Cpu.Cpus, again.Linux.Resources.Cpu.Cpus)
+	}
+	n.stop(old) // told late, and of the old id: the new one's CPUs stay its own
+	if other := n.mustCreate("other", guaranteed(4)); !cpus(n, other).disjoint(cpus(n, again)) {
+		t.Errorf("%s given to another", other.Linux.Resources.Cpu.Cpus)
+	}
+}
+
+func TestSynchronizeOfAThousandContainers(t *testing.T) {
+	for _, baggage := range []int{0, 8000} {
+		t.Run(fmt.Sprintf("%d bytes each", baggage), func(t *testing.T) { synchronizeThousand(t, baggage) })
+	}
+}
+
+// synchronizeThousand restarts the daemon, without its journal, beside 1,000 containers that run:
+// 20 that it had placed, the others never seen. Large ones do not fit into one message of newer
+// runtimes, which then tell them in several.
+func synchronizeThousand(t *testing.T, baggage int) {
+	n := newNode(t)
+	had := map[string]string{}
+	for i := 0; i < 20; i++ {
+		c := n.mustCreate(fmt.Sprint("own", i), guaranteed(2))
+		had[c.Id] = c.Linux.Resources.Cpu.Cpus
+	}
+	n.killDaemon()
+	os.RemoveAll(filepath.Join(n.dir, "run"))
+	for i := 0; len(n.containers) < 1000; i++ {
+		w := shared
+		w.pod, w.id, w.baggage = fmt.Sprint("pod", i/10), fmt.Sprint("ctr-shared", i), baggage
+		p, c := n.container("", w)
+		c.Name = fmt.Sprint("part", i%10)
+		n.pods[p.Id], n.containers[c.Id] = p, c
+	}
+	start := time.Now()
+	n.startDaemon()
+	n.waitConnected()
+	t.Logf("%d containers in %v", len(n.containers), time.Since(start).Round(time.Millisecond))
+	if baggage > 0 && nriVersion != "v0.6.1" {
+		n.waitLine("retrying in smaller chunks")
+	}
+	n.check()
+	for id, list := range had {
+		if now := n.containers[id].Linux.Resources.Cpu.Cpus; now != list {
+			t.Errorf("%s ran on %s and is moved to %s", id, list, now)
+		}
+	}
+	n.mustCreate("late", guaranteed(2))
+}
+
+func TestKilledDaemonComesBackToWhatRuns(t *testing.T) {
+	n := newNode(t)
+	db, web := n.mustCreate("db", guaranteed(4)), n.mustCreate("web", shared)
+	gone := n.mustCreate("gone", guaranteed(64))
+	before := db.Linux.Resources.Cpu.Cpus
+	n.killDaemon()
+	delete(n.containers, gone.Id) // it ends while nobody listens
+	n.startDaemon()
+	n.waitConnected()
+	if db.Linux.Resources.Cpu.Cpus != before {
+		t.Errorf("db ran on %s, now on %s", before, db.Linux.Resources.Cpu.Cpus)
+	}
+	n.mustCreate("one", guaranteed(8))
+	n.mustCreate("two", guaranteed(96)) // fits only where "gone" was
+	if !cpus(n, web).disjoint(cpus(n, db)) {
+		t.Errorf("web %s, db %s", web.Linux.Resources.Cpu.Cpus, db.Linux.Resources.Cpu.Cpus)
+	}
+}
+
+func TestDaemonOutlivesTheRuntime(t *testing.T) {
+	n := makeNode(t)
+	real := n.socket
+	n.socket = filepath.Join(n.dir, "relay.sock")
+	cut := n.relay(n.socket, real)
+	n.startRuntime()
+	n.startDaemon()
+	n.waitConnected()
+	db, web := n.mustCreate("db", guaranteed(4)), n.mustCreate("web", shared)
+	cut()
+	n.runtime.Stop()
+	n.startRuntime()
+	defer n.relay(n.socket, real)()
+	start := time.Now()
+	n.waitConnected()
+	t.Logf("connected again after %v", time.Since(start).Round(time.Millisecond))
+	one, two := n.mustCreate("one", guaranteed(8)), n.mustCreate("two", guaranteed(8))
+	if !cpus(n, one).disjoint(cpus(n, two)) || !cpus(n, one).disjoint(cpus(n, db)) || len(cpus(n, web)) == 0 {
+		t.Errorf("db %s, one %s, two %s", db.Linux.Resources.Cpu.Cpus, one.Linux.Resources.Cpu.Cpus,
+			two.Linux.Resources.Cpu.Cpus)
+	}
+}

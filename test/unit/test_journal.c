@@ -1,0 +1,419 @@
+#include <io/journal.h>
+
+#include <numafit/text.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+enum { LINES_MAX = 8, SHORT = 64, FILE_MAX = 1024, STOP = -77 };
+
+struct world {
+	char dir[64], path[96], fresh[112], aside[112];
+	char line[LINES_MAX][SHORT];
+	unsigned nr, stop_at; /* stop_at: the line whose reader refuses; 0: none */
+	size_t longest;
+	struct err e;
+};
+
+static int setup(void **state)
+{
+	struct world *w = calloc(1, sizeof *w);
+	const char *tmp = getenv("TMPDIR");
+
+	snprintf(w->dir, sizeof w->dir, "%s/test_journal.XXXXXX", tmp ? tmp : "/tmp");
+	assert_non_null(mkdtemp(w->dir));
+	snprintf(w->path, sizeof w->path, "%s/journal", w->dir);
+	snprintf(w->fresh, sizeof w->fresh, "%s.new", w->path);
+	snprintf(w->aside, sizeof w->aside, "%s.old", w->path);
+	*state = w;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct world *w = *state;
+
+	(void)unlink(w->path);
+	(void)unlink(w->aside);
+	assert_int_equal(rmdir(w->dir), 0); /* nothing else is left */
+	free(w);
+	return 0;
+}
+
+static int on_line(void *ctx, char *text, size_t len, struct err *e)
+{
+	struct world *w = ctx;
+
+	assert_int_equal(text[len], '\0');
+	w->longest = len > w->longest ? len : w->longest;
+	if (w->nr < LINES_MAX)
+		snprintf(w->line[w->nr], SHORT, "%s", text);
+	memset(text, 'x', len); /* it may be changed */
+	return ++w->nr == w->stop_at ? err_set(e, -STOP, "not this one") : 0;
+}
+
+static int read_all(struct world *w)
+{
+	w->nr = 0;
+	w->e = (struct err){0};
+	return journal_read(w->path, on_line, w, &w->e);
+}
+
+static void append(struct journal *j, const char *text)
+{
+	struct err e = {0};
+
+	assert_int_equal(journal_append(j, text, strlen(text), &e), 0);
+}
+
+static struct journal *create(const struct world *w)
+{
+	struct err e = {0};
+	struct journal *j = journal_create(w->path, &e);
+
+	assert_string_equal(e.text, "");
+	assert_non_null(j);
+	return j;
+}
+
+/* A published journal of these lines. */
+static void write_journal(const struct world *w, const char *const *lines, size_t nr)
+{
+	struct journal *j = create(w);
+
+	for (size_t i = 0; i < nr; i++)
+		append(j, lines[i]);
+	assert_int_equal(journal_publish(j, NULL), 0);
+	journal_close(j);
+}
+
+static size_t slurp(const char *path, char *buf)
+{
+	int fd = open(path, O_RDONLY);
+	ssize_t len = read(fd, buf, FILE_MAX);
+
+	assert_true(len >= 0);
+	(void)close(fd);
+	return (size_t)len;
+}
+
+static void spill(const char *path, const char *buf, size_t len)
+{
+	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+
+	assert_int_equal(write(fd, buf, len), (ssize_t)len);
+	(void)close(fd);
+}
+
+static const char *const three[] = {"one", "", "{\"three\":\"\xc3\xa9\"}"};
+
+static void what_was_appended_is_read_back_in_order(void **state)
+{
+	struct world *w = *state;
+
+	write_journal(w, three, 3);
+	assert_int_equal(read_all(w), 3);
+	for (int i = 0; i < 3; i++)
+		assert_string_equal(w->line[i], three[i]);
+}
+
+static void a_line_is_its_checksum_and_its_text(void **state)
+{
+	struct world *w = *state;
+	static const char *const lines[] = {"123456789"};
+	char buf[FILE_MAX];
+
+	write_journal(w, lines, 1);
+	size_t len = slurp(w->path, buf);
+	/* the check value of CRC-32C */
+	assert_int_equal(len, strlen("e3069283 123456789\n"));
+	assert_memory_equal(buf, "e3069283 123456789\n", len);
+}
+
+static void no_file_has_no_lines(void **state)
+{
+	struct world *w = *state;
+
+	assert_int_equal(read_all(w), 0);
+	spill(w->path, "", 0);
+	assert_int_equal(read_all(w), 0);
+	assert_int_equal(journal_read(w->dir, on_line, w, &w->e), -EISDIR);
+}
+
+static void a_line_torn_anywhere_at_the_end_is_passed_over(void **state)
+{
+	struct world *w = *state;
+	char buf[FILE_MAX];
+
+	write_journal(w, three, 3);
+	size_t whole = slurp(w->path, buf), last = whole;
+	while (buf[last - 2] != '\n')
+		last--;
+	for (size_t len = last - 1; len < whole; len++) {
+		spill(w->path, buf, len);
+		assert_int_equal(read_all(w), len < last - 1 ? 1 : 2);
+		assert_string_equal(w->line[0], "one");
+	}
+	/* all but the newline of the line before: that one is the torn one */
+	spill(w->path, buf, last - 2);
+	assert_int_equal(read_all(w), 1);
+}
+
+static void a_wrong_byte_is_passed_over_at_the_end_and_an_error_before(void **state)
+{
+	struct world *w = *state;
+	char buf[FILE_MAX];
+
+	write_journal(w, three, 3);
+	size_t whole = slurp(w->path, buf), begin[4] = {0};
+	for (size_t i = 0, nr = 1; i < whole; i++)
+		if (buf[i] == '\n')
+			begin[nr++] = i + 1;
+	for (size_t line = 0; line < 3; line++)
+		for (size_t i = begin[line]; i < begin[line + 1] - 1; i++) {
+			char text[SHORT], expected[256];
+
+			buf[i] ^= 1;
+			spill(w->path, buf, whole);
+			buf[i] ^= 1;
+			if (line == 2) {
+				assert_int_equal(read_all(w), 2);
+				continue;
+			}
+			assert_int_equal(read_all(w), -EBADMSG);
+			snprintf(text, sizeof text, "line %zu is damaged", line + 1);
+			snprintf(expected, sizeof expected, "%s: %s", w->path, text);
+			assert_string_equal(w->e.text, expected);
+			assert_int_equal(w->nr, line);
+		}
+}
+
+static void capitals_and_blanks_are_no_checksum(void **state)
+{
+	struct world *w = *state;
+	static const char *const files[] = {
+		"E3069283 123456789\nx",
+		"+3069283 123456789\nx",
+		"e3069283\t123456789\nx",
+		"e306928 123456789\nx",
+		"\nx",
+		"123456789\nx",
+		"e3069283\nx",
+	};
+
+	for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+		spill(w->path, files[i], strlen(files[i]));
+		assert_int_equal(read_all(w), -EBADMSG);
+		assert_int_equal(w->nr, 0);
+	}
+}
+
+static void a_reader_may_end_the_reading(void **state)
+{
+	struct world *w = *state;
+	char expected[256];
+
+	write_journal(w, three, 3);
+	w->stop_at = 2;
+	assert_int_equal(read_all(w), STOP);
+	snprintf(expected, sizeof expected, "%s: line 2: not this one", w->path);
+	assert_string_equal(w->e.text, expected);
+	assert_int_equal(w->nr, 2);
+}
+
+static void the_longest_line_fits_and_a_longer_one_is_refused(void **state)
+{
+	struct world *w = *state;
+	struct journal *j = create(w);
+	char *text = malloc(JOURNAL_LINE_MAX + 1);
+
+	memset(text, 'l', JOURNAL_LINE_MAX + 1);
+	assert_int_equal(journal_append(j, text, JOURNAL_LINE_MAX + 1, &w->e), -EMSGSIZE);
+	assert_int_equal(journal_size(j), 0);
+	assert_int_equal(journal_append(j, text, JOURNAL_LINE_MAX, NULL), 0);
+	append(j, "next");
+	assert_int_equal(journal_size(j), JOURNAL_LINE_MAX + 10 + 14);
+	assert_int_equal(journal_publish(j, NULL), 0);
+	journal_close(j);
+	assert_int_equal(read_all(w), 2);
+	assert_int_equal(w->longest, JOURNAL_LINE_MAX);
+	free(text);
+}
+
+static void a_file_without_an_end_of_line_does_not_fill_the_memory(void **state)
+{
+	struct world *w = *state;
+	int fd = open(w->path, O_WRONLY | O_CREAT, 0600);
+
+	assert_int_equal(ftruncate(fd, (off_t)1 << 40), 0); /* a hole of 1 TiB */
+	(void)close(fd);
+	assert_int_equal(read_all(w), -EBADMSG);
+}
+
+static void a_newline_in_a_line_is_refused(void **state)
+{
+	struct world *w = *state;
+	struct journal *j = create(w);
+
+	assert_int_equal(journal_append(j, "a\nb", 3, &w->e), -EINVAL);
+	assert_int_equal(journal_size(j), 0);
+	journal_close(j);
+}
+
+static void the_old_file_stays_until_the_new_one_is_published(void **state)
+{
+	struct world *w = *state;
+
+	write_journal(w, three, 3);
+	struct journal *j = create(w);
+	append(j, "new");
+	assert_int_equal(read_all(w), 3);
+	assert_int_equal(journal_publish(j, NULL), 0);
+	append(j, "newer");
+	assert_int_equal(read_all(w), 2);
+	assert_string_equal(w->line[0], "new");
+	assert_string_equal(w->line[1], "newer");
+	journal_close(j);
+	assert_int_equal(access(w->fresh, F_OK), -1);
+}
+
+static void a_file_that_was_not_published_is_removed(void **state)
+{
+	struct world *w = *state;
+	struct journal *j = create(w);
+
+	append(j, "x");
+	assert_int_equal(access(w->fresh, F_OK), 0);
+	journal_close(j);
+	journal_close(NULL);
+	assert_int_equal(access(w->fresh, F_OK), -1);
+	assert_int_equal(access(w->path, F_OK), -1);
+}
+
+static void what_an_earlier_life_left_half_done_is_replaced(void **state)
+{
+	struct world *w = *state;
+	struct stat st;
+
+	spill(w->fresh, "half", 4);
+	write_journal(w, three, 3);
+	assert_int_equal(read_all(w), 3);
+	assert_int_equal(stat(w->path, &st), 0);
+	assert_int_equal(st.st_mode & 0777, 0600);
+}
+
+static void a_missing_directory_is_named(void **state)
+{
+	struct err e = {0};
+
+	(void)state;
+	assert_null(journal_create("/nowhere/journal", &e));
+	assert_int_equal(e.code, ENOENT);
+	assert_non_null(strstr(e.text, "/nowhere/journal"));
+}
+
+/* Let files grow to that many bytes only: the write that crosses it is done in part, the next one
+ * fails with EFBIG (and a signal, which is ignored here). */
+static rlim_t limit_files(rlim_t bytes)
+{
+	struct rlimit limit;
+
+	assert_int_equal(getrlimit(RLIMIT_FSIZE, &limit), 0);
+	rlim_t before = limit.rlim_cur;
+
+	limit.rlim_cur = bytes;
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+	return before;
+}
+
+static void a_full_file_takes_nothing_half(void **state)
+{
+	struct world *w = *state;
+	static const char long_line[] = "a line that does not fit";
+	const uint64_t size = 10 + strlen("one");
+
+	(void)signal(SIGXFSZ, SIG_IGN);
+	for (rlim_t room = 0; room < 10 + sizeof long_line - 1; room++) {
+		struct journal *j = create(w);
+
+		append(j, "one");
+		rlim_t before = limit_files(size + room);
+		int rc = journal_append(j, long_line, sizeof long_line - 1, &w->e);
+		(void)limit_files(before);
+		assert_int_equal(rc, room ? -ENOSPC : -EFBIG);
+		assert_int_equal(journal_size(j), size);
+		append(j, "two");
+		assert_int_equal(journal_publish(j, NULL), 0);
+		journal_close(j);
+		assert_int_equal(read_all(w), 2);
+		assert_string_equal(w->line[1], "two");
+	}
+}
+
+static void a_full_device_is_told_with_its_path(void **state)
+{
+	struct world *w = *state;
+	char expected[256];
+
+	/* the file that is started beside the path is a device that is always full */
+	assert_int_equal(symlink("/dev/full", w->fresh), 0);
+	struct journal *j = journal_create(w->path, &w->e);
+	assert_non_null(j);
+	assert_int_equal(journal_append(j, "x", 1, &w->e), -ENOSPC);
+	snprintf(expected, sizeof expected, "%s: %s", w->path, strerror(ENOSPC));
+	assert_string_equal(w->e.text, expected);
+	assert_int_equal(journal_size(j), 0);
+	journal_close(j);
+}
+
+static void a_journal_is_set_aside_over_an_older_one(void **state)
+{
+	struct world *w = *state;
+
+	assert_int_equal(journal_set_aside(w->path, "old", &w->e), 0); /* there is none */
+	write_journal(w, three, 1);
+	assert_int_equal(journal_set_aside(w->path, "old", &w->e), 0);
+	assert_int_equal(read_all(w), 0);
+	write_journal(w, three, 2);
+	assert_int_equal(journal_set_aside(w->path, "old", &w->e), 0);
+	assert_int_equal(journal_read(w->aside, on_line, w, &w->e), 2);
+	assert_int_equal(journal_set_aside("/dev/null/journal", "old", &w->e), -ENOTDIR);
+}
+
+#define CASE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		CASE(what_was_appended_is_read_back_in_order),
+		CASE(a_line_is_its_checksum_and_its_text),
+		CASE(no_file_has_no_lines),
+		CASE(a_line_torn_anywhere_at_the_end_is_passed_over),
+		CASE(a_wrong_byte_is_passed_over_at_the_end_and_an_error_before),
+		CASE(capitals_and_blanks_are_no_checksum),
+		CASE(a_reader_may_end_the_reading),
+		CASE(the_longest_line_fits_and_a_longer_one_is_refused),
+		CASE(a_file_without_an_end_of_line_does_not_fill_the_memory),
+		CASE(a_newline_in_a_line_is_refused),
+		CASE(the_old_file_stays_until_the_new_one_is_published),
+		CASE(a_file_that_was_not_published_is_removed),
+		CASE(what_an_earlier_life_left_half_done_is_replaced),
+		CASE(a_missing_directory_is_named),
+		CASE(a_full_file_takes_nothing_half),
+		CASE(a_full_device_is_told_with_its_path),
+		CASE(a_journal_is_set_aside_over_an_older_one),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
