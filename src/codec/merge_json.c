@@ -61,7 +61,7 @@ static int bit_of(struct bits *b, unsigned id, unsigned *bit, struct err *e)
 static int read_ids(const json_t *nodes, struct node_ids *ids, struct bits *b, struct err *e)
 {
 	struct cpuset listed = {0}; /* sorts them */
-	unsigned id, bit;
+	unsigned id, bit = 0;
 
 	if (!json_is_array(nodes) || !json_array_size(nodes))
 		return json_want("a list of node ids", nodes, e);
@@ -189,7 +189,7 @@ static int read_mask(const json_t *mask, struct bits *b, struct hint *h, struct 
 	if (!json_is_array(mask))
 		return json_want("a list of node ids or null", mask, e);
 	for (size_t i = 0; i < json_array_size(mask); i++) {
-		unsigned id, bit;
+		unsigned id, bit = 0;
 		int rc = read_number(json_array_get(mask, i), NODE_ID_MAX, &id, e);
 
 		if (!rc)

@@ -305,7 +305,7 @@ static const struct row rows[] = {
 		"CPUs that are never given to one container alone"),
 	ROW(RESERVED, reserved, reserved_memory, "",
 		"memory of each NUMA node that no container is placed on"),
-	ROW("sharedPoolStep", number, shared_pool_step, "4",
+	ROW("sharedPoolStep", number, shared_pool_step, "16",
 		"CPUs that a NUMA node's shared pool gives up or gets back beyond need, so that "
 		"not every container changes it",
 		.max = CPUSET_BITS),

@@ -27,12 +27,14 @@ static uint64_t now_ms(void)
 	return loop_monotonic_ns() / NS_PER_MS;
 }
 
-/* xorshift64 (Marsaglia): only has to keep the daemons of a cluster out of step. */
+/* xorshift64 with Marsaglia's shifts: only has to keep the daemons of a cluster out of step. */
 static uint64_t next_random(uint64_t *state)
 {
-	*state ^= *state << 13;
-	*state ^= *state >> 7;
-	*state ^= *state << 17;
+	enum { LEFT = 13, RIGHT = 7, LEFT_AGAIN = 17 };
+
+	*state ^= *state << LEFT;
+	*state ^= *state >> RIGHT;
+	*state ^= *state << LEFT_AGAIN;
 	return *state;
 }
 

@@ -14,6 +14,7 @@ enum { REGISTRATION_TIMEOUT_MS = 5000, REQUEST_TIMEOUT_MS = 2000 };
 static const int64_t request_timeout_ns = INT64_C(2000000000);
 /* The events that a runtime of either kind knows: bits above make it close the connection. */
 enum { EVENTS_BEFORE_0_10 = 0x7ff, EVENTS_SINCE_0_10 = 0x3fff };
+enum { TEXT_MAX = 160 };
 
 /* How each call goes over the wire. Synchronize is no event: nobody subscribes to it. */
 static const struct {
@@ -314,7 +315,7 @@ static int serve(void *ctx, const struct ttrpc_request *req, struct arena *a,
 {
 	struct nri_runtime *r = ctx;
 	const char *name, *index;
-	char text[160];
+	char text[TEXT_MAX];
 	struct err wrong;
 
 	(void)e;

@@ -13,6 +13,7 @@
 enum { REGISTRATION_TIMEOUT_MS = 5000, REQUEST_TIMEOUT_MS = 2000, TIMEOUT_MAX_MS = 10 * 60 * 1000 };
 /* What the chunks of one Synchronize may add up to; a node runs a few hundred containers. */
 enum { RUNNING_BYTES_MAX = 64 << 20, RUNNING_CONTAINERS_MAX = 16384 };
+enum { TEXT_MAX = 160 };
 
 struct nri_session {
 	const struct nri_handler *handler;
@@ -177,7 +178,7 @@ static int synchronize_all(struct nri_session *s, struct call *c, struct err *e)
 {
 	struct nri_reply reply = {.arena = c->a};
 	struct nri_running all;
-	char text[64];
+	char text[TEXT_MAX];
 	struct blob chunks = {s->running.at, s->running.len};
 	int rc = nri_running_decode(chunks, RUNNING_CONTAINERS_MAX, c->a, &all, e);
 
@@ -336,7 +337,7 @@ static int serve(void *ctx, const struct ttrpc_request *req, struct arena *a,
 {
 	struct nri_session *s = ctx;
 	struct call c = {req->payload, a, reply};
-	char text[160];
+	char text[TEXT_MAX];
 
 	for (size_t i = 0; i < sizeof methods / sizeof *methods; i++)
 		if (strcmp(methods[i].name, req->method) == 0)

@@ -50,8 +50,8 @@ struct nri_handler {
 	void (*live)(void *ctx, const struct request *req);
 	/* The pod's sandbox was removed. mandatory */
 	void (*remove_pod)(void *ctx, const struct pod *pod);
-	/* The handshake's steps and what went wrong, for the log: event is a short word with
-	 * dashes. optional */
+	/* The handshake's steps (nri-registered, nri-configured, nri-synchronized) and calls that
+	 * make no sense (nri-call-refused, nri-odd-resources), for the log. optional */
 	void (*on_event)(void *ctx, const char *event, const char *text);
 };
 

@@ -58,27 +58,29 @@ static void operations_are_those_on_single_cpus(void **state)
 
 	(void)state;
 	for (unsigned round = 0; round < 50; round++) {
-		struct cpuset a = random_set(&r, random_below(&r, 101)), b = random_set(&r, random_below(&r, 101));
-		struct cpuset and = cpuset_and(a, &b), or = cpuset_or(a, &b), minus = cpuset_minus(a, &b);
+		struct cpuset a = random_set(&r, random_below(&r, 101)),
+			      b = random_set(&r, random_below(&r, 101));
+		struct cpuset and = cpuset_and(a, &b), or = cpuset_or(a, &b),
+			      minus = cpuset_minus(a, &b);
 		unsigned nr = 0, common = 0, seen = 0;
 
 		for (unsigned cpu = 0; cpu < CPUSET_BITS; cpu++) {
 			bool in_a = cpuset_has(&a, cpu), in_b = cpuset_has(&b, cpu);
 
 			assert_int_equal(cpuset_has(&and, cpu), in_a && in_b);
-			assert_int_equal(cpuset_has(&or, cpu), in_a || in_b);
+			assert_int_equal(cpuset_has(& or, cpu), in_a || in_b);
 			assert_int_equal(cpuset_has(&minus, cpu), in_a && !in_b);
 			nr += in_a;
 			common += in_a && in_b;
 		}
-		cpuset_each(cpu, &a)
+		cpuset_each (cpu, &a)
 			seen += cpuset_has(&a, cpu);
 		assert_int_equal(seen, nr);
 		assert_int_equal(cpuset_count(&a), nr);
 		assert_int_equal(cpuset_count_and(&a, &b), common);
 		assert_int_equal(cpuset_intersects(&a, &b), common > 0);
 		assert_int_equal(cpuset_within(&a, &b), common == nr);
-		assert_true(cpuset_within(&and, &b) && cpuset_within(&a, &or));
+		assert_true(cpuset_within(&and, &b) && cpuset_within(&a, & or));
 		assert_true(cpuset_equal(&a, &a));
 		assert_int_equal(cpuset_equal(&minus, &a), common == 0);
 	}
@@ -89,9 +91,22 @@ static void lists_are_read_and_written_in_the_kernels_form(void **state)
 	static const struct {
 		const char *in, *want;
 	} cases[] = {
-		{"", ""}, {"\n", ""}, {" \t\n", ""}, {"0", "0"}, {"0\n", "0"}, {" 0-3,8 \n", "0-3,8"},
-		{"8,0-3", "0-3,8"}, {"0,1,2,3", "0-3"}, {"0-1,2-3", "0-3"}, {"5-5", "5"}, {"1,1,1", "1"},
-		{"0-3, 8", "0-3,8"}, {"0-1023", "0-1023"}, {"1023", "1023"}, {"007", "7"}, {"63-64", "63-64"},
+		{"", ""},
+		{"\n", ""},
+		{" \t\n", ""},
+		{"0", "0"},
+		{"0\n", "0"},
+		{" 0-3,8 \n", "0-3,8"},
+		{"8,0-3", "0-3,8"},
+		{"0,1,2,3", "0-3"},
+		{"0-1,2-3", "0-3"},
+		{"5-5", "5"},
+		{"1,1,1", "1"},
+		{"0-3, 8", "0-3,8"},
+		{"0-1023", "0-1023"},
+		{"1023", "1023"},
+		{"007", "7"},
+		{"63-64", "63-64"},
 	};
 	char buf[CPUSET_TEXT_MAX];
 
@@ -127,7 +142,8 @@ static void a_refused_list_leaves_the_set_alone(void **state)
 		{"3-1", -EINVAL, "list \"3-1\": 3-1 runs backwards"},
 		{"1024", -ERANGE, "list \"1024\": 1024 is above 1023"},
 		{"0-1024", -ERANGE, "list \"0-1024\": 1024 is above 1023"},
-		{"99999999999999999999", -ERANGE, "list \"99999999999999999999\": 99999999999999999999 is above 1023"},
+		{"99999999999999999999", -ERANGE,
+			"list \"99999999999999999999\": 99999999999999999999 is above 1023"},
 	};
 
 	(void)state;
@@ -135,7 +151,8 @@ static void a_refused_list_leaves_the_set_alone(void **state)
 		struct cpuset s = parsed("7"), before = s;
 		struct err e = {0};
 
-		assert_int_equal(cpuset_parse(&s, cases[i].in, strlen(cases[i].in), &e), cases[i].rc);
+		assert_int_equal(
+			cpuset_parse(&s, cases[i].in, strlen(cases[i].in), &e), cases[i].rc);
 		assert_string_equal(e.text, cases[i].text);
 		assert_true(cpuset_equal(&s, &before));
 	}
@@ -157,7 +174,8 @@ static void every_set_comes_back_from_its_text(void **state)
 	}
 }
 
-/* Runs of any length with gaps of one: which of them is the longest text is for the test to find. */
+/* Runs of any length with gaps of one: which of them is the longest text is for the test to find.
+ */
 static void the_longest_text_fits(void **state)
 {
 	char buf[2 * CPUSET_TEXT_MAX];

@@ -1,6 +1,6 @@
 /* Memory assignment against the kubelet's own steps, written out literally over all sets of nodes
- * (pkg/kubelet/cm/memorymanager/policy_static.go: calculateHints, getDefaultHint, extendTopologyManagerHint,
- * isAffinityViolatingNUMAAllocations). */
+ * (pkg/kubelet/cm/memorymanager/policy_static.go: calculateHints, getDefaultHint,
+ * extendTopologyManagerHint, isAffinityViolatingNUMAAllocations). */
 #include <numafit/memory.h>
 
 #include "core_machine.h"
@@ -42,8 +42,9 @@ static void reserve(struct settings *s, unsigned node_id, const char *type, uint
 	(void)snprintf(r->type, sizeof r->type, "%s", type);
 }
 
-static int allocate(const struct topo *t, const struct memory_state *m, const uint64_t bytes[TOPO_KINDS],
-	struct hint affinity, struct memory_block blocks[TOPO_KINDS], struct err *e)
+static int allocate(const struct topo *t, const struct memory_state *m,
+	const uint64_t bytes[TOPO_KINDS], struct hint affinity,
+	struct memory_block blocks[TOPO_KINDS], struct err *e)
 {
 	struct arena a;
 
@@ -108,14 +109,26 @@ static void every_refusal_has_the_kubelets_words(void **state)
 		struct hint affinity;
 		const char *text;
 	} cases[] = {
-		{{{0}}, 21, {.any = true}, "[memorymanager] failed to get the default NUMA affinity, no NUMA nodes with enough memory is available"},
-		{{{0, {1}, GIB(5)}}, 12, {.any = true}, "[memorymanager] failed to get the default NUMA affinity, no NUMA nodes with enough memory is available"},
-		{{{0}}, 21, {.mask = {1}}, "[memorymanager] failed to find NUMA nodes to extend the current topology hint"},
-		{{{0, {2}, GIB(1)}}, 12, {.mask = {1}}, "[memorymanager] failed to find NUMA nodes to extend the current topology hint"},
-		{{{0, {3}, GIB(2)}}, 10, {.any = true, .preferred = true}, "[memorymanager] failed to find the default preferred hint"},
-		{{{0, {3}, GIB(11)}}, 9, {.mask = {1}, .preferred = true}, "[memorymanager] failed to find the extended preferred hint"},
-		{{{0, {1}, GIB(1)}}, 12, {.mask = {3}}, "[memorymanager] preferred hint violates NUMA node allocation"},
-		{{{0, {1}, GIB(1)}, {0, {2}, GIB(1)}}, 1, {.mask = {3}}, "[memorymanager] preferred hint violates NUMA node allocation"},
+		{{{0}}, 21, {.any = true},
+			"[memorymanager] failed to get the default NUMA affinity, no NUMA nodes "
+			"with enough memory is available"},
+		{{{0, {1}, GIB(5)}}, 12, {.any = true},
+			"[memorymanager] failed to get the default NUMA affinity, no NUMA nodes "
+			"with enough memory is available"},
+		{{{0}}, 21, {.mask = {1}},
+			"[memorymanager] failed to find NUMA nodes to extend the current topology "
+			"hint"},
+		{{{0, {2}, GIB(1)}}, 12, {.mask = {1}},
+			"[memorymanager] failed to find NUMA nodes to extend the current topology "
+			"hint"},
+		{{{0, {3}, GIB(2)}}, 10, {.any = true, .preferred = true},
+			"[memorymanager] failed to find the default preferred hint"},
+		{{{0, {3}, GIB(11)}}, 9, {.mask = {1}, .preferred = true},
+			"[memorymanager] failed to find the extended preferred hint"},
+		{{{0, {1}, GIB(1)}}, 12, {.mask = {3}},
+			"[memorymanager] preferred hint violates NUMA node allocation"},
+		{{{0, {1}, GIB(1)}, {0, {2}, GIB(1)}}, 1, {.mask = {3}},
+			"[memorymanager] preferred hint violates NUMA node allocation"},
 	};
 	struct settings s = settings_of(POLICY_NONE);
 	struct topo *t = machine(2, GIB(10), 0);
@@ -151,7 +164,8 @@ static void too_little_working_memory_is_told(void **state)
 	(void)state;
 	memory_init(&m, t, &s);
 	arena_init(&a, 64);
-	assert_int_equal(memory_allocate(t, &m, bytes, &(struct hint){.any = true}, &a, blocks, &e), -ENOSPC);
+	assert_int_equal(memory_allocate(t, &m, bytes, &(struct hint){.any = true}, &a, blocks, &e),
+		-ENOSPC);
 	assert_string_equal(e.text, "the decision needs more working memory than there is");
 	arena_fini(&a);
 	free(t);
@@ -161,7 +175,8 @@ static void an_affinity_that_is_too_narrow_is_widened(void **state)
 {
 	static const struct {
 		uint64_t gib, affinity, want;
-	} cases[] = {{10, 1, 1}, {10, 2, 2}, {11, 1, 3}, {11, 4, 5}, {21, 2, 7}, {21, 6, 7}, {31, 8, 15}};
+	} cases[] = {{10, 1, 1}, {10, 2, 2}, {11, 1, 3}, {11, 4, 5}, {21, 2, 7}, {21, 6, 7},
+		{31, 8, 15}};
 	struct settings s = settings_of(POLICY_NONE);
 	struct topo *t = machine(4, GIB(10), 0);
 	struct memory_block blocks[TOPO_KINDS];
@@ -172,7 +187,9 @@ static void an_affinity_that_is_too_narrow_is_widened(void **state)
 	for (size_t i = 0; i < COUNT(cases); i++) {
 		uint64_t bytes[TOPO_KINDS] = {cases[i].gib << 30};
 
-		assert_int_equal(allocate(t, &m, bytes, (struct hint){.mask = {cases[i].affinity}}, blocks, NULL), 1);
+		assert_int_equal(allocate(t, &m, bytes, (struct hint){.mask = {cases[i].affinity}},
+					 blocks, NULL),
+			1);
 		assert_int_equal(blocks[0].nodes.bits, cases[i].want);
 		assert_int_equal(blocks[0].bytes, bytes[0]);
 	}
@@ -212,7 +229,8 @@ static void nodes_of_a_group_serve_together_until_the_last_is_gone(void **state)
  * group's bytes on that node and the container's own are not the same bytes. */
 static void a_group_gives_back_nothing_of_what_a_node_holds_alone(void **state)
 {
-	const struct memory_block large = {0, {3}, GIB(12)}, small = {0, {3}, GIB(4)}, alone = {0, {1}, GIB(8)};
+	const struct memory_block large = {0, {3}, GIB(12)}, small = {0, {3}, GIB(4)},
+				  alone = {0, {1}, GIB(8)};
 	struct settings s = settings_of(POLICY_NONE);
 	struct topo *t = machine(2, GIB(10), 0);
 	struct memory_state m, start;
@@ -239,12 +257,13 @@ struct oracle {
 	unsigned size; /* of the preferred ones */
 };
 
-static bool has(const struct topo *t, const struct memory_state *m, struct nodeset mask, const uint64_t *bytes, bool free_now)
+static bool has(const struct topo *t, const struct memory_state *m, struct nodeset mask,
+	const uint64_t *bytes, bool free_now)
 {
 	for (unsigned k = 0; k < t->nr_kinds; k++) {
 		uint64_t sum = 0;
 
-		nodeset_each(n, mask)
+		nodeset_each (n, mask)
 			sum += free_now ? m->node[n].free[k] : m->node[n].allocatable[k];
 		if (sum < bytes[k])
 			return false;
@@ -256,14 +275,15 @@ static bool violates(const struct memory_state *m, struct nodeset mask)
 {
 	if (nodeset_count(mask) < 2)
 		return false;
-	nodeset_each(n, mask)
-		if (m->node[n].assignments &&
-			(nodeset_count(m->node[n].group) == 1 || !nodeset_equal(m->node[n].group, mask)))
+	nodeset_each (n, mask)
+		if (m->node[n].assignments && (nodeset_count(m->node[n].group) == 1 ||
+						      !nodeset_equal(m->node[n].group, mask)))
 			return true;
 	return false;
 }
 
-static void kubelet_hints(const struct topo *t, const struct memory_state *m, const uint64_t *bytes, struct oracle *o)
+static void kubelet_hints(
+	const struct topo *t, const struct memory_state *m, const uint64_t *bytes, struct oracle *o)
 {
 	*o = (struct oracle){.size = t->ids.nr};
 	for (uint64_t bits = 1; bits <= t->nodes.bits; bits++) {
@@ -291,8 +311,8 @@ static bool better(const struct oracle *o, struct nodeset a, struct nodeset b)
 	return na != nb ? na < nb : a.bits < b.bits;
 }
 
-static const char *kubelet_nodes(const struct topo *t, const struct memory_state *m, const uint64_t *bytes,
-	struct hint h, struct nodeset *nodes)
+static const char *kubelet_nodes(const struct topo *t, const struct memory_state *m,
+	const uint64_t *bytes, struct hint h, struct nodeset *nodes)
 {
 	struct nodeset best = {0};
 	struct oracle o;
@@ -301,20 +321,25 @@ static const char *kubelet_nodes(const struct topo *t, const struct memory_state
 	if (h.any || !has(t, m, h.mask, bytes, true)) {
 		kubelet_hints(t, m, bytes, &o);
 		for (size_t i = 0; i < o.nr; i++)
-			if (nodeset_within(*nodes, o.mask[i]) && (nodeset_empty(best) || better(&o, o.mask[i], best)))
+			if (nodeset_within(*nodes, o.mask[i]) &&
+				(nodeset_empty(best) || better(&o, o.mask[i], best)))
 				best = o.mask[i];
 		if (nodeset_empty(best))
-			return h.any ? "[memorymanager] failed to get the default NUMA affinity, no NUMA nodes with enough memory is available"
-				     : "[memorymanager] failed to find NUMA nodes to extend the current topology hint";
+			return h.any ? "[memorymanager] failed to get the default NUMA affinity, "
+				       "no NUMA nodes with enough memory is available"
+				     : "[memorymanager] failed to find NUMA nodes to extend the "
+				       "current topology hint";
 		if (h.preferred && nodeset_count(best) != o.size)
 			return h.any ? "[memorymanager] failed to find the default preferred hint"
 				     : "[memorymanager] failed to find the extended preferred hint";
 		*nodes = best;
 	}
-	return violates(m, *nodes) ? "[memorymanager] preferred hint violates NUMA node allocation" : NULL;
+	return violates(m, *nodes) ? "[memorymanager] preferred hint violates NUMA node allocation"
+				   : NULL;
 }
 
-static void check_families(unsigned round, const struct topo *t, const struct memory_state *m, const uint64_t *bytes)
+static void check_families(
+	unsigned round, const struct topo *t, const struct memory_state *m, const uint64_t *bytes)
 {
 	struct memory_rows rows;
 	struct family f[TOPO_KINDS];
@@ -336,7 +361,8 @@ static void check_families(unsigned round, const struct topo *t, const struct me
 		for (uint64_t bits = 1; bits <= t->nodes.bits; bits++)
 			if (family_has(&f[i], (struct nodeset){bits})) {
 				if (found >= o.nr || o.mask[found].bits != bits)
-					fail_msg("case %u: mask %#llx is too many or out of place", round, (unsigned long long)bits);
+					fail_msg("case %u: mask %#llx is too many or out of place",
+						round, (unsigned long long)bits);
 				found++;
 			}
 		assert_int_equal(found, o.nr);
@@ -349,13 +375,15 @@ struct holder {
 	struct memory_block blocks[TOPO_KINDS];
 };
 
-static void check_state(const struct topo *t, const struct memory_state *m, const struct holder *held, unsigned nr_held)
+static void check_state(const struct topo *t, const struct memory_state *m,
+	const struct holder *held, unsigned nr_held)
 {
 	for (unsigned k = 0; k < t->nr_kinds; k++) {
 		uint64_t booked = 0, wanted = 0;
 
-		nodeset_each(n, t->nodes) {
-			assert_true(m->node[n].free[k] + m->node[n].reserved[k] == m->node[n].allocatable[k]);
+		nodeset_each (n, t->nodes) {
+			assert_true(m->node[n].free[k] + m->node[n].reserved[k] ==
+				    m->node[n].allocatable[k]);
 			booked += m->node[n].reserved[k];
 		}
 		for (unsigned h = 0; h < nr_held; h++)
@@ -365,7 +393,8 @@ static void check_state(const struct topo *t, const struct memory_state *m, cons
 	}
 }
 
-static void release_one(struct random *r, struct memory_state *m, struct holder *held, unsigned *nr_held)
+static void release_one(
+	struct random *r, struct memory_state *m, struct holder *held, unsigned *nr_held)
 {
 	unsigned i = random_below(r, *nr_held);
 
@@ -401,10 +430,14 @@ static struct topo *random_machine(struct random *r, struct settings *s)
 		for (unsigned k = 1; k < kinds; k++) {
 			uint64_t bytes = random_chance(r, 80) ? random_below(r, 12) : 0;
 
-			assert_int_equal(topo_set_memory(t, n, k == 1 ? 2 << 20 : GIB(1), bytes, NULL), 0);
+			assert_int_equal(
+				topo_set_memory(t, n, k == 1 ? 2 << 20 : GIB(1), bytes, NULL), 0);
 			huge += bytes;
 		}
-		assert_int_equal(topo_set_memory(t, n, 0, random_chance(r, 85) ? huge + random_below(r, 20) : huge, NULL), 0);
+		assert_int_equal(
+			topo_set_memory(t, n, 0,
+				random_chance(r, 85) ? huge + random_below(r, 20) : huge, NULL),
+			0);
 		if (random_chance(r, 30))
 			reserve(s, 2 * n, "memory", random_below(r, 5));
 	}
@@ -438,7 +471,8 @@ static void random_requests_are_answered_like_the_kubelet_and_all_comes_back(voi
 			const char *why = kubelet_nodes(t, &m, bytes, affinity, &want);
 			struct holder *h = &held[nr_held];
 			int nr = allocate(t, &m, bytes, affinity, h->blocks, &e);
-			if (!bytes[0] && !memcmp(bytes, &bytes[1], (TOPO_KINDS - 1) * sizeof *bytes)) {
+			if (!bytes[0] &&
+				!memcmp(bytes, &bytes[1], (TOPO_KINDS - 1) * sizeof *bytes)) {
 				assert_true(nr <= 0); /* nothing asked */
 				continue;
 			}
@@ -451,7 +485,8 @@ static void random_requests_are_answered_like_the_kubelet_and_all_comes_back(voi
 				assert_true(nr > 0);
 				for (int b = 0; b < nr; b++) {
 					assert_int_equal(h->blocks[b].nodes.bits, want.bits);
-					assert_int_equal(h->blocks[b].bytes, bytes[h->blocks[b].kind]);
+					assert_int_equal(
+						h->blocks[b].bytes, bytes[h->blocks[b].kind]);
 				}
 				h->nr = (unsigned)nr;
 				memory_hold(&m, h->blocks, h->nr);

@@ -45,7 +45,8 @@ static void lists_are_of_kernel_ids(void **state)
 	for (size_t i = 0; i < COUNT(cases); i++) {
 		struct nodeset s;
 
-		assert_int_equal(nodeset_parse(&s, &power9, cases[i].in, strlen(cases[i].in), NULL), 0);
+		assert_int_equal(
+			nodeset_parse(&s, &power9, cases[i].in, strlen(cases[i].in), NULL), 0);
 		assert_int_equal(s.bits, cases[i].bits);
 		assert_string_equal(nodeset_format(s, &power9, buf, sizeof buf), cases[i].want);
 	}
@@ -71,7 +72,8 @@ static void a_refused_list_leaves_the_set_alone(void **state)
 		struct nodeset s = {42};
 		struct err e = {0};
 
-		assert_int_equal(nodeset_parse(&s, &power9, cases[i].in, strlen(cases[i].in), &e), cases[i].rc);
+		assert_int_equal(nodeset_parse(&s, &power9, cases[i].in, strlen(cases[i].in), &e),
+			cases[i].rc);
 		assert_string_equal(e.text, cases[i].text);
 		assert_int_equal(s.bits, 42);
 	}
@@ -86,7 +88,8 @@ static void every_set_comes_back_from_its_text(void **state)
 	(void)state;
 	for (unsigned round = 0; round < 500; round++) {
 		ids.nr = 0;
-		for (unsigned id = random_below(&r, 20); id <= NODE_ID_MAX && ids.nr < NODES_MAX; id += 1 + random_below(&r, 30))
+		for (unsigned id = random_below(&r, 20); id <= NODE_ID_MAX && ids.nr < NODES_MAX;
+			id += 1 + random_below(&r, 30))
 			ids.id[ids.nr++] = (uint16_t)id;
 		struct nodeset s = {random_next(&r) & nodeset_first(ids.nr).bits}, back;
 
@@ -105,7 +108,8 @@ static void the_longest_text_fits(void **state)
 	for (unsigned gap = 1; gap <= 2; gap++) {
 		for (unsigned i = 0; i < NODES_MAX; i++) /* the highest ids have the most digits */
 			ids.id[NODES_MAX - 1 - i] = (uint16_t)(NODE_ID_MAX - gap * i);
-		assert_true(strlen(nodeset_format(nodeset_first(NODES_MAX), &ids, buf, sizeof buf)) < NODESET_TEXT_MAX);
+		assert_true(strlen(nodeset_format(nodeset_first(NODES_MAX), &ids, buf,
+				    sizeof buf)) < NODESET_TEXT_MAX);
 	}
 }
 
@@ -115,8 +119,10 @@ static void operations_are_those_on_single_nodes(void **state)
 
 	(void)state;
 	for (unsigned round = 0; round < 500; round++) {
-		struct nodeset a = {random_next(&r)}, b = {random_next(&r) | (random_chance(&r, 50) ? a.bits : 0)};
-		struct nodeset and = nodeset_and(a, b), or = nodeset_or(a, b), minus = nodeset_minus(a, b), again = {0};
+		struct nodeset a = {random_next(&r)},
+			       b = {random_next(&r) | (random_chance(&r, 50) ? a.bits : 0)};
+		struct nodeset and = nodeset_and(a, b), or = nodeset_or(a, b),
+			       minus = nodeset_minus(a, b), again = {0};
 		unsigned count = 0;
 
 		for (unsigned n = 0; n < NODES_MAX; n++) {
@@ -130,7 +136,7 @@ static void operations_are_those_on_single_nodes(void **state)
 		}
 		assert_int_equal(nodeset_count(a), count);
 		assert_int_equal(nodeset_within(a, b), nodeset_empty(minus));
-		nodeset_each(n, a)
+		nodeset_each (n, a)
 			again = nodeset_or(again, nodeset_of(n));
 		assert_true(nodeset_equal(a, again));
 	}

@@ -31,7 +31,8 @@ static void the_cgroup_path_tells_the_class(void **state)
 		{"/kubepods/burstable/pod1234", QOS_BURSTABLE},
 		{"/kubepods/pod1234", QOS_GUARANTEED},
 		{"kubepods-besteffort-pod1234.slice", QOS_BEST_EFFORT},
-		{"/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod1234.slice", QOS_BURSTABLE},
+		{"/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod1234.slice",
+			QOS_BURSTABLE},
 		{"/kubepods.slice/kubepods-pod1234.slice", QOS_GUARANTEED},
 		{"", QOS_GUARANTEED},
 		{NULL, QOS_GUARANTEED},
@@ -44,7 +45,8 @@ static void the_cgroup_path_tells_the_class(void **state)
 
 static void annotations_are_found_by_their_key(void **state)
 {
-	static const struct key_value annotations[] = {{"a", "1"}, {"numafit.io/numa-hint", "{}"}, {"empty", ""}, {"a", "2"}};
+	static const struct key_value annotations[] = {
+		{"a", "1"}, {"numafit.io/numa-hint", "{}"}, {"empty", ""}, {"a", "2"}};
 	const struct pod p = {.annotations = annotations, .nr_annotations = COUNT(annotations)};
 
 	(void)state;

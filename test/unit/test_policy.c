@@ -11,9 +11,18 @@
 #include <cmocka.h>
 
 #define COUNT(a) (sizeof(a) / sizeof *(a))
-#define BEST(bits) {.mask = {bits}, .preferred = true}
-#define ALSO(bits) {.mask = {bits}}
-#define HINTS(...) {(const struct hint[]){__VA_ARGS__}, COUNT(((const struct hint[]){__VA_ARGS__}))}
+#define BEST(bits)                                                                                 \
+	{                                                                                          \
+		.mask = {bits}, .preferred = true                                                  \
+	}
+#define ALSO(bits)                                                                                 \
+	{                                                                                          \
+		.mask = { bits }                                                                   \
+	}
+#define HINTS(...)                                                                                 \
+	{                                                                                          \
+		(const struct hint[]){__VA_ARGS__}, COUNT(((const struct hint[]){__VA_ARGS__}))    \
+	}
 
 enum { WORK_BYTES = 1 << 20, ANY = 0, LISTS_MAX = 3 };
 
@@ -25,7 +34,8 @@ struct verdict {
 	bool preferred, admit;
 };
 
-static struct policy_answer merge_lists(enum topology_policy p, const struct hint_space *s, const struct hint_list *l, size_t nr)
+static struct policy_answer merge_lists(
+	enum topology_policy p, const struct hint_space *s, const struct hint_list *l, size_t nr)
 {
 	struct policy_answer got;
 	struct arena a;
@@ -36,12 +46,14 @@ static struct policy_answer merge_lists(enum topology_policy p, const struct hin
 	return got;
 }
 
-static void check(const char *what, enum topology_policy p, const struct policy_answer *got, struct verdict want)
+static void check(const char *what, enum topology_policy p, const struct policy_answer *got,
+	struct verdict want)
 {
 	if (got->affinity.any != (want.mask == ANY) || got->affinity.mask.bits != want.mask ||
 		got->affinity.preferred != want.preferred || got->admit != want.admit)
-		fail_msg("%s, %s: got %#llx (any %d) preferred %d admit %d", what, topology_policy_name(p),
-			(unsigned long long)got->affinity.mask.bits, got->affinity.any, got->affinity.preferred, got->admit);
+		fail_msg("%s, %s: got %#llx (any %d) preferred %d admit %d", what,
+			topology_policy_name(p), (unsigned long long)got->affinity.mask.bits,
+			got->affinity.any, got->affinity.preferred, got->admit);
 }
 
 static void each_policy_has_its_own_answer(void **state)
@@ -52,33 +64,35 @@ static void each_policy_has_its_own_answer(void **state)
 		struct hint_list lists[LISTS_MAX];
 		struct verdict best_effort, restricted, single;
 	} cases[] = {
-		{"no resource asks", 0, {{0}}, {0xf, true, true}, {0xf, true, true}, {ANY, true, true}},
-		{"nobody cares", 1, {HINTS({.any = true, .preferred = true})},
-			{0xf, true, true}, {0xf, true, true}, {ANY, true, true}},
-		{"nothing satisfies", 1, {HINTS({.any = true})},
-			{0xf, false, true}, {0xf, false, false}, {ANY, false, false}},
-		{"an empty list", 2, {HINTS(BEST(1)), {0}},
-			{0xf, false, true}, {0xf, false, false}, {ANY, false, false}},
+		{"no resource asks", 0, {{0}}, {0xf, true, true}, {0xf, true, true},
+			{ANY, true, true}},
+		{"nobody cares", 1, {HINTS({.any = true, .preferred = true})}, {0xf, true, true},
+			{0xf, true, true}, {ANY, true, true}},
+		{"nothing satisfies", 1, {HINTS({.any = true})}, {0xf, false, true},
+			{0xf, false, false}, {ANY, false, false}},
+		{"an empty list", 2, {HINTS(BEST(1)), {0}}, {0xf, false, true}, {0xf, false, false},
+			{ANY, false, false}},
 		{"one node for all", 2, {HINTS(BEST(2), ALSO(3)), HINTS(BEST(2), ALSO(3))},
 			{2, true, true}, {2, true, true}, {2, true, true}},
-		{"the lower of two nodes", 1, {HINTS(BEST(4), BEST(2))},
-			{2, true, true}, {2, true, true}, {2, true, true}},
+		{"the lower of two nodes", 1, {HINTS(BEST(4), BEST(2))}, {2, true, true},
+			{2, true, true}, {2, true, true}},
 		{"no common node", 2, {HINTS(BEST(1), ALSO(3)), HINTS(BEST(2), ALSO(3))},
 			{1, false, true}, {1, false, false}, {ANY, false, false}},
-		{"two nodes, preferred", 1, {HINTS(BEST(6))},
-			{6, true, true}, {6, true, true}, {ANY, false, false}},
-		{"two nodes, not preferred", 1, {HINTS(ALSO(6))},
-			{6, false, true}, {6, false, false}, {ANY, false, false}},
-		{"one node, not preferred", 1, {HINTS(ALSO(2))},
-			{2, false, true}, {2, false, false}, {ANY, false, false}},
-		{"one cares, one does not", 2, {HINTS(BEST(8)), HINTS({.any = true, .preferred = true})},
-			{8, true, true}, {8, true, true}, {8, true, true}},
-		{"all nodes, preferred", 1, {HINTS(BEST(0xf))},
-			{0xf, true, true}, {0xf, true, true}, {ANY, false, false}},
+		{"two nodes, preferred", 1, {HINTS(BEST(6))}, {6, true, true}, {6, true, true},
+			{ANY, false, false}},
+		{"two nodes, not preferred", 1, {HINTS(ALSO(6))}, {6, false, true},
+			{6, false, false}, {ANY, false, false}},
+		{"one node, not preferred", 1, {HINTS(ALSO(2))}, {2, false, true},
+			{2, false, false}, {ANY, false, false}},
+		{"one cares, one does not", 2,
+			{HINTS(BEST(8)), HINTS({.any = true, .preferred = true})}, {8, true, true},
+			{8, true, true}, {8, true, true}},
+		{"all nodes, preferred", 1, {HINTS(BEST(0xf))}, {0xf, true, true},
+			{0xf, true, true}, {ANY, false, false}},
 		{"unequal though both preferred", 2, {HINTS(BEST(3)), HINTS(BEST(1))},
 			{1, false, true}, {1, false, false}, {ANY, false, false}},
-		{"only what is beyond the machine", 1, {HINTS(BEST(0x30))},
-			{0xf, false, true}, {0xf, false, false}, {ANY, false, false}},
+		{"only what is beyond the machine", 1, {HINTS(BEST(0x30))}, {0xf, false, true},
+			{0xf, false, false}, {ANY, false, false}},
 	};
 
 	(void)state;
@@ -90,7 +104,8 @@ static void each_policy_has_its_own_answer(void **state)
 			[POLICY_SINGLE_NUMA_NODE] = cases[i].single,
 		};
 		for (int p = 0; p < NR_POLICIES; p++) {
-			struct policy_answer got = merge_lists((enum topology_policy)p, &four, cases[i].lists, cases[i].nr);
+			struct policy_answer got = merge_lists(
+				(enum topology_policy)p, &four, cases[i].lists, cases[i].nr);
 
 			check(cases[i].what, (enum topology_policy)p, &got, want[p]);
 		}
@@ -115,8 +130,7 @@ static void distances_count_for_best_effort_and_restricted_only(void **state)
 	static const uint8_t distance[NODES_MAX][NODES_MAX] = {
 		{20, 40, 40, 40}, {40, 20, 40, 40}, {40, 40, 20, 21}, {40, 40, 21, 10}};
 	static const struct hint_space space = {.all = {0xf}, .distance = distance};
-	const struct hint_list pairs = HINTS(BEST(3), BEST(0xc)),
-				      singles = HINTS(BEST(1), BEST(8));
+	const struct hint_list pairs = HINTS(BEST(3), BEST(0xc)), singles = HINTS(BEST(1), BEST(8));
 	static const struct {
 		enum topology_policy policy;
 		struct verdict pair, single;
@@ -146,7 +160,9 @@ static struct hint_list written_out(const struct family *f, struct nodeset all, 
 		hint[nr++] = (struct hint){.any = true, .preferred = f->kind == FAMILY_ANY};
 	for (uint64_t m = 1; m <= all.bits && f->kind == FAMILY_CAPACITY; m++)
 		if (family_has(f, (struct nodeset){m}))
-			hint[nr++] = (struct hint){.mask = {m}, .preferred = nodeset_count((struct nodeset){m}) == f->preferred_size};
+			hint[nr++] = (struct hint){.mask = {m},
+				.preferred =
+					nodeset_count((struct nodeset){m}) == f->preferred_size};
 	return (struct hint_list){hint, nr};
 }
 
@@ -167,7 +183,9 @@ static void families_are_judged_like_the_lists_they_stand_for(void **state)
 			for (unsigned n = 0; n < NODES; n++)
 				weight[i][n] = random_below(&r, 5);
 			f[i] = (struct family){
-				.kind = random_chance(&r, 80) ? FAMILY_CAPACITY : random_chance(&r, 50) ? FAMILY_ANY : FAMILY_NONE,
+				.kind = random_chance(&r, 80)   ? FAMILY_CAPACITY
+					: random_chance(&r, 50) ? FAMILY_ANY
+								: FAMILY_NONE,
 				.ground = {1 + random_below(&r, SETS - 1)},
 				.nr_demands = 1,
 				.demand = {{.weight = weight[i], .need = random_below(&r, 8)}},
@@ -178,14 +196,19 @@ static void families_are_judged_like_the_lists_they_stand_for(void **state)
 			lists[i] = written_out(&f[i], four.all, hint[i]);
 		}
 		for (int p = 0; p < NR_POLICIES; p++) {
-			struct policy_answer want = merge_lists((enum topology_policy)p, &four, lists, nr), got;
+			struct policy_answer want = merge_lists(
+						     (enum topology_policy)p, &four, lists, nr),
+					     got;
 			struct arena a;
 
 			arena_init(&a, WORK_BYTES);
-			assert_int_equal(policy_merge_families((enum topology_policy)p, &four, f, nr, &a, &got), 0);
+			assert_int_equal(policy_merge_families(
+						 (enum topology_policy)p, &four, f, nr, &a, &got),
+				0);
 			arena_fini(&a);
 			check("families", (enum topology_policy)p, &got,
-				(struct verdict){want.affinity.mask.bits, want.affinity.preferred, want.admit});
+				(struct verdict){want.affinity.mask.bits, want.affinity.preferred,
+					want.admit});
 		}
 	}
 }
@@ -199,9 +222,11 @@ static void too_little_working_memory_is_told(void **state)
 
 	(void)state;
 	arena_init(&a, 0);
-	assert_int_equal(policy_merge_lists(POLICY_SINGLE_NUMA_NODE, &four, lists, 2, &a, &got), -ENOMEM);
+	assert_int_equal(
+		policy_merge_lists(POLICY_SINGLE_NUMA_NODE, &four, lists, 2, &a, &got), -ENOMEM);
 	assert_int_equal(policy_merge_lists(POLICY_RESTRICTED, &four, lists, 2, &a, &got), -ENOMEM);
-	assert_int_equal(policy_merge_families(POLICY_SINGLE_NUMA_NODE, &four, &f, 1, &a, &got), -ENOMEM);
+	assert_int_equal(
+		policy_merge_families(POLICY_SINGLE_NUMA_NODE, &four, &f, 1, &a, &got), -ENOMEM);
 	assert_int_equal(policy_merge_lists(POLICY_NONE, &four, lists, 2, &a, &got), 0);
 }
 

@@ -23,9 +23,12 @@ static uint64_t shares_of(uint64_t milli)
 static struct linux_resources cpu_resources(uint64_t shares, int64_t quota, uint64_t period)
 {
 	return (struct linux_resources){
-		.has_shares = true, .cpu_shares = shares,
-		.has_quota = true, .cpu_quota = quota,
-		.has_period = true, .cpu_period = period,
+		.has_shares = true,
+		.cpu_shares = shares,
+		.has_quota = true,
+		.cpu_quota = quota,
+		.has_period = true,
+		.cpu_period = period,
 	};
 }
 
@@ -33,7 +36,8 @@ static void whole_cpus_come_back_from_shares(void **state)
 {
 	(void)state;
 	for (uint64_t cpus = 1; cpus <= 256; cpus++) {
-		struct linux_resources r = {.has_shares = true, .cpu_shares = shares_of(cpus * 1000)};
+		struct linux_resources r = {
+			.has_shares = true, .cpu_shares = shares_of(cpus * 1000)};
 
 		assert_int_equal(cpu_milli_from_shares(&r), cpus * 1000);
 	}
@@ -85,7 +89,8 @@ static void shares_and_quota_become_thousandths_of_a_cpu(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < COUNT(cases); i++) {
-		struct linux_resources r = cpu_resources(cases[i].shares, cases[i].quota, cases[i].period);
+		struct linux_resources r =
+			cpu_resources(cases[i].shares, cases[i].quota, cases[i].period);
 		struct request req = {.nr_memory = 5};
 
 		assert_int_equal(request_from_resources(&req, &r, NULL), 0);
@@ -117,14 +122,19 @@ static void only_a_guaranteed_pods_limit_is_its_memory_request(void **state)
 		int64_t limit;
 		unsigned nr;
 	} cases[] = {
-		{QOS_GUARANTEED, true, 1 << 30, 1}, {QOS_GUARANTEED, true, 0, 0}, {QOS_GUARANTEED, true, -1, 0},
-		{QOS_GUARANTEED, true, INT64_MAX, 1}, {QOS_GUARANTEED, false, 1 << 30, 0},
-		{QOS_BURSTABLE, true, 1 << 30, 0}, {QOS_BEST_EFFORT, true, 1 << 30, 0},
+		{QOS_GUARANTEED, true, 1 << 30, 1},
+		{QOS_GUARANTEED, true, 0, 0},
+		{QOS_GUARANTEED, true, -1, 0},
+		{QOS_GUARANTEED, true, INT64_MAX, 1},
+		{QOS_GUARANTEED, false, 1 << 30, 0},
+		{QOS_BURSTABLE, true, 1 << 30, 0},
+		{QOS_BEST_EFFORT, true, 1 << 30, 0},
 	};
 
 	(void)state;
 	for (size_t i = 0; i < COUNT(cases); i++) {
-		struct linux_resources r = {.has_memory_limit = cases[i].has, .memory_limit = cases[i].limit};
+		struct linux_resources r = {
+			.has_memory_limit = cases[i].has, .memory_limit = cases[i].limit};
 		struct request req = {.pod.qos = cases[i].qos};
 
 		assert_int_equal(request_from_resources(&req, &r, NULL), 0);
@@ -139,14 +149,18 @@ static void memory_comes_first_then_huge_pages_by_size(void **state)
 {
 	static const struct memory_ask want[] = {{0, GIB(8)}, {2 << 20, GIB(1)}, {GIB(1), GIB(2)}};
 	struct linux_resources r = {
-		.has_memory_limit = true, .memory_limit = (int64_t)GIB(8),
-		.nr_hugepages = 4, .hugepages = {{GIB(1), GIB(2)}, {64 << 10, 0}, {2 << 20, GIB(9)}, {2 << 20, GIB(1)}},
+		.has_memory_limit = true,
+		.memory_limit = (int64_t)GIB(8),
+		.nr_hugepages = 4,
+		.hugepages = {{GIB(1), GIB(2)}, {64 << 10, 0}, {2 << 20, GIB(9)},
+			{2 << 20, GIB(1)}},
 	};
 	struct request req = {.pod.qos = QOS_GUARANTEED};
 
 	(void)state;
 	assert_int_equal(request_from_resources(&req, &r, NULL), 0);
-	assert_int_equal(req.nr_memory, COUNT(want)); /* nothing of a size that is not asked for; the last of two counts */
+	assert_int_equal(req.nr_memory,
+		COUNT(want)); /* nothing of a size that is not asked for; the last of two counts */
 	for (size_t i = 0; i < COUNT(want); i++) {
 		assert_int_equal(req.memory[i].page_bytes, want[i].page_bytes);
 		assert_int_equal(req.memory[i].bytes, want[i].bytes);
@@ -155,7 +169,8 @@ static void memory_comes_first_then_huge_pages_by_size(void **state)
 
 static void more_page_sizes_than_a_machine_may_have_are_refused(void **state)
 {
-	struct linux_resources r = {.has_memory_limit = true, .memory_limit = 1, .nr_hugepages = TOPO_KINDS};
+	struct linux_resources r = {
+		.has_memory_limit = true, .memory_limit = 1, .nr_hugepages = TOPO_KINDS};
 	struct request req = {.pod.qos = QOS_GUARANTEED};
 	struct err e;
 
@@ -176,17 +191,35 @@ static void page_sizes_have_two_spellings(void **state)
 		const char *in;
 		uint64_t want;
 	} cases[] = {
-		{"2MB", 2 << 20}, {"1GB", GIB(1)}, {"64KB", 64 << 10}, {"16GB", GIB(16)}, {"512MB", 512 << 20},
-		{"2Mi", 2 << 20}, {"1Gi", GIB(1)}, {"64Ki", 64 << 10},
-		{"", 0}, {"B", 0}, {"MB", 0}, {"2", 0}, {"2B", 0}, {"2XB", 0}, {"-2MB", 0}, {"+2MB", 0}, {" 2MB", 0},
-		{"2MBB", 0}, {"2MiB", 0}, {"0MB", 0}, {"9999999999999GB", 0},
+		{"2MB", 2 << 20},
+		{"1GB", GIB(1)},
+		{"64KB", 64 << 10},
+		{"16GB", GIB(16)},
+		{"512MB", 512 << 20},
+		{"2Mi", 2 << 20},
+		{"1Gi", GIB(1)},
+		{"64Ki", 64 << 10},
+		{"", 0},
+		{"B", 0},
+		{"MB", 0},
+		{"2", 0},
+		{"2B", 0},
+		{"2XB", 0},
+		{"-2MB", 0},
+		{"+2MB", 0},
+		{" 2MB", 0},
+		{"2MBB", 0},
+		{"2MiB", 0},
+		{"0MB", 0},
+		{"9999999999999GB", 0},
 		{"00000000000000000000000000000000000000000002MB", 0},
 	};
 
 	(void)state;
 	for (size_t i = 0; i < COUNT(cases); i++)
 		if (page_bytes_from_name(cases[i].in) != cases[i].want)
-			fail_msg("\"%s\": %llu", cases[i].in, (unsigned long long)page_bytes_from_name(cases[i].in));
+			fail_msg("\"%s\": %llu", cases[i].in,
+				(unsigned long long)page_bytes_from_name(cases[i].in));
 }
 
 static void only_guaranteed_whole_cpus_are_exclusive(void **state)
@@ -196,8 +229,14 @@ static void only_guaranteed_whole_cpus_are_exclusive(void **state)
 		uint64_t milli;
 		unsigned want;
 	} cases[] = {
-		{QOS_GUARANTEED, 0, 0}, {QOS_GUARANTEED, 999, 0}, {QOS_GUARANTEED, 1000, 1}, {QOS_GUARANTEED, 1001, 0},
-		{QOS_GUARANTEED, 1500, 0}, {QOS_GUARANTEED, 64000, 64}, {QOS_BURSTABLE, 2000, 0}, {QOS_BEST_EFFORT, 2000, 0},
+		{QOS_GUARANTEED, 0, 0},
+		{QOS_GUARANTEED, 999, 0},
+		{QOS_GUARANTEED, 1000, 1},
+		{QOS_GUARANTEED, 1001, 0},
+		{QOS_GUARANTEED, 1500, 0},
+		{QOS_GUARANTEED, 64000, 64},
+		{QOS_BURSTABLE, 2000, 0},
+		{QOS_BEST_EFFORT, 2000, 0},
 		{QOS_GUARANTEED, UINT64_C(5000000000000), UINT32_MAX},
 	};
 

@@ -36,5 +36,16 @@ expect "a skipped case is counted" "1 passed, 0 failed, 1 skipped status 0" "" \
 expect "a skipped case fails in CI" "1 passed, 0 failed, 1 skipped status 1" "CI=1" \
 	'printf "1..2\nok 1 - a\nok 2 - b # SKIP no such device\n"'
 
+expect "a program that leaves another one running has passed" "1 passed, 0 failed, 0 skipped status 0" "" \
+	"sleep 60 & echo \$! >$dir/left"
+cases=$((cases + 1)) left=$(cat "$dir/left") tries=0
+while kill -0 "$left" 2>/dev/null && [ $tries -lt 100 ]; do tries=$((tries + 1)); sleep 0.01; done
+if kill -0 "$left" 2>/dev/null; then
+	echo "not ok $cases - and the other one is ended"
+	failed=1
+else
+	echo "ok $cases - and the other one is ended"
+fi
+
 echo "1..$cases"
 exit $failed

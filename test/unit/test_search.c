@@ -55,19 +55,21 @@ static void random_problem(struct random *r, struct problem *p)
 
 		for (unsigned i = 0; i < n; i++)
 			sum += p->weight[d][i] = random_below(r, 7);
-		p->demand[d] = (struct family_demand){
-			.weight = p->weight[d], .base = random_below(r, 3), .need = random_below(r, (unsigned)sum + 3)};
+		p->demand[d] = (struct family_demand){.weight = p->weight[d],
+			.base = random_below(r, 3),
+			.need = random_below(r, (unsigned)sum + 3)};
 	}
 }
 
 static bool allowed(const struct problem *p, struct nodeset m)
 {
-	if (!nodeset_within(m, nodeset_and(p->ground, p->space.all)) || !nodeset_within(p->required, m))
+	if (!nodeset_within(m, nodeset_and(p->ground, p->space.all)) ||
+		!nodeset_within(p->required, m))
 		return false;
 	for (unsigned d = 0; d < p->nr_demands; d++) {
 		uint64_t sum = p->demand[d].base;
 
-		nodeset_each(i, m)
+		nodeset_each (i, m)
 			sum += p->weight[d][i];
 		if (sum < p->demand[d].need)
 			return false;
@@ -76,7 +78,8 @@ static bool allowed(const struct problem *p, struct nodeset m)
 }
 
 /* The best set of k nodes among all; empty when there is none. */
-static struct nodeset tried_all(const struct problem *p, unsigned k, bool (*possible)(void *, struct nodeset), void *ctx)
+static struct nodeset tried_all(
+	const struct problem *p, unsigned k, bool (*possible)(void *, struct nodeset), void *ctx)
 {
 	struct nodeset best = {0};
 
@@ -103,11 +106,12 @@ static struct search *begin(const struct problem *p, struct arena *a)
 	return s;
 }
 
-static void check(const char *what, unsigned round, unsigned k, int rc, struct nodeset got, struct nodeset want)
+static void check(const char *what, unsigned round, unsigned k, int rc, struct nodeset got,
+	struct nodeset want)
 {
 	if (rc != (nodeset_empty(want) ? -ENOENT : 0) || !nodeset_equal(got, want))
-		fail_msg("%s %u: of %u nodes want %#llx, got %#llx (%d)", what, round, k, (unsigned long long)want.bits,
-			(unsigned long long)got.bits, rc);
+		fail_msg("%s %u: of %u nodes want %#llx, got %#llx (%d)", what, round, k,
+			(unsigned long long)want.bits, (unsigned long long)got.bits, rc);
 }
 
 static void the_best_set_is_found_as_by_trying_all(void **state)
@@ -194,7 +198,9 @@ static void a_demand_that_comes_twice_counts_once_with_the_larger_need(void **st
 	struct search *s = search_new(&space, &a);
 	search_begin(s, space.all);
 	for (unsigned i = 0; i < 2 * SEARCH_DEMANDS; i++)
-		assert_true(search_add(s, &(struct family_demand){.weight = weight, .base = i % 2, .need = i % 3 + 6}));
+		assert_true(
+			search_add(s, &(struct family_demand){
+					      .weight = weight, .base = i % 2, .need = i % 3 + 6}));
 	assert_int_equal(search_smallest(s), 2);
 	assert_int_equal(search_best(s, 2, &got), 0);
 	assert_int_equal(got.bits, 3);
@@ -215,10 +221,12 @@ static void too_many_demands_are_refused(void **state)
 	search_begin(s, space.all);
 	for (unsigned i = 0; i < SEARCH_DEMANDS; i++)
 		assert_true(search_add(s, &(struct family_demand){.weight = weight[i], .need = 1}));
-	assert_false(search_add(s, &(struct family_demand){.weight = weight[SEARCH_DEMANDS], .need = 1}));
+	assert_false(search_add(
+		s, &(struct family_demand){.weight = weight[SEARCH_DEMANDS], .need = 1}));
 	assert_false(search_require(s, nodeset_of(1)));
 	assert_true(search_require(s, (struct nodeset){0}));
-	assert_true(search_add(s, &(struct family_demand){.weight = weight[SEARCH_DEMANDS], .base = 1, .need = 1}));
+	assert_true(search_add(s,
+		&(struct family_demand){.weight = weight[SEARCH_DEMANDS], .base = 1, .need = 1}));
 	arena_fini(&a);
 }
 
@@ -244,7 +252,10 @@ static void a_family_brings_its_ground_and_its_demands(void **state)
 {
 	static const uint64_t weight[NODES_MAX] = {5, 1, 5, 5, 5};
 	const struct hint_space space = {.all = {0x1f}};
-	const struct family f = {.ground = {0x1e}, .required = {2}, .nr_demands = 1, .demand = {{.weight = weight, .need = 6}}};
+	const struct family f = {.ground = {0x1e},
+		.required = {2},
+		.nr_demands = 1,
+		.demand = {{.weight = weight, .need = 6}}};
 	struct nodeset got;
 	struct arena a;
 
@@ -255,7 +266,8 @@ static void a_family_brings_its_ground_and_its_demands(void **state)
 	assert_true(search_add_family(s, &f));
 	assert_int_equal(search_best(s, 1, &got), -ENOENT);
 	assert_int_equal(search_best(s, 2, &got), 0);
-	assert_int_equal(got.bits, 0xa); /* node 1 is required, 0 not in its ground, 2 not in the search's */
+	assert_int_equal(
+		got.bits, 0xa); /* node 1 is required, 0 not in its ground, 2 not in the search's */
 	arena_fini(&a);
 }
 
@@ -282,7 +294,8 @@ static void a_budget_ends_every_search_with_the_best_so_far(void **state)
 		if (!nodeset_empty(got)) {
 			assert_int_equal(nodeset_count(got), 24);
 			/* more steps never make it worse */
-			assert_true(nodeset_empty(first) || hint_compare_masks(&p.space, got, first) <= 0);
+			assert_true(nodeset_empty(first) ||
+				    hint_compare_masks(&p.space, got, first) <= 0);
 			first = got;
 		}
 		/* all searches share the budget: nothing is left for a second one */

@@ -44,7 +44,7 @@ static void settings_begin_with_their_defaults(void **state)
 	assert_int_equal(s.memory_manager_policy, MANAGER_STATIC);
 	assert_true(cpuset_empty(&s.reserved_cpus));
 	assert_int_equal(s.nr_reserved_memory, 0);
-	assert_int_equal(s.shared_pool_step, 4);
+	assert_int_equal(s.shared_pool_step, 16);
 	assert_int_equal(s.shared_pool_minimum, 1);
 	assert_string_equal(s.nri_socket, "/var/run/nri/nri.sock");
 	assert_string_equal(s.nri_index, "50");

@@ -102,7 +102,8 @@ static const struct quantity_case {
 static void check_quantity(const char *in, int rc, int64_t got, int refused, int64_t want)
 {
 	if (rc != -refused || (!rc && got != want))
-		fail_msg("\"%s\": want %" PRId64 " (%d), got %" PRId64 " (%d)", in, want, -refused, got, rc);
+		fail_msg("\"%s\": want %" PRId64 " (%d), got %" PRId64 " (%d)", in, want, -refused,
+			got, rc);
 }
 
 static void quantities_are_read_as_kubernetes_reads_them(void **state)
@@ -140,9 +141,10 @@ static void a_size_is_read_back_as_it_was_written(void **state)
 	static const struct {
 		uint64_t in;
 		const char *want;
-	} cases[] = {{0, "0"}, {1000, "1000"}, {1023, "1023"}, {1024, "1Ki"}, {1536, "1536"}, {2 << 20, "2Mi"},
-		{UINT64_C(3) << 29, "1536Mi"}, {UINT64_C(16) << 30, "16Gi"}, {UINT64_C(1) << 60, "1Ei"},
-		{UINT64_C(1) << 63, "8Ei"}, {UINT64_MAX, "18446744073709551615"}};
+	} cases[] = {{0, "0"}, {1000, "1000"}, {1023, "1023"}, {1024, "1Ki"}, {1536, "1536"},
+		{2 << 20, "2Mi"}, {UINT64_C(3) << 29, "1536Mi"}, {UINT64_C(16) << 30, "16Gi"},
+		{UINT64_C(1) << 60, "1Ei"}, {UINT64_C(1) << 63, "8Ei"},
+		{UINT64_MAX, "18446744073709551615"}};
 	char buf[TEXT_SIZE_MAX];
 	struct random r = {3};
 	int64_t back;
@@ -171,15 +173,18 @@ static void numbers_are_decimal_whole_and_bounded(void **state)
 		{"0", 9, 0, 0, NULL},
 		{"0009", 9, 0, 9, NULL},
 		{"18446744073709551615", UINT64_MAX, 0, UINT64_MAX, NULL},
-		{"18446744073709551616", UINT64_MAX, -ERANGE, 0, "18446744073709551616 is above 18446744073709551615"},
-		{"99999999999999999999999", UINT64_MAX, -ERANGE, 0, "99999999999999999999999 is above 18446744073709551615"},
+		{"18446744073709551616", UINT64_MAX, -ERANGE, 0,
+			"18446744073709551616 is above 18446744073709551615"},
+		{"99999999999999999999999", UINT64_MAX, -ERANGE, 0,
+			"99999999999999999999999 is above 18446744073709551615"},
 		{"10", 9, -ERANGE, 0, "10 is above 9"},
 		{"", 9, -EINVAL, 0, "a number is missing"},
 		{"-1", 9, -EINVAL, 0, "\"-1\" is not a number"},
 		{"+1", 9, -EINVAL, 0, "\"+1\" is not a number"},
 		{" 1", 9, -EINVAL, 0, "\" 1\" is not a number"},
 		{"1x", 9, -EINVAL, 0, "\"1x\" is not a number"},
-		{"99999999999999999999999x", 9, -EINVAL, 0, "\"99999999999999999999999x\" is not a number"},
+		{"99999999999999999999999x", 9, -EINVAL, 0,
+			"\"99999999999999999999999x\" is not a number"},
 	};
 
 	(void)state;
@@ -187,7 +192,8 @@ static void numbers_are_decimal_whole_and_bounded(void **state)
 		uint64_t got = 7;
 		struct err e = {0};
 
-		assert_int_equal(text_u64(cases[i].in, strlen(cases[i].in), cases[i].max, &got, &e), cases[i].rc);
+		assert_int_equal(text_u64(cases[i].in, strlen(cases[i].in), cases[i].max, &got, &e),
+			cases[i].rc);
 		assert_int_equal(got, cases[i].rc ? 7 : cases[i].want);
 		assert_string_equal(e.text, cases[i].text ? cases[i].text : "");
 	}
@@ -198,8 +204,10 @@ static void numbers_are_decimal_whole_and_bounded(void **state)
 
 static void booleans_are_those_of_go(void **state)
 {
-	static const char *const words[] = {"1", "t", "T", "TRUE", "true", "True", "0", "f", "F", "FALSE", "false", "False"};
-	static const char *const others[] = {"", "yes", "no", "on", "off", "tRUE", "2", " 1", "truee"};
+	static const char *const words[] = {
+		"1", "t", "T", "TRUE", "true", "True", "0", "f", "F", "FALSE", "false", "False"};
+	static const char *const others[] = {
+		"", "yes", "no", "on", "off", "tRUE", "2", " 1", "truee"};
 	struct err e;
 	bool got;
 
@@ -260,8 +268,12 @@ static void copies_fit_or_are_cut(void **state)
 static uint32_t decode(const unsigned char *s, size_t len)
 {
 	static const uint32_t lowest[] = {0, 0, 0x80, 0x800, 0x10000};
-	uint32_t c = len == 1 ? s[0] : len == 2 ? s[0] & 0x1f : len == 3 ? s[0] & 0x0f : s[0] & 0x07;
-	static const unsigned char lead[] = {0, 0, 0xc0, 0xe0, 0xf0}, mask[] = {0, 0x80, 0xe0, 0xf0, 0xf8};
+	uint32_t c = len == 1   ? s[0]
+		     : len == 2 ? s[0] & 0x1f
+		     : len == 3 ? s[0] & 0x0f
+				: s[0] & 0x07;
+	static const unsigned char lead[] = {0, 0, 0xc0, 0xe0, 0xf0},
+				   mask[] = {0, 0x80, 0xe0, 0xf0, 0xf8};
 
 	if ((s[0] & mask[len]) != lead[len])
 		return UINT32_MAX;
@@ -286,21 +298,24 @@ static bool utf8_by_definition(const unsigned char *s, size_t len)
 
 static void utf8_is_what_its_definition_says(void **state)
 {
-	static const unsigned char bytes[] = {0x00, 'a', 0x7f, 0x80, 0x8f, 0x90, 0x9f, 0xa0, 0xbf, 0xc0, 0xc1, 0xc2, 0xdf,
-		0xe0, 0xe1, 0xec, 0xed, 0xee, 0xef, 0xf0, 0xf1, 0xf3, 0xf4, 0xf5, 0xff};
+	static const unsigned char bytes[] = {0x00, 'a', 0x7f, 0x80, 0x8f, 0x90, 0x9f, 0xa0, 0xbf,
+		0xc0, 0xc1, 0xc2, 0xdf, 0xe0, 0xe1, 0xec, 0xed, 0xee, 0xef, 0xf0, 0xf1, 0xf3, 0xf4,
+		0xf5, 0xff};
 	enum { NR = sizeof bytes };
 	unsigned good = 0;
 
 	(void)state;
 	for (unsigned n = 0; n < NR * NR * NR * NR; n++) {
-		unsigned char s[4] = {bytes[n % NR], bytes[n / NR % NR], bytes[n / NR / NR % NR], bytes[n / NR / NR / NR]};
+		unsigned char s[4] = {bytes[n % NR], bytes[n / NR % NR], bytes[n / NR / NR % NR],
+			bytes[n / NR / NR / NR]};
 
 		for (size_t len = 1; len <= 4; len++) {
 			bool want = utf8_by_definition(s, len);
 
 			good += want;
 			if (text_is_utf8((const char *)s, len) != want)
-				fail_msg("%02x %02x %02x %02x, %zu bytes: want %d", s[0], s[1], s[2], s[3], len, want);
+				fail_msg("%02x %02x %02x %02x, %zu bytes: want %d", s[0], s[1],
+					s[2], s[3], len, want);
 		}
 	}
 	assert_true(good > 1000);

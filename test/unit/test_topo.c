@@ -25,9 +25,18 @@ static void begin(struct topo *t)
 		assert_int_equal(topo_add_cpu(t, cpu, cpu / 2, cpu, cpu / 2, cpu / 2, NULL), 0);
 }
 
-static void nothing_at_all(struct topo *t) { topo_init(t, "none"); }
-static void no_cpu(struct topo *t) { topo_init(t, "x"), (void)topo_add_node(t, 0, NULL); }
-static void one_distance(struct topo *t) { (void)topo_set_distance(t, 0, 1, 20, NULL); }
+static void nothing_at_all(struct topo *t)
+{
+	topo_init(t, "none");
+}
+static void no_cpu(struct topo *t)
+{
+	topo_init(t, "x"), (void)topo_add_node(t, 0, NULL);
+}
+static void one_distance(struct topo *t)
+{
+	(void)topo_set_distance(t, 0, 1, 20, NULL);
+}
 static void far_from_itself(struct topo *t)
 {
 	for (unsigned i = 0; i < 4; i++)
@@ -39,9 +48,18 @@ static void too_many_huge_pages(struct topo *t)
 	(void)topo_set_memory(t, 1, GIB(1), GIB(3), NULL);
 	(void)topo_set_memory(t, 1, 2 << 20, GIB(2), NULL);
 }
-static void huge_pages_without_memory(struct topo *t) { (void)topo_set_memory(t, 0, GIB(1), 1, NULL); }
-static void core_on_two_nodes(struct topo *t) { (void)topo_add_cpu(t, 9, 1, 0, 0, 0, NULL); }
-static void core_on_two_sockets(struct topo *t) { (void)topo_add_cpu(t, 9, 0, 0, 1, 0, NULL); }
+static void huge_pages_without_memory(struct topo *t)
+{
+	(void)topo_set_memory(t, 0, GIB(1), 1, NULL);
+}
+static void core_on_two_nodes(struct topo *t)
+{
+	(void)topo_add_cpu(t, 9, 1, 0, 0, 0, NULL);
+}
+static void core_on_two_sockets(struct topo *t)
+{
+	(void)topo_add_cpu(t, 9, 0, 0, 1, 0, NULL);
+}
 
 static void a_machine_that_cannot_be_is_refused(void **state)
 {
@@ -53,10 +71,14 @@ static void a_machine_that_cannot_be_is_refused(void **state)
 		{no_cpu, "the machine has no CPU"},
 		{one_distance, "distance from NUMA node 0 to 0 is missing"},
 		{far_from_itself, "NUMA node 4 is farther from itself (21) than from node 0 (20)"},
-		{too_many_huge_pages, "NUMA node 4: its huge pages exceed its 4294967296 bytes of memory"},
-		{huge_pages_without_memory, "NUMA node 0: its huge pages exceed its 0 bytes of memory"},
-		{core_on_two_nodes, "CPUs 0 and 9 are threads of one core, but on two NUMA nodes or sockets"},
-		{core_on_two_sockets, "CPUs 0 and 9 are threads of one core, but on two NUMA nodes or sockets"},
+		{too_many_huge_pages,
+			"NUMA node 4: its huge pages exceed its 4294967296 bytes of memory"},
+		{huge_pages_without_memory,
+			"NUMA node 0: its huge pages exceed its 0 bytes of memory"},
+		{core_on_two_nodes,
+			"CPUs 0 and 9 are threads of one core, but on two NUMA nodes or sockets"},
+		{core_on_two_sockets,
+			"CPUs 0 and 9 are threads of one core, but on two NUMA nodes or sockets"},
 	};
 	struct topo *t = malloc(sizeof *t);
 
@@ -149,7 +171,7 @@ static void a_sealed_machine_is_counted(void **state)
 	assert_int_equal(t->nodes_with_cpus.bits, 0xff);
 	assert_int_equal(t->nodes_with_memory.bits, 0xff);
 	assert_int_equal(cpuset_count(&t->cpus), 64);
-	cpuset_each(cpu, &t->cpus) {
+	cpuset_each (cpu, &t->cpus) {
 		assert_int_equal(t->cpu[cpu].node, cpu % 32 / 4);
 		assert_int_equal(t->cpu[cpu].core, cpu % 32); /* its lowest thread */
 	}
@@ -165,7 +187,8 @@ static void cores_are_named_after_their_lowest_cpu(void **state)
 	assert_int_equal(topo_add_node(t, 0, NULL), 0);
 	assert_int_equal(topo_add_cpu(t, 7, 0, 500, 0, 0, NULL), 0);
 	assert_int_equal(topo_add_cpu(t, 3, 0, 500, 0, 0, NULL), 0);
-	assert_int_equal(topo_add_cpu(t, 5, 0, 3, 0, 0, NULL), 0); /* another core, whose number is a CPU's */
+	assert_int_equal(topo_add_cpu(t, 5, 0, 3, 0, 0, NULL),
+		0); /* another core, whose number is a CPU's */
 	assert_int_equal(topo_seal(t, NULL), 0);
 	assert_int_equal(t->cpu[7].core, 3);
 	assert_int_equal(t->cpu[3].core, 3);
@@ -213,10 +236,17 @@ static void average_distances_are_those_of_the_kep(void **state)
 		uint64_t sum;
 		double average;
 	} cases[] = {
-		{0x00, 0, 0}, {0x01, 10, 10}, {0x80, 10, 10},
-		{0x03, 42, 10.5}, {0x05, 44, 11}, {0x0c, 42, 10.5},
-		{0x11, 80, 20}, {0x81, 80, 20},
-		{0x07, 100, 100.0 / 9}, {0x0f, 180, 11.25}, {0xf0, 180, 11.25},
+		{0x00, 0, 0},
+		{0x01, 10, 10},
+		{0x80, 10, 10},
+		{0x03, 42, 10.5},
+		{0x05, 44, 11},
+		{0x0c, 42, 10.5},
+		{0x11, 80, 20},
+		{0x81, 80, 20},
+		{0x07, 100, 100.0 / 9},
+		{0x0f, 180, 11.25},
+		{0xf0, 180, 11.25},
 		{0xff, 360 + 2 * 16 * 30, 1320.0 / 64},
 	};
 	struct topo *t = machine_of_eight();
@@ -281,12 +311,30 @@ static void kinds_of_memory_ascend_whatever_comes_first(void **state)
 	free(t);
 }
 
-static void more_node(struct topo *t) { (void)topo_add_node(t, 9, NULL); }
-static void more_cpu(struct topo *t) { (void)topo_add_cpu(t, 9, 1, 9, 1, 1, NULL); }
-static void more_pages(struct topo *t) { (void)topo_set_memory(t, 1, GIB(1), 0, NULL); }
-static void other_socket(struct topo *t) { t->cpu[0].socket = 7; }
-static void other_cache(struct topo *t) { t->cpu[0].uncore = 7; }
-static void other_core(struct topo *t) { t->cpu[1].core = 0; }
+static void more_node(struct topo *t)
+{
+	(void)topo_add_node(t, 9, NULL);
+}
+static void more_cpu(struct topo *t)
+{
+	(void)topo_add_cpu(t, 9, 1, 9, 1, 1, NULL);
+}
+static void more_pages(struct topo *t)
+{
+	(void)topo_set_memory(t, 1, GIB(1), 0, NULL);
+}
+static void other_socket(struct topo *t)
+{
+	t->cpu[0].socket = 7;
+}
+static void other_cache(struct topo *t)
+{
+	t->cpu[0].uncore = 7;
+}
+static void other_core(struct topo *t)
+{
+	t->cpu[1].core = 0;
+}
 static void other_distances(struct topo *t)
 {
 	for (unsigned i = 0; i < 4; i++)
@@ -295,8 +343,8 @@ static void other_distances(struct topo *t)
 
 static void another_machine_has_another_fingerprint(void **state)
 {
-	static void (*const change[])(struct topo *t) = {
-		more_node, more_cpu, more_pages, other_socket, other_cache, other_core, other_distances};
+	static void (*const change[])(struct topo * t) = {more_node, more_cpu, more_pages,
+		other_socket, other_cache, other_core, other_distances};
 	struct topo *t = malloc(sizeof *t);
 	uint32_t seen[1 + COUNT(change)];
 
