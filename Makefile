@@ -9,6 +9,7 @@ LIBDIRS  := $(patsubst src/%/,%,$(wildcard src/*/))
 LIBS     := $(LIBDIRS:%=$(B)/lib%.a)
 BINS     := $(patsubst src/%/main.c,$(B)/%,$(wildcard src/*/main.c))
 HEADERS  := $(wildcard include/*/*.h src/*/*.h)
+PB_INCLUDE ?= /usr/include
 PB_H     := $(patsubst proto/%.proto,$(B)/gen/%.pb-c.h,$(wildcard proto/*.proto))
 TESTS    := $(patsubst test/unit/%.c,$(B)/test/%,$(wildcard test/unit/test_$(or $(T),*).c))
 SCRIPTS  := $(wildcard test/unit/test_$(or $(T),*).sh)
@@ -32,7 +33,7 @@ ifeq ($(VARIANT),fuzz)
 CC := clang
 endif
 CFLAGS   += -std=gnu11 $(WARN) $(HARD) $(V_$(VARIANT))
-CPPFLAGS += -D_GNU_SOURCE -Iinclude -Isrc -I$(B)/gen -MMD -MP
+CPPFLAGS += -D_GNU_SOURCE -Ulinux -Iinclude -Isrc -I$(B)/gen -MMD -MP
 LDFLAGS  += $(LINK) $(V_$(VARIANT))
 LDLIBS   += -lprotobuf-c -luv -ljansson -lyaml -lhwloc -lnuma -lm
 ARCHIVES  = -Wl,--start-group $(filter %.a,$^) -Wl,--end-group $(LDLIBS)
@@ -64,7 +65,7 @@ $(B)/gen/%.o: $(B)/gen/%.c
 $(B)/gen/%.pb-c.c $(B)/gen/%.pb-c.h: proto/%.proto
 	$(call SAY,PROTOC,$<)
 	@mkdir -p $(@D)
-	$(Q)protoc-c --proto_path=proto --c_out=$(B)/gen $<
+	$(Q)protoc-c --proto_path=proto --proto_path=$(PB_INCLUDE) --c_out=$(B)/gen $<
 PB_USERS := $(patsubst %.c,$(B)/%.o,$(wildcard src/*/*_pb.c test/*/*_pb.c))
 $(PB_USERS): | $(PB_H)
 

@@ -230,13 +230,14 @@ static bool quantity_value(struct quantity q, int64_t *out)
 
 static int quantity_scaled(const char *s, int scale, int64_t *out, struct err *e)
 {
-	struct quantity q = {.power = scale};
+	struct quantity q = {0};
 	const char *rest = read_digits(*s == '+' ? s + 1 : s, &q);
 
 	if (*s == '-')
 		return err_set(e, ERANGE, "quantity \"%s\" is negative", s);
 	if (!rest || !read_suffix(rest, &q))
 		return err_set(e, EINVAL, "\"%.64s\" is not a quantity such as 500m, 2, 1.5 or 16Gi", s);
+	q.power += scale;
 	if (!quantity_value(q, out))
 		return err_set(e, ERANGE, "quantity \"%.64s\" is too large", s);
 	return 0;

@@ -74,9 +74,9 @@ static const char *find_annotation(Nri__KeyValue *const *entries, size_t nr, con
  * than the container, the container's own path, which holds the parent's name. */
 static const char *qos_path(const Nri__PodSandbox *pod, const Nri__Container *c)
 {
-	if (pod && pod->linux_part && *pod->linux_part->cgroup_parent)
-		return pod->linux_part->cgroup_parent;
-	return c && c->linux_part ? c->linux_part->cgroups_path : "";
+	if (pod && pod->linux && *pod->linux->cgroup_parent)
+		return pod->linux->cgroup_parent;
+	return c && c->linux ? c->linux->cgroups_path : "";
 }
 
 static int fill_pod(
@@ -187,7 +187,7 @@ static int fill_request(struct request *req, const Nri__PodSandbox *pod, const N
 		return -ENOMEM;
 	if (!c)
 		return 0;
-	const Nri__LinuxResources *has = c->linux_part ? c->linux_part->resources : NULL;
+	const Nri__LinuxResources *has = c->linux ? c->linux->resources : NULL;
 	req->container_id = c->id;
 	req->container_name = c->name;
 	req->created_at_ns = c->created_at;
@@ -339,7 +339,7 @@ static Nri__LinuxResources *fill_cpuset(struct cpuset_form *f, const char *cpus,
 
 struct update_form {
 	Nri__ContainerUpdate update;
-	Nri__LinuxContainerUpdate linux_part;
+	Nri__LinuxContainerUpdate linux;
 	struct cpuset_form cpuset;
 };
 
@@ -347,11 +347,11 @@ static Nri__ContainerUpdate *fill_update(struct update_form *f, const struct nri
 {
 	assert(to->container_id && *to->container_id);
 	nri__container_update__init(&f->update);
-	nri__linux_container_update__init(&f->linux_part);
+	nri__linux_container_update__init(&f->linux);
 	f->update.container_id = pb_string(to->container_id);
-	f->update.linux_part = &f->linux_part;
+	f->update.linux = &f->linux;
 	f->update.ignore_failure = true;
-	f->linux_part.resources = fill_cpuset(&f->cpuset, to->cpus, to->mems);
+	f->linux.resources = fill_cpuset(&f->cpuset, to->cpus, to->mems);
 	return &f->update;
 }
 
@@ -385,7 +385,7 @@ int nri_updates_encode(
 
 struct adjust_form {
 	Nri__ContainerAdjustment adjust;
-	Nri__LinuxContainerAdjustment linux_part;
+	Nri__LinuxContainerAdjustment linux;
 	struct cpuset_form cpuset;
 	Nri__KeyValue annotation, *annotations[1];
 };
@@ -394,9 +394,9 @@ static Nri__ContainerAdjustment *fill_adjustment(
 	struct adjust_form *f, const struct nri_reply *reply)
 {
 	nri__container_adjustment__init(&f->adjust);
-	nri__linux_container_adjustment__init(&f->linux_part);
-	f->linux_part.resources = fill_cpuset(&f->cpuset, reply->cpus, reply->mems);
-	f->adjust.linux_part = &f->linux_part;
+	nri__linux_container_adjustment__init(&f->linux);
+	f->linux.resources = fill_cpuset(&f->cpuset, reply->cpus, reply->mems);
+	f->adjust.linux = &f->linux;
 	if (reply->annotation.key) {
 		nri__key_value__init(&f->annotation);
 		f->annotation.key = pb_string(reply->annotation.key);

@@ -63,21 +63,21 @@ static Nri__KeyValue **fill_annotations(const struct key_value *from, size_t nr,
 
 struct pod_form {
 	Nri__PodSandbox pod;
-	Nri__LinuxPodSandbox linux_part;
+	Nri__LinuxPodSandbox linux;
 };
 
 static Nri__PodSandbox *fill_pod(struct pod_form *f, const struct nri_container *c, struct arena *a)
 {
 	nri__pod_sandbox__init(&f->pod);
-	nri__linux_pod_sandbox__init(&f->linux_part);
+	nri__linux_pod_sandbox__init(&f->linux);
 	f->pod.id = pb_string(c->sandbox_id);
 	f->pod.name = pb_string(c->pod_name);
 	f->pod.uid = pb_string(c->pod_uid);
 	f->pod.namespace_ = pb_string(c->pod_ns);
 	f->pod.n_annotations = c->nr_pod_annotations;
 	f->pod.annotations = fill_annotations(c->pod_annotations, c->nr_pod_annotations, a);
-	f->pod.linux_part = &f->linux_part;
-	f->linux_part.cgroup_parent = pb_string(c->cgroup_parent);
+	f->pod.linux = &f->linux;
+	f->linux.cgroup_parent = pb_string(c->cgroup_parent);
 	return f->pod.annotations ? &f->pod : NULL;
 }
 
@@ -143,7 +143,7 @@ static Nri__LinuxResources *fill_resources(struct resources_form *f, const struc
 
 struct container_form {
 	Nri__Container container;
-	Nri__LinuxContainer linux_part;
+	Nri__LinuxContainer linux;
 	struct resources_form resources;
 };
 
@@ -151,15 +151,15 @@ static Nri__Container *fill_container(
 	struct container_form *f, const struct nri_container *c, struct arena *a)
 {
 	nri__container__init(&f->container);
-	nri__linux_container__init(&f->linux_part);
+	nri__linux_container__init(&f->linux);
 	f->container.id = pb_string(c->id);
 	f->container.pod_sandbox_id = pb_string(c->sandbox_id);
 	f->container.name = pb_string(c->name);
 	f->container.n_annotations = c->nr_annotations;
 	f->container.annotations = fill_annotations(c->annotations, c->nr_annotations, a);
 	f->container.created_at = c->created_at_ns;
-	f->container.linux_part = &f->linux_part;
-	f->linux_part.resources = fill_resources(&f->resources, c);
+	f->container.linux = &f->linux;
+	f->linux.resources = fill_resources(&f->resources, c);
 	return f->container.annotations ? &f->container : NULL;
 }
 
@@ -241,7 +241,7 @@ static const struct nri_update *read_updates(
 	struct nri_update *updates = arena_array(a, nr, sizeof *updates);
 
 	for (size_t i = 0; updates && i < nr; i++) {
-		const Nri__LinuxContainerUpdate *l = from[i]->linux_part;
+		const Nri__LinuxContainerUpdate *l = from[i]->linux;
 		const Nri__LinuxCPU *cpu = l && l->resources ? l->resources->cpu : NULL;
 
 		updates[i] = (struct nri_update){.container_id = from[i]->container_id,
@@ -278,7 +278,7 @@ int nri_created_decode(struct blob payload, struct arena *a, struct nri_answer *
 	if (!m)
 		return -EBADMSG;
 	const Nri__ContainerAdjustment *adjust = m->adjust;
-	const Nri__LinuxContainerAdjustment *l = adjust ? adjust->linux_part : NULL;
+	const Nri__LinuxContainerAdjustment *l = adjust ? adjust->linux : NULL;
 	const Nri__LinuxCPU *cpu = l && l->resources ? l->resources->cpu : NULL;
 	size_t nr_annotations = adjust ? adjust->n_annotations : 0;
 	struct nri_answer answer = {.message = "",

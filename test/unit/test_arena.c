@@ -148,6 +148,7 @@ static void nothing_is_something_too(void **state)
 
 static void strings_are_copied_to_their_length(void **state)
 {
+	static const char text[] = "as long as a few of the pieces that the arena gives out";
 	struct arena a;
 
 	(void)state;
@@ -155,6 +156,12 @@ static void strings_are_copied_to_their_length(void **state)
 	assert_string_equal(arena_strndup(&a, "numafit", 4), "numa");
 	assert_string_equal(arena_strndup(&a, NULL, 0), "");
 	assert_memory_equal(arena_strndup(&a, "a\0b", 3), "a\0b", 4);
+	for (size_t len = 0; len < sizeof text; len++) {
+		const char *copy = arena_strndup(&a, text, len);
+
+		(void)memset(arena_alloc(&a, 1), 'x', 1); /* the next piece is not in its end */
+		assert_int_equal(strlen(copy), len);
+	}
 	arena_fini(&a);
 }
 

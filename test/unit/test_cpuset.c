@@ -86,6 +86,23 @@ static void operations_are_those_on_single_cpus(void **state)
 	}
 }
 
+static void a_single_cpu_makes_a_difference(void **state)
+{
+	struct cpuset all = parsed("0-1023");
+
+	(void)state;
+	for (unsigned cpu = 0; cpu < CPUSET_BITS; cpu++) {
+		struct cpuset one = {0}, rest = all;
+
+		cpuset_add(&one, cpu);
+		cpuset_del(&rest, cpu);
+		assert_true(cpuset_intersects(&one, &all) && !cpuset_intersects(&one, &rest));
+		assert_true(cpuset_within(&rest, &all) && !cpuset_within(&all, &rest));
+		assert_false(cpuset_equal(&rest, &all) || cpuset_empty(&one));
+		assert_int_equal(cpuset_next(&one, 0), cpu);
+	}
+}
+
 static void lists_are_read_and_written_in_the_kernels_form(void **state)
 {
 	static const struct {
@@ -116,9 +133,13 @@ static void lists_are_read_and_written_in_the_kernels_form(void **state)
 
 		assert_string_equal(cpuset_format(&s, buf, sizeof buf), cases[i].want);
 	}
-	struct cpuset first;
-	assert_int_equal(cpuset_parse(&first, "12,34", 1, NULL), 0); /* len counts, not the NUL */
-	assert_string_equal(cpuset_format(&first, buf, sizeof buf), "1");
+	static const char *const longer[] = {"12,34", "1-3", "1,2", "1 2", "1\n2"};
+	for (size_t i = 0; i < COUNT(longer); i++) { /* len counts, not the NUL */
+		struct cpuset s;
+
+		assert_int_equal(cpuset_parse(&s, longer[i], 1, NULL), 0);
+		assert_string_equal(cpuset_format(&s, buf, sizeof buf), "1");
+	}
 }
 
 static void a_refused_list_leaves_the_set_alone(void **state)
@@ -215,6 +236,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_set_has_what_was_put_in),
 		cmocka_unit_test(operations_are_those_on_single_cpus),
+		cmocka_unit_test(a_single_cpu_makes_a_difference),
 		cmocka_unit_test(lists_are_read_and_written_in_the_kernels_form),
 		cmocka_unit_test(a_refused_list_leaves_the_set_alone),
 		cmocka_unit_test(every_set_comes_back_from_its_text),

@@ -52,6 +52,15 @@ static void lists_are_of_kernel_ids(void **state)
 	}
 }
 
+static void what_the_machine_lacks_is_not_written(void **state)
+{
+	const struct node_ids one = {1, {5}};
+	char buf[NODESET_TEXT_MAX];
+
+	(void)state;
+	assert_string_equal(nodeset_format(nodeset_first(NODES_MAX), &one, buf, sizeof buf), "5");
+}
+
 static void a_refused_list_leaves_the_set_alone(void **state)
 {
 	static const struct {
@@ -162,6 +171,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(ids_and_indexes_translate),
 		cmocka_unit_test(lists_are_of_kernel_ids),
+		cmocka_unit_test(what_the_machine_lacks_is_not_written),
 		cmocka_unit_test(a_refused_list_leaves_the_set_alone),
 		cmocka_unit_test(every_set_comes_back_from_its_text),
 		cmocka_unit_test(the_longest_text_fits),

@@ -219,24 +219,24 @@ static void put_hugepages(struct bytes *resources, const char *size, uint64_t li
 static void put_container(struct bytes *out, unsigned field, const char *id, const char *pod,
 	unsigned container_state, struct bytes *resources)
 {
-	struct bytes c = {0}, linux_part = {0};
+	struct bytes c = {0}, linux = {0};
 
 	put_text(&c, 1, id);
 	put_text(&c, 2, pod);
 	put_number(&c, 4, container_state);
-	put_message(&linux_part, 3, resources);
-	put_text(&linux_part, 5, "kubepods-burstable-pod1.slice:cri-containerd:c");
-	put_message(&c, 11, &linux_part);
+	put_message(&linux, 3, resources);
+	put_text(&linux, 5, "kubepods-burstable-pod1.slice:cri-containerd:c");
+	put_message(&c, 11, &linux);
 	put_message(out, field, &c);
 }
 
 static void put_pod(struct bytes *out, unsigned field, const char *id, const char *cgroup_parent)
 {
-	struct bytes pod = {0}, linux_part = {0};
+	struct bytes pod = {0}, linux = {0};
 
 	put_text(&pod, 1, id);
-	put_text(&linux_part, 3, cgroup_parent);
-	put_message(&pod, 8, &linux_part);
+	put_text(&linux, 3, cgroup_parent);
+	put_message(&pod, 8, &linux);
 	put_message(out, field, &pod);
 }
 

@@ -196,6 +196,7 @@ static void page_sizes_have_two_spellings(void **state)
 		{"64KB", 64 << 10},
 		{"16GB", GIB(16)},
 		{"512MB", 512 << 20},
+		{"9MB", 9 << 20},
 		{"2Mi", 2 << 20},
 		{"1Gi", GIB(1)},
 		{"64Ki", 64 << 10},

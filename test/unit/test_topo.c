@@ -42,6 +42,11 @@ static void far_from_itself(struct topo *t)
 	for (unsigned i = 0; i < 4; i++)
 		(void)topo_set_distance(t, i / 2, i % 2, i == 3 ? 21 : 20, NULL);
 }
+static void first_far_from_itself(struct topo *t)
+{
+	for (unsigned i = 0; i < 4; i++)
+		(void)topo_set_distance(t, i / 2, i % 2, i == 0 ? 21 : 20, NULL);
+}
 static void too_many_huge_pages(struct topo *t)
 {
 	(void)topo_set_memory(t, 1, 0, GIB(4), NULL);
@@ -71,6 +76,8 @@ static void a_machine_that_cannot_be_is_refused(void **state)
 		{no_cpu, "the machine has no CPU"},
 		{one_distance, "distance from NUMA node 0 to 0 is missing"},
 		{far_from_itself, "NUMA node 4 is farther from itself (21) than from node 0 (20)"},
+		{first_far_from_itself,
+			"NUMA node 0 is farther from itself (21) than from node 4 (20)"},
 		{too_many_huge_pages,
 			"NUMA node 4: its huge pages exceed its 4294967296 bytes of memory"},
 		{huge_pages_without_memory,
@@ -147,6 +154,7 @@ static void cpus_memory_and_distances_are_checked_as_they_come(void **state)
 	assert_int_equal(topo_set_memory(t, 1, GIB(1), 0, &e), -ERANGE);
 	assert_string_equal(e.text, "NUMA node 4: more than 7 sizes of huge pages");
 
+	assert_int_equal(topo_set_distance(t, 2, 0, 20, NULL), -EINVAL);
 	assert_int_equal(topo_set_distance(t, 0, 2, 20, &e), -EINVAL);
 	assert_string_equal(e.text, "a distance is between NUMA node indexes 0 and 2 of 2");
 	assert_int_equal(topo_set_distance(t, 0, 1, 9, &e), -EINVAL);
