@@ -12,8 +12,8 @@
  * A refused container is an answer (d->admit false, with reason and message). Working memory comes
  * from *a, a fixed arena (arena_init_fixed(), ADMIT_ARENA_BYTES are plenty); when that is too small
  * the container is refused with that as the message. */
-void admit(const struct ledger *l, const struct settings *s, const struct request *req, struct arena *a,
-	struct decision *d);
+void admit(const struct ledger *l, const struct settings *s, const struct request *req,
+	struct arena *a, struct decision *d);
 
 enum { ADMIT_ARENA_BYTES = 1 << 20 };
 

@@ -10,7 +10,7 @@ struct arena {
 	struct arena_block *blocks; /* heap blocks, newest first; NULL on fixed memory */
 	char *at;
 	size_t left;
-	size_t given;	    /* bytes given out so far, alignment included */
+	size_t given;       /* bytes given out so far, alignment included */
 	size_t limit_bytes; /* never gives out more than this */
 	bool fixed;
 };

@@ -22,10 +22,12 @@ void cpus_family(const struct topo *t, const struct cpuset *free, unsigned count
  * threads, always where the least is left (kubelet takeByTopologyNUMAPacked). A node, socket or
  * core is whole when all of its own CPUs are free.
  * 0; -ENOSPC when *free has fewer than count (*out untouched). */
-int cpus_take(const struct topo *t, const struct cpuset *free, unsigned count, struct cpuset *out, struct err *e);
+int cpus_take(const struct topo *t, const struct cpuset *free, unsigned count, struct cpuset *out,
+	struct err *e);
 
 /* The CPUs for a container with that affinity (kubelet allocateCPUs): from the affinity's nodes
- * first, the rest from anywhere; affinity->any: from anywhere. The error has the kubelet's words. */
+ * first, the rest from anywhere; affinity->any: from anywhere. The error has the kubelet's words.
+ */
 int cpus_allocate(const struct topo *t, const struct cpuset *free, unsigned count,
 	const struct hint *affinity, struct cpuset *out, struct err *e);
 

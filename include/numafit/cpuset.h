@@ -13,8 +13,14 @@ struct cpuset {
 	uint64_t w[CPUSET_WORDS];
 };
 
-static inline void cpuset_add(struct cpuset *s, unsigned cpu) { s->w[cpu / 64] |= UINT64_C(1) << (cpu % 64); }
-static inline void cpuset_del(struct cpuset *s, unsigned cpu) { s->w[cpu / 64] &= ~(UINT64_C(1) << (cpu % 64)); }
+static inline void cpuset_add(struct cpuset *s, unsigned cpu)
+{
+	s->w[cpu / 64] |= UINT64_C(1) << (cpu % 64);
+}
+static inline void cpuset_del(struct cpuset *s, unsigned cpu)
+{
+	s->w[cpu / 64] &= ~(UINT64_C(1) << (cpu % 64));
+}
 static inline bool cpuset_has(const struct cpuset *s, unsigned cpu)
 {
 	return cpu < CPUSET_BITS && (s->w[cpu / 64] >> (cpu % 64) & 1);
@@ -37,7 +43,8 @@ unsigned cpuset_next(const struct cpuset *s, unsigned from);
 
 /* for each CPU id of *set, ascending */
 #define cpuset_each(cpu, set)                                                                      \
-	for (unsigned cpu = cpuset_next((set), 0); cpu < CPUSET_BITS; cpu = cpuset_next((set), cpu + 1))
+	for (unsigned cpu = cpuset_next((set), 0); cpu < CPUSET_BITS;                              \
+		cpu = cpuset_next((set), cpu + 1))
 
 /* Parse a kernel list ("0-3,8"; spaces and a newline around it are fine), len bytes, into *out.
  * Empty text is the empty set. 0; -EINVAL on bad syntax, -ERANGE on an id >= CPUSET_BITS

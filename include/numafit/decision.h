@@ -9,8 +9,8 @@
 /* The whole answer for one container, with the reasons as data. A plain value. */
 
 enum decision_source {
-	SOURCE_DECIDED, /* by us, at create */
-	SOURCE_ADOPTED, /* it ran already: its cpuset was taken over */
+	SOURCE_DECIDED,   /* by us, at create */
+	SOURCE_ADOPTED,   /* it ran already: its cpuset was taken over */
 	SOURCE_INHERITED, /* a restarted container keeps what its predecessor had */
 	NR_DECISION_SOURCES
 };
@@ -20,7 +20,7 @@ const char *decision_source_name(enum decision_source s); /* "decided", "adopted
 struct decision_hint {
 	char resource[48];
 	enum family_kind kind;
-	unsigned smallest;	 /* fewest NUMA nodes that have enough of it free; 0: none have */
+	unsigned smallest;       /* fewest NUMA nodes that have enough of it free; 0: none have */
 	unsigned preferred_size; /* fewest that could, were all of it free */
 };
 
@@ -30,16 +30,18 @@ struct decision {
 	bool admit;
 	enum decision_source source;
 	enum topology_policy policy;
-	bool exclusive;		/* cpus are the container's own; else it runs in the shared pool */
-	struct cpuset cpus;	/* what cpuset.cpus is to be: its own CPUs, or the shared pool's then */
-	struct nodeset mems;	/* what cpuset.mems is to be */
-	bool has_affinity;	/* nodes is what the merge chose; false: no NUMA affinity */
+	bool exclusive;     /* cpus are the container's own; else it runs in the shared pool */
+	struct cpuset cpus; /* what cpuset.cpus is to be: its own CPUs, or the shared pool's then */
+	struct nodeset mems; /* what cpuset.mems is to be */
+	bool has_affinity;   /* nodes is what the merge chose; false: no NUMA affinity */
 	struct nodeset nodes;
 	bool preferred;
 	unsigned nr_blocks;
 	struct memory_block blocks[TOPO_KINDS];
-	const char *reason; /* when refused: "TopologyAffinityError" or "UnexpectedAdmissionError"; a literal */
-	char message[DECISION_MESSAGE_MAX]; /* when refused: the kubelet's message; else what was assumed, or "" */
+	const char *reason; /* when refused: "TopologyAffinityError" or "UnexpectedAdmissionError";
+			       a literal */
+	char message[DECISION_MESSAGE_MAX]; /* when refused: the kubelet's message; else what was
+					       assumed, or "" */
 	unsigned nr_hints;
 	struct decision_hint hints[DECISION_HINTS];
 };

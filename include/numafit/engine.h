@@ -12,10 +12,10 @@
 
 /* One change, as the journal keeps it: a fold of all records is the ledger. */
 enum record_op {
-	RECORD_GRANT,	/* request and decision (admit true): the container holds it from now on */
-	RECORD_REFUSE,	/* request and decision (admit false): nothing changes; kept for explain */
+	RECORD_GRANT,   /* request and decision (admit true): the container holds it from now on */
+	RECORD_REFUSE,  /* request and decision (admit false): nothing changes; kept for explain */
 	RECORD_RELEASE, /* container_id: it holds nothing any more */
-	RECORD_LIVE,	/* container_id: it was created; the grant is no longer tentative */
+	RECORD_LIVE,    /* container_id: it was created; the grant is no longer tentative */
 	NR_RECORD_OPS
 };
 const char *record_op_name(enum record_op op); /* "grant", "refuse", "release", "live" */
@@ -54,7 +54,8 @@ struct update_list {
 struct engine;
 
 /* t and s are borrowed and outlive the engine. */
-struct engine *engine_new(const struct topo *t, const struct settings *s, const struct engine_hooks *hooks);
+struct engine *engine_new(
+	const struct topo *t, const struct settings *s, const struct engine_hooks *hooks);
 void engine_free(struct engine *g);
 const struct ledger *engine_ledger(const struct engine *g);
 
@@ -64,8 +65,8 @@ int engine_replay(struct engine *g, const struct record *r, struct err *e);
 
 /* The records that lead from an empty ledger to the present one, for a journal that starts anew:
  * every entry as a grant. 0, or the first negative return of record(). */
-int engine_dump(struct engine *g, int64_t now_ms, int (*record)(void *ctx, const struct record *r, struct err *e),
-	void *ctx, struct err *e);
+int engine_dump(struct engine *g, int64_t now_ms,
+	int (*record)(void *ctx, const struct record *r, struct err *e), void *ctx, struct err *e);
 
 /* A container is being created. *d is the answer, admitted or refused. *ups gains the running
  * containers that must make room, each at most once, never the new one. An entry of the same pod
@@ -73,8 +74,8 @@ int engine_dump(struct engine *g, int64_t now_ms, int (*record)(void *ctx, const
  * same, else they are released first. */
 void engine_create(struct engine *g, int64_t now_ms, const struct request *req, struct decision *d,
 	struct update_list *ups);
-/* It exists now (PostCreateContainer, StartContainer). One that is not in the ledger is adopted like
- * in a Synchronize; what it must be told comes with the updates of the next event. */
+/* It exists now (PostCreateContainer, StartContainer). One that is not in the ledger is adopted
+ * like in a Synchronize; what it must be told comes with the updates of the next event. */
 void engine_live(struct engine *g, int64_t now_ms, const struct request *req);
 /* Somebody else wants to change the container's resources: what it must keep, into *keep.
  * False when it is unknown. */
@@ -86,7 +87,8 @@ void engine_release(struct engine *g, int64_t now_ms, const char *cause, const c
 /* The same for an event whose reply carries no updates. */
 void engine_forget(struct engine *g, int64_t now_ms, const char *cause, const char *container_id);
 /* The pod is gone, and every container that it still had in the ledger. */
-void engine_release_pod(struct engine *g, int64_t now_ms, const char *cause, const char *sandbox_id);
+void engine_release_pod(
+	struct engine *g, int64_t now_ms, const char *cause, const char *sandbox_id);
 
 /* These nr containers run, and no others: what is gone is released, what is unknown is adopted
  * from its cpuset and placement, ordered by creation, then id; what runs outside its grant is put

@@ -7,15 +7,16 @@
  * providers list up to 2^n - 1 masks each and try every combination; a rule says the same in a few
  * numbers for each NUMA node. */
 
-/* One additive demand of a family: mask m satisfies it when base + sum of weight[node in m] >= need. */
+/* One additive demand of a family: mask m satisfies it when base + sum of weight[node in m] >=
+ * need. */
 struct family_demand {
 	const uint64_t *weight; /* by dense node, NODES_MAX of them */
 	uint64_t base, need;
 };
 
 enum family_kind {
-	FAMILY_ANY,	/* no preference: one hint (any, preferred) */
-	FAMILY_NONE,	/* cannot be satisfied: one hint (any, not preferred) */
+	FAMILY_ANY,     /* no preference: one hint (any, preferred) */
+	FAMILY_NONE,    /* cannot be satisfied: one hint (any, not preferred) */
 	FAMILY_CAPACITY /* as the other members say */
 };
 enum { FAMILY_DEMANDS = 2 * TOPO_KINDS, FAMILY_EXTRA = 2 * NODES_MAX };

@@ -13,7 +13,7 @@
 
 struct hint {
 	struct nodeset mask;
-	bool any;	/* no NUMA preference: the kubelet's nil affinity; mask is then not looked at */
+	bool any; /* no NUMA preference: the kubelet's nil affinity; mask is then not looked at */
 	bool preferred;
 };
 

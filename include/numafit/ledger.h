@@ -59,7 +59,8 @@ void ledger_commit(struct ledger *l, const struct request *req, const struct dec
 /* Whether a decision from elsewhere (a journal, a running container) would keep the invariants.
  * 0; -EBUSY when CPUs or memory of it are held or reserved, -EINVAL when the machine lacks them,
  * with the text saying which and by whom. */
-int ledger_fits(const struct ledger *l, const char *container_id, const struct decision *d, struct err *e);
+int ledger_fits(
+	const struct ledger *l, const char *container_id, const struct decision *d, struct err *e);
 void ledger_set_state(struct ledger *l, const char *container_id, enum holding_state state);
 /* Note that the container must be told its cpuset with the next reply that can carry it, or that it
  * was. */

@@ -14,10 +14,18 @@ void *xrealloc(void *p, size_t nr, size_t size);
 /* A copy of the string s; the caller frees. NULL gives an empty string. */
 char *xstrdup(const char *s);
 
-static inline void mem_free_slot(void *slot) { free(*(void **)slot); }
+static inline void mem_free_slot(void *slot)
+{
+	free(*(void **)slot);
+}
 /* A local pointer that owns its memory: freed when the scope is left. */
 #define auto_free __attribute__((cleanup(mem_free_slot)))
 /* Take the value out of an owning local, so that leaving the scope frees nothing. */
-#define steal(p) ({ __typeof__(p) stolen_ = (p); (p) = NULL; stolen_; })
+#define steal(p)                                                                                   \
+	({                                                                                         \
+		__typeof__(p) stolen_ = (p);                                                       \
+		(p) = NULL;                                                                        \
+		stolen_;                                                                           \
+	})
 
 #endif

@@ -35,7 +35,8 @@ void memory_init(struct memory_state *m, const struct topo *t, const struct sett
 
 /* The request by kind of memory; bytes[kind] 0 where nothing is asked. -ENOSPC when it asks for
  * huge pages of a size that the machine does not have. */
-int memory_demand(const struct topo *t, const struct request *req, uint64_t bytes[TOPO_KINDS], struct err *e);
+int memory_demand(
+	const struct topo *t, const struct request *req, uint64_t bytes[TOPO_KINDS], struct err *e);
 
 /* Rows that families point into while they are in use. */
 struct memory_rows {
@@ -46,13 +47,15 @@ struct memory_rows {
  * calculateHints); at most TOPO_KINDS of them into f[]. No set of nodes has room: none at all,
  * which the merge reads as no preference. Returns their number. */
 unsigned memory_families(const struct topo *t, const struct memory_state *m,
-	const uint64_t bytes[TOPO_KINDS], struct memory_rows *rows, struct arena *a, struct family f[TOPO_KINDS]);
+	const uint64_t bytes[TOPO_KINDS], struct memory_rows *rows, struct arena *a,
+	struct family f[TOPO_KINDS]);
 
 /* The blocks for that demand under that affinity (kubelet Allocate): the affinity's nodes, widened
  * when they have too little free. Working memory from *a. Returns the number of blocks, written to
  * blocks[TOPO_KINDS], or -ENOSPC with the kubelet's words. *m is not changed. */
-int memory_allocate(const struct topo *t, const struct memory_state *m, const uint64_t bytes[TOPO_KINDS],
-	const struct hint *affinity, struct arena *a, struct memory_block blocks[TOPO_KINDS], struct err *e);
+int memory_allocate(const struct topo *t, const struct memory_state *m,
+	const uint64_t bytes[TOPO_KINDS], const struct hint *affinity, struct arena *a,
+	struct memory_block blocks[TOPO_KINDS], struct err *e);
 
 /* Book the blocks, or give them back. Giving back fills the group's nodes in ascending order, so
  * only a group's sums mean something. */

@@ -21,19 +21,46 @@ struct node_ids {
 	uint16_t id[NODES_MAX];
 };
 
-static inline struct nodeset nodeset_of(unsigned node) { return (struct nodeset){UINT64_C(1) << node}; }
+static inline struct nodeset nodeset_of(unsigned node)
+{
+	return (struct nodeset){UINT64_C(1) << node};
+}
 static inline struct nodeset nodeset_first(unsigned nr)
 {
 	return (struct nodeset){nr >= NODES_MAX ? ~UINT64_C(0) : (UINT64_C(1) << nr) - 1};
 }
-static inline bool nodeset_has(struct nodeset s, unsigned node) { return node < NODES_MAX && (s.bits >> node & 1); }
-static inline struct nodeset nodeset_and(struct nodeset a, struct nodeset b) { return (struct nodeset){a.bits & b.bits}; }
-static inline struct nodeset nodeset_or(struct nodeset a, struct nodeset b) { return (struct nodeset){a.bits | b.bits}; }
-static inline struct nodeset nodeset_minus(struct nodeset a, struct nodeset b) { return (struct nodeset){a.bits & ~b.bits}; }
-static inline bool nodeset_equal(struct nodeset a, struct nodeset b) { return a.bits == b.bits; }
-static inline bool nodeset_empty(struct nodeset s) { return s.bits == 0; }
-static inline bool nodeset_within(struct nodeset a, struct nodeset b) { return (a.bits & ~b.bits) == 0; }
-static inline unsigned nodeset_count(struct nodeset s) { return (unsigned)__builtin_popcountll(s.bits); }
+static inline bool nodeset_has(struct nodeset s, unsigned node)
+{
+	return node < NODES_MAX && (s.bits >> node & 1);
+}
+static inline struct nodeset nodeset_and(struct nodeset a, struct nodeset b)
+{
+	return (struct nodeset){a.bits & b.bits};
+}
+static inline struct nodeset nodeset_or(struct nodeset a, struct nodeset b)
+{
+	return (struct nodeset){a.bits | b.bits};
+}
+static inline struct nodeset nodeset_minus(struct nodeset a, struct nodeset b)
+{
+	return (struct nodeset){a.bits & ~b.bits};
+}
+static inline bool nodeset_equal(struct nodeset a, struct nodeset b)
+{
+	return a.bits == b.bits;
+}
+static inline bool nodeset_empty(struct nodeset s)
+{
+	return s.bits == 0;
+}
+static inline bool nodeset_within(struct nodeset a, struct nodeset b)
+{
+	return (a.bits & ~b.bits) == 0;
+}
+static inline unsigned nodeset_count(struct nodeset s)
+{
+	return (unsigned)__builtin_popcountll(s.bits);
+}
 /* The lowest index >= from, or NODES_MAX when there is none. */
 static inline unsigned nodeset_next(struct nodeset s, unsigned from)
 {
@@ -43,14 +70,16 @@ static inline unsigned nodeset_next(struct nodeset s, unsigned from)
 
 /* for each dense index of set, ascending */
 #define nodeset_each(node, set)                                                                    \
-	for (unsigned node = nodeset_next((set), 0); node < NODES_MAX; node = nodeset_next((set), node + 1))
+	for (unsigned node = nodeset_next((set), 0); node < NODES_MAX;                             \
+		node = nodeset_next((set), node + 1))
 
 /* The dense index of kernel id, or -1. */
 int node_index(const struct node_ids *ids, unsigned id);
 
-/* Parse a kernel list of node ids ("0-3,8") into *out. 0; -EINVAL on bad syntax, -ENOENT when an
+/* Parse a kernel list of node ids ("0-3,8") into *out. 0; as cpuset_parse(), or -ENOENT when an
  * id is not a node of *ids (*out untouched). */
-int nodeset_parse(struct nodeset *out, const struct node_ids *ids, const char *s, size_t len, struct err *e);
+int nodeset_parse(
+	struct nodeset *out, const struct node_ids *ids, const char *s, size_t len, struct err *e);
 
 enum { NODESET_TEXT_MAX = NODES_MAX * 5 + 1 };
 /* The kernel list of s ("0-3,8") into buf of cap bytes. Returns buf; with

@@ -5,10 +5,12 @@
 #include <numafit/settings.h>
 
 /* The Topology Manager's policies: one row each in policy.c, saying which hints enter the merge
- * and which result is admitted (kubelet policy_{none,best_effort,restricted,single_numa_node}.go). */
+ * and which result is admitted (kubelet policy_{none,best_effort,restricted,single_numa_node}.go).
+ */
 
 struct policy_answer {
-	struct hint affinity; /* any: no NUMA affinity, as the policies none and single-numa-node may give */
+	struct hint affinity; /* any: no NUMA affinity, as the policies none and single-numa-node
+				 may give */
 	bool admit;
 };
 
@@ -23,6 +25,7 @@ int policy_merge_lists(enum topology_policy policy, const struct hint_space *spa
 /* Whether the policy may run on a machine of nr_nodes: the kubelet does not start with more nodes
  * than max-allowable-numa-nodes (limit; 0: none), except with policy none. 0, or -E2BIG with the
  * kubelet's words. */
-int policy_check_nodes(enum topology_policy policy, unsigned nr_nodes, unsigned limit, struct err *e);
+int policy_check_nodes(
+	enum topology_policy policy, unsigned nr_nodes, unsigned limit, struct err *e);
 
 #endif

@@ -18,13 +18,13 @@ struct memory_ask {
 struct request {
 	const char *container_id, *container_name;
 	struct pod pod;
-	int64_t created_at_ns;	  /* since the epoch; 0 when the runtime does not say */
-	uint64_t cpu_milli;	  /* CPU request, thousandths of a CPU */
+	int64_t created_at_ns;    /* since the epoch; 0 when the runtime does not say */
+	uint64_t cpu_milli;       /* CPU request, thousandths of a CPU */
 	uint64_t cpu_limit_milli; /* 0: no limit */
-	unsigned nr_memory;	  /* asks that are not zero, ordinary memory first, then by page size */
+	unsigned nr_memory; /* asks that are not zero, ordinary memory first, then by page size */
 	struct memory_ask memory[TOPO_KINDS];
-	const char *cpus, *mems;  /* kernel lists in the container's spec; "" when not set */
-	const char *placement;	  /* value of its numafit.io/placement annotation, or NULL */
+	const char *cpus, *mems; /* kernel lists in the container's spec; "" when not set */
+	const char *placement;   /* value of its numafit.io/placement annotation, or NULL */
 };
 
 /* A container's resources as a runtime holds them: cgroup values, not Kubernetes' numbers. */

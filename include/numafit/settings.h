@@ -11,7 +11,13 @@
  * checks and the printed documentation all come from it. */
 
 enum mode { MODE_OFF, MODE_MANAGE };
-enum topology_policy { POLICY_NONE, POLICY_BEST_EFFORT, POLICY_RESTRICTED, POLICY_SINGLE_NUMA_NODE, NR_POLICIES };
+enum topology_policy {
+	POLICY_NONE,
+	POLICY_BEST_EFFORT,
+	POLICY_RESTRICTED,
+	POLICY_SINGLE_NUMA_NODE,
+	NR_POLICIES
+};
 enum topology_scope { SCOPE_CONTAINER, SCOPE_POD };
 enum manager_policy { MANAGER_NONE, MANAGER_STATIC }; /* cpuManagerPolicy, memoryManagerPolicy */
 enum log_level { LOG_ERROR, LOG_WARN, LOG_INFO, LOG_DEBUG };
@@ -23,7 +29,7 @@ struct reserved_memory {
 	unsigned entry; /* its number in the list */
 	bool has_node;
 	unsigned node_id; /* kernel id */
-	char type[32];	  /* "memory", "hugepages-1Gi" */
+	char type[32];    /* "memory", "hugepages-1Gi" */
 	uint64_t bytes;
 };
 
@@ -37,12 +43,13 @@ struct settings {
 	struct cpuset reserved_cpus;
 	struct reserved_memory reserved_memory[RESERVED_MEMORY_MAX];
 	unsigned nr_reserved_memory;
-	unsigned shared_pool_step;    /* CPUs that a NUMA node's shared pool gives up or gets back beyond need */
+	unsigned shared_pool_step;    /* CPUs that a NUMA node's shared pool gives up or gets back
+					 beyond need */
 	unsigned shared_pool_minimum; /* CPUs that the shared pool never falls below */
 	char nri_socket[SETTINGS_SOCKET_MAX];
 	char nri_index[3]; /* two digits: the place in the runtime's chain of plugins */
 	char run_directory[SETTINGS_PATH_MAX];
-	uint64_t journal_max_bytes; /* the journal is rewritten when it grows beyond */
+	uint64_t journal_max_bytes;      /* the journal is rewritten when it grows beyond */
 	char machine[SETTINGS_PATH_MAX]; /* "this", a machine's name, or a path */
 	enum log_level log_level;
 };

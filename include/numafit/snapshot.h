@@ -8,7 +8,7 @@
 struct snapshot_node {
 	unsigned cpus, cpus_held, cpus_reserved, cpus_pool;
 	uint64_t allocatable[TOPO_KINDS], free[TOPO_KINDS]; /* bytes */
-	struct nodeset group;	/* nodes whose memory is held together with this one's */
+	struct nodeset group; /* nodes whose memory is held together with this one's */
 };
 
 struct snapshot {

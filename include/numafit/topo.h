@@ -15,15 +15,15 @@ enum { TOPO_KINDS = 8, TOPO_NAME_MAX = 64 };
 enum { DISTANCE_MIN = 10, DISTANCE_MAX = 254 };
 
 struct topo_cpu {
-	uint16_t core;	 /* lowest CPU id of the core's threads */
+	uint16_t core;   /* lowest CPU id of the core's threads */
 	uint16_t socket; /* as reported */
 	uint16_t uncore; /* id of the last-level cache that the core belongs to */
-	uint8_t node;	 /* dense index */
+	uint8_t node;    /* dense index */
 };
 
 struct topo_node {
-	struct cpuset cpus;		/* online ones; empty on a memory-only node */
-	uint64_t memory[TOPO_KINDS];	/* bytes in total, by kind */
+	struct cpuset cpus;          /* online ones; empty on a memory-only node */
+	uint64_t memory[TOPO_KINDS]; /* bytes in total, by kind */
 };
 
 struct topo {
@@ -33,10 +33,11 @@ struct topo {
 	struct nodeset nodes, nodes_with_cpus, nodes_with_memory;
 	struct topo_node node[NODES_MAX];
 	bool has_distances;
-	uint8_t distance[NODES_MAX][NODES_MAX]; /* [from][to], 10..254, dense; 10 and 20 without a table */
-	unsigned nr_kinds;			/* 1 + huge page sizes */
-	uint64_t page_bytes[TOPO_KINDS];	/* [0] is 0 */
-	struct cpuset cpus;			/* all online CPUs */
+	uint8_t distance[NODES_MAX]
+			[NODES_MAX];     /* [from][to], 10..254, dense; 10 and 20 without a table */
+	unsigned nr_kinds;               /* 1 + huge page sizes */
+	uint64_t page_bytes[TOPO_KINDS]; /* [0] is 0 */
+	struct cpuset cpus;              /* all online CPUs */
 	unsigned nr_cpus, nr_cores, nr_sockets, nr_uncores;
 	struct topo_cpu cpu[CPUSET_BITS]; /* by CPU id; only those in cpus mean anything */
 };
@@ -52,7 +53,8 @@ int topo_add_node(struct topo *t, unsigned id, struct err *e);
 int topo_add_cpu(struct topo *t, unsigned id, unsigned node, unsigned core, unsigned socket,
 	unsigned uncore, struct err *e);
 /* Set bytes of memory on a node; page_bytes 0 is ordinary memory, else that huge page size. */
-int topo_set_memory(struct topo *t, unsigned node, uint64_t page_bytes, uint64_t bytes, struct err *e);
+int topo_set_memory(
+	struct topo *t, unsigned node, uint64_t page_bytes, uint64_t bytes, struct err *e);
 int topo_set_distance(struct topo *t, unsigned from, unsigned to, unsigned distance, struct err *e);
 /* Check the whole and derive the counts. Refused: no node, no CPU, a distance table that is not
  * complete, a distance outside 10..254, a node that is farther from itself than from another one,

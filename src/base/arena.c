@@ -24,7 +24,10 @@ void arena_init_fixed(struct arena *a, void *mem, size_t len)
 
 	if (skip > len)
 		skip = len;
-	*a = (struct arena){.at = (char *)mem + skip, .left = len - skip, .limit_bytes = len - skip, .fixed = true};
+	*a = (struct arena){.at = (char *)mem + skip,
+		.left = len - skip,
+		.limit_bytes = len - skip,
+		.fixed = true};
 }
 
 void arena_fini(struct arena *a)

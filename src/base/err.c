@@ -27,7 +27,8 @@ int err_add(struct err *e, int rc, const char *fmt, ...)
 		va_start(ap, fmt);
 		int len = vsnprintf(e->text, sizeof e->text, fmt, ap);
 		va_end(ap);
-		size_t left = len >= 0 && (size_t)len < sizeof e->text ? sizeof e->text - (size_t)len : 0;
+		size_t left =
+			len >= 0 && (size_t)len < sizeof e->text ? sizeof e->text - (size_t)len : 0;
 		if (left && snprintf(e->text + len, left, ": %s", inner) < 0)
 			e->text[len] = '\0';
 	}

@@ -48,9 +48,14 @@ bool text_equal(const char *a, const char *b)
 static const struct {
 	unsigned char lead_lo, lead_hi, next_lo, next_hi, more;
 } utf8_forms[] = {
-	{0xc2, 0xdf, 0x80, 0xbf, 1}, {0xe0, 0xe0, 0xa0, 0xbf, 2}, {0xe1, 0xec, 0x80, 0xbf, 2},
-	{0xed, 0xed, 0x80, 0x9f, 2}, {0xee, 0xef, 0x80, 0xbf, 2}, {0xf0, 0xf0, 0x90, 0xbf, 3},
-	{0xf1, 0xf3, 0x80, 0xbf, 3}, {0xf4, 0xf4, 0x80, 0x8f, 3},
+	{0xc2, 0xdf, 0x80, 0xbf, 1},
+	{0xe0, 0xe0, 0xa0, 0xbf, 2},
+	{0xe1, 0xec, 0x80, 0xbf, 2},
+	{0xed, 0xed, 0x80, 0x9f, 2},
+	{0xee, 0xef, 0x80, 0xbf, 2},
+	{0xf0, 0xf0, 0x90, 0xbf, 3},
+	{0xf1, 0xf3, 0x80, 0xbf, 3},
+	{0xf4, 0xf4, 0x80, 0x8f, 3},
 };
 enum { ASCII_END = 0x80, TAIL_LO = 0x80, TAIL_HI = 0xbf };
 
@@ -95,12 +100,14 @@ int text_u64(const char *s, size_t len, uint64_t max, uint64_t *out, struct err 
 		return err_set(e, EINVAL, "a number is missing");
 	for (size_t i = 0; i < len; i++) {
 		if (s[i] < '0' || s[i] > '9')
-			return err_set(e, EINVAL, "\"%.*s\" is not a number", (int)(len < 64 ? len : 64), s);
+			return err_set(e, EINVAL, "\"%.*s\" is not a number",
+				(int)(len < 64 ? len : 64), s);
 		above = above || __builtin_mul_overflow(value, 10u, &value) ||
 			__builtin_add_overflow(value, (uint64_t)(s[i] - '0'), &value);
 	}
 	if (above || value > max)
-		return err_set(e, ERANGE, "%.*s is above %llu", (int)(len < 64 ? len : 64), s, (unsigned long long)max);
+		return err_set(e, ERANGE, "%.*s is above %llu", (int)(len < 64 ? len : 64), s,
+			(unsigned long long)max);
 	*out = value;
 	return 0;
 }
@@ -128,7 +135,15 @@ static const struct {
 	char suffix[2];
 	int power;
 } decimal_suffixes[] = {
-	{"n", -9}, {"u", -6}, {"m", -3}, {"k", 3}, {"M", 6}, {"G", 9}, {"T", 12}, {"P", 15}, {"E", 18},
+	{"n", -9},
+	{"u", -6},
+	{"m", -3},
+	{"k", 3},
+	{"M", 6},
+	{"G", 9},
+	{"T", 12},
+	{"P", 15},
+	{"E", 18},
 };
 enum { NR_DECIMAL = sizeof decimal_suffixes / sizeof *decimal_suffixes };
 
@@ -236,7 +251,8 @@ static int quantity_scaled(const char *s, int scale, int64_t *out, struct err *e
 	if (*s == '-')
 		return err_set(e, ERANGE, "quantity \"%s\" is negative", s);
 	if (!rest || !read_suffix(rest, &q))
-		return err_set(e, EINVAL, "\"%.64s\" is not a quantity such as 500m, 2, 1.5 or 16Gi", s);
+		return err_set(
+			e, EINVAL, "\"%.64s\" is not a quantity such as 500m, 2, 1.5 or 16Gi", s);
 	q.power += scale;
 	if (!quantity_value(q, out))
 		return err_set(e, ERANGE, "quantity \"%.64s\" is too large", s);
@@ -261,7 +277,8 @@ const char *text_size(char *buf, uint64_t bytes)
 		bytes >>= BINARY_BITS;
 		unit++;
 	}
-	(void)snprintf(buf, TEXT_SIZE_MAX, "%llu%s", (unsigned long long)bytes, binary_suffixes[unit]);
+	(void)snprintf(
+		buf, TEXT_SIZE_MAX, "%llu%s", (unsigned long long)bytes, binary_suffixes[unit]);
 	return buf;
 }
 
@@ -269,9 +286,22 @@ uint32_t text_crc32c(const void *data, size_t len)
 {
 	/* reflected Castagnoli polynomial, four bits at a time: entry i is i run through 4 steps */
 	static const uint32_t nibble[16] = {
-		0x00000000, 0x105ec76f, 0x20bd8ede, 0x30e349b1, 0x417b1dbc, 0x5125dad3, 0x61c69362,
-		0x7198540d, 0x82f63b78, 0x92a8fc17, 0xa24bb5a6, 0xb21572c9, 0xc38d26c4, 0xd3d3e1ab,
-		0xe330a81a, 0xf36e6f75,
+		0x00000000,
+		0x105ec76f,
+		0x20bd8ede,
+		0x30e349b1,
+		0x417b1dbc,
+		0x5125dad3,
+		0x61c69362,
+		0x7198540d,
+		0x82f63b78,
+		0x92a8fc17,
+		0xa24bb5a6,
+		0xb21572c9,
+		0xc38d26c4,
+		0xd3d3e1ab,
+		0xe330a81a,
+		0xf36e6f75,
 	};
 	const unsigned char *p = data;
 	uint32_t crc = ~UINT32_C(0);

@@ -55,8 +55,8 @@ static int collect_hints(struct work *w, const struct request *req, struct err *
 		return 0;
 	int rc = memory_demand(w->t, req, w->memory, e);
 	if (!rc)
-		w->nr_families += memory_families(w->t, ledger_memory(w->l), w->memory, &w->rows, w->arena,
-			&w->family[w->nr_families]);
+		w->nr_families += memory_families(w->t, ledger_memory(w->l), w->memory, &w->rows,
+			w->arena, &w->family[w->nr_families]);
 	return rc;
 }
 
@@ -66,12 +66,14 @@ static void note_hints(struct work *w, struct decision *d)
 	for (unsigned i = 0; i < w->nr_families; i++) {
 		const struct family *f = &w->family[i];
 		struct decision_hint *h = &d->hints[d->nr_hints++];
-		struct arena scratch = *w->arena; /* fixed memory: what is taken here is free again after */
+		struct arena scratch =
+			*w->arena; /* fixed memory: what is taken here is free again after */
 
 		*h = (struct decision_hint){.kind = f->kind, .preferred_size = f->preferred_size};
 		(void)text_copy(h->resource, sizeof h->resource, f->resource);
 		if (f->kind == FAMILY_CAPACITY)
-			h->smallest = d->preferred ? f->preferred_size : family_smallest(f, &scratch);
+			h->smallest =
+				d->preferred ? f->preferred_size : family_smallest(f, &scratch);
 	}
 }
 
@@ -83,14 +85,17 @@ static bool merge(struct work *w, struct decision *d, struct hint *affinity)
 		.visit_budget = VISIT_BUDGET,
 	};
 	struct policy_answer answer;
-	int rc = policy_merge_families(d->policy, &space, w->family, w->nr_families, w->arena, &answer);
+	int rc = policy_merge_families(
+		d->policy, &space, w->family, w->nr_families, w->arena, &answer);
 
 	if (rc < 0) {
-		refuse_allocation(d, "the merge of NUMA hints needing more working memory than there is");
+		refuse_allocation(
+			d, "the merge of NUMA hints needing more working memory than there is");
 		return false;
 	}
 	if (rc > 0)
-		(void)text_copy(d->message, sizeof d->message, "the search for the best NUMA nodes was cut short: the best found is used");
+		(void)text_copy(d->message, sizeof d->message,
+			"the search for the best NUMA nodes was cut short: the best found is used");
 	*affinity = answer.affinity;
 	d->has_affinity = !answer.affinity.any;
 	d->nodes = answer.affinity.mask;
@@ -98,7 +103,8 @@ static bool merge(struct work *w, struct decision *d, struct hint *affinity)
 	d->admit = answer.admit;
 	note_hints(w, d);
 	if (!d->admit)
-		refuse(d, decision_reason("TopologyAffinityError"), "Resources cannot be allocated with Topology locality");
+		refuse(d, decision_reason("TopologyAffinityError"),
+			"Resources cannot be allocated with Topology locality");
 	return d->admit;
 }
 
@@ -113,7 +119,8 @@ static bool leaves_a_pool(const struct work *w, const struct cpuset *cpus, struc
 	struct text t;
 	refuse_allocation(d, "");
 	text_init(&t, d->message, sizeof d->message);
-	text_add(&t, "the shared pool would be left with %u CPUs, sharedPoolMinimum is %u", left, w->s->shared_pool_minimum);
+	text_add(&t, "the shared pool would be left with %u CPUs, sharedPoolMinimum is %u", left,
+		w->s->shared_pool_minimum);
 	return false;
 }
 
@@ -139,7 +146,8 @@ static bool assign_memory(const struct work *w, const struct hint *affinity, str
 	d->mems = w->t->nodes_with_memory;
 	if (!w->pins_memory)
 		return true;
-	int nr = memory_allocate(w->t, ledger_memory(w->l), w->memory, affinity, w->arena, d->blocks, &e);
+	int nr = memory_allocate(
+		w->t, ledger_memory(w->l), w->memory, affinity, w->arena, d->blocks, &e);
 	if (nr < 0) {
 		refuse_allocation(d, e.text);
 		return false;
@@ -158,7 +166,8 @@ static void decide(struct work *w, const struct request *req, struct decision *d
 
 	if (collect_hints(w, req, &e) < 0)
 		refuse_allocation(d, e.text);
-	else if (merge(w, d, &affinity) && assign_cpus(w, &affinity, d) && assign_memory(w, &affinity, d))
+	else if (merge(w, d, &affinity) && assign_cpus(w, &affinity, d) &&
+		 assign_memory(w, &affinity, d))
 		return;
 	d->exclusive = false;
 	d->nr_blocks = 0;
@@ -166,8 +175,8 @@ static void decide(struct work *w, const struct request *req, struct decision *d
 	d->mems = (struct nodeset){0};
 }
 
-void admit(const struct ledger *l, const struct settings *s, const struct request *req, struct arena *a,
-	struct decision *d)
+void admit(const struct ledger *l, const struct settings *s, const struct request *req,
+	struct arena *a, struct decision *d)
 {
 	struct work *w = arena_alloc(a, sizeof *w);
 

@@ -14,7 +14,7 @@ void cpus_family(const struct topo *t, const struct cpuset *free, unsigned count
 	if (!count)
 		return; /* FAMILY_ANY is 0 */
 	*n = (struct cpus_per_node){0};
-	nodeset_each(node, t->nodes_with_cpus) {
+	nodeset_each (node, t->nodes_with_cpus) {
 		unsigned at = nr++;
 
 		n->total[node] = cpuset_count(&t->node[node].cpus);
@@ -47,13 +47,14 @@ static unsigned part_of(const struct topo *t, unsigned cpu, enum level level)
 	return level == BY_NODE ? c->node : level == BY_SOCKET ? c->socket : c->core;
 }
 
-static struct cpuset cpus_of_part(const struct topo *t, const struct cpuset *within, enum level level, unsigned part)
+static struct cpuset cpus_of_part(
+	const struct topo *t, const struct cpuset *within, enum level level, unsigned part)
 {
 	struct cpuset cpus = {0};
 
 	if (level == BY_NODE)
 		return cpuset_and(t->node[part].cpus, within);
-	cpuset_each(cpu, within)
+	cpuset_each (cpu, within)
 		if (part_of(t, cpu, level) == part)
 			cpuset_add(&cpus, cpu);
 	return cpus;
@@ -67,12 +68,13 @@ struct order {
 };
 
 /* Append the parts that have CPUs of *free: the emptiest first, at a tie the lower id. */
-static void append_sorted(const struct topo *t, const struct cpuset *free, enum level level, struct order *o)
+static void append_sorted(
+	const struct topo *t, const struct cpuset *free, enum level level, struct order *o)
 {
 	uint16_t count[CPUSET_BITS] = {0};
 	unsigned from = o->nr;
 
-	cpuset_each(cpu, free)
+	cpuset_each (cpu, free)
 		count[part_of(t, cpu, level)]++;
 	for (unsigned part = 0; part < CPUSET_BITS; part++) {
 		unsigned at = o->nr;
@@ -146,7 +148,7 @@ static void take_threads(struct picking *p)
 	for (unsigned i = 0; i < cores.nr; i++) {
 		struct cpuset threads = cpus_of_part(p->t, &p->free, BY_CORE, cores.part[i]);
 
-		cpuset_each(cpu, &threads) {
+		cpuset_each (cpu, &threads) {
 			struct cpuset one = {0};
 
 			if (!p->need)
@@ -157,7 +159,8 @@ static void take_threads(struct picking *p)
 	}
 }
 
-int cpus_take(const struct topo *t, const struct cpuset *free, unsigned count, struct cpuset *out, struct err *e)
+int cpus_take(const struct topo *t, const struct cpuset *free, unsigned count, struct cpuset *out,
+	struct err *e)
 {
 	bool sockets_in_nodes = t->nr_sockets >= nodeset_count(t->nodes_with_cpus);
 	struct picking p = {
@@ -169,7 +172,8 @@ int cpus_take(const struct topo *t, const struct cpuset *free, unsigned count, s
 	};
 
 	if (cpuset_count(&p.free) < count)
-		return err_set(e, ENOSPC, "not enough cpus available to satisfy request: requested=%u, available=%u",
+		return err_set(e, ENOSPC,
+			"not enough cpus available to satisfy request: requested=%u, available=%u",
 			count, cpuset_count(&p.free));
 	take_whole(&p, p.outer);
 	take_whole(&p, p.inner);

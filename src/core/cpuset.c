@@ -116,7 +116,8 @@ int cpuset_parse(struct cpuset *out, const char *s, size_t len, struct err *e)
 		if (rc)
 			return err_add(e, rc, "list \"%.*s\"", (int)(len < 64 ? len : 64), text);
 		if (hi < lo)
-			return err_set(e, EINVAL, "list \"%.*s\": %u-%u runs backwards", (int)(len < 64 ? len : 64), text, lo, hi);
+			return err_set(e, EINVAL, "list \"%.*s\": %u-%u runs backwards",
+				(int)(len < 64 ? len : 64), text, lo, hi);
 		for (unsigned cpu = lo; cpu <= hi; cpu++)
 			cpuset_add(&set, cpu);
 		skip_blank(&s, end);
@@ -126,7 +127,9 @@ int cpuset_parse(struct cpuset *out, const char *s, size_t len, struct err *e)
 		s += comma;
 		skip_blank(&s, end);
 		if (!comma || s == end)
-			return err_set(e, EINVAL, "list \"%.*s\": a comma and a number should follow %u", (int)(len < 64 ? len : 64), text, hi);
+			return err_set(e, EINVAL,
+				"list \"%.*s\": a comma and a number should follow %u",
+				(int)(len < 64 ? len : 64), text, hi);
 	}
 	*out = set;
 	return 0;

@@ -29,7 +29,8 @@ const char *record_op_name(enum record_op op)
 	return op_names[op];
 }
 
-struct engine *engine_new(const struct topo *t, const struct settings *s, const struct engine_hooks *hooks)
+struct engine *engine_new(
+	const struct topo *t, const struct settings *s, const struct engine_hooks *hooks)
 {
 	struct engine *g = xcalloc(1, sizeof *g);
 
@@ -58,7 +59,9 @@ const struct ledger *engine_ledger(const struct engine *g)
 /* What a container is to have now: its own CPUs or the shared pool. */
 static struct update placement_of(const struct holding *h)
 {
-	return (struct update){.container_id = h->container_id, .cpus = h->decision.cpus, .mems = h->decision.mems};
+	return (struct update){.container_id = h->container_id,
+		.cpus = h->decision.cpus,
+		.mems = h->decision.mems};
 }
 
 static int apply_grant(struct engine *g, const struct record *r, struct err *e)
@@ -91,7 +94,8 @@ static int apply_nothing(struct engine *g, const struct record *r, struct err *e
 	return 0;
 }
 
-static int (*const apply_op[NR_RECORD_OPS])(struct engine *g, const struct record *r, struct err *e) = {
+static int (*const apply_op[NR_RECORD_OPS])(
+	struct engine *g, const struct record *r, struct err *e) = {
 	[RECORD_GRANT] = apply_grant,
 	[RECORD_REFUSE] = apply_nothing,
 	[RECORD_RELEASE] = apply_release,
@@ -104,12 +108,14 @@ int engine_replay(struct engine *g, const struct record *r, struct err *e)
 
 	if (r->op == RECORD_GRANT)
 		rc = ledger_fits(g->ledger, r->container_id, r->decision, e);
-	if (!rc && r->decision && r->decision->exclusive && cpuset_intersects(&r->pool, &r->decision->cpus))
+	if (!rc && r->decision && r->decision->exclusive &&
+		cpuset_intersects(&r->pool, &r->decision->cpus))
 		rc = err_set(e, EINVAL, "the shared pool has CPUs that the container holds");
 	if (!rc)
 		rc = apply_op[r->op](g, r, e);
 	if (rc)
-		return err_add(e, rc, "record %llu, container %s", (unsigned long long)r->seq, r->container_id);
+		return err_add(e, rc, "record %llu, container %s", (unsigned long long)r->seq,
+			r->container_id);
 	g->seq = r->seq;
 	return 0;
 }
@@ -131,8 +137,8 @@ static int change(struct engine *g, struct record *r, bool must, struct err *e)
 	return rc;
 }
 
-int engine_dump(struct engine *g, int64_t now_ms, int (*record)(void *ctx, const struct record *r, struct err *e),
-	void *ctx, struct err *e)
+int engine_dump(struct engine *g, int64_t now_ms,
+	int (*record)(void *ctx, const struct record *r, struct err *e), void *ctx, struct err *e)
 {
 	int rc = 0;
 
@@ -164,8 +170,8 @@ int engine_dump(struct engine *g, int64_t now_ms, int (*record)(void *ctx, const
 
 /* Every running container but one that must be told its cpuset: those of the shared pool when it
  * has moved, and those that could not be told before. */
-static void collect_updates(struct engine *g, const struct cpuset *pool_before, const char *not_container_id,
-	struct update_list *ups)
+static void collect_updates(struct engine *g, const struct cpuset *pool_before,
+	const char *not_container_id, struct update_list *ups)
 {
 	bool moved = !cpuset_equal(pool_before, ledger_pool(g->ledger));
 
@@ -174,14 +180,16 @@ static void collect_updates(struct engine *g, const struct cpuset *pool_before, 
 	for (size_t i = 0; i < ledger_count(g->ledger); i++) {
 		const struct holding *h = ledger_at(g->ledger, i);
 
-		if (text_equal(h->container_id, not_container_id) || !(h->misplaced || (moved && !h->decision.exclusive)))
+		if (text_equal(h->container_id, not_container_id) ||
+			!(h->misplaced || (moved && !h->decision.exclusive)))
 			continue;
 		*vec_push(ups) = placement_of(h);
 		ledger_set_misplaced(g->ledger, h->container_id, false);
 	}
 }
 
-static void release(struct engine *g, int64_t now_ms, const char *cause, const char *container_id, bool grow)
+static void release(
+	struct engine *g, int64_t now_ms, const char *cause, const char *container_id, bool grow)
 {
 	struct err e;
 	const struct holding *h = ledger_find(g->ledger, container_id);
@@ -228,14 +236,16 @@ void engine_release_pod(struct engine *g, int64_t now_ms, const char *cause, con
 
 static bool asks_the_same(const struct holding *h, const struct request *req)
 {
-	return h->qos == req->pod.qos && h->cpu_milli == req->cpu_milli && h->nr_memory == req->nr_memory &&
-		memcmp(h->memory, req->memory, req->nr_memory * sizeof *req->memory) == 0;
+	return h->qos == req->pod.qos && h->cpu_milli == req->cpu_milli &&
+	       h->nr_memory == req->nr_memory &&
+	       memcmp(h->memory, req->memory, req->nr_memory * sizeof *req->memory) == 0;
 }
 
 /* What a dead predecessor leaves to the container that takes its place. */
 static bool inherit(struct engine *g, int64_t now_ms, const struct request *req, struct decision *d)
 {
-	const struct holding *h = ledger_find_named(g->ledger, req->pod.uid, req->container_name, req->container_id);
+	const struct holding *h =
+		ledger_find_named(g->ledger, req->pod.uid, req->container_name, req->container_id);
 	bool same = h && asks_the_same(h, req);
 
 	if (!h)
@@ -255,7 +265,8 @@ static void decide(struct engine *g, const struct request *req, struct decision 
 }
 
 /* Record the decision and enter it, the pool moved out of its way. */
-static void settle(struct engine *g, int64_t now_ms, const char *cause, const struct request *req, struct decision *d)
+static void settle(struct engine *g, int64_t now_ms, const char *cause, const struct request *req,
+	struct decision *d)
 {
 	struct record r = {
 		.time_ms = now_ms,
@@ -315,7 +326,8 @@ static void mark_live(struct engine *g, int64_t now_ms, const struct holding *h)
 }
 
 /* The memory that an adopted container has where it runs, as far as it can be booked there. */
-static void adopt_memory(const struct engine *g, const struct request *req, struct nodeset mems, struct decision *d)
+static void adopt_memory(
+	const struct engine *g, const struct request *req, struct nodeset mems, struct decision *d)
 {
 	uint64_t bytes[TOPO_KINDS];
 
@@ -323,14 +335,16 @@ static void adopt_memory(const struct engine *g, const struct request *req, stru
 		return;
 	for (unsigned k = 0; k < g->t->nr_kinds; k++)
 		if (bytes[k])
-			d->blocks[d->nr_blocks++] = (struct memory_block){.kind = k, .nodes = mems, .bytes = bytes[k]};
+			d->blocks[d->nr_blocks++] =
+				(struct memory_block){.kind = k, .nodes = mems, .bytes = bytes[k]};
 	if (ledger_fits(g->ledger, req->container_id, d, NULL) < 0)
 		d->nr_blocks = 0;
 }
 
 /* Take over what the container runs with: what is in force counts, its annotation only says what
  * it means. False when that cannot be: another one holds it, or it is not there any more. */
-static bool take_over(const struct engine *g, const struct request *req, const struct placement *placed, struct decision *d)
+static bool take_over(const struct engine *g, const struct request *req,
+	const struct placement *placed, struct decision *d)
 {
 	struct nodeset mems;
 	struct cpuset cpus;
@@ -344,7 +358,8 @@ static bool take_over(const struct engine *g, const struct request *req, const s
 		.has_affinity = placed->has_nodes,
 		.nodes = placed->nodes,
 	};
-	/* a container author can write annotations, too: none gives more CPUs than were asked for */
+	/* a container author can write annotations, too: none gives more CPUs than were asked for
+	 */
 	if (cpuset_parse(&cpus, req->cpus, strlen(req->cpus), NULL) < 0 ||
 		nodeset_parse(&mems, &g->t->ids, req->mems, strlen(req->mems), NULL) < 0 ||
 		(placed->exclusive && cpuset_count(&cpus) > request_exclusive_cpus(req)))
@@ -367,7 +382,8 @@ static void leave_in_pool(const struct engine *g, struct decision *d)
 	d->mems = g->t->nodes_with_memory;
 }
 
-static void adopt(struct engine *g, int64_t now_ms, const struct request *req, const struct placement *placed)
+static void adopt(
+	struct engine *g, int64_t now_ms, const struct request *req, const struct placement *placed)
 {
 	struct decision d;
 
@@ -388,7 +404,8 @@ static void misplace_shared(struct engine *g)
 {
 	for (size_t i = 0; i < ledger_count(g->ledger); i++)
 		if (!ledger_at(g->ledger, i)->decision.exclusive)
-			ledger_set_misplaced(g->ledger, ledger_at(g->ledger, i)->container_id, true);
+			ledger_set_misplaced(
+				g->ledger, ledger_at(g->ledger, i)->container_id, true);
 }
 
 void engine_live(struct engine *g, int64_t now_ms, const struct request *req)
@@ -409,7 +426,8 @@ void engine_live(struct engine *g, int64_t now_ms, const struct request *req)
 /* Oldest first, so that of two that claim one CPU the one that had it first keeps it. */
 static int by_age(const void *a, const void *b)
 {
-	const struct request *x = *(const struct request *const *)a, *y = *(const struct request *const *)b;
+	const struct request *x = *(const struct request *const *)a,
+			     *y = *(const struct request *const *)b;
 
 	if (x->created_at_ns != y->created_at_ns)
 		return x->created_at_ns < y->created_at_ns ? -1 : 1;
@@ -418,10 +436,12 @@ static int by_age(const void *a, const void *b)
 
 static int by_id(const void *a, const void *b)
 {
-	return strcmp((*(const struct request *const *)a)->container_id, (*(const struct request *const *)b)->container_id);
+	return strcmp((*(const struct request *const *)a)->container_id,
+		(*(const struct request *const *)b)->container_id);
 }
 
-static const struct request **pointers_to(const struct request *requests, size_t nr, int (*order)(const void *, const void *))
+static const struct request **pointers_to(
+	const struct request *requests, size_t nr, int (*order)(const void *, const void *))
 {
 	const struct request **list = xcalloc(nr, sizeof *list);
 
@@ -431,7 +451,8 @@ static const struct request **pointers_to(const struct request *requests, size_t
 	return list;
 }
 
-static void release_gone(struct engine *g, int64_t now_ms, const struct request *requests, size_t nr)
+static void release_gone(
+	struct engine *g, int64_t now_ms, const struct request *requests, size_t nr)
 {
 	const struct request **known = pointers_to(requests, nr, by_id);
 
@@ -445,14 +466,15 @@ static void release_gone(struct engine *g, int64_t now_ms, const struct request 
 	free(known);
 }
 
-static bool runs_as_placed(const struct engine *g, const struct request *req, const struct update *want)
+static bool runs_as_placed(
+	const struct engine *g, const struct request *req, const struct update *want)
 {
 	struct cpuset cpus;
 	struct nodeset mems;
 
 	return !cpuset_parse(&cpus, req->cpus, strlen(req->cpus), NULL) &&
-		!nodeset_parse(&mems, &g->t->ids, req->mems, strlen(req->mems), NULL) &&
-		cpuset_equal(&cpus, &want->cpus) && nodeset_equal(mems, want->mems);
+	       !nodeset_parse(&mems, &g->t->ids, req->mems, strlen(req->mems), NULL) &&
+	       cpuset_equal(&cpus, &want->cpus) && nodeset_equal(mems, want->mems);
 }
 
 void engine_synchronize(struct engine *g, int64_t now_ms, const struct request *requests,
@@ -473,7 +495,8 @@ void engine_synchronize(struct engine *g, int64_t now_ms, const struct request *
 	for (size_t i = 0; i < nr; i++) {
 		struct update want;
 
-		if (engine_update(g, oldest_first[i]->container_id, &want) && !runs_as_placed(g, oldest_first[i], &want))
+		if (engine_update(g, oldest_first[i]->container_id, &want) &&
+			!runs_as_placed(g, oldest_first[i], &want))
 			*vec_push(ups) = want;
 		ledger_set_misplaced(g->ledger, oldest_first[i]->container_id, false);
 	}

@@ -16,7 +16,7 @@ static bool meets_demands(const struct family *f, struct nodeset mask)
 	for (unsigned i = 0; i < f->nr_demands; i++) {
 		uint64_t sum = f->demand[i].base;
 
-		nodeset_each(node, mask)
+		nodeset_each (node, mask)
 			sum += f->demand[i].weight[node];
 		if (sum < f->demand[i].need)
 			return false;
@@ -26,8 +26,8 @@ static bool meets_demands(const struct family *f, struct nodeset mask)
 
 static bool in_rule(const struct family *f, struct nodeset mask)
 {
-	return !nodeset_empty(mask) && nodeset_within(mask, f->ground) && nodeset_within(f->required, mask) &&
-		meets_demands(f, mask);
+	return !nodeset_empty(mask) && nodeset_within(mask, f->ground) &&
+	       nodeset_within(f->required, mask) && meets_demands(f, mask);
 }
 
 static bool is_extra(const struct family *f, struct nodeset mask)
@@ -83,7 +83,8 @@ struct merge {
 
 static void keep_better(const struct merge *m, struct nodeset *best, struct nodeset mask)
 {
-	if (!nodeset_empty(mask) && (nodeset_empty(*best) || hint_compare_masks(m->space, mask, *best) < 0))
+	if (!nodeset_empty(mask) &&
+		(nodeset_empty(*best) || hint_compare_masks(m->space, mask, *best) < 0))
 		*best = mask;
 }
 
@@ -174,9 +175,15 @@ static int collect_patterns(const struct merge *m, struct patterns *out)
 
 		for (size_t p = 0; p < now.nr && !rc; p++) {
 			if (rule)
-				rc = add_pattern(&next, (struct pattern){now.at[p].mask, now.at[p].by_rule | UINT64_C(1) << i}, m->arena);
+				rc = add_pattern(&next,
+					(struct pattern){now.at[p].mask,
+						now.at[p].by_rule | UINT64_C(1) << i},
+					m->arena);
 			for (unsigned x = 0; x < f->nr_extra && !rc; x++)
-				rc = add_pattern(&next, (struct pattern){nodeset_and(now.at[p].mask, f->extra[x]), now.at[p].by_rule}, m->arena);
+				rc = add_pattern(&next,
+					(struct pattern){nodeset_and(now.at[p].mask, f->extra[x]),
+						now.at[p].by_rule},
+					m->arena);
 		}
 		now = next;
 	}
@@ -194,7 +201,7 @@ struct dropping {
 	unsigned nr;
 	struct slack slack[MERGE_FAMILIES];
 	struct nodeset common; /* of the pattern's mask and all grounds */
-	unsigned steps;	       /* left for one question; a yes is always right, a late no may be wrong */
+	unsigned steps; /* left for one question; a yes is always right, a late no may be wrong */
 };
 
 static bool may_drop(const struct slack *s, unsigned node)
@@ -210,7 +217,8 @@ static bool may_drop(const struct slack *s, unsigned node)
 static void drop(struct slack *s, unsigned node, bool back)
 {
 	for (unsigned i = 0; i < s->family->nr_demands; i++)
-		s->spare[i] += back ? s->family->demand[i].weight[node] : -s->family->demand[i].weight[node];
+		s->spare[i] += back ? s->family->demand[i].weight[node]
+				    : -s->family->demand[i].weight[node];
 }
 
 /* Whether each of the nodes can be dropped by some family, all at once. */
@@ -259,14 +267,15 @@ static void begin_dropping(const struct merge *m, struct pattern p, struct dropp
 		s->family = f;
 		for (unsigned r = 0; r < f->nr_demands; r++) {
 			s->spare[r] = f->demand[r].base - f->demand[r].need;
-			nodeset_each(node, f->ground)
+			nodeset_each (node, f->ground)
 				s->spare[r] += f->demand[r].weight[node];
 		}
 	}
 }
 
 /* The best set of size k that the pattern reaches into *best if it beats it. 1: budget ran out. */
-static int best_reachable(struct merge *m, struct pattern p, unsigned k, struct dropping *d, struct nodeset *best)
+static int best_reachable(
+	struct merge *m, struct pattern p, unsigned k, struct dropping *d, struct nodeset *best)
 {
 	struct nodeset found;
 
@@ -353,6 +362,7 @@ int hint_merge_families(const struct hint_space *space, const struct family *fam
 		rc = more < 0 ? more : rc | more;
 	}
 	if (rc >= 0)
-		*out = (struct hint){.mask = nodeset_empty(best) ? space->all : best, .preferred = preferred};
+		*out = (struct hint){
+			.mask = nodeset_empty(best) ? space->all : best, .preferred = preferred};
 	return rc;
 }

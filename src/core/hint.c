@@ -11,8 +11,8 @@ static uint64_t distance_sum(const struct hint_space *space, struct nodeset m)
 {
 	uint64_t sum = 0;
 
-	nodeset_each(i, m)
-		nodeset_each(j, m)
+	nodeset_each (i, m)
+		nodeset_each (j, m)
 			sum += space->distance[i][j];
 	return sum;
 }
@@ -45,7 +45,8 @@ bool hint_beats(const struct hint_space *space, unsigned best, struct nodeset a,
 	return ra != rb ? ra < rb : hint_compare_masks(space, a, b) < 0;
 }
 
-/* The kubelet's bestNonPreferredAffinityCount: of every list its narrowest mask, of these the widest. */
+/* The kubelet's bestNonPreferredAffinityCount: of every list its narrowest mask, of these the
+ * widest. */
 static unsigned size_aimed_at(const struct hint_list *lists, size_t nr)
 {
 	unsigned best = 0;
@@ -174,14 +175,16 @@ static int best_preferred(const struct hint_space *space, const struct hint_list
 }
 
 /* Every mask of *from intersected with every hint of the list. */
-static int intersect(const struct mask_set *from, const struct hint_list *list, struct arena *a, struct mask_set *to)
+static int intersect(const struct mask_set *from, const struct hint_list *list, struct arena *a,
+	struct mask_set *to)
 {
 	for (size_t s = 0; s < from->cap; s++) {
 		if (!from->slot[s])
 			continue;
 		for (size_t i = 0; i < list->nr; i++) {
 			const struct hint *h = &list->hint[i];
-			int rc = mask_set_add(to, h->any ? from->slot[s] : from->slot[s] & h->mask.bits, a);
+			int rc = mask_set_add(
+				to, h->any ? from->slot[s] : from->slot[s] & h->mask.bits, a);
 
 			if (rc)
 				return rc;
@@ -190,8 +193,8 @@ static int intersect(const struct mask_set *from, const struct hint_list *list, 
 	return 0;
 }
 
-static int best_intersection(const struct hint_space *space, const struct hint_list *lists, size_t nr,
-	struct arena *a, struct nodeset *best)
+static int best_intersection(const struct hint_space *space, const struct hint_list *lists,
+	size_t nr, struct arena *a, struct nodeset *best)
 {
 	unsigned aim = size_aimed_at(lists, nr);
 	struct mask_set reached = {0};
@@ -207,7 +210,8 @@ static int best_intersection(const struct hint_space *space, const struct hint_l
 	for (size_t i = 0; i < reached.cap && !rc; i++) {
 		struct nodeset mask = {reached.slot[i]};
 
-		if (!nodeset_empty(mask) && (nodeset_empty(*best) || hint_beats(space, aim, mask, *best)))
+		if (!nodeset_empty(mask) &&
+			(nodeset_empty(*best) || hint_beats(space, aim, mask, *best)))
 			*best = mask;
 	}
 	return rc;

@@ -115,7 +115,11 @@ struct request holding_request(const struct holding *h)
 	struct request req = {
 		.container_id = h->container_id,
 		.container_name = h->container_name,
-		.pod = {.sandbox_id = h->sandbox_id, .uid = h->pod_uid, .ns = h->pod_ns, .name = h->pod_name, .qos = h->qos},
+		.pod = {.sandbox_id = h->sandbox_id,
+			.uid = h->pod_uid,
+			.ns = h->pod_ns,
+			.name = h->pod_name,
+			.qos = h->qos},
 		.created_at_ns = h->created_at_ns,
 		.cpu_milli = h->cpu_milli,
 		.cpu_limit_milli = h->cpu_limit_milli,
@@ -191,7 +195,9 @@ static struct holding *find(const struct ledger *l, const char *container_id)
 {
 	size_t i = index_find(&l->by_id, (struct key){{container_id, "", ""}});
 
-	return i < l->by_id.nr && text_equal(l->by_id.at[i]->container_id, container_id) ? l->by_id.at[i] : NULL;
+	return i < l->by_id.nr && text_equal(l->by_id.at[i]->container_id, container_id)
+		       ? l->by_id.at[i]
+		       : NULL;
 }
 
 const struct holding *ledger_find(const struct ledger *l, const char *container_id)
@@ -202,10 +208,12 @@ const struct holding *ledger_find(const struct ledger *l, const char *container_
 const struct holding *ledger_find_named(const struct ledger *l, const char *pod_uid,
 	const char *container_name, const char *not_container_id)
 {
-	for (size_t i = index_find(&l->by_name, (struct key){{pod_uid, container_name, ""}}); i < l->by_name.nr; i++) {
+	for (size_t i = index_find(&l->by_name, (struct key){{pod_uid, container_name, ""}});
+		i < l->by_name.nr; i++) {
 		const struct holding *h = l->by_name.at[i];
 
-		if (!text_equal(h->pod_uid, pod_uid) || !text_equal(h->container_name, container_name))
+		if (!text_equal(h->pod_uid, pod_uid) ||
+			!text_equal(h->container_name, container_name))
 			break;
 		if (!text_equal(h->container_id, not_container_id))
 			return h;
@@ -236,7 +244,8 @@ void ledger_commit(struct ledger *l, const struct request *req, const struct dec
 	assert(d->admit);
 	(void)ledger_release(l, req->container_id);
 	if (d->exclusive) {
-		assert(!cpuset_intersects(&l->held, &d->cpus) && !cpuset_intersects(&l->pool, &d->cpus));
+		assert(!cpuset_intersects(&l->held, &d->cpus) &&
+			!cpuset_intersects(&l->pool, &d->cpus));
 		l->held = cpuset_or(l->held, &d->cpus);
 	}
 	memory_hold(&l->memory, d->blocks, d->nr_blocks);
@@ -270,16 +279,20 @@ size_t ledger_nr_misplaced(const struct ledger *l)
 static const struct holding *holder_of(const struct ledger *l, unsigned cpu)
 {
 	for (size_t i = 0; i < l->by_id.nr; i++)
-		if (l->by_id.at[i]->decision.exclusive && cpuset_has(&l->by_id.at[i]->decision.cpus, cpu))
+		if (l->by_id.at[i]->decision.exclusive &&
+			cpuset_has(&l->by_id.at[i]->decision.cpus, cpu))
 			return l->by_id.at[i];
 	return NULL;
 }
 
-static int cpus_fit(const struct ledger *l, const struct holding *self, const struct cpuset *cpus, struct err *e)
+static int cpus_fit(const struct ledger *l, const struct holding *self, const struct cpuset *cpus,
+	struct err *e)
 {
-	struct cpuset others = self && self->decision.exclusive ? cpuset_minus(l->held, &self->decision.cpus) : l->held;
+	struct cpuset others = self && self->decision.exclusive
+				       ? cpuset_minus(l->held, &self->decision.cpus)
+				       : l->held;
 
-	cpuset_each(cpu, cpus) {
+	cpuset_each (cpu, cpus) {
 		if (!cpuset_has(&l->t->cpus, cpu))
 			return err_set(e, EINVAL, "the machine has no CPU %u", cpu);
 		if (cpuset_has(&l->s->reserved_cpus, cpu))
@@ -288,31 +301,35 @@ static int cpus_fit(const struct ledger *l, const struct holding *self, const st
 			const struct holding *h = holder_of(l, cpu);
 
 			assert(h);
-			return err_set(e, EBUSY, "CPU %u is held by container %s of pod %s/%s", cpu, h->container_name,
-				h->pod_ns, h->pod_name);
+			return err_set(e, EBUSY, "CPU %u is held by container %s of pod %s/%s", cpu,
+				h->container_name, h->pod_ns, h->pod_name);
 		}
 	}
 	if (cpuset_empty(cpus))
 		return err_set(e, EINVAL, "exclusive CPUs, but none are given");
 	struct cpuset left = cpuset_minus(cpuset_minus(l->t->cpus, &others), cpus);
-	return cpuset_empty(&left) ? err_set(e, EBUSY, "no CPU would be left for the shared pool") : 0;
+	return cpuset_empty(&left) ? err_set(e, EBUSY, "no CPU would be left for the shared pool")
+				   : 0;
 }
 
 static int memory_fits(const struct ledger *l, const struct memory_block *b, struct err *e)
 {
 	uint64_t free = 0;
 
-	if (b->kind >= l->t->nr_kinds || nodeset_empty(b->nodes) || !nodeset_within(b->nodes, l->t->nodes))
-		return err_set(e, EINVAL, "memory on NUMA nodes or of a kind that the machine lacks");
-	nodeset_each(n, b->nodes)
+	if (b->kind >= l->t->nr_kinds || nodeset_empty(b->nodes) ||
+		!nodeset_within(b->nodes, l->t->nodes))
+		return err_set(
+			e, EINVAL, "memory on NUMA nodes or of a kind that the machine lacks");
+	nodeset_each (n, b->nodes)
 		free += l->memory.node[n].free[b->kind];
 	if (free < b->bytes)
-		return err_set(e, EBUSY, "%llu bytes of memory where only %llu are free", (unsigned long long)b->bytes,
-			(unsigned long long)free);
+		return err_set(e, EBUSY, "%llu bytes of memory where only %llu are free",
+			(unsigned long long)b->bytes, (unsigned long long)free);
 	return 0;
 }
 
-int ledger_fits(const struct ledger *l, const char *container_id, const struct decision *d, struct err *e)
+int ledger_fits(
+	const struct ledger *l, const char *container_id, const struct decision *d, struct err *e)
 {
 	const struct holding *self = find(l, container_id);
 	int rc = d->exclusive ? cpus_fit(l, self, &d->cpus, e) : 0;
@@ -334,12 +351,16 @@ static unsigned min(unsigned a, unsigned b)
 
 /* CPUs of the node that the pool gives up ahead of need: those that an exclusive container would
  * get next. Half of what nobody holds stays with the shared containers. */
-static struct cpuset ahead_of_need(const struct ledger *l, const struct cpuset *held, const struct cpuset *pool, unsigned node)
+static struct cpuset ahead_of_need(
+	const struct ledger *l, const struct cpuset *held, const struct cpuset *pool, unsigned node)
 {
-	struct cpuset here = cpuset_minus(cpuset_and(*pool, &l->t->node[node].cpus), &l->s->reserved_cpus);
-	struct cpuset not_held = cpuset_minus(cpuset_minus(l->t->cpus, &l->held), held), ahead = {0};
+	struct cpuset here =
+		cpuset_minus(cpuset_and(*pool, &l->t->node[node].cpus), &l->s->reserved_cpus);
+	struct cpuset not_held = cpuset_minus(cpuset_minus(l->t->cpus, &l->held), held),
+		      ahead = {0};
 	unsigned half = cpuset_count(&not_held) / 2, left = cpuset_count(pool);
-	unsigned step = min(min(l->s->shared_pool_step, cpuset_count(&here)), left > half ? left - half : 0);
+	unsigned step = min(
+		min(l->s->shared_pool_step, cpuset_count(&here)), left > half ? left - half : 0);
 
 	if (left >= pool_minimum(l) + step)
 		(void)cpus_take(l->t, &here, step, &ahead, NULL);
@@ -350,7 +371,7 @@ struct cpuset ledger_pool_without(const struct ledger *l, const struct cpuset *h
 {
 	struct cpuset pool = cpuset_minus(l->pool, held);
 
-	nodeset_each(n, l->t->nodes_with_cpus) {
+	nodeset_each (n, l->t->nodes_with_cpus) {
 		struct cpuset here = cpuset_and(l->t->node[n].cpus, held);
 
 		if (!cpuset_intersects(&here, &l->pool))
@@ -368,8 +389,10 @@ struct cpuset ledger_pool_grown(const struct ledger *l, const struct cpuset *rel
 {
 	struct cpuset held = cpuset_minus(l->held, released), pool = l->pool;
 
-	nodeset_each(n, l->t->nodes_with_cpus) {
-		struct cpuset idle = cpuset_minus(cpuset_minus(l->t->node[n].cpus, &held), &l->pool), kept;
+	nodeset_each (n, l->t->nodes_with_cpus) {
+		struct cpuset idle = cpuset_minus(
+				      cpuset_minus(l->t->node[n].cpus, &held), &l->pool),
+			      kept;
 
 		if (cpuset_count(&idle) <= 2 * l->s->shared_pool_step ||
 			cpus_take(l->t, &idle, l->s->shared_pool_step, &kept, NULL))
@@ -387,7 +410,8 @@ static int pool_is_sound(const struct ledger *l, const struct cpuset *pool, stru
 	if (cpuset_intersects(pool, &l->held))
 		return err_set(e, EINVAL, "the shared pool has CPUs that containers hold");
 	if (!cpuset_within(pool, &l->t->cpus) || !cpuset_within(&reserved, pool))
-		return err_set(e, EINVAL, "the shared pool lacks reserved CPUs or has CPUs that the machine lacks");
+		return err_set(e, EINVAL,
+			"the shared pool lacks reserved CPUs or has CPUs that the machine lacks");
 	return cpuset_empty(pool) ? err_set(e, EINVAL, "the shared pool is empty") : 0;
 }
 
@@ -411,26 +435,31 @@ static int memory_is_sound(const struct ledger *l, struct err *e)
 
 	memory_init(&sum, l->t, l->s);
 	for (size_t i = 0; i < l->by_id.nr; i++)
-		memory_hold(&sum, l->by_id.at[i]->decision.blocks, l->by_id.at[i]->decision.nr_blocks);
-	nodeset_each(n, l->t->nodes) {
+		memory_hold(
+			&sum, l->by_id.at[i]->decision.blocks, l->by_id.at[i]->decision.nr_blocks);
+	nodeset_each (n, l->t->nodes) {
 		const struct memory_node *have = &l->memory.node[n], *want = &sum.node[n];
 
 		if (have->assignments != want->assignments)
-			return err_set(e, EINVAL, "NUMA node %u: %u memory assignments, its containers have %u",
+			return err_set(e, EINVAL,
+				"NUMA node %u: %u memory assignments, its containers have %u",
 				l->t->ids.id[n], have->assignments, want->assignments);
 		for (unsigned k = 0; k < l->t->nr_kinds; k++)
 			if (have->free[k] + have->reserved[k] != have->allocatable[k])
-				return err_set(e, EINVAL, "NUMA node %u: memory of kind %u does not add up", l->t->ids.id[n], k);
+				return err_set(e, EINVAL,
+					"NUMA node %u: memory of kind %u does not add up",
+					l->t->ids.id[n], k);
 	}
 	for (unsigned k = 0; k < l->t->nr_kinds; k++) {
 		uint64_t have = 0, want = 0;
 
-		nodeset_each(n, l->t->nodes) {
+		nodeset_each (n, l->t->nodes) {
 			have += l->memory.node[n].reserved[k];
 			want += sum.node[n].reserved[k];
 		}
 		if (have != want)
-			return err_set(e, EINVAL, "memory of kind %u: %llu bytes booked, containers hold %llu", k,
+			return err_set(e, EINVAL,
+				"memory of kind %u: %llu bytes booked, containers hold %llu", k,
 				(unsigned long long)have, (unsigned long long)want);
 	}
 	return 0;
@@ -448,9 +477,12 @@ int ledger_check(const struct ledger *l, struct err *e)
 		if (!h->decision.exclusive)
 			continue;
 		if (cpuset_intersects(&seen, &h->decision.cpus))
-			return err_set(e, EINVAL, "container %s holds a CPU that another one holds too", h->container_id);
+			return err_set(e, EINVAL,
+				"container %s holds a CPU that another one holds too",
+				h->container_id);
 		if (cpuset_intersects(&l->s->reserved_cpus, &h->decision.cpus))
-			return err_set(e, EINVAL, "container %s holds a reserved CPU", h->container_id);
+			return err_set(
+				e, EINVAL, "container %s holds a reserved CPU", h->container_id);
 		seen = cpuset_or(seen, &h->decision.cpus);
 	}
 	if (!cpuset_equal(&seen, &l->held))

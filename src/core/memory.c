@@ -12,7 +12,8 @@ static uint64_t reservation(const struct settings *s, unsigned node_id, const ch
 
 	/* of several entries for one node and kind the last counts, as in the kubelet */
 	for (unsigned i = 0; i < s->nr_reserved_memory; i++)
-		if (s->reserved_memory[i].node_id == node_id && text_equal(s->reserved_memory[i].type, type))
+		if (s->reserved_memory[i].node_id == node_id &&
+			text_equal(s->reserved_memory[i].type, type))
 			bytes = s->reserved_memory[i].bytes;
 	return bytes;
 }
@@ -25,7 +26,7 @@ static uint64_t minus(uint64_t a, uint64_t b)
 void memory_init(struct memory_state *m, const struct topo *t, const struct settings *s)
 {
 	memset(m, 0, sizeof *m);
-	nodeset_each(n, t->nodes) {
+	nodeset_each (n, t->nodes) {
 		struct memory_node *node = &m->node[n];
 		uint64_t huge = 0;
 
@@ -34,7 +35,8 @@ void memory_init(struct memory_state *m, const struct topo *t, const struct sett
 			char type[TEXT_SIZE_MAX * 2];
 
 			topo_kind_name(t, k, type, sizeof type);
-			node->allocatable[k] = minus(t->node[n].memory[k], reservation(s, t->ids.id[n], type));
+			node->allocatable[k] =
+				minus(t->node[n].memory[k], reservation(s, t->ids.id[n], type));
 			huge += k ? t->node[n].memory[k] : 0;
 		}
 		node->allocatable[0] = minus(node->allocatable[0], huge);
@@ -42,7 +44,8 @@ void memory_init(struct memory_state *m, const struct topo *t, const struct sett
 	}
 }
 
-int memory_demand(const struct topo *t, const struct request *req, uint64_t bytes[TOPO_KINDS], struct err *e)
+int memory_demand(
+	const struct topo *t, const struct request *req, uint64_t bytes[TOPO_KINDS], struct err *e)
 {
 	memset(bytes, 0, TOPO_KINDS * sizeof *bytes);
 	for (unsigned i = 0; i < req->nr_memory; i++) {
@@ -50,7 +53,8 @@ int memory_demand(const struct topo *t, const struct request *req, uint64_t byte
 		char size[TEXT_SIZE_MAX];
 
 		if (kind < 0)
-			return err_set(e, ENOSPC, "the machine has no hugepages-%s", text_size(size, req->memory[i].page_bytes));
+			return err_set(e, ENOSPC, "the machine has no hugepages-%s",
+				text_size(size, req->memory[i].page_bytes));
 		bytes[kind] = req->memory[i].bytes;
 	}
 	return 0;
@@ -62,7 +66,7 @@ static bool enough(const struct topo *t, struct nodeset mask, const uint64_t byt
 	for (unsigned k = 0; k < t->nr_kinds; k++) {
 		uint64_t sum = 0;
 
-		nodeset_each(n, mask)
+		nodeset_each (n, mask)
 			sum += rows[k][n];
 		if (sum < bytes[k])
 			return false;
@@ -73,7 +77,7 @@ static bool enough(const struct topo *t, struct nodeset mask, const uint64_t byt
 static void fill_rows(const struct topo *t, const struct memory_state *m, struct memory_rows *rows)
 {
 	for (unsigned k = 0; k < t->nr_kinds; k++)
-		nodeset_each(n, t->nodes) {
+		nodeset_each (n, t->nodes) {
 			rows->allocatable[k][n] = m->node[n].allocatable[k];
 			rows->free[k][n] = m->node[n].free[k];
 		}
@@ -85,36 +89,39 @@ static void add_demands(const struct topo *t, const uint64_t bytes[TOPO_KINDS],
 	f->nr_demands = 0;
 	for (unsigned k = 0; k < t->nr_kinds; k++)
 		if (bytes[k])
-			f->demand[f->nr_demands++] = (struct family_demand){.weight = weights[k], .need = bytes[k]};
+			f->demand[f->nr_demands++] =
+				(struct family_demand){.weight = weights[k], .need = bytes[k]};
 }
 
 /* Whether every node of the group is still held by just that group: a container that fits on one
  * of its nodes may have taken that node out of it. */
 static bool whole(const struct memory_state *m, struct nodeset group)
 {
-	nodeset_each(n, group)
+	nodeset_each (n, group)
 		if (!nodeset_equal(m->node[n].group, group))
 			return false;
 	return true;
 }
 
-/* Nodes that hold nothing may join any set; one that is in use serves alone, or with just its group. */
-static void add_masks(const struct topo *t, const struct memory_state *m, const uint64_t bytes[TOPO_KINDS],
-	const struct memory_rows *rows, struct family *f)
+/* Nodes that hold nothing may join any set; one that is in use serves alone, or with just its
+ * group. */
+static void add_masks(const struct topo *t, const struct memory_state *m,
+	const uint64_t bytes[TOPO_KINDS], const struct memory_rows *rows, struct family *f)
 {
-	nodeset_each(n, t->nodes) {
+	nodeset_each (n, t->nodes) {
 		struct nodeset group = m->node[n].group;
 
 		if (!m->node[n].assignments)
 			f->ground.bits |= nodeset_of(n).bits;
-		else if (nodeset_next(group, 0) == n && whole(m, group) && enough(t, group, bytes, rows->free))
+		else if (nodeset_next(group, 0) == n && whole(m, group) &&
+			 enough(t, group, bytes, rows->free))
 			f->extra[f->nr_extra++] = group;
 	}
 }
 
 /* The fewest nodes that could hold the demand if nothing were held; all of them when none could. */
-static unsigned size_by_allocatable(const struct topo *t, const uint64_t bytes[TOPO_KINDS], const struct memory_rows *rows,
-	struct arena *a)
+static unsigned size_by_allocatable(const struct topo *t, const uint64_t bytes[TOPO_KINDS],
+	const struct memory_rows *rows, struct arena *a)
 {
 	struct family f = {.kind = FAMILY_CAPACITY, .ground = t->nodes};
 
@@ -124,7 +131,8 @@ static unsigned size_by_allocatable(const struct topo *t, const uint64_t bytes[T
 }
 
 unsigned memory_families(const struct topo *t, const struct memory_state *m,
-	const uint64_t bytes[TOPO_KINDS], struct memory_rows *rows, struct arena *a, struct family f[TOPO_KINDS])
+	const uint64_t bytes[TOPO_KINDS], struct memory_rows *rows, struct arena *a,
+	struct family f[TOPO_KINDS])
 {
 	struct family one = {.kind = FAMILY_CAPACITY};
 	unsigned nr = 0;
@@ -146,7 +154,8 @@ unsigned memory_families(const struct topo *t, const struct memory_state *m,
 }
 
 /* The best of the hints that contain the nodes: preferred before narrow before low. */
-static bool best_hint(const struct topo *t, const struct family *hints, struct nodeset containing, struct arena *a, struct hint *best)
+static bool best_hint(const struct topo *t, const struct family *hints, struct nodeset containing,
+	struct arena *a, struct hint *best)
 {
 	struct family f = *hints;
 
@@ -161,8 +170,9 @@ static bool best_hint(const struct topo *t, const struct family *hints, struct n
 }
 
 /* The nodes that the demand is held on: what the merge chose, or what the memory alone would. */
-static int choose_nodes(const struct topo *t, const struct memory_state *m, const uint64_t bytes[TOPO_KINDS],
-	const struct hint *affinity, struct arena *a, struct nodeset *nodes, struct err *e)
+static int choose_nodes(const struct topo *t, const struct memory_state *m,
+	const uint64_t bytes[TOPO_KINDS], const struct hint *affinity, struct arena *a,
+	struct nodeset *nodes, struct err *e)
 {
 	struct memory_rows *rows = arena_alloc(a, sizeof *rows);
 	struct family *f = arena_array(a, TOPO_KINDS, sizeof *f);
@@ -175,12 +185,16 @@ static int choose_nodes(const struct topo *t, const struct memory_state *m, cons
 	if (!affinity->any && enough(t, *nodes, bytes, rows->free))
 		return 0;
 	if (!nr || !best_hint(t, &f[0], *nodes, a, &best))
-		return err_set(e, ENOSPC, affinity->any
-			? "[memorymanager] failed to get the default NUMA affinity, no NUMA nodes with enough memory is available"
-			: "[memorymanager] failed to find NUMA nodes to extend the current topology hint");
+		return err_set(e, ENOSPC,
+			affinity->any ? "[memorymanager] failed to get the default NUMA affinity, "
+					"no NUMA nodes with enough memory is available"
+				      : "[memorymanager] failed to find NUMA nodes to extend the "
+					"current topology hint");
 	if (affinity->preferred && !best.preferred)
-		return err_set(e, ENOSPC, affinity->any ? "[memorymanager] failed to find the default preferred hint"
-							: "[memorymanager] failed to find the extended preferred hint");
+		return err_set(e, ENOSPC,
+			affinity->any
+				? "[memorymanager] failed to find the default preferred hint"
+				: "[memorymanager] failed to find the extended preferred hint");
 	*nodes = best.mask;
 	return 0;
 }
@@ -190,14 +204,15 @@ static bool breaks_group(const struct memory_state *m, struct nodeset nodes)
 {
 	if (nodeset_count(nodes) < 2)
 		return false;
-	nodeset_each(n, nodes)
+	nodeset_each (n, nodes)
 		if (m->node[n].assignments && !nodeset_equal(m->node[n].group, nodes))
 			return true;
 	return false;
 }
 
-int memory_allocate(const struct topo *t, const struct memory_state *m, const uint64_t bytes[TOPO_KINDS],
-	const struct hint *affinity, struct arena *a, struct memory_block blocks[TOPO_KINDS], struct err *e)
+int memory_allocate(const struct topo *t, const struct memory_state *m,
+	const uint64_t bytes[TOPO_KINDS], const struct hint *affinity, struct arena *a,
+	struct memory_block blocks[TOPO_KINDS], struct err *e)
 {
 	struct nodeset nodes = {0};
 	int nr = 0, rc = choose_nodes(t, m, bytes, affinity, a, &nodes, e);
@@ -205,10 +220,12 @@ int memory_allocate(const struct topo *t, const struct memory_state *m, const ui
 	if (rc)
 		return rc;
 	if (breaks_group(m, nodes))
-		return err_set(e, ENOSPC, "[memorymanager] preferred hint violates NUMA node allocation");
+		return err_set(
+			e, ENOSPC, "[memorymanager] preferred hint violates NUMA node allocation");
 	for (unsigned k = 0; k < t->nr_kinds; k++)
 		if (bytes[k])
-			blocks[nr++] = (struct memory_block){.kind = k, .nodes = nodes, .bytes = bytes[k]};
+			blocks[nr++] =
+				(struct memory_block){.kind = k, .nodes = nodes, .bytes = bytes[k]};
 	return nr;
 }
 
@@ -224,9 +241,10 @@ void memory_hold(struct memory_state *m, const struct memory_block *blocks, unsi
 	for (unsigned b = 0; b < nr; b++) {
 		uint64_t left = blocks[b].bytes;
 
-		nodeset_each(n, blocks[b].nodes) {
+		nodeset_each (n, blocks[b].nodes) {
 			struct memory_node *node = &m->node[n];
-			uint64_t *free = &node->free[blocks[b].kind], part = left < *free ? left : *free;
+			uint64_t *free = &node->free[blocks[b].kind],
+				 part = left < *free ? left : *free;
 
 			node->assignments++;
 			node->group = blocks[b].nodes;
@@ -243,9 +261,10 @@ void memory_release(struct memory_state *m, const struct memory_block *blocks, u
 	for (unsigned b = 0; b < nr; b++) {
 		uint64_t left = blocks[b].bytes;
 
-		nodeset_each(n, blocks[b].nodes) {
+		nodeset_each (n, blocks[b].nodes) {
 			struct memory_node *node = &m->node[n];
-			uint64_t *alone = &node->alone[blocks[b].kind], *held = &node->reserved[blocks[b].kind];
+			uint64_t *alone = &node->alone[blocks[b].kind],
+				 *held = &node->reserved[blocks[b].kind];
 			uint64_t have = is_alone(&blocks[b]) ? *alone : *held - *alone;
 			uint64_t part = left < have ? left : have;
 

@@ -14,7 +14,8 @@ int node_index(const struct node_ids *ids, unsigned id)
 	return -1;
 }
 
-int nodeset_parse(struct nodeset *out, const struct node_ids *ids, const char *s, size_t len, struct err *e)
+int nodeset_parse(
+	struct nodeset *out, const struct node_ids *ids, const char *s, size_t len, struct err *e)
 {
 	struct nodeset set = {0};
 	struct cpuset listed;
@@ -22,7 +23,7 @@ int nodeset_parse(struct nodeset *out, const struct node_ids *ids, const char *s
 
 	if (rc)
 		return rc;
-	cpuset_each(id, &listed) {
+	cpuset_each (id, &listed) {
 		int node = node_index(ids, id);
 
 		if (node < 0)
@@ -37,7 +38,7 @@ const char *nodeset_format(struct nodeset s, const struct node_ids *ids, char *b
 {
 	struct cpuset listed = {0};
 
-	nodeset_each(node, s)
+	nodeset_each (node, s)
 		if (node < ids->nr)
 			cpuset_add(&listed, ids->id[node]);
 	return cpuset_format(&listed, buf, cap);

@@ -4,9 +4,9 @@
 
 /* What a policy lets into the merge, what it takes from the result, and when it admits. */
 struct policy_row {
-	bool merges;	 /* false: no hints are asked for */
-	bool one_node;	 /* only preferred hints of at most one node enter, and all nodes mean none */
-	bool closest;	 /* prefer-closest-numa-nodes is honoured */
+	bool merges;   /* false: no hints are asked for */
+	bool one_node; /* only preferred hints of at most one node enter, and all nodes mean none */
+	bool closest;  /* prefer-closest-numa-nodes is honoured */
 	bool any_result; /* admitted whatever comes out; else only when it is preferred */
 };
 static const struct policy_row rows[NR_POLICIES] = {
@@ -25,13 +25,15 @@ static struct hint_space space_for(const struct policy_row *row, const struct hi
 	return s;
 }
 
-static void judge(const struct policy_row *row, const struct hint_space *space, struct hint merged, struct policy_answer *out)
+static void judge(const struct policy_row *row, const struct hint_space *space, struct hint merged,
+	struct policy_answer *out)
 {
 	if (row->one_node && nodeset_equal(merged.mask, space->all))
 		merged.any = true;
 	if (merged.any)
 		merged.mask = (struct nodeset){0};
-	*out = (struct policy_answer){.affinity = merged, .admit = row->any_result || merged.preferred};
+	*out = (struct policy_answer){
+		.affinity = merged, .admit = row->any_result || merged.preferred};
 }
 
 static struct policy_answer no_affinity(void)
@@ -60,7 +62,8 @@ static int keep_one_node(const struct hint_list *list, struct arena *a, struct h
 }
 
 /* A family's hints that single-numa-node lets in, as a list: at most one for each node. */
-static int list_one_node(const struct hint_space *space, const struct family *f, struct arena *a, struct hint_list *kept)
+static int list_one_node(const struct hint_space *space, const struct family *f, struct arena *a,
+	struct hint_list *kept)
 {
 	struct hint *hint = arena_array(a, NODES_MAX, sizeof *hint);
 	size_t nr = 0;
@@ -70,9 +73,10 @@ static int list_one_node(const struct hint_space *space, const struct family *f,
 	if (f->kind == FAMILY_ANY)
 		hint[nr++] = (struct hint){.any = true, .preferred = true};
 	if (f->kind == FAMILY_CAPACITY && f->preferred_size == 1)
-		nodeset_each(node, space->all)
+		nodeset_each (node, space->all)
 			if (family_has(f, nodeset_of(node)))
-				hint[nr++] = (struct hint){.mask = nodeset_of(node), .preferred = true};
+				hint[nr++] =
+					(struct hint){.mask = nodeset_of(node), .preferred = true};
 	*kept = (struct hint_list){hint, nr};
 	return 0;
 }
@@ -127,7 +131,8 @@ int policy_merge_families(enum topology_policy policy, const struct hint_space *
 	return rc ? rc : policy_merge_lists(policy, space, lists, nr, a, out);
 }
 
-int policy_check_nodes(enum topology_policy policy, unsigned nr_nodes, unsigned limit, struct err *e)
+int policy_check_nodes(
+	enum topology_policy policy, unsigned nr_nodes, unsigned limit, struct err *e)
 {
 	if (policy == POLICY_NONE || !limit || nr_nodes <= limit)
 		return 0;

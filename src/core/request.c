@@ -48,7 +48,8 @@ static int add_memory(struct request *req, uint64_t page_bytes, uint64_t bytes, 
 	}
 	if (req->nr_memory == TOPO_KINDS)
 		return err_set(e, E2BIG, "more than %d kinds of memory", TOPO_KINDS);
-	memmove(&req->memory[at + 1], &req->memory[at], (req->nr_memory - at) * sizeof req->memory[0]);
+	memmove(&req->memory[at + 1], &req->memory[at],
+		(req->nr_memory - at) * sizeof req->memory[0]);
 	req->memory[at] = (struct memory_ask){page_bytes, bytes};
 	req->nr_memory++;
 	return 0;

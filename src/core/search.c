@@ -10,9 +10,9 @@
 struct row {
 	const uint64_t *source;
 	struct nodeset required;
-	uint64_t need, sum;	    /* what the chosen nodes must bring, what they bring now */
+	uint64_t need, sum;         /* what the chosen nodes must bring, what they bring now */
 	uint64_t weight[NODES_MAX]; /* by position */
-	uint64_t *top;		    /* [hi * width + c]: the c largest weights below position hi, added up */
+	uint64_t *top; /* [hi * width + c]: the c largest weights below position hi, added up */
 };
 
 struct search {
@@ -22,15 +22,16 @@ struct search {
 	struct nodeset ground;
 	bool prepared, closest;
 	unsigned n;
-	uint8_t node[NODES_MAX];	  /* position -> dense index, ascending */
+	uint8_t node[NODES_MAX];             /* position -> dense index, ascending */
 	struct nodeset below[NODES_MAX + 1]; /* the nodes of all lower positions */
 	unsigned nr_rows;
 	struct row row[SEARCH_DEMANDS];
 	bool (*possible)(void *ctx, struct nodeset m);
 	void *ctx;
-	uint32_t apart[NODES_MAX][NODES_MAX];	 /* distance there and back */
-	uint32_t near[NODES_MAX][NODES_MAX + 1]; /* near[q][c]: the c smallest apart[q][*], added up */
-	uint32_t link[NODES_MAX];		 /* what position q would add to the chosen ones' cost */
+	uint32_t apart[NODES_MAX][NODES_MAX]; /* distance there and back */
+	uint32_t near[NODES_MAX]
+		     [NODES_MAX + 1]; /* near[q][c]: the c smallest apart[q][*], added up */
+	uint32_t link[NODES_MAX];     /* what position q would add to the chosen ones' cost */
 	uint64_t visits;
 	bool exhausted;
 	struct nodeset best;
@@ -57,7 +58,8 @@ void search_begin(struct search *s, struct nodeset ground)
 	s->prepared = false;
 }
 
-static bool add_row(struct search *s, const uint64_t *source, struct nodeset required, uint64_t need)
+static bool add_row(
+	struct search *s, const uint64_t *source, struct nodeset required, uint64_t need)
 {
 	for (unsigned i = 0; i < s->nr_rows; i++) {
 		struct row *r = &s->row[i];
@@ -120,7 +122,8 @@ static void prepare_row(const struct search *s, struct row *r)
 			top[c + 1] = top[c] + largest[c];
 		if (hi == s->n)
 			break;
-		uint64_t w = r->source ? r->source[s->node[hi]] : nodeset_has(r->required, s->node[hi]);
+		uint64_t w =
+			r->source ? r->source[s->node[hi]] : nodeset_has(r->required, s->node[hi]);
 		unsigned at = hi;
 
 		r->weight[hi] = w;
@@ -162,7 +165,7 @@ static void prepare_distances(struct search *s)
 
 			s->apart[q][p] = (uint32_t)d[i][j] + d[j][i];
 			s->closest = s->closest || d[i][i] != d[s->node[0]][s->node[0]] ||
-				(p != q && s->n > 1 && s->apart[q][p] != s->apart[0][1]);
+				     (p != q && s->n > 1 && s->apart[q][p] != s->apart[0][1]);
 		}
 	for (unsigned q = 0; q < s->n && s->closest; q++)
 		prepare_near(s, q);
@@ -174,7 +177,7 @@ static void prepare(struct search *s)
 		return;
 	s->n = 0;
 	s->below[0] = (struct nodeset){0};
-	nodeset_each(node, s->ground) {
+	nodeset_each (node, s->ground) {
 		s->node[s->n] = (uint8_t)node;
 		s->below[s->n + 1] = nodeset_or(s->below[s->n], nodeset_of(node));
 		s->n++;
@@ -197,8 +200,9 @@ static bool affordable(const struct search *s, unsigned t, unsigned left)
 	return true;
 }
 
-/* No more than twice what the cost will be once `left` positions below hi have joined the chosen ones:
- * the cheapest by their links to the chosen, and half of their cheapest links to each other. */
+/* No more than twice what the cost will be once `left` positions below hi have joined the chosen
+ * ones: the cheapest by their links to the chosen, and half of their cheapest links to each other.
+ */
 static uint64_t bound_twice(const struct search *s, unsigned hi, unsigned left, uint64_t cost)
 {
 	uint64_t cheapest[NODES_MAX], sum = 2 * cost;
@@ -244,7 +248,8 @@ static bool accept(struct search *s, struct nodeset chosen, uint64_t cost)
 }
 
 /* Choose `left` more positions below hi. True when the search is over. */
-static bool descend(struct search *s, unsigned hi, unsigned left, struct nodeset chosen, uint64_t cost)
+static bool descend(
+	struct search *s, unsigned hi, unsigned left, struct nodeset chosen, uint64_t cost)
 {
 	if (!left)
 		return accept(s, chosen, cost);
@@ -254,11 +259,13 @@ static bool descend(struct search *s, unsigned hi, unsigned left, struct nodeset
 
 		if (s->space->visit_budget && s->visits++ >= s->space->visit_budget)
 			return s->exhausted = true;
-		if (!affordable(s, t, left) || (s->possible && !s->possible(s->ctx, nodeset_or(with, s->below[t]))))
+		if (!affordable(s, t, left) ||
+			(s->possible && !s->possible(s->ctx, nodeset_or(with, s->below[t]))))
 			continue;
 		choose(s, t, 1);
 		bool over = false;
-		if (!s->closest || nodeset_empty(s->best) || bound_twice(s, t, left - 1, then) < 2 * s->best_cost)
+		if (!s->closest || nodeset_empty(s->best) ||
+			bound_twice(s, t, left - 1, then) < 2 * s->best_cost)
 			over = descend(s, t, left - 1, with, then);
 		choose(s, t, -1);
 		if (over)

@@ -24,7 +24,7 @@ void snapshot_take(struct snapshot *s, const struct ledger *l, const struct sett
 	s->held = *ledger_held_cpus(l);
 	s->reserved = cpuset_and(settings->reserved_cpus, &t->cpus);
 	count_containers(s, l);
-	nodeset_each(n, t->nodes) {
+	nodeset_each (n, t->nodes) {
 		const struct cpuset *cpus = &t->node[n].cpus;
 
 		s->node[n] = (struct snapshot_node){
@@ -34,7 +34,8 @@ void snapshot_take(struct snapshot *s, const struct ledger *l, const struct sett
 			.cpus_pool = cpuset_count_and(cpus, &s->pool),
 			.group = m->node[n].group,
 		};
-		memcpy(s->node[n].allocatable, m->node[n].allocatable, sizeof s->node[n].allocatable);
+		memcpy(s->node[n].allocatable, m->node[n].allocatable,
+			sizeof s->node[n].allocatable);
 		memcpy(s->node[n].free, m->node[n].free, sizeof s->node[n].free);
 	}
 }

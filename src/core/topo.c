@@ -24,27 +24,34 @@ int topo_add_node(struct topo *t, unsigned id, struct err *e)
 	if (id > NODE_ID_MAX)
 		return err_set(e, ERANGE, "NUMA node id %u is above %d", id, NODE_ID_MAX);
 	if (index == NODES_MAX)
-		return err_set(e, ERANGE, "NUMA node %u is one too many: %d are supported", id, NODES_MAX);
+		return err_set(
+			e, ERANGE, "NUMA node %u is one too many: %d are supported", id, NODES_MAX);
 	if (index && id == t->ids.id[index - 1])
 		return err_set(e, EEXIST, "NUMA node %u is there twice", id);
 	if (index && id < t->ids.id[index - 1])
-		return err_set(e, EINVAL, "NUMA node %u comes after %u: ids must ascend", id, t->ids.id[index - 1]);
+		return err_set(e, EINVAL, "NUMA node %u comes after %u: ids must ascend", id,
+			t->ids.id[index - 1]);
 	t->ids.id[t->ids.nr++] = (uint16_t)id;
 	return (int)index;
 }
 
-int topo_add_cpu(struct topo *t, unsigned id, unsigned node, unsigned core, unsigned socket, unsigned uncore, struct err *e)
+int topo_add_cpu(struct topo *t, unsigned id, unsigned node, unsigned core, unsigned socket,
+	unsigned uncore, struct err *e)
 {
-	if (id >= CPUSET_BITS || core >= CPUSET_BITS || socket >= CPUSET_BITS || uncore >= CPUSET_BITS)
-		return err_set(e, ERANGE, "CPU %u (core %u, socket %u, cache %u): ids must be below %d", id, core,
+	if (id >= CPUSET_BITS || core >= CPUSET_BITS || socket >= CPUSET_BITS ||
+		uncore >= CPUSET_BITS)
+		return err_set(e, ERANGE,
+			"CPU %u (core %u, socket %u, cache %u): ids must be below %d", id, core,
 			socket, uncore, CPUSET_BITS);
 	if (node >= t->ids.nr)
-		return err_set(e, EINVAL, "CPU %u is on NUMA node index %u of %u", id, node, t->ids.nr);
+		return err_set(
+			e, EINVAL, "CPU %u is on NUMA node index %u of %u", id, node, t->ids.nr);
 	if (cpuset_has(&t->cpus, id))
 		return err_set(e, EEXIST, "CPU %u is there twice", id);
 	cpuset_add(&t->cpus, id);
 	cpuset_add(&t->node[node].cpus, id);
-	t->cpu[id] = (struct topo_cpu){(uint16_t)core, (uint16_t)socket, (uint16_t)uncore, (uint8_t)node};
+	t->cpu[id] = (struct topo_cpu){
+		(uint16_t)core, (uint16_t)socket, (uint16_t)uncore, (uint8_t)node};
 	return 0;
 }
 
@@ -70,15 +77,18 @@ static int kind_for(struct topo *t, uint64_t page_bytes)
 	return (int)at;
 }
 
-int topo_set_memory(struct topo *t, unsigned node, uint64_t page_bytes, uint64_t bytes, struct err *e)
+int topo_set_memory(
+	struct topo *t, unsigned node, uint64_t page_bytes, uint64_t bytes, struct err *e)
 {
 	if (node >= t->ids.nr)
 		return err_set(e, EINVAL, "memory is on NUMA node index %u of %u", node, t->ids.nr);
 	if (bytes > NODE_BYTES_MAX)
-		return err_set(e, ERANGE, "NUMA node %u has %llu bytes of memory", t->ids.id[node], (unsigned long long)bytes);
+		return err_set(e, ERANGE, "NUMA node %u has %llu bytes of memory", t->ids.id[node],
+			(unsigned long long)bytes);
 	int kind = kind_for(t, page_bytes);
 	if (kind < 0)
-		return err_set(e, ERANGE, "NUMA node %u: more than %d sizes of huge pages", t->ids.id[node], TOPO_KINDS - 1);
+		return err_set(e, ERANGE, "NUMA node %u: more than %d sizes of huge pages",
+			t->ids.id[node], TOPO_KINDS - 1);
 	t->node[node].memory[kind] = bytes;
 	return 0;
 }
@@ -86,10 +96,11 @@ int topo_set_memory(struct topo *t, unsigned node, uint64_t page_bytes, uint64_t
 int topo_set_distance(struct topo *t, unsigned from, unsigned to, unsigned distance, struct err *e)
 {
 	if (from >= t->ids.nr || to >= t->ids.nr)
-		return err_set(e, EINVAL, "a distance is between NUMA node indexes %u and %u of %u", from, to, t->ids.nr);
+		return err_set(e, EINVAL, "a distance is between NUMA node indexes %u and %u of %u",
+			from, to, t->ids.nr);
 	if (distance < DISTANCE_MIN || distance > DISTANCE_MAX)
-		return err_set(e, EINVAL, "distance from NUMA node %u to %u: %u is outside %d..%d", t->ids.id[from],
-			t->ids.id[to], distance, DISTANCE_MIN, DISTANCE_MAX);
+		return err_set(e, EINVAL, "distance from NUMA node %u to %u: %u is outside %d..%d",
+			t->ids.id[from], t->ids.id[to], distance, DISTANCE_MIN, DISTANCE_MAX);
 	t->distance[from][to] = (uint8_t)distance;
 	t->has_distances = true;
 	return 0;
@@ -102,23 +113,29 @@ static int seal_distances(struct topo *t, struct err *e)
 			if (!t->has_distances)
 				t->distance[i][j] = i == j ? LOCAL_DISTANCE : REMOTE_DISTANCE;
 			if (!t->distance[i][j])
-				return err_set(e, EINVAL, "distance from NUMA node %u to %u is missing", t->ids.id[i], t->ids.id[j]);
+				return err_set(e, EINVAL,
+					"distance from NUMA node %u to %u is missing", t->ids.id[i],
+					t->ids.id[j]);
 		}
 	for (unsigned i = 0; i < t->ids.nr; i++)
 		for (unsigned j = 0; j < t->ids.nr; j++)
 			if (t->distance[i][j] < t->distance[i][i])
-				return err_set(e, EINVAL, "NUMA node %u is farther from itself (%u) than from node %u (%u)",
-					t->ids.id[i], t->distance[i][i], t->ids.id[j], t->distance[i][j]);
+				return err_set(e, EINVAL,
+					"NUMA node %u is farther from itself (%u) than from node "
+					"%u (%u)",
+					t->ids.id[i], t->distance[i][i], t->ids.id[j],
+					t->distance[i][j]);
 	return 0;
 }
 
-/* Rename every core after its lowest CPU, as the kubelet does (cpumanager/topology.go, getUniqueCoreID). */
+/* Rename every core after its lowest CPU, as the kubelet does (cpumanager/topology.go,
+ * getUniqueCoreID). */
 static int seal_cores(struct topo *t, struct err *e)
 {
 	uint16_t lowest[CPUSET_BITS];
 
 	memset(lowest, 0xff, sizeof lowest);
-	cpuset_each(cpu, &t->cpus) {
+	cpuset_each (cpu, &t->cpus) {
 		uint16_t *first = &lowest[t->cpu[cpu].core];
 
 		if (*first >= CPUSET_BITS) {
@@ -127,9 +144,12 @@ static int seal_cores(struct topo *t, struct err *e)
 		}
 		const struct topo_cpu *a = &t->cpu[*first], *b = &t->cpu[cpu];
 		if (a->node != b->node || a->socket != b->socket)
-			return err_set(e, EINVAL, "CPUs %u and %u are threads of one core, but on two NUMA nodes or sockets", *first, cpu);
+			return err_set(e, EINVAL,
+				"CPUs %u and %u are threads of one core, but on two NUMA nodes or "
+				"sockets",
+				*first, cpu);
 	}
-	cpuset_each(cpu, &t->cpus)
+	cpuset_each (cpu, &t->cpus)
 		t->cpu[cpu].core = lowest[t->cpu[cpu].core];
 	return 0;
 }
@@ -138,7 +158,7 @@ static void seal_counts(struct topo *t)
 {
 	struct cpuset sockets = {0}, uncores = {0};
 
-	cpuset_each(cpu, &t->cpus) {
+	cpuset_each (cpu, &t->cpus) {
 		cpuset_add(&sockets, t->cpu[cpu].socket);
 		cpuset_add(&uncores, t->cpu[cpu].uncore);
 	}
@@ -146,7 +166,7 @@ static void seal_counts(struct topo *t)
 	t->nr_sockets = cpuset_count(&sockets);
 	t->nr_uncores = cpuset_count(&uncores);
 	t->nodes = nodeset_first(t->ids.nr);
-	nodeset_each(n, t->nodes) {
+	nodeset_each (n, t->nodes) {
 		if (!cpuset_empty(&t->node[n].cpus))
 			t->nodes_with_cpus.bits |= nodeset_of(n).bits;
 		if (t->node[n].memory[0])
@@ -162,7 +182,8 @@ static int seal_memory(const struct topo *t, struct err *e)
 		for (unsigned k = 1; k < t->nr_kinds; k++)
 			huge += t->node[n].memory[k];
 		if (huge > t->node[n].memory[0])
-			return err_set(e, EINVAL, "NUMA node %u: its huge pages exceed its %llu bytes of memory",
+			return err_set(e, EINVAL,
+				"NUMA node %u: its huge pages exceed its %llu bytes of memory",
 				t->ids.id[n], (unsigned long long)t->node[n].memory[0]);
 	}
 	return 0;
@@ -188,7 +209,7 @@ struct cpuset topo_cpus_of(const struct topo *t, struct nodeset nodes)
 {
 	struct cpuset cpus = {0};
 
-	nodeset_each(n, nodes)
+	nodeset_each (n, nodes)
 		cpus = cpuset_or(cpus, &t->node[n].cpus);
 	return cpus;
 }
@@ -197,7 +218,7 @@ struct nodeset topo_nodes_of(const struct topo *t, const struct cpuset *cpus)
 {
 	struct nodeset nodes = {0};
 
-	nodeset_each(n, t->nodes_with_cpus)
+	nodeset_each (n, t->nodes_with_cpus)
 		if (cpuset_intersects(&t->node[n].cpus, cpus))
 			nodes.bits |= nodeset_of(n).bits;
 	return nodes;
@@ -207,7 +228,7 @@ uint64_t topo_memory_of(const struct topo *t, struct nodeset nodes, unsigned kin
 {
 	uint64_t sum = 0;
 
-	nodeset_each(n, nodes)
+	nodeset_each (n, nodes)
 		sum += t->node[n].memory[kind];
 	return sum;
 }
@@ -216,8 +237,8 @@ uint64_t topo_distance_sum(const struct topo *t, struct nodeset nodes)
 {
 	uint64_t sum = 0;
 
-	nodeset_each(i, nodes)
-		nodeset_each(j, nodes)
+	nodeset_each (i, nodes)
+		nodeset_each (j, nodes)
 			sum += t->distance[i][j];
 	return sum;
 }
@@ -264,9 +285,9 @@ uint32_t topo_fingerprint(const struct topo *t)
 	mix(&sum, &t->ids, sizeof t->ids);
 	mix(&sum, t->distance, sizeof t->distance);
 	mix(&sum, t->page_bytes, sizeof t->page_bytes);
-	nodeset_each(n, t->nodes)
+	nodeset_each (n, t->nodes)
 		mix(&sum, &t->node[n].cpus, sizeof t->node[n].cpus);
-	cpuset_each(cpu, &t->cpus) {
+	cpuset_each (cpu, &t->cpus) {
 		const struct topo_cpu *c = &t->cpu[cpu];
 		const uint16_t place[] = {c->core, c->socket, c->uncore, c->node};
 

@@ -24,7 +24,8 @@ enum { EXIT_USAGE = 2, CONFIG_MAX = 256 << 10, RUN_DIRECTORY_MODE = 0700, LOCK_M
 static const char usage[] =
 	"usage: numafitd [--config FILE] [--set KEY=VALUE ...] [--check-config]\n"
 	"\n"
-	"Pins containers' CPUs and memory to NUMA nodes, as a plugin of the container runtime (NRI).\n"
+	"Pins containers' CPUs and memory to NUMA nodes, as a plugin of the container runtime "
+	"(NRI).\n"
 	"\n"
 	"  -c, --config FILE      read settings from this YAML file\n"
 	"  -s, --set KEY=VALUE    override one setting; keys inside a map are written with dots\n"
@@ -74,7 +75,8 @@ static int set_one(struct settings *s, char *assignment, struct err *e)
 }
 
 /* The file counts before --set, wherever it stands on the line. */
-static int read_options(int argc, char **argv, struct settings *s, enum action *action, struct err *e)
+static int read_options(
+	int argc, char **argv, struct settings *s, enum action *action, struct err *e)
 {
 	const char *file = NULL;
 	int opt, rc = 0;
@@ -94,7 +96,8 @@ static int read_options(int argc, char **argv, struct settings *s, enum action *
 		}
 	}
 	if (optind < argc)
-		return err_set(e, EINVAL, "\"%s\" is not an option; see numafitd --help", argv[optind]);
+		return err_set(
+			e, EINVAL, "\"%s\" is not an option; see numafitd --help", argv[optind]);
 	if (file)
 		rc = read_config(file, s, e);
 	optind = 1;
@@ -120,7 +123,9 @@ static int load_machine(struct daemon *d, struct err *e)
 	if (rc < 0)
 		return err_add(e, rc, "machine");
 	rc = settings_check(s, &d->topo, e);
-	return rc ? rc : policy_check_nodes(s->topology_policy, d->topo.ids.nr, s->max_allowable_numa_nodes, e);
+	return rc ? rc
+		  : policy_check_nodes(
+			    s->topology_policy, d->topo.ids.nr, s->max_allowable_numa_nodes, e);
 }
 
 static void print_config(const struct settings *s)
@@ -129,7 +134,8 @@ static void print_config(const struct settings *s)
 	char value[CPUSET_TEXT_MAX];
 
 	for (unsigned i = 0; settings_doc(i, &doc) && settings_get(s, i, value, sizeof value); i++)
-		(void)printf("%s: %s\n    %s; default %s. %s\n", doc.key, value, doc.type, *doc.fallback ? doc.fallback : "empty", doc.help);
+		(void)printf("%s: %s\n    %s; default %s. %s\n", doc.key, value, doc.type,
+			*doc.fallback ? doc.fallback : "empty", doc.help);
 }
 
 /* The run directory, and the lock in it that only one daemon can hold. */
@@ -147,7 +153,8 @@ static int claim_run_directory(struct daemon *d, struct err *e)
 	if (d->lock < 0)
 		return err_set(e, errno, "%s: %s", path, strerror(errno));
 	if (flock(d->lock, LOCK_EX | LOCK_NB) < 0)
-		return err_set(e, EBUSY, "another numafitd runs with runDirectory %s: stop it first", dir);
+		return err_set(
+			e, EBUSY, "another numafitd runs with runDirectory %s: stop it first", dir);
 	return 0;
 }
 
@@ -165,7 +172,8 @@ static int start(struct daemon *d, struct err *e)
 	(void)signal(SIGPIPE, SIG_IGN);
 	d->started_ns = loop_monotonic_ns();
 	d->loop = loop_new();
-	if (loop_on_signal(d->loop, SIGTERM, stop, d->loop) || loop_on_signal(d->loop, SIGINT, stop, d->loop))
+	if (loop_on_signal(d->loop, SIGTERM, stop, d->loop) ||
+		loop_on_signal(d->loop, SIGINT, stop, d->loop))
 		return err_set(e, EIO, "signal handlers cannot be set");
 	rc = recorder_start(d, e);
 	if (!rc)
@@ -181,13 +189,16 @@ static void log_start(const struct daemon *d)
 	char reserved[CPUSET_TEXT_MAX], name[2 * TOPO_NAME_MAX];
 
 	log_line(LOG_INFO, "started",
-		"version=%s mode=%s policy=%s scope=%s prefer_closest=%s machine=%s nodes=%u cpus=%u reserved=%s socket=%s",
+		"version=%s mode=%s policy=%s scope=%s prefer_closest=%s machine=%s nodes=%u "
+		"cpus=%u reserved=%s socket=%s",
 		NUMAFIT_VERSION, mode_name(s->mode), topology_policy_name(s->topology_policy),
 		topology_scope_name(s->topology_scope), s->prefer_closest_numa_nodes ? "yes" : "no",
 		log_text(name, sizeof name, d->topo.name), d->topo.ids.nr, d->topo.nr_cpus,
 		cpuset_format(&s->reserved_cpus, reserved, sizeof reserved), s->nri_socket);
 	if (cpuset_empty(&s->reserved_cpus))
-		log_line(LOG_WARN, "no-reserved-cpus", "action=\"set reservedSystemCPUs, so that the system and shared containers keep CPUs\"");
+		log_line(LOG_WARN, "no-reserved-cpus",
+			"action=\"set reservedSystemCPUs, so that the system and shared containers "
+			"keep CPUs\"");
 }
 
 static int run(struct daemon *d, struct err *e)
@@ -197,7 +208,8 @@ static int run(struct daemon *d, struct err *e)
 	if (!rc) {
 		log_start(d);
 		loop_run(d->loop);
-		log_line(LOG_INFO, "stopped", "containers=%zu", ledger_count(engine_ledger(d->engine)));
+		log_line(LOG_INFO, "stopped", "containers=%zu",
+			ledger_count(engine_ledger(d->engine)));
 	}
 	nri_conn_close(d->conn);
 	loop_free(d->loop);
@@ -229,8 +241,10 @@ int main(int argc, char **argv)
 		return EXIT_USAGE;
 	}
 	if (action == CHECK) {
-		(void)printf("config ok: mode %s, policy %s, machine %s with %u NUMA nodes and %u CPUs\n",
-			mode_name(d.settings.mode), topology_policy_name(d.settings.topology_policy), d.topo.name,
+		(void)printf("config ok: mode %s, policy %s, machine %s with %u NUMA nodes and %u "
+			     "CPUs\n",
+			mode_name(d.settings.mode),
+			topology_policy_name(d.settings.topology_policy), d.topo.name,
 			d.topo.ids.nr, d.topo.nr_cpus);
 		return 0;
 	}

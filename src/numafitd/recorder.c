@@ -90,13 +90,14 @@ static void rotate(void *ctx)
 	char buf[sizeof e.text * 2];
 
 	if (start_over(d, &e) < 0) {
-		log_line(LOG_ERROR, "journal-rotate", "error=%s action=\"make room in the run directory\"",
+		log_line(LOG_ERROR, "journal-rotate",
+			"error=%s action=\"make room in the run directory\"",
 			log_text(buf, sizeof buf, e.text));
 		d->rotate_at_bytes = 2 * before;
 		return;
 	}
-	log_line(LOG_INFO, "journal-rotate", "bytes_before=%llu bytes=%llu", (unsigned long long)before,
-		(unsigned long long)journal_size(d->journal));
+	log_line(LOG_INFO, "journal-rotate", "bytes_before=%llu bytes=%llu",
+		(unsigned long long)before, (unsigned long long)journal_size(d->journal));
 }
 
 static int record(void *ctx, const struct record *r, struct err *e)
@@ -118,7 +119,8 @@ struct reading {
 	const char *foreign; /* why it is not ours, a suffix for the file that is set aside */
 };
 
-static int check_header(struct reading *r, const char *text, size_t len, struct arena *a, struct err *e)
+static int check_header(
+	struct reading *r, const char *text, size_t len, struct arena *a, struct err *e)
 {
 	char boot_id[BOOT_ID_MAX];
 	struct journal_header h;
@@ -166,13 +168,15 @@ static void new_engine(struct daemon *d)
 	d->engine = engine_new(&d->topo, &d->settings, &hooks);
 }
 
-static int set_aside(struct daemon *d, const struct reading *r, const struct err *why, struct err *e)
+static int set_aside(
+	struct daemon *d, const struct reading *r, const struct err *why, struct err *e)
 {
 	const char *suffix = r->foreign ? r->foreign : "damaged";
 	char buf[2 * sizeof why->text];
 
 	log_line(r->foreign ? LOG_WARN : LOG_ERROR, "journal-set-aside",
-		"file=%s.%s reason=%s action=\"none needed: placements are taken over from the running containers\"",
+		"file=%s.%s reason=%s action=\"none needed: placements are taken over from the "
+		"running containers\"",
 		d->journal_path, suffix, log_text(buf, sizeof buf, why->text));
 	new_engine(d);
 	return journal_set_aside(d->journal_path, suffix, e);
@@ -192,8 +196,8 @@ int recorder_start(struct daemon *d, struct err *e)
 		if (rc)
 			return rc;
 	} else if (lines > 0) {
-		log_line(LOG_INFO, "journal-folded", "file=%s lines=%d containers=%zu", d->journal_path, lines,
-			ledger_count(engine_ledger(d->engine)));
+		log_line(LOG_INFO, "journal-folded", "file=%s lines=%d containers=%zu",
+			d->journal_path, lines, ledger_count(engine_ledger(d->engine)));
 	}
 	return start_over(d, e);
 }

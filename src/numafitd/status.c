@@ -65,7 +65,8 @@ static void client_data(void *ctx, const void *data, size_t len)
 	const char *end = memchr(c->question, '\n', c->len);
 	if (!end && c->len < sizeof c->question)
 		return;
-	if (end && (size_t)(end - c->question) == strlen("status") && memcmp(c->question, "status", strlen("status")) == 0)
+	if (end && (size_t)(end - c->question) == strlen("status") &&
+		memcmp(c->question, "status", strlen("status")) == 0)
 		answer(c);
 	else
 		(void)stream_write(c->stream, unknown, sizeof unknown - 1);

@@ -1,5 +1,5 @@
-/* The runtime's events -> the engine's, and its decisions -> the runtime's words. Nothing is decided
- * here; every decision is told in one log line. */
+/* The runtime's events -> the engine's, and its decisions -> the runtime's words. Nothing is
+ * decided here; every decision is told in one log line. */
 #include "daemon.h"
 
 #include <codec/placement_json.h>
@@ -36,7 +36,8 @@ static void add_updates(struct daemon *d, const struct update_list *ups, struct 
 
 	for (; list && nr < ups->nr; nr++)
 		list[nr] = (struct nri_cpuset){
-			.container_id = arena_strndup(reply->arena, ups->at[nr].container_id, strlen(ups->at[nr].container_id)),
+			.container_id = arena_strndup(reply->arena, ups->at[nr].container_id,
+				strlen(ups->at[nr].container_id)),
 			.cpus = cpus_text(reply->arena, &ups->at[nr].cpus),
 			.mems = nodes_text(d, reply->arena, ups->at[nr].mems),
 		};
@@ -64,24 +65,31 @@ static const char *hints_text(const struct decision *dec, char buf[HINTS_TEXT_MA
 	return buf;
 }
 
-static void log_decision(struct daemon *d, const struct request *req, const struct decision *dec, const char *cause,
-	size_t nr_updates, uint64_t took_ns)
+static void log_decision(struct daemon *d, const struct request *req, const struct decision *dec,
+	const char *cause, size_t nr_updates, uint64_t took_ns)
 {
-	char pod[512], name[256], cpus[CPUSET_TEXT_MAX], mems[NODESET_TEXT_MAX], nodes[NODESET_TEXT_MAX] = "none";
-	char hints[HINTS_TEXT_MAX], quoted_hints[HINTS_TEXT_MAX + 2], message[2 * DECISION_MESSAGE_MAX];
+	char pod[512], name[256], cpus[CPUSET_TEXT_MAX], mems[NODESET_TEXT_MAX],
+		nodes[NODESET_TEXT_MAX] = "none";
+	char hints[HINTS_TEXT_MAX], quoted_hints[HINTS_TEXT_MAX + 2],
+		message[2 * DECISION_MESSAGE_MAX];
 
 	if (dec->has_affinity)
 		nodeset_format(dec->nodes, &d->topo.ids, nodes, sizeof nodes);
 	log_line(dec->admit ? LOG_INFO : LOG_WARN, "decision",
-		"cause=%s namespace=%s pod=%s container=%s id=%.12s qos=%s verdict=%s policy=%s exclusive=%s cpus=%s mems=%s "
-		"nodes=%s preferred=%s source=%s hints=%s reason=%s message=%s updates=%zu took_us=%llu",
-		cause, req->pod.ns, log_text(pod, sizeof pod, req->pod.name), log_text(name, sizeof name, req->container_name),
-		req->container_id, qos_name(req->pod.qos), dec->admit ? "admitted" : "refused",
-		topology_policy_name(dec->policy), dec->exclusive ? "yes" : "no", cpuset_format(&dec->cpus, cpus, sizeof cpus),
-		nodeset_format(dec->mems, &d->topo.ids, mems, sizeof mems), nodes, dec->preferred ? "yes" : "no",
-		decision_source_name(dec->source), log_text(quoted_hints, sizeof quoted_hints, hints_text(dec, hints)),
-		dec->reason ? dec->reason : "none", log_text(message, sizeof message, dec->message), nr_updates,
-		(unsigned long long)(took_ns / NS_PER_US));
+		"cause=%s namespace=%s pod=%s container=%s id=%.12s qos=%s verdict=%s policy=%s "
+		"exclusive=%s cpus=%s mems=%s "
+		"nodes=%s preferred=%s source=%s hints=%s reason=%s message=%s updates=%zu "
+		"took_us=%llu",
+		cause, req->pod.ns, log_text(pod, sizeof pod, req->pod.name),
+		log_text(name, sizeof name, req->container_name), req->container_id,
+		qos_name(req->pod.qos), dec->admit ? "admitted" : "refused",
+		topology_policy_name(dec->policy), dec->exclusive ? "yes" : "no",
+		cpuset_format(&dec->cpus, cpus, sizeof cpus),
+		nodeset_format(dec->mems, &d->topo.ids, mems, sizeof mems), nodes,
+		dec->preferred ? "yes" : "no", decision_source_name(dec->source),
+		log_text(quoted_hints, sizeof quoted_hints, hints_text(dec, hints)),
+		dec->reason ? dec->reason : "none", log_text(message, sizeof message, dec->message),
+		nr_updates, (unsigned long long)(took_ns / NS_PER_US));
 }
 
 static struct placement placement_of(const struct decision *dec)
@@ -103,7 +111,8 @@ static int refuse(const struct decision *dec, struct err *e)
 	char hints[HINTS_TEXT_MAX];
 
 	return err_set(e, EPERM, "numafit: %s: %s (policy %s; NUMA nodes needed now/at best: %s)",
-		dec->reason ? dec->reason : "refused", dec->message, topology_policy_name(dec->policy), hints_text(dec, hints));
+		dec->reason ? dec->reason : "refused", dec->message,
+		topology_policy_name(dec->policy), hints_text(dec, hints));
 }
 
 static int on_create(void *ctx, const struct request *req, struct nri_reply *reply, struct err *e)
@@ -130,7 +139,8 @@ static int on_create(void *ctx, const struct request *req, struct nri_reply *rep
 	reply->adjust = true;
 	reply->cpus = cpus_text(reply->arena, &dec.cpus);
 	reply->mems = nodes_text(d, reply->arena, dec.mems);
-	reply->annotation = (struct key_value){NRI_PLACEMENT_ANNOTATION, arena_strndup(reply->arena, text, strlen(text))};
+	reply->annotation = (struct key_value){
+		NRI_PLACEMENT_ANNOTATION, arena_strndup(reply->arena, text, strlen(text))};
 	return 0;
 }
 
@@ -185,7 +195,8 @@ static void on_live(void *ctx, const struct request *req)
 }
 
 /* What the containers' annotations claim; a claim that cannot be read is none. */
-static const struct placement **read_placements(struct daemon *d, const struct request *containers, size_t nr)
+static const struct placement **read_placements(
+	struct daemon *d, const struct request *containers, size_t nr)
 {
 	const struct placement **placed = xcalloc(nr, sizeof *placed);
 
@@ -197,7 +208,8 @@ static const struct placement **read_placements(struct daemon *d, const struct r
 		if (!containers[i].placement)
 			continue;
 		if (placement_json_parse(containers[i].placement, &d->topo.ids, &p, &e) < 0) {
-			log_line(LOG_WARN, "placement-ignored", "id=%s error=%s", log_text(id, sizeof id, containers[i].container_id),
+			log_line(LOG_WARN, "placement-ignored", "id=%s error=%s",
+				log_text(id, sizeof id, containers[i].container_id),
 				log_text(why, sizeof why, e.text));
 			continue;
 		}
@@ -215,7 +227,8 @@ static void free_placements(const struct placement **placed, size_t nr)
 	free(placed);
 }
 
-static void on_synchronize(void *ctx, const struct request *containers, size_t nr, struct nri_reply *reply)
+static void on_synchronize(
+	void *ctx, const struct request *containers, size_t nr, struct nri_reply *reply)
 {
 	struct daemon *d = ctx;
 	uint64_t from = loop_monotonic_ns();
@@ -228,7 +241,8 @@ static void on_synchronize(void *ctx, const struct request *containers, size_t n
 	engine_synchronize(d->engine, loop_wall_ms(), containers, placed, nr, &ups);
 	add_updates(d, &ups, reply);
 	log_line(LOG_INFO, "synchronized", "containers=%zu held=%zu updates=%zu took_us=%llu", nr,
-		ledger_count(engine_ledger(d->engine)), ups.nr, (unsigned long long)((loop_monotonic_ns() - from) / NS_PER_US));
+		ledger_count(engine_ledger(d->engine)), ups.nr,
+		(unsigned long long)((loop_monotonic_ns() - from) / NS_PER_US));
 	vec_fini(&ups);
 	free_placements(placed, nr);
 }

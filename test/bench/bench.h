@@ -30,13 +30,14 @@ static inline void bench_row(const char *name, uint64_t *ns, size_t n)
 
 	qsort(ns, n, sizeof *ns, bench_order);
 	uint64_t median = ns[n / 2], p99 = ns[n - 1 - n / 100];
-	(void)printf("%-28s %12llu ns median %12llu ns p99 %8zu runs\n", name, (unsigned long long)median,
-		(unsigned long long)p99, n);
+	(void)printf("%-28s %12llu ns median %12llu ns p99 %8zu runs\n", name,
+		(unsigned long long)median, (unsigned long long)p99, n);
 	FILE *f = path && *path ? fopen(path, "a") : NULL;
 	if (!f)
 		return;
-	(void)fprintf(f, "{\"name\":\"%s\",\"unit\":\"ns\",\"n\":%zu,\"median\":%llu,\"p99\":%llu}\n", name, n,
-		(unsigned long long)median, (unsigned long long)p99);
+	(void)fprintf(f,
+		"{\"name\":\"%s\",\"unit\":\"ns\",\"n\":%zu,\"median\":%llu,\"p99\":%llu}\n", name,
+		n, (unsigned long long)median, (unsigned long long)p99);
 	(void)fclose(f);
 }
 

@@ -39,8 +39,8 @@ static void bench_lists(void)
 				};
 			lists[l] = (struct hint_list){hint[l], MASKS};
 		}
-		BENCH(preferred ? "merge-8x4-preferred" : "merge-8x4-nonpreferred", preferred ? RUNS : SLOW_RUNS,
-			merge_lists(&space, lists));
+		BENCH(preferred ? "merge-8x4-preferred" : "merge-8x4-nonpreferred",
+			preferred ? RUNS : SLOW_RUNS, merge_lists(&space, lists));
 	}
 }
 
@@ -57,13 +57,18 @@ static void typical_machine(struct topo *t)
 		}
 		(void)topo_set_memory(t, n, 0, GIB(64), NULL);
 		for (unsigned m = 0; m < 8; m++)
-			(void)topo_set_distance(t, n, m, n == m ? 10 : n / 4 == m / 4 ? 12 : 32, NULL);
+			(void)topo_set_distance(t, n, m,
+				n == m           ? 10
+				: n / 4 == m / 4 ? 12
+						 : 32,
+				NULL);
 	}
 	if (topo_seal(t, NULL))
 		abort();
 }
 
-static struct decision decide(const struct ledger *l, const struct settings *s, const struct request *req)
+static struct decision decide(
+	const struct ledger *l, const struct settings *s, const struct request *req)
 {
 	struct decision d;
 	struct arena a;
@@ -78,7 +83,11 @@ static struct request guaranteed(const char *id, unsigned cpus, uint64_t memory)
 	return (struct request){
 		.container_id = id,
 		.container_name = "main",
-		.pod = {.sandbox_id = id, .uid = id, .ns = "bench", .name = id, .qos = QOS_GUARANTEED},
+		.pod = {.sandbox_id = id,
+			.uid = id,
+			.ns = "bench",
+			.name = id,
+			.qos = QOS_GUARANTEED},
 		.cpu_milli = 1000 * cpus,
 		.nr_memory = 1,
 		.memory = {{0, memory}},
@@ -119,11 +128,14 @@ static void bench_admit(void)
 		ledger_commit(l, &req, &d);
 	}
 	for (unsigned closest = 0; closest < 2; closest++) {
-		struct request one = guaranteed("one", 8, GIB(16)), two = guaranteed("two", 24, GIB(100));
+		struct request one = guaranteed("one", 8, GIB(16)),
+			       two = guaranteed("two", 24, GIB(100));
 
 		s.prefer_closest_numa_nodes = closest;
-		BENCH(closest ? "decide-typical-closest" : "decide-typical", RUNS, (void)decide(l, &s, &one));
-		BENCH(closest ? "decide-two-nodes-closest" : "decide-two-nodes", RUNS, (void)decide(l, &s, &two));
+		BENCH(closest ? "decide-typical-closest" : "decide-typical", RUNS,
+			(void)decide(l, &s, &one));
+		BENCH(closest ? "decide-two-nodes-closest" : "decide-two-nodes", RUNS,
+			(void)decide(l, &s, &two));
 	}
 	ledger_free(l);
 }

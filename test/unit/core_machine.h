@@ -16,7 +16,8 @@
  * 32 above), 64 GiB of which 8 are huge pages of 1 GiB. */
 static inline struct topo *machine_of_eight(void)
 {
-	static const uint8_t near[4][4] = {{10, 11, 12, 12}, {11, 10, 12, 12}, {12, 12, 10, 11}, {12, 12, 11, 10}};
+	static const uint8_t near[4][4] = {
+		{10, 11, 12, 12}, {11, 10, 12, 12}, {12, 12, 10, 11}, {12, 12, 11, 10}};
 	struct topo *t = malloc(sizeof *t);
 
 	topo_init(t, "eight");
@@ -30,7 +31,8 @@ static inline struct topo *machine_of_eight(void)
 		(void)topo_set_memory(t, n, 0, GIB(64), NULL);
 		(void)topo_set_memory(t, n, GIB(1), GIB(8), NULL);
 		for (unsigned m = 0; m < 8; m++)
-			(void)topo_set_distance(t, n, m, n / 4 == m / 4 ? near[n % 4][m % 4] : 30, NULL);
+			(void)topo_set_distance(
+				t, n, m, n / 4 == m / 4 ? near[n % 4][m % 4] : 30, NULL);
 	}
 	if (topo_seal(t, NULL))
 		abort();

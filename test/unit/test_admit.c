@@ -53,7 +53,8 @@ static struct decision place(struct node *n, const struct request *req)
 	struct decision d = decide(n, req);
 
 	if (d.admit) {
-		struct cpuset pool = d.exclusive ? ledger_pool_without(n->l, &d.cpus) : *ledger_pool(n->l);
+		struct cpuset pool =
+			d.exclusive ? ledger_pool_without(n->l, &d.cpus) : *ledger_pool(n->l);
 
 		assert_int_equal(ledger_set_pool(n->l, &pool, NULL), 0);
 		ledger_commit(n->l, req, &d);
@@ -62,8 +63,8 @@ static struct decision place(struct node *n, const struct request *req)
 }
 
 /* CPUs 4n..4n+3 and 32+4n..: eight on each node */
-static void one_case(enum topology_policy policy, bool closest, unsigned cpus, uint64_t memory, bool admitted,
-	uint64_t nodes, bool preferred)
+static void one_case(enum topology_policy policy, bool closest, unsigned cpus, uint64_t memory,
+	bool admitted, uint64_t nodes, bool preferred)
 {
 	struct node *n = node_new(policy);
 	struct request req = ask("c", QOS_GUARANTEED, cpus * 1000, memory);
@@ -73,7 +74,10 @@ static void one_case(enum topology_policy policy, bool closest, unsigned cpus, u
 	/* nodes 0 and 3 of the first socket are taken */
 	for (unsigned i = 0; i < 2; i++) {
 		struct request held = ask(i ? "three" : "zero", QOS_GUARANTEED, 8000, 0);
-		struct decision h = {.admit = true, .exclusive = true, .cpus = n->t->node[i * 3].cpus, .mems = n->t->nodes};
+		struct decision h = {.admit = true,
+			.exclusive = true,
+			.cpus = n->t->node[i * 3].cpus,
+			.mems = n->t->nodes};
 		struct cpuset pool = ledger_pool_without(n->l, &h.cpus);
 
 		assert_int_equal(ledger_set_pool(n->l, &pool, NULL), 0);
@@ -110,8 +114,9 @@ static void each_policy_chooses_and_refuses_as_the_kubelet(void **state)
 		{POLICY_RESTRICTED, true, 16, GIB(80), true, 0x30, true},
 		{POLICY_BEST_EFFORT, true, 16, GIB(80), true, 0x30, true},
 		{POLICY_SINGLE_NUMA_NODE, false, 16, GIB(80), false, 0, false},
-		/* CPUs want two nodes, memory one: no set suits both. Best effort goes on with {0,1}, which
-		 * an intersection reaches; node 0 has no CPU left, so eight of them spill over to 2 */
+		/* CPUs want two nodes, memory one: no set suits both. Best effort goes on with
+		 * {0,1}, which an intersection reaches; node 0 has no CPU left, so eight of them
+		 * spill over to 2 */
 		{POLICY_BEST_EFFORT, false, 16, GIB(4), true, 0x07, false},
 		/* 57 GiB fit on no node beside 8 GiB of huge pages: two are preferred */
 		{POLICY_SINGLE_NUMA_NODE, false, 2, GIB(57), false, 0, false},
@@ -119,8 +124,8 @@ static void each_policy_chooses_and_refuses_as_the_kubelet(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-		one_case(cases[i].policy, cases[i].closest, cases[i].cpus, cases[i].memory, cases[i].admitted,
-			cases[i].nodes, cases[i].preferred);
+		one_case(cases[i].policy, cases[i].closest, cases[i].cpus, cases[i].memory,
+			cases[i].admitted, cases[i].nodes, cases[i].preferred);
 }
 
 static void policy_none_packs_without_asking_for_hints(void **state)
@@ -188,12 +193,13 @@ static void huge_pages_are_booked_where_the_cpus_are(void **state)
 		struct decision d = place(n, &req);
 		assert_true(d.admit);
 		assert_int_equal(d.nr_blocks, 2);
-		assert_int_equal(d.mems.bits, 1u << i); /* each node has eight pages: one such container */
+		assert_int_equal(
+			d.mems.bits, 1u << i); /* each node has eight pages: one such container */
 	}
 	req.container_id = req.pod.uid = "z";
 	struct decision d = decide(n, &req);
-	/* no set of nodes has room: memory has no hints then, which the merge reads as no preference;
-	 * the allocation that follows refuses */
+	/* no set of nodes has room: memory has no hints then, which the merge reads as no
+	 * preference; the allocation that follows refuses */
 	assert_false(d.admit);
 	assert_string_equal(d.reason, "UnexpectedAdmissionError");
 	assert_non_null(strstr(d.message, "[memorymanager]"));
@@ -216,7 +222,8 @@ static void huge_pages_that_the_machine_lacks_are_refused_by_name(void **state)
 static void reserved_cpus_are_never_given_and_stay_in_the_pool(void **state)
 {
 	struct node *n = node_new(POLICY_BEST_EFFORT);
-	struct request req = ask("all", QOS_GUARANTEED, 62000, 0), more = ask("more", QOS_GUARANTEED, 1000, 0);
+	struct request req = ask("all", QOS_GUARANTEED, 62000, 0),
+		       more = ask("more", QOS_GUARANTEED, 1000, 0);
 
 	(void)state;
 	assert_int_equal(cpuset_parse(&n->s.reserved_cpus, "0,32", 4, NULL), 0);
@@ -288,7 +295,8 @@ int main(void)
 		cmocka_unit_test(each_policy_chooses_and_refuses_as_the_kubelet),
 		cmocka_unit_test(policy_none_packs_without_asking_for_hints),
 		cmocka_unit_test(shared_containers_get_the_pool_and_all_memory_nodes),
-		cmocka_unit_test(a_guaranteed_container_with_part_of_a_cpu_shares_cpus_but_has_its_memory),
+		cmocka_unit_test(
+			a_guaranteed_container_with_part_of_a_cpu_shares_cpus_but_has_its_memory),
 		cmocka_unit_test(huge_pages_are_booked_where_the_cpus_are),
 		cmocka_unit_test(huge_pages_that_the_machine_lacks_are_refused_by_name),
 		cmocka_unit_test(reserved_cpus_are_never_given_and_stay_in_the_pool),

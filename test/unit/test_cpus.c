@@ -24,14 +24,18 @@ static struct topo *machine_from(char *cpus)
 
 	topo_init(t, "golden");
 	for (const char *c = cpus; c; c = strchr(c, ';') ? strchr(c, ';') + 1 : NULL) {
-		assert_int_equal(sscanf(c, "%u,%u,%u,%u,%u", &cpu, &core, &socket, &node, &uncore), 5);
+		assert_int_equal(
+			sscanf(c, "%u,%u,%u,%u,%u", &cpu, &core, &socket, &node, &uncore), 5);
 		cpuset_add(&nodes, node);
 	}
-	cpuset_each(id, &nodes)
+	cpuset_each (id, &nodes)
 		assert_true(topo_add_node(t, id, &e) >= 0);
 	for (const char *c; (c = strtok_r(rest, ";", &rest));) {
-		assert_int_equal(sscanf(c, "%u,%u,%u,%u,%u", &cpu, &core, &socket, &node, &uncore), 5);
-		assert_int_equal(topo_add_cpu(t, cpu, (unsigned)node_index(&t->ids, node), core, socket, uncore, &e), 0);
+		assert_int_equal(
+			sscanf(c, "%u,%u,%u,%u,%u", &cpu, &core, &socket, &node, &uncore), 5);
+		assert_int_equal(topo_add_cpu(t, cpu, (unsigned)node_index(&t->ids, node), core,
+					 socket, uncore, &e),
+			0);
 	}
 	if (topo_seal(t, &e))
 		fail_msg("%s", e.text);
@@ -42,7 +46,9 @@ static struct cpuset list(const char *text)
 {
 	struct cpuset s;
 
-	assert_int_equal(cpuset_parse(&s, *text == '-' ? "" : text, *text == '-' ? 0 : strlen(text), NULL), 0);
+	assert_int_equal(
+		cpuset_parse(&s, *text == '-' ? "" : text, *text == '-' ? 0 : strlen(text), NULL),
+		0);
 	return s;
 }
 
@@ -72,7 +78,8 @@ static void packed_takes_what_the_kubelet_took(void **state)
 			char a[CPUSET_TEXT_MAX], b[CPUSET_TEXT_MAX];
 
 			if (rc || !cpuset_equal(&want, &got))
-				fail_msg("%s: want %s, got %s (%d)", field[0], cpuset_format(&want, a, sizeof a),
+				fail_msg("%s: want %s, got %s (%d)", field[0],
+					cpuset_format(&want, a, sizeof a),
 					cpuset_format(&got, b, sizeof b), rc);
 		}
 		free(t);
@@ -92,7 +99,7 @@ static void what_is_taken_was_free_and_is_as_many_as_wanted(void **state)
 	for (unsigned round = 0; round < 5000; round++) {
 		struct cpuset free_cpus = {0}, got = {0};
 
-		cpuset_each(cpu, &t->cpus)
+		cpuset_each (cpu, &t->cpus)
 			if (random_chance(&r, 60))
 				cpuset_add(&free_cpus, cpu);
 		unsigned want = random_below(&r, 70), have = cpuset_count(&free_cpus);
@@ -139,8 +146,9 @@ static void a_family_prefers_the_fewest_nodes_that_could_ever_do(void **state)
 	static const struct {
 		unsigned count, size;
 		enum family_kind kind;
-	} cases[] = {{0, 0, FAMILY_ANY}, {1, 1, FAMILY_CAPACITY}, {8, 1, FAMILY_CAPACITY}, {9, 2, FAMILY_CAPACITY},
-		{60, 8, FAMILY_CAPACITY}, {64, 8, FAMILY_NONE}, {99, 8, FAMILY_NONE}};
+	} cases[] = {{0, 0, FAMILY_ANY}, {1, 1, FAMILY_CAPACITY}, {8, 1, FAMILY_CAPACITY},
+		{9, 2, FAMILY_CAPACITY}, {60, 8, FAMILY_CAPACITY}, {64, 8, FAMILY_NONE},
+		{99, 8, FAMILY_NONE}};
 	struct topo *t = machine_of_eight();
 	struct cpuset free_cpus = t->cpus;
 	struct cpus_per_node n;

@@ -1,6 +1,7 @@
 /* The daemon is killed (SIGKILL) at random moments between and during creates, 200 times over, and
  * started again: every container that was answered keeps its CPUs, and no CPU is given twice. The
- * daemon is the real program; this test is its container runtime. CRASH_ROUNDS=n changes how often. */
+ * daemon is the real program; this test is its container runtime. CRASH_ROUNDS=n changes how often.
+ */
 #include <codec/fields_json.h>
 #include <codec/placement_json.h>
 #include <io/loop.h>
@@ -23,7 +24,15 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-enum { ROUNDS = 200, CONTAINERS = 24, CALLS = 12, ID_MAX = 24, LIST_MAX = 512, STARTUP_MS = 20000, KILL_US = 700 };
+enum {
+	ROUNDS = 200,
+	CONTAINERS = 24,
+	CALLS = 12,
+	ID_MAX = 24,
+	LIST_MAX = 512,
+	STARTUP_MS = 20000,
+	KILL_US = 700
+};
 
 struct box {
 	bool runs, exclusive;
@@ -74,7 +83,8 @@ static void no_cpu_is_given_twice(const struct rig *r)
 				continue;
 			struct cpuset x = list_of(a->cpus), y = list_of(b->cpus);
 			if (cpuset_intersects(&x, &y))
-				fail_msg("%s has %s for itself, %s runs on %s", a->id, a->cpus, b->id, b->cpus);
+				fail_msg("%s has %s for itself, %s runs on %s", a->id, a->cpus,
+					b->id, b->cpus);
 		}
 }
 
@@ -94,13 +104,15 @@ static void apply_updates(struct rig *r, const struct nri_answer *a)
 		if (!b)
 			continue;
 		if (b->exclusive && strcmp(b->cpus, a->updates[i].cpus) != 0)
-			fail_msg("%s had %s for itself and is moved to %s", b->id, b->cpus, a->updates[i].cpus);
+			fail_msg("%s had %s for itself and is moved to %s", b->id, b->cpus,
+				a->updates[i].cpus);
 		assert_true(text_copy(b->cpus, sizeof b->cpus, a->updates[i].cpus));
 		assert_true(text_copy(b->mems, sizeof b->mems, a->updates[i].mems));
 	}
 }
 
-static struct nri_container shown(const struct rig *r, const struct box *b, struct key_value *annotation)
+static struct nri_container shown(
+	const struct rig *r, const struct box *b, struct key_value *annotation)
 {
 	struct nri_container c = {
 		.sandbox_id = b->pod,
@@ -259,16 +271,19 @@ static void start_daemon(struct rig *r)
 	assert_true(r->daemon >= 0);
 	if (r->daemon == 0) {
 		(void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* a failing test leaves nobody behind */
-		(void)execl(r->program, r->program, "--set", machine, "--set", nri, "--set", run, "--set",
-			"reservedSystemCPUs=0", "--set", "logLevel=error", "--set", "sharedPoolStep=2", (char *)NULL);
+		(void)execl(r->program, r->program, "--set", machine, "--set", nri, "--set", run,
+			"--set", "reservedSystemCPUs=0", "--set", "logLevel=error", "--set",
+			"sharedPoolStep=2", (char *)NULL);
 		_exit(127);
 	}
 }
 
 static void one_life(struct rig *r)
 {
-	const struct nri_runtime_options options = {.name = "crash", .version = "1", .state_change = random_chance(&r->random, 50)};
-	const struct nri_runtime_events events = {.ctx = r, .configured = configured, .answered = answered};
+	const struct nri_runtime_options options = {
+		.name = "crash", .version = "1", .state_change = random_chance(&r->random, 50)};
+	const struct nri_runtime_events events = {
+		.ctx = r, .configured = configured, .answered = answered};
 
 	r->killed = false;
 	r->asked = NULL;
@@ -316,7 +331,8 @@ static void answered_placements_survive_kill_9_at_any_moment(void **state)
 	assert_non_null(r->listener);
 	for (unsigned i = 0; i < rounds; i++)
 		one_life(r);
-	print_message("%u lives, %u creates answered, %u of them pinned\n", rounds, r->answers, r->adjusted);
+	print_message("%u lives, %u creates answered, %u of them pinned\n", rounds, r->answers,
+		r->adjusted);
 	assert_true(r->adjusted > rounds / 2);
 	loop_free(r->loop);
 	(void)snprintf(remove, sizeof remove, "rm -rf %s", r->dir);

@@ -72,7 +72,8 @@ static struct running *find(struct node *n, const char *id)
 	return NULL;
 }
 
-static void set_cpuset(struct node *n, struct running *r, const struct cpuset *cpus, struct nodeset mems)
+static void set_cpuset(
+	struct node *n, struct running *r, const struct cpuset *cpus, struct nodeset mems)
 {
 	(void)cpuset_format(cpus, r->cpus, sizeof r->cpus);
 	(void)nodeset_format(mems, &n->t->ids, r->mems, sizeof r->mems);
@@ -83,7 +84,8 @@ static void apply(struct node *n, struct update_list *ups)
 	for (size_t i = 0; i < ups->nr; i++) {
 		struct running *r = find(n, ups->at[i].container_id);
 
-		for (size_t j = 0; j < i; j++) /* one update for each container: NRI refuses a second one */
+		for (size_t j = 0; j < i;
+			j++) /* one update for each container: NRI refuses a second one */
 			assert_string_not_equal(ups->at[i].container_id, ups->at[j].container_id);
 		if (r)
 			set_cpuset(n, r, &ups->at[i].cpus, ups->at[i].mems);
@@ -109,11 +111,13 @@ static void check(struct node *n)
 		fail_msg("%s", e.text);
 	for (unsigned i = 0; i < n->nr; i++)
 		for (unsigned j = 0; j < n->nr; j++) {
-			struct cpuset mine = cpus_in_force(&n->run[i]), other = cpus_in_force(&n->run[j]);
+			struct cpuset mine = cpus_in_force(&n->run[i]),
+				      other = cpus_in_force(&n->run[j]);
 
-			if (i != j && n->run[i].placed.exclusive && cpuset_intersects(&mine, &other))
-				fail_msg("%s (%s) and %s (%s) share a CPU", n->run[i].id, n->run[i].cpus, n->run[j].id,
-					n->run[j].cpus);
+			if (i != j && n->run[i].placed.exclusive &&
+				cpuset_intersects(&mine, &other))
+				fail_msg("%s (%s) and %s (%s) share a CPU", n->run[i].id,
+					n->run[i].cpus, n->run[j].id, n->run[j].cpus);
 		}
 }
 
@@ -137,7 +141,8 @@ static void check_same_ledger(struct node *n)
 	}
 }
 
-static struct decision create(struct node *n, const char *pod, enum qos qos, unsigned milli, uint64_t memory)
+static struct decision create(
+	struct node *n, const char *pod, enum qos qos, unsigned milli, uint64_t memory)
 {
 	struct running *r = &n->run[n->nr];
 	struct update_list ups = {0};
@@ -156,8 +161,13 @@ static struct decision create(struct node *n, const char *pod, enum qos qos, uns
 	apply(n, &ups);
 	if (d.admit) {
 		set_cpuset(n, r, &d.cpus, d.mems);
-		r->placed = (struct placement){.exclusive = d.exclusive, .preferred = d.preferred, .policy = d.policy,
-			.cpus = d.cpus, .mems = d.mems, .nodes = d.nodes, .has_nodes = d.has_affinity};
+		r->placed = (struct placement){.exclusive = d.exclusive,
+			.preferred = d.preferred,
+			.policy = d.policy,
+			.cpus = d.cpus,
+			.mems = d.mems,
+			.nodes = d.nodes,
+			.has_nodes = d.has_affinity};
 		n->nr++;
 	}
 	return d;
@@ -168,7 +178,8 @@ static void forget(struct node *n, unsigned i)
 	n->run[i] = n->run[--n->nr];
 	/* the strings moved with it */
 	n->run[i].req.container_id = n->run[i].id;
-	n->run[i].req.pod.uid = n->run[i].req.pod.name = n->run[i].req.pod.sandbox_id = n->run[i].name;
+	n->run[i].req.pod.uid = n->run[i].req.pod.name = n->run[i].req.pod.sandbox_id =
+		n->run[i].name;
 	n->run[i].req.cpus = n->run[i].cpus;
 	n->run[i].req.mems = n->run[i].mems;
 }
@@ -205,10 +216,12 @@ static void random_event(struct node *n, struct random *r)
 
 	(void)snprintf(pod, sizeof pod, "p%u", random_below(r, 40));
 	if (what < 55 && n->nr < RUNNING_MAX) {
-		for (unsigned i = 0; i < n->nr; i++) /* its predecessor is dead: the runtime says so later, or never */
+		for (unsigned i = 0; i < n->nr;
+			i++) /* its predecessor is dead: the runtime says so later, or never */
 			if (strcmp(n->run[i].name, pod) == 0)
 				forget(n, i--);
-		(void)create(n, pod, (enum qos)random_below(r, NR_QOS), 500 * random_below(r, 24), GIB(random_below(r, 40)));
+		(void)create(n, pod, (enum qos)random_below(r, NR_QOS), 500 * random_below(r, 24),
+			GIB(random_below(r, 40)));
 	} else if (what < 90 && n->nr) {
 		stop(n, random_below(r, n->nr));
 	} else if (what < 95 && n->nr) {
@@ -329,9 +342,11 @@ static void running_containers_are_adopted_where_they_run(void **state)
 	synchronize(after);
 	check(after);
 	assert_int_equal(after->updates, 0); /* nobody had to move */
-	assert_true(cpuset_equal(ledger_held_cpus(engine_ledger(n->g)), ledger_held_cpus(engine_ledger(after->g))));
+	assert_true(cpuset_equal(
+		ledger_held_cpus(engine_ledger(n->g)), ledger_held_cpus(engine_ledger(after->g))));
 	for (size_t i = 0; i < ledger_count(engine_ledger(n->g)); i++) {
-		const struct holding *x = ledger_at(engine_ledger(n->g), i), *y = ledger_at(engine_ledger(after->g), i);
+		const struct holding *x = ledger_at(engine_ledger(n->g), i),
+				     *y = ledger_at(engine_ledger(after->g), i);
 
 		assert_int_equal(y->decision.source, SOURCE_ADOPTED);
 		assert_int_equal(x->decision.nr_blocks, y->decision.nr_blocks);
@@ -366,7 +381,8 @@ static void what_the_runtime_could_not_be_told_comes_with_the_next_reply(void **
 	struct update_list ups = {0};
 
 	(void)state;
-	engine_live(n->g, 0, &stray); /* started while nobody listened; this reply cannot carry updates */
+	engine_live(n->g, 0,
+		&stray); /* started while nobody listened; this reply cannot carry updates */
 	(void)create(n, "web", QOS_BURSTABLE, 100, 0);
 	assert_int_equal(n->updates, 1);
 	engine_release(n->g, 0, "stop", "unknown", &ups);
@@ -379,7 +395,8 @@ static void what_the_runtime_could_not_be_told_comes_with_the_next_reply(void **
 static void of_two_containers_on_one_cpu_the_older_one_keeps_it(void **state)
 {
 	struct node *n = node_new(POLICY_RESTRICTED, 0);
-	struct request two[2] = {ask("young", QOS_GUARANTEED, 2000, GIB(1)), ask("old", QOS_GUARANTEED, 2000, GIB(1))};
+	struct request two[2] = {ask("young", QOS_GUARANTEED, 2000, GIB(1)),
+		ask("old", QOS_GUARANTEED, 2000, GIB(1))};
 	struct placement claim = {.exclusive = true, .policy = POLICY_RESTRICTED};
 	const struct placement *placed[2] = {&claim, &claim};
 	struct update_list ups = {0};
@@ -450,8 +467,13 @@ static void a_record_that_contradicts_the_ones_before_is_refused(void **state)
 	struct node *n = node_new(POLICY_BEST_EFFORT, 0);
 	struct decision d = create(n, "a", QOS_GUARANTEED, 2000, GIB(1));
 	struct request other = ask("other", QOS_GUARANTEED, 2000, GIB(1));
-	struct record r = {.seq = 9, .op = RECORD_GRANT, .cause = "create", .container_id = "other", .request = &other,
-		.decision = &d, .pool = *ledger_pool(engine_ledger(n->g))};
+	struct record r = {.seq = 9,
+		.op = RECORD_GRANT,
+		.cause = "create",
+		.container_id = "other",
+		.request = &other,
+		.decision = &d,
+		.pool = *ledger_pool(engine_ledger(n->g))};
 	struct err e;
 
 	(void)state;

@@ -37,7 +37,8 @@ static void random_machine(struct random *r, unsigned n, struct machine *m)
 }
 
 /* The kubelet's own words: compare the candidate with the best so far, one pair at a time. */
-static bool replaces(const struct hint_space *s, unsigned aim, const struct hint *cur, const struct hint *cand)
+static bool replaces(
+	const struct hint_space *s, unsigned aim, const struct hint *cur, const struct hint *cand)
 {
 	unsigned c = nodeset_count(cur->mask), d = nodeset_count(cand->mask);
 
@@ -83,7 +84,8 @@ struct product {
 static void combine(struct product *p, size_t l, struct hint so_far, const struct nodeset *first)
 {
 	if (l == p->nr) {
-		if (!nodeset_empty(so_far.mask) && (!p->found || replaces(p->space, p->aim, &p->best, &so_far))) {
+		if (!nodeset_empty(so_far.mask) &&
+			(!p->found || replaces(p->space, p->aim, &p->best, &so_far))) {
 			p->best = so_far;
 			p->found = true;
 		}
@@ -91,7 +93,8 @@ static void combine(struct product *p, size_t l, struct hint so_far, const struc
 	}
 	for (size_t i = 0; i < p->lists[l].nr; i++) {
 		const struct hint *h = &p->lists[l].hint[i];
-		struct hint next = {.mask = so_far.mask, .preferred = so_far.preferred && h->preferred};
+		struct hint next = {
+			.mask = so_far.mask, .preferred = so_far.preferred && h->preferred};
 
 		if (!h->any) {
 			next.mask.bits &= h->mask.bits;
@@ -102,7 +105,8 @@ static void combine(struct product *p, size_t l, struct hint so_far, const struc
 	}
 }
 
-static struct hint cross_product(const struct hint_space *space, const struct hint_list *lists, size_t nr)
+static struct hint cross_product(
+	const struct hint_space *space, const struct hint_list *lists, size_t nr)
 {
 	struct product p = {.space = space, .lists = lists, .nr = nr, .aim = aim_of(lists, nr)};
 
@@ -113,11 +117,13 @@ static struct hint cross_product(const struct hint_space *space, const struct hi
 static void check_same(const char *what, unsigned seed, struct hint want, struct hint got)
 {
 	if (want.mask.bits != got.mask.bits || want.preferred != got.preferred)
-		fail_msg("%s, case %u: want %#llx %d, got %#llx %d", what, seed, (unsigned long long)want.mask.bits,
-			want.preferred, (unsigned long long)got.mask.bits, got.preferred);
+		fail_msg("%s, case %u: want %#llx %d, got %#llx %d", what, seed,
+			(unsigned long long)want.mask.bits, want.preferred,
+			(unsigned long long)got.mask.bits, got.preferred);
 }
 
-static struct hint merged_lists(const struct hint_space *s, const struct hint_list *lists, size_t nr)
+static struct hint merged_lists(
+	const struct hint_space *s, const struct hint_list *lists, size_t nr)
 {
 	struct arena a;
 	struct hint got;
@@ -163,8 +169,10 @@ static void lists_merge_as_the_cross_product_does_in_any_order(void **state)
 
 		random_machine(&r, n, &m);
 		for (unsigned l = 0; l < nr; l++) {
-			lists[l] = (struct hint_list){hint[l], random_chance(&r, 5) ? 0 : 1 + random_below(&r, 6)};
-			for (size_t i = 0; i < lists[l].nr; i++) /* one bit more than the machine has nodes */
+			lists[l] = (struct hint_list){
+				hint[l], random_chance(&r, 5) ? 0 : 1 + random_below(&r, 6)};
+			for (size_t i = 0; i < lists[l].nr;
+				i++) /* one bit more than the machine has nodes */
 				hint[l][i] = (struct hint){
 					.mask = {random_below(&r, 2u << n)},
 					.any = random_chance(&r, 10),
@@ -185,11 +193,14 @@ static void lists_merge_as_the_cross_product_does_in_any_order(void **state)
 	}
 }
 
-static void random_family(struct random *r, unsigned n, uint64_t weight[2][NODES_MAX], struct family *f)
+static void random_family(
+	struct random *r, unsigned n, uint64_t weight[2][NODES_MAX], struct family *f)
 {
 	*f = (struct family){.kind = FAMILY_CAPACITY, .nr_demands = 1 + random_below(r, 2)};
-	f->ground.bits = random_chance(r, 60) ? nodeset_first(n).bits : random_next(r) & nodeset_first(n).bits;
-	f->required.bits = random_chance(r, 15) ? random_next(r) & random_next(r) & f->ground.bits : 0;
+	f->ground.bits = random_chance(r, 60) ? nodeset_first(n).bits
+					      : random_next(r) & nodeset_first(n).bits;
+	f->required.bits =
+		random_chance(r, 15) ? random_next(r) & random_next(r) & f->ground.bits : 0;
 	for (unsigned d = 0; d < f->nr_demands; d++) {
 		uint64_t sum = 0;
 
@@ -219,11 +230,13 @@ static struct hint_list written_out(const struct family *f, unsigned n, struct h
 
 	if (f->kind != FAMILY_CAPACITY)
 		hint[nr++] = (struct hint){.any = true, .preferred = f->kind == FAMILY_ANY};
-	for (uint64_t bits = 1; bits <= nodeset_first(n).bits && f->kind == FAMILY_CAPACITY; bits++) {
+	for (uint64_t bits = 1; bits <= nodeset_first(n).bits && f->kind == FAMILY_CAPACITY;
+		bits++) {
 		struct nodeset mask = {bits};
 
 		if (family_has(f, mask))
-			hint[nr++] = (struct hint){.mask = mask, .preferred = nodeset_count(mask) == f->preferred_size};
+			hint[nr++] = (struct hint){.mask = mask,
+				.preferred = nodeset_count(mask) == f->preferred_size};
 	}
 	return (struct hint_list){hint, nr};
 }
@@ -264,7 +277,10 @@ static void a_spent_budget_gives_the_best_found_so_far_and_says_so(void **state)
 	static uint64_t weight[NODES_MAX];
 	static struct machine m;
 	struct random r = {SEED + 2};
-	struct family f = {.kind = FAMILY_CAPACITY, .ground = nodeset_first(64), .nr_demands = 1, .preferred_size = 12};
+	struct family f = {.kind = FAMILY_CAPACITY,
+		.ground = nodeset_first(64),
+		.nr_demands = 1,
+		.preferred_size = 12};
 	struct hint first, again;
 
 	(void)state;
@@ -297,7 +313,9 @@ static void an_arena_that_is_too_small_is_told_and_not_overrun(void **state)
 	(void)state;
 	for (size_t size = 0; size < 600; size += 8) {
 		arena_init_fixed(&a, memory, size);
-		assert_int_equal(hint_merge_lists(&(struct hint_space){.all = {3}}, lists, 2, &a, &out), -12);
+		assert_int_equal(
+			hint_merge_lists(&(struct hint_space){.all = {3}}, lists, 2, &a, &out),
+			-12);
 	}
 }
 
