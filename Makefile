@@ -112,7 +112,7 @@ layers: $(LIBS) ## fail if a dependency points up or sideways, or base or core i
 headers: $(HEADERS:%=$(B)/%.ok) ## fail if a header does not compile on its own
 $(B)/%.h.ok: %.h | $(PB_H)
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -Wno-unused-function -fsyntax-only -x c $< -MF $@.d -MT $@ && touch $@
+	$(Q)$(CC) $(CPPFLAGS) $(filter-out --coverage,$(CFLAGS)) -Wno-unused-function -fsyntax-only -x c $< -MF $@.d -MT $@ && touch $@
 interop: ## run numafitd under the real NRI runtime side, containerd's Go package (needs Go)
 	@tools/setup build interop
 	@$(MAKE) -s $(B)/numafitd
