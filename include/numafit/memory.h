@@ -14,7 +14,6 @@ struct memory_node {
 	unsigned assignments; /* blocks that lie on this node, each kind counted */
 	struct nodeset group; /* the node itself, or the group it belongs to */
 	uint64_t allocatable[TOPO_KINDS], free[TOPO_KINDS], reserved[TOPO_KINDS]; /* bytes */
-	uint64_t alone[TOPO_KINDS]; /* of the reserved: what blocks on just this node hold */
 };
 
 /* A plain value: copy, decide on the copy, commit. */
@@ -51,7 +50,7 @@ unsigned memory_families(const struct topo *t, const struct memory_state *m,
 	struct family f[TOPO_KINDS]);
 
 /* The blocks for that demand under that affinity (kubelet Allocate): the affinity's nodes, widened
- * when they have too little free. Working memory from *a. Returns the number of blocks, written to
+ * when they have too little free or are one node of a group. Working memory from *a. Returns the number of blocks, written to
  * blocks[TOPO_KINDS], or -ENOSPC with the kubelet's words. *m is not changed. */
 int memory_allocate(const struct topo *t, const struct memory_state *m,
 	const uint64_t bytes[TOPO_KINDS], const struct hint *affinity, struct arena *a,

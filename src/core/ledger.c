@@ -320,8 +320,14 @@ static int memory_fits(const struct ledger *l, const struct memory_block *b, str
 		!nodeset_within(b->nodes, l->t->nodes))
 		return err_set(
 			e, EINVAL, "memory on NUMA nodes or of a kind that the machine lacks");
-	nodeset_each (n, b->nodes)
-		free += l->memory.node[n].free[b->kind];
+	nodeset_each (n, b->nodes) {
+		const struct memory_node *node = &l->memory.node[n];
+
+		if (node->assignments && !nodeset_equal(node->group, b->nodes))
+			return err_set(e, EBUSY, "memory of NUMA node %u serves other containers together",
+				l->t->ids.id[n]);
+		free += node->free[b->kind];
+	}
 	if (free < b->bytes)
 		return err_set(e, EBUSY, "%llu bytes of memory where only %llu are free",
 			(unsigned long long)b->bytes, (unsigned long long)free);

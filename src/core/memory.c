@@ -93,16 +93,6 @@ static void add_demands(const struct topo *t, const uint64_t bytes[TOPO_KINDS],
 				(struct family_demand){.weight = weights[k], .need = bytes[k]};
 }
 
-/* Whether every node of the group is still held by just that group: a container that fits on one
- * of its nodes may have taken that node out of it. */
-static bool whole(const struct memory_state *m, struct nodeset group)
-{
-	nodeset_each (n, group)
-		if (!nodeset_equal(m->node[n].group, group))
-			return false;
-	return true;
-}
-
 /* Nodes that hold nothing may join any set; one that is in use serves alone, or with just its
  * group. */
 static void add_masks(const struct topo *t, const struct memory_state *m,
@@ -113,7 +103,7 @@ static void add_masks(const struct topo *t, const struct memory_state *m,
 
 		if (!m->node[n].assignments)
 			f->ground.bits |= nodeset_of(n).bits;
-		else if (nodeset_next(group, 0) == n && whole(m, group) &&
+		else if (nodeset_next(group, 0) == n &&
 			 enough(t, group, bytes, rows->free))
 			f->extra[f->nr_extra++] = group;
 	}
@@ -169,6 +159,16 @@ static bool best_hint(const struct topo *t, const struct family *hints, struct n
 	return hint_merge_families(&(struct hint_space){.all = t->nodes}, &f, 1, a, best) >= 0;
 }
 
+/* Whether that is one node out of a larger group. The kubelet gives a container such a node, and
+ * the group falls apart: what is booked then depends on the order of events, and its own check of
+ * the state may fail at the next start. Here the container joins the group instead. */
+static bool inside_group(const struct memory_state *m, struct nodeset nodes)
+{
+	const struct memory_node *node = &m->node[nodeset_next(nodes, 0) % NODES_MAX];
+
+	return nodeset_count(nodes) == 1 && node->assignments && !nodeset_equal(node->group, nodes);
+}
+
 /* The nodes that the demand is held on: what the merge chose, or what the memory alone would. */
 static int choose_nodes(const struct topo *t, const struct memory_state *m,
 	const uint64_t bytes[TOPO_KINDS], const struct hint *affinity, struct arena *a,
@@ -182,7 +182,7 @@ static int choose_nodes(const struct topo *t, const struct memory_state *m,
 		return err_set(e, ENOSPC, "the decision needs more working memory than there is");
 	unsigned nr = memory_families(t, m, bytes, rows, a, f);
 	*nodes = affinity->any ? (struct nodeset){0} : affinity->mask;
-	if (!affinity->any && enough(t, *nodes, bytes, rows->free))
+	if (!affinity->any && enough(t, *nodes, bytes, rows->free) && !inside_group(m, *nodes))
 		return 0;
 	if (!nr || !best_hint(t, &f[0], *nodes, a, &best))
 		return err_set(e, ENOSPC,
@@ -229,13 +229,6 @@ int memory_allocate(const struct topo *t, const struct memory_state *m,
 	return nr;
 }
 
-/* A node of a group may serve a container alone (its CPUs are there). What such a container holds
- * is on that very node, so a group's container must not give it back. */
-static bool is_alone(const struct memory_block *b)
-{
-	return nodeset_count(b->nodes) == 1;
-}
-
 void memory_hold(struct memory_state *m, const struct memory_block *blocks, unsigned nr)
 {
 	for (unsigned b = 0; b < nr; b++) {
@@ -250,7 +243,6 @@ void memory_hold(struct memory_state *m, const struct memory_block *blocks, unsi
 			node->group = blocks[b].nodes;
 			*free -= part;
 			node->reserved[blocks[b].kind] += part;
-			node->alone[blocks[b].kind] += is_alone(&blocks[b]) ? part : 0;
 			left -= part;
 		}
 	}
@@ -263,14 +255,11 @@ void memory_release(struct memory_state *m, const struct memory_block *blocks, u
 
 		nodeset_each (n, blocks[b].nodes) {
 			struct memory_node *node = &m->node[n];
-			uint64_t *alone = &node->alone[blocks[b].kind],
-				 *held = &node->reserved[blocks[b].kind];
-			uint64_t have = is_alone(&blocks[b]) ? *alone : *held - *alone;
-			uint64_t part = left < have ? left : have;
+			uint64_t *held = &node->reserved[blocks[b].kind],
+				 part = left < *held ? left : *held;
 
 			if (--node->assignments == 0)
 				node->group = nodeset_of(n);
-			*alone -= is_alone(&blocks[b]) ? part : 0;
 			*held -= part;
 			node->free[blocks[b].kind] += part;
 			left -= part;

@@ -249,10 +249,11 @@ static void on_synchronize(
 
 static void on_event(void *ctx, const char *event, const char *text)
 {
+	bool bad = text_equal(event, "nri-disconnected") || text_equal(event, "nri-call-refused");
 	char buf[512];
 
 	(void)ctx;
-	log_line(LOG_INFO, event, "text=%s", log_text(buf, sizeof buf, text));
+	log_line(bad ? LOG_WARN : LOG_INFO, event, "text=%s", log_text(buf, sizeof buf, text));
 }
 
 /* A change that the engine made on its own account: who was adopted, who is gone. */
