@@ -33,6 +33,16 @@ struct reserved_memory {
 	uint64_t bytes;
 };
 
+/* cpuManagerPolicyOptions, in the kubelet's words (pkg/kubelet/cm/cpumanager/policy_options.go). */
+struct cpu_options {
+	bool full_pcpus_only;
+	bool distribute_cpus_across_numa;
+	bool align_by_socket;
+	bool distribute_cpus_across_cores;
+	bool strict_cpu_reservation;
+	bool prefer_align_cpus_by_uncorecache;
+};
+
 struct settings {
 	enum mode mode;
 	enum topology_policy topology_policy;
@@ -40,6 +50,8 @@ struct settings {
 	bool prefer_closest_numa_nodes;
 	unsigned max_allowable_numa_nodes; /* 0: no limit */
 	enum manager_policy cpu_manager_policy, memory_manager_policy;
+	struct cpu_options cpu_options;
+	uint64_t merge_visit_budget; /* steps of one search for NUMA nodes; 0: no bound */
 	struct cpuset reserved_cpus;
 	struct reserved_memory reserved_memory[RESERVED_MEMORY_MAX];
 	unsigned nr_reserved_memory;
