@@ -3,6 +3,7 @@
 
 #include <numafit/cpuset.h>
 #include <numafit/err.h>
+#include <numafit/log_level.h>
 #include <numafit/topo.h>
 #include <stdbool.h>
 
@@ -20,7 +21,6 @@ enum topology_policy {
 };
 enum topology_scope { SCOPE_CONTAINER, SCOPE_POD };
 enum manager_policy { MANAGER_NONE, MANAGER_STATIC }; /* cpuManagerPolicy, memoryManagerPolicy */
-enum log_level { LOG_ERROR, LOG_WARN, LOG_INFO, LOG_DEBUG };
 
 enum { SETTINGS_PATH_MAX = 256, SETTINGS_SOCKET_MAX = 108, RESERVED_MEMORY_MAX = NODES_MAX * 2 };
 

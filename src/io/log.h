@@ -1,7 +1,8 @@
 #ifndef NUMAFIT_IO_LOG_H
 #define NUMAFIT_IO_LOG_H
 
-#include <numafit/settings.h>
+#include <numafit/log_level.h>
+#include <stddef.h>
 #include <stdint.h>
 
 /* One line per event on stderr: <N> time level event key=value ... ; N is the priority that
