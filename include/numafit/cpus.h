@@ -2,33 +2,73 @@
 #define NUMAFIT_CPUS_H
 
 #include <numafit/family.h>
+#include <numafit/settings.h>
 #include <numafit/topo.h>
 
 /* Which CPUs a container gets for itself: the kubelet's static CPU manager
- * (pkg/kubelet/cm/cpumanager/{policy_static,cpu_assignment}.go). */
+ * (pkg/kubelet/cm/cpumanager/{policy_static,policy_options,cpu_assignment}.go). The kubelet's
+ * pools are the caller's: available is its shared pool without the reserved CPUs, reusable what
+ * earlier init containers of the same pod hold. */
 
-/* CPUs by NUMA node, which is all that hints look at. */
+/* Options that exclude each other, and those that exclude this machine or the Topology Manager's
+ * policy (kubelet NewStaticPolicyOptions, ValidateStaticPolicyOptions): the kubelet does not start
+ * with them. 0 or -EINVAL, in its words. */
+int cpus_check_options(const struct topo *t, const struct cpu_options *o,
+	enum topology_policy policy, struct err *e);
+
+/* count reserved CPUs into *out, picked like a container's, and with the options in force (kubelet
+ * NewStaticPolicy). 0; -EINVAL when there are not as many, or for none at all, with which the
+ * kubelet's policy does not start. */
+int cpus_reserve(const struct topo *t, const struct cpu_options *o, unsigned count,
+	struct cpuset *out, struct err *e);
+/* Reserved CPUs that were named instead: as many as count, and all on the machine. 0 or -EINVAL. */
+int cpus_check_reserved(
+	const struct topo *t, const struct cpuset *reserved, unsigned count, struct err *e);
+/* *cpus with all threads of their cores. */
+struct cpuset cpus_whole_cores(const struct topo *t, const struct cpuset *cpus);
+
+/* With full-pcpus-only, whether count is whole cores, and within what is available of cores that
+ * have no reserved CPU (kubelet enforceSMTAlignment). 0; -EINVAL with the words that go with the
+ * reason SMTAlignmentError. */
+int cpus_check_whole_cores(const struct topo *t, const struct cpu_options *o,
+	const struct cpuset *available_physical, unsigned count, struct err *e);
+
+/* What hints look at, by dense node, and what a family borrows. */
 struct cpus_per_node {
 	uint64_t total[NODES_MAX];
 	uint64_t free[NODES_MAX];
+	uint8_t socket[NODES_MAX]; /* which one the node is on, numbered from 0 */
 };
 
-/* The hints for count exclusive CPUs out of *free (kubelet generateCPUTopologyHints): *f borrows
- * *n, which is filled here. count 0: no preference. */
-void cpus_family(const struct topo *t, const struct cpuset *free, unsigned count,
-	struct cpus_per_node *n, struct family *f);
+/* The hints for count exclusive CPUs (kubelet generateCPUTopologyHints): *f borrows *n, which is
+ * filled here. count 0: no preference. */
+void cpus_family(const struct topo *t, const struct cpu_options *o, const struct cpuset *available,
+	const struct cpuset *reusable, unsigned count, struct cpus_per_node *n, struct family *f);
 
-/* Take count CPUs out of *free, packed: whole NUMA nodes and sockets first, then whole cores, then
- * threads, always where the least is left (kubelet takeByTopologyNUMAPacked). A node, socket or
- * core is whole when all of its own CPUs are free.
+/* How CPUs are picked. */
+struct cpus_how {
+	bool distributed; /* evenly over NUMA nodes, else packed */
+	bool spread;      /* over cores: threads one by one in order of their ids */
+	bool uncore;      /* whole uncore caches before whole cores; packed only */
+	unsigned group;   /* distributed: CPUs are given out by so many; at least 1 */
+};
+/* What the options ask for (kubelet takeByTopology). */
+struct cpus_how cpus_how(const struct topo *t, const struct cpu_options *o);
+
+/* Take count CPUs out of *free. Packed: whole NUMA nodes and sockets first, then whole caches and
+ * cores, then threads, always where the least is left (kubelet takeByTopologyNUMAPacked). A node,
+ * socket, cache or core is whole when all of its own CPUs are free. Distributed: the same number
+ * from each of as few NUMA nodes as can be, in the way that leaves the nodes most alike (kubelet
+ * takeByTopologyNUMADistributed, as it is meant).
  * 0; -ENOSPC when *free has fewer than count (*out untouched). */
-int cpus_take(const struct topo *t, const struct cpuset *free, unsigned count, struct cpuset *out,
-	struct err *e);
+int cpus_take(const struct topo *t, const struct cpuset *free, unsigned count,
+	const struct cpus_how *how, struct cpuset *out, struct err *e);
 
 /* The CPUs for a container with that affinity (kubelet allocateCPUs): from the affinity's nodes
- * first, the rest from anywhere; affinity->any: from anywhere. The error has the kubelet's words.
- */
-int cpus_allocate(const struct topo *t, const struct cpuset *free, unsigned count,
-	const struct hint *affinity, struct cpuset *out, struct err *e);
+ * first (align-by-socket: from their sockets), the rest from anywhere; affinity->any: from
+ * anywhere. 0; -ENOSPC in the kubelet's words. */
+int cpus_allocate(const struct topo *t, const struct cpu_options *o,
+	const struct cpuset *available_and_reusable, unsigned count, const struct hint *affinity,
+	struct cpuset *out, struct err *e);
 
 #endif

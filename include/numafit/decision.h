@@ -38,15 +38,14 @@ struct decision {
 	bool preferred;
 	unsigned nr_blocks;
 	struct memory_block blocks[TOPO_KINDS];
-	const char *reason; /* when refused: "TopologyAffinityError" or "UnexpectedAdmissionError";
-			       a literal */
+	const char *reason;                 /* when refused: one of decision_reason() */
 	char message[DECISION_MESSAGE_MAX]; /* when refused: the kubelet's message; else what was
 					       assumed, or "" */
 	unsigned nr_hints;
 	struct decision_hint hints[DECISION_HINTS];
 };
 
-/* The two reasons, as literals: the one equal to name, or NULL. */
+/* The reasons for a refusal, as literals: the one equal to name, or NULL. */
 const char *decision_reason(const char *name);
 
 /* The NUMA nodes that the container's own CPUs and memory really lie on (not what was aimed at). */

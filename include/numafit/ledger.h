@@ -8,7 +8,8 @@
  * derived from it. Invariants, all checked by ledger_check():
  *   - no CPU is held by two containers, and none of the reserved CPUs by any;
  *   - the shared pool and the held CPUs have no CPU in common;
- *   - the shared pool holds all reserved CPUs and is never empty;
+ *   - the shared pool holds all reserved CPUs (none with strict-cpu-reservation) and is never
+ * empty;
  *   - the memory booked on every node is the sum of the containers' blocks. */
 
 enum holding_state { HOLDING_TENTATIVE, HOLDING_LIVE }; /* answered; seen to have been created */
@@ -38,6 +39,9 @@ void ledger_free(struct ledger *l);
 const struct topo *ledger_topo(const struct ledger *l);
 /* The CPUs that may still be held exclusively: neither held nor reserved. */
 struct cpuset ledger_free_cpus(const struct ledger *l);
+/* The CPUs that the shared pool may have at all: with strict-cpu-reservation not the reserved ones.
+ */
+struct cpuset ledger_shareable_cpus(const struct ledger *l);
 /* All CPUs held exclusively. */
 const struct cpuset *ledger_held_cpus(const struct ledger *l);
 /* The CPUs that containers without CPUs of their own run on. */
@@ -51,6 +55,9 @@ const struct holding *ledger_find(const struct ledger *l, const char *container_
 /* The entry of that container of the pod (uid) under any other id, or NULL. */
 const struct holding *ledger_find_named(const struct ledger *l, const char *pod_uid,
 	const char *container_name, const char *not_container_id);
+
+/* Any entry of that pod, or NULL. */
+const struct holding *ledger_find_of_pod(const struct ledger *l, const char *pod_uid);
 
 /* Enter the admitted decision for the request, replacing an entry of the same id. It cannot fail:
  * a decision that admit() made from this ledger always fits, once the pool was moved out of the

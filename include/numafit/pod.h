@@ -1,6 +1,7 @@
 #ifndef NUMAFIT_POD_H
 #define NUMAFIT_POD_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -23,10 +24,18 @@ struct key_value {
 	const char *key, *value;
 };
 
+/* What the pod's containers ask for together, as its sandbox says: rounded, and no word of which
+ * container asks for what. */
+struct pod_totals {
+	bool known;
+	uint64_t cpu_milli, memory_bytes;
+};
+
 struct pod {
 	const char *sandbox_id, *uid, *ns, *name;
 	enum qos qos;
 	enum pod_source source;
+	struct pod_totals totals;
 	const struct key_value *annotations;
 	size_t nr_annotations;
 };

@@ -5,9 +5,9 @@
 #include <numafit/family.h>
 #include <numafit/hint.h>
 
-/* The best set of exactly k NUMA nodes that satisfies additive demands: branch and bound over
- * 64 nodes instead of listing all sets. Sets are visited in ascending order of their number
- * (highest node first), so the first one found at the best cost is the lowest of its equals. */
+/* The best set of exactly k NUMA nodes that satisfies demands: branch and bound over 64 nodes
+ * instead of listing all sets. Sets are visited in ascending order of their number (highest node
+ * first), so the first one found at the best cost is the lowest of its equals. */
 
 enum { SEARCH_DEMANDS = 32 };
 
@@ -19,21 +19,30 @@ struct search *search_new(const struct hint_space *space, struct arena *a);
 
 /* What a set must satisfy, from the start again: subsets of ground. */
 void search_begin(struct search *s, struct nodeset ground);
-/* Add a demand; one that is there already counts once. false: there are too many. */
+/* Add a demand; one that is there already counts once. What it points to is borrowed. false: there
+ * are too many. */
 bool search_add(struct search *s, const struct family_demand *d);
 /* Contain these nodes. false as above. */
 bool search_require(struct search *s, struct nodeset nodes);
 /* Add all that a family's ground, required and demands say; ground is intersected. */
 bool search_add_family(struct search *s, const struct family *f);
+/* Touch exactly nr sockets (socket_of_node by dense node, below NODES_MAX; borrowed). At most one
+ * such rule for each search; false: there is another one already. */
+bool search_touch(struct search *s, const uint8_t *socket_of_node, unsigned nr);
 /* And besides: possible(ctx, m) is asked of the widest set that is still open (false: no subset of
  * it will do), in the end of the set itself. It must be monotone. */
 void search_limit(struct search *s, bool (*possible)(void *ctx, struct nodeset m), void *ctx);
 
 /* The best set of k nodes into *best: the lowest-numbered, or with the space's distances the
- * closest. 0; -ENOENT: there is none; 1: the visit budget ran out, *best is the best so far (empty
- * when none was found). The budget is shared by all searches of one struct search. */
+ * closest. 0; -ENOENT: there is none; 1: the visit budget ran out, *best is the best so far, or
+ * what a greedy walk finds (empty when it finds none). The budget is shared by all searches of one
+ * struct search. */
 int search_best(struct search *s, unsigned k, struct nodeset *best);
-/* The smallest k for which there is a set, 0 when there is none (or the budget ran out). */
+/* The smallest k for which a set is found, 0 when there is none. Once the budget has run out it may
+ * be larger than need be. */
 unsigned search_smallest(struct search *s);
+
+/* One step of the caller's own, as of possible(), counts too. false: the budget has run out. */
+bool search_visit(struct search *s);
 
 #endif

@@ -21,6 +21,8 @@ enum topology_policy {
 };
 enum topology_scope { SCOPE_CONTAINER, SCOPE_POD };
 enum manager_policy { MANAGER_NONE, MANAGER_STATIC }; /* cpuManagerPolicy, memoryManagerPolicy */
+/* numa-allocation-strategy (KEP-6007), among sets of NUMA nodes that are equal otherwise. */
+enum allocation_strategy { ALLOCATION_NONE, ALLOCATION_MOST, ALLOCATION_LEAST };
 
 enum { SETTINGS_PATH_MAX = 256, SETTINGS_SOCKET_MAX = 108, RESERVED_MEMORY_MAX = NODES_MAX * 2 };
 
@@ -43,16 +45,28 @@ struct cpu_options {
 	bool prefer_align_cpus_by_uncorecache;
 };
 
+/* featureGates: those of the kubelet that decide which options there are
+ * (pkg/features/kube_features.go). */
+struct feature_gates {
+	bool topology_options, topology_alpha_options, topology_beta_options;
+	bool cpu_options, cpu_alpha_options, cpu_beta_options;
+	bool pod_level_resource_managers;
+};
+
 struct settings {
 	enum mode mode;
 	enum topology_policy topology_policy;
 	enum topology_scope topology_scope;
 	bool prefer_closest_numa_nodes;
 	unsigned max_allowable_numa_nodes; /* 0: no limit */
+	enum allocation_strategy allocation_strategy;
 	enum manager_policy cpu_manager_policy, memory_manager_policy;
 	struct cpu_options cpu_options;
 	uint64_t merge_visit_budget; /* steps of one search for NUMA nodes; 0: no bound */
+	struct feature_gates gates;
+	uint64_t options_given; /* which options have a value, if only "false" */
 	struct cpuset reserved_cpus;
+	uint64_t system_reserved_cpu_milli, kube_reserved_cpu_milli;
 	struct reserved_memory reserved_memory[RESERVED_MEMORY_MAX];
 	unsigned nr_reserved_memory;
 	unsigned shared_pool_step;    /* CPUs that a NUMA node's shared pool gives up or gets back
@@ -79,10 +93,23 @@ int settings_set(struct settings *s, const char *key, const char *value, struct 
 /* Whether key names a map or a list, under which settings_set() takes keys ("nri"). */
 bool settings_is_group(const char *key);
 
-/* What only the whole can tell: reserved CPUs that leave a CPU free, reservedMemory entries that
- * name a node, and, with a machine (t may be NULL), that its CPUs, NUMA nodes and huge page sizes
- * exist and that the reservations fit into them. 0 or -EINVAL; the text names the key. */
+/* What the kubelet would refuse to start with, in its order and words: options of its Topology
+ * Manager whose feature gate is off (not looked at with the policy none), with a machine (t may be
+ * NULL) more NUMA nodes than max-allowable-numa-nodes, then options of its CPU manager
+ * whose gate is off or, with a machine, that do not go together (cpus_check_options()); with the
+ * policy none that manager takes no options at all. 0, -EINVAL or -E2BIG. */
+int settings_check_options(const struct settings *s, const struct topo *t, struct err *e);
+
+/* What only the whole can tell: settings_check_options(), what is not there yet, reserved CPUs that
+ * leave a CPU free, reservedMemory entries that name a node, and, with a machine (t may be NULL),
+ * that its CPUs, NUMA nodes and huge page sizes exist and that the reservations fit into them.
+ * 0, or as above; the text names the key. */
 int settings_check(const struct settings *s, const struct topo *t, struct err *e);
+
+/* How many CPUs are kept for the system: as many as reservedSystemCPUs has, or, where that is not
+ * given, systemReserved.cpu and kubeReserved.cpu together, rounded up to whole ones (kubelet
+ * cpumanager.NewManager and cmd/kubelet/app/server.go). Which ones is the allocator's choice. */
+unsigned settings_reserved_cpu_count(const struct settings *s);
 
 /* One row of the table, for printing: key, "none | best-effort | ...", default, help. */
 struct setting_doc {

@@ -29,6 +29,7 @@ struct topo_node {
 struct topo {
 	char name[TOPO_NAME_MAX];
 	bool this_machine; /* not a recording or a text: cgroups here are real */
+	bool made_up; /* set before topo_seal(): of a question; need not be possible in hardware */
 	struct node_ids ids;
 	struct nodeset nodes, nodes_with_cpus, nodes_with_memory;
 	struct topo_node node[NODES_MAX];
@@ -57,8 +58,9 @@ int topo_set_memory(
 	struct topo *t, unsigned node, uint64_t page_bytes, uint64_t bytes, struct err *e);
 int topo_set_distance(struct topo *t, unsigned from, unsigned to, unsigned distance, struct err *e);
 /* Check the whole and derive the counts. Refused: no node, no CPU, a distance table that is not
- * complete, a distance outside 10..254, a node that is farther from itself than from another one,
- * huge pages that exceed the node's memory, one core on two nodes or sockets. */
+ * complete, a distance outside 10..254, one core on two nodes or sockets; and, unless the machine
+ * is made up, a node that is farther from itself than from another one, and huge pages that exceed
+ * the node's memory. */
 int topo_seal(struct topo *t, struct err *e);
 
 /* The union of the nodes' CPUs. */

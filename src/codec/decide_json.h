@@ -1,12 +1,14 @@
 #ifndef NUMAFIT_CODEC_DECIDE_JSON_H
 #define NUMAFIT_CODEC_DECIDE_JSON_H
 
-#include <codec/merge_json.h>
+#include <numafit/arena.h>
+#include <numafit/err.h>
+
+struct json_t; /* jansson's */
 
 /* Recorded decisions and what-if questions: one JSON object each, in the words of Kubernetes, its
- * form told by its keys; "name" names it. The form merge (merge_json.h) is answered with
- * {"affinity": [ids]|null, "preferred": bool, "admit": bool}, or {"error": ...} where the kubelet
- * would not start. */
+ * form told by its keys; "name" names it. Each form is one codec of its own (merge_json.h, ...),
+ * and a result has the shape of the question's "expected". */
 
 /* The questions of one text: a single object, or an array of them. */
 struct decide_items;
@@ -16,31 +18,29 @@ int decide_items_parse(const char *text, size_t len, struct decide_items **out, 
 void decide_items_free(struct decide_items *d);
 size_t decide_items_count(const struct decide_items *d);
 
-/* Question i into *q, as merge_json_read() does it; besides, -ENOTSUP: a form that is not decided
- * yet. */
-int decide_item_read(const struct decide_items *d, size_t i, struct arena *a,
-	struct merge_question *q, struct err *e);
-
-struct merge_result {
-	const char *error; /* why the kubelet would not start; NULL: the answer counts */
-	struct policy_answer answer;
-	struct node_ids ids;
-};
+/* Decide question i with working memory from *a: the result into *result, given back with
+ * decide_result_free(). A refusal is a result. 0; -EINVAL, -ERANGE, -ENOMEM, ...: it cannot be read
+ * or decided, the text says why; -ENOTSUP: a form that is not decided yet. */
+int decide_item_answer(const struct decide_items *d, size_t i, struct arena *a,
+	struct json_t **result, struct err *e);
+void decide_result_free(struct json_t *result);
 
 /* {"name": ..., "result": ...}, for a question without a name {"line": ...} or, within an array,
  * {"item": ...}; the caller frees. */
-char *decide_item_answer(
-	const struct decide_items *d, size_t i, size_t line, const struct merge_result *r);
+char *decide_item_print(
+	const struct decide_items *d, size_t i, size_t line, struct json_t *result);
 /* The same with "error" instead of a result; d is NULL when the line is not JSON at all. */
 char *decide_item_error(const struct decide_items *d, size_t i, size_t line, const char *why);
 /* The question's name for people, or "line 3". */
 const char *decide_item_name(
 	const struct decide_items *d, size_t i, size_t line, char *buf, size_t cap);
 
-/* Compare with the question's "expected". differs() is told each difference: the path into the
- * result, and both values as JSON ("nothing" for one that is not there). Returns the number of
- * differences; -ENOENT when nothing is expected. */
-int decide_item_check(const struct decide_items *d, size_t i, const struct merge_result *r,
+/* Compare with the question's "expected"; a bare list there is what the result's "cpus" should be.
+ * A recorded answer that "takes_unavailable" CPUs is the released code's mistake: it is compared
+ * with nothing. differs() is told each difference: the path into the result, and both values as
+ * JSON ("nothing" for one that is not there). Returns the number of differences; -ENOENT when
+ * nothing is expected. */
+int decide_item_check(const struct decide_items *d, size_t i, struct json_t *result,
 	void (*differs)(void *ctx, const char *path, const char *wanted, const char *got),
 	void *ctx);
 

@@ -31,6 +31,8 @@ struct attributes {
 struct reader {
 	struct topo t;
 	bool named;
+	struct cpuset offline, isolated; /* as they were announced */
+	struct cpuset listed;            /* by the lines of nodes, offline ones too */
 	unsigned next_uncore;
 	bool in_distances;
 	unsigned nr_rows;
@@ -236,8 +238,12 @@ static int add_cpus(struct reader *r, const struct attributes *a, struct err *e)
 	for (unsigned i = 0; rc == 0 && i < list.nr; i++) {
 		unsigned core = i % cores;
 
-		rc = topo_add_cpu(
-			&r->t, list.id[i], node, list.id[core], socket, uncore + core / l3, e);
+		if (cpuset_has(&r->listed, list.id[i]))
+			return err_set(e, EEXIST, "CPU %u is there twice", list.id[i]);
+		cpuset_add(&r->listed, list.id[i]);
+		if (!cpuset_has(&r->offline, list.id[i]))
+			rc = topo_add_cpu(&r->t, list.id[i], node, list.id[core], socket,
+				uncore + core / l3, e);
 	}
 	if (rc)
 		return rc;
@@ -288,6 +294,48 @@ static int read_machine(struct reader *r, struct span line, struct err *e)
 	memcpy(r->t.name, name.s, name.len);
 	r->named = true;
 	return 0;
+}
+
+/* CPUs that are announced before the nodes that they belong to. */
+static int read_announced(
+	struct reader *r, struct span line, const char *word, struct cpuset *set, struct err *e)
+{
+	struct span list, extra;
+
+	if (r->t.ids.nr)
+		return err_set(e, EINVAL, "\"%s\" belongs before the first node", word);
+	if (!cpuset_empty(set))
+		return err_set(e, EEXIST, "a second \"%s\" line", word);
+	if (!next_word(&line, &list))
+		return err_set(e, EINVAL, "\"%s\" needs a list", word);
+	if (next_word(&line, &extra))
+		return err_set(e, EINVAL, "\"%.*s\" after the list", QUOTED(extra));
+	int rc = cpuset_parse(set, list.s, list.len, e);
+	return rc ? err_add(e, rc, "%s", word) : 0;
+}
+
+static int read_offline(struct reader *r, struct span line, struct err *e)
+{
+	return read_announced(r, line, "offline", &r->offline, e);
+}
+
+static int read_isolated(struct reader *r, struct span line, struct err *e)
+{
+	return read_announced(r, line, "isolated", &r->isolated, e);
+}
+
+/* Once all nodes are there: what was announced of CPUs that came on no line is a slip. */
+static int check_announced(const struct reader *r, struct err *e)
+{
+	struct cpuset offline = cpuset_minus(r->offline, &r->listed);
+	struct cpuset isolated = cpuset_minus(r->isolated, &r->listed);
+	bool is_offline = !cpuset_empty(&offline);
+	char list[QUOTE_MAX];
+
+	if (!is_offline && cpuset_empty(&isolated))
+		return 0;
+	return err_set(e, EINVAL, "%s: no node has CPU %s", is_offline ? "offline" : "isolated",
+		cpuset_format(is_offline ? &offline : &isolated, list, sizeof list));
 }
 
 static int read_node(struct reader *r, struct span line, struct err *e)
@@ -378,6 +426,8 @@ static const struct {
 	int (*read)(struct reader *r, struct span rest, struct err *e);
 } statements[] = {
 	{"machine", read_machine},
+	{"offline", read_offline},
+	{"isolated", read_isolated},
 	{"node", read_node},
 	{"cpus", read_cpus},
 	{"distances", read_distances},
@@ -406,8 +456,9 @@ static int read_line(struct reader *r, struct span line, struct err *e)
 			return err_set(e, EINVAL, "\"%.*s\" before \"machine NAME\"", QUOTED(word));
 		return statements[i].read(r, rest, e);
 	}
-	return err_set(
-		e, EINVAL, "\"%.*s\" is none of machine, node, cpus, distances", QUOTED(word));
+	return err_set(e, EINVAL,
+		"\"%.*s\" is none of machine, offline, isolated, node, cpus, distances",
+		QUOTED(word));
 }
 
 int machine_text_parse(const char *text, size_t len, struct topo *out, struct err *e)
@@ -433,7 +484,9 @@ int machine_text_parse(const char *text, size_t len, struct topo *out, struct er
 	if (r.in_distances && r.nr_rows < r.t.ids.nr)
 		return err_set(e, EINVAL, "line %u: the end, and no distances of node %u", number,
 			r.t.ids.id[r.nr_rows]);
-	int rc = topo_seal(&r.t, e);
+	int rc = check_announced(&r, e);
+	if (rc == 0)
+		rc = topo_seal(&r.t, e);
 	if (rc)
 		return err_add(e, rc, "machine %s", r.t.name);
 	*out = r.t;
@@ -453,93 +506,4 @@ bool machine_text_is_name(const char *name, size_t len)
 			return false;
 	}
 	return len > 0 && len < TOPO_NAME_MAX;
-}
-
-/* The CPUs of the core that cpu is the lowest of. */
-static struct cpuset threads_of(const struct topo *t, unsigned core)
-{
-	struct cpuset threads = {0};
-
-	cpuset_each (cpu, &t->node[t->cpu[core].node].cpus)
-		if (t->cpu[cpu].core == core)
-			cpuset_add(&threads, cpu);
-	return threads;
-}
-
-/* Whether core b can be on the line of core a, all of whose cores have smt threads. */
-static bool same_line(const struct topo *t, unsigned a, unsigned b, unsigned smt)
-{
-	if (t->cpu[a].socket != t->cpu[b].socket || t->cpu[a].uncore != t->cpu[b].uncore)
-		return false;
-	struct cpuset threads = threads_of(t, b);
-	return cpuset_count(&threads) == smt;
-}
-
-/* A list in the order of its ids, ranges where they follow each other. */
-static void write_list(struct text *out, const struct cpu_list *list)
-{
-	for (unsigned i = 0, end; i < list->nr; i = end) {
-		for (end = i + 1; end < list->nr && list->id[end] == list->id[end - 1] + 1;)
-			end++;
-		text_add(out, i ? ",%u" : "%u", list->id[i]);
-		if (end - i > 1)
-			text_add(out, "-%u", list->id[end - 1]);
-	}
-}
-
-/* Take the first core of *left, and all that go on its line, off *left, and write that line. */
-static void write_cpus(struct text *out, const struct topo *t, struct cpuset *left)
-{
-	unsigned first = cpuset_next(left, 0);
-	struct cpuset threads = threads_of(t, first), cores = {0};
-	unsigned smt = cpuset_count(&threads);
-	struct cpu_list list = {.nr = 0};
-
-	cpuset_each (cpu, left)
-		if (t->cpu[cpu].core == cpu && same_line(t, first, cpu, smt))
-			cpuset_add(&cores, cpu);
-	for (unsigned k = 0; k < smt; k++)
-		cpuset_each (core, &cores) {
-			unsigned cpu = core;
-
-			threads = threads_of(t, core);
-			for (unsigned skip = 0; skip < k; skip++)
-				cpu = cpuset_next(&threads, cpu + 1);
-			cpuset_del(left, cpu);
-			list.id[list.nr++] = (uint16_t)cpu;
-		}
-	text_add(out, "cpus ");
-	write_list(out, &list);
-	text_add(out, " socket %u smt %u uncore %u\n", t->cpu[first].socket, smt,
-		t->cpu[first].uncore);
-}
-
-static void write_node(struct text *out, const struct topo *t, unsigned node)
-{
-	struct cpuset left = t->node[node].cpus;
-	char size[TEXT_SIZE_MAX];
-
-	text_add(out, "node %u memory %s", t->ids.id[node],
-		text_size(size, t->node[node].memory[0]));
-	for (unsigned k = 1; k < t->nr_kinds; k++)
-		text_add(out, " hugepages-%s %llu", text_size(size, t->page_bytes[k]),
-			(unsigned long long)(t->node[node].memory[k] / t->page_bytes[k]));
-	text_add(out, cpuset_empty(&left) ? "\n" : " ");
-	while (!cpuset_empty(&left))
-		write_cpus(out, t, &left);
-}
-
-void machine_text_write(const struct topo *t, struct text *out)
-{
-	text_add(out, "machine %s\n", t->name);
-	nodeset_each (node, t->nodes)
-		write_node(out, t, node);
-	if (!t->has_distances)
-		return;
-	text_add(out, "distances\n");
-	nodeset_each (from, t->nodes) {
-		nodeset_each (to, t->nodes)
-			text_add(out, to ? " %u" : "%u", t->distance[from][to]);
-		text_add(out, "\n");
-	}
 }

@@ -1,21 +1,14 @@
 #ifndef NUMAFIT_CODEC_MERGE_JSON_H
 #define NUMAFIT_CODEC_MERGE_JSON_H
 
-#include <numafit/policy.h>
+#include <codec/policy_json.h>
 
-struct json_t; /* jansson's */
-
-/* The question `merge`: the hints of all providers, for the Topology Manager's policy.
- *   {"nodes": [ids], "policy": ..., "options": {...}, "distances": {id: row},
- *    "providers": [{resource: [{"mask": [ids]|null, "preferred": bool}] | [] | null} | null]}
- * A row of distances has one entry for each node, in the order of nodes. */
+/* The question `merge`: the hints of all providers, for the Topology Manager's policy. Beside the
+ * keys of policy_json.h it has
+ *   "providers": [{resource: [{"mask": [ids]|null, "preferred": bool}] | [] | null} | null] */
 
 struct merge_question {
-	enum topology_policy policy;
-	struct node_ids ids;
-	unsigned max_nodes;                     /* max-allowable-numa-nodes; 0: not set, no limit */
-	bool closest;                           /* prefer-closest-numa-nodes */
-	uint8_t distance[NODES_MAX][NODES_MAX]; /* dense; only with closest */
+	struct policy_question put_to;
 	const struct hint_list *lists;
 	size_t nr_lists;
 };
@@ -25,5 +18,10 @@ struct merge_question {
  * -EINVAL, -ERANGE, -ENOMEM: cannot be read, the text leads to the place. *q is written only on 0.
  */
 int merge_json_read(struct json_t *item, struct arena *a, struct merge_question *q, struct err *e);
+
+/* Read it, merge, and give the answer as *result (a new reference). 0; -EINVAL, -ERANGE, -ENOMEM:
+ * no answer, the text says why. */
+int merge_json_answer(
+	struct json_t *item, struct arena *a, struct json_t **result, struct err *e);
 
 #endif

@@ -9,8 +9,7 @@
 #include <assert.h>
 #include <string.h>
 
-/* Steps of one search: well below what the runtime waits for, on any machine of 64 NUMA nodes. */
-enum { VISIT_BUDGET = 1 << 20 };
+enum { MILLI_PER_CPU = 1000 };
 
 /* What is being decided, and the working memory for it. */
 struct work {
@@ -20,7 +19,9 @@ struct work {
 	struct arena *arena;
 	struct cpuset free;
 	unsigned cpus; /* exclusive ones asked for */
-	uint64_t memory[TOPO_KINDS];
+	struct memory_demand memory;
+	unsigned aligned_cpus; /* what the hints are about: the container, or its pod */
+	struct memory_demand aligned_memory;
 	bool pins_memory;
 	struct cpus_per_node per_node;
 	struct memory_rows rows;
@@ -44,20 +45,56 @@ static void refuse_allocation(struct decision *d, const char *why)
 	text_add(&t, "Allocate failed due to %s, which is unexpected", why);
 }
 
-static int collect_hints(struct work *w, const struct request *req, struct err *e)
+static uint64_t max(uint64_t a, uint64_t b)
 {
+	return a > b ? a : b;
+}
+
+/* In pod scope the first container is aligned for all: as its sandbox says, which tells no more
+ * than sums. What is not whole CPUs of the sum cannot be exclusive ones. */
+static void widen_to_pod(struct work *w, const struct pod_totals *totals)
+{
+	w->aligned_cpus =
+		(unsigned)max(w->aligned_cpus, w->cpus ? totals->cpu_milli / MILLI_PER_CPU : 0);
+	if (w->aligned_memory.kinds & 1)
+		w->aligned_memory.bytes[0] = max(w->aligned_memory.bytes[0], totals->memory_bytes);
+}
+
+static void note(struct decision *d, const char *text)
+{
+	(void)text_copy(d->message, sizeof d->message, text);
+}
+
+static int collect_demands(
+	struct work *w, const struct request *req, struct decision *d, struct err *e)
+{
+	bool of_pod = w->s->topology_scope == SCOPE_POD;
+	int rc = 0;
+
 	w->cpus = w->s->cpu_manager_policy == MANAGER_STATIC ? request_exclusive_cpus(req) : 0;
 	w->pins_memory = w->s->memory_manager_policy == MANAGER_STATIC && request_pins_memory(req);
 	w->free = ledger_free_cpus(w->l);
-	if (w->cpus)
-		cpus_family(w->t, &w->free, w->cpus, &w->per_node, &w->family[w->nr_families++]);
-	if (!w->pins_memory)
-		return 0;
-	int rc = memory_demand(w->t, req, w->memory, e);
-	if (!rc)
-		w->nr_families += memory_families(w->t, ledger_memory(w->l), w->memory, &w->rows,
-			w->arena, &w->family[w->nr_families]);
+	if (w->pins_memory)
+		rc = memory_demand(w->t, req->memory, req->nr_memory, &w->memory, e);
+	w->aligned_cpus = w->cpus;
+	w->aligned_memory = w->memory;
+	if (of_pod && req->pod.totals.known) {
+		widen_to_pod(w, &req->pod.totals);
+		note(d, "assumed: the pod needs at once what its sandbox sums up");
+	} else if (of_pod) {
+		note(d, "assumed: this container stands for its pod, whose sandbox tells no sums");
+	}
 	return rc;
+}
+
+static void collect_hints(struct work *w)
+{
+	if (w->aligned_cpus)
+		cpus_family(w->t, &w->s->cpu_options, &w->free, &(struct cpuset){0},
+			w->aligned_cpus, &w->per_node, &w->family[w->nr_families++]);
+	if (w->pins_memory)
+		w->nr_families += memory_families(w->t, ledger_memory(w->l), &w->aligned_memory,
+			NULL, &w->rows, w->arena, &w->family[w->nr_families]);
 }
 
 /* How narrow each resource could be. When the result is preferred, that is its preferred size. */
@@ -77,12 +114,34 @@ static void note_hints(struct work *w, struct decision *d)
 	}
 }
 
+/* In pod scope the pod's first container has settled it. */
+static bool as_its_pod(
+	const struct work *w, const struct request *req, struct decision *d, struct hint *affinity)
+{
+	const struct holding *h =
+		w->s->topology_scope == SCOPE_POD ? ledger_find_of_pod(w->l, req->pod.uid) : NULL;
+
+	if (!h)
+		return false;
+	*affinity = (struct hint){
+		.mask = h->decision.nodes,
+		.any = !h->decision.has_affinity,
+		.preferred = h->decision.preferred,
+	};
+	d->admit = true;
+	d->has_affinity = h->decision.has_affinity;
+	d->nodes = h->decision.nodes;
+	d->preferred = h->decision.preferred;
+	note(d, "aligned with the pod's first container");
+	return true;
+}
+
 static bool merge(struct work *w, struct decision *d, struct hint *affinity)
 {
 	struct hint_space space = {
 		.all = w->t->nodes,
 		.distance = w->s->prefer_closest_numa_nodes ? w->t->distance : NULL,
-		.visit_budget = VISIT_BUDGET,
+		.visit_budget = w->s->merge_visit_budget,
 	};
 	struct policy_answer answer;
 	int rc = policy_merge_families(
@@ -110,7 +169,7 @@ static bool merge(struct work *w, struct decision *d, struct hint *affinity)
 
 static bool leaves_a_pool(const struct work *w, const struct cpuset *cpus, struct decision *d)
 {
-	struct cpuset pool = cpuset_minus(w->t->cpus, ledger_held_cpus(w->l));
+	struct cpuset pool = cpuset_minus(ledger_shareable_cpus(w->l), ledger_held_cpus(w->l));
 
 	pool = cpuset_minus(pool, cpus);
 	unsigned left = cpuset_count(&pool);
@@ -124,6 +183,18 @@ static bool leaves_a_pool(const struct work *w, const struct cpuset *cpus, struc
 	return false;
 }
 
+/* What full-pcpus-only asks for, of what is left of cores without a reserved CPU. */
+static bool whole_cores(const struct work *w, struct decision *d)
+{
+	struct cpuset reserved = cpus_whole_cores(w->t, &w->s->reserved_cpus);
+	struct cpuset physical = cpuset_minus(w->free, &reserved);
+	struct err e;
+
+	if (cpus_check_whole_cores(w->t, &w->s->cpu_options, &physical, w->cpus, &e) < 0)
+		refuse(d, decision_reason("SMTAlignmentError"), e.text);
+	return d->admit;
+}
+
 static bool assign_cpus(const struct work *w, const struct hint *affinity, struct decision *d)
 {
 	struct err e;
@@ -131,7 +202,10 @@ static bool assign_cpus(const struct work *w, const struct hint *affinity, struc
 	d->cpus = *ledger_pool(w->l);
 	if (!w->cpus)
 		return true;
-	if (cpus_allocate(w->t, &w->free, w->cpus, affinity, &d->cpus, &e) < 0) {
+	if (!whole_cores(w, d))
+		return false;
+	if (cpus_allocate(w->t, &w->s->cpu_options, &w->free, w->cpus, affinity, &d->cpus, &e) <
+		0) {
 		refuse_allocation(d, e.text);
 		return false;
 	}
@@ -147,7 +221,7 @@ static bool assign_memory(const struct work *w, const struct hint *affinity, str
 	if (!w->pins_memory)
 		return true;
 	int nr = memory_allocate(
-		w->t, ledger_memory(w->l), w->memory, affinity, w->arena, d->blocks, &e);
+		w->t, ledger_memory(w->l), &w->memory, NULL, affinity, w->arena, d->blocks, &e);
 	if (nr < 0) {
 		refuse_allocation(d, e.text);
 		return false;
@@ -164,10 +238,14 @@ static void decide(struct work *w, const struct request *req, struct decision *d
 	struct hint affinity;
 	struct err e;
 
-	if (collect_hints(w, req, &e) < 0)
+	bool aligned = collect_demands(w, req, d, &e) == 0;
+	if (!aligned)
 		refuse_allocation(d, e.text);
-	else if (merge(w, d, &affinity) && assign_cpus(w, &affinity, d) &&
-		 assign_memory(w, &affinity, d))
+	else if (!as_its_pod(w, req, d, &affinity)) {
+		collect_hints(w);
+		aligned = merge(w, d, &affinity);
+	}
+	if (aligned && assign_cpus(w, &affinity, d) && assign_memory(w, &affinity, d))
 		return;
 	d->exclusive = false;
 	d->nr_blocks = 0;

@@ -1,204 +1,258 @@
-/* Picking CPUs: from the largest whole thing that is still needed down to single threads, at every
- * level where the fewest free CPUs are left, so that large whole things stay whole. */
 #include <numafit/cpus.h>
+
+#include "cpus_pack.h"
 
 #include <errno.h>
 
-void cpus_family(const struct topo *t, const struct cpuset *free, unsigned count,
-	struct cpus_per_node *n, struct family *f)
+static unsigned cpus_per_core(const struct topo *t)
 {
-	uint64_t largest_first[NODES_MAX];
+	return t->nr_cpus / t->nr_cores;
+}
+
+/* Options that cannot be on together, in the kubelet's order (NewStaticPolicyOptions). */
+#define FULL_PCPUS  "full-pcpus-only"
+#define ACROSS_NUMA "distribute-cpus-across-numa"
+#define ACROSS_CORE "distribute-cpus-across-cores"
+#define UNCORE      "prefer-align-cpus-by-uncorecache"
+
+int cpus_check_options(const struct topo *t, const struct cpu_options *o,
+	enum topology_policy policy, struct err *e)
+{
+	const struct {
+		bool both;
+		const char *a, *b;
+	} excluded[] = {
+		{o->full_pcpus_only && o->distribute_cpus_across_cores, FULL_PCPUS, ACROSS_CORE},
+		{o->distribute_cpus_across_numa && o->distribute_cpus_across_cores, ACROSS_NUMA,
+			ACROSS_CORE},
+		{o->prefer_align_cpus_by_uncorecache && o->distribute_cpus_across_cores, UNCORE,
+			ACROSS_CORE},
+		{o->prefer_align_cpus_by_uncorecache && o->distribute_cpus_across_numa, UNCORE,
+			ACROSS_NUMA},
+	};
+
+	for (size_t i = 0; i < sizeof excluded / sizeof *excluded; i++)
+		if (excluded[i].both)
+			return err_set(e, EINVAL,
+				"static policy options %s and %s can not be used at the same time",
+				excluded[i].a, excluded[i].b);
+	if (!o->align_by_socket)
+		return 0;
+	if (policy == POLICY_SINGLE_NUMA_NODE) /* the kubelet's own spelling */
+		return err_set(e, EINVAL,
+			"Topolgy manager single-numa-node policy is incompatible with CPUManager "
+			"align-by-socket policy option");
+	if (t->nr_sockets > nodeset_count(t->nodes_with_cpus))
+		return err_set(e, EINVAL,
+			"Align by socket is not compatible with hardware where number of sockets "
+			"are more than number of NUMA");
+	return 0;
+}
+
+int cpus_check_reserved(
+	const struct topo *t, const struct cpuset *reserved, unsigned count, struct err *e)
+{
+	struct cpuset unknown = cpuset_minus(*reserved, &t->cpus);
+	char list[CPUSET_TEXT_MAX];
+
+	if (!count)
+		return err_set(e, EINVAL,
+			"[cpumanager] the static policy requires systemreserved.cpu + "
+			"kubereserved.cpu to be greater than zero");
+	if (cpuset_count(reserved) != count)
+		return err_set(e, EINVAL,
+			"[cpumanager] unable to reserve the required amount of CPUs (size of %s "
+			"did not equal %u)",
+			cpuset_format(reserved, list, sizeof list), count);
+	if (!cpuset_empty(&unknown))
+		return err_set(e, EINVAL,
+			"[cpumanager] unable to build the reserved physical CPUs from the reserved "
+			"set: unknown CPU ID: %u",
+			cpuset_next(&unknown, 0));
+	return 0;
+}
+
+int cpus_reserve(const struct topo *t, const struct cpu_options *o, unsigned count,
+	struct cpuset *out, struct err *e)
+{
+	struct cpus_how how = cpus_how(t, o);
+	struct cpuset reserved = {0};
+
+	(void)cpus_take(t, &t->cpus, count, &how, &reserved, NULL); /* too few: the next sees it */
+	int rc = cpus_check_reserved(t, &reserved, count, e);
+	if (!rc)
+		*out = reserved;
+	return rc;
+}
+
+struct cpuset cpus_whole_cores(const struct topo *t, const struct cpuset *cpus)
+{
+	struct cpuset cores = {0}, whole = {0};
+
+	cpuset_each (cpu, cpus)
+		cpuset_add(&cores, t->cpu[cpu].core);
+	cpuset_each (cpu, &t->cpus)
+		if (cpuset_has(&cores, t->cpu[cpu].core))
+			cpuset_add(&whole, cpu);
+	return whole;
+}
+
+int cpus_check_whole_cores(const struct topo *t, const struct cpu_options *o,
+	const struct cpuset *available_physical, unsigned count, struct err *e)
+{
+	unsigned per_core = cpus_per_core(t), available = cpuset_count(available_physical);
+
+	if (!o->full_pcpus_only)
+		return 0;
+	if (count % per_core)
+		return err_set(e, EINVAL,
+			"SMT Alignment Error: requested %u cpus not multiple cpus per core = %u",
+			count, per_core);
+	if (count > available)
+		return err_set(e, EINVAL,
+			"SMT Alignment Error: not enough free physical CPUs: available physical "
+			"CPUs = %u, requested CPUs = %u, CPUs per core = %u",
+			available, count, per_core);
+	return 0;
+}
+
+/* The fewest nodes whose CPUs would do, were they all free: reserved and busy ones count. All of
+ * them when not even those would. */
+static unsigned fewest_nodes(const struct cpus_per_node *n, struct nodeset nodes, unsigned count)
+{
+	uint64_t largest_first[NODES_MAX], sum = 0;
 	unsigned nr = 0;
+
+	nodeset_each (node, nodes) {
+		unsigned at = nr++;
+
+		for (; at > 0 && largest_first[at - 1] < n->total[node]; at--)
+			largest_first[at] = largest_first[at - 1];
+		largest_first[at] = n->total[node];
+	}
+	for (unsigned i = 0; i < nr; i++) {
+		sum += largest_first[i];
+		if (sum >= count)
+			return i + 1;
+	}
+	return nr;
+}
+
+static void number_sockets(const struct topo *t, struct cpus_per_node *n)
+{
+	uint16_t known[NODES_MAX];
+	unsigned nr = 0;
+
+	nodeset_each (node, t->nodes_with_cpus) {
+		unsigned i = 0;
+
+		known[nr] = t->cpu[cpuset_next(&t->node[node].cpus, 0)].socket;
+		while (known[i] != known[nr])
+			i++;
+		nr += i == nr;
+		n->socket[node] = (uint8_t)i;
+	}
+}
+
+/* The second way to be preferred: to touch exactly as many sockets as the preferred number of nodes
+ * would fill (kubelet isHintSocketAligned). */
+static void prefer_sockets(const struct topo *t, struct cpus_per_node *n, struct family *f)
+{
+	unsigned per_socket = nodeset_count(t->nodes_with_cpus) / t->nr_sockets;
+
+	if (!per_socket)
+		return;
+	number_sockets(t, n);
+	f->socket_of_node = n->socket;
+	f->preferred_sockets = (f->preferred_size + per_socket - 1) / per_socket;
+}
+
+void cpus_family(const struct topo *t, const struct cpu_options *o, const struct cpuset *available,
+	const struct cpuset *reusable, unsigned count, struct cpus_per_node *n, struct family *f)
+{
+	unsigned reused = cpuset_count(reusable);
 
 	*f = (struct family){.resource = "cpu"};
 	if (!count)
 		return; /* FAMILY_ANY is 0 */
 	*n = (struct cpus_per_node){0};
 	nodeset_each (node, t->nodes_with_cpus) {
-		unsigned at = nr++;
-
 		n->total[node] = cpuset_count(&t->node[node].cpus);
-		n->free[node] = cpuset_count_and(&t->node[node].cpus, free);
-		for (; at > 0 && largest_first[at - 1] < n->total[node]; at--)
-			largest_first[at] = largest_first[at - 1];
-		largest_first[at] = n->total[node];
-	}
-	/* the fewest nodes whose CPUs would do, were they all free: reserved and busy ones count */
-	f->preferred_size = nr;
-	for (uint64_t i = 0, sum = 0; i < nr; i++) {
-		sum += largest_first[i];
-		if (sum >= count) {
-			f->preferred_size = (unsigned)i + 1;
-			break;
-		}
+		n->free[node] = cpuset_count_and(&t->node[node].cpus, available);
 	}
 	f->ground = t->nodes_with_cpus;
+	f->required = topo_nodes_of(t, reusable);
 	f->nr_demands = 1;
-	f->demand[0] = (struct family_demand){.weight = n->free, .need = count};
-	f->kind = cpuset_count_and(&t->cpus, free) >= count ? FAMILY_CAPACITY : FAMILY_NONE;
+	f->demand[0] = (struct family_demand){.weight = n->free, .base = reused, .need = count};
+	f->preferred_size = fewest_nodes(n, f->ground, count);
+	if (o->align_by_socket)
+		prefer_sockets(t, n, f);
+	f->kind = reused + cpuset_count_and(&t->cpus, available) >= count ? FAMILY_CAPACITY
+									  : FAMILY_NONE;
 }
 
-enum level { BY_NODE, BY_SOCKET, BY_CORE, NR_LEVELS };
-
-static unsigned part_of(const struct topo *t, unsigned cpu, enum level level)
+struct cpus_how cpus_how(const struct topo *t, const struct cpu_options *o)
 {
-	const struct topo_cpu *c = &t->cpu[cpu];
-
-	return level == BY_NODE ? c->node : level == BY_SOCKET ? c->socket : c->core;
+	return (struct cpus_how){
+		.distributed = o->distribute_cpus_across_numa,
+		.spread = o->distribute_cpus_across_cores,
+		.uncore = o->prefer_align_cpus_by_uncorecache,
+		.group = o->full_pcpus_only ? cpus_per_core(t) : 1,
+	};
 }
 
-static struct cpuset cpus_of_part(
-	const struct topo *t, const struct cpuset *within, enum level level, unsigned part)
+int cpus_take(const struct topo *t, const struct cpuset *free, unsigned count,
+	const struct cpus_how *how, struct cpuset *out, struct err *e)
 {
-	struct cpuset cpus = {0};
+	struct cpus_how packed = *how;
 
-	if (level == BY_NODE)
-		return cpuset_and(t->node[part].cpus, within);
-	cpuset_each (cpu, within)
-		if (part_of(t, cpu, level) == part)
+	if (cpuset_count_and(free, &t->cpus) < count)
+		return err_set(e, ENOSPC,
+			"not enough cpus available to satisfy request: requested=%u, available=%u",
+			count, cpuset_count(free));
+	if (how->distributed) {
+		packed.uncore = false;
+		if (count && count % how->group == 0 && cpus_distribute(t, free, count, how, out))
+			return 0;
+	}
+	*out = cpus_pack(t, free, count, &packed);
+	return 0;
+}
+
+/* The CPUs that an affinity speaks of: those of its nodes, or of all sockets that these touch
+ * (kubelet getAlignedCPUs). */
+static struct cpuset aligned_cpus(
+	const struct topo *t, const struct cpu_options *o, struct nodeset mask)
+{
+	struct cpuset cpus = topo_cpus_of(t, nodeset_and(mask, t->nodes)), sockets = {0};
+
+	if (!o->align_by_socket)
+		return cpus;
+	cpuset_each (cpu, &cpus)
+		cpuset_add(&sockets, t->cpu[cpu].socket);
+	cpuset_each (cpu, &t->cpus)
+		if (cpuset_has(&sockets, t->cpu[cpu].socket))
 			cpuset_add(&cpus, cpu);
 	return cpus;
 }
 
-/* Parts of one level in an order, without repeats. */
-struct order {
-	unsigned nr;
-	uint16_t part[CPUSET_BITS];
-	struct cpuset seen;
-};
-
-/* Append the parts that have CPUs of *free: the emptiest first, at a tie the lower id. */
-static void append_sorted(
-	const struct topo *t, const struct cpuset *free, enum level level, struct order *o)
+int cpus_allocate(const struct topo *t, const struct cpu_options *o,
+	const struct cpuset *available_and_reusable, unsigned count, const struct hint *affinity,
+	struct cpuset *out, struct err *e)
 {
-	uint16_t count[CPUSET_BITS] = {0};
-	unsigned from = o->nr;
-
-	cpuset_each (cpu, free)
-		count[part_of(t, cpu, level)]++;
-	for (unsigned part = 0; part < CPUSET_BITS; part++) {
-		unsigned at = o->nr;
-
-		if (!count[part] || cpuset_has(&o->seen, part))
-			continue;
-		for (; at > from && count[o->part[at - 1]] > count[part]; at--)
-			o->part[at] = o->part[at - 1];
-		o->part[at] = (uint16_t)part;
-		o->nr++;
-		cpuset_add(&o->seen, part);
-	}
-}
-
-struct picking {
-	const struct topo *t;
-	struct cpuset free, taken;
-	unsigned need;
-	enum level outer, inner; /* of NUMA nodes and sockets: which contains which */
-};
-
-/* Parts of a level: those of the outer level sorted, in each of them the next level's sorted. */
-static void order_parts(const struct picking *p, enum level level, struct order *o)
-{
-	*o = (struct order){0};
-	if (level == p->outer) {
-		append_sorted(p->t, &p->free, level, o);
-		return;
-	}
-	struct order above;
-	enum level up = level == BY_CORE ? p->inner : p->outer;
-
-	order_parts(p, up, &above);
-	for (unsigned i = 0; i < above.nr; i++) {
-		struct cpuset in = cpus_of_part(p->t, &p->free, up, above.part[i]);
-
-		append_sorted(p->t, &in, level, o);
-	}
-}
-
-static void take(struct picking *p, const struct cpuset *cpus)
-{
-	p->taken = cpuset_or(p->taken, cpus);
-	p->free = cpuset_minus(p->free, cpus);
-	p->need -= cpuset_count(cpus);
-}
-
-/* Take every part of the level that is free as a whole and not larger than what is needed. */
-static void take_whole(struct picking *p, enum level level)
-{
-	struct order o;
-
-	if (!p->need)
-		return;
-	order_parts(p, level, &o);
-	for (unsigned i = 0; i < o.nr && p->need; i++) {
-		struct cpuset all = cpus_of_part(p->t, &p->t->cpus, level, o.part[i]);
-
-		if (cpuset_count(&all) <= p->need && cpuset_within(&all, &p->free))
-			take(p, &all);
-	}
-}
-
-static void take_threads(struct picking *p)
-{
-	struct order cores;
-
-	if (!p->need)
-		return;
-	order_parts(p, BY_CORE, &cores);
-	for (unsigned i = 0; i < cores.nr; i++) {
-		struct cpuset threads = cpus_of_part(p->t, &p->free, BY_CORE, cores.part[i]);
-
-		cpuset_each (cpu, &threads) {
-			struct cpuset one = {0};
-
-			if (!p->need)
-				return;
-			cpuset_add(&one, cpu);
-			take(p, &one);
-		}
-	}
-}
-
-int cpus_take(const struct topo *t, const struct cpuset *free, unsigned count, struct cpuset *out,
-	struct err *e)
-{
-	bool sockets_in_nodes = t->nr_sockets >= nodeset_count(t->nodes_with_cpus);
-	struct picking p = {
-		.t = t,
-		.free = cpuset_and(*free, &t->cpus),
-		.need = count,
-		.outer = sockets_in_nodes ? BY_NODE : BY_SOCKET,
-		.inner = sockets_in_nodes ? BY_SOCKET : BY_NODE,
-	};
-
-	if (cpuset_count(&p.free) < count)
-		return err_set(e, ENOSPC,
-			"not enough cpus available to satisfy request: requested=%u, available=%u",
-			count, cpuset_count(&p.free));
-	take_whole(&p, p.outer);
-	take_whole(&p, p.inner);
-	take_whole(&p, BY_CORE);
-	take_threads(&p);
-	*out = p.taken;
-	return 0;
-}
-
-int cpus_allocate(const struct topo *t, const struct cpuset *free, unsigned count,
-	const struct hint *affinity, struct cpuset *out, struct err *e)
-{
-	struct cpuset near = {0}, rest = *free;
+	struct cpuset near = {0}, rest = *available_and_reusable;
+	struct cpus_how how = cpus_how(t, o);
 	int rc = 0;
 
 	if (!affinity->any) {
-		struct cpuset cpus = topo_cpus_of(t, affinity->mask);
-		struct cpuset aligned = cpuset_and(cpus, free);
+		struct cpuset aligned = cpuset_and(aligned_cpus(t, o, affinity->mask), &rest);
 		unsigned have = cpuset_count(&aligned);
 
-		rc = cpus_take(t, &aligned, have < count ? have : count, &near, e);
+		rc = cpus_take(t, &aligned, have < count ? have : count, &how, &near, e);
 		rest = cpuset_minus(rest, &near);
 	}
 	if (!rc)
-		rc = cpus_take(t, &rest, count - cpuset_count(&near), out, e);
+		rc = cpus_take(t, &rest, count - cpuset_count(&near), &how, out, e);
 	if (!rc)
 		*out = cpuset_or(*out, &near);
 	return rc;

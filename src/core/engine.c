@@ -329,14 +329,15 @@ static void mark_live(struct engine *g, int64_t now_ms, const struct holding *h)
 static void adopt_memory(
 	const struct engine *g, const struct request *req, struct nodeset mems, struct decision *d)
 {
-	uint64_t bytes[TOPO_KINDS];
+	struct memory_demand demand;
 
-	if (!request_pins_memory(req) || memory_demand(g->t, req, bytes, NULL) < 0)
+	if (!request_pins_memory(req) ||
+		memory_demand(g->t, req->memory, req->nr_memory, &demand, NULL) < 0)
 		return;
 	for (unsigned k = 0; k < g->t->nr_kinds; k++)
-		if (bytes[k])
-			d->blocks[d->nr_blocks++] =
-				(struct memory_block){.kind = k, .nodes = mems, .bytes = bytes[k]};
+		if (demand.kinds >> k & 1)
+			d->blocks[d->nr_blocks++] = (struct memory_block){
+				.kind = k, .nodes = mems, .bytes = demand.bytes[k]};
 	if (ledger_fits(g->ledger, req->container_id, d, NULL) < 0)
 		d->nr_blocks = 0;
 }

@@ -11,14 +11,22 @@
 #include <errno.h>
 #include <string.h>
 
+bool family_demand_met(const struct family_demand *d, struct nodeset mask)
+{
+	uint64_t sum = d->base;
+
+	if (d->weight)
+		nodeset_each (node, mask)
+			sum += d->weight[node];
+	for (size_t i = 0; i < d->nr_covers; i++)
+		sum += nodeset_empty(nodeset_and(d->cover[i].nodes, mask)) ? 0 : d->cover[i].count;
+	return sum >= d->need;
+}
+
 static bool meets_demands(const struct family *f, struct nodeset mask)
 {
 	for (unsigned i = 0; i < f->nr_demands; i++) {
-		uint64_t sum = f->demand[i].base;
-
-		nodeset_each (node, mask)
-			sum += f->demand[i].weight[node];
-		if (sum < f->demand[i].need)
+		if (!family_demand_met(&f->demand[i], mask))
 			return false;
 	}
 	return true;
@@ -41,6 +49,19 @@ static bool is_extra(const struct family *f, struct nodeset mask)
 bool family_has(const struct family *f, struct nodeset mask)
 {
 	return in_rule(f, mask) || is_extra(f, mask);
+}
+
+bool family_prefers(const struct family *f, struct nodeset mask)
+{
+	uint64_t sockets = 0;
+
+	if (nodeset_count(mask) == f->preferred_size)
+		return true;
+	if (!f->preferred_sockets)
+		return false;
+	nodeset_each (node, mask)
+		sockets |= UINT64_C(1) << f->socket_of_node[node];
+	return (unsigned)__builtin_popcountll(sockets) == f->preferred_sockets;
 }
 
 static unsigned smallest(const struct family *f, struct search *s)
@@ -88,46 +109,61 @@ static void keep_better(const struct merge *m, struct nodeset *best, struct node
 		*best = mask;
 }
 
-static bool one_size_preferred(const struct merge *m)
-{
-	for (unsigned i = 1; i < m->nr; i++)
-		if (m->family[i]->preferred_size != m->family[0]->preferred_size)
-			return false;
-	return m->all_preferred;
-}
-
-static bool all_have(const struct merge *m, struct nodeset mask)
+static bool all_prefer(const struct merge *m, struct nodeset mask)
 {
 	for (unsigned i = 0; i < m->nr; i++)
-		if (!family_has(m->family[i], mask))
+		if (!family_has(m->family[i], mask) || !family_prefers(m->family[i], mask))
 			return false;
 	return true;
+}
+
+/* Add what makes a set of k nodes preferred by the family besides its size. False: nothing does. */
+static bool add_preference(struct search *s, const struct family *f, unsigned k)
+{
+	if (f->preferred_size == k)
+		return true;
+	return f->preferred_sockets && search_touch(s, f->socket_of_node, f->preferred_sockets);
+}
+
+/* The best preferred set of k nodes by the families' rules into *best if it beats it. Returns as
+ * best_preferred() does. */
+static int best_of_size(struct merge *m, unsigned k, struct nodeset *best)
+{
+	struct nodeset found;
+
+	search_begin(m->search, m->space->all);
+	for (unsigned i = 0; i < m->nr; i++) {
+		if (!add_preference(m->search, m->family[i], k))
+			return 0;
+		if (!search_add_family(m->search, m->family[i]))
+			return -ENOMEM;
+	}
+	int rc = search_best(m->search, k, &found);
+	keep_better(m, best, found);
+	return rc > 0;
 }
 
 /* 0 with the best preferred mask, empty when there is none; 1 when the budget ran out. */
 static int best_preferred(struct merge *m, struct nodeset *best)
 {
-	unsigned k = m->family[0]->preferred_size;
-	struct nodeset found;
+	const unsigned n = nodeset_count(m->space->all);
 	int rc = 0;
 
 	*best = (struct nodeset){0};
-	if (!one_size_preferred(m))
+	if (!m->all_preferred)
 		return 0;
 	for (unsigned i = 0; i < m->nr; i++)
-		for (unsigned x = 0; x < m->family[i]->nr_extra; x++) {
-			struct nodeset mask = m->family[i]->extra[x];
-
-			if (nodeset_count(mask) == k && all_have(m, mask))
-				keep_better(m, best, nodeset_and(mask, m->space->all));
-		}
-	search_begin(m->search, m->space->all);
-	for (unsigned i = 0; i < m->nr; i++)
-		if (!search_add_family(m->search, m->family[i]))
-			return -ENOMEM;
-	rc = search_best(m->search, k, &found);
-	keep_better(m, best, found);
-	return rc > 0;
+		for (unsigned x = 0; x < m->family[i]->nr_extra; x++)
+			if (all_prefer(m, m->family[i]->extra[x]))
+				keep_better(m, best,
+					nodeset_and(m->family[i]->extra[x], m->space->all));
+	for (unsigned k = 1; k <= n && rc >= 0; k++) {
+		if (!nodeset_empty(*best) && k > nodeset_count(*best))
+			break;
+		int more = best_of_size(m, k, best);
+		rc = more < 0 ? more : rc | more;
+	}
+	return rc;
 }
 
 /* One choice of who contributes an extra mask: what those masks leave of the machine, and which
@@ -194,49 +230,73 @@ static int collect_patterns(const struct merge *m, struct patterns *out)
 /* What the families of one pattern can still do without, while nodes are dropped. */
 struct slack {
 	const struct family *family;
-	uint64_t spare[FAMILY_DEMANDS];
+	uint64_t spare[FAMILY_DEMANDS]; /* of demands by weight */
+	struct nodeset kept;
 };
-enum { MERGE_FAMILIES = 64, DROP_STEPS = 100000 };
+enum { MERGE_FAMILIES = 64, DROP_STEPS = 1000000, COST_BITS = 20 };
 struct dropping {
+	struct search *search;
 	unsigned nr;
 	struct slack slack[MERGE_FAMILIES];
 	struct nodeset common; /* of the pattern's mask and all grounds */
-	unsigned steps; /* left for one question; a yes is always right, a late no may be wrong */
+	struct nodeset free;   /* nodes that some family can drop without missing them */
+	uint64_t cost[NODES_MAX]; /* the least part of a family's slack that a node takes, in units
+				     of 2^-COST_BITS */
+	uint8_t order[NODES_MAX]; /* costly nodes first */
+	unsigned nr_ordered;
+	unsigned steps; /* left for one question */
+	bool unsure;    /* they ran out: a yes is always right, such a no may be wrong */
 };
 
 static bool may_drop(const struct slack *s, unsigned node)
 {
 	if (nodeset_has(s->family->required, node))
 		return false;
-	for (unsigned i = 0; i < s->family->nr_demands; i++)
-		if (s->family->demand[i].weight[node] > s->spare[i])
+	for (unsigned i = 0; i < s->family->nr_demands; i++) {
+		const struct family_demand *d = &s->family->demand[i];
+
+		if (d->weight ? d->weight[node] > s->spare[i]
+			      : !family_demand_met(d, nodeset_minus(s->kept, nodeset_of(node))))
 			return false;
+	}
 	return true;
 }
 
-static void drop(struct slack *s, unsigned node, bool back)
+static void drop(struct slack *s, unsigned node)
 {
+	s->kept = nodeset_minus(s->kept, nodeset_of(node));
 	for (unsigned i = 0; i < s->family->nr_demands; i++)
-		s->spare[i] += back ? s->family->demand[i].weight[node]
-				    : -s->family->demand[i].weight[node];
+		if (s->family->demand[i].weight)
+			s->spare[i] -= s->family->demand[i].weight[node];
 }
 
-/* Whether each of the nodes can be dropped by some family, all at once. */
-static bool can_drop(struct dropping *d, struct nodeset nodes)
+static void undrop(struct slack *s, unsigned node)
 {
-	unsigned node = nodeset_next(nodes, 0);
+	s->kept = nodeset_or(s->kept, nodeset_of(node));
+	for (unsigned i = 0; i < s->family->nr_demands; i++)
+		if (s->family->demand[i].weight)
+			s->spare[i] += s->family->demand[i].weight[node];
+}
 
-	if (node == NODES_MAX)
+/* Whether each of the nodes, from the i-th in order on, can be dropped by some family, all at once.
+ */
+static bool can_drop(struct dropping *d, unsigned i, struct nodeset nodes)
+{
+	while (i < d->nr_ordered && !nodeset_has(nodes, d->order[i]))
+		i++;
+	if (i == d->nr_ordered)
 		return true;
-	if (!d->steps)
+	if (!d->steps || !search_visit(d->search)) {
+		d->unsure = true;
 		return false;
+	}
 	d->steps--;
-	for (unsigned i = 0; i < d->nr; i++) {
-		if (!may_drop(&d->slack[i], node))
+	for (unsigned f = 0; f < d->nr; f++) {
+		if (!may_drop(&d->slack[f], d->order[i]))
 			continue;
-		drop(&d->slack[i], node, false);
-		bool rest = can_drop(d, nodeset_minus(nodes, nodeset_of(node)));
-		drop(&d->slack[i], node, true);
+		drop(&d->slack[f], d->order[i]);
+		bool rest = can_drop(d, i + 1, nodes);
+		undrop(&d->slack[f], d->order[i]);
 		if (rest)
 			return true;
 	}
@@ -246,31 +306,97 @@ static bool can_drop(struct dropping *d, struct nodeset nodes)
 static bool reachable(void *ctx, struct nodeset mask)
 {
 	struct dropping *d = ctx;
+	struct nodeset dropped =
+		nodeset_minus(nodeset_minus(d->common, mask), d->free);
+	uint64_t cost = 0;
 
+	nodeset_each (node, dropped)
+		cost += d->cost[node];
+	if (cost > (uint64_t)d->nr << COST_BITS)
+		return false; /* more than all of all families' slack */
 	d->steps = DROP_STEPS;
-	return can_drop(d, nodeset_minus(d->common, mask));
+	return can_drop(d, 0, dropped);
+}
+
+/* The part of the family's slack that the node takes: the mean over its demands by weight. More
+ * than all of it when it cannot be dropped at all. */
+static uint64_t cost_of(const struct slack *s, unsigned node)
+{
+	const uint64_t all = UINT64_C(1) << COST_BITS;
+	uint64_t sum = 0;
+
+	if (!may_drop(s, node))
+		return NODES_MAX * all;
+	for (unsigned i = 0; i < s->family->nr_demands; i++) {
+		const struct family_demand *d = &s->family->demand[i];
+
+		if (d->weight && d->weight[node])
+			sum += (uint64_t)((unsigned __int128)d->weight[node] * all / s->spare[i]);
+	}
+	return s->family->nr_demands ? sum / s->family->nr_demands : 0;
+}
+
+static bool misses(const struct family *f, unsigned node)
+{
+	if (nodeset_has(f->required, node))
+		return true;
+	for (unsigned i = 0; i < f->nr_demands; i++) {
+		if (f->demand[i].weight && f->demand[i].weight[node])
+			return true;
+		for (size_t c = 0; c < f->demand[i].nr_covers; c++)
+			if (nodeset_has(f->demand[i].cover[c].nodes, node))
+				return true;
+	}
+	return false;
+}
+
+static void order_by_cost(struct dropping *d)
+{
+	d->nr_ordered = 0;
+	d->free = (struct nodeset){0};
+	nodeset_each (node, d->common) {
+		unsigned at = d->nr_ordered++;
+
+		d->cost[node] = UINT64_MAX;
+		for (unsigned f = 0; f < d->nr; f++) {
+			uint64_t cost = cost_of(&d->slack[f], node);
+
+			d->cost[node] = cost < d->cost[node] ? cost : d->cost[node];
+			if (!misses(d->slack[f].family, node))
+				d->free = nodeset_or(d->free, nodeset_of(node));
+		}
+		for (; at > 0 && d->cost[d->order[at - 1]] < d->cost[node]; at--)
+			d->order[at] = d->order[at - 1];
+		d->order[at] = (uint8_t)node;
+	}
 }
 
 /* What a family can spare when it contributes its whole ground set. */
+static struct slack slack_of(const struct family *f)
+{
+	struct slack s = {.family = f, .kept = f->ground};
+
+	for (unsigned r = 0; r < f->nr_demands; r++) {
+		s.spare[r] = f->demand[r].base - f->demand[r].need;
+		if (f->demand[r].weight)
+			nodeset_each (node, f->ground)
+				s.spare[r] += f->demand[r].weight[node];
+	}
+	return s;
+}
+
 static void begin_dropping(const struct merge *m, struct pattern p, struct dropping *d)
 {
 	d->nr = 0;
+	d->search = m->search;
 	d->common = p.mask;
 	for (unsigned i = 0; i < m->nr; i++) {
-		const struct family *f = m->family[i];
-		struct slack *s = &d->slack[d->nr];
-
 		if (!(p.by_rule >> i & 1))
 			continue;
-		d->nr++;
-		d->common = nodeset_and(d->common, f->ground);
-		s->family = f;
-		for (unsigned r = 0; r < f->nr_demands; r++) {
-			s->spare[r] = f->demand[r].base - f->demand[r].need;
-			nodeset_each (node, f->ground)
-				s->spare[r] += f->demand[r].weight[node];
-		}
+		d->slack[d->nr++] = slack_of(m->family[i]);
+		d->common = nodeset_and(d->common, m->family[i]->ground);
 	}
+	order_by_cost(d);
 }
 
 /* The best set of size k that the pattern reaches into *best if it beats it. 1: budget ran out. */
@@ -289,7 +415,7 @@ static int best_reachable(
 	search_limit(m->search, reachable, d);
 	int rc = search_best(m->search, k, &found);
 	keep_better(m, best, found);
-	return rc > 0;
+	return rc > 0 || d->unsure;
 }
 
 static unsigned size_aimed_at(struct merge *m)

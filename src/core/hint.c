@@ -4,6 +4,8 @@
  *   - the masks that can come out of intersecting one mask of each list: else the best of those. */
 #include <numafit/hint.h>
 
+#include "lattice.h"
+
 #include <errno.h>
 #include <string.h>
 
@@ -193,7 +195,16 @@ static int intersect(const struct mask_set *from, const struct hint_list *list, 
 	return 0;
 }
 
-static int best_intersection(const struct hint_space *space, const struct hint_list *lists,
+static void keep_better(
+	const struct hint_space *space, unsigned aim, struct nodeset mask, struct nodeset *best)
+{
+	if (!nodeset_empty(mask) &&
+		(nodeset_empty(*best) || hint_beats(space, aim, mask, *best)))
+		*best = mask;
+}
+
+/* Few hints are intersected one by one. */
+static int best_of_products(const struct hint_space *space, const struct hint_list *lists,
 	size_t nr, struct arena *a, struct nodeset *best)
 {
 	unsigned aim = size_aimed_at(lists, nr);
@@ -206,15 +217,37 @@ static int best_intersection(const struct hint_space *space, const struct hint_l
 		rc = intersect(&reached, &lists[l], a, &next);
 		reached = next;
 	}
-	*best = (struct nodeset){0};
-	for (size_t i = 0; i < reached.cap && !rc; i++) {
-		struct nodeset mask = {reached.slot[i]};
-
-		if (!nodeset_empty(mask) &&
-			(nodeset_empty(*best) || hint_beats(space, aim, mask, *best)))
-			*best = mask;
-	}
+	for (size_t i = 0; i < reached.cap && !rc; i++)
+		keep_better(space, aim, (struct nodeset){reached.slot[i]}, best);
 	return rc;
+}
+
+/* On few nodes every mask is looked at instead, however many hints there are. */
+static int best_of_lattice(const struct hint_space *space, const struct hint_list *lists, size_t nr,
+	struct arena *a, struct nodeset *best)
+{
+	unsigned n = nodeset_count(space->all), aim = size_aimed_at(lists, nr);
+	uint32_t *reached = arena_array(a, (size_t)1 << n, sizeof *reached);
+	int rc = reached ? lattice_intersect(n, lists, nr, a, reached) : -ENOMEM;
+
+	for (uint64_t m = 1; !rc && m <= space->all.bits; m++)
+		if (reached[m])
+			keep_better(space, aim, (struct nodeset){m}, best);
+	return rc;
+}
+
+static bool is_small(const struct hint_space *space)
+{
+	unsigned n = nodeset_count(space->all);
+
+	return n <= LATTICE_NODES && nodeset_equal(space->all, nodeset_first(n));
+}
+
+static int best_intersection(const struct hint_space *space, const struct hint_list *lists,
+	size_t nr, struct arena *a, struct nodeset *best)
+{
+	*best = (struct nodeset){0};
+	return (is_small(space) ? best_of_lattice : best_of_products)(space, lists, nr, a, best);
 }
 
 int hint_merge_lists(const struct hint_space *space, const struct hint_list *lists, size_t nr,

@@ -138,10 +138,11 @@ struct ledger *ledger_new(const struct topo *t, const struct settings *s)
 
 	l->t = t;
 	l->s = s;
-	l->pool = t->cpus;
+	l->pool = ledger_shareable_cpus(l);
 	l->by_id.key_of = id_key;
 	l->by_name.key_of = name_key;
 	memory_init(&l->memory, t, s);
+	l->memory.keep_groups = true; /* records come back in any order */
 	return l;
 }
 
@@ -164,6 +165,13 @@ const struct topo *ledger_topo(const struct ledger *l)
 struct cpuset ledger_free_cpus(const struct ledger *l)
 {
 	return cpuset_minus(cpuset_minus(l->t->cpus, &l->held), &l->s->reserved_cpus);
+}
+
+struct cpuset ledger_shareable_cpus(const struct ledger *l)
+{
+	return l->s->cpu_options.strict_cpu_reservation
+		       ? cpuset_minus(l->t->cpus, &l->s->reserved_cpus)
+		       : l->t->cpus;
 }
 
 const struct cpuset *ledger_held_cpus(const struct ledger *l)
@@ -219,6 +227,15 @@ const struct holding *ledger_find_named(const struct ledger *l, const char *pod_
 			return h;
 	}
 	return NULL;
+}
+
+const struct holding *ledger_find_of_pod(const struct ledger *l, const char *pod_uid)
+{
+	size_t i = index_find(&l->by_name, (struct key){{pod_uid, "", ""}});
+
+	return i < l->by_name.nr && text_equal(l->by_name.at[i]->pod_uid, pod_uid)
+		       ? l->by_name.at[i]
+		       : NULL;
 }
 
 bool ledger_release(struct ledger *l, const char *container_id)
@@ -307,7 +324,7 @@ static int cpus_fit(const struct ledger *l, const struct holding *self, const st
 	}
 	if (cpuset_empty(cpus))
 		return err_set(e, EINVAL, "exclusive CPUs, but none are given");
-	struct cpuset left = cpuset_minus(cpuset_minus(l->t->cpus, &others), cpus);
+	struct cpuset left = cpuset_minus(cpuset_minus(ledger_shareable_cpus(l), &others), cpus);
 	return cpuset_empty(&left) ? err_set(e, EBUSY, "no CPU would be left for the shared pool")
 				   : 0;
 }
@@ -324,7 +341,8 @@ static int memory_fits(const struct ledger *l, const struct memory_block *b, str
 		const struct memory_node *node = &l->memory.node[n];
 
 		if (node->assignments && !nodeset_equal(node->group, b->nodes))
-			return err_set(e, EBUSY, "memory of NUMA node %u serves other containers together",
+			return err_set(e, EBUSY,
+				"memory of NUMA node %u serves other containers together",
 				l->t->ids.id[n]);
 		free += node->free[b->kind];
 	}
@@ -362,14 +380,16 @@ static struct cpuset ahead_of_need(
 {
 	struct cpuset here =
 		cpuset_minus(cpuset_and(*pool, &l->t->node[node].cpus), &l->s->reserved_cpus);
-	struct cpuset not_held = cpuset_minus(cpuset_minus(l->t->cpus, &l->held), held),
+	struct cpuset not_held =
+			      cpuset_minus(cpuset_minus(ledger_shareable_cpus(l), &l->held), held),
 		      ahead = {0};
 	unsigned half = cpuset_count(&not_held) / 2, left = cpuset_count(pool);
+	struct cpus_how how = cpus_how(l->t, &l->s->cpu_options);
 	unsigned step = min(
 		min(l->s->shared_pool_step, cpuset_count(&here)), left > half ? left - half : 0);
 
 	if (left >= pool_minimum(l) + step)
-		(void)cpus_take(l->t, &here, step, &ahead, NULL);
+		(void)cpus_take(l->t, &here, step, &how, &ahead, NULL);
 	return ahead;
 }
 
@@ -387,13 +407,15 @@ struct cpuset ledger_pool_without(const struct ledger *l, const struct cpuset *h
 	}
 	if (cpuset_count(&pool) >= pool_minimum(l))
 		return pool;
-	pool = cpuset_minus(l->t->cpus, &l->held); /* too few: what lay idle comes back */
+	/* too few: what lay idle comes back */
+	pool = cpuset_minus(ledger_shareable_cpus(l), &l->held);
 	return cpuset_minus(pool, held);
 }
 
 struct cpuset ledger_pool_grown(const struct ledger *l, const struct cpuset *released)
 {
 	struct cpuset held = cpuset_minus(l->held, released), pool = l->pool;
+	struct cpus_how how = cpus_how(l->t, &l->s->cpu_options);
 
 	nodeset_each (n, l->t->nodes_with_cpus) {
 		struct cpuset idle = cpuset_minus(
@@ -401,7 +423,7 @@ struct cpuset ledger_pool_grown(const struct ledger *l, const struct cpuset *rel
 			      kept;
 
 		if (cpuset_count(&idle) <= 2 * l->s->shared_pool_step ||
-			cpus_take(l->t, &idle, l->s->shared_pool_step, &kept, NULL))
+			cpus_take(l->t, &idle, l->s->shared_pool_step, &how, &kept, NULL))
 			continue;
 		idle = cpuset_minus(idle, &kept);
 		pool = cpuset_or(pool, &idle);
@@ -411,13 +433,14 @@ struct cpuset ledger_pool_grown(const struct ledger *l, const struct cpuset *rel
 
 static int pool_is_sound(const struct ledger *l, const struct cpuset *pool, struct err *e)
 {
-	struct cpuset reserved = cpuset_and(l->s->reserved_cpus, &l->t->cpus);
+	struct cpuset shareable = ledger_shareable_cpus(l);
+	struct cpuset reserved = cpuset_and(l->s->reserved_cpus, &shareable);
 
 	if (cpuset_intersects(pool, &l->held))
 		return err_set(e, EINVAL, "the shared pool has CPUs that containers hold");
-	if (!cpuset_within(pool, &l->t->cpus) || !cpuset_within(&reserved, pool))
+	if (!cpuset_within(pool, &shareable) || !cpuset_within(&reserved, pool))
 		return err_set(e, EINVAL,
-			"the shared pool lacks reserved CPUs or has CPUs that the machine lacks");
+			"the shared pool lacks reserved CPUs or has CPUs that it must not have");
 	return cpuset_empty(pool) ? err_set(e, EINVAL, "the shared pool is empty") : 0;
 }
 

@@ -1,18 +1,24 @@
+/* The memory of the machine: what may be given out at all, what is booked, what comes back. Which
+ * nodes a container gets is decided in memory_hints.c, what containers of one pod take over from
+ * each other in memory_pod.c. */
 #include <numafit/memory.h>
 
-#include <numafit/search.h>
 #include <numafit/text.h>
 
 #include <errno.h>
 #include <string.h>
 
-static uint64_t reservation(const struct settings *s, unsigned node_id, const char *type)
+enum { KIND_NAME_MAX = TEXT_SIZE_MAX + 10 };
+
+uint64_t memory_reserved(
+	const struct topo *t, const struct settings *s, unsigned node, unsigned kind)
 {
+	char type[KIND_NAME_MAX];
 	uint64_t bytes = 0;
 
-	/* of several entries for one node and kind the last counts, as in the kubelet */
+	(void)topo_kind_name(t, kind, type, sizeof type);
 	for (unsigned i = 0; i < s->nr_reserved_memory; i++)
-		if (s->reserved_memory[i].node_id == node_id &&
+		if (s->reserved_memory[i].node_id == t->ids.id[node] &&
 			text_equal(s->reserved_memory[i].type, type))
 			bytes = s->reserved_memory[i].bytes;
 	return bytes;
@@ -32,11 +38,8 @@ void memory_init(struct memory_state *m, const struct topo *t, const struct sett
 
 		node->group = nodeset_of(n);
 		for (unsigned k = 0; k < t->nr_kinds; k++) {
-			char type[TEXT_SIZE_MAX * 2];
-
-			topo_kind_name(t, k, type, sizeof type);
 			node->allocatable[k] =
-				minus(t->node[n].memory[k], reservation(s, t->ids.id[n], type));
+				minus(t->node[n].memory[k], memory_reserved(t, s, n, k));
 			huge += k ? t->node[n].memory[k] : 0;
 		}
 		node->allocatable[0] = minus(node->allocatable[0], huge);
@@ -44,191 +47,92 @@ void memory_init(struct memory_state *m, const struct topo *t, const struct sett
 	}
 }
 
-int memory_demand(
-	const struct topo *t, const struct request *req, uint64_t bytes[TOPO_KINDS], struct err *e)
+int memory_demand(const struct topo *t, const struct memory_ask *asks, unsigned nr,
+	struct memory_demand *d, struct err *e)
 {
-	memset(bytes, 0, TOPO_KINDS * sizeof *bytes);
-	for (unsigned i = 0; i < req->nr_memory; i++) {
-		int kind = topo_kind_of_page(t, req->memory[i].page_bytes);
+	*d = (struct memory_demand){0};
+	for (unsigned i = 0; i < nr; i++) {
+		int kind = topo_kind_of_page(t, asks[i].page_bytes);
 		char size[TEXT_SIZE_MAX];
 
 		if (kind < 0)
 			return err_set(e, ENOSPC, "the machine has no hugepages-%s",
-				text_size(size, req->memory[i].page_bytes));
-		bytes[kind] = req->memory[i].bytes;
+				text_size(size, asks[i].page_bytes));
+		d->kinds |= 1u << kind;
+		d->bytes[kind] = asks[i].bytes;
 	}
 	return 0;
 }
 
-static bool enough(const struct topo *t, struct nodeset mask, const uint64_t bytes[TOPO_KINDS],
-	const uint64_t rows[TOPO_KINDS][NODES_MAX])
+static uint64_t plus(uint64_t a, uint64_t b)
 {
-	for (unsigned k = 0; k < t->nr_kinds; k++) {
-		uint64_t sum = 0;
-
-		nodeset_each (n, mask)
-			sum += rows[k][n];
-		if (sum < bytes[k])
-			return false;
-	}
-	return true;
+	return a + b < a ? UINT64_MAX : a + b;
 }
 
-static void fill_rows(const struct topo *t, const struct memory_state *m, struct memory_rows *rows)
+static uint64_t sum_of_type(const struct reserved_memory *r, unsigned nr, const char *type)
 {
-	for (unsigned k = 0; k < t->nr_kinds; k++)
-		nodeset_each (n, t->nodes) {
-			rows->allocatable[k][n] = m->node[n].allocatable[k];
-			rows->free[k][n] = m->node[n].free[k];
-		}
+	uint64_t sum = 0;
+
+	for (unsigned i = 0; i < nr; i++)
+		if (text_equal(r[i].type, type))
+			sum = plus(sum, r[i].bytes);
+	return sum;
 }
 
-static void add_demands(const struct topo *t, const uint64_t bytes[TOPO_KINDS],
-	const uint64_t weights[TOPO_KINDS][NODES_MAX], struct family *f)
-{
-	f->nr_demands = 0;
-	for (unsigned k = 0; k < t->nr_kinds; k++)
-		if (bytes[k])
-			f->demand[f->nr_demands++] =
-				(struct family_demand){.weight = weights[k], .need = bytes[k]};
-}
+/* What each of the two sides says of one type. */
+struct reserved_sums {
+	const char *type;
+	uint64_t configured, allocatable;
+};
 
-/* Nodes that hold nothing may join any set; one that is in use serves alone, or with just its
- * group. */
-static void add_masks(const struct topo *t, const struct memory_state *m,
-	const uint64_t bytes[TOPO_KINDS], const struct memory_rows *rows, struct family *f)
+/* Of the types on list r, the first by name for which the two sides differ, if it comes before
+ * *first. */
+static void first_difference(const struct settings *s, const struct reserved_memory *allocatable,
+	unsigned nr_allocatable, const struct reserved_memory *r, unsigned nr,
+	struct reserved_sums *first)
 {
-	nodeset_each (n, t->nodes) {
-		struct nodeset group = m->node[n].group;
+	for (unsigned i = 0; i < nr; i++) {
+		struct reserved_sums sums = {
+			.type = r[i].type,
+			.configured =
+				sum_of_type(s->reserved_memory, s->nr_reserved_memory, r[i].type),
+			.allocatable = sum_of_type(allocatable, nr_allocatable, r[i].type),
+		};
 
-		if (!m->node[n].assignments)
-			f->ground.bits |= nodeset_of(n).bits;
-		else if (nodeset_next(group, 0) == n &&
-			 enough(t, group, bytes, rows->free))
-			f->extra[f->nr_extra++] = group;
+		if (sums.configured != sums.allocatable &&
+			(!first->type || strcmp(sums.type, first->type) < 0))
+			*first = sums;
 	}
 }
 
-/* The fewest nodes that could hold the demand if nothing were held; all of them when none could. */
-static unsigned size_by_allocatable(const struct topo *t, const uint64_t bytes[TOPO_KINDS],
-	const struct memory_rows *rows, struct arena *a)
+int memory_check_reserved(const struct topo *t, const struct settings *s,
+	const struct reserved_memory *node_allocatable, unsigned nr, struct err *e)
 {
-	struct family f = {.kind = FAMILY_CAPACITY, .ground = t->nodes};
+	struct reserved_sums differ = {0};
+	char configured[TEXT_SIZE_MAX], allocatable[TEXT_SIZE_MAX];
 
-	add_demands(t, bytes, rows->allocatable, &f);
-	unsigned k = family_smallest(&f, a);
-	return k ? k : t->ids.nr;
+	for (unsigned i = 0; i < s->nr_reserved_memory; i++)
+		if (node_index(&t->ids, s->reserved_memory[i].node_id) < 0)
+			return err_set(e, EINVAL,
+				"the reserved memory configuration references a NUMA node %u that "
+				"does not exist on this machine",
+				s->reserved_memory[i].node_id);
+	first_difference(
+		s, node_allocatable, nr, s->reserved_memory, s->nr_reserved_memory, &differ);
+	first_difference(s, node_allocatable, nr, node_allocatable, nr, &differ);
+	if (differ.type)
+		return err_set(e, EINVAL,
+			"the total amount \"%s\" of type \"%s\" is not equal to the value \"%s\" "
+			"determined by Node Allocatable feature",
+			text_size(configured, differ.configured), differ.type,
+			text_size(allocatable, differ.allocatable));
+	nodeset_each (n, t->nodes)
+		if (memory_reserved(t, s, n, 0))
+			return 0;
+	return err_set(e, EINVAL, "[memorymanager] you should specify the system reserved memory");
 }
 
-unsigned memory_families(const struct topo *t, const struct memory_state *m,
-	const uint64_t bytes[TOPO_KINDS], struct memory_rows *rows, struct arena *a,
-	struct family f[TOPO_KINDS])
-{
-	struct family one = {.kind = FAMILY_CAPACITY};
-	unsigned nr = 0;
-
-	fill_rows(t, m, rows);
-	add_masks(t, m, bytes, rows, &one);
-	if (!one.nr_extra && !(one.ground.bits && enough(t, one.ground, bytes, rows->free)))
-		return 0;
-	add_demands(t, bytes, rows->free, &one);
-	one.preferred_size = size_by_allocatable(t, bytes, rows, a);
-	for (unsigned k = 0; k < t->nr_kinds; k++) {
-		if (!bytes[k])
-			continue;
-		f[nr] = one;
-		topo_kind_name(t, k, f[nr].resource, sizeof f[nr].resource);
-		nr++;
-	}
-	return nr;
-}
-
-/* The best of the hints that contain the nodes: preferred before narrow before low. */
-static bool best_hint(const struct topo *t, const struct family *hints, struct nodeset containing,
-	struct arena *a, struct hint *best)
-{
-	struct family f = *hints;
-
-	f.required = containing;
-	f.nr_extra = 0;
-	for (unsigned i = 0; i < hints->nr_extra; i++)
-		if (nodeset_within(containing, hints->extra[i]))
-			f.extra[f.nr_extra++] = hints->extra[i];
-	if (!f.nr_extra && !family_has(&f, f.ground))
-		return false;
-	return hint_merge_families(&(struct hint_space){.all = t->nodes}, &f, 1, a, best) >= 0;
-}
-
-/* Whether that is one node out of a larger group. The kubelet gives a container such a node, and
- * the group falls apart: what is booked then depends on the order of events, and its own check of
- * the state may fail at the next start. Here the container joins the group instead. */
-static bool inside_group(const struct memory_state *m, struct nodeset nodes)
-{
-	const struct memory_node *node = &m->node[nodeset_next(nodes, 0) % NODES_MAX];
-
-	return nodeset_count(nodes) == 1 && node->assignments && !nodeset_equal(node->group, nodes);
-}
-
-/* The nodes that the demand is held on: what the merge chose, or what the memory alone would. */
-static int choose_nodes(const struct topo *t, const struct memory_state *m,
-	const uint64_t bytes[TOPO_KINDS], const struct hint *affinity, struct arena *a,
-	struct nodeset *nodes, struct err *e)
-{
-	struct memory_rows *rows = arena_alloc(a, sizeof *rows);
-	struct family *f = arena_array(a, TOPO_KINDS, sizeof *f);
-	struct hint best;
-
-	if (!rows || !f)
-		return err_set(e, ENOSPC, "the decision needs more working memory than there is");
-	unsigned nr = memory_families(t, m, bytes, rows, a, f);
-	*nodes = affinity->any ? (struct nodeset){0} : affinity->mask;
-	if (!affinity->any && enough(t, *nodes, bytes, rows->free) && !inside_group(m, *nodes))
-		return 0;
-	if (!nr || !best_hint(t, &f[0], *nodes, a, &best))
-		return err_set(e, ENOSPC,
-			affinity->any ? "[memorymanager] failed to get the default NUMA affinity, "
-					"no NUMA nodes with enough memory is available"
-				      : "[memorymanager] failed to find NUMA nodes to extend the "
-					"current topology hint");
-	if (affinity->preferred && !best.preferred)
-		return err_set(e, ENOSPC,
-			affinity->any
-				? "[memorymanager] failed to find the default preferred hint"
-				: "[memorymanager] failed to find the extended preferred hint");
-	*nodes = best.mask;
-	return 0;
-}
-
-/* Nodes of two groups, or of a group and not the whole of it, must not be joined. */
-static bool breaks_group(const struct memory_state *m, struct nodeset nodes)
-{
-	if (nodeset_count(nodes) < 2)
-		return false;
-	nodeset_each (n, nodes)
-		if (m->node[n].assignments && !nodeset_equal(m->node[n].group, nodes))
-			return true;
-	return false;
-}
-
-int memory_allocate(const struct topo *t, const struct memory_state *m,
-	const uint64_t bytes[TOPO_KINDS], const struct hint *affinity, struct arena *a,
-	struct memory_block blocks[TOPO_KINDS], struct err *e)
-{
-	struct nodeset nodes = {0};
-	int nr = 0, rc = choose_nodes(t, m, bytes, affinity, a, &nodes, e);
-
-	if (rc)
-		return rc;
-	if (breaks_group(m, nodes))
-		return err_set(
-			e, ENOSPC, "[memorymanager] preferred hint violates NUMA node allocation");
-	for (unsigned k = 0; k < t->nr_kinds; k++)
-		if (bytes[k])
-			blocks[nr++] =
-				(struct memory_block){.kind = k, .nodes = nodes, .bytes = bytes[k]};
-	return nr;
-}
-
+/* kubelet updateMachineState(): a block of 0 bytes is an assignment, too */
 void memory_hold(struct memory_state *m, const struct memory_block *blocks, unsigned nr)
 {
 	for (unsigned b = 0; b < nr; b++) {
@@ -248,6 +152,7 @@ void memory_hold(struct memory_state *m, const struct memory_block *blocks, unsi
 	}
 }
 
+/* kubelet releaseMemory() */
 void memory_release(struct memory_state *m, const struct memory_block *blocks, unsigned nr)
 {
 	for (unsigned b = 0; b < nr; b++) {

@@ -1,42 +1,11 @@
 /* Branch and bound over sets of NUMA nodes. A set is built from its highest node down; a branch is
  * left when a demand cannot be met any more even by the largest nodes that are left, or when even
- * the nearest nodes that are left would lie farther apart than the best set found so far. */
-#include <numafit/search.h>
+ * the nearest nodes that are left would lie farther apart than the best set known so far. The first
+ * such set comes from a greedy walk (search_start.c), so that most branches never begin. */
+#include "search_state.h"
 
 #include <errno.h>
 #include <string.h>
-
-/* One demand. Its weights are source's, or with source NULL 1 for each node of required. */
-struct row {
-	const uint64_t *source;
-	struct nodeset required;
-	uint64_t need, sum;         /* what the chosen nodes must bring, what they bring now */
-	uint64_t weight[NODES_MAX]; /* by position */
-	uint64_t *top; /* [hi * width + c]: the c largest weights below position hi, added up */
-};
-
-struct search {
-	const struct hint_space *space;
-	struct arena *arena;
-	size_t width; /* of a row's table: nodes of the space + 1 */
-	struct nodeset ground;
-	bool prepared, closest;
-	unsigned n;
-	uint8_t node[NODES_MAX];             /* position -> dense index, ascending */
-	struct nodeset below[NODES_MAX + 1]; /* the nodes of all lower positions */
-	unsigned nr_rows;
-	struct row row[SEARCH_DEMANDS];
-	bool (*possible)(void *ctx, struct nodeset m);
-	void *ctx;
-	uint32_t apart[NODES_MAX][NODES_MAX]; /* distance there and back */
-	uint32_t near[NODES_MAX]
-		     [NODES_MAX + 1]; /* near[q][c]: the c smallest apart[q][*], added up */
-	uint32_t link[NODES_MAX];     /* what position q would add to the chosen ones' cost */
-	uint64_t visits;
-	bool exhausted;
-	struct nodeset best;
-	uint64_t best_cost;
-};
 
 struct search *search_new(const struct hint_space *space, struct arena *a)
 {
@@ -55,17 +24,24 @@ void search_begin(struct search *s, struct nodeset ground)
 	s->ground = nodeset_and(ground, s->space->all);
 	s->nr_rows = 0;
 	s->possible = NULL;
-	s->prepared = false;
+	s->socket_of = NULL;
+	s->prepared_for = 0;
 }
 
-static bool add_row(
-	struct search *s, const uint64_t *source, struct nodeset required, uint64_t need)
+static bool same_source(const struct row *r, const struct family_demand *d, struct nodeset required)
 {
+	return r->demand.weight == d->weight && r->demand.cover == d->cover &&
+	       nodeset_equal(r->required, required);
+}
+
+static bool add_row(struct search *s, const struct family_demand *d, struct nodeset required)
+{
+	s->prepared_for = 0;
 	for (unsigned i = 0; i < s->nr_rows; i++) {
 		struct row *r = &s->row[i];
 
-		if (r->source == source && nodeset_equal(r->required, required)) {
-			r->need = need > r->need ? need : r->need;
+		if (same_source(r, d, required)) {
+			r->need = d->need > r->need ? d->need : r->need;
 			return true;
 		}
 	}
@@ -76,116 +52,91 @@ static bool add_row(
 		r->top = arena_array(s->arena, s->width * s->width, sizeof *r->top);
 	if (!r->top)
 		return false;
-	r->source = source;
+	r->demand = *d;
 	r->required = required;
-	r->need = need;
+	r->need = d->need;
 	s->nr_rows++;
-	s->prepared = false;
 	return true;
 }
 
 bool search_add(struct search *s, const struct family_demand *d)
 {
-	return d->need <= d->base || add_row(s, d->weight, (struct nodeset){0}, d->need - d->base);
+	struct family_demand bare = *d;
+
+	if (d->need <= d->base)
+		return true;
+	bare.need -= d->base;
+	bare.base = 0;
+	return add_row(s, &bare, (struct nodeset){0});
 }
 
 bool search_require(struct search *s, struct nodeset nodes)
 {
-	return nodeset_empty(nodes) || add_row(s, NULL, nodes, nodeset_count(nodes));
+	const struct family_demand all = {.need = nodeset_count(nodes)};
+
+	return nodeset_empty(nodes) || add_row(s, &all, nodes);
 }
 
 bool search_add_family(struct search *s, const struct family *f)
 {
 	s->ground = nodeset_and(s->ground, f->ground);
-	s->prepared = false;
+	s->prepared_for = 0;
 	for (unsigned i = 0; i < f->nr_demands; i++)
 		if (!search_add(s, &f->demand[i]))
 			return false;
 	return search_require(s, f->required);
 }
 
+bool search_touch(struct search *s, const uint8_t *socket_of_node, unsigned nr)
+{
+	if (s->socket_of && (s->socket_of != socket_of_node || s->nr_sockets != nr))
+		return false;
+	s->socket_of = socket_of_node;
+	s->nr_sockets = nr;
+	s->prepared_for = 0;
+	return true;
+}
+
 void search_limit(struct search *s, bool (*possible)(void *ctx, struct nodeset m), void *ctx)
 {
 	s->possible = possible;
 	s->ctx = ctx;
+	s->prepared_for = 0;
 }
 
-static void prepare_row(const struct search *s, struct row *r)
+bool search_visit(struct search *s)
 {
-	uint64_t largest[NODES_MAX]; /* the weights below hi, descending */
-
-	for (unsigned hi = 0; hi <= s->n; hi++) {
-		uint64_t *top = &r->top[hi * s->width];
-
-		top[0] = 0;
-		for (unsigned c = 0; c < hi; c++)
-			top[c + 1] = top[c] + largest[c];
-		if (hi == s->n)
-			break;
-		uint64_t w =
-			r->source ? r->source[s->node[hi]] : nodeset_has(r->required, s->node[hi]);
-		unsigned at = hi;
-
-		r->weight[hi] = w;
-		for (; at > 0 && largest[at - 1] < w; at--)
-			largest[at] = largest[at - 1];
-		largest[at] = w;
-	}
+	if (s->space->visit_budget && s->visits >= s->space->visit_budget)
+		s->exhausted = true;
+	s->visits++;
+	return !s->exhausted;
 }
 
-static void prepare_near(struct search *s, unsigned q)
+static unsigned sockets_touched(const struct search *s, struct nodeset m)
 {
-	uint32_t nearest[NODES_MAX];
-	unsigned nr = 0;
+	uint64_t sockets = 0;
 
-	for (unsigned p = 0; p < s->n; p++) {
-		if (p == q)
-			continue;
-		unsigned at = nr++;
-		for (; at > 0 && nearest[at - 1] > s->apart[q][p]; at--)
-			nearest[at] = nearest[at - 1];
-		nearest[at] = s->apart[q][p];
-	}
-	s->near[q][0] = 0;
-	for (unsigned c = 0; c < nr; c++)
-		s->near[q][c + 1] = s->near[q][c] + nearest[c];
+	nodeset_each (node, m)
+		sockets |= UINT64_C(1) << s->socket_of[node];
+	return (unsigned)__builtin_popcountll(sockets);
 }
 
-/* Without distances, or when they tell no two sets apart, the lowest-numbered set is the best. */
-static void prepare_distances(struct search *s)
+/* What rows do not see: devices on several nodes, sockets, the caller's own limit. wide: the
+ * widest set that a branch can still reach; chosen: what it has for certain. */
+static bool fits(const struct search *s, struct nodeset chosen, struct nodeset wide)
 {
-	const uint8_t(*d)[NODES_MAX] = s->space->distance;
-
-	s->closest = false;
-	if (!d)
-		return;
-	for (unsigned q = 0; q < s->n; q++)
-		for (unsigned p = 0; p < s->n; p++) {
-			const unsigned i = s->node[q], j = s->node[p];
-
-			s->apart[q][p] = (uint32_t)d[i][j] + d[j][i];
-			s->closest = s->closest || d[i][i] != d[s->node[0]][s->node[0]] ||
-				     (p != q && s->n > 1 && s->apart[q][p] != s->apart[0][1]);
-		}
-	for (unsigned q = 0; q < s->n && s->closest; q++)
-		prepare_near(s, q);
+	for (unsigned i = 0; s->overlaps && i < s->nr_rows; i++)
+		if (s->row[i].overlaps && !family_demand_met(&s->row[i].demand, wide))
+			return false;
+	if (s->socket_of && (sockets_touched(s, chosen) > s->nr_sockets ||
+				    sockets_touched(s, wide) < s->nr_sockets))
+		return false;
+	return !s->possible || s->possible(s->ctx, wide);
 }
 
-static void prepare(struct search *s)
+bool search_accepts(const struct search *s, struct nodeset m)
 {
-	if (s->prepared)
-		return;
-	s->n = 0;
-	s->below[0] = (struct nodeset){0};
-	nodeset_each (node, s->ground) {
-		s->node[s->n] = (uint8_t)node;
-		s->below[s->n + 1] = nodeset_or(s->below[s->n], nodeset_of(node));
-		s->n++;
-	}
-	for (unsigned i = 0; i < s->nr_rows; i++)
-		prepare_row(s, &s->row[i]);
-	prepare_distances(s);
-	s->prepared = true;
+	return fits(s, m, m);
 }
 
 /* Whether position t and left - 1 of those below it can meet every demand. */
@@ -200,19 +151,40 @@ static bool affordable(const struct search *s, unsigned t, unsigned left)
 	return true;
 }
 
+/* Whether position q can be one of `left` positions below hi that complete the chosen ones. */
+static bool usable(const struct search *s, unsigned q, const uint64_t *lack)
+{
+	for (unsigned i = 0; i < s->nr_rows; i++)
+		if (s->row[i].weight[q] < lack[i])
+			return false;
+	return true;
+}
+
 /* No more than twice what the cost will be once `left` positions below hi have joined the chosen
  * ones: the cheapest by their links to the chosen, and half of their cheapest links to each other.
- */
+ * UINT64_MAX: fewer than that can. */
 static uint64_t bound_twice(const struct search *s, unsigned hi, unsigned left, uint64_t cost)
 {
-	uint64_t cheapest[NODES_MAX], sum = 2 * cost;
+	uint64_t lack[SEARCH_DEMANDS];
+	uint32_t cheapest[NODES_MAX];
+	uint64_t sum = 2 * cost;
 	unsigned nr = 0;
 
-	for (unsigned q = 0; q < hi && left; q++) {
-		uint64_t c = 2 * (uint64_t)s->link[q] + s->near[q][left - 1];
+	if (!left)
+		return sum;
+	for (unsigned i = 0; i < s->nr_rows; i++) {
+		const struct row *r = &s->row[i];
+		uint64_t others = r->sum + r->top[hi * s->width + left - 1];
+
+		lack[i] = others < r->need ? r->need - others : 0;
+	}
+	for (unsigned q = 0; q < hi; q++) {
+		uint32_t c = 2 * s->link[q] + s->near[q][left - 1];
 		unsigned at = nr;
 
 		if (nr == left && c >= cheapest[nr - 1])
+			continue;
+		if (!usable(s, q, lack))
 			continue;
 		if (nr < left)
 			nr++;
@@ -224,7 +196,7 @@ static uint64_t bound_twice(const struct search *s, unsigned hi, unsigned left, 
 	}
 	for (unsigned i = 0; i < nr; i++)
 		sum += cheapest[i];
-	return sum;
+	return nr < left ? UINT64_MAX : sum;
 }
 
 /* Put position t among the chosen ones, or (by = -1) take it out again. */
@@ -236,37 +208,54 @@ static void choose(struct search *s, unsigned t, int by)
 		s->link[q] += by > 0 ? s->apart[q][t] : -s->apart[q][t];
 }
 
+/* Visits come in ascending order: of equally close sets the first one found stays. */
 static bool accept(struct search *s, struct nodeset chosen, uint64_t cost)
 {
-	if (s->possible && !s->possible(s->ctx, chosen))
+	if (!search_accepts(s, chosen))
 		return false;
-	if (nodeset_empty(s->best) || cost < s->best_cost) {
-		s->best = chosen;
-		s->best_cost = cost;
-	}
+	s->best = chosen;
+	s->limit = cost;
 	return !s->closest;
 }
 
-/* Choose `left` more positions below hi. True when the search is over. */
-static bool descend(
-	struct search *s, unsigned hi, unsigned left, struct nodeset chosen, uint64_t cost)
-{
-	if (!left)
-		return accept(s, chosen, cost);
-	for (unsigned t = left - 1; t < hi; t++) {
-		struct nodeset with = nodeset_or(chosen, nodeset_of(s->node[t]));
-		uint64_t then = cost + s->link[t];
+/* A set of chosen positions on its way down. */
+struct branch {
+	struct nodeset chosen;
+	uint64_t cost;
+	uint64_t owed; /* positions below that must be chosen too: they are better than one that is
+			*/
+};
 
-		if (s->space->visit_budget && s->visits++ >= s->space->visit_budget)
-			return s->exhausted = true;
-		if (!affordable(s, t, left) ||
-			(s->possible && !s->possible(s->ctx, nodeset_or(with, s->below[t]))))
+static unsigned highest(uint64_t bits)
+{
+	return bits ? NODES_MAX - 1 - (unsigned)__builtin_clzll(bits) : 0;
+}
+
+/* Choose `left` more positions below hi. True when the search is over. */
+static bool descend(struct search *s, unsigned hi, unsigned left, struct branch b)
+{
+	unsigned lowest = highest(b.owed);
+
+	if (!left)
+		return b.cost < s->limit && accept(s, b.chosen, b.cost);
+	for (unsigned t = lowest > left - 1 ? lowest : left - 1; t < hi; t++) {
+		struct branch next = {
+			.chosen = nodeset_or(b.chosen, nodeset_of(s->node[t])),
+			.cost = b.cost + s->link[t],
+			.owed = (b.owed & ~(UINT64_C(1) << t)) | s->better[t],
+		};
+
+		if (!search_visit(s))
+			return true;
+		if (next.cost >= s->limit ||
+			(next.owed && (unsigned)__builtin_popcountll(next.owed) >= left) ||
+			!affordable(s, t, left) ||
+			!fits(s, next.chosen, nodeset_or(next.chosen, s->below[t])))
 			continue;
 		choose(s, t, 1);
 		bool over = false;
-		if (!s->closest || nodeset_empty(s->best) ||
-			bound_twice(s, t, left - 1, then) < 2 * s->best_cost)
-			over = descend(s, t, left - 1, with, then);
+		if (!s->closest || bound_twice(s, t, left - 1, next.cost) < 2 * s->limit)
+			over = descend(s, t, left - 1, next);
 		choose(s, t, -1);
 		if (over)
 			return true;
@@ -274,31 +263,38 @@ static bool descend(
 	return false;
 }
 
+enum { START_FROM = 3 }; /* smaller sets are found at once */
+
 int search_best(struct search *s, unsigned k, struct nodeset *best)
 {
-	prepare(s);
+	struct nodeset start = {0};
+
 	s->best = (struct nodeset){0};
-	for (unsigned q = 0; q < s->n; q++)
-		s->link[q] = s->closest ? s->space->distance[s->node[q]][s->node[q]] : 0;
-	for (unsigned i = 0; i < s->nr_rows; i++)
-		s->row[i].sum = 0;
-	if (k && k <= s->n)
-		(void)descend(s, s->n, k, (struct nodeset){0}, 0);
-	*best = s->best;
-	return s->exhausted ? 1 : nodeset_empty(s->best) ? -ENOENT : 0;
+	s->limit = UINT64_MAX / 2;
+	search_prepare(s, k);
+	if (k && k <= s->n) {
+		if (s->closest && k >= START_FROM && search_start(s, k, &start))
+			s->limit++; /* until a set as good is found in order */
+		if (!s->exhausted)
+			(void)descend(s, s->n, k, (struct branch){0});
+		if (s->exhausted && nodeset_empty(s->best) && nodeset_empty(start))
+			(void)search_start(s, k, &start);
+	}
+	*best = nodeset_empty(s->best) ? start : s->best;
+	return s->exhausted ? 1 : nodeset_empty(*best) ? -ENOENT : 0;
 }
 
 unsigned search_smallest(struct search *s)
 {
-	struct nodeset found;
-	unsigned k;
+	const unsigned n = nodeset_count(s->ground);
+	struct nodeset found = {0};
+	unsigned k = 0;
 
-	prepare(s);
-	bool closest = s->closest;
-	s->closest = false; /* any set will do */
-	for (k = 1; k <= s->n; k++)
-		if (search_best(s, k, &found) >= 0)
-			break;
-	s->closest = closest;
-	return k <= s->n && !nodeset_empty(found) ? k : 0;
+	s->any_will_do = true;
+	s->prepared_for = 0;
+	while (nodeset_empty(found) && k < n)
+		(void)search_best(s, ++k, &found);
+	s->any_will_do = false;
+	s->prepared_for = 0;
+	return nodeset_empty(found) ? 0 : k;
 }

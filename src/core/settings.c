@@ -1,6 +1,4 @@
-#include <numafit/settings.h>
-
-#include <numafit/text.h>
+#include <core/settings_row.h>
 
 #include <assert.h>
 #include <ctype.h>
@@ -9,323 +7,143 @@
 #include <stddef.h>
 #include <string.h>
 
-enum { SHOWN = 64 };           /* bytes of somebody's key or value in an error's text */
 enum { LETTERS_PER_SLIP = 8 }; /* beyond two, how far a key may be from the one that was meant */
 
 static const char *const mode_words[] = {"off", "manage", NULL};
 static const char *const policy_words[] = {
 	"none", "best-effort", "restricted", "single-numa-node", NULL};
 static const char *const scope_words[] = {"container", "pod", NULL};
+static const char *const strategy_words[] = {"none", "most-allocated", "least-allocated", NULL};
 static const char *const cpu_manager_words[] = {"none", "static", NULL};
 static const char *const memory_manager_words[] = {"None", "Static", NULL};
 static const char *const log_words[] = {"error", "warn", "info", "debug", NULL};
 
-struct row;
-
-/* What one type of value has of its own. */
-struct kind {
-	/* Text to the field at out, which stays as it is on error. */
-	int (*parse)(const struct row *row, const char *value, void *out, struct err *e);
-	void (*print)(const struct row *row, const void *in, struct text *to);
-	const char *type;                                         /* for people */
-	void (*describe)(const struct row *row, struct text *to); /* instead of type */
-	bool whole_text; /* parse() words its errors in full, without the key in front */
-};
-
-struct row {
-	const char *key;
-	const struct kind *kind;
-	size_t at, size;      /* the field in struct settings */
-	const char *fallback; /* "" leaves the field zero */
-	const char *help;
-	uint64_t min, max;        /* of a number */
-	const char *const *words; /* of an enum, in its order */
-};
-
-static void add_words(const char *const *words, const char *between, struct text *to)
-{
-	for (unsigned i = 0; words[i]; i++)
-		text_add(to, "%s%s", i ? between : "", words[i]);
-}
-
-static_assert(sizeof(enum mode) == sizeof(unsigned), "an enum's field is written as an unsigned");
-
-static int parse_word(const struct row *row, const char *value, void *out, struct err *e)
-{
-	char list[SHOWN];
-	struct text t;
-
-	for (unsigned i = 0; row->words[i]; i++)
-		if (text_equal(value, row->words[i])) {
-			memcpy(out, &i, sizeof i);
-			return 0;
-		}
-	text_init(&t, list, sizeof list);
-	add_words(row->words, ", ", &t);
-	return err_set(e, EINVAL, "\"%.*s\" is not one of %s", SHOWN, value, list);
-}
-
-static void print_word(const struct row *row, const void *in, struct text *to)
-{
-	unsigned i;
-
-	memcpy(&i, in, sizeof i);
-	text_add(to, "%s", row->words[i]);
-}
-
-static void describe_word(const struct row *row, struct text *to)
-{
-	add_words(row->words, " | ", to);
-}
-
-static int parse_number(const struct row *row, const char *value, void *out, struct err *e)
-{
-	uint64_t number = 0;
-	int rc = text_u64(value, strlen(value), row->max, &number, NULL);
-
-	if (rc < 0 || number < row->min)
-		return err_set(e, rc == -EINVAL ? EINVAL : ERANGE,
-			"\"%.*s\" is not a number from %llu to %llu", SHOWN, value,
-			(unsigned long long)row->min, (unsigned long long)row->max);
-	*(unsigned *)out = (unsigned)number;
-	return 0;
-}
-
-static void print_number(const struct row *row, const void *in, struct text *to)
-{
-	(void)row;
-	text_add(to, "%u", *(const unsigned *)in);
-}
-
-static void describe_number(const struct row *row, struct text *to)
-{
-	text_add(to, "number, %llu to %llu", (unsigned long long)row->min,
-		(unsigned long long)row->max);
-}
-
-static int parse_size(const struct row *row, const char *value, void *out, struct err *e)
-{
-	char min[TEXT_SIZE_MAX], max[TEXT_SIZE_MAX];
-	int64_t bytes = 0;
-	int rc = text_quantity(value, &bytes, NULL);
-
-	if (rc < 0 || (uint64_t)bytes < row->min || (uint64_t)bytes > row->max)
-		return err_set(e, rc == -EINVAL ? EINVAL : ERANGE,
-			"\"%.*s\" is not a quantity from %s to %s", SHOWN, value,
-			text_size(min, row->min), text_size(max, row->max));
-	*(uint64_t *)out = (uint64_t)bytes;
-	return 0;
-}
-
-static void print_size(const struct row *row, const void *in, struct text *to)
-{
-	char buf[TEXT_SIZE_MAX];
-
-	(void)row;
-	text_add(to, "%s", text_size(buf, *(const uint64_t *)in));
-}
-
-static void describe_size(const struct row *row, struct text *to)
-{
-	char min[TEXT_SIZE_MAX], max[TEXT_SIZE_MAX];
-
-	text_add(to, "quantity, %s to %s", text_size(min, row->min), text_size(max, row->max));
-}
-
-static int parse_cpus(const struct row *row, const char *value, void *out, struct err *e)
-{
-	int rc = cpuset_parse(out, value, strlen(value), e);
-
-	(void)row;
-	return rc < 0 ? err_add(e, rc, "\"%.*s\"", SHOWN, value) : 0;
-}
-
-static void print_cpus(const struct row *row, const void *in, struct text *to)
-{
-	char list[CPUSET_TEXT_MAX];
-
-	(void)row;
-	text_add(to, "%s", cpuset_format(in, list, sizeof list));
-}
-
-static int parse_text(const struct row *row, const char *value, void *out, struct err *e)
-{
-	if (!*value)
-		return err_set(e, EINVAL, "\"\" is not enough");
-	if (strlen(value) >= row->size)
-		return err_set(e, ERANGE, "\"%.*s...\" is longer than %zu bytes", SHOWN, value,
-			row->size - 1);
-	(void)text_copy(out, row->size, value);
-	return 0;
-}
-
-static int parse_path(const struct row *row, const char *value, void *out, struct err *e)
-{
-	if (*value != '/')
-		return err_set(
-			e, EINVAL, "\"%.*s\" is not a path that begins with /", SHOWN, value);
-	return parse_text(row, value, out, e);
-}
-
-static int parse_index(const struct row *row, const char *value, void *out, struct err *e)
-{
-	static const char digits[] = "0123456789";
-
-	if (strlen(value) != 2 || strspn(value, digits) != 2)
-		return err_set(e, EINVAL, "\"%.*s\" is not two digits", SHOWN, value);
-	return parse_text(row, value, out, e);
-}
-
-static void print_text(const struct row *row, const void *in, struct text *to)
-{
-	(void)row;
-	text_add(to, "%s", (const char *)in);
-}
-
-/* The Topology Manager's options: values are texts, checked in its words
- * (pkg/kubelet/cm/topologymanager/policy_options.go). */
-
-#define OPTIONS "topologyManagerPolicyOptions."
-enum { MAX_NODES_LEAST = 8 }; /* its defaultMaxAllowableNUMANodes */
-
-static const char *option_name(const struct row *row)
-{
-	return row->key + sizeof OPTIONS - 1;
-}
-
-static int parse_bool_option(const struct row *row, const char *value, void *out, struct err *e)
-{
-	if (text_bool(value, out, NULL) < 0)
-		return err_set(e, EINVAL,
-			"bad value for option \"%s\": strconv.ParseBool: parsing \"%.*s\": invalid "
-			"syntax",
-			option_name(row), SHOWN, value);
-	return 0;
-}
-
-static void print_bool(const struct row *row, const void *in, struct text *to)
-{
-	(void)row;
-	text_add(to, "%s", *(const bool *)in ? "true" : "false");
-}
-
-static int parse_nodes_option(const struct row *row, const char *value, void *out, struct err *e)
-{
-	bool negative = *value == '-', sign = negative || *value == '+';
-	uint64_t number = 0;
-	int rc = text_u64(value + sign, strlen(value + sign), INT64_MAX, &number, NULL);
-
-	if (rc < 0)
-		return err_set(e, -rc,
-			"unable to convert policy option to integer \"%s\": strconv.Atoi: parsing "
-			"\"%.*s\": %s",
-			option_name(row), SHOWN, value,
-			rc == -ERANGE ? "value out of range" : "invalid syntax");
-	if (negative || number < MAX_NODES_LEAST)
-		return err_set(e, ERANGE, "the minimum value of \"%s\" should not be less than %d",
-			option_name(row), MAX_NODES_LEAST);
-	*(unsigned *)out = number < UINT_MAX ? (unsigned)number : UINT_MAX;
-	return 0;
-}
-
-static void print_nodes_option(const struct row *row, const void *in, struct text *to)
-{
-	if (*(const unsigned *)in)
-		print_number(row, in, to);
-}
-
-#define RESERVED "reservedMemory"
-
-static int parse_reserved(const struct row *row, const char *value, void *out, struct err *e)
-{
-	(void)row;
-	(void)out;
-	return err_set(e, EINVAL, "a list is expected, not \"%.*s\"", SHOWN, value);
-}
-
-/* As the kubelet's --reserved-memory has it: "0:memory=1Gi,hugepages-1Gi=2Gi;1:memory=2Gi". */
-static void print_reserved(const struct row *row, const void *in, struct text *to)
-{
-	const struct reserved_memory *r = in;
-	char size[TEXT_SIZE_MAX];
-
-	(void)row;
-	for (unsigned i = 0; i < RESERVED_MEMORY_MAX && *r[i].type; i++) {
-		if (i && r[i].entry == r[i - 1].entry)
-			text_add(to, ",");
-		else
-			text_add(to, "%s%u:", i ? ";" : "", r[i].node_id);
-		text_add(to, "%s=%s", r[i].type, text_size(size, r[i].bytes));
-	}
-}
-
-static const struct kind word = {parse_word, print_word, .describe = describe_word};
-static const struct kind number = {parse_number, print_number, .describe = describe_number};
-static const struct kind size_bytes = {parse_size, print_size, .describe = describe_size};
-static const struct kind cpus = {parse_cpus, print_cpus, .type = "kernel list, such as 0-3,8"};
-static const struct kind plain = {parse_text, print_text, .type = "text"};
-static const struct kind path = {parse_path, print_text, .type = "absolute path"};
-static const struct kind two_digits = {parse_index, print_text, .type = "two digits"};
-static const struct kind bool_option = {
-	parse_bool_option, print_bool, .type = "true | false", .whole_text = true};
-static const struct kind nodes_option = {
-	parse_nodes_option, print_nodes_option, .type = "number, at least 8", .whole_text = true};
-static const struct kind reserved = {parse_reserved, print_reserved,
-	.type = "list of {numaNode, limits: {memory or hugepages-SIZE: quantity}}"};
+#define FIELD(member) offsetof(struct settings, member)
+static const struct gate topology_alpha = {
+	FIELD(gates.topology_alpha_options), "topology manager policy alpha-level options"};
+static const struct gate cpu_alpha = {
+	FIELD(gates.cpu_alpha_options), "CPU Manager Policy Alpha-level Options"};
+static const struct gate cpu_beta = {
+	FIELD(gates.cpu_beta_options), "CPU Manager Policy Beta-level Options"};
 
 #define KIB UINT64_C(1024)
 #define ROW(name, type, member, value, text, ...)                                                  \
 	{                                                                                          \
-		.key = (name), .kind = &(type), .at = offsetof(struct settings, member),           \
+		.key = (name), .kind = &(type), .at = FIELD(member),                               \
 		.size = sizeof((struct settings *)NULL)->member, .fallback = (value),              \
 		.help = (text), __VA_ARGS__                                                        \
 	}
 
+#define CPU_ROW(name, member, text, ...)                                                           \
+	ROW(CPU_OPTIONS "." name, kind_bool_option, cpu_options.member, "", text, .option = true,  \
+		__VA_ARGS__)
+#define GATE_ROW(name, member, fallback_text, text, ...)                                           \
+	ROW(GATES "." name, kind_gate, gates.member, fallback_text, text, __VA_ARGS__)
+
 /* The one table of all settings; its order is that of the documentation. */
 static const struct row rows[] = {
-	ROW("mode", word, mode, "manage",
+	ROW("mode", kind_word, mode, "manage",
 		"manage: place containers. off: stay connected and report, place nothing",
 		.words = mode_words),
-	ROW("topologyManagerPolicy", word, topology_policy, "best-effort",
+	ROW("topologyManagerPolicy", kind_word, topology_policy, "best-effort",
 		"which sets of NUMA nodes a container is admitted on, as in the kubelet",
 		.words = policy_words),
-	ROW("topologyManagerScope", word, topology_scope, "container",
-		"what is aligned as one; only container is there yet", .words = scope_words),
-	ROW(OPTIONS "prefer-closest-numa-nodes", bool_option, prefer_closest_numa_nodes, "false",
+	ROW("topologyManagerScope", kind_word, topology_scope, "container",
+		"what is aligned as one: each container, or the whole pod", .words = scope_words),
+	ROW(TOPOLOGY_OPTIONS ".prefer-closest-numa-nodes", kind_bool_option,
+		prefer_closest_numa_nodes, "false",
 		"among sets of as many nodes prefer the one with the shorter distances"),
-	ROW(OPTIONS "max-allowable-numa-nodes", nodes_option, max_allowable_numa_nodes, "",
-		"do not start on a machine with more NUMA nodes; not set: any number"),
-	ROW("cpuManagerPolicy", word, cpu_manager_policy, "static",
+	ROW(TOPOLOGY_OPTIONS ".max-allowable-numa-nodes", kind_nodes_option,
+		max_allowable_numa_nodes, "",
+		"do not start on a machine with more NUMA nodes; not set: any number",
+		.option = true),
+	ROW(TOPOLOGY_OPTIONS ".numa-allocation-strategy", kind_strategy_option, allocation_strategy,
+		"", "among sets of NUMA nodes that are equal otherwise; only none is there yet",
+		.words = strategy_words, .option = true, .gate = &topology_alpha),
+	ROW("cpuManagerPolicy", kind_word, cpu_manager_policy, "static",
 		"static: Guaranteed containers that ask for whole CPUs get them for themselves",
 		.words = cpu_manager_words),
-	ROW("memoryManagerPolicy", word, memory_manager_policy, "Static",
+	CPU_ROW("align-by-socket", align_by_socket,
+		"what is preferred is one socket, not one NUMA node", .gate = &cpu_alpha),
+	CPU_ROW("distribute-cpus-across-cores", distribute_cpus_across_cores,
+		"take threads of different cores where there are enough", .gate = &cpu_alpha),
+	CPU_ROW("distribute-cpus-across-numa", distribute_cpus_across_numa,
+		"where one NUMA node is not enough take as many CPUs from each", .gate = &cpu_beta),
+	CPU_ROW("full-pcpus-only", full_pcpus_only,
+		"refuse containers that do not ask for whole cores"),
+	CPU_ROW("prefer-align-cpus-by-uncorecache", prefer_align_cpus_by_uncorecache,
+		"take CPUs that share a last-level cache where that is possible"),
+	CPU_ROW("strict-cpu-reservation", strict_cpu_reservation,
+		"keep containers without CPUs of their own off the reserved CPUs too"),
+	ROW("memoryManagerPolicy", kind_word, memory_manager_policy, "Static",
 		"Static: Guaranteed containers get their memory from the nodes they run on",
 		.words = memory_manager_words),
-	ROW("reservedSystemCPUs", cpus, reserved_cpus, "",
+	ROW("reservedSystemCPUs", kind_cpus, reserved_cpus, "",
 		"CPUs that are never given to one container alone"),
-	ROW(RESERVED, reserved, reserved_memory, "",
+	ROW("systemReserved.cpu", kind_cpu_amount, system_reserved_cpu_milli, "",
+		"with kubeReserved.cpu, rounded up: as many CPUs are reserved where "
+		"reservedSystemCPUs is not set",
+		.max = CPUSET_BITS * MILLI),
+	ROW("kubeReserved.cpu", kind_cpu_amount, kube_reserved_cpu_milli, "",
+		"see systemReserved.cpu", .max = CPUSET_BITS * MILLI),
+	ROW(RESERVED, kind_reserved, reserved_memory, "",
 		"memory of each NUMA node that no container is placed on"),
-	ROW("sharedPoolStep", number, shared_pool_step, "16",
+	ROW("mergeVisitBudget", kind_number, merge_visit_budget, "1048576",
+		"steps of one search for the best NUMA nodes, then the best so far is taken; 0: no "
+		"bound",
+		.max = INT64_MAX),
+	ROW("sharedPoolStep", kind_number, shared_pool_step, "16",
 		"CPUs that a NUMA node's shared pool gives up or gets back beyond need, so that "
 		"not every container changes it",
 		.max = CPUSET_BITS),
-	ROW("sharedPoolMinimum", number, shared_pool_minimum, "1",
+	ROW("sharedPoolMinimum", kind_number, shared_pool_minimum, "1",
 		"CPUs that the shared pool never falls below", .max = CPUSET_BITS),
-	ROW("nri.socketPath", path, nri_socket, "/var/run/nri/nri.sock",
+	ROW("nri.socketPath", kind_path, nri_socket, "/var/run/nri/nri.sock",
 		"the container runtime's NRI socket"),
-	ROW("nri.pluginIndex", two_digits, nri_index, "50",
+	ROW("nri.pluginIndex", kind_two_digits, nri_index, "50",
 		"the place among the runtime's NRI plugins: lower ones are asked first"),
-	ROW("runDirectory", path, run_directory, "/run/numafit",
+	ROW("runDirectory", kind_path, run_directory, "/run/numafit",
 		"where the journal is; on a tmpfs that outlives the daemon"),
-	ROW("journalMaxBytes", size_bytes, journal_max_bytes, "16Mi",
+	ROW("journalMaxBytes", kind_size, journal_max_bytes, "16Mi",
 		"the journal is rewritten when it grows beyond", .min = 64 * KIB,
 		.max = KIB * KIB * KIB),
-	ROW("machine", plain, machine, "this",
+	ROW("machine", kind_text, machine, "this",
 		"this machine, or the name or path of a recorded one to try things on"),
-	ROW("logLevel", word, log_level, "info", "lines above this level are not written",
+	ROW("logLevel", kind_word, log_level, "info", "lines above this level are not written",
 		.words = log_words),
+	GATE_ROW("CPUManagerPolicyAlphaOptions", cpu_alpha_options, "false",
+		"allow align-by-socket and distribute-cpus-across-cores"),
+	GATE_ROW("CPUManagerPolicyBetaOptions", cpu_beta_options, "true",
+		"allow distribute-cpus-across-numa"),
+	GATE_ROW("CPUManagerPolicyOptions", cpu_options, "true",
+		"allow " CPU_OPTIONS "; cannot be turned off", .locked = true),
+	GATE_ROW("PodLevelResourceManagers", pod_level_resource_managers, "false",
+		"place pods by spec.resources; only false is there yet"),
+	GATE_ROW("TopologyManagerPolicyAlphaOptions", topology_alpha_options, "false",
+		"allow numa-allocation-strategy"),
+	GATE_ROW("TopologyManagerPolicyBetaOptions", topology_beta_options, "true",
+		"allow beta options of the Topology Manager; there is none now"),
+	GATE_ROW("TopologyManagerPolicyOptions", topology_options, "true",
+		"allow " TOPOLOGY_OPTIONS "; cannot be turned off", .locked = true),
 };
 enum { NR_ROWS = sizeof rows / sizeof *rows };
+static_assert(NR_ROWS <= CHAR_BIT * sizeof((struct settings *)NULL)->options_given,
+	"options_given has a bit for each row");
+
+const struct row *settings_row(unsigned i)
+{
+	return i < NR_ROWS ? &rows[i] : NULL;
+}
+
+static uint64_t bit_of(const struct row *row)
+{
+	return UINT64_C(1) << (row - rows);
+}
+
+bool settings_option_given(const struct settings *s, const struct row *row)
+{
+	return row->option && s->options_given & bit_of(row);
+}
 
 static void *field(struct settings *s, const struct row *row)
 {
@@ -345,147 +163,17 @@ void settings_init(struct settings *s)
 		}
 }
 
-/* reservedMemory.ENTRY.numaNode and reservedMemory.ENTRY.limits.TYPE: one struct for each type of
- * each entry; one without type holds the node of an entry whose limits are still to come. */
-
-static struct reserved_memory *find_reserved(struct settings *s, unsigned entry, const char *type)
-{
-	for (unsigned i = 0; i < s->nr_reserved_memory; i++)
-		if (s->reserved_memory[i].entry == entry &&
-			(!type || text_equal(s->reserved_memory[i].type, type)))
-			return &s->reserved_memory[i];
-	return NULL;
-}
-
-/* A new one for the entry, at *added; the next entry may begin, no gap. */
-static int add_reserved(
-	struct settings *s, unsigned entry, struct reserved_memory **added, struct err *e)
-{
-	const struct reserved_memory *sibling = find_reserved(s, entry, NULL);
-
-	if (entry && !find_reserved(s, entry - 1, NULL))
-		return err_set(e, EINVAL, "entry %u is missing", entry - 1);
-	if (s->nr_reserved_memory == RESERVED_MEMORY_MAX)
-		return err_set(e, ERANGE, "more than %d amounts", RESERVED_MEMORY_MAX);
-	struct reserved_memory *r = &s->reserved_memory[s->nr_reserved_memory++];
-
-	*r = (struct reserved_memory){.entry = entry};
-	if (sibling) {
-		r->has_node = sibling->has_node;
-		r->node_id = sibling->node_id;
-	}
-	*added = r;
-	return 0;
-}
-
-static int set_reserved_node(struct settings *s, unsigned entry, const char *value, struct err *e)
-{
-	uint64_t id;
-	int rc = text_u64(value, strlen(value), NODE_ID_MAX, &id, NULL);
-
-	if (rc < 0)
-		return err_set(e, -rc, "\"%.*s\" is not the number of a NUMA node, 0 to %d", SHOWN,
-			value, NODE_ID_MAX);
-	struct reserved_memory *r = find_reserved(s, entry, NULL);
-
-	rc = r ? 0 : add_reserved(s, entry, &r, e);
-	if (rc < 0)
-		return rc;
-	for (unsigned i = 0; i < s->nr_reserved_memory; i++)
-		if (s->reserved_memory[i].entry == entry) {
-			s->reserved_memory[i].has_node = true;
-			s->reserved_memory[i].node_id = (unsigned)id;
-		}
-	return 0;
-}
-
-#define HUGEPAGES "hugepages-"
-
-/* The type as the machine names it: "hugepages-1024Mi" are its hugepages-1Gi. */
-static int reserved_type(const char *name, struct text *type, struct err *e)
-{
-	char size[TEXT_SIZE_MAX];
-	int64_t page_bytes = 0;
-
-	if (text_equal(name, "memory")) {
-		text_add(type, "%s", name);
-		return 0;
-	}
-	if (strncmp(name, HUGEPAGES, sizeof HUGEPAGES - 1) != 0 ||
-		text_quantity(name + sizeof HUGEPAGES - 1, &page_bytes, NULL) < 0 || !page_bytes)
-		return err_set(e, EINVAL, "\"%.*s\" is not memory or hugepages-SIZE", SHOWN, name);
-	text_add(type, HUGEPAGES "%s", text_size(size, (uint64_t)page_bytes));
-	return 0;
-}
-
-static int set_reserved_limit(
-	struct settings *s, unsigned entry, const char *name, const char *value, struct err *e)
-{
-	char type[sizeof s->reserved_memory->type];
-	struct text t;
-	int64_t bytes = 0;
-
-	text_init(&t, type, sizeof type);
-	int rc = reserved_type(name, &t, e);
-
-	if (rc < 0)
-		return rc;
-	rc = text_quantity(value, &bytes, NULL);
-	if (rc < 0 || !bytes)
-		return err_set(e, rc == -ERANGE ? ERANGE : EINVAL,
-			"\"%.*s\" is not a quantity above 0", SHOWN, value);
-	struct reserved_memory *r = find_reserved(s, entry, type);
-
-	r = r ? r : find_reserved(s, entry, "");
-	rc = r ? 0 : add_reserved(s, entry, &r, e);
-	if (rc < 0)
-		return rc;
-	(void)text_copy(r->type, sizeof r->type, type);
-	r->bytes = (uint64_t)bytes;
-	return 0;
-}
-
-/* The part of a key behind prefix, or NULL. */
-static const char *behind(const char *key, const char *prefix)
+const char *settings_behind(const char *key, const char *prefix)
 {
 	size_t len = strlen(prefix);
 
 	return strncmp(key, prefix, len) == 0 ? key + len : NULL;
 }
 
-/* The entry's number, and what of the key stands behind it; NULL: no number. */
-static const char *reserved_entry(const char *key, unsigned *entry)
-{
-	const char *digits = behind(key, RESERVED ".");
-	size_t len = digits ? strcspn(digits, ".") : 0;
-	uint64_t nr;
-
-	if (!len || text_u64(digits, len, RESERVED_MEMORY_MAX - 1, &nr, NULL) < 0)
-		return NULL;
-	*entry = (unsigned)nr;
-	return digits + len;
-}
-
-static int set_reserved(struct settings *s, const char *key, const char *value, struct err *e)
-{
-	unsigned entry = 0;
-	const char *rest = reserved_entry(key, &entry), *type;
-
-	if (!rest)
-		return err_set(
-			e, EINVAL, "a list of at most %d entries is expected", RESERVED_MEMORY_MAX);
-	if (text_equal(rest, ".numaNode"))
-		return set_reserved_node(s, entry, value, e);
-	type = behind(rest, ".limits.");
-	if (type)
-		return set_reserved_limit(s, entry, type, value, e);
-	return err_set(e, ENOENT, "an entry has numaNode and limits.TYPE");
-}
-
 /* Levenshtein's distance, capitals counted as small letters. */
 static unsigned distance(const char *a, const char *b)
 {
-	unsigned before[SHOWN + 1], now[SHOWN + 1];
+	unsigned before[SETTING_SHOWN + 1], now[SETTING_SHOWN + 1];
 	size_t nr = strlen(b);
 
 	for (size_t i = 0; i <= nr; i++)
@@ -510,7 +198,7 @@ static const char *nearest(const char *key)
 	unsigned least = 2 + (unsigned)strlen(key) / LETTERS_PER_SLIP;
 	const char *best = NULL;
 
-	for (unsigned i = 0; i < NR_ROWS && strlen(key) <= SHOWN; i++) {
+	for (unsigned i = 0; i < NR_ROWS && strlen(key) <= SETTING_SHOWN; i++) {
 		const char *dot = strchr(key, '.') ? NULL : strchr(rows[i].key, '.');
 		unsigned whole = distance(key, rows[i].key);
 		unsigned tail = dot ? distance(key, dot + 1) : whole;
@@ -524,22 +212,31 @@ static const char *nearest(const char *key)
 	return best;
 }
 
+/* Maps whose keys the kubelet knows too, and what it says of one that it does not know. */
+static const struct {
+	const char *group, *before, *after;
+} foreign[] = {
+	{TOPOLOGY_OPTIONS ".", "unknown Topology Manager Policy option: \"", "\""},
+	{CPU_OPTIONS ".", "unknown CPU Manager Policy option: \"", "\""},
+	{GATES ".", "unrecognized feature gate: ", ""},
+};
+enum { NR_FOREIGN = sizeof foreign / sizeof *foreign };
+
 static int unknown(const char *key, struct err *e)
 {
-	const char *option = behind(key, OPTIONS), *meant = nearest(key);
+	const char *meant = nearest(key), *rest;
 
-	if (option)
-		return err_set(e, ENOENT, "unknown Topology Manager Policy option: \"%.*s\"", SHOWN,
-			option);
-	for (unsigned i = 0; i < NR_ROWS; i++) {
-		const char *rest = behind(key, rows[i].key);
-
-		if (rest && *rest == '.')
+	for (unsigned i = 0; i < NR_FOREIGN; i++)
+		if ((rest = settings_behind(key, foreign[i].group)))
+			return err_set(e, ENOENT, "%s%.*s%s", foreign[i].before, SETTING_SHOWN,
+				rest, foreign[i].after);
+	for (unsigned i = 0; i < NR_ROWS; i++)
+		if ((rest = settings_behind(key, rows[i].key)) && *rest == '.')
 			return err_set(e, ENOENT, "%s: one value is expected, not a map or a list",
 				rows[i].key);
-	}
-	return meant ? err_set(e, ENOENT, "%.*s: unknown key, did you mean %s?", SHOWN, key, meant)
-		     : err_set(e, ENOENT, "%.*s: unknown key", SHOWN, key);
+	return meant ? err_set(e, ENOENT, "%.*s: unknown key, did you mean %s?", SETTING_SHOWN, key,
+			       meant)
+		     : err_set(e, ENOENT, "%.*s: unknown key", SETTING_SHOWN, key);
 }
 
 static const struct row *find_row(const char *key)
@@ -557,34 +254,31 @@ int settings_set(struct settings *s, const char *key, const char *value, struct 
 
 	for (const char *c = value; *c; c++)
 		if (iscntrl((unsigned char)*c))
-			return err_set(
-				e, EINVAL, "%.*s: the value holds a control character", SHOWN, key);
+			return err_set(e, EINVAL, "%.*s: the value holds a control character",
+				SETTING_SHOWN, key);
 	if (!text_is_utf8(value, strlen(value)))
-		return err_set(e, EINVAL, "%.*s: the value is not UTF-8", SHOWN, key);
+		return err_set(e, EINVAL, "%.*s: the value is not UTF-8", SETTING_SHOWN, key);
 	if (row)
 		rc = row->kind->parse(row, value, field(s, row), e);
-	else if (behind(key, RESERVED "."))
-		rc = set_reserved(s, key, value, e);
+	else if (settings_behind(key, RESERVED "."))
+		rc = reserved_set(s, key, value, e);
 	else if (settings_is_group(key))
-		rc = err_set(e, EINVAL, "a map is expected, not \"%.*s\"", SHOWN, value);
+		rc = err_set(e, EINVAL, "a map is expected, not \"%.*s\"", SETTING_SHOWN, value);
 	else
 		return unknown(key, e);
 	if (rc < 0 && !(row && row->kind->whole_text))
-		return err_add(e, rc, "%.*s", SHOWN, key);
+		return err_add(e, rc, "%.*s", SETTING_SHOWN, key);
+	if (!rc && row && row->option)
+		s->options_given |= bit_of(row);
 	return rc;
 }
 
 bool settings_is_group(const char *key)
 {
-	unsigned entry;
-	const char *rest = reserved_entry(key, &entry);
-
-	if (rest)
-		return text_equal(rest, "") || text_equal(rest, ".limits");
-	if (text_equal(key, RESERVED))
+	if (reserved_is_group(key))
 		return true;
 	for (unsigned i = 0; i < NR_ROWS; i++) {
-		const char *tail = behind(rows[i].key, key);
+		const char *tail = settings_behind(rows[i].key, key);
 
 		if (*key && tail && *tail == '.')
 			return true;
@@ -616,8 +310,18 @@ bool settings_get(const struct settings *s, unsigned i, char *buf, size_t cap)
 	if (i >= NR_ROWS)
 		return false;
 	text_init(&t, buf, cap);
-	rows[i].kind->print(&rows[i], (const char *)s + rows[i].at, &t);
+	if (!rows[i].option || settings_option_given(s, &rows[i]))
+		rows[i].kind->print(&rows[i], (const char *)s + rows[i].at, &t);
 	return true;
+}
+
+unsigned settings_reserved_cpu_count(const struct settings *s)
+{
+	uint64_t milli = s->system_reserved_cpu_milli + s->kube_reserved_cpu_milli;
+
+	if (!cpuset_empty(&s->reserved_cpus))
+		return cpuset_count(&s->reserved_cpus);
+	return (unsigned)((milli + MILLI - 1) / MILLI);
 }
 
 const char *mode_name(enum mode m)

@@ -1,23 +1,107 @@
-#include <numafit/settings.h>
-
-#include <numafit/text.h>
+#include <core/settings_row.h>
 
 #include <errno.h>
+#include <numafit/cpus.h>
+#include <numafit/policy.h>
 
 /* What no key alone can tell. Of reservedMemory there is one struct for each type of each entry. */
 
-enum { SHOWN = 64, TYPE_MAX = sizeof((struct reserved_memory *)NULL)->type };
+enum { TYPE_MAX = sizeof((struct reserved_memory *)NULL)->type };
+
+static int not_there_yet(const char *key, const char *value, const char *only, struct err *e)
+{
+	return err_set(e, EINVAL, "%s: %s is not there yet, only %s is", key, value, only);
+}
+
+/* The options under that key whose feature gate is off; it does not matter what they are set to
+ * (kubelet CheckPolicyOptionAvailable of both managers). */
+static int check_gates(const struct settings *s, const char *group, struct err *e)
+{
+	const struct row *row;
+
+	for (unsigned i = 0; (row = settings_row(i)); i++) {
+		const char *name = settings_behind(row->key, group);
+
+		if (!name || !row->gate || !settings_option_given(s, row))
+			continue;
+		if (!*(const bool *)((const char *)s + row->gate->at))
+			return err_set(e, EINVAL, "%s not enabled, but option \"%s\" provided",
+				row->gate->options, name);
+	}
+	return 0;
+}
+
+/* The CPU manager with the policy none takes no options at all (cpumanager NewNonePolicy). */
+static int check_no_cpu_options(const struct settings *s, struct err *e)
+{
+	char list[sizeof e->text] = "";
+	const struct row *row;
+	struct text t;
+
+	text_init(&t, list, sizeof list);
+	for (unsigned i = 0; (row = settings_row(i)); i++) {
+		const char *name = settings_behind(row->key, CPU_OPTIONS ".");
+
+		if (name && settings_option_given(s, row)) {
+			text_add(&t, "%s%s:", t.len ? " " : "", name);
+			row->kind->print(row, (const char *)s + row->at, &t);
+		}
+	}
+	return t.len ? err_set(e, EINVAL,
+			       "new none policy error: None policy: received unsupported "
+			       "options=map[%s]",
+			       list)
+		     : 0;
+}
+
+static int check_cpu_options(const struct settings *s, const struct topo *t, struct err *e)
+{
+	if (s->cpu_manager_policy == MANAGER_NONE)
+		return check_no_cpu_options(s, e);
+	int rc = check_gates(s, CPU_OPTIONS ".", e);
+
+	if (!rc && t)
+		rc = cpus_check_options(t, &s->cpu_options, s->topology_policy, e);
+	return rc ? err_add(e, rc, "new static policy error") : 0;
+}
+
+int settings_check_options(const struct settings *s, const struct topo *t, struct err *e)
+{
+	int rc = 0;
+
+	if (s->topology_policy != POLICY_NONE) /* else it does not look at its options */
+		rc = check_gates(s, TOPOLOGY_OPTIONS ".", e);
+	if (!rc && t)
+		rc = policy_check_nodes(
+			s->topology_policy, t->ids.nr, s->max_allowable_numa_nodes, e);
+	return rc ? rc : check_cpu_options(s, t, e);
+}
+
+/* What is in the table but not in the daemon. */
+static int check_is_there(const struct settings *s, struct err *e)
+{
+	if (s->gates.pod_level_resource_managers)
+		return not_there_yet(GATES ".PodLevelResourceManagers", "true", "false", e);
+	if (s->allocation_strategy != ALLOCATION_NONE)
+		return not_there_yet(TOPOLOGY_OPTIONS ".numa-allocation-strategy",
+			s->allocation_strategy == ALLOCATION_MOST ? "most-allocated"
+								  : "least-allocated",
+			"none", e);
+	return 0;
+}
 
 static int check_reserved_cpus(const struct settings *s, const struct topo *t, struct err *e)
 {
 	struct cpuset missing = cpuset_minus(s->reserved_cpus, &t->cpus);
-	char list[SHOWN];
+	char list[SETTING_SHOWN];
 
 	if (!cpuset_empty(&missing))
 		return err_set(e, EINVAL, "reservedSystemCPUs: %s has no CPU %s", t->name,
 			cpuset_format(&missing, list, sizeof list));
-	if (cpuset_within(&t->cpus, &s->reserved_cpus))
-		return err_set(e, EINVAL, "reservedSystemCPUs: no CPU is left for containers");
+	if (settings_reserved_cpu_count(s) >= t->nr_cpus)
+		return err_set(e, EINVAL, "%s: no CPU is left for containers",
+			cpuset_empty(&s->reserved_cpus) ? "systemReserved.cpu, kubeReserved.cpu"
+							: "reservedSystemCPUs");
 	return 0;
 }
 
@@ -76,11 +160,10 @@ static int check_entry_fits(const struct reserved_memory *r, const struct topo *
 
 int settings_check(const struct settings *s, const struct topo *t, struct err *e)
 {
-	int rc = 0;
+	int rc = settings_check_options(s, t, e);
 
-	if (s->topology_scope != SCOPE_CONTAINER)
-		return err_set(
-			e, EINVAL, "topologyManagerScope: pod is not there yet, only container is");
+	if (!rc)
+		rc = check_is_there(s, e);
 	for (unsigned i = 0; !rc && i < s->nr_reserved_memory; i++)
 		rc = check_entry(s, &s->reserved_memory[i], e);
 	for (unsigned i = 0; t && !rc && i < s->nr_reserved_memory; i++)

@@ -79,32 +79,6 @@ static const char *qos_path(const Nri__PodSandbox *pod, const Nri__Container *c)
 	return c && c->linux ? c->linux->cgroups_path : "";
 }
 
-static int fill_pod(
-	struct pod *out, const Nri__PodSandbox *pod, const Nri__Container *c, struct arena *a)
-{
-	*out = (struct pod){.sandbox_id = c ? c->pod_sandbox_id : "",
-		.uid = "",
-		.ns = "",
-		.name = "",
-		.qos = qos_from_cgroup_parent(qos_path(pod, c)),
-		.source = POD_FROM_RUNTIME};
-	if (!pod)
-		return 0;
-	struct key_value *annotations = arena_array(a, pod->n_annotations, sizeof *annotations);
-	if (!annotations)
-		return -ENOMEM;
-	for (size_t i = 0; i < pod->n_annotations; i++)
-		annotations[i] =
-			(struct key_value){pod->annotations[i]->key, pod->annotations[i]->value};
-	out->sandbox_id = pod->id;
-	out->uid = pod->uid;
-	out->ns = pod->namespace_;
-	out->name = pod->name;
-	out->annotations = annotations;
-	out->nr_annotations = pod->n_annotations;
-	return 0;
-}
-
 /* Take what r sets on top of *out. For an update (changed_only), 0 means "as it is". */
 static void take_numbers(
 	struct linux_resources *out, const Nri__LinuxResources *r, bool changed_only)
@@ -127,6 +101,47 @@ static void take_numbers(
 		out->has_memory_limit = true;
 		out->memory_limit = r->memory->limit->value;
 	}
+}
+
+static struct pod_totals pod_totals(const Nri__LinuxResources *of_pod)
+{
+	struct linux_resources r = {0};
+
+	if (of_pod)
+		take_numbers(&r, of_pod, false);
+	return (struct pod_totals){
+		.known = r.has_shares,
+		.cpu_milli = cpu_milli_from_shares(&r),
+		.memory_bytes =
+			r.has_memory_limit && r.memory_limit > 0 ? (uint64_t)r.memory_limit : 0,
+	};
+}
+
+static int fill_pod(
+	struct pod *out, const Nri__PodSandbox *pod, const Nri__Container *c, struct arena *a)
+{
+	*out = (struct pod){.sandbox_id = c ? c->pod_sandbox_id : "",
+		.uid = "",
+		.ns = "",
+		.name = "",
+		.qos = qos_from_cgroup_parent(qos_path(pod, c)),
+		.source = POD_FROM_RUNTIME};
+	if (!pod)
+		return 0;
+	struct key_value *annotations = arena_array(a, pod->n_annotations, sizeof *annotations);
+	if (!annotations)
+		return -ENOMEM;
+	for (size_t i = 0; i < pod->n_annotations; i++)
+		annotations[i] =
+			(struct key_value){pod->annotations[i]->key, pod->annotations[i]->value};
+	out->sandbox_id = pod->id;
+	out->uid = pod->uid;
+	out->ns = pod->namespace_;
+	out->name = pod->name;
+	out->totals = pod_totals(pod->linux ? pod->linux->pod_resources : NULL);
+	out->annotations = annotations;
+	out->nr_annotations = pod->n_annotations;
+	return 0;
 }
 
 static struct memory_ask *find_pages(struct linux_resources *out, uint64_t page_bytes)

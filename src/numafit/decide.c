@@ -8,13 +8,13 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Memory for one question and for its merge; all combinations of wide masks need some. */
+/* Memory for one question; a merge of all combinations of wide masks needs some. */
 enum { QUESTION_BYTES_MAX = 256 << 20, NAME_TEXT_MAX = 128, READ_BYTES = 64 << 10 };
 
 static const char help[] =
 	"usage: numafit decide [--check] [FILE|-]\n"
 	"\n"
-	"Answer placement questions as the kubelet's Topology Manager would: one JSON object on "
+	"Answer placement questions as the kubelet's resource managers would: one JSON object on "
 	"each\n"
 	"line, or one JSON array of them; one JSON line out for each, in the same order.\n"
 	"\n"
@@ -31,45 +31,6 @@ struct run {
 	const char *name; /* of the question at hand */
 };
 
-static int merge(
-	const struct merge_question *q, struct arena *a, struct merge_result *r, struct err *e)
-{
-	const struct hint_space space = {
-		.all = nodeset_first(q->ids.nr),
-		.distance = q->closest ? q->distance : NULL,
-	};
-	int rc = policy_check_nodes(q->policy, q->ids.nr, q->max_nodes, e);
-
-	r->ids = q->ids;
-	if (rc) {
-		r->error = e->text;
-		return 0;
-	}
-	rc = policy_merge_lists(q->policy, &space, q->lists, q->nr_lists, a, &r->answer);
-	if (rc)
-		return err_set(
-			e, ENOMEM, "the merge needs more than %d MiB", QUESTION_BYTES_MAX >> 20);
-	return 0;
-}
-
-/* 0 and the result, which may borrow e's text; or why there is none. */
-static int decide(const struct decide_items *d, size_t i, struct merge_result *r, struct err *e)
-{
-	auto_free struct merge_question *q = xcalloc(1, sizeof *q);
-	struct arena a;
-
-	arena_init(&a, QUESTION_BYTES_MAX);
-	int rc = decide_item_read(d, i, &a, q, e);
-	if (rc == 1) {
-		r->error = e->text;
-		rc = 0;
-	} else if (!rc) {
-		rc = merge(q, &a, r, e);
-	}
-	arena_fini(&a);
-	return rc;
-}
-
 static void print_difference(void *ctx, const char *path, const char *wanted, const char *got)
 {
 	const struct run *run = ctx;
@@ -78,10 +39,9 @@ static void print_difference(void *ctx, const char *path, const char *wanted, co
 		"%s: %s: wanted %s, got %s\n", run->name, *path ? path : "result", wanted, got);
 }
 
-static void check(
-	struct run *run, const struct decide_items *d, size_t i, const struct merge_result *r)
+static void check(struct run *run, const struct decide_items *d, size_t i, struct json_t *result)
 {
-	int nr = decide_item_check(d, i, r, print_difference, run);
+	int nr = decide_item_check(d, i, result, print_difference, run);
 
 	if (nr < 0)
 		(void)printf(
@@ -102,19 +62,23 @@ static void print_line(char *line)
 static void answer(struct run *run, const struct decide_items *d, size_t i, size_t line)
 {
 	char name[NAME_TEXT_MAX];
-	struct merge_result r = {0};
+	struct json_t *result = NULL;
+	struct arena a;
 	struct err e;
 
 	run->name = decide_item_name(d, i, line, name, sizeof name);
-	if (decide(d, i, &r, &e) < 0) {
+	arena_init(&a, QUESTION_BYTES_MAX);
+	if (decide_item_answer(d, i, &a, &result, &e) < 0) {
 		run->failed++;
 		print_line(decide_item_error(d, i, line, e.text));
 	} else if (run->check) {
-		check(run, d, i, &r);
+		check(run, d, i, result);
 	} else {
 		run->passed++;
-		print_line(decide_item_answer(d, i, line, &r));
+		print_line(decide_item_print(d, i, line, result));
 	}
+	decide_result_free(result);
+	arena_fini(&a);
 }
 
 static void answer_text(struct run *run, const char *text, size_t len, size_t line)

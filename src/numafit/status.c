@@ -84,6 +84,24 @@ static const char *uptime(uint64_t ms, char *buf, size_t cap)
 	return buf;
 }
 
+/* The options of the CPU manager that are on, if any. */
+static void print_cpu_options(const struct status *st)
+{
+	static const char group[] = "cpuManagerPolicyOptions.";
+	const char *before = "CPU manager options: ", *after = "";
+
+	for (size_t i = 0; i < st->settings.nr; i++) {
+		const struct key_value *s = &st->settings.at[i];
+
+		if (strncmp(s->key, group, sizeof group - 1) != 0 || !text_equal(s->value, "true"))
+			continue;
+		(void)printf("%s%s", before, s->key + sizeof group - 1);
+		before = ", ";
+		after = "\n";
+	}
+	(void)fputs(after, stdout);
+}
+
 static void print_head(const struct status *st)
 {
 	const struct status_counters *c = &st->info.counters;
@@ -95,6 +113,7 @@ static void print_head(const struct status *st)
 		setting(st, "mode"), setting(st, "topologyManagerPolicy"),
 		setting(st, "topologyManagerScope"),
 		setting(st, "topologyManagerPolicyOptions.prefer-closest-numa-nodes"));
+	print_cpu_options(st);
 	(void)printf("runtime %s: %s\n", *st->info.runtime ? st->info.runtime : "unknown",
 		st->info.connection);
 	(void)printf(

@@ -5,7 +5,7 @@
 #include <codec/fields_json.h>
 #include <host/discover.h>
 #include <io/log.h>
-#include <numafit/policy.h>
+#include <numafit/cpus.h>
 #include <numafit/text.h>
 #include <numafit/version.h>
 
@@ -115,17 +115,25 @@ static void log_note(void *ctx, const char *text)
 	log_line(LOG_WARN, "machine-note", "text=%s", log_text(buf, sizeof buf, text));
 }
 
+/* Which CPUs are kept for the system, where only their number is given. */
+static int reserve_cpus(struct settings *s, const struct topo *t, struct err *e)
+{
+	unsigned count = settings_reserved_cpu_count(s);
+
+	if (!count || !cpuset_empty(&s->reserved_cpus))
+		return 0;
+	return cpus_reserve(t, &s->cpu_options, count, &s->reserved_cpus, e);
+}
+
 static int load_machine(struct daemon *d, struct err *e)
 {
-	const struct settings *s = &d->settings;
+	struct settings *s = &d->settings;
 	int rc = machine_load(s->machine, &d->topo, log_note, NULL, e);
 
 	if (rc < 0)
 		return err_add(e, rc, "machine");
 	rc = settings_check(s, &d->topo, e);
-	return rc ? rc
-		  : policy_check_nodes(
-			    s->topology_policy, d->topo.ids.nr, s->max_allowable_numa_nodes, e);
+	return rc ? rc : reserve_cpus(s, &d->topo, e);
 }
 
 static void print_config(const struct settings *s)

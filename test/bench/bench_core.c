@@ -1,48 +1,16 @@
-/* What a decision costs, without any wire: merging lists and families, and the whole of admit(). */
+/* What a decision costs, without any wire: the whole of admit(). */
 #include "bench.h"
 
 #include <numafit/admit.h>
-#include <numafit/family.h>
 
 #include <stdio.h>
 #include <string.h>
 
 #define GIB(n) ((uint64_t)(n) << 30)
 
-enum { LISTS = 4, MASKS = 255, WORK_BYTES = 16 << 20, PLACED = 60, RUNS = 2000, SLOW_RUNS = 50 };
+enum { PLACED = 60, RUNS = 2000 };
 
-static char work[WORK_BYTES];
-
-static void merge_lists(const struct hint_space *space, const struct hint_list *lists)
-{
-	struct arena a;
-	struct hint out;
-
-	arena_init_fixed(&a, work, sizeof work);
-	if (hint_merge_lists(space, lists, LISTS, &a, &out))
-		abort();
-}
-
-/* Four providers that each list all 255 sets of eight nodes. */
-static void bench_lists(void)
-{
-	static struct hint hint[LISTS][MASKS];
-	struct hint_list lists[LISTS];
-	const struct hint_space space = {.all = nodeset_first(8)};
-
-	for (unsigned preferred = 0; preferred < 2; preferred++) {
-		for (unsigned l = 0; l < LISTS; l++) {
-			for (unsigned m = 0; m < MASKS; m++)
-				hint[l][m] = (struct hint){
-					.mask = {m + 1},
-					.preferred = preferred && __builtin_popcount(m + 1) == 1,
-				};
-			lists[l] = (struct hint_list){hint[l], MASKS};
-		}
-		BENCH(preferred ? "merge-8x4-preferred" : "merge-8x4-nonpreferred",
-			preferred ? RUNS : SLOW_RUNS, merge_lists(&space, lists));
-	}
-}
+static char work[ADMIT_ARENA_BYTES];
 
 /* Two sockets, eight NUMA nodes, 128 CPUs. */
 static void typical_machine(struct topo *t)
@@ -73,7 +41,7 @@ static struct decision decide(
 	struct decision d;
 	struct arena a;
 
-	arena_init_fixed(&a, work, ADMIT_ARENA_BYTES);
+	arena_init_fixed(&a, work, sizeof work);
 	admit(l, s, req, &a, &d);
 	return d;
 }
@@ -142,7 +110,6 @@ static void bench_admit(void)
 
 int main(void)
 {
-	bench_lists();
 	bench_admit();
 	return 0;
 }

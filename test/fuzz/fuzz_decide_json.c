@@ -18,35 +18,25 @@ static void ignore(void *ctx, const char *path, const char *wanted, const char *
 
 static void answer(const struct decide_items *d, size_t i)
 {
-	static struct merge_question q;
-	struct merge_result r = {0};
+	struct json_t *result = NULL;
 	struct arena a;
 	struct err e = {0};
 
 	arena_init(&a, ARENA_BYTES);
-	int rc = decide_item_read(d, i, &a, &q, &e);
-	if (rc && !e.text[0])
+	int rc = decide_item_answer(d, i, &a, &result, &e);
+	if (rc ? !e.text[0] : !result)
 		abort();
-	if (!rc) {
-		const struct hint_space space = {
-			nodeset_first(q.ids.nr), q.closest ? q.distance : NULL, 0};
-
-		r.ids = q.ids;
-		if (policy_merge_lists(q.policy, &space, q.lists, q.nr_lists, &a, &r.answer))
-			rc = -1;
-	} else if (rc > 0) {
-		r.error = e.text;
-	}
 	auto_free char *text =
-		rc < 0 ? decide_item_error(d, i, 1, e.text) : decide_item_answer(d, i, 1, &r);
+		rc ? decide_item_error(d, i, 1, e.text) : decide_item_print(d, i, 1, result);
 	if (!text || strchr(text, '\n'))
 		abort();
-	if (rc >= 0)
-		(void)decide_item_check(d, i, &r, ignore, NULL);
+	if (!rc)
+		(void)decide_item_check(d, i, result, ignore, NULL);
+	decide_result_free(result);
 	arena_fini(&a);
 }
 
-/* Every question gets one line, a result or an error; a machine's nodes are all an answer names. */
+/* Every question gets one line, a result or an error. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct decide_items *d = NULL;

@@ -26,10 +26,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (rc < 0 && !e.text[0])
 		abort();
 	if (!rc) {
-		const struct hint_space space = {
-			nodeset_first(q.ids.nr), q.closest ? q.distance : NULL, 0};
+		const struct hint_space space = policy_question_space(&q.put_to);
 
-		if (!policy_merge_lists(q.policy, &space, q.lists, q.nr_lists, &a, &answer) &&
+		if (!policy_merge_lists(q.put_to.policy, &space, q.lists, q.nr_lists, &a, &answer) &&
 			!answer.affinity.any && !nodeset_within(answer.affinity.mask, space.all))
 			abort();
 	}

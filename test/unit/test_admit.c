@@ -268,6 +268,76 @@ static void managers_that_are_off_ask_for_nothing(void **state)
 	node_free(n);
 }
 
+/* 12 CPUs need two nodes, and so the 4 of the first container are aligned to two. */
+static void in_pod_scope_the_first_container_is_aligned_for_all(void **state)
+{
+	static const struct {
+		bool known;
+		uint64_t nodes;
+		const char *message;
+	} cases[] = {
+		{true, 0x03, "assumed: the pod needs at once what its sandbox sums up"},
+		{false, 0x01, "assumed: this container stands for its pod"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct node *n = node_new(POLICY_RESTRICTED);
+		struct request first = ask("one", QOS_GUARANTEED, 4000, 0), second = first;
+
+		n->s.topology_scope = SCOPE_POD;
+		first.pod.uid = second.pod.uid = "pod";
+		first.pod.totals = second.pod.totals =
+			(struct pod_totals){.known = cases[i].known, .cpu_milli = 12000};
+		second.container_id = "two";
+		second.cpu_milli = 8000;
+		struct decision d = place(n, &first);
+		assert_true(d.admit && d.preferred);
+		assert_int_equal(d.nodes.bits, cases[i].nodes);
+		assert_ptr_equal(strstr(d.message, cases[i].message), d.message);
+		d = place(n, &second);
+		assert_true(d.admit);
+		assert_int_equal(d.nodes.bits, cases[i].nodes);
+		assert_non_null(strstr(d.message, "first container"));
+		node_free(n);
+	}
+}
+
+static void full_pcpus_only_refuses_half_a_core(void **state)
+{
+	struct node *n = node_new(POLICY_BEST_EFFORT);
+	struct request req = ask("c", QOS_GUARANTEED, 3000, 0);
+
+	(void)state;
+	n->s.cpu_options.full_pcpus_only = true;
+	struct decision d = decide(n, &req);
+	assert_false(d.admit);
+	assert_string_equal(d.reason, "SMTAlignmentError");
+	assert_string_equal(
+		d.message, "SMT Alignment Error: requested 3 cpus not multiple cpus per core = 2");
+	req.cpu_milli = 4000;
+	assert_true(place(n, &req).admit);
+	node_free(n);
+}
+
+static void strictly_reserved_cpus_are_nobodys(void **state)
+{
+	struct node *n = calloc(1, sizeof *n);
+	struct request req = ask("c", QOS_BURSTABLE, 100, 0);
+
+	(void)state;
+	n->t = machine_of_eight();
+	n->s = settings_of(POLICY_BEST_EFFORT);
+	n->s.cpu_options.strict_cpu_reservation = true;
+	assert_int_equal(cpuset_parse(&n->s.reserved_cpus, "0,32", 4, NULL), 0);
+	n->l = ledger_new(n->t, &n->s);
+	struct decision d = place(n, &req);
+	assert_true(d.admit);
+	assert_int_equal(cpuset_count(&d.cpus), 62);
+	assert_false(cpuset_intersects(&d.cpus, &n->s.reserved_cpus));
+	node_free(n);
+}
+
 static void too_little_working_memory_refuses_and_says_so(void **state)
 {
 	struct node *n = node_new(POLICY_RESTRICTED);
@@ -302,6 +372,9 @@ int main(void)
 		cmocka_unit_test(reserved_cpus_are_never_given_and_stay_in_the_pool),
 		cmocka_unit_test(the_last_cpus_of_the_pool_are_refused),
 		cmocka_unit_test(managers_that_are_off_ask_for_nothing),
+		cmocka_unit_test(in_pod_scope_the_first_container_is_aligned_for_all),
+		cmocka_unit_test(full_pcpus_only_refuses_half_a_core),
+		cmocka_unit_test(strictly_reserved_cpus_are_nobodys),
 		cmocka_unit_test(too_little_working_memory_refuses_and_says_so),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -56,8 +56,10 @@ see "and is named by its number" says out '{"line":2,"error":"not JSON: '
 see "the others are answered" says out "$answer"
 run "a misspelt key is an error" 1 decide "$line,\"option\":{}}\n"
 see "that names it" is out '{"name":"a","error":"unknown key \"option\""}'
-run "a form that is not decided yet is an error" 1 decide '{"name":"f","families":[]}\n'
-see "and no guess" is out '{"name":"f","error":"not decided yet: the form families, only merge (providers)"}'
+run "a form that lacks a key is an error" 1 decide '{"name":"f","cpus_fields":[]}\n'
+see "and no guess" is out '{"name":"f","error":"mode: should be packed, distributed or policy, is nothing"}'
+run "every worked example of families passes" 0 "$numafit" decide --check test/golden/families.jsonl
+see "and is counted" is out "9 passed, 0 failed"
 run "a kubelet that would not start is a result" 0 decide "$line,\"options\":{\"x\":1}}\n"
 see "in the kubelet's words" is out '{"name":"a","result":{"error":"unknown Topology Manager Policy option: \"x\""}}'
 run "a wrong expectation fails" 1 decide "$line,\"expected\":{\"affinity\":[0],\"preferred\":true,\"admit\":true}}\n" --check

@@ -67,9 +67,19 @@ static void every_key_reaches_its_setting(void **state)
 					    "topologyManagerPolicyOptions:\n"
 					    "  prefer-closest-numa-nodes: 'true'\n"
 					    "  max-allowable-numa-nodes: 16\n"
+					    "  numa-allocation-strategy: most-allocated\n"
 					    "cpuManagerPolicy: none\n"
+					    "cpuManagerPolicyOptions:\n"
+					    "  align-by-socket: 'true'\n"
+					    "  distribute-cpus-across-cores: 'false'\n"
+					    "  distribute-cpus-across-numa: '1'\n"
+					    "  full-pcpus-only: T\n"
+					    "  prefer-align-cpus-by-uncorecache: 'true'\n"
+					    "  strict-cpu-reservation: 'true'\n"
 					    "memoryManagerPolicy: None\n"
 					    "reservedSystemCPUs: 0-1,32\n"
+					    "systemReserved: {cpu: 500m}\n"
+					    "kubeReserved: {cpu: 2}\n"
 					    "reservedMemory:\n"
 					    "- numaNode: 8\n"
 					    "  limits:\n"
@@ -77,16 +87,27 @@ static void every_key_reaches_its_setting(void **state)
 					    "    hugepages-1Gi: 2Gi\n"
 					    "- limits: {hugepages-2Mi: 4Mi}\n"
 					    "  numaNode: 1\n"
+					    "mergeVisitBudget: 7\n"
 					    "sharedPoolStep: 0\n"
 					    "sharedPoolMinimum: 2\n"
 					    "nri: {socketPath: /run/x.sock, pluginIndex: 07}\n"
 					    "runDirectory: /run/y\n"
 					    "journalMaxBytes: 1Mi\n"
 					    "machine: kep3545-8\n"
-					    "logLevel: debug\n");
-	static const char *const want[] = {"off", "restricted", "pod", "true", "16", "none", "None",
-		"0-1,32", "8:memory=1Gi,hugepages-1Gi=2Gi;1:hugepages-2Mi=4Mi", "0", "2",
-		"/run/x.sock", "07", "/run/y", "1Mi", "kep3545-8", "debug"};
+					    "logLevel: debug\n"
+					    "featureGates:\n"
+					    "  CPUManagerPolicyAlphaOptions: true\n"
+					    "  CPUManagerPolicyBetaOptions: false\n"
+					    "  CPUManagerPolicyOptions: true\n"
+					    "  PodLevelResourceManagers: true\n"
+					    "  TopologyManagerPolicyAlphaOptions: true\n"
+					    "  TopologyManagerPolicyBetaOptions: false\n"
+					    "  TopologyManagerPolicyOptions: true\n");
+	static const char *const want[] = {"off", "restricted", "pod", "true", "16",
+		"most-allocated", "none", "true", "false", "true", "true", "true", "true", "None",
+		"0-1,32", "500m", "2", "8:memory=1Gi,hugepages-1Gi=2Gi;1:hugepages-2Mi=4Mi", "7",
+		"0", "2", "/run/x.sock", "07", "/run/y", "1Mi", "kep3545-8", "debug", "true",
+		"false", "true", "true", "true", "false", "true"};
 	char value[CPUSET_TEXT_MAX];
 	unsigned nr = 0;
 
@@ -154,6 +175,10 @@ static void a_mistake_is_told_with_line_key_value_and_what_was_expected(void **s
 			"less than 8"},
 		{"topologyManagerPolicyOptions: {shiny: 'true'}\n", -ENOENT,
 			"line 1: unknown Topology Manager Policy option: \"shiny\""},
+		{"cpuManagerPolicyOptions: {shiny: 'true'}\n", -ENOENT,
+			"line 1: unknown CPU Manager Policy option: \"shiny\""},
+		{"featureGates:\n  Shiny: true\n", -ENOENT,
+			"line 2: unrecognized feature gate: Shiny"},
 		{"reservedMemory: 1Gi\n", -EINVAL,
 			"line 1: reservedMemory: a list is expected, not \"1Gi\""},
 		{"reservedMemory:\n- numaNode: 0\n  limits:\n    memory: much\n", -EINVAL,

@@ -1,6 +1,9 @@
 #include <codec/decide_json.h>
 
+#include <codec/fields_json.h>
+#include <codec/merge_json.h>
 #include <errno.h>
+#include <jansson.h>
 #include <numafit/mem.h>
 #include <numafit/text.h>
 #include <setjmp.h>
@@ -12,10 +15,10 @@
 
 enum { ARENA_BYTES = 256 << 20 };
 
-/* One question, read. */
+/* One question, answered. */
 struct asked {
 	struct decide_items *d;
-	struct merge_question q;
+	json_t *result;
 	struct arena a;
 	struct err e;
 	int rc;
@@ -28,13 +31,38 @@ static struct asked *ask(const char *text)
 	arena_init(&x->a, ARENA_BYTES);
 	x->rc = decide_items_parse(text, strlen(text), &x->d, &x->e);
 	if (!x->rc)
-		x->rc = decide_item_read(x->d, 0, &x->a, &x->q, &x->e);
+		x->rc = decide_item_answer(x->d, 0, &x->a, &x->result, &x->e);
 	return x;
 }
 
 static void done(struct asked *x)
 {
+	decide_result_free(x->result);
 	decide_items_free(x->d);
+	arena_fini(&x->a);
+	free(x);
+}
+
+/* One question of the form merge, read. */
+struct question {
+	json_t *item;
+	struct merge_question q;
+	struct arena a;
+};
+
+static struct question *read_question(const char *text)
+{
+	struct question *x = xcalloc(1, sizeof *x);
+
+	arena_init(&x->a, ARENA_BYTES);
+	assert_int_equal(json_parse(text, strlen(text), &x->item, NULL), 0);
+	assert_int_equal(merge_json_read(x->item, &x->a, &x->q, NULL), 0);
+	return x;
+}
+
+static void forget(struct question *x)
+{
+	json_decref(x->item);
 	arena_fini(&x->a);
 	free(x);
 }
@@ -44,44 +72,42 @@ static void fail_on_difference(void *ctx, const char *path, const char *wanted, 
 	fail_msg("%s: %s: wanted %s, got %s", (const char *)ctx, path, wanted, got);
 }
 
-static struct merge_result merge(struct asked *x)
+/* Every line of the file is answered as it expects. */
+static void check_recorded(const char *path, unsigned wanted)
 {
-	const struct hint_space space = {
-		nodeset_first(x->q.ids.nr), x->q.closest ? x->q.distance : NULL, 0};
-	struct merge_result r = {.ids = x->q.ids};
+	FILE *f = fopen(path, "re");
+	auto_free char *line = NULL;
+	size_t cap = 0;
+	unsigned nr = 0;
 
-	if (x->rc == 1 || policy_check_nodes(x->q.policy, x->q.ids.nr, x->q.max_nodes, &x->e))
-		r.error = x->e.text;
-	else
-		assert_int_equal(policy_merge_lists(x->q.policy, &space, x->q.lists, x->q.nr_lists,
-					 &x->a, &r.answer),
-			0);
-	return r;
+	assert_non_null(f);
+	for (; getline(&line, &cap, f) > 0; nr++) {
+		struct asked *x = ask(line);
+		char name[64];
+
+		if (x->rc < 0)
+			fail_msg("line %u: %s", nr + 1, x->e.text);
+		(void)decide_item_name(x->d, 0, nr + 1, name, sizeof name);
+		assert_int_equal(
+			decide_item_check(x->d, 0, x->result, fail_on_difference, name), 0);
+		done(x);
+	}
+	assert_int_equal(nr, wanted);
+	(void)fclose(f);
 }
 
 /* Answers of the released kubelet 1.36.3, and worked examples with the reason in "why". */
 static void every_recorded_merge_is_decided_again(void **state)
 {
-	FILE *f = fopen("test/golden/merge.jsonl", "re");
-	auto_free char *line = NULL;
-	size_t cap = 0;
-	unsigned nr = 0;
-
 	(void)state;
-	assert_non_null(f);
-	for (; getline(&line, &cap, f) > 0; nr++) {
-		struct asked *x = ask(line);
+	check_recorded("test/golden/merge.jsonl", 237);
+}
 
-		if (x->rc < 0)
-			fail_msg("line %u: %s", nr + 1, x->e.text);
-		struct merge_result r = merge(x);
-		char name[64];
-		(void)decide_item_name(x->d, 0, nr + 1, name, sizeof name);
-		assert_int_equal(decide_item_check(x->d, 0, &r, fail_on_difference, name), 0);
-		done(x);
-	}
-	assert_int_equal(nr, 237);
-	(void)fclose(f);
+/* Worked examples, the small ones also tried by the kubelet's way over lists written out. */
+static void every_worked_example_of_families_is_decided_again(void **state)
+{
+	(void)state;
+	check_recorded("test/golden/families.jsonl", 9);
 }
 
 #define HINT(mask)     "{\"mask\":" mask ",\"preferred\":true}"
@@ -133,31 +159,29 @@ static void providers_become_lists_as_in_the_kubelet(void **state)
 		text_init(&t, question, sizeof question);
 		text_add(&t, "{\"nodes\":[1,0],\"policy\":\"restricted\",\"providers\":%s}",
 			filtered[i].providers);
-		struct asked *x = ask(question);
-		assert_int_equal(x->rc, 0);
+		struct question *x = read_question(question);
 		text_init(&t, lists, sizeof lists);
 		print_lists(&x->q, &t);
 		assert_string_equal(lists, filtered[i].lists);
-		done(x);
+		forget(x);
 	}
 }
 
 static void rows_of_distances_are_in_the_order_of_nodes(void **state)
 {
-	struct asked *x = ask("{\"nodes\":[250,0,8],\"policy\":\"restricted\",\"providers\":[],"
+	struct question *x = read_question("{\"nodes\":[250,0,8],\"policy\":\"restricted\",\"providers\":[],"
 			      "\"options\":{\"prefer-closest-numa-nodes\":\"true\",\"max-allowable-"
 			      "numa-nodes\":12},"
 			      "\"distances\":{\"0\":[1,2,3],\"250\":[4,5,6],\"8\":[7,8,9]}}");
 	static const uint8_t want[3][3] = {{2, 3, 1}, {8, 9, 7}, {5, 6, 4}};
 
 	(void)state;
-	assert_int_equal(x->rc, 0);
-	assert_true(x->q.closest);
-	assert_int_equal(x->q.max_nodes, 12);
-	assert_int_equal(x->q.ids.id[1], 8);
+	assert_true(x->q.put_to.closest);
+	assert_int_equal(x->q.put_to.max_nodes, 12);
+	assert_int_equal(x->q.put_to.ids.id[1], 8);
 	for (unsigned i = 0; i < 3; i++)
-		assert_memory_equal(x->q.distance[i], want[i], sizeof want[i]);
-	done(x);
+		assert_memory_equal(x->q.put_to.distance[i], want[i], sizeof want[i]);
+	forget(x);
 }
 
 #define OPTION(name, value)                                                                        \
@@ -173,10 +197,10 @@ static const struct {
 	{"[7]", -EINVAL, "should be an object, is an integer"},
 	{"{\"name\":1}", -EINVAL, "name: should be a string"},
 	{"{\"nodes\":[0]}", -EINVAL, "none of the keys providers, families"},
-	{"{\"families\":[]}", -ENOTSUP, "not decided yet: the form families"},
-	{"{\"cpus_fields\":[]}", -ENOTSUP, "not decided yet: the form cpu"},
-	{"{\"node_reservation\":{}}", -ENOTSUP, "not decided yet: the form memory"},
-	{"{\"machine\":{}}", -ENOTSUP, "not decided yet: the form node"},
+	{"{\"families\":[]}", -EINVAL, "nodes: should be a list of node ids, is nothing"},
+	{"{\"cpus_fields\":[]}", -EINVAL, "mode: should be packed, distributed or policy"},
+	{"{\"node_reservation\":{}}", -EINVAL, "nodes: should be a list of nodes, is nothing"},
+	{"{\"machine\":{}}", -EINVAL, "machine: nodes: should be a list, is nothing"},
 	{"{\"providers\":[],\"polcy\":\"none\"}", -EINVAL, "unknown key \"polcy\""},
 	{"{\"providers\":[]}", -EINVAL, "nodes: should be a list of node ids, is nothing"},
 	{"{\"providers\":[],\"nodes\":[]}", -EINVAL, "nodes: should be a list of node ids"},
@@ -221,15 +245,28 @@ static const struct {
 		"element 0: 256 is outside 0..255"},
 };
 
+/* What the question got: why it has no answer (rc < 0), or the kubelet's refusal to start (1). */
+static const char *refusal(struct asked *x)
+{
+	const char *error = json_string_value(json_object_get(x->result, "error"));
+
+	if (!x->rc && error) {
+		x->rc = 1;
+		return error;
+	}
+	return x->rc ? x->e.text : "an answer";
+}
+
 static void what_cannot_be_answered_says_where_and_why(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
 		struct asked *x = ask(refused[i].text);
+		const char *says = refusal(x);
 
-		if (x->rc != refused[i].rc || !strstr(x->e.text, refused[i].says))
+		if (x->rc != refused[i].rc || !strstr(says, refused[i].says))
 			fail_msg("%s: got %d, \"%s\"; wanted \"%s\"", refused[i].text, x->rc,
-				x->e.text, refused[i].says);
+				says, refused[i].says);
 		done(x);
 	}
 }
@@ -269,34 +306,31 @@ static void more_than_64_nodes_in_one_question_are_refused(void **state)
 }
 
 static const struct {
-	const char *question;
-	struct merge_result r;
-	const char *answer;
+	const char *question, *answer;
 } answers[] = {
-	{"{\"name\":\"a\\n\xc3\xa9\"}", {.answer = {{.any = true}, true}},
+	{"{\"name\":\"a\\n\xc3\xa9\",\"nodes\":[0],\"policy\":\"none\",\"providers\":[]}",
 		"{\"name\":\"a\\n\xc3\xa9\",\"result\":{\"affinity\":null,\"preferred\":false,"
 		"\"admit\":true}}"},
-	{"{}", {.answer = {{.mask = {5}, .preferred = true}, false}, .ids = {3, {0, 8, 250}}},
-		"{\"line\":7,\"result\":{\"affinity\":[0,250],\"preferred\":true,\"admit\":false}"
+	{"{\"nodes\":[250,0,8],\"policy\":\"restricted\",\"providers\":[{\"a\":[{\"mask\":[0,250],"
+	 "\"preferred\":false}]}]}",
+		"{\"line\":7,\"result\":{\"affinity\":[0,250],\"preferred\":false,\"admit\":false}"
 		"}"},
-	{"[{}]", {.answer = {{.mask = {0}}, true}},
-		"{\"item\":1,\"result\":{\"affinity\":[],\"preferred\":false,\"admit\":true}}"},
-	{"{\"name\":\"b\"}", {.error = "unsupported"},
-		"{\"name\":\"b\",\"result\":{\"error\":\"unsupported\"}}"},
+	{"[" ASK("[]") "]",
+		"{\"item\":1,\"result\":{\"affinity\":[0,1],\"preferred\":true,\"admit\":true}}"},
+	{"{\"name\":\"b\",\"nodes\":[0],\"policy\":\"x\",\"providers\":[]}",
+		"{\"name\":\"b\",\"result\":{\"error\":\"unknown policy: \\\"x\\\"\"}}"},
 };
 
 static void an_answer_is_one_line_in_fixed_order(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < sizeof answers / sizeof *answers; i++) {
-		struct decide_items *d;
+		struct asked *x = ask(answers[i].question);
 
-		assert_int_equal(decide_items_parse(answers[i].question,
-					 strlen(answers[i].question), &d, NULL),
-			0);
-		auto_free char *text = decide_item_answer(d, 0, 7, &answers[i].r);
+		assert_int_equal(x->rc, 0);
+		auto_free char *text = decide_item_print(x->d, 0, 7, x->result);
 		assert_string_equal(text, answers[i].answer);
-		decide_items_free(d);
+		done(x);
 	}
 }
 
@@ -314,30 +348,30 @@ static void note_difference(void *ctx, const char *path, const char *wanted, con
 }
 
 #define EXPECT(x) "{\"expected\":" x "}"
+#define CHECKED   "{\"cpus\":[0,8],\"admit\":true}"
 static const struct {
 	const char *question;
 	int nr;
 	const char *told;
 } checks[] = {
-	{EXPECT("{\"affinity\":[0,8],\"preferred\":true,\"admit\":true}"), 0, ""},
-	{EXPECT("{\"admit\":true,\"affinity\":[0,8],\"preferred\":true}"), 0, ""},
-	{EXPECT("{\"affinity\":[8],\"preferred\":true,\"admit\":true}"), 2,
-		"affinity[0] 8 0;affinity[1] nothing 8;"},
-	{EXPECT("{\"affinity\":null,\"preferred\":1,\"admit\":false}"), 3,
-		"affinity null [0,8];preferred 1 true;admit false true;"},
-	{EXPECT("{\"error\":\"x\"}"), 4,
-		"error \"x\" nothing;affinity nothing [0,8];preferred nothing true;admit nothing "
-		"true;"},
-	{EXPECT("7"), 1, " 7 {\"affinity\":[0,8],\"preferred\":true,\"admit\":true};"},
+	{EXPECT(CHECKED), 0, ""},
+	{EXPECT("{\"admit\":true,\"cpus\":[0,8]}"), 0, ""},
+	{EXPECT("{\"cpus\":[8],\"admit\":1}"), 3, "cpus[0] 8 0;cpus[1] nothing 8;admit 1 true;"},
+	{EXPECT("{\"error\":\"x\"}"), 3,
+		"error \"x\" nothing;cpus nothing [0,8];admit nothing true;"},
+	{EXPECT("[0,8]"), 0, ""},
+	{EXPECT("[0,9]"), 1, "[1] 9 8;"},
+	{"{\"expected\":{},\"takes_unavailable\":true}", 0, ""},
+	{"{\"expected\":7,\"takes_unavailable\":false}", 1, " 7 " CHECKED ";"},
 	{"{}", -ENOENT, ""},
 };
 
 static void each_difference_is_told_with_its_path(void **state)
 {
-	const struct merge_result r = {
-		.answer = {{.mask = {3}, .preferred = true}, true}, .ids = {2, {0, 8}}};
+	json_t *result;
 
 	(void)state;
+	assert_int_equal(json_parse(CHECKED, sizeof CHECKED - 1, &result, NULL), 0);
 	for (size_t i = 0; i < sizeof checks / sizeof *checks; i++) {
 		struct decide_items *d;
 		char told[512];
@@ -347,26 +381,29 @@ static void each_difference_is_told_with_its_path(void **state)
 		assert_int_equal(decide_items_parse(
 					 checks[i].question, strlen(checks[i].question), &d, NULL),
 			0);
-		assert_int_equal(decide_item_check(d, 0, &r, note_difference, &t), checks[i].nr);
+		assert_int_equal(
+			decide_item_check(d, 0, result, note_difference, &t), checks[i].nr);
 		assert_string_equal(told, checks[i].told);
 		decide_items_free(d);
 	}
+	json_decref(result);
 }
 
 static void questions_beyond_the_arena_are_refused(void **state)
 {
 	static const char text[] = ASK("[{\"a\":[" HINT("[0]") "]},null,{\"b\":[]}]");
 	struct decide_items *d;
-	struct merge_question q;
+	json_t *result = NULL;
 
 	(void)state;
 	assert_int_equal(decide_items_parse(text, sizeof text - 1, &d, NULL), 0);
-	for (size_t limit = 0; limit < 128; limit += 16) {
+	for (size_t limit = 0; limit < 512; limit += 16) {
 		struct arena a;
 		struct err e;
 
 		arena_init(&a, limit);
-		assert_int_equal(decide_item_read(d, 0, &a, &q, &e), -ENOMEM);
+		assert_int_equal(decide_item_answer(d, 0, &a, &result, &e), -ENOMEM);
+		assert_null(result);
 		arena_fini(&a);
 	}
 	decide_items_free(d);
@@ -376,6 +413,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_recorded_merge_is_decided_again),
+		cmocka_unit_test(every_worked_example_of_families_is_decided_again),
 		cmocka_unit_test(providers_become_lists_as_in_the_kubelet),
 		cmocka_unit_test(rows_of_distances_are_in_the_order_of_nodes),
 		cmocka_unit_test(what_cannot_be_answered_says_where_and_why),

@@ -193,38 +193,101 @@ static void lists_merge_as_the_cross_product_does_in_any_order(void **state)
 	}
 }
 
-static void random_family(
-	struct random *r, unsigned n, uint64_t weight[2][NODES_MAX], struct family *f)
+/* What a random family points to. */
+struct backing {
+	uint64_t weight[2][NODES_MAX];
+	struct family_cover cover[4];
+	uint8_t socket_of[NODES_MAX]; /* the machine's, not the family's */
+};
+
+static struct nodeset random_nodes(struct random *r, unsigned n)
 {
-	*f = (struct family){.kind = FAMILY_CAPACITY, .nr_demands = 1 + random_below(r, 2)};
-	f->ground.bits = random_chance(r, 60) ? nodeset_first(n).bits
-					      : random_next(r) & nodeset_first(n).bits;
-	f->required.bits =
-		random_chance(r, 15) ? random_next(r) & random_next(r) & f->ground.bits : 0;
+	return (struct nodeset){1 + random_next(r) % nodeset_first(n).bits};
+}
+
+static void random_demands(struct random *r, unsigned n, struct backing *b, struct family *f)
+{
+	f->nr_demands = 1 + random_below(r, 2);
 	for (unsigned d = 0; d < f->nr_demands; d++) {
 		uint64_t sum = 0;
 
 		for (unsigned i = 0; i < n; i++)
-			sum += weight[d][i] = random_below(r, 6);
+			sum += b->weight[d][i] = random_below(r, 6);
 		f->demand[d] = (struct family_demand){
-			.weight = weight[d],
+			.weight = b->weight[d],
 			.base = random_below(r, 2),
 			.need = random_below(r, (unsigned)sum + 2),
 		};
 	}
-	for (unsigned x = random_chance(r, 40) ? 1 + random_below(r, 3) : 0; x > 0; x--) {
-		struct nodeset mask = {1 + random_below(r, (unsigned)nodeset_first(n).bits)};
+	if (random_chance(r, 70))
+		return;
+	f->demand[f->nr_demands++] = (struct family_demand){
+		.cover = b->cover, .nr_covers = 4, .need = 1 + random_below(r, 5)};
+	for (unsigned c = 0; c < 4; c++)
+		b->cover[c] = (struct family_cover){
+			{random_next(r) & random_next(r) & nodeset_first(n).bits},
+			1 + random_below(r, 2)};
+}
 
-		mask.bits &= nodeset_first(n).bits;
-		f->extra[f->nr_extra++] = mask;
+/* The first of the families has the rule about sockets, as the CPU manager's would. */
+static void random_family(
+	struct random *r, unsigned n, bool sockets, struct backing *b, struct family *f)
+{
+	*f = (struct family){.kind = FAMILY_CAPACITY, .preferred_size = 1 + random_below(r, n)};
+	f->ground = random_chance(r, 60) ? nodeset_first(n) : random_nodes(r, n);
+	if (random_chance(r, 15))
+		f->required.bits = random_next(r) & random_next(r) & f->ground.bits;
+	random_demands(r, n, b, f);
+	for (unsigned x = random_chance(r, 40) ? 1 + random_below(r, 3) : 0; x > 0; x--)
+		f->extra[f->nr_extra++] = random_nodes(r, n);
+	if (sockets) {
+		for (unsigned i = 0; i < n; i++)
+			b->socket_of[i] = (uint8_t)random_below(r, 3);
+		f->socket_of_node = b->socket_of;
+		f->preferred_sockets = 1 + random_below(r, 3);
 	}
-	f->preferred_size = 1 + random_below(r, n);
 	if (random_chance(r, 10))
 		f->kind = random_chance(r, 50) ? FAMILY_ANY : FAMILY_NONE;
 }
 
+static bool is_preferred(const struct family *f, struct nodeset mask)
+{
+	bool socket[4] = {false};
+
+	nodeset_each (node, mask)
+		if (f->preferred_sockets)
+			socket[f->socket_of_node[node]] = true;
+	return nodeset_count(mask) == f->preferred_size ||
+	       (f->preferred_sockets &&
+		       (unsigned)socket[0] + socket[1] + socket[2] == f->preferred_sockets);
+}
+
+/* Whether the mask is one of the family's, node by node. */
+static bool belongs(const struct family *f, struct nodeset mask)
+{
+	for (unsigned x = 0; x < f->nr_extra; x++)
+		if (f->extra[x].bits == mask.bits)
+			return true;
+	if (mask.bits & ~f->ground.bits || f->required.bits & ~mask.bits)
+		return false;
+	for (unsigned d = 0; d < f->nr_demands; d++) {
+		const struct family_demand *want = &f->demand[d];
+		uint64_t has = want->base;
+
+		for (unsigned i = 0; i < NODES_MAX && want->weight; i++)
+			has += mask.bits >> i & 1 ? want->weight[i] : 0;
+		for (size_t c = 0; c < want->nr_covers; c++)
+			has += want->cover[c].nodes.bits & mask.bits ? want->cover[c].count : 0;
+		if (has < want->need)
+			return false;
+	}
+	return true;
+}
+
+enum { NODES_WRITTEN = 16 };
+
 /* The list that the family stands for. */
-static struct hint_list written_out(const struct family *f, unsigned n, struct hint hint[1 << 5])
+static struct hint_list written_out(const struct family *f, unsigned n, struct hint *hint)
 {
 	size_t nr = 0;
 
@@ -234,42 +297,261 @@ static struct hint_list written_out(const struct family *f, unsigned n, struct h
 		bits++) {
 		struct nodeset mask = {bits};
 
-		if (family_has(f, mask))
-			hint[nr++] = (struct hint){.mask = mask,
-				.preferred = nodeset_count(mask) == f->preferred_size};
+		if (belongs(f, mask))
+			hint[nr++] = (struct hint){
+				.mask = mask, .preferred = is_preferred(f, mask)};
 	}
 	return (struct hint_list){hint, nr};
 }
 
+/* Random families and the lists they stand for. */
+struct families {
+	unsigned n, nr;
+	struct machine machine;
+	struct family family[LISTS_MAX];
+	struct hint_list list[LISTS_MAX];
+	size_t products; /* ways to take one hint of each list; 0: a list is empty */
+	struct backing backing[LISTS_MAX];
+	struct hint hint[LISTS_MAX][1 << NODES_WRITTEN];
+};
+
+static void random_families(struct random *r, unsigned n, unsigned nr, struct families *x)
+{
+	bool sockets = random_chance(r, 20);
+
+	x->n = n;
+	x->nr = nr;
+	x->products = 1;
+	random_machine(r, n, &x->machine);
+	for (unsigned l = 0; l < nr; l++) {
+		random_family(r, n, sockets && l == 0, &x->backing[l], &x->family[l]);
+		x->list[l] = written_out(&x->family[l], n, x->hint[l]);
+		x->products *= x->list[l].nr;
+	}
+}
+
+enum { PRODUCTS_MAX = 30000 };
+
 static void families_merge_as_the_lists_they_stand_for(void **state)
 {
-	static uint64_t weight[LISTS_MAX][2][NODES_MAX];
-	static struct family f[LISTS_MAX];
-	static struct hint hint[LISTS_MAX][1 << 5];
-	unsigned preferred = 0, merged = 0;
+	static struct families x;
+	unsigned preferred = 0, merged = 0, tried = 0;
 	struct random r = {SEED + 1};
 
 	(void)state;
-	for (unsigned round = 0; round < 20000; round++) {
-		unsigned n = 1 + random_below(&r, 5), nr = random_below(&r, LISTS_MAX + 1);
-		struct hint_list lists[LISTS_MAX];
-		bool empty = false;
-		struct machine m;
-
-		random_machine(&r, n, &m);
-		for (unsigned l = 0; l < nr; l++) {
-			random_family(&r, n, weight[l], &f[l]);
-			lists[l] = written_out(&f[l], n, hint[l]);
-			empty = empty || !lists[l].nr;
-		}
-		if (empty) /* whoever makes a family says FAMILY_NONE then */
+	for (unsigned round = 0; round < 30000; round++) {
+		random_families(&r, 1 + random_below(&r, 5), random_below(&r, LISTS_MAX + 1), &x);
+		if (!x.products) /* whoever makes a family says FAMILY_NONE then */
 			continue;
-		struct hint want = merged_lists(&m.space, lists, nr);
-		check_same("families", round, want, merged_families(&m.space, f, nr));
+		const struct hint_space *space = &x.machine.space;
+		struct hint want = merged_lists(space, x.list, x.nr);
+		check_same("families", round, want, merged_families(space, x.family, x.nr));
+		merged++;
+		preferred += want.preferred;
+		if (x.products > PRODUCTS_MAX)
+			continue;
+		check_same("products", round, cross_product(space, x.list, x.nr), want);
+		tried++;
+	}
+	assert_true(preferred > merged / 10 && merged - preferred > merged / 10);
+	assert_true(tried > merged / 2);
+}
+
+/* The masks that intersecting one hint of each list gives, by counting: how many ways lead to a
+ * mask that contains m is the product of each list's count of masks that contain m. */
+static uint64_t *counted(unsigned n, const struct hint_list *lists, size_t nr)
+{
+	const uint64_t masks = UINT64_C(1) << n;
+	uint64_t *ways = calloc(masks, sizeof *ways), *contain = calloc(masks, sizeof *contain);
+
+	assert_true(ways && contain);
+	ways[masks - 1] = 1;
+	for (size_t l = 0; l < nr; l++) {
+		memset(contain, 0, masks * sizeof *contain);
+		for (size_t i = 0; i < lists[l].nr; i++)
+			contain[lists[l].hint[i].any ? masks - 1
+						     : lists[l].hint[i].mask.bits] = 1;
+		for (unsigned bit = 0; bit < n; bit++)
+			for (uint64_t m = 0; m < masks; m++)
+				if (!(m >> bit & 1)) {
+					contain[m] += contain[m | UINT64_C(1) << bit];
+					ways[m] += ways[m | UINT64_C(1) << bit];
+				}
+		for (uint64_t m = 0; m < masks; m++)
+			ways[m] *= contain[m];
+		for (unsigned bit = 0; bit < n; bit++)
+			for (uint64_t m = 0; m < masks; m++)
+				if (!(m >> bit & 1))
+					ways[m] -= ways[m | UINT64_C(1) << bit];
+		for (uint64_t m = 0; m < masks; m++)
+			ways[m] = ways[m] != 0;
+	}
+	free(contain);
+	return ways;
+}
+
+static bool offers(const struct hint_list *list, struct nodeset mask)
+{
+	for (size_t i = 0; i < list->nr; i++)
+		if (list->hint[i].preferred &&
+			(list->hint[i].any || nodeset_equal(list->hint[i].mask, mask)))
+			return true;
+	return false;
+}
+
+static struct hint best_counted(const struct families *x)
+{
+	const struct hint_space *space = &x->machine.space;
+	unsigned aim = aim_of(x->list, x->nr);
+	uint64_t *ways = counted(x->n, x->list, x->nr);
+	struct hint best = {.mask = space->all};
+	bool found = false;
+
+	for (uint64_t m = 1; m <= space->all.bits; m++) {
+		struct hint cand = {.mask = {m}, .preferred = ways[m] != 0};
+
+		for (unsigned l = 0; l < x->nr && cand.preferred; l++)
+			cand.preferred = offers(&x->list[l], cand.mask);
+		if (ways[m] && (!found || replaces(space, aim, &best, &cand))) {
+			best = cand;
+			found = true;
+		}
+	}
+	free(ways);
+	return best;
+}
+
+static void on_up_to_16_nodes_counting_gives_the_same(void **state)
+{
+	static struct families x;
+	unsigned preferred = 0, merged = 0;
+	struct random r = {SEED + 3};
+
+	(void)state;
+	for (unsigned round = 0; merged < 150; round++) {
+		/* FAMILY_ANY offers all masks, and then "preferred" is not a matter of one mask */
+		random_families(&r, 6 + random_below(&r, NODES_WRITTEN - 5),
+			1 + random_below(&r, 3), &x);
+		bool cares = x.products > 0;
+		for (unsigned l = 0; l < x.nr; l++)
+			cares = cares && x.family[l].kind == FAMILY_CAPACITY;
+		if (!cares)
+			continue;
+		struct hint want = best_counted(&x);
+		check_same("counted", round, want,
+			merged_families(&x.machine.space, x.family, x.nr));
+		if (x.products < 1000000)
+			check_same("counted lists", round, want,
+				merged_lists(&x.machine.space, x.list, x.nr));
 		merged++;
 		preferred += want.preferred;
 	}
 	assert_true(preferred > merged / 10 && merged - preferred > merged / 10);
+}
+
+static struct nodeset renamed(struct nodeset s, const unsigned *name)
+{
+	struct nodeset to = {0};
+
+	nodeset_each (node, s)
+		to = nodeset_or(to, nodeset_of(name[node]));
+	return to;
+}
+
+/* The same families on nodes name[0] < name[1] < ... of 64. */
+static void rename_families(const struct families *x, const unsigned *name, struct families *to)
+{
+	memset(&to->machine, 0, sizeof to->machine);
+	to->n = x->n;
+	to->nr = x->nr;
+	to->machine.space.all = renamed(x->machine.space.all, name);
+	to->machine.space.distance = x->machine.space.distance ? to->machine.distance : NULL;
+	for (unsigned i = 0; i < x->n; i++)
+		for (unsigned j = 0; j < x->n; j++)
+			to->machine.distance[name[i]][name[j]] = x->machine.distance[i][j];
+	for (unsigned l = 0; l < x->nr; l++) {
+		struct family *f = &to->family[l];
+		struct backing *b = &to->backing[l];
+
+		*f = x->family[l];
+		f->ground = renamed(f->ground, name);
+		f->required = renamed(f->required, name);
+		for (unsigned e = 0; e < f->nr_extra; e++)
+			f->extra[e] = renamed(f->extra[e], name);
+		for (unsigned i = 0; i < x->n; i++) {
+			b->weight[0][name[i]] = x->backing[l].weight[0][i];
+			b->weight[1][name[i]] = x->backing[l].weight[1][i];
+			b->socket_of[name[i]] = x->backing[l].socket_of[i];
+		}
+		for (unsigned c = 0; c < 4; c++)
+			b->cover[c] = (struct family_cover){
+				renamed(x->backing[l].cover[c].nodes, name),
+				x->backing[l].cover[c].count};
+		f->socket_of_node = f->socket_of_node ? b->socket_of : NULL;
+		for (unsigned d = 0; d < f->nr_demands; d++) {
+			f->demand[d].weight = f->demand[d].weight ? b->weight[d] : NULL;
+			f->demand[d].cover = f->demand[d].cover ? b->cover : NULL;
+		}
+	}
+}
+
+static void names_of_nodes_and_the_order_of_families_mean_nothing(void **state)
+{
+	static struct families x, y;
+	struct random r = {SEED + 4};
+
+	(void)state;
+	for (unsigned round = 0; round < 5000; round++) {
+		unsigned name[NODES_MAX], step = 1 + random_below(&r, 7);
+
+		random_families(&r, 2 + random_below(&r, 7), 1 + random_below(&r, LISTS_MAX), &x);
+		if (!x.products)
+			continue;
+		for (unsigned i = 0; i < x.n; i++)
+			name[i] = (i ? name[i - 1] + 1 : 0) + random_below(&r, step);
+		rename_families(&x, name, &y);
+		struct hint want = merged_families(&x.machine.space, x.family, x.nr);
+		want.mask = renamed(want.mask, name);
+		check_same("renamed", round, want,
+			merged_families(&y.machine.space, y.family, y.nr));
+		struct family first = y.family[0];
+		y.family[0] = y.family[y.nr - 1];
+		y.family[y.nr - 1] = first;
+		check_same("shuffled", round, want,
+			merged_families(&y.machine.space, y.family, y.nr));
+	}
+}
+
+/* Distances that tell no two sets apart change nothing; of two sets that differ only in how close
+ * they are, the closer one is taken. */
+static void without_distances_the_plain_rule_holds(void **state)
+{
+	static struct families x;
+	struct random r = {SEED + 5};
+	unsigned moved = 0;
+
+	(void)state;
+	for (unsigned round = 0; round < 5000; round++) {
+		random_families(&r, 2 + random_below(&r, 5), 1 + random_below(&r, LISTS_MAX), &x);
+		struct hint_space plain = {.all = x.machine.space.all};
+		struct hint_space closest = {.all = plain.all, .distance = x.machine.distance};
+
+		if (!x.products)
+			continue;
+		struct hint off = merged_families(&plain, x.family, x.nr);
+		struct hint on = merged_families(&closest, x.family, x.nr);
+		assert_int_equal(nodeset_count(off.mask), nodeset_count(on.mask));
+		assert_int_equal(off.preferred, on.preferred);
+		assert_true(hint_compare_masks(&closest, on.mask, off.mask) <= 0);
+		assert_true(hint_compare_masks(&plain, off.mask, on.mask) <= 0);
+		moved += on.mask.bits != off.mask.bits;
+		for (unsigned i = 0; i < x.n; i++)
+			for (unsigned j = 0; j < x.n; j++)
+				x.machine.distance[i][j] = i == j ? 10 : 20;
+		check_same("equal distances", round, off,
+			merged_families(&closest, x.family, x.nr));
+	}
+	assert_true(moved > 100);
 }
 
 static void a_spent_budget_gives_the_best_found_so_far_and_says_so(void **state)
@@ -324,6 +606,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(lists_merge_as_the_cross_product_does_in_any_order),
 		cmocka_unit_test(families_merge_as_the_lists_they_stand_for),
+		cmocka_unit_test(on_up_to_16_nodes_counting_gives_the_same),
+		cmocka_unit_test(names_of_nodes_and_the_order_of_families_mean_nothing),
+		cmocka_unit_test(without_distances_the_plain_rule_holds),
 		cmocka_unit_test(a_spent_budget_gives_the_best_found_so_far_and_says_so),
 		cmocka_unit_test(an_arena_that_is_too_small_is_told_and_not_overrun),
 	};

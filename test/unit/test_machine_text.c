@@ -117,6 +117,25 @@ static void more_lines_add_cpus_of_another_kind_to_a_node(void **state)
 	assert_int_equal(t.nr_uncores, 3);
 }
 
+static void offline_cpus_are_left_out_and_isolated_ones_are_not(void **state)
+{
+	struct topo t;
+	char list[CPUSET_TEXT_MAX];
+
+	(void)state;
+	read_ok("machine m\noffline 0,3,6-7\nisolated 1,7\n"
+		"node 0 cpus 0-3 smt 2\nnode 1 cpus 4-7 smt 2\n",
+		&t);
+	assert_string_equal(cpuset_format(&t.cpus, list, sizeof list), "1-2,4-5");
+	assert_int_equal(t.nr_cores, 4);
+	assert_int_equal(t.cpu[2].core, 2); /* the other thread, CPU 0, is offline */
+	assert_int_equal(t.cpu[4].core, 4);
+	assert_int_equal(cpuset_count(&t.node[1].cpus), 2);
+	read_ok("machine m\noffline 2-3\nnode 0 cpus 0-1\nnode 1 cpus 2-3\n", &t);
+	assert_true(cpuset_empty(&t.node[1].cpus));
+	assert_false(nodeset_has(t.nodes_with_cpus, 1));
+}
+
 static void a_machine_that_contradicts_itself_is_refused_with_the_place(void **state)
 {
 	static const struct {
@@ -129,7 +148,8 @@ static void a_machine_that_contradicts_itself_is_refused_with_the_place(void **s
 		{"machine a b", "line 1: \"b\" after the machine's name"},
 		{"machine a\nmachine b", "line 2: a second \"machine\" line"},
 		{"machine a\nnudes 1",
-			"line 2: \"nudes\" is none of machine, node, cpus, distances"},
+			"line 2: \"nudes\" is none of machine, offline, isolated, node, cpus, "
+			"distances"},
 		{"machine a", "machine a: the machine has no NUMA node"},
 		{"machine a\nnode 0 memory 1Gi", "machine a: the machine has no CPU"},
 		{"machine a\nnode", "line 2: \"node\" needs an id"},
@@ -182,6 +202,20 @@ static void a_machine_that_contradicts_itself_is_refused_with_the_place(void **s
 		 "hugepages-16 0 "
 		 "hugepages-32 0 hugepages-64 0 hugepages-128 0",
 			"more than 7 sizes of huge pages"},
+		{"machine a\nnode 0 cpus 0\noffline 0",
+			"line 3: \"offline\" belongs before the first node"},
+		{"machine a\nisolated", "line 2: \"isolated\" needs a list"},
+		{"machine a\nisolated 1 2", "line 2: \"2\" after the list"},
+		{"machine a\noffline 3-1", "line 2: offline: "},
+		{"machine a\noffline 1\noffline 2", "line 3: a second \"offline\" line"},
+		{"offline 1\nmachine a", "line 1: \"offline\" before \"machine NAME\""},
+		{"machine a\noffline 1,3\nnode 0 cpus 0-1",
+			"machine a: offline: no node has CPU 3"},
+		{"machine a\nisolated 4-5\nnode 0 cpus 0-1",
+			"machine a: isolated: no node has CPU 4-5"},
+		{"machine a\noffline 1\nnode 0 cpus 0-1\nnode 1 cpus 1",
+			"line 4: node 1: CPU 1 is there twice"},
+		{"machine a\noffline 0\nnode 0 cpus 0", "machine a: the machine has no CPU"},
 		{"machine a\ncpus 0", "line 2: \"cpus\" before any node"},
 		{"machine a\nnode 0 cpus 0\ncpus", "line 3: \"cpus\" needs a list"},
 		{"machine a\nnode 0 cpus 0\ncpus 1 memory 1",
@@ -333,6 +367,7 @@ int main(void)
 		cmocka_unit_test(the_order_of_the_list_tells_which_cpus_share_a_core),
 		cmocka_unit_test(a_cache_may_span_nodes_when_it_is_named),
 		cmocka_unit_test(more_lines_add_cpus_of_another_kind_to_a_node),
+		cmocka_unit_test(offline_cpus_are_left_out_and_isolated_ones_are_not),
 		cmocka_unit_test(a_machine_that_contradicts_itself_is_refused_with_the_place),
 		cmocka_unit_test(a_file_that_is_no_text_is_refused),
 		cmocka_unit_test(a_file_beyond_the_limit_is_refused_and_one_at_it_is_not),

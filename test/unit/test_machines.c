@@ -18,14 +18,24 @@ enum { GIB_SHIFT = 30 };
 static const struct shape {
 	const char *name;
 	unsigned nodes, sockets, cores, cpus, uncores;
-	unsigned gib[2]; /* of all nodes: memory, hugepages-1Gi */
+	unsigned gib[2];                /* of all nodes: memory, hugepages-1Gi */
+	unsigned no_cpus, no_memory;    /* so many nodes have none */
+	unsigned from, to, there, back; /* two nodes by their ids, their distances */
 } shapes[] = {
-	{"laptop", 1, 1, 4, 8, 1, {16, 0}},
-	{"kep3545-4", 4, 1, 32, 64, 4, {256, 16}},
-	{"kep3545-8", 8, 2, 64, 128, 16, {512, 32}},
-	{"snc4-2s", 8, 2, 112, 224, 2, {512, 64}},
-	{"epyc-nps2", 4, 2, 16, 32, 4, {128, 8}},
-	{"sparse-nodes", 4, 2, 4, 7, 2, {36, 3}},
+	{"laptop", 1, 1, 4, 8, 1, {16, 0}, 0, 0, 0, 0, 10, 10},
+	{"kep3545-4", 4, 1, 32, 64, 4, {256, 16}, 0, 0, 0, 1, 11, 11},
+	{"kep3545-8", 8, 2, 64, 128, 16, {512, 32}, 0, 0, 3, 4, 30, 30},
+	{"snc4-2s", 8, 2, 112, 224, 2, {512, 64}, 0, 0, 3, 4, 21, 21},
+	{"epyc-nps2", 4, 2, 16, 32, 4, {128, 8}, 0, 0, 0, 1, 12, 12},
+	{"sparse-nodes", 4, 2, 4, 7, 2, {36, 3}, 2, 0, 2, 8, 17, 17},
+	{"epyc-l3numa", 24, 2, 192, 384, 24, {768, 24}, 0, 0, 2, 3, 12, 12},
+	{"gb200", 34, 2, 144, 144, 2, {1704, 32}, 32, 28, 0, 18, 120, 120},
+	{"altix-64", 64, 128, 256, 256, 128, {256, 64}, 0, 0, 31, 32, 34, 34},
+	{"hbm-flat", 16, 2, 112, 224, 2, {1152, 64}, 8, 0, 5, 13, 13, 13},
+	{"cxl", 4, 2, 64, 128, 2, {768, 16}, 2, 0, 1, 2, 24, 24},
+	{"power9", 8, 2, 40, 160, 20, {608, 8}, 6, 0, 8, 255, 80, 80},
+	{"asymmetric", 4, 4, 16, 32, 4, {128, 8}, 0, 0, 0, 3, 20, 16},
+	{"offline", 2, 2, 15, 28, 2, {32, 2}, 0, 0, 0, 1, 20, 20},
 };
 
 static void load(const char *name, struct topo *t)
@@ -56,6 +66,12 @@ static void every_machine_is_what_it_is_meant_to_be(void **state)
 		assert_true(giant > 0);
 		assert_int_equal(
 			topo_memory_of(&t, t.nodes, (unsigned)giant) >> GIB_SHIFT, s->gib[1]);
+		assert_int_equal(s->nodes - nodeset_count(t.nodes_with_cpus), s->no_cpus);
+		assert_int_equal(s->nodes - nodeset_count(t.nodes_with_memory), s->no_memory);
+		int from = node_index(&t.ids, s->from), to = node_index(&t.ids, s->to);
+		assert_true(from >= 0 && to >= 0);
+		assert_int_equal(t.distance[from][to], s->there);
+		assert_int_equal(t.distance[to][from], s->back);
 	}
 }
 
@@ -91,7 +107,7 @@ static void every_machine_in_the_folder_can_be_exported_as_text(void **state)
 		found++;
 	}
 	assert_int_equal(closedir(d), 0);
-	assert_true(found >= NR(shapes));
+	assert_int_equal(found, NR(shapes)); /* each has its row above */
 }
 
 /* The averages that KEP-3545 works out, the leftmost bit of its masks being node 0. Its last one,
@@ -197,6 +213,32 @@ static void a_cluster_shares_its_sockets_cache(void **state)
 	assert_int_not_equal(t.cpu[55].uncore, t.cpu[56].uncore);
 }
 
+/* Of cores 3, 5 and 12 both threads, the first and the second one are offline. */
+static void offline_cpus_are_not_there_and_isolated_ones_are(void **state)
+{
+	char list[CPUSET_TEXT_MAX];
+	struct topo t;
+
+	(void)state;
+	load("offline", &t);
+	assert_string_equal(cpuset_format(&t.cpus, list, sizeof list), "0-2,4,6-18,20-27,29-31");
+	assert_int_equal(t.cpu[21].core, 21);
+	assert_int_equal(t.cpu[12].core, 12);
+	assert_int_equal(t.cpu[22].core, 6);
+}
+
+static void the_threads_of_a_power_core_are_neighbours(void **state)
+{
+	struct topo t;
+
+	(void)state;
+	load("power9", &t);
+	assert_int_equal(t.cpu[7].core, 4);
+	assert_int_equal(t.cpu[83].core, 80);
+	assert_int_equal(t.cpu[7].uncore, t.cpu[0].uncore);
+	assert_int_not_equal(t.cpu[8].uncore, t.cpu[0].uncore);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -207,6 +249,8 @@ int main(void)
 		cmocka_unit_test(an_hwloc_xml_keeps_cores_caches_and_distances),
 		cmocka_unit_test(a_recorded_tree_keeps_gaps_and_memory_only_nodes),
 		cmocka_unit_test(a_cluster_shares_its_sockets_cache),
+		cmocka_unit_test(offline_cpus_are_not_there_and_isolated_ones_are),
+		cmocka_unit_test(the_threads_of_a_power_core_are_neighbours),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -10,6 +10,8 @@
 #include <string.h>
 #include <cmocka.h>
 
+enum { KEY_MAX = 64 }; /* what a suggestion is looked for in */
+
 static struct settings defaults(void)
 {
 	struct settings s;
@@ -42,7 +44,16 @@ static void settings_begin_with_their_defaults(void **state)
 	assert_int_equal(s.max_allowable_numa_nodes, 0);
 	assert_int_equal(s.cpu_manager_policy, MANAGER_STATIC);
 	assert_int_equal(s.memory_manager_policy, MANAGER_STATIC);
+	assert_int_equal(s.allocation_strategy, ALLOCATION_NONE);
+	assert_false(s.cpu_options.full_pcpus_only);
+	assert_true(s.gates.topology_options && s.gates.topology_beta_options);
+	assert_true(s.gates.cpu_options && s.gates.cpu_beta_options);
+	assert_false(s.gates.topology_alpha_options || s.gates.cpu_alpha_options);
+	assert_false(s.gates.pod_level_resource_managers);
+	assert_int_equal(s.options_given, 0);
+	assert_int_equal(s.merge_visit_budget, 1 << 20);
 	assert_true(cpuset_empty(&s.reserved_cpus));
+	assert_int_equal(settings_reserved_cpu_count(&s), 0);
 	assert_int_equal(s.nr_reserved_memory, 0);
 	assert_int_equal(s.shared_pool_step, 16);
 	assert_int_equal(s.shared_pool_minimum, 1);
@@ -68,10 +79,11 @@ static void each_row_prints_its_default_and_reads_it_back(void **state)
 		assert_string_equal(buf, doc.fallback);
 		assert_true(*doc.type && *doc.help);
 		assert_true(strlen(doc.type) + 1 < sizeof doc.type);
+		assert_true(strlen(doc.key) < KEY_MAX);
 		if (*buf)
 			assert_int_equal(settings_set(&s, doc.key, buf, NULL), 0);
 	}
-	assert_int_equal(nr, 17);
+	assert_int_equal(nr, 34);
 	assert_false(settings_get(&s, nr, buf, sizeof buf));
 	assert_memory_equal(&s, &before, sizeof s);
 }
@@ -89,10 +101,34 @@ static void a_fitting_value_is_taken(void **state)
 		{"topologyManagerPolicyOptions.max-allowable-numa-nodes", "+16", "16"},
 		{"topologyManagerPolicyOptions.max-allowable-numa-nodes", "9223372036854775807",
 			"4294967295"},
+		{"topologyManagerPolicyOptions.numa-allocation-strategy", "least-allocated",
+			"least-allocated"},
+		{"topologyManagerPolicyOptions.numa-allocation-strategy", "", "none"},
 		{"cpuManagerPolicy", "none", "none"},
+		{"cpuManagerPolicyOptions.align-by-socket", "1", "true"},
+		{"cpuManagerPolicyOptions.distribute-cpus-across-cores", "TRUE", "true"},
+		{"cpuManagerPolicyOptions.distribute-cpus-across-numa", "t", "true"},
+		{"cpuManagerPolicyOptions.full-pcpus-only", "true", "true"},
+		{"cpuManagerPolicyOptions.full-pcpus-only", "F", "false"},
+		{"cpuManagerPolicyOptions.prefer-align-cpus-by-uncorecache", "True", "true"},
+		{"cpuManagerPolicyOptions.strict-cpu-reservation", "T", "true"},
+		{"featureGates.CPUManagerPolicyAlphaOptions", "true", "true"},
+		{"featureGates.CPUManagerPolicyBetaOptions", "false", "false"},
+		{"featureGates.CPUManagerPolicyOptions", "true", "true"},
+		{"featureGates.PodLevelResourceManagers", "1", "true"},
+		{"featureGates.TopologyManagerPolicyAlphaOptions", "true", "true"},
+		{"featureGates.TopologyManagerPolicyBetaOptions", "0", "false"},
+		{"featureGates.TopologyManagerPolicyOptions", "T", "true"},
 		{"memoryManagerPolicy", "None", "None"},
 		{"reservedSystemCPUs", "0,2,1,64-65", "0-2,64-65"},
 		{"reservedSystemCPUs", "", ""},
+		{"systemReserved.cpu", "500m", "500m"},
+		{"systemReserved.cpu", "2000m", "2"},
+		{"kubeReserved.cpu", "1.5", "1500m"},
+		{"kubeReserved.cpu", "1024", "1024"},
+		{"kubeReserved.cpu", "0", ""},
+		{"mergeVisitBudget", "0", "0"},
+		{"mergeVisitBudget", "5000000000", "5000000000"},
 		{"sharedPoolStep", "0", "0"},
 		{"sharedPoolStep", "1024", "1024"},
 		{"sharedPoolMinimum", "0", "0"},
@@ -150,6 +186,35 @@ static void a_wrong_value_is_named_with_what_was_expected(void **state)
 			"8"},
 		{"topologyManagerPolicyOptions.x", "true", -ENOENT,
 			"unknown Topology Manager Policy option: \"x\""},
+		{"topologyManagerPolicyOptions.numa-allocation-strategy", "most", -EINVAL,
+			"bad value for option \"numa-allocation-strategy\": \"most\" must be one "
+			"of "
+			"[\"least-allocated\" \"most-allocated\" \"none\"]"},
+		{"cpuManagerPolicyOptions.full-pcpus-only", "", -EINVAL,
+			"bad value for option \"full-pcpus-only\": strconv.ParseBool: parsing "
+			"\"\": "
+			"invalid syntax"},
+		{"cpuManagerPolicyOptions.shiny", "true", -ENOENT,
+			"unknown CPU Manager Policy option: \"shiny\""},
+		{"cpuManagerPolicyOptions", "true", -EINVAL,
+			"cpuManagerPolicyOptions: a map is expected, not \"true\""},
+		{"featureGates.Shiny", "true", -ENOENT, "unrecognized feature gate: Shiny"},
+		{"featureGates.PodLevelResourceManagers", "on", -EINVAL,
+			"invalid value of PodLevelResourceManagers=on, err: strconv.ParseBool: "
+			"parsing \"on\": invalid syntax"},
+		{"featureGates.CPUManagerPolicyOptions", "false", -EINVAL,
+			"cannot set feature gate CPUManagerPolicyOptions to false, feature is "
+			"locked to true"},
+		{"featureGates.TopologyManagerPolicyOptions", "0", -EINVAL,
+			"cannot set feature gate TopologyManagerPolicyOptions to false, feature is "
+			"locked to true"},
+		{"systemReserved.cpu", "1025", -ERANGE,
+			"systemReserved.cpu: \"1025\" is not a quantity of CPUs, at most 1024"},
+		{"kubeReserved.cpu", "one", -EINVAL,
+			"kubeReserved.cpu: \"one\" is not a quantity of CPUs, at most 1024"},
+		{"kubeReserved.memory", "1Gi", -ENOENT, "kubeReserved.memory: unknown key"},
+		{"mergeVisitBudget", "-1", -EINVAL,
+			"mergeVisitBudget: \"-1\" is not a number from 0 to 9223372036854775807"},
 		{"sharedPoolStep", "1025", -ERANGE,
 			"sharedPoolStep: \"1025\" is not a number from 0 to 1024"},
 		{"sharedPoolStep", "four", -EINVAL,
@@ -200,7 +265,7 @@ static void a_wrong_value_is_named_with_what_was_expected(void **state)
 		{"pluginIndex", "50", -ENOENT,
 			"pluginIndex: unknown key, did you mean nri.pluginIndex?"},
 		{"LOGLEVEL", "info", -ENOENT, "LOGLEVEL: unknown key, did you mean logLevel?"},
-		{"kubeReserved", "x", -ENOENT, "kubeReserved: unknown key"},
+		{"kubeReserved", "x", -EINVAL, "kubeReserved: a map is expected, not \"x\""},
 		{"apiVersion", "v1", -ENOENT, "apiVersion: unknown key"},
 		{"", "x", -ENOENT, ": unknown key"},
 		{"a", "x", -ENOENT, "a: unknown key"},
@@ -292,6 +357,9 @@ static void groups_are_told_from_values(void **state)
 	} table[] = {
 		{"nri", true},
 		{"topologyManagerPolicyOptions", true},
+		{"cpuManagerPolicyOptions", true},
+		{"featureGates", true},
+		{"systemReserved", true},
 		{"reservedMemory", true},
 		{"reservedMemory.0", true},
 		{"reservedMemory.127.limits", true},
@@ -334,14 +402,15 @@ static void the_whole_is_checked_against_itself_and_the_machine(void **state)
 		const char *alone, *here; /* texts; NULL: fine */
 	} table[] = {
 		{{{NULL}}, NULL, NULL},
-		{{{"topologyManagerScope", "pod"}},
-			"topologyManagerScope: pod is not there yet, only container is",
-			"topologyManagerScope: pod is not there yet, only container is"},
+		{{{"topologyManagerScope", "pod"}}, NULL, NULL},
 		{{{"reservedSystemCPUs", "0,2"}}, NULL, NULL},
 		{{{"reservedSystemCPUs", "0,4-5"}}, NULL,
 			"reservedSystemCPUs: twin has no CPU 4-5"},
 		{{{"reservedSystemCPUs", "0-3"}}, NULL,
 			"reservedSystemCPUs: no CPU is left for containers"},
+		{{{"systemReserved.cpu", "3"}}, NULL, NULL},
+		{{{"systemReserved.cpu", "3"}, {"kubeReserved.cpu", "1m"}}, NULL,
+			"systemReserved.cpu, kubeReserved.cpu: no CPU is left for containers"},
 		{{{"reservedMemory.0.limits.memory", "1Gi"}},
 			"reservedMemory.0: numaNode is missing",
 			"reservedMemory.0: numaNode is missing"},
@@ -386,6 +455,143 @@ static void the_whole_is_checked_against_itself_and_the_machine(void **state)
 	}
 }
 
+#define TOPOLOGY "topologyManagerPolicyOptions."
+#define CPU      "cpuManagerPolicyOptions."
+
+static void options_are_refused_as_the_kubelet_refuses_them(void **state)
+{
+	static const struct {
+		const char *pairs[4][2], *text; /* NULL: fine */
+	} table[] = {
+		{{{CPU "align-by-socket", "true"}},
+			"new static policy error: CPU Manager Policy Alpha-level Options not "
+			"enabled, but option \"align-by-socket\" provided"},
+		{{{CPU "align-by-socket", "false"}},
+			"new static policy error: CPU Manager Policy Alpha-level Options not "
+			"enabled, but option \"align-by-socket\" provided"},
+		{{{CPU "align-by-socket", "true"},
+			 {"featureGates.CPUManagerPolicyAlphaOptions", "true"}},
+			NULL},
+		{{{CPU "distribute-cpus-across-cores", "true"}},
+			"new static policy error: CPU Manager Policy Alpha-level Options not "
+			"enabled, but option \"distribute-cpus-across-cores\" provided"},
+		{{{CPU "distribute-cpus-across-numa", "true"}}, NULL},
+		{{{"featureGates.CPUManagerPolicyBetaOptions", "false"},
+			 {CPU "distribute-cpus-across-numa", "true"}},
+			"new static policy error: CPU Manager Policy Beta-level Options not "
+			"enabled, but option \"distribute-cpus-across-numa\" provided"},
+		{{{"featureGates.CPUManagerPolicyBetaOptions", "false"},
+			 {CPU "full-pcpus-only", "true"}, {CPU "strict-cpu-reservation", "true"},
+			 {CPU "prefer-align-cpus-by-uncorecache", "true"}},
+			NULL},
+		{{{CPU "distribute-cpus-across-numa", "true"},
+			 {CPU "prefer-align-cpus-by-uncorecache", "true"}},
+			"new static policy error: static policy options "
+			"prefer-align-cpus-by-uncorecache and distribute-cpus-across-numa can not "
+			"be used at the same time"},
+		{{{"featureGates.CPUManagerPolicyAlphaOptions", "true"},
+			 {CPU "align-by-socket", "true"},
+			 {"topologyManagerPolicy", "single-numa-node"}},
+			"new static policy error: Topolgy manager single-numa-node policy is "
+			"incompatible with CPUManager align-by-socket policy option"},
+		{{{CPU "align-by-socket", "true"}, {CPU "full-pcpus-only", "0"},
+			 {"cpuManagerPolicy", "none"}},
+			"new none policy error: None policy: received unsupported "
+			"options=map[align-by-socket:true full-pcpus-only:false]"},
+		{{{"cpuManagerPolicy", "none"}}, NULL},
+		{{{TOPOLOGY "numa-allocation-strategy", "none"}},
+			"topology manager policy alpha-level options not enabled, but option "
+			"\"numa-allocation-strategy\" provided"},
+		{{{TOPOLOGY "numa-allocation-strategy", "none"},
+			 {"featureGates.TopologyManagerPolicyAlphaOptions", "true"}},
+			NULL},
+		{{{TOPOLOGY "numa-allocation-strategy", "none"}, {"topologyManagerPolicy", "none"}},
+			NULL},
+		{{{TOPOLOGY "prefer-closest-numa-nodes", "true"},
+			 {"featureGates.TopologyManagerPolicyBetaOptions", "false"}},
+			NULL},
+		{{{TOPOLOGY "numa-allocation-strategy", "none"}, {CPU "align-by-socket", "true"}},
+			"topology manager policy alpha-level options not enabled, but option "
+			"\"numa-allocation-strategy\" provided"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+		struct settings s = defaults();
+		struct err e = {0};
+
+		for (size_t n = 0; n < 4 && table[i].pairs[n][0]; n++)
+			set_all(&s, &table[i].pairs[n], 1);
+		assert_int_equal(settings_check(&s, machine(), &e), table[i].text ? -EINVAL : 0);
+		assert_string_equal(e.text, table[i].text ? table[i].text : "");
+	}
+}
+
+static void too_many_nodes_come_before_the_cpu_managers_options(void **state)
+{
+	struct settings s = defaults();
+	struct topo *t = machine();
+	struct err e = {0};
+
+	(void)state;
+	s.max_allowable_numa_nodes = t->ids.nr - 1;
+	assert_int_equal(settings_set(&s, CPU "align-by-socket", "true", NULL), 0);
+	assert_int_equal(settings_check(&s, t, &e), -E2BIG);
+	assert_string_equal(e.text, "unsupported on machines with more than 1 NUMA Nodes");
+	s.topology_policy = POLICY_NONE;
+	assert_int_equal(settings_check(&s, t, &e), -EINVAL);
+}
+
+static void what_is_not_there_yet_is_refused(void **state)
+{
+	static const char *const strategy[][2] = {
+		{"featureGates.TopologyManagerPolicyAlphaOptions", "true"},
+		{TOPOLOGY "numa-allocation-strategy", "most-allocated"},
+	};
+	static const char *const pods[][2] = {{"featureGates.PodLevelResourceManagers", "true"}};
+	struct settings s = defaults();
+	struct err e = {0};
+
+	(void)state;
+	set_all(&s, strategy, 2);
+	assert_int_equal(settings_check(&s, NULL, &e), -EINVAL);
+	assert_string_equal(e.text, TOPOLOGY "numa-allocation-strategy: most-allocated is not "
+					     "there yet, only none is");
+	assert_int_equal(settings_check_options(&s, NULL, NULL), 0);
+	s = defaults();
+	set_all(&s, pods, 1);
+	assert_int_equal(settings_check(&s, NULL, &e), -EINVAL);
+	assert_string_equal(e.text, "featureGates.PodLevelResourceManagers: true is not there yet, "
+				    "only false is");
+}
+
+static void reserved_cpus_are_counted_as_the_kubelet_counts_them(void **state)
+{
+	static const struct {
+		const char *cpus, *system, *kube;
+		unsigned count;
+	} table[] = {
+		{"", "0", "0", 0},
+		{"", "1", "0", 1},
+		{"", "1m", "0", 1},
+		{"", "500m", "500m", 1},
+		{"", "500m", "501m", 2},
+		{"", "1024", "1024", 2048},
+		{"0,2", "3", "4", 2},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+		const char *const pairs[][2] = {{"reservedSystemCPUs", table[i].cpus},
+			{"systemReserved.cpu", table[i].system},
+			{"kubeReserved.cpu", table[i].kube}};
+		struct settings s = defaults();
+
+		set_all(&s, pairs, 3);
+		assert_int_equal(settings_reserved_cpu_count(&s), table[i].count);
+	}
+}
+
 static void the_names_are_those_of_the_config_file(void **state)
 {
 	(void)state;
@@ -410,6 +616,10 @@ int main(void)
 		cmocka_unit_test(reserved_memory_has_an_end),
 		cmocka_unit_test(groups_are_told_from_values),
 		cmocka_unit_test(the_whole_is_checked_against_itself_and_the_machine),
+		cmocka_unit_test(options_are_refused_as_the_kubelet_refuses_them),
+		cmocka_unit_test(too_many_nodes_come_before_the_cpu_managers_options),
+		cmocka_unit_test(what_is_not_there_yet_is_refused),
+		cmocka_unit_test(reserved_cpus_are_counted_as_the_kubelet_counts_them),
 		cmocka_unit_test(the_names_are_those_of_the_config_file),
 	};
 

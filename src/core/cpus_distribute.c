@@ -1,0 +1,336 @@
+/* Distributing: as few NUMA nodes as can be, each giving the same number of CPUs, and of all ways to
+ * do so the one that leaves the most even machine (KEP-2902, kubelet
+ * takeByTopologyNUMADistributed).
+ *
+ * The kubelet tries every combination of nodes and within it every subset that could give what is
+ * left over, in lexicographic order; the first of the most even ones wins. This is the same search,
+ * with branches left out that cannot be more even than what is known. Two of its mistakes are not
+ * repeated: it remembers combinations in slices that go on changing (kubernetes PR 141238), and it
+ * never ends when a subset has the CPUs, but not in whole groups (PR 140730). */
+#include "cpus_pack.h"
+
+#include <string.h>
+
+enum {
+	VISITS_MAX = 1 << 13, /* 8 nodes never need as many */
+	PRECISION = 1000      /* the kubelet rounds means and deviations to as much */
+};
+#define UNEVEN UINT64_MAX /* worse than any balance: there is no such way */
+
+/* Nodes are known by their place in the order of cpus_order_nodes(); sets of places are words. */
+struct spread {
+	unsigned nr;
+	uint8_t node[NODES_MAX];
+	uint16_t count[NODES_MAX];   /* free CPUs */
+	uint8_t fullest[NODES_MAX];  /* places, most free CPUs first */
+	uint64_t squares;            /* sum of the squares of count[] */
+	uint64_t left;               /* free CPUs in the end */
+	unsigned group, width, each; /* CPUs per group, nodes, CPUs that each of them gives */
+	unsigned rest;               /* groups that some of them give besides */
+	unsigned visits;
+	uint64_t nodes, givers; /* the best so far */
+	uint64_t limit;         /* only what is more even than that is of interest */
+};
+
+static uint64_t lowest(uint64_t set)
+{
+	return set & -set;
+}
+
+static unsigned place(uint64_t set)
+{
+	return (unsigned)__builtin_ctzll(set);
+}
+
+static unsigned count(uint64_t set)
+{
+	return (unsigned)__builtin_popcountll(set);
+}
+
+/* for each place in the set, ascending */
+#define places_each(p, set)                                                                        \
+	for (uint64_t rest_ = (set), p = 0; rest_ && (p = place(rest_), true); rest_ &= rest_ - 1)
+
+static uint64_t square_root(uint64_t of)
+{
+	uint64_t root = 0;
+
+	for (uint64_t bit = UINT64_C(1) << 31; bit; bit >>= 1)
+		if ((root + bit) * (root + bit) <= of)
+			root += bit;
+	return root;
+}
+
+/* The kubelet's standardDeviation() in thousandths, from the sum of squares of what each node has
+ * left. Whole numbers give exactly what it rounds its doubles to: nothing comes close enough to
+ * half a thousandth for them to differ. */
+static uint64_t balance(const struct spread *s, uint64_t squares)
+{
+	uint64_t mean = (2 * PRECISION * s->left + s->nr) / (2 * s->nr);
+	uint64_t variance = PRECISION * PRECISION * squares + s->nr * mean * mean -
+			    2 * PRECISION * mean * s->left;
+
+	return (square_root(4 * variance / s->nr) + 1) / 2;
+}
+
+static uint64_t squared(uint64_t n)
+{
+	return n * n;
+}
+
+/* The balance once the nodes have given each, and the givers in turn one group after another. */
+static uint64_t balance_in_turn(const struct spread *s, uint64_t nodes, uint64_t givers)
+{
+	uint64_t squares = s->squares;
+	unsigned after[NODES_MAX], rest = s->rest;
+
+	places_each (p, nodes)
+		after[p] = s->count[p] - s->each;
+	for (unsigned before = rest + 1; rest && rest < before;) {
+		before = rest;
+		places_each (p, givers) {
+			if (!rest || after[p] < s->group)
+				continue;
+			after[p] -= s->group;
+			rest--;
+		}
+	}
+	places_each (p, nodes)
+		squares = squares + squared(after[p]) - squared(s->count[p]);
+	return rest ? UNEVEN : balance(s, squares);
+}
+
+/* No way to give is more even: each further group comes from whichever giver has the most left, up
+ * to `most` groups from one. */
+static uint64_t balance_at_best(
+	const struct spread *s, uint64_t nodes, uint64_t givers, unsigned most)
+{
+	unsigned after[NODES_MAX], given[NODES_MAX];
+	uint64_t squares = s->squares;
+
+	places_each (p, nodes) {
+		if (s->count[p] < s->each)
+			return UNEVEN;
+		after[p] = s->count[p] - s->each;
+		given[p] = 0;
+	}
+	for (unsigned rest = s->rest; rest; rest--) {
+		unsigned from = NODES_MAX;
+
+		places_each (p, givers)
+			if (given[p] < most && (from == NODES_MAX || after[p] > after[from]))
+				from = (unsigned)p;
+		if (from == NODES_MAX || after[from] < s->group)
+			return UNEVEN;
+		after[from] -= s->group;
+		given[from]++;
+	}
+	places_each (p, nodes)
+		squares = squares + squared(after[p]) - squared(s->count[p]);
+	return balance(s, squares);
+}
+
+/* The nr places of the set with the most free CPUs. */
+static uint64_t fullest(const struct spread *s, uint64_t set, unsigned nr)
+{
+	uint64_t found = 0;
+
+	for (unsigned i = 0; i < s->nr && nr; i++) {
+		uint64_t bit = UINT64_C(1) << s->fullest[i];
+
+		if (!(set & bit))
+			continue;
+		found |= bit;
+		nr--;
+	}
+	return found;
+}
+
+/* Whether this is the best so far; then it is kept. */
+static bool offer(struct spread *s, uint64_t nodes, uint64_t givers)
+{
+	uint64_t b = balance_in_turn(s, nodes, givers);
+
+	if (b >= s->limit)
+		return false;
+	s->limit = b;
+	s->nodes = nodes;
+	s->givers = givers;
+	return true;
+}
+
+static bool has_count(const struct spread *s, uint64_t set, unsigned n)
+{
+	places_each (p, set)
+		if (s->count[p] == n)
+			return true;
+	return false;
+}
+
+/* A lexicographic walk over subsets: what is chosen so far, what may follow, how many must. */
+struct walk {
+	uint64_t nodes; /* of which givers are chosen; 0 while the nodes themselves are */
+	uint64_t chosen, open;
+	unsigned missing;
+	unsigned most; /* groups from one giver */
+};
+
+static void walk(struct spread *s, struct walk w, void (*found)(struct spread *, struct walk))
+{
+	uint64_t tried = 0, at_best = w.chosen | fullest(s, w.open, w.missing);
+
+	if (!w.missing) {
+		found(s, w);
+		return;
+	}
+	if (balance_at_best(s, w.nodes ? w.nodes : at_best, at_best, w.most) >= s->limit)
+		return;
+	for (uint64_t open = w.open; count(open) >= w.missing; open &= open - 1) {
+		uint64_t next = lowest(open);
+		struct walk deeper = {
+			w.nodes, w.chosen | next, open ^ next, w.missing - 1, w.most};
+
+		/* a node with as many CPUs as one before it does the same, but comes later */
+		if (has_count(s, tried, s->count[place(next)]))
+			continue;
+		if (s->visits >= VISITS_MAX)
+			return;
+		s->visits++;
+		tried |= next;
+		walk(s, deeper, found);
+	}
+}
+
+static void givers_found(struct spread *s, struct walk w)
+{
+	(void)offer(s, w.nodes, w.chosen);
+}
+
+static uint64_t without_highest(uint64_t set, unsigned nr)
+{
+	for (; nr; nr--)
+		set ^= UINT64_C(1) << (NODES_MAX - 1 - (unsigned)__builtin_clzll(set));
+	return set;
+}
+
+/* The first of the best subsets of nr givers. When there are more givers than groups, each gives at
+ * most one and those at the end none. */
+static void try_givers(struct spread *s, uint64_t nodes, uint64_t givers, unsigned nr)
+{
+	unsigned giving = nr < s->rest ? nr : s->rest;
+	struct walk w = {.nodes = nodes,
+		.open = without_highest(givers, nr - giving),
+		.missing = giving,
+		.most = nr < s->rest ? s->rest : 1};
+
+	/* the fullest are a good choice: nothing worse is looked at, and the first as good wins */
+	if (offer(s, nodes, fullest(s, w.open, giving)))
+		s->limit++;
+	walk(s, w, givers_found);
+}
+
+static void try_nodes(struct spread *s, uint64_t nodes)
+{
+	uint64_t givers = 0, at_best = balance_at_best(s, nodes, nodes, s->rest);
+
+	if (!s->rest && at_best < s->limit)
+		(void)offer(s, nodes, 0);
+	places_each (p, nodes)
+		if (s->count[p] >= s->each + s->group)
+			givers |= UINT64_C(1) << p;
+	for (unsigned nr = s->rest ? count(givers) : 0; nr && at_best < s->limit; nr--)
+		try_givers(s, nodes, givers, nr);
+}
+
+static void nodes_found(struct spread *s, struct walk w)
+{
+	try_nodes(s, w.chosen);
+}
+
+/* The best way with exactly width nodes; false when there is none. */
+static bool find(struct spread *s, unsigned width, unsigned groups)
+{
+	uint64_t all = nodeset_first(s->nr).bits;
+
+	s->width = width;
+	s->each = groups / width * s->group;
+	s->rest = groups % width;
+	s->visits = 0;
+	s->limit = UNEVEN;
+	try_nodes(s, fullest(s, all, width));
+	if (s->limit == UNEVEN)
+		return false; /* the fullest could not give as much: then no others can */
+	s->limit++;
+	walk(s, (struct walk){.open = all, .missing = width, .most = s->rest}, nodes_found);
+	return true;
+}
+
+static void begin(struct spread *s, const struct topo *t, const struct cpuset *free, unsigned want,
+	unsigned group)
+{
+	*s = (struct spread){.group = group, .left = cpuset_count_and(free, &t->cpus) - want};
+	s->nr = cpus_order_nodes(t, free, s->node);
+	for (unsigned i = 0; i < s->nr; i++) {
+		unsigned at = i;
+
+		s->count[i] = (uint16_t)cpuset_count_and(&t->node[s->node[i]].cpus, free);
+		s->squares += squared(s->count[i]);
+		for (; at && s->count[s->fullest[at - 1]] < s->count[i]; at--)
+			s->fullest[at] = s->fullest[at - 1];
+		s->fullest[at] = (uint8_t)i;
+	}
+}
+
+/* Take from one node; what is taken leaves *free. */
+static void take_from(const struct topo *t, unsigned node, unsigned nr, const struct cpus_how *how,
+	struct cpuset *free, struct cpuset *out)
+{
+	struct cpuset here = cpuset_and(t->node[node].cpus, free);
+
+	here = cpus_pack(t, &here, nr, how);
+	*free = cpuset_minus(*free, &here);
+	*out = cpuset_or(*out, &here);
+}
+
+static struct cpuset take_found(const struct spread *s, const struct topo *t, struct cpuset free,
+	const struct cpus_how *how)
+{
+	const struct cpus_how packed = {.spread = how->spread};
+	struct cpuset taken = {0};
+
+	places_each (p, s->nodes)
+		take_from(t, s->node[p], s->each, &packed, &free, &taken);
+	for (unsigned rest = s->rest; rest;)
+		places_each (p, s->givers) {
+			if (!rest ||
+				cpuset_count_and(&t->node[s->node[p]].cpus, &free) < s->group)
+				continue;
+			take_from(t, s->node[p], s->group, &packed, &free, &taken);
+			rest--;
+		}
+	return taken;
+}
+
+static unsigned divide_up(unsigned n, unsigned by)
+{
+	return (n + by - 1) / by;
+}
+
+bool cpus_distribute(const struct topo *t, const struct cpuset *free, unsigned want,
+	const struct cpus_how *how, struct cpuset *out)
+{
+	/* kubelet rangeNUMANodesNeededToSatisfy: how few nodes could do, were all alike */
+	unsigned groups = want / how->group;
+	unsigned per_node = divide_up(
+		divide_up(t->nr_cpus, how->group), nodeset_count(t->nodes_with_cpus));
+	struct spread s;
+
+	begin(&s, t, free, want, how->group);
+	for (unsigned width = divide_up(groups, per_node); width <= groups && width <= s.nr;
+		width++)
+		if (find(&s, width, groups)) {
+			*out = take_found(&s, t, *free, how);
+			return true;
+		}
+	return false;
+}

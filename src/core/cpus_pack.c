@@ -1,0 +1,270 @@
+/* Packing: from the largest whole thing that is still needed down to single threads, at every
+ * level where the fewest free CPUs are left, so that large whole things stay whole. */
+#include "cpus_pack.h"
+
+#include <assert.h>
+#include <string.h>
+
+enum level { BY_NODE, BY_SOCKET, BY_UNCORE, BY_CORE, NR_LEVELS };
+
+struct pack {
+	const struct topo *t;
+	struct cpuset free, taken;
+	unsigned need;
+	enum level outer, inner; /* of NUMA nodes and sockets: which contains which */
+};
+
+static unsigned part_of(const struct topo *t, unsigned cpu, enum level level)
+{
+	const struct topo_cpu *c = &t->cpu[cpu];
+	const unsigned part[NR_LEVELS] = {c->node, c->socket, c->uncore, c->core};
+
+	return part[level];
+}
+
+static void count_parts(const struct topo *t, const struct cpuset *cpus, enum level level,
+	uint16_t count[CPUSET_BITS])
+{
+	memset(count, 0, CPUSET_BITS * sizeof *count);
+	cpuset_each (cpu, cpus)
+		count[part_of(t, cpu, level)]++;
+}
+
+/* Free CPUs in an order, one number each, so that sorting the numbers sorts them: the place of
+ * the part above, how many CPUs are free in the part, the part's id, the CPU's id. */
+enum { FIELD_BITS = 11, FIELD_MASK = (1 << FIELD_BITS) - 1 };
+_Static_assert((int)CPUSET_BITS <= (int)FIELD_MASK, "a field holds any id and any count");
+struct order {
+	unsigned nr;
+	uint64_t at[CPUSET_BITS];
+};
+
+static unsigned cpu_at(const struct order *o, unsigned i)
+{
+	return o->at[i] & FIELD_MASK;
+}
+
+static unsigned part_at(const struct order *o, unsigned i)
+{
+	return o->at[i] >> FIELD_BITS & FIELD_MASK;
+}
+
+/* The index behind the last CPU of the part that begins at i. */
+static unsigned part_end(const struct order *o, unsigned i)
+{
+	unsigned end = i + 1;
+
+	while (end < o->nr && part_at(o, end) == part_at(o, i))
+		end++;
+	return end;
+}
+
+/* Shell's sort: no heap, and quick on what is nearly in order, as machines number their CPUs. */
+static void sort(struct order *o)
+{
+	static const unsigned gaps[] = {301, 132, 57, 23, 10, 4, 1};
+
+	for (unsigned g = 0; g < sizeof gaps / sizeof *gaps; g++)
+		for (unsigned i = gaps[g]; i < o->nr; i++) {
+			uint64_t moving = o->at[i];
+			unsigned to = i;
+
+			for (; to >= gaps[g] && o->at[to - gaps[g]] > moving; to -= gaps[g])
+				o->at[to] = o->at[to - gaps[g]];
+			o->at[to] = moving;
+		}
+}
+
+static void order_cpus(const struct pack *p, enum level level, struct order *o);
+
+/* The place of each part, by the part above it that comes first. */
+static void place_parts(const struct pack *p, enum level level, uint16_t place[CPUSET_BITS])
+{
+	enum level above = level == p->inner ? p->outer : level == BY_UNCORE ? BY_NODE : p->inner;
+	struct order up;
+
+	memset(place, 0, CPUSET_BITS * sizeof *place);
+	if (level == p->outer)
+		return;
+	order_cpus(p, above, &up);
+	for (unsigned i = 0, end; i < up.nr; i = end) {
+		end = part_end(&up, i);
+		for (unsigned c = i; c < end; c++) {
+			uint16_t *first = &place[part_of(p->t, cpu_at(&up, c), level)];
+
+			*first = *first ? *first : (uint16_t)(i + 1);
+		}
+	}
+}
+
+/* The free CPUs by parts of the level: the part above that comes first, then the emptiest part, at
+ * a tie the lower id (kubelet sortAvailable{NUMANodes,Sockets,UncoreCaches,Cores}). */
+static void order_cpus(const struct pack *p, enum level level, struct order *o)
+{
+	uint16_t count[CPUSET_BITS], place[CPUSET_BITS];
+
+	count_parts(p->t, &p->free, level, count);
+	place_parts(p, level, place);
+	o->nr = 0;
+	cpuset_each (cpu, &p->free) {
+		unsigned part = part_of(p->t, cpu, level);
+		uint64_t key = place[part];
+
+		key = key << FIELD_BITS | count[part];
+		key = key << FIELD_BITS | part;
+		o->at[o->nr++] = key << FIELD_BITS | cpu;
+	}
+	sort(o);
+}
+
+static void take_cpu(struct pack *p, unsigned cpu)
+{
+	cpuset_add(&p->taken, cpu);
+	cpuset_del(&p->free, cpu);
+	p->need--;
+}
+
+static bool has_whole_part(const struct pack *p, const uint16_t *total, const uint16_t *free)
+{
+	for (unsigned part = 0; part < CPUSET_BITS; part++)
+		if (total[part] && free[part] == total[part] && total[part] <= p->need)
+			return true;
+	return false;
+}
+
+/* Take every part of the level that is free as a whole and not larger than what is needed. The
+ * kubelet compares sockets and cores with the machine's average (isSocketFree, isCoreFree): where
+ * they differ in size it then gives away CPUs that are not free. */
+static void take_whole(struct pack *p, enum level level)
+{
+	uint16_t total[CPUSET_BITS], free[CPUSET_BITS];
+	struct order o;
+
+	if (!p->need)
+		return;
+	count_parts(p->t, &p->t->cpus, level, total);
+	count_parts(p->t, &p->free, level, free);
+	if (!has_whole_part(p, total, free))
+		return;
+	order_cpus(p, level, &o);
+	for (unsigned i = 0, end; i < o.nr; i = end) {
+		end = part_end(&o, i);
+		if (end - i != total[part_at(&o, i)] || end - i > p->need)
+			continue;
+		for (unsigned c = i; c < end; c++)
+			take_cpu(p, cpu_at(&o, c));
+	}
+}
+
+/* The free CPUs of the fewest cores of the cache that could hold what is needed, lowest first. */
+static struct cpuset fewest_cores(const struct pack *p, unsigned uncore, unsigned per_core)
+{
+	unsigned left = (p->need + per_core - 1) / per_core;
+	struct cpuset cores = {0}, chosen = {0}, cpus = {0};
+
+	cpuset_each (cpu, &p->free)
+		if (p->t->cpu[cpu].uncore == uncore)
+			cpuset_add(&cores, p->t->cpu[cpu].core);
+	cpuset_each (core, &cores)
+		if (left) {
+			cpuset_add(&chosen, core);
+			left--;
+		}
+	cpuset_each (cpu, &p->free)
+		if (cpuset_has(&chosen, p->t->cpu[cpu].core))
+			cpuset_add(&cpus, cpu);
+	return cpus;
+}
+
+static void drop_highest(struct cpuset *cpus)
+{
+	unsigned highest = 0;
+
+	cpuset_each (cpu, cpus)
+		highest = cpu;
+	cpuset_del(cpus, highest);
+}
+
+/* All that is still needed out of one cache, when that comes out even (kubelet
+ * takePartialUncore). */
+static void take_partial_uncore(struct pack *p, unsigned uncore)
+{
+	unsigned per_core = p->t->nr_cpus / p->t->nr_cores;
+	struct cpuset cpus = fewest_cores(p, uncore, per_core);
+
+	if (p->need % 2 && per_core > 1 && cpuset_count(&cpus) > p->need)
+		drop_highest(&cpus);
+	if (cpuset_count(&cpus) != p->need)
+		return;
+	cpuset_each (cpu, &cpus)
+		take_cpu(p, cpu);
+}
+
+/* Kubelet takeUncoreCache. A cache that lies on several NUMA nodes comes once; the kubelet counts
+ * it once for each node, and then gives fewer CPUs than were asked for. */
+static void take_uncores(struct pack *p)
+{
+	unsigned average = p->t->nr_cpus / p->t->nr_uncores;
+	struct order o;
+
+	if (p->need)
+		order_cpus(p, BY_UNCORE, &o);
+	for (unsigned i = 0; p->need && i < o.nr; i = part_end(&o, i)) {
+		if (p->need >= average)
+			take_whole(p, BY_UNCORE);
+		if (p->need)
+			take_partial_uncore(p, part_at(&o, i));
+	}
+}
+
+static void take_threads(struct pack *p, bool spread)
+{
+	struct order o;
+
+	if (!p->need)
+		return;
+	order_cpus(p, spread ? BY_SOCKET : BY_CORE, &o);
+	for (unsigned i = 0; p->need; i++)
+		take_cpu(p, cpu_at(&o, i));
+}
+
+static struct pack pack_of(const struct topo *t, const struct cpuset *free, unsigned need)
+{
+	bool sockets_in_nodes = t->nr_sockets >= nodeset_count(t->nodes_with_cpus);
+
+	return (struct pack){
+		.t = t,
+		.free = cpuset_and(*free, &t->cpus),
+		.need = need,
+		.outer = sockets_in_nodes ? BY_NODE : BY_SOCKET,
+		.inner = sockets_in_nodes ? BY_SOCKET : BY_NODE,
+	};
+}
+
+struct cpuset cpus_pack(const struct topo *t, const struct cpuset *free, unsigned count,
+	const struct cpus_how *how)
+{
+	struct pack p = pack_of(t, free, count);
+
+	assert(cpuset_count(&p.free) >= count);
+	take_whole(&p, p.outer);
+	take_whole(&p, p.inner);
+	if (how->uncore)
+		take_uncores(&p);
+	if (!how->spread)
+		take_whole(&p, BY_CORE);
+	take_threads(&p, how->spread);
+	return p.taken;
+}
+
+unsigned cpus_order_nodes(const struct topo *t, const struct cpuset *free, uint8_t node[NODES_MAX])
+{
+	struct pack p = pack_of(t, free, 0);
+	struct order o;
+	unsigned nr = 0;
+
+	order_cpus(&p, BY_NODE, &o);
+	for (unsigned i = 0; i < o.nr; i = part_end(&o, i))
+		node[nr++] = (uint8_t)part_at(&o, i);
+	return nr;
+}

@@ -1,0 +1,171 @@
+#include <numafit/devices.h>
+
+#include <numafit/text.h>
+
+#include <errno.h>
+#include <string.h>
+
+static bool is_reusable(const struct device_claim *c, unsigned i)
+{
+	return c->reusable && c->reusable[i];
+}
+
+static bool is_available(const struct device_claim *c, unsigned i)
+{
+	return c->resource->device[i].healthy && !c->held[i];
+}
+
+static bool any_has_node(const struct device_resource *r)
+{
+	for (unsigned i = 0; i < r->nr; i++)
+		if (r->device[i].placed)
+			return true;
+	return false;
+}
+
+static unsigned count_usable(const struct device_claim *c)
+{
+	unsigned nr = 0;
+
+	for (unsigned i = 0; i < c->resource->nr; i++)
+		nr += is_available(c, i) || is_reusable(c, i);
+	return nr;
+}
+
+/* Devices on the same NUMA nodes, put together. */
+struct covers {
+	struct family_cover *at;
+	size_t nr;
+};
+
+static void cover(struct covers *c, struct nodeset nodes)
+{
+	size_t i = 0;
+
+	if (nodeset_empty(nodes))
+		return;
+	while (i < c->nr && !nodeset_equal(c->at[i].nodes, nodes))
+		i++;
+	if (i == c->nr)
+		c->at[c->nr++] = (struct family_cover){.nodes = nodes};
+	c->at[i].count++;
+}
+
+/* Every reusable device must be on one of the mask's nodes, and counts then. False when one is
+ * nowhere: no mask will do. */
+static bool require_reusable(const struct device_claim *c, struct covers *room, struct family *f)
+{
+	for (unsigned i = 0; i < c->resource->nr; i++) {
+		const struct device *d = &c->resource->device[i];
+
+		if (!is_reusable(c, i) || !d->has_topology)
+			continue;
+		if (nodeset_empty(d->nodes) || f->nr_demands == FAMILY_DEMANDS)
+			return false;
+		f->demand[0].base++;
+		if (nodeset_count(d->nodes) == 1) {
+			f->required = nodeset_or(f->required, d->nodes);
+			continue;
+		}
+		struct family_cover *only = &room->at[room->nr++];
+		*only = (struct family_cover){.nodes = d->nodes, .count = 1};
+		f->demand[f->nr_demands++] =
+			(struct family_demand){.cover = only, .nr_covers = 1, .need = 1};
+	}
+	return true;
+}
+
+int devices_family(
+	const struct device_claim *c, struct nodeset all, struct arena *a, struct family *f)
+{
+	const struct device_resource *r = c->resource;
+	struct covers registered = {arena_array(a, r->nr, sizeof *registered.at), 0};
+	struct covers available = {arena_array(a, 2 * (size_t)r->nr, sizeof *available.at), 0};
+	struct arena scratch = *a;
+
+	if (!registered.at || !available.at)
+		return -ENOMEM;
+	*f = (struct family){.nr_demands = 1};
+	(void)text_copy(f->resource, sizeof f->resource, r->name);
+	if (!any_has_node(r))
+		return 0; /* FAMILY_ANY is 0 */
+	for (unsigned i = 0; i < r->nr; i++) {
+		cover(&registered, r->device[i].nodes);
+		if (is_available(c, i))
+			cover(&available, r->device[i].nodes);
+		f->ground = nodeset_or(f->ground, r->device[i].nodes);
+	}
+	if (nodeset_empty(f->ground))
+		f->ground = all;
+	f->kind = FAMILY_CAPACITY;
+	f->demand[0] = (struct family_demand){
+		.cover = registered.at, .nr_covers = registered.nr, .need = c->count};
+	f->preferred_size = family_smallest(f, &scratch);
+	if (!f->preferred_size)
+		f->preferred_size = nodeset_count(f->ground);
+	f->demand[0] = (struct family_demand){
+		.cover = available.at, .nr_covers = available.nr, .need = c->count};
+	if (!require_reusable(c, &available, f) || count_usable(c) < c->count ||
+		!family_has(f, f->ground))
+		f->kind = FAMILY_NONE;
+	return 0;
+}
+
+/* How the allocation goes on: from the best class of devices to the worst. */
+enum device_class { ALIGNED, UNALIGNED, NOWHERE, NR_DEVICE_CLASSES };
+
+static enum device_class class_of(
+	const struct device *d, const struct hint *affinity, bool with_nodes)
+{
+	if (!with_nodes || affinity->any || nodeset_empty(d->nodes))
+		return NOWHERE;
+	return nodeset_empty(nodeset_and(d->nodes, affinity->mask)) ? UNALIGNED : ALIGNED;
+}
+
+static void take(bool *chosen, unsigned i, uint64_t *needed)
+{
+	chosen[i] = true;
+	--*needed;
+}
+
+static int check_registered(const struct device_claim *c, struct err *e)
+{
+	const struct device_resource *r = c->resource;
+
+	if (!r->nr)
+		return err_set(e, ENOSPC, "cannot allocate unregistered device %s", r->name);
+	for (unsigned i = 0; i < r->nr; i++)
+		if (r->device[i].healthy)
+			return 0;
+	return err_set(e, ENOSPC,
+		"no healthy devices present; cannot allocate unhealthy devices %s", r->name);
+}
+
+int devices_allocate(
+	const struct device_claim *c, const struct hint *affinity, bool *chosen, struct err *e)
+{
+	const struct device_resource *r = c->resource;
+	bool with_nodes = any_has_node(r);
+	uint64_t needed = c->count, available = 0;
+	int rc = check_registered(c, e);
+
+	if (rc)
+		return rc;
+	memset(chosen, 0, r->nr);
+	for (unsigned i = 0; i < r->nr && needed; i++)
+		if (is_reusable(c, i))
+			take(chosen, i, &needed);
+	for (unsigned i = 0; i < r->nr; i++)
+		available += is_available(c, i);
+	if (available < needed)
+		return err_set(e, ENOSPC,
+			"requested number of devices unavailable for %s. Requested: %llu, "
+			"Available: %llu",
+			r->name, (unsigned long long)needed, (unsigned long long)available);
+	for (int class = ALIGNED; class < NR_DEVICE_CLASSES; class ++)
+		for (unsigned i = 0; i < r->nr && needed; i++)
+			if (is_available(c, i) && class_of(&r->device[i], affinity, with_nodes) ==
+							  (enum device_class) class)
+				take(chosen, i, &needed);
+	return 0;
+}

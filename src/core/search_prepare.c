@@ -1,0 +1,192 @@
+/* The tables of a search: nodes that can take part, largest weights, nearest neighbours. */
+#include "search_state.h"
+
+#include <string.h>
+
+static uint64_t weight_of(const struct row *r, unsigned node)
+{
+	uint64_t weight = r->demand.weight ? r->demand.weight[node] : nodeset_has(r->required, node);
+
+	for (size_t i = 0; i < r->demand.nr_covers; i++)
+		weight += nodeset_has(r->demand.cover[i].nodes, node) ? r->demand.cover[i].count : 0;
+	return weight;
+}
+
+static bool covers_overlap(const struct row *r, struct nodeset ground)
+{
+	for (size_t i = 0; i < r->demand.nr_covers; i++)
+		if (nodeset_count(nodeset_and(r->demand.cover[i].nodes, ground)) > 1)
+			return true;
+	return false;
+}
+
+static void place_nodes(struct search *s, struct nodeset nodes)
+{
+	s->n = 0;
+	s->below[0] = (struct nodeset){0};
+	nodeset_each (node, nodes) {
+		s->node[s->n] = (uint8_t)node;
+		s->below[s->n + 1] = nodeset_or(s->below[s->n], nodeset_of(node));
+		s->n++;
+	}
+}
+
+/* The weights of `nodes`, largest first, added up as far as the c-th. */
+static uint64_t largest_sum(const struct row *r, struct nodeset nodes, unsigned c)
+{
+	uint64_t largest[NODES_MAX], sum = 0;
+	unsigned nr = 0;
+
+	nodeset_each (node, nodes) {
+		uint64_t w = weight_of(r, node);
+		unsigned at = nr;
+
+		if (nr == c && (!c || w <= largest[nr - 1]))
+			continue;
+		if (nr < c)
+			nr++;
+		else
+			at--;
+		for (; at > 0 && largest[at - 1] < w; at--)
+			largest[at] = largest[at - 1];
+		largest[at] = w;
+	}
+	for (unsigned i = 0; i < nr; i++)
+		sum += largest[i];
+	return sum;
+}
+
+/* The nodes that some set of k nodes with enough of this demand can have. */
+static struct nodeset useful_for(const struct row *r, struct nodeset nodes, unsigned k)
+{
+	uint64_t others = largest_sum(r, nodes, k - 1);
+	struct nodeset useful = {0};
+
+	nodeset_each (node, nodes)
+		if (weight_of(r, node) + others >= r->need)
+			useful = nodeset_or(useful, nodeset_of(node));
+	return useful;
+}
+
+static struct nodeset useful_nodes(const struct search *s, unsigned k)
+{
+	struct nodeset useful = s->ground, before;
+
+	if (!k)
+		return (struct nodeset){0};
+	do {
+		before = useful;
+		for (unsigned i = 0; i < s->nr_rows; i++)
+			useful = useful_for(&s->row[i], useful, k);
+	} while (!nodeset_equal(useful, before));
+	return useful;
+}
+
+static void prepare_row(const struct search *s, struct row *r)
+{
+	uint64_t largest[NODES_MAX]; /* the weights below hi, descending */
+
+	r->sum = 0;
+	r->overlaps = covers_overlap(r, s->ground);
+	for (unsigned hi = 0; hi <= s->n; hi++) {
+		uint64_t *top = &r->top[hi * s->width];
+
+		top[0] = 0;
+		for (unsigned c = 0; c < hi; c++)
+			top[c + 1] = top[c] + largest[c];
+		if (hi == s->n)
+			break;
+		uint64_t w = weight_of(r, s->node[hi]);
+		unsigned at = hi;
+
+		r->weight[hi] = w;
+		for (; at > 0 && largest[at - 1] < w; at--)
+			largest[at] = largest[at - 1];
+		largest[at] = w;
+	}
+}
+
+static void prepare_near(struct search *s, unsigned q)
+{
+	uint32_t nearest[NODES_MAX];
+	unsigned nr = 0;
+
+	for (unsigned p = 0; p < s->n; p++) {
+		if (p == q)
+			continue;
+		unsigned at = nr++;
+		for (; at > 0 && nearest[at - 1] > s->apart[q][p]; at--)
+			nearest[at] = nearest[at - 1];
+		nearest[at] = s->apart[q][p];
+	}
+	s->near[q][0] = 0;
+	for (unsigned c = 0; c < nr; c++)
+		s->near[q][c + 1] = s->near[q][c] + nearest[c];
+}
+
+/* Without distances, or when they tell no two sets apart, the lowest-numbered set is the best. */
+static void prepare_distances(struct search *s, unsigned k)
+{
+	const uint8_t(*d)[NODES_MAX] = s->space->distance;
+
+	s->closest = false;
+	memset(s->link, 0, sizeof s->link);
+	if (!d || s->any_will_do)
+		return;
+	for (unsigned q = 0; q < s->n; q++) {
+		const unsigned i = s->node[q];
+
+		s->own[q] = d[i][i];
+		s->closest = s->closest || s->own[q] != s->own[0];
+		for (unsigned p = 0; p < s->n; p++) {
+			s->apart[q][p] = (uint32_t)d[i][s->node[p]] + d[s->node[p]][i];
+			s->closest = s->closest ||
+				     (k > 1 && p != q && s->n > 1 && s->apart[q][p] != s->apart[0][1]);
+		}
+	}
+	for (unsigned q = 0; q < s->n && s->closest; q++) {
+		prepare_near(s, q);
+		s->link[q] = s->own[q];
+	}
+}
+
+/* Whether position i can take the place of j in any set without making it worse. */
+static bool is_better(const struct search *s, unsigned i, unsigned j)
+{
+	for (unsigned r = 0; r < s->nr_rows; r++)
+		if (s->row[r].weight[i] < s->row[r].weight[j])
+			return false;
+	if (s->own[i] > s->own[j])
+		return false;
+	for (unsigned p = 0; p < s->n; p++)
+		if (p != i && p != j && s->apart[i][p] > s->apart[j][p])
+			return false;
+	return true;
+}
+
+/* A set with j, and without a lower i that is better, is worse than the one with i instead of j. */
+static void prepare_better(struct search *s)
+{
+	memset(s->better, 0, sizeof s->better);
+	if (!s->closest || s->overlaps || s->socket_of || s->possible)
+		return;
+	for (unsigned j = 1; j < s->n; j++)
+		for (unsigned i = 0; i < j; i++)
+			if (is_better(s, i, j))
+				s->better[j] |= UINT64_C(1) << i;
+}
+
+void search_prepare(struct search *s, unsigned k)
+{
+	if (s->prepared_for && s->prepared_for == k)
+		return;
+	place_nodes(s, useful_nodes(s, k));
+	s->overlaps = false;
+	for (unsigned i = 0; i < s->nr_rows; i++) {
+		prepare_row(s, &s->row[i]);
+		s->overlaps = s->overlaps || s->row[i].overlaps;
+	}
+	prepare_distances(s, k);
+	prepare_better(s);
+	s->prepared_for = k;
+}

@@ -1,0 +1,59 @@
+#ifndef NUMAFIT_CORE_SEARCH_STATE_H
+#define NUMAFIT_CORE_SEARCH_STATE_H
+
+#include <numafit/search.h>
+
+/* What search.c and its helpers share: the nodes of one search at positions 0..n-1, ascending. */
+
+/* One demand, base taken off. Its weights are those of demand, or 1 for each node of required. A
+ * node's weight is all that it could bring: with devices that lie on several nodes a set may bring
+ * less than the sum (overlaps). */
+struct row {
+	struct family_demand demand;
+	struct nodeset required;
+	bool overlaps;
+	uint64_t need, sum;         /* what the chosen nodes must bring, what they bring now */
+	uint64_t weight[NODES_MAX]; /* by position */
+	uint64_t *top; /* [hi * width + c]: the c largest weights below position hi, added up */
+};
+
+struct search {
+	const struct hint_space *space;
+	struct arena *arena;
+	size_t width; /* of a row's table: nodes of the space + 1 */
+	struct nodeset ground;
+	unsigned prepared_for; /* the size that all below is right for; 0: for none */
+	bool any_will_do;      /* the lowest set will do, however far apart its nodes are */
+	bool closest, overlaps;
+	unsigned n;
+	uint8_t node[NODES_MAX];             /* position -> dense index, ascending */
+	struct nodeset below[NODES_MAX + 1]; /* the nodes of all lower positions */
+	unsigned nr_rows;
+	struct row row[SEARCH_DEMANDS];
+	const uint8_t *socket_of; /* by dense node; NULL: sockets do not matter */
+	unsigned nr_sockets;
+	bool (*possible)(void *ctx, struct nodeset m);
+	void *ctx;
+	uint32_t own[NODES_MAX];              /* distance of a position to itself */
+	uint32_t apart[NODES_MAX][NODES_MAX]; /* distance there and back */
+	uint32_t near[NODES_MAX]
+		     [NODES_MAX + 1]; /* near[q][c]: the c smallest apart[q][*], added up */
+	uint64_t better[NODES_MAX];   /* lower positions that can always take its place */
+	uint32_t link[NODES_MAX];     /* what position q would add to the chosen ones' cost */
+	uint64_t visits;
+	bool exhausted;
+	struct nodeset best;
+	uint64_t limit; /* only sets that cost less are of interest */
+};
+
+/* Set all that depends on the demands and on k. */
+void search_prepare(struct search *s, unsigned k);
+
+/* A good set of k nodes by a greedy walk: true with s->limit its cost and *start the set; false
+ * when the walk found none, which does not mean that there is none. */
+bool search_start(struct search *s, unsigned k, struct nodeset *start);
+
+/* Whether a whole set keeps what the rows do not tell. */
+bool search_accepts(const struct search *s, struct nodeset m);
+
+#endif

@@ -1,0 +1,275 @@
+#include <core/settings_row.h>
+
+#include <assert.h>
+#include <errno.h>
+#include <limits.h>
+#include <string.h>
+
+/* The kinds of values that settings have: text to field and back. */
+
+static void add_words(const char *const *words, const char *between, struct text *to)
+{
+	for (unsigned i = 0; words[i]; i++)
+		text_add(to, "%s%s", i ? between : "", words[i]);
+}
+
+static_assert(sizeof(enum mode) == sizeof(unsigned), "an enum's field is written as an unsigned");
+
+static int parse_word(const struct row *row, const char *value, void *out, struct err *e)
+{
+	char list[SETTING_SHOWN];
+	struct text t;
+
+	for (unsigned i = 0; row->words[i]; i++)
+		if (text_equal(value, row->words[i])) {
+			memcpy(out, &i, sizeof i);
+			return 0;
+		}
+	text_init(&t, list, sizeof list);
+	add_words(row->words, ", ", &t);
+	return err_set(e, EINVAL, "\"%.*s\" is not one of %s", SETTING_SHOWN, value, list);
+}
+
+static void print_word(const struct row *row, const void *in, struct text *to)
+{
+	unsigned i;
+
+	memcpy(&i, in, sizeof i);
+	text_add(to, "%s", row->words[i]);
+}
+
+static void describe_word(const struct row *row, struct text *to)
+{
+	add_words(row->words, " | ", to);
+}
+
+static int parse_number(const struct row *row, const char *value, void *out, struct err *e)
+{
+	uint64_t number = 0;
+	int rc = text_u64(value, strlen(value), row->max, &number, NULL);
+
+	if (rc < 0 || number < row->min)
+		return err_set(e, rc == -EINVAL ? EINVAL : ERANGE,
+			"\"%.*s\" is not a number from %llu to %llu", SETTING_SHOWN, value,
+			(unsigned long long)row->min, (unsigned long long)row->max);
+	if (row->size == sizeof number)
+		*(uint64_t *)out = number;
+	else
+		*(unsigned *)out = (unsigned)number;
+	return 0;
+}
+
+static void print_number(const struct row *row, const void *in, struct text *to)
+{
+	text_add(to, "%llu",
+		row->size == sizeof(uint64_t) ? (unsigned long long)*(const uint64_t *)in
+					      : *(const unsigned *)in);
+}
+
+static void describe_number(const struct row *row, struct text *to)
+{
+	text_add(to, "number, %llu to %llu", (unsigned long long)row->min,
+		(unsigned long long)row->max);
+}
+
+static int parse_size(const struct row *row, const char *value, void *out, struct err *e)
+{
+	char min[TEXT_SIZE_MAX], max[TEXT_SIZE_MAX];
+	int64_t bytes = 0;
+	int rc = text_quantity(value, &bytes, NULL);
+
+	if (rc < 0 || (uint64_t)bytes < row->min || (uint64_t)bytes > row->max)
+		return err_set(e, rc == -EINVAL ? EINVAL : ERANGE,
+			"\"%.*s\" is not a quantity from %s to %s", SETTING_SHOWN, value,
+			text_size(min, row->min), text_size(max, row->max));
+	*(uint64_t *)out = (uint64_t)bytes;
+	return 0;
+}
+
+static void print_size(const struct row *row, const void *in, struct text *to)
+{
+	char buf[TEXT_SIZE_MAX];
+
+	(void)row;
+	text_add(to, "%s", text_size(buf, *(const uint64_t *)in));
+}
+
+static void describe_size(const struct row *row, struct text *to)
+{
+	char min[TEXT_SIZE_MAX], max[TEXT_SIZE_MAX];
+
+	text_add(to, "quantity, %s to %s", text_size(min, row->min), text_size(max, row->max));
+}
+
+static int parse_cpus(const struct row *row, const char *value, void *out, struct err *e)
+{
+	int rc = cpuset_parse(out, value, strlen(value), e);
+
+	(void)row;
+	return rc < 0 ? err_add(e, rc, "\"%.*s\"", SETTING_SHOWN, value) : 0;
+}
+
+static void print_cpus(const struct row *row, const void *in, struct text *to)
+{
+	char list[CPUSET_TEXT_MAX];
+
+	(void)row;
+	text_add(to, "%s", cpuset_format(in, list, sizeof list));
+}
+
+static int parse_text(const struct row *row, const char *value, void *out, struct err *e)
+{
+	if (!*value)
+		return err_set(e, EINVAL, "\"\" is not enough");
+	if (strlen(value) >= row->size)
+		return err_set(e, ERANGE, "\"%.*s...\" is longer than %zu bytes", SETTING_SHOWN,
+			value, row->size - 1);
+	(void)text_copy(out, row->size, value);
+	return 0;
+}
+
+static int parse_path(const struct row *row, const char *value, void *out, struct err *e)
+{
+	if (*value != '/')
+		return err_set(e, EINVAL, "\"%.*s\" is not a path that begins with /",
+			SETTING_SHOWN, value);
+	return parse_text(row, value, out, e);
+}
+
+static int parse_index(const struct row *row, const char *value, void *out, struct err *e)
+{
+	static const char digits[] = "0123456789";
+
+	if (strlen(value) != 2 || strspn(value, digits) != 2)
+		return err_set(e, EINVAL, "\"%.*s\" is not two digits", SETTING_SHOWN, value);
+	return parse_text(row, value, out, e);
+}
+
+static void print_text(const struct row *row, const void *in, struct text *to)
+{
+	(void)row;
+	text_add(to, "%s", (const char *)in);
+}
+
+/* An amount of CPUs, in thousandths. */
+static int parse_cpu_amount(const struct row *row, const char *value, void *out, struct err *e)
+{
+	int64_t milli = 0;
+	int rc = text_quantity_milli(value, &milli, NULL);
+
+	if (rc < 0 || (uint64_t)milli > row->max)
+		return err_set(e, rc == -EINVAL ? EINVAL : ERANGE,
+			"\"%.*s\" is not a quantity of CPUs, at most %llu", SETTING_SHOWN, value,
+			(unsigned long long)row->max / MILLI);
+	*(uint64_t *)out = (uint64_t)milli;
+	return 0;
+}
+
+static void print_cpu_amount(const struct row *row, const void *in, struct text *to)
+{
+	uint64_t milli = *(const uint64_t *)in;
+	bool whole = milli % MILLI == 0;
+
+	(void)row;
+	if (milli)
+		text_add(to, "%llu%s", (unsigned long long)(whole ? milli / MILLI : milli),
+			whole ? "" : "m");
+}
+
+/* The options of the kubelet's managers and its feature gates: values are texts, checked in its
+ * words (pkg/kubelet/cm/{topologymanager,cpumanager}/policy_options.go, component-base's
+ * featuregate/feature_gate.go). */
+
+enum { MAX_NODES_LEAST = 8 }; /* the Topology Manager's defaultMaxAllowableNUMANodes */
+
+static const char *option_name(const struct row *row)
+{
+	return strchr(row->key, '.') + 1;
+}
+
+static const char *bool_word(bool value)
+{
+	return value ? "true" : "false";
+}
+
+static int parse_bool_option(const struct row *row, const char *value, void *out, struct err *e)
+{
+	if (text_bool(value, out, NULL) < 0)
+		return err_set(e, EINVAL,
+			"bad value for option \"%s\": strconv.ParseBool: parsing \"%.*s\": invalid "
+			"syntax",
+			option_name(row), SETTING_SHOWN, value);
+	return 0;
+}
+
+static void print_bool(const struct row *row, const void *in, struct text *to)
+{
+	(void)row;
+	text_add(to, "%s", bool_word(*(const bool *)in));
+}
+
+static int parse_nodes_option(const struct row *row, const char *value, void *out, struct err *e)
+{
+	bool negative = *value == '-', sign = negative || *value == '+';
+	uint64_t number = 0;
+	int rc = text_u64(value + sign, strlen(value + sign), INT64_MAX, &number, NULL);
+
+	if (rc < 0)
+		return err_set(e, -rc,
+			"unable to convert policy option to integer \"%s\": strconv.Atoi: parsing "
+			"\"%.*s\": %s",
+			option_name(row), SETTING_SHOWN, value,
+			rc == -ERANGE ? "value out of range" : "invalid syntax");
+	if (negative || number < MAX_NODES_LEAST)
+		return err_set(e, ERANGE, "the minimum value of \"%s\" should not be less than %d",
+			option_name(row), MAX_NODES_LEAST);
+	*(unsigned *)out = number < UINT_MAX ? (unsigned)number : UINT_MAX;
+	return 0;
+}
+
+/* "" means the first word, so that the option can be undone without taking its key away. */
+static int parse_strategy_option(const struct row *row, const char *value, void *out, struct err *e)
+{
+	if (parse_word(row, *value ? value : row->words[0], out, NULL) == 0)
+		return 0;
+	/* the order is the sorted one that the kubelet lists */
+	return err_set(e, EINVAL,
+		"bad value for option \"%s\": \"%.*s\" must be one of [\"least-allocated\" "
+		"\"most-allocated\" \"none\"]",
+		option_name(row), SETTING_SHOWN, value);
+}
+
+static int parse_gate(const struct row *row, const char *value, void *out, struct err *e)
+{
+	const char *gate = option_name(row);
+	bool on = false;
+
+	if (text_bool(value, &on, NULL) < 0)
+		return err_set(e, EINVAL,
+			"invalid value of %s=%.*s, err: strconv.ParseBool: parsing \"%.*s\": "
+			"invalid syntax",
+			gate, SETTING_SHOWN, value, SETTING_SHOWN, value);
+	if (row->locked && !text_equal(bool_word(on), row->fallback))
+		return err_set(e, EINVAL,
+			"cannot set feature gate %s to %s, feature is locked to %s", gate,
+			bool_word(on), row->fallback);
+	*(bool *)out = on;
+	return 0;
+}
+
+const struct kind kind_word = {parse_word, print_word, .describe = describe_word};
+const struct kind kind_number = {parse_number, print_number, .describe = describe_number};
+const struct kind kind_size = {parse_size, print_size, .describe = describe_size};
+const struct kind kind_cpus = {parse_cpus, print_cpus, .type = "kernel list, such as 0-3,8"};
+const struct kind kind_cpu_amount = {
+	parse_cpu_amount, print_cpu_amount, .type = "quantity of CPUs, such as 2 or 1500m"};
+const struct kind kind_text = {parse_text, print_text, .type = "text"};
+const struct kind kind_path = {parse_path, print_text, .type = "absolute path"};
+const struct kind kind_two_digits = {parse_index, print_text, .type = "two digits"};
+const struct kind kind_bool_option = {
+	parse_bool_option, print_bool, .type = "true | false", .whole_text = true};
+const struct kind kind_nodes_option = {
+	parse_nodes_option, print_number, .type = "number, at least 8", .whole_text = true};
+const struct kind kind_strategy_option = {
+	parse_strategy_option, print_word, .describe = describe_word, .whole_text = true};
+const struct kind kind_gate = {parse_gate, print_bool, .type = "true | false", .whole_text = true};

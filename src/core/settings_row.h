@@ -1,0 +1,67 @@
+#ifndef NUMAFIT_CORE_SETTINGS_ROW_H
+#define NUMAFIT_CORE_SETTINGS_ROW_H
+
+#include <numafit/settings.h>
+#include <numafit/text.h>
+
+/* The table of settings from the inside: a row for each key, and what the kinds of values that rows
+ * have can do. For settings*.c only. */
+
+enum {
+	SETTING_SHOWN = 64, /* bytes of somebody's key or value in an error's text */
+	MILLI = 1000
+}; /* of a CPU */
+
+struct row;
+
+/* What one kind of value has of its own. */
+struct kind {
+	/* Text to the field at out, which stays as it is on error. */
+	int (*parse)(const struct row *row, const char *value, void *out, struct err *e);
+	void (*print)(const struct row *row, const void *in, struct text *to);
+	const char *type;                                         /* for people */
+	void (*describe)(const struct row *row, struct text *to); /* instead of type */
+	bool whole_text; /* parse() words its errors in full, without the key in front */
+};
+
+/* A feature gate that an option needs, and how the kubelet calls the options behind it. */
+struct gate {
+	size_t at; /* a bool in struct settings */
+	const char *options;
+};
+
+struct row {
+	const char *key;
+	const struct kind *kind;
+	size_t at, size;      /* the field in struct settings */
+	const char *fallback; /* "" leaves the field zero */
+	const char *help;
+	uint64_t min, max;        /* of a number */
+	const char *const *words; /* of an enum, in its order */
+	bool option;              /* one that is given or not: options_given */
+	const struct gate *gate;  /* of an option; NULL: it needs none */
+	bool locked;              /* of a feature gate: it can only be what it is */
+};
+
+extern const struct kind kind_word, kind_number, kind_size, kind_cpus, kind_cpu_amount, kind_text,
+	kind_path, kind_two_digits, kind_bool_option, kind_nodes_option, kind_strategy_option,
+	kind_gate, kind_reserved;
+
+/* Row i of the table, or NULL when there are no more. */
+const struct row *settings_row(unsigned i);
+/* Whether the option of that row was given. */
+bool settings_option_given(const struct settings *s, const struct row *row);
+
+#define TOPOLOGY_OPTIONS "topologyManagerPolicyOptions"
+#define CPU_OPTIONS      "cpuManagerPolicyOptions"
+#define GATES            "featureGates"
+#define RESERVED         "reservedMemory"
+
+/* The part of a key behind prefix, or NULL. */
+const char *settings_behind(const char *key, const char *prefix);
+
+/* A key under reservedMemory, as settings_set() and settings_is_group(). */
+int reserved_set(struct settings *s, const char *key, const char *value, struct err *e);
+bool reserved_is_group(const char *key);
+
+#endif

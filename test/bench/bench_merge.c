@@ -1,0 +1,211 @@
+/* What merging NUMA hints costs: lists written out, and rules on machines up to 64 nodes. */
+#include "../unit/core_random.h"
+#include "bench.h"
+
+#include <numafit/family.h>
+
+#include <stdio.h>
+#include <string.h>
+
+enum {
+	LISTS = 4,
+	MASKS = 255,
+	WORK_BYTES = 16 << 20,
+	RUNS = 2000,
+	FAMILIES = 4,
+	MACHINES = 200,
+	SEED = 20261121
+};
+
+static char work[WORK_BYTES];
+
+static void merge_lists(const struct hint_space *space, const struct hint_list *lists)
+{
+	struct arena a;
+	struct hint out;
+
+	arena_init_fixed(&a, work, sizeof work);
+	if (hint_merge_lists(space, lists, LISTS, &a, &out))
+		abort();
+}
+
+/* Four providers that each list all 255 sets of eight nodes. */
+static void bench_lists(void)
+{
+	static struct hint hint[LISTS][MASKS];
+	struct hint_list lists[LISTS];
+	const struct hint_space space = {.all = nodeset_first(8)};
+
+	for (unsigned preferred = 0; preferred < 2; preferred++) {
+		for (unsigned l = 0; l < LISTS; l++) {
+			for (unsigned m = 0; m < MASKS; m++)
+				hint[l][m] = (struct hint){
+					.mask = {m + 1},
+					.preferred = preferred && __builtin_popcount(m + 1) == 1,
+				};
+			lists[l] = (struct hint_list){hint[l], MASKS};
+		}
+		BENCH(preferred ? "merge-8x4-preferred" : "merge-8x4-nonpreferred", RUNS,
+			merge_lists(&space, lists));
+	}
+}
+
+/* A machine, what its nodes have free, and what is asked for. */
+struct question {
+	struct hint_space space;
+	uint8_t distance[NODES_MAX][NODES_MAX];
+	uint64_t weight[FAMILIES][NODES_MAX];
+	struct family_cover gpu[2][NODES_MAX];
+	struct family family[FAMILIES];
+	unsigned nr;
+};
+
+static int merge_families(const struct question *q, struct hint *out)
+{
+	struct arena a;
+
+	arena_init_fixed(&a, work, sizeof work);
+	int rc = hint_merge_families(&q->space, q->family, q->nr, &a, out);
+	if (rc < 0)
+		abort();
+	return rc;
+}
+
+static struct family *add_family(struct question *q, unsigned preferred_size)
+{
+	struct family *f = &q->family[q->nr++];
+
+	*f = (struct family){.kind = FAMILY_CAPACITY,
+		.ground = q->space.all,
+		.nr_demands = 1,
+		.preferred_size = preferred_size};
+	return f;
+}
+
+/* NVIDIA GB200: 34 nodes. CPUs and memory are on two of them, the others are the GPUs' own; each
+ * GPU and each NIC lies on one of the two. */
+static void gb200(struct question *q, unsigned cpus, unsigned gpus)
+{
+	*q = (struct question){.space = {.all = nodeset_first(34)}};
+	for (unsigned i = 0; i < 2; i++) {
+		q->weight[0][i] = 60;
+		q->weight[1][i] = 400;
+		q->gpu[0][i] = (struct family_cover){nodeset_of(i), 2};
+		q->gpu[1][i] = (struct family_cover){nodeset_of(i), 4};
+	}
+	struct family *cpu = add_family(q, cpus > 72 ? 2 : 1);
+	cpu->ground = nodeset_first(2);
+	cpu->demand[0] = (struct family_demand){.weight = q->weight[0], .need = cpus};
+	struct family *memory = add_family(q, 1);
+	memory->demand[0] = (struct family_demand){.weight = q->weight[1], .need = 200};
+	for (unsigned d = 0; d < 2; d++) {
+		struct family *device = add_family(q, d || gpus <= 2 ? 1 : 2);
+
+		device->ground = nodeset_first(2);
+		device->demand[0] = (struct family_demand){
+			.cover = q->gpu[d], .nr_covers = 2, .need = d ? 1 : gpus};
+	}
+}
+
+static void bench_gb200(void)
+{
+	static struct question q;
+	struct hint out;
+
+	gb200(&q, 32, 2);
+	BENCH("merge-gb200", RUNS, (void)merge_families(&q, &out));
+	gb200(&q, 32, 4);
+	BENCH("merge-gb200-nonpreferred", RUNS, (void)merge_families(&q, &out));
+}
+
+/* 64 nodes in a tree of pairs, blades and cabinets; or blades of four at the corners of a cube. */
+static unsigned tree_distance(unsigned i, unsigned j)
+{
+	return i == j ? 10 : i / 2 == j / 2 ? 16 : i / 8 == j / 8 ? 18 : i / 32 == j / 32 ? 25 : 28;
+}
+static unsigned cube_distance(unsigned i, unsigned j)
+{
+	unsigned hops = (unsigned)__builtin_popcount((i / 4) ^ (j / 4));
+
+	return i == j ? 10 : hops ? 20 + 4 * hops : 16;
+}
+
+static int descending(const void *a, const void *b)
+{
+	return bench_order(b, a);
+}
+
+/* So much that at least k nodes are needed and most sets of k nodes have too little. */
+static uint64_t much_of(struct random *r, const uint64_t *weight, unsigned k)
+{
+	uint64_t sorted[NODES_MAX], best = 0;
+
+	memcpy(sorted, weight, sizeof sorted);
+	qsort(sorted, NODES_MAX, sizeof *sorted, descending);
+	for (unsigned i = 0; i < k; i++)
+		best += sorted[i];
+	return best * (60 + random_below(r, 36)) / 100;
+}
+
+/* CPUs, memory and one more resource, of which every node has a random rest. */
+static void sixty_four(struct random *r, unsigned k, struct question *q)
+{
+	static unsigned (*const distance[])(unsigned, unsigned) = {tree_distance, cube_distance};
+	unsigned shape = random_below(r, 2);
+
+	*q = (struct question){.space = {.all = nodeset_first(NODES_MAX)}};
+	for (unsigned i = 0; i < NODES_MAX; i++)
+		for (unsigned j = 0; j < NODES_MAX; j++)
+			q->distance[i][j] = (uint8_t)distance[shape](i, j);
+	q->space.distance = q->distance;
+	for (unsigned f = 0; f < 3; f++) {
+		for (unsigned i = 0; i < NODES_MAX; i++)
+			q->weight[f][i] = 4 + random_below(r, 21);
+		add_family(q, k)->demand[0] = (struct family_demand){
+			.weight = q->weight[f], .need = much_of(r, q->weight[f], k)};
+	}
+}
+
+static void print_distribution(const uint64_t *sorted, size_t n, uint64_t *visits, unsigned cut)
+{
+	static const unsigned percent[] = {0, 10, 25, 50, 75, 90, 95, 99, 100};
+
+	for (size_t i = 0; i < sizeof percent / sizeof *percent; i++)
+		(void)printf("    p%-3u %12.3f ms\n", percent[i],
+			(double)sorted[(n - 1) * percent[i] / 100] / 1e6);
+	(void)printf("    cut short by the budget: %u of %zu\n", cut, n);
+	(void)visits;
+}
+
+static void bench_closest(const char *name, unsigned k, uint64_t budget)
+{
+	static uint64_t ns[MACHINES];
+	static struct question q;
+	struct random r = {SEED};
+	unsigned cut = 0, preferred = 0;
+	struct hint out;
+
+	for (unsigned i = 0; i < MACHINES; i++) {
+		sixty_four(&r, k, &q);
+		q.space.visit_budget = budget;
+		uint64_t from = bench_now_ns();
+		cut += merge_families(&q, &out) > 0;
+		ns[i] = bench_now_ns() - from;
+		preferred += out.preferred;
+	}
+	bench_row(name, ns, MACHINES);
+	print_distribution(ns, MACHINES, NULL, cut);
+	(void)printf("    preferred: %u of %d\n", preferred, MACHINES);
+}
+
+int main(int argc, char **argv)
+{
+	uint64_t budget = argc > 1 ? strtoull(argv[1], NULL, 10) : 0;
+
+	bench_lists();
+	bench_gb200();
+	bench_closest("merge-64-k4", 4, budget);
+	bench_closest("merge-64-k9", 9, budget);
+	bench_closest("merge-64-k12", 12, budget);
+	return 0;
+}

@@ -1,0 +1,58 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+)
+
+// A form of question (see `numafit decide --help`): how to make one, what upstream answers, and
+// which differences are upstream's own, known bugs.
+type form struct {
+	name, key string // key: only questions of this form have it
+	generate  func(r *random) any
+	answer    func(question []byte) (any, error)
+	// known names upstream's bug that explains why the answers differ; "" when none does.
+	known func(question []byte, upstream, ours value) string
+	// describe sorts a case into the histogram: axis, class.
+	describe func(question []byte, upstream value, count func(axis, class string))
+	// shrinks lists what may be left out of a question, outermost first: patterns of JSON paths,
+	// where * is every element or member.
+	shrinks []string
+}
+
+func read[Q any](question []byte) (q *Q) {
+	if err := json.Unmarshal(question, &q); err != nil {
+		panic(fmt.Sprintf("question: %v", err))
+	}
+	return q
+}
+
+// formOf makes a form of functions that take the question as the struct Q.
+func formOf[Q any](name, key string, generate func(*random) *Q, answer func(*Q) any,
+	known func(q *Q, upstream, ours value) string,
+	describe func(q *Q, upstream value, count func(axis, class string)), shrinks ...string) *form {
+	return &form{
+		name:     name,
+		key:      key,
+		shrinks:  shrinks,
+		generate: func(r *random) any { return generate(r) },
+		answer: func(question []byte) (any, error) {
+			var q *Q
+			if err := json.Unmarshal(question, &q); err != nil {
+				return nil, err
+			}
+			return answer(q), nil
+		},
+		known: func(question []byte, upstream, ours value) string {
+			return known(read[Q](question), upstream, ours)
+		},
+		describe: func(question []byte, upstream value, count func(axis, class string)) {
+			describe(read[Q](question), upstream, count)
+		},
+	}
+}
+
+// refusal is the answer when something does not start or cannot be had.
+type refusal struct {
+	Error string `json:"error"`
+}

@@ -1,0 +1,175 @@
+package main
+
+import (
+	"slices"
+	"strconv"
+
+	cadvisor "github.com/google/cadvisor/info/v1"
+	"k8s.io/kubernetes/pkg/kubelet/cm/cpumanager/topology"
+	"k8s.io/utils/cpuset"
+)
+
+// A row of a question's CPUs: what cpusFields says.
+type cpuRow [5]int
+
+var cpusFields = []string{"cpu", "core", "socket", "numa", "uncore"}
+
+const (
+	rowCPU = iota
+	rowCore
+	rowSocket
+	rowNode
+	rowUncore
+)
+
+// cpuRows is the part of a question that tells the machine's CPUs.
+type cpuRows struct {
+	CPUsFields []string `json:"cpus_fields"`
+	CPUs       []cpuRow `json:"cpus"`
+	NumCores   int      `json:"num_cores"`
+	NumSockets int      `json:"num_sockets"`
+}
+
+func (m *cpuRows) topology() *topology.CPUTopology {
+	t := &topology.CPUTopology{
+		NumCPUs:    len(m.CPUs),
+		NumCores:   m.NumCores,
+		NumSockets: m.NumSockets,
+		CPUDetails: topology.CPUDetails{},
+	}
+	for _, row := range m.CPUs {
+		t.CPUDetails[row[rowCPU]] = topology.CPUInfo{
+			CoreID: row[rowCore], SocketID: row[rowSocket],
+			NUMANodeID: row[rowNode], UncoreCacheID: row[rowUncore],
+		}
+	}
+	t.NumNUMANodes = t.CPUDetails.NUMANodes().Size()
+	t.NumUncoreCache = t.CPUDetails.UncoreCaches().Size()
+	return t
+}
+
+// cores of one node, as cadvisor reports them.
+func (m *cpuRows) cores(node int) (cores []cadvisor.Core) {
+	at := map[int]int{}
+	for _, row := range m.CPUs {
+		if row[rowNode] != node {
+			continue
+		}
+		i, known := at[row[rowCore]]
+		if !known {
+			i = len(cores)
+			at[row[rowCore]] = i
+			cores = append(cores, cadvisor.Core{
+				Id: row[rowCore], SocketID: row[rowSocket],
+				UncoreCaches: []cadvisor.Cache{{Id: row[rowUncore]}},
+			})
+		}
+		cores[i].Threads = append(cores[i].Threads, row[rowCPU])
+	}
+	return cores
+}
+
+func (m *cpuRows) all() (ids []int) {
+	for _, row := range m.CPUs {
+		ids = append(ids, row[rowCPU])
+	}
+	return ids
+}
+
+func (m *cpuRows) nodes() []int {
+	return m.topology().CPUDetails.NUMANodes().List()
+}
+
+// randomNodes are count node ids, mostly without gaps.
+func randomNodes(r *random, count int) []int {
+	ids := make([]int, count)
+	for i := range ids {
+		ids[i] = i
+	}
+	if r.chance(20) {
+		ids = r.Perm(bitsOfMask)[:count]
+		slices.Sort(ids)
+	}
+	return ids
+}
+
+const (
+	localDistance = 10
+	farthest      = 254
+)
+
+func randomDistances(r *random, nodes []int) map[string][]uint64 {
+	rows := map[string][]uint64{}
+	levels := r.between(1, 3)
+	symmetric := r.chance(80)
+	for i, node := range nodes {
+		row := make([]uint64, len(nodes))
+		for j, other := range nodes {
+			switch {
+			case i == j:
+				row[j] = localDistance
+			case i > j && symmetric:
+				row[j] = rows[strconv.Itoa(other)][i]
+			case levels == 1:
+				row[j] = 20
+			case levels == 2: // pairs of neighbours, as in one socket
+				row[j] = uint64(pick(r, 12, 12, 32) + 20*(max(i/2, j/2)-min(i/2, j/2)))
+			default:
+				row[j] = uint64(r.between(localDistance+1, pick(r, 16, 40, farthest)))
+			}
+		}
+		rows[strconv.Itoa(node)] = row
+	}
+	return rows
+}
+
+// Large enough for everything that the code distinguishes, small enough for upstream to be quick.
+const cpusMax = 192
+
+// randomCPUs spreads cores over the nodes: one or more nodes in a socket or, rarely, sockets in a
+// node; one, two or four threads in a core, next to each other or as far apart as possible; some
+// CPUs may be offline.
+func randomCPUs(r *random, nodes []int) cpuRows {
+	m := cpuRows{CPUsFields: cpusFields}
+	sockets := pick(r, 1, 1, 2, 2, 2, 4)
+	threads := pick(r, 1, 2, 2, 2, 4)
+	coresOfNode := r.between(1, max(1, min(12, cpusMax/threads/len(nodes))))
+	uncoreCores := pick(r, coresOfNode, coresOfNode, max(1, coresOfNode/2), r.between(1, 4))
+	cores := coresOfNode * len(nodes)
+	apart := r.chance(60)
+	for core := range cores {
+		at := core / coresOfNode
+		socket := at * sockets / len(nodes)
+		if len(nodes) < sockets { // sockets in a node
+			socket = core * sockets / cores
+		}
+		for thread := range threads {
+			cpu := core*threads + thread
+			if apart {
+				cpu = core + thread*cores
+			}
+			m.CPUs = append(m.CPUs, cpuRow{cpu, core, socket, nodes[at], core / uncoreCores})
+		}
+	}
+	if r.chance(15) {
+		m.CPUs = some(r, m.CPUs, r.between(1, len(m.CPUs)))
+	}
+	m.finish()
+	return m
+}
+
+// finish sorts by CPU, names each core by its first CPU, as the kubelet does, and counts.
+func (m *cpuRows) finish() {
+	slices.SortFunc(m.CPUs, func(a, b cpuRow) int { return a[rowCPU] - b[rowCPU] })
+	first, sockets := map[int]int{}, map[int]bool{}
+	for i, row := range m.CPUs {
+		if _, known := first[row[rowCore]]; !known {
+			first[row[rowCore]] = row[rowCPU]
+		}
+		m.CPUs[i][rowCore] = first[row[rowCore]]
+		sockets[row[rowSocket]] = true
+	}
+	m.NumCores, m.NumSockets = len(first), len(sockets)
+}
+
+func list(s cpuset.CPUSet) []int { return append([]int{}, s.List()...) }

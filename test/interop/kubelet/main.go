@@ -1,0 +1,116 @@
+// Program kubelet-diff asks the kubelet's own code and numafit the same random questions and
+// compares the answers. See README: test/README.md, row interop/kubelet.
+package main
+
+import (
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strings"
+)
+
+var forms = []*form{mergeForm, cpuForm, memoryForm, nodeForm}
+
+// What a run must have seen to be worth its name: merges that found nothing preferred, and pods
+// that were refused, in percent of all merges.
+const (
+	nonPreferredFloor = 30
+	refusedFloor      = 10
+)
+
+type options struct {
+	seed    uint64
+	only    string
+	first   int
+	emit    int
+	replay  string
+	numafit []string
+	workers int
+}
+
+func main() {
+	if len(os.Args) == 2 && os.Args[1] == answerVerb {
+		serve(os.Stdin, os.Stdout)
+		return
+	}
+	var o options
+	counts := map[*form]*int{
+		mergeForm:  flag.Int("merges", 200000, "merges of hint lists"),
+		cpuForm:    flag.Int("cpus", 50000, "CPU assignments"),
+		memoryForm: flag.Int("memories", 5000, "sequences of memory allocations"),
+		nodeForm:   flag.Int("sequences", 5000, "sequences of whole admissions"),
+	}
+	flag.Uint64Var(&o.seed, "seed", 1, "the cases are a function of it; 0: any")
+	flag.StringVar(&o.only, "form", "", "only this form: merge, cpu, memory or node")
+	flag.IntVar(&o.first, "case", 0, "begin with this case")
+	flag.IntVar(&o.emit, "emit", 0, "write so many cases of -form with upstream's answers")
+	flag.StringVar(&o.replay, "replay", "", "ask upstream what this file of JSON lines expects")
+	flag.IntVar(&o.workers, "workers", 2, "run so many pairs of processes")
+	flag.Usage = func() {
+		fmt.Fprintln(os.Stderr, "usage: kubelet-diff [options] NUMAFIT decide -")
+		flag.PrintDefaults()
+	}
+	flag.Parse()
+	o.numafit = flag.Args()
+	if o.seed == 0 {
+		o.seed = rand.Uint64()
+	}
+	switch {
+	case o.replay != "":
+		os.Exit(exitCode(replay(o)))
+	case o.emit > 0:
+		must(emit(o))
+	case len(o.numafit) == 0:
+		flag.Usage()
+		os.Exit(2)
+	default:
+		os.Exit(exitCode(runAll(o, counts)))
+	}
+}
+
+func exitCode(t totals) int {
+	fmt.Printf("%d passed, %d failed, 0 skipped\n", t.passed, t.failed)
+	if t.failed > 0 || t.passed == 0 {
+		return 1
+	}
+	return 0
+}
+
+func runAll(o options, counts map[*form]*int) (sum totals) {
+	for _, f := range forms {
+		if *counts[f] == 0 || o.only != "" && o.only != f.name {
+			continue
+		}
+		t := run(o, f, *counts[f])
+		t.print(o, f)
+		if f == mergeForm {
+			t.mustReach("preferred false", nonPreferredFloor)
+			t.mustReach("admit false", refusedFloor)
+		}
+		sum.passed += t.passed
+		sum.failed += t.failed
+	}
+	return sum
+}
+
+func formNamed(name string) *form {
+	for _, f := range forms {
+		if f.name == name {
+			return f
+		}
+	}
+	fmt.Fprintf(os.Stderr, "kubelet-diff: %q is no form; there are merge, cpu, memory, node\n", name)
+	os.Exit(2)
+	return nil
+}
+
+// The forms share no key, so one of them tells which it is; see formOf().
+func formOfQuestion(line []byte) *form {
+	for _, f := range forms {
+		if strings.Contains(string(line), `"`+f.key+`":`) {
+			return f
+		}
+	}
+	return nil
+}

@@ -1,0 +1,303 @@
+package main
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+)
+
+type totals struct {
+	passed, failed int
+	known          map[string]int            // upstream's bug -> differences
+	classes        map[string]map[string]int // axis -> class -> cases
+	first          string                    // the first difference, as small as it gets
+}
+
+func newTotals() totals {
+	return totals{known: map[string]int{}, classes: map[string]map[string]int{}}
+}
+
+func (t *totals) count(axis, class string) {
+	if t.classes[axis] == nil {
+		t.classes[axis] = map[string]int{}
+	}
+	t.classes[axis][class]++
+}
+
+// errUndecided: numafit does not know the form at all.
+var errUndecided = errors.New("numafit does not decide this form")
+
+// pair asks both sides the same question.
+type pair struct {
+	form              *form
+	upstream, numafit peer
+}
+
+func newPair(o options, f *form) *pair {
+	self, err := os.Executable()
+	if err != nil {
+		panic(err)
+	}
+	return &pair{f, peer{argv: []string{self, answerVerb}}, peer{argv: o.numafit}}
+}
+
+func (p *pair) stop() {
+	p.upstream.stop()
+	p.numafit.stop()
+}
+
+func (p *pair) askUpstream(question []byte) (value, error) {
+	line, err := p.upstream.ask(encode(upstreamQuestion{p.form.name, question}))
+	if err != nil {
+		return nil, err
+	}
+	v, err := decode(line)
+	if member(v, "upstream_hangs") != nil {
+		p.upstream.stop()
+	}
+	return v, err
+}
+
+func (p *pair) askNumafit(question []byte) (value, error) {
+	line, err := p.numafit.ask(question)
+	if err != nil {
+		return nil, err
+	}
+	v, err := decode(line)
+	if err != nil {
+		return nil, err
+	}
+	why, refused := member(v, "error").(string)
+	if strings.Contains(why, "not decided yet") {
+		return nil, fmt.Errorf("%w: %s", errUndecided, why)
+	}
+	if refused {
+		return map[string]any{"unreadable": why}, nil
+	}
+	return member(v, "result"), nil
+}
+
+type outcome struct {
+	upstream, ours value
+	difference     string // "": none
+	known          string // upstream's bug that explains the difference
+}
+
+func (p *pair) compare(question []byte) (o outcome, err error) {
+	if o.ours, err = p.askNumafit(question); err != nil {
+		return o, err
+	}
+	if o.upstream, err = p.askUpstream(question); err != nil {
+		return o, err
+	}
+	if o.difference = difference("result", o.upstream, o.ours); o.difference != "" {
+		o.known = p.form.known(question, o.upstream, o.ours)
+	}
+	return o, nil
+}
+
+func question(o options, f *form, number int) []byte {
+	v, err := decode(encode(f.generate(caseRandom(o.seed, f, number))))
+	if err != nil {
+		panic(err)
+	}
+	v.(map[string]any)["name"] = fmt.Sprintf("%s-%d-%d", f.name, o.seed, number)
+	return encode(v)
+}
+
+// run asks count questions of one form, several at a time. The first difference is the one of the
+// lowest number, whoever finds it.
+func run(o options, f *form, count int) totals {
+	var (
+		lock  sync.Mutex
+		wait  sync.WaitGroup
+		next  atomic.Int64
+		t     = newTotals()
+		worst = count
+	)
+	for range max(1, o.workers) {
+		wait.Go(func() {
+			p := newPair(o, f)
+			defer p.stop()
+			for {
+				number := o.first + int(next.Add(1)) - 1
+				if number >= o.first+count {
+					return
+				}
+				q := question(o, f, number)
+				result, err := p.compare(q)
+				lock.Lock()
+				if err == nil {
+					t.add(f, q, result)
+				} else {
+					t.failed++
+				}
+				earlier := number-o.first < worst
+				if earlier && (err != nil || result.isNew()) {
+					worst = number - o.first
+				}
+				lock.Unlock()
+				if errors.Is(err, errUndecided) {
+					next.Store(int64(count))
+				}
+				if text := p.report(o, q, number, result, err); earlier && text != "" {
+					lock.Lock()
+					if worst == number-o.first {
+						t.first = text
+					}
+					lock.Unlock()
+				}
+			}
+		})
+	}
+	wait.Wait()
+	return t
+}
+
+func (o outcome) isNew() bool { return o.difference != "" && o.known == "" }
+
+func (t *totals) add(f *form, question []byte, o outcome) {
+	f.describe(question, o.upstream, t.count)
+	switch {
+	case o.known != "":
+		t.known[o.known]++
+		t.passed++
+	case o.difference != "":
+		t.failed++
+	default:
+		t.passed++
+	}
+}
+
+func (p *pair) report(o options, question []byte, number int, result outcome, err error) string {
+	if err != nil {
+		return fmt.Sprintf("-seed %d -form %s -case %d: %v", o.seed, p.form.name, number, err)
+	}
+	if !result.isNew() {
+		return ""
+	}
+	small := shrink(question, p.form.shrinks, func(candidate []byte) bool {
+		found, err := p.compare(candidate)
+		return err == nil && found.isNew() && member(found.ours, "unreadable") == nil &&
+			member(found.upstream, "upstream_panics") == nil
+	})
+	if found, err := p.compare(small); err == nil && found.isNew() {
+		result = found
+	}
+	return fmt.Sprintf("-seed %d -form %s -case %d, made small:\n%s\n  %s\n  upstream %s\n  numafit  %s",
+		o.seed, p.form.name, number, small, result.difference, encode(result.upstream), encode(result.ours))
+}
+
+func (t *totals) print(o options, f *form) {
+	fmt.Printf("== %s, seed %d: %d passed, %d failed\n", f.name, o.seed, t.passed, t.failed)
+	for _, axis := range slices.Sorted(maps.Keys(t.classes)) {
+		fmt.Printf("  %-10s", axis)
+		for _, class := range slices.SortedFunc(maps.Keys(t.classes[axis]), byNumberThenName) {
+			fmt.Printf("  %s: %d", class, t.classes[axis][class])
+		}
+		fmt.Println()
+	}
+	for _, bug := range slices.Sorted(maps.Keys(t.known)) {
+		fmt.Printf("  known bug of upstream's, %d differences: %s\n", t.known[bug], bug)
+	}
+	if t.first != "" {
+		fmt.Println("first difference:", t.first)
+	}
+}
+
+func byNumberThenName(a, b string) int {
+	if len(a) != len(b) && a != "" && b != "" && a[0] <= '9' && b[0] <= '9' {
+		return len(a) - len(b)
+	}
+	return strings.Compare(a, b)
+}
+
+// mustReach fails the run when too few results are of a class for it to prove anything.
+func (t *totals) mustReach(class string, percent int) {
+	all := t.passed + t.failed
+	if n := t.classes["result"][class]; n*100 < all*percent {
+		fmt.Printf("too few to prove anything: %d of %d are %s, wanted %d %%\n", n, all, class, percent)
+		t.failed++
+	}
+}
+
+// replay asks upstream the questions of a file and compares with what the file expects.
+func replay(o options) (t totals) {
+	t = newTotals()
+	file, err := os.Open(o.replay)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "kubelet-diff:", err)
+		t.failed++
+		return t
+	}
+	defer file.Close()
+	lines := bufio.NewScanner(file)
+	lines.Buffer(nil, lineBytesMax)
+	pairs := map[*form]*pair{}
+	for lines.Scan() {
+		f := formOfQuestion(lines.Bytes())
+		if f == nil {
+			continue
+		}
+		if pairs[f] == nil {
+			pairs[f] = newPair(o, f)
+			defer pairs[f].stop()
+		}
+		t.replay(pairs[f], lines.Bytes())
+	}
+	t.print(o, &form{name: o.replay})
+	return t
+}
+
+func (t *totals) replay(p *pair, line []byte) {
+	whole, err := decode(line)
+	var upstream value
+	if err == nil {
+		upstream, err = p.askUpstream(line)
+	}
+	d := ""
+	if err == nil {
+		d = difference("expected", upstream, member(whole, "expected"))
+	}
+	if err == nil && d == "" {
+		t.passed++
+		return
+	}
+	t.failed++
+	fmt.Printf("%v: %v%s\n", member(whole, "name"), err, d)
+}
+
+// emit writes cases with upstream's answers, but for those that upstream's known bugs touch: as
+// test data that can be checked without Go.
+func emit(o options) error {
+	f := formNamed(o.only)
+	p := newPair(o, f)
+	defer p.stop()
+	out := bufio.NewWriter(os.Stdout)
+	defer out.Flush()
+	for number, written := o.first, 0; written < o.emit; number++ {
+		q := question(o, f, number)
+		if len(q) > emitBytesMax {
+			continue
+		}
+		upstream, err := p.askUpstream(q)
+		if err != nil {
+			return err
+		}
+		if f.known(q, upstream, nil) != "" || member(upstream, "upstream_panics") != nil {
+			continue
+		}
+		fmt.Fprintf(out, "%s,\"expected\":%s}\n", q[:len(q)-1], encode(upstream))
+		written++
+	}
+	return nil
+}
+
+// A line that somebody may have to read.
+const emitBytesMax = 2000

@@ -1,0 +1,1 @@
+// Here so that upstream.go may declare functions without a body.

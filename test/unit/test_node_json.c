@@ -1,0 +1,159 @@
+/* Whole admissions as the released kubelet decided them, and questions that cannot be read. */
+#include <codec/decide_json.h>
+#include <codec/fields_json.h>
+#include <codec/node_json.h>
+#include <codec/pod_json.h>
+
+#include <jansson.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+enum { ARENA_BYTES = 16 << 20 };
+
+static void print_difference(void *ctx, const char *path, const char *wanted, const char *got)
+{
+	print_message("%s: %s: wanted %s, got %s\n", (const char *)ctx, path, wanted, got);
+}
+
+static void admissions_are_those_of_the_released_kubelet(void **state)
+{
+	FILE *f = fopen("test/golden/node.jsonl", "r");
+	unsigned cases = 0, differ = 0;
+	char *line = NULL, name[80];
+	size_t cap = 0;
+
+	(void)state;
+	assert_non_null(f);
+	while (getline(&line, &cap, f) > 0) {
+		struct decide_items *d;
+		json_t *result;
+		struct arena a;
+		struct err e;
+
+		assert_int_equal(decide_items_parse(line, strlen(line), &d, &e), 0);
+		arena_init(&a, ARENA_BYTES);
+		(void)decide_item_name(d, 0, 0, name, sizeof name);
+		if (decide_item_answer(d, 0, &a, &result, &e))
+			fail_msg("%s: %s", name, e.text);
+		differ += decide_item_check(d, 0, result, print_difference, name) != 0;
+		cases++;
+		json_decref(result);
+		arena_fini(&a);
+		decide_items_free(d);
+	}
+	free(line);
+	(void)fclose(f);
+	assert_int_equal(differ, 0);
+	assert_int_equal(cases, 60);
+}
+
+#define ONE_NODE "\"nodes\":[{\"id\":0,\"memory\":1000}],\"distances\":{\"0\":[10]}"
+#define CPUS     "\"cpus\":[[0,0,0,0,0],[1,1,0,0,0]]"
+#define MACHINE  "\"machine\":{" ONE_NODE "," CPUS "}"
+
+static void what_cannot_be_read_is_told_with_its_place(void **state)
+{
+	static const struct {
+		const char *question, *says;
+	} table[] = {
+		{"{\"machine\":3}", "machine: should be an object"},
+		{"{" MACHINE ",\"surprise\":1}", "surprise"},
+		{"{\"machine\":{\"nodes\":[],\"cpus\":[]}}",
+			"machine: the machine has no NUMA node"},
+		{"{\"machine\":{" ONE_NODE ",\"cpus\":[[0,0,0,7,0]]}}",
+			"cpus: element 0: there is no NUMA node 7"},
+		{"{\"machine\":{" ONE_NODE ",\"cpus\":[[0,0,0,0]]}}",
+			"cpus: element 0: should be a list of 5"},
+		{"{\"machine\":{" ONE_NODE "," CPUS ",\"devices\":{\"x\":[{}]}}}",
+			"devices: x: should be"},
+		{"{" MACHINE ",\"settings\":{\"topologyManagerPolic\":\"none\"}}",
+			"topologyManagerPolic"},
+		{"{" MACHINE ",\"settings\":{},\"steps\":[{\"op\":\"jump\"}]}",
+			"steps: element 0: op \"jump\""},
+		{"{" MACHINE ",\"settings\":{},\"steps\":[{\"op\":\"admit\"}]}",
+			"steps: element 0: pod: should be a v1.Pod"},
+		{"{" MACHINE
+		 ",\"settings\":{},\"steps\":[{\"op\":\"admit\",\"pod\":{\"spec\":{\"containers\":"
+		 "[{\"name\":\"a\",\"resources\":{\"requests\":{\"cpu\":\"x\"}}}]}}}]}",
+			"pod: spec.containers: a: resources: requests.cpu: \"x\""},
+		{"{" MACHINE ",\"settings\":{},\"steps\":[{\"op\":\"remove\"}]}",
+			"should be an object with uid"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+		json_t *item, *result = NULL;
+		struct err e = {0};
+		struct arena a;
+
+		assert_int_equal(
+			json_parse(table[i].question, strlen(table[i].question), &item, &e), 0);
+		arena_init(&a, ARENA_BYTES);
+		assert_true(node_json_answer(item, &a, &result, &e) < 0);
+		if (!strstr(e.text, table[i].says))
+			fail_msg("case %zu: %s", i, e.text);
+		json_decref(item);
+		arena_fini(&a);
+	}
+}
+
+static void a_pods_class_follows_from_what_it_asks_for(void **state)
+{
+	static const struct {
+		const char *spec;
+		enum qos qos;
+	} table[] = {
+		{"{\"containers\":[{\"name\":\"a\"}]}", QOS_BEST_EFFORT},
+		{"{\"containers\":[{\"name\":\"a\",\"resources\":{\"limits\":{\"cpu\":1,\"memory\":"
+		 "\"1Gi\"}}}]}",
+			QOS_GUARANTEED},
+		{"{\"containers\":[{\"name\":\"a\",\"resources\":{\"limits\":{\"cpu\":1}}}]}",
+			QOS_BURSTABLE},
+		{"{\"containers\":[{\"name\":\"a\",\"resources\":{\"requests\":{\"cpu\":1},"
+		 "\"limits\":{\"cpu\":2,"
+		 "\"memory\":1}}}]}",
+			QOS_BURSTABLE},
+		{"{\"containers\":[{\"name\":\"a\",\"resources\":{\"limits\":{\"cpu\":1,\"memory\":"
+		 "\"1Gi\"}}},"
+		 "{\"name\":\"b\"}]}",
+			QOS_BURSTABLE},
+		{"{\"containers\":[{\"name\":\"a\"}],\"resources\":{\"limits\":{\"cpu\":1,"
+		 "\"memory\":1}}}",
+			QOS_GUARANTEED},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+		json_t *spec, *pod;
+		struct pod_ask ask;
+		struct arena a;
+		struct err e;
+
+		assert_int_equal(json_parse(table[i].spec, strlen(table[i].spec), &spec, &e), 0);
+		pod = json_pack("{s:o}", "spec", spec);
+		arena_init(&a, ARENA_BYTES);
+		if (pod_json_read(pod, NULL, 0, &a, &ask, &e))
+			fail_msg("case %zu: %s", i, e.text);
+		if (ask.qos != table[i].qos)
+			fail_msg("case %zu: %s", i, qos_name(ask.qos));
+		json_decref(pod);
+		arena_fini(&a);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(admissions_are_those_of_the_released_kubelet),
+		cmocka_unit_test(what_cannot_be_read_is_told_with_its_place),
+		cmocka_unit_test(a_pods_class_follows_from_what_it_asks_for),
+	};
+
+	json_seed();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
