@@ -115,8 +115,8 @@ static void what_is_taken_was_free_and_is_as_many_as_wanted(void **state)
 	free(t);
 }
 
-/* 5 CPUs on sockets of 3 and 2: the kubelet compares with the average, 2, takes the larger socket
- * for free while CPU 1 of it is busy, and gives that CPU away a second time. */
+/* 5 CPUs on sockets of 3 and 2: the kubelet compares with the average, 2, alone, takes the larger
+ * socket for free while CPU 1 of it is busy, and gives that CPU away a second time. */
 static void a_socket_is_whole_only_when_all_of_its_own_cpus_are_free(void **state)
 {
 	char cpus[] = "0,0,0,0,0;1,1,0,0,0;2,2,0,0,0;3,3,1,1,1;4,4,1,1,1";
@@ -205,14 +205,11 @@ static void distribution_takes_as_much_from_each_of_the_fewest_nodes(void **stat
 		unsigned want, group;
 		const char *got;
 	} cases[] = {
-		{"0-31", 4, 1, "0-3"},
-		{"0-31", 12, 1, "0-5,8-13"},
-		{"0-31", 12, 2, "0-5,8-13"},
-		{"0-31", 14, 2, "0-7,8-13"},
-		{"0-31", 20, 1, "0-6,8-14,16-21"},
+		{"0-31", 4, 1, "0-3"}, {"0-31", 12, 1, "0-5,8-13"}, {"0-31", 12, 2, "0-5,8-13"},
+		{"0-31", 14, 2, "0-7,8-13"}, {"0-31", 20, 1, "0-6,8-14,16-21"},
 		{"0-3,8-15,16-19,24-31", 12, 1, "8-13,24-29"}, /* more even than to empty a node */
 		{"0-31", 13, 2, "0-12"},                       /* not whole groups: packed */
-		{"0-2,8-10,16-18", 6, 2, "0-1,8-9,16-17"}, /* the kubelet never ends */
+		{"0-2,8-10,16-18", 6, 2, "0-1,8-9,16-17"},     /* the kubelet never ends */
 	};
 	struct topo *t = machine_with(eights, 4, 2, 2);
 
@@ -230,8 +227,10 @@ static void distribution_takes_as_much_from_each_of_the_fewest_nodes(void **stat
 }
 
 /* Every set of CPUs that the rule allows, by the number of CPUs from each node: nothing may be more
- * even with as few nodes. Only what is left over may be uneven, so sums of one group more or less. */
-static double most_even(const struct topo *t, const struct cpuset *from, unsigned want, unsigned width)
+ * even with as few nodes. Only what is left over may be uneven, so sums of one group more or less.
+ */
+static double most_even(
+	const struct topo *t, const struct cpuset *from, unsigned want, unsigned width)
 {
 	unsigned ways = 1, nr = nodeset_count(t->nodes), each = want / width;
 	double best = -1;
@@ -336,13 +335,14 @@ static void options_that_exclude_each_other_are_refused(void **state)
 		int rc;
 	} cases[] = {
 		{{0}, POLICY_SINGLE_NUMA_NODE, 0},
-		{{.full_pcpus_only = true, .distribute_cpus_across_numa = true,
-			 .align_by_socket = true, .strict_cpu_reservation = true},
+		{{.full_pcpus_only = true,
+			 .distribute_cpus_across_numa = true,
+			 .align_by_socket = true,
+			 .strict_cpu_reservation = true},
 			POLICY_RESTRICTED, 0},
 		{{.full_pcpus_only = true, .prefer_align_cpus_by_uncorecache = true}, POLICY_NONE,
 			0},
-		{{.full_pcpus_only = true, .distribute_cpus_across_cores = true}, POLICY_NONE,
-			-22},
+		{{.full_pcpus_only = true, .distribute_cpus_across_cores = true}, POLICY_NONE, -22},
 		{{.distribute_cpus_across_numa = true, .distribute_cpus_across_cores = true},
 			POLICY_NONE, -22},
 		{{.prefer_align_cpus_by_uncorecache = true, .distribute_cpus_across_cores = true},

@@ -391,6 +391,44 @@ static void what_the_runtime_could_not_be_told_comes_with_the_next_reply(void **
 	node_free(n);
 }
 
+static void a_running_container_that_fits_nowhere_goes_on_in_the_shared_pool(void **state)
+{
+	struct node *n = node_new(POLICY_SINGLE_NUMA_NODE, 0);
+	struct request huge = ask("huge", QOS_GUARANTEED, 20000, GIB(1));
+	struct update_list ups = {0};
+
+	(void)state;
+	engine_synchronize(n->g, 0, &huge, &(const struct placement *){NULL}, 1, &ups);
+	const struct holding *h = ledger_find(engine_ledger(n->g), "huge");
+	assert_non_null(h);
+	assert_false(h->decision.exclusive || h->decision.preferred);
+	assert_non_null(strstr(h->decision.message, "Topology locality"));
+	assert_int_equal(ups.nr, 1);
+	assert_true(cpuset_equal(&ups.at[0].cpus, ledger_pool(engine_ledger(n->g))));
+	vec_fini(&ups);
+	node_free(n);
+}
+
+/* The pool shrank in an event that cannot carry updates: the others hear of it with the next one.
+ */
+static void a_late_one_moves_the_others_with_the_next_reply(void **state)
+{
+	struct node *n = node_new(POLICY_RESTRICTED, 0);
+	struct request stray = ask("stray", QOS_GUARANTEED, 4000, GIB(1));
+
+	(void)state;
+	(void)create(n, "web", QOS_BURSTABLE, 100, 0);
+	engine_live(n->g, 0, &stray);
+	assert_int_equal(n->updates, 0);
+	(void)create(n, "more", QOS_BURSTABLE, 100, 0);
+	assert_int_equal(n->updates, 2); /* web and stray */
+	check(n);
+	engine_forget(n->g, 0, "remove", "stray");
+	assert_null(ledger_find(engine_ledger(n->g), "stray"));
+	check_same_ledger(n);
+	node_free(n);
+}
+
 /* Two that claim one CPU: the older one keeps it, the other one gets CPUs of its own. */
 static void of_two_containers_on_one_cpu_the_older_one_keeps_it(void **state)
 {
@@ -498,6 +536,8 @@ int main(void)
 		cmocka_unit_test(running_containers_are_adopted_where_they_run),
 		cmocka_unit_test(a_container_that_started_unpinned_is_placed_by_an_update),
 		cmocka_unit_test(what_the_runtime_could_not_be_told_comes_with_the_next_reply),
+		cmocka_unit_test(a_running_container_that_fits_nowhere_goes_on_in_the_shared_pool),
+		cmocka_unit_test(a_late_one_moves_the_others_with_the_next_reply),
 		cmocka_unit_test(of_two_containers_on_one_cpu_the_older_one_keeps_it),
 		cmocka_unit_test(an_annotation_gives_no_more_cpus_than_the_request),
 		cmocka_unit_test(a_dump_is_the_ledger),

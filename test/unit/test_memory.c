@@ -289,8 +289,8 @@ static void reservations_must_add_up_to_node_allocatable(void **state)
 			"the total amount \"302Mi\" of type \"memory\" is not equal to the value "
 			"\"303Mi\" determined by Node Allocatable feature"},
 		{{{.type = "memory", .bytes = GIB(1)}},
-			{{.type = "memory", .bytes = GIB(2)},
-				{.type = "hugepages-2Mi", .bytes = GIB(1)}},
+			{{.type = "hugepages-2Mi", .bytes = GIB(1)},
+				{.type = "memory", .bytes = GIB(2)}},
 			"the total amount \"0\" of type \"hugepages-2Mi\" is not equal to the "
 			"value "
 			"\"1Gi\" determined by Node Allocatable feature"},

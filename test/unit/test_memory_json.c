@@ -101,34 +101,65 @@ static const char *with_steps(const char *steps)
 #define ONE(amount)     "\"containers\": [" CONTAINER("c", amount) "]"
 #define ON(name, nodes) "\"" name "\": {\"mask\": [" nodes "], \"preferred\": true}"
 
-static void a_container_that_is_there_already_gets_its_own_nodes_as_hints(void **state)
+#define BLOCK(node, bytes) "[{\"type\": \"memory\", \"nodes\": [" node "], \"size\": " bytes "}]"
+#define ONE_HINT(node)     "{\"memory\": [{\"mask\": [" node "], \"preferred\": true}]}"
+#define INIT_AND(containers)                                                                       \
+	"\"initContainers\": [" CONTAINER("i", "4Gi") "], \"containers\": [" containers "]"
+
+static void expect(const char *steps, const char *path, const char *want, const json_t *got)
 {
+	json_t *wanted = want ? json_loads(want, JSON_DECODE_ANY, NULL) : NULL;
+	auto_free char *text = json_dumps(got, JSON_ENCODE_ANY);
+
+	if (want ? !json_equal(wanted, got) : got != NULL)
+		fail_msg("%s: %s: wanted %s, got %s", steps, path, want, text);
+	json_decref(wanted);
+}
+
+/* Of the last step: pod_hints, the last container's hints and blocks, what is free on node 8. */
+static void a_container_that_is_there_already_keeps_its_nodes_and_has_them_as_hints(void **state)
+{
+	static const char first[] = ADD("p", "container", ONE("2Gi"), ON("c", "8"));
 	static const struct {
-		const char *second;  /* after a pod p of 2Gi on node 8 */
-		const char *want[3]; /* its pod_hints, its first container's hints and blocks */
+		const char *first, *then, *pod_hints, *hints, *blocks, *free;
 	} cases[] = {
-		{ADD("p", "container", ONE("2Gi"), ON("c", "0")),
-			{NULL, "{\"memory\": [{\"mask\": [8], \"preferred\": true}]}",
-				"[{\"type\": \"memory\", \"nodes\": [8], \"size\": 2147483648}]"}},
-		{ADD("p", "container", ONE("3Gi"), ON("c", "0")),
-			{NULL, "null",
-				"[{\"type\": \"memory\", \"nodes\": [8], \"size\": 2147483648}]"}},
-		{ADD("p", "pod", ONE("2Gi"), ON("c", "0")),
-			{"{\"memory\": [{\"mask\": [8], \"preferred\": true}]}", "null",
-				"[{\"type\": \"memory\", \"nodes\": [8], \"size\": 2147483648}]"}},
-		/* one container's block against the pod's total */
-		{ADD("p", "pod",
-			 "\"containers\": [" CONTAINER("c", "2Gi") ", " CONTAINER("d", "1Gi") "]",
+		{first, ADD("p", "container", ONE("2Gi"), ON("c", "0")), NULL, ONE_HINT("8"),
+			BLOCK("8", "2147483648"), "6442450944"},
+		{first, ADD("p", "container", ONE("3Gi"), ON("c", "0")), NULL, "null",
+			BLOCK("8", "2147483648"), "6442450944"},
+		{first, ADD("p", "pod", ONE("2Gi"), ON("c", "0")), ONE_HINT("8"), "null",
+			BLOCK("8", "2147483648"), "6442450944"},
+		/* its block is not what the whole pod asks for */
+		{first,
+			ADD("p", "pod",
+				"\"containers\": [" CONTAINER("d", "1Gi") ", " CONTAINER(
+					"c", "2Gi") "]",
+				ON("d", "0")),
+			"null", "null", BLOCK("8", "2147483648"), "6442450944"},
+		/* app containers are looked at first */
+		{ADD("p", "container", INIT_AND(CONTAINER("c", "5Gi")),
+			 ON("i", "8") ", " ON("c", "0")),
+			ADD("p", "pod", INIT_AND(CONTAINER("c", "5Gi")), ""), ONE_HINT("0"), "null",
+			BLOCK("0", "5368709120"), "4294967296"},
+		/* a container that is no more gives its block back */
+		{first,
+			ADD("p", "container", "\"containers\": [" CONTAINER("d", "8Gi") "]",
+				ON("d", "8")),
+			NULL,
+			"{\"memory\": [{\"mask\": [8], \"preferred\": true}, {\"mask\": [0, 8], "
+			"\"preferred\": false}]}",
+			BLOCK("8", "8589934592"), "0"},
+		/* the pod's blocks are still there to be taken over, after another pod came by */
+		{ADD("p", "container", INIT_AND(CONTAINER("c", "1Gi")),
+			 ON("i", "8") ", " ON("c", "8")) ", " ADD("q", "container", ONE("1Gi"),
 			 ON("c", "0")),
-			{"null", "null",
-				"[{\"type\": \"memory\", \"nodes\": [8], \"size\": 2147483648}]"}},
-		/* another container's blocks are given back: node 8 has room for 7 GiB again */
-		{ADD("p", "container", "\"containers\": [" CONTAINER("d", "7Gi") "]", ON("d", "8")),
-			{NULL,
-				"{\"memory\": [{\"mask\": [0], \"preferred\": true}, {\"mask\": "
-				"[8], "
-				"\"preferred\": true}, {\"mask\": [0, 8], \"preferred\": false}]}",
-				"[{\"type\": \"memory\", \"nodes\": [8], \"size\": 7516192768}]"}},
+			ADD("p", "container",
+				INIT_AND(CONTAINER("c", "1Gi") ", " CONTAINER("d", "3Gi")),
+				ON("d", "8")),
+			NULL,
+			"{\"memory\": [{\"mask\": [0], \"preferred\": true}, {\"mask\": [8], "
+			"\"preferred\": true}]}",
+			BLOCK("8", "3221225472"), "3221225472"},
 	};
 
 	(void)state;
@@ -136,27 +167,21 @@ static void a_container_that_is_there_already_gets_its_own_nodes_as_hints(void *
 		char steps[TEXT_MAX];
 		struct err e;
 
-		(void)snprintf(steps, sizeof steps, "%s, %s",
-			ADD("p", "container", ONE("2Gi"), ON("c", "8")), cases[i].second);
+		(void)snprintf(steps, sizeof steps, "%s, %s", cases[i].first, cases[i].then);
 		json_t *result = answer(with_steps(steps), &e);
 		if (!result)
-			fail_msg("case %zu: %s", i, e.text);
-		json_t *step = json_array_get(json_object_get(result, "steps"), 1);
-		json_t *first = json_array_get(json_object_get(step, "containers"), 0);
-		json_t *got[] = {json_object_get(step, "pod_hints"),
-			json_object_get(first, "hints"), json_object_get(first, "blocks")};
+			fail_msg("%s: %s", steps, e.text);
+		const json_t *all = json_object_get(result, "steps");
+		const json_t *step = json_array_get(all, json_array_size(all) - 1);
+		const json_t *list = json_object_get(step, "containers");
+		const json_t *c = json_array_get(list, json_array_size(list) - 1);
+		const json_t *node = json_object_get(json_object_get(step, "after"), "8");
 
-		for (size_t w = 0; w < COUNT(got); w++) {
-			json_error_t where;
-			json_t *want = cases[i].want[w] ? json_loads(cases[i].want[w],
-								  JSON_DECODE_ANY, &where)
-							: NULL;
-			auto_free char *text = json_dumps(got[w], JSON_ENCODE_ANY);
-
-			if (want ? !json_equal(want, got[w]) : got[w] != NULL)
-				fail_msg("case %zu, %zu: %s", i, w, text);
-			json_decref(want);
-		}
+		expect(steps, "pod_hints", cases[i].pod_hints, json_object_get(step, "pod_hints"));
+		expect(steps, "hints", cases[i].hints, json_object_get(c, "hints"));
+		expect(steps, "blocks", cases[i].blocks, json_object_get(c, "blocks"));
+		expect(steps, "free", cases[i].free,
+			json_object_get(json_object_get(node, "free"), "memory"));
 		json_decref(result);
 	}
 }
@@ -263,6 +288,10 @@ static void what_cannot_be_read_is_told_with_its_place(void **state)
 		{"{" NODES ", \"reserved_memory\": [{\"numaNode\": 0, \"limits\": {\"memory\": "
 		 "\"x\"}}]}",
 			NULL},
+		{"{" NODES ", \"reserved_memory\": [{\"numaNode\": 0, \"limits\": "
+		 "{\"hugepages-1234567890123456789012\": 1}}]}",
+			"reserved_memory: element 0: limits: "
+			"\"hugepages-1234567890123456789012\" is too long"},
 		{"{" NODES ", \"reserved_memory\": []}",
 			"node_reservation: should be an object, is nothing"},
 		{"{" NODES ", " RESERVED "}", "steps: should be a list, is nothing"},
@@ -334,7 +363,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_recorded_sequence_is_answered_as_the_kubelet_did),
-		cmocka_unit_test(a_container_that_is_there_already_gets_its_own_nodes_as_hints),
+		cmocka_unit_test(
+			a_container_that_is_there_already_keeps_its_nodes_and_has_them_as_hints),
 		cmocka_unit_test(a_pod_that_is_not_managed_has_no_preference_and_holds_nothing),
 		cmocka_unit_test(one_node_of_a_group_is_taken_alone),
 		cmocka_unit_test(a_manager_that_would_not_start_is_an_answer),

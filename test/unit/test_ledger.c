@@ -1,0 +1,174 @@
+/* What the ledger does not let in, from journals and running containers, and how the pool moves. */
+#include <numafit/ledger.h>
+
+#include "core_machine.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+struct node {
+	struct topo *t;
+	struct settings s;
+	struct ledger *l;
+};
+
+static struct cpuset list(const char *text)
+{
+	struct cpuset cpus;
+
+	assert_int_equal(cpuset_parse(&cpus, text, strlen(text), NULL), 0);
+	return cpus;
+}
+
+/* Eight nodes of eight CPUs; 0 and 32 are reserved; "one" holds 4-5 and a group of nodes 2 and 3.
+ */
+static struct node *node_new(void)
+{
+	struct node *n = calloc(1, sizeof *n);
+	struct request one = ask("one", QOS_GUARANTEED, 2000, GIB(100));
+	struct decision d = {.admit = true, .exclusive = true, .nr_blocks = 1};
+
+	n->t = machine_of_eight();
+	n->s = settings_of(POLICY_RESTRICTED);
+	n->s.reserved_cpus = list("0,32");
+	n->l = ledger_new(n->t, &n->s);
+	d.cpus = list("4-5");
+	d.blocks[0] = (struct memory_block){.nodes = {0x0c}, .bytes = GIB(100)};
+	struct cpuset pool = ledger_pool_without(n->l, &d.cpus);
+	assert_int_equal(ledger_set_pool(n->l, &pool, NULL), 0);
+	ledger_commit(n->l, &one, &d);
+	return n;
+}
+
+static void node_free(struct node *n)
+{
+	struct err e;
+
+	if (ledger_check(n->l, &e))
+		fail_msg("%s", e.text);
+	ledger_free(n->l);
+	free(n->t);
+	free(n);
+}
+
+static void what_does_not_fit_is_refused_with_who_is_in_the_way(void **state)
+{
+	static const struct {
+		const char *cpus; /* NULL: not exclusive */
+		struct memory_block block;
+		int rc;
+		const char *says;
+	} table[] = {
+		{"8-9", {0, {0x02}, GIB(1)}, 0, NULL},
+		{"5-6", {0}, -16, "CPU 5 is held by container main of pod default/one"},
+		{"0-1", {0}, -16, "CPU 0 is reserved"},
+		{"64", {0}, -22, "the machine has no CPU 64"},
+		{"", {0}, -22, "none are given"},
+		{"1-3,6-31,33-63", {0}, 0, NULL}, /* the reserved ones are left for the pool */
+		{NULL, {0, {0x04}, GIB(1)}, -16,
+			"memory of NUMA node 2 serves other containers together"},
+		{NULL, {0, {0x0c}, GIB(1)}, 0, NULL},
+		{NULL, {0, {0x01}, GIB(57)}, -16, "where only"},
+		{NULL, {0, {0x100}, GIB(1)}, -22, "that the machine lacks"},
+		{NULL, {5, {0x01}, GIB(1)}, -22, "that the machine lacks"},
+	};
+	struct node *n = node_new();
+
+	(void)state;
+	for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+		struct decision d = {.admit = true, .exclusive = table[i].cpus != NULL};
+		struct err e = {0};
+
+		d.cpus = list(table[i].cpus ? table[i].cpus : "");
+		d.blocks[0] = table[i].block;
+		d.nr_blocks = table[i].block.bytes > 0;
+		int rc = ledger_fits(n->l, "two", &d, &e);
+		if (rc != table[i].rc || (rc && !strstr(e.text, table[i].says)))
+			fail_msg("case %zu: %d, %s", i, rc, e.text);
+	}
+	node_free(n);
+}
+
+static void an_entry_is_not_in_its_own_way(void **state)
+{
+	struct node *n = node_new();
+	struct decision again = ledger_find(n->l, "one")->decision;
+
+	(void)state;
+	again.nr_blocks = 0;
+	assert_int_equal(ledger_fits(n->l, "one", &again, NULL), 0);
+	assert_int_equal(ledger_fits(n->l, "other", &again, NULL), -16);
+	node_free(n);
+}
+
+static void the_pool_cannot_be_moved_to_where_it_must_not_be(void **state)
+{
+	static const struct {
+		const char *pool, *says;
+	} table[] = {
+		{"0,4,32", "CPUs that containers hold"},
+		{"1-3", "lacks reserved CPUs"},
+		{"0,32,64", "CPUs that it must not have"},
+	};
+	struct node *n = node_new();
+
+	(void)state;
+	for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+		struct cpuset pool = list(table[i].pool);
+		struct err e;
+
+		assert_int_equal(ledger_set_pool(n->l, &pool, &e), -22);
+		if (!strstr(e.text, table[i].says))
+			fail_msg("%s", e.text);
+	}
+	node_free(n);
+}
+
+static void idle_cpus_come_back_before_the_pool_is_too_small(void **state)
+{
+	struct node *n = node_new();
+	struct cpuset small = list("0,32"), rest = list("1-3,6-31,33-61");
+
+	(void)state;
+	n->s.shared_pool_minimum = 4;
+	assert_int_equal(ledger_set_pool(n->l, &small, NULL), 0); /* all but two lie idle */
+	struct cpuset pool = ledger_pool_without(n->l, &rest);
+	struct cpuset want = list("0,32,62-63");
+	assert_true(cpuset_equal(&pool, &want));
+	node_free(n);
+}
+
+static void entries_are_found_by_id_by_name_and_by_pod(void **state)
+{
+	struct node *n = node_new();
+
+	(void)state;
+	assert_non_null(ledger_find(n->l, "one"));
+	assert_null(ledger_find(n->l, "on"));
+	assert_non_null(ledger_find_named(n->l, "one", "main", "other"));
+	assert_null(ledger_find_named(n->l, "one", "main", "one"));
+	assert_null(ledger_find_named(n->l, "one", "side", "other"));
+	assert_non_null(ledger_find_of_pod(n->l, "one"));
+	assert_null(ledger_find_of_pod(n->l, "two"));
+	assert_null(ledger_at(n->l, 1));
+	assert_true(ledger_release(n->l, "one"));
+	assert_false(ledger_release(n->l, "one"));
+	ledger_free(NULL);
+	node_free(n);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_does_not_fit_is_refused_with_who_is_in_the_way),
+		cmocka_unit_test(an_entry_is_not_in_its_own_way),
+		cmocka_unit_test(the_pool_cannot_be_moved_to_where_it_must_not_be),
+		cmocka_unit_test(idle_cpus_come_back_before_the_pool_is_too_small),
+		cmocka_unit_test(entries_are_found_by_id_by_name_and_by_pod),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
