@@ -56,10 +56,10 @@ struct cpus_how {
 struct cpus_how cpus_how(const struct topo *t, const struct cpu_options *o);
 
 /* Take count CPUs out of *free. Packed: whole NUMA nodes and sockets first, then whole caches and
- * cores, then threads, always where the least is left (kubelet takeByTopologyNUMAPacked). A node,
- * socket, cache or core is whole when all of its own CPUs are free. Distributed: the same number
- * from each of as few NUMA nodes as can be, in the way that leaves the nodes most alike (kubelet
- * takeByTopologyNUMADistributed, as it is meant).
+ * cores, then threads, always where the least is left (kubelet takeByTopologyNUMAPacked). Whole is
+ * what has all of its own CPUs free and, a socket or a core, as many as the average one of the
+ * machine has. Distributed: the same number from each of as few NUMA nodes as can be, in the way
+ * that leaves the nodes most alike (kubelet takeByTopologyNUMADistributed, as it is meant).
  * 0; -ENOSPC when *free has fewer than count (*out untouched). */
 int cpus_take(const struct topo *t, const struct cpuset *free, unsigned count,
 	const struct cpus_how *how, struct cpuset *out, struct err *e);

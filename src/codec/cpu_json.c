@@ -13,8 +13,8 @@ static const char *const column_names[NR_COLUMNS] = {"cpu", "core", "socket", "n
 
 enum { HINT_NODES_MAX = 16, OPTION_MAX = 128 };
 
-static int read_unsigned(
-	const json_t *item, const char *key, unsigned min, unsigned max, unsigned *out, struct err *e)
+static int read_unsigned(const json_t *item, const char *key, unsigned min, unsigned max,
+	unsigned *out, struct err *e)
 {
 	uint64_t n;
 	int rc = json_number(json_object_get(item, key), max, &n, e);
@@ -183,8 +183,9 @@ static int read_option(struct settings *s, const char *name, const json_t *v, st
 		return err_set(e, ERANGE, "%.32s...: the option's name is too long", name);
 	if (!json_is_string(v) && !json_is_boolean(v))
 		return err_add(e, json_want("a string, true or false", v, e), "%s", name);
-	const char *value =
-		json_is_string(v) ? json_string_value(v) : json_is_true(v) ? "true" : "false";
+	const char *value = json_is_string(v) ? json_string_value(v)
+			    : json_is_true(v) ? "true"
+					      : "false";
 	return settings_set(s, key, value, e) ? 1 : 0;
 }
 
@@ -220,8 +221,7 @@ static int read_affinity(
 static int read_policy(const json_t *item, struct policy *p, struct err *e)
 {
 	const json_t *name = json_object_get(item, "topology_policy");
-	int policy =
-		json_is_string(name) ? topology_policy_from_name(json_string_value(name)) : -1;
+	int policy = json_is_string(name) ? topology_policy_from_name(json_string_value(name)) : -1;
 	int rc = policy < 0 ? err_add(e, json_want("a policy's name", name, e), "topology_policy")
 			    : 0;
 
@@ -229,8 +229,7 @@ static int read_policy(const json_t *item, struct policy *p, struct err *e)
 	if (!rc && p->names_reserved)
 		rc = read_ids(item, "reserved_cpus", &p->reserved, e);
 	if (!rc)
-		rc = read_unsigned(
-			item, "reserved_count", 0, CPUSET_BITS, &p->reserved_count, e);
+		rc = read_unsigned(item, "reserved_count", 0, CPUSET_BITS, &p->reserved_count, e);
 	if (!rc)
 		rc = read_ids(item, "assigned", &p->assigned, e);
 	if (!rc)
@@ -261,26 +260,13 @@ static int start(struct policy *p, struct err *e)
 	return 0;
 }
 
-static bool is_preferred(const struct family *f, struct nodeset mask)
-{
-	uint64_t sockets = 0;
-
-	if (nodeset_count(mask) == f->preferred_size)
-		return true;
-	if (!f->preferred_sockets)
-		return false;
-	nodeset_each (node, mask)
-		sockets |= nodeset_of(f->socket_of_node[node]).bits;
-	return (unsigned)__builtin_popcountll(sockets) == f->preferred_sockets;
-}
-
 static json_t *hint_of(const struct family *f, struct nodeset mask, const struct node_ids *ids)
 {
 	json_t *nodes = json_array();
 
 	nodeset_each (node, mask)
 		(void)json_array_append_new(nodes, json_integer(ids->id[node]));
-	return json_pack("{s:o, s:b}", "mask", nodes, "preferred", is_preferred(f, mask));
+	return json_pack("{s:o, s:b}", "mask", nodes, "preferred", family_prefers(f, mask));
 }
 
 /* Those with the chosen nodes and `more` of the open ones, in the order of the kubelet's
@@ -309,9 +295,10 @@ static int write_hints(
 	struct family f;
 
 	if (nr > HINT_NODES_MAX)
-		return err_set(e, E2BIG,
-			"the hints of %u NUMA nodes are too many to be written out", nr);
-	cpus_family(p->t, &p->settings.cpu_options, available, &p->reusable, p->want, &per_node, &f);
+		return err_set(
+			e, E2BIG, "the hints of %u NUMA nodes are too many to be written out", nr);
+	cpus_family(
+		p->t, &p->settings.cpu_options, available, &p->reusable, p->want, &per_node, &f);
 	*hints = f.kind == FAMILY_ANY ? json_null() : json_array();
 	for (unsigned size = 1; f.kind == FAMILY_CAPACITY && size <= nr; size++)
 		add_hints(*hints, &f, &p->t->ids, (struct nodeset){0}, f.ground, size);
@@ -319,8 +306,8 @@ static int write_hints(
 }
 
 /* The container's CPUs (kubelet staticPolicy.Allocate), or the reason of the refusal. */
-static const char *allocate(const struct policy *p, const struct cpuset *available,
-	struct cpuset *got, struct err *e)
+static const char *allocate(
+	const struct policy *p, const struct cpuset *available, struct cpuset *got, struct err *e)
 {
 	const struct cpu_options *o = &p->settings.cpu_options;
 	struct cpuset reserved_cores = cpus_whole_cores(p->t, &p->reserved);
@@ -374,8 +361,7 @@ static int answer_policy(const json_t *item, const struct topo *t, unsigned want
 	if (!rc)
 		rc = start(p, e);
 	if (rc > 0)
-		*result = json_pack(
-			"{s:n, s:o}", "cpus", "error", json_message(e->text));
+		*result = json_pack("{s:n, s:o}", "cpus", "error", json_message(e->text));
 	return rc ? (rc < 0 ? rc : 0) : answer_container(p, result, e);
 }
 

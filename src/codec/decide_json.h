@@ -27,8 +27,7 @@ void decide_result_free(struct json_t *result);
 
 /* {"name": ..., "result": ...}, for a question without a name {"line": ...} or, within an array,
  * {"item": ...}; the caller frees. */
-char *decide_item_print(
-	const struct decide_items *d, size_t i, size_t line, struct json_t *result);
+char *decide_item_print(const struct decide_items *d, size_t i, size_t line, struct json_t *result);
 /* The same with "error" instead of a result; d is NULL when the line is not JSON at all. */
 char *decide_item_error(const struct decide_items *d, size_t i, size_t line, const char *why);
 /* The question's name for people, or "line 3". */

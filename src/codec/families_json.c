@@ -112,8 +112,8 @@ static int read_cpu(const struct reader *r, json_t *v, struct family *f, struct 
 	const struct family_demand capacity = {.weight = cap, .need = request};
 	f->nr_demands = 1;
 	f->demand[0] = (struct family_demand){.weight = avail, .need = request};
-	f->preferred_size = size_by_capacity(
-		f->ground, &capacity, 1, nodeset_count(f->ground), r->arena);
+	f->preferred_size =
+		size_by_capacity(f->ground, &capacity, 1, nodeset_count(f->ground), r->arena);
 	f->kind = family_has(f, f->ground) ? FAMILY_CAPACITY : FAMILY_NONE;
 	return 0;
 }
@@ -230,8 +230,8 @@ static void add_groups(const struct mem *m, struct family *f)
 	}
 }
 
-static void add_demands(const struct mem *m, const uint64_t rows[TOPO_KINDS][NODES_MAX],
-	struct family *f)
+static void add_demands(
+	const struct mem *m, const uint64_t rows[TOPO_KINDS][NODES_MAX], struct family *f)
 {
 	for (unsigned t = 0; t < m->nr_types; t++)
 		f->demand[f->nr_demands++] =
@@ -254,8 +254,7 @@ static void mem_families(const struct reader *r, const struct mem *m, struct fam
 		f[(*nr)++] = one;
 }
 
-static int read_mem(
-	const struct reader *r, json_t *v, struct family *f, size_t *nr, struct err *e)
+static int read_mem(const struct reader *r, json_t *v, struct family *f, size_t *nr, struct err *e)
 {
 	static const char *const keys[] = {"kind", "state", "request", NULL};
 	struct mem *m = arena_alloc(r->arena, sizeof *m);
@@ -298,8 +297,8 @@ static int read_device(const struct reader *r, json_t *all, const char *name,
 	return rc ? err_add(e, rc, "%.48s", name) : 0;
 }
 
-static int read_all(
-	const struct reader *r, json_t *all, struct devices *d, struct nodeset *ground, struct err *e)
+static int read_all(const struct reader *r, json_t *all, struct devices *d, struct nodeset *ground,
+	struct err *e)
 {
 	if (!json_is_object(all))
 		return json_want("an object", all, e);
@@ -365,10 +364,10 @@ static int read_devices(const struct reader *r, json_t *v, struct family *f, str
 	const struct family_demand registered = {
 		.cover = d.all, .nr_covers = d.nr_all, .need = request};
 	f->nr_demands = 1;
-	f->demand[0] = (struct family_demand){
-		.cover = d.avail, .nr_covers = d.nr_avail, .need = request};
-	f->preferred_size = size_by_capacity(
-		f->ground, &registered, 1, nodeset_count(f->ground), r->arena);
+	f->demand[0] =
+		(struct family_demand){.cover = d.avail, .nr_covers = d.nr_avail, .need = request};
+	f->preferred_size =
+		size_by_capacity(f->ground, &registered, 1, nodeset_count(f->ground), r->arena);
 	f->kind = d.nr_avail >= request && family_has(f, f->ground) ? FAMILY_CAPACITY : FAMILY_NONE;
 	return 0;
 }
@@ -390,8 +389,8 @@ static int read_family(
 	return err_set(e, EINVAL, "kind: should be cpu, mem or device");
 }
 
-static int read_families(const struct reader *r, const json_t *list, struct families_question *q,
-	struct err *e)
+static int read_families(
+	const struct reader *r, const json_t *list, struct families_question *q, struct err *e)
 {
 	size_t nr = json_array_size(list);
 
@@ -450,9 +449,14 @@ int families_json_answer(json_t *item, struct arena *a, json_t **result, struct 
 		return 0;
 	}
 	const struct hint_space space = policy_question_space(&q.put_to);
-	if (policy_merge_families(q.put_to.policy, &space, q.families, q.nr_families, a, &answer))
-		return err_set(
-			e, ENOMEM, "the merge needs more than %zu MiB", a->limit_bytes >> MIB_SHIFT);
+	rc = policy_merge_families(q.put_to.policy, &space, q.families, q.nr_families, a, &answer);
+	if (rc > 0)
+		return err_set(e, E2BIG,
+			"too many ways to leave NUMA nodes out: none is certain to be "
+			"the best");
+	if (rc)
+		return err_set(e, ENOMEM, "the merge needs more than %zu MiB",
+			a->limit_bytes >> MIB_SHIFT);
 	*result = policy_json_result(&q.put_to, &answer);
 	return 0;
 }

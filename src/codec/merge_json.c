@@ -142,8 +142,8 @@ int merge_json_answer(json_t *item, struct arena *a, json_t **result, struct err
 	}
 	const struct hint_space space = policy_question_space(&q.put_to);
 	if (policy_merge_lists(q.put_to.policy, &space, q.lists, q.nr_lists, a, &answer))
-		return err_set(
-			e, ENOMEM, "the merge needs more than %zu MiB", a->limit_bytes >> MIB_SHIFT);
+		return err_set(e, ENOMEM, "the merge needs more than %zu MiB",
+			a->limit_bytes >> MIB_SHIFT);
 	*result = policy_json_result(&q.put_to, &answer);
 	return 0;
 }

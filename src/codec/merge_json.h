@@ -21,7 +21,6 @@ int merge_json_read(struct json_t *item, struct arena *a, struct merge_question 
 
 /* Read it, merge, and give the answer as *result (a new reference). 0; -EINVAL, -ERANGE, -ENOMEM:
  * no answer, the text says why. */
-int merge_json_answer(
-	struct json_t *item, struct arena *a, struct json_t **result, struct err *e);
+int merge_json_answer(struct json_t *item, struct arena *a, struct json_t **result, struct err *e);
 
 #endif

@@ -111,8 +111,8 @@ static int read_ids(const json_t *nodes, struct node_ids *ids, struct node_bits 
 	return 0;
 }
 
-static int read_row(const json_t *row, const json_t *nodes, const struct node_bits *b, uint8_t *distance,
-	struct err *e)
+static int read_row(const json_t *row, const json_t *nodes, const struct node_bits *b,
+	uint8_t *distance, struct err *e)
 {
 	uint64_t value;
 

@@ -7,9 +7,9 @@ struct json_t; /* jansson's */
 
 /* What the questions put to a Topology Manager share: its machine and configuration
  *   {"nodes": [ids], "policy": ..., "options": {...}, "distances": {id: row}}
- * and its answer {"affinity": [ids]|null, "preferred": bool, "admit": bool}, or {"error": ...} where
- * the kubelet would not start. A row of distances has one entry for each node, in the order of
- * nodes. */
+ * and its answer {"affinity": [ids]|null, "preferred": bool, "admit": bool}, or {"error": ...}
+ * where the kubelet would not start. A row of distances has one entry for each node, in the order
+ * of nodes. */
 
 struct policy_question {
 	enum topology_policy policy;

@@ -1,5 +1,5 @@
-/* Distributing: as few NUMA nodes as can be, each giving the same number of CPUs, and of all ways to
- * do so the one that leaves the most even machine (KEP-2902, kubelet
+/* Distributing: as few NUMA nodes as can be, each giving the same number of CPUs, and of all ways
+ * to do so the one that leaves the most even machine (KEP-2902, kubelet
  * takeByTopologyNUMADistributed).
  *
  * The kubelet tries every combination of nodes and within it every subset that could give what is
@@ -9,47 +9,28 @@
  * never ends when a subset has the CPUs, but not in whole groups (PR 140730). */
 #include "cpus_pack.h"
 
-#include <string.h>
-
 enum {
-	VISITS_MAX = 1 << 13, /* 8 nodes never need as many */
-	PRECISION = 1000      /* the kubelet rounds means and deviations to as much */
+	VISITS_MAX =
+		1 << 13, /* of one search, then the best so far is it; 8 nodes never need as many */
+	PRECISION = 1000 /* the kubelet rounds means and deviations to as much */
 };
 #define UNEVEN UINT64_MAX /* worse than any balance: there is no such way */
 
-/* Nodes are known by their place in the order of cpus_order_nodes(); sets of places are words. */
+/* Nodes are known by their place in the order of cpus_order_nodes(); a struct nodeset is a set of
+ * places here. */
 struct spread {
 	unsigned nr;
 	uint8_t node[NODES_MAX];
-	uint16_t count[NODES_MAX];   /* free CPUs */
-	uint8_t fullest[NODES_MAX];  /* places, most free CPUs first */
-	uint64_t squares;            /* sum of the squares of count[] */
-	uint64_t left;               /* free CPUs in the end */
-	unsigned group, width, each; /* CPUs per group, nodes, CPUs that each of them gives */
-	unsigned rest;               /* groups that some of them give besides */
+	uint16_t count[NODES_MAX];  /* free CPUs */
+	uint8_t fullest[NODES_MAX]; /* places, most free CPUs first */
+	uint64_t squares;           /* sum of the squares of count[] */
+	uint64_t left;              /* free CPUs in the end */
+	unsigned group, each;       /* CPUs per group, CPUs that each chosen node gives */
+	unsigned rest;              /* groups that some of them, the givers, give besides */
 	unsigned visits;
-	uint64_t nodes, givers; /* the best so far */
-	uint64_t limit;         /* only what is more even than that is of interest */
+	struct nodeset nodes, givers; /* the best so far */
+	uint64_t limit;               /* only what is more even than that is of interest */
 };
-
-static uint64_t lowest(uint64_t set)
-{
-	return set & -set;
-}
-
-static unsigned place(uint64_t set)
-{
-	return (unsigned)__builtin_ctzll(set);
-}
-
-static unsigned count(uint64_t set)
-{
-	return (unsigned)__builtin_popcountll(set);
-}
-
-/* for each place in the set, ascending */
-#define places_each(p, set)                                                                        \
-	for (uint64_t rest_ = (set), p = 0; rest_ && (p = place(rest_), true); rest_ &= rest_ - 1)
 
 static uint64_t square_root(uint64_t of)
 {
@@ -62,8 +43,8 @@ static uint64_t square_root(uint64_t of)
 }
 
 /* The kubelet's standardDeviation() in thousandths, from the sum of squares of what each node has
- * left. Whole numbers give exactly what it rounds its doubles to: nothing comes close enough to
- * half a thousandth for them to differ. */
+ * left. Whole numbers give what it rounds its doubles to: on fewer than 64 nodes nothing is exactly
+ * half a thousandth. */
 static uint64_t balance(const struct spread *s, uint64_t squares)
 {
 	uint64_t mean = (2 * PRECISION * s->left + s->nr) / (2 * s->nr);
@@ -73,81 +54,80 @@ static uint64_t balance(const struct spread *s, uint64_t squares)
 	return (square_root(4 * variance / s->nr) + 1) / 2;
 }
 
-static uint64_t squared(uint64_t n)
+/* The balance when the nodes come down to after[]. */
+static uint64_t balance_after(
+	const struct spread *s, struct nodeset nodes, const unsigned after[NODES_MAX])
 {
-	return n * n;
+	uint64_t squares = s->squares;
+
+	nodeset_each (p, nodes) {
+		squares -= (uint64_t)s->count[p] * s->count[p];
+		squares += (uint64_t)after[p] * after[p];
+	}
+	return balance(s, squares);
 }
 
 /* The balance once the nodes have given each, and the givers in turn one group after another. */
-static uint64_t balance_in_turn(const struct spread *s, uint64_t nodes, uint64_t givers)
+static uint64_t balance_in_turn(const struct spread *s, struct nodeset nodes, struct nodeset givers)
 {
-	uint64_t squares = s->squares;
 	unsigned after[NODES_MAX], rest = s->rest;
 
-	places_each (p, nodes)
+	nodeset_each (p, nodes)
 		after[p] = s->count[p] - s->each;
 	for (unsigned before = rest + 1; rest && rest < before;) {
 		before = rest;
-		places_each (p, givers) {
+		nodeset_each (p, givers) {
 			if (!rest || after[p] < s->group)
 				continue;
 			after[p] -= s->group;
 			rest--;
 		}
 	}
-	places_each (p, nodes)
-		squares = squares + squared(after[p]) - squared(s->count[p]);
-	return rest ? UNEVEN : balance(s, squares);
+	return rest ? UNEVEN : balance_after(s, nodes, after);
 }
 
 /* No way to give is more even: each further group comes from whichever giver has the most left, up
  * to `most` groups from one. */
 static uint64_t balance_at_best(
-	const struct spread *s, uint64_t nodes, uint64_t givers, unsigned most)
+	const struct spread *s, struct nodeset nodes, struct nodeset givers, unsigned most)
 {
-	unsigned after[NODES_MAX], given[NODES_MAX];
-	uint64_t squares = s->squares;
+	unsigned after[NODES_MAX], given[NODES_MAX] = {0};
 
-	places_each (p, nodes) {
+	nodeset_each (p, nodes) {
 		if (s->count[p] < s->each)
 			return UNEVEN;
 		after[p] = s->count[p] - s->each;
-		given[p] = 0;
 	}
 	for (unsigned rest = s->rest; rest; rest--) {
 		unsigned from = NODES_MAX;
 
-		places_each (p, givers)
+		nodeset_each (p, givers)
 			if (given[p] < most && (from == NODES_MAX || after[p] > after[from]))
-				from = (unsigned)p;
+				from = p;
 		if (from == NODES_MAX || after[from] < s->group)
 			return UNEVEN;
 		after[from] -= s->group;
 		given[from]++;
 	}
-	places_each (p, nodes)
-		squares = squares + squared(after[p]) - squared(s->count[p]);
-	return balance(s, squares);
+	return balance_after(s, nodes, after);
 }
 
 /* The nr places of the set with the most free CPUs. */
-static uint64_t fullest(const struct spread *s, uint64_t set, unsigned nr)
+static struct nodeset fullest(const struct spread *s, struct nodeset set, unsigned nr)
 {
-	uint64_t found = 0;
+	struct nodeset found = {0};
 
 	for (unsigned i = 0; i < s->nr && nr; i++) {
-		uint64_t bit = UINT64_C(1) << s->fullest[i];
-
-		if (!(set & bit))
+		if (!nodeset_has(set, s->fullest[i]))
 			continue;
-		found |= bit;
+		found = nodeset_or(found, nodeset_of(s->fullest[i]));
 		nr--;
 	}
 	return found;
 }
 
 /* Whether this is the best so far; then it is kept. */
-static bool offer(struct spread *s, uint64_t nodes, uint64_t givers)
+static bool offer(struct spread *s, struct nodeset nodes, struct nodeset givers)
 {
 	uint64_t b = balance_in_turn(s, nodes, givers);
 
@@ -159,44 +139,48 @@ static bool offer(struct spread *s, uint64_t nodes, uint64_t givers)
 	return true;
 }
 
-static bool has_count(const struct spread *s, uint64_t set, unsigned n)
+static bool has_count(const struct spread *s, struct nodeset set, unsigned count)
 {
-	places_each (p, set)
-		if (s->count[p] == n)
+	nodeset_each (p, set)
+		if (s->count[p] == count)
 			return true;
 	return false;
 }
 
 /* A lexicographic walk over subsets: what is chosen so far, what may follow, how many must. */
 struct walk {
-	uint64_t nodes; /* of which givers are chosen; 0 while the nodes themselves are */
-	uint64_t chosen, open;
+	struct nodeset nodes; /* of which givers are chosen; empty while nodes themselves are */
+	struct nodeset chosen, open;
 	unsigned missing;
 	unsigned most; /* groups from one giver */
 };
 
 static void walk(struct spread *s, struct walk w, void (*found)(struct spread *, struct walk))
 {
-	uint64_t tried = 0, at_best = w.chosen | fullest(s, w.open, w.missing);
+	struct nodeset tried = {0};
+	struct nodeset at_best = nodeset_or(w.chosen, fullest(s, w.open, w.missing));
 
 	if (!w.missing) {
 		found(s, w);
 		return;
 	}
-	if (balance_at_best(s, w.nodes ? w.nodes : at_best, at_best, w.most) >= s->limit)
+	if (balance_at_best(s, nodeset_empty(w.nodes) ? at_best : w.nodes, at_best, w.most) >=
+		s->limit)
 		return;
-	for (uint64_t open = w.open; count(open) >= w.missing; open &= open - 1) {
-		uint64_t next = lowest(open);
-		struct walk deeper = {
-			w.nodes, w.chosen | next, open ^ next, w.missing - 1, w.most};
+	nodeset_each (p, w.open) {
+		struct walk deeper = w;
 
-		/* a node with as many CPUs as one before it does the same, but comes later */
-		if (has_count(s, tried, s->count[place(next)]))
-			continue;
-		if (s->visits >= VISITS_MAX)
+		if (nodeset_count(w.open) < w.missing || s->visits >= VISITS_MAX)
 			return;
+		w.open = nodeset_minus(w.open, nodeset_of(p));
+		/* a node with as many CPUs as one before it does the same, but comes later */
+		if (has_count(s, tried, s->count[p]))
+			continue;
 		s->visits++;
-		tried |= next;
+		tried = nodeset_or(tried, nodeset_of(p));
+		deeper.chosen = nodeset_or(w.chosen, nodeset_of(p));
+		deeper.open = w.open;
+		deeper.missing--;
 		walk(s, deeper, found);
 	}
 }
@@ -206,22 +190,24 @@ static void givers_found(struct spread *s, struct walk w)
 	(void)offer(s, w.nodes, w.chosen);
 }
 
-static uint64_t without_highest(uint64_t set, unsigned nr)
+static struct nodeset without_last(struct nodeset set, unsigned nr)
 {
 	for (; nr; nr--)
-		set ^= UINT64_C(1) << (NODES_MAX - 1 - (unsigned)__builtin_clzll(set));
+		set.bits ^= UINT64_C(1) << (NODES_MAX - 1 - (unsigned)__builtin_clzll(set.bits));
 	return set;
 }
 
 /* The first of the best subsets of nr givers. When there are more givers than groups, each gives at
  * most one and those at the end none. */
-static void try_givers(struct spread *s, uint64_t nodes, uint64_t givers, unsigned nr)
+static void try_givers(struct spread *s, struct nodeset nodes, struct nodeset givers, unsigned nr)
 {
 	unsigned giving = nr < s->rest ? nr : s->rest;
-	struct walk w = {.nodes = nodes,
-		.open = without_highest(givers, nr - giving),
+	struct walk w = {
+		.nodes = nodes,
+		.open = without_last(givers, nr - giving),
 		.missing = giving,
-		.most = nr < s->rest ? s->rest : 1};
+		.most = nr < s->rest ? s->rest : 1,
+	};
 
 	/* the fullest are a good choice: nothing worse is looked at, and the first as good wins */
 	if (offer(s, nodes, fullest(s, w.open, giving)))
@@ -229,16 +215,17 @@ static void try_givers(struct spread *s, uint64_t nodes, uint64_t givers, unsign
 	walk(s, w, givers_found);
 }
 
-static void try_nodes(struct spread *s, uint64_t nodes)
+static void try_nodes(struct spread *s, struct nodeset nodes)
 {
-	uint64_t givers = 0, at_best = balance_at_best(s, nodes, nodes, s->rest);
+	uint64_t at_best = balance_at_best(s, nodes, nodes, s->rest);
+	struct nodeset givers = {0};
 
 	if (!s->rest && at_best < s->limit)
-		(void)offer(s, nodes, 0);
-	places_each (p, nodes)
+		(void)offer(s, nodes, givers);
+	nodeset_each (p, nodes)
 		if (s->count[p] >= s->each + s->group)
-			givers |= UINT64_C(1) << p;
-	for (unsigned nr = s->rest ? count(givers) : 0; nr && at_best < s->limit; nr--)
+			givers = nodeset_or(givers, nodeset_of(p));
+	for (unsigned nr = nodeset_count(givers); s->rest && nr && at_best < s->limit; nr--)
 		try_givers(s, nodes, givers, nr);
 }
 
@@ -250,9 +237,8 @@ static void nodes_found(struct spread *s, struct walk w)
 /* The best way with exactly width nodes; false when there is none. */
 static bool find(struct spread *s, unsigned width, unsigned groups)
 {
-	uint64_t all = nodeset_first(s->nr).bits;
+	struct nodeset all = nodeset_first(s->nr);
 
-	s->width = width;
 	s->each = groups / width * s->group;
 	s->rest = groups % width;
 	s->visits = 0;
@@ -274,7 +260,7 @@ static void begin(struct spread *s, const struct topo *t, const struct cpuset *f
 		unsigned at = i;
 
 		s->count[i] = (uint16_t)cpuset_count_and(&t->node[s->node[i]].cpus, free);
-		s->squares += squared(s->count[i]);
+		s->squares += (uint64_t)s->count[i] * s->count[i];
 		for (; at && s->count[s->fullest[at - 1]] < s->count[i]; at--)
 			s->fullest[at] = s->fullest[at - 1];
 		s->fullest[at] = (uint8_t)i;
@@ -298,12 +284,13 @@ static struct cpuset take_found(const struct spread *s, const struct topo *t, st
 	const struct cpus_how packed = {.spread = how->spread};
 	struct cpuset taken = {0};
 
-	places_each (p, s->nodes)
+	nodeset_each (p, s->nodes)
 		take_from(t, s->node[p], s->each, &packed, &free, &taken);
 	for (unsigned rest = s->rest; rest;)
-		places_each (p, s->givers) {
-			if (!rest ||
-				cpuset_count_and(&t->node[s->node[p]].cpus, &free) < s->group)
+		nodeset_each (p, s->givers) {
+			const struct cpuset *here = &t->node[s->node[p]].cpus;
+
+			if (!rest || cpuset_count_and(here, &free) < s->group)
 				continue;
 			take_from(t, s->node[p], s->group, &packed, &free, &taken);
 			rest--;
@@ -321,8 +308,8 @@ bool cpus_distribute(const struct topo *t, const struct cpuset *free, unsigned w
 {
 	/* kubelet rangeNUMANodesNeededToSatisfy: how few nodes could do, were all alike */
 	unsigned groups = want / how->group;
-	unsigned per_node = divide_up(
-		divide_up(t->nr_cpus, how->group), nodeset_count(t->nodes_with_cpus));
+	unsigned per_node =
+		divide_up(divide_up(t->nr_cpus, how->group), nodeset_count(t->nodes_with_cpus));
 	struct spread s;
 
 	begin(&s, t, free, want, how->group);

@@ -124,32 +124,50 @@ static void take_cpu(struct pack *p, unsigned cpu)
 	p->need--;
 }
 
-static bool has_whole_part(const struct pack *p, const uint16_t *total, const uint16_t *free)
+/* How many CPUs of its parts are the kubelet's measure for sockets and cores (isSocketFree,
+ * isCoreFree): the machine's average. 0: it looks at each part's own. */
+static unsigned average_size(const struct topo *t, enum level level)
 {
-	for (unsigned part = 0; part < CPUSET_BITS; part++)
-		if (total[part] && free[part] == total[part] && total[part] <= p->need)
-			return true;
-	return false;
+	const unsigned parts[NR_LEVELS] = {[BY_SOCKET] = t->nr_sockets, [BY_CORE] = t->nr_cores};
+
+	return parts[level] ? t->nr_cpus / parts[level] : 0;
 }
 
-/* Take every part of the level that is free as a whole and not larger than what is needed. The
- * kubelet compares sockets and cores with the machine's average (isSocketFree, isCoreFree): where
- * they differ in size it then gives away CPUs that are not free. */
+/* The size of every part that is free as a whole and not larger than what is needed, else 0.
+ * Whole is what has all of its own CPUs free. Where sockets or cores differ in size, the kubelet
+ * sees a whole one in any that has the average free, busy CPUs and all; those of another size it
+ * never sees, which is kept, so that answers differ in nothing but CPUs that are not free.
+ * Returns whether there is any. */
+static bool whole_parts(const struct pack *p, enum level level, uint16_t size[CPUSET_BITS])
+{
+	unsigned average = average_size(p->t, level);
+	uint16_t free[CPUSET_BITS];
+	bool any = false;
+
+	count_parts(p->t, &p->t->cpus, level, size);
+	count_parts(p->t, &p->free, level, free);
+	for (unsigned part = 0; part < CPUSET_BITS; part++) {
+		if (free[part] != size[part] || size[part] > p->need ||
+			(average && size[part] != average))
+			size[part] = 0;
+		any |= size[part] != 0;
+	}
+	return any;
+}
+
+/* Take every such part while it is not larger than what is still needed (kubelet
+ * takeFull{NUMANodes,Sockets,Uncore,Cores}). */
 static void take_whole(struct pack *p, enum level level)
 {
-	uint16_t total[CPUSET_BITS], free[CPUSET_BITS];
+	uint16_t size[CPUSET_BITS];
 	struct order o;
 
-	if (!p->need)
-		return;
-	count_parts(p->t, &p->t->cpus, level, total);
-	count_parts(p->t, &p->free, level, free);
-	if (!has_whole_part(p, total, free))
+	if (!p->need || !whole_parts(p, level, size))
 		return;
 	order_cpus(p, level, &o);
 	for (unsigned i = 0, end; i < o.nr; i = end) {
 		end = part_end(&o, i);
-		if (end - i != total[part_at(&o, i)] || end - i > p->need)
+		if (!size[part_at(&o, i)] || end - i > p->need)
 			continue;
 		for (unsigned c = i; c < end; c++)
 			take_cpu(p, cpu_at(&o, c));
@@ -189,7 +207,7 @@ static void drop_highest(struct cpuset *cpus)
  * takePartialUncore). */
 static void take_partial_uncore(struct pack *p, unsigned uncore)
 {
-	unsigned per_core = p->t->nr_cpus / p->t->nr_cores;
+	unsigned per_core = average_size(p->t, BY_CORE);
 	struct cpuset cpus = fewest_cores(p, uncore, per_core);
 
 	if (p->need % 2 && per_core > 1 && cpuset_count(&cpus) > p->need)
@@ -241,8 +259,8 @@ static struct pack pack_of(const struct topo *t, const struct cpuset *free, unsi
 	};
 }
 
-struct cpuset cpus_pack(const struct topo *t, const struct cpuset *free, unsigned count,
-	const struct cpus_how *how)
+struct cpuset cpus_pack(
+	const struct topo *t, const struct cpuset *free, unsigned count, const struct cpus_how *how)
 {
 	struct pack p = pack_of(t, free, count);
 

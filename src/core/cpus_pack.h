@@ -13,8 +13,7 @@ struct cpuset cpus_pack(const struct topo *t, const struct cpuset *free, unsigne
 
 /* The NUMA nodes that have CPUs of *free, in the order in which CPUs are taken from them (kubelet
  * sortAvailableNUMANodes), into node[]. Returns their number. */
-unsigned cpus_order_nodes(
-	const struct topo *t, const struct cpuset *free, uint8_t node[NODES_MAX]);
+unsigned cpus_order_nodes(const struct topo *t, const struct cpuset *free, uint8_t node[NODES_MAX]);
 
 /* count CPUs of *free, at least as many and whole groups, evenly over as few NUMA nodes as can be
  * (kubelet takeByTopologyNUMADistributed). False: no way to do so. */

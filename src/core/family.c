@@ -6,7 +6,7 @@
  *     failing its demands. Masks that stand outside the rule (extra) are tried one by one. */
 #include <numafit/family.h>
 
-#include <numafit/search.h>
+#include "dropping.h"
 
 #include <errno.h>
 #include <string.h>
@@ -227,192 +227,24 @@ static int collect_patterns(const struct merge *m, struct patterns *out)
 	return rc;
 }
 
-/* What the families of one pattern can still do without, while nodes are dropped. */
-struct slack {
-	const struct family *family;
-	uint64_t spare[FAMILY_DEMANDS]; /* of demands by weight */
-	struct nodeset kept;
-};
-enum { MERGE_FAMILIES = 64, DROP_STEPS = 1000000, COST_BITS = 20 };
-struct dropping {
-	struct search *search;
-	unsigned nr;
-	struct slack slack[MERGE_FAMILIES];
-	struct nodeset common; /* of the pattern's mask and all grounds */
-	struct nodeset free;   /* nodes that some family can drop without missing them */
-	uint64_t cost[NODES_MAX]; /* the least part of a family's slack that a node takes, in units
-				     of 2^-COST_BITS */
-	uint8_t order[NODES_MAX]; /* costly nodes first */
-	unsigned nr_ordered;
-	unsigned steps; /* left for one question */
-	bool unsure;    /* they ran out: a yes is always right, such a no may be wrong */
-};
-
-static bool may_drop(const struct slack *s, unsigned node)
-{
-	if (nodeset_has(s->family->required, node))
-		return false;
-	for (unsigned i = 0; i < s->family->nr_demands; i++) {
-		const struct family_demand *d = &s->family->demand[i];
-
-		if (d->weight ? d->weight[node] > s->spare[i]
-			      : !family_demand_met(d, nodeset_minus(s->kept, nodeset_of(node))))
-			return false;
-	}
-	return true;
-}
-
-static void drop(struct slack *s, unsigned node)
-{
-	s->kept = nodeset_minus(s->kept, nodeset_of(node));
-	for (unsigned i = 0; i < s->family->nr_demands; i++)
-		if (s->family->demand[i].weight)
-			s->spare[i] -= s->family->demand[i].weight[node];
-}
-
-static void undrop(struct slack *s, unsigned node)
-{
-	s->kept = nodeset_or(s->kept, nodeset_of(node));
-	for (unsigned i = 0; i < s->family->nr_demands; i++)
-		if (s->family->demand[i].weight)
-			s->spare[i] += s->family->demand[i].weight[node];
-}
-
-/* Whether each of the nodes, from the i-th in order on, can be dropped by some family, all at once.
- */
-static bool can_drop(struct dropping *d, unsigned i, struct nodeset nodes)
-{
-	while (i < d->nr_ordered && !nodeset_has(nodes, d->order[i]))
-		i++;
-	if (i == d->nr_ordered)
-		return true;
-	if (!d->steps || !search_visit(d->search)) {
-		d->unsure = true;
-		return false;
-	}
-	d->steps--;
-	for (unsigned f = 0; f < d->nr; f++) {
-		if (!may_drop(&d->slack[f], d->order[i]))
-			continue;
-		drop(&d->slack[f], d->order[i]);
-		bool rest = can_drop(d, i + 1, nodes);
-		undrop(&d->slack[f], d->order[i]);
-		if (rest)
-			return true;
-	}
-	return false;
-}
-
-static bool reachable(void *ctx, struct nodeset mask)
-{
-	struct dropping *d = ctx;
-	struct nodeset dropped =
-		nodeset_minus(nodeset_minus(d->common, mask), d->free);
-	uint64_t cost = 0;
-
-	nodeset_each (node, dropped)
-		cost += d->cost[node];
-	if (cost > (uint64_t)d->nr << COST_BITS)
-		return false; /* more than all of all families' slack */
-	d->steps = DROP_STEPS;
-	return can_drop(d, 0, dropped);
-}
-
-/* The part of the family's slack that the node takes: the mean over its demands by weight. More
- * than all of it when it cannot be dropped at all. */
-static uint64_t cost_of(const struct slack *s, unsigned node)
-{
-	const uint64_t all = UINT64_C(1) << COST_BITS;
-	uint64_t sum = 0;
-
-	if (!may_drop(s, node))
-		return NODES_MAX * all;
-	for (unsigned i = 0; i < s->family->nr_demands; i++) {
-		const struct family_demand *d = &s->family->demand[i];
-
-		if (d->weight && d->weight[node])
-			sum += (uint64_t)((unsigned __int128)d->weight[node] * all / s->spare[i]);
-	}
-	return s->family->nr_demands ? sum / s->family->nr_demands : 0;
-}
-
-static bool misses(const struct family *f, unsigned node)
-{
-	if (nodeset_has(f->required, node))
-		return true;
-	for (unsigned i = 0; i < f->nr_demands; i++) {
-		if (f->demand[i].weight && f->demand[i].weight[node])
-			return true;
-		for (size_t c = 0; c < f->demand[i].nr_covers; c++)
-			if (nodeset_has(f->demand[i].cover[c].nodes, node))
-				return true;
-	}
-	return false;
-}
-
-static void order_by_cost(struct dropping *d)
-{
-	d->nr_ordered = 0;
-	d->free = (struct nodeset){0};
-	nodeset_each (node, d->common) {
-		unsigned at = d->nr_ordered++;
-
-		d->cost[node] = UINT64_MAX;
-		for (unsigned f = 0; f < d->nr; f++) {
-			uint64_t cost = cost_of(&d->slack[f], node);
-
-			d->cost[node] = cost < d->cost[node] ? cost : d->cost[node];
-			if (!misses(d->slack[f].family, node))
-				d->free = nodeset_or(d->free, nodeset_of(node));
-		}
-		for (; at > 0 && d->cost[d->order[at - 1]] < d->cost[node]; at--)
-			d->order[at] = d->order[at - 1];
-		d->order[at] = (uint8_t)node;
-	}
-}
-
-/* What a family can spare when it contributes its whole ground set. */
-static struct slack slack_of(const struct family *f)
-{
-	struct slack s = {.family = f, .kept = f->ground};
-
-	for (unsigned r = 0; r < f->nr_demands; r++) {
-		s.spare[r] = f->demand[r].base - f->demand[r].need;
-		if (f->demand[r].weight)
-			nodeset_each (node, f->ground)
-				s.spare[r] += f->demand[r].weight[node];
-	}
-	return s;
-}
-
-static void begin_dropping(const struct merge *m, struct pattern p, struct dropping *d)
-{
-	d->nr = 0;
-	d->search = m->search;
-	d->common = p.mask;
-	for (unsigned i = 0; i < m->nr; i++) {
-		if (!(p.by_rule >> i & 1))
-			continue;
-		d->slack[d->nr++] = slack_of(m->family[i]);
-		d->common = nodeset_and(d->common, m->family[i]->ground);
-	}
-	order_by_cost(d);
-}
-
 /* The best set of size k that the pattern reaches into *best if it beats it. 1: budget ran out. */
 static int best_reachable(
 	struct merge *m, struct pattern p, unsigned k, struct dropping *d, struct nodeset *best)
 {
 	struct nodeset found;
 
-	begin_dropping(m, p, d);
+	dropping_begin(d, m->search, p.mask);
+	for (unsigned i = 0; i < m->nr; i++)
+		if (p.by_rule >> i & 1)
+			dropping_add(d, m->family[i]);
 	if (!d->nr) {
 		if (nodeset_count(p.mask) == k)
 			keep_better(m, best, p.mask);
 		return 0;
 	}
+	dropping_prepare(d);
 	search_begin(m->search, d->common);
-	search_limit(m->search, reachable, d);
+	search_limit(m->search, dropping_reaches, d);
 	int rc = search_best(m->search, k, &found);
 	keep_better(m, best, found);
 	return rc > 0 || d->unsure;

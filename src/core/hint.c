@@ -198,8 +198,7 @@ static int intersect(const struct mask_set *from, const struct hint_list *list, 
 static void keep_better(
 	const struct hint_space *space, unsigned aim, struct nodeset mask, struct nodeset *best)
 {
-	if (!nodeset_empty(mask) &&
-		(nodeset_empty(*best) || hint_beats(space, aim, mask, *best)))
+	if (!nodeset_empty(mask) && (nodeset_empty(*best) || hint_beats(space, aim, mask, *best)))
 		*best = mask;
 }
 

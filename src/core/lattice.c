@@ -36,8 +36,8 @@ static void mark(const struct hint_list *list, unsigned n, uint32_t *f)
 		f[list->hint[i].any ? all : list->hint[i].mask.bits & all] = 1;
 }
 
-int lattice_intersect(unsigned n, const struct hint_list *lists, size_t nr, struct arena *a,
-	uint32_t *reached)
+int lattice_intersect(
+	unsigned n, const struct hint_list *lists, size_t nr, struct arena *a, uint32_t *reached)
 {
 	const unsigned masks = 1u << n;
 	uint32_t *f = arena_array(a, masks, sizeof *f);

@@ -99,14 +99,13 @@ static void add_masks(const struct ask *q, const struct memory_rows *rows, struc
 		add_extra(q, rows, q->reuse->entry[i].nodes, f);
 }
 
-/* The fewest nodes that could hold the demand if nothing were held; all of them when none could. */
+/* The fewest nodes that could hold the demand if nothing were held. */
 static unsigned size_by_allocatable(const struct ask *q, const struct memory_rows *rows)
 {
 	struct family f = {.kind = FAMILY_CAPACITY, .ground = q->t->nodes};
 
 	add_demands(q->t, q->d, rows->allocatable, &f);
-	unsigned k = family_smallest(&f, q->arena);
-	return k ? k : q->t->ids.nr;
+	return family_smallest(&f, q->arena);
 }
 
 static unsigned copy_for_each_kind(const struct topo *t, const struct memory_demand *d,

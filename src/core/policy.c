@@ -72,9 +72,9 @@ static int list_one_node(const struct hint_space *space, const struct family *f,
 		return -ENOMEM;
 	if (f->kind == FAMILY_ANY)
 		hint[nr++] = (struct hint){.any = true, .preferred = true};
-	if (f->kind == FAMILY_CAPACITY && f->preferred_size == 1)
+	if (f->kind == FAMILY_CAPACITY)
 		nodeset_each (node, space->all)
-			if (family_has(f, nodeset_of(node)))
+			if (family_has(f, nodeset_of(node)) && family_prefers(f, nodeset_of(node)))
 				hint[nr++] =
 					(struct hint){.mask = nodeset_of(node), .preferred = true};
 	*kept = (struct hint_list){hint, nr};

@@ -11,12 +11,15 @@ struct search *search_new(const struct hint_space *space, struct arena *a)
 {
 	struct search *s = arena_alloc(a, sizeof *s);
 
-	if (s) {
-		s->space = space;
-		s->arena = a;
-		s->width = nodeset_count(space->all) + 1;
-	}
-	return s;
+	if (!s)
+		return NULL;
+	s->space = space;
+	s->arena = a;
+	s->width = nodeset_count(space->all) + 1;
+	if (!space->distance)
+		return s;
+	s->near = arena_array(a, s->width * s->width * (NEAR_DEPTH + 1), sizeof *s->near);
+	return s->near ? s : NULL;
 }
 
 void search_begin(struct search *s, struct nodeset ground)
@@ -104,12 +107,17 @@ void search_limit(struct search *s, bool (*possible)(void *ctx, struct nodeset m
 	s->prepared_for = 0;
 }
 
+static bool spend(struct search *s, uint64_t visits)
+{
+	s->visits += visits;
+	if (s->space->visit_budget && s->visits > s->space->visit_budget)
+		s->exhausted = true;
+	return !s->exhausted;
+}
+
 bool search_visit(struct search *s)
 {
-	if (s->space->visit_budget && s->visits >= s->space->visit_budget)
-		s->exhausted = true;
-	s->visits++;
-	return !s->exhausted;
+	return spend(s, 1);
 }
 
 static unsigned sockets_touched(const struct search *s, struct nodeset m)
@@ -160,6 +168,18 @@ static bool usable(const struct search *s, unsigned q, const uint64_t *lack)
 	return true;
 }
 
+/* No more than the distances of position q to `others` positions below hi: beyond the depth of the
+ * table each is no nearer than the last one in it. */
+static uint32_t near_sum(const struct search *s, unsigned hi, unsigned q, unsigned others)
+{
+	const uint16_t *sum = near_row(s, hi, q);
+	unsigned depth = s->near_depth;
+
+	if (others <= depth)
+		return sum[others];
+	return sum[depth] + (others - depth) * (uint32_t)(sum[depth] - sum[depth - 1]);
+}
+
 /* No more than twice what the cost will be once `left` positions below hi have joined the chosen
  * ones: the cheapest by their links to the chosen, and half of their cheapest links to each other.
  * UINT64_MAX: fewer than that can. */
@@ -179,7 +199,7 @@ static uint64_t bound_twice(const struct search *s, unsigned hi, unsigned left, 
 		lack[i] = others < r->need ? r->need - others : 0;
 	}
 	for (unsigned q = 0; q < hi; q++) {
-		uint32_t c = 2 * s->link[q] + s->near[q][left - 1];
+		uint32_t c = 2 * s->link[q] + near_sum(s, hi, q, left - 1);
 		unsigned at = nr;
 
 		if (nr == left && c >= cheapest[nr - 1])
@@ -226,6 +246,9 @@ struct branch {
 			*/
 };
 
+/* The budget stands for time, and a bound takes as much of it as it compares numbers. */
+enum { BOUND_PER_VISIT = 64 };
+
 static unsigned highest(uint64_t bits)
 {
 	return bits ? NODES_MAX - 1 - (unsigned)__builtin_clzll(bits) : 0;
@@ -245,7 +268,7 @@ static bool descend(struct search *s, unsigned hi, unsigned left, struct branch 
 			.owed = (b.owed & ~(UINT64_C(1) << t)) | s->better[t],
 		};
 
-		if (!search_visit(s))
+		if (!spend(s, 1))
 			return true;
 		if (next.cost >= s->limit ||
 			(next.owed && (unsigned)__builtin_popcountll(next.owed) >= left) ||
@@ -254,6 +277,7 @@ static bool descend(struct search *s, unsigned hi, unsigned left, struct branch 
 			continue;
 		choose(s, t, 1);
 		bool over = false;
+		(void)spend(s, t * left / BOUND_PER_VISIT);
 		if (!s->closest || bound_twice(s, t, left - 1, next.cost) < 2 * s->limit)
 			over = descend(s, t, left - 1, next);
 		choose(s, t, -1);

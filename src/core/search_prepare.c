@@ -5,10 +5,12 @@
 
 static uint64_t weight_of(const struct row *r, unsigned node)
 {
-	uint64_t weight = r->demand.weight ? r->demand.weight[node] : nodeset_has(r->required, node);
+	uint64_t weight =
+		r->demand.weight ? r->demand.weight[node] : nodeset_has(r->required, node);
 
 	for (size_t i = 0; i < r->demand.nr_covers; i++)
-		weight += nodeset_has(r->demand.cover[i].nodes, node) ? r->demand.cover[i].count : 0;
+		weight +=
+			nodeset_has(r->demand.cover[i].nodes, node) ? r->demand.cover[i].count : 0;
 	return weight;
 }
 
@@ -106,22 +108,32 @@ static void prepare_row(const struct search *s, struct row *r)
 	}
 }
 
-static void prepare_near(struct search *s, unsigned q)
+/* Sums of a node's distances to others fit, and so does each distance there and back. */
+_Static_assert(NEAR_DEPTH * 2 * UINT8_MAX <= UINT16_MAX, "sums fit into 16 bits");
+
+static void prepare_near(const struct search *s, unsigned q)
 {
-	uint32_t nearest[NODES_MAX];
+	uint16_t nearest[NEAR_DEPTH]; /* of the positions below hi, ascending */
 	unsigned nr = 0;
 
-	for (unsigned p = 0; p < s->n; p++) {
-		if (p == q)
+	for (unsigned hi = 0; hi <= s->n; hi++) {
+		uint16_t *sum = near_row(s, hi, q);
+
+		sum[0] = 0;
+		for (unsigned c = 0; c < s->near_depth; c++)
+			sum[c + 1] = (uint16_t)(sum[c] + (c < nr ? nearest[c] : 0));
+		if (hi == s->n || hi == q || !s->near_depth)
 			continue;
-		unsigned at = nr++;
-		for (; at > 0 && nearest[at - 1] > s->apart[q][p]; at--)
+		uint16_t apart = (uint16_t)s->apart[q][hi];
+		unsigned at = nr;
+		if (nr < s->near_depth)
+			nr++;
+		else if (nearest[--at] <= apart)
+			continue;
+		for (; at > 0 && nearest[at - 1] > apart; at--)
 			nearest[at] = nearest[at - 1];
-		nearest[at] = s->apart[q][p];
+		nearest[at] = apart;
 	}
-	s->near[q][0] = 0;
-	for (unsigned c = 0; c < nr; c++)
-		s->near[q][c + 1] = s->near[q][c] + nearest[c];
 }
 
 /* Without distances, or when they tell no two sets apart, the lowest-numbered set is the best. */
@@ -131,7 +143,7 @@ static void prepare_distances(struct search *s, unsigned k)
 
 	s->closest = false;
 	memset(s->link, 0, sizeof s->link);
-	if (!d || s->any_will_do)
+	if (!d || s->any_will_do || !k)
 		return;
 	for (unsigned q = 0; q < s->n; q++) {
 		const unsigned i = s->node[q];
@@ -140,10 +152,11 @@ static void prepare_distances(struct search *s, unsigned k)
 		s->closest = s->closest || s->own[q] != s->own[0];
 		for (unsigned p = 0; p < s->n; p++) {
 			s->apart[q][p] = (uint32_t)d[i][s->node[p]] + d[s->node[p]][i];
-			s->closest = s->closest ||
-				     (k > 1 && p != q && s->n > 1 && s->apart[q][p] != s->apart[0][1]);
+			s->closest = s->closest || (k > 1 && p != q && s->n > 1 &&
+							   s->apart[q][p] != s->apart[0][1]);
 		}
 	}
+	s->near_depth = k - 1 < NEAR_DEPTH ? k - 1 : NEAR_DEPTH;
 	for (unsigned q = 0; q < s->n && s->closest; q++) {
 		prepare_near(s, q);
 		s->link[q] = s->own[q];

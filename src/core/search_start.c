@@ -94,7 +94,8 @@ static bool exchange(const struct search *s, struct walk *w)
 		if (!(w->chosen >> out & 1))
 			continue;
 		for (unsigned in = 0; in < s->n; in++) {
-			if (w->chosen >> in & 1 || w->link[in] - s->apart[in][out] >= w->link[out] ||
+			if (w->chosen >> in & 1 ||
+				w->link[in] - s->apart[in][out] >= w->link[out] ||
 				!may_replace(s, w, out, in))
 				continue;
 			take_out(s, w, out);

@@ -36,15 +36,23 @@ struct search {
 	void *ctx;
 	uint32_t own[NODES_MAX];              /* distance of a position to itself */
 	uint32_t apart[NODES_MAX][NODES_MAX]; /* distance there and back */
-	uint32_t near[NODES_MAX]
-		     [NODES_MAX + 1]; /* near[q][c]: the c smallest apart[q][*], added up */
-	uint64_t better[NODES_MAX];   /* lower positions that can always take its place */
-	uint32_t link[NODES_MAX];     /* what position q would add to the chosen ones' cost */
+	uint16_t *near; /* the smallest apart[q][p] with p below hi, added up; see near_sum() */
+	unsigned near_depth;        /* of how many of them the sum is known */
+	uint64_t better[NODES_MAX]; /* lower positions that can always take its place */
+	uint32_t link[NODES_MAX];   /* what position q would add to the chosen ones' cost */
 	uint64_t visits;
 	bool exhausted;
 	struct nodeset best;
 	uint64_t limit; /* only sets that cost less are of interest */
 };
+
+enum { NEAR_DEPTH = 16 };
+
+/* Where the sums for position q among those below hi are: [c] for the c nearest. */
+static inline uint16_t *near_row(const struct search *s, unsigned hi, unsigned q)
+{
+	return s->near + ((size_t)hi * s->width + q) * (NEAR_DEPTH + 1);
+}
 
 /* Set all that depends on the demands and on k. */
 void search_prepare(struct search *s, unsigned k);

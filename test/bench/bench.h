@@ -24,21 +24,27 @@ static inline int bench_order(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-static inline void bench_row(const char *name, uint64_t *ns, size_t n)
+/* A row of any unit; values are sorted here. */
+static inline void bench_row_of(const char *name, const char *unit, uint64_t *values, size_t n)
 {
 	const char *path = getenv("JSON");
 
-	qsort(ns, n, sizeof *ns, bench_order);
-	uint64_t median = ns[n / 2], p99 = ns[n - 1 - n / 100];
-	(void)printf("%-28s %12llu ns median %12llu ns p99 %8zu runs\n", name,
-		(unsigned long long)median, (unsigned long long)p99, n);
+	qsort(values, n, sizeof *values, bench_order);
+	uint64_t median = values[n / 2], p99 = values[n - 1 - n / 100];
+	(void)printf("%-28s %12llu %s median %12llu %s p99 %8zu runs\n", name,
+		(unsigned long long)median, unit, (unsigned long long)p99, unit, n);
 	FILE *f = path && *path ? fopen(path, "a") : NULL;
 	if (!f)
 		return;
 	(void)fprintf(f,
-		"{\"name\":\"%s\",\"unit\":\"ns\",\"n\":%zu,\"median\":%llu,\"p99\":%llu}\n", name,
-		n, (unsigned long long)median, (unsigned long long)p99);
+		"{\"name\":\"%s\",\"unit\":\"%s\",\"n\":%zu,\"median\":%llu,\"p99\":%llu}\n", name,
+		unit, n, (unsigned long long)median, (unsigned long long)p99);
 	(void)fclose(f);
+}
+
+static inline void bench_row(const char *name, uint64_t *ns, size_t n)
+{
+	bench_row_of(name, "ns", ns, n);
 }
 
 /* Run the statement `what` n times and print the row. */

@@ -12,6 +12,27 @@ enum { PLACED = 60, RUNS = 2000 };
 
 static char work[ADMIT_ARENA_BYTES];
 
+/* Every allocation from the heap passes here. */
+static uint64_t nr_allocations;
+void *__libc_malloc(size_t size);
+void *__libc_calloc(size_t nr, size_t size);
+void *__libc_realloc(void *p, size_t size);
+void *malloc(size_t size)
+{
+	nr_allocations++;
+	return __libc_malloc(size);
+}
+void *calloc(size_t nr, size_t size)
+{
+	nr_allocations++;
+	return __libc_calloc(nr, size);
+}
+void *realloc(void *p, size_t size)
+{
+	nr_allocations++;
+	return __libc_realloc(p, size);
+}
+
 /* Two sockets, eight NUMA nodes, 128 CPUs. */
 static void typical_machine(struct topo *t)
 {
@@ -64,6 +85,20 @@ static struct request guaranteed(const char *id, unsigned cpus, uint64_t memory)
 	};
 }
 
+static void count_allocations(
+	const struct ledger *l, const struct settings *s, const struct request *req)
+{
+	static uint64_t allocations[RUNS];
+
+	for (unsigned i = 0; i < RUNS; i++) {
+		uint64_t before = nr_allocations;
+
+		(void)decide(l, s, req);
+		allocations[i] = nr_allocations - before;
+	}
+	bench_row_of("decide-heap-allocations", "allocations", allocations, RUNS);
+}
+
 static void bench_admit(void)
 {
 	static struct topo t;
@@ -104,6 +139,8 @@ static void bench_admit(void)
 			(void)decide(l, &s, &one));
 		BENCH(closest ? "decide-two-nodes-closest" : "decide-two-nodes", RUNS,
 			(void)decide(l, &s, &two));
+		if (closest)
+			count_allocations(l, &s, &two);
 	}
 	ledger_free(l);
 }

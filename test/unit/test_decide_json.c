@@ -169,7 +169,8 @@ static void providers_become_lists_as_in_the_kubelet(void **state)
 
 static void rows_of_distances_are_in_the_order_of_nodes(void **state)
 {
-	struct question *x = read_question("{\"nodes\":[250,0,8],\"policy\":\"restricted\",\"providers\":[],"
+	struct question *x =
+		read_question("{\"nodes\":[250,0,8],\"policy\":\"restricted\",\"providers\":[],"
 			      "\"options\":{\"prefer-closest-numa-nodes\":\"true\",\"max-allowable-"
 			      "numa-nodes\":12},"
 			      "\"distances\":{\"0\":[1,2,3],\"250\":[4,5,6],\"8\":[7,8,9]}}");
@@ -265,8 +266,8 @@ static void what_cannot_be_answered_says_where_and_why(void **state)
 		const char *says = refusal(x);
 
 		if (x->rc != refused[i].rc || !strstr(says, refused[i].says))
-			fail_msg("%s: got %d, \"%s\"; wanted \"%s\"", refused[i].text, x->rc,
-				says, refused[i].says);
+			fail_msg("%s: got %d, \"%s\"; wanted \"%s\"", refused[i].text, x->rc, says,
+				refused[i].says);
 		done(x);
 	}
 }

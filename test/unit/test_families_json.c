@@ -58,18 +58,17 @@ static const struct {
 	{"[" CPU("{\"0\":1,\"8\":2,\"250\":3}", "5") "]", GIVES("[8,250]", "false")},
 	{"[" CPU("{\"0\":1,\"8\":2,\"250\":3}", "7") "]", GIVES("[0,8,250]", "false")},
 	{"[" CPU("{\"0\":1}", "0") "]", GIVES("[0,8,250]", "true")},
-	{"[" MEM(IDLE("0"), IDLE("8"), IDLE("250"), "\"memory\":15") "]",
-		GIVES("[0,8]", "true")},
+	{"[" MEM(IDLE("0"), IDLE("8"), IDLE("250"), "\"memory\":15") "]", GIVES("[0,8]", "true")},
 	/* a node in use serves alone or with just its group */
 	{"[" MEM(CELL("1", "[0]", "9"), IDLE("8"), IDLE("250"), "\"memory\":15") "]",
 		GIVES("[8,250]", "true")},
 	{"[" MEM(CELL("1", "[0]", "9"), IDLE("8"), IDLE("250"), "\"memory\":9") "]",
 		GIVES("[0]", "true")},
 	{"[" MEM(IDLE("0"), CELL("2", "[8,250]", "6"), CELL("2", "[8,250]", "6"),
-		"\"memory\":12") "]",
+		 "\"memory\":12") "]",
 		GIVES("[8,250]", "true")},
 	{"[" MEM(CELL("1", "[0]", "3"), CELL("2", "[8,250]", "6"), CELL("2", "[8,250]", "6"),
-		"\"memory\":6") "]",
+		 "\"memory\":6") "]",
 		GIVES("[8,250]", "false")},
 	/* nothing fits: no preference */
 	{"[" MEM(IDLE("0"), IDLE("8"), IDLE("250"), "\"memory\":31") "]",
@@ -89,8 +88,7 @@ static const struct {
 	{"[{\"kind\":\"gpu\"}]", "families: element 0: kind: should be cpu, mem or device"},
 	{"[{\"kind\":\"cpu\",\"x\":1}]", "families: element 0: unknown key \"x\""},
 	{"[{\"kind\":\"cpu\"}]", "families: element 0: cap: should be an object, is nothing"},
-	{"[" CPU("{\"1\":1}", "1") "]",
-		"families: element 0: avail: node 1 is not in nodes"},
+	{"[" CPU("{\"1\":1}", "1") "]", "families: element 0: avail: node 1 is not in nodes"},
 	{"[" CPU("{\"0\":1.5}", "1") "]",
 		"families: element 0: avail: 0: should be an integer, is a fraction"},
 	{"[" CPU("{}", "-1") "]",
@@ -130,8 +128,7 @@ static void what_the_policy_and_the_kubelet_say_is_in_the_answer(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof want / sizeof *want; i++) {
-		char *got = answer(
-			want[i].policy, "[" CPU("{\"0\":1,\"8\":2,\"250\":3}", "5") "]");
+		char *got = answer(want[i].policy, "[" CPU("{\"0\":1,\"8\":2,\"250\":3}", "5") "]");
 
 		assert_string_equal(got, want[i].answer);
 		free(got);

@@ -298,8 +298,8 @@ static struct hint_list written_out(const struct family *f, unsigned n, struct h
 		struct nodeset mask = {bits};
 
 		if (belongs(f, mask))
-			hint[nr++] = (struct hint){
-				.mask = mask, .preferred = is_preferred(f, mask)};
+			hint[nr++] =
+				(struct hint){.mask = mask, .preferred = is_preferred(f, mask)};
 	}
 	return (struct hint_list){hint, nr};
 }
@@ -369,8 +369,7 @@ static uint64_t *counted(unsigned n, const struct hint_list *lists, size_t nr)
 	for (size_t l = 0; l < nr; l++) {
 		memset(contain, 0, masks * sizeof *contain);
 		for (size_t i = 0; i < lists[l].nr; i++)
-			contain[lists[l].hint[i].any ? masks - 1
-						     : lists[l].hint[i].mask.bits] = 1;
+			contain[lists[l].hint[i].any ? masks - 1 : lists[l].hint[i].mask.bits] = 1;
 		for (unsigned bit = 0; bit < n; bit++)
 			for (uint64_t m = 0; m < masks; m++)
 				if (!(m >> bit & 1)) {
@@ -430,16 +429,16 @@ static void on_up_to_16_nodes_counting_gives_the_same(void **state)
 	(void)state;
 	for (unsigned round = 0; merged < 150; round++) {
 		/* FAMILY_ANY offers all masks, and then "preferred" is not a matter of one mask */
-		random_families(&r, 6 + random_below(&r, NODES_WRITTEN - 5),
-			1 + random_below(&r, 3), &x);
+		random_families(
+			&r, 6 + random_below(&r, NODES_WRITTEN - 5), 1 + random_below(&r, 3), &x);
 		bool cares = x.products > 0;
 		for (unsigned l = 0; l < x.nr; l++)
 			cares = cares && x.family[l].kind == FAMILY_CAPACITY;
 		if (!cares)
 			continue;
 		struct hint want = best_counted(&x);
-		check_same("counted", round, want,
-			merged_families(&x.machine.space, x.family, x.nr));
+		check_same(
+			"counted", round, want, merged_families(&x.machine.space, x.family, x.nr));
 		if (x.products < 1000000)
 			check_same("counted lists", round, want,
 				merged_lists(&x.machine.space, x.list, x.nr));
@@ -484,9 +483,9 @@ static void rename_families(const struct families *x, const unsigned *name, stru
 			b->socket_of[name[i]] = x->backing[l].socket_of[i];
 		}
 		for (unsigned c = 0; c < 4; c++)
-			b->cover[c] = (struct family_cover){
-				renamed(x->backing[l].cover[c].nodes, name),
-				x->backing[l].cover[c].count};
+			b->cover[c] =
+				(struct family_cover){renamed(x->backing[l].cover[c].nodes, name),
+					x->backing[l].cover[c].count};
 		f->socket_of_node = f->socket_of_node ? b->socket_of : NULL;
 		for (unsigned d = 0; d < f->nr_demands; d++) {
 			f->demand[d].weight = f->demand[d].weight ? b->weight[d] : NULL;
@@ -512,13 +511,13 @@ static void names_of_nodes_and_the_order_of_families_mean_nothing(void **state)
 		rename_families(&x, name, &y);
 		struct hint want = merged_families(&x.machine.space, x.family, x.nr);
 		want.mask = renamed(want.mask, name);
-		check_same("renamed", round, want,
-			merged_families(&y.machine.space, y.family, y.nr));
+		check_same(
+			"renamed", round, want, merged_families(&y.machine.space, y.family, y.nr));
 		struct family first = y.family[0];
 		y.family[0] = y.family[y.nr - 1];
 		y.family[y.nr - 1] = first;
-		check_same("shuffled", round, want,
-			merged_families(&y.machine.space, y.family, y.nr));
+		check_same(
+			"shuffled", round, want, merged_families(&y.machine.space, y.family, y.nr));
 	}
 }
 
@@ -548,8 +547,8 @@ static void without_distances_the_plain_rule_holds(void **state)
 		for (unsigned i = 0; i < x.n; i++)
 			for (unsigned j = 0; j < x.n; j++)
 				x.machine.distance[i][j] = i == j ? 10 : 20;
-		check_same("equal distances", round, off,
-			merged_families(&closest, x.family, x.nr));
+		check_same(
+			"equal distances", round, off, merged_families(&closest, x.family, x.nr));
 	}
 	assert_true(moved > 100);
 }

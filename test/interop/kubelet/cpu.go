@@ -182,9 +182,15 @@ func hintsOf(hints []topologymanager.TopologyHint) []hint {
 	return list
 }
 
+const manyNodes = 5
+
 func randomCPU(r *random) *cpuQuestion {
-	q := &cpuQuestion{cpuRows: randomCPUs(r, randomNodes(r, r.between(1, 8)))}
-	q.Mode = pick(r, "packed", "distributed", "policy")
+	q := &cpuQuestion{Mode: pick(r, "packed", "packed", "policy", "policy", "policy", "distributed")}
+	nodes := r.between(1, 8)
+	if nodes > manyNodes && r.chance(70) { // upstream needs long for them
+		nodes = r.between(1, manyNodes)
+	}
+	q.cpuRows = randomCPUs(r, randomNodes(r, nodes))
 	if q.Mode == "policy" {
 		q.PolicyQuestion = randomPolicyQuestion(r, &q.cpuRows)
 		q.Want = r.between(0, pick(r, 4, len(q.CPUs)))

@@ -3,7 +3,11 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"time"
 )
+
+// patience is far beyond what any case but a loop without end takes.
+const patience = 10 * time.Second
 
 // A form of question (see `numafit decide --help`): how to make one, what upstream answers, and
 // which differences are upstream's own, known bugs.
@@ -18,6 +22,8 @@ type form struct {
 	// shrinks lists what may be left out of a question, outermost first: patterns of JSON paths,
 	// where * is every element or member.
 	shrinks []string
+	// patience is the processor time after which upstream is held to hang.
+	patience time.Duration
 }
 
 func read[Q any](question []byte) (q *Q) {
@@ -33,6 +39,7 @@ func formOf[Q any](name, key string, generate func(*random) *Q, answer func(*Q) 
 	describe func(q *Q, upstream value, count func(axis, class string)), shrinks ...string) *form {
 	return &form{
 		name:     name,
+		patience: patience,
 		key:      key,
 		shrinks:  shrinks,
 		generate: func(r *random) any { return generate(r) },

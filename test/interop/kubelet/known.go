@@ -1,7 +1,321 @@
 package main
 
-import "k8s.io/utils/cpuset"
+import (
+	"fmt"
+	"math"
+	"slices"
 
-func knownCPU(q *cpuQuestion, upstream, ours value) string { return "" }
+	"k8s.io/klog/v2"
+	"k8s.io/kubernetes/pkg/kubelet/cm/cpumanager/topology"
+	"k8s.io/utils/cpuset"
+)
 
-var _ = cpuset.New
+// Upstream's bugs that numafit does not repeat, each told by a predicate: a difference that none of
+// them explains fails the run.
+const (
+	bugHang  = "distributed: its loop for the remainder does not end (kubernetes PR 140730)"
+	bugTwice = "packed: a socket or core counts as whole by the machine's average, and CPUs that are " +
+		"not free are taken"
+	bugSlices = "distributed: a remembered combination of nodes is overwritten (kubernetes PR 141238)"
+	bugLuck   = "which of several devices is taken is the order of a Go map, and 200 tries did not " +
+		"give the lowest each time"
+)
+
+func knownCPU(q *cpuQuestion, upstream, ours value) string {
+	switch {
+	case member(upstream, "upstream_hangs") != nil:
+		if q.distributes() {
+			return bugHang
+		}
+		return ""
+	case !cpusOf(upstream).IsSubsetOf(q.free()):
+		return bugTwice
+	case q.Mode == "distributed":
+		return knownSlices(q, upstream, ours)
+	case q.distributes() && len(q.nodes()) >= slicesNodesMin && member(ours, "unreadable") == nil:
+		return bugSlices
+	}
+	return ""
+}
+
+func (q *cpuQuestion) distributes() bool {
+	return q.Mode == "distributed" || q.PolicyQuestion != nil && q.Options["distribute-cpus-across-numa"]
+}
+
+// A combination of four nodes is the smallest that is overwritten, by the next one.
+const slicesNodesMin = 5
+
+// free CPUs, of which the answer may hold some.
+func (q *cpuQuestion) free() cpuset.CPUSet {
+	if q.TakeQuestion != nil {
+		return cpuset.New(q.Available...)
+	}
+	return cpuset.New(q.all()...).Difference(cpuset.New(q.Assigned...)).
+		Difference(cpuset.New(q.ReservedCPUs...)).Union(cpuset.New(q.Reusable...))
+}
+
+func cpusOf(answer value) cpuset.CPUSet { return setOf(member(answer, "cpus")) }
+
+func setOf(v value) cpuset.CPUSet {
+	var ids []int
+	list, _ := v.([]any)
+	for _, id := range list {
+		var n int
+		_, _ = fmt.Sscan(fmt.Sprint(id), &n)
+		ids = append(ids, n)
+	}
+	return cpuset.New(ids...)
+}
+
+func knownNode(q *nodeQuestion, upstream, ours value) string {
+	if member(upstream, "upstream_gambles") != nil {
+		return bugLuck
+	}
+	distributes := q.Settings.CPUManagerPolicyOptions["distribute-cpus-across-numa"] == "true"
+	if distributes && member(upstream, "upstream_hangs") != nil {
+		return bugHang
+	}
+	theirs, _ := member(upstream, "steps").([]any)
+	mine, _ := member(ours, "steps").([]any)
+	if at := q.firstTakenTwice(theirs); at < len(theirs) && (ours == nil ||
+		len(mine) == len(theirs) && difference("", theirs[:at], mine[:at]) == "") {
+		return bugTwice
+	}
+	if distributes && len(q.Machine.nodes()) >= slicesNodesMin && member(ours, "unreadable") == nil {
+		return bugSlices
+	}
+	return ""
+}
+
+// firstTakenTwice is the step in which upstream gives a CPU that is neither shared nor held by
+// another container of the pod; the number of steps when there is none.
+func (q *nodeQuestion) firstTakenTwice(steps []any) int {
+	shared := cpuset.New(q.Machine.all()...)
+	for i, step := range steps {
+		may := shared
+		containers, _ := member(step, "containers").([]any)
+		for _, c := range containers {
+			cpus := cpusOf(c)
+			if !cpus.IsSubsetOf(may) {
+				return i
+			}
+			may = may.Union(cpus)
+		}
+		shared = setOf(member(step, "shared_cpus"))
+	}
+	return len(steps)
+}
+
+// knownSlices: the model with combinations that share memory gives upstream's answer, the one with
+// copies numafit's (or, when ours is nil, another one).
+func knownSlices(q *cpuQuestion, upstream, ours value) string {
+	d := distribution{topo: q.topology(), q: q}
+	shared, copied := d.take(false), d.take(true)
+	if shared.Equals(copied) || !shared.Equals(cpusOf(upstream)) {
+		return ""
+	}
+	if ours != nil && !copied.Equals(cpusOf(ours)) {
+		return ""
+	}
+	return bugSlices
+}
+
+// distribution is KEP-2902 as the kubelet means it, and, without copies, as it does it: slices that
+// are remembered, but not copied, when append() had room behind them.
+type distribution struct {
+	topo *topology.CPUTopology
+	q    *cpuQuestion
+	copy bool
+	free map[int]int // node -> CPUs
+}
+
+type split struct {
+	balance        float64
+	nodes, surplus []int
+}
+
+func (d *distribution) take(copies bool) cpuset.CPUSet {
+	want, group := d.q.Want, d.q.CPUGroupSize
+	available := cpuset.New(d.q.Available...)
+	d.copy, d.free = copies, map[int]int{}
+	for _, cpu := range d.q.Available {
+		d.free[d.topo.CPUDetails[cpu].NUMANodeID]++
+	}
+	packed, err := takePacked(klog.Background(), d.topo, available, want, d.q.strategy(), false)
+	if err != nil || want%group != 0 || want == 0 {
+		return packed
+	}
+	groups := roundUp(len(d.q.CPUs), group)
+	perNode := roundUp(groups, d.topo.NumNUMANodes)
+	wanted := roundUp(want, group)
+	for k := roundUp(wanted, perNode); k <= min(wanted, len(d.free)); k++ {
+		if best := d.best(k); best.nodes != nil {
+			return d.give(available, best)
+		}
+	}
+	return packed
+}
+
+func roundUp(a, b int) int { return (a + b - 1) / b }
+
+func (d *distribution) share(k int) int {
+	return d.q.Want / k / d.q.CPUGroupSize * d.q.CPUGroupSize
+}
+
+func (d *distribution) best(k int) split {
+	best := split{balance: math.Inf(1)}
+	d.combinations(d.nodesInOrder(), k, func(nodes []int) bool {
+		if best.balance == 0 {
+			return false
+		}
+		if one := d.splitOver(nodes); one.balance < best.balance {
+			best = one
+		}
+		return true
+	})
+	return best
+}
+
+func (d *distribution) splitOver(nodes []int) split {
+	group, share := d.q.CPUGroupSize, d.share(len(nodes))
+	none := split{balance: math.Inf(1)}
+	sum, groups := 0, 0
+	for _, node := range nodes {
+		sum += d.free[node]
+		groups += d.free[node] / group
+		if d.free[node] < share {
+			return none
+		}
+	}
+	if sum < d.q.Want || groups*group < d.q.Want {
+		return none
+	}
+	after := map[int]int{}
+	for node, free := range d.free {
+		after[node] = free
+	}
+	var roomy []int
+	for _, node := range nodes {
+		if after[node] -= share; after[node] >= group {
+			roomy = append(roomy, node)
+		}
+	}
+	rest := d.q.Want - share*len(nodes)
+	if rest == 0 {
+		return split{deviation(after), nodes, nil}
+	}
+	best := none
+	for k := len(roomy); k >= 1; k-- {
+		d.combinations(roomy, k, func(some []int) bool {
+			if b := balanceAfter(after, some, rest, group); b < best.balance {
+				best = split{b, nodes, some}
+			}
+			return true
+		})
+	}
+	return best
+}
+
+func balanceAfter(after map[int]int, some []int, rest, group int) float64 {
+	left, sum := map[int]int{}, 0
+	for node, free := range after {
+		left[node] = free
+	}
+	for _, node := range some {
+		sum += left[node]
+	}
+	if sum < rest {
+		return math.Inf(1)
+	}
+	for progress := true; rest > 0 && progress; {
+		progress = false
+		for _, node := range some {
+			if rest > 0 && left[node] >= group {
+				left[node] -= group
+				rest -= group
+				progress = true
+			}
+		}
+	}
+	if rest > 0 { // here upstream does not end
+		return math.Inf(1)
+	}
+	return deviation(left)
+}
+
+func deviation(counts map[int]int) float64 {
+	const digits = 1000
+	round := func(x float64) float64 { return math.Round(x*digits) / digits }
+	sum, squares := 0.0, 0.0
+	for _, count := range counts {
+		sum += float64(count)
+	}
+	mean := round(sum / float64(len(counts)))
+	for _, node := range sortedKeys(counts) {
+		squares += (float64(counts[node]) - mean) * (float64(counts[node]) - mean)
+	}
+	return round(math.Sqrt(squares / float64(len(counts))))
+}
+
+// combinations of k of from; each shares what append() lets it share unless copies are wanted.
+func (d *distribution) combinations(from []int, k int, f func([]int) bool) {
+	var extend func(chosen []int, start int) bool
+	extend = func(chosen []int, start int) bool {
+		if len(chosen) == k {
+			if d.copy {
+				chosen = slices.Clone(chosen)
+			}
+			return f(chosen)
+		}
+		for i := start; i <= len(from)-(k-len(chosen)); i++ {
+			if !extend(append(chosen, from[i]), i+1) {
+				return false
+			}
+		}
+		return true
+	}
+	extend([]int{}, 0)
+}
+
+// nodesInOrder: those with fewer free CPUs first, within each socket where sockets hold several.
+func (d *distribution) nodesInOrder() (nodes []int) {
+	details := d.topo.CPUDetails.KeepOnly(cpuset.New(d.q.Available...))
+	sorted := func(ids []int, count func(id int) int) []int {
+		slices.SortStableFunc(ids, func(a, b int) int { return count(a) - count(b) })
+		return ids
+	}
+	free := func(id int) int { return details.CPUsInNUMANodes(id).Size() }
+	if d.topo.NumSockets >= d.topo.NumNUMANodes {
+		return sorted(details.NUMANodes().List(), free)
+	}
+	for _, socket := range sorted(details.Sockets().List(), func(id int) int { return details.CPUsInSockets(id).Size() }) {
+		nodes = append(nodes, sorted(details.NUMANodesInSockets(socket).List(), free)...)
+	}
+	return nodes
+}
+
+func (d *distribution) give(available cpuset.CPUSet, s split) cpuset.CPUSet {
+	given := cpuset.New()
+	takeFrom := func(node, count int) {
+		free := available.Difference(given).Intersection(d.topo.CPUDetails.CPUsInNUMANodes(node))
+		cpus, _ := takePacked(klog.Background(), d.topo, free, count, d.q.strategy(), false)
+		given = given.Union(cpus)
+		d.free[node] -= cpus.Size()
+	}
+	share := d.share(len(s.nodes))
+	for _, node := range s.nodes {
+		takeFrom(node, share)
+	}
+	rest := d.q.Want - share*len(s.nodes)
+	for progress := true; rest > 0 && progress; {
+		progress = false
+		for _, node := range s.surplus {
+			if rest > 0 && d.free[node] >= d.q.CPUGroupSize {
+				takeFrom(node, d.q.CPUGroupSize)
+				rest -= d.q.CPUGroupSize
+				progress = true
+			}
+		}
+	}
+	return given
+}

@@ -132,6 +132,9 @@ const cpusMax = 192
 func randomCPUs(r *random, nodes []int) cpuRows {
 	m := cpuRows{CPUsFields: cpusFields}
 	sockets := pick(r, 1, 1, 2, 2, 2, 4)
+	if sockets > len(nodes) { // no hardware has a socket that reaches into two nodes of several
+		sockets -= sockets % len(nodes)
+	}
 	threads := pick(r, 1, 2, 2, 2, 4)
 	coresOfNode := r.between(1, max(1, min(12, cpusMax/threads/len(nodes))))
 	uncoreCores := pick(r, coresOfNode, coresOfNode, max(1, coresOfNode/2), r.between(1, 4))
@@ -143,12 +146,13 @@ func randomCPUs(r *random, nodes []int) cpuRows {
 		if len(nodes) < sockets { // sockets in a node
 			socket = core * sockets / cores
 		}
+		uncore := at*coresOfNode + core%coresOfNode/uncoreCores
 		for thread := range threads {
 			cpu := core*threads + thread
 			if apart {
 				cpu = core + thread*cores
 			}
-			m.CPUs = append(m.CPUs, cpuRow{cpu, core, socket, nodes[at], core / uncoreCores})
+			m.CPUs = append(m.CPUs, cpuRow{cpu, core, socket, nodes[at], uncore})
 		}
 	}
 	if r.chance(15) {

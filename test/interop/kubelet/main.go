@@ -1,5 +1,5 @@
 // Program kubelet-diff asks the kubelet's own code and numafit the same random questions and
-// compares the answers. See README: test/README.md, row interop/kubelet.
+// compares the answers. test/README.md says how.
 package main
 
 import (
@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"strings"
+	"time"
 )
 
 var forms = []*form{mergeForm, cpuForm, memoryForm, nodeForm}
@@ -18,6 +18,9 @@ const (
 	nonPreferredFloor = 30
 	refusedFloor      = 10
 )
+
+// One CPU assignment takes milliseconds, and some of them do hang.
+const cpuPatience = time.Second
 
 type options struct {
 	seed    uint64
@@ -30,6 +33,8 @@ type options struct {
 }
 
 func main() {
+	setUp()
+	cpuForm.patience = cpuPatience
 	if len(os.Args) == 2 && os.Args[1] == answerVerb {
 		serve(os.Stdin, os.Stdout)
 		return
@@ -105,10 +110,11 @@ func formNamed(name string) *form {
 	return nil
 }
 
-// The forms share no key, so one of them tells which it is; see formOf().
+// formOfQuestion tells it by its keys: nil when it is none of ours.
 func formOfQuestion(line []byte) *form {
+	question, err := decode(line)
 	for _, f := range forms {
-		if strings.Contains(string(line), `"`+f.key+`":`) {
+		if err == nil && member(question, f.key) != nil {
 			return f
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 
 	cadvisor "github.com/google/cadvisor/info/v1"
 	v1 "k8s.io/api/core/v1"
@@ -48,7 +49,7 @@ type memoryQuestion struct {
 
 type memoryAnswer struct {
 	Initial map[int]map[string]memoryTotal `json:"initial"`
-	Steps   []memoryStepAnswer             `json:"steps"`
+	Steps   []any                          `json:"steps"`
 }
 
 type memoryTotal struct {
@@ -58,12 +59,11 @@ type memoryTotal struct {
 }
 
 type memoryStepAnswer struct {
-	PodHints   map[string][]hint       `json:"pod_hints,omitempty"`
 	Containers []memoryContainerAnswer `json:"containers,omitempty"`
 	After      memoryPools             `json:"after"`
 }
 
-// A pod without hints has none in the answer, one whose hints are an empty map has that.
+// In scope pod: without hints null, which differs from an empty map.
 type memoryPodStepAnswer struct {
 	memoryStepAnswer
 	PodHints map[string][]hint `json:"pod_hints"`
@@ -112,11 +112,18 @@ func kubeletReserve(reserve []nodeReserve) (all []kubeletconfig.MemoryReservatio
 	for _, node := range reserve {
 		limits := v1.ResourceList{}
 		for name, amount := range node.Limits {
-			limits[v1.ResourceName(name)] = resource.MustParse(amount)
+			limits[v1.ResourceName(name)] = bytesOf(amount)
 		}
 		all = append(all, kubeletconfig.MemoryReservation{NumaNode: int32(node.NUMANode), Limits: limits})
 	}
 	return all
+}
+
+// bytesOf is an amount that messages print as 303Mi, however it was written.
+func bytesOf(amount string) resource.Quantity {
+	q := resource.MustParse(amount)
+	q.Format = resource.BinarySI
+	return q
 }
 
 // startMemory is the manager after its Start(), but for the file that it keeps its state in.
@@ -159,10 +166,7 @@ func upstreamMemory(q *memoryQuestion) any {
 	if err != nil {
 		return refusal{err.Error()}
 	}
-	answer := struct {
-		Initial map[int]map[string]memoryTotal `json:"initial"`
-		Steps   []any                          `json:"steps"`
-	}{Initial: map[int]map[string]memoryTotal{}, Steps: []any{}}
+	answer := memoryAnswer{Initial: map[int]map[string]memoryTotal{}, Steps: []any{}}
 	for id, node := range m.State().GetMachineState() {
 		answer.Initial[id] = map[string]memoryTotal{}
 		for name, t := range node.MemoryMap {
@@ -308,7 +312,7 @@ func randomReserve(r *random, nodes []memoryNode) (reserve []nodeReserve, sums m
 		limits := map[string]string{"memory": strconv.FormatUint(amount, 10)}
 		sums["memory"] += amount
 		for _, name := range sortedKeys(node.HugePages) {
-			if r.chance(10) {
+			if r.chance(10) && node.HugePages[name] >= 2 {
 				limits[name] = strconv.FormatUint(2*pageBytes[name], 10)
 				sums[name] += 2 * pageBytes[name]
 			}
@@ -382,7 +386,8 @@ func randomAffinities(r *random, ids []int, p *pod) map[string]hint {
 func describeMemory(q *memoryQuestion, upstream value, count func(axis, class string)) {
 	count("n", strconv.Itoa(len(q.Nodes)))
 	if why, refused := member(upstream, "error").(string); refused {
-		count("result", "no start: "+why[:min(len(why), 30)])
+		why, _, _ = strings.Cut(why, `"`)
+		count("result", "no start: "+why)
 		return
 	}
 	steps, _ := member(upstream, "steps").([]any)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"errors"
 	"fmt"
 	"maps"
@@ -183,6 +184,9 @@ func (p *pair) report(o options, question []byte, number int, result outcome, er
 		return ""
 	}
 	small := shrink(question, p.form.shrinks, func(candidate []byte) bool {
+		if bytes.Contains(candidate, []byte(`"containers":[]`)) { // no pod is without any
+			return false
+		}
 		found, err := p.compare(candidate)
 		return err == nil && found.isNew() && member(found.ours, "unreadable") == nil &&
 			member(found.upstream, "upstream_panics") == nil
