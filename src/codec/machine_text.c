@@ -1,5 +1,6 @@
 #include <codec/machine_text.h>
 
+#include <assert.h>
 #include <errno.h>
 #include <string.h>
 
@@ -240,6 +241,7 @@ static int add_cpus(struct reader *r, const struct attributes *a, struct err *e)
 
 		if (cpuset_has(&r->listed, list.id[i]))
 			return err_set(e, EEXIST, "CPU %u is there twice", list.id[i]);
+		assert(list.id[i] < CPUSET_BITS); /* read_cpu_list() has seen to it */
 		cpuset_add(&r->listed, list.id[i]);
 		if (!cpuset_has(&r->offline, list.id[i]))
 			rc = topo_add_cpu(&r->t, list.id[i], node, list.id[core], socket,

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"k8s.io/klog/v2"
+	"k8s.io/kubernetes/pkg/kubelet/cm/cpumanager"
 	"k8s.io/kubernetes/pkg/kubelet/cm/cpumanager/topology"
 	"k8s.io/utils/cpuset"
 )
@@ -28,7 +29,7 @@ func knownCPU(q *cpuQuestion, upstream, ours value) string {
 			return bugHang
 		}
 		return ""
-	case !cpusOf(upstream).IsSubsetOf(q.free()):
+	case !cpusOf(upstream).IsSubsetOf(q.free(upstream)), q.takesTwiceWithin(upstream):
 		return bugTwice
 	case q.Mode == "distributed":
 		return knownSlices(q, upstream, ours)
@@ -46,12 +47,29 @@ func (q *cpuQuestion) distributes() bool {
 const slicesNodesMin = 5
 
 // free CPUs, of which the answer may hold some.
-func (q *cpuQuestion) free() cpuset.CPUSet {
+func (q *cpuQuestion) free(upstream value) cpuset.CPUSet {
 	if q.TakeQuestion != nil {
 		return cpuset.New(q.Available...)
 	}
 	return cpuset.New(q.all()...).Difference(cpuset.New(q.Assigned...)).
-		Difference(cpuset.New(q.ReservedCPUs...)).Union(cpuset.New(q.Reusable...))
+		Difference(setOf(member(upstream, "reserved_cpus"))).Union(cpuset.New(q.Reusable...))
+}
+
+// takesTwiceWithin: the policy first takes from the nodes of its hint; when that gives CPUs which
+// are not free there, only the number in a later error may show it.
+func (q *cpuQuestion) takesTwiceWithin(upstream value) bool {
+	if q.PolicyQuestion == nil || q.Affinity == nil || member(upstream, "reason") == nil {
+		return false
+	}
+	details := q.topology().CPUDetails
+	near := details.CPUsInNUMANodes(q.Affinity...)
+	if q.Options["align-by-socket"] {
+		near = details.CPUsInSockets(details.SocketsInNUMANodes(q.Affinity...).List()...)
+	}
+	near = near.Intersection(q.free(upstream))
+	cpus, err := takePacked(klog.Background(), q.topology(), near, min(q.Want, near.Size()),
+		cpumanager.CPUSortingStrategyPacked, q.Options["prefer-align-cpus-by-uncorecache"])
+	return err == nil && !cpus.IsSubsetOf(near)
 }
 
 func cpusOf(answer value) cpuset.CPUSet { return setOf(member(answer, "cpus")) }
@@ -77,33 +95,14 @@ func knownNode(q *nodeQuestion, upstream, ours value) string {
 	}
 	theirs, _ := member(upstream, "steps").([]any)
 	mine, _ := member(ours, "steps").([]any)
-	if at := q.firstTakenTwice(theirs); at < len(theirs) && (ours == nil ||
-		len(mine) == len(theirs) && difference("", theirs[:at], mine[:at]) == "") {
+	at := slices.IndexFunc(theirs, func(step any) bool { return member(step, "takes_unavailable") != nil })
+	if at >= 0 && (ours == nil || len(mine) == len(theirs) && difference("", theirs[:at], mine[:at]) == "") {
 		return bugTwice
 	}
 	if distributes && len(q.Machine.nodes()) >= slicesNodesMin && member(ours, "unreadable") == nil {
 		return bugSlices
 	}
 	return ""
-}
-
-// firstTakenTwice is the step in which upstream gives a CPU that is neither shared nor held by
-// another container of the pod; the number of steps when there is none.
-func (q *nodeQuestion) firstTakenTwice(steps []any) int {
-	shared := cpuset.New(q.Machine.all()...)
-	for i, step := range steps {
-		may := shared
-		containers, _ := member(step, "containers").([]any)
-		for _, c := range containers {
-			cpus := cpusOf(c)
-			if !cpus.IsSubsetOf(may) {
-				return i
-			}
-			may = may.Union(cpus)
-		}
-		shared = setOf(member(step, "shared_cpus"))
-	}
-	return len(steps)
 }
 
 // knownSlices: the model with combinations that share memory gives upstream's answer, the one with

@@ -260,8 +260,7 @@ func blocks(m memorymanager.Manager, p *v1.Pod, c *v1.Container) (all []memoryBl
 
 // pools tells what is where once the containers of inactive pods are collected.
 func pools(m memorymanager.Manager) memoryPools {
-	idle := nobody()
-	m.GetTopologyHints(idle, &idle.Spec.Containers[0])
+	collect(m)
 	all := memoryPools{}
 	for id, node := range m.State().GetMachineState() {
 		pool := memoryPool{node.NumberOfAssignments, node.Cells, map[string]uint64{}, map[string]uint64{}}

@@ -76,6 +76,7 @@ type kubelet struct {
 	devices  *deviceProvider
 	cpus     cpumanager.Manager
 	cpuState state.State
+	twice    bool // CPUs were given that were not free
 	memory   memorymanager.Manager
 	static   bool // the memory manager's policy
 	active   *activePods
@@ -130,10 +131,36 @@ func (q *nodeQuestion) start() (*kubelet, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, provider := range []topologymanager.HintProvider{k.devices, k.cpus, k.memory} {
+	for _, provider := range []topologymanager.HintProvider{k.devices, &cpuProvider{k.cpus, k}, k.memory} {
 		k.topology.AddHintProvider(klog.Background(), provider)
 	}
 	return k, nil
+}
+
+// cpuProvider is the kubelet's CPU manager, watched: what it gives must be free or the pod's own.
+type cpuProvider struct {
+	cpumanager.Manager
+	k *kubelet
+}
+
+func (c *cpuProvider) Allocate(p *v1.Pod, container *v1.Container) error {
+	collect(c.Manager)
+	may := c.k.cpuState.GetDefaultCPUSet().Difference(c.k.reserved())
+	for _, cpus := range c.k.cpuState.GetCPUAssignments()[string(p.UID)] {
+		may = may.Union(cpus)
+	}
+	err := c.Manager.Allocate(p, container)
+	given, exclusive := c.k.cpuState.GetCPUSet(string(p.UID), container.Name)
+	if exclusive && !given.IsSubsetOf(may) {
+		c.k.twice = true
+	}
+	return err
+}
+
+// collect takes back what inactive pods hold, as every question for hints does.
+func collect(m topologymanager.HintProvider) {
+	idle := nobody()
+	m.GetTopologyHints(idle, &idle.Spec.Containers[0])
 }
 
 // startCPUs does what the manager's Start() does, but for its file and its loop.
@@ -189,11 +216,13 @@ func (k *kubelet) step(step *nodeStep) (answer map[string]any) {
 	case "remove":
 		k.active.remove(step.UID)
 	}
-	idle := nobody()
-	k.cpus.GetTopologyHints(idle, &idle.Spec.Containers[0]) // collects
+	collect(k.cpus)
 	answer["shared_cpus"] = list(k.cpuState.GetDefaultCPUSet())
 	if k.static {
 		answer["memory"] = pools(k.memory)
+	}
+	if k.twice {
+		answer["takes_unavailable"] = true
 	}
 	return answer
 }
