@@ -15,6 +15,6 @@
 void admit(const struct ledger *l, const struct settings *s, const struct request *req,
 	struct arena *a, struct decision *d);
 
-enum { ADMIT_ARENA_BYTES = 1 << 20 };
+enum { ADMIT_ARENA_BYTES = 2 << 20 };
 
 #endif

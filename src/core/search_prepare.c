@@ -36,7 +36,7 @@ static void place_nodes(struct search *s, struct nodeset nodes)
 /* The weights of `nodes`, largest first, added up as far as the c-th. */
 static uint64_t largest_sum(const struct row *r, struct nodeset nodes, unsigned c)
 {
-	uint64_t largest[NODES_MAX], sum = 0;
+	uint64_t largest[NODES_MAX] = {0}, sum = 0;
 	unsigned nr = 0;
 
 	nodeset_each (node, nodes) {

@@ -29,7 +29,7 @@ static const struct gate cpu_beta = {
 #define KIB UINT64_C(1024)
 #define ROW(name, type, member, value, text, ...)                                                  \
 	{                                                                                          \
-		.key = (name), .kind = &(type), .at = FIELD(member),                               \
+		.key = (name), .kind = &(type), .at = offsetof(struct settings, member),           \
 		.size = sizeof((struct settings *)NULL)->member, .fallback = (value),              \
 		.help = (text), __VA_ARGS__                                                        \
 	}
@@ -88,7 +88,7 @@ static const struct row rows[] = {
 		"see systemReserved.cpu", .max = CPUSET_BITS * MILLI),
 	ROW(RESERVED, kind_reserved, reserved_memory, "",
 		"memory of each NUMA node that no container is placed on"),
-	ROW("mergeVisitBudget", kind_number, merge_visit_budget, "1048576",
+	ROW("mergeVisitBudget", kind_number, merge_visit_budget, "3145728",
 		"steps of one search for the best NUMA nodes, then the best so far is taken; 0: no "
 		"bound",
 		.max = INT64_MAX),
