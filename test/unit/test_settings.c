@@ -51,7 +51,7 @@ static void settings_begin_with_their_defaults(void **state)
 	assert_false(s.gates.topology_alpha_options || s.gates.cpu_alpha_options);
 	assert_false(s.gates.pod_level_resource_managers);
 	assert_int_equal(s.options_given, 0);
-	assert_int_equal(s.merge_visit_budget, 1 << 20);
+	assert_int_equal(s.merge_visit_budget, 3 << 20);
 	assert_true(cpuset_empty(&s.reserved_cpus));
 	assert_int_equal(settings_reserved_cpu_count(&s), 0);
 	assert_int_equal(s.nr_reserved_memory, 0);
