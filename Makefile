@@ -113,10 +113,11 @@ headers: $(HEADERS:%=$(B)/%.ok) ## fail if a header does not compile on its own
 $(B)/%.h.ok: %.h | $(PB_H)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CPPFLAGS) $(filter-out --coverage,$(CFLAGS)) -Wno-unused-function -fsyntax-only -x c $< -MF $@.d -MT $@ && touch $@
-interop: ## run numafitd under the real NRI runtime side, containerd's Go package (needs Go)
+interop: ## run against the other sides' own code: containerd's NRI package, the kubelet's managers (needs Go)
 	@tools/setup build interop
-	@$(MAKE) -s $(B)/numafitd
+	@$(MAKE) -s $(B)/numafitd $(B)/numafit
 	@test/interop/nri/run $(B)/numafitd
+	@test/interop/kubelet/run $(B)/numafit
 
 fuzz: ## fuzz every parser for FUZZ_SECONDS (60) each
 	@tools/setup build fuzz

@@ -29,7 +29,8 @@ func knownCPU(q *cpuQuestion, upstream, ours value) string {
 			return bugHang
 		}
 		return ""
-	case !cpusOf(upstream).IsSubsetOf(q.free(upstream)), q.takesTwiceWithin(upstream):
+	case !cpusOf(upstream).IsSubsetOf(q.free(upstream)), q.PolicyQuestion != nil &&
+		takesTwice(q.topology(), q.free(upstream), q.Affinity, q.Want, q.Options):
 		return bugTwice
 	case q.Mode == "distributed":
 		return knownSlices(q, upstream, ours)
@@ -55,21 +56,29 @@ func (q *cpuQuestion) free(upstream value) cpuset.CPUSet {
 		Difference(setOf(member(upstream, "reserved_cpus"))).Union(cpuset.New(q.Reusable...))
 }
 
-// takesTwiceWithin: the policy first takes from the nodes of its hint; when that gives CPUs which
-// are not free there, only the number in a later error may show it.
-func (q *cpuQuestion) takesTwiceWithin(upstream value) bool {
-	if q.PolicyQuestion == nil || q.Affinity == nil || member(upstream, "reason") == nil {
-		return false
+// takesTwice does what the policy does, take from the nodes of its hint and then from all, and tells
+// whether either gives CPUs that are not free. The answer does not always show it: a second giving
+// of the same CPU disappears in a set, and a refusal only has another number in its text.
+func takesTwice(topo *topology.CPUTopology, free cpuset.CPUSet, affinity []int, want int, options map[string]bool) bool {
+	strategy := cpumanager.CPUSortingStrategyPacked
+	if options["distribute-cpus-across-cores"] {
+		strategy = cpumanager.CPUSortingStrategySpread
 	}
-	details := q.topology().CPUDetails
-	near := details.CPUsInNUMANodes(q.Affinity...)
-	if q.Options["align-by-socket"] {
-		near = details.CPUsInSockets(details.SocketsInNUMANodes(q.Affinity...).List()...)
+	take := func(from cpuset.CPUSet, count int) (cpus cpuset.CPUSet, twice bool) {
+		cpus, err := takePacked(klog.Background(), topo, from, count, strategy,
+			options["prefer-align-cpus-by-uncorecache"])
+		return cpus, err == nil && !cpus.IsSubsetOf(from)
 	}
-	near = near.Intersection(q.free(upstream))
-	cpus, err := takePacked(klog.Background(), q.topology(), near, min(q.Want, near.Size()),
-		cpumanager.CPUSortingStrategyPacked, q.Options["prefer-align-cpus-by-uncorecache"])
-	return err == nil && !cpus.IsSubsetOf(near)
+	near := topo.CPUDetails.CPUsInNUMANodes(affinity...)
+	if options["align-by-socket"] && len(affinity) > 0 {
+		near = topo.CPUDetails.CPUsInSockets(topo.CPUDetails.SocketsInNUMANodes(affinity...).List()...)
+	}
+	near = near.Intersection(free)
+	first, twice := take(near, min(want, near.Size()))
+	if !twice {
+		_, twice = take(free.Difference(first), want-first.Size())
+	}
+	return twice
 }
 
 func cpusOf(answer value) cpuset.CPUSet { return setOf(member(answer, "cpus")) }

@@ -27,6 +27,7 @@ type options struct {
 	only    string
 	first   int
 	emit    int
+	bytes   int
 	replay  string
 	numafit []string
 	workers int
@@ -50,6 +51,7 @@ func main() {
 	flag.StringVar(&o.only, "form", "", "only this form: merge, cpu, memory or node")
 	flag.IntVar(&o.first, "case", 0, "begin with this case")
 	flag.IntVar(&o.emit, "emit", 0, "write so many cases of -form with upstream's answers")
+	flag.IntVar(&o.bytes, "bytes", 1000, "write only questions up to this size")
 	flag.StringVar(&o.replay, "replay", "", "ask upstream what this file of JSON lines expects")
 	flag.IntVar(&o.workers, "workers", 2, "run so many pairs of processes")
 	flag.Usage = func() {

@@ -13,6 +13,7 @@ import (
 	"k8s.io/kubernetes/pkg/kubelet/cm/containermap"
 	"k8s.io/kubernetes/pkg/kubelet/cm/cpumanager"
 	"k8s.io/kubernetes/pkg/kubelet/cm/cpumanager/state"
+	"k8s.io/kubernetes/pkg/kubelet/cm/cpumanager/topology"
 	"k8s.io/kubernetes/pkg/kubelet/cm/memorymanager"
 	"k8s.io/kubernetes/pkg/kubelet/cm/topologymanager"
 	"k8s.io/kubernetes/pkg/kubelet/lifecycle"
@@ -76,10 +77,13 @@ type kubelet struct {
 	devices  *deviceProvider
 	cpus     cpumanager.Manager
 	cpuState state.State
-	twice    bool // CPUs were given that were not free
 	memory   memorymanager.Manager
 	static   bool // the memory manager's policy
 	active   *activePods
+
+	cpuTopology *topology.CPUTopology
+	cpuOptions  map[string]bool
+	twice       bool // CPUs were given that were not free
 }
 
 func (q *nodeQuestion) machineInfo() *cadvisor.MachineInfo {
@@ -106,6 +110,10 @@ func (q *nodeQuestion) start() (*kubelet, error) {
 	}
 	if k.devices, err = startDevices(info.Topology, q.Machine.Devices, k.topology, k.active); err != nil {
 		return nil, err
+	}
+	k.cpuTopology, k.cpuOptions = q.Machine.topology(), map[string]bool{}
+	for name, on := range s.CPUManagerPolicyOptions {
+		k.cpuOptions[name] = on == "true"
 	}
 	reserved, err := cpuset.Parse(s.ReservedSystemCPUs)
 	if err != nil {
@@ -137,7 +145,8 @@ func (q *nodeQuestion) start() (*kubelet, error) {
 	return k, nil
 }
 
-// cpuProvider is the kubelet's CPU manager, watched: what it gives must be free or the pod's own.
+// cpuProvider is the kubelet's CPU manager, watched: what it gives must be free or of an
+// init container of the pod's.
 type cpuProvider struct {
 	cpumanager.Manager
 	k *kubelet
@@ -145,13 +154,14 @@ type cpuProvider struct {
 
 func (c *cpuProvider) Allocate(p *v1.Pod, container *v1.Container) error {
 	collect(c.Manager)
-	may := c.k.cpuState.GetDefaultCPUSet().Difference(c.k.reserved())
-	for _, cpus := range c.k.cpuState.GetCPUAssignments()[string(p.UID)] {
-		may = may.Union(cpus)
-	}
+	reusable := *field[map[string]cpuset.CPUSet](c.k.cpuPolicy(), "cpusToReuse")
+	may := c.k.cpuState.GetDefaultCPUSet().Difference(c.k.reserved()).Union(reusable[string(p.UID)])
 	err := c.Manager.Allocate(p, container)
 	given, exclusive := c.k.cpuState.GetCPUSet(string(p.UID), container.Name)
-	if exclusive && !given.IsSubsetOf(may) {
+	h := c.k.topology.GetAffinity(string(p.UID), container.Name)
+	want := int(container.Resources.Requests.Cpu().Value())
+	if exclusive && !given.IsSubsetOf(may) ||
+		(exclusive || err != nil) && takesTwice(c.k.cpuTopology, may, bitsOf(h), want, c.k.cpuOptions) {
 		c.k.twice = true
 	}
 	return err
@@ -169,7 +179,7 @@ func (k *kubelet) startCPUs() error {
 	*field[state.State](k.cpus, "state") = k.cpuState
 	*field[cpumanager.ActivePodsFunc](k.cpus, "activePods") = k.active.list
 	*field[containermap.ContainerMap](k.cpus, "containerMap") = containermap.NewContainerMap()
-	return (*field[cpumanager.Policy](k.cpus, "policy")).Start(klog.Background(), k.cpuState)
+	return k.cpuPolicy().Start(klog.Background(), k.cpuState)
 }
 
 // Where luck decides upstream, it is asked again until the lowest id has it; so often at most.
@@ -193,12 +203,10 @@ func upstreamNode(q *nodeQuestion) any {
 }
 
 func (k *kubelet) reserved() cpuset.CPUSet {
-	return k.cpus.GetAllCPUs().Difference(k.allocatable())
+	return k.cpus.GetAllCPUs().Difference(k.cpuPolicy().GetAllocatableCPUs(k.cpuState))
 }
 
-func (k *kubelet) allocatable() cpuset.CPUSet {
-	return (*field[cpumanager.Policy](k.cpus, "policy")).GetAllocatableCPUs(k.cpuState)
-}
+func (k *kubelet) cpuPolicy() cpumanager.Policy { return *field[cpumanager.Policy](k.cpus, "policy") }
 
 func (k *kubelet) step(step *nodeStep) (answer map[string]any) {
 	answer = map[string]any{}

@@ -287,7 +287,7 @@ func emit(o options) error {
 	defer out.Flush()
 	for number, written := o.first, 0; written < o.emit; number++ {
 		q := question(o, f, number)
-		if len(q) > emitBytesMax {
+		if len(q) > o.bytes {
 			continue
 		}
 		upstream, err := p.askUpstream(q)
@@ -302,6 +302,3 @@ func emit(o options) error {
 	}
 	return nil
 }
-
-// A line that somebody may have to read.
-const emitBytesMax = 2000
