@@ -118,8 +118,8 @@ static void note_hints(struct work *w, struct decision *d)
 static bool as_its_pod(
 	const struct work *w, const struct request *req, struct decision *d, struct hint *affinity)
 {
-	const struct holding *h =
-		w->s->topology_scope == SCOPE_POD ? ledger_find_of_pod(w->l, req->pod.uid) : NULL;
+	bool of_pod = w->s->topology_scope == SCOPE_POD && *req->pod.uid;
+	const struct holding *h = of_pod ? ledger_find_of_pod(w->l, req->pod.uid) : NULL;
 
 	if (!h)
 		return false;

@@ -241,11 +241,14 @@ static bool asks_the_same(const struct holding *h, const struct request *req)
 	       memcmp(h->memory, req->memory, req->nr_memory * sizeof *req->memory) == 0;
 }
 
-/* What a dead predecessor leaves to the container that takes its place. */
+/* What a dead predecessor leaves to the container that takes its place. Who has no name has none:
+ * two nameless containers may well run at once. */
 static bool inherit(struct engine *g, int64_t now_ms, const struct request *req, struct decision *d)
 {
-	const struct holding *h =
-		ledger_find_named(g->ledger, req->pod.uid, req->container_name, req->container_id);
+	bool named = *req->pod.uid && *req->container_name;
+	const struct holding *h = named ? ledger_find_named(g->ledger, req->pod.uid,
+						  req->container_name, req->container_id)
+					: NULL;
 	bool same = h && asks_the_same(h, req);
 
 	if (!h)

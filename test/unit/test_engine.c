@@ -307,6 +307,34 @@ static void a_restarted_container_keeps_what_its_predecessor_had(void **state)
 	node_free(n);
 }
 
+/* Not every runtime tells a pod's uid or a container's name. */
+static void nameless_containers_are_nobodys_successors(void **state)
+{
+	struct node *n = node_new(POLICY_RESTRICTED, 0);
+	struct update_list ups = {0};
+
+	(void)state;
+	for (unsigned i = 0; i < 2; i++) {
+		struct request a = ask("a", QOS_GUARANTEED, 2000, GIB(1)),
+			       b = ask("b", QOS_GUARANTEED, 2000, GIB(1));
+		struct decision first, second;
+
+		if (i)
+			a.pod.uid = b.pod.uid = "";
+		else
+			a.container_name = b.container_name = "";
+		engine_create(n->g, 0, &a, &first, &ups);
+		engine_create(n->g, 0, &b, &second, &ups);
+		assert_true(first.admit && second.admit);
+		assert_false(cpuset_intersects(&first.cpus, &second.cpus));
+		assert_int_equal(ledger_count(engine_ledger(n->g)), 2);
+		engine_forget(n->g, 0, "remove", "a");
+		engine_forget(n->g, 0, "remove", "b");
+	}
+	vec_fini(&ups);
+	node_free(n);
+}
+
 static void a_record_that_cannot_be_kept_refuses_and_changes_nothing(void **state)
 {
 	struct node *n = node_new(POLICY_RESTRICTED, 0);
@@ -532,6 +560,7 @@ int main(void)
 		cmocka_unit_test(most_exclusive_creates_move_nobody_when_the_pool_steps_ahead),
 		cmocka_unit_test(the_pool_grows_back_once_much_lies_idle),
 		cmocka_unit_test(a_restarted_container_keeps_what_its_predecessor_had),
+		cmocka_unit_test(nameless_containers_are_nobodys_successors),
 		cmocka_unit_test(a_record_that_cannot_be_kept_refuses_and_changes_nothing),
 		cmocka_unit_test(running_containers_are_adopted_where_they_run),
 		cmocka_unit_test(a_container_that_started_unpinned_is_placed_by_an_update),
