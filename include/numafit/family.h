@@ -48,6 +48,8 @@ struct family {
 
 /* Whether the mask satisfies the demand. */
 bool family_demand_met(const struct family_demand *d, struct nodeset mask);
+/* Whether the mask follows the rule: within ground, with all of required, every demand met. */
+bool family_in_rule(const struct family *f, struct nodeset mask);
 /* Whether mask is one of the family's (FAMILY_CAPACITY only). */
 bool family_has(const struct family *f, struct nodeset mask);
 /* Whether a mask of the family is preferred. */

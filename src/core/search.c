@@ -120,33 +120,6 @@ bool search_visit(struct search *s)
 	return spend(s, 1);
 }
 
-static unsigned sockets_touched(const struct search *s, struct nodeset m)
-{
-	uint64_t sockets = 0;
-
-	nodeset_each (node, m)
-		sockets |= UINT64_C(1) << s->socket_of[node];
-	return (unsigned)__builtin_popcountll(sockets);
-}
-
-/* What rows do not see: devices on several nodes, sockets, the caller's own limit. wide: the
- * widest set that a branch can still reach; chosen: what it has for certain. */
-static bool fits(const struct search *s, struct nodeset chosen, struct nodeset wide)
-{
-	for (unsigned i = 0; s->overlaps && i < s->nr_rows; i++)
-		if (s->row[i].overlaps && !family_demand_met(&s->row[i].demand, wide))
-			return false;
-	if (s->socket_of && (sockets_touched(s, chosen) > s->nr_sockets ||
-				    sockets_touched(s, wide) < s->nr_sockets))
-		return false;
-	return !s->possible || s->possible(s->ctx, wide);
-}
-
-bool search_accepts(const struct search *s, struct nodeset m)
-{
-	return fits(s, m, m);
-}
-
 /* Whether position t and left - 1 of those below it can meet every demand. */
 static bool affordable(const struct search *s, unsigned t, unsigned left)
 {
@@ -273,7 +246,7 @@ static bool descend(struct search *s, unsigned hi, unsigned left, struct branch 
 		if (next.cost >= s->limit ||
 			(next.owed && (unsigned)__builtin_popcountll(next.owed) >= left) ||
 			!affordable(s, t, left) ||
-			!fits(s, next.chosen, nodeset_or(next.chosen, s->below[t])))
+			!search_fits(s, next.chosen, nodeset_or(next.chosen, s->below[t])))
 			continue;
 		choose(s, t, 1);
 		bool over = false;

@@ -203,3 +203,28 @@ void search_prepare(struct search *s, unsigned k)
 	prepare_better(s);
 	s->prepared_for = k;
 }
+
+static unsigned sockets_touched(const struct search *s, struct nodeset m)
+{
+	uint64_t sockets = 0;
+
+	nodeset_each (node, m)
+		sockets |= UINT64_C(1) << s->socket_of[node];
+	return (unsigned)__builtin_popcountll(sockets);
+}
+
+bool search_fits(const struct search *s, struct nodeset chosen, struct nodeset wide)
+{
+	for (unsigned i = 0; s->overlaps && i < s->nr_rows; i++)
+		if (s->row[i].overlaps && !family_demand_met(&s->row[i].demand, wide))
+			return false;
+	if (s->socket_of && (sockets_touched(s, chosen) > s->nr_sockets ||
+				    sockets_touched(s, wide) < s->nr_sockets))
+		return false;
+	return !s->possible || s->possible(s->ctx, wide);
+}
+
+bool search_accepts(const struct search *s, struct nodeset m)
+{
+	return search_fits(s, m, m);
+}

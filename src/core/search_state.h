@@ -61,6 +61,9 @@ void search_prepare(struct search *s, unsigned k);
  * when the walk found none, which does not mean that there is none. */
 bool search_start(struct search *s, unsigned k, struct nodeset *start);
 
+/* What rows do not see: devices on several nodes, sockets, the caller's own limit. wide: the
+ * widest set that a branch can still reach; chosen: what it has for certain. */
+bool search_fits(const struct search *s, struct nodeset chosen, struct nodeset wide);
 /* Whether a whole set keeps what the rows do not tell. */
 bool search_accepts(const struct search *s, struct nodeset m);
 

@@ -163,13 +163,6 @@ void settings_init(struct settings *s)
 		}
 }
 
-const char *settings_behind(const char *key, const char *prefix)
-{
-	size_t len = strlen(prefix);
-
-	return strncmp(key, prefix, len) == 0 ? key + len : NULL;
-}
-
 /* Levenshtein's distance, capitals counted as small letters. */
 static unsigned distance(const char *a, const char *b)
 {

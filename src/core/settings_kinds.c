@@ -273,3 +273,10 @@ const struct kind kind_nodes_option = {
 const struct kind kind_strategy_option = {
 	parse_strategy_option, print_word, .describe = describe_word, .whole_text = true};
 const struct kind kind_gate = {parse_gate, print_bool, .type = "true | false", .whole_text = true};
+
+const char *settings_behind(const char *key, const char *prefix)
+{
+	size_t len = strlen(prefix);
+
+	return strncmp(key, prefix, len) == 0 ? key + len : NULL;
+}

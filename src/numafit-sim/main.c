@@ -148,12 +148,12 @@ static int run(const struct arguments *a, const struct topo *t, const struct tra
 	struct sim_node node;
 	struct err e = {0};
 
-	node_init(&node, t);
+	sim_node_init(&node, t);
 	node.reserved = a->reserved;
 	struct report report = {.out = stdout, .json = a->json, .node = &node};
 	int rc = play(trace, &node, &report, &a->play, &e);
 
-	node_fini(&node);
+	sim_node_fini(&node);
 	return rc ? complain(&e, EXIT_WRONG) : EXIT_DONE;
 }
 

@@ -7,12 +7,12 @@
 #include <stdio.h>
 #include <string.h>
 
-void node_init(struct sim_node *n, const struct topo *t)
+void sim_node_init(struct sim_node *n, const struct topo *t)
 {
 	*n = (struct sim_node){.topo = t};
 }
 
-void node_fini(struct sim_node *n)
+void sim_node_fini(struct sim_node *n)
 {
 	for (size_t i = 0; i < n->nr; i++) {
 		free(n->at[i]->placement);
@@ -40,7 +40,7 @@ static struct container *find_in_pod(const struct sim_node *n, const struct cont
 	return NULL;
 }
 
-bool node_shares_sandbox(const struct sim_node *n, const struct container *c)
+bool sim_node_shares_sandbox(const struct sim_node *n, const struct container *c)
 {
 	return find_in_pod(n, c) != NULL;
 }
@@ -70,7 +70,7 @@ static void new_sandbox(struct sim_node *n, struct container *c)
 	kubelet_cgroup_parent(c->cgroup_parent, c->asked.qos, c->pod_uid);
 }
 
-struct container *node_add(struct sim_node *n, const struct container *c, struct err *e)
+struct container *sim_node_add(struct sim_node *n, const struct container *c, struct err *e)
 {
 	auto_free struct container *new = xcalloc(1, sizeof *new);
 	const struct container *other = find_in_pod(n, c);
@@ -100,7 +100,7 @@ struct container *node_add(struct sim_node *n, const struct container *c, struct
 	return steal(new);
 }
 
-struct container *node_find(const struct sim_node *n, const char *id)
+struct container *sim_node_find(const struct sim_node *n, const char *id)
 {
 	for (size_t i = 0; i < n->nr; i++)
 		if (container_exists(n->at[i]) && text_equal(n->at[i]->id, id))
@@ -222,7 +222,7 @@ static int check_exclusive(const struct sim_node *n, const struct container *c, 
 	return 0;
 }
 
-int node_check(const struct sim_node *n, struct err *e)
+int sim_node_check(const struct sim_node *n, struct err *e)
 {
 	for (size_t i = 0; i < n->nr; i++) {
 		const struct container *c = n->at[i];

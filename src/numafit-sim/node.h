@@ -43,17 +43,17 @@ struct sim_node {
 	unsigned nr_sandboxes;
 };
 
-void node_init(struct sim_node *n, const struct topo *t);
-void node_fini(struct sim_node *n);
+void sim_node_init(struct sim_node *n, const struct topo *t);
+void sim_node_fini(struct sim_node *n);
 
 /* A new container being created, in the pod of that name: in its sandbox when it has a running
  * container there, else in a new one. What *c borrows lives as long as the node.
  * NULL when there is such a container already, or its resources cannot be had. */
-struct container *node_add(struct sim_node *n, const struct container *c, struct err *e);
+struct container *sim_node_add(struct sim_node *n, const struct container *c, struct err *e);
 /* The container that is being created or runs under this id, or NULL. */
-struct container *node_find(const struct sim_node *n, const char *id);
+struct container *sim_node_find(const struct sim_node *n, const char *id);
 /* Whether a container of the pod of *c, other than itself, is there. */
-bool node_shares_sandbox(const struct sim_node *n, const struct container *c);
+bool sim_node_shares_sandbox(const struct sim_node *n, const struct container *c);
 bool container_exists(const struct container *c);
 
 /* Set what is in force: kernel lists, "" or NULL leaves as it is. 0, or -EINVAL with text: not a
@@ -73,6 +73,6 @@ bool nodes_are_nearest(const struct topo *t, struct nodeset nodes);
 
 /* 0, or -EINVAL with the first thing that must not be: an exclusive CPU in another container's
  * cpuset, fewer or more of them than asked for, a reserved one. */
-int node_check(const struct sim_node *n, struct err *e);
+int sim_node_check(const struct sim_node *n, struct err *e);
 
 #endif

@@ -153,7 +153,7 @@ static void make_call(struct play *p, const struct task *k)
 static int apply_updates(struct play *p, const struct nri_answer *a)
 {
 	for (size_t i = 0; i < a->nr_updates; i++) {
-		struct container *c = node_find(p->node, a->updates[i].container_id);
+		struct container *c = sim_node_find(p->node, a->updates[i].container_id);
 		int rc;
 
 		if (!c || c->state != CONTAINER_RUNNING)
@@ -173,7 +173,7 @@ static int created(struct play *p, const struct task *k, const struct nri_answer
 	if (a->status) {
 		c->state = CONTAINER_REFUSED;
 		report_create(p->report, c, a->message, 0);
-		if (node_shares_sandbox(p->node, c))
+		if (sim_node_shares_sandbox(p->node, c))
 			return 0;
 		script_queue(&p->script, 0, NRI_CALL_STOP_POD, c, NULL);
 		script_queue(&p->script, 1, NRI_CALL_REMOVE_POD, c, NULL);
@@ -254,7 +254,7 @@ static void answered(void *ctx, enum nri_call which, const struct nri_answer *a)
 	else if (handlers[which])
 		rc = handlers[which](p, &k, a);
 	if (rc >= 0)
-		rc = node_check(p->node, p->e);
+		rc = sim_node_check(p->node, p->e);
 	if (rc < 0)
 		end(p, rc);
 }

@@ -30,8 +30,8 @@ static int create_one(
 
 	memcpy(c.asked.hugepages, step->hugepages, sizeof c.asked.hugepages);
 	snprintf(c.pod, sizeof c.pod, "%s", pod);
-	bool joins = node_shares_sandbox(s->node, &c);
-	struct container *new = node_add(s->node, &c, e);
+	bool joins = sim_node_shares_sandbox(s->node, &c);
+	struct container *new = sim_node_add(s->node, &c, e);
 
 	if (!new)
 		return -EINVAL;

@@ -47,7 +47,7 @@ static struct container *run(struct sim_node *n, const char *pod, struct asked a
 	struct key_value annotation = {NRI_PLACEMENT_ANNOTATION, placement};
 
 	assert_true(text_copy(c.pod, sizeof c.pod, pod));
-	struct container *new = node_add(n, &c, NULL);
+	struct container *new = sim_node_add(n, &c, NULL);
 
 	assert_non_null(new);
 	assert_int_equal(container_set(n->topo, new, cpus, mems, NULL), 0);
@@ -127,18 +127,18 @@ static void an_exclusive_cpu_in_another_cpuset_is_found(void **state)
 	struct err e = {0};
 
 	(void)state;
-	node_init(&n, machine());
+	sim_node_init(&n, machine());
 	run(&n, "db", two_cpus, "2,10", "1", own);
 	struct container *web = run(&n, "web", some_cpu, "0-1,3-9,11-15", "0-3", NULL);
 
-	assert_int_equal(node_check(&n, &e), 0);
+	assert_int_equal(sim_node_check(&n, &e), 0);
 	assert_int_equal(container_set(n.topo, web, "0-7", NULL, NULL), 0);
-	assert_int_equal(node_check(&n, &e), -EINVAL);
+	assert_int_equal(sim_node_check(&n, &e), -EINVAL);
 	assert_string_equal(
 		e.text, "CPU 2 is default/db/main's own and in the cpuset of default/web/main");
 	web->state = CONTAINER_GONE;
-	assert_int_equal(node_check(&n, &e), 0);
-	node_fini(&n);
+	assert_int_equal(sim_node_check(&n, &e), 0);
+	sim_node_fini(&n);
 }
 
 static void a_container_without_a_cpuset_is_on_every_cpu(void **state)
@@ -146,11 +146,11 @@ static void a_container_without_a_cpuset_is_on_every_cpu(void **state)
 	struct sim_node n;
 
 	(void)state;
-	node_init(&n, machine());
+	sim_node_init(&n, machine());
 	run(&n, "db", two_cpus, "2,10", "1", own);
 	run(&n, "web", some_cpu, "", "", NULL);
-	assert_int_equal(node_check(&n, NULL), -EINVAL);
-	node_fini(&n);
+	assert_int_equal(sim_node_check(&n, NULL), -EINVAL);
+	sim_node_fini(&n);
 }
 
 static void exclusive_is_what_the_annotation_says_or_what_was_asked_for(void **state)
@@ -172,11 +172,11 @@ static void exclusive_is_what_the_annotation_says_or_what_was_asked_for(void **s
 	for (unsigned i = 0; i < sizeof rows / sizeof *rows; i++) {
 		struct sim_node n;
 
-		node_init(&n, machine());
+		sim_node_init(&n, machine());
 		assert_int_equal(container_exclusive(run(&n, "a", *rows[i].asked, rows[i].cpus, "",
 					 rows[i].placement)),
 			rows[i].want);
-		node_fini(&n);
+		sim_node_fini(&n);
 	}
 }
 
@@ -186,16 +186,16 @@ static void too_few_own_cpus_and_reserved_ones_are_found(void **state)
 	struct err e = {0};
 
 	(void)state;
-	node_init(&n, machine());
+	sim_node_init(&n, machine());
 	struct container *db = run(&n, "db", two_cpus, "2,10", "1", own);
 
 	cpuset_add(&n.reserved, 10);
-	assert_int_equal(node_check(&n, &e), -EINVAL);
+	assert_int_equal(sim_node_check(&n, &e), -EINVAL);
 	assert_string_equal(e.text, "default/db/main has a reserved CPU for itself");
 	assert_int_equal(container_set(n.topo, db, "2", "", NULL), 0);
-	assert_int_equal(node_check(&n, &e), -EINVAL);
+	assert_int_equal(sim_node_check(&n, &e), -EINVAL);
 	assert_string_equal(e.text, "default/db/main asked for 2 CPUs of its own and has 1");
-	node_fini(&n);
+	sim_node_fini(&n);
 }
 
 static void a_cpuset_that_the_kernel_would_refuse_is_refused(void **state)
@@ -205,13 +205,13 @@ static void a_cpuset_that_the_kernel_would_refuse_is_refused(void **state)
 	struct sim_node n;
 
 	(void)state;
-	node_init(&n, machine());
+	sim_node_init(&n, machine());
 	struct container *c = run(&n, "a", some_cpu, "0-3", "0", NULL);
 
 	for (unsigned i = 0; i < sizeof bad / sizeof *bad; i++)
 		assert_true(container_set(n.topo, c, bad[i][0], bad[i][1], NULL) < 0);
 	assert_int_equal(cpuset_count(&c->cpus), 4);
-	node_fini(&n);
+	sim_node_fini(&n);
 }
 
 static void a_claim_that_is_no_placement_is_refused(void **state)
@@ -220,12 +220,12 @@ static void a_claim_that_is_no_placement_is_refused(void **state)
 	struct sim_node n;
 
 	(void)state;
-	node_init(&n, machine());
+	sim_node_init(&n, machine());
 	struct container *c = run(&n, "a", some_cpu, "0-3", "0", NULL);
 
 	assert_true(container_annotate(n.topo, c, &annotation, 1, NULL) < 0);
 	assert_false(c->placed);
-	node_fini(&n);
+	sim_node_fini(&n);
 }
 
 static void nearest_nodes_are_those_that_no_other_could_better(void **state)
@@ -302,14 +302,14 @@ static void steps_become_a_runtimes_calls(void **state)
 
 	(void)state;
 	steps[0].count = 3;
-	node_init(&n, machine());
+	sim_node_init(&n, machine());
 	for (unsigned i = 0; i < trace.nr; i++) {
 		assert_int_equal(script_step(&s, NULL), steps[i].op);
 		assert_string_equal(calls(&s), want[i]);
 	}
 	assert_int_equal(script_step(&s, NULL), NR_TRACE_OPS);
 	script_fini(&s);
-	node_fini(&n);
+	sim_node_fini(&n);
 }
 
 static void a_second_container_of_that_name_is_a_mistake_in_the_trace(void **state)
@@ -323,12 +323,12 @@ static void a_second_container_of_that_name_is_a_mistake_in_the_trace(void **sta
 
 	(void)state;
 	steps[1].line = 7;
-	node_init(&n, machine());
+	sim_node_init(&n, machine());
 	assert_int_equal(script_step(&s, NULL), TRACE_CREATE);
 	assert_true(script_step(&s, &e) < 0);
 	assert_string_equal(e.text, "line 7: create: default/db/main runs already");
 	script_fini(&s);
-	node_fini(&n);
+	sim_node_fini(&n);
 }
 
 /* What print() writes for the node. */
@@ -366,7 +366,7 @@ static void the_picture_shows_whose_every_cpu_is(void **state)
 	struct sim_node n;
 
 	(void)state;
-	node_init(&n, machine());
+	sim_node_init(&n, machine());
 	cpuset_add(&n.reserved, 0);
 	run(&n, "db", two_cpus, "2,10", "1", own);
 	run(&n, "own", two_cpus, "4-5", "0-1", NULL);
@@ -375,7 +375,7 @@ static void the_picture_shows_whose_every_cpu_is(void **state)
 	auto_free char *text = printed(&n, picture_draw);
 
 	assert_string_equal(text, want);
-	node_fini(&n);
+	sim_node_fini(&n);
 }
 
 static void print_table(FILE *out, const struct sim_node *n)
@@ -416,13 +416,13 @@ static void the_table_tells_what_was_asked_and_given(void **state)
 	struct sim_node n;
 
 	(void)state;
-	node_init(&n, machine());
+	sim_node_init(&n, machine());
 	run(&n, "db", two_cpus, "2,10", "1", own);
 	run(&n, "web", some_cpu, "0-1,3-9,11-15", "0-3", NULL);
 	auto_free char *text = printed(&n, print_table);
 
 	assert_string_equal(text, want);
-	node_fini(&n);
+	sim_node_fini(&n);
 }
 
 static void print_json_lines(FILE *out, const struct sim_node *n)
@@ -448,12 +448,12 @@ static void json_has_the_same_in_lines(void **state)
 	struct sim_node n;
 
 	(void)state;
-	node_init(&n, machine());
+	sim_node_init(&n, machine());
 	run(&n, "db", two_cpus, "2,10", "1", own);
 	auto_free char *text = printed(&n, print_json_lines);
 
 	assert_string_equal(text, want);
-	node_fini(&n);
+	sim_node_fini(&n);
 }
 
 int main(void)

@@ -153,14 +153,14 @@ static int play_text(const char *text, enum fault f, bool state_change, char **o
 		be_the_plugin(socket);
 		_exit(0);
 	}
-	node_init(&node, machine());
+	sim_node_init(&node, machine());
 	struct report report = {.out = open_memstream(out, &len), .node = &node};
 	int rc = play(&trace, &node, &report, &o, e);
 
 	fclose(report.out);
 	kill(child, SIGKILL);
 	assert_int_equal(waitpid(child, NULL, 0), child);
-	node_fini(&node);
+	sim_node_fini(&node);
 	trace_fini(&trace);
 	assert_int_equal(rmdir(dir), 0); /* the socket went with the listener */
 	return rc;
@@ -260,13 +260,13 @@ static void without_a_plugin_the_wait_ends(void **state)
 	(void)state;
 	assert_non_null(mkdtemp(dir));
 	snprintf(socket, sizeof socket, "%s/nri.sock", dir);
-	node_init(&node, machine());
+	sim_node_init(&node, machine());
 	struct report report = {.out = open_memstream(&out, &len), .node = &node};
 
 	assert_int_equal(play(&trace, &node, &report, &o, &e), -ETIMEDOUT);
 	fclose(report.out);
 	assert_non_null(strstr(e.text, "no plugin registered on /tmp/numafit-test."));
-	node_fini(&node);
+	sim_node_fini(&node);
 	assert_int_equal(rmdir(dir), 0);
 }
 

@@ -1,0 +1,273 @@
+/* Merging rules instead of lists (the sets behind hint.c's two, without listing them):
+ *   - preferred: families that prefer one size, and a set of that size that all of them have;
+ *   - else intersections. A family is up-closed: adding nodes of its ground set keeps a mask
+ *     valid. So a set s comes out of intersecting one mask of each family exactly when every
+ *     node of the common ground set outside s can be dropped by one of the families without
+ *     failing its demands. Masks that stand outside the rule (extra) are tried one by one. */
+#include <numafit/family.h>
+
+#include "dropping.h"
+
+#include <errno.h>
+#include <string.h>
+
+static unsigned smallest(const struct family *f, struct search *s)
+{
+	unsigned min = 0;
+
+	if (family_in_rule(f, f->ground)) {
+		search_begin(s, f->ground);
+		if (search_add_family(s, f))
+			min = search_smallest(s);
+	}
+	for (unsigned i = 0; i < f->nr_extra; i++) {
+		unsigned count = nodeset_count(f->extra[i]);
+
+		if (!min || count < min)
+			min = count;
+	}
+	return min;
+}
+
+unsigned family_smallest(const struct family *f, struct arena *a)
+{
+	struct nodeset all = f->ground;
+
+	for (unsigned i = 0; i < f->nr_extra; i++)
+		all = nodeset_or(all, f->extra[i]);
+	struct search *s = search_new(&(struct hint_space){.all = all}, a);
+	return s ? smallest(f, s) : 0;
+}
+
+/* The families that have a preference, and what the others amount to. */
+struct merge {
+	const struct hint_space *space;
+	const struct family **family;
+	unsigned nr;
+	bool all_preferred; /* no family is FAMILY_NONE */
+	struct search *search;
+	struct arena *arena;
+};
+
+static void keep_better(const struct merge *m, struct nodeset *best, struct nodeset mask)
+{
+	if (!nodeset_empty(mask) &&
+		(nodeset_empty(*best) || hint_compare_masks(m->space, mask, *best) < 0))
+		*best = mask;
+}
+
+static bool all_prefer(const struct merge *m, struct nodeset mask)
+{
+	for (unsigned i = 0; i < m->nr; i++)
+		if (!family_has(m->family[i], mask) || !family_prefers(m->family[i], mask))
+			return false;
+	return true;
+}
+
+/* Add what makes a set of k nodes preferred by the family besides its size. False: nothing does. */
+static bool add_preference(struct search *s, const struct family *f, unsigned k)
+{
+	if (f->preferred_size == k)
+		return true;
+	return f->preferred_sockets && search_touch(s, f->socket_of_node, f->preferred_sockets);
+}
+
+/* The best preferred set of k nodes by the families' rules into *best if it beats it. Returns as
+ * best_preferred() does. */
+static int best_of_size(struct merge *m, unsigned k, struct nodeset *best)
+{
+	struct nodeset found;
+
+	search_begin(m->search, m->space->all);
+	for (unsigned i = 0; i < m->nr; i++) {
+		if (!add_preference(m->search, m->family[i], k))
+			return 0;
+		if (!search_add_family(m->search, m->family[i]))
+			return -ENOMEM;
+	}
+	int rc = search_best(m->search, k, &found);
+	keep_better(m, best, found);
+	return rc > 0;
+}
+
+/* 0 with the best preferred mask, empty when there is none; 1 when the budget ran out. */
+static int best_preferred(struct merge *m, struct nodeset *best)
+{
+	const unsigned n = nodeset_count(m->space->all);
+	int rc = 0;
+
+	*best = (struct nodeset){0};
+	if (!m->all_preferred)
+		return 0;
+	for (unsigned i = 0; i < m->nr; i++)
+		for (unsigned x = 0; x < m->family[i]->nr_extra; x++)
+			if (all_prefer(m, m->family[i]->extra[x]))
+				keep_better(m, best,
+					nodeset_and(m->family[i]->extra[x], m->space->all));
+	for (unsigned k = 1; k <= n && rc >= 0; k++) {
+		if (!nodeset_empty(*best) && k > nodeset_count(*best))
+			break;
+		int more = best_of_size(m, k, best);
+		rc = more < 0 ? more : rc | more;
+	}
+	return rc;
+}
+
+/* One choice of who contributes an extra mask: what those masks leave of the machine, and which
+ * families (bit i) still follow their rule. */
+struct pattern {
+	struct nodeset mask;
+	uint64_t by_rule;
+};
+struct patterns {
+	struct pattern *at;
+	size_t nr, cap;
+};
+
+static int add_pattern(struct patterns *p, struct pattern new, struct arena *a)
+{
+	if (nodeset_empty(new.mask))
+		return 0;
+	for (size_t i = 0; i < p->nr; i++)
+		if (nodeset_equal(p->at[i].mask, new.mask) && p->at[i].by_rule == new.by_rule)
+			return 0;
+	if (p->nr == p->cap) {
+		size_t cap = p->cap ? p->cap * 2 : NODES_MAX;
+		struct pattern *bigger = arena_array(a, cap, sizeof *bigger);
+
+		if (!bigger)
+			return -ENOMEM;
+		if (p->nr)
+			memcpy(bigger, p->at, p->nr * sizeof *bigger);
+		p->at = bigger;
+		p->cap = cap;
+	}
+	p->at[p->nr++] = new;
+	return 0;
+}
+
+static int collect_patterns(const struct merge *m, struct patterns *out)
+{
+	struct patterns now = {0};
+	int rc = add_pattern(&now, (struct pattern){.mask = m->space->all}, m->arena);
+
+	for (unsigned i = 0; i < m->nr && !rc; i++) {
+		const struct family *f = m->family[i];
+		struct patterns next = {0};
+		bool rule = family_in_rule(f, f->ground);
+
+		for (size_t p = 0; p < now.nr && !rc; p++) {
+			if (rule)
+				rc = add_pattern(&next,
+					(struct pattern){now.at[p].mask,
+						now.at[p].by_rule | UINT64_C(1) << i},
+					m->arena);
+			for (unsigned x = 0; x < f->nr_extra && !rc; x++)
+				rc = add_pattern(&next,
+					(struct pattern){nodeset_and(now.at[p].mask, f->extra[x]),
+						now.at[p].by_rule},
+					m->arena);
+		}
+		now = next;
+	}
+	*out = now;
+	return rc;
+}
+
+/* The best set of size k that the pattern reaches into *best if it beats it. 1: budget ran out. */
+static int best_reachable(
+	struct merge *m, struct pattern p, unsigned k, struct dropping *d, struct nodeset *best)
+{
+	struct nodeset found;
+
+	dropping_begin(d, m->search, p.mask);
+	for (unsigned i = 0; i < m->nr; i++)
+		if (p.by_rule >> i & 1)
+			dropping_add(d, m->family[i]);
+	if (!d->nr) {
+		if (nodeset_count(p.mask) == k)
+			keep_better(m, best, p.mask);
+		return 0;
+	}
+	dropping_prepare(d);
+	search_begin(m->search, d->common);
+	search_limit(m->search, dropping_reaches, d);
+	int rc = search_best(m->search, k, &found);
+	keep_better(m, best, found);
+	return rc > 0 || d->unsure;
+}
+
+static unsigned size_aimed_at(struct merge *m)
+{
+	unsigned aim = 0;
+
+	for (unsigned i = 0; i < m->nr; i++) {
+		unsigned min = smallest(m->family[i], m->search);
+
+		aim = min > aim ? min : aim;
+	}
+	return aim;
+}
+
+/* The size that comes i-th: the one aimed at, then smaller ones, then larger ones. */
+static unsigned size_tried(unsigned i, unsigned aim)
+{
+	return i < aim ? aim - i : i + 1;
+}
+
+static int best_intersection(struct merge *m, struct nodeset *best)
+{
+	struct dropping *d = arena_alloc(m->arena, sizeof *d);
+	struct patterns patterns;
+	unsigned aim = size_aimed_at(m), sizes = nodeset_count(m->space->all);
+	int rc = d ? collect_patterns(m, &patterns) : -ENOMEM;
+
+	*best = (struct nodeset){0};
+	for (unsigned i = 0; rc >= 0 && i < sizes && nodeset_empty(*best); i++)
+		for (size_t p = 0; p < patterns.nr; p++)
+			rc |= best_reachable(m, patterns.at[p], size_tried(i, aim), d, best);
+	return rc;
+}
+
+static int sort_out(struct merge *m, const struct family *families, size_t nr)
+{
+	m->all_preferred = true;
+	m->family = arena_array(m->arena, nr, sizeof *m->family);
+	m->search = search_new(m->space, m->arena);
+	if (!m->family || !m->search || nr > MERGE_FAMILIES)
+		return -ENOMEM;
+	for (size_t i = 0; i < nr; i++) {
+		if (families[i].kind == FAMILY_CAPACITY)
+			m->family[m->nr++] = &families[i];
+		m->all_preferred = m->all_preferred && families[i].kind != FAMILY_NONE;
+	}
+	return 0;
+}
+
+int hint_merge_families(const struct hint_space *space, const struct family *families, size_t nr,
+	struct arena *a, struct hint *out)
+{
+	struct merge m = {.space = space, .arena = a};
+	struct nodeset best = {0};
+	int rc = sort_out(&m, families, nr);
+
+	if (rc)
+		return rc;
+	if (!m.nr) {
+		*out = (struct hint){.mask = space->all, .preferred = m.all_preferred};
+		return 0;
+	}
+	rc = best_preferred(&m, &best);
+	if (rc < 0)
+		return rc;
+	bool preferred = !nodeset_empty(best);
+	if (!preferred) {
+		int more = best_intersection(&m, &best);
+
+		rc = more < 0 ? more : rc | more;
+	}
+	if (rc >= 0)
+		*out = (struct hint){
+			.mask = nodeset_empty(best) ? space->all : best, .preferred = preferred};
+	return rc;
+}
