@@ -153,8 +153,8 @@ static bool merge(struct work *w, struct decision *d, struct hint *affinity)
 		return false;
 	}
 	if (rc > 0)
-		(void)text_copy(d->message, sizeof d->message,
-			"the search for the best NUMA nodes was cut short: the best found is used");
+		note(d, "the search for NUMA nodes was cut short by mergeVisitBudget: the best "
+			"found is used");
 	*affinity = answer.affinity;
 	d->has_affinity = !answer.affinity.any;
 	d->nodes = answer.affinity.mask;
@@ -163,7 +163,10 @@ static bool merge(struct work *w, struct decision *d, struct hint *affinity)
 	note_hints(w, d);
 	if (!d->admit)
 		refuse(d, decision_reason("TopologyAffinityError"),
-			"Resources cannot be allocated with Topology locality");
+			rc > 0 ? "Resources cannot be allocated with Topology locality, as far as "
+				 "a "
+				 "search cut short by mergeVisitBudget can tell"
+			       : "Resources cannot be allocated with Topology locality");
 	return d->admit;
 }
 

@@ -303,6 +303,22 @@ static void in_pod_scope_the_first_container_is_aligned_for_all(void **state)
 	}
 }
 
+static void a_search_that_was_cut_short_says_so_either_way(void **state)
+{
+	(void)state;
+	for (unsigned refused = 0; refused < 2; refused++) {
+		struct node *n = node_new(refused ? POLICY_RESTRICTED : POLICY_BEST_EFFORT);
+		struct request req = ask("c", QOS_GUARANTEED, 20000, GIB(refused ? 4 : 150));
+
+		n->s.prefer_closest_numa_nodes = true;
+		n->s.merge_visit_budget = 1;
+		struct decision d = decide(n, &req);
+		assert_int_equal(d.admit, !refused);
+		assert_non_null(strstr(d.message, "cut short by mergeVisitBudget"));
+		node_free(n);
+	}
+}
+
 static void full_pcpus_only_refuses_half_a_core(void **state)
 {
 	struct node *n = node_new(POLICY_BEST_EFFORT);
@@ -373,6 +389,7 @@ int main(void)
 		cmocka_unit_test(the_last_cpus_of_the_pool_are_refused),
 		cmocka_unit_test(managers_that_are_off_ask_for_nothing),
 		cmocka_unit_test(in_pod_scope_the_first_container_is_aligned_for_all),
+		cmocka_unit_test(a_search_that_was_cut_short_says_so_either_way),
 		cmocka_unit_test(full_pcpus_only_refuses_half_a_core),
 		cmocka_unit_test(strictly_reserved_cpus_are_nobodys),
 		cmocka_unit_test(too_little_working_memory_refuses_and_says_so),
