@@ -68,7 +68,7 @@ int engine_replay(struct engine *g, const struct record *r, struct err *e);
 int engine_dump(struct engine *g, int64_t now_ms,
 	int (*record)(void *ctx, const struct record *r, struct err *e), void *ctx, struct err *e);
 
-/* A container is being created. *d is the answer, admitted or refused. *ups gains the running
+/* A container is being created. *d is the answer, admitted or refused. When admitted, *ups gains the running
  * containers that must make room, each at most once, never the new one. An entry of the same pod
  * and container name is a dead predecessor: its CPUs and memory pass on when the request is the
  * same, else they are released first. */

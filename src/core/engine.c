@@ -302,7 +302,8 @@ void engine_create(struct engine *g, int64_t now_ms, const struct request *req, 
 	if (!inherit(g, now_ms, req, d))
 		decide(g, req, d);
 	settle(g, now_ms, "create", req, d);
-	collect_updates(g, &before, req->container_id, ups);
+	if (d->admit) /* a refusal is an error to the runtime, and carries no updates */
+		collect_updates(g, &before, req->container_id, ups);
 }
 
 bool engine_update(struct engine *g, const char *container_id, struct update *keep)

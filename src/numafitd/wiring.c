@@ -141,6 +141,8 @@ static int on_create(void *ctx, const struct request *req, struct nri_reply *rep
 	reply->mems = nodes_text(d, reply->arena, dec.mems);
 	reply->annotation = (struct key_value){
 		NRI_PLACEMENT_ANNOTATION, arena_strndup(reply->arena, text, strlen(text))};
+	if (!*reply->cpus || !reply->annotation.value) /* an empty list would leave it unpinned */
+		return err_set(e, ENOMEM, "numafit: the answer needs more memory than it may have");
 	return 0;
 }
 

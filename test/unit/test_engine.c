@@ -411,6 +411,9 @@ static void what_the_runtime_could_not_be_told_comes_with_the_next_reply(void **
 	(void)state;
 	engine_live(n->g, 0,
 		&stray); /* started while nobody listened; this reply cannot carry updates */
+	/* a refusal is an error to the runtime, and carries nothing either */
+	assert_false(create(n, "huge", QOS_GUARANTEED, 99000, GIB(1)).admit);
+	assert_int_equal(n->updates, 0);
 	(void)create(n, "web", QOS_BURSTABLE, 100, 0);
 	assert_int_equal(n->updates, 1);
 	engine_release(n->g, 0, "stop", "unknown", &ups);
