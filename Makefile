@@ -118,6 +118,7 @@ interop: ## run against the other sides' own code: containerd's NRI package, the
 	@$(MAKE) -s $(B)/numafitd $(B)/numafit
 	@test/interop/nri/run $(B)/numafitd
 	@test/interop/kubelet/run $(B)/numafit
+	@test/interop/kubelet/mutants $(B)
 
 fuzz: ## fuzz every parser for FUZZ_SECONDS (60) each
 	@tools/setup build fuzz
@@ -128,11 +129,11 @@ run-fuzz-%: $(B)/fuzz/fuzz_%
 	@$< -max_total_time=$(FUZZ_SECONDS) -timeout=10 -verbosity=0 -artifact_prefix=$(B)/found/crash-$*- \
 		$(B)/found/$* test/fuzz/corpus/$*
 	@echo "  fuzz	$*: nothing found in $(FUZZ_SECONDS) s"
-bench: ## measure (release build)
+bench: ## measure (release build), beside the kubelet's own code where there is Go
 	@tools/setup build
 	@$(MAKE) -s VARIANT=release run-bench
 run-bench: $(BENCHES)
-	@set -e; for b in $(BENCHES); do $$b; done
+	@test/bench/run $(BENCHES)
 coverage: ## run the tests, then list the lines covered in each source file
 	@$(MAKE) -s VARIANT=cov WERROR= test # without optimization gcc warns of what is not so
 	@$(MAKE) -s VARIANT=cov list-coverage

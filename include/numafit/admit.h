@@ -6,13 +6,26 @@
 #include <numafit/request.h>
 #include <numafit/settings.h>
 
-/* Decide one container: collect hints, merge them, ask the policy, assign CPUs and memory. It
- * reads and changes nothing but *d, so a what-if is this very call. Mirrors the kubelet's
- * container scope (scope_container.go): hints of all, one merge, then allocation.
- * A refused container is an answer (d->admit false, with reason and message). Working memory comes
- * from *a, a fixed arena (arena_init_fixed(), ADMIT_ARENA_BYTES are plenty); when that is too small
- * the container is refused with that as the message. */
+/* Decide one container: collect hints, merge them, ask the policy, assign CPUs and memory
+ * (admission.h). It reads and changes nothing but *d, so a what-if is this very call. In pod scope
+ * the pod's first container is aligned for as much as its sandbox sums up, the others follow it.
+ * A refused container is an answer (d->admit false, with reason and message). Working memory and
+ * d->reasons come from *a, a fixed arena (arena_init_fixed(), ADMIT_ARENA_BYTES are plenty); when
+ * that is too small the container is refused with that as the message. */
 void admit(const struct ledger *l, const struct settings *s, const struct request *req,
+	struct arena *a, struct decision *d);
+
+/* Decide a whole pod whose containers are known (pod->ask), as the kubelet does: either *whole is
+ * refused, or (*parts)[i], from *a, is what container i gets. What an init container leaves to
+ * later ones is in both: CPUs that two parts have, and of memory only what the later does not take
+ * over is in the earlier one's blocks. */
+void admit_pod(const struct ledger *l, const struct settings *s, const struct pod *pod,
+	struct arena *a, struct decision *whole, struct decision **parts);
+
+/* Refuse a pod of which only sums are known, as its sandbox starts, when no way to share them out
+ * can fit: a Guaranteed pod's memory, in pod scope with the policy's verdict on it. CPUs are not
+ * looked at: any of them may be for the shared pool. *d holds nothing for anybody. */
+void admit_totals(const struct ledger *l, const struct settings *s, const struct pod *pod,
 	struct arena *a, struct decision *d);
 
 enum { ADMIT_ARENA_BYTES = 2 << 20 };

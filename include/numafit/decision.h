@@ -4,6 +4,7 @@
 #include <numafit/cpuset.h>
 #include <numafit/memory.h>
 #include <numafit/nodeset.h>
+#include <numafit/reasons.h>
 #include <numafit/settings.h>
 
 /* The whole answer for one container, with the reasons as data. A plain value. */
@@ -12,19 +13,12 @@ enum decision_source {
 	SOURCE_DECIDED,   /* by us, at create */
 	SOURCE_ADOPTED,   /* it ran already: its cpuset was taken over */
 	SOURCE_INHERITED, /* a restarted container keeps what its predecessor had */
+	SOURCE_HELD,      /* decided with its pod, and held for it since the pod's sandbox started */
 	NR_DECISION_SOURCES
 };
-const char *decision_source_name(enum decision_source s); /* "decided", "adopted", "inherited" */
+const char *decision_source_name(enum decision_source s); /* "decided", "adopted", ... */
 
-/* What one resource had to say. */
-struct decision_hint {
-	char resource[48];
-	enum family_kind kind;
-	unsigned smallest;       /* fewest NUMA nodes that have enough of it free; 0: none have */
-	unsigned preferred_size; /* fewest that could, were all of it free */
-};
-
-enum { DECISION_HINTS = 1 + TOPO_KINDS, DECISION_MESSAGE_MAX = 200 };
+enum { DECISION_MESSAGE_MAX = 200 };
 
 struct decision {
 	bool admit;
@@ -41,8 +35,9 @@ struct decision {
 	const char *reason;                 /* when refused: one of decision_reason() */
 	char message[DECISION_MESSAGE_MAX]; /* when refused: the kubelet's message; else what was
 					       assumed, or "" */
-	unsigned nr_hints;
-	struct decision_hint hints[DECISION_HINTS];
+	/* What the merge had to choose from; NULL: nothing was merged, or it is not kept.
+	 * Borrowed: it lives as long as the arena of the decision. */
+	const struct reasons *reasons;
 };
 
 /* The reasons for a refusal, as literals: the one equal to name, or NULL. */

@@ -13,12 +13,20 @@
 /* One change, as the journal keeps it: a fold of all records is the ledger. */
 enum record_op {
 	RECORD_GRANT,   /* request and decision (admit true): the container holds it from now on */
+	RECORD_HOLD,    /* parts: a pod's, held for its containers until it goes; container_id is
+			   the sandbox's */
 	RECORD_REFUSE,  /* request and decision (admit false): nothing changes; kept for explain */
-	RECORD_RELEASE, /* container_id: it holds nothing any more */
+	RECORD_RELEASE, /* container_id: it is gone, and holds nothing any more or waits again */
 	RECORD_LIVE,    /* container_id: it was created; the grant is no longer tentative */
 	NR_RECORD_OPS
 };
-const char *record_op_name(enum record_op op); /* "grant", "refuse", "release", "live" */
+const char *record_op_name(enum record_op op); /* "grant", "hold", "refuse", ... */
+
+/* What is held for one container of a pod; the request has no container id. */
+struct record_part {
+	struct request request;
+	struct decision decision;
+};
 
 struct record {
 	uint64_t seq;
@@ -28,6 +36,8 @@ struct record {
 	const char *container_id;
 	const struct request *request; /* GRANT and REFUSE */
 	const struct decision *decision;
+	const struct record_part *parts; /* HOLD, in the pod's order of admission */
+	size_t nr_parts;
 	struct cpuset pool; /* the shared pool once this is done */
 };
 
@@ -68,10 +78,17 @@ int engine_replay(struct engine *g, const struct record *r, struct err *e);
 int engine_dump(struct engine *g, int64_t now_ms,
 	int (*record)(void *ctx, const struct record *r, struct err *e), void *ctx, struct err *e);
 
+/* A pod's sandbox is being started. When its containers are known (pod->ask), all of them are
+ * decided now and held, in one record, until the pod goes; *d says whether it may start. Else *d
+ * admits it. Running containers that must make room are told with the next reply that can carry
+ * updates, before any container of the pod runs. */
+void engine_run_pod(
+	struct engine *g, int64_t now_ms, const struct pod *pod, struct decision *d);
 /* A container is being created. *d is the answer, admitted or refused. When admitted, *ups gains the running
  * containers that must make room, each at most once, never the new one. An entry of the same pod
- * and container name is a dead predecessor: its CPUs and memory pass on when the request is the
- * same, else they are released first. */
+ * and container name is a dead predecessor, or what is held for it by its pod: its CPUs and memory
+ * pass on when the same is asked for, else they are released first. d->reasons live until the
+ * engine's next event. */
 void engine_create(struct engine *g, int64_t now_ms, const struct request *req, struct decision *d,
 	struct update_list *ups);
 /* It exists now (PostCreateContainer, StartContainer). One that is not in the ledger is adopted
@@ -90,10 +107,8 @@ void engine_forget(struct engine *g, int64_t now_ms, const char *cause, const ch
 void engine_release_pod(
 	struct engine *g, int64_t now_ms, const char *cause, const char *sandbox_id);
 
-/* These nr containers run, and no others: what is gone is released, what is unknown is adopted
- * from its cpuset and placement, ordered by creation, then id; what runs outside its grant is put
- * back. placed[i] is what the annotation of requests[i] says, or NULL.
- * *ups gains every container whose cpuset must be set. */
+/* All that runs, and nothing else: what is gone is released, what is unknown is adopted from its
+ * cpuset and placement, ordered by creation, then id; what runs outside its grant is put back. */
 struct placement {
 	bool exclusive, preferred;
 	enum topology_policy policy;
@@ -101,7 +116,15 @@ struct placement {
 	struct nodeset mems, nodes;
 	bool has_nodes;
 };
-void engine_synchronize(struct engine *g, int64_t now_ms, const struct request *requests,
-	const struct placement *const *placed, size_t nr, struct update_list *ups);
+struct inventory {
+	const struct request *requests;
+	const struct placement *const *placed; /* what the annotation of each says, or NULL */
+	size_t nr;
+	const char *const *sandbox_ids; /* pods that are there, with containers or without */
+	size_t nr_sandboxes;
+};
+/* *ups gains every container whose cpuset must be set. */
+void engine_synchronize(struct engine *g, int64_t now_ms, const struct inventory *what,
+	struct update_list *ups);
 
 #endif

@@ -44,8 +44,13 @@ struct family {
 	unsigned preferred_size;
 	unsigned preferred_sockets;
 	const uint8_t *socket_of_node; /* by dense node, below NODES_MAX; only with such a rule */
+	/* What there is of the resource, and what of it nobody has been given (on no node more than
+	 * that), for a strategy: as a demand's weight or cover. Zeros: the family cannot say. */
+	struct family_demand capacity, unallocated;
 };
 
+/* What the mask brings. */
+uint64_t family_demand_sum(const struct family_demand *d, struct nodeset mask);
 /* Whether the mask satisfies the demand. */
 bool family_demand_met(const struct family_demand *d, struct nodeset mask);
 /* Whether the mask follows the rule: within ground, with all of required, every demand met. */
@@ -57,10 +62,37 @@ bool family_prefers(const struct family *f, struct nodeset mask);
 /* The size of the smallest mask; 0 when there is none, or when *a is too small to find out. */
 unsigned family_smallest(const struct family *f, struct arena *a);
 
+/* numa-allocation-strategy among these families (KEP-6007; Kubernetes has it in 1.38 at the
+ * earliest): of sets that are equal in preference, size and, with distances, closeness, the one on
+ * which most, or least, is allocated. The KEP scores each hint and then each combination; here the
+ * score is that of the set which comes out, the same thing for a preferred one. */
+struct scoring {
+	enum allocation_strategy strategy;
+	const struct family *family;
+	size_t nr;
+};
+/* The share of the family's resource on the mask's nodes that is allocated: 1 to 100 per cent, less
+ * than 1 counts as 1. 0: it cannot say, or has nothing there. */
+unsigned family_share(const struct family *f, struct nodeset mask);
+/* How much the strategy wants a set of which that percentage is allocated: more is better, and 0
+ * (nobody can say) is the worst. */
+unsigned scoring_rank_of(const struct scoring *s, unsigned share);
+/* The rank of the mask: by the mean of what the families say, rounded down. */
+unsigned scoring_rank(const struct scoring *s, struct nodeset mask);
+/* By fit, then rank, then the smaller number. Negative when a is the better one. */
+int scoring_compare(const struct hint_space *space, const struct scoring *s, struct nodeset a,
+	struct nodeset b);
+
 /* Exactly what hint_merge_lists() gives for the families written out as lists, without writing
- * them out. 0; 1 when the visit budget ran out and *out is the best found until then (the same
- * one each time); -ENOMEM when the arena's limit is reached. */
+ * them out, but that a strategy decides between equals. 0; 1 when the visit budget ran out and *out
+ * is the best found until then (the same one each time); -ENOMEM when the arena's limit is reached.
+ */
 int hint_merge_families(const struct hint_space *space, const struct family *families, size_t nr,
 	struct arena *a, struct hint *out);
+
+/* The best result on other nodes than `taken`: what would have come out had that not been there.
+ * -ENOENT: there is none; else as above, but with 1 *out may be any result, or an empty mask. */
+int hint_merge_others(const struct hint_space *space, const struct family *families, size_t nr,
+	struct nodeset taken, struct arena *a, struct hint *out);
 
 #endif

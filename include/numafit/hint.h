@@ -23,12 +23,18 @@ struct hint_list {
 	size_t nr;
 };
 
+/* numa-allocation-strategy (KEP-6007), among sets of NUMA nodes that are equal otherwise. */
+enum allocation_strategy { ALLOCATION_NONE, ALLOCATION_MOST, ALLOCATION_LEAST };
+
 /* Where hints are merged: all NUMA nodes of the machine and how to choose between masks of one
- * size: the lower-numbered one, or with distances (prefer-closest-numa-nodes) the closest. */
+ * size: the lower-numbered one, or with distances (prefer-closest-numa-nodes) the closest. Of those
+ * that are as close, a strategy takes the most or least allocated ones; it needs to know how much
+ * is, which only families tell: lists are merged as without it. */
 struct hint_space {
 	struct nodeset all;
 	const uint8_t (*distance)[NODES_MAX]; /* NULL: Narrowest; else Closest */
 	uint64_t visit_budget; /* most steps of one search through families; 0: no bound */
+	enum allocation_strategy strategy;
 };
 
 /* The best of all ways to take one hint from every list, by the kubelet's compare(); it does not
@@ -39,8 +45,12 @@ struct hint_space {
 int hint_merge_lists(const struct hint_space *space, const struct hint_list *lists, size_t nr,
 	struct arena *a, struct hint *out);
 
+/* The sum of the distances over all ordered pairs of the mask's nodes; 0 without distances. */
+uint64_t hint_distance_sum(const struct hint_space *space, struct nodeset mask);
 /* The kubelet's order of fitness at equal preference: fewer nodes, then (Closest) the smaller sum
- * of distances, then the smaller number. Negative when a is the better one. */
+ * of distances. Negative when a is the better one, 0 when nothing but their numbers differs. */
+int hint_compare_fit(const struct hint_space *space, struct nodeset a, struct nodeset b);
+/* The same, and then the smaller number. */
 int hint_compare_masks(const struct hint_space *space, struct nodeset a, struct nodeset b);
 
 /* Whether non-preferred mask a beats b when the narrowest mask of the most demanding resource has

@@ -6,18 +6,28 @@
 
 /* Who holds what. The ledger is the only state of the decision core; everything that is free is
  * derived from it. Invariants, all checked by ledger_check():
- *   - no CPU is held by two containers, and none of the reserved CPUs by any;
+ *   - no CPU is held by two containers, except that later containers of a pod take over from its
+ *     init containers, when it was decided as a whole; and none of the reserved CPUs by any;
  *   - the shared pool and the held CPUs have no CPU in common;
  *   - the shared pool holds all reserved CPUs (none with strict-cpu-reservation) and is never
  * empty;
+ *   - a container without CPUs of its own has the pool's;
  *   - the memory booked on every node is the sum of the containers' blocks. */
 
-enum holding_state { HOLDING_TENTATIVE, HOLDING_LIVE }; /* answered; seen to have been created */
+enum holding_state {
+	HOLDING_WAITING,   /* decided with its pod; the container is still to come, or to come again */
+	HOLDING_TENTATIVE, /* answered */
+	HOLDING_LIVE       /* seen to have been created */
+};
 
-/* One container's entry; the ledger owns the strings. */
+/* One container's entry; the ledger owns the strings. An entry of a pod that was decided as a whole
+ * (decision.source is SOURCE_HELD) stays until the pod goes: while it waits for a container its id
+ * is one of the ledger's own, which no container has. */
 struct holding {
 	char *container_id, *container_name, *sandbox_id, *pod_uid, *pod_ns, *pod_name;
 	enum qos qos;
+	enum container_kind kind;
+	unsigned place; /* in the pod's order of admission */
 	uint64_t cpu_milli, cpu_limit_milli;
 	unsigned nr_memory;
 	struct memory_ask memory[TOPO_KINDS];
@@ -52,28 +62,43 @@ size_t ledger_count(const struct ledger *l);
 /* Entry i in order of container id, or NULL; valid until the ledger changes. */
 const struct holding *ledger_at(const struct ledger *l, size_t i);
 const struct holding *ledger_find(const struct ledger *l, const char *container_id);
-/* The entry of that container of the pod (uid) under any other id, or NULL. */
+/* The entry of that container of the pod (uid) under any other id, be it waiting, or NULL. */
 const struct holding *ledger_find_named(const struct ledger *l, const char *pod_uid,
 	const char *container_name, const char *not_container_id);
+
+/* What waits for that container of the pod, or NULL. */
+const struct holding *ledger_find_waiting(
+	const struct ledger *l, const char *pod_uid, const char *container_name);
 
 /* Any entry of that pod, or NULL. */
 const struct holding *ledger_find_of_pod(const struct ledger *l, const char *pod_uid);
 
-/* Enter the admitted decision for the request, replacing an entry of the same id. It cannot fail:
- * a decision that admit() made from this ledger always fits, once the pool was moved out of the
- * way of its CPUs (ledger_pool_without(), ledger_set_pool()). */
+/* Enter the admitted decision for the request, replacing an entry of the same id, and the one that
+ * waits for this container when that is what was decided (SOURCE_HELD). It cannot fail: a decision
+ * that admit() made from this ledger always fits, once the pool was moved out of the way of its
+ * CPUs (ledger_pool_without(), ledger_set_pool()). d->reasons is not kept. */
 void ledger_commit(struct ledger *l, const struct request *req, const struct decision *d);
+/* Enter a part of a pod's decision (SOURCE_HELD) for a container that is to come; what its id will
+ * be is not known, req->container_id is not looked at. */
+void ledger_hold(struct ledger *l, const struct request *req, const struct decision *d);
 /* Whether a decision from elsewhere (a journal, a running container) would keep the invariants.
  * 0; -EBUSY when CPUs or memory of it are held or reserved, -EINVAL when the machine lacks them,
- * with the text saying which and by whom. */
-int ledger_fits(
-	const struct ledger *l, const char *container_id, const struct decision *d, struct err *e);
-void ledger_set_state(struct ledger *l, const char *container_id, enum holding_state state);
+ * or nothing like it is held for it (SOURCE_HELD), with the text saying which and by whom. */
+int ledger_fits(const struct ledger *l, const struct request *req, const struct decision *d,
+	struct err *e);
+/* The same for a part of a pod's decision that is to be held. */
+int ledger_may_hold(const struct ledger *l, const struct request *req, const struct decision *d,
+	struct err *e);
+/* The container was seen to have been created: plain init containers before it in a pod that was
+ * decided as a whole have ended, and their memory is free again. */
+void ledger_set_live(struct ledger *l, const char *container_id);
 /* Note that the container must be told its cpuset with the next reply that can carry it, or that it
  * was. */
 void ledger_set_misplaced(struct ledger *l, const char *container_id, bool misplaced);
 size_t ledger_nr_misplaced(const struct ledger *l);
-/* Remove the entry; false when there was none. */
+/* The CPUs that would be free once more if the entry were released now. */
+struct cpuset ledger_released_by(const struct ledger *l, const struct holding *h);
+/* Remove the entry, or let it wait again when its pod holds it; false when there was none. */
 bool ledger_release(struct ledger *l, const char *container_id);
 
 /* What the pool becomes once *held are taken from it: unchanged when they are not in it, else less

@@ -1,6 +1,7 @@
 #ifndef NUMAFIT_POD_H
 #define NUMAFIT_POD_H
 
+#include <numafit/topo.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -17,8 +18,36 @@ int qos_from_name(const char *name);
  * somewhere in it, else Guaranteed (pkg/kubelet/cm/qos_container_manager_linux.go). */
 enum qos qos_from_cgroup_parent(const char *cgroup_parent);
 
-/* Who told what is known of a pod, best last. */
-enum pod_source { POD_FROM_RUNTIME };
+/* What kind of container of its pod it is; SIDECAR: a restartable init container. */
+enum container_kind { CONTAINER_APP, CONTAINER_INIT, CONTAINER_SIDECAR, NR_CONTAINER_KINDS };
+const char *container_kind_name(enum container_kind k); /* "app", "init", "sidecar" */
+
+/* Bytes of one kind of memory; page_bytes 0 is ordinary memory. */
+struct memory_ask {
+	uint64_t page_bytes;
+	uint64_t bytes;
+};
+
+struct device_ask {
+	unsigned resource; /* index into the node's resources */
+	uint64_t count;
+};
+enum { POD_DEVICES_MAX = 16 };
+
+/* One container of a pod's spec. Memory asks of 0 bytes count as asked for. */
+struct container_ask {
+	const char *name;
+	enum container_kind kind;
+	uint64_t cpu_milli;
+	unsigned nr_memory;
+	struct memory_ask memory[TOPO_KINDS];
+	unsigned nr_devices;
+	struct device_ask device[POD_DEVICES_MAX]; /* by name of the resource */
+};
+
+/* Its asks for memory that are not zero, ordinary memory first, then by page size, as a request has
+ * them. Returns their number. */
+unsigned container_ask_memory(const struct container_ask *c, struct memory_ask out[TOPO_KINDS]);
 
 struct key_value {
 	const char *key, *value;
@@ -31,11 +60,41 @@ struct pod_totals {
 	uint64_t cpu_milli, memory_bytes;
 };
 
+/* What a pod's containers ask for, in the order of their admission: init containers first. */
+struct pod_ask {
+	const char *uid;
+	enum qos qos;
+	bool pod_level; /* the pod has resources of its own: no CPUs or memory are assigned (gate
+			   off) */
+	unsigned nr;
+	const struct container_ask *container;
+	/* The pod may need more at once than the containers here: some are not known. */
+	struct pod_totals at_least;
+};
+
+/* How many CPUs such a request gets for itself: all when the pod is Guaranteed and the request is
+ * whole CPUs, else 0 (kubelet policy_static.go, guaranteedCPUs). */
+unsigned qos_exclusive_cpus(enum qos q, uint64_t cpu_milli);
+/* The same for a container of the pod. */
+unsigned pod_exclusive_cpus(const struct pod_ask *pod, unsigned container);
+/* Whether memory is pinned for the pod's containers (kubelet memorymanager): Guaranteed pods only.
+ */
+bool pod_pins_memory(const struct pod_ask *pod);
+/* What the pod needs of something at once, when each container needs of() of it: its init
+ * containers run one after the other, each beside the sidecars that have started before it; then
+ * the sidecars run beside all the others (k8s.io/component-helpers/resource). */
+uint64_t pod_needs_at_once(const struct pod_ask *pod,
+	uint64_t (*of)(const struct pod_ask *pod, unsigned container, unsigned what), unsigned what);
+
+/* Who told what is known of a pod, best last. */
+enum pod_source { POD_FROM_RUNTIME, POD_FROM_API_SERVER, POD_FROM_KUBELET };
+
 struct pod {
 	const char *sandbox_id, *uid, *ns, *name;
 	enum qos qos;
 	enum pod_source source;
 	struct pod_totals totals;
+	const struct pod_ask *ask; /* all its containers; NULL: not known */
 	const struct key_value *annotations;
 	size_t nr_annotations;
 };

@@ -9,14 +9,11 @@
 /* What one container asks for, in the words that neighbours and core share. Strings are borrowed:
  * they live as long as the message that they were decoded from. */
 
-/* Bytes of one kind of memory; page_bytes 0 is ordinary memory. */
-struct memory_ask {
-	uint64_t page_bytes;
-	uint64_t bytes;
-};
-
 struct request {
 	const char *container_id, *container_name;
+	/* Of a container that its pod's spec is known of; else an app container at place 0. */
+	enum container_kind kind;
+	unsigned place; /* in the pod's order of admission */
 	struct pod pod;
 	int64_t created_at_ns;    /* since the epoch; 0 when the runtime does not say */
 	uint64_t cpu_milli;       /* CPU request, thousandths of a CPU */

@@ -32,12 +32,17 @@ bool search_touch(struct search *s, const uint8_t *socket_of_node, unsigned nr);
 /* And besides: possible(ctx, m) is asked of the widest set that is still open (false: no subset of
  * it will do), in the end of the set itself. It must be monotone. */
 void search_limit(struct search *s, bool (*possible)(void *ctx, struct nodeset m), void *ctx);
+/* Not this very set; until search_begin(). */
+void search_except(struct search *s, struct nodeset set);
 
 /* The best set of k nodes into *best: the lowest-numbered, or with the space's distances the
  * closest. 0; -ENOENT: there is none; 1: the visit budget ran out, *best is the best so far, or
  * what a greedy walk finds (empty when it finds none). The budget is shared by all searches of one
  * struct search. */
 int search_best(struct search *s, unsigned k, struct nodeset *best);
+/* Replace *best, which no set beats by size and closeness, by the best that equals it there
+ * (scoring_compare()). 0; 1: the budget ran out, *best is the best so far. */
+int search_tied(struct search *s, const struct scoring *scoring, struct nodeset *best);
 /* The smallest k for which a set is found, 0 when there is none. Once the budget has run out it may
  * be larger than need be. */
 unsigned search_smallest(struct search *s);

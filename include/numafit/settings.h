@@ -3,6 +3,7 @@
 
 #include <numafit/cpuset.h>
 #include <numafit/err.h>
+#include <numafit/hint.h>
 #include <numafit/log_level.h>
 #include <numafit/topo.h>
 #include <stdbool.h>
@@ -21,8 +22,8 @@ enum topology_policy {
 };
 enum topology_scope { SCOPE_CONTAINER, SCOPE_POD };
 enum manager_policy { MANAGER_NONE, MANAGER_STATIC }; /* cpuManagerPolicy, memoryManagerPolicy */
-/* numa-allocation-strategy (KEP-6007), among sets of NUMA nodes that are equal otherwise. */
-enum allocation_strategy { ALLOCATION_NONE, ALLOCATION_MOST, ALLOCATION_LEAST };
+/* nri.failurePolicy: two choices of containerd/nri's FailurePolicy, as bits. */
+enum failure_policy { FAILURE_FAIL_REQUEST = 1, FAILURE_KEEP_CONNECTED = 2 };
 
 enum { SETTINGS_PATH_MAX = 256, SETTINGS_SOCKET_MAX = 108, RESERVED_MEMORY_MAX = NODES_MAX * 2 };
 
@@ -73,7 +74,8 @@ struct settings {
 					 beyond need */
 	unsigned shared_pool_minimum; /* CPUs that the shared pool never falls below */
 	char nri_socket[SETTINGS_SOCKET_MAX];
-	char nri_index[3]; /* two digits: the place in the runtime's chain of plugins */
+	char nri_index[3];           /* two digits: the place in the runtime's chain of plugins */
+	unsigned nri_failure_policy; /* bits of enum failure_policy */
 	char run_directory[SETTINGS_PATH_MAX];
 	uint64_t journal_max_bytes;      /* the journal is rewritten when it grows beyond */
 	char machine[SETTINGS_PATH_MAX]; /* "this", a machine's name, or a path */

@@ -15,6 +15,7 @@ struct snapshot {
 	const struct topo *topo;
 	struct cpuset pool, held, reserved;
 	unsigned nr_containers, nr_exclusive, nr_not_preferred;
+	unsigned nr_waiting; /* held for containers of their pod that are still to come */
 	struct snapshot_node node[NODES_MAX];
 };
 

@@ -52,20 +52,20 @@ static json_t *item_at(const struct decide_items *d, size_t i)
 	return d->is_array ? json_array_get(d->root, i) : d->root;
 }
 
-/* The forms of a question, each by a key that only it has. */
+/* The forms of a question, each by a key that only it has; one more has a "machine". */
 static const struct form {
-	const char *key, *name;
+	const char *key;
 	int (*answer)(json_t *item, struct arena *a, json_t **result, struct err *e);
 } forms[] = {
-	{"providers", "merge", merge_json_answer},
-	{"families", "families", families_json_answer},
-	{"cpus_fields", "cpu", cpu_json_answer},
-	{"node_reservation", "memory", memory_json_answer},
-	{"machine", "node", node_json_answer},
+	{"providers", merge_json_answer},
+	{"families", families_json_answer},
+	{"cpus_fields", cpu_json_answer},
+	{"node_reservation", memory_json_answer},
 };
 
 int decide_item_answer(
-	const struct decide_items *d, size_t i, struct arena *a, json_t **result, struct err *e)
+	const struct decide_items *d, size_t i, machine_loader *load, struct arena *a,
+	json_t **result, struct err *e)
 {
 	json_t *item = item_at(d, i);
 	json_t *name = json_object_get(item, "name");
@@ -77,10 +77,10 @@ int decide_item_answer(
 	for (size_t f = 0; f < sizeof forms / sizeof *forms; f++) {
 		if (!json_object_get(item, forms[f].key))
 			continue;
-		if (!forms[f].answer)
-			return err_set(e, ENOTSUP, "not decided yet: the form %s", forms[f].name);
 		return forms[f].answer(item, a, result, e);
 	}
+	if (json_object_get(item, "machine"))
+		return node_json_answer(item, load, a, result, e);
 	return err_set(e, EINVAL,
 		"no question: none of the keys providers, families, cpus_fields, node_reservation, "
 		"machine");

@@ -1,8 +1,7 @@
 #ifndef NUMAFIT_CODEC_DECIDE_JSON_H
 #define NUMAFIT_CODEC_DECIDE_JSON_H
 
-#include <numafit/arena.h>
-#include <numafit/err.h>
+#include <codec/machine_json.h>
 
 struct json_t; /* jansson's */
 
@@ -19,10 +18,10 @@ void decide_items_free(struct decide_items *d);
 size_t decide_items_count(const struct decide_items *d);
 
 /* Decide question i with working memory from *a: the result into *result, given back with
- * decide_result_free(). A refusal is a result. 0; -EINVAL, -ERANGE, -ENOMEM, ...: it cannot be read
- * or decided, the text says why; -ENOTSUP: a form that is not decided yet. */
-int decide_item_answer(const struct decide_items *d, size_t i, struct arena *a,
-	struct json_t **result, struct err *e);
+ * decide_result_free(). load finds machines by name; NULL: they have none. A refusal is a result.
+ * 0; -EINVAL, -ERANGE, -ENOMEM, ...: it cannot be read or decided, the text says why. */
+int decide_item_answer(const struct decide_items *d, size_t i, machine_loader *load,
+	struct arena *a, struct json_t **result, struct err *e);
 void decide_result_free(struct json_t *result);
 
 /* {"name": ..., "result": ...}, for a question without a name {"line": ...} or, within an array,

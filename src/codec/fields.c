@@ -176,6 +176,9 @@ static void put_value(
 	case FIELD_OBJECT:
 		fields_write(t, f->fields, p, ids);
 		return;
+	case FIELD_POINTER:
+		fields_write(t, f->fields, MEMBER(void *, p, 0), ids);
+		return;
 	case FIELD_ARRAY:
 		put_array(t, f->fields, p, MEMBER(unsigned, from, f->count), ids);
 		return;
@@ -192,7 +195,8 @@ static bool is_absent(const struct field *f, const void *from)
 {
 	if (f->has_flag)
 		return !MEMBER(bool, from, f->flag);
-	return f->optional && f->type == FIELD_STRING && !MEMBER(char *, from, f->at);
+	return f->optional && (f->type == FIELD_STRING || f->type == FIELD_POINTER) &&
+	       !MEMBER(char *, from, f->at);
 }
 
 void fields_write(

@@ -20,6 +20,7 @@ enum field_type {
 	FIELD_CPUS,   /* struct cpuset, as a kernel list */
 	FIELD_NODES,  /* struct nodeset, as a kernel list of ids */
 	FIELD_OBJECT, /* a struct, by the rows in fields */
+	FIELD_POINTER, /* pointer to a struct, by the rows in fields; NULL and optional: absent */
 	FIELD_ARRAY,  /* structs in place, at most max; their number is the unsigned at count */
 	FIELD_LIST,   /* pointer to structs; their number is the size_t at count */
 	FIELD_MAP     /* pointer to struct key_value, likewise; an object of strings */
@@ -29,7 +30,7 @@ struct field {
 	const char *key;
 	enum field_type type;
 	size_t at;
-	bool optional; /* may be absent: zeros; written unless it is a NULL string */
+	bool optional; /* may be absent: zeros; written unless it is a NULL string or pointer */
 	bool has_flag; /* the bool at `flag` says whether it is there at all */
 	size_t flag, count;
 	unsigned max; /* FIELD_UNSIGNED: the largest value, 0: any */

@@ -148,6 +148,13 @@ static int read_array(const json_t *v, const struct field *f, char *first, unsig
 	return read_elements(v, f->fields, first, c, e);
 }
 
+static int read_pointer(json_t *v, const struct fields *f, void **to,
+	const struct fields_context *c, struct err *e)
+{
+	*to = arena_alloc(c->arena, f->size);
+	return *to ? fields_read(v, f, *to, c, e) : err_set(e, ENOMEM, "too large");
+}
+
 static int read_list(const json_t *v, const struct field *f, char **first, size_t *nr,
 	const struct fields_context *c, struct err *e)
 {
@@ -214,6 +221,8 @@ static int read_value(
 		return read_nodes(v, SLOT(struct nodeset, to, f->at), c->ids, e);
 	case FIELD_OBJECT:
 		return fields_read(v, f->fields, SLOT(void, to, f->at), c, e);
+	case FIELD_POINTER:
+		return read_pointer(v, f->fields, SLOT(void *, to, f->at), c, e);
 	case FIELD_ARRAY:
 		return read_array(v, f, SLOT(char, to, f->at), SLOT(unsigned, to, f->count), c, e);
 	case FIELD_LIST:

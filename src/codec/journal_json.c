@@ -1,19 +1,12 @@
 #include <codec/journal_json.h>
 
 #include <codec/fields_json.h>
+#include <codec/reasons_json.h>
 #include <codec/words.h>
 #include <errno.h>
 #include <string.h>
 
 enum { FORMAT = 1 };
-
-static const char *kind_word(unsigned kind)
-{
-	static const char *const words[] = {
-		[FAMILY_ANY] = "any", [FAMILY_NONE] = "none", [FAMILY_CAPACITY] = "capacity"};
-
-	return words[kind];
-}
 
 #define AT(member) offsetof(struct memory_ask, member)
 static const struct field ask_rows[] = {
@@ -26,6 +19,8 @@ static const struct fields ask_fields = FIELDS(ask_rows, struct memory_ask);
 #define AT(member) offsetof(struct request, member)
 static const struct field request_rows[] = {
 	FIELD("container_name", STRING, AT(container_name)),
+	FIELD("kind", NAME, AT(kind), .name = container_kind_word, .max = NR_CONTAINER_KINDS),
+	FIELD("place", UNSIGNED, AT(place)),
 	FIELD("sandbox_id", STRING, AT(pod.sandbox_id)),
 	FIELD("pod_uid", STRING, AT(pod.uid)),
 	FIELD("pod_namespace", STRING, AT(pod.ns)),
@@ -51,16 +46,6 @@ static const struct field block_rows[] = {
 static const struct fields block_fields = FIELDS(block_rows, struct memory_block);
 #undef AT
 
-#define AT(member) offsetof(struct decision_hint, member)
-static const struct field hint_rows[] = {
-	FIELD("resource", CHARS, AT(resource), .max = sizeof((struct decision_hint *)0)->resource),
-	FIELD("kind", NAME, AT(kind), .name = kind_word, .max = FAMILY_CAPACITY + 1),
-	FIELD("smallest", UNSIGNED, AT(smallest)),
-	FIELD("preferred_size", UNSIGNED, AT(preferred_size)),
-};
-static const struct fields hint_fields = FIELDS(hint_rows, struct decision_hint);
-#undef AT
-
 #define AT(member) offsetof(struct decision, member)
 static const struct field decision_rows[] = {
 	FIELD("admit", BOOL, AT(admit)),
@@ -75,10 +60,17 @@ static const struct field decision_rows[] = {
 		.fields = &block_fields),
 	FIELD("reason", STRING, AT(reason), .optional = true),
 	FIELD("message", CHARS, AT(message), .max = DECISION_MESSAGE_MAX),
-	FIELD("hints", ARRAY, AT(hints), .count = AT(nr_hints), .max = DECISION_HINTS,
-		.fields = &hint_fields),
+	FIELD("reasons", POINTER, AT(reasons), .optional = true, .fields = &reasons_fields),
 };
 static const struct fields decision_fields = FIELDS(decision_rows, struct decision);
+#undef AT
+
+#define AT(member) offsetof(struct record_part, member)
+static const struct field part_rows[] = {
+	FIELD("request", OBJECT, AT(request), .fields = &request_fields),
+	FIELD("decision", OBJECT, AT(decision), .fields = &decision_fields),
+};
+static const struct fields part_fields = FIELDS(part_rows, struct record_part);
 #undef AT
 
 #define AT(member) offsetof(struct decoded_record, member)
@@ -92,6 +84,8 @@ static const struct field record_rows[] = {
 		.fields = &request_fields),
 	FIELD("decision", OBJECT, AT(decision), .has_flag = true, .flag = AT(has_decision),
 		.fields = &decision_fields),
+	FIELD("parts", LIST, AT(record.parts), .count = AT(record.nr_parts), .has_flag = true,
+		.flag = AT(has_parts), .fields = &part_fields),
 	FIELD("pool", CPUS, AT(record.pool)),
 };
 static const struct fields record_fields = FIELDS(record_rows, struct decoded_record);
@@ -152,7 +146,11 @@ int journal_json_record(
 	const struct record *r, const struct node_ids *ids, char *buf, size_t cap, struct err *e)
 {
 	struct decoded_record line = {
-		.record = *r, .has_request = r->request, .has_decision = r->decision};
+		.record = *r,
+		.has_request = r->request,
+		.has_decision = r->decision,
+		.has_parts = r->parts,
+	};
 	struct text t;
 
 	if (r->request)
@@ -164,10 +162,33 @@ int journal_json_record(
 	return line_length(&t, e);
 }
 
+static int check_reason(struct decision *d, struct err *e)
+{
+	const char *reason = d->reason;
+
+	d->reason = reason ? decision_reason(reason) : NULL;
+	if (reason && !d->reason)
+		return err_set(e, EINVAL, "decision: reason: there is no \"%.64s\"", reason);
+	return 0;
+}
+
+static int check_parts(const struct decoded_record *d, struct err *e)
+{
+	if (d->has_parts != (d->record.op == RECORD_HOLD))
+		return err_set(e, EINVAL, "op: \"%s\" %s parts", record_op_name(d->record.op),
+			d->has_parts ? "does not have" : "has");
+	for (size_t i = 0; i < d->record.nr_parts; i++) {
+		const struct decision *part = &d->record.parts[i].decision;
+
+		if (!part->admit || part->source != SOURCE_HELD || part->reason)
+			return err_set(e, EINVAL, "parts: element %zu is not held", i);
+	}
+	return 0;
+}
+
 /* What the types do not say: which records carry a decision, and which one. */
 static int check_record(struct decoded_record *d, struct err *e)
 {
-	const char *reason = d->decision.reason;
 	bool decided = d->record.op == RECORD_GRANT || d->record.op == RECORD_REFUSE;
 
 	if (d->has_request != decided || d->has_decision != decided)
@@ -176,10 +197,8 @@ static int check_record(struct decoded_record *d, struct err *e)
 	if (decided && d->decision.admit != (d->record.op == RECORD_GRANT))
 		return err_set(e, EINVAL, "decision: admit contradicts op \"%s\"",
 			record_op_name(d->record.op));
-	d->decision.reason = reason ? decision_reason(reason) : NULL;
-	if (reason && !d->decision.reason)
-		return err_set(e, EINVAL, "decision: reason: there is no \"%.64s\"", reason);
-	return 0;
+	int rc = check_reason(&d->decision, e);
+	return rc ? rc : check_parts(d, e);
 }
 
 int journal_json_parse(const char *text, size_t len, const struct node_ids *ids, struct arena *a,

@@ -31,8 +31,9 @@ int journal_json_record(
 
 /* A record and what it points to. */
 struct decoded_record {
-	struct record record; /* request and decision point to the members below, or are NULL */
-	bool has_request, has_decision;
+	struct record record; /* request and decision point to the members below, or are NULL;
+				 parts live in the arena */
+	bool has_request, has_decision, has_parts;
 	struct request request;
 	struct decision decision;
 };

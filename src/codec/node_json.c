@@ -1,10 +1,13 @@
 #include <codec/node_json.h>
 
 #include <codec/fields_json.h>
+#include <codec/node_events_json.h>
 #include <codec/pod_json.h>
 #include <codec/policy_json.h>
+#include <codec/reasons_json.h>
 #include <errno.h>
 #include <jansson.h>
+#include <numafit/cpus.h>
 #include <numafit/mem.h>
 #include <numafit/text.h>
 #include <string.h>
@@ -12,223 +15,17 @@
 enum {
 	KUBELET_MAX_NODES = 8,
 	WORK_BYTES = 2 << 20,
-	KEY_MAX = 256,
-	DEVICES_MAX = 4096,
-	CPU_FIELDS = 5
+	KEY_MAX = 256
 };
 
 /* One question, as far as it was read. */
 struct question {
-	struct topo topo;
+	struct machine machine;
 	struct settings settings;
 	struct reserved_memory node_allocatable[TOPO_KINDS];
-	unsigned nr_node_allocatable, nr_resources;
-	struct device_resource resource[POD_DEVICES_MAX];
+	unsigned nr_node_allocatable;
+	bool reasons; /* asked for, with every decision */
 };
-
-/* The machine */
-
-static int read_hugepages(json_t *pages, unsigned node, struct topo *t, struct err *e)
-{
-	static const char prefix[] = "hugepages-";
-
-	for (void *it = json_object_iter(pages); it; it = json_object_iter_next(pages, it)) {
-		const char *type = json_object_iter_key(it);
-		bool ours = strncmp(type, prefix, sizeof prefix - 1) == 0;
-		uint64_t size = ours ? page_bytes_from_name(type + sizeof prefix - 1) : 0, nr;
-		int rc = size ? json_number(json_object_iter_value(it), INT64_MAX / size, &nr, e)
-			      : err_set(e, EINVAL, "no size of huge pages");
-
-		if (!rc)
-			rc = topo_set_memory(t, node, size, nr * size, e);
-		if (rc)
-			return err_add(e, rc, "hugepages: %.64s", type);
-	}
-	return 0;
-}
-
-static int read_node(json_t *v, struct topo *t, struct err *e)
-{
-	static const char *const keys[] = {"id", "memory", "hugepages", NULL};
-	uint64_t id, bytes = 0;
-	int rc = json_only_keys(v, keys, e);
-
-	if (!rc)
-		rc = json_number(json_object_get(v, "id"), NODE_ID_MAX, &id, e);
-	if (!rc && json_object_get(v, "memory"))
-		rc = json_number(json_object_get(v, "memory"), INT64_MAX, &bytes, e);
-	int node = rc ? rc : topo_add_node(t, (unsigned)id, e);
-	if (node < 0)
-		return node;
-	rc = topo_set_memory(t, (unsigned)node, 0, bytes, e);
-	return rc ? rc : read_hugepages(json_object_get(v, "hugepages"), (unsigned)node, t, e);
-}
-
-/* [cpu, core, socket, numa, uncore] */
-static int read_cpu(const json_t *row, struct topo *t, struct err *e)
-{
-	uint64_t n[CPU_FIELDS];
-
-	if (json_array_size(row) != CPU_FIELDS)
-		return json_want("a list of 5 numbers", row, e);
-	for (unsigned i = 0; i < CPU_FIELDS; i++) {
-		int rc = json_number(json_array_get(row, i), NODE_ID_MAX, &n[i], e);
-
-		if (rc)
-			return rc;
-	}
-	int node = node_index(&t->ids, (unsigned)n[3]);
-	if (node < 0)
-		return err_set(e, EINVAL, "there is no NUMA node %u", (unsigned)n[3]);
-	return topo_add_cpu(t, (unsigned)n[0], (unsigned)node, (unsigned)n[1], (unsigned)n[2],
-		(unsigned)n[4], e);
-}
-
-static int read_distances(json_t *table, struct topo *t, struct err *e)
-{
-	for (void *it = json_object_iter(table); it; it = json_object_iter_next(table, it)) {
-		const char *id = json_object_iter_key(it);
-		json_t *row = json_object_iter_value(it);
-		uint64_t from, d;
-		int rc = text_u64(id, strlen(id), NODE_ID_MAX, &from, e);
-		int node = rc ? -1 : node_index(&t->ids, (unsigned)from);
-
-		if (node < 0 || json_array_size(row) != t->ids.nr)
-			return err_set(e, EINVAL,
-				"distances: \"%.16s\" should be a NUMA node with one number for "
-				"each",
-				id);
-		for (unsigned to = 0; to < t->ids.nr && !rc; to++) {
-			rc = json_number(json_array_get(row, to), DISTANCE_MAX, &d, e);
-			if (!rc)
-				rc = topo_set_distance(t, (unsigned)node, to, (unsigned)d, e);
-		}
-		if (rc)
-			return err_add(e, rc, "distances: %.16s", id);
-	}
-	return 0;
-}
-
-static int each(const json_t *list, int (*read)(json_t *v, struct topo *t, struct err *e),
-	const char *what, struct topo *t, struct err *e)
-{
-	if (!json_is_array(list))
-		return err_add(e, json_want("a list", list, e), "%s", what);
-	for (size_t i = 0; i < json_array_size(list); i++) {
-		int rc = read(json_array_get(list, i), t, e);
-
-		if (rc)
-			return err_add(e, rc, "%s: element %zu", what, i);
-	}
-	return 0;
-}
-
-static int read_cpu_row(json_t *v, struct topo *t, struct err *e)
-{
-	return read_cpu(v, t, e);
-}
-
-static int read_topo(const json_t *m, struct topo *t, struct err *e)
-{
-	topo_init(t, "machine");
-	t->made_up = true;
-	int rc = each(json_object_get(m, "nodes"), read_node, "nodes", t, e);
-	if (!rc)
-		rc = each(json_object_get(m, "cpus"), read_cpu_row, "cpus", t, e);
-	if (!rc)
-		rc = read_distances(json_object_get(m, "distances"), t, e);
-	return rc ? rc : topo_seal(t, e);
-}
-
-/* Devices */
-
-static int read_device_nodes(
-	const json_t *nodes, const struct topo *t, struct device *d, struct err *e)
-{
-	uint64_t id;
-
-	d->has_topology = json_is_array(nodes);
-	if (!d->has_topology && !json_is_null(nodes))
-		return json_want("a list of NUMA nodes or null", nodes, e);
-	for (size_t i = 0; i < json_array_size(nodes); i++) {
-		int rc = json_number(json_array_get(nodes, i), NODE_ID_MAX, &id, e);
-		int node = rc ? -1 : node_index(&t->ids, (unsigned)id);
-
-		if (rc)
-			return rc;
-		d->placed = true;
-		if (node >= 0)
-			d->nodes = nodeset_or(d->nodes, nodeset_of((unsigned)node));
-	}
-	return 0;
-}
-
-static int by_id(const void *a, const void *b)
-{
-	return strcmp(((const struct device *)a)->id, ((const struct device *)b)->id);
-}
-
-static int read_resource(const char *name, const json_t *list, const struct topo *t,
-	struct arena *a, struct device_resource *r, struct err *e)
-{
-	size_t nr = json_array_size(list);
-	struct device *d = nr <= DEVICES_MAX ? arena_array(a, nr, sizeof *d) : NULL;
-
-	if (!json_is_array(list))
-		return json_want("a list", list, e);
-	if (!d)
-		return err_set(e, ENOMEM, "too many devices");
-	for (size_t i = 0; i < nr; i++) {
-		const json_t *v = json_array_get(list, i);
-
-		d[i].id = json_string_value(json_object_get(v, "id"));
-		d[i].healthy = json_is_true(json_object_get(v, "healthy"));
-		if (!d[i].id)
-			return json_want("an object with an id", v, e);
-		int rc = read_device_nodes(json_object_get(v, "nodes"), t, &d[i], e);
-		if (rc)
-			return err_add(e, rc, "%.64s: nodes", d[i].id);
-	}
-	qsort(d, nr, sizeof *d, by_id);
-	*r = (struct device_resource){.name = name, .nr = (unsigned)nr, .device = d};
-	return 0;
-}
-
-static int by_name(const void *a, const void *b)
-{
-	return strcmp(((const struct device_resource *)a)->name,
-		((const struct device_resource *)b)->name);
-}
-
-static int read_devices(json_t *devices, struct arena *a, struct question *q, struct err *e)
-{
-	for (void *it = json_object_iter(devices); it; it = json_object_iter_next(devices, it)) {
-		const char *name = json_object_iter_key(it);
-
-		if (q->nr_resources == POD_DEVICES_MAX)
-			return err_set(
-				e, ERANGE, "devices: more than %d resources", POD_DEVICES_MAX);
-		int rc = read_resource(name, json_object_iter_value(it), &q->topo, a,
-			&q->resource[q->nr_resources++], e);
-		if (rc)
-			return err_add(e, rc, "devices: %.64s", name);
-	}
-	qsort(q->resource, q->nr_resources, sizeof *q->resource, by_name);
-	return 0;
-}
-
-static int read_machine(json_t *m, struct arena *a, struct question *q, struct err *e)
-{
-	static const char *const keys[] = {"nodes", "distances", "cpus_fields", "cpus", "num_cores",
-		"num_sockets", "devices", NULL};
-
-	if (!json_is_object(m))
-		return json_want("an object", m, e);
-	int rc = json_only_keys(m, keys, e);
-	if (!rc)
-		rc = read_topo(m, &q->topo, e);
-	return rc ? rc : read_devices(json_object_get(m, "devices"), a, q, e);
-}
 
 /* Settings: every value under its path, as a config file would have it */
 
@@ -308,9 +105,6 @@ static int read_settings(json_t *settings, struct question *q, struct err *e)
 {
 	if (!json_is_object(settings))
 		return json_want("an object", settings, e);
-	settings_init(&q->settings);
-	q->settings.topology_policy = POLICY_NONE; /* the kubelet's defaults */
-	q->settings.cpu_manager_policy = q->settings.memory_manager_policy = MANAGER_NONE;
 	for (void *it = json_object_iter(settings); it; it = json_object_iter_next(settings, it)) {
 		const char *key = json_object_iter_key(it);
 		bool reservation =
@@ -321,9 +115,29 @@ static int read_settings(json_t *settings, struct question *q, struct err *e)
 		if (rc)
 			return rc;
 	}
+	return 0;
+}
+
+/* Who asks waits for the exact answer. */
+static int read_kubelets_settings(json_t *settings, struct question *q, struct err *e)
+{
+	settings_init(&q->settings);
+	q->settings.merge_visit_budget = 0;
+	q->settings.topology_policy = POLICY_NONE; /* the kubelet's defaults */
+	q->settings.cpu_manager_policy = q->settings.memory_manager_policy = MANAGER_NONE;
+	int rc = read_settings(settings, q, e);
 	if (!q->settings.max_allowable_numa_nodes)
 		q->settings.max_allowable_numa_nodes = KUBELET_MAX_NODES;
-	return 0;
+	return rc;
+}
+
+/* The daemon's defaults, but the shared pool is all that nobody holds, as in the kubelet. */
+static int read_daemons_settings(json_t *settings, struct question *q, struct err *e)
+{
+	settings_init(&q->settings);
+	q->settings.merge_visit_budget = 0;
+	q->settings.shared_pool_step = 0;
+	return settings ? read_settings(settings, q, e) : 0;
 }
 
 /* Answers */
@@ -375,28 +189,28 @@ static json_t *bytes_by_type(const struct topo *t, const uint64_t bytes[TOPO_KIN
 
 static json_t *memory_result(const struct question *q, const struct node *n)
 {
-	const struct memory_state *m = node_memory(n);
+	const struct memory_state *m = &node_books(n)->memory;
 	json_t *nodes = json_object();
 
-	nodeset_each (i, q->topo.nodes) {
+	nodeset_each (i, q->machine.topo.nodes) {
 		const struct memory_node *node = &m->node[i];
 		char id[TEXT_SIZE_MAX];
 		struct text t;
 
 		text_init(&t, id, sizeof id);
-		text_add(&t, "%u", q->topo.ids.id[i]);
+		text_add(&t, "%u", q->machine.topo.ids.id[i]);
 		(void)json_object_set_new(nodes, id,
 			json_pack("{s:i, s:o, s:o, s:o}", "assignments", (int)node->assignments,
-				"cells", list_of_nodes(&q->topo, node->group), "free",
-				bytes_by_type(&q->topo, node->free), "reserved",
-				bytes_by_type(&q->topo, node->reserved)));
+				"cells", list_of_nodes(&q->machine.topo, node->group), "free",
+				bytes_by_type(&q->machine.topo, node->free), "reserved",
+				bytes_by_type(&q->machine.topo, node->reserved)));
 	}
 	return nodes;
 }
 
 static json_t *blocks_result(const struct question *q, const struct memory_container *c)
 {
-	unsigned kind[TOPO_KINDS] = {0}, nr = kinds_by_name(&q->topo, kind);
+	unsigned kind[TOPO_KINDS] = {0}, nr = kinds_by_name(&q->machine.topo, kind);
 	json_t *blocks = json_array();
 
 	for (unsigned k = 0; k < nr; k++)
@@ -407,26 +221,26 @@ static json_t *blocks_result(const struct question *q, const struct memory_conta
 				continue;
 			(void)json_array_append_new(blocks,
 				json_pack("{s:s, s:o, s:I}", "type",
-					topo_kind_name(&q->topo, kind[k], name, sizeof name),
-					"nodes", list_of_nodes(&q->topo, c->blocks[b].nodes),
+					topo_kind_name(&q->machine.topo, kind[k], name, sizeof name),
+					"nodes", list_of_nodes(&q->machine.topo, c->blocks[b].nodes),
 					"size", (json_int_t)c->blocks[b].bytes));
 		}
 	return blocks;
 }
 
-static json_t *devices_result(const struct question *q, const struct node_container *c)
+static json_t *devices_result(const struct question *q, const struct grant *c)
 {
 	json_t *devices = json_object();
 
-	for (unsigned r = 0; r < q->nr_resources; r++) {
+	for (unsigned r = 0; r < q->machine.nr_resources; r++) {
 		json_t *ids = c->device[r] ? json_array() : NULL;
 
-		for (unsigned i = 0; ids && i < q->resource[r].nr; i++)
+		for (unsigned i = 0; ids && i < q->machine.resource[r].nr; i++)
 			if (c->device[r][i])
 				(void)json_array_append_new(
-					ids, json_string(q->resource[r].device[i].id));
+					ids, json_string(q->machine.resource[r].device[i].id));
 		if (ids && json_array_size(ids))
-			(void)json_object_set(devices, q->resource[r].name, ids);
+			(void)json_object_set(devices, q->machine.resource[r].name, ids);
 		json_decref(ids);
 	}
 	return devices;
@@ -436,17 +250,21 @@ static json_t *containers_result(const struct question *q, const struct node_pod
 {
 	json_t *list = json_array();
 
-	for (unsigned i = 0; i < p->nr; i++) {
-		const struct node_container *c = &p->container[i];
+	for (unsigned i = 0; i < p->grants.nr; i++) {
+		const struct grant *c = &p->grants.of[i];
+		const struct memory_container *memory = &p->grants.memory[i];
 		json_t *devices = devices_result(q, c);
-		json_t *v = json_pack("{s:s, s:o, s:b, s:o, s:o}", "name", c->name, "affinity",
-			c->affinity.any ? json_null() : list_of_nodes(&q->topo, c->affinity.mask),
+		json_t *v = json_pack("{s:s, s:o, s:b, s:o, s:o}", "name", p->name[i], "affinity",
+			c->affinity.any ? json_null() : list_of_nodes(&q->machine.topo, c->affinity.mask),
 			"preferred", c->affinity.preferred, "cpus",
 			cpuset_empty(&c->cpus) ? json_null() : list_of_cpus(&c->cpus), "memory",
-			p->memory[i].nr_blocks ? blocks_result(q, &p->memory[i]) : json_null());
+			memory->nr_blocks ? blocks_result(q, memory) : json_null());
 
 		if (json_object_size(devices))
 			(void)json_object_set(v, "devices", devices);
+		if (q->reasons)
+			(void)json_object_set_new(
+				v, "reasons", reasons_json(c->reasons, &q->machine.topo));
 		json_decref(devices);
 		(void)json_array_append_new(list, v);
 	}
@@ -468,7 +286,7 @@ static int step_admit(struct run *r, const json_t *step, struct err *e)
 	struct pod_ask pod;
 	struct refusal why;
 	struct arena work;
-	int rc = pod_json_read(json_object_get(step, "pod"), r->q->resource, r->q->nr_resources,
+	int rc = pod_json_read(json_object_get(step, "pod"), r->q->machine.resource, r->q->machine.nr_resources,
 		r->arena, &pod, e);
 
 	if (rc)
@@ -479,6 +297,9 @@ static int step_admit(struct run *r, const json_t *step, struct err *e)
 	if (rc) {
 		(void)json_object_set_new(r->result, "reason", json_string(why.reason));
 		(void)json_object_set_new(r->result, "message", json_message(why.message));
+		if (r->q->reasons)
+			(void)json_object_set_new(r->result, "reasons",
+				reasons_json(why.reasons, &r->q->machine.topo));
 	} else {
 		(void)json_object_set_new(r->result, "containers",
 			containers_result(r->q, node_find(r->node, pod.uid)));
@@ -518,25 +339,36 @@ static const struct {
 	const char *op;
 	int (*run)(struct run *r, const json_t *step, struct err *e);
 } ops[] = {{"admit", step_admit}, {"start", step_start}, {"remove", step_remove}};
+enum { NR_OPS = sizeof ops / sizeof *ops };
+
+static size_t find_op(const char *op)
+{
+	size_t i = 0;
+
+	while (i < NR_OPS && !(op && text_equal(op, ops[i].op)))
+		i++;
+	return i;
+}
 
 static int run_step(struct run *r, json_t *step, struct err *e)
 {
 	const char *op = json_string_value(json_object_get(step, "op"));
-	struct cpuset shared;
+	size_t i = find_op(op);
 
-	for (size_t i = 0; i < sizeof ops / sizeof *ops; i++) {
-		if (!text_equal(op, ops[i].op))
-			continue;
+	if (i < NR_OPS) {
 		int rc = ops[i].run(r, step, e);
 
-		shared = node_shared_cpus(r->node);
-		(void)json_object_set_new(r->result, "shared_cpus", list_of_cpus(&shared));
+		(void)json_object_set_new(
+			r->result, "shared_cpus", list_of_cpus(&node_books(r->node)->shared));
 		if (r->q->settings.memory_manager_policy == MANAGER_STATIC)
 			(void)json_object_set_new(
 				r->result, "memory", memory_result(r->q, r->node));
 		return rc;
 	}
-	return err_set(e, EINVAL, "op \"%.32s\" is not one of admit, start, remove", op ? op : "");
+	return node_events_has(op)
+		       ? err_set(e, EINVAL, "op \"%.32s\" is a runtime's event among whole pods", op)
+		       : err_set(e, EINVAL, "op \"%.32s\" is not one of admit, start, remove",
+				 op ? op : "");
 }
 
 static int run_steps(struct run *r, const json_t *steps, json_t *results, struct err *e)
@@ -554,16 +386,18 @@ static int run_steps(struct run *r, const json_t *steps, json_t *results, struct
 	return 0;
 }
 
-static int answer(const struct question *q, const json_t *steps, struct arena *a, json_t **result,
-	struct err *e)
+/* The kubelet's view. */
+static int answer_pods(const struct question *q, const json_t *steps, struct arena *a,
+	json_t **result, struct err *e)
 {
 	auto_free void *work = xcalloc(1, WORK_BYTES);
 	struct run r = {.q = q, .arena = a, .work = work};
 	struct err why;
 
-	r.node = node_new(&q->topo, &q->settings, q->resource, q->nr_resources, &why);
+	r.node = node_new(&q->machine.topo, &q->settings, q->machine.resource,
+		q->machine.nr_resources, &why);
 	if (r.node && q->settings.memory_manager_policy == MANAGER_STATIC &&
-		memory_check_reserved(&q->topo, &q->settings, q->node_allocatable,
+		memory_check_reserved(&q->machine.topo, &q->settings, q->node_allocatable,
 			q->nr_node_allocatable, &why)) {
 		node_free(r.node);
 		r.node = NULL;
@@ -572,20 +406,76 @@ static int answer(const struct question *q, const json_t *steps, struct arena *a
 		*result = policy_json_refusal(why.text);
 		return 0;
 	}
-	struct cpuset reserved = node_reserved_cpus(r.node);
+	struct cpuset reserved = node_books(r.node)->reserved;
 	json_t *results = json_array();
 	int rc = run_steps(&r, steps, results, e);
 	node_free(r.node);
-	if (rc) {
-		json_decref(results);
-		return err_add(e, rc, "steps");
-	}
-	*result =
-		json_pack("{s:o, s:o}", "reserved_cpus", list_of_cpus(&reserved), "steps", results);
-	return 0;
+	*result = json_pack(
+		"{s:o, s:o}", "reserved_cpus", list_of_cpus(&reserved), "steps", results);
+	return rc;
 }
 
-int node_json_answer(json_t *item, struct arena *a, json_t **result, struct err *e)
+static int reserve_cpus(struct settings *s, const struct topo *t, struct err *e)
+{
+	unsigned count = settings_reserved_cpu_count(s);
+
+	if (!count || !cpuset_empty(&s->reserved_cpus))
+		return 0;
+	return cpus_reserve(t, &s->cpu_options, count, &s->reserved_cpus, e);
+}
+
+/* The daemon's view. */
+static int answer_events(struct question *q, const json_t *steps, struct arena *a, json_t **result,
+	struct err *e)
+{
+	const struct topo *t = &q->machine.topo;
+	struct err why;
+
+	if (settings_check(&q->settings, t, &why) || reserve_cpus(&q->settings, t, &why)) {
+		*result = policy_json_refusal(why.text);
+		return 0;
+	}
+	json_t *results = json_array();
+	*result = json_pack("{s:o, s:o}", "reserved_cpus",
+		list_of_cpus(&q->settings.reserved_cpus), "steps", results);
+	return node_events_answer(t, &q->settings, q->reasons, steps, a, results, e);
+}
+
+/* Whose view it is: what the first step's op says that only one of the two has. */
+static bool are_events(const json_t *steps)
+{
+	for (size_t i = 0; i < json_array_size(steps); i++) {
+		const char *op =
+			json_string_value(json_object_get(json_array_get(steps, i), "op"));
+
+		if (find_op(op) == NR_OPS)
+			return node_events_has(op);
+		if (!node_events_has(op))
+			return false;
+	}
+	return false;
+}
+
+static int answer(struct question *q, json_t *item, struct arena *a, json_t **result, struct err *e)
+{
+	const json_t *steps = json_object_get(item, "steps");
+	json_t *settings = json_object_get(item, "settings");
+	bool events = are_events(steps);
+	int rc = events ? read_daemons_settings(settings, q, e)
+			: read_kubelets_settings(settings, q, e);
+
+	if (rc)
+		return err_add(e, rc, "settings");
+	rc = events ? answer_events(q, steps, a, result, e) : answer_pods(q, steps, a, result, e);
+	if (!rc)
+		return 0;
+	json_decref(*result);
+	*result = NULL;
+	return err_add(e, rc, "steps");
+}
+
+int node_json_answer(
+	json_t *item, machine_loader *load, struct arena *a, json_t **result, struct err *e)
 {
 	static const char *const keys[] = {
 		"name", "expected", "machine", "settings", "steps", "reasons", NULL};
@@ -594,11 +484,7 @@ int node_json_answer(json_t *item, struct arena *a, json_t **result, struct err 
 
 	if (rc)
 		return rc;
-	rc = read_machine(json_object_get(item, "machine"), a, q, e);
-	if (rc)
-		return err_add(e, rc, "machine");
-	rc = read_settings(json_object_get(item, "settings"), q, e);
-	if (rc)
-		return err_add(e, rc, "settings");
-	return answer(q, json_object_get(item, "steps"), a, result, e);
+	q->reasons = json_is_true(json_object_get(item, "reasons"));
+	rc = machine_json_read(json_object_get(item, "machine"), load, a, &q->machine, e);
+	return rc ? err_add(e, rc, "machine") : answer(q, item, a, result, e);
 }

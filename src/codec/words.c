@@ -11,6 +11,11 @@ const char *policy_word(unsigned policy)
 	return topology_policy_name((enum topology_policy)policy);
 }
 
+const char *container_kind_word(unsigned kind)
+{
+	return container_kind_name((enum container_kind)kind);
+}
+
 const char *qos_word(unsigned qos)
 {
 	return qos_name((enum qos)qos);

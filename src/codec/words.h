@@ -8,6 +8,7 @@
 
 const char *policy_word(unsigned policy);
 const char *qos_word(unsigned qos);
+const char *container_kind_word(unsigned kind);
 const char *source_word(unsigned source);
 const char *op_word(unsigned op);
 

@@ -179,16 +179,26 @@ void cpus_family(const struct topo *t, const struct cpu_options *o, const struct
 	nodeset_each (node, t->nodes_with_cpus) {
 		n->total[node] = cpuset_count(&t->node[node].cpus);
 		n->free[node] = cpuset_count_and(&t->node[node].cpus, available);
+		n->allocatable[node] = n->total[node];
 	}
 	f->ground = t->nodes_with_cpus;
 	f->required = topo_nodes_of(t, reusable);
 	f->nr_demands = 1;
 	f->demand[0] = (struct family_demand){.weight = n->free, .base = reused, .need = count};
+	f->capacity.weight = n->allocatable;
+	f->unallocated.weight = n->free;
 	f->preferred_size = fewest_nodes(n, f->ground, count);
 	if (o->align_by_socket)
 		prefer_sockets(t, n, f);
 	f->kind = reused + cpuset_count_and(&t->cpus, available) >= count ? FAMILY_CAPACITY
 									  : FAMILY_NONE;
+}
+
+void cpus_set_aside(const struct topo *t, const struct cpuset *reserved, struct cpus_per_node *n)
+{
+	nodeset_each (node, t->nodes_with_cpus)
+		n->allocatable[node] =
+			n->total[node] - cpuset_count_and(&t->node[node].cpus, reserved);
 }
 
 struct cpus_how cpus_how(const struct topo *t, const struct cpu_options *o)

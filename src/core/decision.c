@@ -6,6 +6,7 @@ static const char *const source_names[NR_DECISION_SOURCES] = {
 	[SOURCE_DECIDED] = "decided",
 	[SOURCE_ADOPTED] = "adopted",
 	[SOURCE_INHERITED] = "inherited",
+	[SOURCE_HELD] = "held",
 };
 
 /* The kubelet's words for a pod's status.reason (topologymanager, lifecycle/handlers.go). */

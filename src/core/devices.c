@@ -80,10 +80,11 @@ int devices_family(
 {
 	const struct device_resource *r = c->resource;
 	struct covers registered = {arena_array(a, r->nr, sizeof *registered.at), 0};
+	struct covers healthy = {arena_array(a, r->nr, sizeof *healthy.at), 0};
 	struct covers available = {arena_array(a, 2 * (size_t)r->nr, sizeof *available.at), 0};
 	struct arena scratch = *a;
 
-	if (!registered.at || !available.at)
+	if (!registered.at || !healthy.at || !available.at)
 		return -ENOMEM;
 	*f = (struct family){.nr_demands = 1};
 	(void)text_copy(f->resource, sizeof f->resource, r->name);
@@ -91,6 +92,8 @@ int devices_family(
 		return 0; /* FAMILY_ANY is 0 */
 	for (unsigned i = 0; i < r->nr; i++) {
 		cover(&registered, r->device[i].nodes);
+		if (r->device[i].healthy)
+			cover(&healthy, r->device[i].nodes);
 		if (is_available(c, i))
 			cover(&available, r->device[i].nodes);
 		f->ground = nodeset_or(f->ground, r->device[i].nodes);
@@ -105,6 +108,8 @@ int devices_family(
 		f->preferred_size = nodeset_count(f->ground);
 	f->demand[0] = (struct family_demand){
 		.cover = available.at, .nr_covers = available.nr, .need = c->count};
+	f->capacity = (struct family_demand){.cover = healthy.at, .nr_covers = healthy.nr};
+	f->unallocated = (struct family_demand){.cover = available.at, .nr_covers = available.nr};
 	if (!require_reusable(c, &available, f) || count_usable(c) < c->count ||
 		!family_has(f, f->ground))
 		f->kind = FAMILY_NONE;

@@ -1,7 +1,7 @@
 /* What a rule says of one mask. */
 #include <numafit/family.h>
 
-bool family_demand_met(const struct family_demand *d, struct nodeset mask)
+uint64_t family_demand_sum(const struct family_demand *d, struct nodeset mask)
 {
 	uint64_t sum = d->base;
 
@@ -10,7 +10,12 @@ bool family_demand_met(const struct family_demand *d, struct nodeset mask)
 			sum += d->weight[node];
 	for (size_t i = 0; i < d->nr_covers; i++)
 		sum += nodeset_empty(nodeset_and(d->cover[i].nodes, mask)) ? 0 : d->cover[i].count;
-	return sum >= d->need;
+	return sum;
+}
+
+bool family_demand_met(const struct family_demand *d, struct nodeset mask)
+{
+	return family_demand_sum(d, mask) >= d->need;
 }
 
 static bool meets_demands(const struct family *f, struct nodeset mask)

@@ -3,7 +3,9 @@
  *   - else intersections. A family is up-closed: adding nodes of its ground set keeps a mask
  *     valid. So a set s comes out of intersecting one mask of each family exactly when every
  *     node of the common ground set outside s can be dropped by one of the families without
- *     failing its demands. Masks that stand outside the rule (extra) are tried one by one. */
+ *     failing its demands. Masks that stand outside the rule (extra) are tried one by one.
+ * A strategy comes in when all that is known but which one of equals: the sets of the size and
+ * closeness that have been found are searched once more. */
 #include <numafit/family.h>
 
 #include "dropping.h"
@@ -44,16 +46,49 @@ struct merge {
 	const struct hint_space *space;
 	const struct family **family;
 	unsigned nr;
-	bool all_preferred; /* no family is FAMILY_NONE */
+	bool all_preferred;     /* no family is FAMILY_NONE */
+	struct scoring scoring; /* ALLOCATION_NONE until only equals are left */
+	struct nodeset taken;   /* no result */
 	struct search *search;
 	struct arena *arena;
 };
 
 static void keep_better(const struct merge *m, struct nodeset *best, struct nodeset mask)
 {
-	if (!nodeset_empty(mask) &&
-		(nodeset_empty(*best) || hint_compare_masks(m->space, mask, *best) < 0))
+	if (nodeset_empty(mask) || nodeset_equal(mask, m->taken))
+		return;
+	if (nodeset_empty(*best) || scoring_compare(m->space, &m->scoring, mask, *best) < 0)
 		*best = mask;
+}
+
+/* The best set of size k that the search finds into *best if it beats it. 1: budget ran out. */
+static int keep_best_found(struct merge *m, unsigned k, struct nodeset *best)
+{
+	struct nodeset found = *best;
+	int rc;
+
+	if (!nodeset_empty(m->taken))
+		search_except(m->search, m->taken);
+	if (m->scoring.strategy)
+		rc = search_tied(m->search, &m->scoring, &found);
+	else
+		rc = search_best(m->search, k, &found);
+	keep_better(m, best, found);
+	return rc > 0;
+}
+
+/* Whether there are equals of *best to look for; the scoring counts from now on. */
+static bool begin_ties(struct merge *m, int rc, struct nodeset best)
+{
+	if (!rc && !nodeset_empty(best))
+		m->scoring.strategy = m->space->strategy;
+	return m->scoring.strategy;
+}
+
+/* Without budget there is no use in going on for what is only good to know. */
+static bool goes_on(const struct merge *m, int rc)
+{
+	return nodeset_empty(m->taken) ? rc >= 0 : !rc;
 }
 
 static bool all_prefer(const struct merge *m, struct nodeset mask)
@@ -76,8 +111,6 @@ static bool add_preference(struct search *s, const struct family *f, unsigned k)
  * best_preferred() does. */
 static int best_of_size(struct merge *m, unsigned k, struct nodeset *best)
 {
-	struct nodeset found;
-
 	search_begin(m->search, m->space->all);
 	for (unsigned i = 0; i < m->nr; i++) {
 		if (!add_preference(m->search, m->family[i], k))
@@ -85,9 +118,16 @@ static int best_of_size(struct merge *m, unsigned k, struct nodeset *best)
 		if (!search_add_family(m->search, m->family[i]))
 			return -ENOMEM;
 	}
-	int rc = search_best(m->search, k, &found);
-	keep_better(m, best, found);
-	return rc > 0;
+	return keep_best_found(m, k, best);
+}
+
+static void best_of_extra(const struct merge *m, struct nodeset *best)
+{
+	for (unsigned i = 0; i < m->nr; i++)
+		for (unsigned x = 0; x < m->family[i]->nr_extra; x++)
+			if (all_prefer(m, m->family[i]->extra[x]))
+				keep_better(m, best,
+					nodeset_and(m->family[i]->extra[x], m->space->all));
 }
 
 /* 0 with the best preferred mask, empty when there is none; 1 when the budget ran out. */
@@ -99,16 +139,16 @@ static int best_preferred(struct merge *m, struct nodeset *best)
 	*best = (struct nodeset){0};
 	if (!m->all_preferred)
 		return 0;
-	for (unsigned i = 0; i < m->nr; i++)
-		for (unsigned x = 0; x < m->family[i]->nr_extra; x++)
-			if (all_prefer(m, m->family[i]->extra[x]))
-				keep_better(m, best,
-					nodeset_and(m->family[i]->extra[x], m->space->all));
-	for (unsigned k = 1; k <= n && rc >= 0; k++) {
+	best_of_extra(m, best);
+	for (unsigned k = 1; k <= n && goes_on(m, rc); k++) {
 		if (!nodeset_empty(*best) && k > nodeset_count(*best))
 			break;
 		int more = best_of_size(m, k, best);
 		rc = more < 0 ? more : rc | more;
+	}
+	if (begin_ties(m, rc, *best)) {
+		best_of_extra(m, best);
+		rc = best_of_size(m, nodeset_count(*best), best);
 	}
 	return rc;
 }
@@ -178,8 +218,6 @@ static int collect_patterns(const struct merge *m, struct patterns *out)
 static int best_reachable(
 	struct merge *m, struct pattern p, unsigned k, struct dropping *d, struct nodeset *best)
 {
-	struct nodeset found;
-
 	dropping_begin(d, m->search, p.mask);
 	for (unsigned i = 0; i < m->nr; i++)
 		if (p.by_rule >> i & 1)
@@ -192,9 +230,17 @@ static int best_reachable(
 	dropping_prepare(d);
 	search_begin(m->search, d->common);
 	search_limit(m->search, dropping_reaches, d);
-	int rc = search_best(m->search, k, &found);
-	keep_better(m, best, found);
-	return rc > 0 || d->unsure;
+	return keep_best_found(m, k, best) || d->unsure;
+}
+
+static int best_of_patterns(struct merge *m, const struct patterns *p, unsigned k,
+	struct dropping *d, struct nodeset *best)
+{
+	int rc = 0;
+
+	for (size_t i = 0; i < p->nr && goes_on(m, rc); i++)
+		rc |= best_reachable(m, p->at[i], k, d, best);
+	return rc;
 }
 
 static unsigned size_aimed_at(struct merge *m)
@@ -223,15 +269,17 @@ static int best_intersection(struct merge *m, struct nodeset *best)
 	int rc = d ? collect_patterns(m, &patterns) : -ENOMEM;
 
 	*best = (struct nodeset){0};
-	for (unsigned i = 0; rc >= 0 && i < sizes && nodeset_empty(*best); i++)
-		for (size_t p = 0; p < patterns.nr; p++)
-			rc |= best_reachable(m, patterns.at[p], size_tried(i, aim), d, best);
+	for (unsigned i = 0; goes_on(m, rc) && i < sizes && nodeset_empty(*best); i++)
+		rc |= best_of_patterns(m, &patterns, size_tried(i, aim), d, best);
+	if (begin_ties(m, rc, *best))
+		rc = best_of_patterns(m, &patterns, nodeset_count(*best), d, best);
 	return rc;
 }
 
 static int sort_out(struct merge *m, const struct family *families, size_t nr)
 {
 	m->all_preferred = true;
+	m->scoring = (struct scoring){.family = families, .nr = nr};
 	m->family = arena_array(m->arena, nr, sizeof *m->family);
 	m->search = search_new(m->space, m->arena);
 	if (!m->family || !m->search || nr > MERGE_FAMILIES)
@@ -244,30 +292,49 @@ static int sort_out(struct merge *m, const struct family *families, size_t nr)
 	return 0;
 }
 
-int hint_merge_families(const struct hint_space *space, const struct family *families, size_t nr,
-	struct arena *a, struct hint *out)
+/* As hint_merge_families(); an empty mask when nothing comes out. */
+static int merge(struct merge *m, const struct family *families, size_t nr, struct hint *out)
 {
-	struct merge m = {.space = space, .arena = a};
 	struct nodeset best = {0};
-	int rc = sort_out(&m, families, nr);
+	int rc = sort_out(m, families, nr);
 
 	if (rc)
 		return rc;
-	if (!m.nr) {
-		*out = (struct hint){.mask = space->all, .preferred = m.all_preferred};
+	if (!m->nr) {
+		keep_better(m, &best, m->space->all);
+		*out = (struct hint){.mask = best, .preferred = m->all_preferred};
 		return 0;
 	}
-	rc = best_preferred(&m, &best);
+	rc = best_preferred(m, &best);
 	if (rc < 0)
 		return rc;
 	bool preferred = !nodeset_empty(best);
-	if (!preferred) {
-		int more = best_intersection(&m, &best);
+	if (!preferred && goes_on(m, rc)) {
+		int more = best_intersection(m, &best);
 
 		rc = more < 0 ? more : rc | more;
 	}
 	if (rc >= 0)
-		*out = (struct hint){
-			.mask = nodeset_empty(best) ? space->all : best, .preferred = preferred};
+		*out = (struct hint){.mask = best, .preferred = preferred};
 	return rc;
+}
+
+int hint_merge_families(const struct hint_space *space, const struct family *families, size_t nr,
+	struct arena *a, struct hint *out)
+{
+	struct merge m = {.space = space, .arena = a};
+	int rc = merge(&m, families, nr, out);
+
+	if (rc >= 0 && nodeset_empty(out->mask))
+		out->mask = space->all;
+	return rc;
+}
+
+int hint_merge_others(const struct hint_space *space, const struct family *families, size_t nr,
+	struct nodeset taken, struct arena *a, struct hint *out)
+{
+	struct merge m = {.space = space, .arena = a, .taken = taken};
+	int rc = merge(&m, families, nr, out);
+
+	return rc || !nodeset_empty(out->mask) ? rc : -ENOENT;
 }

@@ -9,12 +9,14 @@
 #include <errno.h>
 #include <string.h>
 
-static uint64_t distance_sum(const struct hint_space *space, struct nodeset m)
+uint64_t hint_distance_sum(const struct hint_space *space, struct nodeset mask)
 {
 	uint64_t sum = 0;
 
-	nodeset_each (i, m)
-		nodeset_each (j, m)
+	if (!space->distance)
+		return 0;
+	nodeset_each (i, mask)
+		nodeset_each (j, mask)
 			sum += space->distance[i][j];
 	return sum;
 }
@@ -24,13 +26,20 @@ static int compare_u64(uint64_t a, uint64_t b)
 	return a < b ? -1 : a > b;
 }
 
-int hint_compare_masks(const struct hint_space *space, struct nodeset a, struct nodeset b)
+int hint_compare_fit(const struct hint_space *space, struct nodeset a, struct nodeset b)
 {
 	int c = compare_u64(nodeset_count(a), nodeset_count(b));
 
 	/* at equal size the average distance orders as its numerator does */
 	if (!c && space->distance)
-		c = compare_u64(distance_sum(space, a), distance_sum(space, b));
+		c = compare_u64(hint_distance_sum(space, a), hint_distance_sum(space, b));
+	return c;
+}
+
+int hint_compare_masks(const struct hint_space *space, struct nodeset a, struct nodeset b)
+{
+	int c = hint_compare_fit(space, a, b);
+
 	return c ? c : compare_u64(a.bits, b.bits);
 }
 

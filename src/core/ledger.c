@@ -1,33 +1,10 @@
-#include <numafit/ledger.h>
+/* The entries: who holds what. */
+#include "ledger_state.h"
 
-#include <numafit/cpus.h>
 #include <numafit/text.h>
-#include <numafit/vec.h>
 
 #include <assert.h>
-#include <errno.h>
 #include <string.h>
-
-/* What an index sorts by: up to three strings. */
-struct key {
-	const char *part[3];
-};
-
-/* Entries are found by id and by pod and name, each through its own sorted array: a create costs
- * the same on a full node as on an empty one. */
-struct index {
-	struct key (*key_of)(const struct holding *h);
-	VEC(struct holding *);
-};
-
-struct ledger {
-	const struct topo *t;
-	const struct settings *s;
-	struct cpuset held, pool;
-	struct memory_state memory;
-	struct index by_id, by_name;
-	size_t nr_misplaced;
-};
 
 static struct key id_key(const struct holding *h)
 {
@@ -90,23 +67,39 @@ static void holding_free(struct holding *h)
 	free(h);
 }
 
-static struct holding *holding_new(const struct request *req, const struct decision *d)
+/* An id for what waits for a container: container ids have no slash. */
+static char *waiting_id(const char *pod_uid, const char *container_name)
+{
+	size_t cap = strlen(pod_uid) + strlen(container_name) + sizeof "/";
+	char *id = xcalloc(1, cap);
+	struct text t;
+
+	text_init(&t, id, cap);
+	text_add(&t, "%s/%s", pod_uid, container_name);
+	return id;
+}
+
+static struct holding *holding_new(
+	const char *container_id, const struct request *req, const struct decision *d)
 {
 	struct holding *h = xcalloc(1, sizeof *h);
 
-	h->container_id = xstrdup(req->container_id);
+	h->container_id = xstrdup(container_id);
 	h->container_name = xstrdup(req->container_name);
 	h->sandbox_id = xstrdup(req->pod.sandbox_id);
 	h->pod_uid = xstrdup(req->pod.uid);
 	h->pod_ns = xstrdup(req->pod.ns);
 	h->pod_name = xstrdup(req->pod.name);
 	h->qos = req->pod.qos;
+	h->kind = req->kind;
+	h->place = req->place;
 	h->cpu_milli = req->cpu_milli;
 	h->cpu_limit_milli = req->cpu_limit_milli;
 	h->nr_memory = req->nr_memory;
 	memcpy(h->memory, req->memory, sizeof h->memory);
 	h->created_at_ns = req->created_at_ns;
 	h->decision = *d;
+	h->decision.reasons = NULL; /* they live no longer than the event */
 	return h;
 }
 
@@ -115,6 +108,8 @@ struct request holding_request(const struct holding *h)
 	struct request req = {
 		.container_id = h->container_id,
 		.container_name = h->container_name,
+		.kind = h->kind,
+		.place = h->place,
 		.pod = {.sandbox_id = h->sandbox_id,
 			.uid = h->pod_uid,
 			.ns = h->pod_ns,
@@ -238,44 +233,164 @@ const struct holding *ledger_find_of_pod(const struct ledger *l, const char *pod
 		       : NULL;
 }
 
-bool ledger_release(struct ledger *l, const char *container_id)
+static void enter(struct ledger *l, struct holding *h)
 {
-	struct holding *h = find(l, container_id);
-
-	if (!h)
-		return false;
-	if (h->decision.exclusive)
-		l->held = cpuset_minus(l->held, &h->decision.cpus);
-	memory_release(&l->memory, h->decision.blocks, h->decision.nr_blocks);
-	l->nr_misplaced -= h->misplaced;
-	index_remove(&l->by_id, h);
-	index_remove(&l->by_name, h);
-	holding_free(h);
-	return true;
-}
-
-void ledger_commit(struct ledger *l, const struct request *req, const struct decision *d)
-{
-	struct holding *h = holding_new(req, d);
-
-	assert(d->admit);
-	(void)ledger_release(l, req->container_id);
-	if (d->exclusive) {
-		assert(!cpuset_intersects(&l->held, &d->cpus) &&
-			!cpuset_intersects(&l->pool, &d->cpus));
-		l->held = cpuset_or(l->held, &d->cpus);
-	}
-	memory_hold(&l->memory, d->blocks, d->nr_blocks);
 	index_add(&l->by_id, h);
 	index_add(&l->by_name, h);
 }
 
-void ledger_set_state(struct ledger *l, const char *container_id, enum holding_state state)
+static void take_out(struct ledger *l, struct holding *h)
+{
+	index_remove(&l->by_id, h);
+	index_remove(&l->by_name, h);
+}
+
+struct cpuset ledger_held_by_pod(
+	const struct ledger *l, const char *pod_uid, const struct holding *but)
+{
+	struct cpuset cpus = {0};
+
+	for (size_t i = index_find(&l->by_name, (struct key){{pod_uid, "", ""}});
+		i < l->by_name.nr && text_equal(l->by_name.at[i]->pod_uid, pod_uid); i++) {
+		const struct holding *h = l->by_name.at[i];
+
+		if (h != but && holding_is_kept(h) && h->decision.exclusive)
+			cpus = cpuset_or(cpus, &h->decision.cpus);
+	}
+	return cpus;
+}
+
+/* Its own CPUs, but for those that other parts of its pod hold as well. */
+static struct cpuset held_by_it_alone(const struct ledger *l, const struct holding *h)
+{
+	struct cpuset others = {0};
+
+	if (!h->decision.exclusive)
+		return others;
+	if (holding_is_kept(h))
+		others = ledger_held_by_pod(l, h->pod_uid, h);
+	return cpuset_minus(h->decision.cpus, &others);
+}
+
+static void drop(struct ledger *l, struct holding *h)
+{
+	struct cpuset cpus = held_by_it_alone(l, h);
+
+	l->held = cpuset_minus(l->held, &cpus);
+	memory_release(&l->memory, h->decision.blocks, h->decision.nr_blocks);
+	l->nr_misplaced -= h->misplaced;
+	take_out(l, h);
+	holding_free(h);
+}
+
+struct cpuset ledger_released_by(const struct ledger *l, const struct holding *h)
+{
+	bool stays = holding_is_kept(h) && h->state != HOLDING_WAITING;
+
+	return stays ? (struct cpuset){0} : held_by_it_alone(l, h);
+}
+
+static void let_wait(struct ledger *l, struct holding *h)
+{
+	take_out(l, h);
+	free(h->container_id);
+	h->container_id = waiting_id(h->pod_uid, h->container_name);
+	h->state = HOLDING_WAITING;
+	l->nr_misplaced -= h->misplaced;
+	h->misplaced = false;
+	enter(l, h);
+}
+
+static struct holding *find_waiting(
+	const struct ledger *l, const char *pod_uid, const char *container_name)
+{
+	auto_free char *id = waiting_id(pod_uid, container_name);
+
+	return find(l, id);
+}
+
+bool ledger_release(struct ledger *l, const char *container_id)
 {
 	struct holding *h = find(l, container_id);
 
-	if (h)
-		h->state = state;
+	if (h && holding_is_kept(h) && h->state != HOLDING_WAITING &&
+		!find_waiting(l, h->pod_uid, h->container_name))
+		let_wait(l, h);
+	else if (h)
+		drop(l, h);
+	return h;
+}
+
+const struct holding *ledger_find_waiting(
+	const struct ledger *l, const char *pod_uid, const char *container_name)
+{
+	return find_waiting(l, pod_uid, container_name);
+}
+
+static void hold(struct ledger *l, struct holding *h)
+{
+	struct decision *d = &h->decision;
+
+	assert(d->admit);
+	if (d->exclusive) {
+		struct cpuset pods = {0}, others;
+
+		if (holding_is_kept(h))
+			pods = ledger_held_by_pod(l, h->pod_uid, h);
+		others = cpuset_minus(l->held, &pods);
+		assert(!cpuset_intersects(&others, &d->cpus) &&
+			!cpuset_intersects(&l->pool, &d->cpus));
+		l->held = cpuset_or(l->held, &d->cpus);
+	} else {
+		d->cpus = l->pool;
+	}
+	memory_hold(&l->memory, d->blocks, d->nr_blocks);
+	enter(l, h);
+}
+
+void ledger_commit(struct ledger *l, const struct request *req, const struct decision *d)
+{
+	struct holding *h = holding_new(req->container_id, req, d), *waiting;
+
+	h->state = HOLDING_TENTATIVE;
+	(void)ledger_release(l, req->container_id);
+	waiting = holding_is_kept(h) ? find_waiting(l, req->pod.uid, req->container_name) : NULL;
+	if (waiting)
+		drop(l, waiting);
+	hold(l, h);
+}
+
+void ledger_hold(struct ledger *l, const struct request *req, const struct decision *d)
+{
+	auto_free char *id = waiting_id(req->pod.uid, req->container_name);
+	struct holding *before = find(l, id);
+
+	if (before)
+		drop(l, before);
+	hold(l, holding_new(id, req, d));
+}
+
+static bool has_ended_before(const struct holding *h, const struct holding *started)
+{
+	return holding_is_kept(h) && h->kind == CONTAINER_INIT && h->place < started->place;
+}
+
+void ledger_set_live(struct ledger *l, const char *container_id)
+{
+	struct holding *started = find(l, container_id);
+
+	if (!started || started->state == HOLDING_WAITING)
+		return;
+	started->state = HOLDING_LIVE;
+	for (size_t i = index_find(&l->by_name, (struct key){{started->pod_uid, "", ""}});
+		i < l->by_name.nr && text_equal(l->by_name.at[i]->pod_uid, started->pod_uid); i++) {
+		struct decision *d = &l->by_name.at[i]->decision;
+
+		if (!has_ended_before(l->by_name.at[i], started))
+			continue;
+		memory_release(&l->memory, d->blocks, d->nr_blocks);
+		d->nr_blocks = 0;
+	}
 }
 
 void ledger_set_misplaced(struct ledger *l, const char *container_id, bool misplaced)
@@ -291,231 +406,4 @@ void ledger_set_misplaced(struct ledger *l, const char *container_id, bool mispl
 size_t ledger_nr_misplaced(const struct ledger *l)
 {
 	return l->nr_misplaced;
-}
-
-static const struct holding *holder_of(const struct ledger *l, unsigned cpu)
-{
-	for (size_t i = 0; i < l->by_id.nr; i++)
-		if (l->by_id.at[i]->decision.exclusive &&
-			cpuset_has(&l->by_id.at[i]->decision.cpus, cpu))
-			return l->by_id.at[i];
-	return NULL;
-}
-
-static int cpus_fit(const struct ledger *l, const struct holding *self, const struct cpuset *cpus,
-	struct err *e)
-{
-	struct cpuset others = self && self->decision.exclusive
-				       ? cpuset_minus(l->held, &self->decision.cpus)
-				       : l->held;
-
-	cpuset_each (cpu, cpus) {
-		if (!cpuset_has(&l->t->cpus, cpu))
-			return err_set(e, EINVAL, "the machine has no CPU %u", cpu);
-		if (cpuset_has(&l->s->reserved_cpus, cpu))
-			return err_set(e, EBUSY, "CPU %u is reserved", cpu);
-		if (cpuset_has(&others, cpu)) {
-			const struct holding *h = holder_of(l, cpu);
-
-			assert(h);
-			return err_set(e, EBUSY, "CPU %u is held by container %s of pod %s/%s", cpu,
-				h->container_name, h->pod_ns, h->pod_name);
-		}
-	}
-	if (cpuset_empty(cpus))
-		return err_set(e, EINVAL, "exclusive CPUs, but none are given");
-	struct cpuset left = cpuset_minus(cpuset_minus(ledger_shareable_cpus(l), &others), cpus);
-	return cpuset_empty(&left) ? err_set(e, EBUSY, "no CPU would be left for the shared pool")
-				   : 0;
-}
-
-static int memory_fits(const struct ledger *l, const struct memory_block *b, struct err *e)
-{
-	uint64_t free = 0;
-
-	if (b->kind >= l->t->nr_kinds || nodeset_empty(b->nodes) ||
-		!nodeset_within(b->nodes, l->t->nodes))
-		return err_set(
-			e, EINVAL, "memory on NUMA nodes or of a kind that the machine lacks");
-	nodeset_each (n, b->nodes) {
-		const struct memory_node *node = &l->memory.node[n];
-
-		if (node->assignments && !nodeset_equal(node->group, b->nodes))
-			return err_set(e, EBUSY,
-				"memory of NUMA node %u serves other containers together",
-				l->t->ids.id[n]);
-		free += node->free[b->kind];
-	}
-	if (free < b->bytes)
-		return err_set(e, EBUSY, "%llu bytes of memory where only %llu are free",
-			(unsigned long long)b->bytes, (unsigned long long)free);
-	return 0;
-}
-
-int ledger_fits(
-	const struct ledger *l, const char *container_id, const struct decision *d, struct err *e)
-{
-	const struct holding *self = find(l, container_id);
-	int rc = d->exclusive ? cpus_fit(l, self, &d->cpus, e) : 0;
-
-	for (unsigned i = 0; i < d->nr_blocks && !rc; i++)
-		rc = memory_fits(l, &d->blocks[i], e);
-	return rc;
-}
-
-static unsigned pool_minimum(const struct ledger *l)
-{
-	return l->s->shared_pool_minimum ? l->s->shared_pool_minimum : 1;
-}
-
-static unsigned min(unsigned a, unsigned b)
-{
-	return a < b ? a : b;
-}
-
-/* CPUs of the node that the pool gives up ahead of need: those that an exclusive container would
- * get next. Half of what nobody holds stays with the shared containers. */
-static struct cpuset ahead_of_need(
-	const struct ledger *l, const struct cpuset *held, const struct cpuset *pool, unsigned node)
-{
-	struct cpuset here =
-		cpuset_minus(cpuset_and(*pool, &l->t->node[node].cpus), &l->s->reserved_cpus);
-	struct cpuset not_held =
-			      cpuset_minus(cpuset_minus(ledger_shareable_cpus(l), &l->held), held),
-		      ahead = {0};
-	unsigned half = cpuset_count(&not_held) / 2, left = cpuset_count(pool);
-	struct cpus_how how = cpus_how(l->t, &l->s->cpu_options);
-	unsigned step = min(
-		min(l->s->shared_pool_step, cpuset_count(&here)), left > half ? left - half : 0);
-
-	if (left >= pool_minimum(l) + step)
-		(void)cpus_take(l->t, &here, step, &how, &ahead, NULL);
-	return ahead;
-}
-
-struct cpuset ledger_pool_without(const struct ledger *l, const struct cpuset *held)
-{
-	struct cpuset pool = cpuset_minus(l->pool, held);
-
-	nodeset_each (n, l->t->nodes_with_cpus) {
-		struct cpuset here = cpuset_and(l->t->node[n].cpus, held);
-
-		if (!cpuset_intersects(&here, &l->pool))
-			continue;
-		struct cpuset ahead = ahead_of_need(l, held, &pool, n);
-		pool = cpuset_minus(pool, &ahead);
-	}
-	if (cpuset_count(&pool) >= pool_minimum(l))
-		return pool;
-	/* too few: what lay idle comes back */
-	pool = cpuset_minus(ledger_shareable_cpus(l), &l->held);
-	return cpuset_minus(pool, held);
-}
-
-struct cpuset ledger_pool_grown(const struct ledger *l, const struct cpuset *released)
-{
-	struct cpuset held = cpuset_minus(l->held, released), pool = l->pool;
-	struct cpus_how how = cpus_how(l->t, &l->s->cpu_options);
-
-	nodeset_each (n, l->t->nodes_with_cpus) {
-		struct cpuset idle = cpuset_minus(
-				      cpuset_minus(l->t->node[n].cpus, &held), &l->pool),
-			      kept;
-
-		if (cpuset_count(&idle) <= 2 * l->s->shared_pool_step ||
-			cpus_take(l->t, &idle, l->s->shared_pool_step, &how, &kept, NULL))
-			continue;
-		idle = cpuset_minus(idle, &kept);
-		pool = cpuset_or(pool, &idle);
-	}
-	return pool;
-}
-
-static int pool_is_sound(const struct ledger *l, const struct cpuset *pool, struct err *e)
-{
-	struct cpuset shareable = ledger_shareable_cpus(l);
-	struct cpuset reserved = cpuset_and(l->s->reserved_cpus, &shareable);
-
-	if (cpuset_intersects(pool, &l->held))
-		return err_set(e, EINVAL, "the shared pool has CPUs that containers hold");
-	if (!cpuset_within(pool, &shareable) || !cpuset_within(&reserved, pool))
-		return err_set(e, EINVAL,
-			"the shared pool lacks reserved CPUs or has CPUs that it must not have");
-	return cpuset_empty(pool) ? err_set(e, EINVAL, "the shared pool is empty") : 0;
-}
-
-int ledger_set_pool(struct ledger *l, const struct cpuset *pool, struct err *e)
-{
-	int rc = pool_is_sound(l, pool, e);
-
-	if (rc || cpuset_equal(&l->pool, pool))
-		return rc;
-	l->pool = *pool;
-	for (size_t i = 0; i < l->by_id.nr; i++)
-		if (!l->by_id.at[i]->decision.exclusive)
-			l->by_id.at[i]->decision.cpus = *pool;
-	return 0;
-}
-
-/* The memory state that the entries add up to, whatever order they came in. */
-static int memory_is_sound(const struct ledger *l, struct err *e)
-{
-	struct memory_state sum;
-
-	memory_init(&sum, l->t, l->s);
-	for (size_t i = 0; i < l->by_id.nr; i++)
-		memory_hold(
-			&sum, l->by_id.at[i]->decision.blocks, l->by_id.at[i]->decision.nr_blocks);
-	nodeset_each (n, l->t->nodes) {
-		const struct memory_node *have = &l->memory.node[n], *want = &sum.node[n];
-
-		if (have->assignments != want->assignments)
-			return err_set(e, EINVAL,
-				"NUMA node %u: %u memory assignments, its containers have %u",
-				l->t->ids.id[n], have->assignments, want->assignments);
-		for (unsigned k = 0; k < l->t->nr_kinds; k++)
-			if (have->free[k] + have->reserved[k] != have->allocatable[k])
-				return err_set(e, EINVAL,
-					"NUMA node %u: memory of kind %u does not add up",
-					l->t->ids.id[n], k);
-	}
-	for (unsigned k = 0; k < l->t->nr_kinds; k++) {
-		uint64_t have = 0, want = 0;
-
-		nodeset_each (n, l->t->nodes) {
-			have += l->memory.node[n].reserved[k];
-			want += sum.node[n].reserved[k];
-		}
-		if (have != want)
-			return err_set(e, EINVAL,
-				"memory of kind %u: %llu bytes booked, containers hold %llu", k,
-				(unsigned long long)have, (unsigned long long)want);
-	}
-	return 0;
-}
-
-int ledger_check(const struct ledger *l, struct err *e)
-{
-	struct cpuset seen = {0};
-
-	for (size_t i = 0; i < l->by_id.nr; i++) {
-		const struct holding *h = l->by_id.at[i];
-
-		if (i && compare_keys(id_key(l->by_id.at[i - 1]), id_key(h)) >= 0)
-			return err_set(e, EINVAL, "container %s is out of order", h->container_id);
-		if (!h->decision.exclusive)
-			continue;
-		if (cpuset_intersects(&seen, &h->decision.cpus))
-			return err_set(e, EINVAL,
-				"container %s holds a CPU that another one holds too",
-				h->container_id);
-		if (cpuset_intersects(&l->s->reserved_cpus, &h->decision.cpus))
-			return err_set(
-				e, EINVAL, "container %s holds a reserved CPU", h->container_id);
-		seen = cpuset_or(seen, &h->decision.cpus);
-	}
-	if (!cpuset_equal(&seen, &l->held))
-		return err_set(e, EINVAL, "the held CPUs are not those that containers hold");
-	int rc = pool_is_sound(l, &l->pool, e);
-	return rc ? rc : memory_is_sound(l, e);
 }

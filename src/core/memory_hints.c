@@ -109,7 +109,7 @@ static unsigned size_by_allocatable(const struct ask *q, const struct memory_row
 }
 
 static unsigned copy_for_each_kind(const struct topo *t, const struct memory_demand *d,
-	const struct family *one, struct family f[TOPO_KINDS])
+	const struct family *one, const struct memory_rows *rows, struct family f[TOPO_KINDS])
 {
 	unsigned nr = 0;
 
@@ -117,6 +117,8 @@ static unsigned copy_for_each_kind(const struct topo *t, const struct memory_dem
 		if (!asks_for(d, k))
 			continue;
 		f[nr] = *one;
+		f[nr].capacity.weight = rows->allocatable[k];
+		f[nr].unallocated.weight = rows->free[k];
 		(void)topo_kind_name(t, k, f[nr].resource, sizeof f[nr].resource);
 		nr++;
 	}
@@ -143,7 +145,7 @@ unsigned memory_families(const struct topo *t, const struct memory_state *m,
 	const struct ask q = {t, m, d, reuse, a};
 	struct family one;
 
-	return build_family(&q, rows, &one) ? copy_for_each_kind(t, d, &one, f) : 0;
+	return build_family(&q, rows, &one) ? copy_for_each_kind(t, d, &one, rows, f) : 0;
 }
 
 /* Whether the blocks are what is asked for: as many, each of a kind and size asked for. */

@@ -3,6 +3,8 @@
 #include <numafit/text.h>
 #include <string.h>
 
+enum { MILLI_PER_CPU = 1000 };
+
 static const char *const qos_names[NR_QOS] = {
 	[QOS_GUARANTEED] = "Guaranteed",
 	[QOS_BURSTABLE] = "Burstable",
@@ -37,4 +39,75 @@ const char *pod_annotation(const struct pod *p, const char *key)
 		if (text_equal(p->annotations[i].key, key))
 			return p->annotations[i].value;
 	return NULL;
+}
+
+const char *container_kind_name(enum container_kind k)
+{
+	static const char *const names[NR_CONTAINER_KINDS] = {
+		[CONTAINER_APP] = "app",
+		[CONTAINER_INIT] = "init",
+		[CONTAINER_SIDECAR] = "sidecar",
+	};
+
+	return names[k];
+}
+
+unsigned container_ask_memory(const struct container_ask *c, struct memory_ask out[TOPO_KINDS])
+{
+	unsigned nr = 0;
+
+	for (unsigned i = 0; i < c->nr_memory; i++) {
+		unsigned at = nr;
+
+		if (!c->memory[i].bytes)
+			continue;
+		for (; at > 0 && out[at - 1].page_bytes > c->memory[i].page_bytes; at--)
+			out[at] = out[at - 1];
+		out[at] = c->memory[i];
+		nr++;
+	}
+	return nr;
+}
+
+unsigned qos_exclusive_cpus(enum qos q, uint64_t cpu_milli)
+{
+	uint64_t cpus = cpu_milli / MILLI_PER_CPU;
+
+	if (q != QOS_GUARANTEED || cpu_milli % MILLI_PER_CPU)
+		return 0;
+	return cpus > UINT32_MAX ? UINT32_MAX : (unsigned)cpus;
+}
+
+unsigned pod_exclusive_cpus(const struct pod_ask *pod, unsigned container)
+{
+	return pod->pod_level ? 0
+			      : qos_exclusive_cpus(pod->qos, pod->container[container].cpu_milli);
+}
+
+bool pod_pins_memory(const struct pod_ask *pod)
+{
+	return pod->qos == QOS_GUARANTEED && !pod->pod_level;
+}
+
+static uint64_t max(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+
+uint64_t pod_needs_at_once(const struct pod_ask *pod,
+	uint64_t (*of)(const struct pod_ask *pod, unsigned container, unsigned what), unsigned what)
+{
+	uint64_t sidecars = 0, most = 0, apps = 0;
+
+	for (unsigned c = 0; c < pod->nr; c++) {
+		uint64_t need = of(pod, c, what);
+
+		if (pod->container[c].kind == CONTAINER_SIDECAR)
+			sidecars += need;
+		else if (pod->container[c].kind == CONTAINER_INIT)
+			most = max(most, sidecars + need);
+		else
+			apps += need;
+	}
+	return max(most, sidecars + apps);
 }

@@ -61,24 +61,37 @@ static int keep_one_node(const struct hint_list *list, struct arena *a, struct h
 	return 0;
 }
 
-/* A family's hints that single-numa-node lets in, as a list: at most one for each node. */
-static int list_one_node(const struct hint_space *space, const struct family *f, struct arena *a,
-	struct hint_list *kept)
+static bool offers_node(const struct family *f, unsigned node)
 {
-	struct hint *hint = arena_array(a, NODES_MAX, sizeof *hint);
-	size_t nr = 0;
+	struct nodeset mask = nodeset_of(node);
 
-	if (!hint)
-		return -ENOMEM;
-	if (f->kind == FAMILY_ANY)
-		hint[nr++] = (struct hint){.any = true, .preferred = true};
-	if (f->kind == FAMILY_CAPACITY)
-		nodeset_each (node, space->all)
-			if (family_has(f, nodeset_of(node)) && family_prefers(f, nodeset_of(node)))
-				hint[nr++] =
-					(struct hint){.mask = nodeset_of(node), .preferred = true};
-	*kept = (struct hint_list){hint, nr};
-	return 0;
+	return f->kind == FAMILY_ANY ||
+	       (f->kind == FAMILY_CAPACITY && family_has(f, mask) && family_prefers(f, mask));
+}
+
+/* What single-numa-node lets in is, of each family, at most one hint for each node: the best node
+ * that all offer. All nodes, not preferred, when there is none; all nodes when nobody cares. */
+static struct hint merge_one_node(const struct hint_space *space, const struct family *families,
+	size_t nr, struct nodeset taken)
+{
+	const struct scoring scoring = {space->strategy, families, nr};
+	struct hint best = {.mask = space->all};
+	size_t indifferent = 0;
+
+	for (size_t i = 0; i < nr; i++)
+		indifferent += families[i].kind == FAMILY_ANY;
+	if (indifferent == nr)
+		return (struct hint){.mask = space->all, .preferred = true};
+	nodeset_each (node, nodeset_minus(space->all, taken)) {
+		size_t offers = 0;
+
+		while (offers < nr && offers_node(&families[offers], node))
+			offers++;
+		if (offers == nr && (!best.preferred || scoring_compare(space, &scoring,
+								nodeset_of(node), best.mask) < 0))
+			best = (struct hint){.mask = nodeset_of(node), .preferred = true};
+	}
+	return best;
 }
 
 int policy_merge_lists(enum topology_policy policy, const struct hint_space *space,
@@ -117,18 +130,35 @@ int policy_merge_families(enum topology_policy policy, const struct hint_space *
 	struct hint merged;
 	int rc = 0;
 
-	if (!row->one_node && row->merges) {
-		rc = hint_merge_families(&s, families, nr, a, &merged);
-		if (rc >= 0)
-			judge(row, space, merged, out);
-		return rc;
+	if (!row->merges) {
+		*out = no_affinity();
+		return 0;
 	}
-	struct hint_list *lists = arena_array(a, nr, sizeof *lists);
-	if (!lists)
-		return -ENOMEM;
-	for (size_t i = 0; i < nr && !rc && row->one_node; i++)
-		rc = list_one_node(space, &families[i], a, &lists[i]);
-	return rc ? rc : policy_merge_lists(policy, space, lists, nr, a, out);
+	if (row->one_node)
+		merged = merge_one_node(&s, families, nr, (struct nodeset){0});
+	else
+		rc = hint_merge_families(&s, families, nr, a, &merged);
+	if (rc >= 0)
+		judge(row, space, merged, out);
+	return rc;
+}
+
+int policy_runner_up(enum topology_policy policy, const struct hint_space *space,
+	const struct family *families, size_t nr, const struct hint *best, struct arena *a,
+	struct hint *out)
+{
+	const struct policy_row *row = &rows[policy];
+	struct hint_space s = space_for(row, space);
+
+	if (!row->merges || best->any)
+		return -ENOENT;
+	if (!row->one_node)
+		return hint_merge_others(&s, families, nr, best->mask, a, out);
+	struct hint next = merge_one_node(&s, families, nr, best->mask);
+	if (!next.preferred)
+		return -ENOENT;
+	*out = next;
+	return 0;
 }
 
 int policy_check_nodes(

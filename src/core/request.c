@@ -88,11 +88,7 @@ uint64_t page_bytes_from_name(const char *name)
 
 unsigned request_exclusive_cpus(const struct request *req)
 {
-	uint64_t cpus = req->cpu_milli / MILLI_PER_CPU;
-
-	if (req->pod.qos != QOS_GUARANTEED || req->cpu_milli % MILLI_PER_CPU)
-		return 0;
-	return cpus > UINT32_MAX ? UINT32_MAX : (unsigned)cpus;
+	return qos_exclusive_cpus(req->pod.qos, req->cpu_milli);
 }
 
 bool request_pins_memory(const struct request *req)

@@ -28,6 +28,7 @@ void search_begin(struct search *s, struct nodeset ground)
 	s->nr_rows = 0;
 	s->possible = NULL;
 	s->socket_of = NULL;
+	s->except = (struct nodeset){0};
 	s->prepared_for = 0;
 }
 
@@ -104,6 +105,12 @@ void search_limit(struct search *s, bool (*possible)(void *ctx, struct nodeset m
 {
 	s->possible = possible;
 	s->ctx = ctx;
+	s->prepared_for = 0;
+}
+
+void search_except(struct search *s, struct nodeset set)
+{
+	s->except = set;
 	s->prepared_for = 0;
 }
 
@@ -206,6 +213,13 @@ static bool accept(struct search *s, struct nodeset chosen, uint64_t cost)
 {
 	if (!search_accepts(s, chosen))
 		return false;
+	if (s->scoring) {
+		if (scoring_compare(s->space, s->scoring, chosen, s->best) < 0) {
+			s->best = chosen;
+			s->rank = scoring_rank(s->scoring, chosen);
+		}
+		return false;
+	}
 	s->best = chosen;
 	s->limit = cost;
 	return !s->closest;
@@ -241,12 +255,13 @@ static bool descend(struct search *s, unsigned hi, unsigned left, struct branch 
 			.owed = (b.owed & ~(UINT64_C(1) << t)) | s->better[t],
 		};
 
-		if (!spend(s, 1))
+		if (!spend(s, s->scoring ? 1 + s->scoring->nr : 1))
 			return true;
 		if (next.cost >= s->limit ||
 			(next.owed && (unsigned)__builtin_popcountll(next.owed) >= left) ||
 			!affordable(s, t, left) ||
-			!search_fits(s, next.chosen, nodeset_or(next.chosen, s->below[t])))
+			!search_fits(s, next.chosen, nodeset_or(next.chosen, s->below[t])) ||
+			(s->scoring && !search_promises(s, next.chosen, t)))
 			continue;
 		choose(s, t, 1);
 		bool over = false;
@@ -279,6 +294,25 @@ int search_best(struct search *s, unsigned k, struct nodeset *best)
 	}
 	*best = nodeset_empty(s->best) ? start : s->best;
 	return s->exhausted ? 1 : nodeset_empty(*best) ? -ENOENT : 0;
+}
+
+int search_tied(struct search *s, const struct scoring *scoring, struct nodeset *best)
+{
+	unsigned k = nodeset_count(*best);
+
+	s->best = *best;
+	s->scoring = scoring;
+	s->prepared_for = 0;
+	search_prepare(s, k);
+	s->limit = s->closest ? hint_distance_sum(s->space, *best) + 1 : 1;
+	if (!search_prepare_scoring(s))
+		s->exhausted = true;
+	if (k <= s->n && !s->exhausted)
+		(void)descend(s, s->n, k, (struct branch){0});
+	s->scoring = NULL;
+	s->prepared_for = 0;
+	*best = s->best;
+	return s->exhausted;
 }
 
 unsigned search_smallest(struct search *s)

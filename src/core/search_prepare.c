@@ -181,7 +181,8 @@ static bool is_better(const struct search *s, unsigned i, unsigned j)
 static void prepare_better(struct search *s)
 {
 	memset(s->better, 0, sizeof s->better);
-	if (!s->closest || s->overlaps || s->socket_of || s->possible)
+	if (!s->closest || s->overlaps || s->socket_of || s->possible || s->scoring ||
+		!nodeset_empty(s->except))
 		return;
 	for (unsigned j = 1; j < s->n; j++)
 		for (unsigned i = 0; i < j; i++)
@@ -226,5 +227,5 @@ bool search_fits(const struct search *s, struct nodeset chosen, struct nodeset w
 
 bool search_accepts(const struct search *s, struct nodeset m)
 {
-	return search_fits(s, m, m);
+	return !nodeset_equal(m, s->except) && search_fits(s, m, m);
 }

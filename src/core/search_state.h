@@ -30,6 +30,7 @@ struct search {
 	struct nodeset below[NODES_MAX + 1]; /* the nodes of all lower positions */
 	unsigned nr_rows;
 	struct row row[SEARCH_DEMANDS];
+	struct nodeset except;    /* a set that will not do */
 	const uint8_t *socket_of; /* by dense node; NULL: sockets do not matter */
 	unsigned nr_sockets;
 	bool (*possible)(void *ctx, struct nodeset m);
@@ -43,7 +44,10 @@ struct search {
 	uint64_t visits;
 	bool exhausted;
 	struct nodeset best;
-	uint64_t limit; /* only sets that cost less are of interest */
+	uint64_t limit;                /* only sets that cost less are of interest */
+	const struct scoring *scoring; /* decides between sets of one cost; NULL: their number */
+	unsigned rank;                 /* of the best one */
+	uint8_t *share; /* [family * width + hi]: the share most wanted of a node below hi */
 };
 
 enum { NEAR_DEPTH = 16 };
@@ -60,6 +64,12 @@ void search_prepare(struct search *s, unsigned k);
 /* A good set of k nodes by a greedy walk: true with s->limit its cost and *start the set; false
  * when the walk found none, which does not mean that there is none. */
 bool search_start(struct search *s, unsigned k, struct nodeset *start);
+
+/* The same for the scoring, of which the rank of s->best is the one to beat. False: the arena's
+ * limit is reached. */
+bool search_prepare_scoring(struct search *s);
+/* Whether the chosen nodes and some of those at positions below hi may yet beat the best set. */
+bool search_promises(const struct search *s, struct nodeset chosen, unsigned hi);
 
 /* What rows do not see: devices on several nodes, sockets, the caller's own limit. wide: the
  * widest set that a branch can still reach; chosen: what it has for certain. */

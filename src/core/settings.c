@@ -16,6 +16,8 @@ static const char *const scope_words[] = {"container", "pod", NULL};
 static const char *const strategy_words[] = {"none", "most-allocated", "least-allocated", NULL};
 static const char *const cpu_manager_words[] = {"none", "static", NULL};
 static const char *const memory_manager_words[] = {"None", "Static", NULL};
+static const char *const failure_words[] = {/* by the bits of enum failure_policy */
+	"drop-and-proceed", "drop-and-fail", "keep-and-proceed", "keep-and-fail", NULL};
 static const char *const log_words[] = {"error", "warn", "info", "debug", NULL};
 
 #define FIELD(member) offsetof(struct settings, member)
@@ -58,7 +60,9 @@ static const struct row rows[] = {
 		"do not start on a machine with more NUMA nodes; not set: any number",
 		.option = true),
 	ROW(TOPOLOGY_OPTIONS ".numa-allocation-strategy", kind_strategy_option, allocation_strategy,
-		"", "among sets of NUMA nodes that are equal otherwise; only none is there yet",
+		"",
+		"among sets of NUMA nodes that are equal otherwise, take the one of which most, or "
+		"least, is allocated",
 		.words = strategy_words, .option = true, .gate = &topology_alpha),
 	ROW("cpuManagerPolicy", kind_word, cpu_manager_policy, "static",
 		"static: Guaranteed containers that ask for whole CPUs get them for themselves",
@@ -102,6 +106,11 @@ static const struct row rows[] = {
 		"the container runtime's NRI socket"),
 	ROW("nri.pluginIndex", kind_two_digits, nri_index, "50",
 		"the place among the runtime's NRI plugins: lower ones are asked first"),
+	ROW("nri.failurePolicy", kind_word, nri_failure_policy, "keep-and-fail",
+		"mode manage, NRI 0.12.4 and later: whether the runtime drops or keeps a daemon "
+		"that does not answer in time, and whether the request proceeds without it or "
+		"fails",
+		.words = failure_words),
 	ROW("runDirectory", kind_path, run_directory, "/run/numafit",
 		"where the journal is; on a tmpfs that outlives the daemon"),
 	ROW("journalMaxBytes", kind_size, journal_max_bytes, "16Mi",

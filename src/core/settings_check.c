@@ -8,11 +8,6 @@
 
 enum { TYPE_MAX = sizeof((struct reserved_memory *)NULL)->type };
 
-static int not_there_yet(const char *key, const char *value, const char *only, struct err *e)
-{
-	return err_set(e, EINVAL, "%s: %s is not there yet, only %s is", key, value, only);
-}
-
 /* The options under that key whose feature gate is off; it does not matter what they are set to
  * (kubelet CheckPolicyOptionAvailable of both managers). */
 static int check_gates(const struct settings *s, const char *group, struct err *e)
@@ -81,12 +76,8 @@ int settings_check_options(const struct settings *s, const struct topo *t, struc
 static int check_is_there(const struct settings *s, struct err *e)
 {
 	if (s->gates.pod_level_resource_managers)
-		return not_there_yet(GATES ".PodLevelResourceManagers", "true", "false", e);
-	if (s->allocation_strategy != ALLOCATION_NONE)
-		return not_there_yet(TOPOLOGY_OPTIONS ".numa-allocation-strategy",
-			s->allocation_strategy == ALLOCATION_MOST ? "most-allocated"
-								  : "least-allocated",
-			"none", e);
+		return err_set(e, EINVAL,
+			GATES ".PodLevelResourceManagers: true is not there yet, only false is");
 	return 0;
 }
 

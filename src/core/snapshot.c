@@ -7,6 +7,10 @@ static void count_containers(struct snapshot *s, const struct ledger *l)
 	for (size_t i = 0; i < ledger_count(l); i++) {
 		const struct decision *d = &ledger_at(l, i)->decision;
 
+		if (ledger_at(l, i)->state == HOLDING_WAITING) {
+			s->nr_waiting++;
+			continue;
+		}
 		s->nr_containers++;
 		s->nr_exclusive += d->exclusive;
 		s->nr_not_preferred += !d->preferred;

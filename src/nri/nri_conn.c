@@ -56,7 +56,7 @@ static void tell_problem(struct nri_conn *c, const char *text)
 		c->handler->on_event(c->handler->ctx, "nri-disconnected", c->problem);
 }
 
-/* There is no connection, or no longer: try again later. */
+/* There is no connection, or no longer: try again later, if another can be made. */
 static void start_over(struct nri_conn *c, const char *text)
 {
 	tell_problem(c, text);
@@ -64,14 +64,21 @@ static void start_over(struct nri_conn *c, const char *text)
 	c->stream = NULL;
 	nri_session_free(c->session);
 	c->session = NULL;
-	loop_timer_set(c->timer, next_delay(c));
+	if (!c->options.plugin.launched) {
+		loop_timer_set(c->timer, next_delay(c));
+		return;
+	}
+	loop_timer_stop(c->timer);
+	c->options.ended(c->handler->ctx);
 }
 
-static void start_over_with_error(struct nri_conn *c, const char *what, int error)
+static void start_over_with_error(struct nri_conn *c, int error)
 {
 	struct err e;
 
-	(void)err_set(&e, -error, "%s: %s", what, strerror(-error));
+	(void)err_set(&e, -error, "%s: %s",
+		c->options.plugin.launched ? "the runtime's connection" : c->options.socket,
+		strerror(-error));
 	start_over(c, e.text);
 }
 
@@ -122,9 +129,16 @@ static void on_closed(void *ctx, int error)
 	if (error == -ECANCELED) /* the loop is being freed, and with it the timer */
 		return;
 	if (error)
-		start_over_with_error(c, c->options.socket, error);
+		start_over_with_error(c, error);
 	else
 		start_over(c, "the runtime closed the connection");
+}
+
+static void begin(struct nri_conn *c, struct stream *s)
+{
+	c->stream = s;
+	c->session = nri_session_new(&c->options.plugin, c->handler, now_ms());
+	follow_up(c);
 }
 
 static void on_connected(void *ctx, struct stream *s, int error)
@@ -139,13 +153,10 @@ static void on_connected(void *ctx, struct stream *s, int error)
 	}
 	if (error == -ECANCELED)
 		return;
-	if (error) {
-		start_over_with_error(c, c->options.socket, error);
-		return;
-	}
-	c->stream = s;
-	c->session = nri_session_new(c->options.name, c->options.index, c->handler, now_ms());
-	follow_up(c);
+	if (error)
+		start_over_with_error(c, error);
+	else
+		begin(c, s);
 }
 
 static void attempt(struct nri_conn *c)
@@ -155,7 +166,19 @@ static void attempt(struct nri_conn *c)
 
 	c->connecting = rc == 0;
 	if (rc < 0)
-		start_over_with_error(c, c->options.socket, rc);
+		start_over_with_error(c, rc);
+}
+
+static void adopt(struct nri_conn *c)
+{
+	struct stream_events events = {c, on_data, on_closed};
+	struct err e;
+	struct stream *s = stream_adopt(c->loop, c->options.fd, &events, &e);
+
+	if (s)
+		begin(c, s);
+	else
+		start_over(c, e.text);
 }
 
 static void on_timer(void *ctx)
@@ -185,7 +208,10 @@ struct nri_conn *nri_conn_new(
 	c->delay_ms = c->options.retry_min_ms;
 	c->random = o->seed ? o->seed : 1; /* xorshift stays at 0 */
 	c->timer = loop_timer_new(l, on_timer, c);
-	attempt(c);
+	if (o->plugin.launched)
+		adopt(c);
+	else
+		attempt(c);
 	return c;
 }
 

@@ -27,16 +27,25 @@ int nri_configuration_decode(
 	if (!m)
 		return -EBADMSG;
 	*out = (struct nri_configuration){
-		m->runtime_name, m->runtime_version, m->registration_timeout, m->request_timeout};
+		m->runtime_name, m->runtime_version, m->registration_timeout, m->request_timeout,
+		m->nri_version, m->config};
 	return 0;
 }
 
-int nri_events_encode(uint32_t events, struct arena *a, struct blob *out, struct err *e)
+int nri_configured_encode(uint32_t events, const struct nri_failure_policy *policy, struct arena *a,
+	struct blob *out, struct err *e)
 {
 	Nri__ConfigureResponse m;
+	Nri__FailurePolicy on_failure;
 
 	nri__configure_response__init(&m);
 	m.events = (int32_t)events;
+	if (policy) {
+		nri__failure_policy__init(&on_failure);
+		on_failure.fail_request = policy->fail_request;
+		on_failure.keep_connected = policy->keep_connected;
+		m.failure_policy = &on_failure;
+	}
 	return pb_encode(&m.base, a, out, e);
 }
 
@@ -316,6 +325,20 @@ static int list_running(Nri__SynchronizeRequest *m, struct arena *a, struct nri_
 	return 0;
 }
 
+/* Those of pods that are sorted. */
+static int list_pods(Nri__SynchronizeRequest *m, struct arena *a, struct nri_running *all)
+{
+	for (size_t i = 0; i < m->n_pods; i++) {
+		bool told = all->nr_pods && strcmp(all->pods[all->nr_pods - 1].sandbox_id,
+						    m->pods[i]->id) == 0;
+
+		if (*m->pods[i]->id && !told &&
+			fill_pod(&all->pods[all->nr_pods++], m->pods[i], NULL, a) < 0)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
 int nri_running_decode(
 	struct blob payload, size_t max, struct arena *a, struct nri_running *out, struct err *e)
 {
@@ -328,7 +351,9 @@ int nri_running_decode(
 	if (m->n_containers > max)
 		return err_set(e, E2BIG, "%zu containers: the limit is %zu", m->n_containers, max);
 	all.containers = arena_array(a, m->n_containers, sizeof *all.containers);
-	if (!all.containers || list_running(m, a, &all) < 0)
+	all.pods = arena_array(a, m->n_pods, sizeof *all.pods);
+	if (!all.containers || !all.pods || list_running(m, a, &all) < 0 ||
+		list_pods(m, a, &all) < 0)
 		return too_large(payload, e);
 	*out = all;
 	return 0;

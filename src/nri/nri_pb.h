@@ -41,21 +41,27 @@ int nri_register_encode(
 struct nri_configuration {
 	const char *runtime_name, *runtime_version;
 	int64_t registration_timeout_ms, request_timeout_ms; /* 0: not told (NRI before 0.7) */
+	const char *nri_version; /* "": not told (NRI before 0.12) */
+	const char *config;      /* "" unless the runtime started the plugin and has one for it */
 };
 int nri_configuration_decode(
 	struct blob payload, struct arena *a, struct nri_configuration *out, struct err *e);
-int nri_events_encode(uint32_t events, struct arena *a, struct blob *out, struct err *e);
+/* policy NULL: none is asked for. */
+int nri_configured_encode(uint32_t events, const struct nri_failure_policy *policy, struct arena *a,
+	struct blob *out, struct err *e);
 
 /* Whether more chunks follow the one in payload. */
 int nri_chunk_decode(struct blob payload, struct arena *a, bool *more, struct err *e);
 /* The acknowledgement of a chunk that is not the last. */
 int nri_chunk_encode(struct arena *a, struct blob *out, struct err *e);
 
-/* What runs, by container id, each once. odd: resources that struct request cannot hold (a huge
+/* What runs, containers and pods by id, each once. odd: resources that struct request cannot hold (a huge
  * page size that is none), the first there are; its code is 0 when all is well. */
 struct nri_running {
 	struct request *containers;
 	size_t nr;
+	struct pod *pods;
+	size_t nr_pods;
 	struct err odd;
 };
 /* From all chunks of Synchronize, one behind the other: that is how protobuf joins repeated fields,

@@ -29,6 +29,8 @@ int nri_configuration_encode(
 	m.runtime_version = pb_string(conf->runtime_version);
 	m.registration_timeout = conf->registration_timeout_ms;
 	m.request_timeout = conf->request_timeout_ms;
+	m.nri_version = pb_string(conf->nri_version);
+	m.config = pb_string(conf->config);
 	return pb_encode(&m.base, a, out, e);
 }
 

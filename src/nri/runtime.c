@@ -338,7 +338,11 @@ static int serve(void *ctx, const struct ttrpc_request *req, struct arena *a,
 static int send_configuration(struct nri_runtime *r, struct err *e)
 {
 	struct nri_configuration conf = {
-		r->name, r->version, REGISTRATION_TIMEOUT_MS, REQUEST_TIMEOUT_MS};
+		.runtime_name = r->name,
+		.runtime_version = r->version,
+		.registration_timeout_ms = REGISTRATION_TIMEOUT_MS,
+		.request_timeout_ms = REQUEST_TIMEOUT_MS,
+	};
 	struct blob payload;
 	struct arena a;
 

@@ -6,6 +6,7 @@
 #include <nri/ttrpc.h>
 #include <numafit/mem.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* NRI's own defaults (pkg/adaptation/adaptation.go), for runtimes that do not tell theirs, and a
@@ -26,6 +27,8 @@ struct nri_session {
 	struct outbox out;
 	struct bytes running; /* the chunks of Synchronize so far */
 	char *runtime_name;
+	bool launched;
+	struct nri_failure_policy on_failure;
 };
 
 /* One call on its way through. */
@@ -51,12 +54,13 @@ static const struct {
 	{"Shutdown", nothing},
 };
 
+static void run_pod(struct nri_session *s, const struct request *req, struct call *c);
 static void create(struct nri_session *s, const struct request *req, struct call *c);
 static void update(struct nri_session *s, const struct request *req, struct call *c);
 static void stop(struct nri_session *s, const struct request *req, struct call *c);
 static void removed(struct nri_session *s, const struct request *req, struct call *c);
 static void live(struct nri_session *s, const struct request *req, struct call *c);
-static void pod_removed(struct nri_session *s, const struct request *req, struct call *c);
+static void pod_gone(struct nri_session *s, const struct request *req, struct call *c);
 
 /* Every event is told by a method of its own or, by runtimes before NRI 0.12, as the number that
  * is its index here, through StateChange. Those without a function are answered with nothing. We
@@ -66,9 +70,9 @@ static const struct {
 	bool wanted;
 	void (*handle)(struct nri_session *s, const struct request *req, struct call *c);
 } events[NR_NRI_EVENTS] = {
-	[NRI_EVENT_RUN_POD] = {"RunPodSandbox", true, NULL},
-	[NRI_EVENT_STOP_POD] = {"StopPodSandbox", true, NULL},
-	[NRI_EVENT_REMOVE_POD] = {"RemovePodSandbox", true, pod_removed},
+	[NRI_EVENT_RUN_POD] = {"RunPodSandbox", true, run_pod},
+	[NRI_EVENT_STOP_POD] = {"StopPodSandbox", true, pod_gone},
+	[NRI_EVENT_REMOVE_POD] = {"RemovePodSandbox", true, pod_gone},
 	[NRI_EVENT_CREATE] = {"CreateContainer", true, create},
 	[NRI_EVENT_POST_CREATE] = {"PostCreateContainer", true, live},
 	[NRI_EVENT_START] = {"StartContainer", true, live},
@@ -108,7 +112,13 @@ static void wait_for(struct nri_session *s, enum nri_state state, uint64_t patie
 {
 	s->state = state;
 	s->patience_ms = patience_ms;
-	s->deadline_ms = s->now_ms + patience_ms;
+	s->deadline_ms = s->launched ? UINT64_MAX : s->now_ms + patience_ms;
+}
+
+static void become_ready(struct nri_session *s)
+{
+	s->state = NRI_READY;
+	s->deadline_ms = UINT64_MAX;
 }
 
 static char *joined(const char *name, const char *version)
@@ -130,6 +140,62 @@ static uint32_t wanted_events(void)
 	return mask;
 }
 
+/* Whether a runtime of this NRI version may know FailurePolicy. One that was built without its
+ * version ("0.0.0-unknown") may: if not, it skips the field, as protobuf demands. */
+static bool may_know_failure_policy(const char *nri_version)
+{
+	static const unsigned since[] = {0, 12, 4};
+	const char *at = nri_version + (*nri_version == 'v');
+
+	if (!*at || strstr(at, "unknown"))
+		return *at;
+	for (size_t i = 0; i < sizeof since / sizeof *since; i++) {
+		char *end;
+		unsigned long number = strtoul(at, &end, 10);
+
+		if (end == at || number != since[i])
+			return end != at && number > since[i];
+		at = end + (*end == '.');
+	}
+	return true;
+}
+
+/* What to answer Configure with, beside the events: NULL when nothing is wanted or of use. */
+static const struct nri_failure_policy *failure_policy(
+	struct nri_session *s, const struct nri_configuration *conf)
+{
+	const struct nri_failure_policy *p = &s->on_failure;
+	char text[TEXT_MAX];
+
+	if (!p->fail_request && !p->keep_connected)
+		return NULL;
+	if (!may_know_failure_policy(conf->nri_version)) {
+		tell(s, "nri-failure-policy",
+			"this runtime has none: while the daemon hangs, containers start unpinned");
+		return NULL;
+	}
+	(void)snprintf(text, sizeof text, "fail_request=%d keep_connected=%d", p->fail_request,
+		p->keep_connected);
+	tell(s, "nri-failure-policy", text);
+	return p;
+}
+
+/* What comes after Configure: Synchronize, unless the runtime is one that never calls it. (It is of
+ * the releases that do not tell their timeouts.) */
+static void expect_synchronize(struct nri_session *s, const struct nri_configuration *conf)
+{
+	if (s->launched && !conf->registration_timeout_ms && !conf->request_timeout_ms) {
+		become_ready(s);
+		tell(s, "nri-not-synchronized",
+			"this runtime does not tell what runs to plugins that it starts itself: "
+			"containers are taken over as they are started or change");
+		return;
+	}
+	wait_for(s, NRI_SYNCHRONIZING,
+		timeout_ms(conf->registration_timeout_ms, REGISTRATION_TIMEOUT_MS) +
+			timeout_ms(conf->request_timeout_ms, REQUEST_TIMEOUT_MS));
+}
+
 static int configure(struct nri_session *s, struct call *c, struct err *e)
 {
 	struct nri_configuration conf;
@@ -139,15 +205,16 @@ static int configure(struct nri_session *s, struct call *c, struct err *e)
 		return refuse(s, c, TTRPC_FAILED_PRECONDITION, "Configure came a second time");
 	if (nri_configuration_decode(c->payload, c->a, &conf, &wrong) < 0)
 		return refuse(s, c, TTRPC_INTERNAL, wrong.text);
-	int rc = nri_events_encode(wanted_events(), c->a, &c->reply->payload, e);
-	if (rc < 0)
-		return rc;
 	free(s->runtime_name);
 	s->runtime_name = joined(conf.runtime_name, conf.runtime_version);
-	wait_for(s, NRI_SYNCHRONIZING,
-		timeout_ms(conf.registration_timeout_ms, REGISTRATION_TIMEOUT_MS) +
-			timeout_ms(conf.request_timeout_ms, REQUEST_TIMEOUT_MS));
 	tell(s, "nri-configured", s->runtime_name);
+	if (*conf.config)
+		tell(s, "nri-config-ignored", "settings come from --config and --set alone");
+	int rc = nri_configured_encode(
+		wanted_events(), failure_policy(s, &conf), c->a, &c->reply->payload, e);
+	if (rc < 0)
+		return rc;
+	expect_synchronize(s, &conf);
 	return 0;
 }
 
@@ -186,14 +253,14 @@ static int synchronize_all(struct nri_session *s, struct call *c, struct err *e)
 		return err_add(e, rc, "Synchronize");
 	if (all.odd.code)
 		tell(s, "nri-odd-resources", all.odd.text);
-	s->handler->synchronize(s->handler->ctx, all.containers, all.nr, &reply);
+	const struct nri_inventory what = {all.containers, all.nr, all.pods, all.nr_pods};
+	s->handler->synchronize(s->handler->ctx, &what, &reply);
 	assert_updates_are_sound(&reply, NULL);
 	rc = nri_updates_encode(&reply, c->a, &c->reply->payload, e);
 	if (rc < 0)
 		return err_add(e, rc, "the answer to Synchronize");
 	bytes_fini(&s->running);
-	s->state = NRI_READY;
-	s->deadline_ms = UINT64_MAX;
+	become_ready(s);
 	(void)snprintf(text, sizeof text, "%zu containers", all.nr);
 	tell(s, "nri-synchronized", text);
 	return 0;
@@ -282,6 +349,14 @@ static void answer_with_updates(
 		(void)refuse(s, c, TTRPC_INTERNAL, wrong.text);
 }
 
+static void run_pod(struct nri_session *s, const struct request *req, struct call *c)
+{
+	struct err e = {0};
+
+	if (s->handler->run_pod(s->handler->ctx, &req->pod, &e) < 0)
+		(void)ttrpc_refuse(c->reply, c->a, TTRPC_FAILED_PRECONDITION, e.text);
+}
+
 static void create(struct nri_session *s, const struct request *req, struct call *c)
 {
 	struct nri_reply reply = {.arena = c->a};
@@ -325,7 +400,7 @@ static void live(struct nri_session *s, const struct request *req, struct call *
 }
 
 /* A runtime that has forgotten the pod may send an empty one. */
-static void pod_removed(struct nri_session *s, const struct request *req, struct call *c)
+static void pod_gone(struct nri_session *s, const struct request *req, struct call *c)
 {
 	(void)c;
 	if (*req->pod.sandbox_id)
@@ -392,13 +467,13 @@ void nri_session_tick(struct nri_session *s, uint64_t now_ms)
 }
 
 static int send_registration(
-	struct nri_session *s, const char *name, const char *index, struct err *e)
+	struct nri_session *s, const struct nri_plugin *plugin, struct err *e)
 {
 	struct arena a;
 	struct blob payload;
 
 	arena_init(&a, TTRPC_MEMORY_MAX);
-	int rc = nri_register_encode(name, index, &a, &payload, e);
+	int rc = nri_register_encode(plugin->name, plugin->index, &a, &payload, e);
 	if (rc == 0)
 		rc = ttrpc_call(&s->runtime, "RegisterPlugin", payload, 0, e);
 	arena_fini(&a);
@@ -406,7 +481,7 @@ static int send_registration(
 }
 
 struct nri_session *nri_session_new(
-	const char *name, const char *index, const struct nri_handler *handler, uint64_t now_ms)
+	const struct nri_plugin *plugin, const struct nri_handler *handler, uint64_t now_ms)
 {
 	static const struct ttrpc_events as_plugin = {.serve = serve},
 					 as_caller = {.answered = on_registered};
@@ -415,11 +490,13 @@ struct nri_session *nri_session_new(
 
 	s->handler = handler;
 	s->now_ms = now_ms;
+	s->launched = plugin->launched;
+	s->on_failure = plugin->on_failure;
 	s->runtime_name = xstrdup("");
 	ttrpc_init(&s->plugin, MUX_PLUGIN, NRI_PLUGIN_SERVICE, &as_plugin, s, &s->out.filling);
 	ttrpc_init(&s->runtime, MUX_RUNTIME, NRI_RUNTIME_SERVICE, &as_caller, s, &s->out.filling);
 	wait_for(s, NRI_REGISTERING, REGISTRATION_TIMEOUT_MS);
-	if (send_registration(s, name, index, &e) < 0)
+	if (send_registration(s, plugin, &e) < 0)
 		fail(s, &e);
 	return s;
 }

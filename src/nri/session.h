@@ -31,11 +31,21 @@ struct nri_reply {
 	size_t nr_updates;
 };
 
+/* All containers that run, and all pods, with containers or without. */
+struct nri_inventory {
+	const struct request *containers;
+	size_t nr;
+	const struct pod *pods;
+	size_t nr_pods;
+};
+
 struct nri_handler {
 	void *ctx;
 	/* All that runs, once for a connection, before any other event. mandatory */
-	void (*synchronize)(
-		void *ctx, const struct request *containers, size_t nr, struct nri_reply *reply);
+	void (*synchronize)(void *ctx, const struct nri_inventory *what, struct nri_reply *reply);
+	/* A pod's sandbox is being started. 0, or a negative errno: it is refused with e->text.
+	 * mandatory */
+	int (*run_pod)(void *ctx, const struct pod *pod, struct err *e);
 	/* A container is being created. 0, or a negative errno: it is refused with e->text.
 	 * mandatory */
 	int (*create)(void *ctx, const struct request *req, struct nri_reply *reply, struct err *e);
@@ -48,10 +58,12 @@ struct nri_handler {
 	void (*remove)(void *ctx, const struct request *req);
 	/* It was created or started. mandatory */
 	void (*live)(void *ctx, const struct request *req);
-	/* The pod's sandbox was removed. mandatory */
+	/* The pod's sandbox was stopped or removed; may come twice. mandatory */
 	void (*remove_pod)(void *ctx, const struct pod *pod);
-	/* The handshake's steps (nri-registered, nri-configured, nri-synchronized) and calls that
-	 * make no sense (nri-call-refused, nri-odd-resources), for the log. optional */
+	/* For the log: the handshake's steps (nri-registered, nri-configured, nri-synchronized or
+	 * nri-not-synchronized), what came of the failure policy (nri-failure-policy), a
+	 * configuration that nobody reads (nri-config-ignored), and calls that make no sense
+	 * (nri-call-refused, nri-odd-resources). optional */
 	void (*on_event)(void *ctx, const char *event, const char *text);
 };
 
@@ -65,12 +77,30 @@ enum nri_state {
 	NRI_FAILED         /* the connection must be closed; nri_session_error() says why */
 };
 
+/* What a runtime of NRI 0.12.4 or later does when the plugin does not answer in time, in
+ * upstream's words (api.proto, FailurePolicy). Zeros: what it did before, drop the plugin and go on
+ * without it. A refusal by the plugin is an answer, and so no case for this. */
+struct nri_failure_policy {
+	bool fail_request, keep_connected;
+};
+
+/* How a plugin presents itself. */
+struct nri_plugin {
+	const char *name;  /* [A-Za-z0-9_.+-]+ */
+	const char *index; /* two digits */
+	/* The runtime started the plugin itself: it waits for other such plugins before it calls
+	 * Synchronize, and up to NRI 0.6.1 it never does (containerd/nri issue 43). So nothing has
+	 * a deadline, and there the session is ready at once. */
+	bool launched;
+	struct nri_failure_policy on_failure;
+};
+
 struct nri_session;
 
-/* A session that starts by registering as name ([A-Za-z0-9_.+-]+) with index (two digits).
- * handler is borrowed; now_ms is any clock that never jumps. */
+/* A session that starts by registering. plugin's strings are borrowed for the call, handler for as
+ * long as the session lives; now_ms is any clock that never jumps. */
 struct nri_session *nri_session_new(
-	const char *name, const char *index, const struct nri_handler *handler, uint64_t now_ms);
+	const struct nri_plugin *plugin, const struct nri_handler *handler, uint64_t now_ms);
 void nri_session_free(struct nri_session *s);
 
 /* Bytes from the runtime. Handlers are called from in here. 0, or -EPROTO and such: the session

@@ -3,6 +3,7 @@
 #include <codec/decide_json.h>
 #include <errno.h>
 #include <getopt.h>
+#include <host/discover.h>
 #include <numafit/mem.h>
 #include <numafit/text.h>
 #include <stdio.h>
@@ -59,6 +60,11 @@ static void print_line(char *line)
 	free(line);
 }
 
+static int load_machine(const char *name, struct topo *out, struct err *e)
+{
+	return machine_load(name, out, NULL, NULL, e);
+}
+
 static void answer(struct run *run, const struct decide_items *d, size_t i, size_t line)
 {
 	char name[NAME_TEXT_MAX];
@@ -68,7 +74,7 @@ static void answer(struct run *run, const struct decide_items *d, size_t i, size
 
 	run->name = decide_item_name(d, i, line, name, sizeof name);
 	arena_init(&a, QUESTION_BYTES_MAX);
-	if (decide_item_answer(d, i, &a, &result, &e) < 0) {
+	if (decide_item_answer(d, i, load_machine, &a, &result, &e) < 0) {
 		run->failed++;
 		print_line(decide_item_error(d, i, line, e.text));
 	} else if (run->check) {

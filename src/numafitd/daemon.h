@@ -17,6 +17,12 @@ struct daemon {
 	struct nri_handler handler;
 	struct listener *status;
 	int lock; /* descriptor that keeps a second daemon out */
+	/* What the runtime tells a plugin that it starts itself (NRI pkg/api/plugin.go): the
+	 * connection, name and index. name is NULL when it did not. */
+	struct {
+		int fd;
+		const char *name, *index;
+	} launch;
 	char journal_path[SETTINGS_PATH_MAX + sizeof "/journal"];
 	char status_path[SETTINGS_PATH_MAX + sizeof "/numafitd.sock"];
 	struct journal *journal;

@@ -12,8 +12,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -46,6 +48,11 @@ static const struct option options[] = {
 };
 
 enum action { RUN, CHECK, PRINT, DONE };
+
+/* A plugin that the runtime starts gets no options, only these variables (containerd/nri
+ * pkg/api/plugin.go): then there is one place to look for settings. */
+static const char launch_socket[] = "NRI_PLUGIN_SOCKET", launch_name[] = "NRI_PLUGIN_NAME",
+		  launch_index[] = "NRI_PLUGIN_IDX", usual_config[] = "/etc/numafit/numafitd.yaml";
 
 static int read_config(const char *path, struct settings *s, struct err *e)
 {
@@ -98,6 +105,8 @@ static int read_options(
 	if (optind < argc)
 		return err_set(
 			e, EINVAL, "\"%s\" is not an option; see numafitd --help", argv[optind]);
+	if (!file && getenv(launch_socket) && access(usual_config, F_OK) == 0)
+		file = usual_config;
 	if (file)
 		rc = read_config(file, s, e);
 	optind = 1;
@@ -105,6 +114,29 @@ static int read_options(
 		if (opt == 's')
 			rc = set_one(s, optarg, e);
 	return rc;
+}
+
+/* Whether, and how, the runtime started us. */
+static int read_launch(struct daemon *d, struct err *e)
+{
+	const char *fd = getenv(launch_socket), *name = getenv(launch_name),
+		   *index = getenv(launch_index);
+	uint64_t number;
+	struct stat st;
+
+	if (!fd)
+		return 0;
+	if (text_u64(fd, strlen(fd), INT_MAX, &number, NULL) < 0 || fstat((int)number, &st) < 0 ||
+		!S_ISSOCK(st.st_mode))
+		return err_set(e, EINVAL, "%s=%s: not an open socket's number", launch_socket, fd);
+	if (!name || !index)
+		return err_set(e, EINVAL, "%s is set, but %s is not", launch_socket,
+			name ? launch_index : launch_name);
+	(void)fcntl((int)number, F_SETFD, FD_CLOEXEC);
+	d->launch.fd = (int)number;
+	d->launch.name = name;
+	d->launch.index = index;
+	return 0;
 }
 
 static void log_note(void *ctx, const char *text)
@@ -202,7 +234,8 @@ static void log_start(const struct daemon *d)
 		NUMAFIT_VERSION, mode_name(s->mode), topology_policy_name(s->topology_policy),
 		topology_scope_name(s->topology_scope), s->prefer_closest_numa_nodes ? "yes" : "no",
 		log_text(name, sizeof name, d->topo.name), d->topo.ids.nr, d->topo.nr_cpus,
-		cpuset_format(&s->reserved_cpus, reserved, sizeof reserved), s->nri_socket);
+		cpuset_format(&s->reserved_cpus, reserved, sizeof reserved),
+		d->launch.name ? "from-the-runtime" : s->nri_socket);
 	if (cpuset_empty(&s->reserved_cpus))
 		log_line(LOG_WARN, "no-reserved-cpus",
 			"action=\"set reservedSystemCPUs, so that the system and shared containers "
@@ -244,6 +277,8 @@ int main(int argc, char **argv)
 	}
 	if (!rc)
 		rc = load_machine(&d, &e);
+	if (!rc)
+		rc = read_launch(&d, &e);
 	if (rc) {
 		(void)fprintf(stderr, "numafitd: %s\n", e.text);
 		return EXIT_USAGE;

@@ -53,8 +53,8 @@ static const char *hints_text(const struct decision *dec, char buf[HINTS_TEXT_MA
 	struct text t;
 
 	text_init(&t, buf, HINTS_TEXT_MAX);
-	for (unsigned i = 0; i < dec->nr_hints; i++) {
-		const struct decision_hint *h = &dec->hints[i];
+	for (unsigned i = 0; dec->reasons && i < dec->reasons->nr; i++) {
+		const struct reasons_resource *h = &dec->reasons->resource[i];
 
 		text_add(&t, t.len ? " %s:" : "%s:", h->resource);
 		if (h->smallest)
@@ -113,6 +113,19 @@ static int refuse(const struct decision *dec, struct err *e)
 	return err_set(e, EPERM, "numafit: %s: %s (policy %s; NUMA nodes needed now/at best: %s)",
 		dec->reason ? dec->reason : "refused", dec->message,
 		topology_policy_name(dec->policy), hints_text(dec, hints));
+}
+
+/* A pod that is known container by container is decided now, before any of them runs. */
+static int on_run_pod(void *ctx, const struct pod *pod, struct err *e)
+{
+	struct daemon *d = ctx;
+	struct decision dec;
+
+	if (d->settings.mode == MODE_OFF)
+		return 0;
+	engine_run_pod(d->engine, loop_wall_ms(), pod, &dec);
+	d->counters.refused += !dec.admit;
+	return dec.admit ? 0 : refuse(&dec, e);
 }
 
 static int on_create(void *ctx, const struct request *req, struct nri_reply *reply, struct err *e)
@@ -185,7 +198,7 @@ static void on_remove_pod(void *ctx, const struct pod *pod)
 	struct daemon *d = ctx;
 
 	if (d->settings.mode == MODE_MANAGE)
-		engine_release_pod(d->engine, loop_wall_ms(), "remove-pod", pod->sandbox_id);
+		engine_release_pod(d->engine, loop_wall_ms(), "pod-gone", pod->sandbox_id);
 }
 
 static void on_live(void *ctx, const struct request *req)
@@ -229,8 +242,16 @@ static void free_placements(const struct placement **placed, size_t nr)
 	free(placed);
 }
 
-static void on_synchronize(
-	void *ctx, const struct request *containers, size_t nr, struct nri_reply *reply)
+static const char **sandbox_ids(const struct pod *pods, size_t nr)
+{
+	const char **ids = xcalloc(nr, sizeof *ids);
+
+	for (size_t i = 0; i < nr; i++)
+		ids[i] = pods[i].sandbox_id;
+	return ids;
+}
+
+static void on_synchronize(void *ctx, const struct nri_inventory *what, struct nri_reply *reply)
 {
 	struct daemon *d = ctx;
 	uint64_t from = loop_monotonic_ns();
@@ -239,14 +260,19 @@ static void on_synchronize(
 	d->counters.connects++;
 	if (d->settings.mode == MODE_OFF)
 		return;
-	const struct placement **placed = read_placements(d, containers, nr);
-	engine_synchronize(d->engine, loop_wall_ms(), containers, placed, nr, &ups);
+	const struct placement **placed = read_placements(d, what->containers, what->nr);
+	const char **sandboxes = sandbox_ids(what->pods, what->nr_pods);
+	const struct inventory running = {
+		what->containers, placed, what->nr, sandboxes, what->nr_pods};
+	engine_synchronize(d->engine, loop_wall_ms(), &running, &ups);
 	add_updates(d, &ups, reply);
-	log_line(LOG_INFO, "synchronized", "containers=%zu held=%zu updates=%zu took_us=%llu", nr,
+	log_line(LOG_INFO, "synchronized",
+		"pods=%zu containers=%zu held=%zu updates=%zu took_us=%llu", what->nr_pods, what->nr,
 		ledger_count(engine_ledger(d->engine)), ups.nr,
 		(unsigned long long)((loop_monotonic_ns() - from) / NS_PER_US));
 	vec_fini(&ups);
-	free_placements(placed, nr);
+	free(sandboxes);
+	free_placements(placed, what->nr);
 }
 
 static void on_event(void *ctx, const char *event, const char *text)
@@ -272,18 +298,43 @@ void wiring_done(void *ctx, const struct record *r)
 	}
 }
 
+/* Only who decides may hold containers back when it hangs. */
+static struct nri_failure_policy failure_policy(const struct settings *s)
+{
+	if (s->mode != MODE_MANAGE)
+		return (struct nri_failure_policy){0};
+	return (struct nri_failure_policy){
+		.fail_request = s->nri_failure_policy & FAILURE_FAIL_REQUEST,
+		.keep_connected = s->nri_failure_policy & FAILURE_KEEP_CONNECTED,
+	};
+}
+
+/* The runtime that started us is gone, or has dropped us, and ends us if it still can. */
+static void on_connection_ended(void *ctx)
+{
+	struct daemon *d = ctx;
+
+	loop_stop(d->loop);
+}
+
 void wiring_start(struct daemon *d)
 {
+	const bool launched = d->launch.name;
 	const struct nri_conn_options options = {
+		.plugin = {.name = launched ? d->launch.name : "numafit",
+			.index = launched ? d->launch.index : d->settings.nri_index,
+			.launched = launched,
+			.on_failure = failure_policy(&d->settings)},
 		.socket = d->settings.nri_socket,
-		.name = "numafit",
-		.index = d->settings.nri_index,
 		.seed = loop_monotonic_ns(),
+		.fd = d->launch.fd,
+		.ended = on_connection_ended,
 	};
 
 	d->handler = (struct nri_handler){
 		.ctx = d,
 		.synchronize = on_synchronize,
+		.run_pod = on_run_pod,
 		.create = on_create,
 		.update = on_update,
 		.stop = on_stop,

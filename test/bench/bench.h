@@ -1,13 +1,46 @@
 #ifndef NUMAFIT_BENCH_H
 #define NUMAFIT_BENCH_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 
-/* One row of `make bench`: a case is run n times, and what each run took is told as median and p99.
- * With JSON=FILE in the environment every row is appended there as one line, too. */
+#if __has_include(<valgrind/callgrind.h>)
+#include <valgrind/callgrind.h>
+#else
+#define RUNNING_ON_VALGRIND           0
+#define CALLGRIND_TOGGLE_COLLECT      (void)0
+#define CALLGRIND_DUMP_STATS_AT(name) (void)(name)
+#endif
+
+/* A case of `make bench` is run n times and printed as one row for test/bench/run, which makes the
+ * table: name, unit, n, median, p99, how many answers are the best found until the budget ran out
+ * ("-": no such thing), the answer ("-": not told), with tabs between them. Lines that follow a row
+ * and begin with a space belong to it. Under callgrind nothing is printed, cases run a few times,
+ * and each run's instructions are dumped under the name of its case. */
+
+enum { BENCH_COUNTED = 5 };
+
+struct bench_row {
+	const char *name, *unit;
+	uint64_t *values; /* sorted when the row is printed */
+	size_t n;
+	const char *answer; /* NULL: not told */
+	bool has_budget;
+	size_t incumbents;
+};
+
+static inline bool bench_counts(void)
+{
+	return RUNNING_ON_VALGRIND;
+}
+
+static inline size_t bench_runs(size_t n)
+{
+	return bench_counts() && n > BENCH_COUNTED ? BENCH_COUNTED : n;
+}
 
 static inline uint64_t bench_now_ns(void)
 {
@@ -17,6 +50,25 @@ static inline uint64_t bench_now_ns(void)
 	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
 
+static inline uint64_t bench_begin(void)
+{
+	if (bench_counts())
+		CALLGRIND_TOGGLE_COLLECT;
+	return bench_now_ns();
+}
+
+/* What it took since bench_begin(), in ns. */
+static inline uint64_t bench_end(const char *name, uint64_t from)
+{
+	uint64_t ns = bench_now_ns() - from;
+
+	if (bench_counts()) {
+		CALLGRIND_TOGGLE_COLLECT;
+		CALLGRIND_DUMP_STATS_AT(name);
+	}
+	return ns;
+}
+
 static inline int bench_order(const void *a, const void *b)
 {
 	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
@@ -24,40 +76,41 @@ static inline int bench_order(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* A row of any unit; values are sorted here. */
-static inline void bench_row_of(const char *name, const char *unit, uint64_t *values, size_t n)
+static inline uint64_t bench_percentile(const uint64_t *sorted, size_t n, unsigned percent)
 {
-	const char *path = getenv("JSON");
+	return sorted[(n - 1) * percent / 100];
+}
 
-	qsort(values, n, sizeof *values, bench_order);
-	uint64_t median = values[n / 2], p99 = values[n - 1 - n / 100];
-	(void)printf("%-28s %12llu %s median %12llu %s p99 %8zu runs\n", name,
-		(unsigned long long)median, unit, (unsigned long long)p99, unit, n);
-	FILE *f = path && *path ? fopen(path, "a") : NULL;
-	if (!f)
+static inline void bench_print(const struct bench_row *r)
+{
+	char incumbents[sizeof "18446744073709551615"] = "-";
+
+	if (bench_counts())
 		return;
-	(void)fprintf(f,
-		"{\"name\":\"%s\",\"unit\":\"%s\",\"n\":%zu,\"median\":%llu,\"p99\":%llu}\n", name,
-		unit, n, (unsigned long long)median, (unsigned long long)p99);
-	(void)fclose(f);
+	if (r->has_budget)
+		(void)snprintf(incumbents, sizeof incumbents, "%zu", r->incumbents);
+	qsort(r->values, r->n, sizeof *r->values, bench_order);
+	(void)printf("%s\t%s\t%zu\t%llu\t%llu\t%s\t%s\n", r->name, r->unit, r->n,
+		(unsigned long long)bench_percentile(r->values, r->n, 50),
+		(unsigned long long)bench_percentile(r->values, r->n, 99), incumbents,
+		r->answer ? r->answer : "-");
 }
 
-static inline void bench_row(const char *name, uint64_t *ns, size_t n)
-{
-	bench_row_of(name, "ns", ns, n);
-}
-
-/* Run the statement `what` n times and print the row. */
-#define BENCH(name, n, what)                                                                       \
+/* Run the statement `what` as often as it takes, and print the row; answer is text that the
+ * statement leaves behind, or NULL. */
+#define BENCH_ANSWER(name_, n_, answer_, what)                                                     \
 	do {                                                                                       \
-		uint64_t *ns_ = calloc((n), sizeof *ns_);                                          \
-		for (size_t i_ = 0; i_ < (n); i_++) {                                              \
-			uint64_t from_ = bench_now_ns();                                           \
+		struct bench_row row_ = {.name = (name_), .unit = "ns", .n = bench_runs(n_)};      \
+		row_.values = calloc(row_.n, sizeof *row_.values);                                 \
+		for (size_t i_ = 0; i_ < row_.n; i_++) {                                           \
+			uint64_t from_ = bench_begin();                                            \
 			what;                                                                      \
-			ns_[i_] = bench_now_ns() - from_;                                          \
+			row_.values[i_] = bench_end(row_.name, from_);                             \
 		}                                                                                  \
-		bench_row((name), ns_, (n));                                                       \
-		free(ns_);                                                                         \
+		row_.answer = (answer_);                                                           \
+		bench_print(&row_);                                                                \
+		free(row_.values);                                                                 \
 	} while (0)
+#define BENCH(name, n, what) BENCH_ANSWER(name, n, NULL, what)
 
 #endif

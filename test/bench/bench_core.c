@@ -1,4 +1,5 @@
-/* What a decision costs, without any wire: the whole of admit(). */
+/* What a decision costs, without any wire: the whole of admit(). test/interop/kubelet/bench.go has
+ * the kubelet decide the typical one, too. */
 #include "bench.h"
 
 #include <numafit/admit.h>
@@ -8,7 +9,7 @@
 
 #define GIB(n) ((uint64_t)(n) << 30)
 
-enum { PLACED = 60, RUNS = 2000 };
+enum { PLACED = 60, RUNS = 2000, ANSWER_MAX = 128 };
 
 static char work[ADMIT_ARENA_BYTES];
 
@@ -56,15 +57,25 @@ static void typical_machine(struct topo *t)
 		abort();
 }
 
-static struct decision decide(
-	const struct ledger *l, const struct settings *s, const struct request *req)
+static void decide(const struct ledger *l, const struct settings *s, const struct request *req,
+	struct decision *d)
 {
-	struct decision d;
 	struct arena a;
 
 	arena_init_fixed(&a, work, sizeof work);
-	admit(l, s, req, &a, &d);
-	return d;
+	admit(l, s, req, &a, d);
+}
+
+/* What the same pod gets on the same machine is to be the same wherever it is decided. */
+static const char *answer_of(const struct topo *t, const struct decision *d)
+{
+	static char answer[ANSWER_MAX];
+	char nodes[ANSWER_MAX], cpus[ANSWER_MAX];
+
+	(void)snprintf(answer, sizeof answer, "nodes %s preferred %d cpus %s",
+		nodeset_format(d->nodes, &t->ids, nodes, sizeof nodes), d->preferred,
+		cpuset_format(&d->cpus, cpus, sizeof cpus));
+	return answer;
 }
 
 static struct request guaranteed(const char *id, unsigned cpus, uint64_t memory)
@@ -89,37 +100,34 @@ static void count_allocations(
 	const struct ledger *l, const struct settings *s, const struct request *req)
 {
 	static uint64_t allocations[RUNS];
+	struct bench_row row = {.name = "decide-heap-allocations",
+		.unit = "allocations",
+		.values = allocations,
+		.n = bench_runs(RUNS)};
+	struct decision d;
 
-	for (unsigned i = 0; i < RUNS; i++) {
+	for (size_t i = 0; i < row.n; i++) {
 		uint64_t before = nr_allocations;
 
-		(void)decide(l, s, req);
+		decide(l, s, req, &d);
 		allocations[i] = nr_allocations - before;
 	}
-	bench_row_of("decide-heap-allocations", "allocations", allocations, RUNS);
+	bench_print(&row);
 }
 
-static void bench_admit(void)
+/* One-CPU containers, every second of them without CPUs of its own. */
+static void place(struct ledger *l, const struct settings *s, unsigned nr)
 {
-	static struct topo t;
-	struct settings s = {
-		.topology_policy = POLICY_RESTRICTED,
-		.cpu_manager_policy = MANAGER_STATIC,
-		.memory_manager_policy = MANAGER_STATIC,
-		.shared_pool_minimum = 1,
-	};
+	struct decision d;
 
-	typical_machine(&t);
-	(void)cpuset_parse(&s.reserved_cpus, "0,64", 4, NULL);
-	struct ledger *l = ledger_new(&t, &s);
-	for (unsigned i = 0; i < PLACED; i++) {
+	for (unsigned i = 0; i < nr; i++) {
 		char id[16];
 
 		(void)snprintf(id, sizeof id, "c%02u", i);
 		struct request req = guaranteed(id, 1, GIB(2));
 		if (i % 2)
 			req.pod.qos = QOS_BURSTABLE;
-		struct decision d = decide(l, &s, &req);
+		decide(l, s, &req, &d);
 		if (!d.admit)
 			abort();
 		if (d.exclusive) {
@@ -130,18 +138,33 @@ static void bench_admit(void)
 		}
 		ledger_commit(l, &req, &d);
 	}
-	for (unsigned closest = 0; closest < 2; closest++) {
-		struct request one = guaranteed("one", 8, GIB(16)),
-			       two = guaranteed("two", 24, GIB(100));
+}
 
-		s.prefer_closest_numa_nodes = closest;
-		BENCH(closest ? "decide-typical-closest" : "decide-typical", RUNS,
-			(void)decide(l, &s, &one));
-		BENCH(closest ? "decide-two-nodes-closest" : "decide-two-nodes", RUNS,
-			(void)decide(l, &s, &two));
-		if (closest)
-			count_allocations(l, &s, &two);
-	}
+static void bench_admit(void)
+{
+	static struct topo t;
+	struct settings s = {
+		.topology_policy = POLICY_RESTRICTED,
+		.cpu_manager_policy = MANAGER_STATIC,
+		.memory_manager_policy = MANAGER_STATIC,
+		.reserved_memory = {{.has_node = true, .type = "memory", .bytes = GIB(1)}},
+		.nr_reserved_memory = 1,
+		.shared_pool_minimum = 1,
+	};
+	const struct request one = guaranteed("one", 8, GIB(16)),
+			     two = guaranteed("two", 24, GIB(100));
+	struct decision d;
+
+	typical_machine(&t);
+	(void)cpuset_parse(&s.reserved_cpus, "0,64", 4, NULL);
+	struct ledger *l = ledger_new(&t, &s);
+	place(l, &s, PLACED);
+	BENCH_ANSWER("decide-typical", RUNS, answer_of(&t, &d), decide(l, &s, &one, &d));
+	BENCH("decide-two-nodes", RUNS, decide(l, &s, &two, &d));
+	s.prefer_closest_numa_nodes = true;
+	BENCH("decide-typical-closest", RUNS, decide(l, &s, &one, &d));
+	BENCH("decide-two-nodes-closest", RUNS, decide(l, &s, &two, &d));
+	count_allocations(l, &s, &two);
 	ledger_free(l);
 }
 

@@ -10,24 +10,41 @@
 
 enum {
 	LISTS = 4,
-	MASKS = 255,
+	LIST_NODES = 8,
+	MASKS = (1 << LIST_NODES) - 1,
 	WORK_BYTES = 16 << 20,
 	RUNS = 2000,
 	FAMILIES = 4,
 	MACHINES = 200,
-	SEED = 20261121
+	SEED = 20261121,
+	ANSWER_MAX = 64,
+	NS_PER_US = 1000,
+	NS_PER_MS = 1000 * NS_PER_US
 };
 
 static char work[WORK_BYTES];
 
-static void merge_lists(const struct hint_space *space, const struct hint_list *lists)
+static void merge_lists(
+	const struct hint_space *space, const struct hint_list *lists, struct hint *out)
 {
 	struct arena a;
-	struct hint out;
 
 	arena_init_fixed(&a, work, sizeof work);
-	if (hint_merge_lists(space, lists, LISTS, &a, &out))
+	if (hint_merge_lists(space, lists, LISTS, &a, out))
 		abort();
+}
+
+static const char *answer_of(const struct hint *h)
+{
+	static char answer[ANSWER_MAX];
+	struct node_ids ids = {.nr = LIST_NODES};
+	char nodes[ANSWER_MAX / 2];
+
+	for (unsigned i = 0; i < LIST_NODES; i++)
+		ids.id[i] = i;
+	(void)snprintf(answer, sizeof answer, "nodes %s preferred %d",
+		nodeset_format(h->mask, &ids, nodes, sizeof nodes), h->preferred);
+	return answer;
 }
 
 /* Four providers that each list all 255 sets of eight nodes. */
@@ -35,7 +52,8 @@ static void bench_lists(void)
 {
 	static struct hint hint[LISTS][MASKS];
 	struct hint_list lists[LISTS];
-	const struct hint_space space = {.all = nodeset_first(8)};
+	const struct hint_space space = {.all = nodeset_first(LIST_NODES)};
+	struct hint out;
 
 	for (unsigned preferred = 0; preferred < 2; preferred++) {
 		for (unsigned l = 0; l < LISTS; l++) {
@@ -46,8 +64,8 @@ static void bench_lists(void)
 				};
 			lists[l] = (struct hint_list){hint[l], MASKS};
 		}
-		BENCH(preferred ? "merge-8x4-preferred" : "merge-8x4-nonpreferred", RUNS,
-			merge_lists(&space, lists));
+		BENCH_ANSWER(preferred ? "merge-8x4-preferred" : "merge-8x4-nonpreferred", RUNS,
+			answer_of(&out), merge_lists(&space, lists, &out));
 	}
 }
 
@@ -167,13 +185,27 @@ static void sixty_four(struct random *r, unsigned k, struct question *q)
 	}
 }
 
+/* Percentiles, and how many took up to each power of two. */
 static void print_distribution(const uint64_t *sorted, size_t n)
 {
-	static const unsigned percent[] = {0, 10, 25, 50, 75, 90, 95, 99, 100};
+	static const unsigned percent[] = {1, 50, 90, 99};
 
+	(void)printf("    ms ");
 	for (size_t i = 0; i < sizeof percent / sizeof *percent; i++)
-		(void)printf("    p%-3u %12.3f ms\n", percent[i],
-			(double)sorted[(n - 1) * percent[i] / 100] / 1e6);
+		(void)printf("  p%u %.3f", percent[i],
+			(double)bench_percentile(sorted, n, percent[i]) / NS_PER_MS);
+	(void)printf("  max %.3f\n    runs up to", (double)sorted[n - 1] / NS_PER_MS);
+	size_t done = 0;
+	for (uint64_t us = 1; done < n; us *= 2) {
+		size_t upto = done;
+
+		while (upto < n && sorted[upto] <= us * NS_PER_US)
+			upto++;
+		if (upto > done)
+			(void)printf("  %llu us: %zu", (unsigned long long)us, upto - done);
+		done = upto;
+	}
+	(void)printf("\n");
 }
 
 /* budget 0: the exact answer, however long it takes. */
@@ -181,22 +213,32 @@ static void bench_closest(const char *name, unsigned k, uint64_t budget)
 {
 	static uint64_t ns[MACHINES];
 	static struct question q;
+	struct bench_row row = {.name = name,
+		.unit = "ns",
+		.values = ns,
+		.n = bench_runs(MACHINES),
+		.has_budget = budget};
 	struct random r = {SEED};
-	unsigned cut = 0, preferred = 0;
+	unsigned preferred = 0;
 	struct hint out;
 
-	for (unsigned i = 0; i < MACHINES; i++) {
+	for (size_t i = 0; i < row.n; i++) {
 		sixty_four(&r, k, &q);
 		q.space.visit_budget = budget;
-		uint64_t from = bench_now_ns();
-		cut += merge_families(&q, &out) > 0;
-		ns[i] = bench_now_ns() - from;
+		uint64_t from = bench_begin();
+		row.incumbents += merge_families(&q, &out) > 0;
+		ns[i] = bench_end(name, from);
 		preferred += out.preferred;
 	}
-	bench_row(name, ns, MACHINES);
-	print_distribution(ns, MACHINES);
-	(void)printf("    preferred: %u; cut short by the budget of %llu visits: %u\n", preferred,
-		(unsigned long long)budget, cut);
+	bench_print(&row);
+	if (bench_counts())
+		return;
+	print_distribution(ns, row.n);
+	(void)printf("    preferred: %u of %zu", preferred, row.n);
+	if (budget)
+		(void)printf("; by the incumbent, as the budget of %llu steps ran out: %zu",
+			(unsigned long long)budget, row.incumbents);
+	(void)printf("\n");
 }
 
 int main(void)
@@ -210,6 +252,8 @@ int main(void)
 	bench_closest("merge-64-k9", 9, s.merge_visit_budget);
 	bench_closest("merge-64-k12", 12, s.merge_visit_budget);
 	bench_closest("merge-64-k32", 32, s.merge_visit_budget);
+	if (bench_counts()) /* as with the budget, where that is not hit */
+		return 0;
 	bench_closest("merge-64-k4-exact", 4, 0);
 	bench_closest("merge-64-k9-exact", 9, 0);
 	bench_closest("merge-64-k12-exact", 12, 0);

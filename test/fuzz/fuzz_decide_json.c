@@ -23,7 +23,7 @@ static void answer(const struct decide_items *d, size_t i)
 	struct err e = {0};
 
 	arena_init(&a, ARENA_BYTES);
-	int rc = decide_item_answer(d, i, &a, &result, &e);
+	int rc = decide_item_answer(d, i, NULL, &a, &result, &e);
 	if (rc ? !e.text[0] : !result)
 		abort();
 	auto_free char *text =

@@ -20,7 +20,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (json_parse((const char *)data, size, &item, &e))
 		return 0;
 	arena_init(&a, ARENA_BYTES);
-	int rc = json_is_object(item) ? node_json_answer(item, &a, &result, &e) : 1;
+	int rc = json_is_object(item) ? node_json_answer(item, NULL, &a, &result, &e) : 1;
 	if ((rc < 0 && !e.text[0]) || (rc == 0 && !json_is_object(result)))
 		abort();
 	json_decref(result);

@@ -43,8 +43,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	arena_init(&a, MEMORY_MAX);
 	(void)nri_chunk_decode(in, &a, &more, NULL);
-	if (nri_configuration_decode(in, &a, &conf, NULL) == 0)
+	if (nri_configuration_decode(in, &a, &conf, NULL) == 0) {
 		check_text(conf.runtime_name);
+		check_text(conf.nri_version);
+		check_text(conf.config);
+	}
 	if (nri_subject_decode(in, &a, &s, NULL) == 0)
 		check_request(&s.req);
 	if (nri_state_change_decode(in, &a, &s, NULL) == 0)

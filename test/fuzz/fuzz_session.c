@@ -9,9 +9,17 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void on_synchronize(
-	void *ctx, const struct request *containers, size_t nr, struct nri_reply *reply)
+	void *ctx, const struct nri_inventory *what, struct nri_reply *reply)
 {
-	(void)ctx, (void)containers, (void)nr, (void)reply;
+	(void)ctx, (void)reply;
+	for (size_t i = 0; i < what->nr_pods; i++)
+		assert(*what->pods[i].sandbox_id);
+}
+
+static int on_run_pod(void *ctx, const struct pod *pod, struct err *e)
+{
+	(void)ctx;
+	return pod->totals.known ? 0 : err_set(e, ENOSPC, "%s tells no sums", pod->name);
 }
 
 static int on_create(void *ctx, const struct request *req, struct nri_reply *reply, struct err *e)
@@ -68,9 +76,13 @@ static void check_shape(const unsigned char *at, size_t len)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	static const struct nri_handler handler = {NULL, on_synchronize, on_create, on_change,
+	static const struct nri_handler handler = {NULL, on_synchronize, on_run_pod, on_create, on_change,
 		on_change, on_container, on_container, on_pod, NULL};
-	struct nri_session *s = nri_session_new("numafit", "50", &handler, 0);
+	const struct nri_plugin plugin = {.name = "numafit",
+		.index = "50",
+		.launched = size % 2,
+		.on_failure = {.fail_request = true}};
+	struct nri_session *s = nri_session_new(&plugin, &handler, 0);
 	const void *out;
 
 	(void)nri_session_feed(s, data, size / 2, 0);

@@ -31,7 +31,7 @@ static struct asked *ask(const char *text)
 	arena_init(&x->a, ARENA_BYTES);
 	x->rc = decide_items_parse(text, strlen(text), &x->d, &x->e);
 	if (!x->rc)
-		x->rc = decide_item_answer(x->d, 0, &x->a, &x->result, &x->e);
+		x->rc = decide_item_answer(x->d, 0, NULL, &x->a, &x->result, &x->e);
 	return x;
 }
 
@@ -403,7 +403,7 @@ static void questions_beyond_the_arena_are_refused(void **state)
 		struct err e;
 
 		arena_init(&a, limit);
-		assert_int_equal(decide_item_answer(d, 0, &a, &result, &e), -ENOMEM);
+		assert_int_equal(decide_item_answer(d, 0, NULL, &a, &result, &e), -ENOMEM);
 		assert_null(result);
 		arena_fini(&a);
 	}

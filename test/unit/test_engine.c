@@ -205,7 +205,8 @@ static void synchronize(struct node *n)
 		list[i] = n->run[i].req;
 		placed[i] = &n->run[i].placed;
 	}
-	engine_synchronize(n->g, 0, list, placed, n->nr, &ups);
+	engine_synchronize(n->g, 0,
+		&(const struct inventory){.requests = list, .placed = placed, .nr = n->nr}, &ups);
 	apply(n, &ups);
 }
 
@@ -391,12 +392,12 @@ static void a_container_that_started_unpinned_is_placed_by_an_update(void **stat
 	struct request stray = ask("stray", QOS_GUARANTEED, 4000, GIB(1));
 
 	(void)state;
-	engine_synchronize(n->g, 0, &stray, &(const struct placement *){NULL}, 1, &ups);
+	engine_synchronize(n->g, 0, &(const struct inventory){&stray, &(const struct placement *){NULL}, 1, NULL, 0}, &ups);
 	assert_int_equal(ups.nr, 1);
 	assert_string_equal(ups.at[0].container_id, "stray");
 	assert_int_equal(cpuset_count(&ups.at[0].cpus), 4);
 	vec_fini(&ups);
-	engine_synchronize(n->g, 0, NULL, NULL, 0, &ups);
+	engine_synchronize(n->g, 0, &(const struct inventory){0}, &ups);
 	assert_int_equal(ledger_count(engine_ledger(n->g)), 0);
 	vec_fini(&ups);
 	node_free(n);
@@ -429,7 +430,7 @@ static void a_running_container_that_fits_nowhere_goes_on_in_the_shared_pool(voi
 	struct update_list ups = {0};
 
 	(void)state;
-	engine_synchronize(n->g, 0, &huge, &(const struct placement *){NULL}, 1, &ups);
+	engine_synchronize(n->g, 0, &(const struct inventory){&huge, &(const struct placement *){NULL}, 1, NULL, 0}, &ups);
 	const struct holding *h = ledger_find(engine_ledger(n->g), "huge");
 	assert_non_null(h);
 	assert_false(h->decision.exclusive || h->decision.preferred);
@@ -475,7 +476,7 @@ static void of_two_containers_on_one_cpu_the_older_one_keeps_it(void **state)
 	two[1].created_at_ns = 1;
 	two[0].cpus = two[1].cpus = "4,36";
 	two[0].mems = two[1].mems = "1";
-	engine_synchronize(n->g, 0, two, placed, 2, &ups);
+	engine_synchronize(n->g, 0, &(const struct inventory){two, placed, 2, NULL, 0}, &ups);
 	assert_int_equal(ups.nr, 1);
 	assert_string_equal(ups.at[0].container_id, "young");
 	assert_false(cpuset_has(&ups.at[0].cpus, 4) || cpuset_has(&ups.at[0].cpus, 36));
@@ -495,7 +496,7 @@ static void an_annotation_gives_no_more_cpus_than_the_request(void **state)
 	(void)state;
 	thief.cpus = "4-31";
 	thief.mems = "1";
-	engine_synchronize(n->g, 0, &thief, &(const struct placement *){&claim}, 1, &ups);
+	engine_synchronize(n->g, 0, &(const struct inventory){&thief, &(const struct placement *){&claim}, 1, NULL, 0}, &ups);
 	assert_true(cpuset_empty(ledger_held_cpus(engine_ledger(n->g))));
 	vec_fini(&ups);
 	node_free(n);

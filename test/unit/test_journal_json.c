@@ -61,6 +61,8 @@ static struct request any_request(const char *id)
 	struct request r = {
 		.container_id = id,
 		.container_name = any_string(),
+		.kind = below(NR_CONTAINER_KINDS),
+		.place = below(9),
 		.pod = {.sandbox_id = any_string(),
 			.uid = any_string(),
 			.ns = any_string(),
@@ -79,6 +81,25 @@ static struct request any_request(const char *id)
 	return r;
 }
 
+static const struct reasons *any_reasons(void)
+{
+	static struct reasons r;
+
+	memset(&r, 0, sizeof r);
+	r.nr = 1 + below(REASONS_RESOURCES);
+	for (unsigned i = 0; i < r.nr; i++) {
+		r.resource[i].kind = below(FAMILY_CAPACITY + 1);
+		r.resource[i].masks = any_u64();
+		r.resource[i].smallest = below(NODES_MAX);
+		r.resource[i].nr_best = below(REASONS_BEST + 1);
+		for (unsigned m = 0; m < r.resource[i].nr_best; m++)
+			r.resource[i].best[m] = any_nodes();
+	}
+	r.affinity = (struct hint){any_nodes(), below(2), below(2)};
+	r.cut_short = below(2);
+	return below(4) ? &r : NULL;
+}
+
 static struct decision any_decision(bool admit)
 {
 	static const char *const reasons[] = {"TopologyAffinityError", "UnexpectedAdmissionError"};
@@ -93,19 +114,13 @@ static struct decision any_decision(bool admit)
 		.preferred = below(2),
 		.nr_blocks = below(TOPO_KINDS + 1),
 		.reason = admit ? NULL : decision_reason(reasons[below(2)]),
-		.nr_hints = below(DECISION_HINTS + 1),
+		.reasons = any_reasons(),
 	};
 
 	if (d.has_affinity)
 		d.nodes = any_nodes();
 	for (unsigned i = 0; i < d.nr_blocks; i++)
 		d.blocks[i] = (struct memory_block){below(TOPO_KINDS), any_nodes(), any_u64()};
-	for (unsigned i = 0; i < d.nr_hints; i++) {
-		d.hints[i] = (struct decision_hint){.kind = below(FAMILY_CAPACITY + 1),
-			.smallest = below(NODES_MAX),
-			.preferred_size = (unsigned)random_u64()};
-		(void)text_copy(d.hints[i].resource, sizeof d.hints[i].resource, any_string());
-	}
 	(void)text_copy(d.message, sizeof d.message, any_string());
 	return d;
 }
@@ -114,6 +129,8 @@ static void assert_same_request(const struct request *a, const struct request *b
 {
 	assert_string_equal(a->container_id, b->container_id);
 	assert_string_equal(a->container_name, b->container_name);
+	assert_int_equal(a->kind, b->kind);
+	assert_int_equal(a->place, b->place);
 	assert_string_equal(a->pod.sandbox_id, b->pod.sandbox_id);
 	assert_string_equal(a->pod.uid, b->pod.uid);
 	assert_string_equal(a->pod.ns, b->pod.ns);
@@ -148,13 +165,9 @@ static void assert_same_decision(const struct decision *a, const struct decision
 	}
 	assert_ptr_equal(a->reason, b->reason);
 	assert_string_equal(a->message, b->message);
-	assert_int_equal(a->nr_hints, b->nr_hints);
-	for (unsigned i = 0; i < a->nr_hints; i++) {
-		assert_string_equal(a->hints[i].resource, b->hints[i].resource);
-		assert_int_equal(a->hints[i].kind, b->hints[i].kind);
-		assert_int_equal(a->hints[i].smallest, b->hints[i].smallest);
-		assert_int_equal(a->hints[i].preferred_size, b->hints[i].preferred_size);
-	}
+	assert_int_equal(!a->reasons, !b->reasons);
+	if (a->reasons)
+		assert_memory_equal(a->reasons, b->reasons, sizeof *a->reasons);
 }
 
 static void assert_same_record(const struct record *a, const struct record *b)
@@ -171,6 +184,15 @@ static void assert_same_record(const struct record *a, const struct record *b)
 		assert_same_request(a->request, b->request);
 	if (a->decision)
 		assert_same_decision(a->decision, b->decision);
+	assert_int_equal(a->nr_parts, b->nr_parts);
+	for (size_t i = 0; i < a->nr_parts; i++) {
+		struct request read = a->parts[i].request;
+
+		assert_null(read.container_id);
+		read.container_id = "";
+		assert_same_request(&read, &b->parts[i].request);
+		assert_same_decision(&a->parts[i].decision, &b->parts[i].decision);
+	}
 }
 
 static void any_record_comes_back_bit_for_bit(void **state)
@@ -182,8 +204,15 @@ static void any_record_comes_back_bit_for_bit(void **state)
 		const char *id = any_string();
 		struct request req = any_request(id);
 		struct decision d = any_decision(op == RECORD_GRANT);
+		struct record_part parts[3];
+		for (unsigned p = 0; p < 3; p++) {
+			parts[p] = (struct record_part){any_request(""), any_decision(true)};
+			parts[p].decision.source = SOURCE_HELD;
+		}
 		struct record r = {any_u64(), (int64_t)any_u64(), op, any_string(), id,
-			decided ? &req : NULL, decided ? &d : NULL, any_cpus()};
+			decided ? &req : NULL, decided ? &d : NULL,
+			op == RECORD_HOLD ? parts : NULL, op == RECORD_HOLD ? below(4) : 0,
+			any_cpus()};
 		struct decoded_record back;
 		struct arena a;
 		struct err e;
@@ -228,15 +257,13 @@ static const struct decision granted = {
 	.preferred = true,
 	.nr_blocks = 1,
 	.blocks = {{0, {2}, 1 << 20}},
-	.nr_hints = 1,
-	.hints = {{"cpu", FAMILY_CAPACITY, 1, 1}},
 };
 static const struct record grant = {
-	3, 1700000000000, RECORD_GRANT, "create", "c1", &web, &granted, {{3}}};
+	3, 1700000000000, RECORD_GRANT, "create", "c1", &web, &granted, NULL, 0, {{3}}};
 static const char grant_line[] =
 	"{\"seq\":3,\"time_ms\":1700000000000,\"op\":\"grant\",\"cause\":\"create\",\"container_"
 	"id\":\"c1\","
-	"\"request\":{\"container_name\":\"web\",\"sandbox_id\":\"s1\",\"pod_uid\":\"u1\",\"pod_"
+	"\"request\":{\"container_name\":\"web\",\"kind\":\"app\",\"place\":0,\"sandbox_id\":\"s1\",\"pod_uid\":\"u1\",\"pod_"
 	"namespace\":\"default\","
 	"\"pod_name\":\"p1\",\"qos\":\"Guaranteed\",\"created_at_ns\":7,\"cpu_milli\":2000,\"cpu_"
 	"limit_milli\":2000,"
@@ -245,8 +272,7 @@ static const char grant_line[] =
 	"\"exclusive\":true,\"cpus\":\"2-3\","
 	"\"mems\":\"8\",\"nodes\":\"8\",\"preferred\":true,\"blocks\":[{\"kind\":0,\"nodes\":\"8\","
 	"\"bytes\":1048576}],"
-	"\"message\":\"\",\"hints\":[{\"resource\":\"cpu\",\"kind\":\"capacity\",\"smallest\":1,"
-	"\"preferred_size\":1}]},"
+	"\"message\":\"\"},"
 	"\"pool\":\"0-1\"}";
 
 static void a_record_is_written_in_this_order(void **state)
@@ -363,9 +389,6 @@ static const struct {
 	{"\"cpus\":\"2-3\"", "\"cpus\":\"3-2\"", -EINVAL, "decision: cpus: list"},
 	{"\"message\":\"\"", "\"message\":\"\",\"reason\":\"Bad\"", -EINVAL,
 		"reason: there is no \"Bad\""},
-	{"\"resource\":\"cpu\"",
-		"\"resource\":\"0123456789012345678901234567890123456789012345678\"", -ERANGE,
-		"hints: element 0: resource: is longer than 47 bytes"},
 	{"\"qos\":\"Guaranteed\"", "\"qos\":\"guaranteed\"", -EINVAL,
 		"request: qos: there is no \"guaranteed\""},
 	{"\"memory\":[", "\"memory\":[1,", -EINVAL,

@@ -86,7 +86,7 @@ static void what_does_not_fit_is_refused_with_who_is_in_the_way(void **state)
 		d.cpus = list(table[i].cpus ? table[i].cpus : "");
 		d.blocks[0] = table[i].block;
 		d.nr_blocks = table[i].block.bytes > 0;
-		int rc = ledger_fits(n->l, "two", &d, &e);
+		int rc = ledger_fits(n->l, &(const struct request){.container_id = "two"}, &d, &e);
 		if (rc != table[i].rc || (rc && !strstr(e.text, table[i].says)))
 			fail_msg("case %zu: %d, %s", i, rc, e.text);
 	}
@@ -100,8 +100,8 @@ static void an_entry_is_not_in_its_own_way(void **state)
 
 	(void)state;
 	again.nr_blocks = 0;
-	assert_int_equal(ledger_fits(n->l, "one", &again, NULL), 0);
-	assert_int_equal(ledger_fits(n->l, "other", &again, NULL), -16);
+	assert_int_equal(ledger_fits(n->l, &(const struct request){.container_id = "one"}, &again, NULL), 0);
+	assert_int_equal(ledger_fits(n->l, &(const struct request){.container_id = "other"}, &again, NULL), -16);
 	node_free(n);
 }
 

@@ -8,6 +8,7 @@
 #include "nri_wire.h"
 #include <nri/nri_conn.h>
 #include <nri/runtime.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 /* A daemon's connection and a runtime's socket in one loop. The runtime can go and come back. */
@@ -21,7 +22,7 @@ struct world {
 	struct nri_runtime *runtime;
 	struct loop_timer *guard;
 	char events[1024];
-	unsigned nr_accepted, nr_synchronized;
+	unsigned nr_accepted, nr_synchronized, nr_ended;
 	const char *until; /* stop the loop when this event comes */
 	unsigned hang_up;  /* close that many connections as they come */
 	unsigned stop_at;  /* stop the loop when so many were accepted */
@@ -32,10 +33,16 @@ struct world {
 enum { GUARD_MS = 20000, RETRY_MAX_MS = 20 };
 
 static void on_synchronize(
-	void *ctx, const struct request *containers, size_t nr, struct nri_reply *reply)
+	void *ctx, const struct nri_inventory *what, struct nri_reply *reply)
 {
-	(void)containers, (void)nr, (void)reply;
+	(void)what, (void)reply;
 	((struct world *)ctx)->nr_synchronized++;
+}
+
+static int on_run_pod(void *ctx, const struct pod *pod, struct err *e)
+{
+	(void)ctx, (void)pod, (void)e;
+	return 0;
 }
 
 static int on_create(void *ctx, const struct request *req, struct nri_reply *reply, struct err *e)
@@ -166,7 +173,7 @@ static int setup(void **state)
 	if (!mkdtemp(w->dir))
 		return -1;
 	(void)snprintf(w->socket, sizeof w->socket, "%s/s", w->dir);
-	w->handler = (struct nri_handler){w, on_synchronize, on_create, on_change, on_change,
+	w->handler = (struct nri_handler){w, on_synchronize, on_run_pod, on_create, on_change, on_change,
 		on_container, on_container, on_pod, on_event};
 	w->loop = loop_new();
 	w->guard = loop_timer_new(w->loop, on_guard, w);
@@ -192,7 +199,11 @@ static int teardown(void **state)
 
 static void connect_plugin(struct world *w, uint64_t retry_max_ms)
 {
-	struct nri_conn_options o = {w->socket, "numafit", "50", 1, retry_max_ms, 42};
+	struct nri_conn_options o = {.plugin = {.name = "numafit", .index = "50"},
+		.socket = w->socket,
+		.retry_min_ms = 1,
+		.retry_max_ms = retry_max_ms,
+		.seed = 42};
 
 	w->conn = nri_conn_new(w->loop, &o, &w->handler);
 }
@@ -338,11 +349,58 @@ static void a_path_that_is_too_long_is_told(void **state)
 {
 	struct world *w = *state;
 	char path[200] = {0};
-	struct nri_conn_options o = {path, "numafit", "50", 1, 20, 0};
+	struct nri_conn_options o = {
+		.plugin = {.name = "numafit", .index = "50"}, .socket = path, .retry_min_ms = 1};
 
 	memset(path, 'x', sizeof path - 1);
 	w->conn = nri_conn_new(w->loop, &o, &w->handler);
 	assert_int_equal(count(w->events, "File name too long"), 1);
+}
+
+static void on_ended(void *ctx)
+{
+	struct world *w = ctx;
+
+	w->nr_ended++;
+	loop_stop(w->loop);
+}
+
+static void connect_launched(struct world *w, int fd)
+{
+	struct nri_conn_options o = {
+		.plugin = {.name = "numafit", .index = "50", .launched = true},
+		.fd = fd,
+		.ended = on_ended};
+
+	w->conn = nri_conn_new(w->loop, &o, &w->handler);
+}
+
+static void a_launched_plugin_talks_over_the_socket_it_was_given(void **state)
+{
+	struct world *w = *state;
+	struct stream_events events = {w, on_data, on_closed};
+	int ends[2];
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+	(void)on_accepted(w, stream_adopt(w->loop, ends[0], &events, NULL));
+	connect_launched(w, ends[1]);
+	run_until(w, "nri-synchronized");
+	assert_int_equal(nri_conn_state(w->conn), NRI_READY);
+	stream_close(w->accepted);
+	w->accepted = NULL;
+	run_until(w, NULL);
+	assert_int_equal(w->nr_ended, 1);
+	assert_int_equal(nri_conn_state(w->conn), NRI_FAILED);
+	assert_int_equal(count(w->events, "nri-disconnected"), 1);
+}
+
+static void a_launched_plugin_without_a_socket_has_ended_at_once(void **state)
+{
+	struct world *w = *state;
+
+	connect_launched(w, -1);
+	assert_int_equal(w->nr_ended, 1);
+	assert_int_equal(count(w->events, "nri-disconnected"), 1);
 }
 
 #define in_world(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
@@ -359,6 +417,8 @@ int main(void)
 		in_world(it_may_be_closed_while_it_waits),
 		in_world(it_may_be_closed_in_the_handshake),
 		in_world(a_path_that_is_too_long_is_told),
+		in_world(a_launched_plugin_talks_over_the_socket_it_was_given),
+		in_world(a_launched_plugin_without_a_socket_has_ended_at_once),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -61,9 +61,9 @@ static void what_we_send_is_what_was_recorded(void **state)
 	both.nr_updates = 1;
 	assert_int_equal(nri_register_encode("numapin", "10", *state, &out, NULL), 0);
 	assert_payload(out, register_hex, *state);
-	assert_int_equal(nri_events_encode(0x7ff, *state, &out, NULL), 0);
+	assert_int_equal(nri_configured_encode(0x7ff, NULL, *state, &out, NULL), 0);
 	assert_payload(out, all_events_hex, *state);
-	assert_int_equal(nri_events_encode(0x6bf, *state, &out, NULL), 0);
+	assert_int_equal(nri_configured_encode(0x6bf, NULL, *state, &out, NULL), 0);
 	assert_payload(out, configured_hex, *state);
 	assert_int_equal(nri_updates_encode(&none, *state, &out, NULL), 0);
 	assert_payload(out, synchronized_hex, *state);
@@ -83,12 +83,12 @@ static void what_we_send_is_what_was_recorded(void **state)
 static void recorded_configurations_are_read(void **state)
 {
 	static const struct {
-		const char *hex, *version;
+		const char *hex, *version, *nri_version;
 		int64_t registration_ms, request_ms;
 	} cases[] = {
-		{configure_0_6_hex, "v1.7.24", 0, 0},
-		{configure_0_8_hex, "v1.7.26", 5000, 2000},
-		{configure_0_12_hex, "v1.7.24", 5000, 2000},
+		{configure_0_6_hex, "v1.7.24", "", 0, 0},
+		{configure_0_8_hex, "v1.7.26", "", 5000, 2000},
+		{configure_0_12_hex, "v1.7.24", "0.0.0-unknown", 5000, 2000},
 	};
 
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -99,6 +99,8 @@ static void recorded_configurations_are_read(void **state)
 			0);
 		assert_string_equal(conf.runtime_name, "containerd");
 		assert_string_equal(conf.runtime_version, cases[i].version);
+		assert_string_equal(conf.nri_version, cases[i].nri_version);
+		assert_string_equal(conf.config, "");
 		assert_int_equal(conf.registration_timeout_ms, cases[i].registration_ms);
 		assert_int_equal(conf.request_timeout_ms, cases[i].request_ms);
 	}
@@ -457,8 +459,8 @@ static void the_annotation_goes_with_the_adjustment(void **state)
 
 static void a_configuration_goes_out_as_recorded(void **state)
 {
-	struct nri_configuration old = {"containerd", "v1.7.24", 0, 0},
-				 newer = {"containerd", "v1.7.26", 5000, 2000};
+	struct nri_configuration old = {"containerd", "v1.7.24", 0, 0, "", ""},
+				 newer = {"containerd", "v1.7.26", 5000, 2000, "", ""};
 	struct blob out;
 
 	assert_int_equal(nri_configuration_encode(&old, *state, &out, NULL), 0);

@@ -225,8 +225,7 @@ static void too_little_working_memory_is_told(void **state)
 	assert_int_equal(
 		policy_merge_lists(POLICY_SINGLE_NUMA_NODE, &four, lists, 2, &a, &got), -ENOMEM);
 	assert_int_equal(policy_merge_lists(POLICY_RESTRICTED, &four, lists, 2, &a, &got), -ENOMEM);
-	assert_int_equal(
-		policy_merge_families(POLICY_SINGLE_NUMA_NODE, &four, &f, 1, &a, &got), -ENOMEM);
+	assert_int_equal(policy_merge_families(POLICY_RESTRICTED, &four, &f, 1, &a, &got), -ENOMEM);
 	assert_int_equal(policy_merge_lists(POLICY_NONE, &four, lists, 2, &a, &got), 0);
 }
 

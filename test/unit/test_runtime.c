@@ -36,22 +36,32 @@ struct pair {
 };
 
 static void on_synchronize(
-	void *ctx, const struct request *containers, size_t nr, struct nri_reply *reply)
+	void *ctx, const struct nri_inventory *what, struct nri_reply *reply)
 {
 	struct pair *p = ctx;
 
-	for (size_t i = 0; i < nr; i++) {
-		const char *id = containers[i].container_id;
+	for (size_t i = 0; i < what->nr; i++) {
+		const struct request *running = &what->containers[i];
+		const char *id = running->container_id;
 		bool odd = (id[strlen(id) - 1] - '0') % 2;
 
-		assert_string_equal(containers[i].container_name, "main");
-		assert_string_not_equal(containers[i].pod.name, "");
-		assert_int_equal(containers[i].pod.qos, odd ? QOS_BURSTABLE : QOS_GUARANTEED);
+		assert_string_equal(running->container_name, "main");
+		assert_string_not_equal(running->pod.name, "");
+		assert_int_equal(running->pod.qos, odd ? QOS_BURSTABLE : QOS_GUARANTEED);
 	}
-	p->nr_running = nr;
+	p->nr_running = what->nr;
 	note(p->told, "synchronize", "");
 	reply->updates = &p->update;
 	reply->nr_updates = p->with_update;
+}
+
+static int on_run_pod(void *ctx, const struct pod *pod, struct err *e)
+{
+	struct pair *p = ctx;
+
+	note(p->told, "run-pod", pod->sandbox_id);
+	(void)e;
+	return 0;
 }
 
 static int on_create(void *ctx, const struct request *req, struct nri_reply *reply, struct err *e)
@@ -135,10 +145,10 @@ static void pair_init(struct pair *p, const struct nri_runtime_options *o)
 {
 	struct nri_runtime_events ev = {p, on_configured, on_answered};
 
-	*p = (struct pair){.handler = {p, on_synchronize, on_create, on_update, on_stop, on_remove,
+	*p = (struct pair){.handler = {p, on_synchronize, on_run_pod, on_create, on_update, on_stop, on_remove,
 				   on_live, on_remove_pod, NULL}};
 	p->runtime = nri_runtime_new(o, &ev);
-	p->session = nri_session_new("numafit", "50", &p->handler, 0);
+	p->session = nri_session_new(&(struct nri_plugin){.name = "numafit", .index = "50"}, &p->handler, 0);
 }
 
 static void pair_fini(struct pair *p)
@@ -263,8 +273,8 @@ static void a_life_goes_the_same_way_through_every_variant(void **state)
 		run(&p);
 		assert_int_equal(p.nr_running, MANY);
 		assert_string_equal(p.told,
-			"synchronize ;create web;live web;live web;update web;create big;"
-			"stop web;remove web;remove-pod s1;");
+			"synchronize ;run-pod s1;create web;live web;live web;update web;"
+			"create big;stop web;remove web;remove-pod s1;remove-pod s1;");
 		assert_string_equal(p.answered, "synchronize  set c7 0-1 0 or not;run-pod ;"
 						"create cpus 2-3 mems 0 numafit.io/placement={} "
 						"set c7 0-1 0 or not;post-create ;start ;"

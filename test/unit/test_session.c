@@ -45,15 +45,23 @@ static void give_updates(struct plugin *p, struct nri_reply *reply)
 }
 
 static void on_synchronize(
-	void *ctx, const struct request *containers, size_t nr, struct nri_reply *reply)
+	void *ctx, const struct nri_inventory *what, struct nri_reply *reply)
 {
 	struct plugin *p = ctx;
 
-	p->nr_running = nr;
-	note_call(p, "synchronize", nr ? containers[0].container_id : "-");
-	for (size_t i = 1; i < nr && i < 3; i++)
-		note_call(p, "and", containers[i].container_id);
+	p->nr_running = what->nr;
+	note_call(p, "synchronize", what->nr ? what->containers[0].container_id : "-");
+	for (size_t i = 1; i < what->nr && i < 3; i++)
+		note_call(p, "and", what->containers[i].container_id);
 	give_updates(p, reply);
+}
+
+static int on_run_pod(void *ctx, const struct pod *pod, struct err *e)
+{
+	struct plugin *p = ctx;
+
+	note_call(p, "run-pod", pod->sandbox_id);
+	return p->refusal ? err_set(e, ENOSPC, "%s", p->refusal) : 0;
 }
 
 static int on_create(void *ctx, const struct request *req, struct nri_reply *reply, struct err *e)
@@ -106,11 +114,16 @@ static void on_event(void *ctx, const char *event, const char *text)
 	note(p->events, sizeof p->events, event, text);
 }
 
+static void init_as(struct plugin *p, const struct nri_plugin *plugin)
+{
+	*p = (struct plugin){.handler = {p, on_synchronize, on_run_pod, on_create, on_update, on_stop,
+				     on_remove, on_live, on_remove_pod, on_event}};
+	p->session = nri_session_new(plugin, &p->handler, 0);
+}
+
 static void plugin_init(struct plugin *p)
 {
-	*p = (struct plugin){.handler = {p, on_synchronize, on_create, on_update, on_stop,
-				     on_remove, on_live, on_remove_pod, on_event}};
-	p->session = nri_session_new("numapin", "10", &p->handler, 0);
+	init_as(p, &(struct nri_plugin){.name = "numapin", .index = "10"});
 }
 
 static void plugin_fini(struct plugin *p)
@@ -412,6 +425,139 @@ static void a_ready_session_waits_without_end(void **state)
 	plugin_fini(&p);
 }
 
+/* Configure as a runtime of that NRI version sends it; NULL: one before 0.7. */
+static void feed_configure(struct plugin *p, const char *nri_version, const char *config)
+{
+	enum { CONFIG = 1, NAME = 2, REGISTRATION_MS = 4, REQUEST_MS = 5, NRI_VERSION = 6 };
+	struct bytes conf = {0};
+
+	put_text(&conf, NAME, "cri-o");
+	if (*config)
+		put_text(&conf, CONFIG, config);
+	if (nri_version) {
+		put_number(&conf, REGISTRATION_MS, 5000);
+		put_number(&conf, REQUEST_MS, 2000);
+		put_text(&conf, NRI_VERSION, nri_version);
+	}
+	assert_int_equal(feed_call(p, 1, "Configure", &conf), 0);
+}
+
+/* The ConfigureResponse is the last that was sent; what follows the events in it is the policy. */
+static void assert_policy_sent(struct plugin *p, const char *want, size_t len)
+{
+	static const unsigned char events[] = {0x10, 0xbf, 0x0d};
+	const unsigned char *end = p->sent.at + p->sent.len;
+
+	assert_true(p->sent.len > len + sizeof events);
+	assert_memory_equal(end - len, want, len);
+	assert_memory_equal(end - len - sizeof events, events, sizeof events);
+}
+
+static void the_failure_policy_goes_to_those_that_may_know_it(void **state)
+{
+	static const struct {
+		const char *nri_version;
+		bool sent;
+	} cases[] = {
+		{NULL, false},
+		{"", false},
+		{"v0.12.0", false},
+		{"v0.12.3", false},
+		{"0.12.3-12-gabcdef", false},
+		{"v0.12.4", true},
+		{"0.12.4", true},
+		{"v0.12.5", true},
+		{"v0.13", true},
+		{"v0.13.0-rc.1", true},
+		{"v1.0.0", true},
+		{"v0.2.99", false},
+		{"0.0.0-unknown", true}, /* built without a version: it may */
+		{"v", false},
+		{"none", false},
+		{"v0.12.", false},
+		{"v99999999999999999999999.0.0", true},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct plugin p;
+
+		init_as(&p, &(struct nri_plugin){.name = "numafit",
+				    .index = "50",
+				    .on_failure = {.fail_request = true, .keep_connected = true}});
+		feed_configure(&p, cases[i].nri_version, "");
+		if (cases[i].sent)
+			assert_policy_sent(&p, "\x1a\x04\x08\x01\x10\x01", 6);
+		else
+			assert_policy_sent(&p, "", 0);
+		if (!strstr(p.events, cases[i].sent ? "nri-failure-policy fail_request=1 keep_connected=1;"
+						    : "nri-failure-policy this runtime has none"))
+			fail_msg("NRI version %s: %s", cases[i].nri_version, p.events);
+		plugin_fini(&p);
+	}
+}
+
+static void a_failure_policy_is_sent_as_it_is_wanted(void **state)
+{
+	static const struct {
+		struct nri_failure_policy policy;
+		const char *want;
+		size_t len;
+	} cases[] = {
+		{{false, false}, "", 0},
+		{{true, false}, "\x1a\x02\x08\x01", 4},
+		{{false, true}, "\x1a\x02\x10\x01", 4},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct plugin p;
+
+		init_as(&p, &(struct nri_plugin){.name = "numafit",
+				    .index = "50",
+				    .on_failure = cases[i].policy});
+		feed_configure(&p, "v0.12.5", "");
+		assert_policy_sent(&p, cases[i].want, cases[i].len);
+		assert_int_equal(!strstr(p.events, "nri-failure-policy"), !cases[i].len);
+		plugin_fini(&p);
+	}
+}
+
+static const struct nri_plugin launched = {.name = "numafit", .index = "50", .launched = true};
+
+static void a_launched_plugin_of_an_old_runtime_is_ready_without_synchronize(void **state)
+{
+	struct plugin p;
+
+	(void)state;
+	init_as(&p, &launched);
+	assert_int_equal(nri_session_deadline(p.session), UINT64_MAX);
+	feed_configure(&p, NULL, "mode: off\n");
+	assert_int_equal(nri_session_state(p.session), NRI_READY);
+	assert_int_equal(nri_session_deadline(p.session), UINT64_MAX);
+	assert_non_null(strstr(p.events, "nri-config-ignored"));
+	assert_non_null(strstr(p.events, "nri-not-synchronized"));
+	assert_int_equal(feed_hex(&p, create_hex, 0), 0);
+	assert_string_equal(p.calls, "create c1;");
+	plugin_fini(&p);
+}
+
+static void a_launched_plugin_waits_for_synchronize_without_a_deadline(void **state)
+{
+	struct plugin p;
+
+	(void)state;
+	init_as(&p, &launched);
+	feed_configure(&p, "v0.12.5", "");
+	assert_int_equal(nri_session_state(p.session), NRI_SYNCHRONIZING);
+	assert_int_equal(nri_session_deadline(p.session), UINT64_MAX);
+	nri_session_tick(p.session, UINT64_MAX - 1);
+	assert_int_equal(nri_session_state(p.session), NRI_SYNCHRONIZING);
+	assert_int_equal(feed_hex(&p, synchronize_hex, 0), 0);
+	assert_int_equal(nri_session_state(p.session), NRI_READY);
+	plugin_fini(&p);
+}
+
 static void put_running(struct bytes *out, const char *id, const char *pod_id)
 {
 	struct bytes c = {0};
@@ -521,8 +667,8 @@ static void both_ways_of_telling_an_event_end_in_the_same_handler(void **state)
 		enum nri_event event;
 		const char *method, *calls;
 	} cases[] = {
-		{NRI_EVENT_RUN_POD, "RunPodSandbox", ""},
-		{NRI_EVENT_STOP_POD, "StopPodSandbox", ""},
+		{NRI_EVENT_RUN_POD, "RunPodSandbox", "run-pod p1;"},
+		{NRI_EVENT_STOP_POD, "StopPodSandbox", "remove-pod p1;"},
 		{NRI_EVENT_REMOVE_POD, "RemovePodSandbox", "remove-pod p1;"},
 		{NRI_EVENT_CREATE, "CreateContainer", "create c1;"},
 		{NRI_EVENT_POST_CREATE, "PostCreateContainer", "live c1;"},
@@ -838,6 +984,10 @@ int main(void)
 		cmocka_unit_test(a_handshake_that_stands_still_fails_the_session),
 		cmocka_unit_test(the_runtimes_own_timeouts_count),
 		cmocka_unit_test(a_ready_session_waits_without_end),
+		cmocka_unit_test(the_failure_policy_goes_to_those_that_may_know_it),
+		cmocka_unit_test(a_failure_policy_is_sent_as_it_is_wanted),
+		cmocka_unit_test(a_launched_plugin_of_an_old_runtime_is_ready_without_synchronize),
+		cmocka_unit_test(a_launched_plugin_waits_for_synchronize_without_a_deadline),
 		cmocka_unit_test(chunks_are_acknowledged_and_told_as_one),
 		cmocka_unit_test(a_synchronize_of_15_mb_is_taken),
 		cmocka_unit_test(too_much_that_runs_fails_the_session),

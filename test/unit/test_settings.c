@@ -83,7 +83,7 @@ static void each_row_prints_its_default_and_reads_it_back(void **state)
 		if (*buf)
 			assert_int_equal(settings_set(&s, doc.key, buf, NULL), 0);
 	}
-	assert_int_equal(nr, 34);
+	assert_int_equal(nr, 35);
 	assert_false(settings_get(&s, nr, buf, sizeof buf));
 	assert_memory_equal(&s, &before, sizeof s);
 }
@@ -544,25 +544,36 @@ static void too_many_nodes_come_before_the_cpu_managers_options(void **state)
 
 static void what_is_not_there_yet_is_refused(void **state)
 {
-	static const char *const strategy[][2] = {
-		{"featureGates.TopologyManagerPolicyAlphaOptions", "true"},
-		{TOPOLOGY "numa-allocation-strategy", "most-allocated"},
-	};
 	static const char *const pods[][2] = {{"featureGates.PodLevelResourceManagers", "true"}};
 	struct settings s = defaults();
 	struct err e = {0};
 
 	(void)state;
-	set_all(&s, strategy, 2);
-	assert_int_equal(settings_check(&s, NULL, &e), -EINVAL);
-	assert_string_equal(e.text, TOPOLOGY "numa-allocation-strategy: most-allocated is not "
-					     "there yet, only none is");
-	assert_int_equal(settings_check_options(&s, NULL, NULL), 0);
-	s = defaults();
 	set_all(&s, pods, 1);
 	assert_int_equal(settings_check(&s, NULL, &e), -EINVAL);
 	assert_string_equal(e.text, "featureGates.PodLevelResourceManagers: true is not there yet, "
 				    "only false is");
+}
+
+static void a_strategy_is_accepted_with_the_gate_of_alpha_options(void **state)
+{
+	static const char *const words[] = {"none", "most-allocated", "least-allocated"};
+
+	(void)state;
+	for (unsigned i = 0; i < 3; i++) {
+		struct settings s = defaults();
+		struct err e = {0};
+		const char *const set[][2] = {{TOPOLOGY "numa-allocation-strategy", words[i]}};
+
+		set_all(&s, set, 1);
+		assert_int_equal(settings_check(&s, NULL, &e), -EINVAL);
+		assert_string_equal(e.text,
+			"topology manager policy alpha-level options not enabled, but option "
+			"\"numa-allocation-strategy\" provided");
+		s.gates.topology_alpha_options = true;
+		assert_int_equal(settings_check(&s, NULL, NULL), 0);
+		assert_int_equal(s.allocation_strategy, i);
+	}
 }
 
 static void reserved_cpus_are_counted_as_the_kubelet_counts_them(void **state)
@@ -619,6 +630,7 @@ int main(void)
 		cmocka_unit_test(options_are_refused_as_the_kubelet_refuses_them),
 		cmocka_unit_test(too_many_nodes_come_before_the_cpu_managers_options),
 		cmocka_unit_test(what_is_not_there_yet_is_refused),
+		cmocka_unit_test(a_strategy_is_accepted_with_the_gate_of_alpha_options),
 		cmocka_unit_test(reserved_cpus_are_counted_as_the_kubelet_counts_them),
 		cmocka_unit_test(the_names_are_those_of_the_config_file),
 	};

@@ -58,15 +58,15 @@ static int plugin_create(
 
 /* After a restart everything is set anew: whoever came with an annotation gets what it says. */
 static void plugin_synchronize(
-	void *ctx, const struct request *containers, size_t nr, struct nri_reply *reply)
+	void *ctx, const struct nri_inventory *what, struct nri_reply *reply)
 {
-	struct nri_cpuset *sets = arena_array(reply->arena, nr + 1, sizeof *sets);
+	struct nri_cpuset *sets = arena_array(reply->arena, what->nr + 1, sizeof *sets);
 
 	(void)ctx;
-	for (size_t i = 0; i < nr; i++)
-		if (containers[i].placement)
+	for (size_t i = 0; i < what->nr; i++)
+		if (what->containers[i].placement)
 			sets[reply->nr_updates++] = (struct nri_cpuset){
-				containers[i].container_id, containers[i].cpus, "0"};
+				what->containers[i].container_id, what->containers[i].cpus, "0"};
 	reply->updates = sets;
 }
 
@@ -97,10 +97,17 @@ static void plugin_remove_pod(void *ctx, const struct pod *pod)
 	(void)ctx, (void)pod;
 }
 
+static int plugin_run_pod(void *ctx, const struct pod *pod, struct err *e)
+{
+	(void)ctx, (void)pod, (void)e;
+	return 0;
+}
+
 static void be_the_plugin(const char *socket)
 {
 	static const struct nri_handler handler = {
 		.synchronize = plugin_synchronize,
+		.run_pod = plugin_run_pod,
 		.create = plugin_create,
 		.update = plugin_update,
 		.stop = plugin_stop,
@@ -109,8 +116,7 @@ static void be_the_plugin(const char *socket)
 		.remove_pod = plugin_remove_pod,
 	};
 	struct nri_conn_options o = {.socket = socket,
-		.name = "test",
-		.index = "10",
+		.plugin = {.name = "test", .index = "10"},
 		.retry_min_ms = 1,
 		.retry_max_ms = 1};
 	struct loop *l = loop_new();

@@ -40,6 +40,10 @@ func main() {
 		serve(os.Stdin, os.Stdout)
 		return
 	}
+	if len(os.Args) > 2 && os.Args[1] == benchVerb {
+		bench(os.Args[2], os.Args[3:], os.Stdout)
+		return
+	}
 	var o options
 	counts := map[*form]*int{
 		mergeForm:  flag.Int("merges", 200000, "merges of hint lists"),

@@ -51,7 +51,7 @@ func distancesById(nodes []int, rows map[string][]uint64, id int) []uint64 {
 
 const bitsOfMask = 64
 
-func upstreamMerge(q *mergeQuestion) any {
+func (q *mergeQuestion) newPolicy() (topologymanager.Policy, error) {
 	var nodes []cadvisor.Node
 	for _, id := range q.Nodes {
 		nodes = append(nodes, cadvisor.Node{Id: id, Distances: distancesById(q.Nodes, q.Distances, id)})
@@ -62,9 +62,17 @@ func upstreamMerge(q *mergeQuestion) any {
 	}
 	manager, err := topologymanager.NewManager(nodes, q.Policy, topologymanager.ContainerTopologyScope, options)
 	if err != nil {
+		return nil, err
+	}
+	return manager.GetPolicy(), nil
+}
+
+func upstreamMerge(q *mergeQuestion) any {
+	policy, err := q.newPolicy()
+	if err != nil {
 		return refusal{err.Error()}
 	}
-	best, admit := manager.GetPolicy().Merge(klog.Background(), upstreamHints(q.Providers))
+	best, admit := policy.Merge(klog.Background(), upstreamHints(q.Providers))
 	return mergeAnswer{bitsOf(best), best.Preferred, admit}
 }
 

@@ -83,6 +83,7 @@ type kubelet struct {
 
 	cpuTopology *topology.CPUTopology
 	cpuOptions  map[string]bool
+	unwatched   bool // whether CPUs are given twice is not looked at
 	twice       bool // CPUs were given that were not free
 }
 
@@ -153,6 +154,9 @@ type cpuProvider struct {
 }
 
 func (c *cpuProvider) Allocate(p *v1.Pod, container *v1.Container) error {
+	if c.k.unwatched {
+		return c.Manager.Allocate(p, container)
+	}
 	collect(c.Manager)
 	reusable := *field[map[string]cpuset.CPUSet](c.k.cpuPolicy(), "cpusToReuse")
 	may := c.k.cpuState.GetDefaultCPUSet().Difference(c.k.reserved()).Union(reusable[string(p.UID)])

@@ -222,7 +222,7 @@ func TestRestartedContainerKeepsItsCPUs(t *testing.T) {
 }
 
 func TestSynchronizeOfAThousandContainers(t *testing.T) {
-	for _, baggage := range []int{0, 8000} {
+	for _, baggage := range []int{0, 6000, 15000} { // a message of 6 MB, of 15 MB
 		t.Run(fmt.Sprintf("%d bytes each", baggage), func(t *testing.T) { synchronizeThousand(t, baggage) })
 	}
 }

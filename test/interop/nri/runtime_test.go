@@ -2,12 +2,14 @@ package interop
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"strconv"
 	"strings"
 	"sync"
@@ -22,17 +24,28 @@ import (
 // A container runtime as far as NRI sees one, around the package that containerd and CRI-O embed:
 // it keeps pods and containers, and what the plugin adjusts and updates it puts into their spec.
 
+var patience = slowly(15 * time.Second) // for what must happen: a connection, a process's end
+
 const (
-	patience = 15 * time.Second // for what must happen: a connection, a process's end
-	machine  = "kep3545-8"      // 8 NUMA nodes of 16 CPUs: node n has 8n..8n+7 and 64+8n..64+8n+7
-	perNode  = 16
-	nrNodes  = 8
+	machine = "kep3545-8" // 8 NUMA nodes of 16 CPUs: node n has 8n..8n+7 and 64+8n..64+8n+7
+	perNode = 16
+	nrNodes = 8
 )
+
+// slowly is d, or more when numafitd runs under a tool that is slow.
+func slowly(d time.Duration) time.Duration {
+	if os.Getenv("NUMAFITD_UNDER") != "" {
+		return 10 * d
+	}
+	return d
+}
 
 type node struct {
 	*testing.T
 	dir        string
-	socket     string // that numafitd is told of
+	socket     string        // that numafitd is told of
+	timeout    time.Duration // of requests
+	plugins    string        // where the runtime looks for plugins to start itself
 	runtime    *nri.Adaptation
 	daemon     *exec.Cmd
 	settings   []string
@@ -42,6 +55,7 @@ type node struct {
 	lines      chan string // the runtime's log
 	updated    []string    // containers that the last answer updated
 	syncErr    error
+	syncFail   int        // so many times the runtime fails before it calls Synchronize
 	lock       sync.Mutex // of all above; the runtime synchronizes on its own goroutine
 }
 
@@ -59,11 +73,14 @@ func makeNode(t *testing.T, settings ...string) *node {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n := &node{T: t, dir: dir, socket: filepath.Join(dir, "nri.sock"), settings: settings, pods: map[string]*nri.PodSandbox{},
+	n := &node{T: t, dir: dir, socket: filepath.Join(dir, "nri.sock"),
+		timeout: slowly(2 * time.Second), plugins: filepath.Join(dir, "none"), settings: settings, pods: map[string]*nri.PodSandbox{},
 		containers: map[string]*nri.Container{}, connected: make(chan string, 16), lines: make(chan string, 4096)}
 	t.Cleanup(func() {
 		n.stopDaemon()
-		n.runtime.Stop()
+		if n.runtime != nil {
+			n.runtime.Stop()
+		}
 		if t.Failed() {
 			text, _ := os.ReadFile(filepath.Join(dir, "log"))
 			t.Logf("numafitd said:\n%s", text[max(0, len(text)-16384):])
@@ -75,11 +92,14 @@ func makeNode(t *testing.T, settings ...string) *node {
 
 func (n *node) startRuntime() {
 	log.Set(&listener{n: n})
+	nri.SetPluginRegistrationTimeout(slowly(5 * time.Second))
+	nri.SetPluginRequestTimeout(n.timeout)
 	runtime, err := nri.New("interop", nriVersion, n.synchronize,
 		func(context.Context, []*nri.ContainerUpdate) ([]*nri.ContainerUpdate, error) { return nil, nil },
-		nri.WithSocketPath(filepath.Join(n.dir, "nri.sock")), nri.WithPluginPath(filepath.Join(n.dir, "none")),
-		nri.WithPluginConfigPath(filepath.Join(n.dir, "none")))
+		nri.WithSocketPath(filepath.Join(n.dir, "nri.sock")), nri.WithPluginPath(n.plugins),
+		nri.WithPluginConfigPath(n.plugins))
 	if err == nil {
+		setVersion(runtime, nriVersion)
 		err = runtime.Start()
 	}
 	if err != nil {
@@ -125,22 +145,38 @@ func (n *node) relay(socket, to string) (cut func()) {
 	}
 }
 
-func (n *node) startDaemon() {
-	args := []string{"--set", "machine=" + machine, "--set", "nri.socketPath=" + n.socket,
-		"--set", "runDirectory=" + filepath.Join(n.dir, "run")}
+// setVersion makes a runtime that tells plugins its NRI version tell this one: the package takes it
+// from what Go knows of a program's modules, and of a test's it knows nothing.
+func setVersion(runtime *nri.Adaptation, version string) {
+	field := reflect.ValueOf(runtime).Elem().FieldByName("nriVersion")
+	if field.IsValid() {
+		*(*string)(field.Addr().UnsafePointer()) = version
+	}
+}
+
+// command is numafitd's command line, with the tool that it shall run under.
+func (n *node) command() []string {
+	args := append(strings.Fields(os.Getenv("NUMAFITD_UNDER")), os.Getenv("NUMAFITD"), "--set", "machine="+machine,
+		"--set", "nri.socketPath="+n.socket, "--set", "runDirectory="+filepath.Join(n.dir, "run"))
 	for _, s := range n.settings {
 		args = append(args, "--set", s)
 	}
+	return args
+}
+
+func (n *node) startDaemon() {
+	args := n.command()
 	out, err := os.OpenFile(filepath.Join(n.dir, "log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		n.Fatal(err)
 	}
 	defer out.Close()
-	n.daemon = exec.Command(os.Getenv("NUMAFITD"), args...)
-	n.daemon.Stdout, n.daemon.Stderr = out, out
-	if err := n.daemon.Start(); err != nil {
+	daemon := exec.Command(args[0], args[1:]...)
+	daemon.Stdout, daemon.Stderr = out, out
+	if err := daemon.Start(); err != nil {
 		n.Fatal(err)
 	}
+	n.daemon = daemon
 }
 
 // stopDaemon ends numafitd as systemd and the kubelet do; it has to leave in good order.
@@ -195,6 +231,26 @@ func (n *node) waitLine(words string) {
 	}
 }
 
+// waitLog waits until numafitd logs these words for the nth time, and returns how long it took.
+func (n *node) waitLog(nth int, words string) time.Duration {
+	n.Helper()
+	start := time.Now()
+	for time.Since(start) < patience {
+		if text, _ := os.ReadFile(filepath.Join(n.dir, "log")); strings.Count(string(text), words) >= nth {
+			return time.Since(start)
+		}
+		time.Sleep(2 * time.Millisecond) // a file cannot be awaited
+	}
+	n.Fatalf("numafitd did not log %q", words)
+	return 0
+}
+
+func (n *node) signal(s syscall.Signal) {
+	if err := n.daemon.Process.Signal(s); err != nil {
+		n.Fatal(err)
+	}
+}
+
 // listener is the runtime's logger: the package tells of a plugin that is in its chain in no other way.
 type listener struct{ n *node }
 
@@ -216,6 +272,10 @@ func (l *listener) Errorf(c context.Context, f string, a ...interface{}) { l.lin
 func (n *node) synchronize(ctx context.Context, plugin nri.SyncCB) error {
 	n.lock.Lock()
 	defer n.lock.Unlock()
+	if n.syncFail > 0 {
+		n.syncFail--
+		return errors.New("the runtime cannot list what runs")
+	}
 	var pods []*nri.PodSandbox
 	var containers []*nri.Container
 	for _, p := range n.pods {
@@ -293,20 +353,24 @@ func (n *node) container(name string, w want) (*nri.PodSandbox, *nri.Container) 
 	return p, c
 }
 
-// create takes a container through all that the runtime calls until it runs.
-func (n *node) create(name string, w want) (*nri.Container, error) {
+// sandbox is container, and the sandbox runs.
+func (n *node) sandbox(name string, w want) (*nri.PodSandbox, *nri.Container) {
 	p, c := n.container(name, w)
-	ctx := context.Background()
 	if n.pods[p.Id] == nil {
-		if err := n.runtime.RunPodSandbox(ctx, &nri.RunPodSandboxRequest{Pod: p}); err != nil {
-			return nil, err
+		if err := n.runtime.RunPodSandbox(context.Background(), &nri.RunPodSandboxRequest{Pod: p}); err != nil {
+			n.Fatal(err)
 		}
 		n.pods[p.Id] = p
 	}
+	return p, c
+}
+
+// ask calls CreateContainer and puts the answer into force.
+func (n *node) ask(ctx context.Context, p *nri.PodSandbox, c *nri.Container) error {
 	c.State = nri.ContainerState_CONTAINER_CREATED
 	reply, err := n.runtime.CreateContainer(ctx, &nri.CreateContainerRequest{Pod: p, Container: c})
 	if err != nil {
-		return nil, err
+		return err
 	}
 	n.apply(reply.Update, c.Id)
 	place(c, reply.GetAdjust().GetLinux().GetResources().GetCpu())
@@ -314,6 +378,16 @@ func (n *node) create(name string, w want) (*nri.Container, error) {
 		c.Annotations[k] = v
 	}
 	n.containers[c.Id] = c
+	return nil
+}
+
+// create takes a container through all that the runtime calls until it runs.
+func (n *node) create(name string, w want) (*nri.Container, error) {
+	ctx := context.Background()
+	p, c := n.sandbox(name, w)
+	if err := n.ask(ctx, p, c); err != nil {
+		return nil, err
+	}
 	if err := n.runtime.PostCreateContainer(ctx, &nri.PostCreateContainerRequest{Pod: p, Container: c}); err != nil {
 		return nil, err
 	}

@@ -1,0 +1,68 @@
+#ifndef NUMAFIT_ADMISSION_H
+#define NUMAFIT_ADMISSION_H
+
+#include <numafit/devices.h>
+#include <numafit/memory.h>
+#include <numafit/pod.h>
+#include <numafit/reasons.h>
+#include <numafit/settings.h>
+
+/* A pod's way in, as the kubelet's Topology Manager leads it over the device, CPU and memory
+ * managers in this order (pkg/kubelet/cm/topologymanager/{scope_container,scope_pod,scope_none}.go):
+ * for each container, or once for the pod (scope), hints -> merge -> the policy's verdict; then
+ * each container is given its devices, CPUs and memory, the next one seeing what the one before
+ * has taken. Whoever keeps a node's state lends it as books. */
+
+/* What a node has left. A plain value. */
+struct books {
+	const struct topo *t;
+	const struct settings *s;
+	struct cpuset reserved;
+	struct cpuset shared; /* CPUs that no container has for itself; reserved ones are among
+				 them unless strict-cpu-reservation */
+	unsigned keep_shared; /* fewest of them that must be left; 0: the kubelet, which counts not */
+	struct memory_state memory;
+	const struct device_resource *resource;
+	unsigned nr_resources;
+	bool *held[POD_DEVICES_MAX]; /* by resource: devices that somebody holds */
+};
+
+/* What one container is given. */
+struct grant {
+	struct hint affinity;
+	struct cpuset cpus;  /* its own ones; empty: it runs on the shared CPUs */
+	struct nodeset mems; /* where its memory is; empty: anywhere */
+	bool *device[POD_DEVICES_MAX]; /* by resource: a flag for each of its devices; NULL: none */
+	bool cut_short;		       /* the search for the affinity ran out of its budget */
+	const struct reasons *reasons; /* NULL: nothing was merged for it */
+};
+
+/* What a pod is given, container by container. */
+struct grants {
+	unsigned nr;
+	struct grant *of;
+	/* What is booked for each: of an init container's memory what later ones do not take over */
+	struct memory_container *memory;
+};
+
+/* Why a pod was refused: the words of its status, and which container it was. */
+enum { REFUSAL_MESSAGE_MAX = 200 };
+struct refusal {
+	const char *reason; /* a literal, "TopologyAffinityError" for one */
+	char message[REFUSAL_MESSAGE_MAX];
+	unsigned place;
+	const struct reasons *reasons; /* of the merge that refused it, or NULL */
+};
+
+/* Enter what the pod is given in *b. settled, when not NULL, is the affinity of the whole pod,
+ * chosen before: nothing is merged. *out and working memory come from *a, which must be fixed
+ * (arena_init_fixed()). 0, or -EPERM with *why; *out then has what was given until that point and
+ * is still booked (grants_return()). */
+int admission(struct books *b, const struct pod_ask *pod, const struct hint *settled,
+	struct arena *a, struct grants *out, struct refusal *why);
+
+/* Give back all that the grants hold. Memory of a group may come back on other nodes of it than it
+ * was taken from, as in the kubelet. */
+void grants_return(struct books *b, const struct grants *g);
+
+#endif

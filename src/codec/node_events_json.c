@@ -1,0 +1,555 @@
+#include <codec/node_events_json.h>
+
+#include <codec/fields_json.h>
+#include <codec/journal_json.h>
+#include <codec/placement_json.h>
+#include <codec/pod_json.h>
+#include <codec/policy_json.h>
+#include <errno.h>
+#include <jansson.h>
+#include <numafit/engine.h>
+#include <numafit/mem.h>
+#include <numafit/text.h>
+#include <string.h>
+
+/* A pod of hundreds of containers is one record. */
+enum { RECORD_BYTES_MAX = 4 << 20 };
+
+/* A pod and a container as a step tells them. */
+struct told {
+	bool has_qos, has_cpu, has_memory;
+	struct request request;
+	const char *placement;
+	struct pod_ask ask; /* of the step's own "pod" */
+};
+
+/* A pod that a run-pod has named. */
+struct known_pod {
+	struct pod pod;
+	struct pod_ask ask;
+};
+
+struct run {
+	const struct topo *t;
+	bool reasons;
+	struct engine *engine;
+	struct arena *arena;
+	char *line; /* RECORD_BYTES_MAX */
+	struct {
+		VEC(struct known_pod *);
+	} pods; /* in the arena */
+	json_t *decision, *parts, *adopted; /* of this step, as recorded */
+	struct update_list updates;
+};
+
+/* Reading */
+
+#define AT(member) offsetof(struct memory_ask, member)
+static const struct field ask_rows[] = {
+	FIELD("page_bytes", U64, AT(page_bytes), .optional = true),
+	FIELD("bytes", U64, AT(bytes)),
+};
+static const struct fields ask_fields = FIELDS(ask_rows, struct memory_ask);
+#undef AT
+
+#define AT(member) offsetof(struct pod_totals, member)
+static const struct field totals_rows[] = {
+	FIELD("cpu_milli", U64, AT(cpu_milli)),
+	FIELD("memory_bytes", U64, AT(memory_bytes)),
+};
+static const struct fields totals_fields = FIELDS(totals_rows, struct pod_totals);
+#undef AT
+
+#define AT(member) offsetof(struct told, member)
+static const struct field told_rows[] = {
+	FIELD("sandbox_id", STRING, AT(request.pod.sandbox_id), .optional = true),
+	FIELD("pod_uid", STRING, AT(request.pod.uid), .optional = true),
+	FIELD("pod_namespace", STRING, AT(request.pod.ns), .optional = true),
+	FIELD("pod_name", STRING, AT(request.pod.name), .optional = true),
+	FIELD("qos", NAME, AT(request.pod.qos), .has_flag = true, .flag = AT(has_qos),
+		.name = qos_word, .max = NR_QOS),
+	FIELD("totals", OBJECT, AT(request.pod.totals), .has_flag = true,
+		.flag = AT(request.pod.totals.known), .fields = &totals_fields),
+	FIELD("container_id", STRING, AT(request.container_id), .optional = true),
+	FIELD("container_name", STRING, AT(request.container_name), .optional = true),
+	FIELD("created_at_ns", I64, AT(request.created_at_ns), .optional = true),
+	FIELD("cpu_milli", U64, AT(request.cpu_milli), .has_flag = true, .flag = AT(has_cpu)),
+	FIELD("cpu_limit_milli", U64, AT(request.cpu_limit_milli), .optional = true),
+	FIELD("memory", ARRAY, AT(request.memory), .count = AT(request.nr_memory),
+		.has_flag = true, .flag = AT(has_memory), .max = TOPO_KINDS,
+		.fields = &ask_fields),
+	FIELD("cpus", STRING, AT(request.cpus), .optional = true),
+	FIELD("mems", STRING, AT(request.mems), .optional = true),
+	FIELD("placement", STRING, AT(placement), .optional = true),
+};
+static const struct fields told_fields = FIELDS(told_rows, struct told);
+#undef AT
+
+#define POD_KEYS       "sandbox_id", "pod_uid", "pod_namespace", "pod_name", "qos", "totals", "pod"
+#define CONTAINER_KEYS POD_KEYS, "container_id", "container_name", "created_at_ns", "cpu_milli",   \
+		       "cpu_limit_milli", "memory", "cpus", "mems"
+static const char *const pod_keys[] = {"op", POD_KEYS, NULL};
+static const char *const container_keys[] = {"op", CONTAINER_KEYS, NULL};
+static const char *const running_keys[] = {CONTAINER_KEYS, "placement", NULL};
+static const char *const sync_keys[] = {"op", "containers", "sandboxes", NULL};
+
+static const char *first_of(const char *a, const char *b, const char *c)
+{
+	return a ? a : b ? b : c;
+}
+
+static const struct known_pod *find_pod(const struct run *r, const char *sandbox_id)
+{
+	for (size_t i = r->pods.nr; i-- > 0;)
+		if (text_equal(r->pods.at[i]->pod.sandbox_id, sandbox_id))
+			return r->pods.at[i];
+	return NULL;
+}
+
+/* What the step does not say of the pod: from its v1.Pod, or from the run-pod before. */
+static void complete_pod(
+	const json_t *spec, const struct known_pod *before, struct told *told)
+{
+	const json_t *metadata = json_object_get(spec, "metadata");
+	struct pod *p = &told->request.pod;
+	const struct pod zeros = {0}, *known = before ? &before->pod : &zeros;
+	const char *uid = json_string_value(json_object_get(metadata, "uid"));
+
+	p->uid = first_of(p->uid, uid, known->uid);
+	p->sandbox_id = first_of(p->sandbox_id, p->uid, "");
+	p->uid = first_of(p->uid, p->sandbox_id, "");
+	p->ns = first_of(p->ns, json_string_value(json_object_get(metadata, "namespace")),
+		first_of(known->ns, "default", NULL));
+	p->name = first_of(p->name, json_string_value(json_object_get(metadata, "name")),
+		first_of(known->name, p->uid, NULL));
+	if (spec)
+		p->ask = &told->ask;
+	else if (before)
+		p->ask = known->ask;
+	if (!told->has_qos)
+		p->qos = p->ask ? p->ask->qos : before ? known->qos : QOS_GUARANTEED;
+	if (!p->totals.known)
+		p->totals = known->totals;
+	if (spec) { /* one class, one uid: those that the step says */
+		told->ask.qos = p->qos;
+		told->ask.uid = p->uid;
+	}
+}
+
+static int read_told(
+	struct run *r, json_t *v, const char *const *keys, struct told *told, struct err *e)
+{
+	const json_t *spec = json_object_get(v, "pod");
+	const struct fields_context context = {&r->t->ids, r->arena};
+	int rc = json_is_object(v) ? json_only_keys(v, keys, e) : json_want("an object", v, e);
+
+	*told = (struct told){0};
+	if (!rc)
+		rc = fields_read(v, &told_fields, told, &context, e);
+	if (rc)
+		return rc;
+	if (spec)
+		rc = pod_json_read(spec, NULL, 0, r->arena, &told->ask, e);
+	if (rc)
+		return err_add(e, rc, "pod");
+	const char *sandbox = first_of(told->request.pod.sandbox_id, told->request.pod.uid, "");
+	complete_pod(spec, find_pod(r, sandbox), told);
+	return 0;
+}
+
+static int read_pod(struct run *r, json_t *step, struct told *told, struct err *e)
+{
+	int rc = read_told(r, step, pod_keys, told, e);
+
+	if (!rc && !*told->request.pod.sandbox_id)
+		rc = err_set(e, EINVAL, "sandbox_id is missing");
+	return rc;
+}
+
+/* What the pod's spec says that the container asks for. */
+static void ask_as_in_spec(const struct container_ask *c, struct told *told)
+{
+	struct request *req = &told->request;
+
+	if (!told->has_cpu)
+		req->cpu_milli = c->cpu_milli;
+	if (!told->has_memory)
+		req->nr_memory = container_ask_memory(c, req->memory);
+}
+
+static int name_container(struct run *r, struct request *req, struct err *e)
+{
+	const char *sandbox = req->pod.sandbox_id;
+
+	req->container_name = first_of(req->container_name, "main", NULL);
+	if (!req->container_id) {
+		size_t cap = strlen(sandbox) + strlen(req->container_name) + sizeof ".";
+		char *id = arena_alloc(r->arena, cap);
+		struct text t;
+
+		if (!id)
+			return err_set(e, ENOMEM, "too large");
+		text_init(&t, id, cap);
+		text_add(&t, "%s%s%s", sandbox, *sandbox ? "." : "", req->container_name);
+		req->container_id = id;
+	}
+	if (!*req->container_id || strchr(req->container_id, '/'))
+		return err_set(e, EINVAL, "container_id: \"%.64s\": should be a word without '/'",
+			req->container_id);
+	return 0;
+}
+
+static int read_container(
+	struct run *r, json_t *v, const char *const *keys, struct told *told, struct err *e)
+{
+	struct request *req = &told->request;
+	int rc = read_told(r, v, keys, told, e);
+
+	if (!rc)
+		rc = name_container(r, req, e);
+	if (rc)
+		return rc;
+	for (unsigned i = 0; req->pod.ask && i < req->pod.ask->nr; i++)
+		if (text_equal(req->pod.ask->container[i].name, req->container_name))
+			ask_as_in_spec(&req->pod.ask->container[i], told);
+	req->cpus = first_of(req->cpus, "", NULL);
+	req->mems = first_of(req->mems, "", NULL);
+	return 0;
+}
+
+/* Records, as the journal holds them */
+
+static json_t *decision_of(const struct run *r, const json_t *line)
+{
+	json_t *decision = json_incref(json_object_get(line, "decision"));
+
+	if (!r->reasons)
+		(void)json_object_del(decision, "reasons");
+	return decision;
+}
+
+static json_t *part_of(const struct run *r, const json_t *line)
+{
+	json_t *part = json_object(), *request = json_object_get(line, "request");
+	json_t *decision = decision_of(r, line);
+
+	(void)json_object_set(
+		part, "container_name", json_object_get(request, "container_name"));
+	(void)json_object_set(part, "kind", json_object_get(request, "kind"));
+	(void)json_object_update(part, decision);
+	json_decref(decision);
+	return part;
+}
+
+static void keep_decision(struct run *r, const struct record *record, const json_t *line)
+{
+	json_t *decision = decision_of(r, line);
+
+	if (text_equal(record->cause, "adopt")) {
+		json_t *one = json_pack("{s:s}", "container_id", record->container_id);
+
+		(void)json_object_update(one, decision);
+		(void)json_array_append_new(r->adopted, one);
+	}
+	json_decref(r->decision);
+	r->decision = decision;
+}
+
+static int on_record(void *ctx, const struct record *record, struct err *e)
+{
+	struct run *r = ctx;
+	json_t *line;
+	int len = journal_json_record(record, &r->t->ids, r->line, RECORD_BYTES_MAX, e);
+	int rc = len < 0 ? len : json_parse(r->line, (size_t)len, &line, e);
+
+	if (rc < 0)
+		return rc;
+	if (record->decision)
+		keep_decision(r, record, line);
+	for (size_t i = 0; i < record->nr_parts; i++)
+		(void)json_array_append_new(r->parts,
+			part_of(r, json_array_get(json_object_get(line, "parts"), i)));
+	json_decref(line);
+	return 0;
+}
+
+/* The decision as recorded; one that no record could be made of is a refusal, too. */
+static void set_decision(const struct run *r, const struct decision *d, json_t *result)
+{
+	if (r->decision)
+		(void)json_object_update(result, r->decision);
+	else
+		(void)json_object_update_new(result,
+			json_pack("{s:b, s:s, s:o}", "admit", d->admit, "reason", d->reason,
+				"message", json_message(d->message)));
+}
+
+/* Steps */
+
+static int step_run_pod(struct run *r, json_t *step, json_t *result, struct err *e)
+{
+	struct known_pod *known = arena_alloc(r->arena, sizeof *known);
+	struct decision d;
+	struct told told;
+	int rc = known ? read_pod(r, step, &told, e) : err_set(e, ENOMEM, "too large");
+
+	if (rc)
+		return rc;
+	*known = (struct known_pod){told.request.pod, told.ask};
+	if (known->pod.ask == &told.ask)
+		known->pod.ask = &known->ask;
+	*vec_push(&r->pods) = known;
+	engine_run_pod(r->engine, 0, &known->pod, &d);
+	(void)json_object_set_new(result, "admit", json_boolean(d.admit));
+	if (!d.admit)
+		set_decision(r, &d, result);
+	else if (known->pod.ask)
+		(void)json_object_set(result, "parts", r->parts);
+	return 0;
+}
+
+static int step_create(struct run *r, json_t *step, json_t *result, struct err *e)
+{
+	struct decision d;
+	struct told told;
+	int rc = read_container(r, step, container_keys, &told, e);
+
+	if (rc)
+		return rc;
+	engine_create(r->engine, 0, &told.request, &d, &r->updates);
+	set_decision(r, &d, result);
+	return 0;
+}
+
+static int step_live(struct run *r, json_t *step, json_t *result, struct err *e)
+{
+	struct told told;
+	int rc = read_container(r, step, container_keys, &told, e);
+
+	(void)result;
+	if (!rc)
+		engine_live(r->engine, 0, &told.request);
+	return rc;
+}
+
+static int step_update(struct run *r, json_t *step, json_t *result, struct err *e)
+{
+	struct update keep;
+	struct told told;
+	int rc = read_container(r, step, container_keys, &told, e);
+
+	(void)result;
+	if (!rc && engine_update(r->engine, told.request.container_id, &keep))
+		*vec_push(&r->updates) = keep;
+	return rc;
+}
+
+static int step_stop(struct run *r, json_t *step, json_t *result, struct err *e)
+{
+	struct told told;
+	int rc = read_container(r, step, container_keys, &told, e);
+
+	(void)result;
+	if (!rc)
+		engine_release(r->engine, 0, "stop", told.request.container_id, &r->updates);
+	return rc;
+}
+
+static int step_remove(struct run *r, json_t *step, json_t *result, struct err *e)
+{
+	struct told told;
+	int rc = read_container(r, step, container_keys, &told, e);
+
+	(void)result;
+	if (!rc)
+		engine_forget(r->engine, 0, "remove", told.request.container_id);
+	return rc;
+}
+
+static int step_pod_gone(struct run *r, json_t *step, json_t *result, struct err *e)
+{
+	struct told told;
+	int rc = read_pod(r, step, &told, e);
+
+	(void)result;
+	if (!rc)
+		engine_release_pod(r->engine, 0, "pod-gone", told.request.pod.sandbox_id);
+	return rc;
+}
+
+/* All that runs, as it is read. */
+struct running {
+	struct request *requests;
+	const struct placement **placed;
+	const char **sandboxes;
+	struct placement *placements;
+};
+
+static int read_running(struct run *r, const json_t *list, struct running *all, struct err *e)
+{
+	for (size_t i = 0; i < json_array_size(list); i++) {
+		struct told told;
+		int rc = read_container(r, json_array_get(list, i), running_keys, &told, e);
+
+		if (!rc && told.placement)
+			rc = placement_json_parse(
+				told.placement, &r->t->ids, &all->placements[i], e);
+		if (rc)
+			return err_add(e, rc, "containers: element %zu", i);
+		all->requests[i] = told.request;
+		all->placed[i] = told.placement ? &all->placements[i] : NULL;
+		all->sandboxes[i] = told.request.pod.sandbox_id;
+	}
+	return 0;
+}
+
+static int read_sandboxes(const json_t *list, const char **ids, struct err *e)
+{
+	for (size_t i = 0; i < json_array_size(list); i++) {
+		ids[i] = json_string_value(json_array_get(list, i));
+		if (!ids[i])
+			return err_add(e, json_want("a string", json_array_get(list, i), e),
+				"sandboxes: element %zu", i);
+	}
+	return 0;
+}
+
+static int synchronize(struct run *r, const json_t *containers, const json_t *sandboxes,
+	struct running *all, struct err *e)
+{
+	struct inventory what = {
+		.requests = all->requests,
+		.placed = all->placed,
+		.nr = json_array_size(containers),
+		.sandbox_ids = all->sandboxes,
+		.nr_sandboxes = json_array_size(sandboxes ? sandboxes : containers),
+	};
+	int rc = read_running(r, containers, all, e);
+
+	if (!rc && sandboxes)
+		rc = read_sandboxes(sandboxes, all->sandboxes, e);
+	if (!rc)
+		engine_synchronize(r->engine, 0, &what, &r->updates);
+	return rc;
+}
+
+static int step_sync(struct run *r, json_t *step, json_t *result, struct err *e)
+{
+	const json_t *containers = json_object_get(step, "containers"),
+		     *sandboxes = json_object_get(step, "sandboxes");
+	size_t nr = json_array_size(containers), nr_sandboxes = json_array_size(sandboxes);
+	int rc = json_only_keys(step, sync_keys, e);
+
+	if (rc)
+		return rc;
+	if (!json_is_array(containers))
+		return err_add(e, json_want("a list", containers, e), "containers");
+	if (sandboxes && !json_is_array(sandboxes))
+		return err_add(e, json_want("a list", sandboxes, e), "sandboxes");
+	struct running all = {
+		.requests = xcalloc(nr, sizeof *all.requests),
+		.placed = xcalloc(nr, sizeof *all.placed),
+		.placements = xcalloc(nr, sizeof *all.placements),
+		.sandboxes = xcalloc(nr + nr_sandboxes, sizeof *all.sandboxes),
+	};
+	rc = synchronize(r, containers, sandboxes, &all, e);
+	free(all.requests);
+	free(all.placed);
+	free(all.placements);
+	free(all.sandboxes);
+	(void)json_object_set(result, "adopted", r->adopted);
+	return rc;
+}
+
+static const struct {
+	const char *op;
+	int (*run)(struct run *r, json_t *step, json_t *result, struct err *e);
+} ops[] = {
+	{"run-pod", step_run_pod},
+	{"create", step_create},
+	{"live", step_live},
+	{"update", step_update},
+	{"stop", step_stop},
+	{"remove", step_remove},
+	{"stop-pod", step_pod_gone},
+	{"remove-pod", step_pod_gone},
+	{"sync", step_sync},
+};
+enum { NR_OPS = sizeof ops / sizeof *ops };
+
+static size_t find_op(const char *op)
+{
+	size_t i = 0;
+
+	while (i < NR_OPS && !text_equal(op, ops[i].op))
+		i++;
+	return i;
+}
+
+bool node_events_has(const char *op)
+{
+	return op && find_op(op) < NR_OPS;
+}
+
+/* What must be told with the reply, and the pool then. */
+static void end_of_answer(const struct run *r, json_t *result)
+{
+	char cpus[CPUSET_TEXT_MAX], mems[NODESET_TEXT_MAX];
+	json_t *updates = json_array();
+
+	for (size_t i = 0; i < r->updates.nr; i++) {
+		const struct update *u = &r->updates.at[i];
+
+		(void)json_array_append_new(updates,
+			json_pack("{s:s, s:s, s:s}", "container_id", u->container_id, "cpus",
+				cpuset_format(&u->cpus, cpus, sizeof cpus), "mems",
+				nodeset_format(u->mems, &r->t->ids, mems, sizeof mems)));
+	}
+	(void)json_object_set_new(result, "updates", updates);
+	(void)json_object_set_new(result, "pool",
+		json_string(cpuset_format(
+			ledger_pool(engine_ledger(r->engine)), cpus, sizeof cpus)));
+}
+
+static int run_step(struct run *r, json_t *step, json_t *result, struct err *e)
+{
+	const char *op = json_string_value(json_object_get(step, "op"));
+
+	if (!node_events_has(op))
+		return err_set(e, EINVAL,
+			"op \"%.32s\" is not one of a runtime's events: run-pod, create, live, update, "
+			"stop, remove, stop-pod, remove-pod, sync",
+			op ? op : "");
+	r->parts = json_array();
+	r->adopted = json_array();
+	int rc = ops[find_op(op)].run(r, step, result, e);
+	if (!rc)
+		end_of_answer(r, result);
+	json_decref(r->parts);
+	json_decref(r->adopted);
+	json_decref(r->decision);
+	r->decision = NULL;
+	vec_fini(&r->updates);
+	return rc;
+}
+
+int node_events_answer(const struct topo *t, const struct settings *s, bool reasons,
+	const json_t *steps, struct arena *a, json_t *results, struct err *e)
+{
+	auto_free char *line = xcalloc(1, RECORD_BYTES_MAX);
+	struct run r = {.t = t, .reasons = reasons, .arena = a, .line = line};
+	int rc = 0;
+
+	r.engine = engine_new(t, s, &(const struct engine_hooks){.ctx = &r, .record = on_record});
+	for (size_t i = 0; i < json_array_size(steps) && !rc; i++) {
+		json_t *result = json_object();
+
+		rc = run_step(&r, json_array_get(steps, i), result, e);
+		(void)json_array_append_new(results, result);
+		if (rc)
+			rc = err_add(e, rc, "element %zu", i);
+	}
+	engine_free(r.engine);
+	vec_fini(&r.pods);
+	return rc;
+}

@@ -1,0 +1,408 @@
+/* Hints of devices, CPUs and memory -> one merge -> the policy's verdict -> devices, CPUs, bytes. */
+#include <numafit/admission.h>
+
+#include <numafit/cpus.h>
+#include <numafit/text.h>
+
+#include <assert.h>
+#include <errno.h>
+
+enum { MILLI_PER_CPU = 1000 };
+
+/* A pod on its way in. */
+struct way_in {
+	struct books *b;
+	const struct pod_ask *ask;
+	struct grants *out;
+	struct arena *arena;
+	unsigned place; /* the container that is dealt with */
+	struct cpuset reusable_cpus;
+	struct memory_reuse reuse;
+	bool *reusable[POD_DEVICES_MAX];
+	struct refusal *why;
+};
+
+static int refuse(struct way_in *w, const char *reason, const char *message)
+{
+	w->why->reason = reason;
+	w->why->place = w->place;
+	(void)text_copy(w->why->message, sizeof w->why->message, message);
+	return -EPERM;
+}
+
+static int refuse_allocation(struct way_in *w, const char *what)
+{
+	struct text t;
+	int rc = refuse(w, "UnexpectedAdmissionError", "");
+
+	text_init(&t, w->why->message, sizeof w->why->message);
+	text_add(&t, "Allocate failed due to %s, which is unexpected", what);
+	return rc;
+}
+
+static int refuse_for_room(struct way_in *w)
+{
+	return refuse_allocation(w, "the decision needing more working memory than there is");
+}
+
+/* Hints */
+
+static uint64_t max(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+
+static uint64_t cpus_of(const struct pod_ask *pod, unsigned c, unsigned what)
+{
+	(void)what;
+	return pod_exclusive_cpus(pod, c);
+}
+
+static uint64_t devices_of(const struct pod_ask *pod, unsigned c, unsigned resource)
+{
+	for (unsigned i = 0; i < pod->container[c].nr_devices; i++)
+		if (pod->container[c].device[i].resource == resource)
+			return pod->container[c].device[i].count;
+	return 0;
+}
+
+static bool asks_for_device(const struct container_ask *c, unsigned resource)
+{
+	for (unsigned i = 0; i < c->nr_devices; i++)
+		if (c->device[i].resource == resource)
+			return true;
+	return false;
+}
+
+/* All hints that enter one merge. */
+struct hints {
+	struct cpus_per_node per_node;
+	struct memory_rows rows;
+	unsigned nr;
+	struct family family[REASONS_RESOURCES];
+};
+
+static struct device_claim claim(
+	const struct way_in *w, unsigned resource, uint64_t count, bool reuse)
+{
+	return (struct device_claim){
+		.resource = &w->b->resource[resource],
+		.count = count,
+		.held = w->b->held[resource],
+		.reusable = reuse ? w->reusable[resource] : NULL,
+	};
+}
+
+static bool static_cpus(const struct way_in *w)
+{
+	return w->b->s->cpu_manager_policy == MANAGER_STATIC;
+}
+
+static bool pins_memory(const struct way_in *w)
+{
+	return w->b->s->memory_manager_policy == MANAGER_STATIC && pod_pins_memory(w->ask);
+}
+
+static int device_hints(const struct way_in *w, bool pod_scope, struct arena *a, struct hints *h)
+{
+	const struct container_ask *c = &w->ask->container[w->place];
+
+	for (unsigned r = 0; r < w->b->nr_resources; r++) {
+		bool asked = !pod_scope && asks_for_device(c, r);
+
+		for (unsigned i = 0; i < w->ask->nr && pod_scope; i++)
+			asked = asked || asks_for_device(&w->ask->container[i], r);
+		if (!asked)
+			continue;
+		uint64_t count = pod_scope ? pod_needs_at_once(w->ask, devices_of, r)
+					   : devices_of(w->ask, w->place, r);
+		struct device_claim what = claim(w, r, count, !pod_scope);
+		int rc = devices_family(&what, w->b->t->nodes, a, &h->family[h->nr++]);
+		if (rc)
+			return rc;
+	}
+	return 0;
+}
+
+static struct cpuset available_cpus(const struct books *b)
+{
+	return cpuset_minus(b->shared, &b->reserved);
+}
+
+/* Of a pod of which only sums are known, whole CPUs of the sum count: what is not whole CPUs cannot
+ * be exclusive ones. */
+static unsigned cpus_at_once(const struct pod_ask *ask)
+{
+	uint64_t count = pod_needs_at_once(ask, cpus_of, 0);
+
+	if (count && ask->at_least.known)
+		count = max(count, ask->at_least.cpu_milli / MILLI_PER_CPU);
+	return (unsigned)count;
+}
+
+static void cpu_hints(const struct way_in *w, bool pod_scope, struct hints *h)
+{
+	unsigned count =
+		pod_scope ? cpus_at_once(w->ask) : pod_exclusive_cpus(w->ask, w->place);
+	struct cpuset available = available_cpus(w->b);
+
+	if (!static_cpus(w) || !count)
+		return;
+	cpus_family(w->b->t, &w->b->s->cpu_options, &available, &w->reusable_cpus, count,
+		&h->per_node, &h->family[h->nr++]);
+	cpus_set_aside(w->b->t, &w->b->reserved, &h->per_node);
+}
+
+static void memory_hints(const struct way_in *w, bool pod_scope, struct arena *a, struct hints *h)
+{
+	const struct pod_totals *at_least = &w->ask->at_least;
+	struct memory_demand total;
+
+	if (!pins_memory(w))
+		return;
+	if (pod_scope)
+		memory_pod_demand(w->out->memory, w->out->nr, &total);
+	else
+		total = w->out->memory[w->place].demand;
+	if (pod_scope && at_least->known && total.kinds & 1)
+		total.bytes[0] = max(total.bytes[0], at_least->memory_bytes);
+	h->nr += memory_families(w->b->t, &w->b->memory, &total, pod_scope ? NULL : &w->reuse,
+		&h->rows, a, &h->family[h->nr]);
+}
+
+static int refuse_affinity(struct way_in *w, bool cut_short)
+{
+	return refuse(w, "TopologyAffinityError",
+		cut_short ? "Resources cannot be allocated with Topology locality, as far as a "
+			    "search cut short by mergeVisitBudget can tell"
+			  : "Resources cannot be allocated with Topology locality");
+}
+
+/* Collect and merge; the affinity and its reasons into *g. */
+static int align(struct way_in *w, bool pod_scope, struct grant *g)
+{
+	const struct settings *s = w->b->s;
+	const struct hint_space space = {
+		.all = w->b->t->nodes,
+		.distance = s->prefer_closest_numa_nodes ? w->b->t->distance : NULL,
+		.visit_budget = s->merge_visit_budget,
+		.strategy = s->allocation_strategy,
+	};
+	struct policy_answer answer;
+	struct reasons *reasons = arena_alloc(w->arena, sizeof *reasons);
+	struct arena scratch = *w->arena; /* fixed memory: free again after each merge */
+	struct hints *h = arena_alloc(&scratch, sizeof *h);
+
+	int rc = h && reasons ? device_hints(w, pod_scope, &scratch, h) : -ENOMEM;
+	if (rc < 0)
+		return refuse_for_room(w);
+	cpu_hints(w, pod_scope, h);
+	memory_hints(w, pod_scope, &scratch, h);
+	rc = policy_merge_families(
+		s->topology_policy, &space, h->family, h->nr, &scratch, &answer);
+	if (rc < 0)
+		return refuse_for_room(w);
+	const struct reasons *found = reasons_of(s->topology_policy, &space, h->family, h->nr,
+		&answer, rc > 0, &scratch);
+	if (found)
+		*reasons = *found;
+	g->reasons = found ? reasons : NULL;
+	g->affinity = answer.affinity;
+	g->cut_short = rc > 0;
+	w->why->reasons = g->reasons;
+	return answer.admit ? 0 : refuse_affinity(w, rc > 0);
+}
+
+/* Allocation */
+
+static void hold_devices(struct way_in *w, unsigned r, const bool *chosen, bool for_later)
+{
+	for (unsigned d = 0; d < w->b->resource[r].nr; d++) {
+		if (!chosen[d])
+			continue;
+		w->b->held[r][d] = true;
+		w->reusable[r][d] = for_later;
+	}
+}
+
+static int give_devices(struct way_in *w, const struct hint *affinity)
+{
+	const struct container_ask *c = &w->ask->container[w->place];
+	struct grant *to = &w->out->of[w->place];
+	struct err e;
+
+	for (unsigned i = 0; i < c->nr_devices; i++) {
+		unsigned r = c->device[i].resource;
+		struct device_claim what = claim(w, r, c->device[i].count, true);
+
+		if (!c->device[i].count && w->b->resource[r].nr == 0)
+			continue;
+		bool *chosen = arena_array(w->arena, what.resource->nr, sizeof *chosen);
+		if (!chosen)
+			return refuse_for_room(w);
+		if (devices_allocate(&what, affinity, chosen, &e) < 0)
+			return refuse_allocation(w, e.text);
+		to->device[r] = chosen;
+		hold_devices(w, r, chosen, c->kind == CONTAINER_INIT);
+	}
+	return 0;
+}
+
+/* What full-pcpus-only asks for, of what is left of cores without a reserved CPU. */
+static int check_whole_cores(struct way_in *w, unsigned count)
+{
+	const struct books *b = w->b;
+	struct cpuset reserved = cpus_whole_cores(b->t, &b->reserved);
+	struct cpuset physical = cpuset_minus(b->shared, &reserved);
+	struct err e;
+
+	if (cpus_check_whole_cores(b->t, &b->s->cpu_options, &physical, count, &e) < 0)
+		return refuse(w, "SMTAlignmentError", e.text);
+	return 0;
+}
+
+static int check_shared(struct way_in *w)
+{
+	unsigned left = cpuset_count(&w->b->shared);
+	struct text t;
+
+	if (left >= w->b->keep_shared)
+		return 0;
+	int rc = refuse(w, "UnexpectedAdmissionError", "");
+	text_init(&t, w->why->message, sizeof w->why->message);
+	text_add(&t, "the shared pool would be left with %u CPUs, sharedPoolMinimum is %u", left,
+		w->b->keep_shared);
+	return rc;
+}
+
+static int give_cpus(struct way_in *w, const struct hint *affinity)
+{
+	struct books *b = w->b;
+	unsigned count = static_cpus(w) ? pod_exclusive_cpus(w->ask, w->place) : 0;
+	struct cpuset free_cpus = available_cpus(b), got;
+	struct err e;
+
+	if (!count)
+		return 0;
+	int rc = check_whole_cores(w, count);
+	if (rc)
+		return rc;
+	free_cpus = cpuset_or(free_cpus, &w->reusable_cpus);
+	if (cpus_allocate(b->t, &b->s->cpu_options, &free_cpus, count, affinity, &got, &e) < 0)
+		return refuse_allocation(w, e.text);
+	w->out->of[w->place].cpus = got;
+	b->shared = cpuset_minus(b->shared, &got);
+	w->reusable_cpus = w->ask->container[w->place].kind == CONTAINER_INIT
+				   ? cpuset_or(w->reusable_cpus, &got)
+				   : cpuset_minus(w->reusable_cpus, &got);
+	return check_shared(w);
+}
+
+static int give_memory(struct way_in *w, const struct hint *affinity)
+{
+	struct memory_container *c = &w->out->memory[w->place];
+	struct arena scratch = *w->arena;
+	struct err e;
+
+	if (!pins_memory(w))
+		return 0;
+	int nr = memory_allocate(
+		w->b->t, &w->b->memory, &c->demand, &w->reuse, affinity, &scratch, c->blocks, &e);
+	if (nr < 0)
+		return refuse_allocation(w, e.text);
+	c->nr_blocks = (unsigned)nr;
+	for (unsigned i = 0; i < c->nr_blocks; i++)
+		w->out->of[w->place].mems =
+			nodeset_or(w->out->of[w->place].mems, c->blocks[i].nodes);
+	memory_hold_in_pod(&w->b->memory, &w->reuse, w->out->memory, w->place + 1);
+	return 0;
+}
+
+static int admit_container(struct way_in *w, const struct grant *of_pod)
+{
+	struct grant *g = &w->out->of[w->place];
+	int rc = 0;
+
+	if (of_pod)
+		*g = *of_pod;
+	else
+		rc = align(w, false, g);
+	if (!rc)
+		rc = give_devices(w, &g->affinity);
+	if (!rc)
+		rc = give_cpus(w, &g->affinity);
+	return rc ? rc : give_memory(w, &g->affinity);
+}
+
+/* The pod's way */
+
+static int prepare(struct way_in *w)
+{
+	struct grants *out = w->out;
+
+	*out = (struct grants){
+		.of = arena_array(w->arena, w->ask->nr, sizeof *out->of),
+		.memory = arena_array(w->arena, w->ask->nr, sizeof *out->memory),
+	};
+	if (!out->of || !out->memory)
+		return refuse_for_room(w);
+	out->nr = w->ask->nr;
+	for (unsigned c = 0; c < out->nr; c++) {
+		out->memory[c].init = w->ask->container[c].kind != CONTAINER_APP;
+		out->memory[c].restartable = w->ask->container[c].kind == CONTAINER_SIDECAR;
+	}
+	for (unsigned r = 0; r < w->b->nr_resources; r++) {
+		w->reusable[r] = arena_array(w->arena, w->b->resource[r].nr, sizeof(bool));
+		if (!w->reusable[r])
+			return refuse_for_room(w);
+	}
+	return 0;
+}
+
+static int read_demands(struct way_in *w)
+{
+	struct err e;
+
+	for (unsigned c = 0; c < w->ask->nr && pins_memory(w); c++) {
+		const struct container_ask *ask = &w->ask->container[c];
+
+		if (memory_demand(w->b->t, ask->memory, ask->nr_memory, &w->out->memory[c].demand,
+			    &e) < 0)
+			return refuse_allocation(w, e.text);
+	}
+	return 0;
+}
+
+int admission(struct books *b, const struct pod_ask *pod, const struct hint *settled,
+	struct arena *a, struct grants *out, struct refusal *why)
+{
+	const struct settings *s = b->s;
+	bool by_pod = s->topology_scope == SCOPE_POD && s->topology_policy != POLICY_NONE;
+	struct grant of_pod = {0};
+	struct way_in w = {.b = b, .ask = pod, .out = out, .arena = a, .why = why};
+
+	assert(a->fixed);
+	why->reasons = NULL;
+	int rc = prepare(&w);
+	if (!rc)
+		rc = read_demands(&w);
+	if (settled)
+		of_pod.affinity = *settled;
+	else if (!rc && by_pod)
+		rc = align(&w, true, &of_pod);
+	for (; !rc && w.place < pod->nr; w.place++)
+		rc = admit_container(&w, settled || by_pod ? &of_pod : NULL);
+	return rc;
+}
+
+void grants_return(struct books *b, const struct grants *g)
+{
+	for (unsigned c = 0; c < g->nr; c++) {
+		b->shared = cpuset_or(b->shared, &g->of[c].cpus);
+		memory_release(&b->memory, g->memory[c].blocks, g->memory[c].nr_blocks);
+		for (unsigned r = 0; r < b->nr_resources; r++)
+			for (unsigned i = 0; g->of[c].device[r] && i < b->resource[r].nr; i++)
+				if (g->of[c].device[r][i])
+					b->held[r][i] = false;
+	}
+}

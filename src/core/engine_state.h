@@ -1,0 +1,44 @@
+#ifndef NUMAFIT_CORE_ENGINE_STATE_H
+#define NUMAFIT_CORE_ENGINE_STATE_H
+
+#include <numafit/admit.h>
+#include <numafit/engine.h>
+
+/* What the engine's files share. */
+
+struct engine {
+	const struct topo *t;
+	const struct settings *s;
+	struct engine_hooks hooks;
+	struct ledger *ledger;
+	uint64_t seq;
+	void *work;	    /* ADMIT_ARENA_BYTES for one decision */
+	struct arena arena; /* over them */
+};
+
+/* engine_record.c: record, then apply. A record that cannot be kept changes nothing and its error
+ * is returned, except that a container that is gone is gone: `must` is for those. */
+int engine_change(struct engine *g, struct record *r, bool must, struct err *e);
+
+/* engine.c: the entry is gone, or waits again; the pool takes its CPUs back if `grow`. */
+void engine_drop(
+	struct engine *g, int64_t now_ms, const char *cause, const char *container_id, bool grow);
+/* The same when its pod is gone, too: what was held for the container does not wait for it. */
+void engine_drop_for_good(
+	struct engine *g, int64_t now_ms, const char *cause, const struct holding *h);
+/* admit() with the engine's own arena. */
+void engine_decide(struct engine *g, const struct request *req, struct decision *d);
+/* Record the decision and enter it, the pool moved out of its way; refuse what cannot be recorded.
+ */
+void engine_settle(struct engine *g, int64_t now_ms, const char *cause, const struct request *req,
+	struct decision *d);
+/* The decision cannot be kept: refused with that as the message. */
+void decision_refuse_unrecorded(struct decision *d, const struct err *e);
+/* After an event whose reply carries no updates: if the pool has moved, those that run on it are
+ * told with the next one that does. */
+void engine_tell_later(struct engine *g, const struct cpuset *pool_before);
+/* Whether what the one holds is what the other needs: only exclusive CPUs and pinned memory are
+ * held. The runtime's numbers are those of the cgroup, and a spec's may be finer. */
+bool holding_suits(const struct holding *h, const struct request *req);
+
+#endif

@@ -1,0 +1,245 @@
+/* What runs already: taken over as it is, or placed late. */
+#include "engine_state.h"
+
+#include <numafit/text.h>
+
+#include <string.h>
+
+static void mark_live(struct engine *g, int64_t now_ms, const struct holding *h)
+{
+	struct record r = {
+		.time_ms = now_ms,
+		.op = RECORD_LIVE,
+		.cause = "live",
+		.container_id = h->container_id,
+		.pool = *ledger_pool(g->ledger),
+	};
+
+	if (h->state != HOLDING_LIVE)
+		(void)engine_change(g, &r, true, NULL);
+}
+
+/* The memory that an adopted container has where it runs, as far as it can be booked there. */
+static void adopt_memory(
+	const struct engine *g, const struct request *req, struct nodeset mems, struct decision *d)
+{
+	struct memory_demand demand;
+
+	if (!request_pins_memory(req) ||
+		memory_demand(g->t, req->memory, req->nr_memory, &demand, NULL) < 0)
+		return;
+	for (unsigned k = 0; k < g->t->nr_kinds; k++)
+		if (demand.kinds >> k & 1)
+			d->blocks[d->nr_blocks++] = (struct memory_block){
+				.kind = k, .nodes = mems, .bytes = demand.bytes[k]};
+	if (ledger_fits(g->ledger, req, d, NULL) < 0)
+		d->nr_blocks = 0;
+}
+
+/* Take over what the container runs with: what is in force counts, its annotation only says what
+ * it means. False when that cannot be: another one holds it, or it is not there any more. */
+static bool take_over(const struct engine *g, const struct request *req,
+	const struct placement *placed, struct decision *d)
+{
+	struct nodeset mems;
+	struct cpuset cpus;
+
+	*d = (struct decision){
+		.admit = true,
+		.source = SOURCE_ADOPTED,
+		.policy = placed->policy,
+		.exclusive = placed->exclusive,
+		.preferred = placed->preferred,
+		.has_affinity = placed->has_nodes,
+		.nodes = placed->nodes,
+	};
+	/* a container author can write annotations, too: none gives more CPUs than were asked for
+	 */
+	if (cpuset_parse(&cpus, req->cpus, strlen(req->cpus), NULL) < 0 ||
+		nodeset_parse(&mems, &g->t->ids, req->mems, strlen(req->mems), NULL) < 0 ||
+		(placed->exclusive && cpuset_count(&cpus) > request_exclusive_cpus(req)))
+		return false;
+	d->cpus = placed->exclusive ? cpus : *ledger_pool(g->ledger);
+	d->mems = nodeset_empty(mems) ? g->t->nodes_with_memory : mems;
+	if (ledger_fits(g->ledger, req, d, NULL) < 0)
+		return false;
+	adopt_memory(g, req, d->mems, d);
+	return true;
+}
+
+/* A container that runs is never stopped: one that cannot be placed runs in the shared pool. */
+static void leave_in_pool(const struct engine *g, struct decision *d)
+{
+	d->admit = true;
+	d->reason = NULL;
+	d->preferred = false;
+	d->cpus = *ledger_pool(g->ledger);
+	d->mems = g->t->nodes_with_memory;
+}
+
+/* What is held for it by its pod, when it was created while nobody listened. */
+static bool claim(
+	struct engine *g, int64_t now_ms, struct request *req, struct decision *d)
+{
+	const struct holding *h =
+		ledger_find_waiting(g->ledger, req->pod.uid, req->container_name);
+	bool suits = h && holding_suits(h, req);
+
+	if (!h)
+		return false;
+	req->kind = h->kind;
+	req->place = h->place;
+	*d = h->decision;
+	if (!suits)
+		engine_drop_for_good(g, now_ms, "replaced", h);
+	return suits;
+}
+
+static void adopt(
+	struct engine *g, int64_t now_ms, const struct request *req, const struct placement *placed)
+{
+	struct request known = *req;
+	struct decision d;
+
+	if (!claim(g, now_ms, &known, &d) && !(placed && take_over(g, req, placed, &d))) {
+		engine_decide(g, req, &d);
+		if (!d.admit)
+			leave_in_pool(g, &d);
+		d.source = SOURCE_ADOPTED;
+	}
+	engine_settle(g, now_ms, "adopt", &known, &d);
+	const struct holding *h = ledger_find(g->ledger, req->container_id);
+	if (h)
+		mark_live(g, now_ms, h);
+}
+
+void engine_live(struct engine *g, int64_t now_ms, const struct request *req)
+{
+	struct cpuset before = *ledger_pool(g->ledger);
+	const struct holding *h = ledger_find(g->ledger, req->container_id);
+
+	if (h) {
+		mark_live(g, now_ms, h);
+		return;
+	}
+	adopt(g, now_ms, req, NULL);
+	engine_tell_later(g, &before);
+	ledger_set_misplaced(g->ledger, req->container_id, true);
+}
+
+/* Oldest first, so that of two that claim one CPU the one that had it first keeps it. */
+static int by_age(const void *a, const void *b)
+{
+	const struct request *x = *(const struct request *const *)a,
+			     *y = *(const struct request *const *)b;
+
+	if (x->created_at_ns != y->created_at_ns)
+		return x->created_at_ns < y->created_at_ns ? -1 : 1;
+	return strcmp(x->container_id, y->container_id);
+}
+
+static int by_id(const void *a, const void *b)
+{
+	return strcmp((*(const struct request *const *)a)->container_id,
+		(*(const struct request *const *)b)->container_id);
+}
+
+static const struct request **pointers_to(
+	const struct request *requests, size_t nr, int (*order)(const void *, const void *))
+{
+	const struct request **list = xcalloc(nr, sizeof *list);
+
+	for (size_t i = 0; i < nr; i++)
+		list[i] = &requests[i];
+	qsort(list, nr, sizeof *list, order);
+	return list;
+}
+
+static int by_text(const void *a, const void *b)
+{
+	return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static const char **sorted_copy(const char *const *list, size_t nr)
+{
+	const char **copy = xcalloc(nr, sizeof *copy);
+
+	if (nr)
+		memcpy(copy, list, nr * sizeof *copy);
+	qsort(copy, nr, sizeof *copy, by_text);
+	return copy;
+}
+
+/* The ids of all entries: releasing moves them. */
+static char **ids_of_all(const struct ledger *l, size_t *nr)
+{
+	char **ids = xcalloc(ledger_count(l), sizeof *ids);
+
+	*nr = ledger_count(l);
+	for (size_t i = 0; i < *nr; i++)
+		ids[i] = xstrdup(ledger_at(l, i)->container_id);
+	return ids;
+}
+
+static void release_gone(struct engine *g, int64_t now_ms, const struct inventory *what)
+{
+	const struct request **known = pointers_to(what->requests, what->nr, by_id);
+	const char **pods = sorted_copy(what->sandbox_ids, what->nr_sandboxes);
+	size_t nr;
+	char **ids = ids_of_all(g->ledger, &nr);
+
+	for (size_t i = 0; i < nr; i++) {
+		const struct holding *h = ledger_find(g->ledger, ids[i]);
+		struct request key = {.container_id = ids[i]};
+		const struct request *want = &key;
+		bool runs = bsearch(&want, known, what->nr, sizeof *known, by_id);
+		bool has_pod = h && bsearch(&h->sandbox_id, pods, what->nr_sandboxes, sizeof *pods,
+					    by_text);
+
+		if (h && !runs && !has_pod)
+			engine_drop_for_good(g, now_ms, "synchronize", h);
+		else if (h && !runs && h->state != HOLDING_WAITING)
+			engine_drop(g, now_ms, "synchronize", ids[i], true);
+		free(ids[i]);
+	}
+	free(ids);
+	free(pods);
+	free(known);
+}
+
+static bool runs_as_placed(
+	const struct engine *g, const struct request *req, const struct update *want)
+{
+	struct cpuset cpus;
+	struct nodeset mems;
+
+	return !cpuset_parse(&cpus, req->cpus, strlen(req->cpus), NULL) &&
+	       !nodeset_parse(&mems, &g->t->ids, req->mems, strlen(req->mems), NULL) &&
+	       cpuset_equal(&cpus, &want->cpus) && nodeset_equal(mems, want->mems);
+}
+
+void engine_synchronize(
+	struct engine *g, int64_t now_ms, const struct inventory *what, struct update_list *ups)
+{
+	const struct request **oldest_first = pointers_to(what->requests, what->nr, by_age);
+
+	release_gone(g, now_ms, what);
+	for (size_t i = 0; i < what->nr; i++) {
+		const struct request *req = oldest_first[i];
+		const struct holding *h = ledger_find(g->ledger, req->container_id);
+
+		if (h)
+			mark_live(g, now_ms, h);
+		else
+			adopt(g, now_ms, req, what->placed[req - what->requests]);
+	}
+	for (size_t i = 0; i < what->nr; i++) {
+		struct update want;
+
+		if (engine_update(g, oldest_first[i]->container_id, &want) &&
+			!runs_as_placed(g, oldest_first[i], &want))
+			*vec_push(ups) = want;
+		ledger_set_misplaced(g->ledger, oldest_first[i]->container_id, false);
+	}
+	free(oldest_first);
+}

@@ -1,0 +1,217 @@
+/* Would it fit, and is it sound? */
+#include "ledger_state.h"
+
+#include <numafit/text.h>
+
+#include <assert.h>
+#include <errno.h>
+#include <string.h>
+
+static const struct holding *holder_of(const struct ledger *l, unsigned cpu)
+{
+	for (size_t i = 0; i < l->by_id.nr; i++)
+		if (l->by_id.at[i]->decision.exclusive &&
+			cpuset_has(&l->by_id.at[i]->decision.cpus, cpu))
+			return l->by_id.at[i];
+	return NULL;
+}
+
+/* Whether CPUs are there to be held, when of those that are held only `others` count. */
+static int cpus_fit(const struct ledger *l, const struct cpuset *others, const struct cpuset *cpus,
+	struct err *e)
+{
+	cpuset_each (cpu, cpus) {
+		if (!cpuset_has(&l->t->cpus, cpu))
+			return err_set(e, EINVAL, "the machine has no CPU %u", cpu);
+		if (cpuset_has(&l->s->reserved_cpus, cpu))
+			return err_set(e, EBUSY, "CPU %u is reserved", cpu);
+		if (cpuset_has(others, cpu)) {
+			const struct holding *h = holder_of(l, cpu);
+
+			assert(h);
+			return err_set(e, EBUSY, "CPU %u is held by container %s of pod %s/%s", cpu,
+				h->container_name, h->pod_ns, h->pod_name);
+		}
+	}
+	if (cpuset_empty(cpus))
+		return err_set(e, EINVAL, "exclusive CPUs, but none are given");
+	struct cpuset left = cpuset_minus(cpuset_minus(ledger_shareable_cpus(l), others), cpus);
+	return cpuset_empty(&left) ? err_set(e, EBUSY, "no CPU would be left for the shared pool")
+				   : 0;
+}
+
+static int memory_fits(const struct ledger *l, const struct memory_block *b, struct err *e)
+{
+	uint64_t free = 0;
+
+	if (b->kind >= l->t->nr_kinds || nodeset_empty(b->nodes) ||
+		!nodeset_within(b->nodes, l->t->nodes))
+		return err_set(
+			e, EINVAL, "memory on NUMA nodes or of a kind that the machine lacks");
+	nodeset_each (n, b->nodes) {
+		const struct memory_node *node = &l->memory.node[n];
+
+		if (node->assignments && !nodeset_equal(node->group, b->nodes))
+			return err_set(e, EBUSY,
+				"memory of NUMA node %u serves other containers together",
+				l->t->ids.id[n]);
+		free += node->free[b->kind];
+	}
+	if (free < b->bytes)
+		return err_set(e, EBUSY, "%llu bytes of memory where only %llu are free",
+			(unsigned long long)b->bytes, (unsigned long long)free);
+	return 0;
+}
+
+static int all_fits(const struct ledger *l, const struct cpuset *others, const struct decision *d,
+	struct err *e)
+{
+	int rc = d->exclusive ? cpus_fit(l, others, &d->cpus, e) : 0;
+
+	for (unsigned i = 0; i < d->nr_blocks && !rc; i++)
+		rc = memory_fits(l, &d->blocks[i], e);
+	return rc;
+}
+
+static bool is_the_same(const struct decision *a, const struct decision *b)
+{
+	return a->exclusive == b->exclusive && nodeset_equal(a->mems, b->mems) &&
+	       (!a->exclusive || cpuset_equal(&a->cpus, &b->cpus)) && a->nr_blocks == b->nr_blocks;
+}
+
+int ledger_fits(
+	const struct ledger *l, const struct request *req, const struct decision *d, struct err *e)
+{
+	const struct holding *self = ledger_find(l, req->container_id);
+	struct cpuset others = l->held;
+
+	if (self) {
+		struct cpuset own = ledger_released_by(l, self);
+		others = cpuset_minus(others, &own);
+	}
+	if (d->source != SOURCE_HELD)
+		return all_fits(l, &others, d, e);
+	const struct holding *waiting =
+		ledger_find_waiting(l, req->pod.uid, req->container_name);
+	if (!waiting || !is_the_same(&waiting->decision, d))
+		return err_set(e, EINVAL, "nothing like it is held for container %s of pod %s/%s",
+			req->container_name, req->pod.ns, req->pod.name);
+	return 0;
+}
+
+/* Whether one of the two takes over CPUs from the other, whose container has ended by then. */
+static bool takes_over(const struct holding *h, enum container_kind kind, unsigned place)
+{
+	return holding_is_kept(h) && h->place != place &&
+	       (h->place < place ? h->kind : kind) == CONTAINER_INIT;
+}
+
+/* All held CPUs but those that a part of a pod may hold beside others of it. */
+static struct cpuset held_by_others(const struct ledger *l, const struct request *req)
+{
+	struct cpuset cpus = {0};
+
+	for (size_t i = 0; i < l->by_id.nr; i++) {
+		const struct holding *h = l->by_id.at[i];
+		bool before = h->state == HOLDING_WAITING &&
+			      text_equal(h->container_name, req->container_name);
+		bool shared = text_equal(h->pod_uid, req->pod.uid) &&
+			      (before || takes_over(h, req->kind, req->place));
+
+		if (h->decision.exclusive && !shared)
+			cpus = cpuset_or(cpus, &h->decision.cpus);
+	}
+	return cpus;
+}
+
+int ledger_may_hold(
+	const struct ledger *l, const struct request *req, const struct decision *d, struct err *e)
+{
+	struct cpuset others = held_by_others(l, req);
+
+	return all_fits(l, &others, d, e);
+}
+
+/* The memory state that the entries add up to, whatever order they came in. */
+static int memory_is_sound(const struct ledger *l, struct err *e)
+{
+	struct memory_state sum;
+
+	memory_init(&sum, l->t, l->s);
+	for (size_t i = 0; i < l->by_id.nr; i++)
+		memory_hold(
+			&sum, l->by_id.at[i]->decision.blocks, l->by_id.at[i]->decision.nr_blocks);
+	nodeset_each (n, l->t->nodes) {
+		const struct memory_node *have = &l->memory.node[n], *want = &sum.node[n];
+
+		if (have->assignments != want->assignments)
+			return err_set(e, EINVAL,
+				"NUMA node %u: %u memory assignments, its containers have %u",
+				l->t->ids.id[n], have->assignments, want->assignments);
+		for (unsigned k = 0; k < l->t->nr_kinds; k++)
+			if (have->free[k] + have->reserved[k] != have->allocatable[k])
+				return err_set(e, EINVAL,
+					"NUMA node %u: memory of kind %u does not add up",
+					l->t->ids.id[n], k);
+	}
+	for (unsigned k = 0; k < l->t->nr_kinds; k++) {
+		uint64_t have = 0, want = 0;
+
+		nodeset_each (n, l->t->nodes) {
+			have += l->memory.node[n].reserved[k];
+			want += sum.node[n].reserved[k];
+		}
+		if (have != want)
+			return err_set(e, EINVAL,
+				"memory of kind %u: %llu bytes booked, containers hold %llu", k,
+				(unsigned long long)have, (unsigned long long)want);
+	}
+	return 0;
+}
+
+/* Whether whoever holds a CPU beside h is of its pod, and one of the two an init container that
+ * leaves it to the other. */
+static bool shares_as_a_pod_may(const struct ledger *l, const struct holding *h)
+{
+	for (size_t i = 0; i < l->by_id.nr; i++) {
+		const struct holding *o = l->by_id.at[i];
+
+		if (o == h || !o->decision.exclusive ||
+			!cpuset_intersects(&o->decision.cpus, &h->decision.cpus))
+			continue;
+		if (!holding_is_kept(h) || !text_equal(o->pod_uid, h->pod_uid) ||
+			!takes_over(o, h->kind, h->place))
+			return false;
+	}
+	return true;
+}
+
+int ledger_check(const struct ledger *l, struct err *e)
+{
+	struct cpuset seen = {0};
+
+	for (size_t i = 0; i < l->by_id.nr; i++) {
+		const struct holding *h = l->by_id.at[i];
+
+		if (i && strcmp(l->by_id.at[i - 1]->container_id, h->container_id) >= 0)
+			return err_set(e, EINVAL, "container %s is out of order", h->container_id);
+		if (!h->decision.exclusive && !cpuset_equal(&h->decision.cpus, &l->pool))
+			return err_set(e, EINVAL,
+				"container %s runs on other CPUs than the shared pool's",
+				h->container_id);
+		if (!h->decision.exclusive)
+			continue;
+		if (cpuset_intersects(&seen, &h->decision.cpus) && !shares_as_a_pod_may(l, h))
+			return err_set(e, EINVAL,
+				"container %s holds a CPU that another one holds too",
+				h->container_id);
+		if (cpuset_intersects(&l->s->reserved_cpus, &h->decision.cpus))
+			return err_set(
+				e, EINVAL, "container %s holds a reserved CPU", h->container_id);
+		seen = cpuset_or(seen, &h->decision.cpus);
+	}
+	if (!cpuset_equal(&seen, &l->held))
+		return err_set(e, EINVAL, "the held CPUs are not those that containers hold");
+	int rc = ledger_pool_is_sound(l, &l->pool, e);
+	return rc ? rc : memory_is_sound(l, e);
+}

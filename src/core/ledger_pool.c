@@ -1,0 +1,101 @@
+/* The shared pool: what containers without CPUs of their own run on. It moves in steps, because
+ * every move costs an update of each of them. */
+#include "ledger_state.h"
+
+#include <numafit/cpus.h>
+
+#include <errno.h>
+
+static unsigned pool_minimum(const struct ledger *l)
+{
+	return l->s->shared_pool_minimum ? l->s->shared_pool_minimum : 1;
+}
+
+static unsigned min(unsigned a, unsigned b)
+{
+	return a < b ? a : b;
+}
+
+/* CPUs of the node that the pool gives up ahead of need: those that an exclusive container would
+ * get next. Half of what nobody holds stays with the shared containers. */
+static struct cpuset ahead_of_need(
+	const struct ledger *l, const struct cpuset *held, const struct cpuset *pool, unsigned node)
+{
+	struct cpuset here =
+		cpuset_minus(cpuset_and(*pool, &l->t->node[node].cpus), &l->s->reserved_cpus);
+	struct cpuset not_held =
+			      cpuset_minus(cpuset_minus(ledger_shareable_cpus(l), &l->held), held),
+		      ahead = {0};
+	unsigned half = cpuset_count(&not_held) / 2, left = cpuset_count(pool);
+	struct cpus_how how = cpus_how(l->t, &l->s->cpu_options);
+	unsigned step = min(
+		min(l->s->shared_pool_step, cpuset_count(&here)), left > half ? left - half : 0);
+
+	if (left >= pool_minimum(l) + step)
+		(void)cpus_take(l->t, &here, step, &how, &ahead, NULL);
+	return ahead;
+}
+
+struct cpuset ledger_pool_without(const struct ledger *l, const struct cpuset *held)
+{
+	struct cpuset pool = cpuset_minus(l->pool, held);
+
+	nodeset_each (n, l->t->nodes_with_cpus) {
+		struct cpuset here = cpuset_and(l->t->node[n].cpus, held);
+
+		if (!cpuset_intersects(&here, &l->pool))
+			continue;
+		struct cpuset ahead = ahead_of_need(l, held, &pool, n);
+		pool = cpuset_minus(pool, &ahead);
+	}
+	if (cpuset_count(&pool) >= pool_minimum(l))
+		return pool;
+	/* too few: what lay idle comes back */
+	pool = cpuset_minus(ledger_shareable_cpus(l), &l->held);
+	return cpuset_minus(pool, held);
+}
+
+struct cpuset ledger_pool_grown(const struct ledger *l, const struct cpuset *released)
+{
+	struct cpuset held = cpuset_minus(l->held, released), pool = l->pool;
+	struct cpus_how how = cpus_how(l->t, &l->s->cpu_options);
+
+	nodeset_each (n, l->t->nodes_with_cpus) {
+		struct cpuset idle = cpuset_minus(
+				      cpuset_minus(l->t->node[n].cpus, &held), &l->pool),
+			      kept;
+
+		if (cpuset_count(&idle) <= 2 * l->s->shared_pool_step ||
+			cpus_take(l->t, &idle, l->s->shared_pool_step, &how, &kept, NULL))
+			continue;
+		idle = cpuset_minus(idle, &kept);
+		pool = cpuset_or(pool, &idle);
+	}
+	return pool;
+}
+
+int ledger_pool_is_sound(const struct ledger *l, const struct cpuset *pool, struct err *e)
+{
+	struct cpuset shareable = ledger_shareable_cpus(l);
+	struct cpuset reserved = cpuset_and(l->s->reserved_cpus, &shareable);
+
+	if (cpuset_intersects(pool, &l->held))
+		return err_set(e, EINVAL, "the shared pool has CPUs that containers hold");
+	if (!cpuset_within(pool, &shareable) || !cpuset_within(&reserved, pool))
+		return err_set(e, EINVAL,
+			"the shared pool lacks reserved CPUs or has CPUs that it must not have");
+	return cpuset_empty(pool) ? err_set(e, EINVAL, "the shared pool is empty") : 0;
+}
+
+int ledger_set_pool(struct ledger *l, const struct cpuset *pool, struct err *e)
+{
+	int rc = ledger_pool_is_sound(l, pool, e);
+
+	if (rc || cpuset_equal(&l->pool, pool))
+		return rc;
+	l->pool = *pool;
+	for (size_t i = 0; i < l->by_id.nr; i++)
+		if (!l->by_id.at[i]->decision.exclusive)
+			l->by_id.at[i]->decision.cpus = *pool;
+	return 0;
+}

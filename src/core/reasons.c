@@ -1,0 +1,198 @@
+/* What each resource had to offer, and what would have been next. A family is up-closed: once a set
+ * of nodes has enough, so has every larger one, and all of them are counted at once; once even all
+ * nodes that are left would not do, none is. */
+#include <numafit/reasons.h>
+
+#include <numafit/search.h>
+#include <numafit/text.h>
+
+enum { REASONS_VISITS = 4096 }; /* of each count, of all searches together, and of the runner-up */
+
+/* Sets over the nodes of a family, which are decided one after the other. */
+struct count {
+	const struct hint_space *space;
+	const struct family *family;
+	struct reasons_resource *out;
+	unsigned nr, visits;
+	uint8_t node[NODES_MAX];            /* those that bring most come first */
+	struct nodeset from[NODES_MAX + 1]; /* the i-th and all after it */
+};
+
+static void insert(const struct hint_space *space, struct nodeset mask, struct reasons_resource *r)
+{
+	unsigned at = r->nr_best;
+
+	while (at > 0 && hint_compare_masks(space, mask, r->best[at - 1]) < 0)
+		at--;
+	if (at == REASONS_BEST)
+		return;
+	if (r->nr_best < REASONS_BEST)
+		r->nr_best++;
+	for (unsigned i = r->nr_best - 1; i > at; i--)
+		r->best[i] = r->best[i - 1];
+	r->best[at] = mask;
+}
+
+/* A mask of the family: is it among the best ones? */
+static void offer(const struct hint_space *space, struct nodeset mask, struct reasons_resource *r)
+{
+	unsigned size = nodeset_count(mask);
+
+	if (r->smallest && size > r->smallest)
+		return;
+	if (size != r->smallest)
+		r->nr_best = 0;
+	r->smallest = size;
+	insert(space, mask, r);
+}
+
+static uint64_t brings(const struct family *f, unsigned node)
+{
+	return f->nr_demands ? family_demand_sum(&f->demand[0], nodeset_of(node)) : 0;
+}
+
+/* Required nodes are in every set; the others are to be decided. */
+static void order_nodes(struct count *c)
+{
+	uint64_t sum[NODES_MAX];
+
+	nodeset_each (node, nodeset_minus(c->family->ground, c->family->required)) {
+		uint64_t mine = brings(c->family, node);
+		unsigned at = c->nr++;
+
+		for (; at > 0 && sum[at - 1] < mine; at--) {
+			sum[at] = sum[at - 1];
+			c->node[at] = c->node[at - 1];
+		}
+		sum[at] = mine;
+		c->node[at] = (uint8_t)node;
+	}
+	c->from[c->nr] = (struct nodeset){0};
+	for (unsigned i = c->nr; i > 0; i--)
+		c->from[i - 1] = nodeset_or(c->from[i], nodeset_of(c->node[i - 1]));
+}
+
+/* Count the sets of the chosen nodes, which are not enough, and some from the i-th on, which all
+ * together are. False: out of visits. */
+static bool count_from(struct count *c, unsigned i, struct nodeset chosen)
+{
+	do {
+		struct nodeset with = nodeset_or(chosen, nodeset_of(c->node[i]));
+
+		if (!c->visits)
+			return false;
+		c->visits--;
+		i++;
+		if (family_in_rule(c->family, with)) {
+			c->out->masks += UINT64_C(1) << (c->nr - i);
+			offer(c->space, with, c->out);
+		} else if (!count_from(c, i, with)) {
+			return false;
+		}
+	} while (family_in_rule(c->family, nodeset_or(chosen, c->from[i])));
+	return true;
+}
+
+/* The masks that follow the family's rule. False: there are more than could be counted. */
+static bool count_rule(
+	const struct hint_space *space, const struct family *f, struct reasons_resource *r)
+{
+	struct count c = {.space = space, .family = f, .out = r, .visits = REASONS_VISITS};
+
+	if (!family_in_rule(f, f->ground))
+		return true;
+	order_nodes(&c);
+	if (!family_in_rule(f, f->required))
+		return count_from(&c, 0, f->required);
+	r->masks = UINT64_C(1) << c.nr;
+	offer(space, f->required, r);
+	return true;
+}
+
+static bool not_listed(void *ctx, struct nodeset mask)
+{
+	const struct reasons_resource *r = ctx;
+
+	for (unsigned i = 0; i < r->nr_best; i++)
+		if (nodeset_equal(mask, r->best[i]))
+			return false;
+	return true;
+}
+
+/* The smallest masks where not all were seen. */
+static void search_rule(struct search *s, const struct family *f, struct reasons_resource *r)
+{
+	struct nodeset best;
+
+	search_begin(s, f->ground);
+	if (!search_add_family(s, f))
+		return;
+	unsigned size = search_smallest(s);
+	if (!size)
+		return;
+	r->smallest = size;
+	r->nr_best = 0;
+	while (r->nr_best < REASONS_BEST && !search_best(s, size, &best)) {
+		r->best[r->nr_best++] = best;
+		search_limit(s, not_listed, r);
+	}
+}
+
+/* The masks beside the rule. */
+static void add_extra(
+	const struct hint_space *space, const struct family *f, struct reasons_resource *r)
+{
+	for (unsigned i = 0; i < f->nr_extra; i++) {
+		unsigned first = 0;
+
+		while (!nodeset_equal(f->extra[first], f->extra[i]))
+			first++;
+		if (first < i || family_in_rule(f, f->extra[i]))
+			continue;
+		r->masks++;
+		offer(space, f->extra[i], r);
+	}
+}
+
+static void describe(const struct hint_space *space, const struct family *f, struct search **s,
+	struct arena *a, struct reasons_resource *r)
+{
+	r->kind = f->kind;
+	(void)text_copy(r->resource, sizeof r->resource, f->resource);
+	if (f->kind != FAMILY_CAPACITY)
+		return;
+	r->preferred_size = f->preferred_size;
+	r->more_masks = !count_rule(space, f, r);
+	if (r->more_masks && !*s)
+		*s = search_new(space, a);
+	if (r->more_masks && *s)
+		search_rule(*s, f, r);
+	add_extra(space, f, r);
+}
+
+const struct reasons *reasons_of(enum topology_policy policy, const struct hint_space *space,
+	const struct family *families, size_t nr, const struct policy_answer *answer,
+	bool cut_short, struct arena *a)
+{
+	struct hint_space bounded = *space;
+	struct search *s = NULL;
+
+	if (policy == POLICY_NONE)
+		return NULL;
+	struct reasons *r = arena_alloc(a, sizeof *r);
+	if (!r)
+		return NULL;
+	bounded.visit_budget = REASONS_VISITS;
+	r->affinity = answer->affinity;
+	r->admit = answer->admit;
+	r->cut_short = cut_short;
+	r->nr = nr < REASONS_RESOURCES ? (unsigned)nr : REASONS_RESOURCES;
+	for (unsigned i = 0; i < r->nr; i++)
+		describe(&bounded, &families[i], &s, a, &r->resource[i]);
+	struct hint next;
+	r->has_runner_up =
+		!policy_runner_up(policy, &bounded, families, nr, &answer->affinity, a, &next);
+	if (r->has_runner_up)
+		r->runner_up = next;
+	return r;
+}

@@ -1,0 +1,279 @@
+/* Grow and shrink around what is there. */
+#include <numafit/resize.h>
+
+#include <numafit/cpus.h>
+#include <numafit/search.h>
+#include <numafit/text.h>
+
+#include <assert.h>
+#include <errno.h>
+
+/* A resize on its way. */
+struct change {
+	const struct ledger *l;
+	const struct topo *t;
+	const struct settings *s;
+	struct arena *arena;
+	struct cpuset present; /* its own CPUs now */
+	struct nodeset around; /* NUMA nodes that it is on: of its CPUs, else of its memory */
+	struct cpuset free;
+	unsigned count; /* CPUs of its own that it is to have */
+	struct decision *d;
+};
+
+static int refuse(struct change *c, const char *reason, const char *message)
+{
+	c->d->admit = false;
+	c->d->reason = decision_reason(reason);
+	(void)text_copy(c->d->message, sizeof c->d->message, message);
+	return -EPERM;
+}
+
+static int refuse_for_room(struct change *c)
+{
+	return refuse(c, "UnexpectedAdmissionError",
+		"Resize failed due to the decision needing more working memory than there is");
+}
+
+/* The narrowest set of nodes, all of `with` among them, that has so many of the CPUs; the closest
+ * one of those. 0, or -EPERM: refused. */
+static int nodes_for(struct change *c, const struct cpuset *cpus, struct nodeset with,
+	unsigned need, struct nodeset *out)
+{
+	const struct hint_space space = {
+		.all = c->t->nodes_with_cpus,
+		.distance = c->t->distance,
+		.visit_budget = c->s->merge_visit_budget,
+	};
+	uint64_t per_node[NODES_MAX] = {0};
+	struct family f = {
+		.kind = FAMILY_CAPACITY,
+		.ground = c->t->nodes_with_cpus,
+		.required = nodeset_and(with, c->t->nodes_with_cpus),
+		.nr_demands = 1,
+		.demand = {{.weight = per_node, .need = need}},
+	};
+	struct search *s = search_new(&space, c->arena);
+
+	if (!s)
+		return refuse_for_room(c);
+	nodeset_each (n, space.all)
+		per_node[n] = cpuset_count_and(&c->t->node[n].cpus, cpus);
+	search_begin(s, space.all);
+	(void)search_add_family(s, &f); /* one demand always fits in */
+	unsigned k = search_smallest(s);
+	if (!k || search_best(s, k, out) < 0 || nodeset_empty(*out))
+		return refuse(c, "UnexpectedAdmissionError",
+			"Resize failed due to not enough cpus available to satisfy request");
+	return 0;
+}
+
+static int check_cores(struct change *c, unsigned more)
+{
+	struct cpuset reserved = cpus_whole_cores(c->t, &c->s->reserved_cpus);
+	struct cpuset physical = cpuset_minus(c->free, &reserved);
+	struct err e;
+
+	if (cpus_check_whole_cores(c->t, &c->s->cpu_options, &physical, more, &e) < 0)
+		return refuse(c, "SMTAlignmentError", e.text);
+	return 0;
+}
+
+static unsigned min(unsigned a, unsigned b)
+{
+	return a < b ? a : b;
+}
+
+/* As many of the CPUs on those nodes as there are, `need` at most, into *got. */
+static unsigned take(const struct change *c, struct nodeset nodes, unsigned need, struct cpuset *got)
+{
+	struct cpus_how how = cpus_how(c->t, &c->s->cpu_options);
+	struct cpuset on = topo_cpus_of(c->t, nodes), more = {0};
+	struct cpuset here = cpuset_and(on, &c->free);
+	unsigned nr = min(need, cpuset_count(&here));
+
+	if (nr && cpus_take(c->t, &here, nr, &how, &more, NULL) == 0)
+		*got = cpuset_or(*got, &more);
+	return nr;
+}
+
+/* Whether the CPUs are on as few NUMA nodes as so many could be. */
+static bool is_preferred(const struct change *c, unsigned nodes)
+{
+	struct cpuset nothing = {0};
+	struct cpus_per_node per_node;
+	struct family f;
+
+	cpus_family(c->t, &c->s->cpu_options, &c->t->cpus, &nothing, c->count, &per_node, &f);
+	return nodes == f.preferred_size;
+}
+
+/* Whether the policy would have admitted CPUs on so many NUMA nodes. */
+static int check_width(struct change *c, unsigned nodes)
+{
+	enum topology_policy policy = c->s->topology_policy;
+
+	c->d->preferred = is_preferred(c, nodes);
+	if ((policy == POLICY_SINGLE_NUMA_NODE && nodes > 1) ||
+		(policy == POLICY_RESTRICTED && !c->d->preferred))
+		return refuse(c, "TopologyAffinityError",
+			"Resources cannot be allocated with Topology locality");
+	return 0;
+}
+
+static int check_pool(struct change *c)
+{
+	struct cpuset left = cpuset_minus(ledger_shareable_cpus(c->l), ledger_held_cpus(c->l));
+	unsigned minimum = c->s->shared_pool_minimum ? c->s->shared_pool_minimum : 1;
+	struct text t;
+
+	left = cpuset_minus(left, &c->d->cpus);
+	if (cpuset_count(&left) >= minimum)
+		return 0;
+	(void)refuse(c, "UnexpectedAdmissionError", "");
+	text_init(&t, c->d->message, sizeof c->d->message);
+	text_add(&t, "the shared pool would be left with %u CPUs, sharedPoolMinimum is %u",
+		cpuset_count(&left), minimum);
+	return -EPERM;
+}
+
+static int grow(struct change *c)
+{
+	unsigned more = c->count - cpuset_count(&c->present);
+	struct cpuset own = cpuset_or(c->free, &c->present), got = c->present;
+	struct nodeset nodes, on;
+	int rc = check_cores(c, more);
+
+	if (!rc)
+		rc = nodes_for(c, &own, c->around, c->count, &nodes);
+	if (rc)
+		return rc;
+	more -= take(c, c->around, more, &got);
+	more -= take(c, nodeset_minus(nodes, c->around), more, &got);
+	assert(!more);
+	on = topo_nodes_of(c->t, &got);
+	c->d->cpus = got;
+	rc = check_width(c, nodeset_count(on));
+	return rc ? rc : check_pool(c);
+}
+
+static int shrink(struct change *c)
+{
+	struct nodeset nodes;
+	int rc = nodes_for(c, &c->present, (struct nodeset){0}, c->count, &nodes);
+
+	if (rc)
+		return rc;
+	c->d->cpus = (struct cpuset){0};
+	c->free = c->present;
+	(void)take(c, nodes, c->count, &c->d->cpus);
+	c->d->preferred = is_preferred(c, nodeset_count(nodes));
+	return 0;
+}
+
+static int resize_cpus(struct change *c)
+{
+	unsigned had = cpuset_count(&c->present);
+	int rc = 0;
+
+	c->d->exclusive = c->count > 0;
+	if (!c->count)
+		c->d->cpus = *ledger_pool(c->l);
+	else if (c->count > had)
+		rc = grow(c);
+	else if (c->count < had)
+		rc = shrink(c);
+	return rc;
+}
+
+static struct memory_block *block_of(struct decision *d, unsigned kind)
+{
+	for (unsigned i = 0; i < d->nr_blocks; i++)
+		if (d->blocks[i].kind == kind)
+			return &d->blocks[i];
+	return NULL;
+}
+
+static uint64_t free_bytes(const struct change *c, const struct memory_block *b)
+{
+	uint64_t bytes = 0;
+
+	nodeset_each (n, b->nodes)
+		bytes += ledger_memory(c->l)->node[n].free[b->kind];
+	return bytes;
+}
+
+/* The bytes that a block is to have, where it is. */
+static int resize_block(struct change *c, struct memory_block *b, uint64_t bytes)
+{
+	uint64_t left = free_bytes(c, b);
+	struct text t;
+
+	if (bytes > b->bytes && bytes - b->bytes > left) {
+		(void)refuse(c, "UnexpectedAdmissionError", "");
+		text_init(&t, c->d->message, sizeof c->d->message);
+		text_add(&t,
+			"Resize failed due to %llu bytes more where the container's NUMA nodes have "
+			"%llu free",
+			(unsigned long long)(bytes - b->bytes), (unsigned long long)left);
+		return -EPERM;
+	}
+	b->bytes = bytes;
+	return 0;
+}
+
+static int resize_memory(struct change *c, const struct request *req)
+{
+	struct memory_demand demand;
+	struct err e;
+	int rc = 0;
+
+	if (c->s->memory_manager_policy != MANAGER_STATIC || !request_pins_memory(req))
+		return 0;
+	if (memory_demand(c->t, req->memory, req->nr_memory, &demand, &e) < 0)
+		return refuse(c, "UnexpectedAdmissionError", e.text);
+	for (unsigned k = 0; k < c->t->nr_kinds && !rc; k++) {
+		struct memory_block *b = block_of(c->d, k);
+
+		if (b)
+			rc = resize_block(c, b, demand.bytes[k]);
+		else if (demand.bytes[k])
+			rc = refuse(c, "UnexpectedAdmissionError",
+				"Resize failed due to memory of a kind that the container started "
+				"without");
+	}
+	return rc;
+}
+
+void resize(const struct ledger *l, const struct settings *s, const struct holding *h,
+	const struct request *req, struct arena *a, struct decision *d)
+{
+	const struct topo *t = ledger_topo(l);
+	struct cpuset none = {0};
+	struct change c = {
+		.l = l,
+		.t = t,
+		.s = s,
+		.arena = a,
+		.present = h->decision.exclusive ? h->decision.cpus : none,
+		.free = ledger_free_cpus(l),
+		.count = s->cpu_manager_policy == MANAGER_STATIC ? request_exclusive_cpus(req) : 0,
+		.d = d,
+	};
+
+	assert(a->fixed);
+	*d = h->decision;
+	d->message[0] = '\0';
+	if (h->decision.exclusive)
+		c.around = topo_nodes_of(t, &c.present);
+	else if (h->decision.nr_blocks)
+		c.around = h->decision.mems;
+	int rc = resize_cpus(&c);
+	if (!rc)
+		rc = resize_memory(&c, req);
+	if (!rc && d->has_affinity && d->exclusive)
+		d->nodes = topo_nodes_of(t, &d->cpus);
+	if (!rc && d->has_affinity && d->exclusive && d->nr_blocks)
+		d->nodes = nodeset_or(d->nodes, d->mems);
+	assert(rc == 0 || !d->admit);
+}

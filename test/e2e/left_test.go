@@ -1,0 +1,62 @@
+package e2e
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// What a node may not leave behind: shims, mounts, cgroups.
+
+func (n *node) checkNothingIsLeft() {
+	n.await("the shims to end", func() bool { return len(shims(n.dir)) == 0 || n.Failed() })
+	for _, s := range shims(n.dir) {
+		n.Errorf("a shim is left: %s", s)
+	}
+	mounts, err := os.ReadFile("/proc/self/mountinfo")
+	n.must(err)
+	for _, l := range strings.Split(string(mounts), "\n") {
+		if strings.Contains(l, " "+n.dir+"/") {
+			n.Errorf("a mount is left: %s", l)
+		}
+	}
+	n.removeCgroups()
+}
+
+func shims(dir string) (found []string) {
+	lines, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+	for _, path := range lines {
+		text, _ := os.ReadFile(path) // empty for a process that has ended
+		line := strings.ReplaceAll(string(text), "\x00", " ")
+		if strings.Contains(line, "containerd-shim") && strings.Contains(line, dir+"/") {
+			found = append(found, line)
+		}
+	}
+	return found
+}
+
+var containerID = regexp.MustCompile("^[0-9a-f]{64}$")
+
+// removeCgroups does the kubelet's part, which is to remove the pods' cgroups; those of containers
+// are the runtime's, and may not be there any more.
+func (n *node) removeCgroups() {
+	var found, left []string
+	filepath.WalkDir("/sys/fs/cgroup", func(path string, d fs.DirEntry, err error) error {
+		if err == nil && d.IsDir() && strings.Contains(path+"/", n.cgroup()+"/") {
+			found = append(found, path)
+		}
+		return nil
+	})
+	slices.Reverse(found) // a folder comes after what is in it
+	for _, path := range found {
+		if err := os.Remove(path); err != nil || containerID.MatchString(filepath.Base(path)) {
+			left = append(left, path)
+		}
+	}
+	if len(left) > 0 {
+		n.Errorf("%d cgroups are left, as %s", len(left), left[0])
+	}
+}

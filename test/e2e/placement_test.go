@@ -1,0 +1,195 @@
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// What was decided, what was asked of runc, what is in force: and that they are the same.
+
+type held struct {
+	Pod, Container, ID string
+	Exclusive          bool
+	CPUs, Mems         string
+	Nodes              *string
+}
+
+type status struct {
+	Pool       string
+	Containers []held
+}
+
+// status is what `numafit status --json` shows.
+func (n *node) status() (s status) {
+	n.Helper()
+	out := n.run(os.Getenv("NUMAFIT"), "status", "--socket", n.path("run/numafitd.sock"), "--json")
+	if err := json.Unmarshal([]byte(out), &s); err != nil {
+		n.Fatalf("numafit status --json: %v: %s", err, out)
+	}
+	return s
+}
+
+func (n *node) held(id string) held {
+	n.Helper()
+	for _, h := range n.status().Containers {
+		if h.ID == id {
+			return h
+		}
+	}
+	n.Fatalf("numafitd does not know container %.12s", id)
+	return held{}
+}
+
+// askedFor are the lines of all that runc was asked for this container, in order.
+func (n *node) askedFor(id string) (lines []asked) {
+	n.Helper()
+	text, err := os.ReadFile(n.path(askedFile))
+	n.must(err)
+	for d := json.NewDecoder(strings.NewReader(string(text))); d.More(); {
+		var a asked
+		n.must(d.Decode(&a))
+		if a.ID == id {
+			lines = append(lines, a)
+		}
+	}
+	if len(lines) == 0 {
+		n.Fatalf("runc was not asked for %.12s", id)
+	}
+	return lines
+}
+
+// placed is where the container runs now: as the kernel says, or as runc was told to tell it.
+func (n *node) placed(id string) (cpus, mems string) {
+	n.Helper()
+	if n.machine == this {
+		return n.inForce(id)
+	}
+	for _, a := range n.askedFor(id) {
+		if a.CPUs != "" {
+			cpus = a.CPUs
+		}
+		if a.Mems != "" {
+			mems = a.Mems
+		}
+	}
+	return cpus, mems
+}
+
+// inForce reads the cpuset cgroup (v1 or v2) and the process's own view, which have to agree.
+func (n *node) inForce(id string) (cpus, mems string) {
+	n.Helper()
+	pid := n.pid(id)
+	folder := cpusetCgroup(pid)
+	cpus, mems = n.read(filepath.Join(folder, "cpuset.cpus")), n.read(filepath.Join(folder, "cpuset.mems"))
+	view := n.read(fmt.Sprintf("/proc/%d/status", pid))
+	if c, m := line(view, "Cpus_allowed_list:"), line(view, "Mems_allowed_list:"); cpus != "" && (c != cpus || m != mems) {
+		n.Fatalf("%.12s: its cgroup says cpus %s mems %s, its process %s and %s", id, cpus, mems, c, m)
+	}
+	return cpus, mems
+}
+
+func cpusetCgroup(pid int) string {
+	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", pid))
+	folder := ""
+	for _, l := range strings.Fields(string(text)) {
+		if _, path, ok := strings.Cut(l, ":cpuset:"); ok {
+			return "/sys/fs/cgroup/cpuset" + path
+		}
+		if path, ok := strings.CutPrefix(l, "0::"); ok {
+			folder = "/sys/fs/cgroup" + path
+		}
+	}
+	return folder
+}
+
+func (n *node) read(path string) string {
+	n.Helper()
+	text, err := os.ReadFile(path)
+	n.must(err)
+	return strings.TrimSpace(string(text))
+}
+
+// line is what stands behind the word at the start of a line.
+func line(text, word string) string {
+	for _, l := range strings.Split(text, "\n") {
+		if rest, ok := strings.CutPrefix(l, word); ok {
+			return strings.TrimSpace(rest)
+		}
+	}
+	return ""
+}
+
+// check insists that every container runs where numafitd says, that it says so of all of them and
+// of no other, and that no CPU that is one container's own is in another's cpuset.
+func (n *node) check() status {
+	n.Helper()
+	s := n.status()
+	nr, owner := 0, map[int]string{}
+	for _, p := range n.pods {
+		nr += len(p.containers)
+	}
+	if nr != len(s.Containers) {
+		n.Fatalf("%d containers run, numafitd knows %d: %+v", nr, len(s.Containers), s.Containers)
+	}
+	for _, h := range s.Containers {
+		if cpus, mems := n.placed(h.ID); cpus != h.CPUs || mems != h.Mems {
+			n.Fatalf("%s/%s: decided cpus %s mems %s, in force cpus %s mems %s", h.Pod, h.Container, h.CPUs, h.Mems, cpus, mems)
+		}
+		if !h.Exclusive && h.CPUs != s.Pool {
+			n.Fatalf("%s/%s runs on %s, and the shared pool is %s", h.Pod, h.Container, h.CPUs, s.Pool)
+		}
+		for cpu := range n.set(h.CPUs) {
+			if h.Exclusive && owner[cpu] != "" {
+				n.Fatalf("CPU %d belongs to %s and to %s/%s", cpu, owner[cpu], h.Pod, h.Container)
+			}
+			if h.Exclusive {
+				owner[cpu] = h.Pod + "/" + h.Container
+			}
+		}
+	}
+	for cpu := range n.set(s.Pool) {
+		if owner[cpu] != "" {
+			n.Fatalf("CPU %d belongs to %s, and to the shared pool %s", cpu, owner[cpu], s.Pool)
+		}
+	}
+	return s
+}
+
+// checkCreated insists that the container was created where the decision that it carries puts it.
+func (n *node) checkCreated(id string) {
+	n.Helper()
+	var p struct{ CPUs, Mems string }
+	a := n.askedFor(id)[0]
+	if err := json.Unmarshal([]byte(a.Placement), &p); err != nil || a.Op != "create" {
+		n.Fatalf("%.12s: %s with the placement %q: %v", id, a.Op, a.Placement, err)
+	}
+	if a.CPUs == "" || a.CPUs != p.CPUs || a.Mems != p.Mems {
+		n.Fatalf("%.12s: created on cpus %s mems %s, with the placement %s", id, a.CPUs, a.Mems, a.Placement)
+	}
+}
+
+type set map[int]bool
+
+func (n *node) set(list string) set {
+	n.Helper()
+	s := set{}
+	for _, part := range strings.Split(list, ",") {
+		first, last, isRange := strings.Cut(part, "-")
+		if !isRange {
+			last = first
+		}
+		lo, err := strconv.Atoi(first)
+		hi, err2 := strconv.Atoi(last)
+		if err != nil || err2 != nil {
+			n.Fatalf("%q is not a kernel list of numbers", list)
+		}
+		for i := lo; i <= hi; i++ {
+			s[i] = true
+		}
+	}
+	return s
+}

@@ -1,0 +1,135 @@
+package e2e
+
+import (
+	"encoding/json"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"syscall"
+	"testing"
+)
+
+// Called as "runc" this program stands between containerd and the real one. It writes down what
+// runc is asked for, and takes the cpusets out of it: they are those of a machine that this one is
+// not, and its kernel would refuse them.
+
+const (
+	askedFile  = "asked" // beside the link that is called
+	annotation = "numafit.io/placement"
+	kind       = "io.kubernetes.cri.container-type" // containerd's: "sandbox" or "container"
+)
+
+// asked is one line of askedFile.
+type asked struct {
+	Op, ID, CPUs, Mems string
+	Placement, Kind    string // annotations, on create
+}
+
+func TestMain(m *testing.M) {
+	if filepath.Base(os.Args[0]) == "runc" {
+		if err := standIn(os.Args); err != nil {
+			io.WriteString(os.Stderr, "runc of the test: "+err.Error()+"\n")
+			os.Exit(1)
+		}
+	}
+	os.Exit(m.Run())
+}
+
+func standIn(args []string) error {
+	runc, err := exec.LookPath("runc")
+	if err != nil {
+		return err
+	}
+	if slices.Contains(args, "create") {
+		err = stripBundle(args)
+	} else if slices.Contains(args, "update") {
+		err = stripInput(args)
+	}
+	if err != nil {
+		return err
+	}
+	return syscall.Exec(runc, append([]string{"runc"}, args[1:]...), os.Environ())
+}
+
+func stripBundle(args []string) error {
+	path := filepath.Join(args[slices.Index(args, "--bundle")+1], "config.json")
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	spec, line := map[string]any{}, asked{Op: "create", ID: args[len(args)-1]}
+	if err := json.Unmarshal(text, &spec); err != nil {
+		return err
+	}
+	line.Placement = str(member(spec, "annotations")[annotation])
+	line.Kind = str(member(spec, "annotations")[kind])
+	line.take(member(member(spec, "linux"), "resources"))
+	if text, err = json.Marshal(spec); err != nil {
+		return err
+	}
+	if err := os.WriteFile(path, text, 0o600); err != nil {
+		return err
+	}
+	return line.append(args[0])
+}
+
+// stripInput does the same with the resources of an update, which come on stdin.
+func stripInput(args []string) error {
+	resources, line := map[string]any{}, asked{Op: "update", ID: args[len(args)-1]}
+	if err := json.NewDecoder(os.Stdin).Decode(&resources); err != nil {
+		return err
+	}
+	line.take(resources)
+	rest, err := os.CreateTemp(filepath.Dir(args[0]), "update")
+	if err != nil {
+		return err
+	}
+	os.Remove(rest.Name())
+	if err := json.NewEncoder(rest).Encode(resources); err != nil {
+		return err
+	}
+	if _, err := rest.Seek(0, io.SeekStart); err != nil {
+		return err
+	}
+	if err := syscall.Dup3(int(rest.Fd()), 0, 0); err != nil {
+		return err
+	}
+	return line.append(args[0])
+}
+
+func (a *asked) take(resources map[string]any) {
+	cpu := member(resources, "cpu")
+	a.CPUs, a.Mems = str(cpu["cpus"]), str(cpu["mems"])
+	delete(cpu, "cpus")
+	delete(cpu, "mems")
+}
+
+func (a *asked) append(self string) error {
+	text, err := json.Marshal(a)
+	if err != nil {
+		return err
+	}
+	f, err := os.OpenFile(filepath.Join(filepath.Dir(self), askedFile), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	_, err = f.Write(append(text, '\n'))
+	return err
+}
+
+// member is the object below that key; an empty one, to look into, when there is none.
+func member(object map[string]any, key string) map[string]any {
+	m, _ := object[key].(map[string]any)
+	if m == nil {
+		m = map[string]any{}
+	}
+	return m
+}
+
+func str(v any) string {
+	s, _ := v.(string)
+	return s
+}
