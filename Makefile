@@ -33,6 +33,8 @@ ifeq ($(VARIANT),fuzz)
 CC := clang
 endif
 CFLAGS   += -std=gnu11 $(WARN) $(HARD) $(V_$(VARIANT))
+# where tests break things (src/io/fault.h): in nothing that is installed
+CPPFLAGS += $(if $(filter release,$(VARIANT)),,-DNUMAFIT_FAULTS)
 CPPFLAGS += -D_GNU_SOURCE -Ulinux -Iinclude -Isrc -I$(B)/gen -MMD -MP
 LDFLAGS  += $(LINK) $(V_$(VARIANT))
 LDLIBS   += -lprotobuf-c -luv -ljansson -lyaml -lhwloc -lnuma -lm
@@ -41,14 +43,14 @@ ARCHIVES  = -Wl,--start-group $(filter %.a,$^) -Wl,--end-group $(LDLIBS)
 ifeq ($(MAKELEVEL),0) # as many jobs as processors, unless the user says otherwise
 MAKEFLAGS += -j$(shell nproc) --no-print-directory
 endif
-.PHONY: all help demo test checks interop fuzz run-fuzz bench run-bench layers headers lint format \
+.PHONY: all help demo test checks interop e2e fuzz run-fuzz bench run-bench layers headers lint format \
         coverage list-coverage install clean
 .SECONDARY:
 .DELETE_ON_ERROR:
 
 all: $(BINS) ## build every program
 help: ## list the targets
-	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  %-10s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+	@awk -F':.*## ' '/^[a-z0-9-]+:.*## /{printf "  %-10s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 	@echo "  VARIANT=debug|release|asan|tsan|cov|fuzz selects the flags and build/VARIANT/"
 	@echo "  T=name takes one test, fuzzer or benchmark; V=1 shows the compiler's command lines"
 
@@ -119,6 +121,10 @@ interop: ## run against the other sides' own code: containerd's NRI package, the
 	@test/interop/nri/run $(B)/numafitd
 	@test/interop/kubelet/run $(B)/numafit
 	@test/interop/kubelet/mutants $(B)
+e2e: ## run with real containerd, runc and kernel (root, Go); PART="containerd-2.4.2 vm" takes some
+	@tools/setup build e2e
+	@$(MAKE) -s $(B)/numafitd $(B)/numafit
+	@test/e2e/run $(B)/numafitd $(B)/numafit $(PART)
 
 fuzz: ## fuzz every parser for FUZZ_SECONDS (60) each
 	@tools/setup build fuzz
@@ -129,11 +135,13 @@ run-fuzz-%: $(B)/fuzz/fuzz_%
 	@$< -max_total_time=$(FUZZ_SECONDS) -timeout=10 -verbosity=0 -artifact_prefix=$(B)/found/crash-$*- \
 		$(B)/found/$* test/fuzz/corpus/$*
 	@echo "  fuzz	$*: nothing found in $(FUZZ_SECONDS) s"
-bench: ## measure (release build), beside the kubelet's own code where there is Go
+bench: ## measure (release build), beside the kubelet's own code and behind NRI's where there is Go
 	@tools/setup build
 	@$(MAKE) -s VARIANT=release run-bench
-run-bench: $(BENCHES)
-	@test/bench/run $(BENCHES)
+BENCH_NRI := $(if $(filter nri,$(or $(T),nri)),$(B)/numafitd $(B)/bench/constant)
+run-bench: $(BENCHES) $(BENCH_NRI)
+	@$(if $(BENCHES),test/bench/run $(BENCHES))
+	@$(if $(BENCH_NRI),test/bench/nri/run $(BENCH_NRI))
 coverage: ## run the tests, then list the lines covered in each source file
 	@$(MAKE) -s VARIANT=cov WERROR= test # without optimization gcc warns of what is not so
 	@$(MAKE) -s VARIANT=cov list-coverage

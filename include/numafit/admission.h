@@ -8,10 +8,11 @@
 #include <numafit/settings.h>
 
 /* A pod's way in, as the kubelet's Topology Manager leads it over the device, CPU and memory
- * managers in this order (pkg/kubelet/cm/topologymanager/{scope_container,scope_pod,scope_none}.go):
- * for each container, or once for the pod (scope), hints -> merge -> the policy's verdict; then
- * each container is given its devices, CPUs and memory, the next one seeing what the one before
- * has taken. Whoever keeps a node's state lends it as books. */
+ * managers in this order
+ * (pkg/kubelet/cm/topologymanager/{scope_container,scope_pod,scope_none}.go): for each container,
+ * or once for the pod (scope), hints -> merge -> the policy's verdict; then each container is given
+ * its devices, CPUs and memory, the next one seeing what the one before has taken. Whoever keeps a
+ * node's state lends it as books. */
 
 /* What a node has left. A plain value. */
 struct books {
@@ -20,7 +21,8 @@ struct books {
 	struct cpuset reserved;
 	struct cpuset shared; /* CPUs that no container has for itself; reserved ones are among
 				 them unless strict-cpu-reservation */
-	unsigned keep_shared; /* fewest of them that must be left; 0: the kubelet, which counts not */
+	unsigned keep_shared; /* fewest of them that must be left; 0: the kubelet, which counts not
+			       */
 	struct memory_state memory;
 	const struct device_resource *resource;
 	unsigned nr_resources;
@@ -30,10 +32,10 @@ struct books {
 /* What one container is given. */
 struct grant {
 	struct hint affinity;
-	struct cpuset cpus;  /* its own ones; empty: it runs on the shared CPUs */
-	struct nodeset mems; /* where its memory is; empty: anywhere */
+	struct cpuset cpus;            /* its own ones; empty: it runs on the shared CPUs */
+	struct nodeset mems;           /* where its memory is; empty: anywhere */
 	bool *device[POD_DEVICES_MAX]; /* by resource: a flag for each of its devices; NULL: none */
-	bool cut_short;		       /* the search for the affinity ran out of its budget */
+	bool cut_short;                /* the search for the affinity ran out of its budget */
 	const struct reasons *reasons; /* NULL: nothing was merged for it */
 };
 
@@ -41,7 +43,8 @@ struct grant {
 struct grants {
 	unsigned nr;
 	struct grant *of;
-	/* What is booked for each: of an init container's memory what later ones do not take over */
+	/* What is booked for each: of an init container's memory what later ones do not take over
+	 */
 	struct memory_container *memory;
 };
 

@@ -13,7 +13,7 @@ enum decision_source {
 	SOURCE_DECIDED,   /* by us, at create */
 	SOURCE_ADOPTED,   /* it ran already: its cpuset was taken over */
 	SOURCE_INHERITED, /* a restarted container keeps what its predecessor had */
-	SOURCE_HELD,      /* decided with its pod, and held for it since the pod's sandbox started */
+	SOURCE_HELD, /* decided with its pod, and held for it since the pod's sandbox started */
 	NR_DECISION_SOURCES
 };
 const char *decision_source_name(enum decision_source s); /* "decided", "adopted", ... */

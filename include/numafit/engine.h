@@ -61,6 +61,15 @@ struct update_list {
 	VEC(struct update);
 };
 
+/* What the annotation of a container that runs already says about it. */
+struct placement {
+	bool exclusive, preferred;
+	enum topology_policy policy;
+	struct cpuset cpus;
+	struct nodeset mems, nodes;
+	bool has_nodes;
+};
+
 struct engine;
 
 /* t and s are borrowed and outlive the engine. */
@@ -82,21 +91,24 @@ int engine_dump(struct engine *g, int64_t now_ms,
  * decided now and held, in one record, until the pod goes; *d says whether it may start. Else *d
  * admits it. Running containers that must make room are told with the next reply that can carry
  * updates, before any container of the pod runs. */
-void engine_run_pod(
-	struct engine *g, int64_t now_ms, const struct pod *pod, struct decision *d);
-/* A container is being created. *d is the answer, admitted or refused. When admitted, *ups gains the running
- * containers that must make room, each at most once, never the new one. An entry of the same pod
- * and container name is a dead predecessor, or what is held for it by its pod: its CPUs and memory
- * pass on when the same is asked for, else they are released first. d->reasons live until the
- * engine's next event. */
+void engine_run_pod(struct engine *g, int64_t now_ms, const struct pod *pod, struct decision *d);
+/* A container is being created. *d is the answer, admitted or refused. When admitted, *ups gains
+ * the running containers that must make room, each at most once, never the new one. An entry of the
+ * same pod and container name is a dead predecessor, or what is held for it by its pod: its CPUs
+ * and memory pass on when the same is asked for, else they are released first. d->reasons live
+ * until the engine's next event. */
 void engine_create(struct engine *g, int64_t now_ms, const struct request *req, struct decision *d,
 	struct update_list *ups);
 /* It exists now (PostCreateContainer, StartContainer). One that is not in the ledger is adopted
  * like in a Synchronize; what it must be told comes with the updates of the next event. */
-void engine_live(struct engine *g, int64_t now_ms, const struct request *req);
-/* Somebody else wants to change the container's resources: what it must keep, into *keep.
- * False when it is unknown. */
-bool engine_update(struct engine *g, const char *container_id, struct update *keep);
+void engine_live(struct engine *g, int64_t now_ms, const struct request *req,
+	const struct placement *placed);
+/* Somebody else changes the container's resources. False when it is unknown. What it is to run with
+ * is then in *d, and *ups gains the others that must move along: it keeps what it has when the
+ * request needs the same (a kubelet that rewrites cpusets), else it grows or shrinks in place
+ * (resize.h); or the change is refused (d->admit false), and all stays as it was. */
+bool engine_update(struct engine *g, int64_t now_ms, const struct request *req, struct decision *d,
+	struct update_list *ups);
 /* Its process has ended. Unknown ids are fine. *ups gains those that get room back or that could
  * not be told before. */
 void engine_release(struct engine *g, int64_t now_ms, const char *cause, const char *container_id,
@@ -107,15 +119,29 @@ void engine_forget(struct engine *g, int64_t now_ms, const char *cause, const ch
 void engine_release_pod(
 	struct engine *g, int64_t now_ms, const char *cause, const char *sandbox_id);
 
+/* Give up what was answered and has not been seen to exist since the last such call: a creation
+ * that failed elsewhere, of which some runtimes tell nothing. Call it once in a while, longer than
+ * any creation takes; a container that comes after all is adopted. Returns how many were given up.
+ */
+unsigned engine_expire(struct engine *g, int64_t now_ms);
+
+/* In shadow the kubelet decides, and we compare. What we would have decided, without a look at its
+ * cpuset, is in *ours; what its cpuset says becomes the ledger's truth, or one disagreement would
+ * lead to the next. */
+struct comparison {
+	bool compared; /* false: the request has no cpuset, the kubelet's managers are off */
+	bool agrees;
+	char text[DECISION_MESSAGE_MAX]; /* of a disagreement: what each of the two has */
+};
+/* What a container's cpuset means where the kubelet sets it: as many CPUs as it asks for to itself
+ * are its own. */
+struct placement placement_in_force(
+	const struct topo *t, const struct settings *s, const struct request *req);
+void engine_shadow(struct engine *g, int64_t now_ms, const struct request *req,
+	struct decision *ours, struct comparison *c);
+
 /* All that runs, and nothing else: what is gone is released, what is unknown is adopted from its
  * cpuset and placement, ordered by creation, then id; what runs outside its grant is put back. */
-struct placement {
-	bool exclusive, preferred;
-	enum topology_policy policy;
-	struct cpuset cpus;
-	struct nodeset mems, nodes;
-	bool has_nodes;
-};
 struct inventory {
 	const struct request *requests;
 	const struct placement *const *placed; /* what the annotation of each says, or NULL */
@@ -124,7 +150,27 @@ struct inventory {
 	size_t nr_sandboxes;
 };
 /* *ups gains every container whose cpuset must be set. */
-void engine_synchronize(struct engine *g, int64_t now_ms, const struct inventory *what,
-	struct update_list *ups);
+void engine_synchronize(
+	struct engine *g, int64_t now_ms, const struct inventory *what, struct update_list *ups);
+
+/* What drifts away from the ledger: containers that run otherwise, and the machine itself. */
+
+/* What the container is to run with now, into *want. False when it is not seen to exist, or is
+ * none that is told anything. */
+bool engine_wants(const struct engine *g, const char *container_id, struct update *want);
+/* It must be told its cpuset, with the next reply that can carry it or by engine_take_updates(). */
+void engine_must_tell(struct engine *g, const char *container_id);
+/* Of the containers that must be told and are seen to exist, at most max into *ups: they count as
+ * told. */
+void engine_take_updates(struct engine *g, size_t max, struct update_list *ups);
+
+/* The machine has become *t, borrowed from here on; the one before may be freed. It has the same
+ * NUMA nodes and kinds of memory, but other CPUs are online or other amounts of memory there
+ * (ledger_set_topo()). Who lost CPUs gets others around those that are left, as a resize does
+ * (resize.h), or else stays with fewer and decision.message says why; who had lost some gets them
+ * back. All that move must be told. No record says so, a fold of the records ends here: the
+ * journal must start anew (engine_dump()); done() is told of each that has moved, with the cause
+ * "hotplug". */
+void engine_set_topo(struct engine *g, int64_t now_ms, const struct topo *t);
 
 #endif

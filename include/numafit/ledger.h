@@ -15,7 +15,8 @@
  *   - the memory booked on every node is the sum of the containers' blocks. */
 
 enum holding_state {
-	HOLDING_WAITING,   /* decided with its pod; the container is still to come, or to come again */
+	HOLDING_WAITING,   /* decided with its pod; the container is still to come, or to come again
+			    */
 	HOLDING_TENTATIVE, /* answered */
 	HOLDING_LIVE       /* seen to have been created */
 };
@@ -25,6 +26,7 @@ enum holding_state {
  * is one of the ledger's own, which no container has. */
 struct holding {
 	char *container_id, *container_name, *sandbox_id, *pod_uid, *pod_ns, *pod_name;
+	char *cgroup; /* in the runtime's words, or NULL: not known */
 	enum qos qos;
 	enum container_kind kind;
 	unsigned place; /* in the pod's order of admission */
@@ -33,6 +35,7 @@ struct holding {
 	struct memory_ask memory[TOPO_KINDS];
 	int64_t created_at_ns;
 	enum holding_state state;
+	bool aged;      /* tentative for a while; see ledger_age() */
 	bool misplaced; /* it runs with another cpuset than decision says, and was not told yet */
 	struct decision decision; /* admit is true */
 };
@@ -62,6 +65,8 @@ size_t ledger_count(const struct ledger *l);
 /* Entry i in order of container id, or NULL; valid until the ledger changes. */
 const struct holding *ledger_at(const struct ledger *l, size_t i);
 const struct holding *ledger_find(const struct ledger *l, const char *container_id);
+/* The entry that comes next behind that id, which need not be there, or NULL. */
+const struct holding *ledger_after(const struct ledger *l, const char *container_id);
 /* The entry of that container of the pod (uid) under any other id, be it waiting, or NULL. */
 const struct holding *ledger_find_named(const struct ledger *l, const char *pod_uid,
 	const char *container_name, const char *not_container_id);
@@ -70,9 +75,13 @@ const struct holding *ledger_find_named(const struct ledger *l, const char *pod_
 const struct holding *ledger_find_waiting(
 	const struct ledger *l, const char *pod_uid, const char *container_name);
 
+/* Any entry of the pod with that sandbox, or NULL. */
+const struct holding *ledger_find_in_sandbox(const struct ledger *l, const char *sandbox_id);
 /* Any entry of that pod, or NULL. */
 const struct holding *ledger_find_of_pod(const struct ledger *l, const char *pod_uid);
 
+/* Take out what such an entry would replace: one of the same id, and what waits for it. */
+void ledger_make_way(struct ledger *l, const struct request *req, const struct decision *d);
 /* Enter the admitted decision for the request, replacing an entry of the same id, and the one that
  * waits for this container when that is what was decided (SOURCE_HELD). It cannot fail: a decision
  * that admit() made from this ledger always fits, once the pool was moved out of the way of its
@@ -84,17 +93,19 @@ void ledger_hold(struct ledger *l, const struct request *req, const struct decis
 /* Whether a decision from elsewhere (a journal, a running container) would keep the invariants.
  * 0; -EBUSY when CPUs or memory of it are held or reserved, -EINVAL when the machine lacks them,
  * or nothing like it is held for it (SOURCE_HELD), with the text saying which and by whom. */
-int ledger_fits(const struct ledger *l, const struct request *req, const struct decision *d,
-	struct err *e);
+int ledger_fits(
+	const struct ledger *l, const struct request *req, const struct decision *d, struct err *e);
 /* The same for a part of a pod's decision that is to be held. */
-int ledger_may_hold(const struct ledger *l, const struct request *req, const struct decision *d,
-	struct err *e);
+int ledger_may_hold(
+	const struct ledger *l, const struct request *req, const struct decision *d, struct err *e);
 /* The container was seen to have been created: plain init containers before it in a pod that was
  * decided as a whole have ended, and their memory is free again. */
 void ledger_set_live(struct ledger *l, const char *container_id);
 /* Note that the container must be told its cpuset with the next reply that can carry it, or that it
  * was. */
 void ledger_set_misplaced(struct ledger *l, const char *container_id, bool misplaced);
+/* Note that the entry has been there for a while. Whether that was noted before. */
+bool ledger_age(struct ledger *l, const char *container_id);
 size_t ledger_nr_misplaced(const struct ledger *l);
 /* The CPUs that would be free once more if the entry were released now. */
 struct cpuset ledger_released_by(const struct ledger *l, const struct holding *h);
@@ -110,6 +121,15 @@ struct cpuset ledger_pool_grown(const struct ledger *l, const struct cpuset *rel
 /* Move the pool, and with it cpus of all entries without CPUs of their own. 0, or -EINVAL when
  * *pool would break an invariant. */
 int ledger_set_pool(struct ledger *l, const struct cpuset *pool, struct err *e);
+
+/* The machine has become *t, borrowed like the one before: the same NUMA nodes and kinds of memory,
+ * but other CPUs online or other amounts. Entries lose the CPUs that are gone, one that has none
+ * left runs in the shared pool, and so do those that hold most when no CPU is left for it; what is
+ * booked beyond what there is now is booked no more. New CPUs join the pool. */
+void ledger_set_topo(struct ledger *l, const struct topo *t);
+/* Enter other CPUs for an entry that is there, pool and all as for ledger_commit(); its memory and
+ * state stay. */
+void ledger_move(struct ledger *l, const char *container_id, const struct decision *d);
 
 /* Walk every invariant. 0, or -EINVAL with the first that is broken. */
 int ledger_check(const struct ledger *l, struct err *e);

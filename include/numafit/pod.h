@@ -84,7 +84,8 @@ bool pod_pins_memory(const struct pod_ask *pod);
  * containers run one after the other, each beside the sidecars that have started before it; then
  * the sidecars run beside all the others (k8s.io/component-helpers/resource). */
 uint64_t pod_needs_at_once(const struct pod_ask *pod,
-	uint64_t (*of)(const struct pod_ask *pod, unsigned container, unsigned what), unsigned what);
+	uint64_t (*of)(const struct pod_ask *pod, unsigned container, unsigned what),
+	unsigned what);
 
 /* Who told what is known of a pod, best last. */
 enum pod_source { POD_FROM_RUNTIME, POD_FROM_API_SERVER, POD_FROM_KUBELET };

@@ -22,6 +22,7 @@ struct request {
 	struct memory_ask memory[TOPO_KINDS];
 	const char *cpus, *mems; /* kernel lists in the container's spec; "" when not set */
 	const char *placement;   /* value of its numafit.io/placement annotation, or NULL */
+	const char *cgroup;      /* its cgroup in the runtime's words (host/cgroup.h), or NULL */
 };
 
 /* A container's resources as a runtime holds them: cgroup values, not Kubernetes' numbers. */

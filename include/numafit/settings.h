@@ -12,7 +12,11 @@
  * settings.c holds name, type, range, default and help of every key; the config file, --set, the
  * checks and the printed documentation all come from it. */
 
-enum mode { MODE_OFF, MODE_MANAGE };
+enum mode { MODE_OFF, MODE_MANAGE, MODE_SHADOW };
+/* What becomes of containers that were created while nobody listened. */
+enum on_adopt { ADOPT_PLACE, ADOPT_LEAVE };
+/* What manage becomes where the kubelet's own managers are static. */
+enum beside { BESIDE_SHADOW, BESIDE_MANAGE };
 enum topology_policy {
 	POLICY_NONE,
 	POLICY_BEST_EFFORT,
@@ -56,6 +60,9 @@ struct feature_gates {
 
 struct settings {
 	enum mode mode;
+	enum on_adopt on_adopt;
+	enum beside beside_static_kubelet;
+	char kubelet_root[SETTINGS_PATH_MAX];
 	enum topology_policy topology_policy;
 	enum topology_scope topology_scope;
 	bool prefer_closest_numa_nodes;

@@ -26,6 +26,9 @@ struct topo_node {
 	uint64_t memory[TOPO_KINDS]; /* bytes in total, by kind */
 };
 
+/* What CPUs can share. Sockets, caches and cores are told by the numbers in struct topo_cpu. */
+enum topo_level { LEVEL_NODE, LEVEL_SOCKET, LEVEL_UNCORE, LEVEL_CORE, TOPO_LEVELS };
+
 struct topo {
 	char name[TOPO_NAME_MAX];
 	bool this_machine; /* not a recording or a text: cgroups here are real */
@@ -41,6 +44,8 @@ struct topo {
 	struct cpuset cpus;              /* all online CPUs */
 	unsigned nr_cpus, nr_cores, nr_sockets, nr_uncores;
 	struct topo_cpu cpu[CPUSET_BITS]; /* by CPU id; only those in cpus mean anything */
+	uint16_t part_size[TOPO_LEVELS][CPUSET_BITS]; /* CPUs of each part, by its number */
+	uint16_t smallest_part[TOPO_LEVELS];
 };
 
 /* Building, in this order: nodes, then the rest in any order, then topo_seal(). All return 0 or
@@ -62,6 +67,23 @@ int topo_set_distance(struct topo *t, unsigned from, unsigned to, unsigned dista
  * is made up, a node that is farther from itself than from another one, and huge pages that exceed
  * the node's memory. */
 int topo_seal(struct topo *t, struct err *e);
+
+/* The part of that level that the CPU belongs to. */
+static inline unsigned topo_part_of(const struct topo *t, unsigned cpu, enum topo_level level)
+{
+	switch (level) {
+	case LEVEL_NODE:
+		return t->cpu[cpu].node;
+	case LEVEL_SOCKET:
+		return t->cpu[cpu].socket;
+	case LEVEL_UNCORE:
+		return t->cpu[cpu].uncore;
+	case LEVEL_CORE:
+	case TOPO_LEVELS:
+		break;
+	}
+	return t->cpu[cpu].core;
+}
 
 /* The union of the nodes' CPUs. */
 struct cpuset topo_cpus_of(const struct topo *t, struct nodeset nodes);

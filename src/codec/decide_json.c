@@ -63,9 +63,8 @@ static const struct form {
 	{"node_reservation", memory_json_answer},
 };
 
-int decide_item_answer(
-	const struct decide_items *d, size_t i, machine_loader *load, struct arena *a,
-	json_t **result, struct err *e)
+int decide_item_answer(const struct decide_items *d, size_t i, machine_loader *load,
+	struct arena *a, json_t **result, struct err *e)
 {
 	json_t *item = item_at(d, i);
 	json_t *name = json_object_get(item, "name");

@@ -1,8 +1,10 @@
 #include <codec/diff_json.h>
 
+#include <codec/fields_json.h>
 #include <jansson.h>
 #include <numafit/mem.h>
 #include <numafit/text.h>
+#include <string.h>
 
 /* Deeper than this, values are compared as a whole; paths that are too long are cut. */
 enum { DEPTH_MAX = 32, PATH_TEXT_MAX = 256 };
@@ -99,4 +101,23 @@ int json_diff(json_t *wanted, json_t *got,
 
 	compare(&c, &(struct place){0}, wanted, got);
 	return c.nr;
+}
+
+int json_diff_texts(const char *wanted, const char *got,
+	void (*differs)(void *ctx, const char *path, const char *wanted, const char *got),
+	void *ctx)
+{
+	json_t *a = NULL, *b = NULL;
+	int nr = 0;
+
+	if (text_equal(wanted, got))
+		return 0;
+	if (!json_parse(wanted, strlen(wanted), &a, NULL) && !json_parse(got, strlen(got), &b, NULL))
+		nr = json_diff(a, b, differs, ctx);
+	json_decref(a);
+	json_decref(b);
+	if (nr)
+		return nr;
+	differs(ctx, "", wanted, got);
+	return 1;
 }

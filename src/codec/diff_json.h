@@ -9,5 +9,10 @@ struct json_t; /* jansson's */
 int json_diff(struct json_t *wanted, struct json_t *got,
 	void (*differs)(void *ctx, const char *path, const char *wanted, const char *got),
 	void *ctx);
+/* The same for two texts: 0 only when they are equal byte by byte. What is no JSON, or differs in
+ * its form alone, is one difference of the whole. */
+int json_diff_texts(const char *wanted, const char *got,
+	void (*differs)(void *ctx, const char *path, const char *wanted, const char *got),
+	void *ctx);
 
 #endif

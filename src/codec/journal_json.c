@@ -4,9 +4,10 @@
 #include <codec/reasons_json.h>
 #include <codec/words.h>
 #include <errno.h>
+#include <numafit/version.h>
 #include <string.h>
 
-enum { FORMAT = 1 };
+enum { FORMAT = 2 };
 
 #define AT(member) offsetof(struct memory_ask, member)
 static const struct field ask_rows[] = {
@@ -14,6 +15,43 @@ static const struct field ask_rows[] = {
 	FIELD("bytes", U64, AT(bytes)),
 };
 static const struct fields ask_fields = FIELDS(ask_rows, struct memory_ask);
+#undef AT
+
+#define AT(member) offsetof(struct pod_totals, member)
+static const struct field totals_rows[] = {
+	FIELD("cpu_milli", U64, AT(cpu_milli)),
+	FIELD("memory_bytes", U64, AT(memory_bytes)),
+};
+static const struct fields totals_fields = FIELDS(totals_rows, struct pod_totals);
+#undef AT
+
+#define AT(member) offsetof(struct container_ask, member)
+static const struct field container_rows[] = {
+	FIELD("name", STRING, AT(name)),
+	FIELD("kind", NAME, AT(kind), .name = container_kind_word, .max = NR_CONTAINER_KINDS),
+	FIELD("cpu_milli", U64, AT(cpu_milli)),
+	FIELD("memory", ARRAY, AT(memory), .count = AT(nr_memory), .max = TOPO_KINDS,
+		.fields = &ask_fields),
+};
+static const struct fields container_fields = FIELDS(container_rows, struct container_ask);
+#undef AT
+
+/* struct pod_ask in the shape of a table; devices have no part in the daemon's decisions. */
+struct pod_line {
+	bool pod_level;
+	struct pod_totals at_least;
+	const struct container_ask *container;
+	size_t nr;
+};
+
+#define AT(member) offsetof(struct pod_line, member)
+static const struct field pod_rows[] = {
+	FIELD("pod_level", BOOL, AT(pod_level)),
+	FIELD("at_least", OBJECT, AT(at_least), .has_flag = true, .flag = AT(at_least.known),
+		.fields = &totals_fields),
+	FIELD("containers", LIST, AT(container), .count = AT(nr), .fields = &container_fields),
+};
+static const struct fields pod_fields = FIELDS(pod_rows, struct pod_line);
 #undef AT
 
 #define AT(member) offsetof(struct request, member)
@@ -26,6 +64,8 @@ static const struct field request_rows[] = {
 	FIELD("pod_namespace", STRING, AT(pod.ns)),
 	FIELD("pod_name", STRING, AT(pod.name)),
 	FIELD("qos", NAME, AT(pod.qos), .name = qos_word, .max = NR_QOS),
+	FIELD("totals", OBJECT, AT(pod.totals), .has_flag = true, .flag = AT(pod.totals.known),
+		.fields = &totals_fields),
 	FIELD("created_at_ns", I64, AT(created_at_ns)),
 	FIELD("cpu_milli", U64, AT(cpu_milli)),
 	FIELD("cpu_limit_milli", U64, AT(cpu_limit_milli)),
@@ -33,6 +73,7 @@ static const struct field request_rows[] = {
 		.fields = &ask_fields),
 	FIELD("cpus", STRING, AT(cpus)),
 	FIELD("mems", STRING, AT(mems)),
+	FIELD("cgroup", STRING, AT(cgroup), .optional = true),
 };
 static const struct fields request_fields = FIELDS(request_rows, struct request);
 #undef AT
@@ -73,22 +114,30 @@ static const struct field part_rows[] = {
 static const struct fields part_fields = FIELDS(part_rows, struct record_part);
 #undef AT
 
-#define AT(member) offsetof(struct decoded_record, member)
-static const struct field record_rows[] = {
-	FIELD("seq", U64, AT(record.seq)),
-	FIELD("time_ms", I64, AT(record.time_ms)),
-	FIELD("op", NAME, AT(record.op), .name = op_word, .max = NR_RECORD_OPS),
-	FIELD("cause", STRING, AT(record.cause)),
-	FIELD("container_id", STRING, AT(record.container_id)),
-	FIELD("request", OBJECT, AT(request), .has_flag = true, .flag = AT(has_request),
-		.fields = &request_fields),
-	FIELD("decision", OBJECT, AT(decision), .has_flag = true, .flag = AT(has_decision),
-		.fields = &decision_fields),
-	FIELD("parts", LIST, AT(record.parts), .count = AT(record.nr_parts), .has_flag = true,
-		.flag = AT(has_parts), .fields = &part_fields),
-	FIELD("pool", CPUS, AT(record.pool)),
+/* A record, and what of it the table cannot reach. */
+struct record_line {
+	struct decoded_record of;
+	bool has_pod;
+	struct pod_line pod;
 };
-static const struct fields record_fields = FIELDS(record_rows, struct decoded_record);
+
+#define AT(member) offsetof(struct record_line, member)
+static const struct field record_rows[] = {
+	FIELD("seq", U64, AT(of.record.seq)),
+	FIELD("time_ms", I64, AT(of.record.time_ms)),
+	FIELD("op", NAME, AT(of.record.op), .name = op_word, .max = NR_RECORD_OPS),
+	FIELD("cause", STRING, AT(of.record.cause)),
+	FIELD("container_id", STRING, AT(of.record.container_id)),
+	FIELD("request", OBJECT, AT(of.request), .has_flag = true, .flag = AT(of.has_request),
+		.fields = &request_fields),
+	FIELD("decision", OBJECT, AT(of.decision), .has_flag = true, .flag = AT(of.has_decision),
+		.fields = &decision_fields),
+	FIELD("parts", LIST, AT(of.record.parts), .count = AT(of.record.nr_parts), .has_flag = true,
+		.flag = AT(of.has_parts), .fields = &part_fields),
+	FIELD("pod", OBJECT, AT(pod), .has_flag = true, .flag = AT(has_pod), .fields = &pod_fields),
+	FIELD("pool", CPUS, AT(of.record.pool)),
+};
+static const struct fields record_fields = FIELDS(record_rows, struct record_line);
 #undef AT
 
 struct header_line {
@@ -104,6 +153,7 @@ static const struct field header_rows[] = {
 	FIELD("machine", STRING, AT(header.machine)),
 	FIELD("fingerprint", U32, AT(header.fingerprint)),
 	FIELD("settings", MAP, AT(header.settings.at), .count = AT(header.settings.nr)),
+	FIELD("topology", STRING, AT(header.topology)),
 };
 static const struct fields header_fields = FIELDS(header_rows, struct header_line);
 #undef AT
@@ -133,30 +183,45 @@ int journal_json_parse_header(
 	int rc = fields_parse(
 		text, len, &header_fields, &line, &(struct fields_context){.arena = a}, e);
 
+	/* the format is read before what it decides on is looked for */
+	if (line.format && line.format != FORMAT)
+		return err_set(e, ENOTSUP,
+			"it has format %u, numafit " NUMAFIT_VERSION " reads format %d only",
+			line.format, FORMAT);
 	if (rc)
 		return rc;
-	if (line.format != FORMAT)
-		return err_set(
-			e, EINVAL, "journal: format %u is not known, only %d", line.format, FORMAT);
 	*out = line.header;
 	return 0;
+}
+
+/* The containers that a pod was decided for. */
+static const struct pod_ask *pod_of(const struct record *r)
+{
+	if (r->op == RECORD_HOLD && r->nr_parts)
+		return r->parts[0].request.pod.ask;
+	return r->op == RECORD_REFUSE && r->request ? r->request->pod.ask : NULL;
 }
 
 int journal_json_record(
 	const struct record *r, const struct node_ids *ids, char *buf, size_t cap, struct err *e)
 {
-	struct decoded_record line = {
-		.record = *r,
-		.has_request = r->request,
-		.has_decision = r->decision,
-		.has_parts = r->parts,
+	const struct pod_ask *pod = pod_of(r);
+	struct record_line line = {
+		.of = {.record = *r,
+			.has_request = r->request,
+			.has_decision = r->decision,
+			.has_parts = r->parts},
+		.has_pod = pod,
 	};
 	struct text t;
 
 	if (r->request)
-		line.request = *r->request;
+		line.of.request = *r->request;
 	if (r->decision)
-		line.decision = *r->decision;
+		line.of.decision = *r->decision;
+	if (pod)
+		line.pod = (struct pod_line){
+			pod->pod_level, pod->at_least, pod->container, pod->nr};
 	text_init(&t, buf, cap);
 	fields_write(&t, &record_fields, &line, ids);
 	return line_length(&t, e);
@@ -201,19 +266,72 @@ static int check_record(struct decoded_record *d, struct err *e)
 	return rc ? rc : check_parts(d, e);
 }
 
+static int check_pod(const struct record_line *line, struct err *e)
+{
+	const struct record *r = &line->of.record;
+
+	if (r->op != RECORD_HOLD && r->op != RECORD_REFUSE)
+		return err_set(e, EINVAL, "op: \"%s\" does not have a pod", record_op_name(r->op));
+	if (r->op == RECORD_HOLD && line->pod.nr != r->nr_parts)
+		return err_set(e, EINVAL, "pod: %zu containers for %zu parts", line->pod.nr,
+			r->nr_parts);
+	if (line->pod.nr > UINT32_MAX)
+		return err_set(e, ERANGE, "pod: %zu containers", line->pod.nr);
+	return 0;
+}
+
+/* The record's parts once more, each with its pod's containers. NULL: the arena's limit. */
+static struct record_part *parts_with(
+	const struct record *r, const struct pod_ask *pod, struct arena *a)
+{
+	struct record_part *parts = arena_array(a, r->nr_parts, sizeof *parts);
+
+	for (size_t i = 0; parts && i < r->nr_parts; i++) {
+		parts[i] = r->parts[i];
+		parts[i].request.pod.ask = pod;
+	}
+	return parts;
+}
+
+/* Hang the pod's containers where the engine had them. */
+static int join_pod(
+	struct decoded_record *d, const struct pod_line *pod, struct arena *a, struct err *e)
+{
+	const struct request *first = d->has_request ? &d->request : &d->record.parts[0].request;
+
+	d->pod = (struct pod_ask){
+		.uid = first->pod.uid,
+		.qos = first->pod.qos,
+		.pod_level = pod->pod_level,
+		.nr = (unsigned)pod->nr,
+		.container = pod->container,
+		.at_least = pod->at_least,
+	};
+	if (d->has_request) {
+		d->request.pod.ask = &d->pod;
+		return 0;
+	}
+	d->record.parts = parts_with(&d->record, &d->pod, a);
+	return d->record.parts ? 0 : err_set(e, ENOMEM, "too large");
+}
+
 int journal_json_parse(const char *text, size_t len, const struct node_ids *ids, struct arena *a,
 	struct decoded_record *out, struct err *e)
 {
-	struct decoded_record d = {0};
-	int rc = fields_parse(text, len, &record_fields, &d, &(struct fields_context){ids, a}, e);
+	struct record_line line = {0};
+	int rc = fields_parse(text, len, &record_fields, &line, &(struct fields_context){ids, a}, e);
 
 	if (!rc)
-		rc = check_record(&d, e);
+		rc = check_record(&line.of, e);
+	if (!rc && line.has_pod)
+		rc = check_pod(&line, e);
 	if (rc)
 		return rc;
-	*out = d;
-	out->request.container_id = d.record.container_id;
-	out->record.request = d.has_request ? &out->request : NULL;
-	out->record.decision = d.has_decision ? &out->decision : NULL;
-	return 0;
+	*out = line.of;
+	out->request.container_id = out->record.container_id;
+	out->record.request = out->has_request ? &out->request : NULL;
+	out->record.decision = out->has_decision ? &out->decision : NULL;
+	return line.has_pod && (out->has_request || out->record.nr_parts)
+		       ? join_pod(out, &line.pod, a, e)
+		       : 0;
 }

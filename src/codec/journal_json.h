@@ -12,17 +12,20 @@ struct journal_header {
 	const char *boot_id;       /* the kernel's, of the boot that the containers run in */
 	const char *machine;       /* struct topo's name */
 	uint32_t fingerprint;      /* topo_fingerprint() */
-	struct word_list settings; /* words_of_settings(), for explain */
+	struct word_list settings; /* words_of_settings() */
+	const char *topology;      /* the whole machine, as machine_text_write() has it */
 };
 
 /* The first line into buf of cap bytes. Returns its length, or -EMSGSIZE when it does not fit. */
 int journal_json_header(const struct journal_header *h, char *buf, size_t cap, struct err *e);
-/* Read it back; strings live in *a. 0; -EINVAL, -ERANGE: not a journal's first line, or one of
- * another format; -ENOMEM: the arena's limit. */
+/* Read it back; strings live in *a. 0; -EINVAL, -ERANGE: not a journal's first line; -ENOTSUP: that
+ * of a journal of another format, written by a numafit before or after this one; -ENOMEM: the
+ * arena's limit. */
 int journal_json_parse_header(
 	const char *text, size_t len, struct arena *a, struct journal_header *out, struct err *e);
 
 /* *r as one line into buf of cap bytes, without the heap: a container's creation waits for it.
+ * All that was decided on is in it: of a pod that was decided as a whole its containers, too.
  * Left out of the request: the pod's annotations and the container's placement annotation, which
  * may be of any size and which no holding is built from. The request's container id is the
  * record's. Returns the length, or -EMSGSIZE when it does not fit. */
@@ -36,6 +39,7 @@ struct decoded_record {
 	bool has_request, has_decision, has_parts;
 	struct request request;
 	struct decision decision;
+	struct pod_ask pod; /* what the request's, or each part's, pod.ask points to if it was kept */
 };
 /* Read a line back into *out, whose strings live in *a and which must not be copied or moved while
  * out->record is in use. 0; -EINVAL, -ERANGE, -ENOENT (a NUMA node that ids lack), -ENOMEM. */

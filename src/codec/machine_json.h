@@ -27,7 +27,7 @@ typedef int machine_loader(const char *name, struct topo *out, struct err *e);
 /* Read it into *m, all zeros before, whose parts live in *a (names are borrowed from the text).
  * load is NULL where machines have no names. 0; -EINVAL, -ERANGE, -ENOMEM with the place; the
  * loader's error. */
-int machine_json_read(struct json_t *v, machine_loader *load, struct arena *a, struct machine *m,
-	struct err *e);
+int machine_json_read(
+	struct json_t *v, machine_loader *load, struct arena *a, struct machine *m, struct err *e);
 
 #endif

@@ -12,8 +12,8 @@
 #include <numafit/text.h>
 #include <string.h>
 
-/* A pod of hundreds of containers is one record. */
-enum { RECORD_BYTES_MAX = 4 << 20 };
+/* One decision with its reasons. */
+enum { RECORD_BYTES_MAX = 256 << 10 };
 
 /* A pod and a container as a step tells them. */
 struct told {
@@ -37,8 +37,8 @@ struct run {
 	char *line; /* RECORD_BYTES_MAX */
 	struct {
 		VEC(struct known_pod *);
-	} pods; /* in the arena */
-	json_t *decision, *parts, *adopted; /* of this step, as recorded */
+	} pods;                  /* in the arena */
+	json_t *parts, *adopted; /* of this step, as recorded */
 	struct update_list updates;
 };
 
@@ -75,9 +75,8 @@ static const struct field told_rows[] = {
 	FIELD("created_at_ns", I64, AT(request.created_at_ns), .optional = true),
 	FIELD("cpu_milli", U64, AT(request.cpu_milli), .has_flag = true, .flag = AT(has_cpu)),
 	FIELD("cpu_limit_milli", U64, AT(request.cpu_limit_milli), .optional = true),
-	FIELD("memory", ARRAY, AT(request.memory), .count = AT(request.nr_memory),
-		.has_flag = true, .flag = AT(has_memory), .max = TOPO_KINDS,
-		.fields = &ask_fields),
+	FIELD("memory", ARRAY, AT(request.memory), .count = AT(request.nr_memory), .has_flag = true,
+		.flag = AT(has_memory), .max = TOPO_KINDS, .fields = &ask_fields),
 	FIELD("cpus", STRING, AT(request.cpus), .optional = true),
 	FIELD("mems", STRING, AT(request.mems), .optional = true),
 	FIELD("placement", STRING, AT(placement), .optional = true),
@@ -85,9 +84,10 @@ static const struct field told_rows[] = {
 static const struct fields told_fields = FIELDS(told_rows, struct told);
 #undef AT
 
-#define POD_KEYS       "sandbox_id", "pod_uid", "pod_namespace", "pod_name", "qos", "totals", "pod"
-#define CONTAINER_KEYS POD_KEYS, "container_id", "container_name", "created_at_ns", "cpu_milli",   \
-		       "cpu_limit_milli", "memory", "cpus", "mems"
+#define POD_KEYS "sandbox_id", "pod_uid", "pod_namespace", "pod_name", "qos", "totals", "pod"
+#define CONTAINER_KEYS                                                                             \
+	POD_KEYS, "container_id", "container_name", "created_at_ns", "cpu_milli",                  \
+		"cpu_limit_milli", "memory", "cpus", "mems"
 static const char *const pod_keys[] = {"op", POD_KEYS, NULL};
 static const char *const container_keys[] = {"op", CONTAINER_KEYS, NULL};
 static const char *const running_keys[] = {CONTAINER_KEYS, "placement", NULL};
@@ -107,8 +107,7 @@ static const struct known_pod *find_pod(const struct run *r, const char *sandbox
 }
 
 /* What the step does not say of the pod: from its v1.Pod, or from the run-pod before. */
-static void complete_pod(
-	const json_t *spec, const struct known_pod *before, struct told *told)
+static void complete_pod(const json_t *spec, const struct known_pod *before, struct told *told)
 {
 	const json_t *metadata = json_object_get(spec, "metadata");
 	struct pod *p = &told->request.pod;
@@ -217,71 +216,53 @@ static int read_container(
 	return 0;
 }
 
-/* Records, as the journal holds them */
+/* Decisions, as the journal holds them */
 
-static json_t *decision_of(const struct run *r, const json_t *line)
+static json_t *decision_json(const struct run *r, const struct decision *d)
 {
-	json_t *decision = json_incref(json_object_get(line, "decision"));
+	const struct record record = {
+		.op = d->admit ? RECORD_GRANT : RECORD_REFUSE,
+		.cause = "",
+		.container_id = "",
+		.decision = d,
+	};
+	json_t *line = NULL;
+	int len = journal_json_record(&record, &r->t->ids, r->line, RECORD_BYTES_MAX, NULL);
 
+	if (len < 0 || json_parse(r->line, (size_t)len, &line, NULL))
+		abort(); /* our own writing, and a decision has its limits */
+	json_t *decision = json_incref(json_object_get(line, "decision"));
+	json_decref(line);
 	if (!r->reasons)
 		(void)json_object_del(decision, "reasons");
 	return decision;
 }
 
-static json_t *part_of(const struct run *r, const json_t *line)
+static void add_decision(const struct run *r, const struct decision *d, json_t *to)
 {
-	json_t *part = json_object(), *request = json_object_get(line, "request");
-	json_t *decision = decision_of(r, line);
-
-	(void)json_object_set(
-		part, "container_name", json_object_get(request, "container_name"));
-	(void)json_object_set(part, "kind", json_object_get(request, "kind"));
-	(void)json_object_update(part, decision);
-	json_decref(decision);
-	return part;
-}
-
-static void keep_decision(struct run *r, const struct record *record, const json_t *line)
-{
-	json_t *decision = decision_of(r, line);
-
-	if (text_equal(record->cause, "adopt")) {
-		json_t *one = json_pack("{s:s}", "container_id", record->container_id);
-
-		(void)json_object_update(one, decision);
-		(void)json_array_append_new(r->adopted, one);
-	}
-	json_decref(r->decision);
-	r->decision = decision;
+	(void)json_object_update_new(to, decision_json(r, d));
 }
 
 static int on_record(void *ctx, const struct record *record, struct err *e)
 {
 	struct run *r = ctx;
-	json_t *line;
-	int len = journal_json_record(record, &r->t->ids, r->line, RECORD_BYTES_MAX, e);
-	int rc = len < 0 ? len : json_parse(r->line, (size_t)len, &line, e);
 
-	if (rc < 0)
-		return rc;
-	if (record->decision)
-		keep_decision(r, record, line);
-	for (size_t i = 0; i < record->nr_parts; i++)
-		(void)json_array_append_new(r->parts,
-			part_of(r, json_array_get(json_object_get(line, "parts"), i)));
-	json_decref(line);
+	(void)e;
+	for (size_t i = 0; i < record->nr_parts; i++) {
+		const struct record_part *part = &record->parts[i];
+		json_t *v = json_pack("{s:s, s:s}", "container_name", part->request.container_name,
+			"kind", container_kind_name(part->request.kind));
+
+		add_decision(r, &part->decision, v);
+		(void)json_array_append_new(r->parts, v);
+	}
+	if (record->op == RECORD_GRANT && text_equal(record->cause, "adopt")) {
+		json_t *v = json_pack("{s:s}", "container_id", record->container_id);
+
+		add_decision(r, record->decision, v);
+		(void)json_array_append_new(r->adopted, v);
+	}
 	return 0;
-}
-
-/* The decision as recorded; one that no record could be made of is a refusal, too. */
-static void set_decision(const struct run *r, const struct decision *d, json_t *result)
-{
-	if (r->decision)
-		(void)json_object_update(result, r->decision);
-	else
-		(void)json_object_update_new(result,
-			json_pack("{s:b, s:s, s:o}", "admit", d->admit, "reason", d->reason,
-				"message", json_message(d->message)));
 }
 
 /* Steps */
@@ -302,7 +283,7 @@ static int step_run_pod(struct run *r, json_t *step, json_t *result, struct err 
 	engine_run_pod(r->engine, 0, &known->pod, &d);
 	(void)json_object_set_new(result, "admit", json_boolean(d.admit));
 	if (!d.admit)
-		set_decision(r, &d, result);
+		add_decision(r, &d, result);
 	else if (known->pod.ask)
 		(void)json_object_set(result, "parts", r->parts);
 	return 0;
@@ -317,7 +298,7 @@ static int step_create(struct run *r, json_t *step, json_t *result, struct err *
 	if (rc)
 		return rc;
 	engine_create(r->engine, 0, &told.request, &d, &r->updates);
-	set_decision(r, &d, result);
+	add_decision(r, &d, result);
 	return 0;
 }
 
@@ -328,20 +309,39 @@ static int step_live(struct run *r, json_t *step, json_t *result, struct err *e)
 
 	(void)result;
 	if (!rc)
-		engine_live(r->engine, 0, &told.request);
+		engine_live(r->engine, 0, &told.request, NULL);
 	return rc;
+}
+
+/* What the step does not say stays as it is. */
+static void ask_as_held(const struct holding *h, struct told *told)
+{
+	struct request *req = &told->request;
+
+	if (!told->has_qos)
+		req->pod.qos = h->qos;
+	if (!told->has_cpu)
+		req->cpu_milli = h->cpu_milli;
+	if (!told->has_memory) {
+		req->nr_memory = h->nr_memory;
+		memcpy(req->memory, h->memory, sizeof req->memory);
+	}
 }
 
 static int step_update(struct run *r, json_t *step, json_t *result, struct err *e)
 {
-	struct update keep;
+	struct decision d;
 	struct told told;
 	int rc = read_container(r, step, container_keys, &told, e);
 
-	(void)result;
-	if (!rc && engine_update(r->engine, told.request.container_id, &keep))
-		*vec_push(&r->updates) = keep;
-	return rc;
+	if (rc)
+		return rc;
+	const struct holding *h = ledger_find(engine_ledger(r->engine), told.request.container_id);
+	if (h)
+		ask_as_held(h, &told);
+	if (engine_update(r->engine, 0, &told.request, &d, &r->updates))
+		add_decision(r, &d, result);
+	return 0;
 }
 
 static int step_stop(struct run *r, json_t *step, json_t *result, struct err *e)
@@ -500,15 +500,15 @@ static void end_of_answer(const struct run *r, json_t *result)
 	for (size_t i = 0; i < r->updates.nr; i++) {
 		const struct update *u = &r->updates.at[i];
 
-		(void)json_array_append_new(updates,
-			json_pack("{s:s, s:s, s:s}", "container_id", u->container_id, "cpus",
-				cpuset_format(&u->cpus, cpus, sizeof cpus), "mems",
-				nodeset_format(u->mems, &r->t->ids, mems, sizeof mems)));
+		(void)json_array_append_new(
+			updates, json_pack("{s:s, s:s, s:s}", "container_id", u->container_id,
+					 "cpus", cpuset_format(&u->cpus, cpus, sizeof cpus), "mems",
+					 nodeset_format(u->mems, &r->t->ids, mems, sizeof mems)));
 	}
 	(void)json_object_set_new(result, "updates", updates);
 	(void)json_object_set_new(result, "pool",
-		json_string(cpuset_format(
-			ledger_pool(engine_ledger(r->engine)), cpus, sizeof cpus)));
+		json_string(
+			cpuset_format(ledger_pool(engine_ledger(r->engine)), cpus, sizeof cpus)));
 }
 
 static int run_step(struct run *r, json_t *step, json_t *result, struct err *e)
@@ -517,7 +517,8 @@ static int run_step(struct run *r, json_t *step, json_t *result, struct err *e)
 
 	if (!node_events_has(op))
 		return err_set(e, EINVAL,
-			"op \"%.32s\" is not one of a runtime's events: run-pod, create, live, update, "
+			"op \"%.32s\" is not one of a runtime's events: run-pod, create, live, "
+			"update, "
 			"stop, remove, stop-pod, remove-pod, sync",
 			op ? op : "");
 	r->parts = json_array();
@@ -527,8 +528,6 @@ static int run_step(struct run *r, json_t *step, json_t *result, struct err *e)
 		end_of_answer(r, result);
 	json_decref(r->parts);
 	json_decref(r->adopted);
-	json_decref(r->decision);
-	r->decision = NULL;
 	vec_fini(&r->updates);
 	return rc;
 }

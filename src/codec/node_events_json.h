@@ -39,7 +39,9 @@ struct json_t; /* jansson's */
  *   run-pod     "admit"; refused: the decision; of a pod that is known "parts", each with
  *               "container_name", "kind" and its decision
  *   sync        "adopted": "container_id" and decision of each that was not known
- * The answer of an update are the "updates": what the container must keep. */
+ *   update      the decision that is in force then, or that refuses the change; nothing for a
+ *               container that is not known. What the step does not say of "qos", "cpu_milli" and
+ *               "memory" stays as it is */
 
 /* Whether a step with that op is such an event. */
 bool node_events_has(const char *op);

@@ -12,11 +12,7 @@
 #include <numafit/text.h>
 #include <string.h>
 
-enum {
-	KUBELET_MAX_NODES = 8,
-	WORK_BYTES = 2 << 20,
-	KEY_MAX = 256
-};
+enum { KUBELET_MAX_NODES = 8, WORK_BYTES = 2 << 20, KEY_MAX = 256 };
 
 /* One question, as far as it was read. */
 struct question {
@@ -221,9 +217,11 @@ static json_t *blocks_result(const struct question *q, const struct memory_conta
 				continue;
 			(void)json_array_append_new(blocks,
 				json_pack("{s:s, s:o, s:I}", "type",
-					topo_kind_name(&q->machine.topo, kind[k], name, sizeof name),
-					"nodes", list_of_nodes(&q->machine.topo, c->blocks[b].nodes),
-					"size", (json_int_t)c->blocks[b].bytes));
+					topo_kind_name(
+						&q->machine.topo, kind[k], name, sizeof name),
+					"nodes",
+					list_of_nodes(&q->machine.topo, c->blocks[b].nodes), "size",
+					(json_int_t)c->blocks[b].bytes));
 		}
 	return blocks;
 }
@@ -255,7 +253,8 @@ static json_t *containers_result(const struct question *q, const struct node_pod
 		const struct memory_container *memory = &p->grants.memory[i];
 		json_t *devices = devices_result(q, c);
 		json_t *v = json_pack("{s:s, s:o, s:b, s:o, s:o}", "name", p->name[i], "affinity",
-			c->affinity.any ? json_null() : list_of_nodes(&q->machine.topo, c->affinity.mask),
+			c->affinity.any ? json_null()
+					: list_of_nodes(&q->machine.topo, c->affinity.mask),
 			"preferred", c->affinity.preferred, "cpus",
 			cpuset_empty(&c->cpus) ? json_null() : list_of_cpus(&c->cpus), "memory",
 			memory->nr_blocks ? blocks_result(q, memory) : json_null());
@@ -286,8 +285,8 @@ static int step_admit(struct run *r, const json_t *step, struct err *e)
 	struct pod_ask pod;
 	struct refusal why;
 	struct arena work;
-	int rc = pod_json_read(json_object_get(step, "pod"), r->q->machine.resource, r->q->machine.nr_resources,
-		r->arena, &pod, e);
+	int rc = pod_json_read(json_object_get(step, "pod"), r->q->machine.resource,
+		r->q->machine.nr_resources, r->arena, &pod, e);
 
 	if (rc)
 		return err_add(e, rc, "pod");
@@ -366,7 +365,8 @@ static int run_step(struct run *r, json_t *step, struct err *e)
 		return rc;
 	}
 	return node_events_has(op)
-		       ? err_set(e, EINVAL, "op \"%.32s\" is a runtime's event among whole pods", op)
+		       ? err_set(e, EINVAL, "op \"%.32s\" is a runtime's event among whole pods",
+				 op)
 		       : err_set(e, EINVAL, "op \"%.32s\" is not one of admit, start, remove",
 				 op ? op : "");
 }
@@ -394,8 +394,8 @@ static int answer_pods(const struct question *q, const json_t *steps, struct are
 	struct run r = {.q = q, .arena = a, .work = work};
 	struct err why;
 
-	r.node = node_new(&q->machine.topo, &q->settings, q->machine.resource,
-		q->machine.nr_resources, &why);
+	r.node = node_new(
+		&q->machine.topo, &q->settings, q->machine.resource, q->machine.nr_resources, &why);
 	if (r.node && q->settings.memory_manager_policy == MANAGER_STATIC &&
 		memory_check_reserved(&q->machine.topo, &q->settings, q->node_allocatable,
 			q->nr_node_allocatable, &why)) {
@@ -410,8 +410,8 @@ static int answer_pods(const struct question *q, const json_t *steps, struct are
 	json_t *results = json_array();
 	int rc = run_steps(&r, steps, results, e);
 	node_free(r.node);
-	*result = json_pack(
-		"{s:o, s:o}", "reserved_cpus", list_of_cpus(&reserved), "steps", results);
+	*result =
+		json_pack("{s:o, s:o}", "reserved_cpus", list_of_cpus(&reserved), "steps", results);
 	return rc;
 }
 
@@ -425,8 +425,8 @@ static int reserve_cpus(struct settings *s, const struct topo *t, struct err *e)
 }
 
 /* The daemon's view. */
-static int answer_events(struct question *q, const json_t *steps, struct arena *a, json_t **result,
-	struct err *e)
+static int answer_events(
+	struct question *q, const json_t *steps, struct arena *a, json_t **result, struct err *e)
 {
 	const struct topo *t = &q->machine.topo;
 	struct err why;
@@ -436,8 +436,8 @@ static int answer_events(struct question *q, const json_t *steps, struct arena *
 		return 0;
 	}
 	json_t *results = json_array();
-	*result = json_pack("{s:o, s:o}", "reserved_cpus",
-		list_of_cpus(&q->settings.reserved_cpus), "steps", results);
+	*result = json_pack("{s:o, s:o}", "reserved_cpus", list_of_cpus(&q->settings.reserved_cpus),
+		"steps", results);
 	return node_events_answer(t, &q->settings, q->reasons, steps, a, results, e);
 }
 
@@ -445,8 +445,7 @@ static int answer_events(struct question *q, const json_t *steps, struct arena *
 static bool are_events(const json_t *steps)
 {
 	for (size_t i = 0; i < json_array_size(steps); i++) {
-		const char *op =
-			json_string_value(json_object_get(json_array_get(steps, i), "op"));
+		const char *op = json_string_value(json_object_get(json_array_get(steps, i), "op"));
 
 		if (find_op(op) == NR_OPS)
 			return node_events_has(op);

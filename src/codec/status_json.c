@@ -51,6 +51,8 @@ static const struct field counter_rows[] = {
 	FIELD("adopted", U64, AT(adopted)),
 	FIELD("updates", U64, AT(updates)),
 	FIELD("released", U64, AT(released)),
+	FIELD("compared", U64, AT(compared)),
+	FIELD("disagreed", U64, AT(disagreed)),
 	FIELD("connects", U64, AT(connects)),
 	FIELD("log_dropped", U64, AT(log_dropped)),
 };

@@ -1,10 +1,12 @@
 #include <codec/words.h>
 
 #include <errno.h>
+#include <numafit/text.h>
+#include <stdio.h>
 #include <string.h>
 
 /* A reservation of each kind on each node is the longest. */
-enum { SETTING_TEXT_MAX = 16 << 10 };
+enum { SETTING_TEXT_MAX = 16 << 10, SETTING_KEY_MAX = 128 };
 
 const char *policy_word(unsigned policy)
 {
@@ -54,4 +56,50 @@ int words_of_settings(
 		return err_set(e, ENOMEM, "the settings do not fit into %zu bytes", a->limit_bytes);
 	*out = (struct word_list){list, nr};
 	return 0;
+}
+
+/* "0:memory=1Gi,hugepages-1Gi=2Gi;1:memory=2Gi", as settings_get() prints it, key by key. */
+static int set_reserved_memory(struct settings *s, char *text, struct err *e)
+{
+	char key[SETTING_KEY_MAX], *entries, *limits;
+	unsigned entry = 0;
+	int rc = 0;
+
+	for (char *one = strtok_r(text, ";", &entries); one && !rc;
+		one = strtok_r(NULL, ";", &entries), entry++) {
+		char *node = strtok_r(one, ":", &limits), *limit;
+
+		(void)snprintf(key, sizeof key, "reservedMemory.%u.numaNode", entry);
+		rc = settings_set(s, key, node, e);
+		while (!rc && (limit = strtok_r(NULL, ",", &limits))) {
+			char *value = strchr(limit, '=');
+
+			if (!value)
+				return err_set(e, EINVAL, "reservedMemory: \"%.64s\"", limit);
+			*value++ = '\0';
+			(void)snprintf(key, sizeof key, "reservedMemory.%u.limits.%s", entry, limit);
+			rc = settings_set(s, key, value, e);
+		}
+	}
+	return rc;
+}
+
+int settings_of_words(
+	const struct word_list *words, struct arena *a, struct settings *s, struct err *e)
+{
+	int rc = 0;
+
+	settings_init(s);
+	for (size_t i = 0; i < words->nr && !rc; i++) {
+		const struct key_value *w = &words->at[i];
+		char *copy = arena_strndup(a, w->value, strlen(w->value));
+
+		if (!copy)
+			rc = err_set(e, ENOMEM, "the settings are too large");
+		else if (*w->value && text_equal(w->key, "reservedMemory"))
+			rc = set_reserved_memory(s, copy, e);
+		else if (*w->value) /* empty: not set */
+			rc = settings_set(s, w->key, w->value, e);
+	}
+	return rc;
 }

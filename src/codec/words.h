@@ -21,5 +21,9 @@ struct word_list {
  * arena's limit. */
 int words_of_settings(
 	const struct settings *s, struct arena *a, struct word_list *out, struct err *e);
+/* The settings that those words came from. Words that this numafit does not know are an error: 0;
+ * as settings_set(), or -ENOMEM. */
+int settings_of_words(
+	const struct word_list *words, struct arena *a, struct settings *s, struct err *e);
 
 #endif

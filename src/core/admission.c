@@ -1,4 +1,5 @@
-/* Hints of devices, CPUs and memory -> one merge -> the policy's verdict -> devices, CPUs, bytes. */
+/* Hints of devices, CPUs and memory -> one merge -> the policy's verdict -> devices, CPUs, bytes.
+ */
 #include <numafit/admission.h>
 
 #include <numafit/cpus.h>
@@ -142,8 +143,7 @@ static unsigned cpus_at_once(const struct pod_ask *ask)
 
 static void cpu_hints(const struct way_in *w, bool pod_scope, struct hints *h)
 {
-	unsigned count =
-		pod_scope ? cpus_at_once(w->ask) : pod_exclusive_cpus(w->ask, w->place);
+	unsigned count = pod_scope ? cpus_at_once(w->ask) : pod_exclusive_cpus(w->ask, w->place);
 	struct cpuset available = available_cpus(w->b);
 
 	if (!static_cpus(w) || !count)
@@ -198,12 +198,11 @@ static int align(struct way_in *w, bool pod_scope, struct grant *g)
 		return refuse_for_room(w);
 	cpu_hints(w, pod_scope, h);
 	memory_hints(w, pod_scope, &scratch, h);
-	rc = policy_merge_families(
-		s->topology_policy, &space, h->family, h->nr, &scratch, &answer);
+	rc = policy_merge_families(s->topology_policy, &space, h->family, h->nr, &scratch, &answer);
 	if (rc < 0)
 		return refuse_for_room(w);
-	const struct reasons *found = reasons_of(s->topology_policy, &space, h->family, h->nr,
-		&answer, rc > 0, &scratch);
+	const struct reasons *found =
+		reasons_of(s->topology_policy, &space, h->family, h->nr, &answer, rc > 0, &scratch);
 	if (found)
 		*reasons = *found;
 	g->reasons = found ? reasons : NULL;

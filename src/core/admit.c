@@ -89,8 +89,8 @@ static bool settled_by_its_pod(const struct ledger *l, const struct settings *s,
 
 /* The runtime shows one container at a time: which others come, and of what kind, it does not say.
  */
-static void note_assumption(const struct settings *s, const struct request *req, bool settled,
-	struct decision *d)
+static void note_assumption(
+	const struct settings *s, const struct request *req, bool settled, struct decision *d)
 {
 	if (s->topology_scope != SCOPE_POD || *d->message)
 		return;
@@ -198,6 +198,8 @@ void admit_totals(const struct ledger *l, const struct settings *s, const struct
 
 	*d = (struct decision){.admit = true, .policy = s->topology_policy};
 	if (!need || pod->qos != QOS_GUARANTEED || s->memory_manager_policy != MANAGER_STATIC)
+		return;
+	if (ledger_find_of_pod(l, pod->uid)) /* started anew: part of it is what the pod has */
 		return;
 	if (s->topology_scope == SCOPE_POD && s->topology_policy != POLICY_NONE) {
 		admit_memory_of_pod(l, s, pod, a, d);

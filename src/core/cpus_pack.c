@@ -5,29 +5,19 @@
 #include <assert.h>
 #include <string.h>
 
-enum level { BY_NODE, BY_SOCKET, BY_UNCORE, BY_CORE, NR_LEVELS };
-
 struct pack {
 	const struct topo *t;
 	struct cpuset free, taken;
 	unsigned need;
-	enum level outer, inner; /* of NUMA nodes and sockets: which contains which */
+	enum topo_level outer, inner; /* of NUMA nodes and sockets: which contains which */
 };
 
-static unsigned part_of(const struct topo *t, unsigned cpu, enum level level)
-{
-	const struct topo_cpu *c = &t->cpu[cpu];
-	const unsigned part[NR_LEVELS] = {c->node, c->socket, c->uncore, c->core};
-
-	return part[level];
-}
-
-static void count_parts(const struct topo *t, const struct cpuset *cpus, enum level level,
+static void count_parts(const struct topo *t, const struct cpuset *cpus, enum topo_level level,
 	uint16_t count[CPUSET_BITS])
 {
 	memset(count, 0, CPUSET_BITS * sizeof *count);
 	cpuset_each (cpu, cpus)
-		count[part_of(t, cpu, level)]++;
+		count[topo_part_of(t, cpu, level)]++;
 }
 
 /* Free CPUs in an order, one number each, so that sorting the numbers sorts them: the place of
@@ -75,12 +65,14 @@ static void sort(struct order *o)
 		}
 }
 
-static void order_cpus(const struct pack *p, enum level level, struct order *o);
+static void order_cpus(const struct pack *p, enum topo_level level, struct order *o);
 
 /* The place of each part, by the part above it that comes first. */
-static void place_parts(const struct pack *p, enum level level, uint16_t place[CPUSET_BITS])
+static void place_parts(const struct pack *p, enum topo_level level, uint16_t place[CPUSET_BITS])
 {
-	enum level above = level == p->inner ? p->outer : level == BY_UNCORE ? BY_NODE : p->inner;
+	enum topo_level above = level == p->inner       ? p->outer
+				: level == LEVEL_UNCORE ? LEVEL_NODE
+							: p->inner;
 	struct order up;
 
 	memset(place, 0, CPUSET_BITS * sizeof *place);
@@ -90,7 +82,7 @@ static void place_parts(const struct pack *p, enum level level, uint16_t place[C
 	for (unsigned i = 0, end; i < up.nr; i = end) {
 		end = part_end(&up, i);
 		for (unsigned c = i; c < end; c++) {
-			uint16_t *first = &place[part_of(p->t, cpu_at(&up, c), level)];
+			uint16_t *first = &place[topo_part_of(p->t, cpu_at(&up, c), level)];
 
 			*first = *first ? *first : (uint16_t)(i + 1);
 		}
@@ -99,7 +91,7 @@ static void place_parts(const struct pack *p, enum level level, uint16_t place[C
 
 /* The free CPUs by parts of the level: the part above that comes first, then the emptiest part, at
  * a tie the lower id (kubelet sortAvailable{NUMANodes,Sockets,UncoreCaches,Cores}). */
-static void order_cpus(const struct pack *p, enum level level, struct order *o)
+static void order_cpus(const struct pack *p, enum topo_level level, struct order *o)
 {
 	uint16_t count[CPUSET_BITS], place[CPUSET_BITS];
 
@@ -107,7 +99,7 @@ static void order_cpus(const struct pack *p, enum level level, struct order *o)
 	place_parts(p, level, place);
 	o->nr = 0;
 	cpuset_each (cpu, &p->free) {
-		unsigned part = part_of(p->t, cpu, level);
+		unsigned part = topo_part_of(p->t, cpu, level);
 		uint64_t key = place[part];
 
 		key = key << FIELD_BITS | count[part];
@@ -126,9 +118,10 @@ static void take_cpu(struct pack *p, unsigned cpu)
 
 /* How many CPUs of its parts are the kubelet's measure for sockets and cores (isSocketFree,
  * isCoreFree): the machine's average. 0: it looks at each part's own. */
-static unsigned average_size(const struct topo *t, enum level level)
+static unsigned average_size(const struct topo *t, enum topo_level level)
 {
-	const unsigned parts[NR_LEVELS] = {[BY_SOCKET] = t->nr_sockets, [BY_CORE] = t->nr_cores};
+	const unsigned parts[TOPO_LEVELS] = {
+		[LEVEL_SOCKET] = t->nr_sockets, [LEVEL_CORE] = t->nr_cores};
 
 	return parts[level] ? t->nr_cpus / parts[level] : 0;
 }
@@ -138,13 +131,15 @@ static unsigned average_size(const struct topo *t, enum level level)
  * sees a whole one in any that has the average free, busy CPUs and all; those of another size it
  * never sees, which is kept, so that answers differ in nothing but CPUs that are not free.
  * Returns whether there is any. */
-static bool whole_parts(const struct pack *p, enum level level, uint16_t size[CPUSET_BITS])
+static bool whole_parts(const struct pack *p, enum topo_level level, uint16_t size[CPUSET_BITS])
 {
 	unsigned average = average_size(p->t, level);
 	uint16_t free[CPUSET_BITS];
 	bool any = false;
 
-	count_parts(p->t, &p->t->cpus, level, size);
+	if (p->t->smallest_part[level] > p->need)
+		return false;
+	memcpy(size, p->t->part_size[level], CPUSET_BITS * sizeof *size);
 	count_parts(p->t, &p->free, level, free);
 	for (unsigned part = 0; part < CPUSET_BITS; part++) {
 		if (free[part] != size[part] || size[part] > p->need ||
@@ -157,7 +152,7 @@ static bool whole_parts(const struct pack *p, enum level level, uint16_t size[CP
 
 /* Take every such part while it is not larger than what is still needed (kubelet
  * takeFull{NUMANodes,Sockets,Uncore,Cores}). */
-static void take_whole(struct pack *p, enum level level)
+static void take_whole(struct pack *p, enum topo_level level)
 {
 	uint16_t size[CPUSET_BITS];
 	struct order o;
@@ -207,7 +202,7 @@ static void drop_highest(struct cpuset *cpus)
  * takePartialUncore). */
 static void take_partial_uncore(struct pack *p, unsigned uncore)
 {
-	unsigned per_core = average_size(p->t, BY_CORE);
+	unsigned per_core = average_size(p->t, LEVEL_CORE);
 	struct cpuset cpus = fewest_cores(p, uncore, per_core);
 
 	if (p->need % 2 && per_core > 1 && cpuset_count(&cpus) > p->need)
@@ -226,10 +221,10 @@ static void take_uncores(struct pack *p)
 	struct order o;
 
 	if (p->need)
-		order_cpus(p, BY_UNCORE, &o);
+		order_cpus(p, LEVEL_UNCORE, &o);
 	for (unsigned i = 0; p->need && i < o.nr; i = part_end(&o, i)) {
 		if (p->need >= average)
-			take_whole(p, BY_UNCORE);
+			take_whole(p, LEVEL_UNCORE);
 		if (p->need)
 			take_partial_uncore(p, part_at(&o, i));
 	}
@@ -241,7 +236,7 @@ static void take_threads(struct pack *p, bool spread)
 
 	if (!p->need)
 		return;
-	order_cpus(p, spread ? BY_SOCKET : BY_CORE, &o);
+	order_cpus(p, spread ? LEVEL_SOCKET : LEVEL_CORE, &o);
 	for (unsigned i = 0; p->need; i++)
 		take_cpu(p, cpu_at(&o, i));
 }
@@ -254,8 +249,8 @@ static struct pack pack_of(const struct topo *t, const struct cpuset *free, unsi
 		.t = t,
 		.free = cpuset_and(*free, &t->cpus),
 		.need = need,
-		.outer = sockets_in_nodes ? BY_NODE : BY_SOCKET,
-		.inner = sockets_in_nodes ? BY_SOCKET : BY_NODE,
+		.outer = sockets_in_nodes ? LEVEL_NODE : LEVEL_SOCKET,
+		.inner = sockets_in_nodes ? LEVEL_SOCKET : LEVEL_NODE,
 	};
 }
 
@@ -270,7 +265,7 @@ struct cpuset cpus_pack(
 	if (how->uncore)
 		take_uncores(&p);
 	if (!how->spread)
-		take_whole(&p, BY_CORE);
+		take_whole(&p, LEVEL_CORE);
 	take_threads(&p, how->spread);
 	return p.taken;
 }
@@ -281,7 +276,7 @@ unsigned cpus_order_nodes(const struct topo *t, const struct cpuset *free, uint8
 	struct order o;
 	unsigned nr = 0;
 
-	order_cpus(&p, BY_NODE, &o);
+	order_cpus(&p, LEVEL_NODE, &o);
 	for (unsigned i = 0; i < o.nr; i = part_end(&o, i))
 		node[nr++] = (uint8_t)part_at(&o, i);
 	return nr;

@@ -10,8 +10,8 @@ static const char *const source_names[NR_DECISION_SOURCES] = {
 };
 
 /* The kubelet's words for a pod's status.reason (topologymanager, lifecycle/handlers.go). */
-static const char *const reasons[] = {"TopologyAffinityError", "UnexpectedAdmissionError",
-	"SMTAlignmentError"};
+static const char *const reasons[] = {
+	"TopologyAffinityError", "UnexpectedAdmissionError", "SMTAlignmentError"};
 
 const char *decision_source_name(enum decision_source s)
 {

@@ -33,17 +33,14 @@ const struct ledger *engine_ledger(const struct engine *g)
 	return g->ledger;
 }
 
-/* What a container is to have now: its own CPUs or the shared pool. */
-static struct update placement_of(const struct holding *h)
+struct update engine_placement_of(const struct holding *h)
 {
 	return (struct update){.container_id = h->container_id,
 		.cpus = h->decision.cpus,
 		.mems = h->decision.mems};
 }
 
-/* Every running container but one that must be told its cpuset: those of the shared pool when it
- * has moved, and those that could not be told before. */
-static void collect_updates(struct engine *g, const struct cpuset *pool_before,
+void engine_collect_updates(struct engine *g, const struct cpuset *pool_before,
 	const char *not_container_id, struct update_list *ups)
 {
 	bool moved = !cpuset_equal(pool_before, ledger_pool(g->ledger));
@@ -56,8 +53,9 @@ static void collect_updates(struct engine *g, const struct cpuset *pool_before,
 		if (h->state == HOLDING_WAITING || text_equal(h->container_id, not_container_id) ||
 			!(h->misplaced || (moved && !h->decision.exclusive)))
 			continue;
-		*vec_push(ups) = placement_of(h);
-		ledger_set_misplaced(g->ledger, h->container_id, false);
+		*vec_push(ups) = engine_placement_of(h);
+		if (h->misplaced)
+			ledger_set_misplaced(g->ledger, h->container_id, false);
 	}
 }
 
@@ -104,7 +102,7 @@ void engine_release(struct engine *g, int64_t now_ms, const char *cause, const c
 	struct cpuset before = *ledger_pool(g->ledger);
 
 	engine_drop(g, now_ms, cause, container_id, true);
-	collect_updates(g, &before, NULL, ups);
+	engine_collect_updates(g, &before, NULL, ups);
 }
 
 void engine_forget(struct engine *g, int64_t now_ms, const char *cause, const char *container_id)
@@ -131,12 +129,8 @@ void engine_release_pod(struct engine *g, int64_t now_ms, const char *cause, con
 {
 	struct cpuset before = *ledger_pool(g->ledger);
 
-	for (size_t i = ledger_count(g->ledger); i-- > 0;) {
-		const struct holding *h = ledger_at(g->ledger, i);
-
-		if (h && text_equal(h->sandbox_id, sandbox_id))
-			engine_drop_for_good(g, now_ms, cause, h);
-	}
+	for (const struct holding *h; (h = ledger_find_in_sandbox(g->ledger, sandbox_id));)
+		engine_drop_for_good(g, now_ms, cause, h);
 	engine_tell_later(g, &before);
 }
 
@@ -148,14 +142,12 @@ bool holding_suits(const struct holding *h, const struct request *req)
 	if (request_exclusive_cpus(&held) != request_exclusive_cpus(req) ||
 		request_pins_memory(&held) != pinned)
 		return false;
-	return !pinned || (held.nr_memory == req->nr_memory &&
-				  memcmp(held.memory, req->memory,
-					  req->nr_memory * sizeof *req->memory) == 0);
+	return !pinned ||
+	       (held.nr_memory == req->nr_memory &&
+		       memcmp(held.memory, req->memory, req->nr_memory * sizeof *req->memory) == 0);
 }
 
-/* What a dead predecessor, or its pod, leaves to the container. Who has no name has none: two
- * nameless containers may well run at once. Of which kind it is, only its pod's spec told. */
-static bool inherit(struct engine *g, int64_t now_ms, struct request *req, struct decision *d)
+bool engine_inherit(struct engine *g, int64_t now_ms, struct request *req, struct decision *d)
 {
 	bool named = *req->pod.uid && *req->container_name;
 	const struct holding *h = named ? ledger_find_named(g->ledger, req->pod.uid,
@@ -219,20 +211,11 @@ void engine_create(struct engine *g, int64_t now_ms, const struct request *req, 
 	struct request known = *req;
 
 	engine_drop(g, now_ms, "replaced", req->container_id, true);
-	if (!inherit(g, now_ms, &known, d))
+	if (!engine_inherit(g, now_ms, &known, d))
 		engine_decide(g, req, d);
 	engine_settle(g, now_ms, "create", &known, d);
 	if (d->admit)
-		collect_updates(g, &before, req->container_id, ups);
+		engine_collect_updates(g, &before, req->container_id, ups);
 	else /* an error to the runtime, which carries no updates */
 		engine_tell_later(g, &before);
-}
-
-bool engine_update(struct engine *g, const char *container_id, struct update *keep)
-{
-	const struct holding *h = ledger_find(g->ledger, container_id);
-
-	if (h)
-		*keep = placement_of(h);
-	return h;
 }

@@ -8,12 +8,8 @@
 /* A pod whose sandbox is started anew: what it had before is not coming back. */
 static void release_older_sandboxes(struct engine *g, int64_t now_ms, const struct pod *pod)
 {
-	for (size_t i = ledger_count(g->ledger); i-- > 0;) {
-		const struct holding *h = ledger_at(g->ledger, i);
-
-		if (h && text_equal(h->pod_uid, pod->uid))
-			engine_drop_for_good(g, now_ms, "replaced", h);
-	}
+	for (const struct holding *h; (h = ledger_find_of_pod(g->ledger, pod->uid));)
+		engine_drop_for_good(g, now_ms, "replaced", h);
 }
 
 static struct request request_of_part(
@@ -94,14 +90,25 @@ static void hold_pod(struct engine *g, int64_t now_ms, const struct pod *pod,
 		decision_refuse_unrecorded(d, &e);
 }
 
+/* Only sums are known: what cannot fit in any way is refused, nothing is held. */
+static void judge_totals(
+	struct engine *g, int64_t now_ms, const struct pod *pod, struct decision *d)
+{
+	arena_init_fixed(&g->arena, g->work, ADMIT_ARENA_BYTES);
+	admit_totals(g->ledger, g->s, pod, &g->arena, d);
+	if (!d->admit)
+		hold_pod(g, now_ms, pod, NULL, d);
+}
+
 void engine_run_pod(struct engine *g, int64_t now_ms, const struct pod *pod, struct decision *d)
 {
 	struct cpuset before = *ledger_pool(g->ledger);
 	struct decision *decisions = NULL;
 
-	*d = (struct decision){.admit = true, .policy = g->s->topology_policy};
-	if (!pod->ask || !*pod->uid) /* without a uid no container could claim its part */
+	if (!pod->ask || !*pod->uid) { /* without a uid no container could claim its part */
+		judge_totals(g, now_ms, pod, d);
 		return;
+	}
 	release_older_sandboxes(g, now_ms, pod);
 	arena_init_fixed(&g->arena, g->work, ADMIT_ARENA_BYTES);
 	admit_pod(g->ledger, g->s, pod, &g->arena, d, &decisions);

@@ -20,10 +20,12 @@ const char *record_op_name(enum record_op op)
 
 static int apply_grant(struct engine *g, const struct record *r, struct err *e)
 {
-	(void)ledger_release(g->ledger, r->container_id);
+	ledger_make_way(g->ledger, r->request, r->decision);
 	int rc = ledger_set_pool(g->ledger, &r->pool, e);
 	if (!rc)
 		ledger_commit(g->ledger, r->request, r->decision);
+	if (!rc && r->decision->source == SOURCE_ADOPTED) /* it runs: that is how it was found */
+		ledger_set_live(g->ledger, r->container_id);
 	return rc;
 }
 
@@ -128,7 +130,7 @@ static int dump_entry(struct engine *g, const struct holding *h, struct record *
 		{.op = RECORD_LIVE, .container_id = h->container_id},
 	};
 	const bool wanted[] = {h->decision.source == SOURCE_HELD, h->state != HOLDING_WAITING,
-		h->state == HOLDING_LIVE};
+		h->state == HOLDING_LIVE && h->decision.source != SOURCE_ADOPTED};
 	int rc = 0;
 
 	for (size_t i = 0; i < sizeof ops / sizeof *ops && !rc; i++) {

@@ -12,7 +12,7 @@ struct engine {
 	struct engine_hooks hooks;
 	struct ledger *ledger;
 	uint64_t seq;
-	void *work;	    /* ADMIT_ARENA_BYTES for one decision */
+	void *work;         /* ADMIT_ARENA_BYTES for one decision */
 	struct arena arena; /* over them */
 };
 
@@ -37,6 +37,24 @@ void decision_refuse_unrecorded(struct decision *d, const struct err *e);
 /* After an event whose reply carries no updates: if the pool has moved, those that run on it are
  * told with the next one that does. */
 void engine_tell_later(struct engine *g, const struct cpuset *pool_before);
+/* What a container is to have now: its own CPUs or the shared pool. */
+struct update engine_placement_of(const struct holding *h);
+/* Every running container but one that must be told its cpuset: those of the shared pool when it
+ * has moved since, and those that could not be told before. */
+void engine_collect_updates(struct engine *g, const struct cpuset *pool_before,
+	const char *not_container_id, struct update_list *ups);
+/* What a dead predecessor, or its pod, leaves to the container: true with *d. Who has no name has
+ * none: two nameless containers may well run at once. Of which kind it is, only its pod's spec
+ * told: that goes into *req. */
+bool engine_inherit(struct engine *g, int64_t now_ms, struct request *req, struct decision *d);
+/* engine_sync.c: it was seen to exist. */
+void engine_mark_live(struct engine *g, int64_t now_ms, const char *container_id);
+/* What the container runs with becomes what it holds, as its placement says; or,
+ * when that cannot be, it is decided anew, and left in the shared pool when that refuses it. */
+void engine_adopt(struct engine *g, int64_t now_ms, const char *cause, const struct request *req,
+	const struct placement *placed);
+/* Whether it runs on as it did before it was adopted, and is told nothing. */
+bool holding_is_left(const struct holding *h);
 /* Whether what the one holds is what the other needs: only exclusive CPUs and pinned memory are
  * held. The runtime's numbers are those of the cgroup, and a spec's may be finer. */
 bool holding_suits(const struct holding *h, const struct request *req);

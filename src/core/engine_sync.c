@@ -3,19 +3,21 @@
 
 #include <numafit/text.h>
 
+#include <errno.h>
 #include <string.h>
 
-static void mark_live(struct engine *g, int64_t now_ms, const struct holding *h)
+void engine_mark_live(struct engine *g, int64_t now_ms, const char *container_id)
 {
+	const struct holding *h = ledger_find(g->ledger, container_id);
 	struct record r = {
 		.time_ms = now_ms,
 		.op = RECORD_LIVE,
 		.cause = "live",
-		.container_id = h->container_id,
+		.container_id = container_id,
 		.pool = *ledger_pool(g->ledger),
 	};
 
-	if (h->state != HOLDING_LIVE)
+	if (h && h->state != HOLDING_LIVE)
 		(void)engine_change(g, &r, true, NULL);
 }
 
@@ -37,12 +39,19 @@ static void adopt_memory(
 }
 
 /* Take over what the container runs with: what is in force counts, its annotation only says what
- * it means. False when that cannot be: another one holds it, or it is not there any more. */
-static bool take_over(const struct engine *g, const struct request *req,
-	const struct placement *placed, struct decision *d)
+ * it means. 0, or -errno with the reason why that cannot be: another one holds it, or it is not
+ * there any more. */
+static int take_over(const struct engine *g, const struct request *req,
+	const struct placement *placed, struct decision *d, struct err *e)
 {
 	struct nodeset mems;
 	struct cpuset cpus;
+	int rc = cpuset_parse(&cpus, req->cpus, strlen(req->cpus), e);
+
+	if (!rc)
+		rc = nodeset_parse(&mems, &g->t->ids, req->mems, strlen(req->mems), e);
+	if (rc)
+		return rc;
 
 	*d = (struct decision){
 		.admit = true,
@@ -55,21 +64,32 @@ static bool take_over(const struct engine *g, const struct request *req,
 	};
 	/* a container author can write annotations, too: none gives more CPUs than were asked for
 	 */
-	if (cpuset_parse(&cpus, req->cpus, strlen(req->cpus), NULL) < 0 ||
-		nodeset_parse(&mems, &g->t->ids, req->mems, strlen(req->mems), NULL) < 0 ||
-		(placed->exclusive && cpuset_count(&cpus) > request_exclusive_cpus(req)))
-		return false;
+	if (placed->exclusive && cpuset_count(&cpus) > request_exclusive_cpus(req))
+		return err_set(e, EINVAL, "it runs on more CPUs of its own than it asks for");
 	d->cpus = placed->exclusive ? cpus : *ledger_pool(g->ledger);
 	d->mems = nodeset_empty(mems) ? g->t->nodes_with_memory : mems;
-	if (ledger_fits(g->ledger, req, d, NULL) < 0)
-		return false;
-	adopt_memory(g, req, d->mems, d);
-	return true;
+	rc = ledger_fits(g->ledger, req, d, e);
+	if (!rc)
+		adopt_memory(g, req, d->mems, d);
+	return rc;
+}
+
+static const char left_as_it_ran[] = "left as it ran: onAdopt is leave";
+
+bool holding_is_left(const struct holding *h)
+{
+	return text_equal(h->decision.message, left_as_it_ran);
 }
 
 /* A container that runs is never stopped: one that cannot be placed runs in the shared pool. */
 static void leave_in_pool(const struct engine *g, struct decision *d)
 {
+	char refusal[DECISION_MESSAGE_MAX];
+	struct text t;
+
+	(void)text_copy(refusal, sizeof refusal, d->message);
+	text_init(&t, d->message, sizeof d->message);
+	text_add(&t, "unaligned: %s: %s", d->reason, refusal);
 	d->admit = true;
 	d->reason = NULL;
 	d->preferred = false;
@@ -78,11 +98,9 @@ static void leave_in_pool(const struct engine *g, struct decision *d)
 }
 
 /* What is held for it by its pod, when it was created while nobody listened. */
-static bool claim(
-	struct engine *g, int64_t now_ms, struct request *req, struct decision *d)
+static bool claim(struct engine *g, int64_t now_ms, struct request *req, struct decision *d)
 {
-	const struct holding *h =
-		ledger_find_waiting(g->ledger, req->pod.uid, req->container_name);
+	const struct holding *h = ledger_find_waiting(g->ledger, req->pod.uid, req->container_name);
 	bool suits = h && holding_suits(h, req);
 
 	if (!h)
@@ -95,34 +113,59 @@ static bool claim(
 	return suits;
 }
 
-static void adopt(
-	struct engine *g, int64_t now_ms, const struct request *req, const struct placement *placed)
+/* Decide it as if it came now, but never refuse it. */
+static void place_late(struct engine *g, const struct request *req, struct decision *d)
+{
+	if (g->s->on_adopt == ADOPT_LEAVE) {
+		*d = (struct decision){
+			.policy = g->s->topology_policy, .source = SOURCE_ADOPTED, .reason = ""};
+		leave_in_pool(g, d);
+		(void)text_copy(d->message, sizeof d->message, left_as_it_ran);
+		return;
+	}
+	engine_decide(g, req, d);
+	if (!d->admit)
+		leave_in_pool(g, d);
+	d->source = SOURCE_ADOPTED;
+}
+
+/* Why the container does not keep what it runs with, where it was placed by us before. */
+static void note_lost(struct decision *d, const struct err *why)
+{
+	struct text t;
+
+	if (*d->message)
+		return;
+	text_init(&t, d->message, sizeof d->message);
+	text_add(&t, "what it ran with was not taken over: %s", why->text);
+}
+
+void engine_adopt(struct engine *g, int64_t now_ms, const char *cause, const struct request *req,
+	const struct placement *placed)
 {
 	struct request known = *req;
 	struct decision d;
+	struct err why;
 
-	if (!claim(g, now_ms, &known, &d) && !(placed && take_over(g, req, placed, &d))) {
-		engine_decide(g, req, &d);
-		if (!d.admit)
-			leave_in_pool(g, &d);
-		d.source = SOURCE_ADOPTED;
+	if (!claim(g, now_ms, &known, &d) && (!placed || take_over(g, req, placed, &d, &why))) {
+		place_late(g, req, &d);
+		if (placed)
+			note_lost(&d, &why);
 	}
-	engine_settle(g, now_ms, "adopt", &known, &d);
-	const struct holding *h = ledger_find(g->ledger, req->container_id);
-	if (h)
-		mark_live(g, now_ms, h);
+	engine_settle(g, now_ms, cause, &known, &d);
+	engine_mark_live(g, now_ms, req->container_id);
 }
 
-void engine_live(struct engine *g, int64_t now_ms, const struct request *req)
+void engine_live(
+	struct engine *g, int64_t now_ms, const struct request *req, const struct placement *placed)
 {
 	struct cpuset before = *ledger_pool(g->ledger);
-	const struct holding *h = ledger_find(g->ledger, req->container_id);
 
-	if (h) {
-		mark_live(g, now_ms, h);
+	if (ledger_find(g->ledger, req->container_id)) {
+		engine_mark_live(g, now_ms, req->container_id);
 		return;
 	}
-	adopt(g, now_ms, req, NULL);
+	engine_adopt(g, now_ms, "adopt", req, placed);
 	engine_tell_later(g, &before);
 	ledger_set_misplaced(g->ledger, req->container_id, true);
 }
@@ -218,6 +261,19 @@ static bool runs_as_placed(
 	       cpuset_equal(&cpus, &want->cpus) && nodeset_equal(mems, want->mems);
 }
 
+/* What runs otherwise than it is to is told so. */
+static void put_right(struct engine *g, const struct request *req, struct update_list *ups)
+{
+	const struct holding *h = ledger_find(g->ledger, req->container_id);
+
+	if (!h) /* it could not be recorded, and runs on as it is */
+		return;
+	struct update want = engine_placement_of(h);
+	if (!holding_is_left(h) && !runs_as_placed(g, req, &want))
+		*vec_push(ups) = want;
+	ledger_set_misplaced(g->ledger, req->container_id, false);
+}
+
 void engine_synchronize(
 	struct engine *g, int64_t now_ms, const struct inventory *what, struct update_list *ups)
 {
@@ -226,20 +282,13 @@ void engine_synchronize(
 	release_gone(g, now_ms, what);
 	for (size_t i = 0; i < what->nr; i++) {
 		const struct request *req = oldest_first[i];
-		const struct holding *h = ledger_find(g->ledger, req->container_id);
 
-		if (h)
-			mark_live(g, now_ms, h);
+		if (ledger_find(g->ledger, req->container_id))
+			engine_mark_live(g, now_ms, req->container_id);
 		else
-			adopt(g, now_ms, req, what->placed[req - what->requests]);
+			engine_adopt(g, now_ms, "adopt", req, what->placed[req - what->requests]);
 	}
-	for (size_t i = 0; i < what->nr; i++) {
-		struct update want;
-
-		if (engine_update(g, oldest_first[i]->container_id, &want) &&
-			!runs_as_placed(g, oldest_first[i], &want))
-			*vec_push(ups) = want;
-		ledger_set_misplaced(g->ledger, oldest_first[i]->container_id, false);
-	}
+	for (size_t i = 0; i < what->nr; i++)
+		put_right(g, oldest_first[i], ups);
 	free(oldest_first);
 }

@@ -16,6 +16,11 @@ static struct key name_key(const struct holding *h)
 	return (struct key){{h->pod_uid, h->container_name, h->container_id}};
 }
 
+static struct key sandbox_key(const struct holding *h)
+{
+	return (struct key){{h->sandbox_id, h->container_id, ""}};
+}
+
 static int compare_keys(struct key a, struct key b)
 {
 	int c = 0;
@@ -64,6 +69,7 @@ static void holding_free(struct holding *h)
 	free(h->pod_uid);
 	free(h->pod_ns);
 	free(h->pod_name);
+	free(h->cgroup);
 	free(h);
 }
 
@@ -90,6 +96,7 @@ static struct holding *holding_new(
 	h->pod_uid = xstrdup(req->pod.uid);
 	h->pod_ns = xstrdup(req->pod.ns);
 	h->pod_name = xstrdup(req->pod.name);
+	h->cgroup = req->cgroup ? xstrdup(req->cgroup) : NULL;
 	h->qos = req->pod.qos;
 	h->kind = req->kind;
 	h->place = req->place;
@@ -121,6 +128,7 @@ struct request holding_request(const struct holding *h)
 		.nr_memory = h->nr_memory,
 		.cpus = "",
 		.mems = "",
+		.cgroup = h->cgroup,
 	};
 
 	memcpy(req.memory, h->memory, sizeof req.memory);
@@ -136,6 +144,7 @@ struct ledger *ledger_new(const struct topo *t, const struct settings *s)
 	l->pool = ledger_shareable_cpus(l);
 	l->by_id.key_of = id_key;
 	l->by_name.key_of = name_key;
+	l->by_sandbox.key_of = sandbox_key;
 	memory_init(&l->memory, t, s);
 	l->memory.keep_groups = true; /* records come back in any order */
 	return l;
@@ -149,6 +158,7 @@ void ledger_free(struct ledger *l)
 		holding_free(l->by_id.at[i]);
 	vec_fini(&l->by_id);
 	vec_fini(&l->by_name);
+	vec_fini(&l->by_sandbox);
 	free(l);
 }
 
@@ -208,6 +218,15 @@ const struct holding *ledger_find(const struct ledger *l, const char *container_
 	return find(l, container_id);
 }
 
+const struct holding *ledger_after(const struct ledger *l, const char *container_id)
+{
+	size_t i = index_find(&l->by_id, (struct key){{container_id, "", ""}});
+
+	if (i < l->by_id.nr && text_equal(l->by_id.at[i]->container_id, container_id))
+		i++;
+	return ledger_at(l, i);
+}
+
 const struct holding *ledger_find_named(const struct ledger *l, const char *pod_uid,
 	const char *container_name, const char *not_container_id)
 {
@@ -237,12 +256,14 @@ static void enter(struct ledger *l, struct holding *h)
 {
 	index_add(&l->by_id, h);
 	index_add(&l->by_name, h);
+	index_add(&l->by_sandbox, h);
 }
 
 static void take_out(struct ledger *l, struct holding *h)
 {
 	index_remove(&l->by_id, h);
 	index_remove(&l->by_name, h);
+	index_remove(&l->by_sandbox, h);
 }
 
 struct cpuset ledger_held_by_pod(
@@ -309,6 +330,15 @@ static struct holding *find_waiting(
 	return find(l, id);
 }
 
+const struct holding *ledger_find_in_sandbox(const struct ledger *l, const char *sandbox_id)
+{
+	size_t i = index_find(&l->by_sandbox, (struct key){{sandbox_id, "", ""}});
+
+	return i < l->by_sandbox.nr && text_equal(l->by_sandbox.at[i]->sandbox_id, sandbox_id)
+		       ? l->by_sandbox.at[i]
+		       : NULL;
+}
+
 bool ledger_release(struct ledger *l, const char *container_id)
 {
 	struct holding *h = find(l, container_id);
@@ -348,15 +378,23 @@ static void hold(struct ledger *l, struct holding *h)
 	enter(l, h);
 }
 
-void ledger_commit(struct ledger *l, const struct request *req, const struct decision *d)
+void ledger_make_way(struct ledger *l, const struct request *req, const struct decision *d)
 {
-	struct holding *h = holding_new(req->container_id, req, d), *waiting;
+	struct holding *waiting;
 
-	h->state = HOLDING_TENTATIVE;
 	(void)ledger_release(l, req->container_id);
-	waiting = holding_is_kept(h) ? find_waiting(l, req->pod.uid, req->container_name) : NULL;
+	waiting = d->source == SOURCE_HELD ? find_waiting(l, req->pod.uid, req->container_name)
+					   : NULL;
 	if (waiting)
 		drop(l, waiting);
+}
+
+void ledger_commit(struct ledger *l, const struct request *req, const struct decision *d)
+{
+	struct holding *h = holding_new(req->container_id, req, d);
+
+	h->state = HOLDING_TENTATIVE;
+	ledger_make_way(l, req, d);
 	hold(l, h);
 }
 
@@ -401,6 +439,16 @@ void ledger_set_misplaced(struct ledger *l, const char *container_id, bool mispl
 		return;
 	h->misplaced = misplaced;
 	l->nr_misplaced += misplaced ? 1 : (size_t)-1;
+}
+
+bool ledger_age(struct ledger *l, const char *container_id)
+{
+	struct holding *h = find(l, container_id);
+	bool before = h && h->aged;
+
+	if (h)
+		h->aged = true;
+	return before;
 }
 
 size_t ledger_nr_misplaced(const struct ledger *l)

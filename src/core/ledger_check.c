@@ -40,9 +40,24 @@ static int cpus_fit(const struct ledger *l, const struct cpuset *others, const s
 				   : 0;
 }
 
-static int memory_fits(const struct ledger *l, const struct memory_block *b, struct err *e)
+/* What *self (NULL: nobody) holds of that kind on just these nodes, and would give up. */
+static uint64_t given_up(const struct holding *self, const struct memory_block *b)
 {
-	uint64_t free = 0;
+	uint64_t bytes = 0;
+
+	for (unsigned i = 0; self && i < self->decision.nr_blocks; i++) {
+		const struct memory_block *own = &self->decision.blocks[i];
+
+		if (own->kind == b->kind && nodeset_equal(own->nodes, b->nodes))
+			bytes += own->bytes;
+	}
+	return bytes;
+}
+
+static int memory_fits(const struct ledger *l, const struct holding *self,
+	const struct memory_block *b, struct err *e)
+{
+	uint64_t free = given_up(self, b);
 
 	if (b->kind >= l->t->nr_kinds || nodeset_empty(b->nodes) ||
 		!nodeset_within(b->nodes, l->t->nodes))
@@ -63,13 +78,13 @@ static int memory_fits(const struct ledger *l, const struct memory_block *b, str
 	return 0;
 }
 
-static int all_fits(const struct ledger *l, const struct cpuset *others, const struct decision *d,
-	struct err *e)
+static int all_fits(const struct ledger *l, const struct holding *self, const struct cpuset *others,
+	const struct decision *d, struct err *e)
 {
 	int rc = d->exclusive ? cpus_fit(l, others, &d->cpus, e) : 0;
 
 	for (unsigned i = 0; i < d->nr_blocks && !rc; i++)
-		rc = memory_fits(l, &d->blocks[i], e);
+		rc = memory_fits(l, self, &d->blocks[i], e);
 	return rc;
 }
 
@@ -77,26 +92,6 @@ static bool is_the_same(const struct decision *a, const struct decision *b)
 {
 	return a->exclusive == b->exclusive && nodeset_equal(a->mems, b->mems) &&
 	       (!a->exclusive || cpuset_equal(&a->cpus, &b->cpus)) && a->nr_blocks == b->nr_blocks;
-}
-
-int ledger_fits(
-	const struct ledger *l, const struct request *req, const struct decision *d, struct err *e)
-{
-	const struct holding *self = ledger_find(l, req->container_id);
-	struct cpuset others = l->held;
-
-	if (self) {
-		struct cpuset own = ledger_released_by(l, self);
-		others = cpuset_minus(others, &own);
-	}
-	if (d->source != SOURCE_HELD)
-		return all_fits(l, &others, d, e);
-	const struct holding *waiting =
-		ledger_find_waiting(l, req->pod.uid, req->container_name);
-	if (!waiting || !is_the_same(&waiting->decision, d))
-		return err_set(e, EINVAL, "nothing like it is held for container %s of pod %s/%s",
-			req->container_name, req->pod.ns, req->pod.name);
-	return 0;
 }
 
 /* Whether one of the two takes over CPUs from the other, whose container has ended by then. */
@@ -124,12 +119,31 @@ static struct cpuset held_by_others(const struct ledger *l, const struct request
 	return cpus;
 }
 
+int ledger_fits(
+	const struct ledger *l, const struct request *req, const struct decision *d, struct err *e)
+{
+	const struct holding *self = ledger_find(l, req->container_id);
+	struct cpuset others = d->source == SOURCE_HELD ? held_by_others(l, req) : l->held;
+
+	if (self) {
+		struct cpuset own = ledger_released_by(l, self);
+		others = cpuset_minus(others, &own);
+	}
+	if (self || d->source != SOURCE_HELD)
+		return all_fits(l, self, &others, d, e);
+	const struct holding *waiting = ledger_find_waiting(l, req->pod.uid, req->container_name);
+	if (!waiting || !is_the_same(&waiting->decision, d))
+		return err_set(e, EINVAL, "nothing like it is held for container %s of pod %s/%s",
+			req->container_name, req->pod.ns, req->pod.name);
+	return 0;
+}
+
 int ledger_may_hold(
 	const struct ledger *l, const struct request *req, const struct decision *d, struct err *e)
 {
 	struct cpuset others = held_by_others(l, req);
 
-	return all_fits(l, &others, d, e);
+	return all_fits(l, NULL, &others, d, e);
 }
 
 /* The memory state that the entries add up to, whatever order they came in. */

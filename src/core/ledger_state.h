@@ -11,8 +11,8 @@ struct key {
 	const char *part[3];
 };
 
-/* Entries are found by id and by pod and name, each through its own sorted array: a create costs
- * the same on a full node as on an empty one. */
+/* Entries are found by id, by pod and name, and by sandbox, each through its own sorted array: a
+ * create costs the same on a full node as on an empty one. */
 struct index {
 	struct key (*key_of)(const struct holding *h);
 	VEC(struct holding *);
@@ -23,7 +23,7 @@ struct ledger {
 	const struct settings *s;
 	struct cpuset held, pool;
 	struct memory_state memory;
-	struct index by_id, by_name;
+	struct index by_id, by_name, by_sandbox;
 	size_t nr_misplaced;
 };
 

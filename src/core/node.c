@@ -101,8 +101,8 @@ static struct node_pod *pod_new(
 	for (unsigned c = 0; c < g->nr; c++) {
 		p->name[c] = xstrdup(ask->container[c].name);
 		for (unsigned r = 0; r < b->nr_resources; r++)
-			p->grants.of[c].device[r] = copy_of(
-				g->of[c].device[r], b->resource[r].nr, sizeof(bool));
+			p->grants.of[c].device[r] =
+				copy_of(g->of[c].device[r], b->resource[r].nr, sizeof(bool));
 	}
 	return p;
 }

@@ -85,7 +85,8 @@ static unsigned min(unsigned a, unsigned b)
 }
 
 /* As many of the CPUs on those nodes as there are, `need` at most, into *got. */
-static unsigned take(const struct change *c, struct nodeset nodes, unsigned need, struct cpuset *got)
+static unsigned take(
+	const struct change *c, struct nodeset nodes, unsigned need, struct cpuset *got)
 {
 	struct cpus_how how = cpus_how(c->t, &c->s->cpu_options);
 	struct cpuset on = topo_cpus_of(c->t, nodes), more = {0};
@@ -213,7 +214,8 @@ static int resize_block(struct change *c, struct memory_block *b, uint64_t bytes
 		(void)refuse(c, "UnexpectedAdmissionError", "");
 		text_init(&t, c->d->message, sizeof c->d->message);
 		text_add(&t,
-			"Resize failed due to %llu bytes more where the container's NUMA nodes have "
+			"Resize failed due to %llu bytes more where the container's NUMA nodes "
+			"have "
 			"%llu free",
 			(unsigned long long)(bytes - b->bytes), (unsigned long long)left);
 		return -EPERM;

@@ -9,7 +9,9 @@
 
 enum { LETTERS_PER_SLIP = 8 }; /* beyond two, how far a key may be from the one that was meant */
 
-static const char *const mode_words[] = {"off", "manage", NULL};
+static const char *const mode_words[] = {"off", "manage", "shadow", NULL};
+static const char *const adopt_words[] = {"place", "leave", NULL};
+static const char *const beside_words[] = {"shadow", "manage", NULL};
 static const char *const policy_words[] = {
 	"none", "best-effort", "restricted", "single-numa-node", NULL};
 static const char *const scope_words[] = {"container", "pod", NULL};
@@ -45,8 +47,19 @@ static const struct gate cpu_beta = {
 /* The one table of all settings; its order is that of the documentation. */
 static const struct row rows[] = {
 	ROW("mode", kind_word, mode, "manage",
-		"manage: place containers. off: stay connected and report, place nothing",
+		"manage: place containers. shadow: change nothing, compare with what the kubelet's "
+		"managers do. off: stay connected and report, place nothing",
 		.words = mode_words),
+	ROW("onAdopt", kind_word, on_adopt, "place",
+		"containers that were created while numafitd was away: place them now, or leave "
+		"them as they run",
+		.words = adopt_words),
+	ROW("besideStaticKubelet", kind_word, beside_static_kubelet, "shadow",
+		"what mode manage becomes when the kubelet's CPU or memory manager is found to be "
+		"static at start: the two would fight",
+		.words = beside_words),
+	ROW("kubeletRootDirectory", kind_path, kubelet_root, "/var/lib/kubelet",
+		"the kubelet's --root-dir"),
 	ROW("topologyManagerPolicy", kind_word, topology_policy, "best-effort",
 		"which sets of NUMA nodes a container is admitted on, as in the kubelet",
 		.words = policy_words),

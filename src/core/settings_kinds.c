@@ -17,7 +17,7 @@ static_assert(sizeof(enum mode) == sizeof(unsigned), "an enum's field is written
 
 static int parse_word(const struct row *row, const char *value, void *out, struct err *e)
 {
-	char list[SETTING_SHOWN];
+	char list[2 * SETTING_SHOWN];
 	struct text t;
 
 	for (unsigned i = 0; row->words[i]; i++)

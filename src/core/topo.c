@@ -195,6 +195,21 @@ static int check_memory(const struct topo *t, struct err *e)
 	return 0;
 }
 
+static void seal_parts(struct topo *t)
+{
+	memset(t->part_size, 0, sizeof t->part_size);
+	for (enum topo_level level = 0; level < TOPO_LEVELS; level++) {
+		uint16_t *size = t->part_size[level], *smallest = &t->smallest_part[level];
+
+		cpuset_each (cpu, &t->cpus)
+			size[topo_part_of(t, cpu, level)]++;
+		*smallest = UINT16_MAX;
+		for (unsigned part = 0; part < CPUSET_BITS; part++)
+			if (size[part] && size[part] < *smallest)
+				*smallest = size[part];
+	}
+}
+
 int topo_seal(struct topo *t, struct err *e)
 {
 	if (!t->ids.nr)
@@ -208,9 +223,11 @@ int topo_seal(struct topo *t, struct err *e)
 		rc = check_memory(t, e);
 	if (!rc)
 		rc = seal_cores(t, e);
-	if (!rc)
-		seal_counts(t);
-	return rc;
+	if (rc)
+		return rc;
+	seal_counts(t);
+	seal_parts(t);
+	return 0;
 }
 
 struct cpuset topo_cpus_of(const struct topo *t, struct nodeset nodes)

@@ -1,5 +1,6 @@
 #include <io/journal.h>
 
+#include <io/fault.h>
 #include <numafit/mem.h>
 #include <numafit/text.h>
 
@@ -93,14 +94,32 @@ static int read_lines(FILE *f, const char *path,
 	return ferror(f) ? errno_of(path, e) : nr;
 }
 
+/* 1 with *f; 0: there is none; -errno. What is no file cannot be waited for: a pipe has no end. */
+static int open_to_read(const char *path, FILE **f, struct err *e)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	struct stat st;
+
+	if (fd < 0)
+		return errno == ENOENT ? 0 : errno_of(path, e);
+	if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode)) {
+		*f = fdopen(fd, "r");
+		if (*f)
+			return 1;
+	}
+	(void)close(fd);
+	return err_set(e, EINVAL, "%s: not a file that can be read", path);
+}
+
 int journal_read(const char *path, int (*line)(void *ctx, char *text, size_t len, struct err *e),
 	void *ctx, struct err *e)
 {
-	FILE *f = fopen(path, "re");
+	FILE *f;
+	int rc = open_to_read(path, &f, e);
 
-	if (!f)
-		return errno == ENOENT ? 0 : errno_of(path, e);
-	int rc = read_lines(f, path, line, ctx, e);
+	if (rc <= 0)
+		return rc;
+	rc = read_lines(f, path, line, ctx, e);
 	(void)fclose(f);
 	return rc;
 }
@@ -127,6 +146,17 @@ int journal_publish(struct journal *j, struct err *e)
 	return 0;
 }
 
+int journal_keep(const char *path, const char *suffix, struct err *e)
+{
+	auto_free char *kept = beside(path, suffix);
+
+	if (access(path, F_OK) < 0)
+		return errno == ENOENT ? 0 : errno_of(path, e);
+	if (unlink(kept) < 0 && errno != ENOENT)
+		return errno_of(kept, e);
+	return link(path, kept) < 0 ? errno_of(kept, e) : 0;
+}
+
 static int cut_back(struct journal *j)
 {
 	j->torn = ftruncate(j->fd, (off_t)j->size) < 0;
@@ -140,7 +170,11 @@ static int write_whole(struct journal *j, size_t len)
 
 	if (rc < 0)
 		return rc;
-	ssize_t done = write(j->fd, j->line, len);
+	rc = -fault_of_write();
+	if (rc)
+		return rc;
+	ssize_t done = write(j->fd, j->line, fault_half(FAULT_HALF_LINE, len));
+	fault_half_done();
 	if (done == (ssize_t)len)
 		return 0;
 	rc = done < 0 ? -errno : -ENOSPC; /* a file takes part of a line only when it is full */
@@ -190,5 +224,10 @@ int journal_set_aside(const char *path, const char *suffix, struct err *e)
 {
 	auto_free char *aside = beside(path, suffix);
 
-	return rename(path, aside) < 0 && errno != ENOENT ? errno_of(path, e) : 0;
+	if (rename(path, aside) == 0 || errno == ENOENT)
+		return 0;
+	/* a directory there is in the way of a file and, unless it is empty, of a directory */
+	if (unlink(aside) < 0 && errno == EISDIR)
+		(void)journal_set_aside(aside, suffix, NULL);
+	return rename(path, aside) < 0 ? errno_of(path, e) : 0;
 }

@@ -16,7 +16,7 @@ enum { JOURNAL_LINE_MAX = 256 << 10 };
  * terminated, and may be changed. A negative return of line() ends the reading and is returned.
  * A torn last line (no newline, or a checksum that does not match at the very end) is passed over.
  * Returns the number of lines; 0 also when there is no file; -EBADMSG with the line's number for
- * damage anywhere else; -errno when it cannot be read. */
+ * damage anywhere else; -EINVAL: it is no file; -errno when it cannot be read. */
 int journal_read(const char *path, int (*line)(void *ctx, char *text, size_t len, struct err *e),
 	void *ctx, struct err *e);
 
@@ -24,6 +24,9 @@ int journal_read(const char *path, int (*line)(void *ctx, char *text, size_t len
  * place of the old one. Until then the old one is untouched. NULL with text on error. */
 struct journal *journal_create(const char *path, struct err *e);
 int journal_publish(struct journal *j, struct err *e);
+/* Before that, let the old one go on beside the new one as path.SUFFIX, replacing one that is there.
+ * 0 (also when there is no old one) or -errno. */
+int journal_keep(const char *path, const char *suffix, struct err *e);
 /* Append one line. 0; -EMSGSIZE beyond JOURNAL_LINE_MAX, -EINVAL for a newline in it; -errno of
  * write(2): then the file is cut back to where it was, so that nothing half is left. */
 int journal_append(struct journal *j, const char *text, size_t len, struct err *e);
@@ -32,8 +35,11 @@ uint64_t journal_size(const struct journal *j);
 /* Close; a file that was not published is removed. NULL is fine. */
 void journal_close(struct journal *j);
 
-/* Move the file at path aside to path.SUFFIX (replacing an older one), so that a new one can
- * start. 0 (also when there was none) or -errno. */
+/* What is kept of the journal before the present one: path.1. */
+#define JOURNAL_PREVIOUS "1"
+
+/* Move what is at path aside to path.SUFFIX, so that a new one can start. An older one there is
+ * replaced or, if it is a directory, set aside in its turn. 0 (also when there was none) or -errno. */
 int journal_set_aside(const char *path, const char *suffix, struct err *e);
 
 #endif

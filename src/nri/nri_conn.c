@@ -2,6 +2,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <io/fault.h>
 #include <numafit/mem.h>
 #include <numafit/text.h>
 #include <string.h>
@@ -98,8 +99,12 @@ static void follow_up(struct nri_conn *c)
 	const void *data;
 	size_t len = nri_session_take(c->session, &data);
 
-	if (len)
-		(void)stream_write(c->stream, data, len); /* closed() tells when it breaks */
+	if (len) {
+		/* closed() tells when it breaks */
+		(void)stream_write(c->stream, data, fault_half(FAULT_HALF_ANSWER, len));
+		fault_half_done();
+		fault_point(FAULT_ANSWERED);
+	}
 	if (nri_session_state(c->session) == NRI_FAILED) {
 		start_over(c, nri_session_error(c->session));
 		return;
@@ -115,9 +120,11 @@ static void on_data(void *ctx, const void *data, size_t len)
 {
 	struct nri_conn *c = ctx;
 
+	fault_point(FAULT_FRAME_READ);
 	c->in_session = true;
 	(void)nri_session_feed(c->session, data, len, now_ms()); /* its state says how it went */
 	c->in_session = false;
+	fault_point(FAULT_QUEUED);
 	follow_up(c);
 }
 

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { SYNCHRONIZE_MORE = 3 }; /* SynchronizeRequest.more */
+
 int nri_register_encode(
 	const char *name, const char *index, struct arena *a, struct blob *out, struct err *e)
 {
@@ -26,9 +28,8 @@ int nri_configuration_decode(
 
 	if (!m)
 		return -EBADMSG;
-	*out = (struct nri_configuration){
-		m->runtime_name, m->runtime_version, m->registration_timeout, m->request_timeout,
-		m->nri_version, m->config};
+	*out = (struct nri_configuration){m->runtime_name, m->runtime_version,
+		m->registration_timeout, m->request_timeout, m->nri_version, m->config};
 	return 0;
 }
 
@@ -49,14 +50,13 @@ int nri_configured_encode(uint32_t events, const struct nri_failure_policy *poli
 	return pb_encode(&m.base, a, out, e);
 }
 
-int nri_chunk_decode(struct blob payload, struct arena *a, bool *more, struct err *e)
+int nri_chunk_decode(struct blob payload, bool *more, struct err *e)
 {
-	const Nri__SynchronizeChunk *m =
-		pb_decode(&nri__synchronize_chunk__descriptor, payload, a, e);
+	uint64_t number;
 
-	if (!m)
-		return -EBADMSG;
-	*more = m->more;
+	if (pb_peek_number(payload, SYNCHRONIZE_MORE, &number) < 0)
+		return err_set(e, EBADMSG, "%zu bytes are no SynchronizeRequest", payload.len);
+	*more = number;
 	return 0;
 }
 
@@ -221,6 +221,8 @@ static int fill_request(struct request *req, const Nri__PodSandbox *pod, const N
 		req->cpus = has->cpu->cpus;
 		req->mems = has->cpu->mems;
 	}
+	if (c->linux && *c->linux->cgroups_path)
+		req->cgroup = c->linux->cgroups_path;
 	fill_resources(req, has, asked, odd);
 	return 0;
 }
@@ -329,8 +331,8 @@ static int list_running(Nri__SynchronizeRequest *m, struct arena *a, struct nri_
 static int list_pods(Nri__SynchronizeRequest *m, struct arena *a, struct nri_running *all)
 {
 	for (size_t i = 0; i < m->n_pods; i++) {
-		bool told = all->nr_pods && strcmp(all->pods[all->nr_pods - 1].sandbox_id,
-						    m->pods[i]->id) == 0;
+		bool told = all->nr_pods &&
+			    strcmp(all->pods[all->nr_pods - 1].sandbox_id, m->pods[i]->id) == 0;
 
 		if (*m->pods[i]->id && !told &&
 			fill_pod(&all->pods[all->nr_pods++], m->pods[i], NULL, a) < 0)

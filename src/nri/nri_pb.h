@@ -41,8 +41,8 @@ int nri_register_encode(
 struct nri_configuration {
 	const char *runtime_name, *runtime_version;
 	int64_t registration_timeout_ms, request_timeout_ms; /* 0: not told (NRI before 0.7) */
-	const char *nri_version; /* "": not told (NRI before 0.12) */
-	const char *config;      /* "" unless the runtime started the plugin and has one for it */
+	const char *nri_version;                             /* "": not told (NRI before 0.12) */
+	const char *config; /* "" unless the runtime started the plugin and has one for it */
 };
 int nri_configuration_decode(
 	struct blob payload, struct arena *a, struct nri_configuration *out, struct err *e);
@@ -51,12 +51,12 @@ int nri_configured_encode(uint32_t events, const struct nri_failure_policy *poli
 	struct blob *out, struct err *e);
 
 /* Whether more chunks follow the one in payload. */
-int nri_chunk_decode(struct blob payload, struct arena *a, bool *more, struct err *e);
+int nri_chunk_decode(struct blob payload, bool *more, struct err *e);
 /* The acknowledgement of a chunk that is not the last. */
 int nri_chunk_encode(struct arena *a, struct blob *out, struct err *e);
 
-/* What runs, containers and pods by id, each once. odd: resources that struct request cannot hold (a huge
- * page size that is none), the first there are; its code is 0 when all is well. */
+/* What runs, containers and pods by id, each once. odd: resources that struct request cannot hold
+ * (a huge page size that is none), the first there are; its code is 0 when all is well. */
 struct nri_running {
 	struct request *containers;
 	size_t nr;

@@ -92,3 +92,70 @@ int pb_encode(const ProtobufCMessage *m, struct arena *a, struct blob *out, stru
 	*out = (struct blob){bytes, protobuf_c_message_pack(m, bytes)};
 	return 0;
 }
+
+/* The wire (protobuf.dev/programming-guides/encoding): a key is a varint of field number and wire
+ * type; groups (3, 4) are not in proto3. */
+enum { WIRE_VARINT = 0, WIRE_64_BITS = 1, WIRE_LENGTH = 2, WIRE_32_BITS = 5 };
+enum { WIRE_TYPE_BITS = 3, WIRE_TYPE_MASK = 7 };
+enum { VARINT_BYTES_MAX = 10, VARINT_BITS = 7, VARINT_MORE = 1 << VARINT_BITS };
+
+static bool skip(struct blob *left, uint64_t len)
+{
+	if (len > left->len)
+		return false;
+	*left = (struct blob){(const unsigned char *)left->data + len, left->len - (size_t)len};
+	return true;
+}
+
+static bool take_varint(struct blob *left, uint64_t *value)
+{
+	const unsigned char *at = left->data;
+	uint64_t v = 0;
+
+	for (unsigned i = 0; i < left->len && i < VARINT_BYTES_MAX; i++) {
+		v |= (uint64_t)(at[i] & (VARINT_MORE - 1)) << (VARINT_BITS * i);
+		if (!(at[i] & VARINT_MORE)) {
+			*value = v;
+			return skip(left, i + 1);
+		}
+	}
+	return false;
+}
+
+/* Takes what follows the key of a field that is no number. */
+static bool skip_value(struct blob *left, unsigned wire_type)
+{
+	uint64_t len;
+
+	switch (wire_type) {
+	case WIRE_64_BITS:
+		return skip(left, sizeof(uint64_t));
+	case WIRE_LENGTH:
+		return take_varint(left, &len) && skip(left, len);
+	case WIRE_32_BITS:
+		return skip(left, sizeof(uint32_t));
+	default:
+		return false;
+	}
+}
+
+int pb_peek_number(struct blob message, unsigned field, uint64_t *number)
+{
+	uint64_t key, value, found = 0;
+
+	while (message.len) {
+		if (!take_varint(&message, &key))
+			return -EBADMSG;
+		unsigned type = key & WIRE_TYPE_MASK;
+		if (type == WIRE_VARINT ? !take_varint(&message, &value)
+					: !skip_value(&message, type))
+			return -EBADMSG;
+		if (key >> WIRE_TYPE_BITS != field)
+			continue;
+		if (type != WIRE_VARINT)
+			return -EBADMSG;
+		found = value;
+	}
+	*number = found;
+	return 0;
+}

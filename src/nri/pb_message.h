@@ -16,6 +16,11 @@ void *pb_decode(
 /* The bytes of the message, in a. 0; -EILSEQ: a string is not UTF-8; -ENOMEM: the arena's limit. */
 int pb_encode(const ProtobufCMessage *m, struct arena *a, struct blob *out, struct err *e);
 
+/* The number in a varint field of the message, the last one when there are several, 0 when there is
+ * none. Nothing is copied, as decoding does even with fields that nobody knows, and nothing is
+ * looked at inside of other fields. 0, or -EBADMSG: not a message. */
+int pb_peek_number(struct blob message, unsigned field, uint64_t *number);
+
 /* protobuf-c's structs know no const; what is put into them to be encoded is only read. */
 static inline char *pb_string(const char *s)
 {

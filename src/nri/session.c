@@ -2,11 +2,12 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <io/fault.h>
 #include <nri/nri_pb.h>
 #include <nri/ttrpc.h>
 #include <numafit/mem.h>
+#include <numafit/text.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* NRI's own defaults (pkg/adaptation/adaptation.go), for runtimes that do not tell theirs, and a
@@ -150,12 +151,16 @@ static bool may_know_failure_policy(const char *nri_version)
 	if (!*at || strstr(at, "unknown"))
 		return *at;
 	for (size_t i = 0; i < sizeof since / sizeof *since; i++) {
-		char *end;
-		unsigned long number = strtoul(at, &end, 10);
+		size_t digits = strspn(at, "0123456789");
+		uint64_t number = UINT64_MAX; /* stays, if it is larger still */
 
-		if (end == at || number != since[i])
-			return end != at && number > since[i];
-		at = end + (*end == '.');
+		if (!digits)
+			return false;
+		(void)text_u64(at, digits, UINT64_MAX, &number, NULL);
+		if (number != since[i])
+			return number > since[i];
+		at += digits;
+		at += *at == '.';
 	}
 	return true;
 }
@@ -273,7 +278,7 @@ static int synchronize(struct nri_session *s, struct call *c, struct err *e)
 
 	if (s->state != NRI_SYNCHRONIZING)
 		return refuse(s, c, TTRPC_FAILED_PRECONDITION, "Synchronize came out of turn");
-	if (nri_chunk_decode(c->payload, c->a, &more, &wrong) < 0)
+	if (nri_chunk_decode(c->payload, &more, &wrong) < 0)
 		return refuse(s, c, TTRPC_INTERNAL, wrong.text);
 	if (c->payload.len > RUNNING_BYTES_MAX - s->running.len)
 		return err_set(e, EPROTO, "Synchronize: more than %d bytes of pods and containers",
@@ -369,6 +374,7 @@ static void create(struct nri_session *s, const struct request *req, struct call
 	assert_updates_are_sound(&reply, req->container_id);
 	if (nri_created_encode(&reply, c->a, &c->reply->payload, &e) < 0)
 		(void)refuse(s, c, TTRPC_INTERNAL, e.text);
+	fault_point(FAULT_ENCODED);
 }
 
 static void update(struct nri_session *s, const struct request *req, struct call *c)
@@ -376,7 +382,10 @@ static void update(struct nri_session *s, const struct request *req, struct call
 	struct nri_reply reply = {.arena = c->a};
 
 	s->handler->update(s->handler->ctx, req, &reply);
-	answer_with_updates(s, &reply, c);
+	if (reply.refusal)
+		(void)ttrpc_refuse(c->reply, c->a, TTRPC_FAILED_PRECONDITION, reply.refusal);
+	else
+		answer_with_updates(s, &reply, c);
 }
 
 static void stop(struct nri_session *s, const struct request *req, struct call *c)
@@ -466,8 +475,7 @@ void nri_session_tick(struct nri_session *s, uint64_t now_ms)
 	fail(s, &e);
 }
 
-static int send_registration(
-	struct nri_session *s, const struct nri_plugin *plugin, struct err *e)
+static int send_registration(struct nri_session *s, const struct nri_plugin *plugin, struct err *e)
 {
 	struct arena a;
 	struct blob payload;

@@ -29,6 +29,7 @@ struct nri_reply {
 	 * ignore_failure, so that one that is just ending fails nobody else. */
 	const struct nri_cpuset *updates;
 	size_t nr_updates;
+	const char *refusal; /* update only: the change is refused with this text; NULL: it is not */
 };
 
 /* All containers that run, and all pods, with containers or without. */

@@ -17,6 +17,9 @@ static const struct verb {
 	{"status", verb_status, "show what the daemon on this node holds and has done"},
 	{"decide", verb_decide,
 		"answer placement questions from a file, or check recorded answers"},
+	{"explain", verb_explain, "explain what was decided for a container, and why"},
+	{"whatif", verb_whatif, "ask whether a container would fit now, and where"},
+	{"replay", verb_replay, "decide everything in a journal once more, and compare"},
 	{"version", verb_version, "print the version"},
 	{"help", verb_help, "explain a verb: numafit help VERB"},
 };

@@ -26,8 +26,11 @@ struct daemon {
 	char journal_path[SETTINGS_PATH_MAX + sizeof "/journal"];
 	char status_path[SETTINGS_PATH_MAX + sizeof "/numafitd.sock"];
 	struct journal *journal;
-	struct loop_timer *rotate;
+	struct loop_timer *rotate, *expire;
 	uint64_t rotate_at_bytes;
+	struct err journal_error; /* told, and nothing was written since; code 0: all is well */
+	bool unrecorded;          /* the record at hand could not be written */
+	bool journal_behind;      /* the ledger went on without it: it must be written anew */
 	struct status_counters counters;
 	uint64_t started_ns;
 };
@@ -44,6 +47,21 @@ void recorder_stop(struct daemon *d);
 void wiring_start(struct daemon *d);
 /* The engine's done hook: counts and logs what happened on the engine's own account. */
 void wiring_done(void *ctx, const struct record *r);
+
+const char **sandbox_ids(const struct pod *pods, size_t nr);
+/* shadow.c: what the modes that place nothing do with the runtime's events. */
+extern const struct nri_handler shadow_handler, off_handler;
+
+/* beside.c: a kubelet whose own managers are static turns manage into shadow, loudly, unless the
+ * settings want it otherwise. */
+void beside_kubelet(struct daemon *d);
+
+/* decision_log.c: "cpu:1/1 memory:2/1": of each resource the fewest NUMA nodes with enough free
+ * now, and the fewest that could have enough; "-" when no number of nodes has enough now. */
+enum { HINTS_TEXT_MAX = 512 };
+const char *hints_text(const struct decision *dec, char buf[HINTS_TEXT_MAX]);
+void log_decision(const struct daemon *d, const struct request *req, const struct decision *dec,
+	const char *cause, size_t nr_updates, uint64_t took_ns);
 
 /* status.c: the unix socket that `numafit status` asks. */
 int status_start(struct daemon *d, struct err *e);

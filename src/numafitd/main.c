@@ -13,6 +13,7 @@
 #include <fcntl.h>
 #include <getopt.h>
 #include <limits.h>
+#include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,7 +22,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { EXIT_USAGE = 2, CONFIG_MAX = 256 << 10, RUN_DIRECTORY_MODE = 0700, LOCK_MODE = 0600 };
+enum {
+	EXIT_USAGE = 2,
+	CONFIG_MAX = 256 << 10,
+	RUN_DIRECTORY_MODE = 0700,
+	LOCK_MODE = 0600,
+	TRIM_BYTES = 1 << 20
+};
 
 static const char usage[] =
 	"usage: numafitd [--config FILE] [--set KEY=VALUE ...] [--check-config]\n"
@@ -178,6 +185,18 @@ static void print_config(const struct settings *s)
 			*doc.fallback ? doc.fallback : "empty", doc.help);
 }
 
+/* Whose lock it is, as it told; 0: not yet. Its number may mean another process elsewhere: in a
+ * container process ids are the container's own. */
+static int holder_of(int lock)
+{
+	enum { PID_DIGITS = 16, DECIMAL = 10 };
+	char text[PID_DIGITS] = "";
+
+	if (pread(lock, text, sizeof text - 1, 0) < 0)
+		return 0;
+	return (int)strtol(text, NULL, DECIMAL);
+}
+
 /* The run directory, and the lock in it that only one daemon can hold. */
 static int claim_run_directory(struct daemon *d, struct err *e)
 {
@@ -193,8 +212,11 @@ static int claim_run_directory(struct daemon *d, struct err *e)
 	if (d->lock < 0)
 		return err_set(e, errno, "%s: %s", path, strerror(errno));
 	if (flock(d->lock, LOCK_EX | LOCK_NB) < 0)
-		return err_set(
-			e, EBUSY, "another numafitd runs with runDirectory %s: stop it first", dir);
+		return err_set(e, EBUSY,
+			"another numafitd (process %d) runs with runDirectory %s: stop it first",
+			holder_of(d->lock), dir);
+	if (ftruncate(d->lock, 0) < 0 || dprintf(d->lock, "%d\n", (int)getpid()) < 0)
+		return err_set(e, errno, "%s: %s", path, strerror(errno));
 	return 0;
 }
 
@@ -210,6 +232,7 @@ static int start(struct daemon *d, struct err *e)
 	if (rc)
 		return rc;
 	(void)signal(SIGPIPE, SIG_IGN);
+	(void)signal(SIGHUP, SIG_IGN); /* to others "read your settings": ours need a restart */
 	d->started_ns = loop_monotonic_ns();
 	d->loop = loop_new();
 	if (loop_on_signal(d->loop, SIGTERM, stop, d->loop) ||
@@ -253,6 +276,7 @@ static int run(struct daemon *d, struct err *e)
 			ledger_count(engine_ledger(d->engine)));
 	}
 	nri_conn_close(d->conn);
+	loop_timer_close(d->expire);
 	loop_free(d->loop);
 	recorder_stop(d);
 	if (d->lock >= 0)
@@ -266,6 +290,7 @@ int main(int argc, char **argv)
 	enum action action;
 	struct err e = {0};
 
+	(void)mallopt(M_TRIM_THRESHOLD, TRIM_BYTES); /* what a large Synchronize took goes back */
 	json_seed();
 	settings_init(&d.settings);
 	int rc = read_options(argc, argv, &d.settings, &action, &e);
@@ -292,6 +317,7 @@ int main(int argc, char **argv)
 		return 0;
 	}
 	log_set_level(d.settings.log_level);
+	beside_kubelet(&d);
 	if (run(&d, &e) < 0) {
 		(void)fprintf(stderr, "numafitd: %s\n", e.text);
 		return EXIT_FAILURE;

@@ -3,93 +3,59 @@
 #include "daemon.h"
 
 #include <codec/placement_json.h>
+#include <io/fault.h>
 #include <io/log.h>
 #include <numafit/text.h>
 
 #include <errno.h>
 #include <string.h>
 
-enum { HINTS_TEXT_MAX = 512, NS_PER_US = 1000 };
+enum { NS_PER_US = 1000, EXPIRE_EVERY_MS = 60 * 1000 };
+
+static const char *in_arena(struct arena *a, const char *text)
+{
+	const char *copy = arena_strndup(a, text, strlen(text));
+
+	return copy ? copy : "";
+}
 
 static const char *cpus_text(struct arena *a, const struct cpuset *cpus)
 {
 	char text[CPUSET_TEXT_MAX];
 
-	cpuset_format(cpus, text, sizeof text);
-	const char *copy = arena_strndup(a, text, strlen(text));
-	return copy ? copy : "";
+	return in_arena(a, cpuset_format(cpus, text, sizeof text));
 }
 
 static const char *nodes_text(const struct daemon *d, struct arena *a, struct nodeset nodes)
 {
 	char text[NODESET_TEXT_MAX];
 
-	nodeset_format(nodes, &d->topo.ids, text, sizeof text);
-	const char *copy = arena_strndup(a, text, strlen(text));
-	return copy ? copy : "";
+	return in_arena(a, nodeset_format(nodes, &d->topo.ids, text, sizeof text));
 }
 
+/* Most of them get one and the same cpuset, the shared pool's: its text is made once. */
 static void add_updates(struct daemon *d, const struct update_list *ups, struct nri_reply *reply)
 {
 	struct nri_cpuset *list = arena_array(reply->arena, ups->nr, sizeof *list);
+	const struct update *before = NULL;
 	size_t nr = 0;
 
-	for (; list && nr < ups->nr; nr++)
+	for (; list && nr < ups->nr; nr++) {
+		const struct update *u = &ups->at[nr];
+		bool same_cpus = before && cpuset_equal(&before->cpus, &u->cpus);
+		bool same_mems = before && nodeset_equal(before->mems, u->mems);
+
 		list[nr] = (struct nri_cpuset){
-			.container_id = arena_strndup(reply->arena, ups->at[nr].container_id,
-				strlen(ups->at[nr].container_id)),
-			.cpus = cpus_text(reply->arena, &ups->at[nr].cpus),
-			.mems = nodes_text(d, reply->arena, ups->at[nr].mems),
+			.container_id = in_arena(reply->arena, u->container_id),
+			.cpus = same_cpus ? list[nr - 1].cpus : cpus_text(reply->arena, &u->cpus),
+			.mems = same_mems ? list[nr - 1].mems
+					  : nodes_text(d, reply->arena, u->mems),
 		};
+		before = u;
+	}
 	reply->updates = list;
 	reply->nr_updates = nr;
 	d->counters.updates += nr;
-}
-
-/* "cpu:1/1 memory:2/1": of each resource the fewest NUMA nodes with enough free now, and the fewest
- * that could have enough; "-" when no number of nodes has enough now. */
-static const char *hints_text(const struct decision *dec, char buf[HINTS_TEXT_MAX])
-{
-	struct text t;
-
-	text_init(&t, buf, HINTS_TEXT_MAX);
-	for (unsigned i = 0; dec->reasons && i < dec->reasons->nr; i++) {
-		const struct reasons_resource *h = &dec->reasons->resource[i];
-
-		text_add(&t, t.len ? " %s:" : "%s:", h->resource);
-		if (h->smallest)
-			text_add(&t, "%u/%u", h->smallest, h->preferred_size);
-		else
-			text_add(&t, "-/%u", h->preferred_size);
-	}
-	return buf;
-}
-
-static void log_decision(struct daemon *d, const struct request *req, const struct decision *dec,
-	const char *cause, size_t nr_updates, uint64_t took_ns)
-{
-	char pod[512], name[256], cpus[CPUSET_TEXT_MAX], mems[NODESET_TEXT_MAX],
-		nodes[NODESET_TEXT_MAX] = "none";
-	char hints[HINTS_TEXT_MAX], quoted_hints[HINTS_TEXT_MAX + 2],
-		message[2 * DECISION_MESSAGE_MAX];
-
-	if (dec->has_affinity)
-		nodeset_format(dec->nodes, &d->topo.ids, nodes, sizeof nodes);
-	log_line(dec->admit ? LOG_INFO : LOG_WARN, "decision",
-		"cause=%s namespace=%s pod=%s container=%s id=%.12s qos=%s verdict=%s policy=%s "
-		"exclusive=%s cpus=%s mems=%s "
-		"nodes=%s preferred=%s source=%s hints=%s reason=%s message=%s updates=%zu "
-		"took_us=%llu",
-		cause, req->pod.ns, log_text(pod, sizeof pod, req->pod.name),
-		log_text(name, sizeof name, req->container_name), req->container_id,
-		qos_name(req->pod.qos), dec->admit ? "admitted" : "refused",
-		topology_policy_name(dec->policy), dec->exclusive ? "yes" : "no",
-		cpuset_format(&dec->cpus, cpus, sizeof cpus),
-		nodeset_format(dec->mems, &d->topo.ids, mems, sizeof mems), nodes,
-		dec->preferred ? "yes" : "no", decision_source_name(dec->source),
-		log_text(quoted_hints, sizeof quoted_hints, hints_text(dec, hints)),
-		dec->reason ? dec->reason : "none", log_text(message, sizeof message, dec->message),
-		nr_updates, (unsigned long long)(took_ns / NS_PER_US));
 }
 
 static struct placement placement_of(const struct decision *dec)
@@ -121,8 +87,6 @@ static int on_run_pod(void *ctx, const struct pod *pod, struct err *e)
 	struct daemon *d = ctx;
 	struct decision dec;
 
-	if (d->settings.mode == MODE_OFF)
-		return 0;
 	engine_run_pod(d->engine, loop_wall_ms(), pod, &dec);
 	d->counters.refused += !dec.admit;
 	return dec.admit ? 0 : refuse(&dec, e);
@@ -135,8 +99,7 @@ static int on_create(void *ctx, const struct request *req, struct nri_reply *rep
 	struct update_list ups = {0};
 	struct decision dec;
 
-	if (d->settings.mode == MODE_OFF)
-		return 0;
+	fault_point(FAULT_TO_DECIDE);
 	engine_create(d->engine, loop_wall_ms(), req, &dec, &ups);
 	add_updates(d, &ups, reply);
 	d->counters.creates++;
@@ -162,13 +125,21 @@ static int on_create(void *ctx, const struct request *req, struct nri_reply *rep
 static void on_update(void *ctx, const struct request *req, struct nri_reply *reply)
 {
 	struct daemon *d = ctx;
+	uint64_t from = loop_monotonic_ns();
 	struct update_list ups = {0};
-	struct update keep;
+	struct decision dec;
+	struct err e;
 
-	if (d->settings.mode == MODE_OFF || !engine_update(d->engine, req->container_id, &keep))
+	if (!engine_update(d->engine, loop_wall_ms(), req, &dec, &ups))
 		return;
-	*vec_push(&ups) = keep;
-	add_updates(d, &ups, reply);
+	if (dec.admit) {
+		*vec_push(&ups) = (struct update){req->container_id, dec.cpus, dec.mems};
+		add_updates(d, &ups, reply);
+	} else {
+		(void)refuse(&dec, &e);
+		reply->refusal = in_arena(reply->arena, e.text);
+	}
+	log_decision(d, req, &dec, "update", ups.nr, loop_monotonic_ns() - from);
 	vec_fini(&ups);
 }
 
@@ -177,8 +148,6 @@ static void on_stop(void *ctx, const struct request *req, struct nri_reply *repl
 	struct daemon *d = ctx;
 	struct update_list ups = {0};
 
-	if (d->settings.mode == MODE_OFF)
-		return;
 	engine_release(d->engine, loop_wall_ms(), "stop", req->container_id, &ups);
 	add_updates(d, &ups, reply);
 	vec_fini(&ups);
@@ -189,60 +158,56 @@ static void on_remove(void *ctx, const struct request *req)
 {
 	struct daemon *d = ctx;
 
-	if (d->settings.mode == MODE_MANAGE)
-		engine_forget(d->engine, loop_wall_ms(), "remove", req->container_id);
+	engine_forget(d->engine, loop_wall_ms(), "remove", req->container_id);
 }
 
 static void on_remove_pod(void *ctx, const struct pod *pod)
 {
 	struct daemon *d = ctx;
 
-	if (d->settings.mode == MODE_MANAGE)
-		engine_release_pod(d->engine, loop_wall_ms(), "pod-gone", pod->sandbox_id);
+	engine_release_pod(d->engine, loop_wall_ms(), "pod-gone", pod->sandbox_id);
+}
+
+/* What a container's annotation claims, into *p. False: it has none, or one that cannot be read,
+ * which is the same. */
+static bool read_placement(const struct daemon *d, const struct request *req, struct placement *p)
+{
+	char id[64], why[512];
+	struct err e;
+
+	if (!req->placement)
+		return false;
+	if (placement_json_parse(req->placement, &d->topo.ids, p, &e) == 0)
+		return true;
+	log_line(LOG_WARN, "placement-ignored", "id=%s error=%s",
+		log_text(id, sizeof id, req->container_id), log_text(why, sizeof why, e.text));
+	return false;
 }
 
 static void on_live(void *ctx, const struct request *req)
 {
 	struct daemon *d = ctx;
+	struct placement placed;
+	bool has = read_placement(d, req, &placed);
 
-	if (d->settings.mode == MODE_MANAGE)
-		engine_live(d->engine, loop_wall_ms(), req);
+	engine_live(d->engine, loop_wall_ms(), req, has ? &placed : NULL);
 }
 
-/* What the containers' annotations claim; a claim that cannot be read is none. */
+/* The claims of all, each or NULL; the placements themselves are behind the pointers. */
 static const struct placement **read_placements(
-	struct daemon *d, const struct request *containers, size_t nr)
+	const struct daemon *d, const struct request *containers, size_t nr)
 {
-	const struct placement **placed = xcalloc(nr, sizeof *placed);
+	size_t pointers = nr * sizeof(struct placement *);
+	const struct placement **placed = xcalloc(1, pointers + nr * sizeof **placed);
+	struct placement *claims = (void *)((char *)placed + pointers);
 
-	for (size_t i = 0; i < nr; i++) {
-		struct placement p, *copy;
-		char id[64], why[512];
-		struct err e;
-
-		if (!containers[i].placement)
-			continue;
-		if (placement_json_parse(containers[i].placement, &d->topo.ids, &p, &e) < 0) {
-			log_line(LOG_WARN, "placement-ignored", "id=%s error=%s",
-				log_text(id, sizeof id, containers[i].container_id),
-				log_text(why, sizeof why, e.text));
-			continue;
-		}
-		copy = xcalloc(1, sizeof *copy);
-		*copy = p;
-		placed[i] = copy;
-	}
+	for (size_t i = 0; i < nr; i++)
+		if (read_placement(d, &containers[i], &claims[i]))
+			placed[i] = &claims[i];
 	return placed;
 }
 
-static void free_placements(const struct placement **placed, size_t nr)
-{
-	for (size_t i = 0; i < nr; i++)
-		mem_free_slot(&placed[i]);
-	free(placed);
-}
-
-static const char **sandbox_ids(const struct pod *pods, size_t nr)
+const char **sandbox_ids(const struct pod *pods, size_t nr)
 {
 	const char **ids = xcalloc(nr, sizeof *ids);
 
@@ -258,8 +223,6 @@ static void on_synchronize(void *ctx, const struct nri_inventory *what, struct n
 	struct update_list ups = {0};
 
 	d->counters.connects++;
-	if (d->settings.mode == MODE_OFF)
-		return;
 	const struct placement **placed = read_placements(d, what->containers, what->nr);
 	const char **sandboxes = sandbox_ids(what->pods, what->nr_pods);
 	const struct inventory running = {
@@ -267,12 +230,12 @@ static void on_synchronize(void *ctx, const struct nri_inventory *what, struct n
 	engine_synchronize(d->engine, loop_wall_ms(), &running, &ups);
 	add_updates(d, &ups, reply);
 	log_line(LOG_INFO, "synchronized",
-		"pods=%zu containers=%zu held=%zu updates=%zu took_us=%llu", what->nr_pods, what->nr,
-		ledger_count(engine_ledger(d->engine)), ups.nr,
+		"pods=%zu containers=%zu held=%zu updates=%zu took_us=%llu", what->nr_pods,
+		what->nr, ledger_count(engine_ledger(d->engine)), ups.nr,
 		(unsigned long long)((loop_monotonic_ns() - from) / NS_PER_US));
 	vec_fini(&ups);
 	free(sandboxes);
-	free_placements(placed, what->nr);
+	free(placed);
 }
 
 static void on_event(void *ctx, const char *event, const char *text)
@@ -317,6 +280,38 @@ static void on_connection_ended(void *ctx)
 	loop_stop(d->loop);
 }
 
+/* Placing: who decides. */
+static const struct nri_handler manage_handler = {
+	.synchronize = on_synchronize,
+	.run_pod = on_run_pod,
+	.create = on_create,
+	.update = on_update,
+	.stop = on_stop,
+	.remove = on_remove,
+	.live = on_live,
+	.remove_pod = on_remove_pod,
+};
+
+static const struct nri_handler *const handlers[] = {
+	[MODE_OFF] = &off_handler,
+	[MODE_MANAGE] = &manage_handler,
+	[MODE_SHADOW] = &shadow_handler,
+};
+
+/* What was answered and never came to be. */
+static void expire(void *ctx)
+{
+	struct daemon *d = ctx;
+	unsigned nr = engine_expire(d->engine, loop_wall_ms());
+
+	if (nr)
+		log_line(LOG_WARN, "expired",
+			"containers=%u text=\"their creation failed in the runtime, which told "
+			"nothing\"",
+			nr);
+	loop_timer_set(d->expire, EXPIRE_EVERY_MS);
+}
+
 void wiring_start(struct daemon *d)
 {
 	const bool launched = d->launch.name;
@@ -331,17 +326,10 @@ void wiring_start(struct daemon *d)
 		.ended = on_connection_ended,
 	};
 
-	d->handler = (struct nri_handler){
-		.ctx = d,
-		.synchronize = on_synchronize,
-		.run_pod = on_run_pod,
-		.create = on_create,
-		.update = on_update,
-		.stop = on_stop,
-		.remove = on_remove,
-		.live = on_live,
-		.remove_pod = on_remove_pod,
-		.on_event = on_event,
-	};
+	d->handler = *handlers[d->settings.mode];
+	d->handler.ctx = d;
+	d->handler.on_event = on_event;
+	d->expire = loop_timer_new(d->loop, expire, d);
+	loop_timer_set(d->expire, EXPIRE_EVERY_MS);
 	d->conn = nri_conn_new(d->loop, &options, &d->handler);
 }

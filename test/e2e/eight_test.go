@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -40,7 +41,7 @@ func picture(s status) string {
 
 func (n *node) checkUnmoved(before string) {
 	n.Helper()
-	if now := picture(n.check()); now != before {
+	if now := picture(n.settle()); now != before {
 		n.Fatalf("before:\n%s\nnow:\n%s", before, now)
 	}
 }
@@ -73,7 +74,7 @@ func TestRuncIsAskedForWhatWasDecided(t *testing.T) {
 			t.Errorf("%s: %+v", name, h)
 		}
 	}
-	if h := n.held(dbPod.containers["db"]); !h.Exclusive || len(n.set(h.CPUs)) != 4 || h.Nodes == nil || h.Mems != *h.Nodes {
+	if h := n.held(dbPod.containers["db"]); !h.Exclusive || len(n.set(h.CPUs)) != 4 || h.Mems != h.Nodes {
 		t.Errorf("db: %+v", h)
 	}
 	if h := n.held(batchPod.containers["batch"]); h.Exclusive {
@@ -130,14 +131,24 @@ func TestKilledDaemonMovesNothing(t *testing.T) {
 	n.check()
 }
 
-func TestLostJournalMovesNothing(t *testing.T) {
+// What remains are the annotations on the containers. Without them the web pod would go where the
+// db pod was.
+func TestLostJournalMovesNobodysCPUs(t *testing.T) {
 	n := newNode(t, onEight())
-	n.threePods()
-	before := picture(n.status())
+	dbPod, _, _ := n.threePods()
+	n.removePod(dbPod)
+	before := exclusive(n.check())
 	n.killDaemon()
 	n.run("rm", "-r", n.path("run"))
 	n.startDaemon()
-	n.checkUnmoved(before)
+	if now := exclusive(n.settle()); picture(now) != picture(before) {
+		t.Errorf("before:\n%s\nnow:\n%s", picture(before), picture(now))
+	}
+}
+
+func exclusive(s status) status {
+	s.Containers = slices.DeleteFunc(s.Containers, func(h held) bool { return !h.Exclusive })
+	return s
 }
 
 func TestRestartedRuntimeIsFoundAgain(t *testing.T) {
@@ -174,10 +185,25 @@ func TestStartedWhileTheDaemonIsDown(t *testing.T) {
 		}
 	}
 	n.startDaemon()
-	n.await("both to be placed", func() bool { return len(n.askedFor(late))+len(n.askedFor(shared)) == 4 })
-	n.check()
+	n.settle()
 	if h := n.held(late); !h.Exclusive || len(n.set(h.CPUs)) != 4 {
 		t.Errorf("late: %+v", h)
+	}
+}
+
+func TestStoppedWhileTheDaemonIsDown(t *testing.T) {
+	n := newNode(t, onEight())
+	dbPod, webPod, _ := n.threePods()
+	had := n.held(dbPod.containers["db"])
+	n.killDaemon()
+	n.removePod(dbPod)
+	n.removeContainer(webPod, "nginx")
+	n.startDaemon()
+	n.settle()
+	again := n.startPod("again", guaranteed, db...).containers["db"]
+	n.check()
+	if got := n.held(again); got.CPUs != had.CPUs {
+		t.Errorf("%s were given back, and %s are given", had.CPUs, got.CPUs)
 	}
 }
 
@@ -209,6 +235,40 @@ func TestOthersUpdatesAreAnsweredWithOurs(t *testing.T) {
 		}
 	}
 	n.checkUnmoved(before)
+}
+
+func TestResizedInPlace(t *testing.T) {
+	n := newNode(t, onEight("topologyManagerPolicy=single-numa-node"))
+	dbPod, _, _ := n.threePods()
+	small := n.held(dbPod.containers["db"])
+	n.must(n.resize(dbPod, want{name: "db", milli: 6000, memory: 96 * mi}))
+	n.check()
+	large := n.held(small.ID)
+	if len(n.set(large.CPUs)) != 6 || large.Mems != small.Mems || !within(n.set(small.CPUs), n.set(large.CPUs)) {
+		t.Errorf("from 4 to 6 CPUs: %+v, %+v", small, large)
+	}
+	err := n.resize(dbPod, want{name: "db", milli: 20000, memory: 96 * mi})
+	if err == nil || !strings.Contains(err.Error(), "numafit") {
+		t.Errorf("20 CPUs on nodes of 16: %v", err)
+	}
+	n.check()
+	if now := n.held(small.ID); now.CPUs != large.CPUs {
+		t.Errorf("%s before a resize that is refused, %s after it", large.CPUs, now.CPUs)
+	}
+	n.must(n.resize(dbPod, want{name: "db", milli: 2000, memory: 64 * mi}))
+	n.check()
+	if now := n.held(small.ID); len(n.set(now.CPUs)) != 2 || !within(n.set(now.CPUs), n.set(large.CPUs)) {
+		t.Errorf("from 6 to 2 CPUs: %+v, %+v", large, now)
+	}
+}
+
+func within(small, large set) bool {
+	for i := range small {
+		if !large[i] {
+			return false
+		}
+	}
+	return true
 }
 
 func TestRefusalTellsItsReason(t *testing.T) {

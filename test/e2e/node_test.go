@@ -44,7 +44,6 @@ type node struct {
 	daemon     *process
 	runtime    cri.RuntimeServiceClient
 	pods       map[string]*pod // by name
-	gone       []string        // ids of containers that were removed
 }
 
 // newNode starts containerd, then numafitd, and waits until they are connected.

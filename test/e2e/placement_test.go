@@ -15,7 +15,7 @@ type held struct {
 	Pod, Container, ID string
 	Exclusive          bool
 	CPUs, Mems         string
-	Nodes              *string
+	Nodes              string
 }
 
 type status struct {
@@ -123,40 +123,58 @@ func line(text, word string) string {
 	return ""
 }
 
-// check insists that every container runs where numafitd says, that it says so of all of them and
-// of no other, and that no CPU that is one container's own is in another's cpuset.
-func (n *node) check() status {
+// problem says what is not as it has to be: every container runs where numafitd says, which says so
+// of all of them and of no other, and no CPU that is one container's own is in another's cpuset.
+func (n *node) problem(s status) string {
 	n.Helper()
-	s := n.status()
 	nr, owner := 0, map[int]string{}
 	for _, p := range n.pods {
 		nr += len(p.containers)
 	}
 	if nr != len(s.Containers) {
-		n.Fatalf("%d containers run, numafitd knows %d: %+v", nr, len(s.Containers), s.Containers)
+		return fmt.Sprintf("%d containers run, numafitd knows %d: %+v", nr, len(s.Containers), s.Containers)
 	}
 	for _, h := range s.Containers {
+		name := h.Pod + "/" + h.Container
 		if cpus, mems := n.placed(h.ID); cpus != h.CPUs || mems != h.Mems {
-			n.Fatalf("%s/%s: decided cpus %s mems %s, in force cpus %s mems %s", h.Pod, h.Container, h.CPUs, h.Mems, cpus, mems)
+			return fmt.Sprintf("%s: decided cpus %s mems %s, in force cpus %s mems %s", name, h.CPUs, h.Mems, cpus, mems)
 		}
-		if !h.Exclusive && h.CPUs != s.Pool {
-			n.Fatalf("%s/%s runs on %s, and the shared pool is %s", h.Pod, h.Container, h.CPUs, s.Pool)
+		if !h.Exclusive {
+			if h.CPUs != s.Pool {
+				return fmt.Sprintf("%s runs on %s, and the shared pool is %s", name, h.CPUs, s.Pool)
+			}
+			continue
 		}
 		for cpu := range n.set(h.CPUs) {
-			if h.Exclusive && owner[cpu] != "" {
-				n.Fatalf("CPU %d belongs to %s and to %s/%s", cpu, owner[cpu], h.Pod, h.Container)
+			if owner[cpu] != "" {
+				return fmt.Sprintf("CPU %d belongs to %s and to %s", cpu, owner[cpu], name)
 			}
-			if h.Exclusive {
-				owner[cpu] = h.Pod + "/" + h.Container
-			}
+			owner[cpu] = name
 		}
 	}
 	for cpu := range n.set(s.Pool) {
 		if owner[cpu] != "" {
-			n.Fatalf("CPU %d belongs to %s, and to the shared pool %s", cpu, owner[cpu], s.Pool)
+			return fmt.Sprintf("CPU %d belongs to %s, and to the shared pool %s", cpu, owner[cpu], s.Pool)
 		}
 	}
+	return ""
+}
+
+// check insists that all is in order now: an answer has no afterwards.
+func (n *node) check() status {
+	n.Helper()
+	s := n.status()
+	if p := n.problem(s); p != "" {
+		n.Fatal(p)
+	}
 	return s
+}
+
+// settle waits for that: what a Synchronize changes, containerd does after its reply.
+func (n *node) settle() status {
+	n.Helper()
+	n.await("all to be in order", func() bool { return n.problem(n.status()) == "" })
+	return n.check()
 }
 
 // checkCreated insists that the container was created where the decision that it carries puts it.

@@ -3,6 +3,7 @@ package e2e
 import (
 	"encoding/json"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 
@@ -33,7 +34,9 @@ type pod struct {
 	containers map[string]string // name: id
 }
 
-func (n *node) cgroup() string { return "/numafit-e2e-" + filepath.Base(n.dir) }
+func (n *node) cgroup() string {
+	return "/numafit-e2e-" + filepath.Base(os.TempDir()) + "-" + filepath.Base(n.dir) // run looks for it
+}
 
 func (n *node) resources(qos string, w want) *cri.LinuxContainerResources {
 	r := &cri.LinuxContainerResources{CpuPeriod: period, CpuShares: max(2, w.milli*1024/1000)}
@@ -147,6 +150,15 @@ func (n *node) setCPUs(id, cpus, mems string) {
 	_, err := n.runtime.UpdateContainerResources(ctx, &cri.UpdateContainerResourcesRequest{ContainerId: id,
 		Linux: &cri.LinuxContainerResources{CpusetCpus: cpus, CpusetMems: mems}})
 	n.must(err)
+}
+
+// resize does what a kubelet does when a running pod's resources are changed.
+func (n *node) resize(p *pod, w want) error {
+	ctx, cancel := soon()
+	defer cancel()
+	_, err := n.runtime.UpdateContainerResources(ctx, &cri.UpdateContainerResourcesRequest{
+		ContainerId: p.containers[w.name], Linux: n.resources(p.qos, w)})
+	return err
 }
 
 // inside is what a command prints in the container.

@@ -28,8 +28,7 @@ func TestInForceOnThisMachine(t *testing.T) {
 		t.Errorf("nobody placed it, and yet it runs on %s", cpus)
 	}
 	n.startDaemon()
-	n.await("it to be placed", func() bool { cpus, _ := n.inForce(late); return cpus == taken.Pool })
-	n.check()
+	n.settle()
 	n.removePod(n.pods["late"])
 	n.checkUnmoved(before)
 

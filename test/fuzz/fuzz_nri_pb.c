@@ -42,7 +42,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	bool more;
 
 	arena_init(&a, MEMORY_MAX);
-	(void)nri_chunk_decode(in, &a, &more, NULL);
+	(void)nri_chunk_decode(in, &more, NULL);
 	if (nri_configuration_decode(in, &a, &conf, NULL) == 0) {
 		check_text(conf.runtime_name);
 		check_text(conf.nri_version);

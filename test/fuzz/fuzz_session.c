@@ -8,8 +8,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static void on_synchronize(
-	void *ctx, const struct nri_inventory *what, struct nri_reply *reply)
+static void on_synchronize(void *ctx, const struct nri_inventory *what, struct nri_reply *reply)
 {
 	(void)ctx, (void)reply;
 	for (size_t i = 0; i < what->nr_pods; i++)
@@ -76,8 +75,8 @@ static void check_shape(const unsigned char *at, size_t len)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	static const struct nri_handler handler = {NULL, on_synchronize, on_run_pod, on_create, on_change,
-		on_change, on_container, on_container, on_pod, NULL};
+	static const struct nri_handler handler = {NULL, on_synchronize, on_run_pod, on_create,
+		on_change, on_change, on_container, on_container, on_pod, NULL};
 	const struct nri_plugin plugin = {.name = "numafit",
 		.index = "50",
 		.launched = size % 2,

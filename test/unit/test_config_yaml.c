@@ -62,6 +62,9 @@ static void a_file_that_says_nothing_means_the_defaults(void **state)
 static void every_key_reaches_its_setting(void **state)
 {
 	const struct settings s = read_good("mode: off\n"
+					    "onAdopt: leave\n"
+					    "besideStaticKubelet: manage\n"
+					    "kubeletRootDirectory: /k\n"
 					    "topologyManagerPolicy: restricted\n"
 					    "topologyManagerScope: pod\n"
 					    "topologyManagerPolicyOptions:\n"
@@ -90,7 +93,8 @@ static void every_key_reaches_its_setting(void **state)
 					    "mergeVisitBudget: 7\n"
 					    "sharedPoolStep: 0\n"
 					    "sharedPoolMinimum: 2\n"
-					    "nri: {socketPath: /run/x.sock, pluginIndex: 07}\n"
+					    "nri: {socketPath: /run/x.sock, pluginIndex: 07,\n"
+					    "      failurePolicy: drop-and-fail}\n"
 					    "runDirectory: /run/y\n"
 					    "journalMaxBytes: 1Mi\n"
 					    "machine: kep3545-8\n"
@@ -103,11 +107,11 @@ static void every_key_reaches_its_setting(void **state)
 					    "  TopologyManagerPolicyAlphaOptions: true\n"
 					    "  TopologyManagerPolicyBetaOptions: false\n"
 					    "  TopologyManagerPolicyOptions: true\n");
-	static const char *const want[] = {"off", "restricted", "pod", "true", "16",
+	static const char *const want[] = {"off", "leave", "manage", "/k", "restricted", "pod", "true", "16",
 		"most-allocated", "none", "true", "false", "true", "true", "true", "true", "None",
 		"0-1,32", "500m", "2", "8:memory=1Gi,hugepages-1Gi=2Gi;1:hugepages-2Mi=4Mi", "7",
-		"0", "2", "/run/x.sock", "07", "/run/y", "1Mi", "kep3545-8", "debug", "true",
-		"false", "true", "true", "true", "false", "true"};
+		"0", "2", "/run/x.sock", "07", "drop-and-fail", "/run/y", "1Mi", "kep3545-8", "debug",
+		"true", "false", "true", "true", "true", "false", "true"};
 	char value[CPUSET_TEXT_MAX];
 	unsigned nr = 0;
 
@@ -143,7 +147,7 @@ static void a_mistake_is_told_with_line_key_value_and_what_was_expected(void **s
 			"line 4: topologyManagerPolicy: \"single-node\" is not one of none, "
 			"best-effort, "
 			"restricted, single-numa-node"},
-		{"mode:\n", -EINVAL, "line 1: mode: \"\" is not one of off, manage"},
+		{"mode:\n", -EINVAL, "line 1: mode: \"\" is not one of off, manage, shadow"},
 		{"mode: {}\n", -EINVAL, "line 1: mode: an empty map or list does not belong here"},
 		{"mode:\n- off\n", -ENOENT,
 			"line 2: mode: one value is expected, not a map or a list"},

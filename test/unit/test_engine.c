@@ -226,7 +226,7 @@ static void random_event(struct node *n, struct random *r)
 	} else if (what < 90 && n->nr) {
 		stop(n, random_below(r, n->nr));
 	} else if (what < 95 && n->nr) {
-		engine_live(n->g, 0, &n->run[random_below(r, n->nr)].req);
+		engine_live(n->g, 0, &n->run[random_below(r, n->nr)].req, NULL);
 	} else {
 		synchronize(n);
 	}
@@ -392,7 +392,9 @@ static void a_container_that_started_unpinned_is_placed_by_an_update(void **stat
 	struct request stray = ask("stray", QOS_GUARANTEED, 4000, GIB(1));
 
 	(void)state;
-	engine_synchronize(n->g, 0, &(const struct inventory){&stray, &(const struct placement *){NULL}, 1, NULL, 0}, &ups);
+	engine_synchronize(n->g, 0,
+		&(const struct inventory){&stray, &(const struct placement *){NULL}, 1, NULL, 0},
+		&ups);
 	assert_int_equal(ups.nr, 1);
 	assert_string_equal(ups.at[0].container_id, "stray");
 	assert_int_equal(cpuset_count(&ups.at[0].cpus), 4);
@@ -410,8 +412,8 @@ static void what_the_runtime_could_not_be_told_comes_with_the_next_reply(void **
 	struct update_list ups = {0};
 
 	(void)state;
-	engine_live(n->g, 0,
-		&stray); /* started while nobody listened; this reply cannot carry updates */
+	engine_live(n->g, 0, &stray,
+		NULL); /* started while nobody listened; this reply cannot carry updates */
 	/* a refusal is an error to the runtime, and carries nothing either */
 	assert_false(create(n, "huge", QOS_GUARANTEED, 99000, GIB(1)).admit);
 	assert_int_equal(n->updates, 0);
@@ -430,7 +432,9 @@ static void a_running_container_that_fits_nowhere_goes_on_in_the_shared_pool(voi
 	struct update_list ups = {0};
 
 	(void)state;
-	engine_synchronize(n->g, 0, &(const struct inventory){&huge, &(const struct placement *){NULL}, 1, NULL, 0}, &ups);
+	engine_synchronize(n->g, 0,
+		&(const struct inventory){&huge, &(const struct placement *){NULL}, 1, NULL, 0},
+		&ups);
 	const struct holding *h = ledger_find(engine_ledger(n->g), "huge");
 	assert_non_null(h);
 	assert_false(h->decision.exclusive || h->decision.preferred);
@@ -450,7 +454,7 @@ static void a_late_one_moves_the_others_with_the_next_reply(void **state)
 
 	(void)state;
 	(void)create(n, "web", QOS_BURSTABLE, 100, 0);
-	engine_live(n->g, 0, &stray);
+	engine_live(n->g, 0, &stray, NULL);
 	assert_int_equal(n->updates, 0);
 	(void)create(n, "more", QOS_BURSTABLE, 100, 0);
 	assert_int_equal(n->updates, 2); /* web and stray */
@@ -496,7 +500,9 @@ static void an_annotation_gives_no_more_cpus_than_the_request(void **state)
 	(void)state;
 	thief.cpus = "4-31";
 	thief.mems = "1";
-	engine_synchronize(n->g, 0, &(const struct inventory){&thief, &(const struct placement *){&claim}, 1, NULL, 0}, &ups);
+	engine_synchronize(n->g, 0,
+		&(const struct inventory){&thief, &(const struct placement *){&claim}, 1, NULL, 0},
+		&ups);
 	assert_true(cpuset_empty(ledger_held_cpus(engine_ledger(n->g))));
 	vec_fini(&ups);
 	node_free(n);

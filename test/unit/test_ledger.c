@@ -100,8 +100,11 @@ static void an_entry_is_not_in_its_own_way(void **state)
 
 	(void)state;
 	again.nr_blocks = 0;
-	assert_int_equal(ledger_fits(n->l, &(const struct request){.container_id = "one"}, &again, NULL), 0);
-	assert_int_equal(ledger_fits(n->l, &(const struct request){.container_id = "other"}, &again, NULL), -16);
+	assert_int_equal(
+		ledger_fits(n->l, &(const struct request){.container_id = "one"}, &again, NULL), 0);
+	assert_int_equal(
+		ledger_fits(n->l, &(const struct request){.container_id = "other"}, &again, NULL),
+		-16);
 	node_free(n);
 }
 

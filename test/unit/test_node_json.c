@@ -73,6 +73,8 @@ static void events_of_a_runtime_are_answered_as_the_daemon_does(void **state)
 #define ONE_NODE "\"nodes\":[{\"id\":0,\"memory\":1000}],\"distances\":{\"0\":[10]}"
 #define CPUS     "\"cpus\":[[0,0,0,0,0],[1,1,0,0,0]]"
 #define MACHINE  "\"machine\":{" ONE_NODE "," CPUS "}"
+#define POD      "{\"spec\":{\"containers\":[{\"name\":\"a\"}]}}"
+#define STEPS(x) "{" MACHINE ",\"settings\":{},\"steps\":[" x "]}"
 
 static void what_cannot_be_read_is_told_with_its_place(void **state)
 {
@@ -101,6 +103,25 @@ static void what_cannot_be_read_is_told_with_its_place(void **state)
 			"pod: spec.containers: a: resources: requests.cpu: \"x\""},
 		{"{" MACHINE ",\"settings\":{},\"steps\":[{\"op\":\"remove\"}]}",
 			"should be an object with uid"},
+		{"{\"machine\":\"kep3545-8\"}", "machine: should be an object, is a string"},
+		{STEPS("{\"op\":\"remove\",\"uid\":\"a\"},{\"op\":\"admit\",\"pod\":" POD
+		       "},{\"op\":\"create\"}"),
+			"steps: element 2: op \"create\" is a runtime's event among whole pods"},
+		{STEPS("{\"op\":\"create\"},{\"op\":\"admit\",\"pod\":" POD "}"),
+			"steps: element 1: op \"admit\" is not one of a runtime's events: run-pod"},
+		{STEPS("{\"op\":\"create\",\"cpu\":2}"), "element 0: unknown key \"cpu\""},
+		{STEPS("{\"op\":\"create\",\"cpu_milli\":\"2000m\"}"), "element 0: cpu_milli: "},
+		{STEPS("{\"op\":\"create\",\"qos\":\"Best\"}"), "element 0: qos: "},
+		{STEPS("{\"op\":\"create\",\"pod\":{}}"), "element 0: pod: should be a v1.Pod"},
+		{STEPS("{\"op\":\"create\",\"container_id\":\"a/b\"}"),
+			"container_id: \"a/b\": should be a word without '/'"},
+		{STEPS("{\"op\":\"run-pod\"}"), "element 0: sandbox_id is missing"},
+		{STEPS("{\"op\":\"stop-pod\"}"), "element 0: sandbox_id is missing"},
+		{STEPS("{\"op\":\"sync\"}"), "containers: should be a list, is nothing"},
+		{STEPS("{\"op\":\"sync\",\"containers\":[{}],\"sandboxes\":[1]}"),
+			"sandboxes: element 0: should be a string, is an integer"},
+		{STEPS("{\"op\":\"sync\",\"containers\":[{\"placement\":\"{\"}]}"),
+			"containers: element 0: "},
 	};
 
 	(void)state;
@@ -118,6 +139,67 @@ static void what_cannot_be_read_is_told_with_its_place(void **state)
 		json_decref(item);
 		arena_fini(&a);
 	}
+}
+
+static json_t *answer(const char *question, struct arena *a)
+{
+	json_t *item, *result = NULL;
+	struct err e = {0};
+
+	assert_int_equal(json_parse(question, strlen(question), &item, &e), 0);
+	if (node_json_answer(item, load_machine, a, &result, &e))
+		fail_msg("%s", e.text);
+	json_decref(item);
+	return result;
+}
+
+static void a_machine_that_is_not_there_is_an_error_and_one_that_does_not_start_an_answer(
+	void **state)
+{
+	static const char nowhere[] = "{\"machine\":\"nowhere\",\"settings\":{},\"steps\":[]}";
+	json_t *item, *result = NULL;
+	struct arena a;
+	struct err e;
+
+	(void)state;
+	arena_init(&a, ARENA_BYTES);
+	assert_int_equal(json_parse(nowhere, sizeof nowhere - 1, &item, &e), 0);
+	assert_true(node_json_answer(item, load_machine, &a, &result, &e) < 0);
+	assert_non_null(strstr(e.text, "machine: "));
+	json_decref(item);
+	result = answer("{\"machine\":\"kep3545-8\",\"settings\":{\"reservedSystemCPUs\":\"999\"},"
+			"\"steps\":[{\"op\":\"create\"}]}",
+		&a);
+	assert_non_null(
+		strstr(json_string_value(json_object_get(result, "error")), "reservedSystemCPUs"));
+	json_decref(result);
+	arena_fini(&a);
+}
+
+static void reasons_come_when_they_are_asked_for(void **state)
+{
+	static const char *const ask[] = {"", ",\"reasons\":true"};
+	static const char *const steps[] = {
+		"{\"op\":\"create\",\"cpu_milli\":2000}", "{\"op\":\"admit\",\"pod\":" POD "}"};
+
+	(void)state;
+	for (unsigned s = 0; s < 2; s++)
+		for (unsigned r = 0; r < 2; r++) {
+			char question[512];
+			struct arena a;
+
+			(void)snprintf(question, sizeof question,
+				"{\"machine\":\"kep3545-8\",\"settings\":"
+				"{\"topologyManagerPolicy\":\"restricted\"}%s,\"steps\":[%s]}",
+				ask[r], steps[s]);
+			arena_init(&a, ARENA_BYTES);
+			json_t *result = answer(question, &a);
+			char *text = json_dumps(result, JSON_COMPACT);
+			assert_int_equal(strstr(text, "\"reasons\":") != NULL, r);
+			free(text);
+			json_decref(result);
+			arena_fini(&a);
+		}
 }
 
 static void a_pods_class_follows_from_what_it_asks_for(void **state)
@@ -170,6 +252,9 @@ int main(void)
 		cmocka_unit_test(admissions_are_those_of_the_released_kubelet),
 		cmocka_unit_test(events_of_a_runtime_are_answered_as_the_daemon_does),
 		cmocka_unit_test(what_cannot_be_read_is_told_with_its_place),
+		cmocka_unit_test(
+			a_machine_that_is_not_there_is_an_error_and_one_that_does_not_start_an_answer),
+		cmocka_unit_test(reasons_come_when_they_are_asked_for),
 		cmocka_unit_test(a_pods_class_follows_from_what_it_asks_for),
 	};
 

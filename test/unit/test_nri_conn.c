@@ -32,8 +32,7 @@ struct world {
 
 enum { GUARD_MS = 20000, RETRY_MAX_MS = 20 };
 
-static void on_synchronize(
-	void *ctx, const struct nri_inventory *what, struct nri_reply *reply)
+static void on_synchronize(void *ctx, const struct nri_inventory *what, struct nri_reply *reply)
 {
 	(void)what, (void)reply;
 	((struct world *)ctx)->nr_synchronized++;
@@ -173,8 +172,8 @@ static int setup(void **state)
 	if (!mkdtemp(w->dir))
 		return -1;
 	(void)snprintf(w->socket, sizeof w->socket, "%s/s", w->dir);
-	w->handler = (struct nri_handler){w, on_synchronize, on_run_pod, on_create, on_change, on_change,
-		on_container, on_container, on_pod, on_event};
+	w->handler = (struct nri_handler){w, on_synchronize, on_run_pod, on_create, on_change,
+		on_change, on_container, on_container, on_pod, on_event};
 	w->loop = loop_new();
 	w->guard = loop_timer_new(w->loop, on_guard, w);
 	loop_timer_set(w->guard, GUARD_MS);
@@ -367,8 +366,7 @@ static void on_ended(void *ctx)
 
 static void connect_launched(struct world *w, int fd)
 {
-	struct nri_conn_options o = {
-		.plugin = {.name = "numafit", .index = "50", .launched = true},
+	struct nri_conn_options o = {.plugin = {.name = "numafit", .index = "50", .launched = true},
 		.fd = fd,
 		.ended = on_ended};
 

@@ -294,6 +294,45 @@ static void resources_that_cannot_be_held_are_told_beside_the_request(void **sta
 	bytes_fini(&m);
 }
 
+static void whether_more_follows_is_told_from_the_outermost_fields(void **state)
+{
+	static const struct {
+		const char *bytes;
+		size_t len;
+		int rc;
+		bool more;
+	} cases[] = {
+		{"", 0, 0, false}, {"\x18\x01", 2, 0, true}, {"\x18\x00", 2, 0, false},
+		{"\x18\x01\x18\x00", 4, 0, false}, /* the last one counts */
+		{"\x12\x02\x18\x01", 4, 0, false}, /* a container's own field 3 */
+		{"\x12\x02\x18\x00\x18\x01\x0a\x00", 8, 0, true},
+		{"\x21"
+		 "12345678"
+		 "\x2d"
+		 "1234"
+		 "\x18\x81\x00",
+			17, 0, true},
+		{"\x18", 1, -EBADMSG, false},
+		{"\x18\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", 12, -EBADMSG, false},
+		{"\x12\x01", 2, -EBADMSG, false},
+		{"\x12\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", 11, -EBADMSG, false},
+		{"\x2d"
+		 "123",
+			4, -EBADMSG, false},
+		{"\x1a\x00", 2, -EBADMSG, false}, /* no number */
+		{"\x1b\x1c", 2, -EBADMSG, false}, /* a group */
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct blob payload = {cases[i].bytes, cases[i].len};
+		bool more = false;
+
+		assert_int_equal(nri_chunk_decode(payload, &more, NULL), cases[i].rc);
+		assert_int_equal(more, cases[i].more);
+	}
+}
+
 static void chunks_join_in_any_order_and_without_their_pods(void **state)
 {
 	struct bytes m = {0}, none = {0};
@@ -366,7 +405,6 @@ static void what_is_no_message_is_refused(void **state)
 	struct nri_running all;
 	struct nri_configuration conf;
 	struct err e;
-	bool more;
 
 	assert_int_equal(
 		nri_subject_decode((struct blob){"\x0a\x05p", 3}, *state, &s, &e), -EBADMSG);
@@ -375,7 +413,6 @@ static void what_is_no_message_is_refused(void **state)
 		nri_state_change_decode((struct blob){"\x08", 1}, *state, &s, &e), -EBADMSG);
 	assert_int_equal(
 		nri_running_decode((struct blob){"\x12\x01", 2}, 9, *state, &all, &e), -EBADMSG);
-	assert_int_equal(nri_chunk_decode((struct blob){"\x18", 1}, *state, &more, &e), -EBADMSG);
 	assert_int_equal(nri_configuration_decode((struct blob){"\x12\x01", 2}, *state, &conf, &e),
 		-EBADMSG);
 }
@@ -480,6 +517,7 @@ int main(void)
 		in_arena(a_container_survives_the_way_there),
 		in_arena(an_update_changes_what_is_not_zero),
 		in_arena(resources_that_cannot_be_held_are_told_beside_the_request),
+		cmocka_unit_test(whether_more_follows_is_told_from_the_outermost_fields),
 		in_arena(chunks_join_in_any_order_and_without_their_pods),
 		in_arena(a_container_that_is_told_twice_counts_once),
 		in_arena(strings_that_are_not_utf8_neither_come_in_nor_go_out),

@@ -46,7 +46,8 @@ static void node_free(struct node *n)
 static void commit(struct node *n, const struct request *req, const struct decision *d)
 {
 	(void)ledger_release(n->l, req->container_id);
-	struct cpuset pool = d->exclusive ? ledger_pool_without(n->l, &d->cpus) : *ledger_pool(n->l);
+	struct cpuset pool =
+		d->exclusive ? ledger_pool_without(n->l, &d->cpus) : *ledger_pool(n->l);
 
 	assert_int_equal(ledger_set_pool(n->l, &pool, NULL), 0);
 	ledger_commit(n->l, req, d);
@@ -95,14 +96,14 @@ static void cpus_grow_and_shrink_around_what_is_there(void **state)
 		unsigned nodes; /* bits that the CPUs are on afterwards */
 	} cases[] = {
 		{POLICY_RESTRICTED, 4, 6, 0, true, true, 1},
-		{POLICY_RESTRICTED, 4, 12, 0, true, true, 3},       /* the closest neighbour */
-		{POLICY_RESTRICTED, 4, 6, 4, false, false, 0},      /* would need two nodes */
+		{POLICY_RESTRICTED, 4, 12, 0, true, true, 3},  /* the closest neighbour */
+		{POLICY_RESTRICTED, 4, 6, 4, false, false, 0}, /* would need two nodes */
 		{POLICY_BEST_EFFORT, 4, 6, 4, true, false, 3},
 		{POLICY_SINGLE_NUMA_NODE, 4, 12, 0, false, false, 0},
 		{POLICY_RESTRICTED, 12, 8, 0, true, true, 1},
 		{POLICY_RESTRICTED, 6, 2, 0, true, true, 1},
 		{POLICY_BEST_EFFORT, 4, 63, 0, true, true, 255},
-		{POLICY_BEST_EFFORT, 4, 64, 0, false, false, 0},    /* nothing would be left */
+		{POLICY_BEST_EFFORT, 4, 64, 0, false, false, 0}, /* nothing would be left */
 		{POLICY_BEST_EFFORT, 4, 65, 0, false, false, 0},
 	};
 
@@ -236,8 +237,8 @@ static void random_changes_keep_the_ledger_sound(void **state)
 	(void)state;
 	for (unsigned i = 0; i < ROUNDS; i++) {
 		char id[2] = {(char)('a' + random_below(&r, 12)), '\0'};
-		struct request req = ask(id, QOS_GUARANTEED, 500 * random_below(&r, 40),
-			GIB(random_below(&r, 30)));
+		struct request req = ask(
+			id, QOS_GUARANTEED, 500 * random_below(&r, 40), GIB(random_below(&r, 30)));
 
 		if (i % 500 == 0) {
 			if (n)

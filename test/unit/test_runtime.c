@@ -35,8 +35,7 @@ struct pair {
 	bool with_update;
 };
 
-static void on_synchronize(
-	void *ctx, const struct nri_inventory *what, struct nri_reply *reply)
+static void on_synchronize(void *ctx, const struct nri_inventory *what, struct nri_reply *reply)
 {
 	struct pair *p = ctx;
 
@@ -145,10 +144,11 @@ static void pair_init(struct pair *p, const struct nri_runtime_options *o)
 {
 	struct nri_runtime_events ev = {p, on_configured, on_answered};
 
-	*p = (struct pair){.handler = {p, on_synchronize, on_run_pod, on_create, on_update, on_stop, on_remove,
-				   on_live, on_remove_pod, NULL}};
+	*p = (struct pair){.handler = {p, on_synchronize, on_run_pod, on_create, on_update, on_stop,
+				   on_remove, on_live, on_remove_pod, NULL}};
 	p->runtime = nri_runtime_new(o, &ev);
-	p->session = nri_session_new(&(struct nri_plugin){.name = "numafit", .index = "50"}, &p->handler, 0);
+	p->session = nri_session_new(
+		&(struct nri_plugin){.name = "numafit", .index = "50"}, &p->handler, 0);
 }
 
 static void pair_fini(struct pair *p)

@@ -44,8 +44,7 @@ static void give_updates(struct plugin *p, struct nri_reply *reply)
 	reply->nr_updates = p->nr_updates;
 }
 
-static void on_synchronize(
-	void *ctx, const struct nri_inventory *what, struct nri_reply *reply)
+static void on_synchronize(void *ctx, const struct nri_inventory *what, struct nri_reply *reply)
 {
 	struct plugin *p = ctx;
 
@@ -116,8 +115,8 @@ static void on_event(void *ctx, const char *event, const char *text)
 
 static void init_as(struct plugin *p, const struct nri_plugin *plugin)
 {
-	*p = (struct plugin){.handler = {p, on_synchronize, on_run_pod, on_create, on_update, on_stop,
-				     on_remove, on_live, on_remove_pod, on_event}};
+	*p = (struct plugin){.handler = {p, on_synchronize, on_run_pod, on_create, on_update,
+				     on_stop, on_remove, on_live, on_remove_pod, on_event}};
 	p->session = nri_session_new(plugin, &p->handler, 0);
 }
 
@@ -474,6 +473,7 @@ static void the_failure_policy_goes_to_those_that_may_know_it(void **state)
 		{"0.0.0-unknown", true}, /* built without a version: it may */
 		{"v", false},
 		{"none", false},
+		{"v-1.0.0", false},
 		{"v0.12.", false},
 		{"v99999999999999999999999.0.0", true},
 	};
@@ -490,8 +490,9 @@ static void the_failure_policy_goes_to_those_that_may_know_it(void **state)
 			assert_policy_sent(&p, "\x1a\x04\x08\x01\x10\x01", 6);
 		else
 			assert_policy_sent(&p, "", 0);
-		if (!strstr(p.events, cases[i].sent ? "nri-failure-policy fail_request=1 keep_connected=1;"
-						    : "nri-failure-policy this runtime has none"))
+		if (!strstr(p.events,
+			    cases[i].sent ? "nri-failure-policy fail_request=1 keep_connected=1;"
+					  : "nri-failure-policy this runtime has none"))
 			fail_msg("NRI version %s: %s", cases[i].nri_version, p.events);
 		plugin_fini(&p);
 	}
@@ -513,9 +514,9 @@ static void a_failure_policy_is_sent_as_it_is_wanted(void **state)
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		struct plugin p;
 
-		init_as(&p, &(struct nri_plugin){.name = "numafit",
-				    .index = "50",
-				    .on_failure = cases[i].policy});
+		init_as(&p,
+			&(struct nri_plugin){
+				.name = "numafit", .index = "50", .on_failure = cases[i].policy});
 		feed_configure(&p, "v0.12.5", "");
 		assert_policy_sent(&p, cases[i].want, cases[i].len);
 		assert_int_equal(!strstr(p.events, "nri-failure-policy"), !cases[i].len);
@@ -764,7 +765,7 @@ static void nothing_is_handled_before_synchronize(void **state)
 	assert_status(&p, 7, 0, "");
 	bytes_append(&payload, "\x18", 1);
 	assert_int_equal(feed_call(&p, 9, "Synchronize", &payload), 0);
-	assert_status(&p, 9, TTRPC_INTERNAL, "no SynchronizeChunk");
+	assert_status(&p, 9, TTRPC_INTERNAL, "no SynchronizeRequest");
 	bytes_append(&payload, "\x12\x01", 2);
 	assert_int_equal(feed_call(&p, 11, "Synchronize", &payload), 0);
 	assert_status(&p, 11, TTRPC_INTERNAL, "");

@@ -83,7 +83,7 @@ static void each_row_prints_its_default_and_reads_it_back(void **state)
 		if (*buf)
 			assert_int_equal(settings_set(&s, doc.key, buf, NULL), 0);
 	}
-	assert_int_equal(nr, 35);
+	assert_int_equal(nr, 38);
 	assert_false(settings_get(&s, nr, buf, sizeof buf));
 	assert_memory_equal(&s, &before, sizeof s);
 }
@@ -165,7 +165,7 @@ static void a_wrong_value_is_named_with_what_was_expected(void **state)
 			"restricted, single-numa-node"},
 		{"memoryManagerPolicy", "static", -EINVAL,
 			"memoryManagerPolicy: \"static\" is not one of None, Static"},
-		{"mode", "", -EINVAL, "mode: \"\" is not one of off, manage"},
+		{"mode", "", -EINVAL, "mode: \"\" is not one of off, manage, shadow"},
 		{"mode", "off\n", -EINVAL, "mode: the value holds a control character"},
 		{"machine", "\xff", -EINVAL, "machine: the value is not UTF-8"},
 		{"topologyManagerPolicyOptions.prefer-closest-numa-nodes", "yes", -EINVAL,
@@ -225,6 +225,9 @@ static void a_wrong_value_is_named_with_what_was_expected(void **state)
 			"journalMaxBytes: \"1Ki\" is not a quantity from 64Ki to 1Gi"},
 		{"journalMaxBytes", "much", -EINVAL,
 			"journalMaxBytes: \"much\" is not a quantity from 64Ki to 1Gi"},
+		{"nri.failurePolicy", "keep", -EINVAL,
+			"nri.failurePolicy: \"keep\" is not one of drop-and-proceed, drop-and-fail, "
+			"keep-and-proceed, keep-and-fail"},
 		{"nri.pluginIndex", "5", -EINVAL, "nri.pluginIndex: \"5\" is not two digits"},
 		{"nri.pluginIndex", "5a", -EINVAL, "nri.pluginIndex: \"5a\" is not two digits"},
 		{"nri.socketPath", "nri.sock", -EINVAL,

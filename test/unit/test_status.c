@@ -143,7 +143,7 @@ static const char document[] =
 	"\"containerd v2.1\","
 	"\"uptime_ms\":93784000,\"counters\":{\"creates\":12,\"refused\":1,\"adopted\":2,"
 	"\"updates\":3,"
-	"\"released\":4,\"connects\":1,\"log_dropped\":0},\"settings\":{\"mode\":\"manage\","
+	"\"released\":4,\"compared\":0,\"disagreed\":0,\"connects\":1,\"log_dropped\":0},\"settings\":{\"mode\":\"manage\","
 	"\"topologyManagerPolicy\":\"restricted\",\"topologyManagerScope\":\"container\","
 	"\"topologyManagerPolicyOptions.prefer-closest-numa-nodes\":\"true\","
 	"\"cpuManagerPolicyOptions.align-by-socket\":\"false\","

@@ -18,8 +18,7 @@ import (
 
 const (
 	exclusiveCPUs = 2
-	nrRestarts    = 9 // of each kind, where Synchronize is measured
-	syncFrom      = 1000
+	syncFrom      = 1000 // containers: where Synchronize is measured
 	machineCPUs   = 1024
 )
 
@@ -27,23 +26,30 @@ var (
 	numafitd   = flag.String("numafitd", "", "the daemon")
 	constant   = flag.String("constant", "", "the plugin that pins to a constant")
 	nothing    = flag.String("nothing", "", "the plugin that does nothing")
+	dir        = flag.String("dir", "", "where logs, sockets and numafitd's journal are: on a tmpfs, as /run is")
 	machine    = flag.String("machine", "", "what numafitd is to believe that it runs on")
 	nrShared   = flag.Int("shared", 500, "creates of shared containers to measure")
 	nrOwn      = flag.Int("exclusive", 400, "creates of exclusive containers to measure")
+	nrRestarts = flag.Int("restarts", 9, "of each kind, where Synchronize is measured")
 	sizes      = flag.String("present", "8,100,1000,5000", "how many containers are there before")
 	jsonFile   = flag.String("json", "", "append each row to this file")
 	nriVersion = flag.String("nri", "", "the runtime side's version, for the report")
 )
 
-func check(err error) {
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "nri-bench:", err)
-		os.RemoveAll(scratch)
-		os.Exit(1)
-	}
-}
+var plugins []*plugin
 
-var scratch string
+func check(err error) {
+	if err == nil {
+		return
+	}
+	fmt.Fprintln(os.Stderr, "nri-bench:", err)
+	for _, p := range plugins {
+		if p.process != nil && p.process.Process != nil {
+			p.process.Process.Kill()
+		}
+	}
+	os.Exit(1)
+}
 
 // listener is the runtime sides' logger: they tell in no other way that a plugin is in their chain.
 type listener map[string]chan string
@@ -58,37 +64,38 @@ func (l listener) Infof(_ context.Context, format string, args ...any) {
 func (listener) Debugf(context.Context, string, ...any) {}
 func (listener) Warnf(context.Context, string, ...any)  {}
 func (listener) Errorf(_ context.Context, format string, args ...any) {
-	fmt.Fprintf(os.Stderr, "runtime: "+format+"\n", args...)
+	if text := fmt.Sprintf(format, args...); !strings.Contains(text, "WASM") { // which is left out
+		fmt.Fprintln(os.Stderr, "runtime:", text)
+	}
 }
 
 // makePlugins: the one that is measured first, then its peers.
-func makePlugins(dir string) []*plugin {
-	run := filepath.Join(dir, "run")
-	plugins := []*plugin{
+func makePlugins() {
+	run := filepath.Join(*dir, "run")
+	plugins = []*plugin{
 		{title: "numafitd", name: "numafit", pins: true, journal: run,
 			command: []string{*numafitd, "--set", "machine=" + *machine, "--set", "runDirectory=" + run,
-				"--set", "reservedSystemCPUs=0,512"}},
+				"--set", "reservedSystemCPUs=0"}},
 		{title: "do-nothing (Go)", name: "nothing", command: []string{*nothing}},
 		{title: "constant (C)", name: "constant", pins: true, command: []string{*constant}},
 	}
 	connected := listener{}
 	for _, p := range plugins {
-		p.dir, p.series, p.connected = dir, map[string][]float64{}, make(chan string, 1)
+		p.dir, p.series, p.connected = *dir, map[string][]float64{}, make(chan string, 1)
 		connected[p.name] = p.connected
 	}
 	plugins[0].command = append(plugins[0].command, "--set", "nri.socketPath="+plugins[0].socket())
 	plugins[1].command = append(plugins[1].command, plugins[1].socket())
 	plugins[2].command = append(plugins[2].command, plugins[2].socket())
 	log.Set(connected)
-	return plugins
 }
 
 // restart starts the plugins beside so many containers: on a node that they have never seen, then
 // once more as after an update of the plugin. They are left running.
-func restart(plugins []*plugin, present int) {
+func restart(present int) {
 	rounds := 1
 	if present >= syncFrom {
-		rounds = nrRestarts
+		rounds = *nrRestarts
 	}
 	for round := range rounds {
 		for _, p := range plugins {
@@ -111,7 +118,7 @@ func addSync(p *plugin, series string) {
 	p.add("updates-sync-"+series, float64(p.sync.updates))
 }
 
-func createShared(plugins []*plugin, present int) {
+func createShared(present int) {
 	series := fmt.Sprint("shared-", present)
 	for i := range *nrShared {
 		for _, p := range plugins {
@@ -125,7 +132,7 @@ func createShared(plugins []*plugin, present int) {
 }
 
 // createExclusive lets the containers pile up, as on a node that fills.
-func createExclusive(plugins []*plugin, present int) {
+func createExclusive(present int) {
 	series := fmt.Sprint("exclusive-", present)
 	used, taken := map[*plugin][]float64{}, [machineCPUs]bool{}
 	for i := range *nrOwn {
@@ -174,7 +181,7 @@ func take(taken *[machineCPUs]bool, list string) {
 	}
 }
 
-func addMemory(plugins []*plugin, when string) {
+func addMemory(when string) {
 	for _, p := range plugins {
 		for _, line := range []string{"Rss", "Pss"} {
 			p.add(strings.ToLower(line)+"-"+when, p.memory(line))
@@ -182,7 +189,7 @@ func addMemory(plugins []*plugin, when string) {
 	}
 }
 
-func stopAll(plugins []*plugin) {
+func stopAll() {
 	for _, p := range plugins {
 		p.stop()
 	}
@@ -190,29 +197,24 @@ func stopAll(plugins []*plugin) {
 
 func main() {
 	flag.Parse()
-	dir, err := os.MkdirTemp("/dev/shm", "numafit-bench.") // a tmpfs, as /run is
-	check(err)
-	scratch = dir
-	defer os.RemoveAll(dir)
-
-	plugins := makePlugins(dir)
+	makePlugins()
 	for _, p := range plugins {
 		p.startRuntime()
 		p.start(0, true)
 	}
-	addMemory(plugins, "idle")
-	stopAll(plugins)
+	addMemory("idle")
+	stopAll()
 	var present []int
 	for _, text := range strings.Split(*sizes, ",") {
 		n, err := strconv.Atoi(text)
 		check(err)
 		fmt.Fprintln(os.Stderr, "asking plugins with", n, "containers present")
 		present = append(present, n)
-		restart(plugins, n)
-		createShared(plugins, n)
-		createExclusive(plugins, n)
-		addMemory(plugins, fmt.Sprint("after-", n))
-		stopAll(plugins)
+		restart(n)
+		createShared(n)
+		createExclusive(n)
+		addMemory(fmt.Sprint("after-", n))
+		stopAll()
 	}
-	report(plugins, present)
+	report(present)
 }

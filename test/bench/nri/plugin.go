@@ -28,9 +28,10 @@ type plugin struct {
 	dir         string
 	runtime     *nri.Adaptation
 	process     *exec.Cmd
+	started     chan struct{} // closed once there is a process
 	said        bytes.Buffer
 	connected   chan string
-	present     int               // how many shared containers Synchronize tells
+	present     int                      // how many shared containers Synchronize tells
 	given       map[string]*nri.LinuxCPU // what it has updated those to
 	sync        struct {                 // the last one
 		took    time.Duration
@@ -56,6 +57,10 @@ func (p *plugin) startRuntime() {
 }
 
 func (p *plugin) synchronize(ctx context.Context, ask nri.SyncCB) error {
+	if p.started == nil { // the runtime side's own start, for plugins that it would launch
+		return nil
+	}
+	<-p.started
 	pods, containers := sharedContainers(p.present, p.given)
 	runtime.GC() // of those told before
 	used, from := p.cpuTime(), time.Now()
@@ -79,6 +84,7 @@ func (p *plugin) start(present int, anew bool) {
 	}
 	p.present, p.creates = present, 0
 	p.process = exec.Command(p.command[0], p.command[1:]...)
+	p.started = make(chan struct{})
 	p.said.Reset()
 	p.process.Stdout = &p.said
 	log, err := os.OpenFile(filepath.Join(p.dir, p.name+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
@@ -86,6 +92,7 @@ func (p *plugin) start(present int, anew bool) {
 	defer log.Close()
 	p.process.Stderr = log
 	check(p.process.Start())
+	close(p.started)
 	select {
 	case <-p.connected:
 	case <-time.After(patience):

@@ -58,15 +58,12 @@ func human(f *figure, unit string) string {
 	return fmt.Sprintf("%10s %10s", text(f.Median), text(f.P99))
 }
 
-type table struct {
-	plugins []*plugin
-	json    *os.File
-}
+type table struct{ json *os.File }
 
 // print one series; updates names the series that tells of other containers' updates in its answers.
 func (t *table) print(series, unit, updates string) {
 	var all []*figure
-	for _, p := range t.plugins {
+	for _, p := range plugins {
 		all = append(all, figureOf(p, series))
 	}
 	ours, peer := all[0], all[1]
@@ -80,14 +77,14 @@ func (t *table) print(series, unit, updates string) {
 	if peer != nil {
 		line += fmt.Sprintf("  %.2f", ours.Median/peer.Median)
 	}
-	given := slices.DeleteFunc(slices.Clone(t.plugins[0].series[updates]), func(n float64) bool { return n == 0 })
+	given := slices.DeleteFunc(slices.Clone(plugins[0].series[updates]), func(n float64) bool { return n == 0 })
 	if len(given) > 0 {
-		line += fmt.Sprintf("  %d of %d answers with %.0f updates", len(given), len(t.plugins[0].series[series]), sum(given))
+		line += fmt.Sprintf("  %d of %d answers with %.0f updates", len(given), len(plugins[0].series[series]), sum(given))
 	}
 	fmt.Println(line)
-	t.write(row{"nri-" + series, unit, len(t.plugins[0].series[series]), ours.Median, ours.P99, len(given), sum(given), peer})
+	t.write(row{"nri-" + series, unit, len(plugins[0].series[series]), ours.Median, ours.P99, len(given), sum(given), peer})
 	if all[2] != nil {
-		t.write(row{"nri-" + series + "-constant", unit, len(t.plugins[2].series[series]), all[2].Median, all[2].P99, 0, 0, peer})
+		t.write(row{"nri-" + series + "-constant", unit, len(plugins[2].series[series]), all[2].Median, all[2].P99, 0, 0, peer})
 	}
 }
 
@@ -101,8 +98,8 @@ func (t *table) write(r row) {
 	check(err)
 }
 
-func report(plugins []*plugin, present []int) {
-	t := &table{plugins: plugins}
+func report(present []int) {
+	t := &table{}
 	if *jsonFile != "" {
 		file, err := os.OpenFile(*jsonFile, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 		check(err)

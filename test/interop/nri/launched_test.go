@@ -145,6 +145,7 @@ func TestLaunchedItSaysWhyItEnds(t *testing.T) {
 	n.waitLog(1, "event=started")
 	syscall.Read(ends[0], make([]byte, 4096)) // the registration
 	syscall.Close(ends[0])
+	defer time.AfterFunc(patience, func() { daemon.Process.Kill() }).Stop()
 	if err := daemon.Wait(); err != nil {
 		t.Error(err)
 	}

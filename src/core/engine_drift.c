@@ -1,0 +1,171 @@
+/* What drifts away from the ledger, and is brought back: containers that run otherwise than they
+ * are to, and a machine whose CPUs and memory come and go. */
+#include "engine_state.h"
+
+#include <numafit/resize.h>
+#include <numafit/text.h>
+
+#include <string.h>
+
+bool engine_wants(const struct engine *g, const char *container_id, struct update *want)
+{
+	const struct holding *h = ledger_find(g->ledger, container_id);
+
+	if (!h || h->state != HOLDING_LIVE || holding_is_left(h))
+		return false;
+	*want = engine_placement_of(h);
+	return true;
+}
+
+void engine_must_tell(struct engine *g, const char *container_id)
+{
+	ledger_set_misplaced(g->ledger, container_id, true);
+}
+
+void engine_take_updates(struct engine *g, size_t max, struct update_list *ups)
+{
+	size_t nr = ledger_nr_misplaced(g->ledger) ? ledger_count(g->ledger) : 0;
+
+	for (size_t i = 0; i < nr && ups->nr < max; i++) {
+		const struct holding *h = ledger_at(g->ledger, i);
+		struct update want;
+
+		if (!h->misplaced || !engine_wants(g, h->container_id, &want))
+			continue;
+		*vec_push(ups) = want;
+		ledger_set_misplaced(g->ledger, h->container_id, false);
+	}
+}
+
+static const char offline[] = "CPUs are offline: ";
+
+static bool has_lost_some(const struct holding *h)
+{
+	return strncmp(h->decision.message, offline, sizeof offline - 1) == 0;
+}
+
+/* Own CPUs. */
+static unsigned count_own(const struct decision *d)
+{
+	return d->exclusive ? cpuset_count(&d->cpus) : 0;
+}
+
+/* Enter what it is to have instead of what it lost, if that can be; else why not, into *why. */
+static bool make_whole(struct engine *g, const struct holding *h, struct decision *why)
+{
+	const struct request req = holding_request(h);
+	struct settings cpus_alone = *g->s; /* memory does not move */
+	struct decision d;
+
+	cpus_alone.memory_manager_policy = MANAGER_NONE;
+	arena_init_fixed(&g->arena, g->work, ADMIT_ARENA_BYTES);
+	resize(g->ledger, &cpus_alone, h, &req, &g->arena, &d);
+	*why = d;
+	if (!d.admit)
+		return false;
+	struct cpuset pool = ledger_pool_without(g->ledger, &d.cpus);
+	if (ledger_set_pool(g->ledger, &pool, NULL))
+		return false; /* resize() has asked for more than an empty pool */
+	ledger_move(g->ledger, h->container_id, &d);
+	return true;
+}
+
+/* Say in the entry what became of the CPUs that it had. */
+static void explain(struct engine *g, const struct holding *h, const struct cpuset *lost,
+	const struct decision *why)
+{
+	struct decision d = h->decision;
+	char list[CPUSET_TEXT_MAX];
+	struct text t;
+
+	text_init(&t, d.message, sizeof d.message);
+	text_add(&t, "%s%s", offline, cpuset_format(lost, list, sizeof list));
+	if (why)
+		text_add(&t, "; not replaced: %s", why->message);
+	else if (!cpuset_empty(lost))
+		text_add(&t, "; replaced");
+	else
+		d.message[0] = '\0'; /* all is as it was asked for */
+	ledger_move(g->ledger, h->container_id, &d);
+}
+
+/* The CPUs of one entry, which had *before. Whether they have changed. */
+static bool mend_cpus(struct engine *g, const struct holding *h, const struct decision *before)
+{
+	const struct request req = holding_request(h);
+	struct cpuset lost = {0};
+	struct decision why;
+	bool hit = before->exclusive && !cpuset_equal(&before->cpus, &h->decision.cpus);
+	bool lacks = (hit || h->decision.exclusive || has_lost_some(h)) &&
+		     count_own(&h->decision) < request_exclusive_cpus(&req);
+
+	if (hit)
+		lost = cpuset_minus(before->cpus, &h->decision.cpus);
+	if (!hit && !lacks)
+		return false;
+	bool whole = !lacks || make_whole(g, h, &why);
+	if (hit || whole)
+		explain(g, h, &lost, whole ? NULL : &why);
+	return hit || whole;
+}
+
+static bool has_other_memory(const struct decision *a, const struct decision *b)
+{
+	for (unsigned i = 0; i < a->nr_blocks; i++)
+		if (a->blocks[i].bytes != b->blocks[i].bytes)
+			return true;
+	return false;
+}
+
+static void note_memory(struct engine *g, const struct holding *h)
+{
+	struct decision d = h->decision;
+	struct text t;
+
+	text_init(&t, d.message, sizeof d.message);
+	text_add(&t, "memory of its NUMA nodes has changed: booked is what there is of it");
+	ledger_move(g->ledger, h->container_id, &d);
+}
+
+static void tell_moved(struct engine *g, int64_t now_ms, const struct holding *h)
+{
+	const struct request req = holding_request(h);
+	const struct record r = {
+		.time_ms = now_ms,
+		.op = RECORD_GRANT,
+		.cause = "hotplug",
+		.container_id = h->container_id,
+		.request = &req,
+		.decision = &h->decision,
+		.pool = *ledger_pool(g->ledger),
+	};
+
+	if (g->hooks.done)
+		g->hooks.done(g->hooks.ctx, &r);
+}
+
+/* Entries stay where they are in the ledger's order: only what they hold changes. */
+void engine_set_topo(struct engine *g, int64_t now_ms, const struct topo *t)
+{
+	struct cpuset pool = *ledger_pool(g->ledger);
+	size_t nr = ledger_count(g->ledger);
+	auto_free struct decision *before = xcalloc(nr, sizeof *before);
+
+	for (size_t i = 0; i < nr; i++)
+		before[i] = ledger_at(g->ledger, i)->decision;
+	ledger_set_topo(g->ledger, t);
+	g->t = t;
+	for (size_t i = 0; i < nr; i++) {
+		const struct holding *h = ledger_at(g->ledger, i);
+		bool moved = mend_cpus(g, h, &before[i]);
+		bool booked = has_other_memory(&h->decision, &before[i]);
+
+		if (!moved && booked)
+			note_memory(g, h);
+		if (moved && h->state != HOLDING_WAITING)
+			engine_must_tell(g, h->container_id);
+		if (moved || booked)
+			tell_moved(g, now_ms, h);
+	}
+	engine_tell_later(g, &pool);
+}

@@ -1,0 +1,105 @@
+/* What we would have done, beside what the kubelet did. */
+#include "engine_state.h"
+
+#include <numafit/text.h>
+
+#include <string.h>
+
+/* What the kubelet's managers gave the container, as its cpuset says it. */
+struct theirs {
+	bool has_cpus, has_mems;
+	struct cpuset cpus;
+	struct nodeset mems;
+};
+
+static struct theirs read_theirs(const struct topo *topo, const struct request *req)
+{
+	struct theirs t = {0};
+
+	t.has_cpus = *req->cpus && !cpuset_parse(&t.cpus, req->cpus, strlen(req->cpus), NULL);
+	t.has_mems = *req->mems &&
+		     !nodeset_parse(&t.mems, &topo->ids, req->mems, strlen(req->mems), NULL);
+	return t;
+}
+
+struct placement placement_in_force(
+	const struct topo *t, const struct settings *s, const struct request *req)
+{
+	const struct theirs theirs = read_theirs(t, req);
+	unsigned own = request_exclusive_cpus(req);
+
+	return (struct placement){
+		.exclusive = own && theirs.has_cpus && cpuset_count(&theirs.cpus) == own,
+		.policy = s->topology_policy,
+		.cpus = theirs.cpus,
+		.mems = theirs.mems,
+	};
+}
+
+static void compare_cpus(const struct decision *ours, const struct theirs *t, struct comparison *c,
+	struct text *text)
+{
+	char mine[CPUSET_TEXT_MAX], other[CPUSET_TEXT_MAX];
+
+	if (!t->has_cpus || cpuset_equal(&ours->cpus, &t->cpus))
+		return;
+	c->agrees = false;
+	text_add(text, "CPUs: numafit %s, kubelet %s",
+		cpuset_format(&ours->cpus, mine, sizeof mine),
+		cpuset_format(&t->cpus, other, sizeof other));
+}
+
+/* The kubelet sets the memory nodes of containers whose memory it pins only. */
+static void compare_mems(const struct engine *g, const struct decision *ours,
+	const struct theirs *t, struct comparison *c, struct text *text)
+{
+	char mine[NODESET_TEXT_MAX], other[NODESET_TEXT_MAX];
+
+	if (!t->has_mems || !ours->nr_blocks || nodeset_equal(ours->mems, t->mems))
+		return;
+	c->agrees = false;
+	text_add(text, "%sNUMA nodes of memory: numafit %s, kubelet %s", text->len ? "; " : "",
+		nodeset_format(ours->mems, &g->t->ids, mine, sizeof mine),
+		nodeset_format(t->mems, &g->t->ids, other, sizeof other));
+}
+
+static void compare(const struct engine *g, const struct decision *ours, const struct theirs *t,
+	struct comparison *c)
+{
+	struct text text;
+
+	*c = (struct comparison){.compared = t->has_cpus || t->has_mems, .agrees = true};
+	if (!c->compared)
+		return;
+	text_init(&text, c->text, sizeof c->text);
+	if (!ours->admit) {
+		c->agrees = false;
+		text_add(&text, "numafit would have refused it: %s", ours->reason);
+		return;
+	}
+	compare_cpus(ours, t, c, &text);
+	compare_mems(g, ours, t, c, &text);
+}
+
+void engine_shadow(struct engine *g, int64_t now_ms, const struct request *req,
+	struct decision *ours, struct comparison *c)
+{
+	const struct theirs theirs = read_theirs(g->t, req);
+	struct request known = *req;
+
+	engine_drop(g, now_ms, "replaced", req->container_id, false);
+	if (!engine_inherit(g, now_ms, &known, ours))
+		engine_decide(g, req, ours);
+	compare(g, ours, &theirs, c);
+	if (ours->admit && c->agrees) {
+		engine_settle(g, now_ms, "shadow", &known, ours);
+		return;
+	}
+	const struct holding *waiting =
+		ledger_find_waiting(g->ledger, req->pod.uid, req->container_name);
+	const struct placement placed = placement_in_force(g->t, g->s, req);
+
+	if (waiting)
+		engine_drop_for_good(g, now_ms, "shadow", waiting);
+	engine_adopt(g, now_ms, "shadow", req, &placed);
+}

@@ -1,0 +1,126 @@
+/* The entries on a machine whose CPUs or memory come and go. */
+#include "ledger_state.h"
+
+#include <assert.h>
+
+static void count_held(struct ledger *l)
+{
+	l->held = (struct cpuset){0};
+	for (size_t i = 0; i < l->by_id.nr; i++)
+		if (l->by_id.at[i]->decision.exclusive)
+			l->held = cpuset_or(l->held, &l->by_id.at[i]->decision.cpus);
+}
+
+static void take_away(struct holding *h, const struct cpuset *left)
+{
+	h->decision.cpus = cpuset_and(h->decision.cpus, left);
+	h->decision.exclusive = !cpuset_empty(&h->decision.cpus);
+}
+
+/* Who holds most CPUs; NULL: nobody holds any. */
+static struct holding *widest(const struct ledger *l)
+{
+	struct holding *w = NULL;
+
+	for (size_t i = 0; i < l->by_id.nr; i++) {
+		struct holding *h = l->by_id.at[i];
+
+		if (h->decision.exclusive &&
+			(!w || cpuset_count(&h->decision.cpus) > cpuset_count(&w->decision.cpus)))
+			w = h;
+	}
+	return w;
+}
+
+/* The pool as it was, without what is gone, with what is new; never empty: reserved CPUs may have
+ * gone, and all others be held. */
+static struct cpuset pool_on(struct ledger *l, const struct cpuset *new_cpus)
+{
+	struct cpuset shareable = ledger_shareable_cpus(l);
+	struct cpuset reserved = cpuset_and(l->s->reserved_cpus, &shareable);
+	struct cpuset pool = cpuset_or(cpuset_or(l->pool, new_cpus), &reserved);
+	struct holding *w;
+
+	pool = cpuset_minus(cpuset_and(pool, &shareable), &l->held);
+	if (!cpuset_empty(&pool))
+		return pool;
+	while (pool = cpuset_minus(shareable, &l->held), cpuset_empty(&pool) && (w = widest(l))) {
+		take_away(w, &pool);
+		count_held(l);
+	}
+	return pool;
+}
+
+static uint64_t min(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+/* What is to be booked if it is there: when there was too little for a while, what was asked for.
+ * What parts of a pod leave to each other is in their blocks only. */
+static uint64_t wanted(const struct ledger *l, const struct holding *h, const struct memory_block *b)
+{
+	uint64_t bytes = b->bytes;
+
+	for (unsigned i = 0; i < h->nr_memory && !holding_is_kept(h); i++)
+		if (h->memory[i].page_bytes == l->t->page_bytes[b->kind])
+			bytes = h->memory[i].bytes;
+	return bytes;
+}
+
+/* Book what is there of what is wanted. */
+static void book_again(struct ledger *l)
+{
+	memory_init(&l->memory, l->t, l->s);
+	l->memory.keep_groups = true;
+	for (size_t i = 0; i < l->by_id.nr; i++) {
+		struct holding *h = l->by_id.at[i];
+
+		for (unsigned k = 0; k < h->decision.nr_blocks; k++) {
+			struct memory_block *b = &h->decision.blocks[k];
+			uint64_t left = 0;
+
+			nodeset_each (n, b->nodes)
+				left += l->memory.node[n].free[b->kind];
+			b->bytes = min(wanted(l, h, b), left);
+			memory_hold(&l->memory, b, 1);
+		}
+	}
+}
+
+static void set_pool(struct ledger *l, const struct cpuset *pool)
+{
+	l->pool = *pool;
+	for (size_t i = 0; i < l->by_id.nr; i++)
+		if (!l->by_id.at[i]->decision.exclusive)
+			l->by_id.at[i]->decision.cpus = *pool;
+}
+
+void ledger_set_topo(struct ledger *l, const struct topo *t)
+{
+	struct cpuset new_cpus = cpuset_minus(t->cpus, &l->t->cpus), pool;
+
+	assert(t->ids.nr == l->t->ids.nr && t->nr_kinds == l->t->nr_kinds);
+	l->t = t;
+	for (size_t i = 0; i < l->by_id.nr; i++)
+		if (l->by_id.at[i]->decision.exclusive)
+			take_away(l->by_id.at[i], &t->cpus);
+	count_held(l);
+	pool = pool_on(l, &new_cpus);
+	set_pool(l, &pool);
+	book_again(l);
+}
+
+void ledger_move(struct ledger *l, const char *container_id, const struct decision *d)
+{
+	struct holding *h = NULL;
+
+	for (size_t i = 0; i < l->by_id.nr && !h; i++)
+		if (l->by_id.at[i] == ledger_find(l, container_id))
+			h = l->by_id.at[i];
+	assert(h && d->admit && !(d->exclusive && cpuset_intersects(&l->pool, &d->cpus)));
+	h->decision = *d;
+	h->decision.reasons = NULL;
+	count_held(l);
+	set_pool(l, &l->pool);
+}

@@ -1,0 +1,105 @@
+#include <io/fault.h>
+
+#ifdef NUMAFIT_FAULTS
+
+#include <errno.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { NAME_MAX_BYTES = 32 };
+
+static const struct {
+	const char *name;
+	int error; /* 0: the process dies */
+} faults[NR_FAULTS_AND_ERRORS] = {
+	[FAULT_FRAME_READ] = {"frame-read", 0},
+	[FAULT_TO_DECIDE] = {"to-decide", 0},
+	[FAULT_TO_APPEND] = {"to-append", 0},
+	[FAULT_HALF_LINE] = {"half-line", 0},
+	[FAULT_APPENDED] = {"appended", 0},
+	[FAULT_COMMITTED] = {"committed", 0},
+	[FAULT_ENCODED] = {"encoded", 0},
+	[FAULT_QUEUED] = {"queued", 0},
+	[FAULT_HALF_ANSWER] = {"half-answer", 0},
+	[FAULT_ANSWERED] = {"answered", 0},
+	[FAULT_ENOSPC] = {"enospc", ENOSPC},
+	[FAULT_EIO] = {"eio", EIO},
+	[FAULT_EROFS] = {"erofs", EROFS},
+};
+
+/* What the environment chose, once looked at. */
+static struct {
+	bool known, half;
+	enum fault fault; /* NR_FAULTS_AND_ERRORS: none */
+	unsigned nth, times, passes;
+} chosen;
+
+const char *fault_name(enum fault f)
+{
+	return faults[f].name;
+}
+
+/* A test that asks for what there is not must not pass for a test. */
+static void choose(void)
+{
+	const char *text = getenv("NUMAFIT_FAULT");
+	char name[NAME_MAX_BYTES] = "";
+
+	chosen.known = true;
+	chosen.fault = NR_FAULTS_AND_ERRORS;
+	chosen.nth = chosen.times = 1;
+	if (!text)
+		return;
+	(void)sscanf(text, "%31[^:]:%u:%u", name, &chosen.nth, &chosen.times);
+	for (unsigned f = 0; f < NR_FAULTS_AND_ERRORS; f++)
+		if (strcmp(faults[f].name, name) == 0)
+			chosen.fault = (enum fault)f;
+	if (chosen.fault == NR_FAULTS_AND_ERRORS)
+		abort();
+}
+
+static bool due(enum fault f)
+{
+	if (!chosen.known)
+		choose();
+	if (f != chosen.fault)
+		return false;
+	chosen.passes++;
+	return chosen.passes >= chosen.nth && chosen.passes - chosen.nth < chosen.times;
+}
+
+static void die(void)
+{
+	(void)raise(SIGKILL);
+}
+
+void fault_point(enum fault f)
+{
+	if (due(f))
+		die();
+}
+
+size_t fault_half(enum fault f, size_t len)
+{
+	chosen.half = due(f);
+	return chosen.half ? len / 2 : len;
+}
+
+void fault_half_done(void)
+{
+	if (chosen.half)
+		die();
+}
+
+int fault_of_write(void)
+{
+	for (unsigned f = NR_FAULTS; f < NR_FAULTS_AND_ERRORS; f++)
+		if (due((enum fault)f))
+			return faults[f].error;
+	return 0;
+}
+
+#endif

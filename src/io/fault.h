@@ -1,0 +1,57 @@
+#ifndef NUMAFIT_IO_FAULT_H
+#define NUMAFIT_IO_FAULT_H
+
+#include <stddef.h>
+
+/* Where tests let the program die or a write fail: a point for each step between a request's bytes
+ * and those of its answer. NUMAFIT_FAULT=NAME[:NTH[:TIMES]] chooses one: at its NTH pass (1) the
+ * process kills itself or, at an error, TIMES (1) passes from there on fail with it. Only in builds
+ * with NUMAFIT_FAULTS defined; in others, a release among them, nothing of this is left. */
+enum fault {
+	FAULT_FRAME_READ,  /* bytes came in, and nobody has looked at them */
+	FAULT_TO_DECIDE,   /* a create was understood */
+	FAULT_TO_APPEND,   /* a change was decided */
+	FAULT_HALF_LINE,   /* half of its line is in the journal */
+	FAULT_APPENDED,    /* all of it is; the ledger is as before */
+	FAULT_COMMITTED,   /* the ledger has it */
+	FAULT_ENCODED,     /* the answer to a create was made */
+	FAULT_QUEUED,      /* all answers are in the outbox */
+	FAULT_HALF_ANSWER, /* half of them is in the socket */
+	FAULT_ANSWERED,    /* all of them are */
+	NR_FAULTS,
+	/* errors of the journal's write(2) */
+	FAULT_ENOSPC = NR_FAULTS,
+	FAULT_EIO,
+	FAULT_EROFS,
+	NR_FAULTS_AND_ERRORS
+};
+
+#ifdef NUMAFIT_FAULTS
+const char *fault_name(enum fault f);
+void fault_point(enum fault f);
+/* For a step that can be done by half: len or, when that is the pass, half of it; then
+ * fault_half_done() is the end. */
+size_t fault_half(enum fault f, size_t len);
+void fault_half_done(void);
+/* The errno that this write is to fail with; 0: let it be done. */
+int fault_of_write(void);
+#else
+static inline void fault_point(enum fault f)
+{
+	(void)f;
+}
+static inline size_t fault_half(enum fault f, size_t len)
+{
+	(void)f;
+	return len;
+}
+static inline void fault_half_done(void)
+{
+}
+static inline int fault_of_write(void)
+{
+	return 0;
+}
+#endif
+
+#endif

@@ -1,0 +1,142 @@
+#include <numafit/again.h>
+
+#include <numafit/mem.h>
+#include <numafit/resize.h>
+#include <numafit/text.h>
+#include <string.h>
+
+/* The shared pool moves out of the way of what is given; who has no CPUs of its own gets it. */
+static void settle(const struct ledger *l, struct answer *out)
+{
+	struct record *r = &out->record;
+	bool one = out->decision.admit && out->decision.exclusive;
+	struct cpuset own = one ? out->decision.cpus : (struct cpuset){0};
+
+	for (size_t i = 0; i < r->nr_parts; i++)
+		if (r->parts[i].decision.exclusive)
+			own = cpuset_or(own, &r->parts[i].decision.cpus);
+	r->pool = one || r->nr_parts ? ledger_pool_without(l, &own) : *ledger_pool(l);
+}
+
+static void decide_container(const struct ledger *l, const struct settings *s,
+	const struct record *r, struct arena *a, struct answer *out)
+{
+	admit(l, s, r->request, a, &out->decision);
+	settle(l, out);
+}
+
+/* How the pool follows depends on what the container had: it is taken as recorded. */
+static void decide_resize(const struct ledger *l, const struct settings *s, const struct record *r,
+	struct arena *a, struct answer *out)
+{
+	const struct holding *h = ledger_find(l, r->container_id);
+
+	if (!h) { /* no container, no resize: the difference shows it */
+		memset(&out->decision, 0, sizeof out->decision);
+		return;
+	}
+	resize(l, s, h, r->request, a, &out->decision);
+	if (out->decision.admit && !out->decision.exclusive)
+		out->decision.cpus = r->pool;
+}
+
+void decide_pod(const struct ledger *l, const struct settings *s, const struct pod *pod,
+	const struct request *requests, struct arena *a, struct answer *out)
+{
+	struct record_part *parts = NULL;
+	struct decision *decisions;
+
+	admit_pod(l, s, pod, a, &out->decision, &decisions);
+	if (out->decision.admit)
+		parts = arena_array(a, pod->ask->nr, sizeof *parts);
+	for (unsigned i = 0; parts && i < pod->ask->nr; i++)
+		parts[i] = (struct record_part){requests[i], decisions[i]};
+	out->record = (struct record){
+		.op = parts ? RECORD_HOLD : RECORD_REFUSE,
+		.container_id = pod->sandbox_id,
+		.decision = parts ? NULL : &out->decision,
+		.parts = parts,
+		.nr_parts = parts ? pod->ask->nr : 0,
+	};
+	settle(l, out);
+	for (size_t i = 0; i < out->record.nr_parts; i++)
+		if (!parts[i].decision.exclusive)
+			parts[i].decision.cpus = out->record.pool;
+}
+
+static void decide_whole_pod(const struct ledger *l, const struct settings *s,
+	const struct record *r, struct arena *a, struct answer *out)
+{
+	const struct pod *pod = r->request ? &r->request->pod : &r->parts[0].request.pod;
+	auto_free struct request *requests = xcalloc(pod->ask->nr, sizeof *requests);
+
+	for (size_t i = 0; i < r->nr_parts; i++)
+		requests[i] = r->parts[i].request;
+	decide_pod(l, s, pod, requests, a, out);
+}
+
+static void decide_totals(const struct ledger *l, const struct settings *s, const struct record *r,
+	struct arena *a, struct answer *out)
+{
+	admit_totals(l, s, &r->request->pod, a, &out->decision);
+	settle(l, out);
+}
+
+static bool was_decided(const struct record *r)
+{
+	return r->op == RECORD_REFUSE ||
+	       (r->op == RECORD_GRANT && r->decision->source == SOURCE_DECIDED);
+}
+
+static bool was_resized(const struct record *r)
+{
+	return r->op == RECORD_REFUSE || r->op == RECORD_GRANT;
+}
+
+static bool was_whole_pod(const struct record *r)
+{
+	if (r->op == RECORD_HOLD)
+		return r->nr_parts && r->parts[0].request.pod.ask;
+	return r->op == RECORD_REFUSE && r->request->pod.ask;
+}
+
+static bool was_totals(const struct record *r)
+{
+	return r->op == RECORD_REFUSE && !r->request->pod.ask;
+}
+
+/* What is decided at which event, and how. */
+static const struct way {
+	const char *cause;
+	bool (*applies)(const struct record *r);
+	void (*decide)(const struct ledger *l, const struct settings *s, const struct record *r,
+		struct arena *a, struct answer *out);
+} ways[] = {
+	{"create", was_decided, decide_container},
+	{"shadow", was_decided, decide_container},
+	{"resize", was_resized, decide_resize},
+	{"run-pod", was_whole_pod, decide_whole_pod},
+	{"run-pod", was_totals, decide_totals},
+};
+
+bool decide_again(const struct ledger *l, const struct settings *s, const struct record *r,
+	struct arena *a, struct answer *out)
+{
+	for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+		if (!text_equal(r->cause, ways[i].cause) || !ways[i].applies(r))
+			continue;
+		*out = (struct answer){.record = *r};
+		ways[i].decide(l, s, r, a, out);
+		if (!out->record.parts) {
+			out->record.op = out->decision.admit ? RECORD_GRANT : RECORD_REFUSE;
+			out->record.decision = &out->decision;
+		}
+		out->record.seq = r->seq;
+		out->record.time_ms = r->time_ms;
+		out->record.cause = r->cause;
+		out->record.container_id = r->container_id;
+		out->record.request = r->request;
+		return true;
+	}
+	return false;
+}

@@ -1,0 +1,51 @@
+/* Every decision in one line. */
+#include "daemon.h"
+
+#include <io/log.h>
+#include <numafit/text.h>
+
+enum { NS_PER_US = 1000 };
+
+const char *hints_text(const struct decision *dec, char buf[HINTS_TEXT_MAX])
+{
+	struct text t;
+
+	text_init(&t, buf, HINTS_TEXT_MAX);
+	for (unsigned i = 0; dec->reasons && i < dec->reasons->nr; i++) {
+		const struct reasons_resource *h = &dec->reasons->resource[i];
+
+		text_add(&t, t.len ? " %s:" : "%s:", h->resource);
+		if (h->smallest)
+			text_add(&t, "%u/%u", h->smallest, h->preferred_size);
+		else
+			text_add(&t, "-/%u", h->preferred_size);
+	}
+	return buf;
+}
+
+void log_decision(const struct daemon *d, const struct request *req, const struct decision *dec,
+	const char *cause, size_t nr_updates, uint64_t took_ns)
+{
+	char pod[512], name[256], cpus[CPUSET_TEXT_MAX], mems[NODESET_TEXT_MAX],
+		nodes[NODESET_TEXT_MAX] = "none";
+	char hints[HINTS_TEXT_MAX], quoted_hints[HINTS_TEXT_MAX + 2],
+		message[2 * DECISION_MESSAGE_MAX];
+
+	if (dec->has_affinity)
+		nodeset_format(dec->nodes, &d->topo.ids, nodes, sizeof nodes);
+	log_line(dec->admit ? LOG_INFO : LOG_WARN, "decision",
+		"cause=%s namespace=%s pod=%s container=%s id=%.12s qos=%s verdict=%s policy=%s "
+		"exclusive=%s cpus=%s mems=%s "
+		"nodes=%s preferred=%s source=%s hints=%s reason=%s message=%s updates=%zu "
+		"took_us=%llu",
+		cause, req->pod.ns, log_text(pod, sizeof pod, req->pod.name),
+		log_text(name, sizeof name, req->container_name), req->container_id,
+		qos_name(req->pod.qos), dec->admit ? "admitted" : "refused",
+		topology_policy_name(dec->policy), dec->exclusive ? "yes" : "no",
+		cpuset_format(&dec->cpus, cpus, sizeof cpus),
+		nodeset_format(dec->mems, &d->topo.ids, mems, sizeof mems), nodes,
+		dec->preferred ? "yes" : "no", decision_source_name(dec->source),
+		log_text(quoted_hints, sizeof quoted_hints, hints_text(dec, hints)),
+		dec->reason ? dec->reason : "none", log_text(message, sizeof message, dec->message),
+		nr_updates, (unsigned long long)(took_ns / NS_PER_US));
+}

@@ -1,0 +1,163 @@
+/* The modes that place nothing: shadow compares with the kubelet, off looks on. */
+#include "daemon.h"
+
+#include <io/log.h>
+#include <numafit/text.h>
+
+static const char *verdict(const struct comparison *c)
+{
+	if (!c->compared)
+		return "nothing-to-compare";
+	return c->agrees ? "agrees" : "disagrees";
+}
+
+static void log_comparison(const struct request *req, const struct comparison *c)
+{
+	char pod[512], name[256], text[2 * DECISION_MESSAGE_MAX];
+
+	log_line(c->agrees ? LOG_INFO : LOG_WARN, "shadow",
+		"namespace=%s pod=%s container=%s id=%.12s verdict=%s text=%s", req->pod.ns,
+		log_text(pod, sizeof pod, req->pod.name),
+		log_text(name, sizeof name, req->container_name), req->container_id, verdict(c),
+		log_text(text, sizeof text, c->text));
+}
+
+static int shadow_create(
+	void *ctx, const struct request *req, struct nri_reply *reply, struct err *e)
+{
+	struct daemon *d = ctx;
+	uint64_t from = loop_monotonic_ns();
+	struct comparison c;
+	struct decision ours;
+
+	(void)reply, (void)e;
+	engine_shadow(d->engine, loop_wall_ms(), req, &ours, &c);
+	d->counters.creates++;
+	d->counters.compared += c.compared;
+	d->counters.disagreed += c.compared && !c.agrees;
+	log_decision(d, req, &ours, "shadow", 0, loop_monotonic_ns() - from);
+	log_comparison(req, &c);
+	return 0;
+}
+
+static int shadow_run_pod(void *ctx, const struct pod *pod, struct err *e)
+{
+	struct daemon *d = ctx;
+	struct decision dec;
+
+	(void)e;
+	engine_run_pod(d->engine, loop_wall_ms(), pod, &dec);
+	return 0;
+}
+
+static void shadow_synchronize(void *ctx, const struct nri_inventory *what, struct nri_reply *reply)
+{
+	struct daemon *d = ctx;
+	struct placement *in_force = xcalloc(what->nr, sizeof *in_force);
+	const struct placement **placed = xcalloc(what->nr, sizeof *placed);
+	const char **sandboxes = sandbox_ids(what->pods, what->nr_pods);
+	const struct inventory running = {
+		what->containers, placed, what->nr, sandboxes, what->nr_pods};
+	struct update_list untold = {0};
+
+	(void)reply;
+	d->counters.connects++;
+	for (size_t i = 0; i < what->nr; i++) {
+		in_force[i] = placement_in_force(&d->topo, &d->settings, &what->containers[i]);
+		placed[i] = &in_force[i];
+	}
+	engine_synchronize(d->engine, loop_wall_ms(), &running, &untold);
+	log_line(LOG_INFO, "synchronized", "pods=%zu containers=%zu held=%zu", what->nr_pods,
+		what->nr, ledger_count(engine_ledger(d->engine)));
+	vec_fini(&untold);
+	free(sandboxes);
+	free(placed);
+	free(in_force);
+}
+
+static void shadow_stop(void *ctx, const struct request *req, struct nri_reply *reply)
+{
+	struct daemon *d = ctx;
+
+	(void)reply;
+	engine_forget(d->engine, loop_wall_ms(), "stop", req->container_id);
+}
+
+static void shadow_remove(void *ctx, const struct request *req)
+{
+	struct daemon *d = ctx;
+
+	engine_forget(d->engine, loop_wall_ms(), "remove", req->container_id);
+}
+
+static void shadow_remove_pod(void *ctx, const struct pod *pod)
+{
+	struct daemon *d = ctx;
+
+	engine_release_pod(d->engine, loop_wall_ms(), "pod-gone", pod->sandbox_id);
+}
+
+static void shadow_live(void *ctx, const struct request *req)
+{
+	struct daemon *d = ctx;
+	const struct placement placed = placement_in_force(&d->topo, &d->settings, req);
+
+	engine_live(d->engine, loop_wall_ms(), req, &placed);
+}
+
+static void look_on(void *ctx, const struct request *req, struct nri_reply *reply)
+{
+	(void)ctx, (void)req, (void)reply;
+}
+
+const struct nri_handler shadow_handler = {
+	.synchronize = shadow_synchronize,
+	.run_pod = shadow_run_pod,
+	.create = shadow_create,
+	.update = look_on,
+	.stop = shadow_stop,
+	.remove = shadow_remove,
+	.live = shadow_live,
+	.remove_pod = shadow_remove_pod,
+};
+
+static void off_synchronize(void *ctx, const struct nri_inventory *what, struct nri_reply *reply)
+{
+	struct daemon *d = ctx;
+
+	(void)what, (void)reply;
+	d->counters.connects++;
+}
+
+static int off_run_pod(void *ctx, const struct pod *pod, struct err *e)
+{
+	(void)ctx, (void)pod, (void)e;
+	return 0;
+}
+
+static int off_create(void *ctx, const struct request *req, struct nri_reply *reply, struct err *e)
+{
+	(void)ctx, (void)req, (void)reply, (void)e;
+	return 0;
+}
+
+static void off_told(void *ctx, const struct request *req)
+{
+	(void)ctx, (void)req;
+}
+
+static void off_remove_pod(void *ctx, const struct pod *pod)
+{
+	(void)ctx, (void)pod;
+}
+
+const struct nri_handler off_handler = {
+	.synchronize = off_synchronize,
+	.run_pod = off_run_pod,
+	.create = off_create,
+	.update = look_on,
+	.stop = look_on,
+	.remove = off_told,
+	.live = off_told,
+	.remove_pod = off_remove_pod,
+};

@@ -1,0 +1,364 @@
+/* What happens to a container after its creation: resources that change in place, a creation that
+ * failed elsewhere, an adoption, a kubelet that decides itself. */
+#include <numafit/engine.h>
+
+#include "core_machine.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+struct node {
+	struct topo *t;
+	struct settings s;
+	struct engine *g, *folded;
+	struct update_list ups;
+	bool failing;
+	char last_cause[32];
+};
+
+static int fold(void *ctx, const struct record *r, struct err *e)
+{
+	struct node *n = ctx;
+
+	if (n->failing)
+		return err_set(e, 28, "journal: no space left on device");
+	(void)strncpy(n->last_cause, r->cause, sizeof n->last_cause - 1);
+	return engine_replay(n->folded, r, e);
+}
+
+static struct node *node_new(enum topology_policy policy)
+{
+	struct node *n = calloc(1, sizeof *n);
+	const struct engine_hooks hooks = {.ctx = n, .record = fold};
+
+	n->t = machine_of_eight();
+	n->s = settings_of(policy);
+	n->g = engine_new(n->t, &n->s, &hooks);
+	n->folded = engine_new(n->t, &n->s, &hooks);
+	return n;
+}
+
+static void node_free(struct node *n)
+{
+	const struct ledger *a = engine_ledger(n->g), *b = engine_ledger(n->folded);
+	struct err e;
+
+	if (ledger_check(a, &e) || ledger_check(b, &e))
+		fail_msg("%s", e.text);
+	assert_int_equal(ledger_count(a), ledger_count(b));
+	assert_true(cpuset_equal(ledger_held_cpus(a), ledger_held_cpus(b)));
+	assert_true(cpuset_equal(ledger_pool(a), ledger_pool(b)));
+	vec_fini(&n->ups);
+	engine_free(n->g);
+	engine_free(n->folded);
+	free(n->t);
+	free(n);
+}
+
+static struct decision create(struct node *n, const struct request *req)
+{
+	struct decision d;
+
+	engine_create(n->g, 0, req, &d, &n->ups);
+	vec_fini(&n->ups);
+	if (d.admit)
+		engine_live(n->g, 0, req, NULL);
+	return d;
+}
+
+static struct cpuset list(const char *text)
+{
+	struct cpuset c;
+
+	assert_int_equal(cpuset_parse(&c, text, strlen(text), NULL), 0);
+	return c;
+}
+
+static void an_update_that_needs_the_same_keeps_what_it_has(void **state)
+{
+	struct node *n = node_new(POLICY_RESTRICTED);
+	struct request web = ask("web", QOS_GUARANTEED, 4000, GIB(1)), gone = ask("x", 0, 0, 0);
+	struct decision before = create(n, &web), d;
+
+	(void)state;
+	web.cpus = "0-63"; /* what a kubelet with managers of its own would have */
+	assert_true(engine_update(n->g, 0, &web, &d, &n->ups));
+	assert_true(d.admit && cpuset_equal(&d.cpus, &before.cpus));
+	assert_int_equal(n->ups.nr, 0);
+	assert_false(engine_update(n->g, 0, &gone, &d, &n->ups));
+	node_free(n);
+}
+
+static void a_container_that_grows_moves_the_others_in_the_same_reply(void **state)
+{
+	struct node *n = node_new(POLICY_RESTRICTED);
+	struct request web = ask("web", QOS_GUARANTEED, 4000, 0),
+		       log = ask("log", QOS_BURSTABLE, 100, 0);
+	struct decision before = create(n, &web), d;
+
+	(void)state;
+	(void)create(n, &log);
+	web.cpu_milli = 6000;
+	assert_true(engine_update(n->g, 0, &web, &d, &n->ups));
+	assert_true(d.admit);
+	assert_int_equal(cpuset_count(&d.cpus), 6);
+	assert_true(cpuset_within(&before.cpus, &d.cpus));
+	assert_int_equal(n->ups.nr, 1);
+	assert_string_equal(n->ups.at[0].container_id, "log");
+	assert_false(cpuset_intersects(&n->ups.at[0].cpus, &d.cpus));
+	assert_string_equal(n->last_cause, "live");
+	assert_int_equal(ledger_find(engine_ledger(n->g), "web")->state, HOLDING_LIVE);
+	vec_fini(&n->ups);
+	web.cpu_milli = 2000; /* and gives back */
+	assert_true(engine_update(n->g, 0, &web, &d, &n->ups));
+	assert_int_equal(cpuset_count(&d.cpus), 2);
+	assert_int_equal(cpuset_count(ledger_held_cpus(engine_ledger(n->g))), 2);
+	node_free(n);
+}
+
+static void a_change_that_cannot_be_leaves_all_as_it_was(void **state)
+{
+	struct node *n = node_new(POLICY_SINGLE_NUMA_NODE);
+	struct request web = ask("web", QOS_GUARANTEED, 4000, 0);
+	struct decision before = create(n, &web), d;
+
+	(void)state;
+	web.cpu_milli = 12000;
+	assert_true(engine_update(n->g, 0, &web, &d, &n->ups));
+	assert_false(d.admit);
+	assert_string_equal(d.reason, "TopologyAffinityError");
+	assert_string_equal(n->last_cause, "resize");
+	web.cpu_milli = 6000;
+	n->failing = true; /* what cannot be recorded does not happen */
+	assert_true(engine_update(n->g, 0, &web, &d, &n->ups));
+	assert_false(d.admit);
+	assert_non_null(strstr(d.message, "no space left"));
+	const struct holding *h = ledger_find(engine_ledger(n->g), "web");
+	assert_true(cpuset_equal(&h->decision.cpus, &before.cpus));
+	assert_int_equal(n->ups.nr, 0);
+	node_free(n);
+}
+
+static void a_container_that_never_came_is_given_up_in_the_second_round(void **state)
+{
+	struct node *n = node_new(POLICY_RESTRICTED);
+	struct request web = ask("web", QOS_GUARANTEED, 4000, 0),
+		       live = ask("live", QOS_GUARANTEED, 4000, 0);
+	struct decision d;
+
+	(void)state;
+	engine_create(n->g, 0, &web, &d, &n->ups);
+	(void)create(n, &live);
+	assert_int_equal(engine_expire(n->g, 0), 0);
+	assert_non_null(ledger_find(engine_ledger(n->g), "web"));
+	assert_int_equal(engine_expire(n->g, 0), 1);
+	assert_null(ledger_find(engine_ledger(n->g), "web"));
+	assert_non_null(ledger_find(engine_ledger(n->g), "live"));
+	assert_int_equal(engine_expire(n->g, 0), 0);
+	node_free(n);
+}
+
+static void a_container_that_starts_after_it_was_given_up_is_taken_over_as_it_runs(void **state)
+{
+	struct node *n = node_new(POLICY_RESTRICTED);
+	struct request web = ask("web", QOS_GUARANTEED, 4000, 0);
+	struct placement placed = {.exclusive = true, .policy = POLICY_RESTRICTED};
+	struct decision d;
+
+	(void)state;
+	engine_create(n->g, 0, &web, &d, &n->ups);
+	(void)engine_expire(n->g, 0);
+	(void)engine_expire(n->g, 0);
+	web.cpus = "12-15";
+	web.mems = "3";
+	engine_live(n->g, 0, &web, &placed);
+	const struct holding *h = ledger_find(engine_ledger(n->g), "web");
+	struct cpuset want = list("12-15");
+	assert_true(h->decision.exclusive && cpuset_equal(&h->decision.cpus, &want));
+	node_free(n);
+}
+
+static void of_two_that_run_on_one_cpu_the_older_keeps_it_and_the_other_is_told_why(void **state)
+{
+	struct node *n = node_new(POLICY_RESTRICTED);
+	struct request two[] = {
+		ask("young", QOS_GUARANTEED, 2000, 0), ask("old", QOS_GUARANTEED, 2000, 0)};
+	struct placement placed = {.exclusive = true, .policy = POLICY_RESTRICTED};
+	const struct placement *both[] = {&placed, &placed};
+	const struct inventory what = {two, both, 2, NULL, 0};
+
+	(void)state;
+	two[0].created_at_ns = 20;
+	two[1].created_at_ns = 10;
+	two[0].cpus = two[1].cpus = "4-5";
+	two[0].mems = two[1].mems = "1";
+	for (unsigned round = 0; round < 3; round++) { /* and nothing twice when told again */
+		engine_synchronize(n->g, 0, &what, &n->ups);
+		const struct holding *old = ledger_find(engine_ledger(n->g), "old"),
+				     *young = ledger_find(engine_ledger(n->g), "young");
+		struct cpuset want = list("4-5");
+
+		assert_true(cpuset_equal(&old->decision.cpus, &want));
+		assert_false(cpuset_intersects(&young->decision.cpus, &want));
+		assert_non_null(strstr(young->decision.message,
+			"what it ran with was not taken over: CPU 4 is held by container main of "
+			"pod default/old"));
+		assert_int_equal(ledger_count(engine_ledger(n->g)), 2);
+		vec_fini(&n->ups);
+	}
+	node_free(n);
+}
+
+static void who_runs_and_would_be_refused_is_recorded_as_unaligned(void **state)
+{
+	struct node *n = node_new(POLICY_SINGLE_NUMA_NODE);
+	struct request big = ask("big", QOS_GUARANTEED, 12000, 0);
+	const struct placement *none[] = {NULL};
+
+	(void)state;
+	engine_synchronize(n->g, 0, &(const struct inventory){&big, none, 1, NULL, 0}, &n->ups);
+	const struct holding *h = ledger_find(engine_ledger(n->g), "big");
+	assert_true(h->decision.admit && !h->decision.exclusive && !h->decision.preferred);
+	assert_string_equal(h->decision.message,
+		"unaligned: TopologyAffinityError: Resources cannot be allocated with Topology "
+		"locality");
+	node_free(n);
+}
+
+static void what_was_created_meanwhile_may_be_left_as_it_runs(void **state)
+{
+	struct node *n = node_new(POLICY_RESTRICTED);
+	struct request stray = ask("stray", QOS_GUARANTEED, 4000, 0);
+	const struct placement *none[] = {NULL};
+	const struct inventory what = {&stray, none, 1, NULL, 0};
+
+	(void)state;
+	n->s.on_adopt = ADOPT_LEAVE;
+	stray.cpus = "0-63";
+	engine_synchronize(n->g, 0, &what, &n->ups);
+	assert_int_equal(n->ups.nr, 0);
+	const struct holding *h = ledger_find(engine_ledger(n->g), "stray");
+	assert_false(h->decision.exclusive);
+	assert_string_equal(h->decision.message, "left as it ran: onAdopt is leave");
+	node_free(n);
+}
+
+static void shadow_compares_and_follows_the_kubelet(void **state)
+{
+	static const struct {
+		const char *cpus, *mems;
+		bool compared, agrees;
+		const char *says;
+	} cases[] = {
+		{"", "", false, true, ""},
+		{"0-1,32-33", "0", true, true, ""},
+		{"4-5,36-37", "", true, false, "CPUs: numafit 0-1,32-33, kubelet 4-5,36-37"},
+		{"0-1,32-33", "1", true, false, "NUMA nodes of memory: numafit 0, kubelet 1"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct node *n = node_new(POLICY_RESTRICTED);
+		struct request web = ask("web", QOS_GUARANTEED, 4000, GIB(1));
+		struct decision ours;
+		struct comparison c;
+
+		web.cpus = cases[i].cpus;
+		web.mems = cases[i].mems;
+		engine_shadow(n->g, 0, &web, &ours, &c);
+		assert_true(ours.admit);
+		assert_int_equal(c.compared, cases[i].compared);
+		assert_int_equal(c.agrees, cases[i].agrees);
+		assert_string_equal(c.text, cases[i].says);
+		if (*cases[i].cpus) {
+			struct cpuset theirs = list(cases[i].cpus);
+
+			assert_true(cpuset_equal(ledger_held_cpus(engine_ledger(n->g)), &theirs));
+		}
+		node_free(n);
+	}
+}
+
+static void shadow_says_what_it_would_have_refused(void **state)
+{
+	struct node *n = node_new(POLICY_SINGLE_NUMA_NODE);
+	struct request big = ask("big", QOS_GUARANTEED, 12000, 0);
+	struct decision ours;
+	struct comparison c;
+
+	(void)state;
+	big.cpus = "0-11";
+	engine_shadow(n->g, 0, &big, &ours, &c);
+	assert_false(ours.admit || c.agrees);
+	assert_string_equal(c.text, "numafit would have refused it: TopologyAffinityError");
+	assert_int_equal(cpuset_count(ledger_held_cpus(engine_ledger(n->g))), 12);
+	node_free(n);
+}
+
+static void a_pod_whose_sums_cannot_fit_is_refused_when_its_sandbox_starts(void **state)
+{
+	static const struct {
+		enum topology_policy policy;
+		enum topology_scope scope;
+		enum qos qos;
+		uint64_t gib;
+		bool admit;
+		const char *reason;
+	} cases[] = {
+		/* eight nodes of 56 GiB beside their huge pages */
+		{POLICY_RESTRICTED, SCOPE_CONTAINER, QOS_GUARANTEED, 448, true, NULL},
+		{POLICY_RESTRICTED, SCOPE_CONTAINER, QOS_GUARANTEED, 449, false,
+			"UnexpectedAdmissionError"},
+		{POLICY_RESTRICTED, SCOPE_CONTAINER, QOS_BURSTABLE, 449, true, NULL},
+		{POLICY_SINGLE_NUMA_NODE, SCOPE_POD, QOS_GUARANTEED, 56, true, NULL},
+		{POLICY_SINGLE_NUMA_NODE, SCOPE_POD, QOS_GUARANTEED, 57, false,
+			"TopologyAffinityError"},
+		{POLICY_SINGLE_NUMA_NODE, SCOPE_CONTAINER, QOS_GUARANTEED, 57, true, NULL},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct node *n = node_new(cases[i].policy);
+		const struct pod pod = {.sandbox_id = "s",
+			.uid = "u",
+			.ns = "default",
+			.name = "web",
+			.qos = cases[i].qos,
+			.totals = {true, 2000, GIB(cases[i].gib)}};
+		struct decision d;
+
+		n->s.topology_scope = cases[i].scope;
+		engine_run_pod(n->g, 0, &pod, &d);
+		if (d.admit != cases[i].admit)
+			fail_msg("case %zu: %s", i, d.message);
+		if (cases[i].reason)
+			assert_string_equal(d.reason, cases[i].reason);
+		assert_int_equal(ledger_count(engine_ledger(n->g)), 0);
+		node_free(n);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(an_update_that_needs_the_same_keeps_what_it_has),
+		cmocka_unit_test(a_container_that_grows_moves_the_others_in_the_same_reply),
+		cmocka_unit_test(a_change_that_cannot_be_leaves_all_as_it_was),
+		cmocka_unit_test(a_container_that_never_came_is_given_up_in_the_second_round),
+		cmocka_unit_test(
+			a_container_that_starts_after_it_was_given_up_is_taken_over_as_it_runs),
+		cmocka_unit_test(
+			of_two_that_run_on_one_cpu_the_older_keeps_it_and_the_other_is_told_why),
+		cmocka_unit_test(who_runs_and_would_be_refused_is_recorded_as_unaligned),
+		cmocka_unit_test(what_was_created_meanwhile_may_be_left_as_it_runs),
+		cmocka_unit_test(shadow_compares_and_follows_the_kubelet),
+		cmocka_unit_test(shadow_says_what_it_would_have_refused),
+		cmocka_unit_test(a_pod_whose_sums_cannot_fit_is_refused_when_its_sandbox_starts),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
