@@ -141,7 +141,8 @@ void engine_shadow(struct engine *g, int64_t now_ms, const struct request *req,
 	struct decision *ours, struct comparison *c);
 
 /* All that runs, and nothing else: what is gone is released, what is unknown is adopted from its
- * cpuset and placement, ordered by creation, then id; what runs outside its grant is put back. */
+ * cpuset and placement, ordered by creation, then id, and only then others are placed; what runs
+ * outside its grant is put back. */
 struct inventory {
 	const struct request *requests;
 	const struct placement *const *placed; /* what the annotation of each says, or NULL */

@@ -107,6 +107,8 @@ void ledger_set_misplaced(struct ledger *l, const char *container_id, bool mispl
 /* Note that the entry has been there for a while. Whether that was noted before. */
 bool ledger_age(struct ledger *l, const char *container_id);
 size_t ledger_nr_misplaced(const struct ledger *l);
+/* The CPUs that the entry holds, but for those that other parts of its pod hold as well. */
+struct cpuset ledger_held_alone_by(const struct ledger *l, const struct holding *h);
 /* The CPUs that would be free once more if the entry were released now. */
 struct cpuset ledger_released_by(const struct ledger *l, const struct holding *h);
 /* Remove the entry, or let it wait again when its pod holds it; false when there was none. */

@@ -80,6 +80,7 @@ struct settings {
 	unsigned shared_pool_step;    /* CPUs that a NUMA node's shared pool gives up or gets back
 					 beyond need */
 	unsigned shared_pool_minimum; /* CPUs that the shared pool never falls below */
+	uint64_t sweep_interval_ms;   /* between two looks at what is in force; 0: none */
 	char nri_socket[SETTINGS_SOCKET_MAX];
 	char nri_index[3];           /* two digits: the place in the runtime's chain of plugins */
 	unsigned nri_failure_policy; /* bits of enum failure_policy */

@@ -112,7 +112,8 @@ int json_diff_texts(const char *wanted, const char *got,
 
 	if (text_equal(wanted, got))
 		return 0;
-	if (!json_parse(wanted, strlen(wanted), &a, NULL) && !json_parse(got, strlen(got), &b, NULL))
+	if (!json_parse(wanted, strlen(wanted), &a, NULL) &&
+		!json_parse(got, strlen(got), &b, NULL))
 		nr = json_diff(a, b, differs, ctx);
 	json_decref(a);
 	json_decref(b);

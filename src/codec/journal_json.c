@@ -220,8 +220,8 @@ int journal_json_record(
 	if (r->decision)
 		line.of.decision = *r->decision;
 	if (pod)
-		line.pod = (struct pod_line){
-			pod->pod_level, pod->at_least, pod->container, pod->nr};
+		line.pod =
+			(struct pod_line){pod->pod_level, pod->at_least, pod->container, pod->nr};
 	text_init(&t, buf, cap);
 	fields_write(&t, &record_fields, &line, ids);
 	return line_length(&t, e);
@@ -273,8 +273,8 @@ static int check_pod(const struct record_line *line, struct err *e)
 	if (r->op != RECORD_HOLD && r->op != RECORD_REFUSE)
 		return err_set(e, EINVAL, "op: \"%s\" does not have a pod", record_op_name(r->op));
 	if (r->op == RECORD_HOLD && line->pod.nr != r->nr_parts)
-		return err_set(e, EINVAL, "pod: %zu containers for %zu parts", line->pod.nr,
-			r->nr_parts);
+		return err_set(
+			e, EINVAL, "pod: %zu containers for %zu parts", line->pod.nr, r->nr_parts);
 	if (line->pod.nr > UINT32_MAX)
 		return err_set(e, ERANGE, "pod: %zu containers", line->pod.nr);
 	return 0;
@@ -319,7 +319,8 @@ int journal_json_parse(const char *text, size_t len, const struct node_ids *ids,
 	struct decoded_record *out, struct err *e)
 {
 	struct record_line line = {0};
-	int rc = fields_parse(text, len, &record_fields, &line, &(struct fields_context){ids, a}, e);
+	int rc =
+		fields_parse(text, len, &record_fields, &line, &(struct fields_context){ids, a}, e);
 
 	if (!rc)
 		rc = check_record(&line.of, e);

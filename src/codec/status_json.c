@@ -48,11 +48,14 @@ static const struct fields container_fields = FIELDS(container_rows, struct stat
 static const struct field counter_rows[] = {
 	FIELD("creates", U64, AT(creates)),
 	FIELD("refused", U64, AT(refused)),
+	FIELD("cut_short", U64, AT(cut_short)),
 	FIELD("adopted", U64, AT(adopted)),
 	FIELD("updates", U64, AT(updates)),
 	FIELD("released", U64, AT(released)),
 	FIELD("compared", U64, AT(compared)),
 	FIELD("disagreed", U64, AT(disagreed)),
+	FIELD("drifted", U64, AT(drifted)),
+	FIELD("relocated", U64, AT(relocated)),
 	FIELD("connects", U64, AT(connects)),
 	FIELD("log_dropped", U64, AT(log_dropped)),
 };

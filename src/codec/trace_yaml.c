@@ -12,6 +12,7 @@ static const char *const op_names[NR_TRACE_OPS] = {
 	[TRACE_CREATE] = "create",
 	[TRACE_UPDATE] = "update",
 	[TRACE_STOP] = "stop",
+	[TRACE_STOP_POD] = "stop-pod",
 	[TRACE_RESTART_RUNTIME] = "restart-runtime",
 };
 
@@ -32,7 +33,12 @@ struct key {
 	unsigned ops; /* bits of enum trace_op */
 	int (*read)(struct reader *r, struct trace_step *s, const char *value, struct err *e);
 };
-enum { IN_CREATE = 1 << TRACE_CREATE, IN_UPDATE = 1 << TRACE_UPDATE, IN_STOP = 1 << TRACE_STOP };
+enum {
+	IN_CREATE = 1 << TRACE_CREATE,
+	IN_UPDATE = 1 << TRACE_UPDATE,
+	IN_STOP = 1 << TRACE_STOP,
+	IN_STOP_POD = 1 << TRACE_STOP_POD
+};
 
 static int keep(struct reader *r, const char **out, const char *value, struct err *e)
 {
@@ -162,14 +168,14 @@ static int read_mems(struct reader *r, struct trace_step *s, const char *value, 
 
 static const struct key keys[] = {
 	{"namespace", IN_CREATE, read_ns},
-	{"pod", IN_CREATE | IN_UPDATE | IN_STOP, read_pod},
+	{"pod", IN_CREATE | IN_UPDATE | IN_STOP | IN_STOP_POD, read_pod},
 	{"container", IN_CREATE | IN_UPDATE | IN_STOP, read_container},
 	{"qos", IN_CREATE, read_qos},
 	{"cpu", IN_CREATE | IN_UPDATE, read_cpu},
 	{"memory", IN_CREATE | IN_UPDATE, read_memory},
 	{"count", IN_CREATE, read_count},
-	{"cpus", IN_UPDATE, read_cpus},
-	{"mems", IN_UPDATE, read_mems},
+	{"cpus", IN_CREATE | IN_UPDATE, read_cpus},
+	{"mems", IN_CREATE | IN_UPDATE, read_mems},
 };
 enum { NR_KEYS = sizeof keys / sizeof *keys };
 
@@ -225,6 +231,8 @@ static int check_create(struct trace_step *s, struct err *e)
 		return err_set(e, EINVAL, "qos burstable needs cpu or memory");
 	if (s->qos == QOS_BEST_EFFORT && (s->has_cpu || s->has_memory || s->nr_hugepages))
 		return err_set(e, EINVAL, "qos besteffort has neither cpu, memory nor huge pages");
+	if (s->count && s->cpus)
+		return err_set(e, EINVAL, "cpus are of one container, count makes many");
 	if (!s->ns)
 		s->ns = "default";
 	if (!s->container)
@@ -324,8 +332,8 @@ static int read_scalar(void *ctx, const char *path, const char *value, unsigned 
 	if (op < 0 || bare != (op == TRACE_RESTART_RUNTIME))
 		return err_set(e, EINVAL,
 			"line %u: steps.%u: \"%.*s\" is not a step; one of \"create:\", "
-			"\"update:\", "
-			"\"stop:\" with keys below, or \"restart-runtime\"",
+			"\"update:\", \"stop:\", \"stop-pod:\" with keys below, or "
+			"\"restart-runtime\"",
 			line, (unsigned)id,
 			(int)(word_len < TRACE_NAME_MAX ? word_len : TRACE_NAME_MAX), word);
 	if (!r->t->nr || r->step_id != id) {

@@ -20,22 +20,32 @@
  *	    cpu: 8                  # guaranteed: request and limit; burstable: the request
  *	    memory: 32Gi            # the same
  *	    hugepages-1Gi: 4Gi      # any page size; bytes, as in a pod
- *	    count: 8                # that many pods: db-0 .. db-7
- *	- update:                   # somebody changes running containers past the daemon
- *	    pod: db                 # all of the pod's containers and replicas, or db-3 for one of
- *them container: postgres     # only this one cpus: 0-7               # a cpuset from elsewhere
+ *	    cpus: 8-15              # what a kubelet with static managers gave it
+ *	    mems: 1
+ *	    count: 8                # that many pods: db-0 .. db-7; not with cpus
+ *	- update:                   # containers that run
+ *	    pod: db                 # the pod's, its replicas', or db-3's
+ *	    container: postgres     # only this one
+ *	    cpus: 0-7               # a cpuset from somebody else
  *	    mems: 0
- *	    cpu: 4                  # other resources, as an in-place resize sends them
+ *	    cpu: 4                  # an in-place resize
  *	    memory: 16Gi
- *	- stop: {pod: db}           # stop and remove; container as above
- *	- restart-runtime           # the runtime goes away and comes back: the daemon is
- *synchronized
+ *	- stop: {pod: db}           # stop and remove containers, as for update
+ *	- stop-pod: {pod: db}       # only the pod's end is told, not that of its containers
+ *	- restart-runtime           # the daemon must come again and is synchronized
  *
  * A guaranteed container has cpu and memory, a besteffort one neither, huge pages need one of
  * them. A second create with the pod's name adds a container to the running pod. */
 
-enum trace_op { TRACE_CREATE, TRACE_UPDATE, TRACE_STOP, TRACE_RESTART_RUNTIME, NR_TRACE_OPS };
-const char *trace_op_name(enum trace_op op); /* "create", "update", "stop", "restart-runtime" */
+enum trace_op {
+	TRACE_CREATE,
+	TRACE_UPDATE,
+	TRACE_STOP,
+	TRACE_STOP_POD,
+	TRACE_RESTART_RUNTIME,
+	NR_TRACE_OPS
+};
+const char *trace_op_name(enum trace_op op); /* as above: "create", ... */
 
 enum { TRACE_STEPS_MAX = 4096, TRACE_COUNT_MAX = 1000, TRACE_NAME_MAX = 63 };
 

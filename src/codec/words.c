@@ -69,6 +69,8 @@ static int set_reserved_memory(struct settings *s, char *text, struct err *e)
 		one = strtok_r(NULL, ";", &entries), entry++) {
 		char *node = strtok_r(one, ":", &limits), *limit;
 
+		if (!node)
+			return err_set(e, EINVAL, "reservedMemory: entry %u names no node", entry);
 		(void)snprintf(key, sizeof key, "reservedMemory.%u.numaNode", entry);
 		rc = settings_set(s, key, node, e);
 		while (!rc && (limit = strtok_r(NULL, ",", &limits))) {
@@ -77,7 +79,8 @@ static int set_reserved_memory(struct settings *s, char *text, struct err *e)
 			if (!value)
 				return err_set(e, EINVAL, "reservedMemory: \"%.64s\"", limit);
 			*value++ = '\0';
-			(void)snprintf(key, sizeof key, "reservedMemory.%u.limits.%s", entry, limit);
+			(void)snprintf(
+				key, sizeof key, "reservedMemory.%u.limits.%s", entry, limit);
 			rc = settings_set(s, key, value, e);
 		}
 	}

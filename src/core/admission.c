@@ -80,8 +80,18 @@ struct hints {
 	struct cpus_per_node per_node;
 	struct memory_rows rows;
 	unsigned nr;
-	struct family family[REASONS_RESOURCES];
+	struct family *family;
 };
+
+/* Room for as many hints as there can be, from *a; NULL: its limit is reached. */
+static struct hints *hints_new(const struct books *b, struct arena *a)
+{
+	struct hints *h = arena_alloc(a, sizeof *h);
+
+	if (h)
+		h->family = arena_array(a, b->nr_resources + 1 + b->t->nr_kinds, sizeof *h->family);
+	return h && h->family ? h : NULL;
+}
 
 static struct device_claim claim(
 	const struct way_in *w, unsigned resource, uint64_t count, bool reuse)
@@ -191,7 +201,7 @@ static int align(struct way_in *w, bool pod_scope, struct grant *g)
 	struct policy_answer answer;
 	struct reasons *reasons = arena_alloc(w->arena, sizeof *reasons);
 	struct arena scratch = *w->arena; /* fixed memory: free again after each merge */
-	struct hints *h = arena_alloc(&scratch, sizeof *h);
+	struct hints *h = hints_new(w->b, &scratch);
 
 	int rc = h && reasons ? device_hints(w, pod_scope, &scratch, h) : -ENOMEM;
 	if (rc < 0)

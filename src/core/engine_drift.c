@@ -96,7 +96,7 @@ static bool mend_cpus(struct engine *g, const struct holding *h, const struct de
 	struct cpuset lost = {0};
 	struct decision why;
 	bool hit = before->exclusive && !cpuset_equal(&before->cpus, &h->decision.cpus);
-	bool lacks = (hit || h->decision.exclusive || has_lost_some(h)) &&
+	bool lacks = (hit || has_lost_some(h)) &&
 		     count_own(&h->decision) < request_exclusive_cpus(&req);
 
 	if (hit)

@@ -156,6 +156,21 @@ void engine_adopt(struct engine *g, int64_t now_ms, const char *cause, const str
 	engine_mark_live(g, now_ms, req->container_id);
 }
 
+/* The same for who can go on as it runs; others would be placed on CPUs that somebody runs on who
+ * is still to be adopted. */
+static void adopt_in_place(
+	struct engine *g, int64_t now_ms, const struct request *req, const struct placement *placed)
+{
+	struct decision d;
+
+	if (!placed || ledger_find(g->ledger, req->container_id) ||
+		ledger_find_waiting(g->ledger, req->pod.uid, req->container_name) ||
+		take_over(g, req, placed, &d, NULL) < 0)
+		return;
+	engine_settle(g, now_ms, "adopt", req, &d);
+	engine_mark_live(g, now_ms, req->container_id);
+}
+
 void engine_live(
 	struct engine *g, int64_t now_ms, const struct request *req, const struct placement *placed)
 {
@@ -280,6 +295,9 @@ void engine_synchronize(
 	const struct request **oldest_first = pointers_to(what->requests, what->nr, by_age);
 
 	release_gone(g, now_ms, what);
+	for (size_t i = 0; i < what->nr; i++)
+		adopt_in_place(
+			g, now_ms, oldest_first[i], what->placed[oldest_first[i] - what->requests]);
 	for (size_t i = 0; i < what->nr; i++) {
 		const struct request *req = oldest_first[i];
 

@@ -9,7 +9,7 @@ static void record_resize(
 	struct engine *g, int64_t now_ms, const struct request *req, struct decision *d)
 {
 	const struct holding *h = ledger_find(g->ledger, req->container_id);
-	struct cpuset released = {0};
+	struct cpuset released = ledger_held_alone_by(g->ledger, h);
 	struct record r = {
 		.time_ms = now_ms,
 		.op = RECORD_GRANT,
@@ -22,9 +22,8 @@ static void record_resize(
 	bool live = h->state == HOLDING_LIVE;
 	struct err e;
 
-	if (h->decision.exclusive)
-		released =
-			d->exclusive ? cpuset_minus(h->decision.cpus, &d->cpus) : h->decision.cpus;
+	if (d->exclusive)
+		released = cpuset_minus(released, &d->cpus);
 	r.pool = cpuset_empty(&released) ? r.pool : ledger_pool_grown(g->ledger, &released);
 	if (d->exclusive)
 		r.pool =

@@ -281,8 +281,7 @@ struct cpuset ledger_held_by_pod(
 	return cpus;
 }
 
-/* Its own CPUs, but for those that other parts of its pod hold as well. */
-static struct cpuset held_by_it_alone(const struct ledger *l, const struct holding *h)
+struct cpuset ledger_held_alone_by(const struct ledger *l, const struct holding *h)
 {
 	struct cpuset others = {0};
 
@@ -295,7 +294,7 @@ static struct cpuset held_by_it_alone(const struct ledger *l, const struct holdi
 
 static void drop(struct ledger *l, struct holding *h)
 {
-	struct cpuset cpus = held_by_it_alone(l, h);
+	struct cpuset cpus = ledger_held_alone_by(l, h);
 
 	l->held = cpuset_minus(l->held, &cpus);
 	memory_release(&l->memory, h->decision.blocks, h->decision.nr_blocks);
@@ -308,7 +307,7 @@ struct cpuset ledger_released_by(const struct ledger *l, const struct holding *h
 {
 	bool stays = holding_is_kept(h) && h->state != HOLDING_WAITING;
 
-	return stays ? (struct cpuset){0} : held_by_it_alone(l, h);
+	return stays ? (struct cpuset){0} : ledger_held_alone_by(l, h);
 }
 
 static void let_wait(struct ledger *l, struct holding *h)

@@ -6,6 +6,8 @@
 
 #include <errno.h>
 
+enum { STEPS_PER_NODE = 4 };
+
 static unsigned pool_minimum(const struct ledger *l)
 {
 	return l->s->shared_pool_minimum ? l->s->shared_pool_minimum : 1;
@@ -14,6 +16,13 @@ static unsigned pool_minimum(const struct ledger *l)
 static unsigned min(unsigned a, unsigned b)
 {
 	return a < b ? a : b;
+}
+
+/* CPUs that the node's pool moves by, beyond need: on a small node less than the setting, or all of
+ * it would lie idle. */
+static unsigned step_of(const struct ledger *l, unsigned node)
+{
+	return min(l->s->shared_pool_step, cpuset_count(&l->t->node[node].cpus) / STEPS_PER_NODE);
 }
 
 /* CPUs of the node that the pool gives up ahead of need: those that an exclusive container would
@@ -28,8 +37,8 @@ static struct cpuset ahead_of_need(
 		      ahead = {0};
 	unsigned half = cpuset_count(&not_held) / 2, left = cpuset_count(pool);
 	struct cpus_how how = cpus_how(l->t, &l->s->cpu_options);
-	unsigned step = min(
-		min(l->s->shared_pool_step, cpuset_count(&here)), left > half ? left - half : 0);
+	unsigned step =
+		min(min(step_of(l, node), cpuset_count(&here)), left > half ? left - half : 0);
 
 	if (left >= pool_minimum(l) + step)
 		(void)cpus_take(l->t, &here, step, &how, &ahead, NULL);
@@ -65,8 +74,8 @@ struct cpuset ledger_pool_grown(const struct ledger *l, const struct cpuset *rel
 				      cpuset_minus(l->t->node[n].cpus, &held), &l->pool),
 			      kept;
 
-		if (cpuset_count(&idle) <= 2 * l->s->shared_pool_step ||
-			cpus_take(l->t, &idle, l->s->shared_pool_step, &how, &kept, NULL))
+		if (cpuset_count(&idle) <= 2 * step_of(l, n) ||
+			cpus_take(l->t, &idle, step_of(l, n), &how, &kept, NULL))
 			continue;
 		idle = cpuset_minus(idle, &kept);
 		pool = cpuset_or(pool, &idle);

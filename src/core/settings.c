@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <string.h>
 
+enum { SWEEP_INTERVAL_MAX_MS = 60 * 60 * 1000 };
 enum { LETTERS_PER_SLIP = 8 }; /* beyond two, how far a key may be from the one that was meant */
 
 static const char *const mode_words[] = {"off", "manage", "shadow", NULL};
@@ -111,10 +112,14 @@ static const struct row rows[] = {
 		.max = INT64_MAX),
 	ROW("sharedPoolStep", kind_number, shared_pool_step, "16",
 		"CPUs that a NUMA node's shared pool gives up or gets back beyond need, so that "
-		"not every container changes it",
+		"not every container changes it; a quarter of the node at most",
 		.max = CPUSET_BITS),
 	ROW("sharedPoolMinimum", kind_number, shared_pool_minimum, "1",
 		"CPUs that the shared pool never falls below", .max = CPUSET_BITS),
+	ROW("sweepInterval", kind_duration, sweep_interval_ms, "10s",
+		"how often the containers' cgroups and the machine's CPUs and memory are looked at "
+		"for changes from elsewhere; 0: never",
+		.max = SWEEP_INTERVAL_MAX_MS),
 	ROW("nri.socketPath", kind_path, nri_socket, "/var/run/nri/nri.sock",
 		"the container runtime's NRI socket"),
 	ROW("nri.pluginIndex", kind_two_digits, nri_index, "50",

@@ -101,6 +101,89 @@ static void describe_size(const struct row *row, struct text *to)
 	text_add(to, "quantity, %s to %s", text_size(min, row->min), text_size(max, row->max));
 }
 
+/* Go's time.ParseDuration() in the units that Kubernetes' config files use; ascending. */
+static const struct {
+	const char *unit;
+	uint64_t ms;
+} units[] = {
+	{"ms", 1},
+	{"s", UINT64_C(1000)},
+	{"m", UINT64_C(60) * 1000},
+	{"h", UINT64_C(60) * 60 * 1000},
+};
+enum { NR_UNITS = sizeof units / sizeof *units, DURATION_MAX = 32 };
+
+/* How many ms the unit is that is exactly the len bytes at s; 0: not one. */
+static uint64_t unit_ms(const char *s, size_t len)
+{
+	for (size_t i = 0; i < NR_UNITS; i++)
+		if (strlen(units[i].unit) == len && memcmp(units[i].unit, s, len) == 0)
+			return units[i].ms;
+	return 0;
+}
+
+/* "1m30s", "500ms", "0": its ms, UINT64_MAX when it is none or far too long. */
+static uint64_t duration_ms(const char *value)
+{
+	static const char digits[] = "0123456789";
+	uint64_t sum = 0;
+
+	if (text_equal(value, "0"))
+		return 0;
+	for (const char *at = value; *at || at == value;) {
+		size_t len = strspn(at, digits), unit = strcspn(at + len, digits);
+		uint64_t number = 0, ms = unit_ms(at + len, unit);
+
+		if (!ms || text_u64(at, len, UINT32_MAX, &number, NULL) < 0 ||
+			__builtin_add_overflow(sum, number * ms, &sum))
+			return UINT64_MAX;
+		at += len + unit;
+	}
+	return sum;
+}
+
+/* In the largest unit that leaves no rest. */
+static const char *duration_text(uint64_t ms, char buf[DURATION_MAX])
+{
+	size_t i = NR_UNITS - 1;
+	struct text t;
+
+	while (ms % units[i].ms)
+		i--;
+	text_init(&t, buf, DURATION_MAX);
+	text_add(&t, "%llu%s", (unsigned long long)(ms / units[i].ms), ms ? units[i].unit : "");
+	return buf;
+}
+
+static int parse_duration(const struct row *row, const char *value, void *out, struct err *e)
+{
+	char min[DURATION_MAX], max[DURATION_MAX];
+	uint64_t ms = duration_ms(value);
+
+	if (ms < row->min || ms > row->max)
+		return err_set(e, ms == UINT64_MAX ? EINVAL : ERANGE,
+			"\"%.*s\" is not a duration from %s to %s", SETTING_SHOWN, value,
+			duration_text(row->min, min), duration_text(row->max, max));
+	*(uint64_t *)out = ms;
+	return 0;
+}
+
+static void print_duration(const struct row *row, const void *in, struct text *to)
+{
+	char buf[DURATION_MAX];
+
+	(void)row;
+	text_add(to, "%s", duration_text(*(const uint64_t *)in, buf));
+}
+
+static void describe_duration(const struct row *row, struct text *to)
+{
+	char min[DURATION_MAX], max[DURATION_MAX];
+
+	text_add(to, "duration, %s to %s", duration_text(row->min, min),
+		duration_text(row->max, max));
+}
+
 static int parse_cpus(const struct row *row, const char *value, void *out, struct err *e)
 {
 	int rc = cpuset_parse(out, value, strlen(value), e);
@@ -259,6 +342,8 @@ static int parse_gate(const struct row *row, const char *value, void *out, struc
 
 const struct kind kind_word = {parse_word, print_word, .describe = describe_word};
 const struct kind kind_number = {parse_number, print_number, .describe = describe_number};
+const struct kind kind_duration = {
+	parse_duration, print_duration, .describe = describe_duration};
 const struct kind kind_size = {parse_size, print_size, .describe = describe_size};
 const struct kind kind_cpus = {parse_cpus, print_cpus, .type = "kernel list, such as 0-3,8"};
 const struct kind kind_cpu_amount = {

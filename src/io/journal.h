@@ -24,8 +24,8 @@ int journal_read(const char *path, int (*line)(void *ctx, char *text, size_t len
  * place of the old one. Until then the old one is untouched. NULL with text on error. */
 struct journal *journal_create(const char *path, struct err *e);
 int journal_publish(struct journal *j, struct err *e);
-/* Before that, let the old one go on beside the new one as path.SUFFIX, replacing one that is there.
- * 0 (also when there is no old one) or -errno. */
+/* Before that, let the old one go on beside the new one as path.SUFFIX, replacing one that is
+ * there. 0 (also when there is no old one) or -errno. */
 int journal_keep(const char *path, const char *suffix, struct err *e);
 /* Append one line. 0; -EMSGSIZE beyond JOURNAL_LINE_MAX, -EINVAL for a newline in it; -errno of
  * write(2): then the file is cut back to where it was, so that nothing half is left. */
@@ -39,7 +39,8 @@ void journal_close(struct journal *j);
 #define JOURNAL_PREVIOUS "1"
 
 /* Move what is at path aside to path.SUFFIX, so that a new one can start. An older one there is
- * replaced or, if it is a directory, set aside in its turn. 0 (also when there was none) or -errno. */
+ * replaced or, if it is a directory, set aside in its turn. 0 (also when there was none) or -errno.
+ */
 int journal_set_aside(const char *path, const char *suffix, struct err *e);
 
 #endif

@@ -1,5 +1,7 @@
 #include <io/loop.h>
 
+#include <io/loop_uv.h>
+#include <io/socket_path.h>
 #include <numafit/mem.h>
 
 #include <errno.h>
@@ -8,10 +10,9 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <time.h>
+#include <sys/un.h>
 #include <unistd.h>
-#include <uv.h>
 
 enum {
 	READ_BYTES = 64 << 10,
@@ -117,6 +118,11 @@ void loop_free(struct loop *l)
 		(void)uv_run(&l->uv, UV_RUN_NOWAIT);
 	}
 	free(l);
+}
+
+uv_loop_t *loop_uv(struct loop *l)
+{
+	return &l->uv;
 }
 
 void loop_run(struct loop *l)
@@ -364,42 +370,10 @@ static void connection_came(uv_stream_t *uv, int status)
 		fail(s, rc);
 }
 
-static bool somebody_listens(const char *path)
-{
-	struct sockaddr_un addr = {.sun_family = AF_UNIX};
-	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-
-	if (fd < 0)
-		return false;
-	memcpy(addr.sun_path, path, strlen(path) + 1);
-	int rc = connect(fd, (const struct sockaddr *)&addr, sizeof addr);
-	bool there = rc == 0 || errno == EAGAIN || errno == EINPROGRESS;
-	(void)close(fd);
-	return there;
-}
-
-/* Make way at path: only for a socket, and only for one that nobody listens on. */
-static int clear_path(const char *path, struct err *e)
-{
-	struct stat st;
-
-	if (strlen(path) >= sizeof((struct sockaddr_un *)0)->sun_path)
-		return err_set(e, ENAMETOOLONG, "socket %s: the path may have %zu characters", path,
-			sizeof((struct sockaddr_un *)0)->sun_path - 1);
-	if (lstat(path, &st) < 0)
-		return errno == ENOENT ? 0
-				       : err_set(e, errno, "socket %s: %s", path, strerror(errno));
-	if (!S_ISSOCK(st.st_mode))
-		return err_set(e, EEXIST, "socket %s: something else is there", path);
-	if (somebody_listens(path))
-		return err_set(e, EADDRINUSE, "socket %s: somebody listens there already", path);
-	return unlink(path) < 0 ? err_set(e, errno, "socket %s: %s", path, strerror(errno)) : 0;
-}
-
 struct listener *listener_new(struct loop *l, const char *path, unsigned mode, void *ctx,
 	struct stream_events (*accepted)(void *ctx, struct stream *s), struct err *e)
 {
-	if (clear_path(path, e) < 0)
+	if (socket_path_clear(path, e) < 0)
 		return NULL;
 	struct listener *ls = xcalloc(1, sizeof *ls);
 	(void)uv_pipe_init(&l->uv, &ls->uv, 0);

@@ -3,6 +3,7 @@
 
 #include <nri/bytes.h>
 #include <numafit/err.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 /* NRI's lowest layer (containerd/nri pkg/net/multiplex): two byte streams share one socket as
@@ -37,6 +38,12 @@ typedef int mux_sink(
  * Frames of streams that nobody knows are skipped, as the Go side does. 0; -EPROTO: a frame above
  * MUX_FRAME_MAX; else what sink returned. After an error the connection is of no more use. */
 int mux_feed(struct mux *m, const void *data, size_t len, mux_sink *sink, void *ctx, struct err *e);
+
+/* Whether no frame has come in part. */
+static inline bool mux_is_idle(const struct mux *m)
+{
+	return !m->have && !m->left;
+}
 
 /* Append one message to out as the one shape that every runtime understands: its header as a frame
  * and, unless it is empty, its body as a second one. (The Go side reads the beginning of a message

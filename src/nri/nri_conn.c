@@ -232,6 +232,26 @@ const char *nri_conn_runtime(const struct nri_conn *c)
 	return c->session ? nri_session_runtime(c->session) : "";
 }
 
+bool nri_conn_takes_updates(const struct nri_conn *c)
+{
+	return c->session && !c->in_session && nri_session_takes_updates(c->session);
+}
+
+int nri_conn_update(struct nri_conn *c, const struct nri_cpuset *updates, size_t nr,
+	void (*updated)(void *ctx, const char *problem), struct err *e)
+{
+	assert(!c->in_session);
+	int rc = nri_session_update(c->session, updates, nr, updated, e);
+	if (rc == 0)
+		follow_up(c);
+	return rc;
+}
+
+bool nri_conn_is_idle(const struct nri_conn *c)
+{
+	return !c->session || nri_session_is_idle(c->session);
+}
+
 void nri_conn_close(struct nri_conn *c)
 {
 	if (!c)

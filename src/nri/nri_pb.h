@@ -82,7 +82,7 @@ int nri_state_change_decode(
 	struct blob payload, struct arena *a, struct nri_subject *out, struct err *e);
 
 /* The answer to CreateContainer; and that to Synchronize, UpdateContainer, StopContainer, of which
- * only reply->updates counts. */
+ * only reply->updates counts: the form of our own call UpdateContainers, too. */
 int nri_created_encode(
 	const struct nri_reply *reply, struct arena *a, struct blob *out, struct err *e);
 int nri_updates_encode(

@@ -162,6 +162,7 @@ static Nri__Container *fill_container(
 	f->container.created_at = c->created_at_ns;
 	f->container.linux = &f->linux;
 	f->linux.resources = fill_resources(&f->resources, c);
+	f->linux.cgroups_path = pb_string(c->cgroups_path);
 	return f->container.annotations ? &f->container : NULL;
 }
 

@@ -57,6 +57,8 @@ struct nri_runtime {
 	struct {
 		VEC(struct queued);
 	} queue;
+	const char *nri_version; /* NULL: not told; then nobody sets containers */
+	bool (*set)(void *ctx, const struct nri_update *updates, size_t nr);
 };
 
 static const struct nri_answer no_answer = {.message = "", .cpus = "", .mems = ""};
@@ -310,6 +312,20 @@ static bool is_sound(const char *name, const char *index)
 	       strspn(index, digits) == 2;
 }
 
+static int serve_updates(struct nri_runtime *r, const struct ttrpc_request *req, struct arena *a,
+	struct ttrpc_response *reply)
+{
+	struct nri_answer list;
+	struct err wrong;
+
+	if (nri_updates_decode(req->payload, a, &list, &wrong) < 0)
+		return ttrpc_refuse(reply, a, TTRPC_INTERNAL, wrong.text);
+	if (!r->set(r->events.ctx, list.updates, list.nr_updates))
+		return ttrpc_refuse(
+			reply, a, TTRPC_UNKNOWN, "NRI update of some containers failed");
+	return 0;
+}
+
 static int serve(void *ctx, const struct ttrpc_request *req, struct arena *a,
 	struct ttrpc_response *reply, struct err *e)
 {
@@ -319,6 +335,8 @@ static int serve(void *ctx, const struct ttrpc_request *req, struct arena *a,
 	struct err wrong;
 
 	(void)e;
+	if (r->set && strcmp(req->method, "UpdateContainers") == 0)
+		return serve_updates(r, req, a, reply);
 	if (strcmp(req->method, "RegisterPlugin") != 0) {
 		(void)snprintf(text, sizeof text, "method %s", req->method);
 		return ttrpc_refuse(reply, a, TTRPC_UNIMPLEMENTED, text);
@@ -342,6 +360,7 @@ static int send_configuration(struct nri_runtime *r, struct err *e)
 		.runtime_version = r->version,
 		.registration_timeout_ms = REGISTRATION_TIMEOUT_MS,
 		.request_timeout_ms = REQUEST_TIMEOUT_MS,
+		.nri_version = r->nri_version,
 	};
 	struct blob payload;
 	struct arena a;
@@ -402,6 +421,13 @@ struct nri_runtime *nri_runtime_new(
 	ttrpc_init(&r->plugin, MUX_PLUGIN, NRI_PLUGIN_SERVICE, &as_caller, r, &r->out.filling);
 	ttrpc_init(&r->runtime, MUX_RUNTIME, NRI_RUNTIME_SERVICE, &as_runtime, r, &r->out.filling);
 	return r;
+}
+
+void nri_runtime_accept_updates(struct nri_runtime *r, const char *nri_version,
+	bool (*set)(void *ctx, const struct nri_update *updates, size_t nr))
+{
+	r->nri_version = nri_version;
+	r->set = set;
 }
 
 void nri_runtime_free(struct nri_runtime *r)

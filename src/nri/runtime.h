@@ -20,6 +20,7 @@ struct nri_container {
 	const struct key_value *annotations;
 	size_t nr_annotations;
 	int64_t created_at_ns;
+	const char *cgroups_path; /* NULL: not shown */
 };
 
 /* A change of another container that the plugin asks for. */
@@ -75,6 +76,12 @@ void nri_runtime_free(struct nri_runtime *r);
 int nri_runtime_feed(struct nri_runtime *r, const void *data, size_t len);
 size_t nri_runtime_take(struct nri_runtime *r, const void **data);
 const char *nri_runtime_error(const struct nri_runtime *r);
+
+/* Be a runtime of this NRI version, told in Configure, that lets plugins set containers by
+ * themselves (UpdateContainers): set() is handed the updates, and says whether all went well. Call
+ * it before the first bytes are fed. */
+void nri_runtime_accept_updates(struct nri_runtime *r, const char *nri_version,
+	bool (*set)(void *ctx, const struct nri_update *updates, size_t nr));
 
 /* Queue one call; its answer comes through answered(), which is called in the calls' order.
  * An event that the plugin did not subscribe to is answered at once, with nothing. */

@@ -24,12 +24,14 @@ struct nri_session {
 	uint64_t now_ms, deadline_ms, patience_ms;
 	struct mux mux;
 	struct ttrpc plugin;  /* where the runtime calls us */
-	struct ttrpc runtime; /* where we call the runtime, once: RegisterPlugin */
+	struct ttrpc runtime; /* where we call the runtime: RegisterPlugin, UpdateContainers */
 	struct outbox out;
 	struct bytes running; /* the chunks of Synchronize so far */
 	char *runtime_name;
 	bool launched;
 	struct nri_failure_policy on_failure;
+	bool updates_are_safe; /* this runtime may be sent UpdateContainers */
+	void (*updated)(void *ctx, const char *problem); /* who waits for the answer to one */
 };
 
 /* One call on its way through. */
@@ -141,16 +143,14 @@ static uint32_t wanted_events(void)
 	return mask;
 }
 
-/* Whether a runtime of this NRI version may know FailurePolicy. One that was built without its
- * version ("0.0.0-unknown") may: if not, it skips the field, as protobuf demands. */
-static bool may_know_failure_policy(const char *nri_version)
-{
-	static const unsigned since[] = {0, 12, 4};
-	const char *at = nri_version + (*nri_version == 'v');
+enum { VERSION_PARTS = 3 };
 
-	if (!*at || strstr(at, "unknown"))
-		return *at;
-	for (size_t i = 0; i < sizeof since / sizeof *since; i++) {
+/* Whether a version that a runtime tells, "v0.12.5" for one, is that one or a later one. */
+static bool is_at_least(const char *version, const unsigned since[VERSION_PARTS])
+{
+	const char *at = version + (*version == 'v');
+
+	for (size_t i = 0; i < VERSION_PARTS; i++) {
 		size_t digits = strspn(at, "0123456789");
 		uint64_t number = UINT64_MAX; /* stays, if it is larger still */
 
@@ -163,6 +163,24 @@ static bool may_know_failure_policy(const char *nri_version)
 		at += *at == '.';
 	}
 	return true;
+}
+
+/* Whether a runtime of this NRI version may know FailurePolicy. One that was built without its
+ * version ("0.0.0-unknown") may: if not, it skips the field, as protobuf demands. */
+static bool may_know_failure_policy(const char *nri_version)
+{
+	static const unsigned since[VERSION_PARTS] = {0, 12, 4};
+
+	return strstr(nri_version, "unknown") || is_at_least(nri_version, since);
+}
+
+/* Before 0.12.1 an UpdateContainers that meets any other event locks up the runtime (containerd
+ * issue 13733, NRI pull request 301). Who does not say a version may be older. */
+static bool takes_updates_safely(const char *nri_version)
+{
+	static const unsigned since[VERSION_PARTS] = {0, 12, 1};
+
+	return is_at_least(nri_version, since);
 }
 
 /* What to answer Configure with, beside the events: NULL when nothing is wanted or of use. */
@@ -212,6 +230,7 @@ static int configure(struct nri_session *s, struct call *c, struct err *e)
 		return refuse(s, c, TTRPC_INTERNAL, wrong.text);
 	free(s->runtime_name);
 	s->runtime_name = joined(conf.runtime_name, conf.runtime_version);
+	s->updates_are_safe = takes_updates_safely(conf.nri_version);
 	tell(s, "nri-configured", s->runtime_name);
 	if (*conf.config)
 		tell(s, "nri-config-ignored", "settings come from --config and --set alone");
@@ -287,11 +306,24 @@ static int synchronize(struct nri_session *s, struct call *c, struct err *e)
 	return more ? nri_chunk_encode(c->a, &c->reply->payload, e) : synchronize_all(s, c, e);
 }
 
-static int on_registered(void *ctx, const struct ttrpc_response *r, struct arena *a, struct err *e)
+static void on_updated(struct nri_session *s, const struct ttrpc_response *r)
+{
+	void (*updated)(void *ctx, const char *problem) = s->updated;
+
+	s->updated = NULL;
+	updated(s->handler->ctx, r->status ? r->message : NULL);
+}
+
+/* The runtime's answer to our own call. */
+static int on_answer(void *ctx, const struct ttrpc_response *r, struct arena *a, struct err *e)
 {
 	struct nri_session *s = ctx;
 
 	(void)a;
+	if (s->updated) {
+		on_updated(s, r);
+		return 0;
+	}
 	if (r->status)
 		return err_set(e, EPROTO, "the runtime refuses the registration: %s", r->message);
 	tell(s, "nri-registered", "");
@@ -492,7 +524,7 @@ struct nri_session *nri_session_new(
 	const struct nri_plugin *plugin, const struct nri_handler *handler, uint64_t now_ms)
 {
 	static const struct ttrpc_events as_plugin = {.serve = serve},
-					 as_caller = {.answered = on_registered};
+					 as_caller = {.answered = on_answer};
 	struct nri_session *s = xcalloc(1, sizeof *s);
 	struct err e;
 
@@ -519,6 +551,35 @@ void nri_session_free(struct nri_session *s)
 	bytes_fini(&s->running);
 	free(s->runtime_name);
 	free(s);
+}
+
+bool nri_session_takes_updates(const struct nri_session *s)
+{
+	return s->state == NRI_READY && s->updates_are_safe && !s->runtime.waiting;
+}
+
+int nri_session_update(struct nri_session *s, const struct nri_cpuset *updates, size_t nr,
+	void (*updated)(void *ctx, const char *problem), struct err *e)
+{
+	struct nri_reply list = {.updates = updates, .nr_updates = nr};
+	struct arena a;
+	struct blob payload;
+
+	assert(nri_session_takes_updates(s) && !s->updated);
+	assert_updates_are_sound(&list, NULL);
+	arena_init(&a, TTRPC_MEMORY_MAX);
+	int rc = nri_updates_encode(&list, &a, &payload, e);
+	if (rc == 0)
+		rc = ttrpc_call(&s->runtime, "UpdateContainers", payload, 0, e);
+	arena_fini(&a);
+	if (rc == 0)
+		s->updated = updated;
+	return rc;
+}
+
+bool nri_session_is_idle(const struct nri_session *s)
+{
+	return mux_is_idle(&s->mux) && ttrpc_is_idle(&s->plugin);
 }
 
 size_t nri_session_take(struct nri_session *s, const void **data)

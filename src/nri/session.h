@@ -107,6 +107,20 @@ void nri_session_free(struct nri_session *s);
 /* Bytes from the runtime. Handlers are called from in here. 0, or -EPROTO and such: the session
  * has failed. */
 int nri_session_feed(struct nri_session *s, const void *data, size_t len, uint64_t now_ms);
+/* Whether containers may be set now without being asked: the session is ready, no earlier such call
+ * is unanswered, and the runtime's NRI is one that can bear it (0.12.1 and later, as Configure told).
+ */
+bool nri_session_takes_updates(const struct nri_session *s);
+/* Set containers, each at most once, without being asked (Runtime.UpdateContainers), when
+ * nri_session_takes_updates(); never from within a handler, for the runtime answers after its
+ * present event only. Sent with ignore_failure, as updates in replies are. updated(the handler's
+ * ctx) is called once with the answer: problem is NULL, or why some failed, and nobody knows which;
+ * not at all when the session ends before. 0, or -EILSEQ, -ENOMEM with text. */
+int nri_session_update(struct nri_session *s, const struct nri_cpuset *updates, size_t nr,
+	void (*updated)(void *ctx, const char *problem), struct err *e);
+/* Whether no message of the runtime has come in part. */
+bool nri_session_is_idle(const struct nri_session *s);
+
 /* Bytes for the runtime: their number, *data valid until the next call; they count as taken. */
 size_t nri_session_take(struct nri_session *s, const void **data);
 /* When to look at the session again if nothing comes (ms, same clock); UINT64_MAX: never. */

@@ -63,6 +63,11 @@ void ttrpc_fini(struct ttrpc *t);
 /* Bytes of the stream, cut anywhere. Faulty calls are answered with a status, faulty or unexpected
  * answers are handed on as one or passed over; so it fails only with what an event returned. */
 int ttrpc_feed(struct ttrpc *t, const void *data, size_t len, struct err *e);
+/* Whether no message has come in part. */
+static inline bool ttrpc_is_idle(const struct ttrpc *t)
+{
+	return !t->have && !t->left;
+}
 /* Client: send a call; the one before must have been answered. 0; -EILSEQ, -ENOMEM with text. */
 int ttrpc_call(struct ttrpc *t, const char *method, struct blob payload, int64_t timeout_ns,
 	struct err *e);

@@ -134,6 +134,22 @@ int container_set(const struct topo *t, struct container *c, const char *cpus, c
 	return 0;
 }
 
+int container_resize(const struct topo *t, struct container *c, uint64_t cpu_milli,
+	uint64_t memory_bytes, struct err *e)
+{
+	if (!cpu_milli && !memory_bytes)
+		return 0;
+	if (c->asked.qos == QOS_BEST_EFFORT)
+		return err_set(e, EINVAL, "container %s/%s/%s asks for nothing and stays so", c->ns,
+			c->pod, c->name);
+	if (cpu_milli)
+		c->asked.cpu_milli = cpu_milli;
+	if (memory_bytes)
+		c->asked.memory_bytes = memory_bytes;
+	c->placed = false;
+	return kubelet_resources(t, &c->asked, &c->resources, e);
+}
+
 int container_annotate(const struct topo *t, struct container *c,
 	const struct key_value *annotations, size_t nr, struct err *e)
 {

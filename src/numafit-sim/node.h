@@ -32,7 +32,7 @@ struct container {
 	struct cpuset cpus;
 	struct nodeset mems;
 	char *placement; /* value of the daemon's annotation, or NULL */
-	bool placed;     /* it could be read, into this: */
+	bool placed;     /* it could be read, into this, and it was not resized since: */
 	struct placement says;
 };
 
@@ -60,11 +60,15 @@ bool container_exists(const struct container *c);
  * list, or not CPUs and NUMA nodes of this machine. */
 int container_set(const struct topo *t, struct container *c, const char *cpus, const char *mems,
 	struct err *e);
+/* Ask for something else from now on, as an in-place resize does; 0 leaves as it is. 0, or -EINVAL:
+ * that would make another QoS class of it. */
+int container_resize(const struct topo *t, struct container *c, uint64_t cpu_milli,
+	uint64_t memory_bytes, struct err *e);
 /* Keep the annotations that the daemon gave it. */
 int container_annotate(const struct topo *t, struct container *c,
 	const struct key_value *annotations, size_t nr, struct err *e);
-/* Whether its CPUs are its own: the annotation says so; without one, it is Guaranteed and its
- * cpuset has as many CPUs as it asked for. */
+/* Whether its CPUs are its own: the annotation says so; without one, and once it was resized, it is
+ * Guaranteed and its cpuset has as many CPUs as it asks for. */
 bool container_exclusive(const struct container *c);
 /* The NUMA nodes that it was put on: those of its own CPUs and memory. */
 struct nodeset container_nodes(const struct topo *t, const struct container *c);

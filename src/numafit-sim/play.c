@@ -109,13 +109,9 @@ static void call_synchronize(struct play *p)
 static int wish(const struct play *p, const struct task *k, struct container *c, struct err *e)
 {
 	const struct trace_step *s = k->step;
-	struct asked a = k->c->asked;
 
 	*c = *k->c;
-	a.cpu_milli = s->has_cpu ? s->cpu_milli : a.cpu_milli;
-	a.memory_bytes = s->has_memory ? s->memory_bytes : a.memory_bytes;
-	int rc = kubelet_resources(p->node->topo, &a, &c->resources, e);
-
+	int rc = container_resize(p->node->topo, c, s->cpu_milli, s->memory_bytes, e);
 	if (!rc)
 		rc = container_set(p->node->topo, c, s->cpus, s->mems, e);
 	return rc ? err_add(e, rc, "line %u", s->line) : 0;
@@ -200,12 +196,16 @@ static int updated(struct play *p, const struct task *k, const struct nri_answer
 
 	if (rc)
 		return rc;
+	if (a->status) { /* and nothing has changed */
+		report_update(p->report, &wished, a->message, 0);
+		return 0;
+	}
 	/* the plugin's word comes on top of what was asked for */
 	*k->c = wished;
 	int moved = apply_updates(p, a);
 
 	if (moved >= 0)
-		report_change(p->report, TRACE_UPDATE, k->c, (unsigned)moved);
+		report_update(p->report, k->c, NULL, (unsigned)moved);
 	return moved;
 }
 
@@ -215,8 +215,23 @@ static int stopped(struct play *p, const struct task *k, const struct nri_answer
 	int moved = apply_updates(p, a);
 
 	if (moved >= 0)
-		report_change(p->report, TRACE_STOP, k->c, (unsigned)moved);
+		report_stop(p->report, k->c, "stopped", (unsigned)moved);
 	return moved;
+}
+
+/* Who still ran in the sandbox does not any more. */
+static int pod_stopped(struct play *p, const struct task *k, const struct nri_answer *a)
+{
+	(void)a; /* it carries no updates */
+	for (size_t i = 0; i < p->node->nr; i++) {
+		struct container *c = p->node->at[i];
+
+		if (c->state != CONTAINER_RUNNING || !text_equal(c->sandbox_id, k->c->sandbox_id))
+			continue;
+		c->state = CONTAINER_GONE;
+		report_stop(p->report, c, "stopped with its pod", 0);
+	}
+	return 0;
 }
 
 static int synchronized(struct play *p, const struct task *k, const struct nri_answer *a)
@@ -235,12 +250,14 @@ static int (*const handlers[])(struct play *p, const struct task *k, const struc
 	[NRI_CALL_UPDATE] = updated,
 	[NRI_CALL_STOP] = stopped,
 	[NRI_CALL_SYNCHRONIZE] = synchronized,
+	[NRI_CALL_STOP_POD] = pod_stopped,
 	[NRI_CALL_REMOVE_POD] = NULL,
 };
 
 static void answered(void *ctx, enum nri_call which, const struct nri_answer *a)
 {
 	struct play *p = ctx;
+	bool may_refuse = which == NRI_CALL_CREATE || which == NRI_CALL_UPDATE;
 	struct task k = p->asked;
 	int rc = 0;
 
@@ -248,7 +265,7 @@ static void answered(void *ctx, enum nri_call which, const struct nri_answer *a)
 		return;
 	p->busy = false;
 	loop_timer_stop(p->timer);
-	if (a->status && which != NRI_CALL_CREATE)
+	if (a->status && !may_refuse)
 		rc = err_set(p->e, EPROTO, "%s: the plugin answers with error %d: %s",
 			call_names[which], a->status, a->message ? a->message : "");
 	else if (handlers[which])

@@ -297,22 +297,37 @@ void report_create(struct report *r, const struct container *c, const char *refu
 	print(r, &row, NULL);
 }
 
-void report_change(struct report *r, enum trace_op op, const struct container *c, unsigned moved)
+void report_update(struct report *r, const struct container *c, const char *refusal, unsigned moved)
 {
 	char message[MESSAGE_MAX], cpus[CPUSET_TEXT_MAX], mems[NODESET_TEXT_MAX];
 	struct text t;
 	struct row row;
 
-	row_fill(&row, r, c, trace_op_name(op));
+	row_fill(&row, r, c, trace_op_name(TRACE_UPDATE));
+	row.admitted = !refusal;
 	row.updates = moved;
+	r->refused += refusal != NULL;
 	text_init(&t, message, sizeof message);
-	if (op == TRACE_STOP)
-		text_add(&t, "stopped");
+	if (refusal)
+		text_add(&t, "update refused: %s", refusal);
 	else
-		text_add(&t, "updated: cpus %s, mems %s are in force",
+		text_add(&t, "updated: cpus %s, mems %s in force",
 			cpuset_format(&c->cpus, cpus, sizeof cpus),
 			nodeset_format(c->mems, &r->node->topo->ids, mems, sizeof mems));
-	if (op == TRACE_STOP && moved)
+	print(r, &row, message);
+}
+
+void report_stop(struct report *r, const struct container *c, const char *how, unsigned moved)
+{
+	char message[MESSAGE_MAX];
+	struct text t;
+	struct row row;
+
+	row_fill(&row, r, c, trace_op_name(TRACE_STOP));
+	row.updates = moved;
+	text_init(&t, message, sizeof message);
+	text_add(&t, "%s", how);
+	if (moved)
 		text_add(&t, ", %u running container%s moved", moved, moved == 1 ? "" : "s");
 	print(r, &row, message);
 }

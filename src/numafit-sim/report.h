@@ -21,8 +21,11 @@ void report_begin(struct report *r);
  * another cpuset by the same answer. */
 void report_create(
 	struct report *r, const struct container *c, const char *refusal, unsigned moved);
-/* Something else was done to a container: what is in force now. */
-void report_change(struct report *r, enum trace_op op, const struct container *c, unsigned moved);
+/* A running container was changed: what is in force now; or, refused, it is what *c asked for. */
+void report_update(
+	struct report *r, const struct container *c, const char *refusal, unsigned moved);
+/* A container is gone; how: "stopped". */
+void report_stop(struct report *r, const struct container *c, const char *how, unsigned moved);
 /* The runtime came back and told of nr containers. */
 void report_restart(struct report *r, unsigned nr, unsigned moved);
 /* The trace is done: the node as a picture (not in JSON), and the sums. */

@@ -33,7 +33,7 @@ static int create_one(
 	bool joins = sim_node_shares_sandbox(s->node, &c);
 	struct container *new = sim_node_add(s->node, &c, e);
 
-	if (!new)
+	if (!new || container_set(s->node->topo, new, step->cpus, step->mems, e) < 0)
 		return -EINVAL;
 	if (!joins)
 		append(s, NRI_CALL_RUN_POD, new, step);
@@ -90,15 +90,10 @@ static bool sandbox_ends(
 	return true;
 }
 
-/* Containers first, then the sandboxes in which nothing is left. */
-static int stop(struct script *s, const struct trace_step *step, struct err *e)
+/* The sandboxes in which the step leaves nothing. */
+static int stop_pod(struct script *s, const struct trace_step *step, struct err *e)
 {
 	(void)e;
-	for (size_t i = 0; i < s->node->nr; i++)
-		if (means(step, s->node->at[i])) {
-			append(s, NRI_CALL_STOP, s->node->at[i], step);
-			append(s, NRI_CALL_REMOVE, s->node->at[i], step);
-		}
 	for (size_t i = 0; i < s->node->nr; i++)
 		if (means(step, s->node->at[i]) && sandbox_ends(s, step, s->node->at[i])) {
 			append(s, NRI_CALL_STOP_POD, s->node->at[i], step);
@@ -107,11 +102,23 @@ static int stop(struct script *s, const struct trace_step *step, struct err *e)
 	return 0;
 }
 
+/* Containers first. */
+static int stop(struct script *s, const struct trace_step *step, struct err *e)
+{
+	for (size_t i = 0; i < s->node->nr; i++)
+		if (means(step, s->node->at[i])) {
+			append(s, NRI_CALL_STOP, s->node->at[i], step);
+			append(s, NRI_CALL_REMOVE, s->node->at[i], step);
+		}
+	return stop_pod(s, step, e);
+}
+
 static int (*const expand[NR_TRACE_OPS])(
 	struct script *s, const struct trace_step *step, struct err *e) = {
 	[TRACE_CREATE] = create,
 	[TRACE_UPDATE] = update,
 	[TRACE_STOP] = stop,
+	[TRACE_STOP_POD] = stop_pod,
 	[TRACE_RESTART_RUNTIME] = NULL, /* not a call: the connection's matter */
 };
 

@@ -14,19 +14,24 @@
 static const char help[] =
 	"usage: numafit explain [--all] [--json] [--run-directory DIR] CONTAINER\n"
 	"\n"
-	"What numafitd decided for a container: what was asked, what it was given, when and why, who\n"
+	"What numafitd decided for a container: what was asked, what it was given, when and why, "
+	"who\n"
 	"was moved for it; of a refusal what was missing and what can be done. All of it is read\n"
 	"from the journal: the daemon may be dead.\n"
 	"\n"
-	"  CONTAINER            its name, POD, POD/CONTAINER, NAMESPACE/POD or NAMESPACE/POD/CONTAINER,\n"
-	"                       where POD may be a pod's uid; or the beginning of a container's id.\n"
+	"  CONTAINER            its name, POD, POD/CONTAINER, NAMESPACE/POD or "
+	"NAMESPACE/POD/CONTAINER,\n"
+	"                       where POD may be a pod's uid; or the beginning of a container's "
+	"id.\n"
 	"                       Of several that this suits, the latest comes first\n"
-	"  --all                not only the last decision: all that the journal has, latest first\n"
+	"  --all                not only the last decision: all that the journal has, latest "
+	"first\n"
 	"  --json               the journal's records instead of words, one line each\n"
 	"  --run-directory DIR  numafitd's (default " RUN_DIRECTORY ")\n"
 	"  --help               this text\n"
 	"\n"
-	"Exit code: 0; 1 the journal has nothing of it; 2 bad usage, or there is no journal to read.\n";
+	"Exit code: 0; 1 the journal has nothing of it; 2 bad usage, or there is no journal to "
+	"read.\n";
 
 enum { RECORD_BYTES_MAX = 4 << 20, NR_JOURNALS = 2 };
 
@@ -142,8 +147,8 @@ static const struct moment *decided_before(
 	return NULL;
 }
 
-static void tell_why(const struct scene *x, const struct story *s, size_t i,
-	const struct decision *d)
+static void tell_why(
+	const struct scene *x, const struct story *s, size_t i, const struct decision *d)
 {
 	static struct told earlier;
 	const struct moment *m = d->reasons || !d->admit ? NULL : decided_before(s, i, d, &earlier);
@@ -157,7 +162,8 @@ static void tell_why(const struct scene *x, const struct story *s, size_t i,
 }
 
 /* What became of it: the last that is known of that container id. */
-static void tell_fate(const struct scene *x, const struct story *s, size_t i)
+static void tell_fate(
+	const struct scene *x, const struct story *s, size_t i, const struct decision *d)
 {
 	const struct moment *at = &s->moments.at[i], *live = NULL, *gone = NULL;
 	char when[TELL_TIME_MAX];
@@ -175,11 +181,17 @@ static void tell_fate(const struct scene *x, const struct story *s, size_t i)
 			words_of(gone->cause));
 	else if (at->op == RECORD_HOLD)
 		tell(x->to, "now", "held for it; the container is still to come");
-	else if (live)
+	else if (live || d->source == SOURCE_ADOPTED)
 		tell(x->to, "now", "it is there, container id %.12s", at->container_id);
 	else
 		tell(x->to, "now", "answered; not seen to run yet, container id %.12s",
 			at->container_id);
+}
+
+/* A container that is refused more, or less, stays what it was. */
+static bool is_refused_change(const struct moment *m)
+{
+	return m->op == RECORD_REFUSE && text_equal(m->cause, "resize");
 }
 
 static void explain_decision(const struct story *s, size_t i, const struct told *told)
@@ -189,7 +201,10 @@ static void explain_decision(const struct story *s, size_t i, const struct told 
 	const struct decision *d = told->decision;
 	char when[TELL_TIME_MAX];
 
-	tell_request(&x, told->request);
+	if (*s->container)
+		tell_request(&x, told->request);
+	else
+		tell_pod(&x, &told->request->pod);
 	tell(x.to, d->admit ? "given" : "refused", "%s, %s", tell_time(m->time_ms, when),
 		words_of(m->cause));
 	if (d->admit && source_words(d))
@@ -201,7 +216,9 @@ static void explain_decision(const struct story *s, size_t i, const struct told 
 	tell_why(&x, s, i, d);
 	tell_moved(&x, m);
 	if (d->admit)
-		tell_fate(&x, s, i);
+		tell_fate(&x, s, i, d);
+	else if (is_refused_change(m))
+		tell(x.to, "now", "nothing has changed: it goes on with what it had");
 }
 
 static void print_name(const struct story *s)
@@ -235,7 +252,7 @@ static void print_moment(const struct story *s, size_t i, const struct told *tol
 	}
 }
 
-/* One story: its last decision, or all of it. */
+/* One story: its last decision, and what it left as it was, or all of it. */
 static void explain_story(const struct story *s, const struct options *o)
 {
 	static struct told told;
@@ -247,7 +264,7 @@ static void explain_story(const struct story *s, const struct options *o)
 			(void)puts(s->moments.at[i].line);
 		else if (!o->json && (told.decision || o->all))
 			print_moment(s, i, &told);
-		done = told.decision && !o->all;
+		done = told.decision && !o->all && !is_refused_change(&s->moments.at[i]);
 		arena_fini(&told.arena);
 	}
 }
@@ -300,8 +317,8 @@ static int read_journals(
 	for (unsigned i = 0; i < NR_JOURNALS; i++) {
 		struct err e;
 
-		rc = journal_fold(&f[i], journal_path(o->directory, suffixes[i], path), history_add,
-			h, &e);
+		rc = journal_fold(
+			&f[i], journal_path(o->directory, suffixes[i], path), history_add, h, &e);
 		if (!rc || (rc == -ENOENT && suffixes[i]))
 			continue;
 		(void)fprintf(stderr, "numafit explain: %s\n", e.text);

@@ -19,8 +19,10 @@ int query_parse(struct query *q, const char *text, struct err *e)
 	*q = (struct query){.text = xstrdup(text)};
 	for (part = strtok_r(q->text, "/", &rest); part; part = strtok_r(NULL, "/", &rest)) {
 		if (q->nr == sizeof q->part / sizeof *q->part)
-			return err_set(e, EINVAL, "\"%.64s\" has more parts than "
-				"NAMESPACE/POD/CONTAINER", text);
+			return err_set(e, EINVAL,
+				"\"%.64s\" has more parts than "
+				"NAMESPACE/POD/CONTAINER",
+				text);
 		q->part[q->nr++] = part;
 	}
 	return q->nr ? 0 : err_set(e, EINVAL, "\"%.64s\" names no container", text);

@@ -7,8 +7,8 @@
 
 /* What the journal says of some containers, gathered while it is folded. */
 
-/* Which containers: POD, CONTAINER, POD/CONTAINER, NAMESPACE/POD, NAMESPACE/POD/CONTAINER, where POD
- * may also be a pod's uid; or the beginning of a container's or sandbox's id. */
+/* Which containers: POD, CONTAINER, POD/CONTAINER, NAMESPACE/POD, NAMESPACE/POD/CONTAINER, where
+ * POD may also be a pod's uid; or the beginning of a container's or sandbox's id. */
 struct query {
 	char *part[3];
 	unsigned nr;
@@ -28,7 +28,7 @@ struct moment {
 	char *line;  /* the record; NULL for RELEASE and LIVE */
 	size_t part; /* of a HOLD */
 	struct cpuset pool_before, pool;
-	char *moved;      /* shared containers that ran then and were moved along; NULL: none */
+	char *moved; /* shared containers that ran then and were moved along; NULL: none */
 	unsigned nr_moved;
 	struct snapshot *node; /* the node as it was, for a refusal; its topo is f's */
 };

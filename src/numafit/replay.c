@@ -12,15 +12,19 @@
 static const char help[] =
 	"usage: numafit replay FILE|-\n"
 	"\n"
-	"Decide everything in a journal of numafitd once more, on the machine, with the settings and\n"
-	"from the state that it records, and compare the decisions byte for byte. It needs nothing\n"
+	"Decide everything in a journal of numafitd once more, on the machine, with the settings "
+	"and\n"
+	"from the state that it records, and compare the decisions byte for byte. It needs "
+	"nothing\n"
 	"but the file, and changes nothing: a journal from any node can be replayed anywhere.\n"
 	"\n"
 	"  FILE    a journal (/run/numafit/journal, or the one before it, journal.1); - for stdin\n"
 	"  --help  this text\n"
 	"\n"
-	"For each difference it prints the record's number, what differs, what is recorded and what\n"
-	"is decided now. Containers that were taken over running, that inherited their place, or that\n"
+	"For each difference it prints the record's number, what differs, what is recorded and "
+	"what\n"
+	"is decided now. Containers that were taken over running, that inherited their place, or "
+	"that\n"
 	"were carried over from an earlier journal were not decided there; they count as records.\n"
 	"\n"
 	"Exit code: 0 every decision is the same; 1 some differ; 2 the journal cannot be read.\n";
@@ -65,8 +69,8 @@ static int replay(const char *path)
 	auto_free void *work = xcalloc(1, ADMIT_ARENA_BYTES);
 	struct replay x = {.work = work};
 	struct err e;
-	int rc = journal_fold(
-		f, text_equal(path, "-") ? "/dev/stdin" : path, replay_record, &x, &e);
+	int rc =
+		journal_fold(f, text_equal(path, "-") ? "/dev/stdin" : path, replay_record, &x, &e);
 
 	if (rc)
 		(void)fprintf(stderr, "numafit replay: %s\n", e.text);

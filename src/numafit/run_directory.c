@@ -35,7 +35,8 @@ void list_set_aside(FILE *to, const char *directory)
 			if (strncmp(entry->d_name, prefix, sizeof prefix - 1) == 0 &&
 				text_equal(entry->d_name + sizeof prefix - 1, set_aside[i].suffix))
 				(void)fprintf(to,
-					"numafitd has set %s/%s aside: %s. Containers that ran then "
+					"numafitd has set %s/%s aside: %s. Containers that ran "
+					"then "
 					"were taken over from what runs.\n",
 					directory, entry->d_name, set_aside[i].why);
 	if (dir)

@@ -121,6 +121,9 @@ static void print_head(const struct status *st)
 		(unsigned long long)c->creates, (unsigned long long)c->refused,
 		(unsigned long long)c->adopted, (unsigned long long)c->updates,
 		(unsigned long long)c->released);
+	if (c->cut_short)
+		(void)printf("%llu decided with what was found when mergeVisitBudget ran out\n",
+			(unsigned long long)c->cut_short);
 	if (c->compared)
 		(void)printf("shadow: %llu compared with the kubelet's choice, %llu differ\n",
 			(unsigned long long)c->compared, (unsigned long long)c->disagreed);

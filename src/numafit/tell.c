@@ -94,15 +94,27 @@ static void add_cpu_amount(struct text *t, uint64_t milli)
 			milli == MILLI ? "" : "s");
 }
 
-static void add_ask(struct text *t, const struct memory_ask *m)
+static void add_ask(struct text *t, const char *before, const struct memory_ask *m)
 {
 	char size[TEXT_SIZE_MAX], page[TEXT_SIZE_MAX];
 
-	text_add(t, "%s%s of ", t->len ? ", " : "", text_size(size, m->bytes));
+	text_add(t, "%s%s of ", before, text_size(size, m->bytes));
 	if (m->page_bytes)
 		text_add(t, "huge pages of %s", text_size(page, m->page_bytes));
 	else
 		text_add(t, "memory");
+}
+
+/* "8 CPUs, 16Gi of memory" */
+static void add_asks(
+	struct text *t, uint64_t cpu_milli, const struct memory_ask *memory, unsigned nr)
+{
+	if (cpu_milli)
+		add_cpu_amount(t, cpu_milli);
+	for (unsigned i = 0; i < nr; i++)
+		add_ask(t, i || cpu_milli ? ", " : "", &memory[i]);
+	if (!cpu_milli && !nr)
+		text_add(t, "nothing that is placed");
 }
 
 void tell_request(const struct scene *x, const struct request *req)
@@ -111,18 +123,40 @@ void tell_request(const struct scene *x, const struct request *req)
 	struct text t;
 
 	text_init(&t, asked, sizeof asked);
-	if (req->cpu_milli)
-		add_cpu_amount(&t, req->cpu_milli);
-	for (unsigned i = 0; i < req->nr_memory; i++)
-		add_ask(&t, &req->memory[i]);
-	if (!t.len)
-		text_add(&t, "nothing that is placed");
+	add_asks(&t, req->cpu_milli, req->memory, req->nr_memory);
 	text_add(&t, "; %s pod", qos_name(req->pod.qos));
 	if (req->kind != CONTAINER_APP)
 		text_add(&t, ", %s container", container_kind_name(req->kind));
 	if (req->pod.qos == QOS_GUARANTEED && req->cpu_milli % MILLI)
 		text_add(&t, " (only whole CPUs are given to a container alone)");
 	tell(x->to, "asked", "%s", asked);
+}
+
+static void tell_part(const struct scene *x, const char *label, const struct container_ask *c)
+{
+	struct memory_ask memory[TOPO_KINDS];
+	char asked[SAID_MAX];
+	struct text t;
+
+	text_init(&t, asked, sizeof asked);
+	add_asks(&t, c->cpu_milli, memory, container_ask_memory(c, memory));
+	tell(x->to, label, "%s (%s container): %s", c->name, container_kind_name(c->kind), asked);
+}
+
+void tell_pod(const struct scene *x, const struct pod *pod)
+{
+	const struct memory_ask sum = {0, pod->totals.memory_bytes};
+	char asked[SAID_MAX];
+	struct text t;
+
+	tell(x->to, "asked", "%s pod", qos_name(pod->qos));
+	for (unsigned i = 0; pod->ask && i < pod->ask->nr; i++)
+		tell_part(x, "", &pod->ask->container[i]);
+	if (pod->ask || !pod->totals.known)
+		return;
+	text_init(&t, asked, sizeof asked);
+	add_asks(&t, pod->totals.cpu_milli, &sum, sum.bytes > 0);
+	tell(x->to, "", "its containers together: %s", asked);
 }
 
 static void tell_memory(const struct scene *x, const struct decision *d)
@@ -132,8 +166,7 @@ static void tell_memory(const struct scene *x, const struct decision *d)
 
 	text_init(&t, given, sizeof given);
 	for (unsigned i = 0; i < d->nr_blocks; i++)
-		text_add(&t, "%s%s of %s on %s", i ? ", " : "",
-			text_size(size, d->blocks[i].bytes),
+		text_add(&t, "%s%s of %s on %s", i ? ", " : "", text_size(size, d->blocks[i].bytes),
 			topo_kind_name(x->t, d->blocks[i].kind, kind, sizeof kind),
 			nodes_text(x, d->blocks[i].nodes, nodes, sizeof nodes));
 	if (!d->nr_blocks)
@@ -153,7 +186,8 @@ void tell_grant(const struct scene *x, const struct decision *d)
 		tell(x->to, "CPUs", "%s, for it alone, on %s", cpus,
 			nodes_text(x, topo_nodes_of(x->t, &d->cpus), nodes, sizeof nodes));
 	else
-		tell(x->to, "CPUs", "none of its own: it runs in the shared pool, %s at that time", cpus);
+		tell(x->to, "CPUs", "none of its own: it runs in the shared pool, %s at that time",
+			cpus);
 	tell_memory(x, d);
 }
 
@@ -231,20 +265,13 @@ static void tell_choice(const struct scene *x, const struct reasons *r)
 			r->affinity.preferred ? "" : " (not preferred)");
 }
 
-/* Of what there is now less on few nodes than there could be. */
-static bool is_short(const struct reasons_resource *r)
+/* Whether the resource alone needs more NUMA nodes than the policy likes. */
+static bool is_short(const struct reasons_resource *r, enum topology_policy policy)
 {
+	unsigned most = policy == POLICY_SINGLE_NUMA_NODE ? 1 : r->preferred_size;
+
 	return r->kind == FAMILY_NONE ||
-	       (r->kind == FAMILY_CAPACITY && (!r->smallest || r->smallest > r->preferred_size));
-}
-
-static bool any_short(const struct reasons *r)
-{
-	bool found = false;
-
-	for (unsigned i = 0; i < r->nr; i++)
-		found = found || is_short(&r->resource[i]);
-	return found;
+	       (r->kind == FAMILY_CAPACITY && (!r->smallest || r->smallest > most));
 }
 
 static void tell_fit(const struct scene *x, const struct decision *d, const struct reasons *r)
@@ -257,17 +284,19 @@ static void tell_fit(const struct scene *x, const struct decision *d, const stru
 		return;
 	}
 	if (!d->has_affinity || !(d->exclusive || d->nr_blocks)) {
-		tell(x->to, "fit", "it asks for nothing that would have to be on certain NUMA nodes");
+		tell(x->to, "fit",
+			"it asks for nothing that would have to be on certain NUMA nodes");
 		return;
 	}
 	if (d->preferred) {
 		tell(x->to, "fit",
-			"preferred: all of it together on as few NUMA nodes as if nothing else ran");
+			"preferred: all of it together on as few NUMA nodes as if nothing else "
+			"ran");
 		return;
 	}
 	text_init(&t, short_of, sizeof short_of);
 	for (unsigned i = 0; r && i < r->nr; i++)
-		if (is_short(&r->resource[i]))
+		if (is_short(&r->resource[i], d->policy))
 			text_add(&t, "%s%s", t.len ? " and " : "", r->resource[i].resource);
 	if (t.len)
 		tell(x->to, "fit",
@@ -345,9 +374,9 @@ static const struct advice {
 };
 
 /* The policy is not to blame when even all NUMA nodes together would not do. */
-static const struct advice too_much = {NULL, "",
-	"less is free on the whole node than it asks for",
-	"ask for less, let Guaranteed containers end (numafit status lists them), or send the pod to "
+static const struct advice too_much = {NULL, "", "less is free on the whole node than it asks for",
+	"ask for less, let Guaranteed containers end (numafit status lists them), or send the pod "
+	"to "
 	"another node"};
 
 static bool is_too_much(const struct reasons *r)
@@ -355,7 +384,8 @@ static bool is_too_much(const struct reasons *r)
 	bool found = false;
 
 	for (unsigned i = 0; r && i < r->nr; i++)
-		found = found || (is_short(&r->resource[i]) && !r->resource[i].smallest);
+		found = found || r->resource[i].kind == FAMILY_NONE ||
+			(r->resource[i].kind == FAMILY_CAPACITY && !r->resource[i].smallest);
 	return found;
 }
 
@@ -372,14 +402,17 @@ static const struct advice *advice_for(const struct decision *d)
 
 static const char *policy_meaning(enum topology_policy p)
 {
+	static const char restricted[] =
+		"policy restricted admits a container only on as few NUMA nodes as it would need "
+		"if nothing else ran on this machine, all resources together";
+	static const char single[] =
+		"policy single-numa-node admits a container only if all that it asks for is free "
+		"on one NUMA node";
 	static const char *const meanings[NR_POLICIES] = {
 		[POLICY_NONE] = "policy none refuses nothing for its NUMA nodes",
 		[POLICY_BEST_EFFORT] = "policy best-effort refuses nothing for its NUMA nodes",
-		[POLICY_RESTRICTED] =
-			"policy restricted admits a container only on as few NUMA nodes as it would "
-			"need if nothing else ran on this machine, all resources together",
-		[POLICY_SINGLE_NUMA_NODE] = "policy single-numa-node admits a container only if "
-					    "all that it asks for is free on one NUMA node",
+		[POLICY_RESTRICTED] = restricted,
+		[POLICY_SINGLE_NUMA_NODE] = single,
 	};
 
 	return meanings[p];
@@ -401,8 +434,8 @@ static void add_most_free(struct text *t, const struct scene *x, const struct sn
 		return;
 	nodeset_each (n, x->t->nodes) {
 		const struct snapshot_node *node = &s->node[n];
-		uint64_t left = cpus ? node->cpus - node->cpus_held - node->cpus_reserved
-				     : node->free[k];
+		uint64_t left =
+			cpus ? node->cpus - node->cpus_held - node->cpus_reserved : node->free[k];
 
 		if (left > most) {
 			most = left;
@@ -420,32 +453,40 @@ static void add_most_free(struct text *t, const struct scene *x, const struct sn
 		text_add(t, "%s", text_size(size, most));
 }
 
-static void tell_missing(const struct scene *x, const struct reasons *r, const struct snapshot *s)
+static void tell_short(const struct scene *x, const char *label, const struct reasons_resource *r,
+	const struct snapshot *s)
 {
+	char said[SAID_MAX], needs[TEXT_SIZE_MAX];
+	struct text t;
+
+	text_init(&t, said, sizeof said);
+	if (!r->smallest)
+		text_add(&t, "%s: not enough on all NUMA nodes together", r->resource);
+	else
+		text_add(&t, "%s: enough only on %s together", r->resource,
+			count_text(r->smallest, needs, sizeof needs));
+	if (r->smallest > r->preferred_size)
+		text_add(&t, ", where %u could have it", r->preferred_size);
+	else if (r->smallest)
+		text_add(&t, ", even if nothing else ran");
+	add_most_free(&t, x, s, r);
+	tell(x->to, label, "%s", said);
+}
+
+static void tell_missing(const struct scene *x, const struct decision *d, const struct snapshot *s)
+{
+	const struct reasons *r = d->reasons;
 	const char *label = "missing";
 
 	for (unsigned i = 0; i < r->nr; i++) {
-		const struct reasons_resource *one = &r->resource[i];
-		char said[SAID_MAX], needs[TEXT_SIZE_MAX];
-		struct text t;
-
-		if (!is_short(one))
+		if (!is_short(&r->resource[i], d->policy))
 			continue;
-		text_init(&t, said, sizeof said);
-		if (one->smallest)
-			text_add(&t, "%s: enough only on %s together, where %u could have it",
-				one->resource, count_text(one->smallest, needs, sizeof needs),
-				one->preferred_size);
-		else
-			text_add(&t, "%s: not enough on all NUMA nodes together", one->resource);
-		add_most_free(&t, x, s, one);
-		tell(x->to, label, "%s", said);
+		tell_short(x, label, &r->resource[i], s);
 		label = "";
 	}
-	if (r->nr && !any_short(r))
+	if (r->nr && *label)
 		tell(x->to, label,
-			"each resource has room, but not all of them on the same NUMA nodes, or on "
-			"more than the policy allows");
+			"each resource has room, but not all of them on the same NUMA nodes");
 }
 
 void tell_refusal(const struct scene *x, const struct decision *d, const struct snapshot *free)
@@ -455,6 +496,6 @@ void tell_refusal(const struct scene *x, const struct decision *d, const struct 
 	tell(x->to, "reason", "%s: %s", d->reason ? d->reason : "refused", d->message);
 	tell(x->to, "meaning", "%s", a->meaning ? a->meaning : policy_meaning(d->policy));
 	if (d->reasons)
-		tell_missing(x, d->reasons, free);
+		tell_missing(x, d, free);
 	tell(x->to, "advice", "%s", a->advice);
 }

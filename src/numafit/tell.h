@@ -26,6 +26,8 @@ const char *tell_time(int64_t ms, char buf[TELL_TIME_MAX]);
 const char *tell_verdict(const struct decision *d);
 /* What was asked for. */
 void tell_request(const struct scene *x, const struct request *req);
+/* What a whole pod asked for: its containers where they are known, else their sums. */
+void tell_pod(const struct scene *x, const struct pod *pod);
 /* What it was given; nothing for a refusal. */
 void tell_grant(const struct scene *x, const struct decision *d);
 /* Why it is, or is not, on as few NUMA nodes as can be: what each resource had to offer. */

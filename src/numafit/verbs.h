@@ -12,7 +12,8 @@ enum verb_exit {
 int verb_status(int argc, char **argv);
 /* numafit decide [--check] [FILE|-]: answer recorded or imagined questions, one JSON line each. */
 int verb_decide(int argc, char **argv);
-/* numafit explain [--all] [--json] CONTAINER: what was decided for it, and why, from the journal. */
+/* numafit explain [--all] [--json] CONTAINER: what was decided for it, and why, from the journal.
+ */
 int verb_explain(int argc, char **argv);
 /* numafit whatif --cpus N --memory SIZE ...: would it fit now, and where? */
 int verb_whatif(int argc, char **argv);

@@ -17,7 +17,8 @@
 
 static const char help[] =
 	"usage: numafit whatif [--cpus N] [--memory SIZE] [--hugepages-PAGE SIZE ...]\n"
-	"                      [--qos CLASS] [--containers N] [--policy POLICY] [--set KEY=VALUE ...]\n"
+	"                      [--qos CLASS] [--containers N] [--policy POLICY] [--set KEY=VALUE "
+	"...]\n"
 	"                      [--run-directory DIR | --machine MACHINE] [--json]\n"
 	"\n"
 	"Would a pod that asks for this fit on the node as it is now, and where would it go? What\n"
@@ -35,9 +36,10 @@ static const char help[] =
 	"  --json               the answer as a record of the journal\n"
 	"  --help               this text\n"
 	"\n"
-	"Exit code: 0 it fits; 1 it would be refused; 2 the question or the journal cannot be read.\n";
+	"Exit code: 0 it fits; 1 it would be refused; 2 the question or the journal cannot be "
+	"read.\n";
 
-enum { CONTAINERS_MAX = 256, CONTAINER_NAME_MAX = 16, SETS_MAX = 64 };
+enum { CONTAINERS_MAX = 256, CONTAINER_NAME_MAX = 24, SETS_MAX = 64 };
 #define HUGEPAGES "hugepages-"
 
 /* What is asked, and of which node. */
@@ -74,7 +76,8 @@ static int read_qos(struct question *q, const char *value, struct err *e)
 	int qos = qos_from_name(value);
 
 	if (qos < 0)
-		return err_set(e, EINVAL, "\"%s\" is not Guaranteed, Burstable or BestEffort", value);
+		return err_set(
+			e, EINVAL, "\"%s\" is not Guaranteed, Burstable or BestEffort", value);
 	q->qos = (enum qos)qos;
 	return 0;
 }
@@ -153,9 +156,9 @@ static int take_hugepages(struct question *q, int *argc, char **argv, struct err
 			value = ++i < *argc ? argv[i] : NULL;
 		uint64_t page = page_bytes_from_name(name + sizeof "--" HUGEPAGES - 1);
 		if (!page)
-			rc = err_set(e, EINVAL, "%s: that is no page size", name);
+			rc = err_set(e, EINVAL, "that is no page size");
 		else if (!value)
-			rc = err_set(e, EINVAL, "%s: a size is expected", name);
+			rc = err_set(e, EINVAL, "a size is expected");
 		else
 			rc = add_memory(q, page, value, e);
 		if (rc)
@@ -334,23 +337,32 @@ static int print_json(const struct journal_fold *f, const struct answer *a, stru
 	return rc < 0 ? rc : 0;
 }
 
+static unsigned free_cpus(const struct snapshot_node *n)
+{
+	return n->cpus - n->cpus_held - n->cpus_reserved;
+}
+
 static void add_node(struct table *t, const struct snapshot_node *was,
 	const struct snapshot_node *is, unsigned nr_kinds)
 {
-	char size[TEXT_SIZE_MAX];
+	char left[TEXT_SIZE_MAX], before[TEXT_SIZE_MAX];
 
-	table_add(t, "%u of %u", is->cpus - is->cpus_held - is->cpus_reserved, is->cpus);
+	if (free_cpus(was) == free_cpus(is))
+		table_add(t, "%u of %u", free_cpus(is), is->cpus);
+	else
+		table_add(t, "%u of %u (was %u)", free_cpus(is), is->cpus, free_cpus(was));
 	for (unsigned k = 0; k < nr_kinds; k++)
-		table_add(t, "%s", text_size(size, is->free[k]));
-	bool same = was->cpus_held == is->cpus_held &&
-		    memcmp(was->free, is->free, sizeof was->free) == 0;
-	table_add(t, "%s", same ? "" : "<-");
+		if (was->free[k] == is->free[k])
+			table_add(t, "%s", text_size(left, is->free[k]));
+		else
+			table_add(t, "%s (was %s)", text_size(left, is->free[k]),
+				text_size(before, was->free[k]));
 }
 
 /* What would be left on each NUMA node. */
 static int print_left(struct journal_fold *f, const struct answer *a, struct err *e)
 {
-	enum { OTHER_COLUMNS = 3 };
+	enum { OTHER_COLUMNS = 2 };
 	struct table t = {.nr_columns = OTHER_COLUMNS + f->topo.nr_kinds};
 	auto_free struct snapshot *was = xcalloc(1, sizeof *was), *is = xcalloc(1, sizeof *is);
 	char kind[TOPO_NAME_MAX];
@@ -360,12 +372,11 @@ static int print_left(struct journal_fold *f, const struct answer *a, struct err
 	if (rc)
 		return rc;
 	snapshot_take(is, engine_ledger(f->engine), &f->settings);
-	(void)puts("\nleft for containers after it:");
+	(void)puts("\nwhat would be left for containers:");
 	table_add(&t, "  NODE");
 	table_add(&t, "FREE CPUS");
 	for (unsigned k = 0; k < f->topo.nr_kinds; k++)
 		table_add(&t, "FREE %s", topo_kind_name(&f->topo, k, kind, sizeof kind));
-	table_add(&t, "%s", "");
 	nodeset_each (n, f->topo.nodes) {
 		table_add(&t, "  %u", f->topo.ids.id[n]);
 		add_node(&t, &was->node[n], &is->node[n], f->topo.nr_kinds);

@@ -10,7 +10,8 @@
 /* All parts of one running numafitd. main.c builds it; the other files each wire one pair. */
 struct daemon {
 	struct settings settings;
-	struct topo topo;
+	struct topo topo;     /* as it is now */
+	struct topo *machine; /* what the engine borrows once topo has changed; NULL: topo */
 	struct loop *loop;
 	struct engine *engine;
 	struct nri_conn *conn;
@@ -27,6 +28,7 @@ struct daemon {
 	char status_path[SETTINGS_PATH_MAX + sizeof "/numafitd.sock"];
 	struct journal *journal;
 	struct loop_timer *rotate, *expire;
+	struct sweep *sweep; /* NULL: there is none */
 	uint64_t rotate_at_bytes;
 	struct err journal_error; /* told, and nothing was written since; code 0: all is well */
 	bool unrecorded;          /* the record at hand could not be written */
@@ -42,15 +44,28 @@ struct daemon {
  * then tells what runs. 0, or -errno when no journal can be written. */
 int recorder_start(struct daemon *d, struct err *e);
 void recorder_stop(struct daemon *d);
+/* The ledger is no longer what its records lead to: start a new journal with it now, and until that
+ * has succeeded record nothing. */
+void recorder_write_anew(struct daemon *d);
 
 /* wiring.c: the runtime's events and the engine. */
 void wiring_start(struct daemon *d);
 /* The engine's done hook: counts and logs what happened on the engine's own account. */
 void wiring_done(void *ctx, const struct record *r);
 
+/* The updates as the runtime is told them, in reply->arena. */
+void add_updates(struct daemon *d, const struct update_list *ups, struct nri_reply *reply);
 const char **sandbox_ids(const struct pod *pods, size_t nr);
 /* shadow.c: what the modes that place nothing do with the runtime's events. */
 extern const struct nri_handler shadow_handler, off_handler;
+
+/* sweep.c: what is in force on the system under root ("/") against the ledger, a bit in each turn of
+ * the loop, a round every sweepInterval. Containers that run otherwise are told again, CPUs and
+ * memory that come and go are taken into account. Only in mode manage, and on this machine. */
+void sweep_start(struct daemon *d, const char *root);
+void sweep_stop(struct daemon *d);
+/* The runtime's client has changed the container's resources. */
+void sweep_note_update(struct daemon *d, const char *container_id);
 
 /* beside.c: a kubelet whose own managers are static turns manage into shadow, loudly, unless the
  * settings want it otherwise. */

@@ -277,6 +277,7 @@ static int run(struct daemon *d, struct err *e)
 	}
 	nri_conn_close(d->conn);
 	loop_timer_close(d->expire);
+	sweep_stop(d);
 	loop_free(d->loop);
 	recorder_stop(d);
 	if (d->lock >= 0)

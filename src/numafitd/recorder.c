@@ -186,6 +186,12 @@ static void rotate(void *ctx)
 		(unsigned long long)before, (unsigned long long)journal_size(d->journal));
 }
 
+void recorder_write_anew(struct daemon *d)
+{
+	d->journal_behind = true; /* until it is written */
+	rotate(d);
+}
+
 /* What could be written now would contradict what is missing before it. */
 static int refuse_behind(const struct daemon *d, struct err *e)
 {
@@ -234,6 +240,59 @@ struct reading {
 	const char *foreign; /* why it is not ours, a suffix for the file that is set aside */
 };
 
+static void new_engine(struct daemon *d)
+{
+	const struct engine_hooks hooks = {.ctx = d, .record = record, .done = done};
+
+	engine_free(d->engine);
+	d->engine = engine_new(d->machine ? d->machine : &d->topo, &d->settings, &hooks);
+}
+
+/* Whether they may be one machine at two times: CPUs and memory come and go. */
+static bool may_be_the_same(const struct topo *a, const struct topo *b)
+{
+	return text_equal(a->name, b->name) && a->nr_kinds == b->nr_kinds &&
+	       memcmp(&a->ids, &b->ids, sizeof a->ids) == 0 &&
+	       memcmp(a->distance, b->distance, sizeof a->distance) == 0 &&
+	       memcmp(a->page_bytes, b->page_bytes, sizeof a->page_bytes) == 0;
+}
+
+static bool is_unchanged(const struct topo *a, const struct topo *b)
+{
+	bool same = cpuset_equal(&a->cpus, &b->cpus);
+
+	nodeset_each (n, a->nodes)
+		same = same &&
+		       memcmp(a->node[n].memory, b->node[n].memory, sizeof a->node[n].memory) == 0;
+	return same;
+}
+
+/* Fold on the machine as it was: what was held on CPUs that are offline by now is in the records,
+ * too. False when it is another machine. */
+static bool take_machine_of(struct daemon *d, const struct journal_header *h)
+{
+	auto_free struct topo *t = xcalloc(1, sizeof *t);
+
+	if (machine_text_parse(h->topology, strlen(h->topology), t, NULL) < 0)
+		return h->fingerprint == topo_fingerprint(&d->topo);
+	if (!may_be_the_same(t, &d->topo))
+		return false;
+	d->machine = steal(t);
+	new_engine(d);
+	return true;
+}
+
+/* The records are folded: the machine becomes what it is now. */
+static void take_machine_of_now(struct daemon *d)
+{
+	if (!d->machine || is_unchanged(d->machine, &d->topo))
+		return;
+	log_line(LOG_WARN, "hotplug", "text=\"CPUs or memory have come or gone meanwhile\"");
+	engine_set_topo(d->engine, loop_wall_ms(), &d->topo);
+	free(d->machine);
+	d->machine = NULL;
+}
+
 static int check_header(
 	struct reading *r, const char *text, size_t len, struct arena *a, struct err *e)
 {
@@ -250,7 +309,7 @@ static int check_header(
 		r->foreign = "other-boot";
 		return err_set(e, ESTALE, "it was written before the last boot");
 	}
-	if (h.fingerprint != topo_fingerprint(&r->d->topo)) {
+	if (!take_machine_of(r->d, &h)) {
 		r->foreign = "other-machine";
 		return err_set(e, ESTALE, "it was written on another machine (%s)", h.machine);
 	}
@@ -277,14 +336,6 @@ static int fold_line(void *ctx, char *text, size_t len, struct err *e)
 	return rc;
 }
 
-static void new_engine(struct daemon *d)
-{
-	const struct engine_hooks hooks = {.ctx = d, .record = record, .done = done};
-
-	engine_free(d->engine);
-	d->engine = engine_new(&d->topo, &d->settings, &hooks);
-}
-
 static int set_aside(
 	struct daemon *d, const struct reading *r, const struct err *why, struct err *e)
 {
@@ -295,6 +346,8 @@ static int set_aside(
 		"file=%s.%s reason=%s action=\"none needed: placements are taken over from the "
 		"running containers\"",
 		d->journal_path, suffix, log_text(buf, sizeof buf, why->text));
+	free(d->machine);
+	d->machine = NULL;
 	new_engine(d);
 	return journal_set_aside(d->journal_path, suffix, e);
 }
@@ -316,11 +369,13 @@ int recorder_start(struct daemon *d, struct err *e)
 		log_line(LOG_INFO, "journal-folded", "file=%s lines=%d containers=%zu",
 			d->journal_path, lines, ledger_count(engine_ledger(d->engine)));
 	}
+	take_machine_of_now(d);
 	return start_over(d, e);
 }
 
 void recorder_stop(struct daemon *d)
 {
 	engine_free(d->engine);
+	free(d->machine);
 	journal_close(d->journal);
 }

@@ -34,7 +34,7 @@ static const char *nodes_text(const struct daemon *d, struct arena *a, struct no
 }
 
 /* Most of them get one and the same cpuset, the shared pool's: its text is made once. */
-static void add_updates(struct daemon *d, const struct update_list *ups, struct nri_reply *reply)
+void add_updates(struct daemon *d, const struct update_list *ups, struct nri_reply *reply)
 {
 	struct nri_cpuset *list = arena_array(reply->arena, ups->nr, sizeof *list);
 	const struct update *before = NULL;
@@ -104,6 +104,7 @@ static int on_create(void *ctx, const struct request *req, struct nri_reply *rep
 	add_updates(d, &ups, reply);
 	d->counters.creates++;
 	d->counters.refused += !dec.admit;
+	d->counters.cut_short += dec.reasons && dec.reasons->cut_short;
 	log_decision(d, req, &dec, "create", ups.nr, loop_monotonic_ns() - from);
 	vec_fini(&ups);
 	if (!dec.admit)
@@ -132,6 +133,7 @@ static void on_update(void *ctx, const struct request *req, struct nri_reply *re
 
 	if (!engine_update(d->engine, loop_wall_ms(), req, &dec, &ups))
 		return;
+	sweep_note_update(d, req->container_id);
 	if (dec.admit) {
 		*vec_push(&ups) = (struct update){req->container_id, dec.cpus, dec.mems};
 		add_updates(d, &ups, reply);
@@ -259,6 +261,10 @@ void wiring_done(void *ctx, const struct record *r)
 		d->counters.adopted++;
 		log_decision(d, r->request, r->decision, "adopt", 0, 0);
 	}
+	if (text_equal(r->cause, "hotplug")) {
+		d->counters.relocated++;
+		log_decision(d, r->request, r->decision, "hotplug", 0, 0);
+	}
 }
 
 /* Only who decides may hold containers back when it hangs. */
@@ -332,4 +338,5 @@ void wiring_start(struct daemon *d)
 	d->expire = loop_timer_new(d->loop, expire, d);
 	loop_timer_set(d->expire, EXPIRE_EVERY_MS);
 	d->conn = nri_conn_new(d->loop, &options, &d->handler);
+	sweep_start(d, "/");
 }

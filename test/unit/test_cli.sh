@@ -76,7 +76,7 @@ run "no verb is bad usage" 2 "$numafit"
 run "an unknown verb is bad usage" 2 "$numafit" stauts
 see "and the verbs are listed" says err "  status "
 run "an unknown option is bad usage" 2 "$numafit" status --jsn
-for verb in topology status decide; do
+for verb in topology status decide explain whatif replay; do
 	run "$verb explains itself" 0 "$numafit" $verb --help
 	see "with its usage" says out "usage: numafit $verb"
 	run "help $verb says the same" 0 "$numafit" help $verb
@@ -99,5 +99,25 @@ run "a config that is not there is named" 1 "$numafit" status --config "$dir/non
 see "with the reason" says err "$dir/none.yaml: No such file or directory"
 run "a socket path that is too long is refused" 1 "$numafit" status --socket "$dir/$(printf %0120d 0)"
 run "socket and config at once are bad usage" 2 "$numafit" status --socket a --config b
+run "explain of nothing is bad usage" 2 "$numafit" explain
+run "and so is a container of too many parts" 2 "$numafit" explain a/b/c/d
+run "a run directory without a journal is said" 2 "$numafit" explain web --run-directory "$dir"
+see "with what may be the reason" says err "numafitd has not run here since the last boot"
+run "whatif with no such option is bad usage" 2 "$numafit" whatif --cores 8
+run "an amount that is none is bad usage" 2 "$numafit" whatif --memory lots
+see "and told with its option" says err "--memory: \"lots\" is not a quantity"
+run "a policy that is none, too" 2 "$numafit" whatif --machine kep3545-4 --policy best
+run "what fits on an empty machine" 0 "$numafit" whatif --machine kep3545-4 --cpus 16 --memory 8Gi
+see "is told with its place" says out "for it alone, on NUMA node 0"
+run "what does not is refused" 1 "$numafit" whatif --machine kep3545-4 --cpus 17 --memory 8Gi \
+	--policy single-numa-node
+see "with what is missing" says out "cpu: enough only on 2 nodes together, even if nothing else ran"
+run "no pod has no containers" 2 "$numafit" whatif --containers 0
+run "huge pages are asked for by their size" 0 "$numafit" whatif --machine kep3545-4 \
+	--hugepages-1Gi=2Gi --cpus 2
+see "and given" says out "2Gi of hugepages-1Gi on NUMA node 0"
+run "a replay of nothing is bad usage" 2 "$numafit" replay
+run "a journal that is none is said" 2 "$numafit" replay "$dir/none"
+see "with its name" says err "$dir/none: there is no journal"
 echo "1..$number"
 exit $bad

@@ -93,6 +93,7 @@ static void every_key_reaches_its_setting(void **state)
 					    "mergeVisitBudget: 7\n"
 					    "sharedPoolStep: 0\n"
 					    "sharedPoolMinimum: 2\n"
+					    "sweepInterval: 1m30s\n"
 					    "nri: {socketPath: /run/x.sock, pluginIndex: 07,\n"
 					    "      failurePolicy: drop-and-fail}\n"
 					    "runDirectory: /run/y\n"
@@ -110,7 +111,7 @@ static void every_key_reaches_its_setting(void **state)
 	static const char *const want[] = {"off", "leave", "manage", "/k", "restricted", "pod", "true", "16",
 		"most-allocated", "none", "true", "false", "true", "true", "true", "true", "None",
 		"0-1,32", "500m", "2", "8:memory=1Gi,hugepages-1Gi=2Gi;1:hugepages-2Mi=4Mi", "7",
-		"0", "2", "/run/x.sock", "07", "drop-and-fail", "/run/y", "1Mi", "kep3545-8", "debug",
+		"0", "2", "90s", "/run/x.sock", "07", "drop-and-fail", "/run/y", "1Mi", "kep3545-8", "debug",
 		"true", "false", "true", "true", "true", "false", "true"};
 	char value[CPUSET_TEXT_MAX];
 	unsigned nr = 0;

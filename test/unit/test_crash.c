@@ -1,31 +1,26 @@
-/* The daemon is killed (SIGKILL) at random moments between and during creates, 200 times over, and
- * started again: every container that was answered keeps its CPUs, and no CPU is given twice. The
- * daemon is the real program; this test is its container runtime. CRASH_ROUNDS=n changes how often.
+/* The daemon is killed (SIGKILL) at every step between a request's bytes and those of its answer, and
+ * at random moments, and started again: every container that was answered keeps its CPUs, no CPU is
+ * given twice, and the ledger has what runs and nothing else. The daemon is the real program; this
+ * test is its container runtime. CRASH_ROUNDS=n changes how often, SEED=n how.
  */
 #include <codec/fields_json.h>
 #include <codec/placement_json.h>
+#include <io/fault.h>
 #include <io/loop.h>
 #include <nri/runtime.h>
 #include <nri/session.h>
-#include <numafit/text.h>
+#include <numafit/journal_fold.h>
 
 #include "core_random.h"
+#include "daemon_rig.h"
 
-#include <limits.h>
 #include <setjmp.h>
-#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
-#include <unistd.h>
 #include <cmocka.h>
 
 enum {
-	ROUNDS = 200,
+	ROUNDS = 330,
 	CONTAINERS = 24,
 	CALLS = 12,
 	ID_MAX = 24,
@@ -41,17 +36,23 @@ struct box {
 	int64_t created;
 };
 
+/* From where a life may know of earlier ones. */
+enum memory { JOURNAL_AND_ANNOTATIONS, JOURNAL_ONLY, ANNOTATIONS_ONLY };
+
 struct rig {
-	char dir[64], socket[128], run[128], program[PATH_MAX], machine[PATH_MAX];
+	struct daemon_rig daemon;
 	struct loop *loop;
 	struct loop_timer *watchdog;
-	struct listener *listener;
 	struct stream *stream;
 	struct nri_runtime *runtime;
 	struct random random;
-	pid_t daemon;
-	bool killed, journal_only; /* journal_only: the runtime shows no annotations */
-	unsigned calls, next, answers, adjusted;
+	enum memory memory;
+	bool dead, killed;  /* killed: by us */
+	bool journal_whole; /* the journal alone tells all; else it was lost and is being made */
+	unsigned fault;    /* where it dies; NR_FAULTS: at any moment */
+	unsigned hits[NR_FAULTS + 1];
+	unsigned calls, next, answers, adjusted, unpinned;
+	enum nri_call last;
 	struct box box[CONTAINERS];
 	struct box *asked; /* its create is unanswered */
 };
@@ -130,7 +131,7 @@ static struct nri_container shown(
 	c.resources.has_shares = c.resources.has_memory_limit = true;
 	c.resources.cpu_shares = b->cpu ? 1024 * b->cpu : 100;
 	c.resources.memory_limit = INT64_C(1) << 30;
-	if (*b->placement && !r->journal_only) {
+	if (*b->placement && r->memory != JOURNAL_ONLY) {
 		*annotation = (struct key_value){NRI_PLACEMENT_ANNOTATION, b->placement};
 		c.annotations = annotation;
 		c.nr_annotations = 1;
@@ -138,38 +139,57 @@ static struct nri_container shown(
 	return c;
 }
 
-static void kill_daemon(void *ctx)
+/* Once it is dead and all that it said was read. */
+static void life_ends(struct rig *r)
 {
-	struct rig *r = ctx;
-
-	r->killed = true;
-	assert_int_equal(kill(r->daemon, SIGKILL), 0);
-	assert_int_equal(waitpid(r->daemon, NULL, 0), r->daemon);
-	stream_close(r->stream);
 	r->stream = NULL;
 	loop_stop(r->loop);
 }
 
-/* At the last call of a round the daemon dies before, while or shortly after it works on it. */
+static void child_died(void *ctx)
+{
+	struct rig *r = ctx;
+
+	if (r->dead)
+		return;
+	int status = rig_end(&r->daemon, 0);
+	if (!WIFSIGNALED(status) || WTERMSIG(status) != SIGKILL)
+		fail_msg("the daemon ended by itself (status %#x)", (unsigned)status);
+	r->dead = true;
+	if (!r->killed && r->last == NRI_CALL_CREATE)
+		r->hits[r->fault]++;
+	if (!r->stream)
+		life_ends(r);
+}
+
+/* At the last call of a round the daemon dies before, while or shortly after it works on it, unless
+ * it has died before. */
 static void call(struct rig *r, enum nri_call what, const struct box *b)
 {
 	struct key_value annotation;
 	struct nri_container c = shown(r, b, &annotation);
 
+	r->last = what;
 	nri_runtime_call(r->runtime, what, &c);
 	flush(r);
 	if (--r->calls > 0)
 		return;
-	usleep(random_below(&r->random, KILL_US));
-	kill_daemon(r);
+	if (r->fault == NR_FAULTS)
+		usleep(random_below(&r->random, KILL_US));
+	r->killed = true;
+	assert_int_equal(kill(r->daemon.pid, SIGKILL), 0);
 }
 
 static void next_call(struct rig *r)
 {
 	struct box *b = &r->box[random_below(&r->random, CONTAINERS)];
 
-	if (r->killed)
+	if (!r->calls || r->dead)
 		return;
+	if (b->runs && random_chance(&r->random, 30)) {
+		call(r, NRI_CALL_START, b);
+		return;
+	}
 	if (b->runs) {
 		b->runs = false; /* its process has ended, whether the daemon hears of it or not */
 		call(r, NRI_CALL_STOP, b);
@@ -204,6 +224,41 @@ static void created(struct rig *r, const struct nri_answer *a)
 	r->adjusted++;
 }
 
+static void is_as_held(struct box *b, const struct journal_fold *f)
+{
+	const struct holding *h = ledger_find(engine_ledger(f->engine), b->id);
+	char cpus[CPUSET_TEXT_MAX], mems[NODESET_TEXT_MAX];
+
+	if (!h)
+		fail_msg("%s runs, and the ledger lacks it", b->id);
+	assert_string_equal(b->cpus, cpuset_format(&h->decision.cpus, cpus, sizeof cpus));
+	assert_string_equal(
+		b->mems, nodeset_format(h->decision.mems, &f->topo.ids, mems, sizeof mems));
+	if (*b->placement)
+		assert_int_equal(b->exclusive, h->decision.exclusive);
+	b->exclusive = h->decision.exclusive; /* of one that was started unpinned: from now on */
+}
+
+/* What the daemon holds, once it was told what runs; it has written down all of it. */
+static void the_ledger_is_what_runs(struct rig *r)
+{
+	struct journal_fold f;
+	struct err e = {0};
+	unsigned nr = 0;
+
+	if (journal_fold(&f, r->daemon.journal, NULL, NULL, &e) < 0)
+		fail_msg("%s", e.text);
+	if (ledger_check(engine_ledger(f.engine), &e) < 0)
+		fail_msg("%s", e.text);
+	for (unsigned i = 0; i < CONTAINERS; i++)
+		if (r->box[i].runs) {
+			is_as_held(&r->box[i], &f);
+			nr++;
+		}
+	assert_int_equal(ledger_count(engine_ledger(f.engine)), nr);
+	journal_fold_fini(&f);
+}
+
 static void answered(void *ctx, enum nri_call what, const struct nri_answer *a)
 {
 	struct rig *r = ctx;
@@ -211,6 +266,10 @@ static void answered(void *ctx, enum nri_call what, const struct nri_answer *a)
 	apply_updates(r, a);
 	if (what == NRI_CALL_CREATE)
 		created(r, a);
+	if (what == NRI_CALL_SYNCHRONIZE) {
+		the_ledger_is_what_runs(r);
+		r->journal_whole = true;
+	}
 	no_cpu_is_given_twice(r);
 	next_call(r);
 }
@@ -242,8 +301,12 @@ static void data_came(void *ctx, const void *data, size_t len)
 
 static void closed(void *ctx, int error)
 {
-	(void)ctx;
-	fail_msg("the daemon closed its connection (%d)", error);
+	struct rig *r = ctx;
+
+	(void)error;
+	r->stream = NULL;
+	if (r->dead)
+		life_ends(r);
 }
 
 static struct stream_events accepted(void *ctx, struct stream *s)
@@ -260,90 +323,142 @@ static void too_slow(void *ctx)
 	fail_msg("nothing happens any more");
 }
 
-static void start_daemon(struct rig *r)
+/* A runtime goes on without a plugin that is gone: some start the container unpinned, some not. */
+static void settle_unanswered(struct rig *r)
 {
-	char machine[PATH_MAX + 16], nri[160], run[160];
+	struct box *b = r->asked;
 
-	(void)snprintf(machine, sizeof machine, "machine=%s", r->machine);
-	(void)snprintf(nri, sizeof nri, "nri.socketPath=%s", r->socket);
-	(void)snprintf(run, sizeof run, "runDirectory=%s", r->run);
-	r->daemon = fork();
-	assert_true(r->daemon >= 0);
-	if (r->daemon == 0) {
-		(void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* a failing test leaves nobody behind */
-		(void)execl(r->program, r->program, "--set", machine, "--set", nri, "--set", run,
-			"--set", "reservedSystemCPUs=0", "--set", "logLevel=error", "--set",
-			"sharedPoolStep=2", (char *)NULL);
-		_exit(127);
-	}
+	r->asked = NULL;
+	if (!b || random_chance(&r->random, 50))
+		return;
+	b->runs = true;
+	b->exclusive = false;
+	r->unpinned++;
 }
 
-static void one_life(struct rig *r)
+/* Only a container that was answered carries the annotation that can replace the journal. */
+static bool all_are_annotated(const struct rig *r)
+{
+	for (unsigned i = 0; i < CONTAINERS; i++)
+		if (r->box[i].runs && !*r->box[i].placement)
+			return false;
+	return true;
+}
+
+static void choose_memory(struct rig *r)
+{
+	r->memory = random_below(&r->random, ANNOTATIONS_ONLY + 1);
+	if ((r->memory == ANNOTATIONS_ONLY && !all_are_annotated(r)) ||
+		(r->memory == JOURNAL_ONLY && !r->journal_whole))
+		r->memory = JOURNAL_AND_ANNOTATIONS;
+	if (r->memory != ANNOTATIONS_ONLY)
+		return;
+	(void)unlink(r->daemon.journal);
+	r->journal_whole = false;
+}
+
+/* At which pass it dies: a life begins with the lines of all that runs. */
+static unsigned random_pass(struct rig *r)
+{
+	unsigned lines_before = r->fault == FAULT_HALF_LINE ? 2 * CONTAINERS : 0;
+
+	return 1 + random_below(&r->random, lines_before + CALLS);
+}
+
+static void start_daemon(struct rig *r, char *fault, size_t cap)
+{
+	r->daemon.fault = NULL;
+#ifdef NUMAFIT_FAULTS
+	if (r->fault < NR_FAULTS) {
+		(void)snprintf(fault, cap, "%s:%u", fault_name(r->fault),
+			random_pass(r));
+		r->daemon.fault = fault;
+	}
+#else
+	(void)fault, (void)cap;
+#endif
+	rig_start(&r->daemon);
+}
+
+static void no_journal_was_set_aside(const struct rig *r)
+{
+	char aside[sizeof r->daemon.journal + sizeof ".damaged"];
+
+	(void)snprintf(aside, sizeof aside, "%s.damaged", r->daemon.journal);
+	assert_int_equal(access(aside, F_OK), -1);
+}
+
+static void one_life(struct rig *r, unsigned nr)
 {
 	const struct nri_runtime_options options = {
 		.name = "crash", .version = "1", .state_change = random_chance(&r->random, 50)};
 	const struct nri_runtime_events events = {
 		.ctx = r, .configured = configured, .answered = answered};
+	char fault[64];
 
-	r->killed = false;
-	r->asked = NULL;
-	r->journal_only = random_chance(&r->random, 50);
-	r->calls = 1 + random_below(&r->random, CALLS);
+	r->dead = r->killed = false;
+	r->fault = nr % (NR_FAULTS + 1);
+	r->last = NRI_CALL_SYNCHRONIZE;
+	r->calls = r->fault < NR_FAULTS ? CALLS : 1 + random_below(&r->random, CALLS);
 	r->runtime = nri_runtime_new(&options, &events);
-	start_daemon(r);
+	/* of its own, lest one that died before it was heard is heard in the next life */
+	struct listener *listener = listener_new(r->loop, r->daemon.socket, 0600, r, accepted, NULL);
+	assert_non_null(listener);
+	choose_memory(r);
+	start_daemon(r, fault, sizeof fault);
 	loop_timer_set(r->watchdog, STARTUP_MS);
 	loop_run(r->loop);
+	listener_close(listener);
 	nri_runtime_free(r->runtime);
+	settle_unanswered(r);
+	no_journal_was_set_aside(r);
 }
 
-static void find_program(struct rig *r)
+/* A step that is never the last one of a create is not tested, or is no step any more. */
+static void every_step_was_hit(const struct rig *r)
 {
-	char self[PATH_MAX];
-	ssize_t len = readlink("/proc/self/exe", self, sizeof self - 1);
-
-	assert_true(len > 0);
-	self[len] = '\0';
-	*strrchr(self, '/') = '\0'; /* build/VARIANT/test */
-	assert_true(snprintf(r->program, sizeof r->program, "%s/../numafitd", self) < PATH_MAX);
-	if (access(r->program, X_OK) != 0)
-		fail_msg("%s is not built", r->program);
-	assert_non_null(realpath("test/machines/kep3545-4.machine", r->machine));
+#ifdef NUMAFIT_FAULTS
+	for (unsigned f = 0; f < NR_FAULTS; f++) {
+		print_message("%s: %u\n", fault_name(f), r->hits[f]);
+		if (!r->hits[f])
+			fail_msg("nobody died at %s of a create", fault_name(f));
+	}
+#else
+	(void)r;
+#endif
 }
 
-static void answered_placements_survive_kill_9_at_any_moment(void **state)
+static void answered_placements_survive_kill_9_at_every_step(void **state)
 {
 	const char *rounds_text = getenv("CRASH_ROUNDS"), *seed = getenv("SEED");
 	unsigned rounds = rounds_text ? (unsigned)atoi(rounds_text) : ROUNDS;
 	struct rig *r = calloc(1, sizeof *r);
-	char remove[160];
 
 	(void)state;
 	(void)signal(SIGPIPE, SIG_IGN);
-	find_program(r);
+	rig_init(&r->daemon);
+	r->daemon.setting[0] = "logLevel=error";
+	r->daemon.setting[1] = "sharedPoolStep=2";
 	r->random.state = seed ? strtoull(seed, NULL, 0) : 20261121;
-	(void)snprintf(r->dir, sizeof r->dir, "/tmp/numafit-crash.XXXXXX");
-	assert_non_null(mkdtemp(r->dir));
-	(void)snprintf(r->socket, sizeof r->socket, "%s/nri.sock", r->dir);
-	(void)snprintf(r->run, sizeof r->run, "%s/run", r->dir);
+	r->journal_whole = true;
 	r->loop = loop_new();
 	r->watchdog = loop_timer_new(r->loop, too_slow, r);
-	r->listener = listener_new(r->loop, r->socket, 0600, r, accepted, NULL);
-	assert_non_null(r->listener);
+	assert_int_equal(loop_on_signal(r->loop, SIGCHLD, child_died, r), 0);
 	for (unsigned i = 0; i < rounds; i++)
-		one_life(r);
-	print_message("%u lives, %u creates answered, %u of them pinned\n", rounds, r->answers,
-		r->adjusted);
+		one_life(r, i);
+	print_message("%u lives, %u creates answered, %u of them pinned; %u started unpinned\n",
+		rounds, r->answers, r->adjusted, r->unpinned);
+	every_step_was_hit(r);
 	assert_true(r->adjusted > rounds / 2);
 	loop_free(r->loop);
-	(void)snprintf(remove, sizeof remove, "rm -rf %s", r->dir);
-	assert_int_equal(system(remove), 0);
+	rig_fini(&r->daemon);
 	free(r);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(answered_placements_survive_kill_9_at_any_moment),
+		cmocka_unit_test(answered_placements_survive_kill_9_at_every_step),
 	};
 
 	json_seed();

@@ -257,13 +257,13 @@ static void most_exclusive_creates_move_nobody_when_the_pool_steps_ahead(void **
 
 	(void)state;
 	for (unsigned i = 0; i < 2; i++) {
-		struct node *n = node_new(POLICY_SINGLE_NUMA_NODE, i ? 8 : 0);
+		struct node *n = node_new(POLICY_SINGLE_NUMA_NODE, i ? 2 : 0);
 		char pod[ID_MAX];
 
 		(void)create(n, "web", QOS_BURSTABLE, 1000, 0);
 		for (unsigned c = 0; c < 16; c++) {
 			(void)snprintf(pod, sizeof pod, "x%u", c);
-			assert_true(create(n, pod, QOS_GUARANTEED, 2000, GIB(1)).admit);
+			assert_true(create(n, pod, QOS_GUARANTEED, 1000, GIB(1)).admit);
 			check(n);
 		}
 		updates[i] = n->updates;
@@ -271,6 +271,18 @@ static void most_exclusive_creates_move_nobody_when_the_pool_steps_ahead(void **
 	}
 	assert_int_equal(updates[0], 16);
 	assert_in_range(updates[1], 1, 8);
+}
+
+static void a_step_is_a_quarter_of_the_node_at_most(void **state)
+{
+	struct node *n = node_new(POLICY_SINGLE_NUMA_NODE, 16);
+
+	(void)state;
+	(void)create(n, "web", QOS_BURSTABLE, 1000, 0);
+	assert_true(create(n, "x", QOS_GUARANTEED, 2000, GIB(1)).admit);
+	struct cpuset gone = cpuset_minus(n->t->cpus, ledger_pool(engine_ledger(n->g)));
+	assert_int_equal(cpuset_count(&gone), 4); /* its own and 2 of 8 ahead of need */
+	node_free(n);
 }
 
 static void the_pool_grows_back_once_much_lies_idle(void **state)
@@ -568,6 +580,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(random_events_keep_every_invariant_and_fold_to_the_same),
 		cmocka_unit_test(most_exclusive_creates_move_nobody_when_the_pool_steps_ahead),
+		cmocka_unit_test(a_step_is_a_quarter_of_the_node_at_most),
 		cmocka_unit_test(the_pool_grows_back_once_much_lies_idle),
 		cmocka_unit_test(a_restarted_container_keeps_what_its_predecessor_had),
 		cmocka_unit_test(nameless_containers_are_nobodys_successors),

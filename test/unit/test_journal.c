@@ -148,7 +148,18 @@ static void no_file_has_no_lines(void **state)
 	assert_int_equal(read_all(w), 0);
 	spill(w->path, "", 0);
 	assert_int_equal(read_all(w), 0);
-	assert_int_equal(journal_read(w->dir, on_line, w, &w->e), -EISDIR);
+}
+
+static void what_is_no_file_is_not_waited_for(void **state)
+{
+	struct world *w = *state;
+	char expected[256];
+
+	assert_int_equal(mkfifo(w->path, 0600), 0);
+	assert_int_equal(read_all(w), -EINVAL);
+	snprintf(expected, sizeof expected, "%s: not a file that can be read", w->path);
+	assert_string_equal(w->e.text, expected);
+	assert_int_equal(journal_read(w->dir, on_line, w, &w->e), -EINVAL);
 }
 
 static void a_line_torn_anywhere_at_the_end_is_passed_over(void **state)
@@ -391,6 +402,46 @@ static void a_journal_is_set_aside_over_an_older_one(void **state)
 	assert_int_equal(journal_set_aside("/dev/null/journal", "old", &w->e), -ENOTDIR);
 }
 
+static void the_journal_before_is_kept_beside_the_new_one(void **state)
+{
+	struct world *w = *state;
+
+	assert_int_equal(journal_keep(w->path, "old", &w->e), 0); /* there is none */
+	write_journal(w, three, 3);
+	assert_int_equal(journal_keep(w->path, "old", &w->e), 0);
+	write_journal(w, three, 1);
+	assert_int_equal(journal_read(w->path, on_line, w, &w->e), 1);
+	assert_int_equal(journal_read(w->aside, on_line, w, &w->e), 3);
+	assert_int_equal(journal_keep(w->path, "old", &w->e), 0);
+	assert_int_equal(journal_keep(w->path, "old", &w->e), 0);
+	assert_int_equal(journal_read(w->aside, on_line, w, &w->e), 1);
+	assert_int_equal(unlink(w->path), 0);
+	assert_int_equal(journal_keep(w->path, "old", &w->e), 0); /* the one before stays */
+	assert_int_equal(journal_read(w->aside, on_line, w, &w->e), 1);
+	assert_int_equal(journal_keep("/dev/null/journal", "old", &w->e), -ENOTDIR);
+}
+
+static void a_directory_in_the_way_is_set_aside_in_its_turn(void **state)
+{
+	struct world *w = *state;
+	char inside[128], further[128];
+
+	snprintf(inside, sizeof inside, "%s/x", w->aside);
+	snprintf(further, sizeof further, "%s.old", w->aside);
+	assert_int_equal(mkdir(w->aside, 0700), 0);
+	spill(inside, "x", 1);
+	write_journal(w, three, 2);
+	assert_int_equal(journal_set_aside(w->path, "old", &w->e), 0);
+	assert_int_equal(journal_read(w->aside, on_line, w, &w->e), 2);
+	snprintf(inside, sizeof inside, "%s/x", further);
+	assert_int_equal(unlink(inside), 0);
+	assert_int_equal(rmdir(further), 0);
+	/* a file in the way of a directory is replaced like one in the way of a file */
+	assert_int_equal(mkdir(w->path, 0700), 0);
+	assert_int_equal(journal_set_aside(w->path, "old", &w->e), 0);
+	assert_int_equal(rmdir(w->aside), 0);
+}
+
 #define CASE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int main(void)
@@ -399,6 +450,7 @@ int main(void)
 		CASE(what_was_appended_is_read_back_in_order),
 		CASE(a_line_is_its_checksum_and_its_text),
 		CASE(no_file_has_no_lines),
+		CASE(what_is_no_file_is_not_waited_for),
 		CASE(a_line_torn_anywhere_at_the_end_is_passed_over),
 		CASE(a_wrong_byte_is_passed_over_at_the_end_and_an_error_before),
 		CASE(capitals_and_blanks_are_no_checksum),
@@ -413,6 +465,8 @@ int main(void)
 		CASE(a_full_file_takes_nothing_half),
 		CASE(a_full_device_is_told_with_its_path),
 		CASE(a_journal_is_set_aside_over_an_older_one),
+		CASE(a_directory_in_the_way_is_set_aside_in_its_turn),
+		CASE(the_journal_before_is_kept_beside_the_new_one),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -56,6 +56,33 @@ static struct nodeset any_nodes(void)
 	return (struct nodeset){random_u64() & nodeset_first(ids.nr).bits};
 }
 
+static struct pod_totals any_totals(void)
+{
+	if (below(2))
+		return (struct pod_totals){0};
+	return (struct pod_totals){true, any_u64(), any_u64()};
+}
+
+/* A pod that is known, or NULL. */
+static const struct pod_ask *any_pod(unsigned nr)
+{
+	static struct container_ask containers[4];
+	static struct pod_ask pod;
+
+	memset(containers, 0, sizeof containers);
+	pod = (struct pod_ask){
+		.pod_level = below(2), .nr = nr, .container = containers, .at_least = any_totals()};
+	for (unsigned i = 0; i < nr; i++) {
+		containers[i].name = any_string();
+		containers[i].kind = below(NR_CONTAINER_KINDS);
+		containers[i].cpu_milli = any_u64();
+		containers[i].nr_memory = below(TOPO_KINDS + 1);
+		for (unsigned m = 0; m < containers[i].nr_memory; m++)
+			containers[i].memory[m] = (struct memory_ask){any_u64(), any_u64()};
+	}
+	return below(2) ? &pod : NULL;
+}
+
 static struct request any_request(const char *id)
 {
 	struct request r = {
@@ -67,7 +94,8 @@ static struct request any_request(const char *id)
 			.uid = any_string(),
 			.ns = any_string(),
 			.name = any_string(),
-			.qos = below(NR_QOS)},
+			.qos = below(NR_QOS),
+			.totals = any_totals()},
 		.created_at_ns = (int64_t)any_u64(),
 		.cpu_milli = any_u64(),
 		.cpu_limit_milli = any_u64(),
@@ -125,8 +153,35 @@ static struct decision any_decision(bool admit)
 	return d;
 }
 
+static void assert_same_totals(const struct pod_totals *a, const struct pod_totals *b)
+{
+	assert_int_equal(a->known, b->known);
+	assert_int_equal(a->cpu_milli, b->cpu_milli);
+	assert_int_equal(a->memory_bytes, b->memory_bytes);
+}
+
+static void assert_same_pod(const struct pod_ask *a, const struct pod_ask *b)
+{
+	assert_int_equal(!a, !b);
+	if (!a)
+		return;
+	assert_int_equal(a->pod_level, b->pod_level);
+	assert_int_equal(a->nr, b->nr);
+	assert_same_totals(&a->at_least, &b->at_least);
+	for (unsigned i = 0; i < a->nr; i++) {
+		assert_string_equal(a->container[i].name, b->container[i].name);
+		assert_int_equal(a->container[i].kind, b->container[i].kind);
+		assert_int_equal(a->container[i].cpu_milli, b->container[i].cpu_milli);
+		assert_int_equal(a->container[i].nr_memory, b->container[i].nr_memory);
+		assert_memory_equal(a->container[i].memory, b->container[i].memory,
+			sizeof a->container[i].memory);
+	}
+}
+
 static void assert_same_request(const struct request *a, const struct request *b)
 {
+	assert_same_totals(&a->pod.totals, &b->pod.totals);
+	assert_same_pod(a->pod.ask, b->pod.ask);
 	assert_string_equal(a->container_id, b->container_id);
 	assert_string_equal(a->container_name, b->container_name);
 	assert_int_equal(a->kind, b->kind);
@@ -204,14 +259,20 @@ static void any_record_comes_back_bit_for_bit(void **state)
 		const char *id = any_string();
 		struct request req = any_request(id);
 		struct decision d = any_decision(op == RECORD_GRANT);
+		unsigned nr_parts = below(4);
+		const struct pod_ask *pod = op == RECORD_REFUSE || (op == RECORD_HOLD && nr_parts)
+						    ? any_pod(nr_parts)
+						    : NULL;
 		struct record_part parts[3];
+		req.pod.ask = pod;
 		for (unsigned p = 0; p < 3; p++) {
 			parts[p] = (struct record_part){any_request(""), any_decision(true)};
 			parts[p].decision.source = SOURCE_HELD;
+			parts[p].request.pod.ask = pod;
 		}
 		struct record r = {any_u64(), (int64_t)any_u64(), op, any_string(), id,
 			decided ? &req : NULL, decided ? &d : NULL,
-			op == RECORD_HOLD ? parts : NULL, op == RECORD_HOLD ? below(4) : 0,
+			op == RECORD_HOLD ? parts : NULL, op == RECORD_HOLD ? nr_parts : 0,
 			any_cpus()};
 		struct decoded_record back;
 		struct arena a;
@@ -263,7 +324,8 @@ static const struct record grant = {
 static const char grant_line[] =
 	"{\"seq\":3,\"time_ms\":1700000000000,\"op\":\"grant\",\"cause\":\"create\",\"container_"
 	"id\":\"c1\","
-	"\"request\":{\"container_name\":\"web\",\"kind\":\"app\",\"place\":0,\"sandbox_id\":\"s1\",\"pod_uid\":\"u1\",\"pod_"
+	"\"request\":{\"container_name\":\"web\",\"kind\":\"app\",\"place\":0,\"sandbox_id\":"
+	"\"s1\",\"pod_uid\":\"u1\",\"pod_"
 	"namespace\":\"default\","
 	"\"pod_name\":\"p1\",\"qos\":\"Guaranteed\",\"created_at_ns\":7,\"cpu_milli\":2000,\"cpu_"
 	"limit_milli\":2000,"
@@ -385,6 +447,8 @@ static const struct {
 	{"\"op\":\"grant\"", "\"op\":\"refuse\"", -EINVAL, "admit contradicts op \"refuse\""},
 	{"\"op\":\"grant\"", "\"op\":\"release\"", -EINVAL, "\"release\" does not have a request"},
 	{"\"kind\":0", "\"kind\":8", -ERANGE, "decision: blocks: element 0: kind: 8 is above 7"},
+	{"\"pool\":", "\"pod\":{\"pod_level\":false,\"containers\":[]},\"pool\":", -EINVAL,
+		"op: \"grant\" does not have a pod"},
 	{"\"mems\":\"8\"", "\"mems\":\"9\"", -ENOENT, "decision: mems: there is no NUMA node 9"},
 	{"\"cpus\":\"2-3\"", "\"cpus\":\"3-2\"", -EINVAL, "decision: cpus: list"},
 	{"\"message\":\"\"", "\"message\":\"\",\"reason\":\"Bad\"", -EINVAL,
@@ -425,7 +489,8 @@ static void the_header_comes_back(void **state)
 	struct journal_header h = {.version = "0.1.0",
 		.boot_id = "b",
 		.machine = "kep\"3545",
-		.fingerprint = UINT32_MAX};
+		.fingerprint = UINT32_MAX,
+		.topology = "machine a\nnode 0 memory 1Gi cpus 0-1\n"};
 	struct journal_header back;
 	struct settings s;
 	struct arena a;
@@ -443,6 +508,7 @@ static void the_header_comes_back(void **state)
 	assert_string_equal(back.boot_id, h.boot_id);
 	assert_string_equal(back.machine, h.machine);
 	assert_int_equal(back.fingerprint, h.fingerprint);
+	assert_string_equal(back.topology, h.topology);
 	assert_int_equal(back.settings.nr, h.settings.nr);
 	for (size_t i = 0; i < h.settings.nr; i++) {
 		assert_string_equal(back.settings.at[i].key, h.settings.at[i].key);
@@ -451,26 +517,111 @@ static void the_header_comes_back(void **state)
 	arena_fini(&a);
 }
 
+/* Of another numafit, with keys that this one does not know; or no header at all. */
+static const struct {
+	const char *line;
+	int rc;
+	const char *says;
+} headers[] = {
+	{"{\"journal\":1,\"version\":\"9\",\"boot_id\":\"b\",\"machine\":\"m\","
+	 "\"fingerprint\":1,\"settings\":{}}",
+		-ENOTSUP, "it has format 1, numafit 0.1.0 reads format 2 only"},
+	{"{\"journal\":3}", -ENOTSUP, "it has format 3"},
+	{"{\"seq\":1}", -EINVAL, "journal is missing"},
+	{"{\"journal\":2,\"version\":\"1\",\"boot_id\":\"b\",\"machine\":\"m\","
+	 "\"fingerprint\":4294967296,\"settings\":{}}",
+		-ERANGE, "fingerprint: "},
+	{"{\"journal\":2,\"version\":\"1\",\"boot_id\":\"b\",\"machine\":\"m\","
+	 "\"fingerprint\":1,\"settings\":{\"mode\":1}}",
+		-EINVAL, "settings: mode: "},
+	{"{\"journal\":2,\"version\":\"1\",\"boot_id\":\"b\",\"machine\":\"m\","
+	 "\"fingerprint\":1,\"settings\":{}}",
+		-EINVAL, "topology is missing"},
+};
+
 static void a_header_of_another_format_is_refused(void **state)
 {
-	static const char *const lines[] = {
-		"{\"journal\":2,\"version\":\"9\",\"boot_id\":\"b\",\"machine\":\"m\","
-		"\"fingerprint\":1,\"settings\":{}}",
-		"{\"seq\":1}",
-		"{\"journal\":1,\"version\":\"1\",\"boot_id\":\"b\",\"machine\":\"m\","
-		"\"fingerprint\":4294967296,\"settings\":{}}",
-		"{\"journal\":1,\"version\":\"1\",\"boot_id\":\"b\",\"machine\":\"m\","
-		"\"fingerprint\":1,\"settings\":{\"mode\":1}}",
+	(void)state;
+	for (size_t i = 0; i < sizeof headers / sizeof *headers; i++) {
+		struct journal_header back;
+		struct arena a;
+		struct err e = {0};
+
+		arena_init(&a, ARENA_BYTES);
+		assert_int_equal(journal_json_parse_header(
+					 headers[i].line, strlen(headers[i].line), &a, &back, &e),
+			headers[i].rc);
+		if (!strstr(e.text, headers[i].says))
+			fail_msg("\"%s\" does not say \"%s\"", e.text, headers[i].says);
+		arena_fini(&a);
+	}
+}
+
+static void settings_come_back_from_their_words(void **state)
+{
+	static const char *const given[][2] = {
+		{"topologyManagerPolicy", "single-numa-node"},
+		{"topologyManagerPolicyOptions.prefer-closest-numa-nodes", "false"},
+		{"topologyManagerPolicyOptions.max-allowable-numa-nodes", "12"},
+		{"cpuManagerPolicyOptions.full-pcpus-only", "true"},
+		{"systemReserved.cpu", "1500m"},
+		{"reservedSystemCPUs", "0,64"},
+		{"reservedMemory.0.numaNode", "0"},
+		{"reservedMemory.0.limits.memory", "1Gi"},
+		{"reservedMemory.0.limits.hugepages-1Gi", "2Gi"},
+		{"reservedMemory.1.numaNode", "8"},
+		{"reservedMemory.1.limits.memory", "1500"},
+		{"mergeVisitBudget", "0"},
+		{"journalMaxBytes", "1Gi"},
+	};
+	struct word_list words, back_words;
+	struct settings s, back;
+	struct arena a;
+
+	(void)state;
+	arena_init(&a, ARENA_BYTES);
+	settings_init(&s);
+	for (size_t i = 0; i < sizeof given / sizeof *given; i++)
+		assert_int_equal(settings_set(&s, given[i][0], given[i][1], NULL), 0);
+	assert_int_equal(words_of_settings(&s, &a, &words, NULL), 0);
+	assert_int_equal(settings_of_words(&words, &a, &back, NULL), 0);
+	assert_int_equal(words_of_settings(&back, &a, &back_words, NULL), 0);
+	assert_int_equal(words.nr, back_words.nr);
+	for (size_t i = 0; i < words.nr; i++)
+		assert_string_equal(words.at[i].value, back_words.at[i].value);
+	assert_int_equal(back.nr_reserved_memory, 3);
+	assert_memory_equal(back.reserved_memory, s.reserved_memory, sizeof s.reserved_memory);
+	assert_int_equal(back.options_given, s.options_given);
+	arena_fini(&a);
+}
+
+static void words_that_are_no_settings_are_refused(void **state)
+{
+	static const struct {
+		struct key_value word;
+		int rc;
+	} cases[] = {
+		{{"mode", "manage"}, 0},
+		{{"mode", ""}, 0},
+		{{"mode", "on"}, -EINVAL},
+		{{"colour", "red"}, -ENOENT},
+		{{"reservedMemory", "0:memory=1Gi"}, 0},
+		{{"reservedMemory", "0"}, 0},
+		{{"reservedMemory", "x:memory=1Gi"}, -EINVAL},
+		{{"reservedMemory", "0:memory"}, -EINVAL},
+		{{"reservedMemory", ":"}, -EINVAL},
+		{{"reservedMemory", "0:memory=x"}, -EINVAL},
 	};
 
 	(void)state;
-	for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
-		struct journal_header back;
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct settings s;
 		struct arena a;
 
 		arena_init(&a, ARENA_BYTES);
-		assert_true(
-			journal_json_parse_header(lines[i], strlen(lines[i]), &a, &back, NULL) < 0);
+		assert_int_equal(
+			settings_of_words(&(struct word_list){&cases[i].word, 1}, &a, &s, NULL),
+			cases[i].rc);
 		arena_fini(&a);
 	}
 }
@@ -488,6 +639,8 @@ int main(void)
 		cmocka_unit_test(a_record_that_contradicts_itself_says_where),
 		cmocka_unit_test(the_header_comes_back),
 		cmocka_unit_test(a_header_of_another_format_is_refused),
+		cmocka_unit_test(settings_come_back_from_their_words),
+		cmocka_unit_test(words_that_are_no_settings_are_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -161,7 +161,7 @@ static void a_container_survives_the_way_there(void **state)
 			.memory_limit = (int64_t)(3 * GiB),
 			.nr_hugepages = 3,
 			.hugepages = {{GiB, 2 * GiB}, {2 * MiB, 0}, {64 << 10, 128 << 10}}},
-		"2-3", "0", notes, 2, INT64_C(1700000000000000001)};
+		"2-3", "0", notes, 2, INT64_C(1700000000000000001), "/kubepods/pod1/id1"};
 	struct blob payload;
 	struct nri_subject s;
 	struct err e;
@@ -185,6 +185,7 @@ static void a_container_survives_the_way_there(void **state)
 	assert_string_equal(s.req.cpus, "2-3");
 	assert_string_equal(s.req.mems, "0");
 	assert_string_equal(s.req.placement, "{\"cpus\":\"2-3\"}");
+	assert_string_equal(s.req.cgroup, "/kubepods/pod1/id1");
 }
 
 /* Messages by hand, for what our own encoder does not say. */

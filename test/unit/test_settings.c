@@ -83,7 +83,7 @@ static void each_row_prints_its_default_and_reads_it_back(void **state)
 		if (*buf)
 			assert_int_equal(settings_set(&s, doc.key, buf, NULL), 0);
 	}
-	assert_int_equal(nr, 38);
+	assert_int_equal(nr, 39);
 	assert_false(settings_get(&s, nr, buf, sizeof buf));
 	assert_memory_equal(&s, &before, sizeof s);
 }
@@ -132,6 +132,13 @@ static void a_fitting_value_is_taken(void **state)
 		{"sharedPoolStep", "0", "0"},
 		{"sharedPoolStep", "1024", "1024"},
 		{"sharedPoolMinimum", "0", "0"},
+		{"sweepInterval", "0", "0"},
+		{"sweepInterval", "0s", "0"},
+		{"sweepInterval", "90s", "90s"},
+		{"sweepInterval", "1m30s", "90s"},
+		{"sweepInterval", "0h2m", "2m"},
+		{"sweepInterval", "1500ms", "1500ms"},
+		{"sweepInterval", "1h", "1h"},
 		{"nri.socketPath", "/x.sock", "/x.sock"},
 		{"nri.pluginIndex", "07", "07"},
 		{"runDirectory", "/tmp/run", "/tmp/run"},
@@ -221,6 +228,15 @@ static void a_wrong_value_is_named_with_what_was_expected(void **state)
 			"sharedPoolStep: \"four\" is not a number from 0 to 1024"},
 		{"sharedPoolMinimum", "1025", -ERANGE,
 			"sharedPoolMinimum: \"1025\" is not a number from 0 to 1024"},
+		{"sweepInterval", "61m", -ERANGE,
+			"sweepInterval: \"61m\" is not a duration from 0 to 1h"},
+		{"sweepInterval", "10", -EINVAL,
+			"sweepInterval: \"10\" is not a duration from 0 to 1h"},
+		{"sweepInterval", "", -EINVAL,
+			"sweepInterval: \"\" is not a duration from 0 to 1h"},
+		{"sweepInterval", "4294967295h4294967295h", -ERANGE,
+			"sweepInterval: \"4294967295h4294967295h\" is not a duration from 0 to "
+			"1h"},
 		{"journalMaxBytes", "1Ki", -ERANGE,
 			"journalMaxBytes: \"1Ki\" is not a quantity from 64Ki to 1Gi"},
 		{"journalMaxBytes", "much", -EINVAL,

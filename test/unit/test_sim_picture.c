@@ -389,7 +389,7 @@ static void print_table(FILE *out, const struct sim_node *n)
 	report_create(&r, n->at[1],
 		"TopologyAffinityError: Resources cannot be allocated with Topology locality", 0);
 	n->at[0]->state = CONTAINER_GONE;
-	report_change(&r, TRACE_STOP, n->at[0], 1);
+	report_stop(&r, n->at[0], "stopped", 1);
 	report_restart(&r, 1, 0);
 	assert_int_equal(r.placed, 2);
 	assert_int_equal(r.refused, 1);

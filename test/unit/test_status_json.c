@@ -89,7 +89,7 @@ static void hold_shared(struct ledger *l, const char *id)
 }
 
 static const struct status_info info = {
-	"0.1.0", "ready", "containerd v2.1", 1234, {1, 2, 3, 4, 5, 6, 7, 8, UINT64_MAX}};
+	"0.1.0", "ready", "containerd v2.1", 1234, {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, UINT64_MAX}};
 
 static char *document_of(const struct ledger *l)
 {

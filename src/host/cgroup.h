@@ -1,0 +1,46 @@
+#ifndef NUMAFIT_HOST_CGROUP_H
+#define NUMAFIT_HOST_CGROUP_H
+
+#include <numafit/cpuset.h>
+#include <numafit/nodeset.h>
+
+/* What is really in force: the cpusets of containers' cgroups, v1 or v2, read from the kernel. No
+ * heap, and bounded reads: a file that is longer than any cpuset is an error. */
+
+enum { CGROUP_PATH_MAX = 1024 };
+
+/* Where the hierarchy is that has the cpuset controller. */
+struct cgroups {
+	bool v2;
+	char root[CGROUP_PATH_MAX]; /* its directory */
+};
+
+/* Find it among the mounts of the system under root ("/", or a recorded tree): v1's cpuset
+ * controller, wherever it is mounted (alone, or with others as "cpu,cpuset"), else the v2 hierarchy
+ * that has it (cgroups(7), "hybrid": one controller is in one of the two). Of several mounts the
+ * last one counts: it lies over the others, or is the host's that a container was given; but a
+ * mount of a part of the hierarchy counts for nothing. 0; -ENOENT when there is none, -errno. */
+int cgroups_find(const char *root, struct cgroups *out, struct err *e);
+
+/* The directory below the hierarchy's root of a container's cgroup, as the OCI runtime makes it from
+ * linux.cgroupsPath, into buf of cap bytes: "/kubepods/pod1/ID" as it is; of the systemd form
+ * "SLICE:PREFIX:NAME" "/kubepods.slice/kubepods-pod1.slice/cri-containerd-ID.scope" (runc
+ * libcontainer/cgroups/systemd, ExpandSlice and getUnitName). 0; -EINVAL, -ENAMETOOLONG. */
+int cgroup_path(const char *cgroups_path, char *buf, size_t cap, struct err *e);
+
+/* What a cgroup was told, and what is in force: less what is offline or not the parent's. v1 and v2
+ * both tell the two apart. */
+struct cgroup_cpuset {
+	struct cpuset cpus, effective_cpus;
+	struct nodeset mems, effective_mems;
+};
+
+/* Read the cpuset of that cgroup (the runtime's words); ids name the NUMA nodes. 0; -ENOENT: it is
+ * gone; -EINVAL and such with text: it has something that is no cpuset of this machine; -errno. */
+int cgroup_read(const struct cgroups *c, const char *cgroups_path, const struct node_ids *ids,
+	struct cgroup_cpuset *out, struct err *e);
+/* Whether any process is in it, or in one below it (v2 only: v1 looks no deeper). One that has none
+ * any more has ended or is ending. False also when it is gone. */
+bool cgroup_has_processes(const struct cgroups *c, const char *cgroups_path);
+
+#endif

@@ -1,0 +1,158 @@
+#include <host/hotplug.h>
+
+#include <errno.h>
+#include <host/small_file.h>
+#include <limits.h>
+#include <numafit/text.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { MEMINFO_MAX = 16 << 10, NUMBER_MAX = 32 };
+static const uint64_t kib = 1024;
+
+static const char *without_slash(const char *root)
+{
+	return text_equal(root, "/") ? "" : root;
+}
+
+int hotplug_read_cpus(const char *root, struct cpuset *online, struct err *e)
+{
+	char path[PATH_MAX], list[CPUSET_TEXT_MAX];
+
+	(void)snprintf(path, sizeof path, "%s/sys/devices/system/cpu/online", without_slash(root));
+	int len = small_file_read(path, list, sizeof list, e);
+	if (len < 0)
+		return len;
+	int rc = cpuset_parse(online, list, (size_t)len, e);
+	return rc ? err_add(e, rc, "%s", path) : 0;
+}
+
+/* "Node 0 MemTotal:       16326460 kB" somewhere in it. */
+static int find_total(const char *meminfo, uint64_t *bytes, struct err *e)
+{
+	static const char key[] = "MemTotal:";
+	const char *at = strstr(meminfo, key);
+	uint64_t number;
+
+	if (!at)
+		return err_set(e, EINVAL, "there is no %s", key);
+	at += sizeof key - 1;
+	at += strspn(at, " ");
+	int rc = text_u64(at, strspn(at, "0123456789"), UINT64_MAX / kib, &number, e);
+	if (!rc)
+		*bytes = number * kib;
+	return rc;
+}
+
+static int read_total(const char *directory, uint64_t *bytes, struct err *e)
+{
+	char path[PATH_MAX + sizeof "/meminfo"], text[MEMINFO_MAX];
+
+	(void)snprintf(path, sizeof path, "%s/meminfo", directory);
+	int rc = small_file_read(path, text, sizeof text, e);
+	if (rc < 0)
+		return rc;
+	rc = find_total(text, bytes, e);
+	return rc ? err_add(e, rc, "%s", path) : 0;
+}
+
+/* A size that the kernel has none of any more is no directory of its own, either. */
+static int read_pages(const char *directory, uint64_t page_bytes, uint64_t *bytes, struct err *e)
+{
+	char path[PATH_MAX + sizeof "/hugepages/hugepages-kB/nr_hugepages" + NUMBER_MAX],
+		text[NUMBER_MAX];
+	uint64_t nr = 0;
+
+	(void)snprintf(path, sizeof path, "%s/hugepages/hugepages-%llukB/nr_hugepages", directory,
+		(unsigned long long)(page_bytes / kib));
+	int rc = small_file_read(path, text, sizeof text, e);
+	if (rc == -ENOENT)
+		rc = 0;
+	else if (rc >= 0)
+		rc = text_u64(text, strcspn(text, "\n"), UINT64_MAX / page_bytes, &nr, e);
+	if (!rc)
+		*bytes = nr * page_bytes;
+	return rc;
+}
+
+static bool node_directory_is_there(const char *root)
+{
+	char path[PATH_MAX];
+
+	(void)snprintf(path, sizeof path, "%s/sys/devices/system/node", without_slash(root));
+	return access(path, F_OK) == 0;
+}
+
+int hotplug_read_memory(const char *root, const struct topo *t, unsigned node,
+	uint64_t memory[TOPO_KINDS], struct err *e)
+{
+	char directory[PATH_MAX];
+
+	(void)snprintf(directory, sizeof directory, "%s/sys/devices/system/node/node%u",
+		without_slash(root), t->ids.id[node]);
+	int rc = read_total(directory, &memory[0], e);
+	if (rc == -ENOENT) { /* the node is gone; or the kernel knows no nodes, and nothing comes or goes */
+		bool gone = node_directory_is_there(root);
+
+		for (unsigned k = 0; k < TOPO_KINDS; k++)
+			memory[k] = gone ? 0 : t->node[node].memory[k];
+		return 0;
+	}
+	for (unsigned k = 1; !rc && k < t->nr_kinds; k++)
+		rc = read_pages(directory, t->page_bytes[k], &memory[k], e);
+	return rc;
+}
+
+bool hotplug_differs(const struct topo *t, const struct hotplug *now)
+{
+	if (!cpuset_equal(&t->cpus, &now->online))
+		return true;
+	nodeset_each (n, t->nodes)
+		if (memcmp(t->node[n].memory, now->memory[n],
+			    t->nr_kinds * sizeof now->memory[n][0]) != 0)
+			return true;
+	return false;
+}
+
+static int copy_node(const struct topo *known, const struct hotplug *now, unsigned n,
+	struct topo *out, struct err *e)
+{
+	int rc = 0;
+
+	for (unsigned k = 0; k < known->nr_kinds && !rc; k++)
+		rc = topo_set_memory(out, n, known->page_bytes[k], now->memory[n][k], e);
+	for (unsigned m = 0; m < known->ids.nr && !rc && known->has_distances; m++)
+		rc = topo_set_distance(out, n, m, known->distance[n][m], e);
+	return rc;
+}
+
+int hotplug_apply(
+	const struct topo *known, const struct hotplug *now, struct topo *out, struct err *e)
+{
+	struct cpuset unknown = cpuset_minus(now->online, &known->cpus);
+	char list[CPUSET_TEXT_MAX];
+	struct topo t;
+	int rc = 0;
+
+	if (!cpuset_empty(&unknown))
+		return err_set(e, ENXIO, "nothing is known of CPUs %s",
+			cpuset_format(&unknown, list, sizeof list));
+	topo_init(&t, known->name);
+	t.this_machine = known->this_machine;
+	for (unsigned n = 0; n < known->ids.nr && rc >= 0; n++)
+		rc = topo_add_node(&t, known->ids.id[n], e);
+	for (unsigned n = 0; n < known->ids.nr && rc >= 0; n++)
+		rc = copy_node(known, now, n, &t, e);
+	cpuset_each (cpu, &now->online) {
+		const struct topo_cpu *c = &known->cpu[cpu];
+
+		if (rc >= 0)
+			rc = topo_add_cpu(&t, cpu, c->node, c->core, c->socket, c->uncore, e);
+	}
+	if (rc >= 0)
+		rc = topo_seal(&t, e);
+	if (rc >= 0)
+		*out = t;
+	return rc < 0 ? rc : 0;
+}

@@ -1,0 +1,31 @@
+#ifndef NUMAFIT_KUBELET_GRPC_PRIVATE_H
+#define NUMAFIT_KUBELET_GRPC_PRIVATE_H
+
+#include <kubelet/grpc_pump.h>
+
+#include <grpc/grpc.h>
+
+/* Between pump, server and client: the one header with gRPC's types, for grpc_*.c alone. */
+
+/* What gRPC gives back when an operation is through: a part of its owner, who lives until then. */
+struct rpc_tag {
+	/* on the loop's thread; ok is false when the operation failed */
+	void (*done)(void *owner, bool ok);
+	void *owner;
+};
+
+grpc_completion_queue *rpc_pump_queue(struct rpc_pump *p);
+struct loop *rpc_pump_loop(struct rpc_pump *p);
+/* One more, or less, whose operations rpc_pump_free() is to wait for. */
+void rpc_pump_hold(struct rpc_pump *p);
+void rpc_pump_release(struct rpc_pump *p);
+/* Handle what is through, waiting up to timeout_ms for something. False: time is up. */
+bool rpc_pump_wait(struct rpc_pump *p, unsigned timeout_ms);
+
+/* A message with a copy of these bytes; grpc_byte_buffer_destroy() it. */
+grpc_byte_buffer *rpc_bytes(const void *data, size_t len);
+/* The message's bytes in one piece, to be given back with grpc_slice_unref(). False: it was
+ * compressed and is damaged. */
+bool rpc_bytes_read(grpc_byte_buffer *message, grpc_slice *bytes);
+
+#endif

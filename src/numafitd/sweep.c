@@ -1,0 +1,466 @@
+/* What is really in force: the containers' cgroups, and the machine's CPUs and memory. All of it is
+ * read by a timer, and so never inside one of the runtime's events. */
+#include "daemon.h"
+
+#include <host/cgroup.h>
+#include <host/discover.h>
+#include <host/hotplug.h>
+#include <io/log.h>
+#include <numafit/text.h>
+
+#include <errno.h>
+#include <string.h>
+
+/* A turn's work, the pause between two (in which the loop serves whoever waits), and how many
+ * containers the runtime is to set at once, which it does one by one while others wait for it. */
+enum { TURN_NS = 1000 * 1000, PAUSE_MS = 1, UPDATES_AT_ONCE = 16, ARENA_BYTES = 1 << 20 };
+
+/* What a container was found with. */
+enum finding { AS_PLACED, OTHERWISE, NARROWED };
+
+/* A container that was not found as placed the last time, or that the runtime's client has changed
+ * since. */
+struct drift {
+	char *container_id;
+	uint32_t seen;    /* checksum of what was found and what was wanted; 0: nothing yet */
+	bool told;        /* counted and logged */
+	bool by_a_client; /* the runtime's client has changed it meanwhile */
+};
+
+enum step { LOOK_AT_CPUS, LOOK_AT_MEMORY, LOOK_AT_CONTAINERS, TELL, ROUND_ENDS };
+
+struct sweep {
+	const char *root;
+	struct loop_timer *timer;
+	struct cgroups cgroups;
+	bool has_cgroups;
+	enum step step;
+	unsigned node;       /* the next one to look at */
+	struct hotplug now;  /* as far as it was read in this round */
+	struct topo known;   /* the machine with every CPU that has been online */
+	char *at;            /* the container that was looked at last; NULL: none */
+	char problem[sizeof((struct err *)0)->text]; /* the last one of the machine that was told */
+	struct {
+		VEC(struct drift);
+	} drifts;
+	struct {
+		VEC(char *);
+	} asked; /* the containers of the UpdateContainers on its way */
+};
+
+/* Containers */
+
+static struct drift *find_drift(struct sweep *s, const char *container_id)
+{
+	for (size_t i = 0; i < s->drifts.nr; i++)
+		if (text_equal(s->drifts.at[i].container_id, container_id))
+			return &s->drifts.at[i];
+	return NULL;
+}
+
+static struct drift *get_drift(struct sweep *s, const char *container_id)
+{
+	struct drift *d = find_drift(s, container_id);
+
+	if (!d) {
+		d = vec_push(&s->drifts);
+		d->container_id = xstrdup(container_id);
+	}
+	return d;
+}
+
+static void drop_drift(struct sweep *s, struct drift *d)
+{
+	free(d->container_id);
+	vec_remove(&s->drifts, (size_t)(d - s->drifts.at));
+}
+
+static void forget(struct sweep *s, const char *container_id)
+{
+	struct drift *d = find_drift(s, container_id);
+
+	if (d)
+		drop_drift(s, d);
+}
+
+void sweep_note_update(struct daemon *d, const char *container_id)
+{
+	if (d->sweep)
+		get_drift(d->sweep, container_id)->by_a_client = true;
+}
+
+/* What one look at a container finds. */
+struct look {
+	const struct holding *h;
+	struct update want;
+	struct cgroup_cpuset found;
+	struct err odd; /* code: what it has is no cpuset of this machine */
+};
+
+/* Where only what is effective differs, the machine or a cgroup above leaves it less: setting it
+ * again would change nothing. */
+static enum finding judge(const struct look *k)
+{
+	if (k->odd.code || !cpuset_equal(&k->found.cpus, &k->want.cpus) ||
+		!nodeset_equal(k->found.mems, k->want.mems))
+		return OTHERWISE;
+	return cpuset_equal(&k->found.effective_cpus, &k->want.cpus) &&
+			       nodeset_equal(k->found.effective_mems, k->want.mems)
+		       ? AS_PLACED
+		       : NARROWED;
+}
+
+static uint32_t checksum(const struct look *k)
+{
+	const struct cpuset cpus[] = {k->want.cpus, k->found.cpus, k->found.effective_cpus};
+	const struct nodeset mems[] = {k->want.mems, k->found.mems, k->found.effective_mems};
+	uint32_t sum = text_crc32c(cpus, sizeof cpus) ^ text_crc32c(k->odd.text, strlen(k->odd.text));
+
+	sum = (sum << 1 | sum >> 31) ^ text_crc32c(mems, sizeof mems);
+	return sum ? sum : 1;
+}
+
+static void log_drift(const struct daemon *d, const struct look *k, enum finding f,
+	const struct drift *drift)
+{
+	const struct cpuset *cpus =
+		f == NARROWED ? &k->found.effective_cpus : &k->found.cpus;
+	struct nodeset mems = f == NARROWED ? k->found.effective_mems : k->found.mems;
+	char pod[512], name[256], odd[512], want_cpus[CPUSET_TEXT_MAX], found_cpus[CPUSET_TEXT_MAX],
+		want_mems[NODESET_TEXT_MAX], found_mems[NODESET_TEXT_MAX];
+
+	log_line(LOG_WARN, f == NARROWED ? "cpuset-narrowed" : "drift",
+		"namespace=%s pod=%s container=%s id=%.12s cpus=%s mems=%s found_cpus=%s "
+		"found_mems=%s error=%s who=\"%s\"",
+		k->h->pod_ns, log_text(pod, sizeof pod, k->h->pod_name),
+		log_text(name, sizeof name, k->h->container_name), k->h->container_id,
+		cpuset_format(&k->want.cpus, want_cpus, sizeof want_cpus),
+		nodeset_format(k->want.mems, &d->topo.ids, want_mems, sizeof want_mems),
+		cpuset_format(cpus, found_cpus, sizeof found_cpus),
+		nodeset_format(mems, &d->topo.ids, found_mems, sizeof found_mems),
+		k->odd.code ? log_text(odd, sizeof odd, k->odd.text) : "none",
+		f == NARROWED          ? "the machine, or a cgroup above"
+		: drift->by_a_client ? "the runtime's client"
+				     : "a foreign hand");
+}
+
+/* Found twice in the same way, a round apart: an update that is on its way has arrived by then. */
+static void act_on(struct daemon *d, const struct look *k, enum finding f)
+{
+	struct drift *drift = get_drift(d->sweep, k->h->container_id);
+	uint32_t seen = checksum(k);
+
+	if (drift->seen != seen) {
+		drift->seen = seen;
+		drift->told = false;
+		return;
+	}
+	if (!cgroup_has_processes(&d->sweep->cgroups, k->h->cgroup))
+		return; /* it has ended, which we shall be told */
+	if (!drift->told) {
+		d->counters.drifted += f == OTHERWISE;
+		log_drift(d, k, f, drift);
+		drift->told = true;
+	}
+	if (f == OTHERWISE)
+		engine_must_tell(d->engine, k->h->container_id);
+}
+
+static void look_at(struct daemon *d, const struct holding *h)
+{
+	struct sweep *s = d->sweep;
+	struct look k = {.h = h};
+
+	if (!h->cgroup || h->misplaced || !engine_wants(d->engine, h->container_id, &k.want))
+		return;
+	int rc = cgroup_read(&s->cgroups, h->cgroup, &d->topo.ids, &k.found, &k.odd);
+	enum finding f = rc == -ENOENT ? AS_PLACED : judge(&k);
+	if (f == AS_PLACED)
+		forget(s, h->container_id);
+	else
+		act_on(d, &k, f);
+}
+
+static enum step look_at_next_container(struct daemon *d)
+{
+	struct sweep *s = d->sweep;
+	const struct holding *h = ledger_after(engine_ledger(d->engine), s->at ? s->at : "");
+	char *at = h ? xstrdup(h->container_id) : NULL;
+
+	free(s->at);
+	s->at = at;
+	if (!h)
+		return TELL;
+	look_at(d, h);
+	return LOOK_AT_CONTAINERS;
+}
+
+static void forget_the_gone(struct daemon *d)
+{
+	struct sweep *s = d->sweep;
+
+	for (size_t i = s->drifts.nr; i-- > 0;)
+		if (!ledger_find(engine_ledger(d->engine), s->drifts.at[i].container_id))
+			drop_drift(s, &s->drifts.at[i]);
+}
+
+/* Updates without being asked */
+
+static void forget_asked(struct sweep *s)
+{
+	for (size_t i = 0; i < s->asked.nr; i++)
+		free(s->asked.at[i]);
+	s->asked.nr = 0;
+}
+
+static void on_updated(void *ctx, const char *problem)
+{
+	struct daemon *d = ctx;
+	char buf[512];
+
+	if (problem)
+		log_line(LOG_WARN, "updates-failed", "containers=%zu error=%s",
+			d->sweep->asked.nr, log_text(buf, sizeof buf, problem));
+	for (size_t i = 0; problem && i < d->sweep->asked.nr; i++)
+		engine_must_tell(d->engine, d->sweep->asked.at[i]);
+	forget_asked(d->sweep);
+}
+
+/* Those whose processes have ended are not to be set any more. */
+static void leave_out_the_ended(const struct daemon *d, struct update_list *ups)
+{
+	for (size_t i = ups->nr; i-- > 0;) {
+		const struct holding *h =
+			ledger_find(engine_ledger(d->engine), ups->at[i].container_id);
+
+		if (d->sweep->has_cgroups && h && h->cgroup &&
+			!cgroup_has_processes(&d->sweep->cgroups, h->cgroup))
+			vec_remove(ups, i);
+	}
+}
+
+static void send_updates(struct daemon *d, const struct update_list *ups)
+{
+	struct sweep *s = d->sweep;
+	struct nri_reply list = {0};
+	char buf[512];
+	struct arena a;
+	struct err e;
+
+	arena_init(&a, ARENA_BYTES);
+	list.arena = &a;
+	add_updates(d, ups, &list);
+	forget_asked(s);
+	for (size_t i = 0; i < ups->nr; i++)
+		*vec_push(&s->asked) = xstrdup(ups->at[i].container_id);
+	if (nri_conn_update(d->conn, list.updates, list.nr_updates, on_updated, &e) < 0)
+		on_updated(d, e.text);
+	else
+		log_line(LOG_INFO, "updates-sent", "containers=%zu first=%s", ups->nr,
+			log_text(buf, sizeof buf, ups->at[0].container_id));
+	arena_fini(&a);
+}
+
+/* Where the runtime cannot bear it, they go out with the next reply that carries updates. */
+static void tell(struct daemon *d)
+{
+	struct update_list ups = {0};
+
+	if (!ledger_nr_misplaced(engine_ledger(d->engine)) || !nri_conn_takes_updates(d->conn))
+		return;
+	engine_take_updates(d->engine, UPDATES_AT_ONCE, &ups);
+	leave_out_the_ended(d, &ups);
+	if (ups.nr)
+		send_updates(d, &ups);
+	vec_fini(&ups);
+}
+
+/* The machine */
+
+static void tell_problem(struct sweep *s, const char *text)
+{
+	char buf[2 * sizeof s->problem];
+
+	if (!text_equal(s->problem, text) && *text)
+		log_line(LOG_WARN, "machine-not-read", "error=%s",
+			log_text(buf, sizeof buf, text));
+	(void)text_copy(s->problem, sizeof s->problem, text);
+}
+
+/* CPUs have come online that were offline since the start: only discovery knows where they are. */
+static int learn(struct daemon *d, struct err *e)
+{
+	struct sweep *s = d->sweep;
+	auto_free struct topo *t = xcalloc(1, sizeof *t);
+	int rc = machine_load(d->settings.machine, t, NULL, NULL, e);
+
+	if (rc)
+		return rc;
+	if (t->nr_kinds != d->topo.nr_kinds || memcmp(&t->ids, &d->topo.ids, sizeof t->ids) != 0)
+		return err_set(e, ENOTSUP,
+			"there are other NUMA nodes or kinds of memory than before: they are used "
+			"from the next start of numafitd on");
+	t->this_machine = d->topo.this_machine;
+	s->known = *t;
+	return 0;
+}
+
+static int check_machine(const struct daemon *d, const struct topo *t, struct err *e)
+{
+	struct cpuset left = cpuset_minus(t->cpus, &d->settings.reserved_cpus);
+
+	return cpuset_empty(&left)
+		       ? err_set(e, ENODEV, "no CPU is online but for those of reservedSystemCPUs")
+		       : 0;
+}
+
+static void log_change(const struct topo *before, const struct topo *t)
+{
+	struct cpuset gone = cpuset_minus(before->cpus, &t->cpus),
+		      come = cpuset_minus(t->cpus, &before->cpus);
+	char offline[CPUSET_TEXT_MAX], online[CPUSET_TEXT_MAX];
+
+	log_line(LOG_WARN, "hotplug", "offline=%s online=%s cpus=%u memory_bytes=%llu",
+		cpuset_format(&gone, offline, sizeof offline),
+		cpuset_format(&come, online, sizeof online), t->nr_cpus,
+		(unsigned long long)topo_memory_of(t, t->nodes, 0));
+}
+
+/* From here on the machine is *t, which is the daemon's. */
+static void take_machine(struct daemon *d, struct topo *t)
+{
+	struct topo *before = d->machine;
+
+	log_change(&d->topo, t);
+	engine_set_topo(d->engine, loop_wall_ms(), t);
+	d->topo = *t;
+	d->machine = t;
+	free(before);
+	recorder_write_anew(d);
+}
+
+static int follow_machine(struct daemon *d, struct err *e)
+{
+	struct sweep *s = d->sweep;
+	auto_free struct topo *t = xcalloc(1, sizeof *t);
+
+	if (!hotplug_differs(&d->topo, &s->now))
+		return 0;
+	int rc = hotplug_apply(&s->known, &s->now, t, e);
+	if (rc == -ENXIO) {
+		rc = learn(d, e);
+		if (!rc)
+			rc = hotplug_apply(&s->known, &s->now, t, e);
+	}
+	if (!rc)
+		rc = check_machine(d, t, e);
+	if (!rc)
+		take_machine(d, steal(t));
+	return rc;
+}
+
+static enum step look_at_cpus(struct daemon *d)
+{
+	struct sweep *s = d->sweep;
+	struct err e;
+
+	s->node = 0;
+	if (hotplug_read_cpus(s->root, &s->now.online, &e) == 0)
+		return LOOK_AT_MEMORY;
+	tell_problem(s, e.text);
+	return LOOK_AT_CONTAINERS;
+}
+
+static enum step look_at_memory(struct daemon *d)
+{
+	struct sweep *s = d->sweep;
+	struct err e = {0};
+	int rc = hotplug_read_memory(s->root, &d->topo, s->node, s->now.memory[s->node], &e);
+
+	if (!rc && ++s->node < d->topo.ids.nr)
+		return LOOK_AT_MEMORY;
+	if (!rc)
+		rc = follow_machine(d, &e);
+	tell_problem(s, rc ? e.text : "");
+	return LOOK_AT_CONTAINERS;
+}
+
+/* Rounds */
+
+static enum step look_at_containers(struct daemon *d)
+{
+	/* without a connection nobody tells us who has gone, and nobody could be told */
+	bool can = d->sweep->has_cgroups && nri_conn_state(d->conn) == NRI_READY;
+
+	return can ? look_at_next_container(d) : TELL;
+}
+
+static enum step end_round(struct daemon *d)
+{
+	forget_the_gone(d);
+	tell(d);
+	return ROUND_ENDS;
+}
+
+static enum step (*const steps[ROUND_ENDS])(struct daemon *d) = {
+	[LOOK_AT_CPUS] = look_at_cpus,
+	[LOOK_AT_MEMORY] = look_at_memory,
+	[LOOK_AT_CONTAINERS] = look_at_containers,
+	[TELL] = end_round,
+};
+
+static void turn(void *ctx)
+{
+	struct daemon *d = ctx;
+	struct sweep *s = d->sweep;
+	uint64_t until = loop_monotonic_ns() + TURN_NS;
+
+	while (nri_conn_is_idle(d->conn) && s->step != ROUND_ENDS && loop_monotonic_ns() < until)
+		s->step = steps[s->step](d);
+	loop_timer_set(s->timer,
+		s->step == ROUND_ENDS ? d->settings.sweep_interval_ms : PAUSE_MS);
+	if (s->step == ROUND_ENDS)
+		s->step = LOOK_AT_CPUS;
+}
+
+void sweep_start(struct daemon *d, const char *root)
+{
+	char buf[512];
+	struct err e;
+
+	if (d->settings.mode != MODE_MANAGE || !d->settings.sweep_interval_ms)
+		return;
+	if (!d->topo.this_machine) {
+		log_line(LOG_INFO, "sweep-off",
+			"text=\"the machine is not this one: its cgroups are not here\"");
+		return;
+	}
+	d->sweep = xcalloc(1, sizeof *d->sweep);
+	d->sweep->root = root;
+	d->sweep->known = d->topo;
+	d->sweep->has_cgroups = cgroups_find(root, &d->sweep->cgroups, &e) == 0;
+	if (!d->sweep->has_cgroups)
+		log_line(LOG_WARN, "no-cgroups",
+			"error=%s action=\"let numafitd see the host's /sys/fs/cgroup: until then "
+			"nobody notices who changes containers' cpusets\"",
+			log_text(buf, sizeof buf, e.text));
+	d->sweep->timer = loop_timer_new(d->loop, turn, d);
+	loop_timer_set(d->sweep->timer, d->settings.sweep_interval_ms);
+}
+
+void sweep_stop(struct daemon *d)
+{
+	struct sweep *s = d->sweep;
+
+	if (!s)
+		return;
+	loop_timer_close(s->timer);
+	while (s->drifts.nr)
+		drop_drift(s, &s->drifts.at[s->drifts.nr - 1]);
+	vec_fini(&s->drifts);
+	forget_asked(s);
+	vec_fini(&s->asked);
+	free(s->at);
+	free(s);
+	d->sweep = NULL;
+}

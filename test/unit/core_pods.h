@@ -1,0 +1,370 @@
+#ifndef NUMAFIT_TEST_CORE_PODS_H
+#define NUMAFIT_TEST_CORE_PODS_H
+
+#include <numafit/engine.h>
+
+#include "core_machine.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+/* An engine, the runtime and the pods around it; what the engine records is folded into a second
+ * one, which must come to the same. */
+
+enum { PODS_MAX = 16, PARTS_MAX = 6, ID_MAX = 16 };
+
+static const char *const part_names[PARTS_MAX] = {"p0", "p1", "p2", "p3", "p4", "p5"};
+
+/* A container as the runtime has it: the cpuset that it runs with. */
+struct running {
+	bool runs, exclusive, seen; /* seen: the engine was told that it lives */
+	char id[ID_MAX], cpus[CPUSET_TEXT_MAX], mems[NODESET_TEXT_MAX];
+	struct request req;
+	struct placement placed;
+};
+
+/* A pod on its way: its init containers run one after the other, then the rest at once. */
+struct guest {
+	bool there;
+	char uid[ID_MAX], sandbox[ID_MAX];
+	struct pod pod;
+	struct pod_ask ask;
+	struct container_ask part[PARTS_MAX];
+	struct running run[PARTS_MAX];
+	unsigned next; /* the part that starts next */
+};
+
+struct world {
+	struct topo *t;
+	struct settings s;
+	struct engine *g, *folded;
+	struct guest guest[PODS_MAX];
+	unsigned next_id, updates, refused, resized, resizes_refused;
+	bool failing; /* the journal takes nothing that could be refused */
+	unsigned nr_records[NR_RECORD_OPS];
+};
+
+static inline int fold(void *ctx, const struct record *r, struct err *e)
+{
+	struct world *w = ctx;
+
+	if (w->failing && (r->op == RECORD_HOLD || r->op == RECORD_GRANT))
+		return err_set(e, 28, "journal: no space left on device");
+	w->nr_records[r->op]++;
+	return engine_replay(w->folded, r, e);
+}
+
+static inline int fold_into(void *ctx, const struct record *r, struct err *e)
+{
+	return engine_replay(ctx, r, e);
+}
+
+static inline struct world *world_new(
+	enum topology_policy policy, enum topology_scope scope, unsigned step)
+{
+	struct world *w = calloc(1, sizeof *w);
+	const struct engine_hooks hooks = {.ctx = w, .record = fold};
+
+	w->t = machine_of_eight();
+	w->s = settings_of(policy);
+	w->s.topology_scope = scope;
+	w->s.shared_pool_step = step;
+	(void)cpuset_parse(&w->s.reserved_cpus, "0,32", 4, NULL);
+	w->g = engine_new(w->t, &w->s, &hooks);
+	w->folded = engine_new(w->t, &w->s, &hooks);
+	return w;
+}
+
+static inline void assert_same_ledger(const struct ledger *a, const struct ledger *b)
+{
+	assert_int_equal(ledger_count(a), ledger_count(b));
+	assert_true(cpuset_equal(ledger_pool(a), ledger_pool(b)) || ledger_count(a) == 0);
+	assert_true(cpuset_equal(ledger_held_cpus(a), ledger_held_cpus(b)));
+	for (size_t i = 0; i < ledger_count(a); i++) {
+		const struct holding *x = ledger_at(a, i), *y = ledger_at(b, i);
+
+		assert_string_equal(x->container_id, y->container_id);
+		assert_string_equal(x->container_name, y->container_name);
+		assert_string_equal(x->sandbox_id, y->sandbox_id);
+		assert_string_equal(x->pod_uid, y->pod_uid);
+		assert_int_equal(x->qos, y->qos);
+		assert_int_equal(x->kind, y->kind);
+		assert_int_equal(x->place, y->place);
+		assert_int_equal(x->cpu_milli, y->cpu_milli);
+		assert_int_equal(x->state, y->state);
+		assert_int_equal(x->nr_memory, y->nr_memory);
+		assert_memory_equal(x->memory, y->memory, sizeof x->memory);
+		assert_int_equal(x->decision.source, y->decision.source);
+		assert_int_equal(x->decision.exclusive, y->decision.exclusive);
+		assert_true(cpuset_equal(&x->decision.cpus, &y->decision.cpus));
+		assert_true(nodeset_equal(x->decision.mems, y->decision.mems));
+		assert_int_equal(x->decision.nr_blocks, y->decision.nr_blocks);
+		for (unsigned k = 0; k < x->decision.nr_blocks; k++) {
+			assert_int_equal(x->decision.blocks[k].bytes, y->decision.blocks[k].bytes);
+			assert_true(nodeset_equal(
+				x->decision.blocks[k].nodes, y->decision.blocks[k].nodes));
+		}
+	}
+}
+
+static inline struct cpuset cpus_of(const struct running *r)
+{
+	struct cpuset cpus;
+
+	assert_int_equal(cpuset_parse(&cpus, r->cpus, strlen(r->cpus), NULL), 0);
+	return cpus;
+}
+
+static inline struct running *slot(struct world *w, unsigned i)
+{
+	return &w->guest[i / PARTS_MAX].run[i % PARTS_MAX];
+}
+
+/* By what is in force: nobody runs on a CPU that another one has to itself. */
+static inline void assert_nobody_shares(struct world *w)
+{
+	struct cpuset exclusive = {0};
+
+	for (unsigned i = 0; i < PODS_MAX * PARTS_MAX; i++) {
+		struct running *r = slot(w, i);
+		struct cpuset cpus;
+
+		if (!r->runs || !r->exclusive)
+			continue;
+		cpus = cpus_of(r);
+		if (cpuset_intersects(&cpus, &exclusive))
+			fail_msg("%s runs on CPUs of another one: %s", r->id, r->cpus);
+		exclusive = cpuset_or(exclusive, &cpus);
+	}
+	for (unsigned i = 0; i < PODS_MAX * PARTS_MAX; i++) {
+		struct running *r = slot(w, i);
+		struct cpuset cpus;
+
+		if (!r->runs || r->exclusive)
+			continue;
+		cpus = cpus_of(r);
+		if (cpuset_intersects(&cpus, &exclusive))
+			fail_msg("%s in the shared pool runs on CPUs of another one: %s", r->id,
+				r->cpus);
+	}
+}
+
+static inline void check(struct world *w)
+{
+	struct engine *dumped =
+		engine_new(w->t, &w->s, &(const struct engine_hooks){.ctx = w, .record = fold});
+	struct err e = {0};
+
+	if (ledger_check(engine_ledger(w->g), &e) || ledger_check(engine_ledger(w->folded), &e))
+		fail_msg("%s", e.text);
+	assert_same_ledger(engine_ledger(w->g), engine_ledger(w->folded));
+	if (engine_dump(w->g, 0, fold_into, dumped, &e) || ledger_check(engine_ledger(dumped), &e))
+		fail_msg("dump: %s", e.text);
+	assert_same_ledger(engine_ledger(w->g), engine_ledger(dumped));
+	engine_free(dumped);
+	/* the dump has moved the sequence on; the journal would start anew from it */
+	assert_nobody_shares(w);
+}
+
+static inline void world_free(struct world *w)
+{
+	check(w);
+	engine_free(w->g);
+	engine_free(w->folded);
+	free(w->t);
+	free(w);
+}
+
+/* The runtime */
+
+static inline void set_cpuset(
+	struct world *w, struct running *r, const struct cpuset *cpus, struct nodeset mems)
+{
+	(void)cpuset_format(cpus, r->cpus, sizeof r->cpus);
+	(void)nodeset_format(mems, &w->t->ids, r->mems, sizeof r->mems);
+}
+
+static inline void apply(struct world *w, struct update_list *ups)
+{
+	for (size_t i = 0; i < ups->nr; i++) {
+		for (size_t j = 0; j < i; j++) /* NRI refuses a second one */
+			assert_string_not_equal(ups->at[i].container_id, ups->at[j].container_id);
+		for (unsigned k = 0; k < PODS_MAX * PARTS_MAX; k++)
+			if (slot(w, k)->runs &&
+				strcmp(slot(w, k)->id, ups->at[i].container_id) == 0)
+				set_cpuset(w, slot(w, k), &ups->at[i].cpus, ups->at[i].mems);
+	}
+	w->updates += (unsigned)ups->nr;
+	vec_fini(ups);
+}
+
+/* What the kubelet asks the runtime for, for that part of the pod. */
+static inline void ask_for(struct world *w, struct guest *p, unsigned i)
+{
+	const struct container_ask *c = &p->part[i];
+	struct running *r = &p->run[i];
+
+	(void)snprintf(r->id, sizeof r->id, "c%u", w->next_id++);
+	r->cpus[0] = r->mems[0] = '\0';
+	r->seen = false;
+	r->req = (struct request){
+		.container_id = r->id,
+		.container_name = c->name,
+		.pod = p->pod,
+		.created_at_ns = w->next_id,
+		.cpu_milli = c->cpu_milli,
+		.cpus = r->cpus,
+		.mems = r->mems,
+	};
+	for (unsigned m = 0; m < c->nr_memory && p->pod.qos == QOS_GUARANTEED; m++)
+		if (c->memory[m].bytes)
+			r->req.memory[r->req.nr_memory++] = c->memory[m];
+}
+
+static inline struct decision create_as_asked(struct world *w, struct running *r)
+{
+	struct update_list ups = {0};
+	struct decision d;
+
+	r->runs = false;
+	engine_create(w->g, 0, &r->req, &d, &ups);
+	apply(w, &ups);
+	if (d.admit) {
+		r->runs = true;
+		r->exclusive = d.exclusive;
+		set_cpuset(w, r, &d.cpus, d.mems);
+		r->placed = (struct placement){.exclusive = d.exclusive,
+			.preferred = d.preferred,
+			.policy = d.policy,
+			.cpus = d.cpus,
+			.mems = d.mems,
+			.nodes = d.nodes,
+			.has_nodes = d.has_affinity};
+	}
+	return d;
+}
+
+static inline struct decision create(struct world *w, struct guest *p, unsigned i)
+{
+	ask_for(w, p, i);
+	return create_as_asked(w, &p->run[i]);
+}
+
+static inline void live(struct world *w, struct guest *p, unsigned i)
+{
+	p->run[i].seen = true;
+	engine_live(w->g, 0, &p->run[i].req, NULL);
+}
+
+static inline struct decision start(struct world *w, struct guest *p, unsigned i)
+{
+	struct decision d = create(w, p, i);
+
+	if (d.admit)
+		live(w, p, i);
+	return d;
+}
+
+static inline void stop(struct world *w, struct guest *p, unsigned i)
+{
+	struct update_list ups = {0};
+
+	p->run[i].runs = false;
+	engine_release(w->g, 0, "stop", p->run[i].id, &ups);
+	apply(w, &ups);
+}
+
+static inline void gone(struct world *w, struct guest *p)
+{
+	for (unsigned i = 0; i < PARTS_MAX; i++)
+		p->run[i].runs = false;
+	p->there = false;
+	engine_release_pod(w->g, 0, "pod-gone", p->sandbox);
+}
+
+/* Start a sandbox for the pod that *p asks for; one that comes again keeps its uid. */
+static inline struct decision run_pod(struct world *w, struct guest *p, bool again)
+{
+	struct decision d;
+
+	for (unsigned i = 0; i < PARTS_MAX; i++)
+		p->run[i].runs = false;
+	if (!again)
+		(void)snprintf(p->uid, sizeof p->uid, "u%u", w->next_id++);
+	(void)snprintf(p->sandbox, sizeof p->sandbox, "s%u", w->next_id++);
+	p->ask.uid = p->uid;
+	p->ask.container = p->part;
+	p->pod.sandbox_id = p->sandbox;
+	p->pod.uid = p->pod.name = p->uid;
+	p->pod.ns = "default";
+	p->next = 0;
+	engine_run_pod(w->g, 0, &p->pod, &d);
+	p->there = d.admit;
+	return d;
+}
+
+static inline void synchronize(struct world *w)
+{
+	struct request list[PODS_MAX * PARTS_MAX];
+	const struct placement *placed[PODS_MAX * PARTS_MAX];
+	const char *sandboxes[PODS_MAX];
+	struct inventory what = {.requests = list, .placed = placed, .sandbox_ids = sandboxes};
+	struct update_list ups = {0};
+
+	for (unsigned i = 0; i < PODS_MAX * PARTS_MAX; i++)
+		if (slot(w, i)->runs) {
+			bool annotated = !cpuset_empty(&slot(w, i)->placed.cpus);
+
+			placed[what.nr] = annotated ? &slot(w, i)->placed : NULL;
+			list[what.nr++] = slot(w, i)->req;
+		}
+	for (unsigned i = 0; i < PODS_MAX; i++)
+		if (w->guest[i].there)
+			sandboxes[what.nr_sandboxes++] = w->guest[i].sandbox;
+	engine_synchronize(w->g, 0, &what, &ups);
+	apply(w, &ups);
+	for (unsigned i = 0; i < PODS_MAX * PARTS_MAX; i++) {
+		const struct holding *h = ledger_find(engine_ledger(w->g), slot(w, i)->id);
+
+		if (slot(w, i)->runs && h)
+			slot(w, i)->exclusive = h->decision.exclusive;
+	}
+}
+
+/* Pods */
+
+static inline struct guest *guest(struct world *w, unsigned i, enum qos qos)
+{
+	struct guest *p = &w->guest[i];
+
+	*p = (struct guest){.pod.qos = qos, .ask.qos = qos};
+	p->pod.ask = &p->ask;
+	return p;
+}
+
+static inline void add(struct guest *p, enum container_kind kind, unsigned cpus, unsigned gib)
+{
+	struct container_ask *c = &p->part[p->ask.nr];
+
+	*c = (struct container_ask){
+		.name = part_names[p->ask.nr++], .kind = kind, .cpu_milli = 1000 * cpus};
+	if (gib)
+		c->memory[c->nr_memory++] = (struct memory_ask){0, GIB(gib)};
+}
+
+static inline const struct holding *held(const struct world *w, const struct guest *p, unsigned i)
+{
+	return ledger_find_waiting(engine_ledger(w->g), p->uid, part_names[i]);
+}
+
+static inline bool nothing_of(const struct world *w, const struct guest *p)
+{
+	return !ledger_find_of_pod(engine_ledger(w->g), p->uid);
+}
+
+#endif

@@ -1,0 +1,284 @@
+/* numafit explain and whatif in the words that people read. Journals of made-up nodes, and what is
+ * said of them, side by side with test/golden/explain.txt: NUMAFIT_GOLDEN=write writes it anew, to
+ * be looked at. */
+#include <codec/fields_json.h>
+#include <numafit/engine.h>
+
+#include "core_machine.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <sys/stat.h>
+#include <cmocka.h>
+
+#include "journal_writer.h"
+
+#define GOLDEN "test/golden/explain.txt"
+
+enum { SECOND = 1000, WORDS_MAX = 12, SAID_MAX = 64 << 10, RUN_MAX = 96 };
+static const int64_t noon = 1763726400000; /* 2025-11-21 12:00 UTC */
+
+struct node {
+	struct topo *t;
+	struct settings s;
+	struct writer w;
+	int64_t now;
+	char dir[RUN_MAX], path[RUN_MAX + 16];
+};
+
+static void node_init(struct node *n, enum topology_policy policy)
+{
+	n->t = machine_of_eight();
+	settings_init(&n->s);
+	n->s.topology_policy = policy;
+	n->s.shared_pool_step = 0;
+	(void)cpuset_parse(&n->s.reserved_cpus, "0,32", 4, NULL);
+	(void)snprintf(n->dir, sizeof n->dir, "/tmp/numafit-explain.XXXXXX");
+	assert_non_null(mkdtemp(n->dir));
+	(void)snprintf(n->path, sizeof n->path, "%s/journal", n->dir);
+	n->now = noon;
+	writer_init(&n->w, n->t, &n->s, n->path);
+}
+
+static void node_fini(struct node *n)
+{
+	char command[RUN_MAX + 16];
+
+	writer_fini(&n->w);
+	(void)snprintf(command, sizeof command, "rm -rf %s", n->dir);
+	assert_int_equal(system(command), 0);
+	free(n->t);
+}
+
+static struct request web(const char *id, const char *pod, const char *container, enum qos qos,
+	unsigned cpus, unsigned gib)
+{
+	struct request req = ask(id, qos, cpus * 1000, GIB(gib));
+
+	req.container_name = container;
+	req.pod.sandbox_id = req.pod.uid = req.pod.name = pod;
+	return req;
+}
+
+static void create(struct node *n, const struct request *req)
+{
+	struct update_list ups = {0};
+	struct decision d;
+
+	engine_create(n->w.engine, n->now += SECOND, req, &d, &ups);
+	if (d.admit)
+		engine_live(n->w.engine, n->now += SECOND, req, NULL);
+	vec_fini(&ups);
+}
+
+static void create_one(
+	struct node *n, const char *id, const char *pod, enum qos qos, unsigned cpus, unsigned gib)
+{
+	const struct request req = web(id, pod, "main", qos, cpus, gib);
+
+	create(n, &req);
+}
+
+/* said, the run directory's name, another each time, as DIR. */
+static void add_without(struct text *to, const char *said, const char *dir)
+{
+	const char *at;
+
+	for (; dir && (at = strstr(said, dir)); said = at + strlen(dir))
+		text_add(to, "%.*sDIR", (int)(at - said), said);
+	text_add(to, "%s", said);
+}
+
+/* What numafit VERB WORDS... says, DIR in the words being the run directory, beneath the command.
+ */
+static void say(
+	struct text *to, const char *dir, int (*verb)(int argc, char **argv), const char *command)
+{
+	char *argv[WORDS_MAX + 1] = {0}, option[] = "--run-directory", *rest;
+	auto_free char *words = xstrdup(command), *where = xstrdup(dir), *said = NULL;
+	unsigned nr = 0;
+
+	for (char *w = strtok_r(words, " ", &rest); w; w = strtok_r(NULL, " ", &rest)) {
+		assert_true(nr < WORDS_MAX - 2);
+		argv[nr++] = w;
+	}
+	if (dir) {
+		argv[nr++] = option;
+		argv[nr++] = where;
+	}
+	int code = run_verb(verb, argv, &said);
+	text_add(to, "$ numafit %s\n", command);
+	add_without(to, said, dir);
+	if (code)
+		text_add(to, "(exit code %d)\n", code);
+	text_add(to, "\n");
+}
+
+/* A restricted node: accepted, refused, inherited, adopted, resized, whole pods. */
+static void run_restricted(struct node *n)
+{
+	const struct container_ask parts[] = {
+		{.name = "prepare", .kind = CONTAINER_INIT, .cpu_milli = 1000},
+		{.name = "serve", .cpu_milli = 4000, .nr_memory = 1, .memory = {{0, GIB(8)}}},
+	};
+	const struct pod_ask whole = {
+		.uid = "model", .qos = QOS_GUARANTEED, .nr = 2, .container = parts};
+	const struct container_ask wide[] = {
+		{.name = "train", .cpu_milli = 16000, .nr_memory = 1, .memory = {{0, GIB(16)}}}};
+	const struct pod_ask too_large = {
+		.uid = "giant", .qos = QOS_GUARANTEED, .nr = 1, .container = wide};
+	struct pod pod = {.sandbox_id = "sandbox-1",
+		.uid = "model",
+		.ns = "default",
+		.name = "model",
+		.ask = &whole};
+	struct request serve = web("5e47e001", "model", "serve", QOS_GUARANTEED, 4, 8);
+	struct request runs = web("cafe0001", "legacy", "main", QOS_GUARANTEED, 2, 1);
+	struct request again = web("db000002", "db", "main", QOS_GUARANTEED, 6, 40);
+	struct request grown = web("db000002", "db", "main", QOS_GUARANTEED, 30, 40);
+	const struct placement own = {.exclusive = true, .preferred = true};
+	struct update_list ups = {0};
+	struct decision d;
+
+	create_one(n, "f00d0001", "logs", QOS_BEST_EFFORT, 0, 0);
+	create_one(n, "db000001", "db", QOS_GUARANTEED, 6, 40);
+	runs.cpus = "60-61";
+	runs.mems = "7";
+	engine_live(n->w.engine, n->now += SECOND, &runs, &own);
+	engine_run_pod(n->w.engine, n->now += SECOND, &pod, &d);
+	create(n, &serve);
+	for (unsigned i = 2; i < 7; i++)
+		create_one(n, (char[]){'w', '0', '0', '0', (char)('0' + i), '\0'},
+			(char[]){'w', 'o', 'r', 'k', '-', (char)('0' + i), '\0'}, QOS_GUARANTEED, 5,
+			20);
+	create_one(n, "b1600001", "big", QOS_GUARANTEED, 8, 16);
+	create_one(n, "b1600002", "huge", QOS_GUARANTEED, 60, 16);
+	create(n, &again);
+	(void)engine_update(n->w.engine, n->now += SECOND, &grown, &d, &ups);
+	engine_release(n->w.engine, n->now += SECOND, "stop", "w0006", &ups);
+	pod.sandbox_id = "sandbox-2";
+	pod.uid = pod.name = "giant";
+	pod.ask = &too_large;
+	engine_run_pod(n->w.engine, n->now += SECOND, &pod, &d);
+	vec_fini(&ups);
+}
+
+static void explain_restricted(struct text *said)
+{
+	struct node n;
+
+	node_init(&n, POLICY_RESTRICTED);
+	run_restricted(&n);
+	say(said, n.dir, verb_explain, "explain logs");
+	say(said, n.dir, verb_explain, "explain work-2");
+	say(said, n.dir, verb_explain, "explain default/big/main");
+	say(said, n.dir, verb_explain, "explain huge");
+	say(said, n.dir, verb_explain, "explain cafe0001");
+	say(said, n.dir, verb_explain, "explain db/main");
+	say(said, n.dir, verb_explain, "explain work-6");
+	say(said, n.dir, verb_explain, "explain model");
+	say(said, n.dir, verb_explain, "explain giant");
+	say(said, n.dir, verb_explain, "explain nobody");
+	say(said, n.dir, verb_whatif, "whatif --cpus 2 --memory 4Gi");
+	say(said, n.dir, verb_whatif, "whatif --cpus 8 --memory 16Gi");
+	say(said, n.dir, verb_whatif, "whatif --cpus 8 --memory 16Gi --policy best-effort");
+	say(said, n.dir, verb_whatif, "whatif --json --cpus 500m --qos Burstable");
+	writer_start_journal(&n.w, n.path, n.now += SECOND);
+	text_add(said, "After the journal was started anew:\n\n");
+	say(said, n.dir, verb_explain, "explain work-2");
+	say(said, n.dir, verb_explain, "explain --json work-2");
+	node_fini(&n);
+}
+
+static void explain_spilled(struct text *said)
+{
+	struct node n;
+
+	node_init(&n, POLICY_BEST_EFFORT);
+	for (unsigned i = 0; i < 8; i++)
+		create_one(&n, (char[]){'w', '0', '0', '0', (char)('0' + i), '\0'},
+			(char[]){'w', 'o', 'r', 'k', '-', (char)('0' + i), '\0'}, QOS_GUARANTEED, 5,
+			20);
+	create_one(&n, "b1600001", "wide", QOS_GUARANTEED, 4, 8);
+	say(said, n.dir, verb_explain, "explain wide");
+	node_fini(&n);
+}
+
+static void explain_trouble(struct text *said)
+{
+	say(said, NULL, verb_explain, "explain web --run-directory /nowhere/numafit");
+	say(said, NULL, verb_whatif, "whatif --cpus x");
+	say(said, NULL, verb_whatif, "whatif --hugepages-2X 2Gi");
+	say(said, NULL, verb_whatif,
+		"whatif --machine test/machines/kep3545-4.machine --cpus 4 --hugepages-1Gi 2Gi "
+		"--containers 2");
+}
+
+static void write_golden(const char *said)
+{
+	FILE *f = fopen(GOLDEN, "we");
+
+	assert_non_null(f);
+	assert_true(fputs(said, f) >= 0);
+	assert_int_equal(fclose(f), 0);
+}
+
+static void what_was_decided_is_told_in_these_words(void **state)
+{
+	auto_free char *buf = xcalloc(SAID_MAX, 1), *wanted = xcalloc(SAID_MAX, 1);
+	const char *write = getenv("NUMAFIT_GOLDEN");
+	struct text said;
+
+	(void)state;
+	text_init(&said, buf, SAID_MAX);
+	explain_restricted(&said);
+	explain_spilled(&said);
+	explain_trouble(&said);
+	assert_false(said.cut);
+	if (write && *write)
+		write_golden(buf);
+	FILE *f = fopen(GOLDEN, "re");
+	assert_non_null(f);
+	assert_true(fread(wanted, 1, SAID_MAX - 1, f) > 0);
+	(void)fclose(f);
+	for (const char *a = wanted, *b = buf; *a || *b;) {
+		size_t x = strcspn(a, "\n"), y = strcspn(b, "\n");
+
+		if (x != y || strncmp(a, b, x) != 0)
+			fail_msg("wanted: %.*s\n   got: %.*s", (int)x, a, (int)y, b);
+		a += x + (a[x] == '\n');
+		b += y + (b[y] == '\n');
+	}
+}
+
+/* What explain says about journals that numafitd could not use. */
+static void a_journal_that_was_set_aside_is_named(void **state)
+{
+	struct node n;
+	char aside[RUN_MAX + 32], command[4 * RUN_MAX];
+	auto_free char *buf = xcalloc(SAID_MAX, 1);
+	struct text said;
+
+	(void)state;
+	node_init(&n, POLICY_NONE);
+	(void)snprintf(aside, sizeof aside, "%s.damaged", n.path);
+	(void)snprintf(command, sizeof command, "cp %s %s", n.path, aside);
+	assert_int_equal(system(command), 0);
+	text_init(&said, buf, SAID_MAX);
+	say(&said, n.dir, verb_explain, "explain web");
+	assert_non_null(strstr(buf, "numafitd has set DIR/journal.damaged aside: "));
+	assert_non_null(strstr(buf, "(exit code 1)"));
+	node_fini(&n);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_was_decided_is_told_in_these_words),
+		cmocka_unit_test(a_journal_that_was_set_aside_is_named),
+	};
+
+	json_seed();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,758 @@
+/* What a node does to the daemon besides killing it: disks that are full, directories that may not
+ * be written, runtimes that start anew, a second daemon, signals, readers that do not read. The
+ * daemon is the real program; this test is its container runtime and the reader of its log. */
+#include <codec/fields_json.h>
+#include <codec/placement_json.h>
+#include <io/fault.h>
+#include <io/journal.h>
+#include <io/loop.h>
+#include <nri/runtime.h>
+#include <nri/session.h>
+#include <numafit/journal_fold.h>
+
+#include "daemon_rig.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+enum {
+	BOXES = 8,
+	NAME_BYTES = 8,
+	LOG_BYTES = 1 << 20,
+	PATIENCE_MS = 30000,
+	PIPE_BYTES = 4096,
+	SHARES_PER_CPU = 1024
+};
+
+/* A container as the runtime has it. */
+struct box {
+	char id[NAME_BYTES], cpus[CPUSET_TEXT_MAX], mems[NODESET_TEXT_MAX],
+		placement[PLACEMENT_JSON_MAX];
+	bool runs;
+	unsigned cpu;
+};
+
+struct rig {
+	struct daemon_rig daemon;
+	struct loop *loop;
+	struct loop_timer *watchdog;
+	struct listener *listener;
+	struct stream *stream, *reader;
+	struct nri_runtime *runtime;
+	struct box box[BOXES];
+	unsigned updates; /* of containers with CPUs of their own */
+	bool answered, synchronized, dead;
+	int status;       /* of the last answer */
+	char message[512];
+	int log_fd; /* the reading end */
+	size_t log_len;
+	char log[LOG_BYTES];
+};
+
+/* The runtime's side */
+
+static void flush(struct rig *r)
+{
+	const void *data;
+	size_t len;
+
+	while (r->stream && (len = nri_runtime_take(r->runtime, &data)) > 0)
+		(void)stream_write(r->stream, data, len);
+}
+
+static struct box *find(struct rig *r, const char *id)
+{
+	for (unsigned i = 0; i < BOXES; i++)
+		if (r->box[i].runs && strcmp(r->box[i].id, id) == 0)
+			return &r->box[i];
+	fail_msg("%s does not run", id);
+	return NULL;
+}
+
+static struct nri_container shown(const struct box *b, struct key_value *annotation)
+{
+	struct nri_container c = {
+		.sandbox_id = b->id,
+		.pod_uid = b->id,
+		.pod_ns = "default",
+		.pod_name = b->id,
+		.cgroup_parent = b->cpu ? "/kubepods/pod1" : "/kubepods/burstable/pod1",
+		.id = b->id,
+		.name = "main",
+		.cpus = b->cpus,
+		.mems = b->mems,
+	};
+
+	c.resources.has_shares = c.resources.has_memory_limit = true;
+	c.resources.cpu_shares = b->cpu ? SHARES_PER_CPU * b->cpu : 100;
+	c.resources.memory_limit = INT64_C(1) << 30;
+	*annotation = (struct key_value){NRI_PLACEMENT_ANNOTATION, b->placement};
+	c.annotations = annotation;
+	c.nr_annotations = *b->placement != '\0';
+	return c;
+}
+
+static void apply_updates(struct rig *r, const struct nri_answer *a)
+{
+	for (size_t i = 0; i < a->nr_updates; i++) {
+		struct box *b = find(r, a->updates[i].container_id);
+
+		r->updates += b->cpu > 0;
+		assert_true(text_copy(b->cpus, sizeof b->cpus, a->updates[i].cpus));
+		assert_true(text_copy(b->mems, sizeof b->mems, a->updates[i].mems));
+	}
+}
+
+static void on_answer(void *ctx, enum nri_call what, const struct nri_answer *a)
+{
+	struct rig *r = ctx;
+
+	apply_updates(r, a);
+	r->answered = true;
+	r->synchronized = r->synchronized || what == NRI_CALL_SYNCHRONIZE;
+	r->status = a->status;
+	(void)text_copy(r->message, sizeof r->message, a->status ? a->message : "");
+	if (what == NRI_CALL_CREATE && !a->status) {
+		struct box *b = NULL;
+
+		for (unsigned i = 0; i < BOXES; i++)
+			if (*r->box[i].id && !r->box[i].runs && !*r->box[i].cpus)
+				b = &r->box[i];
+		assert_non_null(b);
+		assert_true(text_copy(b->cpus, sizeof b->cpus, a->cpus));
+		assert_true(text_copy(b->mems, sizeof b->mems, a->mems));
+		assert_true(text_copy(b->placement, sizeof b->placement, a->annotations[0].value));
+		b->runs = true;
+	}
+	loop_stop(r->loop);
+}
+
+static void on_configured(void *ctx, const char *name, const char *index, uint32_t events)
+{
+	struct rig *r = ctx;
+	struct nri_container list[BOXES];
+	struct key_value annotation[BOXES];
+	size_t nr = 0;
+
+	(void)name, (void)index, (void)events;
+	for (unsigned i = 0; i < BOXES; i++)
+		if (r->box[i].runs) {
+			list[nr] = shown(&r->box[i], &annotation[nr]);
+			nr++;
+		}
+	nri_runtime_synchronize(r->runtime, list, nr);
+}
+
+static void data_came(void *ctx, const void *data, size_t len)
+{
+	struct rig *r = ctx;
+
+	if (nri_runtime_feed(r->runtime, data, len) < 0)
+		fail_msg("%s", nri_runtime_error(r->runtime));
+	flush(r);
+}
+
+static void hung_up(void *ctx, int error)
+{
+	struct rig *r = ctx;
+
+	(void)error;
+	r->stream = NULL;
+}
+
+static struct stream_events accepted(void *ctx, struct stream *s)
+{
+	static const struct nri_runtime_options options = {.name = "faults", .version = "1"};
+	struct rig *r = ctx;
+	const struct nri_runtime_events events = {
+		.ctx = r, .configured = on_configured, .answered = on_answer};
+
+	nri_runtime_free(r->runtime);
+	r->runtime = nri_runtime_new(&options, &events);
+	r->stream = s;
+	r->synchronized = false;
+	return (struct stream_events){.ctx = r, .data = data_came, .closed = hung_up};
+}
+
+static void listen_anew(struct rig *r)
+{
+	r->listener = listener_new(r->loop, r->daemon.socket, 0600, r, accepted, NULL);
+	assert_non_null(r->listener);
+}
+
+static void hang_up(struct rig *r)
+{
+	listener_close(r->listener);
+	stream_close(r->stream);
+	r->stream = NULL;
+	r->synchronized = false;
+}
+
+/* The reader of the log */
+
+static void log_came(void *ctx, const void *data, size_t len)
+{
+	struct rig *r = ctx;
+
+	assert_true(r->log_len + len < LOG_BYTES);
+	memcpy(r->log + r->log_len, data, len);
+	r->log_len += len;
+	r->log[r->log_len] = '\0';
+	loop_stop(r->loop);
+}
+
+static void log_ended(void *ctx, int error)
+{
+	struct rig *r = ctx;
+
+	(void)error;
+	r->reader = NULL;
+	loop_stop(r->loop);
+}
+
+static void read_log(struct rig *r)
+{
+	const struct stream_events events = {r, log_came, log_ended};
+
+	r->reader = stream_adopt(r->loop, r->log_fd, &events, NULL);
+	assert_non_null(r->reader);
+}
+
+static unsigned count_of(const struct rig *r, const char *text)
+{
+	unsigned nr = 0;
+
+	for (const char *at = r->log; (at = strstr(at, text)); at++)
+		nr++;
+	return nr;
+}
+
+static void too_slow(void *ctx)
+{
+	struct rig *r = ctx;
+
+	fail_msg("nothing happens any more; the log: %s", r->log);
+}
+
+static void await_log(struct rig *r, const char *text)
+{
+	loop_timer_set(r->watchdog, PATIENCE_MS);
+	while (!strstr(r->log, text)) {
+		if (!r->reader)
+			fail_msg("the daemon ended without a word of %s: %s", text, r->log);
+		loop_run(r->loop);
+	}
+	loop_timer_stop(r->watchdog);
+}
+
+static void await_end_of_log(struct rig *r)
+{
+	loop_timer_set(r->watchdog, PATIENCE_MS);
+	while (r->reader)
+		loop_run(r->loop);
+	loop_timer_stop(r->watchdog);
+}
+
+/* What tests say */
+
+static void launch(struct rig *r, const char *fault)
+{
+	int ends[2];
+
+	assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+	stream_close(r->reader);
+	r->log_len = 0;
+	r->log[0] = '\0';
+	r->daemon.fault = fault;
+	r->daemon.log = ends[1];
+	r->log_fd = ends[0];
+	rig_start(&r->daemon);
+	(void)close(ends[1]);
+}
+
+static void await_synchronized(struct rig *r)
+{
+	loop_timer_set(r->watchdog, PATIENCE_MS);
+	while (!r->synchronized)
+		loop_run(r->loop);
+	loop_timer_stop(r->watchdog);
+}
+
+/* A daemon that knows what runs. */
+static void begin(struct rig *r, const char *fault)
+{
+	launch(r, fault);
+	read_log(r);
+	await_synchronized(r);
+}
+
+static void end(struct rig *r, int signum)
+{
+	(void)rig_end(&r->daemon, signum);
+	stream_close(r->stream);
+	r->stream = NULL;
+	r->synchronized = false;
+}
+
+static void call(struct rig *r, enum nri_call what, const struct box *b)
+{
+	struct key_value annotation;
+	struct nri_container c = shown(b, &annotation);
+
+	r->answered = false;
+	nri_runtime_call(r->runtime, what, &c);
+	flush(r);
+	loop_timer_set(r->watchdog, PATIENCE_MS);
+	while (!r->answered)
+		loop_run(r->loop);
+	loop_timer_stop(r->watchdog);
+}
+
+/* Create a container with that many CPUs of its own; 0: in the shared pool. Its place, or NULL. */
+static struct box *create(struct rig *r, const char *id, unsigned cpu)
+{
+	struct box *b = r->box;
+
+	while (*b->id)
+		b++;
+	assert_true(b < r->box + BOXES);
+	*b = (struct box){.cpu = cpu};
+	assert_true(text_copy(b->id, sizeof b->id, id));
+	call(r, NRI_CALL_CREATE, b);
+	if (b->runs)
+		return b;
+	*b->id = '\0';
+	return NULL;
+}
+
+static void stop(struct rig *r, const char *id)
+{
+	struct box gone = *find(r, id);
+
+	*find(r, id) = (struct box){0};
+	call(r, NRI_CALL_STOP, &gone);
+}
+
+/* The journal tells what runs, and nothing else. */
+static void the_journal_is_what_runs(struct rig *r)
+{
+	struct journal_fold f;
+	struct err e = {0};
+	char cpus[CPUSET_TEXT_MAX];
+	unsigned nr = 0;
+
+	if (journal_fold(&f, r->daemon.journal, NULL, NULL, &e) < 0)
+		fail_msg("%s", e.text);
+	for (unsigned i = 0; i < BOXES; i++) {
+		const struct holding *h;
+
+		if (!r->box[i].runs)
+			continue;
+		h = ledger_find(engine_ledger(f.engine), r->box[i].id);
+		assert_non_null(h);
+		assert_string_equal(
+			r->box[i].cpus, cpuset_format(&h->decision.cpus, cpus, sizeof cpus));
+		nr++;
+	}
+	assert_int_equal(ledger_count(engine_ledger(f.engine)), nr);
+	journal_fold_fini(&f);
+}
+
+static int setup(void **state)
+{
+	struct rig *r = calloc(1, sizeof *r);
+
+	(void)signal(SIGPIPE, SIG_IGN);
+	rig_init(&r->daemon);
+	r->daemon.setting[0] = "journalMaxBytes=64Ki";
+	r->loop = loop_new();
+	r->watchdog = loop_timer_new(r->loop, too_slow, r);
+	listen_anew(r);
+	*state = r;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct rig *r = *state;
+
+	if (r->daemon.pid)
+		(void)rig_end(&r->daemon, SIGKILL);
+	loop_free(r->loop);
+	nri_runtime_free(r->runtime);
+	rig_fini(&r->daemon);
+	free(r);
+	return 0;
+}
+
+#ifdef NUMAFIT_FAULTS
+static int count_line(void *ctx, char *text, size_t len, struct err *e)
+{
+	(void)ctx, (void)text, (void)len, (void)e;
+	return 0;
+}
+
+/* A daemon whose writes fail for two lines, once nr - 1 containers have come and nothing else. */
+static void begin_with_writes_that_fail(struct rig *r, enum fault f, unsigned nr)
+{
+	char fault[64];
+
+	begin(r, NULL);
+	int lines = journal_read(r->daemon.journal, count_line, NULL, NULL);
+	end(r, SIGKILL);
+	(void)snprintf(fault, sizeof fault, "%s:%d:2", fault_name(f), lines + (int)nr);
+	begin(r, fault);
+}
+
+static void a_failing_disk_refuses_containers_and_changes_nothing(void **state)
+{
+	static const struct {
+		enum fault fault;
+		int error;
+		const char *action;
+	} table[] = {
+		{FAULT_ENOSPC, ENOSPC, "make room"},
+		{FAULT_EIO, EIO, "mend the file system"},
+		{FAULT_EROFS, EROFS, "mount the file system"},
+	};
+	struct rig *r = *state;
+
+	for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+		begin_with_writes_that_fail(r, table[i].fault, 2); /* of "second" and "third" */
+		assert_string_equal(create(r, "first", 2)->cpus, "1,33");
+		assert_null(create(r, "second", 2));
+		assert_non_null(strstr(r->message, strerror(table[i].error)));
+		assert_null(create(r, "third", 2));
+		assert_string_equal(create(r, "second", 2)->cpus, "2,34");
+		the_journal_is_what_runs(r);
+		await_log(r, "event=journal-written-again");
+		assert_non_null(strstr(r->log, table[i].action));
+		assert_int_equal(count_of(r, "event=journal-not-written"), 1);
+		stop(r, "first");
+		stop(r, "second");
+		end(r, SIGKILL);
+	}
+}
+
+static void what_happened_while_the_disk_was_full_is_written_down_later(void **state)
+{
+	struct rig *r = *state;
+	char freed[CPUSET_TEXT_MAX];
+
+	/* of the end of "a", and of the first try to write all anew */
+	begin_with_writes_that_fail(r, FAULT_ENOSPC, 3);
+	assert_true(text_copy(freed, sizeof freed, create(r, "a", 3)->cpus));
+	assert_non_null(create(r, "b", 2));
+	stop(r, "a");
+	assert_null(create(r, "c", 3)); /* whose CPUs the journal says are a's */
+	assert_non_null(strstr(r->message, "an earlier change is missing"));
+	await_log(r, "event=journal-written-again");
+	assert_int_equal(count_of(r, "event=journal-not-written"), 1);
+	the_journal_is_what_runs(r);
+	assert_string_equal(create(r, "c", 3)->cpus, freed);
+	end(r, SIGKILL);
+	begin(r, NULL);
+	the_journal_is_what_runs(r);
+	assert_non_null(strstr(r->log, "event=journal-folded"));
+	assert_int_equal(r->updates, 0);
+}
+#endif
+
+static void a_run_directory_that_may_not_be_written_any_more_stops_nobody(void **state)
+{
+	struct rig *r = *state;
+
+	r->daemon.obeys_modes = true;
+	begin(r, NULL);
+	assert_int_equal(chmod(r->daemon.run, 0500), 0);
+	while (!strstr(r->log, "event=journal-rotate")) { /* its journal is full, and stays */
+		assert_non_null(create(r, "x", 1));
+		stop(r, "x");
+	}
+	assert_non_null(strstr(r->log, "let numafitd write in runDirectory"));
+	assert_int_equal(chmod(r->daemon.run, 0700), 0);
+	assert_non_null(create(r, "y", 1));
+	the_journal_is_what_runs(r);
+}
+
+/* Start it where it cannot run: what it says, and its exit status. */
+static void fails_with(struct rig *r, const char *text)
+{
+	launch(r, NULL);
+	read_log(r);
+	await_end_of_log(r);
+	int status = rig_end(&r->daemon, 0);
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 1);
+	if (!strstr(r->log, text))
+		fail_msg("it says %s, not %s", r->log, text);
+}
+
+static void a_run_directory_is_made_or_its_fault_is_told(void **state)
+{
+	struct rig *r = *state;
+	struct stat st;
+
+	begin(r, NULL); /* it was not there */
+	assert_int_equal(stat(r->daemon.run, &st), 0);
+	assert_int_equal(st.st_mode & 07777, 0700);
+	end(r, SIGTERM);
+	r->daemon.obeys_modes = true;
+	assert_int_equal(chmod(r->daemon.run, 0500), 0);
+	fails_with(r, "journal.new: Permission denied");
+	assert_int_equal(chmod(r->daemon.run, 0700), 0);
+	(void)snprintf(r->daemon.run, sizeof r->daemon.run, "%s/a/b", r->daemon.dir);
+	fails_with(r, "/a/b: No such file or directory");
+	(void)snprintf(r->daemon.run, sizeof r->daemon.run, "%s", r->daemon.machine);
+	fails_with(r, "/lock: Not a directory");
+}
+
+static void a_second_daemon_names_the_first_and_ends(void **state)
+{
+	struct rig *r = *state;
+	char text[64];
+
+	begin(r, NULL);
+	struct daemon_rig first = r->daemon;
+	(void)snprintf(text, sizeof text, "another numafitd (process %d)", (int)first.pid);
+	fails_with(r, text);
+	r->daemon = first;
+	assert_non_null(create(r, "a", 1));
+}
+
+static void a_runtime_that_starts_anew_finds_all_as_it_was(void **state)
+{
+	struct rig *r = *state;
+
+	begin(r, NULL);
+	assert_non_null(create(r, "a", 2));
+	assert_non_null(create(r, "b", 0));
+	hang_up(r); /* and its socket is gone */
+	listen_anew(r);
+	await_synchronized(r);
+	assert_int_equal(r->updates, 0);
+	stop(r, "b");
+	hang_up(r);
+	(void)unlink(r->daemon.socket);
+	listen_anew(r);
+	await_synchronized(r);
+	assert_int_equal(r->updates, 0);
+	the_journal_is_what_runs(r);
+}
+
+static void sigterm_ends_it_and_sighup_does_not(void **state)
+{
+	struct rig *r = *state;
+
+	begin(r, NULL);
+	assert_int_equal(kill(r->daemon.pid, SIGHUP), 0);
+	assert_non_null(create(r, "a", 2));
+	the_journal_is_what_runs(r);
+	int status = rig_end(&r->daemon, SIGTERM);
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 0);
+	the_journal_is_what_runs(r);
+}
+
+static void a_reader_of_the_log_that_is_stuck_costs_lines_and_nothing_else(void **state)
+{
+	enum { CREATES = 60 };
+	struct rig *r = *state;
+
+	launch(r, NULL);
+	assert_true(fcntl(r->log_fd, F_SETPIPE_SZ, PIPE_BYTES) >= 0);
+	await_synchronized(r);
+	for (unsigned i = 0; i < CREATES; i++) {
+		assert_non_null(create(r, "x", 1));
+		stop(r, "x");
+	}
+	read_log(r);
+	await_log(r, "event=started");
+	assert_non_null(create(r, "y", 1));
+	await_log(r, "event=log-dropped lines=");
+	assert_true(count_of(r, "event=decision") < CREATES);
+}
+
+/* Damage of the journal at start: what is done to it, and the word in the name that it is set aside
+ * under; NULL: it is used as far as it goes. */
+
+static void spill(const char *path, const char *text, size_t len)
+{
+	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, text, len), (ssize_t)len);
+	(void)close(fd);
+}
+
+static void make_garbage(const char *path)
+{
+	static const char garbage[] = "PK\003\004\0\n\n\n\xff\xfe";
+
+	spill(path, garbage, sizeof garbage);
+}
+
+static void make_empty(const char *path)
+{
+	spill(path, "", 0);
+}
+
+static void make_directory(const char *path)
+{
+	char inside[PATH_MAX];
+
+	(void)snprintf(inside, sizeof inside, "%s/full", path);
+	(void)unlink(path);
+	assert_int_equal(mkdir(path, 0700), 0);
+	spill(inside, "x", 1);
+}
+
+static void make_pipe(const char *path)
+{
+	(void)unlink(path);
+	assert_int_equal(mkfifo(path, 0600), 0);
+}
+
+static void make_huge_line(const char *path)
+{
+	assert_int_equal(truncate(path, 0), 0);
+	assert_int_equal(truncate(path, (off_t)1 << 40), 0);
+}
+
+static void cut_in_half(const char *path)
+{
+	struct stat st;
+
+	assert_int_equal(stat(path, &st), 0);
+	assert_int_equal(truncate(path, st.st_size / 2), 0);
+}
+
+static void flip_a_bit(const char *path)
+{
+	enum { AT = 40 };
+	int fd = open(path, O_RDWR | O_CLOEXEC);
+	char byte;
+
+	assert_int_equal(pread(fd, &byte, 1, AT), 1);
+	byte ^= 1;
+	assert_int_equal(pwrite(fd, &byte, 1, AT), 1);
+	(void)close(fd);
+}
+
+/* One line of the old journal -> the new one, its header changed. */
+struct rewriting {
+	struct journal *to;
+	const char *from, *into;
+	bool done;
+};
+
+static int rewrite_line(void *ctx, char *text, size_t len, struct err *e)
+{
+	struct rewriting *w = ctx;
+	char *at = w->done ? NULL : strstr(text, w->from);
+
+	w->done = true;
+	if (!at)
+		return journal_append(w->to, text, len, e);
+	size_t before = (size_t)(at - text), cap = len + strlen(w->into) + 1;
+	char *line = malloc(cap);
+	(void)snprintf(line, cap, "%.*s%s%s", (int)before, text, w->into, at + strlen(w->from));
+	int rc = journal_append(w->to, line, strlen(line), e);
+	free(line);
+	return rc;
+}
+
+static void rewrite(const char *path, const char *from, const char *into)
+{
+	struct rewriting w = {journal_create(path, NULL), from, into, false};
+
+	assert_non_null(w.to);
+	assert_true(journal_read(path, rewrite_line, &w, NULL) > 0);
+	assert_int_equal(journal_publish(w.to, NULL), 0);
+	journal_close(w.to);
+}
+
+static void of_another_format(const char *path)
+{
+	rewrite(path, "\"journal\":", "\"journal\":9");
+}
+
+static void of_another_boot(const char *path)
+{
+	rewrite(path, "\"boot_id\":\"", "\"boot_id\":\"0");
+}
+
+static void of_another_machine(const char *path)
+{
+	rewrite(path, "\"fingerprint\":", "\"fingerprint\":1");
+}
+
+static void a_damaged_journal_is_set_aside_and_nothing_is_lost(void **state)
+{
+	static const struct {
+		void (*damage)(const char *path);
+		const char *suffix;
+	} table[] = {
+		{make_garbage, "damaged"},
+		{make_empty, NULL},
+		{make_directory, "damaged"},
+		{flip_a_bit, "damaged"}, /* in place of the directory */
+		{make_directory, "damaged"},
+		{make_directory, "damaged"},
+		{make_pipe, "damaged"},
+		{make_huge_line, "damaged"},
+		{cut_in_half, NULL},
+		{of_another_format, "other-version"},
+		{of_another_boot, "other-boot"},
+		{of_another_machine, "other-machine"},
+	};
+	struct rig *r = *state;
+	char aside[sizeof r->daemon.journal + 32];
+
+	begin(r, NULL);
+	assert_non_null(create(r, "a", 2));
+	assert_non_null(create(r, "b", 0));
+	assert_non_null(create(r, "c", 4));
+	for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+		end(r, SIGKILL);
+		table[i].damage(r->daemon.journal);
+		begin(r, NULL);
+		assert_int_equal(r->updates, 0);
+		the_journal_is_what_runs(r);
+		if (!table[i].suffix) {
+			assert_null(strstr(r->log, "event=journal-set-aside"));
+			continue;
+		}
+		(void)snprintf(aside, sizeof aside, "file=%s.%s reason=", r->daemon.journal,
+			table[i].suffix);
+		if (!strstr(r->log, aside))
+			fail_msg("%zu: %s is not told: %s", i, aside, r->log);
+		(void)snprintf(
+			aside, sizeof aside, "%s.%s", r->daemon.journal, table[i].suffix);
+		assert_int_equal(access(aside, F_OK), 0);
+	}
+}
+
+#define CASE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+#ifdef NUMAFIT_FAULTS
+		CASE(a_failing_disk_refuses_containers_and_changes_nothing),
+		CASE(what_happened_while_the_disk_was_full_is_written_down_later),
+#endif
+		CASE(a_run_directory_that_may_not_be_written_any_more_stops_nobody),
+		CASE(a_run_directory_is_made_or_its_fault_is_told),
+		CASE(a_second_daemon_names_the_first_and_ends),
+		CASE(a_runtime_that_starts_anew_finds_all_as_it_was),
+		CASE(sigterm_ends_it_and_sighup_does_not),
+		CASE(a_reader_of_the_log_that_is_stuck_costs_lines_and_nothing_else),
+		CASE(a_damaged_journal_is_set_aside_and_nothing_is_lost),
+	};
+
+	json_seed();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
