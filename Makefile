@@ -37,7 +37,8 @@ CFLAGS   += -std=gnu11 $(WARN) $(HARD) $(V_$(VARIANT))
 CPPFLAGS += $(if $(filter release,$(VARIANT)),,-DNUMAFIT_FAULTS)
 CPPFLAGS += -D_GNU_SOURCE -Ulinux -Iinclude -Isrc -I$(B)/gen -MMD -MP
 LDFLAGS  += $(LINK) $(V_$(VARIANT))
-LDLIBS   += -lprotobuf-c -luv -ljansson -lyaml -lhwloc -lnuma -lm
+# --as-needed: only what serves the kubelet is linked with gRPC
+LDLIBS   += -lgrpc_unsecure -lgpr -lprotobuf-c -luv -ljansson -lyaml -lhwloc -lnuma -lm
 ARCHIVES  = -Wl,--start-group $(filter %.a,$^) -Wl,--end-group $(LDLIBS)
 
 ifeq ($(MAKELEVEL),0) # as many jobs as processors, unless the user says otherwise

@@ -143,6 +143,12 @@ static int read_count(struct reader *r, struct trace_step *s, const char *value,
 	return 0;
 }
 
+static int read_unasked(struct reader *r, struct trace_step *s, const char *value, struct err *e)
+{
+	(void)r;
+	return text_bool(value, &s->unasked, e);
+}
+
 /* A kernel list; whether its numbers exist is for the machine that the trace is played on. */
 static int read_list(struct reader *r, const char **out, const char *value, struct err *e)
 {
@@ -174,6 +180,7 @@ static const struct key keys[] = {
 	{"cpu", IN_CREATE | IN_UPDATE, read_cpu},
 	{"memory", IN_CREATE | IN_UPDATE, read_memory},
 	{"count", IN_CREATE, read_count},
+	{"unasked", IN_CREATE, read_unasked},
 	{"cpus", IN_CREATE | IN_UPDATE, read_cpus},
 	{"mems", IN_CREATE | IN_UPDATE, read_mems},
 };

@@ -23,6 +23,7 @@
  *	    cpus: 8-15              # what a kubelet with static managers gave it
  *	    mems: 1
  *	    count: 8                # that many pods: db-0 .. db-7; not with cpus
+ *	    unasked: true           # it starts while the daemon is away
  *	- update:                   # containers that run
  *	    pod: db                 # the pod's, its replicas', or db-3's
  *	    container: postgres     # only this one
@@ -60,6 +61,7 @@ struct trace_step {
 	uint64_t cpu_milli, memory_bytes;
 	unsigned nr_hugepages;
 	struct memory_ask hugepages[TOPO_KINDS - 1];
+	bool unasked;
 	unsigned count; /* of replicas, pod-0 ..; 0: one pod of exactly that name */
 	const char *cpus, *mems;
 };

@@ -182,8 +182,8 @@ void decision_refuse_unrecorded(struct decision *d, const struct err *e)
 	(void)text_copy(d->message, sizeof d->message, e->text);
 }
 
-void engine_settle(struct engine *g, int64_t now_ms, const char *cause, const struct request *req,
-	struct decision *d)
+static int change_by(struct engine *g, int64_t now_ms, const char *cause, const struct request *req,
+	struct decision *d, bool must, struct err *e)
 {
 	struct record r = {
 		.time_ms = now_ms,
@@ -194,14 +194,27 @@ void engine_settle(struct engine *g, int64_t now_ms, const char *cause, const st
 		.decision = d,
 		.pool = *ledger_pool(g->ledger),
 	};
-	struct err e;
 
 	if (d->admit && d->exclusive)
 		r.pool = ledger_pool_without(g->ledger, &d->cpus);
 	if (d->admit && !d->exclusive)
 		d->cpus = r.pool;
-	if (engine_change(g, &r, false, &e) < 0 && d->admit)
+	return engine_change(g, &r, must, e);
+}
+
+void engine_settle(struct engine *g, int64_t now_ms, const char *cause, const struct request *req,
+	struct decision *d)
+{
+	struct err e;
+
+	if (change_by(g, now_ms, cause, req, d, false, &e) < 0 && d->admit)
 		decision_refuse_unrecorded(d, &e);
+}
+
+void engine_enter_running(struct engine *g, int64_t now_ms, const char *cause,
+	const struct request *req, struct decision *d)
+{
+	(void)change_by(g, now_ms, cause, req, d, true, NULL);
 }
 
 void engine_create(struct engine *g, int64_t now_ms, const struct request *req, struct decision *d,
@@ -212,7 +225,7 @@ void engine_create(struct engine *g, int64_t now_ms, const struct request *req, 
 
 	engine_drop(g, now_ms, "replaced", req->container_id, true);
 	if (!engine_inherit(g, now_ms, &known, d))
-		engine_decide(g, req, d);
+		engine_decide(g, &known, d);
 	engine_settle(g, now_ms, "create", &known, d);
 	if (d->admit)
 		engine_collect_updates(g, &before, req->container_id, ups);

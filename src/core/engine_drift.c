@@ -79,7 +79,9 @@ static void explain(struct engine *g, const struct holding *h, const struct cpus
 	struct text t;
 
 	text_init(&t, d.message, sizeof d.message);
-	text_add(&t, "%s%s", offline, cpuset_format(lost, list, sizeof list));
+	text_add(&t, "%s%s", offline,
+		cpuset_empty(lost) ? "all that the shared pool had"
+				   : cpuset_format(lost, list, sizeof list));
 	if (why)
 		text_add(&t, "; not replaced: %s", why->message);
 	else if (!cpuset_empty(lost))
@@ -95,12 +97,13 @@ static bool mend_cpus(struct engine *g, const struct holding *h, const struct de
 	const struct request req = holding_request(h);
 	struct cpuset lost = {0};
 	struct decision why;
-	bool hit = before->exclusive && !cpuset_equal(&before->cpus, &h->decision.cpus);
-	bool lacks = (hit || has_lost_some(h)) &&
-		     count_own(&h->decision) < request_exclusive_cpus(&req);
+	bool hit = before->exclusive &&
+		   (!h->decision.exclusive || !cpuset_equal(&before->cpus, &h->decision.cpus));
+	bool lacks =
+		(hit || has_lost_some(h)) && count_own(&h->decision) < request_exclusive_cpus(&req);
 
 	if (hit)
-		lost = cpuset_minus(before->cpus, &h->decision.cpus);
+		lost = cpuset_minus(before->cpus, &g->t->cpus);
 	if (!hit && !lacks)
 		return false;
 	bool whole = !lacks || make_whole(g, h, &why);

@@ -76,7 +76,7 @@ static int pool_is_apart(const struct record *r, struct err *e)
 {
 	struct cpuset own = {0};
 
-	if (r->decision && r->decision->exclusive)
+	if (r->decision && r->decision->admit && r->decision->exclusive)
 		own = r->decision->cpus;
 	for (size_t i = 0; i < r->nr_parts; i++)
 		if (r->parts[i].decision.exclusive)

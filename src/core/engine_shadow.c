@@ -7,7 +7,7 @@
 
 /* What the kubelet's managers gave the container, as its cpuset says it. */
 struct theirs {
-	bool has_cpus, has_mems;
+	bool has_cpus, has_mems, exclusive;
 	struct cpuset cpus;
 	struct nodeset mems;
 };
@@ -15,10 +15,12 @@ struct theirs {
 static struct theirs read_theirs(const struct topo *topo, const struct request *req)
 {
 	struct theirs t = {0};
+	unsigned own = request_exclusive_cpus(req);
 
 	t.has_cpus = *req->cpus && !cpuset_parse(&t.cpus, req->cpus, strlen(req->cpus), NULL);
 	t.has_mems = *req->mems &&
 		     !nodeset_parse(&t.mems, &topo->ids, req->mems, strlen(req->mems), NULL);
+	t.exclusive = own && t.has_cpus && cpuset_count(&t.cpus) == own;
 	return t;
 }
 
@@ -26,22 +28,23 @@ struct placement placement_in_force(
 	const struct topo *t, const struct settings *s, const struct request *req)
 {
 	const struct theirs theirs = read_theirs(t, req);
-	unsigned own = request_exclusive_cpus(req);
 
 	return (struct placement){
-		.exclusive = own && theirs.has_cpus && cpuset_count(&theirs.cpus) == own,
+		.exclusive = theirs.exclusive,
 		.policy = s->topology_policy,
 		.cpus = theirs.cpus,
 		.mems = theirs.mems,
 	};
 }
 
+/* Of two that share CPUs only that they do is compared: our pool moves in steps of its own. */
 static void compare_cpus(const struct decision *ours, const struct theirs *t, struct comparison *c,
 	struct text *text)
 {
 	char mine[CPUSET_TEXT_MAX], other[CPUSET_TEXT_MAX];
 
-	if (!t->has_cpus || cpuset_equal(&ours->cpus, &t->cpus))
+	if (!t->has_cpus || (!ours->exclusive && !t->exclusive) ||
+		cpuset_equal(&ours->cpus, &t->cpus))
 		return;
 	c->agrees = false;
 	text_add(text, "CPUs: numafit %s, kubelet %s",
@@ -81,6 +84,20 @@ static void compare(const struct engine *g, const struct decision *ours, const s
 	compare_mems(g, ours, t, c, &text);
 }
 
+/* What waits on CPUs that the kubelet has given to somebody else cannot come to have them. */
+static void drop_contradicted(struct engine *g, int64_t now_ms, const struct cpuset *cpus)
+{
+	for (size_t i = 0; i < ledger_count(g->ledger);) {
+		const struct holding *h = ledger_at(g->ledger, i);
+
+		if (h->state == HOLDING_WAITING && h->decision.exclusive &&
+			cpuset_intersects(&h->decision.cpus, cpus))
+			engine_drop_for_good(g, now_ms, "shadow", h);
+		else
+			i++;
+	}
+}
+
 void engine_shadow(struct engine *g, int64_t now_ms, const struct request *req,
 	struct decision *ours, struct comparison *c)
 {
@@ -89,7 +106,7 @@ void engine_shadow(struct engine *g, int64_t now_ms, const struct request *req,
 
 	engine_drop(g, now_ms, "replaced", req->container_id, false);
 	if (!engine_inherit(g, now_ms, &known, ours))
-		engine_decide(g, req, ours);
+		engine_decide(g, &known, ours);
 	compare(g, ours, &theirs, c);
 	if (ours->admit && c->agrees) {
 		engine_settle(g, now_ms, "shadow", &known, ours);
@@ -101,5 +118,7 @@ void engine_shadow(struct engine *g, int64_t now_ms, const struct request *req,
 
 	if (waiting)
 		engine_drop_for_good(g, now_ms, "shadow", waiting);
+	if (placed.exclusive)
+		drop_contradicted(g, now_ms, &placed.cpus);
 	engine_adopt(g, now_ms, "shadow", req, &placed);
 }

@@ -17,7 +17,8 @@ struct engine {
 };
 
 /* engine_record.c: record, then apply. A record that cannot be kept changes nothing and its error
- * is returned, except that a container that is gone is gone: `must` is for those. */
+ * is returned, except that a container that is gone is gone, and one that runs runs: `must` is for
+ * those. */
 int engine_change(struct engine *g, struct record *r, bool must, struct err *e);
 
 /* engine.c: the entry is gone, or waits again; the pool takes its CPUs back if `grow`. */
@@ -32,6 +33,9 @@ void engine_decide(struct engine *g, const struct request *req, struct decision 
  */
 void engine_settle(struct engine *g, int64_t now_ms, const char *cause, const struct request *req,
 	struct decision *d);
+/* The same for a container that runs already: nobody else gets what it has, recorded or not. */
+void engine_enter_running(struct engine *g, int64_t now_ms, const char *cause,
+	const struct request *req, struct decision *d);
 /* The decision cannot be kept: refused with that as the message. */
 void decision_refuse_unrecorded(struct decision *d, const struct err *e);
 /* After an event whose reply carries no updates: if the pool has moved, those that run on it are

@@ -148,11 +148,11 @@ void engine_adopt(struct engine *g, int64_t now_ms, const char *cause, const str
 	struct err why;
 
 	if (!claim(g, now_ms, &known, &d) && (!placed || take_over(g, req, placed, &d, &why))) {
-		place_late(g, req, &d);
+		place_late(g, &known, &d);
 		if (placed)
 			note_lost(&d, &why);
 	}
-	engine_settle(g, now_ms, cause, &known, &d);
+	engine_enter_running(g, now_ms, cause, &known, &d);
 	engine_mark_live(g, now_ms, req->container_id);
 }
 
@@ -167,7 +167,7 @@ static void adopt_in_place(
 		ledger_find_waiting(g->ledger, req->pod.uid, req->container_name) ||
 		take_over(g, req, placed, &d, NULL) < 0)
 		return;
-	engine_settle(g, now_ms, "adopt", req, &d);
+	engine_enter_running(g, now_ms, "adopt", req, &d);
 	engine_mark_live(g, now_ms, req->container_id);
 }
 

@@ -101,8 +101,9 @@ static bool takes_over(const struct holding *h, enum container_kind kind, unsign
 	       (h->place < place ? h->kind : kind) == CONTAINER_INIT;
 }
 
-/* All held CPUs but those that a part of a pod may hold beside others of it. */
-static struct cpuset held_by_others(const struct ledger *l, const struct request *req)
+/* All held CPUs but those of *self and those that a part of a pod may hold beside others of it. */
+static struct cpuset held_by_others(
+	const struct ledger *l, const struct holding *self, const struct request *req)
 {
 	struct cpuset cpus = {0};
 
@@ -113,7 +114,7 @@ static struct cpuset held_by_others(const struct ledger *l, const struct request
 		bool shared = text_equal(h->pod_uid, req->pod.uid) &&
 			      (before || takes_over(h, req->kind, req->place));
 
-		if (h->decision.exclusive && !shared)
+		if (h != self && h->decision.exclusive && !shared)
 			cpus = cpuset_or(cpus, &h->decision.cpus);
 	}
 	return cpus;
@@ -123,7 +124,7 @@ int ledger_fits(
 	const struct ledger *l, const struct request *req, const struct decision *d, struct err *e)
 {
 	const struct holding *self = ledger_find(l, req->container_id);
-	struct cpuset others = d->source == SOURCE_HELD ? held_by_others(l, req) : l->held;
+	struct cpuset others = d->source == SOURCE_HELD ? held_by_others(l, self, req) : l->held;
 
 	if (self) {
 		struct cpuset own = ledger_released_by(l, self);
@@ -141,7 +142,7 @@ int ledger_fits(
 int ledger_may_hold(
 	const struct ledger *l, const struct request *req, const struct decision *d, struct err *e)
 {
-	struct cpuset others = held_by_others(l, req);
+	struct cpuset others = held_by_others(l, NULL, req);
 
 	return all_fits(l, NULL, &others, d, e);
 }

@@ -58,7 +58,8 @@ static uint64_t min(uint64_t a, uint64_t b)
 
 /* What is to be booked if it is there: when there was too little for a while, what was asked for.
  * What parts of a pod leave to each other is in their blocks only. */
-static uint64_t wanted(const struct ledger *l, const struct holding *h, const struct memory_block *b)
+static uint64_t wanted(
+	const struct ledger *l, const struct holding *h, const struct memory_block *b)
 {
 	uint64_t bytes = b->bytes;
 

@@ -152,13 +152,26 @@ void memory_hold(struct memory_state *m, const struct memory_block *blocks, unsi
 	}
 }
 
-/* kubelet releaseMemory() */
+/* The node that is as far from the end of the set as `node` is from its beginning. */
+static unsigned mirrored(struct nodeset nodes, unsigned node)
+{
+	unsigned before = nodeset_count(nodeset_and(nodes, nodeset_first(node)));
+	unsigned at = NODES_MAX;
+
+	for (unsigned i = nodeset_count(nodes) - before, from = 0; i > 0; i--, from = at + 1)
+		at = nodeset_next(nodes, from);
+	return at;
+}
+
+/* kubelet releaseMemory(). With keep_groups memory comes back from the node that it went to last:
+ * what a group's nodes have free is then the same whatever came and went before. */
 void memory_release(struct memory_state *m, const struct memory_block *blocks, unsigned nr)
 {
 	for (unsigned b = 0; b < nr; b++) {
 		uint64_t left = blocks[b].bytes;
 
-		nodeset_each (n, blocks[b].nodes) {
+		nodeset_each (i, blocks[b].nodes) {
+			unsigned n = m->keep_groups ? mirrored(blocks[b].nodes, i) : i;
 			struct memory_node *node = &m->node[n];
 			uint64_t *held = &node->reserved[blocks[b].kind],
 				 part = left < *held ? left : *held;

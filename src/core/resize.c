@@ -247,6 +247,17 @@ static int resize_memory(struct change *c, const struct request *req)
 	return rc;
 }
 
+/* Refused: it has what it had. */
+static void keep(struct decision *d, const struct decision *had)
+{
+	struct decision refused = *had;
+
+	refused.admit = false;
+	refused.reason = d->reason;
+	(void)text_copy(refused.message, sizeof refused.message, d->message);
+	*d = refused;
+}
+
 void resize(const struct ledger *l, const struct settings *s, const struct holding *h,
 	const struct request *req, struct arena *a, struct decision *d)
 {
@@ -273,6 +284,8 @@ void resize(const struct ledger *l, const struct settings *s, const struct holdi
 	int rc = resize_cpus(&c);
 	if (!rc)
 		rc = resize_memory(&c, req);
+	if (rc)
+		keep(d, &h->decision);
 	if (!rc && d->has_affinity && d->exclusive)
 		d->nodes = topo_nodes_of(t, &d->cpus);
 	if (!rc && d->has_affinity && d->exclusive && d->nr_blocks)

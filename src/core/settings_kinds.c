@@ -342,8 +342,7 @@ static int parse_gate(const struct row *row, const char *value, void *out, struc
 
 const struct kind kind_word = {parse_word, print_word, .describe = describe_word};
 const struct kind kind_number = {parse_number, print_number, .describe = describe_number};
-const struct kind kind_duration = {
-	parse_duration, print_duration, .describe = describe_duration};
+const struct kind kind_duration = {parse_duration, print_duration, .describe = describe_duration};
 const struct kind kind_size = {parse_size, print_size, .describe = describe_size};
 const struct kind kind_cpus = {parse_cpus, print_cpus, .type = "kernel list, such as 0-3,8"};
 const struct kind kind_cpu_amount = {

@@ -160,7 +160,7 @@ static int add_unit(struct text *t, const char *path, const char *prefix, struct
 	int rc = len ? add_slices(t, path, len, e)
 		     : add_slices(t, otherwise, sizeof otherwise - 1, e);
 
-	if (!rc && (!*name || strchr(name, '/')))
+	if (!rc && (!*name || strchr(prefix, '/')))
 		return err_set(e, EINVAL, "cgroup \"%s\": no unit is named", path);
 	if (!rc && ends_in_slice(name, strlen(name)))
 		text_add(t, "/%s", name);
@@ -190,7 +190,8 @@ int cgroup_path(const char *cgroups_path, char *buf, size_t cap, struct err *e)
 	else
 		text_add(&t, "%s%s", *cgroups_path == '/' ? "" : "/", cgroups_path);
 	if (!rc && t.cut)
-		return err_set(e, ENAMETOOLONG, "cgroup \"%s\": the path is too long", cgroups_path);
+		return err_set(
+			e, ENAMETOOLONG, "cgroup \"%s\": the path is too long", cgroups_path);
 	return rc;
 }
 

@@ -22,8 +22,8 @@ struct cgroups {
  * mount of a part of the hierarchy counts for nothing. 0; -ENOENT when there is none, -errno. */
 int cgroups_find(const char *root, struct cgroups *out, struct err *e);
 
-/* The directory below the hierarchy's root of a container's cgroup, as the OCI runtime makes it from
- * linux.cgroupsPath, into buf of cap bytes: "/kubepods/pod1/ID" as it is; of the systemd form
+/* The directory below the hierarchy's root of a container's cgroup, as the OCI runtime makes it
+ * from linux.cgroupsPath, into buf of cap bytes: "/kubepods/pod1/ID" as it is; of the systemd form
  * "SLICE:PREFIX:NAME" "/kubepods.slice/kubepods-pod1.slice/cri-containerd-ID.scope" (runc
  * libcontainer/cgroups/systemd, ExpandSlice and getUnitName). 0; -EINVAL, -ENAMETOOLONG. */
 int cgroup_path(const char *cgroups_path, char *buf, size_t cap, struct err *e);

@@ -92,7 +92,8 @@ int hotplug_read_memory(const char *root, const struct topo *t, unsigned node,
 	(void)snprintf(directory, sizeof directory, "%s/sys/devices/system/node/node%u",
 		without_slash(root), t->ids.id[node]);
 	int rc = read_total(directory, &memory[0], e);
-	if (rc == -ENOENT) { /* the node is gone; or the kernel knows no nodes, and nothing comes or goes */
+	if (rc == -ENOENT) { /* the node is gone; or the kernel knows no nodes, and nothing comes or
+				goes */
 		bool gone = node_directory_is_there(root);
 
 		for (unsigned k = 0; k < TOPO_KINDS; k++)

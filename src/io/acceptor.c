@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { BACKLOG = 64, MODE = 0600, RETRY_MS = 100 };
+enum { BACKLOG = 256, MODE = 0600, RETRY_MS = 100 };
 
 struct acceptor {
 	uv_poll_t uv;
@@ -105,7 +105,8 @@ struct acceptor *acceptor_new(
 	return a;
 }
 
-/* Device and inode tell, as long as the socket is open: it keeps its inode from being used again. */
+/* Device and inode tell, as long as the socket is open: it keeps its inode from being used again.
+ */
 bool acceptor_is_there(const struct acceptor *a)
 {
 	struct stat st;
@@ -126,6 +127,7 @@ void acceptor_close(struct acceptor *a)
 	if (acceptor_is_there(a))
 		(void)unlink(a->address.sun_path);
 	loop_timer_close(a->retry);
-	uv_close((uv_handle_t *)&a->uv, gone); /* takes it out of epoll: only then may it be closed */
+	uv_close((uv_handle_t *)&a->uv,
+		gone); /* takes it out of epoll: only then may it be closed */
 	(void)close(a->fd);
 }

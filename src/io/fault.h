@@ -45,9 +45,7 @@ static inline size_t fault_half(enum fault f, size_t len)
 	(void)f;
 	return len;
 }
-static inline void fault_half_done(void)
-{
-}
+static inline void fault_half_done(void) {}
 static inline int fault_of_write(void)
 {
 	return 0;

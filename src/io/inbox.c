@@ -59,8 +59,8 @@ static void woken(uv_async_t *uv)
 	(void)handle_present((struct inbox *)uv);
 }
 
-struct inbox *inbox_new(struct loop *l, size_t capacity,
-	void (*came)(void *ctx, void *what, int value), void *ctx)
+struct inbox *inbox_new(
+	struct loop *l, size_t capacity, void (*came)(void *ctx, void *what, int value), void *ctx)
 {
 	struct inbox *in = xcalloc(1, sizeof *in + capacity * sizeof in->ring[0]);
 

@@ -9,9 +9,10 @@ struct inbox;
 
 /* came() is called on the loop's thread for each item, in the order of the puts. At most capacity
  * items wait; in one turn of the loop no more than that are handled. */
-struct inbox *inbox_new(struct loop *l, size_t capacity,
-	void (*came)(void *ctx, void *what, int value), void *ctx);
-/* Any thread but the loop's: queue an item, waiting for room while the inbox is full. */
+struct inbox *inbox_new(
+	struct loop *l, size_t capacity, void (*came)(void *ctx, void *what, int value), void *ctx);
+/* Any thread: queue an item, waiting for room while the inbox is full (which the loop's own thread
+ * would do for ever). */
 void inbox_put(struct inbox *in, void *what, int value);
 /* The loop's thread, for who must not return before something came: wait for up to timeout_ms
  * until there are items, handle them. How many that were; 0: time is up. */

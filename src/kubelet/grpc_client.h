@@ -30,9 +30,9 @@ struct rpc_call_events {
 
 enum { RPC_REPLY_MAX = 16 << 20 }; /* bytes of a message; RESOURCE_EXHAUSTED beyond */
 
-/* Start a call; callbacks come later, on the loop's thread. NULL with text and code in *e when there
- * is no connection: ENOENT, ECONNREFUSED (nobody listens: its process is gone, or not ready yet),
- * EACCES, EAGAIN (it does not accept), ENAMETOOLONG. */
+/* Start a call; callbacks come later, on the loop's thread. NULL with text and code in *e when
+ * there is no connection: ENOENT, ECONNREFUSED (nobody listens: its process is gone, or not ready
+ * yet), EACCES, EAGAIN (it does not accept), ENAMETOOLONG. */
 struct rpc_call *rpc_call_start(struct rpc_pump *p, const struct rpc_request *request,
 	const struct rpc_call_events *events, struct err *e);
 /* Give up; no callback comes any more, and the call is dead. Fine in callbacks of its own; not

@@ -4,6 +4,7 @@
 #include <kubelet/grpc_pump.h>
 
 #include <grpc/grpc.h>
+#include <signal.h>
 
 /* Between pump, server and client: the one header with gRPC's types, for grpc_*.c alone. */
 
@@ -13,6 +14,11 @@ struct rpc_tag {
 	void (*done)(void *owner, bool ok);
 	void *owner;
 };
+
+/* gRPC starts threads when it needs some, and they inherit which signals are blocked: around what
+ * makes it do so all are, because signals are the loop's. */
+void rpc_block_signals(sigset_t *before);
+void rpc_restore_signals(const sigset_t *before);
 
 grpc_completion_queue *rpc_pump_queue(struct rpc_pump *p);
 struct loop *rpc_pump_loop(struct rpc_pump *p);

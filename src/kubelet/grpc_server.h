@@ -27,26 +27,31 @@ struct rpc_method {
 };
 
 enum {
-	RPC_STREAMS_MAX = 128, /* calls at a time on one connection; the peer queues what is beyond */
-	RPC_OPEN_MAX = 1024,   /* and on all of them; RESOURCE_EXHAUSTED beyond */
-	RPC_END_MS = 2000      /* so long may a stream's last message and status take */
+	RPC_STREAMS_MAX =
+		128,         /* calls at a time on one connection; the peer queues what is beyond */
+	RPC_OPEN_MAX = 1024, /* and on all of them; RESOURCE_EXHAUSTED beyond */
+	RPC_END_MS = 2000    /* so long may a stream's last message and status take */
 };
 
-/* Larger requests than request_max bytes end with RESOURCE_EXHAUSTED, unknown methods with
- * UNIMPLEMENTED. */
-struct rpc_server *rpc_server_new(struct rpc_pump *p, size_t request_max);
+struct rpc_server_options {
+	size_t request_max; /* bytes of a request; beyond it ends with RESOURCE_EXHAUSTED */
+	void *ctx;
+	/* optional: somebody connected who is neither root nor our own user, and was turned away */
+	void (*refused)(void *ctx, pid_t pid, uid_t uid);
+};
+
+/* Methods that nobody added end with UNIMPLEMENTED. */
+struct rpc_server *rpc_server_new(struct rpc_pump *p, const struct rpc_server_options *options);
 /* Serve these methods, too; the table stays the caller's and must outlive the server. */
-void rpc_server_add(
-	struct rpc_server *s, const struct rpc_method *methods, size_t nr, void *ctx);
+void rpc_server_add(struct rpc_server *s, const struct rpc_method *methods, size_t nr, void *ctx);
 /* Outside callbacks, when its sockets are closed: streams end with UNAVAILABLE, waiting up to
  * RPC_END_MS for peers; then calls that are still open are cut off. No method hears of it, and no
  * struct rpc is left. NULL is fine. */
 void rpc_server_free(struct rpc_server *s);
 
 /* A socket in front of the server: acceptor_new()'s rules and errors. Calls that came through it go
- * on when it is closed. refused (may be NULL, like ctx): somebody was turned away. */
-struct acceptor *rpc_server_listen(struct rpc_server *s, const char *path,
-	void (*refused)(void *ctx, pid_t pid, uid_t uid), void *ctx, struct err *e);
+ * on when it is closed. */
+struct acceptor *rpc_server_listen(struct rpc_server *s, const char *path, struct err *e);
 
 /* RPC_UNARY: the answer, with status OK. */
 void rpc_answer(struct rpc *r, const void *message, size_t len);

@@ -3,17 +3,20 @@
 #include <assert.h>
 #include <errno.h>
 #include <io/fault.h>
+#include <io/watch.h>
 #include <numafit/mem.h>
 #include <numafit/text.h>
 #include <string.h>
 
-enum { RETRY_MIN_MS = 1000, RETRY_MAX_MS = 60000, NS_PER_MS = 1000000 };
+enum { RETRY_MIN_MS = 1000, RETRY_MAX_MS = 60000, LISTENS_SOON_MS = 50, NS_PER_MS = 1000000 };
 
 struct nri_conn {
 	struct loop *loop;
 	struct nri_conn_options options;
 	const struct nri_handler *handler;
 	struct loop_timer *timer; /* the session's deadline; without a session, the next attempt */
+	struct watch *watch;      /* without a session: of the socket */
+	bool socket_changed;      /* since the last attempt */
 	struct stream *stream;
 	struct nri_session *session;
 	bool connecting; /* connected() is still to come */
@@ -57,6 +60,18 @@ static void tell_problem(struct nri_conn *c, const char *text)
 		c->handler->on_event(c->handler->ctx, "nri-disconnected", c->problem);
 }
 
+/* The runtime is back; it needs a moment from making its socket to listening on it. */
+static void on_socket_changed(void *ctx)
+{
+	struct nri_conn *c = ctx;
+
+	if (c->socket_changed)
+		return;
+	c->socket_changed = true;
+	if (!c->connecting)
+		loop_timer_set(c->timer, LISTENS_SOON_MS);
+}
+
 /* There is no connection, or no longer: try again later, if another can be made. */
 static void start_over(struct nri_conn *c, const char *text)
 {
@@ -66,7 +81,7 @@ static void start_over(struct nri_conn *c, const char *text)
 	nri_session_free(c->session);
 	c->session = NULL;
 	if (!c->options.plugin.launched) {
-		loop_timer_set(c->timer, next_delay(c));
+		loop_timer_set(c->timer, c->socket_changed ? LISTENS_SOON_MS : next_delay(c));
 		return;
 	}
 	loop_timer_stop(c->timer);
@@ -143,6 +158,8 @@ static void on_closed(void *ctx, int error)
 
 static void begin(struct nri_conn *c, struct stream *s)
 {
+	watch_close(c->watch);
+	c->watch = NULL;
 	c->stream = s;
 	c->session = nri_session_new(&c->options.plugin, c->handler, now_ms());
 	follow_up(c);
@@ -169,6 +186,10 @@ static void on_connected(void *ctx, struct stream *s, int error)
 static void attempt(struct nri_conn *c)
 {
 	struct stream_events events = {c, on_data, on_closed};
+
+	watch_close(c->watch); /* of a directory that may have been made anew */
+	c->watch = watch_new(c->loop, c->options.socket, on_socket_changed, c);
+	c->socket_changed = false;
 	int rc = stream_connect(c->loop, c->options.socket, &events, on_connected);
 
 	c->connecting = rc == 0;
@@ -258,6 +279,7 @@ void nri_conn_close(struct nri_conn *c)
 		return;
 	assert(!c->in_session);
 	loop_timer_close(c->timer);
+	watch_close(c->watch);
 	stream_close(c->stream);
 	nri_session_free(c->session);
 	c->session = NULL;

@@ -6,7 +6,7 @@
 
 /* The socket beside the session: connects to the runtime, feeds the session, and when the
  * connection ends starts over, after a delay that doubles from 1 s to 60 s with jitter and is back
- * at its start once a session was ready. The one connection that a launched plugin was given cannot
+ * at its start once a session was ready, or as soon as the socket is seen to be made anew. The one connection that a launched plugin was given cannot
  * be made again: its end is told. Beside the session's own events, on_event hears
  * "nri-disconnected" with the reason: when it changes, not with every attempt. */
 struct nri_conn;

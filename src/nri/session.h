@@ -29,7 +29,8 @@ struct nri_reply {
 	 * ignore_failure, so that one that is just ending fails nobody else. */
 	const struct nri_cpuset *updates;
 	size_t nr_updates;
-	const char *refusal; /* update only: the change is refused with this text; NULL: it is not */
+	const char
+		*refusal; /* update only: the change is refused with this text; NULL: it is not */
 };
 
 /* All containers that run, and all pods, with containers or without. */
@@ -108,7 +109,8 @@ void nri_session_free(struct nri_session *s);
  * has failed. */
 int nri_session_feed(struct nri_session *s, const void *data, size_t len, uint64_t now_ms);
 /* Whether containers may be set now without being asked: the session is ready, no earlier such call
- * is unanswered, and the runtime's NRI is one that can bear it (0.12.1 and later, as Configure told).
+ * is unanswered, and the runtime's NRI is one that can bear it (0.12.1 and later, as Configure
+ * told).
  */
 bool nri_session_takes_updates(const struct nri_session *s);
 /* Set containers, each at most once, without being asked (Runtime.UpdateContainers), when

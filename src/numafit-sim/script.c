@@ -35,6 +35,10 @@ static int create_one(
 
 	if (!new || container_set(s->node->topo, new, step->cpus, step->mems, e) < 0)
 		return -EINVAL;
+	if (step->unasked) { /* a later Synchronize tells of it */
+		new->state = CONTAINER_RUNNING;
+		return 0;
+	}
 	if (!joins)
 		append(s, NRI_CALL_RUN_POD, new, step);
 	append(s, NRI_CALL_CREATE, new, step);

@@ -229,7 +229,8 @@ static void print_name(const struct story *s)
 	for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
 		if (!*parts[i])
 			continue;
-		(void)printf("%s%s", between, parts[i]);
+		(void)fputs(between, stdout);
+		tell_plain(stdout, parts[i]);
 		between = "/";
 	}
 }

@@ -16,7 +16,12 @@ static void put_word(FILE *to, const char *word, size_t len)
 		(void)putc(iscntrl((unsigned char)word[i]) ? '?' : word[i], to);
 }
 
-/* Each line of text broken at spaces. */
+void tell_plain(FILE *to, const char *text)
+{
+	put_word(to, text, strlen(text));
+}
+
+/* The text broken into lines at spaces. */
 static void put_wrapped(FILE *to, const char *text)
 {
 	size_t at = 2 + LABEL_WIDTH;

@@ -18,6 +18,9 @@ struct scene {
 /* "  label     text", broken into lines where it is long; control characters come out as "?". */
 void tell(FILE *to, const char *label, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 
+/* The text as it is, but for control characters. */
+void tell_plain(FILE *to, const char *text);
+
 enum { TELL_TIME_MAX = 40 };
 /* "2026-11-21 13:05:56.123 UTC" */
 const char *tell_time(int64_t ms, char buf[TELL_TIME_MAX]);

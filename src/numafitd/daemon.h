@@ -59,8 +59,8 @@ const char **sandbox_ids(const struct pod *pods, size_t nr);
 /* shadow.c: what the modes that place nothing do with the runtime's events. */
 extern const struct nri_handler shadow_handler, off_handler;
 
-/* sweep.c: what is in force on the system under root ("/") against the ledger, a bit in each turn of
- * the loop, a round every sweepInterval. Containers that run otherwise are told again, CPUs and
+/* sweep.c: what is in force on the system under root ("/") against the ledger, a bit in each turn
+ * of the loop, a round every sweepInterval. Containers that run otherwise are told again, CPUs and
  * memory that come and go are taken into account. Only in mode manage, and on this machine. */
 void sweep_start(struct daemon *d, const char *root);
 void sweep_stop(struct daemon *d);

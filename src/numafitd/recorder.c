@@ -71,6 +71,7 @@ static const char *remedy(int error)
 		{EDQUOT, "raise the quota on the file system of runDirectory"},
 		{EROFS, "mount the file system of runDirectory writable"},
 		{EACCES, "let numafitd write in runDirectory"},
+		{EMSGSIZE, "ask for less in one pod"},
 	};
 
 	for (size_t i = 0; i < sizeof remedies / sizeof *remedies; i++)
@@ -144,7 +145,7 @@ static void tell_failure(struct daemon *d, const struct err *e)
 
 	if (!d->journal_error.code)
 		log_line(LOG_ERROR, "journal-not-written",
-			"error=%s action=\"%s: until then containers are refused\"",
+			"error=%s action=\"%s; what cannot be recorded is refused\"",
 			log_text(buf, sizeof buf, e->text), remedy(e->code));
 	d->journal_error = *e;
 }
@@ -209,7 +210,7 @@ static int record(void *ctx, const struct record *r, struct err *e)
 	int rc = d->journal_behind ? refuse_behind(d, &why) : append_record(d, r, &why);
 	d->unrecorded = rc < 0;
 	if (rc) {
-		if (!d->journal_behind && why.code != EMSGSIZE)
+		if (!d->journal_behind)
 			tell_failure(d, &why);
 		return err_set(e, why.code, "journal: %s", why.text);
 	}

@@ -25,6 +25,8 @@ struct drift {
 	uint32_t seen;    /* checksum of what was found and what was wanted; 0: nothing yet */
 	bool told;        /* counted and logged */
 	bool by_a_client; /* the runtime's client has changed it meanwhile */
+	bool was_placed;  /* since then it was found as placed, perhaps only because the runtime
+			     does what it is told after our answer */
 };
 
 enum step { LOOK_AT_CPUS, LOOK_AT_MEMORY, LOOK_AT_CONTAINERS, TELL, ROUND_ENDS };
@@ -35,10 +37,10 @@ struct sweep {
 	struct cgroups cgroups;
 	bool has_cgroups;
 	enum step step;
-	unsigned node;       /* the next one to look at */
-	struct hotplug now;  /* as far as it was read in this round */
-	struct topo known;   /* the machine with every CPU that has been online */
-	char *at;            /* the container that was looked at last; NULL: none */
+	unsigned node;      /* the next one to look at */
+	struct hotplug now; /* as far as it was read in this round */
+	struct topo known;  /* the machine with every CPU that has been online */
+	char *at;           /* the container that was looked at last; NULL: none */
 	char problem[sizeof((struct err *)0)->text]; /* the last one of the machine that was told */
 	struct {
 		VEC(struct drift);
@@ -75,18 +77,23 @@ static void drop_drift(struct sweep *s, struct drift *d)
 	vec_remove(&s->drifts, (size_t)(d - s->drifts.at));
 }
 
-static void forget(struct sweep *s, const char *container_id)
+static void note_as_placed(struct sweep *s, const char *container_id)
 {
 	struct drift *d = find_drift(s, container_id);
 
-	if (d)
+	if (d && d->by_a_client && !d->was_placed)
+		d->was_placed = true;
+	else if (d)
 		drop_drift(s, d);
 }
 
 void sweep_note_update(struct daemon *d, const char *container_id)
 {
-	if (d->sweep)
-		get_drift(d->sweep, container_id)->by_a_client = true;
+	if (!d->sweep)
+		return;
+	struct drift *drift = get_drift(d->sweep, container_id);
+	drift->by_a_client = true;
+	drift->was_placed = false;
 }
 
 /* What one look at a container finds. */
@@ -114,17 +121,17 @@ static uint32_t checksum(const struct look *k)
 {
 	const struct cpuset cpus[] = {k->want.cpus, k->found.cpus, k->found.effective_cpus};
 	const struct nodeset mems[] = {k->want.mems, k->found.mems, k->found.effective_mems};
-	uint32_t sum = text_crc32c(cpus, sizeof cpus) ^ text_crc32c(k->odd.text, strlen(k->odd.text));
+	uint32_t sum =
+		text_crc32c(cpus, sizeof cpus) ^ text_crc32c(k->odd.text, strlen(k->odd.text));
 
 	sum = (sum << 1 | sum >> 31) ^ text_crc32c(mems, sizeof mems);
 	return sum ? sum : 1;
 }
 
-static void log_drift(const struct daemon *d, const struct look *k, enum finding f,
-	const struct drift *drift)
+static void log_drift(
+	const struct daemon *d, const struct look *k, enum finding f, const struct drift *drift)
 {
-	const struct cpuset *cpus =
-		f == NARROWED ? &k->found.effective_cpus : &k->found.cpus;
+	const struct cpuset *cpus = f == NARROWED ? &k->found.effective_cpus : &k->found.cpus;
 	struct nodeset mems = f == NARROWED ? k->found.effective_mems : k->found.mems;
 	char pod[512], name[256], odd[512], want_cpus[CPUSET_TEXT_MAX], found_cpus[CPUSET_TEXT_MAX],
 		want_mems[NODESET_TEXT_MAX], found_mems[NODESET_TEXT_MAX];
@@ -139,7 +146,7 @@ static void log_drift(const struct daemon *d, const struct look *k, enum finding
 		cpuset_format(cpus, found_cpus, sizeof found_cpus),
 		nodeset_format(mems, &d->topo.ids, found_mems, sizeof found_mems),
 		k->odd.code ? log_text(odd, sizeof odd, k->odd.text) : "none",
-		f == NARROWED          ? "the machine, or a cgroup above"
+		f == NARROWED        ? "the machine, or a cgroup above"
 		: drift->by_a_client ? "the runtime's client"
 				     : "a foreign hand");
 }
@@ -176,7 +183,7 @@ static void look_at(struct daemon *d, const struct holding *h)
 	int rc = cgroup_read(&s->cgroups, h->cgroup, &d->topo.ids, &k.found, &k.odd);
 	enum finding f = rc == -ENOENT ? AS_PLACED : judge(&k);
 	if (f == AS_PLACED)
-		forget(s, h->container_id);
+		note_as_placed(s, h->container_id);
 	else
 		act_on(d, &k, f);
 }
@@ -219,8 +226,8 @@ static void on_updated(void *ctx, const char *problem)
 	char buf[512];
 
 	if (problem)
-		log_line(LOG_WARN, "updates-failed", "containers=%zu error=%s",
-			d->sweep->asked.nr, log_text(buf, sizeof buf, problem));
+		log_line(LOG_WARN, "updates-failed", "containers=%zu error=%s", d->sweep->asked.nr,
+			log_text(buf, sizeof buf, problem));
 	for (size_t i = 0; problem && i < d->sweep->asked.nr; i++)
 		engine_must_tell(d->engine, d->sweep->asked.at[i]);
 	forget_asked(d->sweep);
@@ -282,8 +289,7 @@ static void tell_problem(struct sweep *s, const char *text)
 	char buf[2 * sizeof s->problem];
 
 	if (!text_equal(s->problem, text) && *text)
-		log_line(LOG_WARN, "machine-not-read", "error=%s",
-			log_text(buf, sizeof buf, text));
+		log_line(LOG_WARN, "machine-not-read", "error=%s", log_text(buf, sizeof buf, text));
 	(void)text_copy(s->problem, sizeof s->problem, text);
 }
 
@@ -417,8 +423,7 @@ static void turn(void *ctx)
 
 	while (nri_conn_is_idle(d->conn) && s->step != ROUND_ENDS && loop_monotonic_ns() < until)
 		s->step = steps[s->step](d);
-	loop_timer_set(s->timer,
-		s->step == ROUND_ENDS ? d->settings.sweep_interval_ms : PAUSE_MS);
+	loop_timer_set(s->timer, s->step == ROUND_ENDS ? d->settings.sweep_interval_ms : PAUSE_MS);
 	if (s->step == ROUND_ENDS)
 		s->step = LOOK_AT_CPUS;
 }

@@ -44,8 +44,9 @@ struct world {
 	struct settings s;
 	struct engine *g, *folded;
 	struct guest guest[PODS_MAX];
-	unsigned next_id, updates, refused, resized, resizes_refused;
+	unsigned next_id, updates, refused, resized, resizes_refused, agreed, disagreed;
 	bool failing; /* the journal takes nothing that could be refused */
+	bool shadow;  /* nobody is told anything */
 	unsigned nr_records[NR_RECORD_OPS];
 };
 
@@ -56,7 +57,11 @@ static inline int fold(void *ctx, const struct record *r, struct err *e)
 	if (w->failing && (r->op == RECORD_HOLD || r->op == RECORD_GRANT))
 		return err_set(e, 28, "journal: no space left on device");
 	w->nr_records[r->op]++;
-	return engine_replay(w->folded, r, e);
+	struct err why;
+
+	if (engine_replay(w->folded, r, &why))
+		fail_msg("fold: %s %s: %s", r->cause, record_op_name(r->op), why.text);
+	return 0;
 }
 
 static inline int fold_into(void *ctx, const struct record *r, struct err *e)
@@ -171,6 +176,18 @@ static inline void check(struct world *w)
 	assert_nobody_shares(w);
 }
 
+/* The journal starts anew from what is there. */
+static inline void fold_anew(struct world *w)
+{
+	const struct engine_hooks hooks = {.ctx = w, .record = fold};
+	struct err e = {0};
+
+	engine_free(w->folded);
+	w->folded = engine_new(w->t, &w->s, &hooks);
+	if (engine_dump(w->g, 0, fold_into, w->folded, &e))
+		fail_msg("dump: %s", e.text);
+}
+
 static inline void world_free(struct world *w)
 {
 	check(w);
@@ -191,7 +208,7 @@ static inline void set_cpuset(
 
 static inline void apply(struct world *w, struct update_list *ups)
 {
-	for (size_t i = 0; i < ups->nr; i++) {
+	for (size_t i = 0; i < ups->nr && !w->shadow; i++) {
 		for (size_t j = 0; j < i; j++) /* NRI refuses a second one */
 			assert_string_not_equal(ups->at[i].container_id, ups->at[j].container_id);
 		for (unsigned k = 0; k < PODS_MAX * PARTS_MAX; k++)
@@ -270,6 +287,24 @@ static inline struct decision start(struct world *w, struct guest *p, unsigned i
 	return d;
 }
 
+/* What is asked for changes in place. */
+static inline struct decision update(struct world *w, struct running *r, const struct request *wish)
+{
+	struct update_list ups = {0};
+	struct decision d;
+
+	assert_true(engine_update(w->g, 0, wish, &d, &ups));
+	assert_true(d.admit || !ups.nr);
+	apply(w, &ups);
+	if (d.admit) {
+		r->req = *wish;
+		r->req.cpus = r->cpus;
+		r->exclusive = d.exclusive;
+		set_cpuset(w, r, &d.cpus, d.mems);
+	}
+	return d;
+}
+
 static inline void stop(struct world *w, struct guest *p, unsigned i)
 {
 	struct update_list ups = {0};
@@ -334,6 +369,18 @@ static inline void synchronize(struct world *w)
 		if (slot(w, i)->runs && h)
 			slot(w, i)->exclusive = h->decision.exclusive;
 	}
+}
+
+/* The daemon comes back and knows nothing. */
+static inline void lose_the_journal(struct world *w)
+{
+	const struct engine_hooks hooks = {.ctx = w, .record = fold};
+
+	engine_free(w->g);
+	engine_free(w->folded);
+	w->g = engine_new(w->t, &w->s, &hooks);
+	w->folded = engine_new(w->t, &w->s, &hooks);
+	synchronize(w);
 }
 
 /* Pods */

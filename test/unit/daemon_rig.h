@@ -24,10 +24,10 @@ enum { RIG_SETTINGS_MAX = 8 };
 struct daemon_rig {
 	char dir[PATH_MAX], socket[PATH_MAX + 16], run[PATH_MAX + 16], journal[PATH_MAX + 32];
 	char program[PATH_MAX + 16], machine[PATH_MAX];
-	const char *fault;   /* NUMAFIT_FAULT, or NULL */
-	int log;             /* descriptor for its stderr; -1: the test's own */
-	bool obeys_modes;    /* it may not override permissions, although it is root */
-	pid_t pid;           /* 0: none runs */
+	const char *fault; /* NUMAFIT_FAULT, or NULL */
+	int log;           /* descriptor for its stderr; -1: the test's own */
+	bool obeys_modes;  /* it may not override permissions, although it is root */
+	pid_t pid;         /* 0: none runs */
 	const char *setting[RIG_SETTINGS_MAX + 1];
 };
 

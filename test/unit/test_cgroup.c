@@ -46,6 +46,7 @@ static void a_containers_cgroup_is_found_in_both_forms(void **state)
 		{"a.slice:x:", NULL},
 		{"a.slice:x:c/1", NULL},
 		{"a.slice:x:../c1", NULL},
+		{"a.slice:../x:c1", NULL},
 		{"a:x:c1", NULL},
 		{"a--b.slice:x:c1", NULL},
 		{"-a.slice:x:c1", NULL},

@@ -1,7 +1,7 @@
-/* The daemon is killed (SIGKILL) at every step between a request's bytes and those of its answer, and
- * at random moments, and started again: every container that was answered keeps its CPUs, no CPU is
- * given twice, and the ledger has what runs and nothing else. The daemon is the real program; this
- * test is its container runtime. CRASH_ROUNDS=n changes how often, SEED=n how.
+/* The daemon is killed (SIGKILL) at every step between a request's bytes and those of its answer,
+ * and at random moments, and started again: every container that was answered keeps its CPUs, no
+ * CPU is given twice, and the ledger has what runs and nothing else. The daemon is the real
+ * program; this test is its container runtime. CRASH_ROUNDS=n changes how often, SEED=n how.
  */
 #include <codec/fields_json.h>
 #include <codec/placement_json.h>
@@ -49,7 +49,7 @@ struct rig {
 	enum memory memory;
 	bool dead, killed;  /* killed: by us */
 	bool journal_whole; /* the journal alone tells all; else it was lost and is being made */
-	unsigned fault;    /* where it dies; NR_FAULTS: at any moment */
+	unsigned fault;     /* where it dies; NR_FAULTS: at any moment */
 	unsigned hits[NR_FAULTS + 1];
 	unsigned calls, next, answers, adjusted, unpinned;
 	enum nri_call last;
@@ -357,12 +357,17 @@ static void choose_memory(struct rig *r)
 	r->journal_whole = false;
 }
 
-/* At which pass it dies: a life begins with the lines of all that runs. */
+/* At which pass it dies. A life begins with two lines for each that runs: to die in one of these,
+ * or in one of a call. */
 static unsigned random_pass(struct rig *r)
 {
-	unsigned lines_before = r->fault == FAULT_HALF_LINE ? 2 * CONTAINERS : 0;
+	unsigned lines = 1;
 
-	return 1 + random_below(&r->random, lines_before + CALLS);
+	for (unsigned i = 0; i < CONTAINERS && r->fault == FAULT_HALF_LINE; i++)
+		lines += 2 * r->box[i].runs;
+	if (lines > 1 && random_chance(&r->random, 25))
+		return 1 + random_below(&r->random, lines);
+	return lines + random_below(&r->random, lines > 1 ? CALLS / 2 : CALLS);
 }
 
 static void start_daemon(struct rig *r, char *fault, size_t cap)
@@ -370,8 +375,7 @@ static void start_daemon(struct rig *r, char *fault, size_t cap)
 	r->daemon.fault = NULL;
 #ifdef NUMAFIT_FAULTS
 	if (r->fault < NR_FAULTS) {
-		(void)snprintf(fault, cap, "%s:%u", fault_name(r->fault),
-			random_pass(r));
+		(void)snprintf(fault, cap, "%s:%u", fault_name(r->fault), random_pass(r));
 		r->daemon.fault = fault;
 	}
 #else
@@ -402,7 +406,8 @@ static void one_life(struct rig *r, unsigned nr)
 	r->calls = r->fault < NR_FAULTS ? CALLS : 1 + random_below(&r->random, CALLS);
 	r->runtime = nri_runtime_new(&options, &events);
 	/* of its own, lest one that died before it was heard is heard in the next life */
-	struct listener *listener = listener_new(r->loop, r->daemon.socket, 0600, r, accepted, NULL);
+	struct listener *listener =
+		listener_new(r->loop, r->daemon.socket, 0600, r, accepted, NULL);
 	assert_non_null(listener);
 	choose_memory(r);
 	start_daemon(r, fault, sizeof fault);

@@ -1,7 +1,7 @@
-/* What a journal gives back that was cut or damaged at any byte, by the daemon's own recorder: never
- * a refusal to start, and once the runtime has told what runs, all as it was: containers that came
- * one by one, and pods that were decided as a whole. The runtime here is a list; the same life goes
- * on under a clock that jumps. JOURNAL_STRIDE=1 takes every byte. */
+/* What a journal gives back that was cut or damaged at any byte, by the daemon's own recorder:
+ * never a refusal to start, and once the runtime has told what runs, all as it was: containers that
+ * came one by one, and pods that were decided as a whole. The runtime here is a list; the same life
+ * goes on under a clock that jumps. JOURNAL_STRIDE=1 takes every byte. */
 #include <codec/fields_json.h>
 #include <io/log.h>
 #include <numafitd/daemon.h>
@@ -74,6 +74,7 @@ static void end(struct world *w)
 	loop_timer_close(w->d.rotate);
 	recorder_stop(&w->d);
 	w->d.engine = NULL;
+	w->d.machine = NULL;
 	w->d.journal = NULL;
 }
 
@@ -237,7 +238,8 @@ static void run_pod(struct world *w, const struct pod_ask *ask)
 		fail_msg("%s: %s", d.reason, d.message);
 }
 
-/* A record of every kind; one container is refused, and in the end one container of the pod is still to come. */
+/* A record of every kind; one container is refused, and in the end one container of the pod is
+ * still to come. */
 static void live_a_life(struct world *w)
 {
 	assert_true(create(w, ask("shared", QOS_BURSTABLE, 500, 0)));
@@ -377,6 +379,7 @@ static void a_whole_journal_gives_back_what_waits_and_what_runs(void **state)
 	end(w);
 	take_journal(w);
 	start(w);
+	the_ledger_is_what_runs(w);
 	synchronize(w);
 	assert_non_null(ledger_find_waiting(engine_ledger(w->d.engine), "known", "log"));
 	the_ledger_is_what_runs(w);

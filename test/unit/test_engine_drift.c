@@ -104,8 +104,8 @@ static void set_offline(struct node *n, struct cpuset offline)
 	for (unsigned i = 0; i < n->whole->ids.nr; i++) {
 		(void)topo_add_node(t, n->whole->ids.id[i], NULL);
 		for (unsigned k = 0; k < n->whole->nr_kinds; k++)
-			(void)topo_set_memory(t, i, n->whole->page_bytes[k],
-				n->whole->node[i].memory[k], NULL);
+			(void)topo_set_memory(
+				t, i, n->whole->page_bytes[k], n->whole->node[i].memory[k], NULL);
 	}
 	for (unsigned i = 0; i < n->whole->ids.nr; i++)
 		for (unsigned m = 0; m < n->whole->ids.nr; m++)
@@ -213,8 +213,8 @@ static void who_loses_all_goes_to_another_node_or_into_the_pool(void **state)
 		if (cases[i].exclusive)
 			assert_int_equal(cpuset_count(&h->decision.cpus), 8);
 		else
-			assert_true(cpuset_equal(
-				&h->decision.cpus, ledger_pool(engine_ledger(n->g))));
+			assert_true(
+				cpuset_equal(&h->decision.cpus, ledger_pool(engine_ledger(n->g))));
 		set_offline(n, (struct cpuset){0});
 		assert_int_equal(cpuset_count(&h->decision.cpus), 8);
 		assert_true(h->decision.exclusive);
@@ -246,8 +246,11 @@ static void the_pool_follows_and_is_never_empty(void **state)
 	assert_true(cpuset_equal(&pool, &reserved));
 	set_offline(n, reserved);
 	assert_false(cpuset_empty(ledger_pool(engine_ledger(n->g))));
-	set_offline(n, (struct cpuset){0});
 	h = ledger_find(engine_ledger(n->g), "big");
+	assert_non_null(strstr(h->decision.message,
+		"CPUs are offline: all that the shared pool had; not replaced: "));
+	set_offline(n, (struct cpuset){0});
+	assert_true(h->decision.exclusive);
 	assert_int_equal(cpuset_count(&h->decision.cpus), 63);
 	node_free(n);
 }

@@ -2,6 +2,8 @@
  * goes. */
 #include <numafit/engine.h>
 
+#include <numafit/text.h>
+
 #include "core_pods.h"
 
 static struct guest *shared_guest(struct world *w, unsigned i)
@@ -347,7 +349,7 @@ static void a_record_that_cannot_be_kept_refuses_the_pod_and_changes_nothing(voi
 	world_free(w);
 }
 
-static void who_cannot_be_recorded_runs_on_as_it_is(void **state)
+static void who_runs_already_is_held_even_if_that_cannot_be_recorded(void **state)
 {
 	struct world *w = world_new(POLICY_RESTRICTED, SCOPE_CONTAINER, 0);
 	struct guest *p = guest(w, 0, QOS_GUARANTEED);
@@ -360,13 +362,11 @@ static void who_cannot_be_recorded_runs_on_as_it_is(void **state)
 	p->run[0].runs = true;
 	w->failing = true;
 	synchronize(w);
-	live(w, p, 0);
-	assert_int_equal(ledger_count(engine_ledger(w->g)), 0);
-	assert_int_equal(w->updates, 0);
-	w->failing = false;
-	synchronize(w);
-	assert_int_equal(w->updates, 1);
 	assert_int_equal(ledger_find(engine_ledger(w->g), p->run[0].id)->state, HOLDING_LIVE);
+	assert_int_equal(cpuset_count(ledger_held_cpus(engine_ledger(w->g))), 2);
+	assert_int_equal(w->updates, 1);
+	w->failing = false;
+	fold_anew(w); /* as the journal does once it can be written again */
 	world_free(w);
 }
 
@@ -403,6 +403,103 @@ static void records_that_hold_what_is_taken_are_refused(void **state)
 	world_free(w);
 }
 
+static void a_part_that_shrinks_gives_back_what_no_other_part_holds(void **state)
+{
+	struct world *w = world_new(POLICY_RESTRICTED, SCOPE_CONTAINER, 0);
+	struct guest *p = web(w, 0);
+
+	(void)state;
+	assert_true(run_pod(w, p, false).admit);
+	struct cpuset of_init = held(w, p, 0)->decision.cpus;
+	struct cpuset had = start(w, p, 2).cpus;
+	assert_true(cpuset_intersects(&had, &of_init));
+	struct request wish = p->run[2].req;
+	wish.cpu_milli = 1000;
+	struct decision d = update(w, &p->run[2], &wish);
+	assert_true(d.admit && cpuset_count(&d.cpus) == 1 && cpuset_within(&d.cpus, &had));
+	assert_true(cpuset_within(&of_init, ledger_held_cpus(engine_ledger(w->g))));
+	world_free(w);
+}
+
+static void a_refused_resize_is_on_record_and_changes_nothing(void **state)
+{
+	struct world *w = world_new(POLICY_RESTRICTED, SCOPE_CONTAINER, 0);
+	struct guest *p = web(w, 0);
+
+	(void)state;
+	assert_true(run_pod(w, p, false).admit);
+	struct cpuset had = start(w, p, 2).cpus;
+	struct request wish = p->run[2].req;
+	wish.cpu_milli = 12000; /* two NUMA nodes, where one could have been enough */
+	struct decision d = update(w, &p->run[2], &wish);
+	assert_false(d.admit);
+	assert_string_equal(d.reason, "TopologyAffinityError");
+	assert_true(cpuset_equal(&d.cpus, &had));
+	assert_int_equal(w->nr_records[RECORD_REFUSE], 1);
+	world_free(w);
+}
+
+static void who_can_stay_is_adopted_before_others_are_placed(void **state)
+{
+	struct world *w = world_new(POLICY_RESTRICTED, SCOPE_CONTAINER, 0);
+	struct guest *older = guest(w, 0, QOS_GUARANTEED), *p = guest(w, 1, QOS_GUARANTEED);
+
+	(void)state;
+	add(older, CONTAINER_APP, 2, 1);
+	add(p, CONTAINER_APP, 2, 1);
+	older->pod.ask = p->pod.ask = NULL;
+	assert_true(run_pod(w, older, false).admit && run_pod(w, p, false).admit);
+	ask_for(w, older, 0);
+	struct cpuset had = start(w, p, 0).cpus;
+	older->run[0].runs = true; /* started while nobody listened */
+	(void)cpuset_format(&w->t->cpus, older->run[0].cpus, CPUSET_TEXT_MAX);
+	lose_the_journal(w);
+	struct cpuset now = cpus_of(&p->run[0]);
+	assert_true(cpuset_equal(&now, &had));
+	world_free(w);
+}
+
+static void what_waits_on_cpus_that_the_kubelet_gives_away_is_dropped(void **state)
+{
+	struct world *w = world_new(POLICY_RESTRICTED, SCOPE_CONTAINER, 0);
+	struct guest *p = web(w, 0), *q = guest(w, 1, QOS_GUARANTEED);
+	struct running *c = &q->run[0];
+	struct comparison cmp;
+	struct decision ours;
+
+	(void)state;
+	add(q, CONTAINER_APP, 3, 0);
+	assert_true(run_pod(w, p, false).admit && run_pod(w, q, false).admit);
+	struct cpuset theirs = held(w, p, 2)->decision.cpus;
+	ask_for(w, q, 0);
+	set_cpuset(w, c, &theirs, (struct nodeset){0});
+	c->runs = c->exclusive = true;
+	engine_shadow(w->g, 0, &c->req, &ours, &cmp);
+	assert_true(cmp.compared && !cmp.agrees);
+	const struct holding *h = ledger_find(engine_ledger(w->g), c->id);
+	assert_true(h->decision.exclusive && cpuset_equal(&h->decision.cpus, &theirs));
+	assert_null(held(w, p, 2));
+	assert_non_null(held(w, p, 3));
+	world_free(w);
+}
+
+static void of_shared_pools_only_that_they_are_shared_is_compared(void **state)
+{
+	struct world *w = world_new(POLICY_RESTRICTED, SCOPE_CONTAINER, 0);
+	struct guest *p = guest(w, 0, QOS_BURSTABLE);
+	struct comparison cmp;
+	struct decision ours;
+
+	(void)state;
+	add(p, CONTAINER_APP, 1, 0);
+	assert_true(run_pod(w, p, false).admit);
+	ask_for(w, p, 0);
+	(void)text_copy(p->run[0].cpus, CPUSET_TEXT_MAX, "0,20-40");
+	engine_shadow(w->g, 0, &p->run[0].req, &ours, &cmp);
+	assert_true(cmp.compared && cmp.agrees);
+	world_free(w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -422,8 +519,13 @@ int main(void)
 		cmocka_unit_test(synchronize_keeps_what_waits_for_pods_that_are_there),
 		cmocka_unit_test(who_was_created_while_nobody_listened_gets_what_is_held_for_it),
 		cmocka_unit_test(a_record_that_cannot_be_kept_refuses_the_pod_and_changes_nothing),
-		cmocka_unit_test(who_cannot_be_recorded_runs_on_as_it_is),
+		cmocka_unit_test(who_runs_already_is_held_even_if_that_cannot_be_recorded),
 		cmocka_unit_test(records_that_hold_what_is_taken_are_refused),
+		cmocka_unit_test(a_part_that_shrinks_gives_back_what_no_other_part_holds),
+		cmocka_unit_test(a_refused_resize_is_on_record_and_changes_nothing),
+		cmocka_unit_test(who_can_stay_is_adopted_before_others_are_placed),
+		cmocka_unit_test(what_waits_on_cpus_that_the_kubelet_gives_away_is_dropped),
+		cmocka_unit_test(of_shared_pools_only_that_they_are_shared_is_compared),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,154 +1,8 @@
-/* Random pods beside the kubelet's way, then random events; ENGINE_EVENTS and SEED choose how many
- * and which. */
+/* Random events in the life of a node: after each of them every invariant holds, and what was
+ * recorded folds and dumps to the same. */
 #include <numafit/engine.h>
 
-#include <numafit/admit.h>
-#include <numafit/node.h>
-
-#include "core_pods.h"
-#include "core_random.h"
-
-enum { COMPARED_PODS = 3, COMPARED_CASES = 3000, EVENTS_DEFAULT = 4000 };
-
-/* Against the kubelet's way */
-
-static void random_part(struct random *r, struct container_ask *c)
-{
-	static const unsigned milli[] = {0, 500, 1000, 1000, 2000, 2000, 3000, 4000, 5000, 6000};
-
-	c->cpu_milli = milli[random_below(r, sizeof milli / sizeof *milli)];
-	if (random_chance(r, 80))
-		c->memory[c->nr_memory++] =
-			(struct memory_ask){0, GIB(random_chance(r, 5) ? 70 : random_below(r, 24))};
-	if (random_chance(r, 15))
-		c->memory[c->nr_memory++] =
-			(struct memory_ask){GIB(1), GIB(1 + random_below(r, 4))};
-}
-
-static void random_spec(struct random *r, struct guest *p)
-{
-	unsigned nr_init = random_below(r, 3), nr_app = 1 + random_below(r, 3);
-
-	for (unsigned i = 0; i < nr_init + nr_app; i++) {
-		add(p,
-			i >= nr_init           ? CONTAINER_APP
-			: random_chance(r, 50) ? CONTAINER_INIT
-					       : CONTAINER_SIDECAR,
-			0, 0);
-		random_part(r, &p->part[i]);
-	}
-	p->ask.pod_level = random_chance(r, 5);
-}
-
-static void assert_same_part(const struct world *w, const struct decision *d, const struct grant *g,
-	const struct memory_container *m)
-{
-	assert_int_equal(d->exclusive, !cpuset_empty(&g->cpus));
-	if (d->exclusive)
-		assert_true(cpuset_equal(&d->cpus, &g->cpus));
-	assert_int_equal(d->has_affinity, !g->affinity.any);
-	if (d->has_affinity)
-		assert_true(nodeset_equal(d->nodes, g->affinity.mask));
-	assert_int_equal(d->preferred, g->affinity.preferred);
-	assert_int_equal(d->nr_blocks, m->nr_blocks);
-	for (unsigned b = 0; b < d->nr_blocks; b++) {
-		assert_int_equal(d->blocks[b].kind, m->blocks[b].kind);
-		assert_int_equal(d->blocks[b].bytes, m->blocks[b].bytes);
-		assert_true(nodeset_equal(d->blocks[b].nodes, m->blocks[b].nodes));
-	}
-	if (!nodeset_empty(g->mems))
-		assert_true(nodeset_equal(d->mems, g->mems));
-	else
-		assert_true(nodeset_equal(d->mems, w->t->nodes_with_memory));
-}
-
-static bool has_group(const struct grants *g)
-{
-	for (unsigned c = 0; c < g->nr; c++)
-		for (unsigned b = 0; b < g->memory[c].nr_blocks; b++)
-			if (nodeset_count(g->memory[c].blocks[b].nodes) > 1)
-				return true;
-	return false;
-}
-
-/* Returns whether the two can be compared further: groups of nodes the engine keeps together, as
- * the kubelet does not. */
-static bool compare_pod(struct world *w, struct node *n, struct guest *p, struct arena *a)
-{
-	struct decision d = run_pod(w, p, false);
-	struct refusal why;
-	int rc = node_admit(n, &p->ask, a, &why);
-
-	if (!rc && has_group(&node_find(n, p->uid)->grants))
-		return false;
-	if (d.admit != !rc)
-		fail_msg("%s: the engine: %s %s; the kubelet's way: %s", p->uid,
-			d.admit ? "admitted" : d.reason, d.message, rc ? why.message : "admitted");
-	if (rc) {
-		assert_string_equal(d.reason, why.reason);
-		assert_string_equal(d.message, why.message);
-		return false; /* what the kubelet gives back may not be what it took */
-	}
-	for (unsigned i = 0; i < p->ask.nr; i++) {
-		const struct grants *g = &node_find(n, p->uid)->grants;
-		const struct decision of_part = held(w, p, i)->decision;
-		struct decision claimed;
-
-		assert_same_part(w, &of_part, &g->of[i], &g->memory[i]);
-		claimed = start(w, p, i);
-		node_start(n, p->uid, part_names[i]);
-		assert_int_equal(claimed.source, SOURCE_HELD);
-		assert_same_part(w, &claimed, &g->of[i], &g->memory[i]);
-		if (p->part[i].kind == CONTAINER_INIT)
-			stop(w, p, i);
-	}
-	for (unsigned i = 0; i < w->t->ids.nr; i++)
-		assert_memory_equal(ledger_memory(engine_ledger(w->g))->node[i].free,
-			node_books(n)->memory.node[i].free,
-			sizeof node_books(n)->memory.node[i].free);
-	return true;
-}
-
-static void pods_are_placed_as_the_kubelet_places_them(void **state)
-{
-	static const enum topology_policy policies[] = {
-		POLICY_NONE, POLICY_BEST_EFFORT, POLICY_RESTRICTED, POLICY_SINGLE_NUMA_NODE};
-	struct random r = {20261121};
-	unsigned same = 0;
-
-	(void)state;
-	for (unsigned c = 0; c < COMPARED_CASES; c++) {
-		struct world *w = world_new(policies[c % NR_POLICIES],
-			c / NR_POLICIES % 2 ? SCOPE_POD : SCOPE_CONTAINER, 0);
-		struct node *n;
-		struct arena a;
-		void *work = calloc(1, ADMIT_ARENA_BYTES);
-		bool more = true;
-
-		n = node_new(w->t, &w->s, NULL, 0, NULL);
-		assert_non_null(n);
-		for (unsigned i = 0; more && i < COMPARED_PODS; i++) {
-			struct guest *p =
-				guest(w, i, random_chance(&r, 85) ? QOS_GUARANTEED : QOS_BURSTABLE);
-
-			random_spec(&r, p);
-			arena_init_fixed(&a, work, ADMIT_ARENA_BYTES);
-			more = compare_pod(w, n, p, &a);
-			same += more;
-		}
-		free(work);
-		node_free(n);
-		world_free(w);
-	}
-	assert_in_range(same, COMPARED_CASES, COMPARED_CASES * COMPARED_PODS);
-}
-
-/* Random events */
-
-static struct guest *any_guest(struct world *w, struct random *r)
-{
-	return &w->guest[random_below(r, PODS_MAX)];
-}
+#include "core_pods_random.h"
 
 static void some_pod_starts(struct world *w, struct random *r)
 {
@@ -177,18 +31,13 @@ static void some_pod_starts(struct world *w, struct random *r)
 	w->failing = false;
 }
 
-/* The pod's next container, or one of those that run once more. */
 static void some_container_starts(struct world *w, struct random *r)
 {
 	struct guest *p = any_guest(w, r);
-	unsigned i = p->next;
 
 	if (!p->there)
 		return;
-	if (i == p->ask.nr)
-		do
-			i = random_below(r, p->ask.nr);
-		while (p->part[i].kind == CONTAINER_INIT);
+	unsigned i = part_to_start(p, r);
 	ask_for(w, p, i);
 	if (random_chance(r, 5))
 		p->run[i].req.cpu_milli = 1000 * (1 + random_below(r, 6));
@@ -204,19 +53,6 @@ static void some_container_starts(struct world *w, struct random *r)
 		p->next++;
 	if (p->part[i].kind == CONTAINER_INIT)
 		stop(w, p, i);
-}
-
-static struct running *any_running(struct world *w, struct random *r)
-{
-	unsigned from = random_below(r, PODS_MAX * PARTS_MAX);
-
-	for (unsigned i = 0; i < PODS_MAX * PARTS_MAX; i++) {
-		struct running *c = slot(w, (from + i) % (PODS_MAX * PARTS_MAX));
-
-		if (c->runs)
-			return c;
-	}
-	return NULL;
 }
 
 static void some_container_stops(struct world *w, struct random *r)
@@ -236,6 +72,23 @@ static void some_container_stops(struct world *w, struct random *r)
 		engine_forget(w->g, 0, "remove", c->id);
 }
 
+/* Who was given up runs after all, with the cpuset that it had. */
+static void some_come_back(struct world *w, struct random *r, struct guest *p)
+{
+	for (unsigned i = 0; i < p->next && p->there; i++) {
+		struct running *c = &p->run[i];
+		struct cpuset cpus;
+
+		if (c->runs || p->part[i].kind == CONTAINER_INIT || !*c->cpus ||
+			!random_chance(r, 5))
+			continue;
+		cpus = cpus_of(c);
+		cpus = cpuset_and(cpus, &w->t->cpus);
+		c->runs = !cpuset_empty(&cpus);
+		(void)cpuset_format(&cpus, c->cpus, sizeof c->cpus);
+	}
+}
+
 /* The daemon was away: some containers and pods went, some came and run unpinned. */
 static void the_runtime_comes_back(struct world *w, struct random *r)
 {
@@ -249,6 +102,7 @@ static void the_runtime_comes_back(struct world *w, struct random *r)
 				p->run[c].runs = false;
 			p->there = false;
 		}
+		some_come_back(w, r, p);
 		if (p->there && p->next < p->ask.nr && random_chance(r, 20) &&
 			p->part[p->next].kind != CONTAINER_INIT) {
 			struct running *c = &p->run[p->next];
@@ -261,16 +115,6 @@ static void the_runtime_comes_back(struct world *w, struct random *r)
 		}
 	}
 	synchronize(w);
-}
-
-static void some_pod_goes(struct world *w, struct random *r)
-{
-	struct guest *p = any_guest(w, r);
-
-	if (!p->there)
-		return;
-	gone(w, p);
-	assert_true(nothing_of(w, p));
 }
 
 static void tell_live(struct world *w, struct running *c)
@@ -340,31 +184,21 @@ static void some_container_is_resized(struct world *w, struct random *r)
 {
 	struct running *c = any_running(w, r);
 	const struct holding *h = c ? ledger_find(engine_ledger(w->g), c->id) : NULL;
-	struct update_list ups = {0};
-	struct decision before, d;
-	struct request wish;
 
 	if (!h)
 		return;
-	before = h->decision;
-	wish = c->req;
+	struct decision before = h->decision, d;
+	struct request wish = c->req;
 	change_ask(r, &wish);
 	w->failing = random_chance(r, 3);
-	assert_true(engine_update(w->g, 0, &wish, &d, &ups));
+	d = update(w, c, &wish);
 	w->failing = false;
 	w->resized += d.admit;
 	w->resizes_refused += !d.admit;
-	if (!d.admit) {
-		assert_int_equal(ups.nr, 0);
+	if (d.admit)
+		change_spec(w, c);
+	else
 		assert_has_kept(w, c->id, &before);
-		return;
-	}
-	apply(w, &ups);
-	c->req = wish;
-	c->req.cpus = c->cpus;
-	c->exclusive = d.exclusive;
-	set_cpuset(w, c, &d.cpus, d.mems);
-	change_spec(w, c);
 }
 
 /* Creations that fail in the runtime, which tells nothing. */
@@ -442,17 +276,6 @@ static struct topo *machine_without(
 	return t;
 }
 
-static void fold_anew(struct world *w)
-{
-	const struct engine_hooks hooks = {.ctx = w, .record = fold};
-	struct err e = {0};
-
-	engine_free(w->folded);
-	w->folded = engine_new(w->t, &w->s, &hooks);
-	if (engine_dump(w->g, 0, fold_into, w->folded, &e))
-		fail_msg("dump: %s", e.text);
-}
-
 /* The kernel takes CPUs that are gone out of every cpuset; an empty one is its parent's. */
 static void trim_cpusets(struct world *w)
 {
@@ -496,63 +319,25 @@ static void cpus_and_memory_come_and_go(struct world *w, struct random *r)
 	free(old);
 }
 
-/* What may change while the daemon runs on. */
-static void the_settings_change(struct world *w, struct random *r)
-{
-	w->s.topology_policy = (enum topology_policy)random_below(r, NR_POLICIES);
-	w->s.topology_scope = random_chance(r, 50) ? SCOPE_POD : SCOPE_CONTAINER;
-	w->s.shared_pool_step = random_below(r, 8);
-	w->s.shared_pool_minimum = random_below(r, 8);
-}
-
-/* The daemon comes back and knows nothing: what runs with CPUs of its own keeps them. */
+/* What runs with CPUs of its own keeps them. */
 static void the_journal_is_lost(struct world *w, struct random *r)
 {
-	const struct engine_hooks hooks = {.ctx = w, .record = fold};
-	static char before[PODS_MAX * PARTS_MAX][CPUSET_TEXT_MAX];
+	struct cpuset before[PODS_MAX * PARTS_MAX] = {{{0}}}, now;
 
 	(void)r;
 	for (unsigned i = 0; i < PODS_MAX * PARTS_MAX; i++)
-		memcpy(before[i], slot(w, i)->cpus, sizeof before[i]);
-	engine_free(w->g);
-	engine_free(w->folded);
-	w->g = engine_new(w->t, &w->s, &hooks);
-	w->folded = engine_new(w->t, &w->s, &hooks);
-	synchronize(w);
+		if (slot(w, i)->runs)
+			before[i] = cpus_of(slot(w, i));
+	lose_the_journal(w);
 	for (unsigned i = 0; i < PODS_MAX * PARTS_MAX; i++) {
 		const struct running *c = slot(w, i);
-		struct cpuset cpus;
 
-		if (!c->runs || !c->placed.exclusive)
+		if (!c->runs || !c->placed.exclusive ||
+			cpuset_count(&before[i]) != request_exclusive_cpus(&c->req))
 			continue;
-		cpus = cpus_of(c);
-		if (cpuset_count(&cpus) == request_exclusive_cpus(&c->req))
-			if (strcmp(c->cpus, before[i]) != 0)
-				fail_msg("%s ran on %s, now on %s: %s", c->id, before[i], c->cpus,
-					ledger_find(engine_ledger(w->g), c->id)->decision.message);
+		now = cpus_of(c);
+		assert_true(cpuset_equal(&now, &before[i]));
 	}
-}
-
-struct event {
-	unsigned percent;
-	void (*happens)(struct world *w, struct random *r);
-};
-
-static void random_event(const struct event *events, struct world *w, struct random *r)
-{
-	unsigned what = random_below(r, 100), i = 0;
-
-	for (; what >= events[i].percent; i++)
-		what -= events[i].percent;
-	events[i].happens(w, r);
-	check(w);
-}
-
-static unsigned long number_from(const char *variable, unsigned long otherwise)
-{
-	const char *text = getenv(variable);
-
-	return text ? strtoul(text, NULL, 10) : otherwise;
 }
 
 static void random_events_keep_every_invariant_and_fold_to_the_same(void **state)
@@ -584,8 +369,10 @@ static void random_events_keep_every_invariant_and_fold_to_the_same(void **state
 			world_new(policies[c / 2], c % 2 ? SCOPE_POD : SCOPE_CONTAINER, c / 2 * 2);
 		struct random r = {seed * WORLDS + c + 1};
 
-		for (unsigned long i = 0; i < nr / WORLDS; i++)
+		for (unsigned long i = 0; i < nr / WORLDS; i++) {
 			random_event(events, w, &r);
+			check(w);
+		}
 		print_message("%s: %u holds, %u grants, %u refusals of pods, %u updates, "
 			      "%u resizes and %u refused\n",
 			topology_policy_name(policies[c / 2]), w->nr_records[RECORD_HOLD],
@@ -598,7 +385,6 @@ static void random_events_keep_every_invariant_and_fold_to_the_same(void **state
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(pods_are_placed_as_the_kubelet_places_them),
 		cmocka_unit_test(random_events_keep_every_invariant_and_fold_to_the_same),
 	};
 

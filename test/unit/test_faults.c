@@ -44,7 +44,7 @@ struct rig {
 	struct box box[BOXES];
 	unsigned updates; /* of containers with CPUs of their own */
 	bool answered, synchronized, dead;
-	int status;       /* of the last answer */
+	int status; /* of the last answer */
 	char message[512];
 	int log_fd; /* the reading end */
 	size_t log_len;
@@ -458,6 +458,27 @@ static void what_happened_while_the_disk_was_full_is_written_down_later(void **s
 	assert_non_null(strstr(r->log, "event=journal-folded"));
 	assert_int_equal(r->updates, 0);
 }
+
+static void what_runs_is_taken_over_although_the_disk_is_full(void **state)
+{
+	struct rig *r = *state;
+	char fault[64];
+
+	begin(r, NULL);
+	int lines = journal_read(r->daemon.journal, count_line, NULL, NULL);
+	const char *cpus = create(r, "a", 2)->cpus;
+	end(r, SIGKILL);
+	assert_int_equal(unlink(r->daemon.journal), 0);
+	/* its line, and the first try to write all anew */
+	(void)snprintf(fault, sizeof fault, "enospc:%d:2", lines + 1);
+	begin(r, fault);
+	assert_int_equal(r->updates, 0);
+	assert_null(create(r, "b", 2));
+	await_log(r, "event=journal-written-again");
+	the_journal_is_what_runs(r);
+	assert_string_not_equal(create(r, "b", 2)->cpus, cpus);
+	the_journal_is_what_runs(r);
+}
 #endif
 
 static void a_run_directory_that_may_not_be_written_any_more_stops_nobody(void **state)
@@ -686,7 +707,7 @@ static void of_another_boot(const char *path)
 
 static void of_another_machine(const char *path)
 {
-	rewrite(path, "\"fingerprint\":", "\"fingerprint\":1");
+	rewrite(path, "\"topology\":\"machine ", "\"topology\":\"machine not-");
 }
 
 static void a_damaged_journal_is_set_aside_and_nothing_is_lost(void **state)
@@ -729,8 +750,7 @@ static void a_damaged_journal_is_set_aside_and_nothing_is_lost(void **state)
 			table[i].suffix);
 		if (!strstr(r->log, aside))
 			fail_msg("%zu: %s is not told: %s", i, aside, r->log);
-		(void)snprintf(
-			aside, sizeof aside, "%s.%s", r->daemon.journal, table[i].suffix);
+		(void)snprintf(aside, sizeof aside, "%s.%s", r->daemon.journal, table[i].suffix);
 		assert_int_equal(access(aside, F_OK), 0);
 	}
 }
@@ -743,6 +763,7 @@ int main(void)
 #ifdef NUMAFIT_FAULTS
 		CASE(a_failing_disk_refuses_containers_and_changes_nothing),
 		CASE(what_happened_while_the_disk_was_full_is_written_down_later),
+		CASE(what_runs_is_taken_over_although_the_disk_is_full),
 #endif
 		CASE(a_run_directory_that_may_not_be_written_any_more_stops_nobody),
 		CASE(a_run_directory_is_made_or_its_fault_is_told),

@@ -424,7 +424,7 @@ static void the_journal_before_is_kept_beside_the_new_one(void **state)
 static void a_directory_in_the_way_is_set_aside_in_its_turn(void **state)
 {
 	struct world *w = *state;
-	char inside[128], further[128];
+	char inside[128], further[120];
 
 	snprintf(inside, sizeof inside, "%s/x", w->aside);
 	snprintf(further, sizeof further, "%s.old", w->aside);
@@ -433,7 +433,7 @@ static void a_directory_in_the_way_is_set_aside_in_its_turn(void **state)
 	write_journal(w, three, 2);
 	assert_int_equal(journal_set_aside(w->path, "old", &w->e), 0);
 	assert_int_equal(journal_read(w->aside, on_line, w, &w->e), 2);
-	snprintf(inside, sizeof inside, "%s/x", further);
+	snprintf(inside, sizeof inside, "%.120s/x", further);
 	assert_int_equal(unlink(inside), 0);
 	assert_int_equal(rmdir(further), 0);
 	/* a file in the way of a directory is replaced like one in the way of a file */

@@ -198,6 +198,30 @@ static void too_few_own_cpus_and_reserved_ones_are_found(void **state)
 	sim_node_fini(&n);
 }
 
+static void a_resized_container_is_measured_by_what_it_asks_for_now(void **state)
+{
+	struct sim_node n;
+	struct err e = {0};
+
+	(void)state;
+	sim_node_init(&n, machine());
+	struct container *db = run(&n, "db", two_cpus, "2,10", "1", own);
+	struct container *agent =
+		run(&n, "agent", (struct asked){.qos = QOS_BEST_EFFORT}, "0-1", "0", NULL);
+
+	assert_int_equal(container_resize(n.topo, db, 1000, 4 * GIB, &e), 0);
+	assert_int_equal(db->resources.cpu_shares, 1024);
+	assert_int_equal(db->resources.memory_limit, 4 * GIB);
+	assert_false(container_exclusive(db));
+	assert_int_equal(container_set(n.topo, db, "2", "", &e), 0);
+	assert_true(container_exclusive(db));
+	assert_int_equal(container_resize(n.topo, db, 0, 0, &e), 0);
+	assert_int_equal(db->asked.cpu_milli, 1000);
+	assert_int_equal(container_resize(n.topo, agent, 1000, 0, &e), -EINVAL);
+	assert_string_equal(e.text, "container default/agent/main asks for nothing and stays so");
+	sim_node_fini(&n);
+}
+
 static void a_cpuset_that_the_kernel_would_refuse_is_refused(void **state)
 {
 	static const char *const bad[][2] = {
@@ -293,20 +317,27 @@ static void steps_become_a_runtimes_calls(void **state)
 		step_of(TRACE_RESTART_RUNTIME, NULL, NULL), step_of(TRACE_CREATE, "db", "postgres"),
 		step_of(TRACE_STOP, "db", NULL),    /* two containers, one sandbox */
 		step_of(TRACE_STOP, "web-1", NULL), /* is gone already */
+		step_of(TRACE_STOP_POD, "web", NULL),
+		step_of(TRACE_CREATE, "late", "main"), /* nobody is asked */
 	};
 	static const char *const want[] = {
-		"RCRCRC", "RC", "C", "SX", "SXTD", "UU", "", "C", "SXSXTD", ""};
+		"RCRCRC", "RC", "C", "SX", "SXTD", "UU", "", "C", "SXSXTD", "", "TDTD", ""};
 	struct trace trace = {.at = steps, .nr = sizeof steps / sizeof *steps};
 	struct sim_node n;
 	struct script s = {.trace = &trace, .node = &n};
 
 	(void)state;
 	steps[0].count = 3;
+	steps[11].unasked = true;
+	steps[11].cpus = "3";
 	sim_node_init(&n, machine());
 	for (unsigned i = 0; i < trace.nr; i++) {
 		assert_int_equal(script_step(&s, NULL), steps[i].op);
 		assert_string_equal(calls(&s), want[i]);
 	}
+	assert_int_equal(n.at[n.nr - 1]->state, CONTAINER_RUNNING);
+	assert_true(n.at[n.nr - 1]->pinned);
+	assert_int_equal(cpuset_count(&n.at[n.nr - 1]->cpus), 1);
 	assert_int_equal(script_step(&s, NULL), NR_TRACE_OPS);
 	script_fini(&s);
 	sim_node_fini(&n);
@@ -389,12 +420,14 @@ static void print_table(FILE *out, const struct sim_node *n)
 	report_create(&r, n->at[1],
 		"TopologyAffinityError: Resources cannot be allocated with Topology locality", 0);
 	n->at[0]->state = CONTAINER_GONE;
+	report_update(&r, n->at[0], NULL, 1);
+	report_update(&r, n->at[0], "no room", 0);
 	report_stop(&r, n->at[0], "stopped", 1);
 	report_restart(&r, 1, 0);
 	assert_int_equal(r.placed, 2);
-	assert_int_equal(r.refused, 1);
+	assert_int_equal(r.refused, 2);
 	assert_int_equal(r.one_node, 1);
-	assert_int_equal(r.updates, 4);
+	assert_int_equal(r.updates, 5);
 }
 
 static void the_table_tells_what_was_asked_and_given(void **state)
@@ -410,6 +443,9 @@ static void the_table_tells_what_was_asked_and_given(void **state)
 		"TopologyAffinityError: Resources\n"
 		"                                                      cannot be allocated with "
 		"Topology locality\n"
+		"db/main                 Guaranteed 2     8Gi          updated: cpus 2,10, mems 1 "
+		"in force\n"
+		"db/main                 Guaranteed 2     8Gi          update refused: no room\n"
 		"db/main                 Guaranteed 2     8Gi          stopped, 1 running "
 		"container moved\n"
 		"-- the runtime came back: 1 running containers told, 0 set anew\n";
@@ -465,6 +501,7 @@ int main(void)
 		cmocka_unit_test(a_container_without_a_cpuset_is_on_every_cpu),
 		cmocka_unit_test(exclusive_is_what_the_annotation_says_or_what_was_asked_for),
 		cmocka_unit_test(too_few_own_cpus_and_reserved_ones_are_found),
+		cmocka_unit_test(a_resized_container_is_measured_by_what_it_asks_for_now),
 		cmocka_unit_test(a_cpuset_that_the_kernel_would_refuse_is_refused),
 		cmocka_unit_test(a_claim_that_is_no_placement_is_refused),
 		cmocka_unit_test(nearest_nodes_are_those_that_no_other_could_better),

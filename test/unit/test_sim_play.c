@@ -27,7 +27,7 @@ enum fault {
 
 static enum fault fault; /* in the child */
 
-/* Whole CPUs get 2-3, the rest 0-1; 64 CPUs and more are refused. */
+/* Whole CPUs get 2-3, the rest 0-1; 64 CPUs and more are refused, as a resize too. */
 static int plugin_create(
 	void *ctx, const struct request *req, struct nri_reply *reply, struct err *e)
 {
@@ -57,8 +57,7 @@ static int plugin_create(
 }
 
 /* After a restart everything is set anew: whoever came with an annotation gets what it says. */
-static void plugin_synchronize(
-	void *ctx, const struct nri_inventory *what, struct nri_reply *reply)
+static void plugin_synchronize(void *ctx, const struct nri_inventory *what, struct nri_reply *reply)
 {
 	struct nri_cpuset *sets = arena_array(reply->arena, what->nr + 1, sizeof *sets);
 
@@ -77,7 +76,11 @@ static void plugin_update(void *ctx, const struct request *req, struct nri_reply
 	(void)ctx;
 	if (fault == FAULT_LETS_UPDATE)
 		return;
-	*keep = (struct nri_cpuset){req->container_id, "0-1", ""};
+	if (req->cpu_milli >= 64000) {
+		reply->refusal = "no room to grow";
+		return;
+	}
+	*keep = (struct nri_cpuset){req->container_id, req->cpu_milli == 1000 ? "2" : "0-1", ""};
 	reply->updates = keep;
 	reply->nr_updates = 1;
 }
@@ -177,8 +180,11 @@ static const char whole_day[] = "steps:\n"
 				"- create: {pod: db, qos: guaranteed, cpu: 2, memory: 1Gi}\n"
 				"- create: {pod: giant, qos: guaranteed, cpu: 64, memory: 1Gi}\n"
 				"- update: {pod: web-1, cpus: 0-3}\n"
+				"- update: {pod: db, cpu: 1}\n"
+				"- update: {pod: db, cpu: 64}\n"
 				"- restart-runtime\n"
-				"- stop: {pod: web}\n";
+				"- stop: {pod: web-0}\n"
+				"- stop-pod: {pod: web}\n";
 
 static const char whole_day_told[] =
 	"POD/CONTAINER           QOS        CPU   MEMORY       GIVEN CPUS         NODES MEMS  "
@@ -191,11 +197,13 @@ static const char whole_day_told[] =
 	" yes\n"
 	"giant/main              Guaranteed 64    1Gi          refused: TopologyAffinityError: no "
 	"room\n"
-	"web-1/main              Burstable  500m  -            updated: cpus 0-1, mems 0 are in "
+	"web-1/main              Burstable  500m  -            updated: cpus 0-1, mems 0 in "
 	"force\n"
+	"db/main                 Guaranteed 1     1Gi          updated: cpus 2, mems 0 in force\n"
+	"db/main                 Guaranteed 64    1Gi          update refused: no room to grow\n"
 	"-- the runtime came back: 3 running containers told, 3 set anew\n"
 	"web-0/main              Burstable  500m  -            stopped\n"
-	"web-1/main              Burstable  500m  -            stopped\n";
+	"web-1/main              Burstable  500m  -            stopped with its pod\n";
 
 static void a_trace_is_played_to_its_end(void **state)
 {

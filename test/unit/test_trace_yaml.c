@@ -61,6 +61,20 @@ static void namespace_and_container_have_defaults(void **state)
 	trace_fini(&t);
 }
 
+static void a_kubelet_with_static_managers_gives_a_cpuset(void **state)
+{
+	static const char text[] = "steps:\n- create: {pod: a, qos: besteffort, cpus: '1-2,9', "
+				   "mems: 0, unasked: true}\n";
+	struct trace t;
+
+	(void)state;
+	assert_int_equal(read_text(&t, text, NULL), 0);
+	assert_string_equal(t.at[0].cpus, "1-2,9");
+	assert_string_equal(t.at[0].mems, "0");
+	assert_true(t.at[0].unasked);
+	trace_fini(&t);
+}
+
 static void steps_keep_their_order_and_their_lines(void **state)
 {
 	static const char text[] =
@@ -68,15 +82,16 @@ static void steps_keep_their_order_and_their_lines(void **state)
 		"- create: {pod: a, qos: besteffort, count: 3}\n"
 		"- update: {pod: a, container: main, cpus: 0-3, mems: 1, cpu: 2}\n"
 		"- restart-runtime\n"
-		"- stop: {pod: a-2}\n";
+		"- stop: {pod: a-2}\n"
+		"- stop-pod: {pod: a-1}\n";
 	static const enum trace_op ops[] = {
-		TRACE_CREATE, TRACE_UPDATE, TRACE_RESTART_RUNTIME, TRACE_STOP};
+		TRACE_CREATE, TRACE_UPDATE, TRACE_RESTART_RUNTIME, TRACE_STOP, TRACE_STOP_POD};
 	struct trace t;
 
 	(void)state;
 	assert_int_equal(read_text(&t, text, NULL), 0);
-	assert_int_equal(t.nr, 4);
-	for (unsigned i = 0; i < 4; i++) {
+	assert_int_equal(t.nr, 5);
+	for (unsigned i = 0; i < 5; i++) {
 		assert_int_equal(t.at[i].op, ops[i]);
 		assert_int_equal(t.at[i].line, i + 2);
 	}
@@ -145,6 +160,13 @@ static void a_mistake_is_told_with_line_and_key(void **state)
 			{"hugepages-1Gi", "whole number of pages"}},
 		{"steps:\n- create: {pod: a, count: 0}\n", -ERANGE, {"create.count"}},
 		{"steps:\n- create: {pod: a, count: 1001}\n", -ERANGE, {"create.count", "1000"}},
+		{"steps:\n- create: {pod: a, qos: besteffort, count: 2, cpus: 0-1}\n", -EINVAL,
+			{"line 2", "create", "count makes many"}},
+		{"steps:\n- create: {pod: a, qos: besteffort, unasked: perhaps}\n", -EINVAL,
+			{"line 2", "create.unasked", "perhaps"}},
+		{POD "- stop-pod: {pod: a, container: main}\n", -EINVAL,
+			{"line 3", "stop-pod.container", "stop-pod has pod"}},
+		{POD "- stop-pod: {pod: b}\n", -EINVAL, {"line 3", "stop-pod", "creates pod b"}},
 		{POD "- update: {pod: a}\n", -EINVAL, {"line 3", "update", "nothing to update"}},
 		{POD "- update: {pod: a, cpus: 3-1}\n", -EINVAL, {"line 3", "update.cpus"}},
 		{POD "- update: {pod: a, mems: ''}\n", -EINVAL, {"line 3", "update.mems", "empty"}},
@@ -201,7 +223,8 @@ static void a_trace_is_bounded(void **state)
 
 static void the_traces_that_come_along_are_good(void **state)
 {
-	static const char *const paths[] = {"test/traces/demo.yaml", "test/traces/small.yaml"};
+	static const char *const paths[] = {"test/traces/demo.yaml", "test/traces/small.yaml",
+		"test/traces/shadow.yaml", "test/traces/unasked.yaml"};
 	static char text[1 << 16];
 
 	(void)state;
@@ -225,6 +248,7 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_create_step_holds_what_the_pod_asks_for),
 		cmocka_unit_test(namespace_and_container_have_defaults),
+		cmocka_unit_test(a_kubelet_with_static_managers_gives_a_cpuset),
 		cmocka_unit_test(steps_keep_their_order_and_their_lines),
 		cmocka_unit_test(a_mistake_is_told_with_line_and_key),
 		cmocka_unit_test(two_operations_in_one_step_are_refused),

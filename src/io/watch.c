@@ -1,0 +1,67 @@
+#include <io/watch.h>
+
+#include <io/loop_uv.h>
+#include <numafit/mem.h>
+#include <numafit/text.h>
+
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct watch {
+	uv_fs_event_t uv;
+	void (*changed)(void *ctx);
+	void *ctx;
+	char name[NAME_MAX + 1];
+};
+
+static void free_handle(uv_handle_t *h)
+{
+	free(h);
+}
+
+static void directory_changed(uv_fs_event_t *uv, const char *name, int events, int status)
+{
+	struct watch *w = (struct watch *)uv;
+
+	(void)events, (void)status;
+	if (!name || text_equal(name, w->name)) /* no name: it may be ours */
+		w->changed(w->ctx);
+}
+
+/* The directory of path into dir; its name in there, or NULL: too long. */
+static const char *split(const char *path, char dir[PATH_MAX])
+{
+	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+
+	if (!text_copy(dir, PATH_MAX, slash ? path : "."))
+		return NULL;
+	if (slash)
+		dir[slash == path ? 1 : slash - path] = '\0';
+	return name;
+}
+
+struct watch *watch_new(struct loop *l, const char *path, void (*changed)(void *ctx), void *ctx)
+{
+	char dir[PATH_MAX];
+	const char *name = split(path, dir);
+	struct watch *w = xcalloc(1, sizeof *w);
+
+	if (!name || !text_copy(w->name, sizeof w->name, name)) {
+		free(w);
+		return NULL;
+	}
+	w->changed = changed;
+	w->ctx = ctx;
+	(void)uv_fs_event_init(loop_uv(l), &w->uv); /* cannot fail */
+	if (uv_fs_event_start(&w->uv, directory_changed, dir, 0) == 0)
+		return w;
+	watch_close(w);
+	return NULL;
+}
+
+void watch_close(struct watch *w)
+{
+	if (w && !uv_is_closing((uv_handle_t *)&w->uv))
+		uv_close((uv_handle_t *)&w->uv, free_handle);
+}

@@ -1,0 +1,172 @@
+#include <kubelet/grpc_private.h>
+
+#include <io/inbox.h>
+#include <numafit/mem.h>
+
+#include <assert.h>
+#include <grpc/byte_buffer.h>
+#include <grpc/byte_buffer_reader.h>
+#include <grpc/support/log.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { INBOX_ITEMS = 256, PATIENCE_MS = 1000 };
+
+struct rpc_pump {
+	struct loop *loop;
+	struct inbox *inbox;
+	grpc_completion_queue *queue;
+	pthread_t thread;
+	size_t nr_held;
+	bool ended;
+};
+
+static void *pump(void *arg)
+{
+	struct rpc_pump *p = arg;
+
+	for (;;) {
+		gpr_timespec forever = gpr_inf_future(GPR_CLOCK_MONOTONIC);
+		grpc_event ev = grpc_completion_queue_next(p->queue, forever, NULL);
+
+		if (ev.type == GRPC_QUEUE_SHUTDOWN)
+			break;
+		inbox_put(p->inbox, ev.tag, ev.success);
+	}
+	inbox_put(p->inbox, NULL, 0);
+	return NULL;
+}
+
+static void completed(void *ctx, void *what, int value)
+{
+	struct rpc_pump *p = ctx;
+	struct rpc_tag *tag = what;
+
+	if (tag)
+		tag->done(tag->owner, value);
+	else
+		p->ended = true;
+}
+
+/* gRPC reports to stderr what its callers hear of as well. Its last words before it aborts are said
+ * nowhere else. */
+static void log_last_words(gpr_log_func_args *args)
+{
+	static const char last_words[] = "assertion failed";
+
+	if (!strncmp(args->message, last_words, sizeof last_words - 1))
+		(void)dprintf(
+			STDERR_FILENO, "gRPC: %s:%d: %s\n", args->file, args->line, args->message);
+}
+
+void rpc_block_signals(sigset_t *before)
+{
+	sigset_t all;
+
+	(void)sigfillset(&all);
+	(void)pthread_sigmask(SIG_SETMASK, &all, before);
+}
+
+void rpc_restore_signals(const sigset_t *before)
+{
+	(void)pthread_sigmask(SIG_SETMASK, before, NULL);
+}
+
+static int start(struct rpc_pump *p)
+{
+	sigset_t before;
+
+	rpc_block_signals(&before);
+	gpr_set_log_function(log_last_words);
+	grpc_init();
+	p->queue = grpc_completion_queue_create_for_next(NULL);
+	int rc = pthread_create(&p->thread, NULL, pump, p);
+	rpc_restore_signals(&before);
+	return rc;
+}
+
+static void stop(struct rpc_pump *p)
+{
+	grpc_completion_queue_destroy(p->queue);
+	inbox_close(p->inbox);
+	grpc_shutdown_blocking();
+	free(p);
+}
+
+struct rpc_pump *rpc_pump_new(struct loop *l, struct err *e)
+{
+	struct rpc_pump *p = xcalloc(1, sizeof *p);
+
+	p->loop = l;
+	p->inbox = inbox_new(l, INBOX_ITEMS, completed, p);
+	int rc = start(p);
+	if (!rc) {
+		(void)pthread_setname_np(p->thread, "grpc-pump");
+		return p;
+	}
+	(void)err_set(e, rc, "gRPC: a thread for its completions: %s", strerror(rc));
+	grpc_completion_queue_shutdown(p->queue);
+	stop(p);
+	return NULL;
+}
+
+void rpc_pump_free(struct rpc_pump *p)
+{
+	if (!p)
+		return;
+	while (p->nr_held)
+		(void)rpc_pump_wait(p, PATIENCE_MS);
+	grpc_completion_queue_shutdown(p->queue);
+	while (!p->ended)
+		(void)rpc_pump_wait(p, PATIENCE_MS);
+	(void)pthread_join(p->thread, NULL);
+	stop(p);
+}
+
+grpc_completion_queue *rpc_pump_queue(struct rpc_pump *p)
+{
+	return p->queue;
+}
+
+struct loop *rpc_pump_loop(struct rpc_pump *p)
+{
+	return p->loop;
+}
+
+void rpc_pump_hold(struct rpc_pump *p)
+{
+	p->nr_held++;
+}
+
+void rpc_pump_release(struct rpc_pump *p)
+{
+	assert(p->nr_held);
+	p->nr_held--;
+}
+
+bool rpc_pump_wait(struct rpc_pump *p, unsigned timeout_ms)
+{
+	return inbox_wait(p->inbox, timeout_ms) > 0;
+}
+
+grpc_byte_buffer *rpc_bytes(const void *data, size_t len)
+{
+	grpc_slice slice = grpc_slice_from_copied_buffer(data, len);
+	grpc_byte_buffer *message = grpc_raw_byte_buffer_create(&slice, 1);
+
+	grpc_slice_unref(slice);
+	return message;
+}
+
+bool rpc_bytes_read(grpc_byte_buffer *message, grpc_slice *bytes)
+{
+	grpc_byte_buffer_reader reader;
+
+	if (!grpc_byte_buffer_reader_init(&reader, message))
+		return false;
+	*bytes = grpc_byte_buffer_reader_readall(&reader);
+	grpc_byte_buffer_reader_destroy(&reader);
+	return true;
+}

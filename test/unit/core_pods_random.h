@@ -1,0 +1,109 @@
+#ifndef NUMAFIT_TEST_CORE_PODS_RANDOM_H
+#define NUMAFIT_TEST_CORE_PODS_RANDOM_H
+
+#include "core_pods.h"
+#include "core_random.h"
+
+/* Random pods, and events that happen to them. ENGINE_EVENTS and SEED choose how many and which. */
+
+enum { EVENTS_DEFAULT = 4000 };
+
+static inline void random_part(struct random *r, struct container_ask *c)
+{
+	static const unsigned milli[] = {0, 500, 1000, 1000, 2000, 2000, 3000, 4000, 5000, 6000};
+
+	c->cpu_milli = milli[random_below(r, sizeof milli / sizeof *milli)];
+	if (random_chance(r, 80))
+		c->memory[c->nr_memory++] =
+			(struct memory_ask){0, GIB(random_chance(r, 5) ? 70 : random_below(r, 24))};
+	if (random_chance(r, 15))
+		c->memory[c->nr_memory++] =
+			(struct memory_ask){GIB(1), GIB(1 + random_below(r, 4))};
+}
+
+static inline void random_spec(struct random *r, struct guest *p)
+{
+	unsigned nr_init = random_below(r, 3), nr_app = 1 + random_below(r, 3);
+
+	for (unsigned i = 0; i < nr_init + nr_app; i++) {
+		add(p,
+			i >= nr_init           ? CONTAINER_APP
+			: random_chance(r, 50) ? CONTAINER_INIT
+					       : CONTAINER_SIDECAR,
+			0, 0);
+		random_part(r, &p->part[i]);
+	}
+	p->ask.pod_level = random_chance(r, 5);
+}
+
+static inline struct guest *any_guest(struct world *w, struct random *r)
+{
+	return &w->guest[random_below(r, PODS_MAX)];
+}
+
+/* The pod's next container, or one of those that run once more. */
+static inline unsigned part_to_start(const struct guest *p, struct random *r)
+{
+	unsigned i = p->next;
+
+	if (i == p->ask.nr)
+		do
+			i = random_below(r, p->ask.nr);
+		while (p->part[i].kind == CONTAINER_INIT);
+	return i;
+}
+
+static inline struct running *any_running(struct world *w, struct random *r)
+{
+	unsigned from = random_below(r, PODS_MAX * PARTS_MAX);
+
+	for (unsigned i = 0; i < PODS_MAX * PARTS_MAX; i++) {
+		struct running *c = slot(w, (from + i) % (PODS_MAX * PARTS_MAX));
+
+		if (c->runs)
+			return c;
+	}
+	return NULL;
+}
+
+static inline void some_pod_goes(struct world *w, struct random *r)
+{
+	struct guest *p = any_guest(w, r);
+
+	if (!p->there)
+		return;
+	gone(w, p);
+	assert_true(nothing_of(w, p));
+}
+
+/* What may change while the daemon runs on. */
+static inline void the_settings_change(struct world *w, struct random *r)
+{
+	w->s.topology_policy = (enum topology_policy)random_below(r, NR_POLICIES);
+	w->s.topology_scope = random_chance(r, 50) ? SCOPE_POD : SCOPE_CONTAINER;
+	w->s.shared_pool_step = random_below(r, 8);
+	w->s.shared_pool_minimum = random_below(r, 8);
+}
+
+struct event {
+	unsigned percent;
+	void (*happens)(struct world *w, struct random *r);
+};
+
+static inline void random_event(const struct event *events, struct world *w, struct random *r)
+{
+	unsigned what = random_below(r, 100), i = 0;
+
+	for (; what >= events[i].percent; i++)
+		what -= events[i].percent;
+	events[i].happens(w, r);
+}
+
+static inline unsigned long number_from(const char *variable, unsigned long otherwise)
+{
+	const char *text = getenv(variable);
+
+	return text ? strtoul(text, NULL, 10) : otherwise;
+}
+
+#endif

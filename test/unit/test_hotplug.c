@@ -1,0 +1,238 @@
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <codec/machine_text.h>
+#include <host/discover.h>
+#include <host/hotplug.h>
+#include <ftw.h>
+#include <numafit/text.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define GIB(n) ((uint64_t)(n) << 30)
+
+/* A machine, and the part of its /sys that changes, written anew by each test. */
+static const char text[] = "machine two\n"
+			   "node 0 memory 8Gi hugepages-2Mi 16 cpus 0-3,8-11 smt 2\n"
+			   "node 4 memory 8Gi hugepages-2Mi 0 cpus 4-7,12-15 socket 1 smt 2\n"
+			   "distances\n10 21\n21 10\n";
+
+struct tree {
+	char dir[64];
+	struct topo t;
+	struct hotplug now;
+};
+
+static void put(const struct tree *tree, const char *name, const char *content)
+{
+	char path[256];
+
+	(void)snprintf(path, sizeof path, "%s/%s", tree->dir, name);
+	for (char *at = strchr(path + strlen(tree->dir) + 1, '/'); at; at = strchr(at + 1, '/')) {
+		*at = '\0';
+		(void)mkdir(path, 0755);
+		*at = '/';
+	}
+	FILE *f = fopen(path, "w");
+	assert_non_null(f);
+	assert_true(fputs(content, f) >= 0);
+	assert_int_equal(fclose(f), 0);
+}
+
+static int remove_one(const char *path, const struct stat *st, int flag, struct FTW *at)
+{
+	(void)st, (void)flag, (void)at;
+	return remove(path);
+}
+
+static void remove_below(const struct tree *tree, const char *name)
+{
+	char path[256];
+
+	(void)snprintf(path, sizeof path, "%s/%s", tree->dir, name);
+	(void)nftw(path, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+}
+
+static int setup(void **state)
+{
+	struct tree *tree = calloc(1, sizeof *tree);
+
+	*state = tree;
+	(void)strcpy(tree->dir, "/tmp/numafit-hotplug-XXXXXX");
+	assert_non_null(mkdtemp(tree->dir));
+	assert_int_equal(machine_text_parse(text, sizeof text - 1, &tree->t, NULL), 0);
+	tree->t.this_machine = true;
+	put(tree, "sys/devices/system/cpu/online", "0-15\n");
+	put(tree, "sys/devices/system/node/node0/meminfo",
+		"Node 0 MemTotal:        8388608 kB\nNode 0 MemFree:  12 kB\n");
+	put(tree, "sys/devices/system/node/node4/meminfo", "Node 4 MemTotal: 8388608 kB\n");
+	put(tree, "sys/devices/system/node/node0/hugepages/hugepages-2048kB/nr_hugepages", "16\n");
+	put(tree, "sys/devices/system/node/node4/hugepages/hugepages-2048kB/nr_hugepages", "0\n");
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	remove_below(*state, "");
+	free(*state);
+	return 0;
+}
+
+static int read_now(struct tree *tree, struct err *e)
+{
+	int rc = hotplug_read_cpus(tree->dir, &tree->now.online, e);
+
+	for (unsigned n = 0; n < tree->t.ids.nr && !rc; n++)
+		rc = hotplug_read_memory(tree->dir, &tree->t, n, tree->now.memory[n], e);
+	return rc;
+}
+
+static void nothing_differs_at_first(void **state)
+{
+	struct tree *tree = *state;
+
+	assert_int_equal(read_now(tree, NULL), 0);
+	assert_false(hotplug_differs(&tree->t, &tree->now));
+}
+
+static void a_cpu_goes_and_comes_back_as_it_was(void **state)
+{
+	struct tree *tree = *state;
+	struct topo t, again;
+
+	put(tree, "sys/devices/system/cpu/online", "1-9,11-15\n");
+	assert_int_equal(read_now(tree, NULL), 0);
+	assert_true(hotplug_differs(&tree->t, &tree->now));
+	assert_int_equal(hotplug_apply(&tree->t, &tree->now, &t, NULL), 0);
+	assert_false(hotplug_differs(&t, &tree->now));
+	assert_int_equal(t.nr_cpus, 14);
+	assert_true(t.this_machine);
+	assert_int_equal(t.cpu[8].core, 8); /* the other thread of CPU 0's core goes on alone */
+	assert_int_equal(t.cpu[2].node, 0);
+	assert_int_equal(t.distance[0][1], 21);
+
+	put(tree, "sys/devices/system/cpu/online", "0-15\n");
+	assert_int_equal(read_now(tree, NULL), 0);
+	assert_true(hotplug_differs(&t, &tree->now));
+	assert_int_equal(hotplug_apply(&tree->t, &tree->now, &again, NULL), 0);
+	assert_memory_equal(&again, &tree->t, sizeof again);
+}
+
+static void memory_and_huge_pages_change(void **state)
+{
+	struct tree *tree = *state;
+	struct topo t;
+
+	put(tree, "sys/devices/system/node/node4/meminfo", "Node 4 MemTotal: 4194304 kB\n");
+	put(tree, "sys/devices/system/node/node0/hugepages/hugepages-2048kB/nr_hugepages", "32\n");
+	assert_int_equal(read_now(tree, NULL), 0);
+	assert_true(hotplug_differs(&tree->t, &tree->now));
+	assert_int_equal(hotplug_apply(&tree->t, &tree->now, &t, NULL), 0);
+	assert_int_equal(t.node[1].memory[0], GIB(4));
+	assert_int_equal(t.node[0].memory[1], 64 << 20);
+	assert_int_equal(t.node[0].memory[0], GIB(8));
+}
+
+static void a_node_that_goes_has_nothing_any_more(void **state)
+{
+	struct tree *tree = *state;
+	struct topo t;
+
+	remove_below(tree, "sys/devices/system/node/node4");
+	put(tree, "sys/devices/system/cpu/online", "0-3,8-11\n");
+	assert_int_equal(read_now(tree, NULL), 0);
+	assert_int_equal(hotplug_apply(&tree->t, &tree->now, &t, NULL), 0);
+	assert_int_equal(t.ids.nr, 2);
+	assert_int_equal(t.node[1].memory[0], 0);
+	assert_true(cpuset_empty(&t.node[1].cpus));
+
+	/* a kernel without NUMA shows no node at all, and nothing has gone */
+	remove_below(tree, "sys/devices/system/node");
+	assert_int_equal(read_now(tree, NULL), 0);
+	assert_int_equal(tree->now.memory[1][0], GIB(8));
+}
+
+static void cpus_that_nobody_knows_need_discovery(void **state)
+{
+	struct tree *tree = *state;
+	struct topo t;
+	struct err e;
+
+	put(tree, "sys/devices/system/cpu/online", "0-16,20\n");
+	assert_int_equal(read_now(tree, NULL), 0);
+	assert_int_equal(hotplug_apply(&tree->t, &tree->now, &t, &e), -ENXIO);
+	assert_string_equal(e.text, "nothing is known of CPUs 16,20");
+}
+
+static void what_makes_no_sense_is_an_error(void **state)
+{
+	static const struct {
+		const char *file, *content;
+		int want;
+	} cases[] = {
+		{"sys/devices/system/cpu/online", "3-1", -EINVAL},
+		{"sys/devices/system/node/node0/meminfo", "Node 0 MemFree: 1 kB\n", -EINVAL},
+		{"sys/devices/system/node/node0/meminfo", "Node 0 MemTotal: much\n", -EINVAL},
+		{"sys/devices/system/node/node0/meminfo",
+			"Node 0 MemTotal: 99999999999999999999 kB\n", -ERANGE},
+		{"sys/devices/system/node/node0/hugepages/hugepages-2048kB/nr_hugepages", "x",
+			-EINVAL},
+	};
+
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct err e;
+
+		assert_int_equal(teardown(state), 0);
+		assert_int_equal(setup(state), 0);
+		put(*state, cases[i].file, cases[i].content);
+		assert_int_equal(read_now(*state, &e), cases[i].want);
+	}
+}
+
+static void no_cpu_at_all_is_no_machine(void **state)
+{
+	struct tree *tree = *state;
+	struct topo t;
+
+	assert_int_equal(read_now(tree, NULL), 0);
+	tree->now.online = (struct cpuset){0};
+	assert_true(hotplug_apply(&tree->t, &tree->now, &t, NULL) < 0);
+}
+
+/* What discovery finds and what is read from files is the same, or all would change at once. */
+static void this_machine_is_as_it_was_discovered(void **state)
+{
+	struct hotplug now = {0};
+	struct topo t;
+
+	(void)state;
+	assert_int_equal(machine_load("this", &t, NULL, NULL, NULL), 0);
+	assert_int_equal(hotplug_read_cpus("/", &now.online, NULL), 0);
+	for (unsigned n = 0; n < t.ids.nr; n++)
+		assert_int_equal(hotplug_read_memory("/", &t, n, now.memory[n], NULL), 0);
+	assert_false(hotplug_differs(&t, &now));
+}
+
+int main(void)
+{
+#define CASE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		CASE(nothing_differs_at_first),
+		CASE(a_cpu_goes_and_comes_back_as_it_was),
+		CASE(memory_and_huge_pages_change),
+		CASE(a_node_that_goes_has_nothing_any_more),
+		CASE(cpus_that_nobody_knows_need_discovery),
+		CASE(what_makes_no_sense_is_an_error),
+		CASE(no_cpu_at_all_is_no_machine),
+		cmocka_unit_test(this_machine_is_as_it_was_discovered),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

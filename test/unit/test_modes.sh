@@ -1,0 +1,122 @@
+#!/bin/sh
+# What the daemon does in each of its modes, beside a kubelet that places containers itself:
+# numafit-sim plays runtime and kubelet, and says what came into force.
+# usage: BUILD=build/debug test/unit/test_modes.sh
+set -u
+bin=${BUILD:-build/debug}
+dir=$(mktemp -d /tmp/numafit-modes.XXXXXX) || exit 1 # a short path: a socket's has 107 bytes at most
+daemon=
+trap '[ -z "$daemon" ] || kill "$daemon"; rm -rf "$dir"' EXIT
+number=0 bad=0
+
+tell() { # 0 or 1, what was to be seen
+	number=$((number + 1))
+	if [ "$1" -eq 0 ]; then
+		echo "ok $number - $2"
+	else
+		echo "not ok $number - $2"
+		sed 's/^/# /' "$dir/out" "$dir/log"
+		bad=1
+	fi
+}
+
+# play NAME TRACE SETTING...: the daemon with these settings, through the whole trace
+play() {
+	name=$1 trace=test/traces/$2.yaml
+	shift 2
+	set -- "$@" machine=kep3545-8 topologyManagerPolicy=restricted reservedSystemCPUs=0,64 \
+		nri.socketPath="$dir/nri.sock" runDirectory="$dir/run" kubeletRootDirectory="$dir/kubelet"
+	for setting; do
+		set -- "$@" --set "$setting"
+		shift
+	done
+	rm -rf "$dir/run"
+	"$bin/numafitd" "$@" >"$dir/log" 2>&1 &
+	daemon=$!
+	"$bin/numafit-sim" --socket "$dir/nri.sock" --machine kep3545-8 --reserved 0,64 --json \
+		--trace "$trace" >"$dir/out" 2>&1
+	played=$?
+	kill "$daemon"
+	wait "$daemon"
+	daemon=
+	tell "$played" "$name: the trace is played to its end"
+}
+
+see() { # WHAT COMMAND...
+	what=$1
+	shift
+	"$@" >/dev/null 2>&1
+	tell $? "$name: $what"
+}
+
+# line FILE WORDS...: one line of the file has all of them
+line() {
+	file=$dir/$1
+	shift
+	awk 'BEGIN {
+			n = ARGC - 1
+			for (i = 1; i <= n; i++) {
+				w[i] = ARGV[i]
+				ARGV[i] = ""
+			}
+		}
+		{
+			hit = 1
+			for (i = 1; i <= n; i++) hit = hit && index($0, w[i])
+			found = found || hit
+		}
+		END { exit !found }' "$@" <"$file"
+}
+told() { line out '"event":"'"$1"'"' '"pod":"'"$2"'"' "$3"; } # EVENT POD WORD
+says() { line log "$@"; }
+count() { [ "$(grep -c -e "$2" "$dir/log")" -eq "$1" ]; }
+no() { ! "$@"; }
+untouched() { grep -q '"updates":0}$' "$dir/out" && no grep -q '"updates":[1-9]' "$dir/out"; }
+
+play manage shadow
+see "the kubelet's word does not count" told create cache '"cpus":"5-6,69-70"'
+see "a cpuset from elsewhere is put right" told update web '"cpus":"0-127"'
+see "who must make room does" told create db '"updates":1'
+see "nothing is compared" count 0 event=shadow
+
+play shadow shadow mode=shadow
+see "nobody is adjusted or updated" untouched
+see "the kubelet's word counts" told create cache '"cpus":"40-41,104-105"'
+see "agreement is reported" says event=shadow pod=db verdict=agrees
+see "so is that there was nothing to compare" says event=shadow pod=web verdict=nothing-to-compare
+see "one disagreement" count 1 verdict=disagrees
+see "with both cpusets" says event=shadow pod=cache "numafit 5-6,69-70, kubelet 40-41,104-105"
+see "and both NUMA nodes of memory" says pod=cache "memory: numafit 0, kubelet 5"
+see "which does not lead to the next" says event=shadow pod=upf verdict=agrees
+
+play off shadow mode=off
+see "nobody is adjusted or updated" untouched
+see "nothing is decided" count 0 event=decision
+
+mkdir "$dir/kubelet"
+echo '{"policyName":"none","defaultCpuSet":"","checksum":1353318690}' >"$dir/kubelet/cpu_manager_state"
+play "beside a kubelet that places nothing" shadow
+see "we do" told create cache '"cpus":"5-6,69-70"'
+see "without a warning" count 0 kubelet-manages-too
+
+echo '{"policyName":"static","defaultCpuSet":"0-127","checksum":1}' >"$dir/kubelet/cpu_manager_state"
+play "beside a static kubelet" shadow
+see "we only look on" untouched
+see "and compare" says event=shadow pod=cache verdict=disagrees
+see "one line says so" count 1 kubelet-manages-too
+see "as a warning with the way out" says level=warn mode=shadow cpuManagerPolicy besideStaticKubelet
+
+play "told to manage beside it" shadow besideStaticKubelet=manage
+see "we do" told create cache '"cpus":"5-6,69-70"'
+see "and warn all the same" says level=warn kubelet-manages-too mode=manage
+rm -r "$dir/kubelet"
+
+play "onAdopt place" unasked
+see "who ran unasked is placed" line out '"event":"restart-runtime"' '"containers":2,"updates":2'
+see "with CPUs of its own" says cause=adopt pod=db exclusive=yes cpus=1-4,65-68
+
+play "onAdopt leave" unasked onAdopt=leave
+see "who ran unasked is left" untouched
+see "and the log says why" says cause=adopt pod=db exclusive=no "left as it ran: onAdopt is leave"
+echo "1..$number"
+exit $bad

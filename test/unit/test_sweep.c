@@ -1,0 +1,895 @@
+/* The daemon's parts in one process with a runtime that keeps its cpusets in a made-up cgroup tree:
+ * what a foreign hand changes there is brought back, and CPUs go offline and come back. */
+#include <numafitd/daemon.h>
+
+#include <codec/machine_text.h>
+#include <nri/runtime.h>
+#include <numafit/text.h>
+
+#include "core_random.h"
+
+#include <fcntl.h>
+#include <ftw.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+enum { BOXES = 8, PATH_BYTES = 300, LIST_BYTES = 256, GUARD_MS = 20000, POLL_MS = 2, ROUND_MS = 5 };
+
+static const char machine[] = "machine two\n"
+			      "node 0 memory 8Gi cpus 0-7\n"
+			      "node 1 memory 8Gi cpus 8-15 socket 1\n";
+static const char without_cpu_1[] = "machine two\n"
+				    "offline 1\n"
+				    "node 0 memory 8Gi cpus 0-7\n"
+				    "node 1 memory 8Gi cpus 8-15 socket 1\n";
+
+struct box {
+	bool runs;
+	unsigned cpus; /* of its own; 0: shared */
+	char id[16], pod[16], cgroup[64];
+};
+
+struct rig {
+	struct daemon d;
+	char dir[64], root[80], socket[96];
+	const char *nri_version;
+	bool v2, silent;
+	bool refuses, ignores; /* what it is set without having asked: with an error, or without */
+	bool hides_cgroups;
+	const char *client_wants; /* CPUs that an UpdateContainer ends with, whatever is answered */
+	struct listener *listener;
+	struct stream *stream;
+	struct nri_runtime *runtime;
+	struct loop_timer *guard, *poll;
+	bool (*until)(struct rig *r);
+	struct box box[BOXES];
+	unsigned outstanding, unasked, set, answers;
+	struct box *asked;
+};
+
+/* The tree */
+
+static void put(const struct rig *r, const char *name, const char *content)
+{
+	char path[PATH_BYTES];
+
+	(void)snprintf(path, sizeof path, "%s/%s", r->root, name);
+	for (char *at = strchr(path + 1, '/'); at; at = strchr(at + 1, '/')) {
+		*at = '\0';
+		(void)mkdir(path, 0755);
+		*at = '/';
+	}
+	FILE *f = fopen(path, "w");
+	assert_non_null(f);
+	assert_true(fputs(content, f) >= 0);
+	assert_int_equal(fclose(f), 0);
+}
+
+static void put_cgroup(
+	const struct rig *r, const struct box *b, const char *file, const char *content)
+{
+	char name[PATH_BYTES];
+
+	(void)snprintf(
+		name, sizeof name, "sys/fs/cgroup/%s%s/%s", r->v2 ? "" : "cpuset", b->cgroup, file);
+	put(r, name, content);
+}
+
+static void set_cpus(const struct rig *r, const struct box *b, const char *cpus)
+{
+	put_cgroup(r, b, "cpuset.cpus", cpus);
+	put_cgroup(r, b, r->v2 ? "cpuset.cpus.effective" : "cpuset.effective_cpus", cpus);
+}
+
+static void set_mems(const struct rig *r, const struct box *b, const char *mems)
+{
+	put_cgroup(r, b, "cpuset.mems", mems);
+	put_cgroup(r, b, r->v2 ? "cpuset.mems.effective" : "cpuset.effective_mems", mems);
+}
+
+static void set_populated(const struct rig *r, const struct box *b, bool populated)
+{
+	if (r->v2)
+		put_cgroup(r, b, "cgroup.events",
+			populated ? "populated 1\nfrozen 0\n" : "populated 0\nfrozen 0\n");
+	else
+		put_cgroup(r, b, "cgroup.procs", populated ? "4711\n" : "");
+}
+
+static bool cpus_are(const struct rig *r, const struct box *b, const char *want)
+{
+	char path[PATH_BYTES], list[LIST_BYTES] = "";
+
+	(void)snprintf(path, sizeof path, "%s/sys/fs/cgroup/%s%s/cpuset.cpus", r->root,
+		r->v2 ? "" : "cpuset", b->cgroup);
+	FILE *f = fopen(path, "r");
+	assert_non_null(f);
+	(void)!fgets(list, sizeof list, f);
+	(void)fclose(f);
+	return strcmp(list, want) == 0;
+}
+
+static const struct holding *held(const struct rig *r, const struct box *b)
+{
+	return ledger_find(engine_ledger(r->d.engine), b->id);
+}
+
+static bool is_as_held(const struct rig *r, const struct box *b)
+{
+	char list[CPUSET_TEXT_MAX];
+	const struct holding *h = held(r, b);
+
+	return h && cpus_are(r, b, cpuset_format(&h->decision.cpus, list, sizeof list));
+}
+
+static bool all_are_as_held(struct rig *r)
+{
+	for (unsigned i = 0; i < BOXES; i++)
+		if (r->box[i].runs && !is_as_held(r, &r->box[i]))
+			return false;
+	return ledger_nr_misplaced(engine_ledger(r->d.engine)) == 0;
+}
+
+/* The runtime */
+
+static void flush(struct rig *r)
+{
+	const void *data;
+	size_t len;
+
+	while (r->stream && !r->silent && (len = nri_runtime_take(r->runtime, &data)) > 0)
+		(void)stream_write(r->stream, data, len);
+}
+
+static void apply(struct rig *r, const struct nri_update *updates, size_t nr)
+{
+	for (size_t i = 0; i < nr; i++)
+		for (unsigned k = 0; k < BOXES; k++)
+			if (r->box[k].runs && text_equal(r->box[k].id, updates[i].container_id)) {
+				set_cpus(r, &r->box[k], updates[i].cpus);
+				set_mems(r, &r->box[k], updates[i].mems);
+			}
+}
+
+/* UpdateContainers */
+static bool on_set(void *ctx, const struct nri_update *updates, size_t nr)
+{
+	struct rig *r = ctx;
+
+	r->unasked++;
+	r->set += (unsigned)nr;
+	if (!r->refuses && !r->ignores)
+		apply(r, updates, nr);
+	return !r->refuses;
+}
+
+static void on_answered(void *ctx, enum nri_call call, const struct nri_answer *a)
+{
+	struct rig *r = ctx;
+
+	r->answers++;
+	if (call != NRI_CALL_SYNCHRONIZE)
+		r->outstanding--;
+	assert_int_equal(a->status, 0);
+	apply(r, a->updates, a->nr_updates);
+	if (call == NRI_CALL_UPDATE && r->client_wants)
+		set_cpus(r, &r->box[0], r->client_wants);
+	if (call != NRI_CALL_CREATE)
+		return;
+	set_cpus(r, r->asked, a->cpus);
+	set_mems(r, r->asked, a->mems);
+	set_populated(r, r->asked, true);
+	r->asked->runs = true;
+}
+
+static struct nri_container shown(const struct rig *r, const struct box *b)
+{
+	struct nri_container c = {
+		.sandbox_id = b->pod,
+		.pod_uid = b->pod,
+		.pod_ns = "default",
+		.pod_name = b->pod,
+		.cgroup_parent = b->cpus ? "/kubepods/pod1" : "/kubepods/burstable/pod1",
+		.id = b->id,
+		.name = "main",
+		.cgroups_path = r->hides_cgroups ? NULL : b->cgroup,
+	};
+
+	c.resources.has_shares = true;
+	c.resources.cpu_shares = b->cpus ? 1024 * b->cpus : 100;
+	return c;
+}
+
+static void on_configured(void *ctx, const char *name, const char *index, uint32_t events)
+{
+	struct rig *r = ctx;
+	struct nri_container list[BOXES];
+	size_t nr = 0;
+
+	(void)name, (void)index, (void)events;
+	for (unsigned i = 0; i < BOXES; i++)
+		if (r->box[i].runs)
+			list[nr++] = shown(r, &r->box[i]);
+	nri_runtime_synchronize(r->runtime, list, nr);
+}
+
+static void on_data(void *ctx, const void *data, size_t len)
+{
+	struct rig *r = ctx;
+
+	assert_int_equal(nri_runtime_feed(r->runtime, data, len), 0);
+	flush(r);
+}
+
+static void on_closed(void *ctx, int error)
+{
+	(void)error;
+	((struct rig *)ctx)->stream = NULL;
+}
+
+static struct stream_events on_accepted(void *ctx, struct stream *s)
+{
+	static const struct nri_runtime_options options = {"containerd", "v2.3.4", false, 0};
+	struct rig *r = ctx;
+	const struct nri_runtime_events ev = {r, on_configured, on_answered};
+
+	nri_runtime_free(r->runtime);
+	r->stream = s;
+	r->runtime = nri_runtime_new(&options, &ev);
+	nri_runtime_accept_updates(r->runtime, r->nri_version, on_set);
+	return (struct stream_events){r, on_data, on_closed};
+}
+
+static void call(struct rig *r, enum nri_call what, struct box *b)
+{
+	const struct nri_container c = shown(r, b);
+
+	r->outstanding++;
+	r->asked = what == NRI_CALL_CREATE ? b : r->asked;
+	nri_runtime_call(r->runtime, what, &c);
+	flush(r);
+}
+
+/* Waiting */
+
+static void on_guard(void *ctx)
+{
+	(void)ctx;
+	fail_msg("what the test waits for did not come");
+}
+
+static void on_poll(void *ctx)
+{
+	struct rig *r = ctx;
+
+	if (r->until(r))
+		loop_stop(r->d.loop);
+	else
+		loop_timer_set(r->poll, POLL_MS);
+}
+
+static void wait_until(struct rig *r, bool (*until)(struct rig *r))
+{
+	r->until = until;
+	loop_timer_set(r->poll, 0);
+	loop_timer_set(r->guard, GUARD_MS);
+	loop_run(r->d.loop);
+	loop_timer_stop(r->guard);
+}
+
+static bool is_ready(struct rig *r)
+{
+	return nri_conn_state(r->d.conn) == NRI_READY;
+}
+
+static bool is_quiet(struct rig *r)
+{
+	return r->outstanding == 0;
+}
+
+static struct box *start_box(struct rig *r, unsigned i, unsigned cpus)
+{
+	struct box *b = &r->box[i];
+
+	b->cpus = cpus;
+	(void)snprintf(b->id, sizeof b->id, "c%u", i);
+	(void)snprintf(b->pod, sizeof b->pod, "p%u", i);
+	(void)snprintf(b->cgroup, sizeof b->cgroup, "/kubepods/p%u/c%u", i, i);
+	call(r, NRI_CALL_CREATE, b);
+	wait_until(r, is_quiet);
+	call(r, NRI_CALL_START, b);
+	wait_until(r, is_quiet);
+	return b;
+}
+
+/* The rig */
+
+static void read_machine(struct rig *r, const char *text)
+{
+	assert_int_equal(machine_text_parse(text, strlen(text), &r->d.topo, NULL), 0);
+	r->d.topo.this_machine = true;
+}
+
+static void start_daemon(struct rig *r)
+{
+	struct daemon *d = &r->d;
+	struct err e;
+
+	settings_init(&d->settings);
+	d->settings.sweep_interval_ms = ROUND_MS;
+	d->settings.shared_pool_step = 0;
+	(void)snprintf(d->settings.nri_socket, sizeof d->settings.nri_socket, "%s", r->socket);
+	(void)snprintf(d->settings.machine, sizeof d->settings.machine, "%s/machine", r->dir);
+	(void)snprintf(d->journal_path, sizeof d->journal_path, "%s/journal", r->dir);
+	d->loop = loop_new();
+	r->listener = listener_new(d->loop, r->socket, 0600, r, on_accepted, NULL);
+	assert_non_null(r->listener);
+	r->guard = loop_timer_new(d->loop, on_guard, NULL);
+	r->poll = loop_timer_new(d->loop, on_poll, r);
+	if (recorder_start(d, &e) < 0)
+		fail_msg("%s", e.text);
+	wiring_start(d);
+	sweep_stop(d);
+	sweep_start(d, r->root);
+	wait_until(r, is_ready);
+}
+
+static void stop_daemon(struct rig *r)
+{
+	nri_conn_close(r->d.conn);
+	sweep_stop(&r->d);
+	loop_free(r->d.loop);
+	recorder_stop(&r->d);
+	r->stream = NULL;
+	memset(&r->d, 0, sizeof r->d);
+}
+
+static void write_file(const struct rig *r, const char *name, const char *text)
+{
+	char path[PATH_BYTES];
+
+	(void)snprintf(path, sizeof path, "%s/%s", r->dir, name);
+	FILE *f = fopen(path, "w");
+	assert_non_null(f);
+	assert_true(fputs(text, f) >= 0);
+	assert_int_equal(fclose(f), 0);
+}
+
+static struct rig *rig_new(bool v2, const char *nri_version)
+{
+	struct rig *r = calloc(1, sizeof *r);
+
+	(void)strcpy(r->dir, "/tmp/numafit-sweep-XXXXXX");
+	assert_non_null(mkdtemp(r->dir));
+	(void)snprintf(r->root, sizeof r->root, "%s/root", r->dir);
+	(void)snprintf(r->socket, sizeof r->socket, "%s/nri.sock", r->dir);
+	r->v2 = v2;
+	r->nri_version = nri_version;
+	put(r, "proc/self/mountinfo",
+		v2 ? "29 22 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n"
+		   : "33 31 0:31 / /sys/fs/cgroup/cpuset rw - cgroup cgroup rw,cpuset\n");
+	if (v2)
+		put(r, "sys/fs/cgroup/cgroup.controllers", "cpuset cpu memory\n");
+	put(r, "sys/devices/system/cpu/online", "0-15\n");
+	put(r, "sys/devices/system/node/node0/meminfo", "Node 0 MemTotal: 8388608 kB\n");
+	put(r, "sys/devices/system/node/node1/meminfo", "Node 1 MemTotal: 8388608 kB\n");
+	write_file(r, "machine", machine);
+	read_machine(r, machine);
+	start_daemon(r);
+	return r;
+}
+
+static int remove_one(const char *path, const struct stat *st, int flag, struct FTW *at)
+{
+	(void)st, (void)flag, (void)at;
+	return remove(path);
+}
+
+static void rig_free(struct rig *r)
+{
+	struct err e;
+
+	if (ledger_check(engine_ledger(r->d.engine), &e))
+		fail_msg("%s", e.text);
+	stop_daemon(r);
+	nri_runtime_free(r->runtime);
+	(void)nftw(r->dir, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+	free(r);
+}
+
+static bool is_there(const struct rig *r, const char *name)
+{
+	char path[PATH_BYTES];
+
+	(void)snprintf(path, sizeof path, "%s/%s", r->dir, name);
+	return access(path, F_OK) == 0;
+}
+
+/* Cases */
+
+static void what_a_foreign_hand_changes_is_brought_back(void **state)
+{
+	(void)state;
+	for (int v2 = 0; v2 < 2; v2++) {
+		struct rig *r = rig_new(v2, "v0.12.1");
+		struct box *web = start_box(r, 0, 4), *log = start_box(r, 1, 0);
+
+		wait_until(r, all_are_as_held);
+		r->unasked = 0;
+		set_cpus(r, web, "0-15");
+		wait_until(r, all_are_as_held);
+		assert_int_equal(r->d.counters.drifted, 1);
+		set_mems(r, log, "1");
+		set_cpus(r, log, "");
+		wait_until(r, all_are_as_held);
+		assert_int_equal(r->d.counters.drifted, 2);
+		assert_int_equal(r->unasked, 2);
+		assert_int_equal(r->set, 2);
+		rig_free(r);
+	}
+}
+
+static bool has_drifted(struct rig *r)
+{
+	return r->d.counters.drifted > 0;
+}
+
+static void where_that_is_not_safe_the_next_reply_brings_it_back(void **state)
+{
+	static const char *const versions[] = {"v0.12.0", "v0.10.0", "0.0.0-unknown", ""};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof versions / sizeof *versions; i++) {
+		struct rig *r = rig_new(true, versions[i]);
+		struct box *web = start_box(r, 0, 4);
+
+		set_cpus(r, web, "0-15");
+		wait_until(r, has_drifted);
+		assert_true(held(r, web)->misplaced);
+		assert_false(is_as_held(r, web));
+		(void)start_box(r, 1, 0); /* its answer has the update */
+		assert_true(is_as_held(r, web));
+		assert_int_equal(r->unasked, 0);
+		rig_free(r);
+	}
+}
+
+/* Rounds go on, which another container shows. */
+static void pass_rounds(struct rig *r, struct box *witness)
+{
+	uint64_t before = r->d.counters.drifted;
+
+	set_cpus(r, witness, "3");
+	wait_until(r, has_drifted);
+	while (r->d.counters.drifted == before)
+		wait_until(r, has_drifted);
+}
+
+static bool witness_is_back(struct rig *r)
+{
+	return is_as_held(r, &r->box[1]);
+}
+
+static void who_is_stopping_is_left_alone(void **state)
+{
+	(void)state;
+	for (int v2 = 0; v2 < 2; v2++) {
+		struct rig *r = rig_new(v2, "v0.12.5");
+		struct box *web = start_box(r, 0, 4), *log = start_box(r, 1, 0);
+
+		wait_until(r, all_are_as_held);
+		set_populated(r, web, false); /* its processes have ended; the stop is on its way */
+		set_cpus(r, web, "0-15");
+		pass_rounds(r, log);
+		wait_until(r, witness_is_back);
+		assert_true(cpus_are(r, web, "0-15"));
+		assert_int_equal(r->d.counters.drifted, 1);
+		web->runs = false;
+		call(r, NRI_CALL_STOP, web);
+		wait_until(r, is_quiet);
+		assert_null(held(r, web));
+		rig_free(r);
+	}
+}
+
+static bool was_told_late(struct rig *r)
+{
+	return !held(r, &r->box[0])->misplaced;
+}
+
+/* Marked to be told, it has ended by the time that it could be. */
+static void who_has_ended_meanwhile_is_not_told(void **state)
+{
+	struct rig *r = rig_new(true, "v0.12.5");
+	struct box *web = start_box(r, 0, 4);
+
+	(void)state;
+	wait_until(r, all_are_as_held);
+	r->set = 0;
+	set_cpus(r, web, "0-15");
+	set_populated(r, web, false);
+	engine_must_tell(r->d.engine, web->id);
+	wait_until(r, was_told_late);
+	assert_int_equal(r->set, 0);
+	rig_free(r);
+}
+
+static bool was_set_thrice(struct rig *r)
+{
+	return r->unasked >= 3;
+}
+
+static void an_update_that_fails_is_tried_again(void **state)
+{
+	struct rig *r = rig_new(true, "v0.13.0");
+	struct box *web = start_box(r, 0, 4);
+
+	(void)state;
+	wait_until(r, all_are_as_held);
+	r->refuses = true;
+	r->unasked = 0;
+	set_cpus(r, web, "0-15");
+	wait_until(r, was_set_thrice);
+	assert_int_equal(r->d.counters.drifted, 1); /* told once */
+	r->refuses = false;
+	wait_until(r, all_are_as_held);
+	rig_free(r);
+}
+
+/* As with ignore_failure: the runtime says that all is well. */
+static void an_update_that_is_swallowed_is_tried_again(void **state)
+{
+	struct rig *r = rig_new(true, "v0.12.5");
+	struct box *web = start_box(r, 0, 4);
+
+	(void)state;
+	wait_until(r, all_are_as_held);
+	r->ignores = true;
+	r->unasked = 0;
+	set_cpus(r, web, "0-15");
+	wait_until(r, was_set_thrice);
+	assert_int_equal(r->d.counters.drifted, 1); /* told once */
+	r->ignores = false;
+	wait_until(r, all_are_as_held);
+	rig_free(r);
+}
+
+/* Where no cgroup can be looked at, the runtime's answer is all that there is. */
+static void who_cannot_be_looked_at_is_told_until_the_runtime_agrees(void **state)
+{
+	struct rig *r = rig_new(true, "v0.12.5");
+	struct box *web;
+
+	(void)state;
+	r->hides_cgroups = true;
+	web = start_box(r, 0, 4);
+	set_cpus(r, web, "0-15");
+	r->refuses = true;
+	r->unasked = 0;
+	engine_must_tell(r->d.engine, web->id);
+	wait_until(r, was_set_thrice);
+	r->refuses = false;
+	wait_until(r, all_are_as_held);
+	assert_int_equal(r->d.counters.drifted, 0);
+	rig_free(r);
+}
+
+/* A runtime that has sent the beginning of a request is not kept waiting by a sweep, and not asked
+ * for anything. */
+static void nothing_is_done_while_a_request_comes_in(void **state)
+{
+	struct rig *r = rig_new(true, "v0.12.5");
+	struct box *web = start_box(r, 0, 4);
+	struct nri_container c = shown(r, web);
+	const unsigned char *bytes;
+	const void *data;
+
+	(void)state;
+	wait_until(r, all_are_as_held);
+	r->silent = true;
+	nri_runtime_call(r->runtime, NRI_CALL_UPDATE, &c);
+	r->outstanding++;
+	size_t len = nri_runtime_take(r->runtime, &data);
+	auto_free unsigned char *copy = malloc(len);
+	memcpy(copy, data, len);
+	bytes = copy;
+	for (size_t cut = 3; cut < len; cut += len / 3) {
+		assert_int_equal(stream_write(r->stream, bytes, cut), 0);
+		bytes += cut;
+		len -= cut;
+		set_cpus(r, web, "0-15");
+		for (int i = 0; i < 10 * ROUND_MS; i++)
+			wait_until(r, is_ready); /* a turn of the loop or more */
+		(void)usleep(10 * ROUND_MS * 1000);
+		wait_until(r, is_ready);
+		assert_int_equal(r->d.counters.drifted, 0);
+	}
+	assert_int_equal(stream_write(r->stream, bytes, len), 0);
+	r->silent = false;
+	wait_until(r, is_quiet);
+	wait_until(r, all_are_as_held);
+	rig_free(r);
+}
+
+static void (*daemons_update)(void *ctx, const struct request *req, struct nri_reply *reply);
+static unsigned updates_seen;
+
+static void update_and_look(void *ctx, const struct request *req, struct nri_reply *reply)
+{
+	const struct daemon *d = ctx;
+
+	assert_false(nri_conn_takes_updates(d->conn));
+	daemons_update(ctx, req, reply);
+	assert_false(nri_conn_takes_updates(d->conn));
+	updates_seen++;
+}
+
+/* The runtime answers such a call after its present event only: whoever waited for it would wait
+ * for ever. */
+static void inside_a_handler_nothing_can_be_sent(void **state)
+{
+	struct rig *r = rig_new(true, "v0.12.5");
+	struct box *web = start_box(r, 0, 4);
+
+	(void)state;
+	wait_until(r, all_are_as_held);
+	assert_true(nri_conn_takes_updates(r->d.conn));
+	daemons_update = r->d.handler.update;
+	r->d.handler.update = update_and_look;
+	updates_seen = 0;
+	engine_must_tell(r->d.engine, web->id);
+	call(r, NRI_CALL_UPDATE, web);
+	wait_until(r, is_quiet);
+	assert_int_equal(updates_seen, 1);
+	rig_free(r);
+}
+
+/* stderr goes to a file while a case looks at the log. */
+static int redirect(const struct rig *r)
+{
+	char path[PATH_BYTES];
+	int saved = dup(STDERR_FILENO);
+
+	(void)snprintf(path, sizeof path, "%s/log", r->dir);
+	int fd = open(path, O_RDWR | O_CREAT | O_TRUNC, 0600);
+	assert_true(fd >= 0 && dup2(fd, STDERR_FILENO) >= 0);
+	(void)close(fd);
+	return saved;
+}
+
+static unsigned count_lines(const struct rig *r, const char *file, const char *words)
+{
+	char path[PATH_BYTES], line[4096];
+	unsigned nr = 0;
+
+	(void)snprintf(path, sizeof path, "%s/%s", r->dir, file);
+	FILE *f = fopen(path, "r");
+	assert_non_null(f);
+	while (fgets(line, sizeof line, f))
+		nr += strstr(line, words) != NULL;
+	(void)fclose(f);
+	return nr;
+}
+
+static unsigned count_in_log(const struct rig *r, int saved, const char *words)
+{
+	assert_true(dup2(saved, STDERR_FILENO) >= 0);
+	(void)close(saved);
+	return count_lines(r, "log", words);
+}
+
+static void the_log_says_once_who_it_was(void **state)
+{
+	struct rig *r = rig_new(true, "v0.12.5");
+	struct box *web = start_box(r, 0, 4);
+
+	(void)state;
+	wait_until(r, all_are_as_held);
+	r->refuses = true;
+	int saved = redirect(r);
+	r->unasked = 0;
+	set_cpus(r, web, "0-15");
+	wait_until(r, was_set_thrice);
+	assert_int_equal(count_in_log(r, saved, "who=\"a foreign hand\""), 1);
+	r->refuses = false;
+	wait_until(r, all_are_as_held);
+
+	r->d.counters.drifted = 0;
+	r->client_wants = "0-14";
+	saved = redirect(r);
+	call(r, NRI_CALL_UPDATE, web);
+	wait_until(r, has_drifted);
+	assert_int_equal(count_in_log(r, saved, "who=\"the runtime's client\""), 1);
+	wait_until(r, all_are_as_held);
+	rig_free(r);
+}
+
+static bool narrowed_is_known(struct rig *r)
+{
+	return r->unasked > 0;
+}
+
+static void what_only_a_cgroup_above_narrows_is_no_drift(void **state)
+{
+	struct rig *r = rig_new(true, "v0.12.5");
+	struct box *web = start_box(r, 0, 4), *log = start_box(r, 1, 0);
+
+	(void)state;
+	wait_until(r, all_are_as_held);
+	r->unasked = 0;
+	put_cgroup(r, web, "cpuset.cpus.effective", "0-1");
+	pass_rounds(r, log);
+	wait_until(r, narrowed_is_known);
+	wait_until(r, witness_is_back);
+	assert_int_equal(r->d.counters.drifted, 1); /* the other's */
+	assert_int_equal(r->set, 1);
+	rig_free(r);
+}
+
+static bool is_relocated(struct rig *r)
+{
+	return r->d.counters.relocated > 0 && all_are_as_held(r);
+}
+
+static bool has_all_cpus(struct rig *r)
+{
+	return r->d.topo.nr_cpus == 16 && all_are_as_held(r);
+}
+
+static void cpus_go_and_come_without_anybody_doing_anything(void **state)
+{
+	struct rig *r = rig_new(true, "v0.12.5");
+	struct box *web = start_box(r, 0, 4), *log = start_box(r, 1, 0);
+	struct decision before = held(r, web)->decision;
+
+	(void)state;
+	assert_true(cpuset_has(&before.cpus, 1));
+	put(r, "sys/devices/system/cpu/online", "0,2-15\n");
+	wait_until(r, is_relocated);
+	assert_int_equal(cpuset_count(&held(r, web)->decision.cpus), 4);
+	assert_false(cpuset_has(&held(r, web)->decision.cpus, 1));
+	assert_false(cpuset_has(&held(r, log)->decision.cpus, 1));
+	assert_int_equal(r->d.counters.drifted, 0);
+	struct cpuset moved = held(r, web)->decision.cpus;
+
+	/* the journal goes on with it, over a restart */
+	assert_int_equal(count_lines(r, "journal.1", "\"cpus\":\"0-3\""), 1);
+	assert_int_equal(count_lines(r, "journal", "\"cpus\":\"0-3\""), 0);
+	stop_daemon(r);
+	read_machine(r, without_cpu_1);
+	start_daemon(r);
+	assert_true(cpuset_equal(&held(r, web)->decision.cpus, &moved));
+	assert_false(is_there(r, "journal.other-machine") || is_there(r, "journal.damaged"));
+	set_cpus(r, web, "0-15"); /* where its cgroup is, the journal knows */
+	wait_until(r, all_are_as_held);
+	assert_int_equal(r->d.counters.drifted, 1);
+
+	/* it has been offline since the start: only discovery knows it */
+	put(r, "sys/devices/system/cpu/online", "0-15\n");
+	wait_until(r, has_all_cpus);
+	assert_true(cpuset_has(&held(r, log)->decision.cpus, 1));
+	rig_free(r);
+}
+
+static void a_cpu_that_goes_while_the_daemon_is_away_sets_no_journal_aside(void **state)
+{
+	struct rig *r = rig_new(true, "v0.12.5");
+	struct box *web = start_box(r, 0, 4);
+
+	(void)state;
+	assert_true(cpuset_has(&held(r, web)->decision.cpus, 1));
+	stop_daemon(r);
+	put(r, "sys/devices/system/cpu/online", "0,2-15\n");
+	read_machine(r, without_cpu_1);
+	start_daemon(r);
+	assert_false(is_there(r, "journal.other-machine") || is_there(r, "journal.damaged"));
+	assert_int_equal(cpuset_count(&held(r, web)->decision.cpus), 4);
+	assert_false(cpuset_has(&held(r, web)->decision.cpus, 1));
+	assert_int_equal(held(r, web)->decision.source, SOURCE_DECIDED);
+	wait_until(r, all_are_as_held);
+	rig_free(r);
+}
+
+static void another_machine_still_sets_the_journal_aside(void **state)
+{
+	static const char other[] = "machine two\nnode 0 memory 8Gi cpus 0-15\n";
+	struct rig *r = rig_new(true, "v0.12.5");
+
+	(void)state;
+	(void)start_box(r, 0, 4);
+	stop_daemon(r);
+	read_machine(r, other);
+	r->d.topo.this_machine = false;
+	r->box[0].runs = false;
+	start_daemon(r);
+	assert_true(is_there(r, "journal.other-machine"));
+	assert_null(r->d.sweep); /* and its cgroups are not here */
+	rig_free(r);
+}
+
+static void random_event(struct rig *r, struct random *random)
+{
+	struct box *b = &r->box[random_below(random, BOXES)];
+	char list[LIST_BYTES];
+	unsigned cpu = random_below(random, 16);
+
+	if (!b->runs) {
+		(void)start_box(r, (unsigned)(b - r->box), random_below(random, 2) * 2);
+	} else if (random_chance(random, 20)) {
+		b->runs = false;
+		call(r, NRI_CALL_STOP, b);
+	} else if (random_chance(random, 20)) {
+		call(r, NRI_CALL_UPDATE, b);
+	} else if (random_chance(random, 10)) {
+		(void)snprintf(list, sizeof list, "0-%u,%u-15\n", cpu / 2, cpu / 2 + 1 + cpu % 2);
+		put(r, "sys/devices/system/cpu/online", list);
+	} else {
+		(void)snprintf(list, sizeof list, "%u-15", cpu);
+		set_cpus(r, b, list);
+	}
+	flush(r);
+}
+
+static bool a_round_or_so(struct rig *r)
+{
+	static unsigned calls;
+
+	(void)r;
+	return calls++ % 2;
+}
+
+static void whatever_is_changed_all_is_right_in_the_end(void **state)
+{
+	static const char *const versions[] = {"v0.12.5", "v0.11.0"};
+
+	(void)state;
+	for (int i = 0; i < 4; i++) {
+		struct rig *r = rig_new(i % 2, versions[i / 2]);
+		struct random random = {.state = 11 + (uint64_t)i};
+		struct err e;
+
+		for (unsigned n = 0; n < 150; n++) {
+			random_event(r, &random);
+			wait_until(r, a_round_or_so);
+			if (ledger_check(engine_ledger(r->d.engine), &e))
+				fail_msg("seed %d, event %u: %s", 11 + i, n, e.text);
+		}
+		wait_until(r, is_quiet);
+		if (i / 2 == 0)
+			wait_until(r, all_are_as_held);
+		else
+			assert_int_equal(r->unasked, 0);
+		assert_false(is_there(r, "journal.damaged"));
+		rig_free(r);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_a_foreign_hand_changes_is_brought_back),
+		cmocka_unit_test(where_that_is_not_safe_the_next_reply_brings_it_back),
+		cmocka_unit_test(who_is_stopping_is_left_alone),
+		cmocka_unit_test(who_has_ended_meanwhile_is_not_told),
+		cmocka_unit_test(an_update_that_fails_is_tried_again),
+		cmocka_unit_test(an_update_that_is_swallowed_is_tried_again),
+		cmocka_unit_test(who_cannot_be_looked_at_is_told_until_the_runtime_agrees),
+		cmocka_unit_test(nothing_is_done_while_a_request_comes_in),
+		cmocka_unit_test(inside_a_handler_nothing_can_be_sent),
+		cmocka_unit_test(the_log_says_once_who_it_was),
+		cmocka_unit_test(what_only_a_cgroup_above_narrows_is_no_drift),
+		cmocka_unit_test(cpus_go_and_come_without_anybody_doing_anything),
+		cmocka_unit_test(a_cpu_that_goes_while_the_daemon_is_away_sets_no_journal_aside),
+		cmocka_unit_test(another_machine_still_sets_the_journal_aside),
+		cmocka_unit_test(whatever_is_changed_all_is_right_in_the_end),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
