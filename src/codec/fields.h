@@ -21,9 +21,9 @@ enum field_type {
 	FIELD_NODES,  /* struct nodeset, as a kernel list of ids */
 	FIELD_OBJECT, /* a struct, by the rows in fields */
 	FIELD_POINTER, /* pointer to a struct, by the rows in fields; NULL and optional: absent */
-	FIELD_ARRAY,  /* structs in place, at most max; their number is the unsigned at count */
-	FIELD_LIST,   /* pointer to structs; their number is the size_t at count */
-	FIELD_MAP     /* pointer to struct key_value, likewise; an object of strings */
+	FIELD_ARRAY,   /* structs in place, at most max; their number is the unsigned at count */
+	FIELD_LIST,    /* pointer to structs; their number is the size_t at count */
+	FIELD_MAP      /* pointer to struct key_value, likewise; an object of strings */
 };
 
 struct field {

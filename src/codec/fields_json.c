@@ -148,8 +148,8 @@ static int read_array(const json_t *v, const struct field *f, char *first, unsig
 	return read_elements(v, f->fields, first, c, e);
 }
 
-static int read_pointer(json_t *v, const struct fields *f, void **to,
-	const struct fields_context *c, struct err *e)
+static int read_pointer(
+	json_t *v, const struct fields *f, void **to, const struct fields_context *c, struct err *e)
 {
 	*to = arena_alloc(c->arena, f->size);
 	return *to ? fields_read(v, f, *to, c, e) : err_set(e, ENOMEM, "too large");

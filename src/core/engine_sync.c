@@ -129,6 +129,21 @@ static void place_late(struct engine *g, const struct request *req, struct decis
 	d->source = SOURCE_ADOPTED;
 }
 
+/* How the container was placed, as its annotation says; false: nobody has placed it. The annotation
+ * is of its creation: who was placed later has none, who was resized an old one. Then a cpuset of
+ * just as many CPUs as it asks for to itself says that they are its own. */
+static bool how_placed(const struct engine *g, const struct request *req,
+	const struct placement *said, struct placement *p)
+{
+	const struct placement now = placement_in_force(g->t, g->s, req);
+	bool own = now.exclusive && g->s->cpu_manager_policy == MANAGER_STATIC;
+	bool old = !said || !cpuset_equal(&now.cpus, &said->cpus);
+
+	*p = said ? *said : now;
+	p->exclusive = (said && said->exclusive) || (own && old);
+	return said || own;
+}
+
 /* Why the container does not keep what it runs with, where it was placed by us before. */
 static void note_lost(struct decision *d, const struct err *why)
 {
@@ -144,12 +159,14 @@ void engine_adopt(struct engine *g, int64_t now_ms, const char *cause, const str
 	const struct placement *placed)
 {
 	struct request known = *req;
+	struct placement p;
+	bool was_placed = how_placed(g, req, placed, &p);
 	struct decision d;
 	struct err why;
 
-	if (!claim(g, now_ms, &known, &d) && (!placed || take_over(g, req, placed, &d, &why))) {
+	if (!claim(g, now_ms, &known, &d) && (!was_placed || take_over(g, req, &p, &d, &why))) {
 		place_late(g, &known, &d);
-		if (placed)
+		if (was_placed)
 			note_lost(&d, &why);
 	}
 	engine_enter_running(g, now_ms, cause, &known, &d);
@@ -161,11 +178,12 @@ void engine_adopt(struct engine *g, int64_t now_ms, const char *cause, const str
 static void adopt_in_place(
 	struct engine *g, int64_t now_ms, const struct request *req, const struct placement *placed)
 {
+	struct placement p;
 	struct decision d;
 
-	if (!placed || ledger_find(g->ledger, req->container_id) ||
+	if (!how_placed(g, req, placed, &p) || ledger_find(g->ledger, req->container_id) ||
 		ledger_find_waiting(g->ledger, req->pod.uid, req->container_name) ||
-		take_over(g, req, placed, &d, NULL) < 0)
+		take_over(g, req, &p, &d, NULL) < 0)
 		return;
 	engine_enter_running(g, now_ms, "adopt", req, &d);
 	engine_mark_live(g, now_ms, req->container_id);
@@ -289,12 +307,24 @@ static void put_right(struct engine *g, const struct request *req, struct update
 	ledger_set_misplaced(g->ledger, req->container_id, false);
 }
 
+/* Who was resized while nobody listened holds what it has now, not what it had. */
+static void drop_outgrown(struct engine *g, int64_t now_ms, const struct inventory *what)
+{
+	for (size_t i = 0; i < what->nr; i++) {
+		const struct holding *h = ledger_find(g->ledger, what->requests[i].container_id);
+
+		if (h && !holding_suits(h, &what->requests[i]))
+			engine_drop(g, now_ms, "resized", what->requests[i].container_id, true);
+	}
+}
+
 void engine_synchronize(
 	struct engine *g, int64_t now_ms, const struct inventory *what, struct update_list *ups)
 {
 	const struct request **oldest_first = pointers_to(what->requests, what->nr, by_age);
 
 	release_gone(g, now_ms, what);
+	drop_outgrown(g, now_ms, what);
 	for (size_t i = 0; i < what->nr; i++)
 		adopt_in_place(
 			g, now_ms, oldest_first[i], what->placed[oldest_first[i] - what->requests]);

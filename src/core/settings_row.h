@@ -43,9 +43,9 @@ struct row {
 	bool locked;              /* of a feature gate: it can only be what it is */
 };
 
-extern const struct kind kind_word, kind_number, kind_duration, kind_size, kind_cpus, kind_cpu_amount, kind_text,
-	kind_path, kind_two_digits, kind_bool_option, kind_nodes_option, kind_strategy_option,
-	kind_gate, kind_reserved;
+extern const struct kind kind_word, kind_number, kind_duration, kind_size, kind_cpus,
+	kind_cpu_amount, kind_text, kind_path, kind_two_digits, kind_bool_option, kind_nodes_option,
+	kind_strategy_option, kind_gate, kind_reserved;
 
 /* Row i of the table, or NULL when there are no more. */
 const struct row *settings_row(unsigned i);

@@ -151,10 +151,10 @@ static int add_slices(struct text *t, const char *slice, size_t len, struct err 
 }
 
 /* SLICE:PREFIX:NAME */
-static int add_unit(struct text *t, const char *path, const char *prefix, struct err *e)
+static int add_unit(
+	struct text *t, const char *path, const char *prefix, const char *name, struct err *e)
 {
 	static const char otherwise[] = "system.slice"; /* runc's, when none is named */
-	const char *name = strchr(prefix, ':') + 1;
 	int prefix_len = (int)(name - 1 - prefix);
 	size_t len = (size_t)(prefix - 1 - path);
 	int rc = len ? add_slices(t, path, len, e)
@@ -177,16 +177,16 @@ static bool climbs(const char *path)
 
 int cgroup_path(const char *cgroups_path, char *buf, size_t cap, struct err *e)
 {
-	const char *colon = strchr(cgroups_path, ':');
-	bool systemd = colon && strchr(colon + 1, ':') && *cgroups_path != '/';
+	const char *colon = *cgroups_path == '/' ? NULL : strchr(cgroups_path, ':');
+	const char *second = colon ? strchr(colon + 1, ':') : NULL;
 	struct text t;
 	int rc = 0;
 
 	if (!*cgroups_path || climbs(cgroups_path))
 		return err_set(e, EINVAL, "\"%s\" is no cgroup of a container", cgroups_path);
 	text_init(&t, buf, cap);
-	if (systemd)
-		rc = add_unit(&t, cgroups_path, colon + 1, e);
+	if (second)
+		rc = add_unit(&t, cgroups_path, colon + 1, second + 1, e);
 	else
 		text_add(&t, "%s%s", *cgroups_path == '/' ? "" : "/", cgroups_path);
 	if (!rc && t.cut)

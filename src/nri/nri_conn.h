@@ -6,9 +6,10 @@
 
 /* The socket beside the session: connects to the runtime, feeds the session, and when the
  * connection ends starts over, after a delay that doubles from 1 s to 60 s with jitter and is back
- * at its start once a session was ready, or as soon as the socket is seen to be made anew. The one connection that a launched plugin was given cannot
- * be made again: its end is told. Beside the session's own events, on_event hears
- * "nri-disconnected" with the reason: when it changes, not with every attempt. */
+ * at its start once a session was ready, or as soon as the socket is seen to be made anew. The one
+ * connection that a launched plugin was given cannot be made again: its end is told. Beside the
+ * session's own events, on_event hears "nri-disconnected" with the reason: when it changes, not
+ * with every attempt. */
 struct nri_conn;
 
 struct nri_conn_options {
@@ -29,8 +30,8 @@ struct nri_conn *nri_conn_new(
 enum nri_state nri_conn_state(const struct nri_conn *c);
 /* The runtime's name and version, or "". */
 const char *nri_conn_runtime(const struct nri_conn *c);
-/* As nri_session_takes_updates(), nri_session_update() and nri_session_is_idle(): no connection takes
- * no updates, and is idle. */
+/* As nri_session_takes_updates(), nri_session_update() and nri_session_is_idle(): no connection
+ * takes no updates, and is idle. */
 bool nri_conn_takes_updates(const struct nri_conn *c);
 int nri_conn_update(struct nri_conn *c, const struct nri_cpuset *updates, size_t nr,
 	void (*updated)(void *ctx, const char *problem), struct err *e);

@@ -35,6 +35,7 @@ struct daemon {
 	bool journal_behind;      /* the ledger went on without it: it must be written anew */
 	struct status_counters counters;
 	uint64_t started_ns;
+	bool warned_of_cpuset;
 };
 
 /* recorder.c: the engine's records and the journal file. */

@@ -75,10 +75,12 @@ static struct placement placement_of(const struct decision *dec)
 static int refuse(const struct decision *dec, struct err *e)
 {
 	char hints[HINTS_TEXT_MAX];
+	const char *missing = hints_text(dec, hints);
 
-	return err_set(e, EPERM, "numafit: %s: %s (policy %s; NUMA nodes needed now/at best: %s)",
+	return err_set(e, EPERM, "numafit: %s: %s (policy %s%s%s)",
 		dec->reason ? dec->reason : "refused", dec->message,
-		topology_policy_name(dec->policy), hints_text(dec, hints));
+		topology_policy_name(dec->policy),
+		*missing ? "; NUMA nodes needed now/at best: " : "", missing);
 }
 
 /* A pod that is known container by container is decided now, before any of them runs. */
@@ -92,6 +94,19 @@ static int on_run_pod(void *ctx, const struct pod *pod, struct err *e)
 	return dec.admit ? 0 : refuse(&dec, e);
 }
 
+/* With the kubelet's managers off nobody sets a cpuset before us; that is told once. */
+static void note_foreign_cpuset(struct daemon *d, const struct request *req)
+{
+	if (!*req->cpus || d->warned_of_cpuset)
+		return;
+	d->warned_of_cpuset = true;
+	log_line(LOG_WARN, "cpuset-in-request",
+		"namespace=%s pod=%s cpus=%s text=\"somebody set it before numafit, which sets its "
+		"own\" action=\"see whether the kubelet's cpuManagerPolicy is none and no other "
+		"NRI plugin sets CPUs\"",
+		req->pod.ns, req->pod.name, req->cpus);
+}
+
 static int on_create(void *ctx, const struct request *req, struct nri_reply *reply, struct err *e)
 {
 	struct daemon *d = ctx;
@@ -100,6 +115,7 @@ static int on_create(void *ctx, const struct request *req, struct nri_reply *rep
 	struct decision dec;
 
 	fault_point(FAULT_TO_DECIDE);
+	note_foreign_cpuset(d, req);
 	engine_create(d->engine, loop_wall_ms(), req, &dec, &ups);
 	add_updates(d, &ups, reply);
 	d->counters.creates++;

@@ -283,6 +283,8 @@ static void a_shortage_of_descriptors_ends_with_it(void **state)
 	none = was;
 	none.rlim_cur = 0;
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+	if (dup(fd) >= 0) /* valgrind only says that it sets the limit */
+		skip();
 	struct loop_timer *soon = loop_timer_new(w->l, on_soon, w);
 	loop_timer_set(soon, 1);
 	loop_run(w->l);

@@ -108,11 +108,12 @@ static void every_key_reaches_its_setting(void **state)
 					    "  TopologyManagerPolicyAlphaOptions: true\n"
 					    "  TopologyManagerPolicyBetaOptions: false\n"
 					    "  TopologyManagerPolicyOptions: true\n");
-	static const char *const want[] = {"off", "leave", "manage", "/k", "restricted", "pod", "true", "16",
-		"most-allocated", "none", "true", "false", "true", "true", "true", "true", "None",
-		"0-1,32", "500m", "2", "8:memory=1Gi,hugepages-1Gi=2Gi;1:hugepages-2Mi=4Mi", "7",
-		"0", "2", "90s", "/run/x.sock", "07", "drop-and-fail", "/run/y", "1Mi", "kep3545-8", "debug",
-		"true", "false", "true", "true", "true", "false", "true"};
+	static const char *const want[] = {"off", "leave", "manage", "/k", "restricted", "pod",
+		"true", "16", "most-allocated", "none", "true", "false", "true", "true", "true",
+		"true", "None", "0-1,32", "500m", "2",
+		"8:memory=1Gi,hugepages-1Gi=2Gi;1:hugepages-2Mi=4Mi", "7", "0", "2", "90s",
+		"/run/x.sock", "07", "drop-and-fail", "/run/y", "1Mi", "kep3545-8", "debug", "true",
+		"false", "true", "true", "true", "false", "true"};
 	char value[CPUSET_TEXT_MAX];
 	unsigned nr = 0;
 

@@ -50,6 +50,7 @@ struct rig {
 	bool dead, killed;  /* killed: by us */
 	bool journal_whole; /* the journal alone tells all; else it was lost and is being made */
 	unsigned fault;     /* where it dies; NR_FAULTS: at any moment */
+	char fault_text[64];
 	unsigned hits[NR_FAULTS + 1];
 	unsigned calls, next, answers, adjusted, unpinned;
 	enum nri_call last;
@@ -357,6 +358,7 @@ static void choose_memory(struct rig *r)
 	r->journal_whole = false;
 }
 
+#ifdef NUMAFIT_FAULTS
 /* At which pass it dies. A life begins with two lines for each that runs: to die in one of these,
  * or in one of a call. */
 static unsigned random_pass(struct rig *r)
@@ -370,19 +372,23 @@ static unsigned random_pass(struct rig *r)
 	return lines + random_below(&r->random, lines > 1 ? CALLS / 2 : CALLS);
 }
 
-static void start_daemon(struct rig *r, char *fault, size_t cap)
+static void choose_fault(struct rig *r, unsigned nr)
 {
+	r->fault = nr % (NR_FAULTS + 1);
 	r->daemon.fault = NULL;
-#ifdef NUMAFIT_FAULTS
-	if (r->fault < NR_FAULTS) {
-		(void)snprintf(fault, cap, "%s:%u", fault_name(r->fault), random_pass(r));
-		r->daemon.fault = fault;
-	}
-#else
-	(void)fault, (void)cap;
-#endif
-	rig_start(&r->daemon);
+	if (r->fault == NR_FAULTS)
+		return;
+	(void)snprintf(
+		r->fault_text, sizeof r->fault_text, "%s:%u", fault_name(r->fault), random_pass(r));
+	r->daemon.fault = r->fault_text;
 }
+#else
+static void choose_fault(struct rig *r, unsigned nr)
+{
+	(void)nr;
+	r->fault = NR_FAULTS;
+}
+#endif
 
 static void no_journal_was_set_aside(const struct rig *r)
 {
@@ -398,10 +404,9 @@ static void one_life(struct rig *r, unsigned nr)
 		.name = "crash", .version = "1", .state_change = random_chance(&r->random, 50)};
 	const struct nri_runtime_events events = {
 		.ctx = r, .configured = configured, .answered = answered};
-	char fault[64];
 
 	r->dead = r->killed = false;
-	r->fault = nr % (NR_FAULTS + 1);
+	choose_fault(r, nr);
 	r->last = NRI_CALL_SYNCHRONIZE;
 	r->calls = r->fault < NR_FAULTS ? CALLS : 1 + random_below(&r->random, CALLS);
 	r->runtime = nri_runtime_new(&options, &events);
@@ -410,7 +415,7 @@ static void one_life(struct rig *r, unsigned nr)
 		listener_new(r->loop, r->daemon.socket, 0600, r, accepted, NULL);
 	assert_non_null(listener);
 	choose_memory(r);
-	start_daemon(r, fault, sizeof fault);
+	rig_start(&r->daemon);
 	loop_timer_set(r->watchdog, STARTUP_MS);
 	loop_run(r->loop);
 	listener_close(listener);

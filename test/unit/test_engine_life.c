@@ -213,6 +213,29 @@ static void of_two_that_run_on_one_cpu_the_older_keeps_it_and_the_other_is_told_
 	node_free(n);
 }
 
+static void who_was_resized_meanwhile_keeps_what_it_runs_with(void **state)
+{
+	struct node *n = node_new(POLICY_RESTRICTED);
+	struct request web = ask("web", QOS_GUARANTEED, 4000, 0);
+	struct placement placed = {.exclusive = true, .policy = POLICY_RESTRICTED};
+	const struct placement *as_created[] = {&placed};
+	const struct inventory what = {&web, as_created, 1, NULL, 0};
+	struct decision d = create(n, &web);
+
+	(void)state;
+	assert_true(d.exclusive);
+	placed.cpus = d.cpus;
+	web.cpu_milli = 6000;
+	web.cpus = "0-2,32-34";
+	web.mems = "0-7";
+	engine_synchronize(n->g, 0, &what, &n->ups);
+	const struct holding *h = ledger_find(engine_ledger(n->g), "web");
+	struct cpuset want = list("0-2,32-34");
+	assert_true(h->decision.exclusive && cpuset_equal(&h->decision.cpus, &want));
+	assert_int_equal(n->ups.nr, 0);
+	node_free(n);
+}
+
 static void who_runs_and_would_be_refused_is_recorded_as_unaligned(void **state)
 {
 	struct node *n = node_new(POLICY_SINGLE_NUMA_NODE);
@@ -353,6 +376,7 @@ int main(void)
 			a_container_that_starts_after_it_was_given_up_is_taken_over_as_it_runs),
 		cmocka_unit_test(
 			of_two_that_run_on_one_cpu_the_older_keeps_it_and_the_other_is_told_why),
+		cmocka_unit_test(who_was_resized_meanwhile_keeps_what_it_runs_with),
 		cmocka_unit_test(who_runs_and_would_be_refused_is_recorded_as_unaligned),
 		cmocka_unit_test(what_was_created_meanwhile_may_be_left_as_it_runs),
 		cmocka_unit_test(shadow_compares_and_follows_the_kubelet),

@@ -459,6 +459,25 @@ static void who_can_stay_is_adopted_before_others_are_placed(void **state)
 	world_free(w);
 }
 
+static void who_got_cpus_of_its_own_by_a_resize_keeps_them_without_the_journal(void **state)
+{
+	struct world *w = world_new(POLICY_RESTRICTED, SCOPE_CONTAINER, 0);
+	struct guest *p = guest(w, 0, QOS_GUARANTEED);
+
+	(void)state;
+	add(p, CONTAINER_APP, 0, 1);
+	p->part[0].cpu_milli = 1500;
+	assert_true(run_pod(w, p, false).admit);
+	assert_false(start(w, p, 0).exclusive); /* as its annotation says for ever */
+	struct request wish = p->run[0].req;
+	wish.cpu_milli = 2000;
+	struct cpuset had = update(w, &p->run[0], &wish).cpus;
+	assert_int_equal(cpuset_count(&had), 2);
+	lose_the_journal(w);
+	assert_true(cpuset_equal(&had, ledger_held_cpus(engine_ledger(w->g))));
+	world_free(w);
+}
+
 static void what_waits_on_cpus_that_the_kubelet_gives_away_is_dropped(void **state)
 {
 	struct world *w = world_new(POLICY_RESTRICTED, SCOPE_CONTAINER, 0);
@@ -524,6 +543,8 @@ int main(void)
 		cmocka_unit_test(a_part_that_shrinks_gives_back_what_no_other_part_holds),
 		cmocka_unit_test(a_refused_resize_is_on_record_and_changes_nothing),
 		cmocka_unit_test(who_can_stay_is_adopted_before_others_are_placed),
+		cmocka_unit_test(
+			who_got_cpus_of_its_own_by_a_resize_keeps_them_without_the_journal),
 		cmocka_unit_test(what_waits_on_cpus_that_the_kubelet_gives_away_is_dropped),
 		cmocka_unit_test(of_shared_pools_only_that_they_are_shared_is_compared),
 	};

@@ -323,16 +323,19 @@ static void cpus_and_memory_come_and_go(struct world *w, struct random *r)
 static void the_journal_is_lost(struct world *w, struct random *r)
 {
 	struct cpuset before[PODS_MAX * PARTS_MAX] = {{{0}}}, now;
+	bool had[PODS_MAX * PARTS_MAX];
 
 	(void)r;
-	for (unsigned i = 0; i < PODS_MAX * PARTS_MAX; i++)
-		if (slot(w, i)->runs)
+	for (unsigned i = 0; i < PODS_MAX * PARTS_MAX; i++) {
+		had[i] = slot(w, i)->runs && slot(w, i)->exclusive;
+		if (had[i])
 			before[i] = cpus_of(slot(w, i));
+	}
 	lose_the_journal(w);
 	for (unsigned i = 0; i < PODS_MAX * PARTS_MAX; i++) {
 		const struct running *c = slot(w, i);
 
-		if (!c->runs || !c->placed.exclusive ||
+		if (!c->runs || !had[i] ||
 			cpuset_count(&before[i]) != request_exclusive_cpus(&c->req))
 			continue;
 		now = cpus_of(c);

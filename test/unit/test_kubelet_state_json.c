@@ -18,7 +18,8 @@ static void a_static_manager_is_recognised(void **state)
 	} cases[] = {
 		{"{\"policyName\":\"none\",\"defaultCpuSet\":\"\",\"checksum\":1353318690}", 0,
 			false},
-		{"{\"policyName\":\"static\",\"defaultCpuSet\":\"0,3-31\",\"entries\":{\"u\":{\"c\":"
+		{"{\"policyName\":\"static\",\"defaultCpuSet\":\"0,3-31\",\"entries\":{\"u\":{"
+		 "\"c\":"
 		 "\"1-2\"}},\"checksum\":1}",
 			0, true},
 		{"{\"policyName\":\"Static\",\"machineState\":{},\"checksum\":2}", 0, true},
@@ -34,8 +35,8 @@ static void a_static_manager_is_recognised(void **state)
 		bool is_static = false;
 		struct err e = {0};
 
-		assert_int_equal(kubelet_state_json_parse(cases[i].text, strlen(cases[i].text),
-					 &is_static, &e),
+		assert_int_equal(kubelet_state_json_parse(
+					 cases[i].text, strlen(cases[i].text), &is_static, &e),
 			cases[i].rc);
 		assert_int_equal(is_static, cases[i].is_static);
 		assert_int_equal(!e.text[0], !cases[i].rc);

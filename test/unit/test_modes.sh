@@ -109,6 +109,7 @@ see "as a warning with the way out" says level=warn mode=shadow cpuManagerPolicy
 play "told to manage beside it" shadow besideStaticKubelet=manage
 see "we do" told create cache '"cpus":"5-6,69-70"'
 see "and warn all the same" says level=warn kubelet-manages-too mode=manage
+see "a cpuset in a request is told once" count 1 cpuset-in-request
 rm -r "$dir/kubelet"
 
 play "onAdopt place" unasked

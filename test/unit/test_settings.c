@@ -242,7 +242,8 @@ static void a_wrong_value_is_named_with_what_was_expected(void **state)
 		{"journalMaxBytes", "much", -EINVAL,
 			"journalMaxBytes: \"much\" is not a quantity from 64Ki to 1Gi"},
 		{"nri.failurePolicy", "keep", -EINVAL,
-			"nri.failurePolicy: \"keep\" is not one of drop-and-proceed, drop-and-fail, "
+			"nri.failurePolicy: \"keep\" is not one of drop-and-proceed, "
+			"drop-and-fail, "
 			"keep-and-proceed, keep-and-fail"},
 		{"nri.pluginIndex", "5", -EINVAL, "nri.pluginIndex: \"5\" is not two digits"},
 		{"nri.pluginIndex", "5a", -EINVAL, "nri.pluginIndex: \"5a\" is not two digits"},

@@ -141,9 +141,11 @@ static int print_status(const char *document, bool json, char *printed)
 static const char document[] =
 	"{\"version\":\"0.1.0\",\"machine\":\"two\",\"connection\":\"ready\",\"runtime\":"
 	"\"containerd v2.1\","
-	"\"uptime_ms\":93784000,\"counters\":{\"creates\":12,\"refused\":1,\"cut_short\":0,\"adopted\":2,"
+	"\"uptime_ms\":93784000,\"counters\":{\"creates\":12,\"refused\":1,\"cut_short\":0,"
+	"\"adopted\":2,"
 	"\"updates\":3,"
-	"\"released\":4,\"compared\":0,\"disagreed\":0,\"drifted\":0,\"relocated\":0,\"connects\":1,\"log_dropped\":0},\"settings\":{\"mode\":\"manage\","
+	"\"released\":4,\"compared\":0,\"disagreed\":0,\"drifted\":0,\"relocated\":0,\"connects\":"
+	"1,\"log_dropped\":0},\"settings\":{\"mode\":\"manage\","
 	"\"topologyManagerPolicy\":\"restricted\",\"topologyManagerScope\":\"container\","
 	"\"topologyManagerPolicyOptions.prefer-closest-numa-nodes\":\"true\","
 	"\"cpuManagerPolicyOptions.align-by-socket\":\"false\","
