@@ -104,8 +104,8 @@ void ledger_set_live(struct ledger *l, const char *container_id);
 /* Note that the container must be told its cpuset with the next reply that can carry it, or that it
  * was. */
 void ledger_set_misplaced(struct ledger *l, const char *container_id, bool misplaced);
-/* Note that the entry has been there for a while. Whether that was noted before. */
-bool ledger_age(struct ledger *l, const char *container_id);
+/* Note that the entry has been there for a while. */
+void ledger_age(struct ledger *l, const char *container_id);
 size_t ledger_nr_misplaced(const struct ledger *l);
 /* The CPUs that the entry holds, but for those that other parts of its pod hold as well. */
 struct cpuset ledger_held_alone_by(const struct ledger *l, const struct holding *h);

@@ -92,6 +92,7 @@ enum pod_source { POD_FROM_RUNTIME, POD_FROM_API_SERVER, POD_FROM_KUBELET };
 
 struct pod {
 	const char *sandbox_id, *uid, *ns, *name;
+	bool has_process; /* its sandbox runs; some runtimes keep none, and then do not say so */
 	enum qos qos;
 	enum pod_source source;
 	struct pod_totals totals;

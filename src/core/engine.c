@@ -40,6 +40,12 @@ struct update engine_placement_of(const struct holding *h)
 		.mems = h->decision.mems};
 }
 
+/* Who has not come yet has nothing to be told, and who is left as it runs is left. */
+static bool may_be_told(const struct holding *h)
+{
+	return h->state != HOLDING_WAITING && !holding_is_left(h);
+}
+
 void engine_collect_updates(struct engine *g, const struct cpuset *pool_before,
 	const char *not_container_id, struct update_list *ups)
 {
@@ -50,12 +56,15 @@ void engine_collect_updates(struct engine *g, const struct cpuset *pool_before,
 	for (size_t i = 0; i < ledger_count(g->ledger); i++) {
 		const struct holding *h = ledger_at(g->ledger, i);
 
-		if (h->state == HOLDING_WAITING || text_equal(h->container_id, not_container_id) ||
-			!(h->misplaced || (moved && !h->decision.exclusive)))
+		bool concerned = h->misplaced || (moved && !h->decision.exclusive);
+
+		if (!concerned || !may_be_told(h) || text_equal(h->container_id, not_container_id))
 			continue;
 		*vec_push(ups) = engine_placement_of(h);
-		if (h->misplaced)
-			ledger_set_misplaced(g->ledger, h->container_id, false);
+		/* a runtime may pass over one that is still being created: it is told once more */
+		bool again = h->state == HOLDING_TENTATIVE;
+		if (h->misplaced != again)
+			ledger_set_misplaced(g->ledger, h->container_id, again);
 	}
 }
 
@@ -66,7 +75,7 @@ void engine_tell_later(struct engine *g, const struct cpuset *pool_before)
 	for (size_t i = 0; i < ledger_count(g->ledger); i++) {
 		const struct holding *h = ledger_at(g->ledger, i);
 
-		if (!h->decision.exclusive && h->state != HOLDING_WAITING)
+		if (!h->decision.exclusive && may_be_told(h))
 			ledger_set_misplaced(g->ledger, h->container_id, true);
 	}
 }
@@ -147,13 +156,26 @@ bool holding_suits(const struct holding *h, const struct request *req)
 		       memcmp(held.memory, req->memory, req->nr_memory * sizeof *req->memory) == 0);
 }
 
+/* Whether it has what it asked for: one that was found running, or lost CPUs, may not. */
+static bool has_what_it_asked_for(const struct engine *g, const struct holding *h)
+{
+	const struct request req = holding_request(h);
+	unsigned own =
+		g->s->cpu_manager_policy == MANAGER_STATIC ? request_exclusive_cpus(&req) : 0;
+	bool pinned = g->s->memory_manager_policy == MANAGER_STATIC && request_pins_memory(&req);
+
+	return own == (h->decision.exclusive ? cpuset_count(&h->decision.cpus) : 0) &&
+	       pinned == (h->decision.nr_blocks > 0);
+}
+
 bool engine_inherit(struct engine *g, int64_t now_ms, struct request *req, struct decision *d)
 {
 	bool named = *req->pod.uid && *req->container_name;
 	const struct holding *h = named ? ledger_find_named(g->ledger, req->pod.uid,
 						  req->container_name, req->container_id)
 					: NULL;
-	bool same = h && holding_suits(h, req);
+	bool same = h && holding_suits(h, req) &&
+		    (h->state == HOLDING_WAITING || has_what_it_asked_for(g, h));
 
 	if (!h)
 		return false;
@@ -164,8 +186,10 @@ bool engine_inherit(struct engine *g, int64_t now_ms, struct request *req, struc
 		engine_drop_for_good(g, now_ms, "replaced", h);
 	else if (h->state != HOLDING_WAITING)
 		engine_drop(g, now_ms, "replaced", h->container_id, false);
-	if (d->source != SOURCE_HELD)
+	if (d->source != SOURCE_HELD) {
 		d->source = SOURCE_INHERITED;
+		d->message[0] = '\0';
+	}
 	return same;
 }
 

@@ -61,11 +61,15 @@ static void hold_pod(struct engine *g, int64_t now_ms, const struct pod *pod,
 	const struct decision *decisions, struct decision *d)
 {
 	struct record_part *parts = d->admit ? parts_of(g, pod, decisions) : NULL;
+	const struct err too_many = {
+		ENOMEM, "the pod has too many containers to be decided as a whole"};
 	const struct request whole = {.container_id = pod->sandbox_id,
 		.container_name = "",
 		.pod = *pod,
 		.cpus = "",
 		.mems = ""};
+	if (d->admit && !parts)
+		decision_refuse_unrecorded(d, &too_many);
 	struct record r = {
 		.time_ms = now_ms,
 		.op = d->admit ? RECORD_HOLD : RECORD_REFUSE,
@@ -78,11 +82,6 @@ static void hold_pod(struct engine *g, int64_t now_ms, const struct pod *pod,
 	};
 	struct err e;
 
-	if (d->admit && !r.parts) {
-		err_set(&e, ENOMEM, "the pod has too many containers to be decided as a whole");
-		decision_refuse_unrecorded(d, &e);
-		return;
-	}
 	r.nr_parts = r.parts ? pod->ask->nr : 0;
 	if (d->admit)
 		make_room(g, parts, r.nr_parts, &r.pool);

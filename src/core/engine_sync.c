@@ -6,6 +6,8 @@
 #include <errno.h>
 #include <string.h>
 
+enum { MILLI_PER_CPU = 1000 };
+
 void engine_mark_live(struct engine *g, int64_t now_ms, const char *container_id)
 {
 	const struct holding *h = ledger_find(g->ledger, container_id);
@@ -103,7 +105,7 @@ static bool claim(struct engine *g, int64_t now_ms, struct request *req, struct 
 	const struct holding *h = ledger_find_waiting(g->ledger, req->pod.uid, req->container_name);
 	bool suits = h && holding_suits(h, req);
 
-	if (!h)
+	if (!h || !text_equal(h->sandbox_id, req->pod.sandbox_id)) /* of another life of the pod */
 		return false;
 	req->kind = h->kind;
 	req->place = h->place;
@@ -155,6 +157,15 @@ static void note_lost(struct decision *d, const struct err *why)
 	text_add(&t, "what it ran with was not taken over: %s", why->text);
 }
 
+/* It may run with fewer CPUs of its own than it asks for: then that is what it has so far. */
+static void count_what_it_has(const struct decision *d, struct request *req)
+{
+	unsigned nr = d->exclusive ? cpuset_count(&d->cpus) : 0;
+
+	if (nr && nr < request_exclusive_cpus(req))
+		req->cpu_milli = (uint64_t)nr * MILLI_PER_CPU;
+}
+
 void engine_adopt(struct engine *g, int64_t now_ms, const char *cause, const struct request *req,
 	const struct placement *placed)
 {
@@ -169,6 +180,7 @@ void engine_adopt(struct engine *g, int64_t now_ms, const char *cause, const str
 		if (was_placed)
 			note_lost(&d, &why);
 	}
+	count_what_it_has(&d, &known);
 	engine_enter_running(g, now_ms, cause, &known, &d);
 	engine_mark_live(g, now_ms, req->container_id);
 }
@@ -178,6 +190,7 @@ void engine_adopt(struct engine *g, int64_t now_ms, const char *cause, const str
 static void adopt_in_place(
 	struct engine *g, int64_t now_ms, const struct request *req, const struct placement *placed)
 {
+	struct request known = *req;
 	struct placement p;
 	struct decision d;
 
@@ -185,7 +198,8 @@ static void adopt_in_place(
 		ledger_find_waiting(g->ledger, req->pod.uid, req->container_name) ||
 		take_over(g, req, &p, &d, NULL) < 0)
 		return;
-	engine_enter_running(g, now_ms, "adopt", req, &d);
+	count_what_it_has(&d, &known);
+	engine_enter_running(g, now_ms, "adopt", &known, &d);
 	engine_mark_live(g, now_ms, req->container_id);
 }
 
@@ -200,7 +214,9 @@ void engine_live(
 	}
 	engine_adopt(g, now_ms, "adopt", req, placed);
 	engine_tell_later(g, &before);
-	ledger_set_misplaced(g->ledger, req->container_id, true);
+	const struct holding *h = ledger_find(g->ledger, req->container_id);
+	if (h && !holding_is_left(h))
+		ledger_set_misplaced(g->ledger, req->container_id, true);
 }
 
 /* Oldest first, so that of two that claim one CPU the one that had it first keeps it. */
@@ -307,15 +323,29 @@ static void put_right(struct engine *g, const struct request *req, struct update
 	ledger_set_misplaced(g->ledger, req->container_id, false);
 }
 
-/* Who was resized while nobody listened holds what it has now, not what it had. */
+/* Who was resized while nobody listened, and runs with as much as it asks for now, is found so. */
 static void drop_outgrown(struct engine *g, int64_t now_ms, const struct inventory *what)
 {
 	for (size_t i = 0; i < what->nr; i++) {
-		const struct holding *h = ledger_find(g->ledger, what->requests[i].container_id);
+		const struct request *req = &what->requests[i];
+		const struct holding *h = ledger_find(g->ledger, req->container_id);
+		const struct placement now = placement_in_force(g->t, g->s, req);
 
-		if (h && !holding_suits(h, &what->requests[i]))
-			engine_drop(g, now_ms, "resized", what->requests[i].container_id, true);
+		if (h && !holding_suits(h, req) && (now.exclusive || !request_exclusive_cpus(req)))
+			engine_drop(g, now_ms, "resized", req->container_id, true);
 	}
+}
+
+/* And who does not, gets it now: around what it has, if that can be. */
+static void resize_late(struct engine *g, int64_t now_ms, const struct request *req)
+{
+	const struct holding *h = ledger_find(g->ledger, req->container_id);
+	struct update_list told_with_all = {0};
+	struct decision d;
+
+	if (h && !holding_is_left(h) && !holding_suits(h, req))
+		(void)engine_update(g, now_ms, req, &d, &told_with_all);
+	vec_fini(&told_with_all);
 }
 
 void engine_synchronize(
@@ -336,6 +366,8 @@ void engine_synchronize(
 		else
 			engine_adopt(g, now_ms, "adopt", req, what->placed[req - what->requests]);
 	}
+	for (size_t i = 0; i < what->nr; i++)
+		resize_late(g, now_ms, oldest_first[i]);
 	for (size_t i = 0; i < what->nr; i++)
 		put_right(g, oldest_first[i], ups);
 	free(oldest_first);

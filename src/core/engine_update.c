@@ -5,6 +5,8 @@
 #include <numafit/resize.h>
 #include <numafit/text.h>
 
+#include <string.h>
+
 static void record_resize(
 	struct engine *g, int64_t now_ms, const struct request *req, struct decision *d)
 {
@@ -52,29 +54,71 @@ static void record_refusal(
 	(void)engine_change(g, &r, false, NULL); /* kept for explain, if it can be */
 }
 
+static const char *copy_of(struct arena *a, const char *text)
+{
+	const char *copy = text ? arena_strndup(a, text, strlen(text)) : NULL;
+
+	return text && !copy ? "" : copy;
+}
+
+/* The change as asked for; who the container is, the ledger knows best. The entry does not outlive
+ * the change, so its strings are copied to *a. */
+static struct request with_identity_of(
+	const struct holding *h, const struct request *req, struct arena *a)
+{
+	struct request known = holding_request(h);
+
+	known.container_id = req->container_id;
+	known.container_name = copy_of(a, known.container_name);
+	known.pod.sandbox_id = copy_of(a, known.pod.sandbox_id);
+	known.pod.uid = copy_of(a, known.pod.uid);
+	known.pod.ns = copy_of(a, known.pod.ns);
+	known.pod.name = copy_of(a, known.pod.name);
+	known.cgroup = copy_of(a, known.cgroup);
+	known.cpu_milli = req->cpu_milli;
+	known.cpu_limit_milli = req->cpu_limit_milli;
+	known.nr_memory = req->nr_memory;
+	memcpy(known.memory, req->memory, sizeof known.memory);
+	return known;
+}
+
+static bool has_other_numbers(const struct holding *h, const struct request *req)
+{
+	return h->cpu_milli != req->cpu_milli || h->cpu_limit_milli != req->cpu_limit_milli;
+}
+
 bool engine_update(struct engine *g, int64_t now_ms, const struct request *req, struct decision *d,
 	struct update_list *ups)
 {
 	const struct holding *h = ledger_find(g->ledger, req->container_id);
 	struct cpuset before = *ledger_pool(g->ledger);
-	struct request known = *req;
+	struct request known;
 
 	if (!h)
 		return false;
+	arena_init_fixed(&g->arena, g->work, ADMIT_ARENA_BYTES);
+	known = with_identity_of(h, req, &g->arena);
 	*d = h->decision;
-	known.kind = h->kind;
-	known.place = h->place;
-	if (!holding_suits(h, req)) {
-		arena_init_fixed(&g->arena, g->work, ADMIT_ARENA_BYTES);
-		resize(g->ledger, g->s, h, req, &g->arena, d);
+	if (!holding_suits(h, &known) || has_other_numbers(h, &known)) {
+		resize(g->ledger, g->s, h, &known, &g->arena, d);
 		if (d->admit)
 			record_resize(g, now_ms, &known, d);
 		else
 			record_refusal(g, now_ms, &known, d);
 	}
-	if (d->admit)
+	if (d->admit) {
+		ledger_set_misplaced(g->ledger, req->container_id, false); /* it is told now */
 		engine_collect_updates(g, &before, req->container_id, ups);
+	}
 	return true;
+}
+
+static const struct holding *first_expired(const struct ledger *l)
+{
+	for (size_t i = 0; i < ledger_count(l); i++)
+		if (ledger_at(l, i)->state == HOLDING_TENTATIVE && ledger_at(l, i)->aged)
+			return ledger_at(l, i);
+	return NULL;
 }
 
 unsigned engine_expire(struct engine *g, int64_t now_ms)
@@ -82,14 +126,11 @@ unsigned engine_expire(struct engine *g, int64_t now_ms)
 	struct cpuset before = *ledger_pool(g->ledger);
 	unsigned nr = 0;
 
-	for (size_t i = ledger_count(g->ledger); i-- > 0;) {
-		const struct holding *h = ledger_at(g->ledger, i);
-
-		if (!h || h->state != HOLDING_TENTATIVE || !ledger_age(g->ledger, h->container_id))
-			continue;
+	for (const struct holding *h; (h = first_expired(g->ledger)); nr++)
 		engine_drop(g, now_ms, "expired", h->container_id, true);
-		nr++;
-	}
+	for (size_t i = 0; i < ledger_count(g->ledger); i++)
+		if (ledger_at(g->ledger, i)->state == HOLDING_TENTATIVE)
+			ledger_age(g->ledger, ledger_at(g->ledger, i)->container_id);
 	engine_tell_later(g, &before);
 	return nr;
 }

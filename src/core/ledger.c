@@ -440,14 +440,12 @@ void ledger_set_misplaced(struct ledger *l, const char *container_id, bool mispl
 	l->nr_misplaced += misplaced ? 1 : (size_t)-1;
 }
 
-bool ledger_age(struct ledger *l, const char *container_id)
+void ledger_age(struct ledger *l, const char *container_id)
 {
 	struct holding *h = find(l, container_id);
-	bool before = h && h->aged;
 
 	if (h)
 		h->aged = true;
-	return before;
 }
 
 size_t ledger_nr_misplaced(const struct ledger *l)

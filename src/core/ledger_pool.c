@@ -67,12 +67,12 @@ struct cpuset ledger_pool_without(const struct ledger *l, const struct cpuset *h
 struct cpuset ledger_pool_grown(const struct ledger *l, const struct cpuset *released)
 {
 	struct cpuset held = cpuset_minus(l->held, released), pool = l->pool;
+	struct cpuset free_cpus = cpuset_minus(ledger_shareable_cpus(l), &held);
+	struct cpuset all_idle = cpuset_minus(free_cpus, &l->pool);
 	struct cpus_how how = cpus_how(l->t, &l->s->cpu_options);
 
 	nodeset_each (n, l->t->nodes_with_cpus) {
-		struct cpuset idle = cpuset_minus(
-				      cpuset_minus(l->t->node[n].cpus, &held), &l->pool),
-			      kept;
+		struct cpuset idle = cpuset_and(all_idle, &l->t->node[n].cpus), kept;
 
 		if (cpuset_count(&idle) <= 2 * step_of(l, n) ||
 			cpus_take(l->t, &idle, step_of(l, n), &how, &kept, NULL))

@@ -138,12 +138,26 @@ static int check_pool(struct change *c)
 	return -EPERM;
 }
 
+/* With full-pcpus-only only cores of which nobody has a CPU are there to be taken. */
+static void keep_to_whole_cores(struct change *c)
+{
+	struct cpuset taken = cpuset_minus(c->t->cpus, &c->free);
+
+	if (!c->s->cpu_options.full_pcpus_only)
+		return;
+	taken = cpus_whole_cores(c->t, &taken);
+	c->free = cpuset_minus(c->free, &taken);
+}
+
 static int grow(struct change *c)
 {
 	unsigned more = c->count - cpuset_count(&c->present);
-	struct cpuset own = cpuset_or(c->free, &c->present), got = c->present;
+	struct cpuset own, got = c->present;
 	struct nodeset nodes, on;
 	int rc = check_cores(c, more);
+
+	keep_to_whole_cores(c);
+	own = cpuset_or(c->free, &c->present);
 
 	if (!rc)
 		rc = nodes_for(c, &own, c->around, c->count, &nodes);

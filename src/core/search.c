@@ -178,11 +178,13 @@ static uint64_t bound_twice(const struct search *s, unsigned hi, unsigned left, 
 
 		lack[i] = others < r->need ? r->need - others : 0;
 	}
+	for (unsigned i = 0; i < left; i++)
+		cheapest[i] = UINT32_MAX;
 	for (unsigned q = 0; q < hi; q++) {
 		uint32_t c = 2 * s->link[q] + near_sum(s, hi, q, left - 1);
 		unsigned at = nr;
 
-		if (nr == left && c >= cheapest[nr - 1])
+		if (c >= cheapest[left - 1])
 			continue;
 		if (!usable(s, q, lack))
 			continue;

@@ -56,7 +56,8 @@ static void completed(void *ctx, void *what, int value)
 __attribute__((visibility("default"))) const char *__tsan_default_suppressions(void);
 const char *__tsan_default_suppressions(void)
 {
-	return "race:libgrpc_unsecure.so\nrace:libgpr.so\nrace:libabsl_\n";
+	return "called_from_lib:libgrpc_unsecure.so\ncalled_from_lib:libgpr.so\n"
+	       "race:libgrpc_unsecure.so\nrace:libgpr.so\nrace:libabsl_\n";
 }
 #endif
 

@@ -147,6 +147,7 @@ static int fill_pod(
 	out->uid = pod->uid;
 	out->ns = pod->namespace_;
 	out->name = pod->name;
+	out->has_process = pod->pid != 0;
 	out->totals = pod_totals(pod->linux ? pod->linux->pod_resources : NULL);
 	out->annotations = annotations;
 	out->nr_annotations = pod->n_annotations;

@@ -56,7 +56,10 @@ void wiring_done(void *ctx, const struct record *r);
 
 /* The updates as the runtime is told them, in reply->arena. */
 void add_updates(struct daemon *d, const struct update_list *ups, struct nri_reply *reply);
-const char **sandbox_ids(const struct pod *pods, size_t nr);
+/* The ids of the pods that are there: those whose sandbox has a process or a container. Runtimes list
+ * stopped sandboxes, too; where none is told to have a process, all count. The caller frees the
+ * list. */
+const char **sandbox_ids(const struct nri_inventory *what, size_t *nr);
 /* shadow.c: what the modes that place nothing do with the runtime's events. */
 extern const struct nri_handler shadow_handler, off_handler;
 

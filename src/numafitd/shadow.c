@@ -55,9 +55,10 @@ static void shadow_synchronize(void *ctx, const struct nri_inventory *what, stru
 	struct daemon *d = ctx;
 	struct placement *in_force = xcalloc(what->nr, sizeof *in_force);
 	const struct placement **placed = xcalloc(what->nr, sizeof *placed);
-	const char **sandboxes = sandbox_ids(what->pods, what->nr_pods);
+	size_t nr_sandboxes;
+	const char **sandboxes = sandbox_ids(what, &nr_sandboxes);
 	const struct inventory running = {
-		what->containers, placed, what->nr, sandboxes, what->nr_pods};
+		what->containers, placed, what->nr, sandboxes, nr_sandboxes};
 	struct update_list untold = {0};
 
 	(void)reply;

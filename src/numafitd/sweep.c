@@ -233,16 +233,19 @@ static void on_updated(void *ctx, const char *problem)
 	forget_asked(d->sweep);
 }
 
-/* Those whose processes have ended are not to be set any more. */
-static void leave_out_the_ended(const struct daemon *d, struct update_list *ups)
+/* Those without processes have ended, and are not to be set any more; or have not started, and are
+ * told later. */
+static void leave_out_the_ended(struct daemon *d, struct update_list *ups)
 {
 	for (size_t i = ups->nr; i-- > 0;) {
 		const struct holding *h =
 			ledger_find(engine_ledger(d->engine), ups->at[i].container_id);
 
 		if (d->sweep->has_cgroups && h && h->cgroup &&
-			!cgroup_has_processes(&d->sweep->cgroups, h->cgroup))
+			!cgroup_has_processes(&d->sweep->cgroups, h->cgroup)) {
+			engine_must_tell(d->engine, h->container_id);
 			vec_remove(ups, i);
+		}
 	}
 }
 

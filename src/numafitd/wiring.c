@@ -225,12 +225,37 @@ static const struct placement **read_placements(
 	return placed;
 }
 
-const char **sandbox_ids(const struct pod *pods, size_t nr)
+static int by_text(const void *a, const void *b)
 {
-	const char **ids = xcalloc(nr, sizeof *ids);
+	return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
 
-	for (size_t i = 0; i < nr; i++)
-		ids[i] = pods[i].sandbox_id;
+static bool any_has_process(const struct nri_inventory *what)
+{
+	for (size_t i = 0; i < what->nr_pods; i++)
+		if (what->pods[i].has_process)
+			return true;
+	return false;
+}
+
+const char **sandbox_ids(const struct nri_inventory *what, size_t *nr)
+{
+	const char **ids = xcalloc(what->nr_pods, sizeof *ids);
+	const char **used = xcalloc(what->nr, sizeof *used);
+	bool tells = any_has_process(what);
+
+	for (size_t i = 0; i < what->nr; i++)
+		used[i] = what->containers[i].pod.sandbox_id;
+	qsort(used, what->nr, sizeof *used, by_text);
+	*nr = 0;
+	for (size_t i = 0; i < what->nr_pods; i++) {
+		const struct pod *pod = &what->pods[i];
+
+		if (!tells || pod->has_process ||
+			bsearch(&pod->sandbox_id, used, what->nr, sizeof *used, by_text))
+			ids[(*nr)++] = pod->sandbox_id;
+	}
+	free(used);
 	return ids;
 }
 
@@ -242,9 +267,10 @@ static void on_synchronize(void *ctx, const struct nri_inventory *what, struct n
 
 	d->counters.connects++;
 	const struct placement **placed = read_placements(d, what->containers, what->nr);
-	const char **sandboxes = sandbox_ids(what->pods, what->nr_pods);
+	size_t nr_sandboxes;
+	const char **sandboxes = sandbox_ids(what, &nr_sandboxes);
 	const struct inventory running = {
-		what->containers, placed, what->nr, sandboxes, what->nr_pods};
+		what->containers, placed, what->nr, sandboxes, nr_sandboxes};
 	engine_synchronize(d->engine, loop_wall_ms(), &running, &ups);
 	add_updates(d, &ups, reply);
 	log_line(LOG_INFO, "synchronized",

@@ -70,7 +70,7 @@ static inline int fold_into(void *ctx, const struct record *r, struct err *e)
 }
 
 static inline struct world *world_new(
-	enum topology_policy policy, enum topology_scope scope, unsigned step)
+	enum topology_policy policy, enum topology_scope scope, unsigned step, bool strict)
 {
 	struct world *w = calloc(1, sizeof *w);
 	const struct engine_hooks hooks = {.ctx = w, .record = fold};
@@ -79,6 +79,7 @@ static inline struct world *world_new(
 	w->s = settings_of(policy);
 	w->s.topology_scope = scope;
 	w->s.shared_pool_step = step;
+	w->s.cpu_options.strict_cpu_reservation = strict;
 	(void)cpuset_parse(&w->s.reserved_cpus, "0,32", 4, NULL);
 	w->g = engine_new(w->t, &w->s, &hooks);
 	w->folded = engine_new(w->t, &w->s, &hooks);

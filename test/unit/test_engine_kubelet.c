@@ -90,7 +90,7 @@ static void pods_are_placed_as_the_kubelet_places_them(void **state)
 	(void)state;
 	for (unsigned c = 0; c < COMPARED_CASES; c++) {
 		struct world *w = world_new(policies[c % NR_POLICIES],
-			c / NR_POLICIES % 2 ? SCOPE_POD : SCOPE_CONTAINER, 0);
+			c / NR_POLICIES % 2 ? SCOPE_POD : SCOPE_CONTAINER, 0, false);
 		struct node *n;
 		struct arena a;
 		void *work = calloc(1, ADMIT_ARENA_BYTES);
@@ -282,7 +282,7 @@ static void shadow_follows_whatever_the_kubelet_does(void **state)
 	};
 	unsigned long seed = number_from("SEED", 1),
 		      nr = number_from("ENGINE_EVENTS", EVENTS_DEFAULT) / SHADOW_SHARE;
-	struct world *w = world_new(POLICY_RESTRICTED, SCOPE_CONTAINER, 0);
+	struct world *w = world_new(POLICY_RESTRICTED, SCOPE_CONTAINER, 0, false);
 	struct random r = {seed + 1};
 
 	(void)state;

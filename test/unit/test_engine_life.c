@@ -270,6 +270,197 @@ static void what_was_created_meanwhile_may_be_left_as_it_runs(void **state)
 	node_free(n);
 }
 
+static void with_strict_reservation_the_pool_never_grows_into_the_reserved_cpus(void **state)
+{
+	struct node *n = node_new(POLICY_RESTRICTED);
+	struct request web = ask("web", QOS_GUARANTEED, 4000, 0);
+
+	(void)state;
+	engine_free(n->g);
+	engine_free(n->folded);
+	(void)cpuset_parse(&n->s.reserved_cpus, "0", 1, NULL);
+	n->s.cpu_options.strict_cpu_reservation = true;
+	const struct engine_hooks hooks = {.ctx = n, .record = fold};
+	n->g = engine_new(n->t, &n->s, &hooks);
+	n->folded = engine_new(n->t, &n->s, &hooks);
+	assert_true(create(n, &web).admit);
+	engine_release(n->g, 0, "stop", "web", &n->ups);
+	assert_int_equal(cpuset_count(ledger_pool(engine_ledger(n->g))), 63);
+	assert_false(cpuset_has(ledger_pool(engine_ledger(n->g)), 0));
+	node_free(n);
+}
+
+static void who_is_still_being_created_is_told_once_more_when_it_exists(void **state)
+{
+	struct node *n = node_new(POLICY_RESTRICTED);
+	struct request log = ask("log", QOS_BURSTABLE, 100, 0),
+		       web = ask("web", QOS_GUARANTEED, 4000, 0);
+	struct decision d;
+
+	(void)state;
+	engine_create(n->g, 0, &log, &d, &n->ups);
+	engine_create(n->g, 0, &web, &d, &n->ups); /* the runtime may pass over "log" here */
+	assert_int_equal(n->ups.nr, 1);
+	vec_fini(&n->ups);
+	engine_live(n->g, 0, &log, NULL);
+	engine_take_updates(n->g, 10, &n->ups);
+	assert_int_equal(n->ups.nr, 1);
+	assert_string_equal(n->ups.at[0].container_id, "log");
+	assert_false(cpuset_intersects(&n->ups.at[0].cpus, &d.cpus));
+	vec_fini(&n->ups);
+	engine_take_updates(n->g, 10, &n->ups);
+	assert_int_equal(n->ups.nr, 0);
+	node_free(n);
+}
+
+static void who_is_left_as_it_runs_is_never_told(void **state)
+{
+	struct node *n = node_new(POLICY_RESTRICTED);
+	struct request stray = ask("stray", QOS_BURSTABLE, 100, 0),
+		       late = ask("late", QOS_BURSTABLE, 100, 0),
+		       web = ask("web", QOS_GUARANTEED, 4000, 0), again;
+	const struct placement *none[] = {NULL};
+	struct decision d;
+
+	(void)state;
+	n->s.on_adopt = ADOPT_LEAVE;
+	stray.cpus = late.cpus = "0-63";
+	engine_synchronize(n->g, 0, &(const struct inventory){&stray, none, 1, NULL, 0}, &n->ups);
+	engine_live(n->g, 0, &late, NULL);
+	engine_create(n->g, 0, &web, &d, &n->ups);
+	assert_int_equal(n->ups.nr, 0);
+	again = stray; /* its successor is placed, and told */
+	again.container_id = "again";
+	engine_create(n->g, 0, &again, &d, &n->ups);
+	assert_string_equal(d.message, "");
+	node_free(n);
+}
+
+static void a_successor_inherits_only_what_was_asked_for(void **state)
+{
+	struct node *n = node_new(POLICY_SINGLE_NUMA_NODE);
+	struct request full[8], first = ask("x", QOS_GUARANTEED, 4000, 0), second = first;
+	const struct placement *none[] = {NULL};
+	static const char *const ids[] = {"a", "b", "c", "d", "e", "f", "g", "h"};
+	struct decision d;
+
+	(void)state;
+	for (unsigned i = 0; i < 8; i++) {
+		full[i] = ask(ids[i], QOS_GUARANTEED, i ? 8000 : 7000, 0);
+		assert_true(create(n, &full[i]).admit);
+	}
+	engine_release(n->g, 0, "stop", "h", &n->ups);
+	full[7] = ask("h", QOS_GUARANTEED, 6000, 0);
+	assert_true(create(n, &full[7]).admit);
+	first.container_id = "x1";
+	engine_live(n->g, 0, &first, none[0]); /* no node has four left */
+	engine_release(n->g, 0, "stop", "b", &n->ups);
+	second.container_id = "x2";
+	engine_create(n->g, 0, &second, &d, &n->ups);
+	assert_true(d.admit && d.exclusive);
+	assert_int_equal(d.source, SOURCE_DECIDED);
+	node_free(n);
+}
+
+static void who_grew_meanwhile_gets_the_rest_around_what_it_has(void **state)
+{
+	struct node *n = node_new(POLICY_RESTRICTED);
+	struct request web = ask("web", QOS_GUARANTEED, 4000, 0);
+	struct placement placed = {.exclusive = true, .policy = POLICY_RESTRICTED};
+	const struct placement *as_created[] = {&placed};
+	const struct inventory what = {&web, as_created, 1, NULL, 0};
+	char cpus[CPUSET_TEXT_MAX];
+
+	(void)state;
+	for (unsigned lost = 0; lost < 2; lost++) { /* with its entry, and without */
+		struct request before = ask("web", QOS_GUARANTEED, 4000, 0);
+		struct decision d = create(n, &before);
+
+		placed.cpus = d.cpus;
+		web.cpus = cpuset_format(&d.cpus, cpus, sizeof cpus);
+		web.mems = "0-7";
+		web.cpu_milli = 6000;
+		if (lost)
+			engine_release(n->g, 0, "stop", "web", &n->ups);
+		vec_fini(&n->ups);
+		engine_synchronize(n->g, 0, &what, &n->ups);
+		const struct holding *h = ledger_find(engine_ledger(n->g), "web");
+		assert_int_equal(cpuset_count(&h->decision.cpus), 6);
+		assert_true(cpuset_within(&d.cpus, &h->decision.cpus));
+		assert_int_equal(n->ups.nr, 1);
+		vec_fini(&n->ups);
+		engine_release(n->g, 0, "stop", "web", &n->ups);
+	}
+	node_free(n);
+}
+
+static void an_update_that_does_not_say_whose_it_is_is_the_ledgers(void **state)
+{
+	struct node *n = node_new(POLICY_RESTRICTED);
+	struct request web = ask("web", QOS_GUARANTEED, 4000, 0);
+	struct decision d;
+
+	(void)state;
+	(void)create(n, &web);
+	web.cpu_milli = 6000;
+	web.container_name = "";
+	web.pod = (struct pod){
+		.sandbox_id = "", .uid = "", .ns = "", .name = "", .qos = QOS_GUARANTEED};
+	assert_true(engine_update(n->g, 0, &web, &d, &n->ups));
+	assert_true(d.admit);
+	assert_string_equal(ledger_find(engine_ledger(n->g), "web")->pod_uid, "web");
+	engine_release_pod(n->g, 0, "pod-gone", "web");
+	assert_int_equal(ledger_count(engine_ledger(n->g)), 0);
+	node_free(n);
+}
+
+static void numbers_that_change_without_a_move_are_recorded(void **state)
+{
+	struct node *n = node_new(POLICY_RESTRICTED);
+	struct request log = ask("log", QOS_BURSTABLE, 100, 0);
+	struct decision d;
+
+	(void)state;
+	(void)create(n, &log);
+	log.cpu_milli = 2500;
+	assert_true(engine_update(n->g, 0, &log, &d, &n->ups));
+	assert_true(d.admit && !d.exclusive);
+	assert_int_equal(n->ups.nr, 0);
+	assert_int_equal(ledger_find(engine_ledger(n->folded), "log")->cpu_milli, 2500);
+	node_free(n);
+}
+
+static void all_that_never_came_are_given_up_at_once(void **state)
+{
+	struct node *n = node_new(POLICY_RESTRICTED);
+	struct container_ask parts[] = {
+		{.name = "p0", .cpu_milli = 1000}, {.name = "p1", .cpu_milli = 1000}};
+	struct pod_ask ask_of_pod = {
+		.uid = "a-uid", .qos = QOS_GUARANTEED, .nr = 2, .container = parts};
+	const struct pod pod = {.sandbox_id = "s",
+		.uid = "a-uid",
+		.ns = "default",
+		.name = "web",
+		.qos = QOS_GUARANTEED,
+		.ask = &ask_of_pod};
+	struct decision d;
+
+	(void)state;
+	engine_run_pod(n->g, 0, &pod, &d);
+	assert_true(d.admit);
+	for (unsigned i = 0; i < 2; i++) {
+		struct request req = ask(i ? "c" : "b", QOS_GUARANTEED, 1000, 0);
+
+		req.container_name = i ? "p1" : "p0";
+		req.pod = pod;
+		engine_create(n->g, 0, &req, &d, &n->ups);
+		assert_int_equal(d.source, SOURCE_HELD);
+	}
+	assert_int_equal(engine_expire(n->g, 0), 0);
+	assert_int_equal(engine_expire(n->g, 0), 2);
+	node_free(n);
+}
+
 static void shadow_compares_and_follows_the_kubelet(void **state)
 {
 	static const struct {
@@ -379,6 +570,15 @@ int main(void)
 		cmocka_unit_test(who_was_resized_meanwhile_keeps_what_it_runs_with),
 		cmocka_unit_test(who_runs_and_would_be_refused_is_recorded_as_unaligned),
 		cmocka_unit_test(what_was_created_meanwhile_may_be_left_as_it_runs),
+		cmocka_unit_test(
+			with_strict_reservation_the_pool_never_grows_into_the_reserved_cpus),
+		cmocka_unit_test(who_is_still_being_created_is_told_once_more_when_it_exists),
+		cmocka_unit_test(who_is_left_as_it_runs_is_never_told),
+		cmocka_unit_test(a_successor_inherits_only_what_was_asked_for),
+		cmocka_unit_test(who_grew_meanwhile_gets_the_rest_around_what_it_has),
+		cmocka_unit_test(an_update_that_does_not_say_whose_it_is_is_the_ledgers),
+		cmocka_unit_test(numbers_that_change_without_a_move_are_recorded),
+		cmocka_unit_test(all_that_never_came_are_given_up_at_once),
 		cmocka_unit_test(shadow_compares_and_follows_the_kubelet),
 		cmocka_unit_test(shadow_says_what_it_would_have_refused),
 		cmocka_unit_test(a_pod_whose_sums_cannot_fit_is_refused_when_its_sandbox_starts),

@@ -39,7 +39,7 @@ static uint64_t reserved_bytes(const struct world *w)
 
 static void a_pod_is_decided_as_a_whole_and_each_create_claims_its_part(void **state)
 {
-	struct world *w = world_new(POLICY_RESTRICTED, SCOPE_CONTAINER, 0);
+	struct world *w = world_new(POLICY_RESTRICTED, SCOPE_CONTAINER, 0, false);
 	struct guest *p = web(w, 0);
 
 	(void)state;
@@ -64,7 +64,7 @@ static void a_pod_is_decided_as_a_whole_and_each_create_claims_its_part(void **s
 
 static void later_containers_take_over_from_the_init_container(void **state)
 {
-	struct world *w = world_new(POLICY_RESTRICTED, SCOPE_CONTAINER, 0);
+	struct world *w = world_new(POLICY_RESTRICTED, SCOPE_CONTAINER, 0, false);
 	struct guest *p = web(w, 0);
 
 	(void)state;
@@ -76,7 +76,7 @@ static void later_containers_take_over_from_the_init_container(void **state)
 
 static void what_does_not_fit_is_refused_at_once_and_nothing_is_held(void **state)
 {
-	struct world *w = world_new(POLICY_SINGLE_NUMA_NODE, SCOPE_CONTAINER, 0);
+	struct world *w = world_new(POLICY_SINGLE_NUMA_NODE, SCOPE_CONTAINER, 0, false);
 	struct guest *p = web(w, 0);
 	struct cpuset pool = *ledger_pool(engine_ledger(w->g));
 
@@ -94,7 +94,7 @@ static void what_does_not_fit_is_refused_at_once_and_nothing_is_held(void **stat
 
 static void who_asks_for_something_else_than_its_spec_said_is_decided_alone(void **state)
 {
-	struct world *w = world_new(POLICY_RESTRICTED, SCOPE_CONTAINER, 0);
+	struct world *w = world_new(POLICY_RESTRICTED, SCOPE_CONTAINER, 0, false);
 	struct guest *p = web(w, 0);
 
 	(void)state;
@@ -112,7 +112,7 @@ static void who_asks_for_something_else_than_its_spec_said_is_decided_alone(void
 
 static void a_spec_may_list_memory_in_any_order(void **state)
 {
-	struct world *w = world_new(POLICY_RESTRICTED, SCOPE_CONTAINER, 0);
+	struct world *w = world_new(POLICY_RESTRICTED, SCOPE_CONTAINER, 0, false);
 	struct guest *p = guest(w, 0, QOS_GUARANTEED);
 
 	(void)state;
@@ -130,7 +130,7 @@ static void a_spec_may_list_memory_in_any_order(void **state)
 
 static void an_init_containers_memory_is_free_once_the_next_one_is_live(void **state)
 {
-	struct world *w = world_new(POLICY_RESTRICTED, SCOPE_CONTAINER, 0);
+	struct world *w = world_new(POLICY_RESTRICTED, SCOPE_CONTAINER, 0, false);
 	struct guest *p = web(w, 0);
 
 	(void)state;
@@ -148,7 +148,7 @@ static void an_init_containers_memory_is_free_once_the_next_one_is_live(void **s
 
 static void a_container_of_its_own_mind_ends_the_init_containers_as_well(void **state)
 {
-	struct world *w = world_new(POLICY_RESTRICTED, SCOPE_CONTAINER, 0);
+	struct world *w = world_new(POLICY_RESTRICTED, SCOPE_CONTAINER, 0, false);
 	struct guest *p = web(w, 0);
 
 	(void)state;
@@ -163,7 +163,7 @@ static void a_container_of_its_own_mind_ends_the_init_containers_as_well(void **
 
 static void a_container_that_stops_and_comes_again_gets_the_same(void **state)
 {
-	struct world *w = world_new(POLICY_RESTRICTED, SCOPE_CONTAINER, 0);
+	struct world *w = world_new(POLICY_RESTRICTED, SCOPE_CONTAINER, 0, false);
 	struct guest *p = guest(w, 0, QOS_GUARANTEED), *other = guest(w, 1, QOS_GUARANTEED);
 
 	(void)state;
@@ -187,7 +187,7 @@ static void a_container_that_stops_and_comes_again_gets_the_same(void **state)
 
 static void the_pool_does_not_grow_into_what_waits(void **state)
 {
-	struct world *w = world_new(POLICY_RESTRICTED, SCOPE_CONTAINER, 0);
+	struct world *w = world_new(POLICY_RESTRICTED, SCOPE_CONTAINER, 0, false);
 	struct guest *p = web(w, 0);
 
 	(void)state;
@@ -203,7 +203,7 @@ static void the_pool_does_not_grow_into_what_waits(void **state)
 
 static void a_pod_that_goes_leaves_nothing(void **state)
 {
-	struct world *w = world_new(POLICY_RESTRICTED, SCOPE_POD, 2);
+	struct world *w = world_new(POLICY_RESTRICTED, SCOPE_POD, 2, false);
 
 	(void)state;
 	for (unsigned started = 0; started <= 4; started++) {
@@ -224,7 +224,7 @@ static void a_pod_that_goes_leaves_nothing(void **state)
 
 static void a_sandbox_that_is_started_anew_takes_the_place_of_the_old_one(void **state)
 {
-	struct world *w = world_new(POLICY_RESTRICTED, SCOPE_CONTAINER, 0);
+	struct world *w = world_new(POLICY_RESTRICTED, SCOPE_CONTAINER, 0, false);
 	struct guest *p = web(w, 0);
 	char old[ID_MAX];
 
@@ -243,7 +243,7 @@ static void a_sandbox_that_is_started_anew_takes_the_place_of_the_old_one(void *
 
 static void shared_containers_make_room_before_any_container_of_the_pod_runs(void **state)
 {
-	struct world *w = world_new(POLICY_RESTRICTED, SCOPE_CONTAINER, 0);
+	struct world *w = world_new(POLICY_RESTRICTED, SCOPE_CONTAINER, 0, false);
 	struct guest *web_pod, *shared = shared_guest(w, 0);
 
 	(void)state;
@@ -259,7 +259,7 @@ static void shared_containers_make_room_before_any_container_of_the_pod_runs(voi
 
 static void shared_containers_get_the_room_of_a_pod_that_has_gone(void **state)
 {
-	struct world *w = world_new(POLICY_RESTRICTED, SCOPE_CONTAINER, 0);
+	struct world *w = world_new(POLICY_RESTRICTED, SCOPE_CONTAINER, 0, false);
 	struct guest *shared = shared_guest(w, 0), *p = web(w, 1);
 
 	(void)state;
@@ -275,7 +275,7 @@ static void shared_containers_get_the_room_of_a_pod_that_has_gone(void **state)
 
 static void synchronize_keeps_what_waits_for_pods_that_are_there(void **state)
 {
-	struct world *w = world_new(POLICY_RESTRICTED, SCOPE_CONTAINER, 0);
+	struct world *w = world_new(POLICY_RESTRICTED, SCOPE_CONTAINER, 0, false);
 	struct guest *p = web(w, 0), *q;
 
 	(void)state;
@@ -298,7 +298,7 @@ static void synchronize_keeps_what_waits_for_pods_that_are_there(void **state)
 
 static void who_was_created_while_nobody_listened_gets_what_is_held_for_it(void **state)
 {
-	struct world *w = world_new(POLICY_RESTRICTED, SCOPE_CONTAINER, 0);
+	struct world *w = world_new(POLICY_RESTRICTED, SCOPE_CONTAINER, 0, false);
 	struct guest *p = web(w, 0);
 
 	(void)state;
@@ -328,7 +328,7 @@ static void who_was_created_while_nobody_listened_gets_what_is_held_for_it(void 
 
 static void a_record_that_cannot_be_kept_refuses_the_pod_and_changes_nothing(void **state)
 {
-	struct world *w = world_new(POLICY_RESTRICTED, SCOPE_CONTAINER, 2);
+	struct world *w = world_new(POLICY_RESTRICTED, SCOPE_CONTAINER, 2, false);
 	struct guest *p = web(w, 0);
 	struct cpuset pool = *ledger_pool(engine_ledger(w->g));
 
@@ -351,7 +351,7 @@ static void a_record_that_cannot_be_kept_refuses_the_pod_and_changes_nothing(voi
 
 static void who_runs_already_is_held_even_if_that_cannot_be_recorded(void **state)
 {
-	struct world *w = world_new(POLICY_RESTRICTED, SCOPE_CONTAINER, 0);
+	struct world *w = world_new(POLICY_RESTRICTED, SCOPE_CONTAINER, 0, false);
 	struct guest *p = guest(w, 0, QOS_GUARANTEED);
 
 	(void)state;
@@ -372,7 +372,7 @@ static void who_runs_already_is_held_even_if_that_cannot_be_recorded(void **stat
 
 static void records_that_hold_what_is_taken_are_refused(void **state)
 {
-	struct world *w = world_new(POLICY_RESTRICTED, SCOPE_CONTAINER, 0);
+	struct world *w = world_new(POLICY_RESTRICTED, SCOPE_CONTAINER, 0, false);
 	struct guest *p = web(w, 0);
 	struct record_part part = {0};
 	struct record r = {.seq = 7, .op = RECORD_HOLD, .parts = &part, .nr_parts = 1};
@@ -405,7 +405,7 @@ static void records_that_hold_what_is_taken_are_refused(void **state)
 
 static void a_part_that_shrinks_gives_back_what_no_other_part_holds(void **state)
 {
-	struct world *w = world_new(POLICY_RESTRICTED, SCOPE_CONTAINER, 0);
+	struct world *w = world_new(POLICY_RESTRICTED, SCOPE_CONTAINER, 0, false);
 	struct guest *p = web(w, 0);
 
 	(void)state;
@@ -423,7 +423,7 @@ static void a_part_that_shrinks_gives_back_what_no_other_part_holds(void **state
 
 static void a_refused_resize_is_on_record_and_changes_nothing(void **state)
 {
-	struct world *w = world_new(POLICY_RESTRICTED, SCOPE_CONTAINER, 0);
+	struct world *w = world_new(POLICY_RESTRICTED, SCOPE_CONTAINER, 0, false);
 	struct guest *p = web(w, 0);
 
 	(void)state;
@@ -441,7 +441,7 @@ static void a_refused_resize_is_on_record_and_changes_nothing(void **state)
 
 static void who_can_stay_is_adopted_before_others_are_placed(void **state)
 {
-	struct world *w = world_new(POLICY_RESTRICTED, SCOPE_CONTAINER, 0);
+	struct world *w = world_new(POLICY_RESTRICTED, SCOPE_CONTAINER, 0, false);
 	struct guest *older = guest(w, 0, QOS_GUARANTEED), *p = guest(w, 1, QOS_GUARANTEED);
 
 	(void)state;
@@ -461,7 +461,7 @@ static void who_can_stay_is_adopted_before_others_are_placed(void **state)
 
 static void who_got_cpus_of_its_own_by_a_resize_keeps_them_without_the_journal(void **state)
 {
-	struct world *w = world_new(POLICY_RESTRICTED, SCOPE_CONTAINER, 0);
+	struct world *w = world_new(POLICY_RESTRICTED, SCOPE_CONTAINER, 0, false);
 	struct guest *p = guest(w, 0, QOS_GUARANTEED);
 
 	(void)state;
@@ -480,7 +480,7 @@ static void who_got_cpus_of_its_own_by_a_resize_keeps_them_without_the_journal(v
 
 static void what_waits_on_cpus_that_the_kubelet_gives_away_is_dropped(void **state)
 {
-	struct world *w = world_new(POLICY_RESTRICTED, SCOPE_CONTAINER, 0);
+	struct world *w = world_new(POLICY_RESTRICTED, SCOPE_CONTAINER, 0, false);
 	struct guest *p = web(w, 0), *q = guest(w, 1, QOS_GUARANTEED);
 	struct running *c = &q->run[0];
 	struct comparison cmp;
@@ -504,7 +504,7 @@ static void what_waits_on_cpus_that_the_kubelet_gives_away_is_dropped(void **sta
 
 static void of_shared_pools_only_that_they_are_shared_is_compared(void **state)
 {
-	struct world *w = world_new(POLICY_RESTRICTED, SCOPE_CONTAINER, 0);
+	struct world *w = world_new(POLICY_RESTRICTED, SCOPE_CONTAINER, 0, false);
 	struct guest *p = guest(w, 0, QOS_BURSTABLE);
 	struct comparison cmp;
 	struct decision ours;

@@ -363,13 +363,13 @@ static void random_events_keep_every_invariant_and_fold_to_the_same(void **state
 		POLICY_NONE, POLICY_BEST_EFFORT, POLICY_RESTRICTED, POLICY_SINGLE_NUMA_NODE};
 	unsigned long seed = number_from("SEED", 1),
 		      nr = number_from("ENGINE_EVENTS", EVENTS_DEFAULT);
-	enum { WORLDS = 2 * NR_POLICIES };
+	enum { KINDS = 2 * NR_POLICIES, WORLDS = KINDS + 2 }; /* two with strict reservation */
 
 	(void)state;
 	print_message("%lu events, SEED=%lu\n", nr, seed);
 	for (unsigned c = 0; c < WORLDS; c++) {
-		struct world *w =
-			world_new(policies[c / 2], c % 2 ? SCOPE_POD : SCOPE_CONTAINER, c / 2 * 2);
+		struct world *w = world_new(policies[c / 2 % NR_POLICIES],
+			c % 2 ? SCOPE_POD : SCOPE_CONTAINER, c / 2 * 2, c >= KINDS);
 		struct random r = {seed * WORLDS + c + 1};
 
 		for (unsigned long i = 0; i < nr / WORLDS; i++) {
@@ -378,7 +378,7 @@ static void random_events_keep_every_invariant_and_fold_to_the_same(void **state
 		}
 		print_message("%s: %u holds, %u grants, %u refusals of pods, %u updates, "
 			      "%u resizes and %u refused\n",
-			topology_policy_name(policies[c / 2]), w->nr_records[RECORD_HOLD],
+			topology_policy_name(w->s.topology_policy), w->nr_records[RECORD_HOLD],
 			w->nr_records[RECORD_GRANT], w->refused, w->updates, w->resized,
 			w->resizes_refused);
 		world_free(w);

@@ -2,6 +2,7 @@
 #include <numafit/resize.h>
 
 #include <numafit/admit.h>
+#include <numafit/cpus.h>
 
 #include "core_machine.h"
 #include "core_random.h"
@@ -225,6 +226,26 @@ static void full_pcpus_only_grows_by_whole_cores(void **state)
 	node_free(n);
 }
 
+static void full_pcpus_only_never_splits_a_core(void **state)
+{
+	struct node *n = node_new(POLICY_BEST_EFFORT);
+	struct request a = ask("a", QOS_GUARANTEED, 2000, 0), b = ask("b", QOS_GUARANTEED, 6000, 0);
+
+	(void)state;
+	n->s.cpu_options.full_pcpus_only = true;
+	(void)cpuset_parse(&n->s.reserved_cpus, "0", 1, NULL);
+	assert_true(place(n, &a).admit && place(n, &b).admit);
+	a.cpu_milli = b.cpu_milli = 8000;
+	const struct decision d[] = {change(n, &a), change(n, &b)};
+	for (unsigned i = 0; i < 2; i++) {
+		struct cpuset cores = cpus_whole_cores(n->t, &d[i].cpus);
+
+		assert_true(d[i].admit);
+		assert_true(cpuset_equal(&cores, &d[i].cpus));
+	}
+	node_free(n);
+}
+
 static void random_changes_keep_the_ledger_sound(void **state)
 {
 	static const enum topology_policy policies[] = {
@@ -266,6 +287,7 @@ int main(void)
 		cmocka_unit_test(a_container_moves_between_its_own_cpus_and_the_pool),
 		cmocka_unit_test(memory_grows_where_it_is_or_not_at_all),
 		cmocka_unit_test(full_pcpus_only_grows_by_whole_cores),
+		cmocka_unit_test(full_pcpus_only_never_splits_a_core),
 		cmocka_unit_test(random_changes_keep_the_ledger_sound),
 	};
 

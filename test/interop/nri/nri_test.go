@@ -134,10 +134,12 @@ func TestExclusiveCreateShrinksWhatIsShared(t *testing.T) {
 
 func TestForeignCpusetInAnUpdateIsOverridden(t *testing.T) {
 	n := newNode(t)
+	shares := map[string]uint64{"db": 4 * 1024, "web": 77} // 4 CPUs as before; other ones would resize it
 	for _, c := range []*nri.Container{n.mustCreate("db", guaranteed(4)), n.mustCreate("web", shared)} {
+		want := shares[c.Name]
 		reply, err := n.runtime.UpdateContainer(context.Background(), &nri.UpdateContainerRequest{
 			Pod: n.pods[c.PodSandboxId], Container: c,
-			LinuxResources: &nri.LinuxResources{Cpu: &nri.LinuxCPU{Cpus: "0-127", Mems: "0-7", Shares: nri.UInt64(uint64(77))}}})
+			LinuxResources: &nri.LinuxResources{Cpu: &nri.LinuxCPU{Cpus: "0-127", Mems: "0-7", Shares: nri.UInt64(want)}}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -148,7 +150,7 @@ func TestForeignCpusetInAnUpdateIsOverridden(t *testing.T) {
 			}
 		}
 		is := c.Linux.Resources.Cpu
-		if got.GetCpus() != is.Cpus || got.GetMems() != is.Mems || got.GetShares().GetValue() != 77 {
+		if got.GetCpus() != is.Cpus || got.GetMems() != is.Mems || got.GetShares().GetValue() != want {
 			t.Errorf("%s has %s of nodes %s; the update becomes %v", c.Id, is.Cpus, is.Mems, got)
 		}
 	}
