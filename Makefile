@@ -97,6 +97,8 @@ $(B)/fuzz/%: $(B)/test/fuzz/%.o $(LIBS)
 	$(call link,-fsanitize=fuzzer)
 $(B)/bench/%: $(B)/test/bench/%.o $(LIBS)
 	$(call link)
+$(B)/interop/%: $(B)/test/interop/kubelet-api/%.o $(LIBS)
+	$(call link)
 
 demo: ## place demo containers on an 8-node machine and show where they went
 	@tools/setup build
@@ -116,10 +118,11 @@ headers: $(HEADERS:%=$(B)/%.ok) ## fail if a header does not compile on its own
 $(B)/%.h.ok: %.h | $(PB_H)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CPPFLAGS) $(filter-out --coverage,$(CFLAGS)) -Wno-unused-function -fsyntax-only -x c $< -MF $@.d -MT $@ && touch $@
-interop: ## run against the other sides' own code: containerd's NRI package, the kubelet's managers (needs Go)
+interop: ## run against the other sides' own code: containerd's NRI package, grpc-go, the kubelet's managers (needs Go)
 	@tools/setup build interop
-	@$(MAKE) -s $(B)/numafitd $(B)/numafit
+	@$(MAKE) -s $(B)/numafitd $(B)/numafit $(B)/interop/grpc_peer
 	@test/interop/nri/run $(B)/numafitd
+	@test/interop/kubelet-api/run $(B)/interop/grpc_peer
 	@test/interop/kubelet/run $(B)/numafit
 	@test/interop/kubelet/mutants $(B)
 e2e: ## run with real containerd, runc and kernel (root, Go); PART="containerd-2.4.2 vm" takes some
@@ -154,8 +157,8 @@ lint: ## static analysis: cppcheck, and gcc's analyzer over all that is compiled
 	@cppcheck -q -j$$(nproc) --std=c11 --enable=warning,portability --error-exitcode=1 --inline-suppr \
 		$(LINT_BLIND:%=--suppress=%) '-Djson_object_foreach(o,k,v)=for(;;)' -Iinclude -Isrc src
 	@CFLAGS=-fanalyzer $(MAKE) -s B=build/lint CC=gcc
-# cppcheck does not see through our for-each macros and arrays that a call fills; gcc and ASan do
-LINT_BLIND := internalAstError uninitvar uninitStructMember \
+# cppcheck does not see through our for-each macros, arrays that a call fills, types of other headers; gcc and ASan do
+LINT_BLIND := internalAstError uninitvar legacyUninitvar uninitStructMember \
               preprocessorErrorDirective:include/numafit/vec.h
 format: ## rewrite the sources with clang-format
 	@tools/setup format

@@ -33,78 +33,6 @@ const struct ledger *engine_ledger(const struct engine *g)
 	return g->ledger;
 }
 
-struct update engine_placement_of(const struct holding *h)
-{
-	return (struct update){.container_id = h->container_id,
-		.cpus = h->decision.cpus,
-		.mems = h->decision.mems};
-}
-
-/* Who has not come yet has nothing to be told, and who is left as it runs is left. */
-static bool may_be_told(const struct holding *h)
-{
-	return h->state != HOLDING_WAITING && !holding_is_left(h);
-}
-
-void engine_collect_updates(struct engine *g, const struct cpuset *pool_before,
-	const char *not_container_id, struct update_list *ups)
-{
-	bool moved = !cpuset_equal(pool_before, ledger_pool(g->ledger));
-
-	if (!moved && !ledger_nr_misplaced(g->ledger))
-		return;
-	for (size_t i = 0; i < ledger_count(g->ledger); i++) {
-		const struct holding *h = ledger_at(g->ledger, i);
-
-		bool concerned = h->misplaced || (moved && !h->decision.exclusive);
-
-		if (!concerned || !may_be_told(h) || text_equal(h->container_id, not_container_id))
-			continue;
-		*vec_push(ups) = engine_placement_of(h);
-		/* a runtime may pass over one that is still being created: it is told once more */
-		bool again = h->state == HOLDING_TENTATIVE;
-		if (h->misplaced != again)
-			ledger_set_misplaced(g->ledger, h->container_id, again);
-	}
-}
-
-void engine_tell_later(struct engine *g, const struct cpuset *pool_before)
-{
-	if (cpuset_equal(pool_before, ledger_pool(g->ledger)))
-		return;
-	for (size_t i = 0; i < ledger_count(g->ledger); i++) {
-		const struct holding *h = ledger_at(g->ledger, i);
-
-		if (!h->decision.exclusive && may_be_told(h))
-			ledger_set_misplaced(g->ledger, h->container_id, true);
-	}
-}
-
-void engine_drop(
-	struct engine *g, int64_t now_ms, const char *cause, const char *container_id, bool grow)
-{
-	struct err e;
-	const struct holding *h = ledger_find(g->ledger, container_id);
-
-	if (!h)
-		return;
-	/* the id outlives the entry, whoever passed it */
-	auto_free char *id = xstrdup(container_id);
-	struct record r = {
-		.time_ms = now_ms,
-		.op = RECORD_RELEASE,
-		.cause = cause,
-		.container_id = id,
-		.pool = *ledger_pool(g->ledger),
-	};
-	if (grow) {
-		struct cpuset released = ledger_released_by(g->ledger, h);
-
-		r.pool = ledger_pool_grown(g->ledger, &released);
-	}
-	(void)engine_change(g, &r, true, &e);
-}
-
 void engine_release(struct engine *g, int64_t now_ms, const char *cause, const char *container_id,
 	struct update_list *ups)
 {
@@ -122,18 +50,6 @@ void engine_forget(struct engine *g, int64_t now_ms, const char *cause, const ch
 	engine_tell_later(g, &before);
 }
 
-void engine_drop_for_good(
-	struct engine *g, int64_t now_ms, const char *cause, const struct holding *h)
-{
-	auto_free char *pod_uid = xstrdup(h->pod_uid), *name = xstrdup(h->container_name);
-	bool comes_again = h->decision.source == SOURCE_HELD && h->state != HOLDING_WAITING;
-
-	engine_drop(g, now_ms, cause, h->container_id, true);
-	h = comes_again ? ledger_find_waiting(g->ledger, pod_uid, name) : NULL;
-	if (h)
-		engine_drop(g, now_ms, cause, h->container_id, true);
-}
-
 void engine_release_pod(struct engine *g, int64_t now_ms, const char *cause, const char *sandbox_id)
 {
 	struct cpuset before = *ledger_pool(g->ledger);
@@ -141,104 +57,6 @@ void engine_release_pod(struct engine *g, int64_t now_ms, const char *cause, con
 	for (const struct holding *h; (h = ledger_find_in_sandbox(g->ledger, sandbox_id));)
 		engine_drop_for_good(g, now_ms, cause, h);
 	engine_tell_later(g, &before);
-}
-
-bool holding_suits(const struct holding *h, const struct request *req)
-{
-	const struct request held = holding_request(h);
-	bool pinned = request_pins_memory(req);
-
-	if (request_exclusive_cpus(&held) != request_exclusive_cpus(req) ||
-		request_pins_memory(&held) != pinned)
-		return false;
-	return !pinned ||
-	       (held.nr_memory == req->nr_memory &&
-		       memcmp(held.memory, req->memory, req->nr_memory * sizeof *req->memory) == 0);
-}
-
-/* Whether it has what it asked for: one that was found running, or lost CPUs, may not. */
-static bool has_what_it_asked_for(const struct engine *g, const struct holding *h)
-{
-	const struct request req = holding_request(h);
-	unsigned own =
-		g->s->cpu_manager_policy == MANAGER_STATIC ? request_exclusive_cpus(&req) : 0;
-	bool pinned = g->s->memory_manager_policy == MANAGER_STATIC && request_pins_memory(&req);
-
-	return own == (h->decision.exclusive ? cpuset_count(&h->decision.cpus) : 0) &&
-	       pinned == (h->decision.nr_blocks > 0);
-}
-
-bool engine_inherit(struct engine *g, int64_t now_ms, struct request *req, struct decision *d)
-{
-	bool named = *req->pod.uid && *req->container_name;
-	const struct holding *h = named ? ledger_find_named(g->ledger, req->pod.uid,
-						  req->container_name, req->container_id)
-					: NULL;
-	bool same = h && holding_suits(h, req) &&
-		    (h->state == HOLDING_WAITING || has_what_it_asked_for(g, h));
-
-	if (!h)
-		return false;
-	req->kind = h->kind;
-	req->place = h->place;
-	*d = h->decision;
-	if (!same)
-		engine_drop_for_good(g, now_ms, "replaced", h);
-	else if (h->state != HOLDING_WAITING)
-		engine_drop(g, now_ms, "replaced", h->container_id, false);
-	if (d->source != SOURCE_HELD) {
-		d->source = SOURCE_INHERITED;
-		d->message[0] = '\0';
-	}
-	return same;
-}
-
-void engine_decide(struct engine *g, const struct request *req, struct decision *d)
-{
-	arena_init_fixed(&g->arena, g->work, ADMIT_ARENA_BYTES);
-	admit(g->ledger, g->s, req, &g->arena, d);
-}
-
-void decision_refuse_unrecorded(struct decision *d, const struct err *e)
-{
-	d->admit = false;
-	d->reason = decision_reason("UnexpectedAdmissionError");
-	(void)text_copy(d->message, sizeof d->message, e->text);
-}
-
-static int change_by(struct engine *g, int64_t now_ms, const char *cause, const struct request *req,
-	struct decision *d, bool must, struct err *e)
-{
-	struct record r = {
-		.time_ms = now_ms,
-		.op = d->admit ? RECORD_GRANT : RECORD_REFUSE,
-		.cause = cause,
-		.container_id = req->container_id,
-		.request = req,
-		.decision = d,
-		.pool = *ledger_pool(g->ledger),
-	};
-
-	if (d->admit && d->exclusive)
-		r.pool = ledger_pool_without(g->ledger, &d->cpus);
-	if (d->admit && !d->exclusive)
-		d->cpus = r.pool;
-	return engine_change(g, &r, must, e);
-}
-
-void engine_settle(struct engine *g, int64_t now_ms, const char *cause, const struct request *req,
-	struct decision *d)
-{
-	struct err e;
-
-	if (change_by(g, now_ms, cause, req, d, false, &e) < 0 && d->admit)
-		decision_refuse_unrecorded(d, &e);
-}
-
-void engine_enter_running(struct engine *g, int64_t now_ms, const char *cause,
-	const struct request *req, struct decision *d)
-{
-	(void)change_by(g, now_ms, cause, req, d, true, NULL);
 }
 
 void engine_create(struct engine *g, int64_t now_ms, const struct request *req, struct decision *d,

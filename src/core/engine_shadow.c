@@ -12,28 +12,16 @@ struct theirs {
 	struct nodeset mems;
 };
 
-static struct theirs read_theirs(const struct topo *topo, const struct request *req)
+static struct theirs read_theirs(const struct engine *g, const struct request *req)
 {
-	struct theirs t = {0};
-	unsigned own = request_exclusive_cpus(req);
+	const struct placement p = placement_in_force(g->t, g->s, req);
 
-	t.has_cpus = *req->cpus && !cpuset_parse(&t.cpus, req->cpus, strlen(req->cpus), NULL);
-	t.has_mems = *req->mems &&
-		     !nodeset_parse(&t.mems, &topo->ids, req->mems, strlen(req->mems), NULL);
-	t.exclusive = own && t.has_cpus && cpuset_count(&t.cpus) == own;
-	return t;
-}
-
-struct placement placement_in_force(
-	const struct topo *t, const struct settings *s, const struct request *req)
-{
-	const struct theirs theirs = read_theirs(t, req);
-
-	return (struct placement){
-		.exclusive = theirs.exclusive,
-		.policy = s->topology_policy,
-		.cpus = theirs.cpus,
-		.mems = theirs.mems,
+	return (struct theirs){
+		.has_cpus = !cpuset_empty(&p.cpus),
+		.has_mems = !nodeset_empty(p.mems),
+		.exclusive = p.exclusive,
+		.cpus = p.cpus,
+		.mems = p.mems,
 	};
 }
 
@@ -101,7 +89,7 @@ static void drop_contradicted(struct engine *g, int64_t now_ms, const struct cpu
 void engine_shadow(struct engine *g, int64_t now_ms, const struct request *req,
 	struct decision *ours, struct comparison *c)
 {
-	const struct theirs theirs = read_theirs(g->t, req);
+	const struct theirs theirs = read_theirs(g, req);
 	struct request known = *req;
 
 	engine_drop(g, now_ms, "replaced", req->container_id, false);

@@ -21,7 +21,8 @@ struct engine {
  * those. */
 int engine_change(struct engine *g, struct record *r, bool must, struct err *e);
 
-/* engine.c: the entry is gone, or waits again; the pool takes its CPUs back if `grow`. */
+/* engine_steps.c, to the end but for one. The entry is gone, or waits again; the pool takes its
+ * CPUs back if `grow`. */
 void engine_drop(
 	struct engine *g, int64_t now_ms, const char *cause, const char *container_id, bool grow);
 /* The same when its pod is gone, too: what was held for the container does not wait for it. */
@@ -51,14 +52,16 @@ void engine_collect_updates(struct engine *g, const struct cpuset *pool_before,
  * none: two nameless containers may well run at once. Of which kind it is, only its pod's spec
  * told: that goes into *req. */
 bool engine_inherit(struct engine *g, int64_t now_ms, struct request *req, struct decision *d);
-/* engine_sync.c: it was seen to exist. */
+/* It was seen to exist. */
 void engine_mark_live(struct engine *g, int64_t now_ms, const char *container_id);
-/* What the container runs with becomes what it holds, as its placement says; or,
+/* engine_sync.c: what the container runs with becomes what it holds, as its placement says; or,
  * when that cannot be, it is decided anew, and left in the shared pool when that refuses it. */
 void engine_adopt(struct engine *g, int64_t now_ms, const char *cause, const struct request *req,
 	const struct placement *placed);
 /* Whether it runs on as it did before it was adopted, and is told nothing. */
 bool holding_is_left(const struct holding *h);
+/* Say in the decision that it is. */
+void decision_leave(struct decision *d);
 /* Whether what the one holds is what the other needs: only exclusive CPUs and pinned memory are
  * held. The runtime's numbers are those of the cgroup, and a spec's may be finer. */
 bool holding_suits(const struct holding *h, const struct request *req);

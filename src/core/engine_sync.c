@@ -8,21 +8,6 @@
 
 enum { MILLI_PER_CPU = 1000 };
 
-void engine_mark_live(struct engine *g, int64_t now_ms, const char *container_id)
-{
-	const struct holding *h = ledger_find(g->ledger, container_id);
-	struct record r = {
-		.time_ms = now_ms,
-		.op = RECORD_LIVE,
-		.cause = "live",
-		.container_id = container_id,
-		.pool = *ledger_pool(g->ledger),
-	};
-
-	if (h && h->state != HOLDING_LIVE)
-		(void)engine_change(g, &r, true, NULL);
-}
-
 /* The memory that an adopted container has where it runs, as far as it can be booked there. */
 static void adopt_memory(
 	const struct engine *g, const struct request *req, struct nodeset mems, struct decision *d)
@@ -76,13 +61,6 @@ static int take_over(const struct engine *g, const struct request *req,
 	return rc;
 }
 
-static const char left_as_it_ran[] = "left as it ran: onAdopt is leave";
-
-bool holding_is_left(const struct holding *h)
-{
-	return text_equal(h->decision.message, left_as_it_ran);
-}
-
 /* A container that runs is never stopped: one that cannot be placed runs in the shared pool. */
 static void leave_in_pool(const struct engine *g, struct decision *d)
 {
@@ -122,7 +100,7 @@ static void place_late(struct engine *g, const struct request *req, struct decis
 		*d = (struct decision){
 			.policy = g->s->topology_policy, .source = SOURCE_ADOPTED, .reason = ""};
 		leave_in_pool(g, d);
-		(void)text_copy(d->message, sizeof d->message, left_as_it_ran);
+		decision_leave(d);
 		return;
 	}
 	engine_decide(g, req, d);

@@ -10,6 +10,7 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { INBOX_ITEMS = 256, PATIENCE_MS = 1000 };
@@ -98,11 +99,22 @@ static int start(struct rpc_pump *p)
 	return rc;
 }
 
+/* What gRPC frees on threads of its own keeps it up beyond our shutdown; the last of that shuts it
+ * down for good. */
+static void shut_down(void)
+{
+	const struct timespec step = {.tv_nsec = 1000000};
+
+	grpc_shutdown_blocking();
+	for (int ms = 0; ms < PATIENCE_MS && grpc_is_initialized(); ms++)
+		(void)nanosleep(&step, NULL);
+}
+
 static void stop(struct rpc_pump *p)
 {
 	grpc_completion_queue_destroy(p->queue);
 	inbox_close(p->inbox);
-	grpc_shutdown_blocking();
+	shut_down();
 	free(p);
 }
 

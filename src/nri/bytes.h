@@ -1,13 +1,7 @@
 #ifndef NUMAFIT_NRI_BYTES_H
 #define NUMAFIT_NRI_BYTES_H
 
-#include <stddef.h>
-
-/* Somebody else's bytes: an encoded message. */
-struct blob {
-	const void *data;
-	size_t len;
-};
+#include <codec/blob.h>
 
 /* A growing run of bytes on the heap. Zeros are an empty one. */
 struct bytes {

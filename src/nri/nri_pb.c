@@ -1,9 +1,9 @@
 #include <nri/nri_pb.h>
 
 #include <assert.h>
+#include <codec/pb_message.h>
 #include <errno.h>
 #include <nri.pb-c.h>
-#include <nri/pb_message.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,8 +1,8 @@
 #include <nri/nri_runtime_pb.h>
 
+#include <codec/pb_message.h>
 #include <errno.h>
 #include <nri.pb-c.h>
-#include <nri/pb_message.h>
 #include <numafit/text.h>
 #include <string.h>
 

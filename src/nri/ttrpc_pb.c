@@ -1,7 +1,7 @@
 #include <nri/ttrpc_pb.h>
 
+#include <codec/pb_message.h>
 #include <errno.h>
-#include <nri/pb_message.h>
 #include <numafit/text.h>
 #include <string.h>
 #include <ttrpc.pb-c.h>

@@ -51,14 +51,16 @@ void recorder_write_anew(struct daemon *d);
 
 /* wiring.c: the runtime's events and the engine. */
 void wiring_start(struct daemon *d);
-/* The engine's done hook: counts and logs what happened on the engine's own account. */
-void wiring_done(void *ctx, const struct record *r);
 
+/* reply.c: the texts of an answer, copied to *a; "" when its limit is reached. */
+const char *in_arena(struct arena *a, const char *text);
+const char *cpus_text(struct arena *a, const struct cpuset *cpus);
+const char *nodes_text(const struct daemon *d, struct arena *a, struct nodeset nodes);
 /* The updates as the runtime is told them, in reply->arena. */
 void add_updates(struct daemon *d, const struct update_list *ups, struct nri_reply *reply);
-/* The ids of the pods that are there: those whose sandbox has a process or a container. Runtimes list
- * stopped sandboxes, too; where none is told to have a process, all count. The caller frees the
- * list. */
+/* The ids of the pods that are there: those whose sandbox has a process or a container. Runtimes
+ * list stopped sandboxes, too; where none is told to have a process, all count. The caller frees
+ * the list. */
 const char **sandbox_ids(const struct nri_inventory *what, size_t *nr);
 /* shadow.c: what the modes that place nothing do with the runtime's events. */
 extern const struct nri_handler shadow_handler, off_handler;
@@ -81,6 +83,8 @@ enum { HINTS_TEXT_MAX = 512 };
 const char *hints_text(const struct decision *dec, char buf[HINTS_TEXT_MAX]);
 void log_decision(const struct daemon *d, const struct request *req, const struct decision *dec,
 	const char *cause, size_t nr_updates, uint64_t took_ns);
+/* The engine's done hook: counts and logs what happened on the engine's own account. */
+void log_record(void *ctx, const struct record *r);
 
 /* status.c: the unix socket that `numafit status` asks. */
 int status_start(struct daemon *d, struct err *e);

@@ -49,3 +49,21 @@ void log_decision(const struct daemon *d, const struct request *req, const struc
 		dec->reason ? dec->reason : "none", log_text(message, sizeof message, dec->message),
 		nr_updates, (unsigned long long)(took_ns / NS_PER_US));
 }
+
+/* A change that the engine made on its own account: who was adopted, who is gone. */
+void log_record(void *ctx, const struct record *r)
+{
+	struct daemon *d = ctx;
+
+	d->counters.released += r->op == RECORD_RELEASE;
+	if (r->op == RECORD_RELEASE)
+		log_line(LOG_INFO, "released", "cause=%s id=%.12s", r->cause, r->container_id);
+	if (r->op == RECORD_GRANT && text_equal(r->cause, "adopt")) {
+		d->counters.adopted++;
+		log_decision(d, r->request, r->decision, "adopt", 0, 0);
+	}
+	if (text_equal(r->cause, "hotplug")) {
+		d->counters.relocated++;
+		log_decision(d, r->request, r->decision, "hotplug", 0, 0);
+	}
+}

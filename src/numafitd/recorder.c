@@ -231,7 +231,7 @@ static void done(void *ctx, const struct record *r)
 		d->journal_behind = true;
 		loop_timer_set(d->rotate, 0);
 	}
-	wiring_done(d, r);
+	log_record(d, r);
 }
 
 /* What reading the old journal found. */

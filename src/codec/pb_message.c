@@ -1,4 +1,4 @@
-#include <nri/pb_message.h>
+#include <codec/pb_message.h>
 
 #include <errno.h>
 #include <numafit/text.h>

@@ -1,7 +1,7 @@
-#ifndef NUMAFIT_NRI_PB_MESSAGE_H
-#define NUMAFIT_NRI_PB_MESSAGE_H
+#ifndef NUMAFIT_CODEC_PB_MESSAGE_H
+#define NUMAFIT_CODEC_PB_MESSAGE_H
 
-#include <nri/bytes.h>
+#include <codec/blob.h>
 #include <numafit/arena.h>
 #include <numafit/err.h>
 #include <protobuf-c/protobuf-c.h>

@@ -1,0 +1,116 @@
+#ifndef NUMAFIT_LEASES_H
+#define NUMAFIT_LEASES_H
+
+#include <numafit/request.h>
+#include <numafit/tokens.h>
+
+/* Which tokens the kubelet has given out (Allocate), and which containers have come for them.
+ *
+ * The kubelet does not say for whom it asks. The answer to its Allocate is an annotation that it
+ * puts on the container (numafit.io/allocated: "v1:", a lease's name, ":", the tokens); a container
+ * that comes with it claims those tokens. No secret is in it: it counts only where just those
+ * tokens are leased, the latest of them under just that name, and nobody else runs on them; and its
+ * reader must take it from a container's annotations, which the kubelet writes, never from a pod's.
+ *
+ * A token is in one lease, from when it is given out until it is given up. An Allocate for tokens
+ * that are leased gives their lease again; with others among them, those are a lease of their own,
+ * and the annotation names the latest. So it is with what a plain init container has: before any
+ * container of a pod is created the kubelet asks for each of them, and for some of the init
+ * container's tokens once more, with others or without, for a later one. Both come, one after the
+ * other.
+ *
+ * Nobody says that tokens are free again. A container that ends leaves its tokens to its pod, where
+ * a successor will come with the same annotation. leases_reclaim() gives up what nobody runs on and
+ * PodResources does not show; but it never shows plain init containers, so that what a pod has had
+ * and was never shown waits until the pod is gone.
+ *
+ * All changes follow from the state and the arguments alone: a journal that holds the arguments, or
+ * the leases as they are (leases_next(), leases_enter()), leads to the same state. Invariants, all
+ * checked by leases_check(): tokens are of NUMA nodes of the machine, each leased once, under a
+ * name that was given out; each user has tokens, and no container is two users. */
+
+enum { LEASE_TEXT_MAX = sizeof "v1:18446744073709551615:" + TOKENSET_TEXT_MAX };
+/* The annotation's value into buf of LEASE_TEXT_MAX bytes; returns buf. */
+const char *lease_annotation(
+	uint64_t name, const struct tokenset *tokens, const struct node_ids *ids, char *buf);
+
+/* A container that uses tokens. Names have the lengths that Kubernetes grants. */
+enum { LEASE_ID_MAX = 128, LEASE_NAME_MAX = 254 };
+struct lease_user {
+	char container_id[LEASE_ID_MAX], container_name[LEASE_NAME_MAX];
+	char pod_uid[LEASE_ID_MAX], pod_ns[LEASE_NAME_MAX], pod_name[LEASE_NAME_MAX];
+};
+/* The container of that request. 0; -ENAMETOOLONG: no Kubernetes name is that long; -EINVAL: it has
+ * no id. */
+int lease_user_of(const struct request *req, struct lease_user *out, struct err *e);
+
+/* A lease, or the part of one for which all this is the same. A plain value. */
+struct lease {
+	uint64_t name;
+	int64_t since_ms;       /* when it was last asked for, or its container or pod went */
+	bool claimed;           /* the user runs */
+	bool shown;             /* PodResources has shown it */
+	struct lease_user user; /* who had it last; empty: nobody has come for it yet */
+	struct tokenset tokens;
+};
+
+/* What a container may have. */
+struct lease_claim {
+	uint64_t name;
+	struct tokenset tokens;
+	struct nodeset nodes;
+	unsigned on[NODES_MAX]; /* CPUs on each of them, by dense index */
+};
+
+/* More than a machine has: some may be left from before its CPUs went offline. */
+enum { LEASES_TOKENS_MAX = 2 * CPUSET_BITS };
+struct leases;
+
+/* No lease at all. t and s are borrowed and outlive it. */
+struct leases *leases_new(const struct topo *t, const struct settings *s);
+void leases_free(struct leases *l);
+/* The machine has become *t: the same NUMA nodes with other CPUs online. */
+void leases_set_topo(struct leases *l, const struct topo *t);
+
+/* The kubelet gives these tokens to some container: those that are in no lease are a new one now.
+ * *name is the latest lease that any of them is in, for the annotation. 0; -EINVAL: none are asked
+ * for; -ENOENT: one that the machine lacks (and nobody has leased); -ENOSPC: LEASES_TOKENS_MAX.
+ * Nothing is changed on error. */
+int leases_allocate(struct leases *l, int64_t now_ms, const struct tokenset *tokens, uint64_t *name,
+	struct err *e);
+/* Whether the container may have what the annotation says; it asks for nr_cpus. 0 with *c; -EINVAL:
+ * that is no annotation of ours; -ENOENT: that is not leased; -ERANGE: it is for another number of
+ * CPUs; -EBUSY: another container runs on a token of it. One of the same name in the same pod is no
+ * other container: it is dead, whether we were told or not. */
+int leases_examine(const struct leases *l, const char *annotation, const struct lease_user *user,
+	uint64_t nr_cpus, struct lease_claim *c, struct err *e);
+/* The container has it now. It cannot fail after leases_examine() of the same user. */
+void leases_claim(struct leases *l, const struct lease_user *user, const struct lease_claim *c);
+/* The container has ended. False: it had none. */
+bool leases_release(struct leases *l, int64_t now_ms, const char *container_id);
+/* The pod has no sandbox any more, nor containers. Unless the kubelet makes it a new one they come
+ * to an end: what it had waits for leases_reclaim(). */
+void leases_pod_gone(struct leases *l, int64_t now_ms, const char *pod_uid);
+/* Give up what nobody has run on for grace_ms and PodResources does not show: tokens that it showed
+ * before, and those of no pod that is known. *given_up may be NULL. Returns how many. The grace
+ * must be longer than it takes a pod from its admission to its init containers. */
+unsigned leases_reclaim(struct leases *l, int64_t now_ms, int64_t grace_ms,
+	const struct tokenset *shown, struct tokenset *given_up);
+/* Give up just these, as leases_reclaim() did in an earlier life. */
+void leases_give_up(struct leases *l, const struct tokenset *tokens);
+
+/* The leased tokens, and those on which a container runs. */
+void leases_tokens(const struct leases *l, struct tokenset *leased, struct tokenset *claimed);
+/* The lease that a token is in, or 0. */
+uint64_t leases_name_of(const struct leases *l, struct token k);
+/* The lease that comes next in order of lowest tokens, each split into parts that are alike; *at is
+ * 0 for the first one and is moved on. False: there are no more. */
+bool leases_next(const struct leases *l, size_t *at, struct lease *out);
+/* Enter a part as leases_next() gave it. 0; -EEXIST: a token of it is leased already; -EINVAL: it
+ * cannot be one; -ENOSPC as above. */
+int leases_enter(struct leases *l, const struct lease *part, struct err *e);
+
+/* Walk every invariant. 0, or -EINVAL with the first that is broken. */
+int leases_check(const struct leases *l, struct err *e);
+
+#endif

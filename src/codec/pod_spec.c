@@ -1,0 +1,214 @@
+#include <codec/pod_spec.h>
+
+#include <errno.h>
+#include <numafit/request.h>
+#include <numafit/text.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char hugepages[] = "hugepages-";
+
+static bool is_hugepages(const char *name)
+{
+	return strncmp(name, hugepages, sizeof hugepages - 1) == 0;
+}
+
+bool resource_is_extended(const char *name)
+{
+	static const char quota[] = "requests.";
+
+	return strchr(name, '/') && !strstr(name, "kubernetes.io/") &&
+	       strncmp(name, quota, sizeof quota - 1) != 0;
+}
+
+/* One container's asks. What comes later takes the place of what came earlier: first its limits are
+ * put in, then its requests. */
+
+static int put_memory(const struct key_value *r, struct container_ask *c, struct err *e)
+{
+	bool huge = is_hugepages(r->key);
+	uint64_t page = huge ? page_bytes_from_name(r->key + sizeof hugepages - 1) : 0;
+	unsigned i = 0;
+	int64_t bytes;
+
+	if (huge && !page)
+		return err_set(e, EINVAL, "no size of huge pages");
+	int rc = text_quantity(r->value, &bytes, e);
+	if (rc)
+		return rc;
+	while (i < c->nr_memory && c->memory[i].page_bytes != page)
+		i++;
+	if (i == TOPO_KINDS)
+		return err_set(e, ERANGE, "more than %d kinds of memory", TOPO_KINDS);
+	if (i == c->nr_memory)
+		c->nr_memory++;
+	c->memory[i] = (struct memory_ask){page, (uint64_t)bytes};
+	return 0;
+}
+
+static int put_cpu(const struct key_value *r, struct container_ask *c, struct err *e)
+{
+	int64_t milli;
+	int rc = text_quantity_milli(r->value, &milli, e);
+
+	if (!rc)
+		c->cpu_milli = (uint64_t)milli;
+	return rc;
+}
+
+static int put_resources(const struct resource_list *list, struct container_ask *c, struct err *e)
+{
+	for (size_t i = 0; i < list->nr; i++) {
+		const struct key_value *r = &list->at[i];
+		int rc = 0;
+
+		if (text_equal(r->key, "cpu"))
+			rc = put_cpu(r, c, e);
+		else if (text_equal(r->key, "memory") || is_hugepages(r->key))
+			rc = put_memory(r, c, e);
+		if (rc)
+			return err_add(e, rc, "%.64s", r->key);
+	}
+	return 0;
+}
+
+static int compare_names(const void *key, const void *entry)
+{
+	return strcmp(key, *(const char *const *)entry);
+}
+
+static int put_device(
+	unsigned resource, const struct key_value *r, struct container_ask *c, struct err *e)
+{
+	unsigned i = c->nr_devices;
+	int64_t count;
+	int rc = text_quantity(r->value, &count, e);
+
+	if (rc)
+		return rc;
+	while (i > 0 && c->device[i - 1].resource > resource)
+		i--;
+	if (i == 0 || c->device[i - 1].resource != resource) {
+		if (c->nr_devices == POD_DEVICES_MAX)
+			return err_set(e, ERANGE, "more than %d device resources", POD_DEVICES_MAX);
+		memmove(&c->device[i + 1], &c->device[i],
+			(c->nr_devices++ - i) * sizeof c->device[0]);
+		i++;
+	}
+	c->device[i - 1] = (struct device_ask){resource, (uint64_t)count};
+	return 0;
+}
+
+/* The kubelet's device manager goes by the limits (getContainerDeviceRequest). */
+static int put_devices(const struct pod_spec *s, const struct resource_list *limits,
+	struct container_ask *c, struct err *e)
+{
+	for (size_t i = 0; i < limits->nr && s->nr_resources; i++) {
+		const struct key_value *r = &limits->at[i];
+		const char *const *found = bsearch(
+			r->key, s->resource, s->nr_resources, sizeof *s->resource, compare_names);
+		int rc = found ? put_device((unsigned)(found - s->resource), r, c, e) : 0;
+
+		if (rc)
+			return err_add(e, rc, "%.64s", r->key);
+	}
+	return 0;
+}
+
+/* Classes: a resource's, from request and limit; then those of both resources, and of all
+ * containers, together. */
+
+static enum qos qos_of_amounts(uint64_t request, uint64_t limit)
+{
+	if (request != limit)
+		return QOS_BURSTABLE;
+	return request ? QOS_GUARANTEED : QOS_BEST_EFFORT;
+}
+
+static enum qos qos_of_both(enum qos a, enum qos b)
+{
+	return a == b ? a : QOS_BURSTABLE;
+}
+
+static uint64_t ordinary_memory(const struct container_ask *c)
+{
+	for (unsigned i = 0; i < c->nr_memory; i++)
+		if (!c->memory[i].page_bytes)
+			return c->memory[i].bytes;
+	return 0;
+}
+
+/* What a container or a pod with these resources asks for, into *c, and its class. */
+static int read_resources(
+	const struct resource_spec *r, struct container_ask *c, enum qos *qos, struct err *e)
+{
+	int rc = put_resources(&r->limits, c, e);
+
+	if (rc)
+		return err_add(e, rc, "limits");
+	uint64_t cpu_limit = c->cpu_milli, memory_limit = ordinary_memory(c);
+	rc = put_resources(&r->requests, c, e);
+	if (rc)
+		return err_add(e, rc, "requests");
+	*qos = qos_of_both(qos_of_amounts(c->cpu_milli, cpu_limit),
+		qos_of_amounts(ordinary_memory(c), memory_limit));
+	return 0;
+}
+
+/* The containers' asks, and the class that they come to. */
+static int read_containers(
+	const struct pod_spec *s, struct container_ask *ask, enum qos *qos, struct err *e)
+{
+	enum qos of_all = QOS_BEST_EFFORT;
+
+	for (unsigned i = 0; i < s->nr; i++) {
+		const struct container_spec *c = &s->container[i];
+		enum qos of_one;
+
+		ask[i].name = c->name;
+		ask[i].kind = c->kind;
+		int rc = read_resources(&c->resources, &ask[i], &of_one, e);
+		if (!rc)
+			rc = put_devices(s, &c->resources.limits, &ask[i], e);
+		if (rc)
+			return err_add(e, rc, "container %.64s", c->name);
+		of_all = i ? qos_of_both(of_all, of_one) : of_one;
+	}
+	*qos = of_all;
+	return 0;
+}
+
+/* component-helpers/resource, IsPodLevelResourcesSet. */
+static bool has_pod_level(const struct resource_list *list)
+{
+	for (size_t i = 0; i < list->nr; i++)
+		if (text_equal(list->at[i].key, "cpu") || text_equal(list->at[i].key, "memory") ||
+			is_hugepages(list->at[i].key))
+			return true;
+	return false;
+}
+
+int pod_spec_ask(const struct pod_spec *s, struct arena *a, struct pod_ask *out, struct err *e)
+{
+	bool pod_level =
+		has_pod_level(&s->resources.requests) || has_pod_level(&s->resources.limits);
+	struct container_ask *ask = arena_array(a, s->nr, sizeof *ask), of_pod = {0};
+	int told = qos_from_name(s->qos);
+	enum qos qos;
+
+	if (!ask)
+		return err_set(e, ENOMEM, "%u containers are too many", s->nr);
+	int rc = read_containers(s, ask, &qos, e);
+	if (!rc && pod_level)
+		rc = read_resources(&s->resources, &of_pod, &qos, e);
+	if (rc)
+		return rc;
+	*out = (struct pod_ask){
+		.uid = s->uid,
+		.qos = told >= 0 ? (enum qos)told : qos,
+		.pod_level = pod_level,
+		.nr = s->nr,
+		.container = ask,
+	};
+	return 0;
+}

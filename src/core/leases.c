@@ -1,0 +1,548 @@
+#include <numafit/leases.h>
+
+#include <numafit/text.h>
+#include <numafit/vec.h>
+
+#include <assert.h>
+#include <errno.h>
+
+#define VERSION "v1:"
+
+struct user {
+	struct lease_user is;
+	bool runs;
+	unsigned nr_tokens;
+};
+
+/* A leased token. */
+struct leased {
+	struct token token;
+	bool shown;
+	uint64_t lease;
+	int64_t since_ms;
+	struct user *user; /* who had it last, or NULL */
+};
+
+struct leased_vec {
+	VEC(struct leased);
+};
+struct user_vec {
+	VEC(struct user *);
+};
+
+struct leases {
+	const struct topo *t;
+	const struct settings *s;
+	uint64_t last;            /* name that was given out */
+	struct leased_vec tokens; /* ascending, each once */
+	struct user_vec users;
+};
+
+const char *lease_annotation(
+	uint64_t name, const struct tokenset *tokens, const struct node_ids *ids, char *buf)
+{
+	char list[TOKENSET_TEXT_MAX];
+	struct text to;
+
+	text_init(&to, buf, LEASE_TEXT_MAX);
+	text_add(&to, VERSION "%llu:%s", (unsigned long long)name,
+		tokenset_format(tokens, ids, list, sizeof list));
+	return buf;
+}
+
+static bool copy_name(char *dst, size_t cap, const char *name)
+{
+	return text_copy(dst, cap, name ? name : "");
+}
+
+int lease_user_of(const struct request *req, struct lease_user *out, struct err *e)
+{
+	struct lease_user u;
+
+	if (text_equal(req->container_id, ""))
+		return err_set(e, EINVAL, "a container without an id");
+	if (!copy_name(u.container_id, sizeof u.container_id, req->container_id) ||
+		!copy_name(u.container_name, sizeof u.container_name, req->container_name) ||
+		!copy_name(u.pod_uid, sizeof u.pod_uid, req->pod.uid) ||
+		!copy_name(u.pod_ns, sizeof u.pod_ns, req->pod.ns) ||
+		!copy_name(u.pod_name, sizeof u.pod_name, req->pod.name))
+		return err_set(e, ENAMETOOLONG,
+			"container %.63s: a name is longer than Kubernetes allows",
+			req->container_id);
+	*out = u;
+	return 0;
+}
+
+struct leases *leases_new(const struct topo *t, const struct settings *s)
+{
+	struct leases *l = xcalloc(1, sizeof *l);
+
+	l->t = t;
+	l->s = s;
+	return l;
+}
+
+void leases_free(struct leases *l)
+{
+	if (!l)
+		return;
+	for (size_t i = 0; i < l->users.nr; i++)
+		free(l->users.at[i]);
+	vec_fini(&l->users);
+	vec_fini(&l->tokens);
+	free(l);
+}
+
+void leases_set_topo(struct leases *l, const struct topo *t)
+{
+	assert(t->ids.nr == l->t->ids.nr);
+	l->t = t;
+}
+
+static bool comes_before(struct token a, struct token b)
+{
+	return a.node < b.node || (a.node == b.node && a.number < b.number);
+}
+
+/* Where the token stands, or would stand. */
+static size_t place_of(const struct leases *l, struct token k)
+{
+	size_t lo = 0, hi = l->tokens.nr;
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (comes_before(l->tokens.at[mid].token, k))
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo;
+}
+
+static struct leased *find(const struct leases *l, struct token k)
+{
+	size_t i = place_of(l, k);
+
+	return i < l->tokens.nr && !comes_before(k, l->tokens.at[i].token) ? &l->tokens.at[i]
+									   : NULL;
+}
+
+static bool runs(const struct leased *x)
+{
+	return x->user && x->user->runs;
+}
+
+static void drop_user(struct leases *l, struct user *u)
+{
+	size_t i = 0;
+
+	while (l->users.at[i] != u)
+		i++;
+	vec_remove(&l->users, i);
+	free(u);
+}
+
+/* The token's user is that one from now on, or (NULL) nobody. */
+static void set_user(struct leases *l, struct leased *x, struct user *u)
+{
+	struct user *before = x->user;
+
+	if (u)
+		u->nr_tokens++;
+	x->user = u;
+	if (before && !--before->nr_tokens)
+		drop_user(l, before);
+}
+
+static struct user *find_user(const struct leases *l, const char *container_id)
+{
+	for (size_t i = 0; i < l->users.nr; i++)
+		if (text_equal(l->users.at[i]->is.container_id, container_id))
+			return l->users.at[i];
+	return NULL;
+}
+
+static struct user *add_user(struct leases *l, const struct lease_user *is)
+{
+	struct user **slot = vec_push(&l->users);
+
+	*slot = xcalloc(1, sizeof **slot);
+	(*slot)->is = *is;
+	return *slot;
+}
+
+static void remove_at(struct leases *l, size_t i)
+{
+	set_user(l, &l->tokens.at[i], NULL);
+	vec_remove(&l->tokens, i);
+}
+
+/* Whether these can be leased: each is there, and there is room for the new ones. */
+static int check_asked(const struct leases *l, const struct tokenset *tokens, struct err *e)
+{
+	size_t nr = l->tokens.nr;
+	char id[TOKEN_ID_MAX];
+
+	if (!tokenset_count(tokens))
+		return err_set(e, EINVAL, "no CPU tokens are asked for");
+	if (!nodeset_within(tokens->nodes, l->t->nodes))
+		return err_set(e, ENOENT, "CPU tokens of a NUMA node that is not there");
+	tokenset_each (k, tokens) {
+		if (find(l, k))
+			continue;
+		if (k.number >= tokens_on(l->t, l->s, k.node))
+			return err_set(e, ENOENT, "there is no CPU token %s",
+				tokens_format(&l->t->ids, k, id, sizeof id));
+		nr++;
+	}
+	return nr > LEASES_TOKENS_MAX
+		       ? err_set(e, ENOSPC, "more than %d CPU tokens are leased", LEASES_TOKENS_MAX)
+		       : 0;
+}
+
+/* The latest lease that has some of the tokens, or 0. */
+static uint64_t latest_of(const struct leases *l, const struct tokenset *tokens)
+{
+	uint64_t latest = 0;
+
+	tokenset_each (k, tokens) {
+		uint64_t name = leases_name_of(l, k);
+
+		latest = name > latest ? name : latest;
+	}
+	return latest;
+}
+
+/* A name that no lease has had; by the time, so that it is none from before a lost journal. */
+static uint64_t new_name(struct leases *l, int64_t now_ms)
+{
+	uint64_t now = now_ms > 0 ? (uint64_t)now_ms : 0;
+
+	l->last = now > l->last ? now : l->last + 1;
+	return l->last;
+}
+
+int leases_allocate(struct leases *l, int64_t now_ms, const struct tokenset *tokens, uint64_t *name,
+	struct err *e)
+{
+	int rc = check_asked(l, tokens, e);
+	uint64_t lease = 0; /* of those that are in none yet */
+
+	if (rc)
+		return rc;
+	tokenset_each (k, tokens) {
+		struct leased *x = find(l, k);
+
+		if (!x) {
+			lease = lease ? lease : new_name(l, now_ms);
+			x = vec_insert(&l->tokens, place_of(l, k));
+			*x = (struct leased){.token = k, .lease = lease};
+		} else if (!runs(x))
+			set_user(l, x, NULL); /* whose it is now is not known */
+		x->since_ms = now_ms;
+		x->shown = false;
+	}
+	*name = latest_of(l, tokens);
+	return 0;
+}
+
+static int parse_annotation(
+	const struct leases *l, const char *s, struct lease_claim *c, struct err *e)
+{
+	const char *name = s + sizeof VERSION - 1, *colon;
+	int rc;
+
+	if (strncmp(s, VERSION, sizeof VERSION - 1) != 0)
+		return err_set(e, EINVAL, "it does not start with " VERSION);
+	colon = name + strcspn(name, ":");
+	rc = text_u64(name, (size_t)(colon - name), INT64_MAX, &c->name, e);
+	if (rc || *name == '0' || *colon != ':')
+		return err_set(e, EINVAL, "it does not name a lease");
+	rc = tokenset_parse(&c->tokens, &l->t->ids, colon + 1, e);
+	return rc || tokenset_count(&c->tokens) ? rc : err_set(e, EINVAL, "it has no tokens");
+}
+
+/* Whether they are one container, the first a dead predecessor of the other or itself. */
+static bool succeeds(const struct lease_user *before, const struct lease_user *now)
+{
+	if (text_equal(before->container_id, now->container_id))
+		return true;
+	return *now->pod_uid && *now->container_name && text_equal(before->pod_uid, now->pod_uid) &&
+	       text_equal(before->container_name, now->container_name);
+}
+
+static int examine_token(
+	const struct leases *l, struct token k, const struct lease_user *user, struct err *e)
+{
+	const struct leased *x = find(l, k);
+	char id[TOKEN_ID_MAX];
+
+	(void)tokens_format(&l->t->ids, k, id, sizeof id);
+	if (!x)
+		return err_set(e, ENOENT, "CPU token %s is not leased", id);
+	if (runs(x) && !succeeds(&x->user->is, user))
+		return err_set(e, EBUSY, "container %.63s of pod %.63s/%.63s runs on CPU token %s",
+			x->user->is.container_name, x->user->is.pod_ns, x->user->is.pod_name, id);
+	return 0;
+}
+
+static int examine(const struct leases *l, const char *annotation, const struct lease_user *user,
+	uint64_t nr_cpus, struct lease_claim *c, struct err *e)
+{
+	int rc = parse_annotation(l, annotation, c, e);
+
+	if (rc)
+		return rc;
+	tokenset_each (k, &c->tokens) {
+		rc = examine_token(l, k, user, e);
+		if (rc)
+			return rc;
+	}
+	if (latest_of(l, &c->tokens) != c->name)
+		return err_set(e, ENOENT, "its tokens are of lease %llu now",
+			(unsigned long long)latest_of(l, &c->tokens));
+	if (tokenset_count(&c->tokens) != nr_cpus)
+		return err_set(e, ERANGE,
+			"the kubelet gave the container %u of numafit.io/cpu, but it asks for %llu "
+			"CPUs: the two must be the same",
+			tokenset_count(&c->tokens), (unsigned long long)nr_cpus);
+	c->nodes = c->tokens.nodes;
+	nodeset_each (n, c->nodes)
+		c->on[n] = cpuset_count(&c->tokens.on[n]);
+	return 0;
+}
+
+int leases_examine(const struct leases *l, const char *annotation, const struct lease_user *user,
+	uint64_t nr_cpus, struct lease_claim *c, struct err *e)
+{
+	struct lease_claim found = {0};
+	int rc = examine(l, annotation, user, nr_cpus, &found, e);
+
+	if (rc)
+		return err_add(e, rc, "annotation numafit.io/allocated");
+	*c = found;
+	return 0;
+}
+
+void leases_claim(struct leases *l, const struct lease_user *user, const struct lease_claim *c)
+{
+	struct user *u = find_user(l, user->container_id);
+
+	assert(*user->container_id && tokenset_count(&c->tokens));
+	if (!u)
+		u = add_user(l, user);
+	u->runs = true;
+	tokenset_each (k, &c->tokens) {
+		struct leased *x = find(l, k);
+
+		assert(x && x->lease <= c->name && (!runs(x) || succeeds(&x->user->is, user)));
+		if (x->user && x->user != u)
+			x->user->runs = false;
+		set_user(l, x, u);
+	}
+}
+
+bool leases_release(struct leases *l, int64_t now_ms, const char *container_id)
+{
+	struct user *u = find_user(l, container_id);
+
+	if (!u || !u->runs)
+		return false;
+	u->runs = false;
+	for (size_t i = 0; i < l->tokens.nr; i++)
+		if (l->tokens.at[i].user == u)
+			l->tokens.at[i].since_ms = now_ms;
+	return true;
+}
+
+void leases_pod_gone(struct leases *l, int64_t now_ms, const char *pod_uid)
+{
+	for (size_t i = 0; i < l->tokens.nr; i++) {
+		struct leased *x = &l->tokens.at[i];
+
+		if (!x->user || !text_equal(x->user->is.pod_uid, pod_uid))
+			continue;
+		set_user(l, x, NULL);
+		x->since_ms = now_ms;
+	}
+}
+
+unsigned leases_reclaim(struct leases *l, int64_t now_ms, int64_t grace_ms,
+	const struct tokenset *shown, struct tokenset *given_up)
+{
+	struct tokenset stale = {0};
+
+	for (size_t i = 0; i < l->tokens.nr; i++) {
+		struct leased *x = &l->tokens.at[i];
+
+		if (tokenset_has(shown, x->token))
+			x->shown = true;
+		else if (!runs(x) && (x->shown || !x->user) && now_ms - x->since_ms > grace_ms)
+			tokenset_add(&stale, x->token);
+	}
+	leases_give_up(l, &stale);
+	if (given_up)
+		*given_up = stale;
+	return tokenset_count(&stale);
+}
+
+void leases_give_up(struct leases *l, const struct tokenset *tokens)
+{
+	tokenset_each (k, tokens) {
+		const struct leased *x = find(l, k);
+
+		if (x && !runs(x))
+			remove_at(l, (size_t)(x - l->tokens.at));
+	}
+}
+
+void leases_tokens(const struct leases *l, struct tokenset *leased, struct tokenset *claimed)
+{
+	*leased = *claimed = (struct tokenset){0};
+	for (size_t i = 0; i < l->tokens.nr; i++) {
+		tokenset_add(leased, l->tokens.at[i].token);
+		if (runs(&l->tokens.at[i]))
+			tokenset_add(claimed, l->tokens.at[i].token);
+	}
+}
+
+uint64_t leases_name_of(const struct leases *l, struct token k)
+{
+	const struct leased *x = find(l, k);
+
+	return x ? x->lease : 0;
+}
+
+static bool are_alike(const struct leased *a, const struct leased *b)
+{
+	return a->lease == b->lease && a->since_ms == b->since_ms && a->shown == b->shown &&
+	       a->user == b->user;
+}
+
+static bool is_first_of_part(const struct leases *l, size_t i)
+{
+	for (size_t before = 0; before < i; before++)
+		if (are_alike(&l->tokens.at[before], &l->tokens.at[i]))
+			return false;
+	return true;
+}
+
+bool leases_next(const struct leases *l, size_t *at, struct lease *out)
+{
+	size_t i = *at;
+
+	while (i < l->tokens.nr && !is_first_of_part(l, i))
+		i++;
+	if (i >= l->tokens.nr)
+		return false;
+	const struct leased *first = &l->tokens.at[i];
+	*at = i + 1;
+	*out = (struct lease){.name = first->lease,
+		.since_ms = first->since_ms,
+		.claimed = runs(first),
+		.shown = first->shown};
+	if (first->user)
+		out->user = first->user->is;
+	for (; i < l->tokens.nr; i++)
+		if (are_alike(first, &l->tokens.at[i]))
+			tokenset_add(&out->tokens, l->tokens.at[i].token);
+	return true;
+}
+
+static int check_part(const struct leases *l, const struct lease *part, struct err *e)
+{
+	const struct user *u = find_user(l, part->user.container_id);
+	char id[TOKEN_ID_MAX];
+
+	if (!part->name || part->name > INT64_MAX || part->since_ms < 0)
+		return err_set(e, EINVAL, "a lease without a name or a time");
+	if (!tokenset_count(&part->tokens) || !nodeset_within(part->tokens.nodes, l->t->nodes))
+		return err_set(e, EINVAL, "lease %llu: no tokens, or tokens of no NUMA node",
+			(unsigned long long)part->name);
+	if (l->tokens.nr + tokenset_count(&part->tokens) > LEASES_TOKENS_MAX)
+		return err_set(e, ENOSPC, "more than %d CPU tokens are leased", LEASES_TOKENS_MAX);
+	if (part->claimed && !*part->user.container_id)
+		return err_set(e, EINVAL, "lease %llu is claimed by nobody",
+			(unsigned long long)part->name);
+	if (u && u->runs != part->claimed)
+		return err_set(e, EINVAL, "lease %llu: container %s both runs and does not",
+			(unsigned long long)part->name, part->user.container_id);
+	tokenset_each (k, &part->tokens)
+		if (find(l, k))
+			return err_set(e, EEXIST, "CPU token %s is leased already",
+				tokens_format(&l->t->ids, k, id, sizeof id));
+	return 0;
+}
+
+int leases_enter(struct leases *l, const struct lease *part, struct err *e)
+{
+	int rc = check_part(l, part, e);
+	struct user *u;
+
+	if (rc)
+		return rc;
+	u = find_user(l, part->user.container_id);
+	if (!u && *part->user.container_id)
+		u = add_user(l, &part->user);
+	if (u)
+		u->runs = part->claimed;
+	tokenset_each (k, &part->tokens) {
+		struct leased *x = vec_insert(&l->tokens, place_of(l, k));
+
+		*x = (struct leased){.token = k,
+			.shown = part->shown,
+			.lease = part->name,
+			.since_ms = part->since_ms};
+		set_user(l, x, u);
+	}
+	l->last = part->name > l->last ? part->name : l->last;
+	return 0;
+}
+
+static int check_tokens(const struct leases *l, struct err *e)
+{
+	for (size_t i = 0; i < l->tokens.nr; i++) {
+		const struct leased *x = &l->tokens.at[i];
+
+		if (x->token.node >= l->t->ids.nr || x->token.number >= CPUSET_BITS)
+			return err_set(e, EINVAL, "leased token %zu is of no NUMA node", i);
+		if (i && !comes_before(l->tokens.at[i - 1].token, x->token))
+			return err_set(
+				e, EINVAL, "leased token %zu is not behind the one before", i);
+		if (!x->lease || x->lease > l->last)
+			return err_set(e, EINVAL, "leased token %zu: lease %llu was never given", i,
+				(unsigned long long)x->lease);
+	}
+	return 0;
+}
+
+static unsigned count_tokens(const struct leases *l, const struct user *u)
+{
+	unsigned nr = 0;
+
+	for (size_t i = 0; i < l->tokens.nr; i++)
+		nr += l->tokens.at[i].user == u;
+	return nr;
+}
+
+int leases_check(const struct leases *l, struct err *e)
+{
+	size_t used = 0;
+	int rc = check_tokens(l, e);
+
+	for (size_t i = 0; i < l->users.nr && !rc; i++) {
+		const struct user *u = l->users.at[i];
+
+		if (!u->nr_tokens || u->nr_tokens != count_tokens(l, u))
+			rc = err_set(e, EINVAL, "user %s has %u tokens, and %u have it",
+				u->is.container_id, u->nr_tokens, count_tokens(l, u));
+		else if (!*u->is.container_id || find_user(l, u->is.container_id) != u)
+			rc = err_set(e, EINVAL, "container \"%s\" is two users, or nobody",
+				u->is.container_id);
+		used += u->nr_tokens;
+	}
+	if (!rc && used + count_tokens(l, NULL) != l->tokens.nr)
+		rc = err_set(e, EINVAL, "a token has a user who is not there");
+	return rc;
+}

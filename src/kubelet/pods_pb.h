@@ -1,0 +1,51 @@
+#ifndef NUMAFIT_KUBELET_PODS_PB_H
+#define NUMAFIT_KUBELET_PODS_PB_H
+
+#include <codec/blob.h>
+#include <numafit/arena.h>
+#include <numafit/err.h>
+#include <numafit/pod.h>
+
+/* The messages of the kubelet's Pods API (KEP-4188) as its client reads them. All that is decoded
+ * lives in the arena. */
+
+/* Its request is the empty message. */
+#define PODS_WATCH_PATH "/v1alpha1.Pods/WatchPods"
+
+enum {
+	/* for the arena: an event of 16 MiB, its copy of the pod, and the pod's copy of what nobody
+	 * reads, unless it is made to burst it */
+	PODS_MEMORY_MAX = 64 << 20,
+	PODS_CONTAINERS_MAX = 512, /* of a pod, init containers included */
+	PODS_RESOURCES_MAX = 64    /* in one list of requests or limits */
+};
+
+/* The API's numbers; one that is not here comes as PODS_UNKNOWN, to be passed over. */
+enum pods_event_type {
+	PODS_UNKNOWN,
+	PODS_ADDED, /* also for each pod that there is when the watch begins */
+	PODS_MODIFIED,
+	PODS_DELETED, /* the pod has a name, a namespace and a uid only */
+	PODS_SYNCED   /* those that there were have come; no pod */
+};
+struct pods_event {
+	enum pods_event_type type;
+	struct blob pod; /* a v1.Pod, for pods_pod_decode() */
+};
+/* 0, or -EBADMSG with text: no such message, or more than the arena holds. */
+int pods_event_decode(struct blob message, struct arena *a, struct pods_event *out, struct err *e);
+
+/* What a v1.Pod tells of a pod: pod.ask is there, pod.source is POD_FROM_KUBELET, its sandbox_id
+ * and totals are not known. */
+struct pods_pod {
+	struct pod pod;
+	/* extended resources that its containers ask for, ascending (byte order): the indexes in
+	 * its device_asks are those of this list */
+	const char *const *resource;
+	unsigned nr_resources;
+};
+/* 0, or with text -EBADMSG (no v1.Pod with a uid, or more than the arena holds), -E2BIG (too many
+ * containers or resources), -EINVAL, -ERANGE, -ENOMEM (pod_spec_ask()). */
+int pods_pod_decode(struct blob pod, struct arena *a, struct pods_pod *out, struct err *e);
+
+#endif

@@ -1,0 +1,84 @@
+/* What replies are made of: texts in the message's arena, and lists. */
+#include "daemon.h"
+
+#include <string.h>
+
+const char *in_arena(struct arena *a, const char *text)
+{
+	const char *copy = arena_strndup(a, text, strlen(text));
+
+	return copy ? copy : "";
+}
+
+const char *cpus_text(struct arena *a, const struct cpuset *cpus)
+{
+	char text[CPUSET_TEXT_MAX];
+
+	return in_arena(a, cpuset_format(cpus, text, sizeof text));
+}
+
+const char *nodes_text(const struct daemon *d, struct arena *a, struct nodeset nodes)
+{
+	char text[NODESET_TEXT_MAX];
+
+	return in_arena(a, nodeset_format(nodes, &d->topo.ids, text, sizeof text));
+}
+
+/* Most of them get one and the same cpuset, the shared pool's: its text is made once. */
+void add_updates(struct daemon *d, const struct update_list *ups, struct nri_reply *reply)
+{
+	struct nri_cpuset *list = arena_array(reply->arena, ups->nr, sizeof *list);
+	const struct update *before = NULL;
+	size_t nr = 0;
+
+	for (; list && nr < ups->nr; nr++) {
+		const struct update *u = &ups->at[nr];
+		bool same_cpus = before && cpuset_equal(&before->cpus, &u->cpus);
+		bool same_mems = before && nodeset_equal(before->mems, u->mems);
+
+		list[nr] = (struct nri_cpuset){
+			.container_id = in_arena(reply->arena, u->container_id),
+			.cpus = same_cpus ? list[nr - 1].cpus : cpus_text(reply->arena, &u->cpus),
+			.mems = same_mems ? list[nr - 1].mems
+					  : nodes_text(d, reply->arena, u->mems),
+		};
+		before = u;
+	}
+	reply->updates = list;
+	reply->nr_updates = nr;
+	d->counters.updates += nr;
+}
+
+static int by_text(const void *a, const void *b)
+{
+	return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static bool any_has_process(const struct nri_inventory *what)
+{
+	for (size_t i = 0; i < what->nr_pods; i++)
+		if (what->pods[i].has_process)
+			return true;
+	return false;
+}
+
+const char **sandbox_ids(const struct nri_inventory *what, size_t *nr)
+{
+	const char **ids = xcalloc(what->nr_pods, sizeof *ids);
+	const char **used = xcalloc(what->nr, sizeof *used);
+	bool tells = any_has_process(what);
+
+	for (size_t i = 0; i < what->nr; i++)
+		used[i] = what->containers[i].pod.sandbox_id;
+	qsort(used, what->nr, sizeof *used, by_text);
+	*nr = 0;
+	for (size_t i = 0; i < what->nr_pods; i++) {
+		const struct pod *pod = &what->pods[i];
+
+		if (!tells || pod->has_process ||
+			bsearch(&pod->sandbox_id, used, what->nr, sizeof *used, by_text))
+			ids[(*nr)++] = pod->sandbox_id;
+	}
+	free(used);
+	return ids;
+}
