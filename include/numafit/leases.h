@@ -27,7 +27,7 @@
  * All changes follow from the state and the arguments alone: a journal that holds the arguments, or
  * the leases as they are (leases_next(), leases_enter()), leads to the same state. Invariants, all
  * checked by leases_check(): tokens are of NUMA nodes of the machine, each leased once, under a
- * name that was given out; each user has tokens, and no container is two users. */
+ * name that was given out, or none; each user has tokens, and no container is two users. */
 
 enum { LEASE_TEXT_MAX = sizeof "v1:18446744073709551615:" + TOKENSET_TEXT_MAX };
 /* The annotation's value into buf of LEASE_TEXT_MAX bytes; returns buf. */
@@ -46,7 +46,7 @@ int lease_user_of(const struct request *req, struct lease_user *out, struct err 
 
 /* A lease, or the part of one for which all this is the same. A plain value. */
 struct lease {
-	uint64_t name;
+	uint64_t name;          /* 0: not known (leases_adopt()) */
 	int64_t since_ms;       /* when it was last asked for, or its container or pod went */
 	bool claimed;           /* the user runs */
 	bool shown;             /* PodResources has shown it */
@@ -78,6 +78,10 @@ void leases_set_topo(struct leases *l, const struct topo *t);
  * Nothing is changed on error. */
 int leases_allocate(struct leases *l, int64_t now_ms, const struct tokenset *tokens, uint64_t *name,
 	struct err *e);
+/* PodResources shows these tokens as given out: those that are in no lease (a journal was lost) are
+ * leased now, be they beyond what their node has, but without a name; an annotation may name any
+ * lease for them. 0; -ENOENT: a NUMA node that the machine lacks; -ENOSPC as above. */
+int leases_adopt(struct leases *l, int64_t now_ms, const struct tokenset *shown, struct err *e);
 /* Whether the container may have what the annotation says; it asks for nr_cpus. 0 with *c; -EINVAL:
  * that is no annotation of ours; -ENOENT: that is not leased; -ERANGE: it is for another number of
  * CPUs; -EBUSY: another container runs on a token of it. One of the same name in the same pod is no
@@ -107,7 +111,7 @@ uint64_t leases_name_of(const struct leases *l, struct token k);
  * 0 for the first one and is moved on. False: there are no more. */
 bool leases_next(const struct leases *l, size_t *at, struct lease *out);
 /* Enter a part as leases_next() gave it. 0; -EEXIST: a token of it is leased already; -EINVAL: it
- * cannot be one; -ENOSPC as above. */
+ * cannot be one; -ENOENT, -ENOSPC as above. */
 int leases_enter(struct leases *l, const struct lease *part, struct err *e);
 
 /* Walk every invariant. 0, or -EINVAL with the first that is broken. */

@@ -18,7 +18,7 @@ struct user {
 struct leased {
 	struct token token;
 	bool shown;
-	uint64_t lease;
+	uint64_t lease; /* 0: its name is not known */
 	int64_t since_ms;
 	struct user *user; /* who had it last, or NULL */
 };
@@ -57,7 +57,7 @@ static bool copy_name(char *dst, size_t cap, const char *name)
 
 int lease_user_of(const struct request *req, struct lease_user *out, struct err *e)
 {
-	struct lease_user u;
+	struct lease_user u = {0};
 
 	if (text_equal(req->container_id, ""))
 		return err_set(e, EINVAL, "a container without an id");
@@ -178,27 +178,45 @@ static void remove_at(struct leases *l, size_t i)
 	vec_remove(&l->tokens, i);
 }
 
-/* Whether these can be leased: each is there, and there is room for the new ones. */
-static int check_asked(const struct leases *l, const struct tokenset *tokens, struct err *e)
+/* Whether they are of the machine's NUMA nodes, and there is room for those that are not leased. */
+static int check_room(const struct leases *l, const struct tokenset *tokens, struct err *e)
 {
 	size_t nr = l->tokens.nr;
-	char id[TOKEN_ID_MAX];
 
-	if (!tokenset_count(tokens))
-		return err_set(e, EINVAL, "no CPU tokens are asked for");
 	if (!nodeset_within(tokens->nodes, l->t->nodes))
 		return err_set(e, ENOENT, "CPU tokens of a NUMA node that is not there");
-	tokenset_each (k, tokens) {
-		if (find(l, k))
-			continue;
-		if (k.number >= tokens_on(l->t, l->s, k.node))
-			return err_set(e, ENOENT, "there is no CPU token %s",
-				tokens_format(&l->t->ids, k, id, sizeof id));
-		nr++;
-	}
+	tokenset_each (k, tokens)
+		nr += !find(l, k);
 	return nr > LEASES_TOKENS_MAX
 		       ? err_set(e, ENOSPC, "more than %d CPU tokens are leased", LEASES_TOKENS_MAX)
 		       : 0;
+}
+
+static int check_asked(const struct leases *l, const struct tokenset *tokens, struct err *e)
+{
+	int rc = check_room(l, tokens, e);
+	char id[TOKEN_ID_MAX];
+
+	if (rc)
+		return rc;
+	if (!tokenset_count(tokens))
+		return err_set(e, EINVAL, "no CPU tokens are asked for");
+	tokenset_each (k, tokens)
+		if (k.number >= tokens_on(l->t, l->s, k.node) && !find(l, k))
+			return err_set(e, ENOENT, "there is no CPU token %s",
+				tokens_format(&l->t->ids, k, id, sizeof id));
+	return 0;
+}
+
+static struct leased *find_or_add(struct leases *l, struct token k)
+{
+	struct leased *x = find(l, k);
+
+	if (!x) {
+		x = vec_insert(&l->tokens, place_of(l, k));
+		x->token = k;
+	}
+	return x;
 }
 
 /* The latest lease that has some of the tokens, or 0. */
@@ -227,23 +245,39 @@ int leases_allocate(struct leases *l, int64_t now_ms, const struct tokenset *tok
 	struct err *e)
 {
 	int rc = check_asked(l, tokens, e);
-	uint64_t lease = 0; /* of those that are in none yet */
+	uint64_t lease = 0; /* of those that are in none with a name */
 
 	if (rc)
 		return rc;
 	tokenset_each (k, tokens) {
-		struct leased *x = find(l, k);
+		struct leased *x = find_or_add(l, k);
 
-		if (!x) {
+		if (!x->lease) {
 			lease = lease ? lease : new_name(l, now_ms);
-			x = vec_insert(&l->tokens, place_of(l, k));
-			*x = (struct leased){.token = k, .lease = lease};
-		} else if (!runs(x))
+			x->lease = lease;
+		}
+		if (!runs(x))
 			set_user(l, x, NULL); /* whose it is now is not known */
 		x->since_ms = now_ms;
 		x->shown = false;
 	}
 	*name = latest_of(l, tokens);
+	return 0;
+}
+
+int leases_adopt(struct leases *l, int64_t now_ms, const struct tokenset *shown, struct err *e)
+{
+	int rc = check_room(l, shown, e);
+
+	if (rc)
+		return rc;
+	tokenset_each (k, shown) {
+		struct leased *x = find_or_add(l, k);
+
+		if (!x->shown && !x->lease)
+			x->since_ms = now_ms;
+		x->shown = true;
+	}
 	return 0;
 }
 
@@ -291,6 +325,7 @@ static int examine(const struct leases *l, const char *annotation, const struct 
 	uint64_t nr_cpus, struct lease_claim *c, struct err *e)
 {
 	int rc = parse_annotation(l, annotation, c, e);
+	uint64_t latest;
 
 	if (rc)
 		return rc;
@@ -299,9 +334,10 @@ static int examine(const struct leases *l, const char *annotation, const struct 
 		if (rc)
 			return rc;
 	}
-	if (latest_of(l, &c->tokens) != c->name)
-		return err_set(e, ENOENT, "its tokens are of lease %llu now",
-			(unsigned long long)latest_of(l, &c->tokens));
+	latest = latest_of(l, &c->tokens);
+	if (latest && latest != c->name)
+		return err_set(
+			e, ENOENT, "its tokens are of lease %llu now", (unsigned long long)latest);
 	if (tokenset_count(&c->tokens) != nr_cpus)
 		return err_set(e, ERANGE,
 			"the kubelet gave the container %u of numafit.io/cpu, but it asks for %llu "
@@ -455,13 +491,11 @@ static int check_part(const struct leases *l, const struct lease *part, struct e
 	const struct user *u = find_user(l, part->user.container_id);
 	char id[TOKEN_ID_MAX];
 
-	if (!part->name || part->name > INT64_MAX || part->since_ms < 0)
-		return err_set(e, EINVAL, "a lease without a name or a time");
-	if (!tokenset_count(&part->tokens) || !nodeset_within(part->tokens.nodes, l->t->nodes))
-		return err_set(e, EINVAL, "lease %llu: no tokens, or tokens of no NUMA node",
-			(unsigned long long)part->name);
-	if (l->tokens.nr + tokenset_count(&part->tokens) > LEASES_TOKENS_MAX)
-		return err_set(e, ENOSPC, "more than %d CPU tokens are leased", LEASES_TOKENS_MAX);
+	if (part->name > INT64_MAX || part->since_ms < 0)
+		return err_set(e, EINVAL, "a lease whose name or time cannot be");
+	if (!tokenset_count(&part->tokens))
+		return err_set(
+			e, EINVAL, "lease %llu has no tokens", (unsigned long long)part->name);
 	if (part->claimed && !*part->user.container_id)
 		return err_set(e, EINVAL, "lease %llu is claimed by nobody",
 			(unsigned long long)part->name);
@@ -472,7 +506,7 @@ static int check_part(const struct leases *l, const struct lease *part, struct e
 		if (find(l, k))
 			return err_set(e, EEXIST, "CPU token %s is leased already",
 				tokens_format(&l->t->ids, k, id, sizeof id));
-	return 0;
+	return check_room(l, &part->tokens, e);
 }
 
 int leases_enter(struct leases *l, const struct lease *part, struct err *e)
@@ -510,7 +544,7 @@ static int check_tokens(const struct leases *l, struct err *e)
 		if (i && !comes_before(l->tokens.at[i - 1].token, x->token))
 			return err_set(
 				e, EINVAL, "leased token %zu is not behind the one before", i);
-		if (!x->lease || x->lease > l->last)
+		if (x->lease > l->last)
 			return err_set(e, EINVAL, "leased token %zu: lease %llu was never given", i,
 				(unsigned long long)x->lease);
 	}
