@@ -114,7 +114,7 @@ static int open_to_read(const char *path, FILE **f, struct err *e)
 int journal_read(const char *path, int (*line)(void *ctx, char *text, size_t len, struct err *e),
 	void *ctx, struct err *e)
 {
-	FILE *f;
+	FILE *f = NULL;
 	int rc = open_to_read(path, &f, e);
 
 	if (rc <= 0)
