@@ -188,6 +188,26 @@ static int refuse_affinity(struct way_in *w, bool cut_short)
 			  : "Resources cannot be allocated with Topology locality");
 }
 
+/* Whether any manager has a preference: who shares CPUs and pins no memory goes anywhere. */
+static bool has_hints(const struct way_in *w, bool pod_scope)
+{
+	unsigned count = pod_scope ? cpus_at_once(w->ask) : pod_exclusive_cpus(w->ask, w->place);
+
+	return (static_cpus(w) && count) || pins_memory(w) || w->b->nr_resources;
+}
+
+/* The hints of all managers, from *a. NULL: its limit is reached. */
+static struct hints *collect(const struct way_in *w, bool pod_scope, struct arena *a)
+{
+	struct hints *h = hints_new(w->b, a);
+
+	if (!h || device_hints(w, pod_scope, a, h) < 0)
+		return NULL;
+	cpu_hints(w, pod_scope, h);
+	memory_hints(w, pod_scope, a, h);
+	return h;
+}
+
 /* Collect and merge; the affinity and its reasons into *g. */
 static int align(struct way_in *w, bool pod_scope, struct grant *g)
 {
@@ -198,24 +218,32 @@ static int align(struct way_in *w, bool pod_scope, struct grant *g)
 		.visit_budget = s->merge_visit_budget,
 		.strategy = s->allocation_strategy,
 	};
+	static const struct hints none;
+	const struct hints *h = &none;
+	const struct reasons *found = NULL;
 	struct policy_answer answer;
-	struct reasons *reasons = arena_alloc(w->arena, sizeof *reasons);
-	struct arena scratch = *w->arena; /* fixed memory: free again after each merge */
-	struct hints *h = hints_new(w->b, &scratch);
+	struct reasons *reasons = NULL;
+	struct arena scratch;
 
-	int rc = h && reasons ? device_hints(w, pod_scope, &scratch, h) : -ENOMEM;
+	bool asks = has_hints(w, pod_scope);
+	if (asks)
+		reasons = arena_alloc(w->arena, sizeof *reasons);
+	scratch = *w->arena; /* fixed memory: free again after each merge */
+	if (asks)
+		h = collect(w, pod_scope, &scratch);
+	if (!h || (asks && !reasons))
+		return refuse_for_room(w);
+	int rc = policy_merge_families(
+		s->topology_policy, &space, h->family, h->nr, &scratch, &answer);
 	if (rc < 0)
 		return refuse_for_room(w);
-	cpu_hints(w, pod_scope, h);
-	memory_hints(w, pod_scope, &scratch, h);
-	rc = policy_merge_families(s->topology_policy, &space, h->family, h->nr, &scratch, &answer);
-	if (rc < 0)
-		return refuse_for_room(w);
-	const struct reasons *found =
-		reasons_of(s->topology_policy, &space, h->family, h->nr, &answer, rc > 0, &scratch);
-	if (found)
+	if (asks)
+		found = reasons_of(
+			s->topology_policy, &space, h->family, h->nr, &answer, rc > 0, &scratch);
+	if (found) {
 		*reasons = *found;
-	g->reasons = found ? reasons : NULL;
+		g->reasons = reasons;
+	}
 	g->affinity = answer.affinity;
 	g->cut_short = rc > 0;
 	w->why->reasons = g->reasons;
