@@ -264,7 +264,7 @@ static unsigned size_tried(unsigned i, unsigned aim)
 static int best_intersection(struct merge *m, struct nodeset *best)
 {
 	struct dropping *d = arena_alloc(m->arena, sizeof *d);
-	struct patterns patterns;
+	struct patterns patterns = {0};
 	unsigned aim = size_aimed_at(m), sizes = nodeset_count(m->space->all);
 	int rc = d ? collect_patterns(m, &patterns) : -ENOMEM;
 
