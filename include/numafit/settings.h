@@ -121,6 +121,12 @@ int settings_check(const struct settings *s, const struct topo *t, struct err *e
  * cpumanager.NewManager and cmd/kubelet/app/server.go). Which ones is the allocator's choice. */
 unsigned settings_reserved_cpu_count(const struct settings *s);
 
+/* CPUs that the shared pool never falls below: one at least, whatever sharedPoolMinimum says. */
+static inline unsigned settings_pool_minimum(const struct settings *s)
+{
+	return s->shared_pool_minimum ? s->shared_pool_minimum : 1;
+}
+
 /* One row of the table, for printing: key, "none | best-effort | ...", default, help. */
 struct setting_doc {
 	const char *key, *help;

@@ -41,7 +41,7 @@ static struct books *books_of(const struct ledger *l, const struct settings *s, 
 	b->s = s;
 	b->reserved = s->reserved_cpus;
 	b->shared = cpuset_minus(shareable, ledger_held_cpus(l));
-	b->keep_shared = s->shared_pool_minimum ? s->shared_pool_minimum : 1;
+	b->keep_shared = settings_pool_minimum(s);
 	b->memory.keep_groups = ledger_memory(l)->keep_groups;
 	memcpy(b->memory.node, ledger_memory(l)->node, b->t->ids.nr * sizeof *b->memory.node);
 	return b;

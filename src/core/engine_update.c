@@ -1,7 +1,6 @@
 /* Resources that change while the container runs, and containers that never came. */
 #include "engine_state.h"
 
-#include <numafit/mem.h>
 #include <numafit/resize.h>
 #include <numafit/text.h>
 

@@ -8,11 +8,6 @@
 
 enum { STEPS_PER_NODE = 4 };
 
-static unsigned pool_minimum(const struct ledger *l)
-{
-	return l->s->shared_pool_minimum ? l->s->shared_pool_minimum : 1;
-}
-
 static unsigned min(unsigned a, unsigned b)
 {
 	return a < b ? a : b;
@@ -40,7 +35,7 @@ static struct cpuset ahead_of_need(
 	unsigned step =
 		min(min(step_of(l, node), cpuset_count(&here)), left > half ? left - half : 0);
 
-	if (left >= pool_minimum(l) + step)
+	if (left >= settings_pool_minimum(l->s) + step)
 		(void)cpus_take(l->t, &here, step, &how, &ahead, NULL);
 	return ahead;
 }
@@ -57,7 +52,7 @@ struct cpuset ledger_pool_without(const struct ledger *l, const struct cpuset *h
 		struct cpuset ahead = ahead_of_need(l, held, &pool, n);
 		pool = cpuset_minus(pool, &ahead);
 	}
-	if (cpuset_count(&pool) >= pool_minimum(l))
+	if (cpuset_count(&pool) >= settings_pool_minimum(l->s))
 		return pool;
 	/* too few: what lay idle comes back */
 	pool = cpuset_minus(ledger_shareable_cpus(l), &l->held);

@@ -125,7 +125,7 @@ static int check_width(struct change *c, unsigned nodes)
 static int check_pool(struct change *c)
 {
 	struct cpuset left = cpuset_minus(ledger_shareable_cpus(c->l), ledger_held_cpus(c->l));
-	unsigned minimum = c->s->shared_pool_minimum ? c->s->shared_pool_minimum : 1;
+	unsigned minimum = settings_pool_minimum(c->s);
 	struct text t;
 
 	left = cpuset_minus(left, &c->d->cpus);
