@@ -461,6 +461,36 @@ static void all_that_never_came_are_given_up_at_once(void **state)
 	node_free(n);
 }
 
+static void a_container_of_an_older_sandbox_takes_nothing_of_the_new_one(void **state)
+{
+	struct node *n = node_new(POLICY_RESTRICTED);
+	struct container_ask part = {.name = "p0", .cpu_milli = 2000};
+	struct pod_ask spec = {.uid = "u", .qos = QOS_GUARANTEED, .nr = 1, .container = &part};
+	struct pod pod = {.sandbox_id = "s1",
+		.uid = "u",
+		.ns = "default",
+		.name = "web",
+		.qos = QOS_GUARANTEED,
+		.ask = &spec};
+	struct request req = ask("c1", QOS_GUARANTEED, 2000, 0);
+	struct decision d;
+
+	(void)state;
+	engine_run_pod(n->g, 0, &pod, &d);
+	req.container_name = "p0";
+	req.pod = pod;
+	engine_create(n->g, 0, &req, &d, &n->ups);
+	pod.sandbox_id = "s2";
+	engine_run_pod(n->g, 0, &pod, &d);
+	assert_true(d.admit);
+	engine_live(n->g, 0, &req, NULL); /* late: its sandbox is gone */
+	engine_release_pod(n->g, 0, "pod-gone", "s1");
+	const struct holding *h = ledger_find_waiting(engine_ledger(n->g), "u", "p0");
+	assert_non_null(h);
+	assert_string_equal(h->sandbox_id, "s2");
+	node_free(n);
+}
+
 static void shadow_compares_and_follows_the_kubelet(void **state)
 {
 	static const struct {
@@ -579,6 +609,7 @@ int main(void)
 		cmocka_unit_test(an_update_that_does_not_say_whose_it_is_is_the_ledgers),
 		cmocka_unit_test(numbers_that_change_without_a_move_are_recorded),
 		cmocka_unit_test(all_that_never_came_are_given_up_at_once),
+		cmocka_unit_test(a_container_of_an_older_sandbox_takes_nothing_of_the_new_one),
 		cmocka_unit_test(shadow_compares_and_follows_the_kubelet),
 		cmocka_unit_test(shadow_says_what_it_would_have_refused),
 		cmocka_unit_test(a_pod_whose_sums_cannot_fit_is_refused_when_its_sandbox_starts),

@@ -1,0 +1,52 @@
+/* What the daemon takes from a runtime's list of pods. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <numafitd/daemon.h>
+
+#include <stdlib.h>
+
+static void a_stopped_sandbox_without_containers_is_not_there(void **state)
+{
+	static const struct {
+		bool process[3];
+		const char *container_in; /* the sandbox of the one container */
+		size_t nr;
+		const char *want[3];
+	} cases[] = {
+		{{true, false, true}, "a", 2, {"a", "c"}},
+		{{true, false, true}, "b", 3, {"a", "b", "c"}}, /* some runtimes keep no process */
+		{{false, false, false}, "b", 3, {"a", "b", "c"}}, /* or do not tell of it */
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		const struct pod pods[] = {
+			{.sandbox_id = "a", .has_process = cases[i].process[0]},
+			{.sandbox_id = "b", .has_process = cases[i].process[1]},
+			{.sandbox_id = "c", .has_process = cases[i].process[2]},
+		};
+		const struct request web = {
+			.container_id = "web", .pod = {.sandbox_id = cases[i].container_in}};
+		const struct nri_inventory what = {&web, 1, pods, 3};
+		size_t nr;
+		const char **ids = sandbox_ids(&what, &nr);
+
+		assert_int_equal(nr, cases[i].nr);
+		for (size_t k = 0; k < nr; k++)
+			assert_string_equal(ids[k], cases[i].want[k]);
+		free(ids);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_stopped_sandbox_without_containers_is_not_there),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
