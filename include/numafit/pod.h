@@ -29,7 +29,7 @@ struct memory_ask {
 };
 
 struct device_ask {
-	unsigned resource; /* index into the node's resources */
+	unsigned resource; /* index into the node's resources, or the pod's (pod_ask) */
 	uint64_t count;
 };
 enum { POD_DEVICES_MAX = 16 };
@@ -60,6 +60,8 @@ struct pod_totals {
 	uint64_t cpu_milli, memory_bytes;
 };
 
+struct device_resource; /* devices.h */
+
 /* What a pod's containers ask for, in the order of their admission: init containers first. */
 struct pod_ask {
 	const char *uid;
@@ -70,6 +72,10 @@ struct pod_ask {
 	const struct container_ask *container;
 	/* The pod may need more at once than the containers here: some are not known. */
 	struct pod_totals at_least;
+	/* Devices that its containers have been given already: each resource is of one container,
+	 * which asks for all of it. 0: their asks are for the node's resources. */
+	const struct device_resource *attached;
+	unsigned nr_attached;
 };
 
 /* How many CPUs such a request gets for itself: all when the pod is Guaranteed and the request is

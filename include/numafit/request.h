@@ -1,6 +1,7 @@
 #ifndef NUMAFIT_REQUEST_H
 #define NUMAFIT_REQUEST_H
 
+#include <numafit/devices.h>
 #include <numafit/err.h>
 #include <numafit/pod.h>
 #include <numafit/topo.h>
@@ -8,6 +9,13 @@
 
 /* What one container asks for, in the words that neighbours and core share. Strings are borrowed:
  * they live as long as the message that they were decoded from. */
+
+/* A device node that the container's spec has. */
+struct device_file {
+	const char *path; /* in the container */
+	char type;        /* 'c' or 'b' */
+	uint32_t major, minor;
+};
 
 struct request {
 	const char *container_id, *container_name;
@@ -23,6 +31,17 @@ struct request {
 	const char *cpus, *mems; /* kernel lists in the container's spec; "" when not set */
 	const char *placement;   /* value of its numafit.io/placement annotation, or NULL */
 	const char *cgroup;      /* its cgroup in the runtime's words (host/cgroup.h), or NULL */
+	/* Value of the numafit.io/allocated annotation (leases.h) that the kubelet put on the
+	 * container, or NULL. Never from the pod's annotations. */
+	const char *allocated;
+	const struct device_file *file;
+	size_t nr_files;
+	const char *const *cdi; /* names of CDI devices, "vendor/class=device" */
+	size_t nr_cdi;
+	/* The devices that the container has been given, for the merge; whoever knows them fills
+	 * this in. At most POD_DEVICES_MAX resources, each with just those that are its own. */
+	const struct device_resource *attached;
+	unsigned nr_attached;
 };
 
 /* A container's resources as a runtime holds them: cgroup values, not Kubernetes' numbers. */

@@ -129,6 +129,18 @@ static const struct row rows[] = {
 		"that does not answer in time, and whether the request proceeds without it or "
 		"fails",
 		.words = failure_words),
+	ROW("devicePlugin.enabled", kind_bool, device_plugin, "false",
+		"serve the resource numafit.io/cpu to the kubelet, whose own Topology Manager then "
+		"aligns other devices with CPUs; mode manage only"),
+	ROW("devicePlugin.preStartContainer", kind_bool, pre_start_container, "true",
+		"containers that have numafit.io/cpu wait while the runtime is not connected, "
+		"instead of starting unpinned"),
+	ROW("podResources.enabled", kind_bool, pod_resources, "false",
+		"ask the kubelet which devices containers have: CPUs and memory are then placed "
+		"beside them"),
+	ROW("podsAPI.enabled", kind_bool, pods_api, "false",
+		"watch the kubelet's pods (on by default from Kubernetes 1.37): pods are then "
+		"decided as a whole before their sandbox starts"),
 	ROW("runDirectory", kind_path, run_directory, "/run/numafit",
 		"where the journal is; on a tmpfs that outlives the daemon"),
 	ROW("journalMaxBytes", kind_size, journal_max_bytes, "16Mi",

@@ -275,6 +275,12 @@ static const char *bool_word(bool value)
 	return value ? "true" : "false";
 }
 
+static int parse_bool(const struct row *row, const char *value, void *out, struct err *e)
+{
+	(void)row;
+	return text_bool(value, out, e);
+}
+
 static int parse_bool_option(const struct row *row, const char *value, void *out, struct err *e)
 {
 	if (text_bool(value, out, NULL) < 0)
@@ -350,6 +356,7 @@ const struct kind kind_cpu_amount = {
 const struct kind kind_text = {parse_text, print_text, .type = "text"};
 const struct kind kind_path = {parse_path, print_text, .type = "absolute path"};
 const struct kind kind_two_digits = {parse_index, print_text, .type = "two digits"};
+const struct kind kind_bool = {parse_bool, print_bool, .type = "true | false"};
 const struct kind kind_bool_option = {
 	parse_bool_option, print_bool, .type = "true | false", .whole_text = true};
 const struct kind kind_nodes_option = {

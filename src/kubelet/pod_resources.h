@@ -1,0 +1,46 @@
+#ifndef NUMAFIT_KUBELET_POD_RESOURCES_H
+#define NUMAFIT_KUBELET_POD_RESOURCES_H
+
+#include <kubelet/grpc_client.h>
+#include <kubelet/pod_resources_pb.h>
+
+/* What the kubelet has given to its pods (PodResources), kept at hand: nobody ever waits for it.
+ * It is asked for anew on a timer and whenever somebody knows of a change; any number of wishes
+ * while an answer is on its way make one more question. A kubelet that limits its rate, is absent,
+ * or starts is asked again, later and later. */
+struct pod_resources;
+
+struct pod_resources_handler {
+	void *ctx;
+	/* A new answer; *held is valid until the next one. mandatory */
+	void (*updated)(void *ctx, const struct pods_held *held);
+	/* For the log, once for what lasts: "pod-resources-waiting" (nobody serves it),
+	 * "pod-resources-refused" (with the kubelet's words), "pod-resources-up". bad: somebody
+	 * must do something about it, and text says what. mandatory */
+	void (*on_event)(void *ctx, bool bad, const char *event, const char *text);
+};
+
+struct pod_resources_options {
+	const char *socket; /* borrowed */
+	/* 0: 30 s between questions that nobody wished for, 5 s for an answer, 100 ms to 60 s
+	 * before the next attempt after a failure (with jitter), and 50 ms at least between two
+	 * questions, that the kubelet's rate (100 a second for all its clients, 10 in a burst) is
+	 * left to others */
+	unsigned every_ms, answer_ms, retry_min_ms, retry_max_ms, gap_ms;
+};
+
+struct pod_resources *pod_resources_new(struct loop *l, struct rpc_pump *p,
+	const struct pod_resources_options *o, const struct pod_resources_handler *handler);
+/* Something has changed: ask anew, soon. Returns the number that the answer to a question asked
+ * from now on will have at least: pod_resources_age() of this or more is no older than this call.
+ */
+uint64_t pod_resources_refresh(struct pod_resources *r);
+/* The number of the question that the present answer belongs to; 0: there is none yet. */
+uint64_t pod_resources_age(const struct pod_resources *r);
+/* What the pod's container holds by the present answer, or NULL. */
+const struct container_held *pod_resources_find(
+	const struct pod_resources *r, const char *ns, const char *pod, const char *container);
+/* Give up; before rpc_pump_free(). NULL is fine. */
+void pod_resources_close(struct pod_resources *r);
+
+#endif
