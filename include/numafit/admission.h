@@ -19,8 +19,9 @@ struct books {
 	const struct topo *t;
 	const struct settings *s;
 	struct cpuset reserved;
-	struct cpuset shared; /* CPUs that no container has for itself; reserved ones are among
-				 them unless strict-cpu-reservation */
+	struct cpuset shared;   /* CPUs that no container has for itself; reserved ones are among
+				   them unless strict-cpu-reservation */
+	struct cpuset promised; /* of these, what nobody else gets (ledger_promised_cpus()) */
 	unsigned keep_shared; /* fewest of them that must be left; 0: the kubelet, which counts not
 			       */
 	struct memory_state memory;

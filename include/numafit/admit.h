@@ -15,6 +15,14 @@
 void admit(const struct ledger *l, const struct settings *s, const struct request *req,
 	struct arena *a, struct decision *d);
 
+/* Whether the container comes with tokens of numafit.io/cpu: admit() then gives it CPUs of their
+ * NUMA nodes, as many of each, or refuses it when admit_tokens() does. */
+struct lease_claim;
+bool admit_has_tokens(const struct settings *s, const struct request *req);
+/* What its annotation entitles it to. 0, or as lease_user_of() and leases_examine(). */
+int admit_tokens(
+	const struct ledger *l, const struct request *req, struct lease_claim *c, struct err *e);
+
 /* Decide a whole pod whose containers are known (pod->ask), as the kubelet does: either *whole is
  * refused, or (*parts)[i], from *a, is what container i gets. What an init container leaves to
  * later ones is in both: CPUs that two parts have, and of memory only what the later does not take

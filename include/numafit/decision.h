@@ -32,6 +32,7 @@ struct decision {
 	bool preferred;
 	unsigned nr_blocks;
 	struct memory_block blocks[TOPO_KINDS];
+	uint64_t lease;                     /* whose tokens it has come for (leases.h); 0: none */
 	const char *reason;                 /* when refused: one of decision_reason() */
 	char message[DECISION_MESSAGE_MAX]; /* when refused: the kubelet's message; else what was
 					       assumed, or "" */

@@ -19,7 +19,7 @@ struct device {
  * devices that are alike are given out. The kubelet takes any of them. */
 struct device_resource {
 	const char *name;
-	unsigned nr;
+	size_t nr;
 	const struct device *device;
 };
 

@@ -2,6 +2,7 @@
 #define NUMAFIT_ENGINE_H
 
 #include <numafit/decision.h>
+#include <numafit/leases.h>
 #include <numafit/ledger.h>
 #include <numafit/request.h>
 #include <numafit/settings.h>
@@ -18,6 +19,12 @@ enum record_op {
 	RECORD_REFUSE,  /* request and decision (admit false): nothing changes; kept for explain */
 	RECORD_RELEASE, /* container_id: it is gone, and holds nothing any more or waits again */
 	RECORD_LIVE,    /* container_id: it was created; the grant is no longer tentative */
+	/* The kubelet's side; container_id is "" but for POD_GONE. */
+	RECORD_ALLOCATE, /* lease: these tokens are given out, new ones under that name */
+	RECORD_SHOWN,    /* lease: PodResources shows these tokens as given out */
+	RECORD_GIVE_UP,  /* lease: nobody comes for these tokens */
+	RECORD_LEASE,    /* lease: one as it is, when a journal starts anew */
+	RECORD_POD_GONE, /* container_id is the pod's uid: no container of it is to come */
 	NR_RECORD_OPS
 };
 const char *record_op_name(enum record_op op); /* "grant", "hold", "refuse", ... */
@@ -38,6 +45,7 @@ struct record {
 	const struct decision *decision;
 	const struct record_part *parts; /* HOLD, in the pod's order of admission */
 	size_t nr_parts;
+	const struct lease *lease;
 	struct cpuset pool; /* the shared pool once this is done */
 };
 
@@ -115,9 +123,9 @@ void engine_release(struct engine *g, int64_t now_ms, const char *cause, const c
 	struct update_list *ups);
 /* The same for an event whose reply carries no updates. */
 void engine_forget(struct engine *g, int64_t now_ms, const char *cause, const char *container_id);
-/* The pod is gone, and every container that it still had in the ledger. */
-void engine_release_pod(
-	struct engine *g, int64_t now_ms, const char *cause, const char *sandbox_id);
+/* The pod's sandbox is gone, and every container that it still had in the ledger; tokens that wait
+ * for its containers can be given up when no other sandbox of it has any. */
+void engine_release_pod(struct engine *g, int64_t now_ms, const char *cause, const struct pod *pod);
 
 /* Give up what was answered and has not been seen to exist since the last such call: a creation
  * that failed elsewhere, of which some runtimes tell nothing. Call it once in a while, longer than
@@ -149,10 +157,24 @@ struct inventory {
 	size_t nr;
 	const char *const *sandbox_ids; /* pods that are there, with containers or without */
 	size_t nr_sandboxes;
+	const char *const *pod_uids; /* theirs, likewise; NULL: not known */
 };
 /* *ups gains every container whose cpuset must be set. */
 void engine_synchronize(
 	struct engine *g, int64_t now_ms, const struct inventory *what, struct update_list *ups);
+
+/* The kubelet's device plugin: tokens of numafit.io/cpu. */
+
+/* The kubelet gives these tokens to a container, it does not say to which. *annotation, of
+ * LEASE_TEXT_MAX bytes, is what the container is to come with. Tokens that are given out already
+ * are given again. 0; -EBUSY: no CPU is left for one of them; as leases_may_allocate(); or what the
+ * record hook says: nothing has happened then, and the pod is refused with the text. */
+int engine_allocate(struct engine *g, int64_t now_ms, const struct tokenset *tokens,
+	char *annotation, struct err *e);
+/* PodResources shows these tokens, and no others, as given out. What it does not show and nobody
+ * waits for any more is given up; a running container that could not claim its tokens before (a
+ * journal was lost) has them now. Returns how many were given up. */
+unsigned engine_see_tokens(struct engine *g, int64_t now_ms, const struct tokenset *shown);
 
 /* What drifts away from the ledger: containers that run otherwise, and the machine itself. */
 

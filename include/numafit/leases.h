@@ -72,15 +72,24 @@ void leases_free(struct leases *l);
 /* The machine has become *t: the same NUMA nodes with other CPUs online. */
 void leases_set_topo(struct leases *l, const struct topo *t);
 
-/* The kubelet gives these tokens to some container: those that are in no lease are a new one now.
- * *name is the latest lease that any of them is in, for the annotation. 0; -EINVAL: none are asked
- * for; -ENOENT: one that the machine lacks (and nobody has leased); -ENOSPC: LEASES_TOKENS_MAX.
- * Nothing is changed on error. */
-int leases_allocate(struct leases *l, int64_t now_ms, const struct tokenset *tokens, uint64_t *name,
-	struct err *e);
+/* Whether the kubelet may give these tokens to some container. 0, with the *name that a new lease
+ * of them would have; -EINVAL: none are asked for; -ENOENT: one that the machine lacks (and nobody
+ * has leased); -ENOSPC: LEASES_TOKENS_MAX. Nothing is changed. */
+int leases_may_allocate(const struct leases *l, int64_t now_ms, const struct tokenset *tokens,
+	uint64_t *name, struct err *e);
+/* They are given out: those that are in no lease are a new one of that name now. It cannot fail
+ * after leases_may_allocate(). Returns the latest lease that any of them is in, for the annotation.
+ */
+uint64_t leases_allocate(
+	struct leases *l, int64_t now_ms, const struct tokenset *tokens, uint64_t name);
+/* Those of the tokens that leases_adopt() would change something of. */
+struct tokenset leases_news(const struct leases *l, const struct tokenset *shown);
+/* Whether these tokens can be leased: 0; -ENOENT: a NUMA node that the machine lacks; -ENOSPC:
+ * LEASES_TOKENS_MAX. */
+int leases_may_adopt(const struct leases *l, const struct tokenset *shown, struct err *e);
 /* PodResources shows these tokens as given out: those that are in no lease (a journal was lost) are
  * leased now, be they beyond what their node has, but without a name; an annotation may name any
- * lease for them. 0; -ENOENT: a NUMA node that the machine lacks; -ENOSPC as above. */
+ * lease for them. 0, or as leases_may_adopt(). */
 int leases_adopt(struct leases *l, int64_t now_ms, const struct tokenset *shown, struct err *e);
 /* Whether the container may have what the annotation says; it asks for nr_cpus. 0 with *c; -EINVAL:
  * that is no annotation of ours; -ENOENT: that is not leased; -ERANGE: it is for another number of
@@ -95,14 +104,27 @@ bool leases_release(struct leases *l, int64_t now_ms, const char *container_id);
 /* The pod has no sandbox any more, nor containers. Unless the kubelet makes it a new one they come
  * to an end: what it had waits for leases_reclaim(). */
 void leases_pod_gone(struct leases *l, int64_t now_ms, const char *pod_uid);
-/* Give up what nobody has run on for grace_ms and PodResources does not show: tokens that it showed
- * before, and those of no pod that is known. *given_up may be NULL. Returns how many. The grace
- * must be longer than it takes a pod from its admission to its init containers. */
-unsigned leases_reclaim(struct leases *l, int64_t now_ms, int64_t grace_ms,
-	const struct tokenset *shown, struct tokenset *given_up);
-/* Give up just these, as leases_reclaim() did in an earlier life. */
+/* What can be given up: what nobody has run on for grace_ms and PodResources does not show, of
+ * tokens that it showed before and those of no pod that is known. The rest of a lease that it shows
+ * in part may be an init container's, which it never shows and whose image is still on its way: it
+ * has ten times as long. The grace must be longer than it takes PodResources to show a pod that was
+ * admitted. */
+struct tokenset leases_stale(
+	const struct leases *l, int64_t now_ms, int64_t grace_ms, const struct tokenset *shown);
+/* Give up those of the tokens on which nobody runs. */
 void leases_give_up(struct leases *l, const struct tokenset *tokens);
 
+/* Whether no token is leased. */
+bool leases_empty(const struct leases *l);
+/* Whether the container runs on tokens, and how many containers do. */
+bool leases_runs(const struct leases *l, const char *container_id);
+size_t leases_nr_running(const struct leases *l);
+/* Whether any token is kept for the pod, or one of its containers runs on it. */
+bool leases_has_pod(const struct leases *l, const char *pod_uid);
+/* The uid of a pod that tokens are kept for and none of whose containers runs on any; *at is 0 for
+ * the first one and is moved on. A pod may come more than once. NULL: there are no more. Borrowed
+ * until the next change. */
+const char *leases_next_idle_pod(const struct leases *l, size_t *at);
 /* The leased tokens, and those on which a container runs. */
 void leases_tokens(const struct leases *l, struct tokenset *leased, struct tokenset *claimed);
 /* The lease that a token is in, or 0. */

@@ -26,7 +26,8 @@ enum holding_state {
  * is one of the ledger's own, which no container has. */
 struct holding {
 	char *container_id, *container_name, *sandbox_id, *pod_uid, *pod_ns, *pod_name;
-	char *cgroup; /* in the runtime's words, or NULL: not known */
+	char *cgroup;    /* in the runtime's words, or NULL: not known */
+	char *allocated; /* what the kubelet says it has (leases.h), or NULL */
 	enum qos qos;
 	enum container_kind kind;
 	unsigned place; /* in the pod's order of admission */
@@ -44,6 +45,8 @@ struct holding {
 struct request holding_request(const struct holding *h);
 
 struct ledger;
+struct leases;
+struct token_reports;
 
 /* An empty ledger of the machine. t and s are borrowed and outlive it. */
 struct ledger *ledger_new(const struct topo *t, const struct settings *s);
@@ -60,6 +63,20 @@ const struct cpuset *ledger_held_cpus(const struct ledger *l);
 /* The CPUs that containers without CPUs of their own run on. */
 const struct cpuset *ledger_pool(const struct ledger *l);
 const struct memory_state *ledger_memory(const struct ledger *l);
+
+/* The tokens that the kubelet has given out; part of the same state. A container whose decision has
+ * a lease runs on them, and no other does. */
+struct leases *ledger_leases(const struct ledger *l);
+/* Free CPUs that the tokens stand for which are given out and nobody has come for: they are kept
+ * for whom they were given to, whole cores where that can be, and stay in the shared pool until
+ * then. Not those of `but` (NULL: all of them). Without the device plugin there are none. */
+struct tokenset;
+struct cpuset ledger_promised_cpus(const struct ledger *l, const struct tokenset *but);
+/* Whether the kubelet may give out these tokens, as far as CPUs go: there is one left for each that
+ * is new, on its NUMA node and beside what the shared pool needs. 0, or -EBUSY with text. */
+int ledger_may_promise(const struct ledger *l, const struct tokenset *tokens, struct err *e);
+/* All tokens as the kubelet is to see them now (tokens_report()). 0 or -ENOMEM. */
+int ledger_report_tokens(const struct ledger *l, struct arena *a, struct token_reports *out);
 
 size_t ledger_count(const struct ledger *l);
 /* Entry i in order of container id, or NULL; valid until the ledger changes. */

@@ -43,6 +43,10 @@ struct container_ask {
 	struct memory_ask memory[TOPO_KINDS];
 	unsigned nr_devices;
 	struct device_ask device[POD_DEVICES_MAX]; /* by name of the resource */
+	uint64_t tokens; /* of numafit.io/cpu (tokens.h), which is none of the devices */
+	/* Its tokens are given out: so many of its CPUs come from each NUMA node (dense index,
+	 * NODES_MAX of them). NULL: from anywhere. */
+	const unsigned *cpus_on;
 };
 
 /* Its asks for memory that are not zero, ordinary memory first, then by page size, as a request has
@@ -75,7 +79,7 @@ struct pod_ask {
 	/* Devices that its containers have been given already: each resource is of one container,
 	 * which asks for all of it. 0: their asks are for the node's resources. */
 	const struct device_resource *attached;
-	unsigned nr_attached;
+	size_t nr_attached;
 };
 
 /* How many CPUs such a request gets for itself: all when the pod is Guaranteed and the request is

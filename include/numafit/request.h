@@ -41,7 +41,7 @@ struct request {
 	/* The devices that the container has been given, for the merge; whoever knows them fills
 	 * this in. At most POD_DEVICES_MAX resources, each with just those that are its own. */
 	const struct device_resource *attached;
-	unsigned nr_attached;
+	size_t nr_attached;
 };
 
 /* A container's resources as a runtime holds them: cgroup values, not Kubernetes' numbers. */

@@ -80,12 +80,14 @@ struct tokens_state {
 	const struct cpuset *held;      /* CPUs that containers hold (ledger_held_cpus()) */
 	const struct tokenset *leased;  /* tokens that the kubelet has given out, */
 	const struct tokenset *claimed; /* and those of them whose CPUs are among the held ones */
+	unsigned spare; /* CPUs that can be given to anybody at all, beside the leased tokens */
 };
 /* All tokens, ascending, from *a. Leased ones are always there, even when their CPU has gone
  * offline, and always healthy: a kubelet that misses an allocated device at its next start dies of
  * it, and ends the pod of one that is not healthy. Of a node's others as many are healthy as it has
- * free CPUs less its leased tokens whose CPUs are still to be taken; the lowest ones, so that a
- * report differs from the one before as little as can be. 0 or -ENOMEM. */
+ * free CPUs less its leased tokens whose CPUs are still to be taken, and not more on all nodes
+ * together than are spare; the lowest ones, so that a report differs from the one before as little
+ * as can be. 0 or -ENOMEM. */
 int tokens_report(const struct tokens_state *now, struct arena *a, struct token_reports *out);
 
 /* What GetPreferredAllocation asks, for one container; ids are the kubelet's, in any order. */

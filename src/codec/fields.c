@@ -109,6 +109,13 @@ static void put_nodes(struct text *t, struct nodeset set, const struct node_ids 
 	put_string(t, nodeset_format(set, ids, list, sizeof list));
 }
 
+static void put_tokens(struct text *t, const struct tokenset *set, const struct node_ids *ids)
+{
+	char list[TOKENSET_TEXT_MAX];
+
+	put_string(t, tokenset_format(set, ids, list, sizeof list));
+}
+
 static void put_array(struct text *t, const struct fields *f, const char *first, size_t nr,
 	const struct node_ids *ids)
 {
@@ -173,6 +180,9 @@ static void put_value(
 	case FIELD_NODES:
 		put_nodes(t, MEMBER(struct nodeset, p, 0), ids);
 		return;
+	case FIELD_TOKENS:
+		put_tokens(t, &MEMBER(struct tokenset, p, 0), ids);
+		return;
 	case FIELD_OBJECT:
 		fields_write(t, f->fields, p, ids);
 		return;
@@ -195,7 +205,15 @@ static bool is_absent(const struct field *f, const void *from)
 {
 	if (f->has_flag)
 		return !MEMBER(bool, from, f->flag);
-	return f->optional && (f->type == FIELD_STRING || f->type == FIELD_POINTER) &&
+	if (!f->optional)
+		return false;
+	if (f->type == FIELD_ARRAY)
+		return !MEMBER(unsigned, from, f->count);
+	if (f->type == FIELD_LIST)
+		return !MEMBER(size_t, from, f->count);
+	if (f->type == FIELD_U64)
+		return !MEMBER(uint64_t, from, f->at);
+	return (f->type == FIELD_STRING || f->type == FIELD_POINTER) &&
 	       !MEMBER(char *, from, f->at);
 }
 

@@ -3,6 +3,7 @@
 
 #include <numafit/nodeset.h>
 #include <numafit/text.h>
+#include <numafit/tokens.h>
 
 /* A struct and its JSON object, both ways, from one table: a row for every member, in the order in
  * which they are written. The same struct always gives the same bytes, without a newline and
@@ -19,6 +20,7 @@ enum field_type {
 	FIELD_NAME,   /* an enum of max words, by name() */
 	FIELD_CPUS,   /* struct cpuset, as a kernel list */
 	FIELD_NODES,  /* struct nodeset, as a kernel list of ids */
+	FIELD_TOKENS, /* struct tokenset, as tokenset_format() has it */
 	FIELD_OBJECT, /* a struct, by the rows in fields */
 	FIELD_POINTER, /* pointer to a struct, by the rows in fields; NULL and optional: absent */
 	FIELD_ARRAY,   /* structs in place, at most max; their number is the unsigned at count */
@@ -30,7 +32,8 @@ struct field {
 	const char *key;
 	enum field_type type;
 	size_t at;
-	bool optional; /* may be absent: zeros; written unless it is a NULL string or pointer */
+	bool optional; /* may be absent: zeros; written unless it is a NULL string or pointer, an
+			  empty array or list or a FIELD_U64 of 0 */
 	bool has_flag; /* the bool at `flag` says whether it is there at all */
 	size_t flag, count;
 	unsigned max; /* FIELD_UNSIGNED: the largest value, 0: any */
@@ -52,8 +55,8 @@ struct fields {
 		.row = (rows), .nr = sizeof(rows) / sizeof *(rows), .size = sizeof(T)              \
 	}
 
-/* *from as a JSON object, appended to *t; ids (NULL without FIELD_NODES) name the NUMA nodes.
- * What does not fit shows in t->cut. Bytes that are not UTF-8 become U+FFFD. */
+/* *from as a JSON object, appended to *t; ids (NULL without FIELD_NODES and such) name the NUMA
+ * nodes. What does not fit shows in t->cut. Bytes that are not UTF-8 become U+FFFD. */
 void fields_write(
 	struct text *t, const struct fields *f, const void *from, const struct node_ids *ids);
 

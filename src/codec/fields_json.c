@@ -124,6 +124,14 @@ static int read_nodes(
 	return nodeset_parse(out, ids, json_string_value(v), json_string_length(v), e);
 }
 
+static int read_tokens(
+	const json_t *v, struct tokenset *out, const struct node_ids *ids, struct err *e)
+{
+	if (!json_is_string(v))
+		return json_want("a string", v, e);
+	return tokenset_parse(out, ids, json_string_value(v), e);
+}
+
 static int read_elements(const json_t *v, const struct fields *f, char *first,
 	const struct fields_context *c, struct err *e)
 {
@@ -219,6 +227,8 @@ static int read_value(
 		return read_cpus(v, SLOT(struct cpuset, to, f->at), e);
 	case FIELD_NODES:
 		return read_nodes(v, SLOT(struct nodeset, to, f->at), c->ids, e);
+	case FIELD_TOKENS:
+		return read_tokens(v, SLOT(struct tokenset, to, f->at), c->ids, e);
 	case FIELD_OBJECT:
 		return fields_read(v, f->fields, SLOT(void, to, f->at), c, e);
 	case FIELD_POINTER:

@@ -7,7 +7,7 @@
 #include <numafit/version.h>
 #include <string.h>
 
-enum { FORMAT = 2 };
+enum { FORMAT = 3 };
 
 #define AT(member) offsetof(struct memory_ask, member)
 static const struct field ask_rows[] = {
@@ -25,6 +25,33 @@ static const struct field totals_rows[] = {
 static const struct fields totals_fields = FIELDS(totals_rows, struct pod_totals);
 #undef AT
 
+#define AT(member) offsetof(struct device, member)
+static const struct field device_rows[] = {
+	FIELD("id", STRING, AT(id)),
+	FIELD("has_topology", BOOL, AT(has_topology)),
+	FIELD("placed", BOOL, AT(placed)),
+	FIELD("nodes", NODES, AT(nodes)),
+	FIELD("healthy", BOOL, AT(healthy)),
+};
+static const struct fields device_fields = FIELDS(device_rows, struct device);
+#undef AT
+
+#define AT(member) offsetof(struct device_resource, member)
+static const struct field resource_rows[] = {
+	FIELD("name", STRING, AT(name)),
+	FIELD("devices", LIST, AT(device), .count = AT(nr), .fields = &device_fields),
+};
+static const struct fields resource_fields = FIELDS(resource_rows, struct device_resource);
+#undef AT
+
+#define AT(member) offsetof(struct device_ask, member)
+static const struct field device_ask_rows[] = {
+	FIELD("resource", UNSIGNED, AT(resource), .max = POD_DEVICES_MAX - 1),
+	FIELD("count", U64, AT(count)),
+};
+static const struct fields device_ask_fields = FIELDS(device_ask_rows, struct device_ask);
+#undef AT
+
 #define AT(member) offsetof(struct container_ask, member)
 static const struct field container_rows[] = {
 	FIELD("name", STRING, AT(name)),
@@ -32,16 +59,21 @@ static const struct field container_rows[] = {
 	FIELD("cpu_milli", U64, AT(cpu_milli)),
 	FIELD("memory", ARRAY, AT(memory), .count = AT(nr_memory), .max = TOPO_KINDS,
 		.fields = &ask_fields),
+	FIELD("devices", ARRAY, AT(device), .count = AT(nr_devices), .max = POD_DEVICES_MAX,
+		.optional = true, .fields = &device_ask_fields),
+	FIELD("tokens", U64, AT(tokens), .optional = true),
 };
 static const struct fields container_fields = FIELDS(container_rows, struct container_ask);
 #undef AT
 
-/* struct pod_ask in the shape of a table; devices have no part in the daemon's decisions. */
+/* struct pod_ask in the shape of a table. */
 struct pod_line {
 	bool pod_level;
 	struct pod_totals at_least;
 	const struct container_ask *container;
 	size_t nr;
+	const struct device_resource *attached;
+	size_t nr_attached;
 };
 
 #define AT(member) offsetof(struct pod_line, member)
@@ -50,6 +82,8 @@ static const struct field pod_rows[] = {
 	FIELD("at_least", OBJECT, AT(at_least), .has_flag = true, .flag = AT(at_least.known),
 		.fields = &totals_fields),
 	FIELD("containers", LIST, AT(container), .count = AT(nr), .fields = &container_fields),
+	FIELD("attached", LIST, AT(attached), .count = AT(nr_attached), .optional = true,
+		.fields = &resource_fields),
 };
 static const struct fields pod_fields = FIELDS(pod_rows, struct pod_line);
 #undef AT
@@ -74,6 +108,9 @@ static const struct field request_rows[] = {
 	FIELD("cpus", STRING, AT(cpus)),
 	FIELD("mems", STRING, AT(mems)),
 	FIELD("cgroup", STRING, AT(cgroup), .optional = true),
+	FIELD("allocated", STRING, AT(allocated), .optional = true),
+	FIELD("attached", LIST, AT(attached), .count = AT(nr_attached), .optional = true,
+		.fields = &resource_fields),
 };
 static const struct fields request_fields = FIELDS(request_rows, struct request);
 #undef AT
@@ -99,6 +136,7 @@ static const struct field decision_rows[] = {
 	FIELD("preferred", BOOL, AT(preferred)),
 	FIELD("blocks", ARRAY, AT(blocks), .count = AT(nr_blocks), .max = TOPO_KINDS,
 		.fields = &block_fields),
+	FIELD("lease", U64, AT(lease), .optional = true),
 	FIELD("reason", STRING, AT(reason), .optional = true),
 	FIELD("message", CHARS, AT(message), .max = DECISION_MESSAGE_MAX),
 	FIELD("reasons", POINTER, AT(reasons), .optional = true, .fields = &reasons_fields),
@@ -112,6 +150,29 @@ static const struct field part_rows[] = {
 	FIELD("decision", OBJECT, AT(decision), .fields = &decision_fields),
 };
 static const struct fields part_fields = FIELDS(part_rows, struct record_part);
+#undef AT
+
+#define AT(member) offsetof(struct lease_user, member)
+static const struct field user_rows[] = {
+	FIELD("container_id", CHARS, AT(container_id), .max = LEASE_ID_MAX),
+	FIELD("container_name", CHARS, AT(container_name), .max = LEASE_NAME_MAX),
+	FIELD("pod_uid", CHARS, AT(pod_uid), .max = LEASE_ID_MAX),
+	FIELD("pod_namespace", CHARS, AT(pod_ns), .max = LEASE_NAME_MAX),
+	FIELD("pod_name", CHARS, AT(pod_name), .max = LEASE_NAME_MAX),
+};
+static const struct fields user_fields = FIELDS(user_rows, struct lease_user);
+#undef AT
+
+#define AT(member) offsetof(struct lease, member)
+static const struct field lease_rows[] = {
+	FIELD("name", U64, AT(name)),
+	FIELD("tokens", TOKENS, AT(tokens)),
+	FIELD("since_ms", I64, AT(since_ms)),
+	FIELD("claimed", BOOL, AT(claimed)),
+	FIELD("shown", BOOL, AT(shown)),
+	FIELD("user", OBJECT, AT(user), .fields = &user_fields),
+};
+static const struct fields lease_fields = FIELDS(lease_rows, struct lease);
 #undef AT
 
 /* A record, and what of it the table cannot reach. */
@@ -134,6 +195,7 @@ static const struct field record_rows[] = {
 		.fields = &decision_fields),
 	FIELD("parts", LIST, AT(of.record.parts), .count = AT(of.record.nr_parts), .has_flag = true,
 		.flag = AT(of.has_parts), .fields = &part_fields),
+	FIELD("lease", POINTER, AT(of.record.lease), .optional = true, .fields = &lease_fields),
 	FIELD("pod", OBJECT, AT(pod), .has_flag = true, .flag = AT(has_pod), .fields = &pod_fields),
 	FIELD("pool", CPUS, AT(of.record.pool)),
 };
@@ -220,8 +282,8 @@ int journal_json_record(
 	if (r->decision)
 		line.of.decision = *r->decision;
 	if (pod)
-		line.pod =
-			(struct pod_line){pod->pod_level, pod->at_least, pod->container, pod->nr};
+		line.pod = (struct pod_line){pod->pod_level, pod->at_least, pod->container, pod->nr,
+			pod->attached, pod->nr_attached};
 	text_init(&t, buf, cap);
 	fields_write(&t, &record_fields, &line, ids);
 	return line_length(&t, e);
@@ -251,6 +313,12 @@ static int check_parts(const struct decoded_record *d, struct err *e)
 	return 0;
 }
 
+static bool has_lease(enum record_op op)
+{
+	return op == RECORD_ALLOCATE || op == RECORD_SHOWN || op == RECORD_GIVE_UP ||
+	       op == RECORD_LEASE;
+}
+
 /* What the types do not say: which records carry a decision, and which one. */
 static int check_record(struct decoded_record *d, struct err *e)
 {
@@ -263,7 +331,18 @@ static int check_record(struct decoded_record *d, struct err *e)
 		return err_set(e, EINVAL, "decision: admit contradicts op \"%s\"",
 			record_op_name(d->record.op));
 	int rc = check_reason(&d->decision, e);
+	if (!rc && (d->record.lease != NULL) != has_lease(d->record.op))
+		rc = err_set(e, EINVAL, "op: \"%s\" %s a lease", record_op_name(d->record.op),
+			d->record.lease ? "does not have" : "has");
 	return rc ? rc : check_parts(d, e);
+}
+
+static int check_attached(size_t nr, struct err *e)
+{
+	return nr > POD_DEVICES_MAX
+		       ? err_set(e, E2BIG, "attached: %zu resources, at most %d can be", nr,
+				 POD_DEVICES_MAX)
+		       : 0;
 }
 
 static int check_pod(const struct record_line *line, struct err *e)
@@ -277,7 +356,13 @@ static int check_pod(const struct record_line *line, struct err *e)
 			e, EINVAL, "pod: %zu containers for %zu parts", line->pod.nr, r->nr_parts);
 	if (line->pod.nr > UINT32_MAX)
 		return err_set(e, ERANGE, "pod: %zu containers", line->pod.nr);
-	return 0;
+	for (size_t i = 0; i < line->pod.nr; i++)
+		for (unsigned j = 0; j < line->pod.container[i].nr_devices; j++)
+			if (line->pod.container[i].device[j].resource >= line->pod.nr_attached)
+				return err_set(e, EINVAL,
+					"pod: container %zu asks for a resource that is not there",
+					i);
+	return check_attached(line->pod.nr_attached, e);
 }
 
 /* The record's parts once more, each with its pod's containers. NULL: the arena's limit. */
@@ -306,6 +391,8 @@ static int join_pod(
 		.nr = (unsigned)pod->nr,
 		.container = pod->container,
 		.at_least = pod->at_least,
+		.attached = pod->attached,
+		.nr_attached = pod->nr_attached,
 	};
 	if (d->has_request) {
 		d->request.pod.ask = &d->pod;
@@ -324,6 +411,8 @@ int journal_json_parse(const char *text, size_t len, const struct node_ids *ids,
 
 	if (!rc)
 		rc = check_record(&line.of, e);
+	if (!rc)
+		rc = check_attached(line.of.request.nr_attached, e);
 	if (!rc && line.has_pod)
 		rc = check_pod(&line, e);
 	if (rc)

@@ -373,7 +373,7 @@ static int step_pod_gone(struct run *r, json_t *step, json_t *result, struct err
 
 	(void)result;
 	if (!rc)
-		engine_release_pod(r->engine, 0, "pod-gone", told.request.pod.sandbox_id);
+		engine_release_pod(r->engine, 0, "pod-gone", &told.request.pod);
 	return rc;
 }
 

@@ -135,9 +135,15 @@ static int device_hints(const struct way_in *w, bool pod_scope, struct arena *a,
 	return 0;
 }
 
+/* What is neither promised nor held. */
+static struct cpuset unpromised(const struct books *b)
+{
+	return cpuset_minus(b->shared, &b->promised);
+}
+
 static struct cpuset available_cpus(const struct books *b)
 {
-	return cpuset_minus(b->shared, &b->reserved);
+	return cpuset_minus(unpromised(b), &b->reserved);
 }
 
 /* Of a pod of which only sums are known, whole CPUs of the sum count: what is not whole CPUs cannot
@@ -151,13 +157,32 @@ static unsigned cpus_at_once(const struct pod_ask *ask)
 	return (unsigned)count;
 }
 
+/* Where its CPUs are is settled already, as the device manager has it for devices that a container
+ * has been given: every set of NUMA nodes that has theirs, the smallest one preferred. */
+static void token_hints(const struct way_in *w, const unsigned *cpus_on, struct hints *h)
+{
+	struct family *f = &h->family[h->nr++];
+
+	*f = (struct family){.kind = FAMILY_CAPACITY, .ground = w->b->t->nodes};
+	(void)text_copy(f->resource, sizeof f->resource, "numafit.io/cpu");
+	nodeset_each (n, w->b->t->nodes)
+		if (cpus_on[n])
+			f->required = nodeset_or(f->required, nodeset_of(n));
+	f->preferred_size = nodeset_count(f->required);
+}
+
 static void cpu_hints(const struct way_in *w, bool pod_scope, struct hints *h)
 {
+	const unsigned *cpus_on = w->ask->container[w->place].cpus_on;
 	unsigned count = pod_scope ? cpus_at_once(w->ask) : pod_exclusive_cpus(w->ask, w->place);
 	struct cpuset available = available_cpus(w->b);
 
 	if (!static_cpus(w) || !count)
 		return;
+	if (cpus_on) {
+		token_hints(w, cpus_on, h);
+		return;
+	}
 	cpus_family(w->b->t, &w->b->s->cpu_options, &available, &w->reusable_cpus, count,
 		&h->per_node, &h->family[h->nr++]);
 	cpus_set_aside(w->b->t, &w->b->reserved, &h->per_node);
@@ -290,7 +315,7 @@ static int check_whole_cores(struct way_in *w, unsigned count)
 {
 	const struct books *b = w->b;
 	struct cpuset reserved = cpus_whole_cores(b->t, &b->reserved);
-	struct cpuset physical = cpuset_minus(b->shared, &reserved);
+	struct cpuset physical = cpuset_minus(unpromised(b), &reserved);
 	struct err e;
 
 	if (cpus_check_whole_cores(b->t, &b->s->cpu_options, &physical, count, &e) < 0)
@@ -300,7 +325,8 @@ static int check_whole_cores(struct way_in *w, unsigned count)
 
 static int check_shared(struct way_in *w)
 {
-	unsigned left = cpuset_count(&w->b->shared);
+	struct cpuset shared = unpromised(w->b);
+	unsigned left = cpuset_count(&shared);
 	struct text t;
 
 	if (left >= w->b->keep_shared)
@@ -310,6 +336,36 @@ static int check_shared(struct way_in *w)
 	text_add(&t, "the shared pool would be left with %u CPUs, sharedPoolMinimum is %u", left,
 		w->b->keep_shared);
 	return rc;
+}
+
+/* From each NUMA node as many as its tokens are. */
+static int take_by_node(const struct books *b, const struct cpuset *free_cpus,
+	const unsigned *cpus_on, struct cpuset *got, struct err *e)
+{
+	*got = (struct cpuset){0};
+	nodeset_each (n, b->t->nodes) {
+		const struct hint there = {.mask = nodeset_of(n)};
+		struct cpuset here = cpuset_and(*free_cpus, &b->t->node[n].cpus), some;
+
+		if (!cpus_on[n])
+			continue;
+		int rc = cpus_allocate(
+			b->t, &b->s->cpu_options, &here, cpus_on[n], &there, &some, e);
+		if (rc)
+			return rc;
+		*got = cpuset_or(*got, &some);
+	}
+	return 0;
+}
+
+static int take_cpus(const struct way_in *w, const struct cpuset *free_cpus, unsigned count,
+	const struct hint *affinity, struct cpuset *got, struct err *e)
+{
+	const unsigned *cpus_on = w->ask->container[w->place].cpus_on;
+
+	return cpus_on ? take_by_node(w->b, free_cpus, cpus_on, got, e)
+		       : cpus_allocate(w->b->t, &w->b->s->cpu_options, free_cpus, count, affinity,
+				 got, e);
 }
 
 static int give_cpus(struct way_in *w, const struct hint *affinity)
@@ -325,7 +381,7 @@ static int give_cpus(struct way_in *w, const struct hint *affinity)
 	if (rc)
 		return rc;
 	free_cpus = cpuset_or(free_cpus, &w->reusable_cpus);
-	if (cpus_allocate(b->t, &b->s->cpu_options, &free_cpus, count, affinity, &got, &e) < 0)
+	if (take_cpus(w, &free_cpus, count, affinity, &got, &e) < 0)
 		return refuse_allocation(w, e.text);
 	w->out->of[w->place].cpus = got;
 	b->shared = cpuset_minus(b->shared, &got);

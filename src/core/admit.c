@@ -3,6 +3,7 @@
 #include <numafit/admit.h>
 
 #include <numafit/admission.h>
+#include <numafit/leases.h>
 #include <numafit/text.h>
 
 #include <assert.h>
@@ -29,14 +30,31 @@ static void note(struct decision *d, const char *text)
 	(void)text_copy(d->message, sizeof d->message, text);
 }
 
-/* What nobody holds, by the ledger: a copy to decide on. NULL: the arena's limit is reached. */
-static struct books *books_of(const struct ledger *l, const struct settings *s, struct arena *a)
+/* The resources that were given already: nobody else holds anything of them. */
+static bool lend_attached(
+	struct books *b, const struct device_resource *attached, size_t nr, struct arena *a)
+{
+	b->resource = attached;
+	b->nr_resources = (unsigned)nr;
+	for (size_t r = 0; r < nr; r++) {
+		b->held[r] = arena_array(a, attached[r].nr, sizeof *b->held[r]);
+		if (!b->held[r])
+			return false;
+	}
+	return true;
+}
+
+/* What nobody holds, by the ledger, but for whom the tokens are: a copy to decide on. NULL: the
+ * arena's limit is reached. */
+static struct books *books_of(const struct ledger *l, const struct settings *s,
+	const struct pod_ask *ask, const struct tokenset *tokens, struct arena *a)
 {
 	struct books *b = arena_alloc(a, sizeof *b);
 	struct cpuset shareable = ledger_shareable_cpus(l);
 
-	if (!b)
+	if (!b || !lend_attached(b, ask->attached, ask->nr_attached, a))
 		return NULL;
+	b->promised = ledger_promised_cpus(l, tokens);
 	b->t = ledger_topo(l);
 	b->s = s;
 	b->reserved = s->reserved_cpus;
@@ -103,6 +121,47 @@ static void note_assumption(
 		note(d, "assumed: this container stands for its pod, whose sandbox tells no sums");
 }
 
+/* What the container was given by others goes into the ask. */
+static void ask_for_attached(
+	const struct request *req, struct container_ask *container, struct pod_ask *ask)
+{
+	ask->attached = req->attached;
+	ask->nr_attached = req->nr_attached;
+	container->nr_devices = req->nr_attached;
+	for (unsigned r = 0; r < req->nr_attached; r++)
+		container->device[r] = (struct device_ask){r, req->attached[r].nr};
+}
+
+bool admit_has_tokens(const struct settings *s, const struct request *req)
+{
+	return s->device_plugin && req->allocated;
+}
+
+int admit_tokens(
+	const struct ledger *l, const struct request *req, struct lease_claim *c, struct err *e)
+{
+	struct lease_user user;
+	int rc = lease_user_of(req, &user, e);
+
+	return rc ? rc
+		  : leases_examine(ledger_leases(l), req->allocated, &user,
+			    request_exclusive_cpus(req), c, e);
+}
+
+/* The tokens that the container has come for; it has none when it is refused. */
+static bool claim_tokens(const struct ledger *l, const struct settings *s,
+	const struct request *req, struct lease_claim *c, struct decision *d)
+{
+	struct err e;
+
+	c->name = 0;
+	if (!admit_has_tokens(s, req) || admit_tokens(l, req, c, &e) == 0)
+		return true;
+	d->reason = decision_reason("UnexpectedAdmissionError");
+	(void)text_copy(d->message, sizeof d->message, e.text);
+	return false;
+}
+
 void admit(const struct ledger *l, const struct settings *s, const struct request *req,
 	struct arena *a, struct decision *d)
 {
@@ -112,13 +171,14 @@ void admit(const struct ledger *l, const struct settings *s, const struct reques
 		.cpu_milli = req->cpu_milli,
 		.nr_memory = req->nr_memory,
 	};
-	const struct pod_ask ask = {
+	struct pod_ask ask = {
 		.uid = req->pod.uid,
 		.qos = req->pod.qos,
 		.nr = 1,
 		.container = &container,
 		.at_least = req->pod.totals,
 	};
+	struct lease_claim tokens;
 	struct hint affinity;
 	struct refusal why;
 	struct grants g;
@@ -127,7 +187,11 @@ void admit(const struct ledger *l, const struct settings *s, const struct reques
 	memset(d, 0, sizeof *d);
 	d->policy = s->topology_policy;
 	memcpy(container.memory, req->memory, sizeof container.memory);
-	struct books *b = books_of(l, s, a);
+	ask_for_attached(req, &container, &ask);
+	if (!claim_tokens(l, s, req, &tokens, d))
+		return;
+	container.cpus_on = tokens.name ? tokens.on : NULL;
+	struct books *b = books_of(l, s, &ask, tokens.name ? &tokens.tokens : NULL, a);
 	if (!b) {
 		refuse_for_room(d);
 		return;
@@ -139,6 +203,7 @@ void admit(const struct ledger *l, const struct settings *s, const struct reques
 		fill(l, s, &g, 0, d);
 	if (d->admit)
 		note_assumption(s, req, settled, d);
+	d->lease = d->admit ? tokens.name : 0;
 }
 
 void admit_pod(const struct ledger *l, const struct settings *s, const struct pod *pod,
@@ -151,7 +216,7 @@ void admit_pod(const struct ledger *l, const struct settings *s, const struct po
 	memset(whole, 0, sizeof *whole);
 	whole->policy = s->topology_policy;
 	*parts = arena_array(a, pod->ask->nr, sizeof **parts);
-	struct books *b = books_of(l, s, a);
+	struct books *b = books_of(l, s, pod->ask, NULL, a);
 	if (!b || !*parts) {
 		refuse_for_room(whole);
 		return;

@@ -50,12 +50,13 @@ void engine_forget(struct engine *g, int64_t now_ms, const char *cause, const ch
 	engine_tell_later(g, &before);
 }
 
-void engine_release_pod(struct engine *g, int64_t now_ms, const char *cause, const char *sandbox_id)
+void engine_release_pod(struct engine *g, int64_t now_ms, const char *cause, const struct pod *pod)
 {
 	struct cpuset before = *ledger_pool(g->ledger);
 
-	for (const struct holding *h; (h = ledger_find_in_sandbox(g->ledger, sandbox_id));)
+	for (const struct holding *h; (h = ledger_find_in_sandbox(g->ledger, pod->sandbox_id));)
 		engine_drop_for_good(g, now_ms, cause, h);
+	engine_pod_is_gone(g, now_ms, cause, pod->uid);
 	engine_tell_later(g, &before);
 }
 

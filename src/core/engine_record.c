@@ -11,6 +11,11 @@ static const char *const op_names[NR_RECORD_OPS] = {
 	[RECORD_REFUSE] = "refuse",
 	[RECORD_RELEASE] = "release",
 	[RECORD_LIVE] = "live",
+	[RECORD_ALLOCATE] = "allocate",
+	[RECORD_SHOWN] = "shown",
+	[RECORD_GIVE_UP] = "give-up",
+	[RECORD_LEASE] = "lease",
+	[RECORD_POD_GONE] = "pod-gone",
 };
 
 const char *record_op_name(enum record_op op)
@@ -18,10 +23,33 @@ const char *record_op_name(enum record_op op)
 	return op_names[op];
 }
 
+/* The container has the tokens that its decision names, or none. */
+static int apply_claim(struct engine *g, const struct record *r, struct err *e)
+{
+	struct leases *leases = ledger_leases(g->ledger);
+	struct lease_claim c;
+	struct lease_user user;
+
+	if (!r->decision->lease) {
+		(void)leases_release(leases, r->time_ms, r->container_id);
+		return 0;
+	}
+	if (!r->request->allocated)
+		return err_set(e, EINVAL, "it has a lease and no annotation");
+	int rc = admit_tokens(g->ledger, r->request, &c, e);
+	if (!rc)
+		rc = lease_user_of(r->request, &user, e);
+	if (!rc)
+		leases_claim(leases, &user, &c);
+	return rc;
+}
+
 static int apply_grant(struct engine *g, const struct record *r, struct err *e)
 {
 	ledger_make_way(g->ledger, r->request, r->decision);
 	int rc = ledger_set_pool(g->ledger, &r->pool, e);
+	if (!rc)
+		rc = apply_claim(g, r, e);
 	if (!rc)
 		ledger_commit(g->ledger, r->request, r->decision);
 	if (!rc && r->decision->source == SOURCE_ADOPTED) /* it runs: that is how it was found */
@@ -43,6 +71,7 @@ static int apply_hold(struct engine *g, const struct record *r, struct err *e)
 
 static int apply_release(struct engine *g, const struct record *r, struct err *e)
 {
+	(void)leases_release(ledger_leases(g->ledger), r->time_ms, r->container_id);
 	(void)ledger_release(g->ledger, r->container_id);
 	return ledger_set_pool(g->ledger, &r->pool, e);
 }
@@ -51,6 +80,41 @@ static int apply_live(struct engine *g, const struct record *r, struct err *e)
 {
 	(void)e;
 	ledger_set_live(g->ledger, r->container_id);
+	return 0;
+}
+
+static int apply_allocate(struct engine *g, const struct record *r, struct err *e)
+{
+	struct leases *leases = ledger_leases(g->ledger);
+	uint64_t name;
+	int rc = leases_may_allocate(leases, r->time_ms, &r->lease->tokens, &name, e);
+
+	if (!rc)
+		(void)leases_allocate(leases, r->time_ms, &r->lease->tokens, r->lease->name);
+	return rc;
+}
+
+static int apply_shown(struct engine *g, const struct record *r, struct err *e)
+{
+	return leases_adopt(ledger_leases(g->ledger), r->time_ms, &r->lease->tokens, e);
+}
+
+static int apply_give_up(struct engine *g, const struct record *r, struct err *e)
+{
+	(void)e;
+	leases_give_up(ledger_leases(g->ledger), &r->lease->tokens);
+	return 0;
+}
+
+static int apply_lease(struct engine *g, const struct record *r, struct err *e)
+{
+	return leases_enter(ledger_leases(g->ledger), r->lease, e);
+}
+
+static int apply_pod_gone(struct engine *g, const struct record *r, struct err *e)
+{
+	(void)e;
+	leases_pod_gone(ledger_leases(g->ledger), r->time_ms, r->container_id);
 	return 0;
 }
 
@@ -69,6 +133,11 @@ static int (*const apply_op[NR_RECORD_OPS])(
 	[RECORD_REFUSE] = apply_nothing,
 	[RECORD_RELEASE] = apply_release,
 	[RECORD_LIVE] = apply_live,
+	[RECORD_ALLOCATE] = apply_allocate,
+	[RECORD_SHOWN] = apply_shown,
+	[RECORD_GIVE_UP] = apply_give_up,
+	[RECORD_LEASE] = apply_lease,
+	[RECORD_POD_GONE] = apply_pod_gone,
 };
 
 /* What the record's containers would have for themselves must not be in its pool. */
@@ -147,12 +216,31 @@ static int dump_entry(struct engine *g, const struct holding *h, struct record *
 	return rc;
 }
 
+/* Those that run on them claim theirs once more with their grants. */
+static int dump_leases(struct engine *g, const struct record *common,
+	int (*record)(void *ctx, const struct record *r, struct err *e), void *ctx, struct err *e)
+{
+	struct lease part;
+	int rc = 0;
+
+	for (size_t at = 0; !rc && leases_next(ledger_leases(g->ledger), &at, &part);) {
+		struct record r = *common;
+
+		r.seq = ++g->seq;
+		r.op = RECORD_LEASE;
+		r.container_id = "";
+		r.lease = &part;
+		rc = record(ctx, &r, e);
+	}
+	return rc;
+}
+
 int engine_dump(struct engine *g, int64_t now_ms,
 	int (*record)(void *ctx, const struct record *r, struct err *e), void *ctx, struct err *e)
 {
 	struct record common = {
 		.time_ms = now_ms, .cause = "snapshot", .pool = *ledger_pool(g->ledger)};
-	int rc = 0;
+	int rc = dump_leases(g, &common, record, ctx, e);
 
 	for (size_t i = 0; i < ledger_count(g->ledger) && !rc; i++)
 		rc = dump_entry(g, ledger_at(g->ledger, i), &common, record, ctx, e);

@@ -147,7 +147,7 @@ bool engine_inherit(struct engine *g, int64_t now_ms, struct request *req, struc
 	const struct holding *h = named ? ledger_find_named(g->ledger, req->pod.uid,
 						  req->container_name, req->container_id)
 					: NULL;
-	bool same = h && holding_suits(h, req) &&
+	bool same = h && holding_suits(h, req) && text_equal(h->allocated, req->allocated) &&
 		    (h->state == HOLDING_WAITING || has_what_it_asked_for(g, h));
 
 	if (!h)
@@ -163,7 +163,40 @@ bool engine_inherit(struct engine *g, int64_t now_ms, struct request *req, struc
 		d->source = SOURCE_INHERITED;
 		d->message[0] = '\0';
 	}
-	return same;
+	return same && (engine_claims(g, req, d) || !admit_has_tokens(g->s, req));
+}
+
+static const char *copy_of(struct arena *a, const char *text)
+{
+	const char *copy = text ? arena_strndup(a, text, strlen(text)) : NULL;
+
+	return text && !copy ? "" : copy;
+}
+
+struct request engine_request_of(
+	struct engine *g, const struct holding *h, const char *container_id)
+{
+	struct request req = holding_request(h);
+
+	arena_init_fixed(&g->arena, g->work, ADMIT_ARENA_BYTES);
+	req.container_id = container_id;
+	req.container_name = copy_of(&g->arena, req.container_name);
+	req.pod.sandbox_id = copy_of(&g->arena, req.pod.sandbox_id);
+	req.pod.uid = copy_of(&g->arena, req.pod.uid);
+	req.pod.ns = copy_of(&g->arena, req.pod.ns);
+	req.pod.name = copy_of(&g->arena, req.pod.name);
+	req.cgroup = copy_of(&g->arena, req.cgroup);
+	req.allocated = copy_of(&g->arena, req.allocated);
+	return req;
+}
+
+bool engine_claims(const struct engine *g, const struct request *req, struct decision *d)
+{
+	struct lease_claim c;
+	bool has = admit_has_tokens(g->s, req) && admit_tokens(g->ledger, req, &c, NULL) == 0;
+
+	d->lease = has && d->exclusive && d->source != SOURCE_HELD ? c.name : 0;
+	return has;
 }
 
 void engine_decide(struct engine *g, const struct request *req, struct decision *d)

@@ -103,7 +103,10 @@ static void place_late(struct engine *g, const struct request *req, struct decis
 		decision_leave(d);
 		return;
 	}
-	engine_decide(g, req, d);
+	struct request entitled = *req;
+	if (!engine_claims(g, req, d)) /* nobody knows of its tokens yet, and it runs */
+		entitled.allocated = NULL;
+	engine_decide(g, &entitled, d);
 	if (!d->admit)
 		leave_in_pool(g, d);
 	d->source = SOURCE_ADOPTED;
@@ -158,6 +161,7 @@ void engine_adopt(struct engine *g, int64_t now_ms, const char *cause, const str
 		if (was_placed)
 			note_lost(&d, &why);
 	}
+	(void)engine_claims(g, req, &d);
 	count_what_it_has(&d, &known);
 	engine_enter_running(g, now_ms, cause, &known, &d);
 	engine_mark_live(g, now_ms, req->container_id);
@@ -176,6 +180,7 @@ static void adopt_in_place(
 		ledger_find_waiting(g->ledger, req->pod.uid, req->container_name) ||
 		take_over(g, req, &p, &d, NULL) < 0)
 		return;
+	(void)engine_claims(g, req, &d);
 	count_what_it_has(&d, &known);
 	engine_enter_running(g, now_ms, "adopt", &known, &d);
 	engine_mark_live(g, now_ms, req->container_id);
@@ -277,6 +282,24 @@ static void release_gone(struct engine *g, int64_t now_ms, const struct inventor
 	free(known);
 }
 
+/* Tokens that were kept for pods which are not there any more. */
+static void release_gone_pods(struct engine *g, int64_t now_ms, const struct inventory *what)
+{
+	const char **pods = what->pod_uids ? sorted_copy(what->pod_uids, what->nr_sandboxes) : NULL;
+	const struct leases *leases = ledger_leases(g->ledger);
+	const char *uid;
+
+	for (size_t at = 0; pods && (uid = leases_next_idle_pod(leases, &at));) {
+		auto_free char *gone = xstrdup(uid); /* the lease does not outlive it */
+
+		if (bsearch(&gone, pods, what->nr_sandboxes, sizeof *pods, by_text))
+			continue;
+		engine_pod_is_gone(g, now_ms, "synchronize", gone);
+		at = leases_has_pod(leases, gone) ? at : 0;
+	}
+	free(pods);
+}
+
 static bool runs_as_placed(
 	const struct engine *g, const struct request *req, const struct update *want)
 {
@@ -332,6 +355,7 @@ void engine_synchronize(
 	const struct request **oldest_first = pointers_to(what->requests, what->nr, by_age);
 
 	release_gone(g, now_ms, what);
+	release_gone_pods(g, now_ms, what);
 	drop_outgrown(g, now_ms, what);
 	for (size_t i = 0; i < what->nr; i++)
 		adopt_in_place(

@@ -53,27 +53,12 @@ static void record_refusal(
 	(void)engine_change(g, &r, false, NULL); /* kept for explain, if it can be */
 }
 
-static const char *copy_of(struct arena *a, const char *text)
-{
-	const char *copy = text ? arena_strndup(a, text, strlen(text)) : NULL;
-
-	return text && !copy ? "" : copy;
-}
-
-/* The change as asked for; who the container is, the ledger knows best. The entry does not outlive
- * the change, so its strings are copied to *a. */
+/* The change as asked for; who the container is, the ledger knows best. */
 static struct request with_identity_of(
-	const struct holding *h, const struct request *req, struct arena *a)
+	struct engine *g, const struct holding *h, const struct request *req)
 {
-	struct request known = holding_request(h);
+	struct request known = engine_request_of(g, h, req->container_id);
 
-	known.container_id = req->container_id;
-	known.container_name = copy_of(a, known.container_name);
-	known.pod.sandbox_id = copy_of(a, known.pod.sandbox_id);
-	known.pod.uid = copy_of(a, known.pod.uid);
-	known.pod.ns = copy_of(a, known.pod.ns);
-	known.pod.name = copy_of(a, known.pod.name);
-	known.cgroup = copy_of(a, known.cgroup);
 	known.cpu_milli = req->cpu_milli;
 	known.cpu_limit_milli = req->cpu_limit_milli;
 	known.nr_memory = req->nr_memory;
@@ -95,8 +80,7 @@ bool engine_update(struct engine *g, int64_t now_ms, const struct request *req, 
 
 	if (!h)
 		return false;
-	arena_init_fixed(&g->arena, g->work, ADMIT_ARENA_BYTES);
-	known = with_identity_of(h, req, &g->arena);
+	known = with_identity_of(g, h, req);
 	*d = h->decision;
 	if (!holding_suits(h, &known) || has_other_numbers(h, &known)) {
 		resize(g->ledger, g->s, h, &known, &g->arena, d);

@@ -7,6 +7,7 @@
 #include <errno.h>
 
 #define VERSION "v1:"
+enum { IN_PART = 10 }; /* so many times the grace has a lease that is shown in part */
 
 struct user {
 	struct lease_user is;
@@ -233,36 +234,57 @@ static uint64_t latest_of(const struct leases *l, const struct tokenset *tokens)
 }
 
 /* A name that no lease has had; by the time, so that it is none from before a lost journal. */
-static uint64_t new_name(struct leases *l, int64_t now_ms)
+static uint64_t new_name(const struct leases *l, int64_t now_ms)
 {
 	uint64_t now = now_ms > 0 ? (uint64_t)now_ms : 0;
 
-	l->last = now > l->last ? now : l->last + 1;
-	return l->last;
+	return now > l->last ? now : l->last + 1;
 }
 
-int leases_allocate(struct leases *l, int64_t now_ms, const struct tokenset *tokens, uint64_t *name,
-	struct err *e)
+int leases_may_allocate(const struct leases *l, int64_t now_ms, const struct tokenset *tokens,
+	uint64_t *name, struct err *e)
 {
 	int rc = check_asked(l, tokens, e);
-	uint64_t lease = 0; /* of those that are in none with a name */
 
-	if (rc)
-		return rc;
+	if (!rc)
+		*name = new_name(l, now_ms);
+	return rc;
+}
+
+uint64_t leases_allocate(
+	struct leases *l, int64_t now_ms, const struct tokenset *tokens, uint64_t name)
+{
 	tokenset_each (k, tokens) {
 		struct leased *x = find_or_add(l, k);
 
 		if (!x->lease) {
-			lease = lease ? lease : new_name(l, now_ms);
-			x->lease = lease;
+			x->lease = name;
+			l->last = name > l->last ? name : l->last;
 		}
 		if (!runs(x))
 			set_user(l, x, NULL); /* whose it is now is not known */
 		x->since_ms = now_ms;
 		x->shown = false;
 	}
-	*name = latest_of(l, tokens);
-	return 0;
+	return latest_of(l, tokens);
+}
+
+struct tokenset leases_news(const struct leases *l, const struct tokenset *shown)
+{
+	struct tokenset news = {0};
+
+	tokenset_each (k, shown) {
+		const struct leased *x = find(l, k);
+
+		if (!x || !x->shown)
+			tokenset_add(&news, k);
+	}
+	return news;
+}
+
+int leases_may_adopt(const struct leases *l, const struct tokenset *shown, struct err *e)
+{
+	return check_room(l, shown, e);
 }
 
 int leases_adopt(struct leases *l, int64_t now_ms, const struct tokenset *shown, struct err *e)
@@ -340,8 +362,8 @@ static int examine(const struct leases *l, const char *annotation, const struct 
 			e, ENOENT, "its tokens are of lease %llu now", (unsigned long long)latest);
 	if (tokenset_count(&c->tokens) != nr_cpus)
 		return err_set(e, ERANGE,
-			"the kubelet gave the container %u of numafit.io/cpu, but it asks for %llu "
-			"CPUs: the two must be the same",
+			"the kubelet gave the container %u of numafit.io/cpu, and it asks for %llu "
+			"whole CPUs in a Guaranteed pod: the two must be the same",
 			tokenset_count(&c->tokens), (unsigned long long)nr_cpus);
 	c->nodes = c->tokens.nodes;
 	nodeset_each (n, c->nodes)
@@ -404,23 +426,28 @@ void leases_pod_gone(struct leases *l, int64_t now_ms, const char *pod_uid)
 	}
 }
 
-unsigned leases_reclaim(struct leases *l, int64_t now_ms, int64_t grace_ms,
-	const struct tokenset *shown, struct tokenset *given_up)
+static bool is_shown_in_part(const struct leases *l, uint64_t lease, const struct tokenset *shown)
+{
+	for (size_t i = 0; i < l->tokens.nr && lease; i++)
+		if (l->tokens.at[i].lease == lease && tokenset_has(shown, l->tokens.at[i].token))
+			return true;
+	return false;
+}
+
+struct tokenset leases_stale(
+	const struct leases *l, int64_t now_ms, int64_t grace_ms, const struct tokenset *shown)
 {
 	struct tokenset stale = {0};
 
 	for (size_t i = 0; i < l->tokens.nr; i++) {
-		struct leased *x = &l->tokens.at[i];
+		const struct leased *x = &l->tokens.at[i];
+		bool in_part = !x->shown && is_shown_in_part(l, x->lease, shown);
 
-		if (tokenset_has(shown, x->token))
-			x->shown = true;
-		else if (!runs(x) && (x->shown || !x->user) && now_ms - x->since_ms > grace_ms)
+		if (!tokenset_has(shown, x->token) && !runs(x) && (x->shown || !x->user) &&
+			now_ms - x->since_ms > (in_part ? IN_PART * grace_ms : grace_ms))
 			tokenset_add(&stale, x->token);
 	}
-	leases_give_up(l, &stale);
-	if (given_up)
-		*given_up = stale;
-	return tokenset_count(&stale);
+	return stale;
 }
 
 void leases_give_up(struct leases *l, const struct tokenset *tokens)
@@ -431,6 +458,54 @@ void leases_give_up(struct leases *l, const struct tokenset *tokens)
 		if (x && !runs(x))
 			remove_at(l, (size_t)(x - l->tokens.at));
 	}
+}
+
+bool leases_empty(const struct leases *l)
+{
+	return !l->tokens.nr;
+}
+
+bool leases_runs(const struct leases *l, const char *container_id)
+{
+	const struct user *u = find_user(l, container_id);
+
+	return u && u->runs;
+}
+
+size_t leases_nr_running(const struct leases *l)
+{
+	size_t nr = 0;
+
+	for (size_t i = 0; i < l->users.nr; i++)
+		nr += l->users.at[i]->runs;
+	return nr;
+}
+
+bool leases_has_pod(const struct leases *l, const char *pod_uid)
+{
+	for (size_t i = 0; i < l->users.nr; i++)
+		if (text_equal(l->users.at[i]->is.pod_uid, pod_uid))
+			return true;
+	return false;
+}
+
+static bool pod_runs(const struct leases *l, const char *pod_uid)
+{
+	for (size_t i = 0; i < l->users.nr; i++)
+		if (l->users.at[i]->runs && text_equal(l->users.at[i]->is.pod_uid, pod_uid))
+			return true;
+	return false;
+}
+
+const char *leases_next_idle_pod(const struct leases *l, size_t *at)
+{
+	while (*at < l->users.nr) {
+		const char *uid = l->users.at[(*at)++]->is.pod_uid;
+
+		if (!pod_runs(l, uid))
+			return uid;
+	}
+	return NULL;
 }
 
 void leases_tokens(const struct leases *l, struct tokenset *leased, struct tokenset *claimed)

@@ -1,6 +1,7 @@
 /* The entries: who holds what. */
 #include "ledger_state.h"
 
+#include <numafit/leases.h>
 #include <numafit/text.h>
 
 #include <assert.h>
@@ -70,6 +71,7 @@ static void holding_free(struct holding *h)
 	free(h->pod_ns);
 	free(h->pod_name);
 	free(h->cgroup);
+	free(h->allocated);
 	free(h);
 }
 
@@ -97,6 +99,7 @@ static struct holding *holding_new(
 	h->pod_ns = xstrdup(req->pod.ns);
 	h->pod_name = xstrdup(req->pod.name);
 	h->cgroup = req->cgroup ? xstrdup(req->cgroup) : NULL;
+	h->allocated = req->allocated ? xstrdup(req->allocated) : NULL;
 	h->qos = req->pod.qos;
 	h->kind = req->kind;
 	h->place = req->place;
@@ -129,6 +132,7 @@ struct request holding_request(const struct holding *h)
 		.cpus = "",
 		.mems = "",
 		.cgroup = h->cgroup,
+		.allocated = h->allocated,
 	};
 
 	memcpy(req.memory, h->memory, sizeof req.memory);
@@ -145,6 +149,7 @@ struct ledger *ledger_new(const struct topo *t, const struct settings *s)
 	l->by_id.key_of = id_key;
 	l->by_name.key_of = name_key;
 	l->by_sandbox.key_of = sandbox_key;
+	l->leases = leases_new(t, s);
 	memory_init(&l->memory, t, s);
 	l->memory.keep_groups = true; /* records come back in any order */
 	return l;
@@ -159,6 +164,7 @@ void ledger_free(struct ledger *l)
 	vec_fini(&l->by_id);
 	vec_fini(&l->by_name);
 	vec_fini(&l->by_sandbox);
+	leases_free(l->leases);
 	free(l);
 }
 
@@ -192,6 +198,11 @@ const struct cpuset *ledger_pool(const struct ledger *l)
 const struct memory_state *ledger_memory(const struct ledger *l)
 {
 	return &l->memory;
+}
+
+struct leases *ledger_leases(const struct ledger *l)
+{
+	return l->leases;
 }
 
 size_t ledger_count(const struct ledger *l)

@@ -1,6 +1,7 @@
 /* Would it fit, and is it sound? */
 #include "ledger_state.h"
 
+#include <numafit/leases.h>
 #include <numafit/text.h>
 
 #include <assert.h>
@@ -201,6 +202,26 @@ static bool shares_as_a_pod_may(const struct ledger *l, const struct holding *h)
 	return true;
 }
 
+/* Who has a lease runs on its tokens, and nobody else runs on any. */
+static int leases_are_sound(const struct ledger *l, struct err *e)
+{
+	size_t nr = 0;
+
+	for (size_t i = 0; i < l->by_id.nr; i++) {
+		const struct holding *h = l->by_id.at[i];
+		bool has = h->decision.lease;
+
+		if (has != leases_runs(l->leases, h->container_id))
+			return err_set(e, EINVAL, "container %s %s", h->container_id,
+				has ? "has a lease whose tokens it does not run on"
+				    : "runs on tokens without a lease");
+		nr += has;
+	}
+	if (nr != leases_nr_running(l->leases))
+		return err_set(e, EINVAL, "somebody runs on tokens who is not here");
+	return leases_check(l->leases, e);
+}
+
 int ledger_check(const struct ledger *l, struct err *e)
 {
 	struct cpuset seen = {0};
@@ -228,5 +249,7 @@ int ledger_check(const struct ledger *l, struct err *e)
 	if (!cpuset_equal(&seen, &l->held))
 		return err_set(e, EINVAL, "the held CPUs are not those that containers hold");
 	int rc = ledger_pool_is_sound(l, &l->pool, e);
-	return rc ? rc : memory_is_sound(l, e);
+	if (!rc)
+		rc = memory_is_sound(l, e);
+	return rc ? rc : leases_are_sound(l, e);
 }

@@ -1,6 +1,8 @@
 /* The entries on a machine whose CPUs or memory come and go. */
 #include "ledger_state.h"
 
+#include <numafit/leases.h>
+
 #include <assert.h>
 
 static void count_held(struct ledger *l)
@@ -103,6 +105,7 @@ void ledger_set_topo(struct ledger *l, const struct topo *t)
 
 	assert(t->ids.nr == l->t->ids.nr && t->nr_kinds == l->t->nr_kinds);
 	l->t = t;
+	leases_set_topo(l->leases, t);
 	for (size_t i = 0; i < l->by_id.nr; i++)
 		if (l->by_id.at[i]->decision.exclusive)
 			take_away(l->by_id.at[i], &t->cpus);

@@ -24,6 +24,7 @@ struct ledger {
 	struct cpuset held, pool;
 	struct memory_state memory;
 	struct index by_id, by_name, by_sandbox;
+	struct leases *leases;
 	size_t nr_misplaced;
 };
 

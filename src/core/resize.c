@@ -272,6 +272,25 @@ static void keep(struct decision *d, const struct decision *had)
 	*d = refused;
 }
 
+static struct cpuset free_for_others(const struct ledger *l)
+{
+	struct cpuset promised = ledger_promised_cpus(l, NULL);
+
+	return cpuset_minus(ledger_free_cpus(l), &promised);
+}
+
+/* Tokens are given out by the kubelet, which knows nothing of a resize. */
+static int check_tokens(struct change *c, const struct holding *h)
+{
+	const struct request had = holding_request(h);
+
+	if (!h->decision.lease || c->count == request_exclusive_cpus(&had))
+		return 0;
+	return refuse(c, "UnexpectedAdmissionError",
+		"Resize failed due to its CPUs being those of its numafit.io/cpu, of which it has "
+		"as many as before");
+}
+
 void resize(const struct ledger *l, const struct settings *s, const struct holding *h,
 	const struct request *req, struct arena *a, struct decision *d)
 {
@@ -283,7 +302,7 @@ void resize(const struct ledger *l, const struct settings *s, const struct holdi
 		.s = s,
 		.arena = a,
 		.present = h->decision.exclusive ? h->decision.cpus : none,
-		.free = ledger_free_cpus(l),
+		.free = free_for_others(l),
 		.count = s->cpu_manager_policy == MANAGER_STATIC ? request_exclusive_cpus(req) : 0,
 		.d = d,
 	};
@@ -295,7 +314,9 @@ void resize(const struct ledger *l, const struct settings *s, const struct holdi
 		c.around = topo_nodes_of(t, &c.present);
 	else if (h->decision.nr_blocks)
 		c.around = h->decision.mems;
-	int rc = resize_cpus(&c);
+	int rc = check_tokens(&c, h);
+	if (!rc)
+		rc = resize_cpus(&c);
 	if (!rc)
 		rc = resize_memory(&c, req);
 	if (rc)

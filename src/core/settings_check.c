@@ -149,9 +149,22 @@ static int check_entry_fits(const struct reserved_memory *r, const struct topo *
 	return 0;
 }
 
+static int check_tokens(const struct settings *s, struct err *e)
+{
+	return s->device_plugin && s->cpu_manager_policy != MANAGER_STATIC
+		       ? err_set(e, EINVAL,
+				 "devicePlugin.enabled: its tokens stand for CPUs that containers "
+				 "have "
+				 "for themselves: cpuManagerPolicy must be static")
+		       : 0;
+}
+
 int settings_check(const struct settings *s, const struct topo *t, struct err *e)
 {
 	int rc = settings_check_options(s, t, e);
+
+	if (!rc)
+		rc = check_tokens(s, e);
 
 	if (!rc)
 		rc = check_is_there(s, e);

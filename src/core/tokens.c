@@ -136,6 +136,11 @@ int tokenset_parse(
 	return 0;
 }
 
+static size_t min(size_t a, size_t b)
+{
+	return a < b ? a : b;
+}
+
 /* How many of the node's tokens that nobody has been given are healthy. */
 static unsigned free_tokens(const struct tokens_state *now, unsigned node)
 {
@@ -147,10 +152,12 @@ static unsigned free_tokens(const struct tokens_state *now, unsigned node)
 	return left > promised ? left - promised : 0;
 }
 
-static void report_node(
-	const struct tokens_state *now, unsigned node, unsigned nr, struct token_reports *out)
+static void report_node(const struct tokens_state *now, unsigned node, unsigned nr, unsigned *spare,
+	struct token_reports *out)
 {
-	unsigned healthy = free_tokens(now, node);
+	unsigned healthy = (unsigned)min(free_tokens(now, node), *spare);
+
+	*spare -= healthy;
 
 	for (unsigned number = 0; number < CPUSET_BITS; number++) {
 		struct token k = {(uint16_t)node, (uint16_t)number};
@@ -171,6 +178,7 @@ static void report_node(
 int tokens_report(const struct tokens_state *now, struct arena *a, struct token_reports *out)
 {
 	size_t most = tokenset_count(now->leased);
+	unsigned spare = now->spare;
 
 	nodeset_each (n, now->t->nodes)
 		most += tokens_on(now->t, now->s, n);
@@ -178,13 +186,8 @@ int tokens_report(const struct tokens_state *now, struct arena *a, struct token_
 	if (!out->at)
 		return -ENOMEM;
 	nodeset_each (n, now->t->nodes)
-		report_node(now, n, tokens_on(now->t, now->s, n), out);
+		report_node(now, n, tokens_on(now->t, now->s, n), &spare, out);
 	return 0;
-}
-
-static size_t min(size_t a, size_t b)
-{
-	return a < b ? a : b;
 }
 
 /* The tokens among the ids that the kubelet offers. */

@@ -58,10 +58,15 @@ const char *cpus_text(struct arena *a, const struct cpuset *cpus);
 const char *nodes_text(const struct daemon *d, struct arena *a, struct nodeset nodes);
 /* The updates as the runtime is told them, in reply->arena. */
 void add_updates(struct daemon *d, const struct update_list *ups, struct nri_reply *reply);
-/* The ids of the pods that are there: those whose sandbox has a process or a container. Runtimes
- * list stopped sandboxes, too; where none is told to have a process, all count. The caller frees
- * the list. */
-const char **sandbox_ids(const struct nri_inventory *what, size_t *nr);
+/* The pods that are there: those whose sandbox has a process or a container. Runtimes list stopped
+ * sandboxes, too; where none is told to have a process, all count. The strings are the inventory's.
+ */
+struct sandboxes {
+	size_t nr;
+	const char **id, **pod_uid;
+};
+struct sandboxes sandboxes_of(const struct nri_inventory *what);
+void sandboxes_free(struct sandboxes *s);
 /* shadow.c: what the modes that place nothing do with the runtime's events. */
 extern const struct nri_handler shadow_handler, off_handler;
 

@@ -62,23 +62,33 @@ static bool any_has_process(const struct nri_inventory *what)
 	return false;
 }
 
-const char **sandbox_ids(const struct nri_inventory *what, size_t *nr)
+struct sandboxes sandboxes_of(const struct nri_inventory *what)
 {
-	const char **ids = xcalloc(what->nr_pods, sizeof *ids);
+	struct sandboxes there = {
+		.id = xcalloc(what->nr_pods, sizeof *there.id),
+		.pod_uid = xcalloc(what->nr_pods, sizeof *there.pod_uid),
+	};
 	const char **used = xcalloc(what->nr, sizeof *used);
 	bool tells = any_has_process(what);
 
 	for (size_t i = 0; i < what->nr; i++)
 		used[i] = what->containers[i].pod.sandbox_id;
 	qsort(used, what->nr, sizeof *used, by_text);
-	*nr = 0;
 	for (size_t i = 0; i < what->nr_pods; i++) {
 		const struct pod *pod = &what->pods[i];
 
-		if (!tells || pod->has_process ||
-			bsearch(&pod->sandbox_id, used, what->nr, sizeof *used, by_text))
-			ids[(*nr)++] = pod->sandbox_id;
+		if (tells && !pod->has_process &&
+			!bsearch(&pod->sandbox_id, used, what->nr, sizeof *used, by_text))
+			continue;
+		there.id[there.nr] = pod->sandbox_id;
+		there.pod_uid[there.nr++] = pod->uid;
 	}
 	free(used);
-	return ids;
+	return there;
+}
+
+void sandboxes_free(struct sandboxes *s)
+{
+	free(s->id);
+	free(s->pod_uid);
 }

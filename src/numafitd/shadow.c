@@ -55,10 +55,9 @@ static void shadow_synchronize(void *ctx, const struct nri_inventory *what, stru
 	struct daemon *d = ctx;
 	struct placement *in_force = xcalloc(what->nr, sizeof *in_force);
 	const struct placement **placed = xcalloc(what->nr, sizeof *placed);
-	size_t nr_sandboxes;
-	const char **sandboxes = sandbox_ids(what, &nr_sandboxes);
+	struct sandboxes there = sandboxes_of(what);
 	const struct inventory running = {
-		what->containers, placed, what->nr, sandboxes, nr_sandboxes};
+		what->containers, placed, what->nr, there.id, there.nr, there.pod_uid};
 	struct update_list untold = {0};
 
 	(void)reply;
@@ -71,7 +70,7 @@ static void shadow_synchronize(void *ctx, const struct nri_inventory *what, stru
 	log_line(LOG_INFO, "synchronized", "pods=%zu containers=%zu held=%zu", what->nr_pods,
 		what->nr, ledger_count(engine_ledger(d->engine)));
 	vec_fini(&untold);
-	free(sandboxes);
+	sandboxes_free(&there);
 	free(placed);
 	free(in_force);
 }
@@ -95,7 +94,7 @@ static void shadow_remove_pod(void *ctx, const struct pod *pod)
 {
 	struct daemon *d = ctx;
 
-	engine_release_pod(d->engine, loop_wall_ms(), "pod-gone", pod->sandbox_id);
+	engine_release_pod(d->engine, loop_wall_ms(), "pod-gone", pod);
 }
 
 static void shadow_live(void *ctx, const struct request *req)

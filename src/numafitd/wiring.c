@@ -137,7 +137,7 @@ static void on_remove_pod(void *ctx, const struct pod *pod)
 {
 	struct daemon *d = ctx;
 
-	engine_release_pod(d->engine, loop_wall_ms(), "pod-gone", pod->sandbox_id);
+	engine_release_pod(d->engine, loop_wall_ms(), "pod-gone", pod);
 }
 
 /* What a container's annotation claims, into *p. False: it has none, or one that cannot be read,
@@ -187,10 +187,9 @@ static void on_synchronize(void *ctx, const struct nri_inventory *what, struct n
 
 	d->counters.connects++;
 	const struct placement **placed = read_placements(d, what->containers, what->nr);
-	size_t nr_sandboxes;
-	const char **sandboxes = sandbox_ids(what, &nr_sandboxes);
+	struct sandboxes there = sandboxes_of(what);
 	const struct inventory running = {
-		what->containers, placed, what->nr, sandboxes, nr_sandboxes};
+		what->containers, placed, what->nr, there.id, there.nr, there.pod_uid};
 	engine_synchronize(d->engine, loop_wall_ms(), &running, &ups);
 	add_updates(d, &ups, reply);
 	log_line(LOG_INFO, "synchronized",
@@ -198,7 +197,7 @@ static void on_synchronize(void *ctx, const struct nri_inventory *what, struct n
 		what->nr, ledger_count(engine_ledger(d->engine)), ups.nr,
 		(unsigned long long)((loop_monotonic_ns() - from) / NS_PER_US));
 	vec_fini(&ups);
-	free(sandboxes);
+	sandboxes_free(&there);
 	free(placed);
 }
 

@@ -320,7 +320,7 @@ static inline void gone(struct world *w, struct guest *p)
 	for (unsigned i = 0; i < PARTS_MAX; i++)
 		p->run[i].runs = false;
 	p->there = false;
-	engine_release_pod(w->g, 0, "pod-gone", p->sandbox);
+	engine_release_pod(w->g, 0, "pod-gone", &(struct pod){.sandbox_id = p->sandbox, .uid = ""});
 }
 
 /* Start a sandbox for the pod that *p asks for; one that comes again keeps its uid. */

@@ -96,6 +96,9 @@ static void every_key_reaches_its_setting(void **state)
 					    "sweepInterval: 1m30s\n"
 					    "nri: {socketPath: /run/x.sock, pluginIndex: 07,\n"
 					    "      failurePolicy: drop-and-fail}\n"
+					    "devicePlugin: {enabled: true, preStartContainer: false}\n"
+					    "podResources: {enabled: true}\n"
+					    "podsAPI: {enabled: true}\n"
 					    "runDirectory: /run/y\n"
 					    "journalMaxBytes: 1Mi\n"
 					    "machine: kep3545-8\n"
@@ -112,7 +115,7 @@ static void every_key_reaches_its_setting(void **state)
 		"true", "16", "most-allocated", "none", "true", "false", "true", "true", "true",
 		"true", "None", "0-1,32", "500m", "2",
 		"8:memory=1Gi,hugepages-1Gi=2Gi;1:hugepages-2Mi=4Mi", "7", "0", "2", "90s",
-		"/run/x.sock", "07", "drop-and-fail", "/run/y", "1Mi", "kep3545-8", "debug", "true",
+		"/run/x.sock", "07", "drop-and-fail", "true", "false", "true", "true", "/run/y", "1Mi", "kep3545-8", "debug", "true",
 		"false", "true", "true", "true", "false", "true"};
 	char value[CPUSET_TEXT_MAX];
 	unsigned nr = 0;

@@ -252,7 +252,7 @@ static void live_a_life(struct world *w)
 	assert_true(create(w, ask("second", QOS_GUARANTEED, 6000, GIB(2))));
 	assert_false(create(w, ask("too-much", QOS_GUARANTEED, 100000, 0)));
 	run_pod(w, &gone_ask);
-	engine_release_pod(w->d.engine, w->clock(w), "pod-gone", "gone");
+	engine_release_pod(w->d.engine, w->clock(w), "pod-gone", &(struct pod){.sandbox_id = "gone", .uid = ""});
 	assert_int_equal(w->nr, 3);
 }
 
@@ -261,7 +261,7 @@ static void synchronize(struct world *w)
 	struct request requests[RUNNING_MAX];
 	const struct placement *placed[RUNNING_MAX];
 	const char *const sandboxes[] = {"known", "shared", "second"};
-	const struct inventory what = {requests, placed, w->nr, sandboxes, 3};
+	const struct inventory what = {requests, placed, w->nr, sandboxes, 3, NULL};
 	struct update_list ups = {0};
 
 	for (size_t i = 0; i < w->nr; i++) {

@@ -406,7 +406,7 @@ static void a_container_that_started_unpinned_is_placed_by_an_update(void **stat
 
 	(void)state;
 	engine_synchronize(n->g, 0,
-		&(const struct inventory){&stray, &(const struct placement *){NULL}, 1, NULL, 0},
+		&(const struct inventory){&stray, &(const struct placement *){NULL}, 1, NULL, 0, NULL},
 		&ups);
 	assert_int_equal(ups.nr, 1);
 	assert_string_equal(ups.at[0].container_id, "stray");
@@ -446,7 +446,7 @@ static void a_running_container_that_fits_nowhere_goes_on_in_the_shared_pool(voi
 
 	(void)state;
 	engine_synchronize(n->g, 0,
-		&(const struct inventory){&huge, &(const struct placement *){NULL}, 1, NULL, 0},
+		&(const struct inventory){&huge, &(const struct placement *){NULL}, 1, NULL, 0, NULL},
 		&ups);
 	const struct holding *h = ledger_find(engine_ledger(n->g), "huge");
 	assert_non_null(h);
@@ -493,7 +493,7 @@ static void of_two_containers_on_one_cpu_the_older_one_keeps_it(void **state)
 	two[1].created_at_ns = 1;
 	two[0].cpus = two[1].cpus = "4,36";
 	two[0].mems = two[1].mems = "1";
-	engine_synchronize(n->g, 0, &(const struct inventory){two, placed, 2, NULL, 0}, &ups);
+	engine_synchronize(n->g, 0, &(const struct inventory){two, placed, 2, NULL, 0, NULL}, &ups);
 	assert_int_equal(ups.nr, 1);
 	assert_string_equal(ups.at[0].container_id, "young");
 	assert_false(cpuset_has(&ups.at[0].cpus, 4) || cpuset_has(&ups.at[0].cpus, 36));
@@ -514,7 +514,7 @@ static void an_annotation_gives_no_more_cpus_than_the_request(void **state)
 	thief.cpus = "4-31";
 	thief.mems = "1";
 	engine_synchronize(n->g, 0,
-		&(const struct inventory){&thief, &(const struct placement *){&claim}, 1, NULL, 0},
+		&(const struct inventory){&thief, &(const struct placement *){&claim}, 1, NULL, 0, NULL},
 		&ups);
 	assert_true(cpuset_empty(ledger_held_cpus(engine_ledger(n->g))));
 	vec_fini(&ups);
@@ -545,7 +545,7 @@ static void a_pod_that_goes_takes_its_containers_with_it(void **state)
 	(void)state;
 	(void)create(n, "a", QOS_GUARANTEED, 2000, GIB(1));
 	(void)create(n, "b", QOS_GUARANTEED, 2000, GIB(1));
-	engine_release_pod(n->g, 0, "remove-pod", "a");
+	engine_release_pod(n->g, 0, "remove-pod", &(struct pod){.sandbox_id = "a", .uid = ""});
 	assert_int_equal(ledger_count(engine_ledger(n->g)), 1);
 	assert_string_equal(ledger_at(engine_ledger(n->g), 0)->pod_name, "b");
 	node_free(n);

@@ -189,7 +189,7 @@ static void of_two_that_run_on_one_cpu_the_older_keeps_it_and_the_other_is_told_
 		ask("young", QOS_GUARANTEED, 2000, 0), ask("old", QOS_GUARANTEED, 2000, 0)};
 	struct placement placed = {.exclusive = true, .policy = POLICY_RESTRICTED};
 	const struct placement *both[] = {&placed, &placed};
-	const struct inventory what = {two, both, 2, NULL, 0};
+	const struct inventory what = {two, both, 2, NULL, 0, NULL};
 
 	(void)state;
 	two[0].created_at_ns = 20;
@@ -219,7 +219,7 @@ static void who_was_resized_meanwhile_keeps_what_it_runs_with(void **state)
 	struct request web = ask("web", QOS_GUARANTEED, 4000, 0);
 	struct placement placed = {.exclusive = true, .policy = POLICY_RESTRICTED};
 	const struct placement *as_created[] = {&placed};
-	const struct inventory what = {&web, as_created, 1, NULL, 0};
+	const struct inventory what = {&web, as_created, 1, NULL, 0, NULL};
 	struct decision d = create(n, &web);
 
 	(void)state;
@@ -243,7 +243,7 @@ static void who_runs_and_would_be_refused_is_recorded_as_unaligned(void **state)
 	const struct placement *none[] = {NULL};
 
 	(void)state;
-	engine_synchronize(n->g, 0, &(const struct inventory){&big, none, 1, NULL, 0}, &n->ups);
+	engine_synchronize(n->g, 0, &(const struct inventory){&big, none, 1, NULL, 0, NULL}, &n->ups);
 	const struct holding *h = ledger_find(engine_ledger(n->g), "big");
 	assert_true(h->decision.admit && !h->decision.exclusive && !h->decision.preferred);
 	assert_string_equal(h->decision.message,
@@ -257,7 +257,7 @@ static void what_was_created_meanwhile_may_be_left_as_it_runs(void **state)
 	struct node *n = node_new(POLICY_RESTRICTED);
 	struct request stray = ask("stray", QOS_GUARANTEED, 4000, 0);
 	const struct placement *none[] = {NULL};
-	const struct inventory what = {&stray, none, 1, NULL, 0};
+	const struct inventory what = {&stray, none, 1, NULL, 0, NULL};
 
 	(void)state;
 	n->s.on_adopt = ADOPT_LEAVE;
@@ -325,7 +325,7 @@ static void who_is_left_as_it_runs_is_never_told(void **state)
 	(void)state;
 	n->s.on_adopt = ADOPT_LEAVE;
 	stray.cpus = late.cpus = "0-63";
-	engine_synchronize(n->g, 0, &(const struct inventory){&stray, none, 1, NULL, 0}, &n->ups);
+	engine_synchronize(n->g, 0, &(const struct inventory){&stray, none, 1, NULL, 0, NULL}, &n->ups);
 	engine_live(n->g, 0, &late, NULL);
 	engine_create(n->g, 0, &web, &d, &n->ups);
 	assert_int_equal(n->ups.nr, 0);
@@ -368,7 +368,7 @@ static void who_grew_meanwhile_gets_the_rest_around_what_it_has(void **state)
 	struct request web = ask("web", QOS_GUARANTEED, 4000, 0);
 	struct placement placed = {.exclusive = true, .policy = POLICY_RESTRICTED};
 	const struct placement *as_created[] = {&placed};
-	const struct inventory what = {&web, as_created, 1, NULL, 0};
+	const struct inventory what = {&web, as_created, 1, NULL, 0, NULL};
 	char cpus[CPUSET_TEXT_MAX];
 
 	(void)state;
@@ -409,7 +409,7 @@ static void an_update_that_does_not_say_whose_it_is_is_the_ledgers(void **state)
 	assert_true(engine_update(n->g, 0, &web, &d, &n->ups));
 	assert_true(d.admit);
 	assert_string_equal(ledger_find(engine_ledger(n->g), "web")->pod_uid, "web");
-	engine_release_pod(n->g, 0, "pod-gone", "web");
+	engine_release_pod(n->g, 0, "pod-gone", &(struct pod){.sandbox_id = "web", .uid = ""});
 	assert_int_equal(ledger_count(engine_ledger(n->g)), 0);
 	node_free(n);
 }
@@ -484,7 +484,7 @@ static void a_container_of_an_older_sandbox_takes_nothing_of_the_new_one(void **
 	engine_run_pod(n->g, 0, &pod, &d);
 	assert_true(d.admit);
 	engine_live(n->g, 0, &req, NULL); /* late: its sandbox is gone */
-	engine_release_pod(n->g, 0, "pod-gone", "s1");
+	engine_release_pod(n->g, 0, "pod-gone", &(struct pod){.sandbox_id = "s1", .uid = ""});
 	const struct holding *h = ledger_find_waiting(engine_ledger(n->g), "u", "p0");
 	assert_non_null(h);
 	assert_string_equal(h->sandbox_id, "s2");

@@ -235,7 +235,7 @@ static void a_sandbox_that_is_started_anew_takes_the_place_of_the_old_one(void *
 	assert_true(run_pod(w, p, true).admit);
 	assert_int_equal(ledger_count(engine_ledger(w->g)), 4);
 	assert_int_equal(reserved_bytes(w), GIB(20));
-	engine_release_pod(w->g, 0, "pod-gone", old); /* the runtime removes it later */
+	engine_release_pod(w->g, 0, "pod-gone", &(struct pod){.sandbox_id = old, .uid = ""}); /* the runtime removes it later */
 	assert_int_equal(ledger_count(engine_ledger(w->g)), 4);
 	assert_int_equal(start(w, p, 0).source, SOURCE_HELD);
 	world_free(w);

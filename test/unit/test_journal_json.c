@@ -63,15 +63,35 @@ static struct pod_totals any_totals(void)
 	return (struct pod_totals){true, any_u64(), any_u64()};
 }
 
+/* Devices of some resources, the same as long as no other call is made. */
+static const struct device_resource *any_attached(size_t nr)
+{
+	static struct device devices[POD_DEVICES_MAX][3];
+	static struct device_resource attached[POD_DEVICES_MAX];
+
+	for (size_t i = 0; i < nr; i++) {
+		attached[i] = (struct device_resource){any_string(), below(4), devices[i]};
+		for (size_t k = 0; k < attached[i].nr; k++)
+			devices[i][k] = (struct device){
+				any_string(), below(2), below(2), any_nodes(), below(2)};
+	}
+	return attached;
+}
+
 /* A pod that is known, or NULL. */
 static const struct pod_ask *any_pod(unsigned nr)
 {
 	static struct container_ask containers[4];
 	static struct pod_ask pod;
+	size_t nr_attached = below(POD_DEVICES_MAX + 1);
 
 	memset(containers, 0, sizeof containers);
-	pod = (struct pod_ask){
-		.pod_level = below(2), .nr = nr, .container = containers, .at_least = any_totals()};
+	pod = (struct pod_ask){.pod_level = below(2),
+		.nr = nr,
+		.container = containers,
+		.at_least = any_totals(),
+		.attached = any_attached(nr_attached),
+		.nr_attached = nr_attached};
 	for (unsigned i = 0; i < nr; i++) {
 		containers[i].name = any_string();
 		containers[i].kind = below(NR_CONTAINER_KINDS);
@@ -79,6 +99,11 @@ static const struct pod_ask *any_pod(unsigned nr)
 		containers[i].nr_memory = below(TOPO_KINDS + 1);
 		for (unsigned m = 0; m < containers[i].nr_memory; m++)
 			containers[i].memory[m] = (struct memory_ask){any_u64(), any_u64()};
+		containers[i].nr_devices = nr_attached ? below(POD_DEVICES_MAX + 1) : 0;
+		for (unsigned m = 0; m < containers[i].nr_devices; m++)
+			containers[i].device[m] =
+				(struct device_ask){below((unsigned)nr_attached), any_u64()};
+		containers[i].tokens = below(2) ? any_u64() : 0;
 	}
 	return below(2) ? &pod : NULL;
 }
@@ -102,6 +127,7 @@ static struct request any_request(const char *id)
 		.nr_memory = below(TOPO_KINDS + 1),
 		.cpus = any_string(),
 		.mems = any_string(),
+		.allocated = below(2) ? any_string() : NULL,
 	};
 
 	for (unsigned i = 0; i < r.nr_memory; i++)
@@ -160,6 +186,25 @@ static void assert_same_totals(const struct pod_totals *a, const struct pod_tota
 	assert_int_equal(a->memory_bytes, b->memory_bytes);
 }
 
+static void assert_same_attached(
+	const struct device_resource *a, size_t nr_a, const struct device_resource *b, size_t nr_b)
+{
+	assert_int_equal(nr_a, nr_b);
+	for (size_t i = 0; i < nr_a; i++) {
+		assert_string_equal(a[i].name, b[i].name);
+		assert_int_equal(a[i].nr, b[i].nr);
+		for (size_t k = 0; k < a[i].nr; k++) {
+			const struct device *x = &a[i].device[k], *y = &b[i].device[k];
+
+			assert_string_equal(x->id, y->id);
+			assert_int_equal(x->has_topology, y->has_topology);
+			assert_int_equal(x->placed, y->placed);
+			assert_true(nodeset_equal(x->nodes, y->nodes));
+			assert_int_equal(x->healthy, y->healthy);
+		}
+	}
+}
+
 static void assert_same_pod(const struct pod_ask *a, const struct pod_ask *b)
 {
 	assert_int_equal(!a, !b);
@@ -175,7 +220,16 @@ static void assert_same_pod(const struct pod_ask *a, const struct pod_ask *b)
 		assert_int_equal(a->container[i].nr_memory, b->container[i].nr_memory);
 		assert_memory_equal(a->container[i].memory, b->container[i].memory,
 			sizeof a->container[i].memory);
+		assert_int_equal(a->container[i].tokens, b->container[i].tokens);
+		assert_int_equal(a->container[i].nr_devices, b->container[i].nr_devices);
+		for (unsigned k = 0; k < a->container[i].nr_devices; k++) {
+			assert_int_equal(a->container[i].device[k].resource,
+				b->container[i].device[k].resource);
+			assert_int_equal(
+				a->container[i].device[k].count, b->container[i].device[k].count);
+		}
 	}
+	assert_same_attached(a->attached, a->nr_attached, b->attached, b->nr_attached);
 }
 
 static void assert_same_request(const struct request *a, const struct request *b)
@@ -199,6 +253,26 @@ static void assert_same_request(const struct request *a, const struct request *b
 	assert_string_equal(a->cpus, b->cpus);
 	assert_string_equal(a->mems, b->mems);
 	assert_null(a->placement);
+	assert_int_equal(!a->allocated, !b->allocated);
+	assert_string_equal(a->allocated ? a->allocated : "", b->allocated ? b->allocated : "");
+	assert_same_attached(a->attached, a->nr_attached, b->attached, b->nr_attached);
+}
+
+static void assert_same_lease(const struct lease *a, const struct lease *b)
+{
+	assert_int_equal(!a, !b);
+	if (!a)
+		return;
+	assert_int_equal(a->name, b->name);
+	assert_int_equal(a->since_ms, b->since_ms);
+	assert_int_equal(a->claimed, b->claimed);
+	assert_int_equal(a->shown, b->shown);
+	assert_memory_equal(&a->tokens, &b->tokens, sizeof a->tokens);
+	assert_string_equal(a->user.container_id, b->user.container_id);
+	assert_string_equal(a->user.container_name, b->user.container_name);
+	assert_string_equal(a->user.pod_uid, b->user.pod_uid);
+	assert_string_equal(a->user.pod_ns, b->user.pod_ns);
+	assert_string_equal(a->user.pod_name, b->user.pod_name);
 }
 
 static void assert_same_decision(const struct decision *a, const struct decision *b)
@@ -213,6 +287,7 @@ static void assert_same_decision(const struct decision *a, const struct decision
 	assert_int_equal(a->nodes.bits, b->nodes.bits);
 	assert_int_equal(a->preferred, b->preferred);
 	assert_int_equal(a->nr_blocks, b->nr_blocks);
+	assert_int_equal(a->lease, b->lease);
 	for (unsigned i = 0; i < a->nr_blocks; i++) {
 		assert_int_equal(a->blocks[i].kind, b->blocks[i].kind);
 		assert_int_equal(a->blocks[i].nodes.bits, b->blocks[i].nodes.bits);
@@ -239,6 +314,7 @@ static void assert_same_record(const struct record *a, const struct record *b)
 		assert_same_request(a->request, b->request);
 	if (a->decision)
 		assert_same_decision(a->decision, b->decision);
+	assert_same_lease(a->lease, b->lease);
 	assert_int_equal(a->nr_parts, b->nr_parts);
 	for (size_t i = 0; i < a->nr_parts; i++) {
 		struct request read = a->parts[i].request;
@@ -248,6 +324,21 @@ static void assert_same_record(const struct record *a, const struct record *b)
 		assert_same_request(&read, &b->parts[i].request);
 		assert_same_decision(&a->parts[i].decision, &b->parts[i].decision);
 	}
+}
+
+static struct lease any_lease(void)
+{
+	struct lease l = {.name = any_u64(),
+		.since_ms = (int64_t)any_u64(),
+		.claimed = below(2),
+		.shown = below(2)};
+
+	(void)text_copy(l.user.container_id, sizeof l.user.container_id, any_string());
+	(void)text_copy(l.user.pod_uid, sizeof l.user.pod_uid, any_string());
+	(void)text_copy(l.user.pod_name, sizeof l.user.pod_name, any_string());
+	for (unsigned i = 0; i < below(9); i++)
+		tokenset_add(&l.tokens, (struct token){below(ids.nr), below(CPUSET_BITS)});
+	return l;
 }
 
 static void any_record_comes_back_bit_for_bit(void **state)
@@ -270,10 +361,15 @@ static void any_record_comes_back_bit_for_bit(void **state)
 			parts[p].decision.source = SOURCE_HELD;
 			parts[p].request.pod.ask = pod;
 		}
+		struct lease lease = any_lease();
+		if (decided) {
+			req.nr_attached = pod ? pod->nr_attached : below(POD_DEVICES_MAX + 1);
+			req.attached = pod ? pod->attached : any_attached(req.nr_attached);
+		}
 		struct record r = {any_u64(), (int64_t)any_u64(), op, any_string(), id,
 			decided ? &req : NULL, decided ? &d : NULL,
 			op == RECORD_HOLD ? parts : NULL, op == RECORD_HOLD ? nr_parts : 0,
-			any_cpus()};
+			op >= RECORD_ALLOCATE && op <= RECORD_LEASE ? &lease : NULL, any_cpus()};
 		struct decoded_record back;
 		struct arena a;
 		struct err e;
@@ -320,7 +416,7 @@ static const struct decision granted = {
 	.blocks = {{0, {2}, 1 << 20}},
 };
 static const struct record grant = {
-	3, 1700000000000, RECORD_GRANT, "create", "c1", &web, &granted, NULL, 0, {{3}}};
+	3, 1700000000000, RECORD_GRANT, "create", "c1", &web, &granted, NULL, 0, NULL, {{3}}};
 static const char grant_line[] =
 	"{\"seq\":3,\"time_ms\":1700000000000,\"op\":\"grant\",\"cause\":\"create\",\"container_"
 	"id\":\"c1\","
@@ -525,16 +621,16 @@ static const struct {
 } headers[] = {
 	{"{\"journal\":1,\"version\":\"9\",\"boot_id\":\"b\",\"machine\":\"m\","
 	 "\"fingerprint\":1,\"settings\":{}}",
-		-ENOTSUP, "it has format 1, numafit 0.1.0 reads format 2 only"},
-	{"{\"journal\":3}", -ENOTSUP, "it has format 3"},
+		-ENOTSUP, "it has format 1, numafit 0.1.0 reads format 3 only"},
+	{"{\"journal\":4}", -ENOTSUP, "it has format 4"},
 	{"{\"seq\":1}", -EINVAL, "journal is missing"},
-	{"{\"journal\":2,\"version\":\"1\",\"boot_id\":\"b\",\"machine\":\"m\","
+	{"{\"journal\":3,\"version\":\"1\",\"boot_id\":\"b\",\"machine\":\"m\","
 	 "\"fingerprint\":4294967296,\"settings\":{}}",
 		-ERANGE, "fingerprint: "},
-	{"{\"journal\":2,\"version\":\"1\",\"boot_id\":\"b\",\"machine\":\"m\","
+	{"{\"journal\":3,\"version\":\"1\",\"boot_id\":\"b\",\"machine\":\"m\","
 	 "\"fingerprint\":1,\"settings\":{\"mode\":1}}",
 		-EINVAL, "settings: mode: "},
-	{"{\"journal\":2,\"version\":\"1\",\"boot_id\":\"b\",\"machine\":\"m\","
+	{"{\"journal\":3,\"version\":\"1\",\"boot_id\":\"b\",\"machine\":\"m\","
 	 "\"fingerprint\":1,\"settings\":{}}",
 		-EINVAL, "topology is missing"},
 };

@@ -70,13 +70,39 @@ static struct lease_user user_of(const char *id, const char *pod, const char *na
 	return u;
 }
 
+static int give_out(struct leases *l, int64_t now_ms, const struct tokenset *tokens, uint64_t *name)
+{
+	uint64_t fresh;
+	int rc = leases_may_allocate(l, now_ms, tokens, &fresh, NULL);
+
+	if (!rc)
+		*name = leases_allocate(l, now_ms, tokens, fresh);
+	return rc;
+}
+
+/* PodResources shows these of the leased ones. */
+static unsigned give_up(struct leases *l, int64_t now_ms, const struct tokenset *shown)
+{
+	struct tokenset seen = {0}, leased, claimed, stale;
+
+	leases_tokens(l, &leased, &claimed);
+	tokenset_each (k, shown)
+		if (tokenset_has(&leased, k))
+			tokenset_add(&seen, k);
+	seen = leases_news(l, &seen);
+	assert_int_equal(leases_adopt(l, now_ms, &seen, NULL), 0);
+	stale = leases_stale(l, now_ms, GRACE_MS, shown);
+	leases_give_up(l, &stale);
+	return tokenset_count(&stale);
+}
+
 /* What the kubelet puts on the container. */
 static const char *allocate(struct rig *g, const char *tokens, char *annotation)
 {
 	struct tokenset s = tokens_of(g, tokens);
 	uint64_t name = 0;
 
-	assert_int_equal(leases_allocate(g->l, g->now_ms, &s, &name, NULL), 0);
+	assert_int_equal(give_out(g->l, g->now_ms, &s, &name), 0);
 	sound(g);
 	return lease_annotation(name, &s, &g->t->ids, annotation);
 }
@@ -107,7 +133,7 @@ static void is_leased(const struct rig *g, const char *leased, const char *claim
 static unsigned reclaim(struct rig *g, const char *shown)
 {
 	struct tokenset s = tokens_of(g, shown);
-	unsigned nr = leases_reclaim(g->l, g->now_ms, GRACE_MS, &s, NULL);
+	unsigned nr = give_up(g->l, g->now_ms, &s);
 
 	sound(g);
 	return nr;
@@ -149,7 +175,7 @@ static void what_is_not_so_is_refused_with_the_reason(void **state)
 		{"v1:5000:0=0-1", "c2", "a", "other", 2, -EBUSY, "runs on"},
 		{"v1:5000:0=1", "c2", "b", "main", 1, -EBUSY, "node0-0001"},
 		{"v1:5001:0=2-3", "c2", "b", "main", 3, -ERANGE,
-			"gave the container 2 of numafit.io/cpu, but it asks for 3 CPUs"},
+			"gave the container 2 of numafit.io/cpu, and it asks for 3 whole CPUs"},
 		{"v1:5001:0=2-3", "c2", "b", "main", 0, -ERANGE, "asks for 0"},
 		{"v1:5000:0=2-3", "c2", "b", "main", 2, -ENOENT,
 			"its tokens are of lease 5001 now"},
@@ -262,11 +288,16 @@ static void what_nobody_has_and_nobody_shows_is_given_up(void **state)
 	(void)state;
 	allocate(g, "0=0-3", text); /* its pod is rejected */
 	allocate(g, "0=0-1", kept); /* and some of it goes to another one's container */
-	g->now_ms += GRACE_MS;
+	g->now_ms += 10 * GRACE_MS; /* the rest could be an init container's */
 	assert_int_equal(reclaim(g, "0=0-1"), 0);
 	g->now_ms++;
 	assert_int_equal(reclaim(g, "0=0-1"), 2);
 	is_leased(g, "0=0-1", "");
+	allocate(g, "1=0-1", text); /* another that is rejected, none of which is shown */
+	g->now_ms += GRACE_MS;
+	assert_int_equal(reclaim(g, "0=0-1"), 0);
+	g->now_ms++;
+	assert_int_equal(reclaim(g, "0=0-1"), 2);
 	assert_int_equal(come(g, text, "x", "rejected", "main", 4, NULL), -ENOENT);
 	assert_int_equal(come(g, kept, "c1", "pod", "main", 2, NULL), 0);
 	g->now_ms += 10 * GRACE_MS;
@@ -389,24 +420,24 @@ static void tokens_that_the_machine_lacks_are_not_leased(void **state)
 		struct tokenset s = tokens_of(g, table[i].tokens);
 		uint64_t name = 77;
 
-		assert_int_equal(leases_allocate(g->l, g->now_ms, &s, &name, NULL), table[i].rc);
+		assert_int_equal(give_out(g->l, g->now_ms, &s, &name), table[i].rc);
 		assert_int_equal(name, table[i].rc ? 77 : START_MS);
 	}
 	is_leased(g, "0=6-7", ""); /* of the others nothing */
 	struct tokenset beyond = {0};
 	uint64_t name;
 	tokenset_add(&beyond, (struct token){63, 0});
-	assert_int_equal(leases_allocate(g->l, g->now_ms, &beyond, &name, NULL), -ENOENT);
+	assert_int_equal(give_out(g->l, g->now_ms, &beyond, &name), -ENOENT);
 
 	cpuset_del(&fewer->node[0].cpus, 35); /* its last one goes offline */
 	leases_set_topo(g->l, fewer);
 	struct tokenset again = tokens_of(g, "0=6-7"), new = tokens_of(g, "0=5"),
 			last = tokens_of(g, "1=7");
-	assert_int_equal(leases_allocate(g->l, g->now_ms, &again, &name, NULL), 0);
-	assert_int_equal(leases_allocate(g->l, g->now_ms, &new, &name, NULL), 0);
+	assert_int_equal(give_out(g->l, g->now_ms, &again, &name), 0);
+	assert_int_equal(give_out(g->l, g->now_ms, &new, &name), 0);
 	leases_give_up(g->l, &again);
-	assert_int_equal(leases_allocate(g->l, g->now_ms, &again, &name, NULL), -ENOENT);
-	assert_int_equal(leases_allocate(g->l, g->now_ms, &last, &name, NULL), 0);
+	assert_int_equal(give_out(g->l, g->now_ms, &again, &name), -ENOENT);
+	assert_int_equal(give_out(g->l, g->now_ms, &last, &name), 0);
 	rig_free(g);
 	free(fewer);
 }
@@ -454,8 +485,8 @@ static void there_is_a_limit(void **state)
 		for (unsigned i = 0; i < CPUSET_BITS; i++)
 			tokenset_add(&part.tokens, (struct token){(uint16_t)n, (uint16_t)i});
 	assert_int_equal(leases_enter(g->l, &part, NULL), 0);
-	assert_int_equal(leases_allocate(g->l, 1, &one, &name, NULL), -ENOSPC);
-	assert_int_equal(leases_allocate(g->l, 1, &part.tokens, &name, NULL), 0);
+	assert_int_equal(give_out(g->l, 1, &one, &name), -ENOSPC);
+	assert_int_equal(give_out(g->l, 1, &part.tokens, &name), 0);
 	assert_int_equal(leases_adopt(g->l, 1, &one, NULL), -ENOSPC);
 	part.tokens = one;
 	assert_int_equal(leases_enter(g->l, &part, NULL), -ENOSPC);
@@ -603,8 +634,7 @@ static void some_pod_is_admitted(struct world *w)
 		c->nr = got;
 		if (!got)
 			continue;
-		assert_int_equal(
-			leases_allocate(w->g->l, w->g->now_ms, &c->tokens, &name, NULL), 0);
+		assert_int_equal(give_out(w->g->l, w->g->now_ms, &c->tokens, &name), 0);
 		(void)lease_annotation(name, &c->tokens, &w->g->t->ids, c->annotation);
 	}
 	p->admitted_ms = w->g->now_ms;
@@ -701,7 +731,7 @@ static void podresources_is_asked(struct world *w)
 			tokenset_each (k, &q->part[APP].tokens)
 				tokenset_add(&shown, k);
 	}
-	w->reclaimed += leases_reclaim(w->g->l, w->g->now_ms, GRACE_MS, &shown, NULL);
+	w->reclaimed += give_up(w->g->l, w->g->now_ms, &shown);
 }
 
 static void are_same(const struct lease *a, const struct lease *b)
@@ -793,7 +823,7 @@ static void nothing_is_lost_or_kept_under_a_kubelet_at_random(void **state)
 				end(w, &w->pod[p].part[i]);
 			leases_pod_gone(w->g->l, w->g->now_ms, w->pod[p].uid);
 		}
-		(void)leases_reclaim(w->g->l, w->g->now_ms + GRACE_MS + 1, GRACE_MS, &none, NULL);
+		(void)give_up(w->g->l, w->g->now_ms + GRACE_MS + 1, &none);
 		leases_tokens(w->g->l, &leased, &claimed);
 		assert_int_equal(tokenset_count(&leased), 0);
 		print_message("%u pods refused elsewhere, %u containers, %u tokens given up\n",

@@ -176,7 +176,7 @@ static void one_event(struct world *x)
 	else if (below(x, 60) == 0)
 		(void)engine_expire(x->w.engine, ++x->now);
 	else if (below(x, 8) == 0) {
-		engine_release_pod(x->w.engine, ++x->now, "pod-gone", p->uid);
+		engine_release_pod(x->w.engine, ++x->now, "pod-gone", &(struct pod){.sandbox_id = p->uid, .uid = ""});
 		memset(p, 0, sizeof *p);
 	} else if (!*p->id[i] || below(x, 6) == 0)
 		create(x, p, i);
@@ -307,7 +307,7 @@ static const struct {
 		"seq 1: decision.reasons.resources[0].smallest: wanted 2, got 1"},
 	{"\"exclusive\":true", "\"exclusive\":tru", 2, "line 3: not JSON"},
 	{"uncore 7", "uncore 6", 2, "it is not the machine of the fingerprint"},
-	{"\"journal\":2", "\"journal\":3", 2, "it has format 3, numafit 0.1.0 reads format 2 only"},
+	{"\"journal\":3", "\"journal\":4", 2, "it has format 4, numafit 0.1.0 reads format 3 only"},
 	{"node 7 ", "nude 7 ", 2, "line 1: "},
 	{"\"seq\":1,", "\"seq\":01,", 2, "line 3: not JSON"},
 };

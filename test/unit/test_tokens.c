@@ -182,7 +182,7 @@ static void as_many_are_healthy_as_there_are_free_cpus(void **state)
 		struct cpuset held = list(table[i].held);
 		struct tokenset leased = tokens_of(t, table[i].leased);
 		struct tokenset claimed = tokens_of(t, table[i].claimed);
-		struct tokens_state now = {t, &s, &held, &leased, &claimed};
+		struct tokens_state now = {t, &s, &held, &leased, &claimed, CPUSET_BITS};
 		struct token_reports r;
 		struct arena a;
 		char word[IDS_MAX];
@@ -202,7 +202,7 @@ static void the_list_is_ascending_and_says_where_each_is(void **state)
 	struct settings s = settings_of(POLICY_RESTRICTED);
 	struct cpuset held = {0};
 	struct tokenset none = {0};
-	struct tokens_state now = {t, &s, &held, &none, &none};
+	struct tokens_state now = {t, &s, &held, &none, &none, CPUSET_BITS};
 	struct token_reports r;
 	static char work[64 << 10];
 	struct arena a;
@@ -498,7 +498,8 @@ static void random_reports_keep_their_promises(void **state)
 	(void)state;
 	for (unsigned i = 0; i < ROUNDS; i++) {
 		uint64_t seed = r.state;
-		struct tokens_state now = {t, &m->s, &m->held, &m->leased, &m->claimed};
+		struct tokens_state now = {
+			t, &m->s, &m->held, &m->leased, &m->claimed, CPUSET_BITS};
 		struct token_reports list;
 		struct arena a;
 

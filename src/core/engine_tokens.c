@@ -1,0 +1,109 @@
+/* The kubelet's side of the ledger: which tokens it has given out, and who still comes for them. */
+#include "engine_state.h"
+
+#include <numafit/text.h>
+
+enum { GRACE_MS = 2 * 60 * 1000 }; /* PodResources shows an admitted pod within seconds */
+
+static int change(struct engine *g, int64_t now_ms, enum record_op op, const struct lease *lease,
+	bool must, struct err *e)
+{
+	struct record r = {
+		.time_ms = now_ms,
+		.op = op,
+		.cause = "kubelet",
+		.container_id = "",
+		.lease = lease,
+		.pool = *ledger_pool(g->ledger),
+	};
+
+	return engine_change(g, &r, must, e);
+}
+
+/* The latest lease that any of the tokens is in. */
+static uint64_t latest_of(const struct leases *l, const struct tokenset *tokens)
+{
+	uint64_t latest = 0;
+
+	tokenset_each (k, tokens) {
+		uint64_t name = leases_name_of(l, k);
+
+		latest = name > latest ? name : latest;
+	}
+	return latest;
+}
+
+int engine_allocate(struct engine *g, int64_t now_ms, const struct tokenset *tokens,
+	char *annotation, struct err *e)
+{
+	const struct leases *leases = ledger_leases(g->ledger);
+	struct lease lease = {.tokens = *tokens};
+	int rc = leases_may_allocate(leases, now_ms, tokens, &lease.name, e);
+
+	if (!rc)
+		rc = ledger_may_promise(g->ledger, tokens, e);
+	if (!rc)
+		rc = change(g, now_ms, RECORD_ALLOCATE, &lease, false, e);
+	if (!rc)
+		(void)lease_annotation(latest_of(leases, tokens), tokens, &g->t->ids, annotation);
+	return rc;
+}
+
+/* What a container that runs could not claim before: nobody knew of its tokens. */
+static void claim_late(struct engine *g, int64_t now_ms, const struct holding *h)
+{
+	auto_free char *id = xstrdup(h->container_id);
+	struct request req = holding_request(h);
+	struct decision d = h->decision;
+	struct lease_claim c;
+
+	if (h->state != HOLDING_LIVE || d.lease || !d.exclusive || d.source == SOURCE_HELD ||
+		!admit_has_tokens(g->s, &req) || admit_tokens(g->ledger, &req, &c, NULL) < 0)
+		return;
+	req = engine_request_of(g, h, id);
+	d.lease = c.name;
+	d.source = SOURCE_ADOPTED;
+	engine_enter_running(g, now_ms, "claim", &req, &d);
+}
+
+static bool has_news(const struct leases *l, const struct tokenset *shown, struct lease *news)
+{
+	news->tokens = leases_news(l, shown);
+	return tokenset_count(&news->tokens) && leases_may_adopt(l, &news->tokens, NULL) == 0;
+}
+
+static unsigned give_up_stale(struct engine *g, int64_t now_ms, const struct tokenset *shown)
+{
+	struct lease stale = {
+		.tokens = leases_stale(ledger_leases(g->ledger), now_ms, GRACE_MS, shown)};
+	unsigned nr = tokenset_count(&stale.tokens);
+
+	return nr && change(g, now_ms, RECORD_GIVE_UP, &stale, false, NULL) == 0 ? nr : 0;
+}
+
+unsigned engine_see_tokens(struct engine *g, int64_t now_ms, const struct tokenset *shown)
+{
+	const struct leases *leases = ledger_leases(g->ledger);
+	struct lease news = {0};
+
+	if (has_news(leases, shown, &news))
+		(void)change(g, now_ms, RECORD_SHOWN, &news, false, NULL);
+	for (size_t i = 0; i < ledger_count(g->ledger); i++)
+		claim_late(g, now_ms, ledger_at(g->ledger, i));
+	return give_up_stale(g, now_ms, shown);
+}
+
+void engine_pod_is_gone(struct engine *g, int64_t now_ms, const char *cause, const char *pod_uid)
+{
+	struct record r = {
+		.time_ms = now_ms,
+		.op = RECORD_POD_GONE,
+		.cause = cause,
+		.container_id = pod_uid,
+		.pool = *ledger_pool(g->ledger),
+	};
+
+	if (*pod_uid && leases_has_pod(ledger_leases(g->ledger), pod_uid) &&
+		!ledger_find_of_pod(g->ledger, pod_uid))
+		(void)engine_change(g, &r, true, NULL);
+}

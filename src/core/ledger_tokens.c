@@ -1,0 +1,96 @@
+/* The tokens beside the CPUs: what is promised, what may be promised still, what the kubelet sees.
+ */
+#include "ledger_state.h"
+
+#include <numafit/cpus.h>
+#include <numafit/leases.h>
+
+#include <errno.h>
+
+static unsigned min(unsigned a, unsigned b)
+{
+	return a < b ? a : b;
+}
+
+/* How many of the node's tokens wait for a container. */
+static unsigned awaited_on(const struct tokenset *leased, const struct tokenset *claimed,
+	const struct tokenset *but, unsigned node)
+{
+	struct cpuset waiting = cpuset_minus(leased->on[node], &claimed->on[node]);
+
+	if (but)
+		waiting = cpuset_minus(waiting, &but->on[node]);
+	return cpuset_count(&waiting);
+}
+
+struct cpuset ledger_promised_cpus(const struct ledger *l, const struct tokenset *but)
+{
+	struct cpus_how how = cpus_how(l->t, &l->s->cpu_options);
+	struct cpuset free_cpus = ledger_free_cpus(l), promised = {0};
+	struct tokenset leased, claimed;
+
+	if (!l->s->device_plugin || leases_empty(l->leases))
+		return promised;
+	how.distributed = false; /* they are of one node each time */
+	leases_tokens(l->leases, &leased, &claimed);
+	nodeset_each (n, leased.nodes) {
+		struct cpuset here = cpuset_and(free_cpus, &l->t->node[n].cpus), some = {0};
+		unsigned nr = min(awaited_on(&leased, &claimed, but, n), cpuset_count(&here));
+
+		if (nr && cpus_take(l->t, &here, nr, &how, &some, NULL) == 0)
+			promised = cpuset_or(promised, &some);
+	}
+	return promised;
+}
+
+/* CPUs that the shared pool can still give up, beside those that are promised. */
+static unsigned spare_cpus(const struct ledger *l, const struct cpuset *promised)
+{
+	struct cpuset left = cpuset_minus(ledger_shareable_cpus(l), &l->held);
+	unsigned kept = settings_pool_minimum(l->s) + cpuset_count(promised);
+
+	return cpuset_count(&left) > kept ? cpuset_count(&left) - kept : 0;
+}
+
+int ledger_may_promise(const struct ledger *l, const struct tokenset *tokens, struct err *e)
+{
+	struct cpuset promised = ledger_promised_cpus(l, NULL);
+	struct cpuset free_cpus = cpuset_minus(ledger_free_cpus(l), &promised);
+	struct tokenset leased, claimed;
+	unsigned all = 0, spare = spare_cpus(l, &promised);
+
+	leases_tokens(l->leases, &leased, &claimed);
+	nodeset_each (n, tokens->nodes) {
+		struct cpuset new = cpuset_minus(tokens->on[n], &leased.on[n]);
+		struct cpuset here = cpuset_and(free_cpus, &l->t->node[n].cpus);
+
+		all += cpuset_count(&new);
+		if (cpuset_count(&new) > cpuset_count(&here))
+			return err_set(e, EBUSY,
+				"NUMA node %u has %u CPUs left, %u of its tokens are asked for: "
+				"other containers took CPUs there a moment ago",
+				l->t->ids.id[n], cpuset_count(&here), cpuset_count(&new));
+	}
+	return all > spare ? err_set(e, EBUSY,
+				     "%u CPUs can be given beside what the shared pool needs "
+				     "(sharedPoolMinimum), %u tokens are asked for",
+				     spare, all)
+			   : 0;
+}
+
+int ledger_report_tokens(const struct ledger *l, struct arena *a, struct token_reports *out)
+{
+	struct cpuset promised = ledger_promised_cpus(l, NULL);
+	struct tokenset leased, claimed;
+	const struct tokens_state now = {
+		.t = l->t,
+		.s = l->s,
+		.held = &l->held,
+		.leased = &leased,
+		.claimed = &claimed,
+		.spare = spare_cpus(l, &promised),
+	};
+
+	leases_tokens(l->leases, &leased, &claimed);
+	return tokens_report(&now, a, out);
+}
