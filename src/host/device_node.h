@@ -11,7 +11,9 @@
  * ancestor that has a numa_node; VFIO groups by the devices in them), CDI names with a PCI address
  * in them ("vendor.com/class=0000:81:00.0", "...=pci-0000-81-00-0") by that. A PCI device that is
  * found in both ways is one. Those without a node, or with one that the machine lacks, are left
- * out. As one resource with the name "devices", from *a; NULL: there is none, or *a is too small.
+ * out; and so is what comes after 256 devices, or 4,096 looks at sysfs. Device ids are PCI
+ * addresses, or paths below /sys/devices. As one resource with the name "devices", from *a; NULL:
+ * there is none, or *a is too small.
  */
 const struct device_resource *device_nodes_of(
 	const char *root, const struct topo *t, const struct request *req, struct arena *a);

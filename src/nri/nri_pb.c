@@ -7,7 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SYNCHRONIZE_MORE = 3 }; /* SynchronizeRequest.more */
+enum { SYNCHRONIZE_MORE = 3 };             /* SynchronizeRequest.more */
+enum { FILES_MAX = 4096, CDI_MAX = 1024 }; /* of one container: the first ones count */
 
 int nri_register_encode(
 	const char *name, const char *index, struct arena *a, struct blob *out, struct err *e)
@@ -203,6 +204,62 @@ static void fill_resources(struct request *req, const Nri__LinuxResources *has,
 		(void)err_add(odd, rc ? rc : unfit, "container %s", req->container_id);
 }
 
+/* Whether the container may use all devices: it is privileged, and shows every device of the host,
+ * none of which it has been given for itself. (The rule is containerd's, oci.WithAllDevicesAllowed,
+ * for such containers; -1 is another word for any number.) */
+static bool may_use_all_devices(const Nri__LinuxResources *r)
+{
+	for (size_t i = 0; r && i < r->n_devices; i++) {
+		const Nri__LinuxDeviceCgroup *d = r->devices[i];
+
+		if (d->allow && (!*d->type || strcmp(d->type, "a") == 0) &&
+			(!d->major || d->major->value == -1) &&
+			(!d->minor || d->minor->value == -1))
+			return true;
+	}
+	return false;
+}
+
+static bool take_file(const Nri__LinuxDevice *d, struct device_file *out)
+{
+	bool is_node = strcmp(d->type, "c") == 0 || strcmp(d->type, "b") == 0;
+
+	if (!is_node || d->major < 0 || d->major > UINT32_MAX || d->minor < 0 ||
+		d->minor > UINT32_MAX)
+		return false;
+	*out = (struct device_file){d->path, *d->type, (uint32_t)d->major, (uint32_t)d->minor};
+	return true;
+}
+
+static int fill_files(struct request *req, const Nri__LinuxContainer *l, struct arena *a)
+{
+	size_t nr = l->n_devices < FILES_MAX ? l->n_devices : FILES_MAX;
+
+	if (!nr || may_use_all_devices(l->resources))
+		return 0;
+	struct device_file *files = arena_array(a, nr, sizeof *files);
+	if (!files)
+		return -ENOMEM;
+	for (size_t i = 0; i < nr; i++)
+		req->nr_files += take_file(l->devices[i], &files[req->nr_files]);
+	req->file = files;
+	return 0;
+}
+
+static int fill_cdi(struct request *req, const Nri__Container *c, struct arena *a)
+{
+	size_t nr = c->n_cdi_devices < CDI_MAX ? c->n_cdi_devices : CDI_MAX;
+	const char **names = nr ? arena_array(a, nr, sizeof *names) : NULL;
+
+	if (nr && !names)
+		return -ENOMEM;
+	for (size_t i = 0; i < nr; i++)
+		names[i] = c->cdi_devices[i]->name;
+	req->cdi = names;
+	req->nr_cdi = nr;
+	return 0;
+}
+
 /* c and pod may be NULL. */
 static int fill_request(struct request *req, const Nri__PodSandbox *pod, const Nri__Container *c,
 	const Nri__LinuxResources *asked, struct arena *a, struct err *odd)
@@ -218,6 +275,8 @@ static int fill_request(struct request *req, const Nri__PodSandbox *pod, const N
 	req->created_at_ns = c->created_at;
 	req->placement =
 		find_annotation(c->annotations, c->n_annotations, NRI_PLACEMENT_ANNOTATION);
+	req->allocated =
+		find_annotation(c->annotations, c->n_annotations, NRI_ALLOCATED_ANNOTATION);
 	if (has && has->cpu) {
 		req->cpus = has->cpu->cpus;
 		req->mems = has->cpu->mems;
@@ -225,7 +284,9 @@ static int fill_request(struct request *req, const Nri__PodSandbox *pod, const N
 	if (c->linux && *c->linux->cgroups_path)
 		req->cgroup = c->linux->cgroups_path;
 	fill_resources(req, has, asked, odd);
-	return 0;
+	if (c->linux && fill_files(req, c->linux, a) < 0)
+		return -ENOMEM;
+	return fill_cdi(req, c, a);
 }
 
 static int too_large(struct blob payload, struct err *e)

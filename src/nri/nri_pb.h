@@ -70,7 +70,9 @@ struct nri_running {
 int nri_running_decode(
 	struct blob payload, size_t max, struct arena *a, struct nri_running *out, struct err *e);
 
-/* What any call about one pod or container says. */
+/* What any call about one pod or container says. Here as in nri_running a container shows at most
+ * 4,096 device nodes and 1,024 CDI names, the first ones; and no nodes when it may use all devices
+ * there are, for such a (privileged) one lists the host's, and has been given none of them. */
 struct nri_subject {
 	enum nri_event event; /* StateChange only */
 	struct request req;   /* container_id "": about a pod */

@@ -143,6 +143,44 @@ static Nri__LinuxResources *fill_resources(struct resources_form *f, const struc
 	return &f->resources;
 }
 
+static Nri__LinuxDevice **fill_files(const struct device_file *from, size_t nr, struct arena *a)
+{
+	struct file_form {
+		Nri__LinuxDevice device;
+		char type[sizeof "c"];
+	} *forms = arena_array(a, nr, sizeof *forms);
+	Nri__LinuxDevice **list = arena_array(a, nr, sizeof(void *));
+
+	if (!list || !forms)
+		return NULL;
+	for (size_t i = 0; i < nr; i++) {
+		Nri__LinuxDevice *d = list[i] = &forms[i].device;
+
+		nri__linux_device__init(d);
+		d->path = pb_string(from[i].path);
+		d->type = forms[i].type;
+		d->type[0] = from[i].type;
+		d->major = from[i].major;
+		d->minor = from[i].minor;
+	}
+	return list;
+}
+
+static Nri__CDIDevice **fill_cdi(const char *const *from, size_t nr, struct arena *a)
+{
+	Nri__CDIDevice *devices = arena_array(a, nr, sizeof *devices);
+	Nri__CDIDevice **list = arena_array(a, nr, sizeof(void *));
+
+	if (!list || !devices)
+		return NULL;
+	for (size_t i = 0; i < nr; i++) {
+		nri__cdidevice__init(&devices[i]);
+		devices[i].name = pb_string(from[i]);
+		list[i] = &devices[i];
+	}
+	return list;
+}
+
 struct container_form {
 	Nri__Container container;
 	Nri__LinuxContainer linux;
@@ -163,7 +201,12 @@ static Nri__Container *fill_container(
 	f->container.linux = &f->linux;
 	f->linux.resources = fill_resources(&f->resources, c);
 	f->linux.cgroups_path = pb_string(c->cgroups_path);
-	return f->container.annotations ? &f->container : NULL;
+	f->linux.n_devices = c->nr_files;
+	f->linux.devices = fill_files(c->files, c->nr_files, a);
+	f->container.n_cdi_devices = c->nr_cdi;
+	f->container.cdi_devices = fill_cdi(c->cdi, c->nr_cdi, a);
+	bool whole = f->container.annotations && f->linux.devices && f->container.cdi_devices;
+	return whole ? &f->container : NULL;
 }
 
 static int out_of_memory(struct err *e)

@@ -21,6 +21,10 @@ struct nri_container {
 	size_t nr_annotations;
 	int64_t created_at_ns;
 	const char *cgroups_path; /* NULL: not shown */
+	const struct device_file *files;
+	size_t nr_files;
+	const char *const *cdi;
+	size_t nr_cdi;
 };
 
 /* A change of another container that the plugin asks for. */

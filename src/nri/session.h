@@ -71,6 +71,8 @@ struct nri_handler {
 
 /* The key of the annotation that a placed container carries, read back at Synchronize. */
 #define NRI_PLACEMENT_ANNOTATION "numafit.io/placement"
+/* The key of the one that the kubelet puts on a container for our device plugin (leases.h). */
+#define NRI_ALLOCATED_ANNOTATION "numafit.io/allocated"
 
 enum nri_state {
 	NRI_REGISTERING,   /* RegisterPlugin is on its way */

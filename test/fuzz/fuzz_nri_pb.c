@@ -26,6 +26,14 @@ static void check_request(const struct request *req)
 	check_text(req->pod.name);
 	for (size_t i = 0; i < req->pod.nr_annotations; i++)
 		check_text(req->pod.annotations[i].value);
+	for (size_t i = 0; i < req->nr_files; i++) {
+		check_text(req->file[i].path);
+		assert(req->file[i].type == 'c' || req->file[i].type == 'b');
+	}
+	for (size_t i = 0; i < req->nr_cdi; i++)
+		check_text(req->cdi[i]);
+	if (req->allocated)
+		check_text(req->allocated);
 	assert(req->nr_memory <= TOPO_KINDS);
 	for (unsigned i = 0; i < req->nr_memory; i++)
 		assert(req->memory[i].bytes &&

@@ -161,7 +161,8 @@ static void a_container_survives_the_way_there(void **state)
 			.memory_limit = (int64_t)(3 * GiB),
 			.nr_hugepages = 3,
 			.hugepages = {{GiB, 2 * GiB}, {2 * MiB, 0}, {64 << 10, 128 << 10}}},
-		"2-3", "0", notes, 2, INT64_C(1700000000000000001), "/kubepods/pod1/id1"};
+		"2-3", "0", notes, 2, INT64_C(1700000000000000001), "/kubepods/pod1/id1", NULL, 0,
+		NULL, 0};
 	struct blob payload;
 	struct nri_subject s;
 	struct err e;
@@ -186,6 +187,90 @@ static void a_container_survives_the_way_there(void **state)
 	assert_string_equal(s.req.mems, "0");
 	assert_string_equal(s.req.placement, "{\"cpus\":\"2-3\"}");
 	assert_string_equal(s.req.cgroup, "/kubepods/pod1/id1");
+}
+
+static const struct device_file gpu_and_disk[] = {
+	{"/dev/gpu0", 'c', 195, 0}, {"/dev/disk", 'b', 259, UINT32_MAX}};
+static const char *const gpu_and_nic[] = {"v.com/gpu=0000:81:00.0", "v.com/nic=0"};
+
+static struct nri_container with_devices(const struct key_value *note)
+{
+	return (struct nri_container){.sandbox_id = "p",
+		.id = "c",
+		.annotations = note,
+		.nr_annotations = note ? 1 : 0,
+		.files = gpu_and_disk,
+		.nr_files = sizeof gpu_and_disk / sizeof *gpu_and_disk,
+		.cdi = gpu_and_nic,
+		.nr_cdi = sizeof gpu_and_nic / sizeof *gpu_and_nic};
+}
+
+static void assert_has_devices(const struct request *req)
+{
+	assert_int_equal(req->nr_files, 2);
+	for (size_t i = 0; i < req->nr_files; i++) {
+		assert_string_equal(req->file[i].path, gpu_and_disk[i].path);
+		assert_int_equal(req->file[i].type, gpu_and_disk[i].type);
+		assert_int_equal(req->file[i].major, gpu_and_disk[i].major);
+		assert_int_equal(req->file[i].minor, gpu_and_disk[i].minor);
+	}
+	assert_int_equal(req->nr_cdi, 2);
+	for (size_t i = 0; i < req->nr_cdi; i++)
+		assert_string_equal(req->cdi[i], gpu_and_nic[i]);
+	assert_string_equal(req->allocated, "v1:7:0-1");
+}
+
+static void devices_are_told_in_every_message(void **state)
+{
+	static const struct key_value note = {NRI_ALLOCATED_ANNOTATION, "v1:7:0-1"};
+	const struct nri_container c = with_devices(&note);
+	const struct nri_chunk chunk = {&c, (bool[]){true}, 1, false};
+	struct nri_running all;
+	struct nri_subject s;
+	struct blob out;
+
+	for (int event = NRI_EVENT_CREATE; event <= NRI_EVENT_REMOVE; event++) {
+		bool told = event == NRI_EVENT_POST_START;
+
+		assert_int_equal(
+			nri_subject_encode((enum nri_event)event, told, &c, *state, &out, NULL), 0);
+		assert_int_equal(told ? nri_state_change_decode(out, *state, &s, NULL)
+				      : nri_subject_decode(out, *state, &s, NULL),
+			0);
+		assert_has_devices(&s.req);
+	}
+	assert_int_equal(nri_running_encode(&chunk, *state, &out, NULL), 0);
+	assert_int_equal(nri_running_decode(out, 1, *state, &all, NULL), 0);
+	assert_has_devices(&all.containers[0]);
+}
+
+static void what_is_allocated_is_told_by_the_container_alone(void **state)
+{
+	static const struct {
+		struct key_value of_pod, of_container;
+		const char *want;
+	} cases[] = {
+		{{NRI_ALLOCATED_ANNOTATION, "v1:1:0-0"}, {"other", "x"}, NULL},
+		{{"other", "x"}, {NRI_ALLOCATED_ANNOTATION, "v1:1:0-0"}, "v1:1:0-0"},
+		{{NRI_ALLOCATED_ANNOTATION, "v1:2:0-1"}, {NRI_ALLOCATED_ANNOTATION, ""}, ""},
+		{{"other", "x"}, {NRI_ALLOCATED_ANNOTATION "/container.c", "v1:1:0-0"}, NULL},
+	};
+
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct nri_container c = with_devices(&cases[i].of_container);
+		struct nri_subject s;
+		struct blob out;
+
+		c.pod_annotations = &cases[i].of_pod;
+		c.nr_pod_annotations = 1;
+		assert_int_equal(
+			nri_subject_encode(NRI_EVENT_CREATE, false, &c, *state, &out, NULL), 0);
+		assert_int_equal(nri_subject_decode(out, *state, &s, NULL), 0);
+		if (cases[i].want)
+			assert_string_equal(s.req.allocated, cases[i].want);
+		else
+			assert_null(s.req.allocated);
+	}
 }
 
 /* Messages by hand, for what our own encoder does not say. */
@@ -217,6 +302,138 @@ static void put_hugepages(struct bytes *resources, const char *size, uint64_t li
 	if (limit)
 		put_number(&h, 2, limit);
 	put_message(resources, 3, &h);
+}
+
+static void put_file(struct bytes *linux, const char *type, uint64_t major, uint64_t minor)
+{
+	struct bytes d = {0};
+
+	put_text(&d, 1, "/dev/x");
+	put_text(&d, 2, type);
+	put_number(&d, 3, major);
+	put_number(&d, 4, minor);
+	put_message(linux, 2, &d);
+}
+
+/* A message about container "c" that has this LinuxContainer. */
+static void decode_container(struct bytes *linux, struct arena *a, struct nri_subject *out)
+{
+	struct bytes m = {0}, c = {0};
+
+	put_text(&c, 1, "c");
+	put_message(&c, 11, linux);
+	put_message(&m, 2, &c);
+	assert_int_equal(nri_subject_decode((struct blob){m.at, m.len}, a, out, NULL), 0);
+	bytes_fini(&m);
+}
+
+static void only_what_can_be_a_device_node_is_taken(void **state)
+{
+	static const struct {
+		const char *type;
+		uint64_t major, minor;
+		bool taken;
+	} cases[] = {
+		{"c", 0, 0, true},
+		{"b", UINT32_MAX, UINT32_MAX, true},
+		{"u", 1, 3, false},
+		{"p", 0, 0, false},
+		{"", 1, 3, false},
+		{"cc", 1, 3, false},
+		{"c", (uint64_t)-1, 3, false},
+		{"c", 1, (uint64_t)-1, false},
+		{"c", UINT64_C(1) << 32, 3, false},
+		{"c", 1, UINT64_C(1) << 32, false},
+	};
+
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct bytes linux = {0};
+		struct nri_subject s;
+
+		put_file(&linux, cases[i].type, cases[i].major, cases[i].minor);
+		put_file(&linux, "b", 7, 8);
+		decode_container(&linux, *state, &s);
+		assert_int_equal(s.req.nr_files, cases[i].taken ? 2 : 1);
+		assert_int_equal(s.req.file[0].type, cases[i].taken ? *cases[i].type : 'b');
+		assert_int_equal(s.req.file[s.req.nr_files - 1].major, 7);
+		assert_int_equal(s.req.file[s.req.nr_files - 1].minor, 8);
+	}
+}
+
+static void of_too_many_devices_the_first_ones_count(void **state)
+{
+	enum { MANY = 5000, FILES = 4096, NAMES = 1024 };
+	struct bytes linux = {0}, m = {0}, c = {0}, name;
+	struct nri_subject s;
+
+	for (unsigned i = 0; i < MANY; i++) {
+		put_file(&linux, "c", 200, i);
+		name = (struct bytes){0};
+		put_text(&name, 1, i ? "v.com/gpu=n" : "v.com/gpu=first");
+		put_message(&c, 20, &name);
+	}
+	put_message(&c, 11, &linux);
+	put_message(&m, 2, &c);
+	assert_int_equal(nri_subject_decode((struct blob){m.at, m.len}, *state, &s, NULL), 0);
+	assert_int_equal(s.req.nr_files, FILES);
+	assert_int_equal(s.req.file[FILES - 1].minor, FILES - 1);
+	assert_int_equal(s.req.nr_cdi, NAMES);
+	assert_string_equal(s.req.cdi[0], "v.com/gpu=first");
+	bytes_fini(&m);
+}
+
+/* A device cgroup's rule; a number of 0 is not said. */
+struct rule {
+	bool allow;
+	const char *type;
+	int64_t major, minor;
+};
+
+static void put_rule(struct bytes *resources, const struct rule *r)
+{
+	const int64_t numbers[] = {r->major, r->minor};
+	struct bytes d = {0};
+
+	put_number(&d, 1, r->allow);
+	put_text(&d, 2, r->type);
+	for (unsigned i = 0; i < 2; i++) {
+		struct bytes number = {0};
+
+		if (!numbers[i])
+			continue;
+		put_number(&number, 1, (uint64_t)numbers[i]);
+		put_message(&d, 3 + i, &number);
+	}
+	put_message(resources, 7, &d);
+}
+
+static void who_may_use_all_devices_has_been_given_none(void **state)
+{
+	static const struct {
+		struct rule in[2];
+		bool all;
+	} cases[] = {
+		{{{true, "", 0, 0}, {true, "c", 1, 3}}, true},
+		{{{true, "a", 0, 0}, {true, "c", 1, 3}}, true},
+		{{{false, "", 0, 0}, {true, "a", -1, -1}}, true},
+		{{{false, "", 0, 0}, {true, "c", 195, 1}}, false},
+		{{{false, "a", -1, -1}, {false, "a", -1, -1}}, false},
+		{{{true, "c", 0, 0}, {true, "b", -1, -1}},
+			false}, /* mknod of any, as runc grants */
+		{{{true, "a", 195, 0}, {true, "a", 0, 1}}, false},
+	};
+
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct bytes linux = {0}, resources = {0};
+		struct nri_subject s;
+
+		put_rule(&resources, &cases[i].in[0]);
+		put_rule(&resources, &cases[i].in[1]);
+		put_message(&linux, 3, &resources);
+		put_file(&linux, "c", 195, 1);
+		decode_container(&linux, *state, &s);
+		assert_int_equal(s.req.nr_files, cases[i].all ? 0 : 1);
+	}
 }
 
 static void put_container(struct bytes *out, unsigned field, const char *id, const char *pod,
@@ -516,6 +733,11 @@ int main(void)
 		in_arena(recorded_configurations_are_read),
 		in_arena(recorded_events_are_read),
 		in_arena(a_container_survives_the_way_there),
+		in_arena(devices_are_told_in_every_message),
+		in_arena(what_is_allocated_is_told_by_the_container_alone),
+		in_arena(only_what_can_be_a_device_node_is_taken),
+		in_arena(of_too_many_devices_the_first_ones_count),
+		in_arena(who_may_use_all_devices_has_been_given_none),
 		in_arena(an_update_changes_what_is_not_zero),
 		in_arena(resources_that_cannot_be_held_are_told_beside_the_request),
 		cmocka_unit_test(whether_more_follows_is_told_from_the_outermost_fields),
