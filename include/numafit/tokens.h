@@ -12,6 +12,8 @@
  * same after every restart. What the kubelet does with them: pkg/kubelet/cm/devicemanager of 1.36.
  */
 
+#define TOKEN_RESOURCE "numafit.io/cpu"
+
 struct token {
 	uint16_t node; /* dense index */
 	uint16_t number;

@@ -4,6 +4,7 @@
 
 #include <numafit/cpus.h>
 #include <numafit/text.h>
+#include <numafit/tokens.h>
 
 #include <assert.h>
 #include <errno.h>
@@ -164,7 +165,7 @@ static void token_hints(const struct way_in *w, const unsigned *cpus_on, struct 
 	struct family *f = &h->family[h->nr++];
 
 	*f = (struct family){.kind = FAMILY_CAPACITY, .ground = w->b->t->nodes};
-	(void)text_copy(f->resource, sizeof f->resource, "numafit.io/cpu");
+	(void)text_copy(f->resource, sizeof f->resource, TOKEN_RESOURCE);
 	nodeset_each (n, w->b->t->nodes)
 		if (cpus_on[n])
 			f->required = nodeset_or(f->required, nodeset_of(n));

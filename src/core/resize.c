@@ -125,10 +125,11 @@ static int check_width(struct change *c, unsigned nodes)
 static int check_pool(struct change *c)
 {
 	struct cpuset left = cpuset_minus(ledger_shareable_cpus(c->l), ledger_held_cpus(c->l));
+	struct cpuset promised = ledger_promised_cpus(c->l, NULL);
 	unsigned minimum = settings_pool_minimum(c->s);
 	struct text t;
 
-	left = cpuset_minus(left, &c->d->cpus);
+	left = cpuset_minus(cpuset_minus(left, &promised), &c->d->cpus);
 	if (cpuset_count(&left) >= minimum)
 		return 0;
 	(void)refuse(c, "UnexpectedAdmissionError", "");

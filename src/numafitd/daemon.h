@@ -28,7 +28,8 @@ struct daemon {
 	char status_path[SETTINGS_PATH_MAX + sizeof "/numafitd.sock"];
 	struct journal *journal;
 	struct loop_timer *rotate, *expire;
-	struct sweep *sweep; /* NULL: there is none */
+	struct sweep *sweep;       /* NULL: there is none */
+	struct services *services; /* NULL: there are none */
 	uint64_t rotate_at_bytes;
 	struct err journal_error; /* told, and nothing was written since; code 0: all is well */
 	bool unrecorded;          /* the record at hand could not be written */
@@ -67,6 +68,19 @@ struct sandboxes {
 };
 struct sandboxes sandboxes_of(const struct nri_inventory *what);
 void sandboxes_free(struct sandboxes *s);
+/* services.c: what speaks with the kubelet, as far as the settings switch it on; only in mode
+ * manage. 0, or -errno with text: gRPC cannot start. */
+int services_start(struct daemon *d, struct err *e);
+/* Before loop_free(). */
+void services_stop(struct daemon *d);
+/* Something was recorded: the kubelet's list may be another one. */
+void services_note_change(struct daemon *d);
+/* facts.c: what the kubelet knows of a pod that is being started, from *a: its containers, as far
+ * as all that is to be known of them is known by now; NULL: it is not. */
+const struct pod_ask *facts_of_pod(struct daemon *d, const struct pod *pod, struct arena *a);
+/* The devices that the container was given, into *req, from *a. */
+void facts_of_container(struct daemon *d, struct request *req, struct arena *a);
+
 /* shadow.c: what the modes that place nothing do with the runtime's events. */
 extern const struct nri_handler shadow_handler, off_handler;
 

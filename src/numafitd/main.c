@@ -242,6 +242,8 @@ static int start(struct daemon *d, struct err *e)
 	if (!rc)
 		rc = status_start(d, e);
 	if (!rc)
+		rc = services_start(d, e);
+	if (!rc)
 		wiring_start(d);
 	return rc;
 }
@@ -278,6 +280,7 @@ static int run(struct daemon *d, struct err *e)
 	nri_conn_close(d->conn);
 	loop_timer_close(d->expire);
 	sweep_stop(d);
+	services_stop(d);
 	loop_free(d->loop);
 	recorder_stop(d);
 	if (d->lock >= 0)
@@ -319,6 +322,8 @@ int main(int argc, char **argv)
 	}
 	log_set_level(d.settings.log_level);
 	beside_kubelet(&d);
+	if (d.settings.mode != MODE_MANAGE)
+		d.settings.device_plugin = false; /* who places nothing gives nothing out */
 	if (run(&d, &e) < 0) {
 		(void)fprintf(stderr, "numafitd: %s\n", e.text);
 		return EXIT_FAILURE;

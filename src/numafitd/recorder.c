@@ -232,6 +232,7 @@ static void done(void *ctx, const struct record *r)
 		loop_timer_set(d->rotate, 0);
 	}
 	log_record(d, r);
+	services_note_change(d);
 }
 
 /* What reading the old journal found. */

@@ -10,7 +10,7 @@
 #include <errno.h>
 #include <string.h>
 
-enum { NS_PER_US = 1000, EXPIRE_EVERY_MS = 60 * 1000 };
+enum { NS_PER_US = 1000, EXPIRE_EVERY_MS = 60 * 1000, FACTS_BYTES = 4 << 20 };
 
 static struct placement placement_of(const struct decision *dec)
 {
@@ -41,10 +41,16 @@ static int refuse(const struct decision *dec, struct err *e)
 static int on_run_pod(void *ctx, const struct pod *pod, struct err *e)
 {
 	struct daemon *d = ctx;
+	struct pod known = *pod;
 	struct decision dec;
+	struct arena a;
 
-	engine_run_pod(d->engine, loop_wall_ms(), pod, &dec);
+	arena_init(&a, FACTS_BYTES);
+	known.ask = facts_of_pod(d, pod, &a);
+	known.source = known.ask ? POD_FROM_KUBELET : pod->source;
+	engine_run_pod(d->engine, loop_wall_ms(), &known, &dec);
 	d->counters.refused += !dec.admit;
+	arena_fini(&a);
 	return dec.admit ? 0 : refuse(&dec, e);
 }
 
@@ -66,11 +72,13 @@ static int on_create(void *ctx, const struct request *req, struct nri_reply *rep
 	struct daemon *d = ctx;
 	uint64_t from = loop_monotonic_ns();
 	struct update_list ups = {0};
+	struct request known = *req;
 	struct decision dec;
 
 	fault_point(FAULT_TO_DECIDE);
 	note_foreign_cpuset(d, req);
-	engine_create(d->engine, loop_wall_ms(), req, &dec, &ups);
+	facts_of_container(d, &known, reply->arena);
+	engine_create(d->engine, loop_wall_ms(), &known, &dec, &ups);
 	add_updates(d, &ups, reply);
 	d->counters.creates++;
 	d->counters.refused += !dec.admit;

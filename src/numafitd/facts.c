@@ -1,0 +1,245 @@
+/* What the kubelet knows of a pod, its containers and their devices, in the core's words. */
+#include "services.h"
+
+#include <host/device_node.h>
+#include <io/log.h>
+#include <numafit/text.h>
+
+#include <string.h>
+
+/* FNV-1a */
+static uint64_t hash_of(const char *text)
+{
+	const uint64_t prime = 1099511628211u;
+	uint64_t h = 14695981039346656037u;
+
+	for (; *text; text++)
+		h = (h ^ (unsigned char)*text) * prime;
+	return h;
+}
+
+static struct question *question_of(struct services *v, const char *pod_uid)
+{
+	return &v->asked[hash_of(pod_uid) % QUESTIONS];
+}
+
+/* What the pod has is asked for now, unless it was asked for since it came. */
+static void ask_for(struct services *v, const char *pod_uid)
+{
+	struct question *q = question_of(v, pod_uid);
+	uint64_t hash = hash_of(pod_uid);
+
+	if (q->pod != hash)
+		*q = (struct question){hash, pod_resources_refresh(v->pod_resources)};
+}
+
+/* Whether the kubelet's present answer is no older than the pod. */
+static bool is_answered(struct services *v, const char *pod_uid)
+{
+	const struct question *q = question_of(v, pod_uid);
+	uint64_t age = pod_resources_age(v->pod_resources);
+
+	return age && (q->pod != hash_of(pod_uid) || age >= q->number);
+}
+
+void facts_pod_changed(void *ctx, const struct pods_pod *pod)
+{
+	struct services *v = ctx;
+
+	if (v->pod_resources && pod->nr_resources)
+		ask_for(v, pod->pod.uid);
+}
+
+/* Devices */
+
+static struct device device_of(const struct daemon *d, const struct held_device *h)
+{
+	struct device out = {.id = h->id,
+		.has_topology = h->has_topology,
+		.placed = h->nodes.nr,
+		.healthy = true};
+
+	for (size_t i = 0; i < h->nodes.nr; i++) {
+		int node = h->nodes.id[i] >= 0 && h->nodes.id[i] <= NODE_ID_MAX
+				   ? node_index(&d->topo.ids, (unsigned)h->nodes.id[i])
+				   : -1;
+
+		if (node >= 0)
+			out.nodes = nodeset_or(out.nodes, nodeset_of((unsigned)node));
+	}
+	return out;
+}
+
+/* The resource whose devices start there; returns their number. */
+static size_t resource_at(const struct daemon *d, const struct container_held *held, size_t first,
+	struct device_resource *out, struct arena *a)
+{
+	const struct held_device *from = &held->device[first];
+	struct device *list;
+	size_t nr = 0;
+
+	while (first + nr < held->nr_devices && text_equal(from[nr].resource, from->resource))
+		nr++;
+	list = arena_array(a, nr, sizeof *list);
+	for (size_t i = 0; list && i < nr; i++)
+		list[i] = device_of(d, &from[i]);
+	*out = (struct device_resource){in_arena(a, from->resource), list ? nr : 0, list};
+	return nr;
+}
+
+static bool has_place(const struct device_resource *r)
+{
+	for (size_t i = 0; i < r->nr; i++)
+		if (!nodeset_empty(r->device[i].nodes))
+			return true;
+	return false;
+}
+
+/* Resources of a container, POD_DEVICES_MAX of them; tokens are CPUs, and no devices. Returns their
+ * number. */
+static size_t add_plugins(const struct daemon *d, const struct container_held *held,
+	struct device_resource *out, size_t room, struct arena *a)
+{
+	size_t nr = 0;
+
+	for (size_t i = 0; i < held->nr_devices && nr < room;) {
+		i += resource_at(d, held, i, &out[nr], a);
+		nr += has_place(&out[nr]) && !text_equal(out[nr].name, TOKEN_RESOURCE);
+	}
+	return nr;
+}
+
+/* As the kernel of this machine knows. */
+static const struct device_resource *located(
+	const struct daemon *d, const struct request *req, struct arena *a)
+{
+	return d->topo.this_machine ? device_nodes_of("/", &d->topo, req, a) : NULL;
+}
+
+/* What it has through claims: their CDI names say where it is, if anything does. */
+static size_t add_claims(const struct daemon *d, const struct container_held *held,
+	struct device_resource *out, size_t room, struct arena *a)
+{
+	const struct device_resource *found;
+	struct request names = {0};
+
+	for (size_t i = 0; i < held->nr_claims; i++)
+		names.nr_cdi += held->claim[i].nr_cdi;
+	const char **cdi = arena_array(a, names.nr_cdi, sizeof *cdi);
+	if (!room || !names.nr_cdi || !cdi)
+		return 0;
+	names.cdi = cdi;
+	for (size_t i = 0; i < held->nr_claims; i++)
+		for (size_t k = 0; k < held->claim[i].nr_cdi; k++)
+			*cdi++ = held->claim[i].cdi[k];
+	found = located(d, &names, a);
+	if (found)
+		*out = *found;
+	return found != NULL;
+}
+
+/* What the kubelet says that the container has, into out, which has room for so many. */
+static size_t resources_of(const struct daemon *d, const struct container_held *held,
+	struct device_resource *out, size_t room, struct arena *a)
+{
+	size_t nr = add_plugins(d, held, out, room, a);
+
+	return nr + add_claims(d, held, &out[nr], room - nr, a);
+}
+
+void facts_of_container(struct daemon *d, struct request *req, struct arena *a)
+{
+	struct services *v = d->services;
+	struct device_resource *own;
+
+	if (!v || !d->settings.pod_resources)
+		return;
+	if (!is_answered(v, req->pod.uid)) { /* what the kernel knows is there at once */
+		req->attached = located(d, req, a);
+		req->nr_attached = req->attached != NULL;
+		return;
+	}
+	const struct container_held *held = pod_resources_find(
+		v->pod_resources, req->pod.ns, req->pod.name, req->container_name);
+	own = held ? arena_array(a, POD_DEVICES_MAX, sizeof *own) : NULL;
+	req->attached = own;
+	req->nr_attached = own ? resources_of(d, held, own, POD_DEVICES_MAX, a) : 0;
+}
+
+/* Pods */
+
+static uint64_t tokens_asked(const struct pods_pod *pod, const struct container_ask *c)
+{
+	for (unsigned i = 0; i < c->nr_devices; i++)
+		if (text_equal(pod->resource[c->device[i].resource], TOKEN_RESOURCE))
+			return c->device[i].count;
+	return 0;
+}
+
+static bool asks_for_devices(const struct pods_pod *pod, const struct container_ask *c)
+{
+	return c->nr_devices > (tokens_asked(pod, c) ? 1 : 0);
+}
+
+/* One container, its devices with those of the pod. False: there are too many. */
+static bool copy_container(struct daemon *d, const struct pods_pod *pod,
+	const struct container_ask *from, struct container_ask *to, struct pod_ask *ask,
+	struct device_resource *attached, struct arena *a)
+{
+	const struct container_held *held = NULL;
+	size_t first = ask->nr_attached;
+
+	*to = *from;
+	to->name = in_arena(a, from->name);
+	to->tokens = tokens_asked(pod, from);
+	to->nr_devices = 0;
+	if (d->settings.pod_resources)
+		held = pod_resources_find(
+			d->services->pod_resources, pod->pod.ns, pod->pod.name, from->name);
+	if (held)
+		ask->nr_attached +=
+			resources_of(d, held, &attached[first], POD_DEVICES_MAX - first, a);
+	for (size_t r = first; r < ask->nr_attached; r++)
+		to->device[to->nr_devices++] = (struct device_ask){(unsigned)r, attached[r].nr};
+	return ask->nr_attached < POD_DEVICES_MAX;
+}
+
+/* A pod that has devices of which nobody can say yet where they are is decided as its containers
+ * come. */
+static bool is_known(struct daemon *d, const struct pods_pod *pod)
+{
+	bool asks = false;
+
+	for (unsigned i = 0; i < pod->pod.ask->nr; i++)
+		asks = asks || asks_for_devices(pod, &pod->pod.ask->container[i]);
+	return !asks || !d->settings.pod_resources || is_answered(d->services, pod->pod.uid);
+}
+
+static const struct pod_ask *copy_ask(struct daemon *d, const struct pods_pod *pod, struct arena *a)
+{
+	const struct pod_ask *from = pod->pod.ask;
+	struct device_resource *attached = arena_array(a, POD_DEVICES_MAX + 1, sizeof *attached);
+	struct container_ask *list = arena_array(a, from->nr, sizeof *list);
+	struct pod_ask *ask = arena_alloc(a, sizeof *ask);
+
+	if (!attached || !list || !ask)
+		return NULL;
+	*ask = *from;
+	ask->uid = in_arena(a, from->uid);
+	ask->container = list;
+	ask->attached = attached;
+	for (unsigned i = 0; i < from->nr; i++)
+		if (!copy_container(d, pod, &from->container[i], &list[i], ask, attached, a))
+			return NULL;
+	return ask;
+}
+
+const struct pod_ask *facts_of_pod(struct daemon *d, const struct pod *pod, struct arena *a)
+{
+	struct services *v = d->services;
+	const struct pods_pod *known = v && v->pods ? pods_find(v->pods, pod->uid) : NULL;
+
+	if (v && v->pod_resources)
+		ask_for(v, pod->uid);
+	return known && known->pod.ask && is_known(d, known) ? copy_ask(d, known, a) : NULL;
+}

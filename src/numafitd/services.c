@@ -1,0 +1,142 @@
+/* What speaks with the kubelet: built when the settings want it, in the order in which it can live.
+ */
+#include "services.h"
+
+#include <io/log.h>
+#include <numafit/text.h>
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { REQUEST_MAX = 4 << 20 };
+
+static void on_event(void *ctx, bool bad, const char *event, const char *text)
+{
+	char buf[1024];
+
+	(void)ctx;
+	log_line(bad ? LOG_WARN : LOG_INFO, event, "text=%s", log_text(buf, sizeof buf, text));
+}
+
+static void on_refused(void *ctx, pid_t pid, uid_t uid)
+{
+	(void)ctx;
+	log_line(LOG_WARN, "peer-refused",
+		"pid=%d uid=%u text=\"only root may use numafit's sockets\"", (int)pid,
+		(unsigned)uid);
+}
+
+static void end_streams(void *ctx)
+{
+	struct services *v = ctx;
+
+	device_plugin_end_streams(v->plugin);
+}
+
+static void on_pod_resources(void *ctx, const struct pods_held *held)
+{
+	struct services *v = ctx;
+
+	if (v->plugin)
+		tokens_seen(v, held);
+}
+
+static void name_paths(struct services *v)
+{
+	const char *root = v->d->settings.kubelet_root;
+
+	(void)snprintf(v->plugin_directory, sizeof v->plugin_directory, "%s/device-plugins", root);
+	(void)snprintf(v->pod_resources_socket, sizeof v->pod_resources_socket,
+		"%s/pod-resources/kubelet.sock", root);
+	(void)snprintf(v->pods_socket, sizeof v->pods_socket, "%s/pods-api/pods-api.sock", root);
+	/* never one that an earlier process had: the kubelet tells registrations apart by it */
+	(void)snprintf(v->endpoint, sizeof v->endpoint, "numafit-%d-%llx.sock", (int)getpid(),
+		(unsigned long long)loop_wall_ms());
+}
+
+static void serve_plugin(struct services *v)
+{
+	const struct rpc_server_options server = {
+		.request_max = REQUEST_MAX, .ctx = v, .refused = on_refused};
+	static struct device_plugin_handler handler;
+	static struct registration_handler events;
+	struct registration_options o = {
+		.directory = v->plugin_directory,
+		.endpoint = v->endpoint,
+		.resource = TOKEN_RESOURCE,
+	};
+
+	handler = tokens_handler;
+	handler.ctx = v;
+	handler.on_event = on_event;
+	if (!v->d->settings.pre_start_container)
+		handler.pre_start = NULL;
+	events = (struct registration_handler){v, end_streams, on_event};
+	v->server = rpc_server_new(v->pump, &server);
+	v->plugin = device_plugin_new(v->server, &handler);
+	o.options = device_plugin_options(v->plugin);
+	v->registration = registration_new(v->d->loop, v->pump, v->server, &o, &events);
+}
+
+static void ask_pod_resources(struct services *v)
+{
+	static struct pod_resources_handler handler;
+	const struct pod_resources_options o = {.socket = v->pod_resources_socket};
+
+	handler = (struct pod_resources_handler){v, on_pod_resources, on_event};
+	v->pod_resources = pod_resources_new(v->d->loop, v->pump, &o, &handler);
+}
+
+static void watch_pods(struct services *v)
+{
+	static struct pods_handler handler;
+	const struct pods_options o = {.socket = v->pods_socket};
+
+	handler = (struct pods_handler){v, facts_pod_changed, on_event};
+	v->pods = pods_new(v->d->loop, v->pump, &o, &handler);
+}
+
+int services_start(struct daemon *d, struct err *e)
+{
+	const struct settings *s = &d->settings;
+
+	if (s->mode != MODE_MANAGE || !(s->device_plugin || s->pod_resources || s->pods_api))
+		return 0;
+	struct services *v = xcalloc(1, sizeof *v);
+	v->d = d;
+	d->services = v;
+	name_paths(v);
+	v->pump = rpc_pump_new(d->loop, e);
+	if (!v->pump)
+		return -e->code;
+	if (s->pod_resources || s->device_plugin) /* tokens that nobody comes for show there */
+		ask_pod_resources(v);
+	if (s->pods_api)
+		watch_pods(v);
+	if (s->device_plugin)
+		serve_plugin(v);
+	return 0;
+}
+
+void services_stop(struct daemon *d)
+{
+	struct services *v = d->services;
+
+	if (!v)
+		return;
+	d->services = NULL;
+	registration_close(v->registration);
+	pods_close(v->pods);
+	pod_resources_close(v->pod_resources);
+	rpc_server_free(v->server);
+	device_plugin_free(v->plugin);
+	rpc_pump_free(v->pump);
+	free(v);
+}
+
+void services_note_change(struct daemon *d)
+{
+	if (d->services && d->services->plugin)
+		device_plugin_changed(d->services->plugin);
+}

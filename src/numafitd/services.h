@@ -1,0 +1,43 @@
+#ifndef NUMAFIT_NUMAFITD_SERVICES_H
+#define NUMAFIT_NUMAFITD_SERVICES_H
+
+#include "daemon.h"
+
+#include <kubelet/device_plugin.h>
+#include <kubelet/pod_resources.h>
+#include <kubelet/pods.h>
+#include <kubelet/registration.h>
+
+/* What the files that speak with the kubelet share. */
+
+/* When the kubelet was asked for a pod's devices at the earliest that its answer has them: by uid,
+ * of the pods that came last. Older ones are in every answer. */
+struct question {
+	uint64_t pod; /* hash of the uid */
+	uint64_t number;
+};
+enum { QUESTIONS = 256, SOCKET_NAME_MAX = 64, SOCKET_PATH_MAX = SETTINGS_PATH_MAX + 32 };
+
+struct services {
+	struct daemon *d;
+	struct rpc_pump *pump;
+	struct rpc_server *server;
+	struct device_plugin *plugin;
+	struct registration *registration;
+	struct pod_resources *pod_resources;
+	struct pods *pods;
+	struct question asked[QUESTIONS];
+	char plugin_directory[SOCKET_PATH_MAX], endpoint[SOCKET_NAME_MAX];
+	char pod_resources_socket[SOCKET_PATH_MAX], pods_socket[SOCKET_PATH_MAX];
+};
+
+/* tokens.c: numafit.io/cpu, between the kubelet's device plugin API and the engine. */
+extern const struct device_plugin_handler tokens_handler;
+/* The tokens that the kubelet shows as given out, and what nobody comes for is given up. */
+void tokens_seen(struct services *v, const struct pods_held *held);
+
+/* facts.c: what the kubelet knows of pods and their devices, for a decision. */
+/* The kubelet has told of the pod: what it gives to it is asked for. */
+void facts_pod_changed(void *ctx, const struct pods_pod *pod);
+
+#endif
