@@ -37,8 +37,16 @@ CFLAGS   += -std=gnu11 $(WARN) $(HARD) $(V_$(VARIANT))
 CPPFLAGS += $(if $(filter release,$(VARIANT)),,-DNUMAFIT_FAULTS)
 CPPFLAGS += -D_GNU_SOURCE -Ulinux -Iinclude -Isrc -I$(B)/gen -MMD -MP
 LDFLAGS  += $(LINK) $(V_$(VARIANT))
-# --as-needed: only what serves the kubelet is linked with gRPC
-LDLIBS   += -lgrpc_unsecure -lgpr -lprotobuf-c -luv -ljansson -lyaml -lhwloc -lnuma -lm
+# What is released has gRPC in it: as 40 shared libraries it costs twice the memory. Where its
+# archives, or libstdc++'s, are not there, these stay outside, as they do under sanitizers.
+archive   = $(wildcard $(shell $(CC) -print-file-name=lib$(1).a))
+GRPC_DIR := $(if $(filter release,$(VARIANT)),$(dir $(call archive,grpc_unsecure)))
+GRPC_A   := $(if $(GRPC_DIR),$(wildcard $(addprefix $(GRPC_DIR)lib, \
+              grpc_unsecure.a gpr.a upb.a address_sorting.a cares*.a z.a absl_*.a)))
+INSIDE   := -static-libgcc -Wl,--gc-sections,-z,pack-relative-relocs -Wl,--start-group $(GRPC_A) \
+            -Wl,--end-group $(or $(call archive,stdc++),-l:libstdc++.so.6)
+LDLIBS   += $(if $(GRPC_A),$(INSIDE),-lgrpc_unsecure -lgpr)
+LDLIBS   += -lprotobuf-c -luv -ljansson -lyaml -lhwloc -lnuma -lm
 ARCHIVES  = -Wl,--start-group $(filter %.a,$^) -Wl,--end-group $(LDLIBS)
 
 ifeq ($(MAKELEVEL),0) # as many jobs as processors, unless the user says otherwise
