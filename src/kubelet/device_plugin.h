@@ -30,6 +30,9 @@ struct device_plugin_handler {
 	int (*pre_start)(void *ctx, const struct device_ids *ids, struct err *e);
 	/* So many watch the list of devices now: 0 means that the kubelet sees none. optional */
 	void (*watched)(void *ctx, unsigned nr_streams);
+	/* For the log, once for what lasts: "device-plugin-no-list" (there is none that can be
+	 * sent, and why). bad: somebody must do something about it. optional */
+	void (*on_event)(void *ctx, bool bad, const char *event, const char *text);
 };
 
 /* Serve it on s, whose sockets are somebody else's. handler is borrowed. */

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { REQUEST_MAX = 4 << 20 };
+enum { TELL_AFTER_MS = 2 };
 
 static void on_event(void *ctx, bool bad, const char *event, const char *text)
 {
@@ -55,10 +55,17 @@ static void name_paths(struct services *v)
 		(unsigned long long)loop_wall_ms());
 }
 
+static void tell_tokens(void *ctx)
+{
+	struct services *v = ctx;
+
+	device_plugin_changed(v->plugin);
+}
+
 static void serve_plugin(struct services *v)
 {
 	const struct rpc_server_options server = {
-		.request_max = REQUEST_MAX, .ctx = v, .refused = on_refused};
+		.request_max = DEVICE_PLUGIN_MESSAGE_MAX, .ctx = v, .refused = on_refused};
 	static struct device_plugin_handler handler;
 	static struct registration_handler events;
 	struct registration_options o = {
@@ -75,6 +82,7 @@ static void serve_plugin(struct services *v)
 	events = (struct registration_handler){v, end_streams, on_event};
 	v->server = rpc_server_new(v->pump, &server);
 	v->plugin = device_plugin_new(v->server, &handler);
+	v->changed = loop_timer_new(v->d->loop, tell_tokens, v);
 	o.options = device_plugin_options(v->plugin);
 	v->registration = registration_new(v->d->loop, v->pump, v->server, &o, &events);
 }
@@ -126,6 +134,8 @@ void services_stop(struct daemon *d)
 	if (!v)
 		return;
 	d->services = NULL;
+	if (v->changed)
+		loop_timer_close(v->changed);
 	registration_close(v->registration);
 	pods_close(v->pods);
 	pod_resources_close(v->pod_resources);
@@ -137,6 +147,6 @@ void services_stop(struct daemon *d)
 
 void services_note_change(struct daemon *d)
 {
-	if (d->services && d->services->plugin)
-		device_plugin_changed(d->services->plugin);
+	if (d->services && d->services->changed)
+		loop_timer_set(d->services->changed, TELL_AFTER_MS);
 }

@@ -23,6 +23,7 @@ struct services {
 	struct rpc_pump *pump;
 	struct rpc_server *server;
 	struct device_plugin *plugin;
+	struct loop_timer *changed; /* one look at the tokens for all changes of an event */
 	struct registration *registration;
 	struct pod_resources *pod_resources;
 	struct pods *pods;
