@@ -211,11 +211,12 @@ struct rpc_call *rpc_call_start(struct rpc_pump *p, const struct rpc_request *re
 	c->ended = (struct rpc_tag){on_sent, c};
 	c->request = rpc_bytes(request->data, request->len);
 	c->text = grpc_empty_slice();
+	grpc_slice method = grpc_slice_from_copied_string(request->method);
 	rpc_block_signals(&before);
 	c->channel = channel_on(fd);
 	c->call = grpc_channel_create_call(c->channel, NULL, GRPC_PROPAGATE_DEFAULTS,
-		rpc_pump_queue(p), grpc_slice_from_copied_string(request->method), NULL,
-		deadline(request->timeout_ms), NULL);
+		rpc_pump_queue(p), method, NULL, deadline(request->timeout_ms), NULL);
+	grpc_slice_unref(method);
 	rpc_pump_hold(p);
 	start_all(c);
 	rpc_restore_signals(&before);
