@@ -62,6 +62,20 @@ static const struct field counter_rows[] = {
 static const struct fields counter_fields = FIELDS(counter_rows, struct status_counters);
 #undef AT
 
+#define AT(member) offsetof(struct status_kubelet, member)
+static const struct field kubelet_rows[] = {
+	FIELD("device_plugin", STRING, AT(device_plugin)),
+	FIELD("tokens", UNSIGNED, AT(tokens)),
+	FIELD("unhealthy", UNSIGNED, AT(unhealthy)),
+	FIELD("leased", UNSIGNED, AT(leased)),
+	FIELD("waiting", UNSIGNED, AT(waiting)),
+	FIELD("pod_resources", STRING, AT(pod_resources)),
+	FIELD("pods_api", STRING, AT(pods_api)),
+	FIELD("pods", U64, AT(pods)),
+};
+static const struct fields kubelet_fields = FIELDS(kubelet_rows, struct status_kubelet);
+#undef AT
+
 #define AT(member) offsetof(struct status, member)
 static const struct field status_rows[] = {
 	FIELD("version", STRING, AT(info.version)),
@@ -69,6 +83,7 @@ static const struct field status_rows[] = {
 	FIELD("connection", STRING, AT(info.connection)),
 	FIELD("runtime", STRING, AT(info.runtime)),
 	FIELD("uptime_ms", U64, AT(info.uptime_ms)),
+	FIELD("kubelet", POINTER, AT(info.kubelet), .optional = true, .fields = &kubelet_fields),
 	FIELD("counters", OBJECT, AT(info.counters), .fields = &counter_fields),
 	FIELD("settings", MAP, AT(settings.at), .count = AT(settings.nr)),
 	FIELD("pool", CPUS, AT(pool)),

@@ -23,12 +23,23 @@ struct status_counters {
 	uint64_t log_dropped; /* lines that the log's reader was too slow for */
 };
 
+/* What speaks with the kubelet. */
+struct status_kubelet {
+	const char *device_plugin;                   /* its registration's state, a word; "off" */
+	unsigned tokens, unhealthy, leased, waiting; /* of numafit.io/cpu; waiting: leased ones
+							whose container is still to come */
+	const char *pod_resources;                   /* "off", "waiting", "up" */
+	const char *pods_api;                        /* "off", "waiting", "up" */
+	uint64_t pods;                               /* that the Pods API tells of */
+};
+
 /* What only the daemon knows. */
 struct status_info {
 	const char *version;    /* numafit's */
 	const char *connection; /* to the runtime, a word: "connecting", "synchronizing", "ready" */
 	const char *runtime;    /* its name and version, or "" */
 	uint64_t uptime_ms;
+	const struct status_kubelet *kubelet; /* NULL: all of it is off */
 	struct status_counters counters;
 };
 

@@ -206,6 +206,37 @@ void admit(const struct ledger *l, const struct settings *s, const struct reques
 	d->lease = d->admit ? tokens.name : 0;
 }
 
+static bool asks_for_tokens(const struct pod_ask *ask)
+{
+	for (unsigned i = 0; i < ask->nr; i++)
+		if (ask->container[i].tokens)
+			return true;
+	return false;
+}
+
+/* The scheduler sells CPUs and tokens: who asks for more of the one than of the other would get
+ * what somebody else was sold. */
+static void judge_tokens(const struct pod_ask *ask, struct decision *d)
+{
+	struct text t;
+
+	d->admit = true;
+	for (unsigned i = 0; i < ask->nr && d->admit; i++) {
+		const struct container_ask *c = &ask->container[i];
+		unsigned cpus = pod_exclusive_cpus(ask, i);
+
+		if (!c->tokens || c->tokens == cpus)
+			continue;
+		d->admit = false;
+		d->reason = decision_reason("UnexpectedAdmissionError");
+		text_init(&t, d->message, sizeof d->message);
+		text_add(&t,
+			"container %.63s asks for %llu of numafit.io/cpu and %u whole CPUs in a %s "
+			"pod: the two must be the same, in a Guaranteed pod",
+			c->name, (unsigned long long)c->tokens, cpus, qos_name(ask->qos));
+	}
+}
+
 void admit_pod(const struct ledger *l, const struct settings *s, const struct pod *pod,
 	struct arena *a, struct decision *whole, struct decision **parts)
 {
@@ -215,6 +246,11 @@ void admit_pod(const struct ledger *l, const struct settings *s, const struct po
 	assert(a->fixed && pod->ask);
 	memset(whole, 0, sizeof *whole);
 	whole->policy = s->topology_policy;
+	*parts = NULL;
+	if (s->device_plugin && asks_for_tokens(pod->ask)) {
+		judge_tokens(pod->ask, whole);
+		return;
+	}
 	*parts = arena_array(a, pod->ask->nr, sizeof **parts);
 	struct books *b = books_of(l, s, pod->ask, NULL, a);
 	if (!b || !*parts) {

@@ -99,48 +99,6 @@ static void judge_totals(
 		hold_pod(g, now_ms, pod, NULL, d);
 }
 
-/* Whether its containers take tokens of the kubelet's, by which they are placed as they come. */
-static bool asks_for_tokens(const struct pod_ask *ask)
-{
-	for (unsigned i = 0; i < ask->nr; i++)
-		if (ask->container[i].tokens)
-			return true;
-	return false;
-}
-
-/* CPUs are sold by the scheduler, too: who asks for more of the one than of the other gets CPUs
- * that somebody else was sold. */
-static bool tokens_are_cpus(const struct pod_ask *ask, struct decision *d)
-{
-	struct text t;
-
-	for (unsigned i = 0; i < ask->nr; i++) {
-		const struct container_ask *c = &ask->container[i];
-		unsigned cpus = pod_exclusive_cpus(ask, i);
-
-		if (!c->tokens || c->tokens == cpus)
-			continue;
-		d->admit = false;
-		d->reason = decision_reason("UnexpectedAdmissionError");
-		text_init(&t, d->message, sizeof d->message);
-		text_add(&t,
-			"container %.63s asks for %llu of numafit.io/cpu and %u whole CPUs in a %s "
-			"pod: the two must be the same, in a Guaranteed pod",
-			c->name, (unsigned long long)c->tokens, cpus, qos_name(ask->qos));
-		return false;
-	}
-	return true;
-}
-
-/* Nothing is held: each container comes with its tokens, whose CPUs are promised already. */
-static void judge_tokens(
-	struct engine *g, int64_t now_ms, const struct pod *pod, struct decision *d)
-{
-	*d = (struct decision){.admit = true, .policy = g->s->topology_policy};
-	if (!tokens_are_cpus(pod->ask, d))
-		hold_pod(g, now_ms, pod, NULL, d);
-}
-
 void engine_run_pod(struct engine *g, int64_t now_ms, const struct pod *pod, struct decision *d)
 {
 	struct cpuset before = *ledger_pool(g->ledger);
@@ -151,12 +109,9 @@ void engine_run_pod(struct engine *g, int64_t now_ms, const struct pod *pod, str
 		return;
 	}
 	release_older_sandboxes(g, now_ms, pod);
-	if (g->s->device_plugin && asks_for_tokens(pod->ask)) {
-		judge_tokens(g, now_ms, pod, d);
-		return;
-	}
 	arena_init_fixed(&g->arena, g->work, ADMIT_ARENA_BYTES);
 	admit_pod(g->ledger, g->s, pod, &g->arena, d, &decisions);
-	hold_pod(g, now_ms, pod, decisions, d);
+	if (!d->admit || decisions)
+		hold_pod(g, now_ms, pod, decisions, d);
 	engine_tell_later(g, &before);
 }

@@ -47,7 +47,7 @@ void decide_pod(const struct ledger *l, const struct settings *s, const struct p
 	struct decision *decisions;
 
 	admit_pod(l, s, pod, a, &out->decision, &decisions);
-	if (out->decision.admit)
+	if (out->decision.admit && decisions)
 		parts = arena_array(a, pod->ask->nr, sizeof *parts);
 	for (unsigned i = 0; parts && i < pod->ask->nr; i++)
 		parts[i] = (struct record_part){requests[i], decisions[i]};

@@ -70,6 +70,7 @@ static const struct {
 	{"create", "when it was created"},
 	{"run-pod", "when its pod's sandbox was started, for all of the pod's containers at once"},
 	{"adopt", "when numafitd found it running"},
+	{"claim", "when the kubelet told of its tokens, of which numafitd did not know"},
 	{"shadow", "when it was created; in mode shadow the kubelet places it"},
 	{"resize", "when its resources were changed while it ran"},
 	{"snapshot", "or before: the journal was started anew then"},
@@ -205,6 +206,7 @@ static void explain_decision(const struct story *s, size_t i, const struct told 
 		tell_request(&x, told->request);
 	else
 		tell_pod(&x, &told->request->pod);
+	tell_tokens(&x, told->request, d);
 	tell(x.to, d->admit ? "given" : "refused", "%s, %s", tell_time(m->time_ms, when),
 		words_of(m->cause));
 	if (d->admit && source_words(d))

@@ -102,6 +102,22 @@ static void print_cpu_options(const struct status *st)
 	(void)fputs(after, stdout);
 }
 
+static void print_kubelet(const struct status_kubelet *k)
+{
+	if (!k)
+		return;
+	(void)printf("kubelet: device plugin %s", k->device_plugin);
+	if (k->tokens)
+		(void)printf(
+			", %u of numafit.io/cpu (%u unhealthy), %u given out (%u wait for their "
+			"container)",
+			k->tokens, k->unhealthy, k->leased, k->waiting);
+	(void)printf("; PodResources %s; Pods API %s", k->pod_resources, k->pods_api);
+	if (k->pods)
+		(void)printf(", %llu pods", (unsigned long long)k->pods);
+	(void)putchar('\n');
+}
+
 static void print_head(const struct status *st)
 {
 	const struct status_counters *c = &st->info.counters;
@@ -116,6 +132,7 @@ static void print_head(const struct status *st)
 	print_cpu_options(st);
 	(void)printf("runtime %s: %s\n", *st->info.runtime ? st->info.runtime : "unknown",
 		st->info.connection);
+	print_kubelet(st->info.kubelet);
 	(void)printf(
 		"containers: %llu created, %llu refused, %llu adopted, %llu moved, %llu released\n",
 		(unsigned long long)c->creates, (unsigned long long)c->refused,

@@ -122,6 +122,27 @@ static void add_asks(
 		text_add(t, "nothing that is placed");
 }
 
+/* "gpu0, gpu1 (nvidia.com/gpu) on NUMA node 5" */
+static void tell_device(const struct scene *x, const char *label, const struct device_resource *r)
+{
+	struct nodeset on = {0};
+	char has[SAID_MAX], nodes[NODES_WORDS_MAX];
+	struct text t;
+
+	text_init(&t, has, sizeof has);
+	for (size_t i = 0; i < r->nr; i++) {
+		text_add(&t, "%s%s", i ? ", " : "", r->device[i].id);
+		on = nodeset_or(on, r->device[i].nodes);
+	}
+	tell(x->to, label, "%s (%s) on %s", has, r->name, nodes_text(x, on, nodes, sizeof nodes));
+}
+
+static void tell_devices(const struct scene *x, const struct device_resource *r, size_t nr)
+{
+	for (size_t i = 0; i < nr; i++)
+		tell_device(x, i ? "" : "devices", &r[i]);
+}
+
 void tell_request(const struct scene *x, const struct request *req)
 {
 	char asked[SAID_MAX];
@@ -135,6 +156,20 @@ void tell_request(const struct scene *x, const struct request *req)
 	if (req->pod.qos == QOS_GUARANTEED && req->cpu_milli % MILLI)
 		text_add(&t, " (only whole CPUs are given to a container alone)");
 	tell(x->to, "asked", "%s", asked);
+	tell_devices(x, req->attached, req->nr_attached);
+}
+
+void tell_tokens(const struct scene *x, const struct request *req, const struct decision *d)
+{
+	const char *tokens = req->allocated ? strrchr(req->allocated, ':') : NULL;
+
+	if (!req->allocated)
+		return;
+	if (d->lease)
+		tell(x->to, "tokens", "%s of numafit.io/cpu, as NUMA node=numbers (lease %llu)",
+			tokens ? tokens + 1 : "", (unsigned long long)d->lease);
+	else
+		tell(x->to, "tokens", "none: it came with \"%s\"", req->allocated);
 }
 
 static void tell_part(const struct scene *x, const char *label, const struct container_ask *c)
@@ -157,6 +192,8 @@ void tell_pod(const struct scene *x, const struct pod *pod)
 	tell(x->to, "asked", "%s pod", qos_name(pod->qos));
 	for (unsigned i = 0; pod->ask && i < pod->ask->nr; i++)
 		tell_part(x, "", &pod->ask->container[i]);
+	if (pod->ask)
+		tell_devices(x, pod->ask->attached, pod->ask->nr_attached);
 	if (pod->ask || !pod->totals.known)
 		return;
 	text_init(&t, asked, sizeof asked);
@@ -352,6 +389,15 @@ static const struct advice {
 	{"UnexpectedAdmissionError", "Resize failed",
 		"the container cannot grow where it is; it goes on with what it had",
 		"ask for less, or start the container anew, so that it can be placed elsewhere"},
+	{"UnexpectedAdmissionError", "the two must be the same",
+		"each of numafit.io/cpu stands for one CPU of the container's own; asked for "
+		"otherwise, the scheduler would sell those CPUs twice",
+		"ask for as many of numafit.io/cpu as of cpu, whole ones, in a Guaranteed pod"},
+	{"UnexpectedAdmissionError", "annotation numafit.io/allocated",
+		"what the container came with does not entitle it to any tokens: it was not "
+		"written by the kubelet for this container, or its tokens were given up",
+		"let the pod be made anew; if it happens again, see which program writes that "
+		"annotation"},
 	{"UnexpectedAdmissionError", "sharedPoolMinimum",
 		"containers without CPUs of their own would be left with too few",
 		"ask for fewer CPUs, or lower sharedPoolMinimum"},

@@ -29,6 +29,8 @@ const char *tell_time(int64_t ms, char buf[TELL_TIME_MAX]);
 const char *tell_verdict(const struct decision *d);
 /* What was asked for. */
 void tell_request(const struct scene *x, const struct request *req);
+/* The tokens of numafit.io/cpu that the container came with, if it did. */
+void tell_tokens(const struct scene *x, const struct request *req, const struct decision *d);
 /* What a whole pod asked for: its containers where they are known, else their sums. */
 void tell_pod(const struct scene *x, const struct pod *pod);
 /* What it was given; nothing for a refusal. */

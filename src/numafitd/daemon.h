@@ -73,6 +73,8 @@ void sandboxes_free(struct sandboxes *s);
 int services_start(struct daemon *d, struct err *e);
 /* Before loop_free(). */
 void services_stop(struct daemon *d);
+/* For `numafit status`; false: there are none. */
+bool services_status(const struct daemon *d, struct status_kubelet *out);
 /* Something was recorded: the kubelet's list may be another one. */
 void services_note_change(struct daemon *d);
 /* facts.c: what the kubelet knows of a pod that is being started, from *a: its containers, as far

@@ -59,6 +59,7 @@ static void tell_tokens(void *ctx)
 {
 	struct services *v = ctx;
 
+	v->will_look = false;
 	device_plugin_changed(v->plugin);
 }
 
@@ -145,8 +146,57 @@ void services_stop(struct daemon *d)
 	free(v);
 }
 
+static void count_tokens(const struct daemon *d, struct status_kubelet *out)
+{
+	const struct ledger *l = engine_ledger(d->engine);
+	struct tokenset leased, claimed;
+	struct token_reports all;
+	struct arena a;
+
+	arena_init(&a, DEVICE_PLUGIN_MESSAGE_MAX);
+	if (ledger_report_tokens(l, &a, &all) == 0)
+		out->tokens = (unsigned)all.nr;
+	for (unsigned i = 0; i < out->tokens; i++)
+		out->unhealthy += !all.at[i].healthy;
+	leases_tokens(ledger_leases(l), &leased, &claimed);
+	out->leased = tokenset_count(&leased);
+	out->waiting = out->leased - tokenset_count(&claimed);
+	arena_fini(&a);
+}
+
+static const char *is_up(bool there, bool up)
+{
+	if (!there)
+		return "off";
+	return up ? "up" : "waiting";
+}
+
+bool services_status(const struct daemon *d, struct status_kubelet *out)
+{
+	const struct services *v = d->services;
+
+	if (!v)
+		return false;
+	*out = (struct status_kubelet){
+		.device_plugin = v->registration ? registration_state_name(
+							   registration_state(v->registration))
+						 : "off",
+		.pod_resources = is_up(
+			v->pod_resources, v->pod_resources && pod_resources_age(v->pod_resources)),
+		.pods_api = is_up(v->pods, v->pods && pods_synced(v->pods)),
+		.pods = v->pods ? pods_count(v->pods) : 0,
+	};
+	if (v->plugin)
+		count_tokens(d, out);
+	return true;
+}
+
 void services_note_change(struct daemon *d)
 {
-	if (d->services && d->services->changed)
-		loop_timer_set(d->services->changed, TELL_AFTER_MS);
+	struct services *v = d->services;
+
+	if (!v || !v->changed || v->will_look)
+		return;
+	v->will_look = true;
+	loop_timer_set(v->changed, TELL_AFTER_MS);
 }

@@ -24,6 +24,7 @@ struct services {
 	struct rpc_server *server;
 	struct device_plugin *plugin;
 	struct loop_timer *changed; /* one look at the tokens for all changes of an event */
+	bool will_look;
 	struct registration *registration;
 	struct pod_resources *pod_resources;
 	struct pods *pods;

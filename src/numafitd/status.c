@@ -37,8 +37,11 @@ static char *status_document(const struct daemon *d)
 		.uptime_ms = (loop_monotonic_ns() - d->started_ns) / NS_PER_MS,
 		.counters = d->counters,
 	};
+	struct status_kubelet kubelet;
 	struct snapshot snapshot;
 
+	if (services_status(d, &kubelet))
+		info.kubelet = &kubelet;
 	info.counters.log_dropped = log_dropped();
 	snapshot_take(&snapshot, engine_ledger(d->engine), &d->settings);
 	return status_json_format(&info, &d->settings, &snapshot, engine_ledger(d->engine));

@@ -88,8 +88,9 @@ static void hold_shared(struct ledger *l, const char *id)
 	ledger_commit(l, &req, &d);
 }
 
-static const struct status_info info = {
-	"0.1.0", "ready", "containerd v2.1", 1234, {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, UINT64_MAX}};
+static const struct status_kubelet kubelet = {"up", 62, 4, 8, 3, "up", "waiting", 7};
+static const struct status_info info = {"0.1.0", "ready", "containerd v2.1", 1234, &kubelet,
+	{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, UINT64_MAX}};
 
 static char *document_of(const struct ledger *l)
 {
@@ -117,6 +118,14 @@ static void the_document_says_what_ledger_and_snapshot_say(void **state)
 	assert_string_equal(st.info.connection, info.connection);
 	assert_string_equal(st.info.runtime, info.runtime);
 	assert_int_equal(st.info.uptime_ms, info.uptime_ms);
+	assert_string_equal(st.info.kubelet->device_plugin, "up");
+	assert_int_equal(st.info.kubelet->tokens, 62);
+	assert_int_equal(st.info.kubelet->unhealthy, 4);
+	assert_int_equal(st.info.kubelet->leased, 8);
+	assert_int_equal(st.info.kubelet->waiting, 3);
+	assert_string_equal(st.info.kubelet->pod_resources, "up");
+	assert_string_equal(st.info.kubelet->pods_api, "waiting");
+	assert_int_equal(st.info.kubelet->pods, 7);
 	assert_memory_equal(&st.info.counters, &info.counters, sizeof info.counters);
 	assert_string_equal(st.machine, "two");
 	assert_true(cpuset_equal(&st.reserved, &settings.reserved_cpus));
