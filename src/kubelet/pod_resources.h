@@ -10,9 +10,12 @@
  * or starts is asked again, later and later. */
 struct pod_resources;
 
+/* pod_resources_close() is not for these callbacks. */
 struct pod_resources_handler {
 	void *ctx;
-	/* A new answer; *held is valid until the next one. mandatory */
+	/* A new answer; *held is valid until the next one. It is as the kubelet lists it, in no
+	 * order: before 1.34 a pod that has ended may be there beside the one that has its name by
+	 * now. mandatory */
 	void (*updated)(void *ctx, const struct pods_held *held);
 	/* For the log, once for what lasts: "pod-resources-waiting" (nobody serves it),
 	 * "pod-resources-refused" (with the kubelet's words), "pod-resources-up". bad: somebody
@@ -37,7 +40,8 @@ struct pod_resources *pod_resources_new(struct loop *l, struct rpc_pump *p,
 uint64_t pod_resources_refresh(struct pod_resources *r);
 /* The number of the question that the present answer belongs to; 0: there is none yet. */
 uint64_t pod_resources_age(const struct pod_resources *r);
-/* What the pod's container holds by the present answer, or NULL. */
+/* What the pod's container holds by the present answer, or NULL. Of pods of one name the one that
+ * holds anything counts, else the last. */
 const struct container_held *pod_resources_find(
 	const struct pod_resources *r, const char *ns, const char *pod, const char *container);
 /* Give up; before rpc_pump_free(). NULL is fine. */

@@ -9,9 +9,14 @@
  * is, so what it does not tell then is gone. */
 struct pods;
 
+/* Only such annotations are kept of a pod: those of others may be 256 KiB. */
+#define PODS_ANNOTATIONS "numafit.io/"
+
+/* pods_close() is not for these callbacks. */
 struct pods_handler {
 	void *ctx;
-	/* The pod is new, or what it asks for has changed; valid as for pods_find(). optional */
+	/* The pod is new, or what it asks for has changed; valid as for pods_find(). A pod that a
+	 * new watch tells again as it was is neither. optional */
 	void (*changed)(void *ctx, const struct pods_pod *pod);
 	/* For the log, once for what lasts: "pods-api-waiting" (nobody serves it: an older kubelet,
 	 * or its feature gate is off), "pods-api-refused" (with the kubelet's words),
@@ -23,7 +28,8 @@ struct pods_handler {
 
 struct pods_options {
 	const char *socket; /* borrowed */
-	/* 0: 100 ms to 60 s before the next attempt, with jitter; back at its start once synced */
+	/* 0: 100 ms to 60 s before the next attempt, with jitter; back at its start once a watch
+	 * was synced for as long as the longest, or the socket is made anew */
 	unsigned retry_min_ms, retry_max_ms;
 };
 

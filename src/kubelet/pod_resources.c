@@ -1,0 +1,268 @@
+#include <kubelet/pod_resources.h>
+
+#include <errno.h>
+#include <kubelet/retry.h>
+#include <numafit/mem.h>
+#include <numafit/text.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { NS_PER_MS = 1000000 };
+
+/* All that one List has told. */
+struct answer {
+	struct arena memory;
+	struct pods_held held;
+	const struct pod_held **by_name; /* ascending by namespace, then name; each once */
+	size_t nr;
+};
+
+struct pod_resources {
+	struct rpc_pump *pump;
+	struct pod_resources_options options;
+	const struct pod_resources_handler *handler;
+	struct retry *retry;
+	struct rpc_call *call; /* NULL: no question is on its way */
+	uint64_t asked;        /* the number of the last question */
+	uint64_t asked_ns;     /* and when */
+	bool wanted;           /* somebody knows of a change since then */
+	bool failing;          /* the last question: retry decides when the next one comes */
+	struct err unreadable; /* what is wrong with the reply at hand; code 0: nothing */
+	struct answer answer;
+	uint64_t age; /* of the answer: the number of its question */
+};
+
+/* The answer */
+
+static int compare_names(const struct pod_held *a, const struct pod_held *b)
+{
+	int rc = strcmp(a->ns, b->ns);
+
+	return rc ? rc : strcmp(a->name, b->name);
+}
+
+static bool holds_something(const struct pod_held *p)
+{
+	for (size_t i = 0; i < p->nr; i++) {
+		const struct container_held *c = &p->container[i];
+
+		if (c->nr_devices || c->nr_memory || c->nr_claims || !cpuset_empty(&c->cpus))
+			return true;
+	}
+	return false;
+}
+
+/* Of pods with the same name the one that counts comes last: one that holds something, or else the
+ * one that the kubelet lists last. Kubelets before 1.34 list a pod that has ended, and whose name
+ * another has by now, as well; it holds nothing, List itself takes its devices away. */
+static int compare_entries(const void *a, const void *b)
+{
+	const struct pod_held *x = *(const struct pod_held *const *)a,
+			      *y = *(const struct pod_held *const *)b;
+	int rc = compare_names(x, y);
+
+	if (!rc)
+		rc = (int)holds_something(x) - (int)holds_something(y);
+	return rc ? rc : (x > y) - (x < y);
+}
+
+static int index_pods(struct answer *a, struct err *e)
+{
+	const struct pod_held **list = arena_array(&a->memory, a->held.nr, sizeof *list);
+
+	if (!list)
+		return err_set(e, EBADMSG, "%zu pods are too many", a->held.nr);
+	for (size_t i = 0; i < a->held.nr; i++)
+		list[i] = &a->held.pod[i];
+	if (a->held.nr)
+		qsort(list, a->held.nr, sizeof *list, compare_entries);
+	for (size_t i = 0; i < a->held.nr; i++) {
+		bool same = a->nr && compare_names(list[a->nr - 1], list[i]) == 0;
+
+		list[same ? a->nr - 1 : a->nr++] = list[i];
+	}
+	a->by_name = list;
+	return 0;
+}
+
+static int read_answer(struct blob reply, struct answer *out, struct err *e)
+{
+	struct answer a = {0};
+
+	arena_init(&a.memory, POD_RESOURCES_MEMORY_MAX);
+	int rc = pod_resources_list_decode(reply, &a.memory, &a.held, e);
+	if (!rc)
+		rc = index_pods(&a, e);
+	if (rc)
+		arena_fini(&a.memory);
+	else
+		*out = a;
+	return rc;
+}
+
+/* The question */
+
+static void on_reply(void *ctx, const void *data, size_t len)
+{
+	struct pod_resources *r = ctx;
+	struct answer fresh;
+
+	if (read_answer((struct blob){data, len}, &fresh, &r->unreadable) < 0)
+		return;
+	arena_fini(&r->answer.memory);
+	r->answer = fresh;
+	r->age = r->asked;
+}
+
+/* The next question comes as soon as it may. */
+static void ask_soon(struct pod_resources *r)
+{
+	uint64_t since_ms = (loop_monotonic_ns() - r->asked_ns) / NS_PER_MS;
+
+	retry_in(r->retry, r->asked && since_ms < r->options.gap_ms
+				   ? r->options.gap_ms - (unsigned)since_ms
+				   : 0);
+}
+
+static void answered(struct pod_resources *r)
+{
+	char text[sizeof "of 18446744073709551615 pods"];
+
+	(void)snprintf(text, sizeof text, "of %zu pods", r->answer.nr);
+	r->failing = false;
+	retry_reset(r->retry);
+	retry_in(r->retry, r->options.every_ms);
+	if (r->wanted)
+		ask_soon(r);
+	retry_tell(r->retry, false, "pod-resources-up", 0, text);
+	r->handler->updated(r->handler->ctx, &r->answer.held);
+}
+
+static void on_ended(void *ctx, enum rpc_code code, const char *text)
+{
+	struct pod_resources *r = ctx;
+
+	r->call = NULL;
+	r->failing = true;
+	if (r->unreadable.code)
+		retry_unreadable(r->retry, &r->unreadable);
+	else if (code != RPC_OK)
+		retry_ended(r->retry, code, text);
+	else
+		answered(r);
+}
+
+/* List alone, whatever the wish. Get would cost the kubelet's bucket as many tokens, and one for
+ * each pod, where one List answers every wish that is pending; it cannot tell a pod that is not
+ * there from a method that is off (both are UNKNOWN, before 1.34 it is off); and that nobody holds
+ * a device, which is what unclaimed ones are found by, only all pods together show. A List of 500
+ * pods is 70 KB, two milliseconds of the kubelet's time. */
+static void ask(void *ctx)
+{
+	struct pod_resources *r = ctx;
+	const struct rpc_request list = {.socket = r->options.socket,
+		.method = POD_RESOURCES_PATH("List"),
+		.kind = RPC_UNARY,
+		.timeout_ms = r->options.answer_ms};
+	const struct rpc_call_events events = {r, on_reply, on_ended};
+	struct err e;
+
+	if (r->call)
+		return;
+	r->asked++;
+	r->asked_ns = loop_monotonic_ns();
+	r->wanted = false;
+	r->unreadable.code = 0;
+	retry_begin(r->retry);
+	r->call = rpc_call_start(r->pump, &list, &events, &e);
+	if (r->call)
+		return;
+	r->failing = true;
+	retry_no_connection(r->retry, &e);
+}
+
+static unsigned or_default(unsigned ms, unsigned usual_ms)
+{
+	return ms ? ms : usual_ms;
+}
+
+struct pod_resources *pod_resources_new(struct loop *l, struct rpc_pump *p,
+	const struct pod_resources_options *o, const struct pod_resources_handler *handler)
+{
+	enum { EVERY_MS = 30000, ANSWER_MS = 5000, MIN_MS = 100, MAX_MS = 60000, GAP_MS = 50 };
+	struct pod_resources *r = xcalloc(1, sizeof *r);
+
+	r->pump = p;
+	r->handler = handler;
+	r->options = (struct pod_resources_options){
+		.socket = o->socket,
+		.every_ms = or_default(o->every_ms, EVERY_MS),
+		.answer_ms = or_default(o->answer_ms, ANSWER_MS),
+		.gap_ms = or_default(o->gap_ms, GAP_MS),
+	};
+	r->retry = retry_new(l, &(struct retry_options){
+					.socket = o->socket,
+					.min_ms = or_default(o->retry_min_ms, MIN_MS),
+					.max_ms = or_default(o->retry_max_ms, MAX_MS),
+					.ctx = r,
+					.attempt = ask,
+					.waiting = "pod-resources-waiting",
+					.refused = "pod-resources-refused",
+					.log = handler->ctx,
+					.on_event = handler->on_event,
+				});
+	return r;
+}
+
+uint64_t pod_resources_refresh(struct pod_resources *r)
+{
+	r->wanted = true;
+	if (!r->call && !r->failing)
+		ask_soon(r);
+	return r->asked + 1;
+}
+
+uint64_t pod_resources_age(const struct pod_resources *r)
+{
+	return r->age;
+}
+
+/* What is known of the pod, or NULL. */
+static const struct pod_held *find_pod(const struct answer *a, const struct pod_held *names)
+{
+	size_t low = 0, high = a->nr;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		int order = compare_names(names, a->by_name[middle]);
+
+		if (!order)
+			return a->by_name[middle];
+		if (order < 0)
+			high = middle;
+		else
+			low = middle + 1;
+	}
+	return NULL;
+}
+
+const struct container_held *pod_resources_find(
+	const struct pod_resources *r, const char *ns, const char *pod, const char *container)
+{
+	const struct pod_held *p = find_pod(&r->answer, &(struct pod_held){.ns = ns, .name = pod});
+
+	for (size_t i = 0; p && i < p->nr; i++)
+		if (text_equal(p->container[i].name, container))
+			return &p->container[i];
+	return NULL;
+}
+
+void pod_resources_close(struct pod_resources *r)
+{
+	if (!r)
+		return;
+	rpc_call_cancel(r->call);
+	retry_free(r->retry);
+	arena_fini(&r->answer.memory);
+	free(r);
+}

@@ -1,0 +1,137 @@
+#include <kubelet/retry.h>
+
+#include <errno.h>
+#include <io/watch.h>
+#include <numafit/mem.h>
+#include <numafit/text.h>
+
+enum { LISTENS_SOON_MS = 10 };
+
+struct retry {
+	struct loop *loop;
+	struct retry_options options;
+	struct loop_timer *timer;
+	struct watch *watch; /* of the socket; NULL: its directory is not there */
+	bool changed;        /* the socket, since the last attempt began */
+	unsigned delay_ms;   /* the next one */
+	struct {
+		const char *event; /* NULL: nothing yet */
+		bool bad;
+		int reason;
+	} told;
+};
+
+static void on_timer(void *ctx)
+{
+	struct retry *r = ctx;
+
+	r->options.attempt(r->options.ctx);
+}
+
+static void on_changed(void *ctx)
+{
+	struct retry *r = ctx;
+
+	r->changed = true;
+	retry_reset(r);
+	retry_in(r, 0);
+}
+
+struct retry *retry_new(struct loop *l, const struct retry_options *o)
+{
+	struct retry *r = xcalloc(1, sizeof *r);
+
+	r->loop = l;
+	r->options = *o;
+	r->timer = loop_timer_new(l, on_timer, r);
+	retry_reset(r);
+	retry_in(r, 0);
+	return r;
+}
+
+void retry_begin(struct retry *r)
+{
+	r->changed = false;
+	watch_close(r->watch); /* the directory may be another one by now */
+	r->watch = watch_new(r->loop, r->options.socket, on_changed, r);
+}
+
+void retry_in(struct retry *r, unsigned delay_ms)
+{
+	loop_timer_set(r->timer, r->changed ? LISTENS_SOON_MS : delay_ms);
+}
+
+/* A quarter more or less: only has to keep the clients of a kubelet out of step, and the clock's
+ * nanoseconds are random enough for that. */
+void retry_later(struct retry *r)
+{
+	unsigned base = r->delay_ms, max = r->options.max_ms, half = base / 2;
+
+	r->delay_ms = base < max / 2 ? base * 2 : max;
+	retry_in(r, base - half / 2 + (unsigned)(loop_monotonic_ns() % (half + 1)));
+}
+
+void retry_reset(struct retry *r)
+{
+	r->delay_ms = r->options.min_ms;
+}
+
+void retry_tell(struct retry *r, bool bad, const char *event, int reason, const char *text)
+{
+	if (text_equal(r->told.event, event) && r->told.bad == bad && r->told.reason == reason)
+		return;
+	r->told.event = event;
+	r->told.bad = bad;
+	r->told.reason = reason;
+	r->options.on_event(r->options.log, bad, event, text);
+}
+
+void retry_no_connection(struct retry *r, const struct err *e)
+{
+	bool bad = e->code != ENOENT && e->code != ECONNREFUSED && e->code != EAGAIN;
+
+	retry_tell(r, bad, r->options.waiting, bad ? -e->code : 0, e->text);
+	retry_later(r);
+}
+
+/* What the end of a call means. Others than these are a no for good, as far as we can see. */
+enum verdict { SAYS_NO, NOT_SERVED, NOT_NOW };
+static const enum verdict verdicts[] = {
+	[RPC_OK] = NOT_SERVED, /* a stream's end, before it said anything */
+	[RPC_CANCELLED] = NOT_SERVED,
+	[RPC_UNAVAILABLE] = NOT_SERVED,
+	[RPC_UNIMPLEMENTED] = NOT_SERVED,
+	[RPC_DEADLINE_EXCEEDED] = NOT_NOW,
+	[RPC_RESOURCE_EXHAUSTED] = NOT_NOW,  /* the kubelet's limit of its rate */
+	[RPC_FAILED_PRECONDITION] = NOT_NOW, /* it does not know all its pods yet */
+};
+
+void retry_ended(struct retry *r, enum rpc_code code, const char *text)
+{
+	size_t i = (size_t)code;
+	enum verdict v = i < sizeof verdicts / sizeof verdicts[0] ? verdicts[i] : SAYS_NO;
+	bool bad = v == SAYS_NO || (v == NOT_NOW && r->delay_ms >= r->options.max_ms);
+	struct err e;
+
+	(void)err_set(&e, EIO, "%s: %s (gRPC status %d)", r->options.socket, text, (int)code);
+	if (v == NOT_SERVED)
+		retry_tell(r, false, r->options.waiting, 0, e.text);
+	else
+		retry_tell(r, bad, r->options.refused, (int)code, e.text);
+	retry_later(r);
+}
+
+void retry_unreadable(struct retry *r, const struct err *e)
+{
+	retry_tell(r, true, r->options.refused, -e->code, e->text);
+	retry_later(r);
+}
+
+void retry_free(struct retry *r)
+{
+	if (!r)
+		return;
+	watch_close(r->watch);
+	loop_timer_close(r->timer);
+	free(r);
+}

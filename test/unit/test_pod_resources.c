@@ -1,0 +1,628 @@
+#include <kubelet/pod_resources.h>
+
+#include <io/watch.h>
+#include <kubelet/pod_resources_server_pb.h>
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <cmocka.h>
+
+#include "kubelet_server.h"
+
+/* The client against a server of ours that says what the case wants. */
+
+enum {
+	NEVER_MS = 20 * SERVER_PATIENCE_MS,
+	SLOW_MS = NEVER_MS / 2,
+	NS_PER_MS = 1000000,
+	HELD_MAX = 8
+};
+
+enum reply { REPLY_ANSWER, REPLY_CODE, REPLY_LATER };
+
+struct world {
+	struct kubelet k;
+	struct pod_resources *r;
+	struct pod_resources_options options;
+	struct pod_resources_handler handler;
+	enum reply reply;
+	enum rpc_code code;  /* REPLY_CODE */
+	unsigned after;      /* so many of them an answer follows; 0: none does */
+	struct arena memory; /* of the answer */
+	struct blob answer;
+	struct rpc *later[HELD_MAX];
+	unsigned nr_later, nr_asked, nr_updated;
+	size_t nr_pods;
+	bool changed;    /* the socket */
+	unsigned wishes; /* of updated(), each for another question */
+};
+
+static void on_list(void *ctx, struct rpc *r, const void *request, size_t len)
+{
+	struct world *w = ctx;
+
+	(void)request;
+	assert_int_equal(len, 0);
+	w->nr_asked++;
+	if (w->reply == REPLY_LATER) {
+		assert_true(w->nr_later < HELD_MAX);
+		w->later[w->nr_later++] = r;
+	} else if (w->reply == REPLY_CODE) {
+		rpc_end(r, w->code, "the kubelet's words");
+		if (w->after && !--w->after)
+			w->reply = REPLY_ANSWER;
+	} else {
+		rpc_answer(r, w->answer.data, w->answer.len);
+	}
+	loop_stop(w->k.loop);
+}
+
+static const struct rpc_method methods[] = {
+	{.path = POD_RESOURCES_PATH("List"), .kind = RPC_UNARY, .called = on_list},
+};
+
+static void on_updated(void *ctx, const struct pods_held *held)
+{
+	struct world *w = ctx;
+
+	w->nr_updated++;
+	w->nr_pods = held->nr;
+	if (w->wishes) {
+		w->wishes--;
+		(void)pod_resources_refresh(w->r);
+	}
+	loop_stop(w->k.loop);
+}
+
+static void on_event(void *ctx, bool bad, const char *event, const char *text)
+{
+	struct world *w = ctx;
+
+	kubelet_log(&w->k, bad, event, text);
+}
+
+static int setup(void **state)
+{
+	struct world *w = xcalloc(1, sizeof *w);
+
+	kubelet_init(&w->k, methods, sizeof methods / sizeof methods[0], w);
+	arena_init(&w->memory, SIZE_MAX);
+	w->handler = (struct pod_resources_handler){w, on_updated, on_event};
+	w->options = (struct pod_resources_options){.socket = w->k.path,
+		.every_ms = NEVER_MS,
+		.answer_ms = NEVER_MS,
+		.retry_min_ms = 1,
+		.retry_max_ms = NEVER_MS,
+		.gap_ms = 1};
+	*state = w;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct world *w = *state;
+
+	pod_resources_close(w->r);
+	for (unsigned i = 0; i < w->nr_later; i++)
+		rpc_end(w->later[i], RPC_UNAVAILABLE, NULL);
+	kubelet_fini(&w->k);
+	arena_fini(&w->memory);
+	free(w);
+	return 0;
+}
+
+static void begin(struct world *w)
+{
+	w->r = pod_resources_new(w->k.loop, w->k.pump, &w->options, &w->handler);
+}
+
+/* The answer has these pods. */
+static void will_answer(struct world *w, const struct pod_held *pod, size_t nr)
+{
+	const struct pods_held held = {pod, nr};
+
+	assert_int_equal(pod_resources_list_encode(&held, &w->memory, &w->answer, NULL), 0);
+	w->reply = REPLY_ANSWER;
+}
+
+static const struct held_device gpus[] = {
+	{"vendor.example/gpu", "gpu0", true, {(const int64_t[]){2}, 1}},
+	{"vendor.example/gpu", "gpu1", true, {(const int64_t[]){3}, 1}},
+};
+static const struct container_held with_gpu = {.name = "app", .device = &gpus[0], .nr_devices = 1},
+				   with_other = {.name = "app",
+					   .device = &gpus[1],
+					   .nr_devices = 1},
+				   bare = {.name = "app"};
+
+#define POD(ns_, name_, container_)                                                                \
+	{                                                                                          \
+		.ns = (ns_), .name = (name_), .container = (container_), .nr = 1                   \
+	}
+static const struct pod_held two_pods[] = {
+	POD("ml", "train", &with_gpu), POD("default", "web", &bare)};
+
+static void assert_holds(const struct world *w, const char *ns, const char *pod, const char *device)
+{
+	const struct container_held *c = pod_resources_find(w->r, ns, pod, "app");
+
+	assert_non_null(c);
+	assert_int_equal(c->nr_devices, device ? 1 : 0);
+	if (device)
+		assert_string_equal(c->device[0].id, device);
+}
+
+static void what_the_kubelet_has_given_is_at_hand(void **state)
+{
+	struct world *w = *state;
+
+	will_answer(w, two_pods, 2);
+	kubelet_start(&w->k);
+	begin(w);
+	assert_int_equal(pod_resources_age(w->r), 0);
+	assert_null(pod_resources_find(w->r, "ml", "train", "app"));
+	UNTIL(&w->k, w->nr_updated);
+	assert_string_equal(w->k.log, " pod-resources-up");
+	assert_int_equal(pod_resources_age(w->r), 1);
+	assert_int_equal(w->nr_pods, 2);
+	assert_holds(w, "ml", "train", "gpu0");
+	assert_holds(w, "default", "web", NULL);
+	assert_null(pod_resources_find(w->r, "ml", "train", "ap"));
+	assert_null(pod_resources_find(w->r, "ml", "web", "app"));
+	assert_null(pod_resources_find(w->r, "zz", "", ""));
+}
+
+static void an_absent_kubelet_is_told_once_and_found_when_its_directory_comes(void **state)
+{
+	struct world *w = *state;
+
+	w->options.retry_max_ms = 2;
+	begin(w);
+	UNTIL(&w->k, w->k.log[0]);
+	will_answer(w, two_pods, 2);
+	kubelet_start(&w->k);
+	UNTIL(&w->k, w->nr_updated);
+	assert_string_equal(w->k.log, " pod-resources-waiting pod-resources-up");
+}
+
+static void a_kubelet_that_starts_is_asked_at_once(void **state)
+{
+	struct world *w = *state;
+
+	assert_int_equal(mkdir(w->k.dir, 0700), 0);
+	w->options.retry_min_ms = SLOW_MS;
+	begin(w);
+	UNTIL(&w->k, w->k.log[0]);
+	will_answer(w, two_pods, 2);
+	kubelet_start(&w->k);
+	UNTIL(&w->k, w->nr_updated);
+	assert_string_equal(w->k.log, " pod-resources-waiting pod-resources-up");
+}
+
+static void a_kubelet_that_restarts_is_asked_without_a_wish(void **state)
+{
+	struct world *w = *state;
+
+	will_answer(w, two_pods, 1);
+	kubelet_start(&w->k);
+	begin(w);
+	UNTIL(&w->k, w->nr_updated == 1);
+	kubelet_die(&w->k);
+	will_answer(w, two_pods, 2);
+	kubelet_start(&w->k);
+	UNTIL(&w->k, w->nr_updated == 2);
+	assert_int_equal(w->nr_pods, 2);
+	assert_string_equal(w->k.log, " pod-resources-up");
+}
+
+static void what_a_dead_kubelet_had_given_stays(void **state)
+{
+	struct world *w = *state;
+
+	w->options.retry_min_ms = SLOW_MS;
+	will_answer(w, two_pods, 2);
+	kubelet_start(&w->k);
+	begin(w);
+	UNTIL(&w->k, w->nr_updated);
+	kubelet_die(&w->k);
+	assert_int_equal(pod_resources_refresh(w->r), 2);
+	UNTIL(&w->k, strstr(w->k.log, "waiting"));
+	assert_int_equal(unlink(w->k.path), 0); /* no news */
+	kubelet_stay_quiet(&w->k);
+	assert_int_equal(pod_resources_age(w->r), 1);
+	assert_holds(w, "ml", "train", "gpu0");
+	kubelet_start(&w->k);
+	UNTIL(&w->k, w->nr_updated == 2);
+	assert_true(pod_resources_age(w->r) >= 2);
+	assert_string_equal(w->k.log, " pod-resources-up pod-resources-waiting pod-resources-up");
+}
+
+static void wishes_while_an_answer_is_on_its_way_make_one_more_question(void **state)
+{
+	struct world *w = *state;
+	uint64_t wished;
+
+	will_answer(w, two_pods, 2);
+	w->reply = REPLY_LATER;
+	kubelet_start(&w->k);
+	begin(w);
+	assert_int_equal(pod_resources_refresh(w->r), 1);
+	UNTIL(&w->k, w->nr_asked == 1);
+	wished = pod_resources_refresh(w->r);
+	for (unsigned i = 0; i < 100; i++)
+		assert_int_equal(pod_resources_refresh(w->r), wished);
+	assert_int_equal(w->nr_asked, 1);
+	w->reply = REPLY_ANSWER;
+	rpc_answer(w->later[--w->nr_later], w->answer.data, w->answer.len);
+	UNTIL(&w->k, w->nr_updated == 1);
+	assert_true(pod_resources_age(w->r) < wished);
+	UNTIL(&w->k, w->nr_updated == 2);
+	assert_true(pod_resources_age(w->r) == wished);
+	assert_int_equal(w->nr_asked, 2);
+}
+
+static void without_a_wish_it_is_asked_once_in_a_while(void **state)
+{
+	struct world *w = *state;
+
+	w->options.every_ms = 1;
+	will_answer(w, two_pods, 2);
+	kubelet_start(&w->k);
+	begin(w);
+	UNTIL(&w->k, w->nr_updated == 3);
+	assert_string_equal(w->k.log, " pod-resources-up");
+}
+
+static void questions_keep_their_distance(void **state)
+{
+	enum { GAP_MS = 20, NR = 10, EARLY_MS = 3 }; /* the loop's clock stands during a turn */
+	struct world *w = *state;
+	uint64_t before = loop_monotonic_ns();
+
+	w->options.gap_ms = GAP_MS;
+	w->wishes = NR;
+	will_answer(w, two_pods, 2);
+	kubelet_start(&w->k);
+	begin(w);
+	UNTIL(&w->k, w->nr_updated == NR);
+	assert_true(loop_monotonic_ns() - before >=
+		    (uint64_t)(NR - 1) * (GAP_MS - EARLY_MS) * NS_PER_MS);
+}
+
+static void the_kubelets_limit_is_told_once_and_passes(void **state)
+{
+	struct world *w = *state;
+
+	will_answer(w, two_pods, 2);
+	w->reply = REPLY_CODE;
+	w->code = RPC_RESOURCE_EXHAUSTED;
+	w->after = 5;
+	kubelet_start(&w->k);
+	begin(w);
+	UNTIL(&w->k, w->nr_updated);
+	assert_int_equal(w->nr_asked, 6);
+	assert_string_equal(w->k.log, " pod-resources-refused pod-resources-up");
+}
+
+static void a_limit_that_lasts_is_bad(void **state)
+{
+	struct world *w = *state;
+
+	w->options.retry_max_ms = 4;
+	w->reply = REPLY_CODE;
+	w->code = RPC_RESOURCE_EXHAUSTED;
+	kubelet_start(&w->k);
+	begin(w);
+	UNTIL(&w->k, w->nr_asked == 10);
+	assert_string_equal(w->k.log, " pod-resources-refused pod-resources-refused!");
+	assert_non_null(strstr(w->k.last_text, "the kubelet's words"));
+}
+
+static void a_wish_does_not_hurry_a_kubelet_that_said_no(void **state)
+{
+	struct world *w = *state;
+
+	w->options.retry_min_ms = SLOW_MS;
+	w->reply = REPLY_CODE;
+	w->code = RPC_RESOURCE_EXHAUSTED;
+	kubelet_start(&w->k);
+	begin(w);
+	UNTIL(&w->k, w->k.log[0]);
+	(void)pod_resources_refresh(w->r);
+	kubelet_stay_quiet(&w->k);
+	assert_int_equal(w->nr_asked, 1);
+}
+
+static void a_kubelet_that_starts_and_says_no_is_not_pestered(void **state)
+{
+	struct world *w = *state;
+
+	assert_int_equal(mkdir(w->k.dir, 0700), 0);
+	w->options.retry_min_ms = SLOW_MS;
+	w->reply = REPLY_CODE;
+	w->code = RPC_RESOURCE_EXHAUSTED;
+	begin(w);
+	UNTIL(&w->k, w->k.log[0]);
+	kubelet_start(&w->k);
+	UNTIL(&w->k, w->nr_asked);
+	kubelet_stay_quiet(&w->k);
+	assert_true(w->nr_asked <= 2); /* the socket may be seen twice */
+	/* not bad: the delays began anew with this kubelet */
+	assert_string_equal(w->k.log, " pod-resources-waiting pod-resources-refused");
+}
+
+static void socket_changed(void *ctx)
+{
+	struct world *w = ctx;
+
+	w->changed = true;
+	loop_stop(w->k.loop);
+}
+
+/* A question is on its way when the socket becomes another one. */
+static void renew_socket_in_question(struct world *w)
+{
+	will_answer(w, two_pods, 2);
+	w->reply = REPLY_LATER;
+	kubelet_start(&w->k);
+	begin(w);
+	UNTIL(&w->k, w->nr_asked == 1);
+	struct watch *watch = watch_new(w->k.loop, w->k.path, socket_changed, w);
+	assert_non_null(watch);
+	struct acceptor *old = w->k.door;
+	kubelet_listen(&w->k);
+	acceptor_close(old);
+	UNTIL(&w->k, w->changed);
+	watch_close(watch);
+	w->reply = REPLY_ANSWER;
+}
+
+static void a_kubelet_that_comes_during_a_question_is_asked_too(void **state)
+{
+	struct world *w = *state;
+
+	renew_socket_in_question(w);
+	rpc_answer(w->later[--w->nr_later], w->answer.data, w->answer.len);
+	UNTIL(&w->k, w->nr_updated == 2);
+	assert_int_equal(w->nr_asked, 2);
+}
+
+static void a_kubelet_that_comes_during_a_question_is_asked_after_a_no_as_well(void **state)
+{
+	struct world *w = *state;
+
+	w->options.retry_min_ms = SLOW_MS;
+	renew_socket_in_question(w);
+	rpc_end(w->later[--w->nr_later], RPC_RESOURCE_EXHAUSTED, NULL);
+	UNTIL(&w->k, w->nr_updated == 1);
+	assert_int_equal(w->nr_asked, 2);
+}
+
+static void delays_begin_anew_after_an_answer(void **state)
+{
+	struct world *w = *state;
+
+	w->options.retry_max_ms = 2;
+	will_answer(w, two_pods, 2);
+	w->reply = REPLY_CODE;
+	w->code = RPC_RESOURCE_EXHAUSTED;
+	w->after = 1;
+	kubelet_start(&w->k);
+	begin(w);
+	UNTIL(&w->k, w->nr_updated);
+	w->reply = REPLY_CODE;
+	w->after = 1;
+	(void)pod_resources_refresh(w->r);
+	UNTIL(&w->k, w->nr_updated == 2);
+	assert_string_equal(w->k.log, " pod-resources-refused pod-resources-up"
+				      " pod-resources-refused pod-resources-up");
+}
+
+static void refusals_differ(void **state)
+{
+	static const struct {
+		enum rpc_code code;
+		const char *log;
+	} cases[] = {
+		{RPC_UNKNOWN, " pod-resources-refused!"},
+		{RPC_PERMISSION_DENIED, " pod-resources-refused!"},
+		{RPC_UNAUTHENTICATED, " pod-resources-refused!"},
+		{(enum rpc_code)77, " pod-resources-refused!"},
+		{RPC_DEADLINE_EXCEEDED, " pod-resources-refused"},
+		{RPC_UNAVAILABLE, " pod-resources-waiting"},
+		{RPC_UNIMPLEMENTED, " pod-resources-waiting"},
+	};
+	struct world *w = *state;
+
+	w->options.retry_min_ms = SLOW_MS;
+	w->reply = REPLY_CODE;
+	kubelet_start(&w->k);
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+		w->k.log[0] = '\0';
+		w->code = cases[i].code;
+		begin(w);
+		UNTIL(&w->k, w->k.log[0]);
+		assert_string_equal(w->k.log, cases[i].log);
+		pod_resources_close(w->r);
+	}
+	w->r = NULL;
+}
+
+static void a_socket_that_cannot_be_used_is_bad(void **state)
+{
+	static const char directory[] = "no-directory/because-it-is-a-file";
+	struct world *w = *state;
+	char path[sizeof w->k.top + sizeof directory], file[sizeof path];
+	char long_path[200];
+
+	memset(long_path, 'x', sizeof long_path - 1);
+	long_path[sizeof long_path - 1] = '\0';
+	w->options.retry_min_ms = SLOW_MS;
+	w->options.socket = long_path;
+	begin(w);
+	UNTIL(&w->k, w->k.log[0]);
+	pod_resources_close(w->r);
+	(void)snprintf(path, sizeof path, "%s/%s", w->k.top, directory);
+	(void)snprintf(file, sizeof file, "%s/no-directory", w->k.top);
+	FILE *f = fopen(file, "w");
+	assert_non_null(f);
+	(void)fclose(f);
+	w->options.socket = path;
+	begin(w);
+	UNTIL(&w->k, strstr(w->k.log + 1, " "));
+	assert_string_equal(w->k.log, " pod-resources-waiting! pod-resources-waiting!");
+	assert_non_null(strstr(w->k.last_text, "Not a directory"));
+	(void)unlink(file);
+}
+
+static void an_answer_that_cannot_be_read_leaves_the_one_before(void **state)
+{
+	static const struct blob bad = {"\x0a\x05xy", 4};
+	struct world *w = *state;
+
+	w->options.retry_min_ms = SLOW_MS;
+	will_answer(w, two_pods, 2);
+	kubelet_start(&w->k);
+	begin(w);
+	UNTIL(&w->k, w->nr_updated);
+	w->answer = bad;
+	(void)pod_resources_refresh(w->r);
+	UNTIL(&w->k, strstr(w->k.log, "refused"));
+	assert_string_equal(w->k.log, " pod-resources-up pod-resources-refused!");
+	assert_int_equal(pod_resources_age(w->r), 1);
+	assert_int_equal(w->nr_updated, 1);
+	assert_holds(w, "ml", "train", "gpu0");
+}
+
+static void an_answer_that_is_too_large_is_refused(void **state)
+{
+	struct world *w = *state;
+
+	w->options.retry_min_ms = SLOW_MS;
+	w->answer = (struct blob){arena_alloc(&w->memory, RPC_REPLY_MAX + 1), RPC_REPLY_MAX + 1};
+	kubelet_start(&w->k);
+	begin(w);
+	UNTIL(&w->k, w->k.log[0]);
+	assert_string_equal(w->k.log, " pod-resources-refused");
+	assert_non_null(strstr(w->k.last_text, "larger than max"));
+}
+
+static void a_kubelet_that_never_answers_is_asked_again(void **state)
+{
+	struct world *w = *state;
+
+	w->options.answer_ms = 100;
+	will_answer(w, two_pods, 2);
+	w->reply = REPLY_LATER;
+	kubelet_start(&w->k);
+	begin(w);
+	UNTIL(&w->k, w->k.log[0]);
+	assert_string_equal(w->k.log, " pod-resources-refused");
+	w->reply = REPLY_ANSWER;
+	UNTIL(&w->k, w->nr_updated);
+	assert_string_equal(w->k.log, " pod-resources-refused pod-resources-up");
+}
+
+static void of_two_pods_of_one_name_the_one_that_holds_something_counts(void **state)
+{
+	static const struct pod_held pods[] = {POD("b", "first-holds", &with_gpu),
+		POD("a", "last-holds", &bare), POD("c", "both-hold", &with_gpu),
+		POD("d", "none-holds", &bare), POD("b", "first-holds", &bare),
+		POD("a", "last-holds", &with_other), POD("c", "both-hold", &with_other),
+		POD("d", "none-holds", &bare)};
+	struct world *w = *state;
+
+	will_answer(w, pods, sizeof pods / sizeof pods[0]);
+	kubelet_start(&w->k);
+	begin(w);
+	UNTIL(&w->k, w->nr_updated);
+	assert_int_equal(w->nr_pods, sizeof pods / sizeof pods[0]);
+	assert_holds(w, "b", "first-holds", "gpu0");
+	assert_holds(w, "a", "last-holds", "gpu1");
+	assert_holds(w, "c", "both-hold", "gpu1");
+	assert_holds(w, "d", "none-holds", NULL);
+}
+
+static void a_thousand_pods_are_found(void **state)
+{
+	enum { NR = 1000 };
+	static struct pod_held pods[NR];
+	static char name[NR][8];
+	struct world *w = *state;
+
+	for (unsigned i = 0; i < NR; i++) {
+		(void)snprintf(name[i], sizeof name[i], "p%u", i);
+		pods[i] = (struct pod_held)POD(
+			i % 3 ? "ml" : "default", name[i], i % 2 ? &with_gpu : &with_other);
+	}
+	will_answer(w, pods, NR);
+	kubelet_start(&w->k);
+	begin(w);
+	UNTIL(&w->k, w->nr_updated);
+	for (unsigned i = 0; i < NR; i++) {
+		assert_holds(w, i % 3 ? "ml" : "default", name[i], i % 2 ? "gpu0" : "gpu1");
+		assert_null(pod_resources_find(w->r, i % 3 ? "default" : "ml", name[i], "app"));
+	}
+}
+
+static void it_may_be_closed_in_any_state(void **state)
+{
+	struct world *w = *state;
+
+	pod_resources_close(NULL);
+	begin(w); /* before the first attempt */
+	pod_resources_close(w->r);
+	begin(w); /* nobody is there */
+	UNTIL(&w->k, w->k.log[0]);
+	pod_resources_close(w->r);
+	will_answer(w, two_pods, 2);
+	w->reply = REPLY_LATER;
+	kubelet_start(&w->k);
+	begin(w); /* an answer is on its way */
+	UNTIL(&w->k, w->nr_asked);
+	pod_resources_close(w->r);
+	w->reply = REPLY_ANSWER;
+	begin(w); /* all is well */
+	UNTIL(&w->k, w->nr_updated);
+	pod_resources_close(w->r);
+	w->k.log[0] = '\0';
+	w->reply = REPLY_CODE;
+	w->code = RPC_UNKNOWN;
+	begin(w); /* the kubelet said no */
+	UNTIL(&w->k, w->k.log[0]);
+}
+
+#define IN_WORLD(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		IN_WORLD(what_the_kubelet_has_given_is_at_hand),
+		IN_WORLD(an_absent_kubelet_is_told_once_and_found_when_its_directory_comes),
+		IN_WORLD(a_kubelet_that_starts_is_asked_at_once),
+		IN_WORLD(a_kubelet_that_restarts_is_asked_without_a_wish),
+		IN_WORLD(what_a_dead_kubelet_had_given_stays),
+		IN_WORLD(wishes_while_an_answer_is_on_its_way_make_one_more_question),
+		IN_WORLD(without_a_wish_it_is_asked_once_in_a_while),
+		IN_WORLD(questions_keep_their_distance),
+		IN_WORLD(the_kubelets_limit_is_told_once_and_passes),
+		IN_WORLD(a_limit_that_lasts_is_bad),
+		IN_WORLD(a_wish_does_not_hurry_a_kubelet_that_said_no),
+		IN_WORLD(a_kubelet_that_starts_and_says_no_is_not_pestered),
+		IN_WORLD(a_kubelet_that_comes_during_a_question_is_asked_too),
+		IN_WORLD(a_kubelet_that_comes_during_a_question_is_asked_after_a_no_as_well),
+		IN_WORLD(delays_begin_anew_after_an_answer),
+		IN_WORLD(refusals_differ),
+		IN_WORLD(a_socket_that_cannot_be_used_is_bad),
+		IN_WORLD(an_answer_that_cannot_be_read_leaves_the_one_before),
+		IN_WORLD(an_answer_that_is_too_large_is_refused),
+		IN_WORLD(a_kubelet_that_never_answers_is_asked_again),
+		IN_WORLD(of_two_pods_of_one_name_the_one_that_holds_something_counts),
+		IN_WORLD(a_thousand_pods_are_found),
+		IN_WORLD(it_may_be_closed_in_any_state),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
