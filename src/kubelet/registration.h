@@ -8,8 +8,9 @@
 /* How a device plugin stays known to the kubelet of its node, whatever the kubelet does: is absent,
  * starts, dies, wipes its directory with our socket in it, or lets go of us. A state machine:
  *
- *   waiting      no kubelet.sock, or no directory: both are watched
- *   connecting   our own socket is bound, the kubelet's refuses still: tried again soon
+ *   waiting      no kubelet.sock, no directory, or no socket of ours: watched and looked for
+ *   connecting   the kubelet's socket refuses still, or the kubelet said no: tried again, later
+ *                and later
  *   registering  Register is on its way; during it the kubelet calls us back
  *   expecting    the kubelet said yes and is to watch our devices now
  *   up           it watches
@@ -60,7 +61,8 @@ struct registration *registration_new(struct loop *l, struct rpc_pump *p, struct
 /* What device_plugin_handler.watched() tells. */
 void registration_watched(struct registration *r, unsigned nr_streams);
 enum registration_state registration_state(const struct registration *r);
-/* Give up, and remove our socket; before rpc_server_free(). NULL is fine. */
+/* Give up, and remove our socket; outside callbacks of the handler, before rpc_server_free(). NULL
+ * is fine. */
 void registration_close(struct registration *r);
 
 #endif

@@ -138,6 +138,7 @@ void services_stop(struct daemon *d)
 	if (v->changed)
 		loop_timer_close(v->changed);
 	registration_close(v->registration);
+	v->registration = NULL;
 	pods_close(v->pods);
 	pod_resources_close(v->pod_resources);
 	rpc_server_free(v->server);

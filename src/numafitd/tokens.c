@@ -120,7 +120,8 @@ static void watched(void *ctx, unsigned nr_streams)
 {
 	struct services *v = ctx;
 
-	registration_watched(v->registration, nr_streams);
+	if (v->registration)
+		registration_watched(v->registration, nr_streams);
 }
 
 const struct device_plugin_handler tokens_handler = {
