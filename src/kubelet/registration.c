@@ -14,7 +14,6 @@ enum {
 	REFUSED_MIN_MS = 1000,
 	REFUSED_MAX_MS = 60000
 };
-enum { SELDOM = 10 }; /* times connect_max_ms: a look in case that a watch missed something */
 enum { REQUEST_MAX = 8 << 10 };
 
 /* What happens in each state. Every entry into one sets its time, and when that is up a look is
@@ -67,34 +66,9 @@ const char *registration_state_name(enum registration_state s)
 	return states[s].name;
 }
 
-void registration_enter(struct registration *r, enum registration_state state, unsigned ms)
-{
-	r->state = state;
-	loop_timer_set(r->timer, ms);
-}
-
-unsigned registration_seldom_ms(const struct registration *r)
-{
-	return SELDOM * r->o.connect_max_ms;
-}
-
 static void nothing(struct registration *r, unsigned before)
 {
 	(void)r, (void)before;
-}
-
-void registration_report(struct registration *r, bool bad, const char *event, const struct err *e)
-{
-	if (text_equal(r->told, event) && text_equal(r->told_text.text, e->text))
-		return;
-	r->told = event;
-	r->told_text = *e;
-	r->handler->on_event(r->handler->ctx, bad, event, e->text);
-}
-
-bool registration_is_another(const struct registration *r)
-{
-	return plugin_files_kubelet(r->files) == KUBELET_SOCKET_ANOTHER;
 }
 
 static void attempt_if_another(struct registration *r)
@@ -104,15 +78,6 @@ static void attempt_if_another(struct registration *r)
 }
 
 /* The end of the streams. */
-
-/* A kubelet handles the end of a stream beside everything else; a Register that overtakes it is
- * torn down with the stream (still so in 1.36). Therefore there is a pause after it. */
-void registration_end_streams(struct registration *r)
-{
-	r->hurry = false;
-	registration_enter(r, REGISTRATION_ENDING, registration_seldom_ms(r));
-	r->handler->end_streams(r->handler->ctx);
-}
 
 static void perhaps_ended(struct registration *r, unsigned before)
 {
@@ -138,16 +103,6 @@ static void check_pause(struct registration *r)
 }
 
 /* While the kubelet watches. */
-
-void registration_go_up(struct registration *r)
-{
-	struct err e;
-
-	(void)err_set(&e, 0, "the kubelet watches %s", r->o.resource);
-	registration_enter(r, REGISTRATION_UP, registration_seldom_ms(r));
-	r->up_ns = loop_monotonic_ns();
-	registration_report(r, false, "device-plugin-up", &e);
-}
 
 /* Also when the kubelet comes to watch after a Register that we had given up. */
 static void watched_already(struct registration *r, unsigned before)

@@ -3,29 +3,6 @@
 #include <errno.h>
 #include <numafit/mem.h>
 
-enum { NS_PER_MS = 1000000 };
-
-unsigned registration_grow(unsigned *ms, unsigned max)
-{
-	unsigned now = *ms;
-
-	*ms = now < max / 2 ? now * 2 : max;
-	return now;
-}
-
-void registration_reset_waits(struct registration *r)
-{
-	r->connect_ms = r->o.connect_min_ms;
-	r->refused_ms = r->o.refused_min_ms;
-}
-
-unsigned registration_ms_since(uint64_t ns)
-{
-	uint64_t ms = (loop_monotonic_ns() - ns) / NS_PER_MS;
-
-	return ms < UINT32_MAX ? (unsigned)ms : UINT32_MAX;
-}
-
 /* Register, and its answer. */
 
 /* Nobody there is usual when a kubelet starts or was killed: worth telling only if it lasts. */

@@ -4,8 +4,8 @@
 #include <kubelet/registration.h>
 #include <kubelet/registration_files.h>
 
-/* Between registration.c, which has the states, and registration_attempt.c, which goes through them
- * from nothing to the kubelet's yes. */
+/* registration.c has the states, registration_attempt.c goes through them from nothing to the
+ * kubelet's yes, and both stand on registration_state.c. */
 
 struct registration {
 	struct rpc_pump *p;
@@ -37,16 +37,16 @@ bool registration_is_another(const struct registration *r);
 void registration_end_streams(struct registration *r);
 void registration_go_up(struct registration *r);
 
-/* To register, or to find out what is in the way. */
-void registration_attempt(struct registration *r);
-/* Whether what Register needs is still there. */
-void registration_check_call(struct registration *r);
-void registration_not_watched(struct registration *r);
-
 /* The wait that is due now; the next one is twice as long. */
 unsigned registration_grow(unsigned *ms, unsigned max);
 /* What the kubelet before it refused is no reason to be slow with this one. */
 void registration_reset_waits(struct registration *r);
 unsigned registration_ms_since(uint64_t ns);
+
+/* registration_attempt.c: to register, or to find out what is in the way. */
+void registration_attempt(struct registration *r);
+/* Whether what Register needs is still there. */
+void registration_check_call(struct registration *r);
+void registration_not_watched(struct registration *r);
 
 #endif
