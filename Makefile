@@ -147,13 +147,15 @@ run-fuzz-%: $(B)/fuzz/fuzz_%
 	@$< -max_total_time=$(FUZZ_SECONDS) -timeout=10 -verbosity=0 -artifact_prefix=$(B)/found/crash-$*- \
 		$(B)/found/$* test/fuzz/corpus/$*
 	@echo "  fuzz	$*: nothing found in $(FUZZ_SECONDS) s"
-bench: ## measure (release build), beside the kubelet's own code and behind NRI's where there is Go
+bench: ## measure (release build), beside the kubelet's own code, behind NRI's and as a device plugin where there is Go
 	@tools/setup build
 	@$(MAKE) -s VARIANT=release run-bench
 BENCH_NRI := $(if $(filter nri,$(or $(T),nri)),$(B)/numafitd $(B)/bench/constant)
-run-bench: $(BENCHES) $(BENCH_NRI)
+BENCH_KUBELET := $(if $(filter kubelet,$(or $(T),kubelet)),$(B)/numafitd)
+run-bench: $(BENCHES) $(BENCH_NRI) $(BENCH_KUBELET)
 	@$(if $(BENCHES),test/bench/run $(BENCHES))
 	@$(if $(BENCH_NRI),test/bench/nri/run $(BENCH_NRI))
+	@$(if $(BENCH_KUBELET),test/bench/kubelet/run $(BENCH_KUBELET))
 coverage: ## run the tests, then list the lines covered in each source file
 	@$(MAKE) -s VARIANT=cov WERROR= test # without optimization gcc warns of what is not so
 	@$(MAKE) -s VARIANT=cov list-coverage
