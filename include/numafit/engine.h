@@ -167,13 +167,14 @@ void engine_synchronize(
 
 /* The kubelet gives these tokens to a container, it does not say to which. *annotation, of
  * LEASE_TEXT_MAX bytes, is what the container is to come with. Tokens that are given out already
- * are given again. 0; -EBUSY: no CPU is left for one of them; as leases_may_allocate(); or what the
- * record hook says: nothing has happened then, and the pod is refused with the text. */
+ * are given again. 0; as ledger_may_promise() and leases_may_allocate(); or what the record hook
+ * says: nothing has happened then, and the pod is refused with the text. */
 int engine_allocate(struct engine *g, int64_t now_ms, const struct tokenset *tokens,
 	char *annotation, struct err *e);
 /* PodResources shows these tokens, and no others, as given out. What it does not show and nobody
- * waits for any more is given up; a running container that could not claim its tokens before (a
- * journal was lost) has them now. Returns how many were given up. */
+ * waits for any more is given up, once no answer has shown it for a while; a running container that
+ * could not claim its tokens before (a journal was lost) has them now. Returns how many were given
+ * up. */
 unsigned engine_see_tokens(struct engine *g, int64_t now_ms, const struct tokenset *shown);
 
 /* What drifts away from the ledger: containers that run otherwise, and the machine itself. */

@@ -20,9 +20,9 @@
  * other.
  *
  * Nobody says that tokens are free again. A container that ends leaves its tokens to its pod, where
- * a successor will come with the same annotation. leases_reclaim() gives up what nobody runs on and
- * PodResources does not show; but it never shows plain init containers, so that what a pod has had
- * and was never shown waits until the pod is gone.
+ * a successor will come with the same annotation: they wait until the pod is gone, whatever
+ * PodResources shows, for it never shows plain init containers, and a kubelet that has just started
+ * shows nobody. Of no pod that is known, leases_stale() are those that PodResources does not show.
  *
  * All changes follow from the state and the arguments alone: a journal that holds the arguments, or
  * the leases as they are (leases_next(), leases_enter()), leads to the same state. Invariants, all
@@ -93,8 +93,9 @@ int leases_may_adopt(const struct leases *l, const struct tokenset *shown, struc
 int leases_adopt(struct leases *l, int64_t now_ms, const struct tokenset *shown, struct err *e);
 /* Whether the container may have what the annotation says; it asks for nr_cpus. 0 with *c; -EINVAL:
  * that is no annotation of ours; -ENOENT: that is not leased; -ERANGE: it is for another number of
- * CPUs; -EBUSY: another container runs on a token of it. One of the same name in the same pod is no
- * other container: it is dead, whether we were told or not. */
+ * CPUs; -EBUSY: another container runs on a token of it. Who runs on them already is not asked for
+ * the name once more. */
+#define LEASE_ANY_NUMBER UINT64_MAX /* for nr_cpus: it was looked at before */
 int leases_examine(const struct leases *l, const char *annotation, const struct lease_user *user,
 	uint64_t nr_cpus, struct lease_claim *c, struct err *e);
 /* The container has it now. It cannot fail after leases_examine() of the same user. */
@@ -104,8 +105,8 @@ bool leases_release(struct leases *l, int64_t now_ms, const char *container_id);
 /* The pod has no sandbox any more, nor containers. Unless the kubelet makes it a new one they come
  * to an end: what it had waits for leases_reclaim(). */
 void leases_pod_gone(struct leases *l, int64_t now_ms, const char *pod_uid);
-/* What can be given up: what nobody has run on for grace_ms and PodResources does not show, of
- * tokens that it showed before and those of no pod that is known. The rest of a lease that it shows
+/* What can be given up: tokens of no pod that is known, which were given out, or whose pod went,
+ * longer than grace_ms ago, and which PodResources does not show. The rest of a lease that it shows
  * in part may be an init container's, which it never shows and whose image is still on its way: it
  * has ten times as long. The grace must be longer than it takes PodResources to show a pod that was
  * admitted. */
@@ -116,8 +117,9 @@ void leases_give_up(struct leases *l, const struct tokenset *tokens);
 
 /* Whether no token is leased. */
 bool leases_empty(const struct leases *l);
-/* Whether the container runs on tokens, and how many containers do. */
+/* Whether the container runs on tokens, on how many, and how many containers do. */
 bool leases_runs(const struct leases *l, const char *container_id);
+unsigned leases_count_of(const struct leases *l, const char *container_id);
 size_t leases_nr_running(const struct leases *l);
 /* Whether any token is kept for the pod, or one of its containers runs on it. */
 bool leases_has_pod(const struct leases *l, const char *pod_uid);

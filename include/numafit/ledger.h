@@ -73,7 +73,8 @@ struct leases *ledger_leases(const struct ledger *l);
 struct tokenset;
 struct cpuset ledger_promised_cpus(const struct ledger *l, const struct tokenset *but);
 /* Whether the kubelet may give out these tokens, as far as CPUs go: there is one left for each that
- * is new, on its NUMA node and beside what the shared pool needs. 0, or -EBUSY with text. */
+ * is new, on its NUMA node and beside what the shared pool needs. 0; -EBUSY; or, with
+ * full-pcpus-only, -EINVAL when those of a node are not whole cores. */
 int ledger_may_promise(const struct ledger *l, const struct tokenset *tokens, struct err *e);
 /* All tokens as the kubelet is to see them now (tokens_report()). 0 or -ENOMEM. */
 int ledger_report_tokens(const struct ledger *l, struct arena *a, struct token_reports *out);

@@ -8,8 +8,9 @@
 /* The devices of the resource numafit.io/cpu. A device is a token for one CPU of a NUMA node that a
  * container may have for itself, not a certain CPU: which one it becomes is decided when the
  * container is created. The tokens of a node are numbered from 0, as many as it has CPUs less the
- * reserved ones; their ids ("node8-0003": the kernel's id of the node, then the number) are the
- * same after every restart. What the kubelet does with them: pkg/kubelet/cm/devicemanager of 1.36.
+ * reserved ones (with full-pcpus-only less all of a reserved one's core); their ids ("node8-0003":
+ * the kernel's id of the node, then the number) are the same after every restart. What the kubelet
+ * does with them: pkg/kubelet/cm/devicemanager of 1.36.
  */
 
 #define TOKEN_RESOURCE "numafit.io/cpu"

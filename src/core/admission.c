@@ -158,39 +158,47 @@ static unsigned cpus_at_once(const struct pod_ask *ask)
 	return (unsigned)count;
 }
 
-/* Where its CPUs are is settled already, as the device manager has it for devices that a container
- * has been given: every set of NUMA nodes that has theirs, the smallest one preferred. */
-static void token_hints(const struct way_in *w, const unsigned *cpus_on, struct hints *h)
-{
-	struct family *f = &h->family[h->nr++];
-
-	*f = (struct family){.kind = FAMILY_CAPACITY, .ground = w->b->t->nodes};
-	(void)text_copy(f->resource, sizeof f->resource, TOKEN_RESOURCE);
-	nodeset_each (n, w->b->t->nodes)
-		if (cpus_on[n])
-			f->required = nodeset_or(f->required, nodeset_of(n));
-	f->preferred_size = nodeset_count(f->required);
-}
-
 static void cpu_hints(const struct way_in *w, bool pod_scope, struct hints *h)
 {
-	const unsigned *cpus_on = w->ask->container[w->place].cpus_on;
 	unsigned count = pod_scope ? cpus_at_once(w->ask) : pod_exclusive_cpus(w->ask, w->place);
 	struct cpuset available = available_cpus(w->b);
 
-	if (!static_cpus(w) || !count)
+	if (!static_cpus(w) || !count || w->ask->container[w->place].cpus_on)
 		return;
-	if (cpus_on) {
-		token_hints(w, cpus_on, h);
-		return;
-	}
 	cpus_family(w->b->t, &w->b->s->cpu_options, &available, &w->reusable_cpus, count,
 		&h->per_node, &h->family[h->nr++]);
 	cpus_set_aside(w->b->t, &w->b->reserved, &h->per_node);
 }
 
+static struct nodeset nodes_of(const unsigned *cpus_on)
+{
+	struct nodeset nodes = {0};
+
+	for (unsigned n = 0; n < NODES_MAX; n++)
+		if (cpus_on[n])
+			nodes = nodeset_or(nodes, nodeset_of(n));
+	return nodes;
+}
+
+/* Where the container's CPUs are is settled, by the kubelet's Topology Manager: its memory is to be
+ * on nodes of theirs, on as few as it needs. */
+static void keep_beside(struct nodeset beside, const struct arena *a, struct family *f)
+{
+	struct arena scratch = *a;
+	unsigned nr = 0;
+
+	f->ground = nodeset_and(f->ground, beside);
+	for (unsigned i = 0; i < f->nr_extra; i++)
+		if (nodeset_within(f->extra[i], beside))
+			f->extra[nr++] = f->extra[i];
+	f->nr_extra = nr;
+	if (f->kind == FAMILY_CAPACITY && !family_smallest(f, &scratch))
+		f->kind = FAMILY_NONE;
+}
+
 static void memory_hints(const struct way_in *w, bool pod_scope, struct arena *a, struct hints *h)
 {
+	const unsigned *cpus_on = w->ask->container[w->place].cpus_on;
 	const struct pod_totals *at_least = &w->ask->at_least;
 	struct memory_demand total;
 
@@ -202,8 +210,11 @@ static void memory_hints(const struct way_in *w, bool pod_scope, struct arena *a
 		total = w->out->memory[w->place].demand;
 	if (pod_scope && at_least->known && total.kinds & 1)
 		total.bytes[0] = max(total.bytes[0], at_least->memory_bytes);
-	h->nr += memory_families(w->b->t, &w->b->memory, &total, pod_scope ? NULL : &w->reuse,
+	unsigned nr = memory_families(w->b->t, &w->b->memory, &total, pod_scope ? NULL : &w->reuse,
 		&h->rows, a, &h->family[h->nr]);
+	for (unsigned i = 0; cpus_on && i < nr; i++)
+		keep_beside(nodes_of(cpus_on), a, &h->family[h->nr + i]);
+	h->nr += nr;
 }
 
 static int refuse_affinity(struct way_in *w, bool cut_short)
@@ -271,6 +282,10 @@ static int align(struct way_in *w, bool pod_scope, struct grant *g)
 		g->reasons = reasons;
 	}
 	g->affinity = answer.affinity;
+	if (g->affinity.any && w->ask->container[w->place].cpus_on) { /* then what there is */
+		g->affinity.any = false;
+		g->affinity.mask = nodes_of(w->ask->container[w->place].cpus_on);
+	}
 	g->cut_short = rc > 0;
 	w->why->reasons = g->reasons;
 	return answer.admit ? 0 : refuse_affinity(w, rc > 0);
@@ -317,11 +332,18 @@ static int check_whole_cores(struct way_in *w, unsigned count)
 	const struct books *b = w->b;
 	struct cpuset reserved = cpus_whole_cores(b->t, &b->reserved);
 	struct cpuset physical = cpuset_minus(unpromised(b), &reserved);
+	const unsigned *cpus_on = w->ask->container[w->place].cpus_on;
 	struct err e;
+	int rc = cpus_check_whole_cores(b->t, &b->s->cpu_options, &physical, count, &e);
 
-	if (cpus_check_whole_cores(b->t, &b->s->cpu_options, &physical, count, &e) < 0)
-		return refuse(w, "SMTAlignmentError", e.text);
-	return 0;
+	nodeset_each (n, b->t->nodes) { /* no core is on two of them */
+		struct cpuset here = cpuset_and(physical, &b->t->node[n].cpus);
+
+		if (cpus_on && !rc)
+			rc = cpus_check_whole_cores(
+				b->t, &b->s->cpu_options, &here, cpus_on[n], &e);
+	}
+	return rc ? refuse(w, "SMTAlignmentError", e.text) : 0;
 }
 
 static int check_shared(struct way_in *w)

@@ -203,7 +203,11 @@ void admit(const struct ledger *l, const struct settings *s, const struct reques
 		fill(l, s, &g, 0, d);
 	if (d->admit)
 		note_assumption(s, req, settled, d);
-	d->lease = d->admit ? tokens.name : 0;
+	if (d->admit && tokens.name) {
+		d->lease = tokens.name;
+		d->nodes = d->has_affinity ? nodeset_or(d->nodes, tokens.nodes) : tokens.nodes;
+		d->has_affinity = true;
+	}
 }
 
 static bool asks_for_tokens(const struct pod_ask *ask)
@@ -231,9 +235,10 @@ static void judge_tokens(const struct pod_ask *ask, struct decision *d)
 		d->reason = decision_reason("UnexpectedAdmissionError");
 		text_init(&t, d->message, sizeof d->message);
 		text_add(&t,
-			"container %.63s asks for %llu of numafit.io/cpu and %u whole CPUs in a %s "
-			"pod: the two must be the same, in a Guaranteed pod",
-			c->name, (unsigned long long)c->tokens, cpus, qos_name(ask->qos));
+			"container %.63s of a %s pod asks for %llu of numafit.io/cpu and %u CPUs "
+			"of "
+			"its own: the two must be the same, in a Guaranteed pod",
+			c->name, qos_name(ask->qos), (unsigned long long)c->tokens, cpus);
 	}
 }
 

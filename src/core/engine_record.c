@@ -36,9 +36,9 @@ static int apply_claim(struct engine *g, const struct record *r, struct err *e)
 	}
 	if (!r->request->allocated)
 		return err_set(e, EINVAL, "it has a lease and no annotation");
-	int rc = admit_tokens(g->ledger, r->request, &c, e);
-	if (!rc)
-		rc = lease_user_of(r->request, &user, e);
+	int rc = lease_user_of(r->request, &user, e);
+	if (!rc) /* it may have fewer CPUs than tokens: some are offline */
+		rc = leases_examine(leases, r->request->allocated, &user, LEASE_ANY_NUMBER, &c, e);
 	if (!rc)
 		leases_claim(leases, &user, &c);
 	return rc;
@@ -86,8 +86,8 @@ static int apply_live(struct engine *g, const struct record *r, struct err *e)
 static int apply_allocate(struct engine *g, const struct record *r, struct err *e)
 {
 	struct leases *leases = ledger_leases(g->ledger);
-	uint64_t name;
-	int rc = leases_may_allocate(leases, r->time_ms, &r->lease->tokens, &name, e);
+	/* whether a node has as many was looked at before, and its settings may have changed */
+	int rc = leases_may_adopt(leases, &r->lease->tokens, e);
 
 	if (!rc)
 		(void)leases_allocate(leases, r->time_ms, &r->lease->tokens, r->lease->name);

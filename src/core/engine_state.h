@@ -12,6 +12,10 @@ struct engine {
 	struct engine_hooks hooks;
 	struct ledger *ledger;
 	uint64_t seq;
+	/* Tokens that PodResources has not shown since that time, and since one before (not part of
+	 * the state: it is gone over from anew). */
+	struct tokenset missed, missed_before;
+	int64_t missed_since_ms;
 	void *work;         /* ADMIT_ARENA_BYTES for one decision */
 	struct arena arena; /* over them */
 };
@@ -28,12 +32,12 @@ void engine_drop(
 /* The same when its pod is gone, too: what was held for the container does not wait for it. */
 void engine_drop_for_good(
 	struct engine *g, int64_t now_ms, const char *cause, const struct holding *h);
-/* The entry's request once more, with another id, in the engine's arena: it outlives the entry until
- * the next decision. */
+/* The entry's request once more, with another id, in the engine's arena: it outlives the entry
+ * until the next decision. */
 struct request engine_request_of(
 	struct engine *g, const struct holding *h, const char *container_id);
-/* Whether the container comes with tokens that it may have; a decision that gives it CPUs of its own
- * then takes them. */
+/* Whether the container comes with tokens that it may have; a decision that gives it CPUs of its
+ * own then takes them. */
 bool engine_claims(const struct engine *g, const struct request *req, struct decision *d);
 /* engine_tokens.c: no sandbox of the pod has a container any more. */
 void engine_pod_is_gone(struct engine *g, int64_t now_ms, const char *cause, const char *pod_uid);

@@ -295,7 +295,7 @@ static void release_gone_pods(struct engine *g, int64_t now_ms, const struct inv
 		if (bsearch(&gone, pods, what->nr_sandboxes, sizeof *pods, by_text))
 			continue;
 		engine_pod_is_gone(g, now_ms, "synchronize", gone);
-		at = leases_has_pod(leases, gone) ? at : 0;
+		at -= !leases_has_pod(leases, gone); /* the next one stands there now */
 	}
 	free(pods);
 }

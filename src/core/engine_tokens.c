@@ -3,7 +3,10 @@
 
 #include <numafit/text.h>
 
-enum { GRACE_MS = 2 * 60 * 1000 }; /* PodResources shows an admitted pod within seconds */
+enum {
+	GRACE_MS = 2 * 60 * 1000, /* PodResources shows an admitted pod within seconds */
+	MISSED_MS = 60 * 1000     /* and a kubelet that has started its pods */
+};
 
 static int change(struct engine *g, int64_t now_ms, enum record_op op, const struct lease *lease,
 	bool must, struct err *e)
@@ -55,15 +58,21 @@ static void claim_late(struct engine *g, int64_t now_ms, const struct holding *h
 	auto_free char *id = xstrdup(h->container_id);
 	struct request req = holding_request(h);
 	struct decision d = h->decision;
+	bool misplaced = h->misplaced;
+	struct lease_user user;
 	struct lease_claim c;
 
 	if (h->state != HOLDING_LIVE || d.lease || !d.exclusive || d.source == SOURCE_HELD ||
-		!admit_has_tokens(g->s, &req) || admit_tokens(g->ledger, &req, &c, NULL) < 0)
+		!admit_has_tokens(g->s, &req) || lease_user_of(&req, &user, NULL) < 0 ||
+		leases_examine(ledger_leases(g->ledger), req.allocated, &user, LEASE_ANY_NUMBER, &c,
+			NULL) < 0 ||
+		tokenset_count(&c.tokens) < request_exclusive_cpus(&req)) /* it may have fewer */
 		return;
 	req = engine_request_of(g, h, id);
 	d.lease = c.name;
 	d.source = SOURCE_ADOPTED;
 	engine_enter_running(g, now_ms, "claim", &req, &d);
+	ledger_set_misplaced(g->ledger, id, misplaced);
 }
 
 static bool has_news(const struct leases *l, const struct tokenset *shown, struct lease *news)
@@ -72,10 +81,42 @@ static bool has_news(const struct leases *l, const struct tokenset *shown, struc
 	return tokenset_count(&news->tokens) && leases_may_adopt(l, &news->tokens, NULL) == 0;
 }
 
+static struct tokenset in_both(const struct tokenset *a, const struct tokenset *b)
+{
+	struct tokenset both = {0};
+
+	tokenset_each (k, a)
+		if (tokenset_has(b, k))
+			tokenset_add(&both, k);
+	return both;
+}
+
+/* A kubelet that has just started shows nobody until it has heard of its pods: only what it has not
+ * shown for a while in any answer is not there. */
+static void note_missed(struct engine *g, int64_t now_ms, const struct tokenset *shown)
+{
+	struct tokenset leased, claimed, absent = {0};
+
+	leases_tokens(ledger_leases(g->ledger), &leased, &claimed);
+	tokenset_each (k, &leased)
+		if (!tokenset_has(shown, k))
+			tokenset_add(&absent, k);
+	g->missed = in_both(&g->missed, &absent);
+	g->missed_before = in_both(&g->missed_before, &absent);
+	int64_t ago_ms = now_ms - g->missed_since_ms; /* below 0: the clock was set back */
+	if (g->missed_since_ms && ago_ms >= 0 && ago_ms < MISSED_MS)
+		return;
+	g->missed_before = g->missed;
+	g->missed = absent;
+	g->missed_since_ms = now_ms;
+}
+
 static unsigned give_up_stale(struct engine *g, int64_t now_ms, const struct tokenset *shown)
 {
 	struct lease stale = {
 		.tokens = leases_stale(ledger_leases(g->ledger), now_ms, GRACE_MS, shown)};
+
+	stale.tokens = in_both(&stale.tokens, &g->missed_before);
 	unsigned nr = tokenset_count(&stale.tokens);
 
 	return nr && change(g, now_ms, RECORD_GIVE_UP, &stale, false, NULL) == 0 ? nr : 0;
@@ -90,6 +131,7 @@ unsigned engine_see_tokens(struct engine *g, int64_t now_ms, const struct tokens
 		(void)change(g, now_ms, RECORD_SHOWN, &news, false, NULL);
 	for (size_t i = 0; i < ledger_count(g->ledger); i++)
 		claim_late(g, now_ms, ledger_at(g->ledger, i));
+	note_missed(g, now_ms, shown);
 	return give_up_stale(g, now_ms, shown);
 }
 

@@ -319,13 +319,9 @@ static int parse_annotation(
 	return rc || tokenset_count(&c->tokens) ? rc : err_set(e, EINVAL, "it has no tokens");
 }
 
-/* Whether they are one container, the first a dead predecessor of the other or itself. */
-static bool succeeds(const struct lease_user *before, const struct lease_user *now)
+static bool is_run_by(const struct leased *x, const struct lease_user *user)
 {
-	if (text_equal(before->container_id, now->container_id))
-		return true;
-	return *now->pod_uid && *now->container_name && text_equal(before->pod_uid, now->pod_uid) &&
-	       text_equal(before->container_name, now->container_name);
+	return runs(x) && text_equal(x->user->is.container_id, user->container_id);
 }
 
 static int examine_token(
@@ -337,10 +333,20 @@ static int examine_token(
 	(void)tokens_format(&l->t->ids, k, id, sizeof id);
 	if (!x)
 		return err_set(e, ENOENT, "CPU token %s is not leased", id);
-	if (runs(x) && !succeeds(&x->user->is, user))
+	if (runs(x) && !is_run_by(x, user))
 		return err_set(e, EBUSY, "container %.63s of pod %.63s/%.63s runs on CPU token %s",
 			x->user->is.container_name, x->user->is.pod_ns, x->user->is.pod_name, id);
 	return 0;
+}
+
+/* Whether the container has them already: it came before others had names (leases_adopt()). */
+static bool runs_on_all(
+	const struct leases *l, const struct tokenset *tokens, const struct lease_user *user)
+{
+	tokenset_each (k, tokens)
+		if (!is_run_by(find(l, k), user))
+			return false;
+	return true;
 }
 
 static int examine(const struct leases *l, const char *annotation, const struct lease_user *user,
@@ -357,10 +363,10 @@ static int examine(const struct leases *l, const char *annotation, const struct 
 			return rc;
 	}
 	latest = latest_of(l, &c->tokens);
-	if (latest && latest != c->name)
+	if (latest && latest != c->name && !runs_on_all(l, &c->tokens, user))
 		return err_set(
 			e, ENOENT, "its tokens are of lease %llu now", (unsigned long long)latest);
-	if (tokenset_count(&c->tokens) != nr_cpus)
+	if (nr_cpus != LEASE_ANY_NUMBER && tokenset_count(&c->tokens) != nr_cpus)
 		return err_set(e, ERANGE,
 			"the kubelet gave the container %u of numafit.io/cpu, and it asks for %llu "
 			"whole CPUs in a Guaranteed pod: the two must be the same",
@@ -394,9 +400,7 @@ void leases_claim(struct leases *l, const struct lease_user *user, const struct 
 	tokenset_each (k, &c->tokens) {
 		struct leased *x = find(l, k);
 
-		assert(x && x->lease <= c->name && (!runs(x) || succeeds(&x->user->is, user)));
-		if (x->user && x->user != u)
-			x->user->runs = false;
+		assert(x && (!runs(x) || is_run_by(x, user)));
 		set_user(l, x, u);
 	}
 }
@@ -443,7 +447,7 @@ struct tokenset leases_stale(
 		const struct leased *x = &l->tokens.at[i];
 		bool in_part = !x->shown && is_shown_in_part(l, x->lease, shown);
 
-		if (!tokenset_has(shown, x->token) && !runs(x) && (x->shown || !x->user) &&
+		if (!tokenset_has(shown, x->token) && !x->user &&
 			now_ms - x->since_ms > (in_part ? IN_PART * grace_ms : grace_ms))
 			tokenset_add(&stale, x->token);
 	}
@@ -467,9 +471,14 @@ bool leases_empty(const struct leases *l)
 
 bool leases_runs(const struct leases *l, const char *container_id)
 {
+	return leases_count_of(l, container_id) > 0;
+}
+
+unsigned leases_count_of(const struct leases *l, const char *container_id)
+{
 	const struct user *u = find_user(l, container_id);
 
-	return u && u->runs;
+	return u && u->runs ? u->nr_tokens : 0;
 }
 
 size_t leases_nr_running(const struct leases *l)

@@ -58,12 +58,17 @@ int ledger_may_promise(const struct ledger *l, const struct tokenset *tokens, st
 	struct cpuset free_cpus = cpuset_minus(ledger_free_cpus(l), &promised);
 	struct tokenset leased, claimed;
 	unsigned all = 0, spare = spare_cpus(l, &promised);
+	int rc = 0;
 
 	leases_tokens(l->leases, &leased, &claimed);
 	nodeset_each (n, tokens->nodes) {
 		struct cpuset new = cpuset_minus(tokens->on[n], &leased.on[n]);
 		struct cpuset here = cpuset_and(free_cpus, &l->t->node[n].cpus);
 
+		rc = cpus_check_whole_cores(
+			l->t, &l->s->cpu_options, &l->t->cpus, cpuset_count(&tokens->on[n]), e);
+		if (rc) /* it could not be given what it would come with */
+			return rc;
 		all += cpuset_count(&new);
 		if (cpuset_count(&new) > cpuset_count(&here))
 			return err_set(e, EBUSY,

@@ -2,6 +2,7 @@
 #include <numafit/resize.h>
 
 #include <numafit/cpus.h>
+#include <numafit/leases.h>
 #include <numafit/search.h>
 #include <numafit/text.h>
 
@@ -285,7 +286,8 @@ static int check_tokens(struct change *c, const struct holding *h)
 {
 	const struct request had = holding_request(h);
 
-	if (!h->decision.lease || c->count == request_exclusive_cpus(&had))
+	if (!h->decision.lease || c->count == request_exclusive_cpus(&had) ||
+		c->count == leases_count_of(ledger_leases(c->l), h->container_id))
 		return 0;
 	return refuse(c, "UnexpectedAdmissionError",
 		"Resize failed due to its CPUs being those of its numafit.io/cpu, of which it has "

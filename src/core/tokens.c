@@ -1,5 +1,6 @@
 #include <numafit/tokens.h>
 
+#include <numafit/cpus.h>
 #include <numafit/search.h>
 #include <numafit/text.h>
 
@@ -47,11 +48,22 @@ int tokens_parse(const struct node_ids *ids, const char *id, struct token *out, 
 	return 0;
 }
 
+/* CPUs of the node that a container may have for itself; of a core that is reserved in part nobody
+ * gets the rest when all get whole cores. */
+static struct cpuset allocatable_on(const struct topo *t, const struct settings *s, unsigned node)
+{
+	struct cpuset reserved = s->cpu_options.full_pcpus_only
+					 ? cpus_whole_cores(t, &s->reserved_cpus)
+					 : s->reserved_cpus;
+
+	return cpuset_minus(t->node[node].cpus, &reserved);
+}
+
 unsigned tokens_on(const struct topo *t, const struct settings *s, unsigned node)
 {
-	const struct cpuset *cpus = &t->node[node].cpus;
+	struct cpuset cpus = allocatable_on(t, s, node);
 
-	return cpuset_count(cpus) - cpuset_count_and(cpus, &s->reserved_cpus);
+	return cpuset_count(&cpus);
 }
 
 unsigned tokenset_count(const struct tokenset *s)
@@ -146,7 +158,7 @@ static unsigned free_tokens(const struct tokens_state *now, unsigned node)
 {
 	unsigned promised = cpuset_count(&now->leased->on[node]) -
 			    cpuset_count_and(&now->leased->on[node], &now->claimed->on[node]);
-	struct cpuset here = cpuset_minus(now->t->node[node].cpus, &now->s->reserved_cpus);
+	struct cpuset here = allocatable_on(now->t, now->s, node);
 	unsigned left = cpuset_count(&here) - cpuset_count_and(&here, now->held);
 
 	return left > promised ? left - promised : 0;

@@ -25,6 +25,8 @@ static const struct {
 	[FAULT_QUEUED] = {"queued", 0},
 	[FAULT_HALF_ANSWER] = {"half-answer", 0},
 	[FAULT_ANSWERED] = {"answered", 0},
+	[FAULT_TO_ALLOCATE] = {"to-allocate", 0},
+	[FAULT_ALLOCATED] = {"allocated", 0},
 	[FAULT_ENOSPC] = {"enospc", ENOSPC},
 	[FAULT_EIO] = {"eio", EIO},
 	[FAULT_EROFS] = {"erofs", EROFS},
@@ -96,7 +98,7 @@ void fault_half_done(void)
 
 int fault_of_write(void)
 {
-	for (unsigned f = NR_FAULTS; f < NR_FAULTS_AND_ERRORS; f++)
+	for (unsigned f = NR_DEATHS; f < NR_FAULTS_AND_ERRORS; f++)
 		if (due((enum fault)f))
 			return faults[f].error;
 	return 0;

@@ -19,8 +19,12 @@ enum fault {
 	FAULT_HALF_ANSWER, /* half of them is in the socket */
 	FAULT_ANSWERED,    /* all of them are */
 	NR_FAULTS,
+	/* and those of an Allocate's own: it appends and commits like a create */
+	FAULT_TO_ALLOCATE = NR_FAULTS, /* it was understood */
+	FAULT_ALLOCATED,               /* its answer was made */
+	NR_DEATHS,
 	/* errors of the journal's write(2) */
-	FAULT_ENOSPC = NR_FAULTS,
+	FAULT_ENOSPC = NR_DEATHS,
 	FAULT_EIO,
 	FAULT_EROFS,
 	NR_FAULTS_AND_ERRORS

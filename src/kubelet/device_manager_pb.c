@@ -60,8 +60,8 @@ static int take_device(const Deviceplugin__Device *from, struct plugin_device *t
 {
 	const Deviceplugin__TopologyInfo *t = from->topology;
 
-	*to = (struct plugin_device){from->id, text_equal(from->health, "Healthy"),
-		DEVICE_WITHOUT_NODE};
+	*to = (struct plugin_device){
+		from->id, text_equal(from->health, "Healthy"), DEVICE_WITHOUT_NODE};
 	if (!t || !t->n_nodes)
 		return 0;
 	if (t->n_nodes > 1)
@@ -74,8 +74,8 @@ static int take_device(const Deviceplugin__Device *from, struct plugin_device *t
 	return 0;
 }
 
-int device_list_decode(struct blob message, struct arena *a, struct plugin_device **out, size_t *nr,
-	struct err *e)
+int device_list_decode(
+	struct blob message, struct arena *a, struct plugin_device **out, size_t *nr, struct err *e)
 {
 	const Deviceplugin__ListAndWatchResponse *m =
 		pb_decode(&deviceplugin__list_and_watch_response__descriptor, message, a, e);
@@ -101,8 +101,8 @@ static char **ids_of(const struct device_ids *ids)
 	return (char **)(uintptr_t)ids->id;
 }
 
-static void fill_preferred(Deviceplugin__ContainerPreferredAllocationRequest *m,
-	const struct preferred_ask *from)
+static void fill_preferred(
+	Deviceplugin__ContainerPreferredAllocationRequest *m, const struct preferred_ask *from)
 {
 	deviceplugin__container_preferred_allocation_request__init(m);
 	m->available_deviceids = ids_of(&from->available);
@@ -112,8 +112,8 @@ static void fill_preferred(Deviceplugin__ContainerPreferredAllocationRequest *m,
 	m->allocation_size = (int32_t)from->size;
 }
 
-int preferred_request_encode(const struct preferred_request *request, struct arena *a,
-	struct blob *out, struct err *e)
+int preferred_request_encode(
+	const struct preferred_request *request, struct arena *a, struct blob *out, struct err *e)
 {
 	Deviceplugin__ContainerPreferredAllocationRequest *forms =
 		arena_array(a, request->nr, sizeof *forms);

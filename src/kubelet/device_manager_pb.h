@@ -17,16 +17,16 @@ int device_list_decode(struct blob message, struct arena *a, struct plugin_devic
 	struct err *e);
 
 /* Requests, for one container each, or as many as there are. */
-int preferred_request_encode(const struct preferred_request *request, struct arena *a,
-	struct blob *out, struct err *e);
+int preferred_request_encode(
+	const struct preferred_request *request, struct arena *a, struct blob *out, struct err *e);
 int allocate_request_encode(
 	const struct allocate_request *request, struct arena *a, struct blob *out, struct err *e);
 int pre_start_request_encode(
 	const struct device_ids *ids, struct arena *a, struct blob *out, struct err *e);
 
 /* Answers, container by container. */
-int preferred_response_decode(struct blob message, struct arena *a, const struct device_ids **container,
-	size_t *nr, struct err *e);
+int preferred_response_decode(struct blob message, struct arena *a,
+	const struct device_ids **container, size_t *nr, struct err *e);
 int allocate_response_decode(struct blob message, struct arena *a,
 	const struct allocate_answer **container, size_t *nr, struct err *e);
 

@@ -114,8 +114,7 @@ static Corev1__Container *fill_container(
 	return &f->container;
 }
 
-static int fill_spec(
-	Corev1__PodSpec *m, const struct pods_pod *pod, struct arena *a, struct err *e)
+static int fill_spec(Corev1__PodSpec *m, const struct pods_pod *pod, struct arena *a, struct err *e)
 {
 	const struct pod_ask *ask = pod->pod.ask;
 	struct container_form *forms = arena_array(a, ask->nr, sizeof *forms);

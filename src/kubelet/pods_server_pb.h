@@ -10,7 +10,7 @@
  * others have none but of extended resources). 0; -EILSEQ, -ENOMEM with text. */
 int pods_pod_encode(const struct pods_pod *pod, struct arena *a, struct blob *out, struct err *e);
 /* An event with such a pod, or without one (no bytes). */
-int pods_event_encode(const struct pods_event *event, struct arena *a, struct blob *out,
-	struct err *e);
+int pods_event_encode(
+	const struct pods_event *event, struct arena *a, struct blob *out, struct err *e);
 
 #endif

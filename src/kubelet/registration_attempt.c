@@ -165,8 +165,11 @@ void registration_attempt(struct registration *r)
 	}
 	if (!has_directory(r) || !has_socket(r) || !has_kubelet(r))
 		return;
-	if (registration_is_another(r))
+	if (registration_is_another(
+		    r)) { /* the sooner it knows us, the fewer pods it has to refuse */
 		registration_reset_waits(r);
+		r->pace_ms = r->o.connect_min_ms;
+	}
 	plugin_files_know(r->files);
 	if (asked_ms < r->pace_ms)
 		registration_enter(r, REGISTRATION_CONNECTING, r->pace_ms - asked_ms);

@@ -68,8 +68,8 @@ struct sandboxes {
 };
 struct sandboxes sandboxes_of(const struct nri_inventory *what);
 void sandboxes_free(struct sandboxes *s);
-/* services.c: what speaks with the kubelet, as far as the settings switch it on; only in mode
- * manage. 0, or -errno with text: gRPC cannot start. */
+/* services.c: what speaks with the kubelet, as far as the settings switch it on; in mode shadow
+ * without the device plugin, and not in mode off. 0, or -errno with text: gRPC cannot start. */
 int services_start(struct daemon *d, struct err *e);
 /* Before loop_free(). */
 void services_stop(struct daemon *d);
@@ -77,9 +77,9 @@ void services_stop(struct daemon *d);
 bool services_status(const struct daemon *d, struct status_kubelet *out);
 /* Something was recorded: the kubelet's list may be another one. */
 void services_note_change(struct daemon *d);
-/* facts.c: what the kubelet knows of a pod that is being started, from *a: its containers, as far
- * as all that is to be known of them is known by now; NULL: it is not. */
-const struct pod_ask *facts_of_pod(struct daemon *d, const struct pod *pod, struct arena *a);
+/* facts.c: engine_run_pod() with all that the kubelet has told of the pod by now: its containers,
+ * and their devices. */
+void run_pod(struct daemon *d, const struct pod *pod, struct decision *dec);
 /* The devices that the container was given, into *req, from *a. */
 void facts_of_container(struct daemon *d, struct request *req, struct arena *a);
 

@@ -7,6 +7,8 @@
 
 #include <string.h>
 
+enum { FACTS_BYTES = 4 << 20 };
+
 /* FNV-1a */
 static uint64_t hash_of(const char *text)
 {
@@ -234,7 +236,7 @@ static const struct pod_ask *copy_ask(struct daemon *d, const struct pods_pod *p
 	return ask;
 }
 
-const struct pod_ask *facts_of_pod(struct daemon *d, const struct pod *pod, struct arena *a)
+static const struct pod_ask *facts_of_pod(struct daemon *d, const struct pod *pod, struct arena *a)
 {
 	struct services *v = d->services;
 	const struct pods_pod *known = v && v->pods ? pods_find(v->pods, pod->uid) : NULL;
@@ -242,4 +244,16 @@ const struct pod_ask *facts_of_pod(struct daemon *d, const struct pod *pod, stru
 	if (v && v->pod_resources)
 		ask_for(v, pod->uid);
 	return known && known->pod.ask && is_known(d, known) ? copy_ask(d, known, a) : NULL;
+}
+
+void run_pod(struct daemon *d, const struct pod *pod, struct decision *dec)
+{
+	struct pod known = *pod;
+	struct arena a;
+
+	arena_init(&a, FACTS_BYTES);
+	known.ask = facts_of_pod(d, pod, &a);
+	known.source = known.ask ? POD_FROM_KUBELET : pod->source;
+	engine_run_pod(d->engine, loop_wall_ms(), &known, dec);
+	arena_fini(&a);
 }

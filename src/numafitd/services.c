@@ -34,14 +34,6 @@ static void end_streams(void *ctx)
 	device_plugin_end_streams(v->plugin);
 }
 
-static void on_pod_resources(void *ctx, const struct pods_held *held)
-{
-	struct services *v = ctx;
-
-	if (v->plugin)
-		tokens_seen(v, held);
-}
-
 static void name_paths(struct services *v)
 {
 	const char *root = v->d->settings.kubelet_root;
@@ -68,6 +60,21 @@ static void serve_plugin(struct services *v)
 	const struct rpc_server_options server = {
 		.request_max = DEVICE_PLUGIN_MESSAGE_MAX, .ctx = v, .refused = on_refused};
 	static struct device_plugin_handler handler;
+
+	handler = tokens_handler;
+	handler.ctx = v;
+	handler.on_event = on_event;
+	if (!v->d->settings.pre_start_container)
+		handler.pre_start = NULL;
+	v->server = rpc_server_new(v->pump, &server);
+	v->plugin = device_plugin_new(v->server, &handler);
+	v->changed = loop_timer_new(v->d->loop, tell_tokens, v);
+}
+
+/* Not before PodResources has told which tokens are given out, or cannot: after a lost journal the
+ * first list could have one of them Unhealthy. */
+static void register_plugin(struct services *v)
+{
 	static struct registration_handler events;
 	struct registration_options o = {
 		.directory = v->plugin_directory,
@@ -75,17 +82,26 @@ static void serve_plugin(struct services *v)
 		.resource = TOKEN_RESOURCE,
 	};
 
-	handler = tokens_handler;
-	handler.ctx = v;
-	handler.on_event = on_event;
-	if (!v->d->settings.pre_start_container)
-		handler.pre_start = NULL;
+	if (!v->plugin || v->registration)
+		return;
 	events = (struct registration_handler){v, end_streams, on_event};
-	v->server = rpc_server_new(v->pump, &server);
-	v->plugin = device_plugin_new(v->server, &handler);
-	v->changed = loop_timer_new(v->d->loop, tell_tokens, v);
 	o.options = device_plugin_options(v->plugin);
 	v->registration = registration_new(v->d->loop, v->pump, v->server, &o, &events);
+}
+
+static void on_pod_resources(void *ctx, const struct pods_held *held)
+{
+	struct services *v = ctx;
+
+	if (v->plugin)
+		tokens_seen(v, held);
+	register_plugin(v);
+}
+
+static void on_pod_resources_event(void *ctx, bool bad, const char *event, const char *text)
+{
+	on_event(ctx, bad, event, text);
+	register_plugin(ctx);
 }
 
 static void ask_pod_resources(struct services *v)
@@ -93,7 +109,7 @@ static void ask_pod_resources(struct services *v)
 	static struct pod_resources_handler handler;
 	const struct pod_resources_options o = {.socket = v->pod_resources_socket};
 
-	handler = (struct pod_resources_handler){v, on_pod_resources, on_event};
+	handler = (struct pod_resources_handler){v, on_pod_resources, on_pod_resources_event};
 	v->pod_resources = pod_resources_new(v->d->loop, v->pump, &o, &handler);
 }
 
@@ -110,7 +126,7 @@ int services_start(struct daemon *d, struct err *e)
 {
 	const struct settings *s = &d->settings;
 
-	if (s->mode != MODE_MANAGE || !(s->device_plugin || s->pod_resources || s->pods_api))
+	if (s->mode == MODE_OFF || !(s->device_plugin || s->pod_resources || s->pods_api))
 		return 0;
 	struct services *v = xcalloc(1, sizeof *v);
 	v->d = d;
@@ -179,14 +195,14 @@ bool services_status(const struct daemon *d, struct status_kubelet *out)
 	if (!v)
 		return false;
 	*out = (struct status_kubelet){
-		.device_plugin = v->registration ? registration_state_name(
-							   registration_state(v->registration))
-						 : "off",
+		.device_plugin = v->plugin ? "waiting" : "off",
 		.pod_resources = is_up(
 			v->pod_resources, v->pod_resources && pod_resources_age(v->pod_resources)),
 		.pods_api = is_up(v->pods, v->pods && pods_synced(v->pods)),
 		.pods = v->pods ? pods_count(v->pods) : 0,
 	};
+	if (v->registration)
+		out->device_plugin = registration_state_name(registration_state(v->registration));
 	if (v->plugin)
 		count_tokens(d, out);
 	return true;

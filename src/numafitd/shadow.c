@@ -27,11 +27,13 @@ static int shadow_create(
 {
 	struct daemon *d = ctx;
 	uint64_t from = loop_monotonic_ns();
+	struct request known = *req;
 	struct comparison c;
 	struct decision ours;
 
-	(void)reply, (void)e;
-	engine_shadow(d->engine, loop_wall_ms(), req, &ours, &c);
+	(void)e;
+	facts_of_container(d, &known, reply->arena);
+	engine_shadow(d->engine, loop_wall_ms(), &known, &ours, &c);
 	d->counters.creates++;
 	d->counters.compared += c.compared;
 	d->counters.disagreed += c.compared && !c.agrees;
@@ -46,7 +48,7 @@ static int shadow_run_pod(void *ctx, const struct pod *pod, struct err *e)
 	struct decision dec;
 
 	(void)e;
-	engine_run_pod(d->engine, loop_wall_ms(), pod, &dec);
+	run_pod(d, pod, &dec);
 	return 0;
 }
 

@@ -89,8 +89,9 @@ static int allocate(void *ctx, const struct device_ids *ids, struct arena *a,
 	struct services *v = ctx;
 	char annotation[LEASE_TEXT_MAX];
 	struct tokenset tokens;
-	int rc = tokens_of(v->d, ids, &tokens, e);
 
+	fault_point(FAULT_TO_ALLOCATE);
+	int rc = tokens_of(v->d, ids, &tokens, e);
 	if (!rc)
 		rc = engine_allocate(v->d->engine, loop_wall_ms(), &tokens, annotation, e);
 	if (!rc)
@@ -98,6 +99,7 @@ static int allocate(void *ctx, const struct device_ids *ids, struct arena *a,
 	log_allocation(v->d, &tokens, rc ? e->text : NULL);
 	if (!rc && v->pod_resources)
 		(void)pod_resources_refresh(v->pod_resources);
+	fault_point(FAULT_ALLOCATED);
 	return rc ? err_add(e, rc, "numafit") : 0;
 }
 

@@ -10,7 +10,7 @@
 #include <errno.h>
 #include <string.h>
 
-enum { NS_PER_US = 1000, EXPIRE_EVERY_MS = 60 * 1000, FACTS_BYTES = 4 << 20 };
+enum { NS_PER_US = 1000, EXPIRE_EVERY_MS = 60 * 1000 };
 
 static struct placement placement_of(const struct decision *dec)
 {
@@ -41,16 +41,10 @@ static int refuse(const struct decision *dec, struct err *e)
 static int on_run_pod(void *ctx, const struct pod *pod, struct err *e)
 {
 	struct daemon *d = ctx;
-	struct pod known = *pod;
 	struct decision dec;
-	struct arena a;
 
-	arena_init(&a, FACTS_BYTES);
-	known.ask = facts_of_pod(d, pod, &a);
-	known.source = known.ask ? POD_FROM_KUBELET : pod->source;
-	engine_run_pod(d->engine, loop_wall_ms(), &known, &dec);
+	run_pod(d, pod, &dec);
 	d->counters.refused += !dec.admit;
-	arena_fini(&a);
 	return dec.admit ? 0 : refuse(&dec, e);
 }
 

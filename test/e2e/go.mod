@@ -5,6 +5,7 @@ go 1.26.0
 require (
 	google.golang.org/grpc v1.79.3
 	k8s.io/cri-api v0.36.3
+	k8s.io/kubelet v0.36.3
 )
 
 require (

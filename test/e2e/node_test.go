@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/credentials/insecure"
 	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
+	resources "k8s.io/kubelet/pkg/apis/podresources/v1"
 )
 
 // A node: containerd with a root, a state and sockets of its own, numafitd as its NRI plugin, and
@@ -27,6 +28,10 @@ const (
 	this     = "this"           // the machine that we run on
 )
 
+// quickly finds a server that comes back.
+var quickly = grpc.ConnectParams{MinConnectTimeout: time.Second,
+	Backoff: backoff.Config{BaseDelay: 20 * time.Millisecond, Multiplier: 1, MaxDelay: 20 * time.Millisecond}}
+
 var version = os.Getenv("CONTAINERD_VERSION") // "v2.4.2"
 
 type options struct {
@@ -34,6 +39,7 @@ type options struct {
 	settings []string // of numafitd
 	required bool     // containerd holds containers back without numafitd
 	timeout  string   // that containerd gives a plugin; "": its default
+	kubelet  *kubeletOptions
 }
 
 type node struct {
@@ -44,6 +50,11 @@ type node struct {
 	daemon     *process
 	runtime    cri.RuntimeServiceClient
 	pods       map[string]*pod // by name
+
+	kubeletProcess *process
+	port           int      // of the kubelet
+	covered        []string // paths that something is mounted over
+	lister         resources.PodResourcesListerClient
 }
 
 // newNode starts containerd, then numafitd, and waits until they are connected.
@@ -57,14 +68,23 @@ func newNode(t *testing.T, o options) *node {
 	}
 	n := &node{T: t, options: o, dir: dir, pods: map[string]*pod{}}
 	t.Cleanup(n.end)
+	if n.kubelet != nil {
+		n.prepareKubelet()
+	}
 	n.must(os.WriteFile(n.path("containerd.toml"),
 		[]byte(containerdConfig(version, dir, n.runc(), o.timeout, o.required)), 0o600))
 	n.startContainerd()
 	n.must(writeImage(n.path("image.tar")))
 	n.run(os.Getenv("CONTAINERD")+"/ctr", "-a", n.path("containerd.sock"), "-n", "k8s.io", "images", "import", n.path("image.tar"))
 	n.startDaemon()
+	if n.kubelet != nil {
+		n.startKubelet()
+	}
 	return n
 }
+
+// truly: the machine is this one, and nothing is between containerd and runc.
+func (n *node) truly() bool { return n.machine == this && n.kubelet == nil }
 
 func (n *node) path(name string) string { return filepath.Join(n.dir, name) }
 
@@ -75,11 +95,11 @@ func (n *node) must(err error) {
 	}
 }
 
-// runc is this program, unless the machine is this one.
+// runc is this program, unless the machine is this one and not made up.
 func (n *node) runc() string {
 	real, err := exec.LookPath("runc")
 	n.must(err)
-	if n.machine == this {
+	if n.truly() {
 		return real
 	}
 	self, err := os.Executable()
@@ -92,11 +112,10 @@ func (n *node) startContainerd() {
 	n.Helper()
 	bin := os.Getenv("CONTAINERD")
 	n.containerd = n.start(filepath.Join(bin, "containerd"), "--config", n.path("containerd.toml"))
-	quickly := backoff.Config{BaseDelay: 20 * time.Millisecond, Multiplier: 1, MaxDelay: 20 * time.Millisecond}
 	conn, err := grpc.NewClient("unix://"+n.path("containerd.sock"),
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithDefaultCallOptions(grpc.WaitForReady(true)),
-		grpc.WithConnectParams(grpc.ConnectParams{Backoff: quickly, MinConnectTimeout: time.Second}))
+		grpc.WithConnectParams(quickly))
 	n.must(err)
 	n.runtime = cri.NewRuntimeServiceClient(conn)
 	n.await("containerd to answer", func() bool { // after its socket is there it says Unavailable for a while
@@ -109,13 +128,18 @@ func (n *node) startContainerd() {
 
 func (n *node) startDaemon() {
 	n.Helper()
+	n.launchDaemon()
+	n.waitConnected()
+}
+
+func (n *node) launchDaemon() {
+	n.Helper()
 	args := []string{"--set", "machine=" + n.machine, "--set", "nri.socketPath=" + n.path("nri.sock"),
 		"--set", "runDirectory=" + n.path("run")}
 	for _, s := range n.settings {
 		args = append(args, "--set", s)
 	}
 	n.daemon = n.start(os.Getenv("NUMAFITD"), args...)
-	n.waitConnected()
 }
 
 // waitConnected waits until numafitd has told the runtime where everything belongs.
@@ -134,8 +158,14 @@ func (n *node) end() {
 	if n.Failed() {
 		n.Logf("containerd said:\n%s", tail(n.path("containerd.log")))
 		n.Logf("numafitd said:\n%s", tail(n.path("numafitd.log")))
+		if n.kubelet != nil {
+			n.Logf("the kubelet said:\n%s", tail(n.path("kubelet.log")))
+		}
 	}
 	if n.containerd != nil {
+		if n.kubelet != nil {
+			n.endKubelet()
+		}
 		for _, p := range n.pods {
 			n.removePod(p)
 		}
@@ -145,6 +175,7 @@ func (n *node) end() {
 	}
 	n.daemon.stop(n.T)
 	n.containerd.stop(n.T)
+	n.uncover()
 	n.checkNothingIsLeft()
 	os.RemoveAll(n.dir)
 }

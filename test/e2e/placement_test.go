@@ -19,7 +19,13 @@ type held struct {
 }
 
 type status struct {
-	Pool       string
+	Pool     string
+	Counters struct{ Compared, Disagreed int }
+	Kubelet  struct {
+		DevicePlugin string `json:"device_plugin"`
+		PodResources string `json:"pod_resources"`
+		PodsAPI      string `json:"pods_api"`
+	}
 	Containers []held
 }
 
@@ -65,7 +71,7 @@ func (n *node) askedFor(id string) (lines []asked) {
 // placed is where the container runs now: as the kernel says, or as runc was told to tell it.
 func (n *node) placed(id string) (cpus, mems string) {
 	n.Helper()
-	if n.machine == this {
+	if n.truly() {
 		return n.inForce(id)
 	}
 	for _, a := range n.askedFor(id) {
@@ -104,6 +110,18 @@ func cpusetCgroup(pid int) string {
 		}
 	}
 	return folder
+}
+
+// grep are the lines of a log that have the words.
+func (n *node) grep(log, words string) string {
+	n.Helper()
+	var found []string
+	for _, l := range strings.Split(n.read(n.path(log)), "\n") {
+		if strings.Contains(l, words) {
+			found = append(found, l)
+		}
+	}
+	return strings.Join(found, "\n")
 }
 
 func (n *node) read(path string) string {

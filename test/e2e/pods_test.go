@@ -25,6 +25,9 @@ type want struct {
 	milli  int64
 	memory int64
 	args   []string // of the shell; nil: sleep
+
+	devices map[string]int // extended resources
+	sidecar bool           // among the init containers: one that stays
 }
 
 type pod struct {

@@ -39,6 +39,33 @@ static inline struct topo *machine_of_eight(void)
 	return t;
 }
 
+/* The machine without those CPUs, and with half the memory of some NUMA nodes. */
+static inline struct topo *machine_without(
+	const struct topo *full, const struct cpuset *offline, struct nodeset halved)
+{
+	struct topo *t = malloc(sizeof *t);
+	struct cpuset online = cpuset_minus(full->cpus, offline);
+
+	topo_init(t, full->name);
+	for (unsigned n = 0; n < full->ids.nr; n++)
+		(void)topo_add_node(t, full->ids.id[n], NULL);
+	cpuset_each (cpu, &online) {
+		const struct topo_cpu *c = &full->cpu[cpu];
+
+		(void)topo_add_cpu(t, cpu, c->node, c->core, c->socket, c->uncore, NULL);
+	}
+	for (unsigned n = 0; n < full->ids.nr; n++) {
+		for (unsigned k = 0; k < full->nr_kinds; k++)
+			(void)topo_set_memory(t, n, full->page_bytes[k],
+				full->node[n].memory[k] / (nodeset_has(halved, n) ? 2 : 1), NULL);
+		for (unsigned m = 0; m < full->ids.nr; m++)
+			(void)topo_set_distance(t, n, m, full->distance[n][m], NULL);
+	}
+	if (topo_seal(t, NULL))
+		abort();
+	return t;
+}
+
 static inline struct settings settings_of(enum topology_policy policy)
 {
 	struct settings s = {

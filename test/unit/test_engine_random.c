@@ -250,32 +250,6 @@ static void somebody_sets_a_cpuset(struct world *w, struct random *r)
 	sweep(w);
 }
 
-/* The machine without those CPUs, and with half the memory of some NUMA nodes. */
-static struct topo *machine_without(
-	const struct topo *full, const struct cpuset *offline, struct nodeset halved)
-{
-	struct topo *t = malloc(sizeof *t);
-	struct cpuset online = cpuset_minus(full->cpus, offline);
-
-	topo_init(t, full->name);
-	for (unsigned n = 0; n < full->ids.nr; n++)
-		(void)topo_add_node(t, full->ids.id[n], NULL);
-	cpuset_each (cpu, &online) {
-		const struct topo_cpu *c = &full->cpu[cpu];
-
-		(void)topo_add_cpu(t, cpu, c->node, c->core, c->socket, c->uncore, NULL);
-	}
-	for (unsigned n = 0; n < full->ids.nr; n++) {
-		for (unsigned k = 0; k < full->nr_kinds; k++)
-			(void)topo_set_memory(t, n, full->page_bytes[k],
-				full->node[n].memory[k] / (nodeset_has(halved, n) ? 2 : 1), NULL);
-		for (unsigned m = 0; m < full->ids.nr; m++)
-			(void)topo_set_distance(t, n, m, full->distance[n][m], NULL);
-	}
-	assert_int_equal(topo_seal(t, NULL), 0);
-	return t;
-}
-
 /* The kernel takes CPUs that are gone out of every cpuset; an empty one is its parent's. */
 static void trim_cpusets(struct world *w)
 {

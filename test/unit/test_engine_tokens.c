@@ -1,174 +1,9 @@
 /* The kubelet's tokens: promised when it gives them out, made CPUs when the container comes. */
 #include <numafit/engine.h>
 
-#include "core_machine.h"
-#include "core_random.h"
+#include "core_tokens.h"
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <cmocka.h>
-
-enum { MINUTE_MS = 60 * 1000, NODES = 8, PER_NODE = 8 };
-
-struct node {
-	struct topo *t;
-	struct settings s;
-	struct engine *g, *folded;
-	int64_t now_ms;
-	bool failing;
-	unsigned records[NR_RECORD_OPS];
-};
-
-static int fold(void *ctx, const struct record *r, struct err *e)
-{
-	struct node *n = ctx;
-
-	if (n->failing)
-		return err_set(e, 28, "journal: no space left on device");
-	n->records[r->op]++;
-	return engine_replay(n->folded, r, e);
-}
-
-static struct node *node_new(enum topology_policy policy)
-{
-	struct node *n = calloc(1, sizeof *n);
-	const struct engine_hooks hooks = {.ctx = n, .record = fold};
-
-	n->t = machine_of_eight();
-	n->s = settings_of(policy);
-	n->s.device_plugin = true;
-	n->now_ms = 5000;
-	n->g = engine_new(n->t, &n->s, &hooks);
-	n->folded = engine_new(n->t, &n->s, &hooks);
-	return n;
-}
-
-static void same_leases(const struct ledger *a, const struct ledger *b)
-{
-	struct lease x, y;
-	size_t at = 0, bt = 0;
-
-	while (leases_next(ledger_leases(a), &at, &x)) {
-		assert_true(leases_next(ledger_leases(b), &bt, &y));
-		assert_memory_equal(&x, &y, sizeof x);
-	}
-	assert_false(leases_next(ledger_leases(b), &bt, &y));
-}
-
-static void sound(const struct node *n)
-{
-	const struct ledger *a = engine_ledger(n->g), *b = engine_ledger(n->folded);
-	struct err e;
-
-	if (ledger_check(a, &e) || ledger_check(b, &e))
-		fail_msg("%s", e.text);
-	assert_int_equal(ledger_count(a), ledger_count(b));
-	assert_true(cpuset_equal(ledger_held_cpus(a), ledger_held_cpus(b)));
-	assert_true(cpuset_equal(ledger_pool(a), ledger_pool(b)));
-	same_leases(a, b);
-}
-
-static int into(void *ctx, const struct record *r, struct err *e)
-{
-	return engine_replay(ctx, r, e);
-}
-
-/* What a journal that starts anew would lead to. */
-static void comes_back(struct node *n)
-{
-	struct engine *again = engine_new(n->t, &n->s, &(const struct engine_hooks){0});
-	struct err e;
-
-	if (engine_dump(n->g, n->now_ms, into, again, &e))
-		fail_msg("%s", e.text);
-	same_leases(engine_ledger(n->g), engine_ledger(again));
-	assert_int_equal(ledger_check(engine_ledger(again), NULL), 0);
-	engine_free(again);
-}
-
-static void node_free(struct node *n)
-{
-	sound(n);
-	comes_back(n);
-	engine_free(n->g);
-	engine_free(n->folded);
-	free(n->t);
-	free(n);
-}
-
-static struct tokenset tokens_of(const struct node *n, const char *text)
-{
-	struct tokenset s;
-
-	assert_int_equal(tokenset_parse(&s, &n->t->ids, text, NULL), 0);
-	return s;
-}
-
-static int allocate(struct node *n, const char *tokens, char *annotation, struct err *e)
-{
-	struct tokenset s = tokens_of(n, tokens);
-	int rc = engine_allocate(n->g, n->now_ms, &s, annotation, e);
-
-	sound(n);
-	return rc;
-}
-
-static struct decision create(struct node *n, const struct request *req)
-{
-	struct update_list ups = {0};
-	struct decision d;
-
-	engine_create(n->g, n->now_ms, req, &d, &ups);
-	vec_fini(&ups);
-	if (d.admit)
-		engine_live(n->g, n->now_ms, req, NULL);
-	sound(n);
-	return d;
-}
-
-static void stop(struct node *n, const char *id)
-{
-	struct update_list ups = {0};
-
-	engine_release(n->g, n->now_ms, "stop", id, &ups);
-	vec_fini(&ups);
-	sound(n);
-}
-
-static void pod_gone(struct node *n, const char *uid)
-{
-	engine_release_pod(n->g, n->now_ms, "pod-gone",
-		&(const struct pod){.sandbox_id = uid, .uid = uid, .ns = "", .name = ""});
-	sound(n);
-}
-
-static unsigned see(struct node *n, const char *shown)
-{
-	struct tokenset s = tokens_of(n, shown);
-	unsigned nr = engine_see_tokens(n->g, n->now_ms, &s);
-
-	sound(n);
-	return nr;
-}
-
-/* A Guaranteed container that has come with that annotation. */
-static struct request ask_with(const char *id, unsigned cpus, const char *annotation)
-{
-	struct request r = ask(id, QOS_GUARANTEED, cpus * 1000, 0);
-
-	r.allocated = annotation;
-	return r;
-}
-
-static unsigned count_on(const struct node *n, const struct cpuset *cpus, unsigned node)
-{
-	return cpuset_count_and(cpus, &n->t->node[node].cpus);
-}
 
 /* How many tokens of the node the kubelet could give to somebody, by its list. */
 static unsigned healthy_on(const struct node *n, unsigned node)
@@ -423,6 +258,7 @@ static void later_containers_take_an_init_containers_tokens(void **state)
 	assert_int_equal(count_on(n, &d.cpus, 3), 2);
 	assert_int_equal(healthy_on(n, 3), 4);
 	pod_gone(n, "pod");
+	assert_int_equal(see(n, ""), 0);
 	n->now_ms += 3 * MINUTE_MS;
 	assert_int_equal(see(n, ""), 4);
 	node_free(n);
@@ -483,6 +319,8 @@ static void pods_that_went_while_nobody_listened_leave_their_tokens(void **state
 	vec_fini(&ups);
 	sound(n);
 	n->now_ms += 3 * MINUTE_MS;
+	assert_int_equal(see(n, ""), 0); /* one answer may be of a kubelet that knows nobody yet */
+	n->now_ms += 2 * MINUTE_MS;
 	assert_int_equal(see(n, ""), 2); /* the other one may be started again */
 	assert_int_equal(healthy_on(n, 0), PER_NODE);
 	assert_int_equal(healthy_on(n, 1), PER_NODE - 2);
@@ -552,11 +390,43 @@ static void a_pod_must_ask_for_as_many_tokens_as_cpus(void **state)
 	struct decision d = run_pod(n, QOS_GUARANTEED, 3000, 2);
 	assert_false(d.admit);
 	assert_string_equal(d.message,
-		"container app asks for 2 of numafit.io/cpu and 3 whole CPUs in a Guaranteed pod: "
-		"the two must be the same, in a Guaranteed pod");
+		"container app of a Guaranteed pod asks for 2 of numafit.io/cpu and 3 CPUs of its "
+		"own: the two must be the same, in a Guaranteed pod");
 	assert_false(run_pod(n, QOS_BURSTABLE, 2000, 2).admit);
 	assert_true(run_pod(n, QOS_GUARANTEED, 2000, 0).admit);
 	assert_int_equal(n->records[RECORD_HOLD], 1);
+	node_free(n);
+}
+
+static void memory_is_beside_the_tokens_on_as_few_nodes_as_it_needs(void **state)
+{
+	struct node *n = node_new(POLICY_RESTRICTED);
+	char text[LEASE_TEXT_MAX];
+
+	(void)state;
+	assert_int_equal(allocate(n, "2=0-7;3=0-3", text, NULL), 0); /* two nodes at least */
+	struct request web = ask_with("web", 12, text);
+	web.nr_memory = 1;
+	web.memory[0] = (struct memory_ask){0, GIB(1)}; /* one */
+	struct decision d = create(n, &web);
+	assert_true(d.admit && d.preferred);
+	assert_int_equal(d.mems.bits, 1 << 2);
+	assert_int_equal(d.nodes.bits, 1 << 2 | 1 << 3);
+	stop(n, "web");
+	web.memory[0].bytes = GIB(60);
+	d = create(n, &web);
+	assert_true(d.admit);
+	assert_int_equal(d.mems.bits, 1 << 2 | 1 << 3);
+	stop(n, "web");
+	web.memory[0].bytes = GIB(120); /* more than is beside them: another policy would do */
+	d = create(n, &web);
+	assert_false(d.admit);
+	assert_string_equal(d.reason, "TopologyAffinityError");
+	n->s.topology_policy = POLICY_BEST_EFFORT;
+	d = create(n, &web);
+	assert_true(d.admit && !d.preferred);
+	assert_int_equal(count_on(n, &d.cpus, 2), 8);
+	assert_true(nodeset_within((struct nodeset){1 << 2 | 1 << 3}, d.mems));
 	node_free(n);
 }
 
@@ -585,161 +455,155 @@ static void cpus_go_where_a_containers_devices_are(void **state)
 	node_free(n);
 }
 
-/* Random life: a kubelet that gives out tokens, containers that come with them and without. */
-
-enum { PODS = 12, STEPS = 3000, GRACE_MS = 2 * MINUTE_MS };
-
-struct guest {
-	bool admitted, there, runs; /* by the kubelet; shown by it; its container */
-	unsigned cpus;
-	struct tokenset tokens; /* none: it goes by NRI alone */
-	char annotation[LEASE_TEXT_MAX], uid[16], id[32];
-};
-
-struct world {
-	struct node *n;
-	struct random r;
-	struct guest guest[PODS];
-	unsigned next_id, created, allocated, refused_by_others, unaligned;
-};
-
-/* Healthy tokens that the kubelet has not given out, by its list at this moment. */
-static struct tokenset on_offer(struct world *w)
+static void who_runs_on_fewer_cpus_than_it_has_tokens_gets_the_others(void **state)
 {
-	struct tokenset leased, claimed, offer = {0};
-	struct token_reports all;
-	struct arena a;
+	struct node *n = node_new(POLICY_RESTRICTED);
+	char text[LEASE_TEXT_MAX];
+	struct update_list ups = {0};
+	struct decision d;
 
-	leases_tokens(ledger_leases(engine_ledger(w->n->g)), &leased, &claimed);
-	arena_init(&a, 1 << 20);
-	assert_int_equal(ledger_report_tokens(engine_ledger(w->n->g), &a, &all), 0);
-	for (size_t i = 0; i < all.nr; i++) {
-		struct token k;
-
-		assert_int_equal(tokens_parse(&w->n->t->ids, all.at[i].id, &k, NULL), 0);
-		assert_true(all.at[i].healthy || !tokenset_has(&leased, k));
-		if (all.at[i].healthy && !tokenset_has(&leased, k))
-			tokenset_add(&offer, k);
-	}
-	arena_fini(&a);
-	return offer;
-}
-
-static void admit_pod_with_tokens(struct world *w, struct guest *p)
-{
-	struct tokenset offer = on_offer(w);
-	unsigned want = 1 + random_below(&w->r, 6);
-	struct err e;
-
-	p->tokens = (struct tokenset){0};
-	p->cpus = 0;
-	tokenset_each (k, &offer)
-		if (p->cpus < want && random_chance(&w->r, 15)) {
-			tokenset_add(&p->tokens, k);
-			p->cpus++;
-		}
-	if (!p->cpus)
-		return;
-	/* what is on offer is never refused */
-	if (engine_allocate(w->n->g, w->n->now_ms, &p->tokens, p->annotation, &e))
-		fail_msg("%s", e.text);
-	w->allocated++;
-	p->admitted = true;
-	p->there = random_chance(&w->r, 80);
-	w->refused_by_others += !p->there;
-}
-
-static void container_comes(struct world *w, struct guest *p)
-{
-	struct request req;
-
-	(void)snprintf(p->id, sizeof p->id, "c%u", w->next_id++);
-	req = ask_with(p->id, p->cpus, tokenset_count(&p->tokens) ? p->annotation : NULL);
-	req.pod.uid = req.pod.sandbox_id = p->uid;
-	struct decision d = create(w->n, &req);
-	if (!req.allocated) {
-		p->runs = d.admit;
-		return;
-	}
-	if (!d.admit) /* nobody can have taken what was promised */
-		fail_msg("%s", d.message);
-	nodeset_each (node, w->n->t->nodes)
-		assert_int_equal(count_on(w->n, &d.cpus, node), cpuset_count(&p->tokens.on[node]));
-	w->created++;
-	p->runs = true;
-}
-
-static void pod_goes(struct world *w, struct guest *p)
-{
-	if (p->runs && random_chance(&w->r, 80))
-		stop(w->n, p->id);
-	pod_gone(w->n, p->uid);
-	*p = (struct guest){0};
-}
-
-static void kubelet_is_asked(struct world *w)
-{
-	struct tokenset shown = {0};
-
-	for (unsigned i = 0; i < PODS; i++)
-		if (w->guest[i].there)
-			tokenset_each (k, &w->guest[i].tokens)
-				tokenset_add(&shown, k);
-	(void)engine_see_tokens(w->n->g, w->n->now_ms, &shown);
-	sound(w->n);
-}
-
-static void live_on(struct world *w)
-{
-	struct guest *p = &w->guest[random_below(&w->r, PODS)];
-
-	w->n->now_ms += random_below(&w->r, GRACE_MS / 20);
-	if (!p->admitted) {
-		(void)snprintf(p->uid, sizeof p->uid, "p%u", w->next_id++);
-		if (random_chance(&w->r, 60)) {
-			admit_pod_with_tokens(w, p);
-		} else {
-			p->cpus = 1 + random_below(&w->r, 9);
-			p->admitted = p->there = true;
-		}
-	} else if (!p->there) { /* somebody else refused it */
-		*p = (struct guest){0};
-	} else if (!p->runs) {
-		container_comes(w, p);
-	} else if (random_chance(&w->r, 40)) {
-		stop(w->n, p->id);
-		p->runs = false;
-	} else if (random_chance(&w->r, 30)) {
-		pod_goes(w, p);
-	}
-	if (random_chance(&w->r, 20))
-		kubelet_is_asked(w);
-	if (random_chance(&w->r, 5))
-		comes_back(w->n);
-}
-
-static void nothing_promised_is_ever_missing(void **state)
-{
 	(void)state;
-	for (unsigned seed = 1; seed <= 6; seed++) {
-		struct world *w = calloc(1, sizeof *w);
+	assert_int_equal(allocate(n, "0=0-3", text, NULL), 0);
+	struct request web = ask_with("web", 4, text);
+	web.cpus = "0-2";
+	web.mems = "0";
+	const struct placement placed = {.exclusive = true, .cpus = {{7}}};
+	engine_live(n->g, n->now_ms, &web, &placed); /* it lost a CPU while nobody listened */
+	sound(n);
+	const struct holding *h = ledger_find(engine_ledger(n->g), "web");
+	assert_true(h->decision.exclusive);
+	assert_int_equal(h->decision.lease, 5000);
+	/* and gets it back */
+	assert_true(engine_update(n->g, n->now_ms, &web, &d, &ups));
+	if (!d.admit)
+		fail_msg("%s", d.message);
+	assert_int_equal(cpuset_count(&d.cpus), 4);
+	vec_fini(&ups);
+	node_free(n);
+}
 
-		w->n = node_new(seed % 2 ? POLICY_BEST_EFFORT : POLICY_RESTRICTED);
-		w->n->s.shared_pool_minimum = seed;
-		w->r.state = seed;
-		for (unsigned i = 0; i < STEPS; i++)
-			live_on(w);
-		assert_true(w->created > 100 && w->allocated > 100 && w->refused_by_others > 10);
-		for (unsigned i = 0; i < PODS; i++)
-			if (w->guest[i].admitted)
-				pod_goes(w, &w->guest[i]);
-		w->n->now_ms += 11 * GRACE_MS;
-		kubelet_is_asked(w);
-		assert_true(leases_empty(ledger_leases(engine_ledger(w->n->g))));
-		assert_true(cpuset_empty(ledger_held_cpus(engine_ledger(w->n->g))));
-		node_free(w->n);
-		free(w);
-	}
+static void a_name_that_comes_later_is_nothing_to_who_runs(void **state)
+{
+	struct node *n = node_new(POLICY_RESTRICTED);
+	char text[LEASE_TEXT_MAX];
+	struct update_list ups = {0};
+	struct decision d;
+
+	(void)state;
+	assert_int_equal(see(n, "0=0-1"), 0);
+	struct request web = ask_with("web", 2, "v1:4000:0=0-1");
+	assert_true(create(n, &web).admit);
+	assert_int_equal(allocate(n, "0=0-1", text, NULL), 0); /* a static pod that is seen twice */
+	sound(n);
+	comes_back(n);
+	web.cpu_limit_milli = 2000;
+	assert_true(engine_update(n->g, n->now_ms, &web, &d, &ups));
+	assert_true(d.admit);
+	sound(n);
+	vec_fini(&ups);
+	node_free(n);
+}
+
+static void of_two_that_come_with_the_same_tokens_one_has_them(void **state)
+{
+	struct node *n = node_new(POLICY_RESTRICTED);
+	char text[LEASE_TEXT_MAX];
+	struct update_list ups = {0};
+
+	(void)state;
+	assert_int_equal(allocate(n, "0=0-1", text, NULL), 0);
+	struct request both[2] = {ask_with("a", 2, text), ask_with("b", 2, text)};
+	both[0].pod.uid = both[1].pod.uid = "p";
+	both[0].pod.sandbox_id = both[1].pod.sandbox_id = "p";
+	both[0].cpus = "0,32";
+	both[1].cpus = "1,33";
+	both[0].mems = both[1].mems = "0";
+	const struct placement placed = {.exclusive = true, .cpus = {{1 | 1ULL << 32}}},
+			       other = {.exclusive = true, .cpus = {{2 | 2ULL << 32}}};
+	const struct placement *const pl[] = {&placed, &other};
+	const char *sb[] = {"p"};
+	engine_synchronize(n->g, n->now_ms,
+		&(const struct inventory){.requests = both,
+			.placed = pl,
+			.nr = 2,
+			.sandbox_ids = sb,
+			.nr_sandboxes = 1,
+			.pod_uids = sb},
+		&ups);
+	vec_fini(&ups);
+	sound(n);
+	comes_back(n);
+	see(n, "0=0-1");
+	see(n, "0=0-1");
+	comes_back(n);
+	node_free(n);
+}
+
+static void a_container_that_waits_to_be_started_again_keeps_its_tokens(void **state)
+{
+	struct node *n = node_new(POLICY_RESTRICTED);
+	char text[LEASE_TEXT_MAX];
+
+	(void)state;
+	assert_int_equal(allocate(n, "0=0-3", text, NULL), 0);
+	struct request web = ask_with("web", 4, text);
+	assert_true(create(n, &web).admit);
+	assert_int_equal(see(n, "0=0-3"), 0);
+	stop(n, "web");
+	n->now_ms += 4 * MINUTE_MS;      /* CrashLoopBackOff */
+	assert_int_equal(see(n, ""), 0); /* the kubelet has started anew, and has no pods yet */
+	web.container_id = "again";
+	assert_true(create(n, &web).admit);
+	node_free(n);
+}
+
+static void an_image_may_be_long_on_its_way_when_the_kubelet_starts_anew(void **state)
+{
+	struct node *n = node_new(POLICY_RESTRICTED);
+	char text[LEASE_TEXT_MAX];
+
+	(void)state;
+	assert_int_equal(allocate(n, "0=0-3", text, NULL), 0);
+	assert_int_equal(see(n, "0=0-3"), 0);
+	n->now_ms += 4 * MINUTE_MS;
+	assert_int_equal(see(n, ""), 0); /* the kubelet has started anew, and has no pods yet */
+	n->now_ms += 1000;
+	assert_int_equal(see(n, "0=0-3"), 0);
+	struct request web = ask_with("web", 4, text);
+	assert_true(create(n, &web).admit);
+	node_free(n);
+}
+
+static void tokens_of_half_cores_are_not_given_out(void **state)
+{
+	struct node *n = node_new(POLICY_BEST_EFFORT);
+	char text[LEASE_TEXT_MAX];
+
+	(void)state;
+	n->s.cpu_options.full_pcpus_only = true;
+	assert_int_equal(allocate(n, "0=0;1=0", text, NULL), -EINVAL);
+	assert_int_equal(allocate(n, "0=0-1", text, NULL), 0);
+	assert_int_equal(see(n, "2=0;3=0"), 0); /* the kubelet gave them before it was asked for */
+	struct request web = ask_with("web", 2, "v1:1:2=0;3=0");
+	struct decision d = create(n, &web);
+	assert_false(d.admit);
+	assert_string_equal(d.reason, "SMTAlignmentError");
+	node_free(n);
+}
+
+static void who_claims_late_is_told_its_cpus_all_the_same(void **state)
+{
+	struct node *n = node_new(POLICY_RESTRICTED);
+	struct request web = ask_with("web", 2, "v1:4000:6=0-1");
+	struct update_list ups = {0};
+
+	(void)state;
+	engine_live(n->g, n->now_ms, &web, NULL); /* created while nobody listened */
+	assert_int_equal(see(n, "6=0-1"), 0);
+	engine_take_updates(n->g, 10, &ups);
+	assert_int_equal(ups.nr, 1);
+	vec_fini(&ups);
+	node_free(n);
 }
 
 int main(void)
@@ -762,8 +626,15 @@ int main(void)
 		cmocka_unit_test(what_cannot_be_recorded_is_not_given_out),
 		cmocka_unit_test(tokens_do_not_grow_with_a_resize),
 		cmocka_unit_test(a_pod_must_ask_for_as_many_tokens_as_cpus),
+		cmocka_unit_test(memory_is_beside_the_tokens_on_as_few_nodes_as_it_needs),
 		cmocka_unit_test(cpus_go_where_a_containers_devices_are),
-		cmocka_unit_test(nothing_promised_is_ever_missing),
+		cmocka_unit_test(who_runs_on_fewer_cpus_than_it_has_tokens_gets_the_others),
+		cmocka_unit_test(a_name_that_comes_later_is_nothing_to_who_runs),
+		cmocka_unit_test(of_two_that_come_with_the_same_tokens_one_has_them),
+		cmocka_unit_test(a_container_that_waits_to_be_started_again_keeps_its_tokens),
+		cmocka_unit_test(an_image_may_be_long_on_its_way_when_the_kubelet_starts_anew),
+		cmocka_unit_test(tokens_of_half_cores_are_not_given_out),
+		cmocka_unit_test(who_claims_late_is_told_its_cpus_all_the_same),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -193,7 +193,8 @@ static void what_is_not_so_is_refused_with_the_reason(void **state)
 		{"v2:5001:0=2-3", "c2", "b", "main", 2, -EINVAL, "numafit.io/allocated"},
 		{"", "c2", "b", "main", 2, -EINVAL, "v1:"},
 		{"v1:5001:0=2-3", "c2", "b", "main", 2, 0, ""},
-		{"v1:5000:0=0-1", "c3", "a", "main", 2, 0, ""}, /* c1 is dead, we were not told */
+		{"v1:5000:0=0-1", "c3", "a", "main", 2, -EBUSY,
+			"runs on"}, /* its successor waits */
 	};
 	struct rig *g = rig_new();
 	char text[LEASE_TEXT_MAX];
@@ -209,19 +210,27 @@ static void what_is_not_so_is_refused_with_the_reason(void **state)
 		if (rc != table[i].rc || !strstr(e.text, table[i].says))
 			fail_msg("case %zu: %d, %s", i, rc, e.text);
 	}
-	assert_false(leases_release(g->l, g->now_ms, "c1")); /* c3 has taken over */
+	assert_true(leases_release(g->l, g->now_ms, "c1"));
+	is_leased(g, "0=0-3", "0=2-3");
+	assert_int_equal(come(g, "v1:5000:0=0-1", "c3", "a", "main", 2, NULL), 0);
 	is_leased(g, "0=0-3", "0=0-3");
 	rig_free(g);
 }
 
-static void a_nameless_container_is_nobodys_successor(void **state)
+static void who_runs_keeps_what_gets_a_name_later(void **state)
 {
 	struct rig *g = rig_new();
+	struct tokenset shown = tokens_of(g, "0=0-1");
 	char text[LEASE_TEXT_MAX];
 
 	(void)state;
-	assert_int_equal(come(g, allocate(g, "0=0-1", text), "c1", "a", "", 2, NULL), 0);
-	assert_int_equal(come(g, text, "c2", "a", "", 2, NULL), -EBUSY);
+	assert_int_equal(leases_adopt(g->l, g->now_ms, &shown, NULL), 0);
+	assert_int_equal(come(g, "v1:4000:0=0-1", "c1", "a", "main", 2, NULL), 0);
+	(void)allocate(g, "0=0-1", text); /* a static pod that the kubelet sees twice */
+	assert_int_equal(come(g, "v1:4000:0=0-1", "c1", "a", "main", 2, NULL), 0);
+	assert_true(leases_release(g->l, g->now_ms, "c1"));
+	assert_int_equal(come(g, "v1:4000:0=0-1", "c2", "a", "main", 2, NULL), -ENOENT);
+	assert_int_equal(come(g, text, "c2", "a", "main", 2, NULL), 0);
 	rig_free(g);
 }
 
@@ -304,6 +313,9 @@ static void what_nobody_has_and_nobody_shows_is_given_up(void **state)
 	assert_int_equal(reclaim(g, ""), 0); /* it runs */
 	assert_true(leases_release(g->l, g->now_ms, "c1"));
 	assert_int_equal(reclaim(g, ""), 0); /* it may come again */
+	g->now_ms += 10 * GRACE_MS;
+	assert_int_equal(reclaim(g, ""), 0); /* its pod is there, whatever is shown */
+	leases_pod_gone(g->l, g->now_ms, "pod");
 	g->now_ms += GRACE_MS + 1;
 	assert_int_equal(reclaim(g, "0=0"), 1);
 	assert_int_equal(reclaim(g, ""), 1); /* shown before, and now no more */
@@ -351,21 +363,6 @@ static void tokens_go_to_the_next_pod_before_the_last_one_is_seen_to_go(void **s
 	rig_free(g);
 }
 
-static void who_is_dead_runs_on_nothing_that_its_successor_leaves(void **state)
-{
-	struct rig *g = rig_new();
-	struct tokenset both = tokens_of(g, "0=0-1");
-	char text[LEASE_TEXT_MAX];
-
-	(void)state;
-	assert_int_equal(come(g, allocate(g, "0=0-1", text), "c1", "pod", "main", 2, NULL), 0);
-	assert_int_equal(come(g, allocate(g, "0=0", text), "c2", "pod", "main", 1, NULL), 0);
-	is_leased(g, "0=0-1", "0=0");
-	leases_give_up(g->l, &both); /* but for what runs */
-	is_leased(g, "0=0", "0=0");
-	rig_free(g);
-}
-
 static void what_podresources_shows_outlives_a_lost_journal(void **state)
 {
 	struct rig *g = rig_new();
@@ -385,6 +382,7 @@ static void what_podresources_shows_outlives_a_lost_journal(void **state)
 	assert_int_equal(come(g, "v1:4000:0=2", "c2", "other", "main", 1, NULL), -ENOENT);
 	assert_int_equal(come(g, "v1:5001:0=2", "c2", "other", "main", 1, NULL), 0);
 	assert_true(leases_release(g->l, g->now_ms, "c1"));
+	leases_pod_gone(g->l, g->now_ms, "pod");
 	g->now_ms += GRACE_MS + 1;
 	assert_int_equal(reclaim(g, "0=0"), 2); /* 1, and 3, which nobody came for */
 	is_leased(g, "0=0,2", "0=2");
@@ -685,10 +683,9 @@ static void go_on(struct world *w, struct guest *p)
 		end(w, &p->part[i]);
 		return;
 	}
-	if (!p->part[i].runs || random_chance(&w->r, 90))
-		for (unsigned c = 0; c < PARTS; c++)
-			end(w, &p->part[c]);
-	create(w, p, i); /* else we were not told that the one before has ended */
+	for (unsigned c = 0; c < PARTS; c++)
+		end(w, &p->part[c]);
+	create(w, p, i);
 }
 
 static void some_pod_ends(struct world *w)
@@ -838,13 +835,12 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_container_comes_for_what_its_annotation_says),
 		cmocka_unit_test(what_is_not_so_is_refused_with_the_reason),
-		cmocka_unit_test(a_nameless_container_is_nobodys_successor),
+		cmocka_unit_test(who_runs_keeps_what_gets_a_name_later),
 		cmocka_unit_test(tokens_that_are_asked_for_again_stay_in_their_lease),
 		cmocka_unit_test(later_containers_come_for_an_init_containers_tokens),
 		cmocka_unit_test(what_nobody_has_and_nobody_shows_is_given_up),
 		cmocka_unit_test(a_pod_that_gets_another_sandbox_keeps_its_tokens),
 		cmocka_unit_test(tokens_go_to_the_next_pod_before_the_last_one_is_seen_to_go),
-		cmocka_unit_test(who_is_dead_runs_on_nothing_that_its_successor_leaves),
 		cmocka_unit_test(what_podresources_shows_outlives_a_lost_journal),
 		cmocka_unit_test(adopted_tokens_wait_from_when_they_were_first_shown),
 		cmocka_unit_test(tokens_that_the_machine_lacks_are_not_leased),
