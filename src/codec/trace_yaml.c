@@ -1,12 +1,17 @@
 #include <codec/trace_yaml.h>
 
 #include <codec/flat_yaml.h>
+#include <codec/pod_spec.h>
 #include <errno.h>
 #include <numafit/text.h>
 #include <stdio.h>
 #include <string.h>
 
-enum { STRINGS_MAX = 1 << 20, CPU_MILLI_MAX = CPUSET_BITS * 1000 };
+enum {
+	STRINGS_MAX = 1 << 20,
+	CPU_MILLI_MAX = CPUSET_BITS * 1000,
+	NODE_ID_NONE = NODE_ID_MAX + 1 /* not given */
+};
 
 static const char *const op_names[NR_TRACE_OPS] = {
 	[TRACE_CREATE] = "create",
@@ -14,7 +19,14 @@ static const char *const op_names[NR_TRACE_OPS] = {
 	[TRACE_STOP] = "stop",
 	[TRACE_STOP_POD] = "stop-pod",
 	[TRACE_RESTART_RUNTIME] = "restart-runtime",
+	[TRACE_RESTART_KUBELET] = "restart-kubelet",
 };
+
+/* Whether it is a word alone, without keys. */
+static bool is_bare(enum trace_op op)
+{
+	return op == TRACE_RESTART_RUNTIME || op == TRACE_RESTART_KUBELET;
+}
 
 const char *trace_op_name(enum trace_op op)
 {
@@ -24,7 +36,8 @@ const char *trace_op_name(enum trace_op op)
 /* The trace as far as it is read. */
 struct reader {
 	struct trace *t;
-	uint64_t step_id; /* N of the path "steps.N" that the last step came from */
+	uint64_t step_id;    /* N of the path "steps.N" that the last step came from */
+	uint64_t devices_id; /* the same of "kubelet.devices.N" */
 };
 
 /* A key of a step: the steps that may have it, and what reads its value into the step. */
@@ -143,6 +156,17 @@ static int read_count(struct reader *r, struct trace_step *s, const char *value,
 	return 0;
 }
 
+static int read_kind(struct reader *r, struct trace_step *s, const char *value, struct err *e)
+{
+	(void)r;
+	for (unsigned k = 0; k < NR_CONTAINER_KINDS; k++)
+		if (text_equal(value, container_kind_name((enum container_kind)k))) {
+			s->kind = (enum container_kind)k;
+			return 0;
+		}
+	return err_set(e, EINVAL, "\"%.80s\" is not one of init, sidecar, app", value);
+}
+
 static int read_unasked(struct reader *r, struct trace_step *s, const char *value, struct err *e)
 {
 	(void)r;
@@ -179,14 +203,13 @@ static const struct key keys[] = {
 	{"qos", IN_CREATE, read_qos},
 	{"cpu", IN_CREATE | IN_UPDATE, read_cpu},
 	{"memory", IN_CREATE | IN_UPDATE, read_memory},
+	{"kind", IN_CREATE, read_kind},
 	{"count", IN_CREATE, read_count},
 	{"unasked", IN_CREATE, read_unasked},
 	{"cpus", IN_CREATE | IN_UPDATE, read_cpus},
 	{"mems", IN_CREATE | IN_UPDATE, read_mems},
 };
 enum { NR_KEYS = sizeof keys / sizeof *keys };
-
-static const char hugepages_prefix[] = "hugepages-";
 
 static int read_hugepages(struct trace_step *s, const char *size, const char *value, struct err *e)
 {
@@ -206,13 +229,67 @@ static int read_hugepages(struct trace_step *s, const char *size, const char *va
 	return 0;
 }
 
+/* Devices */
+
+static int read_device_count(uint64_t *out, const char *value, struct err *e)
+{
+	int rc = text_u64(value, strlen(value), CPUSET_BITS, out, e);
+
+	return rc || *out ? rc : err_set(e, ERANGE, "0 is not within 1..%d", CPUSET_BITS);
+}
+
+static int read_resource(
+	struct reader *r, const char **out, const char *name, size_t len, struct err *e)
+{
+	*out = arena_strndup(&r->t->strings, name, len);
+	if (!*out)
+		return err_set(e, E2BIG, "the trace's names exceed %d bytes", STRINGS_MAX);
+	if (!resource_is_extended(*out))
+		return err_set(e, EINVAL,
+			"\"%.80s\" is not a device plugin's resource such as example.com/gpu",
+			*out);
+	return 0;
+}
+
+/* "example.com/gpu=2" */
+static int read_device_ask(struct reader *r, struct trace_step *s, const char *value, struct err *e)
+{
+	struct trace_devices ask = {0};
+	size_t len = strcspn(value, "=");
+
+	if (!value[len])
+		return err_set(e, EINVAL, "\"%.80s\" is not RESOURCE=COUNT", value);
+	int rc = read_resource(r, &ask.resource, value, len, e);
+	if (!rc)
+		rc = read_device_count(&ask.count, value + len + 1, e);
+	for (unsigned i = 0; i < s->nr_devices && !rc; i++)
+		if (text_equal(s->device[i].resource, ask.resource))
+			rc = err_set(e, EINVAL, "%.80s is there twice", ask.resource);
+	if (!rc && s->nr_devices == POD_DEVICES_MAX)
+		rc = err_set(e, E2BIG, "more than %d resources", POD_DEVICES_MAX);
+	if (!rc)
+		s->device[s->nr_devices++] = ask;
+	return rc;
+}
+
+/* Whether path is prefix and more; *rest is what follows it. */
+static bool has_prefix(const char *path, const char *prefix, const char **rest)
+{
+	size_t len = strlen(prefix);
+
+	*rest = path + len;
+	return strncmp(path, prefix, len) == 0;
+}
+
 static int read_key(
 	struct reader *r, struct trace_step *s, const char *name, const char *value, struct err *e)
 {
-	size_t prefix = sizeof hugepages_prefix - 1;
+	const char *rest;
 
-	if (s->op == TRACE_CREATE && strncmp(name, hugepages_prefix, prefix) == 0)
-		return read_hugepages(s, name + prefix, value, e);
+	if (s->op == TRACE_CREATE && has_prefix(name, "hugepages-", &rest))
+		return read_hugepages(s, rest, value, e);
+	if (s->op == TRACE_CREATE && has_prefix(name, "devices.", &rest))
+		return read_device_ask(r, s, value, e);
 	for (unsigned i = 0; i < NR_KEYS; i++)
 		if (text_equal(keys[i].name, name) && keys[i].ops & 1u << s->op)
 			return keys[i].read(r, s, value, e);
@@ -225,7 +302,7 @@ static int read_key(
 		if (keys[i].ops & 1u << s->op)
 			text_add(&list, "%s%s", list.len ? ", " : "", keys[i].name);
 	return err_set(e, EINVAL, "unknown key; %s has %s%s", op_names[s->op], known,
-		s->op == TRACE_CREATE ? ", hugepages-SIZE" : "");
+		s->op == TRACE_CREATE ? ", hugepages-SIZE, devices: [RESOURCE=COUNT]" : "");
 }
 
 static int check_create(struct trace_step *s, struct err *e)
@@ -240,6 +317,8 @@ static int check_create(struct trace_step *s, struct err *e)
 		return err_set(e, EINVAL, "qos besteffort has neither cpu, memory nor huge pages");
 	if (s->count && s->cpus)
 		return err_set(e, EINVAL, "cpus are of one container, count makes many");
+	if (s->unasked && s->nr_devices)
+		return err_set(e, EINVAL, "unasked containers come without devices");
 	if (!s->ns)
 		s->ns = "default";
 	if (!s->container)
@@ -276,7 +355,7 @@ static int finish_step(struct trace *t, struct err *e)
 	struct trace_step *s = t->nr ? &t->at[t->nr - 1] : NULL;
 	int rc = 0;
 
-	if (!s || s->op == TRACE_RESTART_RUNTIME)
+	if (!s || is_bare(s->op))
 		return 0;
 	if (!s->pod)
 		rc = err_set(e, EINVAL, "pod is missing");
@@ -314,19 +393,86 @@ static int begin_step(struct reader *r, uint64_t id, enum trace_op op, unsigned 
 	return 0;
 }
 
-/* "steps.N.OP.KEY", or "steps.N" with the operation as the value. */
+/* The kubelet */
+
+/* "N.KEY" of kubelet.devices. */
+static int read_devices(struct reader *r, const char *path, const char *value, struct err *e)
+{
+	size_t digits = strcspn(path, ".");
+	const char *key = path + digits + !!path[digits];
+	uint64_t id, node;
+
+	if (text_u64(path, digits, UINT32_MAX, &id, NULL) < 0)
+		return err_set(e, EINVAL, "a list of {resource, node, count} is expected");
+	if (r->t->devices.nr == TRACE_DEVICES_MAX)
+		return err_set(e, E2BIG, "more than %d lines of devices", TRACE_DEVICES_MAX);
+	if (!r->t->devices.nr || r->devices_id != id)
+		vec_push(&r->t->devices)->node_id = NODE_ID_NONE;
+	r->devices_id = id;
+	struct trace_devices *d = &r->t->devices.at[r->t->devices.nr - 1];
+	if (text_equal(key, "resource"))
+		return read_resource(r, &d->resource, value, strlen(value), e);
+	if (text_equal(key, "count"))
+		return read_device_count(&d->count, value, e);
+	if (!text_equal(key, "node"))
+		return err_set(e, EINVAL, "unknown key; devices have resource, node, count");
+	int rc = text_u64(value, strlen(value), NODE_ID_MAX, &node, e);
+	if (!rc)
+		d->node_id = (unsigned)node;
+	return rc;
+}
+
+static int read_kubelet(struct reader *r, const char *key, const char *value, struct err *e)
+{
+	const char *rest;
+
+	r->t->has_kubelet = true;
+	if (has_prefix(key, "devices.", &rest))
+		return read_devices(r, rest, value, e);
+	if (has_prefix(key, "topologyManager", &rest))
+		return settings_set(&r->t->kubelet, key, value, e);
+	return err_set(e, EINVAL,
+		"unknown key; a kubelet has topologyManagerPolicy, topologyManagerScope, "
+		"topologyManagerPolicyOptions, devices");
+}
+
+static int check_kubelet(const struct trace *t, struct err *e)
+{
+	for (size_t i = 0; i < t->devices.nr; i++) {
+		const struct trace_devices *d = &t->devices.at[i];
+
+		if (!d->resource || !d->count || d->node_id == NODE_ID_NONE)
+			return err_set(e, EINVAL,
+				"kubelet.devices.%zu: resource, node and count are needed", i);
+	}
+	for (size_t i = 0; i < t->nr && !t->has_kubelet; i++)
+		if (t->at[i].nr_devices || t->at[i].kind != CONTAINER_APP ||
+			t->at[i].op == TRACE_RESTART_KUBELET)
+			return err_set(e, EINVAL,
+				"line %u: devices, kinds of containers and restart-kubelet need a "
+				"kubelet: \"kubelet: {topologyManagerPolicy: none}\" at least",
+				t->at[i].line);
+	return 0;
+}
+
+/* "steps.N.OP.KEY", or "steps.N" with the operation as the value; or "kubelet.KEY". */
 static int read_scalar(void *ctx, const char *path, const char *value, unsigned line, struct err *e)
 {
-	static const char prefix[] = "steps.";
 	struct reader *r = ctx;
-	const char *text = value ? value : "", *number = path + sizeof prefix - 1;
+	const char *text = value ? value : "", *number;
 	uint64_t id;
 
+	if (has_prefix(path, "kubelet.", &number)) {
+		int rc = read_kubelet(r, number, text, e);
+
+		return rc ? err_add(e, rc, "line %u: %.80s", line, path) : 0;
+	}
 	if (text_equal(path, "steps"))
 		return err_set(e, EINVAL, "line %u: steps: a list of steps is expected", line);
-	if (strncmp(path, prefix, sizeof prefix - 1) != 0)
-		return err_set(
-			e, EINVAL, "line %u: %.80s: unknown key; a trace has steps", line, path);
+	if (!has_prefix(path, "steps.", &number))
+		return err_set(e, EINVAL,
+			"line %u: %.80s: unknown key; a trace has steps, and may have a kubelet",
+			line, path);
 
 	size_t digits = strcspn(number, ".");
 	bool bare = !number[digits];
@@ -336,11 +482,11 @@ static int read_scalar(void *ctx, const char *path, const char *value, unsigned 
 
 	if (text_u64(number, digits, UINT32_MAX, &id, NULL) < 0)
 		return err_set(e, EINVAL, "line %u: steps: a list of steps is expected", line);
-	if (op < 0 || bare != (op == TRACE_RESTART_RUNTIME))
+	if (op < 0 || bare != is_bare((enum trace_op)op))
 		return err_set(e, EINVAL,
 			"line %u: steps.%u: \"%.*s\" is not a step; one of \"create:\", "
 			"\"update:\", \"stop:\", \"stop-pod:\" with keys below, or "
-			"\"restart-runtime\"",
+			"\"restart-runtime\", \"restart-kubelet\"",
 			line, (unsigned)id,
 			(int)(word_len < TRACE_NAME_MAX ? word_len : TRACE_NAME_MAX), word);
 	if (!r->t->nr || r->step_id != id) {
@@ -369,10 +515,14 @@ int trace_yaml_read(struct trace *t, const char *text, size_t len, struct err *e
 
 	*t = (struct trace){0};
 	arena_init(&t->strings, STRINGS_MAX);
+	settings_init(&t->kubelet);
+	t->kubelet.topology_policy = POLICY_NONE; /* as a kubelet's */
 	int rc = flat_yaml_read(text, len, read_scalar, &r, e);
 
 	if (!rc)
 		rc = finish_step(t, e);
+	if (!rc)
+		rc = check_kubelet(t, e);
 	if (!rc && !t->nr)
 		rc = err_set(e, EINVAL, "the trace has no steps");
 	if (rc)
@@ -382,6 +532,7 @@ int trace_yaml_read(struct trace *t, const char *text, size_t len, struct err *e
 
 void trace_fini(struct trace *t)
 {
+	vec_fini(&t->devices);
 	arena_fini(&t->strings);
 	vec_fini(t);
 }

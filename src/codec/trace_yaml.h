@@ -4,6 +4,7 @@
 #include <numafit/arena.h>
 #include <numafit/pod.h>
 #include <numafit/request.h>
+#include <numafit/settings.h>
 #include <numafit/vec.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -11,6 +12,11 @@
 
 /* A trace: what a kubelet asks of the container runtime, step by step, as numafit-sim plays it.
  *
+ *	kubelet:                    # one with device plugins; without it there are none
+ *	  topologyManagerPolicy: restricted     # this and what goes with it are the kubelet's own
+ *	                            # keys and words; the default is none
+ *	  devices:                  # of plugins that nobody needs to play
+ *	  - {resource: example.com/gpu, node: 0, count: 2}
  *	steps:
  *	- create:                   # a pod's container
  *	    namespace: prod         # default: default
@@ -22,6 +28,8 @@
  *	    hugepages-1Gi: 4Gi      # any page size; bytes, as in a pod
  *	    cpus: 8-15              # what a kubelet with static managers gave it
  *	    mems: 1
+ *	    kind: sidecar           # init | sidecar | app, the default
+ *	    devices: [numafit.io/cpu=8, example.com/gpu=1]
  *	    count: 8                # that many pods: db-0 .. db-7; not with cpus
  *	    unasked: true           # it starts while the daemon is away
  *	- update:                   # containers that run
@@ -34,9 +42,13 @@
  *	- stop: {pod: db}           # stop and remove containers, as for update
  *	- stop-pod: {pod: db}       # only the pod's end is told, not that of its containers
  *	- restart-runtime           # the daemon must come again and is synchronized
+ *	- restart-kubelet           # plugins must register again, and have the devices that it gave
  *
  * A guaranteed container has cpu and memory, a besteffort one neither, huge pages need one of
- * them. A second create with the pod's name adds a container to the running pod. */
+ * them. A second create with the pod's name adds a container to the running pod.
+ *
+ * A kubelet knows a pod's containers from the start: there, creates of one pod follow each other,
+ * init containers and sidecars first, and a later one starts a container of it again. */
 
 enum trace_op {
 	TRACE_CREATE,
@@ -44,11 +56,24 @@ enum trace_op {
 	TRACE_STOP,
 	TRACE_STOP_POD,
 	TRACE_RESTART_RUNTIME,
+	TRACE_RESTART_KUBELET,
 	NR_TRACE_OPS
 };
 const char *trace_op_name(enum trace_op op); /* as above: "create", ... */
 
-enum { TRACE_STEPS_MAX = 4096, TRACE_COUNT_MAX = 1000, TRACE_NAME_MAX = 63 };
+enum {
+	TRACE_STEPS_MAX = 4096,
+	TRACE_COUNT_MAX = 1000,
+	TRACE_NAME_MAX = 63,
+	TRACE_DEVICES_MAX = 64 /* lines of devices */
+};
+
+/* So many of a resource's devices: asked for, or on a NUMA node of the machine. */
+struct trace_devices {
+	const char *resource;
+	unsigned node_id; /* kernel id; not of an ask */
+	uint64_t count;
+};
 
 /* What is not given is NULL or 0; ns and container of a create have their defaults. Names are
  * such as Kubernetes allows (a DNS label). */
@@ -61,6 +86,9 @@ struct trace_step {
 	uint64_t cpu_milli, memory_bytes;
 	unsigned nr_hugepages;
 	struct memory_ask hugepages[TOPO_KINDS - 1];
+	enum container_kind kind;
+	unsigned nr_devices;
+	struct trace_devices device[POD_DEVICES_MAX];
 	bool unasked;
 	unsigned count; /* of replicas, pod-0 ..; 0: one pod of exactly that name */
 	const char *cpus, *mems;
@@ -68,6 +96,11 @@ struct trace_step {
 
 struct trace {
 	VEC(struct trace_step);
+	bool has_kubelet;
+	struct settings kubelet; /* its Topology Manager's, the others are defaults */
+	struct {
+		VEC(struct trace_devices);
+	} devices;
 	struct arena strings;
 };
 

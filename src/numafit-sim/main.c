@@ -66,6 +66,8 @@ static const struct {
 	{"wait", "SECONDS", "for the daemon to come (default 10)", AT(play.wait_ms), read_seconds},
 	{"reserved", "CPUS", "the daemon's reservedSystemCPUs, to draw and to check them",
 		AT(reserved), read_cpus},
+	{"kubelet", "DIR", "be a kubelet too, with that root directory", AT(play.kubelet_root),
+		read_string},
 	{"state-change", NULL, "tell events as NRI before 0.12 does", AT(play.state_change),
 		read_flag},
 	{"json", NULL, "print lines of JSON instead of a table", AT(json), read_flag},
@@ -173,7 +175,10 @@ int main(int argc, char **argv)
 	if (machine_load(a.machine, &topo, note, NULL, &e) < 0 ||
 		read_trace(a.trace, &trace, &e) < 0)
 		return complain(&e, EXIT_USAGE);
-	int code = run(&a, &topo, &trace);
+	if (trace.has_kubelet && !a.play.kubelet_root)
+		err_set(&e, EINVAL, "%s: the trace is of a kubelet: --kubelet DIR is needed",
+			a.trace);
+	int code = e.code ? complain(&e, EXIT_USAGE) : run(&a, &topo, &trace);
 
 	trace_fini(&trace);
 	return code;

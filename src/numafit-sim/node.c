@@ -16,6 +16,7 @@ void sim_node_fini(struct sim_node *n)
 {
 	for (size_t i = 0; i < n->nr; i++) {
 		free(n->at[i]->placement);
+		free(n->at[i]->devices);
 		free(n->at[i]);
 	}
 	vec_fini(n);

@@ -1,6 +1,7 @@
 #ifndef NUMAFIT_SIM_NODE_H
 #define NUMAFIT_SIM_NODE_H
 
+#include <codec/trace_yaml.h>
 #include <nri/runtime.h>
 #include <numafit-sim/kubelet.h>
 #include <numafit/engine.h>
@@ -25,6 +26,10 @@ struct container {
 	char pod[SIM_NAME_MAX];
 	char id[SIM_ID_MAX], sandbox_id[SIM_ID_MAX], pod_uid[SIM_ID_MAX];
 	char cgroup_parent[CGROUP_PATH_MAX];
+	enum container_kind kind;
+	const struct trace_devices *device; /* what it asks for of these */
+	unsigned nr_devices;
+	char *devices; /* what it was given of them, for people; or NULL */
 	struct asked asked;
 	struct linux_resources resources;
 	int64_t created_at_ns;

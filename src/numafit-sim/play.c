@@ -1,16 +1,15 @@
 #include <numafit-sim/play.h>
 
 #include <errno.h>
-#include <io/loop.h>
 #include <nri/session.h>
-#include <numafit-sim/script.h>
+#include <numafit-sim/play_state.h>
 #include <numafit/text.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
 /* containerd's plugin_request_timeout */
-enum { REQUEST_TIMEOUT_MS = 2000, MS_PER_S = 1000, NS_PER_MS = 1000000, SOCKET_MODE = 0600 };
+enum { REQUEST_TIMEOUT_MS = 2000, NS_PER_MS = 1000000, SOCKET_MODE = 0600 };
 
 static const char *const call_names[] = {
 	[NRI_CALL_SYNCHRONIZE] = "Synchronize",
@@ -25,27 +24,7 @@ static const char *const call_names[] = {
 	[NRI_CALL_REMOVE_POD] = "RemovePodSandbox",
 };
 
-struct play {
-	struct script script;
-	struct sim_node *node;
-	struct report *report;
-	const struct play_options *options;
-	struct loop *loop;
-	struct loop_timer *timer; /* for the plugin to come, then for its answer */
-	struct listener *listener;
-	struct stream *stream;
-	struct nri_runtime *runtime;
-	struct task asked; /* the call that is waited for, once there is a plugin */
-	bool waiting;      /* for a plugin */
-	bool busy;         /* nothing to do until something comes in */
-	bool came_before;
-	bool over; /* what still comes in this turn of the loop changes nothing */
-	int rc;
-	struct err *e;
-};
-
-/* End the play, with what *e says when rc is not 0. */
-static void end(struct play *p, int rc)
+void play_end(struct play *p, int rc)
 {
 	p->rc = rc;
 	p->over = p->busy = true;
@@ -56,14 +35,13 @@ static void end(struct play *p, int rc)
 /* What a runtime shows of a container; the texts are in here. */
 struct view {
 	char cpus[CPUSET_TEXT_MAX], mems[NODESET_TEXT_MAX];
-	struct key_value annotation;
+	struct key_value annotations[PLAY_ANNOTATIONS_MAX];
 };
 
 static struct nri_container show(const struct play *p, const struct container *c, struct view *v)
 {
 	const struct topo *t = p->node->topo;
 
-	v->annotation = (struct key_value){NRI_PLACEMENT_ANNOTATION, c->placement};
 	return (struct nri_container){
 		.sandbox_id = c->sandbox_id,
 		.pod_uid = c->pod_uid,
@@ -76,8 +54,8 @@ static struct nri_container show(const struct play *p, const struct container *c
 		.cpus = c->pinned ? cpuset_format(&c->cpus, v->cpus, sizeof v->cpus) : "",
 		.mems = c->mems_pinned ? nodeset_format(c->mems, &t->ids, v->mems, sizeof v->mems)
 				       : "",
-		.annotations = &v->annotation,
-		.nr_annotations = c->placement ? 1 : 0,
+		.annotations = v->annotations,
+		.nr_annotations = play_annotations(p, c, v->annotations),
 		.created_at_ns = c->created_at_ns,
 	};
 }
@@ -123,8 +101,6 @@ static void make_call(struct play *p, const struct task *k)
 	struct nri_container shown;
 	struct view view;
 
-	p->busy = true;
-	p->asked = *k;
 	loop_timer_set(p->timer, REQUEST_TIMEOUT_MS);
 	if (k->call == NRI_CALL_SYNCHRONIZE) {
 		call_synchronize(p);
@@ -137,7 +113,7 @@ static void make_call(struct play *p, const struct task *k)
 		int rc = wish(p, k, &c, p->e);
 
 		if (rc) {
-			end(p, rc);
+			play_end(p, rc);
 			return;
 		}
 	}
@@ -162,6 +138,48 @@ static int apply_updates(struct play *p, const struct nri_answer *a)
 	return (int)a->nr_updates;
 }
 
+void play_refuse_rest(struct play *p, const struct container *of, const char *why)
+{
+	script_drop(&p->script, of->sandbox_id);
+	for (size_t i = 0; i < p->node->nr; i++) {
+		struct container *c = p->node->at[i];
+
+		if (c->state != CONTAINER_CREATING || !text_equal(c->sandbox_id, of->sandbox_id))
+			continue;
+		c->state = CONTAINER_REFUSED;
+		report_create(p->report, c, why, 0);
+	}
+}
+
+static int pod_ran(struct play *p, const struct task *k, const struct nri_answer *a)
+{
+	if (!a->status)
+		return 0;
+	play_refuse_rest(p, k->c, a->message);
+	if (p->kubelet)
+		sim_kubelet_forget(p->kubelet, k->c->pod_uid);
+	return 0;
+}
+
+static int pod_removed(struct play *p, const struct task *k, const struct nri_answer *a)
+{
+	(void)a;
+	if (p->kubelet)
+		sim_kubelet_forget(p->kubelet, k->c->pod_uid);
+	return 0;
+}
+
+/* What follows a create: of an init container all, for the next one starts when it is done. */
+static void queue_life(struct script *s, struct container *c)
+{
+	static const enum nri_call life[] = {
+		NRI_CALL_POST_CREATE, NRI_CALL_START, NRI_CALL_STOP, NRI_CALL_REMOVE};
+	size_t nr = c->kind == CONTAINER_INIT ? sizeof life / sizeof *life : 2;
+
+	for (size_t i = 0; i < nr; i++)
+		script_queue(s, i, life[i], c, NULL);
+}
+
 static int created(struct play *p, const struct task *k, const struct nri_answer *a)
 {
 	struct container *c = k->c;
@@ -169,6 +187,8 @@ static int created(struct play *p, const struct task *k, const struct nri_answer
 	if (a->status) {
 		c->state = CONTAINER_REFUSED;
 		report_create(p->report, c, a->message, 0);
+		if (c->kind == CONTAINER_INIT)
+			play_refuse_rest(p, c, "its pod's init container was refused");
 		if (sim_node_shares_sandbox(p->node, c))
 			return 0;
 		script_queue(&p->script, 0, NRI_CALL_STOP_POD, c, NULL);
@@ -180,12 +200,14 @@ static int created(struct play *p, const struct task *k, const struct nri_answer
 
 	if (!rc)
 		rc = container_annotate(p->node->topo, c, a->annotations, a->nr_annotations, p->e);
+	if (!rc)
+		rc = play_check_devices(p, c);
 	if (rc)
 		return rc;
 	c->state = CONTAINER_RUNNING;
+	play_note_devices(p, c);
 	report_create(p->report, c, NULL, (unsigned)moved);
-	script_queue(&p->script, 0, NRI_CALL_POST_CREATE, c, NULL);
-	script_queue(&p->script, 1, NRI_CALL_START, c, NULL);
+	queue_life(&p->script, c);
 	return 0;
 }
 
@@ -215,7 +237,8 @@ static int stopped(struct play *p, const struct task *k, const struct nri_answer
 	int moved = apply_updates(p, a);
 
 	if (moved >= 0)
-		report_stop(p->report, k->c, "stopped", (unsigned)moved);
+		report_stop(p->report, k->c, k->c->kind == CONTAINER_INIT ? "done" : "stopped",
+			(unsigned)moved);
 	return moved;
 }
 
@@ -246,18 +269,20 @@ static int synchronized(struct play *p, const struct task *k, const struct nri_a
 }
 
 static int (*const handlers[])(struct play *p, const struct task *k, const struct nri_answer *a) = {
+	[NRI_CALL_RUN_POD] = pod_ran,
 	[NRI_CALL_CREATE] = created,
 	[NRI_CALL_UPDATE] = updated,
 	[NRI_CALL_STOP] = stopped,
 	[NRI_CALL_SYNCHRONIZE] = synchronized,
 	[NRI_CALL_STOP_POD] = pod_stopped,
-	[NRI_CALL_REMOVE_POD] = NULL,
+	[NRI_CALL_REMOVE_POD] = pod_removed,
 };
 
 static void answered(void *ctx, enum nri_call which, const struct nri_answer *a)
 {
 	struct play *p = ctx;
-	bool may_refuse = which == NRI_CALL_CREATE || which == NRI_CALL_UPDATE;
+	bool may_refuse =
+		which == NRI_CALL_RUN_POD || which == NRI_CALL_CREATE || which == NRI_CALL_UPDATE;
 	struct task k = p->asked;
 	int rc = 0;
 
@@ -273,7 +298,7 @@ static void answered(void *ctx, enum nri_call which, const struct nri_answer *a)
 	if (rc >= 0)
 		rc = sim_node_check(p->node, p->e);
 	if (rc < 0)
-		end(p, rc);
+		play_end(p, rc);
 }
 
 static void configured(void *ctx, const char *name, const char *index, uint32_t events)
@@ -304,8 +329,8 @@ static void on_data(void *ctx, const void *data, size_t len)
 	if (p->over)
 		return;
 	if (nri_runtime_feed(p->runtime, data, len) < 0)
-		end(p, err_set(p->e, EPROTO, "the plugin broke the protocol: %s",
-			       nri_runtime_error(p->runtime)));
+		play_end(p, err_set(p->e, EPROTO, "the plugin broke the protocol: %s",
+				    nri_runtime_error(p->runtime)));
 	else
 		advance(p);
 }
@@ -322,8 +347,8 @@ static void on_closed(void *ctx, int error)
 	if (p->waiting) /* somebody only looked whether we are there */
 		expect_plugin(p);
 	else
-		end(p, err_set(p->e, ECONNRESET, "the plugin closed the connection%s%s",
-			       error ? ": " : "", error ? strerror(-error) : ""));
+		play_end(p, err_set(p->e, ECONNRESET, "the plugin closed the connection%s%s",
+				    error ? ": " : "", error ? strerror(-error) : ""));
 }
 
 static struct stream_events on_accepted(void *ctx, struct stream *s)
@@ -335,8 +360,8 @@ static struct stream_events on_accepted(void *ctx, struct stream *s)
 	} else {
 		stream_close(s);
 		if (!p->over)
-			end(p, err_set(p->e, EPROTO, "a second plugin connected to %s",
-				       p->options->socket));
+			play_end(p, err_set(p->e, EPROTO, "a second plugin connected to %s",
+					    p->options->socket));
 	}
 	return (struct stream_events){.ctx = p, .data = on_data, .closed = on_closed};
 }
@@ -346,7 +371,13 @@ static void on_timeout(void *ctx)
 	struct play *p = ctx;
 	int rc;
 
-	if (p->waiting)
+	if (p->lacks_devices)
+		rc = err_set(p->e, ETIMEDOUT,
+			"no device plugin registered %s with the kubelet in %s within %u s",
+			play_lacks(p), p->options->kubelet_root, p->options->wait_ms / MS_PER_S);
+	else if (!p->waiting && p->asked.kind != TASK_CALL)
+		rc = play_kubelet_is_late(p);
+	else if (p->waiting)
 		rc = err_set(p->e, ETIMEDOUT,
 			"no plugin registered on %s within %u s: is the daemon running, with that "
 			"path as nri.socketPath",
@@ -356,7 +387,7 @@ static void on_timeout(void *ctx)
 			"%s was not answered within %d ms: a runtime would drop the plugin and "
 			"start containers unpinned",
 			call_names[p->asked.call], REQUEST_TIMEOUT_MS);
-	end(p, rc);
+	play_end(p, rc);
 }
 
 /* A fresh engine for the plugin that comes next. */
@@ -394,20 +425,37 @@ static void begin_step(struct play *p)
 	int op = script_step(&p->script, p->e);
 
 	if (op < 0 || op == NR_TRACE_OPS) {
-		end(p, op < 0 ? op : 0);
+		play_end(p, op < 0 ? op : 0);
+	} else if (op == TRACE_RESTART_KUBELET) {
+		play_restart_kubelet(p);
 	} else if (op == TRACE_RESTART_RUNTIME) {
 		disappear(p);
 		int rc = appear(p);
 
 		if (rc)
-			end(p, rc);
+			play_end(p, rc);
 	}
 }
 
-/* Make calls until one has to be waited for. Some are answered at once: hence a loop. */
+static void do_task(struct play *p, const struct task *k)
+{
+	p->busy = true;
+	p->asked = *k;
+	if (k->kind == TASK_CALL)
+		make_call(p, k);
+	else
+		play_kubelet_task(p, k);
+}
+
+/* Do what there is until something has to be waited for. Some is done at once: hence a loop. */
 static void advance(struct play *p)
 {
 	while (!p->busy) {
+		if (!p->script.nr && !play_kubelet_ready(p)) {
+			p->busy = p->lacks_devices = true;
+			loop_timer_set(p->timer, p->options->wait_ms);
+			continue;
+		}
 		if (!p->script.nr) {
 			begin_step(p);
 			continue;
@@ -415,9 +463,18 @@ static void advance(struct play *p)
 		struct task k = p->script.at[0];
 
 		vec_remove(&p->script, 0);
-		make_call(p, &k);
+		do_task(p, &k);
 	}
 	flush(p);
+}
+
+void play_go_on(struct play *p)
+{
+	if (p->over)
+		return;
+	loop_timer_stop(p->timer);
+	p->busy = false;
+	advance(p);
 }
 
 static void on_signal(void *ctx)
@@ -425,7 +482,7 @@ static void on_signal(void *ctx)
 	struct play *p = ctx;
 
 	if (!p->over)
-		end(p, err_set(p->e, EINTR, "interrupted"));
+		play_end(p, err_set(p->e, EINTR, "interrupted"));
 }
 
 int play(const struct trace *t, struct sim_node *n, struct report *r, const struct play_options *o,
@@ -444,12 +501,16 @@ int play(const struct trace *t, struct sim_node *n, struct report *r, const stru
 	(void)loop_on_signal(p.loop, SIGINT, on_signal, &p);
 	(void)loop_on_signal(p.loop, SIGTERM, on_signal, &p);
 	report_begin(r);
-	p.rc = appear(&p);
+	p.rc = play_start_kubelet(&p);
+	if (!p.rc)
+		p.rc = appear(&p);
 	if (!p.rc)
 		loop_run(p.loop);
 	if (!p.rc)
 		report_end(r);
 	disappear(&p);
+	sim_kubelet_free(p.kubelet);
+	rpc_pump_free(p.pump);
 	loop_free(p.loop);
 	script_fini(&p.script);
 	return p.rc;

@@ -8,6 +8,8 @@ struct play_options {
 	const char *socket; /* path to listen on */
 	unsigned wait_ms;   /* for the plugin to come */
 	bool state_change;  /* tell events as NRI before 0.12 does */
+	/* be a kubelet too, with that root directory, which plugins register with; NULL: none */
+	const char *kubelet_root;
 };
 
 /* Be a container runtime on the socket: wait for the plugin, do what the trace says, step by step,

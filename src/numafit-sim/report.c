@@ -59,6 +59,7 @@ struct row {
 	struct cpuset cpus;
 	struct nodeset mems, nodes;
 	unsigned updates;
+	const char *devices; /* or NULL */
 	const char *message;
 };
 
@@ -113,6 +114,10 @@ static const struct field row_fields[] = {
 	ROW_CHARS("distance", distance),
 	ROW("preferred", FIELD_BOOL, preferred),
 	ROW("updates", FIELD_UNSIGNED, updates),
+	{.key = "devices",
+		.type = FIELD_STRING,
+		.at = offsetof(struct row, devices),
+		.optional = true},
 	{.key = "message",
 		.type = FIELD_STRING,
 		.at = offsetof(struct row, message),
@@ -294,7 +299,11 @@ void report_create(struct report *r, const struct container *c, const char *refu
 		return;
 	}
 	judge(r, row.nodes);
+	row.devices = c->devices;
 	print(r, &row, NULL);
+	if (c->devices && !r->json)
+		fprintf(r->out, "  with %s\n", c->devices);
+	fflush(r->out);
 }
 
 void report_update(struct report *r, const struct container *c, const char *refusal, unsigned moved)
@@ -354,6 +363,15 @@ void report_restart(struct report *r, unsigned nr, unsigned moved)
 		fprintf(r->out,
 			"-- the runtime came back: %u running containers told, %u set anew\n", nr,
 			moved);
+	fflush(r->out);
+}
+
+void report_restart_kubelet(struct report *r)
+{
+	if (r->json)
+		fprintf(r->out, "{\"event\":\"%s\"}\n", trace_op_name(TRACE_RESTART_KUBELET));
+	else
+		fprintf(r->out, "-- the kubelet came back\n");
 	fflush(r->out);
 }
 

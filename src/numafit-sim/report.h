@@ -16,6 +16,8 @@ struct report {
 	unsigned one_node, nearest, farther; /* of the placed ones that were put on NUMA nodes */
 };
 
+enum { REPORT_DEVICES_MAX = 1024 }; /* bytes of what is told of a container's devices */
+
 void report_begin(struct report *r);
 /* A container was created, or refused with that message; moved: how many running containers got
  * another cpuset by the same answer. */
@@ -28,6 +30,8 @@ void report_update(
 void report_stop(struct report *r, const struct container *c, const char *how, unsigned moved);
 /* The runtime came back and told of nr containers. */
 void report_restart(struct report *r, unsigned nr, unsigned moved);
+/* So did the kubelet. */
+void report_restart_kubelet(struct report *r);
 /* The trace is done: the node as a picture (not in JSON), and the sums. */
 void report_end(struct report *r);
 

@@ -8,7 +8,14 @@
 void script_queue(struct script *s, size_t at, enum nri_call call, struct container *c,
 	const struct trace_step *step)
 {
-	*vec_insert(s, at) = (struct task){call, c, step};
+	*vec_insert(s, at) = (struct task){TASK_CALL, call, c, step};
+}
+
+void script_drop(struct script *s, const char *sandbox_id)
+{
+	for (size_t i = 0; i < s->nr; i++)
+		if (s->at[i].c && text_equal(s->at[i].c->sandbox_id, sandbox_id))
+			vec_remove(s, i--);
 }
 
 static void append(
@@ -17,44 +24,116 @@ static void append(
 	script_queue(s, s->nr, call, c, step);
 }
 
-static int create_one(
+static void append_task(struct script *s, enum task_kind kind, struct container *c)
+{
+	if (s->has_kubelet)
+		*vec_push(s) = (struct task){.kind = kind, .c = c};
+}
+
+/* A kubelet knows what its pods consist of: another container cannot join. */
+static int check_known(const struct script *s, const struct container *c, struct err *e)
+{
+	for (size_t i = 0; i < s->node->nr; i++) {
+		const struct container *o = s->node->at[i];
+
+		if (o != c && text_equal(o->sandbox_id, c->sandbox_id) &&
+			text_equal(o->name, c->name))
+			return 0;
+	}
+	return err_set(e, EINVAL, "pod %s/%s runs already, without a container %s", c->ns, c->pod,
+		c->name);
+}
+
+static struct container *enter(
 	struct script *s, const struct trace_step *step, const char *pod, struct err *e)
 {
 	struct container c = {
 		.ns = step->ns,
 		.name = step->container,
 		.base = step->pod,
+		.kind = step->kind,
+		.device = step->device,
+		.nr_devices = step->nr_devices,
 		.asked = {step->qos, step->cpu_milli, step->memory_bytes, step->nr_hugepages,
 			{{0}}},
 	};
 
 	memcpy(c.asked.hugepages, step->hugepages, sizeof c.asked.hugepages);
 	snprintf(c.pod, sizeof c.pod, "%s", pod);
-	bool joins = sim_node_shares_sandbox(s->node, &c);
 	struct container *new = sim_node_add(s->node, &c, e);
 
 	if (!new || container_set(s->node->topo, new, step->cpus, step->mems, e) < 0)
-		return -EINVAL;
-	if (step->unasked) { /* a later Synchronize tells of it */
+		return NULL;
+	if (step->unasked) /* a later Synchronize tells of it */
 		new->state = CONTAINER_RUNNING;
-		return 0;
+	return new;
+}
+
+/* The containers of nr steps, in that pod. */
+static int create_pod(
+	struct script *s, const struct trace_step *step, size_t nr, const char *pod, struct err *e)
+{
+	struct container probe = {.ns = step->ns};
+
+	snprintf(probe.pod, sizeof probe.pod, "%s", pod);
+	bool joins = sim_node_shares_sandbox(s->node, &probe);
+	size_t from = s->node->nr;
+
+	for (size_t i = 0; i < nr; i++) {
+		const struct container *new = enter(s, &step[i], pod, e);
+		int rc = new ? 0 : -EINVAL;
+
+		if (!rc && joins && s->has_kubelet && !step[i].unasked)
+			rc = check_known(s, new, e);
+		if (rc)
+			return i ? err_add(e, rc, "line %u", step[i].line) : rc;
 	}
-	if (!joins)
-		append(s, NRI_CALL_RUN_POD, new, step);
-	append(s, NRI_CALL_CREATE, new, step);
+	if (!joins && !step->unasked) {
+		append_task(s, TASK_ADMIT, s->node->at[from]);
+		append(s, NRI_CALL_RUN_POD, s->node->at[from], step);
+	}
+	for (size_t i = from; i < s->node->nr; i++) {
+		if (step[i - from].unasked)
+			continue;
+		append_task(s, TASK_PREPARE, s->node->at[i]);
+		append(s, NRI_CALL_CREATE, s->node->at[i], &step[i - from]);
+	}
+	return 0;
+}
+
+static bool same_pod(const struct trace_step *a, const struct trace_step *b)
+{
+	return b->op == TRACE_CREATE && text_equal(a->ns, b->ns) && text_equal(a->pod, b->pod) &&
+	       a->count == b->count && a->unasked == b->unasked;
+}
+
+/* A kubelet has the whole pod at once: the steps that follow for it are taken, too. */
+static int take_pod(struct script *s, const struct trace_step *step, size_t *nr, struct err *e)
+{
+	const struct trace *t = s->trace;
+
+	*nr = 1;
+	while (s->has_kubelet && s->next_step < t->nr && same_pod(step, &t->at[s->next_step])) {
+		if (step[*nr - 1].kind == CONTAINER_APP && step[*nr].kind != CONTAINER_APP)
+			return err_set(e, EINVAL, "line %u: %s comes after the pod's containers",
+				step[*nr].line, container_kind_name(step[*nr].kind));
+		s->next_step++;
+		++*nr;
+	}
 	return 0;
 }
 
 static int create(struct script *s, const struct trace_step *step, struct err *e)
 {
 	char pod[SIM_NAME_MAX];
-	int rc = 0;
+	size_t nr;
+	int rc = take_pod(s, step, &nr, e);
 
 	if (!step->count)
-		return create_one(s, step, step->pod, e);
+		return rc ? rc : create_pod(s, step, nr, step->pod, e);
 	for (unsigned i = 0; i < step->count && !rc; i++) {
 		snprintf(pod, sizeof pod, "%s-%u", step->pod, i);
-		rc = create_one(s, step, pod, e);
+		rc = create_pod(s, step, nr, pod, e);
 	}
 	return rc;
 }
@@ -124,6 +203,7 @@ static int (*const expand[NR_TRACE_OPS])(
 	[TRACE_STOP] = stop,
 	[TRACE_STOP_POD] = stop_pod,
 	[TRACE_RESTART_RUNTIME] = NULL, /* not a call: the connection's matter */
+	[TRACE_RESTART_KUBELET] = NULL,
 };
 
 int script_step(struct script *s, struct err *e)

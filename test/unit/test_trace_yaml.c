@@ -75,6 +75,56 @@ static void a_kubelet_with_static_managers_gives_a_cpuset(void **state)
 	trace_fini(&t);
 }
 
+static void a_kubelet_has_devices_and_containers_ask_for_them(void **state)
+{
+	static const char text[] =
+		"kubelet:\n"
+		"  topologyManagerPolicy: single-numa-node\n"
+		"  topologyManagerScope: pod\n"
+		"  topologyManagerPolicyOptions: {prefer-closest-numa-nodes: true}\n"
+		"  devices:\n"
+		"  - {resource: gpu.example/gpu, node: 0, count: 2}\n"
+		"  - {count: 4, node: 252, resource: nic.example/vf}\n"
+		"steps:\n"
+		"- create: {pod: a, container: i, kind: init, qos: besteffort}\n"
+		"- create: {pod: a, container: s, kind: sidecar, qos: besteffort}\n"
+		"- create: {pod: a, qos: besteffort, devices: [numafit.io/cpu=4, "
+		"gpu.example/gpu=1]}\n";
+	struct trace t;
+	struct err e;
+
+	(void)state;
+	if (read_text(&t, text, &e) < 0)
+		fail_msg("%s", e.text);
+	assert_true(t.has_kubelet);
+	assert_int_equal(t.kubelet.topology_policy, POLICY_SINGLE_NUMA_NODE);
+	assert_int_equal(t.kubelet.topology_scope, SCOPE_POD);
+	assert_true(t.kubelet.prefer_closest_numa_nodes);
+	assert_int_equal(t.devices.nr, 2);
+	assert_string_equal(t.devices.at[0].resource, "gpu.example/gpu");
+	assert_int_equal(t.devices.at[1].node_id, 252);
+	assert_int_equal(t.devices.at[1].count, 4);
+	assert_int_equal(t.at[0].kind, CONTAINER_INIT);
+	assert_int_equal(t.at[1].kind, CONTAINER_SIDECAR);
+	assert_int_equal(t.at[2].kind, CONTAINER_APP);
+	assert_int_equal(t.at[2].nr_devices, 2);
+	assert_string_equal(t.at[2].device[0].resource, "numafit.io/cpu");
+	assert_int_equal(t.at[2].device[0].count, 4);
+	assert_int_equal(t.at[2].device[1].count, 1);
+	trace_fini(&t);
+}
+
+static void without_a_word_a_kubelet_aligns_nothing(void **state)
+{
+	struct trace t;
+
+	(void)state;
+	assert_int_equal(read_text(&t, "steps:\n- create: {pod: a, qos: besteffort}\n", NULL), 0);
+	assert_false(t.has_kubelet);
+	assert_int_equal(t.kubelet.topology_policy, POLICY_NONE);
+	trace_fini(&t);
+}
+
 static void steps_keep_their_order_and_their_lines(void **state)
 {
 	static const char text[] =
@@ -104,7 +154,9 @@ static void steps_keep_their_order_and_their_lines(void **state)
 
 static void a_mistake_is_told_with_line_and_key(void **state)
 {
-#define POD  "steps:\n- create: {pod: a, qos: besteffort}\n"
+#define POD "steps:\n- create: {pod: a, qos: besteffort}\n"
+#define KUBELET                                                                                    \
+	"kubelet: {topologyManagerPolicy: none}\nsteps:\n- create: {pod: a, qos: besteffort, "
 #define MANY "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
 	static const struct {
 		const char *text;
@@ -176,6 +228,34 @@ static void a_mistake_is_told_with_line_and_key(void **state)
 		{POD "- stop: {pod: a, container: x}\n", -EINVAL, {"line 3", "with container x"}},
 		{"steps:\n- create: {pod: a, qos: besteffort, count: 2}\n- stop: {pod: a-2}\n",
 			-EINVAL, {"pod a-2"}},
+		{"steps:\n- create: {pod: a, qos: besteffort, devices: [gpu.example/gpu=1]}\n",
+			-EINVAL, {"line 2", "need a kubelet"}},
+		{"steps:\n- create: {pod: a, qos: besteffort, kind: init}\n", -EINVAL,
+			{"line 2", "need a kubelet"}},
+		{"steps:\n- restart-kubelet\n", -EINVAL, {"line 2", "need a kubelet"}},
+		{"steps:\n- restart-kubelet: {pod: a}\n", -EINVAL, {"line 2", "not a step"}},
+		{KUBELET "kind: main}\n", -EINVAL, {"line 3", "create.kind", "init, sidecar, app"}},
+		{KUBELET "devices: [gpu.example/gpu]}\n", -EINVAL,
+			{"line 3", "create.devices.0", "RESOURCE=COUNT"}},
+		{KUBELET "devices: [gpu=1]}\n", -EINVAL, {"line 3", "\"gpu\" is not a device"}},
+		{KUBELET "devices: [a.b/c=0]}\n", -ERANGE, {"line 3", "1..1024"}},
+		{KUBELET "devices: [a.b/c=1025]}\n", -ERANGE, {"line 3", "devices.0"}},
+		{KUBELET "devices: [a.b/c=1, a.b/c=2]}\n", -EINVAL, {"devices.1", "there twice"}},
+		{KUBELET "devices: [a.b/c=1], unasked: true}\n", -EINVAL,
+			{"line 3", "without devices"}},
+		{KUBELET "devices: 3}\n", -EINVAL, {"line 3", "create.devices", "RESOURCE=COUNT"}},
+		{"kubelet: {cpuManagerPolicy: static}\n", -EINVAL,
+			{"line 1", "kubelet.cpuManagerPolicy", "unknown key"}},
+		{"kubelet: {topologyManagerPolicy: strict}\n", -EINVAL,
+			{"line 1", "topologyManagerPolicy", "strict"}},
+		{"kubelet: {devices: [{resource: a.b/c, count: 1}]}\nsteps:\n- restart-runtime\n",
+			-EINVAL, {"kubelet.devices.0", "node and count are needed"}},
+		{"kubelet: {devices: [{resource: a.b/c, size: 1}]}\n", -EINVAL,
+			{"line 1", "kubelet.devices.0.size", "unknown key"}},
+		{"kubelet: {devices: [a.b/c]}\n", -EINVAL, {"kubelet.devices.0", "unknown key"}},
+		{"kubelet: {devices: [{resource: a.b/c, node: 1024}]}\n", -ERANGE,
+			{"kubelet.devices.0.node"}},
+		{"kubelet: 3\n", -EINVAL, {"line 1", "kubelet", "unknown key"}},
 	};
 
 	(void)state;
@@ -224,7 +304,7 @@ static void a_trace_is_bounded(void **state)
 static void the_traces_that_come_along_are_good(void **state)
 {
 	static const char *const paths[] = {"test/traces/demo.yaml", "test/traces/small.yaml",
-		"test/traces/shadow.yaml", "test/traces/unasked.yaml"};
+		"test/traces/shadow.yaml", "test/traces/unasked.yaml", "test/traces/devices.yaml"};
 	static char text[1 << 16];
 
 	(void)state;
@@ -249,6 +329,8 @@ int main(void)
 		cmocka_unit_test(a_create_step_holds_what_the_pod_asks_for),
 		cmocka_unit_test(namespace_and_container_have_defaults),
 		cmocka_unit_test(a_kubelet_with_static_managers_gives_a_cpuset),
+		cmocka_unit_test(a_kubelet_has_devices_and_containers_ask_for_them),
+		cmocka_unit_test(without_a_word_a_kubelet_aligns_nothing),
 		cmocka_unit_test(steps_keep_their_order_and_their_lines),
 		cmocka_unit_test(a_mistake_is_told_with_line_and_key),
 		cmocka_unit_test(two_operations_in_one_step_are_refused),

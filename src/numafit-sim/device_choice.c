@@ -1,0 +1,212 @@
+#include <numafit-sim/device_choice.h>
+
+#include <errno.h>
+#include <numafit/text.h>
+#include <string.h>
+
+static struct device_resource resource_of(const struct device_table *d, unsigned row)
+{
+	return (struct device_resource){d->row[row].name, d->row[row].nr, d->row[row].device};
+}
+
+static int index_of(const struct device_row *row, const char *id)
+{
+	for (unsigned i = 0; i < row->nr; i++)
+		if (text_equal(row->device[i].id, id))
+			return (int)i;
+	return -1;
+}
+
+static void mark(
+	const struct device_row *row, const struct device_ids *ids, bool value, bool *flags)
+{
+	for (size_t i = 0; i < ids->nr; i++) {
+		int at = index_of(row, ids->id[i]);
+
+		if (at >= 0)
+			flags[at] = value;
+	}
+}
+
+/* The devices that any container holds. NULL: *a is full. */
+static bool *held(const struct device_table *d, unsigned row, struct arena *a)
+{
+	bool *flags = arena_array(a, d->row[row].nr, sizeof *flags);
+
+	for (size_t i = 0; i < d->nr && flags; i++)
+		for (size_t g = 0; g < d->at[i]->given.nr; g++)
+			if (d->at[i]->given.at[g].row == row)
+				mark(&d->row[row], &d->at[i]->given.at[g].ids, true, flags);
+	return flags;
+}
+
+/* Those of the pod's init containers that no later container has taken over. */
+static bool *reusable(
+	const struct device_table *d, const struct sim_pod *p, unsigned row, struct arena *a)
+{
+	bool *flags = arena_array(a, d->row[row].nr, sizeof *flags);
+
+	for (size_t g = 0; g < p->given.nr && flags; g++) {
+		const struct given *of = &p->given.at[g];
+		bool init = p->spec.pod.ask->container[of->container].kind == CONTAINER_INIT;
+
+		if (of->row == row)
+			mark(&d->row[row], &of->ids, init, flags);
+	}
+	return flags;
+}
+
+static int claim_of(const struct device_table *d, const struct sim_pod *p, unsigned row,
+	uint64_t count, bool reuse, struct device_resource *r, struct arena *a,
+	struct device_claim *out)
+{
+	*r = resource_of(d, row);
+	*out = (struct device_claim){
+		.resource = r,
+		.count = count,
+		.held = held(d, row, a),
+		.reusable = reuse ? reusable(d, p, row, a) : NULL,
+	};
+	return out->held && (!reuse || out->reusable) ? 0 : -ENOMEM;
+}
+
+static uint64_t devices_of(const struct pod_ask *ask, unsigned container, unsigned resource)
+{
+	const struct container_ask *c = &ask->container[container];
+
+	for (unsigned i = 0; i < c->nr_devices; i++)
+		if (c->device[i].resource == resource)
+			return c->device[i].count;
+	return 0;
+}
+
+int device_table_align(const struct device_table *d, const struct sim_pod *p, unsigned container,
+	bool pod_scope, struct arena *a, struct policy_answer *out)
+{
+	const struct settings *s = d->settings;
+	const struct pod_ask *ask = p->spec.pod.ask;
+	const struct hint_space space = {
+		.all = d->topo->nodes,
+		.distance = s->prefer_closest_numa_nodes ? d->topo->distance : NULL,
+		.visit_budget = s->merge_visit_budget,
+	};
+	struct family *f = arena_array(a, p->spec.nr_resources, sizeof *f);
+	struct device_resource r;
+	struct device_claim c;
+	size_t nr = 0;
+	int rc = f ? 0 : -ENOMEM;
+
+	for (unsigned i = 0; i < p->spec.nr_resources && !rc; i++) {
+		uint64_t count = pod_scope ? pod_needs_at_once(ask, devices_of, i)
+					   : devices_of(ask, container, i);
+		if (!count)
+			continue;
+		rc = claim_of(d, p, p->row[i], count, !pod_scope, &r, a, &c);
+		if (!rc)
+			rc = devices_family(&c, d->topo->nodes, a, &f[nr++]);
+	}
+	if (!rc)
+		rc = policy_merge_families(s->topology_policy, &space, f, nr, a, out);
+	return rc < 0 ? rc : 0;
+}
+
+static size_t count(const bool *set, unsigned nr)
+{
+	size_t sum = 0;
+
+	for (unsigned i = 0; i < nr; i++)
+		sum += set[i];
+	return sum;
+}
+
+/* The kubelet takes reusable devices; then, when the rest can be of several, it asks: of those on
+ * the affinity's nodes if they are more than needed, else, with these taken, of all. */
+static void narrow(
+	const struct device_claim *c, const struct hint *affinity, struct device_choice *out)
+{
+	size_t nr_aligned = 0, nr_taken, needed;
+
+	for (unsigned i = 0; i < c->resource->nr; i++) {
+		const struct device *at = &c->resource->device[i];
+		bool available = at->healthy && !c->held[i];
+		bool aligned = available && !affinity->any &&
+			       !nodeset_empty(nodeset_and(at->nodes, affinity->mask));
+
+		out->taken[i] = out->chosen[i] && c->reusable[i];
+		out->candidates[i] = aligned;
+		nr_aligned += aligned;
+	}
+	nr_taken = count(out->taken, c->resource->nr);
+	needed = out->size - nr_taken;
+	out->open = needed && needed != nr_aligned;
+	for (unsigned i = 0; i < c->resource->nr && needed > nr_aligned; i++) {
+		bool available = c->resource->device[i].healthy && !c->held[i];
+
+		out->taken[i] = out->taken[i] || out->candidates[i];
+		out->candidates[i] = available && !out->taken[i];
+	}
+}
+
+int device_table_choose(const struct device_table *d, const struct sim_pod *p, unsigned container,
+	unsigned ask, const struct hint *affinity, struct arena *a, struct device_choice *out,
+	struct err *e)
+{
+	const struct device_ask *what = &p->spec.pod.ask->container[container].device[ask];
+	unsigned row = p->row[what->resource];
+	struct device_resource r;
+	struct device_claim c;
+
+	*out = (struct device_choice){
+		.row = row,
+		.size = what->count,
+		.chosen = arena_array(a, d->row[row].nr, sizeof(bool)),
+		.taken = arena_array(a, d->row[row].nr, sizeof(bool)),
+		.candidates = arena_array(a, d->row[row].nr, sizeof(bool)),
+	};
+	if (!out->chosen || !out->taken || !out->candidates ||
+		claim_of(d, p, row, what->count, true, &r, a, &c) < 0)
+		return err_set(e, ENOMEM, "%s: too many devices", d->row[row].name);
+	int rc = devices_allocate(&c, affinity, out->chosen, e);
+	if (!rc)
+		narrow(&c, affinity, out);
+	return rc;
+}
+
+int device_table_prefer(const struct device_table *d, struct device_choice *c,
+	const struct device_ids *answer, struct err *e)
+{
+	const struct device_row *row = &d->row[c->row];
+	unsigned nr_taken = 0;
+
+	if (answer->nr != c->size)
+		return err_set(e, EINVAL, "GetPreferredAllocation: %zu devices for %zu", answer->nr,
+			c->size);
+	memset(c->chosen, 0, row->nr);
+	for (size_t i = 0; i < answer->nr; i++) {
+		int at = index_of(row, answer->id[i]);
+
+		if (at < 0 || c->chosen[at] || !(c->taken[at] || c->candidates[at]))
+			return err_set(e, EINVAL,
+				"GetPreferredAllocation: %.64s is not to be had, or there twice",
+				answer->id[i]);
+		c->chosen[at] = true;
+		nr_taken += c->taken[at];
+	}
+	if (nr_taken != count(c->taken, row->nr))
+		return err_set(e, EINVAL,
+			"GetPreferredAllocation: of those it must have, %u of %zu", nr_taken,
+			count(c->taken, row->nr));
+	return 0;
+}
+
+struct device_ids device_table_ids(const struct device_table *d, unsigned row, const bool *in,
+	const bool *or_in, struct arena *a)
+{
+	const char **id = arena_array(a, d->row[row].nr, sizeof *id);
+	struct device_ids ids = {id, 0};
+
+	for (unsigned i = 0; i < d->row[row].nr && id; i++)
+		if (in[i] || (or_in && or_in[i]))
+			id[ids.nr++] = d->row[row].device[i].id;
+	return ids;
+}
