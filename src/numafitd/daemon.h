@@ -79,7 +79,7 @@ bool services_status(const struct daemon *d, struct status_kubelet *out);
 void services_note_change(struct daemon *d);
 /* facts.c: engine_run_pod() with all that the kubelet has told of the pod by now: its containers,
  * and their devices. */
-void run_pod(struct daemon *d, const struct pod *pod, struct decision *dec);
+void facts_run_pod(struct daemon *d, const struct pod *pod, struct decision *dec);
 /* The devices that the container was given, into *req, from *a. */
 void facts_of_container(struct daemon *d, struct request *req, struct arena *a);
 

@@ -246,7 +246,7 @@ static const struct pod_ask *facts_of_pod(struct daemon *d, const struct pod *po
 	return known && known->pod.ask && is_known(d, known) ? copy_ask(d, known, a) : NULL;
 }
 
-void run_pod(struct daemon *d, const struct pod *pod, struct decision *dec)
+void facts_run_pod(struct daemon *d, const struct pod *pod, struct decision *dec)
 {
 	struct pod known = *pod;
 	struct arena a;

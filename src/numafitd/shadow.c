@@ -48,7 +48,7 @@ static int shadow_run_pod(void *ctx, const struct pod *pod, struct err *e)
 	struct decision dec;
 
 	(void)e;
-	run_pod(d, pod, &dec);
+	facts_run_pod(d, pod, &dec);
 	return 0;
 }
 

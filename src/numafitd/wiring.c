@@ -43,7 +43,7 @@ static int on_run_pod(void *ctx, const struct pod *pod, struct err *e)
 	struct daemon *d = ctx;
 	struct decision dec;
 
-	run_pod(d, pod, &dec);
+	facts_run_pod(d, pod, &dec);
 	d->counters.refused += !dec.admit;
 	return dec.admit ? 0 : refuse(&dec, e);
 }
