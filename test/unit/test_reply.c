@@ -7,8 +7,6 @@
 
 #include <numafitd/daemon.h>
 
-#include <stdlib.h>
-
 static void a_stopped_sandbox_without_containers_is_not_there(void **state)
 {
 	static const struct {
@@ -25,20 +23,21 @@ static void a_stopped_sandbox_without_containers_is_not_there(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		const struct pod pods[] = {
-			{.sandbox_id = "a", .has_process = cases[i].process[0]},
-			{.sandbox_id = "b", .has_process = cases[i].process[1]},
-			{.sandbox_id = "c", .has_process = cases[i].process[2]},
+			{.sandbox_id = "a", .uid = "ua", .has_process = cases[i].process[0]},
+			{.sandbox_id = "b", .uid = "ub", .has_process = cases[i].process[1]},
+			{.sandbox_id = "c", .uid = "uc", .has_process = cases[i].process[2]},
 		};
 		const struct request web = {
 			.container_id = "web", .pod = {.sandbox_id = cases[i].container_in}};
 		const struct nri_inventory what = {&web, 1, pods, 3};
-		size_t nr;
-		const char **ids = sandbox_ids(&what, &nr);
+		struct sandboxes there = sandboxes_of(&what);
 
-		assert_int_equal(nr, cases[i].nr);
-		for (size_t k = 0; k < nr; k++)
-			assert_string_equal(ids[k], cases[i].want[k]);
-		free(ids);
+		assert_int_equal(there.nr, cases[i].nr);
+		for (size_t k = 0; k < there.nr; k++) {
+			assert_string_equal(there.id[k], cases[i].want[k]);
+			assert_string_equal(there.pod_uid[k] + 1, cases[i].want[k]);
+		}
+		sandboxes_free(&there);
 	}
 }
 
