@@ -24,14 +24,6 @@ static const char *const call_names[] = {
 	[NRI_CALL_REMOVE_POD] = "RemovePodSandbox",
 };
 
-void play_end(struct play *p, int rc)
-{
-	p->rc = rc;
-	p->over = p->busy = true;
-	loop_timer_stop(p->timer);
-	loop_stop(p->loop);
-}
-
 /* What a runtime shows of a container; the texts are in here. */
 struct view {
 	char cpus[CPUSET_TEXT_MAX], mems[NODESET_TEXT_MAX];
@@ -136,19 +128,6 @@ static int apply_updates(struct play *p, const struct nri_answer *a)
 			return rc;
 	}
 	return (int)a->nr_updates;
-}
-
-void play_refuse_rest(struct play *p, const struct container *of, const char *why)
-{
-	script_drop(&p->script, of->sandbox_id);
-	for (size_t i = 0; i < p->node->nr; i++) {
-		struct container *c = p->node->at[i];
-
-		if (c->state != CONTAINER_CREATING || !text_equal(c->sandbox_id, of->sandbox_id))
-			continue;
-		c->state = CONTAINER_REFUSED;
-		report_create(p->report, c, why, 0);
-	}
 }
 
 static int pod_ran(struct play *p, const struct task *k, const struct nri_answer *a)
@@ -468,7 +447,7 @@ static void advance(struct play *p)
 	flush(p);
 }
 
-void play_go_on(struct play *p)
+static void go_on(struct play *p)
 {
 	if (p->over)
 		return;
@@ -494,6 +473,7 @@ int play(const struct trace *t, struct sim_node *n, struct report *r, const stru
 		.report = r,
 		.options = o,
 		.loop = loop_new(),
+		.go_on = go_on,
 		.e = e,
 	};
 

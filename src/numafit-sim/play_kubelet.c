@@ -21,12 +21,14 @@ static void admitted(void *ctx, const char *refusal)
 		snprintf(text, sizeof text, "by the kubelet: %s", refusal);
 		play_refuse_rest(p, p->asked.c, text);
 	}
-	play_go_on(p);
+	p->go_on(p);
 }
 
 static void prepared(void *ctx)
 {
-	play_go_on(ctx);
+	struct play *p = ctx;
+
+	p->go_on(p);
 }
 
 static void admit_pod_of(struct play *p, const struct container *c)
@@ -50,7 +52,7 @@ static void devices_changed(void *ctx)
 	if (!p->lacks_devices || p->over || !play_kubelet_ready(p))
 		return;
 	p->lacks_devices = false;
-	play_go_on(p);
+	p->go_on(p);
 }
 
 static void plugin_broken(void *ctx, const char *text)
