@@ -105,11 +105,11 @@ bool leases_release(struct leases *l, int64_t now_ms, const char *container_id);
 /* The pod has no sandbox any more, nor containers. Unless the kubelet makes it a new one they come
  * to an end: what it had waits for leases_reclaim(). */
 void leases_pod_gone(struct leases *l, int64_t now_ms, const char *pod_uid);
-/* What can be given up: tokens of no pod that is known, which were given out, or whose pod went,
- * longer than grace_ms ago, and which PodResources does not show. The rest of a lease that it shows
- * in part may be an init container's, which it never shows and whose image is still on its way: it
- * has ten times as long. The grace must be longer than it takes PodResources to show a pod that was
- * admitted. */
+/* What can be given up: tokens of no pod that is known, which PodResources does not show, and either
+ * has shown before, or they were given out, or their pod went, longer than grace_ms ago. They may be
+ * an init container's, which it never shows and whose image is still on its way: the grace must be
+ * as long as that may take. To wait costs little: the kubelet, which knows that they are free, may
+ * give them out again all the same. */
 struct tokenset leases_stale(
 	const struct leases *l, int64_t now_ms, int64_t grace_ms, const struct tokenset *shown);
 /* Give up those of the tokens on which nobody runs. */

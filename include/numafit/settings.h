@@ -85,9 +85,10 @@ struct settings {
 	char nri_index[3];           /* two digits: the place in the runtime's chain of plugins */
 	unsigned nri_failure_policy; /* bits of enum failure_policy */
 	bool device_plugin;          /* serve numafit.io/cpu to the kubelet */
-	bool pre_start_container; /* and hold containers back while the runtime does not ask us */
-	bool pod_resources;       /* ask the kubelet for what it has given out */
-	bool pods_api;            /* watch the kubelet's pods */
+	bool pre_start_container;  /* and hold containers back while the runtime does not ask us */
+	uint64_t reclaim_after_ms; /* give up what nobody came for */
+	bool pod_resources;        /* ask the kubelet for what it has given out */
+	bool pods_api;             /* watch the kubelet's pods */
 	char run_directory[SETTINGS_PATH_MAX];
 	uint64_t journal_max_bytes;      /* the journal is rewritten when it grows beyond */
 	char machine[SETTINGS_PATH_MAX]; /* "this", a machine's name, or a path */

@@ -180,20 +180,47 @@ static struct nodeset nodes_of(const unsigned *cpus_on)
 	return nodes;
 }
 
-/* Where the container's CPUs are is settled, by the kubelet's Topology Manager: its memory is to be
- * on nodes of theirs, on as few as it needs. */
-static void keep_beside(struct nodeset beside, const struct arena *a, struct family *f)
+static bool is_empty(const struct family *f, const struct arena *a)
 {
 	struct arena scratch = *a;
-	unsigned nr = 0;
 
-	f->ground = nodeset_and(f->ground, beside);
+	return f->kind == FAMILY_CAPACITY && !family_smallest(f, &scratch);
+}
+
+/* Of *f what is within those nodes. */
+static struct family within(const struct family *f, struct nodeset nodes)
+{
+	struct family in = *f;
+
+	in.ground = nodeset_and(in.ground, nodes);
+	in.nr_extra = 0;
 	for (unsigned i = 0; i < f->nr_extra; i++)
-		if (nodeset_within(f->extra[i], beside))
-			f->extra[nr++] = f->extra[i];
-	f->nr_extra = nr;
-	if (f->kind == FAMILY_CAPACITY && !family_smallest(f, &scratch))
-		f->kind = FAMILY_NONE;
+		if (nodeset_within(f->extra[i], nodes))
+			in.extra[in.nr_extra++] = f->extra[i];
+	return in;
+}
+
+/* Where the container's CPUs are is settled, by the kubelet's Topology Manager: its memory is to be
+ * on nodes of theirs, on as few as it needs. What is not there may come from around them, or from
+ * anywhere, which is not preferred. */
+static void keep_beside(struct nodeset beside, const struct arena *a, struct family *f)
+{
+	struct family best = within(f, beside);
+
+	if (is_empty(&best, a)) {
+		best = *f;
+		best.preferred_size = NODES_MAX + 1;
+		best.required = nodeset_or(f->required, beside);
+		best.nr_extra = 0;
+		for (unsigned i = 0; i < f->nr_extra; i++)
+			if (nodeset_within(beside, f->extra[i]))
+				best.extra[best.nr_extra++] = f->extra[i];
+	}
+	if (is_empty(&best, a)) {
+		best = *f;
+		best.preferred_size = NODES_MAX + 1;
+	}
+	*f = best;
 }
 
 static void memory_hints(const struct way_in *w, bool pod_scope, struct arena *a, struct hints *h)

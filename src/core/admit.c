@@ -44,6 +44,14 @@ static bool lend_attached(
 	return true;
 }
 
+static bool asks_for_cpus(const struct pod_ask *ask)
+{
+	for (unsigned i = 0; i < ask->nr; i++)
+		if (pod_exclusive_cpus(ask, i))
+			return true;
+	return false;
+}
+
 /* What nobody holds, by the ledger, but for whom the tokens are: a copy to decide on. NULL: the
  * arena's limit is reached. */
 static struct books *books_of(const struct ledger *l, const struct settings *s,
@@ -54,7 +62,8 @@ static struct books *books_of(const struct ledger *l, const struct settings *s,
 
 	if (!b || !lend_attached(b, ask->attached, ask->nr_attached, a))
 		return NULL;
-	b->promised = ledger_promised_cpus(l, tokens);
+	if (asks_for_cpus(ask))
+		b->promised = ledger_promised_cpus(l, tokens);
 	b->t = ledger_topo(l);
 	b->s = s;
 	b->reserved = s->reserved_cpus;

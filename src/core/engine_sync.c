@@ -153,7 +153,7 @@ void engine_adopt(struct engine *g, int64_t now_ms, const char *cause, const str
 	struct request known = *req;
 	struct placement p;
 	bool was_placed = how_placed(g, req, placed, &p);
-	struct decision d;
+	struct decision d = {0};
 	struct err why;
 
 	if (!claim(g, now_ms, &known, &d) && (!was_placed || take_over(g, req, &p, &d, &why))) {

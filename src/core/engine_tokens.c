@@ -3,10 +3,7 @@
 
 #include <numafit/text.h>
 
-enum {
-	GRACE_MS = 2 * 60 * 1000, /* PodResources shows an admitted pod within seconds */
-	MISSED_MS = 60 * 1000     /* and a kubelet that has started its pods */
-};
+enum { MISSED_MS = 60 * 1000 }; /* a kubelet that has started shows its pods before */
 
 static int change(struct engine *g, int64_t now_ms, enum record_op op, const struct lease *lease,
 	bool must, struct err *e)
@@ -113,8 +110,8 @@ static void note_missed(struct engine *g, int64_t now_ms, const struct tokenset 
 
 static unsigned give_up_stale(struct engine *g, int64_t now_ms, const struct tokenset *shown)
 {
-	struct lease stale = {
-		.tokens = leases_stale(ledger_leases(g->ledger), now_ms, GRACE_MS, shown)};
+	struct lease stale = {.tokens = leases_stale(ledger_leases(g->ledger), now_ms,
+				      (int64_t)g->s->reclaim_after_ms, shown)};
 
 	stale.tokens = in_both(&stale.tokens, &g->missed_before);
 	unsigned nr = tokenset_count(&stale.tokens);

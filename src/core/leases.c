@@ -7,7 +7,6 @@
 #include <errno.h>
 
 #define VERSION "v1:"
-enum { IN_PART = 10 }; /* so many times the grace has a lease that is shown in part */
 
 struct user {
 	struct lease_user is;
@@ -430,14 +429,6 @@ void leases_pod_gone(struct leases *l, int64_t now_ms, const char *pod_uid)
 	}
 }
 
-static bool is_shown_in_part(const struct leases *l, uint64_t lease, const struct tokenset *shown)
-{
-	for (size_t i = 0; i < l->tokens.nr && lease; i++)
-		if (l->tokens.at[i].lease == lease && tokenset_has(shown, l->tokens.at[i].token))
-			return true;
-	return false;
-}
-
 struct tokenset leases_stale(
 	const struct leases *l, int64_t now_ms, int64_t grace_ms, const struct tokenset *shown)
 {
@@ -445,10 +436,9 @@ struct tokenset leases_stale(
 
 	for (size_t i = 0; i < l->tokens.nr; i++) {
 		const struct leased *x = &l->tokens.at[i];
-		bool in_part = !x->shown && is_shown_in_part(l, x->lease, shown);
 
 		if (!tokenset_has(shown, x->token) && !x->user &&
-			now_ms - x->since_ms > (in_part ? IN_PART * grace_ms : grace_ms))
+			(x->shown || now_ms - x->since_ms > grace_ms))
 			tokenset_add(&stale, x->token);
 	}
 	return stale;

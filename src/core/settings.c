@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <string.h>
 
-enum { SWEEP_INTERVAL_MAX_MS = 60 * 60 * 1000 };
+enum { SWEEP_INTERVAL_MAX_MS = 60 * 60 * 1000, RECLAIM_AFTER_MAX_MS = 24 * 60 * 60 * 1000 };
 enum { LETTERS_PER_SLIP = 8 }; /* beyond two, how far a key may be from the one that was meant */
 
 static const char *const mode_words[] = {"off", "manage", "shadow", NULL};
@@ -135,6 +135,11 @@ static const struct row rows[] = {
 	ROW("devicePlugin.preStartContainer", kind_bool, pre_start_container, "true",
 		"containers that have numafit.io/cpu wait while the runtime is not connected, "
 		"instead of starting unpinned"),
+	ROW("devicePlugin.reclaimAfter", kind_duration, reclaim_after_ms, "20m",
+		"numafit.io/cpu that was given out, and for which no container has come, is no "
+		"longer kept from containers without it when PodResources does not show it for so "
+		"long; the image of an init container may take that long to come",
+		.max = RECLAIM_AFTER_MAX_MS),
 	ROW("podResources.enabled", kind_bool, pod_resources, "false",
 		"ask the kubelet which devices containers have: CPUs and memory are then placed "
 		"beside them"),

@@ -7,7 +7,9 @@
 
 #include <string.h>
 
-enum { FACTS_BYTES = 4 << 20 };
+/* HELD_MAX: larger pods would not fit into a line of the journal, and are decided container by
+ * container. */
+enum { FACTS_BYTES = 4 << 20, HELD_MAX = 256 };
 
 /* FNV-1a */
 static uint64_t hash_of(const char *text)
@@ -243,7 +245,8 @@ static const struct pod_ask *facts_of_pod(struct daemon *d, const struct pod *po
 
 	if (v && v->pod_resources)
 		ask_for(v, pod->uid);
-	return known && known->pod.ask && is_known(d, known) ? copy_ask(d, known, a) : NULL;
+	return known && known->pod.ask->nr <= HELD_MAX && is_known(d, known) ? copy_ask(d, known, a)
+									     : NULL;
 }
 
 void facts_run_pod(struct daemon *d, const struct pod *pod, struct decision *dec)

@@ -12,7 +12,9 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { LINE_ARENA_BYTES = 1 << 20, BOOT_ID_MAX = 64, RETRY_MS = 1000 };
+/* What was written must be read again, and a line of a pod with many containers is several times as
+ * long once it is. */
+enum { LINE_ARENA_BYTES = 16 * JOURNAL_LINE_MAX, BOOT_ID_MAX = 64, RETRY_MS = 1000 };
 
 static void read_boot_id(char id[BOOT_ID_MAX])
 {

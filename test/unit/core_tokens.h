@@ -46,6 +46,7 @@ static inline struct node *node_new(enum topology_policy policy)
 	n->t = machine_of_eight();
 	n->s = settings_of(policy);
 	n->s.device_plugin = true;
+	n->s.reclaim_after_ms = 2 * MINUTE_MS;
 	n->now_ms = 5000;
 	n->g = engine_new(n->t, &n->s, &hooks);
 	n->folded = engine_new(n->t, &n->s, &hooks);

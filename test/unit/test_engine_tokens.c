@@ -430,6 +430,27 @@ static void memory_is_beside_the_tokens_on_as_few_nodes_as_it_needs(void **state
 	node_free(n);
 }
 
+static void memory_of_a_group_does_not_keep_tokens_out(void **state)
+{
+	struct node *n = node_new(POLICY_BEST_EFFORT);
+	struct request wide = ask("wide", QOS_GUARANTEED, 12000, GIB(90)); /* of nodes 0 and 1 */
+	char text[LEASE_TEXT_MAX];
+
+	(void)state;
+	struct decision d = create(n, &wide);
+	assert_true(d.admit);
+	assert_int_equal(d.mems.bits, 3);
+	assert_int_equal(allocate(n, "1=0-1", text, NULL), 0);
+	struct request web = ask_with("web", 2, text);
+	web.nr_memory = 1;
+	web.memory[0] = (struct memory_ask){0, GIB(1)};
+	d = create(n, &web);
+	assert_true(d.admit && !d.preferred);
+	assert_int_equal(d.mems.bits, 3); /* the group has node 1, too */
+	assert_int_equal(count_on(n, &d.cpus, 1), 2);
+	node_free(n);
+}
+
 static void cpus_go_where_a_containers_devices_are(void **state)
 {
 	struct node *n = node_new(POLICY_SINGLE_NUMA_NODE);
@@ -627,6 +648,7 @@ int main(void)
 		cmocka_unit_test(tokens_do_not_grow_with_a_resize),
 		cmocka_unit_test(a_pod_must_ask_for_as_many_tokens_as_cpus),
 		cmocka_unit_test(memory_is_beside_the_tokens_on_as_few_nodes_as_it_needs),
+		cmocka_unit_test(memory_of_a_group_does_not_keep_tokens_out),
 		cmocka_unit_test(cpus_go_where_a_containers_devices_are),
 		cmocka_unit_test(who_runs_on_fewer_cpus_than_it_has_tokens_gets_the_others),
 		cmocka_unit_test(a_name_that_comes_later_is_nothing_to_who_runs),

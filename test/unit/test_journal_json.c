@@ -4,6 +4,7 @@
 #include <numafit/text.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -722,6 +723,45 @@ static void words_that_are_no_settings_are_refused(void **state)
 	}
 }
 
+/* As long as a journal takes it, and read with as much memory as the daemon has for it
+ * (recorder.c). */
+static void the_longest_line_can_be_read_again(void **state)
+{
+	enum { NR = 512, MEMORY = 16 * LINE_MAX_BYTES };
+	struct container_ask *asks = calloc(NR, sizeof *asks);
+	struct record_part *parts = calloc(NR, sizeof *parts);
+	struct pod_ask pod = {.container = asks};
+	unsigned nr = 0;
+	int len = 1;
+
+	(void)state;
+	while (nr < NR && len > 0) {
+		asks[nr].name = "c";
+		parts[nr] = (struct record_part){web, {.admit = true, .source = SOURCE_HELD}};
+		parts[nr].request.container_id = parts[nr].request.pod.uid = "";
+		parts[nr++].request.pod.ask = &pod;
+		pod.nr = nr;
+		const struct record r = {.seq = 1,
+			.op = RECORD_HOLD,
+			.cause = "run-pod",
+			.container_id = "s1",
+			.parts = parts,
+			.nr_parts = nr};
+		struct decoded_record back;
+		struct arena a;
+
+		len = journal_json_record(&r, &ids, line, LINE_MAX_BYTES, NULL);
+		arena_init(&a, MEMORY);
+		if (len > 0 && nr % 32 == 0)
+			assert_int_equal(
+				journal_json_parse(line, (size_t)len, &ids, &a, &back, NULL), 0);
+		arena_fini(&a);
+	}
+	assert_true(nr > 256);
+	free(parts);
+	free(asks);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -737,6 +777,7 @@ int main(void)
 		cmocka_unit_test(a_header_of_another_format_is_refused),
 		cmocka_unit_test(settings_come_back_from_their_words),
 		cmocka_unit_test(words_that_are_no_settings_are_refused),
+		cmocka_unit_test(the_longest_line_can_be_read_again),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

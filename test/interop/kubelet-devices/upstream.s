@@ -1,0 +1,1 @@
+// Here so that upstream.go may declare a function without a body.
