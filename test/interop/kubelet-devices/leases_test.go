@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -51,6 +52,7 @@ func TestCPUsThatGoByNRIAloneTurnAsManyFreeTokensUnhealthy(t *testing.T) {
 	r := newRig(t, "restricted")
 	p := tokenPod("db", 10) // of node 0, which has 6 more
 	r.followsTokens(p, r.mustRun(p))
+	var took []time.Duration
 	for i, cpus := range []int64{1, 5, 16, 15, 7} {
 		before := r.kubelet.healthyOn(cpuResource)
 		alone := newPod(fmt.Sprint("alone", i), ask{name: "main", cpus: cpus})
@@ -66,25 +68,27 @@ func TestCPUsThatGoByNRIAloneTurnAsManyFreeTokensUnhealthy(t *testing.T) {
 		for node, nr := range r.cpusOn(c) {
 			want[node] -= nr
 		}
-		r.sees(start, want)
+		took = append(took, r.sees(start, want))
 		start = time.Now()
 		r.end(alone)
-		r.sees(start, before)
+		took = append(took, r.sees(start, before))
+	}
+	slices.Sort(took) // a machine that is busy elsewhere may hold one of them up
+	if median := took[len(took)/2]; median > visible {
+		t.Errorf("changes are seen after %v, as the median", median)
 	}
 	if healthy := healthyDevices(r.kubelet.devices)[cpuResource]; len(healthy) != r.tokens() {
 		t.Errorf("%d tokens are healthy in the end", len(healthy))
 	}
 }
 
-// sees waits until the device manager has so many healthy tokens on each node, since start.
-func (r *rig) sees(start time.Time, want [nrNodes]int) {
+// sees waits until the device manager has so many healthy tokens on each node: how long since start.
+func (r *rig) sees(start time.Time, want [nrNodes]int) time.Duration {
 	r.Helper()
 	r.kubelet.await("healthy tokens", func() any { return r.kubelet.healthyOn(cpuResource) }, want)
-	if took := time.Since(start); took > visible {
-		r.Errorf("%v seen after %v", want, took)
-	} else {
-		r.Logf("%v seen after %v", want, took.Round(time.Microsecond))
-	}
+	took := time.Since(start)
+	r.Logf("%v seen after %v", want, took.Round(time.Microsecond))
+	return took
 }
 
 func TestTokensAndNRIAloneShareANodeToItsLastCPU(t *testing.T) {
