@@ -47,7 +47,7 @@ size_t decide_items_count(const struct decide_items *d)
 	return d->is_array ? json_array_size(d->root) : 1;
 }
 
-static json_t *item_at(const struct decide_items *d, size_t i)
+json_t *decide_item(const struct decide_items *d, size_t i)
 {
 	return d->is_array ? json_array_get(d->root, i) : d->root;
 }
@@ -66,7 +66,7 @@ static const struct form {
 int decide_item_answer(const struct decide_items *d, size_t i, machine_loader *load,
 	struct arena *a, json_t **result, struct err *e)
 {
-	json_t *item = item_at(d, i);
+	json_t *item = decide_item(d, i);
 	json_t *name = json_object_get(item, "name");
 
 	if (!json_is_object(item))
@@ -93,7 +93,7 @@ void decide_result_free(json_t *result)
 /* Which question it was, as the first member of its answer. */
 static json_t *answer_start(const struct decide_items *d, size_t i, size_t line)
 {
-	json_t *name = d ? json_object_get(item_at(d, i), "name") : NULL;
+	json_t *name = d ? json_object_get(decide_item(d, i), "name") : NULL;
 	json_t *answer = json_object();
 
 	if (json_is_string(name))
@@ -132,7 +132,7 @@ char *decide_item_error(const struct decide_items *d, size_t i, size_t line, con
 const char *decide_item_name(
 	const struct decide_items *d, size_t i, size_t line, char *buf, size_t cap)
 {
-	const json_t *name = d ? json_object_get(item_at(d, i), "name") : NULL;
+	const json_t *name = d ? json_object_get(decide_item(d, i), "name") : NULL;
 	struct text t;
 
 	text_init(&t, buf, cap);
@@ -172,7 +172,7 @@ int decide_item_check(const struct decide_items *d, size_t i, json_t *result,
 	void (*differs)(void *ctx, const char *path, const char *wanted, const char *got),
 	void *ctx)
 {
-	json_t *item = item_at(d, i);
+	json_t *item = decide_item(d, i);
 	json_t *expected = json_object_get(item, "expected");
 
 	if (json_is_true(json_object_get(item, "takes_unavailable")))

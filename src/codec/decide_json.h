@@ -16,6 +16,8 @@ struct decide_items;
 int decide_items_parse(const char *text, size_t len, struct decide_items **out, struct err *e);
 void decide_items_free(struct decide_items *d);
 size_t decide_items_count(const struct decide_items *d);
+/* Question i as it was parsed; it belongs to d. */
+struct json_t *decide_item(const struct decide_items *d, size_t i);
 
 /* Decide question i with working memory from *a: the result into *result, given back with
  * decide_result_free(). load finds machines by name; NULL: they have none. A refusal is a result.

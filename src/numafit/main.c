@@ -17,6 +17,7 @@ static const struct verb {
 	{"status", verb_status, "show what the daemon on this node holds and has done"},
 	{"decide", verb_decide,
 		"answer placement questions from a file, or check recorded answers"},
+	{"score", verb_score, "filter and score nodes as schedulers do, or check recorded answers"},
 	{"explain", verb_explain, "explain what was decided for a container, and why"},
 	{"whatif", verb_whatif, "ask whether a container would fit now, and where"},
 	{"replay", verb_replay, "decide everything in a journal once more, and compare"},

@@ -12,6 +12,8 @@ enum verb_exit {
 int verb_status(int argc, char **argv);
 /* numafit decide [--check] [FILE|-]: answer recorded or imagined questions, one JSON line each. */
 int verb_decide(int argc, char **argv);
+/* numafit score [--check] [--explain] [FILE|-]: what a scheduler's plugin says of nodes for a pod. */
+int verb_score(int argc, char **argv);
 /* numafit explain [--all] [--json] CONTAINER: what was decided for it, and why, from the journal.
  */
 int verb_explain(int argc, char **argv);

@@ -1,0 +1,93 @@
+#include <stddef.h>
+#include <stdint.h>
+
+#include <codec/args_json.h>
+#include <codec/fields_json.h>
+#include <jansson.h>
+#include <numafit/mem.h>
+#include <string.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+enum { ARENA_BYTES = 1 << 20, TEXT_MAX = 64 };
+
+struct item {
+	const char *name;
+	int64_t weight;
+};
+struct inner {
+	const struct item *list;
+	unsigned nr;
+	const char *const *words;
+	unsigned nr_words;
+	bool flag;
+};
+struct outer {
+	const char *name;
+	struct inner *inner;
+};
+
+static const struct arg item_rows[] = {
+	{.key = "a", .type = ARG_STRING, .at = offsetof(struct item, name), .go = "string"},
+	{.key = "b",
+		.type = ARG_INT,
+		.at = offsetof(struct item, weight),
+		.go = "int8",
+		.max = 127},
+};
+static const struct args item_args = {"v1.Item", item_rows, 2, sizeof(struct item)};
+static const struct arg inner_rows[] = {
+	{.key = "l",
+		.type = ARG_STRUCTS,
+		.at = offsetof(struct inner, list),
+		.count = offsetof(struct inner, nr),
+		.go = "[]v1.Item",
+		.of = &item_args,
+		.map = true},
+	{.key = "w",
+		.type = ARG_STRINGS,
+		.at = offsetof(struct inner, words),
+		.count = offsetof(struct inner, nr_words),
+		.go = "[]string"},
+	{.key = "f", .type = ARG_BOOL, .at = offsetof(struct inner, flag), .go = "bool"},
+};
+static const struct args inner_args = {"v1.Inner", inner_rows, 3, sizeof(struct inner)};
+static const struct arg outer_rows[] = {
+	{.key = "n", .type = ARG_STRING, .at = offsetof(struct outer, name), .go = "string"},
+	{.key = "i",
+		.type = ARG_STRUCT,
+		.at = offsetof(struct outer, inner),
+		.go = "v1.Inner",
+		.of = &inner_args},
+};
+static const struct args outer_args = {"v1.Outer", outer_rows, 2, sizeof(struct outer)};
+
+/* What is read lies within its types; what is refused has a reason. */
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	static struct args_problems p;
+	struct outer o = {0};
+	struct err e = {0};
+	struct arena a;
+	char text[TEXT_MAX];
+	json_t *v;
+
+	if (json_parse((const char *)data, size, &v, NULL))
+		return 0;
+	memset(&p, 0, sizeof p);
+	arena_init(&a, ARENA_BYTES);
+	int rc = args_json_read(v, &outer_args, &o, &a, &p, &e);
+	if (rc > 0 && (!p.nr || !*args_problems_text(&p, text, sizeof text)))
+		abort();
+	if (rc < 0 && !e.text[0])
+		abort();
+	for (unsigned i = 0; !rc && o.inner && i < o.inner->nr; i++)
+		if (o.inner->list[i].weight > 127 || o.inner->list[i].weight < -128)
+			abort();
+	for (unsigned i = 0; !rc && o.inner && i < o.inner->nr_words; i++)
+		if (!o.inner->words[i])
+			abort();
+	arena_fini(&a);
+	json_decref(v);
+	return 0;
+}
