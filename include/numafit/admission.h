@@ -5,6 +5,7 @@
 #include <numafit/memory.h>
 #include <numafit/pod.h>
 #include <numafit/reasons.h>
+#include <numafit/sched_hint.h>
 #include <numafit/settings.h>
 
 /* A pod's way in, as the kubelet's Topology Manager leads it over the device, CPU and memory
@@ -36,6 +37,8 @@ struct grant {
 	struct cpuset cpus;            /* its own ones; empty: it runs on the shared CPUs */
 	struct nodeset mems;           /* where its memory is; empty: anywhere */
 	bool *device[POD_DEVICES_MAX]; /* by resource: a flag for each of its devices; NULL: none */
+	struct sched_hint_result hint;
+	enum topology_policy policy;   /* whose verdict it was */
 	bool cut_short;                /* the search for the affinity ran out of its budget */
 	const struct reasons *reasons; /* NULL: nothing was merged for it */
 };
@@ -50,18 +53,21 @@ struct grants {
 };
 
 /* Why a pod was refused: the words of its status, and which container it was. */
-enum { REFUSAL_MESSAGE_MAX = 200 };
+enum { REFUSAL_MESSAGE_MAX = 256 };
 struct refusal {
 	const char *reason; /* a literal, "TopologyAffinityError" for one */
 	char message[REFUSAL_MESSAGE_MAX];
 	unsigned place;
 	const struct reasons *reasons; /* of the merge that refused it, or NULL */
+	struct sched_hint_result hint;
 };
 
 /* Enter what the pod is given in *b. settled, when not NULL, is the affinity of the whole pod,
- * chosen before: nothing is merged. *out and working memory come from *a, which must be fixed
- * (arena_init_fixed()). 0, or -EPERM with *why; *out then has what was given until that point and
- * is still booked (grants_return()). */
+ * chosen before: nothing is merged. Schedulers' hints (container_ask.hint) are followed when the
+ * pod as a whole is admitted as it is without them, with as much of everything on places as good;
+ * one that must be followed and cannot be refuses the pod. *out and working memory come from *a,
+ * which must be fixed (arena_init_fixed()). 0, or -EPERM with *why; *out then has what was given
+ * until that point and is still booked (grants_return()). */
 int admission(struct books *b, const struct pod_ask *pod, const struct hint *settled,
 	struct arena *a, struct grants *out, struct refusal *why);
 

@@ -5,6 +5,7 @@
 #include <numafit/memory.h>
 #include <numafit/nodeset.h>
 #include <numafit/reasons.h>
+#include <numafit/sched_hint.h>
 #include <numafit/settings.h>
 
 /* The whole answer for one container, with the reasons as data. A plain value. */
@@ -18,7 +19,7 @@ enum decision_source {
 };
 const char *decision_source_name(enum decision_source s); /* "decided", "adopted", ... */
 
-enum { DECISION_MESSAGE_MAX = 200 };
+enum { DECISION_MESSAGE_MAX = 256 };
 
 struct decision {
 	bool admit;
@@ -32,6 +33,7 @@ struct decision {
 	bool preferred;
 	unsigned nr_blocks;
 	struct memory_block blocks[TOPO_KINDS];
+	struct sched_hint_result hint;
 	uint64_t lease;                     /* whose tokens it has come for (leases.h); 0: none */
 	const char *reason;                 /* when refused: one of decision_reason() */
 	char message[DECISION_MESSAGE_MAX]; /* when refused: the kubelet's message; else what was

@@ -76,6 +76,8 @@ struct placement {
 	struct cpuset cpus;
 	struct nodeset mems, nodes;
 	bool has_nodes;
+	bool has_hint; /* a scheduler's hint was looked at, with that verdict */
+	enum sched_hint_verdict hint;
 };
 
 struct engine;

@@ -1,6 +1,7 @@
 #ifndef NUMAFIT_POD_H
 #define NUMAFIT_POD_H
 
+#include <numafit/settings.h>
 #include <numafit/topo.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -28,6 +29,8 @@ struct memory_ask {
 	uint64_t bytes;
 };
 
+struct sched_hint_ask; /* sched_hint.h */
+
 struct device_ask {
 	unsigned resource; /* index into the node's resources, or the pod's (pod_ask) */
 	uint64_t count;
@@ -47,6 +50,7 @@ struct container_ask {
 	/* Its tokens are given out: so many of its CPUs come from each NUMA node (dense index,
 	 * NODES_MAX of them). NULL: from anywhere. */
 	const unsigned *cpus_on;
+	const struct sched_hint_ask *hint; /* a scheduler's, for this container; NULL: none */
 };
 
 /* Its asks for memory that are not zero, ordinary memory first, then by page size, as a request has
@@ -70,6 +74,8 @@ struct device_resource; /* devices.h */
 struct pod_ask {
 	const char *uid;
 	enum qos qos;
+	bool has_policy;             /* the pod asks for a topology policy of its own, */
+	enum topology_policy policy; /* which is as strict as the node's, or stricter */
 	bool pod_level; /* the pod has resources of its own: no CPUs or memory are assigned (gate
 			   off) */
 	unsigned nr;

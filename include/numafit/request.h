@@ -34,6 +34,9 @@ struct request {
 	/* Value of the numafit.io/allocated annotation (leases.h) that the kubelet put on the
 	 * container, or NULL. Never from the pod's annotations. */
 	const char *allocated;
+	const struct sched_hint_ask *hint; /* a scheduler's, for this container; NULL: none */
+	bool has_policy;                   /* as in struct pod_ask */
+	enum topology_policy policy;
 	const struct device_file *file;
 	size_t nr_files;
 	const char *const *cdi; /* names of CDI devices, "vendor/class=device" */

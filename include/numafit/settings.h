@@ -24,12 +24,25 @@ enum topology_policy {
 	POLICY_SINGLE_NUMA_NODE,
 	NR_POLICIES
 };
+/* schedulerHint.mode, and what a hint asks for: what is done when it cannot be followed. */
+enum sched_hint_mode {
+	SCHED_HINT_OFF,     /* hints are not looked at */
+	SCHED_HINT_PREFER,  /* it is dropped, and counted */
+	SCHED_HINT_REQUIRE, /* the container is refused */
+	NR_SCHED_HINT_MODES
+};
 enum topology_scope { SCOPE_CONTAINER, SCOPE_POD };
 enum manager_policy { MANAGER_NONE, MANAGER_STATIC }; /* cpuManagerPolicy, memoryManagerPolicy */
 /* nri.failurePolicy: two choices of containerd/nri's FailurePolicy, as bits. */
 enum failure_policy { FAILURE_FAIL_REQUEST = 1, FAILURE_KEEP_CONNECTED = 2 };
 
-enum { SETTINGS_PATH_MAX = 256, SETTINGS_SOCKET_MAX = 108, RESERVED_MEMORY_MAX = NODES_MAX * 2 };
+enum {
+	SETTINGS_PATH_MAX = 256,
+	SETTINGS_SOCKET_MAX = 108,
+	HINT_ORDER_MAX = 128,
+	NODE_NAME_MAX = 254,
+	RESERVED_MEMORY_MAX = NODES_MAX * 2
+};
 
 /* One entry of the kubelet's reservedMemory, one kind of memory of it. */
 struct reserved_memory {
@@ -81,6 +94,12 @@ struct settings {
 					 beyond need */
 	unsigned shared_pool_minimum; /* CPUs that the shared pool never falls below */
 	uint64_t sweep_interval_ms;   /* between two looks at what is in force; 0: none */
+	enum sched_hint_mode hint_mode;
+	bool hint_repair;      /* place where a hint cannot be followed but others do as well */
+	bool hint_policy;      /* a pod may ask for a stricter topology policy */
+	uint64_t hint_skew_ms; /* how far ahead of ours a scheduler's clock may be */
+	char hint_order[HINT_ORDER_MAX]; /* formats, the first one first */
+	char node_name[NODE_NAME_MAX];   /* the node's in Kubernetes; "": not known */
 	char nri_socket[SETTINGS_SOCKET_MAX];
 	char nri_index[3];           /* two digits: the place in the runtime's chain of plugins */
 	unsigned nri_failure_policy; /* bits of enum failure_policy */

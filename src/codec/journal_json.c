@@ -52,6 +52,27 @@ static const struct field device_ask_rows[] = {
 static const struct fields device_ask_fields = FIELDS(device_ask_rows, struct device_ask);
 #undef AT
 
+#define AT(member) offsetof(struct sched_hint_ask, member)
+static const struct field hint_ask_rows[] = {
+	FIELD("so_far", NAME, AT(so_far), .name = verdict_word, .max = NR_SCHED_HINT_VERDICTS),
+	FIELD("mode", NAME, AT(mode), .name = hint_mode_word, .max = NR_SCHED_HINT_MODES),
+	FIELD("repair", BOOL, AT(repair)),
+	FIELD("asked", NODES, AT(asked)),
+};
+static const struct fields hint_ask_fields = FIELDS(hint_ask_rows, struct sched_hint_ask);
+#undef AT
+
+#define AT(member) offsetof(struct sched_hint_result, member)
+static const struct field hint_rows[] = {
+	FIELD("verdict", NAME, AT(verdict), .name = verdict_word, .max = NR_SCHED_HINT_VERDICTS),
+	FIELD("cause", NAME, AT(cause), .name = verdict_word, .max = NR_SCHED_HINT_VERDICTS),
+	FIELD("mode", NAME, AT(mode), .name = hint_mode_word, .max = NR_SCHED_HINT_MODES),
+	FIELD("asked", NODES, AT(asked)),
+	FIELD("given", NODES, AT(given)),
+};
+static const struct fields hint_fields = FIELDS(hint_rows, struct sched_hint_result);
+#undef AT
+
 #define AT(member) offsetof(struct container_ask, member)
 static const struct field container_rows[] = {
 	FIELD("name", STRING, AT(name)),
@@ -62,13 +83,15 @@ static const struct field container_rows[] = {
 	FIELD("devices", ARRAY, AT(device), .count = AT(nr_devices), .max = POD_DEVICES_MAX,
 		.optional = true, .fields = &device_ask_fields),
 	FIELD("tokens", U64, AT(tokens), .optional = true),
+	FIELD("hint", POINTER, AT(hint), .optional = true, .fields = &hint_ask_fields),
 };
 static const struct fields container_fields = FIELDS(container_rows, struct container_ask);
 #undef AT
 
 /* struct pod_ask in the shape of a table. */
 struct pod_line {
-	bool pod_level;
+	bool has_policy, pod_level;
+	enum topology_policy policy;
 	struct pod_totals at_least;
 	const struct container_ask *container;
 	size_t nr;
@@ -78,6 +101,8 @@ struct pod_line {
 
 #define AT(member) offsetof(struct pod_line, member)
 static const struct field pod_rows[] = {
+	FIELD("policy", NAME, AT(policy), .has_flag = true, .flag = AT(has_policy),
+		.name = policy_word, .max = NR_POLICIES),
 	FIELD("pod_level", BOOL, AT(pod_level)),
 	FIELD("at_least", OBJECT, AT(at_least), .has_flag = true, .flag = AT(at_least.known),
 		.fields = &totals_fields),
@@ -109,6 +134,9 @@ static const struct field request_rows[] = {
 	FIELD("mems", STRING, AT(mems)),
 	FIELD("cgroup", STRING, AT(cgroup), .optional = true),
 	FIELD("allocated", STRING, AT(allocated), .optional = true),
+	FIELD("hint", POINTER, AT(hint), .optional = true, .fields = &hint_ask_fields),
+	FIELD("policy", NAME, AT(policy), .has_flag = true, .flag = AT(has_policy),
+		.name = policy_word, .max = NR_POLICIES),
 	FIELD("attached", LIST, AT(attached), .count = AT(nr_attached), .optional = true,
 		.fields = &resource_fields),
 };
@@ -136,6 +164,8 @@ static const struct field decision_rows[] = {
 	FIELD("preferred", BOOL, AT(preferred)),
 	FIELD("blocks", ARRAY, AT(blocks), .count = AT(nr_blocks), .max = TOPO_KINDS,
 		.fields = &block_fields),
+	FIELD("hint", OBJECT, AT(hint), .has_flag = true, .flag = AT(hint.looked_at),
+		.fields = &hint_fields),
 	FIELD("lease", U64, AT(lease), .optional = true),
 	FIELD("reason", STRING, AT(reason), .optional = true),
 	FIELD("message", CHARS, AT(message), .max = DECISION_MESSAGE_MAX),
@@ -282,8 +312,8 @@ int journal_json_record(
 	if (r->decision)
 		line.of.decision = *r->decision;
 	if (pod)
-		line.pod = (struct pod_line){pod->pod_level, pod->at_least, pod->container, pod->nr,
-			pod->attached, pod->nr_attached};
+		line.pod = (struct pod_line){pod->has_policy, pod->pod_level, pod->policy,
+			pod->at_least, pod->container, pod->nr, pod->attached, pod->nr_attached};
 	text_init(&t, buf, cap);
 	fields_write(&t, &record_fields, &line, ids);
 	return line_length(&t, e);
@@ -387,6 +417,8 @@ static int join_pod(
 	d->pod = (struct pod_ask){
 		.uid = first->pod.uid,
 		.qos = first->pod.qos,
+		.has_policy = pod->has_policy,
+		.policy = pod->policy,
 		.pod_level = pod->pod_level,
 		.nr = (unsigned)pod->nr,
 		.container = pod->container,

@@ -56,6 +56,9 @@ static const struct field counter_rows[] = {
 	FIELD("disagreed", U64, AT(disagreed)),
 	FIELD("drifted", U64, AT(drifted)),
 	FIELD("relocated", U64, AT(relocated)),
+	FIELD("hints_accepted", U64, AT(hints_accepted)),
+	FIELD("hints_repaired", U64, AT(hints_repaired)),
+	FIELD("hints_rejected", U64, AT(hints_rejected)),
 	FIELD("connects", U64, AT(connects)),
 	FIELD("log_dropped", U64, AT(log_dropped)),
 };
@@ -83,6 +86,7 @@ static const struct field status_rows[] = {
 	FIELD("connection", STRING, AT(info.connection)),
 	FIELD("runtime", STRING, AT(info.runtime)),
 	FIELD("uptime_ms", U64, AT(info.uptime_ms)),
+	FIELD("generation", U64, AT(info.generation)),
 	FIELD("kubelet", POINTER, AT(info.kubelet), .optional = true, .fields = &kubelet_fields),
 	FIELD("counters", OBJECT, AT(info.counters), .fields = &counter_fields),
 	FIELD("settings", MAP, AT(settings.at), .count = AT(settings.nr)),

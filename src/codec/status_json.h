@@ -9,16 +9,19 @@
 
 /* All since the daemon's start. */
 struct status_counters {
-	uint64_t creates;     /* containers that were asked for, admitted or not */
-	uint64_t refused;     /* of these */
-	uint64_t cut_short;   /* decisions whose search ran out of mergeVisitBudget */
-	uint64_t adopted;     /* found running and taken over */
-	uint64_t updates;     /* other containers' cpusets that were set anew */
-	uint64_t released;    /* containers that are gone */
-	uint64_t compared;    /* mode shadow: containers that the kubelet gave a cpuset */
-	uint64_t disagreed;   /* of these, those that numafit would have placed otherwise */
-	uint64_t drifted;     /* times that a container was found to run otherwise than placed */
-	uint64_t relocated;   /* times that one lost or got CPUs or memory as the machine changed */
+	uint64_t creates;   /* containers that were asked for, admitted or not */
+	uint64_t refused;   /* of these */
+	uint64_t cut_short; /* decisions whose search ran out of mergeVisitBudget */
+	uint64_t adopted;   /* found running and taken over */
+	uint64_t updates;   /* other containers' cpusets that were set anew */
+	uint64_t released;  /* containers that are gone */
+	uint64_t compared;  /* mode shadow: containers that the kubelet gave a cpuset */
+	uint64_t disagreed; /* of these, those that numafit would have placed otherwise */
+	uint64_t drifted;   /* times that a container was found to run otherwise than placed */
+	uint64_t relocated; /* times that one lost or got CPUs or memory as the machine changed */
+	uint64_t hints_accepted; /* schedulers' hints that were followed, stale ones too */
+	uint64_t hints_repaired; /* that could not be, where others did as well */
+	uint64_t hints_rejected;
 	uint64_t connects;    /* sessions with the runtime that became ready */
 	uint64_t log_dropped; /* lines that the log's reader was too slow for */
 };
@@ -39,6 +42,7 @@ struct status_info {
 	const char *connection; /* to the runtime, a word: "connecting", "synchronizing", "ready" */
 	const char *runtime;    /* its name and version, or "" */
 	uint64_t uptime_ms;
+	uint64_t generation; /* of what is free, as schedulers are told it */
 	const struct status_kubelet *kubelet; /* NULL: all of it is off */
 	struct status_counters counters;
 };

@@ -2,6 +2,7 @@
 
 #include <codec/flat_yaml.h>
 #include <codec/pod_spec.h>
+#include <codec/trace_hint.h>
 #include <errno.h>
 #include <numafit/text.h>
 #include <stdio.h>
@@ -272,6 +273,26 @@ static int read_device_ask(struct reader *r, struct trace_step *s, const char *v
 	return rc;
 }
 
+/* "numafit.io/numa-hint={...}" */
+static int read_annotation(struct reader *r, struct trace_step *s, const char *value, struct err *e)
+{
+	size_t len = strcspn(value, "=");
+	struct key_value *a = &s->annotation[s->nr_annotations];
+
+	if (!len || !value[len])
+		return err_set(e, EINVAL, "\"%.80s\" is not KEY=VALUE", value);
+	if (s->nr_annotations == TRACE_ANNOTATIONS_MAX)
+		return err_set(e, E2BIG, "more than %d annotations", TRACE_ANNOTATIONS_MAX);
+	a->key = arena_strndup(&r->t->strings, value, len);
+	if (!a->key)
+		return err_set(e, E2BIG, "the trace's names exceed %d bytes", STRINGS_MAX);
+	for (unsigned i = 0; i < s->nr_annotations; i++)
+		if (text_equal(s->annotation[i].key, a->key))
+			return err_set(e, EINVAL, "%.80s is there twice", a->key);
+	s->nr_annotations++;
+	return keep(r, &a->value, value + len + 1, e);
+}
+
 /* Whether path is prefix and more; *rest is what follows it. */
 static bool has_prefix(const char *path, const char *prefix, const char **rest)
 {
@@ -290,6 +311,10 @@ static int read_key(
 		return read_hugepages(s, rest, value, e);
 	if (s->op == TRACE_CREATE && has_prefix(name, "devices.", &rest))
 		return read_device_ask(r, s, value, e);
+	if (s->op == TRACE_CREATE && has_prefix(name, "annotations.", &rest))
+		return read_annotation(r, s, value, e);
+	if (s->op == TRACE_CREATE && has_prefix(name, "hint.", &rest))
+		return trace_hint_read(&s->hint, rest, value, &r->t->strings, e);
 	for (unsigned i = 0; i < NR_KEYS; i++)
 		if (text_equal(keys[i].name, name) && keys[i].ops & 1u << s->op)
 			return keys[i].read(r, s, value, e);
@@ -302,7 +327,9 @@ static int read_key(
 		if (keys[i].ops & 1u << s->op)
 			text_add(&list, "%s%s", list.len ? ", " : "", keys[i].name);
 	return err_set(e, EINVAL, "unknown key; %s has %s%s", op_names[s->op], known,
-		s->op == TRACE_CREATE ? ", hugepages-SIZE, devices: [RESOURCE=COUNT]" : "");
+		s->op == TRACE_CREATE ? ", hugepages-SIZE, devices: [RESOURCE=COUNT], "
+					"annotations: [KEY=VALUE], hint: {numa: NODES}"
+				      : "");
 }
 
 static int check_create(struct trace_step *s, struct err *e)
@@ -319,6 +346,8 @@ static int check_create(struct trace_step *s, struct err *e)
 		return err_set(e, EINVAL, "cpus are of one container, count makes many");
 	if (s->unasked && s->nr_devices)
 		return err_set(e, EINVAL, "unasked containers come without devices");
+	if (s->hint.ttl_s && !s->hint.numa)
+		return err_set(e, EINVAL, "hint.numa is missing");
 	if (!s->ns)
 		s->ns = "default";
 	if (!s->container)

@@ -4,6 +4,7 @@
 #include <numafit/arena.h>
 #include <numafit/pod.h>
 #include <numafit/request.h>
+#include <numafit/sched_hint.h>
 #include <numafit/settings.h>
 #include <numafit/vec.h>
 #include <stdbool.h>
@@ -32,6 +33,8 @@
  *	    devices: [numafit.io/cpu=8, example.com/gpu=1]
  *	    count: 8                # that many pods: db-0 .. db-7; not with cpus
  *	    unasked: true           # it starts while the daemon is away
+ *	    hint: {numa: 0-1}       # what a scheduler has left on the pod; see struct trace_hint
+ *	    annotations: ['numafit.io/topology-policy=single-numa-node']  # the pod's
  *	- update:                   # containers that run
  *	    pod: db                 # the pod's, its replicas', or db-3's
  *	    container: postgres     # only this one
@@ -45,7 +48,8 @@
  *	- restart-kubelet           # plugins must register again, and have the devices that it gave
  *
  * A guaranteed container has cpu and memory, a besteffort one neither, huge pages need one of
- * them. A second create with the pod's name adds a container to the running pod.
+ * them. A second create with the pod's name adds a container to the running pod; hint and
+ * annotations are given to the first one.
  *
  * A kubelet knows a pod's containers from the start: there, creates of one pod follow each other,
  * init containers and sidecars first, and a later one starts a container of it again. */
@@ -65,7 +69,24 @@ enum {
 	TRACE_STEPS_MAX = 4096,
 	TRACE_COUNT_MAX = 1000,
 	TRACE_NAME_MAX = 63,
-	TRACE_DEVICES_MAX = 64 /* lines of devices */
+	TRACE_DEVICES_MAX = 64, /* lines of devices */
+	TRACE_ANNOTATIONS_MAX = 16
+};
+
+/* A numafit.io/numa-hint for all of the pod's containers, to be made with its uid, the node's name
+ * and the time when it comes:
+ *	numa: 0-1      # the NUMA nodes, also such as the machine lacks
+ *	mode: require  # or prefer, the default
+ *	ttl: 60s       # for how long it is good; default: 120s
+ *	gen: 1         # the generation of the node that it is based on; default: not said
+ *	wrong: uid     # what is wrong on purpose: format, version, uid, node, clock or expired
+ * A wrong hint is rejected with that word. */
+struct trace_hint {
+	const char *numa; /* NULL: there is none */
+	enum sched_hint_mode mode;
+	unsigned ttl_s;
+	uint64_t generation;
+	enum sched_hint_verdict wrong; /* SCHED_HINT_NONE: nothing */
 };
 
 /* So many of a resource's devices: asked for, or on a NUMA node of the machine. */
@@ -90,6 +111,9 @@ struct trace_step {
 	unsigned nr_devices;
 	struct trace_devices device[POD_DEVICES_MAX];
 	bool unasked;
+	struct trace_hint hint;
+	unsigned nr_annotations;
+	struct key_value annotation[TRACE_ANNOTATIONS_MAX];
 	unsigned count; /* of replicas, pod-0 ..; 0: one pod of exactly that name */
 	const char *cpus, *mems;
 };

@@ -33,6 +33,16 @@ const char *op_word(unsigned op)
 	return record_op_name((enum record_op)op);
 }
 
+const char *verdict_word(unsigned verdict)
+{
+	return sched_hint_verdict_name((enum sched_hint_verdict)verdict);
+}
+
+const char *hint_mode_word(unsigned mode)
+{
+	return sched_hint_mode_name((enum sched_hint_mode)mode);
+}
+
 int words_of_settings(
 	const struct settings *s, struct arena *a, struct word_list *out, struct err *e)
 {

@@ -1,6 +1,6 @@
 /* Hints of devices, CPUs and memory -> one merge -> the policy's verdict -> devices, CPUs, bytes.
  */
-#include <numafit/admission.h>
+#include "admission_pass.h"
 
 #include <numafit/cpus.h>
 #include <numafit/text.h>
@@ -21,7 +21,8 @@ struct way_in {
 	struct cpuset reusable_cpus;
 	struct memory_reuse reuse;
 	bool *reusable[POD_DEVICES_MAX];
-	struct refusal *why;
+	bool follow; /* hints are followed; else only judged */
+	struct refusal *why, *by_hint;
 };
 
 static int refuse(struct way_in *w, const char *reason, const char *message)
@@ -272,10 +273,57 @@ static struct hints *collect(const struct way_in *w, bool pod_scope, struct aren
 	return h;
 }
 
+static enum topology_policy policy_of(const struct way_in *w)
+{
+	return w->ask->has_policy ? w->ask->policy : w->b->s->topology_policy;
+}
+
+static void refuse_by_hint(const struct way_in *w, const struct sched_hint_ruling *ruling,
+	const struct sched_hint_result *result)
+{
+	struct refusal *why = w->by_hint;
+	struct text t;
+
+	if (why->reason)
+		return;
+	*why = (struct refusal){
+		.reason = "TopologyAffinityError", .place = w->place, .hint = *result};
+	text_init(&t, why->message, sizeof why->message);
+	text_add(&t, SCHED_HINT_REFUSES " (%s): ", sched_hint_verdict_name(ruling->verdict));
+	sched_hint_explain(ruling, &w->b->t->ids, &t);
+}
+
+/* A scheduler's hint chooses among answers that are as good as that without it. */
+static int follow_hint(struct way_in *w, const struct sched_hint_merge *merge, struct grant *g,
+	struct policy_answer *answer)
+{
+	const struct container_ask *c = &w->ask->container[w->place];
+	struct sched_hint_ruling ruling;
+
+	if (!c->hint || c->hint->mode == SCHED_HINT_OFF)
+		return 0;
+	const struct sched_hint_terms terms = {
+		.so_far = c->hint->so_far,
+		.mode = c->hint->mode,
+		.repair = c->hint->repair,
+		.fixed = c->cpus_on ? nodes_of(c->cpus_on) : (struct nodeset){0},
+		.overruled = w->follow ? SCHED_HINT_NONE : SCHED_HINT_REJECTED_NOT_FIT,
+	};
+	sched_hint_judge(merge, c->hint->asked, &terms, &ruling);
+	g->hint = (struct sched_hint_result){
+		true, ruling.verdict, ruling.cause, c->hint->mode, ruling.asked, ruling.given};
+	w->why->hint = g->hint;
+	*answer = ruling.answer;
+	if (ruling.refuse)
+		refuse_by_hint(w, &ruling, &g->hint);
+	return ruling.refuse && w->follow ? -EPERM : 0;
+}
+
 /* Collect and merge; the affinity and its reasons into *g. */
 static int align(struct way_in *w, bool pod_scope, struct grant *g)
 {
 	const struct settings *s = w->b->s;
+	const enum topology_policy policy = policy_of(w);
 	const struct hint_space space = {
 		.all = w->b->t->nodes,
 		.distance = s->prefer_closest_numa_nodes ? w->b->t->distance : NULL,
@@ -297,13 +345,14 @@ static int align(struct way_in *w, bool pod_scope, struct grant *g)
 		h = collect(w, pod_scope, &scratch);
 	if (!h || (asks && !reasons))
 		return refuse_for_room(w);
-	int rc = policy_merge_families(
-		s->topology_policy, &space, h->family, h->nr, &scratch, &answer);
+	int rc = policy_merge_families(policy, &space, h->family, h->nr, &scratch, &answer);
 	if (rc < 0)
 		return refuse_for_room(w);
+	g->policy = policy;
+	int hinted = follow_hint(w,
+		&(struct sched_hint_merge){policy, &space, h->family, h->nr, answer}, g, &answer);
 	if (asks)
-		found = reasons_of(
-			s->topology_policy, &space, h->family, h->nr, &answer, rc > 0, &scratch);
+		found = reasons_of(policy, &space, h->family, h->nr, &answer, rc > 0, &scratch);
 	if (found) {
 		*reasons = *found;
 		g->reasons = reasons;
@@ -315,6 +364,10 @@ static int align(struct way_in *w, bool pod_scope, struct grant *g)
 	}
 	g->cut_short = rc > 0;
 	w->why->reasons = g->reasons;
+	if (w->by_hint->place == w->place)
+		w->by_hint->reasons = g->reasons;
+	if (hinted)
+		return hinted;
 	return answer.admit ? 0 : refuse_affinity(w, rc > 0);
 }
 
@@ -516,25 +569,31 @@ static int read_demands(struct way_in *w)
 	return 0;
 }
 
-int admission(struct books *b, const struct pod_ask *pod, const struct hint *settled,
+int admission_pass(const struct admission_way *how, struct books *b, const struct pod_ask *pod,
 	struct arena *a, struct grants *out, struct refusal *why)
 {
-	const struct settings *s = b->s;
-	bool by_pod = s->topology_scope == SCOPE_POD && s->topology_policy != POLICY_NONE;
-	struct grant of_pod = {0};
-	struct way_in w = {.b = b, .ask = pod, .out = out, .arena = a, .why = why};
+	struct refusal by_hint = {0};
+	struct way_in w = {.b = b,
+		.ask = pod,
+		.out = out,
+		.arena = a,
+		.why = why,
+		.follow = how->follow,
+		.by_hint = how->by_hint ? how->by_hint : &by_hint};
+	bool by_pod = b->s->topology_scope == SCOPE_POD && policy_of(&w) != POLICY_NONE;
+	struct grant of_pod = {.policy = policy_of(&w)};
 
 	assert(a->fixed);
-	why->reasons = NULL;
+	*why = (struct refusal){0};
 	int rc = prepare(&w);
 	if (!rc)
 		rc = read_demands(&w);
-	if (settled)
-		of_pod.affinity = *settled;
+	if (how->settled)
+		of_pod.affinity = *how->settled;
 	else if (!rc && by_pod)
 		rc = align(&w, true, &of_pod);
 	for (; !rc && w.place < pod->nr; w.place++)
-		rc = admit_container(&w, settled || by_pod ? &of_pod : NULL);
+		rc = admit_container(&w, how->settled || by_pod ? &of_pod : NULL);
 	return rc;
 }
 

@@ -14,6 +14,7 @@ static void refuse(struct decision *d, const struct refusal *why)
 	d->admit = false;
 	d->reason = decision_reason(why->reason);
 	d->reasons = why->reasons;
+	d->hint = why->hint;
 	(void)text_copy(d->message, sizeof d->message, why->message);
 }
 
@@ -75,15 +76,15 @@ static struct books *books_of(const struct ledger *l, const struct settings *s,
 }
 
 /* What the container of that place was given, as its answer. */
-static void fill(const struct ledger *l, const struct settings *s, const struct grants *g,
-	unsigned place, struct decision *d)
+static void fill(const struct ledger *l, const struct grants *g, unsigned place, struct decision *d)
 {
 	const struct grant *of = &g->of[place];
 	const struct memory_container *memory = &g->memory[place];
 
 	*d = (struct decision){
 		.admit = true,
-		.policy = s->topology_policy,
+		.policy = of->policy,
+		.hint = of->hint,
 		.exclusive = !cpuset_empty(&of->cpus),
 		.cpus = cpuset_empty(&of->cpus) ? *ledger_pool(l) : of->cpus,
 		.mems = nodeset_empty(of->mems) ? ledger_topo(l)->nodes_with_memory : of->mems,
@@ -186,6 +187,8 @@ void admit(const struct ledger *l, const struct settings *s, const struct reques
 		.nr = 1,
 		.container = &container,
 		.at_least = req->pod.totals,
+		.has_policy = req->has_policy,
+		.policy = req->policy,
 	};
 	struct lease_claim tokens;
 	struct hint affinity;
@@ -194,7 +197,8 @@ void admit(const struct ledger *l, const struct settings *s, const struct reques
 
 	assert(a->fixed);
 	memset(d, 0, sizeof *d);
-	d->policy = s->topology_policy;
+	d->policy = req->has_policy ? req->policy : s->topology_policy;
+	container.hint = req->hint;
 	memcpy(container.memory, req->memory, sizeof container.memory);
 	ask_for_attached(req, &container, &ask);
 	if (!claim_tokens(l, s, req, &tokens, d))
@@ -209,7 +213,7 @@ void admit(const struct ledger *l, const struct settings *s, const struct reques
 	if (admission(b, &ask, settled ? &affinity : NULL, a, &g, &why))
 		refuse(d, &why);
 	else
-		fill(l, s, &g, 0, d);
+		fill(l, &g, 0, d);
 	if (d->admit)
 		note_assumption(s, req, settled, d);
 	if (d->admit && tokens.name) {
@@ -259,7 +263,7 @@ void admit_pod(const struct ledger *l, const struct settings *s, const struct po
 
 	assert(a->fixed && pod->ask);
 	memset(whole, 0, sizeof *whole);
-	whole->policy = s->topology_policy;
+	whole->policy = pod->ask->has_policy ? pod->ask->policy : s->topology_policy;
 	*parts = NULL;
 	if (s->device_plugin && asks_for_tokens(pod->ask)) {
 		judge_tokens(pod->ask, whole);
@@ -277,7 +281,7 @@ void admit_pod(const struct ledger *l, const struct settings *s, const struct po
 	}
 	whole->admit = true;
 	for (unsigned c = 0; c < g.nr; c++) {
-		fill(l, s, &g, c, &(*parts)[c]);
+		fill(l, &g, c, &(*parts)[c]);
 		(*parts)[c].source = SOURCE_HELD;
 	}
 }

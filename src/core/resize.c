@@ -110,10 +110,17 @@ static bool is_preferred(const struct change *c, unsigned nodes)
 	return nodes == f.preferred_size;
 }
 
+/* The node's, or the stricter one that the pod asked for when it was admitted. */
+static enum topology_policy policy_of(const struct change *c)
+{
+	return c->s->hint_policy ? sched_hint_policy_of(c->s->topology_policy, c->d->policy)
+				 : c->s->topology_policy;
+}
+
 /* Whether the policy would have admitted CPUs on so many NUMA nodes. */
 static int check_width(struct change *c, unsigned nodes)
 {
-	enum topology_policy policy = c->s->topology_policy;
+	enum topology_policy policy = policy_of(c);
 
 	c->d->preferred = is_preferred(c, nodes);
 	if ((policy == POLICY_SINGLE_NUMA_NODE && nodes > 1) ||

@@ -7,7 +7,11 @@
 #include <stddef.h>
 #include <string.h>
 
-enum { SWEEP_INTERVAL_MAX_MS = 60 * 60 * 1000, RECLAIM_AFTER_MAX_MS = 24 * 60 * 60 * 1000 };
+enum {
+	SWEEP_INTERVAL_MAX_MS = 60 * 60 * 1000,
+	RECLAIM_AFTER_MAX_MS = 24 * 60 * 60 * 1000,
+	CLOCK_SKEW_MAX_MS = 60 * 60 * 1000
+};
 enum { LETTERS_PER_SLIP = 8 }; /* beyond two, how far a key may be from the one that was meant */
 
 static const char *const mode_words[] = {"off", "manage", "shadow", NULL};
@@ -15,6 +19,7 @@ static const char *const adopt_words[] = {"place", "leave", NULL};
 static const char *const beside_words[] = {"shadow", "manage", NULL};
 static const char *const policy_words[] = {
 	"none", "best-effort", "restricted", "single-numa-node", NULL};
+static const char *const hint_words[] = {"off", "prefer", "require", NULL};
 static const char *const scope_words[] = {"container", "pod", NULL};
 static const char *const strategy_words[] = {"none", "most-allocated", "least-allocated", NULL};
 static const char *const cpu_manager_words[] = {"none", "static", NULL};
@@ -120,6 +125,27 @@ static const struct row rows[] = {
 		"how often the containers' cgroups and the machine's CPUs and memory are looked at "
 		"for changes from elsewhere; 0: never",
 		.max = SWEEP_INTERVAL_MAX_MS),
+	ROW("nodeName", kind_text, node_name, "",
+		"this node's name in Kubernetes; not set: the environment's NODE_NAME, else the "
+		"host's name"),
+	ROW("schedulerHint.mode", kind_word, hint_mode, "prefer",
+		"what a scheduler's hint on a pod (numafit.io/numa-hint, and those of other "
+		"schedulers) can do. prefer: it chooses among NUMA nodes that are equally good. "
+		"require: where it cannot be followed the container is refused. off: nothing",
+		.words = hint_words),
+	ROW("schedulerHint.repair", kind_bool, hint_repair, "true",
+		"where a hint cannot be followed, and other NUMA nodes are as few and as close, "
+		"the "
+		"verdict is repaired; false: it is a rejection"),
+	ROW("schedulerHint.podPolicy", kind_bool, hint_policy, "false",
+		"a pod may ask for a stricter topology policy than the node's "
+		"(numafit.io/topology-policy, volcano.sh/numa-topology-policy)"),
+	ROW("schedulerHint.clockSkew", kind_duration, hint_skew_ms, "5s",
+		"how far ahead of this node's a scheduler's clock may be",
+		.max = CLOCK_SKEW_MAX_MS),
+	ROW("schedulerHint.order", kind_text, hint_order,
+		"numafit,koordinator,katalyst,volcano,crane,godel",
+		"whose hints are read, the first one first"),
 	ROW("nri.socketPath", kind_path, nri_socket, "/var/run/nri/nri.sock",
 		"the container runtime's NRI socket"),
 	ROW("nri.pluginIndex", kind_two_digits, nri_index, "50",

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <numafit/cpus.h>
 #include <numafit/policy.h>
+#include <numafit/sched_hint.h>
 
 /* What no key alone can tell. Of reservedMemory there is one struct for each type of each entry. */
 
@@ -159,13 +160,22 @@ static int check_tokens(const struct settings *s, struct err *e)
 		       : 0;
 }
 
+static int check_hint_order(const struct settings *s, struct err *e)
+{
+	enum sched_hint_format format[NR_SCHED_HINT_FORMATS];
+	int rc = sched_hint_order_parse(s->hint_order, format, e);
+
+	return rc < 0 ? rc : 0;
+}
+
 int settings_check(const struct settings *s, const struct topo *t, struct err *e)
 {
 	int rc = settings_check_options(s, t, e);
 
 	if (!rc)
 		rc = check_tokens(s, e);
-
+	if (!rc)
+		rc = check_hint_order(s, e);
 	if (!rc)
 		rc = check_is_there(s, e);
 	for (unsigned i = 0; !rc && i < s->nr_reserved_memory; i++)

@@ -202,7 +202,7 @@ static void print_cpus(const struct row *row, const void *in, struct text *to)
 
 static int parse_text(const struct row *row, const char *value, void *out, struct err *e)
 {
-	if (!*value)
+	if (!*value && *row->fallback)
 		return err_set(e, EINVAL, "\"\" is not enough");
 	if (strlen(value) >= row->size)
 		return err_set(e, ERANGE, "\"%.*s...\" is longer than %zu bytes", SETTING_SHOWN,

@@ -17,7 +17,7 @@ enum {
 };
 
 struct arguments {
-	const char *machine, *trace;
+	const char *machine, *trace, *node_name;
 	struct play_options play;
 	struct cpuset reserved;
 	bool json, help;
@@ -68,6 +68,8 @@ static const struct {
 		AT(reserved), read_cpus},
 	{"kubelet", "DIR", "be a kubelet too, with that root directory", AT(play.kubelet_root),
 		read_string},
+	{"node-name", "NAME", "the daemon's nodeName, for hints (default numafit-sim)",
+		AT(node_name), read_string},
 	{"state-change", NULL, "tell events as NRI before 0.12 does", AT(play.state_change),
 		read_flag},
 	{"json", NULL, "print lines of JSON instead of a table", AT(json), read_flag},
@@ -152,6 +154,7 @@ static int run(const struct arguments *a, const struct topo *t, const struct tra
 
 	sim_node_init(&node, t);
 	node.reserved = a->reserved;
+	node.name = a->node_name;
 	struct report report = {.out = stdout, .json = a->json, .node = &node};
 	int rc = play(trace, &node, &report, &a->play, &e);
 
@@ -161,7 +164,7 @@ static int run(const struct arguments *a, const struct topo *t, const struct tra
 
 int main(int argc, char **argv)
 {
-	struct arguments a = {.play.wait_ms = WAIT_DEFAULT_MS};
+	struct arguments a = {.play.wait_ms = WAIT_DEFAULT_MS, .node_name = "numafit-sim"};
 	static struct topo topo;
 	struct trace trace;
 	struct err e = {0};

@@ -7,9 +7,12 @@
 #include <stdio.h>
 #include <string.h>
 
+enum { TEXTS_MAX = 256 << 20 }; /* some 500,000 hints */
+
 void sim_node_init(struct sim_node *n, const struct topo *t)
 {
-	*n = (struct sim_node){.topo = t};
+	*n = (struct sim_node){.topo = t, .name = ""};
+	arena_init(&n->texts, TEXTS_MAX);
 }
 
 void sim_node_fini(struct sim_node *n)
@@ -20,6 +23,7 @@ void sim_node_fini(struct sim_node *n)
 		free(n->at[i]);
 	}
 	vec_fini(n);
+	arena_fini(&n->texts);
 }
 
 bool container_exists(const struct container *c)
@@ -51,6 +55,8 @@ static void join_sandbox(struct container *c, const struct container *other)
 	memcpy(c->sandbox_id, other->sandbox_id, sizeof c->sandbox_id);
 	memcpy(c->pod_uid, other->pod_uid, sizeof c->pod_uid);
 	memcpy(c->cgroup_parent, other->cgroup_parent, sizeof c->cgroup_parent);
+	c->annotations = other->annotations;
+	c->nr_annotations = other->nr_annotations;
 }
 
 enum { SPREAD = 0x1e3779b1 }; /* odd: different numbers give different ids */

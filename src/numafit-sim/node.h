@@ -19,6 +19,14 @@ enum container_state {
 
 enum { SIM_ID_MAX = 65, SIM_NAME_MAX = 80 };
 
+/* What a scheduler's hint in the pod's annotations asks for, and what became of it. */
+struct hinted {
+	const char *asked; /* NUMA nodes, "-" when it cannot be read; NULL: there is no hint */
+	const char *mode;  /* that it asks for, or "-" */
+	struct nodeset given;
+	const char *verdict; /* the daemon's word; NULL: it did not say */
+};
+
 struct container {
 	enum container_state state;
 	const char *ns, *name,
@@ -29,7 +37,10 @@ struct container {
 	enum container_kind kind;
 	const struct trace_devices *device; /* what it asks for of these */
 	unsigned nr_devices;
-	char *devices; /* what it was given of them, for people; or NULL */
+	char *devices;                       /* what it was given of them, for people; or NULL */
+	const struct key_value *annotations; /* its pod's */
+	size_t nr_annotations;
+	struct hinted hinted;
 	struct asked asked;
 	struct linux_resources resources;
 	int64_t created_at_ns;
@@ -44,6 +55,8 @@ struct container {
 struct sim_node {
 	const struct topo *topo;
 	struct cpuset reserved; /* as far as the caller knows: to draw and to check */
+	const char *name;       /* in Kubernetes; borrowed */
+	struct arena texts;     /* annotations and what is read of them */
 	VEC(struct container *);
 	unsigned nr_sandboxes;
 };

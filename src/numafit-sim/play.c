@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <nri/session.h>
+#include <numafit-sim/hinted.h>
 #include <numafit-sim/play_state.h>
 #include <numafit/text.h>
 #include <signal.h>
@@ -40,6 +41,8 @@ static struct nri_container show(const struct play *p, const struct container *c
 		.pod_ns = c->ns,
 		.pod_name = c->pod,
 		.cgroup_parent = c->cgroup_parent,
+		.pod_annotations = c->annotations,
+		.nr_pod_annotations = c->nr_annotations,
 		.id = c->id,
 		.name = c->name,
 		.resources = c->resources,
@@ -165,6 +168,7 @@ static int created(struct play *p, const struct task *k, const struct nri_answer
 
 	if (a->status) {
 		c->state = CONTAINER_REFUSED;
+		hinted_note(p->node, c, a->message);
 		report_create(p->report, c, a->message, 0);
 		if (c->kind == CONTAINER_INIT)
 			play_refuse_rest(p, c, "its pod's init container was refused");
@@ -185,6 +189,7 @@ static int created(struct play *p, const struct task *k, const struct nri_answer
 		return rc;
 	c->state = CONTAINER_RUNNING;
 	play_note_devices(p, c);
+	hinted_note(p->node, c, NULL);
 	report_create(p->report, c, NULL, (unsigned)moved);
 	queue_life(&p->script, c);
 	return 0;

@@ -1,6 +1,7 @@
 #include <numafit-sim/report.h>
 
 #include <codec/fields.h>
+#include <numafit-sim/hinted.h>
 #include <numafit-sim/picture.h>
 #include <numafit/text.h>
 #include <string.h>
@@ -59,7 +60,8 @@ struct row {
 	struct cpuset cpus;
 	struct nodeset mems, nodes;
 	unsigned updates;
-	const char *devices; /* or NULL */
+	const char *devices;              /* or NULL */
+	const char *hint_asked, *verdict; /* of a scheduler's hint, or NULL */
 	const char *message;
 };
 
@@ -117,6 +119,14 @@ static const struct field row_fields[] = {
 	{.key = "devices",
 		.type = FIELD_STRING,
 		.at = offsetof(struct row, devices),
+		.optional = true},
+	{.key = "hintAsked",
+		.type = FIELD_STRING,
+		.at = offsetof(struct row, hint_asked),
+		.optional = true},
+	{.key = "hintVerdict",
+		.type = FIELD_STRING,
+		.at = offsetof(struct row, verdict),
 		.optional = true},
 	{.key = "message",
 		.type = FIELD_STRING,
@@ -292,6 +302,8 @@ void report_create(struct report *r, const struct container *c, const char *refu
 
 	row_fill(&row, r, c, trace_op_name(TRACE_CREATE));
 	row.updates = moved;
+	row.hint_asked = c->hinted.asked;
+	row.verdict = c->hinted.verdict;
 	if (refusal) {
 		r->refused++;
 		snprintf(message, sizeof message, "refused: %s", refusal);
@@ -383,6 +395,7 @@ void report_end(struct report *r)
 	}
 	fputc('\n', r->out);
 	picture_draw(r->out, r->node);
+	hinted_print(r->out, r->node);
 	fprintf(r->out,
 		"\n%u placed (%u on one node, %u on nearest nodes, %u farther), %u refused, "
 		"%u updates, no CPU given twice\n",

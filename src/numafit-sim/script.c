@@ -1,6 +1,7 @@
 #include <numafit-sim/script.h>
 
 #include <errno.h>
+#include <numafit-sim/hinted.h>
 #include <numafit/text.h>
 #include <stdio.h>
 #include <string.h>
@@ -47,6 +48,7 @@ static int check_known(const struct script *s, const struct container *c, struct
 static struct container *enter(
 	struct script *s, const struct trace_step *step, const char *pod, struct err *e)
 {
+	bool annotates = step->hint.numa || step->nr_annotations;
 	struct container c = {
 		.ns = step->ns,
 		.name = step->container,
@@ -64,6 +66,15 @@ static struct container *enter(
 
 	if (!new || container_set(s->node->topo, new, step->cpus, step->mems, e) < 0)
 		return NULL;
+	if (annotates && sim_node_shares_sandbox(s->node, new)) {
+		err_set(e, EINVAL,
+			"pod %s/%s is there: hint and annotations come with its first container",
+			new->ns, pod);
+		return NULL;
+	}
+	if (annotates && hinted_annotate(s->node, new, step, e) < 0)
+		return NULL;
+	hinted_read(s->node, new);
 	if (step->unasked) /* a later Synchronize tells of it */
 		new->state = CONTAINER_RUNNING;
 	return new;

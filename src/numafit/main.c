@@ -20,6 +20,7 @@ static const struct verb {
 	{"score", verb_score, "filter and score nodes as schedulers do, or check recorded answers"},
 	{"explain", verb_explain, "explain what was decided for a container, and why"},
 	{"whatif", verb_whatif, "ask whether a container would fit now, and where"},
+	{"hint", verb_hint, "write a scheduler's hint for a pod, or check one"},
 	{"replay", verb_replay, "decide everything in a journal once more, and compare"},
 	{"version", verb_version, "print the version"},
 	{"help", verb_help, "explain a verb: numafit help VERB"},

@@ -289,21 +289,21 @@ static void tell_resources(const struct scene *x, const struct reasons *r)
 	table_fini(&t);
 }
 
-static void tell_choice(const struct scene *x, const struct reasons *r)
+static void tell_choice(const struct scene *x, const struct decision *d, const struct reasons *r)
 {
+	const char *label = d->admit && r->admit ? "chosen" : "best there is";
 	char chosen[NODES_WORDS_MAX], next[NODES_WORDS_MAX];
 
 	if (r->affinity.any || !r->nr)
 		return;
 	nodes_text(x, r->affinity.mask, chosen, sizeof chosen);
 	if (r->has_runner_up && !r->runner_up.any)
-		tell(x->to, "", "%s: %s%s; next best: %s%s", r->admit ? "chosen" : "best there is",
-			chosen, r->affinity.preferred ? "" : " (not preferred)",
+		tell(x->to, "", "%s: %s%s; next best: %s%s", label, chosen,
+			r->affinity.preferred ? "" : " (not preferred)",
 			nodes_text(x, r->runner_up.mask, next, sizeof next),
 			r->runner_up.preferred ? "" : " (not preferred)");
 	else
-		tell(x->to, "", "%s: %s%s; nothing else would do",
-			r->admit ? "chosen" : "best there is", chosen,
+		tell(x->to, "", "%s: %s%s; nothing else would do", label, chosen,
 			r->affinity.preferred ? "" : " (not preferred)");
 }
 
@@ -351,6 +351,21 @@ static void tell_fit(const struct scene *x, const struct decision *d, const stru
 			  : "it is on more NUMA nodes than it would be if nothing else ran");
 }
 
+static void tell_hint(const struct scene *x, const struct sched_hint_result *h)
+{
+	const struct sched_hint_ruling ruling = {
+		.verdict = h->verdict, .cause = h->cause, .asked = h->asked, .given = h->given};
+	char said[SAID_MAX];
+	struct text t;
+
+	if (!h->looked_at)
+		return;
+	text_init(&t, said, sizeof said);
+	sched_hint_explain(&ruling, &x->t->ids, &t);
+	tell(x->to, "hint", "%s, mode %s: %s", sched_hint_verdict_name(h->verdict),
+		sched_hint_mode_name(h->mode), said);
+}
+
 void tell_reasons(const struct scene *x, const struct decision *d, const struct reasons *r)
 {
 	if (d->admit)
@@ -358,7 +373,8 @@ void tell_reasons(const struct scene *x, const struct decision *d, const struct 
 	if (r && r->nr)
 		tell_resources(x, r);
 	if (r)
-		tell_choice(x, r);
+		tell_choice(x, d, r);
+	tell_hint(x, &d->hint);
 	if (d->admit && *d->message)
 		tell(x->to, "note", "%s", d->message);
 }
@@ -374,6 +390,12 @@ static const struct advice {
 		"the search for NUMA nodes was stopped before it had looked at every combination, "
 		"and the best found until then is not good enough for the policy",
 		"raise mergeVisitBudget (0: no bound), or make room as below"},
+	{"TopologyAffinityError", SCHED_HINT_REFUSES,
+		"it must be on the NUMA nodes that its scheduler asked for, or not run here: the "
+		"hint says so, or the node's schedulerHint.mode does",
+		"have the pod scheduled anew, with a hint for the node as it is now, or let hint "
+		"and "
+		"node say prefer, which takes other NUMA nodes instead"},
 	{"TopologyAffinityError", "", NULL, /* the policy says it */
 		"let containers on one NUMA node end (numafit status lists who is where), ask for "
 		"less, send the pod to another node, or use topologyManagerPolicy best-effort, "
@@ -546,7 +568,7 @@ void tell_refusal(const struct scene *x, const struct decision *d, const struct 
 
 	tell(x->to, "reason", "%s: %s", d->reason ? d->reason : "refused", d->message);
 	tell(x->to, "meaning", "%s", a->meaning ? a->meaning : policy_meaning(d->policy));
-	if (d->reasons)
+	if (d->reasons && !strstr(d->message, SCHED_HINT_REFUSES))
 		tell_missing(x, d, free);
 	tell(x->to, "advice", "%s", a->advice);
 }

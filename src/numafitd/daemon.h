@@ -28,7 +28,15 @@ struct daemon {
 	char status_path[SETTINGS_PATH_MAX + sizeof "/numafitd.sock"];
 	struct journal *journal;
 	struct loop_timer *rotate, *expire;
-	struct sweep *sweep;       /* NULL: there is none */
+	struct sweep *sweep; /* NULL: there is none */
+	/* Grows whenever other CPUs or other memory are free, over restarts too: what schedulers
+	 * say that they have seen. */
+	uint64_t generation;
+	struct cpuset held_before;
+	uint64_t free_before;
+	char node_name[NODE_NAME_MAX];
+	enum sched_hint_format hint_format[NR_SCHED_HINT_FORMATS]; /* the first one first */
+	unsigned nr_hint_formats;
 	struct services *services; /* NULL: there are none */
 	uint64_t rotate_at_bytes;
 	struct err journal_error; /* told, and nothing was written since; code 0: all is well */
@@ -46,6 +54,8 @@ struct daemon {
  * then tells what runs. 0, or -errno when no journal can be written. */
 int recorder_start(struct daemon *d, struct err *e);
 void recorder_stop(struct daemon *d);
+/* The machine or what is held may be another one than before. */
+void recorder_count_change(struct daemon *d);
 /* The ledger is no longer what its records lead to: start a new journal with it now, and until that
  * has succeeded record nothing. */
 void recorder_write_anew(struct daemon *d);
@@ -68,6 +78,17 @@ struct sandboxes {
 };
 struct sandboxes sandboxes_of(const struct nri_inventory *what);
 void sandboxes_free(struct sandboxes *s);
+/* hints.c: what schedulers have left in a pod's annotations, for the merge; only in mode manage.
+ * The node's name and the order of formats, from the settings. 0, or -EINVAL with text. */
+int hints_start(struct daemon *d, struct err *e);
+/* The container's hint and its pod's topology policy, into *req, from *a. */
+void hints_of_container(struct daemon *d, struct request *req, struct arena *a);
+/* The same for each container of the pod: ask, or a copy from *a that has them. */
+const struct pod_ask *hints_of_pod(
+	struct daemon *d, const struct pod *pod, const struct pod_ask *ask, struct arena *a);
+/* The verdict goes into the counters. */
+void hints_count(struct daemon *d, const struct decision *dec);
+
 /* services.c: what speaks with the kubelet, as far as the settings switch it on; in mode shadow
  * without the device plugin, and not in mode off. 0, or -errno with text: gRPC cannot start. */
 int services_start(struct daemon *d, struct err *e);

@@ -257,6 +257,8 @@ void facts_run_pod(struct daemon *d, const struct pod *pod, struct decision *dec
 	arena_init(&a, FACTS_BYTES);
 	known.ask = facts_of_pod(d, pod, &a);
 	known.source = known.ask ? POD_FROM_KUBELET : pod->source;
+	if (known.ask)
+		known.ask = hints_of_pod(d, pod, known.ask, &a);
 	engine_run_pod(d->engine, loop_wall_ms(), &known, dec);
 	arena_fini(&a);
 }

@@ -223,6 +223,22 @@ static int record(void *ctx, const struct record *r, struct err *e)
 	return 0;
 }
 
+void recorder_count_change(struct daemon *d)
+{
+	const struct ledger *l = engine_ledger(d->engine);
+	const struct topo *t = ledger_topo(l);
+	uint64_t left = cpuset_count(&t->cpus);
+
+	nodeset_each (n, t->nodes)
+		for (unsigned k = 0; k < t->nr_kinds; k++)
+			left += ledger_memory(l)->node[n].free[k];
+	if (left == d->free_before && cpuset_equal(ledger_held_cpus(l), &d->held_before))
+		return;
+	d->generation++;
+	d->free_before = left;
+	d->held_before = *ledger_held_cpus(l);
+}
+
 /* A container that is gone is gone, whether that could be recorded or not. */
 static void done(void *ctx, const struct record *r)
 {
@@ -233,6 +249,7 @@ static void done(void *ctx, const struct record *r)
 		d->journal_behind = true;
 		loop_timer_set(d->rotate, 0);
 	}
+	recorder_count_change(d);
 	log_record(d, r);
 	services_note_change(d);
 }
@@ -361,6 +378,7 @@ int recorder_start(struct daemon *d, struct err *e)
 	struct reading r = {.d = d};
 	struct err why;
 
+	d->generation = (uint64_t)loop_wall_ms(); /* beyond all that an earlier life counted */
 	new_engine(d);
 	d->rotate = loop_timer_new(d->loop, rotate, d);
 	int lines = journal_read(d->journal_path, fold_line, &r, &why);

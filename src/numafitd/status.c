@@ -35,6 +35,7 @@ static char *status_document(const struct daemon *d)
 		.connection = connection_word(nri_conn_state(d->conn)),
 		.runtime = nri_conn_runtime(d->conn),
 		.uptime_ms = (loop_monotonic_ns() - d->started_ns) / NS_PER_MS,
+		.generation = d->generation,
 		.counters = d->counters,
 	};
 	struct status_kubelet kubelet;

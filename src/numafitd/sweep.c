@@ -346,6 +346,7 @@ static void take_machine(struct daemon *d, struct topo *t)
 	d->machine = t;
 	free(before);
 	recorder_write_anew(d);
+	recorder_count_change(d);
 	services_note_change(d);
 }
 

@@ -22,6 +22,8 @@ static struct placement placement_of(const struct decision *dec)
 		.mems = dec->mems,
 		.nodes = dec->nodes,
 		.has_nodes = dec->has_affinity,
+		.has_hint = dec->hint.looked_at,
+		.hint = dec->hint.verdict,
 	};
 }
 
@@ -31,10 +33,12 @@ static int refuse(const struct decision *dec, struct err *e)
 	char hints[HINTS_TEXT_MAX];
 	const char *missing = hints_text(dec, hints);
 
-	return err_set(e, EPERM, "numafit: %s: %s (policy %s%s%s)",
+	return err_set(e, EPERM, "numafit: %s: %s (policy %s%s%s%s%s)",
 		dec->reason ? dec->reason : "refused", dec->message,
 		topology_policy_name(dec->policy),
-		*missing ? "; NUMA nodes needed now/at best: " : "", missing);
+		*missing ? "; NUMA nodes needed now/at best: " : "", missing,
+		dec->hint.looked_at ? "; scheduler's hint " : "",
+		dec->hint.looked_at ? sched_hint_verdict_name(dec->hint.verdict) : "");
 }
 
 /* A pod that is known container by container is decided now, before any of them runs. */
@@ -45,6 +49,7 @@ static int on_run_pod(void *ctx, const struct pod *pod, struct err *e)
 
 	facts_run_pod(d, pod, &dec);
 	d->counters.refused += !dec.admit;
+	hints_count(d, &dec); /* of a pod that is refused; else with each container */
 	return dec.admit ? 0 : refuse(&dec, e);
 }
 
@@ -72,11 +77,13 @@ static int on_create(void *ctx, const struct request *req, struct nri_reply *rep
 	fault_point(FAULT_TO_DECIDE);
 	note_foreign_cpuset(d, req);
 	facts_of_container(d, &known, reply->arena);
+	hints_of_container(d, &known, reply->arena);
 	engine_create(d->engine, loop_wall_ms(), &known, &dec, &ups);
 	add_updates(d, &ups, reply);
 	d->counters.creates++;
 	d->counters.refused += !dec.admit;
 	d->counters.cut_short += dec.reasons && dec.reasons->cut_short;
+	hints_count(d, &dec);
 	log_decision(d, req, &dec, "create", ups.nr, loop_monotonic_ns() - from);
 	vec_fini(&ups);
 	if (!dec.admit)

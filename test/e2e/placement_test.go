@@ -19,9 +19,15 @@ type held struct {
 }
 
 type status struct {
-	Pool     string
-	Counters struct{ Compared, Disagreed int }
-	Kubelet  struct {
+	Pool       string
+	Generation int64
+	Counters   struct {
+		Compared, Disagreed int
+		HintsAccepted       int `json:"hints_accepted"`
+		HintsRepaired       int `json:"hints_repaired"`
+		HintsRejected       int `json:"hints_rejected"`
+	}
+	Kubelet struct {
 		DevicePlugin string `json:"device_plugin"`
 		PodResources string `json:"pod_resources"`
 		PodsAPI      string `json:"pods_api"`

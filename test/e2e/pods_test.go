@@ -59,6 +59,11 @@ func (n *node) startPod(name, qos string, containers ...want) *pod {
 
 func (n *node) tryPod(name, qos string, containers ...want) (*pod, error) {
 	n.Helper()
+	return n.tryAnnotatedPod(name, qos, nil, containers...)
+}
+
+func (n *node) tryAnnotatedPod(name, qos string, annotations map[string]string, containers ...want) (*pod, error) {
+	n.Helper()
 	total := want{}
 	for _, w := range containers {
 		total.milli += w.milli
@@ -66,6 +71,7 @@ func (n *node) tryPod(name, qos string, containers ...want) (*pod, error) {
 	}
 	p := &pod{name: name, qos: qos, containers: map[string]string{}, config: &cri.PodSandboxConfig{
 		Metadata:     &cri.PodSandboxMetadata{Name: name, Uid: "uid-" + name, Namespace: "default"},
+		Annotations:  annotations,
 		LogDirectory: n.path("logs"),
 		Linux: &cri.LinuxPodSandboxConfig{
 			CgroupParent: filepath.Join(n.cgroup(), "kubepods", qos, "poduid-"+name),

@@ -323,13 +323,9 @@ static inline void gone(struct world *w, struct guest *p)
 	engine_release_pod(w->g, 0, "pod-gone", &(struct pod){.sandbox_id = p->sandbox, .uid = ""});
 }
 
-/* Start a sandbox for the pod that *p asks for; one that comes again keeps its uid. */
-static inline struct decision run_pod(struct world *w, struct guest *p, bool again)
+/* Its ids; one that comes again keeps its uid. */
+static inline void name_pod(struct world *w, struct guest *p, bool again)
 {
-	struct decision d;
-
-	for (unsigned i = 0; i < PARTS_MAX; i++)
-		p->run[i].runs = false;
 	if (!again)
 		(void)snprintf(p->uid, sizeof p->uid, "u%u", w->next_id++);
 	(void)snprintf(p->sandbox, sizeof p->sandbox, "s%u", w->next_id++);
@@ -339,6 +335,16 @@ static inline struct decision run_pod(struct world *w, struct guest *p, bool aga
 	p->pod.uid = p->pod.name = p->uid;
 	p->pod.ns = "default";
 	p->next = 0;
+}
+
+/* Start a sandbox for the pod that *p asks for. */
+static inline struct decision run_pod(struct world *w, struct guest *p, bool again)
+{
+	struct decision d;
+
+	for (unsigned i = 0; i < PARTS_MAX; i++)
+		p->run[i].runs = false;
+	name_pod(w, p, again);
 	engine_run_pod(w->g, 0, &p->pod, &d);
 	p->there = d.admit;
 	return d;

@@ -95,6 +95,9 @@ static void every_key_reaches_its_setting(void **state)
 			  "sharedPoolStep: 0\n"
 			  "sharedPoolMinimum: 2\n"
 			  "sweepInterval: 1m30s\n"
+			  "nodeName: n1\n"
+			  "schedulerHint: {mode: require, repair: false, podPolicy: true,\n"
+			  "                clockSkew: 1s, order: volcano}\n"
 			  "nri: {socketPath: /run/x.sock, pluginIndex: 07,\n"
 			  "      failurePolicy: drop-and-fail}\n"
 			  "devicePlugin: {enabled: true, preStartContainer: false,\n"
@@ -116,10 +119,10 @@ static void every_key_reaches_its_setting(void **state)
 	static const char *const want[] = {"off", "leave", "manage", "/k", "restricted", "pod",
 		"true", "16", "most-allocated", "none", "true", "false", "true", "true", "true",
 		"true", "None", "0-1,32", "500m", "2",
-		"8:memory=1Gi,hugepages-1Gi=2Gi;1:hugepages-2Mi=4Mi", "7", "0", "2", "90s",
-		"/run/x.sock", "07", "drop-and-fail", "true", "false", "5m", "true", "true",
-		"/run/y", "1Mi", "kep3545-8", "debug", "true", "false", "true", "true", "true",
-		"false", "true"};
+		"8:memory=1Gi,hugepages-1Gi=2Gi;1:hugepages-2Mi=4Mi", "7", "0", "2", "90s", "n1",
+		"require", "false", "true", "1s", "volcano", "/run/x.sock", "07", "drop-and-fail",
+		"true", "false", "5m", "true", "true", "/run/y", "1Mi", "kep3545-8", "debug",
+		"true", "false", "true", "true", "true", "false", "true"};
 	char value[CPUSET_TEXT_MAX];
 	unsigned nr = 0;
 

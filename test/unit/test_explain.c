@@ -205,6 +205,42 @@ static void explain_spilled(struct text *said)
 	node_fini(&n);
 }
 
+static void create_hinted(
+	struct node *n, const char *pod, unsigned cpus, const struct sched_hint_ask *hint)
+{
+	struct request req = web(pod, pod, "main", QOS_GUARANTEED, cpus, 8);
+
+	req.hint = hint;
+	create(n, &req);
+}
+
+/* What schedulers have asked for. */
+static void explain_hinted(struct text *said)
+{
+	const struct sched_hint_ask
+		fifth = {SCHED_HINT_ACCEPTED, SCHED_HINT_PREFER, true, {1 << 5}},
+		stale = {SCHED_HINT_ACCEPTED_STALE, SCHED_HINT_REQUIRE, true, {1 << 5}},
+		must = {SCHED_HINT_ACCEPTED, SCHED_HINT_REQUIRE, true, {1 << 5}},
+		pair = {SCHED_HINT_ACCEPTED, SCHED_HINT_PREFER, false, {3 << 6}},
+		unread = {SCHED_HINT_REJECTED_FORMAT, SCHED_HINT_PREFER, true, {0}};
+	struct node n;
+
+	node_init(&n, POLICY_RESTRICTED);
+	create_hinted(&n, "good", 4, &fifth);
+	create_hinted(&n, "stale", 4, &stale);
+	create_hinted(&n, "taken", 4, &fifth);
+	create_hinted(&n, "must", 4, &must);
+	create_hinted(&n, "wide", 4, &pair);
+	create_hinted(&n, "garbled", 1, &unread);
+	say(said, n.dir, verb_explain, "explain good");
+	say(said, n.dir, verb_explain, "explain stale");
+	say(said, n.dir, verb_explain, "explain taken");
+	say(said, n.dir, verb_explain, "explain must");
+	say(said, n.dir, verb_explain, "explain wide");
+	say(said, n.dir, verb_explain, "explain garbled");
+	node_fini(&n);
+}
+
 static void explain_trouble(struct text *said)
 {
 	say(said, NULL, verb_explain, "explain web --run-directory /nowhere/numafit");
@@ -234,6 +270,7 @@ static void what_was_decided_is_told_in_these_words(void **state)
 	text_init(&said, buf, SAID_MAX);
 	explain_restricted(&said);
 	explain_spilled(&said);
+	explain_hinted(&said);
 	explain_trouble(&said);
 	assert_false(said.cut);
 	if (write && *write)

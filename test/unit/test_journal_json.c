@@ -79,6 +79,16 @@ static const struct device_resource *any_attached(size_t nr)
 	return attached;
 }
 
+/* A scheduler's hint, the same as long as no other call is made with that place; or NULL. */
+static const struct sched_hint_ask *any_hint(unsigned place)
+{
+	static struct sched_hint_ask hints[5];
+
+	hints[place] = (struct sched_hint_ask){
+		below(NR_SCHED_HINT_VERDICTS), below(NR_SCHED_HINT_MODES), below(2), any_nodes()};
+	return below(2) ? &hints[place] : NULL;
+}
+
 /* A pod that is known, or NULL. */
 static const struct pod_ask *any_pod(unsigned nr)
 {
@@ -92,7 +102,10 @@ static const struct pod_ask *any_pod(unsigned nr)
 		.container = containers,
 		.at_least = any_totals(),
 		.attached = any_attached(nr_attached),
-		.nr_attached = nr_attached};
+		.nr_attached = nr_attached,
+		.has_policy = below(2)};
+	if (pod.has_policy)
+		pod.policy = below(NR_POLICIES);
 	for (unsigned i = 0; i < nr; i++) {
 		containers[i].name = any_string();
 		containers[i].kind = below(NR_CONTAINER_KINDS);
@@ -105,6 +118,7 @@ static const struct pod_ask *any_pod(unsigned nr)
 			containers[i].device[m] =
 				(struct device_ask){below((unsigned)nr_attached), any_u64()};
 		containers[i].tokens = below(2) ? any_u64() : 0;
+		containers[i].hint = any_hint(i);
 	}
 	return below(2) ? &pod : NULL;
 }
@@ -129,8 +143,12 @@ static struct request any_request(const char *id)
 		.cpus = any_string(),
 		.mems = any_string(),
 		.allocated = below(2) ? any_string() : NULL,
+		.hint = any_hint(4),
+		.has_policy = below(2),
 	};
 
+	if (r.has_policy)
+		r.policy = below(NR_POLICIES);
 	for (unsigned i = 0; i < r.nr_memory; i++)
 		r.memory[i] = (struct memory_ask){any_u64(), any_u64()};
 	return r;
@@ -174,6 +192,10 @@ static struct decision any_decision(bool admit)
 
 	if (d.has_affinity)
 		d.nodes = any_nodes();
+	if (below(2))
+		d.hint = (struct sched_hint_result){true, below(NR_SCHED_HINT_VERDICTS),
+			below(NR_SCHED_HINT_VERDICTS), below(NR_SCHED_HINT_MODES), any_nodes(),
+			any_nodes()};
 	for (unsigned i = 0; i < d.nr_blocks; i++)
 		d.blocks[i] = (struct memory_block){below(TOPO_KINDS), any_nodes(), any_u64()};
 	(void)text_copy(d.message, sizeof d.message, any_string());
@@ -206,12 +228,25 @@ static void assert_same_attached(
 	}
 }
 
+static void assert_same_hint(const struct sched_hint_ask *a, const struct sched_hint_ask *b)
+{
+	assert_int_equal(!a, !b);
+	if (!a)
+		return;
+	assert_int_equal(a->so_far, b->so_far);
+	assert_int_equal(a->mode, b->mode);
+	assert_int_equal(a->repair, b->repair);
+	assert_true(nodeset_equal(a->asked, b->asked));
+}
+
 static void assert_same_pod(const struct pod_ask *a, const struct pod_ask *b)
 {
 	assert_int_equal(!a, !b);
 	if (!a)
 		return;
 	assert_int_equal(a->pod_level, b->pod_level);
+	assert_int_equal(a->has_policy, b->has_policy);
+	assert_int_equal(a->policy, b->policy);
 	assert_int_equal(a->nr, b->nr);
 	assert_same_totals(&a->at_least, &b->at_least);
 	for (unsigned i = 0; i < a->nr; i++) {
@@ -222,6 +257,7 @@ static void assert_same_pod(const struct pod_ask *a, const struct pod_ask *b)
 		assert_memory_equal(a->container[i].memory, b->container[i].memory,
 			sizeof a->container[i].memory);
 		assert_int_equal(a->container[i].tokens, b->container[i].tokens);
+		assert_same_hint(a->container[i].hint, b->container[i].hint);
 		assert_int_equal(a->container[i].nr_devices, b->container[i].nr_devices);
 		for (unsigned k = 0; k < a->container[i].nr_devices; k++) {
 			assert_int_equal(a->container[i].device[k].resource,
@@ -254,6 +290,9 @@ static void assert_same_request(const struct request *a, const struct request *b
 	assert_string_equal(a->cpus, b->cpus);
 	assert_string_equal(a->mems, b->mems);
 	assert_null(a->placement);
+	assert_same_hint(a->hint, b->hint);
+	assert_int_equal(a->has_policy, b->has_policy);
+	assert_int_equal(a->policy, b->policy);
 	assert_int_equal(!a->allocated, !b->allocated);
 	assert_string_equal(a->allocated ? a->allocated : "", b->allocated ? b->allocated : "");
 	assert_same_attached(a->attached, a->nr_attached, b->attached, b->nr_attached);
@@ -289,6 +328,12 @@ static void assert_same_decision(const struct decision *a, const struct decision
 	assert_int_equal(a->preferred, b->preferred);
 	assert_int_equal(a->nr_blocks, b->nr_blocks);
 	assert_int_equal(a->lease, b->lease);
+	assert_int_equal(a->hint.looked_at, b->hint.looked_at);
+	assert_int_equal(a->hint.verdict, b->hint.verdict);
+	assert_int_equal(a->hint.cause, b->hint.cause);
+	assert_int_equal(a->hint.mode, b->hint.mode);
+	assert_true(nodeset_equal(a->hint.asked, b->hint.asked));
+	assert_true(nodeset_equal(a->hint.given, b->hint.given));
 	for (unsigned i = 0; i < a->nr_blocks; i++) {
 		assert_int_equal(a->blocks[i].kind, b->blocks[i].kind);
 		assert_int_equal(a->blocks[i].nodes.bits, b->blocks[i].nodes.bits);

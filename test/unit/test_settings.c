@@ -83,7 +83,7 @@ static void each_row_prints_its_default_and_reads_it_back(void **state)
 		if (*buf)
 			assert_int_equal(settings_set(&s, doc.key, buf, NULL), 0);
 	}
-	assert_int_equal(nr, 44);
+	assert_int_equal(nr, 50);
 	assert_false(settings_get(&s, nr, buf, sizeof buf));
 	assert_memory_equal(&s, &before, sizeof s);
 }
@@ -596,6 +596,34 @@ static void a_strategy_is_accepted_with_the_gate_of_alpha_options(void **state)
 	}
 }
 
+static void the_order_of_hints_names_each_form_once(void **state)
+{
+#define FORMS "numafit, koordinator, katalyst, volcano, crane, godel"
+	static const struct {
+		const char *order, *text; /* text NULL: it will do */
+	} table[] = {
+		{"numafit,koordinator,katalyst,volcano,crane,godel", NULL},
+		{"godel, numafit", NULL},
+		{"godel,", NULL},
+		{"Godel", "schedulerHint.order: \"Godel\" is none of " FORMS},
+		{"numafit;godel", "schedulerHint.order: \"numafit;godel\" is none of " FORMS},
+		{",numafit", "schedulerHint.order: \"\" is none of " FORMS},
+		{"crane,godel,crane", "schedulerHint.order: \"crane\" is there twice; it takes "
+				      "each once: " FORMS},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+		struct settings s = defaults();
+		struct err e = {0};
+		const char *const set[][2] = {{"schedulerHint.order", table[i].order}};
+
+		set_all(&s, set, 1);
+		assert_int_equal(settings_check(&s, NULL, &e), table[i].text ? -EINVAL : 0);
+		assert_string_equal(e.text, table[i].text ? table[i].text : "");
+	}
+}
+
 static void reserved_cpus_are_counted_as_the_kubelet_counts_them(void **state)
 {
 	static const struct {
@@ -651,6 +679,7 @@ int main(void)
 		cmocka_unit_test(too_many_nodes_come_before_the_cpu_managers_options),
 		cmocka_unit_test(what_is_not_there_yet_is_refused),
 		cmocka_unit_test(a_strategy_is_accepted_with_the_gate_of_alpha_options),
+		cmocka_unit_test(the_order_of_hints_names_each_form_once),
 		cmocka_unit_test(reserved_cpus_are_counted_as_the_kubelet_counts_them),
 		cmocka_unit_test(the_names_are_those_of_the_config_file),
 	};

@@ -125,6 +125,60 @@ static void without_a_word_a_kubelet_aligns_nothing(void **state)
 	trace_fini(&t);
 }
 
+static void a_scheduler_leaves_a_hint_and_a_pod_has_annotations(void **state)
+{
+	static const char text[] =
+		"steps:\n"
+		"- create: {pod: a, qos: besteffort, hint: {numa: '1,9-10', mode: require,\n"
+		"    ttl: 60s, gen: 7, wrong: expired}}\n"
+		"- create: {pod: b, qos: besteffort, hint: {numa: 3}, annotations: [x.y/z=,\n"
+		"    'numafit.io/numa-hint={\"v\":1,\"a\":\"b=c\"}']}\n"
+		"- create: {pod: c, qos: besteffort}\n";
+	struct trace t;
+	struct err e;
+
+	(void)state;
+	if (read_text(&t, text, &e) < 0)
+		fail_msg("%s", e.text);
+	const struct trace_hint *h = &t.at[0].hint;
+
+	assert_string_equal(h->numa, "1,9-10");
+	assert_int_equal(h->mode, SCHED_HINT_REQUIRE);
+	assert_int_equal(h->ttl_s, 60);
+	assert_int_equal(h->generation, 7);
+	assert_int_equal(h->wrong, SCHED_HINT_REJECTED_EXPIRED);
+	h = &t.at[1].hint;
+	assert_string_equal(h->numa, "3");
+	assert_int_equal(h->mode, SCHED_HINT_PREFER);
+	assert_int_equal(h->ttl_s, 120);
+	assert_int_equal(h->generation, 0);
+	assert_int_equal(h->wrong, SCHED_HINT_NONE);
+	assert_int_equal(t.at[1].nr_annotations, 2);
+	assert_string_equal(t.at[1].annotation[0].key, "x.y/z");
+	assert_string_equal(t.at[1].annotation[0].value, "");
+	assert_string_equal(t.at[1].annotation[1].key, "numafit.io/numa-hint");
+	assert_string_equal(t.at[1].annotation[1].value, "{\"v\":1,\"a\":\"b=c\"}");
+	assert_null(t.at[2].hint.numa);
+	assert_int_equal(t.at[2].nr_annotations, 0);
+	trace_fini(&t);
+}
+
+static void annotations_are_bounded(void **state)
+{
+	static char text[4096];
+	struct trace t;
+	struct err e = {0};
+	int len = snprintf(
+		text, sizeof text, "steps:\n- create: {pod: a, qos: besteffort, annotations: [");
+
+	(void)state;
+	for (int i = 0; i <= TRACE_ANNOTATIONS_MAX; i++)
+		len += snprintf(text + len, sizeof text - (size_t)len, "a%d=b, ", i);
+	snprintf(text + len, sizeof text - (size_t)len, "]}\n");
+	assert_int_equal(read_text(&t, text, &e), -E2BIG);
+	assert_non_null(strstr(e.text, "more than 16 annotations"));
+}
+
 static void steps_keep_their_order_and_their_lines(void **state)
 {
 	static const char text[] =
@@ -157,7 +211,9 @@ static void a_mistake_is_told_with_line_and_key(void **state)
 #define POD "steps:\n- create: {pod: a, qos: besteffort}\n"
 #define KUBELET                                                                                    \
 	"kubelet: {topologyManagerPolicy: none}\nsteps:\n- create: {pod: a, qos: besteffort, "
-#define MANY "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+#define HINT      "steps:\n- create: {pod: a, qos: besteffort, hint: {"
+#define ANNOTATED "steps:\n- create: {pod: a, qos: besteffort, annotations: "
+#define MANY      "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
 	static const struct {
 		const char *text;
 		int code;
@@ -244,6 +300,22 @@ static void a_mistake_is_told_with_line_and_key(void **state)
 		{KUBELET "devices: [a.b/c=1], unasked: true}\n", -EINVAL,
 			{"line 3", "without devices"}},
 		{KUBELET "devices: 3}\n", -EINVAL, {"line 3", "create.devices", "RESOURCE=COUNT"}},
+		{HINT "mode: prefer}}\n", -EINVAL, {"line 2", "hint.numa is missing"}},
+		{HINT "numa: a}}\n", -EINVAL, {"line 2", "create.hint.numa"}},
+		{HINT "numa: ''}}\n", -EINVAL, {"create.hint.numa", "empty"}},
+		{HINT "mode: off}}\n", -EINVAL, {"create.hint.mode", "prefer, require"}},
+		{HINT "ttl: 60}}\n", -EINVAL, {"create.hint.ttl", "60s"}},
+		{HINT "ttl: s}}\n", -EINVAL, {"create.hint.ttl"}},
+		{HINT "ttl: 0s}}\n", -ERANGE, {"create.hint.ttl", "1s at least"}},
+		{HINT "ttl: 86401s}}\n", -ERANGE, {"create.hint.ttl", "86400"}},
+		{HINT "gen: -1}}\n", -EINVAL, {"create.hint.gen"}},
+		{HINT "wrong: numa}}\n", -EINVAL, {"create.hint.wrong", "clock, expired"}},
+		{HINT "node: 3}}\n", -EINVAL, {"create.hint.node", "unknown key"}},
+		{ANNOTATED "[a]}\n", -EINVAL, {"create.annotations.0", "KEY=VALUE"}},
+		{ANNOTATED "['=b']}\n", -EINVAL, {"create.annotations.0", "KEY=VALUE"}},
+		{ANNOTATED "[a=b, a=c]}\n", -EINVAL, {"annotations.1", "there twice"}},
+		{POD "- update: {pod: a, cpu: 1, hint: {numa: 1}}\n", -EINVAL,
+			{"line 3", "update.hint.numa", "unknown key"}},
 		{"kubelet: {cpuManagerPolicy: static}\n", -EINVAL,
 			{"line 1", "kubelet.cpuManagerPolicy", "unknown key"}},
 		{"kubelet: {topologyManagerPolicy: strict}\n", -EINVAL,
@@ -304,7 +376,8 @@ static void a_trace_is_bounded(void **state)
 static void the_traces_that_come_along_are_good(void **state)
 {
 	static const char *const paths[] = {"test/traces/demo.yaml", "test/traces/small.yaml",
-		"test/traces/shadow.yaml", "test/traces/unasked.yaml", "test/traces/devices.yaml"};
+		"test/traces/shadow.yaml", "test/traces/unasked.yaml", "test/traces/devices.yaml",
+		"test/traces/hints.yaml"};
 	static char text[1 << 16];
 
 	(void)state;
@@ -331,6 +404,8 @@ int main(void)
 		cmocka_unit_test(a_kubelet_with_static_managers_gives_a_cpuset),
 		cmocka_unit_test(a_kubelet_has_devices_and_containers_ask_for_them),
 		cmocka_unit_test(without_a_word_a_kubelet_aligns_nothing),
+		cmocka_unit_test(a_scheduler_leaves_a_hint_and_a_pod_has_annotations),
+		cmocka_unit_test(annotations_are_bounded),
 		cmocka_unit_test(steps_keep_their_order_and_their_lines),
 		cmocka_unit_test(a_mistake_is_told_with_line_and_key),
 		cmocka_unit_test(two_operations_in_one_step_are_refused),

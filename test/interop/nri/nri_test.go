@@ -24,6 +24,7 @@ type placement struct {
 	Exclusive, Preferred *bool
 	CPUs, Mems           string
 	Nodes                *string
+	Hint                 string
 }
 
 // placed is what the container's numafit.io/placement annotation says.
@@ -165,6 +166,51 @@ func TestRefusalSaysWhy(t *testing.T) {
 	t.Logf("refused: %v", err)
 	if c := n.mustCreate("db", guaranteed(perNode)); len(cpus(n, c)) != perNode {
 		t.Errorf("after a refusal: %s", c.Linux.Resources.Cpu.Cpus)
+	}
+}
+
+// A scheduler's hint is on the pod, and the decision is each container's.
+func TestHintOnThePodReachesTheDecision(t *testing.T) {
+	n := newNode(t, "nodeName=node-a", "topologyManagerPolicy=restricted", "schedulerHint.podPolicy=true")
+	ours := func(uid, nodes, mode string) map[string]string {
+		return map[string]string{"numafit.io/numa-hint": fmt.Sprintf(`{"v":1,"node":"node-a","uid":"uid-%s","at":%d,`+
+			`"ttl":60,"mode":"%s","containers":{"*":{"numa":"%s"}}}`, uid, time.Now().UnixMilli(), mode, nodes)}
+	}
+	for _, c := range []struct {
+		name              string
+		notes             map[string]string
+		nodes, hint, says string // says: why it is refused
+	}{
+		{"none", nil, "0", "", ""},
+		{"good", ours("good", "5", "prefer"), "5", "accepted", ""},
+		{"wide", ours("wide", "6-7", "prefer"), "0", "repaired", ""},
+		{"stray", ours("other", "5", "prefer"), "0", "rejected:uid", ""},
+		{"must", ours("must", "6-7", "require"), "", "", "rejected:not-narrowest"},
+		{"katalyst", map[string]string{"katalyst.kubewharf.io/numa_bind_result": "4"}, "4", "accepted", ""},
+		{"large", map[string]string{"numafit.io/numa-hint": strings.Repeat("[", 1<<20)}, "0", "rejected:format", ""},
+		{"policy", map[string]string{"numafit.io/topology-policy": "single-numa-node"}, "0", "", ""},
+	} {
+		w := guaranteed(2)
+		w.notes = c.notes
+		made, err := n.create(c.name, w)
+		if c.says != "" {
+			if err == nil || !strings.Contains(err.Error(), c.says) {
+				t.Errorf("%s: to be refused with %q: %v", c.name, c.says, err)
+			}
+			continue
+		}
+		if err != nil {
+			t.Fatalf("%s: %v", c.name, err)
+		}
+		n.check()
+		p := placed(n, made)
+		if p.Hint != c.hint || *p.Nodes != c.nodes || made.Linux.Resources.Cpu.Mems != c.nodes ||
+			len(cpus(n, made)) != 2 || !nodesOf(cpus(n, made)).equal(parse(n, c.nodes)) {
+			t.Errorf("%s: to become %q on node %s: %s", c.name, c.hint, c.nodes, made.Annotations["numafit.io/placement"])
+		}
+		if strict := p.Policy == "single-numa-node"; strict != (c.name == "policy") {
+			t.Errorf("%s: policy %s", c.name, p.Policy)
+		}
 	}
 }
 

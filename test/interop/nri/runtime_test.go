@@ -321,9 +321,10 @@ type want struct {
 	milli    int64
 	memory   int64
 	huge1Gi  uint64
-	baggage  int    // bytes of environment, to make messages large
-	pod, id  string // the same pod and another id: a restarted container
-	external string // the cpuset that it comes with
+	baggage  int               // bytes of environment, to make messages large
+	pod, id  string            // the same pod and another id: a restarted container
+	external string            // the cpuset that it comes with
+	notes    map[string]string // the pod's annotations
 }
 
 // container makes the sandbox and container that the kubelet would ask the runtime for.
@@ -337,7 +338,7 @@ func (n *node) container(name string, w want) (*nri.PodSandbox, *nri.Container) 
 	p := n.pods["sb-"+w.pod]
 	if p == nil {
 		p = &nri.PodSandbox{Id: "sb-" + w.pod, Name: w.pod, Uid: "uid-" + w.pod, Namespace: "default",
-			Linux: &nri.LinuxPodSandbox{CgroupParent: filepath.Join("/kubepods", w.qos, "poduid-"+w.pod)}}
+			Annotations: w.notes, Linux: &nri.LinuxPodSandbox{CgroupParent: filepath.Join("/kubepods", w.qos, "poduid-"+w.pod)}}
 	}
 	cpu := &nri.LinuxCPU{Shares: nri.UInt64(max(2, uint64(w.milli)*1024/1000)), Cpus: w.external}
 	memory := &nri.LinuxMemory{}

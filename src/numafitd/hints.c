@@ -1,0 +1,194 @@
+/* What schedulers have left on a pod, in the words of the merge. Whoever can write a pod can write
+ * it: it is read, checked, and then only chooses among answers that are equally good. */
+#include "daemon.h"
+
+#include <codec/hints.h>
+#include <io/log.h>
+#include <numafit/text.h>
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+int hints_start(struct daemon *d, struct err *e)
+{
+	const char *name = d->settings.node_name;
+
+	if (!*name)
+		name = getenv("NODE_NAME");
+	if (name && *name)
+		(void)text_copy(d->node_name, sizeof d->node_name, name);
+	else
+		(void)gethostname(d->node_name, sizeof d->node_name - 1);
+	int nr = sched_hint_order_parse(d->settings.hint_order, d->hint_format, e);
+	if (nr < 0)
+		return nr;
+	d->nr_hint_formats = (unsigned)nr;
+	return 0;
+}
+
+/* A pod's hint, as far as it can be judged before the merge. */
+struct reading {
+	bool has;
+	enum sched_hint_verdict so_far;
+	enum sched_hint_mode mode;
+	struct sched_hint hint;
+	const struct hint_source *source;
+	struct err why; /* of a rejection */
+};
+
+static void log_rejection(const struct pod *pod, const struct reading *r)
+{
+	char name[512], why[2 * sizeof r->why.text];
+
+	if (sched_hint_is_rejection(r->so_far))
+		log_line(LOG_INFO, "hint-rejected",
+			"namespace=%s pod=%s annotation=%s verdict=%s error=%s", pod->ns,
+			log_text(name, sizeof name, pod->name), r->source->key,
+			sched_hint_verdict_name(r->so_far), log_text(why, sizeof why, r->why.text));
+}
+
+/* CPUs that no newcomer can have. */
+static struct cpuset foreign_cpus(const struct daemon *d)
+{
+	return cpuset_or(d->settings.reserved_cpus, ledger_held_cpus(engine_ledger(d->engine)));
+}
+
+static struct reading read_hint(const struct daemon *d, const struct pod *pod, struct arena *a)
+{
+	const struct hint_order order = {d->hint_format, d->nr_hint_formats};
+	const struct hint_context c = {&d->topo, a};
+	const struct cpuset foreign = foreign_cpus(d);
+	const struct sched_hint_facts facts = {
+		.node = d->node_name,
+		.uid = pod->uid,
+		.now_ms = loop_wall_ms(),
+		.skew_ms = (int64_t)d->settings.hint_skew_ms,
+		.generation = d->generation,
+		.t = &d->topo,
+		.foreign = &foreign,
+	};
+	struct reading r = {.mode = d->settings.hint_mode};
+	int rc = hint_find(pod, HINT_ABOUT_NODES, &order, &c, &r.source, &r.hint, &r.why);
+
+	r.has = rc != 0;
+	if (rc > 0) {
+		r.so_far = sched_hint_check(&r.hint, &facts, &r.why);
+		r.mode = sched_hint_mode_of(d->settings.hint_mode, r.hint.mode);
+	} else if (rc < 0) {
+		r.so_far = hint_read_verdict(rc);
+	}
+	return r;
+}
+
+static bool is_on(const struct daemon *d)
+{
+	return d->settings.mode == MODE_MANAGE && d->settings.hint_mode != SCHED_HINT_OFF;
+}
+
+/* What it says of that container, from *a; NULL: nothing. */
+static const struct sched_hint_ask *ask_of(
+	const struct daemon *d, const struct reading *r, const char *container, struct arena *a)
+{
+	bool whole = d->settings.topology_scope == SCOPE_POD;
+	const struct sched_hint_container *c = NULL;
+	struct sched_hint_ask *ask;
+
+	if (!r->has || r->so_far == SCHED_HINT_NONE)
+		return NULL;
+	bool read = r->hint.nr_containers > 0;
+	if (read)
+		c = whole ? sched_hint_for_pod(&r->hint) : sched_hint_for(&r->hint, container);
+	if (read && !c && !whole) /* it speaks of others */
+		return NULL;
+	ask = arena_alloc(a, sizeof *ask);
+	if (!ask)
+		return NULL;
+	*ask = (struct sched_hint_ask){
+		.so_far = r->so_far, .mode = r->mode, .repair = d->settings.hint_repair};
+	if (c)
+		ask->asked = c->nodes;
+	else if (read && !sched_hint_is_rejection(r->so_far))
+		ask->so_far = SCHED_HINT_REJECTED_POLICY; /* its containers go apart */
+	return ask;
+}
+
+/* False: it asks for none, or may not. */
+static bool read_policy(const struct daemon *d, const struct pod *pod, struct arena *a,
+	enum topology_policy *policy)
+{
+	const struct hint_order order = {d->hint_format, d->nr_hint_formats};
+	const struct hint_context c = {&d->topo, a};
+	const struct hint_source *source;
+	struct sched_hint hint;
+	struct err e;
+
+	if (d->settings.mode != MODE_MANAGE || !d->settings.hint_policy ||
+		hint_find(pod, HINT_ABOUT_POLICY, &order, &c, &source, &hint, &e) <= 0 ||
+		!hint.has_policy)
+		return false;
+	*policy = sched_hint_policy_of(d->settings.topology_policy, hint.policy);
+	return *policy != d->settings.topology_policy;
+}
+
+/* Held for it, or handed on to it: its hint has been looked at, and may be too old by now. */
+static bool is_decided(const struct daemon *d, const struct request *req)
+{
+	return ledger_find_named(
+		engine_ledger(d->engine), req->pod.uid, req->container_name, req->container_id);
+}
+
+void hints_of_container(struct daemon *d, struct request *req, struct arena *a)
+{
+	struct arena scratch;
+
+	if (!req->pod.nr_annotations)
+		return;
+	arena_init(&scratch, HINT_ARENA_BYTES);
+	if (is_on(d)) {
+		struct reading r = read_hint(d, &req->pod, &scratch);
+
+		req->hint = ask_of(d, &r, req->container_name, a);
+		if (!is_decided(d, req))
+			log_rejection(&req->pod, &r);
+	}
+	req->has_policy = read_policy(d, &req->pod, &scratch, &req->policy);
+	arena_fini(&scratch);
+}
+
+const struct pod_ask *hints_of_pod(
+	struct daemon *d, const struct pod *pod, const struct pod_ask *ask, struct arena *a)
+{
+	struct container_ask *list = arena_array(a, ask->nr, sizeof *list);
+	struct pod_ask *with = arena_alloc(a, sizeof *with);
+	struct reading r = {0};
+	struct arena scratch;
+
+	if (!pod->nr_annotations || !list || !with)
+		return ask;
+	arena_init(&scratch, HINT_ARENA_BYTES);
+	if (is_on(d))
+		r = read_hint(d, pod, &scratch);
+	log_rejection(pod, &r);
+	*with = *ask;
+	with->container = list;
+	with->has_policy = read_policy(d, pod, &scratch, &with->policy);
+	for (unsigned i = 0; i < ask->nr; i++) {
+		list[i] = ask->container[i];
+		list[i].hint = ask_of(d, &r, list[i].name, a);
+	}
+	arena_fini(&scratch);
+	return with;
+}
+
+void hints_count(struct daemon *d, const struct decision *dec)
+{
+	enum sched_hint_verdict v = dec->hint.verdict;
+
+	if (dec->source == SOURCE_INHERITED) /* counted when its predecessor came */
+		return;
+	d->counters.hints_accepted += v == SCHED_HINT_ACCEPTED || v == SCHED_HINT_ACCEPTED_STALE;
+	d->counters.hints_repaired += v == SCHED_HINT_REPAIRED;
+	d->counters.hints_rejected += sched_hint_is_rejection(v);
+}

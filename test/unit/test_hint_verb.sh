@@ -1,0 +1,106 @@
+#!/bin/sh
+# numafit hint: what encode writes, check accepts, and what is wrong with any other hint is told.
+# usage: BUILD=build/debug test/unit/test_hint_verb.sh
+set -u
+numafit=${BUILD:-build/debug}/numafit
+dir=$(mktemp -d "${TMPDIR:-/tmp}/numafit-hint.XXXXXX") || exit 1
+trap 'rm -rf "$dir"' EXIT
+number=0 bad=0
+
+tell() { # 0 or 1, what was to be seen
+	number=$((number + 1))
+	if [ "$1" -eq 0 ]; then
+		echo "ok $number - $2"
+	else
+		echo "not ok $number - $2"
+		sed 's/^/# /' "$dir/out" "$dir/err"
+		bad=1
+	fi
+}
+
+# run NAME WANTED-STATUS COMMAND...: what it prints is looked at by see
+run() {
+	name=$1 wanted=$2
+	shift 2
+	"$@" >"$dir/out" 2>"$dir/err" </dev/null
+	[ $? -eq "$wanted" ]
+	tell $? "$name"
+}
+
+see() { # WHAT FILE TEXT
+	grep -qF -e "$3" "$dir/$2"
+	tell $? "$name: $1"
+}
+
+verdict() { # WORD
+	grep -qxF -e "$1" "$dir/out"
+	tell $? "$name: $1"
+}
+
+encode() { "$numafit" hint encode --machine kep3545-8 --node n0 --uid u1 --at 1000000 "$@"; }
+check() { "$numafit" hint check --machine kep3545-8 --now 1000500 "$@"; }
+# hint KEY VALUE OPTIONS...: what check says of it
+hint() {
+	key=$1
+	printf '%s' "$2" >"$dir/value"
+	shift 2
+	check --key "$key" "$@" "$dir/value"
+}
+ours=numafit.io/numa-hint
+
+run "a hint for NUMA nodes is written" 0 encode --numa 0-1
+see "with their distance" out '{"v":1,"node":"n0","uid":"u1","at":1000000,"ttl":120,"mode":"prefer","scope":"container","containers":{"*":{"numa":"0-1","dist":1050}}}'
+run "each container has its own" 0 encode --gen 7 --mode require --scope pod --numa web=2 \
+	--amounts 'web=2:cpu=1500m,memory=8Gi' --placed \
+	'log={"v":1,"policy":"restricted","exclusive":true,"cpus":"8-15","mems":"1","nodes":"1","preferred":true}'
+see "with what it takes" out '"web":{"numa":"2","dist":1000,"res":[{"node":2,"resources":{"cpu":"1500m","memory":"8Gi"}}]}'
+see "or where it was placed" out '"log":{"numa":"1","dist":1000}'
+cp "$dir/out" "$dir/hint"
+run "it is accepted by whom it is for" 0 check --node n0 --uid u1 --gen 7 "$dir/hint"
+verdict accepted
+see "and told" out "container web: NUMA nodes 2; distance 10.00; node 2: cpu 1500m; node 2: memory 8Gi"
+run "later it is stale" 0 check --node n0 --uid u1 --gen 8 "$dir/hint"
+verdict accepted-stale
+run "another pod's is rejected" 1 check --node n0 --uid u2 "$dir/hint"
+verdict rejected:uid
+see "with the reason" out 'for the pod with uid "u1", this one has "u2"'
+run "another node's is rejected" 1 check --node n9 --uid u1 "$dir/hint"
+verdict rejected:node
+run "an old one is rejected" 1 check --node n0 --uid u1 --now 1200000 "$dir/hint"
+verdict rejected:expired
+run "one from the future is rejected" 1 check --node n0 --uid u1 --now 900000 "$dir/hint"
+verdict rejected:clock
+run "unless clocks may differ so much" 0 check --node n0 --uid u1 --now 900000 --skew 100000 "$dir/hint"
+run "nothing is no hint" 1 hint $ours ''
+verdict rejected:format
+run "a later version is not guessed at" 1 hint $ours '{"v":2}'
+verdict rejected:version
+run "control characters do not reach the terminal" 1 hint $ours '{"v":1,"\u001b[31m":1}'
+see "they come out as ?" out 'unknown key "?[31m"'
+run "another project's hint is read" 0 hint katalyst.kubewharf.io/numa_bind_result 0,2-3
+see "and told" out 'container *: NUMA nodes 0,2-3'
+run "a NUMA node that is not there is named" 1 hint godel.bytedance.com/micro-topology '0:cpu=1;9:cpu=1'
+verdict rejected:numa
+see "with its number" out 'there is no NUMA node 9'
+run "CPUs that are not there are named" 1 hint scheduling.koordinator.sh/resource-status '{"cpuset":"1000"}'
+verdict rejected:foreign-cpuset
+run "a policy is no hint about NUMA nodes" 0 hint volcano.sh/numa-topology-policy restricted
+verdict none
+run "a hint for nobody is not written" 1 "$numafit" hint encode --machine kep3545-8 --node n0 --numa 0
+see "and told why" err "uid is missing"
+run "nor one for no NUMA node" 1 encode
+run "a NUMA node that the machine lacks is bad usage" 2 encode --numa 8
+see "and told with its option" err "--numa: there is no NUMA node 8"
+run "an unknown mode, too" 2 encode --numa 0 --mode off
+run "and an annotation that nobody reads" 2 check --key example.com/hint
+run "and no word" 2 "$numafit" hint
+run "and another word" 2 "$numafit" hint decode
+run "and a file too many" 2 check a b
+run "a file that is not there is named" 1 check "$dir/none"
+see "with the reason" err "$dir/none: No such file or directory"
+run "hint explains itself" 0 "$numafit" hint --help
+see "with its usage" out "usage: numafit hint encode"
+run "help hint says the same" 0 "$numafit" help hint
+see "with its usage" out "usage: numafit hint encode"
+echo "1..$number"
+exit $bad
