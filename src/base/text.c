@@ -208,7 +208,7 @@ static bool read_suffix(const char *s, struct quantity *q)
 }
 
 /* digits * 10^power * 2^shift, rounded up; false above INT64_MAX. */
-static bool quantity_value(struct quantity q, int64_t *out)
+static bool scaled_value(struct quantity q, int64_t *out)
 {
 	unsigned __int128 v = q.digits, limit = INT64_MAX;
 
@@ -254,7 +254,7 @@ static int quantity_scaled(const char *s, int scale, int64_t *out, struct err *e
 		return err_set(
 			e, EINVAL, "\"%.64s\" is not a quantity such as 500m, 2, 1.5 or 16Gi", s);
 	q.power += scale;
-	if (!quantity_value(q, out))
+	if (!scaled_value(q, out))
 		return err_set(e, ERANGE, "quantity \"%.64s\" is too large", s);
 	return 0;
 }
