@@ -68,9 +68,10 @@ enum nrt_reason nrt_filter(struct nrt_ask *ask, const struct sched_node *node);
  * one resource is 100; a container that asks for nothing scores 0. */
 int64_t nrt_score(struct nrt_ask *ask, const struct sched_node *node);
 
-/* The NUMA zones that the last nrt_filter() or nrt_score() would take for a container: one for each
- * of the pod's containers, or with scope pod for the whole pod (container 0 alone means anything).
- * Places in the list; 0: none, or it was not looked at. */
+/* The NUMA zones that the last nrt_filter() would take for a container, or that an nrt_score()
+ * after it found where LeastNUMANodes searches: one for each of the pod's containers, or with scope
+ * pod for the whole pod (container 0 alone means anything). Places in the list; 0: none, or it was
+ * not looked at. */
 uint64_t nrt_taken(const struct nrt_ask *ask, unsigned container);
 
 /* LeastNUMANodes' search by itself: the fewest zones with so much, and of those the closest,

@@ -320,6 +320,7 @@ int64_t nrt_score_least_numa(struct nrt_ask *ask, const struct sched_topology *t
 	bool closest = true;
 	unsigned most = 0;
 
+	memset(ask->taken, 0, (ask->pod->nr_containers + 1) * sizeof *ask->taken);
 	look_at_zones(ask->search, t);
 	for (unsigned i = 0; (part = nrt_part(ask, t->scope, i)); i++) {
 		if (!is_of_zones(ask, part))

@@ -1,7 +1,6 @@
 #include <numafit/nrt.h>
 
 #include <core/nrt_ask.h>
-#include <string.h>
 
 /* Scores of one zone for one part: score.go, least_allocated.go, most_allocated.go,
  * balanced_allocation.go. A resource that the zone does not list counts as 0 of it. */
@@ -150,7 +149,6 @@ static int64_t score_of(struct nrt_ask *ask, const struct sched_node *node)
 
 int64_t nrt_score(struct nrt_ask *ask, const struct sched_node *node)
 {
-	memset(ask->taken, 0, (ask->pod->nr_containers + 1) * sizeof *ask->taken);
 	int64_t score = score_of(ask, node);
 
 	steps_add(ask->steps, "score %lld", (long long)score);

@@ -38,6 +38,9 @@ static void wrong_arguments_are_refused_with_the_place(void **state)
 		{fit, "'scoringStrategy':7",
 			"json: cannot unmarshal number into Go struct field "
 			"NodeResourcesFitArgs.scoringStrategy of type v1.ScoringStrategy"},
+		{fit, "'scoringStrategy':{'resources':[{'name':'cpu'},3]}",
+			"json: cannot unmarshal number into Go struct field "
+			"ScoringStrategy.scoringStrategy.resources of type v1.ResourceSpec"},
 		{fit, "'ignoredResources':'a'",
 			"json: cannot unmarshal string into Go struct field "
 			"NodeResourcesFitArgs.ignoredResources of type []string"},
@@ -319,6 +322,30 @@ static void costs_of_zones_are_read(void **state)
 	}
 }
 
+/* Whatever scores: the zone of a single-numa-node is the filter's choice. */
+static void every_strategy_tells_the_zone_of_each_container(void **state)
+{
+	static const char *const strategies[] = {
+		"LeastAllocated", "MostAllocated", "BalancedAllocation", "LeastNUMANodes"};
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof strategies / sizeof *strategies; i++) {
+		json_t *result = ask_score(
+			"{'plugin':'NodeResourceTopologyMatch','args':{'scoringStrategy':{'type':"
+			"'%s'}},'nodes':[{'node':{'status':{'allocatable':{'cpu':8,'memory':8}}},"
+			"'topology':{'topologyPolicies':['SingleNUMANodeContainerLevel'],'zones':"
+			"[" ZONE("0", "", HAS("cpu", "2") "," HAS("memory", "4")) "," ZONE(
+				"1", "", HAS("cpu", "4") "," HAS("memory", "4")) "]}}],'pod':%s}",
+			strategies[i], GUARANTEED("'cpu':3,'memory':1"));
+		json_t *node = json_array_get(json_object_get(result, "nodes"), 0);
+		char *zones = json_dumps(json_object_get(node, "zones"), JSON_COMPACT);
+
+		assert_string_equal(zones, "{\"c\":[1]}");
+		free(zones);
+		json_decref(result);
+	}
+}
+
 /* --check does not compare them, as they only inform. */
 static void the_cpus_are_those_that_the_plugin_gives(void **state)
 {
@@ -485,6 +512,7 @@ int main(void)
 		cmocka_unit_test(a_pod_that_asks_for_nothing_is_not_balanced),
 		cmocka_unit_test(reserved_pods_count_as_the_arguments_say),
 		cmocka_unit_test(costs_of_zones_are_read),
+		cmocka_unit_test(every_strategy_tells_the_zone_of_each_container),
 		cmocka_unit_test(the_cpus_are_those_that_the_plugin_gives),
 		cmocka_unit_test(the_arithmetic_is_told_step_by_step),
 		cmocka_unit_test(a_recorded_answer_is_compared_with),

@@ -1,0 +1,3 @@
+module numafit/test/interop/scheduler
+
+go 1.24.0
