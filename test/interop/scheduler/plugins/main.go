@@ -142,5 +142,9 @@ func normalise(ctx context.Context, plugin framework.ScorePlugin, nodes []upstre
 
 func main() {
 	klog.SetLogger(logr.Discard())
+	if len(os.Args) > 1 && os.Args[1] == "bench" {
+		bench(os.Stdout)
+		return
+	}
 	upstream.Serve(os.Stdin, os.Stdout, answer)
 }
