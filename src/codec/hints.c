@@ -96,7 +96,7 @@ static int try_source(const struct hint_source *s, const struct pod *pod,
 	const struct hint_context *c, struct sched_hint *out, struct err *e)
 {
 	const char *text = pod_annotation(pod, s->key);
-	struct sched_hint h;
+	struct sched_hint h = {0};
 
 	if (!text)
 		return 0;

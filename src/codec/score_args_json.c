@@ -19,25 +19,31 @@ struct strategy { /* v1.ScoringStrategy */
 	{                                                                                          \
 		.key = (key_), .type = ARG_##type_, .at = (at_), .go = (go_), ##__VA_ARGS__        \
 	}
-#define INT64(key_, at_) ARG(key_, INT, at_, "int64", .max = INT64_MAX)
 #define ARGS(go_, rows, T)                                                                         \
 	{                                                                                          \
 		.go = (go_), .row = (rows), .nr = sizeof(rows) / sizeof *(rows), .size = sizeof(T) \
 	}
 #define RESOURCES(T, member, ...)                                                                  \
-	ARG("resources", STRUCTS, offsetof(T, member.at), "[]v1.ResourceSpec",                     \
-		.count = offsetof(T, member.nr), .of = &spec_args, ##__VA_ARGS__)
+	{                                                                                          \
+		.key = "resources", .type = ARG_STRUCTS, .at = offsetof(T, member.at),             \
+		.go = "[]v1.ResourceSpec", .count = offsetof(T, member.nr), .of = &spec_args,      \
+		##__VA_ARGS__                                                                      \
+	}
 #define SHAPE(T, at_, nr_)                                                                         \
-	ARG("shape", STRUCTS, offsetof(T, at_), "[]v1.UtilizationShapePoint",                      \
-		.count = offsetof(T, nr_), .of = &point_args)
+	{                                                                                          \
+		.key = "shape", .type = ARG_STRUCTS, .at = offsetof(T, at_),                       \
+		.go = "[]v1.UtilizationShapePoint", .count = offsetof(T, nr_), .of = &point_args   \
+	}
 /* metav1.TypeMeta: there, and of no matter */
 #define TYPE_META(T)                                                                               \
-	ARG("kind", STRING, offsetof(T, meta), "string"),                                          \
-		ARG("apiVersion", STRING, offsetof(T, meta), "string")
+	{.key = "kind", .type = ARG_STRING, .at = offsetof(T, meta), .go = "string"},              \
+	{                                                                                          \
+		.key = "apiVersion", .type = ARG_STRING, .at = offsetof(T, meta), .go = "string"   \
+	}
 
 static const struct arg spec_rows[] = {
 	ARG("name", STRING, offsetof(struct weight_spec, name), "string"),
-	INT64("weight", offsetof(struct weight_spec, weight)),
+	ARG("weight", INT, offsetof(struct weight_spec, weight), "int64", .max = INT64_MAX),
 };
 static const struct args spec_args = ARGS("v1.ResourceSpec", spec_rows, struct weight_spec);
 
@@ -350,8 +356,11 @@ struct generic_arguments {
 	struct part_arguments *part[NR_PORTIONS];
 };
 #define PART(key_, portion_)                                                                       \
-	ARG(key_, STRUCT, offsetof(struct generic_arguments, part[portion_]),                      \
-		"v1.NodeResourcesPartArgs", .of = &part_args)
+	{                                                                                          \
+		.key = (key_), .type = ARG_STRUCT,                                                 \
+		.at = offsetof(struct generic_arguments, part[portion_]),                          \
+		.go = "v1.NodeResourcesPartArgs", .of = &part_args                                 \
+	}
 static const struct arg generic_rows[] = {
 	TYPE_META(struct generic_arguments),
 	PART("allocatable", PORTION_ALLOCATABLE),
@@ -478,7 +487,8 @@ static const struct arg nrt_rows[] = {
 	TYPE_META(struct nrt_arguments),
 	ARG("scoringStrategy", STRUCT, offsetof(struct nrt_arguments, strategy),
 		"v1.ScoringStrategy", .of = &nrt_strategy_args),
-	INT64("cacheResyncPeriodSeconds", offsetof(struct nrt_arguments, resync_seconds)),
+	ARG("cacheResyncPeriodSeconds", INT, offsetof(struct nrt_arguments, resync_seconds),
+		"int64", .max = INT64_MAX),
 	ARG("discardReservedNodes", BOOL, offsetof(struct nrt_arguments, discard_reserved), "bool"),
 	ARG("cache", STRUCT, offsetof(struct nrt_arguments, cache), "v1.NodeResourceTopologyCache",
 		.of = &cache_args),

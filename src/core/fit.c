@@ -61,7 +61,7 @@ static struct quantity default_request(
 static struct quantity of_containers(
 	const struct sched_pod *p, unsigned resource, struct quantity otherwise)
 {
-	struct quantity all = {0}, sidecars = {0}, init = {0};
+	struct quantity all = quantity_of(0), sidecars = all, init = all;
 
 	for (unsigned i = 0; i < p->nr_containers; i++) {
 		const struct sched_container *c = &p->container[i];

@@ -266,7 +266,7 @@ static void pre_start(struct sim_kubelet *k)
 		if (g->container == p->container && k->pre_start[g->row])
 			break;
 	}
-	if (p->at == p->pod->given.nr) {
+	if (!g || p->at == p->pod->given.nr) {
 		p->pod = NULL;
 		p->done(p->ctx);
 		return;

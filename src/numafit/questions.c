@@ -75,11 +75,15 @@ static int read_all(const struct question_reader *r, FILE *in)
 
 int questions_read(const char *path, const struct question_reader *r)
 {
-	bool is_stdin = text_equal(path, "-");
-	FILE *in = is_stdin ? stdin : fopen(path, "re");
-	int rc = in ? read_all(r, in) : -errno;
+	FILE *in;
+	int rc;
 
-	if (in && !is_stdin)
-		(void)fclose(in);
+	if (text_equal(path, "-"))
+		return read_all(r, stdin);
+	in = fopen(path, "re");
+	if (!in)
+		return -errno;
+	rc = read_all(r, in);
+	(void)fclose(in);
 	return rc;
 }
