@@ -131,6 +131,8 @@ const char *leases_next_idle_pod(const struct leases *l, size_t *at);
 void leases_tokens(const struct leases *l, struct tokenset *leased, struct tokenset *claimed);
 /* The lease that a token is in, or 0. */
 uint64_t leases_name_of(const struct leases *l, struct token k);
+/* The latest lease that any of the tokens is in, or 0. */
+uint64_t leases_latest(const struct leases *l, const struct tokenset *tokens);
 /* The lease that comes next in order of lowest tokens, each split into parts that are alike; *at is
  * 0 for the first one and is moved on. False: there are no more. */
 bool leases_next(const struct leases *l, size_t *at, struct lease *out);

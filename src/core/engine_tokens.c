@@ -20,19 +20,6 @@ static int change(struct engine *g, int64_t now_ms, enum record_op op, const str
 	return engine_change(g, &r, must, e);
 }
 
-/* The latest lease that any of the tokens is in. */
-static uint64_t latest_of(const struct leases *l, const struct tokenset *tokens)
-{
-	uint64_t latest = 0;
-
-	tokenset_each (k, tokens) {
-		uint64_t name = leases_name_of(l, k);
-
-		latest = name > latest ? name : latest;
-	}
-	return latest;
-}
-
 int engine_allocate(struct engine *g, int64_t now_ms, const struct tokenset *tokens,
 	char *annotation, struct err *e)
 {
@@ -45,7 +32,8 @@ int engine_allocate(struct engine *g, int64_t now_ms, const struct tokenset *tok
 	if (!rc)
 		rc = change(g, now_ms, RECORD_ALLOCATE, &lease, false, e);
 	if (!rc)
-		(void)lease_annotation(latest_of(leases, tokens), tokens, &g->t->ids, annotation);
+		(void)lease_annotation(
+			leases_latest(leases, tokens), tokens, &g->t->ids, annotation);
 	return rc;
 }
 

@@ -219,8 +219,7 @@ static struct leased *find_or_add(struct leases *l, struct token k)
 	return x;
 }
 
-/* The latest lease that has some of the tokens, or 0. */
-static uint64_t latest_of(const struct leases *l, const struct tokenset *tokens)
+uint64_t leases_latest(const struct leases *l, const struct tokenset *tokens)
 {
 	uint64_t latest = 0;
 
@@ -265,7 +264,7 @@ uint64_t leases_allocate(
 		x->since_ms = now_ms;
 		x->shown = false;
 	}
-	return latest_of(l, tokens);
+	return leases_latest(l, tokens);
 }
 
 struct tokenset leases_news(const struct leases *l, const struct tokenset *shown)
@@ -361,7 +360,7 @@ static int examine(const struct leases *l, const char *annotation, const struct 
 		if (rc)
 			return rc;
 	}
-	latest = latest_of(l, &c->tokens);
+	latest = leases_latest(l, &c->tokens);
 	if (latest && latest != c->name && !runs_on_all(l, &c->tokens, user))
 		return err_set(
 			e, ENOENT, "its tokens are of lease %llu now", (unsigned long long)latest);
