@@ -59,15 +59,14 @@ static void serve_plugin(struct services *v)
 {
 	const struct rpc_server_options server = {
 		.request_max = DEVICE_PLUGIN_MESSAGE_MAX, .ctx = v, .refused = on_refused};
-	static struct device_plugin_handler handler;
 
-	handler = tokens_handler;
-	handler.ctx = v;
-	handler.on_event = on_event;
+	v->tokens = tokens_handler;
+	v->tokens.ctx = v;
+	v->tokens.on_event = on_event;
 	if (!v->d->settings.pre_start_container)
-		handler.pre_start = NULL;
+		v->tokens.pre_start = NULL;
 	v->server = rpc_server_new(v->pump, &server);
-	v->plugin = device_plugin_new(v->server, &handler);
+	v->plugin = device_plugin_new(v->server, &v->tokens);
 	v->changed = loop_timer_new(v->d->loop, tell_tokens, v);
 }
 
@@ -75,7 +74,6 @@ static void serve_plugin(struct services *v)
  * first list could have one of them Unhealthy. */
 static void register_plugin(struct services *v)
 {
-	static struct registration_handler events;
 	struct registration_options o = {
 		.directory = v->plugin_directory,
 		.endpoint = v->endpoint,
@@ -84,9 +82,9 @@ static void register_plugin(struct services *v)
 
 	if (!v->plugin || v->registration)
 		return;
-	events = (struct registration_handler){v, end_streams, on_event};
+	v->registering = (struct registration_handler){v, end_streams, on_event};
 	o.options = device_plugin_options(v->plugin);
-	v->registration = registration_new(v->d->loop, v->pump, v->server, &o, &events);
+	v->registration = registration_new(v->d->loop, v->pump, v->server, &o, &v->registering);
 }
 
 static void on_pod_resources(void *ctx, const struct pods_held *held)
@@ -106,20 +104,18 @@ static void on_pod_resources_event(void *ctx, bool bad, const char *event, const
 
 static void ask_pod_resources(struct services *v)
 {
-	static struct pod_resources_handler handler;
 	const struct pod_resources_options o = {.socket = v->pod_resources_socket};
 
-	handler = (struct pod_resources_handler){v, on_pod_resources, on_pod_resources_event};
-	v->pod_resources = pod_resources_new(v->d->loop, v->pump, &o, &handler);
+	v->holdings = (struct pod_resources_handler){v, on_pod_resources, on_pod_resources_event};
+	v->pod_resources = pod_resources_new(v->d->loop, v->pump, &o, &v->holdings);
 }
 
 static void watch_pods(struct services *v)
 {
-	static struct pods_handler handler;
 	const struct pods_options o = {.socket = v->pods_socket};
 
-	handler = (struct pods_handler){v, facts_pod_changed, on_event};
-	v->pods = pods_new(v->d->loop, v->pump, &o, &handler);
+	v->watching = (struct pods_handler){v, facts_pod_changed, on_event};
+	v->pods = pods_new(v->d->loop, v->pump, &o, &v->watching);
 }
 
 int services_start(struct daemon *d, struct err *e)

@@ -22,6 +22,10 @@ struct services {
 	struct daemon *d;
 	struct rpc_pump *pump;
 	struct rpc_server *server;
+	struct device_plugin_handler tokens;
+	struct registration_handler registering;
+	struct pod_resources_handler holdings;
+	struct pods_handler watching;
 	struct device_plugin *plugin;
 	struct loop_timer *changed; /* one look at the tokens for all changes of an event */
 	bool will_look;
