@@ -1,6 +1,7 @@
 #include <kubelet/retry.h>
 
 #include <errno.h>
+#include <io/backoff.h>
 #include <io/watch.h>
 #include <numafit/mem.h>
 #include <numafit/text.h>
@@ -13,7 +14,7 @@ struct retry {
 	struct loop_timer *timer;
 	struct watch *watch; /* of the socket; NULL: its directory is not there */
 	bool changed;        /* the socket, since the last attempt began */
-	unsigned delay_ms;   /* the next one */
+	struct backoff backoff;
 	struct {
 		const char *event; /* NULL: nothing yet */
 		bool bad;
@@ -44,6 +45,7 @@ struct retry *retry_new(struct loop *l, const struct retry_options *o)
 	r->loop = l;
 	r->options = *o;
 	r->timer = loop_timer_new(l, on_timer, r);
+	r->backoff = (struct backoff){.min_ms = o->min_ms, .max_ms = o->max_ms};
 	retry_reset(r);
 	retry_in(r, 0);
 	return r;
@@ -61,19 +63,14 @@ void retry_in(struct retry *r, unsigned delay_ms)
 	loop_timer_set(r->timer, r->changed ? LISTENS_SOON_MS : delay_ms);
 }
 
-/* A quarter more or less: only has to keep the clients of a kubelet out of step, and the clock's
- * nanoseconds are random enough for that. */
 void retry_later(struct retry *r)
 {
-	unsigned base = r->delay_ms, max = r->options.max_ms, half = base / 2;
-
-	r->delay_ms = base < max / 2 ? base * 2 : max;
-	retry_in(r, base - half / 2 + (unsigned)(loop_monotonic_ns() % (half + 1)));
+	retry_in(r, backoff_next(&r->backoff, 0));
 }
 
 void retry_reset(struct retry *r)
 {
-	r->delay_ms = r->options.min_ms;
+	backoff_reset(&r->backoff);
 }
 
 void retry_tell(struct retry *r, bool bad, const char *event, int reason, const char *text)
@@ -110,7 +107,7 @@ void retry_ended(struct retry *r, enum rpc_code code, const char *text)
 {
 	size_t i = (size_t)code;
 	enum verdict v = i < sizeof verdicts / sizeof verdicts[0] ? verdicts[i] : SAYS_NO;
-	bool bad = v == SAYS_NO || (v == NOT_NOW && r->delay_ms >= r->options.max_ms);
+	bool bad = v == SAYS_NO || (v == NOT_NOW && r->backoff.next_ms >= r->options.max_ms);
 	struct err e;
 
 	(void)err_set(&e, EIO, "%s: %s (gRPC status %d)", r->options.socket, text, (int)code);

@@ -1,0 +1,431 @@
+#include <apiserver/reflector.h>
+
+#include <apiserver/api_private.h>
+#include <apiserver/path.h>
+#include <assert.h>
+#include <codec/api_json.h>
+#include <errno.h>
+#include <io/backoff.h>
+#include <numafit/mem.h>
+#include <numafit/text.h>
+#include <stdio.h>
+#include <string.h>
+
+enum {
+	PAGE = 500,
+	RETRY_MIN_MS = 500,
+	RETRY_MAX_MS = 30000,
+	IDLE_MS = 150000,
+	WATCH_S = 300,    /* so long does a watch last, or up to twice as long: as client-go's */
+	LASTS_MS = 1000,  /* one that ends sooner is not resumed at once */
+	TOKEN_MAX = 1024, /* bytes of a resourceVersion, or of a continue: the key of an object */
+	PATH_BYTES = 2 * API_PATH_MAX + 4 * TOKEN_MAX, /* each byte of a token may be a %FF */
+	LIMIT_BYTES = 32,
+	LINE_MAX_BYTES = 16 << 20,
+	MS_PER_S = 1000,
+	NS_PER_MS = 1000000
+};
+
+/* HTTP's status codes that mean something to us. */
+enum {
+	OK = 200,
+	BAD_REQUEST = 400,
+	UNAUTHORIZED = 401,
+	FORBIDDEN = 403,
+	NOT_FOUND = 404,
+	TIMED_OUT = 408,
+	GONE = 410,
+	TOO_MANY = 429,
+	SERVER_ERROR = 500
+};
+
+/* Why a watch has to end, by what it told. */
+struct fault {
+	bool is;
+	int status; /* of an ERROR; 0: we do not understand it */
+	unsigned after_ms;
+	struct err e;
+};
+
+struct reflector {
+	struct api *api;
+	char *path, *query;
+	unsigned page, idle_ms;
+	struct reflector_handler handler;
+	struct loop_timer *timer;
+	struct api_call *call; /* the list or the watch; NULL: the timer runs */
+	struct backoff backoff;
+
+	char version[TOKEN_MAX]; /* where to watch from; "": a list is due */
+	char more[TOKEN_MAX];    /* the list goes on there; "": it begins */
+	bool whole;              /* without pages: a list in pages took too long */
+	size_t listed;           /* objects of this list so far */
+
+	uint64_t watch_ns; /* since when there is this watch */
+	struct {
+		char *at;
+		size_t len, cap;
+	} line; /* the beginning of one; the rest is to come */
+	struct fault fault;
+	unsigned failures; /* watches in a row that have told nothing */
+
+	struct {
+		const char *event;
+		int status;
+	} told;
+};
+
+/* For the log */
+
+static void tell(struct reflector *r, const char *event, int status, const char *text)
+{
+	bool bad = status == UNAUTHORIZED || status == FORBIDDEN || status == NOT_FOUND;
+	struct err e;
+
+	if (text_equal(r->told.event, event) && r->told.status == status)
+		return;
+	r->told.event = event;
+	r->told.status = status;
+	(void)err_set(&e, EIO, "%s: %s", r->path, text);
+	r->handler.on_event(r->handler.ctx, bad, event, e.text);
+}
+
+static void tell_listed(struct reflector *r)
+{
+	char text[sizeof "18446744073709551615 objects"];
+
+	(void)snprintf(text, sizeof text, "%zu objects", r->listed);
+	tell(r, "watch-synced", 0, text);
+}
+
+/* What becomes of it after a failure */
+
+enum { RESUME = 0, ANEW = 1, CALMLY = 2 };
+
+/* Of other refusals we do not know what is wrong with what we asked: another list, another version
+ * to go on from. */
+static unsigned judge(int status)
+{
+	static const struct {
+		int status;
+		unsigned how;
+	} rows[] = {
+		{UNAUTHORIZED, RESUME}, {FORBIDDEN, CALMLY}, {NOT_FOUND, ANEW | CALMLY},
+		{TIMED_OUT, RESUME},
+		{TOO_MANY, RESUME}, /* so does the first watch of a fresh CRD begin */
+	};
+
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+		if (rows[i].status == status)
+			return rows[i].how;
+	return status >= BAD_REQUEST && status < SERVER_ERROR ? ANEW : RESUME;
+}
+
+static void retry(struct reflector *r, unsigned how, unsigned after_ms)
+{
+	struct backoff calm = {.min_ms = r->backoff.max_ms, .max_ms = r->backoff.max_ms};
+
+	if (how & ANEW) {
+		r->version[0] = '\0';
+		r->more[0] = '\0';
+	}
+	loop_timer_set(r->timer, backoff_next(how & CALMLY ? &calm : &r->backoff, after_ms));
+}
+
+/* Whether the token fits; *e says which does not. */
+static bool fits(const char *token, struct err *e)
+{
+	if (strlen(token) < TOKEN_MAX)
+		return true;
+	(void)err_set(
+		e, EPROTO, "a resourceVersion or continue of more than %d bytes", TOKEN_MAX - 1);
+	return false;
+}
+
+/* The path of a list or a watch; parameters follow, each after an &. */
+static struct text path_begin(const struct reflector *r, char buf[PATH_BYTES], const char *first)
+{
+	struct text t;
+
+	text_init(&t, buf, PATH_BYTES);
+	text_add(&t, "%s?%s", r->path, first);
+	if (*r->query)
+		text_add(&t, "&%s", r->query);
+	return t;
+}
+
+static void path_add(struct text *t, const char *parameter, const char *value)
+{
+	text_add(t, "&%s=", parameter);
+	path_add_escaped(t, value);
+	assert(!t->cut);
+}
+
+/* The list */
+
+static void list(struct reflector *r);
+static void watch(struct reflector *r);
+
+static void list_failed(struct reflector *r, int status, const char *text, unsigned after_ms)
+{
+	unsigned how = judge(status);
+
+	/* What the pages are of is forgotten after some minutes. The next list comes as a whole, or
+	 * it might never end. */
+	if (*r->more && status == GONE)
+		r->whole = true;
+	else
+		tell(r, "watch-waiting", status, text);
+	retry(r, how, after_ms);
+}
+
+static void take_items(struct reflector *r, const struct json_t *body, const struct api_list *page)
+{
+	if (!*r->more) {
+		r->listed = 0;
+		if (r->handler.begin)
+			r->handler.begin(r->handler.ctx);
+	}
+	for (size_t i = 0; i < page->nr; i++)
+		r->handler.object(r->handler.ctx, REFLECTOR_PUT, api_json_item(body, i));
+	r->listed += page->nr;
+	(void)text_copy(r->more, sizeof r->more, page->more);
+}
+
+static void take_page(struct reflector *r, const struct json_t *body)
+{
+	struct api_list page;
+	struct err e;
+
+	if (api_json_list(body, &page, &e) < 0 || !fits(page.version, &e) || !fits(page.more, &e)) {
+		r->more[0] = '\0';
+		list_failed(r, OK, e.text, 0);
+		return;
+	}
+	take_items(r, body, &page);
+	if (*r->more) {
+		list(r);
+		return;
+	}
+	(void)text_copy(r->version, sizeof r->version, page.version);
+	r->whole = false;
+	if (r->handler.synced)
+		r->handler.synced(r->handler.ctx);
+	if (!r->failures)
+		tell_listed(r);
+	watch(r);
+}
+
+static void on_page(void *ctx, const struct api_answer *answer)
+{
+	struct reflector *r = ctx;
+
+	r->call = NULL;
+	if (answer->status == OK)
+		take_page(r, answer->body);
+	else
+		list_failed(r, answer->status, answer->message, answer->after_ms);
+}
+
+static void list(struct reflector *r)
+{
+	char path[PATH_BYTES], limit[LIMIT_BYTES];
+
+	(void)snprintf(limit, sizeof limit, "limit=%u", r->whole ? 0 : r->page);
+	struct text t = path_begin(r, path, limit);
+	if (*r->more)
+		path_add(&t, "continue", r->more);
+	r->call = api_call(r->api, &(struct api_ask){.path = path}, r, on_page);
+}
+
+/* The watch */
+
+static int set_fault(struct reflector *r, int status, unsigned after_ms, const char *text)
+{
+	r->fault.is = true;
+	r->fault.status = status;
+	r->fault.after_ms = after_ms;
+	return err_set(&r->fault.e, EPROTO, "%s", text);
+}
+
+static int take_event(struct reflector *r, const struct api_event *event)
+{
+	struct err e;
+
+	if (event->type == API_ERROR)
+		return set_fault(r, event->status.code, event->status.retry_after_s * MS_PER_S,
+			event->status.message);
+	if (!fits(event->meta.version, &e))
+		return set_fault(r, 0, 0, e.text);
+	if (event->type == API_ADDED || event->type == API_MODIFIED)
+		r->handler.object(r->handler.ctx, REFLECTOR_PUT, event->object);
+	else if (event->type == API_DELETED)
+		r->handler.object(r->handler.ctx, REFLECTOR_DELETE, event->object);
+	if (*event->meta.version)
+		(void)text_copy(r->version, sizeof r->version, event->meta.version);
+	r->failures = 0;
+	tell(r, "watch-synced", 0, "the watch goes on");
+	return 0;
+}
+
+static int take_line(struct reflector *r, const char *line, size_t len)
+{
+	struct json_t *v = NULL;
+	struct api_event event;
+	struct err e;
+
+	if (!len)
+		return 0;
+	int rc = api_json_parse(line, len, &v, &e);
+	if (!rc)
+		rc = api_json_event(v, &event, &e);
+	rc = rc ? set_fault(r, 0, 0, e.text) : take_event(r, &event);
+	api_json_free(v);
+	return rc;
+}
+
+static void drop_line(struct reflector *r)
+{
+	free(r->line.at);
+	r->line.at = NULL;
+	r->line.len = r->line.cap = 0;
+}
+
+/* A piece of a line. */
+static int keep_piece(struct reflector *r, const char *piece, size_t len)
+{
+	size_t need = r->line.len + len;
+
+	if (need > LINE_MAX_BYTES)
+		return set_fault(r, 0, 0, "an event of more than 16 MiB");
+	if (need > r->line.cap) {
+		r->line.cap = need > 2 * r->line.cap ? need : 2 * r->line.cap;
+		r->line.at = xrealloc(r->line.at, 1, r->line.cap);
+	}
+	(void)memcpy(r->line.at + r->line.len, piece, len);
+	r->line.len = need;
+	return 0;
+}
+
+/* The last piece of a line. Most lines come in one. */
+static int end_line(struct reflector *r, const char *piece, size_t len)
+{
+	if (!r->line.len)
+		return take_line(r, piece, len);
+	int rc = keep_piece(r, piece, len);
+	if (!rc)
+		rc = take_line(r, r->line.at, r->line.len);
+	r->line.len = 0;
+	return rc;
+}
+
+static int on_data(void *ctx, const void *data, size_t len)
+{
+	struct reflector *r = ctx;
+	const char *at = data, *end = at + len, *newline;
+	int rc = 0;
+
+	while (!rc && (newline = memchr(at, '\n', (size_t)(end - at)))) {
+		rc = end_line(r, at, (size_t)(newline - at));
+		at = newline + 1;
+	}
+	return rc || at == end ? rc : keep_piece(r, at, (size_t)(end - at));
+}
+
+/* A watch that broke off once is resumed without a word; that an old version is gone only costs a
+ * list. */
+static void watch_failed(struct reflector *r, int status, const char *text, unsigned after_ms)
+{
+	unsigned how = judge(status) | (r->fault.is ? ANEW : RESUME);
+
+	r->failures++;
+	retry(r, how, after_ms);
+	if (r->failures > 1 || how & CALMLY)
+		tell(r, *r->version ? "watch-lost" : "watch-waiting", status, text);
+}
+
+/* Every one ends some time. A server that ends them at once is asked later and later. */
+static void watch_ended(struct reflector *r, uint64_t lasted_ms)
+{
+	if (lasted_ms < LASTS_MS) {
+		retry(r, RESUME, 0);
+		return;
+	}
+	r->failures = 0;
+	watch(r);
+}
+
+static void on_watch_done(void *ctx, const struct api_answer *answer)
+{
+	struct reflector *r = ctx;
+	uint64_t lasted_ms = (loop_monotonic_ns() - r->watch_ns) / NS_PER_MS;
+
+	r->call = NULL;
+	if (lasted_ms >= r->backoff.max_ms)
+		backoff_reset(&r->backoff);
+	if (r->fault.is)
+		watch_failed(r, r->fault.status, r->fault.e.text, r->fault.after_ms);
+	else if (answer->status == OK)
+		watch_ended(r, lasted_ms);
+	else
+		watch_failed(r, answer->status, answer->message, answer->after_ms);
+}
+
+static void watch(struct reflector *r)
+{
+	char path[PATH_BYTES];
+	struct text t = path_begin(r, path, "watch=1&allowWatchBookmarks=true");
+	const struct api_stream stream = {path, r->idle_ms, r, on_data, on_watch_done};
+
+	r->watch_ns = loop_monotonic_ns();
+	text_add(&t, "&timeoutSeconds=%u", WATCH_S + (unsigned)(r->watch_ns % (WATCH_S + 1)));
+	path_add(&t, "resourceVersion", r->version);
+	drop_line(r);
+	r->fault = (struct fault){0};
+	r->call = api_stream(r->api, &stream);
+}
+
+static void go_on(void *ctx)
+{
+	struct reflector *r = ctx;
+
+	if (*r->version)
+		watch(r);
+	else
+		list(r);
+}
+
+struct reflector *reflector_new(
+	struct api *a, const struct reflector_options *o, const struct reflector_handler *handler)
+{
+	struct reflector *r = xcalloc(1, sizeof *r);
+
+	r->api = a;
+	r->path = xstrdup(o->path);
+	r->query = xstrdup(o->query);
+	r->page = o->page ? o->page : PAGE;
+	r->idle_ms = o->idle_ms ? o->idle_ms : IDLE_MS;
+	r->backoff.min_ms = o->retry_min_ms ? o->retry_min_ms : RETRY_MIN_MS;
+	r->backoff.max_ms = o->retry_max_ms ? o->retry_max_ms : RETRY_MAX_MS;
+	r->handler = *handler;
+	r->timer = loop_timer_new(api_loop(a), go_on, r);
+	list(r);
+	return r;
+}
+
+bool reflector_synced(const struct reflector *r)
+{
+	return *r->version && r->failures <= 1;
+}
+
+void reflector_close(struct reflector *r)
+{
+	if (!r)
+		return;
+	api_cancel(r->call);
+	loop_timer_close(r->timer);
+	free(r->path);
+	free(r->query);
+	drop_line(r);
+	free(r);
+}

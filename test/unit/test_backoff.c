@@ -1,0 +1,67 @@
+#include <io/backoff.h>
+
+#include <limits.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+enum { MIN_MS = 100, MAX_MS = 1000, TRIES = 1000 };
+
+static void delays_double_up_to_the_longest(void **state)
+{
+	static const unsigned want[] = {100, 200, 400, 800, 1000, 1000, 1000};
+	struct backoff b = {.min_ms = MIN_MS, .max_ms = MAX_MS};
+
+	(void)state;
+	for (unsigned round = 0; round < TRIES; round++) {
+		for (unsigned i = 0; i < sizeof want / sizeof *want; i++)
+			assert_in_range(
+				backoff_next(&b, 0), want[i] - want[i] / 4, want[i] + want[i] / 4);
+		backoff_reset(&b);
+	}
+}
+
+static void two_clients_get_out_of_step(void **state)
+{
+	struct backoff b = {.min_ms = MAX_MS, .max_ms = MAX_MS};
+	unsigned first = backoff_next(&b, 0), differ = 0;
+
+	(void)state;
+	for (unsigned i = 0; i < TRIES; i++)
+		differ += backoff_next(&b, 0) != first;
+	assert_true(differ > TRIES / 2);
+}
+
+static void the_server_may_ask_for_more_but_not_for_less(void **state)
+{
+	struct backoff b = {.min_ms = MIN_MS, .max_ms = MAX_MS};
+
+	(void)state;
+	assert_int_equal(backoff_next(&b, 5 * MAX_MS), 5 * MAX_MS);
+	assert_in_range(backoff_next(&b, 1), 150, 250);
+}
+
+static void extremes_are_no_overflow(void **state)
+{
+	struct backoff none = {0}, one = {1, 1, 0}, most = {UINT_MAX / 2, UINT_MAX / 2, 0};
+
+	(void)state;
+	assert_int_equal(backoff_next(&none, 0), 0);
+	assert_int_equal(backoff_next(&one, 0), 1);
+	for (unsigned i = 0; i < TRIES; i++)
+		assert_true(backoff_next(&most, 0) >= UINT_MAX / 4);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(delays_double_up_to_the_longest),
+		cmocka_unit_test(two_clients_get_out_of_step),
+		cmocka_unit_test(the_server_may_ask_for_more_but_not_for_less),
+		cmocka_unit_test(extremes_are_no_overflow),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
