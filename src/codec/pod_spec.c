@@ -21,6 +21,46 @@ bool resource_is_extended(const char *name)
 	       strncmp(name, quota, sizeof quota - 1) != 0;
 }
 
+/* The extended resources that containers ask for */
+
+static int compare_strings(const void *a, const void *b)
+{
+	return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static unsigned sort_once_each(const char **name, unsigned nr)
+{
+	unsigned kept = 0;
+
+	qsort(name, nr, sizeof *name, compare_strings);
+	for (unsigned i = 0; i < nr; i++)
+		if (!kept || strcmp(name[kept - 1], name[i]) != 0)
+			name[kept++] = name[i];
+	return kept;
+}
+
+int pod_spec_list_resources(struct pod_spec *s, struct arena *a, struct err *e)
+{
+	size_t room = 0;
+	unsigned nr = 0;
+
+	for (unsigned c = 0; c < s->nr; c++)
+		room += s->container[c].resources.limits.nr;
+	const char **name = arena_array(a, room, sizeof *name);
+	if (!name)
+		return err_set(e, ENOMEM, "%zu limits are too many", room);
+	for (unsigned c = 0; c < s->nr; c++) {
+		const struct resource_list *limits = &s->container[c].resources.limits;
+
+		for (size_t i = 0; i < limits->nr; i++)
+			if (resource_is_extended(limits->at[i].key))
+				name[nr++] = limits->at[i].key;
+	}
+	s->resource = name;
+	s->nr_resources = sort_once_each(name, nr);
+	return 0;
+}
+
 /* One container's asks. What comes later takes the place of what came earlier: first its limits are
  * put in, then its requests. */
 

@@ -41,6 +41,10 @@ struct pod_spec {
  * server has seen to). */
 bool resource_is_extended(const char *name);
 
+/* Makes s->resource the list of all extended resources that its containers ask for; it comes from
+ * *a. 0; -ENOMEM. */
+int pod_spec_list_resources(struct pod_spec *s, struct arena *a, struct err *e);
+
 /* What the pod asks for, and its class when its status does not tell (pkg/apis/core/v1/helper/qos).
  * Parts of *out come from *a, strings are the spec's. 0; -EINVAL, -ERANGE with the place: a
  * quantity that is none, too many kinds; -ENOMEM. */

@@ -17,7 +17,7 @@ struct pods_handler {
 	void *ctx;
 	/* The pod is new, or what it asks for has changed; valid as for pods_find(). A pod that a
 	 * new watch tells again as it was is neither. optional */
-	void (*changed)(void *ctx, const struct pods_pod *pod);
+	void (*changed)(void *ctx, const struct known_pod *pod);
 	/* For the log, once for what lasts: "pods-api-waiting" (nobody serves it: an older kubelet,
 	 * or its feature gate is off), "pods-api-refused" (with the kubelet's words),
 	 * "pods-api-synced" (it has told all there is), "pods-api-lost", "pods-api-odd-pod" (one
@@ -36,7 +36,7 @@ struct pods_options {
 struct pods *pods_new(struct loop *l, struct rpc_pump *p, const struct pods_options *o,
 	const struct pods_handler *handler);
 /* The pod of that uid, or NULL: not known. Valid until the loop's next turn. */
-const struct pods_pod *pods_find(const struct pods *p, const char *uid);
+const struct known_pod *pods_find(const struct pods *p, const char *uid);
 size_t pods_count(const struct pods *p);
 /* Whether the present watch has told all there is. */
 bool pods_synced(const struct pods *p);

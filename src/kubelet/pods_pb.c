@@ -6,8 +6,6 @@
 #include <errno.h>
 #include <numafit/text.h>
 #include <pods.pb-c.h>
-#include <stdlib.h>
-#include <string.h>
 
 int pods_event_decode(struct blob message, struct arena *a, struct pods_event *out, struct err *e)
 {
@@ -99,46 +97,6 @@ static int take_spec(
 	return rc ? rc : take_resources(from->resources, a, &out->resources, e);
 }
 
-/* The extended resources that containers ask for */
-
-static int compare_strings(const void *a, const void *b)
-{
-	return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
-static unsigned sort_once_each(const char **name, unsigned nr)
-{
-	unsigned kept = 0;
-
-	qsort(name, nr, sizeof *name, compare_strings);
-	for (unsigned i = 0; i < nr; i++)
-		if (!kept || strcmp(name[kept - 1], name[i]) != 0)
-			name[kept++] = name[i];
-	return kept;
-}
-
-static int take_resource_names(struct pod_spec *s, struct arena *a, struct err *e)
-{
-	size_t room = 0;
-	unsigned nr = 0;
-
-	for (unsigned c = 0; c < s->nr; c++)
-		room += s->container[c].resources.limits.nr;
-	const char **name = arena_array(a, room, sizeof *name);
-	if (!name)
-		return too_large(e);
-	for (unsigned c = 0; c < s->nr; c++) {
-		const struct resource_list *limits = &s->container[c].resources.limits;
-
-		for (size_t i = 0; i < limits->nr; i++)
-			if (resource_is_extended(limits->at[i].key))
-				name[nr++] = limits->at[i].key;
-	}
-	s->resource = name;
-	s->nr_resources = sort_once_each(name, nr);
-	return 0;
-}
-
 /* The pod */
 
 static int take_metadata(
@@ -163,7 +121,7 @@ static int take_metadata(
 	return 0;
 }
 
-static int take_pod(const Corev1__Pod *m, struct arena *a, struct pods_pod *out, struct err *e)
+static int take_pod(const Corev1__Pod *m, struct arena *a, struct known_pod *out, struct err *e)
 {
 	struct pod_spec spec = {.uid = out->pod.uid, .qos = m->status ? m->status->qosclass : NULL};
 	struct pod_ask *ask = arena_alloc(a, sizeof *ask);
@@ -172,7 +130,7 @@ static int take_pod(const Corev1__Pod *m, struct arena *a, struct pods_pod *out,
 		return too_large(e);
 	int rc = m->spec ? take_spec(m->spec, a, &spec, e) : 0;
 	if (!rc)
-		rc = take_resource_names(&spec, a, e);
+		rc = pod_spec_list_resources(&spec, a, e);
 	if (!rc)
 		rc = pod_spec_ask(&spec, a, ask, e);
 	if (rc)
@@ -184,10 +142,10 @@ static int take_pod(const Corev1__Pod *m, struct arena *a, struct pods_pod *out,
 	return 0;
 }
 
-int pods_pod_decode(struct blob pod, struct arena *a, struct pods_pod *out, struct err *e)
+int pods_pod_decode(struct blob pod, struct arena *a, struct known_pod *out, struct err *e)
 {
 	const Corev1__Pod *m = pb_decode(&corev1__pod__descriptor, pod, a, e);
-	struct pods_pod read = {0};
+	struct known_pod read = {0};
 
 	if (!m)
 		return -EBADMSG;

@@ -4,7 +4,7 @@
 #include <codec/blob.h>
 #include <numafit/arena.h>
 #include <numafit/err.h>
-#include <numafit/pod.h>
+#include <numafit/pod_store.h>
 
 /* The messages of the kubelet's Pods API (KEP-4188) as its client reads them. All that is decoded
  * lives in the arena. */
@@ -35,17 +35,9 @@ struct pods_event {
 /* 0, or -EBADMSG with text: no such message, or more than the arena holds. */
 int pods_event_decode(struct blob message, struct arena *a, struct pods_event *out, struct err *e);
 
-/* What a v1.Pod tells of a pod: pod.ask is there, pod.source is POD_FROM_KUBELET, its sandbox_id
- * and totals are not known. */
-struct pods_pod {
-	struct pod pod;
-	/* extended resources that its containers ask for, ascending (byte order): the indexes in
-	 * its device_asks are those of this list */
-	const char *const *resource;
-	unsigned nr_resources;
-};
-/* 0, or with text -EBADMSG (no v1.Pod with a uid, or more than the arena holds), -E2BIG (too many
- * containers or resources), -EINVAL, -ERANGE, -ENOMEM (pod_spec_ask()). */
-int pods_pod_decode(struct blob pod, struct arena *a, struct pods_pod *out, struct err *e);
+/* What a v1.Pod tells of a pod: its source is POD_FROM_KUBELET, who made it is not asked.
+ * 0, or with text -EBADMSG (no v1.Pod with a uid, or more than the arena holds), -E2BIG (too many
+ * containers or resources), -EINVAL, -ERANGE, -ENOMEM (pod_spec.h). */
+int pods_pod_decode(struct blob pod, struct arena *a, struct known_pod *out, struct err *e);
 
 #endif

@@ -78,7 +78,7 @@ static void add_own(struct list_form *l, const struct container_ask *c)
 }
 
 static void add_devices(
-	struct list_form *l, const struct container_ask *c, const struct pods_pod *pod)
+	struct list_form *l, const struct container_ask *c, const struct known_pod *pod)
 {
 	for (unsigned i = 0; i < c->nr_devices; i++) {
 		struct resource_form *f = add(l, pod->resource[c->device[i].resource]);
@@ -94,7 +94,7 @@ struct container_form {
 };
 
 static Corev1__Container *fill_container(
-	struct container_form *f, const struct container_ask *from, const struct pods_pod *pod)
+	struct container_form *f, const struct container_ask *from, const struct known_pod *pod)
 {
 	corev1__container__init(&f->container);
 	corev1__resource_requirements__init(&f->resources);
@@ -114,7 +114,8 @@ static Corev1__Container *fill_container(
 	return &f->container;
 }
 
-static int fill_spec(Corev1__PodSpec *m, const struct pods_pod *pod, struct arena *a, struct err *e)
+static int fill_spec(
+	Corev1__PodSpec *m, const struct known_pod *pod, struct arena *a, struct err *e)
 {
 	const struct pod_ask *ask = pod->pod.ask;
 	struct container_form *forms = arena_array(a, ask->nr, sizeof *forms);
@@ -155,7 +156,7 @@ static int fill_annotations(
 	return 0;
 }
 
-int pods_pod_encode(const struct pods_pod *pod, struct arena *a, struct blob *out, struct err *e)
+int pods_pod_encode(const struct known_pod *pod, struct arena *a, struct blob *out, struct err *e)
 {
 	Corev1__Pod m;
 	Corev1__ObjectMeta metadata;

@@ -8,7 +8,7 @@
 /* The pod as a v1.Pod: its names and annotations and, when pod->pod.ask is there, what its
  * containers ask for, as a pod of that class says it (a Guaranteed one's limits are its requests,
  * others have none but of extended resources). 0; -EILSEQ, -ENOMEM with text. */
-int pods_pod_encode(const struct pods_pod *pod, struct arena *a, struct blob *out, struct err *e);
+int pods_pod_encode(const struct known_pod *pod, struct arena *a, struct blob *out, struct err *e);
 /* An event with such a pod, or without one (no bytes). */
 int pods_event_encode(
 	const struct pods_event *event, struct arena *a, struct blob *out, struct err *e);

@@ -201,7 +201,7 @@ int device_table_make_up(
 /* Pods */
 
 struct sim_pod *device_table_add_pod(
-	struct device_table *d, const struct pods_pod *spec, struct err *e)
+	struct device_table *d, const struct known_pod *spec, struct err *e)
 {
 	struct sim_pod *p = xcalloc(1, sizeof *p);
 	struct blob bytes;

@@ -30,7 +30,7 @@ struct given_annotation {
 /* A pod that is admitted, or on its way. */
 struct sim_pod {
 	struct arena arena; /* all that follows */
-	struct pods_pod spec;
+	struct known_pod spec;
 	unsigned row[POD_DEVICES_MAX]; /* of the spec's resources */
 	struct {
 		VEC(struct given);
@@ -72,7 +72,7 @@ void device_table_empty(struct device_table *d, unsigned row);
 /* A new pod with a copy of that spec. NULL with text: too large, or asks for more resources than
  * there can be. */
 struct sim_pod *device_table_add_pod(
-	struct device_table *d, const struct pods_pod *spec, struct err *e);
+	struct device_table *d, const struct known_pod *spec, struct err *e);
 void device_table_remove_pod(struct device_table *d, struct sim_pod *p);
 struct sim_pod *device_table_pod(const struct device_table *d, const char *uid);
 /* The place of the pod's container of that name, or -1. */

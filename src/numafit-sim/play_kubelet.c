@@ -33,7 +33,7 @@ static void prepared(void *ctx)
 
 static void admit_pod_of(struct play *p, const struct container *c)
 {
-	struct pods_pod pod;
+	struct known_pod pod;
 	struct arena a;
 
 	arena_init(&a, POD_BYTES_MAX);

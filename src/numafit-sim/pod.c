@@ -38,7 +38,7 @@ static void add_memory(struct container_ask *ask, uint64_t page_bytes, uint64_t 
 		ask->memory[ask->nr_memory++] = (struct memory_ask){page_bytes, bytes};
 }
 
-static struct container_ask ask_of(const struct container *c, const struct pods_pod *pod)
+static struct container_ask ask_of(const struct container *c, const struct known_pod *pod)
 {
 	struct container_ask ask = {
 		.name = c->name, .kind = c->kind, .cpu_milli = c->asked.cpu_milli};
@@ -55,15 +55,15 @@ static struct container_ask ask_of(const struct container *c, const struct pods_
 }
 
 int sim_pod_spec(const struct sim_node *n, const struct container *c, struct arena *a,
-	struct pods_pod *out, struct err *e)
+	struct known_pod *out, struct err *e)
 {
-	struct pods_pod pod = {.pod = {
-				       .uid = c->pod_uid,
-				       .ns = c->ns,
-				       .name = c->pod,
-				       .qos = c->asked.qos,
-				       .source = POD_FROM_KUBELET,
-			       }};
+	struct known_pod pod = {.pod = {
+					.uid = c->pod_uid,
+					.ns = c->ns,
+					.name = c->pod,
+					.qos = c->asked.qos,
+					.source = POD_FROM_KUBELET,
+				}};
 	size_t nr = 0;
 
 	for (size_t i = 0; i < n->nr; i++)

@@ -8,6 +8,6 @@
  * the order of the trace. Parts of *out come from *a, strings are the node's. 0; -E2BIG, -ENOMEM
  * with text. */
 int sim_pod_spec(const struct sim_node *n, const struct container *c, struct arena *a,
-	struct pods_pod *out, struct err *e);
+	struct known_pod *out, struct err *e);
 
 #endif

@@ -167,7 +167,7 @@ void sim_kubelet_forget(struct sim_kubelet *k, const char *uid)
 
 	if (!p)
 		return;
-	struct pods_pod gone = {.pod = p->spec.pod};
+	struct known_pod gone = {.pod = p->spec.pod};
 	gone.pod.ask = NULL;
 	gone.pod.nr_annotations = 0;
 	sim_kubelet_tell(k, PODS_DELETED, &gone);

@@ -49,7 +49,7 @@ bool sim_kubelet_ready(const struct sim_kubelet *k);
  * container. done() comes later, or before this returns, with reason and message of the pod's
  * status when it is refused, else NULL: it is admitted, and those who watch pods have been told of
  * it. One pod at a time; its uid is new. */
-void sim_kubelet_admit(struct sim_kubelet *k, const struct pods_pod *pod,
+void sim_kubelet_admit(struct sim_kubelet *k, const struct known_pod *pod,
 	void (*done)(void *ctx, const char *refusal), void *ctx);
 /* What a kubelet does between the pod's sandbox and its container: PreStartContainer of each plugin
  * that wants it, as often as it takes. Who asks for PodResources gets the time to do so. done() as

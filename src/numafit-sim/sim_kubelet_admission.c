@@ -219,7 +219,7 @@ static void go_on(struct sim_kubelet *k)
 	finish(k, NULL);
 }
 
-void sim_kubelet_admit(struct sim_kubelet *k, const struct pods_pod *pod,
+void sim_kubelet_admit(struct sim_kubelet *k, const struct known_pod *pod,
 	void (*done)(void *ctx, const char *refusal), void *ctx)
 {
 	struct err e;

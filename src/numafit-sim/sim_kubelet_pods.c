@@ -101,29 +101,27 @@ static void on_list(void *ctx, struct rpc *r, const void *request, size_t len)
 	sim_kubelet_visited(k);
 }
 
-static void on_get(void *ctx, struct rpc *r, const void *request, size_t len)
+/* What can be given out: the healthy devices, whoever has them. */
+static void on_allocatable(void *ctx, struct rpc *r, const void *request, size_t len)
 {
 	struct sim_kubelet *k = ctx;
-	const char *ns, *name;
-	struct blob message = {0};
+	struct devices_allocatable all = {0};
+	struct blob message;
+	size_t room = 0;
 	struct arena a;
 	struct err e;
 
+	(void)request, (void)len;
 	arena_init(&a, SIM_KUBELET_MESSAGE_MAX);
-	int rc = pod_resources_get_read((struct blob){request, len}, &a, &ns, &name, &e);
-	struct sim_pod *found = NULL;
-	for (size_t i = 0; i < k->table.nr && !rc; i++)
-		if (text_equal(k->table.at[i]->spec.pod.name, name) &&
-			text_equal(k->table.at[i]->spec.pod.ns, ns))
-			found = k->table.at[i];
-	if (!rc && !found)
-		rc = err_set(&e, ENOENT, "pod %.64s in namespace %.64s not found", name, ns);
-	if (!rc) {
-		struct pod_held held = hold_pod(k, found, &a);
-
-		rc = pod_resources_found_encode(&held, &a, &message, &e);
-	}
-	answer(r, rc, message, &e);
+	for (unsigned row = 0; row < k->table.nr_rows; row++)
+		room += k->table.row[row].nr;
+	struct held_device *list = arena_array(&a, room, sizeof *list);
+	for (unsigned row = 0; row < k->table.nr_rows && list; row++)
+		for (unsigned i = 0; i < k->table.row[row].nr; i++)
+			if (k->table.row[row].device[i].healthy)
+				list[all.nr++] = hold(k, row, k->table.row[row].device[i].id, &a);
+	all.device = list;
+	answer(r, pod_resources_allocatable_encode(&all, &a, &message, &e), message, &e);
 	arena_fini(&a);
 }
 
@@ -145,7 +143,7 @@ static void send_next(struct watcher *w)
 	}
 }
 
-static void tell(struct watcher *w, enum pods_event_type type, const struct pods_pod *pod)
+static void tell(struct watcher *w, enum pods_event_type type, const struct known_pod *pod)
 {
 	struct pods_event event = {.type = type};
 	struct blob bytes;
@@ -163,7 +161,7 @@ static void tell(struct watcher *w, enum pods_event_type type, const struct pods
 	send_next(w);
 }
 
-void sim_kubelet_tell(struct sim_kubelet *k, enum pods_event_type type, const struct pods_pod *pod)
+void sim_kubelet_tell(struct sim_kubelet *k, enum pods_event_type type, const struct known_pod *pod)
 {
 	for (size_t i = 0; i < k->watchers.nr; i++)
 		tell(k->watchers.at[i], type, pod);
@@ -237,7 +235,9 @@ void sim_kubelet_serve_pods(struct sim_kubelet *k)
 {
 	static const struct rpc_method methods[] = {
 		{.path = POD_RESOURCES_PATH("List"), .kind = RPC_UNARY, .called = on_list},
-		{.path = POD_RESOURCES_PATH("Get"), .kind = RPC_UNARY, .called = on_get},
+		{.path = POD_RESOURCES_PATH("GetAllocatableResources"),
+			.kind = RPC_UNARY,
+			.called = on_allocatable},
 		{PODS_WATCH_PATH, RPC_STREAM, on_watch, on_sendable, on_closed},
 	};
 

@@ -106,7 +106,8 @@ void sim_kubelet_take_lists(struct sim_kubelet *k);
 void sim_kubelet_serve_pods(struct sim_kubelet *k);
 void sim_kubelet_end_watches(struct sim_kubelet *k); /* they are over when closed() was called */
 void sim_kubelet_drop_watches(struct sim_kubelet *k);
-void sim_kubelet_tell(struct sim_kubelet *k, enum pods_event_type type, const struct pods_pod *pod);
+void sim_kubelet_tell(
+	struct sim_kubelet *k, enum pods_event_type type, const struct known_pod *pod);
 
 /* What the timer fires. */
 void sim_kubelet_timer(void *ctx);

@@ -12,7 +12,7 @@ static void check_text(const char *s)
 	assert(s && text_is_utf8(s, strlen(s)));
 }
 
-static void check_container(const struct pods_pod *p, const struct container_ask *c)
+static void check_container(const struct known_pod *p, const struct container_ask *c)
 {
 	check_text(c->name);
 	assert(c->kind < NR_CONTAINER_KINDS);
@@ -27,7 +27,7 @@ static void check_container(const struct pods_pod *p, const struct container_ask
 	}
 }
 
-static void check_pod(const struct pods_pod *p)
+static void check_pod(const struct known_pod *p)
 {
 	const struct pod_ask *ask = p->pod.ask;
 	bool apps = false;
@@ -51,7 +51,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct blob in = {data, size};
 	struct pods_event event;
-	struct pods_pod pod;
+	struct known_pod pod;
 	struct arena a;
 
 	arena_init(&a, PODS_MEMORY_MAX);

@@ -8,10 +8,10 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* What a client reads of what we write of what it has read is the same. */
-static void check_again(const struct pods_pod *pod, struct arena *a)
+static void check_again(const struct known_pod *pod, struct arena *a)
 {
 	struct pods_event event = {.type = PODS_MODIFIED};
-	struct pods_pod again;
+	struct known_pod again;
 	struct blob out;
 
 	if (pods_pod_encode(pod, a, &event.pod, NULL) < 0 ||
@@ -33,7 +33,7 @@ static void check_again(const struct pods_pod *pod, struct arena *a)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct pods_pod pod;
+	struct known_pod pod;
 	struct arena a;
 
 	arena_init(&a, PODS_MEMORY_MAX);

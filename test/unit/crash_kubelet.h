@@ -52,7 +52,7 @@ struct crash_kubelet_events {
 	void (*lost)(void *ctx);
 	/* pod nr as PodResources shows it, and as the Pods API does: false when there is none */
 	bool (*held)(void *ctx, unsigned nr, const char **pod, const struct given **given);
-	bool (*shown)(void *ctx, unsigned nr, struct pods_pod *pod);
+	bool (*shown)(void *ctx, unsigned nr, struct known_pod *pod);
 };
 
 struct pods_watcher {
@@ -340,7 +340,7 @@ static inline void send_event(struct pods_watcher *w)
 }
 
 static inline void queue_event(
-	struct pods_watcher *w, enum pods_event_type type, const struct pods_pod *pod)
+	struct pods_watcher *w, enum pods_event_type type, const struct known_pod *pod)
 {
 	struct pods_event event = {.type = type};
 	struct blob bytes;
@@ -358,7 +358,7 @@ static inline void queue_event(
 }
 
 static inline void crash_kubelet_tell(
-	struct crash_kubelet *k, enum pods_event_type type, const struct pods_pod *pod)
+	struct crash_kubelet *k, enum pods_event_type type, const struct known_pod *pod)
 {
 	for (struct pods_watcher *w = k->watcher; w < k->watcher + WATCHERS_MAX; w++)
 		if (w->r)
@@ -369,7 +369,7 @@ static inline void pods_watched(void *ctx, struct rpc *r, const void *request, s
 {
 	struct crash_kubelet *k = ctx;
 	struct pods_watcher *w = k->watcher;
-	struct pods_pod pod;
+	struct known_pod pod;
 
 	(void)request, (void)len;
 	while (w < k->watcher + WATCHERS_MAX && w->r)

@@ -332,11 +332,11 @@ static void allocate(struct rig *r, struct pod_here *p, const struct given *g)
 	perhaps_kill(r);
 }
 
-static bool pods_api_pod(void *ctx, unsigned nr, struct pods_pod *out);
+static bool pods_api_pod(void *ctx, unsigned nr, struct known_pod *out);
 
 static void tell_pod(struct rig *r, enum pods_event_type type, const struct pod_here *p)
 {
-	struct pods_pod pod;
+	struct known_pod pod;
 
 	if (pods_api_pod(r, (unsigned)(p - r->pod), &pod))
 		crash_kubelet_tell(&r->kubelet, type, &pod);
@@ -625,7 +625,7 @@ static bool held(void *ctx, unsigned nr, const char **pod, const struct given **
 }
 
 /* Valid until the next call. */
-static bool pods_api_pod(void *ctx, unsigned nr, struct pods_pod *out)
+static bool pods_api_pod(void *ctx, unsigned nr, struct known_pod *out)
 {
 	static const char *const resource[] = {TOKEN_RESOURCE};
 	static struct container_ask container;
@@ -647,11 +647,11 @@ static bool pods_api_pod(void *ctx, unsigned nr, struct pods_pod *out)
 		.qos = p->cpu ? QOS_GUARANTEED : QOS_BURSTABLE,
 		.nr = 1,
 		.container = &container};
-	*out = (struct pods_pod){.pod = {.uid = p->uid,
-					 .ns = "default",
-					 .name = p->uid,
-					 .qos = ask.qos,
-					 .ask = &ask},
+	*out = (struct known_pod){.pod = {.uid = p->uid,
+					  .ns = "default",
+					  .name = p->uid,
+					  .qos = ask.qos,
+					  .ask = &ask},
 		.resource = resource,
 		.nr_resources = 1};
 	return true;

@@ -89,7 +89,7 @@ static const struct rpc_method methods[] = {
 	{PODS_WATCH_PATH, RPC_STREAM, on_watch, on_sendable, on_closed},
 };
 
-static void on_changed(void *ctx, const struct pods_pod *pod)
+static void on_changed(void *ctx, const struct known_pod *pod)
 {
 	struct world *w = ctx;
 	size_t len = strlen(w->changed);
@@ -156,7 +156,7 @@ static void tell(struct world *w, enum pods_event_type type, struct blob pod)
 static const struct key_value annotations[] = {
 	{"numafit.io/numa-hint", "{\"v\":1}"}, {"someone.else/says", "a lot"}};
 
-static struct blob encoded(struct world *w, const struct pods_pod *pod)
+static struct blob encoded(struct world *w, const struct known_pod *pod)
 {
 	struct blob b;
 
@@ -173,13 +173,13 @@ static void tell_pod(struct world *w, enum pods_event_type type, const char *uid
 		.nr_memory = 1,
 		.memory = {{0, 1 << 30}}};
 	const struct pod_ask ask = {.uid = uid, .qos = QOS_GUARANTEED, .nr = 1, .container = &app};
-	const struct pods_pod pod = {.pod = {.uid = uid,
-					     .ns = "ml",
-					     .name = uid,
-					     .qos = QOS_GUARANTEED,
-					     .ask = type == PODS_DELETED ? NULL : &ask,
-					     .annotations = annotations,
-					     .nr_annotations = 2}};
+	const struct known_pod pod = {.pod = {.uid = uid,
+					      .ns = "ml",
+					      .name = uid,
+					      .qos = QOS_GUARANTEED,
+					      .ask = type == PODS_DELETED ? NULL : &ask,
+					      .annotations = annotations,
+					      .nr_annotations = 2}};
 
 	tell(w, type, encoded(w, &pod));
 }
@@ -199,7 +199,7 @@ static void die(struct world *w)
 
 static uint64_t cpus_of(const struct world *w, const char *uid)
 {
-	const struct pods_pod *pod = pods_find(w->p, uid);
+	const struct known_pod *pod = pods_find(w->p, uid);
 
 	return pod ? pod->pod.ask->container[0].cpu_milli / 1000 : 0;
 }
@@ -219,13 +219,13 @@ static void what_the_kubelet_tells_is_at_hand(void **state)
 			.device = {{0, 1}, {1, 2}}},
 	};
 	const struct pod_ask ask = {.uid = "u", .qos = QOS_BURSTABLE, .nr = 3, .container = asks};
-	const struct pods_pod told = {.pod = {.uid = "u",
-					      .ns = "ml",
-					      .name = "train",
-					      .qos = QOS_BURSTABLE,
-					      .ask = &ask,
-					      .annotations = annotations,
-					      .nr_annotations = 2},
+	const struct known_pod told = {.pod = {.uid = "u",
+					       .ns = "ml",
+					       .name = "train",
+					       .qos = QOS_BURSTABLE,
+					       .ask = &ask,
+					       .annotations = annotations,
+					       .nr_annotations = 2},
 		.resource = resources,
 		.nr_resources = 2};
 	struct world *w = *state;
@@ -236,7 +236,7 @@ static void what_the_kubelet_tells_is_at_hand(void **state)
 	begin(w);
 	assert_null(pods_find(w->p, "u"));
 	UNTIL(&w->k, pods_synced(w->p));
-	const struct pods_pod *got = pods_find(w->p, "u");
+	const struct known_pod *got = pods_find(w->p, "u");
 	assert_non_null(got);
 	assert_string_equal(w->changed, " u");
 	assert_string_equal(w->k.log, " pods-api-synced");
@@ -337,7 +337,7 @@ static void any_change_of_what_is_asked_is_told(void **state)
 		const struct container_ask both[] = {cases[i / 2].ask, beside};
 		const struct pod_ask ask = {
 			.uid = "u", .qos = cases[i / 2].qos, .nr = 2, .container = both};
-		const struct pods_pod pod = {
+		const struct known_pod pod = {
 			.pod = {.uid = "u", .ns = "n", .name = "n", .qos = ask.qos, .ask = &ask},
 			.resource = cases[i / 2].resource,
 			.nr_resources = 2};
@@ -513,11 +513,11 @@ static void tell_large_pod(struct world *w, const char *uid, size_t event_bytes)
 	enum { AROUND = 64 };
 	char *much = arena_alloc(&w->memory, event_bytes);
 	struct key_value one = {"someone.else/says", much};
-	struct pods_pod pod = {.pod = {.uid = uid,
-				       .ns = "n",
-				       .name = "n",
-				       .annotations = &one,
-				       .nr_annotations = 1}};
+	struct known_pod pod = {.pod = {.uid = uid,
+					.ns = "n",
+					.name = "n",
+					.annotations = &one,
+					.nr_annotations = 1}};
 
 	memset(much, 'x', event_bytes - 2 * AROUND);
 	tell(w, PODS_ADDED, encoded(w, &pod));

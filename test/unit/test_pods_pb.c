@@ -10,9 +10,9 @@
 static const uint64_t MiB = UINT64_C(1) << 20, GiB = UINT64_C(1) << 30;
 static const char train_uid[] = "9f0c2b7e-6f61-4d0a-8a5f-0d2a6f7c1b11";
 
-static struct pods_pod pod_named(const char *name, struct arena *a)
+static struct known_pod pod_named(const char *name, struct arena *a)
 {
-	struct pods_pod pod;
+	struct known_pod pod;
 	struct err e;
 	int rc = pods_pod_decode(recorded(name, a), a, &pod, &e);
 
@@ -47,7 +47,7 @@ static void gos_events_are_read(void **state)
 
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		struct pods_event event = event_named(cases[i].name, *state);
-		struct pods_pod pod;
+		struct known_pod pod;
 
 		assert_int_equal(event.type, cases[i].type);
 		assert_int_equal(pods_pod_decode(event.pod, *state, &pod, NULL),
@@ -62,7 +62,7 @@ static void gos_events_are_read(void **state)
 
 static void a_pod_has_its_names_and_annotations(void **state)
 {
-	struct pods_pod p = pod_named("pod", *state);
+	struct known_pod p = pod_named("pod", *state);
 
 	assert_string_equal(p.pod.ns, "ml");
 	assert_string_equal(p.pod.name, "train-0");
@@ -86,7 +86,7 @@ static void containers_come_in_the_order_of_their_admission(void **state)
 		{"app", CONTAINER_APP, 4000},
 		{"log", CONTAINER_APP, 0},
 	};
-	struct pods_pod p = pod_named("pod", *state);
+	struct known_pod p = pod_named("pod", *state);
 
 	assert_int_equal(p.pod.ask->nr, 4);
 	for (unsigned i = 0; i < 4; i++) {
@@ -109,7 +109,7 @@ static void assert_memory(const struct container_ask *c, const struct memory_ask
 
 static void memory_and_huge_pages_are_bytes(void **state)
 {
-	struct pods_pod p = pod_named("pod", *state);
+	struct known_pod p = pod_named("pod", *state);
 	const struct memory_ask app[] = {{0, 16 * GiB}, {2 * MiB, 64 * MiB}, {GiB, 2 * GiB}};
 	const struct memory_ask proxy = {0, 1500 * 1000 * 1000}; /* its limit: none requested */
 
@@ -122,7 +122,7 @@ static void extended_resources_are_named(void **state)
 {
 	static const char *const want[] = {
 		"another.example/nic", "numafit.io/cpu", "vendor.example/gpu"};
-	struct pods_pod p = pod_named("pod", *state);
+	struct known_pod p = pod_named("pod", *state);
 	const struct container_ask *app = &p.pod.ask->container[2], *log = app + 1;
 
 	assert_int_equal(p.nr_resources, 3); /* neither kubernetes.io/odd nor ephemeral-storage */
@@ -154,7 +154,7 @@ static void the_class_is_what_the_status_says_or_is_computed(void **state)
 	};
 
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-		struct pods_pod p = pod_named(cases[i].name, *state);
+		struct known_pod p = pod_named(cases[i].name, *state);
 
 		assert_int_equal(p.pod.qos, cases[i].qos);
 		assert_int_equal(p.pod.ask->qos, cases[i].qos);
@@ -257,7 +257,7 @@ static void what_there_is_too_much_of_is_refused(void **state)
 	};
 
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-		struct pods_pod pod;
+		struct known_pod pod;
 		struct err e = {0};
 		int rc = pods_pod_decode(cases[i].pod, *state, &pod, &e);
 
@@ -270,7 +270,7 @@ static void what_there_is_too_much_of_is_refused(void **state)
 static void a_pod_without_uid_is_none(void **state)
 {
 	static const unsigned char no_uid[] = {0x0a, 3, 0x0a, 1, 'n'};
-	struct pods_pod pod;
+	struct known_pod pod;
 
 	assert_int_equal(pods_pod_decode((struct blob){NULL, 0}, *state, &pod, NULL), -EBADMSG);
 	assert_int_equal(pods_pod_decode((struct blob){no_uid, sizeof no_uid}, *state, &pod, NULL),
@@ -298,7 +298,7 @@ static void a_pod_of_16_mib_is_read(void **state)
 	enum { BALLAST = (16 << 20) - 64 };
 	struct arena making, a;
 	struct pods_event event;
-	struct pods_pod pod;
+	struct known_pod pod;
 
 	(void)state;
 	arena_init(&making, 6 * (size_t)BALLAST);
@@ -316,7 +316,7 @@ static void a_pod_that_bursts_the_arena_is_refused(void **state)
 {
 	enum { SIZE = 16 << 20, EMPTY_BYTES = 2, ANNOTATIONS = 12 };
 	struct writer meta = {xcalloc(1, SIZE), 0}, pod = {xcalloc(1, SIZE + 64), 0};
-	struct pods_pod out;
+	struct known_pod out;
 	struct arena a;
 	struct err e;
 
@@ -337,7 +337,7 @@ static void what_does_not_fit_the_arena_is_refused(void **state)
 	enum { ROOM = 64 << 10 };
 	struct blob in = recorded("pod", *state);
 	char *room = arena_alloc(*state, ROOM);
-	struct pods_pod pod;
+	struct known_pod pod;
 	unsigned failed = 0;
 	struct arena a;
 
@@ -354,7 +354,7 @@ static void what_does_not_fit_the_arena_is_refused(void **state)
 static void text_that_is_not_utf8_is_refused(void **state)
 {
 	static const unsigned char odd[] = {0x0a, 3, 0x2a, 1, 0xff};
-	struct pods_pod pod;
+	struct known_pod pod;
 	struct err e;
 
 	assert_int_equal(

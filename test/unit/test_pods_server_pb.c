@@ -27,10 +27,11 @@ static void assert_container(const struct container_ask *got, const struct conta
 }
 
 /* Write the pod as an event, and read that again. */
-static struct pods_pod again(const struct pods_pod *pod, enum pods_event_type type, struct arena *a)
+static struct known_pod again(
+	const struct known_pod *pod, enum pods_event_type type, struct arena *a)
 {
 	struct pods_event event = {.type = type}, got;
-	struct pods_pod read;
+	struct known_pod read;
 	struct blob out;
 	struct err e;
 
@@ -68,7 +69,7 @@ static void a_pod_comes_out_as_it_went_in(void **state)
 
 	for (enum qos q = QOS_GUARANTEED; q < NR_QOS - 1; q++) {
 		const struct pod_ask ask = {.qos = q, .nr = 3, .container = containers};
-		const struct pods_pod pod = {
+		const struct known_pod pod = {
 			.pod = {.uid = "u-1",
 				.ns = "ml",
 				.name = "train-0",
@@ -79,7 +80,7 @@ static void a_pod_comes_out_as_it_went_in(void **state)
 			.resource = resources,
 			.nr_resources = 2,
 		};
-		struct pods_pod got = again(&pod, PODS_ADDED, *state);
+		struct known_pod got = again(&pod, PODS_ADDED, *state);
 
 		assert_string_equal(got.pod.uid, "u-1");
 		assert_string_equal(got.pod.ns, "ml");
@@ -102,8 +103,8 @@ static void the_class_follows_from_the_spec_alone(void **state)
 
 	for (enum qos q = QOS_GUARANTEED; q < NR_QOS - 1; q++) {
 		const struct pod_ask ask = {.qos = q, .nr = 1, .container = &app};
-		const struct pods_pod pod = {.pod = {.uid = "u", .qos = q, .ask = &ask}};
-		struct pods_pod got;
+		const struct known_pod pod = {.pod = {.uid = "u", .qos = q, .ask = &ask}};
+		struct known_pod got;
 		struct blob out;
 
 		assert_int_equal(pods_pod_encode(&pod, *state, &out, NULL), 0);
@@ -117,8 +118,8 @@ static void the_class_follows_from_the_spec_alone(void **state)
 
 static void a_deleted_pod_has_its_names_alone(void **state)
 {
-	const struct pods_pod pod = {.pod = {.uid = "u-1", .ns = "ml", .name = "train-0"}};
-	struct pods_pod got = again(&pod, PODS_DELETED, *state);
+	const struct known_pod pod = {.pod = {.uid = "u-1", .ns = "ml", .name = "train-0"}};
+	struct known_pod got = again(&pod, PODS_DELETED, *state);
 
 	assert_string_equal(got.pod.name, "train-0");
 	assert_int_equal(got.pod.ask->nr, 0);

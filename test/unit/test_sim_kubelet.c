@@ -353,7 +353,7 @@ static void admit_containers(
 {
 	static const char *const resources[] = {gpu, cpu};
 	const struct pod_ask ask = {.nr = nr, .container = container};
-	const struct pods_pod pod = {
+	const struct known_pod pod = {
 		.pod = {.uid = name, .ns = "ml", .name = name, .ask = &ask},
 		.resource = resources,
 		.nr_resources = 2,
@@ -726,10 +726,11 @@ struct client {
 	struct rig *r;
 	struct arena a;
 	struct pods_held held;
+	struct devices_allocatable allocatable;
 	unsigned nr_events, nr_ended;
 	struct {
 		enum pods_event_type type;
-		struct pods_pod pod;
+		struct known_pod pod;
 	} event[8];
 };
 
@@ -812,6 +813,47 @@ static void pod_resources_show_what_runs_on(void **state)
 	arena_fini(&c.a);
 }
 
+static void on_allocatable(void *ctx, const void *data, size_t len)
+{
+	struct client *c = ctx;
+	void *copy = arena_alloc(&c->a, len + 1);
+
+	memcpy(copy, data, len);
+	assert_int_equal(pod_resources_allocatable_decode(
+				 (struct blob){copy, len}, &c->a, &c->allocatable, NULL),
+		0);
+}
+
+/* Healthy ones, whoever has them. */
+static void pod_resources_show_what_can_be_given_out(void **state)
+{
+	enum { NR_GPUS = 4 };
+	struct rig *r = *state;
+	struct client c = {.r = r};
+	unsigned nr_gpus = 0, nr_tokens = 0, changed;
+	struct peer *p = peer_up(r);
+
+	admit(r, "train", 1, 2);
+	p->device[0].healthy = false;
+	changed = r->nr_changed;
+	device_plugin_changed(p->plugin);
+	UNTIL(r, r->nr_changed > changed);
+	arena_init(&c.a, ARENA_MAX);
+	(void)call(&c, "pod-resources/kubelet.sock", POD_RESOURCES_PATH("GetAllocatableResources"),
+		RPC_UNARY, on_allocatable);
+	UNTIL(r, c.nr_ended);
+	for (size_t i = 0; i < c.allocatable.nr; i++) {
+		const struct held_device *d = &c.allocatable.device[i];
+
+		assert_int_equal(d->nodes.nr, 1);
+		nr_gpus += strcmp(d->resource, gpu) == 0;
+		nr_tokens += strcmp(d->resource, cpu) == 0;
+	}
+	assert_int_equal(nr_gpus, NR_GPUS);
+	assert_int_equal(nr_tokens, NR_TOKENS - 1);
+	arena_fini(&c.a);
+}
+
 static void who_watches_pods_hears_of_one_before_it_runs(void **state)
 {
 	struct rig *r = *state;
@@ -864,6 +906,7 @@ int main(void)
 		ON_RIG(a_kubelet_that_restarts_knows_what_it_gave),
 		ON_RIG(after_a_restart_no_device_that_it_gave_may_be_missing),
 		ON_RIG(pod_resources_show_what_runs_on),
+		ON_RIG(pod_resources_show_what_can_be_given_out),
 		ON_RIG(who_watches_pods_hears_of_one_before_it_runs),
 	};
 

@@ -1,0 +1,308 @@
+#include <apiserver/events.h>
+
+#include <apiserver/path.h>
+#include <apiserver/rate.h>
+#include <io/backoff.h>
+#include <numafit/arena.h>
+#include <numafit/text.h>
+#include <numafit/vec.h>
+
+enum {
+	SAME_MS = 5 * 60 * 1000,
+	BURST = 25,
+	EVERY_MS = 10000,
+	TEXTS_MAX = 256,
+	RETRY_MIN_MS = 1000,
+	RETRY_MAX_MS = 60000,
+	NS_PER_MS = 1000000
+};
+enum { STATUS_OK = 200, STATUS_OTHER = 300, STATUS_NOT_FOUND = 404, STATUS_CONFLICT = 409 };
+
+/* A text, and what has not been told of it yet. It stays for a while after it was told. */
+struct note {
+	struct arena memory; /* of the event's strings */
+	struct pod_event event;
+	struct event_times waiting, sent; /* sent: by the call under way */
+	uint64_t due_ns;                  /* not before that */
+	uint64_t unique;                  /* of the attempts under way; 0: there was none */
+};
+
+struct events {
+	struct api *api;
+	struct events_handler handler;
+	char *node;
+	uint64_t same_ns;
+	struct {
+		VEC(struct note *);
+	} notes; /* in the order in which they came */
+	struct api_call *call;
+	struct note *sending; /* by that call */
+	struct loop_timer *timer;
+	struct rate rate;
+	struct backoff backoff;
+	uint64_t hold_ns; /* the server is not asked before */
+	uint64_t unique;
+	bool refused; /* and told */
+	struct events_counters counters;
+};
+
+static void note_free(struct note *n)
+{
+	arena_fini(&n->memory);
+	free(n);
+}
+
+static const char *copy(struct note *n, const char *text)
+{
+	return text ? arena_strndup(&n->memory, text, strlen(text)) : NULL;
+}
+
+static struct note *note_new(const struct pod_event *event)
+{
+	struct note *n = xcalloc(1, sizeof *n);
+	char message[EVENT_MESSAGE_MAX + 1];
+
+	event_message(message, event->message);
+	arena_init(&n->memory, SIZE_MAX);
+	n->event = (struct pod_event){
+		.warning = event->warning,
+		.reason = copy(n, event->reason),
+		.message = copy(n, message),
+		.ns = copy(n, event->ns),
+		.pod = copy(n, event->pod),
+		.uid = copy(n, event->uid),
+		.container = copy(n, event->container),
+		.kind = event->kind,
+	};
+	return n;
+}
+
+static bool is_same(const struct pod_event *a, const struct pod_event *b)
+{
+	return text_equal(a->uid, b->uid) && text_equal(a->reason, b->reason) &&
+	       text_equal(a->container, b->container) && text_equal(a->message, b->message);
+}
+
+/* Nothing is to be told of it, and nothing under way. */
+static bool is_idle(const struct events *v, const struct note *n)
+{
+	return !n->waiting.nr && n != v->sending;
+}
+
+static void remove_at(struct events *v, size_t i)
+{
+	note_free(v->notes.at[i]);
+	vec_remove(&v->notes, i);
+}
+
+static void forget_old(struct events *v, uint64_t now)
+{
+	for (size_t i = v->notes.nr; i-- > 0;)
+		if (is_idle(v, v->notes.at[i]) && v->notes.at[i]->due_ns <= now)
+			remove_at(v, i);
+}
+
+/* Room for one more, if need be in the place of the oldest that was told. */
+static bool make_room(struct events *v)
+{
+	if (v->notes.nr < TEXTS_MAX)
+		return true;
+	for (size_t i = 0; i < v->notes.nr; i++)
+		if (is_idle(v, v->notes.at[i])) {
+			remove_at(v, i);
+			return true;
+		}
+	return false;
+}
+
+/* NULL: it is not there, and there is no room for it. */
+static struct note *note_of(struct events *v, const struct pod_event *event, uint64_t now)
+{
+	struct note *n = note_new(event);
+
+	for (size_t i = 0; i < v->notes.nr; i++)
+		if (is_same(&v->notes.at[i]->event, &n->event)) {
+			note_free(n);
+			return v->notes.at[i];
+		}
+	if (!make_room(v)) {
+		note_free(n);
+		return NULL;
+	}
+	n->due_ns = now;
+	*vec_push(&v->notes) = n;
+	return n;
+}
+
+/* The one that has waited for the longest time. NULL: none waits. */
+static struct note *next_note(const struct events *v)
+{
+	struct note *next = NULL;
+
+	for (size_t i = 0; i < v->notes.nr; i++) {
+		struct note *n = v->notes.at[i];
+
+		if (n->waiting.nr && (!next || n->due_ns < next->due_ns))
+			next = n;
+	}
+	return next;
+}
+
+static uint64_t latest(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+
+static void send(struct events *v, struct note *n);
+
+static void plan(struct events *v)
+{
+	struct note *n = v->call ? NULL : next_note(v);
+	uint64_t now = loop_monotonic_ns();
+
+	if (!n)
+		return;
+	uint64_t at = latest(latest(n->due_ns, v->hold_ns), rate_when(&v->rate, now));
+	if (at <= now)
+		send(v, n);
+	else
+		loop_timer_set(v->timer, (at - now + NS_PER_MS - 1) / NS_PER_MS);
+}
+
+static void on_timer(void *ctx)
+{
+	plan(ctx);
+}
+
+/* What came of an attempt */
+
+static void on_accepted(struct events *v)
+{
+	v->counters.sent++;
+	backoff_reset(&v->backoff);
+	if (v->refused)
+		v->handler.on_event(v->handler.ctx, false, "events-accepted", v->node);
+	v->refused = false;
+}
+
+/* A namespace that is gone, or that is being removed, takes its pods with it. */
+static void on_refused(struct events *v, const struct api_answer *answer)
+{
+	v->counters.dropped++;
+	if (!v->refused)
+		v->handler.on_event(v->handler.ctx, answer->status != STATUS_NOT_FOUND,
+			"events-refused", answer->message);
+	v->refused = true;
+}
+
+static void put_back(struct events *v, struct note *n, unsigned after_ms)
+{
+	struct event_times *w = &n->waiting;
+
+	w->last_ms = w->nr ? w->last_ms : n->sent.last_ms;
+	w->first_ms = n->sent.first_ms;
+	w->nr += n->sent.nr;
+	v->counters.failed++;
+	v->hold_ns =
+		loop_monotonic_ns() + (uint64_t)backoff_next(&v->backoff, after_ms) * NS_PER_MS;
+}
+
+/* One whose answer got lost is there already: 409. */
+static void on_done(void *ctx, const struct api_answer *answer)
+{
+	struct events *v = ctx;
+	struct note *n = v->sending;
+	bool ok = answer->status >= STATUS_OK && answer->status < STATUS_OTHER;
+
+	v->call = NULL;
+	v->sending = NULL;
+	if (answer->again) {
+		put_back(v, n, answer->after_ms);
+	} else {
+		if (ok || answer->status == STATUS_CONFLICT)
+			on_accepted(v);
+		else
+			on_refused(v, answer);
+		n->unique = 0;
+		n->due_ns = loop_monotonic_ns() + v->same_ns;
+	}
+	plan(v);
+}
+
+static void send(struct events *v, struct note *n)
+{
+	char path[API_PATH_MAX];
+	struct text t;
+
+	n->sent = n->waiting;
+	n->waiting = (struct event_times){0};
+	if (!n->unique)
+		v->unique = latest(v->unique + 1, (uint64_t)n->sent.last_ms * NS_PER_MS);
+	n->unique = n->unique ? n->unique : v->unique;
+	auto_free char *body = event_json_format(&n->event, &n->sent, v->node, n->unique);
+	text_init(&t, path, sizeof path);
+	text_add(&t, "/api/v1/namespaces/");
+	path_add_escaped(&t, n->event.ns);
+	text_add(&t, "/events");
+	rate_take(&v->rate, loop_monotonic_ns());
+	v->sending = n;
+	v->call = api_call(v->api,
+		&(struct api_ask){
+			.method = "POST", .path = path, .body = body, .len = strlen(body)},
+		v, on_done);
+}
+
+struct events *events_new(struct loop *l, struct api *a, const struct events_options *o,
+	const struct events_handler *handler)
+{
+	struct events *v = xcalloc(1, sizeof *v);
+
+	v->api = a;
+	v->handler = *handler;
+	v->node = xstrdup(o->node);
+	v->same_ns = (uint64_t)(o->same_ms ? o->same_ms : SAME_MS) * NS_PER_MS;
+	v->rate = (struct rate){.burst = o->burst ? o->burst : BURST,
+		.every_ns = (uint64_t)(o->every_ms ? o->every_ms : EVERY_MS) * NS_PER_MS};
+	v->backoff = (struct backoff){
+		.min_ms = o->retry_min_ms ? o->retry_min_ms : RETRY_MIN_MS,
+		.max_ms = o->retry_max_ms ? o->retry_max_ms : RETRY_MAX_MS,
+	};
+	v->timer = loop_timer_new(l, on_timer, v);
+	return v;
+}
+
+void events_tell(struct events *v, const struct pod_event *event)
+{
+	uint64_t now = loop_monotonic_ns();
+
+	forget_old(v, now);
+	struct note *n = note_of(v, event, now);
+	if (!n) {
+		v->counters.dropped++;
+		return;
+	}
+	n->waiting.last_ms = loop_wall_ms();
+	if (!n->waiting.nr++)
+		n->waiting.first_ms = n->waiting.last_ms;
+	plan(v);
+}
+
+void events_counters(const struct events *v, struct events_counters *out)
+{
+	*out = v->counters;
+	for (size_t i = 0; i < v->notes.nr; i++)
+		out->waiting += !is_idle(v, v->notes.at[i]);
+}
+
+void events_close(struct events *v)
+{
+	if (!v)
+		return;
+	api_cancel(v->call);
+	loop_timer_close(v->timer);
+	for (size_t i = 0; i < v->notes.nr; i++)
+		note_free(v->notes.at[i]);
+	vec_fini(&v->notes);
+	free(v->node);
+	free(v);
+}

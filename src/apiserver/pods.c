@@ -1,0 +1,120 @@
+#include <apiserver/pods.h>
+
+#include <apiserver/path.h>
+#include <apiserver/reflector.h>
+#include <codec/pod_object_json.h>
+#include <numafit/mem.h>
+#include <numafit/once.h>
+
+struct api_pods {
+	const struct api_pods_handler *handler;
+	struct pod_store *store;
+	struct reflector *reflector;
+	struct once odd; /* what was wrong with pods that could not be read */
+};
+
+static void on_begin(void *ctx)
+{
+	struct api_pods *p = ctx;
+
+	pod_store_begin(p->store);
+}
+
+static void on_synced(void *ctx)
+{
+	struct api_pods *p = ctx;
+
+	pod_store_sweep(p->store);
+}
+
+static void put(struct api_pods *p, const struct known_pod *pod)
+{
+	const struct known_pod *kept;
+
+	if (pod_store_put(p->store, pod, &kept) && p->handler->changed)
+		p->handler->changed(p->handler->ctx, kept);
+}
+
+static void on_object(void *ctx, enum reflector_change change, struct json_t *object)
+{
+	struct api_pods *p = ctx;
+	struct known_pod pod;
+	struct arena a;
+	struct err e;
+
+	arena_init(&a, POD_OBJECT_BYTES_MAX);
+	if (pod_object_json_read(object, &a, &pod, &e) < 0) {
+		if (once_is_new(&p->odd, e.text))
+			p->handler->on_event(p->handler->ctx, true, "pods-watch-odd-pod", e.text);
+	} else if (change == REFLECTOR_DELETE) {
+		(void)pod_store_remove(p->store, pod.pod.uid);
+	} else {
+		put(p, &pod);
+	}
+	arena_fini(&a);
+}
+
+static void on_event(void *ctx, bool bad, const char *event, const char *text)
+{
+	enum { EVENT_MAX = 64 };
+	struct api_pods *p = ctx;
+	char name[EVENT_MAX];
+	struct text t;
+
+	text_init(&t, name, sizeof name);
+	text_add(&t, "pods-%s", event);
+	p->handler->on_event(p->handler->ctx, bad, name, text);
+}
+
+struct api_pods *api_pods_new(
+	struct api *a, const char *node, const struct api_pods_handler *handler)
+{
+	struct api_pods *p = xcalloc(1, sizeof *p);
+	const struct reflector_handler reflected = {
+		.ctx = p,
+		.begin = on_begin,
+		.object = on_object,
+		.synced = on_synced,
+		.on_event = on_event,
+	};
+	char query[API_PATH_MAX];
+	struct text t;
+
+	text_init(&t, query, sizeof query);
+	text_add(&t, "fieldSelector=spec.nodeName%%3D");
+	path_add_escaped(&t, node);
+	p->handler = handler;
+	p->store = pod_store_new();
+	p->reflector = reflector_new(
+		a, &(struct reflector_options){.path = "/api/v1/pods", .query = query}, &reflected);
+	return p;
+}
+
+const struct known_pod *api_pods_find(const struct api_pods *p, const char *uid)
+{
+	return pod_store_find(p->store, uid);
+}
+
+size_t api_pods_count(const struct api_pods *p)
+{
+	return pod_store_count(p->store);
+}
+
+const struct known_pod *api_pods_at(const struct api_pods *p, size_t i)
+{
+	return pod_store_at(p->store, i);
+}
+
+bool api_pods_synced(const struct api_pods *p)
+{
+	return reflector_synced(p->reflector);
+}
+
+void api_pods_close(struct api_pods *p)
+{
+	if (!p)
+		return;
+	reflector_close(p->reflector);
+	pod_store_free(p->store);
+	free(p);
+}

@@ -1,0 +1,237 @@
+#include <numafit/pod_store.h>
+
+#include <assert.h>
+#include <numafit/arena.h>
+#include <numafit/text.h>
+#include <numafit/vec.h>
+#include <stdalign.h>
+#include <string.h>
+
+/* A pod as it was told last: one block, just as large as what is kept of it. */
+struct kept {
+	struct known_pod pod;
+	uint64_t told; /* in which round it was told of last */
+	alignas(max_align_t) char memory[];
+};
+
+struct pod_store {
+	struct {
+		VEC(struct kept *);
+	} kept; /* ascending by uid */
+	uint64_t round;
+};
+
+struct pod_store *pod_store_new(void)
+{
+	return xcalloc(1, sizeof(struct pod_store));
+}
+
+void pod_store_free(struct pod_store *s)
+{
+	if (!s)
+		return;
+	for (size_t i = 0; i < s->kept.nr; i++)
+		free(s->kept.at[i]);
+	vec_fini(&s->kept);
+	free(s);
+}
+
+bool pod_owner_makes_another(enum pod_owner owner)
+{
+	return owner == POD_OWNER_CONTROLLER;
+}
+
+/* The copy of a pod: the caller's memory has all of what it read, and parts that nobody knows a
+ * second time. */
+
+static const char *copy_string(const char *s, struct arena *a)
+{
+	return arena_strndup(a, s, strlen(s));
+}
+
+static const struct container_ask *copy_containers(const struct pod_ask *from, struct arena *a)
+{
+	struct container_ask *list = arena_array(a, from->nr, sizeof *list);
+
+	for (unsigned i = 0; list && i < from->nr; i++) {
+		list[i] = from->container[i];
+		list[i].name = copy_string(list[i].name, a);
+	}
+	return list;
+}
+
+static const struct pod_ask *copy_ask(const struct pod_ask *from, struct arena *a)
+{
+	struct pod_ask *ask = arena_alloc(a, sizeof *ask);
+
+	if (!ask)
+		return NULL;
+	*ask = *from;
+	ask->uid = copy_string(from->uid, a);
+	ask->container = copy_containers(from, a);
+	return ask;
+}
+
+static const char *const *copy_resources(const struct known_pod *from, struct arena *a)
+{
+	const char **list = arena_array(a, from->nr_resources, sizeof *list);
+
+	for (unsigned i = 0; list && i < from->nr_resources; i++)
+		list[i] = copy_string(from->resource[i], a);
+	return list;
+}
+
+static const struct key_value *copy_annotations(const struct pod *from, struct arena *a)
+{
+	struct key_value *list = arena_array(a, from->nr_annotations, sizeof *list);
+
+	for (size_t i = 0; list && i < from->nr_annotations; i++)
+		list[i] = (struct key_value){copy_string(from->annotations[i].key, a),
+			copy_string(from->annotations[i].value, a)};
+	return list;
+}
+
+/* Takes from *a the same each time; where it is too small, *to is of no use. */
+static void copy_pod(const struct known_pod *from, struct arena *a, struct known_pod *to)
+{
+	*to = *from;
+	to->pod.sandbox_id = "";
+	to->pod.ns = copy_string(from->pod.ns, a);
+	to->pod.name = copy_string(from->pod.name, a);
+	to->pod.ask = copy_ask(from->pod.ask, a);
+	to->pod.uid = to->pod.ask ? to->pod.ask->uid : NULL;
+	to->pod.annotations = copy_annotations(&from->pod, a);
+	to->resource = copy_resources(from, a);
+}
+
+static struct kept *kept_new(const struct known_pod *from, uint64_t told)
+{
+	struct known_pod measured;
+	struct arena a;
+
+	arena_init(&a, SIZE_MAX);
+	copy_pod(from, &a, &measured);
+	size_t bytes = a.given;
+	arena_fini(&a);
+
+	struct kept *k = xcalloc(1, sizeof *k + bytes);
+	arena_init_fixed(&a, k->memory, bytes);
+	copy_pod(from, &a, &k->pod);
+	assert(a.given == bytes);
+	k->told = told;
+	return k;
+}
+
+/* Whether two pods ask for the same */
+
+static bool same_containers(const struct container_ask *x, const struct container_ask *y)
+{
+	bool same = text_equal(x->name, y->name) && x->kind == y->kind && x->tokens == y->tokens &&
+		    x->cpu_milli == y->cpu_milli && x->nr_memory == y->nr_memory &&
+		    x->nr_devices == y->nr_devices;
+
+	for (unsigned i = 0; same && i < x->nr_memory; i++)
+		same = x->memory[i].page_bytes == y->memory[i].page_bytes &&
+		       x->memory[i].bytes == y->memory[i].bytes;
+	for (unsigned i = 0; same && i < x->nr_devices; i++)
+		same = x->device[i].resource == y->device[i].resource &&
+		       x->device[i].count == y->device[i].count;
+	return same;
+}
+
+static bool same_asks(const struct known_pod *x, const struct known_pod *y)
+{
+	const struct pod_ask *a = x->pod.ask, *b = y->pod.ask;
+	bool same = a->qos == b->qos && a->pod_level == b->pod_level && a->nr == b->nr &&
+		    x->nr_resources == y->nr_resources;
+
+	for (unsigned i = 0; same && i < a->nr; i++)
+		same = same_containers(&a->container[i], &b->container[i]);
+	for (unsigned i = 0; same && i < x->nr_resources; i++)
+		same = text_equal(x->resource[i], y->resource[i]);
+	return same;
+}
+
+/* Where the pod is, or is to be. */
+static size_t place_of(const struct pod_store *s, const char *uid)
+{
+	size_t low = 0, high = s->kept.nr;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (strcmp(s->kept.at[middle]->pod.pod.uid, uid) < 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+static bool is_at(const struct pod_store *s, size_t i, const char *uid)
+{
+	return i < s->kept.nr && text_equal(s->kept.at[i]->pod.pod.uid, uid);
+}
+
+void pod_store_begin(struct pod_store *s)
+{
+	s->round++;
+}
+
+void pod_store_sweep(struct pod_store *s)
+{
+	size_t nr = 0;
+
+	for (size_t i = 0; i < s->kept.nr; i++) {
+		if (s->kept.at[i]->told == s->round)
+			s->kept.at[nr++] = s->kept.at[i];
+		else
+			free(s->kept.at[i]);
+	}
+	s->kept.nr = nr;
+}
+
+bool pod_store_put(struct pod_store *s, const struct known_pod *pod, const struct known_pod **kept)
+{
+	size_t i = place_of(s, pod->pod.uid);
+	struct kept *k = kept_new(pod, s->round);
+	bool was_known = is_at(s, i, pod->pod.uid);
+	bool same = was_known && same_asks(&s->kept.at[i]->pod, pod);
+
+	if (was_known)
+		free(s->kept.at[i]);
+	else
+		(void)vec_insert(&s->kept, i);
+	s->kept.at[i] = k;
+	*kept = &k->pod;
+	return !same;
+}
+
+bool pod_store_remove(struct pod_store *s, const char *uid)
+{
+	size_t i = place_of(s, uid);
+
+	if (!is_at(s, i, uid))
+		return false;
+	free(s->kept.at[i]);
+	vec_remove(&s->kept, i);
+	return true;
+}
+
+const struct known_pod *pod_store_find(const struct pod_store *s, const char *uid)
+{
+	size_t i = place_of(s, uid);
+
+	return is_at(s, i, uid) ? &s->kept.at[i]->pod : NULL;
+}
+
+size_t pod_store_count(const struct pod_store *s)
+{
+	return s->kept.nr;
+}
+
+const struct known_pod *pod_store_at(const struct pod_store *s, size_t i)
+{
+	assert(i < s->kept.nr);
+	return &s->kept.at[i]->pod;
+}

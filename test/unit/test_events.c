@@ -1,0 +1,324 @@
+#include <apiserver/events.h>
+
+#include <codec/fields_json.h>
+#include <jansson.h>
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <cmocka.h>
+
+#include "fake_calls.h"
+
+enum { NEVER_MS = 10 * CALLS_PATIENCE_MS, SHORT_MS = 60, NS_PER_MS = 1000000, MANY = 256 };
+
+struct world {
+	struct api api;
+	struct events *v;
+};
+
+static int setup(void **state)
+{
+	struct world *w = xcalloc(1, sizeof *w);
+
+	calls_init(&w->api);
+	*state = w;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct world *w = *state;
+
+	events_close(w->v);
+	calls_fini(&w->api);
+	free(w);
+	return 0;
+}
+
+static void start(struct world *w, unsigned same_ms, unsigned burst, unsigned every_ms)
+{
+	const struct events_options o = {
+		.node = "n1",
+		.same_ms = same_ms,
+		.burst = burst,
+		.every_ms = every_ms,
+		.retry_min_ms = SHORT_MS,
+	};
+
+	w->v = events_new(w->api.loop, &w->api, &o, &(struct events_handler){&w->api, calls_log});
+}
+
+static void tell(struct world *w, const char *uid, const char *message)
+{
+	events_tell(w->v, &(struct pod_event){true, "TopologyAffinityError", message, "ml",
+				  "train-0", uid, NULL, CONTAINER_APP});
+}
+
+static struct events_counters counters(const struct world *w)
+{
+	struct events_counters c;
+
+	events_counters(w->v, &c);
+	return c;
+}
+
+/* Of the oldest call that waits. */
+static long long sent_count(struct world *w)
+{
+	const struct api_call *c = calls_first(&w->api);
+	json_t *v = NULL;
+
+	assert_int_equal(json_parse(c->body, strlen(c->body), &v, NULL), 0);
+	long long count = json_integer_value(json_object_get(v, "count"));
+	json_decref(v);
+	return count;
+}
+
+static void sent_has(struct world *w, const char *text)
+{
+	if (!strstr(calls_first(&w->api)->body, text))
+		fail_msg("no %s in %s", text, calls_first(&w->api)->body);
+}
+
+static void sent_name(struct world *w, char *name, size_t cap)
+{
+	const char *at = strstr(calls_first(&w->api)->body, "\"name\":\"");
+
+	assert_non_null(at);
+	(void)snprintf(name, cap, "%.*s", (int)strcspn(at + 8, "\""), at + 8);
+}
+
+static void an_event_is_posted_into_the_pods_namespace(void **state)
+{
+	struct world *w = *state;
+
+	start(w, NEVER_MS, 0, 0);
+	tell(w, "u-1", "no room");
+	calls_until(&w->api, 1);
+	const struct api_call *c = calls_first(&w->api);
+	assert_string_equal(c->method, "POST");
+	assert_string_equal(c->path, "/api/v1/namespaces/ml/events");
+	sent_has(w,
+		"\"involvedObject\":{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"namespace\":\"ml\","
+		"\"name\":\"train-0\",\"uid\":\"u-1\"}");
+	sent_has(w, "\"message\":\"no room\"");
+	assert_int_equal(sent_count(w), 1);
+	calls_answer(&w->api, 201);
+	assert_int_equal(counters(w).sent, 1);
+	assert_string_equal(w->api.log, "");
+}
+
+static void the_same_text_is_told_once_and_then_with_its_number(void **state)
+{
+	struct world *w = *state;
+	char first[64], name[64];
+
+	start(w, SHORT_MS, 0, 1);
+	uint64_t began = loop_monotonic_ns();
+	for (unsigned i = 0; i < 5; i++)
+		tell(w, "u-1", "no room");
+	calls_until(&w->api, 1);
+	assert_int_equal(sent_count(w), 1);
+	sent_name(w, first, sizeof first);
+	calls_answer(&w->api, 201);
+	assert_int_equal(counters(w).waiting, 1);
+	calls_until(&w->api, 2); /* without anybody telling it again */
+	assert_true(loop_monotonic_ns() - began >= (SHORT_MS - 1) * (uint64_t)NS_PER_MS);
+	assert_int_equal(sent_count(w), 4);
+	sent_name(w, name, sizeof name);
+	assert_string_not_equal(name, first);
+	tell(w, "u-1", "no room"); /* while that is under way */
+	calls_answer(&w->api, 201);
+	calls_until(&w->api, 3);
+	assert_int_equal(sent_count(w), 1);
+	calls_answer(&w->api, 201);
+	calls_pass(&w->api, 2 * SHORT_MS);
+	assert_int_equal(w->api.asked, 3);
+	assert_int_equal(counters(w).waiting, 0);
+}
+
+static void another_text_pod_reason_or_container_is_another_event(void **state)
+{
+	static const struct pod_event cases[] = {
+		{true, "A", "m", "ml", "p", "u-1", NULL, CONTAINER_APP},
+		{true, "B", "m", "ml", "p", "u-1", NULL, CONTAINER_APP},
+		{true, "A", "n", "ml", "p", "u-1", NULL, CONTAINER_APP},
+		{true, "A", "m", "ml", "p", "u-2", NULL, CONTAINER_APP},
+		{true, "A", "m", "ml", "p", "u-1", "c", CONTAINER_APP},
+	};
+	const size_t nr = sizeof cases / sizeof *cases;
+	struct world *w = *state;
+
+	start(w, NEVER_MS, 0, 0);
+	for (unsigned again = 0; again < 2; again++)
+		for (size_t i = 0; i < nr; i++)
+			events_tell(w->v, &cases[i]);
+	for (unsigned i = 1; i <= nr; i++) {
+		calls_until(&w->api, i);
+		calls_answer(&w->api, 201);
+	}
+	calls_pass(&w->api, SHORT_MS);
+	assert_int_equal(w->api.asked, nr);
+}
+
+static void beyond_a_burst_there_is_one_in_an_interval(void **state)
+{
+	struct world *w = *state;
+	enum { BURST = 4, EVENTS = 7 };
+	char uid[16];
+
+	start(w, NEVER_MS, BURST, SHORT_MS);
+	uint64_t began = loop_monotonic_ns();
+	for (unsigned i = 0; i < EVENTS; i++) {
+		(void)snprintf(uid, sizeof uid, "u-%u", i);
+		tell(w, uid, "no room");
+	}
+	for (unsigned i = 1; i <= EVENTS; i++) {
+		(void)snprintf(uid, sizeof uid, "\"u-%u\"", i - 1);
+		calls_until(&w->api, i);
+		sent_has(w, uid); /* in the order in which they came */
+		calls_answer(&w->api, 201);
+	}
+	assert_true(loop_monotonic_ns() - began >=
+		    ((EVENTS - BURST) * SHORT_MS - 1) * (uint64_t)NS_PER_MS);
+}
+
+static void what_is_more_than_can_wait_is_dropped_and_counted(void **state)
+{
+	struct world *w = *state;
+	char uid[16];
+
+	start(w, NEVER_MS, 0, 0);
+	for (unsigned i = 0; i < MANY + 10; i++) {
+		(void)snprintf(uid, sizeof uid, "u-%u", i);
+		tell(w, uid, "no room");
+	}
+	assert_int_equal(counters(w).dropped, 10);
+	assert_int_equal(counters(w).waiting, MANY);
+	calls_until(&w->api, 1);
+	calls_answer(&w->api, 201); /* what was told makes room */
+	tell(w, "another", "no room");
+	assert_int_equal(counters(w).dropped, 10);
+	tell(w, "yet another", "no room");
+	assert_int_equal(counters(w).dropped, 11);
+}
+
+static void a_failure_is_tried_again_later_with_the_same_name(void **state)
+{
+	static const int failures[] = {0, 429, 500, 503};
+	struct world *w = *state;
+	char first[64], name[64];
+
+	start(w, NEVER_MS, 0, 0);
+	tell(w, "u-1", "no room");
+	calls_until(&w->api, 1);
+	sent_name(w, first, sizeof first);
+	for (unsigned i = 0; i < sizeof failures / sizeof *failures; i++) {
+		uint64_t began = loop_monotonic_ns();
+
+		tell(w, "u-1", "no room");
+		calls_answer(&w->api, failures[i]);
+		calls_until(&w->api, i + 2);
+		assert_true(loop_monotonic_ns() - began >= SHORT_MS / 2 * (uint64_t)NS_PER_MS);
+		sent_name(w, name, sizeof name);
+		assert_string_equal(name, first);
+		assert_int_equal(sent_count(w), i + 2);
+	}
+	assert_int_equal(counters(w).failed, sizeof failures / sizeof *failures);
+	calls_answer(&w->api, 409); /* the first one got there */
+	assert_int_equal(counters(w).sent, 1);
+	assert_int_equal(counters(w).waiting, 0);
+	tell(w, "u-2", "no room");
+	calls_until(&w->api, 6);
+	sent_name(w, name, sizeof name);
+	assert_string_not_equal(name, first);
+	calls_answer(&w->api, 201);
+}
+
+static void the_server_is_not_asked_before_it_wants_it(void **state)
+{
+	struct world *w = *state;
+	enum { AFTER_MS = 500 };
+
+	start(w, NEVER_MS, 0, 0);
+	tell(w, "u-1", "no room");
+	tell(w, "u-2", "no room");
+	calls_until(&w->api, 1);
+	uint64_t began = loop_monotonic_ns();
+	calls_answer_with(&w->api, (struct api_answer){.status = 429, .after_ms = AFTER_MS}, NULL);
+	calls_until(&w->api, 2);
+	assert_true(loop_monotonic_ns() - began >= (AFTER_MS - 1) * (uint64_t)NS_PER_MS);
+	calls_answer(&w->api, 201);
+	calls_until(&w->api, 3);
+	calls_answer(&w->api, 201);
+}
+
+static void a_refusal_is_told_once_and_the_event_dropped(void **state)
+{
+	static const struct {
+		int status;
+		const char *log;
+	} cases[] = {
+		{403, " !events-refused"},
+		{404, " !events-refused"},
+		{422, " !events-refused"},
+		{201, " !events-refused events-accepted"},
+		{404, " !events-refused events-accepted events-refused"},
+	};
+	struct world *w = *state;
+	char uid[16];
+
+	start(w, NEVER_MS, 0, 0);
+	for (unsigned i = 0; i < sizeof cases / sizeof *cases; i++) {
+		(void)snprintf(uid, sizeof uid, "u-%u", i);
+		tell(w, uid, "no room");
+		calls_until(&w->api, i + 1);
+		calls_answer(&w->api, cases[i].status);
+		assert_string_equal(w->api.log, cases[i].log);
+	}
+	assert_int_equal(counters(w).dropped, 4);
+	assert_int_equal(counters(w).waiting, 0);
+}
+
+static void it_may_be_closed_at_any_time(void **state)
+{
+	struct world *w = *state;
+
+	events_close(NULL);
+	start(w, NEVER_MS, 0, 0);
+	events_close(w->v);
+	start(w, NEVER_MS, 0, 0);
+	tell(w, "u-1", "no room");
+	tell(w, "u-2", "no room");
+	calls_until(&w->api, 1);
+	events_close(w->v);
+	assert_int_equal(w->api.cancelled, 1);
+	start(w, NEVER_MS, 1, NEVER_MS);
+	tell(w, "u-1", "no room");
+	tell(w, "u-2", "no room");
+	calls_until(&w->api, 2);
+	calls_answer(&w->api, 201);
+	events_close(steal(w->v)); /* one waits */
+}
+
+#define IN_WORLD(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		IN_WORLD(an_event_is_posted_into_the_pods_namespace),
+		IN_WORLD(the_same_text_is_told_once_and_then_with_its_number),
+		IN_WORLD(another_text_pod_reason_or_container_is_another_event),
+		IN_WORLD(beyond_a_burst_there_is_one_in_an_interval),
+		IN_WORLD(what_is_more_than_can_wait_is_dropped_and_counted),
+		IN_WORLD(a_failure_is_tried_again_later_with_the_same_name),
+		IN_WORLD(the_server_is_not_asked_before_it_wants_it),
+		IN_WORLD(a_refusal_is_told_once_and_the_event_dropped),
+		IN_WORLD(it_may_be_closed_at_any_time),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
