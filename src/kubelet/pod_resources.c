@@ -17,6 +17,12 @@ struct answer {
 	size_t nr;
 };
 
+/* What GetAllocatableResources has told. */
+struct devices {
+	struct arena memory;
+	struct devices_allocatable all;
+};
+
 struct pod_resources {
 	struct rpc_pump *pump;
 	struct pod_resources_options options;
@@ -30,6 +36,9 @@ struct pod_resources {
 	struct err unreadable; /* what is wrong with the reply at hand; code 0: nothing */
 	struct answer answer;
 	uint64_t age; /* of the answer: the number of its question */
+	struct rpc_call *devices_call;
+	struct devices devices;
+	struct err no_devices; /* what was told of why they are not known; code 0: nothing */
 };
 
 /* The answer */
@@ -152,6 +161,86 @@ static void on_ended(void *ctx, enum rpc_code code, const char *text)
 		answered(r);
 }
 
+/* The devices: asked for beside the pods, and nobody waits for them */
+
+static bool same_device(const struct held_device *a, const struct held_device *b)
+{
+	return text_equal(a->resource, b->resource) && text_equal(a->id, b->id) &&
+	       a->nodes.nr == b->nodes.nr &&
+	       (!a->nodes.nr ||
+		       !memcmp(a->nodes.id, b->nodes.id, a->nodes.nr * sizeof *a->nodes.id));
+}
+
+static bool same_devices(const struct devices_allocatable *a, const struct devices_allocatable *b)
+{
+	bool same = a->nr == b->nr;
+
+	for (size_t i = 0; i < a->nr && same; i++)
+		same = same_device(&a->device[i], &b->device[i]);
+	return same;
+}
+
+static void tell_no_devices(struct pod_resources *r, const struct err *e)
+{
+	if (text_equal(r->no_devices.text, e->text))
+		return;
+	r->no_devices = *e;
+	r->handler->on_event(r->handler->ctx, true, "pod-resources-no-devices", e->text);
+}
+
+static void on_devices(void *ctx, const void *data, size_t len)
+{
+	struct pod_resources *r = ctx;
+	struct devices fresh = {0};
+	struct err e;
+
+	arena_init(&fresh.memory, POD_RESOURCES_MEMORY_MAX);
+	if (pod_resources_allocatable_decode(
+		    (struct blob){data, len}, &fresh.memory, &fresh.all, &e) < 0) {
+		arena_fini(&fresh.memory);
+		tell_no_devices(r, &e);
+		return;
+	}
+	bool changed = !same_devices(&fresh.all, &r->devices.all);
+	arena_fini(&r->devices.memory);
+	r->devices = fresh;
+	r->no_devices = (struct err){0};
+	if (changed && r->age)
+		r->handler->updated(r->handler->ctx, &r->answer.held);
+}
+
+/* A kubelet's end is told of by the other question; its limit and its haste leave this one to the
+ * next time. */
+static bool will_pass(enum rpc_code code)
+{
+	return code == RPC_UNAVAILABLE || code == RPC_CANCELLED || code == RPC_DEADLINE_EXCEEDED ||
+	       code == RPC_RESOURCE_EXHAUSTED;
+}
+
+static void on_devices_ended(void *ctx, enum rpc_code code, const char *text)
+{
+	struct pod_resources *r = ctx;
+	struct err e;
+
+	r->devices_call = NULL;
+	if (code == RPC_OK || will_pass(code))
+		return;
+	(void)err_set(&e, EIO, "GetAllocatableResources: %s (gRPC status %d)", text, (int)code);
+	tell_no_devices(r, &e);
+}
+
+static void ask_for_devices(struct pod_resources *r)
+{
+	const struct rpc_request all = {.socket = r->options.socket,
+		.method = POD_RESOURCES_PATH("GetAllocatableResources"),
+		.kind = RPC_UNARY,
+		.timeout_ms = r->options.answer_ms};
+	const struct rpc_call_events events = {r, on_devices, on_devices_ended};
+
+	if (r->options.devices && !r->devices_call)
+		r->devices_call = rpc_call_start(r->pump, &all, &events, NULL);
+}
+
 /* List alone, whatever the wish. Get would cost the kubelet's bucket as many tokens, and one for
  * each pod, where one List answers every wish that is pending; it cannot tell a pod that is not
  * there from a method that is off (both are UNKNOWN, before 1.34 it is off); and that nobody holds
@@ -175,8 +264,10 @@ static void ask(void *ctx)
 	r->unreadable.code = 0;
 	retry_begin(r->retry);
 	r->call = rpc_call_start(r->pump, &list, &events, &e);
-	if (r->call)
+	if (r->call) {
+		ask_for_devices(r);
 		return;
+	}
 	r->failing = true;
 	retry_no_connection(r->retry, &e);
 }
@@ -199,6 +290,7 @@ struct pod_resources *pod_resources_new(struct loop *l, struct rpc_pump *p,
 		.every_ms = or_default(o->every_ms, EVERY_MS),
 		.answer_ms = or_default(o->answer_ms, ANSWER_MS),
 		.gap_ms = or_default(o->gap_ms, GAP_MS),
+		.devices = o->devices,
 	};
 	r->retry = retry_new(l, &(struct retry_options){
 					.socket = o->socket,
@@ -257,12 +349,20 @@ const struct container_held *pod_resources_find(
 	return NULL;
 }
 
+int pod_resources_devices(
+	const struct pod_resources *r, struct arena *a, const struct device_count **out, size_t *nr)
+{
+	return devices_count(&r->devices.all, &r->answer.held, a, out, nr);
+}
+
 void pod_resources_close(struct pod_resources *r)
 {
 	if (!r)
 		return;
 	rpc_call_cancel(r->call);
+	rpc_call_cancel(r->devices_call);
 	retry_free(r->retry);
 	arena_fini(&r->answer.memory);
+	arena_fini(&r->devices.memory);
 	free(r);
 }

@@ -1,6 +1,7 @@
 #ifndef NUMAFIT_KUBELET_POD_RESOURCES_H
 #define NUMAFIT_KUBELET_POD_RESOURCES_H
 
+#include <kubelet/device_count.h>
 #include <kubelet/grpc_client.h>
 #include <kubelet/pod_resources_pb.h>
 
@@ -13,13 +14,14 @@ struct pod_resources;
 /* pod_resources_close() is not for these callbacks. */
 struct pod_resources_handler {
 	void *ctx;
-	/* A new answer; *held is valid until the next one. It is as the kubelet lists it, in no
-	 * order: before 1.34 a pod that has ended may be there beside the one that has its name by
-	 * now. mandatory */
+	/* A new answer, or other devices (pod_resources_devices()); *held is valid until the next
+	 * one. It is as the kubelet lists it, in no order: before 1.34 a pod that has ended may be
+	 * there beside the one that has its name by now. mandatory */
 	void (*updated)(void *ctx, const struct pods_held *held);
 	/* For the log, once for what lasts: "pod-resources-waiting" (nobody serves it),
-	 * "pod-resources-refused" (with the kubelet's words), "pod-resources-up". bad: somebody
-	 * must do something about it, and text says what. mandatory */
+	 * "pod-resources-refused" (with the kubelet's words), "pod-resources-up",
+	 * "pod-resources-no-devices" (likewise, of GetAllocatableResources). bad: somebody must do
+	 * something about it, and text says what. mandatory */
 	void (*on_event)(void *ctx, bool bad, const char *event, const char *text);
 };
 
@@ -30,6 +32,7 @@ struct pod_resources_options {
 	 * questions, that the kubelet's rate (100 a second for all its clients, 10 in a burst) is
 	 * left to others */
 	unsigned every_ms, answer_ms, retry_min_ms, retry_max_ms, gap_ms;
+	bool devices; /* with every question ask what there is to be given out, too */
 };
 
 struct pod_resources *pod_resources_new(struct loop *l, struct rpc_pump *p,
@@ -44,6 +47,11 @@ uint64_t pod_resources_age(const struct pod_resources *r);
  * holds anything counts, else the last. */
 const struct container_held *pod_resources_find(
 	const struct pod_resources *r, const char *ns, const char *pod, const char *container);
+/* Per resource and NUMA node the devices that the kubelet can give out, and how many of them it has
+ * given, by the latest answers (devices_count()). None with answers that are still to come, or
+ * without options.devices. 0, or -ENOMEM: the arena's limit. */
+int pod_resources_devices(const struct pod_resources *r, struct arena *a,
+	const struct device_count **out, size_t *nr);
 /* Give up; before rpc_pump_free(). NULL is fine. */
 void pod_resources_close(struct pod_resources *r);
 

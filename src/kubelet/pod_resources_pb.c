@@ -109,17 +109,17 @@ static int compare_rows(const void *a, const void *b)
 }
 
 static struct device_row *list_rows(
-	const Podresources__ContainerResources *c, struct arena *a, size_t *nr_rows)
+	Podresources__ContainerDevices **from, size_t nr_from, struct arena *a, size_t *nr_rows)
 {
 	size_t room = 0, nr = 0;
 
-	for (size_t i = 0; i < c->n_devices; i++)
-		room += c->devices[i]->n_device_ids;
+	for (size_t i = 0; i < nr_from; i++)
+		room += from[i]->n_device_ids;
 	struct device_row *row = arena_array(a, room, sizeof *row);
-	for (size_t i = 0; row && i < c->n_devices; i++)
-		for (size_t k = 0; k < c->devices[i]->n_device_ids; k++)
-			row[nr++] = (struct device_row){c->devices[i]->resource_name,
-				c->devices[i]->device_ids[k], c->devices[i]->topology};
+	for (size_t i = 0; row && i < nr_from; i++)
+		for (size_t k = 0; k < from[i]->n_device_ids; k++)
+			row[nr++] = (struct device_row){
+				from[i]->resource_name, from[i]->device_ids[k], from[i]->topology};
 	if (nr)
 		qsort(row, nr, sizeof *row, compare_rows);
 	*nr_rows = nr;
@@ -147,22 +147,23 @@ static int take_device(
 	return 0;
 }
 
-static int take_devices(const Podresources__ContainerResources *from, struct arena *a,
-	struct container_held *to, struct err *e)
+static int take_devices(Podresources__ContainerDevices **from, size_t nr_from, struct arena *a,
+	const struct held_device **out, size_t *nr_out, struct err *e)
 {
-	size_t nr, same;
-	struct device_row *row = list_rows(from, a, &nr);
+	size_t nr, same, taken = 0;
+	struct device_row *row = list_rows(from, nr_from, a, &nr);
 	struct held_device *list = arena_array(a, nr, sizeof *list);
 
 	if (!row || !list)
 		return too_large(e);
-	to->device = list;
 	for (size_t i = 0; i < nr; i += same) {
 		for (same = 1; i + same < nr && compare_rows(&row[i], &row[i + same]) == 0;)
 			same++;
-		if (take_device(&row[i], same, a, &list[to->nr_devices++]) < 0)
+		if (take_device(&row[i], same, a, &list[taken++]) < 0)
 			return too_large(e);
 	}
+	*out = list;
+	*nr_out = taken;
 	return 0;
 }
 
@@ -228,7 +229,8 @@ static int take_container(const Podresources__ContainerResources *from, struct a
 	to->name = from->name;
 	int rc = take_cpus(from->cpu_ids, from->n_cpu_ids, &to->cpus, e);
 	if (!rc)
-		rc = take_devices(from, a, to, e);
+		rc = take_devices(
+			from->devices, from->n_devices, a, &to->device, &to->nr_devices, e);
 	if (!rc)
 		rc = take_memory(from->memory, from->n_memory, a, &to->memory, &to->nr_memory, e);
 	return rc ? rc : take_claims(from, a, to, e);
@@ -277,30 +279,11 @@ int pod_resources_list_decode(
 	return 0;
 }
 
-int pod_resources_get_decode(
-	struct blob message, struct arena *a, struct pod_held *out, struct err *e)
+int pod_resources_allocatable_decode(
+	struct blob message, struct arena *a, struct devices_allocatable *out, struct err *e)
 {
-	const Podresources__GetPodResourcesResponse *m =
-		pb_decode(&podresources__get_pod_resources_response__descriptor, message, a, e);
-	struct pod_held pod;
+	const Podresources__AllocatableResourcesResponse *m =
+		pb_decode(&podresources__allocatable_resources_response__descriptor, message, a, e);
 
-	if (!m)
-		return -EBADMSG;
-	if (!m->pod_resources)
-		return err_set(e, ENOENT, "the answer has no pod");
-	int rc = take_pod(m->pod_resources, a, &pod, e);
-	if (!rc)
-		*out = pod;
-	return rc;
-}
-
-int pod_resources_get_encode(
-	const char *ns, const char *name, struct arena *a, struct blob *out, struct err *e)
-{
-	Podresources__GetPodResourcesRequest m;
-
-	podresources__get_pod_resources_request__init(&m);
-	m.pod_namespace = pb_string(ns);
-	m.pod_name = pb_string(name);
-	return pb_encode(&m.base, a, out, e);
+	return m ? take_devices(m->devices, m->n_devices, a, &out->device, &out->nr, e) : -EBADMSG;
 }

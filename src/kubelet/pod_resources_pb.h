@@ -9,7 +9,7 @@
 /* The messages of the kubelet's PodResources API (v1) as its client reads and writes them. All that
  * is decoded lives in the arena, and so do the bytes of what is encoded. */
 
-/* List's request is the empty message. */
+/* Requests of List and GetAllocatableResources are the empty message. */
 #define POD_RESOURCES_PATH(method) "/v1.PodResourcesLister/" method
 
 enum { POD_RESOURCES_MEMORY_MAX = 64 << 20 }; /* for the arena: some 20,000 pods */
@@ -70,16 +70,19 @@ struct pods_held {
 	size_t nr;
 };
 
+/* Healthy devices, whoever has them; ascending by resource, then id (byte order). */
+struct devices_allocatable {
+	const struct held_device *device;
+	size_t nr;
+};
+
 /* 0; or with text -EBADMSG (no such message, or more than the arena holds), -ERANGE (a CPU that
- * struct cpuset has no place for), -ENOENT (Get's answer has no pod). Kinds of memory that are
- * neither "memory" nor huge pages are left out. */
+ * struct cpuset has no place for). Kinds of memory that are neither "memory" nor huge pages are
+ * left out. */
 int pod_resources_list_decode(
 	struct blob message, struct arena *a, struct pods_held *out, struct err *e);
-int pod_resources_get_decode(
-	struct blob message, struct arena *a, struct pod_held *out, struct err *e);
-
-/* Get's request. 0; -EILSEQ, -ENOMEM with text. */
-int pod_resources_get_encode(
-	const char *ns, const char *name, struct arena *a, struct blob *out, struct err *e);
+/* Of GetAllocatableResources' answer the devices. */
+int pod_resources_allocatable_decode(
+	struct blob message, struct arena *a, struct devices_allocatable *out, struct err *e);
 
 #endif

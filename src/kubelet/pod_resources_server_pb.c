@@ -44,28 +44,34 @@ static size_t rows_of(const struct held_device *d)
 	return d->nodes.nr ? d->nodes.nr : 1;
 }
 
-static int fill_container(const struct container_held *from, struct arena *a,
-	Podresources__ContainerResources *to, struct err *e)
+static int fill_devices(const struct held_device *from, size_t nr_from, struct arena *a,
+	Podresources__ContainerDevices ***out, size_t *nr_out, struct err *e)
 {
 	size_t nr = 0, at = 0;
 
-	for (size_t i = 0; i < from->nr_devices; i++)
-		nr += rows_of(&from->device[i]);
+	for (size_t i = 0; i < nr_from; i++)
+		nr += rows_of(&from[i]);
 	struct device_form *forms = arena_array(a, nr, sizeof *forms);
 	Podresources__ContainerDevices **list = arena_array(a, nr, sizeof(void *));
 	if (!forms || !list)
 		return too_much(e);
-	podresources__container_resources__init(to);
-	to->name = pb_string(from->name);
-	to->devices = list;
-	to->n_devices = nr;
-	for (size_t i = 0; i < from->nr_devices; i++) {
-		const struct held_device *d = &from->device[i];
+	for (size_t i = 0; i < nr_from; i++) {
+		const struct held_device *d = &from[i];
 
 		for (size_t k = 0; k < rows_of(d); k++, at++)
 			list[at] = fill_row(&forms[at], d, d->nodes.nr ? &d->nodes.id[k] : NULL);
 	}
+	*out = list;
+	*nr_out = nr;
 	return 0;
+}
+
+static int fill_container(const struct container_held *from, struct arena *a,
+	Podresources__ContainerResources *to, struct err *e)
+{
+	podresources__container_resources__init(to);
+	to->name = pb_string(from->name);
+	return fill_devices(from->device, from->nr_devices, a, &to->devices, &to->n_devices, e);
 }
 
 static int fill_pod(
@@ -111,29 +117,12 @@ int pod_resources_list_encode(
 	return pb_encode(&m.base, a, out, e);
 }
 
-int pod_resources_found_encode(
-	const struct pod_held *pod, struct arena *a, struct blob *out, struct err *e)
+int pod_resources_allocatable_encode(
+	const struct devices_allocatable *all, struct arena *a, struct blob *out, struct err *e)
 {
-	Podresources__GetPodResourcesResponse m;
-	Podresources__PodResources form;
-	int rc = fill_pod(pod, a, &form, e);
+	Podresources__AllocatableResourcesResponse m;
 
-	if (rc)
-		return rc;
-	podresources__get_pod_resources_response__init(&m);
-	m.pod_resources = &form;
-	return pb_encode(&m.base, a, out, e);
-}
-
-int pod_resources_get_read(
-	struct blob message, struct arena *a, const char **ns, const char **name, struct err *e)
-{
-	const Podresources__GetPodResourcesRequest *m =
-		pb_decode(&podresources__get_pod_resources_request__descriptor, message, a, e);
-
-	if (!m)
-		return -EBADMSG;
-	*ns = m->pod_namespace;
-	*name = m->pod_name;
-	return 0;
+	podresources__allocatable_resources_response__init(&m);
+	int rc = fill_devices(all->device, all->nr, a, &m.devices, &m.n_devices, e);
+	return rc ? rc : pb_encode(&m.base, a, out, e);
 }

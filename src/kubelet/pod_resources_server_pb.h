@@ -10,11 +10,7 @@
 /* 0; -EILSEQ, -ENOMEM with text. A device on several nodes is a row for each of them. */
 int pod_resources_list_encode(
 	const struct pods_held *held, struct arena *a, struct blob *out, struct err *e);
-int pod_resources_found_encode(
-	const struct pod_held *pod, struct arena *a, struct blob *out, struct err *e);
-
-/* Get's request. 0, or -EBADMSG with text. */
-int pod_resources_get_read(
-	struct blob message, struct arena *a, const char **ns, const char **name, struct err *e);
+int pod_resources_allocatable_encode(
+	const struct devices_allocatable *all, struct arena *a, struct blob *out, struct err *e);
 
 #endif

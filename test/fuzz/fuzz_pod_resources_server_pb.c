@@ -3,7 +3,6 @@
 #include <numafit/text.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <string.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -28,16 +27,30 @@ static void check_again(const struct pods_held *held, struct arena *a)
 	}
 }
 
+static void check_devices_again(const struct devices_allocatable *all, struct arena *a)
+{
+	struct devices_allocatable again;
+	struct blob out;
+
+	if (pod_resources_allocatable_encode(all, a, &out, NULL) < 0 ||
+		pod_resources_allocatable_decode(out, a, &again, NULL) < 0)
+		return; /* no room */
+	assert(again.nr == all->nr);
+	for (size_t i = 0; i < all->nr; i++)
+		assert(text_equal(again.device[i].id, all->device[i].id) &&
+			again.device[i].nodes.nr == all->device[i].nodes.nr);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct blob in = {data, size};
-	const char *ns, *name;
+	struct devices_allocatable all;
 	struct pods_held held;
 	struct arena a;
 
 	arena_init(&a, MEMORY_MAX);
-	if (pod_resources_get_read(in, &a, &ns, &name, NULL) == 0)
-		assert(text_is_utf8(ns, strlen(ns)) && text_is_utf8(name, strlen(name)));
+	if (pod_resources_allocatable_decode(in, &a, &all, NULL) == 0)
+		check_devices_again(&all, &a);
 	if (pod_resources_list_decode(in, &a, &held, NULL) == 0)
 		check_again(&held, &a);
 	arena_fini(&a);

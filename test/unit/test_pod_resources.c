@@ -35,7 +35,10 @@ struct world {
 	struct rpc *later[HELD_MAX];
 	unsigned nr_later, nr_asked, nr_updated;
 	size_t nr_pods;
-	bool changed;    /* the socket */
+	bool changed;               /* the socket */
+	struct blob devices;        /* the answer to GetAllocatableResources, */
+	enum rpc_code devices_code; /* or why there is none */
+	unsigned nr_devices_asked;
 	unsigned wishes; /* of updated(), each for another question */
 };
 
@@ -59,8 +62,25 @@ static void on_list(void *ctx, struct rpc *r, const void *request, size_t len)
 	loop_stop(w->k.loop);
 }
 
+static void on_allocatable(void *ctx, struct rpc *r, const void *request, size_t len)
+{
+	struct world *w = ctx;
+
+	(void)request;
+	assert_int_equal(len, 0);
+	w->nr_devices_asked++;
+	if (w->devices_code)
+		rpc_end(r, w->devices_code, "not today");
+	else
+		rpc_answer(r, w->devices.data, w->devices.len);
+	loop_stop(w->k.loop);
+}
+
 static const struct rpc_method methods[] = {
 	{.path = POD_RESOURCES_PATH("List"), .kind = RPC_UNARY, .called = on_list},
+	{.path = POD_RESOURCES_PATH("GetAllocatableResources"),
+		.kind = RPC_UNARY,
+		.called = on_allocatable},
 };
 
 static void on_updated(void *ctx, const struct pods_held *held)
@@ -567,6 +587,116 @@ static void a_thousand_pods_are_found(void **state)
 	}
 }
 
+/* The kubelet can give out the first nr of these. */
+static void will_give_out(struct world *w, size_t nr)
+{
+	const struct devices_allocatable all = {gpus, nr};
+
+	assert_int_equal(pod_resources_allocatable_encode(&all, &w->memory, &w->devices, NULL), 0);
+	w->devices_code = RPC_OK;
+}
+
+static size_t nr_resources(const struct world *w, const struct device_count **out)
+{
+	struct world *writable = (struct world *)(uintptr_t)w;
+	size_t nr;
+
+	assert_int_equal(pod_resources_devices(w->r, &writable->memory, out, &nr), 0);
+	return nr;
+}
+
+static void devices_are_asked_for_beside_the_pods(void **state)
+{
+	const struct device_count *got;
+	struct world *w = *state;
+
+	w->options.devices = true;
+	will_answer(w, two_pods, 2);
+	will_give_out(w, 2);
+	kubelet_start(&w->k);
+	begin(w);
+	assert_int_equal(nr_resources(w, &got), 0);
+	UNTIL(&w->k, w->nr_updated && nr_resources(w, &got));
+	assert_string_equal(got->resource, "vendor.example/gpu");
+	assert_int_equal(got->nr, 2);
+	assert_int_equal(got->on[0].id, 2);
+	assert_int_equal(got->on[0].allocatable, 1);
+	assert_int_equal(got->on[0].used, 1);
+	assert_int_equal(got->on[1].id, 3);
+	assert_int_equal(got->on[1].used, 0);
+	assert_string_equal(w->k.log, " pod-resources-up");
+}
+
+static void other_devices_are_news_and_the_same_are_none(void **state)
+{
+	const struct device_count *got;
+	struct world *w = *state;
+
+	w->options.devices = true;
+	will_answer(w, two_pods, 2);
+	will_give_out(w, 2);
+	kubelet_start(&w->k);
+	begin(w);
+	UNTIL(&w->k, w->nr_updated && nr_resources(w, &got));
+	kubelet_stay_quiet(&w->k);
+	unsigned before = w->nr_updated;
+	(void)pod_resources_refresh(w->r);
+	UNTIL(&w->k, w->nr_updated == before + 1);
+	UNTIL(&w->k, w->nr_devices_asked == 2);
+	kubelet_stay_quiet(&w->k);
+	assert_int_equal(w->nr_updated, before + 1);
+	will_give_out(w, 1);
+	(void)pod_resources_refresh(w->r);
+	UNTIL(&w->k, w->nr_updated == before + 3);
+	assert_int_equal(nr_resources(w, &got), 1);
+	assert_int_equal(got->nr, 1);
+}
+
+static void without_an_answer_the_devices_before_stay_and_it_is_told_once(void **state)
+{
+	const struct device_count *got;
+	struct world *w = *state;
+
+	w->options.devices = true;
+	w->options.every_ms = 1;
+	will_answer(w, two_pods, 2);
+	will_give_out(w, 2);
+	kubelet_start(&w->k);
+	begin(w);
+	UNTIL(&w->k, w->nr_updated && nr_resources(w, &got));
+	w->devices_code = RPC_RESOURCE_EXHAUSTED; /* it will pass */
+	unsigned asked = w->nr_devices_asked;
+	UNTIL(&w->k, w->nr_devices_asked > asked + 3);
+	assert_string_equal(w->k.log, " pod-resources-up");
+	w->devices_code = RPC_UNKNOWN;
+	asked = w->nr_devices_asked;
+	UNTIL(&w->k, w->nr_devices_asked > asked + 3);
+	assert_string_equal(w->k.log, " pod-resources-up pod-resources-no-devices!");
+	assert_non_null(strstr(w->k.last_text, "GetAllocatableResources: not today"));
+	assert_int_equal(nr_resources(w, &got), 1);
+	w->devices_code = RPC_OK;
+	w->devices = (struct blob){"\x0a\x05xy", 4};
+	asked = w->nr_devices_asked;
+	UNTIL(&w->k, w->nr_devices_asked > asked + 3);
+	assert_string_equal(
+		w->k.log, " pod-resources-up pod-resources-no-devices! pod-resources-no-devices!");
+	assert_int_equal(nr_resources(w, &got), 1);
+}
+
+static void who_does_not_want_devices_does_not_ask_for_them(void **state)
+{
+	const struct device_count *got;
+	struct world *w = *state;
+
+	w->options.every_ms = 1;
+	will_answer(w, two_pods, 2);
+	kubelet_start(&w->k);
+	begin(w);
+	UNTIL(&w->k, w->nr_updated == 3);
+	assert_int_equal(w->nr_devices_asked, 0);
+	assert_int_equal(nr_resources(w, &got), 0);
+}
+
 static void it_may_be_closed_in_any_state(void **state)
 {
 	struct world *w = *state;
@@ -621,6 +751,10 @@ int main(void)
 		IN_WORLD(a_kubelet_that_never_answers_is_asked_again),
 		IN_WORLD(of_two_pods_of_one_name_the_one_that_holds_something_counts),
 		IN_WORLD(a_thousand_pods_are_found),
+		IN_WORLD(devices_are_asked_for_beside_the_pods),
+		IN_WORLD(other_devices_are_news_and_the_same_are_none),
+		IN_WORLD(without_an_answer_the_devices_before_stay_and_it_is_told_once),
+		IN_WORLD(who_does_not_want_devices_does_not_ask_for_them),
 		IN_WORLD(it_may_be_closed_in_any_state),
 	};
 

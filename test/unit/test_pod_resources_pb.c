@@ -23,12 +23,14 @@ static void assert_cpus(const struct cpuset *got, const char *want)
 	assert_string_equal(cpuset_format(got, text, sizeof text), want);
 }
 
+/* The first pod of a recorded answer. */
 static struct pod_held get(const char *name, struct arena *a)
 {
-	struct pod_held pod;
+	struct pods_held all;
 
-	assert_int_equal(pod_resources_get_decode(recorded(name, a), a, &pod, NULL), 0);
-	return pod;
+	assert_int_equal(pod_resources_list_decode(recorded(name, a), a, &all, NULL), 0);
+	assert_int_equal(all.nr, 1);
+	return all.pod[0];
 }
 
 static void a_device_is_one_whatever_nodes_it_is_on(void **state)
@@ -70,11 +72,11 @@ static void cpus_come_in_no_order(void **state)
 
 static void a_cpu_beyond_what_we_count_is_refused(void **state)
 {
-	struct pod_held pod;
+	struct pods_held all;
 	struct err e;
 
 	assert_int_equal(
-		pod_resources_get_decode(recorded("held_bad_cpu", *state), *state, &pod, &e),
+		pod_resources_list_decode(recorded("held_bad_cpu", *state), *state, &all, &e),
 		-ERANGE);
 	assert_string_equal(e.text, "pod ml/train-0: container app: CPU 1024 is not one of 0-1023");
 }
@@ -147,23 +149,33 @@ static void gos_list_is_read(void **state)
 	assert_int_equal(all.nr, 0);
 }
 
-static void an_answer_without_a_pod_is_told_apart(void **state)
+/* The kubelet's GetAllocatableResources: a row for each of a device's nodes, in no order. */
+static void what_can_be_given_out_is_read(void **state)
 {
-	struct pod_held pod;
+	static const int64_t node[] = {0, 1};
+	static const struct held_device want[] = {
+		{"vendor.example/gpu", "gpu0", true, {node, 1}},
+		{"vendor.example/gpu", "gpu1", true, {node, 2}},
+		{"vendor.example/nic", "nic0", false, {NULL, 0}},
+	};
+	struct devices_allocatable all;
 
+	assert_int_equal(pod_resources_allocatable_decode(
+				 recorded("allocatable", *state), *state, &all, NULL),
+		0);
+	assert_int_equal(all.nr, 3);
+	for (size_t i = 0; i < all.nr; i++) {
+		assert_string_equal(all.device[i].resource, want[i].resource);
+		assert_string_equal(all.device[i].id, want[i].id);
+		assert_int_equal(all.device[i].has_topology, want[i].has_topology);
+		assert_nodes(&all.device[i].nodes, want[i].nodes.id, want[i].nodes.nr);
+	}
+	assert_int_equal(pod_resources_allocatable_decode(
+				 (struct blob){"\x0a\x05xy", 4}, *state, &all, NULL),
+		-EBADMSG);
 	assert_int_equal(
-		pod_resources_get_decode(recorded("held_get_none", *state), *state, &pod, NULL),
-		-ENOENT);
-}
-
-static void a_request_is_written_as_go_writes_it(void **state)
-{
-	struct blob out;
-
-	assert_int_equal(pod_resources_get_encode("ml", "train-0", *state, &out, NULL), 0);
-	assert_bytes(out, "held_get_request", *state);
-	assert_int_equal(pod_resources_get_encode("ml", "\xff", *state, &out, NULL), -EILSEQ);
-	assert_int_equal(pod_resources_get_encode("\xff", "p", *state, &out, NULL), -EILSEQ);
+		pod_resources_allocatable_decode((struct blob){NULL, 0}, *state, &all, NULL), 0);
+	assert_int_equal(all.nr, 0);
 }
 
 static void what_does_not_fit_the_arena_is_refused(void **state)
@@ -188,11 +200,11 @@ static void what_does_not_fit_the_arena_is_refused(void **state)
 static void what_is_cut_short_is_no_message(void **state)
 {
 	struct blob in = recorded("held_get", *state);
-	struct pod_held pod;
+	struct pods_held all;
 
 	for (size_t len = 1; len < in.len; len++)
 		assert_int_equal(
-			pod_resources_get_decode((struct blob){in.data, len}, *state, &pod, NULL),
+			pod_resources_list_decode((struct blob){in.data, len}, *state, &all, NULL),
 			-EBADMSG);
 }
 
@@ -205,8 +217,7 @@ int main(void)
 		ON_ARENA(memory_has_its_kind_and_nodes),
 		ON_ARENA(claims_are_told_device_by_device),
 		ON_ARENA(gos_list_is_read),
-		ON_ARENA(an_answer_without_a_pod_is_told_apart),
-		ON_ARENA(a_request_is_written_as_go_writes_it),
+		ON_ARENA(what_can_be_given_out_is_read),
 		ON_ARENA(what_does_not_fit_the_arena_is_refused),
 		ON_ARENA(what_is_cut_short_is_no_message),
 	};

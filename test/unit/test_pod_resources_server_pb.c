@@ -66,36 +66,26 @@ static void nobody_is_the_message_that_go_writes(void **state)
 	assert_bytes(out, "held_list_none", *state);
 }
 
-static void a_client_reads_what_one_pod_holds(void **state)
+static void a_client_reads_what_can_be_given_out(void **state)
 {
-	struct pod_held got;
+	const struct devices_allocatable all = {devices, 4};
+	struct devices_allocatable got;
 	struct blob out;
 
-	assert_int_equal(pod_resources_found_encode(&pods[0], *state, &out, NULL), 0);
-	assert_int_equal(pod_resources_get_decode(out, *state, &got, NULL), 0);
-	assert_pod(&got, &pods[0]);
-}
-
-static void the_pod_that_is_asked_for_is_read(void **state)
-{
-	const char *ns, *name;
-	struct blob in;
-
-	assert_int_equal(pod_resources_get_encode("ml", "train-0", *state, &in, NULL), 0);
-	assert_int_equal(pod_resources_get_read(in, *state, &ns, &name, NULL), 0);
-	assert_string_equal(ns, "ml");
-	assert_string_equal(name, "train-0");
-	assert_int_equal(
-		pod_resources_get_read((struct blob){"\x0a\x7f", 2}, *state, &ns, &name, NULL),
-		-EBADMSG);
+	assert_int_equal(pod_resources_allocatable_encode(&all, *state, &out, NULL), 0);
+	assert_int_equal(pod_resources_allocatable_decode(out, *state, &got, NULL), 0);
+	assert_int_equal(got.nr, 4);
+	for (size_t i = 0; i < 4; i++)
+		assert_device(&got.device[i], &devices[i]);
 }
 
 static void names_that_are_not_utf8_are_not_sent(void **state)
 {
 	static const struct pod_held odd = {.ns = "ml", .name = "\xff"};
+	const struct pods_held held = {&odd, 1};
 	struct blob out;
 
-	assert_int_equal(pod_resources_found_encode(&odd, *state, &out, NULL), -EILSEQ);
+	assert_int_equal(pod_resources_list_encode(&held, *state, &out, NULL), -EILSEQ);
 }
 
 int main(void)
@@ -103,8 +93,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		ON_ARENA(a_client_reads_what_pods_hold),
 		ON_ARENA(nobody_is_the_message_that_go_writes),
-		ON_ARENA(a_client_reads_what_one_pod_holds),
-		ON_ARENA(the_pod_that_is_asked_for_is_read),
+		ON_ARENA(a_client_reads_what_can_be_given_out),
 		ON_ARENA(names_that_are_not_utf8_are_not_sent),
 	};
 

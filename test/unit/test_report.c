@@ -1,0 +1,527 @@
+#include <numafit/report.h>
+
+#include <errno.h>
+#include <numafit/engine.h>
+#include <numafit/leases.h>
+#include <numafit/text.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "core_machine.h"
+
+/* KEP-3545's eight nodes; CPUs 0 and 32, of node 0, are reserved unless the case says otherwise. */
+struct world {
+	struct topo *t;
+	struct settings s;
+	struct ledger *l;
+	struct report_facts facts;
+	struct arena arena;
+	struct report report;
+};
+
+enum { ARENA_BYTES = 1 << 22 };
+
+static struct cpuset list(const char *text)
+{
+	struct cpuset cpus;
+
+	assert_int_equal(cpuset_parse(&cpus, text, strlen(text), NULL), 0);
+	return cpus;
+}
+
+static int setup(void **state)
+{
+	struct world *w = calloc(1, sizeof *w);
+
+	w->t = machine_of_eight();
+	w->s = settings_of(POLICY_SINGLE_NUMA_NODE);
+	w->s.reserved_cpus = list("0,32");
+	w->l = ledger_new(w->t, &w->s);
+	w->facts = (struct report_facts){.node_name = "n1", .node_uid = "u1", .generation = 7};
+	arena_init(&w->arena, ARENA_BYTES);
+	*state = w;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct world *w = *state;
+
+	ledger_free(w->l);
+	free(w->t);
+	arena_fini(&w->arena);
+	free(w);
+	return 0;
+}
+
+static void take(struct world *w)
+{
+	assert_int_equal(report_take(&w->report, w->l, &w->s, &w->facts, &w->arena), 0);
+	for (size_t i = 1; i < w->report.nr_resources; i++)
+		assert_true(strcmp(w->report.resource[i - 1].name, w->report.resource[i].name) < 0);
+}
+
+static struct report_amounts amounts(const struct world *w, const char *resource, unsigned node)
+{
+	for (size_t i = 0; i < w->report.nr_resources; i++)
+		if (text_equal(w->report.resource[i].name, resource))
+			return w->report.resource[i].on[node];
+	fail_msg("%s is not reported", resource);
+	return (struct report_amounts){0};
+}
+
+static void assert_amounts(const struct world *w, const char *resource, unsigned node,
+	uint64_t capacity, uint64_t allocatable, uint64_t available)
+{
+	struct report_amounts got = amounts(w, resource, node);
+
+	if (got.capacity != capacity || got.allocatable != allocatable ||
+		got.available != available)
+		fail_msg("%s on node %u: %llu %llu %llu", resource, node,
+			(unsigned long long)got.capacity, (unsigned long long)got.allocatable,
+			(unsigned long long)got.available);
+}
+
+/* Enter a container of its own pod, in the ledger as it is. */
+static void hold(struct world *w, const struct request *req, const struct decision *d)
+{
+	struct cpuset pool = ledger_pool_without(w->l, &d->cpus);
+	struct err e;
+
+	if (ledger_fits(w->l, req, d, &e))
+		fail_msg("%s", e.text);
+	if (d->exclusive)
+		assert_int_equal(ledger_set_pool(w->l, &pool, NULL), 0);
+	ledger_commit(w->l, req, d);
+	if (ledger_check(w->l, &e))
+		fail_msg("%s", e.text);
+}
+
+/* A container that has CPUs to itself and memory of these nodes. */
+static void hold_some(
+	struct world *w, const char *id, const char *cpus, uint64_t nodes, uint64_t bytes)
+{
+	struct decision d = {.admit = true, .exclusive = true, .cpus = list(cpus)};
+	struct request req;
+
+	d.nr_blocks = bytes > 0;
+	d.blocks[0] = (struct memory_block){.nodes = {nodes}, .bytes = bytes};
+	req = ask(id, QOS_GUARANTEED, 1000 * cpuset_count(&d.cpus), bytes);
+	hold(w, &req, &d);
+}
+
+/* A container in the shared pool. */
+static void hold_shared(struct world *w, const char *id, enum qos qos, enum container_kind kind,
+	unsigned milli, uint64_t bytes)
+{
+	struct request req = ask(id, qos, milli, bytes);
+	const struct decision d = {.admit = true};
+
+	req.kind = kind;
+	req.memory[0] = (struct memory_ask){0, bytes};
+	req.nr_memory = bytes > 0;
+	hold(w, &req, &d);
+}
+
+static void an_idle_machine_has_it_all_but_what_is_reserved(void **state)
+{
+	static const char *const names[] = {"cpu", "hugepages-1Gi", "memory"};
+	struct world *w = *state;
+
+	w->s.nr_reserved_memory = 1;
+	w->s.reserved_memory[0] = (struct reserved_memory){
+		.has_node = true, .node_id = 2, .type = "memory", .bytes = GIB(1)};
+	ledger_free(w->l);
+	w->l = ledger_new(w->t, &w->s);
+	take(w);
+	assert_int_equal(w->report.nr_resources, 3);
+	for (size_t i = 0; i < 3; i++)
+		assert_string_equal(w->report.resource[i].name, names[i]);
+	for (unsigned n = 0; n < 8; n++) {
+		uint64_t cpus = n ? 8 : 6, memory = GIB(n == 2 ? 55 : 56);
+
+		assert_amounts(w, "cpu", n, 8, cpus, cpus);
+		assert_amounts(w, "memory", n, GIB(64), memory, memory);
+		assert_amounts(w, "hugepages-1Gi", n, GIB(8), GIB(8), GIB(8));
+	}
+	assert_int_equal(w->report.generation, 7);
+	assert_string_equal(w->report.node_name, "n1");
+	assert_string_equal(w->report.node_uid, "u1");
+}
+
+static void what_somebody_holds_is_not_available(void **state)
+{
+	struct world *w = *state;
+
+	hold_some(w, "one", "4-5", 0x02, GIB(10));
+	hold_shared(w, "shared", QOS_BURSTABLE, CONTAINER_APP, 3000, 0);
+	take(w);
+	assert_amounts(w, "cpu", 0, 8, 6, 6);
+	assert_amounts(w, "cpu", 1, 8, 8, 6);
+	assert_amounts(w, "memory", 1, GIB(64), GIB(56), GIB(46));
+	assert_amounts(w, "memory", 0, GIB(64), GIB(56), GIB(56));
+}
+
+static void the_shared_pool_keeps_what_it_must_have(void **state)
+{
+	struct world *w = *state;
+
+	w->s.shared_pool_minimum = 59; /* of 64 CPUs */
+	take(w);
+	assert_amounts(w, "cpu", 0, 8, 6, 5);
+	assert_amounts(w, "cpu", 7, 8, 8, 5);
+	hold_some(w, "one", "4-7", 0, 0);
+	take(w);
+	assert_amounts(w, "cpu", 1, 8, 8, 1);
+	w->s.cpu_options.strict_cpu_reservation = true; /* the reserved ones are no help */
+	take(w);
+	assert_amounts(w, "cpu", 7, 8, 8, 0);
+	w->s.mode = MODE_SHADOW; /* the kubelet's gives all */
+	take(w);
+	assert_amounts(w, "cpu", 1, 8, 8, 4);
+	assert_amounts(w, "cpu", 7, 8, 8, 8);
+}
+
+static void of_a_core_that_is_kept_in_part_whole_cores_leave_nothing(void **state)
+{
+	struct world *w = *state;
+
+	w->s.reserved_cpus = list("0"); /* its sibling is 32 */
+	take(w);
+	assert_amounts(w, "cpu", 0, 8, 7, 7);
+	w->s.cpu_options.full_pcpus_only = true;
+	take(w);
+	assert_amounts(w, "cpu", 0, 8, 6, 6);
+	hold_some(w, "one", "4", 0, 0);
+	take(w);
+	assert_amounts(w, "cpu", 1, 8, 8, 6);
+}
+
+/* "A group of nodes serves containers together only." */
+static void memory_that_is_held_together_is_not_available_on_a_node_alone(void **state)
+{
+	struct world *w = *state;
+
+	hold_some(w, "pair", "8-9", 0x0c, GIB(60));
+	hold_some(w, "alone", "16", 0x10, GIB(6));
+	take(w);
+	for (unsigned n = 2; n < 4; n++) {
+		assert_amounts(w, "memory", n, GIB(64), GIB(56), 0);
+		assert_amounts(w, "hugepages-1Gi", n, GIB(8), GIB(8), 0);
+	}
+	assert_amounts(w, "memory", 4, GIB(64), GIB(56), GIB(50));
+	assert_amounts(w, "hugepages-1Gi", 4, GIB(8), GIB(8), GIB(8));
+}
+
+static void where_nothing_is_booked_all_is_available(void **state)
+{
+	struct world *w = *state;
+
+	w->s.shared_pool_minimum = 60;
+	hold_some(w, "one", "4-5", 0x06, GIB(10));
+	w->s.memory_manager_policy = MANAGER_NONE;
+	take(w);
+	assert_amounts(w, "cpu", 1, 8, 8, 2);
+	assert_amounts(w, "memory", 1, GIB(64), GIB(56), GIB(56));
+	w->s.cpu_manager_policy = MANAGER_NONE;
+	take(w);
+	assert_amounts(w, "cpu", 0, 8, 6, 6);
+	assert_amounts(w, "cpu", 1, 8, 8, 8);
+}
+
+static void a_node_without_cpus_says_so(void **state)
+{
+	struct world *w = *state;
+
+	ledger_free(w->l);
+	topo_init(w->t, "cxl");
+	for (unsigned n = 0; n < 2; n++) {
+		assert_int_equal(topo_add_node(w->t, 8 * n, NULL), (int)n);
+		assert_int_equal(topo_set_memory(w->t, n, 0, GIB(4), NULL), 0);
+	}
+	for (unsigned cpu = 0; cpu < 4; cpu++)
+		assert_int_equal(topo_add_cpu(w->t, cpu, 0, cpu, 0, 0, NULL), 0);
+	assert_int_equal(topo_set_memory(w->t, 0, UINT64_C(2) << 20, GIB(1), NULL), 0);
+	assert_int_equal(topo_seal(w->t, NULL), 0);
+	w->l = ledger_new(w->t, &w->s);
+	take(w);
+	assert_amounts(w, "cpu", 0, 4, 3, 3);
+	assert_amounts(w, "cpu", 1, 0, 0, 0);
+	assert_amounts(w, "memory", 1, GIB(4), GIB(4), GIB(4));
+	assert_amounts(w, "hugepages-2Mi", 0, GIB(1), GIB(1), GIB(1));
+	assert_amounts(w, "hugepages-2Mi", 1, 0, 0, 0);
+}
+
+static void devices_are_there_on_every_node_if_only_as_none(void **state)
+{
+	static const struct report_devices devices[] = {
+		{"vendor.example/nic", {[1] = 4, [2] = 2}, {[1] = 1, [2] = 3}},
+		{"numafit.io/cpu", {[0] = 99}, {0}},
+		{"a.example/gpu", {[7] = 2}, {[7] = 2}},
+	};
+	struct world *w = *state;
+
+	w->facts.devices = devices;
+	w->facts.nr_devices = 3;
+	take(w);
+	assert_int_equal(w->report.nr_resources, 6);
+	assert_amounts(w, "vendor.example/nic", 1, 4, 4, 3);
+	assert_amounts(w, "vendor.example/nic", 2, 2, 2, 0);
+	assert_amounts(w, "vendor.example/nic", 0, 0, 0, 0);
+	assert_amounts(w, "a.example/gpu", 7, 2, 2, 0);
+	assert_amounts(w, "numafit.io/cpu", 0, 99, 99, 99);
+	w->s.device_plugin = true; /* what is known here is newer */
+	take(w);
+	assert_int_equal(w->report.nr_resources, 6);
+	assert_amounts(w, "numafit.io/cpu", 0, 6, 6, 6);
+	assert_amounts(w, "numafit.io/cpu", 1, 8, 8, 8);
+}
+
+/* The lowest tokens of the node. */
+static struct tokenset tokens(unsigned node, unsigned nr)
+{
+	struct tokenset set = {0};
+
+	for (unsigned i = 0; i < nr; i++)
+		tokenset_add(&set, (struct token){(uint16_t)node, (uint16_t)i});
+	return set;
+}
+
+static void tokens_that_are_given_out_are_promised_cpus(void **state)
+{
+	struct tokenset three = tokens(5, 3);
+	struct world *w = *state;
+	uint64_t name;
+
+	w->s.device_plugin = true;
+	assert_int_equal(leases_may_allocate(ledger_leases(w->l), 1, &three, &name, NULL), 0);
+	(void)leases_allocate(ledger_leases(w->l), 1, &three, name);
+	hold_some(w, "one", "20", 0, 0);
+	take(w);
+	assert_amounts(w, "cpu", 5, 8, 8, 4);
+	assert_amounts(w, "numafit.io/cpu", 5, 8, 7, 4);
+	assert_amounts(w, "numafit.io/cpu", 4, 8, 8, 8);
+}
+
+static void the_policy_is_that_of_whoever_decides(void **state)
+{
+	static const struct report_policy kubelets = {.policy = POLICY_RESTRICTED,
+		.scope = SCOPE_POD,
+		.max_allowable_numa_nodes = 12,
+		.cpu_manager = MANAGER_STATIC};
+	struct world *w = *state;
+
+	w->s.prefer_closest_numa_nodes = true;
+	take(w);
+	assert_string_equal(decider_name(w->report.decider), "numafit");
+	assert_true(w->report.has_policy);
+	assert_int_equal(w->report.policy.policy, POLICY_SINGLE_NUMA_NODE);
+	assert_int_equal(w->report.policy.scope, SCOPE_CONTAINER);
+	assert_int_equal(w->report.policy.cpu_manager, MANAGER_STATIC);
+	assert_true(w->report.policy.prefer_closest_numa_nodes);
+	w->s.mode = MODE_SHADOW;
+	take(w);
+	assert_string_equal(decider_name(w->report.decider), "kubelet");
+	assert_false(w->report.has_policy);
+	w->facts.kubelet = &kubelets;
+	take(w);
+	assert_true(w->report.has_policy);
+	assert_memory_equal(&w->report.policy, &kubelets, sizeof kubelets);
+	w->s.mode = MODE_OFF;
+	take(w);
+	assert_string_equal(decider_name(w->report.decider), "none");
+	assert_true(w->report.has_policy);
+	assert_int_equal(w->report.policy.policy, POLICY_NONE);
+}
+
+/* Pods */
+
+static bool has_gpu(void *ctx, const struct holding *h, struct nodeset *nodes)
+{
+	struct nodeset *where = ctx;
+
+	if (!text_equal(h->pod_name, "gpu"))
+		return false;
+	*nodes = nodeset_or(*nodes, *where);
+	return true;
+}
+
+static void assert_fingerprint(struct world *w, enum pods_fingerprint of, const char *const *pods)
+{
+	char want[FINGERPRINT_TEXT_MAX];
+	uint64_t part[16];
+	size_t nr = 0;
+
+	for (; pods[nr]; nr++)
+		part[nr] = fingerprint_pod("default", pods[nr]);
+	w->s.nrt_fingerprint = of;
+	take(w);
+	assert_int_equal(w->report.fingerprint_of, of);
+	assert_string_equal(w->report.fingerprint, fingerprint_text(want, part, nr));
+}
+
+static void the_fingerprint_is_of_those_whom_a_scheduler_counts(void **state)
+{
+	struct nodeset node1 = nodeset_of(1);
+	struct world *w = *state;
+	struct request second = ask("one-more", QOS_GUARANTEED, 0, 0);
+
+	assert_fingerprint(w, PODS_FINGERPRINT_EXCLUSIVE, (const char *const[]){NULL});
+	hold_some(w, "one", "4-5", 0, 0);
+	second.pod.name = "one";
+	second.pod.uid = "one";
+	second.container_name = "log";
+	hold(w, &second, &(const struct decision){.admit = true});
+	hold_shared(w, "part", QOS_GUARANTEED, CONTAINER_APP, 1500, 0);
+	hold_shared(w, "memory", QOS_GUARANTEED, CONTAINER_SIDECAR, 1500, GIB(1));
+	hold_shared(w, "init", QOS_GUARANTEED, CONTAINER_INIT, 2000, GIB(1));
+	hold_shared(w, "burst", QOS_BURSTABLE, CONTAINER_APP, 2000, GIB(1));
+	hold_shared(w, "gpu", QOS_BEST_EFFORT, CONTAINER_APP, 0, 0);
+	assert_fingerprint(w, PODS_FINGERPRINT_ALL,
+		(const char *const[]){"one", "part", "memory", "init", "burst", "gpu", NULL});
+	assert_fingerprint(
+		w, PODS_FINGERPRINT_EXCLUSIVE, (const char *const[]){"one", "memory", NULL});
+	w->facts.ctx = &node1;
+	w->facts.has_devices = has_gpu;
+	assert_fingerprint(
+		w, PODS_FINGERPRINT_EXCLUSIVE, (const char *const[]){"one", "memory", "gpu", NULL});
+	w->s.nrt_fingerprint = PODS_FINGERPRINT_NONE;
+	take(w);
+	assert_string_equal(w->report.fingerprint, "");
+}
+
+/* Whatever the fingerprint is of: to be found one by one, without the containers' number. */
+static void each_pod_with_something_of_its_own_is_named(void **state)
+{
+	static const char *const names[] = {"one", "two", "three"};
+	char text[sizeof names / sizeof *names * REPORT_POD_DIGITS + 1] = "", hex[32];
+	struct world *w = *state;
+	struct request second = ask("side", QOS_GUARANTEED, 0, 0);
+	uint64_t last = 0;
+
+	take(w);
+	assert_string_equal(w->report.pods, "");
+	hold_some(w, "one", "4-5", 0, 0);
+	second.pod.name = second.pod.uid = "one";
+	hold(w, &second, &(const struct decision){.admit = true});
+	hold_some(w, "two", "6-7", 0, 0);
+	hold_some(w, "three", "8-9", 0, 0);
+	hold_shared(w, "burst", QOS_BURSTABLE, CONTAINER_APP, 2000, GIB(1));
+	for (size_t n = 0; n < 3; n++) { /* ascending */
+		uint64_t next = UINT64_MAX;
+
+		for (size_t i = 0; i < 3; i++) {
+			uint64_t part = fingerprint_pod("default", names[i]);
+
+			if (part > last && part < next)
+				next = part;
+		}
+		(void)snprintf(hex, sizeof hex, "%016llx", (unsigned long long)next);
+		(void)strcat(text, hex);
+		last = next;
+	}
+	for (unsigned of = PODS_FINGERPRINT_NONE; of <= PODS_FINGERPRINT_EXCLUSIVE; of++) {
+		w->s.nrt_fingerprint = of;
+		take(w);
+		assert_string_equal(w->report.pods, text);
+	}
+}
+
+static void assert_placement(struct world *w, const char *metadata, const char *on_2)
+{
+	take(w);
+	assert_int_equal(w->report.has_placement, metadata != NULL);
+	if (!metadata)
+		return;
+	assert_string_equal(w->report.placement.metadata, metadata);
+	assert_int_equal(!w->report.placement.vector[2], !on_2);
+	if (on_2)
+		assert_string_equal(w->report.placement.vector[2], on_2);
+}
+
+static void the_placement_is_there_when_each_has_one_node(void **state)
+{
+	struct nodeset gpus = nodeset_of(2);
+	struct world *w = *state;
+
+	hold_some(w, "one", "4-5", 0x02, GIB(1));
+	hold_shared(w, "burst", QOS_BURSTABLE, CONTAINER_APP, 2000, 0);
+	assert_placement(w, NULL, NULL); /* it is not asked for */
+	w->s.nrt_placement = true;
+	assert_placement(w, "npv0v001::ve=leb89::cc=1::nn=8::bn=1", NULL);
+	w->facts.ctx = &gpus;
+	w->facts.has_devices = has_gpu;
+	hold_shared(w, "gpu", QOS_BURSTABLE, CONTAINER_APP, 0, 0);
+	hold_some(w, "two", "8", 0, 0);
+	hold_some(w, "three", "6-7", 0, 0);
+	hold_some(w, "four", "36", 0, 0);
+	take(w); /* node 1 has three of five */
+	assert_string_equal(w->report.placement.metadata, "npv0v001::ve=leb89::cc=5::nn=8::bn=1");
+	assert_non_null(w->report.placement.vector[2]);
+	assert_int_equal(strlen(w->report.placement.vector[2]), 2);
+	gpus = (struct nodeset){0x06};
+	assert_placement(w, NULL, NULL); /* a device on two */
+	gpus = nodeset_of(2);
+	hold_shared(w, "spread", QOS_GUARANTEED, CONTAINER_APP, 1500, GIB(1));
+	assert_placement(w, NULL, NULL); /* counted, and nowhere: what it has is not booked */
+}
+
+static void cpus_of_one_node_and_memory_of_another_are_two(void **state)
+{
+	struct world *w = *state;
+
+	w->s.nrt_placement = true;
+	hold_some(w, "one", "4-5", 0x08, GIB(1));
+	assert_placement(w, NULL, NULL);
+}
+
+static void what_does_not_fit_the_arena_is_told(void **state)
+{
+	enum { ROOM = 64 << 10 };
+	struct world *w = *state;
+	char *room = malloc(ROOM);
+	unsigned failed = 0;
+	struct arena a;
+
+	hold_some(w, "one", "4-5", 0, 0);
+	hold_some(w, "two", "8", 0, 0);
+	w->s.nrt_placement = w->s.device_plugin = true;
+	w->s.nrt_fingerprint = PODS_FINGERPRINT_ALL;
+	for (size_t len = 0; len <= ROOM; len += 64) {
+		arena_init_fixed(&a, room, len);
+		int rc = report_take(&w->report, w->l, &w->s, &w->facts, &a);
+
+		assert_true(rc == 0 || (rc == -ENOMEM && len < ROOM));
+		failed += rc != 0;
+	}
+	assert_true(failed > 0);
+	free(room);
+}
+
+#define IN_WORLD(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		IN_WORLD(an_idle_machine_has_it_all_but_what_is_reserved),
+		IN_WORLD(what_somebody_holds_is_not_available),
+		IN_WORLD(the_shared_pool_keeps_what_it_must_have),
+		IN_WORLD(of_a_core_that_is_kept_in_part_whole_cores_leave_nothing),
+		IN_WORLD(memory_that_is_held_together_is_not_available_on_a_node_alone),
+		IN_WORLD(where_nothing_is_booked_all_is_available),
+		IN_WORLD(a_node_without_cpus_says_so),
+		IN_WORLD(devices_are_there_on_every_node_if_only_as_none),
+		IN_WORLD(tokens_that_are_given_out_are_promised_cpus),
+		IN_WORLD(the_policy_is_that_of_whoever_decides),
+		IN_WORLD(the_fingerprint_is_of_those_whom_a_scheduler_counts),
+		IN_WORLD(each_pod_with_something_of_its_own_is_named),
+		IN_WORLD(the_placement_is_there_when_each_has_one_node),
+		IN_WORLD(cpus_of_one_node_and_memory_of_another_are_two),
+		IN_WORLD(what_does_not_fit_the_arena_is_told),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
