@@ -1,0 +1,20 @@
+#ifndef NUMAFIT_IO_HTTP_SERVER_LISTEN_H
+#define NUMAFIT_IO_HTTP_SERVER_LISTEN_H
+
+#include <numafit/err.h>
+#include <stdbool.h>
+#include <sys/socket.h>
+
+/* Where an HTTP server listens. */
+
+/* Listen at "127.0.0.1:9465", "[::1]:9465", or at every address with ":9465" or "[::]:9465" (IPv4
+ * and IPv6, as far as the system has them); port 0 is any that is free. A descriptor, or -errno
+ * with text: -EINVAL is no such address (names are not looked up), -EADDRINUSE, -EADDRNOTAVAIL,
+ * -EACCES. */
+int http_listen(const char *address, struct err *e);
+/* The port that a socket is bound to. */
+unsigned http_port_of(int fd);
+/* Whether that is an address of the loopback. */
+bool http_is_local(const struct sockaddr *address);
+
+#endif

@@ -1,0 +1,274 @@
+#!/bin/sh
+# What is in deploy/, and the image: manifests that parse and say what the programs need, settings
+# that the daemon takes, an archive that is the same twice and whose programs run.
+# usage: BUILD=build/debug test/unit/test_deploy.sh
+set -u
+bin=${BUILD:-build/debug}
+dir=$(mktemp -d "${TMPDIR:-/tmp}/numafit-deploy.XXXXXX") || exit 1
+trap 'rm -rf "$dir"' EXIT
+number=0 bad=0
+: >"$dir/out"
+
+tell() { # 0 or 1, what was to be seen
+	number=$((number + 1))
+	if [ "$1" -eq 0 ]; then
+		echo "ok $number - $2"
+	else
+		echo "not ok $number - $2"
+		sed 's/^/# /' "$dir/out"
+		bad=1
+	fi
+}
+check() { # WHAT COMMAND...
+	what=$1
+	shift
+	"$@" >"$dir/out" 2>&1
+	tell $? "$what"
+}
+same() { # WHAT WANTED GOT
+	printf '%s' "${2:+$2
+}" | diff - "$dir/got" >"$dir/out" 2>&1
+	tell $? "$1"
+}
+
+# Every value of a YAML file with its path, list elements by number: "0.metadata.name numafitd", the
+# first number being the document's. A key that is there twice is an error.
+cat >"$dir/flat.c" <<'X'
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <yaml.h>
+
+static yaml_document_t doc;
+
+static const char *text(yaml_node_t *n)
+{
+	if (n->type != YAML_SCALAR_NODE)
+		exit(3);
+	return (const char *)n->data.scalar.value;
+}
+
+static void walk(int at, const char *path)
+{
+	yaml_node_t *n = yaml_document_get_node(&doc, at);
+	char below[4096];
+
+	if (n->type == YAML_SCALAR_NODE) {
+		printf("%s ", path);
+		for (const char *c = text(n); *c; c++)
+			*c == '\n' ? (void)printf("\\n") : (void)putchar(*c);
+		putchar('\n');
+	}
+	for (int i = 0; n->type == YAML_SEQUENCE_NODE && n->data.sequence.items.start + i < n->data.sequence.items.top; i++) {
+		snprintf(below, sizeof below, "%s.%d", path, i);
+		walk(n->data.sequence.items.start[i], below);
+	}
+	if (n->type != YAML_MAPPING_NODE)
+		return;
+	for (yaml_node_pair_t *p = n->data.mapping.pairs.start; p < n->data.mapping.pairs.top; p++) {
+		const char *key = text(yaml_document_get_node(&doc, p->key));
+
+		for (yaml_node_pair_t *q = n->data.mapping.pairs.start; q < p; q++)
+			if (!strcmp(key, text(yaml_document_get_node(&doc, q->key))))
+				exit(fprintf(stderr, "%s.%s: twice\n", path, key) ? 4 : 4);
+		snprintf(below, sizeof below, "%s.%s", path, key);
+		walk(p->value, below);
+	}
+}
+
+int main(void)
+{
+	yaml_parser_t parser;
+	char path[16];
+
+	yaml_parser_initialize(&parser);
+	yaml_parser_set_input_file(&parser, stdin);
+	for (int i = 0;; i++) {
+		if (!yaml_parser_load(&parser, &doc))
+			return fprintf(stderr, "line %zu: %s\n", parser.problem_mark.line + 1, parser.problem), 1;
+		if (!yaml_document_get_root_node(&doc))
+			return 0;
+		snprintf(path, sizeof path, "%d", i);
+		walk(1, path);
+		yaml_document_delete(&doc);
+	}
+}
+X
+check "there is a reader of YAML" ${CC:-cc} -o "$dir/flat" "$dir/flat.c" -lyaml
+flat() { "$dir/flat" <"$1"; }
+value() { flat "$1" | sed -n "s/^[0-9]*\.$2 //p"; } # FILE PATH (a sed pattern) -> the values
+
+# Manifests
+
+for file in $(find deploy -name '*.yaml' | sort); do
+	check "$file is YAML" flat "$file"
+done
+for file in $(find deploy -name kustomization.yaml | sort); do
+	for part in $(value "$file" '\(resources\|components\)\.[0-9]*'); do
+		part=$(dirname "$file")/$part
+		[ ! -d "$part" ] || part=$part/kustomization.yaml
+		check "$file: $part is there" test -f "$part"
+	done
+done
+version=$(sed -n 's/.*NUMAFIT_VERSION "\(.*\)".*/\1/p' include/numafit/version.h)
+for file in deploy/overlays/*/kustomization.yaml; do
+	value "$file" 'images\.0\..*' >"$dir/got"
+	same "$file takes this version" "localhost/numafit
+$version"
+done
+check "and so does the DaemonSet" grep -q "image: localhost/numafit:$version\$" deploy/base/daemonset.yaml
+
+# What numafitd may do in the API server: each line is a call that it makes. Pods are listed and
+# watched by apiserver/pods, NodeResourceTopology and Numatopology are applied (which is a patch,
+# and a create where there is none) by apiserver/apply.
+rules() { # FILE: "group/resource: verbs", sorted
+	flat "$1" | awk '
+		match($1, /rules\.[0-9]+\./) || match($1, /value\./) {
+			rule = substr($1, 1, RSTART + RLENGTH - 1); field = substr($1, RSTART + RLENGTH)
+		}
+		field ~ /^apiGroups/ {group[rule] = $2}
+		field ~ /^resources/ {resource[rule] = resource[rule] " " $2}
+		field ~ /^verbs/ {verbs[rule] = verbs[rule] " " $2}
+		{field = ""}
+		END {for (rule in verbs) print group[rule] "/" substr(resource[rule], 2) ":" verbs[rule]}' | sort
+}
+rules deploy/base/rbac.yaml >"$dir/got"
+same "RBAC is what is called, and no more" "/events: create
+/nodes: get
+/pods: list watch
+topology.node.k8s.io/noderesourcetopologies: create patch"
+component() { # NAME: the rules in its patches
+	flat "deploy/components/$1/kustomization.yaml" | sed -n 's/^0\.patches\.[0-9]*\.patch //p' |
+		while read -r patch; do printf "%b" "$patch" >"$dir/patch.yaml"; rules "$dir/patch.yaml"; done
+}
+component evict >"$dir/got"
+same "evict adds evictions" "/pods/eviction: create"
+component numatopology >"$dir/got"
+same "numatopology adds Numatopology" "nodeinfo.volcano.sh/numatopologies: create patch"
+
+# Settings
+
+numafitd() { "$bin/numafitd" --set machine=kep3545-8 "$@"; }
+setting() { numafitd --print-config "$@" | sed -n "s/^$key: //p"; }
+check "the cluster's settings are taken" numafitd --check-config --config deploy/base/numafitd.yaml
+check "and so is the example with every key" numafitd --check-config --config deploy/numafitd.yaml
+sed '/^# nodes:/,/^# unmatchedNodes:/s/^# //' deploy/base/numafitd.yaml >"$dir/nodes.yaml"
+check "and the cluster's with its example of some nodes otherwise" numafitd --check-config --config "$dir/nodes.yaml"
+for file in deploy/components/*/kustomization.yaml deploy/overlays/*/kustomization.yaml; do
+	for set in $(flat "$file" | sed -n 's/.*value: \(--set=[^\\]*\)\\n.*/\1/p'); do
+		check "$file: $set is taken" numafitd --check-config --config deploy/base/numafitd.yaml "$set"
+	done
+done
+
+# The DaemonSet beside the daemon's settings
+
+daemonset=deploy/base/daemonset.yaml
+flat $daemonset >"$dir/daemonset"
+says() { grep -qxF -e "0.spec.template.$1" "$dir/daemonset"; }
+has_mount() { grep -qE "^0\.spec\.template\.spec\.containers\.0\.volumeMounts\.[0-9]+\.mountPath $1\$" "$dir/daemonset"; }
+of_host() { grep -qE "^0\.spec\.template\.spec\.volumes\.[0-9]+\.hostPath\.path $1\$" "$dir/daemonset"; }
+for key in nri.socketPath runDirectory kubeletRootDirectory; do
+	path=$(setting --config deploy/base/numafitd.yaml)
+	case $key in
+	nri.socketPath) paths=$(dirname "$path") ;;
+	kubeletRootDirectory) paths="$path/device-plugins $path/pod-resources $path/pods-api $path/cpu_manager_state $path/memory_manager_state" ;;
+	*) paths=$path ;;
+	esac
+	for path in $paths; do
+		check "$key: $path is mounted" has_mount "$path"
+		check "$key: $path is the host's" of_host "$path"
+	done
+done
+check "so are the cgroups, to be read" has_mount /sys/fs/cgroup
+key=kubeletConfigFile
+check "shadow mounts the kubelet's config file" \
+	grep -q "mountPath: $(setting --set mode=shadow), readOnly: true" deploy/overlays/shadow/kustomization.yaml
+key=metrics.address
+port=$(setting --config deploy/base/numafitd.yaml)
+check "the metrics port is the one that is probed" says "spec.containers.0.ports.0.containerPort ${port##*:}"
+check "the file that is read is the one that is mounted" says "spec.containers.0.args.1 /etc/numafit/numafitd.yaml"
+for fact in "spec.containers.0.securityContext.capabilities.drop.0 ALL" \
+	"spec.containers.0.securityContext.readOnlyRootFilesystem true" \
+	"spec.containers.0.securityContext.allowPrivilegeEscalation false" \
+	"spec.containers.0.securityContext.seccompProfile.type RuntimeDefault" \
+	"spec.containers.0.env.0.name NODE_NAME" \
+	"spec.containers.0.livenessProbe.httpGet.path /livez" \
+	"spec.containers.0.readinessProbe.httpGet.path /readyz" \
+	"spec.priorityClassName system-node-critical" \
+	"spec.tolerations.0.operator Exists"; do
+	check "DaemonSet: $fact" says "$fact"
+done
+grep -hE "privileged|hostPID|hostIPC|capabilities\.add" "$dir/daemonset" >"$dir/got"
+same "and nothing of the privileged kind" ""
+
+# Whoever requires the plugin must let its own pod pass: one name in all places.
+tolerated=$(sed -n 's/.*tolerate_missing_plugins_annotation = .\(.*\).$/\1/p' deploy/containerd/*.toml deploy/crio/*.conf | sort -u)
+check "numafitd's pod is let pass where numafit is required" \
+	says "metadata.annotations.$tolerated true"
+
+# The image
+
+store=$dir/image tree=$dir/tree
+pack() { (umask "$2" && TMPDIR=$dir SOURCE_DATE_EPOCH=1700000000 tools/image "$bin" "$1"); }
+mkdir -p "$store" "$tree"
+check "an image is written" pack "$dir/one" 022
+archive=$(ls "$dir"/one/numafit-*.tar)
+check "and once more" pack "$dir/two" 077
+check "it is the same, byte for byte" cmp "$archive" "$dir/two/$(basename "$archive")"
+check "it is an archive" tar -xf "$archive" -C "$store"
+blobs=$store/blobs/sha256
+for blob in "$blobs"/*; do
+	sha256sum "$blob" | cut -d' ' -f1
+done >"$dir/got"
+same "every blob is called by its digest" "$(ls "$blobs")"
+listed() { grep -o '"[a-z/]*sha256[:/][0-9a-f]*"' "$1" | tr -d '"' | sed 's/.*[:/]//'; }
+manifest=$(listed "$store/index.json")
+check "the index names a manifest" test -f "$blobs/$manifest"
+listed "$blobs/$manifest" >"$dir/got"
+same "which lists what docker's does" "$(listed "$store/manifest.json")"
+config=$(head -n 1 "$dir/got")
+layers=$(sed 1d "$dir/got")
+for layer in $layers; do
+	gzip -dc "$blobs/$layer" | sha256sum | cut -d' ' -f1
+	gzip -dc "$blobs/$layer" | tar -x -C "$tree"
+done >"$dir/got"
+same "the layers are those of the configuration" "$(listed "$blobs/$config")"
+check "which says what is started" grep -q '"Entrypoint":\["/usr/bin/numafitd"\]' "$blobs/$config"
+cp deploy/base/numafitd.yaml "$tree/etc/numafit/"
+# The tree's own linker and libraries; as root nothing else is in sight, not even the /proc that
+# sanitizers look into.
+linker() { "$tree"/lib64/ld-linux*.so.* --inhibit-cache --library-path "$(echo "$tree"/usr/lib/*-linux-gnu)" "$@"; }
+if [ "$(id -u)" = 0 ] && ! ldd "$bin/numafitd" | grep -q 'lib[at]san'; then
+	at=
+	within() { chroot "$tree" "$@"; }
+else
+	at=$tree
+	within() { linker "$tree$@"; }
+fi
+check "numafitd runs in it" within /usr/bin/numafitd --version
+check "so does numafit" within /usr/bin/numafit version
+check "with the settings and the machines that are in it" within /usr/bin/numafitd --check-config \
+	--config "$at/etc/numafit/numafitd.yaml" --set machine="$at/usr/share/numafit/machines/kep3545-8.machine"
+linker --list "$tree"/usr/lib/*-linux-gnu/libcurl.so.4 >"$dir/got" 2>&1
+check "libcurl is there" grep -q libcrypto "$dir/got"
+check "and all that it needs" sh -c "! grep '=>' '$dir/got' | grep -vF ' $tree/'"
+ls "$tree/var/lib/dpkg/status.d" >"$dir/got"
+same "each package's licence is there" "$(cd "$tree/usr/share/doc" && ls | grep -vx numafit)"
+find "$tree" ! -user "$(id -un)" -o -perm /6000 -o -type f -perm /022 >"$dir/got"
+same "nothing is setuid, or to be written by others" ""
+
+# The rest
+
+if command -v systemd-analyze >/dev/null; then
+	sed "s|/usr/local/bin/numafitd|$(realpath "$bin")/numafitd|" deploy/systemd/numafitd.service >"$dir/numafitd.service"
+	check "systemd takes the unit" systemd-analyze verify "$dir/numafitd.service"
+fi
+for file in base $(cd deploy && ls -d overlays/* components/* containerd/* crio/* crd/n* systemd/* Dockerfile ./*.yaml | sed 's|^\./||'); do
+	check "deploy/README.md tells of $file" grep -qF "$file" deploy/README.md
+done
+metrics=$(sed -n 's/^\t\(EACH\|NOW\|TOTAL\|SECONDS_OF\)("\([a-z_]*\)".*/\1 \2/p; s/^\t{"\(process_[a-z_]*\)".*/- \1/p' \
+	src/codec/metrics_text.c | awk '{print ($1 == "-" ? "" : "numafit_") $2 ($1 == "TOTAL" ? "_total" : $1 == "SECONDS_OF" ? "_seconds" : "")}' | sort)
+grep -o '`\(numafit\|process\)_[a-z][a-z_]*`' deploy/README.md | tr -d '`' | sort -u >"$dir/got"
+same "deploy/README.md tells of every metric, and of no other" "$metrics"
+echo "1..$number"
+exit $bad

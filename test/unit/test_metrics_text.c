@@ -1,0 +1,327 @@
+#include <codec/metrics_text.h>
+
+#include <numafit/mem.h>
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <cmocka.h>
+
+enum { GIB = 1 << 30, SPARSE = 4, NODES = 3 };
+
+struct world {
+	struct topo t;
+	struct settings s;
+	struct snapshot snapshot;
+	struct metrics m;
+	char *text;
+};
+
+/* Nodes 0, 4, 8 with two CPUs each. */
+static int setup(void **state)
+{
+	struct world *w = xcalloc(1, sizeof *w);
+
+	topo_init(&w->t, "made-up");
+	for (unsigned n = 0; n < NODES; n++) {
+		assert_int_equal(topo_add_node(&w->t, n * SPARSE, NULL), n);
+		for (unsigned c = 2 * n; c < 2 * n + 2; c++)
+			assert_int_equal(topo_add_cpu(&w->t, c, n, c, 0, 0, NULL), 0);
+		assert_int_equal(topo_set_memory(&w->t, n, 0, GIB, NULL), 0);
+	}
+	assert_int_equal(topo_seal(&w->t, NULL), 0);
+	settings_init(&w->s);
+	w->snapshot.topo = &w->t;
+	for (unsigned n = 0; n < NODES; n++)
+		w->snapshot.node[n].cpus = 2;
+	w->m = (struct metrics){.version = "1.2.3", .settings = &w->s, .snapshot = &w->snapshot};
+	*state = w;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct world *w = *state;
+
+	free(w->text);
+	free(w);
+	return 0;
+}
+
+static void make(struct world *w)
+{
+	size_t len;
+
+	free(w->text);
+	w->text = metrics_text(&w->m, &len);
+	assert_int_equal(len, strlen(w->text));
+	assert_int_equal(w->text[len - 1], '\n');
+}
+
+/* Whether the text has that line. */
+static bool has(const struct world *w, const char *line)
+{
+	size_t len = strlen(line);
+
+	for (const char *at = strstr(w->text, line); at; at = strstr(at + 1, line))
+		if ((at == w->text || at[-1] == '\n') && at[len] == '\n')
+			return true;
+	return false;
+}
+
+static void must_have(const struct world *w, const char *line)
+{
+	if (!has(w, line))
+		fail_msg("\"%s\" is missing in\n%s", line, w->text);
+}
+
+static void the_same_metrics_give_the_same_text(void **state)
+{
+	struct world *w = *state;
+
+	make(w);
+	auto_free char *first = xstrdup(w->text);
+	make(w);
+	assert_string_equal(first, w->text);
+	w->m.generation++;
+	make(w);
+	assert_string_not_equal(first, w->text);
+}
+
+static void a_metric_has_its_help_and_type_before_it(void **state)
+{
+	struct world *w = *state;
+
+	w->m.counters.updates = UINT64_MAX;
+	make(w);
+	assert_non_null(strstr(w->text,
+		"# HELP numafit_container_updates_total Cpusets of other containers that were set "
+		"anew.\n# TYPE numafit_container_updates_total counter\n"
+		"numafit_container_updates_total 18446744073709551615\n"));
+}
+
+static void labels_are_escaped(void **state)
+{
+	static const struct {
+		const char *in, *want;
+	} cases[] = {
+		{"", ""},
+		{"a b", "a b"},
+		{"say \"hi\"", "say \\\"hi\\\""},
+		{"C:\\", "C:\\\\"},
+		{"two\nlines", "two\\nlines"},
+		{"M\xc3\xbcnchen", "M\xc3\xbcnchen"},
+		{"\xff broken \xc3", "? broken ?"},
+	};
+	struct world *w = *state;
+	char line[128];
+
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		w->m.version = cases[i].in;
+		make(w);
+		(void)snprintf(
+			line, sizeof line, "numafit_build_info{version=\"%s\"} 1", cases[i].want);
+		must_have(w, line);
+	}
+}
+
+static void seconds_are_exact(void **state)
+{
+	static const struct {
+		uint64_t ns;
+		const char *want;
+	} cases[] = {
+		{0, "0"},
+		{1, "0.000000001"},
+		{12500, "0.0000125"},
+		{1000000000, "1"},
+		{10000000000, "10"},
+		{1700000000123000000, "1700000000.123"},
+		{UINT64_MAX, "18446744073.709551615"},
+	};
+	struct world *w = *state;
+	char line[128];
+
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		w->m.process.start_ns = cases[i].ns;
+		make(w);
+		(void)snprintf(line, sizeof line, "process_start_time_seconds %s", cases[i].want);
+		must_have(w, line);
+	}
+}
+
+static void a_histogram_counts_up_to_and_with_its_bounds(void **state)
+{
+#define DURATION "numafit_topology_manager_admission_duration_seconds"
+	static const uint64_t ns[] = {
+		0, 12500, 12501, 25000, 50000, 819200000, 819200001, 5000000000};
+	static const char *const want[] = {
+		DURATION "_bucket{le=\"0.0000125\"} 2",
+		DURATION "_bucket{le=\"0.000025\"} 4",
+		DURATION "_bucket{le=\"0.00005\"} 5",
+		DURATION "_bucket{le=\"0.0001\"} 5",
+		DURATION "_bucket{le=\"0.4096\"} 5",
+		DURATION "_bucket{le=\"0.8192\"} 6",
+		DURATION "_bucket{le=\"+Inf\"} 8",
+		DURATION "_sum 6.638500002",
+		DURATION "_count 8",
+	};
+	struct world *w = *state;
+
+	for (size_t i = 0; i < sizeof ns / sizeof *ns; i++)
+		histogram_add(&w->m.measured.admission, ns[i]);
+	make(w);
+	for (size_t i = 0; i < sizeof want / sizeof *want; i++)
+		must_have(w, want[i]);
+}
+
+static void nodes_are_told_by_their_kernel_ids(void **state)
+{
+	struct world *w = *state;
+
+	w->snapshot.node[2].cpus_held = 1;
+	w->snapshot.node[1].allocatable[0] = GIB;
+	w->snapshot.node[1].free[0] = GIB / 4;
+	make(w);
+	must_have(w, "numafit_numa_node_cpus{numa_node=\"8\",state=\"exclusive\"} 1");
+	must_have(w, "numafit_numa_node_cpus{numa_node=\"8\",state=\"free\"} 1");
+	must_have(w, "numafit_numa_node_memory_bytes{numa_node=\"4\",type=\"memory\",state="
+		     "\"free\"} 268435456");
+	must_have(w, "numafit_numa_node_memory_bytes{numa_node=\"4\",type=\"memory\",state="
+		     "\"held\"} 805306368");
+	assert_null(strstr(w->text, "numa_node=\"1\""));
+}
+
+static void states_of_a_node_add_up(void **state)
+{
+	struct world *w = *state;
+
+	w->snapshot.node[0].cpus = 16;
+	w->snapshot.node[0].cpus_held = 4;
+	w->snapshot.node[0].cpus_reserved = 2;
+	w->m.promised[0] = 3;
+	w->snapshot.node[1].cpus_held = 2;
+	w->m.promised[1] = 1; /* more than there are: a CPU has gone offline */
+	make(w);
+	must_have(w, "numafit_numa_node_cpus{numa_node=\"0\",state=\"exclusive\"} 4");
+	must_have(w, "numafit_numa_node_cpus{numa_node=\"0\",state=\"reserved\"} 2");
+	must_have(w, "numafit_numa_node_cpus{numa_node=\"0\",state=\"promised\"} 3");
+	must_have(w, "numafit_numa_node_cpus{numa_node=\"0\",state=\"free\"} 7");
+	must_have(w, "numafit_numa_node_cpus{numa_node=\"4\",state=\"free\"} 0");
+}
+
+static void what_is_off_is_left_out(void **state)
+{
+	static const char *const absent[] = {"numafit_device_plugin_tokens", "numafit_config_",
+		"numafit_apiserver_", "numafit_events_", "numafit_evictions_", "numafit_shadow_"};
+	struct world *w = *state;
+
+	make(w);
+	for (size_t i = 0; i < sizeof absent / sizeof *absent; i++)
+		assert_null(strstr(w->text, absent[i]));
+}
+
+static void what_is_on_is_told(void **state)
+{
+	static const struct status_kubelet kubelet = {
+		.tokens = 10, .unhealthy = 1, .leased = 4, .waiting = 3};
+	static const struct status_config config = {
+		.file = "f", .refused = "line 3", .restart = NULL, .reloads = 2, .refusals = 1};
+	static const char *const want[] = {
+		"numafit_device_plugin_tokens{state=\"claimed\"} 1",
+		"numafit_device_plugin_tokens{state=\"waiting\"} 3",
+		"numafit_device_plugin_tokens{state=\"unhealthy\"} 1",
+		"numafit_device_plugin_tokens{state=\"free\"} 5",
+		"numafit_config_reloads_total{result=\"in-force\"} 2",
+		"numafit_config_reloads_total{result=\"refused\"} 1",
+		"numafit_config_last_reload_successful 0",
+		"numafit_config_needs_restart 0",
+		"numafit_apiserver_writes_total{object=\"NodeResourceTopology\",result=\"written\"}"
+		" "
+		"7",
+		"numafit_apiserver_writes_total{object=\"NodeResourceTopology\",result="
+		"\"conflict\"} 1",
+		"numafit_apiserver_write_lag_seconds{object=\"NodeResourceTopology\"} 0.25",
+		"numafit_apiserver_write_behind_seconds{object=\"NodeResourceTopology\"} 0",
+		"numafit_events_total{result=\"sent\"} 5",
+		"numafit_evictions_total{result=\"evicted\"} 2",
+		"numafit_shadow_comparisons_total{result=\"agrees\"} 8",
+		"numafit_shadow_comparisons_total{result=\"disagrees\"} 1",
+		"numafit_settings_info{mode=\"shadow\",policy=\"best-effort\",scope=\"container\"} "
+		"1",
+	};
+	struct world *w = *state;
+
+	w->s.mode = MODE_SHADOW;
+	w->m.kubelet = &kubelet;
+	w->m.config = &config;
+	w->m.counters.compared = 9;
+	w->m.counters.disagreed = 1;
+	w->m.cluster = (struct metrics_cluster){
+		.object[OBJECT_NRT] = {true, 7, 1, 0, 250000000, 0},
+		.events = true,
+		.evictions = true,
+		.events_sent = 5,
+		.evicted = 2,
+	};
+	make(w);
+	for (size_t i = 0; i < sizeof want / sizeof *want; i++)
+		must_have(w, want[i]);
+	assert_null(strstr(w->text, "Numatopology"));
+}
+
+static void verdicts_have_their_words(void **state)
+{
+	struct world *w = *state;
+
+	w->m.measured.hints[SCHED_HINT_REJECTED_NOT_FIT] = 3;
+	w->m.measured.admitted[POLICY_RESTRICTED] = 4;
+	w->m.measured.refused[POLICY_RESTRICTED] = 5;
+	make(w);
+	must_have(w, "numafit_scheduler_hints_total{verdict=\"rejected:not-fit\"} 3");
+	must_have(w, "numafit_topology_manager_admission_requests_total{policy=\"restricted\","
+		     "result=\"admitted\"} 4");
+	must_have(w, "numafit_topology_manager_admission_requests_total{policy=\"restricted\","
+		     "result=\"refused\"} 5");
+}
+
+static void the_largest_machine_fits(void **state)
+{
+	struct world *w = *state;
+
+	topo_init(&w->t, "largest");
+	for (unsigned n = 0; n < NODES_MAX; n++) {
+		(void)topo_add_node(&w->t, n * SPARSE, NULL);
+		assert_int_equal(topo_add_cpu(&w->t, n, n, n, 0, 0, NULL), 0);
+		for (unsigned k = 0; k < TOPO_KINDS; k++)
+			assert_int_equal(topo_set_memory(&w->t, n, k ? UINT64_C(1) << (20 + k) : 0,
+						 k ? 0 : UINT64_C(1) << 40, NULL),
+				0);
+	}
+	assert_int_equal(topo_seal(&w->t, NULL), 0);
+	make(w);
+	must_have(w, "numafit_build_info{version=\"1.2.3\"} 1");
+	must_have(w, "process_max_fds 0"); /* the last one */
+}
+
+#define CASE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		CASE(the_same_metrics_give_the_same_text),
+		CASE(a_metric_has_its_help_and_type_before_it),
+		CASE(labels_are_escaped),
+		CASE(seconds_are_exact),
+		CASE(a_histogram_counts_up_to_and_with_its_bounds),
+		CASE(nodes_are_told_by_their_kernel_ids),
+		CASE(states_of_a_node_add_up),
+		CASE(what_is_off_is_left_out),
+		CASE(what_is_on_is_told),
+		CASE(verdicts_have_their_words),
+		CASE(the_largest_machine_fits),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
