@@ -11,7 +11,8 @@
  *   - the shared pool and the held CPUs have no CPU in common;
  *   - the shared pool holds all reserved CPUs (none with strict-cpu-reservation) and is never
  * empty;
- *   - a container without CPUs of its own has the pool's;
+ *   - a container without CPUs of its own has the pool's; of the reserved ones those that the pool
+ *     had when it moved last, for strict-cpu-reservation may have been switched since;
  *   - the memory booked on every node is the sum of the containers' blocks. */
 
 enum holding_state {
@@ -141,6 +142,9 @@ struct cpuset ledger_pool_grown(const struct ledger *l, const struct cpuset *rel
 /* Move the pool, and with it cpus of all entries without CPUs of their own. 0, or -EINVAL when
  * *pool would break an invariant. */
 int ledger_set_pool(struct ledger *l, const struct cpuset *pool, struct err *e);
+/* strict-cpu-reservation may have been switched: the pool has the reserved CPUs that it should
+ * have, its entries keep theirs until it moves. 0, or -EBUSY: none would be left in it. */
+int ledger_settings_changed(struct ledger *l, struct err *e);
 
 /* The machine has become *t, borrowed like the one before: the same NUMA nodes and kinds of memory,
  * but other CPUs online or other amounts. Entries lose the CPUs that are gone, one that has none

@@ -12,7 +12,7 @@
  * settings.c holds name, type, range, default and help of every key; the config file, --set, the
  * checks and the printed documentation all come from it. */
 
-enum mode { MODE_OFF, MODE_MANAGE, MODE_SHADOW };
+enum mode { MODE_OFF, MODE_MANAGE, MODE_SHADOW, MODE_RELEASE };
 /* What becomes of containers that were created while nobody listened. */
 enum on_adopt { ADOPT_PLACE, ADOPT_LEAVE };
 /* What manage becomes where the kubelet's own managers are static. */
@@ -33,6 +33,11 @@ enum sched_hint_mode {
 };
 enum topology_scope { SCOPE_CONTAINER, SCOPE_POD };
 enum manager_policy { MANAGER_NONE, MANAGER_STATIC }; /* cpuManagerPolicy, memoryManagerPolicy */
+/* What becomes of a pod whose container is refused: its create fails, again and again; or it is
+ * evicted as well, so that its controller makes another one elsewhere. */
+enum refusal_action { REFUSAL_ERROR, REFUSAL_EVICT };
+/* nodeResourceTopology.podsFingerprint */
+enum pods_fingerprint { PODS_FINGERPRINT_NONE, PODS_FINGERPRINT_ALL, PODS_FINGERPRINT_EXCLUSIVE };
 /* nri.failurePolicy: two choices of containerd/nri's FailurePolicy, as bits. */
 enum failure_policy { FAILURE_FAIL_REQUEST = 1, FAILURE_KEEP_CONNECTED = 2 };
 
@@ -40,6 +45,8 @@ enum {
 	SETTINGS_PATH_MAX = 256,
 	SETTINGS_SOCKET_MAX = 108,
 	HINT_ORDER_MAX = 128,
+	CONTEXT_NAME_MAX = 128,
+	ADDRESS_MAX = 128,
 	NODE_NAME_MAX = 254,
 	RESERVED_MEMORY_MAX = NODES_MAX * 2
 };
@@ -108,6 +115,18 @@ struct settings {
 	uint64_t reclaim_after_ms; /* give up what nobody came for */
 	bool pod_resources;        /* ask the kubelet for what it has given out */
 	bool pods_api;             /* watch the kubelet's pods */
+	char kubelet_config[SETTINGS_PATH_MAX]; /* the kubelet's config file; mode shadow */
+	enum refusal_action refusal_action;
+	char kubeconfig[SETTINGS_PATH_MAX]; /* "": as a pod of the cluster */
+	char kube_context[CONTEXT_NAME_MAX];
+	bool pods_watch; /* the API server's pods of this node */
+	bool events;     /* on pods */
+	/* NodeResourceTopology */
+	bool nrt, nrt_take_over, nrt_policies, nrt_placement;
+	enum pods_fingerprint nrt_fingerprint;
+	uint64_t nrt_interval_ms, nrt_heartbeat_ms;
+	bool numatopology;                 /* Volcano's */
+	char metrics_address[ADDRESS_MAX]; /* "": none */
 	char run_directory[SETTINGS_PATH_MAX];
 	uint64_t journal_max_bytes;      /* the journal is rewritten when it grows beyond */
 	char machine[SETTINGS_PATH_MAX]; /* "this", a machine's name, or a path */
@@ -126,6 +145,10 @@ void settings_init(struct settings *s);
 int settings_set(struct settings *s, const char *key, const char *value, struct err *e);
 /* Whether key names a map or a list, under which settings_set() takes keys ("nri"). */
 bool settings_is_group(const char *key);
+/* The key, or every key of that map or list, is as if nobody had said anything. */
+void settings_reset(struct settings *s, const char *key);
+/* Take from *wanted what a running daemon can change; what needs a restart stays (setting_doc). */
+void settings_reload(struct settings *s, const struct settings *wanted);
 
 /* What the kubelet would refuse to start with, in its order and words: options of its Topology
  * Manager whose feature gate is off (not looked at with the policy none), with a machine (t may be
@@ -155,7 +178,11 @@ static inline unsigned settings_pool_minimum(const struct settings *s)
 struct setting_doc {
 	const char *key, *help;
 	char type[96], fallback[96];
+	bool reloadable; /* a running daemon takes another value, for new containers; else it needs
+			    a restart */
 };
+/* A value's text, the NUL included: a reservation of each kind on each node is the longest. */
+enum { SETTING_TEXT_MAX = 16 << 10 };
 /* Row i into *doc; false when there are no more. */
 bool settings_doc(unsigned i, struct setting_doc *doc);
 /* The value in force of row i as text, into buf; false when there are no more rows. */

@@ -13,7 +13,7 @@
 enum {
 	TIMEOUT_MS = 10000,
 	PATIENCE_MS = 60000,
-	ANSWER_MAX = 64 << 20,
+	ANSWER_MAX = 16 << 20, /* several at a time stay within what a node's daemon may use */
 	RETRY_AFTER_MAX_S = 300, /* whatever the server asks for */
 	MS_PER_S = 1000,
 	NS_PER_MS = 1000000,

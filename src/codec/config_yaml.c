@@ -1,31 +1,343 @@
 #include <codec/config_yaml.h>
 
 #include <codec/flat_yaml.h>
-#include <numafit/text.h>
-
 #include <errno.h>
+#include <numafit/mem.h>
+#include <numafit/text.h>
+#include <string.h>
 
-static int take(void *ctx, const char *path, const char *value, unsigned line, struct err *e)
+enum { KEY_MAX = 256 };
+
+static const char reserved_memory[] = "reservedMemory";
+
+/* Whom a section is for, as its names and labels have said so far. */
+struct section {
+	bool has_names, is_named;
+	bool has_labels, lacks_label;
+};
+
+struct reader {
+	const struct config_node *node; /* NULL: none */
+	struct config_sections *out;
+	struct section section[CONFIG_SECTIONS_MAX];
+	bool unmatched_off;
+	struct settings read;
+	/* the second time, section by section */
+	unsigned at;
+	bool has_list;         /* of reservedMemory, anew */
+	struct settings other; /* of nodes that we are not: only whether it can be said */
+};
+
+/* One key of the file's top. */
+static int take_setting(
+	struct settings *s, const char *key, const char *value, unsigned line, struct err *e)
 {
-	struct settings *s = ctx;
-
 	/* a map or list whose lines are all commented out looks like a key without value */
-	if (text_equal(value, "") && settings_is_group(path))
+	if (text_equal(value, "") && settings_is_group(key))
 		return 0;
 	if (!value)
 		return err_set(e, EINVAL,
-			"line %u: %.64s: an empty map or list does not belong here", line, path);
-	int rc = settings_set(s, path, value, e);
+			"line %u: %.64s: an empty map or list does not belong here", line, key);
+	int rc = settings_set(s, key, value, e);
 
 	return rc < 0 ? err_add(e, rc, "line %u", line) : 0;
 }
 
-int config_yaml_read(struct settings *s, const char *text, size_t len, struct err *e)
+/* The part of path behind the first word, which is this one; "": nothing is behind it; NULL: it is
+ * another one. */
+static const char *behind(const char *path, const char *word)
 {
-	struct settings read = *s;
-	int rc = flat_yaml_read(text, len, take, &read, e);
+	size_t len = strlen(word);
 
+	if (strncmp(path, word, len) != 0 || (path[len] && path[len] != '.'))
+		return NULL;
+	return path[len] ? path + len + 1 : "";
+}
+
+/* The same for the number of a section. */
+static const char *behind_number(const char *path, unsigned *nr)
+{
+	size_t len = strcspn(path, ".");
+	uint64_t number;
+
+	if (text_u64(path, len, UINT32_MAX, &number, NULL) < 0)
+		return NULL;
+	*nr = (unsigned)number;
+	return path[len] ? path + len + 1 : "";
+}
+
+/* Shell patterns, of * and ? alone. */
+static bool fits_pattern(const char *name, const char *pattern)
+{
+	const char *star = NULL, *from = NULL;
+
+	while (*name) {
+		if (*pattern == '*') {
+			star = pattern++;
+			from = name;
+		} else if (*pattern == '?' || *pattern == *name) {
+			pattern++;
+			name++;
+		} else if (star) { /* let it stand for one character more */
+			pattern = star + 1;
+			name = ++from;
+		} else {
+			return false;
+		}
+	}
+	return !pattern[strspn(pattern, "*")];
+}
+
+static int take_name(struct reader *r, struct section *s, const char *name, struct err *e)
+{
+	static const char alphabet[] = "abcdefghijklmnopqrstuvwxyz0123456789-.*?";
+
+	if (!*name || name[strspn(name, alphabet)])
+		return err_set(e, EINVAL,
+			"\"%.64s\" can be no node's name: small letters, digits, '-' and '.', and "
+			"* and ? for any",
+			name);
+	s->has_names = true;
+	s->is_named = s->is_named || (r->node && fits_pattern(r->node->name, name));
+	return 0;
+}
+
+static void take_label(struct reader *r, struct section *s, const char *key, const char *value)
+{
+	const struct config_node *n = r->node;
+	bool has = false;
+
+	for (size_t i = 0; n && i < n->nr_labels; i++)
+		has = has ||
+		      (text_equal(n->labels[i].key, key) && text_equal(n->labels[i].value, value));
+	s->has_labels = r->out->by_labels = true;
+	s->lacks_label = s->lacks_label || !has;
+}
+
+/* What stands in a section. Its settings come in their turn. */
+static int take_whom(
+	struct reader *r, struct section *s, const char *key, const char *value, struct err *e)
+{
+	const char *name = behind(key, "names"), *label = behind(key, "labels"),
+		   *setting = behind(key, "settings");
+
+	if (name && *name && value)
+		return take_name(r, s, value, e);
+	if (name)
+		return err_set(e, EINVAL, "names: a list of nodes' names is expected");
+	if (label && *label && value) {
+		take_label(r, s, label, value);
+		return 0;
+	}
+	if (label)
+		return err_set(e, EINVAL, "labels: a map of nodes' labels is expected");
+	if (setting && !*setting && value && *value)
+		return err_set(e, EINVAL, "settings: a map is expected");
+	return setting ? 0
+		       : err_set(e, ENOENT, "%.64s%sa section has names, labels and settings", key,
+				 *key ? ": " : "");
+}
+
+static int take_in_section(
+	struct reader *r, const char *path, const char *value, unsigned line, struct err *e)
+{
+	unsigned nr = 0;
+	const char *key = behind_number(path, &nr);
+
+	if (!*path && (!value || !*value))
+		return 0; /* "nodes:" and nothing behind it */
+	if (!key)
+		return err_set(e, EINVAL, "line %u: nodes: a list of sections is expected", line);
+	if (nr >= CONFIG_SECTIONS_MAX)
+		return err_set(e, E2BIG, "line %u: nodes: more than %d sections", line,
+			CONFIG_SECTIONS_MAX);
+	if (nr == r->out->nr)
+		r->out->at[r->out->nr++].line = line;
+	int rc = take_whom(r, &r->section[nr], key, value, e);
+
+	return rc < 0 ? err_add(e, rc, "line %u: nodes.%u", line, nr) : 0;
+}
+
+static int take_unmatched(struct reader *r, const char *value, unsigned line, struct err *e)
+{
+	r->unmatched_off = text_equal(value, "off");
+	return r->unmatched_off || text_equal(value, "as-above")
+		       ? 0
+		       : err_set(e, EINVAL,
+				 "line %u: unmatchedNodes: \"%.64s\" is not one of as-above, off",
+				 line, value ? value : "");
+}
+
+/* The first time: all but sections' settings. */
+static int take(void *ctx, const char *path, const char *value, unsigned line, struct err *e)
+{
+	struct reader *r = ctx;
+	const char *rest = behind(path, "nodes");
+
+	if (rest)
+		return take_in_section(r, rest, value, line, e);
+	if (text_equal(path, "unmatchedNodes"))
+		return take_unmatched(r, value, line, e);
+	return take_setting(&r->read, path, value, line, e);
+}
+
+static enum config_match match(const struct reader *r, const struct section *s)
+{
+	if (!r->node || (s->has_names && !s->is_named))
+		return CONFIG_OTHER_NODES;
+	if (s->has_labels && !r->node->knows_labels)
+		return CONFIG_NEEDS_LABELS;
+	return s->lacks_label ? CONFIG_OTHER_NODES : CONFIG_THIS_NODE;
+}
+
+static int judge_sections(struct reader *r, struct err *e)
+{
+	struct config_sections *out = r->out;
+	bool matched = false;
+
+	for (unsigned i = 0; i < out->nr; i++) {
+		const struct section *s = &r->section[i];
+
+		if (!s->has_names && !s->has_labels)
+			return err_set(e, EINVAL,
+				"line %u: nodes.%u: whom it is for is missing: names or labels",
+				out->at[i].line, i);
+		out->at[i].match = match(r, s);
+		matched = matched || out->at[i].match == CONFIG_THIS_NODE;
+	}
+	out->off = r->node && r->unmatched_off && !matched;
+	if (out->off)
+		r->read.mode = MODE_OFF;
+	return 0;
+}
+
+/* One key of a section, over what the file's top and earlier sections say. */
+static int override(struct reader *r, struct settings *s, const char *key, const char *value,
+	unsigned line, struct err *e)
+{
+	static const char *const of_the_file[] = {"nodeName", "runDirectory"};
+
+	for (size_t i = 0; i < sizeof of_the_file / sizeof *of_the_file; i++)
+		if (text_equal(key, of_the_file[i]))
+			return err_set(e, EINVAL,
+				"line %u: %s: it belongs to the top of the file: what is for a "
+				"node is found by it",
+				line, key);
+	if (!value && settings_is_group(key)) {
+		settings_reset(s, key);
+		return 0;
+	}
+	if (behind(key, reserved_memory) && !r->has_list) {
+		settings_reset(s, reserved_memory);
+		r->has_list = true;
+	}
+	return take_setting(s, key, value, line, e);
+}
+
+/* The second time: sections' settings. */
+static int take_override(
+	void *ctx, const char *path, const char *value, unsigned line, struct err *e)
+{
+	struct reader *r = ctx;
+	const char *rest = behind(path, "nodes");
+	unsigned nr = 0;
+
+	rest = rest ? behind_number(rest, &nr) : NULL;
+	rest = rest ? behind(rest, "settings") : NULL;
+	if (!rest || !*rest)
+		return 0;
+	bool ours = r->out->at[nr].match == CONFIG_THIS_NODE;
+	if (nr != r->at) {
+		r->at = nr;
+		r->has_list = false;
+	}
+	return override(r, ours ? &r->read : &r->other, rest, value, line, e);
+}
+
+int config_yaml_read(struct settings *s, const char *text, size_t len,
+	const struct config_node *node, struct config_sections *sections, struct err *e)
+{
+	auto_free struct reader *r = xcalloc(1, sizeof *r);
+
+	*sections = (struct config_sections){0};
+	r->node = node;
+	r->out = sections;
+	r->read = *s;
+	r->at = CONFIG_SECTIONS_MAX;
+	int rc = flat_yaml_read(text, len, take, r, e);
 	if (!rc)
-		*s = read;
+		rc = judge_sections(r, e);
+	if (!rc)
+		rc = flat_yaml_read(text, len, take_override, r, e);
+	if (!rc)
+		*s = r->read;
+	return rc;
+}
+
+const char *config_sections_text(
+	const struct config_sections *s, char buf[CONFIG_SECTIONS_TEXT_MAX])
+{
+	static const char *const words[] = {
+		[CONFIG_OTHER_NODES] = "for other nodes",
+		[CONFIG_THIS_NODE] = "for this node",
+		[CONFIG_NEEDS_LABELS] = "by labels, and this node's are not known: not used",
+	};
+	struct text t;
+
+	text_init(&t, buf, CONFIG_SECTIONS_TEXT_MAX);
+	for (unsigned i = 0; i < s->nr; i++)
+		text_add(&t, "nodes.%u (line %u): %s\n", i, s->at[i].line, words[s->at[i].match]);
+	if (s->off)
+		text_add(&t, "no section is for this node, and unmatchedNodes is off: mode off\n");
+	return buf;
+}
+
+static int set_one(struct settings *s, const char *assignment, struct err *e)
+{
+	const char *equals = strchr(assignment, '=');
+	char key[KEY_MAX];
+	struct text t;
+
+	if (!equals)
+		return err_set(e, EINVAL, "--set %.64s: KEY=VALUE is expected", assignment);
+	text_init(&t, key, sizeof key);
+	text_add(&t, "%.*s", (int)(equals - assignment), assignment);
+	int rc = settings_set(s, key, equals + 1, e);
+
+	return rc ? err_add(e, rc, "--set") : 0;
+}
+
+static int read_all(struct settings *s, const struct config_source *from,
+	const struct config_node *node, struct config_sections *sections, struct err *e)
+{
+	int rc = 0;
+
+	settings_init(s);
+	*sections = (struct config_sections){0};
+	if (from->file)
+		rc = config_yaml_read(s, from->text, from->len, node, sections, e);
+	if (rc)
+		return err_add(e, rc, "config file %s", from->file);
+	for (size_t i = 0; i < from->nr_sets && !rc; i++)
+		rc = set_one(s, from->sets[i], e);
+	return rc;
+}
+
+/* Twice: what the node is called may be said in there. */
+int config_settings(struct settings *s, const struct config_source *from,
+	const struct config_node *node, struct config_sections *sections, struct err *e)
+{
+	auto_free struct settings *read = xcalloc(1, sizeof *read);
+	struct config_node named = *node;
+	char name[NODE_NAME_MAX];
+	int rc = read_all(read, from, NULL, sections, e);
+
+	if (rc)
+		return rc;
+	if (text_copy(name, sizeof name, read->node_name) && *name)
+		named.name = name;
+	rc = read_all(read, from, &named, sections, e);
+	if (!rc)
+		*s = *read;
 	return rc;
 }

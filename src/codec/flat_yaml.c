@@ -76,11 +76,29 @@ static void end_value(struct reader *r)
 	r->path[in->path_len] = '\0';
 }
 
+#define WORD "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_"
+
 static bool is_word(const char *s)
 {
-	return *s &&
-	       strspn(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_") ==
-		       strlen(s);
+	return *s && strspn(s, WORD) == strlen(s);
+}
+
+/* Kubernetes' "kubernetes.io/arch". */
+static bool is_label(const char *s)
+{
+	size_t len = strlen(s);
+
+	return len && strspn(s, WORD "./") == len && s[0] != '.' && s[len - 1] != '.';
+}
+
+/* Whether the map's own key is "labels". */
+static bool holds_labels(const struct reader *r, const struct level *map)
+{
+	static const char labels[] = "labels";
+	size_t len = sizeof labels - 1;
+
+	return map->path_len >= len && strncmp(r->path + map->path_len - len, labels, len) == 0 &&
+	       (map->path_len == len || r->path[map->path_len - len - 1] == '.');
 }
 
 /* Remember the map's key; refuse the second one of that name. */
@@ -105,7 +123,7 @@ static int add_name(
 static int on_key(
 	struct reader *r, struct level *map, const char *name, unsigned line, struct err *e)
 {
-	if (!is_word(name))
+	if (!is_word(name) && !(holds_labels(r, map) && is_label(name)))
 		return err_set(e, EINVAL,
 			"line %u: \"%.80s\" is not a key: letters, digits, '-' and '_' are", line,
 			name);

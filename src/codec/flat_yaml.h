@@ -6,8 +6,9 @@
 
 /* A YAML document as a run of paths and scalars, in the order of the file: "nri.socketPath",
  * "steps.3.create.cpu". Of YAML only maps, lists and scalars are taken: anchors, aliases, tags,
- * a key twice in one map, keys other than words of letters, digits, '-' and '_', several documents
- * and more than the limits below are errors that name the line. */
+ * a key twice in one map, keys other than words of letters, digits, '-' and '_' (and in a map
+ * called labels '.' and '/'), several documents and more than the limits below are errors that name
+ * the line. */
 
 enum {
 	FLAT_YAML_BYTES_MAX = 256 << 10,

@@ -79,6 +79,17 @@ static const struct field kubelet_rows[] = {
 static const struct fields kubelet_fields = FIELDS(kubelet_rows, struct status_kubelet);
 #undef AT
 
+#define AT(member) offsetof(struct status_config, member)
+static const struct field config_rows[] = {
+	FIELD("file", STRING, AT(file)),
+	FIELD("refused", STRING, AT(refused), .optional = true),
+	FIELD("restart", STRING, AT(restart), .optional = true),
+	FIELD("reloads", U64, AT(reloads)),
+	FIELD("refusals", U64, AT(refusals)),
+};
+static const struct fields config_fields = FIELDS(config_rows, struct status_config);
+#undef AT
+
 #define AT(member) offsetof(struct status, member)
 static const struct field status_rows[] = {
 	FIELD("version", STRING, AT(info.version)),
@@ -88,6 +99,7 @@ static const struct field status_rows[] = {
 	FIELD("uptime_ms", U64, AT(info.uptime_ms)),
 	FIELD("generation", U64, AT(info.generation)),
 	FIELD("kubelet", POINTER, AT(info.kubelet), .optional = true, .fields = &kubelet_fields),
+	FIELD("config", POINTER, AT(info.config), .optional = true, .fields = &config_fields),
 	FIELD("counters", OBJECT, AT(info.counters), .fields = &counter_fields),
 	FIELD("settings", MAP, AT(settings.at), .count = AT(settings.nr)),
 	FIELD("pool", CPUS, AT(pool)),

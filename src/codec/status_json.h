@@ -36,14 +36,23 @@ struct status_kubelet {
 	uint64_t pods;                               /* that the Pods API tells of */
 };
 
+/* The config file, which is read again when it changes. */
+struct status_config {
+	const char *file;
+	const char *refused; /* why what it says now is not in force; NULL: it is */
+	const char *restart; /* keys whose new value waits for a restart; NULL: none */
+	uint64_t reloads, refusals;
+};
+
 /* What only the daemon knows. */
 struct status_info {
 	const char *version;    /* numafit's */
 	const char *connection; /* to the runtime, a word: "connecting", "synchronizing", "ready" */
 	const char *runtime;    /* its name and version, or "" */
 	uint64_t uptime_ms;
-	uint64_t generation; /* of what is free, as schedulers are told it */
+	uint64_t generation;                  /* of what is free, as schedulers are told it */
 	const struct status_kubelet *kubelet; /* NULL: all of it is off */
+	const struct status_config *config;   /* NULL: there is no file */
 	struct status_counters counters;
 };
 

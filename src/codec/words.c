@@ -5,8 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A reservation of each kind on each node is the longest. */
-enum { SETTING_TEXT_MAX = 16 << 10, SETTING_KEY_MAX = 128 };
+enum { SETTING_KEY_MAX = 128 };
 
 const char *policy_word(unsigned policy)
 {

@@ -33,6 +33,11 @@ const struct ledger *engine_ledger(const struct engine *g)
 	return g->ledger;
 }
 
+int engine_settings_changed(struct engine *g, struct err *e)
+{
+	return ledger_settings_changed(g->ledger, e);
+}
+
 void engine_release(struct engine *g, int64_t now_ms, const char *cause, const char *container_id,
 	struct update_list *ups)
 {

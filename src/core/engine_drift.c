@@ -147,10 +147,23 @@ static void tell_moved(struct engine *g, int64_t now_ms, const struct holding *h
 		g->hooks.done(g->hooks.ctx, &r);
 }
 
+/* Who shares CPUs follows the pool, and who had not followed it yet (engine_settings_changed())
+ * does now. */
+static void move_those_that_share(struct engine *g, const struct decision *before)
+{
+	for (size_t i = 0; i < ledger_count(g->ledger); i++) {
+		const struct holding *h = ledger_at(g->ledger, i);
+
+		if (!before[i].exclusive && !h->decision.exclusive &&
+			!cpuset_equal(&before[i].cpus, &h->decision.cpus) &&
+			h->state != HOLDING_WAITING && !holding_is_left(h))
+			engine_must_tell(g, h->container_id);
+	}
+}
+
 /* Entries stay where they are in the ledger's order: only what they hold changes. */
 void engine_set_topo(struct engine *g, int64_t now_ms, const struct topo *t)
 {
-	struct cpuset pool = *ledger_pool(g->ledger);
 	size_t nr = ledger_count(g->ledger);
 	auto_free struct decision *before = xcalloc(nr, sizeof *before);
 
@@ -170,5 +183,5 @@ void engine_set_topo(struct engine *g, int64_t now_ms, const struct topo *t)
 		if (moved || booked)
 			tell_moved(g, now_ms, h);
 	}
-	engine_tell_later(g, &pool);
+	move_those_that_share(g, before);
 }

@@ -381,7 +381,7 @@ static void hold(struct ledger *l, struct holding *h)
 		assert(!cpuset_intersects(&others, &d->cpus) &&
 			!cpuset_intersects(&l->pool, &d->cpus));
 		l->held = cpuset_or(l->held, &d->cpus);
-	} else {
+	} else if (!ledger_is_of_pool(l, &d->cpus)) {
 		d->cpus = l->pool;
 	}
 	memory_hold(&l->memory, d->blocks, d->nr_blocks);

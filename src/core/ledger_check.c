@@ -231,7 +231,7 @@ int ledger_check(const struct ledger *l, struct err *e)
 
 		if (i && strcmp(l->by_id.at[i - 1]->container_id, h->container_id) >= 0)
 			return err_set(e, EINVAL, "container %s is out of order", h->container_id);
-		if (!h->decision.exclusive && !cpuset_equal(&h->decision.cpus, &l->pool))
+		if (!h->decision.exclusive && !ledger_is_of_pool(l, &h->decision.cpus))
 			return err_set(e, EINVAL,
 				"container %s runs on other CPUs than the shared pool's",
 				h->container_id);

@@ -91,6 +91,14 @@ int ledger_pool_is_sound(const struct ledger *l, const struct cpuset *pool, stru
 	return cpuset_empty(pool) ? err_set(e, EINVAL, "the shared pool is empty") : 0;
 }
 
+bool ledger_is_of_pool(const struct ledger *l, const struct cpuset *cpus)
+{
+	struct cpuset here = cpuset_minus(*cpus, &l->s->reserved_cpus);
+	struct cpuset pool = cpuset_minus(l->pool, &l->s->reserved_cpus);
+
+	return !cpuset_empty(cpus) && cpuset_equal(&here, &pool);
+}
+
 int ledger_set_pool(struct ledger *l, const struct cpuset *pool, struct err *e)
 {
 	int rc = ledger_pool_is_sound(l, pool, e);
@@ -101,5 +109,19 @@ int ledger_set_pool(struct ledger *l, const struct cpuset *pool, struct err *e)
 	for (size_t i = 0; i < l->by_id.nr; i++)
 		if (!l->by_id.at[i]->decision.exclusive)
 			l->by_id.at[i]->decision.cpus = *pool;
+	return 0;
+}
+
+int ledger_settings_changed(struct ledger *l, struct err *e)
+{
+	struct cpuset shareable = ledger_shareable_cpus(l);
+	struct cpuset pool = cpuset_or(l->pool, &l->s->reserved_cpus);
+
+	pool = cpuset_and(pool, &shareable);
+	if (cpuset_empty(&pool))
+		return err_set(e, EBUSY,
+			"strict-cpu-reservation: the shared pool has reserved CPUs alone now, "
+			"none would be left in it; containers hold the others");
+	l->pool = pool;
 	return 0;
 }

@@ -38,7 +38,11 @@ static inline bool holding_is_kept(const struct holding *h)
  * as well. */
 struct cpuset ledger_held_by_pod(
 	const struct ledger *l, const char *pod_uid, const struct holding *but);
-/* ledger_pool.c: 0, or -EINVAL with what is wrong with such a pool. */
+/* ledger_pool.c */
+/* Whether they are the pool's, but for reserved ones: those are what strict-cpu-reservation made of
+ * them when the pool moved last. */
+bool ledger_is_of_pool(const struct ledger *l, const struct cpuset *cpus);
+/* 0, or -EINVAL with what is wrong with such a pool. */
 int ledger_pool_is_sound(const struct ledger *l, const struct cpuset *pool, struct err *e);
 
 #endif

@@ -44,6 +44,7 @@ static enum decider decider_of(enum mode m)
 	case MODE_SHADOW:
 		return DECIDER_KUBELET;
 	case MODE_OFF:
+	case MODE_RELEASE:
 		break;
 	}
 	return DECIDER_NOBODY;

@@ -10,11 +10,15 @@
 enum {
 	SWEEP_INTERVAL_MAX_MS = 60 * 60 * 1000,
 	RECLAIM_AFTER_MAX_MS = 24 * 60 * 60 * 1000,
-	CLOCK_SKEW_MAX_MS = 60 * 60 * 1000
+	CLOCK_SKEW_MAX_MS = 60 * 60 * 1000,
+	REPORT_INTERVAL_MIN_MS = 20,
+	REPORT_INTERVAL_MAX_MS = 60 * 1000,
+	HEARTBEAT_MIN_MS = 1000,
+	HEARTBEAT_MAX_MS = 60 * 60 * 1000
 };
 enum { LETTERS_PER_SLIP = 8 }; /* beyond two, how far a key may be from the one that was meant */
 
-static const char *const mode_words[] = {"off", "manage", "shadow", NULL};
+static const char *const mode_words[] = {"off", "manage", "shadow", "release", NULL};
 static const char *const adopt_words[] = {"place", "leave", NULL};
 static const char *const beside_words[] = {"shadow", "manage", NULL};
 static const char *const policy_words[] = {
@@ -26,6 +30,8 @@ static const char *const cpu_manager_words[] = {"none", "static", NULL};
 static const char *const memory_manager_words[] = {"None", "Static", NULL};
 static const char *const failure_words[] = {/* by the bits of enum failure_policy */
 	"drop-and-proceed", "drop-and-fail", "keep-and-proceed", "keep-and-fail", NULL};
+static const char *const refusal_words[] = {"error", "evict", NULL};
+static const char *const fingerprint_words[] = {"none", "all", "with-exclusive-resources", NULL};
 static const char *const log_words[] = {"error", "warn", "info", "debug", NULL};
 
 #define FIELD(member) offsetof(struct settings, member)
@@ -54,8 +60,10 @@ static const struct gate cpu_beta = {
 static const struct row rows[] = {
 	ROW("mode", kind_word, mode, "manage",
 		"manage: place containers. shadow: change nothing, compare with what the kubelet's "
-		"managers do. off: stay connected and report, place nothing",
-		.words = mode_words),
+		"managers do. off: stay connected and report, place nothing. release: give those "
+		"that were placed the whole machine back, to remove numafit. What containers have "
+		"means something else in each, so that a change needs a restart",
+		.words = mode_words, .restart = true),
 	ROW("onAdopt", kind_word, on_adopt, "place",
 		"containers that were created while numafitd was away: place them now, or leave "
 		"them as they run",
@@ -63,9 +71,12 @@ static const struct row rows[] = {
 	ROW("besideStaticKubelet", kind_word, beside_static_kubelet, "shadow",
 		"what mode manage becomes when the kubelet's CPU or memory manager is found to be "
 		"static at start: the two would fight",
-		.words = beside_words),
+		.words = beside_words, .restart = true),
 	ROW("kubeletRootDirectory", kind_path, kubelet_root, "/var/lib/kubelet",
-		"the kubelet's --root-dir"),
+		"the kubelet's --root-dir", .restart = true),
+	ROW("kubeletConfigFile", kind_path, kubelet_config, "/var/lib/kubelet/config.yaml",
+		"mode shadow: the kubelet's config file, whose policy is the one to publish",
+		.restart = true),
 	ROW("topologyManagerPolicy", kind_word, topology_policy, "best-effort",
 		"which sets of NUMA nodes a container is admitted on, as in the kubelet",
 		.words = policy_words),
@@ -102,32 +113,33 @@ static const struct row rows[] = {
 		"Static: Guaranteed containers get their memory from the nodes they run on",
 		.words = memory_manager_words),
 	ROW("reservedSystemCPUs", kind_cpus, reserved_cpus, "",
-		"CPUs that are never given to one container alone"),
+		"CPUs that are never given to one container alone", .restart = true),
 	ROW("systemReserved.cpu", kind_cpu_amount, system_reserved_cpu_milli, "",
 		"with kubeReserved.cpu, rounded up: as many CPUs are reserved where "
 		"reservedSystemCPUs is not set",
-		.max = CPUSET_BITS * MILLI),
+		.max = CPUSET_BITS * MILLI, .restart = true),
 	ROW("kubeReserved.cpu", kind_cpu_amount, kube_reserved_cpu_milli, "",
-		"see systemReserved.cpu", .max = CPUSET_BITS * MILLI),
+		"see systemReserved.cpu", .max = CPUSET_BITS * MILLI, .restart = true),
 	ROW(RESERVED, kind_reserved, reserved_memory, "",
-		"memory of each NUMA node that no container is placed on"),
+		"memory of each NUMA node that no container is placed on", .restart = true),
 	ROW("mergeVisitBudget", kind_number, merge_visit_budget, "3145728",
 		"steps of one search for the best NUMA nodes, then the best so far is taken; 0: no "
 		"bound",
-		.max = INT64_MAX),
+		.unit = "steps", .max = INT64_MAX),
 	ROW("sharedPoolStep", kind_number, shared_pool_step, "16",
 		"CPUs that a NUMA node's shared pool gives up or gets back beyond need, so that "
 		"not every container changes it; a quarter of the node at most",
-		.max = CPUSET_BITS),
+		.unit = "CPUs", .max = CPUSET_BITS),
 	ROW("sharedPoolMinimum", kind_number, shared_pool_minimum, "1",
-		"CPUs that the shared pool never falls below", .max = CPUSET_BITS),
+		"CPUs that the shared pool never falls below", .unit = "CPUs", .max = CPUSET_BITS),
 	ROW("sweepInterval", kind_duration, sweep_interval_ms, "10s",
 		"how often the containers' cgroups and the machine's CPUs and memory are looked at "
 		"for changes from elsewhere; 0: never",
 		.max = SWEEP_INTERVAL_MAX_MS),
 	ROW("nodeName", kind_text, node_name, "",
 		"this node's name in Kubernetes; not set: the environment's NODE_NAME, else the "
-		"host's name"),
+		"host's name",
+		.restart = true),
 	ROW("schedulerHint.mode", kind_word, hint_mode, "prefer",
 		"what a scheduler's hint on a pod (numafit.io/numa-hint, and those of other "
 		"schedulers) can do. prefer: it chooses among NUMA nodes that are equally good. "
@@ -147,20 +159,23 @@ static const struct row rows[] = {
 		"numafit,koordinator,katalyst,volcano,crane,godel",
 		"whose hints are read, the first one first"),
 	ROW("nri.socketPath", kind_path, nri_socket, "/var/run/nri/nri.sock",
-		"the container runtime's NRI socket"),
+		"the container runtime's NRI socket", .restart = true),
 	ROW("nri.pluginIndex", kind_two_digits, nri_index, "50",
-		"the place among the runtime's NRI plugins: lower ones are asked first"),
+		"the place among the runtime's NRI plugins: lower ones are asked first",
+		.restart = true),
 	ROW("nri.failurePolicy", kind_word, nri_failure_policy, "keep-and-fail",
 		"mode manage, NRI 0.12.4 and later: whether the runtime drops or keeps a daemon "
 		"that does not answer in time, and whether the request proceeds without it or "
 		"fails",
-		.words = failure_words),
+		.words = failure_words, .restart = true),
 	ROW("devicePlugin.enabled", kind_bool, device_plugin, "false",
 		"serve the resource numafit.io/cpu to the kubelet, whose own Topology Manager then "
-		"aligns other devices with CPUs; mode manage only"),
+		"aligns other devices with CPUs; mode manage only",
+		.restart = true),
 	ROW("devicePlugin.preStartContainer", kind_bool, pre_start_container, "true",
 		"containers that have numafit.io/cpu wait while the runtime is not connected, "
-		"instead of starting unpinned"),
+		"instead of starting unpinned",
+		.restart = true),
 	ROW("devicePlugin.reclaimAfter", kind_duration, reclaim_after_ms, "20m",
 		"numafit.io/cpu that was given out, and for which no container has come, is no "
 		"longer kept from containers without it when PodResources does not show it for so "
@@ -168,17 +183,64 @@ static const struct row rows[] = {
 		.max = RECLAIM_AFTER_MAX_MS),
 	ROW("podResources.enabled", kind_bool, pod_resources, "false",
 		"ask the kubelet which devices containers have: CPUs and memory are then placed "
-		"beside them"),
+		"beside them",
+		.restart = true),
 	ROW("podsAPI.enabled", kind_bool, pods_api, "false",
 		"watch the kubelet's pods (on by default from Kubernetes 1.37): pods are then "
-		"decided as a whole before their sandbox starts"),
+		"decided as a whole before their sandbox starts",
+		.restart = true),
+	ROW("refusalAction", kind_word, refusal_action, "error",
+		"what becomes of a pod whose container is refused. error: its create fails until "
+		"there is room. evict: it is evicted as well, when a controller makes another one "
+		"elsewhere (needs podsWatch.enabled)",
+		.words = refusal_words),
+	ROW("apiServer.kubeconfig", kind_text, kubeconfig, "",
+		"how to reach the API server; not set: as a pod of the cluster", .restart = true),
+	ROW("apiServer.context", kind_text, kube_context, "",
+		"the context of apiServer.kubeconfig; not set: its current one", .restart = true),
+	ROW("podsWatch.enabled", kind_bool, pods_watch, "false",
+		"watch this node's pods at the API server: pods are then decided as a whole where "
+		"the kubelet's Pods API does not tell of them",
+		.restart = true),
+	ROW("events.enabled", kind_bool, events, "false",
+		"tell refusals, and schedulers' hints that could not be followed, as events of the "
+		"pod",
+		.restart = true),
+	ROW("nodeResourceTopology.enabled", kind_bool, nrt, "false",
+		"publish what each NUMA node has left, for schedulers: the NodeResourceTopology of "
+		"this node",
+		.restart = true),
+	ROW("nodeResourceTopology.interval", kind_duration, nrt_interval_ms, "200ms",
+		"between two writes of it at least", .min = REPORT_INTERVAL_MIN_MS,
+		.max = REPORT_INTERVAL_MAX_MS),
+	ROW("nodeResourceTopology.heartbeat", kind_duration, nrt_heartbeat_ms, "1m",
+		"it is written that often even if nothing has changed", .min = HEARTBEAT_MIN_MS,
+		.max = HEARTBEAT_MAX_MS),
+	ROW("nodeResourceTopology.takeOver", kind_bool, nrt_take_over, "false",
+		"write it even where somebody else does, too; false: say who, and leave it alone"),
+	ROW("nodeResourceTopology.topologyPolicies", kind_bool, nrt_policies, "false",
+		"with the deprecated field topologyPolicies, too, for old schedulers"),
+	ROW("nodeResourceTopology.podsFingerprint", kind_word, nrt_fingerprint,
+		"with-exclusive-resources",
+		"which pods' fingerprint is in it, so that schedulers know what it has accounted "
+		"for",
+		.words = fingerprint_words),
+	ROW("nodeResourceTopology.numaPlacement", kind_bool, nrt_placement, "false",
+		"with the NUMA node of each container, for schedulers that preempt"),
+	ROW("numatopology.enabled", kind_bool, numatopology, "false",
+		"publish the Numatopology of this node, for Volcano", .restart = true),
+	ROW("metrics.address", kind_text, metrics_address, "127.0.0.1:9465",
+		"where metrics and health are served over HTTP, such as :9465 for every address; "
+		"empty: nowhere",
+		.optional = true, .restart = true),
 	ROW("runDirectory", kind_path, run_directory, "/run/numafit",
-		"where the journal is; on a tmpfs that outlives the daemon"),
+		"where the journal is; on a tmpfs that outlives the daemon", .restart = true),
 	ROW("journalMaxBytes", kind_size, journal_max_bytes, "16Mi",
 		"the journal is rewritten when it grows beyond", .min = 64 * KIB,
 		.max = KIB * KIB * KIB),
 	ROW("machine", kind_text, machine, "this",
-		"this machine, or the name or path of a recorded one to try things on"),
+		"this machine, or the name or path of a recorded one to try things on",
+		.restart = true),
 	ROW("logLevel", kind_word, log_level, "info", "lines above this level are not written",
 		.words = log_words),
 	GATE_ROW("CPUManagerPolicyAlphaOptions", cpu_alpha_options, "false",
@@ -197,8 +259,8 @@ static const struct row rows[] = {
 		"allow " TOPOLOGY_OPTIONS "; cannot be turned off", .locked = true),
 };
 enum { NR_ROWS = sizeof rows / sizeof *rows };
-static_assert(NR_ROWS <= CHAR_BIT * sizeof((struct settings *)NULL)->options_given,
-	"options_given has a bit for each row");
+/* options_given has a bit for each row of an option: they stand before this one. */
+enum { OPTIONS_END = CHAR_BIT * sizeof((struct settings *)NULL)->options_given };
 
 const struct row *settings_row(unsigned i)
 {
@@ -207,12 +269,12 @@ const struct row *settings_row(unsigned i)
 
 static uint64_t bit_of(const struct row *row)
 {
-	return UINT64_C(1) << (row - rows);
+	return row->option ? UINT64_C(1) << (row - rows) : 0;
 }
 
 bool settings_option_given(const struct settings *s, const struct row *row)
 {
-	return row->option && s->options_given & bit_of(row);
+	return s->options_given & bit_of(row);
 }
 
 static void *field(struct settings *s, const struct row *row)
@@ -220,17 +282,57 @@ static void *field(struct settings *s, const struct row *row)
 	return (char *)s + row->at;
 }
 
+static const void *const_field(const struct settings *s, const struct row *row)
+{
+	return (const char *)s + row->at;
+}
+
+/* Make it what it is when nobody says anything. */
+static void reset(struct settings *s, unsigned i)
+{
+	const struct row *row = &rows[i];
+
+	assert(i < OPTIONS_END || !row->option);
+	memset(field(s, row), 0, row->size);
+	s->options_given &= ~bit_of(row);
+	if (row->kind == &kind_reserved)
+		s->nr_reserved_memory = 0;
+	if (*row->fallback) {
+		int rc = row->kind->parse(row, row->fallback, field(s, row), NULL);
+
+		assert(rc == 0);
+		(void)rc;
+	}
+}
+
 void settings_init(struct settings *s)
 {
 	memset(s, 0, sizeof *s);
 	for (unsigned i = 0; i < NR_ROWS; i++)
-		if (*rows[i].fallback) {
-			int rc = rows[i].kind->parse(
-				&rows[i], rows[i].fallback, field(s, &rows[i]), NULL);
+		reset(s, i);
+}
 
-			assert(rc == 0);
-			(void)rc;
-		}
+void settings_reset(struct settings *s, const char *key)
+{
+	for (unsigned i = 0; i < NR_ROWS; i++) {
+		const char *rest = settings_behind(rows[i].key, key);
+
+		if (rest && (!*rest || *rest == '.'))
+			reset(s, i);
+	}
+}
+
+void settings_reload(struct settings *s, const struct settings *wanted)
+{
+	for (unsigned i = 0; i < NR_ROWS; i++) {
+		const struct row *row = &rows[i];
+
+		if (row->restart)
+			continue;
+		memcpy(field(s, row), const_field(wanted, row), row->size);
+		s->options_given &= ~bit_of(row);
+		s->options_given |= wanted->options_given & bit_of(row);
+	}
 }
 
 /* Levenshtein's distance, capitals counted as small letters. */
@@ -331,7 +433,7 @@ int settings_set(struct settings *s, const char *key, const char *value, struct 
 		return unknown(key, e);
 	if (rc < 0 && !(row && row->kind->whole_text))
 		return err_add(e, rc, "%.*s", SETTING_SHOWN, key);
-	if (!rc && row && row->option)
+	if (!rc && row)
 		s->options_given |= bit_of(row);
 	return rc;
 }
@@ -357,6 +459,7 @@ bool settings_doc(unsigned i, struct setting_doc *doc)
 		return false;
 	doc->key = rows[i].key;
 	doc->help = rows[i].help;
+	doc->reloadable = !rows[i].restart;
 	(void)text_copy(doc->fallback, sizeof doc->fallback, rows[i].fallback);
 	text_init(&t, doc->type, sizeof doc->type);
 	if (rows[i].kind->describe)
@@ -374,7 +477,7 @@ bool settings_get(const struct settings *s, unsigned i, char *buf, size_t cap)
 		return false;
 	text_init(&t, buf, cap);
 	if (!rows[i].option || settings_option_given(s, &rows[i]))
-		rows[i].kind->print(&rows[i], (const char *)s + rows[i].at, &t);
+		rows[i].kind->print(&rows[i], const_field(s, &rows[i]), &t);
 	return true;
 }
 

@@ -160,6 +160,16 @@ static int check_tokens(const struct settings *s, struct err *e)
 		       : 0;
 }
 
+/* Only the pod's owner tells whether another one would come. */
+static int check_refusal(const struct settings *s, struct err *e)
+{
+	return s->refusal_action == REFUSAL_EVICT && !s->pods_watch
+		       ? err_set(e, EINVAL,
+				 "refusalAction: evict needs to know who made a pod: "
+				 "podsWatch.enabled must be true")
+		       : 0;
+}
+
 static int check_hint_order(const struct settings *s, struct err *e)
 {
 	enum sched_hint_format format[NR_SCHED_HINT_FORMATS];
@@ -174,6 +184,8 @@ int settings_check(const struct settings *s, const struct topo *t, struct err *e
 
 	if (!rc)
 		rc = check_tokens(s, e);
+	if (!rc)
+		rc = check_refusal(s, e);
 	if (!rc)
 		rc = check_hint_order(s, e);
 	if (!rc)

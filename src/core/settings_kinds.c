@@ -68,7 +68,8 @@ static void print_number(const struct row *row, const void *in, struct text *to)
 
 static void describe_number(const struct row *row, struct text *to)
 {
-	text_add(to, "number, %llu to %llu", (unsigned long long)row->min,
+	text_add(to, "number%s%s, %llu to %llu", row->unit ? " of " : "",
+		row->unit ? row->unit : "", (unsigned long long)row->min,
 		(unsigned long long)row->max);
 }
 
@@ -98,7 +99,8 @@ static void describe_size(const struct row *row, struct text *to)
 {
 	char min[TEXT_SIZE_MAX], max[TEXT_SIZE_MAX];
 
-	text_add(to, "quantity, %s to %s", text_size(min, row->min), text_size(max, row->max));
+	text_add(to, "quantity of bytes, %s to %s", text_size(min, row->min),
+		text_size(max, row->max));
 }
 
 /* Go's time.ParseDuration() in the units that Kubernetes' config files use; ascending. */
@@ -202,7 +204,7 @@ static void print_cpus(const struct row *row, const void *in, struct text *to)
 
 static int parse_text(const struct row *row, const char *value, void *out, struct err *e)
 {
-	if (!*value && *row->fallback)
+	if (!*value && *row->fallback && !row->optional)
 		return err_set(e, EINVAL, "\"\" is not enough");
 	if (strlen(value) >= row->size)
 		return err_set(e, ERANGE, "\"%.*s...\" is longer than %zu bytes", SETTING_SHOWN,
@@ -359,8 +361,8 @@ const struct kind kind_two_digits = {parse_index, print_text, .type = "two digit
 const struct kind kind_bool = {parse_bool, print_bool, .type = "true | false"};
 const struct kind kind_bool_option = {
 	parse_bool_option, print_bool, .type = "true | false", .whole_text = true};
-const struct kind kind_nodes_option = {
-	parse_nodes_option, print_number, .type = "number, at least 8", .whole_text = true};
+const struct kind kind_nodes_option = {parse_nodes_option, print_number,
+	.type = "number of NUMA nodes, at least 8", .whole_text = true};
 const struct kind kind_strategy_option = {
 	parse_strategy_option, print_word, .describe = describe_word, .whole_text = true};
 const struct kind kind_gate = {parse_gate, print_bool, .type = "true | false", .whole_text = true};

@@ -36,16 +36,19 @@ struct row {
 	size_t at, size;      /* the field in struct settings */
 	const char *fallback; /* "" leaves the field zero */
 	const char *help;
+	const char *unit;         /* of a number: what is counted; NULL: nothing */
 	uint64_t min, max;        /* of a number */
 	const char *const *words; /* of an enum, in its order */
 	bool option;              /* one that is given or not: options_given */
 	const struct gate *gate;  /* of an option; NULL: it needs none */
 	bool locked;              /* of a feature gate: it can only be what it is */
+	bool optional;            /* a text that may be empty, though it is not by default */
+	bool restart;             /* it is read at the start, and never again */
 };
 
 extern const struct kind kind_word, kind_number, kind_duration, kind_size, kind_cpus,
-	kind_cpu_amount, kind_text, kind_path, kind_two_digits, kind_bool, kind_bool_option, kind_nodes_option,
-	kind_strategy_option, kind_gate, kind_reserved;
+	kind_cpu_amount, kind_text, kind_path, kind_two_digits, kind_bool, kind_bool_option,
+	kind_nodes_option, kind_strategy_option, kind_gate, kind_reserved;
 
 /* Row i of the table, or NULL when there are no more. */
 const struct row *settings_row(unsigned i);

@@ -15,6 +15,7 @@ static const struct verb {
 } verbs[] = {
 	{"topology", verb_topology, "show a machine: NUMA nodes, CPUs, memory, distances"},
 	{"status", verb_status, "show what the daemon on this node holds and has done"},
+	{"config", verb_config, "explain numafitd's settings, or check a config file"},
 	{"decide", verb_decide,
 		"answer placement questions from a file, or check recorded answers"},
 	{"score", verb_score, "filter and score nodes as schedulers do, or check recorded answers"},

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <getopt.h>
 #include <numafit/ask.h>
+#include <numafit/config_file.h>
 #include <numafit/mem.h>
 #include <numafit/table.h>
 #include <numafit/text.h>
@@ -21,7 +22,7 @@ static const char help[] =
 	"  --json          the whole as one JSON document\n"
 	"  --help          this text\n";
 
-enum { SOCKET_PATH_MAX = SETTINGS_PATH_MAX + 16, CONFIG_BYTES_MAX = 1 << 20, UPTIME_TEXT_MAX = 32 };
+enum { SOCKET_PATH_MAX = SETTINGS_PATH_MAX + 16, UPTIME_TEXT_MAX = 32 };
 
 struct options {
 	const char *socket, *config;
@@ -30,14 +31,15 @@ struct options {
 
 static int read_config(const char *path, struct settings *s, struct err *e)
 {
-	auto_free char *text = xcalloc(CONFIG_BYTES_MAX, 1);
-	FILE *f = fopen(path, "re");
+	struct config_sections sections;
+	size_t len;
+	auto_free char *text = config_file_text(path, &len, e);
 
-	if (!f)
-		return err_set(e, errno, "%s: %s", path, strerror(errno));
-	size_t len = fread(text, 1, CONFIG_BYTES_MAX, f);
-	int rc = ferror(f) ? err_set(e, EIO, "cannot be read") : config_yaml_read(s, text, len, e);
-	(void)fclose(f);
+	if (!text)
+		return -e->code;
+	/* no section has a runDirectory: it is the same for every node */
+	int rc = config_yaml_read(s, text, len, NULL, &sections, e);
+
 	return rc ? err_add(e, rc, "%s", path) : 0;
 }
 
@@ -118,6 +120,15 @@ static void print_kubelet(const struct status_kubelet *k)
 	(void)putchar('\n');
 }
 
+/* Nothing, where what the file says is in force. */
+static void print_config(const struct status_config *c)
+{
+	if (c && c->refused)
+		(void)printf("config: what %s says is not in force: %s\n", c->file, c->refused);
+	if (c && c->restart)
+		(void)printf("config: waits for a restart of numafitd: %s\n", c->restart);
+}
+
 static void print_head(const struct status *st)
 {
 	const struct status_counters *c = &st->info.counters;
@@ -130,6 +141,7 @@ static void print_head(const struct status *st)
 		setting(st, "topologyManagerScope"),
 		setting(st, "topologyManagerPolicyOptions.prefer-closest-numa-nodes"));
 	print_cpu_options(st);
+	print_config(st->info.config);
 	(void)printf("runtime %s: %s\n", *st->info.runtime ? st->info.runtime : "unknown",
 		st->info.connection);
 	print_kubelet(st->info.kubelet);

@@ -10,9 +10,12 @@ enum verb_exit {
 
 /* numafit status [--socket PATH | --config FILE] [--json]: what the daemon on this node does. */
 int verb_status(int argc, char **argv);
+/* numafit config --explain [KEY] | --check FILE | --markdown: what numafitd can be told. */
+int verb_config(int argc, char **argv);
 /* numafit decide [--check] [FILE|-]: answer recorded or imagined questions, one JSON line each. */
 int verb_decide(int argc, char **argv);
-/* numafit score [--check] [--explain] [FILE|-]: what a scheduler's plugin says of nodes for a pod. */
+/* numafit score [--check] [--explain] [FILE|-]: what a scheduler's plugin says of nodes for a pod.
+ */
 int verb_score(int argc, char **argv);
 /* numafit explain [--all] [--json] CONTAINER: what was decided for it, and why, from the journal.
  */

@@ -1,15 +1,25 @@
 #ifndef NUMAFITD_DAEMON_H
 #define NUMAFITD_DAEMON_H
 
+#include <codec/config_yaml.h>
+#include <codec/metrics_text.h>
 #include <codec/status_json.h>
 #include <io/journal.h>
 #include <io/loop.h>
 #include <nri/nri_conn.h>
 #include <numafit/engine.h>
+#include <numafit/pod_store.h>
+#include <numafit/report.h>
 
 /* All parts of one running numafitd. main.c builds it; the other files each wire one pair. */
 struct daemon {
-	struct settings settings;
+	struct settings settings; /* in force */
+	/* What file and command line asked for when these came into force; sections as they were
+	 * read last. */
+	struct settings asked;
+	struct config_sections sections;
+	struct config *config;
+	struct reload *reload;
 	struct topo topo;     /* as it is now */
 	struct topo *machine; /* what the engine borrows once topo has changed; NULL: topo */
 	struct loop *loop;
@@ -38,11 +48,15 @@ struct daemon {
 	enum sched_hint_format hint_format[NR_SCHED_HINT_FORMATS]; /* the first one first */
 	unsigned nr_hint_formats;
 	struct services *services; /* NULL: there are none */
+	struct cluster *cluster;   /* likewise */
 	uint64_t rotate_at_bytes;
 	struct err journal_error; /* told, and nothing was written since; code 0: all is well */
 	bool unrecorded;          /* the record at hand could not be written */
 	bool journal_behind;      /* the ledger went on without it: it must be written anew */
 	struct status_counters counters;
+	struct metrics_counters measured;
+	const struct nri_handler *mode_handler; /* whose times are taken */
+	struct metrics_server *metrics;         /* NULL: nobody is served */
 	uint64_t started_ns;
 	bool warned_of_cpuset;
 };
@@ -81,6 +95,8 @@ void sandboxes_free(struct sandboxes *s);
 /* hints.c: what schedulers have left in a pod's annotations, for the merge; only in mode manage.
  * The node's name and the order of formats, from the settings. 0, or -EINVAL with text. */
 int hints_start(struct daemon *d, struct err *e);
+/* schedulerHint.order, which was checked, is another one. */
+void hints_settings_changed(struct daemon *d);
 /* The container's hint and its pod's topology policy, into *req, from *a. */
 void hints_of_container(struct daemon *d, struct request *req, struct arena *a);
 /* The same for each container of the pod: ask, or a copy from *a that has them. */
@@ -98,20 +114,63 @@ void services_stop(struct daemon *d);
 bool services_status(const struct daemon *d, struct status_kubelet *out);
 /* Something was recorded: the kubelet's list may be another one. */
 void services_note_change(struct daemon *d);
+/* Somebody has told of the pod: what the kubelet gives to it is asked for. */
+void services_note_pod(struct daemon *d, const struct known_pod *pod);
+/* The devices of the node, and who has them, into *f, from *a. */
+void services_report(const struct daemon *d, struct report_facts *f, struct arena *a);
 /* facts.c: engine_run_pod() with all that the kubelet has told of the pod by now: its containers,
  * and their devices. */
 void facts_run_pod(struct daemon *d, const struct pod *pod, struct decision *dec);
 /* The devices that the container was given, into *req, from *a. */
 void facts_of_container(struct daemon *d, struct request *req, struct arena *a);
 
+/* reload.c: settings that change while the daemon runs. */
+
+/* Read the config file again when it changes, or is swapped like a ConfigMap's, and on SIGHUP. What
+ * is wrong changes nothing, and is told; what needs a restart is told, too. 0, or -errno with text.
+ */
+int reload_start(struct daemon *d, struct err *e);
+void reload_stop(struct daemon *d);
+/* Whether the file has sections by labels: somebody should ask for the node's. */
+bool reload_wants_labels(const struct daemon *d);
+/* The node's labels, as the API server has them now: others than before choose other sections. When
+ * they are known for the first time and choose what needs a restart, the daemon ends itself, to be
+ * started again with them; not where the runtime has started it, which would not do so again. */
+void reload_set_labels(struct daemon *d, const struct key_value *labels, size_t nr);
+/* Why the daemon has ended itself: 0, nothing of that, or -EAGAIN with text. */
+int reload_verdict(const struct daemon *d, struct err *e);
+/* For `numafit status`; false: there is no file. The texts are borrowed until the next turn. */
+bool reload_status(const struct daemon *d, struct status_config *out);
+
+/* cluster.c: what speaks with the API server, as far as the settings switch it on. 0, or -errno with
+ * text: there is no kubeconfig, or it cannot be used. */
+int cluster_start(struct daemon *d, struct err *e);
+/* Before loop_free(). */
+void cluster_stop(struct daemon *d);
+/* Settings that its parts copy are others. */
+void cluster_settings_changed(struct daemon *d);
+/* Something was recorded, or devices have changed: reports may be others. */
+void cluster_note_change(struct daemon *d);
+/* A container, or the pod as a whole (container NULL), was decided on; refusal is what the runtime
+ * was told. */
+void cluster_note_decision(struct daemon *d, const struct pod *pod, const char *container,
+	enum container_kind kind, const struct decision *dec, const char *refusal);
+void cluster_note_pod_gone(struct daemon *d, const char *pod_uid);
+/* For the metrics; zeros where there is none. */
+void cluster_metrics(const struct daemon *d, struct metrics_cluster *out);
+/* The pod by the API server, or NULL: not known. Until the loop's next turn. */
+const struct known_pod *cluster_pod(const struct daemon *d, const char *uid);
+
 /* shadow.c: what the modes that place nothing do with the runtime's events. */
-extern const struct nri_handler shadow_handler, off_handler;
+extern const struct nri_handler shadow_handler, off_handler, release_handler;
 
 /* sweep.c: what is in force on the system under root ("/") against the ledger, a bit in each turn
  * of the loop, a round every sweepInterval. Containers that run otherwise are told again, CPUs and
  * memory that come and go are taken into account. Only in mode manage, and on this machine. */
 void sweep_start(struct daemon *d, const char *root);
 void sweep_stop(struct daemon *d);
+/* sweepInterval is another one. */
+void sweep_settings_changed(struct daemon *d);
 /* The runtime's client has changed the container's resources. */
 void sweep_note_update(struct daemon *d, const char *container_id);
 
@@ -130,5 +189,30 @@ void log_record(void *ctx, const struct record *r);
 
 /* status.c: the unix socket that `numafit status` asks. */
 int status_start(struct daemon *d, struct err *e);
+/* What it answers; the caller frees. NULL: it would be too large. */
+char *status_document(const struct daemon *d);
+
+/* measure.c: what is counted for metrics alone. */
+
+/* The mode's handler, with the time that each of its answers takes. */
+struct nri_handler measure_hooks(struct daemon *d, const struct nri_handler *of);
+/* The policy's verdict about a pod, or a container. */
+void measure_verdict(struct daemon *d, const struct decision *dec);
+/* The decision about a container that is being created; req is what it asked for. */
+void measure_admission(struct daemon *d, const struct request *req, const struct decision *dec,
+	uint64_t took_ns);
+
+/* metrics.c: metrics and health over HTTP, where metrics.address says; an address that cannot be
+ * had is told, and tried again. */
+void metrics_start(struct daemon *d);
+void metrics_stop(struct daemon *d);
+
+/* health.c: whether the daemon can do its work, for "livez" and "readyz". */
+struct health_verdict {
+	bool ok;
+	char failures[1024]; /* a line for each reason, or "" */
+	char all[2048];      /* a line for each check */
+};
+void health_check(const struct daemon *d, const char *which, struct health_verdict *out);
 
 #endif

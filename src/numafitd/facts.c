@@ -46,12 +46,18 @@ static bool is_answered(struct services *v, const char *pod_uid)
 	return age && (q->pod != hash_of(pod_uid) || age >= q->number);
 }
 
-void facts_pod_changed(void *ctx, const struct pods_pod *pod)
+void facts_pod_changed(void *ctx, const struct known_pod *pod)
 {
 	struct services *v = ctx;
 
 	if (v->pod_resources && pod->nr_resources)
 		ask_for(v, pod->pod.uid);
+}
+
+void services_note_pod(struct daemon *d, const struct known_pod *pod)
+{
+	if (d->services)
+		facts_pod_changed(d->services, pod);
 }
 
 /* Devices */
@@ -172,7 +178,7 @@ void facts_of_container(struct daemon *d, struct request *req, struct arena *a)
 
 /* Pods */
 
-static uint64_t tokens_asked(const struct pods_pod *pod, const struct container_ask *c)
+static uint64_t tokens_asked(const struct known_pod *pod, const struct container_ask *c)
 {
 	for (unsigned i = 0; i < c->nr_devices; i++)
 		if (text_equal(pod->resource[c->device[i].resource], TOKEN_RESOURCE))
@@ -180,13 +186,13 @@ static uint64_t tokens_asked(const struct pods_pod *pod, const struct container_
 	return 0;
 }
 
-static bool asks_for_devices(const struct pods_pod *pod, const struct container_ask *c)
+static bool asks_for_devices(const struct known_pod *pod, const struct container_ask *c)
 {
 	return c->nr_devices > (tokens_asked(pod, c) ? 1 : 0);
 }
 
 /* One container, its devices with those of the pod. False: there are too many. */
-static bool copy_container(struct daemon *d, const struct pods_pod *pod,
+static bool copy_container(struct daemon *d, const struct known_pod *pod,
 	const struct container_ask *from, struct container_ask *to, struct pod_ask *ask,
 	struct device_resource *attached, struct arena *a)
 {
@@ -210,7 +216,7 @@ static bool copy_container(struct daemon *d, const struct pods_pod *pod,
 
 /* A pod that has devices of which nobody can say yet where they are is decided as its containers
  * come. */
-static bool is_known(struct daemon *d, const struct pods_pod *pod)
+static bool is_known(struct daemon *d, const struct known_pod *pod)
 {
 	bool asks = false;
 
@@ -219,7 +225,8 @@ static bool is_known(struct daemon *d, const struct pods_pod *pod)
 	return !asks || !d->settings.pod_resources || is_answered(d->services, pod->pod.uid);
 }
 
-static const struct pod_ask *copy_ask(struct daemon *d, const struct pods_pod *pod, struct arena *a)
+static const struct pod_ask *copy_ask(
+	struct daemon *d, const struct known_pod *pod, struct arena *a)
 {
 	const struct pod_ask *from = pod->pod.ask;
 	struct device_resource *attached = arena_array(a, POD_DEVICES_MAX + 1, sizeof *attached);
@@ -238,15 +245,27 @@ static const struct pod_ask *copy_ask(struct daemon *d, const struct pods_pod *p
 	return ask;
 }
 
-static const struct pod_ask *facts_of_pod(struct daemon *d, const struct pod *pod, struct arena *a)
+/* Who knows best first: the kubelet, then the API server. */
+static const struct known_pod *find_pod(const struct daemon *d, const char *uid)
 {
-	struct services *v = d->services;
-	const struct pods_pod *known = v && v->pods ? pods_find(v->pods, pod->uid) : NULL;
+	const struct services *v = d->services;
+	const struct known_pod *known = v && v->pods ? pods_find(v->pods, uid) : NULL;
 
-	if (v && v->pod_resources)
-		ask_for(v, pod->uid);
-	return known && known->pod.ask->nr <= HELD_MAX && is_known(d, known) ? copy_ask(d, known, a)
-									     : NULL;
+	return known ? known : cluster_pod(d, uid);
+}
+
+/* All that is known of its containers, into the pod; or nothing of them. */
+static void add_facts(struct daemon *d, struct pod *pod, struct arena *a)
+{
+	const struct known_pod *known = find_pod(d, pod->uid);
+
+	if (d->services && d->services->pod_resources)
+		ask_for(d->services, pod->uid);
+	pod->ask = NULL;
+	if (known && known->pod.ask->nr <= HELD_MAX && is_known(d, known))
+		pod->ask = copy_ask(d, known, a);
+	if (pod->ask)
+		pod->source = known->pod.source;
 }
 
 void facts_run_pod(struct daemon *d, const struct pod *pod, struct decision *dec)
@@ -255,8 +274,7 @@ void facts_run_pod(struct daemon *d, const struct pod *pod, struct decision *dec
 	struct arena a;
 
 	arena_init(&a, FACTS_BYTES);
-	known.ask = facts_of_pod(d, pod, &a);
-	known.source = known.ask ? POD_FROM_KUBELET : pod->source;
+	add_facts(d, &known, &a);
 	if (known.ask)
 		known.ask = hints_of_pod(d, pod, known.ask, &a);
 	engine_run_pod(d->engine, loop_wall_ms(), &known, dec);

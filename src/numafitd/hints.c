@@ -1,5 +1,6 @@
 /* What schedulers have left on a pod, in the words of the merge. Whoever can write a pod can write
  * it: it is read, checked, and then only chooses among answers that are equally good. */
+#include "config.h"
 #include "daemon.h"
 
 #include <codec/hints.h>
@@ -9,23 +10,29 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-int hints_start(struct daemon *d, struct err *e)
+static int read_order(struct daemon *d, struct err *e)
 {
-	const char *name = d->settings.node_name;
-
-	if (!*name)
-		name = getenv("NODE_NAME");
-	if (name && *name)
-		(void)text_copy(d->node_name, sizeof d->node_name, name);
-	else
-		(void)gethostname(d->node_name, sizeof d->node_name - 1);
 	int nr = sched_hint_order_parse(d->settings.hint_order, d->hint_format, e);
+
 	if (nr < 0)
 		return nr;
 	d->nr_hint_formats = (unsigned)nr;
 	return 0;
+}
+
+int hints_start(struct daemon *d, struct err *e)
+{
+	if (*d->settings.node_name)
+		(void)text_copy(d->node_name, sizeof d->node_name, d->settings.node_name);
+	else
+		config_usual_name(d->node_name);
+	return read_order(d, e);
+}
+
+void hints_settings_changed(struct daemon *d)
+{
+	(void)read_order(d, NULL); /* settings_check() has read it before */
 }
 
 /* A pod's hint, as far as it can be judged before the merge. */
@@ -188,6 +195,7 @@ void hints_count(struct daemon *d, const struct decision *dec)
 
 	if (dec->source == SOURCE_INHERITED) /* counted when its predecessor came */
 		return;
+	d->measured.hints[v] += dec->hint.looked_at;
 	d->counters.hints_accepted += v == SCHED_HINT_ACCEPTED || v == SCHED_HINT_ACCEPTED_STALE;
 	d->counters.hints_repaired += v == SCHED_HINT_REPAIRED;
 	d->counters.hints_rejected += sched_hint_is_rejection(v);

@@ -1,7 +1,8 @@
 /* numafitd: the node daemon. Parses, builds, runs, frees. */
+#include "config.h"
 #include "daemon.h"
+#include "options.h"
 
-#include <codec/config_yaml.h>
 #include <codec/fields_json.h>
 #include <host/discover.h>
 #include <io/log.h>
@@ -11,7 +12,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <getopt.h>
 #include <limits.h>
 #include <malloc.h>
 #include <signal.h>
@@ -22,106 +22,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum {
-	EXIT_USAGE = 2,
-	CONFIG_MAX = 256 << 10,
-	RUN_DIRECTORY_MODE = 0700,
-	LOCK_MODE = 0600,
-	TRIM_BYTES = 1 << 20
-};
-
-static const char usage[] =
-	"usage: numafitd [--config FILE] [--set KEY=VALUE ...] [--check-config]\n"
-	"\n"
-	"Pins containers' CPUs and memory to NUMA nodes, as a plugin of the container runtime "
-	"(NRI).\n"
-	"\n"
-	"  -c, --config FILE      read settings from this YAML file\n"
-	"  -s, --set KEY=VALUE    override one setting; keys inside a map are written with dots\n"
-	"      --check-config     check settings and machine, say what would run, and exit\n"
-	"      --print-config     print every setting: value in force, type and meaning\n"
-	"  -V, --version          print the version\n"
-	"  -h, --help             print this\n";
-
-enum { OPT_CHECK = 1000, OPT_PRINT };
-static const struct option options[] = {
-	{"config", required_argument, NULL, 'c'},
-	{"set", required_argument, NULL, 's'},
-	{"check-config", no_argument, NULL, OPT_CHECK},
-	{"print-config", no_argument, NULL, OPT_PRINT},
-	{"version", no_argument, NULL, 'V'},
-	{"help", no_argument, NULL, 'h'},
-	{0},
-};
-
-enum action { RUN, CHECK, PRINT, DONE };
+enum { EXIT_USAGE = 2, RUN_DIRECTORY_MODE = 0700, LOCK_MODE = 0600, TRIM_BYTES = 1 << 20 };
 
 /* A plugin that the runtime starts gets no options, only these variables (containerd/nri
  * pkg/api/plugin.go): then there is one place to look for settings. */
 static const char launch_socket[] = "NRI_PLUGIN_SOCKET", launch_name[] = "NRI_PLUGIN_NAME",
 		  launch_index[] = "NRI_PLUGIN_IDX", usual_config[] = "/etc/numafit/numafitd.yaml";
-
-static int read_config(const char *path, struct settings *s, struct err *e)
-{
-	auto_free char *text = xcalloc(CONFIG_MAX + 1, 1);
-	FILE *f = fopen(path, "re");
-
-	if (!f)
-		return err_set(e, errno, "config file %s: %s", path, strerror(errno));
-	size_t len = fread(text, 1, CONFIG_MAX + 1, f);
-	int failed = ferror(f) ? errno : 0;
-	(void)fclose(f);
-	if (failed)
-		return err_set(e, failed, "config file %s: %s", path, strerror(failed));
-	int rc = config_yaml_read(s, text, len, e);
-	return rc ? err_add(e, rc, "config file %s", path) : 0;
-}
-
-static int set_one(struct settings *s, char *assignment, struct err *e)
-{
-	char *value = strchr(assignment, '=');
-
-	if (!value)
-		return err_set(e, EINVAL, "--set %s: KEY=VALUE is expected", assignment);
-	*value++ = '\0';
-	int rc = settings_set(s, assignment, value, e);
-	return rc ? err_add(e, rc, "--set") : 0;
-}
-
-/* The file counts before --set, wherever it stands on the line. */
-static int read_options(
-	int argc, char **argv, struct settings *s, enum action *action, struct err *e)
-{
-	const char *file = NULL;
-	int opt, rc = 0;
-
-	*action = RUN;
-	while ((opt = getopt_long(argc, argv, "c:s:Vh", options, NULL)) != -1) {
-		if (opt == '?')
-			return err_set(e, EINVAL, "see numafitd --help");
-		if (opt == 'c')
-			file = optarg;
-		if (opt == OPT_CHECK || opt == OPT_PRINT)
-			*action = opt == OPT_CHECK ? CHECK : PRINT;
-		if (opt == 'V' || opt == 'h') {
-			(void)fputs(opt == 'V' ? "numafitd " NUMAFIT_VERSION "\n" : usage, stdout);
-			*action = DONE;
-			return 0;
-		}
-	}
-	if (optind < argc)
-		return err_set(
-			e, EINVAL, "\"%s\" is not an option; see numafitd --help", argv[optind]);
-	if (!file && getenv(launch_socket) && access(usual_config, F_OK) == 0)
-		file = usual_config;
-	if (file)
-		rc = read_config(file, s, e);
-	optind = 1;
-	while (!rc && (opt = getopt_long(argc, argv, "c:s:Vh", options, NULL)) != -1)
-		if (opt == 's')
-			rc = set_one(s, optarg, e);
-	return rc;
-}
 
 /* Whether, and how, the runtime started us. */
 static int read_launch(struct daemon *d, struct err *e)
@@ -178,11 +84,22 @@ static int load_machine(struct daemon *d, struct err *e)
 static void print_config(const struct settings *s)
 {
 	struct setting_doc doc;
-	char value[CPUSET_TEXT_MAX];
+	char value[SETTING_TEXT_MAX];
 
 	for (unsigned i = 0; settings_doc(i, &doc) && settings_get(s, i, value, sizeof value); i++)
-		(void)printf("%s: %s\n    %s; default %s. %s\n", doc.key, value, doc.type,
-			*doc.fallback ? doc.fallback : "empty", doc.help);
+		(void)printf("%s: %s\n    %s; default %s; %s. %s\n", doc.key, value, doc.type,
+			*doc.fallback ? doc.fallback : "empty",
+			doc.reloadable ? "reloadable" : "needs a restart", doc.help);
+}
+
+static void print_check(const struct daemon *d)
+{
+	char sections[CONFIG_SECTIONS_TEXT_MAX];
+
+	(void)printf("config ok: mode %s, policy %s, machine %s with %u NUMA nodes and %u CPUs\n",
+		mode_name(d->settings.mode), topology_policy_name(d->settings.topology_policy),
+		d->topo.name, d->topo.ids.nr, d->topo.nr_cpus);
+	(void)fputs(config_sections_text(&d->sections, sections), stdout);
 }
 
 /* Whose lock it is, as it told; 0: not yet. Its number may mean another process elsewhere: in a
@@ -232,7 +149,7 @@ static int start(struct daemon *d, struct err *e)
 	if (rc)
 		return rc;
 	(void)signal(SIGPIPE, SIG_IGN);
-	(void)signal(SIGHUP, SIG_IGN); /* to others "read your settings": ours need a restart */
+	(void)signal(SIGHUP, SIG_IGN); /* until reload_start() */
 	d->started_ns = loop_monotonic_ns();
 	d->loop = loop_new();
 	if (loop_on_signal(d->loop, SIGTERM, stop, d->loop) ||
@@ -247,6 +164,12 @@ static int start(struct daemon *d, struct err *e)
 		rc = services_start(d, e);
 	if (!rc)
 		wiring_start(d);
+	if (!rc)
+		rc = reload_start(d, e);
+	if (!rc)
+		rc = cluster_start(d, e);
+	if (!rc)
+		metrics_start(d);
 	return rc;
 }
 
@@ -278,10 +201,14 @@ static int run(struct daemon *d, struct err *e)
 		loop_run(d->loop);
 		log_line(LOG_INFO, "stopped", "containers=%zu",
 			ledger_count(engine_ledger(d->engine)));
+		rc = reload_verdict(d, e);
 	}
+	metrics_stop(d);
+	reload_stop(d);
 	nri_conn_close(d->conn);
 	loop_timer_close(d->expire);
 	sweep_stop(d);
+	cluster_stop(d);
 	services_stop(d);
 	loop_free(d->loop);
 	recorder_stop(d);
@@ -290,45 +217,64 @@ static int run(struct daemon *d, struct err *e)
 	return rc;
 }
 
+/* What the options and the file say. */
+static int read_settings(struct daemon *d, const struct options *o, struct config *c, struct err *e)
+{
+	c->from =
+		(struct config_source){.file = o->file, .sets = o->sets.at, .nr_sets = o->sets.nr};
+	if (!c->from.file && getenv(launch_socket) && access(usual_config, F_OK) == 0)
+		c->from.file = usual_config;
+	if (o->labels.nr)
+		config_give_labels(c, o->labels.at, o->labels.nr);
+	int rc = config_read_file(c, e);
+	if (rc >= 0)
+		rc = config_read(c, &d->settings, &d->sections, e);
+	d->asked = d->settings;
+	d->config = c;
+	return rc;
+}
+
+/* 0, or the exit code. */
+static int act(struct daemon *d, const struct options *o, struct config *c, struct err *e)
+{
+	int rc = read_settings(d, o, c, e);
+
+	if (!rc && o->action == PRINT) {
+		print_config(&d->settings);
+		return 0;
+	}
+	if (!rc)
+		rc = load_machine(d, e);
+	if (!rc)
+		rc = read_launch(d, e);
+	if (rc)
+		return EXIT_USAGE;
+	if (o->action == CHECK) {
+		print_check(d);
+		return 0;
+	}
+	log_set_level(d->settings.log_level);
+	beside_kubelet(d);
+	if (d->settings.mode != MODE_MANAGE)
+		d->settings.device_plugin = false; /* who places nothing gives nothing out */
+	return run(d, e) < 0 ? EXIT_FAILURE : 0;
+}
+
 int main(int argc, char **argv)
 {
 	static struct daemon d = {.lock = -1};
-	enum action action;
+	struct config config = {0};
+	struct options o;
 	struct err e = {0};
+	int code = EXIT_USAGE;
 
 	(void)mallopt(M_TRIM_THRESHOLD, TRIM_BYTES); /* what a large Synchronize took goes back */
 	json_seed();
-	settings_init(&d.settings);
-	int rc = read_options(argc, argv, &d.settings, &action, &e);
-	if (!rc && action == DONE)
-		return 0;
-	if (!rc && action == PRINT) {
-		print_config(&d.settings);
-		return 0;
-	}
-	if (!rc)
-		rc = load_machine(&d, &e);
-	if (!rc)
-		rc = read_launch(&d, &e);
-	if (rc) {
+	if (options_read(argc, argv, &o, &e) == 0)
+		code = o.action == DONE ? 0 : act(&d, &o, &config, &e);
+	if (code)
 		(void)fprintf(stderr, "numafitd: %s\n", e.text);
-		return EXIT_USAGE;
-	}
-	if (action == CHECK) {
-		(void)printf("config ok: mode %s, policy %s, machine %s with %u NUMA nodes and %u "
-			     "CPUs\n",
-			mode_name(d.settings.mode),
-			topology_policy_name(d.settings.topology_policy), d.topo.name,
-			d.topo.ids.nr, d.topo.nr_cpus);
-		return 0;
-	}
-	log_set_level(d.settings.log_level);
-	beside_kubelet(&d);
-	if (d.settings.mode != MODE_MANAGE)
-		d.settings.device_plugin = false; /* who places nothing gives nothing out */
-	if (run(&d, &e) < 0) {
-		(void)fprintf(stderr, "numafitd: %s\n", e.text);
-		return EXIT_FAILURE;
-	}
-	return 0;
+	config_fini(&config);
+	options_fini(&o);
+	return code;
 }

@@ -33,7 +33,10 @@ static int append_record(void *ctx, const struct record *r, struct err *e)
 	struct daemon *d = ctx;
 	int len = journal_json_record(r, &d->topo.ids, line, sizeof line, e);
 
-	return len < 0 ? len : journal_append(d->journal, line, (size_t)len, e);
+	int rc = len < 0 ? len : journal_append(d->journal, line, (size_t)len, e);
+	d->measured.journal_writes += !rc;
+	d->measured.journal_errors += rc < 0;
+	return rc;
 }
 
 static int append_header(struct daemon *d, struct err *e)
@@ -252,6 +255,7 @@ static void done(void *ctx, const struct record *r)
 	recorder_count_change(d);
 	log_record(d, r);
 	services_note_change(d);
+	cluster_note_change(d);
 }
 
 /* What reading the old journal found. */
@@ -299,8 +303,16 @@ static bool take_machine_of(struct daemon *d, const struct journal_header *h)
 	if (!may_be_the_same(t, &d->topo))
 		return false;
 	d->machine = steal(t);
-	new_engine(d);
 	return true;
+}
+
+/* And with the settings as they were: a pool that they allowed may not be allowed now. */
+static void take_settings_of(struct daemon *d, const struct journal_header *h, struct arena *a)
+{
+	auto_free struct settings *then = xcalloc(1, sizeof *then);
+
+	if (settings_of_words(&h->settings, a, then, NULL) == 0)
+		settings_reload(&d->settings, then);
 }
 
 /* The records are folded: the machine becomes what it is now. */
@@ -334,6 +346,8 @@ static int check_header(
 		r->foreign = "other-machine";
 		return err_set(e, ESTALE, "it was written on another machine (%s)", h.machine);
 	}
+	take_settings_of(r->d, &h, a);
+	new_engine(r->d);
 	return 0;
 }
 
@@ -375,13 +389,20 @@ static int set_aside(
 
 int recorder_start(struct daemon *d, struct err *e)
 {
+	auto_free struct settings *now = xcalloc(1, sizeof *now);
 	struct reading r = {.d = d};
 	struct err why;
 
+	*now = d->settings;
 	d->generation = (uint64_t)loop_wall_ms(); /* beyond all that an earlier life counted */
 	new_engine(d);
 	d->rotate = loop_timer_new(d->loop, rotate, d);
 	int lines = journal_read(d->journal_path, fold_line, &r, &why);
+	d->settings = *now;
+	if (lines > 0 && engine_settings_changed(d->engine, &why) < 0) {
+		r.foreign = "other-settings";
+		lines = -EBUSY;
+	}
 	if (lines < 0) {
 		int rc = set_aside(d, &r, &why, e);
 

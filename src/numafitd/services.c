@@ -94,6 +94,7 @@ static void on_pod_resources(void *ctx, const struct pods_held *held)
 	if (v->plugin)
 		tokens_seen(v, held);
 	register_plugin(v);
+	cluster_note_change(v->d);
 }
 
 static void on_pod_resources_event(void *ctx, bool bad, const char *event, const char *text)
@@ -104,7 +105,11 @@ static void on_pod_resources_event(void *ctx, bool bad, const char *event, const
 
 static void ask_pod_resources(struct services *v)
 {
-	const struct pod_resources_options o = {.socket = v->pod_resources_socket};
+	const struct settings *s = &v->d->settings;
+	const struct pod_resources_options o = {
+		.socket = v->pod_resources_socket,
+		.devices = s->pod_resources && s->nrt,
+	};
 
 	v->holdings = (struct pod_resources_handler){v, on_pod_resources, on_pod_resources_event};
 	v->pod_resources = pod_resources_new(v->d->loop, v->pump, &o, &v->holdings);
@@ -122,7 +127,7 @@ int services_start(struct daemon *d, struct err *e)
 {
 	const struct settings *s = &d->settings;
 
-	if (s->mode == MODE_OFF || !(s->device_plugin || s->pod_resources || s->pods_api))
+	if (s->mode == MODE_OFF || s->mode == MODE_RELEASE || !(s->device_plugin || s->pod_resources || s->pods_api))
 		return 0;
 	struct services *v = xcalloc(1, sizeof *v);
 	v->d = d;

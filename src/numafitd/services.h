@@ -44,6 +44,6 @@ void tokens_seen(struct services *v, const struct pods_held *held);
 
 /* facts.c: what the kubelet knows of pods and their devices, for a decision. */
 /* The kubelet has told of the pod: what it gives to it is asked for. */
-void facts_pod_changed(void *ctx, const struct pods_pod *pod);
+void facts_pod_changed(void *ctx, const struct known_pod *pod);
 
 #endif

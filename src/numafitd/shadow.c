@@ -1,4 +1,5 @@
-/* The modes that place nothing: shadow compares with the kubelet, off looks on. */
+/* The modes that place nothing: shadow compares with the kubelet, off looks on, release takes back
+ * what was done. */
 #include "daemon.h"
 
 #include <io/log.h>
@@ -37,7 +38,9 @@ static int shadow_create(
 	d->counters.creates++;
 	d->counters.compared += c.compared;
 	d->counters.disagreed += c.compared && !c.agrees;
-	log_decision(d, req, &ours, "shadow", 0, loop_monotonic_ns() - from);
+	uint64_t took_ns = loop_monotonic_ns() - from;
+	measure_admission(d, &known, &ours, took_ns);
+	log_decision(d, req, &ours, "shadow", 0, took_ns);
 	log_comparison(req, &c);
 	return 0;
 }
@@ -155,6 +158,44 @@ static void off_remove_pod(void *ctx, const struct pod *pod)
 
 const struct nri_handler off_handler = {
 	.synchronize = off_synchronize,
+	.run_pod = off_run_pod,
+	.create = off_create,
+	.update = look_on,
+	.stop = look_on,
+	.remove = off_told,
+	.live = off_told,
+	.remove_pod = off_remove_pod,
+};
+
+static bool is_placed(const struct daemon *d, const struct request *req)
+{
+	return req->placement || ledger_find(engine_ledger(d->engine), req->container_id);
+}
+
+/* Whom numafit has placed, by the journal or by its annotation, gets the whole machine. */
+static void release_synchronize(
+	void *ctx, const struct nri_inventory *what, struct nri_reply *reply)
+{
+	struct update_list ups = {0}, untold = {0};
+	struct daemon *d = ctx;
+
+	d->counters.connects++;
+	for (size_t i = 0; i < what->nr; i++)
+		if (is_placed(d, &what->containers[i]))
+			*vec_push(&ups) = (struct update){what->containers[i].container_id,
+				d->topo.cpus, d->topo.nodes_with_memory};
+	add_updates(d, &ups, reply);
+	engine_synchronize(d->engine, loop_wall_ms(), &(struct inventory){0}, &untold);
+	log_line(LOG_INFO, "pins-released",
+		"containers=%zu of=%zu text=\"they may run everywhere again; numafitd can be "
+		"removed\"",
+		ups.nr, what->nr);
+	vec_fini(&untold);
+	vec_fini(&ups);
+}
+
+const struct nri_handler release_handler = {
+	.synchronize = release_synchronize,
 	.run_pod = off_run_pod,
 	.create = off_create,
 	.update = look_on,

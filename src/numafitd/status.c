@@ -28,7 +28,7 @@ static const char *connection_word(enum nri_state s)
 	return words[s];
 }
 
-static char *status_document(const struct daemon *d)
+char *status_document(const struct daemon *d)
 {
 	struct status_info info = {
 		.version = NUMAFIT_VERSION,
@@ -39,10 +39,13 @@ static char *status_document(const struct daemon *d)
 		.counters = d->counters,
 	};
 	struct status_kubelet kubelet;
+	struct status_config config;
 	struct snapshot snapshot;
 
 	if (services_status(d, &kubelet))
 		info.kubelet = &kubelet;
+	if (reload_status(d, &config))
+		info.config = &config;
 	info.counters.log_dropped = log_dropped();
 	snapshot_take(&snapshot, engine_ledger(d->engine), &d->settings);
 	return status_json_format(&info, &d->settings, &snapshot, engine_ledger(d->engine));

@@ -24,6 +24,7 @@ struct drift {
 	char *container_id;
 	uint32_t seen;    /* checksum of what was found and what was wanted; 0: nothing yet */
 	bool told;        /* counted and logged */
+	bool counted;     /* as a drift */
 	bool by_a_client; /* the runtime's client has changed it meanwhile */
 	bool was_placed;  /* since then it was found as placed, perhaps only because the runtime
 			     does what it is told after our answer */
@@ -77,14 +78,16 @@ static void drop_drift(struct sweep *s, struct drift *d)
 	vec_remove(&s->drifts, (size_t)(d - s->drifts.at));
 }
 
-static void note_as_placed(struct sweep *s, const char *container_id)
+static void note_as_placed(struct daemon *d, const char *container_id)
 {
-	struct drift *d = find_drift(s, container_id);
+	struct drift *drift = find_drift(d->sweep, container_id);
 
-	if (d && d->by_a_client && !d->was_placed)
-		d->was_placed = true;
-	else if (d)
-		drop_drift(s, d);
+	if (drift && drift->by_a_client && !drift->was_placed) {
+		drift->was_placed = true;
+	} else if (drift) {
+		d->measured.healed += drift->counted;
+		drop_drift(d->sweep, drift);
+	}
 }
 
 void sweep_note_update(struct daemon *d, const char *container_id)
@@ -168,6 +171,7 @@ static void act_on(struct daemon *d, const struct look *k, enum finding f)
 		d->counters.drifted += f == OTHERWISE;
 		log_drift(d, k, f, drift);
 		drift->told = true;
+		drift->counted = f == OTHERWISE;
 	}
 	if (f == OTHERWISE)
 		engine_must_tell(d->engine, k->h->container_id);
@@ -183,7 +187,7 @@ static void look_at(struct daemon *d, const struct holding *h)
 	int rc = cgroup_read(&s->cgroups, h->cgroup, &d->topo.ids, &k.found, &k.odd);
 	enum finding f = rc == -ENOENT ? AS_PLACED : judge(&k);
 	if (f == AS_PLACED)
-		note_as_placed(s, h->container_id);
+		note_as_placed(d, h->container_id);
 	else
 		act_on(d, &k, f);
 }
@@ -348,6 +352,7 @@ static void take_machine(struct daemon *d, struct topo *t)
 	recorder_write_anew(d);
 	recorder_count_change(d);
 	services_note_change(d);
+	cluster_note_change(d);
 }
 
 static int follow_machine(struct daemon *d, struct err *e)
@@ -420,6 +425,14 @@ static enum step (*const steps[ROUND_ENDS])(struct daemon *d) = {
 	[TELL] = end_round,
 };
 
+static void next_round(struct daemon *d)
+{
+	if (d->settings.sweep_interval_ms)
+		loop_timer_set(d->sweep->timer, d->settings.sweep_interval_ms);
+	else
+		loop_timer_stop(d->sweep->timer);
+}
+
 static void turn(void *ctx)
 {
 	struct daemon *d = ctx;
@@ -428,9 +441,12 @@ static void turn(void *ctx)
 
 	while (nri_conn_is_idle(d->conn) && s->step != ROUND_ENDS && loop_monotonic_ns() < until)
 		s->step = steps[s->step](d);
-	loop_timer_set(s->timer, s->step == ROUND_ENDS ? d->settings.sweep_interval_ms : PAUSE_MS);
-	if (s->step == ROUND_ENDS)
-		s->step = LOOK_AT_CPUS;
+	if (s->step != ROUND_ENDS) {
+		loop_timer_set(s->timer, PAUSE_MS);
+		return;
+	}
+	s->step = LOOK_AT_CPUS;
+	next_round(d);
 }
 
 void sweep_start(struct daemon *d, const char *root)
@@ -455,7 +471,15 @@ void sweep_start(struct daemon *d, const char *root)
 			"nobody notices who changes containers' cpusets\"",
 			log_text(buf, sizeof buf, e.text));
 	d->sweep->timer = loop_timer_new(d->loop, turn, d);
-	loop_timer_set(d->sweep->timer, d->settings.sweep_interval_ms);
+	next_round(d);
+}
+
+void sweep_settings_changed(struct daemon *d)
+{
+	if (!d->sweep && d->topo.this_machine)
+		sweep_start(d, "/");
+	else if (d->sweep && d->sweep->step == LOOK_AT_CPUS) /* else when this round ends */
+		next_round(d);
 }
 
 void sweep_stop(struct daemon *d)

@@ -46,11 +46,19 @@ static int on_run_pod(void *ctx, const struct pod *pod, struct err *e)
 {
 	struct daemon *d = ctx;
 	struct decision dec;
+	char name[512], why[2 * sizeof e->text];
 
 	facts_run_pod(d, pod, &dec);
 	d->counters.refused += !dec.admit;
 	hints_count(d, &dec); /* of a pod that is refused; else with each container */
-	return dec.admit ? 0 : refuse(&dec, e);
+	if (dec.admit)
+		return 0;
+	measure_verdict(d, &dec);
+	int rc = refuse(&dec, e);
+	log_line(LOG_WARN, "pod-refused", "namespace=%s pod=%s error=%s", pod->ns,
+		log_text(name, sizeof name, pod->name), log_text(why, sizeof why, e->text));
+	cluster_note_decision(d, pod, NULL, CONTAINER_APP, &dec, e->text);
+	return rc;
 }
 
 /* With the kubelet's managers off nobody sets a cpuset before us; that is told once. */
@@ -84,10 +92,14 @@ static int on_create(void *ctx, const struct request *req, struct nri_reply *rep
 	d->counters.refused += !dec.admit;
 	d->counters.cut_short += dec.reasons && dec.reasons->cut_short;
 	hints_count(d, &dec);
-	log_decision(d, req, &dec, "create", ups.nr, loop_monotonic_ns() - from);
+	uint64_t took_ns = loop_monotonic_ns() - from;
+	measure_admission(d, &known, &dec, took_ns);
+	log_decision(d, req, &dec, "create", ups.nr, took_ns);
 	vec_fini(&ups);
-	if (!dec.admit)
-		return refuse(&dec, e);
+	int rc = dec.admit ? 0 : refuse(&dec, e);
+	cluster_note_decision(d, &req->pod, req->container_name, req->kind, &dec, e->text);
+	if (rc)
+		return rc;
 
 	struct placement placed = placement_of(&dec);
 	char text[PLACEMENT_JSON_MAX];
@@ -147,6 +159,7 @@ static void on_remove_pod(void *ctx, const struct pod *pod)
 	struct daemon *d = ctx;
 
 	engine_release_pod(d->engine, loop_wall_ms(), "pod-gone", pod);
+	cluster_note_pod_gone(d, pod->uid);
 }
 
 /* What a container's annotation claims, into *p. False: it has none, or one that cannot be read,
@@ -254,6 +267,7 @@ static const struct nri_handler *const handlers[] = {
 	[MODE_OFF] = &off_handler,
 	[MODE_MANAGE] = &manage_handler,
 	[MODE_SHADOW] = &shadow_handler,
+	[MODE_RELEASE] = &release_handler,
 };
 
 /* What was answered and never came to be. */
@@ -284,7 +298,7 @@ void wiring_start(struct daemon *d)
 		.ended = on_connection_ended,
 	};
 
-	d->handler = *handlers[d->settings.mode];
+	d->handler = measure_hooks(d, handlers[d->settings.mode]);
 	d->handler.ctx = d;
 	d->handler.on_event = on_event;
 	d->expire = loop_timer_new(d->loop, expire, d);

@@ -11,17 +11,29 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static struct settings before, s;
-	char value[CPUSET_TEXT_MAX];
+	char value[SETTING_TEXT_MAX];
 	struct err e = {0};
 
 	settings_init(&before);
 	s = before;
-	if (config_yaml_read(&s, (const char *)data, size, &e) < 0) {
+	static const struct key_value labels[] = {
+		{"pool", "latency"}, {"kubernetes.io/arch", "amd64"}};
+	const struct config_node node = {.name = "gpu-07.example",
+		.knows_labels = size % 2,
+		.labels = labels,
+		.nr_labels = 2};
+	struct config_sections sections;
+	char text[CONFIG_SECTIONS_TEXT_MAX];
+
+	if (config_yaml_read(&s, (const char *)data, size, &node, &sections, &e) < 0) {
 		if (!e.code || !e.text[0] || memcmp(&s, &before, sizeof s) != 0)
 			abort();
 		return 0;
 	}
 	(void)settings_check(&s, NULL, NULL);
+	if (strlen(config_sections_text(&sections, text)) + 1 >= sizeof text ||
+		(sections.off && s.mode != MODE_OFF))
+		abort();
 	for (unsigned i = 0; settings_get(&s, i, value, sizeof value); i++)
 		if (strlen(value) >= sizeof value)
 			abort();

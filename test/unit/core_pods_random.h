@@ -76,13 +76,49 @@ static inline void some_pod_goes(struct world *w, struct random *r)
 	assert_true(nothing_of(w, p));
 }
 
+static inline bool coin(struct random *r)
+{
+	return random_chance(r, 50);
+}
+
 /* What may change while the daemon runs on. */
+static inline void change_settings(struct settings *s, struct random *r)
+{
+	s->topology_policy = (enum topology_policy)random_below(r, NR_POLICIES);
+	s->topology_scope = coin(r) ? SCOPE_POD : SCOPE_CONTAINER;
+	s->prefer_closest_numa_nodes = coin(r);
+	s->allocation_strategy = (enum allocation_strategy)random_below(r, 3);
+	s->cpu_manager_policy = random_chance(r, 80) ? MANAGER_STATIC : MANAGER_NONE;
+	s->memory_manager_policy = random_chance(r, 80) ? MANAGER_STATIC : MANAGER_NONE;
+	s->cpu_options.full_pcpus_only = random_chance(r, 20);
+	s->cpu_options.distribute_cpus_across_numa = random_chance(r, 20);
+	s->cpu_options.strict_cpu_reservation = coin(r);
+	s->shared_pool_step = random_below(r, 8);
+	s->shared_pool_minimum = random_below(r, 8);
+}
+
+/* Nobody holds anything else than before, and nobody is to be told anything. */
 static inline void the_settings_change(struct world *w, struct random *r)
 {
-	w->s.topology_policy = (enum topology_policy)random_below(r, NR_POLICIES);
-	w->s.topology_scope = random_chance(r, 50) ? SCOPE_POD : SCOPE_CONTAINER;
-	w->s.shared_pool_step = random_below(r, 8);
-	w->s.shared_pool_minimum = random_below(r, 8);
+	const struct ledger *l = engine_ledger(w->g);
+	size_t nr = ledger_count(l), misplaced = ledger_nr_misplaced(l);
+	struct decision *before = calloc(nr + 1, sizeof *before);
+	const struct settings old = w->s;
+	struct err e;
+
+	for (size_t i = 0; i < nr; i++)
+		before[i] = ledger_at(l, i)->decision;
+	change_settings(&w->s, r);
+	if (engine_settings_changed(w->g, &e)) {
+		assert_int_equal(e.code, 16); /* EBUSY */
+		w->s = old;
+	}
+	assert_int_equal(ledger_count(l), nr);
+	assert_int_equal(ledger_nr_misplaced(l), misplaced);
+	for (size_t i = 0; i < nr; i++)
+		assert_memory_equal(&ledger_at(l, i)->decision, &before[i], sizeof *before);
+	free(before);
+	fold_anew(w); /* the journal starts anew */
 }
 
 struct event {

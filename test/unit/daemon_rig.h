@@ -24,10 +24,11 @@ enum { RIG_SETTINGS_MAX = 8 };
 struct daemon_rig {
 	char dir[PATH_MAX], socket[PATH_MAX + 16], run[PATH_MAX + 16], journal[PATH_MAX + 32];
 	char program[PATH_MAX + 16], machine[PATH_MAX];
-	const char *fault; /* NUMAFIT_FAULT, or NULL */
-	int log;           /* descriptor for its stderr; -1: the test's own */
-	bool obeys_modes;  /* it may not override permissions, although it is root */
-	pid_t pid;         /* 0: none runs */
+	const char *fault;  /* NUMAFIT_FAULT, or NULL */
+	const char *config; /* its config file, or NULL */
+	int log;            /* descriptor for its stderr; -1: the test's own */
+	bool obeys_modes;   /* it may not override permissions, although it is root */
+	pid_t pid;          /* 0: none runs */
 	const char *setting[RIG_SETTINGS_MAX + 1];
 };
 
@@ -69,15 +70,20 @@ static inline void rig_fini(struct daemon_rig *g)
 
 static inline void rig_exec(const struct daemon_rig *g)
 {
-	enum { FIXED = 10 };
+	enum { FIXED = 12 };
 	char machine[PATH_MAX + 16], nri[PATH_MAX + 32], run[PATH_MAX + 32];
-	const char *args[FIXED + 2 * RIG_SETTINGS_MAX + 1] = {g->program, "--set", machine, "--set",
-		nri, "--set", run, "--set", "reservedSystemCPUs=0"};
+	const char *args[FIXED + 2 + 2 * RIG_SETTINGS_MAX + 1] = {g->program, "--set", machine,
+		"--set", nri, "--set", run, "--set", "reservedSystemCPUs=0", "--set",
+		"metrics.address="};
 	unsigned nr = FIXED - 1;
 
 	(void)snprintf(machine, sizeof machine, "machine=%s", g->machine);
 	(void)snprintf(nri, sizeof nri, "nri.socketPath=%s", g->socket);
 	(void)snprintf(run, sizeof run, "runDirectory=%s", g->run);
+	if (g->config) {
+		args[nr++] = "--config";
+		args[nr++] = g->config;
+	}
 	for (unsigned i = 0; g->setting[i]; i++) {
 		args[nr++] = "--set";
 		args[nr++] = g->setting[i];

@@ -293,7 +293,8 @@ static void cpus_and_memory_come_and_go(struct world *w, struct random *r)
 	free(old);
 }
 
-/* What runs with CPUs of its own keeps them. */
+/* What runs with CPUs of its own keeps them; unless nobody is to have any, and its annotation is an
+ * old one. */
 static void the_journal_is_lost(struct world *w, struct random *r)
 {
 	struct cpuset before[PODS_MAX * PARTS_MAX] = {{{0}}}, now;
@@ -301,7 +302,8 @@ static void the_journal_is_lost(struct world *w, struct random *r)
 
 	(void)r;
 	for (unsigned i = 0; i < PODS_MAX * PARTS_MAX; i++) {
-		had[i] = slot(w, i)->runs && slot(w, i)->exclusive;
+		had[i] = slot(w, i)->runs && slot(w, i)->exclusive &&
+			 w->s.cpu_manager_policy == MANAGER_STATIC;
 		if (had[i])
 			before[i] = cpus_of(slot(w, i));
 	}

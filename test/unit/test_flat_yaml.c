@@ -70,6 +70,8 @@ static void scalars_are_told_in_order_with_path_and_line(void **state)
 			"1 a=one\ntwo\n;4 b=folded text;"},
 		{"a: \xc3\xa9\n", "1 a=\xc3\xa9;"},
 		{"? a\n: 1\n", "2 a=1;"},
+		{"labels: {a.b/c-d: x, e: y}\n", "1 labels.a.b/c-d=x;1 labels.e=y;"},
+		{"n:\n- labels: {a.b: x}\n", "2 n.0.labels.a.b=x;"},
 		{"a: {b: {c: {d: {e: {f: {g: 1}}}}}}\n", "1 a.b.c.d.e.f.g=1;"},
 	};
 	char told[TOLD_MAX];
@@ -105,6 +107,12 @@ static void what_is_not_taken_is_refused_with_its_line(void **state)
 		{"- a\n", {"line 1", "not a list"}},
 		{"<<: {a: 1}\n", {"line 1", "\"<<\" is not a key"}},
 		{"a.b: 1\n", {"line 1", "\"a.b\" is not a key"}},
+		{"a/b: 1\n", {"line 1", "\"a/b\" is not a key"}},
+		{"labels: {a.b: 1, a.b: 2}\n", {"line 1: labels.a.b:", "twice"}},
+		{"labels: {x: {a.b: 1}}\n", {"line 1", "\"a.b\" is not a key"}},
+		{"labels: {.a: 1}\n", {"line 1", "\".a\" is not a key"}},
+		{"labels: {a.: 1}\n", {"line 1", "\"a.\" is not a key"}},
+		{"xlabels: {a.b: 1}\n", {"line 1", "\"a.b\" is not a key"}},
 		{"a b: 1\n", {"line 1", "\"a b\" is not a key"}},
 		{"'': 1\n", {"line 1", "\"\" is not a key"}},
 		{"? {a: 1}\n: 2\n", {"line 1", "is no key"}},

@@ -30,7 +30,7 @@ see() { # WHAT COMMAND...
 
 settings() { # SETTING...: the daemon's options, into the file options
 	for setting in machine=kep3545-8 topologyManagerPolicy=restricted reservedSystemCPUs=0,64 \
-		"nri.socketPath=$dir/nri.sock" "runDirectory=$dir/run" "$@"; do
+		"nri.socketPath=$dir/nri.sock" "runDirectory=$dir/run" metrics.address= "$@"; do
 		printf '%s\n' --set "$setting"
 	done >"$dir/options"
 }

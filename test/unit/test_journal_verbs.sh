@@ -37,7 +37,7 @@ see() { # WHAT TEXT
 start() { # SETTING...
 	: >"$dir/log"
 	"$build/numafitd" --set machine=kep3545-8 --set nri.socketPath="$dir/nri.sock" \
-		--set runDirectory="$dir/run" --set topologyManagerPolicy=restricted \
+		--set runDirectory="$dir/run" --set metrics.address= --set topologyManagerPolicy=restricted \
 		--set reservedSystemCPUs=0,64 "$@" >"$dir/log" 2>&1 &
 	daemon=$!
 }

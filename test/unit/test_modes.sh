@@ -25,7 +25,7 @@ play() {
 	name=$1 trace=test/traces/$2.yaml
 	shift 2
 	set -- "$@" machine=kep3545-8 topologyManagerPolicy=restricted reservedSystemCPUs=0,64 \
-		nri.socketPath="$dir/nri.sock" runDirectory="$dir/run" kubeletRootDirectory="$dir/kubelet"
+		nri.socketPath="$dir/nri.sock" runDirectory="$dir/run" metrics.address= kubeletRootDirectory="$dir/kubelet"
 	for setting; do
 		set -- "$@" --set "$setting"
 		shift

@@ -70,7 +70,7 @@ static void each_row_prints_its_default_and_reads_it_back(void **state)
 	struct settings s = defaults();
 	const struct settings before = s;
 	struct setting_doc doc;
-	char buf[CPUSET_TEXT_MAX];
+	char buf[SETTING_TEXT_MAX];
 	unsigned nr = 0;
 
 	(void)state;
@@ -83,7 +83,7 @@ static void each_row_prints_its_default_and_reads_it_back(void **state)
 		if (*buf)
 			assert_int_equal(settings_set(&s, doc.key, buf, NULL), 0);
 	}
-	assert_int_equal(nr, 50);
+	assert_int_equal(nr, 65);
 	assert_false(settings_get(&s, nr, buf, sizeof buf));
 	assert_memory_equal(&s, &before, sizeof s);
 }
@@ -141,6 +141,16 @@ static void a_fitting_value_is_taken(void **state)
 		{"sweepInterval", "1h", "1h"},
 		{"nri.socketPath", "/x.sock", "/x.sock"},
 		{"nri.pluginIndex", "07", "07"},
+		{"kubeletConfigFile", "/k.yaml", "/k.yaml"},
+		{"refusalAction", "evict", "evict"},
+		{"apiServer.kubeconfig", "/etc/numafit/kubeconfig", "/etc/numafit/kubeconfig"},
+		{"apiServer.kubeconfig", "", ""},
+		{"apiServer.context", "here", "here"},
+		{"nodeResourceTopology.interval", "20ms", "20ms"},
+		{"nodeResourceTopology.heartbeat", "60s", "1m"},
+		{"nodeResourceTopology.podsFingerprint", "all", "all"},
+		{"metrics.address", ":9465", ":9465"},
+		{"metrics.address", "", ""},
 		{"runDirectory", "/tmp/run", "/tmp/run"},
 		{"journalMaxBytes", "64Ki", "64Ki"},
 		{"journalMaxBytes", "1073741824", "1Gi"},
@@ -172,7 +182,7 @@ static void a_wrong_value_is_named_with_what_was_expected(void **state)
 			"restricted, single-numa-node"},
 		{"memoryManagerPolicy", "static", -EINVAL,
 			"memoryManagerPolicy: \"static\" is not one of None, Static"},
-		{"mode", "", -EINVAL, "mode: \"\" is not one of off, manage, shadow"},
+		{"mode", "", -EINVAL, "mode: \"\" is not one of off, manage, shadow, release"},
 		{"mode", "off\n", -EINVAL, "mode: the value holds a control character"},
 		{"machine", "\xff", -EINVAL, "machine: the value is not UTF-8"},
 		{"topologyManagerPolicyOptions.prefer-closest-numa-nodes", "yes", -EINVAL,
@@ -237,6 +247,11 @@ static void a_wrong_value_is_named_with_what_was_expected(void **state)
 		{"sweepInterval", "4294967295h4294967295h", -ERANGE,
 			"sweepInterval: \"4294967295h4294967295h\" is not a duration from 0 to "
 			"1h"},
+		{"nodeResourceTopology.interval", "19ms", -ERANGE,
+			"nodeResourceTopology.interval: \"19ms\" is not a duration from 20ms to "
+			"1m"},
+		{"nodeResourceTopology.heartbeat", "0", -ERANGE,
+			"nodeResourceTopology.heartbeat: \"0\" is not a duration from 1s to 1h"},
 		{"journalMaxBytes", "1Ki", -ERANGE,
 			"journalMaxBytes: \"1Ki\" is not a quantity from 64Ki to 1Gi"},
 		{"journalMaxBytes", "much", -EINVAL,
@@ -424,6 +439,12 @@ static void the_whole_is_checked_against_itself_and_the_machine(void **state)
 		{{{NULL}}, NULL, NULL},
 		{{{"topologyManagerScope", "pod"}}, NULL, NULL},
 		{{{"reservedSystemCPUs", "0,2"}}, NULL, NULL},
+		{{{"refusalAction", "evict"}},
+			"refusalAction: evict needs to know who made a pod: podsWatch.enabled must "
+			"be true",
+			"refusalAction: evict needs to know who made a pod: podsWatch.enabled must "
+			"be true"},
+		{{{"refusalAction", "evict"}, {"podsWatch.enabled", "true"}}, NULL, NULL},
 		{{{"reservedSystemCPUs", "0,4-5"}}, NULL,
 			"reservedSystemCPUs: twin has no CPU 4-5"},
 		{{{"reservedSystemCPUs", "0-3"}}, NULL,
@@ -663,9 +684,133 @@ static void the_names_are_those_of_the_config_file(void **state)
 	assert_int_equal(topology_policy_from_name("None"), -1);
 }
 
+/* Any other value of each row. */
+static const char *another(const char *key)
+{
+	static const char *const values[][2] = {
+		{"mode", "off"},
+		{"onAdopt", "leave"},
+		{"besideStaticKubelet", "manage"},
+		{"topologyManagerPolicy", "none"},
+		{"topologyManagerScope", "pod"},
+		{TOPOLOGY "max-allowable-numa-nodes", "9"},
+		{TOPOLOGY "numa-allocation-strategy", "none"},
+		{"cpuManagerPolicy", "none"},
+		{"memoryManagerPolicy", "None"},
+		{"reservedSystemCPUs", "1"},
+		{"systemReserved.cpu", "1"},
+		{"kubeReserved.cpu", "1"},
+		{"mergeVisitBudget", "9"},
+		{"sharedPoolStep", "9"},
+		{"sharedPoolMinimum", "9"},
+		{"schedulerHint.mode", "off"},
+		{"schedulerHint.order", "volcano"},
+		{"nri.pluginIndex", "07"},
+		{"nri.failurePolicy", "drop-and-fail"},
+		{"refusalAction", "evict"},
+		{"nodeResourceTopology.podsFingerprint", "all"},
+		{"journalMaxBytes", "1Mi"},
+		{"logLevel", "debug"},
+		{"reservedMemory", NULL},
+		{"featureGates.CPUManagerPolicyOptions", NULL},
+		{"featureGates.TopologyManagerPolicyOptions", NULL},
+	};
+
+	for (size_t i = 0; i < sizeof values / sizeof *values; i++)
+		if (text_equal(values[i][0], key))
+			return values[i][1];
+	return "";
+}
+
+/* A value that the row takes and has not now; false: it takes none. */
+static bool set_another(struct settings *s, const struct setting_doc *doc)
+{
+	static const char *const any[] = {"true", "false", "3s", "/other", "other"};
+	const char *value = another(doc->key);
+
+	if (!value || *value)
+		return value && settings_set(s, doc->key, value, NULL) == 0;
+	for (size_t i = 0; i < sizeof any / sizeof *any; i++)
+		if (!text_equal(any[i], doc->fallback) &&
+			settings_set(s, doc->key, any[i], NULL) == 0)
+			return true;
+	return false;
+}
+
+static void what_needs_a_restart_stays_when_settings_are_reloaded(void **state)
+{
+	struct setting_doc doc;
+	unsigned changed = 0, stayed = 0;
+
+	(void)state;
+	for (unsigned i = 0; settings_doc(i, &doc); i++) {
+		struct settings s = defaults(), wanted = defaults();
+		char value[SETTING_TEXT_MAX], was[SETTING_TEXT_MAX];
+
+		if (!set_another(&wanted, &doc))
+			continue;
+		(void)settings_get(&wanted, i, value, sizeof value);
+		if (text_equal(value, doc.fallback))
+			fail_msg("%s is not another value than before", doc.key);
+		settings_reload(&s, &wanted);
+		(void)settings_get(&s, i, was, sizeof was);
+		assert_string_equal(was, doc.reloadable ? value : doc.fallback);
+		changed += doc.reloadable;
+		stayed += !doc.reloadable;
+		wanted = s;
+		s = defaults(); /* and back */
+		settings_reload(&wanted, &s);
+		assert_memory_equal(&wanted, &s, sizeof s);
+	}
+	assert_int_equal(changed, 38);
+	assert_int_equal(stayed, 24);
+}
+
+static void the_trunk_of_the_daemon_needs_a_restart(void **state)
+{
+	static const char *const restart[] = {"mode", "reservedSystemCPUs", "reservedMemory",
+		"nodeName", "nri.socketPath", "devicePlugin.enabled", "runDirectory", "machine"};
+	struct setting_doc doc;
+	unsigned nr = 0;
+
+	(void)state;
+	for (unsigned i = 0; settings_doc(i, &doc); i++)
+		for (size_t k = 0; k < sizeof restart / sizeof *restart; k++)
+			nr += text_equal(doc.key, restart[k]) && !doc.reloadable;
+	assert_int_equal(nr, sizeof restart / sizeof *restart);
+}
+
+static void a_reset_undoes_a_key_or_all_of_a_map(void **state)
+{
+	static const char *const pairs[][2] = {
+		{CPU "full-pcpus-only", "true"},
+		{CPU "strict-cpu-reservation", "true"},
+		{"cpuManagerPolicy", "none"},
+		{"reservedMemory.0.numaNode", "8"},
+		{"reservedMemory.0.limits.memory", "1Gi"},
+		{"nri.pluginIndex", "07"},
+	};
+	static const char *const keys[] = {
+		"cpuManagerPolicyOptions", "cpuManagerPolicy", "reservedMemory", "nri"};
+	const struct settings want = defaults();
+	struct settings s = defaults();
+
+	(void)state;
+	set_all(&s, pairs, sizeof pairs / sizeof *pairs);
+	settings_reset(&s, "cpuManagerPolicyOptions");
+	assert_int_equal(s.options_given, 0);
+	assert_int_equal(s.cpu_manager_policy, MANAGER_NONE);
+	for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+		settings_reset(&s, keys[i]);
+	assert_memory_equal(&s, &want, sizeof s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_needs_a_restart_stays_when_settings_are_reloaded),
+		cmocka_unit_test(the_trunk_of_the_daemon_needs_a_restart),
+		cmocka_unit_test(a_reset_undoes_a_key_or_all_of_a_map),
 		cmocka_unit_test(settings_begin_with_their_defaults),
 		cmocka_unit_test(each_row_prints_its_default_and_reads_it_back),
 		cmocka_unit_test(a_fitting_value_is_taken),

@@ -44,7 +44,7 @@ made() { # POD CONTAINER WORD...
 "$bin/numafitd" --set machine=kep3545-8 --set topologyManagerPolicy=restricted \
 	--set topologyManagerPolicyOptions.prefer-closest-numa-nodes=true \
 	--set reservedSystemCPUs=0,64 --set nri.socketPath="$dir/nri.sock" \
-	--set runDirectory="$dir/run" --set kubeletRootDirectory="$dir/kubelet" \
+	--set runDirectory="$dir/run" --set metrics.address= --set kubeletRootDirectory="$dir/kubelet" \
 	--set devicePlugin.enabled=true --set devicePlugin.preStartContainer=true \
 	--set podResources.enabled=true --set podsAPI.enabled=true >"$dir/log" 2>&1 &
 daemon=$!

@@ -35,7 +35,7 @@ play() {
 	"$bin/numafitd" --set machine=kep3545-8 --set topologyManagerPolicy=restricted \
 		--set topologyManagerPolicyOptions.prefer-closest-numa-nodes=true \
 		--set reservedSystemCPUs=0,64 --set nri.socketPath="$dir/nri.sock" \
-		--set runDirectory="$dir/run" --set nodeName=n1 "$@" >"$dir/log" 2>&1 &
+		--set runDirectory="$dir/run" --set metrics.address= --set nodeName=n1 "$@" >"$dir/log" 2>&1 &
 	daemon=$!
 	"$bin/numafit-sim" --socket "$dir/nri.sock" --machine kep3545-8 --reserved 0,64 \
 		--node-name n1 --trace "$trace" "$option" >"$dir/out" 2>&1
@@ -138,7 +138,7 @@ see "a pod has a stricter policy than its node" \
 printf 'steps:\n- create: {pod: a, qos: besteffort}\n- create: {pod: a, container: b, qos: besteffort, hint: {numa: 1}}\n' \
 	>"$dir/late.yaml"
 "$bin/numafitd" --set machine=kep3545-8 --set nri.socketPath="$dir/nri.sock" \
-	--set runDirectory="$dir/run2" >"$dir/log" 2>&1 &
+	--set runDirectory="$dir/run2" --set metrics.address= >"$dir/log" 2>&1 &
 daemon=$!
 "$bin/numafit-sim" --socket "$dir/nri.sock" --machine kep3545-8 --trace "$dir/late.yaml" \
 	>"$dir/out" 2>&1

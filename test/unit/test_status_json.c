@@ -89,8 +89,9 @@ static void hold_shared(struct ledger *l, const char *id)
 }
 
 static const struct status_kubelet kubelet = {"up", 62, 4, 8, 3, "up", "waiting", 7};
+static const struct status_config config = {"/etc/numafit/numafitd.yaml", "line 1: no", NULL, 3, 1};
 static const struct status_info info = {"0.1.0", "ready", "containerd v2.1", 1234, 77, &kubelet,
-	{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, UINT64_MAX}};
+	&config, {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, UINT64_MAX}};
 
 static char *document_of(const struct ledger *l)
 {
@@ -127,6 +128,11 @@ static void the_document_says_what_ledger_and_snapshot_say(void **state)
 	assert_string_equal(st.info.kubelet->pod_resources, "up");
 	assert_string_equal(st.info.kubelet->pods_api, "waiting");
 	assert_int_equal(st.info.kubelet->pods, 7);
+	assert_string_equal(st.info.config->file, config.file);
+	assert_string_equal(st.info.config->refused, config.refused);
+	assert_null(st.info.config->restart);
+	assert_int_equal(st.info.config->reloads, 3);
+	assert_int_equal(st.info.config->refusals, 1);
 	assert_memory_equal(&st.info.counters, &info.counters, sizeof info.counters);
 	assert_string_equal(st.machine, "two");
 	assert_true(cpuset_equal(&st.reserved, &settings.reserved_cpus));

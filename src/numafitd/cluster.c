@@ -1,0 +1,314 @@
+/* The API server's side: built when the settings want it. Nothing of it is ever waited for. */
+#include "cluster.h"
+
+#include <apiserver/path.h>
+#include <codec/api_json.h>
+#include <io/log.h>
+#include <numafit/text.h>
+#include <numafit/version.h>
+
+#include <string.h>
+
+/* How often the node object is looked at: its labels may choose other settings. */
+enum {
+	LOOK_EVERY_MS = 5 * 60 * 1000,
+	LOOK_AGAIN_MIN_MS = 250,
+	LOOK_AGAIN_MAX_MS = 30000,
+	STATUS_OK = 200
+};
+enum { LABELS_BYTES = 1 << 20, NS_PER_MS = 1000000 };
+
+void cluster_on_event(void *ctx, bool bad, const char *event, const char *text)
+{
+	char buf[1024];
+
+	(void)ctx;
+	log_line(bad ? LOG_WARN : LOG_INFO, event, "text=%s", log_text(buf, sizeof buf, text));
+}
+
+/* The node object */
+
+static void tell_node_unknown(struct cluster *c, const struct api_answer *answer)
+{
+	char why[1024];
+
+	if (!c->told_node)
+		log_line(LOG_WARN, "node-unknown",
+			"node=%s status=%d text=%s action=\"see whether nodeName is the node's "
+			"name, and whether numafitd may get nodes\"",
+			c->d->node_name, answer->status,
+			log_text(why, sizeof why, answer->message));
+	c->told_node = true;
+}
+
+static void take_labels(struct cluster *c, const struct json_t *node)
+{
+	const struct key_value *labels;
+	struct arena a;
+	size_t nr;
+
+	arena_init(&a, LABELS_BYTES);
+	if (api_json_labels(node, &a, &labels, &nr) == 0)
+		reload_set_labels(c->d, labels, nr);
+	arena_fini(&a);
+}
+
+static void on_node(void *ctx, const struct api_answer *answer)
+{
+	struct cluster *c = ctx;
+	bool ok = answer->status == STATUS_OK && answer->body;
+	struct api_meta meta;
+
+	c->looking = NULL;
+	if (!ok) {
+		loop_timer_set(c->look, backoff_next(&c->again, answer->after_ms));
+		tell_node_unknown(c, answer);
+		return;
+	}
+	loop_timer_set(c->look, LOOK_EVERY_MS);
+	backoff_reset(&c->again);
+	c->told_node = false;
+	api_json_meta(answer->body, &meta);
+	if (!text_equal(c->node_uid, meta.uid)) {
+		(void)text_copy(c->node_uid, sizeof c->node_uid, meta.uid);
+		reports_changed(c);
+	}
+	take_labels(c, answer->body);
+}
+
+static void look(void *ctx)
+{
+	struct cluster *c = ctx;
+	char path[OBJECT_PATH_MAX];
+	struct text t;
+
+	if (c->looking)
+		return;
+	text_init(&t, path, sizeof path);
+	text_add(&t, "/api/v1/nodes/");
+	path_add_escaped(&t, c->d->node_name);
+	c->looking = api_call(c->api, &(struct api_ask){.path = path}, c, on_node);
+}
+
+void cluster_look(struct cluster *c)
+{
+	loop_timer_set(c->look, 0);
+}
+
+/* What decisions come to */
+
+/* Why the container, or the pod, is refused, in its events; and with refusalAction evict the pod
+ * goes, if another one comes for it. */
+static void tell_refusal(struct cluster *c, struct pod_event *event)
+{
+	const struct known_pod *pod = c->pods ? api_pods_find(c->pods, event->uid) : NULL;
+
+	if (c->events)
+		events_tell(c->events, event);
+	if (c->evictions && pod && pod_owner_makes_another(pod->owner))
+		evict_pod(c->evictions, event->ns, event->pod, event->uid);
+}
+
+static struct pod_event event_of(
+	const struct pod *pod, const char *container, enum container_kind kind)
+{
+	return (struct pod_event){
+		.ns = pod->ns,
+		.pod = pod->name,
+		.uid = pod->uid,
+		.container = container,
+		.kind = kind,
+	};
+}
+
+static void tell_hint(struct cluster *c, const struct decision *dec, struct pod_event *event)
+{
+	const struct sched_hint_result *h = &dec->hint;
+	char asked[NODESET_TEXT_MAX], given[NODESET_TEXT_MAX], message[EVENT_MESSAGE_MAX];
+	const struct node_ids *ids = &c->d->topo.ids;
+	struct text t;
+
+	if (!c->events || !h->looked_at || h->verdict <= SCHED_HINT_ACCEPTED)
+		return;
+	text_init(&t, message, sizeof message);
+	text_add(&t, "the scheduler's hint");
+	if (!nodeset_empty(h->asked))
+		text_add(&t, " for NUMA nodes %s",
+			nodeset_format(h->asked, ids, asked, sizeof asked));
+	text_add(&t, " is %s", sched_hint_verdict_name(h->verdict));
+	if (dec->admit && !nodeset_empty(h->given))
+		text_add(&t, ", given are %s", nodeset_format(h->given, ids, given, sizeof given));
+	event->reason = "NUMAHint";
+	event->warning = sched_hint_is_rejection(h->verdict);
+	event->message = message;
+	events_tell(c->events, event);
+}
+
+void cluster_note_decision(struct daemon *d, const struct pod *pod, const char *container,
+	enum container_kind kind, const struct decision *dec, const char *refusal)
+{
+	struct cluster *c = d->cluster;
+
+	if (!c)
+		return;
+	struct pod_event event = event_of(pod, container, kind);
+	tell_hint(c, dec, &event);
+	if (dec->admit && c->evictions)
+		evict_forget(c->evictions, pod->uid);
+	if (dec->admit)
+		return;
+	event.warning = true;
+	event.reason = dec->reason ? dec->reason : "NUMARefused";
+	event.message = refusal;
+	tell_refusal(c, &event);
+}
+
+void cluster_note_change(struct daemon *d)
+{
+	if (d->cluster)
+		reports_changed(d->cluster);
+}
+
+void cluster_note_pod_gone(struct daemon *d, const char *pod_uid)
+{
+	if (d->cluster && d->cluster->evictions)
+		evict_forget(d->cluster->evictions, pod_uid);
+}
+
+const struct known_pod *cluster_pod(const struct daemon *d, const char *uid)
+{
+	const struct cluster *c = d->cluster;
+
+	return c && c->pods ? api_pods_find(c->pods, uid) : NULL;
+}
+
+/* Metrics */
+
+static struct metrics_object measure(const struct apply *p)
+{
+	struct apply_counters c;
+
+	if (!p)
+		return (struct metrics_object){0};
+	apply_counters(p, &c);
+	return (struct metrics_object){
+		.on = true,
+		.written = c.written,
+		.conflicts = c.conflicts,
+		.failed = c.failed,
+		.lag_ns = c.lag_ms * NS_PER_MS,
+		.behind_ns = c.behind_ms * NS_PER_MS,
+	};
+}
+
+void cluster_metrics(const struct daemon *d, struct metrics_cluster *out)
+{
+	const struct cluster *c = d->cluster;
+	struct evictions_counters evictions = {0};
+	struct events_counters events = {0};
+
+	*out = (struct metrics_cluster){0};
+	if (!c)
+		return;
+	if (c->events)
+		events_counters(c->events, &events);
+	if (c->evictions)
+		evictions_counters(c->evictions, &evictions);
+	*out = (struct metrics_cluster){
+		.object = {[OBJECT_NRT] = measure(c->nrt),
+			[OBJECT_NUMATOPOLOGY] = measure(c->numatopology)},
+		.events = c->events,
+		.evictions = c->evictions,
+		.events_sent = events.sent,
+		.events_failed = events.failed,
+		.events_dropped = events.dropped,
+		.evicted = evictions.evicted,
+		.evictions_failed = evictions.failed,
+		.evictions_dropped = evictions.dropped,
+	};
+}
+
+/* Life */
+
+static void on_pod(void *ctx, const struct known_pod *pod)
+{
+	const struct cluster *c = ctx;
+
+	services_note_pod(c->d, pod);
+}
+
+static void start_parts(struct cluster *c)
+{
+	const struct settings *s = &c->d->settings;
+	struct daemon *d = c->d;
+
+	c->look = loop_timer_new(d->loop, look, c);
+	c->again = (struct backoff){.min_ms = LOOK_AGAIN_MIN_MS, .max_ms = LOOK_AGAIN_MAX_MS};
+	c->pods_handler = (struct api_pods_handler){c, on_pod, cluster_on_event};
+	if (s->pods_watch)
+		c->pods = api_pods_new(c->api, d->node_name, &c->pods_handler);
+	if (s->events && s->mode == MODE_MANAGE)
+		c->events =
+			events_new(d->loop, c->api, &(struct events_options){.node = d->node_name},
+				&(struct events_handler){c, cluster_on_event});
+	if (s->refusal_action == REFUSAL_EVICT && s->mode == MODE_MANAGE)
+		c->evictions = evictions_new(d->loop, c->api, &(struct evictions_options){0},
+			&(struct evictions_handler){c, cluster_on_event});
+	reports_start(c);
+	cluster_look(c);
+}
+
+static bool is_wanted(const struct daemon *d)
+{
+	const struct settings *s = &d->settings;
+
+	return s->nrt || s->numatopology || s->pods_watch || s->events ||
+	       s->refusal_action == REFUSAL_EVICT || reload_wants_labels(d);
+}
+
+int cluster_start(struct daemon *d, struct err *e)
+{
+	const struct api_options o = {
+		.kubeconfig = d->settings.kubeconfig,
+		.context = d->settings.kube_context,
+		.user_agent = "numafitd/" NUMAFIT_VERSION,
+		.on_event = cluster_on_event,
+	};
+
+	if (!is_wanted(d))
+		return 0;
+	struct api *api = api_new(d->loop, &o, e);
+	if (!api)
+		return err_add(e, -e->code, "API server");
+	d->cluster = xcalloc(1, sizeof *d->cluster);
+	d->cluster->d = d;
+	d->cluster->api = api;
+	start_parts(d->cluster);
+	return 0;
+}
+
+void cluster_stop(struct daemon *d)
+{
+	struct cluster *c = d->cluster;
+
+	if (!c)
+		return;
+	d->cluster = NULL;
+	api_cancel(c->looking);
+	loop_timer_close(c->look);
+	reports_stop(c);
+	events_close(c->events);
+	evictions_close(c->evictions);
+	api_pods_close(c->pods);
+	api_free(c->api);
+	free(c);
+}
+
+/* Those that the reports copy. */
+void cluster_settings_changed(struct daemon *d)
+{
+	if (!d->cluster)
+		return;
+	reports_stop(d->cluster);
+	reports_start(d->cluster);
+}

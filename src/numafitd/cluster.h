@@ -1,0 +1,46 @@
+#ifndef NUMAFIT_NUMAFITD_CLUSTER_H
+#define NUMAFIT_NUMAFITD_CLUSTER_H
+
+#include "daemon.h"
+
+#include <apiserver/apply.h>
+#include <apiserver/events.h>
+#include <apiserver/evict.h>
+#include <apiserver/pods.h>
+#include <io/backoff.h>
+#include <numafit/report.h>
+
+/* What the files that speak with the API server share. */
+
+enum { NODE_UID_MAX = 64, OBJECT_PATH_MAX = 512 };
+
+struct cluster {
+	struct daemon *d;
+	struct api *api;
+	struct loop_timer *look; /* at the node object, now and then */
+	struct api_call *looking;
+	struct backoff again;        /* until it is there */
+	bool told_node;              /* that it cannot be had */
+	char node_uid[NODE_UID_MAX]; /* "": not known yet */
+	struct report_policy kubelet;
+	bool knows_kubelet;
+	struct apply *nrt, *numatopology;
+	struct apply_handler nrt_handler, numatopology_handler;
+	struct api_pods *pods;
+	struct api_pods_handler pods_handler;
+	struct events *events;
+	struct evictions *evictions;
+};
+
+/* cluster.c: an event of a part, for the log. */
+void cluster_on_event(void *ctx, bool bad, const char *event, const char *text);
+/* Look at the node object now: it may be another one. */
+void cluster_look(struct cluster *c);
+
+/* reports.c: what schedulers are told of the node. */
+void reports_start(struct cluster *c);
+void reports_stop(struct cluster *c);
+/* Something in them may be another by now. */
+void reports_changed(struct cluster *c);
+
+#endif

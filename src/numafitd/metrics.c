@@ -1,0 +1,263 @@
+/* Metrics and health over HTTP. All of it is made when somebody asks. */
+#include "daemon.h"
+
+#include <io/http_server.h>
+#include <io/log.h>
+#include <numafit/mem.h>
+#include <numafit/text.h>
+#include <numafit/tokens.h>
+#include <numafit/version.h>
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { TRY_AGAIN_S = 10, MS_PER_S = 1000, NS_PER_MS = 1000000, NS_PER_S = 1000000000 };
+/* RFC 9110, 15 */
+enum {
+	PAGE_OK = 200,
+	PAGE_FORBIDDEN = 403,
+	PAGE_NOT_FOUND = 404,
+	PAGE_NOT_ALLOWED = 405,
+	PAGE_UNAVAILABLE = 503
+};
+
+struct metrics_server {
+	struct daemon *d;
+	struct http_server *http;
+	struct loop_timer *again;
+	uint64_t start_ns; /* of the process, since the epoch */
+	struct err told;   /* why nobody is served */
+};
+
+/* What is measured */
+
+static uint64_t resident_bytes(void)
+{
+	unsigned long long size, resident = 0;
+	FILE *f = fopen("/proc/self/statm", "re");
+
+	if (f && fscanf(f, "%llu %llu", &size, &resident) != 2)
+		resident = 0;
+	if (f)
+		(void)fclose(f);
+	return resident * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+static uint64_t open_fds(void)
+{
+	DIR *dir = opendir("/proc/self/fd");
+	const struct dirent *entry;
+	uint64_t nr = 0;
+
+	while (dir && (entry = readdir(dir)))
+		nr += entry->d_name[0] != '.';
+	if (dir)
+		(void)closedir(dir);
+	return nr ? nr - 1 : 0; /* the directory's own */
+}
+
+static struct metrics_process process(const struct metrics_server *v)
+{
+	struct rlimit fds = {0};
+	struct timespec cpu = {0};
+
+	(void)getrlimit(RLIMIT_NOFILE, &fds);
+	(void)clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &cpu);
+	return (struct metrics_process){
+		.start_ns = v->start_ns,
+		.cpu_ns = (uint64_t)cpu.tv_sec * NS_PER_S + (uint64_t)cpu.tv_nsec,
+		.resident_bytes = resident_bytes(),
+		.open_fds = open_fds(),
+		.max_fds = fds.rlim_cur,
+	};
+}
+
+static void count_promised(const struct ledger *l, unsigned promised[NODES_MAX])
+{
+	const struct topo *t = ledger_topo(l);
+	struct cpuset cpus = ledger_promised_cpus(l, NULL);
+
+	nodeset_each (n, t->nodes)
+		promised[n] = cpuset_count_and(&t->node[n].cpus, &cpus);
+}
+
+static char *measure(const struct metrics_server *v, size_t *len)
+{
+	const struct daemon *d = v->d;
+	const struct ledger *l = engine_ledger(d->engine);
+	struct status_kubelet kubelet;
+	struct status_config config;
+	struct snapshot snapshot;
+	struct metrics m = {
+		.version = NUMAFIT_VERSION,
+		.settings = &d->settings,
+		.snapshot = &snapshot,
+		.counters = d->counters,
+		.measured = d->measured,
+		.connected = nri_conn_state(d->conn) == NRI_READY,
+		.generation = d->generation,
+		.journal_bytes = journal_size(d->journal),
+		.kubelet = services_status(d, &kubelet) ? &kubelet : NULL,
+		.config = reload_status(d, &config) ? &config : NULL,
+		.process = process(v),
+	};
+
+	m.counters.log_dropped = log_dropped();
+	snapshot_take(&snapshot, l, &d->settings);
+	count_promised(l, m.promised);
+	cluster_metrics(d, &m.cluster);
+	return metrics_text(&m, len);
+}
+
+/* Pages */
+
+static void say(struct http_exchange *x, int status, const char *text)
+{
+	http_answer_send(x, status, "text/plain", text, strlen(text), NULL);
+}
+
+static void show_metrics(
+	struct metrics_server *v, struct http_exchange *x, const struct http_request *r)
+{
+	size_t len;
+	auto_free char *text = measure(v, &len);
+
+	(void)r;
+	http_answer_send(x, PAGE_OK, METRICS_TEXT_TYPE, text, len, NULL);
+}
+
+/* As the API server says it (k8s.io/apiserver/pkg/server/healthz). */
+static void show_health(
+	struct metrics_server *v, struct http_exchange *x, const struct http_request *r)
+{
+	struct health_verdict verdict;
+
+	health_check(v->d, r->path + 1, &verdict);
+	if (text_equal(r->query, "verbose") || text_equal(r->query, "verbose=true"))
+		say(x, verdict.ok ? PAGE_OK : PAGE_UNAVAILABLE, verdict.all);
+	else
+		say(x, verdict.ok ? PAGE_OK : PAGE_UNAVAILABLE,
+			verdict.ok ? "ok" : verdict.failures);
+}
+
+/* It names pods, whom not everybody on the network needs to know. */
+static void show_status(
+	struct metrics_server *v, struct http_exchange *x, const struct http_request *r)
+{
+	auto_free char *document = r->local ? status_document(v->d) : NULL;
+
+	if (!r->local)
+		say(x, PAGE_FORBIDDEN, "only for clients on this machine\n");
+	else if (!document)
+		say(x, PAGE_UNAVAILABLE, "the status is too large\n");
+	else
+		http_answer_send(x, PAGE_OK, "application/json", document, strlen(document), NULL);
+}
+
+static void show_index(
+	struct metrics_server *v, struct http_exchange *x, const struct http_request *r);
+
+static const struct page {
+	const char *path, *what;
+	void (*show)(
+		struct metrics_server *v, struct http_exchange *x, const struct http_request *r);
+} pages[] = {
+	{"/", "this list", show_index},
+	{"/metrics", "for Prometheus", show_metrics},
+	{"/healthz", "the same as /livez", show_health},
+	{"/livez", "whether it must not be restarted (?verbose: each check)", show_health},
+	{"/readyz", "whether containers are placed (?verbose: each check)", show_health},
+	{"/status", "what `numafit status --json` tells, on this machine", show_status},
+};
+enum { NR_PAGES = sizeof pages / sizeof *pages, INDEX_MAX = 1024 };
+
+static void show_index(
+	struct metrics_server *v, struct http_exchange *x, const struct http_request *r)
+{
+	char list[INDEX_MAX];
+	struct text t;
+
+	(void)v, (void)r;
+	text_init(&t, list, sizeof list);
+	text_add(&t, "numafitd " NUMAFIT_VERSION "\n");
+	for (size_t i = 0; i < NR_PAGES; i++)
+		text_add(&t, "%-9s %s\n", pages[i].path, pages[i].what);
+	say(x, PAGE_OK, list);
+}
+
+static void on_request(void *ctx, struct http_exchange *x, const struct http_request *r)
+{
+	static const char only_get[] = "only GET and HEAD\n";
+
+	if (!text_equal(r->method, "GET") && !text_equal(r->method, "HEAD")) {
+		http_answer_send(x, PAGE_NOT_ALLOWED, "text/plain", only_get, sizeof only_get - 1,
+			"Allow: GET, HEAD");
+		return;
+	}
+	for (size_t i = 0; i < NR_PAGES; i++)
+		if (text_equal(r->path, pages[i].path)) {
+			pages[i].show(ctx, x, r);
+			return;
+		}
+	say(x, PAGE_NOT_FOUND, "no such page; / lists them\n");
+}
+
+/* Serving */
+
+static void tell_failure(struct metrics_server *v, const struct err *e)
+{
+	char buf[2 * sizeof e->text];
+
+	if (!text_equal(v->told.text, e->text))
+		log_line(LOG_ERROR, "metrics-not-served",
+			"error=%s action=\"set metrics.address to one that is free, or to nothing; "
+			"it is tried again every %d s\"",
+			log_text(buf, sizeof buf, e->text), TRY_AGAIN_S);
+	v->told = *e;
+}
+
+static void serve(void *ctx)
+{
+	struct metrics_server *v = ctx;
+	const struct http_server_options o = {
+		.address = v->d->settings.metrics_address, .ctx = v, .handle = on_request};
+	struct err e = {0};
+
+	v->http = http_server_new(v->d->loop, &o, &e);
+	if (!v->http) {
+		tell_failure(v, &e);
+		loop_timer_set(v->again, TRY_AGAIN_S * MS_PER_S);
+		return;
+	}
+	log_line(LOG_INFO, "metrics-served", "address=%s port=%u", o.address,
+		http_server_port(v->http));
+}
+
+void metrics_start(struct daemon *d)
+{
+	if (!*d->settings.metrics_address)
+		return;
+	struct metrics_server *v = xcalloc(1, sizeof *v);
+	v->d = d;
+	d->metrics = v;
+	v->start_ns = (uint64_t)loop_wall_ms() * NS_PER_MS - (loop_monotonic_ns() - d->started_ns);
+	v->again = loop_timer_new(d->loop, serve, v);
+	serve(v);
+}
+
+void metrics_stop(struct daemon *d)
+{
+	struct metrics_server *v = d->metrics;
+
+	if (!v)
+		return;
+	http_server_free(v->http);
+	loop_timer_close(v->again);
+	free(v);
+	d->metrics = NULL;
+}

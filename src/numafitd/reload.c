@@ -1,0 +1,325 @@
+/* The config file while the daemon runs. What it says now is read, checked as a whole, and then put
+ * in force at once, between two events of the loop; or nothing of it is. */
+#include "config.h"
+#include "daemon.h"
+
+#include <io/log.h>
+#include <io/watch.h>
+#include <numafit/text.h>
+
+#include <errno.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+/* A change comes as several events, and a file that is written in place comes in pieces. */
+enum { SETTLE_MS = 100, CHANGES_TEXT_MAX = 2048, KEYS_TEXT_MAX = 512 };
+
+struct reload {
+	struct watch *file, *swap;
+	struct loop_timer *settled;
+	uint64_t reloads, refusals;
+	struct err refused;          /* why what was read last is not in force; code 0: it is */
+	char restart[KEYS_TEXT_MAX]; /* keys that wait for a restart */
+	bool unreadable, must_restart;
+};
+
+/* Those who keep something of the settings for themselves. */
+static void (*const told[])(struct daemon *d) = {
+	hints_settings_changed,
+	sweep_settings_changed,
+	recorder_write_anew, /* its first line holds the settings, and the pool may have changed */
+	services_note_change,
+	cluster_settings_changed,
+};
+
+/* Both values of the row as text; whether they differ. */
+static bool differ(
+	const struct settings *a, const struct settings *b, unsigned i, char *was, char *is)
+{
+	(void)settings_get(a, i, was, SETTING_TEXT_MAX);
+	(void)settings_get(b, i, is, SETTING_TEXT_MAX);
+	return !text_equal(was, is);
+}
+
+static const char *shown(const char *value)
+{
+	return *value ? value : "not set";
+}
+
+/* "topologyManagerPolicy: none -> restricted; ..." of what has changed; how many there are. */
+static unsigned list_changes(const struct settings *a, const struct settings *b, struct text *t)
+{
+	auto_free char *was = xcalloc(SETTING_TEXT_MAX, 1), *is = xcalloc(SETTING_TEXT_MAX, 1);
+	struct setting_doc doc;
+	unsigned nr = 0;
+
+	for (unsigned i = 0; settings_doc(i, &doc); i++)
+		if (differ(a, b, i, was, is))
+			text_add(t, "%s%s: %s -> %s", nr++ ? "; " : "", doc.key, shown(was),
+				shown(is));
+	return nr;
+}
+
+/* The keys whose new value waits for a restart. */
+static void list_waiting(
+	const struct settings *asked, const struct settings *wanted, char keys[KEYS_TEXT_MAX])
+{
+	auto_free char *was = xcalloc(SETTING_TEXT_MAX, 1), *is = xcalloc(SETTING_TEXT_MAX, 1);
+	struct setting_doc doc;
+	struct text t;
+
+	text_init(&t, keys, KEYS_TEXT_MAX);
+	for (unsigned i = 0; settings_doc(i, &doc); i++)
+		if (!doc.reloadable && differ(asked, wanted, i, was, is))
+			text_add(&t, "%s%s", t.len ? ", " : "", doc.key);
+}
+
+/* All that can change changes, or nothing. */
+static int put_in_force(struct daemon *d, const struct settings *wanted, struct err *e)
+{
+	auto_free struct settings *before = xcalloc(1, sizeof *before),
+				  *next = xcalloc(1, sizeof *next);
+	int rc;
+
+	*before = *next = d->settings;
+	settings_reload(next, wanted);
+	rc = settings_check(next, &d->topo, e); /* beside what cannot change now */
+	if (rc)
+		return err_add(e, rc, "with what needs a restart as it is");
+	d->settings = *next;
+	rc = engine_settings_changed(d->engine, e);
+	if (rc)
+		d->settings = *before;
+	return rc;
+}
+
+static void tell_all(struct daemon *d)
+{
+	log_set_level(d->settings.log_level);
+	for (size_t i = 0; i < sizeof told / sizeof *told; i++)
+		told[i](d);
+}
+
+static void log_reloaded(struct daemon *d, unsigned nr, const char *changes)
+{
+	char file[512], text[2 * CHANGES_TEXT_MAX];
+
+	log_line(LOG_INFO, "config-reloaded", "file=%s keys=%u changed=%s",
+		log_text(file, sizeof file, d->config->from.file), nr,
+		log_text(text, sizeof text, nr ? changes : "nothing"));
+	if (*d->reload->restart)
+		log_line(LOG_WARN, "config-needs-restart",
+			"keys=\"%s\" action=\"restart numafitd: until then they stay as they are\"",
+			d->reload->restart);
+}
+
+static int reload(struct daemon *d, struct err *e)
+{
+	auto_free struct settings *wanted = xcalloc(1, sizeof *wanted);
+	char changes[CHANGES_TEXT_MAX];
+	struct config_sections sections;
+	struct text t;
+	int rc = config_read(d->config, wanted, &sections, e);
+
+	text_init(&t, changes, sizeof changes);
+	if (!rc)
+		rc = settings_check(wanted, &d->topo, e);
+	auto_free struct settings *before = xcalloc(1, sizeof *before);
+	*before = d->settings;
+	if (!rc)
+		rc = put_in_force(d, wanted, e);
+	if (rc)
+		return rc;
+	unsigned nr = list_changes(before, &d->settings, &t);
+	list_waiting(&d->asked, wanted, d->reload->restart);
+	d->sections = sections;
+	settings_reload(&d->asked, wanted);
+	if (nr)
+		tell_all(d);
+	log_reloaded(d, nr, changes);
+	return 0;
+}
+
+static void note(struct daemon *d, int rc, const struct err *e)
+{
+	struct reload *r = d->reload;
+	char buf[2 * sizeof e->text];
+
+	if (!rc) {
+		r->reloads++;
+		r->refused = (struct err){0};
+		return;
+	}
+	r->refusals++;
+	r->refused = *e;
+	log_line(LOG_ERROR, "config-refused",
+		"error=%s action=\"mend it: until then all settings stay as they are\"",
+		log_text(buf, sizeof buf, e->text));
+}
+
+static void reload_and_note(struct daemon *d)
+{
+	struct err e = {0};
+
+	note(d, reload(d, &e), &e);
+}
+
+/* Whether the file is another one than before, or is there again. */
+static bool is_news(struct daemon *d)
+{
+	struct reload *r = d->reload;
+	bool was_unreadable = r->unreadable;
+	struct err e = {0};
+	int rc = config_read_file(d->config, &e);
+
+	r->unreadable = rc < 0;
+	if (rc < 0 && !text_equal(e.text, r->refused.text))
+		note(d, rc, &e);
+	return rc > 0 || (!rc && was_unreadable);
+}
+
+/* The file, or its directory's ..data, was touched. */
+static void look(void *ctx)
+{
+	struct daemon *d = ctx;
+
+	if (is_news(d))
+		reload_and_note(d);
+}
+
+static void touched(void *ctx)
+{
+	struct daemon *d = ctx;
+
+	loop_timer_set(d->reload->settled, SETTLE_MS);
+}
+
+/* Somebody who sends a signal wants an answer, be it the same as before. */
+static void asked_to(void *ctx)
+{
+	struct daemon *d = ctx;
+
+	d->reload->refused = (struct err){0};
+	(void)is_news(d);
+	if (!d->config->from.file)
+		log_line(LOG_INFO, "no-config-file", "text=\"SIGHUP has nothing to read\"");
+	else if (!d->reload->unreadable)
+		reload_and_note(d);
+}
+
+/* kubelet's AtomicWriter makes the file a link into ..data, which is a link to a directory: a new
+ * one takes its place, and nothing happens to the file's own name (kubernetes
+ * pkg/volume/util/atomic_writer.go). */
+static void watch(struct daemon *d)
+{
+	const char *file = d->config->from.file, *slash = file ? strrchr(file, '/') : NULL;
+	int len = slash ? (int)(slash + 1 - file) : 0;
+	char data[PATH_MAX];
+
+	if (!file)
+		return;
+	(void)snprintf(data, sizeof data, "%.*s..data", len, file);
+	d->reload->file = watch_new(d->loop, file, touched, d);
+	d->reload->swap = watch_new(d->loop, data, touched, d);
+	if (!d->reload->file || !d->reload->swap)
+		log_line(LOG_WARN, "config-not-watched",
+			"file=%s action=\"send SIGHUP when it has changed\"", file);
+}
+
+static void log_sections(const struct daemon *d)
+{
+	const struct config_sections *s = &d->sections;
+	unsigned used = 0, waiting = 0;
+
+	for (unsigned i = 0; i < s->nr; i++) {
+		used += s->at[i].match == CONFIG_THIS_NODE;
+		waiting += s->at[i].match == CONFIG_NEEDS_LABELS;
+	}
+	if (s->nr || s->off)
+		log_line(LOG_INFO, "config-sections", "node=%s all=%u used=%u off=%s", d->node_name,
+			s->nr, used, s->off ? "yes" : "no");
+	if (waiting)
+		log_line(LOG_WARN, "config-labels-unknown",
+			"sections=%u text=\"they choose nodes by labels, and this node's are not "
+			"known yet\" action=\"none, where the API server can be asked; else give "
+			"--node-label\"",
+			waiting);
+}
+
+int reload_start(struct daemon *d, struct err *e)
+{
+	d->reload = xcalloc(1, sizeof *d->reload);
+	d->reload->settled = loop_timer_new(d->loop, look, d);
+	watch(d);
+	log_sections(d);
+	return loop_on_signal(d->loop, SIGHUP, asked_to, d)
+		       ? err_set(e, EIO, "the handler of SIGHUP cannot be set")
+		       : 0;
+}
+
+void reload_stop(struct daemon *d)
+{
+	struct reload *r = d->reload;
+
+	if (!r)
+		return;
+	watch_close(r->file);
+	watch_close(r->swap);
+	loop_timer_close(r->settled);
+	free(r);
+	d->reload = NULL;
+}
+
+bool reload_wants_labels(const struct daemon *d)
+{
+	return d->sections.by_labels && !d->config->labels_given;
+}
+
+void reload_set_labels(struct daemon *d, const struct key_value *labels, size_t nr)
+{
+	bool first = !d->config->knows_labels;
+	char buf[2 * sizeof d->reload->refused.text];
+	struct err e;
+	int rc = config_take_labels(d->config, labels, nr, d->settings.run_directory, &e);
+
+	if (rc < 0)
+		log_line(LOG_WARN, "labels-not-kept",
+			"error=%s action=\"none now: a restart asks for them once more\"",
+			log_text(buf, sizeof buf, e.text));
+	if (!rc || !d->sections.by_labels)
+		return;
+	reload_and_note(d);
+	/* who could not keep them would not know them the next time either */
+	if (!first || rc < 0 || !*d->reload->restart || d->launch.name)
+		return;
+	d->reload->must_restart = true;
+	loop_stop(d->loop);
+}
+
+int reload_verdict(const struct daemon *d, struct err *e)
+{
+	return d->reload->must_restart
+		       ? err_set(e, EAGAIN,
+				 "the node's labels are known now, and choose settings that need a "
+				 "restart (%s): start it again",
+				 d->reload->restart)
+		       : 0;
+}
+
+bool reload_status(const struct daemon *d, struct status_config *out)
+{
+	const struct reload *r = d->reload;
+
+	if (!r || !d->config->from.file)
+		return false;
+	*out = (struct status_config){
+		.file = d->config->from.file,
+		.refused = r->refused.code ? r->refused.text : NULL,
+		.restart = *r->restart ? r->restart : NULL,
+		.reloads = r->reloads,
+		.refusals = r->refusals,
+	};
+	return true;
+}

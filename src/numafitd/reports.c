@@ -1,0 +1,142 @@
+/* The snapshot -> the objects that schedulers read. */
+#include "cluster.h"
+
+#include <apiserver/path.h>
+#include <codec/kubelet_config_yaml.h>
+#include <codec/nrt_write_json.h>
+#include <codec/numatopology_write_json.h>
+#include <io/log.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { REPORT_BYTES = 8 << 20 };
+
+/* Who decides in mode shadow goes by its own rules. */
+static void read_kubelet(struct cluster *c)
+{
+	const char *path = c->d->settings.kubelet_config;
+	char why[512];
+	struct err e;
+
+	auto_free char *text = xcalloc(1, KUBELET_CONFIG_BYTES_MAX + 1);
+	FILE *f = fopen(path, "re");
+	size_t len = f ? fread(text, 1, KUBELET_CONFIG_BYTES_MAX + 1, f) : 0;
+	int rc = f ? kubelet_config_yaml_read(text, len, &c->kubelet, &e)
+		   : err_set(&e, errno, "%s", strerror(errno));
+
+	if (f)
+		(void)fclose(f);
+	c->knows_kubelet = rc == 0;
+	if (rc)
+		log_line(LOG_WARN, "kubelet-config-unread",
+			"file=%s error=%s text=\"schedulers are not told the kubelet's policy\" "
+			"action=\"set kubeletConfigFile\"",
+			path, log_text(why, sizeof why, e.text));
+}
+
+/* Take the report; false: it cannot be had now. */
+static bool take(const struct cluster *c, struct arena *a, struct report *out)
+{
+	const struct daemon *d = c->d;
+	struct report_facts f = {
+		.node_name = d->node_name,
+		.node_uid = c->node_uid,
+		.generation = d->generation,
+		.kubelet = c->knows_kubelet ? &c->kubelet : NULL,
+	};
+
+	services_report(d, &f, a);
+	return *c->node_uid && report_take(out, engine_ledger(d->engine), &d->settings, &f, a) == 0;
+}
+
+static char *print_nrt(void *ctx, uint64_t beat)
+{
+	const struct cluster *c = ctx;
+	const struct nrt_write_options o = {beat, c->d->settings.nrt_policies};
+	struct report r;
+	struct arena a;
+
+	arena_init(&a, REPORT_BYTES);
+	char *text = take(c, &a, &r) ? nrt_json_write(&r, &o) : NULL;
+	arena_fini(&a);
+	return text;
+}
+
+static char *print_numatopology(void *ctx, uint64_t beat)
+{
+	const struct cluster *c = ctx;
+	const struct daemon *d = c->d;
+	struct report r;
+	struct arena a;
+
+	arena_init(&a, REPORT_BYTES);
+	char *text = take(c, &a, &r) ? numatopology_json_write(
+					       &r, engine_ledger(d->engine), &d->settings, beat)
+				     : NULL;
+	arena_fini(&a);
+	return text;
+}
+
+static void on_created(void *ctx)
+{
+	struct cluster *c = ctx;
+
+	cluster_look(c); /* the node may be another one by now, too */
+}
+
+/* Keep the object of that kind, in its group and version. */
+static struct apply *keep(struct cluster *c, const char *collection, const char *kind,
+	const struct apply_handler *handler)
+{
+	const struct settings *s = &c->d->settings;
+	char path[OBJECT_PATH_MAX], what[OBJECT_PATH_MAX];
+	struct apply_options o = {
+		.path = path,
+		.manager = "numafit",
+		.what = what,
+		.take_over = s->nrt_take_over,
+		.advice = "set nodeResourceTopology.takeOver to write it all the same",
+		.interval_ms = (unsigned)s->nrt_interval_ms,
+		.heartbeat_ms = (unsigned)s->nrt_heartbeat_ms,
+	};
+	struct text t;
+
+	text_init(&t, path, sizeof path);
+	text_add(&t, "/apis/%s/", collection);
+	path_add_escaped(&t, c->d->node_name);
+	(void)snprintf(what, sizeof what, "%s %s", kind, c->d->node_name);
+	return apply_new(c->d->loop, c->api, &o, handler);
+}
+
+void reports_start(struct cluster *c)
+{
+	const struct settings *s = &c->d->settings;
+
+	if (s->mode == MODE_SHADOW && (s->nrt || s->numatopology))
+		read_kubelet(c);
+	c->nrt_handler = (struct apply_handler){c, print_nrt, on_created, cluster_on_event};
+	c->numatopology_handler =
+		(struct apply_handler){c, print_numatopology, on_created, cluster_on_event};
+	if (s->nrt)
+		c->nrt = keep(c, "topology.node.k8s.io/v1alpha2/noderesourcetopologies",
+			"NodeResourceTopology", &c->nrt_handler);
+	if (s->numatopology)
+		c->numatopology = keep(c, "nodeinfo.volcano.sh/v1alpha1/numatopologies",
+			"Numatopology", &c->numatopology_handler);
+}
+
+void reports_stop(struct cluster *c)
+{
+	apply_close(steal(c->nrt));
+	apply_close(steal(c->numatopology));
+}
+
+void reports_changed(struct cluster *c)
+{
+	if (c->nrt)
+		apply_changed(c->nrt);
+	if (c->numatopology)
+		apply_changed(c->numatopology);
+}

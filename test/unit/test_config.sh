@@ -1,0 +1,118 @@
+#!/bin/sh
+# numafit config, and numafitd --check-config with a file for many nodes.
+# usage: BUILD=build/debug test/unit/test_config.sh
+set -u
+bin=${BUILD:-build/debug}
+dir=$(mktemp -d "${TMPDIR:-/tmp}/numafit-config.XXXXXX") || exit 1
+trap 'rm -rf "$dir"' EXIT
+number=0 bad=0
+
+tell() { # 0 or 1, what was to be seen
+	number=$((number + 1))
+	if [ "$1" -eq 0 ]; then
+		echo "ok $number - $2"
+	else
+		echo "not ok $number - $2"
+		sed 's/^/# /' "$dir/out" "$dir/err"
+		bad=1
+	fi
+}
+
+# run NAME WANTED-STATUS COMMAND...: what it prints is looked at by see
+run() {
+	name=$1 wanted=$2
+	shift 2
+	"$@" >"$dir/out" 2>"$dir/err"
+	[ $? -eq "$wanted" ]
+	tell $? "$name"
+}
+
+# see WHAT COMMAND...
+see() {
+	what=$1
+	shift
+	"$@" >/dev/null 2>&1
+	tell $? "$name: $what"
+}
+
+is() { [ "$(cat "$dir/$1")" = "$2" ]; }
+says() { grep -qF -e "$2" "$dir/$1"; }
+config() { "$bin/numafit" config "$@"; }
+documented() { # the table in deploy/README.md is what is printed
+	awk '/^\| key \| takes \|/ { on = 1 } on && !/^\|/ { exit } on' deploy/README.md | cmp - "$dir/out"
+}
+
+run "the reference" 0 config --markdown
+see "is the one in deploy/README.md" documented
+run "one setting" 0 config --explain sharedPoolStep
+see "is explained" is out "sharedPoolStep
+    takes:   number of CPUs, 0 to 1024
+    default: 16
+    change:  while numafitd runs
+    CPUs that a NUMA node's shared pool gives up or gets back beyond need, so that not every container changes it; a quarter of the node at most"
+run "one that is read at the start" 0 config --explain nri.socketPath
+see "says so" says out "change:  needs a restart of numafitd"
+run "a map's settings" 0 config --explain schedulerHint
+see "are all there" [ "$(grep -c '^schedulerHint\.' "$dir/out")" -eq 5 ]
+run "all of them" 0 config --explain
+see "are many" [ "$(grep -c 'takes:' "$dir/out")" -gt 60 ]
+run "an unknown one" 1 config --explain logLevl
+see "is told from the one that is meant" is err "numafit config: logLevl: unknown key, did you mean logLevel?"
+run "a map that is none" 1 config --explain nr
+run "nothing to do is bad usage" 2 config
+run "two things are, too" 2 config --explain --markdown
+run "an operand too many is, too" 2 config --check a b
+run "a label without a value is, too" 2 config --check a --node-label pool
+run "it explains itself" 0 config --help
+run "the example" 0 config --check deploy/numafitd.yaml
+see "is the defaults" is out ""
+run "a file that is not there" 1 config --check "$dir/none"
+see "is named" is err "numafit config: $dir/none: No such file or directory"
+
+cat >"$dir/fleet.yaml" <<'X'
+topologyManagerPolicy: restricted
+nodes:
+- names: [gpu-*]
+  settings: {topologyManagerPolicy: single-numa-node}
+- labels: {node.kubernetes.io/instance-type: m5.metal}
+  settings: {mode: shadow, logLevel: warn}
+unmatchedNodes: off
+X
+run "a node by its name" 0 config --check "$dir/fleet.yaml" --node-name gpu-7 --node-label pool=x
+see "has its section's settings" is out "nodes.0 (line 3): for this node
+nodes.1 (line 5): for other nodes
+topologyManagerPolicy: single-numa-node"
+run "a node by its labels" 0 config --check "$dir/fleet.yaml" --node-name a --node-label pool=x \
+	--node-label node.kubernetes.io/instance-type=m5.metal --set logLevel=debug
+see "likewise, and the command line above" is out "nodes.0 (line 3): for other nodes
+nodes.1 (line 5): for this node
+mode: shadow
+topologyManagerPolicy: restricted
+logLevel: debug"
+run "a node whose labels are not known" 0 config --check "$dir/fleet.yaml" --node-name a
+see "is told so" is out "nodes.0 (line 3): for other nodes
+nodes.1 (line 5): by labels, and this node's are not known: not used
+no section is for this node, and unmatchedNodes is off: mode off
+mode: off
+topologyManagerPolicy: restricted"
+echo "- {names: [x], settings: {mode: on}}" >>"$dir/fleet.yaml"
+sed -i 's/^unmatchedNodes.*//' "$dir/fleet.yaml"
+run "a section that is wrong for others" 1 config --check "$dir/fleet.yaml" --node-name gpu-7
+see "is wrong" is err "numafit config: config file $dir/fleet.yaml: line 8: mode: \"on\" is not one of off, manage, shadow, release"
+run "what does not go together" 1 config --check /dev/null --set refusalAction=evict
+see "is refused" says err "refusalAction: evict needs"
+
+sed -i '/mode: on/d' "$dir/fleet.yaml"
+run "the daemon's own check" 0 "$bin/numafitd" --check-config --config "$dir/fleet.yaml" \
+	--set machine=kep3545-8 --node-name gpu-7 --node-label pool=x
+see "tells of sections, too" is out "config ok: mode manage, policy single-numa-node, machine kep3545-8 with 8 NUMA nodes and 128 CPUs
+nodes.0 (line 3): for this node
+nodes.1 (line 5): for other nodes"
+run "every setting is printed" 0 "$bin/numafitd" --print-config --config "$dir/fleet.yaml" --set nodeName=gpu-7
+see "with its value and what a change needs" says out "topologyManagerPolicy: single-numa-node
+    none | best-effort | restricted | single-numa-node; default best-effort; reloadable."
+see "or a restart" says out "default this; needs a restart."
+run "a label that is none" 2 "$bin/numafitd" --node-label pool
+see "is told" is err "numafitd: --node-label pool: KEY=VALUE is expected"
+echo "1..$number"
+exit $bad

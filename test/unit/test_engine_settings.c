@@ -1,0 +1,128 @@
+/* Settings that change under a running engine: strict-cpu-reservation has left a trace in the
+ * ledger, the others have not. */
+#include <numafit/engine.h>
+
+#include <errno.h>
+
+#include "core_pods.h"
+
+/* Reserved are CPUs 0 and 32; one container has CPUs of its own, one shares the others. */
+static struct world *begin(struct guest **own, struct guest **shared)
+{
+	struct world *w = world_new(POLICY_BEST_EFFORT, SCOPE_CONTAINER, 0, false);
+
+	*own = guest(w, 0, QOS_GUARANTEED);
+	add(*own, CONTAINER_APP, 4, 1);
+	*shared = guest(w, 1, QOS_BEST_EFFORT);
+	add(*shared, CONTAINER_APP, 0, 0);
+	assert_true(run_pod(w, *own, false).admit && start(w, *own, 0).admit);
+	assert_true(run_pod(w, *shared, false).admit && start(w, *shared, 0).admit);
+	w->updates = 0;
+	return w;
+}
+
+static void be_strict(struct world *w, bool strict)
+{
+	w->s.cpu_options.strict_cpu_reservation = strict;
+	assert_int_equal(engine_settings_changed(w->g, NULL), 0);
+	fold_anew(w);
+	check(w);
+}
+
+static bool has_cpu_0(const struct cpuset *cpus)
+{
+	return cpuset_has(cpus, 0);
+}
+
+static struct guest *newcomer(struct world *w, unsigned i, enum qos qos, unsigned cpus)
+{
+	struct guest *p = guest(w, i, qos);
+
+	add(p, CONTAINER_APP, cpus, cpus ? 1 : 0);
+	assert_true(run_pod(w, p, false).admit && start(w, p, 0).admit);
+	check(w);
+	return p;
+}
+
+static bool runs_on_cpu_0(const struct guest *p)
+{
+	const struct cpuset cpus = cpus_of(&p->run[0]);
+
+	return has_cpu_0(&cpus);
+}
+
+static void the_pool_changes_for_newcomers_and_with_its_next_move_for_all(void **state)
+{
+	struct guest *own, *shared;
+	struct world *w = begin(&own, &shared);
+
+	(void)state;
+	assert_true(runs_on_cpu_0(shared));
+	be_strict(w, true);
+	assert_false(has_cpu_0(ledger_pool(engine_ledger(w->g))));
+	assert_false(runs_on_cpu_0(newcomer(w, 2, QOS_BEST_EFFORT, 0)));
+	assert_true(runs_on_cpu_0(shared));
+	assert_int_equal(w->updates, 0);
+	be_strict(w, false);
+	assert_true(runs_on_cpu_0(newcomer(w, 3, QOS_BEST_EFFORT, 0)));
+	assert_int_equal(w->updates, 0);
+	be_strict(w, true);
+	(void)newcomer(w, 4, QOS_GUARANTEED, 2); /* the pool makes room */
+	assert_false(runs_on_cpu_0(shared));
+	assert_int_equal(w->updates, 3);
+	world_free(w);
+}
+
+static void a_machine_that_changes_takes_all_to_the_pool(void **state)
+{
+	struct guest *own, *shared;
+	struct world *w = begin(&own, &shared);
+	struct topo *full = machine_of_eight(), *old = w->t;
+	struct cpuset offline = {0};
+	struct update_list ups = {0};
+
+	(void)state;
+	be_strict(w, true);
+	cpuset_add(&offline, 32); /* reserved: the pool does not move */
+	w->t = machine_without(full, &offline, (struct nodeset){0});
+	engine_set_topo(w->g, 0, w->t);
+	fold_anew(w);
+	engine_take_updates(w->g, SIZE_MAX, &ups);
+	assert_int_equal(ups.nr, 1);
+	assert_string_equal(ups.at[0].container_id, shared->run[0].id);
+	apply(w, &ups);
+	assert_false(runs_on_cpu_0(shared));
+	world_free(w);
+	free(full);
+	free(old);
+}
+
+static void the_pool_never_becomes_empty(void **state)
+{
+	struct guest *own, *shared;
+	struct world *w = begin(&own, &shared);
+	struct err e;
+
+	(void)state;
+	w->s.topology_policy = POLICY_NONE;
+	w->s.shared_pool_minimum = 2;
+	(void)newcomer(
+		w, 2, QOS_GUARANTEED, 58); /* of 64: all that are neither reserved nor held */
+	assert_int_equal(cpuset_count(ledger_pool(engine_ledger(w->g))), 2);
+	w->s.cpu_options.strict_cpu_reservation = true;
+	assert_int_equal(engine_settings_changed(w->g, &e), -EBUSY);
+	assert_non_null(strstr(e.text, "strict-cpu-reservation"));
+	w->s.cpu_options.strict_cpu_reservation = false;
+	world_free(w);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_pool_changes_for_newcomers_and_with_its_next_move_for_all),
+		cmocka_unit_test(a_machine_that_changes_takes_all_to_the_pool),
+		cmocka_unit_test(the_pool_never_becomes_empty),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
