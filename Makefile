@@ -47,14 +47,14 @@ GRPC_A   := $(if $(GRPC_DIR),$(wildcard $(addprefix $(GRPC_DIR)lib, \
 INSIDE   := -static-libgcc -Wl,--gc-sections,-z,pack-relative-relocs -Wl,--start-group $(GRPC_A) \
             -Wl,--end-group $(or $(call archive,stdc++),-l:libstdc++.so.6)
 LDLIBS   += $(if $(GRPC_A),$(INSIDE),-lgrpc_unsecure -lgpr)
-LDLIBS   += -lprotobuf-c -luv -ljansson -lyaml -lhwloc -lnuma -lm
+LDLIBS   += -lprotobuf-c -luv -lmicrohttpd -lgnutls -ljansson -lyaml -lhwloc -lnuma -lm
 ARCHIVES  = -Wl,--start-group $(filter %.a,$^) -Wl,--end-group $(LDLIBS)
 
 ifeq ($(MAKELEVEL),0) # as many jobs as processors, unless the user says otherwise
 MAKEFLAGS += -j$(shell nproc) --no-print-directory
 endif
 .PHONY: all help demo test checks interop e2e fuzz run-fuzz bench run-bench layers headers lint format \
-        coverage list-coverage install clean
+        coverage list-coverage install image write-image clean
 .SECONDARY:
 .DELETE_ON_ERROR:
 
@@ -133,6 +133,9 @@ interop: ## run against the other sides' own code: containerd's NRI package, grp
 	@test/interop/nri/run $(B)/numafitd
 	@test/interop/kubelet-api/run $(B)/interop/grpc_peer
 	@test/interop/kubelet-devices/run $(B)/numafitd $(B)/numafit
+	@test/interop/metrics/run $(B)/numafitd
+	@test/interop/apiserver/run $(B)/numafitd $(B)/numafit
+	@test/interop/nrt/run $(B)/numafitd $(B)/numafit
 	@test/interop/kubelet/run $(B)/numafit
 	@test/interop/scheduler/run $(B)/numafit
 	@test/interop/scheduler/mutants $(B)
@@ -183,6 +186,11 @@ install: ## install a release build under $(DESTDIR)$(PREFIX)
 	install -m755 $(addprefix build/release/,$(notdir $(BINS))) $(DESTDIR)$(PREFIX)/bin
 	cp -R test/machines $(DESTDIR)$(PREFIX)/share/numafit
 	install -m644 deploy/numafitd.yaml $(DESTDIR)$(ETC)/numafit/numafitd.yaml.example
+image: ## write a container image, build/numafit-VERSION-ARCH.tar; no container tool is needed (IMAGE=name)
+	@tools/setup build
+	@$(MAKE) -s VARIANT=release write-image
+write-image: $(BINS)
+	@tools/image $(B) build $(GRPC_A) $(call archive,stdc++)
 clean: ## remove build/
 	rm -rf build
 -include $(shell find $(B) -name '*.d' 2>/dev/null)

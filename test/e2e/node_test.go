@@ -135,7 +135,7 @@ func (n *node) startDaemon() {
 func (n *node) launchDaemon() {
 	n.Helper()
 	args := []string{"--set", "machine=" + n.machine, "--set", "nri.socketPath=" + n.path("nri.sock"),
-		"--set", "runDirectory=" + n.path("run")}
+		"--set", "runDirectory=" + n.path("run"), "--set", "metrics.address="}
 	for _, s := range n.settings {
 		args = append(args, "--set", s)
 	}

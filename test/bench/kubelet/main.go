@@ -73,7 +73,7 @@ func (s series) timed(name string, request func() error) {
 func daemon(title string, r *runtimeSide, k *kubelet) *process {
 	run := filepath.Join(*dir, "run")
 	check(os.RemoveAll(run)) // as on a node that it has never seen
-	words := []string{*numafitd, "--set", "machine=" + *machine, "--set", "runDirectory=" + run,
+	words := []string{*numafitd, "--set", "machine=" + *machine, "--set", "runDirectory=" + run, "--set", "metrics.address=",
 		"--set", "reservedSystemCPUs=0", "--set", "nri.socketPath=" + r.socket}
 	if k != nil {
 		words = append(words, "--set", "kubeletRootDirectory="+k.root, "--set", "devicePlugin.enabled=true",

@@ -74,7 +74,7 @@ func makePlugins() {
 	run := filepath.Join(*dir, "run")
 	plugins = []*plugin{
 		{title: "numafitd", name: "numafit", pins: true, journal: run,
-			command: []string{*numafitd, "--set", "machine=" + *machine, "--set", "runDirectory=" + run,
+			command: []string{*numafitd, "--set", "machine=" + *machine, "--set", "runDirectory=" + run, "--set", "metrics.address=",
 				"--set", "reservedSystemCPUs=0"}},
 		{title: "do-nothing (Go)", name: "nothing", command: []string{*nothing}},
 		{title: "constant (C)", name: "constant", pins: true, command: []string{*constant}},

@@ -157,7 +157,7 @@ func setVersion(runtime *nri.Adaptation, version string) {
 // command is numafitd's command line, with the tool that it shall run under.
 func (n *node) command() []string {
 	args := append(strings.Fields(os.Getenv("NUMAFITD_UNDER")), os.Getenv("NUMAFITD"), "--set", "machine="+machine,
-		"--set", "nri.socketPath="+n.socket, "--set", "runDirectory="+filepath.Join(n.dir, "run"))
+		"--set", "nri.socketPath="+n.socket, "--set", "runDirectory="+filepath.Join(n.dir, "run"), "--set", "metrics.address=")
 	for _, s := range n.settings {
 		args = append(args, "--set", s)
 	}
