@@ -364,14 +364,13 @@ static void build_info(struct writer *w, const struct metrics *m)
 	add_sample(w, LABELS({"version", m->version}), 1);
 }
 
-#define AT(member) .at = offsetof(struct metrics, member)
 #define TOTAL(name, member, help)                                                                  \
 	{                                                                                          \
-		"numafit_" name "_total", help, COUNTER, AT(member)                                \
+		"numafit_" name "_total", help, COUNTER, .at = offsetof(struct metrics, member)    \
 	}
 #define NOW(name, member, help)                                                                    \
 	{                                                                                          \
-		"numafit_" name, help, GAUGE, AT(member)                                           \
+		"numafit_" name, help, GAUGE, .at = offsetof(struct metrics, member)               \
 	}
 #define EACH(name, kind, fn, help)                                                                 \
 	{                                                                                          \
@@ -464,15 +463,15 @@ static const struct metric metrics[] = {
 	EACH("settings_info", GAUGE, settings_info, "The settings that matter most; always 1."),
 	EACH("build_info", GAUGE, build_info, "The version; always 1."),
 	{"process_start_time_seconds", "Start of the process since the epoch.", GAUGE, NANOSECONDS,
-		AT(process.start_ns)},
+		.at = offsetof(struct metrics, process.start_ns)},
 	{"process_cpu_seconds_total", "CPU time of the process.", COUNTER, NANOSECONDS,
-		AT(process.cpu_ns)},
+		.at = offsetof(struct metrics, process.cpu_ns)},
 	{"process_resident_memory_bytes", "Memory that the process has.", GAUGE, PLAIN,
-		AT(process.resident_bytes)},
+		.at = offsetof(struct metrics, process.resident_bytes)},
 	{"process_open_fds", "Open descriptors of the process.", GAUGE, PLAIN,
-		AT(process.open_fds)},
+		.at = offsetof(struct metrics, process.open_fds)},
 	{"process_max_fds", "Descriptors that the process can have.", GAUGE, PLAIN,
-		AT(process.max_fds)},
+		.at = offsetof(struct metrics, process.max_fds)},
 };
 
 static void write_all(struct text *t, const struct metrics *m)
