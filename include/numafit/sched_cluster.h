@@ -1,0 +1,130 @@
+#ifndef NUMAFIT_SCHED_CLUSTER_H
+#define NUMAFIT_SCHED_CLUSTER_H
+
+#include <numafit/sched_plan.h>
+
+/* The nodes of a cluster as the scheduler's side knows them: what each NUMA zone has left, once the
+ * pods are taken away that were bound there and that the node's own report does not contain yet.
+ *
+ * A report (a NodeResourceTopology) says what it contains: one of numafitd's names each pod that
+ * holds something (report_pods), so that of the others only those wait to be in it that a scheduler
+ * takes to hold something, too (nrt_pod_is_exclusive()); those of other exporters have at most a
+ * fingerprint of all their pods, and every pod waits until one equals that of the pods known here.
+ *
+ * A pod that waits is taken from its own zones when these are known (by its hint, on a node of
+ * numafitd, which follows it), else from every zone, as the over-reserve cache of scheduler-plugins
+ * does. It waits until a report contains it, it is gone or has ended; or until assume_ms have
+ * passed since it was bound and a report has come since, which then is the truth. (That does not
+ * hold for one that has not started yet on a node of numafitd: nothing is held for it before.)
+ *
+ * The heap is used; nothing here knows a clock. */
+
+enum foreign_pods { FOREIGN_PODS_ALL, FOREIGN_PODS_NONE, FOREIGN_PODS_EXCLUSIVE };
+
+struct sched_cluster_args {
+	/* cacheResyncPeriodSeconds above 0; false: reports are taken as they are. */
+	bool over_reserve;
+	/* discardReservedNodes: a node with an assumed pod is stale, and reports are taken as they
+	 * are. */
+	bool discard_reserved;
+	/* foreignPodsDetect: which pods, bound by others and not in a report yet, make their node
+	 * stale: those to which NUMA nodes matter at all, or only exclusive ones. */
+	enum foreign_pods foreign;
+	uint64_t assume_ms;
+};
+
+struct sched_cluster;
+/* names is borrowed; all quantities and topologies given here use its numbers. */
+struct sched_cluster *sched_cluster_new(
+	const struct sched_cluster_args *args, const struct resource_table *names);
+void sched_cluster_free(struct sched_cluster *c);
+
+/* Nodes: what the API server has of them. Copied. */
+void sched_cluster_put_node(struct sched_cluster *c, const struct sched_node *node);
+void sched_cluster_remove_node(struct sched_cluster *c, const char *name);
+
+struct sched_report {
+	struct sched_topology *topology; /* taken over */
+	uint64_t generation;             /* numafit.io/generation; 0: not numafitd's */
+	const uint64_t *pod;             /* numafit.io/pods: fingerprint_pod() of each */
+	size_t nr_pods;
+	bool names_pods; /* the attribute is there */
+	int64_t made_ms; /* when, as the object says; 0: now, unless the generation is that of the
+			    report before */
+};
+/* Before the node itself is known is fine. */
+void sched_cluster_put_report(
+	struct sched_cluster *c, const char *node, const struct sched_report *r, int64_t now_ms);
+void sched_cluster_remove_report(struct sched_cluster *c, const char *node);
+/* Volcano's; taken over with all that it points to, which one free() of *memory gives back. NULL
+ * for both: it has none any more. */
+void sched_cluster_put_numatopology(struct sched_cluster *c, const char *node,
+	const struct volcano_node *volcano, void *memory);
+
+/* What a pod takes of a zone, by the NUMA node's id as zones are named. What init containers take
+ * is not there twice: those behind them take it over. */
+struct sched_taken {
+	unsigned zone_id, resource;
+	struct quantity q;
+	const char *container; /* its name; NULL or "*": the pod as a whole */
+};
+/* A pod that is bound. All is copied. */
+struct sched_bound {
+	const struct sched_pod *pod;
+	const char *node;
+	/* By its hint; NULL: not known. Not believed when it is of what the pod does not ask for,
+	 * or more than that. */
+	const struct sched_taken *taken;
+	size_t nr_taken;
+	/* When it was bound (its hint says); 0: now, or, in a list of all pods, long ago. */
+	int64_t bound_ms;
+	bool ours;    /* the hint is there: it was bound by one of us */
+	bool pending; /* its phase: schedulers do not count such pods in a fingerprint */
+	bool ended;   /* Succeeded, Failed */
+};
+/* As the watch tells; replaces what was assumed of it. */
+void sched_cluster_put_pod(struct sched_cluster *c, const struct sched_bound *b, int64_t now_ms);
+void sched_cluster_remove_pod(struct sched_cluster *c, const char *uid);
+/* It is about to be bound there: counts from now on, until put_pod() tells of it or forget(), or
+ * assume_ms have passed. A pod that is known already stays as it is. */
+void sched_cluster_assume(struct sched_cluster *c, const struct sched_bound *b, int64_t now_ms);
+void sched_cluster_forget(struct sched_cluster *c, const char *uid);
+/* What time alone changes; every second or so. */
+void sched_cluster_expire(struct sched_cluster *c, int64_t now_ms);
+
+/* A new list of each kind begins: what is not put again before sweep is gone. */
+enum sched_cluster_kind {
+	CLUSTER_NODES,
+	CLUSTER_REPORTS,
+	CLUSTER_NUMATOPOLOGIES,
+	CLUSTER_PODS, /* assumed ones stay */
+	NR_CLUSTER_KINDS
+};
+void sched_cluster_begin(struct sched_cluster *c, enum sched_cluster_kind kind);
+void sched_cluster_sweep(struct sched_cluster *c, enum sched_cluster_kind kind);
+
+/* The node with what is left of its zones, or NULL: not known. Valid until the cluster changes. */
+const struct sched_candidate *sched_cluster_find(struct sched_cluster *c, const char *name);
+/* The generation and the fingerprint of the node's last report; 0, NULL. */
+uint64_t sched_cluster_generation(const struct sched_cluster *c, const char *name);
+const char *sched_cluster_fingerprint(const struct sched_cluster *c, const char *name);
+/* The bound pod of that uid: its node, or NULL. */
+const char *sched_cluster_node_of(const struct sched_cluster *c, const char *uid);
+
+struct sched_cluster_counts {
+	size_t nodes, reports, pods;
+	size_t waiting; /* pods that no report contains yet */
+	size_t stale;   /* nodes */
+};
+void sched_cluster_count(struct sched_cluster *c, struct sched_cluster_counts *out);
+
+/* Whether the pod would fit on the node once these pods (uids) are gone: what they take is given
+ * back to the zones where it lies. One whose zones are not known is taken to make room. */
+bool sched_cluster_fits_without(struct sched_cluster *c, struct sched_plan *p, const char *node,
+	const char *const *uid, size_t nr);
+
+/* Walk the invariants: of each zone there is left max(0, reported - what is not in the report).
+ * 0, or -EINVAL with the first that is broken. */
+int sched_cluster_check(struct sched_cluster *c, struct err *e);
+
+#endif

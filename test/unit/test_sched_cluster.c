@@ -1,0 +1,565 @@
+#include "cluster_rig.h"
+
+static const int64_t all_free[RIG_ZONES] = {RIG_CPUS, RIG_CPUS};
+static const struct sched_cluster_args usual = {.over_reserve = true};
+
+static void put(struct rig *r, const char *name, const char *node, int64_t cpus, int zone)
+{
+	struct rig_pod p;
+
+	rig_pod(&p, name, node, cpus, zone);
+	sched_cluster_put_pod(r->c, &p.bound, r->now_ms);
+}
+
+static void assume(struct rig *r, const char *name, const char *node, int64_t cpus, int zone)
+{
+	struct rig_pod p;
+
+	rig_pod(&p, name, node, cpus, zone);
+	sched_cluster_assume(r->c, &p.bound, r->now_ms);
+}
+
+static void an_assumed_pod_is_taken_from_its_zones_until_it_is_reported(void **state)
+{
+	struct rig r;
+
+	(void)state;
+	rig_init(&r, &usual);
+	rig_node(&r, "n");
+	rig_report(&r, "n", 1, all_free, "");
+	assume(&r, "a", "n", 4, 1);
+	assert_left(&r, "n", 16, 12);
+	assert_int_equal(rig_left(&r, "n", 1, RESOURCE_MEMORY), 15 * RIG_GIB);
+	put(&r, "a", "n", 4, 1); /* the watch tells of it */
+	assert_left(&r, "n", 16, 12);
+	rig_report(&r, "n", 2, all_free, ""); /* it is not in it yet */
+	assert_left(&r, "n", 16, 12);
+	rig_report(&r, "n", 3, (const int64_t[]){16, 12}, "a");
+	assert_left(&r, "n", 16, 12);
+	rig_fini(&r);
+}
+
+static void a_failed_binding_is_forgotten(void **state)
+{
+	struct rig r;
+
+	(void)state;
+	rig_init(&r, &usual);
+	rig_node(&r, "n");
+	rig_report(&r, "n", 1, all_free, "");
+	assume(&r, "a", "n", 4, 0);
+	assert_left(&r, "n", 12, 16);
+	assert_null(sched_cluster_node_of(r.c, "a"));
+	sched_cluster_forget(r.c, "a");
+	assert_left(&r, "n", 16, 16);
+	put(&r, "a", "n", 4, 0);
+	sched_cluster_forget(r.c, "a"); /* it is bound: too late */
+	assert_left(&r, "n", 12, 16);
+	assert_string_equal(sched_cluster_node_of(r.c, "a"), "n");
+	assume(&r, "a", "n", 8, 0); /* likewise */
+	assert_left(&r, "n", 12, 16);
+	rig_fini(&r);
+}
+
+static void a_binding_that_nobody_hears_of_is_dropped_in_the_end(void **state)
+{
+	struct rig r;
+
+	(void)state;
+	rig_init(&r, &usual);
+	rig_node(&r, "n");
+	rig_report(&r, "n", 1, all_free, "");
+	assume(&r, "a", "n", 4, 0);
+	sched_cluster_expire(r.c, r.now_ms + RIG_ASSUME_MS - 1);
+	assert_left(&r, "n", 12, 16);
+	sched_cluster_expire(r.c, r.now_ms + RIG_ASSUME_MS);
+	assert_left(&r, "n", 16, 16);
+	rig_fini(&r);
+}
+
+static void whose_zones_nobody_knows_is_taken_from_all(void **state)
+{
+	struct rig r;
+
+	(void)state;
+	rig_init(&r, &usual);
+	rig_node(&r, "n");
+	rig_node(&r, "foreign");
+	rig_report(&r, "n", 1, all_free, "");
+	rig_foreign_report(&r, "foreign", all_free, "");
+	put(&r, "a", "n", 4, -1);
+	assert_left(&r, "n", 12, 12);
+	put(&r, "b", "foreign", 4, 0); /* nobody there follows hints */
+	assert_left(&r, "foreign", 12, 12);
+	put(&r, "c", "foreign", 14, 0); /* never below 0 */
+	assert_left(&r, "foreign", 0, 0);
+	rig_fini(&r);
+}
+
+static void who_holds_nothing_is_not_waited_for_on_nodes_that_name_pods(void **state)
+{
+	struct rig_pod p;
+	struct rig r;
+
+	(void)state;
+	rig_init(&r, &usual);
+	rig_node(&r, "n");
+	rig_report(&r, "n", 1, all_free, "");
+	rig_pod(&p, "a", "n", 4, -1);
+	p.pod.qos = QOS_BURSTABLE;
+	sched_cluster_put_pod(r.c, &p.bound, r.now_ms);
+	assert_left(&r, "n", 16, 16);
+	assert_false(sched_cluster_find(r.c, "n")->stale);
+	rig_fini(&r);
+}
+
+static void a_fingerprint_says_that_all_are_contained(void **state)
+{
+	struct rig_pod p;
+	struct rig r;
+
+	(void)state;
+	rig_init(&r, &usual);
+	rig_node(&r, "n");
+	rig_foreign_report(&r, "n", all_free, "");
+	put(&r, "a", "n", 4, -1);
+	assert_left(&r, "n", 12, 12);
+	rig_foreign_report(&r, "n", (const int64_t[]){12, 16}, "a");
+	assert_left(&r, "n", 12, 16);
+	/* one more: the report has those before it all the same */
+	put(&r, "b", "n", 2, -1);
+	assert_left(&r, "n", 10, 14);
+	/* the report comes before the pod is known to have started: with it */
+	rig_pod(&p, "c", "n", 1, -1);
+	p.bound.pending = true;
+	sched_cluster_put_pod(r.c, &p.bound, r.now_ms);
+	assert_left(&r, "n", 9, 13);
+	rig_foreign_report(&r, "n", (const int64_t[]){12, 13}, "a b c");
+	assert_left(&r, "n", 12, 13);
+	/* and without it */
+	rig_pod(&p, "d", "n", 1, -1);
+	p.bound.pending = true;
+	sched_cluster_put_pod(r.c, &p.bound, r.now_ms);
+	put(&r, "e", "n", 1, -1);
+	rig_foreign_report(&r, "n", (const int64_t[]){12, 12}, "a b e c");
+	assert_left(&r, "n", 10, 10); /* c is pending, too, but not d: no such set is looked for */
+	put(&r, "c", "n", 1, -1);
+	assert_left(&r, "n", 11, 11);
+	/* the report has what is left once one is gone */
+	put(&r, "f", "n", 1, -1);
+	assert_left(&r, "n", 10, 10);
+	sched_cluster_remove_pod(r.c, "f");
+	assert_left(&r, "n", 11, 11);
+	rig_fini(&r);
+}
+
+static void after_a_while_a_report_is_the_truth(void **state)
+{
+	static const struct {
+		bool foreign, pending;
+		uint64_t generation; /* of the report that comes in the end */
+		int64_t after_ms, left;
+	} rows[] = {
+		{true, false, 0, RIG_ASSUME_MS, 16}, {true, true, 0, RIG_ASSUME_MS, 16},
+		{true, false, 0, RIG_ASSUME_MS - 1, 12}, {false, false, 2, RIG_ASSUME_MS, 16},
+		{false, false, 1, RIG_ASSUME_MS, 12}, /* the same one: tells nothing new */
+		{false, true, 2, RIG_ASSUME_MS, 12},  /* it may not have started yet */
+	};
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof rows / sizeof *rows; i++) {
+		struct rig_pod p;
+		struct rig r;
+
+		rig_init(&r, &usual);
+		rig_node(&r, "n");
+		if (rows[i].foreign)
+			rig_foreign_report(&r, "n", all_free, "x");
+		else
+			rig_report(&r, "n", 1, all_free, "");
+		rig_pod(&p, "a", "n", 4, 0);
+		p.bound.pending = rows[i].pending;
+		sched_cluster_put_pod(r.c, &p.bound, r.now_ms);
+		sched_cluster_expire(r.c, r.now_ms + 10 * RIG_ASSUME_MS); /* no report since */
+		assert_int_equal(rig_cpus(&r, "n", 0), 12);
+		r.now_ms += rows[i].after_ms;
+		if (rows[i].foreign)
+			rig_foreign_report(&r, "n", all_free, "x");
+		else
+			rig_report(&r, "n", rows[i].generation, all_free, "");
+		sched_cluster_expire(r.c, r.now_ms);
+		if (rig_cpus(&r, "n", 0) != rows[i].left)
+			fail_msg("row %u: %lld", i, (long long)rig_cpus(&r, "n", 0));
+		rig_fini(&r);
+	}
+}
+
+static void who_has_ended_or_is_gone_takes_nothing(void **state)
+{
+	struct sched_cluster_counts counts;
+	struct rig_pod p;
+	struct rig r;
+
+	(void)state;
+	rig_init(&r, &usual);
+	rig_node(&r, "n");
+	rig_report(&r, "n", 1, all_free, "");
+	rig_pod(&p, "a", "n", 4, 0);
+	sched_cluster_put_pod(r.c, &p.bound, r.now_ms);
+	put(&r, "b", "n", 4, 0);
+	assert_left(&r, "n", 8, 16);
+	assert_int_equal(sched_cluster_find(r.c, "n")->node->nr_pods, 2);
+	p.bound.ended = true;
+	sched_cluster_put_pod(r.c, &p.bound, r.now_ms);
+	assert_left(&r, "n", 12, 16);
+	assert_int_equal(sched_cluster_find(r.c, "n")->node->nr_pods, 1);
+	sched_cluster_remove_pod(r.c, "b");
+	assert_left(&r, "n", 16, 16);
+	sched_cluster_remove_pod(r.c, "b");
+	sched_cluster_count(r.c, &counts);
+	assert_int_equal(counts.pods, 1);
+	assert_int_equal(counts.waiting, 0);
+	rig_fini(&r);
+}
+
+static void pods_of_others_make_a_node_stale_as_it_is_set(void **state)
+{
+	enum { FRACTIONAL = 1, EXCLUSIVE = 2 };
+	static const struct {
+		struct sched_cluster_args args;
+		int kind;
+		bool ours, assumed, stale;
+	} rows[] = {
+		{{.over_reserve = true}, EXCLUSIVE, false, false, true},
+		{{.over_reserve = true}, FRACTIONAL, false, false, true},
+		{{.over_reserve = true}, 0, false, false, false},
+		{{.over_reserve = true}, EXCLUSIVE, true, false, false},
+		{{.over_reserve = true}, EXCLUSIVE, false, true, false},
+		{{.over_reserve = true, .foreign = FOREIGN_PODS_EXCLUSIVE}, EXCLUSIVE, false, false,
+			true},
+		{{.over_reserve = true, .foreign = FOREIGN_PODS_EXCLUSIVE}, 0, false, false, false},
+		{{.over_reserve = true, .foreign = FOREIGN_PODS_NONE}, EXCLUSIVE, false, false,
+			false},
+		{{0}, EXCLUSIVE, false, false, false},
+		{{.discard_reserved = true}, EXCLUSIVE, false, false, false},
+		{{.discard_reserved = true}, EXCLUSIVE, false, true, true},
+		{{.discard_reserved = true, .over_reserve = true}, EXCLUSIVE, true, true, true},
+	};
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof rows / sizeof *rows; i++) {
+		struct rig_pod p;
+		struct rig r;
+
+		rig_init(&r, &rows[i].args);
+		rig_node(&r, "n");
+		rig_foreign_report(&r, "n", all_free, "x");
+		rig_pod(&p, "a", "n", 4, rows[i].ours ? 0 : -1);
+		if (rows[i].kind == FRACTIONAL)
+			p.asks[0].q = (struct quantity){0, QUANTITY_NANOS / 2};
+		if (!rows[i].kind)
+			p.pod.qos = QOS_BURSTABLE;
+		if (rows[i].assumed)
+			sched_cluster_assume(r.c, &p.bound, r.now_ms);
+		else
+			sched_cluster_put_pod(r.c, &p.bound, r.now_ms);
+		if (sched_cluster_find(r.c, "n")->stale != rows[i].stale)
+			fail_msg("row %u", i);
+		if (rows[i].args.discard_reserved || !rows[i].args.over_reserve)
+			assert_left(&r, "n", 16, 16);
+		rig_foreign_report(&r, "n", all_free, "a");
+		if (!rows[i].assumed)
+			assert_false(sched_cluster_find(r.c, "n")->stale);
+		rig_fini(&r);
+	}
+}
+
+static void a_new_list_sweeps_what_is_gone(void **state)
+{
+	struct sched_cluster_counts counts;
+	struct rig r;
+
+	(void)state;
+	rig_init(&r, &usual);
+	for (unsigned i = 0; i < NR_CLUSTER_KINDS; i++)
+		sched_cluster_begin(r.c, (enum sched_cluster_kind)i);
+	rig_node(&r, "n");
+	rig_node(&r, "m");
+	rig_report(&r, "n", 7, all_free, "");
+	rig_report(&r, "m", 8, all_free, "");
+	put(&r, "a", "n", 4, 0);
+	put(&r, "b", "m", 4, 0);
+	assume(&r, "c", "n", 1, 0);
+	for (unsigned i = 0; i < NR_CLUSTER_KINDS; i++)
+		sched_cluster_sweep(r.c, (enum sched_cluster_kind)i);
+	assert_int_equal(sched_cluster_generation(r.c, "n"), 7);
+	sched_cluster_begin(r.c, CLUSTER_PODS);
+	put(&r, "b", "m", 4, 0);
+	sched_cluster_sweep(r.c, CLUSTER_PODS);
+	assert_null(sched_cluster_node_of(r.c, "a"));
+	assert_string_equal(sched_cluster_node_of(r.c, "b"), "m");
+	assert_left(&r, "n", 15, 16);
+	sched_cluster_begin(r.c, CLUSTER_REPORTS);
+	sched_cluster_sweep(r.c, CLUSTER_REPORTS);
+	assert_int_equal(rig_cpus(&r, "n", 0), -1);
+	assert_int_equal(sched_cluster_generation(r.c, "n"), 0);
+	sched_cluster_begin(r.c, CLUSTER_NODES);
+	rig_node(&r, "n");
+	sched_cluster_sweep(r.c, CLUSTER_NODES);
+	assert_non_null(sched_cluster_find(r.c, "n"));
+	assert_null(sched_cluster_find(r.c, "m"));
+	sched_cluster_count(r.c, &counts);
+	assert_int_equal(counts.nodes, 1);
+	assert_int_equal(counts.reports, 0);
+	assert_int_equal(counts.pods, 2);
+	rig_fini(&r);
+}
+
+static void pods_of_the_first_list_have_been_there_for_long(void **state)
+{
+	struct rig_pod p;
+	struct rig r;
+
+	(void)state;
+	rig_init(&r, &usual);
+	rig_node(&r, "n");
+	rig_foreign_report(&r, "n", all_free, "x");
+	sched_cluster_begin(r.c, CLUSTER_PODS);
+	put(&r, "old", "n", 4, -1);
+	assert_left(&r, "n", 16, 16);
+	rig_pod(&p, "young", "n", 2, -1);
+	p.bound.bound_ms = r.now_ms - 1;
+	sched_cluster_put_pod(r.c, &p.bound, r.now_ms);
+	assert_left(&r, "n", 14, 14);
+	sched_cluster_sweep(r.c, CLUSTER_PODS);
+	put(&r, "new", "n", 1, -1);
+	assert_left(&r, "n", 13, 13);
+	rig_fini(&r);
+}
+
+static void a_hint_that_takes_what_nobody_asked_for_is_not_believed(void **state)
+{
+	static const struct {
+		struct sched_taken taken;
+		int64_t left[RIG_ZONES];
+	} rows[] = {
+		{{1, RESOURCE_CPU, {4, 0}, "main"}, {16, 12}},
+		{{1, RESOURCE_CPU, {3, 0}, NULL}, {16, 13}},
+		{{1, RESOURCE_CPU, {5, 0}, "main"}, {12, 12}},
+		{{1, RESOURCE_CPU, {-4, 0}, "main"}, {12, 12}},
+		{{1, RESOURCE_PODS, {1, 0}, "main"}, {12, 12}},
+		{{ZONES_MAX, RESOURCE_CPU, {4, 0}, "main"}, {12, 12}},
+		{{9, RESOURCE_CPU, {4, 0}, "main"}, {16, 16}}, /* a zone that the node has not */
+	};
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof rows / sizeof *rows; i++) {
+		struct rig_pod p;
+		struct rig r;
+
+		rig_init(&r, &usual);
+		rig_node(&r, "n");
+		rig_report(&r, "n", 1, all_free, "");
+		rig_pod(&p, "a", "n", 4, 1);
+		p.taken[0] = rows[i].taken;
+		p.bound.nr_taken = 1;
+		sched_cluster_put_pod(r.c, &p.bound, r.now_ms);
+		assert_left(&r, "n", rows[i].left[0], rows[i].left[1]);
+		rig_fini(&r);
+	}
+}
+
+static void what_init_containers_leave_is_not_taken_twice(void **state)
+{
+	static const struct {
+		int64_t init, app, left;
+	} rows[] = {{4, 2, 12}, {2, 4, 12}, {4, 4, 12}};
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof rows / sizeof *rows; i++) {
+		struct amount init = {RESOURCE_CPU, quantity_of(rows[i].init)};
+		struct sched_container container[2];
+		struct sched_taken taken[2];
+		struct rig_pod p;
+		struct rig r;
+
+		rig_init(&r, &usual);
+		rig_node(&r, "n");
+		rig_report(&r, "n", 1, all_free, "");
+		rig_pod(&p, "a", "n", rows[i].app, 0);
+		container[0] = (struct sched_container){
+			.name = "init", .kind = CONTAINER_INIT, .requests = {&init, 1}};
+		container[1] = p.container;
+		p.pod.container = container;
+		p.pod.nr_containers = 2;
+		taken[0] = (struct sched_taken){0, RESOURCE_CPU, init.q, "init"};
+		taken[1] = p.taken[0];
+		p.bound.taken = taken;
+		sched_cluster_put_pod(r.c, &p.bound, r.now_ms);
+		assert_left(&r, "n", rows[i].left, 16);
+		rig_fini(&r);
+	}
+}
+
+static void a_numatopology_comes_and_goes(void **state)
+{
+	struct volcano_node volcano = {.topology_manager_policy = "restricted"};
+	struct rig r;
+
+	(void)state;
+	rig_init(&r, &usual);
+	rig_node(&r, "n");
+	assert_null(sched_cluster_find(r.c, "n")->volcano);
+	sched_cluster_put_numatopology(r.c, "n", &volcano, malloc(1));
+	sched_cluster_put_numatopology(r.c, "n", &volcano, malloc(1));
+	assert_string_equal(
+		sched_cluster_find(r.c, "n")->volcano->topology_manager_policy, "restricted");
+	sched_cluster_put_numatopology(r.c, "n", NULL, NULL);
+	assert_null(sched_cluster_find(r.c, "n")->volcano);
+	sched_cluster_put_numatopology(r.c, "gone", NULL, NULL);
+	sched_cluster_begin(r.c, CLUSTER_NUMATOPOLOGIES);
+	sched_cluster_put_numatopology(r.c, "n", &volcano, malloc(1));
+	sched_cluster_put_numatopology(r.c, "m", &volcano, malloc(1));
+	sched_cluster_sweep(r.c, CLUSTER_NUMATOPOLOGIES);
+	assert_non_null(sched_cluster_find(r.c, "n")->volcano);
+	sched_cluster_begin(r.c, CLUSTER_NUMATOPOLOGIES);
+	sched_cluster_sweep(r.c, CLUSTER_NUMATOPOLOGIES);
+	assert_null(sched_cluster_find(r.c, "n")->volcano);
+	rig_fini(&r);
+}
+
+static void victims_make_room_in_their_own_zones(void **state)
+{
+	static const struct {
+		const char *victim[2];
+		int64_t cpus;
+		bool fits;
+	} rows[] = {
+		{{NULL}, 8, true}, /* zone 1 has 8 */
+		{{NULL}, 9, false},
+		{{"a"}, 10, true}, /* zone 0: 4 and its 6 */
+		{{"a"}, 11, false},
+		{{"b"}, 10, false},      /* zone 0: 4 and its 4 */
+		{{"a", "b"}, 14, true},  /* both are of zone 0 */
+		{{"a", "b"}, 15, false}, /* c waits there */
+		{{"a", "c"}, 12, true},  /* c is not in the report: what it waits for is free */
+		{{"a", "c"}, 13, false},
+		{{"unhinted"}, 16, true}, /* nobody knows where it is */
+		{{"nobody"}, 9, false},
+	};
+	const struct sched_profile profile = {
+		.use = {{.plugin = sched_plugin_find("NodeResourceTopologyMatch"), .weight = 1}},
+		.nr = 1};
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof rows / sizeof *rows; i++) {
+		size_t nr = 0;
+		struct rig_pod p;
+		struct rig r;
+
+		rig_init(&r, &usual);
+		rig_node(&r, "n");
+		rig_report(&r, "n", 1, (const int64_t[]){6, 8}, "a b unhinted");
+		put(&r, "a", "n", 6, 0);
+		put(&r, "b", "n", 4, 0);
+		put(&r, "c", "n", 2, 0);
+		put(&r, "unhinted", "n", 8, -1);
+		rig_pod(&p, "p", "", rows[i].cpus, -1);
+		while (nr < 2 && rows[i].victim[nr])
+			nr++;
+		struct sched_plan *plan = sched_plan_new(&profile, &p.pod, &r.names);
+		if (sched_cluster_fits_without(r.c, plan, "n", rows[i].victim, nr) != rows[i].fits)
+			fail_msg("row %u", i);
+		assert_false(sched_cluster_fits_without(r.c, plan, "m", rows[i].victim, nr));
+		assert_left(&r, "n", 4, 8);
+		sched_plan_free(plan);
+		rig_fini(&r);
+	}
+}
+
+static void no_victim_gives_back_more_than_there_is(void **state)
+{
+	const struct sched_profile profile = {
+		.use = {{.plugin = sched_plugin_find("NodeResourceTopologyMatch"), .weight = 1}},
+		.nr = 1};
+	const char *victim = "a";
+	struct rig_pod p;
+	struct rig r;
+
+	(void)state;
+	rig_init(&r, &usual);
+	rig_node(&r, "n");
+	rig_report(&r, "n", 1, all_free, "a");
+	put(&r, "a", "n", 4, 0);
+	rig_pod(&p, "p", "", RIG_CPUS + 1, -1);
+	struct sched_plan *plan = sched_plan_new(&profile, &p.pod, &r.names);
+	assert_false(sched_cluster_fits_without(r.c, plan, "n", &victim, 1));
+	sched_plan_free(plan);
+	rig_fini(&r);
+}
+
+static void who_was_bound_here_is_not_foreign(void **state)
+{
+	struct rig r;
+
+	(void)state;
+	rig_init(&r, &usual);
+	rig_node(&r, "n");
+	rig_report(&r, "n", 1, all_free, "");
+	assume(&r, "a", "n", 4, -1); /* without a hint */
+	put(&r, "a", "n", 4, -1);
+	assert_left(&r, "n", 12, 12);
+	assert_false(sched_cluster_find(r.c, "n")->stale);
+	rig_fini(&r);
+}
+
+static void a_node_of_which_nothing_is_known_any_more_is_gone(void **state)
+{
+	struct sched_cluster_counts counts;
+	struct rig r;
+
+	(void)state;
+	rig_init(&r, &usual);
+	rig_report(&r, "n", 1, all_free, ""); /* before the node */
+	put(&r, "a", "n", 4, 0);
+	assert_null(sched_cluster_find(r.c, "n"));
+	rig_node(&r, "n");
+	assert_left(&r, "n", 12, 16);
+	assert_null(sched_cluster_fingerprint(r.c, "n"));
+	rig_foreign_report(&r, "n", all_free, "a");
+	assert_non_null(sched_cluster_fingerprint(r.c, "n"));
+	sched_cluster_remove_report(r.c, "n");
+	assert_int_equal(rig_cpus(&r, "n", 0), -1);
+	sched_cluster_remove_node(r.c, "n");
+	sched_cluster_remove_pod(r.c, "a");
+	sched_cluster_remove_node(r.c, "n");
+	sched_cluster_count(r.c, &counts);
+	assert_int_equal(counts.nodes + counts.pods + counts.reports, 0);
+	rig_fini(&r);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(an_assumed_pod_is_taken_from_its_zones_until_it_is_reported),
+		cmocka_unit_test(a_failed_binding_is_forgotten),
+		cmocka_unit_test(a_binding_that_nobody_hears_of_is_dropped_in_the_end),
+		cmocka_unit_test(whose_zones_nobody_knows_is_taken_from_all),
+		cmocka_unit_test(who_holds_nothing_is_not_waited_for_on_nodes_that_name_pods),
+		cmocka_unit_test(a_fingerprint_says_that_all_are_contained),
+		cmocka_unit_test(after_a_while_a_report_is_the_truth),
+		cmocka_unit_test(who_has_ended_or_is_gone_takes_nothing),
+		cmocka_unit_test(pods_of_others_make_a_node_stale_as_it_is_set),
+		cmocka_unit_test(a_new_list_sweeps_what_is_gone),
+		cmocka_unit_test(pods_of_the_first_list_have_been_there_for_long),
+		cmocka_unit_test(a_hint_that_takes_what_nobody_asked_for_is_not_believed),
+		cmocka_unit_test(what_init_containers_leave_is_not_taken_twice),
+		cmocka_unit_test(a_numatopology_comes_and_goes),
+		cmocka_unit_test(victims_make_room_in_their_own_zones),
+		cmocka_unit_test(no_victim_gives_back_more_than_there_is),
+		cmocka_unit_test(who_was_bound_here_is_not_foreign),
+		cmocka_unit_test(a_node_of_which_nothing_is_known_any_more_is_gone),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

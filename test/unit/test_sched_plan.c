@@ -1,0 +1,709 @@
+#include <numafit/sched_plan.h>
+
+#include "score_questions.h"
+
+#include <codec/nrt_json.h>
+#include <codec/numatopology_json.h>
+#include <codec/score_args_json.h>
+#include <errno.h>
+#include <setjmp.h>
+
+#include <cmocka.h>
+
+enum { NODES_MOST = 64, ARENA_BYTES = 64 << 20, CPUS = 8, GIBS = 16 };
+
+/* A question to `numafit score`, as the plan is asked it. */
+
+struct asked {
+	struct resource_table names;
+	struct arena arena;
+	struct sched_reader r;
+	struct sched_profile profile;
+	int64_t volcano_weight;
+	struct sched_pod pod;
+	struct sched_node node[NODES_MOST];
+	struct sched_topology *topology[NODES_MOST];
+	struct sched_candidate candidate[NODES_MOST];
+	size_t nr;
+};
+
+static int read_args(struct asked *a, json_t *question, struct sched_use *use)
+{
+	const char *name = json_string_value(json_object_get(question, "plugin"));
+	json_t *args = json_object_get(question, "args");
+	struct args_problems p = {0};
+
+	use->plugin = sched_plugin_find(name);
+	use->weight = 1;
+	if (!use->plugin)
+		return -ENOENT;
+	if (!strcmp(name, "GenericNodeResources"))
+		return generic_args_json_read(args, &a->r, &use->args.generic, &p, NULL);
+	if (!strcmp(name, "numa-aware"))
+		return volcano_args_json_read(args, &a->r, &a->volcano_weight, &p, NULL);
+	use->args.nrt.compat = json_is_true(json_object_get(question, "compat"));
+	bool compat = use->args.nrt.compat;
+	int rc = nrt_args_json_read(args, &a->r, &use->args.nrt, &p, NULL);
+	use->args.nrt.compat = compat;
+	return rc;
+}
+
+static void read_topology(struct asked *a, json_t *v, size_t i)
+{
+	const struct sched_use *use = &a->profile.use[0];
+
+	if (!json_is_object(v))
+		return;
+	if (sched_plugin_wants_numatopology(use->plugin)) {
+		struct volcano_node *volcano = arena_alloc(&a->arena, sizeof *volcano);
+
+		assert_int_equal(numatopology_json_read(v, &a->arena, volcano, NULL), 0);
+		a->candidate[i].volcano = volcano;
+		return;
+	}
+	assert_int_equal(nrt_json_read(v, &a->r, &a->topology[i], NULL), 0);
+}
+
+/* Reserved pods are subtracted, or make the node stale: the cluster's part of the arguments. */
+static void reserve(struct asked *a, size_t i)
+{
+	const struct nrt_args *args = &a->profile.use[0].args.nrt;
+	struct sched_node *n = &a->node[i];
+
+	if (args->discard_reserved) {
+		a->candidate[i].stale = n->nr_pods;
+	} else if (a->topology[i] && args->over_reserve) {
+		struct sched_topology *left = nrt_over_reserve(a->topology[i], n->pods, n->nr_pods);
+
+		sched_topology_free(a->topology[i]);
+		a->topology[i] = left;
+	}
+}
+
+static void read_node(struct asked *a, json_t *v, size_t i)
+{
+	json_t *pods = json_object_get(v, "pods");
+	struct sched_pod *pod = arena_array(&a->arena, json_array_size(pods) + 1, sizeof *pod);
+
+	assert_int_equal(
+		sched_node_json_read(json_object_get(v, "node"), &a->r, &a->node[i], NULL), 0);
+	for (size_t p = 0; p < json_array_size(pods); p++)
+		assert_int_equal(
+			sched_pod_json_read(json_array_get(pods, p), &a->r, &pod[p], NULL), 0);
+	a->node[i].pods = pod;
+	a->node[i].nr_pods = json_array_size(pods);
+	a->candidate[i].node = &a->node[i];
+	read_topology(a, json_object_get(v, "topology"), i);
+	if (a->profile.use[0].plugin == sched_plugin_find("NodeResourceTopologyMatch"))
+		reserve(a, i);
+	a->node[i].topology = a->topology[i];
+}
+
+/* 0; else the plan is not asked such things. */
+static int asked_init(struct asked *a, json_t *question)
+{
+	json_t *nodes = json_object_get(question, "nodes");
+
+	*a = (struct asked){.profile.nr = 1};
+	resource_table_init(&a->names);
+	arena_init(&a->arena, ARENA_BYTES);
+	a->r = (struct sched_reader){&a->names, &a->arena};
+	int rc = read_args(a, question, &a->profile.use[0]);
+
+	if (rc)
+		return rc;
+	assert_true(json_array_size(nodes) <= NODES_MOST);
+	for (a->nr = 0; a->nr < json_array_size(nodes); a->nr++)
+		read_node(a, json_array_get(nodes, a->nr), a->nr);
+	assert_int_equal(
+		sched_pod_json_read(json_object_get(question, "pod"), &a->r, &a->pod, NULL), 0);
+	return 0;
+}
+
+static void asked_fini(struct asked *a)
+{
+	for (size_t i = 0; i < a->nr; i++)
+		sched_topology_free(a->topology[i]);
+	resource_table_fini(&a->names);
+	arena_fini(&a->arena);
+}
+
+static bool is_string(const json_t *v, const char *text)
+{
+	return json_is_string(v) && !strcmp(json_string_value(v), text);
+}
+
+/* What the plan says beside what `score` said of the node. */
+static size_t compare_filter(struct asked *a, struct sched_plan *plan, const json_t *nodes,
+	struct sched_candidate *fitting, size_t *index)
+{
+	size_t nr = 0;
+
+	for (size_t i = 0; i < a->nr; i++) {
+		const json_t *want = json_array_get(nodes, i),
+			     *code = json_object_get(want, "code");
+		const char *why;
+		enum sched_code got = sched_plan_filter(plan, &a->candidate[i], &why);
+
+		if (is_string(code, "Error")) /* Volcano's: another node may do */
+			assert_int_equal(got, SCHED_UNRESOLVABLE);
+		else
+			assert_string_equal(sched_code_name(got), json_string_value(code));
+		assert_int_equal(got == SCHED_SUCCESS, *why == '\0');
+		if (got != SCHED_SUCCESS)
+			continue;
+		index[nr] = i;
+		fitting[nr++] = a->candidate[i];
+	}
+	return nr;
+}
+
+static unsigned compare(struct asked *a, json_t *question)
+{
+	json_t *answer = answer_question(question, NULL), *nodes = json_object_get(answer, "nodes");
+	struct sched_plan *plan = sched_plan_new(&a->profile, &a->pod, &a->names);
+	struct sched_candidate fitting[NODES_MOST];
+	size_t index[NODES_MOST], nr = compare_filter(a, plan, nodes, fitting, index);
+	int64_t score[NODES_MOST];
+	unsigned compared = 0;
+
+	sched_plan_score(plan, fitting, nr, score);
+	for (size_t i = 0; i < nr; i++) {
+		const json_t *want = json_object_get(json_array_get(nodes, index[i]), "score");
+		json_int_t value = json_integer_value(want);
+
+		if (!json_is_integer(want))
+			continue;
+		if (a->volcano_weight)
+			score[i] *= a->volcano_weight;
+		if (score[i] != (value < 0 ? 0 : value))
+			fail_msg("%s: score %lld, not %lld",
+				json_string_value(json_object_get(question, "name")),
+				(long long)score[i], (long long)value);
+		compared++;
+	}
+	sched_plan_free(plan);
+	json_decref(answer);
+	return compared;
+}
+
+static void one_plugin_says_what_the_score_command_says(void **state)
+{
+	static struct asked a;
+	FILE *f = fopen("test/golden/score.jsonl", "r");
+	size_t cap = 0;
+	char *line = NULL;
+	unsigned questions = 0, scores = 0;
+
+	(void)state;
+	assert_non_null(f);
+	while (getline(&line, &cap, f) > 0) {
+		json_t *question = json_loads(line, 0, NULL);
+
+		assert_non_null(question);
+		if (!asked_init(&a, question)) {
+			questions++;
+			scores += compare(&a, question);
+		}
+		asked_fini(&a);
+		json_decref(question);
+	}
+	print_message("%u questions, %u scores\n", questions, scores);
+	assert_true(questions > 80 && scores > questions);
+	free(line);
+	(void)fclose(f);
+}
+
+/* Small machines, made up */
+
+struct small {
+	struct resource_table names;
+	unsigned gpu;
+	struct sched_topology *t;
+	struct amount allocatable[4];
+	struct sched_node node;
+	struct amount asks[3];
+	struct sched_container container[4];
+	struct sched_pod pod;
+	struct arena arena;
+};
+
+static void zone(struct small *s, unsigned i, int64_t cpus, int64_t gibs, int64_t gpus)
+{
+	const struct quantity all_cpus = quantity_of(CPUS),
+			      all_memory = quantity_of(INT64_C(16) << 30),
+			      all_gpus = quantity_of(4);
+
+	sched_topology_resource(s->t, i, RESOURCE_CPU,
+		&(struct zone_amounts){all_cpus, all_cpus, quantity_of(cpus)});
+	sched_topology_resource(s->t, i, RESOURCE_MEMORY,
+		&(struct zone_amounts){all_memory, all_memory, quantity_of(gibs << 30)});
+	sched_topology_resource(
+		s->t, i, s->gpu, &(struct zone_amounts){all_gpus, all_gpus, quantity_of(gpus)});
+}
+
+/* Four zones, of which 0 and 2 are near each other, and so are 1 and 3. */
+static void small_init(struct small *s, const char *policy)
+{
+	static const uint8_t id[] = {0, 1, 2, 3};
+
+	*s = (struct small){0};
+	resource_table_init(&s->names);
+	arena_init(&s->arena, 1 << 20);
+	s->gpu = resource_number(&s->names, "example.com/gpu");
+	s->t = sched_topology_new(id, 4);
+	sched_topology_attribute(s->t, "topologyManagerPolicy", policy);
+	for (unsigned i = 0; i < 4; i++) {
+		for (unsigned to = 0; to < 4; to++)
+			sched_topology_cost(s->t, i, to, i == to ? 10 : i % 2 == to % 2 ? 12 : 32);
+		zone(s, i, CPUS, GIBS, 4);
+	}
+	s->allocatable[0] = (struct amount){RESOURCE_CPU, quantity_of(4 * CPUS)};
+	s->allocatable[1] = (struct amount){RESOURCE_MEMORY, quantity_of(INT64_C(64) << 30)};
+	s->allocatable[2] = (struct amount){s->gpu, quantity_of(16)};
+	s->node = (struct sched_node){
+		.name = "n", .allocatable = {s->allocatable, 3}, .topology = s->t};
+	s->pod = (struct sched_pod){.ns = "default",
+		.name = "p",
+		.uid = "u",
+		.qos = QOS_GUARANTEED,
+		.container = s->container};
+}
+
+static void small_fini(struct small *s)
+{
+	sched_topology_free(s->t);
+	resource_table_fini(&s->names);
+	arena_fini(&s->arena);
+}
+
+/* A container of the kind, that asks for so much. All containers ask for the same. */
+static void contain(struct small *s, enum container_kind kind, const char *name)
+{
+	s->container[s->pod.nr_containers++] =
+		(struct sched_container){.name = name, .kind = kind, .requests = {s->asks, 3}};
+}
+
+static void ask_for(struct small *s, int64_t cpus, int64_t gibs, int64_t gpus)
+{
+	s->asks[0] = (struct amount){RESOURCE_CPU, quantity_of(cpus)};
+	s->asks[1] = (struct amount){RESOURCE_MEMORY, quantity_of(gibs << 30)};
+	s->asks[2] = (struct amount){s->gpu, quantity_of(gpus)};
+}
+
+static struct sched_profile matching(enum nrt_strategy strategy)
+{
+	return (struct sched_profile){
+		.use = {{.plugin = sched_plugin_find("NodeResourceTopologyMatch"),
+			.weight = 1,
+			.args.nrt.strategy = strategy}},
+		.nr = 1,
+		.check_restricted = true};
+}
+
+static enum sched_code filter_small(
+	const struct small *s, const struct sched_profile *profile, const char **why)
+{
+	struct sched_plan *plan = sched_plan_new(profile, &s->pod, &s->names);
+	enum sched_code code =
+		sched_plan_filter(plan, &(struct sched_candidate){.node = &s->node}, why);
+
+	sched_plan_free(plan);
+	return code;
+}
+
+static bool place_small(struct small *s, struct sched_placement *out)
+{
+	const struct sched_profile profile = matching(NRT_LEAST_NUMA_NODES);
+	struct sched_plan *plan = sched_plan_new(&profile, &s->pod, &s->names);
+	bool placed =
+		sched_plan_place(plan, &(struct sched_candidate){.node = &s->node}, &s->arena, out);
+
+	sched_plan_free(plan);
+	return placed;
+}
+
+static void restricted_refuses_two_zones_when_one_would_do(void **state)
+{
+	static const struct {
+		const char *policy;
+		bool check;
+		int64_t cpus, gibs, gpus;
+		enum sched_code code;
+	} rows[] = {
+		{"restricted", true, 4, 1, 0, SCHED_SUCCESS},
+		{"restricted", true, 6, 1, 0, SCHED_UNSCHEDULABLE}, /* 5 free on each */
+		{"restricted", false, 6, 1, 0, SCHED_SUCCESS},
+		{"best-effort", true, 6, 1, 0, SCHED_SUCCESS},
+		{"none", true, 6, 1, 0, SCHED_SUCCESS},
+		{"restricted", true, 10, 20, 0, SCHED_SUCCESS},     /* 2 of each, and 2 will do */
+		{"restricted", true, 10, 1, 0, SCHED_UNRESOLVABLE}, /* 2 for one, 1 for the other */
+		{"restricted", true, 10, 20, 4, SCHED_UNRESOLVABLE}, /* gpus all on one */
+		{"restricted", true, 10, 20, 5, SCHED_SUCCESS},
+		{"restricted", true, 33, 60, 0, SCHED_UNRESOLVABLE}, /* more than there is */
+		{"restricted", true, 11, 20, 0, SCHED_UNSCHEDULABLE},
+	};
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof rows / sizeof *rows; i++) {
+		struct sched_profile profile = matching(NRT_LEAST_NUMA_NODES);
+		struct small s;
+		const char *why;
+
+		small_init(&s, rows[i].policy);
+		for (unsigned z = 0; z < 4; z++)
+			zone(&s, z, 5, GIBS, 4);
+		ask_for(&s, rows[i].cpus, rows[i].gibs, rows[i].gpus);
+		contain(&s, CONTAINER_APP, "main");
+		profile.check_restricted = rows[i].check;
+		enum sched_code code = filter_small(&s, &profile, &why);
+		if (code != rows[i].code)
+			fail_msg("row %u: %s (%s)", i, sched_code_name(code), why);
+		assert_int_equal(code == SCHED_SUCCESS, *why == '\0');
+		small_fini(&s);
+	}
+}
+
+static void memory_in_use_is_not_joined_by_other_zones(void **state)
+{
+	const struct sched_profile profile = matching(NRT_LEAST_NUMA_NODES);
+	struct small s;
+	const char *why;
+
+	(void)state;
+	small_init(&s, "restricted");
+	ask_for(&s, 10, 20, 0);
+	contain(&s, CONTAINER_APP, "main");
+	for (unsigned z = 0; z < 3; z++)
+		zone(&s, z, CPUS, GIBS - 1, 4);
+	assert_int_equal(filter_small(&s, &profile, &why), SCHED_UNSCHEDULABLE);
+	zone(&s, 1, CPUS, GIBS, 4);
+	assert_int_equal(filter_small(&s, &profile, &why), SCHED_SUCCESS);
+	small_fini(&s);
+}
+
+/* One zone would do for either kind, but no zone has both: two are as few as can be, also for CPUs.
+ */
+static void all_memory_of_a_container_is_looked_at_together(void **state)
+{
+	const struct sched_profile profile = matching(NRT_LEAST_NUMA_NODES);
+	struct small s;
+	const char *why;
+
+	(void)state;
+	small_init(&s, "restricted");
+	unsigned huge = resource_number(&s.names, "hugepages-1Gi");
+
+	for (unsigned z = 0; z < 4; z++) {
+		const struct quantity memory = quantity_of((z == 1 ? 4 : INT64_C(16)) << 30),
+				      pages = quantity_of(z == 1 ? INT64_C(2) << 30 : 0);
+
+		sched_topology_resource(
+			s.t, z, RESOURCE_MEMORY, &(struct zone_amounts){memory, memory, memory});
+		sched_topology_resource(s.t, z, huge, &(struct zone_amounts){pages, pages, pages});
+	}
+	s.allocatable[2].resource = huge;
+	ask_for(&s, 10, 10, 2);
+	s.asks[2] = (struct amount){huge, quantity_of(INT64_C(1) << 30)};
+	contain(&s, CONTAINER_APP, "main");
+	assert_int_equal(filter_small(&s, &profile, &why), SCHED_SUCCESS);
+	s.asks[0].q = quantity_of(4); /* one zone for these */
+	assert_int_equal(filter_small(&s, &profile, &why), SCHED_UNRESOLVABLE);
+	small_fini(&s);
+}
+
+static void stale_zones_are_not_relied_upon(void **state)
+{
+	const struct sched_profile profile = matching(NRT_LEAST_ALLOCATED);
+	struct sched_placement where;
+	struct small s;
+	const char *why;
+	int64_t score;
+
+	(void)state;
+	small_init(&s, "single-numa-node");
+	ask_for(&s, 1, 1, 0);
+	contain(&s, CONTAINER_APP, "main");
+	struct sched_candidate c = {.node = &s.node, .stale = true};
+	struct sched_plan *plan = sched_plan_new(&profile, &s.pod, &s.names);
+
+	assert_int_equal(sched_plan_filter(plan, &c, &why), SCHED_UNSCHEDULABLE);
+	assert_string_equal(why, "invalid node topology data");
+	sched_plan_score(plan, &c, 1, &score);
+	assert_int_equal(score, 0);
+	assert_false(sched_plan_place(plan, &c, &s.arena, &where));
+	c.stale = false;
+	assert_int_equal(sched_plan_filter(plan, &c, &why), SCHED_SUCCESS);
+	sched_plan_score(plan, &c, 1, &score);
+	assert_true(score > 0);
+	sched_plan_free(plan);
+	small_fini(&s);
+}
+
+/* Zone 0 and 2 are near each other; 0 has no room, so 1 and 3 it is. */
+static void a_pod_is_placed_on_the_fewest_zones_that_are_close(void **state)
+{
+	struct sched_placement where;
+	struct small s;
+
+	(void)state;
+	small_init(&s, "best-effort");
+	ask_for(&s, 10, 20, 2);
+	contain(&s, CONTAINER_APP, "main");
+	zone(&s, 0, 1, GIBS, 4);
+	assert_true(place_small(&s, &where));
+	assert_int_equal(where.scope, SCOPE_CONTAINER);
+	assert_int_equal(where.nr, 1);
+	const struct sched_place *p = &where.place[0];
+
+	assert_string_equal(p->container, "main");
+	assert_int_equal(p->zones, 0xa);
+	assert_int_equal(p->distance_x100, 1100);
+	assert_int_equal(p->nr_amounts, 5); /* the gpus from zone 1 alone */
+	struct quantity sum[3] = {0};
+
+	for (unsigned i = 0; i < p->nr_amounts; i++)
+		for (unsigned r = 0; r < 3; r++)
+			if (s.asks[r].resource == p->amount[i].resource)
+				sum[r] = quantity_add(sum[r], p->amount[i].q);
+	for (unsigned r = 0; r < 3; r++)
+		assert_int_equal(quantity_compare(sum[r], s.asks[r].q), 0);
+	small_fini(&s);
+}
+
+static void each_container_gets_what_those_before_it_leave(void **state)
+{
+	enum { CONTAINERS = 3 };
+	static const struct {
+		enum container_kind first;
+		uint64_t zones[CONTAINERS];
+	} rows[] = {
+		{CONTAINER_APP, {1, 2, 4}}, {CONTAINER_SIDECAR, {1, 2, 4}},
+		{CONTAINER_INIT, {1, 1, 2}}, /* is gone by then; the second takes its CPUs over */
+	};
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof rows / sizeof *rows; i++) {
+		struct sched_placement where;
+		struct small s;
+
+		small_init(&s, "restricted");
+		ask_for(&s, 5, 1, 0);
+		contain(&s, rows[i].first, "first");
+		contain(&s, CONTAINER_APP, "second");
+		contain(&s, CONTAINER_APP, "third");
+		assert_true(place_small(&s, &where));
+		assert_int_equal(where.nr, CONTAINERS);
+		for (unsigned c = 0; c < CONTAINERS; c++)
+			assert_int_equal(where.place[c].zones, rows[i].zones[c]);
+		small_fini(&s);
+	}
+}
+
+static void a_pod_that_is_placed_as_a_whole_has_one_entry(void **state)
+{
+	struct sched_placement where;
+	struct small s;
+
+	(void)state;
+	small_init(&s, "single-numa-node");
+	sched_topology_attribute(s.t, "topologyManagerScope", "pod");
+	ask_for(&s, 3, 1, 1);
+	contain(&s, CONTAINER_APP, "one");
+	contain(&s, CONTAINER_APP, "two");
+	zone(&s, 0, 5, GIBS, 4);
+	assert_true(place_small(&s, &where));
+	assert_int_equal(where.scope, SCOPE_POD);
+	assert_int_equal(where.nr, 1);
+	assert_string_equal(where.place[0].container, "*");
+	assert_int_equal(where.place[0].zones, 2);
+	assert_int_equal(where.place[0].nr_amounts, 3);
+	assert_int_equal(where.place[0].amount[0].q.whole, 6);
+	small_fini(&s);
+}
+
+static void there_is_no_place_where_nothing_is_aligned(void **state)
+{
+	struct sched_placement where;
+	struct small s;
+
+	(void)state;
+	small_init(&s, "none");
+	ask_for(&s, 1, 1, 0);
+	contain(&s, CONTAINER_APP, "main");
+	assert_false(place_small(&s, &where));
+	sched_topology_attribute(s.t, "topologyManagerPolicy", "restricted");
+	assert_true(place_small(&s, &where));
+	s.pod.qos = QOS_BURSTABLE;
+	assert_false(place_small(&s, &where));
+	s.asks[2].q = quantity_of(1); /* but devices are aligned for everybody */
+	assert_true(place_small(&s, &where));
+	assert_int_equal(where.place[0].nr_amounts, 1);
+	s.node.topology = NULL;
+	assert_false(place_small(&s, &where));
+	small_fini(&s);
+}
+
+static void numa_nodes_matter_to_whom_they_are_given(void **state)
+{
+	static const struct {
+		enum qos qos;
+		int64_t milli, gpus;
+		bool about, pod_level;
+	} rows[] = {
+		{QOS_GUARANTEED, 1000, 0, false, true}, /* spec.resources: nothing is pinned */
+		{QOS_GUARANTEED, 1000, 1, true, true},
+		{QOS_GUARANTEED, 1000, 0, true, false},
+		{QOS_GUARANTEED, 500, 0, true, false}, /* its memory */
+		{QOS_BURSTABLE, 1000, 0, false, false},
+		{QOS_BURSTABLE, 1000, 1, true, false},
+		{QOS_BEST_EFFORT, 0, 1, true, false},
+		{QOS_BEST_EFFORT, 0, 0, false, false},
+	};
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof rows / sizeof *rows; i++) {
+		const struct sched_profile profile = matching(NRT_LEAST_ALLOCATED);
+		struct small s;
+
+		small_init(&s, "restricted");
+		ask_for(&s, 0, rows[i].milli > 0, rows[i].gpus);
+		s.asks[0].q = (struct quantity){rows[i].milli / QUANTITY_MILLIS,
+			(uint32_t)(rows[i].milli % QUANTITY_MILLIS) * QUANTITY_NANOS_OF_MILLI};
+		s.pod.qos = rows[i].qos;
+		if (rows[i].pod_level)
+			s.pod.own_requests = (struct amounts){s.asks, 2};
+		contain(&s, CONTAINER_APP, "main");
+		struct sched_plan *plan = sched_plan_new(&profile, &s.pod, &s.names);
+		assert_int_equal(sched_plan_is_about_numa(plan), rows[i].about);
+		sched_plan_free(plan);
+		small_fini(&s);
+	}
+}
+
+/* Two strategies that say the opposite, by weight. */
+static void plugins_are_combined_by_weight(void **state)
+{
+	static const int64_t weights[][2] = {{1, 1}, {3, 1}, {1, 7}, {SCHED_WEIGHT_MAX, 1}};
+	int64_t alone[2], both;
+	struct small s;
+
+	(void)state;
+	small_init(&s, "single-numa-node");
+	ask_for(&s, 2, 2, 1);
+	contain(&s, CONTAINER_APP, "main");
+	const struct sched_candidate c = {.node = &s.node};
+	const enum nrt_strategy strategy[2] = {NRT_LEAST_ALLOCATED, NRT_MOST_ALLOCATED};
+
+	for (unsigned i = 0; i < 2; i++) {
+		const struct sched_profile profile = matching(strategy[i]);
+		struct sched_plan *plan = sched_plan_new(&profile, &s.pod, &s.names);
+
+		sched_plan_score(plan, &c, 1, &alone[i]);
+		sched_plan_free(plan);
+	}
+	assert_int_not_equal(alone[0], alone[1]);
+	for (unsigned i = 0; i < sizeof weights / sizeof *weights; i++) {
+		struct sched_profile profile = matching(strategy[0]);
+
+		profile.use[1] = profile.use[0];
+		profile.use[1].args.nrt.strategy = strategy[1];
+		profile.nr = 2;
+		profile.use[0].weight = weights[i][0];
+		profile.use[1].weight = weights[i][1];
+		struct sched_plan *plan = sched_plan_new(&profile, &s.pod, &s.names);
+		sched_plan_score(plan, &c, 1, &both);
+		assert_int_equal(both, (alone[0] * weights[i][0] + alone[1] * weights[i][1]) /
+					       (weights[i][0] + weights[i][1]));
+		sched_plan_free(plan);
+	}
+	small_fini(&s);
+}
+
+/* numa-aware has no say in a pod without Volcano's policy: it does not dilute the others. */
+static void who_has_no_say_does_not_count(void **state)
+{
+	struct sched_profile profile = matching(NRT_LEAST_ALLOCATED);
+	struct small s;
+	int64_t alone, both;
+
+	(void)state;
+	small_init(&s, "single-numa-node");
+	ask_for(&s, 1, 1, 0);
+	contain(&s, CONTAINER_APP, "main");
+	const struct sched_candidate c = {.node = &s.node};
+
+	for (profile.nr = 1; profile.nr <= 2; profile.nr++) {
+		profile.use[1] = (struct sched_use){sched_plugin_find("numa-aware"), 5, {{0}}};
+		struct sched_plan *plan = sched_plan_new(&profile, &s.pod, &s.names);
+		sched_plan_score(plan, &c, 1, profile.nr == 1 ? &alone : &both);
+		sched_plan_free(plan);
+	}
+	assert_true(alone > 0);
+	assert_int_equal(alone, both);
+	small_fini(&s);
+}
+
+/* Upstream goes below 0 there, and the framework fails the pod. */
+static void a_score_is_never_below_0(void **state)
+{
+	const struct sched_profile profile = matching(NRT_LEAST_NUMA_NODES);
+	struct small s;
+	int64_t score;
+
+	(void)state;
+	small_init(&s, "best-effort");
+	sched_topology_attribute(s.t, "topologyManagerMaxNUMANodes", "2");
+	ask_for(&s, 3 * CPUS, 1, 0);
+	contain(&s, CONTAINER_APP, "main");
+	const struct sched_candidate c = {.node = &s.node};
+	struct sched_plan *plan = sched_plan_new(&profile, &s.pod, &s.names);
+
+	sched_plan_score(plan, &c, 1, &score);
+	assert_int_equal(score, 0);
+	sched_plan_free(plan);
+	small_fini(&s);
+}
+
+static void the_table_has_every_plugin_once(void **state)
+{
+	static const struct {
+		const char *name;
+		bool numatopology;
+	} rows[] = {{"NodeResourceTopologyMatch", false}, {"numa-aware", true},
+		{"GenericNodeResources", false}};
+	unsigned nr = sizeof rows / sizeof *rows;
+
+	(void)state;
+	for (unsigned i = 0; i < nr; i++) {
+		const struct sched_plugin *p = sched_plugin_find(rows[i].name);
+
+		assert_ptr_equal(p, sched_plugin_at(i));
+		assert_string_equal(sched_plugin_name(p), rows[i].name);
+		assert_int_equal(sched_plugin_wants_numatopology(p), rows[i].numatopology);
+	}
+	assert_null(sched_plugin_at(nr));
+	assert_null(sched_plugin_find("NodeResourcesFit"));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(one_plugin_says_what_the_score_command_says),
+		cmocka_unit_test(restricted_refuses_two_zones_when_one_would_do),
+		cmocka_unit_test(memory_in_use_is_not_joined_by_other_zones),
+		cmocka_unit_test(all_memory_of_a_container_is_looked_at_together),
+		cmocka_unit_test(stale_zones_are_not_relied_upon),
+		cmocka_unit_test(a_pod_is_placed_on_the_fewest_zones_that_are_close),
+		cmocka_unit_test(each_container_gets_what_those_before_it_leave),
+		cmocka_unit_test(a_pod_that_is_placed_as_a_whole_has_one_entry),
+		cmocka_unit_test(there_is_no_place_where_nothing_is_aligned),
+		cmocka_unit_test(numa_nodes_matter_to_whom_they_are_given),
+		cmocka_unit_test(plugins_are_combined_by_weight),
+		cmocka_unit_test(who_has_no_say_does_not_count),
+		cmocka_unit_test(a_score_is_never_below_0),
+		cmocka_unit_test(the_table_has_every_plugin_once),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
