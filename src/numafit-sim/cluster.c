@@ -1,0 +1,214 @@
+#include <numafit-sim/cluster.h>
+
+#include <errno.h>
+#include <numafit-sim/cluster_report.h>
+#include <numafit/text.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { NODES_OF_CLUSTER_MAX = 20000, NUMA_MAX = 32, PERCENT = 100, TRACE_BYTES_MAX = 256 << 20 };
+
+void cluster_options_init(struct cluster_options *o)
+{
+	*o = (struct cluster_options){
+		.seed = 1,
+		.load_percent = CLUSTER_LOAD_PERCENT,
+		.policy = POLICY_RESTRICTED,
+		.world = {.weight = CLUSTER_WEIGHT, .report_delay_ms = CLUSTER_REPORT_DELAY_MS},
+	};
+	o->nr_strategies = (unsigned)strategy_list("all", o->strategy, NULL);
+}
+
+int cluster_size_parse(struct cluster_options *o, const char *text, struct err *e)
+{
+	size_t nodes = strcspn(text, "x");
+	uint64_t nr_nodes, nr_numa;
+
+	if (!text[nodes])
+		return err_set(e, EINVAL, "\"%s\": NODESxNUMA is expected, as 5000x8", text);
+	int rc = text_u64(text, nodes, NODES_OF_CLUSTER_MAX, &nr_nodes, e);
+	if (!rc)
+		rc = text_u64(text + nodes + 1, strlen(text + nodes + 1), NUMA_MAX, &nr_numa, e);
+	if (rc)
+		return rc;
+	if (!nr_nodes || !nr_numa)
+		return err_set(e, EINVAL, "\"%s\": there is nothing", text);
+	o->nr_nodes = (unsigned)nr_nodes;
+	o->nr_numa = (unsigned)nr_numa;
+	return 0;
+}
+
+/* The day */
+
+static int read_file(const char *path, struct cluster_trace *t, struct err *e)
+{
+	auto_free char *text = NULL;
+	FILE *f = fopen(path, "r");
+	size_t len = 0, cap = 1 << 16, got = 0;
+
+	if (!f)
+		return err_set(e, errno, "%s: %s", path, strerror(errno));
+	do {
+		cap *= 2;
+		text = xrealloc(text, cap, 1);
+		got = fread(text + len, 1, cap - len, f);
+		len += got;
+	} while (len == cap && cap < TRACE_BYTES_MAX);
+	int broken = ferror(f);
+
+	fclose(f);
+	if (broken || len == cap)
+		return err_set(e, EINVAL, "%s: cannot be read, or is not below %d bytes", path,
+			TRACE_BYTES_MAX);
+	int rc = cluster_trace_read(t, text, len, e);
+	return rc ? err_add(e, rc, "%s", path) : 0;
+}
+
+static int get_trace(const struct cluster_options *o, const struct cluster_machine *m,
+	struct cluster_trace *t, struct err *e)
+{
+	unsigned cpus = m->topo.nr_cpus - cpuset_count(&m->settings.reserved_cpus);
+	bool one_node = o->policy == POLICY_SINGLE_NUMA_NODE; /* a larger container never fits */
+	const struct trace_plan plan = {
+		.nr_pods = o->nr_pods ? o->nr_pods : o->nr_nodes * CLUSTER_PODS_A_NODE,
+		.seed = o->seed,
+		.cpus = (double)cpus * o->nr_nodes * o->load_percent / PERCENT,
+		.cpu_milli_max = (one_node ? m->topo.nr_cpus / o->nr_numa : m->topo.nr_cpus) *
+				 QUANTITY_MILLIS,
+	};
+
+	if (o->trace)
+		return read_file(o->trace, t, e);
+	cluster_trace_make(t, &plan);
+	return 0;
+}
+
+/* The strategies, several at a time: a world shares nothing with another one. */
+
+struct run {
+	const struct cluster_options *o;
+	struct world_setting set;
+	struct outcome outcome[STRATEGIES_MAX];
+	pthread_mutex_t lock; /* of what follows */
+	unsigned next;
+	int rc;
+	struct err *e;
+};
+
+static void tell_progress(void *ctx, const struct strategy *s, unsigned hour)
+{
+	(void)ctx;
+	fprintf(stderr, "numafit-sim: %s: %u:00\n", s->name, hour);
+}
+
+static void *work(void *ctx)
+{
+	struct run *r = ctx;
+
+	for (;;) {
+		struct err e = {0};
+
+		(void)pthread_mutex_lock(&r->lock);
+		unsigned i = r->next++;
+		(void)pthread_mutex_unlock(&r->lock);
+		if (i >= r->o->nr_strategies)
+			return NULL;
+		int rc = world_run(&r->set, r->o->strategy[i], &r->outcome[i], &e);
+		(void)pthread_mutex_lock(&r->lock);
+		if (rc && !r->rc) {
+			r->rc = rc;
+			*r->e = e;
+		}
+		(void)pthread_mutex_unlock(&r->lock);
+	}
+}
+
+static int run_all(struct run *r)
+{
+	long processors = sysconf(_SC_NPROCESSORS_ONLN);
+	unsigned jobs = r->o->jobs ? r->o->jobs : (unsigned)(processors > 0 ? processors : 1);
+	pthread_t thread[STRATEGIES_MAX];
+	unsigned started = 0;
+
+	if (jobs > r->o->nr_strategies)
+		jobs = r->o->nr_strategies;
+	while (started + 1 < jobs && !pthread_create(&thread[started], NULL, work, r))
+		started++;
+	(void)work(r);
+	for (unsigned i = 0; i < started; i++)
+		(void)pthread_join(thread[i], NULL);
+	return r->rc ? 1 : 0;
+}
+
+/* What came of it */
+
+static int write_svg(const struct run *r, struct err *e)
+{
+	const struct cluster_options *o = r->o;
+	FILE *f = fopen(o->svg, "w");
+	char title[160];
+
+	if (!f)
+		return err_set(e, errno, "%s: %s", o->svg, strerror(errno));
+	(void)snprintf(title, sizeof title,
+		"%zu pods in a day on %u nodes of %u NUMA nodes, policy %s", r->set.trace->pods.nr,
+		o->nr_nodes, o->nr_numa, topology_policy_name(o->policy));
+	cluster_svg_print(f, title, o->strategy, r->outcome, o->nr_strategies);
+	int broken = ferror(f);
+
+	return fclose(f) || broken ? err_set(e, EIO, "%s: it cannot be written", o->svg) : 0;
+}
+
+static int tell(const struct run *r, struct err *e)
+{
+	if (r->o->table || !r->o->svg)
+		cluster_report_print(stdout, r->o->strategy, r->outcome, r->o->nr_strategies);
+	return r->o->svg ? write_svg(r, e) : 0;
+}
+
+int cluster_run(const struct cluster_options *given, struct err *e)
+{
+	struct cluster_options o = *given;
+	auto_free struct cluster_machine *m = xcalloc(1, sizeof *m);
+	struct cluster_trace trace;
+
+	o.world.nr_nodes = o.nr_nodes;
+	int rc = cluster_machine_init(m, o.nr_numa, o.policy, e);
+	if (rc)
+		return rc;
+	rc = get_trace(&o, m, &trace, e);
+	if (rc) {
+		cluster_machine_fini(m);
+		return rc;
+	}
+	struct shape_facts *facts = shape_facts_new(&trace, m);
+	auto_free struct run *r = xcalloc(1, sizeof *r);
+	*r = (struct run){.o = &o,
+		.set = {.options = &o.world,
+			.machine = m,
+			.trace = &trace,
+			.facts = facts,
+			.progress = tell_progress},
+		.lock = PTHREAD_MUTEX_INITIALIZER,
+		.e = e};
+	rc = run_all(r);
+	if (!rc)
+		rc = tell(r, e);
+	free(facts);
+	cluster_trace_fini(&trace);
+	cluster_machine_fini(m);
+	return rc;
+}
+
+void cluster_help(FILE *out)
+{
+	const struct strategy *s;
+
+	fprintf(out, "\nStrategies of --cluster:\n");
+	for (unsigned i = 0; (s = strategy_at(i)); i++)
+		fprintf(out, "  %-16s %s\n", s->name, s->help);
+	fprintf(out, "Columns of its table:\n");
+	cluster_report_help(out);
+}

@@ -1,0 +1,167 @@
+#!/bin/sh
+# numafit-sim --cluster: the table of a small cluster's day is the one that was reviewed, its counts
+# add up, and the plot is well-formed. That no CPU is held twice, the program checks itself.
+# usage: BUILD=build/debug test/unit/test_cluster_sim.sh
+set -u
+sim=${BUILD:-build/debug}/numafit-sim
+golden=test/golden/cluster_sim.txt
+dir=$(mktemp -d "${TMPDIR:-/tmp}/numafit-cluster.XXXXXX") || exit 1
+trap 'rm -rf "$dir"' EXIT
+number=0 bad=0
+
+tell() { # 0 or 1, what was to be seen
+	number=$((number + 1))
+	if [ "$1" -eq 0 ]; then
+		echo "ok $number - $2"
+	else
+		echo "not ok $number - $2"
+		sed 's/^/# /' "$dir/out" "$dir/err"
+		bad=1
+	fi
+}
+
+see() { # WHAT COMMAND...
+	what=$1
+	shift
+	"$@" >>"$dir/out" 2>&1
+	tell $? "$what"
+}
+
+# run WHAT STATUS OPTION...: what it prints is in $dir/out and $dir/err
+run() {
+	what=$1 wanted=$2
+	shift 2
+	"$sim" "$@" >"$dir/out" 2>"$dir/err"
+	[ $? -eq "$wanted" ]
+	tell $? "$what"
+}
+
+timeless() { sed 's/ *[^ ]*$//' "$@"; } # the last column is of the clock
+says() { grep -qF -e "$1" "$dir/err"; }
+same() { timeless "$1" | cmp - "$2"; }
+
+# Of each row: placed + never = pods, no more pods refused than refusals, shares within 0 and 100.
+add_up() {
+	awk -v pods="$1" 'NR > 1 && ($2 + $7 != pods || $4 > $3 || $8 < 0 || $8 > 100 || $10 <= 0 ||
+		$10 > 100 || $11 < 0 || $11 > 100) { print "row " NR; bad = 1 }
+		END { exit bad || NR < 2 }' "$dir/out"
+}
+
+# Of the rows of the extender: as many as $1 refusals, and a hint for what is pinned and placed.
+extender() {
+	awk -v most="$1" '/^(least|most|balanced)/ && ($3 > most || $12 == 0 || $14 > 0) {
+		print; bad = 1 } END { exit bad }' "$dir/out"
+}
+
+# A document with one root whose elements end in order, with attributes in quotes and no stray & < >.
+well_formed() {
+	awk 'BEGIN { RS = "<" }
+	NR == 1 { if ($0 != "") fail("text before the first tag"); next }
+	{
+		at = index($0, ">")
+		if (!at) fail("a tag without an end: " $0)
+		tag = substr($0, 1, at - 1)
+		text = substr($0, at + 1)
+		if (text ~ />|&/) fail("stray character: " text)
+		if (tag ~ /^\?xml .*\?$/) { if (NR != 2) fail("declaration"); next }
+		if (tag ~ /^\//) {
+			if (!depth || open[depth--] != substr(tag, 2)) fail("ends out of order: " tag)
+			next
+		}
+		if (tag !~ /^[a-z]+( [a-zA-Z0-9-]+="[^"<&]*")*\/?$/) fail("bad tag: " tag)
+		if (!depth && roots++) fail("a second root")
+		name = tag
+		sub(/[ \/].*/, "", name)
+		if (tag !~ /\/$/) open[++depth] = name
+	}
+	function fail(why) { print why; bad = 1; exit 1 }
+	END { exit bad || depth || roots != 1 }' "$1"
+}
+
+for policy in restricted single-numa-node best-effort; do
+	run "a day of 20 nodes with 4 NUMA nodes, $policy" 0 --cluster 20x4 --policy $policy
+	cp "$dir/out" "$dir/$policy"
+	see "$policy: the counts add up" add_up 400
+	{
+		[ $policy = restricted ] || echo
+		echo "policy $policy"
+		timeless "$dir/$policy"
+	} >>"$dir/tables"
+	[ $policy = best-effort ] || see "$policy: what the extender places, no node refuses" extender 0
+done
+if [ "${UPDATE:-}" ]; then
+	cp "$dir/tables" "$golden"
+fi
+see "the tables are those of $golden (UPDATE=1 writes it anew)" diff "$golden" "$dir/tables"
+
+timeless "$dir/restricted" >"$dir/restricted.timeless"
+run "one strategy after the other" 0 --cluster 20x4 --jobs 1
+see "is the same day" same "$dir/out" "$dir/restricted.timeless"
+run "another seed" 0 --cluster 20x4 --seed 2
+see "is another day" sh -c "! sed 's/ *[^ ]*\$//' '$dir/out' | cmp -s - '$dir/restricted.timeless'"
+run "reports that come two minutes late" 0 --cluster 20x4 --delay 120000 --strategies least-numa-nodes
+see "add up as well" add_up 400
+see "and what was bound meanwhile is not given twice" extender 0
+
+run "an SVG" 0 --cluster 20x4 --svg "$dir/day.svg"
+see "without the table" test ! -s "$dir/out"
+see "is well-formed" well_formed "$dir/day.svg"
+see "has a line for each strategy in both plots" test "$(grep -c '<polyline' "$dir/day.svg")" -eq 12
+see "with a point for each quarter of an hour" awk '/<polyline/ { split($0, part, "points=\"");
+	sub(/".*/, "", part[2]); if (split(part[2], point, " ") != 96) exit 1 }' "$dir/day.svg"
+sed 's/<\/svg>//' "$dir/day.svg" >"$dir/broken.svg"
+see "(the check sees one that is cut)" sh -c "! grep -q '</svg>' '$dir/broken.svg'"
+! well_formed "$dir/broken.svg" >/dev/null
+tell $? "(and calls it broken)"
+run "an SVG and a table" 0 --cluster 20x4 --strategies stock --svg "$dir/day.svg" --table
+see "are both there" grep -q '^stock ' "$dir/out"
+run "an SVG where none can be written" 2 --cluster 1x1 --svg "$dir/none/day.svg"
+
+# Two pods of one NUMA node each on a node that has two, then one that comes while both are full.
+cat >"$dir/trace" <<'END'
+# seconds lifetime family QoS containers CPU memory huge pages
+0    3600 a Guaranteed 1 14 8Gi
+60   3600 b Guaranteed 1 16 8Gi 512Mi 1Gi   # the other one
+120  3600 c Guaranteed 1 4  1Gi
+200  60   web Burstable 2 500m 64Mi
+END
+run "a trace" 0 --cluster 1x2 --trace "$dir/trace" --strategies least-numa-nodes
+see "adds up" add_up 4
+see "all are placed, c once a has ended, both hints followed" awk 'NR == 2 { exit !($2 == 4 && $5 >= 1 &&
+	$7 == 0 && $8 == 100 && $9 == 10 && $12 == 3) }' "$dir/out"
+
+refuses() { # LINE TEXT-OF-THE-ERROR
+	printf '0 1 a Guaranteed 1 1 1Gi\n%s\n' "$1" >"$dir/trace"
+	run "a line \"$1\"" 2 --cluster 1x1 --trace "$dir/trace"
+	see "is refused: $2" says "line 2: $2"
+}
+refuses '0 1 a Guaranteed 1 1' '6 words, at least 7 are expected'
+refuses '0 1 a Guaranteed 1 1 1Gi 0 0 0' 'more than 9 words'
+refuses '86400 1 a Guaranteed 1 1 1Gi' 'arrival: it is not within a day'
+refuses 'x 1 a Guaranteed 1 1 1Gi' 'arrival: '
+refuses '0 -1 a Guaranteed 1 1 1Gi' 'lifetime: '
+refuses '0 1 a-family-with-a-name Guaranteed 1 1 1Gi' 'family: '
+refuses '0 1 a BestEffort 1 1 1Gi' 'QoS class: "BestEffort" is neither Guaranteed nor Burstable'
+refuses '0 1 a Guaranteed 0 1 1Gi' 'containers: there is one at least'
+refuses '0 1 a Guaranteed 9 1 1Gi' 'containers: '
+refuses '0 1 a Guaranteed 1 1 1Gx' 'memory: '
+: >"$dir/trace"
+run "an empty trace" 2 --cluster 1x1 --trace "$dir/trace"
+run "a trace that is not there" 2 --cluster 1x1 --trace "$dir/none"
+see "is named" says "$dir/none: "
+
+usage() { # WHAT TEXT OPTION...
+	what=$1 text=$2
+	shift 2
+	run "$what" 2 "$@"
+	see "is refused: $text" says "$text"
+}
+usage "a cluster without NUMA nodes" "NODESxNUMA is expected" --cluster 20
+usage "a cluster of nothing" "there is nothing" --cluster 0x4
+usage "a cluster too large" "--cluster" --cluster 20001x4
+usage "a strategy that there is not" '"fastest" is no strategy' --cluster 2x2 --strategies stock,fastest
+usage "a strategy twice" "stock is there twice" --cluster 2x2 --strategies stock,stock
+usage "a policy that there is not" '"any" is no policy' --cluster 2x2 --policy any
+usage "a cluster and a socket" "goes without --socket" --cluster 2x2 --socket "$dir/s"
+echo "1..$number"
+exit $bad
