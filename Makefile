@@ -129,13 +129,14 @@ $(B)/%.h.ok: %.h | $(PB_H)
 	$(Q)$(CC) $(CPPFLAGS) $(filter-out --coverage,$(CFLAGS)) -Wno-unused-function -fsyntax-only -x c $< -MF $@.d -MT $@ && touch $@
 interop: ## run against the other sides' own code: containerd's NRI package, grpc-go, the kubelet's managers and APIs, schedulers' plugins (needs Go)
 	@tools/setup build interop
-	@$(MAKE) -s $(B)/numafitd $(B)/numafit $(B)/interop/grpc_peer
+	@$(MAKE) -s $(B)/numafitd $(B)/numafit $(B)/numafit-extender $(B)/interop/grpc_peer
 	@test/interop/nri/run $(B)/numafitd
 	@test/interop/kubelet-api/run $(B)/interop/grpc_peer
 	@test/interop/kubelet-devices/run $(B)/numafitd $(B)/numafit
 	@test/interop/metrics/run $(B)/numafitd
 	@test/interop/apiserver/run $(B)/numafitd $(B)/numafit
 	@test/interop/nrt/run $(B)/numafitd $(B)/numafit
+	@test/interop/extender/run $(B)/numafit-extender $(B)/numafit
 	@test/interop/kubelet/run $(B)/numafit
 	@test/interop/scheduler/run $(B)/numafit
 	@test/interop/scheduler/mutants $(B)
@@ -159,10 +160,12 @@ bench: ## measure (release build), beside the kubelet's own code, behind NRI's a
 	@$(MAKE) -s VARIANT=release run-bench
 BENCH_NRI := $(if $(filter nri,$(or $(T),nri)),$(B)/numafitd $(B)/bench/constant)
 BENCH_KUBELET := $(if $(filter kubelet,$(or $(T),kubelet)),$(B)/numafitd)
-run-bench: $(BENCHES) $(BENCH_NRI) $(BENCH_KUBELET)
+BENCH_EXTENDER := $(if $(filter extender,$(or $(T),extender)),$(B)/numafit-extender)
+run-bench: $(BENCHES) $(BENCH_NRI) $(BENCH_KUBELET) $(BENCH_EXTENDER)
 	@$(if $(BENCHES),test/bench/run $(BENCHES))
 	@$(if $(BENCH_NRI),test/bench/nri/run $(BENCH_NRI))
 	@$(if $(BENCH_KUBELET),test/bench/kubelet/run $(BENCH_KUBELET))
+	@$(if $(BENCH_EXTENDER),test/bench/extender/run $(BENCH_EXTENDER))
 coverage: ## run the tests, then list the lines covered in each source file
 	@$(MAKE) -s VARIANT=cov WERROR= test # without optimization gcc warns of what is not so
 	@$(MAKE) -s VARIANT=cov list-coverage

@@ -137,14 +137,20 @@ same "RBAC is what is called, and no more" "/events: create
 /nodes: get
 /pods: list watch
 topology.node.k8s.io/noderesourcetopologies: create patch"
-component() { # NAME: the rules in its patches
-	flat "deploy/components/$1/kustomization.yaml" | sed -n 's/^0\.patches\.[0-9]*\.patch //p' |
+rules deploy/extender/rbac.yaml >"$dir/got"
+same "so is the extender's" "/nodes pods: list watch
+/pods/binding: create
+topology.node.k8s.io/noderesourcetopologies: list watch"
+component() { # FOLDER: the rules in its patches
+	flat "deploy/$1/kustomization.yaml" | sed -n 's/^0\.patches\.[0-9]*\.patch //p' |
 		while read -r patch; do printf "%b" "$patch" >"$dir/patch.yaml"; rules "$dir/patch.yaml"; done
 }
-component evict >"$dir/got"
+component components/evict >"$dir/got"
 same "evict adds evictions" "/pods/eviction: create"
-component numatopology >"$dir/got"
+component components/numatopology >"$dir/got"
 same "numatopology adds Numatopology" "nodeinfo.volcano.sh/numatopologies: create patch"
+component extender/numatopology >"$dir/got"
+same "and the extender's reads it" "nodeinfo.volcano.sh/numatopologies: list watch"
 
 # Settings
 
@@ -206,6 +212,27 @@ tolerated=$(sed -n 's/.*tolerate_missing_plugins_annotation = .\(.*\).$/\1/p' de
 check "numafitd's pod is let pass where numafit is required" \
 	says "metadata.annotations.$tolerated true"
 
+# The extender's Deployment beside its settings
+
+extender=deploy/extender/deployment.yaml
+flat $extender >"$dir/daemonset"
+check "the extender's settings are taken" "$bin/numafit-extender" --check-config --config deploy/extender/extender.yaml
+port=$(value deploy/extender/extender.yaml listen)
+for fact in "spec.containers.0.ports.0.containerPort ${port##*:}" \
+	"spec.containers.0.args.1 $(value $extender 'spec\.template\.spec\.containers\.0\.volumeMounts\.0\.mountPath')" \
+	"spec.containers.0.image localhost/numafit:$version" \
+	"spec.containers.0.securityContext.runAsNonRoot true" \
+	"spec.containers.0.securityContext.capabilities.drop.0 ALL" \
+	"spec.containers.0.securityContext.readOnlyRootFilesystem true" \
+	"spec.containers.0.securityContext.allowPrivilegeEscalation false"; do
+	check "extender: $fact" says "$fact"
+done
+tls=$(value $extender 'spec\.template\.spec\.containers\.0\.volumeMounts\.1\.mountPath')
+value deploy/extender/extender.yaml 'tls\..*' >"$dir/got"
+same "extender: its key is where it is looked for" "$tls/tls.crt
+$tls/tls.key
+$tls/ca.crt"
+
 # The image
 
 store=$dir/image tree=$dir/tree
@@ -263,7 +290,7 @@ if command -v systemd-analyze >/dev/null; then
 	sed "s|/usr/local/bin/numafitd|$(realpath "$bin")/numafitd|" deploy/systemd/numafitd.service >"$dir/numafitd.service"
 	check "systemd takes the unit" systemd-analyze verify "$dir/numafitd.service"
 fi
-for file in base $(cd deploy && ls -d overlays/* components/* containerd/* crio/* crd/n* systemd/* Dockerfile ./*.yaml | sed 's|^\./||'); do
+for file in base $(cd deploy && ls -d overlays/* components/* extender/scheduler.yaml extender/extender.yaml extender/numatopology containerd/* crio/* crd/n* systemd/* Dockerfile ./*.yaml | sed 's|^\./||'); do
 	check "deploy/README.md tells of $file" grep -qF "$file" deploy/README.md
 done
 metrics=$(sed -n 's/^\t\(EACH\|NOW\|TOTAL\|SECONDS_OF\)("\([a-z_]*\)".*/\1 \2/p; s/^\t{"\(process_[a-z_]*\)".*/- \1/p' \
