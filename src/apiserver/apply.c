@@ -15,7 +15,13 @@ enum {
 	NS_PER_MS = 1000000,
 	MS_PER_S = 1000
 };
-enum { STATUS_OK = 200, STATUS_CREATED = 201, STATUS_OTHER = 300, STATUS_CONFLICT = 409 };
+enum {
+	STATUS_OK = 200,
+	STATUS_CREATED = 201,
+	STATUS_OTHER = 300,
+	STATUS_NOT_FOUND = 404,
+	STATUS_CONFLICT = 409
+};
 
 struct apply {
 	struct api *api;
@@ -100,7 +106,9 @@ static void on_refused(struct apply *p, const struct api_answer *answer)
 	p->counters.failed++;
 	p->hold_ns = loop_monotonic_ns() +
 		     (uint64_t)backoff_next(&p->backoff, answer->after_ms) * NS_PER_MS;
-	(void)err_set(&e, 0, "%s: %s", p->what, answer->message);
+	(void)err_set(&e, 0, "%s: %s%s", p->what, answer->message,
+		answer->status == STATUS_NOT_FOUND ? " (is its CustomResourceDefinition installed?)"
+						   : "");
 	if (answer->status)
 		tell(p, !answer->again, "apply-refused", &e);
 }

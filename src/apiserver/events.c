@@ -202,6 +202,7 @@ static void put_back(struct events *v, struct note *n, unsigned after_ms)
 	w->last_ms = w->nr ? w->last_ms : n->sent.last_ms;
 	w->first_ms = n->sent.first_ms;
 	w->nr += n->sent.nr;
+	n->due_ns = loop_monotonic_ns(); /* behind all others: it may be refused for itself */
 	v->counters.failed++;
 	v->hold_ns =
 		loop_monotonic_ns() + (uint64_t)backoff_next(&v->backoff, after_ms) * NS_PER_MS;
@@ -284,7 +285,7 @@ void events_tell(struct events *v, const struct pod_event *event)
 	n->waiting.last_ms = loop_wall_ms();
 	if (!n->waiting.nr++)
 		n->waiting.first_ms = n->waiting.last_ms;
-	plan(v);
+	loop_timer_set(v->timer, 0); /* a call reads credentials: not while somebody waits for us */
 }
 
 void events_counters(const struct events *v, struct events_counters *out)

@@ -305,7 +305,7 @@ void evict_pod(struct evictions *v, const char *ns, const char *name, const char
 	p->due_ns = now;
 	p->backoff = v->backoff;
 	*vec_push(&v->pods) = p;
-	plan(v);
+	loop_timer_set(v->timer, 0); /* a call reads credentials: not while somebody waits for us */
 }
 
 void evict_forget(struct evictions *v, const char *uid)
@@ -320,7 +320,7 @@ void evict_forget(struct evictions *v, const char *uid)
 		v->asking = NULL;
 	}
 	remove_at(v, i);
-	plan(v);
+	loop_timer_set(v->timer, 0); /* as in evict_pod() */
 }
 
 void evictions_counters(const struct evictions *v, struct evictions_counters *out)

@@ -5,6 +5,9 @@
 #include <codec/pod_object_json.h>
 #include <numafit/mem.h>
 #include <numafit/once.h>
+#include <numafit/text.h>
+
+#include <errno.h>
 
 struct api_pods {
 	const struct api_pods_handler *handler;
@@ -35,6 +38,23 @@ static void put(struct api_pods *p, const struct known_pod *pod)
 		p->handler->changed(p->handler->ctx, kept);
 }
 
+static bool is_named_as(const struct pod *a, const struct pod *b)
+{
+	return text_equal(a->ns, b->ns) && text_equal(a->name, b->name);
+}
+
+/* A mirror pod says itself whose uid it has, and whoever may create pods may say that in any of
+ * them: it never stands for a pod of another name. */
+static int check_uid(const struct api_pods *p, const struct known_pod *pod, struct err *e)
+{
+	const struct known_pod *kept = pod_store_find(p->store, pod->pod.uid);
+
+	if (pod->owner != POD_OWNER_NODE || !kept || is_named_as(&kept->pod, &pod->pod))
+		return 0;
+	return err_set(e, EPERM, "pod %.64s/%.64s: it claims the uid of pod %.64s/%.64s",
+		pod->pod.ns, pod->pod.name, kept->pod.ns, kept->pod.name);
+}
+
 static void on_object(void *ctx, enum reflector_change change, struct json_t *object)
 {
 	struct api_pods *p = ctx;
@@ -43,7 +63,10 @@ static void on_object(void *ctx, enum reflector_change change, struct json_t *ob
 	struct err e;
 
 	arena_init(&a, POD_OBJECT_BYTES_MAX);
-	if (pod_object_json_read(object, &a, &pod, &e) < 0) {
+	int rc = pod_object_json_read(object, &a, &pod, &e);
+	if (!rc)
+		rc = check_uid(p, &pod, &e);
+	if (rc < 0) {
 		if (once_is_new(&p->odd, e.text))
 			p->handler->on_event(p->handler->ctx, true, "pods-watch-odd-pod", e.text);
 	} else if (change == REFLECTOR_DELETE) {

@@ -22,6 +22,10 @@ enum {
 	PATH_BYTES = 2 * API_PATH_MAX + 4 * TOKEN_MAX, /* each byte of a token may be a %FF */
 	LIMIT_BYTES = 32,
 	LINE_MAX_BYTES = 16 << 20,
+	/* A page of several objects. Empty maps within each other, as managed fields are, take 25
+	 * times the memory as JSON values; one object alone is no larger than etcd takes. */
+	PAGE_MAX_BYTES = 4 << 20,
+	WAIT_MAX_S = 300, /* whatever the server asks for, as of calls */
 	MS_PER_S = 1000,
 	NS_PER_MS = 1000000
 };
@@ -216,6 +220,15 @@ static void take_page(struct reflector *r, const struct json_t *body)
 	watch(r);
 }
 
+/* A few large pods are no reason to know of none: the same page, of half as many. */
+static void list_smaller(struct reflector *r)
+{
+	if (!r->whole)
+		r->page /= 2;
+	r->whole = false;
+	list(r);
+}
+
 static void on_page(void *ctx, const struct api_answer *answer)
 {
 	struct reflector *r = ctx;
@@ -223,6 +236,8 @@ static void on_page(void *ctx, const struct api_answer *answer)
 	r->call = NULL;
 	if (answer->status == OK)
 		take_page(r, answer->body);
+	else if (answer->too_large && (r->whole || r->page > 1))
+		list_smaller(r);
 	else
 		list_failed(r, answer->status, answer->message, answer->after_ms);
 }
@@ -235,7 +250,10 @@ static void list(struct reflector *r)
 	struct text t = path_begin(r, path, limit);
 	if (*r->more)
 		path_add(&t, "continue", r->more);
-	r->call = api_call(r->api, &(struct api_ask){.path = path}, r, on_page);
+	bool several = r->whole || r->page > 1;
+	r->call = api_call(r->api,
+		&(struct api_ask){.path = path, .answer_max = several ? PAGE_MAX_BYTES : 0}, r,
+		on_page);
 }
 
 /* The watch */
@@ -250,10 +268,12 @@ static int set_fault(struct reflector *r, int status, unsigned after_ms, const c
 
 static int take_event(struct reflector *r, const struct api_event *event)
 {
+	unsigned after_s = event->status.retry_after_s;
 	struct err e;
 
 	if (event->type == API_ERROR)
-		return set_fault(r, event->status.code, event->status.retry_after_s * MS_PER_S,
+		return set_fault(r, event->status.code,
+			(after_s < WAIT_MAX_S ? after_s : WAIT_MAX_S) * MS_PER_S,
 			event->status.message);
 	if (!fits(event->meta.version, &e))
 		return set_fault(r, 0, 0, e.text);

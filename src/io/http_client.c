@@ -271,7 +271,9 @@ static size_t body_came(char *data, size_t size, size_t nr, void *ctx)
 	struct http_call *call = ctx;
 	long status = 0;
 
-	(void)size; /* 1 */
+	(void)size;                    /* 1 */
+	if (call->state == CALL_ENDED) /* canceled by another one's data() just now */
+		return CURL_WRITEFUNC_ERROR;
 	call->heard_ms = now_ms();
 	(void)call->client->curl->easy_getinfo(call->setup.easy, CURLINFO_RESPONSE_CODE, &status);
 	int rc = call->events.data && status == STATUS_OK ? hand_over(call, data, nr)

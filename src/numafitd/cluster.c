@@ -16,7 +16,7 @@ enum {
 	LOOK_AGAIN_MAX_MS = 30000,
 	STATUS_OK = 200
 };
-enum { LABELS_BYTES = 1 << 20, NS_PER_MS = 1000000 };
+enum { LABELS_BYTES = 64 << 10 /* 4,096 of them */, NS_PER_MS = 1000000 };
 
 void cluster_on_event(void *ctx, bool bad, const char *event, const char *text)
 {
@@ -237,6 +237,19 @@ static void on_pod(void *ctx, const struct known_pod *pod)
 	services_note_pod(c->d, pod);
 }
 
+/* It may change while we run. */
+static void follow_refusal_action(struct cluster *c)
+{
+	const struct settings *s = &c->d->settings;
+	bool wanted = s->refusal_action == REFUSAL_EVICT && s->mode == MODE_MANAGE;
+
+	if (wanted && !c->evictions)
+		c->evictions = evictions_new(c->d->loop, c->api, &(struct evictions_options){0},
+			&(struct evictions_handler){c, cluster_on_event});
+	else if (!wanted)
+		evictions_close(steal(c->evictions));
+}
+
 static void start_parts(struct cluster *c)
 {
 	const struct settings *s = &c->d->settings;
@@ -251,9 +264,7 @@ static void start_parts(struct cluster *c)
 		c->events =
 			events_new(d->loop, c->api, &(struct events_options){.node = d->node_name},
 				&(struct events_handler){c, cluster_on_event});
-	if (s->refusal_action == REFUSAL_EVICT && s->mode == MODE_MANAGE)
-		c->evictions = evictions_new(d->loop, c->api, &(struct evictions_options){0},
-			&(struct evictions_handler){c, cluster_on_event});
+	follow_refusal_action(c);
 	reports_start(c);
 	cluster_look(c);
 }
@@ -304,11 +315,12 @@ void cluster_stop(struct daemon *d)
 	free(c);
 }
 
-/* Those that the reports copy. */
+/* Those that the reports copy, and what decides whether there are evictions. */
 void cluster_settings_changed(struct daemon *d)
 {
 	if (!d->cluster)
 		return;
+	follow_refusal_action(d->cluster);
 	reports_stop(d->cluster);
 	reports_start(d->cluster);
 }

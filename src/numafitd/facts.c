@@ -245,19 +245,24 @@ static const struct pod_ask *copy_ask(
 	return ask;
 }
 
-/* Who knows best first: the kubelet, then the API server. */
-static const struct known_pod *find_pod(const struct daemon *d, const char *uid)
+/* Who knows best first: the kubelet, then the API server. The annotation that makes a mirror pod
+ * can claim any uid, but nobody can take another pod's name. */
+static const struct known_pod *find_pod(const struct daemon *d, const struct pod *pod)
 {
 	const struct services *v = d->services;
-	const struct known_pod *known = v && v->pods ? pods_find(v->pods, uid) : NULL;
+	const struct known_pod *known = v && v->pods ? pods_find(v->pods, pod->uid) : NULL;
 
-	return known ? known : cluster_pod(d, uid);
+	if (!known)
+		known = cluster_pod(d, pod->uid);
+	return known && text_equal(known->pod.ns, pod->ns) && text_equal(known->pod.name, pod->name)
+		       ? known
+		       : NULL;
 }
 
 /* All that is known of its containers, into the pod; or nothing of them. */
 static void add_facts(struct daemon *d, struct pod *pod, struct arena *a)
 {
-	const struct known_pod *known = find_pod(d, pod->uid);
+	const struct known_pod *known = find_pod(d, pod);
 
 	if (d->services && d->services->pod_resources)
 		ask_for(d->services, pod->uid);

@@ -115,6 +115,26 @@ static void log_reloaded(struct daemon *d, unsigned nr, const char *changes)
 			d->reload->restart);
 }
 
+static void log_sections(const struct daemon *d)
+{
+	const struct config_sections *s = &d->sections;
+	unsigned used = 0, waiting = 0;
+
+	for (unsigned i = 0; i < s->nr; i++) {
+		used += s->at[i].match == CONFIG_THIS_NODE;
+		waiting += s->at[i].match == CONFIG_NEEDS_LABELS;
+	}
+	if (s->nr || s->off)
+		log_line(LOG_INFO, "config-sections", "node=%s all=%u used=%u off=%s", d->node_name,
+			s->nr, used, s->off ? "yes" : "no");
+	if (waiting)
+		log_line(LOG_WARN, "config-labels-unknown",
+			"sections=%u text=\"they choose nodes by labels, and this node's are not "
+			"known yet\" action=\"none, where the API server can be asked; else give "
+			"--node-label\"",
+			waiting);
+}
+
 static int reload(struct daemon *d, struct err *e)
 {
 	auto_free struct settings *wanted = xcalloc(1, sizeof *wanted);
@@ -139,6 +159,7 @@ static int reload(struct daemon *d, struct err *e)
 	if (nr)
 		tell_all(d);
 	log_reloaded(d, nr, changes);
+	log_sections(d);
 	return 0;
 }
 
@@ -226,26 +247,6 @@ static void watch(struct daemon *d)
 	if (!d->reload->file || !d->reload->swap)
 		log_line(LOG_WARN, "config-not-watched",
 			"file=%s action=\"send SIGHUP when it has changed\"", file);
-}
-
-static void log_sections(const struct daemon *d)
-{
-	const struct config_sections *s = &d->sections;
-	unsigned used = 0, waiting = 0;
-
-	for (unsigned i = 0; i < s->nr; i++) {
-		used += s->at[i].match == CONFIG_THIS_NODE;
-		waiting += s->at[i].match == CONFIG_NEEDS_LABELS;
-	}
-	if (s->nr || s->off)
-		log_line(LOG_INFO, "config-sections", "node=%s all=%u used=%u off=%s", d->node_name,
-			s->nr, used, s->off ? "yes" : "no");
-	if (waiting)
-		log_line(LOG_WARN, "config-labels-unknown",
-			"sections=%u text=\"they choose nodes by labels, and this node's are not "
-			"known yet\" action=\"none, where the API server can be asked; else give "
-			"--node-label\"",
-			waiting);
 }
 
 int reload_start(struct daemon *d, struct err *e)

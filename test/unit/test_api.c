@@ -213,7 +213,7 @@ static void a_call_says_who_we_are_and_what_we_want(void **state)
 	assert_string_equal(fake_api_header(q, "Content-Type", value, sizeof value), "");
 
 	const struct api_ask patch = {
-		"PATCH", "/apis/x/y", "application/apply-patch+yaml", "{1}~", 3};
+		"PATCH", "/apis/x/y", "application/apply-patch+yaml", "{1}~", 3, 0};
 	(void)api_call(w->api, &patch, w, on_done);
 	FAKE_UNTIL(&w->f, w->told.nr == 2);
 	assert_string_equal(fake_api_header(q, "Content-Type", value, sizeof value),

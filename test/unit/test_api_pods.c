@@ -202,6 +202,44 @@ static void a_pod_that_cannot_be_read_is_told_once(void **state)
 	assert_int_equal(api_pods_count(w->p), 0);
 }
 
+/* Whoever may create pods may write that annotation, in any namespace. */
+static void a_pod_that_claims_anothers_uid_does_not_get_it(void **state)
+{
+	static const char thief[] =
+		"{\"metadata\":{\"uid\":\"t-1\",\"name\":\"thief\",\"namespace\":\"evil\","
+		"\"annotations\":{\"kubernetes.io/config.mirror\":\"u-1\"}},\"spec\":{"
+		"\"containers\":[{\"name\":\"main\",\"resources\":{\"limits\":{\"cpu\":\"99\"}}}]}"
+		"}";
+	struct world *w = *state;
+
+	begin();
+	tell_pod(REFLECTOR_PUT, "u-1", "2");
+	synced();
+	tell(REFLECTOR_PUT, thief);
+	assert_int_equal(api_pods_find(w->p, "u-1")->pod.ask->container[0].cpu_milli, 2000);
+	assert_string_equal(w->changed, " u-1");
+	tell(REFLECTOR_DELETE, thief);
+	assert_non_null(api_pods_find(w->p, "u-1"));
+	assert_string_equal(w->log, " !pods-watch-odd-pod");
+	assert_string_equal(w->last_text, "pod evil/thief: it claims the uid of pod ml/p");
+}
+
+/* A list is in order of namespaces: the thief may come first. */
+static void who_has_a_uid_gets_it_back(void **state)
+{
+	static const char thief[] =
+		"{\"metadata\":{\"uid\":\"t-1\",\"name\":\"thief\",\"namespace\":\"evil\","
+		"\"annotations\":{\"kubernetes.io/config.mirror\":\"u-1\"}},\"spec\":{}}";
+	struct world *w = *state;
+
+	begin();
+	tell(REFLECTOR_PUT, thief);
+	tell_pod(REFLECTOR_PUT, "u-1", "2");
+	tell(REFLECTOR_PUT, thief);
+	synced();
+	assert_string_equal(api_pods_find(w->p, "u-1")->pod.name, "p");
+}
+
 static void what_the_watch_says_is_told_as_the_pods(void **state)
 {
 	struct world *w = *state;
@@ -234,6 +272,8 @@ int main(void)
 		IN_WORLD(a_change_is_told_when_it_asks_for_something_else),
 		IN_WORLD(what_a_new_list_does_not_tell_is_gone),
 		IN_WORLD(a_pod_that_cannot_be_read_is_told_once),
+		IN_WORLD(a_pod_that_claims_anothers_uid_does_not_get_it),
+		IN_WORLD(who_has_a_uid_gets_it_back),
 		IN_WORLD(what_the_watch_says_is_told_as_the_pods),
 		IN_WORLD(changes_need_not_be_heard),
 	};

@@ -111,6 +111,37 @@ static void an_event_is_posted_into_the_pods_namespace(void **state)
 	assert_string_equal(w->api.log, "");
 }
 
+/* Who tells has somebody else wait for his answer. */
+static void nothing_is_asked_while_it_is_told(void **state)
+{
+	struct world *w = *state;
+
+	start(w, NEVER_MS, 0, 0);
+	tell(w, "u-1", "no room");
+	assert_int_equal(w->api.asked, 0);
+	calls_until(&w->api, 1);
+	calls_answer(&w->api, 201);
+}
+
+/* A webhook of its namespace may be down. */
+static void one_that_is_not_taken_does_not_stop_the_others(void **state)
+{
+	struct world *w = *state;
+
+	start(w, NEVER_MS, 0, 0);
+	tell(w, "u-1", "stuck");
+	tell(w, "u-2", "fine");
+	calls_until(&w->api, 1);
+	sent_has(w, "stuck");
+	calls_answer(&w->api, 500);
+	calls_until(&w->api, 2);
+	sent_has(w, "fine");
+	calls_answer(&w->api, 201);
+	calls_until(&w->api, 3);
+	sent_has(w, "stuck");
+	calls_answer(&w->api, 201);
+}
+
 static void the_same_text_is_told_once_and_then_with_its_number(void **state)
 {
 	struct world *w = *state;
@@ -118,9 +149,10 @@ static void the_same_text_is_told_once_and_then_with_its_number(void **state)
 
 	start(w, SHORT_MS, 0, 1);
 	uint64_t began = loop_monotonic_ns();
-	for (unsigned i = 0; i < 5; i++)
-		tell(w, "u-1", "no room");
+	tell(w, "u-1", "no room");
 	calls_until(&w->api, 1);
+	for (unsigned i = 0; i < 4; i++)
+		tell(w, "u-1", "no room");
 	assert_int_equal(sent_count(w), 1);
 	sent_name(w, first, sizeof first);
 	calls_answer(&w->api, 201);
@@ -310,6 +342,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		IN_WORLD(an_event_is_posted_into_the_pods_namespace),
+		IN_WORLD(nothing_is_asked_while_it_is_told),
+		IN_WORLD(one_that_is_not_taken_does_not_stop_the_others),
 		IN_WORLD(the_same_text_is_told_once_and_then_with_its_number),
 		IN_WORLD(another_text_pod_reason_or_container_is_another_event),
 		IN_WORLD(beyond_a_burst_there_is_one_in_an_interval),

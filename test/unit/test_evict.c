@@ -90,6 +90,21 @@ static void a_pod_is_evicted_by_its_uid(void **state)
 	assert_int_equal(counters(w).waiting, 0);
 }
 
+/* Who refuses a container has the runtime wait for his answer. */
+static void nothing_is_asked_while_it_is_told(void **state)
+{
+	struct world *w = *state;
+
+	start(w, 0, 0);
+	evict(w, "a");
+	evict(w, "b");
+	evict_forget(w->v, "a");
+	assert_int_equal(w->api.asked, 0);
+	calls_until(&w->api, 1);
+	asked_is(w, "b");
+	calls_answer(&w->api, 201);
+}
+
 static void names_cannot_lead_elsewhere(void **state)
 {
 	struct world *w = *state;
@@ -329,6 +344,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		IN_WORLD(a_pod_is_evicted_by_its_uid),
+		IN_WORLD(nothing_is_asked_while_it_is_told),
 		IN_WORLD(names_cannot_lead_elsewhere),
 		IN_WORLD(what_is_gone_already_is_done),
 		IN_WORLD(a_pod_is_evicted_once),

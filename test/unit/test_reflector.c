@@ -6,7 +6,14 @@
 #include <cmocka.h>
 #include "fake_api.h"
 
-enum { SOON_MS = 50, RETRY_MIN_MS = 1, RETRY_MAX_MS = 4, NEVER_MS = 3600000, BIG = 17 << 20 };
+enum {
+	SOON_MS = 50,
+	RETRY_MIN_MS = 1,
+	RETRY_MAX_MS = 4,
+	NEVER_MS = 3600000,
+	BIG = 17 << 20,
+	PAGE_BIG = 5 << 20
+};
 
 struct world {
 	struct fake_api f;
@@ -352,6 +359,23 @@ static void tokens_have_a_limit(void **state)
 	assert_string_equal(w->told, " begin +a:1 synced begin +a:1 synced");
 }
 
+/* A dozen pods may be as large as etcd takes them. */
+static void a_page_that_is_too_large_is_asked_for_in_halves(void **state)
+{
+	auto_free char *large = xcalloc(1, PAGE_BIG + 1);
+	memset(large, ' ', PAGE_BIG);
+	const struct fake_answer script[] = {{"limit=2", .body = large},
+		{"limit=1&fieldSelector=a%3Db", .body = LIST("5", "c", OBJECT("a", "1"))},
+		{"continue=c", .status = 410}, {"limit=0", .body = large},
+		{"limit=1", .body = LISTED}, GOES_ON("5")};
+	struct world *w = *state;
+
+	BEGIN(w, script);
+	UNTIL_ASKED(w, 6);
+	assert_string_equal(w->told, " begin +a:1 begin +a:1 synced");
+	assert_string_equal(w->f.log, " watch-synced");
+}
+
 static void a_line_has_a_limit(void **state)
 {
 	static const struct fake_answer script[] = {
@@ -605,6 +629,7 @@ int main(void)
 		CASE(a_page_that_does_not_come_is_asked_for_again),
 		CASE(what_is_no_list_is_asked_for_again),
 		CASE(tokens_have_a_limit),
+		CASE(a_page_that_is_too_large_is_asked_for_in_halves),
 		CASE(a_line_has_a_limit),
 		CASE(who_is_asked_to_wait_waits),
 		CASE(a_wish_to_wait_may_come_in_an_event),
