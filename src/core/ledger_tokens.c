@@ -37,8 +37,9 @@ struct cpuset ledger_promised_cpus(const struct ledger *l, const struct tokenset
 		struct cpuset here = cpuset_and(free_cpus, &l->t->node[n].cpus), some = {0};
 		unsigned nr = min(awaited_on(&leased, &claimed, but, n), cpuset_count(&here));
 
-		if (nr && cpus_take(l->t, &here, nr, &how, &some, NULL) == 0)
-			promised = cpuset_or(promised, &some);
+		if (nr && cpus_take(l->t, &here, nr, &how, &some, NULL) < 0)
+			some = here; /* fewer than are awaited, and no whole cores: all of them */
+		promised = cpuset_or(promised, &some);
 	}
 	return promised;
 }
