@@ -140,6 +140,7 @@ topology.node.k8s.io/noderesourcetopologies: create patch"
 rules deploy/extender/rbac.yaml >"$dir/got"
 same "so is the extender's" "/nodes pods: list watch
 /pods/binding: create
+/pods: get
 topology.node.k8s.io/noderesourcetopologies: list watch"
 component() { # FOLDER: the rules in its patches
 	flat "deploy/$1/kustomization.yaml" | sed -n 's/^0\.patches\.[0-9]*\.patch //p' |

@@ -51,9 +51,11 @@ func TestTheExtenderUsesItsRightsAndNoOthers(t *testing.T) {
 	r.withExtender(strategy("LeastAllocated"), nil)
 	r.machine("one", zonesOf(2, amounts{"cpu": 4, "memory": 8 * gi}), nil)
 	r.bound(r.create(guaranteed("pod", 2)))
-	used, want := []string{}, grants(extenderMay)
+	// whether a pod is bound is asked after an answer that was lost only, which nothing here brings about for certain
+	rare := "get pods"
+	used, want := []string{}, slices.DeleteFunc(grants(extenderMay), func(right string) bool { return right == rare })
 	for end := time.Now().Add(patience); !slices.Equal(used, want) && time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
-		used = tried(t) // what is written there comes a little later
+		used = slices.DeleteFunc(tried(t), func(right string) bool { return right == rare }) // what is written there comes a little later
 	}
 	if !slices.Equal(used, want) {
 		t.Errorf("used is %q, and granted %q", used, want)

@@ -1,0 +1,296 @@
+#include <codec/extender_watch_json.h>
+
+#include <codec/api_json.h>
+#include <codec/hints.h>
+#include <codec/nrt_json.h>
+#include <codec/numatopology_json.h>
+#include <errno.h>
+#include <jansson.h>
+#include <numafit/mem.h>
+#include <numafit/text.h>
+#include <string.h>
+
+enum { MILLI = 1000 };
+
+static const char *text_of(const json_t *object, const char *key)
+{
+	const char *text = json_string_value(json_object_get(object, key));
+
+	return text ? text : "";
+}
+
+/* Pods: the hint */
+
+void extender_every_node(struct topo *t)
+{
+	topo_init(t, "any");
+	for (unsigned id = 0; id < ZONES_MAX; id++)
+		(void)topo_add_node(t, id, NULL);
+}
+
+static struct quantity quantity_of_hint(const struct sched_hint_amount *a)
+{
+	int64_t n = (int64_t)a->amount;
+
+	if (!text_equal(a->resource, "cpu"))
+		return quantity_of(n);
+	return (struct quantity){n / MILLI, (uint32_t)(n % MILLI) * QUANTITY_NANOS_OF_MILLI};
+}
+
+static void take_hint(
+	const struct sched_hint *h, const struct sched_reader *r, struct extender_pod *out)
+{
+	struct sched_taken *taken;
+	size_t nr = 0;
+
+	for (size_t i = 0; i < h->nr_containers; i++)
+		nr += h->container[i].nr_amounts;
+	taken = arena_array(r->arena, nr + 1, sizeof *taken);
+	if (!taken)
+		return;
+	for (size_t i = 0; i < h->nr_containers; i++)
+		for (size_t k = 0; k < h->container[i].nr_amounts; k++) {
+			const struct sched_hint_amount *a = &h->container[i].amount[k];
+
+			taken[out->nr_taken++] = (struct sched_taken){.zone_id = a->node,
+				.resource = resource_number(r->names, a->resource),
+				.q = quantity_of_hint(a),
+				.container = h->container[i].name};
+		}
+	out->taken = taken;
+	out->bound_ms = h->at_ms;
+	out->ours = true;
+}
+
+/* One that was copied from another pod says nothing of this one. */
+static void read_hint(const json_t *annotations, const struct sched_reader *r,
+	const struct topo *every_node, struct extender_pod *out)
+{
+	const char *text = json_string_value(json_object_get(annotations, HINT_KEY));
+	const struct hint_context c = {.t = every_node, .arena = r->arena};
+	struct sched_hint h;
+
+	if (!text || hint_read(hint_source_of(HINT_KEY), text, &c, &h, NULL))
+		return;
+	if (text_equal(h.node, out->node) && text_equal(h.uid, out->pod.uid))
+		take_hint(&h, r, out);
+}
+
+/* Pods: what became of them */
+
+/* Words of refusals: the kubelet's Topology Manager fails the pod; numafitd's come from the
+ * runtime, with which the container waits. */
+static const char topology_error[] = "TopologyAffinityError",
+		  create_error[] = "CreateContainerError", our_words[] = "numafit: ";
+
+static bool refuses_container(const json_t *statuses)
+{
+	for (size_t i = 0; i < json_array_size(statuses); i++) {
+		const json_t *state = json_object_get(json_array_get(statuses, i), "state");
+		const json_t *waiting = json_object_get(state, "waiting");
+
+		if (text_equal(text_of(waiting, "reason"), create_error) &&
+			strstr(text_of(waiting, "message"), our_words))
+			return true;
+	}
+	return false;
+}
+
+static bool is_refused(const json_t *status)
+{
+	return text_equal(text_of(status, "reason"), topology_error) ||
+	       refuses_container(json_object_get(status, "containerStatuses")) ||
+	       refuses_container(json_object_get(status, "initContainerStatuses"));
+}
+
+static const char *workload_of(const json_t *metadata)
+{
+	const json_t *owners = json_object_get(metadata, "ownerReferences");
+
+	for (size_t i = 0; i < json_array_size(owners); i++) {
+		const json_t *owner = json_array_get(owners, i);
+
+		if (json_is_true(json_object_get(owner, "controller")))
+			return text_of(owner, "uid");
+	}
+	return text_of(metadata, "uid");
+}
+
+const char *extender_pod_json_node(const json_t *v)
+{
+	return text_of(json_object_get(v, "spec"), "nodeName");
+}
+
+int extender_pod_json_read(json_t *v, const struct sched_reader *r, const struct topo *every_node,
+	struct extender_pod *out, struct err *e)
+{
+	const json_t *metadata = json_object_get(v, "metadata"),
+		     *status = json_object_get(v, "status");
+	const char *phase = text_of(status, "phase");
+
+	*out = (struct extender_pod){
+		.node = extender_pod_json_node(v),
+		.workload = workload_of(metadata),
+		.pending = text_equal(phase, "Pending"),
+		.running = text_equal(phase, "Running"),
+		.ended = text_equal(phase, "Succeeded") || text_equal(phase, "Failed"),
+		.refused = is_refused(status),
+	};
+	int rc = sched_pod_json_read(v, r, &out->pod, e);
+
+	if (!rc && !*out->pod.uid)
+		rc = err_set(e, EINVAL, "metadata: has no uid");
+	if (!rc && *out->node)
+		read_hint(json_object_get(metadata, "annotations"), r, every_node, out);
+	return rc;
+}
+
+/* Pods: keeping one */
+
+static void copy_members(json_t *to, const json_t *from, const char *const *key)
+{
+	for (; *key; key++)
+		if (json_object_get(from, *key))
+			(void)json_object_set_new(
+				to, *key, json_deep_copy(json_object_get(from, *key)));
+}
+
+static json_t *copy_containers(const json_t *list)
+{
+	static const char *const keys[] = {"name", "restartPolicy", "resources", NULL};
+	json_t *copy = json_array();
+
+	for (size_t i = 0; i < json_array_size(list); i++) {
+		json_t *one = json_object();
+
+		copy_members(one, json_array_get(list, i), keys);
+		(void)json_array_append_new(copy, one);
+	}
+	return copy;
+}
+
+/* Those of them that a plugin looks at. */
+static json_t *copy_annotations(json_t *from)
+{
+	json_t *copy = json_object();
+
+	for (void *it = json_object_iter(from); it; it = json_object_iter_next(from, it))
+		if (hint_source_of(json_object_iter_key(it)))
+			(void)json_object_set(
+				copy, json_object_iter_key(it), json_object_iter_value(it));
+	return copy;
+}
+
+json_t *extender_pod_json_keep(json_t *v)
+{
+	static const char *const of_metadata[] = {"namespace", "name", "uid", "ownerReferences",
+		NULL},
+				 *const of_spec[] = {"nodeName", "overhead", "resources", NULL},
+				 *const of_status[] = {"phase", "qosClass", NULL};
+	const json_t *from = json_object_get(v, "metadata"), *spec = json_object_get(v, "spec");
+
+	if (!json_is_object(from))
+		return NULL;
+	json_t *metadata = json_object(), *kept = json_object(), *status = json_object();
+	copy_members(metadata, from, of_metadata);
+	(void)json_object_set_new(
+		metadata, "annotations", copy_annotations(json_object_get(from, "annotations")));
+	copy_members(kept, spec, of_spec);
+	(void)json_object_set_new(
+		kept, "initContainers", copy_containers(json_object_get(spec, "initContainers")));
+	(void)json_object_set_new(
+		kept, "containers", copy_containers(json_object_get(spec, "containers")));
+	copy_members(status, json_object_get(v, "status"), of_status);
+	return json_pack("{s:o, s:o, s:o}", "metadata", metadata, "spec", kept, "status", status);
+}
+
+/* Reports */
+
+enum { PART_DIGITS = 16, HEX = 16 };
+
+/* The first attribute of that name; NULL: it has none. */
+static const char *attribute(const json_t *list, const char *name)
+{
+	for (size_t i = 0; i < json_array_size(list); i++) {
+		const json_t *v = json_array_get(list, i);
+
+		if (text_equal(text_of(v, "name"), name))
+			return text_of(v, "value");
+	}
+	return NULL;
+}
+
+/* 16 digits for each pod. */
+static int read_pods(const char *text, struct arena *a, struct sched_report *out, struct err *e)
+{
+	size_t nr = strlen(text) / PART_DIGITS;
+	char digits[PART_DIGITS + 1] = "";
+	uint64_t *pod = arena_array(a, nr + 1, sizeof *pod);
+
+	if (!pod)
+		return err_set(e, ENOMEM, "too large");
+	if (strlen(text) % PART_DIGITS || strspn(text, "0123456789abcdef") != strlen(text))
+		return err_set(
+			e, EINVAL, "%d hexadecimal digits for each pod are expected", PART_DIGITS);
+	for (size_t i = 0; i < nr; i++) {
+		memcpy(digits, text + i * PART_DIGITS, PART_DIGITS);
+		pod[i] = strtoull(digits, NULL, HEX);
+	}
+	out->pod = pod;
+	out->nr_pods = nr;
+	out->names_pods = true;
+	return 0;
+}
+
+int extender_report_json_read(
+	json_t *v, const struct sched_reader *r, struct sched_report *out, struct err *e)
+{
+	const json_t *attributes = json_object_get(v, "attributes");
+	const char *generation = attribute(attributes, "numafit.io/generation"),
+		   *pods = attribute(attributes, "numafit.io/pods");
+	int rc = 0;
+
+	*out = (struct sched_report){0};
+	if (generation &&
+		(rc = text_u64(generation, strlen(generation), UINT64_MAX, &out->generation, e)))
+		return err_add(e, rc, "numafit.io/generation");
+	if (pods && (rc = read_pods(pods, r->arena, out, e)))
+		return err_add(e, rc, "numafit.io/pods");
+	return nrt_json_read(v, r, &out->topology, e);
+}
+
+/* Numatopologies */
+
+/* A copy of the string within *a, which has room for it. */
+static int copy_string(const char **s, struct arena *a, struct err *e)
+{
+	if (*s)
+		*s = arena_strndup(a, *s, strlen(*s));
+	else
+		return 0;
+	return *s ? 0 : err_set(e, ENOMEM, "too large");
+}
+
+int extender_numatopology_json_read(
+	json_t *v, struct volcano_node **out, void **memory, struct err *e)
+{
+	enum { REST_BYTES = 4096 }; /* the node itself, its policies, alignment */
+	size_t nr = json_object_size(json_object_get(json_object_get(v, "spec"), "cpuDetail"));
+	size_t size = (nr < CPUSET_BITS ? nr : CPUSET_BITS) * sizeof(struct volcano_cpu) +
+		      sizeof(struct volcano_node) + REST_BYTES;
+	auto_free void *block = xcalloc(size, 1);
+	struct arena a;
+
+	arena_init_fixed(&a, block, size);
+	struct volcano_node *node = arena_alloc(&a, sizeof *node);
+	int rc = numatopology_json_read(v, &a, node, e);
+	if (!rc)
+		rc = copy_string(&node->cpu_manager_policy, &a, e);
+	if (!rc)
+		rc = copy_string(&node->topology_manager_policy, &a, e);
+	if (rc)
+		return rc;
+	*out = node;
+	*memory = steal(block);
+	return 0;
+}

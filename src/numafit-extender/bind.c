@@ -1,0 +1,418 @@
+/* Binding: the pod gets its node and its hint in one call, and counts on that node from here on. */
+#include "extender.h"
+
+#include <apiserver/path.h>
+#include <codec/api_json.h>
+#include <codec/binding_json.h>
+#include <codec/hint_json.h>
+#include <errno.h>
+#include <io/log.h>
+#include <numafit/mem.h>
+#include <numafit/text.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { STATUS_OK = 200, STATUS_OTHER = 300, STATUS_CONFLICT = 409, MS_PER_S = 1000 };
+enum { ERROR_BYTES = 512, ZONES_TEXT_MAX = CPUSET_TEXT_MAX };
+
+/* One request, until the API server has answered. */
+struct bind {
+	struct bind *next, **at;
+	struct extender *x;
+	struct http_exchange *exchange; /* NULL: whoever asked is gone */
+	uint64_t since_ns;
+	struct extender_bind ask;
+	struct api_call *call;
+	enum extender_bound how;
+	bool assumed;
+	uint64_t zones; /* by the NUMA nodes' ids */
+	int score;      /* that was told; -1: not by us */
+};
+
+/* What is known, and decided, of the pod at this moment. */
+struct plan {
+	struct extender_pod pod;
+	struct sched_plan *plan;
+	struct sched_node node;
+	struct sched_candidate candidate;
+	bool known; /* the node is */
+	bool placed;
+	struct sched_placement placement;
+	struct arena arena;
+};
+
+/* Answers */
+
+static void bind_free(struct bind *b)
+{
+	*b->at = b->next;
+	if (b->next)
+		b->next->at = b->at;
+	extender_bind_fini(&b->ask);
+	free(b);
+}
+
+static const char *zones_text(uint64_t zones, char *buf, size_t cap)
+{
+	struct cpuset ids = {0};
+
+	for (unsigned id = 0; id < ZONES_MAX; id++)
+		if (zones >> id & 1)
+			cpuset_add(&ids, id);
+	return zones ? cpuset_format(&ids, buf, cap) : "-";
+}
+
+static void log_bind(const struct bind *b, const char *error)
+{
+	char pod[ERROR_BYTES], node[ERROR_BYTES], text[2 * ERROR_BYTES], zones[ZONES_TEXT_MAX];
+
+	(void)snprintf(text, sizeof text, "%s/%s", b->ask.ns, b->ask.name);
+	(void)log_text(pod, sizeof pod, text);
+	(void)log_text(node, sizeof node, b->ask.node);
+	(void)zones_text(b->zones, zones, sizeof zones);
+	if (*error)
+		log_line(LOG_INFO, "bind-failed", "pod=%s node=%s numa_nodes=%s error=%s", pod,
+			node, b->zones ? zones : "-", log_text(text, sizeof text, error));
+	else
+		log_line(LOG_INFO, "bind", "pod=%s node=%s numa_nodes=%s score=%d hint=%s", pod,
+			node, b->zones ? zones : "-", b->score,
+			b->how == BOUND_WITH_HINT ? "yes" : "no");
+}
+
+/* error "": it is bound. */
+static void finish(struct bind *b, enum extender_bound how, const char *error)
+{
+	struct extender *x = b->x;
+	size_t len;
+
+	b->how = how;
+	if (*error && b->assumed)
+		sched_cluster_forget(x->cluster, b->ask.uid);
+	else if (!*error)
+		kept_remove(x->kept, b->ask.uid);
+	log_bind(b, error);
+	x->measured.binds[how]++;
+	serve_count(x, VERB_BIND, RESULT_OK, b->since_ns);
+	auto_free char *text = extender_bind_write(error, &len);
+	if (b->exchange)
+		serve_answer_json(b->exchange, text, len);
+	bind_free(b);
+	if (x->stopping && !x->binds)
+		loop_stop(x->loop);
+}
+
+static void fail(struct bind *b, enum extender_bound how, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+static void fail(struct bind *b, enum extender_bound how, const char *fmt, ...)
+{
+	char error[ERROR_BYTES];
+	va_list ap;
+
+	va_start(ap, fmt);
+	(void)vsnprintf(error, sizeof error, fmt, ap);
+	va_end(ap);
+	finish(b, how, error);
+}
+
+/* The API server's answer */
+
+static bool is_ok(const struct api_answer *answer)
+{
+	return answer->status >= STATUS_OK && answer->status < STATUS_OTHER;
+}
+
+/* Whether somebody, perhaps we with an attempt whose answer was lost, has bound it there. */
+static void on_looked(void *ctx, const struct api_answer *answer)
+{
+	struct bind *b = ctx;
+	struct api_meta meta;
+
+	b->call = NULL;
+	if (is_ok(answer) && answer->body) {
+		api_json_meta(answer->body, &meta);
+		const char *node = extender_pod_json_node(answer->body);
+		if (text_equal(meta.uid, b->ask.uid) && text_equal(node, b->ask.node)) {
+			finish(b, BOUND_ALREADY, "");
+			return;
+		}
+		fail(b, BIND_REFUSED, "numafit: pod %s is bound to %s already, or is another one",
+			b->ask.name, *node ? node : "no node");
+		return;
+	}
+	fail(b, BIND_UNKNOWN, "numafit: binding pod %s: %s", b->ask.name, answer->message);
+}
+
+static void pod_path(const struct bind *b, char path[API_PATH_MAX], const char *tail)
+{
+	struct text t;
+
+	text_init(&t, path, API_PATH_MAX);
+	text_add(&t, "/api/v1/namespaces/");
+	path_add_escaped(&t, b->ask.ns);
+	text_add(&t, "/pods/");
+	path_add_escaped(&t, b->ask.name);
+	text_add(&t, "%s", tail);
+}
+
+static void on_bound(void *ctx, const struct api_answer *answer)
+{
+	struct bind *b = ctx;
+	char path[API_PATH_MAX];
+
+	b->call = NULL;
+	if (is_ok(answer)) {
+		finish(b, b->how, "");
+	} else if (answer->status == STATUS_CONFLICT || !answer->status) {
+		pod_path(b, path, "");
+		b->call = api_call(b->x->api, &(struct api_ask){.path = path}, b, on_looked);
+	} else {
+		fail(b, BIND_REFUSED, "numafit: binding pod %s: %s", b->ask.name, answer->message);
+	}
+}
+
+/* The hint */
+
+/* What the place takes, by NUMA nodes' ids, of which indexes are made for the hint. */
+static int add_place(struct sched_hint_container *to, const struct plan *p,
+	const struct sched_place *place, const struct resource_table *names, struct arena *a)
+{
+	const struct sched_topology *t = p->candidate.node->topology;
+	struct sched_hint_amount *amount = arena_array(a, place->nr_amounts, sizeof *amount);
+
+	if (!amount)
+		return -ENOMEM;
+	*to = (struct sched_hint_container){.name = place->container,
+		.distance_x100 = place->distance_x100,
+		.nr_amounts = place->nr_amounts,
+		.amount = amount};
+	for (unsigned z = 0; z < t->nr_zones; z++)
+		if (place->zones >> z & 1)
+			to->nodes = nodeset_or(to->nodes, nodeset_of(t->zone_id[z]));
+	for (unsigned i = 0; i < place->nr_amounts; i++) {
+		const struct sched_place_amount *from = &place->amount[i];
+		int64_t n = from->resource == RESOURCE_CPU ? quantity_milli(from->q)
+							   : quantity_value(from->q);
+
+		amount[i] = (struct sched_hint_amount){t->zone_id[from->zone],
+			names->at[from->resource].name, n > 0 ? (uint64_t)n : 0};
+	}
+	return 0;
+}
+
+/* The annotation's value, for the caller to free; NULL: there is nothing to say, or it cannot be
+ * said. */
+static char *print_hint(const struct bind *b, struct plan *p)
+{
+	const struct extender *x = b->x;
+	struct sched_hint_container *c = arena_array(&p->arena, p->placement.nr, sizeof *c);
+	char *text = NULL;
+	struct err e;
+	int rc = c ? 0 : -ENOMEM;
+
+	for (unsigned i = 0; i < p->placement.nr && !rc; i++)
+		rc = add_place(&c[i], p, &p->placement.place[i], &x->config.names, &p->arena);
+	const struct sched_hint hint = {
+		.version = SCHED_HINT_VERSION,
+		.node = b->ask.node,
+		.uid = b->ask.uid,
+		.generation = sched_cluster_generation(x->cluster, b->ask.node),
+		.fingerprint = sched_cluster_fingerprint(x->cluster, b->ask.node),
+		.at_ms = loop_wall_ms(),
+		.ttl_s = (unsigned)(x->config.hint_ttl_ms / MS_PER_S),
+		.mode = (enum sched_hint_mode)x->config.hint_mode,
+		.scope = p->placement.scope,
+		.nr_containers = p->placement.nr,
+		.container = c,
+	};
+	if (!rc)
+		rc = hint_json_write(&hint, &x->every_node, &text, &e);
+	if (rc)
+		log_line(LOG_WARN, "hint-unwritten", "error=%s", rc == -ENOMEM ? "-" : e.text);
+	return text;
+}
+
+/* From here on the pod counts on that node. */
+static void assume(struct bind *b, const struct plan *p, bool ours)
+{
+	struct extender *x = b->x;
+	struct sched_taken *taken = NULL;
+	size_t nr = 0, room = 0;
+
+	for (unsigned i = 0; i < p->placement.nr; i++)
+		room += p->placement.place[i].nr_amounts;
+	auto_free struct sched_taken *list = xcalloc(room + 1, sizeof *list);
+	taken = list;
+	for (unsigned i = 0; ours && i < p->placement.nr; i++)
+		for (unsigned k = 0; k < p->placement.place[i].nr_amounts; k++) {
+			const struct sched_place_amount *a = &p->placement.place[i].amount[k];
+
+			taken[nr++] = (struct sched_taken){
+				.zone_id = p->candidate.node->topology->zone_id[a->zone],
+				.resource = a->resource,
+				.q = a->q,
+				.container = p->placement.place[i].container,
+			};
+		}
+	const struct sched_bound bound = {
+		.pod = &p->pod.pod,
+		.node = b->ask.node,
+		.taken = ours ? taken : NULL,
+		.nr_taken = nr,
+		.ours = true, /* by us, whatever it carries */
+		.pending = true,
+	};
+	sched_cluster_assume(x->cluster, &bound, loop_wall_ms());
+	b->assumed = true;
+}
+
+static void post(struct bind *b, struct plan *p)
+{
+	auto_free char *hint = p->placed && b->x->config.hint ? print_hint(b, p) : NULL;
+	const struct key_value annotation = {HINT_KEY, hint};
+	const struct binding binding = {
+		.ns = b->ask.ns,
+		.name = b->ask.name,
+		.uid = b->ask.uid,
+		.node = b->ask.node,
+		.annotation = &annotation,
+		.nr_annotations = hint != NULL,
+	};
+	auto_free char *body = binding_json_write(&binding);
+	char path[API_PATH_MAX];
+
+	if (!body) {
+		fail(b, BIND_REFUSED, "numafit: the request is not UTF-8");
+		return;
+	}
+	b->how = hint ? BOUND_WITH_HINT : BOUND_PLAIN;
+	assume(b, p, hint != NULL);
+	pod_path(b, path, "/binding");
+	b->call = api_call(b->x->api,
+		&(struct api_ask){
+			.method = "POST", .path = path, .body = body, .len = strlen(body)},
+		b, on_bound);
+}
+
+/* The decision, once more: the state is another one than when it was made. */
+
+static int plan_init(struct plan *p, struct bind *b, struct json_t *pod, struct err *e)
+{
+	struct extender *x = b->x;
+
+	*p = (struct plan){0};
+	arena_init(&p->arena, EXTENDER_POD_BYTES_MAX);
+	int rc = extender_pod_json_read(pod, &(struct sched_reader){&x->config.names, &p->arena},
+		&x->every_node, &p->pod, e);
+	if (rc)
+		return rc;
+	p->plan = sched_plan_new(&x->config.profile, &p->pod.pod, &x->config.names);
+	p->known = decide_candidate(x, b->ask.node, &p->node, &p->candidate);
+	return 0;
+}
+
+static void plan_fini(struct plan *p)
+{
+	sched_plan_free(p->plan);
+	arena_fini(&p->arena);
+}
+
+/* Whether the node still has what it had when it was chosen: room, and not spread wider. */
+static bool still_fits(struct bind *b, struct plan *p)
+{
+	const struct kept_node *kept = kept_find(b->x->kept, b->ask.uid, b->ask.node);
+	const char *why;
+
+	b->score = kept ? (int)kept->score : -1;
+	if (sched_plan_filter(p->plan, &p->candidate, &why) != SCHED_SUCCESS)
+		return false;
+	p->placed = p->known && sched_plan_place(p->plan, &p->candidate, &p->arena, &p->placement);
+	if (p->placed)
+		b->zones = decide_zones(&p->candidate, &p->placement);
+	if (!kept || !kept->zones)
+		return true;
+	return p->placed && __builtin_popcountll(b->zones) <= __builtin_popcountll(kept->zones);
+}
+
+static void decide(struct bind *b, struct json_t *pod)
+{
+	struct plan p;
+	struct err e;
+
+	if (plan_init(&p, b, pod, &e))
+		fail(b, BIND_UNKNOWN, "numafit: pod %s: %s", b->ask.name, e.text);
+	else if (!still_fits(b, &p))
+		fail(b, BIND_CONFLICT, "numafit: %s changed since the decision, try again",
+			b->ask.node);
+	else
+		post(b, &p);
+	plan_fini(&p);
+}
+
+static bool is_under_way(const struct bind *b)
+{
+	for (const struct bind *o = b->x->binds; o; o = o->next)
+		if (o != b && text_equal(o->ask.uid, b->ask.uid))
+			return true;
+	return false;
+}
+
+int bind_begin(struct extender *x, struct http_exchange *exchange, const struct http_request *r,
+	uint64_t since_ns, struct err *e)
+{
+	struct extender_bind ask;
+	int rc = extender_bind_read(r->body, r->len, &ask, e);
+
+	if (rc)
+		return rc;
+	struct bind *b = xcalloc(1, sizeof *b);
+	*b = (struct bind){.next = x->binds,
+		.at = &x->binds,
+		.x = x,
+		.exchange = exchange,
+		.since_ns = since_ns,
+		.ask = ask,
+		.score = -1};
+	if (b->next)
+		b->next->at = &b->next;
+	x->binds = b;
+	const char *node = sched_cluster_node_of(x->cluster, ask.uid);
+	struct json_t *pod = state_unbound(x, ask.uid);
+	if (!pod)
+		pod = kept_pod(x->kept, ask.uid);
+	if (is_under_way(b))
+		fail(b, BIND_UNKNOWN, "numafit: pod %s is being bound", ask.name);
+	else if (node && text_equal(node, ask.node))
+		finish(b, BOUND_ALREADY, "");
+	else if (node)
+		fail(b, BIND_REFUSED, "numafit: pod %s is bound to %s already", ask.name, node);
+	else if (!pod)
+		fail(b, BIND_UNKNOWN, "numafit: pod %s is not known yet, try again", ask.name);
+	else
+		decide(b, pod);
+	return 0;
+}
+
+void bind_gone(struct extender *x, const struct http_exchange *exchange)
+{
+	for (struct bind *b = x->binds; b; b = b->next)
+		if (b->exchange == exchange)
+			b->exchange = NULL;
+}
+
+size_t bind_count(const struct extender *x)
+{
+	size_t nr = 0;
+
+	for (const struct bind *b = x->binds; b; b = b->next)
+		nr++;
+	return nr;
+}
+
+void bind_stop(struct extender *x)
+{
+	while (x->binds) {
+		api_cancel(x->binds->call);
+		bind_free(x->binds);
+	}
+}

@@ -1,0 +1,209 @@
+/* What kube-scheduler asks: which nodes do, which is best, whom preemption would help. */
+#include "extender.h"
+
+#include <numafit/text.h>
+#include <string.h>
+
+static const char avoided[] = "the node refused this workload a short while ago";
+
+/* A pod that is being asked about. */
+struct ask {
+	struct extender_pod pod;
+	struct sched_plan *plan;
+	struct arena arena;
+};
+
+static void ask_fini(struct ask *a)
+{
+	sched_plan_free(a->plan);
+	arena_fini(&a->arena);
+}
+
+static int ask_init(struct ask *a, struct extender *x, struct json_t *pod, struct err *e)
+{
+	arena_init(&a->arena, EXTENDER_POD_BYTES_MAX);
+	a->plan = NULL;
+	int rc = extender_pod_json_read(pod, &(struct sched_reader){&x->config.names, &a->arena},
+		&x->every_node, &a->pod, e);
+	if (rc) {
+		ask_fini(a);
+		return err_add(e, rc, "Pod");
+	}
+	a->plan = sched_plan_new(&x->config.profile, &a->pod.pod, &x->config.names);
+	return 0;
+}
+
+bool decide_candidate(
+	struct extender *x, const char *name, struct sched_node *node, struct sched_candidate *out)
+{
+	const struct sched_candidate *known = sched_cluster_find(x->cluster, name);
+
+	*node = (struct sched_node){.name = name};
+	*out = known ? *known : (struct sched_candidate){.node = node};
+	if (x->config.stale == STALE_PASS)
+		out->stale = false;
+	return known;
+}
+
+static struct extender_verdict judge(
+	struct extender *x, const struct ask *a, const char *name, int64_t now_ms)
+{
+	struct sched_candidate c;
+	struct sched_node node;
+	const char *why = "";
+
+	if (x->config.avoid && sched_avoid_is(x->avoid, a->pod.workload, name, now_ms))
+		return (struct extender_verdict){.why = avoided};
+	(void)decide_candidate(x, name, &node, &c);
+	enum sched_code code = sched_plan_filter(a->plan, &c, &why);
+	if (code == SCHED_SUCCESS)
+		return (struct extender_verdict){0};
+	return (struct extender_verdict){why, code == SCHED_UNRESOLVABLE};
+}
+
+uint64_t decide_zones(const struct sched_candidate *c, const struct sched_placement *p)
+{
+	uint64_t places = 0, zones = 0;
+
+	for (unsigned i = 0; i < p->nr; i++)
+		places |= p->place[i].zones;
+	for (unsigned z = 0; z < c->node->topology->nr_zones; z++)
+		if (places >> z & 1)
+			zones |= UINT64_C(1) << c->node->topology->zone_id[z];
+	return zones;
+}
+
+/* The zones that the pod would take on the node, for the time when it is bound. */
+static struct kept_node keep(
+	struct extender *x, const struct ask *a, const char *name, int64_t score)
+{
+	struct kept_node kept = {.node = kept_node_name(name), .score = (unsigned)score};
+	struct sched_placement p;
+	struct sched_candidate c;
+	struct sched_node node;
+	struct arena arena;
+
+	arena_init(&arena, EXTENDER_POD_BYTES_MAX);
+	if (decide_candidate(x, name, &node, &c) && sched_plan_place(a->plan, &c, &arena, &p))
+		kept.zones = decide_zones(&c, &p);
+	arena_fini(&arena);
+	return kept;
+}
+
+/* Filter */
+
+char *decide_filter(struct extender *x, const struct http_request *r, size_t *len, struct err *e)
+{
+	struct extender_args args;
+	struct ask a;
+	size_t fitting = 0, last = 0;
+	int64_t now_ms = loop_wall_ms();
+
+	if (extender_args_read(r->body, r->len, &args, e))
+		return NULL;
+	if (ask_init(&a, x, args.pod, e)) {
+		extender_args_fini(&args);
+		return NULL;
+	}
+	auto_free struct extender_verdict *v = xcalloc(args.nr + 1, sizeof *v);
+	for (size_t i = 0; i < args.nr; i++) {
+		v[i] = judge(x, &a, args.node[i].name, now_ms);
+		fitting += !v[i].why;
+		last = v[i].why ? last : i;
+	}
+	x->measured.nodes_asked[VERB_FILTER] += args.nr;
+	x->measured.nodes_refused += args.nr - fitting;
+	/* With one node left nobody will ask which is the best. */
+	struct kept_node kept = {0};
+	if (fitting == 1)
+		kept = keep(x, &a, args.node[last].name, 0);
+	kept_put(x->kept, a.pod.pod.uid, extender_pod_json_keep(args.pod), &kept, fitting == 1,
+		now_ms);
+	char *text = extender_filter_write(&args, v, len);
+	ask_fini(&a);
+	extender_args_fini(&args);
+	return text;
+}
+
+/* Prioritize */
+
+/* The lowest score of the KEPT_NODES_MAX best. */
+static int64_t worth_keeping(const int64_t *score, size_t nr)
+{
+	size_t with[SCHED_SCORE_MAX + 1] = {0}, better = 0;
+	int64_t s = SCHED_SCORE_MAX;
+
+	for (size_t i = 0; i < nr; i++)
+		with[score[i]]++;
+	for (; s > 0 && better + with[s] < KEPT_NODES_MAX; s--)
+		better += with[s];
+	return s;
+}
+
+/* Of many that are alike the first ones. */
+static void keep_best(struct extender *x, const struct ask *a, const struct extender_args *args,
+	const int64_t *score)
+{
+	struct kept_node best[KEPT_NODES_MAX];
+	int64_t least = worth_keeping(score, args->nr);
+	size_t nr = 0;
+
+	for (unsigned equal = 0; equal < 2; equal++)
+		for (size_t i = 0; i < args->nr && nr < KEPT_NODES_MAX; i++)
+			if (equal ? score[i] == least : score[i] > least)
+				best[nr++] = keep(x, a, args->node[i].name, score[i]);
+	kept_put(x->kept, a->pod.pod.uid, extender_pod_json_keep(args->pod), best, nr,
+		loop_wall_ms());
+}
+
+char *decide_prioritize(
+	struct extender *x, const struct http_request *r, size_t *len, struct err *e)
+{
+	struct extender_args args;
+	struct ask a;
+
+	if (extender_args_read(r->body, r->len, &args, e))
+		return NULL;
+	if (ask_init(&a, x, args.pod, e)) {
+		extender_args_fini(&args);
+		return NULL;
+	}
+	auto_free struct sched_candidate *c = xcalloc(args.nr + 1, sizeof *c);
+	auto_free struct sched_node *node = xcalloc(args.nr + 1, sizeof *node);
+	auto_free int64_t *score = xcalloc(args.nr + 1, sizeof *score);
+	for (size_t i = 0; i < args.nr; i++)
+		(void)decide_candidate(x, args.node[i].name, &node[i], &c[i]);
+	sched_plan_score(a.plan, c, args.nr, score);
+	keep_best(x, &a, &args, score);
+	for (size_t i = 0; i < args.nr; i++)
+		score[i] = score[i] * (int64_t)x->config.score_max / SCHED_SCORE_MAX;
+	x->measured.nodes_asked[VERB_PRIORITIZE] += args.nr;
+	char *text = extender_scores_write(&args, score, len);
+	ask_fini(&a);
+	extender_args_fini(&args);
+	return text;
+}
+
+/* Preempt: a node that would still not do is none to make room on. */
+
+char *decide_preempt(struct extender *x, const struct http_request *r, size_t *len, struct err *e)
+{
+	struct extender_preempt p;
+	struct ask a;
+
+	if (extender_preempt_read(r->body, r->len, &p, e))
+		return NULL;
+	if (ask_init(&a, x, p.pod, e)) {
+		extender_preempt_fini(&p);
+		return NULL;
+	}
+	for (size_t i = 0; i < p.nr; i++)
+		p.at[i].dropped = sched_cluster_find(x->cluster, p.at[i].node) &&
+				  !sched_cluster_fits_without(x->cluster, a.plan, p.at[i].node,
+					  p.at[i].uid, p.at[i].nr);
+	x->measured.nodes_asked[VERB_PREEMPT] += p.nr;
+	char *text = extender_preempt_write(&p, len);
+	ask_fini(&a);
+	extender_preempt_fini(&p);
+	return text;
+}

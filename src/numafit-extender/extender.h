@@ -1,0 +1,118 @@
+#ifndef NUMAFIT_EXTENDER_EXTENDER_H
+#define NUMAFIT_EXTENDER_EXTENDER_H
+
+#include <apiserver/reflector.h>
+#include <codec/extender_json.h>
+#include <codec/extender_metrics_text.h>
+#include <codec/extender_watch_json.h>
+#include <codec/extender_yaml.h>
+#include <io/http_server.h>
+#include <numafit/sched_avoid.h>
+#include <numafit/sched_hint.h>
+
+/* The scheduler's side: state.c follows the cluster, serve.c speaks with kube-scheduler, decide.c
+ * answers it, bind.c binds, and kept.c remembers what was decided in between. Replicas know nothing
+ * of each other: what one has bound, the others learn from the pods. */
+
+struct json_t;
+struct kept;
+struct unbound;
+struct bind;
+
+struct watch {
+	struct extender *x;
+	enum extender_watch which;
+	struct reflector *reflector;
+	struct api_call *look; /* whether the resource exists at all */
+	bool synced;           /* all of it was told, some time */
+	bool absent;           /* there is no such resource */
+	unsigned told_odd;     /* objects that could not be read, as far as the log has them */
+};
+
+struct extender {
+	struct extender_config config;
+	struct loop *loop;
+	struct loop_timer *tick, *drain;
+	struct api *api;
+	struct topo every_node;
+	struct sched_cluster *cluster;
+	struct sched_avoid *avoid;
+	struct kept *kept;
+	struct unbound *unbound;
+	struct watch watch[NR_WATCHES];
+	struct http_server *http;
+	struct bind *binds; /* under way */
+	struct extender_metrics measured;
+	bool stopping;
+};
+
+/* state.c */
+int state_start(struct extender *x, struct err *e);
+void state_stop(struct extender *x);
+/* Whether everything is known that decisions need; *why: what is not. */
+bool state_ready(const struct extender *x, const char **why);
+/* A pod that waits for a node, as the watch told of it, or NULL. Borrowed. */
+struct json_t *state_unbound(const struct extender *x, const char *uid);
+
+/* unbound.c: pods from their creation until they run, for what has to be known of them meanwhile.
+ */
+struct unbound *unbound_new(void);
+void unbound_free(struct unbound *u);
+void unbound_begin(struct unbound *u);
+void unbound_sweep(struct unbound *u);
+/* pod: one from extender_pod_json_keep(), taken over; NULL: it is bound by now. */
+void unbound_put(struct unbound *u, const char *uid, struct json_t *pod);
+/* Whether it was there. */
+bool unbound_remove(struct unbound *u, const char *uid);
+struct json_t *unbound_find(const struct unbound *u, const char *uid);
+
+/* kept.c: what was decided of a pod, until it is bound. */
+enum { KEPT_NODES_MAX = 64 };
+struct kept_node {
+	uint64_t node;  /* kept_node_name() */
+	uint64_t zones; /* the NUMA nodes it would take, by id; 0: none of them matter */
+	unsigned score;
+};
+struct kept *kept_new(void);
+void kept_free(struct kept *k);
+uint64_t kept_node_name(const char *node);
+/* Replaces what was decided before; pod as for unbound_put(). */
+void kept_put(struct kept *k, const char *uid, struct json_t *pod, const struct kept_node *node,
+	size_t nr, int64_t now_ms);
+void kept_remove(struct kept *k, const char *uid);
+void kept_expire(struct kept *k, int64_t now_ms);
+size_t kept_count(const struct kept *k);
+/* NULL: nothing was decided, or is remembered. */
+struct json_t *kept_pod(const struct kept *k, const char *uid);
+const struct kept_node *kept_find(const struct kept *k, const char *uid, const char *node);
+
+/* decide.c: the body of the answer, of *len bytes, which the caller frees; NULL with text: the
+ * request is not understood. */
+char *decide_filter(struct extender *x, const struct http_request *r, size_t *len, struct err *e);
+char *decide_prioritize(
+	struct extender *x, const struct http_request *r, size_t *len, struct err *e);
+char *decide_preempt(struct extender *x, const struct http_request *r, size_t *len, struct err *e);
+/* The node as plugins are to see it. False: it is not known, and *out has its name alone in *node.
+ */
+bool decide_candidate(
+	struct extender *x, const char *name, struct sched_node *node, struct sched_candidate *out);
+/* The zones of a placement by the ids of their NUMA nodes, as bits. */
+uint64_t decide_zones(const struct sched_candidate *c, const struct sched_placement *p);
+
+/* bind.c */
+/* Answers x when the API server has. -EINVAL with text: not understood, and nothing is answered. */
+int bind_begin(struct extender *x, struct http_exchange *exchange, const struct http_request *r,
+	uint64_t since_ns, struct err *e);
+/* Whoever asked is gone. */
+void bind_gone(struct extender *x, const struct http_exchange *exchange);
+size_t bind_count(const struct extender *x);
+void bind_stop(struct extender *x);
+
+/* serve.c */
+int serve_start(struct extender *x, struct err *e);
+void serve_stop(struct extender *x);
+void serve_answer_json(struct http_exchange *exchange, const char *body, size_t len);
+void serve_count(struct extender *x, enum extender_verb verb, enum extender_result result,
+	uint64_t since_ns);
+
+#endif

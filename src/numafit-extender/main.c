@@ -1,0 +1,182 @@
+/* numafit-extender: the scheduler's side. Parses, builds, runs, frees. */
+#include "extender.h"
+
+#include <codec/fields_json.h>
+#include <codec/flat_yaml.h>
+#include <errno.h>
+#include <getopt.h>
+#include <io/log.h>
+#include <malloc.h>
+#include <numafit/mem.h>
+#include <numafit/version.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { EXIT_USAGE = 2, DRAIN_MS = 5000, TRIM_BYTES = 1 << 20 };
+enum action { RUN, CHECK, PRINT, DONE };
+
+static const char usage[] =
+	"usage: numafit-extender [--config FILE] [--check-config]\n"
+	"\n"
+	"Filters, scores and binds for kube-scheduler, by what the NUMA nodes of each node have "
+	"left,\n"
+	"and leaves on each pod which of them it was given.\n"
+	"\n"
+	"  -c, --config FILE   read settings from this YAML file\n"
+	"      --check-config  check the file, say what would run, and exit\n"
+	"      --print-config  print every setting: value in force, type and meaning\n"
+	"  -V, --version       print the version\n"
+	"  -h, --help          print this\n";
+
+enum { OPT_CHECK = 1000, OPT_PRINT };
+static const struct option options[] = {
+	{"config", required_argument, NULL, 'c'},
+	{"check-config", no_argument, NULL, OPT_CHECK},
+	{"print-config", no_argument, NULL, OPT_PRINT},
+	{"version", no_argument, NULL, 'V'},
+	{"help", no_argument, NULL, 'h'},
+	{0},
+};
+
+static int read_options(
+	int argc, char **argv, const char **file, enum action *action, struct err *e)
+{
+	int opt;
+
+	while ((opt = getopt_long(argc, argv, "c:Vh", options, NULL)) != -1) {
+		if (opt == 'c') {
+			*file = optarg;
+		} else if (opt == OPT_CHECK || opt == OPT_PRINT) {
+			*action = opt == OPT_CHECK ? CHECK : PRINT;
+		} else if (opt == 'V' || opt == 'h') {
+			(void)fputs(opt == 'V' ? "numafit-extender " NUMAFIT_VERSION "\n" : usage,
+				stdout);
+			*action = DONE;
+			return 0;
+		} else {
+			return err_set(e, EINVAL, "see numafit-extender --help");
+		}
+	}
+	return optind == argc
+		       ? 0
+		       : err_set(e, EINVAL, "\"%s\" is not an option; see --help", argv[optind]);
+}
+
+static int read_config(const char *file, struct extender_config *c, struct err *e)
+{
+	if (!file)
+		return extender_yaml_read("", 0, c, e);
+	FILE *f = fopen(file, "re");
+	if (!f)
+		return err_set(e, errno, "config file: %s: %s", file, strerror(errno));
+	/* a byte more than it may have: that it is too large is its reader's word */
+	auto_free char *text = xcalloc(FLAT_YAML_BYTES_MAX + 1, 1);
+	size_t len = fread(text, 1, FLAT_YAML_BYTES_MAX + 1, f);
+	int failed = ferror(f);
+
+	(void)fclose(f);
+	if (failed)
+		return err_set(e, EIO, "config file: %s: cannot be read", file);
+	int rc = extender_yaml_read(text, len, c, e);
+	return rc ? err_add(e, rc, "%s", file) : 0;
+}
+
+static void print_config(const struct extender_config *c)
+{
+	struct extender_doc doc;
+
+	for (unsigned i = 0; extender_doc(c, i, &doc); i++)
+		(void)printf("%s: %s\n    %s; default %s; %s\n", doc.key, doc.value, doc.type,
+			*doc.fallback ? doc.fallback : "empty", doc.help);
+}
+
+static void print_check(const struct extender_config *c)
+{
+	(void)printf("config ok: serves at %s%s\n", c->listen,
+		*c->client_ca_file ? " by TLS, for clients with a certificate"
+		: *c->cert_file    ? " by TLS"
+				   : "");
+	for (unsigned i = 0; i < c->profile.nr; i++)
+		(void)printf("plugin %s, weight %lld\n",
+			sched_plugin_name(c->profile.use[i].plugin),
+			(long long)c->profile.use[i].weight);
+}
+
+/* Bindings under way are waited for: whoever asked for them wants to know. */
+static void stop(void *ctx)
+{
+	struct extender *x = ctx;
+
+	if (!x->binds || x->stopping) {
+		loop_stop(x->loop);
+		return;
+	}
+	x->stopping = true;
+	x->drain = loop_timer_new(x->loop, stop, x);
+	loop_timer_set(x->drain, DRAIN_MS);
+}
+
+static int start(struct extender *x, struct err *e)
+{
+	x->loop = loop_new();
+	if (loop_on_signal(x->loop, SIGTERM, stop, x) || loop_on_signal(x->loop, SIGINT, stop, x))
+		return err_set(e, EIO, "signal handlers cannot be set");
+	int rc = state_start(x, e);
+
+	return rc ? rc : serve_start(x, e);
+}
+
+static int run(struct extender *x, struct err *e)
+{
+	char address[256];
+	int rc = start(x, e);
+
+	if (!rc) {
+		log_line(LOG_INFO, "started", "version=%s listen=%s port=%u plugins=%u hint=%s",
+			NUMAFIT_VERSION, log_text(address, sizeof address, x->config.listen),
+			http_server_port(x->http), x->config.profile.nr,
+			x->config.hint
+				? sched_hint_mode_name((enum sched_hint_mode)x->config.hint_mode)
+				: "off");
+		loop_run(x->loop);
+		log_line(LOG_INFO, "stopped", "binds=%llu",
+			(unsigned long long)x->measured.binds[BOUND_WITH_HINT]);
+	}
+	serve_stop(x);
+	bind_stop(x);
+	state_stop(x);
+	if (x->drain)
+		loop_timer_close(x->drain);
+	loop_free(x->loop);
+	return rc;
+}
+
+int main(int argc, char **argv)
+{
+	static struct extender x;
+	enum action action = RUN;
+	const char *file = NULL;
+	struct err e = {0};
+
+	(void)mallopt(M_TRIM_THRESHOLD, TRIM_BYTES); /* what a large request took goes back */
+	json_seed();
+	int rc = read_options(argc, argv, &file, &action, &e);
+	if (!rc && action == DONE)
+		return 0;
+	if (!rc)
+		rc = read_config(file, &x.config, &e);
+	int code = rc ? EXIT_USAGE : 0;
+	if (!rc && action == PRINT)
+		print_config(&x.config);
+	else if (!rc && action == CHECK)
+		print_check(&x.config);
+	else if (!rc) {
+		log_set_level((enum log_level)x.config.log_level);
+		code = run(&x, &e) ? EXIT_FAILURE : 0;
+	}
+	if (code)
+		(void)fprintf(stderr, "numafit-extender: %s\n", e.text);
+	extender_config_fini(&x.config);
+	return code;
+}

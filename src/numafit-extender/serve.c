@@ -1,0 +1,267 @@
+/* What is asked over HTTP: schedulers' verbs, health, metrics. */
+#include "extender.h"
+
+#include <errno.h>
+#include <io/log.h>
+#include <numafit/text.h>
+#include <numafit/version.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+	PAGE_OK = 200,
+	PAGE_BAD_REQUEST = 400,
+	PAGE_NOT_FOUND = 404,
+	PAGE_NOT_ALLOWED = 405,
+	PAGE_UNAVAILABLE = 503,
+	PEM_BYTES_MAX = 1 << 20,
+	NS_PER_S = 1000000000,
+	NS_PER_MS = 1000000,
+	NS_PER_US = 1000
+};
+
+/* Answers */
+
+static void say(struct http_exchange *exchange, int status, const char *text, const char *extra)
+{
+	http_answer_send(exchange, status, "text/plain", text, strlen(text), extra);
+}
+
+void serve_answer_json(struct http_exchange *exchange, const char *body, size_t len)
+{
+	http_answer_send(exchange, PAGE_OK, "application/json", body, len, NULL);
+}
+
+void serve_count(
+	struct extender *x, enum extender_verb verb, enum extender_result result, uint64_t since_ns)
+{
+	uint64_t ns = loop_monotonic_ns() - since_ns;
+
+	x->measured.requests[verb][result]++;
+	histogram_add(&x->measured.duration[verb], ns);
+	log_line(LOG_DEBUG, "request", "verb=%s result=%u us=%llu", extender_verb_name(verb),
+		(unsigned)result, (unsigned long long)(ns / NS_PER_US));
+}
+
+/* Verbs */
+
+typedef char *decide(struct extender *x, const struct http_request *r, size_t *len, struct err *e);
+static decide *const decides[NR_EXTENDER_VERBS] = {
+	[VERB_FILTER] = decide_filter,
+	[VERB_PRIORITIZE] = decide_prioritize,
+	[VERB_PREEMPT] = decide_preempt,
+};
+
+static void refuse(struct extender *x, struct http_exchange *exchange, enum extender_verb verb,
+	uint64_t since_ns, const char *why)
+{
+	char text[512];
+
+	log_line(LOG_WARN, "bad-request", "verb=%s error=%s", extender_verb_name(verb),
+		log_text(text, sizeof text, why));
+	serve_count(x, verb, RESULT_BAD, since_ns);
+	(void)snprintf(text, sizeof text, "numafit: %s\n", why);
+	say(exchange, PAGE_BAD_REQUEST, text, NULL);
+}
+
+static void answer(struct extender *x, struct http_exchange *exchange, enum extender_verb verb,
+	const struct http_request *r)
+{
+	uint64_t since_ns = loop_monotonic_ns();
+	const char *why;
+	size_t len = 0;
+	struct err e;
+
+	if (!state_ready(x, &why)) {
+		char text[256];
+
+		serve_count(x, verb, RESULT_NOT_READY, since_ns);
+		(void)snprintf(text, sizeof text, "numafit: %s\n", why);
+		say(exchange, PAGE_UNAVAILABLE, text, "Retry-After: 1");
+		return;
+	}
+	if (verb == VERB_BIND) {
+		if (bind_begin(x, exchange, r, since_ns, &e))
+			refuse(x, exchange, verb, since_ns, e.text);
+		return;
+	}
+	auto_free char *body = decides[verb](x, r, &len, &e);
+	if (!body) {
+		refuse(x, exchange, verb, since_ns, e.text);
+		return;
+	}
+	serve_count(x, verb, RESULT_OK, since_ns);
+	serve_answer_json(exchange, body, len);
+}
+
+/* Pages */
+
+static uint64_t resident_bytes(void)
+{
+	unsigned long long size, resident = 0;
+	FILE *f = fopen("/proc/self/statm", "re");
+
+	if (f && fscanf(f, "%llu %llu", &size, &resident) != 2)
+		resident = 0;
+	if (f)
+		(void)fclose(f);
+	return resident * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+static void show_metrics(struct extender *x, struct http_exchange *exchange)
+{
+	struct extender_metrics *m = &x->measured;
+	struct timespec cpu = {0};
+	size_t len;
+
+	(void)clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &cpu);
+	m->version = NUMAFIT_VERSION;
+	m->cpu_ns = (uint64_t)cpu.tv_sec * NS_PER_S + (uint64_t)cpu.tv_nsec;
+	m->resident_bytes = resident_bytes();
+	m->kept = kept_count(x->kept);
+	m->avoided = sched_avoid_count(x->avoid, loop_wall_ms());
+	m->binding = bind_count(x);
+	for (unsigned i = 0; i < NR_WATCHES; i++)
+		m->synced[i] = x->watch[i].synced;
+	sched_cluster_count(x->cluster, &m->cluster);
+	auto_free char *text = extender_metrics_text(m, &len);
+	http_answer_send(exchange, PAGE_OK, EXTENDER_METRICS_TYPE, text, len, NULL);
+}
+
+static void show_live(struct extender *x, struct http_exchange *exchange)
+{
+	(void)x;
+	say(exchange, PAGE_OK, "ok", NULL);
+}
+
+static void show_ready(struct extender *x, struct http_exchange *exchange)
+{
+	const char *why = "it is being stopped";
+
+	if (!x->stopping && state_ready(x, &why))
+		say(exchange, PAGE_OK, "ok", NULL);
+	else
+		say(exchange, PAGE_UNAVAILABLE, why, NULL);
+}
+
+static const struct page {
+	const char *name;
+	void (*show)(struct extender *x, struct http_exchange *exchange);
+} pages[] = {
+	{"healthz", show_live},
+	{"livez", show_live},
+	{"readyz", show_ready},
+	{"metrics", show_metrics},
+};
+
+/* The last part of the path says what is asked, whatever prefix the scheduler was given. */
+static const char *last_part(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+static bool answer_verb(
+	struct extender *x, struct http_exchange *exchange, const struct http_request *r)
+{
+	const char *name = last_part(r->path);
+
+	for (unsigned i = 0; i < NR_EXTENDER_VERBS; i++) {
+		if (!text_equal(name, extender_verb_name(i)))
+			continue;
+		if (text_equal(r->method, "POST"))
+			answer(x, exchange, (enum extender_verb)i, r);
+		else
+			say(exchange, PAGE_NOT_ALLOWED, "POST is expected\n", "Allow: POST");
+		return true;
+	}
+	return false;
+}
+
+static void handle(void *ctx, struct http_exchange *exchange, const struct http_request *r)
+{
+	struct extender *x = ctx;
+	const char *name = last_part(r->path);
+
+	if (answer_verb(x, exchange, r))
+		return;
+	for (size_t i = 0; i < sizeof pages / sizeof *pages; i++)
+		if (text_equal(name, pages[i].name)) {
+			if (text_equal(r->method, "GET") || text_equal(r->method, "HEAD"))
+				pages[i].show(x, exchange);
+			else
+				say(exchange, PAGE_NOT_ALLOWED, "GET is expected\n",
+					"Allow: GET, HEAD");
+			return;
+		}
+	say(exchange, PAGE_NOT_FOUND,
+		"filter, prioritize, preempt, bind; healthz, livez, readyz, metrics\n", NULL);
+}
+
+static void gone(void *ctx, struct http_exchange *exchange)
+{
+	bind_gone(ctx, exchange);
+}
+
+/* Building */
+
+/* The file's text; NULL: it has no name; -errno with text. */
+static int read_pem(const char *path, char **out, struct err *e)
+{
+	*out = NULL;
+	if (!*path)
+		return 0;
+	FILE *f = fopen(path, "re");
+	if (!f)
+		return err_set(e, errno, "%s: %s", path, strerror(errno));
+	char *text = xcalloc(PEM_BYTES_MAX + 1, 1);
+	size_t len = fread(text, 1, PEM_BYTES_MAX, f);
+	int failed = ferror(f);
+
+	(void)fclose(f);
+	if (!failed && len < PEM_BYTES_MAX) {
+		*out = text;
+		return 0;
+	}
+	free(text);
+	return failed ? err_set(e, EIO, "%s: cannot be read", path)
+		      : err_set(e, E2BIG, "%s: is too large", path);
+}
+
+int serve_start(struct extender *x, struct err *e)
+{
+	enum { CLIENTS_MAX = 64 };
+	const struct extender_config *c = &x->config;
+	auto_free char *cert = NULL, *key = NULL, *ca = NULL;
+	int rc = read_pem(c->cert_file, &cert, e);
+
+	if (!rc)
+		rc = read_pem(c->key_file, &key, e);
+	if (!rc)
+		rc = read_pem(c->client_ca_file, &ca, e);
+	if (rc)
+		return err_add(e, rc, "tls");
+	const struct http_server_options o = {
+		.address = c->listen,
+		.cert = cert,
+		.key = key,
+		.client_ca = ca,
+		.body_max = c->request_bytes_max,
+		.clients_max = CLIENTS_MAX,
+		.ctx = x,
+		.handle = handle,
+		.gone = gone,
+	};
+	x->measured.start_ns = (uint64_t)loop_wall_ms() * NS_PER_MS;
+	x->http = http_server_new(x->loop, &o, e);
+	return x->http ? 0 : err_add(e, -e->code, "listen");
+}
+
+void serve_stop(struct extender *x)
+{
+	http_server_free(x->http);
+	x->http = NULL;
+}

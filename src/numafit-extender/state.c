@@ -1,0 +1,346 @@
+/* The cluster, followed by watches. */
+#include "extender.h"
+
+#include <codec/api_json.h>
+#include <io/log.h>
+#include <numafit/text.h>
+#include <numafit/version.h>
+
+#include <stdio.h>
+
+enum {
+	TICK_MS = 1000,
+	ODD_LINES_MAX = 20, /* lines for each kind of object that cannot be read */
+	PAGE = 500,
+	STATUS_NOT_FOUND = 404,
+	OBJECT_BYTES_MAX = 64 << 20
+};
+
+/* Objects */
+
+static void note_refusal(struct extender *x, const struct extender_pod *p, int64_t now_ms)
+{
+	char name[512], node[512];
+
+	(void)snprintf(name, sizeof name, "%s/%s", p->pod.ns, p->pod.name);
+	x->measured.refusals++;
+	if (x->config.avoid)
+		sched_avoid_refused(x->avoid, p->workload, p->node, p->pod.uid, now_ms);
+	log_line(LOG_INFO, "refused", "pod=%s node=%s avoided=%s",
+		log_text(name, sizeof name, name), log_text(node, sizeof node, p->node),
+		x->config.avoid ? "yes" : "no");
+}
+
+/* Until it runs a pod may still be refused; that is told once. */
+static void follow_start(struct extender *x, const struct extender_pod *p, struct json_t *v)
+{
+	const char *uid = p->pod.uid;
+
+	if (!*p->node && !p->ended) {
+		unbound_put(x->unbound, uid, extender_pod_json_keep(v));
+		return;
+	}
+	kept_remove(x->kept, uid);
+	if (p->refused) {
+		if (unbound_remove(x->unbound, uid))
+			note_refusal(x, p, loop_wall_ms());
+	} else if (p->running) {
+		if (unbound_remove(x->unbound, uid))
+			sched_avoid_took(x->avoid, p->workload, p->node);
+	} else if (p->ended) {
+		(void)unbound_remove(x->unbound, uid);
+	} else {
+		unbound_put(x->unbound, uid, NULL);
+	}
+}
+
+static int put_pod(struct watch *w, struct json_t *v, const struct sched_reader *r, struct err *e)
+{
+	struct extender *x = w->x;
+	struct extender_pod p;
+	int rc = extender_pod_json_read(v, r, &x->every_node, &p, e);
+
+	if (rc)
+		return rc;
+	follow_start(x, &p, v);
+	if (!*p.node)
+		return 0;
+	const struct sched_bound b = {
+		.pod = &p.pod,
+		.node = p.node,
+		.taken = p.taken,
+		.nr_taken = p.nr_taken,
+		.bound_ms = p.bound_ms,
+		.ours = p.ours,
+		.pending = p.pending,
+		.ended = p.ended,
+	};
+	sched_cluster_put_pod(x->cluster, &b, loop_wall_ms());
+	return 0;
+}
+
+static int put_node(struct watch *w, struct json_t *v, const struct sched_reader *r, struct err *e)
+{
+	struct sched_node node;
+	int rc = sched_node_json_read(v, r, &node, e);
+
+	if (!rc)
+		sched_cluster_put_node(w->x->cluster, &node);
+	return rc;
+}
+
+static int put_report(
+	struct watch *w, struct json_t *v, const struct sched_reader *r, struct err *e)
+{
+	struct sched_report report;
+	struct api_meta meta;
+	int rc = extender_report_json_read(v, r, &report, e);
+
+	api_json_meta(v, &meta);
+	if (!rc)
+		sched_cluster_put_report(w->x->cluster, meta.name, &report, loop_wall_ms());
+	return rc;
+}
+
+static int put_numatopology(
+	struct watch *w, struct json_t *v, const struct sched_reader *r, struct err *e)
+{
+	struct volcano_node *node;
+	struct api_meta meta;
+	void *memory;
+	int rc = extender_numatopology_json_read(v, &node, &memory, e);
+
+	(void)r;
+	api_json_meta(v, &meta);
+	if (!rc)
+		sched_cluster_put_numatopology(w->x->cluster, meta.name, node, memory);
+	return rc;
+}
+
+static void remove_pod(struct extender *x, const struct api_meta *m)
+{
+	kept_remove(x->kept, m->uid);
+	(void)unbound_remove(x->unbound, m->uid);
+	sched_cluster_remove_pod(x->cluster, m->uid);
+}
+
+static void remove_node(struct extender *x, const struct api_meta *m)
+{
+	sched_cluster_remove_node(x->cluster, m->name);
+}
+
+static void remove_report(struct extender *x, const struct api_meta *m)
+{
+	sched_cluster_remove_report(x->cluster, m->name);
+}
+
+static void remove_numatopology(struct extender *x, const struct api_meta *m)
+{
+	sched_cluster_put_numatopology(x->cluster, m->name, NULL, NULL);
+}
+
+/* What is watched. */
+static const struct kind {
+	const char *path;
+	enum sched_cluster_kind in;
+	bool is_crd; /* may be missing */
+	int (*put)(struct watch *w, struct json_t *v, const struct sched_reader *r, struct err *e);
+	void (*remove)(struct extender *x, const struct api_meta *m);
+	const char *unsynced;
+} kinds[NR_WATCHES] = {
+	[WATCH_NODES] = {"/api/v1/nodes", CLUSTER_NODES, false, put_node, remove_node,
+		"the nodes are not known yet"},
+	[WATCH_PODS] = {"/api/v1/pods", CLUSTER_PODS, false, put_pod, remove_pod,
+		"the pods are not known yet"},
+	[WATCH_REPORTS] = {"/apis/topology.node.k8s.io/v1alpha2/noderesourcetopologies",
+		CLUSTER_REPORTS, true, put_report, remove_report,
+		"the NodeResourceTopologies are not known yet"},
+	[WATCH_NUMATOPOLOGIES] = {"/apis/nodeinfo.volcano.sh/v1alpha1/numatopologies",
+		CLUSTER_NUMATOPOLOGIES, true, put_numatopology, remove_numatopology,
+		"the Numatopologies are not known yet"},
+};
+
+static void tell_odd(struct watch *w, const struct json_t *object, const char *why)
+{
+	char name[512], text[512];
+	struct api_meta meta;
+
+	w->x->measured.unreadable[w->which]++;
+	if (w->told_odd++ >= ODD_LINES_MAX)
+		return;
+	api_json_meta(object, &meta);
+	log_line(LOG_WARN, "object-unreadable", "resource=%s name=%s error=%s",
+		extender_watch_name(w->which), log_text(name, sizeof name, meta.name),
+		log_text(text, sizeof text, why));
+}
+
+static void on_object(void *ctx, enum reflector_change change, struct json_t *object)
+{
+	struct watch *w = ctx;
+	const struct kind *k = &kinds[w->which];
+	struct api_meta meta;
+	struct arena a;
+	struct err e;
+
+	if (change == REFLECTOR_DELETE) {
+		api_json_meta(object, &meta);
+		k->remove(w->x, &meta);
+		return;
+	}
+	arena_init(&a, OBJECT_BYTES_MAX);
+	if (k->put(w, object, &(struct sched_reader){&w->x->config.names, &a}, &e))
+		tell_odd(w, object, e.text);
+	arena_fini(&a);
+}
+
+/* Lists */
+
+static void on_begin(void *ctx)
+{
+	struct watch *w = ctx;
+
+	sched_cluster_begin(w->x->cluster, kinds[w->which].in);
+	if (w->which == WATCH_PODS)
+		unbound_begin(w->x->unbound);
+}
+
+static void on_synced(void *ctx)
+{
+	struct watch *w = ctx;
+
+	sched_cluster_sweep(w->x->cluster, kinds[w->which].in);
+	if (w->which == WATCH_PODS)
+		unbound_sweep(w->x->unbound);
+	w->synced = true;
+	w->absent = false;
+}
+
+/* There is no such resource: then no node has any. */
+static void on_looked(void *ctx, const struct api_answer *answer)
+{
+	struct watch *w = ctx;
+
+	w->look = NULL;
+	if (answer->status != STATUS_NOT_FOUND || w->absent)
+		return;
+	w->absent = true;
+	sched_cluster_begin(w->x->cluster, kinds[w->which].in);
+	sched_cluster_sweep(w->x->cluster, kinds[w->which].in);
+	log_line(LOG_WARN, "resource-absent",
+		"resource=%s effect=\"every node passes\" action=\"install its "
+		"CustomResourceDefinition, and what reports it on the nodes\"",
+		extender_watch_name(w->which));
+}
+
+static void on_watch_event(void *ctx, bool bad, const char *event, const char *text)
+{
+	struct watch *w = ctx;
+	char buf[1024];
+
+	log_line(bad ? LOG_WARN : LOG_INFO, event, "text=%s", log_text(buf, sizeof buf, text));
+	if (!bad || !kinds[w->which].is_crd || w->look)
+		return;
+	(void)snprintf(buf, sizeof buf, "%s?limit=1", kinds[w->which].path);
+	w->look = api_call(w->x->api, &(struct api_ask){.path = buf}, w, on_looked);
+}
+
+static void on_api_event(void *ctx, bool bad, const char *event, const char *text)
+{
+	char buf[1024];
+
+	(void)ctx;
+	log_line(bad ? LOG_WARN : LOG_INFO, event, "text=%s", log_text(buf, sizeof buf, text));
+}
+
+static bool wants_numatopologies(const struct sched_profile *p)
+{
+	for (unsigned i = 0; i < p->nr; i++)
+		if (sched_plugin_wants_numatopology(p->use[i].plugin))
+			return true;
+	return false;
+}
+
+static void start_watch(struct extender *x, enum extender_watch which)
+{
+	struct watch *w = &x->watch[which];
+	const struct reflector_options o = {.path = kinds[which].path, .page = PAGE};
+	const struct reflector_handler handler = {
+		.ctx = w,
+		.begin = on_begin,
+		.object = on_object,
+		.synced = on_synced,
+		.on_event = on_watch_event,
+	};
+
+	w->x = x;
+	w->which = which;
+	if (which == WATCH_NUMATOPOLOGIES && !wants_numatopologies(&x->config.profile))
+		w->absent = true;
+	else
+		w->reflector = reflector_new(x->api, &o, &handler);
+}
+
+static void on_tick(void *ctx)
+{
+	struct extender *x = ctx;
+	int64_t now_ms = loop_wall_ms();
+
+	sched_cluster_expire(x->cluster, now_ms);
+	kept_expire(x->kept, now_ms);
+	loop_timer_set(x->tick, TICK_MS);
+}
+
+int state_start(struct extender *x, struct err *e)
+{
+	const struct api_options o = {
+		.kubeconfig = x->config.kubeconfig,
+		.context = x->config.context,
+		.user_agent = "numafit-extender/" NUMAFIT_VERSION,
+		.timeout_ms = (unsigned)x->config.api_timeout_ms,
+		.on_event = on_api_event,
+	};
+
+	extender_every_node(&x->every_node);
+	x->cluster = sched_cluster_new(&x->config.cluster, &x->config.names);
+	x->avoid = sched_avoid_new();
+	x->kept = kept_new();
+	x->unbound = unbound_new();
+	x->api = api_new(x->loop, &o, e);
+	if (!x->api)
+		return err_add(e, -e->code, "API server");
+	for (unsigned i = 0; i < NR_WATCHES; i++)
+		start_watch(x, (enum extender_watch)i);
+	x->tick = loop_timer_new(x->loop, on_tick, x);
+	loop_timer_set(x->tick, TICK_MS);
+	return 0;
+}
+
+void state_stop(struct extender *x)
+{
+	for (unsigned i = 0; i < NR_WATCHES; i++) {
+		reflector_close(x->watch[i].reflector);
+		api_cancel(x->watch[i].look);
+	}
+	if (x->tick)
+		loop_timer_close(x->tick);
+	api_free(x->api);
+	unbound_free(x->unbound);
+	kept_free(x->kept);
+	sched_avoid_free(x->avoid);
+	sched_cluster_free(x->cluster);
+}
+
+bool state_ready(const struct extender *x, const char **why)
+{
+	for (unsigned i = 0; i < NR_WATCHES; i++)
+		if (!x->watch[i].synced && !x->watch[i].absent) {
+			*why = kinds[i].unsynced;
+			return false;
+		}
+	return true;
+}
+
+struct json_t *state_unbound(const struct extender *x, const char *uid)
+{
+	return unbound_find(x->unbound, uid);
+}

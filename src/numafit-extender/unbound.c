@@ -1,0 +1,104 @@
+/* Pods from their creation until they run, by uid. */
+#include "extender.h"
+
+#include <codec/api_json.h>
+#include <numafit/vec.h>
+
+struct waiting {
+	char *uid;
+	struct json_t *pod; /* NULL: bound */
+	bool told;          /* since unbound_begin() */
+};
+
+struct unbound {
+	VEC(struct waiting);
+};
+
+struct unbound *unbound_new(void)
+{
+	return xcalloc(1, sizeof(struct unbound));
+}
+
+static void forget(struct waiting *w)
+{
+	free(w->uid);
+	api_json_free(w->pod);
+}
+
+void unbound_free(struct unbound *u)
+{
+	if (!u)
+		return;
+	for (size_t i = 0; i < u->nr; i++)
+		forget(&u->at[i]);
+	vec_fini(u);
+	free(u);
+}
+
+/* Where it is, or would be. */
+static size_t place_of(const struct unbound *u, const char *uid, bool *found)
+{
+	size_t low = 0, high = u->nr;
+
+	while (low < high) {
+		size_t mid = low + (high - low) / 2;
+
+		if (strcmp(u->at[mid].uid, uid) < 0)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	*found = low < u->nr && strcmp(u->at[low].uid, uid) == 0;
+	return low;
+}
+
+void unbound_begin(struct unbound *u)
+{
+	for (size_t i = 0; i < u->nr; i++)
+		u->at[i].told = false;
+}
+
+void unbound_sweep(struct unbound *u)
+{
+	size_t nr = 0;
+
+	for (size_t i = 0; i < u->nr; i++)
+		if (u->at[i].told)
+			u->at[nr++] = u->at[i];
+		else
+			forget(&u->at[i]);
+	u->nr = nr;
+}
+
+void unbound_put(struct unbound *u, const char *uid, struct json_t *pod)
+{
+	bool found;
+	size_t i = place_of(u, uid, &found);
+
+	if (found)
+		api_json_free(u->at[i].pod);
+	else
+		vec_insert(u, i)->uid = xstrdup(uid);
+	u->at[i].pod = pod;
+	u->at[i].told = true;
+}
+
+bool unbound_remove(struct unbound *u, const char *uid)
+{
+	bool found;
+	size_t i = place_of(u, uid, &found);
+
+	if (!found)
+		return false;
+	forget(&u->at[i]);
+	vec_remove(u, i);
+	return true;
+}
+
+struct json_t *unbound_find(const struct unbound *u, const char *uid)
+{
+	bool found;
+	size_t i = place_of(u, uid, &found);
+
+	return found ? u->at[i].pod : NULL;
+}

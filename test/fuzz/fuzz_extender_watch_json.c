@@ -1,0 +1,64 @@
+#include <stddef.h>
+#include <stdint.h>
+
+#include <assert.h>
+#include <codec/api_json.h>
+#include <codec/extender_watch_json.h>
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void fuzz_pod(json_t *v, const struct sched_reader *r)
+{
+	static struct topo every_node;
+	struct extender_pod p, again;
+	struct err e = {0};
+
+	if (!every_node.ids.nr)
+		extender_every_node(&every_node);
+	int rc = extender_pod_json_read(v, r, &every_node, &p, &e);
+	json_t *kept = extender_pod_json_keep(v);
+	if (rc) {
+		assert(e.text[0]);
+	} else {
+		assert(*p.pod.uid && (p.ours || !p.nr_taken));
+		for (size_t i = 0; i < p.nr_taken; i++)
+			assert(p.taken[i].zone_id < ZONES_MAX &&
+				p.taken[i].resource < r->names->nr);
+		/* what is kept of it reads the same */
+		assert(kept && extender_pod_json_read(kept, r, &every_node, &again, NULL) == 0);
+		assert(strcmp(p.pod.uid, again.pod.uid) == 0 && p.nr_taken == again.nr_taken &&
+			p.pod.nr_containers == again.pod.nr_containers &&
+			p.pod.qos == again.pod.qos);
+	}
+	json_decref(kept);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct sched_report report;
+	struct resource_table names;
+	struct volcano_node *node;
+	struct arena a;
+	void *memory;
+	json_t *v;
+
+	if (api_json_parse((const char *)data, size, &v, NULL))
+		return 0;
+	arena_init(&a, EXTENDER_POD_BYTES_MAX);
+	resource_table_init(&names);
+	const struct sched_reader r = {&names, &a};
+	fuzz_pod(v, &r);
+	if (extender_report_json_read(v, &r, &report, NULL) == 0) {
+		assert(report.topology && (report.names_pods || !report.nr_pods));
+		sched_topology_free(report.topology);
+	}
+	if (extender_numatopology_json_read(v, &node, &memory, NULL) == 0)
+		free(memory);
+	resource_table_fini(&names);
+	arena_fini(&a);
+	json_decref(v);
+	return 0;
+}

@@ -1,0 +1,623 @@
+/* numafit-extender as a whole: the real program between a scheduler and an API server. */
+#include <numafit/nrt_fingerprint.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+#include "extender_rig.h"
+
+static const char *const both[] = {"n1", "n2", NULL};
+
+static int setup(void **state)
+{
+	struct rig *r = xcalloc(1, sizeof *r);
+
+	rig_init(r);
+	rig_put(r, NODES, rig_node("n1"));
+	rig_put(r, NODES, rig_node("n2"));
+	rig_put(r, REPORTS, rig_report("n1", 7, 2, 6, ""));
+	rig_put(r, REPORTS, rig_report("n2", 8, 2, 3, ""));
+	*state = r;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct rig *r = *state;
+
+	rig_fini(r);
+	free(r);
+	return 0;
+}
+
+static void start(struct rig *r)
+{
+	rig_start(r);
+	rig_await_ready(r);
+}
+
+static void filter(struct rig *r, json_t *pod, const char *wanted)
+{
+	auto_free char *args = rig_args(pod, both);
+
+	assert_int_equal(rig_ask(r, "/scheduler/filter", args), FAKE_OK);
+	assert_string_equal(r->answer, wanted);
+}
+
+static void prioritize(struct rig *r, json_t *pod)
+{
+	auto_free char *args = rig_args(pod, both);
+
+	assert_int_equal(rig_ask(r, "/prioritize", args), FAKE_OK);
+}
+
+static void bind_pod(struct rig *r, const char *pod, const char *node, const char *wanted)
+{
+	auto_free char *args = rig_bind_args(pod, node);
+
+	assert_int_equal(rig_ask(r, "/bind", args), FAKE_OK);
+	assert_string_equal(r->answer, wanted);
+}
+
+/* A pod that waits for a node, known to the watch. */
+static json_t *new_pod(struct rig *r, const char *name, int cpus)
+{
+	rig_put(r, PODS, rig_pod(name, cpus, "owner"));
+	return rig_find(&r->list[PODS], name);
+}
+
+static const char *hint_of(const struct rig *r)
+{
+	return json_string_value(json_object_get(
+		json_object_get(json_object_get(r->binding, "metadata"), "annotations"),
+		"numafit.io/numa-hint"));
+}
+
+#define FITS_N1                                                                                    \
+	"{\"Nodes\":null,\"NodeNames\":[\"n1\"],\"FailedNodes\":{\"n2\":\"numafit: cannot align "  \
+	"container\"},\"FailedAndUnresolvableNodes\":{},\"Error\":\"\"}"
+#define FITS_NONE                                                                                  \
+	"{\"Nodes\":null,\"NodeNames\":[],\"FailedNodes\":{\"n1\":\"numafit: cannot align "        \
+	"container\",\"n2\":\"numafit: cannot align "                                              \
+	"container\"},\"FailedAndUnresolvableNodes\":{},\"Error\":\"\"}"
+#define FITS_BOTH                                                                                  \
+	"{\"Nodes\":null,\"NodeNames\":[\"n1\",\"n2\"],\"FailedNodes\":{},"                        \
+	"\"FailedAndUnresolvableNodes\":{},\"Error\":\"\"}"
+#define OK "{\"Error\":\"\"}"
+
+static void a_pod_is_bound_with_its_hint(void **state)
+{
+	struct rig *r = *state;
+
+	start(r);
+	filter(r, new_pod(r, "a", 4), FITS_N1);
+	bind_pod(r, "a", "n1", OK);
+	assert_int_equal(r->nr_binds, 1);
+	const char *hint = hint_of(r);
+	assert_non_null(hint);
+	assert_non_null(strstr(hint, "\"v\":1,\"node\":\"n1\",\"uid\":\"uid-of-a\",\"gen\":7,"));
+	assert_non_null(strstr(hint, "\"mode\":\"prefer\",\"scope\":\"container\""));
+	assert_non_null(strstr(hint,
+		"\"containers\":{\"main\":{\"numa\":\"1\",\"dist\":1000,\"res\":[{\"node\":1,"
+		"\"resources\":{\"cpu\":\"4\",\"memory\":\"1Gi\"}}]}}"));
+	assert_true(rig_said(r, "event=bind pod=default/a node=n1 numa_nodes=1 "));
+}
+
+static void what_is_bound_counts_at_once(void **state)
+{
+	struct rig *r = *state;
+
+	start(r);
+	r->bind_untold = true;
+	filter(r, new_pod(r, "a", 4), FITS_N1);
+	bind_pod(r, "a", "n1", OK);
+	filter(r, new_pod(r, "b", 4), FITS_NONE);
+}
+
+static void what_the_report_contains_counts_once(void **state)
+{
+	struct rig *r = *state;
+	char part[32];
+
+	start(r);
+	filter(r, new_pod(r, "a", 3), FITS_BOTH);
+	bind_pod(r, "a", "n1", OK);
+	(void)snprintf(
+		part, sizeof part, "%016llx", (unsigned long long)fingerprint_pod("default", "a"));
+	rig_put(r, REPORTS, rig_report("n1", 9, 2, 3, part));
+	json_t *b = new_pod(r, "b", 3);
+	auto_free char *args = rig_args(b, both);
+	do
+		assert_int_equal(rig_ask(r, "/filter", args), FAKE_OK);
+	while (!text_equal(r->answer, FITS_BOTH)); /* as soon as the watch has told */
+}
+
+static void a_pod_without_numa_needs_gets_no_hint(void **state)
+{
+	struct rig *r = *state;
+
+	start(r);
+	filter(r, new_pod(r, "a", 0), FITS_BOTH);
+	bind_pod(r, "a", "n2", OK);
+	assert_int_equal(r->nr_binds, 1);
+	assert_null(hint_of(r));
+}
+
+static void the_roomier_node_scores_better(void **state)
+{
+	struct rig *r = *state;
+
+	rig_write_config(r, "plugins:\n- name: NodeResourceTopologyMatch\n"
+			    "  args: {scoringStrategy: {type: LeastAllocated}}\n");
+	start(r);
+	prioritize(r, new_pod(r, "a", 2));
+	int n1 = -1, n2 = -1;
+	assert_int_equal(
+		sscanf(r->answer, "[{\"Host\":\"n1\",\"Score\":%d},{\"Host\":\"n2\",\"Score\":%d}]",
+			&n1, &n2),
+		2);
+	assert_true(n1 >= n2 && n1 <= 10 && n2 >= 0);
+}
+
+static void a_node_that_has_filled_up_meanwhile_is_a_conflict(void **state)
+{
+	struct rig *r = *state;
+
+	start(r);
+	prioritize(r, new_pod(r, "a", 4));
+	filter(r, new_pod(r, "b", 4), FITS_N1);
+	bind_pod(r, "b", "n1", OK);
+	bind_pod(r, "a", "n1", "{\"Error\":\"numafit: n1 changed since the decision, try again\"}");
+	assert_int_equal(r->nr_binds, 1);
+}
+
+static json_t *best_effort(unsigned generation, int cpus0, int cpus1)
+{
+	json_t *report = rig_report("n1", generation, cpus0, cpus1, "");
+
+	(void)json_object_set_new(json_array_get(json_object_get(report, "attributes"), 0), "value",
+		json_string("best-effort"));
+	return report;
+}
+
+static void a_node_where_it_would_be_spread_by_now_is_a_conflict(void **state)
+{
+	struct rig *r = *state;
+
+	rig_put(r, REPORTS, best_effort(9, 2, 6));
+	start(r);
+	json_t *probe = rig_pod("probe", 4, NULL);
+	prioritize(r, new_pod(r, "a", 4));
+	auto_free char *before = xstrdup(r->answer);
+	rig_put(r, REPORTS, best_effort(10, 2, 2));
+	do
+		prioritize(r, probe);
+	while (text_equal(r->answer, before)); /* until the watch has told */
+	bind_pod(r, "a", "n1", "{\"Error\":\"numafit: n1 changed since the decision, try again\"}");
+	prioritize(r, rig_find(&r->list[PODS], "a")); /* with this known it is as good as it gets */
+	bind_pod(r, "a", "n1", OK);
+	assert_non_null(strstr(hint_of(r), "\"gen\":10,"));
+	assert_non_null(strstr(hint_of(r), "\"numa\":\"0-1\",\"dist\":1500,"));
+	json_decref(probe);
+}
+
+static void a_node_where_it_cannot_be_placed_by_now_is_a_conflict(void **state)
+{
+	struct rig *r = *state;
+
+	rig_put(r, REPORTS, best_effort(9, 2, 6));
+	start(r);
+	prioritize(r, new_pod(r, "a", 4));
+	prioritize(r, new_pod(r, "b", 4));
+	bind_pod(r, "b", "n1", OK); /* memory of one NUMA node is then no part of a larger group */
+	bind_pod(r, "a", "n1", "{\"Error\":\"numafit: n1 changed since the decision, try again\"}");
+	prioritize(r, rig_find(&r->list[PODS], "a"));
+	bind_pod(r, "a", "n1", OK); /* such a node takes it all the same */
+	assert_null(hint_of(r));
+}
+
+static void a_bind_that_fails_gives_back_what_it_held(void **state)
+{
+	static const struct {
+		int status;
+		const char *wanted;
+	} rows[] = {
+		{500, "{\"Error\":\"numafit: binding pod a: no such luck\"}"},
+		{403, "{\"Error\":\"numafit: binding pod a: no such luck\"}"},
+		{409, "{\"Error\":\"numafit: pod a is bound to no node already, or is another "
+		      "one\"}"},
+	};
+	struct rig *r = *state;
+
+	start(r);
+	json_t *b = new_pod(r, "b", 4);
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		filter(r, new_pod(r, "a", 4), FITS_N1);
+		r->bind_status = rows[i].status;
+		bind_pod(r, "a", "n1", rows[i].wanted);
+		filter(r, b, FITS_N1);
+	}
+	r->bind_status = 0;
+	bind_pod(r, "b", "n1", OK);
+}
+
+static void a_bind_whose_answer_was_lost_is_looked_up(void **state)
+{
+	struct rig *r = *state;
+
+	start(r);
+	filter(r, new_pod(r, "a", 4), FITS_N1);
+	r->bind_goes_unsaid = true;
+	bind_pod(r, "a", "n1", OK);
+	assert_int_equal(r->nr_binds, 1);
+	bind_pod(r, "a", "n1", OK); /* whoever asks again need not be told */
+}
+
+static void a_pod_of_another_node_is_not_bound_again(void **state)
+{
+	struct rig *r = *state;
+	auto_free char *args = rig_bind_args("a", "n2");
+
+	start(r);
+	filter(r, new_pod(r, "a", 3), FITS_BOTH);
+	bind_pod(r, "a", "n1", OK);
+	/* by the watch, or, before it has told, by the API server */
+	assert_int_equal(rig_ask(r, "/bind", args), FAKE_OK);
+	assert_non_null(strstr(r->answer, "numafit: pod a is bound to n1 already"));
+	bind_pod(r, "x", "n2", "{\"Error\":\"numafit: pod x is not known yet, try again\"}");
+}
+
+static void preemption_is_only_for_nodes_that_it_would_help(void **state)
+{
+	struct rig *r = *state;
+	static const char args[] =
+		"{\"Pod\":%s,\"NodeNameToVictims\":null,\"NodeNameToMetaVictims\":{"
+		"\"n1\":{\"Pods\":[{\"UID\":\"uid-of-a\"}],\"NumPDBViolations\":1},"
+		"\"n2\":{\"Pods\":[],\"NumPDBViolations\":0}}}";
+	char *text = NULL;
+
+	start(r);
+	filter(r, new_pod(r, "a", 4), FITS_N1);
+	bind_pod(r, "a", "n1", OK);
+	json_t *b = new_pod(r, "b", 5);
+	auto_free char *pod = json_dumps(b, JSON_COMPACT);
+	filter(r, b, FITS_NONE);
+	assert_true(asprintf(&text, args, pod) > 0);
+	assert_int_equal(rig_ask(r, "/preempt", text), FAKE_OK);
+	free(text);
+	assert_string_equal(r->answer,
+		"{\"NodeNameToMetaVictims\":{\"n1\":{\"Pods\":[{\"UID\":\"uid-of-a\"}],"
+		"\"NumPDBViolations\":1}}}");
+}
+
+static void another_life_goes_on_where_the_last_one_was_killed(void **state)
+{
+	struct rig *r = *state;
+
+	start(r);
+	filter(r, new_pod(r, "a", 4), FITS_N1);
+	bind_pod(r, "a", "n1", OK);
+	(void)new_pod(r, "b", 2);
+	assert_int_equal(rig_end(r, SIGKILL), -SIGKILL);
+	start(r);
+	filter(r, new_pod(r, "c", 4), FITS_NONE); /* the hint on a says what it holds */
+	bind_pod(r, "b", "n1", OK);               /* nobody has asked this life about it */
+	assert_non_null(hint_of(r));
+	bind_pod(r, "a", "n1", OK);
+	assert_int_equal(r->nr_binds, 2);
+}
+
+static void without_topologies_every_node_passes(void **state)
+{
+	struct rig *r = *state;
+
+	json_decref(r->list[REPORTS].items);
+	r->list[REPORTS].items = NULL;
+	start(r);
+	filter(r, new_pod(r, "a", 12), FITS_BOTH);
+	bind_pod(r, "a", "n2", OK);
+	assert_null(hint_of(r));
+	assert_true(rig_said(r, "event=resource-absent resource=noderesourcetopologies"));
+}
+
+static void refuse(struct rig *r, const char *name, const char *status)
+{
+	json_t *pod = json_deep_copy(rig_find(&r->list[PODS], name));
+
+	(void)json_object_update_new(
+		json_object_get(pod, "status"), json_loads(status, JSON_REJECT_DUPLICATES, NULL));
+	rig_put(r, PODS, pod);
+}
+
+static void a_node_that_refused_a_workload_is_left_out_for_a_while(void **state)
+{
+	static const char *const rows[] = {
+		"{\"phase\":\"Failed\",\"reason\":\"TopologyAffinityError\"}",
+		"{\"containerStatuses\":[{\"state\":{\"waiting\":{\"reason\":"
+		"\"CreateContainerError\","
+		"\"message\":\"numafit: NUMA nodes are full\"}}}]}",
+	};
+	static const char avoided[] =
+		"\"FailedNodes\":{\"n1\":\"numafit: the node refused this workload a short while "
+		"ago\"}";
+	struct rig *r = *state;
+	char name[8];
+
+	start(r);
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		(void)snprintf(name, sizeof name, "p%zu", i);
+		rig_put(r, PODS, rig_pod(name, 2, name)); /* a workload of its own */
+		filter(r, rig_find(&r->list[PODS], name), FITS_BOTH);
+		bind_pod(r, name, "n1", OK);
+		refuse(r, name, rows[i]);
+		json_t *next = rig_pod("next", 2, name);
+		auto_free char *args = rig_args(next, both);
+		do
+			assert_int_equal(rig_ask(r, "/filter", args), FAKE_OK);
+		while (!strstr(r->answer, avoided));
+		json_decref(next);
+		rig_put(r, REPORTS, rig_report("n1", 9, 2, 6, "")); /* it holds nothing */
+	}
+}
+
+/* Many nodes */
+
+enum { MANY = 5000 };
+
+static char *many_args(json_t *pod, bool by_name)
+{
+	auto_free char *text = json_dumps(pod, JSON_COMPACT);
+	size_t cap = (size_t)MANY * 16384 + strlen(text) + 256;
+	char *out = xcalloc(cap, 1), *pad = xcalloc(12000, 1);
+	struct text t;
+
+	memset(pad, 'x', 12000 - 1);
+	text_init(&t, out, cap);
+	text_add(&t, "{\"Pod\":%s,%s[", text,
+		by_name ? "\"Nodes\":null,\"NodeNames\":" : "\"Nodes\":{\"items\":");
+	for (unsigned i = 0; i < MANY; i++) {
+		char *at = out + t.len;
+		size_t room = cap - t.len;
+		int n = by_name ? snprintf(at, room, "%s\"node-%u.example\"", i ? "," : "", i)
+				: snprintf(at, room,
+					  "%s{\"metadata\":{\"name\":\"node-%u.example\"},"
+					  "\"status\":{\"images\":[\"%s\"]}}",
+					  i ? "," : "", i, pad);
+		t.len += (size_t)n;
+	}
+	(void)snprintf(out + t.len, cap - t.len, by_name ? "]}" : "]},\"NodeNames\":null}");
+	free(pad);
+	return out;
+}
+
+static void add_many(struct rig *r)
+{
+	char name[32];
+
+	for (unsigned i = 0; i < MANY; i++) {
+		(void)snprintf(name, sizeof name, "node-%u.example", i);
+		(void)json_array_append_new(r->list[NODES].items, rig_node(name));
+		(void)json_array_append_new(
+			r->list[REPORTS].items, rig_report(name, 1, i % 2 ? 8 : 1, 1, ""));
+	}
+}
+
+/* The processor time that the extender has used since the last call. */
+static double cpu_ms(struct rig *r)
+{
+	static const char series[] = "\nprocess_cpu_seconds_total ";
+	static double before;
+
+	assert_int_equal(rig_ask(r, "/metrics", NULL), FAKE_OK);
+	const char *at = strstr(r->answer, series);
+	assert_non_null(at);
+	double now = strtod(at + sizeof series - 1, NULL) * 1000, took = now - before;
+	before = now;
+	return took;
+}
+
+static void ask_for_many(struct rig *r, const char *verb, const char *args)
+{
+	char path[32];
+
+	(void)snprintf(path, sizeof path, "/%s", verb);
+	(void)cpu_ms(r);
+	assert_int_equal(rig_ask(r, path, args), FAKE_OK);
+	json_t *answer = json_loads(r->answer, JSON_REJECT_DUPLICATES, NULL);
+	if (verb[0] == 'p') {
+		assert_int_equal(json_array_size(answer), MANY);
+	} else {
+		json_t *nodes = json_object_get(answer, "NodeNames");
+
+		if (!json_is_array(nodes))
+			nodes = json_object_get(json_object_get(answer, "Nodes"), "items");
+		assert_int_equal(json_array_size(nodes), MANY / 2);
+		assert_int_equal(
+			json_object_size(json_object_get(answer, "FailedNodes")), MANY / 2);
+	}
+	json_decref(answer);
+	print_message(
+		"# %s, %d nodes, %zu bytes: %.3f ms of CPU\n", verb, MANY, strlen(args), cpu_ms(r));
+}
+
+static void thousands_of_nodes_are_answered(void **state)
+{
+	struct rig *r = *state;
+
+	add_many(r);
+	start(r);
+	json_t *pod = rig_pod("a", 4, NULL);
+	for (unsigned by_name = 0; by_name < 2; by_name++) {
+		auto_free char *args = many_args(pod, by_name);
+
+		ask_for_many(r, "filter", args);
+		ask_for_many(r, "prioritize", args);
+	}
+	json_decref(pod);
+}
+
+/* Clients that mean no good, or are no clients at all */
+
+static int connect_to(const struct rig *r)
+{
+	struct sockaddr_in address = {.sin_family = AF_INET,
+		.sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+		.sin_port = htons((uint16_t)r->port)};
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	assert_int_equal(connect(fd, (struct sockaddr *)&address, sizeof address), 0);
+	return fd;
+}
+
+static void odd_requests_are_refused_with_a_reason(void **state)
+{
+	static const struct {
+		const char *path, *body;
+		int status;
+		const char *says;
+	} rows[] = {
+		{"/filter", "", 400, "not JSON: byte 0: it ends too early"},
+		{"/filter", "{", 400, "not JSON: byte 1: it ends too early"},
+		{"/filter", "[]", 400, "should be an object"},
+		{"/filter", "{\"Pod\":{}}", 400, "no uid"},
+		{"/filter", "{\"Pod\":{\"metadata\":{\"uid\":\"u\"}},\"NodeNames\":[1]}", 400,
+			"NodeNames[0]: should be a string"},
+		{"/filter",
+			"{\"Pod\":{\"spec\":{\"containers\":[{\"resources\":{\"requests\":{"
+			"\"cpu\":\"much\"}}}]}}}",
+			400, "cpu"},
+		{"/prioritize", "{}", 400, "Pod: should be an object"},
+		{"/preempt",
+			"{\"Pod\":{\"metadata\":{\"uid\":\"u\"}},\"NodeNameToMetaVictims\":[]}",
+			400, "should be an object"},
+		{"/bind", "{\"PodName\":\"a\"}", 400, "PodNamespace"},
+		{"/nothing", "{}", 404, "filter"},
+		{"/metrics", "{}", 405, "GET"},
+		{"/filter", NULL, 405, "POST"},
+	};
+	struct rig *r = *state;
+
+	start(r);
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		assert_int_equal(rig_ask(r, rows[i].path, rows[i].body), rows[i].status);
+		if (!strstr(r->answer, rows[i].says))
+			fail_msg("row %zu: %s", i, r->answer);
+	}
+	assert_int_equal(rig_ask(r, "/healthz", NULL), FAKE_OK);
+}
+
+static void a_request_without_an_end_does_not_hold_up_others(void **state)
+{
+	enum { SLOW = 40 };
+	static const char begin[] =
+		"POST /filter HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{";
+	static const char huge[] =
+		"POST /filter HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999999\r\n\r\n";
+	struct rig *r = *state;
+	char answer[256] = "";
+	int fd[SLOW];
+
+	start(r);
+	for (unsigned i = 0; i < SLOW; i++) {
+		fd[i] = connect_to(r);
+		assert_true(write(fd[i], begin, sizeof begin - 1) > 0);
+	}
+	filter(r, new_pod(r, "a", 4), FITS_N1);
+	for (unsigned i = 0; i < SLOW; i++)
+		(void)close(fd[i]);
+	fd[0] = connect_to(r);
+	assert_true(write(fd[0], huge, sizeof huge - 1) > 0);
+	assert_true(read(fd[0], answer, sizeof answer - 1) > 0);
+	assert_non_null(strstr(answer, " 413 "));
+	(void)close(fd[0]);
+}
+
+static void what_is_deep_is_refused(void **state)
+{
+	enum { DEEP = 100000 };
+	struct rig *r = *state;
+	auto_free char *body = xcalloc(DEEP + 64, 1);
+
+	start(r);
+	(void)snprintf(body, 64, "{\"Pod\":");
+	memset(body + strlen(body), '[', DEEP);
+	assert_int_equal(rig_ask(r, "/filter", body), 400);
+	assert_non_null(strstr(r->answer, "too deep"));
+	assert_int_equal(rig_ask(r, "/bind", body), 400);
+	assert_int_equal(rig_ask(r, "/healthz", NULL), FAKE_OK);
+}
+
+static void metrics_count(void **state)
+{
+	static const char *const series[] = {
+		"numafit_extender_requests_total{verb=\"filter\",result=\"ok\"} 1\n",
+		"numafit_extender_binds_total{result=\"bound-with-hint\"} 1\n",
+		"numafit_extender_nodes 2\n",
+		"numafit_extender_topologies 2\n",
+		"numafit_extender_nodes_asked_total{verb=\"filter\"} 2\n",
+		"numafit_extender_nodes_refused_total 1\n",
+		"numafit_extender_watch_synced{resource=\"pods\"} 1\n",
+	};
+	struct rig *r = *state;
+
+	start(r);
+	filter(r, new_pod(r, "a", 4), FITS_N1);
+	bind_pod(r, "a", "n1", OK);
+	assert_int_equal(rig_ask(r, "/metrics", NULL), FAKE_OK);
+	for (size_t i = 0; i < sizeof series / sizeof *series; i++)
+		if (!strstr(r->answer, series[i]))
+			fail_msg("%s: %s", series[i], r->answer);
+}
+
+static void it_ends_when_it_is_told_to(void **state)
+{
+	struct rig *r = *state;
+
+	start(r);
+	assert_int_equal(rig_end(r, SIGTERM), 0);
+}
+
+static void before_it_knows_the_cluster_it_says_so(void **state)
+{
+	struct rig *r = *state;
+
+	fake_api_down(&r->f);
+	rig_start(r);
+	json_t *pod = rig_pod("a", 1, NULL);
+	auto_free char *args = rig_args(pod, both);
+	assert_int_equal(rig_ask(r, "/filter", args), 503);
+	assert_int_equal(rig_ask(r, "/readyz", NULL), 503);
+	assert_int_equal(rig_ask(r, "/livez", NULL), 200);
+	json_decref(pod);
+}
+
+#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		T(a_pod_is_bound_with_its_hint),
+		T(what_is_bound_counts_at_once),
+		T(what_the_report_contains_counts_once),
+		T(a_pod_without_numa_needs_gets_no_hint),
+		T(the_roomier_node_scores_better),
+		T(a_node_that_has_filled_up_meanwhile_is_a_conflict),
+		T(a_node_where_it_would_be_spread_by_now_is_a_conflict),
+		T(a_node_where_it_cannot_be_placed_by_now_is_a_conflict),
+		T(a_bind_that_fails_gives_back_what_it_held),
+		T(a_bind_whose_answer_was_lost_is_looked_up),
+		T(a_pod_of_another_node_is_not_bound_again),
+		T(preemption_is_only_for_nodes_that_it_would_help),
+		T(another_life_goes_on_where_the_last_one_was_killed),
+		T(without_topologies_every_node_passes),
+		T(a_node_that_refused_a_workload_is_left_out_for_a_while),
+		T(thousands_of_nodes_are_answered),
+		T(odd_requests_are_refused_with_a_reason),
+		T(a_request_without_an_end_does_not_hold_up_others),
+		T(what_is_deep_is_refused),
+		T(metrics_count),
+		T(it_ends_when_it_is_told_to),
+		T(before_it_knows_the_cluster_it_says_so),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,309 @@
+#include <codec/extender_watch_json.h>
+
+#include <codec/api_json.h>
+#include <codec/binding_json.h>
+#include <errno.h>
+#include <jansson.h>
+#include <numafit/mem.h>
+#include <numafit/text.h>
+#include <string.h>
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+struct world {
+	struct topo every_node;
+	struct resource_table names;
+	struct arena a;
+	json_t *v;
+};
+
+static int setup(void **state)
+{
+	struct world *w = xcalloc(1, sizeof *w);
+
+	extender_every_node(&w->every_node);
+	resource_table_init(&w->names);
+	arena_init(&w->a, EXTENDER_POD_BYTES_MAX);
+	*state = w;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct world *w = *state;
+
+	json_decref(w->v);
+	arena_fini(&w->a);
+	resource_table_fini(&w->names);
+	free(w);
+	return 0;
+}
+
+static json_t *parse(struct world *w, const char *text)
+{
+	struct err e;
+
+	json_decref(w->v);
+	w->v = NULL;
+	if (api_json_parse(text, strlen(text), &w->v, &e))
+		fail_msg("%s", e.text);
+	return w->v;
+}
+
+static void read_pod(struct world *w, json_t *v, struct extender_pod *out)
+{
+	struct err e;
+
+	if (extender_pod_json_read(
+		    v, &(struct sched_reader){&w->names, &w->a}, &w->every_node, out, &e))
+		fail_msg("%s", e.text);
+}
+
+#define HINT                                                                                       \
+	"{\\\"v\\\":1,\\\"node\\\":\\\"n1\\\",\\\"uid\\\":\\\"u1\\\",\\\"at\\\":5000,\\\"ttl\\\":" \
+	"60,\\\"containers\\\":{\\\"c\\\":{\\\"numa\\\":\\\"0,63\\\",\\\"res\\\":[{\\\"node\\\":"  \
+	"63,\\\"resources\\\":{\\\"cpu\\\":\\\"1500m\\\",\\\"memory\\\":\\\"1Gi\\\"}}]}}}"
+#define POD(node, uid, hint)                                                                       \
+	"{\"metadata\":{\"name\":\"p\",\"namespace\":\"ns\",\"uid\":\"" uid                        \
+	"\",\"annotations\":{\"numafit.io/numa-hint\":\"" hint                                     \
+	"\",\"other\":\"x\"},\"managedFields\":[{\"manager\":\"kubectl\"}]},\"spec\":{"            \
+	"\"nodeName\":\"" node "\",\"containers\":[{\"name\":\"c\",\"image\":\"i\","               \
+	"\"resources\":{\"requests\":{\"cpu\":\"1500m\"}}}]},\"status\":{\"phase\":\"Pending\"}}"
+
+static void a_hint_says_what_a_bound_pod_takes(void **state)
+{
+	struct world *w = *state;
+	struct extender_pod p;
+
+	read_pod(w, parse(w, POD("n1", "u1", HINT)), &p);
+	assert_true(p.ours);
+	assert_true(p.pending);
+	assert_string_equal(p.node, "n1");
+	assert_string_equal(p.workload, "u1");
+	assert_int_equal(p.bound_ms, 5000);
+	assert_int_equal(p.nr_taken, 2);
+	assert_int_equal(p.taken[0].zone_id, 63);
+	assert_string_equal(p.taken[0].container, "c");
+	assert_int_equal(p.taken[0].resource, RESOURCE_CPU);
+	assert_int_equal(quantity_milli(p.taken[0].q), 1500);
+	assert_int_equal(p.taken[1].resource, RESOURCE_MEMORY);
+	assert_int_equal(p.taken[1].q.whole, 1 << 30);
+}
+
+static void a_hint_for_another_pod_or_node_says_nothing(void **state)
+{
+	static const char *const rows[] = {POD("n2", "u1", HINT), POD("n1", "u2", HINT),
+		POD("", "u1", HINT), POD("n1", "u1", "x")};
+	struct world *w = *state;
+	struct extender_pod p;
+
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		read_pod(w, parse(w, rows[i]), &p);
+		assert_false(p.ours);
+		assert_int_equal(p.nr_taken, 0);
+	}
+}
+
+static void phases_and_refusals_are_told_apart(void **state)
+{
+	static const struct {
+		const char *status;
+		bool running, ended, refused;
+	} rows[] = {
+		{"{}", false, false, false},
+		{"{\"phase\":\"Running\"}", true, false, false},
+		{"{\"phase\":\"Succeeded\"}", false, true, false},
+		{"{\"phase\":\"Failed\",\"reason\":\"OutOfcpu\"}", false, true, false},
+		{"{\"phase\":\"Failed\",\"reason\":\"TopologyAffinityError\"}", false, true, true},
+		{"{\"containerStatuses\":[{},{\"state\":{\"waiting\":{\"reason\":"
+		 "\"CreateContainerError\",\"message\":\"numafit: full\"}}}]}",
+			false, false, true},
+		{"{\"initContainerStatuses\":[{\"state\":{\"waiting\":{\"reason\":"
+		 "\"CreateContainerError\",\"message\":\"nri: numafit: full\"}}}]}",
+			false, false, true},
+		{"{\"containerStatuses\":[{\"state\":{\"waiting\":{\"reason\":"
+		 "\"CreateContainerError\",\"message\":\"no such image\"}}}]}",
+			false, false, false},
+		{"{\"containerStatuses\":7}", false, false, false},
+	};
+	struct world *w = *state;
+	struct extender_pod p;
+	char text[512];
+
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		(void)snprintf(text, sizeof text, "{\"metadata\":{\"uid\":\"u\"},\"status\":%s}",
+			rows[i].status);
+		read_pod(w, parse(w, text), &p);
+		assert_int_equal(p.running, rows[i].running);
+		assert_int_equal(p.ended, rows[i].ended);
+		assert_int_equal(p.refused, rows[i].refused);
+	}
+}
+
+static void the_workload_is_the_controller(void **state)
+{
+	struct world *w = *state;
+	struct extender_pod p;
+
+	read_pod(w,
+		parse(w, "{\"metadata\":{\"uid\":\"u\",\"ownerReferences\":[{\"uid\":\"other\"},"
+			 "{\"uid\":\"rs\",\"controller\":true}]}}"),
+		&p);
+	assert_string_equal(p.workload, "rs");
+}
+
+static void what_is_kept_reads_the_same(void **state)
+{
+	struct world *w = *state;
+	struct extender_pod before, after;
+
+	read_pod(w, parse(w, POD("n1", "u1", HINT)), &before);
+	json_t *kept = extender_pod_json_keep(w->v);
+	assert_non_null(kept);
+	read_pod(w, kept, &after);
+	assert_string_equal(after.pod.name, "p");
+	assert_string_equal(after.pod.uid, "u1");
+	assert_string_equal(after.node, "n1");
+	assert_int_equal(after.nr_taken, before.nr_taken);
+	assert_int_equal(after.pod.nr_containers, 1);
+	assert_int_equal(after.pod.container[0].requests.nr, 1);
+	assert_int_equal(after.pod.nr_annotations, 1);
+	assert_null(json_object_get(json_object_get(kept, "metadata"), "managedFields"));
+	json_decref(kept);
+	assert_null(extender_pod_json_keep(parse(w, "{}")));
+}
+
+static void pods_that_are_none_are_refused(void **state)
+{
+	static const char *const rows[] = {"{}", "{\"metadata\":{\"uid\":7}}",
+		"{\"metadata\":{\"uid\":\"u\"},\"spec\":{\"containers\":{}}}"};
+	struct world *w = *state;
+	struct extender_pod p;
+	struct err e;
+
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		e.text[0] = '\0';
+		assert_int_equal(
+			extender_pod_json_read(parse(w, rows[i]),
+				&(struct sched_reader){&w->names, &w->a}, &w->every_node, &p, &e),
+			-EINVAL);
+		assert_true(e.text[0] != '\0');
+	}
+}
+
+#define REPORT(attributes)                                                                         \
+	"{\"metadata\":{\"name\":\"n\"},\"attributes\":[" attributes                               \
+	"],\"zones\":[{\"name\":\"node-0\",\"type\":\"Node\"}]}"
+
+static void a_report_says_what_is_in_it(void **state)
+{
+	struct world *w = *state;
+	struct sched_report r;
+
+	parse(w, REPORT("{\"name\":\"numafit.io/generation\",\"value\":\"18446744073709551615\"},"
+			"{\"name\":\"numafit.io/pods\",\"value\":"
+			"\"00000000000000ff123456789abcdef0\"}"));
+	assert_int_equal(
+		extender_report_json_read(w->v, &(struct sched_reader){&w->names, &w->a}, &r, NULL),
+		0);
+	assert_true(r.generation == UINT64_MAX && r.names_pods);
+	assert_int_equal(r.nr_pods, 2);
+	assert_true(r.pod[0] == 0xff && r.pod[1] == 0x123456789abcdef0);
+	assert_int_equal(r.topology->nr_zones, 1);
+	sched_topology_free(r.topology);
+}
+
+static void reports_of_others_and_wrong_ones(void **state)
+{
+	static const struct {
+		const char *text;
+		int rc;
+		bool names_pods;
+	} rows[] = {
+		{REPORT(""), 0, false},
+		{REPORT("{\"name\":\"numafit.io/pods\",\"value\":\"\"}"), 0, true},
+		{REPORT("{\"name\":\"numafit.io/pods\",\"value\":\"12\"}"), -EINVAL, false},
+		{REPORT("{\"name\":\"numafit.io/pods\",\"value\":\"123456789ABCDEF0\"}"), -EINVAL,
+			false},
+		{REPORT("{\"name\":\"numafit.io/generation\",\"value\":\"-1\"}"), -EINVAL, false},
+		{"{\"zones\":{}}", -EINVAL, false},
+	};
+	struct world *w = *state;
+	struct sched_report r;
+	struct err e;
+
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		int rc = extender_report_json_read(
+			parse(w, rows[i].text), &(struct sched_reader){&w->names, &w->a}, &r, &e);
+
+		assert_int_equal(rc, rows[i].rc);
+		if (rc)
+			continue;
+		assert_int_equal(r.names_pods, rows[i].names_pods);
+		assert_int_equal(r.generation, 0);
+		sched_topology_free(r.topology);
+	}
+}
+
+static void a_numatopology_is_one_block(void **state)
+{
+	struct world *w = *state;
+	struct volcano_node *n;
+	void *memory;
+
+	parse(w, "{\"spec\":{\"policies\":{\"CPUManagerPolicy\":\"static\","
+		 "\"TopologyManagerPolicy\":\"best-effort\"},\"cpuDetail\":{\"0\":{},\"1\":{"
+		 "\"numa\":1,\"core\":1}},\"numares\":{\"cpu\":{\"allocatable\":\"0-1\"}}}}");
+	assert_int_equal(extender_numatopology_json_read(w->v, &n, &memory, NULL), 0);
+	json_decref(w->v);
+	w->v = NULL; /* nothing is borrowed */
+	assert_string_equal(n->cpu_manager_policy, "static");
+	assert_string_equal(n->topology_manager_policy, "best-effort");
+	assert_int_equal(n->nr_cpus, 2);
+	assert_int_equal(n->ids.nr, 2);
+	free(memory);
+	assert_true(
+		extender_numatopology_json_read(
+			parse(w, "{\"spec\":{\"cpuDetail\":{\"x\":{}}}}"), &n, &memory, NULL) < 0);
+}
+
+static void a_binding_is_what_the_api_server_takes(void **state)
+{
+	const struct key_value annotation = {"numafit.io/numa-hint", "{\"v\":1}"};
+	struct binding b = {"default", "db-0", "u", "worker-0", &annotation, 1};
+
+	(void)state;
+	auto_free char *text = binding_json_write(&b);
+	assert_string_equal(text,
+		"{\"apiVersion\":\"v1\",\"kind\":\"Binding\",\"metadata\":{\"name\":\"db-0\","
+		"\"namespace\":\"default\",\"uid\":\"u\",\"annotations\":{\"numafit.io/"
+		"numa-hint\":\"{\\\"v\\\":1}\"}},\"target\":{\"apiVersion\":\"v1\",\"kind\":"
+		"\"Node\",\"name\":\"worker-0\"}}");
+	b.nr_annotations = 0;
+	auto_free char *plain = binding_json_write(&b);
+	assert_null(strstr(plain, "annotations"));
+	b.node = "\xff";
+	assert_null(binding_json_write(&b));
+}
+
+#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		T(a_hint_says_what_a_bound_pod_takes),
+		T(a_hint_for_another_pod_or_node_says_nothing),
+		T(phases_and_refusals_are_told_apart),
+		T(the_workload_is_the_controller),
+		T(what_is_kept_reads_the_same),
+		T(pods_that_are_none_are_refused),
+		T(a_report_says_what_is_in_it),
+		T(reports_of_others_and_wrong_ones),
+		T(a_numatopology_is_one_block),
+		T(a_binding_is_what_the_api_server_takes),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

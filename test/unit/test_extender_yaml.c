@@ -1,0 +1,221 @@
+#include <codec/extender_yaml.h>
+
+#include <errno.h>
+#include <numafit/settings.h>
+#include <numafit/text.h>
+#include <string.h>
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+static void an_empty_file_is_enough(void **state)
+{
+	static const char *const rows[] = {"", "---\n", "tls: {}\nplugins: []\nhint:\n"};
+	struct extender_config c;
+	struct err e;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		if (extender_yaml_read(rows[i], strlen(rows[i]), &c, &e))
+			fail_msg("row %zu: %s", i, e.text);
+		assert_int_equal(c.profile.nr, 1);
+		assert_string_equal(
+			sched_plugin_name(c.profile.use[0].plugin), "NodeResourceTopologyMatch");
+		assert_int_equal(c.profile.use[0].weight, 1);
+		assert_int_equal(c.profile.use[0].args.nrt.strategy, NRT_LEAST_NUMA_NODES);
+		assert_true(c.profile.check_restricted);
+		assert_true(c.cluster.over_reserve);
+		assert_false(c.cluster.discard_reserved);
+		assert_int_equal(c.cluster.foreign, FOREIGN_PODS_EXCLUSIVE);
+		assert_int_equal(c.cluster.assume_ms, 90000);
+		assert_int_equal(c.score_max, 10);
+		assert_true(c.hint);
+		assert_int_equal(c.hint_mode, SCHED_HINT_PREFER);
+		assert_int_equal(c.hint_ttl_ms, 120000);
+		assert_int_equal(c.stale, STALE_HOLD);
+		assert_int_equal(c.log_level, LOG_INFO);
+		extender_config_fini(&c);
+	}
+}
+
+static const char whole[] = "apiVersion: numafit.io/v1\n"
+			    "kind: ExtenderConfiguration\n"
+			    "listen: 127.0.0.1:8443\n"
+			    "tls: {certFile: c.crt, keyFile: c.key, clientCAFile: ca.crt}\n"
+			    "kubeconfig: /etc/kubeconfig\n"
+			    "context: here\n"
+			    "apiTimeout: 4s\n"
+			    "maxRequestBytes: 1Mi\n"
+			    "scoreMax: 100\n"
+			    "hint: {enabled: false, ttl: 90s, mode: require}\n"
+			    "assumeTTL: 2m\n"
+			    "staleNodes: pass\n"
+			    "avoid: {enabled: false}\n"
+			    "logLevel: debug\n"
+			    "checkRestricted: false\n"
+			    "plugins:\n"
+			    "- name: NodeResourceTopologyMatch\n"
+			    "  weight: 5\n"
+			    "  args:\n"
+			    "    scoringStrategy:\n"
+			    "      type: MostAllocated\n"
+			    "      resources: [{name: cpu, weight: 3}, {name: example.com/gpu}]\n"
+			    "    cacheResyncPeriodSeconds: 5\n"
+			    "    discardReservedNodes: true\n"
+			    "    cache: {foreignPodsDetect: All, informerMode: Shared}\n"
+			    "- name: numa-aware\n"
+			    "  args: {weight: 3}\n"
+			    "- name: GenericNodeResources\n"
+			    "  weight: 2\n"
+			    "  args:\n"
+			    "    left: {values: RatioToAllocatable, prefer: Most}\n";
+
+static void all_keys_are_read(void **state)
+{
+	struct extender_config c;
+	struct err e;
+
+	(void)state;
+	if (extender_yaml_read(whole, sizeof whole - 1, &c, &e))
+		fail_msg("%s", e.text);
+	assert_string_equal(c.listen, "127.0.0.1:8443");
+	assert_string_equal(c.cert_file, "c.crt");
+	assert_string_equal(c.key_file, "c.key");
+	assert_string_equal(c.client_ca_file, "ca.crt");
+	assert_string_equal(c.kubeconfig, "/etc/kubeconfig");
+	assert_string_equal(c.context, "here");
+	assert_int_equal(c.api_timeout_ms, 4000);
+	assert_int_equal(c.request_bytes_max, 1 << 20);
+	assert_int_equal(c.score_max, 100);
+	assert_false(c.hint);
+	assert_int_equal(c.hint_ttl_ms, 90000);
+	assert_int_equal(c.hint_mode, SCHED_HINT_REQUIRE);
+	assert_int_equal(c.cluster.assume_ms, 120000);
+	assert_int_equal(c.stale, STALE_PASS);
+	assert_false(c.avoid);
+	assert_int_equal(c.log_level, LOG_DEBUG);
+	assert_false(c.profile.check_restricted);
+	assert_true(c.cluster.over_reserve);
+	assert_true(c.cluster.discard_reserved);
+	assert_int_equal(c.cluster.foreign, FOREIGN_PODS_ALL);
+	assert_int_equal(c.profile.nr, 3);
+	assert_int_equal(c.profile.use[0].weight, 5);
+	const struct nrt_args *nrt = &c.profile.use[0].args.nrt;
+	assert_int_equal(nrt->strategy, NRT_MOST_ALLOCATED);
+	assert_int_equal(nrt->nr_weights, 2);
+	assert_int_equal(nrt->weights[0].resource, RESOURCE_CPU);
+	assert_int_equal(nrt->weights[0].weight, 3);
+	assert_string_equal(c.names.at[nrt->weights[1].resource].name, "example.com/gpu");
+	assert_int_equal(c.profile.use[1].weight, 3);
+	assert_int_equal(c.profile.use[2].weight, 2);
+	assert_int_equal(c.profile.use[2].args.generic.nr, 1);
+	extender_config_fini(&c);
+}
+
+static void upstreams_zero_takes_reports_as_they_are(void **state)
+{
+	static const char text[] = "plugins:\n- name: NodeResourceTopologyMatch\n"
+				   "  args: {cacheResyncPeriodSeconds: 0}\n";
+	struct extender_config c;
+
+	(void)state;
+	assert_int_equal(extender_yaml_read(text, sizeof text - 1, &c, NULL), 0);
+	assert_false(c.cluster.over_reserve);
+	assert_int_equal(c.profile.use[0].args.nrt.strategy, NRT_LEAST_ALLOCATED);
+	extender_config_fini(&c);
+}
+
+static void mistakes_are_named_with_their_line(void **state)
+{
+	static const struct {
+		const char *text, *says;
+	} rows[] = {
+		{"listn: x\n", "line 1: unknown key \"listn\""},
+		{"\nhint: {tll: 5s}\n", "line 2: unknown key \"hint.tll\""},
+		{"hint: {ttl: soon}\n", "line 1: hint.ttl: \"soon\" is not a duration"},
+		{"hint: {ttl: 5}\n", "hint.ttl: \"5\" is not a duration"},
+		{"hint: {ttl: 1ms}\n", "is not within 1000 and 86400000 ms"},
+		{"hint: {mode: off}\n", "expected is one of prefer require"},
+		{"hint: {enabled: maybe}\n", "hint.enabled: "},
+		{"scoreMax: 101\n", "101 is not within 1 and 100"},
+		{"scoreMax: ten\n", "is not a number"},
+		{"maxRequestBytes: 1Q\n", "is not a quantity of bytes"},
+		{"apiVersion: v1\n", "expected is numafit.io/v1"},
+		{"kind: KubeSchedulerConfiguration\n", "expected is ExtenderConfiguration"},
+		{"tls: {certFile: a}\n", "certFile and keyFile go together"},
+		{"tls: {clientCAFile: a}\n", "clientCAFile goes with"},
+		{"plugins: {name: a}\n", "plugins: 8 at most"},
+		{"plugins: [a]\n", "name, weight and args are expected"},
+		{"plugins:\n- weight: 3\n", "line 2: plugins: one has no name"},
+		{"plugins:\n- name: NodeResourcesFits\n", "line 2: plugins: there is no"},
+		{"plugins:\n- name: numa-aware\n- name: numa-aware\n",
+			"line 3: plugins: numa-aware is "
+			"there twice"},
+		{"plugins:\n- name: numa-aware\n  weight: 0\n", "is not within 1 and 1000000"},
+		{"plugins:\n- name: numa-aware\n  args: {weight: 0}\n",
+			"line 2: numa-aware: weight: Invalid value"},
+		{"plugins:\n- name: NodeResourceTopologyMatch\n  args: {scoringStrategy: {type: "
+		 "Best}}\n",
+			"scoringStrategy.type: Invalid value: \"Best\""},
+		{"plugins:\n- name: NodeResourceTopologyMatch\n  args: {cacheResyncPeriodSeconds: "
+		 "often}\n",
+			"cannot unmarshal string into Go struct field"},
+		{"plugins:\n- name: NodeResourceTopologyMatch\n  args: {cache: {foreignPodsDetect: "
+		 "Some}}\n",
+			"cache.foreignPodsDetect: Unsupported value: \"Some\""},
+		{"plugins:\n- name: NodeResourceTopologyMatch\n  args: {strategy: 1}\n",
+			"unknown field \"strategy\""},
+		{"plugins:\n- name: NodeResourceTopologyMatch\n  args: [1]\n",
+			"cannot unmarshal array"},
+		{"plugins:\n- name: GenericNodeResources\n", "at least one must be specified"},
+		{"a: [\n", "line "},
+	};
+	struct extender_config c;
+	struct err e;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		int rc = extender_yaml_read(rows[i].text, strlen(rows[i].text), &c, &e);
+
+		if (rc >= 0 || !strstr(e.text, rows[i].says))
+			fail_msg("row %zu: %d %s", i, rc, rc ? e.text : "is taken");
+	}
+}
+
+static void every_key_can_be_printed(void **state)
+{
+	struct extender_config c;
+	struct extender_doc doc;
+	unsigned i;
+
+	(void)state;
+	assert_int_equal(extender_yaml_read("", 0, &c, NULL), 0);
+	for (i = 0; extender_doc(&c, i, &doc); i++) {
+		assert_string_equal(doc.value, doc.fallback);
+		assert_true(strlen(doc.help) > 0 && strlen(doc.type) > 0);
+	}
+	assert_true(i > 10);
+	extender_config_fini(&c);
+	assert_int_equal(extender_yaml_read(whole, sizeof whole - 1, &c, NULL), 0);
+	for (i = 0; extender_doc(&c, i, &doc); i++)
+		if (text_equal(doc.key, "hint.mode"))
+			assert_string_equal(doc.value, "require");
+		else if (text_equal(doc.key, "assumeTTL"))
+			assert_string_equal(doc.value, "2m");
+	extender_config_fini(&c);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(an_empty_file_is_enough),
+		cmocka_unit_test(all_keys_are_read),
+		cmocka_unit_test(upstreams_zero_takes_reports_as_they_are),
+		cmocka_unit_test(mistakes_are_named_with_their_line),
+		cmocka_unit_test(every_key_can_be_printed),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
