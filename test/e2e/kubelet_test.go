@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"os"
@@ -27,6 +28,8 @@ type kubeletOptions struct {
 	pods   bool            // it aligns whole pods, and prefers close NUMA nodes
 	static bool            // its CPU and Memory Manager
 	gates  map[string]bool // feature gates
+	more   map[string]any  // to its configuration, as a node of a cluster
+	args   []string
 }
 
 func (n *node) kubeletConfig() map[string]any {
@@ -52,6 +55,7 @@ func (n *node) kubeletConfig() map[string]any {
 		c["memoryManagerPolicy"] = "Static"
 		c["reservedMemory"] = []any{map[string]any{"numaNode": 0, "limits": map[string]string{"memory": fmt.Sprintf("%dMi", reservedMi)}}}
 	}
+	maps.Copy(c, n.kubelet.more)
 	return c
 }
 
@@ -114,8 +118,8 @@ func (n *node) startKubelet() {
 	n.Helper()
 	socket := filepath.Join(kubeletRoot, "device-plugins/kubelet.sock")
 	os.Remove(socket) // of one that was killed
-	n.kubeletProcess = n.start(filepath.Join(os.Getenv("KUBELET"), "kubelet"), "--config="+n.path("kubelet.json"),
-		"--hostname-override="+nodeName, "--v=2")
+	n.kubeletProcess = n.start(filepath.Join(os.Getenv("KUBELET"), "kubelet"), append([]string{
+		"--config=" + n.path("kubelet.json"), "--hostname-override=" + nodeName, "--v=2"}, n.kubelet.args...)...)
 	n.await("the kubelet to listen", func() bool {
 		_, err := os.Stat(socket)
 		return err == nil && n.healthy()
@@ -136,6 +140,7 @@ type podStatus struct {
 	Phase, Reason, Message string
 	ContainerStatuses      []struct {
 		Name         string
+		ContainerID  string
 		Ready        bool
 		RestartCount int
 		State        struct {

@@ -32,6 +32,12 @@ type status struct {
 		PodResources string `json:"pod_resources"`
 		PodsAPI      string `json:"pods_api"`
 	}
+	Nodes []struct {
+		ID       int
+		CPUs     int `json:"cpus"`
+		Held     int `json:"cpus_held"`
+		Reserved int `json:"cpus_reserved"`
+	}
 	Containers []held
 }
 
