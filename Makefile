@@ -143,7 +143,7 @@ interop: ## run against the other sides' own code: containerd's NRI package, grp
 	@test/interop/kubelet/mutants $(B)
 e2e: ## run with real containerd, runc and kernel (root, Go); PART="containerd-2.4.2 vm" takes some
 	@tools/setup build e2e
-	@$(MAKE) -s $(B)/numafitd $(B)/numafit
+	@$(MAKE) -s $(B)/numafitd $(B)/numafit $(B)/numafit-extender
 	@test/e2e/run $(B)/numafitd $(B)/numafit $(PART)
 
 fuzz: ## fuzz every parser for FUZZ_SECONDS (60) each
