@@ -178,6 +178,14 @@ struct cpuset ledger_free_cpus(const struct ledger *l)
 	return cpuset_minus(cpuset_minus(l->t->cpus, &l->held), &l->s->reserved_cpus);
 }
 
+bool ledger_is_of_pool(const struct ledger *l, const struct cpuset *cpus)
+{
+	struct cpuset here = cpuset_minus(*cpus, &l->s->reserved_cpus);
+	struct cpuset pool = cpuset_minus(l->pool, &l->s->reserved_cpus);
+
+	return !cpuset_empty(cpus) && cpuset_equal(&here, &pool);
+}
+
 struct cpuset ledger_shareable_cpus(const struct ledger *l)
 {
 	return l->s->cpu_options.strict_cpu_reservation

@@ -91,14 +91,6 @@ int ledger_pool_is_sound(const struct ledger *l, const struct cpuset *pool, stru
 	return cpuset_empty(pool) ? err_set(e, EINVAL, "the shared pool is empty") : 0;
 }
 
-bool ledger_is_of_pool(const struct ledger *l, const struct cpuset *cpus)
-{
-	struct cpuset here = cpuset_minus(*cpus, &l->s->reserved_cpus);
-	struct cpuset pool = cpuset_minus(l->pool, &l->s->reserved_cpus);
-
-	return !cpuset_empty(cpus) && cpuset_equal(&here, &pool);
-}
-
 int ledger_set_pool(struct ledger *l, const struct cpuset *pool, struct err *e)
 {
 	int rc = ledger_pool_is_sound(l, pool, e);

@@ -417,16 +417,6 @@ void sched_cluster_free(struct sched_cluster *c)
 
 /* Questions */
 
-const struct sched_candidate *sched_cluster_find(struct sched_cluster *c, const char *name)
-{
-	struct known_node *n = find_node(c, name);
-
-	if (!n || !n->is_there)
-		return NULL;
-	known_node_refresh(c, n);
-	return &n->candidate;
-}
-
 uint64_t sched_cluster_generation(const struct sched_cluster *c, const char *name)
 {
 	const struct known_node *n = find_node(c, name);

@@ -196,6 +196,16 @@ void known_node_refresh(struct sched_cluster *c, struct known_node *n)
 	n->node.topology = n->left ? n->left : n->reported;
 }
 
+const struct sched_candidate *sched_cluster_find(struct sched_cluster *c, const char *name)
+{
+	struct known_node *n = sched_index_find(&c->nodes, name);
+
+	if (!n || !n->is_there)
+		return NULL;
+	known_node_refresh(c, n);
+	return &n->candidate;
+}
+
 /* Preemption */
 
 static bool is_one_of(const char *uid, const char *const *list, size_t nr)

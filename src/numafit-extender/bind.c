@@ -93,10 +93,10 @@ static void finish(struct bind *b, enum extender_bound how, const char *error)
 		kept_remove(x->kept, b->ask.uid);
 	log_bind(b, error);
 	x->measured.binds[how]++;
-	serve_count(x, VERB_BIND, RESULT_OK, b->since_ns);
+	answer_count(x, VERB_BIND, RESULT_OK, b->since_ns);
 	auto_free char *text = extender_bind_write(error, &len);
 	if (b->exchange)
-		serve_answer_json(b->exchange, text, len);
+		answer_json(b->exchange, text, len);
 	bind_free(b);
 	if (x->stopping && !x->binds)
 		loop_stop(x->loop);

@@ -111,8 +111,10 @@ void bind_stop(struct extender *x);
 /* serve.c */
 int serve_start(struct extender *x, struct err *e);
 void serve_stop(struct extender *x);
-void serve_answer_json(struct http_exchange *exchange, const char *body, size_t len);
-void serve_count(struct extender *x, enum extender_verb verb, enum extender_result result,
+
+/* answer.c */
+void answer_json(struct http_exchange *exchange, const char *body, size_t len);
+void answer_count(struct extender *x, enum extender_verb verb, enum extender_result result,
 	uint64_t since_ns);
 
 #endif

@@ -18,8 +18,7 @@ enum {
 	PAGE_UNAVAILABLE = 503,
 	PEM_BYTES_MAX = 1 << 20,
 	NS_PER_S = 1000000000,
-	NS_PER_MS = 1000000,
-	NS_PER_US = 1000
+	NS_PER_MS = 1000000
 };
 
 /* Answers */
@@ -27,22 +26,6 @@ enum {
 static void say(struct http_exchange *exchange, int status, const char *text, const char *extra)
 {
 	http_answer_send(exchange, status, "text/plain", text, strlen(text), extra);
-}
-
-void serve_answer_json(struct http_exchange *exchange, const char *body, size_t len)
-{
-	http_answer_send(exchange, PAGE_OK, "application/json", body, len, NULL);
-}
-
-void serve_count(
-	struct extender *x, enum extender_verb verb, enum extender_result result, uint64_t since_ns)
-{
-	uint64_t ns = loop_monotonic_ns() - since_ns;
-
-	x->measured.requests[verb][result]++;
-	histogram_add(&x->measured.duration[verb], ns);
-	log_line(LOG_DEBUG, "request", "verb=%s result=%u us=%llu", extender_verb_name(verb),
-		(unsigned)result, (unsigned long long)(ns / NS_PER_US));
 }
 
 /* Verbs */
@@ -61,7 +44,7 @@ static void refuse(struct extender *x, struct http_exchange *exchange, enum exte
 
 	log_line(LOG_WARN, "bad-request", "verb=%s error=%s", extender_verb_name(verb),
 		log_text(text, sizeof text, why));
-	serve_count(x, verb, RESULT_BAD, since_ns);
+	answer_count(x, verb, RESULT_BAD, since_ns);
 	(void)snprintf(text, sizeof text, "numafit: %s\n", why);
 	say(exchange, PAGE_BAD_REQUEST, text, NULL);
 }
@@ -77,7 +60,7 @@ static void answer(struct extender *x, struct http_exchange *exchange, enum exte
 	if (!state_ready(x, &why)) {
 		char text[256];
 
-		serve_count(x, verb, RESULT_NOT_READY, since_ns);
+		answer_count(x, verb, RESULT_NOT_READY, since_ns);
 		(void)snprintf(text, sizeof text, "numafit: %s\n", why);
 		say(exchange, PAGE_UNAVAILABLE, text, "Retry-After: 1");
 		return;
@@ -92,8 +75,8 @@ static void answer(struct extender *x, struct http_exchange *exchange, enum exte
 		refuse(x, exchange, verb, since_ns, e.text);
 		return;
 	}
-	serve_count(x, verb, RESULT_OK, since_ns);
-	serve_answer_json(exchange, body, len);
+	answer_count(x, verb, RESULT_OK, since_ns);
+	answer_json(exchange, body, len);
 }
 
 /* Pages */

@@ -18,14 +18,6 @@ enum {
 };
 enum { LABELS_BYTES = 64 << 10 /* 4,096 of them */, NS_PER_MS = 1000000 };
 
-void cluster_on_event(void *ctx, bool bad, const char *event, const char *text)
-{
-	char buf[1024];
-
-	(void)ctx;
-	log_line(bad ? LOG_WARN : LOG_INFO, event, "text=%s", log_text(buf, sizeof buf, text));
-}
-
 /* The node object */
 
 static void tell_node_unknown(struct cluster *c, const struct api_answer *answer)
@@ -90,18 +82,14 @@ static void look(void *ctx)
 	c->looking = api_call(c->api, &(struct api_ask){.path = path}, c, on_node);
 }
 
-void cluster_look(struct cluster *c)
-{
-	loop_timer_set(c->look, 0);
-}
-
 /* What decisions come to */
 
 /* Why the container, or the pod, is refused, in its events; and with refusalAction evict the pod
  * goes, if another one comes for it. */
 static void tell_refusal(struct cluster *c, struct pod_event *event)
 {
-	const struct known_pod *pod = c->pods ? api_pods_find(c->pods, event->uid) : NULL;
+	const struct known_pod *pod =
+		c->d->api_pods ? api_pods_find(c->d->api_pods, event->uid) : NULL;
 
 	if (c->events)
 		events_tell(c->events, event);
@@ -175,13 +163,6 @@ void cluster_note_pod_gone(struct daemon *d, const char *pod_uid)
 		evict_forget(d->cluster->evictions, pod_uid);
 }
 
-const struct known_pod *cluster_pod(const struct daemon *d, const char *uid)
-{
-	const struct cluster *c = d->cluster;
-
-	return c && c->pods ? api_pods_find(c->pods, uid) : NULL;
-}
-
 /* Metrics */
 
 static struct metrics_object measure(const struct apply *p)
@@ -245,7 +226,7 @@ static void follow_refusal_action(struct cluster *c)
 
 	if (wanted && !c->evictions)
 		c->evictions = evictions_new(c->d->loop, c->api, &(struct evictions_options){0},
-			&(struct evictions_handler){c, cluster_on_event});
+			&(struct evictions_handler){c, log_event});
 	else if (!wanted)
 		evictions_close(steal(c->evictions));
 }
@@ -257,16 +238,16 @@ static void start_parts(struct cluster *c)
 
 	c->look = loop_timer_new(d->loop, look, c);
 	c->again = (struct backoff){.min_ms = LOOK_AGAIN_MIN_MS, .max_ms = LOOK_AGAIN_MAX_MS};
-	c->pods_handler = (struct api_pods_handler){c, on_pod, cluster_on_event};
+	c->pods_handler = (struct api_pods_handler){c, on_pod, log_event};
 	if (s->pods_watch)
-		c->pods = api_pods_new(c->api, d->node_name, &c->pods_handler);
+		d->api_pods = api_pods_new(c->api, d->node_name, &c->pods_handler);
 	if (s->events && s->mode == MODE_MANAGE)
 		c->events =
 			events_new(d->loop, c->api, &(struct events_options){.node = d->node_name},
-				&(struct events_handler){c, cluster_on_event});
+				&(struct events_handler){c, log_event});
 	follow_refusal_action(c);
 	reports_start(c);
-	cluster_look(c);
+	loop_timer_set(c->look, 0);
 }
 
 static bool is_wanted(const struct daemon *d)
@@ -283,7 +264,7 @@ int cluster_start(struct daemon *d, struct err *e)
 		.kubeconfig = d->settings.kubeconfig,
 		.context = d->settings.kube_context,
 		.user_agent = "numafitd/" NUMAFIT_VERSION,
-		.on_event = cluster_on_event,
+		.on_event = log_event,
 	};
 
 	if (!is_wanted(d))
@@ -310,7 +291,7 @@ void cluster_stop(struct daemon *d)
 	reports_stop(c);
 	events_close(c->events);
 	evictions_close(c->evictions);
-	api_pods_close(c->pods);
+	api_pods_close(steal(d->api_pods));
 	api_free(c->api);
 	free(c);
 }

@@ -26,16 +26,10 @@ struct cluster {
 	bool knows_kubelet;
 	struct apply *nrt, *numatopology;
 	struct apply_handler nrt_handler, numatopology_handler;
-	struct api_pods *pods;
 	struct api_pods_handler pods_handler;
 	struct events *events;
 	struct evictions *evictions;
 };
-
-/* cluster.c: an event of a part, for the log. */
-void cluster_on_event(void *ctx, bool bad, const char *event, const char *text);
-/* Look at the node object now: it may be another one. */
-void cluster_look(struct cluster *c);
 
 /* reports.c: what schedulers are told of the node. */
 void reports_start(struct cluster *c);

@@ -49,6 +49,7 @@ struct daemon {
 	unsigned nr_hint_formats;
 	struct services *services; /* NULL: there are none */
 	struct cluster *cluster;   /* likewise */
+	struct api_pods *api_pods; /* those that the API server tells of; likewise */
 	uint64_t rotate_at_bytes;
 	struct err journal_error; /* told, and nothing was written since; code 0: all is well */
 	bool unrecorded;          /* the record at hand could not be written */
@@ -142,8 +143,8 @@ int reload_verdict(const struct daemon *d, struct err *e);
 /* For `numafit status`; false: there is no file. The texts are borrowed until the next turn. */
 bool reload_status(const struct daemon *d, struct status_config *out);
 
-/* cluster.c: what speaks with the API server, as far as the settings switch it on. 0, or -errno with
- * text: there is no kubeconfig, or it cannot be used. */
+/* cluster.c: what speaks with the API server, as far as the settings switch it on. 0, or -errno
+ * with text: there is no kubeconfig, or it cannot be used. */
 int cluster_start(struct daemon *d, struct err *e);
 /* Before loop_free(). */
 void cluster_stop(struct daemon *d);
@@ -158,8 +159,6 @@ void cluster_note_decision(struct daemon *d, const struct pod *pod, const char *
 void cluster_note_pod_gone(struct daemon *d, const char *pod_uid);
 /* For the metrics; zeros where there is none. */
 void cluster_metrics(const struct daemon *d, struct metrics_cluster *out);
-/* The pod by the API server, or NULL: not known. Until the loop's next turn. */
-const struct known_pod *cluster_pod(const struct daemon *d, const char *uid);
 
 /* shadow.c: what the modes that place nothing do with the runtime's events. */
 extern const struct nri_handler shadow_handler, off_handler, release_handler;
@@ -186,6 +185,8 @@ void log_decision(const struct daemon *d, const struct request *req, const struc
 	const char *cause, size_t nr_updates, uint64_t took_ns);
 /* The engine's done hook: counts and logs what happened on the engine's own account. */
 void log_record(void *ctx, const struct record *r);
+/* An event of a part that speaks with somebody else; bad: somebody must act. */
+void log_event(void *ctx, bool bad, const char *event, const char *text);
 
 /* status.c: the unix socket that `numafit status` asks. */
 int status_start(struct daemon *d, struct err *e);
@@ -199,8 +200,8 @@ struct nri_handler measure_hooks(struct daemon *d, const struct nri_handler *of)
 /* The policy's verdict about a pod, or a container. */
 void measure_verdict(struct daemon *d, const struct decision *dec);
 /* The decision about a container that is being created; req is what it asked for. */
-void measure_admission(struct daemon *d, const struct request *req, const struct decision *dec,
-	uint64_t took_ns);
+void measure_admission(
+	struct daemon *d, const struct request *req, const struct decision *dec, uint64_t took_ns);
 
 /* metrics.c: metrics and health over HTTP, where metrics.address says; an address that cannot be
  * had is told, and tried again. */

@@ -68,3 +68,11 @@ void log_record(void *ctx, const struct record *r)
 		log_decision(d, r->request, r->decision, "hotplug", 0, 0);
 	}
 }
+
+void log_event(void *ctx, bool bad, const char *event, const char *text)
+{
+	char buf[1024];
+
+	(void)ctx;
+	log_line(bad ? LOG_WARN : LOG_INFO, event, "text=%s", log_text(buf, sizeof buf, text));
+}

@@ -1,6 +1,7 @@
 /* What the kubelet knows of a pod, its containers and their devices, in the core's words. */
 #include "services.h"
 
+#include <apiserver/pods.h>
 #include <host/device_node.h>
 #include <io/log.h>
 #include <numafit/text.h>
@@ -253,7 +254,7 @@ static const struct known_pod *find_pod(const struct daemon *d, const struct pod
 	const struct known_pod *known = v && v->pods ? pods_find(v->pods, pod->uid) : NULL;
 
 	if (!known)
-		known = cluster_pod(d, pod->uid);
+		known = d->api_pods ? api_pods_find(d->api_pods, pod->uid) : NULL;
 	return known && text_equal(known->pod.ns, pod->ns) && text_equal(known->pod.name, pod->name)
 		       ? known
 		       : NULL;

@@ -83,7 +83,7 @@ static void on_created(void *ctx)
 {
 	struct cluster *c = ctx;
 
-	cluster_look(c); /* the node may be another one by now, too */
+	loop_timer_set(c->look, 0); /* the node may be another one by now, too */
 }
 
 /* Keep the object of that kind, in its group and version. */
@@ -116,9 +116,9 @@ void reports_start(struct cluster *c)
 
 	if (s->mode == MODE_SHADOW && (s->nrt || s->numatopology))
 		read_kubelet(c);
-	c->nrt_handler = (struct apply_handler){c, print_nrt, on_created, cluster_on_event};
+	c->nrt_handler = (struct apply_handler){c, print_nrt, on_created, log_event};
 	c->numatopology_handler =
-		(struct apply_handler){c, print_numatopology, on_created, cluster_on_event};
+		(struct apply_handler){c, print_numatopology, on_created, log_event};
 	if (s->nrt)
 		c->nrt = keep(c, "topology.node.k8s.io/v1alpha2/noderesourcetopologies",
 			"NodeResourceTopology", &c->nrt_handler);

@@ -11,14 +11,6 @@
 
 enum { TELL_AFTER_MS = 2 };
 
-static void on_event(void *ctx, bool bad, const char *event, const char *text)
-{
-	char buf[1024];
-
-	(void)ctx;
-	log_line(bad ? LOG_WARN : LOG_INFO, event, "text=%s", log_text(buf, sizeof buf, text));
-}
-
 static void on_refused(void *ctx, pid_t pid, uid_t uid)
 {
 	(void)ctx;
@@ -62,7 +54,7 @@ static void serve_plugin(struct services *v)
 
 	v->tokens = tokens_handler;
 	v->tokens.ctx = v;
-	v->tokens.on_event = on_event;
+	v->tokens.on_event = log_event;
 	if (!v->d->settings.pre_start_container)
 		v->tokens.pre_start = NULL;
 	v->server = rpc_server_new(v->pump, &server);
@@ -82,7 +74,7 @@ static void register_plugin(struct services *v)
 
 	if (!v->plugin || v->registration)
 		return;
-	v->registering = (struct registration_handler){v, end_streams, on_event};
+	v->registering = (struct registration_handler){v, end_streams, log_event};
 	o.options = device_plugin_options(v->plugin);
 	v->registration = registration_new(v->d->loop, v->pump, v->server, &o, &v->registering);
 }
@@ -99,7 +91,7 @@ static void on_pod_resources(void *ctx, const struct pods_held *held)
 
 static void on_pod_resources_event(void *ctx, bool bad, const char *event, const char *text)
 {
-	on_event(ctx, bad, event, text);
+	log_event(ctx, bad, event, text);
 	register_plugin(ctx);
 }
 
@@ -119,7 +111,7 @@ static void watch_pods(struct services *v)
 {
 	const struct pods_options o = {.socket = v->pods_socket};
 
-	v->watching = (struct pods_handler){v, facts_pod_changed, on_event};
+	v->watching = (struct pods_handler){v, facts_pod_changed, log_event};
 	v->pods = pods_new(v->d->loop, v->pump, &o, &v->watching);
 }
 
@@ -127,7 +119,8 @@ int services_start(struct daemon *d, struct err *e)
 {
 	const struct settings *s = &d->settings;
 
-	if (s->mode == MODE_OFF || s->mode == MODE_RELEASE || !(s->device_plugin || s->pod_resources || s->pods_api))
+	if (s->mode == MODE_OFF || s->mode == MODE_RELEASE ||
+		!(s->device_plugin || s->pod_resources || s->pods_api))
 		return 0;
 	struct services *v = xcalloc(1, sizeof *v);
 	v->d = d;
