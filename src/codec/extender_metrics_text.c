@@ -21,7 +21,8 @@ static const char *const bound_names[] = {[BOUND_WITH_HINT] = "bound-with-hint",
 static const char *const watch_names[] = {[WATCH_NODES] = "nodes",
 	[WATCH_PODS] = "pods",
 	[WATCH_REPORTS] = "noderesourcetopologies",
-	[WATCH_NUMATOPOLOGIES] = "numatopologies"};
+	[WATCH_NUMATOPOLOGIES] = "numatopologies",
+	[WATCH_EVENTS] = "events"};
 
 const char *extender_verb_name(unsigned verb)
 {

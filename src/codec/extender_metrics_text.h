@@ -25,7 +25,14 @@ enum extender_bound {
 };
 
 /* A list that is watched. */
-enum extender_watch { WATCH_NODES, WATCH_PODS, WATCH_REPORTS, WATCH_NUMATOPOLOGIES, NR_WATCHES };
+enum extender_watch {
+	WATCH_NODES,
+	WATCH_PODS,
+	WATCH_REPORTS,
+	WATCH_NUMATOPOLOGIES,
+	WATCH_EVENTS, /* of numafitd's, that are warnings */
+	NR_WATCHES
+};
 const char *extender_watch_name(unsigned watch); /* "nodes", ... */
 
 struct extender_metrics {

@@ -121,6 +121,22 @@ const char *extender_pod_json_node(const json_t *v)
 	return text_of(json_object_get(v, "spec"), "nodeName");
 }
 
+/* Who may write events may write any: they are believed of pods of their own namespace. */
+bool extender_event_json_read(const json_t *v, struct extender_event *out)
+{
+	const json_t *about = json_object_get(v, "involvedObject");
+	const json_t *metadata = json_object_get(v, "metadata");
+
+	*out = (struct extender_event){
+		.ns = text_of(metadata, "namespace"),
+		.uid = text_of(about, "uid"),
+		.node = text_of(json_object_get(v, "source"), "host"),
+	};
+	return text_equal(text_of(about, "kind"), "Pod") &&
+	       text_equal(text_of(v, "reportingComponent"), "numafitd") &&
+	       text_equal(text_of(v, "type"), "Warning") && *out->node;
+}
+
 int extender_pod_json_read(json_t *v, const struct sched_reader *r, const struct topo *every_node,
 	struct extender_pod *out, struct err *e)
 {

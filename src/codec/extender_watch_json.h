@@ -34,6 +34,15 @@ void extender_every_node(struct topo *t);
  * api_json_free(). NULL: it is none. */
 struct json_t *extender_pod_json_keep(struct json_t *v);
 
+/* A v1.Event in which numafitd says that its node has refused a pod, or a scheduler's hint on it.
+ * Strings are the object's. */
+struct extender_event {
+	const char *ns, *uid; /* the pod's */
+	const char *node;
+};
+/* False: it says something else. */
+bool extender_event_json_read(const struct json_t *v, struct extender_event *out);
+
 /* A NodeResourceTopology, as it goes into sched_cluster_put_report(). r's arena holds out->pod. 0;
  * -EINVAL, -ERANGE, -ENOMEM. */
 int extender_report_json_read(

@@ -60,8 +60,14 @@ struct unbound *unbound_new(void);
 void unbound_free(struct unbound *u);
 void unbound_begin(struct unbound *u);
 void unbound_sweep(struct unbound *u);
-/* pod: one from extender_pod_json_keep(), taken over; NULL: it is bound by now. */
+/* pod: one from extender_pod_json_keep(), taken over. */
 void unbound_put(struct unbound *u, const char *uid, struct json_t *pod);
+/* It is bound by now, and does not run yet. */
+void unbound_bind(struct unbound *u, const char *uid, const char *ns, const char *workload);
+bool unbound_knows(const struct unbound *u, const char *uid);
+/* Its node has refused it: the workload that it is of, once; NULL: that is known, or it is no such
+ * pod of that namespace. */
+const char *unbound_refuse(struct unbound *u, const char *uid, const char *ns);
 /* Whether it was there. */
 bool unbound_remove(struct unbound *u, const char *uid);
 struct json_t *unbound_find(const struct unbound *u, const char *uid);

@@ -18,40 +18,55 @@ enum {
 
 /* Objects */
 
-static void note_refusal(struct extender *x, const struct extender_pod *p, int64_t now_ms)
+static void note_refusal(
+	struct extender *x, const char *uid, const char *workload, const char *node)
 {
-	char name[512], node[512];
+	char quoted[512], pod[512];
 
-	(void)snprintf(name, sizeof name, "%s/%s", p->pod.ns, p->pod.name);
 	x->measured.refusals++;
 	if (x->config.avoid)
-		sched_avoid_refused(x->avoid, p->workload, p->node, p->pod.uid, now_ms);
-	log_line(LOG_INFO, "refused", "pod=%s node=%s avoided=%s",
-		log_text(name, sizeof name, name), log_text(node, sizeof node, p->node),
-		x->config.avoid ? "yes" : "no");
+		sched_avoid_refused(x->avoid, workload, node, uid, loop_wall_ms());
+	log_line(LOG_INFO, "refused", "uid=%s node=%s avoided=%s", log_text(pod, sizeof pod, uid),
+		log_text(quoted, sizeof quoted, node), x->config.avoid ? "yes" : "no");
 }
 
 /* Until it runs a pod may still be refused; that is told once. */
 static void follow_start(struct extender *x, const struct extender_pod *p, struct json_t *v)
 {
-	const char *uid = p->pod.uid;
+	const char *uid = p->pod.uid, *workload;
 
 	if (!*p->node && !p->ended) {
 		unbound_put(x->unbound, uid, extender_pod_json_keep(v));
 		return;
 	}
 	kept_remove(x->kept, uid);
-	if (p->refused) {
-		if (unbound_remove(x->unbound, uid))
-			note_refusal(x, p, loop_wall_ms());
-	} else if (p->running) {
+	if (p->running) {
 		if (unbound_remove(x->unbound, uid))
 			sched_avoid_took(x->avoid, p->workload, p->node);
-	} else if (p->ended) {
-		(void)unbound_remove(x->unbound, uid);
-	} else {
-		unbound_put(x->unbound, uid, NULL);
+		return;
 	}
+	if (!p->ended || unbound_knows(x->unbound, uid)) /* else that was long ago */
+		unbound_bind(x->unbound, uid, p->pod.ns, p->workload);
+	workload = p->refused ? unbound_refuse(x->unbound, uid, p->pod.ns) : NULL;
+	if (workload)
+		note_refusal(x, uid, workload, p->node);
+	if (p->ended)
+		(void)unbound_remove(x->unbound, uid);
+}
+
+/* The node says so itself, also of pods whose sandbox it did not let start. */
+static int put_event(struct watch *w, struct json_t *v, const struct sched_reader *r, struct err *e)
+{
+	struct extender *x = w->x;
+	struct extender_event event;
+	const char *workload = NULL;
+
+	(void)r, (void)e;
+	if (extender_event_json_read(v, &event))
+		workload = unbound_refuse(x->unbound, event.uid, event.ns);
+	if (workload)
+		note_refusal(x, event.uid, workload, event.node);
+	return 0;
 }
 
 static int put_pod(struct watch *w, struct json_t *v, const struct sched_reader *r, struct err *e)
@@ -134,6 +149,12 @@ static void remove_report(struct extender *x, const struct api_meta *m)
 	sched_cluster_remove_report(x->cluster, m->name);
 }
 
+/* Events are thrown away after an hour; what they told holds for as long as it holds. */
+static void remove_event(struct extender *x, const struct api_meta *m)
+{
+	(void)x, (void)m;
+}
+
 static void remove_numatopology(struct extender *x, const struct api_meta *m)
 {
 	sched_cluster_put_numatopology(x->cluster, m->name, NULL, NULL);
@@ -141,23 +162,26 @@ static void remove_numatopology(struct extender *x, const struct api_meta *m)
 
 /* What is watched. */
 static const struct kind {
-	const char *path;
-	enum sched_cluster_kind in;
-	bool is_crd; /* may be missing */
+	const char *path, *query;
+	enum sched_cluster_kind in; /* NR_CLUSTER_KINDS: it is no part of the cluster */
+	bool is_crd;                /* may be missing */
 	int (*put)(struct watch *w, struct json_t *v, const struct sched_reader *r, struct err *e);
 	void (*remove)(struct extender *x, const struct api_meta *m);
-	const char *unsynced;
+	const char *unsynced; /* NULL: it is not waited for */
 } kinds[NR_WATCHES] = {
-	[WATCH_NODES] = {"/api/v1/nodes", CLUSTER_NODES, false, put_node, remove_node,
+	[WATCH_NODES] = {"/api/v1/nodes", NULL, CLUSTER_NODES, false, put_node, remove_node,
 		"the nodes are not known yet"},
-	[WATCH_PODS] = {"/api/v1/pods", CLUSTER_PODS, false, put_pod, remove_pod,
+	[WATCH_PODS] = {"/api/v1/pods", NULL, CLUSTER_PODS, false, put_pod, remove_pod,
 		"the pods are not known yet"},
-	[WATCH_REPORTS] = {"/apis/topology.node.k8s.io/v1alpha2/noderesourcetopologies",
+	[WATCH_REPORTS] = {"/apis/topology.node.k8s.io/v1alpha2/noderesourcetopologies", NULL,
 		CLUSTER_REPORTS, true, put_report, remove_report,
 		"the NodeResourceTopologies are not known yet"},
-	[WATCH_NUMATOPOLOGIES] = {"/apis/nodeinfo.volcano.sh/v1alpha1/numatopologies",
+	[WATCH_NUMATOPOLOGIES] = {"/apis/nodeinfo.volcano.sh/v1alpha1/numatopologies", NULL,
 		CLUSTER_NUMATOPOLOGIES, true, put_numatopology, remove_numatopology,
 		"the Numatopologies are not known yet"},
+	[WATCH_EVENTS] = {"/api/v1/events",
+		"fieldSelector=reportingComponent%3Dnumafitd%2Ctype%3DWarning", NR_CLUSTER_KINDS,
+		false, put_event, remove_event, NULL},
 };
 
 static void tell_odd(struct watch *w, const struct json_t *object, const char *why)
@@ -199,7 +223,8 @@ static void on_begin(void *ctx)
 {
 	struct watch *w = ctx;
 
-	sched_cluster_begin(w->x->cluster, kinds[w->which].in);
+	if (kinds[w->which].in < NR_CLUSTER_KINDS)
+		sched_cluster_begin(w->x->cluster, kinds[w->which].in);
 	if (w->which == WATCH_PODS)
 		unbound_begin(w->x->unbound);
 }
@@ -208,7 +233,8 @@ static void on_synced(void *ctx)
 {
 	struct watch *w = ctx;
 
-	sched_cluster_sweep(w->x->cluster, kinds[w->which].in);
+	if (kinds[w->which].in < NR_CLUSTER_KINDS)
+		sched_cluster_sweep(w->x->cluster, kinds[w->which].in);
 	if (w->which == WATCH_PODS)
 		unbound_sweep(w->x->unbound);
 	w->synced = true;
@@ -263,7 +289,8 @@ static bool wants_numatopologies(const struct sched_profile *p)
 static void start_watch(struct extender *x, enum extender_watch which)
 {
 	struct watch *w = &x->watch[which];
-	const struct reflector_options o = {.path = kinds[which].path, .page = PAGE};
+	const struct reflector_options o = {
+		.path = kinds[which].path, .query = kinds[which].query, .page = PAGE};
 	const struct reflector_handler handler = {
 		.ctx = w,
 		.begin = on_begin,
@@ -274,7 +301,8 @@ static void start_watch(struct extender *x, enum extender_watch which)
 
 	w->x = x;
 	w->which = which;
-	if (which == WATCH_NUMATOPOLOGIES && !wants_numatopologies(&x->config.profile))
+	if ((which == WATCH_NUMATOPOLOGIES && !wants_numatopologies(&x->config.profile)) ||
+		(which == WATCH_EVENTS && !x->config.avoid))
 		w->absent = true;
 	else
 		w->reflector = reflector_new(x->api, &o, &handler);
@@ -333,7 +361,7 @@ void state_stop(struct extender *x)
 bool state_ready(const struct extender *x, const char **why)
 {
 	for (unsigned i = 0; i < NR_WATCHES; i++)
-		if (!x->watch[i].synced && !x->watch[i].absent) {
+		if (kinds[i].unsynced && !x->watch[i].synced && !x->watch[i].absent) {
 			*why = kinds[i].unsynced;
 			return false;
 		}

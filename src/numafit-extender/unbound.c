@@ -6,8 +6,10 @@
 
 struct waiting {
 	char *uid;
-	struct json_t *pod; /* NULL: bound */
-	bool told;          /* since unbound_begin() */
+	struct json_t *pod;  /* NULL: bound */
+	char *ns, *workload; /* of a bound one */
+	bool refused;        /* it is known that its node has */
+	bool told;           /* since unbound_begin() */
 };
 
 struct unbound {
@@ -22,6 +24,8 @@ struct unbound *unbound_new(void)
 static void forget(struct waiting *w)
 {
 	free(w->uid);
+	free(w->ns);
+	free(w->workload);
 	api_json_free(w->pod);
 }
 
@@ -70,7 +74,7 @@ void unbound_sweep(struct unbound *u)
 	u->nr = nr;
 }
 
-void unbound_put(struct unbound *u, const char *uid, struct json_t *pod)
+static struct waiting *put(struct unbound *u, const char *uid, struct json_t *pod)
 {
 	bool found;
 	size_t i = place_of(u, uid, &found);
@@ -81,6 +85,41 @@ void unbound_put(struct unbound *u, const char *uid, struct json_t *pod)
 		vec_insert(u, i)->uid = xstrdup(uid);
 	u->at[i].pod = pod;
 	u->at[i].told = true;
+	return &u->at[i];
+}
+
+void unbound_put(struct unbound *u, const char *uid, struct json_t *pod)
+{
+	(void)put(u, uid, pod);
+}
+
+void unbound_bind(struct unbound *u, const char *uid, const char *ns, const char *workload)
+{
+	struct waiting *w = put(u, uid, NULL);
+
+	if (w->workload)
+		return;
+	w->ns = xstrdup(ns);
+	w->workload = xstrdup(workload);
+}
+
+bool unbound_knows(const struct unbound *u, const char *uid)
+{
+	bool found;
+
+	(void)place_of(u, uid, &found);
+	return found;
+}
+
+const char *unbound_refuse(struct unbound *u, const char *uid, const char *ns)
+{
+	bool found;
+	size_t i = place_of(u, uid, &found);
+
+	if (!found || !u->at[i].workload || u->at[i].refused || strcmp(u->at[i].ns, ns))
+		return NULL;
+	u->at[i].refused = true;
+	return u->at[i].workload;
 }
 
 bool unbound_remove(struct unbound *u, const char *uid)

@@ -14,7 +14,7 @@
 /* The real numafit-extender between a kube-scheduler, which the test is, and an API server with
  * nodes, pods and NodeResourceTopologies of the test's making. */
 
-enum { RIG_LISTS = 3, RIG_LOG_MAX = 64 << 10, RIG_UID_MAX = 64 };
+enum { RIG_LISTS = 4, RIG_LOG_MAX = 64 << 10, RIG_UID_MAX = 64 };
 
 struct rig_list {
 	const char *path; /* up to its last word */
@@ -46,7 +46,7 @@ struct rig {
 	char config[PATH_MAX];
 };
 
-enum { NODES, PODS, REPORTS };
+enum { NODES, PODS, REPORTS, EVENTS };
 
 /* The API server */
 
@@ -410,6 +410,7 @@ static inline void rig_init(struct rig *r)
 		[PODS] = {"/api/v1/pods", "PodList", NULL},
 		[REPORTS] = {"/apis/topology.node.k8s.io/v1alpha2/noderesourcetopologies",
 			"NodeResourceTopologyList", NULL},
+		[EVENTS] = {"/api/v1/events", "EventList", NULL},
 	};
 	struct err e;
 

@@ -138,7 +138,7 @@ same "RBAC is what is called, and no more" "/events: create
 /pods: list watch
 topology.node.k8s.io/noderesourcetopologies: create patch"
 rules deploy/extender/rbac.yaml >"$dir/got"
-same "so is the extender's" "/nodes pods: list watch
+same "so is the extender's" "/nodes pods events: list watch
 /pods/binding: create
 /pods: get
 topology.node.k8s.io/noderesourcetopologies: list watch"

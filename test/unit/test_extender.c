@@ -360,6 +360,48 @@ static void a_node_that_refused_a_workload_is_left_out_for_a_while(void **state)
 	}
 }
 
+static void tell_of(struct rig *r, const char *name, const char *ns, const char *type)
+{
+	const char *uid = json_string_value(json_object_get(
+		json_object_get(rig_find(&r->list[PODS], name), "metadata"), "uid"));
+	char event[16];
+
+	(void)snprintf(event, sizeof event, "e%zu", json_array_size(r->list[EVENTS].items));
+	rig_put(r, EVENTS,
+		json_pack("{s{ssss}s{ssss}sssss{ss}}", "metadata", "name", event, "namespace", ns,
+			"involvedObject", "kind", "Pod", "uid", uid, "type", type,
+			"reportingComponent", "numafitd", "source", "host", "n1"));
+}
+
+/* A pod whose sandbox may not start waits for ever in ContainerCreating; the node's event says why.
+ * Of a pod of another namespace, which whoever wrote it may know nothing of, none is believed. */
+static void a_node_that_says_so_in_an_event_is_left_out_too(void **state)
+{
+	static const char avoided[] =
+		"\"FailedNodes\":{\"n1\":\"numafit: the node refused this workload a short while "
+		"ago\"}";
+	struct rig *r = *state;
+
+	start(r);
+	rig_put(r, PODS, rig_pod("p", 2, "p"));
+	filter(r, rig_find(&r->list[PODS], "p"), FITS_BOTH);
+	bind_pod(r, "p", "n1", OK);
+	json_t *next = rig_pod("next", 2, "p");
+	auto_free char *args = rig_args(next, both);
+	tell_of(r, "p", "elsewhere", "Warning");
+	tell_of(r, "p", "default", "Normal");
+	rig_put(r, REPORTS, rig_report("n1", 9, 2, 6, "")); /* told after both */
+	for (unsigned i = 0; i < 20; i++) {
+		assert_int_equal(rig_ask(r, "/filter", args), FAKE_OK);
+		assert_null(strstr(r->answer, avoided));
+	}
+	tell_of(r, "p", "default", "Warning");
+	do
+		assert_int_equal(rig_ask(r, "/filter", args), FAKE_OK);
+	while (!strstr(r->answer, avoided));
+	json_decref(next);
+}
+
 /* Many nodes */
 
 enum { MANY = 5000 };
@@ -610,6 +652,7 @@ int main(void)
 		T(another_life_goes_on_where_the_last_one_was_killed),
 		T(without_topologies_every_node_passes),
 		T(a_node_that_refused_a_workload_is_left_out_for_a_while),
+		T(a_node_that_says_so_in_an_event_is_left_out_too),
 		T(thousands_of_nodes_are_answered),
 		T(odd_requests_are_refused_with_a_reason),
 		T(a_request_without_an_end_does_not_hold_up_others),
