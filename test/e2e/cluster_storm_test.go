@@ -13,10 +13,10 @@ import (
 // A storm of pods that come, run for a moment and go, more at a time than there is room for.
 
 const (
-	stormFill     = 3 // NUMA nodes that others have for themselves
+	stormFill     = 2 // NUMA nodes that others have for themselves
 	stormPods     = 200
 	stormAlone    = 40 // of them, without numafit-extender
-	stormAtOnce   = 24 // that have not ended
+	stormAtOnce   = 32 // that have not ended
 	stormRunFor   = "1"
 	pokeEvery     = 4 // turns
 	stormTurn     = 250 * time.Millisecond
