@@ -283,19 +283,26 @@ static struct quantity taken_by(const struct known_pod *p, unsigned zone_id, uns
 	return sum;
 }
 
+static bool is_less_by(
+	const struct quantity *left, const struct quantity *reported, struct quantity waiting)
+{
+	return quantity_is_zero(waiting)
+		       ? quantity_compare(*left, *reported) == 0
+		       : quantity_compare(*left, not_below_0(quantity_sub(*reported, waiting))) ==
+				 0;
+}
+
 static int check_zone(const struct sched_cluster *c, const struct known_node *n,
 	const struct zone_resource *r, unsigned zone, struct err *e)
 {
 	const struct zone_resource *left = sched_topology_find(n->node.topology, r->resource);
 	unsigned id = n->reported->zone_id[zone];
-	struct quantity want = r->available[zone];
+	struct quantity waiting = {0};
 
 	for (size_t i = 0; i < n->pods.nr; i++)
 		if (known_pod_waits(c, n->pods.at[i]))
-			want = quantity_sub(want, taken_by(n->pods.at[i], id, r->resource));
-	if (n->nr_waiting)
-		want = not_below_0(want);
-	if (!left || quantity_compare(left->available[zone], want))
+			waiting = quantity_add(waiting, taken_by(n->pods.at[i], id, r->resource));
+	if (!left || !is_less_by(&left->available[zone], &r->available[zone], waiting))
 		return err_set(e, EINVAL, "node %s: zone %u has not the %s left that it should",
 			n->key.name, id, c->names->at[r->resource].name);
 	return 0;
