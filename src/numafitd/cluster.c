@@ -302,6 +302,5 @@ void cluster_settings_changed(struct daemon *d)
 	if (!d->cluster)
 		return;
 	follow_refusal_action(d->cluster);
-	reports_stop(d->cluster);
-	reports_start(d->cluster);
+	reports_settings_changed(d->cluster);
 }

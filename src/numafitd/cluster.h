@@ -14,6 +14,12 @@
 
 enum { NODE_UID_MAX = 64, OBJECT_PATH_MAX = 512 };
 
+/* How the reports are written. */
+struct report_pace {
+	unsigned interval_ms, heartbeat_ms;
+	bool take_over;
+};
+
 struct cluster {
 	struct daemon *d;
 	struct api *api;
@@ -24,6 +30,7 @@ struct cluster {
 	char node_uid[NODE_UID_MAX]; /* "": not known yet */
 	struct report_policy kubelet;
 	bool knows_kubelet;
+	struct report_pace pace;
 	struct apply *nrt, *numatopology;
 	struct apply_handler nrt_handler, numatopology_handler;
 	struct api_pods_handler pods_handler;
@@ -34,6 +41,7 @@ struct cluster {
 /* reports.c: what schedulers are told of the node. */
 void reports_start(struct cluster *c);
 void reports_stop(struct cluster *c);
+void reports_settings_changed(struct cluster *c);
 /* Something in them may be another by now. */
 void reports_changed(struct cluster *c);
 

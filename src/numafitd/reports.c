@@ -86,20 +86,28 @@ static void on_created(void *ctx)
 	loop_timer_set(c->look, 0); /* the node may be another one by now, too */
 }
 
+static struct report_pace pace_of(const struct settings *s)
+{
+	return (struct report_pace){
+		.interval_ms = (unsigned)s->nrt_interval_ms,
+		.heartbeat_ms = (unsigned)s->nrt_heartbeat_ms,
+		.take_over = s->nrt_take_over,
+	};
+}
+
 /* Keep the object of that kind, in its group and version. */
 static struct apply *keep(struct cluster *c, const char *collection, const char *kind,
 	const struct apply_handler *handler)
 {
-	const struct settings *s = &c->d->settings;
 	char path[OBJECT_PATH_MAX], what[OBJECT_PATH_MAX];
 	struct apply_options o = {
 		.path = path,
 		.manager = "numafit",
 		.what = what,
-		.take_over = s->nrt_take_over,
+		.take_over = c->pace.take_over,
 		.advice = "set nodeResourceTopology.takeOver to write it all the same",
-		.interval_ms = (unsigned)s->nrt_interval_ms,
-		.heartbeat_ms = (unsigned)s->nrt_heartbeat_ms,
+		.interval_ms = c->pace.interval_ms,
+		.heartbeat_ms = c->pace.heartbeat_ms,
 	};
 	struct text t;
 
@@ -114,6 +122,7 @@ void reports_start(struct cluster *c)
 {
 	const struct settings *s = &c->d->settings;
 
+	c->pace = pace_of(s);
 	if (s->mode == MODE_SHADOW && (s->nrt || s->numatopology))
 		read_kubelet(c);
 	c->nrt_handler = (struct apply_handler){c, print_nrt, on_created, log_event};
@@ -125,6 +134,21 @@ void reports_start(struct cluster *c)
 	if (s->numatopology)
 		c->numatopology = keep(c, "nodeinfo.volcano.sh/v1alpha1/numatopologies",
 			"Numatopology", &c->numatopology_handler);
+}
+
+/* What apply.c was told must be told anew; the rest is in the next text. A write under way and the
+ * counters outlive whatever else has changed. */
+void reports_settings_changed(struct cluster *c)
+{
+	const struct report_pace now = pace_of(&c->d->settings);
+
+	if (now.interval_ms == c->pace.interval_ms && now.heartbeat_ms == c->pace.heartbeat_ms &&
+		now.take_over == c->pace.take_over) {
+		reports_changed(c);
+		return;
+	}
+	reports_stop(c);
+	reports_start(c);
 }
 
 void reports_stop(struct cluster *c)
