@@ -40,6 +40,8 @@ struct resource_table {
 /* The usual ones are in it; resource_table_fini() frees. */
 void resource_table_init(struct resource_table *t);
 void resource_table_fini(struct resource_table *t);
+/* Whether the name is there; then *number is its number. */
+bool resource_find(const struct resource_table *t, const char *name, unsigned *number);
 /* The number of that name, entered if need be. Numbers stay as they are for the table's life. */
 unsigned resource_number(struct resource_table *t, const char *name);
 

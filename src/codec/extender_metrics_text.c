@@ -107,7 +107,8 @@ static void add_watches(struct text *t, const struct extender_metrics *m)
 
 	for (unsigned i = 0; i < NR_WATCHES; i++)
 		synced[i] = m->synced[i];
-	begin(t, "watch_synced", "gauge", "Whether the API server's list is known.");
+	begin(t, "watch_synced", "gauge",
+		"Whether the API server's list is known; 1 where it is not asked for.");
 	add_each(t, "watch_synced", "resource", watch_names, synced, NR_WATCHES);
 	begin(t, "objects_unreadable_total", "counter", "Objects that could not be read.");
 	add_each(t, "objects_unreadable_total", "resource", watch_names, m->unreadable, NR_WATCHES);

@@ -37,6 +37,21 @@ static struct quantity quantity_of_hint(const struct sched_hint_amount *a)
 	return (struct quantity){n / MILLI, (uint32_t)(n % MILLI) * QUANTITY_NANOS_OF_MILLI};
 }
 
+/* Into out, which has room. False: nobody has such a resource, and so the pod does not ask for it.
+ */
+static bool take_container(
+	const struct sched_hint_container *c, const struct sched_reader *r, struct sched_taken *out)
+{
+	for (size_t i = 0; i < c->nr_amounts; i++) {
+		out[i] = (struct sched_taken){.zone_id = c->amount[i].node,
+			.q = quantity_of_hint(&c->amount[i]),
+			.container = c->name};
+		if (!resource_find(r->names, c->amount[i].resource, &out[i].resource))
+			return false;
+	}
+	return true;
+}
+
 static void take_hint(
 	const struct sched_hint *h, const struct sched_reader *r, struct extender_pod *out)
 {
@@ -48,18 +63,14 @@ static void take_hint(
 	taken = arena_array(r->arena, nr + 1, sizeof *taken);
 	if (!taken)
 		return;
-	for (size_t i = 0; i < h->nr_containers; i++)
-		for (size_t k = 0; k < h->container[i].nr_amounts; k++) {
-			const struct sched_hint_amount *a = &h->container[i].amount[k];
-
-			taken[out->nr_taken++] = (struct sched_taken){.zone_id = a->node,
-				.resource = resource_number(r->names, a->resource),
-				.q = quantity_of_hint(a),
-				.container = h->container[i].name};
-		}
-	out->taken = taken;
 	out->bound_ms = h->at_ms;
 	out->ours = true;
+	nr = 0;
+	for (size_t i = 0; i < h->nr_containers; nr += h->container[i++].nr_amounts)
+		if (!take_container(&h->container[i], r, taken + nr))
+			return;
+	out->taken = taken;
+	out->nr_taken = nr;
 }
 
 /* One that was copied from another pod says nothing of this one. */

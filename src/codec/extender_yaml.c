@@ -45,6 +45,9 @@ static const struct row rows[] = {
 	ROW("tls.keyFile", STRING, AT(key_file), "", "its key (PEM)"),
 	ROW("tls.clientCAFile", STRING, AT(client_ca_file), "",
 		"clients must have a certificate by this authority (PEM)"),
+	ROW("metrics.address", STRING, AT(metrics_address), "",
+		"where metrics and health are served over plain HTTP, for who has no certificate; "
+		"empty: only with the rest"),
 	ROW("kubeconfig", STRING, AT(kubeconfig), "",
 		"how to reach the API server; without it, as a pod of the cluster"),
 	ROW("context", STRING, AT(context), "", "of the kubeconfig; without it, its current one"),

@@ -11,6 +11,7 @@
  *	kind: ExtenderConfiguration
  *	listen: :9467                  # every key is in the table of extender_doc()
  *	tls: {certFile: tls.crt, keyFile: tls.key, clientCAFile: ca.crt}
+ *	metrics: {address: ":9468"}
  *	plugins:                       # names and arguments are upstream's
  *	- name: NodeResourceTopologyMatch
  *	  weight: 2
@@ -26,6 +27,7 @@ enum extender_stale { STALE_HOLD, STALE_PASS };
 
 struct extender_config {
 	const char *listen, *cert_file, *key_file, *client_ca_file; /* files: "": none */
+	const char *metrics_address;                                /* "": none of its own */
 	const char *kubeconfig, *context;
 	uint64_t request_bytes_max, api_timeout_ms, score_max;
 	bool hint, avoid;

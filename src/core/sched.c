@@ -45,11 +45,22 @@ void resource_table_fini(struct resource_table *t)
 	vec_fini(t);
 }
 
-unsigned resource_number(struct resource_table *t, const char *name)
+bool resource_find(const struct resource_table *t, const char *name, unsigned *number)
 {
 	for (size_t i = 0; i < t->nr; i++)
-		if (!strcmp(t->at[i].name, name))
-			return (unsigned)i;
+		if (!strcmp(t->at[i].name, name)) {
+			*number = (unsigned)i;
+			return true;
+		}
+	return false;
+}
+
+unsigned resource_number(struct resource_table *t, const char *name)
+{
+	unsigned number;
+
+	if (resource_find(t, name, &number))
+		return number;
 	struct resource_kind *k = vec_push(t);
 
 	*k = kind_of(name);

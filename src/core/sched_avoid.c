@@ -121,6 +121,14 @@ void sched_avoid_took(struct sched_avoid *a, const char *workload, const char *n
 		drop(a, i);
 }
 
+/* A clock that was set back prolongs it by no more than once more. */
+static bool is_on(const struct refusal *r, int64_t now_ms)
+{
+	int64_t left_ms = r->until_ms - now_ms;
+
+	return left_ms > 0 && left_ms < 2 * r->delay_ms;
+}
+
 bool sched_avoid_is(
 	const struct sched_avoid *a, const char *workload, const char *node, int64_t now_ms)
 {
@@ -131,7 +139,7 @@ bool sched_avoid_is(
 		return false;
 	r = refusal_of(workload, node);
 	size_t i = place_of(a, &r, &found);
-	return found && now_ms < a->at[i].until_ms;
+	return found && is_on(&a->at[i], now_ms);
 }
 
 size_t sched_avoid_count(const struct sched_avoid *a, int64_t now_ms)
@@ -139,6 +147,6 @@ size_t sched_avoid_count(const struct sched_avoid *a, int64_t now_ms)
 	size_t nr = 0;
 
 	for (size_t i = 0; i < a->nr; i++)
-		nr += now_ms < a->at[i].until_ms;
+		nr += is_on(&a->at[i], now_ms);
 	return nr;
 }

@@ -27,6 +27,7 @@ enum {
 	FIRST_BODY_BYTES = 4 << 10,
 	MS_PER_S = 1000,
 	RETRY_MS = 100,
+	TURN_MS = 2000,     /* that a connection has to itself before it makes room */
 	LOOKS_PER_IDLE = 4, /* how exactly the time of slow clients is kept */
 	NAME_MAX_BYTES = 64
 };
@@ -165,6 +166,18 @@ static void accept_again(void *ctx)
 		poll_start(s->listener, UV_READABLE);
 }
 
+/* With all places taken the client that is idle or slow for longest goes; it may come again. */
+static void make_room(const struct http_server *s)
+{
+	const struct client *oldest = NULL;
+
+	for (const struct client *c = s->clients; c; c = c->next)
+		if (!c->waits && (!oldest || c->since_ms < oldest->since_ms))
+			oldest = c;
+	if (oldest && now_ms() - oldest->since_ms >= TURN_MS)
+		(void)shutdown(oldest->fd, SHUT_RDWR);
+}
+
 /* libmicrohttpd would accept by itself, and turn without an end when no descriptor is left. */
 static void accept_client(void *ctx)
 {
@@ -175,6 +188,8 @@ static void accept_client(void *ctx)
 
 	if (s->nr_clients == s->o.clients_max) {
 		poll_stop(s->listener); /* until one goes */
+		make_room(s);
+		loop_timer_set(s->accept_again, RETRY_MS);
 		return;
 	}
 	int fd = accept4(s->fd, address, &len, SOCK_NONBLOCK | SOCK_CLOEXEC);
@@ -420,7 +435,7 @@ static enum MHD_Result on_request(void *ctx, struct MHD_Connection *connection, 
 	struct http_exchange *x = *request;
 
 	(void)connection, (void)version;
-	if (s->closing || x->dropped)
+	if ((s->closing && !x->answer) || x->dropped)
 		return MHD_NO;
 	if (!x->began)
 		return begin(x);
@@ -541,6 +556,20 @@ unsigned http_server_port(const struct http_server *s)
 	return http_port_of(s->fd);
 }
 
+/* What has been answered goes out, as far as sockets take it at once. */
+static void send_answers(struct http_server *s)
+{
+	enum { RUNS_MAX = 16 };
+	unsigned long long timeout_ms = 0;
+
+	for (unsigned i = 0; i < RUNS_MAX && (s->resumed || !timeout_ms); i++) {
+		s->resumed = false;
+		(void)MHD_run(s->mhd);
+		if (MHD_get_timeout(s->mhd, &timeout_ms) != MHD_YES)
+			return;
+	}
+}
+
 void http_server_free(struct http_server *s)
 {
 	if (!s)
@@ -548,6 +577,7 @@ void http_server_free(struct http_server *s)
 	s->closing = true;
 	while (s->waiting) /* libmicrohttpd aborts when it is stopped with suspended connections */
 		resume(s->waiting);
+	send_answers(s);
 	poll_close(s->listener);
 	(void)close(s->fd);
 	poll_close(s->poll);

@@ -25,7 +25,7 @@ struct http_server_options {
 	 * clients, or the handshake fails. */
 	const char *cert, *key, *client_ca;
 	size_t body_max;      /* 0: 64 KiB; a longer one is answered with 413 */
-	unsigned clients_max; /* connections at a time, others wait; 0: 64 */
+	unsigned clients_max; /* connections; for others who is idle or slow goes; 0: 64 */
 	unsigned idle_s;      /* 0: 30 */
 	void *ctx;
 	/* mandatory: answer now or in a later turn, with http_answer_send(), once. *r is valid
@@ -46,8 +46,9 @@ unsigned http_server_port(const struct http_server *s);
  * "Retry-After: 1", or NULL. */
 void http_answer_send(struct http_exchange *x, int status, const char *type, const void *body,
 	size_t len, const char *extra);
-/* What is not answered yet never will be; gone() is not called. Before loop_free(), and not from
- * within handle() or gone(). NULL is fine. */
+/* What was answered goes out, as far as sockets take it at once; what is not answered yet never
+ * will be, and gone() is not called. Before loop_free(), and not from within handle() or gone().
+ * NULL is fine. */
 void http_server_free(struct http_server *s);
 
 #endif

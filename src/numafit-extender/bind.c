@@ -13,7 +13,13 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { STATUS_OK = 200, STATUS_OTHER = 300, STATUS_CONFLICT = 409, MS_PER_S = 1000 };
+enum {
+	STATUS_OK = 200,
+	STATUS_OTHER = 300,
+	STATUS_CONFLICT = 409,
+	STATUS_SERVER_ERROR = 500,
+	MS_PER_S = 1000
+};
 enum { ERROR_BYTES = 512, ZONES_TEXT_MAX = CPUSET_TEXT_MAX };
 
 /* One request, until the API server has answered. */
@@ -26,8 +32,9 @@ struct bind {
 	struct api_call *call;
 	enum extender_bound how;
 	bool assumed;
-	uint64_t zones; /* by the NUMA nodes' ids */
-	int score;      /* that was told; -1: not by us */
+	uint64_t zones;        /* by the NUMA nodes' ids */
+	int score;             /* that was told; -1: not by us */
+	char why[ERROR_BYTES]; /* what the API server has said against it */
 };
 
 /* What is known, and decided, of the pod at this moment. */
@@ -129,18 +136,20 @@ static void on_looked(void *ctx, const struct api_answer *answer)
 	struct api_meta meta;
 
 	b->call = NULL;
-	if (is_ok(answer) && answer->body) {
-		api_json_meta(answer->body, &meta);
-		const char *node = extender_pod_json_node(answer->body);
-		if (text_equal(meta.uid, b->ask.uid) && text_equal(node, b->ask.node)) {
-			finish(b, BOUND_ALREADY, "");
-			return;
-		}
-		fail(b, BIND_REFUSED, "numafit: pod %s is bound to %s already, or is another one",
-			b->ask.name, *node ? node : "no node");
+	if (!is_ok(answer) || !answer->body) {
+		fail(b, BIND_UNKNOWN, "numafit: binding pod %s: %s", b->ask.name, answer->message);
 		return;
 	}
-	fail(b, BIND_UNKNOWN, "numafit: binding pod %s: %s", b->ask.name, answer->message);
+	api_json_meta(answer->body, &meta);
+	const char *node = extender_pod_json_node(answer->body);
+	if (!text_equal(meta.uid, b->ask.uid))
+		fail(b, BIND_REFUSED, "numafit: pod %s is another one by now", b->ask.name);
+	else if (text_equal(node, b->ask.node))
+		finish(b, BOUND_ALREADY, "");
+	else if (*node)
+		fail(b, BIND_REFUSED, "numafit: pod %s is bound to %s already", b->ask.name, node);
+	else
+		fail(b, BIND_REFUSED, "numafit: binding pod %s: %s", b->ask.name, b->why);
 }
 
 static void pod_path(const struct bind *b, char path[API_PATH_MAX], const char *tail)
@@ -155,6 +164,13 @@ static void pod_path(const struct bind *b, char path[API_PATH_MAX], const char *
 	text_add(&t, "%s", tail);
 }
 
+/* Whether it may have happened all the same. */
+static bool is_open(const struct api_answer *answer)
+{
+	return !answer->status || answer->status == STATUS_CONFLICT ||
+	       answer->status >= STATUS_SERVER_ERROR;
+}
+
 static void on_bound(void *ctx, const struct api_answer *answer)
 {
 	struct bind *b = ctx;
@@ -163,7 +179,8 @@ static void on_bound(void *ctx, const struct api_answer *answer)
 	b->call = NULL;
 	if (is_ok(answer)) {
 		finish(b, b->how, "");
-	} else if (answer->status == STATUS_CONFLICT || !answer->status) {
+	} else if (is_open(answer)) {
+		(void)text_copy(b->why, sizeof b->why, answer->message);
 		pod_path(b, path, "");
 		b->call = api_call(b->x->api, &(struct api_ask){.path = path}, b, on_looked);
 	} else {

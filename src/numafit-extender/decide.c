@@ -45,6 +45,12 @@ bool decide_candidate(
 	return known;
 }
 
+static bool is_avoided(
+	const struct extender *x, const struct ask *a, const char *node, int64_t now_ms)
+{
+	return x->config.avoid && sched_avoid_is(x->avoid, a->pod.workload, node, now_ms);
+}
+
 static struct extender_verdict judge(
 	struct extender *x, const struct ask *a, const char *name, int64_t now_ms)
 {
@@ -52,8 +58,8 @@ static struct extender_verdict judge(
 	struct sched_node node;
 	const char *why = "";
 
-	if (x->config.avoid && sched_avoid_is(x->avoid, a->pod.workload, name, now_ms))
-		return (struct extender_verdict){.why = avoided};
+	if (is_avoided(x, a, name, now_ms))
+		return (struct extender_verdict){.why = avoided, .unresolvable = true};
 	(void)decide_candidate(x, name, &node, &c);
 	enum sched_code code = sched_plan_filter(a->plan, &c, &why);
 	if (code == SCHED_SUCCESS)
@@ -186,10 +192,23 @@ char *decide_prioritize(
 
 /* Preempt: a node that would still not do is none to make room on. */
 
+static bool would_help(
+	struct extender *x, const struct ask *a, const struct extender_victims *v, int64_t now_ms)
+{
+	const struct sched_candidate *known = sched_cluster_find(x->cluster, v->node);
+
+	if (!v->nr || is_avoided(x, a, v->node, now_ms))
+		return false;
+	if (!known || (known->stale && x->config.stale == STALE_PASS))
+		return true;
+	return sched_cluster_fits_without(x->cluster, a->plan, v->node, v->uid, v->nr);
+}
+
 char *decide_preempt(struct extender *x, const struct http_request *r, size_t *len, struct err *e)
 {
 	struct extender_preempt p;
 	struct ask a;
+	int64_t now_ms = loop_wall_ms();
 
 	if (extender_preempt_read(r->body, r->len, &p, e))
 		return NULL;
@@ -198,9 +217,7 @@ char *decide_preempt(struct extender *x, const struct http_request *r, size_t *l
 		return NULL;
 	}
 	for (size_t i = 0; i < p.nr; i++)
-		p.at[i].dropped = sched_cluster_find(x->cluster, p.at[i].node) &&
-				  !sched_cluster_fits_without(x->cluster, a.plan, p.at[i].node,
-					  p.at[i].uid, p.at[i].nr);
+		p.at[i].dropped = !would_help(x, &a, &p.at[i], now_ms);
 	x->measured.nodes_asked[VERB_PREEMPT] += p.nr;
 	char *text = extender_preempt_write(&p, len);
 	ask_fini(&a);

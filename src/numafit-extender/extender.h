@@ -40,8 +40,8 @@ struct extender {
 	struct kept *kept;
 	struct unbound *unbound;
 	struct watch watch[NR_WATCHES];
-	struct http_server *http;
-	struct bind *binds; /* under way */
+	struct http_server *http, *pages; /* NULL: pages are with the rest alone */
+	struct bind *binds;               /* under way */
 	struct extender_metrics measured;
 	bool stopping;
 };

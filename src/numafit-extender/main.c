@@ -97,6 +97,8 @@ static void print_check(const struct extender_config *c)
 		*c->client_ca_file ? " by TLS, for clients with a certificate"
 		: *c->cert_file    ? " by TLS"
 				   : "");
+	if (*c->metrics_address)
+		(void)printf("metrics and health at %s\n", c->metrics_address);
 	for (unsigned i = 0; i < c->profile.nr; i++)
 		(void)printf("plugin %s, weight %lld\n",
 			sched_plugin_name(c->profile.use[i].plugin),
@@ -113,6 +115,7 @@ static void stop(void *ctx)
 		return;
 	}
 	x->stopping = true;
+	log_line(LOG_INFO, "stopping", "binds=%zu", bind_count(x));
 	x->drain = loop_timer_new(x->loop, stop, x);
 	loop_timer_set(x->drain, DRAIN_MS);
 }
@@ -133,9 +136,11 @@ static int run(struct extender *x, struct err *e)
 	int rc = start(x, e);
 
 	if (!rc) {
-		log_line(LOG_INFO, "started", "version=%s listen=%s port=%u plugins=%u hint=%s",
+		log_line(LOG_INFO, "started",
+			"version=%s listen=%s port=%u metrics_port=%u plugins=%u hint=%s",
 			NUMAFIT_VERSION, log_text(address, sizeof address, x->config.listen),
-			http_server_port(x->http), x->config.profile.nr,
+			http_server_port(x->http), x->pages ? http_server_port(x->pages) : 0,
+			x->config.profile.nr,
 			x->config.hint
 				? sched_hint_mode_name((enum sched_hint_mode)x->config.hint_mode)
 				: "off");

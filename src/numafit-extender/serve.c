@@ -107,7 +107,7 @@ static void show_metrics(struct extender *x, struct http_exchange *exchange)
 	m->avoided = sched_avoid_count(x->avoid, loop_wall_ms());
 	m->binding = bind_count(x);
 	for (unsigned i = 0; i < NR_WATCHES; i++)
-		m->synced[i] = x->watch[i].synced;
+		m->synced[i] = x->watch[i].synced || !x->watch[i].reflector;
 	sched_cluster_count(x->cluster, &m->cluster);
 	auto_free char *text = extender_metrics_text(m, &len);
 	http_answer_send(exchange, PAGE_OK, EXTENDER_METRICS_TYPE, text, len, NULL);
@@ -164,24 +164,36 @@ static bool answer_verb(
 	return false;
 }
 
-static void handle(void *ctx, struct http_exchange *exchange, const struct http_request *r)
+static bool answer_page(
+	struct extender *x, struct http_exchange *exchange, const struct http_request *r)
 {
-	struct extender *x = ctx;
 	const char *name = last_part(r->path);
 
-	if (answer_verb(x, exchange, r))
-		return;
-	for (size_t i = 0; i < sizeof pages / sizeof *pages; i++)
-		if (text_equal(name, pages[i].name)) {
-			if (text_equal(r->method, "GET") || text_equal(r->method, "HEAD"))
-				pages[i].show(x, exchange);
-			else
-				say(exchange, PAGE_NOT_ALLOWED, "GET is expected\n",
-					"Allow: GET, HEAD");
-			return;
-		}
-	say(exchange, PAGE_NOT_FOUND,
-		"filter, prioritize, preempt, bind; healthz, livez, readyz, metrics\n", NULL);
+	for (size_t i = 0; i < sizeof pages / sizeof *pages; i++) {
+		if (!text_equal(name, pages[i].name))
+			continue;
+		if (text_equal(r->method, "GET") || text_equal(r->method, "HEAD"))
+			pages[i].show(x, exchange);
+		else
+			say(exchange, PAGE_NOT_ALLOWED, "GET is expected\n", "Allow: GET, HEAD");
+		return true;
+	}
+	return false;
+}
+
+static void handle(void *ctx, struct http_exchange *exchange, const struct http_request *r)
+{
+	if (!answer_verb(ctx, exchange, r) && !answer_page(ctx, exchange, r))
+		say(exchange, PAGE_NOT_FOUND,
+			"filter, prioritize, preempt, bind; healthz, livez, readyz, metrics\n",
+			NULL);
+}
+
+/* For kubelets and Prometheus, which have no certificate to show: nothing is decided here. */
+static void handle_page(void *ctx, struct http_exchange *exchange, const struct http_request *r)
+{
+	if (!answer_page(ctx, exchange, r))
+		say(exchange, PAGE_NOT_FOUND, "healthz, livez, readyz, metrics\n", NULL);
 }
 
 static void gone(void *ctx, struct http_exchange *exchange)
@@ -214,6 +226,17 @@ static int read_pem(const char *path, char **out, struct err *e)
 		      : err_set(e, E2BIG, "%s: is too large", path);
 }
 
+static int start_pages(struct extender *x, struct err *e)
+{
+	const struct http_server_options o = {
+		.address = x->config.metrics_address, .ctx = x, .handle = handle_page};
+
+	if (!*o.address)
+		return 0;
+	x->pages = http_server_new(x->loop, &o, e);
+	return x->pages ? 0 : err_add(e, -e->code, "metrics.address");
+}
+
 int serve_start(struct extender *x, struct err *e)
 {
 	enum { CLIENTS_MAX = 64 };
@@ -240,11 +263,12 @@ int serve_start(struct extender *x, struct err *e)
 	};
 	x->measured.start_ns = (uint64_t)loop_wall_ms() * NS_PER_MS;
 	x->http = http_server_new(x->loop, &o, e);
-	return x->http ? 0 : err_add(e, -e->code, "listen");
+	return x->http ? start_pages(x, e) : err_add(e, -e->code, "listen");
 }
 
 void serve_stop(struct extender *x)
 {
 	http_server_free(x->http);
-	x->http = NULL;
+	http_server_free(x->pages);
+	x->http = x->pages = NULL;
 }

@@ -54,7 +54,7 @@ static void follow_start(struct extender *x, const struct extender_pod *p, struc
 		(void)unbound_remove(x->unbound, uid);
 }
 
-/* The node says so itself, also of pods whose sandbox it did not let start. */
+/* The node says so itself, also of pods whose sandbox it did not let start. No other one can. */
 static int put_event(struct watch *w, struct json_t *v, const struct sched_reader *r, struct err *e)
 {
 	struct extender *x = w->x;
@@ -62,7 +62,8 @@ static int put_event(struct watch *w, struct json_t *v, const struct sched_reade
 	const char *workload = NULL;
 
 	(void)r, (void)e;
-	if (extender_event_json_read(v, &event))
+	if (extender_event_json_read(v, &event) &&
+		text_equal(sched_cluster_node_of(x->cluster, event.uid), event.node))
 		workload = unbound_refuse(x->unbound, event.uid, event.ns);
 	if (workload)
 		note_refusal(x, event.uid, workload, event.node);

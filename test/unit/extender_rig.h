@@ -30,6 +30,8 @@ struct rig {
 	int bind_status;
 	bool bind_goes_unsaid; /* it happens, but the connection breaks */
 	bool bind_untold;      /* it happens, but watches do not tell */
+	bool bind_waits;       /* it happens, but is not answered before rig_answer_bind() */
+	struct fake_ask *unanswered;
 	unsigned nr_binds;
 	json_t *binding;
 
@@ -148,6 +150,12 @@ static inline void rig_put(struct rig *r, unsigned list, json_t *object)
 	rig_tell(r, list, old ? "MODIFIED" : "ADDED", object);
 }
 
+static inline void rig_answer_bind(struct rig *r)
+{
+	fake_api_answer(r->unanswered, 201, NULL, "{\"kind\":\"Status\",\"status\":\"Success\"}");
+	r->unanswered = NULL;
+}
+
 static inline void rig_bind(struct rig *r, struct fake_ask *q, const char *name)
 {
 	json_error_t e;
@@ -179,10 +187,11 @@ static inline void rig_bind(struct rig *r, struct fake_ask *q, const char *name)
 	if (json_object_get(meta, "annotations"))
 		(void)json_object_set(json_object_get(pod, "metadata"), "annotations",
 			json_object_get(meta, "annotations"));
+	r->unanswered = q;
 	if (r->bind_goes_unsaid)
 		fake_api_cut(q);
-	else
-		fake_api_answer(q, 201, NULL, "{\"kind\":\"Status\",\"status\":\"Success\"}");
+	else if (!r->bind_waits)
+		rig_answer_bind(r);
 	if (r->bind_untold) { /* it is so, but no watch says it */
 		json_object_update(rig_find(&r->list[PODS], name), pod);
 		json_decref(pod);

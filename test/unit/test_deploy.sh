@@ -150,6 +150,13 @@ component components/evict >"$dir/got"
 same "evict adds evictions" "/pods/eviction: create"
 component components/numatopology >"$dir/got"
 same "numatopology adds Numatopology" "nodeinfo.volcano.sh/numatopologies: create patch"
+flat deploy/components/own-node/policy.yaml | awk '
+	sub(/^0\.spec\.matchConstraints\.resourceRules\.[0-9]*\./, "") {
+		if ($1 == "apiGroups.0") group = $2
+		if ($1 == "resources.0") print group "/" $2
+	}' | sort >"$dir/got"
+same "own-node is about every kind that numafitd may write" "$(
+	{ rules deploy/base/rbac.yaml; component components/numatopology; } | sed -n 's/: create patch$//p' | sort)"
 component extender/numatopology >"$dir/got"
 same "and the extender's reads it" "nodeinfo.volcano.sh/numatopologies: list watch"
 
@@ -219,7 +226,13 @@ extender=deploy/extender/deployment.yaml
 flat $extender >"$dir/daemonset"
 check "the extender's settings are taken" "$bin/numafit-extender" --check-config --config deploy/extender/extender.yaml
 port=$(value deploy/extender/extender.yaml listen)
+metrics=$(value deploy/extender/extender.yaml 'metrics\.address')
 for fact in "spec.containers.0.ports.0.containerPort ${port##*:}" \
+	"spec.containers.0.ports.1.containerPort ${metrics##*:}" \
+	"spec.containers.0.readinessProbe.httpGet.path /readyz" \
+	"spec.containers.0.readinessProbe.httpGet.port metrics" \
+	"spec.containers.0.livenessProbe.httpGet.path /livez" \
+	"spec.containers.0.livenessProbe.httpGet.port metrics" \
 	"spec.containers.0.args.1 $(value $extender 'spec\.template\.spec\.containers\.0\.volumeMounts\.0\.mountPath')" \
 	"spec.containers.0.image localhost/numafit:$version" \
 	"spec.containers.0.securityContext.runAsNonRoot true" \

@@ -224,8 +224,7 @@ static void a_bind_that_fails_gives_back_what_it_held(void **state)
 	} rows[] = {
 		{500, "{\"Error\":\"numafit: binding pod a: no such luck\"}"},
 		{403, "{\"Error\":\"numafit: binding pod a: no such luck\"}"},
-		{409, "{\"Error\":\"numafit: pod a is bound to no node already, or is another "
-		      "one\"}"},
+		{409, "{\"Error\":\"numafit: binding pod a: no such luck\"}"},
 	};
 	struct rig *r = *state;
 
@@ -251,6 +250,41 @@ static void a_bind_whose_answer_was_lost_is_looked_up(void **state)
 	bind_pod(r, "a", "n1", OK);
 	assert_int_equal(r->nr_binds, 1);
 	bind_pod(r, "a", "n1", OK); /* whoever asks again need not be told */
+}
+
+/* An error of the API server does not say that nothing has happened. */
+static void a_bind_that_happened_in_spite_of_an_error_is_one(void **state)
+{
+	struct rig *r = *state;
+	auto_free char *args = rig_bind_args("a", "n1");
+
+	start(r);
+	filter(r, new_pod(r, "a", 4), FITS_N1);
+	r->bind_waits = r->bind_untold = true;
+	rig_begin(r, "/bind", args, strlen(args));
+	FAKE_UNTIL(&r->f, r->unanswered);
+	fake_api_answer(r->unanswered, 504, NULL, "{\"kind\":\"Status\",\"message\":\"too late\"}");
+	rig_wait(r);
+	assert_string_equal(r->answer, OK);
+	filter(r, new_pod(r, "b", 4), FITS_NONE);
+}
+
+static void a_pod_that_was_made_anew_is_another_one(void **state)
+{
+	struct rig *r = *state;
+	json_t *again = rig_pod("a", 4, NULL);
+
+	start(r);
+	filter(r, new_pod(r, "a", 4), FITS_N1);
+	r->bind_status = 409;
+	(void)json_object_set_new(
+		json_object_get(again, "metadata"), "uid", json_string("another"));
+	rig_put(r, PODS, again);
+	bind_pod(r, "a", "n1", "{\"Error\":\"numafit: pod a is another one by now\"}");
+	assert_string_equal(
+		json_string_value(json_object_get(json_object_get(r->binding, "metadata"), "uid")),
+		"uid-of-a");
+	filter(r, again, FITS_N1); /* nothing is held for the one before */
 }
 
 static void a_pod_of_another_node_is_not_bound_again(void **state)
@@ -288,6 +322,27 @@ static void preemption_is_only_for_nodes_that_it_would_help(void **state)
 	assert_string_equal(r->answer,
 		"{\"NodeNameToMetaVictims\":{\"n1\":{\"Pods\":[{\"UID\":\"uid-of-a\"}],"
 		"\"NumPDBViolations\":1}}}");
+}
+
+static void preempt(struct rig *r, json_t *pod, const char *victims, const char *wanted)
+{
+	auto_free char *text = json_dumps(pod, JSON_COMPACT), *args = NULL;
+
+	assert_true(
+		asprintf(&args, "{\"Pod\":%s,\"NodeNameToMetaVictims\":%s}", text, victims) > 0);
+	assert_int_equal(rig_ask(r, "/preempt", args), FAKE_OK);
+	assert_string_equal(r->answer, wanted);
+}
+
+/* kube-scheduler fails the preemption as a whole of which a node is left without victims. */
+static void a_node_without_victims_is_none_to_preempt_on(void **state)
+{
+	struct rig *r = *state;
+
+	start(r);
+	preempt(r, new_pod(r, "a", 2),
+		"{\"n1\":{\"Pods\":[],\"NumPDBViolations\":0},\"elsewhere\":{\"Pods\":null}}",
+		"{\"NodeNameToMetaVictims\":{}}");
 }
 
 static void another_life_goes_on_where_the_last_one_was_killed(void **state)
@@ -338,8 +393,8 @@ static void a_node_that_refused_a_workload_is_left_out_for_a_while(void **state)
 		"\"message\":\"numafit: NUMA nodes are full\"}}}]}",
 	};
 	static const char avoided[] =
-		"\"FailedNodes\":{\"n1\":\"numafit: the node refused this workload a short while "
-		"ago\"}";
+		"\"FailedAndUnresolvableNodes\":{\"n1\":\"numafit: the node refused this "
+		"workload a short while ago\"}";
 	struct rig *r = *state;
 	char name[8];
 
@@ -360,7 +415,8 @@ static void a_node_that_refused_a_workload_is_left_out_for_a_while(void **state)
 	}
 }
 
-static void tell_of(struct rig *r, const char *name, const char *ns, const char *type)
+static void tell_of(
+	struct rig *r, const char *name, const char *ns, const char *type, const char *node)
 {
 	const char *uid = json_string_value(json_object_get(
 		json_object_get(rig_find(&r->list[PODS], name), "metadata"), "uid"));
@@ -370,16 +426,16 @@ static void tell_of(struct rig *r, const char *name, const char *ns, const char 
 	rig_put(r, EVENTS,
 		json_pack("{s{ssss}s{ssss}sssss{ss}}", "metadata", "name", event, "namespace", ns,
 			"involvedObject", "kind", "Pod", "uid", uid, "type", type,
-			"reportingComponent", "numafitd", "source", "host", "n1"));
+			"reportingComponent", "numafitd", "source", "host", node));
 }
 
 /* A pod whose sandbox may not start waits for ever in ContainerCreating; the node's event says why.
- * Of a pod of another namespace, which whoever wrote it may know nothing of, none is believed. */
+ * Who may write events may write any: of a pod of another namespace, or of a node that it is not
+ * on, none is believed. */
 static void a_node_that_says_so_in_an_event_is_left_out_too(void **state)
 {
 	static const char avoided[] =
-		"\"FailedNodes\":{\"n1\":\"numafit: the node refused this workload a short while "
-		"ago\"}";
+		"\"numafit: the node refused this workload a short while ago\"";
 	struct rig *r = *state;
 
 	start(r);
@@ -388,17 +444,63 @@ static void a_node_that_says_so_in_an_event_is_left_out_too(void **state)
 	bind_pod(r, "p", "n1", OK);
 	json_t *next = rig_pod("next", 2, "p");
 	auto_free char *args = rig_args(next, both);
-	tell_of(r, "p", "elsewhere", "Warning");
-	tell_of(r, "p", "default", "Normal");
+	tell_of(r, "p", "elsewhere", "Warning", "n1");
+	tell_of(r, "p", "default", "Normal", "n1");
+	tell_of(r, "p", "default", "Warning", "n2");
 	rig_put(r, REPORTS, rig_report("n1", 9, 2, 6, "")); /* told after both */
 	for (unsigned i = 0; i < 20; i++) {
 		assert_int_equal(rig_ask(r, "/filter", args), FAKE_OK);
 		assert_null(strstr(r->answer, avoided));
 	}
-	tell_of(r, "p", "default", "Warning");
+	tell_of(r, "p", "default", "Warning", "n1");
 	do
 		assert_int_equal(rig_ask(r, "/filter", args), FAKE_OK);
 	while (!strstr(r->answer, avoided));
+	json_decref(next);
+}
+
+/* What would go there would go for nothing: filter leaves the node out afterwards, too. */
+static void nobody_is_preempted_on_a_node_that_refused(void **state)
+{
+	static const char victims[] = "{\"n1\":{\"Pods\":[{\"UID\":\"v\"}],\"NumPDBViolations\":0},"
+				      "\"n2\":{\"Pods\":[{\"UID\":\"w\"}],\"NumPDBViolations\":0}}";
+	struct rig *r = *state;
+
+	start(r);
+	filter(r, new_pod(r, "p", 2), FITS_BOTH);
+	bind_pod(r, "p", "n1", OK);
+	refuse(r, "p", "{\"phase\":\"Failed\",\"reason\":\"TopologyAffinityError\"}");
+	json_t *next = rig_pod("next", 2, "owner");
+	auto_free char *args = rig_args(next, both);
+	do
+		assert_int_equal(rig_ask(r, "/filter", args), FAKE_OK);
+	while (!strstr(r->answer, "refused this workload"));
+	preempt(r, next, victims,
+		"{\"NodeNameToMetaVictims\":{\"n2\":{\"Pods\":[{\"UID\":\"w\"}],"
+		"\"NumPDBViolations\":0}}}");
+	json_decref(next);
+}
+
+static void a_node_that_passes_though_it_is_stale_may_be_preempted_on(void **state)
+{
+	static const char victims[] =
+		"{\"n1\":{\"Pods\":[{\"UID\":\"v\"}],\"NumPDBViolations\":0}}";
+	struct rig *r = *state;
+	json_t *foreign = rig_pod("foreign", 2, NULL), *next = rig_pod("next", 1, "owner");
+	auto_free char *args = rig_args(next, both);
+
+	rig_write_config(r, "staleNodes: pass\n");
+	start(r);
+	(void)json_object_set_new(json_object_get(foreign, "spec"), "nodeName", json_string("n1"));
+	rig_put(r, PODS, foreign);
+	do
+		assert_int_equal(rig_ask(r, "/metrics", NULL), FAKE_OK);
+	while (!strstr(r->answer, "\nnumafit_extender_nodes_stale 1\n"));
+	assert_int_equal(rig_ask(r, "/filter", args), FAKE_OK);
+	assert_string_equal(r->answer, FITS_BOTH);
+	preempt(r, next, victims,
+		"{\"NodeNameToMetaVictims\":{\"n1\":{\"Pods\":[{\"UID\":\"v\"}],"
+		"\"NumPDBViolations\":0}}}");
 	json_decref(next);
 }
 
@@ -550,9 +652,11 @@ static void odd_requests_are_refused_with_a_reason(void **state)
 
 static void a_request_without_an_end_does_not_hold_up_others(void **state)
 {
-	enum { SLOW = 40 };
+	enum { SLOW = 100 }; /* more than there may be at a time */
 	static const char begin[] =
 		"POST /filter HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{";
+	static const char look[] = "GET /readyz HTTP/1.1\r\nHost: x\r\n\r\n";
+	static const struct timeval patience = {.tv_sec = 20};
 	static const char huge[] =
 		"POST /filter HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999999\r\n\r\n";
 	struct rig *r = *state;
@@ -565,6 +669,12 @@ static void a_request_without_an_end_does_not_hold_up_others(void **state)
 		assert_true(write(fd[i], begin, sizeof begin - 1) > 0);
 	}
 	filter(r, new_pod(r, "a", 4), FITS_N1);
+	int late = connect_to(r); /* of a scheduler that has no connection yet */
+	assert_true(write(late, look, sizeof look - 1) > 0);
+	assert_int_equal(setsockopt(late, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience), 0);
+	assert_true(read(late, answer, sizeof answer - 1) > 0);
+	assert_non_null(strstr(answer, " 200 "));
+	(void)close(late);
 	for (unsigned i = 0; i < SLOW; i++)
 		(void)close(fd[i]);
 	fd[0] = connect_to(r);
@@ -594,11 +704,12 @@ static void metrics_count(void **state)
 	static const char *const series[] = {
 		"numafit_extender_requests_total{verb=\"filter\",result=\"ok\"} 1\n",
 		"numafit_extender_binds_total{result=\"bound-with-hint\"} 1\n",
-		"numafit_extender_nodes 2\n",
-		"numafit_extender_topologies 2\n",
+		"numafit_extender_nodes 2\n", "numafit_extender_topologies 2\n",
 		"numafit_extender_nodes_asked_total{verb=\"filter\"} 2\n",
 		"numafit_extender_nodes_refused_total 1\n",
 		"numafit_extender_watch_synced{resource=\"pods\"} 1\n",
+		"numafit_extender_watch_synced{resource=\"numatopologies\"} 1\n", /* not asked for
+										   */
 	};
 	struct rig *r = *state;
 
@@ -619,6 +730,25 @@ static void it_ends_when_it_is_told_to(void **state)
 	assert_int_equal(rig_end(r, SIGTERM), 0);
 }
 
+static void who_waits_for_a_bind_hears_of_it_before_the_end(void **state)
+{
+	struct rig *r = *state;
+
+	start(r);
+	filter(r, new_pod(r, "a", 4), FITS_N1);
+	r->bind_waits = true;
+	auto_free char *args = rig_bind_args("a", "n1");
+	rig_begin(r, "/bind", args, strlen(args));
+	FAKE_UNTIL(&r->f, r->unanswered);
+	(void)kill(r->pid, SIGTERM);
+	while (!rig_said(r, "event=stopping"))
+		(void)usleep(1000);
+	rig_answer_bind(r);
+	rig_wait(r);
+	assert_int_equal(r->status, FAKE_OK);
+	assert_string_equal(r->answer, OK);
+}
+
 static void before_it_knows_the_cluster_it_says_so(void **state)
 {
 	struct rig *r = *state;
@@ -631,6 +761,31 @@ static void before_it_knows_the_cluster_it_says_so(void **state)
 	assert_int_equal(rig_ask(r, "/readyz", NULL), 503);
 	assert_int_equal(rig_ask(r, "/livez", NULL), 200);
 	json_decref(pod);
+}
+
+/* Whoever has no certificate may see how it is, and nothing else. */
+static void pages_have_an_address_of_their_own(void **state)
+{
+	static const struct {
+		const char *path, *body;
+		int status;
+	} rows[] = {
+		{"/livez", NULL, 200},
+		{"/readyz", NULL, 200},
+		{"/metrics", NULL, 200},
+		{"/metrics", "{}", 405},
+		{"/filter", "{}", 404},
+		{"/bind", "{}", 404},
+	};
+	struct rig *r = *state;
+
+	rig_write_config(r, "metrics: {address: 127.0.0.1:0}\n");
+	start(r);
+	const char *port = strstr(r->log, " metrics_port=");
+	assert_non_null(port);
+	assert_int_equal(sscanf(port, " metrics_port=%u", &r->port), 1);
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+		assert_int_equal(rig_ask(r, rows[i].path, rows[i].body), rows[i].status);
 }
 
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
@@ -647,18 +802,25 @@ int main(void)
 		T(a_node_where_it_cannot_be_placed_by_now_is_a_conflict),
 		T(a_bind_that_fails_gives_back_what_it_held),
 		T(a_bind_whose_answer_was_lost_is_looked_up),
+		T(a_bind_that_happened_in_spite_of_an_error_is_one),
+		T(a_pod_that_was_made_anew_is_another_one),
 		T(a_pod_of_another_node_is_not_bound_again),
 		T(preemption_is_only_for_nodes_that_it_would_help),
+		T(a_node_without_victims_is_none_to_preempt_on),
 		T(another_life_goes_on_where_the_last_one_was_killed),
 		T(without_topologies_every_node_passes),
 		T(a_node_that_refused_a_workload_is_left_out_for_a_while),
 		T(a_node_that_says_so_in_an_event_is_left_out_too),
+		T(nobody_is_preempted_on_a_node_that_refused),
+		T(a_node_that_passes_though_it_is_stale_may_be_preempted_on),
 		T(thousands_of_nodes_are_answered),
 		T(odd_requests_are_refused_with_a_reason),
 		T(a_request_without_an_end_does_not_hold_up_others),
 		T(what_is_deep_is_refused),
 		T(metrics_count),
+		T(who_waits_for_a_bind_hears_of_it_before_the_end),
 		T(it_ends_when_it_is_told_to),
+		T(pages_have_an_address_of_their_own),
 		T(before_it_knows_the_cluster_it_says_so),
 	};
 

@@ -107,6 +107,21 @@ static void a_hint_for_another_pod_or_node_says_nothing(void **state)
 	}
 }
 
+/* Annotations can be written again and again: their words are not kept. */
+static void a_hint_names_no_resource_that_nobody_has(void **state)
+{
+	struct world *w = *state;
+	struct extender_pod p;
+	size_t before = w->names.nr;
+	auto_free char *text = xstrdup(POD("n1", "u1", HINT));
+
+	memcpy(strstr(text, "memory"), "xemory", strlen("xemory"));
+	read_pod(w, parse(w, text), &p);
+	assert_true(p.ours);
+	assert_int_equal(p.nr_taken, 0);
+	assert_int_equal(w->names.nr, before);
+}
+
 static void phases_and_refusals_are_told_apart(void **state)
 {
 	static const struct {
@@ -295,6 +310,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		T(a_hint_says_what_a_bound_pod_takes),
 		T(a_hint_for_another_pod_or_node_says_nothing),
+		T(a_hint_names_no_resource_that_nobody_has),
 		T(phases_and_refusals_are_told_apart),
 		T(the_workload_is_the_controller),
 		T(what_is_kept_reads_the_same),

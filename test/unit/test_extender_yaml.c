@@ -44,6 +44,7 @@ static const char whole[] = "apiVersion: numafit.io/v1\n"
 			    "kind: ExtenderConfiguration\n"
 			    "listen: 127.0.0.1:8443\n"
 			    "tls: {certFile: c.crt, keyFile: c.key, clientCAFile: ca.crt}\n"
+			    "metrics: {address: \":9468\"}\n"
 			    "kubeconfig: /etc/kubeconfig\n"
 			    "context: here\n"
 			    "apiTimeout: 4s\n"
@@ -84,6 +85,7 @@ static void all_keys_are_read(void **state)
 	assert_string_equal(c.cert_file, "c.crt");
 	assert_string_equal(c.key_file, "c.key");
 	assert_string_equal(c.client_ca_file, "ca.crt");
+	assert_string_equal(c.metrics_address, ":9468");
 	assert_string_equal(c.kubeconfig, "/etc/kubeconfig");
 	assert_string_equal(c.context, "here");
 	assert_int_equal(c.api_timeout_ms, 4000);

@@ -32,6 +32,16 @@ static void a_node_that_refused_is_avoided_for_a_while(void **state)
 	assert_false(sched_avoid_is(a, "other", "n1", START_MS));
 }
 
+static void a_clock_that_is_set_back_does_not_prolong_it(void **state)
+{
+	struct sched_avoid *a = *state;
+
+	sched_avoid_refused(a, "job", "n1", "p1", START_MS);
+	assert_true(sched_avoid_is(a, "job", "n1", START_MS - SCHED_AVOID_FIRST_MS + 1));
+	assert_false(sched_avoid_is(a, "job", "n1", START_MS - SCHED_AVOID_FIRST_MS));
+	assert_int_equal(sched_avoid_count(a, START_MS - SCHED_AVOID_MOST_MS), 0);
+}
+
 static void each_refusal_doubles_it_up_to_a_limit(void **state)
 {
 	struct sched_avoid *a = *state;
@@ -93,6 +103,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(
 			a_node_that_refused_is_avoided_for_a_while, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			a_clock_that_is_set_back_does_not_prolong_it, setup, teardown),
 		cmocka_unit_test_setup_teardown(
 			each_refusal_doubles_it_up_to_a_limit, setup, teardown),
 		cmocka_unit_test_setup_teardown(
