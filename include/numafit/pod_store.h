@@ -45,6 +45,8 @@ bool pod_store_remove(struct pod_store *s, const char *uid);
 /* NULL: not known. */
 const struct known_pod *pod_store_find(const struct pod_store *s, const char *uid);
 size_t pod_store_count(const struct pod_store *s);
+/* What their copies take. */
+size_t pod_store_bytes(const struct pod_store *s);
 /* In order of uid. */
 const struct known_pod *pod_store_at(const struct pod_store *s, size_t i);
 

@@ -188,6 +188,14 @@ static char *path_of(const struct apply_options *o)
 	return path;
 }
 
+static void take_options(struct apply *p, const struct apply_options *o)
+{
+	free(p->path);
+	p->path = path_of(o);
+	p->interval_ns = (uint64_t)(o->interval_ms ? o->interval_ms : INTERVAL_MS) * NS_PER_MS;
+	p->heartbeat_ns = (uint64_t)(o->heartbeat_ms ? o->heartbeat_ms : HEARTBEAT_MS) * NS_PER_MS;
+}
+
 struct apply *apply_new(struct loop *l, struct api *a, const struct apply_options *o,
 	const struct apply_handler *handler)
 {
@@ -195,11 +203,9 @@ struct apply *apply_new(struct loop *l, struct api *a, const struct apply_option
 
 	p->api = a;
 	p->handler = *handler;
-	p->path = path_of(o);
+	take_options(p, o);
 	p->what = xstrdup(o->what);
 	p->advice = xstrdup(o->advice);
-	p->interval_ns = (uint64_t)(o->interval_ms ? o->interval_ms : INTERVAL_MS) * NS_PER_MS;
-	p->heartbeat_ns = (uint64_t)(o->heartbeat_ms ? o->heartbeat_ms : HEARTBEAT_MS) * NS_PER_MS;
 	p->backoff = (struct backoff){
 		.min_ms = o->retry_min_ms ? o->retry_min_ms : RETRY_MIN_MS,
 		.max_ms = o->retry_max_ms ? o->retry_max_ms : RETRY_MAX_MS,
@@ -209,6 +215,13 @@ struct apply *apply_new(struct loop *l, struct api *a, const struct apply_option
 	p->timer = loop_timer_new(l, on_timer, p);
 	apply_changed(p);
 	return p;
+}
+
+void apply_set_options(struct apply *p, const struct apply_options *o)
+{
+	take_options(p, o);
+	p->hold_ns = 0; /* of a conflict that may be none any more */
+	plan(p);
 }
 
 void apply_changed(struct apply *p)

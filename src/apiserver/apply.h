@@ -47,6 +47,9 @@ struct apply_counters {
 /* The first write comes by itself. The handler is copied. */
 struct apply *apply_new(struct loop *l, struct api *a, const struct apply_options *o,
 	const struct apply_handler *handler);
+/* manager, take_over, interval_ms and heartbeat_ms are others from the next write on, which waits
+ * for nothing but that interval; path is the same. A write under way and the counters stay. */
+void apply_set_options(struct apply *p, const struct apply_options *o);
 /* What print() gives may be another text by now: when it is, it is written. */
 void apply_changed(struct apply *p);
 void apply_counters(const struct apply *p, struct apply_counters *out);

@@ -2,12 +2,16 @@
 
 #include <apiserver/path.h>
 #include <apiserver/reflector.h>
+#include <codec/api_json.h>
 #include <codec/pod_object_json.h>
 #include <numafit/mem.h>
 #include <numafit/once.h>
 #include <numafit/text.h>
 
 #include <errno.h>
+
+/* Thousands of pods, as they are kept: whatever the server tells beyond it is not of one node. */
+enum { PODS_BYTES_MAX = 32 << 20, BYTES_PER_MIB = 1 << 20 };
 
 struct api_pods {
 	const struct api_pods_handler *handler;
@@ -55,9 +59,35 @@ static int check_uid(const struct api_pods *p, const struct known_pod *pod, stru
 		pod->pod.ns, pod->pod.name, kept->pod.ns, kept->pod.name);
 }
 
+static int check_room(const struct api_pods *p, struct err *e)
+{
+	return pod_store_bytes(p->store) < PODS_BYTES_MAX
+		       ? 0
+		       : err_set(e, ENOSPC,
+				 "pods of %d MiB are known already, more than a node has: others "
+				 "are passed over",
+				 PODS_BYTES_MAX / BYTES_PER_MIB);
+}
+
+static void pass_over(struct api_pods *p, const struct err *e)
+{
+	if (once_is_new(&p->odd, e->text))
+		p->handler->on_event(p->handler->ctx, true, "pods-watch-odd-pod", e->text);
+}
+
+/* One that cannot be read any more may have been read before. */
+static void remove_unread(struct api_pods *p, const struct json_t *object)
+{
+	struct api_meta meta;
+
+	api_json_meta(object, &meta);
+	(void)pod_store_remove(p->store, meta.uid);
+}
+
 static void on_object(void *ctx, enum reflector_change change, struct json_t *object)
 {
 	struct api_pods *p = ctx;
+	bool gone = change == REFLECTOR_DELETE;
 	struct known_pod pod;
 	struct arena a;
 	struct err e;
@@ -66,14 +96,16 @@ static void on_object(void *ctx, enum reflector_change change, struct json_t *ob
 	int rc = pod_object_json_read(object, &a, &pod, &e);
 	if (!rc)
 		rc = check_uid(p, &pod, &e);
-	if (rc < 0) {
-		if (once_is_new(&p->odd, e.text))
-			p->handler->on_event(p->handler->ctx, true, "pods-watch-odd-pod", e.text);
-	} else if (change == REFLECTOR_DELETE) {
+	if (!rc && !gone)
+		rc = check_room(p, &e);
+	if (rc < 0)
+		pass_over(p, &e);
+	if (rc < 0 && gone)
+		remove_unread(p, object);
+	else if (gone)
 		(void)pod_store_remove(p->store, pod.pod.uid);
-	} else {
+	else if (!rc)
 		put(p, &pod);
-	}
 	arena_fini(&a);
 }
 
@@ -108,8 +140,10 @@ struct api_pods *api_pods_new(
 	path_add_escaped(&t, node);
 	p->handler = handler;
 	p->store = pod_store_new();
-	p->reflector = reflector_new(
-		a, &(struct reflector_options){.path = "/api/v1/pods", .query = query}, &reflected);
+	p->reflector = reflector_new(a,
+		&(struct reflector_options){
+			.path = "/api/v1/pods", .query = query, .from_memory = true},
+		&reflected);
 	return p;
 }
 

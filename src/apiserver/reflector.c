@@ -55,6 +55,7 @@ struct reflector {
 	struct api *api;
 	char *path, *query;
 	unsigned page, idle_ms;
+	bool from_memory;
 	struct reflector_handler handler;
 	struct loop_timer *timer;
 	struct api_call *call; /* the list or the watch; NULL: the timer runs */
@@ -220,13 +221,20 @@ static void take_page(struct reflector *r, const struct json_t *body)
 	watch(r);
 }
 
-/* A few large pods are no reason to know of none: the same page, of half as many. */
+/* A few large pods are no reason to know of none: the same page, of half as many. From its memory a
+ * server may give no pages. */
 static void list_smaller(struct reflector *r)
 {
-	if (!r->whole)
+	if (!r->whole && !r->from_memory)
 		r->page /= 2;
-	r->whole = false;
+	r->whole = r->from_memory = false;
 	list(r);
+}
+
+/* Whether an answer may have more than one object. */
+static bool has_several(const struct reflector *r)
+{
+	return r->whole || r->from_memory || r->page > 1;
 }
 
 static void on_page(void *ctx, const struct api_answer *answer)
@@ -236,7 +244,7 @@ static void on_page(void *ctx, const struct api_answer *answer)
 	r->call = NULL;
 	if (answer->status == OK)
 		take_page(r, answer->body);
-	else if (answer->too_large && (r->whole || r->page > 1))
+	else if (answer->too_large && has_several(r))
 		list_smaller(r);
 	else
 		list_failed(r, answer->status, answer->message, answer->after_ms);
@@ -250,10 +258,11 @@ static void list(struct reflector *r)
 	struct text t = path_begin(r, path, limit);
 	if (*r->more)
 		path_add(&t, "continue", r->more);
-	bool several = r->whole || r->page > 1;
+	else if (r->from_memory)
+		path_add(&t, "resourceVersion", "0");
 	r->call = api_call(r->api,
-		&(struct api_ask){.path = path, .answer_max = several ? PAGE_MAX_BYTES : 0}, r,
-		on_page);
+		&(struct api_ask){.path = path, .answer_max = has_several(r) ? PAGE_MAX_BYTES : 0},
+		r, on_page);
 }
 
 /* The watch */
@@ -424,6 +433,7 @@ struct reflector *reflector_new(
 	r->path = xstrdup(o->path);
 	r->query = xstrdup(o->query);
 	r->page = o->page ? o->page : PAGE;
+	r->from_memory = o->from_memory;
 	r->idle_ms = o->idle_ms ? o->idle_ms : IDLE_MS;
 	r->backoff.min_ms = o->retry_min_ms ? o->retry_min_ms : RETRY_MIN_MS;
 	r->backoff.max_ms = o->retry_max_ms ? o->retry_max_ms : RETRY_MAX_MS;

@@ -13,6 +13,10 @@ struct reflector_options {
 	 * API_PATH_MAX (path.h). */
 	const char *path, *query;
 	unsigned page; /* objects of a list at a time; 0: 500 */
+	/* Lists begin with what the server has in memory, perhaps moments old, and the watch goes
+	 * on from there. Else its store is read, for a query that finds few objects all the same,
+	 * which a large cluster feels when each node does it. */
+	bool from_memory;
 	/* after failures; 0: 500 ms, 30 s. What is refused (403) or not there (404) is tried again
 	 * in the latter. */
 	unsigned retry_min_ms, retry_max_ms;

@@ -11,6 +11,7 @@
 struct kept {
 	struct known_pod pod;
 	uint64_t told; /* in which round it was told of last */
+	size_t bytes;  /* all of it */
 	alignas(max_align_t) char memory[];
 };
 
@@ -18,6 +19,7 @@ struct pod_store {
 	struct {
 		VEC(struct kept *);
 	} kept; /* ascending by uid */
+	size_t bytes;
 	uint64_t round;
 };
 
@@ -119,7 +121,14 @@ static struct kept *kept_new(const struct known_pod *from, uint64_t told)
 	copy_pod(from, &a, &k->pod);
 	assert(a.given == bytes);
 	k->told = told;
+	k->bytes = sizeof *k + bytes;
 	return k;
+}
+
+static void drop(struct pod_store *s, struct kept *k)
+{
+	s->bytes -= k->bytes;
+	free(k);
 }
 
 /* Whether two pods ask for the same */
@@ -186,7 +195,7 @@ void pod_store_sweep(struct pod_store *s)
 		if (s->kept.at[i]->told == s->round)
 			s->kept.at[nr++] = s->kept.at[i];
 		else
-			free(s->kept.at[i]);
+			drop(s, s->kept.at[i]);
 	}
 	s->kept.nr = nr;
 }
@@ -199,10 +208,11 @@ bool pod_store_put(struct pod_store *s, const struct known_pod *pod, const struc
 	bool same = was_known && same_asks(&s->kept.at[i]->pod, pod);
 
 	if (was_known)
-		free(s->kept.at[i]);
+		drop(s, s->kept.at[i]);
 	else
 		(void)vec_insert(&s->kept, i);
 	s->kept.at[i] = k;
+	s->bytes += k->bytes;
 	*kept = &k->pod;
 	return !same;
 }
@@ -213,7 +223,7 @@ bool pod_store_remove(struct pod_store *s, const char *uid)
 
 	if (!is_at(s, i, uid))
 		return false;
-	free(s->kept.at[i]);
+	drop(s, s->kept.at[i]);
 	vec_remove(&s->kept, i);
 	return true;
 }
@@ -228,6 +238,11 @@ const struct known_pod *pod_store_find(const struct pod_store *s, const char *ui
 size_t pod_store_count(const struct pod_store *s)
 {
 	return s->kept.nr;
+}
+
+size_t pod_store_bytes(const struct pod_store *s)
+{
+	return s->bytes;
 }
 
 const struct known_pod *pod_store_at(const struct pod_store *s, size_t i)

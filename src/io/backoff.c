@@ -6,10 +6,11 @@ unsigned backoff_next(struct backoff *b, unsigned at_least_ms)
 {
 	unsigned base = b->next_ms ? b->next_ms : b->min_ms, half = base / 2;
 	/* the clock's nanoseconds are random enough to keep clients out of step */
-	unsigned delay = base - half / 2 + (unsigned)(loop_monotonic_ns() % (half + 1));
+	unsigned jitter = (unsigned)(loop_monotonic_ns() % (half + 1));
+	unsigned delay = base - half / 2 + jitter;
 
 	b->next_ms = base < b->max_ms / 2 ? base * 2 : b->max_ms;
-	return delay > at_least_ms ? delay : at_least_ms;
+	return delay > at_least_ms ? delay : at_least_ms + jitter;
 }
 
 void backoff_reset(struct backoff *b)

@@ -9,7 +9,8 @@ struct backoff {
 };
 
 /* The delay before the next attempt, a quarter more or less; the one after it is twice as long, up
- * to max_ms. Never below at_least_ms, which the server may have asked for (Retry-After). */
+ * to max_ms. Never below at_least_ms, which the server may have asked for (Retry-After): of all its
+ * clients, so that up to half a delay comes on top. */
 unsigned backoff_next(struct backoff *b, unsigned at_least_ms);
 /* All is well: the next delay is min_ms. */
 void backoff_reset(struct backoff *b);

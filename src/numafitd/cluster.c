@@ -267,7 +267,7 @@ int cluster_start(struct daemon *d, struct err *e)
 		.on_event = log_event,
 	};
 
-	if (!is_wanted(d))
+	if (d->cluster || !is_wanted(d))
 		return 0;
 	struct api *api = api_new(d->loop, &o, e);
 	if (!api)

@@ -4,6 +4,7 @@
 #include <codec/flat_yaml.h>
 #include <numafit/text.h>
 
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -23,6 +24,8 @@ void config_usual_name(char name[NODE_NAME_MAX])
 		(void)text_copy(name, NODE_NAME_MAX, given);
 	else
 		(void)gethostname(name, NODE_NAME_MAX - 1);
+	for (char *c = name; *c; c++)
+		*c = (char)tolower((unsigned char)*c);
 }
 
 /* At most max bytes of the file, a string of len bytes; NULL with text. */

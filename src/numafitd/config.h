@@ -15,7 +15,8 @@ struct config {
 	} labels; /* its own copies */
 };
 
-/* What this node is called when no setting says so: NODE_NAME, else the host's name. */
+/* What this node is called when no setting says so: NODE_NAME, else the host's name; in
+ * small letters, as the kubelet has it. */
 void config_usual_name(char name[NODE_NAME_MAX]);
 
 /* Read the file, if there is one. 1: it is another one than before; 0: the same; or -errno with

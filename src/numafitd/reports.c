@@ -95,27 +95,57 @@ static struct report_pace pace_of(const struct settings *s)
 	};
 }
 
-/* Keep the object of that kind, in its group and version. */
-static struct apply *keep(struct cluster *c, const char *collection, const char *kind,
-	const struct apply_handler *handler)
-{
+/* A kind, in its group and version. */
+struct kind {
+	const char *collection, *name;
+};
+static const struct kind nrt = {
+	"topology.node.k8s.io/v1alpha2/noderesourcetopologies", "NodeResourceTopology"};
+static const struct kind numatopology = {
+	"nodeinfo.volcano.sh/v1alpha1/numatopologies", "Numatopology"};
+
+/* What the options point to. */
+struct names {
 	char path[OBJECT_PATH_MAX], what[OBJECT_PATH_MAX];
-	struct apply_options o = {
-		.path = path,
+};
+
+static struct apply_options options_of(
+	const struct cluster *c, const struct kind *kind, struct names *n)
+{
+	struct text t;
+
+	text_init(&t, n->path, sizeof n->path);
+	text_add(&t, "/apis/%s/", kind->collection);
+	path_add_escaped(&t, c->d->node_name);
+	(void)snprintf(n->what, sizeof n->what, "%s %s", kind->name, c->d->node_name);
+	return (struct apply_options){
+		.path = n->path,
 		.manager = "numafit",
-		.what = what,
+		.what = n->what,
 		.take_over = c->pace.take_over,
 		.advice = "set nodeResourceTopology.takeOver to write it all the same",
 		.interval_ms = c->pace.interval_ms,
 		.heartbeat_ms = c->pace.heartbeat_ms,
 	};
-	struct text t;
+}
 
-	text_init(&t, path, sizeof path);
-	text_add(&t, "/apis/%s/", collection);
-	path_add_escaped(&t, c->d->node_name);
-	(void)snprintf(what, sizeof what, "%s %s", kind, c->d->node_name);
+/* Keep the node's object of that kind. */
+static struct apply *keep(
+	struct cluster *c, const struct kind *kind, const struct apply_handler *handler)
+{
+	struct names n;
+	const struct apply_options o = options_of(c, kind, &n);
+
 	return apply_new(c->d->loop, c->api, &o, handler);
+}
+
+static void keep_otherwise(struct cluster *c, const struct kind *kind, struct apply *p)
+{
+	struct names n;
+	const struct apply_options o = options_of(c, kind, &n);
+
+	if (p)
+		apply_set_options(p, &o);
 }
 
 void reports_start(struct cluster *c)
@@ -129,26 +159,25 @@ void reports_start(struct cluster *c)
 	c->numatopology_handler =
 		(struct apply_handler){c, print_numatopology, on_created, log_event};
 	if (s->nrt)
-		c->nrt = keep(c, "topology.node.k8s.io/v1alpha2/noderesourcetopologies",
-			"NodeResourceTopology", &c->nrt_handler);
+		c->nrt = keep(c, &nrt, &c->nrt_handler);
 	if (s->numatopology)
-		c->numatopology = keep(c, "nodeinfo.volcano.sh/v1alpha1/numatopologies",
-			"Numatopology", &c->numatopology_handler);
+		c->numatopology = keep(c, &numatopology, &c->numatopology_handler);
 }
 
 /* What apply.c was told must be told anew; the rest is in the next text. A write under way and the
- * counters outlive whatever else has changed. */
+ * counters outlive all of it. */
 void reports_settings_changed(struct cluster *c)
 {
 	const struct report_pace now = pace_of(&c->d->settings);
+	bool same = now.interval_ms == c->pace.interval_ms &&
+		    now.heartbeat_ms == c->pace.heartbeat_ms && now.take_over == c->pace.take_over;
 
-	if (now.interval_ms == c->pace.interval_ms && now.heartbeat_ms == c->pace.heartbeat_ms &&
-		now.take_over == c->pace.take_over) {
-		reports_changed(c);
-		return;
+	c->pace = now;
+	if (!same) {
+		keep_otherwise(c, &nrt, c->nrt);
+		keep_otherwise(c, &numatopology, c->numatopology);
 	}
-	reports_stop(c);
-	reports_start(c);
+	reports_changed(c);
 }
 
 void reports_stop(struct cluster *c)

@@ -20,7 +20,7 @@ enum { LOG_MAX = 1024 };
 struct reflector {
 	char path[64], query[256];
 	struct reflector_handler handler;
-	bool synced, closed;
+	bool from_memory, synced, closed;
 };
 
 static struct reflector reflector;
@@ -29,7 +29,7 @@ struct reflector *reflector_new(
 	struct api *a, const struct reflector_options *o, const struct reflector_handler *handler)
 {
 	(void)a;
-	reflector = (struct reflector){.handler = *handler};
+	reflector = (struct reflector){.handler = *handler, .from_memory = o->from_memory};
 	(void)text_copy(reflector.path, sizeof reflector.path, o->path);
 	(void)text_copy(reflector.query, sizeof reflector.query, o->query);
 	return &reflector;
@@ -131,6 +131,7 @@ static void only_this_nodes_pods_are_watched(void **state)
 	(void)state;
 	assert_string_equal(reflector.path, "/api/v1/pods");
 	assert_string_equal(reflector.query, "fieldSelector=spec.nodeName%3Dn1.example.com");
+	assert_true(reflector.from_memory);
 }
 
 static void a_name_that_is_none_stays_within_the_selector(void **state)
@@ -200,6 +201,51 @@ static void a_pod_that_cannot_be_read_is_told_once(void **state)
 	assert_string_equal(w->log, " !pods-watch-odd-pod");
 	assert_string_equal(w->last_text, "pod ml/p: no v1.Pod with a uid");
 	assert_int_equal(api_pods_count(w->p), 0);
+}
+
+/* An update in place may ask for what nobody has. */
+static void a_pod_that_cannot_be_read_any_more_goes_all_the_same(void **state)
+{
+	struct world *w = *state;
+
+	begin();
+	tell_pod(REFLECTOR_PUT, "u-1", "2");
+	synced();
+	tell_pod(REFLECTOR_PUT, "u-1", "two");
+	assert_int_equal(api_pods_find(w->p, "u-1")->pod.ask->container[0].cpu_milli, 2000);
+	tell_pod(REFLECTOR_DELETE, "u-1", "two");
+	assert_null(api_pods_find(w->p, "u-1"));
+	assert_string_equal(w->log, " !pods-watch-odd-pod");
+}
+
+/* A server, or something before it, that passes over the selector. */
+static void more_pods_than_a_node_has_are_not_kept(void **state)
+{
+	enum { CONTAINERS = 512, PODS = 1000, MAX_MIB = 32 };
+	static char text[CONTAINERS * 32];
+	struct world *w = *state;
+	struct text t;
+
+	begin();
+	for (unsigned i = 0; i < PODS; i++) {
+		text_init(&t, text, sizeof text);
+		text_add(&t,
+			"{\"metadata\":{\"uid\":\"u-%u\",\"name\":\"p\",\"namespace\":\"ml\"},"
+			"\"spec\":{\"containers\":[{\"name\":\"c\"}",
+			i);
+		for (unsigned c = 1; c < CONTAINERS; c++)
+			text_add(&t, ",{\"name\":\"c\"}");
+		text_add(&t, "]}}");
+		assert_false(t.cut);
+		tell(REFLECTOR_PUT, text);
+	}
+	assert_in_range(api_pods_count(w->p), 2, PODS - 1);
+	assert_string_equal(w->log, " !pods-watch-odd-pod");
+	assert_string_equal(w->last_text,
+		"pods of 32 MiB are known already, more than a node has: others are passed over");
+	tell_pod(REFLECTOR_DELETE, "u-0", "1");
+	tell_pod(REFLECTOR_PUT, "late", "1");
+	assert_non_null(api_pods_find(w->p, "late"));
 }
 
 /* Whoever may create pods may write that annotation, in any namespace. */
@@ -272,6 +318,8 @@ int main(void)
 		IN_WORLD(a_change_is_told_when_it_asks_for_something_else),
 		IN_WORLD(what_a_new_list_does_not_tell_is_gone),
 		IN_WORLD(a_pod_that_cannot_be_read_is_told_once),
+		IN_WORLD(a_pod_that_cannot_be_read_any_more_goes_all_the_same),
+		IN_WORLD(more_pods_than_a_node_has_are_not_kept),
 		IN_WORLD(a_pod_that_claims_anothers_uid_does_not_get_it),
 		IN_WORLD(who_has_a_uid_gets_it_back),
 		IN_WORLD(what_the_watch_says_is_told_as_the_pods),

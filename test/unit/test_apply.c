@@ -361,6 +361,43 @@ static void a_conflict_is_told_and_waits_for_the_heartbeat(void **state)
 	assert_int_equal(counters(w).behind_ms, 0);
 }
 
+static void other_options_end_a_conflict_and_no_count(void **state)
+{
+	struct world *w = *state;
+	const struct apply_options o = {.path = PATH,
+		.manager = "numafit",
+		.what = "",
+		.take_over = true,
+		.interval_ms = 1,
+		.heartbeat_ms = SHORT_MS};
+
+	start(w, 1, NEVER_MS, false);
+	calls_until(&w->api, 1);
+	calls_answer_with(&w->api, (struct api_answer){.status = 409}, conflict);
+	apply_set_options(w->p, &o);
+	calls_until(&w->api, 2);
+	assert_string_equal(calls_first(&w->api)->path, PATH QUERY "&force=true");
+	calls_answer(&w->api, 200);
+	assert_string_equal(w->api.log, " !apply-conflict apply-written");
+	calls_until(&w->api, 3); /* the heartbeat */
+	assert_int_equal(counters(w).written, 1);
+	assert_int_equal(counters(w).conflicts, 1);
+}
+
+static void a_write_under_way_goes_on_with_other_options(void **state)
+{
+	struct world *w = *state;
+	const struct apply_options o = {
+		.path = PATH, .manager = "numafit", .what = "", .take_over = true};
+
+	start(w, 1, NEVER_MS, false);
+	calls_until(&w->api, 1);
+	apply_set_options(w->p, &o);
+	assert_string_equal(calls_first(&w->api)->path, PATH QUERY);
+	calls_answer(&w->api, 200);
+	assert_int_equal(counters(w).written, 1);
+}
+
 static void a_failure_is_tried_again_later(void **state)
 {
 	static const struct {
@@ -513,6 +550,8 @@ int main(void)
 		IN_WORLD(one_that_was_deleted_comes_back_with_a_heartbeat),
 		IN_WORLD(nothing_to_print_is_asked_again_after_a_change),
 		IN_WORLD(a_conflict_is_told_and_waits_for_the_heartbeat),
+		IN_WORLD(other_options_end_a_conflict_and_no_count),
+		IN_WORLD(a_write_under_way_goes_on_with_other_options),
 		IN_WORLD(a_failure_is_tried_again_later),
 		IN_WORLD(after_a_failure_nobody_knows_what_is_there),
 		IN_WORLD(it_is_not_tried_before_the_server_wants_it),

@@ -34,12 +34,24 @@ static void two_clients_get_out_of_step(void **state)
 	assert_true(differ > TRIES / 2);
 }
 
+/* A server that is too busy tells all of them the same. */
+static void so_do_those_that_were_asked_to_wait(void **state)
+{
+	struct backoff b = {.min_ms = MAX_MS, .max_ms = MAX_MS};
+	unsigned first = backoff_next(&b, 2 * MAX_MS), differ = 0;
+
+	(void)state;
+	for (unsigned i = 0; i < TRIES; i++)
+		differ += backoff_next(&b, 2 * MAX_MS) != first;
+	assert_true(differ > TRIES / 2);
+}
+
 static void the_server_may_ask_for_more_but_not_for_less(void **state)
 {
 	struct backoff b = {.min_ms = MIN_MS, .max_ms = MAX_MS};
 
 	(void)state;
-	assert_int_equal(backoff_next(&b, 5 * MAX_MS), 5 * MAX_MS);
+	assert_in_range(backoff_next(&b, 5 * MAX_MS), 5 * MAX_MS, 5 * MAX_MS + MIN_MS / 2);
 	assert_in_range(backoff_next(&b, 1), 150, 250);
 }
 
@@ -59,6 +71,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(delays_double_up_to_the_longest),
 		cmocka_unit_test(two_clients_get_out_of_step),
+		cmocka_unit_test(so_do_those_that_were_asked_to_wait),
 		cmocka_unit_test(the_server_may_ask_for_more_but_not_for_less),
 		cmocka_unit_test(extremes_are_no_overflow),
 	};

@@ -108,6 +108,12 @@ run "the daemon's own check" 0 "$bin/numafitd" --check-config --config "$dir/fle
 see "tells of sections, too" is out "config ok: mode manage, policy single-numa-node, machine kep3545-8 with 8 NUMA nodes and 128 CPUs
 nodes.0 (line 3): for this node
 nodes.1 (line 5): for other nodes"
+on_host() { # NAME COMMAND...
+	unshare --uts sh -c 'hostname "$0" && exec "$@"' "$@"
+}
+run "a host whose name has large letters" 0 on_host GPU-7 env -u NODE_NAME "$bin/numafitd" --check-config \
+	--config "$dir/fleet.yaml" --set machine=kep3545-8
+see "is a node whose name has none" says out "nodes.0 (line 3): for this node"
 run "every setting is printed" 0 "$bin/numafitd" --print-config --config "$dir/fleet.yaml" --set nodeName=gpu-7
 see "with its value and what a change needs" says out "topologyManagerPolicy: single-numa-node
     none | best-effort | restricted | single-numa-node; default best-effort; reloadable."

@@ -376,6 +376,39 @@ static void a_page_that_is_too_large_is_asked_for_in_halves(void **state)
 	assert_string_equal(w->f.log, " watch-synced");
 }
 
+static void a_list_may_come_from_the_servers_memory(void **state)
+{
+	static const struct fake_answer script[] = {
+		{"GET /pods?limit=2&fieldSelector=a%3Db&resourceVersion=0", .body = LISTED},
+		{"watch=1", .status = 410}, {"&resourceVersion=0", .body = LIST("9", "", "")},
+		GOES_ON("9")};
+	struct world *w = *state;
+
+	w->o.from_memory = true;
+	BEGIN(w, script);
+	UNTIL_ASKED(w, 4);
+	assert_string_equal(w->told, " begin +a:1 synced begin synced");
+}
+
+/* It knows no pages there: as large as it is it never comes. */
+static void what_is_too_large_there_comes_in_pages(void **state)
+{
+	auto_free char *large = xcalloc(1, PAGE_BIG + 1);
+	memset(large, ' ', PAGE_BIG);
+	const struct fake_answer script[] = {{"&resourceVersion=0", .body = large},
+		{"GET /pods?limit=2&fieldSelector=a%3Db", .body = LIST("5", "c", OBJECT("a", "1"))},
+		{"limit=2&fieldSelector=a%3Db&continue=c", .body = LIST("5", "", OBJECT("b", "2"))},
+		GOES_ON("5")};
+	struct world *w = *state;
+
+	w->o.from_memory = true;
+	BEGIN(w, script);
+	UNTIL_ASKED(w, 2);
+	assert_null(strstr(w->f.last->path, "resourceVersion"));
+	UNTIL_ASKED(w, 4);
+	assert_string_equal(w->told, " begin +a:1 +b:2 synced");
+}
+
 static void a_line_has_a_limit(void **state)
 {
 	static const struct fake_answer script[] = {
@@ -630,6 +663,8 @@ int main(void)
 		CASE(what_is_no_list_is_asked_for_again),
 		CASE(tokens_have_a_limit),
 		CASE(a_page_that_is_too_large_is_asked_for_in_halves),
+		CASE(a_list_may_come_from_the_servers_memory),
+		CASE(what_is_too_large_there_comes_in_pages),
 		CASE(a_line_has_a_limit),
 		CASE(who_is_asked_to_wait_waits),
 		CASE(a_wish_to_wait_may_come_in_an_event),
