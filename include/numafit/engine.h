@@ -135,6 +135,9 @@ void engine_release_pod(struct engine *g, int64_t now_ms, const char *cause, con
  */
 unsigned engine_expire(struct engine *g, int64_t now_ms);
 
+/* Its process runs: from here on the runtime sets what it is told. Unknown ids are fine. */
+void engine_started(struct engine *g, int64_t now_ms, const char *container_id);
+
 /* In shadow the kubelet decides, and we compare. What we would have decided, without a look at its
  * cpuset, is in *ours; what its cpuset says becomes the ledger's truth, or one disagreement would
  * lead to the next. */

@@ -39,6 +39,7 @@ struct holding {
 	enum holding_state state;
 	bool aged;      /* tentative for a while; see ledger_age() */
 	bool misplaced; /* it runs with another cpuset than decision says, and was not told yet */
+	bool starting;  /* its process does not run yet: what it is told may be passed over */
 	struct decision decision; /* admit is true */
 };
 
@@ -123,6 +124,8 @@ void ledger_set_live(struct ledger *l, const char *container_id);
 /* Note that the container must be told its cpuset with the next reply that can carry it, or that it
  * was. */
 void ledger_set_misplaced(struct ledger *l, const char *container_id, bool misplaced);
+/* Note whether its process is still to come, as it is for an entry just made. */
+void ledger_set_starting(struct ledger *l, const char *container_id, bool starting);
 /* Note that the entry has been there for a while. */
 void ledger_age(struct ledger *l, const char *container_id);
 size_t ledger_nr_misplaced(const struct ledger *l);

@@ -24,6 +24,7 @@ struct request {
 	unsigned place; /* in the pod's order of admission */
 	struct pod pod;
 	int64_t created_at_ns;    /* since the epoch; 0 when the runtime does not say */
+	bool in_creation;         /* the runtime says that its process does not run yet */
 	uint64_t cpu_milli;       /* CPU request, thousandths of a CPU */
 	uint64_t cpu_limit_milli; /* 0: no limit */
 	unsigned nr_memory; /* asks that are not zero, ordinary memory first, then by page size */

@@ -2,6 +2,7 @@
 
 #include <numafit/mem.h>
 
+#include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -45,7 +46,7 @@ static void add_value(struct text *t, const char *value)
 		else if (*value == '\n')
 			text_add(t, "\\n");
 		else
-			text_add(t, "%c", whole || *value > 0 ? *value : '?');
+			text_add(t, "%c", whole || isascii((unsigned char)*value) ? *value : '?');
 	}
 }
 
@@ -260,7 +261,8 @@ static void hooks(struct writer *w, const struct metrics *m)
 		[HOOK_UPDATE] = "UpdateContainer",
 		[HOOK_STOP] = "StopContainer",
 		[HOOK_REMOVE] = "RemoveContainer",
-		[HOOK_LIVE] = "StartContainer",
+		[HOOK_LIVE] = "PostCreateContainer",
+		[HOOK_STARTED] = "PostStartContainer",
 		[HOOK_REMOVE_POD] = "StopPodSandbox",
 	};
 

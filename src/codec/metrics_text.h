@@ -18,6 +18,7 @@ enum metrics_hook {
 	HOOK_STOP,
 	HOOK_REMOVE,
 	HOOK_LIVE,
+	HOOK_STARTED,
 	HOOK_REMOVE_POD,
 	NR_HOOKS
 };

@@ -308,9 +308,11 @@ static int step_live(struct run *r, json_t *step, json_t *result, struct err *e)
 	int rc = read_container(r, step, container_keys, &told, e);
 
 	(void)result;
-	if (!rc)
-		engine_live(r->engine, 0, &told.request, NULL);
-	return rc;
+	if (rc)
+		return rc;
+	engine_live(r->engine, 0, &told.request, NULL);
+	engine_started(r->engine, 0, told.request.container_id);
+	return 0;
 }
 
 /* What the step does not say stays as it is. */

@@ -13,7 +13,7 @@ struct json_t; /* jansson's */
  * engine (numafit/engine.h):
  *   run-pod     a sandbox starts: "pod", a v1.Pod, when its containers are known
  *   create      a container is being created
- *   live        it exists now
+ *   live        it exists now, and runs
  *   update      somebody else changes its resources
  *   stop        its process has ended
  *   remove      it is removed

@@ -30,7 +30,7 @@ void engine_take_updates(struct engine *g, size_t max, struct update_list *ups)
 		const struct holding *h = ledger_at(g->ledger, i);
 		struct update want;
 
-		if (!h->misplaced || !engine_wants(g, h->container_id, &want))
+		if (!h->misplaced || h->starting || !engine_wants(g, h->container_id, &want))
 			continue;
 		*vec_push(ups) = want;
 		ledger_set_misplaced(g->ledger, h->container_id, false);

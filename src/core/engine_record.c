@@ -46,12 +46,17 @@ static int apply_claim(struct engine *g, const struct record *r, struct err *e)
 
 static int apply_grant(struct engine *g, const struct record *r, struct err *e)
 {
+	const struct holding *before = ledger_find(g->ledger, r->container_id);
+	bool runs = before && !before->starting;
+
 	ledger_make_way(g->ledger, r->request, r->decision);
 	int rc = ledger_set_pool(g->ledger, &r->pool, e);
 	if (!rc)
 		rc = apply_claim(g, r, e);
 	if (!rc)
 		ledger_commit(g->ledger, r->request, r->decision);
+	if (!rc && runs)
+		ledger_set_starting(g->ledger, r->container_id, false);
 	if (!rc && r->decision->source == SOURCE_ADOPTED) /* it runs: that is how it was found */
 		ledger_set_live(g->ledger, r->container_id);
 	return rc;

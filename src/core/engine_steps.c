@@ -60,10 +60,9 @@ void engine_collect_updates(struct engine *g, const struct cpuset *pool_before,
 		if (!concerned || !may_be_told(h) || text_equal(h->container_id, not_container_id))
 			continue;
 		*vec_push(ups) = engine_placement_of(h);
-		/* a runtime may pass over one that is still being created: it is told once more */
-		bool again = h->state == HOLDING_TENTATIVE;
-		if (h->misplaced != again)
-			ledger_set_misplaced(g->ledger, h->container_id, again);
+		/* a runtime may pass over one whose process does not run yet: it is told once more
+		 */
+		ledger_set_misplaced(g->ledger, h->container_id, h->starting);
 	}
 }
 

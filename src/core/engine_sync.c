@@ -165,6 +165,7 @@ void engine_adopt(struct engine *g, int64_t now_ms, const char *cause, const str
 	count_what_it_has(&d, &known);
 	engine_enter_running(g, now_ms, cause, &known, &d);
 	engine_mark_live(g, now_ms, req->container_id);
+	ledger_set_starting(g->ledger, req->container_id, req->in_creation);
 }
 
 /* The same for who can go on as it runs; others would be placed on CPUs that somebody runs on who
@@ -184,6 +185,12 @@ static void adopt_in_place(
 	count_what_it_has(&d, &known);
 	engine_enter_running(g, now_ms, "adopt", &known, &d);
 	engine_mark_live(g, now_ms, req->container_id);
+}
+
+void engine_started(struct engine *g, int64_t now_ms, const char *container_id)
+{
+	engine_mark_live(g, now_ms, container_id);
+	ledger_set_starting(g->ledger, container_id, false);
 }
 
 void engine_live(
@@ -311,7 +318,8 @@ static bool runs_as_placed(
 	       cpuset_equal(&cpus, &want->cpus) && nodeset_equal(mems, want->mems);
 }
 
-/* What runs otherwise than it is to is told so. */
+/* What runs otherwise than it is to is told so; what does not run yet is told again when it does.
+ */
 static void put_right(struct engine *g, const struct request *req, struct update_list *ups)
 {
 	const struct holding *h = ledger_find(g->ledger, req->container_id);
@@ -321,7 +329,8 @@ static void put_right(struct engine *g, const struct request *req, struct update
 	struct update want = engine_placement_of(h);
 	if (!holding_is_left(h) && !runs_as_placed(g, req, &want))
 		*vec_push(ups) = want;
-	ledger_set_misplaced(g->ledger, req->container_id, false);
+	ledger_set_starting(g->ledger, req->container_id, req->in_creation);
+	ledger_set_misplaced(g->ledger, req->container_id, req->in_creation && !holding_is_left(h));
 }
 
 /* Who was resized while nobody listened, and runs with as much as it asks for now, is found so. */

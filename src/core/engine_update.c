@@ -90,7 +90,9 @@ bool engine_update(struct engine *g, int64_t now_ms, const struct request *req, 
 			record_refusal(g, now_ms, &known, d);
 	}
 	if (d->admit) {
-		ledger_set_misplaced(g->ledger, req->container_id, false); /* it is told now */
+		h = ledger_find(
+			g->ledger, req->container_id); /* another entry, when it was resized */
+		ledger_set_misplaced(g->ledger, req->container_id, h && h->starting); /* told now */
 		engine_collect_updates(g, &before, req->container_id, ups);
 	}
 	return true;

@@ -412,6 +412,7 @@ void ledger_commit(struct ledger *l, const struct request *req, const struct dec
 	struct holding *h = holding_new(req->container_id, req, d);
 
 	h->state = HOLDING_TENTATIVE;
+	h->starting = true;
 	ledger_make_way(l, req, d);
 	hold(l, h);
 }
@@ -457,6 +458,14 @@ void ledger_set_misplaced(struct ledger *l, const char *container_id, bool mispl
 		return;
 	h->misplaced = misplaced;
 	l->nr_misplaced += misplaced ? 1 : (size_t)-1;
+}
+
+void ledger_set_starting(struct ledger *l, const char *container_id, bool starting)
+{
+	struct holding *h = find(l, container_id);
+
+	if (h)
+		h->starting = starting;
 }
 
 void ledger_age(struct ledger *l, const char *container_id)

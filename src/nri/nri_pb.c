@@ -273,6 +273,7 @@ static int fill_request(struct request *req, const Nri__PodSandbox *pod, const N
 	req->container_id = c->id;
 	req->container_name = c->name;
 	req->created_at_ns = c->created_at;
+	req->in_creation = c->state == NRI__CONTAINER_STATE__CONTAINER_CREATED;
 	req->placement =
 		find_annotation(c->annotations, c->n_annotations, NRI_PLACEMENT_ANNOTATION);
 	req->allocated =

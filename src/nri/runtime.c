@@ -26,7 +26,7 @@ static const struct {
 	[NRI_CALL_RUN_POD] = {"RunPodSandbox", NRI_EVENT_RUN_POD, true},
 	[NRI_CALL_CREATE] = {"CreateContainer", NRI_EVENT_CREATE, false},
 	[NRI_CALL_POST_CREATE] = {"PostCreateContainer", NRI_EVENT_POST_CREATE, true},
-	[NRI_CALL_START] = {"StartContainer", NRI_EVENT_START, true},
+	[NRI_CALL_POST_START] = {"PostStartContainer", NRI_EVENT_POST_START, true},
 	[NRI_CALL_UPDATE] = {"UpdateContainer", NRI_EVENT_UPDATE, false},
 	[NRI_CALL_STOP] = {"StopContainer", NRI_EVENT_STOP, false},
 	[NRI_CALL_REMOVE] = {"RemoveContainer", NRI_EVENT_REMOVE, true},
@@ -258,7 +258,7 @@ static int decode_answer(enum nri_call call, struct blob payload, struct arena *
 		return nri_updates_decode(payload, a, out, e);
 	case NRI_CALL_RUN_POD:
 	case NRI_CALL_POST_CREATE:
-	case NRI_CALL_START:
+	case NRI_CALL_POST_START:
 	case NRI_CALL_REMOVE:
 	case NRI_CALL_STOP_POD:
 	case NRI_CALL_REMOVE_POD:

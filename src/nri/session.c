@@ -63,6 +63,7 @@ static void update(struct nri_session *s, const struct request *req, struct call
 static void stop(struct nri_session *s, const struct request *req, struct call *c);
 static void removed(struct nri_session *s, const struct request *req, struct call *c);
 static void live(struct nri_session *s, const struct request *req, struct call *c);
+static void started(struct nri_session *s, const struct request *req, struct call *c);
 static void pod_gone(struct nri_session *s, const struct request *req, struct call *c);
 
 /* Every event is told by a method of its own or, by runtimes before NRI 0.12, as the number that
@@ -78,8 +79,8 @@ static const struct {
 	[NRI_EVENT_REMOVE_POD] = {"RemovePodSandbox", true, pod_gone},
 	[NRI_EVENT_CREATE] = {"CreateContainer", true, create},
 	[NRI_EVENT_POST_CREATE] = {"PostCreateContainer", true, live},
-	[NRI_EVENT_START] = {"StartContainer", true, live},
-	[NRI_EVENT_POST_START] = {"PostStartContainer", false, NULL},
+	[NRI_EVENT_START] = {"StartContainer", false, NULL},
+	[NRI_EVENT_POST_START] = {"PostStartContainer", true, started},
 	[NRI_EVENT_UPDATE] = {"UpdateContainer", true, update},
 	[NRI_EVENT_POST_UPDATE] = {"PostUpdateContainer", false, NULL},
 	[NRI_EVENT_STOP] = {"StopContainer", true, stop},
@@ -438,6 +439,12 @@ static void live(struct nri_session *s, const struct request *req, struct call *
 {
 	(void)c;
 	s->handler->live(s->handler->ctx, req);
+}
+
+static void started(struct nri_session *s, const struct request *req, struct call *c)
+{
+	(void)c;
+	s->handler->started(s->handler->ctx, req);
 }
 
 /* A runtime that has forgotten the pod may send an empty one. */

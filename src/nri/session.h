@@ -58,8 +58,10 @@ struct nri_handler {
 	void (*stop)(void *ctx, const struct request *req, struct nri_reply *reply);
 	/* It is gone. mandatory */
 	void (*remove)(void *ctx, const struct request *req);
-	/* It was created or started. mandatory */
+	/* It was created. mandatory */
 	void (*live)(void *ctx, const struct request *req);
+	/* Its process runs; may come after its end. mandatory */
+	void (*started)(void *ctx, const struct request *req);
 	/* The pod's sandbox was stopped or removed; may come twice. mandatory */
 	void (*remove_pod)(void *ctx, const struct pod *pod);
 	/* For the log: the handshake's steps (nri-registered, nri-configured, nri-synchronized or

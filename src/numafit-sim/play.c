@@ -17,7 +17,7 @@ static const char *const call_names[] = {
 	[NRI_CALL_RUN_POD] = "RunPodSandbox",
 	[NRI_CALL_CREATE] = "CreateContainer",
 	[NRI_CALL_POST_CREATE] = "PostCreateContainer",
-	[NRI_CALL_START] = "StartContainer",
+	[NRI_CALL_POST_START] = "PostStartContainer",
 	[NRI_CALL_UPDATE] = "UpdateContainer",
 	[NRI_CALL_STOP] = "StopContainer",
 	[NRI_CALL_REMOVE] = "RemoveContainer",
@@ -155,7 +155,7 @@ static int pod_removed(struct play *p, const struct task *k, const struct nri_an
 static void queue_life(struct script *s, struct container *c)
 {
 	static const enum nri_call life[] = {
-		NRI_CALL_POST_CREATE, NRI_CALL_START, NRI_CALL_STOP, NRI_CALL_REMOVE};
+		NRI_CALL_POST_CREATE, NRI_CALL_POST_START, NRI_CALL_STOP, NRI_CALL_REMOVE};
 	size_t nr = c->kind == CONTAINER_INIT ? sizeof life / sizeof *life : 2;
 
 	for (size_t i = 0; i < nr; i++)

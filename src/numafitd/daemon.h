@@ -38,7 +38,8 @@ struct daemon {
 	char status_path[SETTINGS_PATH_MAX + sizeof "/numafitd.sock"];
 	struct journal *journal;
 	struct loop_timer *rotate, *expire;
-	struct sweep *sweep; /* NULL: there is none */
+	struct sweep *sweep;   /* NULL: there is none */
+	struct teller *teller; /* likewise */
 	/* Grows whenever other CPUs or other memory are free, over restarts too: what schedulers
 	 * say that they have seen. */
 	uint64_t generation;
@@ -143,8 +144,8 @@ int reload_verdict(const struct daemon *d, struct err *e);
 /* For `numafit status`; false: there is no file. The texts are borrowed until the next turn. */
 bool reload_status(const struct daemon *d, struct status_config *out);
 
-/* cluster.c: what speaks with the API server, as far as the settings switch it on. 0, or -errno
- * with text: there is no kubeconfig, or it cannot be used. */
+/* cluster.c: what speaks with the API server, as far as the settings switch it on; nothing new
+ * where it is there. 0, or -errno with text: there is no kubeconfig, or it cannot be used. */
 int cluster_start(struct daemon *d, struct err *e);
 /* Before loop_free(). */
 void cluster_stop(struct daemon *d);
@@ -172,6 +173,17 @@ void sweep_stop(struct daemon *d);
 void sweep_settings_changed(struct daemon *d);
 /* The runtime's client has changed the container's resources. */
 void sweep_note_update(struct daemon *d, const char *container_id);
+
+/* No process is left in the container's cgroup; false when that cannot be seen. */
+bool sweep_finds_nobody_in(const struct daemon *d, const char *container_id);
+
+/* teller.c: UpdateContainers without being asked for. Only in mode manage. */
+void teller_start(struct daemon *d);
+void teller_stop(struct daemon *d);
+/* Containers may have to be told where they are to run, and no reply is at hand. */
+void teller_note_change(struct daemon *d);
+/* The container is being told, and the runtime has not answered yet. */
+bool teller_is_telling(const struct daemon *d, const char *container_id);
 
 /* beside.c: a kubelet whose own managers are static turns manage into shadow, loudly, unless the
  * settings want it otherwise. */

@@ -208,6 +208,7 @@ static int run(struct daemon *d, struct err *e)
 	nri_conn_close(d->conn);
 	loop_timer_close(d->expire);
 	sweep_stop(d);
+	teller_stop(d);
 	cluster_stop(d);
 	services_stop(d);
 	loop_free(d->loop);

@@ -72,6 +72,15 @@ static void timed_live(void *ctx, const struct request *req)
 	count_hook(d, HOOK_LIVE, from);
 }
 
+static void timed_started(void *ctx, const struct request *req)
+{
+	struct daemon *d = ctx;
+	uint64_t from = loop_monotonic_ns();
+
+	d->mode_handler->started(d, req);
+	count_hook(d, HOOK_STARTED, from);
+}
+
 static void timed_remove_pod(void *ctx, const struct pod *pod)
 {
 	struct daemon *d = ctx;
@@ -93,6 +102,7 @@ struct nri_handler measure_hooks(struct daemon *d, const struct nri_handler *of)
 		.stop = timed_stop,
 		.remove = timed_remove,
 		.live = timed_live,
+		.started = timed_started,
 		.remove_pod = timed_remove_pod,
 	};
 }

@@ -135,6 +135,18 @@ static void log_sections(const struct daemon *d)
 			waiting);
 }
 
+/* All else that needs the API server needs a restart. */
+static void ask_for_labels(struct daemon *d)
+{
+	char why[2 * sizeof((struct err *)0)->text];
+	struct err e;
+
+	if (reload_wants_labels(d) && cluster_start(d, &e) < 0)
+		log_line(LOG_WARN, "config-labels-unasked",
+			"error=%s action=\"give --node-label, or mend apiServer\"",
+			log_text(why, sizeof why, e.text));
+}
+
 static int reload(struct daemon *d, struct err *e)
 {
 	auto_free struct settings *wanted = xcalloc(1, sizeof *wanted);
@@ -160,6 +172,7 @@ static int reload(struct daemon *d, struct err *e)
 		tell_all(d);
 	log_reloaded(d, nr, changes);
 	log_sections(d);
+	ask_for_labels(d);
 	return 0;
 }
 

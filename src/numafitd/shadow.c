@@ -1,5 +1,5 @@
-/* The modes that place nothing: shadow compares with the kubelet, off looks on, release takes back
- * what was done. */
+/* The modes that place nothing: shadow compares with the kubelet, off looks on and knows who runs
+ * where, release takes back what was done. */
 #include "daemon.h"
 
 #include <io/log.h>
@@ -115,6 +115,11 @@ static void look_on(void *ctx, const struct request *req, struct nri_reply *repl
 	(void)ctx, (void)req, (void)reply;
 }
 
+static void off_told(void *ctx, const struct request *req)
+{
+	(void)ctx, (void)req;
+}
+
 const struct nri_handler shadow_handler = {
 	.synchronize = shadow_synchronize,
 	.run_pod = shadow_run_pod,
@@ -123,16 +128,9 @@ const struct nri_handler shadow_handler = {
 	.stop = shadow_stop,
 	.remove = shadow_remove,
 	.live = shadow_live,
+	.started = off_told,
 	.remove_pod = shadow_remove_pod,
 };
-
-static void off_synchronize(void *ctx, const struct nri_inventory *what, struct nri_reply *reply)
-{
-	struct daemon *d = ctx;
-
-	(void)what, (void)reply;
-	d->counters.connects++;
-}
 
 static int off_run_pod(void *ctx, const struct pod *pod, struct err *e)
 {
@@ -146,25 +144,21 @@ static int off_create(void *ctx, const struct request *req, struct nri_reply *re
 	return 0;
 }
 
-static void off_told(void *ctx, const struct request *req)
-{
-	(void)ctx, (void)req;
-}
-
 static void off_remove_pod(void *ctx, const struct pod *pod)
 {
 	(void)ctx, (void)pod;
 }
 
 const struct nri_handler off_handler = {
-	.synchronize = off_synchronize,
+	.synchronize = shadow_synchronize,
 	.run_pod = off_run_pod,
 	.create = off_create,
 	.update = look_on,
-	.stop = look_on,
-	.remove = off_told,
-	.live = off_told,
-	.remove_pod = off_remove_pod,
+	.stop = shadow_stop,
+	.remove = shadow_remove,
+	.live = shadow_live,
+	.started = off_told,
+	.remove_pod = shadow_remove_pod,
 };
 
 static bool is_placed(const struct daemon *d, const struct request *req)
@@ -202,5 +196,6 @@ const struct nri_handler release_handler = {
 	.stop = look_on,
 	.remove = off_told,
 	.live = off_told,
+	.started = off_told,
 	.remove_pod = off_remove_pod,
 };

@@ -11,9 +11,8 @@
 #include <errno.h>
 #include <string.h>
 
-/* A turn's work, the pause between two (in which the loop serves whoever waits), and how many
- * containers the runtime is to set at once, which it does one by one while others wait for it. */
-enum { TURN_NS = 1000 * 1000, PAUSE_MS = 1, UPDATES_AT_ONCE = 16, ARENA_BYTES = 1 << 20 };
+/* A turn's work, and the pause between two, in which the loop serves whoever waits. */
+enum { TURN_NS = 1000 * 1000, PAUSE_MS = 1 };
 
 /* What a container was found with. */
 enum finding { AS_PLACED, OTHERWISE, NARROWED };
@@ -46,9 +45,6 @@ struct sweep {
 	struct {
 		VEC(struct drift);
 	} drifts;
-	struct {
-		VEC(char *);
-	} asked; /* the containers of the UpdateContainers on its way */
 };
 
 /* Containers */
@@ -182,7 +178,8 @@ static void look_at(struct daemon *d, const struct holding *h)
 	struct sweep *s = d->sweep;
 	struct look k = {.h = h};
 
-	if (!h->cgroup || h->misplaced || !engine_wants(d->engine, h->container_id, &k.want))
+	if (!h->cgroup || h->misplaced || teller_is_telling(d, h->container_id) ||
+		!engine_wants(d->engine, h->container_id, &k.want))
 		return;
 	int rc = cgroup_read(&s->cgroups, h->cgroup, &d->topo.ids, &k.found, &k.odd);
 	enum finding f = rc == -ENOENT ? AS_PLACED : judge(&k);
@@ -215,78 +212,12 @@ static void forget_the_gone(struct daemon *d)
 			drop_drift(s, &s->drifts.at[i]);
 }
 
-/* Updates without being asked */
-
-static void forget_asked(struct sweep *s)
+bool sweep_finds_nobody_in(const struct daemon *d, const char *container_id)
 {
-	for (size_t i = 0; i < s->asked.nr; i++)
-		free(s->asked.at[i]);
-	s->asked.nr = 0;
-}
+	const struct holding *h = ledger_find(engine_ledger(d->engine), container_id);
 
-static void on_updated(void *ctx, const char *problem)
-{
-	struct daemon *d = ctx;
-	char buf[512];
-
-	if (problem)
-		log_line(LOG_WARN, "updates-failed", "containers=%zu error=%s", d->sweep->asked.nr,
-			log_text(buf, sizeof buf, problem));
-	for (size_t i = 0; problem && i < d->sweep->asked.nr; i++)
-		engine_must_tell(d->engine, d->sweep->asked.at[i]);
-	forget_asked(d->sweep);
-}
-
-/* Those without processes have ended, and are not to be set any more; or have not started, and are
- * told later. */
-static void leave_out_the_ended(struct daemon *d, struct update_list *ups)
-{
-	for (size_t i = ups->nr; i-- > 0;) {
-		const struct holding *h =
-			ledger_find(engine_ledger(d->engine), ups->at[i].container_id);
-
-		if (d->sweep->has_cgroups && h && h->cgroup &&
-			!cgroup_has_processes(&d->sweep->cgroups, h->cgroup)) {
-			engine_must_tell(d->engine, h->container_id);
-			vec_remove(ups, i);
-		}
-	}
-}
-
-static void send_updates(struct daemon *d, const struct update_list *ups)
-{
-	struct sweep *s = d->sweep;
-	struct nri_reply list = {0};
-	char buf[512];
-	struct arena a;
-	struct err e;
-
-	arena_init(&a, ARENA_BYTES);
-	list.arena = &a;
-	add_updates(d, ups, &list);
-	forget_asked(s);
-	for (size_t i = 0; i < ups->nr; i++)
-		*vec_push(&s->asked) = xstrdup(ups->at[i].container_id);
-	if (nri_conn_update(d->conn, list.updates, list.nr_updates, on_updated, &e) < 0)
-		on_updated(d, e.text);
-	else
-		log_line(LOG_INFO, "updates-sent", "containers=%zu first=%s", ups->nr,
-			log_text(buf, sizeof buf, ups->at[0].container_id));
-	arena_fini(&a);
-}
-
-/* Where the runtime cannot bear it, they go out with the next reply that carries updates. */
-static void tell(struct daemon *d)
-{
-	struct update_list ups = {0};
-
-	if (!ledger_nr_misplaced(engine_ledger(d->engine)) || !nri_conn_takes_updates(d->conn))
-		return;
-	engine_take_updates(d->engine, UPDATES_AT_ONCE, &ups);
-	leave_out_the_ended(d, &ups);
-	if (ups.nr)
-		send_updates(d, &ups);
-	vec_fini(&ups);
+	return d->sweep && d->sweep->has_cgroups && h && h->cgroup &&
+	       !cgroup_has_processes(&d->sweep->cgroups, h->cgroup);
 }
 
 /* The machine */
@@ -414,7 +345,7 @@ static enum step look_at_containers(struct daemon *d)
 static enum step end_round(struct daemon *d)
 {
 	forget_the_gone(d);
-	tell(d);
+	teller_note_change(d);
 	return ROUND_ENDS;
 }
 
@@ -492,8 +423,6 @@ void sweep_stop(struct daemon *d)
 	while (s->drifts.nr)
 		drop_drift(s, &s->drifts.at[s->drifts.nr - 1]);
 	vec_fini(&s->drifts);
-	forget_asked(s);
-	vec_fini(&s->asked);
 	free(s->at);
 	free(s);
 	d->sweep = NULL;

@@ -152,6 +152,7 @@ static void on_remove(void *ctx, const struct request *req)
 	struct daemon *d = ctx;
 
 	engine_forget(d->engine, loop_wall_ms(), "remove", req->container_id);
+	teller_note_change(d);
 }
 
 static void on_remove_pod(void *ctx, const struct pod *pod)
@@ -160,6 +161,7 @@ static void on_remove_pod(void *ctx, const struct pod *pod)
 
 	engine_release_pod(d->engine, loop_wall_ms(), "pod-gone", pod);
 	cluster_note_pod_gone(d, pod->uid);
+	teller_note_change(d);
 }
 
 /* What a container's annotation claims, into *p. False: it has none, or one that cannot be read,
@@ -185,6 +187,14 @@ static void on_live(void *ctx, const struct request *req)
 	bool has = read_placement(d, req, &placed);
 
 	engine_live(d->engine, loop_wall_ms(), req, has ? &placed : NULL);
+}
+
+static void on_started(void *ctx, const struct request *req)
+{
+	struct daemon *d = ctx;
+
+	engine_started(d->engine, loop_wall_ms(), req->container_id);
+	teller_note_change(d);
 }
 
 /* The claims of all, each or NULL; the placements themselves are behind the pointers. */
@@ -260,6 +270,7 @@ static const struct nri_handler manage_handler = {
 	.stop = on_stop,
 	.remove = on_remove,
 	.live = on_live,
+	.started = on_started,
 	.remove_pod = on_remove_pod,
 };
 
@@ -281,6 +292,7 @@ static void expire(void *ctx)
 			"containers=%u text=\"their creation failed in the runtime, which told "
 			"nothing\"",
 			nr);
+	teller_note_change(d);
 	loop_timer_set(d->expire, EXPIRE_EVERY_MS);
 }
 
@@ -304,5 +316,6 @@ void wiring_start(struct daemon *d)
 	d->expire = loop_timer_new(d->loop, expire, d);
 	loop_timer_set(d->expire, EXPIRE_EVERY_MS);
 	d->conn = nri_conn_new(d->loop, &options, &d->handler);
+	teller_start(d);
 	sweep_start(d, "/");
 }

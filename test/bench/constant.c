@@ -56,6 +56,7 @@ int main(int argc, char **argv)
 		.stop = update_or_stop,
 		.remove = hear,
 		.live = hear,
+		.started = hear,
 		.remove_pod = remove_pod,
 	};
 

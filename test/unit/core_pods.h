@@ -22,7 +22,7 @@ static const char *const part_names[PARTS_MAX] = {"p0", "p1", "p2", "p3", "p4", 
 
 /* A container as the runtime has it: the cpuset that it runs with. */
 struct running {
-	bool runs, exclusive, seen; /* seen: the engine was told that it lives */
+	bool runs, exclusive, seen; /* seen: its process runs, and the engine was told so */
 	char id[ID_MAX], cpus[CPUSET_TEXT_MAX], mems[NODESET_TEXT_MAX];
 	struct request req;
 	struct placement placed;
@@ -131,7 +131,8 @@ static inline struct running *slot(struct world *w, unsigned i)
 	return &w->guest[i / PARTS_MAX].run[i % PARTS_MAX];
 }
 
-/* By what is in force: nobody runs on a CPU that another one has to itself. */
+/* By what is in force: nobody runs on a CPU that another one has to itself. Who does not run yet
+ * may have passed over what it was told. */
 static inline void assert_nobody_shares(struct world *w)
 {
 	struct cpuset exclusive = {0};
@@ -140,7 +141,7 @@ static inline void assert_nobody_shares(struct world *w)
 		struct running *r = slot(w, i);
 		struct cpuset cpus;
 
-		if (!r->runs || !r->exclusive)
+		if (!r->runs || !r->exclusive || !r->seen)
 			continue;
 		cpus = cpus_of(r);
 		if (cpuset_intersects(&cpus, &exclusive))
@@ -151,7 +152,7 @@ static inline void assert_nobody_shares(struct world *w)
 		struct running *r = slot(w, i);
 		struct cpuset cpus;
 
-		if (!r->runs || r->exclusive)
+		if (!r->runs || r->exclusive || !r->seen)
 			continue;
 		cpus = cpus_of(r);
 		if (cpuset_intersects(&cpus, &exclusive))
@@ -213,7 +214,7 @@ static inline void apply(struct world *w, struct update_list *ups)
 		for (size_t j = 0; j < i; j++) /* NRI refuses a second one */
 			assert_string_not_equal(ups->at[i].container_id, ups->at[j].container_id);
 		for (unsigned k = 0; k < PODS_MAX * PARTS_MAX; k++)
-			if (slot(w, k)->runs &&
+			if (slot(w, k)->runs && slot(w, k)->seen && /* else it is passed over */
 				strcmp(slot(w, k)->id, ups->at[i].container_id) == 0)
 				set_cpuset(w, slot(w, k), &ups->at[i].cpus, ups->at[i].mems);
 	}
@@ -273,10 +274,30 @@ static inline struct decision create(struct world *w, struct guest *p, unsigned 
 	return create_as_asked(w, &p->run[i]);
 }
 
+static inline void note_exclusive(struct world *w, struct running *r)
+{
+	const struct holding *h = ledger_find(engine_ledger(w->g), r->id);
+
+	if (h && r->runs && r->seen)
+		r->exclusive = h->decision.exclusive;
+}
+
+/* Its process runs; what it could not be told before it is told now. */
+static inline void tell_started(struct world *w, struct running *r)
+{
+	struct update_list ups = {0};
+
+	r->seen = true;
+	engine_live(w->g, 0, &r->req, NULL);
+	engine_started(w->g, 0, r->id);
+	engine_take_updates(w->g, SIZE_MAX, &ups);
+	apply(w, &ups);
+	note_exclusive(w, r);
+}
+
 static inline void live(struct world *w, struct guest *p, unsigned i)
 {
-	p->run[i].seen = true;
-	engine_live(w->g, 0, &p->run[i].req, NULL);
+	tell_started(w, &p->run[i]);
 }
 
 static inline struct decision start(struct world *w, struct guest *p, unsigned i)
@@ -363,19 +384,16 @@ static inline void synchronize(struct world *w)
 			bool annotated = !cpuset_empty(&slot(w, i)->placed.cpus);
 
 			placed[what.nr] = annotated ? &slot(w, i)->placed : NULL;
-			list[what.nr++] = slot(w, i)->req;
+			list[what.nr] = slot(w, i)->req;
+			list[what.nr++].in_creation = !slot(w, i)->seen;
 		}
 	for (unsigned i = 0; i < PODS_MAX; i++)
 		if (w->guest[i].there)
 			sandboxes[what.nr_sandboxes++] = w->guest[i].sandbox;
 	engine_synchronize(w->g, 0, &what, &ups);
 	apply(w, &ups);
-	for (unsigned i = 0; i < PODS_MAX * PARTS_MAX; i++) {
-		const struct holding *h = ledger_find(engine_ledger(w->g), slot(w, i)->id);
-
-		if (slot(w, i)->runs && h)
-			slot(w, i)->exclusive = h->decision.exclusive;
-	}
+	for (unsigned i = 0; i < PODS_MAX * PARTS_MAX; i++)
+		note_exclusive(w, slot(w, i));
 }
 
 /* The daemon comes back and knows nothing. */

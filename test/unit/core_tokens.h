@@ -130,8 +130,10 @@ static inline struct decision create(struct node *n, const struct request *req)
 
 	engine_create(n->g, n->now_ms, req, &d, &ups);
 	vec_fini(&ups);
-	if (d.admit)
+	if (d.admit) {
 		engine_live(n->g, n->now_ms, req, NULL);
+		engine_started(n->g, n->now_ms, req->container_id);
+	}
 	sound(n);
 	return d;
 }

@@ -188,7 +188,7 @@ static void next_call(struct rig *r)
 	if (!r->calls || r->dead)
 		return;
 	if (b->runs && random_chance(&r->random, 30)) {
-		call(r, NRI_CALL_START, b);
+		call(r, NRI_CALL_POST_START, b);
 		return;
 	}
 	if (b->runs) {

@@ -422,7 +422,7 @@ static void go_on_with_idle(struct rig *r, struct pod_here *p)
 static void go_on_with_running(struct rig *r, struct pod_here *p)
 {
 	if (random_chance(&r->random, 30)) {
-		call(r, NRI_CALL_START, STEP_OTHER, p);
+		call(r, NRI_CALL_POST_START, STEP_OTHER, p);
 		return;
 	}
 	p->runs = false; /* its process has ended, whether the daemon hears of it or not */

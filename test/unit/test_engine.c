@@ -262,6 +262,7 @@ static void most_exclusive_creates_move_nobody_when_the_pool_steps_ahead(void **
 
 		(void)create(n, "web", QOS_BURSTABLE, 1000, 0);
 		engine_live(n->g, 0, &n->run[0].req, NULL);
+		engine_started(n->g, 0, n->run[0].req.container_id);
 		for (unsigned c = 0; c < 16; c++) {
 			(void)snprintf(pod, sizeof pod, "x%u", c);
 			assert_true(create(n, pod, QOS_GUARANTEED, 1000, GIB(1)).admit);

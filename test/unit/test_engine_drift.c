@@ -131,6 +131,7 @@ static const struct holding *create(struct node *n, const struct request *req)
 	if (!d.admit)
 		return NULL;
 	engine_live(n->g, 0, req, NULL);
+	engine_started(n->g, 0, req->container_id);
 	return ledger_find(engine_ledger(n->g), req->container_id);
 }
 

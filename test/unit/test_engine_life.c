@@ -243,7 +243,8 @@ static void who_runs_and_would_be_refused_is_recorded_as_unaligned(void **state)
 	const struct placement *none[] = {NULL};
 
 	(void)state;
-	engine_synchronize(n->g, 0, &(const struct inventory){&big, none, 1, NULL, 0, NULL}, &n->ups);
+	engine_synchronize(
+		n->g, 0, &(const struct inventory){&big, none, 1, NULL, 0, NULL}, &n->ups);
 	const struct holding *h = ledger_find(engine_ledger(n->g), "big");
 	assert_true(h->decision.admit && !h->decision.exclusive && !h->decision.preferred);
 	assert_string_equal(h->decision.message,
@@ -290,7 +291,16 @@ static void with_strict_reservation_the_pool_never_grows_into_the_reserved_cpus(
 	node_free(n);
 }
 
-static void who_is_still_being_created_is_told_once_more_when_it_exists(void **state)
+static void assert_told(struct node *n, const char *id)
+{
+	engine_take_updates(n->g, 10, &n->ups);
+	assert_int_equal(n->ups.nr, id ? 1 : 0);
+	if (id)
+		assert_string_equal(n->ups.at[0].container_id, id);
+	vec_fini(&n->ups);
+}
+
+static void who_is_still_being_created_is_told_once_more_when_it_runs(void **state)
 {
 	struct node *n = node_new(POLICY_RESTRICTED);
 	struct request log = ask("log", QOS_BURSTABLE, 100, 0),
@@ -303,13 +313,52 @@ static void who_is_still_being_created_is_told_once_more_when_it_exists(void **s
 	assert_int_equal(n->ups.nr, 1);
 	vec_fini(&n->ups);
 	engine_live(n->g, 0, &log, NULL);
-	engine_take_updates(n->g, 10, &n->ups);
-	assert_int_equal(n->ups.nr, 1);
-	assert_string_equal(n->ups.at[0].container_id, "log");
-	assert_false(cpuset_intersects(&n->ups.at[0].cpus, &d.cpus));
+	assert_told(n, NULL); /* it exists, but does not run */
+	engine_started(n->g, 0, "log");
+	assert_told(n, "log");
+	assert_told(n, NULL);
+	node_free(n);
+}
+
+static void who_is_found_in_creation_is_told_once_more_when_it_runs(void **state)
+{
+	struct node *n = node_new(POLICY_RESTRICTED);
+	struct request log = ask("log", QOS_BURSTABLE, 100, 0),
+		       web = ask("web", QOS_GUARANTEED, 4000, 0);
+	struct request found[] = {log, web};
+	const struct placement *none[] = {NULL, NULL};
+	struct inventory all = {found, none, 2, NULL, 0, NULL};
+
+	(void)state;
+	found[1].in_creation = true;
+	engine_synchronize(n->g, 0, &all, &n->ups);
+	assert_int_equal(n->ups.nr, 2);
 	vec_fini(&n->ups);
-	engine_take_updates(n->g, 10, &n->ups);
-	assert_int_equal(n->ups.nr, 0);
+	assert_told(n, NULL);
+	engine_started(n->g, 0, "web");
+	assert_told(n, "web");
+	engine_started(n->g, 0, "gone"); /* its end has overtaken it */
+	assert_null(ledger_find(engine_ledger(n->g), "gone"));
+	node_free(n);
+}
+
+static void who_is_resized_before_it_runs_is_told_once_more_when_it_does(void **state)
+{
+	struct node *n = node_new(POLICY_RESTRICTED);
+	struct request web = ask("web", QOS_GUARANTEED, 4000, 0),
+		       more = ask("web", QOS_GUARANTEED, 6000, 0);
+	struct decision d;
+
+	(void)state;
+	engine_create(n->g, 0, &web, &d, &n->ups);
+	engine_live(n->g, 0, &web, NULL);
+	assert_true(engine_update(n->g, 0, &more, &d, &n->ups));
+	assert_true(d.admit);
+	assert_told(n, NULL);
+	engine_started(n->g, 0, "web");
+	assert_told(n, "web");
+	assert_true(engine_update(n->g, 0, &web, &d, &n->ups));
+	assert_told(n, NULL); /* the answer has told it */
 	node_free(n);
 }
 
@@ -325,7 +374,8 @@ static void who_is_left_as_it_runs_is_never_told(void **state)
 	(void)state;
 	n->s.on_adopt = ADOPT_LEAVE;
 	stray.cpus = late.cpus = "0-63";
-	engine_synchronize(n->g, 0, &(const struct inventory){&stray, none, 1, NULL, 0, NULL}, &n->ups);
+	engine_synchronize(
+		n->g, 0, &(const struct inventory){&stray, none, 1, NULL, 0, NULL}, &n->ups);
 	engine_live(n->g, 0, &late, NULL);
 	engine_create(n->g, 0, &web, &d, &n->ups);
 	assert_int_equal(n->ups.nr, 0);
@@ -602,7 +652,9 @@ int main(void)
 		cmocka_unit_test(what_was_created_meanwhile_may_be_left_as_it_runs),
 		cmocka_unit_test(
 			with_strict_reservation_the_pool_never_grows_into_the_reserved_cpus),
-		cmocka_unit_test(who_is_still_being_created_is_told_once_more_when_it_exists),
+		cmocka_unit_test(who_is_still_being_created_is_told_once_more_when_it_runs),
+		cmocka_unit_test(who_is_found_in_creation_is_told_once_more_when_it_runs),
+		cmocka_unit_test(who_is_resized_before_it_runs_is_told_once_more_when_it_does),
 		cmocka_unit_test(who_is_left_as_it_runs_is_never_told),
 		cmocka_unit_test(a_successor_inherits_only_what_was_asked_for),
 		cmocka_unit_test(who_grew_meanwhile_gets_the_rest_around_what_it_has),

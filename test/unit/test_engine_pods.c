@@ -235,7 +235,8 @@ static void a_sandbox_that_is_started_anew_takes_the_place_of_the_old_one(void *
 	assert_true(run_pod(w, p, true).admit);
 	assert_int_equal(ledger_count(engine_ledger(w->g)), 4);
 	assert_int_equal(reserved_bytes(w), GIB(20));
-	engine_release_pod(w->g, 0, "pod-gone", &(struct pod){.sandbox_id = old, .uid = ""}); /* the runtime removes it later */
+	engine_release_pod(w->g, 0, "pod-gone",
+		&(struct pod){.sandbox_id = old, .uid = ""}); /* the runtime removes it later */
 	assert_int_equal(ledger_count(engine_ledger(w->g)), 4);
 	assert_int_equal(start(w, p, 0).source, SOURCE_HELD);
 	world_free(w);
@@ -308,6 +309,7 @@ static void who_was_created_while_nobody_listened_gets_what_is_held_for_it(void 
 
 		ask_for(w, p, i);
 		p->run[i].runs = true;
+		p->run[i].seen = i == 2;
 		(void)cpuset_format(&w->t->cpus, p->run[i].cpus, CPUSET_TEXT_MAX);
 		if (i == 2)
 			synchronize(w);
@@ -451,7 +453,7 @@ static void who_can_stay_is_adopted_before_others_are_placed(void **state)
 	assert_true(run_pod(w, older, false).admit && run_pod(w, p, false).admit);
 	ask_for(w, older, 0);
 	struct cpuset had = start(w, p, 0).cpus;
-	older->run[0].runs = true; /* started while nobody listened */
+	older->run[0].runs = older->run[0].seen = true; /* started while nobody listened */
 	(void)cpuset_format(&w->t->cpus, older->run[0].cpus, CPUSET_TEXT_MAX);
 	lose_the_journal(w);
 	struct cpuset now = cpus_of(&p->run[0]);

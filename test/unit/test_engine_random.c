@@ -109,6 +109,7 @@ static void the_runtime_comes_back(struct world *w, struct random *r)
 
 			ask_for(w, p, p->next++);
 			c->runs = true;
+			c->seen = random_chance(r, 50);
 			c->exclusive = false;
 			c->placed = (struct placement){0};
 			(void)cpuset_format(&w->t->cpus, c->cpus, sizeof c->cpus);
@@ -117,18 +118,12 @@ static void the_runtime_comes_back(struct world *w, struct random *r)
 	synchronize(w);
 }
 
-static void tell_live(struct world *w, struct running *c)
-{
-	c->seen = true;
-	engine_live(w->g, 0, &c->req, NULL);
-}
-
 static void something_is_live(struct world *w, struct random *r)
 {
 	struct running *c = any_running(w, r);
 
 	if (c)
-		tell_live(w, c);
+		tell_started(w, c);
 }
 
 /* What somebody asks for a running container: the same once more with another cpuset, as kubelets
@@ -208,7 +203,7 @@ static void some_never_came(struct world *w, struct random *r)
 		struct running *c = slot(w, i);
 
 		if (c->runs && !c->seen && random_chance(r, 50))
-			tell_live(w, c);
+			tell_started(w, c);
 		else if (!c->seen)
 			c->runs = false;
 	}
@@ -245,7 +240,7 @@ static void somebody_sets_a_cpuset(struct world *w, struct random *r)
 
 	if (!c)
 		return;
-	tell_live(w, c);
+	tell_started(w, c);
 	set_cpuset(w, c, &w->t->cpus, w->t->nodes_with_memory);
 	sweep(w);
 }
@@ -283,7 +278,7 @@ static void cpus_and_memory_come_and_go(struct world *w, struct random *r)
 			halved = nodeset_or(halved, nodeset_of(n));
 	for (unsigned i = 0; i < PODS_MAX * PARTS_MAX; i++)
 		if (slot(w, i)->runs && !slot(w, i)->seen)
-			tell_live(w, slot(w, i));
+			tell_started(w, slot(w, i));
 	w->t = machine_without(full, &offline, halved);
 	engine_set_topo(w->g, 0, w->t);
 	fold_anew(w);

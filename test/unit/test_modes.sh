@@ -91,7 +91,8 @@ see "which does not lead to the next" says event=shadow pod=upf verdict=agrees
 
 play off shadow mode=off
 see "nobody is adjusted or updated" untouched
-see "nothing is decided" count 0 event=decision
+see "nothing is decided" no grep -q 'event=decision cause=[^a]' "$dir/log"
+see "who runs is known" says event=stopped containers=4
 
 mkdir "$dir/kubelet"
 echo '{"policyName":"none","defaultCpuSet":"","checksum":1353318690}' >"$dir/kubelet/cpu_manager_state"

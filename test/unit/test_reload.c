@@ -25,7 +25,8 @@ enum {
 	LOG_BYTES = 4 << 20,
 	PATIENCE_MS = 30000,
 	SHARES_PER_CPU = 1024,
-	STATUS_BYTES = 4 << 20
+	STATUS_BYTES = 4 << 20,
+	SET_MAX = PATH_MAX + 128
 };
 
 struct box {
@@ -321,6 +322,7 @@ static struct box *create(struct rig *r, const char *id, unsigned cpu)
 	call(r, NRI_CALL_CREATE, b);
 	if (b->runs) {
 		call(r, NRI_CALL_POST_CREATE, b);
+		call(r, NRI_CALL_POST_START, b);
 		return b;
 	}
 	*b->id = '\0';
@@ -795,19 +797,51 @@ static void labels_that_need_a_restart_end_the_daemon_when_they_come_first(void 
 	daemon_end(d);
 }
 
-static void a_daemon_begins_with_the_labels_that_it_was_told_before(void **state)
+/* A kubeconfig of an API server that is not there, as a setting. */
+static void give_api_server(struct rig *r, char set[SET_MAX])
 {
-	struct rig *r = *state;
-	char path[PATH_MAX + 64], set[PATH_MAX + 128];
+	char path[PATH_MAX + 64];
 
-	/* nobody is there to ask */
 	(void)snprintf(path, sizeof path, "%s/kubeconfig", r->daemon.dir);
-	(void)snprintf(set, sizeof set, "apiServer.kubeconfig=%s", path);
+	(void)snprintf(set, SET_MAX, "apiServer.kubeconfig=%s", path);
 	r->daemon.setting[0] = set;
 	write_text(path, "apiVersion: v1\nkind: Config\ncurrent-context: x\n"
 			 "clusters: [{name: x, cluster: {server: 'https://127.0.0.1:1'}}]\n"
 			 "users: [{name: x, user: {token: x}}]\n"
 			 "contexts: [{name: x, context: {cluster: x, user: x}}]\n");
+}
+
+static void labels_are_asked_for_when_a_section_first_needs_them(void **state)
+{
+	struct rig *r = *state;
+	char set[SET_MAX];
+
+	give_api_server(r, set);
+	hold_config(r, "topologyManagerPolicy: none\n");
+	begin(r);
+	swap(r, "nodes:\n- labels: {pool: a}\n  settings: {topologyManagerPolicy: none}\n");
+	(void)await_log(r, "config-labels-unknown");
+	(void)await_log(r, "node-unknown");
+}
+
+static void whom_nobody_can_ask_for_labels_says_so(void **state)
+{
+	struct rig *r = *state;
+
+	hold_config(r, "topologyManagerPolicy: none\n");
+	begin(r);
+	swap(r, "nodes:\n- labels: {pool: a}\n  settings: {topologyManagerPolicy: none}\n");
+	(void)await_log(r, "config-reloaded");
+	(void)await_log(r, "config-labels-unasked");
+	assert_newcomer(r, "best-effort", false);
+}
+
+static void a_daemon_begins_with_the_labels_that_it_was_told_before(void **state)
+{
+	struct rig *r = *state;
+	char path[PATH_MAX + 64], set[SET_MAX];
+
+	give_api_server(r, set);
 	hold_config(r, "nodes:\n- labels: {pool: a}\n  settings: {topologyManagerPolicy: none}\n");
 	begin(r);
 	(void)await_log(r, "config-labels-unknown");
@@ -834,6 +868,8 @@ int main(void)
 		CASE(the_pool_keeps_a_cpu_when_all_others_are_held),
 		CASE(labels_choose_sections_and_outlive_the_daemon),
 		CASE(labels_that_need_a_restart_end_the_daemon_when_they_come_first),
+		CASE(labels_are_asked_for_when_a_section_first_needs_them),
+		CASE(whom_nobody_can_ask_for_labels_says_so),
 		CASE(a_daemon_begins_with_the_labels_that_it_was_told_before),
 	};
 

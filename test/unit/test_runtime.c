@@ -123,7 +123,7 @@ static void on_configured(void *ctx, const char *name, const char *index, uint32
 static void on_answered(void *ctx, enum nri_call call, const struct nri_answer *a)
 {
 	static const char *const names[] = {"synchronize", "run-pod", "create", "post-create",
-		"start", "update", "stop", "remove", "stop-pod", "remove-pod"};
+		"post-start", "update", "stop", "remove", "stop-pod", "remove-pod"};
 	char text[256];
 	struct text t;
 
@@ -145,7 +145,7 @@ static void pair_init(struct pair *p, const struct nri_runtime_options *o)
 	struct nri_runtime_events ev = {p, on_configured, on_answered};
 
 	*p = (struct pair){.handler = {p, on_synchronize, on_run_pod, on_create, on_update, on_stop,
-				   on_remove, on_live, on_remove_pod, NULL}};
+				   on_remove, on_live, on_live, on_remove_pod, NULL}};
 	p->runtime = nri_runtime_new(o, &ev);
 	p->session = nri_session_new(
 		&(struct nri_plugin){.name = "numafit", .index = "50"}, &p->handler, 0);
@@ -258,12 +258,12 @@ static void a_life_goes_the_same_way_through_every_variant(void **state)
 		p.update = (struct nri_cpuset){"c7", "0-1", "0"};
 		p.with_update = true;
 		run(&p);
-		assert_int_equal(p.subscribed, 0x6bf);
+		assert_int_equal(p.subscribed, 0x6df);
 		synchronize_many(&p, MANY);
 		nri_runtime_call(p.runtime, NRI_CALL_RUN_POD, &c);
 		nri_runtime_call(p.runtime, NRI_CALL_CREATE, &c);
 		nri_runtime_call(p.runtime, NRI_CALL_POST_CREATE, &c);
-		nri_runtime_call(p.runtime, NRI_CALL_START, &c);
+		nri_runtime_call(p.runtime, NRI_CALL_POST_START, &c);
 		nri_runtime_call(p.runtime, NRI_CALL_UPDATE, &c);
 		nri_runtime_call(p.runtime, NRI_CALL_CREATE, &big);
 		nri_runtime_call(p.runtime, NRI_CALL_STOP, &c);
@@ -277,7 +277,7 @@ static void a_life_goes_the_same_way_through_every_variant(void **state)
 			"create big;stop web;remove web;remove-pod s1;remove-pod s1;");
 		assert_string_equal(p.answered, "synchronize  set c7 0-1 0 or not;run-pod ;"
 						"create cpus 2-3 mems 0 numafit.io/placement={} "
-						"set c7 0-1 0 or not;post-create ;start ;"
+						"set c7 0-1 0 or not;post-create ;post-start ;"
 						"update  set web 2-3 0 or not;create 9 9 CPUs are "
 						"too many;stop ;remove ;stop-pod ;remove-pod ;");
 		assert_string_equal(nri_runtime_error(p.runtime), "");
@@ -397,7 +397,7 @@ static void only_known_events_may_be_asked_for(void **state)
 		int rc;
 		const char *error;
 	} cases[] = {
-		{false, 0x6bf, 0x6bf, 0, ""},
+		{false, 0x6df, 0x6df, 0, ""},
 		{false, 0, 0x3fff, 0, ""},
 		{true, 0, 0x7ff, 0, ""},
 		{true, 0x8ff, 0, -EPROTO, "invalid plugin events: 0x800"},
@@ -427,11 +427,11 @@ static void events_nobody_asked_for_are_answered_with_nothing_in_their_turn(void
 	nri_runtime_call(h.r, NRI_CALL_RUN_POD, &c);
 	assert_string_equal(h.seen.answered, "run-pod ;");
 	nri_runtime_call(h.r, NRI_CALL_CREATE, &c);
-	nri_runtime_call(h.r, NRI_CALL_START, &c);
+	nri_runtime_call(h.r, NRI_CALL_POST_START, &c);
 	assert_string_equal(h.seen.answered, "run-pod ;");
 	put_answer(&in, 3, &payload);
 	assert_int_equal(feed_bytes(h.r, &in), 0);
-	assert_string_equal(h.seen.answered, "run-pod ;create ;start ;");
+	assert_string_equal(h.seen.answered, "run-pod ;create ;post-start ;");
 	nri_runtime_free(h.r);
 }
 
@@ -442,8 +442,8 @@ static void each_variant_tells_events_in_its_own_way(void **state)
 		bool state_change;
 		const char *method;
 	} cases[] = {
-		{NRI_CALL_START, false, "StartContainer"},
-		{NRI_CALL_START, true, "StateChange"},
+		{NRI_CALL_POST_START, false, "PostStartContainer"},
+		{NRI_CALL_POST_START, true, "StateChange"},
 		{NRI_CALL_REMOVE_POD, false, "RemovePodSandbox"},
 		{NRI_CALL_REMOVE_POD, true, "StateChange"},
 		{NRI_CALL_UPDATE, false, "UpdateContainer"},

@@ -101,6 +101,11 @@ static void on_live(void *ctx, const struct request *req)
 	note_call((struct plugin *)ctx, "live", req->container_id);
 }
 
+static void on_started(void *ctx, const struct request *req)
+{
+	note_call((struct plugin *)ctx, "started", req->container_id);
+}
+
 static void on_remove_pod(void *ctx, const struct pod *pod)
 {
 	note_call((struct plugin *)ctx, "remove-pod", pod->sandbox_id);
@@ -115,8 +120,9 @@ static void on_event(void *ctx, const char *event, const char *text)
 
 static void init_as(struct plugin *p, const struct nri_plugin *plugin)
 {
-	*p = (struct plugin){.handler = {p, on_synchronize, on_run_pod, on_create, on_update,
-				     on_stop, on_remove, on_live, on_remove_pod, on_event}};
+	*p = (struct plugin){
+		.handler = {p, on_synchronize, on_run_pod, on_create, on_update, on_stop, on_remove,
+			on_live, on_started, on_remove_pod, on_event}};
 	p->session = nri_session_new(plugin, &p->handler, 0);
 }
 
@@ -444,7 +450,7 @@ static void feed_configure(struct plugin *p, const char *nri_version, const char
 /* The ConfigureResponse is the last that was sent; what follows the events in it is the policy. */
 static void assert_policy_sent(struct plugin *p, const char *want, size_t len)
 {
-	static const unsigned char events[] = {0x10, 0xbf, 0x0d};
+	static const unsigned char events[] = {0x10, 0xdf, 0x0d};
 	const unsigned char *end = p->sent.at + p->sent.len;
 
 	assert_true(p->sent.len > len + sizeof events);
@@ -673,8 +679,8 @@ static void both_ways_of_telling_an_event_end_in_the_same_handler(void **state)
 		{NRI_EVENT_REMOVE_POD, "RemovePodSandbox", "remove-pod p1;"},
 		{NRI_EVENT_CREATE, "CreateContainer", "create c1;"},
 		{NRI_EVENT_POST_CREATE, "PostCreateContainer", "live c1;"},
-		{NRI_EVENT_START, "StartContainer", "live c1;"},
-		{NRI_EVENT_POST_START, "PostStartContainer", ""},
+		{NRI_EVENT_START, "StartContainer", ""},
+		{NRI_EVENT_POST_START, "PostStartContainer", "started c1;"},
 		{NRI_EVENT_UPDATE, "UpdateContainer", "update c1;"},
 		{NRI_EVENT_POST_UPDATE, "PostUpdateContainer", ""},
 		{NRI_EVENT_STOP, "StopContainer", "stop c1;"},

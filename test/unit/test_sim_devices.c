@@ -207,6 +207,7 @@ static void be_the_plugin(const char *socket, const char *root)
 		.stop = update,
 		.remove = tell,
 		.live = tell,
+		.started = tell,
 		.remove_pod = remove_pod,
 	};
 	struct nri_conn_options o = {.socket = socket,

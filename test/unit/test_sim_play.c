@@ -116,6 +116,7 @@ static void be_the_plugin(const char *socket)
 		.stop = plugin_stop,
 		.remove = plugin_told,
 		.live = plugin_told,
+		.started = plugin_told,
 		.remove_pod = plugin_remove_pod,
 	};
 	struct nri_conn_options o = {.socket = socket,

@@ -294,7 +294,7 @@ static bool is_quiet(struct rig *r)
 	return r->outstanding == 0;
 }
 
-static struct box *start_box(struct rig *r, unsigned i, unsigned cpus)
+static struct box *create_box(struct rig *r, unsigned i, unsigned cpus)
 {
 	struct box *b = &r->box[i];
 
@@ -304,7 +304,14 @@ static struct box *start_box(struct rig *r, unsigned i, unsigned cpus)
 	(void)snprintf(b->cgroup, sizeof b->cgroup, "/kubepods/p%u/c%u", i, i);
 	call(r, NRI_CALL_CREATE, b);
 	wait_until(r, is_quiet);
-	call(r, NRI_CALL_START, b);
+	return b;
+}
+
+static struct box *start_box(struct rig *r, unsigned i, unsigned cpus)
+{
+	struct box *b = create_box(r, i, cpus);
+
+	call(r, NRI_CALL_POST_START, b);
 	wait_until(r, is_quiet);
 	return b;
 }
@@ -345,6 +352,7 @@ static void stop_daemon(struct rig *r)
 {
 	nri_conn_close(r->d.conn);
 	sweep_stop(&r->d);
+	teller_stop(&r->d);
 	loop_free(r->d.loop);
 	recorder_stop(&r->d);
 	r->stream = NULL;
@@ -434,6 +442,25 @@ static void what_a_foreign_hand_changes_is_brought_back(void **state)
 		assert_int_equal(r->set, 2);
 		rig_free(r);
 	}
+}
+
+static void who_passed_over_what_it_was_told_is_told_once_it_runs(void **state)
+{
+	struct rig *r = rig_new(true, "v0.12.1");
+
+	(void)state;
+	sweep_stop(&r->d); /* which would find it */
+	struct box *log = create_box(r, 1, 0);
+	log->runs = false;
+	(void)start_box(r, 0, 4);
+	log->runs = true;
+	assert_true(cpus_are(r, log, "0-15"));
+	assert_int_equal(r->unasked, 0);
+	call(r, NRI_CALL_POST_START, log);
+	wait_until(r, all_are_as_held);
+	assert_int_equal(r->unasked, 1);
+	assert_true(cpus_are(r, log, "4-15"));
+	rig_free(r);
 }
 
 static bool has_drifted(struct rig *r)
@@ -881,6 +908,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_a_foreign_hand_changes_is_brought_back),
+		cmocka_unit_test(who_passed_over_what_it_was_told_is_told_once_it_runs),
 		cmocka_unit_test(where_that_is_not_safe_the_next_reply_brings_it_back),
 		cmocka_unit_test(who_is_stopping_is_left_alone),
 		cmocka_unit_test(who_has_ended_meanwhile_is_not_told),

@@ -216,8 +216,11 @@ func (r *rig) createWith(p *v1.Pod, name, id string, annotations map[string]stri
 	if err := r.runtime.PostCreateContainer(ctx, &nri.PostCreateContainerRequest{Pod: sandbox, Container: c}); err != nil {
 		return nil, err
 	}
-	c.State = nri.ContainerState_CONTAINER_RUNNING
 	if err := r.runtime.StartContainer(ctx, &nri.StartContainerRequest{Pod: sandbox, Container: c}); err != nil {
+		return nil, err
+	}
+	c.State = nri.ContainerState_CONTAINER_RUNNING
+	if err := r.runtime.PostStartContainer(ctx, &nri.PostStartContainerRequest{Pod: sandbox, Container: c}); err != nil {
 		return nil, err
 	}
 	r.check()

@@ -93,7 +93,7 @@ func TestLaunchedAgainItAdoptsWhatRuns(t *testing.T) {
 		n.waitLog(1, "nri-not-synchronized")
 		time.Sleep(slowly(50 * time.Millisecond)) // no watchdog ends it: the next call is answered
 		p := n.pods[db.PodSandboxId]
-		if err := n.runtime.StartContainer(context.Background(), &nri.StartContainerRequest{Pod: p, Container: db}); err != nil {
+		if err := n.runtime.PostCreateContainer(context.Background(), &nri.PostCreateContainerRequest{Pod: p, Container: db}); err != nil {
 			t.Fatal(err)
 		}
 	}

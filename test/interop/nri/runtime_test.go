@@ -392,8 +392,11 @@ func (n *node) create(name string, w want) (*nri.Container, error) {
 	if err := n.runtime.PostCreateContainer(ctx, &nri.PostCreateContainerRequest{Pod: p, Container: c}); err != nil {
 		return nil, err
 	}
+	if err := n.runtime.StartContainer(ctx, &nri.StartContainerRequest{Pod: p, Container: c}); err != nil {
+		return nil, err
+	}
 	c.State = nri.ContainerState_CONTAINER_RUNNING
-	return c, n.runtime.StartContainer(ctx, &nri.StartContainerRequest{Pod: p, Container: c})
+	return c, n.runtime.PostStartContainer(ctx, &nri.PostStartContainerRequest{Pod: p, Container: c})
 }
 
 func (n *node) mustCreate(name string, w want) *nri.Container {

@@ -32,7 +32,9 @@ func (p *plugin) CreateContainer(context.Context, *api.PodSandbox, *api.Containe
 func (*plugin) PostCreateContainer(context.Context, *api.PodSandbox, *api.Container) error {
 	return nil
 }
-func (*plugin) StartContainer(context.Context, *api.PodSandbox, *api.Container) error { return nil }
+func (*plugin) PostStartContainer(context.Context, *api.PodSandbox, *api.Container) error {
+	return nil
+}
 func (*plugin) UpdateContainer(context.Context, *api.PodSandbox, *api.Container, *api.LinuxResources) (
 	[]*api.ContainerUpdate, error) {
 	return nil, nil

@@ -1,0 +1,129 @@
+/* Containers that run elsewhere than they are to are told so without being asked, where the runtime
+ * can bear it; elsewhere with the next reply that carries updates. */
+#include "daemon.h"
+
+#include <io/log.h>
+#include <numafit/text.h>
+
+/* How long news are gathered, and how many containers the runtime is to set at once, which it does
+ * one by one while others wait for it. */
+enum { GATHER_MS = 200, UPDATES_AT_ONCE = 16, ARENA_BYTES = 1 << 20 };
+
+struct teller {
+	struct loop_timer *timer;
+	bool gathers;
+	struct {
+		VEC(char *);
+	} asked; /* the containers of the UpdateContainers on its way */
+};
+
+static void forget_asked(struct teller *t)
+{
+	for (size_t i = 0; i < t->asked.nr; i++)
+		free(t->asked.at[i]);
+	t->asked.nr = 0;
+}
+
+/* Those that it failed for are told with the next news, or after the next round of the sweep. */
+static void on_updated(void *ctx, const char *problem)
+{
+	struct daemon *d = ctx;
+	struct teller *t = d->teller;
+	char buf[512];
+
+	if (problem)
+		log_line(LOG_WARN, "updates-failed", "containers=%zu error=%s", t->asked.nr,
+			log_text(buf, sizeof buf, problem));
+	for (size_t i = 0; problem && i < t->asked.nr; i++)
+		engine_must_tell(d->engine, t->asked.at[i]);
+	forget_asked(t);
+	if (!problem)
+		teller_note_change(d);
+}
+
+/* Who has ended is not to be set any more. */
+static void leave_out_the_ended(struct daemon *d, struct update_list *ups)
+{
+	for (size_t i = ups->nr; i-- > 0;) {
+		if (!sweep_finds_nobody_in(d, ups->at[i].container_id))
+			continue;
+		engine_must_tell(d->engine, ups->at[i].container_id);
+		vec_remove(ups, i);
+	}
+}
+
+static void send_updates(struct daemon *d, const struct update_list *ups)
+{
+	struct teller *t = d->teller;
+	struct nri_reply list = {0};
+	char buf[512];
+	struct arena a;
+	struct err e;
+
+	arena_init(&a, ARENA_BYTES);
+	list.arena = &a;
+	add_updates(d, ups, &list);
+	forget_asked(t);
+	for (size_t i = 0; i < ups->nr; i++)
+		*vec_push(&t->asked) = xstrdup(ups->at[i].container_id);
+	if (nri_conn_update(d->conn, list.updates, list.nr_updates, on_updated, &e) < 0)
+		on_updated(d, e.text);
+	else
+		log_line(LOG_INFO, "updates-sent", "containers=%zu first=%s", ups->nr,
+			log_text(buf, sizeof buf, ups->at[0].container_id));
+	arena_fini(&a);
+}
+
+static void tell(void *ctx)
+{
+	struct daemon *d = ctx;
+	struct update_list ups = {0};
+
+	d->teller->gathers = false;
+	if (!nri_conn_takes_updates(d->conn))
+		return;
+	engine_take_updates(d->engine, UPDATES_AT_ONCE, &ups);
+	leave_out_the_ended(d, &ups);
+	if (ups.nr)
+		send_updates(d, &ups);
+	vec_fini(&ups);
+}
+
+bool teller_is_telling(const struct daemon *d, const char *container_id)
+{
+	for (size_t i = 0; d->teller && i < d->teller->asked.nr; i++)
+		if (text_equal(d->teller->asked.at[i], container_id))
+			return true;
+	return false;
+}
+
+void teller_note_change(struct daemon *d)
+{
+	struct teller *t = d->teller;
+
+	if (!t || t->gathers || !ledger_nr_misplaced(engine_ledger(d->engine)))
+		return;
+	t->gathers = true;
+	loop_timer_set(t->timer, GATHER_MS);
+}
+
+void teller_start(struct daemon *d)
+{
+	if (d->settings.mode != MODE_MANAGE)
+		return;
+	d->teller = xcalloc(1, sizeof *d->teller);
+	d->teller->timer = loop_timer_new(d->loop, tell, d);
+}
+
+void teller_stop(struct daemon *d)
+{
+	struct teller *t = d->teller;
+
+	if (!t)
+		return;
+	loop_timer_close(t->timer);
+	forget_asked(t);
+	vec_fini(&t->asked);
+	free(t);
+	d->teller = NULL;
+}
