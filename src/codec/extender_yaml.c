@@ -51,7 +51,7 @@ static const struct row rows[] = {
 	ROW("kubeconfig", STRING, AT(kubeconfig), "",
 		"how to reach the API server; without it, as a pod of the cluster"),
 	ROW("context", STRING, AT(context), "", "of the kubeconfig; without it, its current one"),
-	ROW("apiTimeout", DURATION, AT(api_timeout_ms), "10s",
+	ROW("apiTimeout", DURATION, AT(api_timeout_ms), "4s",
 		"for a call to the API server; the scheduler's httpTimeout counts for its own",
 		.min = 100, .max = 10 * S_PER_MIN * MS_PER_S),
 	ROW("maxRequestBytes", SIZE, AT(request_bytes_max), "128Mi",

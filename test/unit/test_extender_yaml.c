@@ -47,7 +47,7 @@ static const char whole[] = "apiVersion: numafit.io/v1\n"
 			    "metrics: {address: \":9468\"}\n"
 			    "kubeconfig: /etc/kubeconfig\n"
 			    "context: here\n"
-			    "apiTimeout: 4s\n"
+			    "apiTimeout: 7s\n"
 			    "maxRequestBytes: 1Mi\n"
 			    "scoreMax: 100\n"
 			    "hint: {enabled: false, ttl: 90s, mode: require}\n"
@@ -88,7 +88,7 @@ static void all_keys_are_read(void **state)
 	assert_string_equal(c.metrics_address, ":9468");
 	assert_string_equal(c.kubeconfig, "/etc/kubeconfig");
 	assert_string_equal(c.context, "here");
-	assert_int_equal(c.api_timeout_ms, 4000);
+	assert_int_equal(c.api_timeout_ms, 7000);
 	assert_int_equal(c.request_bytes_max, 1 << 20);
 	assert_int_equal(c.score_max, 100);
 	assert_false(c.hint);
