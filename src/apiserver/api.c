@@ -37,9 +37,10 @@ struct api {
 	void *ctx;
 	void (*on_event)(void *ctx, bool bad, const char *event, const char *text);
 	enum state state;
-	uint64_t since_ns; /* of the state */
-	bool told_bad;     /* that state */
-	bool unreadable;   /* our credentials; told */
+	uint64_t since_ns;     /* of the state */
+	bool told_bad;         /* that state */
+	struct err unreadable; /* our credentials; told; code 0: they are not */
+	uint64_t failures;     /* to read them */
 };
 
 struct api_call {
@@ -109,12 +110,13 @@ static int read_credentials(struct api *a, struct err *e)
 /* What cannot be read now is told, and we go on with what we have. */
 static void renew(struct api *a)
 {
-	struct err e;
-	bool unreadable = read_credentials(a, &e) < 0;
+	struct err e = {0};
+	bool unreadable = read_credentials(a, &e) < 0, told = a->unreadable.code;
 
-	if (unreadable && !a->unreadable)
+	a->failures += unreadable;
+	a->unreadable = unreadable ? e : (struct err){0};
+	if (unreadable && !told)
 		a->on_event(a->ctx, true, "credentials-unreadable", e.text);
-	a->unreadable = unreadable;
 }
 
 /* What came */
@@ -340,6 +342,12 @@ void api_free(struct api *a)
 const char *api_namespace(const struct api *a)
 {
 	return auth_namespace(a->auth);
+}
+
+const char *api_unreadable(const struct api *a, uint64_t *failures)
+{
+	*failures = a->failures;
+	return a->unreadable.code ? a->unreadable.text : NULL;
 }
 
 struct loop *api_loop(const struct api *a)

@@ -8,11 +8,14 @@
 struct api;
 struct json_t; /* jansson's */
 
+/* What a pod finds of the cluster: token, ca.crt, namespace. */
+#define API_SERVICE_DIRECTORY "/var/run/secrets/kubernetes.io/serviceaccount"
+
 struct api_options {
 	/* A kubeconfig file, and the context in it (NULL or "": its current one). NULL or "": as a
 	 * pod of the cluster, by KUBERNETES_SERVICE_HOST and _PORT and the files under service. */
 	const char *kubeconfig, *context;
-	const char *service; /* NULL: /var/run/secrets/kubernetes.io/serviceaccount */
+	const char *service; /* NULL: API_SERVICE_DIRECTORY */
 	const char *user_agent;
 	unsigned timeout_ms;  /* of a call; 0: 10 s */
 	unsigned patience_ms; /* a server that is not there for so long is bad; 0: 60 s */
@@ -31,6 +34,9 @@ struct api *api_new(struct loop *l, const struct api_options *o, struct err *e);
 void api_free(struct api *a);
 /* The namespace we are in: the pod's, or the context's; "default" when none is said. */
 const char *api_namespace(const struct api *a);
+/* Why its credentials could not be read anew the last time, and those before are still used; NULL:
+ * they could. *failures: how often that was so. The text is good until the next turn. */
+const char *api_unreadable(const struct api *a, uint64_t *failures);
 
 struct api_ask {
 	const char *method;       /* NULL: GET */

@@ -2,7 +2,7 @@
 
 #include <codec/kubeconfig_yaml.h>
 #include <errno.h>
-#include <fcntl.h>
+#include <io/file.h>
 #include <limits.h>
 #include <numafit/mem.h>
 #include <numafit/text.h>
@@ -10,10 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#define SERVICE_PATH "/var/run/secrets/kubernetes.io/serviceaccount"
-
 enum {
-	FILE_MAX = 1 << 20,
+	TEXT_MAX = 1 << 20,
 	URL_MAX = 512,
 	NS_PER_MS = 1000000,
 	FIRST_PRINTABLE = 0x21,
@@ -43,38 +41,18 @@ static void credentials_fini(struct credentials *c)
 	*c = (struct credentials){0};
 }
 
-static ssize_t read_all(int fd, char *buf, size_t cap)
+/* The file as a string, which the caller frees. 0, or -errno with text. */
+static int read_text(char **out, const char *path, struct err *e)
 {
-	size_t len = 0;
-	ssize_t got = 1;
+	auto_free char *text = NULL;
+	size_t len;
+	int rc = file_read(path, TEXT_MAX, &text, &len, e);
 
-	while (len < cap && got > 0) {
-		got = read(fd, buf + len, cap - len);
-		if (got < 0 && errno != EINTR)
-			return -errno;
-		len += got > 0 ? (size_t)got : 0;
-		got = got < 0 ? 1 : got;
-	}
-	return (ssize_t)len;
-}
-
-/* The file as a string, which the caller frees. 0, or -errno with text. A FIFO is not waited for.
- */
-static int read_file(char **out, const char *path, struct err *e)
-{
-	auto_free char *buf = xcalloc(FILE_MAX + 1, 1);
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	ssize_t len = fd < 0 ? -errno : read_all(fd, buf, FILE_MAX + 1);
-
-	if (fd >= 0)
-		(void)close(fd);
-	if (len < 0)
-		return err_set(e, (int)-len, "%s: %s", path, strerror((int)-len));
-	if (len > FILE_MAX)
-		return err_set(e, EFBIG, "%s: more than %d bytes", path, FILE_MAX);
-	if (strlen(buf) != (size_t)len)
+	if (rc)
+		return rc;
+	if (strlen(text) != len)
 		return err_set(e, EINVAL, "%s: no text: it has a NUL byte", path);
-	*out = xrealloc(steal(buf), (size_t)len + 1, 1);
+	*out = steal(text);
 	return 0;
 }
 
@@ -131,12 +109,12 @@ static int load_pod(struct credentials *c, const struct auth *a, struct err *e)
 			"not in a pod of a cluster: KUBERNETES_SERVICE_HOST and "
 			"KUBERNETES_SERVICE_PORT are not set; elsewhere a kubeconfig is needed");
 	c->url = make_url(host, port);
-	int rc = read_file(&c->ca, ca_file, e);
+	int rc = read_text(&c->ca, ca_file, e);
 	if (!rc)
-		rc = read_file(&token, token_file, e);
+		rc = read_text(&token, token_file, e);
 	if (!rc)
 		rc = make_header(&c->header, token, token_file, e);
-	if (!rc && read_file(&c->ns, ns_file, NULL) == 0) /* not every cluster writes it */
+	if (!rc && read_text(&c->ns, ns_file, NULL) == 0) /* not every cluster writes it */
 		c->ns[strcspn(c->ns, " \t\r\n")] = '\0';
 	return rc;
 }
@@ -154,7 +132,7 @@ static int take_text(
 	if (slash)
 		dir[slash - a->kubeconfig] = '\0';
 	auto_free char *path = *file == '/' ? xstrdup(file) : join(dir, file);
-	return read_file(out, path, e);
+	return read_text(out, path, e);
 }
 
 static int check_url(const char *url, struct err *e)
@@ -169,6 +147,25 @@ static int check_url(const char *url, struct err *e)
 		return err_set(
 			e, EINVAL, "the server's URL holds a user name, which is not supported");
 	return 0;
+}
+
+/* All that it says itself. */
+static int read_kubeconfig(
+	struct kubeconfig *k, const char *path, const char *context, struct err *e)
+{
+	auto_free char *text = NULL;
+	int rc = read_text(&text, path, e);
+
+	if (rc)
+		return rc;
+	rc = kubeconfig_yaml_read(k, text, strlen(text), context, e);
+	if (rc)
+		return err_add(e, rc, "%s", path);
+	rc = check_url(k->server, e);
+	if (!rc)
+		return 0;
+	kubeconfig_fini(k);
+	return err_add(e, rc, "%s", path);
 }
 
 /* Over plain http nobody is told who we are: kubectl does the same. */
@@ -194,10 +191,8 @@ static int take_user(
 static int take_kubeconfig(
 	struct credentials *c, const struct auth *a, const struct kubeconfig *k, struct err *e)
 {
-	int rc = check_url(k->server, e);
+	int rc = take_text(&c->ca, a, k->ca, k->ca_file, e);
 
-	if (!rc)
-		rc = take_text(&c->ca, a, k->ca, k->ca_file, e);
 	if (!rc)
 		rc = take_user(c, a, k, e);
 	if (rc)
@@ -214,15 +209,11 @@ static int take_kubeconfig(
 
 static int load_kubeconfig(struct credentials *c, const struct auth *a, struct err *e)
 {
-	auto_free char *text = NULL;
 	struct kubeconfig k;
-	int rc = read_file(&text, a->kubeconfig, e);
+	int rc = read_kubeconfig(&k, a->kubeconfig, a->context, e);
 
-	if (!text)
-		return rc;
-	rc = kubeconfig_yaml_read(&k, text, strlen(text), a->context, e);
 	if (rc)
-		return err_add(e, rc, "%s", a->kubeconfig);
+		return rc;
 	rc = take_kubeconfig(c, a, &k, e);
 	kubeconfig_fini(&k);
 	return rc ? err_add(e, rc, "%s", a->kubeconfig) : 0;
@@ -259,11 +250,25 @@ struct auth *auth_new(const struct api_options *o, struct err *e)
 
 	a->kubeconfig = xstrdup(o->kubeconfig);
 	a->context = xstrdup(o->context);
-	a->service = xstrdup(o->service ? o->service : SERVICE_PATH);
+	a->service = xstrdup(o->service ? o->service : API_SERVICE_DIRECTORY);
 	if (auth_renew(a, e) >= 0)
 		return a;
 	auth_free(a);
 	return NULL;
+}
+
+int auth_check(const char *kubeconfig, const char *context, struct err *e)
+{
+	struct kubeconfig k;
+
+	if (!*kubeconfig)
+		return 0;
+	int rc = access(kubeconfig, R_OK) < 0 ? 1 : read_kubeconfig(&k, kubeconfig, context, e);
+	if (rc > 0)
+		(void)err_set(e, errno, "%s: %s", kubeconfig, strerror(errno));
+	if (!rc)
+		kubeconfig_fini(&k);
+	return rc;
 }
 
 void auth_free(struct auth *a)

@@ -13,6 +13,10 @@ enum { AUTH_AGE_MS = 60000 }; /* so long are they believed: as client-go does it
 
 /* By the kubeconfig, context and service of o. NULL with text: see api_new(). */
 struct auth *auth_new(const struct api_options *o, struct err *e);
+/* Whether a kubeconfig that is still to be used is one that we could use: by what it says itself,
+ * as the files that it names come and go. 0; 1 with text: it cannot be read here; or -errno with
+ * text: bad YAML, no such context, a plugin, a URL that is none. kubeconfig "": 0. */
+int auth_check(const char *kubeconfig, const char *context, struct err *e);
 /* NULL is fine. */
 void auth_free(struct auth *a);
 

@@ -313,6 +313,18 @@ static void behind(struct writer *w, const struct metrics *m)
 				m->cluster.object[i].behind_ns);
 }
 
+static void credentials(struct writer *w, const struct metrics *m)
+{
+	if (m->apiserver)
+		add_sample(w, NO_LABELS, !m->apiserver->unusable);
+}
+
+static void credential_failures(struct writer *w, const struct metrics *m)
+{
+	if (m->apiserver)
+		add_sample(w, NO_LABELS, m->apiserver->failures);
+}
+
 static void events(struct writer *w, const struct metrics *m)
 {
 	if (m->cluster.events)
@@ -453,6 +465,11 @@ static const struct metric metrics[] = {
 	SECONDS_OF("apiserver_write_behind", GAUGE, behind,
 		"How long the API server has been without the object's oldest change; 0: it has "
 		"all."),
+	EACH("apiserver_credentials_usable", GAUGE, credentials,
+		"Whether the kubeconfig, or the pod's service account, could be used when it was "
+		"read last."),
+	EACH("apiserver_credential_failures_total", COUNTER, credential_failures,
+		"Times that it could not."),
 	EACH("events_total", COUNTER, events, "Events on pods."),
 	EACH("evictions_total", COUNTER, evictions, "Pods that were to be evicted."),
 	EACH("config_reloads_total", COUNTER, reloads,

@@ -69,8 +69,9 @@ struct metrics {
 	struct metrics_counters measured;
 	uint64_t connected; /* to the runtime, and synchronized: 1 */
 	uint64_t generation, journal_bytes;
-	const struct status_kubelet *kubelet; /* NULL: all of it is off */
-	const struct status_config *config;   /* NULL: there is no file */
+	const struct status_kubelet *kubelet;     /* NULL: all of it is off */
+	const struct status_config *config;       /* NULL: there is no file */
+	const struct status_apiserver *apiserver; /* NULL: there is none */
 	struct metrics_cluster cluster;
 	struct metrics_process process;
 };

@@ -90,6 +90,14 @@ static const struct field config_rows[] = {
 static const struct fields config_fields = FIELDS(config_rows, struct status_config);
 #undef AT
 
+#define AT(member) offsetof(struct status_apiserver, member)
+static const struct field apiserver_rows[] = {
+	FIELD("unusable", STRING, AT(unusable), .optional = true),
+	FIELD("failures", U64, AT(failures)),
+};
+static const struct fields apiserver_fields = FIELDS(apiserver_rows, struct status_apiserver);
+#undef AT
+
 #define AT(member) offsetof(struct status, member)
 static const struct field status_rows[] = {
 	FIELD("version", STRING, AT(info.version)),
@@ -100,6 +108,8 @@ static const struct field status_rows[] = {
 	FIELD("generation", U64, AT(info.generation)),
 	FIELD("kubelet", POINTER, AT(info.kubelet), .optional = true, .fields = &kubelet_fields),
 	FIELD("config", POINTER, AT(info.config), .optional = true, .fields = &config_fields),
+	FIELD("apiserver", POINTER, AT(info.apiserver), .optional = true,
+		.fields = &apiserver_fields),
 	FIELD("counters", OBJECT, AT(info.counters), .fields = &counter_fields),
 	FIELD("settings", MAP, AT(settings.at), .count = AT(settings.nr)),
 	FIELD("pool", CPUS, AT(pool)),

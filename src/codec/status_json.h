@@ -44,15 +44,22 @@ struct status_config {
 	uint64_t reloads, refusals;
 };
 
+/* How we are with the API server. */
+struct status_apiserver {
+	const char *unusable; /* why the credentials for it cannot be used, or read anew; NULL */
+	uint64_t failures;    /* times that this was so */
+};
+
 /* What only the daemon knows. */
 struct status_info {
 	const char *version;    /* numafit's */
 	const char *connection; /* to the runtime, a word: "connecting", "synchronizing", "ready" */
 	const char *runtime;    /* its name and version, or "" */
 	uint64_t uptime_ms;
-	uint64_t generation;                  /* of what is free, as schedulers are told it */
-	const struct status_kubelet *kubelet; /* NULL: all of it is off */
-	const struct status_config *config;   /* NULL: there is no file */
+	uint64_t generation;                      /* of what is free, as schedulers are told it */
+	const struct status_kubelet *kubelet;     /* NULL: all of it is off */
+	const struct status_config *config;       /* NULL: there is no file */
+	const struct status_apiserver *apiserver; /* NULL: nothing is told to it nor asked of it */
 	struct status_counters counters;
 };
 

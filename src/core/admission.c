@@ -18,6 +18,7 @@ struct way_in {
 	struct grants *out;
 	struct arena *arena;
 	unsigned place; /* the container that is dealt with */
+	bool whole;     /* not yet: the pod as a whole is */
 	struct cpuset reusable_cpus;
 	struct memory_reuse reuse;
 	bool *reusable[POD_DEVICES_MAX];
@@ -29,6 +30,7 @@ static int refuse(struct way_in *w, const char *reason, const char *message)
 {
 	w->why->reason = reason;
 	w->why->place = w->place;
+	w->why->of_pod = w->whole;
 	(void)text_copy(w->why->message, sizeof w->why->message, message);
 	return -EPERM;
 }
@@ -286,8 +288,10 @@ static void refuse_by_hint(const struct way_in *w, const struct sched_hint_rulin
 
 	if (why->reason)
 		return;
-	*why = (struct refusal){
-		.reason = "TopologyAffinityError", .place = w->place, .hint = *result};
+	*why = (struct refusal){.reason = "TopologyAffinityError",
+		.place = w->place,
+		.of_pod = w->whole,
+		.hint = *result};
 	text_init(&t, why->message, sizeof why->message);
 	text_add(&t, SCHED_HINT_REFUSES " (%s): ", sched_hint_verdict_name(ruling->verdict));
 	sched_hint_explain(ruling, &w->b->t->ids, &t);
@@ -563,8 +567,11 @@ static int read_demands(struct way_in *w)
 		const struct container_ask *ask = &w->ask->container[c];
 
 		if (memory_demand(w->b->t, ask->memory, ask->nr_memory, &w->out->memory[c].demand,
-			    &e) < 0)
+			    &e) < 0) {
+			w->whole = false;
+			w->place = c;
 			return refuse_allocation(w, e.text);
+		}
 	}
 	return 0;
 }
@@ -578,6 +585,7 @@ int admission_pass(const struct admission_way *how, struct books *b, const struc
 		.out = out,
 		.arena = a,
 		.why = why,
+		.whole = true,
 		.follow = how->follow,
 		.by_hint = how->by_hint ? how->by_hint : &by_hint};
 	bool by_pod = b->s->topology_scope == SCOPE_POD && policy_of(&w) != POLICY_NONE;
@@ -592,6 +600,7 @@ int admission_pass(const struct admission_way *how, struct books *b, const struc
 		of_pod.affinity = *how->settled;
 	else if (!rc && by_pod)
 		rc = align(&w, true, &of_pod);
+	w.whole = false;
 	for (; !rc && w.place < pod->nr; w.place++)
 		rc = admit_container(&w, how->settled || by_pod ? &of_pod : NULL);
 	return rc;

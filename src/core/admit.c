@@ -18,6 +18,18 @@ static void refuse(struct decision *d, const struct refusal *why)
 	(void)text_copy(d->message, sizeof d->message, why->message);
 }
 
+/* A pod's containers share its events, and those of its sandbox name none of them. */
+static void refuse_pod(struct decision *d, const struct pod_ask *ask, const struct refusal *why)
+{
+	struct text t;
+
+	refuse(d, why);
+	if (why->of_pod)
+		return;
+	text_init(&t, d->message, sizeof d->message);
+	text_add(&t, "container %.63s: %s", ask->container[why->place].name, why->message);
+}
+
 static void refuse_for_room(struct decision *d)
 {
 	d->reason = decision_reason("UnexpectedAdmissionError");
@@ -276,7 +288,7 @@ void admit_pod(const struct ledger *l, const struct settings *s, const struct po
 		return;
 	}
 	if (admission(b, pod->ask, NULL, a, &g, &why)) {
-		refuse(whole, &why);
+		refuse_pod(whole, pod->ask, &why);
 		return;
 	}
 	whole->admit = true;

@@ -1,7 +1,7 @@
 #include <host/cgroup.h>
 
 #include <errno.h>
-#include <host/small_file.h>
+#include <io/file.h>
 #include <numafit/mem.h>
 #include <numafit/text.h>
 #include <stdio.h>
@@ -69,7 +69,7 @@ static bool v2_has_cpuset(const char *directory)
 	char path[CGROUP_PATH_MAX + sizeof "/cgroup.controllers"], list[CONTROLLERS_MAX];
 
 	(void)snprintf(path, sizeof path, "%s/cgroup.controllers", directory);
-	return small_file_read(path, list, sizeof list, NULL) >= 0 &&
+	return file_read_into(path, list, sizeof list, NULL) >= 0 &&
 	       has_word(list, " \n", "cpuset");
 }
 
@@ -104,7 +104,7 @@ int cgroups_find(const char *root, struct cgroups *out, struct err *e)
 	int rc = under(root, "/proc/self/mountinfo", path, sizeof path, e);
 
 	if (!rc)
-		rc = small_file_read(path, text, MOUNTS_MAX, e);
+		rc = file_read_into(path, text, MOUNTS_MAX, e);
 	if (rc < 0)
 		return rc;
 	for (char *line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
@@ -225,7 +225,7 @@ static int read_file(const struct cgroups *c, const char *cgroups_path, unsigned
 	char path[2 * CGROUP_PATH_MAX];
 	int rc = file_path(c, cgroups_path, file, path, e);
 
-	return rc ? rc : small_file_read(path, buf, cap, e);
+	return rc ? rc : file_read_into(path, buf, cap, e);
 }
 
 static int read_cpus(const struct cgroups *c, const char *cgroups_path, unsigned file,

@@ -3,7 +3,7 @@
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
-#include <host/small_file.h>
+#include <io/file.h>
 #include <limits.h>
 #include <numafit/text.h>
 #include <stdio.h>
@@ -131,7 +131,7 @@ static bool read_node(struct search *s, const char *path, int *node)
 	int len = snprintf(file, sizeof file, "%s/sys/devices/%s/numa_node", s->root, path);
 	if (len >= (int)sizeof file || !may_look(s))
 		return true;
-	len = small_file_read(file, text, sizeof text, NULL);
+	len = file_read_into(file, text, sizeof text, NULL);
 	if (len >= 0 && text_u64(text, strcspn(text, "\n"), NODE_ID_MAX, &id, NULL) == 0)
 		*node = node_index(&s->t->ids, (unsigned)id);
 	return len != -ENOENT;

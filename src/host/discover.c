@@ -5,39 +5,30 @@
 #include <host/machine_find.h>
 #include <host/machine_hwloc.h>
 #include <host/machine_numa.h>
+#include <io/file.h>
 #include <numafit/mem.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-
-/* The file at path up to one byte more than a machine may have; the caller frees *text. */
-static int read_file(const char *path, char **text, size_t *len, struct err *e)
-{
-	FILE *f = fopen(path, "re");
-
-	if (!f)
-		return err_set(e, errno, "%s", strerror(errno));
-	*text = xcalloc(MACHINE_TEXT_MAX + 1, 1);
-	*len = fread(*text, 1, MACHINE_TEXT_MAX + 1, f);
-	int rc = ferror(f) ? err_set(e, errno, "%s", strerror(errno)) : 0;
-	(void)fclose(f);
-	return rc;
-}
 
 static int load_text(const char *path, struct topo *out, struct err *e)
 {
 	auto_free char *text = NULL;
-	size_t len = 0;
+	size_t len;
+	int rc = file_read_waiting(path, MACHINE_TEXT_MAX, &text, &len, e);
 
-	int rc = read_file(path, &text, &len, e);
-	return rc ? rc : machine_text_parse(text, len, out, e);
+	if (rc)
+		return rc;
+	rc = machine_text_parse(text, len, out, e);
+	return rc ? err_add(e, rc, "%s", path) : 0;
 }
 
 static int load_hwloc(enum hwloc_place place, const char *path, struct topo *out, struct err *e)
 {
 	topo_init(out, "");
 	int rc = machine_from_hwloc(place, path, out, e);
-	return rc ? rc : topo_seal(out, e);
+	if (!rc)
+		rc = topo_seal(out, e);
+	return rc ? err_add(e, rc, "%s", path) : 0;
 }
 
 /* What libnuma has to add to what hwloc found, and where they differ. */
@@ -87,7 +78,7 @@ static int load_path(const char *path, struct topo *out, struct err *e)
 	else
 		rc = load_text(path, out, e);
 	if (rc)
-		return err_add(e, rc, "%s", path);
+		return rc;
 	memcpy(out->name, name, sizeof name);
 	return 0;
 }

@@ -1,7 +1,7 @@
 #include <host/hotplug.h>
 
 #include <errno.h>
-#include <host/small_file.h>
+#include <io/file.h>
 #include <limits.h>
 #include <numafit/text.h>
 #include <stdio.h>
@@ -21,7 +21,7 @@ int hotplug_read_cpus(const char *root, struct cpuset *online, struct err *e)
 	char path[PATH_MAX], list[CPUSET_TEXT_MAX];
 
 	(void)snprintf(path, sizeof path, "%s/sys/devices/system/cpu/online", without_slash(root));
-	int len = small_file_read(path, list, sizeof list, e);
+	int len = file_read_into(path, list, sizeof list, e);
 	if (len < 0)
 		return len;
 	int rc = cpuset_parse(online, list, (size_t)len, e);
@@ -50,7 +50,7 @@ static int read_total(const char *directory, uint64_t *bytes, struct err *e)
 	char path[PATH_MAX + sizeof "/meminfo"], text[MEMINFO_MAX];
 
 	(void)snprintf(path, sizeof path, "%s/meminfo", directory);
-	int rc = small_file_read(path, text, sizeof text, e);
+	int rc = file_read_into(path, text, sizeof text, e);
 	if (rc < 0)
 		return rc;
 	rc = find_total(text, bytes, e);
@@ -66,7 +66,7 @@ static int read_pages(const char *directory, uint64_t page_bytes, uint64_t *byte
 
 	(void)snprintf(path, sizeof path, "%s/hugepages/hugepages-%llukB/nr_hugepages", directory,
 		(unsigned long long)(page_bytes / kib));
-	int rc = small_file_read(path, text, sizeof text, e);
+	int rc = file_read_into(path, text, sizeof text, e);
 	if (rc == -ENOENT)
 		rc = 0;
 	else if (rc >= 0)

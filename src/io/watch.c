@@ -5,6 +5,7 @@
 #include <numafit/text.h>
 
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -64,4 +65,26 @@ void watch_close(struct watch *w)
 {
 	if (w && !uv_is_closing((uv_handle_t *)&w->uv))
 		uv_close((uv_handle_t *)&w->uv, free_handle);
+}
+
+/* kubelet's AtomicWriter makes the file a link into ..data, which is a link to a directory: a new
+ * one takes its place, and nothing happens to the file's own name (kubernetes
+ * pkg/volume/util/atomic_writer.go). */
+bool file_watch_start(struct file_watch *w, struct loop *l, const char *path,
+	void (*changed)(void *ctx), void *ctx)
+{
+	const char *slash = strrchr(path, '/');
+	char data[PATH_MAX];
+
+	(void)snprintf(data, sizeof data, "%.*s..data", slash ? (int)(slash + 1 - path) : 0, path);
+	w->file = watch_new(l, path, changed, ctx);
+	w->swap = watch_new(l, data, changed, ctx);
+	return w->file && w->swap;
+}
+
+void file_watch_stop(struct file_watch *w)
+{
+	watch_close(w->file);
+	watch_close(w->swap);
+	*w = (struct file_watch){0};
 }

@@ -5,6 +5,7 @@
 #include <codec/flat_yaml.h>
 #include <errno.h>
 #include <getopt.h>
+#include <io/file.h>
 #include <io/log.h>
 #include <malloc.h>
 #include <numafit/mem.h>
@@ -67,18 +68,13 @@ static int read_config(const char *file, struct extender_config *c, struct err *
 {
 	if (!file)
 		return extender_yaml_read("", 0, c, e);
-	FILE *f = fopen(file, "re");
-	if (!f)
-		return err_set(e, errno, "config file: %s: %s", file, strerror(errno));
-	/* a byte more than it may have: that it is too large is its reader's word */
-	auto_free char *text = xcalloc(FLAT_YAML_BYTES_MAX + 1, 1);
-	size_t len = fread(text, 1, FLAT_YAML_BYTES_MAX + 1, f);
-	int failed = ferror(f);
+	auto_free char *text = NULL;
+	size_t len;
+	int rc = file_read_waiting(file, FLAT_YAML_BYTES_MAX, &text, &len, e);
 
-	(void)fclose(f);
-	if (failed)
-		return err_set(e, EIO, "config file: %s: cannot be read", file);
-	int rc = extender_yaml_read(text, len, c, e);
+	if (rc)
+		return err_add(e, rc, "config file");
+	rc = extender_yaml_read(text, len, c, e);
 	return rc ? err_add(e, rc, "%s", file) : 0;
 }
 

@@ -2,6 +2,7 @@
 #include "extender.h"
 
 #include <errno.h>
+#include <io/file.h>
 #include <io/log.h>
 #include <numafit/text.h>
 #include <numafit/version.h>
@@ -207,23 +208,7 @@ static void gone(void *ctx, struct http_exchange *exchange)
 static int read_pem(const char *path, char **out, struct err *e)
 {
 	*out = NULL;
-	if (!*path)
-		return 0;
-	FILE *f = fopen(path, "re");
-	if (!f)
-		return err_set(e, errno, "%s: %s", path, strerror(errno));
-	char *text = xcalloc(PEM_BYTES_MAX + 1, 1);
-	size_t len = fread(text, 1, PEM_BYTES_MAX, f);
-	int failed = ferror(f);
-
-	(void)fclose(f);
-	if (!failed && len < PEM_BYTES_MAX) {
-		*out = text;
-		return 0;
-	}
-	free(text);
-	return failed ? err_set(e, EIO, "%s: cannot be read", path)
-		      : err_set(e, E2BIG, "%s: is too large", path);
+	return *path ? file_read(path, PEM_BYTES_MAX, out, NULL, e) : 0;
 }
 
 static int start_pages(struct extender *x, struct err *e)

@@ -1,6 +1,7 @@
 #include <numafit-sim/cluster.h>
 
 #include <errno.h>
+#include <io/file.h>
 #include <numafit-sim/cluster_report.h>
 #include <numafit/text.h>
 #include <pthread.h>
@@ -45,24 +46,12 @@ int cluster_size_parse(struct cluster_options *o, const char *text, struct err *
 static int read_file(const char *path, struct cluster_trace *t, struct err *e)
 {
 	auto_free char *text = NULL;
-	FILE *f = fopen(path, "r");
-	size_t len = 0, cap = 1 << 16, got = 0;
+	size_t len;
+	int rc = file_read_waiting(path, TRACE_BYTES_MAX, &text, &len, e);
 
-	if (!f)
-		return err_set(e, errno, "%s: %s", path, strerror(errno));
-	do {
-		cap *= 2;
-		text = xrealloc(text, cap, 1);
-		got = fread(text + len, 1, cap - len, f);
-		len += got;
-	} while (len == cap && cap < TRACE_BYTES_MAX);
-	int broken = ferror(f);
-
-	fclose(f);
-	if (broken || len == cap)
-		return err_set(e, EINVAL, "%s: cannot be read, or is not below %d bytes", path,
-			TRACE_BYTES_MAX);
-	int rc = cluster_trace_read(t, text, len, e);
+	if (rc)
+		return rc;
+	rc = cluster_trace_read(t, text, len, e);
 	return rc ? err_add(e, rc, "%s", path) : 0;
 }
 

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <getopt.h>
 #include <host/discover.h>
+#include <io/file.h>
 #include <numafit-sim/cluster.h>
 #include <numafit-sim/play.h>
 #include <numafit/text.h>
@@ -217,20 +218,13 @@ static int parse(struct arguments *a, int argc, char **argv, struct err *e)
 
 static int read_trace(const char *path, struct trace *t, struct err *e)
 {
-	auto_free char *text = xcalloc(1, TRACE_BYTES_MAX);
-	FILE *f = fopen(path, "r");
+	auto_free char *text = NULL;
+	size_t len;
+	int rc = file_read_waiting(path, TRACE_BYTES_MAX, &text, &len, e);
 
-	if (!f)
-		return err_set(e, errno, "%s: %s", path, strerror(errno));
-	size_t len = fread(text, 1, TRACE_BYTES_MAX, f);
-	int broken = ferror(f);
-
-	fclose(f);
-	if (broken || len == TRACE_BYTES_MAX)
-		return err_set(e, EINVAL, "%s: cannot be read, or is not below %d bytes", path,
-			TRACE_BYTES_MAX);
-	int rc = trace_yaml_read(t, text, len, e);
-
+	if (rc)
+		return rc;
+	rc = trace_yaml_read(t, text, len, e);
 	return rc ? err_add(e, rc, "%s", path) : 0;
 }
 

@@ -1,5 +1,6 @@
 #include <numafit/verbs.h>
 
+#include <apiserver/auth.h>
 #include <codec/config_yaml.h>
 #include <errno.h>
 #include <getopt.h>
@@ -24,8 +25,9 @@ static const char help[] =
 	"  --check       read the file as numafitd on the node would: which of its sections are "
 	"for\n"
 	"                that node, and which settings it then has that are not the defaults. "
-	"What\n"
-	"                only the machine tells, numafitd --check-config checks\n"
+	"Its\n"
+	"                kubeconfig is read, too, if it is here. What only the machine tells,\n"
+	"                numafitd --check-config checks\n"
 	"  --node-name   the node's name; default: none, which only sections by labels or * can "
 	"fit\n"
 	"  --node-label  one of its labels; when none is given they are not known\n"
@@ -135,8 +137,13 @@ static int check(const struct options *o, struct err *e)
 		rc = settings_check(s, NULL, e);
 	if (rc)
 		return rc;
+	rc = auth_check(s->kubeconfig, s->kube_context, e);
+	if (rc < 0)
+		return err_add(e, rc, "apiServer.kubeconfig");
 	(void)fputs(config_sections_text(&sections, text), stdout);
 	print_settings(s);
+	if (rc)
+		(void)printf("apiServer.kubeconfig not checked: %s\n", e->text);
 	return 0;
 }
 

@@ -129,6 +129,13 @@ static void print_config(const struct status_config *c)
 		(void)printf("config: waits for a restart of numafitd: %s\n", c->restart);
 }
 
+static void print_apiserver(const struct status_apiserver *a)
+{
+	if (a && a->unusable)
+		(void)printf(
+			"API server: the credentials for it cannot be used: %s\n", a->unusable);
+}
+
 static void print_head(const struct status *st)
 {
 	const struct status_counters *c = &st->info.counters;
@@ -145,6 +152,7 @@ static void print_head(const struct status *st)
 	(void)printf("runtime %s: %s\n", *st->info.runtime ? st->info.runtime : "unknown",
 		st->info.connection);
 	print_kubelet(st->info.kubelet);
+	print_apiserver(st->info.apiserver);
 	(void)printf(
 		"containers: %llu created, %llu refused, %llu adopted, %llu moved, %llu released\n",
 		(unsigned long long)c->creates, (unsigned long long)c->refused,

@@ -2,6 +2,7 @@
 #include "daemon.h"
 
 #include <codec/kubelet_state_json.h>
+#include <io/file.h>
 #include <io/log.h>
 #include <numafit/text.h>
 
@@ -16,28 +17,19 @@ static const struct {
 	{"memory_manager_state", "memoryManagerPolicy"},
 };
 
-/* The checkpoint's bytes; NULL when there is none to read. */
-static char *read_checkpoint(const char *path, size_t *len)
-{
-	FILE *f = fopen(path, "re");
-	char *text = f ? xcalloc(1, KUBELET_STATE_MAX) : NULL;
-
-	*len = f ? fread(text, 1, KUBELET_STATE_MAX, f) : 0;
-	if (f)
-		(void)fclose(f);
-	return text;
-}
-
 static bool is_static(const struct daemon *d, const char *file)
 {
 	char path[SETTINGS_PATH_MAX * 2], why[512];
+	auto_free char *text = NULL;
 	bool found = false;
 	struct err e;
 	size_t len;
 
 	(void)snprintf(path, sizeof path, "%s/%s", d->settings.kubelet_root, file);
-	auto_free char *text = read_checkpoint(path, &len);
-	if (text && kubelet_state_json_parse(text, len, &found, &e) < 0)
+	int rc = file_read(path, KUBELET_STATE_MAX, &text, &len, &e);
+	if (!rc)
+		rc = kubelet_state_json_parse(text, len, &found, &e);
+	if (rc && rc != -ENOENT) /* a manager that was never static has none */
 		log_line(LOG_WARN, "kubelet-state-ignored", "file=%s error=%s", path,
 			log_text(why, sizeof why, e.text));
 	return found;

@@ -16,6 +16,8 @@ enum {
 	LOOK_AGAIN_MAX_MS = 30000,
 	STATUS_OK = 200
 };
+/* How often credentials that cannot be used are tried; a file is written in pieces. */
+enum { TRY_AGAIN_MIN_MS = 250, TRY_AGAIN_MAX_MS = 10000, SETTLE_MS = 100, MS_PER_S = 1000 };
 enum { LABELS_BYTES = 64 << 10 /* 4,096 of them */, NS_PER_MS = 1000000 };
 
 /* The node object */
@@ -258,25 +260,92 @@ static bool is_wanted(const struct daemon *d)
 	       s->refusal_action == REFUSAL_EVICT || reload_wants_labels(d);
 }
 
-int cluster_start(struct daemon *d, struct err *e)
+/* Whatever is the matter, containers are placed: a file may come later or be half-written, and one
+ * that is wrong is mended without ending who places them. */
+static void note_unusable(struct cluster *c, const struct err *e)
 {
+	char why[2 * sizeof e->text];
+
+	if (!text_equal(c->unusable.text, e->text)) {
+		backoff_reset(&c->try_again); /* somebody is at it */
+		log_line(LOG_ERROR, "credentials-unusable",
+			"error=%s action=\"mend it, or set apiServer.kubeconfig to another one: "
+			"it is tried again when it changes, and every %d s; until then containers "
+			"are placed and the API server is told nothing\"",
+			log_text(why, sizeof why, e->text), TRY_AGAIN_MAX_MS / MS_PER_S);
+	}
+	c->unusable = *e;
+	c->failures++;
+}
+
+static void try_credentials(void *ctx)
+{
+	struct cluster *c = ctx;
+	const struct settings *s = &c->d->settings;
 	const struct api_options o = {
-		.kubeconfig = d->settings.kubeconfig,
-		.context = d->settings.kube_context,
+		.kubeconfig = s->kubeconfig,
+		.context = s->kube_context,
 		.user_agent = "numafitd/" NUMAFIT_VERSION,
 		.on_event = log_event,
 	};
+	struct err e = {0};
+
+	c->api = api_new(c->d->loop, &o, &e);
+	if (!c->api) {
+		note_unusable(c, &e);
+		loop_timer_set(c->trial, backoff_next(&c->try_again, 0));
+		return;
+	}
+	if (c->unusable.code)
+		log_line(LOG_INFO, "credentials-usable", "after=%llu",
+			(unsigned long long)c->failures);
+	c->unusable = (struct err){0};
+	file_watch_stop(&c->file);
+	start_parts(c);
+}
+
+static void credentials_touched(void *ctx)
+{
+	const struct cluster *c = ctx;
+
+	loop_timer_set(c->trial, SETTLE_MS);
+}
+
+/* Of the several files that there may be, the one that names the others, or comes with them. */
+static void watch_credentials(struct cluster *c)
+{
+	const char *kubeconfig = c->d->settings.kubeconfig;
+
+	(void)file_watch_start(&c->file, c->d->loop,
+		*kubeconfig ? kubeconfig : API_SERVICE_DIRECTORY "/token", credentials_touched, c);
+}
+
+void cluster_start(struct daemon *d)
+{
+	struct cluster *c;
 
 	if (d->cluster || !is_wanted(d))
-		return 0;
-	struct api *api = api_new(d->loop, &o, e);
-	if (!api)
-		return err_add(e, -e->code, "API server");
-	d->cluster = xcalloc(1, sizeof *d->cluster);
-	d->cluster->d = d;
-	d->cluster->api = api;
-	start_parts(d->cluster);
-	return 0;
+		return;
+	c = d->cluster = xcalloc(1, sizeof *c);
+	c->d = d;
+	c->try_again = (struct backoff){.min_ms = TRY_AGAIN_MIN_MS, .max_ms = TRY_AGAIN_MAX_MS};
+	c->trial = loop_timer_new(d->loop, try_credentials, c);
+	watch_credentials(c); /* before they are read: what comes in between is seen */
+	try_credentials(c);
+}
+
+bool cluster_status(const struct daemon *d, struct status_apiserver *out)
+{
+	const struct cluster *c = d->cluster;
+	uint64_t unreadable = 0;
+
+	if (!c)
+		return false;
+	*out = (struct status_apiserver){.unusable = c->unusable.code ? c->unusable.text : NULL};
+	if (c->api)
+		out->unusable = api_unreadable(c->api, &unreadable);
+	out->failures = c->failures + unreadable;
+	return true;
 }
 
 void cluster_stop(struct daemon *d)
@@ -286,6 +355,8 @@ void cluster_stop(struct daemon *d)
 	if (!c)
 		return;
 	d->cluster = NULL;
+	loop_timer_close(c->trial);
+	file_watch_stop(&c->file);
 	api_cancel(c->looking);
 	loop_timer_close(c->look);
 	reports_stop(c);
@@ -299,7 +370,7 @@ void cluster_stop(struct daemon *d)
 /* Those that the reports copy, and what decides whether there are evictions. */
 void cluster_settings_changed(struct daemon *d)
 {
-	if (!d->cluster)
+	if (!d->cluster || !d->cluster->api)
 		return;
 	follow_refusal_action(d->cluster);
 	reports_settings_changed(d->cluster);

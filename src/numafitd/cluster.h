@@ -8,6 +8,7 @@
 #include <apiserver/evict.h>
 #include <apiserver/pods.h>
 #include <io/backoff.h>
+#include <io/watch.h>
 #include <numafit/report.h>
 
 /* What the files that speak with the API server share. */
@@ -22,7 +23,14 @@ struct report_pace {
 
 struct cluster {
 	struct daemon *d;
-	struct api *api;
+	struct api *api; /* NULL: its credentials cannot be used; then nothing below is there */
+	/* Until they can: */
+	struct err unusable;
+	uint64_t failures;
+	struct backoff try_again;
+	struct loop_timer *trial;
+	struct file_watch file;
+
 	struct loop_timer *look; /* at the node object, now and then */
 	struct api_call *looking;
 	struct backoff again;        /* until it is there */

@@ -2,6 +2,7 @@
 #include "config.h"
 
 #include <codec/flat_yaml.h>
+#include <io/file.h>
 #include <numafit/text.h>
 
 #include <ctype.h>
@@ -28,41 +29,17 @@ void config_usual_name(char name[NODE_NAME_MAX])
 		*c = (char)tolower((unsigned char)*c);
 }
 
-/* At most max bytes of the file, a string of len bytes; NULL with text. */
-static char *read_text(const char *path, size_t max, size_t *len, struct err *e)
-{
-	FILE *f = fopen(path, "re");
-	char *text;
-	int failed;
-
-	if (!f) {
-		(void)err_set(e, errno, "%s: %s", path, strerror(errno));
-		return NULL;
-	}
-	text = xcalloc(max + 1, 1);
-	errno = 0;
-	*len = fread(text, 1, max, f);
-	failed = ferror(f) ? errno : 0;
-	(void)fclose(f);
-	if (!failed)
-		return xrealloc(text, *len + 1, 1);
-	(void)err_set(e, failed, "%s: %s", path, strerror(failed));
-	free(text);
-	return NULL;
-}
-
 int config_read_file(struct config *c, struct err *e)
 {
+	char *text;
 	size_t len;
-	/* a byte more than it may have: that it is too large is its reader's word */
-	char *text =
-		c->from.file ? read_text(c->from.file, FLAT_YAML_BYTES_MAX + 1, &len, e) : NULL;
-	bool same = text && c->text && len == c->from.len && memcmp(text, c->text, len) == 0;
 
 	if (!c->from.file)
 		return 0;
-	if (!text)
-		return err_add(e, -e->code, "config file");
+	int rc = file_read_waiting(c->from.file, FLAT_YAML_BYTES_MAX, &text, &len, e);
+	if (rc)
+		return err_add(e, rc, "config file");
+	bool same = c->text && len == c->from.len && memcmp(text, c->text, len) == 0;
 	free(c->text);
 	c->from.text = c->text = text;
 	c->from.len = len;
@@ -96,11 +73,10 @@ static void name_labels_file(char path[PATH_MAX], const char *directory, const c
 static bool find_labels(struct config *c, const char *directory)
 {
 	char path[PATH_MAX], *rest, *line;
-	size_t len;
+	auto_free char *text = NULL;
 
 	name_labels_file(path, directory, "");
-	auto_free char *text = read_text(path, LABELS_BYTES_MAX, &len, NULL);
-	if (!text)
+	if (file_read(path, LABELS_BYTES_MAX, &text, NULL, NULL))
 		return false;
 	for (line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
 		char *equals = strchr(line, '=');

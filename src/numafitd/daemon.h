@@ -144,9 +144,10 @@ int reload_verdict(const struct daemon *d, struct err *e);
 /* For `numafit status`; false: there is no file. The texts are borrowed until the next turn. */
 bool reload_status(const struct daemon *d, struct status_config *out);
 
-/* cluster.c: what speaks with the API server, as far as the settings switch it on; nothing new
- * where it is there. 0, or -errno with text: there is no kubeconfig, or it cannot be used. */
-int cluster_start(struct daemon *d, struct err *e);
+/* cluster.c: what speaks with the API server, as far as the settings switch it on. What is there
+ * already stays. Credentials that cannot be used are told, and tried again: with backoff, and as
+ * soon as their file changes. */
+void cluster_start(struct daemon *d);
 /* Before loop_free(). */
 void cluster_stop(struct daemon *d);
 /* Settings that its parts copy are others. */
@@ -158,6 +159,8 @@ void cluster_note_change(struct daemon *d);
 void cluster_note_decision(struct daemon *d, const struct pod *pod, const char *container,
 	enum container_kind kind, const struct decision *dec, const char *refusal);
 void cluster_note_pod_gone(struct daemon *d, const char *pod_uid);
+/* For `numafit status`; false: there is none. The text is borrowed until the next turn. */
+bool cluster_status(const struct daemon *d, struct status_apiserver *out);
 /* For the metrics; zeros where there is none. */
 void cluster_metrics(const struct daemon *d, struct metrics_cluster *out);
 

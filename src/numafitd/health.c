@@ -6,8 +6,9 @@
 /* livez says whether a restart would help, and none would but for a loop that stands still: then
  * nobody answers at all. readyz says whether containers are placed, or compared. It does not ask
  * for the API server: placing goes on without it, and a new version that is rolled out must not
- * wait for one that is away. Nor is it for a config file that cannot be put in force: what was in
- * force before goes on, which is told beside the check, by the log and by a metric. */
+ * wait for one that is away. Nor does it for credentials that cannot be used, or for a config file
+ * that cannot be put in force: what was in force before goes on. Both are told beside the check, by
+ * the log and by a metric. */
 enum { LIVE = 1, READY = 2 };
 
 static bool loop_turns(const struct daemon *d, struct text *why)
@@ -44,6 +45,15 @@ static bool has_settings(const struct daemon *d, struct text *why)
 	return true;
 }
 
+static bool has_credentials(const struct daemon *d, struct text *why)
+{
+	struct status_apiserver apiserver;
+
+	if (cluster_status(d, &apiserver) && apiserver.unusable)
+		text_add(why, "the credentials for it cannot be used: %s", apiserver.unusable);
+	return true;
+}
+
 static const struct check {
 	const char *name;
 	unsigned in;
@@ -53,6 +63,7 @@ static const struct check {
 	{"nri", READY, has_runtime},
 	{"journal", READY, can_record},
 	{"config", READY, has_settings},
+	{"apiserver", READY, has_credentials},
 };
 
 static void one_line(char *text)

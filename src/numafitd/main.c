@@ -3,6 +3,7 @@
 #include "daemon.h"
 #include "options.h"
 
+#include <apiserver/auth.h>
 #include <codec/fields_json.h>
 #include <host/discover.h>
 #include <io/log.h>
@@ -92,14 +93,21 @@ static void print_config(const struct settings *s)
 			doc.reloadable ? "reloadable" : "needs a restart", doc.help);
 }
 
-static void print_check(const struct daemon *d)
+/* 0, or -errno with text. */
+static int print_check(const struct daemon *d, struct err *e)
 {
 	char sections[CONFIG_SECTIONS_TEXT_MAX];
+	int rc = auth_check(d->settings.kubeconfig, d->settings.kube_context, e);
 
+	if (rc < 0)
+		return err_add(e, rc, "apiServer.kubeconfig");
 	(void)printf("config ok: mode %s, policy %s, machine %s with %u NUMA nodes and %u CPUs\n",
 		mode_name(d->settings.mode), topology_policy_name(d->settings.topology_policy),
 		d->topo.name, d->topo.ids.nr, d->topo.nr_cpus);
 	(void)fputs(config_sections_text(&d->sections, sections), stdout);
+	if (rc)
+		(void)printf("apiServer.kubeconfig not checked: %s\n", e->text);
+	return 0;
 }
 
 /* Whose lock it is, as it told; 0: not yet. Its number may mean another process elsewhere: in a
@@ -166,11 +174,11 @@ static int start(struct daemon *d, struct err *e)
 		wiring_start(d);
 	if (!rc)
 		rc = reload_start(d, e);
-	if (!rc)
-		rc = cluster_start(d, e);
-	if (!rc)
-		metrics_start(d);
-	return rc;
+	if (rc)
+		return rc;
+	cluster_start(d);
+	metrics_start(d);
+	return 0;
 }
 
 static void log_start(const struct daemon *d)
@@ -250,10 +258,8 @@ static int act(struct daemon *d, const struct options *o, struct config *c, stru
 		rc = read_launch(d, e);
 	if (rc)
 		return EXIT_USAGE;
-	if (o->action == CHECK) {
-		print_check(d);
-		return 0;
-	}
+	if (o->action == CHECK)
+		return print_check(d, e) ? EXIT_USAGE : 0;
 	log_set_level(d->settings.log_level);
 	beside_kubelet(d);
 	if (d->settings.mode != MODE_MANAGE)

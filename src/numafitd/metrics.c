@@ -91,6 +91,7 @@ static char *measure(const struct metrics_server *v, size_t *len)
 	const struct daemon *d = v->d;
 	const struct ledger *l = engine_ledger(d->engine);
 	struct status_kubelet kubelet;
+	struct status_apiserver apiserver;
 	struct status_config config;
 	struct snapshot snapshot;
 	struct metrics m = {
@@ -104,6 +105,7 @@ static char *measure(const struct metrics_server *v, size_t *len)
 		.journal_bytes = journal_size(d->journal),
 		.kubelet = services_status(d, &kubelet) ? &kubelet : NULL,
 		.config = reload_status(d, &config) ? &config : NULL,
+		.apiserver = cluster_status(d, &apiserver) ? &apiserver : NULL,
 		.process = process(v),
 	};
 

@@ -20,7 +20,8 @@ static const char usage[] =
 	"      --node-label KEY=VALUE  one of its labels, for the file's sections; when none is "
 	"given\n"
 	"                         the API server is asked\n"
-	"      --check-config     check settings and machine, say what would run, and exit\n"
+	"      --check-config     check settings, machine and kubeconfig, say what would run, and "
+	"exit\n"
 	"      --print-config     print every setting: value in force, type and meaning\n"
 	"  -V, --version          print the version\n"
 	"  -h, --help             print this\n";

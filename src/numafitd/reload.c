@@ -8,16 +8,14 @@
 #include <numafit/text.h>
 
 #include <errno.h>
-#include <limits.h>
 #include <signal.h>
-#include <stdio.h>
 #include <string.h>
 
 /* A change comes as several events, and a file that is written in place comes in pieces. */
 enum { SETTLE_MS = 100, CHANGES_TEXT_MAX = 2048, KEYS_TEXT_MAX = 512 };
 
 struct reload {
-	struct watch *file, *swap;
+	struct file_watch file;
 	struct loop_timer *settled;
 	uint64_t reloads, refusals;
 	struct err refused;          /* why what was read last is not in force; code 0: it is */
@@ -135,18 +133,6 @@ static void log_sections(const struct daemon *d)
 			waiting);
 }
 
-/* All else that needs the API server needs a restart. */
-static void ask_for_labels(struct daemon *d)
-{
-	char why[2 * sizeof((struct err *)0)->text];
-	struct err e;
-
-	if (reload_wants_labels(d) && cluster_start(d, &e) < 0)
-		log_line(LOG_WARN, "config-labels-unasked",
-			"error=%s action=\"give --node-label, or mend apiServer\"",
-			log_text(why, sizeof why, e.text));
-}
-
 static int reload(struct daemon *d, struct err *e)
 {
 	auto_free struct settings *wanted = xcalloc(1, sizeof *wanted);
@@ -172,7 +158,7 @@ static int reload(struct daemon *d, struct err *e)
 		tell_all(d);
 	log_reloaded(d, nr, changes);
 	log_sections(d);
-	ask_for_labels(d);
+	cluster_start(d); /* a section may need the node's labels now; all else needs a restart */
 	return 0;
 }
 
@@ -243,21 +229,11 @@ static void asked_to(void *ctx)
 		reload_and_note(d);
 }
 
-/* kubelet's AtomicWriter makes the file a link into ..data, which is a link to a directory: a new
- * one takes its place, and nothing happens to the file's own name (kubernetes
- * pkg/volume/util/atomic_writer.go). */
 static void watch(struct daemon *d)
 {
-	const char *file = d->config->from.file, *slash = file ? strrchr(file, '/') : NULL;
-	int len = slash ? (int)(slash + 1 - file) : 0;
-	char data[PATH_MAX];
+	const char *file = d->config->from.file;
 
-	if (!file)
-		return;
-	(void)snprintf(data, sizeof data, "%.*s..data", len, file);
-	d->reload->file = watch_new(d->loop, file, touched, d);
-	d->reload->swap = watch_new(d->loop, data, touched, d);
-	if (!d->reload->file || !d->reload->swap)
+	if (file && !file_watch_start(&d->reload->file, d->loop, file, touched, d))
 		log_line(LOG_WARN, "config-not-watched",
 			"file=%s action=\"send SIGHUP when it has changed\"", file);
 }
@@ -279,8 +255,7 @@ void reload_stop(struct daemon *d)
 
 	if (!r)
 		return;
-	watch_close(r->file);
-	watch_close(r->swap);
+	file_watch_stop(&r->file);
 	loop_timer_close(r->settled);
 	free(r);
 	d->reload = NULL;

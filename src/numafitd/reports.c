@@ -5,9 +5,9 @@
 #include <codec/kubelet_config_yaml.h>
 #include <codec/nrt_write_json.h>
 #include <codec/numatopology_write_json.h>
+#include <io/file.h>
 #include <io/log.h>
 
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -17,17 +17,14 @@ enum { REPORT_BYTES = 8 << 20 };
 static void read_kubelet(struct cluster *c)
 {
 	const char *path = c->d->settings.kubelet_config;
+	auto_free char *text = NULL;
 	char why[512];
 	struct err e;
+	size_t len;
 
-	auto_free char *text = xcalloc(1, KUBELET_CONFIG_BYTES_MAX + 1);
-	FILE *f = fopen(path, "re");
-	size_t len = f ? fread(text, 1, KUBELET_CONFIG_BYTES_MAX + 1, f) : 0;
-	int rc = f ? kubelet_config_yaml_read(text, len, &c->kubelet, &e)
-		   : err_set(&e, errno, "%s", strerror(errno));
-
-	if (f)
-		(void)fclose(f);
+	int rc = file_read(path, KUBELET_CONFIG_BYTES_MAX, &text, &len, &e);
+	if (!rc)
+		rc = kubelet_config_yaml_read(text, len, &c->kubelet, &e);
 	c->knows_kubelet = rc == 0;
 	if (rc)
 		log_line(LOG_WARN, "kubelet-config-unread",

@@ -39,6 +39,7 @@ char *status_document(const struct daemon *d)
 		.counters = d->counters,
 	};
 	struct status_kubelet kubelet;
+	struct status_apiserver apiserver;
 	struct status_config config;
 	struct snapshot snapshot;
 
@@ -46,6 +47,8 @@ char *status_document(const struct daemon *d)
 		info.kubelet = &kubelet;
 	if (reload_status(d, &config))
 		info.config = &config;
+	if (cluster_status(d, &apiserver))
+		info.apiserver = &apiserver;
 	info.counters.log_dropped = log_dropped();
 	snapshot_take(&snapshot, engine_ledger(d->engine), &d->settings);
 	return status_json_format(&info, &d->settings, &snapshot, engine_ledger(d->engine));

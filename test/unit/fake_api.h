@@ -314,12 +314,12 @@ static inline void fake_api_is_late(void *ctx)
 		f->log);
 }
 
-/* Nobody is told who we are over plain HTTP, so there is no token. */
-static inline void fake_api_init(struct fake_api *f)
+/* On the loop of others. Nobody is told who we are over plain HTTP, so there is no token. */
+static inline void fake_api_init_on(struct fake_api *f, struct loop *l)
 {
 	const char *tmp = getenv("TMPDIR");
 
-	*f = (struct fake_api){.loop = loop_new()};
+	*f = (struct fake_api){.loop = l};
 	f->deadline = loop_timer_new(f->loop, fake_api_is_late, f);
 	loop_timer_set(f->deadline, FAKE_PATIENCE_MS);
 	(void)snprintf(f->dir, sizeof f->dir, "%.60s/numafit-api.XXXXXX", tmp ? tmp : "/tmp");
@@ -334,14 +334,25 @@ static inline void fake_api_init(struct fake_api *f)
 		(unsigned)f->port);
 }
 
+/* With a loop of its own. */
+static inline void fake_api_init(struct fake_api *f)
+{
+	fake_api_init_on(f, loop_new());
+}
+
 /* After everything that speaks with it. */
-static inline void fake_api_fini(struct fake_api *f)
+static inline void fake_api_fini_on(struct fake_api *f)
 {
 	fake_api_down(f);
 	loop_timer_close(f->deadline);
-	loop_free(f->loop);
 	(void)unlink(f->kubeconfig);
 	assert_int_equal(rmdir(f->dir), 0);
+}
+
+static inline void fake_api_fini(struct fake_api *f)
+{
+	fake_api_fini_on(f);
+	loop_free(f->loop);
 }
 
 /* What it says from here on. */

@@ -415,11 +415,15 @@ static void credentials_that_cannot_be_read_are_told_once_and_used_as_they_were(
 		{.status = 401}, {.body = OBJECT}, {.body = OBJECT}};
 	struct world *w = *state;
 	char value[VALUE_MAX];
+	uint64_t failures = 0;
 
 	BEGIN(w, script);
+	assert_null(api_unreadable(w->api, &failures));
 	w->unreadable = true;
 	assert_int_equal(get(w, "/x")->status, 401);
 	assert_string_equal(w->f.log, " credentials-unreadable! apiserver-refused!");
+	assert_string_equal(api_unreadable(w->api, &failures), "no token");
+	assert_int_equal(failures, 2); /* before it is tried once more, and after */
 	assert_int_equal(get(w, "/x")->status, 200);
 	assert_string_equal(
 		fake_api_header(w->f.last, "Authorization", value, sizeof value), "Bearer old");

@@ -346,6 +346,36 @@ static void what_is_wrong_with_a_kubeconfig_is_said(void **state)
 	must_not_be(w, ENOENT, "no context \"other\", but: a");
 }
 
+/* What it says itself; not the files that it names. */
+static void a_kubeconfig_can_be_checked_before_its_files_are_there(void **state)
+{
+	static const struct {
+		const char *cluster, *user;
+		int rc;
+		const char *says;
+	} cases[] = {
+		{"server: https://x", "token: t", 0, ""},
+		{"server: https://x, certificate-authority: none", "tokenFile: none", 0, ""},
+		{"server: x", "", -EINVAL, "/config: server \"x\" begins with neither"},
+		{"server: https://x", "exec: {command: aws}", -ENOTSUP, "/config: line 4: user u"},
+	};
+	struct world *w = *state;
+	struct err e = {0};
+
+	assert_int_equal(auth_check("", "", &e), 0);
+	assert_int_equal(auth_check("/nowhere/config", "", &e), 1);
+	assert_string_equal(e.text, "/nowhere/config: No such file or directory");
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		use(w, cases[i].cluster, cases[i].user);
+		assert_int_equal(auth_check(w->kubeconfig, "", &e), cases[i].rc);
+		if (cases[i].rc && !strstr(e.text, cases[i].says))
+			fail_msg("%s", e.text);
+	}
+	use(w, "server: https://x", "");
+	assert_int_equal(auth_check(w->kubeconfig, "other", &e), -ENOENT);
+	assert_non_null(strstr(e.text, "no context \"other\", but: a"));
+}
+
 int main(void)
 {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -360,6 +390,7 @@ int main(void)
 		CASE(a_kubeconfig_without_a_folder_names_files_here),
 		CASE(who_we_are_is_not_said_in_the_clear),
 		CASE(what_is_wrong_with_a_kubeconfig_is_said),
+		CASE(a_kubeconfig_can_be_checked_before_its_files_are_there),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

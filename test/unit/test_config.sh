@@ -114,6 +114,32 @@ on_host() { # NAME COMMAND...
 run "a host whose name has large letters" 0 on_host GPU-7 env -u NODE_NAME "$bin/numafitd" --check-config \
 	--config "$dir/fleet.yaml" --set machine=kep3545-8
 see "is a node whose name has none" says out "nodes.0 (line 3): for this node"
+# A kubeconfig, as far as it can be told without the files that it names
+kubeconfig() { # USER: into kube
+	printf '%s\n' 'current-context: a' 'contexts: [{name: a, context: {cluster: c, user: u}}]' \
+		'clusters: [{name: c, cluster: {server: https://x, certificate-authority: none}}]' \
+		"users: [{name: u, user: {$1}}]" >"$dir/kube"
+}
+daemon() { "$bin/numafitd" --check-config --set machine=kep3545-8 "$@"; }
+run "a kubeconfig that is not here" 0 config --check /dev/null --set apiServer.kubeconfig="$dir/kube"
+see "cannot be checked" is out "apiServer.kubeconfig: $dir/kube
+apiServer.kubeconfig not checked: $dir/kube: No such file or directory"
+run "on the node" 0 daemon --set apiServer.kubeconfig="$dir/kube"
+see "it may come later" says out "apiServer.kubeconfig not checked: $dir/kube: No such file or directory"
+kubeconfig 'tokenFile: none'
+run "one whose files are still to come" 0 config --check /dev/null --set apiServer.kubeconfig="$dir/kube"
+see "is right" is out "apiServer.kubeconfig: $dir/kube"
+run "on the node" 0 daemon --set apiServer.kubeconfig="$dir/kube"
+see "likewise" is out "config ok: mode manage, policy best-effort, machine kep3545-8 with 8 NUMA nodes and 128 CPUs"
+run "a context that it has not" 1 config --check /dev/null --set apiServer.kubeconfig="$dir/kube" --set apiServer.context=b
+see "is an error" says err 'there is no context "b", but: a'
+kubeconfig 'exec: {command: aws}'
+run "a plugin" 1 config --check /dev/null --set apiServer.kubeconfig="$dir/kube"
+see "is an error" says err "numafit config: apiServer.kubeconfig: $dir/kube: line 4: user u: exec: plugins are not supported"
+run "on the node" 2 daemon --set apiServer.kubeconfig="$dir/kube"
+see "likewise" says err "numafitd: apiServer.kubeconfig: $dir/kube: line 4: user u: exec: plugins are not supported"
+see "and nothing is said to be right" is out ""
+
 run "every setting is printed" 0 "$bin/numafitd" --print-config --config "$dir/fleet.yaml" --set nodeName=gpu-7
 see "with its value and what a change needs" says out "topologyManagerPolicy: single-numa-node
     none | best-effort | restricted | single-numa-node; default best-effort; reloadable."

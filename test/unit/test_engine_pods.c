@@ -85,11 +85,41 @@ static void what_does_not_fit_is_refused_at_once_and_nothing_is_held(void **stat
 	struct decision d = run_pod(w, p, false);
 	assert_false(d.admit);
 	assert_string_equal(d.reason, "TopologyAffinityError");
+	assert_string_equal(
+		d.message, "container p3: Resources cannot be allocated with Topology locality");
 	assert_int_equal(w->nr_records[RECORD_REFUSE], 1);
 	assert_int_equal(ledger_count(engine_ledger(w->g)), 0);
 	assert_true(cpuset_equal(&pool, ledger_pool(engine_ledger(w->g))));
 	assert_int_equal(reserved_bytes(w), 0);
 	world_free(w);
+}
+
+static void the_container_that_is_in_the_way_is_named_unless_it_is_the_pod(void **state)
+{
+	static const struct {
+		enum topology_scope scope;
+		unsigned cpu_milli, page_bytes; /* of the last container */
+		const char *message;
+	} cases[] = {
+		{SCOPE_POD, 9000, 0, "Resources cannot be allocated with Topology locality"},
+		{SCOPE_CONTAINER, 9000, 0,
+			"container p3: Resources cannot be allocated with Topology locality"},
+		{SCOPE_POD, 2000, 8192, "container p3: Allocate failed due to "},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct world *w = world_new(POLICY_SINGLE_NUMA_NODE, cases[i].scope, 0, false);
+		struct guest *p = web(w, 0);
+
+		p->part[3].cpu_milli = cases[i].cpu_milli;
+		p->part[3].memory[0].page_bytes = cases[i].page_bytes;
+		struct decision d = run_pod(w, p, false);
+		assert_false(d.admit);
+		if (strncmp(d.message, cases[i].message, strlen(cases[i].message)))
+			fail_msg("%s", d.message);
+		world_free(w);
+	}
 }
 
 static void who_asks_for_something_else_than_its_spec_said_is_decided_alone(void **state)
@@ -527,6 +557,7 @@ int main(void)
 		cmocka_unit_test(a_pod_is_decided_as_a_whole_and_each_create_claims_its_part),
 		cmocka_unit_test(later_containers_take_over_from_the_init_container),
 		cmocka_unit_test(what_does_not_fit_is_refused_at_once_and_nothing_is_held),
+		cmocka_unit_test(the_container_that_is_in_the_way_is_named_unless_it_is_the_pod),
 		cmocka_unit_test(who_asks_for_something_else_than_its_spec_said_is_decided_alone),
 		cmocka_unit_test(a_spec_may_list_memory_in_any_order),
 		cmocka_unit_test(an_init_containers_memory_is_free_once_the_next_one_is_live),

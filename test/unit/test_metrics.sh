@@ -206,6 +206,27 @@ port=$taken
 see "then it is served" gets 200 /livez ok
 stop
 
+# Credentials that are not there yet
+rm -rf "$dir/run"
+start metrics.address=127.0.0.1:0 mode=off podsWatch.enabled=true apiServer.kubeconfig="$dir/kube"
+see "credentials that are not there are an error with a way out" grep -q \
+	"level=error event=credentials-unusable error=\".*/kube: No such file or directory\" action=" "$dir/log"
+see "told beside a check that passes" eval 'gets 503 "/readyz?verbose" &&
+	grep -q "^\[+\]apiserver: the credentials for it cannot be used: $dir/kube: No such file or directory$" "$dir/out"'
+see "by the status" eval '"$bin/numafit" status --socket "$dir/run/numafitd.sock" |
+	grep -q "^API server: the credentials for it cannot be used: $dir/kube: No such file or directory$"'
+see "and by a metric" eval 'scrape && is numafit_apiserver_credentials_usable 0 &&
+	[ "$(value numafit_apiserver_credential_failures_total)" -gt 0 ]'
+see "well-formed" well_formed
+printf '%s\n' 'current-context: a' 'contexts: [{name: a, context: {cluster: c}}]' \
+	'clusters: [{name: c, cluster: {server: "http://127.0.0.1:1"}}]' >"$dir/kube.new"
+mv "$dir/kube.new" "$dir/kube"
+see "they are used as soon as they are there" await grep -q event=credentials-usable "$dir/log"
+see "which is told" eval 'gets 503 "/readyz?verbose" && grep -qx "\[+\]apiserver ok" "$dir/out"'
+see "and counted" eval 'scrape && is numafit_apiserver_credentials_usable 1'
+see "an API server that is away is no matter of theirs" await grep -q event=apiserver-unreachable "$dir/log"
+stop
+
 rm -rf "$dir/run"
 start metrics.address=
 see "with no address nobody is served" no grep -q event=metrics- "$dir/log"

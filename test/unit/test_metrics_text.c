@@ -228,6 +228,7 @@ static void what_is_on_is_told(void **state)
 		.tokens = 10, .unhealthy = 1, .leased = 4, .waiting = 3};
 	static const struct status_config config = {
 		.file = "f", .refused = "line 3", .restart = NULL, .reloads = 2, .refusals = 1};
+	static const struct status_apiserver apiserver = {.unusable = "no file", .failures = 4};
 	static const char *const want[] = {
 		"numafit_device_plugin_tokens{state=\"claimed\"} 1",
 		"numafit_device_plugin_tokens{state=\"waiting\"} 3",
@@ -237,6 +238,8 @@ static void what_is_on_is_told(void **state)
 		"numafit_config_reloads_total{result=\"refused\"} 1",
 		"numafit_config_last_reload_successful 0",
 		"numafit_config_needs_restart 0",
+		"numafit_apiserver_credentials_usable 0",
+		"numafit_apiserver_credential_failures_total 4",
 		"numafit_apiserver_writes_total{object=\"NodeResourceTopology\",result=\"written\"}"
 		" "
 		"7",
@@ -256,6 +259,7 @@ static void what_is_on_is_told(void **state)
 	w->s.mode = MODE_SHADOW;
 	w->m.kubelet = &kubelet;
 	w->m.config = &config;
+	w->m.apiserver = &apiserver;
 	w->m.counters.compared = 9;
 	w->m.counters.disagreed = 1;
 	w->m.cluster = (struct metrics_cluster){

@@ -19,6 +19,8 @@
 #include <stddef.h>
 #include <cmocka.h>
 
+#include "fake_api.h"
+
 enum {
 	BOXES = 12,
 	NAME_BYTES = 8,
@@ -49,6 +51,12 @@ struct rig {
 	size_t log_len, seen; /* seen: where await_log() goes on */
 	char log[LOG_BYTES];
 	char directory[PATH_MAX], config[PATH_MAX + 32];
+	/* The API server, where one is wanted, and what it was asked */
+	struct fake_api *api;
+	unsigned reports, watches;
+	bool knows_us;
+	char evicted[128]; /* pods, each after a blank */
+	char event[2048], refusal[512];
 };
 
 /* The runtime */
@@ -103,6 +111,8 @@ static void on_answer(void *ctx, enum nri_call what, const struct nri_answer *a)
 	apply_updates(r, a->updates, a->nr_updates);
 	r->answered = true;
 	r->synchronized = r->synchronized || what == NRI_CALL_SYNCHRONIZE;
+	if (a->status)
+		(void)text_copy(r->refusal, sizeof r->refusal, a->message);
 	if (what == NRI_CALL_CREATE && !a->status) {
 		assert_true(text_copy(b->cpus, sizeof b->cpus, a->cpus));
 		assert_true(text_copy(b->mems, sizeof b->mems, a->mems));
@@ -415,6 +425,9 @@ static int teardown(void **state)
 
 	if (r->daemon.pid)
 		(void)rig_end(&r->daemon, SIGKILL);
+	if (r->api)
+		fake_api_fini_on(r->api);
+	free(r->api);
 	loop_free(r->loop);
 	nri_runtime_free(r->runtime);
 	rig_fini(&r->daemon);
@@ -676,6 +689,263 @@ static void the_pool_keeps_a_cpu_when_all_others_are_held(void **state)
 	assert_in_force(r, "cpuManagerPolicyOptions.strict-cpu-reservation", "", "reserved CPUs");
 }
 
+/* The API server */
+
+enum { UNAUTHORIZED = 401, CREATED = 201 };
+
+static void note_eviction(struct rig *r, const char *pod)
+{
+	struct text t = {r->evicted, sizeof r->evicted, strlen(r->evicted), false};
+
+	text_add(&t, " %.*s", (int)strcspn(pod, "/"), pod);
+}
+
+/* Pods p0 to p9, each of which somebody makes again when it goes; one fits on no machine. */
+enum { LARGE = 9 };
+
+static void list_pods(struct fake_ask *q)
+{
+	static const char large[] =
+		"{\"name\":\"main\",\"resources\":{\"limits\":{\"cpu\":\"1\",\"memory\":\"1Gi\"}}},"
+		"{\"name\":\"web\",\"resources\":{\"limits\":{\"cpu\":\"65\",\"memory\":\"1Gi\"}}}";
+	char list[8192];
+	struct text t;
+
+	text_init(&t, list, sizeof list);
+	text_add(&t, "{\"metadata\":{\"resourceVersion\":\"1\"},\"items\":[");
+	for (unsigned i = 0; i < 10; i++)
+		text_add(&t,
+			"%s{\"metadata\":{\"uid\":\"p%u\",\"name\":\"p%u\",\"namespace\":"
+			"\"default\",\"ownerReferences\":[{\"apiVersion\":\"apps/v1\",\"kind\":"
+			"\"ReplicaSet\",\"name\":\"r\",\"uid\":\"r\",\"controller\":true}]},"
+			"\"spec\":{\"containers\":[%s]}}",
+			i ? "," : "", i, i, i == LARGE ? large : "{\"name\":\"main\"}");
+	text_add(&t, "]}");
+	assert_false(t.cut);
+	fake_api_answer(q, FAKE_OK, NULL, list);
+}
+
+static void serve(void *ctx, struct fake_ask *q)
+{
+	static const char pods[] = "/api/v1/namespaces/default/pods/";
+	struct rig *r = ctx;
+
+	if (!r->knows_us) {
+		fake_api_answer(q, UNAUTHORIZED, NULL, "{}");
+	} else if (strstr(q->path, "watch=1")) {
+		r->watches++;
+		fake_api_begin(q);
+	} else if (strncmp(q->path, "/api/v1/pods?", 13) == 0) {
+		list_pods(q);
+	} else if (strncmp(q->path, "/api/v1/nodes/", 14) == 0) {
+		fake_api_answer(q, FAKE_OK, NULL, "{\"metadata\":{\"uid\":\"n-1\"}}");
+	} else if (strncmp(q->path, pods, sizeof pods - 1) == 0 && strstr(q->path, "/eviction")) {
+		note_eviction(r, q->path + sizeof pods - 1);
+		fake_api_answer(q, CREATED, NULL, "{}");
+	} else {
+		if (strstr(q->path, "/events"))
+			(void)text_copy(r->event, sizeof r->event, q->body);
+		r->reports += strstr(q->path, "/noderesourcetopologies/") != NULL;
+		fake_api_answer(q, FAKE_OK, NULL, "{}");
+	}
+}
+
+static void start_api(struct rig *r)
+{
+	r->api = calloc(1, sizeof *r->api);
+	fake_api_init_on(r->api, r->loop);
+	r->api->ctx = r;
+	r->api->serve = serve;
+	r->knows_us = true;
+}
+
+#define UNTIL(r, condition)                                                                        \
+	do {                                                                                       \
+		loop_timer_set((r)->watchdog, PATIENCE_MS);                                        \
+		while (!(condition))                                                               \
+			loop_run((r)->loop);                                                       \
+		loop_timer_stop((r)->watchdog);                                                    \
+	} while (0)
+
+/* As a whole, or not yet. */
+static void put_file(const struct rig *r, const char *name, const char *text)
+{
+	char path[PATH_MAX + 64], new[PATH_MAX + 64];
+
+	(void)snprintf(path, sizeof path, "%s/%s", r->daemon.dir, name);
+	(void)snprintf(new, sizeof new, "%s/new", r->daemon.dir);
+	write_text(new, text);
+	rig_must(rename(new, path) == 0, path);
+}
+
+/* What `numafit status` says of the credentials: that, or NULL: nothing. */
+static void assert_credentials(struct rig *r, const char *unusable, uint64_t failures_min)
+{
+	struct status st;
+	struct arena a;
+
+	ask_status(r, &a, &st);
+	assert_non_null(st.info.apiserver);
+	assert_true(st.info.apiserver->failures >= failures_min);
+	if (!unusable)
+		assert_null(st.info.apiserver->unusable);
+	else if (!st.info.apiserver->unusable || !strstr(st.info.apiserver->unusable, unusable))
+		fail_msg("wanted %s: %s", unusable, st.info.apiserver->unusable);
+	arena_fini(&a);
+}
+
+#define KUBECONFIG(cluster, user)                                                                  \
+	"apiVersion: v1\nkind: Config\ncurrent-context: x\n"                                       \
+	"clusters: [{name: x, cluster: {" cluster "}}]\nusers: [{name: x, user: {" user "}}]\n"    \
+	"contexts: [{name: x, context: {cluster: x, user: x}}]\n"
+#define SERVER "server: 'http://127.0.0.1:%u'"
+
+static void begin_without_credentials(struct rig *r, char set[PATH_MAX + 64])
+{
+	(void)snprintf(set, PATH_MAX + 64, "apiServer.kubeconfig=%s/kubeconfig", r->daemon.dir);
+	r->daemon.setting[0] = set;
+	hold_config(r, "nodeResourceTopology: {enabled: true, interval: 20ms}\n");
+	start_api(r);
+	begin(r);
+}
+
+static void credentials_that_cannot_be_used_are_tried_until_they_can(void **state)
+{
+	static const struct {
+		const char *text, *refused;
+	} bad[] = {
+		{"", "there is no current-context"},
+		{"apiVersion: v1\nkind: Con", "there is no current-context"},
+		{"a: [\n", "did not find expected"},
+		{KUBECONFIG("server: https://x", "exec: {command: aws}"),
+			"plugins are not supported"},
+		{KUBECONFIG("server: x", ""), "begins with neither"},
+		{KUBECONFIG("server: https://x", "tokenFile: none"), "/none: No such file"},
+	};
+	struct rig *r = *state;
+	char set[PATH_MAX + 64], good[1024];
+
+	begin_without_credentials(r, set);
+	assert_non_null(strstr(await_log(r, "credentials-unusable"), "/kubeconfig: No such file"));
+	assert_newcomer(r, "best-effort", false);
+	assert_credentials(r, "/kubeconfig: No such file", 1);
+	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+		put_file(r, "kubeconfig", bad[i].text);
+		if (!i || strcmp(bad[i].refused, bad[i - 1].refused))
+			assert_non_null(strstr(await_log(r, bad[i].refused), "action=\"mend it"));
+		assert_newcomer(r, "best-effort", false);
+		assert_credentials(r, bad[i].refused, i + 1);
+	}
+	/* another setting does not need what is not there */
+	swap(r, "nodeResourceTopology: {enabled: true, interval: 30ms}\nlogLevel: debug\n");
+	(void)await_log(r, "config-reloaded");
+	assert_int_equal(r->api->asked, 0);
+	(void)snprintf(good, sizeof good, KUBECONFIG(SERVER ", certificate-authority: ca.crt", ""),
+		r->api->port);
+	put_file(r, "kubeconfig", good);
+	(void)await_log(r, "/ca.crt: No such file");
+	put_file(r, "ca.crt", "-----BEGIN CERTIFICATE-----\n"); /* not where it would be seen */
+	(void)await_log(r, "credentials-usable");
+	UNTIL(r, r->reports);
+	assert_credentials(r, NULL, sizeof bad / sizeof *bad);
+	assert_newcomer(r, "best-effort", false);
+	end(r, SIGTERM);
+}
+
+static void credentials_that_cannot_be_read_anew_are_told(void **state)
+{
+	struct rig *r = *state;
+	char set[PATH_MAX + 64], good[1024];
+
+	begin_without_credentials(r, set);
+	(void)snprintf(good, sizeof good, KUBECONFIG(SERVER, ""), r->api->port);
+	put_file(r, "kubeconfig", good);
+	UNTIL(r, r->reports);
+	assert_credentials(r, NULL, 1);
+	put_file(r, "kubeconfig", "a: [\n");
+	r->knows_us = false; /* a 401 has them read anew */
+	assert_non_null(create(r, "own", 2));
+	(void)await_log(r, "credentials-unreadable");
+	assert_credentials(r, "did not find expected", 2);
+	assert_newcomer(r, "best-effort", false);
+	put_file(r, "kubeconfig", good);
+	unsigned asked = r->api->asked;
+	UNTIL(r, r->api->asked > asked + 1);
+	assert_credentials(r, NULL, 2);
+	r->knows_us = true;
+	end(r, SIGTERM);
+}
+
+/* What asks for labels may come with a reload, too. */
+static void labels_are_asked_for_once_the_credentials_are_there(void **state)
+{
+	struct rig *r = *state;
+	char set[PATH_MAX + 64], good[1024];
+
+	(void)snprintf(set, sizeof set, "apiServer.kubeconfig=%s/kubeconfig", r->daemon.dir);
+	r->daemon.setting[0] = set;
+	hold_config(r, "topologyManagerPolicy: none\n");
+	start_api(r);
+	begin(r);
+	swap(r, "topologyManagerPolicy: none\nnodes:\n- {labels: {pool: a}, settings: {}}\n");
+	(void)await_log(r, "/kubeconfig: No such file");
+	(void)snprintf(good, sizeof good, KUBECONFIG(SERVER, ""), r->api->port);
+	put_file(r, "kubeconfig", good);
+	(void)await_log(r, "credentials-usable");
+	UNTIL(r, r->api->asked);
+	end(r, SIGTERM);
+}
+
+static void pods_are_evicted_while_the_settings_say_so(void **state)
+{
+	static const char text[] = "podsWatch: {enabled: true}\nrefusalAction: %s\n";
+	static const char *const actions[] = {"error", "evict", "error", "evict"};
+	struct rig *r = *state;
+	char set[PATH_MAX + 64], config[256], id[NAME_BYTES];
+
+	start_api(r);
+	(void)snprintf(set, sizeof set, "apiServer.kubeconfig=%s", r->api->kubeconfig);
+	r->daemon.setting[0] = set;
+	for (unsigned i = 0; i < sizeof actions / sizeof *actions; i++) {
+		(void)snprintf(config, sizeof config, text, actions[i]);
+		if (i) {
+			swap(r, config);
+			(void)await_log(r, "config-reloaded");
+		} else {
+			hold_config(r, config);
+			begin(r);
+			UNTIL(r, r->watches); /* the list is there */
+		}
+		(void)snprintf(id, sizeof id, "p%u", i);
+		assert_null(create(r, id, 65)); /* more CPUs than there are */
+		if (i % 2)
+			UNTIL(r, strstr(r->evicted, id));
+	}
+	assert_string_equal(r->evicted, " p1 p3"); /* they go out in the order of refusals */
+	assert_int_equal(r->watches, 1);           /* what else there is goes on */
+	end(r, SIGTERM);
+}
+
+static void a_pod_that_is_refused_is_told_which_container_was_in_the_way(void **state)
+{
+	struct rig *r = *state;
+	struct box large = {.id = "p9", .cpu = 66};
+	char set[PATH_MAX + 64];
+
+	start_api(r);
+	(void)snprintf(set, sizeof set, "apiServer.kubeconfig=%s", r->api->kubeconfig);
+	r->daemon.setting[0] = set;
+	hold_config(r, "podsWatch: {enabled: true}\nevents: {enabled: true}\n");
+	begin(r);
+	UNTIL(r, r->watches);
+	call(r, NRI_CALL_RUN_POD, &large);
+	assert_non_null(strstr(r->refusal, ": container web: "));
+	assert_non_null(strstr(await_log(r, "pod-refused"), ": container web: "));
+	UNTIL(r, *r->event);
+	assert_non_null(strstr(r->event, ": container web: "));
+	end(r, SIGTERM);
+}
+
 /* Labels: the daemon's parts in this process. */
 
 static unsigned step_of(struct config *c, enum config_match first)
@@ -754,6 +1024,7 @@ static struct daemon *daemon_of(struct rig *r, struct config *c)
 static void daemon_end(struct daemon *d)
 {
 	reload_stop(d);
+	cluster_stop(d);
 	recorder_stop(d);
 	config_fini(d->config);
 	free(d);
@@ -832,7 +1103,7 @@ static void whom_nobody_can_ask_for_labels_says_so(void **state)
 	begin(r);
 	swap(r, "nodes:\n- labels: {pool: a}\n  settings: {topologyManagerPolicy: none}\n");
 	(void)await_log(r, "config-reloaded");
-	(void)await_log(r, "config-labels-unasked");
+	(void)await_log(r, "credentials-unusable");
 	assert_newcomer(r, "best-effort", false);
 }
 
@@ -866,6 +1137,11 @@ int main(void)
 		CASE(what_does_not_go_together_with_the_rest_is_refused),
 		CASE(a_file_that_vanishes_is_an_error_and_not_the_defaults),
 		CASE(the_pool_keeps_a_cpu_when_all_others_are_held),
+		CASE(credentials_that_cannot_be_used_are_tried_until_they_can),
+		CASE(credentials_that_cannot_be_read_anew_are_told),
+		CASE(labels_are_asked_for_once_the_credentials_are_there),
+		CASE(pods_are_evicted_while_the_settings_say_so),
+		CASE(a_pod_that_is_refused_is_told_which_container_was_in_the_way),
 		CASE(labels_choose_sections_and_outlive_the_daemon),
 		CASE(labels_that_need_a_restart_end_the_daemon_when_they_come_first),
 		CASE(labels_are_asked_for_when_a_section_first_needs_them),

@@ -112,6 +112,32 @@ static void a_directory_that_is_not_there_cannot_be_watched(void **state)
 	assert_null(watch_new(w->loop, "/nowhere/socket", changed, w));
 }
 
+/* In all the ways in which it changes; a descriptor of the old one would not tell of the new. */
+static void a_file_is_told_however_it_changes(void **state)
+{
+	struct world *w = *state;
+	struct file_watch f = {0};
+	char data[96];
+
+	file_watch_stop(&f); /* zeros are fine */
+	(void)snprintf(data, sizeof data, "%s/..data", w->dir);
+	assert_false(file_watch_start(&f, w->loop, "/nowhere/file", changed, w));
+	file_watch_stop(&f);
+	touch(w->path);
+	assert_true(file_watch_start(&f, w->loop, w->path, changed, w));
+	const char *const renamed[] = {w->path, data};
+	for (size_t i = 0; i < 2; i++) {
+		w->changes = 0;
+		touch(w->other);
+		assert_int_equal(rename(w->other, renamed[i]), 0);
+		while (!w->changes)
+			loop_run(w->loop);
+	}
+	file_watch_stop(&f);
+	assert_null(f.file);
+	assert_int_equal(unlink(data), 0);
+}
+
 static void data_came(void *ctx, const void *data, size_t len)
 {
 	(void)ctx, (void)data, (void)len;
@@ -165,6 +191,7 @@ int main(void)
 		CASE(a_name_that_comes_or_goes_is_told),
 		CASE(other_names_are_not_told),
 		CASE(a_directory_that_is_not_there_cannot_be_watched),
+		CASE(a_file_is_told_however_it_changes),
 		CASE(a_runtime_that_is_back_is_connected_to_at_once),
 	};
 

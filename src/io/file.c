@@ -1,0 +1,98 @@
+#include <io/file.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <numafit/mem.h>
+#include <string.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+enum { FIRST_CAP = 4096 };
+
+/* One read(2) may return less than there is: files of the kernel come page by page. */
+static ssize_t read_up_to(int fd, char *buf, size_t cap)
+{
+	size_t len = 0;
+	ssize_t got = 1;
+
+	while (len < cap && got > 0) {
+		got = read(fd, buf + len, cap - len);
+		if (got < 0 && errno != EINTR)
+			return -errno;
+		len += got > 0 ? (size_t)got : 0;
+		got = got < 0 ? 1 : got;
+	}
+	return (ssize_t)len;
+}
+
+static int refuse(const char *path, int code, struct err *e)
+{
+	return err_set(e, code, "%s: %s", path, strerror(code));
+}
+
+static int refuse_size(const char *path, size_t max, struct err *e)
+{
+	return err_set(e, EFBIG, "%s: more than %zu bytes", path, max);
+}
+
+/* All up to max + 1 bytes into *buf, which grows with them; how many there are, or -errno. */
+static ssize_t read_growing(int fd, char **buf, size_t max)
+{
+	size_t len = 0, cap = 0;
+	ssize_t got = 0;
+
+	do {
+		cap = cap ? cap * 2 : FIRST_CAP;
+		cap = cap < max + 1 ? cap : max + 1;
+		*buf = xrealloc(*buf, cap + 1, 1);
+		got = read_up_to(fd, *buf + len, cap - len);
+		len += got > 0 ? (size_t)got : 0;
+	} while (len == cap && len <= max);
+	return got < 0 ? got : (ssize_t)len;
+}
+
+static int read_whole(
+	const char *path, int flags, size_t max, char **text, size_t *len, struct err *e)
+{
+	auto_free char *buf = NULL;
+	int fd = open(path, O_RDONLY | O_CLOEXEC | flags);
+	ssize_t got = fd < 0 ? -errno : read_growing(fd, &buf, max);
+
+	if (fd >= 0)
+		(void)close(fd);
+	if (got < 0)
+		return refuse(path, (int)-got, e);
+	if ((size_t)got > max)
+		return refuse_size(path, max, e);
+	buf[got] = '\0';
+	*text = xrealloc(steal(buf), (size_t)got + 1, 1);
+	if (len)
+		*len = (size_t)got;
+	return 0;
+}
+
+int file_read(const char *path, size_t max, char **text, size_t *len, struct err *e)
+{
+	return read_whole(path, O_NONBLOCK, max, text, len, e);
+}
+
+int file_read_waiting(const char *path, size_t max, char **text, size_t *len, struct err *e)
+{
+	return read_whole(path, 0, max, text, len, e);
+}
+
+int file_read_into(const char *path, char *buf, size_t cap, struct err *e)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	ssize_t len = fd < 0 ? -errno : read_up_to(fd, buf, cap);
+
+	if (fd >= 0)
+		(void)close(fd);
+	if (len < 0)
+		return refuse(path, (int)-len, e);
+	if ((size_t)len == cap || len > INT_MAX)
+		return refuse_size(path, cap - 1, e);
+	buf[len] = '\0';
+	return (int)len;
+}

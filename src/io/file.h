@@ -1,0 +1,22 @@
+#ifndef NUMAFIT_IO_FILE_H
+#define NUMAFIT_IO_FILE_H
+
+#include <numafit/err.h>
+#include <stddef.h>
+
+/* Files that are read whole, be they as long as their size says or, like the kernel's, of no size
+ * at all. What is longer than the caller wants is an error, and never a piece of it. Errors are
+ * open(2)'s and read(2)'s, and -EFBIG; the text begins with the path. */
+
+/* All of path, at most max bytes, into *text with a NUL behind it, which the caller frees; *len
+ * (len may be NULL) is how many there are, NULs among them. 0, or -errno with text. Nobody is
+ * waited for: of a FIFO that is what is in it, and -EAGAIN when a writer has it open and has
+ * written nothing. */
+int file_read(const char *path, size_t max, char **text, size_t *len, struct err *e);
+/* The same for who may wait: of a FIFO that is all up to its end. Never on a loop that turns. */
+int file_read_waiting(const char *path, size_t max, char **text, size_t *len, struct err *e);
+/* As file_read() into buf of cap bytes, without heap: at most cap - 1, and at most INT_MAX. Their
+ * number; else buf holds nothing. */
+int file_read_into(const char *path, char *buf, size_t cap, struct err *e);
+
+#endif
