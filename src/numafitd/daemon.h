@@ -38,8 +38,9 @@ struct daemon {
 	char status_path[SETTINGS_PATH_MAX + sizeof "/numafitd.sock"];
 	struct journal *journal;
 	struct loop_timer *rotate, *expire;
-	struct sweep *sweep;   /* NULL: there is none */
-	struct teller *teller; /* likewise */
+	struct sweep *sweep;           /* NULL: there is none */
+	const struct cgroups *cgroups; /* the sweep's, where containers are seen; NULL: nowhere */
+	struct teller *teller;         /* likewise */
 	/* Grows whenever other CPUs or other memory are free, over restarts too: what schedulers
 	 * say that they have seen. */
 	uint64_t generation;
@@ -129,9 +130,9 @@ void facts_of_container(struct daemon *d, struct request *req, struct arena *a);
 /* reload.c: settings that change while the daemon runs. */
 
 /* Read the config file again when it changes, or is swapped like a ConfigMap's, and on SIGHUP. What
- * is wrong changes nothing, and is told; what needs a restart is told, too. 0, or -errno with text.
- */
-int reload_start(struct daemon *d, struct err *e);
+ * is wrong changes nothing, and is told; what needs a restart is told, too. reloaded is called each
+ * time that a file was put in force. 0, or -errno with text. */
+int reload_start(struct daemon *d, void (*reloaded)(struct daemon *d), struct err *e);
 void reload_stop(struct daemon *d);
 /* Whether the file has sections by labels: somebody should ask for the node's. */
 bool reload_wants_labels(const struct daemon *d);
@@ -176,9 +177,6 @@ void sweep_stop(struct daemon *d);
 void sweep_settings_changed(struct daemon *d);
 /* The runtime's client has changed the container's resources. */
 void sweep_note_update(struct daemon *d, const char *container_id);
-
-/* No process is left in the container's cgroup; false when that cannot be seen. */
-bool sweep_finds_nobody_in(const struct daemon *d, const char *container_id);
 
 /* teller.c: UpdateContainers without being asked for. Only in mode manage. */
 void teller_start(struct daemon *d);

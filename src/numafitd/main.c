@@ -173,7 +173,7 @@ static int start(struct daemon *d, struct err *e)
 	if (!rc)
 		wiring_start(d);
 	if (!rc)
-		rc = reload_start(d, e);
+		rc = reload_start(d, cluster_start, e); /* sections may need labels then */
 	if (rc)
 		return rc;
 	cluster_start(d);

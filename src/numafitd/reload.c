@@ -17,6 +17,7 @@ enum { SETTLE_MS = 100, CHANGES_TEXT_MAX = 2048, KEYS_TEXT_MAX = 512 };
 struct reload {
 	struct file_watch file;
 	struct loop_timer *settled;
+	void (*reloaded)(struct daemon *d);
 	uint64_t reloads, refusals;
 	struct err refused;          /* why what was read last is not in force; code 0: it is */
 	char restart[KEYS_TEXT_MAX]; /* keys that wait for a restart */
@@ -158,7 +159,7 @@ static int reload(struct daemon *d, struct err *e)
 		tell_all(d);
 	log_reloaded(d, nr, changes);
 	log_sections(d);
-	cluster_start(d); /* a section may need the node's labels now; all else needs a restart */
+	d->reload->reloaded(d);
 	return 0;
 }
 
@@ -238,9 +239,10 @@ static void watch(struct daemon *d)
 			"file=%s action=\"send SIGHUP when it has changed\"", file);
 }
 
-int reload_start(struct daemon *d, struct err *e)
+int reload_start(struct daemon *d, void (*reloaded)(struct daemon *d), struct err *e)
 {
 	d->reload = xcalloc(1, sizeof *d->reload);
+	d->reload->reloaded = reloaded;
 	d->reload->settled = loop_timer_new(d->loop, look, d);
 	watch(d);
 	log_sections(d);

@@ -35,7 +35,6 @@ struct sweep {
 	const char *root;
 	struct loop_timer *timer;
 	struct cgroups cgroups;
-	bool has_cgroups;
 	enum step step;
 	unsigned node;      /* the next one to look at */
 	struct hotplug now; /* as far as it was read in this round */
@@ -212,14 +211,6 @@ static void forget_the_gone(struct daemon *d)
 			drop_drift(s, &s->drifts.at[i]);
 }
 
-bool sweep_finds_nobody_in(const struct daemon *d, const char *container_id)
-{
-	const struct holding *h = ledger_find(engine_ledger(d->engine), container_id);
-
-	return d->sweep && d->sweep->has_cgroups && h && h->cgroup &&
-	       !cgroup_has_processes(&d->sweep->cgroups, h->cgroup);
-}
-
 /* The machine */
 
 static void tell_problem(struct sweep *s, const char *text)
@@ -337,7 +328,7 @@ static enum step look_at_memory(struct daemon *d)
 static enum step look_at_containers(struct daemon *d)
 {
 	/* without a connection nobody tells us who has gone, and nobody could be told */
-	bool can = d->sweep->has_cgroups && nri_conn_state(d->conn) == NRI_READY;
+	bool can = d->cgroups && nri_conn_state(d->conn) == NRI_READY;
 
 	return can ? look_at_next_container(d) : TELL;
 }
@@ -395,8 +386,9 @@ void sweep_start(struct daemon *d, const char *root)
 	d->sweep = xcalloc(1, sizeof *d->sweep);
 	d->sweep->root = root;
 	d->sweep->known = d->topo;
-	d->sweep->has_cgroups = cgroups_find(root, &d->sweep->cgroups, &e) == 0;
-	if (!d->sweep->has_cgroups)
+	if (cgroups_find(root, &d->sweep->cgroups, &e) == 0)
+		d->cgroups = &d->sweep->cgroups;
+	else
 		log_line(LOG_WARN, "no-cgroups",
 			"error=%s action=\"let numafitd see the host's /sys/fs/cgroup: until then "
 			"nobody notices who changes containers' cpusets\"",
@@ -426,4 +418,5 @@ void sweep_stop(struct daemon *d)
 	free(s->at);
 	free(s);
 	d->sweep = NULL;
+	d->cgroups = NULL;
 }

@@ -2,6 +2,7 @@
  * can bear it; elsewhere with the next reply that carries updates. */
 #include "daemon.h"
 
+#include <host/cgroup.h>
 #include <io/log.h>
 #include <numafit/text.h>
 
@@ -41,11 +42,19 @@ static void on_updated(void *ctx, const char *problem)
 		teller_note_change(d);
 }
 
+/* As far as that can be seen. */
+static bool has_ended(const struct daemon *d, const char *container_id)
+{
+	const struct holding *h = ledger_find(engine_ledger(d->engine), container_id);
+
+	return d->cgroups && h && h->cgroup && !cgroup_has_processes(d->cgroups, h->cgroup);
+}
+
 /* Who has ended is not to be set any more. */
 static void leave_out_the_ended(struct daemon *d, struct update_list *ups)
 {
 	for (size_t i = ups->nr; i-- > 0;) {
-		if (!sweep_finds_nobody_in(d, ups->at[i].container_id))
+		if (!has_ended(d, ups->at[i].container_id))
 			continue;
 		engine_must_tell(d->engine, ups->at[i].container_id);
 		vec_remove(ups, i);

@@ -1016,7 +1016,8 @@ static struct daemon *daemon_of(struct rig *r, struct config *c)
 	d->asked = d->settings;
 	(void)snprintf(
 		d->journal_path, sizeof d->journal_path, "%s/journal", d->settings.run_directory);
-	if (hints_start(d, &e) < 0 || recorder_start(d, &e) < 0 || reload_start(d, &e) < 0)
+	if (hints_start(d, &e) < 0 || recorder_start(d, &e) < 0 ||
+		reload_start(d, cluster_start, &e) < 0)
 		fail_msg("%s", e.text);
 	return d;
 }
