@@ -17,6 +17,16 @@
  * passed since it was bound and a report has come since, which then is the truth. (That does not
  * hold for one that has not started yet on a node of numafitd: nothing is held for it before.)
  *
+ * A pod that has ended, and that the report of its node names still, gives back what its hint says
+ * to the very zones (never more than is allocatable there), until a report does not name it; or
+ * until assume_ms have passed since its end was heard of and a report has come since. That it has
+ * ended is its phase's word: then none of its containers runs any more. A pod that is gone without
+ * having had such a phase (deleted by force, or between two lists) gives back nothing, as its
+ * containers may run still; nor does one without a hint, as nobody knows from where (and how much:
+ * its node counts whole CPUs alone), nor one whose name another pod of the node has by now, as the
+ * report may mean that one. Who starts later knows those that have ended, but not those that are
+ * gone by then: these count until the next report.
+ *
  * The heap is used; nothing here knows a clock. */
 
 enum foreign_pods { FOREIGN_PODS_ALL, FOREIGN_PODS_NONE, FOREIGN_PODS_EXCLUSIVE };
@@ -84,12 +94,13 @@ struct sched_bound {
 };
 /* As the watch tells; replaces what was assumed of it. */
 void sched_cluster_put_pod(struct sched_cluster *c, const struct sched_bound *b, int64_t now_ms);
+/* It is no longer there, and counts for nothing but what it may give back. */
 void sched_cluster_remove_pod(struct sched_cluster *c, const char *uid);
 /* It is about to be bound there: counts from now on, until put_pod() tells of it or forget(), or
  * assume_ms have passed. A pod that is known already stays as it is. */
 void sched_cluster_assume(struct sched_cluster *c, const struct sched_bound *b, int64_t now_ms);
 void sched_cluster_forget(struct sched_cluster *c, const char *uid);
-/* What time alone changes; every second or so. */
+/* What time alone changes; every second or so. Costs nothing but for those whose time has come. */
 void sched_cluster_expire(struct sched_cluster *c, int64_t now_ms);
 
 /* A new list of each kind begins: what is not put again before sweep is gone. */
@@ -112,7 +123,8 @@ const char *sched_cluster_fingerprint(const struct sched_cluster *c, const char 
 const char *sched_cluster_node_of(const struct sched_cluster *c, const char *uid);
 
 struct sched_cluster_counts {
-	size_t nodes, reports, pods;
+	size_t nodes, reports;
+	size_t pods;    /* that are there */
 	size_t waiting; /* pods that no report contains yet */
 	size_t stale;   /* nodes */
 };
@@ -123,8 +135,8 @@ void sched_cluster_count(struct sched_cluster *c, struct sched_cluster_counts *o
 bool sched_cluster_fits_without(struct sched_cluster *c, struct sched_plan *p, const char *node,
 	const char *const *uid, size_t nr);
 
-/* Walk the invariants: of each zone there is left max(0, reported - what is not in the report).
- * 0, or -EINVAL with the first that is broken. */
+/* Walk the invariants: of each zone there is left max(0, min(allocatable, reported + given back) -
+ * what is not in the report). 0, or -EINVAL with the first that is broken. */
 int sched_cluster_check(struct sched_cluster *c, struct err *e);
 
 #endif

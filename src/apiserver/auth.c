@@ -156,7 +156,7 @@ static int read_kubeconfig(
 	auto_free char *text = NULL;
 	int rc = read_text(&text, path, e);
 
-	if (rc)
+	if (!text)
 		return rc;
 	rc = kubeconfig_yaml_read(k, text, strlen(text), context, e);
 	if (rc)

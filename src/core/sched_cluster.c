@@ -80,6 +80,42 @@ static void free_node(void *entry)
 	free(n);
 }
 
+static void detach(struct known_pod *p)
+{
+	struct known_node *n = p->node;
+	size_t i = 0;
+
+	while (n->pods.at[i] != p)
+		i++;
+	vec_remove(&n->pods, i);
+	n->changed = true;
+}
+
+static void free_pod(void *entry)
+{
+	struct known_pod *p = entry;
+
+	free(p->pod);
+	free(p->taken);
+	free(p);
+}
+
+static void forget_pod(struct sched_cluster *c, struct known_pod *p)
+{
+	detach(p);
+	known_age_remove(&c->age, p);
+	sched_index_remove(&c->pods, &p->key);
+	free_pod(p);
+}
+
+/* Who is gone, and has nothing to give back any more, is forgotten. */
+static void forget_gone(struct sched_cluster *c, const struct known_node *n)
+{
+	for (size_t i = n->pods.nr; i-- > 0;)
+		if (n->pods.at[i]->gone && !known_pod_gives_back(c, n->pods.at[i]))
+			forget_pod(c, n->pods.at[i]);
+}
+
 /* Forget of a node of which nothing is known any more. */
 static void drop_unknown(struct sched_cluster *c, struct known_node *n)
 {
@@ -122,6 +158,7 @@ static void lose(struct sched_cluster *c, const char *name, void (*what)(struct 
 	if (!n)
 		return;
 	what(n);
+	forget_gone(c, n);
 	drop_unknown(c, n);
 }
 
@@ -151,35 +188,30 @@ void sched_cluster_put_numatopology(
 
 /* Pods */
 
-static void detach(struct known_pod *p)
+/* The node's pods or its report are others. */
+static void settle(struct sched_cluster *c, struct known_node *n)
 {
-	struct known_node *n = p->node;
-	size_t i = 0;
-
-	while (n->pods.at[i] != p)
-		i++;
-	vec_remove(&n->pods, i);
-	n->changed = true;
-}
-
-static void free_pod(void *entry)
-{
-	struct known_pod *p = entry;
-
-	free(p->pod);
-	free(p->taken);
-	free(p);
+	known_node_settle(c, n);
+	forget_gone(c, n);
 }
 
 static void drop_pod(struct sched_cluster *c, struct known_pod *p)
 {
 	struct known_node *n = p->node;
 
-	detach(p);
-	sched_index_remove(&c->pods, &p->key);
-	free_pod(p);
+	forget_pod(c, p);
 	known_node_settle(c, n);
 	drop_unknown(c, n);
+}
+
+/* It is not there any more; false: nor is it here. */
+static bool leaves_something(struct sched_cluster *c, struct known_pod *p)
+{
+	p->gone = p->node->changed = true;
+	if (known_pod_gives_back(c, p))
+		return true;
+	drop_pod(c, p);
+	return false;
 }
 
 static void attach(struct sched_cluster *c, struct known_pod *p, const char *node)
@@ -208,6 +240,10 @@ static struct known_pod *want_pod(struct sched_cluster *c, const struct sched_bo
 {
 	struct known_pod *p = sched_index_find(&c->pods, b->pod->uid);
 
+	if (p && p->gone) {
+		forget_pod(c, p);
+		p = NULL;
+	}
 	if (!p) {
 		p = xcalloc(1, sizeof *p);
 		sched_index_add(&c->pods, &p->key, b->pod->uid);
@@ -246,20 +282,39 @@ static void expire(struct sched_cluster *c, struct known_pod *p, int64_t now_ms)
 	p->node->changed = true;
 }
 
+/* From then on reports should say so; clocks of others may be ahead. */
+static void count_since(
+	struct sched_cluster *c, struct known_pod *p, int64_t since_ms, int64_t now_ms)
+{
+	known_age_remove(&c->age, p);
+	p->since_ms = since_ms < now_ms ? since_ms : now_ms;
+	p->expired = false;
+	if (!is_over(c, p, now_ms))
+		known_age_add(&c->age, p);
+}
+
+static int64_t bound_since(
+	const struct sched_cluster *c, const struct sched_bound *b, int64_t now_ms)
+{
+	if (b->bound_ms)
+		return b->bound_ms;
+	return c->listing[CLUSTER_PODS] ? long_ago : now_ms;
+}
+
 void sched_cluster_put_pod(struct sched_cluster *c, const struct sched_bound *b, int64_t now_ms)
 {
 	struct known_pod *p = want_pod(c, b);
 
-	if (p->since_ms == INT64_MAX)
-		p->since_ms = b->bound_ms                ? b->bound_ms
-			      : c->listing[CLUSTER_PODS] ? long_ago
-							 : now_ms;
+	if (b->ended && !p->ended)
+		count_since(c, p, now_ms, now_ms);
+	else if (p->since_ms == INT64_MAX)
+		count_since(c, p, bound_since(c, b, now_ms), now_ms);
 	p->ours = b->ours || p->ours;
 	p->assumed = false;
 	p->pending = b->pending;
 	p->ended = b->ended;
 	p->round = c->round[CLUSTER_PODS];
-	known_node_settle(c, p->node);
+	settle(c, p->node);
 	expire(c, p, now_ms);
 }
 
@@ -268,18 +323,19 @@ void sched_cluster_remove_pod(struct sched_cluster *c, const char *uid)
 	struct known_pod *p = sched_index_find(&c->pods, uid);
 
 	if (p)
-		drop_pod(c, p);
+		(void)leaves_something(c, p);
 }
 
 void sched_cluster_assume(struct sched_cluster *c, const struct sched_bound *b, int64_t now_ms)
 {
 	const struct known_pod *there = sched_index_find(&c->pods, b->pod->uid);
 
-	if (there && !there->assumed)
+	if (there && !there->assumed && !there->gone)
 		return;
 	struct known_pod *p = want_pod(c, b);
-	p->since_ms = now_ms;
+	count_since(c, p, now_ms, now_ms);
 	p->assumed = p->ours = p->pending = true;
+	forget_gone(c, p->node);
 }
 
 void sched_cluster_forget(struct sched_cluster *c, const char *uid)
@@ -292,16 +348,14 @@ void sched_cluster_forget(struct sched_cluster *c, const char *uid)
 
 void sched_cluster_expire(struct sched_cluster *c, int64_t now_ms)
 {
-	for (size_t i = 0; i < c->pods.cap;) {
-		struct known_pod *p = pod_at(c, i);
+	struct known_pod *p;
 
-		if (p && p->assumed && is_over(c, p, now_ms)) {
-			drop_pod(c, p); /* another one may have moved into its slot */
-			continue;
-		}
-		if (p)
-			expire(c, p, now_ms);
-		i++;
+	/* what has not expired by then does with its node's next report, or with its next word */
+	while ((p = c->age.oldest) && is_over(c, p, now_ms)) {
+		known_age_remove(&c->age, p);
+		expire(c, p, now_ms);
+		if (p->assumed || (p->gone && p->expired))
+			drop_pod(c, p);
 	}
 }
 
@@ -341,9 +395,9 @@ void sched_cluster_put_report(
 	n->names_pods = r->names_pods;
 	n->report_ms = r->made_ms ? r->made_ms : made_ms;
 	n->round[CLUSTER_REPORTS] = c->round[CLUSTER_REPORTS];
-	known_node_settle(c, n);
 	for (size_t i = 0; i < n->pods.nr; i++)
 		expire(c, n->pods.at[i], now_ms);
+	settle(c, n);
 }
 
 /* Lists */
@@ -359,10 +413,9 @@ static void sweep_pods(struct sched_cluster *c)
 	for (size_t i = 0; i < c->pods.cap;) {
 		struct known_pod *p = pod_at(c, i);
 
-		if (p && !p->assumed && p->round != c->round[CLUSTER_PODS])
-			drop_pod(c, p);
-		else
-			i++;
+		bool is_swept = p && !p->assumed && !p->gone && p->round != c->round[CLUSTER_PODS];
+		if (!is_swept || leaves_something(c, p))
+			i++; /* else another one may have moved into its slot */
 	}
 }
 
@@ -435,12 +488,12 @@ const char *sched_cluster_node_of(const struct sched_cluster *c, const char *uid
 {
 	const struct known_pod *p = sched_index_find(&c->pods, uid);
 
-	return p && !p->assumed ? p->node->key.name : NULL;
+	return p && !p->assumed && !p->gone ? p->node->key.name : NULL;
 }
 
 void sched_cluster_count(struct sched_cluster *c, struct sched_cluster_counts *out)
 {
-	*out = (struct sched_cluster_counts){.pods = c->pods.nr};
+	*out = (struct sched_cluster_counts){0};
 	for (size_t i = 0; i < c->nodes.cap; i++) {
 		struct known_node *n = node_at(c, i);
 
@@ -449,6 +502,7 @@ void sched_cluster_count(struct sched_cluster *c, struct sched_cluster_counts *o
 		known_node_refresh(c, n);
 		out->nodes += n->is_there;
 		out->reports += n->reported != NULL;
+		out->pods += n->pods.nr - n->nr_gone;
 		out->waiting += n->nr_waiting;
 		out->stale += n->candidate.stale;
 	}

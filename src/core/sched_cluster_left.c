@@ -25,12 +25,17 @@ static bool is_named(const struct known_node *n, uint64_t part)
 	return n->nr_parts && bsearch(&part, n->part, n->nr_parts, sizeof part, by_part);
 }
 
+/* Whether there is a report, and it is not taken as it is. */
+static bool is_mended(const struct sched_cluster *c, const struct known_node *n)
+{
+	return c->args.over_reserve && !c->args.discard_reserved && n->reported;
+}
+
 bool known_pod_waits(const struct sched_cluster *c, const struct known_pod *p)
 {
 	const struct known_node *n = p->node;
 
-	if (!c->args.over_reserve || c->args.discard_reserved || !n->reported || p->ended ||
-		p->expired)
+	if (!is_mended(c, n) || p->ended || p->expired)
 		return false;
 	if (n->names_pods)
 		return known_pod_holds(c, p) && !is_named(n, p->part);
@@ -40,6 +45,23 @@ bool known_pod_waits(const struct sched_cluster *c, const struct known_pod *p)
 bool known_pod_has_zones(const struct known_pod *p)
 {
 	return p->nr_taken && p->node->generation;
+}
+
+/* Of two by one name nobody knows which one a report means. */
+static bool has_namesake(const struct known_pod *p)
+{
+	for (size_t i = 0; i < p->node->pods.nr; i++)
+		if (p->node->pods.at[i] != p && p->node->pods.at[i]->part == p->part)
+			return true;
+	return false;
+}
+
+bool known_pod_gives_back(const struct sched_cluster *c, const struct known_pod *p)
+{
+	const struct known_node *n = p->node;
+
+	return p->ended && !p->expired && n->names_pods && is_mended(c, n) &&
+	       known_pod_has_zones(p) && is_named(n, p->part) && !has_namesake(p);
 }
 
 /* Whether the pod is one of those that the fingerprint is said to be of. A node counts a pod as
@@ -126,6 +148,17 @@ static void give_back(struct sched_topology *t, const struct known_pod *p)
 	}
 }
 
+/* What the node would report, had it heard of the ends that are known here. The caller frees. */
+static struct sched_topology *by_now(const struct sched_cluster *c, const struct known_node *n)
+{
+	struct sched_topology *t = nrt_over_reserve(n->reported, NULL, 0);
+
+	for (size_t i = 0; i < n->pods.nr; i++)
+		if (known_pod_gives_back(c, n->pods.at[i]))
+			give_back(t, n->pods.at[i]);
+	return t;
+}
+
 /* Of t, what those that wait leave, skip (a flag for each of the node's pods, or NULL) not among
  * them. The caller frees. */
 static struct sched_topology *left_by(const struct sched_cluster *c, const struct known_node *n,
@@ -144,6 +177,14 @@ static struct sched_topology *left_by(const struct sched_cluster *c, const struc
 		if (!(skip && skip[i]) && known_pod_waits(c, n->pods.at[i]) &&
 			known_pod_has_zones(n->pods.at[i]))
 			take(left, n->pods.at[i]);
+	return left;
+}
+
+static struct sched_topology *left_now(const struct sched_cluster *c, const struct known_node *n)
+{
+	struct sched_topology *t = by_now(c, n), *left = left_by(c, n, t, NULL);
+
+	sched_topology_free(t);
 	return left;
 }
 
@@ -184,15 +225,20 @@ void known_node_refresh(struct sched_cluster *c, struct known_node *n)
 	n->changed = false;
 	free_pods(n);
 	n->node.pods = pods_of(n, NULL, &n->node.nr_pods);
-	n->nr_waiting = 0;
+	n->nr_waiting = n->nr_gone = 0;
 	n->candidate = (struct sched_candidate){
 		.node = &n->node, .volcano = n->volcano_memory ? &n->volcano : NULL};
+	bool gives_back = false;
 	for (size_t i = 0; i < n->pods.nr; i++) {
-		n->nr_waiting += known_pod_waits(c, n->pods.at[i]);
-		n->candidate.stale = n->candidate.stale || makes_stale(c, n->pods.at[i]);
+		const struct known_pod *p = n->pods.at[i];
+
+		n->nr_waiting += known_pod_waits(c, p);
+		n->nr_gone += p->gone;
+		gives_back = gives_back || known_pod_gives_back(c, p);
+		n->candidate.stale = n->candidate.stale || makes_stale(c, p);
 	}
 	sched_topology_free(n->left);
-	n->left = n->nr_waiting ? left_by(c, n, n->reported, NULL) : NULL;
+	n->left = n->nr_waiting || gives_back ? left_now(c, n) : NULL;
 	n->node.topology = n->left ? n->left : n->reported;
 }
 
@@ -227,7 +273,7 @@ bool sched_cluster_fits_without(struct sched_cluster *c, struct sched_plan *p, c
 	if (!now)
 		return false;
 	auto_free bool *goes = xcalloc(n->pods.nr + 1, sizeof *goes);
-	struct sched_topology *with = n->reported ? nrt_over_reserve(n->reported, NULL, 0) : NULL;
+	struct sched_topology *with = n->reported ? by_now(c, n) : NULL;
 	for (size_t i = 0; i < n->pods.nr; i++) {
 		const struct known_pod *victim = n->pods.at[i];
 
@@ -256,12 +302,18 @@ bool sched_cluster_fits_without(struct sched_cluster *c, struct sched_plan *p, c
 
 /* Invariants */
 
-static int check_links(const struct known_node *n, struct err *e)
+static int check_pods(const struct sched_cluster *c, const struct known_node *n, struct err *e)
 {
-	for (size_t i = 0; i < n->pods.nr; i++)
-		if (n->pods.at[i]->node != n)
+	for (size_t i = 0; i < n->pods.nr; i++) {
+		const struct known_pod *p = n->pods.at[i];
+
+		if (p->node != n)
 			return err_set(e, EINVAL, "node %s: pod %s is of another node", n->key.name,
-				n->pods.at[i]->key.name);
+				p->key.name);
+		if (p->gone && !known_pod_gives_back(c, p))
+			return err_set(e, EINVAL, "node %s: pod %s is gone for good", n->key.name,
+				p->key.name);
+	}
 	return 0;
 }
 
@@ -283,13 +335,27 @@ static struct quantity taken_by(const struct known_pod *p, unsigned zone_id, uns
 	return sum;
 }
 
-static bool is_less_by(
-	const struct quantity *left, const struct quantity *reported, struct quantity waiting)
+/* What of the zone's resource is taken by those of the node's pods that are so. */
+static struct quantity taken_by_all(const struct sched_cluster *c, const struct known_node *n,
+	bool (*is_so)(const struct sched_cluster *c, const struct known_pod *p), unsigned zone_id,
+	unsigned resource)
 {
-	return quantity_is_zero(waiting)
-		       ? quantity_compare(*left, *reported) == 0
-		       : quantity_compare(*left, not_below_0(quantity_sub(*reported, waiting))) ==
-				 0;
+	struct quantity sum = {0};
+
+	for (size_t i = 0; i < n->pods.nr; i++)
+		if (is_so(c, n->pods.at[i]))
+			sum = quantity_add(sum, taken_by(n->pods.at[i], zone_id, resource));
+	return sum;
+}
+
+static struct quantity should_be_left(struct quantity reported, struct quantity allocatable,
+	struct quantity given_back, struct quantity waiting)
+{
+	struct quantity by_now = quantity_add(reported, given_back);
+
+	if (!quantity_is_zero(given_back) && quantity_compare(by_now, allocatable) > 0)
+		by_now = allocatable;
+	return quantity_is_zero(waiting) ? by_now : not_below_0(quantity_sub(by_now, waiting));
 }
 
 static int check_zone(const struct sched_cluster *c, const struct known_node *n,
@@ -297,12 +363,11 @@ static int check_zone(const struct sched_cluster *c, const struct known_node *n,
 {
 	const struct zone_resource *left = sched_topology_find(n->node.topology, r->resource);
 	unsigned id = n->reported->zone_id[zone];
-	struct quantity waiting = {0};
+	struct quantity should = should_be_left(r->available[zone], r->allocatable[zone],
+		taken_by_all(c, n, known_pod_gives_back, id, r->resource),
+		taken_by_all(c, n, known_pod_waits, id, r->resource));
 
-	for (size_t i = 0; i < n->pods.nr; i++)
-		if (known_pod_waits(c, n->pods.at[i]))
-			waiting = quantity_add(waiting, taken_by(n->pods.at[i], id, r->resource));
-	if (!left || !is_less_by(&left->available[zone], &r->available[zone], waiting))
+	if (!left || quantity_compare(left->available[zone], should))
 		return err_set(e, EINVAL, "node %s: zone %u has not the %s left that it should",
 			n->key.name, id, c->names->at[r->resource].name);
 	return 0;
@@ -310,7 +375,7 @@ static int check_zone(const struct sched_cluster *c, const struct known_node *n,
 
 static int check_node(struct sched_cluster *c, struct known_node *n, struct err *e)
 {
-	int rc = check_links(n, e);
+	int rc = check_pods(c, n, e);
 
 	known_node_refresh(c, n);
 	for (size_t i = 0; n->reported && i < n->reported->resources.nr; i++)

@@ -6,8 +6,9 @@
 #include <core/sched_index.h>
 #include <numafit/vec.h>
 
-/* What sched_cluster.c (what is told), sched_cluster_left.c (what follows for a node) and
- * sched_cluster_pod.c (a pod by itself) share. */
+/* What sched_cluster.c (what is told), sched_cluster_left.c (what follows for a node),
+ * sched_cluster_pod.c (a pod by itself) and sched_cluster_age.c (who waits for time to go by)
+ * share. */
 
 struct known_node;
 
@@ -17,12 +18,20 @@ struct known_pod {
 	struct sched_taken *taken;
 	size_t nr_taken;
 	struct known_node *node;
-	uint64_t part; /* its fingerprint_pod() */
-	int64_t since_ms;
+	uint64_t part;    /* its fingerprint_pod() */
+	int64_t since_ms; /* when it was bound, or has ended: reports of later should know */
 	bool assumed, ours, pending, ended;
+	bool gone;    /* from the API server; kept for what it gives back */
 	bool settled; /* a report of no names contained it once */
-	bool expired; /* it has waited for long enough */
+	bool expired; /* that was long enough ago */
 	uint64_t round;
+	bool ages; /* it is in the cluster's list of those, between these two */
+	struct known_pod *older, *younger;
+};
+
+/* Those whose since_ms is not long enough ago, ascending by it. */
+struct known_age {
+	struct known_pod *oldest, *youngest;
 };
 
 struct known_node {
@@ -42,7 +51,7 @@ struct known_node {
 		VEC(struct known_pod *);
 	} pods;
 	bool changed; /* node.pods, left and candidate are to be made anew */
-	size_t nr_waiting;
+	size_t nr_waiting, nr_gone;
 	uint64_t round[NR_CLUSTER_KINDS];
 };
 
@@ -50,6 +59,7 @@ struct sched_cluster {
 	struct sched_cluster_args args;
 	const struct resource_table *names;
 	struct sched_index nodes, pods;
+	struct known_age age;
 	uint64_t round[NR_CLUSTER_KINDS];
 	bool listing[NR_CLUSTER_KINDS];
 	struct {
@@ -66,6 +76,8 @@ struct sched_taken *sched_taken_of(const struct sched_bound *b, size_t *nr);
 
 /* Whether the pod is still to be taken away from what its node reports. */
 bool known_pod_waits(const struct sched_cluster *c, const struct known_pod *p);
+/* Whether its node reports it still, though it has ended: what it held is free by now. */
+bool known_pod_gives_back(const struct sched_cluster *c, const struct known_pod *p);
 /* Whether it holds something of a zone, by the scheduler's rule. */
 bool known_pod_holds(const struct sched_cluster *c, const struct known_pod *p);
 /* Whether its very zones are known. */
@@ -75,5 +87,9 @@ bool known_pod_has_zones(const struct known_pod *p);
 void known_node_settle(struct sched_cluster *c, struct known_node *n);
 /* Make anew what has changed. */
 void known_node_refresh(struct sched_cluster *c, struct known_node *n);
+
+void known_age_add(struct known_age *a, struct known_pod *p);
+/* Nothing happens to one that is not there. */
+void known_age_remove(struct known_age *a, struct known_pod *p);
 
 #endif

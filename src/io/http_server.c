@@ -1,13 +1,12 @@
 #include <io/http_server.h>
 
 #include <io/http_server_listen.h>
+#include <io/http_server_tls.h>
 #include <io/loop_uv.h>
 #include <numafit/mem.h>
 #include <numafit/text.h>
 
 #include <errno.h>
-#include <gnutls/gnutls.h>
-#include <gnutls/x509.h>
 #include <microhttpd.h>
 #include <stdlib.h>
 #include <string.h>
@@ -43,8 +42,9 @@ struct poll {
 struct client {
 	struct client *next, **at; /* of the server's list */
 	int fd;
-	bool waits;        /* for handle()'s answer: that time is not the client's */
-	uint64_t since_ms; /* it began, or was last answered */
+	struct http_server_tls *tls; /* NULL: plain */
+	bool waits;                  /* for handle()'s answer: that time is not the client's */
+	uint64_t since_ms;           /* it began, or was last answered */
 };
 
 struct http_exchange {
@@ -65,7 +65,8 @@ struct http_server {
 	struct http_server_options o;
 	struct loop *loop;
 	struct MHD_Daemon *mhd;
-	int fd; /* that listens */
+	struct http_server_tls *tls; /* of those who come; NULL: plain */
+	int fd;                      /* that listens */
 	struct poll *poll, *listener;
 	struct loop_timer *timer, *patience, *accept_again;
 	struct client *clients;
@@ -227,18 +228,14 @@ static struct client *client_of(struct MHD_Connection *c)
 	return MHD_get_connection_info(c, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
 }
 
-/* The handshake fails unless the client shows a certificate that is by client_ca and for clients.
- */
-static void require_certificate(struct MHD_Connection *c)
+/* In place of what libmicrohttpd was started with. */
+static struct http_server_tls *begin_tls(struct http_server *s, struct MHD_Connection *connection)
 {
-	static unsigned char for_clients[] = GNUTLS_KP_TLS_WWW_CLIENT;
-	static gnutls_typed_vdata_st purpose = {
-		.type = GNUTLS_DT_KEY_PURPOSE_OID, .data = for_clients};
-	gnutls_session_t tls =
-		MHD_get_connection_info(c, MHD_CONNECTION_INFO_GNUTLS_SESSION)->tls_session;
+	gnutls_session_t session =
+		MHD_get_connection_info(connection, MHD_CONNECTION_INFO_GNUTLS_SESSION)
+			->tls_session;
 
-	gnutls_certificate_server_set_request(tls, GNUTLS_CERT_REQUIRE);
-	gnutls_session_set_verify_cert2(tls, &purpose, 1, 0);
+	return http_server_tls_begin(s->tls, session);
 }
 
 static void connection_changed(void *ctx, struct MHD_Connection *connection, void **socket_context,
@@ -250,6 +247,7 @@ static void connection_changed(void *ctx, struct MHD_Connection *connection, voi
 		struct client *c = *socket_context;
 
 		LIST_REMOVE(c);
+		http_server_tls_drop(c->tls);
 		free(c);
 		s->nr_clients--;
 		accept_again(s);
@@ -263,8 +261,8 @@ static void connection_changed(void *ctx, struct MHD_Connection *connection, voi
 	LIST_ADD(s->clients, c);
 	s->nr_clients++;
 	*socket_context = c;
-	if (s->o.client_ca)
-		require_certificate(connection);
+	if (s->tls)
+		c->tls = begin_tls(s, connection);
 }
 
 /* Requests */
@@ -462,36 +460,6 @@ void http_answer_send(struct http_exchange *x, int status, const char *type, con
 
 /* Building */
 
-/* libmicrohttpd says of a text only that it cannot start. */
-static int check_pem(const struct http_server_options *o, struct err *e)
-{
-	gnutls_certificate_credentials_t credentials;
-	gnutls_datum_t cert = {0}, key = {0}, ca = {0};
-
-	if (!o->cert)
-		return 0;
-	cert = (gnutls_datum_t){(void *)(uintptr_t)o->cert, (unsigned)strlen(o->cert)};
-	key = (gnutls_datum_t){(void *)(uintptr_t)o->key, (unsigned)strlen(o->key)};
-	if (gnutls_certificate_allocate_credentials(&credentials))
-		abort();
-	int rc = gnutls_certificate_set_x509_key_mem(credentials, &cert, &key, GNUTLS_X509_FMT_PEM);
-	if (rc < 0)
-		(void)err_set(
-			e, EINVAL, "the server's certificate and key: %s", gnutls_strerror(rc));
-	if (rc >= 0 && o->client_ca) {
-		ca = (gnutls_datum_t){
-			(void *)(uintptr_t)o->client_ca, (unsigned)strlen(o->client_ca)};
-		rc = gnutls_certificate_set_x509_trust_mem(credentials, &ca, GNUTLS_X509_FMT_PEM);
-		if (rc == 0)
-			rc = GNUTLS_E_NO_CERTIFICATE_FOUND;
-		if (rc < 0)
-			(void)err_set(e, EINVAL, "the authority of clients' certificates: %s",
-				gnutls_strerror(rc));
-	}
-	gnutls_certificate_free_credentials(credentials);
-	return rc < 0 ? -EINVAL : 0;
-}
-
 static int start(struct http_server *s, struct err *e)
 {
 	const struct http_server_options *o = &s->o;
@@ -503,8 +471,6 @@ static int start(struct http_server *s, struct err *e)
 		{MHD_OPTION_HTTPS_MEM_CERT, 0, (void *)(uintptr_t)o->cert},
 		{MHD_OPTION_HTTPS_MEM_KEY, 0, (void *)(uintptr_t)o->key},
 		{MHD_OPTION_HTTPS_PRIORITIES, 0, versions},
-		{o->client_ca ? MHD_OPTION_HTTPS_MEM_TRUST : MHD_OPTION_END, 0,
-			(void *)(uintptr_t)o->client_ca},
 		{MHD_OPTION_END, 0, NULL},
 	};
 
@@ -524,10 +490,14 @@ static int start(struct http_server *s, struct err *e)
 struct http_server *http_server_new(
 	struct loop *l, const struct http_server_options *o, struct err *e)
 {
-	int fd = check_pem(o, e) ? -1 : http_listen(o->address, e);
+	struct http_server_tls *tls =
+		o->cert ? http_server_tls_new(o->cert, o->key, o->client_ca, e) : NULL;
+	int fd = o->cert && !tls ? -1 : http_listen(o->address, e);
 
-	if (fd < 0)
+	if (fd < 0) {
+		http_server_tls_drop(tls);
 		return NULL;
+	}
 	struct http_server *s = xcalloc(1, sizeof *s);
 	s->o = *o;
 	s->loop = l;
@@ -535,8 +505,10 @@ struct http_server *http_server_new(
 	s->o.clients_max = o->clients_max ? o->clients_max : CLIENTS_MAX;
 	s->o.idle_s = o->idle_s ? o->idle_s : IDLE_S;
 	s->fd = fd;
+	s->tls = tls;
 	if (start(s, e)) {
 		(void)close(fd);
+		http_server_tls_drop(tls);
 		free(s);
 		return NULL;
 	}
@@ -549,6 +521,18 @@ struct http_server *http_server_new(
 	if (!s->listener || !s->poll)
 		abort(); /* as where there is no memory */
 	return s;
+}
+
+int http_server_set_tls(struct http_server *s, const char *cert, const char *key,
+	const char *client_ca, struct err *e)
+{
+	struct http_server_tls *tls = http_server_tls_new(cert, key, client_ca, e);
+
+	if (!tls)
+		return -EINVAL;
+	http_server_tls_drop(s->tls);
+	s->tls = tls;
+	return 0;
 }
 
 unsigned http_server_port(const struct http_server *s)
@@ -582,6 +566,7 @@ void http_server_free(struct http_server *s)
 	(void)close(s->fd);
 	poll_close(s->poll);
 	MHD_stop_daemon(s->mhd);
+	http_server_tls_drop(s->tls);
 	loop_timer_close(s->timer);
 	loop_timer_close(s->patience);
 	loop_timer_close(s->accept_again);

@@ -40,6 +40,11 @@ struct http_server_options {
  * use, or may not be used; a PEM text is none (EINVAL). */
 struct http_server *http_server_new(
 	struct loop *l, const struct http_server_options *o, struct err *e);
+/* For connections that begin from now on, of a server with a certificate: another one, with its
+ * key, and another authority of clients' certificates (as in the options). Who is connected stays
+ * so. -EINVAL with text: a PEM text is none, or they do not belong together; all is as it was. */
+int http_server_set_tls(struct http_server *s, const char *cert, const char *key,
+	const char *client_ca, struct err *e);
 /* The port that it listens on. */
 unsigned http_server_port(const struct http_server *s);
 /* x is dead afterwards. The body is copied; type is a literal. extra: one header more, such as

@@ -18,6 +18,7 @@ struct json_t;
 struct kept;
 struct unbound;
 struct bind;
+struct tls;
 
 struct watch {
 	struct extender *x;
@@ -41,6 +42,7 @@ struct extender {
 	struct unbound *unbound;
 	struct watch watch[NR_WATCHES];
 	struct http_server *http, *pages; /* NULL: pages are with the rest alone */
+	struct tls *tls;                  /* NULL: plain HTTP */
 	struct bind *binds;               /* under way */
 	struct extender_metrics measured;
 	bool stopping;
@@ -117,6 +119,12 @@ void bind_stop(struct extender *x);
 /* serve.c */
 int serve_start(struct extender *x, struct err *e);
 void serve_stop(struct extender *x);
+
+/* tls.c: what the files of tls say, into *o for as long as they do not change; new connections are
+ * by what they say then, unless that is no certificate, key or authority: then all is as it was.
+ * -errno with text: they cannot be read. */
+int tls_start(struct extender *x, struct http_server_options *o, struct err *e);
+void tls_stop(struct extender *x);
 
 /* answer.c */
 void answer_json(struct http_exchange *exchange, const char *body, size_t len);

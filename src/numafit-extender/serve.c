@@ -1,8 +1,6 @@
 /* What is asked over HTTP: schedulers' verbs, health, metrics. */
 #include "extender.h"
 
-#include <errno.h>
-#include <io/file.h>
 #include <io/log.h>
 #include <numafit/text.h>
 #include <numafit/version.h>
@@ -17,7 +15,6 @@ enum {
 	PAGE_NOT_FOUND = 404,
 	PAGE_NOT_ALLOWED = 405,
 	PAGE_UNAVAILABLE = 503,
-	PEM_BYTES_MAX = 1 << 20,
 	NS_PER_S = 1000000000,
 	NS_PER_MS = 1000000
 };
@@ -204,13 +201,6 @@ static void gone(void *ctx, struct http_exchange *exchange)
 
 /* Building */
 
-/* The file's text; NULL: it has no name; -errno with text. */
-static int read_pem(const char *path, char **out, struct err *e)
-{
-	*out = NULL;
-	return *path ? file_read(path, PEM_BYTES_MAX, out, NULL, e) : 0;
-}
-
 static int start_pages(struct extender *x, struct err *e)
 {
 	const struct http_server_options o = {
@@ -226,26 +216,18 @@ int serve_start(struct extender *x, struct err *e)
 {
 	enum { CLIENTS_MAX = 64 };
 	const struct extender_config *c = &x->config;
-	auto_free char *cert = NULL, *key = NULL, *ca = NULL;
-	int rc = read_pem(c->cert_file, &cert, e);
-
-	if (!rc)
-		rc = read_pem(c->key_file, &key, e);
-	if (!rc)
-		rc = read_pem(c->client_ca_file, &ca, e);
-	if (rc)
-		return err_add(e, rc, "tls");
-	const struct http_server_options o = {
+	struct http_server_options o = {
 		.address = c->listen,
-		.cert = cert,
-		.key = key,
-		.client_ca = ca,
 		.body_max = c->request_bytes_max,
 		.clients_max = CLIENTS_MAX,
 		.ctx = x,
 		.handle = handle,
 		.gone = gone,
 	};
+	int rc = tls_start(x, &o, e);
+
+	if (rc)
+		return rc;
 	x->measured.start_ns = (uint64_t)loop_wall_ms() * NS_PER_MS;
 	x->http = http_server_new(x->loop, &o, e);
 	return x->http ? start_pages(x, e) : err_add(e, -e->code, "listen");
@@ -253,6 +235,7 @@ int serve_start(struct extender *x, struct err *e)
 
 void serve_stop(struct extender *x)
 {
+	tls_stop(x);
 	http_server_free(x->http);
 	http_server_free(x->pages);
 	x->http = x->pages = NULL;

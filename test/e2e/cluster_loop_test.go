@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 )
 
 // The whole loop: kube-scheduler asks numafit-extender, which binds and leaves the hint on the pod;
@@ -119,7 +118,6 @@ func (c *cluster) closesTheLoop() {
 	}
 	c.delete(taken["5"])
 	c.agrees()
-	c.poke()
 	c.awaitRunning("one-more")
 	if node := c.followed("one-more"); node != "5" {
 		c.Errorf("node 5 was free, and it is on %s", node)
@@ -127,17 +125,6 @@ func (c *cluster) closesTheLoop() {
 	c.settled()
 	c.agrees()
 	c.deleteOwn()
-}
-
-// poke is something that happens in the cluster. kube-scheduler asks its extenders again about a pod
-// whenever that is so, and once in five minutes; the end of another pod comes a moment before the
-// node's report of it.
-func (c *cluster) poke() {
-	c.Helper()
-	label := fmt.Sprintf(`{"metadata": {"labels": {"poked": "%d"}}}`, time.Now().UnixNano())
-	if status := c.ask("PATCH", "/api/v1/nodes/"+nodeName, []byte(label), nil); status != http.StatusOK {
-		c.Fatalf("the node is not labelled: %d", status)
-	}
 }
 
 func (c *cluster) stormsWithExtender() {

@@ -18,7 +18,6 @@ const (
 	stormAlone    = 40 // of them, without numafit-extender
 	stormAtOnce   = 32 // that have not ended
 	stormRunFor   = "1"
-	pokeEvery     = 4 // turns
 	stormTurn     = 250 * time.Millisecond
 	stormPatience = 4 * patience
 )
@@ -67,7 +66,7 @@ func (c *cluster) storm(name string, nr int) stormed {
 	folder, random, began := c.path(name), rand.New(rand.NewPCG(1, 2)), time.Now()
 	c.must(os.Mkdir(folder, 0o777))
 	ids, created := map[string]string{}, 0
-	for turn := 0; len(ids) < nr; turn++ {
+	for len(ids) < nr {
 		if time.Since(began) > stormPatience {
 			c.Fatalf("%d of %d pods have ended after %v: %+v", len(ids), nr, stormPatience, c.allPods())
 		}
@@ -78,9 +77,6 @@ func (c *cluster) storm(name string, nr int) stormed {
 			}
 		}
 		c.checkOwners(c.status())
-		if turn%pokeEvery == 0 {
-			c.poke()
-		}
 		time.Sleep(stormTurn)
 	}
 	s := stormed{pods: nr, took: time.Since(began)}

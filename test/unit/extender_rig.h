@@ -41,6 +41,7 @@ struct rig {
 	char log[RIG_LOG_MAX];
 	size_t log_len;
 	struct http_client *http;
+	bool by_tls;
 	int status; /* of the last answer; 0: none yet */
 	struct err why;
 	char *answer;
@@ -380,7 +381,8 @@ static inline void rig_begin(struct rig *r, const char *path, const char *body, 
 	static const char *const headers[] = {"Content-Type: application/json", NULL};
 	char url[PATH_MAX];
 
-	(void)snprintf(url, sizeof url, "http://127.0.0.1:%u%s", r->port, path);
+	(void)snprintf(url, sizeof url, "%s://127.0.0.1:%u%s", r->by_tls ? "https" : "http",
+		r->port, path);
 	r->answered = false;
 	(void)http_call_start(r->http,
 		&(struct http_ask){.method = body ? "POST" : "GET",

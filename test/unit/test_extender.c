@@ -66,6 +66,16 @@ static json_t *new_pod(struct rig *r, const char *name, int cpus)
 	return rig_find(&r->list[PODS], name);
 }
 
+/* Its status, in part. */
+static void set_status(struct rig *r, const char *name, const char *status)
+{
+	json_t *pod = json_deep_copy(rig_find(&r->list[PODS], name));
+
+	(void)json_object_update_new(
+		json_object_get(pod, "status"), json_loads(status, JSON_REJECT_DUPLICATES, NULL));
+	rig_put(r, PODS, pod);
+}
+
 static const char *hint_of(const struct rig *r)
 {
 	return json_string_value(json_object_get(
@@ -130,6 +140,66 @@ static void what_the_report_contains_counts_once(void **state)
 	do
 		assert_int_equal(rig_ask(r, "/filter", args), FAKE_OK);
 	while (!text_equal(r->answer, FITS_BOTH)); /* as soon as the watch has told */
+}
+
+static void await_metric(struct rig *r, const char *line)
+{
+	do
+		assert_int_equal(rig_ask(r, "/metrics", NULL), FAKE_OK);
+	while (!strstr(r->answer, line));
+}
+
+/* On n1, until the watch has told of both. */
+static void bind_and_report(struct rig *r, const char *name, int cpus, unsigned generation)
+{
+	char part[32];
+
+	filter(r, new_pod(r, name, cpus), FITS_N1);
+	bind_pod(r, name, "n1", OK);
+	(void)snprintf(
+		part, sizeof part, "%016llx", (unsigned long long)fingerprint_pod("default", name));
+	rig_put(r, REPORTS, rig_report("n1", generation, 2, 6 - cpus, part));
+	await_metric(r, "\nnumafit_extender_pods_unreported 0\n");
+}
+
+/* The only one that is bound; until the watch has told. */
+static void delete_bound(struct rig *r, const char *name)
+{
+	rig_tell(r, PODS, "DELETED", rig_find(&r->list[PODS], name));
+	await_metric(r, "\nnumafit_extender_pods 0\n");
+}
+
+/* Who waits for room is asked about as soon as a pod has ended, and not again when the node has
+ * said so. */
+static void what_has_ended_is_room_before_the_node_has_said_so(void **state)
+{
+	struct rig *r = *state;
+
+	start(r);
+	bind_and_report(r, "a", 4, 9);
+	json_t *b = new_pod(r, "b", 4);
+	auto_free char *args = rig_args(b, both);
+	filter(r, b, FITS_NONE);
+	set_status(r, "a", "{\"phase\":\"Succeeded\"}");
+	do
+		assert_int_equal(rig_ask(r, "/filter", args), FAKE_OK);
+	while (!text_equal(r->answer, FITS_N1)); /* as soon as the watch has told */
+	delete_bound(r, "a");
+	filter(r, b, FITS_N1);
+	bind_pod(r, "b", "n1", OK);
+	filter(r, new_pod(r, "c", 4), FITS_NONE);
+}
+
+/* By force, that is: its containers may run still. */
+static void what_is_deleted_while_it_runs_is_no_room(void **state)
+{
+	struct rig *r = *state;
+
+	start(r);
+	bind_and_report(r, "a", 4, 9);
+	set_status(r, "a", "{\"phase\":\"Running\"}");
+	delete_bound(r, "a");
+	filter(r, new_pod(r, "b", 4), FITS_NONE);
 }
 
 static void a_pod_without_numa_needs_gets_no_hint(void **state)
@@ -375,15 +445,6 @@ static void without_topologies_every_node_passes(void **state)
 	assert_true(rig_said(r, "event=resource-absent resource=noderesourcetopologies"));
 }
 
-static void refuse(struct rig *r, const char *name, const char *status)
-{
-	json_t *pod = json_deep_copy(rig_find(&r->list[PODS], name));
-
-	(void)json_object_update_new(
-		json_object_get(pod, "status"), json_loads(status, JSON_REJECT_DUPLICATES, NULL));
-	rig_put(r, PODS, pod);
-}
-
 static void a_node_that_refused_a_workload_is_left_out_for_a_while(void **state)
 {
 	static const char *const rows[] = {
@@ -404,7 +465,7 @@ static void a_node_that_refused_a_workload_is_left_out_for_a_while(void **state)
 		rig_put(r, PODS, rig_pod(name, 2, name)); /* a workload of its own */
 		filter(r, rig_find(&r->list[PODS], name), FITS_BOTH);
 		bind_pod(r, name, "n1", OK);
-		refuse(r, name, rows[i]);
+		set_status(r, name, rows[i]);
 		json_t *next = rig_pod("next", 2, name);
 		auto_free char *args = rig_args(next, both);
 		do
@@ -469,7 +530,7 @@ static void nobody_is_preempted_on_a_node_that_refused(void **state)
 	start(r);
 	filter(r, new_pod(r, "p", 2), FITS_BOTH);
 	bind_pod(r, "p", "n1", OK);
-	refuse(r, "p", "{\"phase\":\"Failed\",\"reason\":\"TopologyAffinityError\"}");
+	set_status(r, "p", "{\"phase\":\"Failed\",\"reason\":\"TopologyAffinityError\"}");
 	json_t *next = rig_pod("next", 2, "owner");
 	auto_free char *args = rig_args(next, both);
 	do
@@ -788,6 +849,136 @@ static void pages_have_an_address_of_their_own(void **state)
 		assert_int_equal(rig_ask(r, rows[i].path, rows[i].body), rows[i].status);
 }
 
+/* TLS */
+
+enum { TLS_FILES = 3 };
+static const char *const tls_file[TLS_FILES] = {"tls.crt", "tls.key", "ca.crt"};
+
+/* The folder that a Secret is mounted at, and what is in it; more may be NULL. */
+static const char *in_secret(const struct rig *r, const char *name, const char *more)
+{
+	static char path[PATH_MAX];
+
+	(void)snprintf(path, sizeof path, "%s/secret/%s%s%s", r->f.dir, name, more ? "/" : "",
+		more ? more : "");
+	return path;
+}
+
+/* Another version of it, of these files of test/tls, as the kubelet puts it there. */
+static void mount_secret(const struct rig *r, const char *version, const char *const *from)
+{
+	char target[PATH_MAX], next[PATH_MAX];
+
+	assert_int_equal(mkdir(in_secret(r, version, NULL), 0700), 0);
+	for (unsigned i = 0; i < TLS_FILES; i++) {
+		auto_free char *real = realpath("test/tls", NULL);
+
+		(void)snprintf(target, sizeof target, "%s/%s", real, from[i]);
+		assert_int_equal(symlink(target, in_secret(r, version, tls_file[i])), 0);
+	}
+	(void)snprintf(next, sizeof next, "%s", in_secret(r, "..data_tmp", NULL));
+	assert_int_equal(symlink(version, next), 0);
+	assert_int_equal(rename(next, in_secret(r, "..data", NULL)), 0);
+}
+
+static void unmount_secret(const struct rig *r, const char *version)
+{
+	for (unsigned i = 0; i < TLS_FILES; i++)
+		(void)unlink(in_secret(r, version, tls_file[i]));
+	(void)rmdir(in_secret(r, version, NULL));
+}
+
+static void mount_files(const struct rig *r)
+{
+	char target[PATH_MAX];
+
+	assert_int_equal(mkdir(in_secret(r, "", NULL), 0700), 0);
+	for (unsigned i = 0; i < TLS_FILES; i++) {
+		(void)snprintf(target, sizeof target, "..data/%s", tls_file[i]);
+		assert_int_equal(symlink(target, in_secret(r, tls_file[i], NULL)), 0);
+	}
+}
+
+static char *pem(const char *name)
+{
+	enum { PEM_MAX = 8 << 10 };
+	char path[64], *text = xcalloc(PEM_MAX, 1);
+
+	(void)snprintf(path, sizeof path, "test/tls/%s", name);
+	FILE *f = fopen(path, "re");
+	assert_non_null(f);
+	assert_true(fread(text, 1, PEM_MAX - 1, f) > 0);
+	(void)fclose(f);
+	return text;
+}
+
+/* Whoever asks from now on does so on a new connection; careless: he takes any server. */
+static void trust(struct rig *r, bool careless)
+{
+	auto_free char *ca = pem("ca.pem"), *cert = pem("client.pem"), *key = pem("client.key");
+	struct err e;
+
+	http_client_free(r->http);
+	r->http = http_client_new(r->f.loop,
+		&(struct http_trust){.ca = ca, .cert = cert, .key = key, .insecure = careless}, &e);
+	assert_non_null(r->http);
+}
+
+static int ask_anew(struct rig *r)
+{
+	trust(r, false);
+	return rig_ask(r, "/livez", NULL);
+}
+
+static void tls_files_that_change_count_for_new_connections(void **state)
+{
+	static const char *const versions[][TLS_FILES] = {
+		{"expired.pem", "server.key", "ca.pem"},
+		{"server.pem", "server.key", "ca.pem"},
+		{"server.pem", "client.key", "ca.pem"}, /* they do not belong together */
+		{"server.pem", "server.key", "other-ca.pem"},
+		{"server.pem", "server.key", "ca.pem"},
+	};
+	static const char *const name[] = {"..0", "..1", "..2", "..3", "..4"};
+	struct rig *r = *state;
+
+	mount_files(r);
+	mount_secret(r, name[0], versions[0]);
+	auto_free char *config = NULL;
+	const char *in = in_secret(r, "", NULL);
+	assert_true(asprintf(&config,
+			    "tls: {certFile: %stls.crt, keyFile: %stls.key, clientCAFile: "
+			    "%sca.crt}\n",
+			    in, in, in) > 0);
+	rig_write_config(r, config);
+	r->by_tls = true;
+	rig_start(r);
+	trust(r, true);
+	rig_await_ready(r);
+	assert_int_equal(ask_anew(r), 0); /* expired */
+	mount_secret(r, name[1], versions[1]);
+	while (ask_anew(r) != FAKE_OK)
+		assert_non_null(strstr(r->answer, "expired"));
+	mount_secret(r, name[2], versions[2]);
+	while (!rig_said(r, "event=tls-refused"))
+		assert_int_equal(ask_anew(r), FAKE_OK);
+	assert_int_equal(ask_anew(r), FAKE_OK);
+	mount_secret(r, name[3], versions[3]);
+	while (ask_anew(r) == FAKE_OK)
+		;
+	mount_secret(r, name[4], versions[4]);
+	while (ask_anew(r) != FAKE_OK)
+		assert_null(strstr(r->answer, "expired"));
+	assert_int_equal(rig_ask(r, "/livez", NULL), FAKE_OK);
+	assert_false(rig_said(r, "PRIVATE"));
+	for (unsigned i = 0; i < sizeof name / sizeof *name; i++)
+		unmount_secret(r, name[i]);
+	for (unsigned i = 0; i < TLS_FILES; i++)
+		(void)unlink(in_secret(r, tls_file[i], NULL));
+	(void)unlink(in_secret(r, "..data", NULL));
+	(void)rmdir(in_secret(r, "", NULL));
+}
+
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 int main(void)
 {
@@ -795,6 +986,8 @@ int main(void)
 		T(a_pod_is_bound_with_its_hint),
 		T(what_is_bound_counts_at_once),
 		T(what_the_report_contains_counts_once),
+		T(what_has_ended_is_room_before_the_node_has_said_so),
+		T(what_is_deleted_while_it_runs_is_no_room),
 		T(a_pod_without_numa_needs_gets_no_hint),
 		T(the_roomier_node_scores_better),
 		T(a_node_that_has_filled_up_meanwhile_is_a_conflict),
@@ -822,6 +1015,7 @@ int main(void)
 		T(it_ends_when_it_is_told_to),
 		T(pages_have_an_address_of_their_own),
 		T(before_it_knows_the_cluster_it_says_so),
+		T(tls_files_that_change_count_for_new_connections),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

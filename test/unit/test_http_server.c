@@ -83,6 +83,12 @@ static void answer_held(struct world *w)
 		http_answer_send(w->held[--w->nr_held], 200, "text/plain", "late\n", 5, NULL);
 }
 
+/* What the server is to be from the next "/change" on. */
+static struct {
+	const char *cert, *key, *client_ca;
+	struct err e;
+} change;
+
 /* "/hold" waits until somebody asks for "/release". */
 static void handle(void *ctx, struct http_exchange *x, const struct http_request *r)
 {
@@ -96,6 +102,9 @@ static void handle(void *ctx, struct http_exchange *x, const struct http_request
 		w->held[w->nr_held++] = x;
 		return;
 	}
+	if (text_equal(r->path, "/change"))
+		(void)http_server_set_tls(
+			w->server, change.cert, change.key, change.client_ca, &change.e);
 	say(x, r);
 	if (text_equal(r->path, "/release"))
 		answer_held(w);
@@ -838,7 +847,7 @@ static char *read_file(const struct world *w, const char *name)
 	(void)snprintf(path, sizeof path, "%s/%s", w->dir, name);
 	FILE *f = fopen(path, "re");
 	assert_non_null(f);
-	(void)fread(text, 1, GOT_MAX - 1, f);
+	assert_in_range(fread(text, 1, GOT_MAX - 1, f), 1, GOT_MAX - 1);
 	(void)fclose(f);
 	return text;
 }
@@ -854,17 +863,17 @@ static void make_directory(struct world *w)
 	assert_int_equal(system(command), 0);
 }
 
-static const char *client_arguments; /* of the script that follows */
+static const char *client_arguments, *client_path = "/secret"; /* of the script that follows */
 static void s_client(struct world *w)
 {
 	char command[1024];
 
 	(void)snprintf(command, sizeof command,
-		"cd %s && printf 'GET /secret HTTP/1.1\\r\\n"
+		"cd %s && printf 'GET %s HTTP/1.1\\r\\n"
 		"Host: x\\r\\nConnection: close\\r\\n\\r\\n' | "
 		"openssl s_client -quiet -verify_return_error -CAfile ca.pem "
 		"-connect 127.0.0.1:%u %s 2>&1",
-		w->dir, w->port, client_arguments);
+		w->dir, client_path, w->port, client_arguments);
 	FILE *f = popen(command, "re");
 	must(f, "openssl");
 	w->len = fread(w->got, 1, sizeof w->got - 1, f);
@@ -909,6 +918,55 @@ static void tls_lets_in_who_has_a_certificate(void **state)
 		assert_null(strstr(play(w, one_request), "/plain")); /* not without TLS */
 		http_server_free(w->server);
 		w->server = NULL;
+	}
+}
+
+/* Each is answered by what the one before it has changed, and it may change it for the next. */
+static void tls_may_change_while_it_serves(void **state)
+{
+	enum { NR = 7 };
+	struct world *w = *state;
+
+	make_directory(w);
+	auto_free char *cert = read_file(w, "server.pem"), *key = read_file(w, "server.key"),
+		       *ca = read_file(w, "ca.pem"), *others = read_file(w, "other.pem"),
+		       *no_server = read_file(w, "client.pem"),
+		       *its_key = read_file(w, "client.key");
+	const struct {
+		const char *name; /* of the client's certificate */
+		bool want;
+		const char *cert, *key, *client_ca, *says;
+	} rows[NR] = {
+		{"stranger", false, NULL, NULL, NULL, NULL},
+		{"client", true, cert, key, others, ""}, {"client", false, NULL, NULL, NULL, NULL},
+		{"stranger", true, cert, its_key, ca, "the server's certificate and key: "},
+		{"stranger", true, cert, key, "nonsense", "the authority of clients'"},
+		{"stranger", true, no_server, its_key, others, ""},
+		{"stranger", false, NULL, NULL, NULL, NULL}, /* which does not trust it now */
+	};
+
+	w->o.cert = cert;
+	w->o.key = key;
+	w->o.client_ca = ca;
+	serve(w);
+	for (unsigned i = 0; i < NR; i++) {
+		char arguments[128];
+
+		(void)snprintf(arguments, sizeof arguments,
+			"-purpose sslserver -cert %s.pem -key %s.key", rows[i].name, rows[i].name);
+		client_arguments = arguments;
+		client_path = rows[i].cert ? "/change" : "/secret";
+		change.cert = rows[i].cert;
+		change.key = rows[i].key;
+		change.client_ca = rows[i].client_ca;
+		change.e = (struct err){0};
+		const char *got = play(w, s_client);
+		client_path = "/secret";
+		if (!strstr(got, " query=") == rows[i].want)
+			fail_msg("%u: %s", i, got);
+		if (rows[i].says &&
+			(*rows[i].says ? !strstr(change.e.text, rows[i].says) : change.e.code != 0))
+			fail_msg("%u: %s", i, change.e.text);
 	}
 }
 
@@ -969,6 +1027,7 @@ int main(void)
 		CASE(every_address_is_ipv4_too),
 		CASE(the_loopback_is_local),
 		CASE(tls_lets_in_who_has_a_certificate),
+		CASE(tls_may_change_while_it_serves),
 		CASE(what_is_no_certificate_is_told),
 	};
 

@@ -1,5 +1,7 @@
 #include "cluster_rig.h"
 
+#include <time.h>
+
 static const int64_t all_free[RIG_ZONES] = {RIG_CPUS, RIG_CPUS};
 static const struct sched_cluster_args usual = {.over_reserve = true};
 
@@ -219,6 +221,287 @@ static void who_has_ended_or_is_gone_takes_nothing(void **state)
 	sched_cluster_count(r.c, &counts);
 	assert_int_equal(counts.pods, 1);
 	assert_int_equal(counts.waiting, 0);
+	rig_fini(&r);
+}
+
+static void end(struct rig *r, const char *name, const char *node, int64_t cpus, int zone)
+{
+	struct rig_pod p;
+
+	rig_pod(&p, name, node, cpus, zone);
+	p.bound.ended = true;
+	sched_cluster_put_pod(r->c, &p.bound, r->now_ms);
+}
+
+static void who_has_ended_gives_back_what_the_report_still_counts(void **state)
+{
+	struct sched_cluster_counts counts;
+	struct rig r;
+
+	(void)state;
+	rig_init(&r, &usual);
+	rig_node(&r, "n");
+	rig_report(&r, "n", 1, (const int64_t[]){10, 12}, "a b");
+	put(&r, "a", "n", 4, 1);
+	put(&r, "b", "n", 6, 0);
+	assert_left(&r, "n", 10, 12);
+	end(&r, "a", "n", 4, 1);
+	assert_left(&r, "n", 10, 16);
+	assert_int_equal(rig_left(&r, "n", 1, RESOURCE_MEMORY), 13 * RIG_GIB);
+	sched_cluster_remove_pod(r.c, "a"); /* which changes nothing */
+	assert_left(&r, "n", 10, 16);
+	assert_null(sched_cluster_node_of(r.c, "a"));
+	sched_cluster_count(r.c, &counts);
+	assert_int_equal(counts.pods, 1);
+	assume(&r, "c", "n", 3, 1); /* who comes takes of it */
+	assert_left(&r, "n", 10, 13);
+	rig_report(&r, "n", 2, (const int64_t[]){10, 12}, "b a"); /* it is in it still */
+	assert_left(&r, "n", 10, 13);
+	rig_report(&r, "n", 3, (const int64_t[]){10, 13}, "b c");
+	assert_left(&r, "n", 10, 13);
+	rig_report(&r, "n", 4, (const int64_t[]){10, 9}, "a b c"); /* another one of that name */
+	assert_left(&r, "n", 10, 9);
+	rig_fini(&r);
+}
+
+static void nobody_gives_back_what_is_not_surely_free(void **state)
+{
+	static const struct {
+		struct sched_cluster_args args;
+		const char *named;
+		int zone;
+		bool is_foreign, is_alive, has_successor;
+		int64_t left[RIG_ZONES];
+	} rows[] = {
+		{{.over_reserve = true}, "a", 0, false, false, false, {16, 12}}, /* it is */
+		{{.over_reserve = true}, "", 0, false, false, false, {12, 12}},
+		{{.over_reserve = true}, "a", -1, false, false, false, {12, 12}},
+		{{.over_reserve = true}, "a", 7, false, false, false, {12, 12}},
+		{{.over_reserve = true}, "a", 0, true, false, false, {12, 12}},
+		{{.over_reserve = true}, "a", 0, false, true, false, {12, 12}},
+		{{.over_reserve = true}, "a", 0, false, false, true, {12, 12}},
+		{{0}, "a", 0, false, false, false, {12, 12}},
+		{{.over_reserve = true, .discard_reserved = true}, "a", 0, false, false, false,
+			{12, 12}},
+	};
+	const int64_t reported[] = {12, 12};
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof rows / sizeof *rows; i++) {
+		struct rig_pod p;
+		struct rig r;
+
+		rig_init(&r, &rows[i].args);
+		rig_node(&r, "n");
+		if (rows[i].is_foreign)
+			rig_foreign_report(&r, "n", reported, rows[i].named);
+		else
+			rig_report(&r, "n", 1, reported, rows[i].named);
+		rig_pod(&p, "a", "n", 4, rows[i].zone);
+		p.bound.ended = !rows[i].is_alive;
+		sched_cluster_put_pod(r.c, &p.bound, r.now_ms);
+		sched_cluster_remove_pod(r.c, "a");
+		p.pod.uid = "successor"; /* in the node's report, for all that one can tell */
+		p.bound.ended = false;
+		if (rows[i].has_successor)
+			sched_cluster_assume(r.c, &p.bound, r.now_ms);
+		if (rig_cpus(&r, "n", 0) != rows[i].left[0] ||
+			rig_cpus(&r, "n", 1) != rows[i].left[1])
+			fail_msg("row %u: %lld, %lld", i, (long long)rig_cpus(&r, "n", 0),
+				(long long)rig_cpus(&r, "n", 1));
+		rig_fini(&r);
+	}
+}
+
+static void no_more_is_given_back_than_there_is(void **state)
+{
+	struct rig r;
+
+	(void)state;
+	rig_init(&r, &usual);
+	rig_node(&r, "n");
+	rig_report(&r, "n", 1, (const int64_t[]){14, 16}, "a");
+	end(&r, "a", "n", 4, 0); /* the node had it elsewhere in part */
+	assert_left(&r, "n", 16, 16);
+	put(&r, "b", "n", 3, 0);
+	assert_left(&r, "n", 13, 16);
+	rig_fini(&r);
+}
+
+static void after_a_while_a_report_is_the_truth_of_an_end_too(void **state)
+{
+	static const int64_t reported[] = {12, 16};
+
+	(void)state;
+	for (unsigned is_gone = 0; is_gone < 2; is_gone++) {
+		struct rig r;
+
+		rig_init(&r, &usual);
+		rig_node(&r, "n");
+		rig_report(&r, "n", 1, reported, "a");
+		put(&r, "a", "n", 4, 0);
+		r.now_ms += 10 * RIG_ASSUME_MS;
+		end(&r, "a", "n", 4, 0);
+		if (is_gone)
+			sched_cluster_remove_pod(r.c, "a");
+		r.now_ms += RIG_ASSUME_MS;
+		sched_cluster_expire(r.c, r.now_ms); /* no report since */
+		assert_left(&r, "n", 16, 16);
+		rig_report(&r, "n", 1, reported, "a"); /* the same once more */
+		assert_left(&r, "n", 16, 16);
+		rig_report(&r, "n", 2, reported, "a");
+		assert_left(&r, "n", 12, 16);
+		rig_fini(&r);
+		rig_init(&r, &usual);
+		rig_node(&r, "n");
+		rig_report(&r, "n", 1, reported, "a");
+		end(&r, "a", "n", 4, 0);
+		if (is_gone)
+			sched_cluster_remove_pod(r.c, "a");
+		r.now_ms += 1;
+		rig_report(&r, "n", 2, reported, "a"); /* it may not know yet */
+		sched_cluster_expire(r.c, r.now_ms + RIG_ASSUME_MS - 2);
+		assert_left(&r, "n", 16, 16);
+		sched_cluster_expire(r.c, r.now_ms + RIG_ASSUME_MS - 1);
+		assert_left(&r, "n", 12, 16);
+		rig_fini(&r);
+	}
+}
+
+/* Who starts knows what is listed: of "gone" nobody tells. */
+static void lists_tell_who_has_ended_but_not_who_is_gone(void **state)
+{
+	struct sched_cluster_counts counts;
+	struct rig r;
+
+	(void)state;
+	rig_init(&r, &usual);
+	rig_node(&r, "n");
+	rig_report(&r, "n", 1, (const int64_t[]){6, 8}, "a b c gone");
+	sched_cluster_begin(r.c, CLUSTER_PODS);
+	end(&r, "a", "n", 4, 0);
+	end(&r, "b", "n", 2, 0);
+	put(&r, "c", "n", 4, 1);
+	sched_cluster_sweep(r.c, CLUSTER_PODS);
+	assert_left(&r, "n", 12, 8);
+	sched_cluster_begin(r.c, CLUSTER_PODS);
+	end(&r, "b", "n", 2, 0);
+	sched_cluster_sweep(r.c, CLUSTER_PODS); /* who knows how c came to its end? */
+	assert_left(&r, "n", 12, 8);
+	sched_cluster_count(r.c, &counts);
+	assert_int_equal(counts.pods, 1);
+	sched_cluster_remove_report(r.c, "n");
+	sched_cluster_remove_pod(r.c, "b");
+	sched_cluster_remove_node(r.c, "n");
+	sched_cluster_count(r.c, &counts);
+	assert_int_equal(counts.nodes + counts.pods, 0);
+	rig_fini(&r);
+}
+
+static void a_pod_of_that_name_is_the_one_that_ends(void **state)
+{
+	struct rig_pod p;
+	struct rig r;
+
+	(void)state;
+	rig_init(&r, &usual);
+	rig_node(&r, "n");
+	rig_report(&r, "n", 1, (const int64_t[]){12, 16}, "a");
+	end(&r, "a", "n", 4, 0);
+	sched_cluster_remove_pod(r.c, "a");
+	assert_left(&r, "n", 16, 16);
+	rig_pod(&p, "a", "n", 4, 0); /* as of a StatefulSet */
+	p.pod.uid = "next";
+	sched_cluster_assume(r.c, &p.bound, r.now_ms);
+	assert_left(&r, "n", 12, 16);
+	sched_cluster_put_pod(r.c, &p.bound, r.now_ms);
+	p.bound.ended = true;
+	sched_cluster_put_pod(r.c, &p.bound, r.now_ms);
+	sched_cluster_remove_pod(r.c, "next");
+	assert_left(&r, "n", 16, 16); /* once */
+	rig_fini(&r);
+}
+
+static double cpu_seconds(void)
+{
+	return (double)clock() / CLOCKS_PER_SEC;
+}
+
+/* Beside making them: many times the looks of their whole lives. */
+static void pods_that_nothing_is_to_happen_to_cost_nothing(void **state)
+{
+	enum { MANY = 20000, LOOKS = 50000 };
+	char name[16];
+	struct rig r;
+
+	(void)state;
+	rig_init(&r, &usual);
+	double began = cpu_seconds();
+	for (unsigned i = 0; i < MANY; i++) {
+		(void)snprintf(name, sizeof name, "p%u", i);
+		put(&r, name, name, 1, 0);
+	}
+	r.now_ms += RIG_ASSUME_MS;
+	sched_cluster_expire(r.c, r.now_ms);
+	double making = cpu_seconds() - began;
+	put(&r, "young", "n", 1, 0); /* it has its time yet */
+	began = cpu_seconds();
+	for (unsigned i = 0; i < LOOKS; i++)
+		sched_cluster_expire(r.c, r.now_ms);
+	double looking = cpu_seconds() - began;
+	if (looking > making)
+		fail_msg("%.3f s, where making them took %.3f s", looking, making);
+	rig_fini(&r);
+}
+
+static void everybody_expires_at_his_own_time(void **state)
+{
+	static const int64_t bound_ms[] = {5, 3, 9, 1, 7, 3}; /* as they are told of */
+	enum { NR = sizeof bound_ms / sizeof *bound_ms };
+	struct rig r;
+
+	(void)state;
+	rig_init(&r, &usual);
+	rig_node(&r, "n");
+	for (unsigned i = 0; i < NR; i++) {
+		struct rig_pod p;
+		char name[16];
+
+		(void)snprintf(name, sizeof name, "p%u", i);
+		rig_pod(&p, name, "n", 1, 0);
+		p.bound.bound_ms = RIG_START_MS + bound_ms[i];
+		sched_cluster_put_pod(r.c, &p.bound, RIG_START_MS + 10);
+	}
+	r.now_ms += 10;
+	sched_cluster_remove_pod(r.c, "p4");
+	rig_report(&r, "n", 1, all_free, "");
+	for (int64_t ms = 0; ms < 10; ms++) {
+		int64_t left = RIG_CPUS;
+
+		for (unsigned i = 0; i < NR; i++)
+			left -= i != 4 && bound_ms[i] > ms;
+		sched_cluster_expire(r.c, RIG_START_MS + RIG_ASSUME_MS + ms);
+		assert_left(&r, "n", left, 16);
+	}
+	rig_fini(&r);
+}
+
+/* Clocks of replicas differ. */
+static void nobody_was_bound_in_the_future(void **state)
+{
+	struct rig_pod p;
+	struct rig r;
+
+	(void)state;
+	rig_init(&r, &usual);
+	rig_node(&r, "n");
+	rig_pod(&p, "a", "n", 4, 0);
+	p.bound.bound_ms = INT64_MAX - 1;
+	sched_cluster_put_pod(r.c, &p.bound, r.now_ms++);
+	rig_report(&r, "n", 1, all_free, "");
+	assert_left(&r, "n", 12, 16);
+	sched_cluster_expire(r.c, r.now_ms + RIG_ASSUME_MS);
+	assert_left(&r, "n", 16, 16);
 	rig_fini(&r);
 }
 
@@ -477,6 +760,32 @@ static void victims_make_room_in_their_own_zones(void **state)
 	}
 }
 
+static void victims_are_not_needed_where_one_has_ended(void **state)
+{
+	const struct sched_profile profile = {
+		.use = {{.plugin = sched_plugin_find("NodeResourceTopologyMatch"), .weight = 1}},
+		.nr = 1};
+	const char *ended = "a";
+
+	(void)state;
+	for (int64_t cpus = 12; cpus < 14; cpus++) {
+		struct rig_pod p;
+		struct rig r;
+
+		rig_init(&r, &usual);
+		rig_node(&r, "n");
+		rig_report(&r, "n", 1, (const int64_t[]){8, 8}, "a");
+		end(&r, "a", "n", 4, 1);
+		rig_pod(&p, "p", "", cpus, -1);
+		struct sched_plan *plan = sched_plan_new(&profile, &p.pod, &r.names);
+		for (size_t nr = 0; nr < 2; nr++) /* nor does it give back twice */
+			assert_int_equal(
+				sched_cluster_fits_without(r.c, plan, "n", &ended, nr), cpus == 12);
+		sched_plan_free(plan);
+		rig_fini(&r);
+	}
+}
+
 static void no_victim_gives_back_more_than_there_is(void **state)
 {
 	const struct sched_profile profile = {
@@ -549,6 +858,15 @@ int main(void)
 		cmocka_unit_test(a_fingerprint_says_that_all_are_contained),
 		cmocka_unit_test(after_a_while_a_report_is_the_truth),
 		cmocka_unit_test(who_has_ended_or_is_gone_takes_nothing),
+		cmocka_unit_test(who_has_ended_gives_back_what_the_report_still_counts),
+		cmocka_unit_test(nobody_gives_back_what_is_not_surely_free),
+		cmocka_unit_test(no_more_is_given_back_than_there_is),
+		cmocka_unit_test(after_a_while_a_report_is_the_truth_of_an_end_too),
+		cmocka_unit_test(lists_tell_who_has_ended_but_not_who_is_gone),
+		cmocka_unit_test(a_pod_of_that_name_is_the_one_that_ends),
+		cmocka_unit_test(pods_that_nothing_is_to_happen_to_cost_nothing),
+		cmocka_unit_test(everybody_expires_at_his_own_time),
+		cmocka_unit_test(nobody_was_bound_in_the_future),
 		cmocka_unit_test(pods_of_others_make_a_node_stale_as_it_is_set),
 		cmocka_unit_test(a_new_list_sweeps_what_is_gone),
 		cmocka_unit_test(pods_of_the_first_list_have_been_there_for_long),
@@ -556,6 +874,7 @@ int main(void)
 		cmocka_unit_test(what_init_containers_leave_is_not_taken_twice),
 		cmocka_unit_test(a_numatopology_comes_and_goes),
 		cmocka_unit_test(victims_make_room_in_their_own_zones),
+		cmocka_unit_test(victims_are_not_needed_where_one_has_ended),
 		cmocka_unit_test(no_victim_gives_back_more_than_there_is),
 		cmocka_unit_test(who_was_bound_here_is_not_foreign),
 		cmocka_unit_test(a_node_of_which_nothing_is_known_any_more_is_gone),

@@ -1,0 +1,19 @@
+#ifndef NUMAFIT_IO_HTTP_SERVER_TLS_H
+#define NUMAFIT_IO_HTTP_SERVER_TLS_H
+
+#include <gnutls/gnutls.h>
+#include <numafit/err.h>
+
+/* Who a server is in TLS, and whom it lets in. Connections that began with one hold it. */
+struct http_server_tls;
+
+/* PEM texts; client_ca NULL: clients need no certificate. Held once. NULL with text: a text is
+ * none, or certificate and key do not belong together (EINVAL). */
+struct http_server_tls *http_server_tls_new(
+	const char *cert, const char *key, const char *client_ca, struct err *e);
+/* Begin a session with it, before its handshake, and hold it for the session. Returns t. */
+struct http_server_tls *http_server_tls_begin(struct http_server_tls *t, gnutls_session_t session);
+/* Whoever held it is gone. NULL is fine. */
+void http_server_tls_drop(struct http_server_tls *t);
+
+#endif

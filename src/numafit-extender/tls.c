@@ -1,0 +1,158 @@
+/* The files of tls: read at the start, and again when they change. */
+#include "extender.h"
+
+#include <io/file.h>
+#include <io/log.h>
+#include <io/watch.h>
+#include <numafit/mem.h>
+#include <numafit/text.h>
+
+/* One change comes as several events, and of several files. */
+enum { PEM_BYTES_MAX = 1 << 20, SETTLE_MS = 100 };
+enum { CERT, KEY, CLIENT_CA, NR_FILES };
+
+/* What the files say; NULL: there is no such file. */
+struct pem {
+	char *text[NR_FILES];
+};
+
+struct tls {
+	struct extender *x;
+	struct pem last; /* what was read last; none when that failed */
+	struct err why;  /* that is not in force; code 0: it is */
+	struct file_watch watch[NR_FILES];
+	struct loop_timer *settled;
+};
+
+static const char *file_of(const struct extender *x, unsigned i)
+{
+	const char *const file[NR_FILES] = {
+		[CERT] = x->config.cert_file,
+		[KEY] = x->config.key_file,
+		[CLIENT_CA] = x->config.client_ca_file,
+	};
+
+	return file[i];
+}
+
+/* Reading */
+
+static void pem_fini(struct pem *p)
+{
+	for (unsigned i = 0; i < NR_FILES; i++)
+		free(p->text[i]);
+	*p = (struct pem){0};
+}
+
+static bool pem_equal(const struct pem *a, const struct pem *b)
+{
+	for (unsigned i = 0; i < NR_FILES; i++)
+		if (a->text[i] && !(b->text[i] && text_equal(a->text[i], b->text[i])))
+			return false;
+	return true;
+}
+
+static int read_all(const struct extender *x, struct pem *out, struct err *e)
+{
+	int rc = 0;
+
+	*out = (struct pem){0};
+	for (unsigned i = 0; i < NR_FILES && !rc; i++)
+		if (*file_of(x, i))
+			rc = file_read(file_of(x, i), PEM_BYTES_MAX, &out->text[i], NULL, e);
+	if (rc)
+		pem_fini(out);
+	return rc;
+}
+
+/* Changes */
+
+static void refuse(struct tls *t, const struct err *e)
+{
+	char text[2 * sizeof e->text];
+
+	if (!text_equal(e->text, t->why.text)) /* else it has been told */
+		log_line(LOG_ERROR, "tls-refused",
+			"error=%s action=\"mend the files: until then those before them serve\"",
+			log_text(text, sizeof text, e->text));
+	t->why = *e;
+}
+
+static int put_in_force(struct tls *t, const struct pem *p, struct err *e)
+{
+	return http_server_set_tls(t->x->http, p->text[CERT], p->text[KEY], p->text[CLIENT_CA], e);
+}
+
+static void look(void *ctx)
+{
+	struct tls *t = ctx;
+	struct pem now;
+	struct err e;
+	int rc = read_all(t->x, &now, &e);
+	bool is_news = rc || !pem_equal(&now, &t->last);
+
+	pem_fini(&t->last);
+	t->last = now;
+	if (!is_news)
+		return;
+	if (!rc)
+		rc = put_in_force(t, &now, &e);
+	if (rc) {
+		refuse(t, &e);
+		return;
+	}
+	t->why = (struct err){0};
+	log_line(LOG_INFO, "tls-reloaded", "text=\"they count for new connections\"");
+}
+
+static void touched(void *ctx)
+{
+	struct tls *t = ctx;
+
+	loop_timer_set(t->settled, SETTLE_MS);
+}
+
+static void watch(struct tls *t, unsigned i)
+{
+	const char *file = file_of(t->x, i);
+	char text[512];
+
+	if (*file && !file_watch_start(&t->watch[i], t->x->loop, file, touched, t))
+		log_line(LOG_WARN, "tls-not-watched",
+			"file=%s action=\"restart numafit-extender when it has changed\"",
+			log_text(text, sizeof text, file));
+}
+
+/* The whole */
+
+int tls_start(struct extender *x, struct http_server_options *o, struct err *e)
+{
+	if (!*x->config.cert_file)
+		return 0;
+	struct tls *t = x->tls = xcalloc(1, sizeof *t);
+	t->x = x;
+	t->settled = loop_timer_new(x->loop, look, t);
+	for (unsigned i = 0; i < NR_FILES; i++) /* before they are read: no change is missed */
+		watch(t, i);
+	int rc = read_all(x, &t->last, e);
+	if (rc)
+		return err_add(e, rc, "tls");
+	o->cert = t->last.text[CERT];
+	o->key = t->last.text[KEY];
+	o->client_ca = t->last.text[CLIENT_CA];
+	return 0;
+}
+
+void tls_stop(struct extender *x)
+{
+	struct tls *t = x->tls;
+
+	if (!t)
+		return;
+	for (unsigned i = 0; i < NR_FILES; i++)
+		file_watch_stop(&t->watch[i]);
+	loop_timer_close(t->settled);
+	pem_fini(&t->last);
+	free(t);
+	x->tls = NULL;
+}
