@@ -22,8 +22,10 @@ WARN := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wold-st
         -Wswitch-enum -Wnull-dereference -Wdouble-promotion $(WERROR)
 HARD := -fstack-protector-strong -fstack-clash-protection -fno-common -fvisibility=hidden -fPIE
 LINK := -pie -Wl,-z,relro,-z,now,-z,noexecstack,--as-needed
-V_debug   := -O1 -g3
-V_release := -O2 -g -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2
+# by itself Ubuntu's gcc does so with every -O, and warns then of results that nobody looks at
+FORTIFY   := -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2
+V_debug   := -O1 -g3 $(FORTIFY)
+V_release := -O2 -g $(FORTIFY)
 V_asan    := -O1 -g3 -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
 V_tsan    := -O1 -g3 -fsanitize=thread
 V_cov     := -O0 -g3 --coverage
@@ -40,7 +42,7 @@ CPPFLAGS += -D_GNU_SOURCE -Ulinux -Iinclude -Isrc -I$(B)/gen -MMD -MP
 LDFLAGS  += $(LINK) $(V_$(VARIANT))
 # What is released has gRPC in it: as 40 shared libraries it costs twice the memory. Where its
 # archives, or libstdc++'s, are not there, these stay outside, as they do under sanitizers.
-archive   = $(wildcard $(shell $(CC) -print-file-name=lib$(1).a))
+archive   = $(wildcard $(shell $(CC) -print-file-name=lib$(1).a 2>/dev/null))
 GRPC_DIR := $(if $(filter release,$(VARIANT)),$(dir $(call archive,grpc_unsecure)))
 GRPC_A   := $(if $(GRPC_DIR),$(wildcard $(addprefix $(GRPC_DIR)lib, \
               grpc_unsecure.a gpr.a upb.a address_sorting.a cares*.a z.a absl_*.a)))

@@ -112,7 +112,7 @@ static int load_pod(struct credentials *c, const struct auth *a, struct err *e)
 	int rc = read_text(&c->ca, ca_file, e);
 	if (!rc)
 		rc = read_text(&token, token_file, e);
-	if (!rc)
+	if (token)
 		rc = make_header(&c->header, token, token_file, e);
 	if (!rc && read_text(&c->ns, ns_file, NULL) == 0) /* not every cluster writes it */
 		c->ns[strcspn(c->ns, " \t\r\n")] = '\0';

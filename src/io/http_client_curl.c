@@ -75,6 +75,8 @@ const struct libcurl *libcurl_load(struct err *e)
 	return &curl;
 }
 
+enum { TOO_LARGE = 100 }; /* CURLE_TOO_LARGE since 8.6, which curl.h may be older than */
+
 /* One code of libcurl's can mean many things: then its words decide. The first row that fits. */
 static const struct {
 	CURLcode code;
@@ -98,7 +100,8 @@ static const struct {
 	{CURLE_SSL_CONNECT_ERROR, NULL, EPROTO}, {CURLE_RECV_ERROR, "chunk", EPROTO},
 	{CURLE_RECV_ERROR, NULL, ECONNRESET}, {CURLE_SEND_ERROR, NULL, ECONNRESET},
 	{CURLE_GOT_NOTHING, NULL, ECONNRESET}, {CURLE_PARTIAL_FILE, NULL, ECONNRESET},
-	{CURLE_OUT_OF_MEMORY, NULL, EMSGSIZE}, /* so it calls one of its limits */
+	{(CURLcode)TOO_LARGE, NULL, EMSGSIZE},
+	{CURLE_OUT_OF_MEMORY, NULL, EMSGSIZE}, /* what it called its limits before 8.6 */
 };
 
 int libcurl_refusal(const struct libcurl *curl, CURLcode code, const char *detail, long os_errno,

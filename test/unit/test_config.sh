@@ -111,9 +111,14 @@ nodes.1 (line 5): for other nodes"
 on_host() { # NAME COMMAND...
 	unshare --uts sh -c 'hostname "$0" && exec "$@"' "$@"
 }
-run "a host whose name has large letters" 0 on_host GPU-7 env -u NODE_NAME "$bin/numafitd" --check-config \
-	--config "$dir/fleet.yaml" --set machine=kep3545-8
-see "is a node whose name has none" says out "nodes.0 (line 3): for this node"
+if on_host GPU-7 true 2>/dev/null; then
+	run "a host whose name has large letters" 0 on_host GPU-7 env -u NODE_NAME "$bin/numafitd" \
+		--check-config --config "$dir/fleet.yaml" --set machine=kep3545-8
+	see "is a node whose name has none" says out "nodes.0 (line 3): for this node"
+else
+	number=$((number + 1))
+	echo "ok $number # SKIP a host whose name has large letters: only root may name one"
+fi
 # A kubeconfig, as far as it can be told without the files that it names
 kubeconfig() { # USER: into kube
 	printf '%s\n' 'current-context: a' 'contexts: [{name: a, context: {cluster: c, user: u}}]' \

@@ -80,6 +80,7 @@ static void its_words_tell_what_its_code_does_not(void **state)
 			"p: unexpected eof while reading"},
 		{CURLE_SSL_CONNECT_ERROR, "wrong version number", 0, EPROTO,
 			"p: wrong version number"},
+		{(CURLcode)100, "x", 0, EMSGSIZE, "p: x"}, /* CURLE_TOO_LARGE */
 		{CURLE_WEIRD_SERVER_REPLY, "", 0, EPROTO, "p: Weird server reply"},
 	};
 	const struct libcurl *curl = libcurl_load(NULL);

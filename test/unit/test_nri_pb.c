@@ -63,7 +63,7 @@ static void what_we_send_is_what_was_recorded(void **state)
 	assert_payload(out, register_hex, *state);
 	assert_int_equal(nri_configured_encode(0x7ff, NULL, *state, &out, NULL), 0);
 	assert_payload(out, all_events_hex, *state);
-	assert_int_equal(nri_configured_encode(0x6bf, NULL, *state, &out, NULL), 0);
+	assert_int_equal(nri_configured_encode(0x6df, NULL, *state, &out, NULL), 0);
 	assert_payload(out, configured_hex, *state);
 	assert_int_equal(nri_updates_encode(&none, *state, &out, NULL), 0);
 	assert_payload(out, synchronized_hex, *state);
@@ -677,7 +677,7 @@ static void recorded_answers_are_read_by_the_runtimes_side(void **state)
 	assert_string_equal(index, "10");
 	assert_int_equal(
 		nri_events_decode(payload_of(configured_hex, *state), *state, &events, NULL), 0);
-	assert_int_equal(events, 0x6bf);
+	assert_int_equal(events, 0x6df);
 	assert_int_equal(nri_synchronized_decode(
 				 payload_of(chunk_taken_hex, *state), *state, &answer, &more, NULL),
 		0);
