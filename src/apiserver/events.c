@@ -16,7 +16,13 @@ enum {
 	RETRY_MAX_MS = 60000,
 	NS_PER_MS = 1000000
 };
-enum { STATUS_OK = 200, STATUS_OTHER = 300, STATUS_NOT_FOUND = 404, STATUS_CONFLICT = 409 };
+enum {
+	STATUS_OK = 200,
+	STATUS_OTHER = 300,
+	STATUS_FORBIDDEN = 403,
+	STATUS_NOT_FOUND = 404,
+	STATUS_CONFLICT = 409
+};
 
 /* A text, and what has not been told of it yet. It stays for a while after it was told. */
 struct note {
@@ -43,6 +49,7 @@ struct events {
 	uint64_t hold_ns; /* the server is not asked before */
 	uint64_t unique;
 	bool refused; /* and told */
+	bool told_bad;
 	struct events_counters counters;
 };
 
@@ -182,17 +189,27 @@ static void on_accepted(struct events *v)
 	backoff_reset(&v->backoff);
 	if (v->refused)
 		v->handler.on_event(v->handler.ctx, false, "events-accepted", v->node);
-	v->refused = false;
+	v->refused = v->told_bad = false;
 }
 
-/* A namespace that is gone, or that is being removed, takes its pods with it. */
+/* A namespace that is gone, or that is being removed, takes its pods with it (kubernetes
+ * plugin/pkg/admission/namespace/lifecycle). */
+static bool goes_with_its_namespace(const struct api_answer *answer)
+{
+	return answer->status == STATUS_NOT_FOUND ||
+	       (answer->status == STATUS_FORBIDDEN &&
+		       strstr(answer->message, "it is being terminated"));
+}
+
 static void on_refused(struct events *v, const struct api_answer *answer)
 {
+	bool bad = !goes_with_its_namespace(answer);
+
 	v->counters.dropped++;
-	if (!v->refused)
-		v->handler.on_event(v->handler.ctx, answer->status != STATUS_NOT_FOUND,
-			"events-refused", answer->message);
+	if (!v->refused || (bad && !v->told_bad))
+		v->handler.on_event(v->handler.ctx, bad, "events-refused", answer->message);
 	v->refused = true;
+	v->told_bad = v->told_bad || bad;
 }
 
 static void put_back(struct events *v, struct note *n, unsigned after_ms)

@@ -290,15 +290,20 @@ static void the_server_is_not_asked_before_it_wants_it(void **state)
 
 static void a_refusal_is_told_once_and_the_event_dropped(void **state)
 {
+	static const char ends[] =
+		"{\"kind\": \"Status\", \"message\": \"unable to create new content in "
+		"namespace default because it is being terminated\"}";
 	static const struct {
 		int status;
-		const char *log;
+		const char *log, *body;
 	} cases[] = {
-		{403, " !events-refused"},
-		{404, " !events-refused"},
-		{422, " !events-refused"},
-		{201, " !events-refused events-accepted"},
-		{404, " !events-refused events-accepted events-refused"},
+		{403, " !events-refused", NULL},
+		{404, " !events-refused", NULL},
+		{422, " !events-refused", NULL},
+		{201, " !events-refused events-accepted", NULL},
+		{404, " !events-refused events-accepted events-refused", NULL},
+		{403, " !events-refused events-accepted events-refused", ends},
+		{403, " !events-refused events-accepted events-refused !events-refused", NULL},
 	};
 	struct world *w = *state;
 	char uid[16];
@@ -308,10 +313,11 @@ static void a_refusal_is_told_once_and_the_event_dropped(void **state)
 		(void)snprintf(uid, sizeof uid, "u-%u", i);
 		tell(w, uid, "no room");
 		calls_until(&w->api, i + 1);
-		calls_answer(&w->api, cases[i].status);
+		calls_answer_with(
+			&w->api, (struct api_answer){.status = cases[i].status}, cases[i].body);
 		assert_string_equal(w->api.log, cases[i].log);
 	}
-	assert_int_equal(counters(w).dropped, 4);
+	assert_int_equal(counters(w).dropped, 6);
 	assert_int_equal(counters(w).waiting, 0);
 }
 
