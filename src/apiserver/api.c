@@ -13,7 +13,9 @@
 enum {
 	TIMEOUT_MS = 10000,
 	PATIENCE_MS = 60000,
-	ANSWER_MAX = 16 << 20,   /* several at a time stay within what a node's daemon may use */
+	/* More than one object can have in etcd. Empty maps within each other, as managed fields
+	 * are, take 25 times the memory as JSON values: that is what a node's daemon may use. */
+	ANSWER_MAX = 4 << 20,
 	RETRY_AFTER_MAX_S = 300, /* whatever the server asks for */
 	MS_PER_S = 1000,
 	NS_PER_MS = 1000000,
@@ -48,7 +50,7 @@ struct api_call {
 	struct api_call *next, **at; /* at: what points to it */
 	struct http_call *http;
 	char *method, *path, *content_type, *body;
-	size_t len, answer_max;
+	size_t len;
 	unsigned timeout_ms, idle_ms;
 	bool again; /* after a 401 */
 	void *ctx;
@@ -241,7 +243,7 @@ static void start(struct api_call *c)
 		.len = c->len,
 		.timeout_ms = c->timeout_ms,
 		.idle_ms = c->idle_ms,
-		.answer_max = c->answer_max,
+		.answer_max = ANSWER_MAX,
 	};
 	const struct http_events events = {c, c->data ? on_data : NULL, on_done};
 	c->http = http_call_start(a->http, &ask, &events);
@@ -253,7 +255,6 @@ static struct api_call *call_new(struct api *a, const char *path)
 
 	c->api = a;
 	c->path = xstrdup(path);
-	c->answer_max = ANSWER_MAX;
 	c->next = a->first;
 	c->at = &a->first;
 	if (c->next)
@@ -274,8 +275,6 @@ struct api_call *api_call(struct api *a, const struct api_ask *ask, void *ctx,
 		(void)memcpy(c->body, ask->body, ask->len);
 		c->len = ask->len;
 	}
-	if (ask->answer_max)
-		c->answer_max = ask->answer_max;
 	c->timeout_ms = a->timeout_ms;
 	c->ctx = ctx;
 	c->done = done;

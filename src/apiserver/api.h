@@ -44,14 +44,13 @@ struct api_ask {
 	const char *content_type; /* of the body; NULL: application/json */
 	const char *body;         /* copied; NULL: none */
 	size_t len;
-	size_t answer_max; /* bytes of the answer's body; 0: 16 MiB */
 };
 
 struct api_answer {
 	int status;                   /* HTTP's; 0: none came */
 	struct json_t *body;          /* an object, or NULL; borrowed */
 	const char *reason, *message; /* of a Status ("Conflict"), or in our words; never NULL */
-	bool too_large;               /* none came, as it is more than answer_max */
+	bool too_large;               /* none came, as it is more than 4 MiB */
 	bool again;                   /* it may pass: no connection, 429, 500, 502, 503, 504 */
 	unsigned after_ms;            /* not before that (Retry-After), or 0 */
 };

@@ -21,11 +21,8 @@ enum {
 	TOKEN_MAX = 1024, /* bytes of a resourceVersion, or of a continue: the key of an object */
 	PATH_BYTES = 2 * API_PATH_MAX + 4 * TOKEN_MAX, /* each byte of a token may be a %FF */
 	LIMIT_BYTES = 32,
-	LINE_MAX_BYTES = 16 << 20,
-	/* A page of several objects. Empty maps within each other, as managed fields are, take 25
-	 * times the memory as JSON values; one object alone is no larger than etcd takes. */
-	PAGE_MAX_BYTES = 4 << 20,
-	WAIT_MAX_S = 300, /* whatever the server asks for, as of calls */
+	LINE_MAX_BYTES = 4 << 20, /* as an answer of api.c, and for the same reason */
+	WAIT_MAX_S = 300,         /* whatever the server asks for, as of calls */
 	MS_PER_S = 1000,
 	NS_PER_MS = 1000000
 };
@@ -260,9 +257,7 @@ static void list(struct reflector *r)
 		path_add(&t, "continue", r->more);
 	else if (r->from_memory)
 		path_add(&t, "resourceVersion", "0");
-	r->call = api_call(r->api,
-		&(struct api_ask){.path = path, .answer_max = has_several(r) ? PAGE_MAX_BYTES : 0},
-		r, on_page);
+	r->call = api_call(r->api, &(struct api_ask){.path = path}, r, on_page);
 }
 
 /* The watch */

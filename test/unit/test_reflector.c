@@ -6,14 +6,7 @@
 #include <cmocka.h>
 #include "fake_api.h"
 
-enum {
-	SOON_MS = 50,
-	RETRY_MIN_MS = 1,
-	RETRY_MAX_MS = 4,
-	NEVER_MS = 3600000,
-	BIG = 17 << 20,
-	PAGE_BIG = 5 << 20
-};
+enum { SOON_MS = 50, RETRY_MIN_MS = 1, RETRY_MAX_MS = 4, NEVER_MS = 3600000, BIG = 5 << 20 };
 
 struct world {
 	struct fake_api f;
@@ -362,8 +355,8 @@ static void tokens_have_a_limit(void **state)
 /* A dozen pods may be as large as etcd takes them. */
 static void a_page_that_is_too_large_is_asked_for_in_halves(void **state)
 {
-	auto_free char *large = xcalloc(1, PAGE_BIG + 1);
-	memset(large, ' ', PAGE_BIG);
+	auto_free char *large = xcalloc(1, BIG + 1);
+	memset(large, ' ', BIG);
 	const struct fake_answer script[] = {{"limit=2", .body = large},
 		{"limit=1&fieldSelector=a%3Db", .body = LIST("5", "c", OBJECT("a", "1"))},
 		{"continue=c", .status = 410}, {"limit=0", .body = large},
@@ -393,8 +386,8 @@ static void a_list_may_come_from_the_servers_memory(void **state)
 /* It knows no pages there: as large as it is it never comes. */
 static void what_is_too_large_there_comes_in_pages(void **state)
 {
-	auto_free char *large = xcalloc(1, PAGE_BIG + 1);
-	memset(large, ' ', PAGE_BIG);
+	auto_free char *large = xcalloc(1, BIG + 1);
+	memset(large, ' ', BIG);
 	const struct fake_answer script[] = {{"&resourceVersion=0", .body = large},
 		{"GET /pods?limit=2&fieldSelector=a%3Db", .body = LIST("5", "c", OBJECT("a", "1"))},
 		{"limit=2&fieldSelector=a%3Db&continue=c", .body = LIST("5", "", OBJECT("b", "2"))},
