@@ -700,7 +700,9 @@ static void a_storm_of_file_events_makes_no_storm_of_registers(void **state)
 		run_for(w, TICK_MS);
 	}
 	assert_in_range(w->k.nr_registers, 2, 11); /* 2 + 4 + 8 + 16 + ... ms apart */
-	UNTIL(w, is(w, REGISTRATION_UP) && w->k.nr_watches == 1);
+	/* it is one kubelet all the while, and may come twice: for a Register that we gave up, too
+	 */
+	UNTIL(w, is(w, REGISTRATION_UP) && w->k.nr_watches >= 1);
 }
 
 static void files_of_others_and_labels_are_no_reason_to_register(void **state)
