@@ -55,6 +55,10 @@ static const struct row rows[] = {
 	ROW("apiTimeout", DURATION, AT(api_timeout_ms), "4s",
 		"for a call to the API server; the scheduler's httpTimeout counts for its own",
 		.min = 100, .max = 10 * S_PER_MIN * MS_PER_S),
+	ROW("refusalDelay", DURATION, AT(refusal_delay_ms), "30ms",
+		"a filter that no node passes is answered after that, if none passes then either: "
+		"what has ended may be known a moment later; 0: at once",
+		.max = MS_PER_S),
 	ROW("maxRequestBytes", SIZE, AT(request_bytes_max), "128Mi",
 		"of one request; nodeCacheCapable: false needs about 15Ki for each node",
 		.min = 64 << 10, .max = 1 << 30),

@@ -98,7 +98,8 @@ static struct kept_node keep(
 
 /* Filter */
 
-char *decide_filter(struct extender *x, const struct http_request *r, size_t *len, struct err *e)
+char *decide_filter(
+	struct extender *x, const struct http_request *r, struct decided *out, struct err *e)
 {
 	struct extender_args args;
 	struct ask a;
@@ -119,13 +120,14 @@ char *decide_filter(struct extender *x, const struct http_request *r, size_t *le
 	}
 	x->measured.nodes_asked[VERB_FILTER] += args.nr;
 	x->measured.nodes_refused += args.nr - fitting;
+	out->nowhere = args.nr && !fitting;
 	/* With one node left nobody will ask which is the best. */
 	struct kept_node kept = {0};
 	if (fitting == 1)
 		kept = keep(x, &a, args.node[last].name, 0);
 	kept_put(x->kept, a.pod.pod.uid, extender_pod_json_keep(args.pod), &kept, fitting == 1,
 		now_ms);
-	char *text = extender_filter_write(&args, v, len);
+	char *text = extender_filter_write(&args, v, &out->len);
 	ask_fini(&a);
 	extender_args_fini(&args);
 	return text;
@@ -163,7 +165,7 @@ static void keep_best(struct extender *x, const struct ask *a, const struct exte
 }
 
 char *decide_prioritize(
-	struct extender *x, const struct http_request *r, size_t *len, struct err *e)
+	struct extender *x, const struct http_request *r, struct decided *out, struct err *e)
 {
 	struct extender_args args;
 	struct ask a;
@@ -184,7 +186,7 @@ char *decide_prioritize(
 	for (size_t i = 0; i < args.nr; i++)
 		score[i] = score[i] * (int64_t)x->config.score_max / SCHED_SCORE_MAX;
 	x->measured.nodes_asked[VERB_PRIORITIZE] += args.nr;
-	char *text = extender_scores_write(&args, score, len);
+	char *text = extender_scores_write(&args, score, &out->len);
 	ask_fini(&a);
 	extender_args_fini(&args);
 	return text;
@@ -204,7 +206,8 @@ static bool would_help(
 	return sched_cluster_fits_without(x->cluster, a->plan, v->node, v->uid, v->nr);
 }
 
-char *decide_preempt(struct extender *x, const struct http_request *r, size_t *len, struct err *e)
+char *decide_preempt(
+	struct extender *x, const struct http_request *r, struct decided *out, struct err *e)
 {
 	struct extender_preempt p;
 	struct ask a;
@@ -219,7 +222,7 @@ char *decide_preempt(struct extender *x, const struct http_request *r, size_t *l
 	for (size_t i = 0; i < p.nr; i++)
 		p.at[i].dropped = !would_help(x, &a, &p.at[i], now_ms);
 	x->measured.nodes_asked[VERB_PREEMPT] += p.nr;
-	char *text = extender_preempt_write(&p, len);
+	char *text = extender_preempt_write(&p, &out->len);
 	ask_fini(&a);
 	extender_preempt_fini(&p);
 	return text;

@@ -18,6 +18,7 @@ struct json_t;
 struct kept;
 struct unbound;
 struct bind;
+struct hold;
 struct tls;
 
 struct watch {
@@ -44,6 +45,7 @@ struct extender {
 	struct http_server *http, *pages; /* NULL: pages are with the rest alone */
 	struct tls *tls;                  /* NULL: plain HTTP */
 	struct bind *binds;               /* under way */
+	struct hold *hold;
 	struct extender_metrics measured;
 	bool stopping;
 };
@@ -94,12 +96,19 @@ size_t kept_count(const struct kept *k);
 struct json_t *kept_pod(const struct kept *k, const char *uid);
 const struct kept_node *kept_find(const struct kept *k, const char *uid, const char *node);
 
-/* decide.c: the body of the answer, of *len bytes, which the caller frees; NULL with text: the
- * request is not understood. */
-char *decide_filter(struct extender *x, const struct http_request *r, size_t *len, struct err *e);
+/* decide.c: the body of the answer, which the caller frees; NULL with text: the request is not
+ * understood. */
+struct decided {
+	size_t len;   /* of the body */
+	bool nowhere; /* of some nodes none does; *out is as it was for verbs that say no such thing
+		       */
+};
+char *decide_filter(
+	struct extender *x, const struct http_request *r, struct decided *out, struct err *e);
 char *decide_prioritize(
-	struct extender *x, const struct http_request *r, size_t *len, struct err *e);
-char *decide_preempt(struct extender *x, const struct http_request *r, size_t *len, struct err *e);
+	struct extender *x, const struct http_request *r, struct decided *out, struct err *e);
+char *decide_preempt(
+	struct extender *x, const struct http_request *r, struct decided *out, struct err *e);
 /* The node as plugins are to see it. False: it is not known, and *out has its name alone in *node.
  */
 bool decide_candidate(
@@ -115,6 +124,18 @@ int bind_begin(struct extender *x, struct http_exchange *exchange, const struct 
 void bind_gone(struct extender *x, const struct http_exchange *exchange);
 size_t bind_count(const struct extender *x);
 void bind_stop(struct extender *x);
+
+/* hold.c: a filter that no node passes is answered a moment later, after another look. */
+typedef void hold_over(struct extender *x, struct http_exchange *exchange,
+	const struct http_request *r, uint64_t since_ns);
+void hold_start(struct extender *x);
+void hold_stop(struct extender *x);
+/* Call over() after refusalDelay, with a request of which there is the body alone. False: not this
+ * time, and it is to be answered. */
+bool hold_begin(struct extender *x, struct http_exchange *exchange, const struct http_request *r,
+	uint64_t since_ns, hold_over *over);
+/* Whoever asked is gone. */
+void hold_gone(struct extender *x, const struct http_exchange *exchange);
 
 /* serve.c */
 int serve_start(struct extender *x, struct err *e);

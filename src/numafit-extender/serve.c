@@ -28,7 +28,8 @@ static void say(struct http_exchange *exchange, int status, const char *text, co
 
 /* Verbs */
 
-typedef char *decide(struct extender *x, const struct http_request *r, size_t *len, struct err *e);
+typedef char *decide(
+	struct extender *x, const struct http_request *r, struct decided *out, struct err *e);
 static decide *const decides[NR_EXTENDER_VERBS] = {
 	[VERB_FILTER] = decide_filter,
 	[VERB_PRIORITIZE] = decide_prioritize,
@@ -47,12 +48,33 @@ static void refuse(struct extender *x, struct http_exchange *exchange, enum exte
 	say(exchange, PAGE_BAD_REQUEST, text, NULL);
 }
 
+static void answer_body(struct extender *x, struct http_exchange *exchange, enum extender_verb verb,
+	uint64_t since_ns, const char *body, size_t len)
+{
+	answer_count(x, verb, RESULT_OK, since_ns);
+	answer_json(exchange, body, len);
+}
+
+/* For good, after another look. */
+static void answer_filter(struct extender *x, struct http_exchange *exchange,
+	const struct http_request *r, uint64_t since_ns)
+{
+	struct decided out = {0};
+	struct err e;
+	auto_free char *body = decide_filter(x, r, &out, &e);
+
+	if (body)
+		answer_body(x, exchange, VERB_FILTER, since_ns, body, out.len);
+	else
+		refuse(x, exchange, VERB_FILTER, since_ns, e.text);
+}
+
 static void answer(struct extender *x, struct http_exchange *exchange, enum extender_verb verb,
 	const struct http_request *r)
 {
 	uint64_t since_ns = loop_monotonic_ns();
+	struct decided out = {0};
 	const char *why;
-	size_t len = 0;
 	struct err e;
 
 	if (!state_ready(x, &why)) {
@@ -68,13 +90,11 @@ static void answer(struct extender *x, struct http_exchange *exchange, enum exte
 			refuse(x, exchange, verb, since_ns, e.text);
 		return;
 	}
-	auto_free char *body = decides[verb](x, r, &len, &e);
-	if (!body) {
+	auto_free char *body = decides[verb](x, r, &out, &e);
+	if (!body)
 		refuse(x, exchange, verb, since_ns, e.text);
-		return;
-	}
-	answer_count(x, verb, RESULT_OK, since_ns);
-	answer_json(exchange, body, len);
+	else if (!out.nowhere || !hold_begin(x, exchange, r, since_ns, answer_filter))
+		answer_body(x, exchange, verb, since_ns, body, out.len);
 }
 
 /* Pages */
@@ -197,6 +217,7 @@ static void handle_page(void *ctx, struct http_exchange *exchange, const struct 
 static void gone(void *ctx, struct http_exchange *exchange)
 {
 	bind_gone(ctx, exchange);
+	hold_gone(ctx, exchange);
 }
 
 /* Building */
@@ -228,6 +249,7 @@ int serve_start(struct extender *x, struct err *e)
 
 	if (rc)
 		return rc;
+	hold_start(x);
 	x->measured.start_ns = (uint64_t)loop_wall_ms() * NS_PER_MS;
 	x->http = http_server_new(x->loop, &o, e);
 	return x->http ? start_pages(x, e) : err_add(e, -e->code, "listen");
@@ -239,4 +261,5 @@ void serve_stop(struct extender *x)
 	http_server_free(x->http);
 	http_server_free(x->pages);
 	x->http = x->pages = NULL;
+	hold_stop(x);
 }

@@ -190,6 +190,23 @@ static void what_has_ended_is_room_before_the_node_has_said_so(void **state)
 	filter(r, new_pod(r, "c", 4), FITS_NONE);
 }
 
+/* kube-scheduler has heard of the end sooner than we have. */
+static void who_is_refused_is_looked_at_again_before_it_is_said(void **state)
+{
+	struct rig *r = *state;
+
+	rig_write_config(r, "refusalDelay: 1s\n");
+	start(r);
+	bind_and_report(r, "a", 4, 9);
+	auto_free char *args = rig_args(new_pod(r, "b", 4), both);
+	rig_begin(r, "/filter", args, strlen(args));
+	fake_api_stay_quiet(&r->f); /* until it has come */
+	set_status(r, "a", "{\"phase\":\"Succeeded\"}");
+	rig_wait(r);
+	assert_string_equal(r->answer, FITS_N1);
+	filter(r, new_pod(r, "c", 9), FITS_NONE); /* at once, so soon after it */
+}
+
 /* By force, that is: its containers may run still. */
 static void what_is_deleted_while_it_runs_is_no_room(void **state)
 {
@@ -987,6 +1004,7 @@ int main(void)
 		T(what_is_bound_counts_at_once),
 		T(what_the_report_contains_counts_once),
 		T(what_has_ended_is_room_before_the_node_has_said_so),
+		T(who_is_refused_is_looked_at_again_before_it_is_said),
 		T(what_is_deleted_while_it_runs_is_no_room),
 		T(a_pod_without_numa_needs_gets_no_hint),
 		T(the_roomier_node_scores_better),
