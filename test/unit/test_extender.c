@@ -204,7 +204,22 @@ static void who_is_refused_is_looked_at_again_before_it_is_said(void **state)
 	set_status(r, "a", "{\"phase\":\"Succeeded\"}");
 	rig_wait(r);
 	assert_string_equal(r->answer, FITS_N1);
-	filter(r, new_pod(r, "c", 9), FITS_NONE); /* at once, so soon after it */
+}
+
+static void who_is_gone_while_held_is_not_answered(void **state)
+{
+	struct rig *r = *state;
+
+	rig_write_config(r, "refusalDelay: 150ms\n");
+	start(r);
+	auto_free char *args = rig_args(new_pod(r, "a", 64), both);
+	rig_begin(r, "/filter", args, strlen(args));
+	fake_api_stay_quiet(&r->f); /* until it has come */
+	http_client_free(r->http);
+	r->http = http_client_new(r->f.loop, NULL, NULL);
+	fake_api_stay_quiet(&r->f); /* until it would be answered */
+	assert_int_equal(rig_ask(r, "/filter", args), FAKE_OK);
+	assert_string_equal(r->answer, FITS_NONE);
 }
 
 /* By force, that is: its containers may run still. */
@@ -1005,6 +1020,7 @@ int main(void)
 		T(what_the_report_contains_counts_once),
 		T(what_has_ended_is_room_before_the_node_has_said_so),
 		T(who_is_refused_is_looked_at_again_before_it_is_said),
+		T(who_is_gone_while_held_is_not_answered),
 		T(what_is_deleted_while_it_runs_is_no_room),
 		T(a_pod_without_numa_needs_gets_no_hint),
 		T(the_roomier_node_scores_better),

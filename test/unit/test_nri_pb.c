@@ -573,6 +573,8 @@ static void chunks_join_in_any_order_and_without_their_pods(void **state)
 	assert_string_equal(all.containers[1].container_id, "late");
 	assert_int_equal(all.containers[1].pod.qos, QOS_GUARANTEED);
 	assert_string_equal(all.containers[2].container_id, "orphan");
+	assert_false(all.containers[0].in_creation || all.containers[2].in_creation);
+	assert_true(all.containers[1].in_creation);
 	assert_string_equal(all.containers[2].pod.sandbox_id, "p9");
 	assert_string_equal(all.containers[2].pod.name, "");
 	assert_int_equal(all.containers[2].pod.qos, QOS_BURSTABLE); /* from its own cgroup */
