@@ -34,6 +34,9 @@ struct decision {
 	unsigned nr_blocks;
 	struct memory_block blocks[TOPO_KINDS];
 	struct sched_hint_result hint;
+	bool left;      /* it runs on as it was found (onAdopt: leave) and is told nothing */
+	bool lost_cpus; /* CPUs of its own have gone offline since: as long as it has fewer than it
+			   asks for, others are looked for when CPUs come or go */
 	uint64_t lease;                     /* whose tokens it has come for (leases.h); 0: none */
 	const char *reason;                 /* when refused: one of decision_reason() */
 	char message[DECISION_MESSAGE_MAX]; /* when refused: the kubelet's message; else what was
@@ -42,6 +45,10 @@ struct decision {
 	 * Borrowed: it lives as long as the arena of the decision. */
 	const struct reasons *reasons;
 };
+
+/* What was said of an earlier one does not hold for what becomes of *d now: the message and the
+ * flags `left` and `lost_cpus` are cleared. */
+void decision_begin_anew(struct decision *d);
 
 /* The reasons for a refusal, as literals: the one equal to name, or NULL. */
 const char *decision_reason(const char *name);

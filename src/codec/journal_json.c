@@ -166,6 +166,8 @@ static const struct field decision_rows[] = {
 		.fields = &block_fields),
 	FIELD("hint", OBJECT, AT(hint), .has_flag = true, .flag = AT(hint.looked_at),
 		.fields = &hint_fields),
+	FIELD("left", BOOL, AT(left), .optional = true),
+	FIELD("lost_cpus", BOOL, AT(lost_cpus), .optional = true),
 	FIELD("lease", U64, AT(lease), .optional = true),
 	FIELD("reason", STRING, AT(reason), .optional = true),
 	FIELD("message", CHARS, AT(message), .max = DECISION_MESSAGE_MAX),
@@ -319,6 +321,28 @@ int journal_json_record(
 	return line_length(&t, e);
 }
 
+/* Before there were the flags, a line said this in its message alone. A line that has them has these
+ * texts only beside them, so that looking for the texts in every line finds nothing else. */
+static void read_flags_of_old_decision(struct decision *d)
+{
+	static const char left[] = "left as it ran: onAdopt is leave",
+			  lost[] = "CPUs are offline: ";
+
+	if (!d->admit)
+		return;
+	d->left = d->left || text_equal(d->message, left);
+	d->lost_cpus = d->lost_cpus || strncmp(d->message, lost, sizeof lost - 1) == 0;
+}
+
+static void read_flags_of_old_record(struct decoded_record *d)
+{
+	struct record_part *parts = (void *)(uintptr_t)d->record.parts; /* the arena's, just read */
+
+	read_flags_of_old_decision(&d->decision);
+	for (size_t i = 0; i < d->record.nr_parts; i++)
+		read_flags_of_old_decision(&parts[i].decision);
+}
+
 static int check_reason(struct decision *d, struct err *e)
 {
 	const char *reason = d->reason;
@@ -449,6 +473,7 @@ int journal_json_parse(const char *text, size_t len, const struct node_ids *ids,
 		rc = check_pod(&line, e);
 	if (rc)
 		return rc;
+	read_flags_of_old_record(&line.of);
 	*out = line.of;
 	out->request.container_id = out->record.container_id;
 	out->record.request = out->has_request ? &out->request : NULL;

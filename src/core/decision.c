@@ -26,6 +26,12 @@ const char *decision_reason(const char *name)
 	return NULL;
 }
 
+void decision_begin_anew(struct decision *d)
+{
+	d->message[0] = '\0';
+	d->left = d->lost_cpus = false;
+}
+
 struct nodeset decision_nodes_used(const struct topo *t, const struct decision *d)
 {
 	struct nodeset nodes = d->exclusive ? topo_nodes_of(t, &d->cpus) : (struct nodeset){0};

@@ -11,7 +11,7 @@ bool engine_wants(const struct engine *g, const char *container_id, struct updat
 {
 	const struct holding *h = ledger_find(g->ledger, container_id);
 
-	if (!h || h->state != HOLDING_LIVE || holding_is_left(h))
+	if (!h || h->state != HOLDING_LIVE || h->decision.left)
 		return false;
 	*want = engine_placement_of(h);
 	return true;
@@ -37,17 +37,13 @@ void engine_take_updates(struct engine *g, size_t max, struct update_list *ups)
 	}
 }
 
-static const char offline[] = "CPUs are offline: ";
-
-static bool has_lost_some(const struct holding *h)
+/* Whether it has fewer CPUs of its own than it asks for. */
+static bool has_too_few(const struct holding *h)
 {
-	return strncmp(h->decision.message, offline, sizeof offline - 1) == 0;
-}
+	const struct request req = holding_request(h);
+	unsigned own = h->decision.exclusive ? cpuset_count(&h->decision.cpus) : 0;
 
-/* Own CPUs. */
-static unsigned count_own(const struct decision *d)
-{
-	return d->exclusive ? cpuset_count(&d->cpus) : 0;
+	return own < request_exclusive_cpus(&req);
 }
 
 /* Enter what it is to have instead of what it lost, if that can be; else why not, into *why. */
@@ -79,7 +75,8 @@ static void explain(struct engine *g, const struct holding *h, const struct cpus
 	struct text t;
 
 	text_init(&t, d.message, sizeof d.message);
-	text_add(&t, "%s%s", offline,
+	d.lost_cpus = true;
+	text_add(&t, "CPUs are offline: %s",
 		cpuset_empty(lost) ? "all that the shared pool had"
 				   : cpuset_format(lost, list, sizeof list));
 	if (why)
@@ -87,20 +84,18 @@ static void explain(struct engine *g, const struct holding *h, const struct cpus
 	else if (!cpuset_empty(lost))
 		text_add(&t, "; replaced");
 	else
-		d.message[0] = '\0'; /* all is as it was asked for */
+		decision_begin_anew(&d); /* all is as it was asked for */
 	ledger_move(g->ledger, h->container_id, &d);
 }
 
 /* The CPUs of one entry, which had *before. Whether they have changed. */
 static bool mend_cpus(struct engine *g, const struct holding *h, const struct decision *before)
 {
-	const struct request req = holding_request(h);
 	struct cpuset lost = {0};
 	struct decision why;
 	bool hit = before->exclusive &&
 		   (!h->decision.exclusive || !cpuset_equal(&before->cpus, &h->decision.cpus));
-	bool lacks =
-		(hit || has_lost_some(h)) && count_own(&h->decision) < request_exclusive_cpus(&req);
+	bool lacks = (hit || h->decision.lost_cpus) && has_too_few(h);
 
 	if (hit)
 		lost = cpuset_minus(before->cpus, &g->t->cpus);
@@ -156,7 +151,7 @@ static void move_those_that_share(struct engine *g, const struct decision *befor
 
 		if (!before[i].exclusive && !h->decision.exclusive &&
 			!cpuset_equal(&before[i].cpus, &h->decision.cpus) &&
-			h->state != HOLDING_WAITING && !holding_is_left(h))
+			h->state != HOLDING_WAITING && !h->decision.left)
 			engine_must_tell(g, h->container_id);
 	}
 }
@@ -176,7 +171,8 @@ void engine_set_topo(struct engine *g, int64_t now_ms, const struct topo *t)
 		bool moved = mend_cpus(g, h, &before[i]);
 		bool booked = has_other_memory(&h->decision, &before[i]);
 
-		if (!moved && booked)
+		/* what it lacks is told until it has it */
+		if (!moved && booked && !(h->decision.lost_cpus && has_too_few(h)))
 			note_memory(g, h);
 		if (moved && h->state != HOLDING_WAITING)
 			engine_must_tell(g, h->container_id);

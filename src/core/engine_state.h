@@ -71,9 +71,7 @@ void engine_mark_live(struct engine *g, int64_t now_ms, const char *container_id
  * when that cannot be, it is decided anew, and left in the shared pool when that refuses it. */
 void engine_adopt(struct engine *g, int64_t now_ms, const char *cause, const struct request *req,
 	const struct placement *placed);
-/* Whether it runs on as it did before it was adopted, and is told nothing. */
-bool holding_is_left(const struct holding *h);
-/* Say in the decision that it is. */
+/* It runs on as it did before it was adopted, and is told nothing. */
 void decision_leave(struct decision *d);
 /* Whether what the one holds is what the other needs: only exclusive CPUs and pinned memory are
  * held. The runtime's numbers are those of the cgroup, and a spec's may be finer. */

@@ -6,16 +6,10 @@
 #include <errno.h>
 #include <string.h>
 
-static const char left_as_it_ran[] = "left as it ran: onAdopt is leave";
-
-bool holding_is_left(const struct holding *h)
-{
-	return text_equal(h->decision.message, left_as_it_ran);
-}
-
 void decision_leave(struct decision *d)
 {
-	(void)text_copy(d->message, sizeof d->message, left_as_it_ran);
+	d->left = true;
+	(void)text_copy(d->message, sizeof d->message, "left as it ran: onAdopt is leave");
 }
 
 struct placement placement_in_force(
@@ -42,7 +36,7 @@ struct update engine_placement_of(const struct holding *h)
 /* Who has not come yet has nothing to be told, and who is left as it runs is left. */
 static bool may_be_told(const struct holding *h)
 {
-	return h->state != HOLDING_WAITING && !holding_is_left(h);
+	return h->state != HOLDING_WAITING && !h->decision.left;
 }
 
 void engine_collect_updates(struct engine *g, const struct cpuset *pool_before,
@@ -160,7 +154,7 @@ bool engine_inherit(struct engine *g, int64_t now_ms, struct request *req, struc
 		engine_drop(g, now_ms, "replaced", h->container_id, false);
 	if (d->source != SOURCE_HELD) {
 		d->source = SOURCE_INHERITED;
-		d->message[0] = '\0';
+		decision_begin_anew(d);
 	}
 	return same && (engine_claims(g, req, d) || !admit_has_tokens(g->s, req));
 }

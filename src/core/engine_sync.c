@@ -205,7 +205,7 @@ void engine_live(
 	engine_adopt(g, now_ms, "adopt", req, placed);
 	engine_tell_later(g, &before);
 	const struct holding *h = ledger_find(g->ledger, req->container_id);
-	if (h && !holding_is_left(h))
+	if (h && !h->decision.left)
 		ledger_set_misplaced(g->ledger, req->container_id, true);
 }
 
@@ -327,10 +327,10 @@ static void put_right(struct engine *g, const struct request *req, struct update
 	if (!h) /* it could not be recorded, and runs on as it is */
 		return;
 	struct update want = engine_placement_of(h);
-	if (!holding_is_left(h) && !runs_as_placed(g, req, &want))
+	if (!h->decision.left && !runs_as_placed(g, req, &want))
 		*vec_push(ups) = want;
 	ledger_set_starting(g->ledger, req->container_id, req->in_creation);
-	ledger_set_misplaced(g->ledger, req->container_id, req->in_creation && !holding_is_left(h));
+	ledger_set_misplaced(g->ledger, req->container_id, req->in_creation && !h->decision.left);
 }
 
 /* Who was resized while nobody listened, and runs with as much as it asks for now, is found so. */
@@ -353,7 +353,7 @@ static void resize_late(struct engine *g, int64_t now_ms, const struct request *
 	struct update_list told_with_all = {0};
 	struct decision d;
 
-	if (h && !holding_is_left(h) && !holding_suits(h, req))
+	if (h && !h->decision.left && !holding_suits(h, req))
 		(void)engine_update(g, now_ms, req, &d, &told_with_all);
 	vec_fini(&told_with_all);
 }

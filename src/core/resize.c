@@ -319,7 +319,7 @@ void resize(const struct ledger *l, const struct settings *s, const struct holdi
 
 	assert(a->fixed);
 	*d = h->decision;
-	d->message[0] = '\0';
+	decision_begin_anew(d);
 	if (h->decision.exclusive)
 		c.around = topo_nodes_of(t, &c.present);
 	else if (h->decision.nr_blocks)

@@ -107,6 +107,8 @@ static inline void assert_same_ledger(const struct ledger *a, const struct ledge
 		assert_memory_equal(x->memory, y->memory, sizeof x->memory);
 		assert_int_equal(x->decision.source, y->decision.source);
 		assert_int_equal(x->decision.exclusive, y->decision.exclusive);
+		assert_int_equal(x->decision.left, y->decision.left);
+		assert_int_equal(x->decision.lost_cpus, y->decision.lost_cpus);
 		assert_true(cpuset_equal(&x->decision.cpus, &y->decision.cpus));
 		assert_true(nodeset_equal(x->decision.mems, y->decision.mems));
 		assert_int_equal(x->decision.nr_blocks, y->decision.nr_blocks);

@@ -72,6 +72,7 @@ static void check(struct node *n)
 		assert_true(cpuset_equal(&x->decision.cpus, &y->decision.cpus));
 		assert_true(cpuset_within(&x->decision.cpus, &n->t->cpus));
 		assert_string_equal(x->decision.message, y->decision.message);
+		assert_int_equal(x->decision.lost_cpus, y->decision.lost_cpus);
 	}
 	assert_true(ledger_count(a) == 0 || cpuset_equal(ledger_pool(a), ledger_pool(b)));
 	engine_free(folded);
@@ -274,6 +275,27 @@ static void memory_that_goes_is_booked_no_more_until_it_comes_back(void **state)
 	node_free(n);
 }
 
+static void cpus_that_were_lost_come_back_though_memory_has_changed_meanwhile(void **state)
+{
+	struct node *n = node_new(POLICY_SINGLE_NUMA_NODE);
+	struct request web = ask("web", QOS_GUARANTEED, 8000, GIB(40)); /* all CPUs of a node */
+	const struct holding *h = create(n, &web);
+
+	(void)state;
+	set_offline(n, list("1,33"));
+	assert_int_equal(cpuset_count(&h->decision.cpus), 6);
+	n->whole->node[0].memory[0] = GIB(32); /* 8 of them huge pages */
+	set_offline(n, list("1,33"));
+	assert_int_equal(h->decision.blocks[0].bytes, GIB(24));
+	assert_int_equal(cpuset_count(&h->decision.cpus), 6);
+	set_offline(n, (struct cpuset){0});
+	assert_int_equal(cpuset_count(&h->decision.cpus), 8);
+	engine_take_updates(n->g, 16, &n->ups);
+	assert_int_equal(n->ups.nr, 1);
+	assert_int_equal(cpuset_count(&n->ups.at[0].cpus), 8);
+	node_free(n);
+}
+
 static void parts_that_wait_move_as_well(void **state)
 {
 	static const struct container_ask containers[] = {
@@ -371,6 +393,7 @@ int main(void)
 		cmocka_unit_test(who_loses_all_goes_to_another_node_or_into_the_pool),
 		cmocka_unit_test(the_pool_follows_and_is_never_empty),
 		cmocka_unit_test(memory_that_goes_is_booked_no_more_until_it_comes_back),
+		cmocka_unit_test(cpus_that_were_lost_come_back_though_memory_has_changed_meanwhile),
 		cmocka_unit_test(parts_that_wait_move_as_well),
 		cmocka_unit_test(only_who_was_seen_to_exist_is_told_without_being_asked),
 		cmocka_unit_test(any_cpus_may_go_and_come),

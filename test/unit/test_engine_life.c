@@ -267,6 +267,7 @@ static void what_was_created_meanwhile_may_be_left_as_it_runs(void **state)
 	assert_int_equal(n->ups.nr, 0);
 	const struct holding *h = ledger_find(engine_ledger(n->g), "stray");
 	assert_false(h->decision.exclusive);
+	assert_true(h->decision.left);
 	assert_string_equal(h->decision.message, "left as it ran: onAdopt is leave");
 	node_free(n);
 }

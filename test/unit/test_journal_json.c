@@ -186,6 +186,8 @@ static struct decision any_decision(bool admit)
 		.has_affinity = below(2),
 		.preferred = below(2),
 		.nr_blocks = below(TOPO_KINDS + 1),
+		.left = below(2),
+		.lost_cpus = below(2),
 		.reason = admit ? NULL : decision_reason(reasons[below(2)]),
 		.reasons = any_reasons(),
 	};
@@ -328,6 +330,8 @@ static void assert_same_decision(const struct decision *a, const struct decision
 	assert_int_equal(a->preferred, b->preferred);
 	assert_int_equal(a->nr_blocks, b->nr_blocks);
 	assert_int_equal(a->lease, b->lease);
+	assert_int_equal(a->left, b->left);
+	assert_int_equal(a->lost_cpus, b->lost_cpus);
 	assert_int_equal(a->hint.looked_at, b->hint.looked_at);
 	assert_int_equal(a->hint.verdict, b->hint.verdict);
 	assert_int_equal(a->hint.cause, b->hint.cause);
@@ -626,6 +630,62 @@ static void a_record_that_contradicts_itself_says_where(void **state)
 	}
 }
 
+/* What a line says that was written before there were flags, and with them. */
+static void what_an_old_line_says_in_its_message_alone_is_read_into_the_flags(void **state)
+{
+	static const struct {
+		const char *flags, *message;
+		bool left, lost_cpus;
+	} cases[] = {
+		{"", "left as it ran: onAdopt is leave", true, false},
+		{"", "CPUs are offline: 1,33; not replaced: no room", false, true},
+		{"", "unaligned: CPUs are offline: 1", false, false},
+		{"", "", false, false},
+		{"\"left\":true,", "in other words", true, false},
+		{"\"lost_cpus\":true,", "in other words", false, true},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		static const char from[] = "\"message\":\"\"";
+		const char *at = strstr(grant_line, from);
+		struct decoded_record back;
+		struct arena a;
+		struct text t;
+
+		text_init(&t, line, sizeof line);
+		text_add(&t, "%.*s%s\"message\":\"%s\"%s", (int)(at - grant_line), grant_line,
+			cases[i].flags, cases[i].message, at + sizeof from - 1);
+		arena_init(&a, ARENA_BYTES);
+		assert_int_equal(journal_json_parse(t.at, t.len, &ids, &a, &back, NULL), 0);
+		assert_int_equal(back.decision.left, cases[i].left);
+		assert_int_equal(back.decision.lost_cpus, cases[i].lost_cpus);
+		arena_fini(&a);
+	}
+}
+
+static void what_an_old_line_says_of_parts_is_read_into_their_flags(void **state)
+{
+	const struct record_part part = {web,
+		{.admit = true,
+			.source = SOURCE_HELD,
+			.message = "CPUs are offline: 2; not replaced: no room"}};
+	const struct record hold = {.op = RECORD_HOLD,
+		.cause = "run-pod",
+		.container_id = "s1",
+		.parts = &part,
+		.nr_parts = 1};
+	struct decoded_record back;
+	struct arena a;
+	int len = journal_json_record(&hold, &ids, line, sizeof line, NULL);
+
+	(void)state;
+	arena_init(&a, ARENA_BYTES);
+	assert_int_equal(journal_json_parse(line, (size_t)len, &ids, &a, &back, NULL), 0);
+	assert_true(back.record.parts[0].decision.lost_cpus);
+	arena_fini(&a);
+}
+
 static void the_header_comes_back(void **state)
 {
 	struct journal_header h = {.version = "0.1.0",
@@ -818,6 +878,9 @@ int main(void)
 		cmocka_unit_test(strings_beyond_the_arena_are_refused),
 		cmocka_unit_test(a_line_that_is_no_record_says_why),
 		cmocka_unit_test(a_record_that_contradicts_itself_says_where),
+		cmocka_unit_test(
+			what_an_old_line_says_in_its_message_alone_is_read_into_the_flags),
+		cmocka_unit_test(what_an_old_line_says_of_parts_is_read_into_their_flags),
 		cmocka_unit_test(the_header_comes_back),
 		cmocka_unit_test(a_header_of_another_format_is_refused),
 		cmocka_unit_test(settings_come_back_from_their_words),
