@@ -12,20 +12,35 @@
  * fingerprint of all their pods, and every pod waits until one equals that of the pods known here.
  *
  * A pod that waits is taken from its own zones when these are known (by its hint, on a node of
- * numafitd, which follows it), else from every zone, as the over-reserve cache of scheduler-plugins
- * does. It waits until a report contains it, it is gone or has ended; or until assume_ms have
- * passed since it was bound and a report has come since, which then is the truth. (That does not
- * hold for one that has not started yet on a node of numafitd: nothing is held for it before.)
+ * numafitd, which follows it where there is room). Else, if it has not started yet and its node
+ * names pods, its request is taken once, from where the node would put it; else from every zone, as
+ * the over-reserve cache of scheduler-plugins does. It waits until a report contains it, it is gone
+ * or has ended; or until assume_ms have passed since it was bound and a report has come since,
+ * which then is the truth. (That does not hold for one that has not started yet on a node of
+ * numafitd: nothing is held for it before. It holds its request for as long as it is there.)
  *
- * A pod that has ended, and that the report of its node names still, gives back what its hint says
- * to the very zones (never more than is allocatable there), until a report does not name it; or
- * until assume_ms have passed since its end was heard of and a report has come since. That it has
- * ended is its phase's word: then none of its containers runs any more. A pod that is gone without
- * having had such a phase (deleted by force, or between two lists) gives back nothing, as its
- * containers may run still; nor does one without a hint, as nobody knows from where (and how much:
- * its node counts whole CPUs alone), nor one whose name another pod of the node has by now, as the
- * report may mean that one. Who starts later knows those that have ended, but not those that are
- * gone by then: these count until the next report.
+ * A hint is an annotation, which the pod's author can change at any time. So it is believed
+ *   - only where of each resource its zones add up to what the pod asks of zones, neither more nor
+ *     less: it says where something lies, and never how much it is;
+ *   - only as it was when the pod was bound, if that was seen, or was decided here (seen_bound).
+ *     What is said later is not looked at;
+ *   - else as it is when the pod is first heard of, which is after a start, and then only until the
+ *     node's report names the pod;
+ *   - and not any more once the pod asks for something else (it was resized).
+ * So a false hint can do no more than take its own pod's request from other zones of its own node,
+ * for as long as that is in no report.
+ *
+ * A pod that has ended, and that the report of its node names still, gives back what was believed
+ * of it while it ran to the very zones (never more than is allocatable there), until a report does
+ * not name it; or until assume_ms have passed since its end was heard of and a report has come
+ * since. That it has ended is its phase's word: then none of its containers runs any more. Nothing
+ * is given back for one
+ *   - that is gone without having had such a phase (deleted by force, or between two lists), as its
+ *     containers may run still;
+ *   - without a hint, as nobody knows from where (and how much: its node counts whole CPUs alone);
+ *   - that was not seen being bound: those that ran before a start count until the next report;
+ *   - that the report has named since before it was bound, or whose name another pod of the node
+ * has by now: the report may mean that one.
  *
  * The heap is used; nothing here knows a clock. */
 
@@ -82,13 +97,16 @@ struct sched_taken {
 struct sched_bound {
 	const struct sched_pod *pod;
 	const char *node;
-	/* By its hint; NULL: not known. Not believed when it is of what the pod does not ask for,
-	 * or more than that. */
+	/* By its hint; NULL: not known. Believed only when of each resource the zones add up to
+	 * what the pod asks for, and when the pod is heard of for the first time. */
 	const struct sched_taken *taken;
 	size_t nr_taken;
-	/* When it was bound (its hint says); 0: now, or, in a list of all pods, long ago. */
+	/* The pod was known before it was bound, and taken was not there then: it is from whoever
+	 * has bound it. Lists cannot know. */
+	bool seen_bound;
+	/* When it was bound (the API server says); 0: now, or, in a list of all pods, long ago. */
 	int64_t bound_ms;
-	bool ours;    /* the hint is there: it was bound by one of us */
+	bool ours;    /* the hint is there: it was bound by one of us; at first */
 	bool pending; /* its phase: schedulers do not count such pods in a fingerprint */
 	bool ended;   /* Succeeded, Failed */
 };

@@ -96,7 +96,7 @@ static void free_pod(void *entry)
 	struct known_pod *p = entry;
 
 	free(p->pod);
-	free(p->taken);
+	sched_claim_fini(&p->claim);
 	free(p);
 }
 
@@ -220,41 +220,65 @@ static void attach(struct sched_cluster *c, struct known_pod *p, const char *nod
 	*vec_push(&p->node->pods) = p;
 }
 
-/* Before it is attached: it may be, and may then move. */
-static void move_to(struct sched_cluster *c, struct known_pod *p, const char *node)
+/* A pod is bound once, and has one name. */
+static bool is_same(const struct known_pod *p, const struct sched_bound *b)
 {
-	struct known_node *before = p->node;
-
-	if (before && !strcmp(before->key.name, node)) {
-		before->changed = true;
-		return;
-	}
-	if (before)
-		detach(p);
-	attach(c, p, node);
-	if (before)
-		drop_unknown(c, before);
+	return !strcmp(p->node->key.name, b->node) && !strcmp(p->pod->ns, b->pod->ns) &&
+	       !strcmp(p->pod->name, b->pod->name);
 }
 
-static struct known_pod *want_pod(struct sched_cluster *c, const struct sched_bound *b)
+/* It is heard of for the first time: nobody could change what was said of its zones, or some could.
+ * Then it counts as long as nothing better is known; and not for a pod that has ended already. */
+static void believe(
+	struct sched_cluster *c, struct known_pod *p, const struct sched_bound *b, bool seen_bound)
+{
+	sched_claim_fini(&p->claim);
+	p->seen_bound = seen_bound;
+	if (!b->ended)
+		sched_claim_of(b, c->names, &p->claim);
+	known_pod_note_name(p, false);
+}
+
+static struct known_pod *new_pod(
+	struct sched_cluster *c, const struct sched_bound *b, bool seen_bound)
+{
+	struct known_pod *p = xcalloc(1, sizeof *p);
+
+	sched_index_add(&c->pods, &p->key, b->pod->uid);
+	p->since_ms = INT64_MAX;
+	p->pod = sched_pod_copy(b->pod);
+	p->part = fingerprint_pod(p->pod->ns, p->pod->name);
+	p->ours = b->ours;
+	attach(c, p, b->node);
+	believe(c, p, b, seen_bound);
+	return p;
+}
+
+/* What is said of the zones of one that is known already may be its author's. */
+static void renew_pod(struct known_pod *p, const struct sched_bound *b)
+{
+	if (!sched_pod_asks_alike(p->pod, b->pod))
+		sched_claim_fini(&p->claim); /* it was resized: nobody knows where that is from */
+	free(p->pod);
+	p->pod = sched_pod_copy(b->pod);
+	p->node->changed = true;
+}
+
+static struct known_pod *want_pod(
+	struct sched_cluster *c, const struct sched_bound *b, bool seen_bound)
 {
 	struct known_pod *p = sched_index_find(&c->pods, b->pod->uid);
 
-	if (p && p->gone) {
+	if (p && (p->gone || !is_same(p, b))) {
+		struct known_node *before = p->node;
+
 		forget_pod(c, p);
-		p = NULL;
+		drop_unknown(c, before);
+		return new_pod(c, b, false);
 	}
-	if (!p) {
-		p = xcalloc(1, sizeof *p);
-		sched_index_add(&c->pods, &p->key, b->pod->uid);
-		p->since_ms = INT64_MAX;
-	}
-	free(p->pod);
-	free(p->taken);
-	p->pod = sched_pod_copy(b->pod);
-	p->taken = sched_taken_of(b, &p->nr_taken);
-	p->part = fingerprint_pod(p->pod->ns, p->pod->name);
-	move_to(c, p, b->node);
+	if (!p)
+		return new_pod(c, b, seen_bound);
+	renew_pod(p, b);
 	return p;
 }
 
@@ -289,7 +313,8 @@ static void count_since(
 	known_age_remove(&c->age, p);
 	p->since_ms = since_ms < now_ms ? since_ms : now_ms;
 	p->expired = false;
-	if (!is_over(c, p, now_ms))
+	p->overdue = is_over(c, p, now_ms);
+	if (!p->overdue)
 		known_age_add(&c->age, p);
 }
 
@@ -303,13 +328,12 @@ static int64_t bound_since(
 
 void sched_cluster_put_pod(struct sched_cluster *c, const struct sched_bound *b, int64_t now_ms)
 {
-	struct known_pod *p = want_pod(c, b);
+	struct known_pod *p = want_pod(c, b, b->seen_bound && !c->listing[CLUSTER_PODS]);
 
 	if (b->ended && !p->ended)
 		count_since(c, p, now_ms, now_ms);
 	else if (p->since_ms == INT64_MAX)
 		count_since(c, p, bound_since(c, b, now_ms), now_ms);
-	p->ours = b->ours || p->ours;
 	p->assumed = false;
 	p->pending = b->pending;
 	p->ended = b->ended;
@@ -332,7 +356,8 @@ void sched_cluster_assume(struct sched_cluster *c, const struct sched_bound *b, 
 
 	if (there && !there->assumed && !there->gone)
 		return;
-	struct known_pod *p = want_pod(c, b);
+	struct known_pod *p = want_pod(c, b, true);
+	believe(c, p, b, true);
 	count_since(c, p, now_ms, now_ms);
 	p->assumed = p->ours = p->pending = true;
 	forget_gone(c, p->node);
@@ -353,6 +378,7 @@ void sched_cluster_expire(struct sched_cluster *c, int64_t now_ms)
 	/* what has not expired by then does with its node's next report, or with its next word */
 	while ((p = c->age.oldest) && is_over(c, p, now_ms)) {
 		known_age_remove(&c->age, p);
+		p->overdue = p->node->changed = true;
 		expire(c, p, now_ms);
 		if (p->assumed || (p->gone && p->expired))
 			drop_pod(c, p);
@@ -386,6 +412,7 @@ void sched_cluster_put_report(
 	/* the same one may come again, which tells nothing of what was bound since */
 	bool again = n->reported && r->generation && r->generation == n->generation;
 	int64_t made_ms = again ? n->report_ms : now_ms;
+	bool is_first = !n->reported;
 
 	drop_report(n);
 	n->reported = r->topology;
@@ -395,8 +422,10 @@ void sched_cluster_put_report(
 	n->names_pods = r->names_pods;
 	n->report_ms = r->made_ms ? r->made_ms : made_ms;
 	n->round[CLUSTER_REPORTS] = c->round[CLUSTER_REPORTS];
-	for (size_t i = 0; i < n->pods.nr; i++)
+	for (size_t i = 0; i < n->pods.nr; i++) {
+		known_pod_note_name(n->pods.at[i], !is_first);
 		expire(c, n->pods.at[i], now_ms);
+	}
 	settle(c, n);
 }
 

@@ -42,9 +42,24 @@ bool known_pod_waits(const struct sched_cluster *c, const struct known_pod *p)
 	return !p->settled;
 }
 
-bool known_pod_has_zones(const struct known_pod *p)
+/* A pod that was not seen being bound: the hint may have been changed since, and from now on there
+ * is the report. */
+void known_pod_note_name(struct known_pod *p, bool is_news)
 {
-	return p->nr_taken && p->node->generation;
+	bool named = is_named(p->node, p->part);
+
+	p->came = p->came || (named && !p->named && is_news);
+	p->named = named;
+	if (named && !p->seen_bound)
+		sched_claim_fini(&p->claim);
+}
+
+/* Whether its very zones are known. Only numafitd follows hints. */
+static bool has_zones(const struct known_pod *p)
+{
+	const struct known_node *n = p->node;
+
+	return n->generation && n->reported && sched_claim_is_of(&p->claim, n->reported);
 }
 
 /* Of two by one name nobody knows which one a report means. */
@@ -60,8 +75,8 @@ bool known_pod_gives_back(const struct sched_cluster *c, const struct known_pod 
 {
 	const struct known_node *n = p->node;
 
-	return p->ended && !p->expired && n->names_pods && is_mended(c, n) &&
-	       known_pod_has_zones(p) && is_named(n, p->part) && !has_namesake(p);
+	return p->ended && !p->expired && p->seen_bound && p->came && n->names_pods &&
+	       is_mended(c, n) && has_zones(p) && is_named(n, p->part) && !has_namesake(p);
 }
 
 /* Whether the pod is one of those that the fingerprint is said to be of. A node counts a pod as
@@ -100,54 +115,6 @@ void known_node_settle(struct sched_cluster *c, struct known_node *n)
 
 /* What is left */
 
-static struct quantity not_below_0(struct quantity q)
-{
-	return q.whole < 0 ? quantity_of(0) : q;
-}
-
-static int place_of(const struct sched_topology *t, unsigned zone_id)
-{
-	for (unsigned i = 0; i < t->nr_zones; i++)
-		if (t->zone_id[i] == zone_id)
-			return (int)i;
-	return -1;
-}
-
-/* The zone's amounts of a resource that somebody takes, or NULL. */
-static const struct zone_resource *taken_from(
-	const struct sched_topology *t, const struct sched_taken *taken, int *zone)
-{
-	*zone = place_of(t, taken->zone_id);
-	return *zone < 0 ? NULL : sched_topology_find(t, taken->resource);
-}
-
-static void take(struct sched_topology *t, const struct known_pod *p)
-{
-	for (size_t i = 0; i < p->nr_taken; i++) {
-		int zone;
-		const struct zone_resource *r = taken_from(t, &p->taken[i], &zone);
-
-		if (r)
-			r->available[zone] =
-				not_below_0(quantity_sub(r->available[zone], p->taken[i].q));
-	}
-}
-
-static void give_back(struct sched_topology *t, const struct known_pod *p)
-{
-	for (size_t i = 0; i < p->nr_taken; i++) {
-		int zone;
-		const struct zone_resource *r = taken_from(t, &p->taken[i], &zone);
-
-		if (!r)
-			continue;
-		struct quantity more = quantity_add(r->available[zone], p->taken[i].q);
-		bool too_much = quantity_compare(more, r->allocatable[zone]) > 0;
-
-		r->available[zone] = too_much ? r->allocatable[zone] : more;
-	}
-}
-
 /* What the node would report, had it heard of the ends that are known here. The caller frees. */
 static struct sched_topology *by_now(const struct sched_cluster *c, const struct known_node *n)
 {
@@ -155,46 +122,66 @@ static struct sched_topology *by_now(const struct sched_cluster *c, const struct
 
 	for (size_t i = 0; i < n->pods.nr; i++)
 		if (known_pod_gives_back(c, n->pods.at[i]))
-			give_back(t, n->pods.at[i]);
+			sched_claim_give_back(&n->pods.at[i]->claim, t);
 	return t;
 }
 
-/* Of t, what those that wait leave, skip (a flag for each of the node's pods, or NULL) not among
- * them. The caller frees. */
-static struct sched_topology *left_by(const struct sched_cluster *c, const struct known_node *n,
-	const struct sched_topology *t, const bool *skip)
+static enum known_hold hold_of(const struct sched_topology *left, const struct known_pod *p)
 {
-	auto_free struct sched_pod *anywhere = xcalloc(n->pods.nr + 1, sizeof *anywhere);
-	size_t nr = 0;
+	if (has_zones(p) && sched_claim_fits(&p->claim, left))
+		return HOLDS_CLAIM;
+	/* what has started on a node that names pods will be named at once */
+	return p->pending && p->node->names_pods ? HOLDS_SOMEWHERE : HOLDS_ANYWHERE;
+}
 
-	for (size_t i = 0; i < n->pods.nr; i++)
-		if (!(skip && skip[i]) && known_pod_waits(c, n->pods.at[i]) &&
-			!known_pod_has_zones(n->pods.at[i]))
-			anywhere[nr++] = *n->pods.at[i]->pod;
-	struct sched_topology *left = nrt_over_reserve(t, anywhere, nr);
+/* Of t, what those that wait leave, skip (a flag for each of the node's pods, or NULL) not among
+ * them; those that hold what they claim first. From where each is taken goes into hold[]. The
+ * caller frees. */
+static struct sched_topology *left_by(const struct sched_cluster *c, const struct known_node *n,
+	const struct sched_topology *t, const bool *skip, enum known_hold *hold)
+{
+	struct sched_topology *left = nrt_over_reserve(t, NULL, 0);
 
+	for (size_t i = 0; i < n->pods.nr; i++) {
+		const struct known_pod *p = n->pods.at[i];
+
+		hold[i] = HOLDS_NOTHING;
+		if ((skip && skip[i]) || !known_pod_waits(c, p))
+			continue;
+		hold[i] = hold_of(left, p);
+		if (hold[i] == HOLDS_CLAIM)
+			sched_claim_take(&p->claim, left);
+	}
 	for (size_t i = 0; i < n->pods.nr; i++)
-		if (!(skip && skip[i]) && known_pod_waits(c, n->pods.at[i]) &&
-			known_pod_has_zones(n->pods.at[i]))
-			take(left, n->pods.at[i]);
+		if (hold[i] == HOLDS_ANYWHERE)
+			sched_pod_take_anywhere(n->pods.at[i]->pod, left);
+	for (size_t i = 0; i < n->pods.nr; i++)
+		if (hold[i] == HOLDS_SOMEWHERE)
+			sched_pod_take_somewhere(n->pods.at[i]->pod, c->names, left);
 	return left;
 }
 
 static struct sched_topology *left_now(const struct sched_cluster *c, const struct known_node *n)
 {
-	struct sched_topology *t = by_now(c, n), *left = left_by(c, n, t, NULL);
+	auto_free enum known_hold *hold = xcalloc(n->pods.nr + 1, sizeof *hold);
+	struct sched_topology *t = by_now(c, n), *left = left_by(c, n, t, NULL, hold);
 
+	for (size_t i = 0; i < n->pods.nr; i++)
+		n->pods.at[i]->hold = hold[i];
 	sched_topology_free(t);
 	return left;
 }
 
 /* The node */
 
+/* For a while only: a node is not to be had out of use by a pod that never starts. */
 static bool makes_stale(const struct sched_cluster *c, const struct known_pod *p)
 {
 	if (c->args.discard_reserved)
 		return p->assumed;
-	if (p->ours || c->args.foreign == FOREIGN_PODS_NONE || !known_pod_waits(c, p))
+	/* where pods are named what is not can be reckoned with */
+	if (p->ours || p->overdue || p->node->names_pods || c->args.foreign == FOREIGN_PODS_NONE ||
+		!known_pod_waits(c, p))
 		return false;
 	return c->args.foreign == FOREIGN_PODS_ALL ? sched_pod_is_about_numa(p->pod, c->names)
 						   : known_pod_holds(c, p);
@@ -267,12 +254,12 @@ bool sched_cluster_fits_without(struct sched_cluster *c, struct sched_plan *p, c
 {
 	struct known_node *n = sched_index_find(&c->nodes, node);
 	const struct sched_candidate *now = sched_cluster_find(c, node);
-	bool makes_room = false;
 	const char *why;
 
 	if (!now)
 		return false;
 	auto_free bool *goes = xcalloc(n->pods.nr + 1, sizeof *goes);
+	auto_free enum known_hold *hold = xcalloc(n->pods.nr + 1, sizeof *hold);
 	struct sched_topology *with = n->reported ? by_now(c, n) : NULL;
 	for (size_t i = 0; i < n->pods.nr; i++) {
 		const struct known_pod *victim = n->pods.at[i];
@@ -281,12 +268,12 @@ bool sched_cluster_fits_without(struct sched_cluster *c, struct sched_plan *p, c
 		if (!goes[i] || !with || victim->ended || known_pod_waits(c, victim) ||
 			!known_pod_holds(c, victim))
 			continue;
-		if (known_pod_has_zones(victim))
-			give_back(with, victim);
-		else
-			makes_room = true;
+		if (victim->seen_bound && has_zones(victim))
+			sched_claim_give_back(&victim->claim, with);
+		else /* it may lie where that helps */
+			sched_pod_give_back_anywhere(victim->pod, with);
 	}
-	struct sched_topology *left = with ? left_by(c, n, with, goes) : NULL;
+	struct sched_topology *left = with ? left_by(c, n, with, goes, hold) : NULL;
 	struct sched_node then = n->node;
 	auto_free struct sched_pod *pods = pods_of(n, goes, &then.nr_pods);
 	struct sched_candidate candidate = *now;
@@ -294,7 +281,7 @@ bool sched_cluster_fits_without(struct sched_cluster *c, struct sched_plan *p, c
 	then.pods = pods;
 	then.topology = left;
 	candidate.node = &then;
-	bool fits = makes_room || sched_plan_filter(p, &candidate, &why) == SCHED_SUCCESS;
+	bool fits = sched_plan_filter(p, &candidate, &why) == SCHED_SUCCESS;
 	sched_topology_free(with);
 	sched_topology_free(left);
 	return fits;
@@ -310,6 +297,10 @@ static int check_pods(const struct sched_cluster *c, const struct known_node *n,
 		if (p->node != n)
 			return err_set(e, EINVAL, "node %s: pod %s is of another node", n->key.name,
 				p->key.name);
+		if (!sched_claim_is_within(&p->claim, p->pod, c->names))
+			return err_set(e, EINVAL,
+				"node %s: pod %s is believed to hold more than it asks for",
+				n->key.name, p->key.name);
 		if (p->gone && !known_pod_gives_back(c, p))
 			return err_set(e, EINVAL, "node %s: pod %s is gone for good", n->key.name,
 				p->key.name);
@@ -317,59 +308,89 @@ static int check_pods(const struct sched_cluster *c, const struct known_node *n,
 	return 0;
 }
 
-/* What the pod takes of the zone's resource. */
-static struct quantity taken_by(const struct known_pod *p, unsigned zone_id, unsigned resource)
+static struct quantity not_below_0(struct quantity q)
+{
+	return q.whole < 0 ? quantity_of(0) : q;
+}
+
+/* What the pod asks for of the resource in all. */
+static struct quantity asked_by(const struct known_pod *p, unsigned resource)
+{
+	unsigned nr;
+	auto_free struct amount *all = nrt_effective_request(p->pod, &nr);
+	const struct quantity *q = amounts_find(&(struct amounts){all, nr}, resource);
+
+	return q ? *q : quantity_of(0);
+}
+
+static struct quantity claimed_by(const struct known_pod *p, unsigned zone_id, unsigned resource)
 {
 	struct quantity sum = {0};
 
-	if (!known_pod_has_zones(p)) {
-		unsigned nr;
-		auto_free struct amount *all = nrt_effective_request(p->pod, &nr);
-		const struct quantity *q = amounts_find(&(struct amounts){all, nr}, resource);
+	for (size_t i = 0; i < p->claim.nr; i++)
+		if (p->claim.taken[i].zone_id == zone_id && p->claim.taken[i].resource == resource)
+			sum = quantity_add(sum, p->claim.taken[i].q);
+	return sum;
+}
 
-		return q ? *q : sum;
+/* What of a zone's resource, or of all zones', is given back, and is taken by those that wait. */
+struct balance {
+	struct quantity given_back, taken, somewhere;
+};
+
+static struct balance balance_of(const struct sched_cluster *c, const struct known_node *n,
+	unsigned zone_id, unsigned resource)
+{
+	struct balance b = {0};
+
+	for (size_t i = 0; i < n->pods.nr; i++) {
+		const struct known_pod *p = n->pods.at[i];
+
+		if (known_pod_gives_back(c, p))
+			b.given_back = quantity_add(b.given_back, claimed_by(p, zone_id, resource));
+		if (!known_pod_waits(c, p))
+			continue;
+		if (p->hold == HOLDS_CLAIM)
+			b.taken = quantity_add(b.taken, claimed_by(p, zone_id, resource));
+		else if (p->hold == HOLDS_ANYWHERE)
+			b.taken = quantity_add(b.taken, asked_by(p, resource));
+		else
+			b.somewhere = quantity_add(b.somewhere, asked_by(p, resource));
 	}
-	for (size_t i = 0; i < p->nr_taken; i++)
-		if (p->taken[i].zone_id == zone_id && p->taken[i].resource == resource)
-			sum = quantity_add(sum, p->taken[i].q);
-	return sum;
+	return b;
 }
 
-/* What of the zone's resource is taken by those of the node's pods that are so. */
-static struct quantity taken_by_all(const struct sched_cluster *c, const struct known_node *n,
-	bool (*is_so)(const struct sched_cluster *c, const struct known_pod *p), unsigned zone_id,
-	unsigned resource)
+static struct quantity left_without(
+	const struct balance *b, const struct zone_resource *r, unsigned zone)
 {
-	struct quantity sum = {0};
+	struct quantity by_now = quantity_add(r->available[zone], b->given_back);
 
-	for (size_t i = 0; i < n->pods.nr; i++)
-		if (is_so(c, n->pods.at[i]))
-			sum = quantity_add(sum, taken_by(n->pods.at[i], zone_id, resource));
-	return sum;
+	if (!quantity_is_zero(b->given_back) && quantity_compare(by_now, r->allocatable[zone]) > 0)
+		by_now = r->allocatable[zone];
+	return quantity_is_zero(b->taken) ? by_now : not_below_0(quantity_sub(by_now, b->taken));
 }
 
-static struct quantity should_be_left(struct quantity reported, struct quantity allocatable,
-	struct quantity given_back, struct quantity waiting)
-{
-	struct quantity by_now = quantity_add(reported, given_back);
-
-	if (!quantity_is_zero(given_back) && quantity_compare(by_now, allocatable) > 0)
-		by_now = allocatable;
-	return quantity_is_zero(waiting) ? by_now : not_below_0(quantity_sub(by_now, waiting));
-}
-
-static int check_zone(const struct sched_cluster *c, const struct known_node *n,
-	const struct zone_resource *r, unsigned zone, struct err *e)
+/* What has not started yet is taken once, from whatever zones. */
+static int check_resource(const struct sched_cluster *c, const struct known_node *n,
+	const struct zone_resource *r, struct err *e)
 {
 	const struct zone_resource *left = sched_topology_find(n->node.topology, r->resource);
-	unsigned id = n->reported->zone_id[zone];
-	struct quantity should = should_be_left(r->available[zone], r->allocatable[zone],
-		taken_by_all(c, n, known_pod_gives_back, id, r->resource),
-		taken_by_all(c, n, known_pod_waits, id, r->resource));
+	struct quantity somewhere = {0}, most = {0};
+	bool bad = !left;
 
-	if (!left || quantity_compare(left->available[zone], should))
-		return err_set(e, EINVAL, "node %s: zone %u has not the %s left that it should",
-			n->key.name, id, c->names->at[r->resource].name);
+	for (unsigned zone = 0; zone < n->reported->nr_zones && !bad; zone++) {
+		struct balance b = balance_of(c, n, n->reported->zone_id[zone], r->resource);
+		struct quantity less =
+			quantity_sub(left_without(&b, r, zone), left->available[zone]);
+
+		most = b.somewhere;
+		bad = less.whole < 0;
+		somewhere = quantity_add(somewhere, less);
+	}
+	if (bad || quantity_compare(somewhere, most) > 0)
+		return err_set(e, EINVAL,
+			"node %s: its zones have not the %s left that they should", n->key.name,
+			c->names->at[r->resource].name);
 	return 0;
 }
 
@@ -378,9 +399,8 @@ static int check_node(struct sched_cluster *c, struct known_node *n, struct err 
 	int rc = check_pods(c, n, e);
 
 	known_node_refresh(c, n);
-	for (size_t i = 0; n->reported && i < n->reported->resources.nr; i++)
-		for (unsigned zone = 0; zone < n->reported->nr_zones && !rc; zone++)
-			rc = check_zone(c, n, &n->reported->resources.at[i], zone, e);
+	for (size_t i = 0; n->reported && i < n->reported->resources.nr && !rc; i++)
+		rc = check_resource(c, n, &n->reported->resources.at[i], e);
 	return rc;
 }
 

@@ -76,58 +76,28 @@ struct sched_pod *sched_pod_copy(const struct sched_pod *pod)
 	return (struct sched_pod *)(void *)r.at;
 }
 
-/* What it takes */
+/* Whether it is the same pod still */
 
-static bool is_init(const struct sched_pod *pod, const char *container)
+static bool is_alike(const struct amounts *a, const struct amounts *b)
 {
-	for (unsigned i = 0; container && i < pod->nr_containers; i++)
-		if (!strcmp(pod->container[i].name, container))
-			return pod->container[i].kind == CONTAINER_INIT;
-	return false;
-}
+	for (unsigned i = 0; i < a->nr; i++) {
+		const struct quantity *q = amounts_find(b, a->at[i].resource);
 
-static struct sched_taken *entry(
-	struct sched_taken *list, size_t *nr, const struct sched_taken *like)
-{
-	for (size_t i = 0; i < *nr; i++)
-		if (list[i].zone_id == like->zone_id && list[i].resource == like->resource)
-			return &list[i];
-	list[*nr] = (struct sched_taken){.zone_id = like->zone_id, .resource = like->resource};
-	return &list[(*nr)++];
-}
-
-/* Nobody takes from a zone what he does not ask for. */
-static bool is_believed(const struct amounts *asked, const struct sched_taken *t)
-{
-	const struct quantity *q = amounts_find(asked, t->resource);
-
-	return t->zone_id < ZONES_MAX && q && quantity_compare(t->q, quantity_of(0)) >= 0 &&
-	       quantity_compare(t->q, *q) <= 0;
-}
-
-struct sched_taken *sched_taken_of(const struct sched_bound *b, size_t *nr)
-{
-	auto_free struct sched_taken *list = xcalloc(b->nr_taken + 1, sizeof *list);
-	struct amounts asked = {0};
-	auto_free struct amount *effective = nrt_effective_request(b->pod, &asked.nr);
-
-	asked.at = effective;
-	*nr = 0;
-	for (size_t i = 0; i < b->nr_taken; i++) {
-		struct sched_taken *t = entry(list, nr, &b->taken[i]);
-
-		if (!is_init(b->pod, b->taken[i].container))
-			t->q = quantity_add(t->q, b->taken[i].q);
+		if (!q || quantity_compare(*q, a->at[i].q))
+			return false;
 	}
-	for (size_t i = 0; i < b->nr_taken; i++) {
-		struct sched_taken *t = entry(list, nr, &b->taken[i]);
+	return a->nr == b->nr;
+}
 
-		if (is_init(b->pod, b->taken[i].container) &&
-			quantity_compare(b->taken[i].q, t->q) > 0)
-			t->q = b->taken[i].q;
-	}
-	for (size_t i = 0; i < *nr; i++)
-		if (!is_believed(&asked, &list[i]))
-			*nr = 0;
-	return *nr ? steal(list) : NULL;
+bool sched_pod_asks_alike(const struct sched_pod *a, const struct sched_pod *b)
+{
+	if (a->nr_containers != b->nr_containers || a->qos != b->qos ||
+		!is_alike(&a->overhead, &b->overhead) ||
+		!is_alike(&a->own_requests, &b->own_requests))
+		return false;
+	for (unsigned i = 0; i < a->nr_containers; i++)
+		if (a->container[i].kind != b->container[i].kind ||
+			!is_alike(&a->container[i].requests, &b->container[i].requests))
+			return false;
+	return true;
 }

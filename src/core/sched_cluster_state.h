@@ -7,23 +7,45 @@
 #include <numafit/vec.h>
 
 /* What sched_cluster.c (what is told), sched_cluster_left.c (what follows for a node),
- * sched_cluster_pod.c (a pod by itself) and sched_cluster_age.c (who waits for time to go by)
- * share. */
+ * sched_cluster_pod.c (a pod by itself), sched_cluster_claim.c (what is said of its zones) and
+ * sched_cluster_age.c (who waits for time to go by) share. */
 
 struct known_node;
+
+/* What a pod takes of zones, each zone's resource once. Zeros: not known. */
+struct sched_claim {
+	struct sched_taken *taken;
+	size_t nr;
+	unsigned *lacks; /* resources that it asks of zones, and that are not in taken */
+	unsigned nr_lacks;
+};
+
+/* From where a pod that waits is taken. */
+enum known_hold {
+	HOLDS_NOTHING,
+	HOLDS_CLAIM,    /* the zones of its claim */
+	HOLDS_ANYWHERE, /* each zone: it has started, and nobody knows where */
+	HOLDS_SOMEWHERE /* where the node would put it: it has not started */
+};
 
 struct known_pod {
 	struct sched_key key;  /* uid */
 	struct sched_pod *pod; /* a copy, one free() */
-	struct sched_taken *taken;
-	size_t nr_taken;
+	/* What was said when it was bound, or, if that was not seen, what was said when it was
+	 * first heard of, until a report names it. Never what is said later. */
+	struct sched_claim claim;
+	bool seen_bound; /* so that the claim is of whoever has bound it */
 	struct known_node *node;
 	uint64_t part;    /* its fingerprint_pod() */
 	int64_t since_ms; /* when it was bound, or has ended: reports of later should know */
 	bool assumed, ours, pending, ended;
-	bool gone;    /* from the API server; kept for what it gives back */
-	bool settled; /* a report of no names contained it once */
-	bool expired; /* that was long enough ago */
+	bool gone;            /* from the API server; kept for what it gives back */
+	bool settled;         /* a report of no names contained it once */
+	bool named;           /* by the node's last report, or by the one before it was bound */
+	bool came;            /* a report has named it that did not before: it means this one */
+	bool overdue;         /* since_ms is long enough ago */
+	bool expired;         /* and a report of later is there: it is the truth */
+	enum known_hold hold; /* since the node was made anew the last time */
 	uint64_t round;
 	bool ages; /* it is in the cluster's list of those, between these two */
 	struct known_pod *older, *younger;
@@ -70,9 +92,30 @@ struct sched_cluster {
 /* A copy of all that plugins look at of a pod that is bound: not its limits, nor its annotations.
  * One free(). */
 struct sched_pod *sched_pod_copy(const struct sched_pod *pod);
-/* What it takes in all, each zone's resource once; *nr 0 and NULL: not known, or not to be
- * believed. The caller frees. */
-struct sched_taken *sched_taken_of(const struct sched_bound *b, size_t *nr);
+/* Whether the two ask for the same. */
+bool sched_pod_asks_alike(const struct sched_pod *a, const struct sched_pod *b);
+/* What is said of its zones; zeros: nothing, or it does not add up to what the pod asks of zones.
+ * sched_claim_fini(). */
+void sched_claim_of(
+	const struct sched_bound *b, const struct resource_table *names, struct sched_claim *out);
+void sched_claim_fini(struct sched_claim *c);
+/* Whether of each resource it has no more than the pod asks for in all. */
+bool sched_claim_is_within(const struct sched_claim *c, const struct sched_pod *pod,
+	const struct resource_table *names);
+/* Whether the topology has its zones, and lists nothing that it lacks. False of zeros. */
+bool sched_claim_is_of(const struct sched_claim *c, const struct sched_topology *t);
+/* Whether all of it is available there. */
+bool sched_claim_fits(const struct sched_claim *c, const struct sched_topology *t);
+/* From, and to, what is available: not below 0, nor above what is allocatable. */
+void sched_claim_take(const struct sched_claim *c, struct sched_topology *t);
+void sched_claim_give_back(const struct sched_claim *c, struct sched_topology *t);
+/* The same of a pod of which nobody knows where it lies: all of its request, of each zone. */
+void sched_pod_take_anywhere(const struct sched_pod *pod, struct sched_topology *t);
+void sched_pod_give_back_anywhere(const struct sched_pod *pod, struct sched_topology *t);
+/* Its request once: from where the node would put it, or, where it does not fit, what there is from
+ * the first zone on. */
+void sched_pod_take_somewhere(
+	const struct sched_pod *pod, const struct resource_table *names, struct sched_topology *t);
 
 /* Whether the pod is still to be taken away from what its node reports. */
 bool known_pod_waits(const struct sched_cluster *c, const struct known_pod *p);
@@ -80,8 +123,8 @@ bool known_pod_waits(const struct sched_cluster *c, const struct known_pod *p);
 bool known_pod_gives_back(const struct sched_cluster *c, const struct known_pod *p);
 /* Whether it holds something of a zone, by the scheduler's rule. */
 bool known_pod_holds(const struct sched_cluster *c, const struct known_pod *p);
-/* Whether its very zones are known. */
-bool known_pod_has_zones(const struct known_pod *p);
+/* A report has come, or the pod: whether it is named, and what follows for its claim. */
+void known_pod_note_name(struct known_pod *p, bool is_news);
 
 /* A report has come, or pods have: whether a fingerprint contains them now. */
 void known_node_settle(struct sched_cluster *c, struct known_node *n);

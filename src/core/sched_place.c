@@ -290,6 +290,23 @@ enum sched_walk_answer sched_walk(
 	return answer;
 }
 
+unsigned sched_walk_needs(const struct sched_walk *w, unsigned part, struct sched_need *out)
+{
+	unsigned nr = 0;
+
+	for (unsigned i = 0; i < w->part[part].nr; i++) {
+		const struct want *want = &w->part[part].want[i];
+
+		if (!want->need)
+			continue;
+		if (out)
+			out[nr] = (struct sched_need){
+				w->column[want->column].resource, (int64_t)want->need};
+		nr++;
+	}
+	return nr;
+}
+
 static const struct part *part_of(const struct sched_walk *w, unsigned container)
 {
 	return &w->part[w->t->scope == SCOPE_POD ? w->nr_containers : container];

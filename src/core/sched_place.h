@@ -16,6 +16,14 @@ struct sched_walk;
 struct sched_walk *sched_walk_new(const struct sched_pod *pod, const struct resource_table *names);
 void sched_walk_free(struct sched_walk *w);
 
+/* What one of the pod's containers, or at nr_containers the pod as a whole, asks of zones: above 0,
+ * whole units, each resource once. Into out unless that is NULL: how many. */
+struct sched_need {
+	unsigned resource;
+	int64_t amount;
+};
+unsigned sched_walk_needs(const struct sched_walk *w, unsigned part, struct sched_need *out);
+
 enum sched_walk_answer {
 	WALK_FITS,
 	WALK_NO_ROOM, /* not on as few zones as the policy asks for */

@@ -122,7 +122,7 @@ struct rig_pod {
 	struct amount asks[2];
 	struct sched_container container;
 	struct sched_pod pod;
-	struct sched_taken taken[2];
+	struct sched_taken taken[2], claims[4];
 	struct sched_bound bound;
 };
 
@@ -147,7 +147,7 @@ static inline void rig_pod(
 			(unsigned)zone, p->asks[i].resource, p->asks[i].q, "main"};
 	p->bound.taken = p->taken;
 	p->bound.nr_taken = 2;
-	p->bound.ours = true;
+	p->bound.ours = p->bound.seen_bound = true;
 }
 
 /* What the zone has left of the resource; -1: nothing is known of it. */
