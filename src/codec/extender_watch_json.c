@@ -9,6 +9,7 @@
 #include <numafit/mem.h>
 #include <numafit/text.h>
 #include <string.h>
+#include <time.h>
 
 enum { MILLI = 1000 };
 
@@ -63,7 +64,6 @@ static void take_hint(
 	taken = arena_array(r->arena, nr + 1, sizeof *taken);
 	if (!taken)
 		return;
-	out->bound_ms = h->at_ms;
 	out->ours = true;
 	nr = 0;
 	for (size_t i = 0; i < h->nr_containers; nr += h->container[i++].nr_amounts)
@@ -73,11 +73,26 @@ static void take_hint(
 	out->nr_taken = nr;
 }
 
+static const char *hint_text(const json_t *pod)
+{
+	const json_t *metadata = json_object_get(pod, "metadata");
+
+	return json_string_value(
+		json_object_get(json_object_get(metadata, "annotations"), HINT_KEY));
+}
+
+bool extender_pod_json_same_hint(const json_t *a, const json_t *b)
+{
+	const char *of_a = hint_text(a), *of_b = hint_text(b);
+
+	return of_a && of_b ? text_equal(of_a, of_b) : of_a == of_b;
+}
+
 /* One that was copied from another pod says nothing of this one. */
-static void read_hint(const json_t *annotations, const struct sched_reader *r,
+static void read_hint(const json_t *pod, const struct sched_reader *r,
 	const struct topo *every_node, struct extender_pod *out)
 {
-	const char *text = json_string_value(json_object_get(annotations, HINT_KEY));
+	const char *text = hint_text(pod);
 	const struct hint_context c = {.t = every_node, .arena = r->arena};
 	struct sched_hint h;
 
@@ -112,6 +127,32 @@ static bool is_refused(const json_t *status)
 	return text_equal(text_of(status, "reason"), topology_error) ||
 	       refuses_container(json_object_get(status, "containerStatuses")) ||
 	       refuses_container(json_object_get(status, "initContainerStatuses"));
+}
+
+/* The end of that second; 0: it is no metav1.Time. */
+static int64_t ms_of(const char *text)
+{
+	struct tm tm = {0};
+	const char *rest = strptime(text, "%Y-%m-%dT%H:%M:%SZ", &tm);
+	time_t s = rest && !*rest ? timegm(&tm) : 0;
+
+	return s > 0 ? (int64_t)s * MILLI + MILLI - 1 : 0;
+}
+
+/* The binding sets the condition (BindingREST.setPodNodeAndMetadata). A pod that was created with a
+ * node is bound from its creation on. */
+static int64_t bound_ms_of(const json_t *metadata, const json_t *status)
+{
+	const json_t *list = json_object_get(status, "conditions");
+
+	for (size_t i = 0; i < json_array_size(list); i++) {
+		const json_t *condition = json_array_get(list, i);
+
+		if (text_equal(text_of(condition, "type"), "PodScheduled") &&
+			text_equal(text_of(condition, "status"), "True"))
+			return ms_of(text_of(condition, "lastTransitionTime"));
+	}
+	return ms_of(text_of(metadata, "creationTimestamp"));
 }
 
 static const char *workload_of(const json_t *metadata)
@@ -162,13 +203,14 @@ int extender_pod_json_read(json_t *v, const struct sched_reader *r, const struct
 		.running = text_equal(phase, "Running"),
 		.ended = text_equal(phase, "Succeeded") || text_equal(phase, "Failed"),
 		.refused = is_refused(status),
+		.bound_ms = bound_ms_of(metadata, status),
 	};
 	int rc = sched_pod_json_read(v, r, &out->pod, e);
 
 	if (!rc && !*out->pod.uid)
 		rc = err_set(e, EINVAL, "metadata: has no uid");
 	if (!rc && *out->node)
-		read_hint(json_object_get(metadata, "annotations"), r, every_node, out);
+		read_hint(v, r, every_node, out);
 	return rc;
 }
 

@@ -19,13 +19,18 @@ struct extender_pod {
 	bool ours;    /* it has our hint, for this pod on this node */
 	const struct sched_taken *taken; /* by the hint */
 	size_t nr_taken;
-	int64_t bound_ms; /* when that was, as the hint says; 0: not known */
+	/* When it was bound, as the API server has it, which its author cannot change (the end of
+	 * that second); 0: not known. */
+	int64_t bound_ms;
 };
 /* A v1.Pod. every_node: a machine whose NUMA nodes have their ids for indexes
  * (extender_every_node()). Strings are the object's, the rest lives in r's arena. 0; -EINVAL,
  * -ERANGE, -ENOMEM: it cannot be read. A hint that cannot be read is none. */
 int extender_pod_json_read(struct json_t *v, const struct sched_reader *r,
 	const struct topo *every_node, struct extender_pod *out, struct err *e);
+/* Whether two v1.Pods carry the same hint of ours, or none: it is not from whoever has bound the
+ * pod if it was there before. */
+bool extender_pod_json_same_hint(const struct json_t *a, const struct json_t *b);
 /* The node that a v1.Pod is bound to; "": none. Borrowed. */
 const char *extender_pod_json_node(const struct json_t *v);
 /* All NUMA nodes that zones can have, by id. */

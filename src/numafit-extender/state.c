@@ -70,6 +70,16 @@ static int put_event(struct watch *w, struct json_t *v, const struct sched_reade
 	return 0;
 }
 
+/* Whether this is the pod's binding, with a hint that was not there before: somebody who may bind
+ * has written it. */
+static bool is_binding(
+	const struct extender *x, const struct extender_pod *p, const struct json_t *v)
+{
+	const struct json_t *before = unbound_find(x->unbound, p->pod.uid);
+
+	return *p->node && before && !extender_pod_json_same_hint(before, v);
+}
+
 static int put_pod(struct watch *w, struct json_t *v, const struct sched_reader *r, struct err *e)
 {
 	struct extender *x = w->x;
@@ -78,6 +88,7 @@ static int put_pod(struct watch *w, struct json_t *v, const struct sched_reader 
 
 	if (rc)
 		return rc;
+	bool seen_bound = is_binding(x, &p, v);
 	follow_start(x, &p, v);
 	if (!*p.node)
 		return 0;
@@ -86,6 +97,7 @@ static int put_pod(struct watch *w, struct json_t *v, const struct sched_reader 
 		.node = p.node,
 		.taken = p.taken,
 		.nr_taken = p.nr_taken,
+		.seen_bound = seen_bound,
 		.bound_ms = p.bound_ms,
 		.ours = p.ours,
 		.pending = p.pending,

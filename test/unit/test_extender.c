@@ -86,6 +86,9 @@ static const char *hint_of(const struct rig *r)
 #define FITS_N1                                                                                    \
 	"{\"Nodes\":null,\"NodeNames\":[\"n1\"],\"FailedNodes\":{\"n2\":\"numafit: cannot align "  \
 	"container\"},\"FailedAndUnresolvableNodes\":{},\"Error\":\"\"}"
+#define FITS_N2                                                                                    \
+	"{\"Nodes\":null,\"NodeNames\":[\"n2\"],\"FailedNodes\":{\"n1\":\"numafit: cannot align "  \
+	"container\"},\"FailedAndUnresolvableNodes\":{},\"Error\":\"\"}"
 #define FITS_NONE                                                                                  \
 	"{\"Nodes\":null,\"NodeNames\":[],\"FailedNodes\":{\"n1\":\"numafit: cannot align "        \
 	"container\",\"n2\":\"numafit: cannot align "                                              \
@@ -188,6 +191,165 @@ static void what_has_ended_is_room_before_the_node_has_said_so(void **state)
 	filter(r, b, FITS_N1);
 	bind_pod(r, "b", "n1", OK);
 	filter(r, new_pod(r, "c", 4), FITS_NONE);
+}
+
+static void remove_pod(struct rig *r, const char *name)
+{
+	json_t *pod = rig_find(&r->list[PODS], name);
+	size_t i = 0;
+
+	while (json_array_get(r->list[PODS].items, i) != pod)
+		i++;
+	rig_tell(r, PODS, "DELETED", pod);
+	(void)json_array_remove(r->list[PODS].items, i);
+}
+
+static int pods_there(struct rig *r)
+{
+	int nr = -1;
+
+	assert_int_equal(rig_ask(r, "/metrics", NULL), FAKE_OK);
+	assert_int_equal(sscanf(strstr(r->answer, "\nnumafit_extender_pods "),
+				 "\nnumafit_extender_pods %d", &nr),
+		1);
+	return nr;
+}
+
+/* What was told of pods so far: one more comes behind it. */
+static void hear_of_pods(struct rig *r)
+{
+	json_t *pod = rig_pod("last", 0, NULL);
+	int before = pods_there(r);
+
+	(void)json_object_set_new(json_object_get(pod, "spec"), "nodeName", json_string("n2"));
+	rig_put(r, PODS, pod);
+	while (pods_there(r) != before + 1)
+		;
+	remove_pod(r, "last");
+}
+
+/* The author's patch of a pod's hint: so many CPUs in each zone, its memory in the first. */
+static void change_hint(struct rig *r, const char *name, int cpus0, int cpus1)
+{
+	json_t *pod = json_deep_copy(rig_find(&r->list[PODS], name));
+	json_t *metadata = json_object_get(pod, "metadata");
+	json_t *hint = json_pack(
+		"{s:i, s:s, s:s, s:i, s:i, s:{s:{s:s, s:[{s:i, s:{s:i, s:s}}, {s:i, s:{s:i}}]}}}",
+		"v", 1, "node", "n1", "uid", json_string_value(json_object_get(metadata, "uid")),
+		"at", 1, "ttl", 60, "containers", "main", "numa", "0-1", "res", "node", 0,
+		"resources", "cpu", cpus0, "memory", "1Gi", "node", 1, "resources", "cpu", cpus1);
+	auto_free char *text = json_dumps(hint, JSON_COMPACT);
+
+	json_decref(hint);
+	if (!json_object_get(metadata, "annotations"))
+		(void)json_object_set_new(metadata, "annotations", json_object());
+	(void)json_object_set_new(json_object_get(metadata, "annotations"), "numafit.io/numa-hint",
+		json_string(text));
+	rig_put(r, PODS, pod);
+}
+
+/* Of a pod that was bound to NUMA node 1 and has ended, by then said to have been elsewhere, too.
+ */
+static void a_hint_that_was_changed_gives_back_what_it_said_at_first(void **state)
+{
+	static const struct {
+		int cpus[2];
+		bool before_report;
+	} rows[] = {{{4, 4}, true}, {{4, 4}, false}, {{8, 8}, false}, {{4, 0}, true},
+		{{4, 0}, false}, {{1, 3}, false}};
+	struct rig *r = *state;
+	char part[32];
+
+	start(r);
+	for (unsigned i = 0; i < sizeof rows / sizeof *rows; i++) {
+		rig_put(r, REPORTS, rig_report("n1", 10 * i + 9, 2, 6, ""));
+		json_t *b = new_pod(r, "b", 6);
+		auto_free char *args = rig_args(b, both);
+		do
+			assert_int_equal(rig_ask(r, "/filter", args), FAKE_OK);
+		while (!text_equal(r->answer, FITS_N1)); /* as soon as the watch has told */
+		filter(r, new_pod(r, "a", 4), FITS_N1);
+		bind_pod(r, "a", "n1", OK);
+		if (rows[i].before_report)
+			change_hint(r, "a", rows[i].cpus[0], rows[i].cpus[1]);
+		(void)snprintf(part, sizeof part, "%016llx",
+			(unsigned long long)fingerprint_pod("default", "a"));
+		rig_put(r, REPORTS, rig_report("n1", 10 * i + 10, 2, 2, part));
+		await_metric(r, "\nnumafit_extender_pods_unreported 0\n");
+		if (!rows[i].before_report)
+			change_hint(r, "a", rows[i].cpus[0], rows[i].cpus[1]);
+		set_status(r, "a", "{\"phase\":\"Succeeded\"}");
+		do
+			assert_int_equal(rig_ask(r, "/filter", args), FAKE_OK);
+		while (!text_equal(r->answer, FITS_N1)); /* where it truly was */
+		bind_pod(r, "b", "n1", OK);
+		assert_non_null(strstr(hint_of(r), "\"numa\":\"1\""));
+		filter(r, new_pod(r, "c", 3), FITS_N2); /* and nowhere else */
+		remove_pod(r, "a");
+		remove_pod(r, "b");
+		remove_pod(r, "c");
+		await_metric(r, "\nnumafit_extender_pods 0\n");
+	}
+}
+
+/* Nobody knows then whether it is as it was. */
+static void who_starts_gives_nothing_back_for_hints_that_it_has_not_seen_written(void **state)
+{
+	struct rig *r = *state;
+
+	start(r);
+	bind_and_report(r, "a", 4, 9);
+	change_hint(r, "a", 4, 0);
+	assert_int_equal(rig_end(r, SIGKILL), -SIGKILL);
+	start(r);
+	set_status(r, "a", "{\"phase\":\"Succeeded\"}");
+	hear_of_pods(r);
+	filter(r, new_pod(r, "b", 3), FITS_N2);
+	rig_put(r, REPORTS, rig_report("n1", 10, 2, 6, ""));
+	auto_free char *args = rig_args(new_pod(r, "c", 6), both);
+	do
+		assert_int_equal(rig_ask(r, "/filter", args), FAKE_OK);
+	while (!text_equal(r->answer, FITS_N1));
+}
+
+/* Such as with an image that is not there. */
+static void a_pod_that_its_author_has_bound_holds_its_request_and_no_more(void **state)
+{
+	struct rig *r = *state;
+	json_t *pod = rig_pod("a", 4, NULL);
+
+	(void)json_object_set_new(json_object_get(pod, "spec"), "nodeName", json_string("n1"));
+	start(r);
+	rig_put(r, PODS, pod);
+	await_metric(r, "\nnumafit_extender_pods_unreported 1\n");
+	filter(r, new_pod(r, "b", 2), FITS_BOTH);
+	filter(r, new_pod(r, "c", 3), FITS_N2); /* 2 CPUs are left in each zone */
+	change_hint(r, "a", 4, 0);
+	hear_of_pods(r);
+	filter(r, rig_find(&r->list[PODS], "c"), FITS_N2);
+	await_metric(r, "\nnumafit_extender_nodes_stale 0\n");
+}
+
+/* What was there before the binding is not from whoever has bound it. */
+static void a_hint_that_was_there_before_the_binding_is_its_authors(void **state)
+{
+	struct rig *r = *state;
+	char part[32];
+
+	start(r);
+	(void)new_pod(r, "a", 4);
+	change_hint(r, "a", 4, 0);
+	json_t *bound = json_deep_copy(rig_find(&r->list[PODS], "a"));
+	(void)json_object_set_new(json_object_get(bound, "spec"), "nodeName", json_string("n1"));
+	rig_put(r, PODS, bound); /* by another scheduler */
+	await_metric(r, "\nnumafit_extender_pods_unreported 1\n");
+	(void)snprintf(
+		part, sizeof part, "%016llx", (unsigned long long)fingerprint_pod("default", "a"));
+	rig_put(r, REPORTS, rig_report("n1", 9, 2, 2, part));
+	await_metric(r, "\nnumafit_extender_pods_unreported 0\n");
+	set_status(r, "a", "{\"phase\":\"Succeeded\"}");
+	hear_of_pods(r);
+	filter(r, new_pod(r, "b", 3), FITS_N2);
 }
 
 /* kube-scheduler has heard of the end sooner than we have. */
@@ -583,6 +745,11 @@ static void a_node_that_passes_though_it_is_stale_may_be_preempted_on(void **sta
 	auto_free char *args = rig_args(next, both);
 
 	rig_write_config(r, "staleNodes: pass\n");
+	json_t *report = rig_report("n1", 9, 2, 6, ""),
+	       *list = json_object_get(report, "attributes");
+	while (json_array_size(list) > 2) /* an exporter that does not name pods */
+		(void)json_array_remove(list, 2);
+	rig_put(r, REPORTS, report);
 	start(r);
 	(void)json_object_set_new(json_object_get(foreign, "spec"), "nodeName", json_string("n1"));
 	rig_put(r, PODS, foreign);
@@ -1019,6 +1186,10 @@ int main(void)
 		T(what_is_bound_counts_at_once),
 		T(what_the_report_contains_counts_once),
 		T(what_has_ended_is_room_before_the_node_has_said_so),
+		T(a_hint_that_was_changed_gives_back_what_it_said_at_first),
+		T(who_starts_gives_nothing_back_for_hints_that_it_has_not_seen_written),
+		T(a_pod_that_its_author_has_bound_holds_its_request_and_no_more),
+		T(a_hint_that_was_there_before_the_binding_is_its_authors),
 		T(who_is_refused_is_looked_at_again_before_it_is_said),
 		T(who_is_gone_while_held_is_not_answered),
 		T(what_is_deleted_while_it_runs_is_no_room),

@@ -83,7 +83,6 @@ static void a_hint_says_what_a_bound_pod_takes(void **state)
 	assert_true(p.pending);
 	assert_string_equal(p.node, "n1");
 	assert_string_equal(p.workload, "u1");
-	assert_int_equal(p.bound_ms, 5000);
 	assert_int_equal(p.nr_taken, 2);
 	assert_int_equal(p.taken[0].zone_id, 63);
 	assert_string_equal(p.taken[0].container, "c");
@@ -104,6 +103,69 @@ static void a_hint_for_another_pod_or_node_says_nothing(void **state)
 		read_pod(w, parse(w, rows[i]), &p);
 		assert_false(p.ours);
 		assert_int_equal(p.nr_taken, 0);
+	}
+}
+
+/* A hint says when it was made, too, and is its author's to change. */
+static void the_api_server_says_when_a_pod_was_bound(void **state)
+{
+	static const struct {
+		const char *more;
+		int64_t bound_ms;
+	} rows[] = {
+		{"", 0},
+		{",\"conditions\":[{\"type\":\"PodScheduled\",\"status\":\"True\","
+		 "\"lastTransitionTime\":\"2026-11-22T16:47:06Z\"}]",
+			INT64_C(1795366026999)},
+		{",\"conditions\":[{\"type\":\"Ready\",\"status\":\"True\","
+		 "\"lastTransitionTime\":\"2026-11-22T16:47:06Z\"}]",
+			0},
+		{",\"conditions\":[{\"type\":\"PodScheduled\",\"status\":\"False\","
+		 "\"lastTransitionTime\":\"2026-11-22T16:47:06Z\"}]",
+			0},
+		{",\"conditions\":[{\"type\":\"PodScheduled\",\"status\":\"True\","
+		 "\"lastTransitionTime\":\"yesterday\"}]",
+			0},
+	};
+	struct world *w = *state;
+	struct extender_pod p;
+
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		auto_free char *text = NULL;
+
+		assert_true(asprintf(&text, "%.*s%s}}", (int)strlen(POD("n1", "u1", HINT)) - 2,
+				    POD("n1", "u1", HINT), rows[i].more) > 0);
+		read_pod(w, parse(w, text), &p);
+		assert_true(p.ours);
+		assert_int_equal(p.bound_ms, rows[i].bound_ms);
+	}
+	read_pod(w,
+		parse(w, "{\"metadata\":{\"uid\":\"u\",\"creationTimestamp\":"
+			 "\"1970-01-01T00:01:00Z\"},\"spec\":{\"nodeName\":\"n\"}}"),
+		&p);
+	assert_int_equal(p.bound_ms, 60999);
+}
+
+static void a_hint_is_compared_as_it_is_written(void **state)
+{
+	static const struct {
+		const char *a, *b;
+		bool same;
+	} rows[] = {
+		{POD("", "u1", "x"), POD("n1", "u1", "x"), true},
+		{POD("", "u1", "x"), POD("n1", "u1", "y"), false},
+		{"{}", POD("n1", "u1", "x"), false},
+		{POD("", "u1", "x"), "{}", false},
+		{"{}", "{\"metadata\":{}}", true},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		json_t *a = json_loads(rows[i].a, 0, NULL), *b = json_loads(rows[i].b, 0, NULL);
+
+		assert_int_equal(extender_pod_json_same_hint(a, b), rows[i].same);
+		json_decref(a);
+		json_decref(b);
 	}
 }
 
@@ -310,6 +372,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		T(a_hint_says_what_a_bound_pod_takes),
 		T(a_hint_for_another_pod_or_node_says_nothing),
+		T(the_api_server_says_when_a_pod_was_bound),
+		T(a_hint_is_compared_as_it_is_written),
 		T(a_hint_names_no_resource_that_nobody_has),
 		T(phases_and_refusals_are_told_apart),
 		T(the_workload_is_the_controller),
