@@ -71,6 +71,9 @@ struct report {
 	 * hexadecimal digits of fingerprint_pod() each, ascending: so that a scheduler's side
 	 * knows of each one whether this report contains it. */
 	const char *pods;
+	/* In the same order the NUMA nodes that each of them holds something of, as as many
+	 * hexadecimal digits of their dense indexes' bits. */
+	const char *pod_zones;
 	bool has_placement; /* every container that counts is on just one NUMA node */
 	struct numaplacement placement;
 };

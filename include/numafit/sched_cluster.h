@@ -26,7 +26,8 @@
  *     What is said later is not looked at;
  *   - else as it is when the pod is first heard of, which is after a start, and then only until the
  *     node's report names the pod;
- *   - and not any more once the pod asks for something else (it was resized).
+ *   - and not any more once the pod asks for something else (it was resized), or its node reports
+ *     it in other zones (numafit.io/pod-zones).
  * So a false hint can do no more than take its own pod's request from other zones of its own node,
  * for as long as that is in no report.
  *
@@ -72,6 +73,9 @@ struct sched_report {
 	struct sched_topology *topology; /* taken over */
 	uint64_t generation;             /* numafit.io/generation; 0: not numafitd's */
 	const uint64_t *pod;             /* numafit.io/pods: fingerprint_pod() of each */
+	/* numafit.io/pod-zones: for each of them the NUMA nodes that it holds something of, as bits
+	 * of their ids; NULL: not said. */
+	const uint64_t *pod_zones;
 	size_t nr_pods;
 	bool names_pods; /* the attribute is there */
 	int64_t made_ms; /* when, as the object says; 0: now, unless the generation is that of the

@@ -290,25 +290,42 @@ static const char *attribute(const json_t *list, const char *name)
 }
 
 /* 16 digits for each pod. */
-static int read_pods(const char *text, struct arena *a, struct sched_report *out, struct err *e)
+static int read_numbers(
+	const char *text, struct arena *a, const uint64_t **out, size_t *nr_out, struct err *e)
 {
 	size_t nr = strlen(text) / PART_DIGITS;
 	char digits[PART_DIGITS + 1] = "";
-	uint64_t *pod = arena_array(a, nr + 1, sizeof *pod);
+	uint64_t *number = arena_array(a, nr + 1, sizeof *number);
 
-	if (!pod)
+	if (!number)
 		return err_set(e, ENOMEM, "too large");
 	if (strlen(text) % PART_DIGITS || strspn(text, "0123456789abcdef") != strlen(text))
 		return err_set(
 			e, EINVAL, "%d hexadecimal digits for each pod are expected", PART_DIGITS);
 	for (size_t i = 0; i < nr; i++) {
 		memcpy(digits, text + i * PART_DIGITS, PART_DIGITS);
-		pod[i] = strtoull(digits, NULL, HEX);
+		number[i] = strtoull(digits, NULL, HEX);
 	}
-	out->pod = pod;
-	out->nr_pods = nr;
-	out->names_pods = true;
+	*out = number;
+	*nr_out = nr;
 	return 0;
+}
+
+static int read_pods(const char *text, struct arena *a, struct sched_report *out, struct err *e)
+{
+	out->names_pods = true;
+	return read_numbers(text, a, &out->pod, &out->nr_pods, e);
+}
+
+/* Behind the pods. */
+static int read_zones(const char *text, struct arena *a, struct sched_report *out, struct err *e)
+{
+	size_t nr;
+	int rc = read_numbers(text, a, &out->pod_zones, &nr, e);
+
+	if (!rc && nr != out->nr_pods)
+		rc = err_set(e, EINVAL, "there are %zu, and %zu pods", nr, out->nr_pods);
+	return rc;
 }
 
 int extender_report_json_read(
@@ -316,7 +333,8 @@ int extender_report_json_read(
 {
 	const json_t *attributes = json_object_get(v, "attributes");
 	const char *generation = attribute(attributes, "numafit.io/generation"),
-		   *pods = attribute(attributes, "numafit.io/pods");
+		   *pods = attribute(attributes, "numafit.io/pods"),
+		   *zones = attribute(attributes, "numafit.io/pod-zones");
 	int rc = 0;
 
 	*out = (struct sched_report){0};
@@ -325,6 +343,8 @@ int extender_report_json_read(
 		return err_add(e, rc, "numafit.io/generation");
 	if (pods && (rc = read_pods(pods, r->arena, out, e)))
 		return err_add(e, rc, "numafit.io/pods");
+	if (zones && (rc = read_zones(zones, r->arena, out, e)))
+		return err_add(e, rc, "numafit.io/pod-zones");
 	return nrt_json_read(v, r, &out->topology, e);
 }
 

@@ -77,6 +77,7 @@ static json_t *attributes(const struct report *r, uint64_t beat)
 	add_attribute(list, "numafit.io/decider", decider_name(r->decider));
 	add_number(list, "numafit.io/generation", r->generation);
 	add_attribute(list, "numafit.io/pods", r->pods);
+	add_attribute(list, "numafit.io/pod-zones", r->pod_zones);
 	add_number(list, "numafit.io/beat", beat);
 	return list;
 }

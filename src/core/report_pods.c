@@ -45,9 +45,9 @@ static size_t fingerprints(const struct holding **list, size_t nr, uint64_t *out
 	return nr_pods;
 }
 
-/* The parts of the pods that count, into parts (room for each entry of the ledger); how many. */
-static size_t parts_of(const struct ledger *l, const struct report_facts *f, bool all,
-	const struct holding **list, uint64_t *parts)
+/* The containers that count, by pod, into list (room for each entry of the ledger); how many. */
+static size_t list_of(
+	const struct ledger *l, const struct report_facts *f, bool all, const struct holding **list)
 {
 	size_t nr = 0;
 
@@ -56,52 +56,22 @@ static size_t parts_of(const struct ledger *l, const struct report_facts *f, boo
 			list[nr++] = ledger_at(l, i);
 	if (nr)
 		qsort(list, nr, sizeof *list, by_pod);
-	return fingerprints(list, nr, parts);
+	return nr;
 }
+
+/* Names */
+
+struct named_pod {
+	uint64_t part;
+	struct nodeset nodes;
+};
 
 static int by_part(const void *a, const void *b)
 {
-	const uint64_t *x = a, *y = b;
+	const struct named_pod *x = a, *y = b;
 
-	return (*x > *y) - (*x < *y);
+	return (x->part > y->part) - (x->part < y->part);
 }
-
-/* Each part in hexadecimal digits, ascending, without anything in between. */
-static const char *name_pods(uint64_t *parts, size_t nr, struct arena *a)
-{
-	size_t cap = nr * REPORT_POD_DIGITS + 1;
-	char *text = arena_alloc(a, cap);
-	struct text t;
-
-	if (!text)
-		return NULL;
-	if (nr)
-		qsort(parts, nr, sizeof *parts, by_part);
-	text_init(&t, text, cap);
-	for (size_t i = 0; i < nr; i++)
-		text_add(&t, "%016llx", (unsigned long long)parts[i]);
-	return text;
-}
-
-static int take_fingerprint(
-	struct report *out, const struct ledger *l, const struct report_facts *f, struct arena *a)
-{
-	size_t room = ledger_count(l);
-	const struct holding **list = arena_array(a, room, sizeof *list);
-	uint64_t *parts = arena_array(a, room, sizeof *parts);
-
-	if (!list || !parts)
-		return -ENOMEM;
-	out->pods = name_pods(parts, parts_of(l, f, false, list, parts), a);
-	if (!out->pods)
-		return -ENOMEM;
-	if (out->fingerprint_of != PODS_FINGERPRINT_NONE)
-		(void)fingerprint_text(out->fingerprint, parts,
-			parts_of(l, f, out->fingerprint_of == PODS_FINGERPRINT_ALL, list, parts));
-	return 0;
-}
-
-/* Placement */
 
 /* Where the container's own CPUs, memory and devices are. */
 static struct nodeset nodes_of(
@@ -113,6 +83,64 @@ static struct nodeset nodes_of(
 		(void)f->has_devices(f->ctx, h, &nodes);
 	return nodes;
 }
+
+/* Numbers in hexadecimal digits without anything in between. */
+static const char *digits_of(const struct named_pod *pod, size_t nr, bool is_nodes, struct arena *a)
+{
+	size_t cap = nr * REPORT_POD_DIGITS + 1;
+	char *text = arena_alloc(a, cap);
+	struct text t;
+
+	if (!text)
+		return NULL;
+	text_init(&t, text, cap);
+	for (size_t i = 0; i < nr; i++)
+		text_add(&t, "%016llx",
+			(unsigned long long)(is_nodes ? pod[i].nodes.bits : pod[i].part));
+	return text;
+}
+
+/* Of the containers that count, sorted by pod. */
+static int name_pods(struct report *out, const struct report_facts *f,
+	const struct holding *const *list, size_t nr, struct arena *a)
+{
+	struct named_pod *pod = arena_array(a, nr, sizeof *pod);
+	size_t nr_pods = 0;
+
+	if (!pod)
+		return -ENOMEM;
+	for (size_t i = 0; i < nr; i++) {
+		if (!i || by_pod(&list[i - 1], &list[i]))
+			pod[nr_pods++] = (struct named_pod){
+				.part = fingerprint_pod(list[i]->pod_ns, list[i]->pod_name)};
+		pod[nr_pods - 1].nodes =
+			nodeset_or(pod[nr_pods - 1].nodes, nodes_of(out->topo, f, list[i]));
+	}
+	if (nr_pods)
+		qsort(pod, nr_pods, sizeof *pod, by_part);
+	out->pods = digits_of(pod, nr_pods, false, a);
+	out->pod_zones = digits_of(pod, nr_pods, true, a);
+	return out->pods && out->pod_zones ? 0 : -ENOMEM;
+}
+
+static int take_fingerprint(
+	struct report *out, const struct ledger *l, const struct report_facts *f, struct arena *a)
+{
+	size_t room = ledger_count(l);
+	const struct holding **list = arena_array(a, room, sizeof *list);
+	uint64_t *parts = arena_array(a, room, sizeof *parts);
+
+	if (!list || !parts)
+		return -ENOMEM;
+	int rc = name_pods(out, f, list, list_of(l, f, false, list), a);
+	if (rc || out->fingerprint_of == PODS_FINGERPRINT_NONE)
+		return rc;
+	size_t nr = list_of(l, f, out->fingerprint_of == PODS_FINGERPRINT_ALL, list);
+	(void)fingerprint_text(out->fingerprint, parts, fingerprints(list, nr, parts));
+	return 0;
+}
+
+/* Placement */
 
 static int take_placement(
 	struct report *out, const struct ledger *l, const struct report_facts *f, struct arena *a)

@@ -389,19 +389,19 @@ void sched_cluster_expire(struct sched_cluster *c, int64_t now_ms)
 
 static int by_value(const void *a, const void *b)
 {
-	const uint64_t *x = a, *y = b;
+	const struct known_part *x = a, *y = b;
 
-	return (*x > *y) - (*x < *y);
+	return (x->part > y->part) - (x->part < y->part);
 }
 
-static uint64_t *sorted(const uint64_t *part, size_t nr)
+static struct known_part *sorted(const struct sched_report *r)
 {
-	uint64_t *own = xcalloc(nr + 1, sizeof *own);
+	struct known_part *own = xcalloc(r->nr_pods + 1, sizeof *own);
 
-	if (nr) {
-		memcpy(own, part, nr * sizeof *own);
-		qsort(own, nr, sizeof *own, by_value);
-	}
+	for (size_t i = 0; i < r->nr_pods; i++)
+		own[i] = (struct known_part){r->pod[i], r->pod_zones ? r->pod_zones[i] : 0};
+	if (r->nr_pods)
+		qsort(own, r->nr_pods, sizeof *own, by_value);
 	return own;
 }
 
@@ -417,9 +417,10 @@ void sched_cluster_put_report(
 	drop_report(n);
 	n->reported = r->topology;
 	n->generation = r->generation;
-	n->part = sorted(r->pod, r->nr_pods);
+	n->part = sorted(r);
 	n->nr_parts = r->nr_pods;
 	n->names_pods = r->names_pods;
+	n->says_zones = r->pod_zones;
 	n->report_ms = r->made_ms ? r->made_ms : made_ms;
 	n->round[CLUSTER_REPORTS] = c->round[CLUSTER_REPORTS];
 	for (size_t i = 0; i < n->pods.nr; i++) {

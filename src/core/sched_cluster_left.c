@@ -15,14 +15,21 @@ bool known_pod_holds(const struct sched_cluster *c, const struct known_pod *p)
 
 static int by_part(const void *a, const void *b)
 {
-	const uint64_t *x = a, *y = b;
+	const uint64_t *part = a;
+	const struct known_part *there = b;
 
-	return (*x > *y) - (*x < *y);
+	return (*part > there->part) - (*part < there->part);
+}
+
+/* The pod as the node's report names it, or NULL. */
+static const struct known_part *find_part(const struct known_node *n, uint64_t part)
+{
+	return n->nr_parts ? bsearch(&part, n->part, n->nr_parts, sizeof *n->part, by_part) : NULL;
 }
 
 static bool is_named(const struct known_node *n, uint64_t part)
 {
-	return n->nr_parts && bsearch(&part, n->part, n->nr_parts, sizeof part, by_part);
+	return find_part(n, part);
 }
 
 /* Whether there is a report, and it is not taken as it is. */
@@ -42,15 +49,24 @@ bool known_pod_waits(const struct sched_cluster *c, const struct known_pod *p)
 	return !p->settled;
 }
 
+static bool is_elsewhere(const struct known_pod *p, const struct known_part *named)
+{
+	uint64_t zones = 0;
+
+	for (size_t i = 0; i < p->claim.nr; i++)
+		zones |= UINT64_C(1) << p->claim.taken[i].zone_id;
+	return p->node->says_zones && zones != named->zones;
+}
+
 /* A pod that was not seen being bound: the hint may have been changed since, and from now on there
  * is the report. */
 void known_pod_note_name(struct known_pod *p, bool is_news)
 {
-	bool named = is_named(p->node, p->part);
+	const struct known_part *named = find_part(p->node, p->part);
 
 	p->came = p->came || (named && !p->named && is_news);
 	p->named = named;
-	if (named && !p->seen_bound)
+	if (named && (!p->seen_bound || (p->came && is_elsewhere(p, named))))
 		sched_claim_fini(&p->claim);
 }
 

@@ -56,6 +56,11 @@ struct known_age {
 	struct known_pod *oldest, *youngest;
 };
 
+/* A pod as a report names it. */
+struct known_part {
+	uint64_t part, zones;
+};
+
 struct known_node {
 	struct sched_key key;
 	bool is_there; /* the node itself */
@@ -63,9 +68,9 @@ struct known_node {
 	struct sched_candidate candidate;
 	struct sched_topology *reported, *left; /* left NULL: as reported */
 	uint64_t generation;
-	uint64_t *part; /* pods that the report names, ascending */
+	struct known_part *part; /* pods that the report names, ascending */
 	size_t nr_parts;
-	bool names_pods;
+	bool names_pods, says_zones;
 	int64_t report_ms;
 	struct volcano_node volcano;
 	void *volcano_memory; /* NULL: there is no Numatopology */

@@ -99,6 +99,22 @@ static inline void rig_report(
 		r->now_ms);
 }
 
+/* One that names a single pod, and where it is: zones by bits. */
+static inline void rig_report_zones(struct rig *r, const char *node, uint64_t generation,
+	const int64_t *cpus, const char *pod, uint64_t zones)
+{
+	uint64_t part = rig_part(pod);
+
+	sched_cluster_put_report(r->c, node,
+		&(struct sched_report){.topology = rig_topology("single-numa-node", cpus),
+			.generation = generation,
+			.pod = &part,
+			.pod_zones = &zones,
+			.nr_pods = 1,
+			.names_pods = true},
+		r->now_ms);
+}
+
 /* One of others, with the fingerprint of these pods. */
 static inline void rig_foreign_report(
 	struct rig *r, const char *node, const int64_t *cpus, const char *pods)

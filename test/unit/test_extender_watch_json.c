@@ -282,13 +282,16 @@ static void a_report_says_what_is_in_it(void **state)
 
 	parse(w, REPORT("{\"name\":\"numafit.io/generation\",\"value\":\"18446744073709551615\"},"
 			"{\"name\":\"numafit.io/pods\",\"value\":"
-			"\"00000000000000ff123456789abcdef0\"}"));
+			"\"00000000000000ff123456789abcdef0\"},"
+			"{\"name\":\"numafit.io/pod-zones\",\"value\":"
+			"\"00000000000000018000000000000001\"}"));
 	assert_int_equal(
 		extender_report_json_read(w->v, &(struct sched_reader){&w->names, &w->a}, &r, NULL),
 		0);
 	assert_true(r.generation == UINT64_MAX && r.names_pods);
 	assert_int_equal(r.nr_pods, 2);
 	assert_true(r.pod[0] == 0xff && r.pod[1] == 0x123456789abcdef0);
+	assert_true(r.pod_zones[0] == 1 && r.pod_zones[1] == 0x8000000000000001);
 	assert_int_equal(r.topology->nr_zones, 1);
 	sched_topology_free(r.topology);
 }
@@ -306,6 +309,8 @@ static void reports_of_others_and_wrong_ones(void **state)
 		{REPORT("{\"name\":\"numafit.io/pods\",\"value\":\"123456789ABCDEF0\"}"), -EINVAL,
 			false},
 		{REPORT("{\"name\":\"numafit.io/generation\",\"value\":\"-1\"}"), -EINVAL, false},
+		{REPORT("{\"name\":\"numafit.io/pod-zones\",\"value\":\"0000000000000001\"}"),
+			-EINVAL, false},
 		{"{\"zones\":{}}", -EINVAL, false},
 	};
 	struct world *w = *state;

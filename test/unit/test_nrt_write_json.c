@@ -85,7 +85,9 @@ static void small_report(struct small *w)
 		.resource = w->resource,
 		.nr_resources = 2,
 		.fingerprint_of = PODS_FINGERPRINT_ALL,
-		.fingerprint = "pfp0v001ef46db3751d8e999"};
+		.fingerprint = "pfp0v001ef46db3751d8e999",
+		.pods = "00000000000000ff",
+		.pod_zones = "0000000000000003"};
 }
 
 static void the_object_is_written_byte_for_byte(void **state)
@@ -109,6 +111,8 @@ static void the_object_is_written_byte_for_byte(void **state)
 		"\"value\":\"npv0v001::ve=leb89::cc=3::nn=2::bn=0\"},"
 		"{\"name\":\"numafit.io/decider\",\"value\":\"numafit\"},"
 		"{\"name\":\"numafit.io/generation\",\"value\":\"12\"},"
+		"{\"name\":\"numafit.io/pods\",\"value\":\"00000000000000ff\"},"
+		"{\"name\":\"numafit.io/pod-zones\",\"value\":\"0000000000000003\"},"
 		"{\"name\":\"numafit.io/beat\",\"value\":\"3\"}],"
 		"\"zones\":["
 		"{\"name\":\"node-0\",\"type\":\"Node\",\"costs\":[{\"name\":\"node-0\",\"value\":"

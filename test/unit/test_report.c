@@ -404,6 +404,7 @@ static void each_pod_with_something_of_its_own_is_named(void **state)
 
 	take(w);
 	assert_string_equal(w->report.pods, "");
+	assert_string_equal(w->report.pod_zones, "");
 	hold_some(w, "one", "4-5", 0, 0);
 	second.pod.name = second.pod.uid = "one";
 	hold(w, &second, &(const struct decision){.admit = true});
@@ -428,6 +429,27 @@ static void each_pod_with_something_of_its_own_is_named(void **state)
 		take(w);
 		assert_string_equal(w->report.pods, text);
 	}
+}
+
+/* As a hint may have said something else. */
+static void each_pod_is_named_with_the_numa_nodes_that_it_is_on(void **state)
+{
+	struct world *w = *state;
+	struct request second = ask("side", QOS_GUARANTEED, 2000, 0);
+
+	hold_some(w, "one", "4-5", 0x04, GIB(10));
+	take(w);
+	assert_string_equal(w->report.pod_zones, "0000000000000006");
+	second.pod.name = second.pod.uid = "one";
+	hold(w, &second,
+		&(const struct decision){.admit = true, .exclusive = true, .cpus = list("62-63")});
+	take(w);
+	assert_string_equal(w->report.pod_zones, "0000000000000086");
+	hold_some(w, "two", "9", 0, 0);
+	take(w);
+	bool is_first = fingerprint_pod("default", "two") < fingerprint_pod("default", "one");
+	assert_string_equal(w->report.pod_zones,
+		is_first ? "00000000000000040000000000000086" : "00000000000000860000000000000004");
 }
 
 static void assert_placement(struct world *w, const char *metadata, const char *on_2)
@@ -518,6 +540,7 @@ int main(void)
 		IN_WORLD(the_policy_is_that_of_whoever_decides),
 		IN_WORLD(the_fingerprint_is_of_those_whom_a_scheduler_counts),
 		IN_WORLD(each_pod_with_something_of_its_own_is_named),
+		IN_WORLD(each_pod_is_named_with_the_numa_nodes_that_it_is_on),
 		IN_WORLD(the_placement_is_there_when_each_has_one_node),
 		IN_WORLD(cpus_of_one_node_and_memory_of_another_are_two),
 		IN_WORLD(what_does_not_fit_the_arena_is_told),

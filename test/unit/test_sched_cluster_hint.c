@@ -216,6 +216,44 @@ static void a_hint_that_does_not_add_up_to_the_request_is_none(void **state)
 	}
 }
 
+/* The node may have seen another hint, or have had no room where it says. */
+static void a_pod_that_its_node_had_elsewhere_gives_back_nothing(void **state)
+{
+	static const struct {
+		uint64_t zones[2]; /* in two reports */
+		int64_t left[RIG_ZONES];
+	} rows[] = {
+		{{1, 1}, {8, 4}},
+		{{2, 2}, {4, 4}},
+		{{3, 3}, {4, 4}},
+		{{0, 0}, {4, 4}},
+		{{1, 2}, {4, 4}}, /* it was moved */
+		{{2, 1}, {4, 4}},
+	};
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof rows / sizeof *rows; i++) {
+		struct rig_pod p;
+		struct rig r;
+
+		start(&r);
+		claim(&p, "a", ASKS, 0);
+		put(&r, &p);
+		assert_left(&r, "n", 12, 16);
+		for (unsigned k = 0; k < 2; k++) {
+			rig_report_zones(
+				&r, "n", 2 + k, (const int64_t[]){4, 4}, "a", rows[i].zones[k]);
+			assert_left(&r, "n", 4, 4);
+		}
+		end(&r, &p);
+		if (rig_cpus(&r, "n", 0) != rows[i].left[0] ||
+			rig_cpus(&r, "n", 1) != rows[i].left[1])
+			fail_msg("row %u: %lld, %lld", i, (long long)rig_cpus(&r, "n", 0),
+				(long long)rig_cpus(&r, "n", 1));
+		rig_fini(&r);
+	}
+}
+
 /* Who starts does not know what was patched before. */
 static void a_hint_that_is_listed_counts_until_the_report_names_the_pod(void **state)
 {
@@ -420,6 +458,7 @@ int main(void)
 		cmocka_unit_test(a_binding_of_our_own_is_believed_whatever_the_watch_tells),
 		cmocka_unit_test(a_hint_that_comes_after_the_binding_is_none),
 		cmocka_unit_test(a_hint_that_does_not_add_up_to_the_request_is_none),
+		cmocka_unit_test(a_pod_that_its_node_had_elsewhere_gives_back_nothing),
 		cmocka_unit_test(a_hint_that_is_listed_counts_until_the_report_names_the_pod),
 		cmocka_unit_test(a_pod_that_is_first_heard_of_with_its_end_gives_back_nothing),
 		cmocka_unit_test(a_pod_that_was_named_before_it_was_bound_gives_back_nothing),
