@@ -69,6 +69,7 @@ type machine struct {
 	policy, scope string
 	delay         time.Duration // from a binding to the report that contains it
 	refuses       func(p *v1.Pod) bool
+	ignores       func(p *v1.Pod) bool // they never start
 	generation    int64
 	pods          map[types.UID]*held
 	refused       []string // pods that did not fit
@@ -184,7 +185,7 @@ func devices(a amounts) amounts {
 // arrive is a pod that is bound here. As numafitd does, the machine gives what the hint says, or
 // something as good.
 func (m *machine) arrive(p *v1.Pod) {
-	if m.pods[p.UID] != nil {
+	if m.pods[p.UID] != nil || (m.ignores != nil && m.ignores(p)) {
 		return
 	}
 	h := &held{pod: p, of: map[int]amounts{}}
@@ -348,7 +349,7 @@ func podHash(namespace, name string) uint64 {
 // report writes the node's NodeResourceTopology as numafitd does: of the pods it tells of.
 func (m *machine) report() {
 	said := podfingerprint.NewFingerprint(len(m.pods))
-	var hashes []string
+	names := []string{}                      // and behind each where it is
 	missing := make([]amounts, len(m.zones)) // held by pods that it does not tell of yet
 	for _, h := range m.pods {
 		if !isExclusive(h.pod) {
@@ -356,7 +357,11 @@ func (m *machine) report() {
 		}
 		if h.said {
 			said.Add(h.pod.Namespace, h.pod.Name)
-			hashes = append(hashes, fmt.Sprintf("%016x", podHash(h.pod.Namespace, h.pod.Name)))
+			zones := uint64(0)
+			for i := range h.of {
+				zones |= 1 << i
+			}
+			names = append(names, fmt.Sprintf("%016x%016x", podHash(h.pod.Namespace, h.pod.Name), zones))
 			continue
 		}
 		for i, of := range h.of {
@@ -366,13 +371,17 @@ func (m *machine) report() {
 			missing[i].add(of, 1)
 		}
 	}
-	slices.Sort(hashes)
+	slices.Sort(names)
+	hashes, places := "", ""
+	for _, n := range names {
+		hashes, places = hashes+n[:16], places+n[16:]
+	}
 	attributes := []map[string]string{}
 	for _, a := range [][2]string{{"topologyManagerPolicy", m.policy}, {"topologyManagerScope", m.scope},
 		{"topologyManagerMaxNUMANodes", strconv.Itoa(max(maxNUMA, len(m.zones)))},
 		{"nodeTopologyPodsFingerprint", said.Sign()}, {"nodeTopologyPodsFingerprintMethod", "with-exclusive-resources"},
 		{"numafit.io/decider", "numafit"}, {"numafit.io/generation", strconv.FormatInt(m.generation, 10)},
-		{"numafit.io/pods", strings.Join(hashes, "")}} {
+		{"numafit.io/pods", hashes}, {"numafit.io/pod-zones", places}} {
 		attributes = append(attributes, map[string]string{"name": a[0], "value": a[1]})
 	}
 	zones := []map[string]any{}

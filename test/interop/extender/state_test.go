@@ -217,3 +217,106 @@ func TestTheKindMayComeLater(t *testing.T) {
 		return p.Annotations[hintKey] != ""
 	})
 }
+
+// changeHint is what a pod's author may do with the right to patch pods: so many CPUs in each zone.
+func (r *rig) changeHint(p *v1.Pod, cpus map[int]int64) {
+	r.Helper()
+	var shares []map[string]any
+	var numa []string
+	for node := range cpus {
+		shares = append(shares, map[string]any{"node": node,
+			"resources": map[string]any{"cpu": cpus[node], "memory": gi}})
+		numa = append(numa, fmt.Sprint(node))
+	}
+	text := asJSON(map[string]any{"v": 1, "node": p.Spec.NodeName, "uid": p.UID, "at": 1, "ttl": 60,
+		"containers": map[string]any{"web": map[string]any{"numa": strings.Join(numa, ","), "res": shares}}})
+	patch := asJSON(map[string]any{"metadata": map[string]any{"annotations": map[string]any{hintKey: text}}})
+	if _, err := r.kube.CoreV1().Pods(p.Namespace).Patch(background, p.Name, types.MergePatchType, []byte(patch),
+		metav1.PatchOptions{}); err != nil {
+		r.Fatal(err)
+	}
+}
+
+// A pod that has ended, and that its node reports still, claims as many CPUs as it asked for in every zone, or in
+// one where it was not.
+func TestAChangedHintMakesNoRoom(t *testing.T) {
+	const zones, all, asks = 8, 12, 8 // one pod in each zone, four CPUs are left in each
+	everywhere := func(int) map[int]int64 {
+		claims := map[int]int64{}
+		for z := range zones {
+			claims[z] = asks
+		}
+		return claims
+	}
+	elsewhere := func(zone int) map[int]int64 { return map[int]int64{(zone + 1) % zones: asks} }
+	for _, c := range []struct {
+		name     string
+		claims   func(zone int) map[int]int64
+		restarts bool
+		fit      int // before the node's next report
+	}{
+		{"everywhere", everywhere, false, 1},
+		{"elsewhere", elsewhere, false, 1},
+		{"everywhere-restart", everywhere, true, 0},
+		{"elsewhere-restart", elsewhere, true, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := newRig(t)
+			x := r.withExtender(strategy("LeastAllocated"), nil)
+			m := r.machine("n", zonesOf(zones, amounts{"cpu": all, "memory": 64 * gi}), nil)
+			full := r.storm(zones, zones, asks)
+			for _, p := range full {
+				r.said(r.now(p))
+			}
+			r.lock.Lock()
+			r.noReports = true // it says nothing more for a while
+			p, zone := r.pods[full[0].UID], 0
+			for z := range m.pods[p.UID].of {
+				zone = z
+			}
+			r.lock.Unlock()
+			r.changeHint(p, c.claims(zone))
+			if c.restarts {
+				x.stop()
+				x.start()
+				x.waitReady()
+			}
+			m.patchStatus(p, `{"status": {"phase": "Succeeded"}}`)
+			r.await("it has ended", func() bool { return m.pods[p.UID] == nil })
+			r.settles(r.storm(zones, c.fit, asks), c.fit)
+			r.nothingWasRefused()
+			r.lock.Lock()
+			r.noReports = false
+			m.report()
+			r.lock.Unlock()
+			if c.fit == 0 { // the node says so itself by now
+				r.eventually("there is room for one", func() bool {
+					r.create(guaranteed(fmt.Sprint("later-", time.Now().UnixNano()), asks))
+					time.Sleep(300 * time.Millisecond)
+					r.lock.Lock()
+					defer r.lock.Unlock()
+					return len(m.pods) == zones
+				})
+			}
+			r.nothingWasRefused()
+		})
+	}
+}
+
+// A pod that its author has put on a node, with an image that is not there, say.
+func TestAPodThatNeverStartsHoldsItsRequestAndNoMore(t *testing.T) {
+	const zones, cpus = 2, 8
+	r := newRig(t)
+	r.withExtender(strategy("LeastAllocated"), nil)
+	m := r.machine("n", zonesOf(zones, amounts{"cpu": cpus, "memory": 64 * gi}), func(m *machine) {
+		m.ignores = func(p *v1.Pod) bool { return strings.HasPrefix(p.Name, "never") }
+	})
+	p := guaranteed("never", 3)
+	p.Spec.NodeName = m.name
+	p = r.create(p)
+	r.await("it is there", func() bool { return r.pods[p.UID] != nil })
+	r.bound(r.create(guaranteed("zone", cpus)))
+	r.unschedulable(r.create(guaranteed("too-large", cpus-2)))
+	r.bound(r.create(guaranteed("beside", cpus-3)))
+	r.nothingWasRefused()
+}
