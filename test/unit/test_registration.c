@@ -434,12 +434,16 @@ static void a_new_kubelet_is_asked_soon_again_whatever_the_old_refused(void **st
 	uint64_t long_ago = w->k.registered_ns;
 	UNTIL(w, w->k.nr_registers == 8);
 	uint64_t wait_ns = w->k.registered_ns - long_ago; /* some 300 ms */
-	kubelet_die(&w->k, false);
-	kubelet_start(&w->k);
-	UNTIL(w, w->k.nr_registers == 9);
-	uint64_t first = w->k.registered_ns;
-	UNTIL(w, w->k.nr_registers == 10);
-	assert_true(w->k.registered_ns - first < wait_ns);
+	uint64_t again_ns = 0;
+	/* on a busy machine one may be late; the next of an old kubelet would be later each time */
+	for (unsigned nr = 8; !again_ns || again_ns >= wait_ns; nr += 2) {
+		kubelet_die(&w->k, false);
+		kubelet_start(&w->k);
+		UNTIL(w, w->k.nr_registers == nr + 1);
+		uint64_t first = w->k.registered_ns;
+		UNTIL(w, w->k.nr_registers == nr + 2);
+		again_ns = w->k.registered_ns - first;
+	}
 }
 
 static void a_register_without_an_answer_is_given_up(void **state)
@@ -471,7 +475,7 @@ static void a_watch_after_a_register_that_was_given_up_counts(void **state)
 	UNTIL(w, is(w, REGISTRATION_CONNECTING));
 	kubelet_watch(&w->k);
 	until_up(w);
-	assert_int_equal(w->k.nr_registers, 1);
+	assert_true(w->k.nr_registers <= 1); /* or it was given up before it came */
 }
 
 static void a_yes_without_a_watch_is_told_once_and_tried_again(void **state)
@@ -526,19 +530,21 @@ static void a_watch_that_ends_alone_is_registered_anew_after_a_pause(void **stat
 
 static void a_kubelet_that_lets_go_at_once_is_asked_less_and_less(void **state)
 {
-	enum { NR_LOSSES = 5, FIRST_MS = 20, LAST_MS = FIRST_MS << (NR_LOSSES - 1) };
+	enum { FIRST_MS = 20, LAST_MS = FIRST_MS << 4 };
 	struct world *w = *state;
 
 	w->options.ending_ms = 1;
 	w->options.refused_min_ms = FIRST_MS;
 	w->options.refused_max_ms = TIMEOUT_MS;
 	start_with_kubelet(w);
-	for (unsigned n = 1; n <= NR_LOSSES; n++) {
+	/* five times, or more: what a busy machine brings too late begins again with the first */
+	do {
+		unsigned nr = w->k.nr_registers;
+
 		UNTIL(w, is(w, REGISTRATION_UP));
 		kubelet_unwatch(&w->k);
-		UNTIL(w, w->k.nr_registers == n + 1);
-	}
-	assert_true(w->k.registered_ns - w->k.unwatched_ns >= (LAST_MS - 5) * NS_PER_MS);
+		UNTIL(w, w->k.nr_registers == nr + 1);
+	} while (w->k.registered_ns - w->k.unwatched_ns < (LAST_MS - 5) * NS_PER_MS);
 }
 
 static void a_watch_before_a_no_is_ended_before_the_next_register(void **state)
@@ -573,7 +579,8 @@ static void the_old_stream_is_over_before_another_socket_is_used(void **state)
 	assert_true(paused(w));
 	until_up(w);
 	assert_int_equal(w->k.nr_overlaps, 0);
-	UNTIL(w, w->k.nr_watches == 1 && w->nr_streams == 1);
+	/* it is the same kubelet, and may come for a Register that we gave up, too */
+	UNTIL(w, w->k.nr_watches >= 1 && w->nr_streams >= 1);
 }
 
 static void when_one_of_two_streams_ends_all_is_made_anew(void **state)
@@ -688,6 +695,18 @@ static void something_else_in_the_place_of_our_socket_is_told(void **state)
 	until_up(w);
 }
 
+/* As many as on a quiet machine, and what the shortest wait between two allows in the time that it
+ * took longer: on a busy one nearly every event may be seen by itself. */
+static unsigned registers_allowed(const struct world *w, uint64_t took_ns, unsigned nr_events)
+{
+	enum { QUIET = 11 };
+	uint64_t took_ms = took_ns / NS_PER_MS, quiet_ms = UINT64_C(2) * nr_events * TICK_MS;
+
+	if (took_ms <= quiet_ms)
+		return QUIET;
+	return QUIET + (unsigned)(took_ms - quiet_ms) / w->options.connect_min_ms;
+}
+
 static void a_storm_of_file_events_makes_no_storm_of_registers(void **state)
 {
 	enum { NR_EVENTS_OF_STORM = 300 };
@@ -695,11 +714,14 @@ static void a_storm_of_file_events_makes_no_storm_of_registers(void **state)
 
 	w->options.connect_max_ms = 400;
 	start_with_kubelet(w);
+	uint64_t began_ns = w->k.registered_ns;
 	for (unsigned n = 0; n < NR_EVENTS_OF_STORM; n++) {
 		assert_int_equal(utimensat(AT_FDCWD, w->k.socket, NULL, 0), 0);
 		run_for(w, TICK_MS);
 	}
-	assert_in_range(w->k.nr_registers, 2, 11); /* 2 + 4 + 8 + 16 + ... ms apart */
+	uint64_t took_ns = loop_monotonic_ns() - began_ns;
+	assert_in_range(w->k.nr_registers, 1, registers_allowed(w, took_ns, NR_EVENTS_OF_STORM));
+	UNTIL(w, w->k.nr_registers >= 2); /* it seems to be another one */
 	/* it is one kubelet all the while, and may come twice: for a Register that we gave up, too
 	 */
 	UNTIL(w, is(w, REGISTRATION_UP) && w->k.nr_watches >= 1);
