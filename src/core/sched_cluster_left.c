@@ -142,6 +142,10 @@ static struct sched_topology *by_now(const struct sched_cluster *c, const struct
 	return t;
 }
 
+/* Of a node that many pods wait on without starting, only so many are each walked through it; this
+ * is done anew whenever something of it changes. */
+enum { WALKS_MAX = 32 };
+
 static enum known_hold hold_of(const struct sched_topology *left, const struct known_pod *p)
 {
 	if (has_zones(p) && sched_claim_fits(&p->claim, left))
@@ -171,9 +175,11 @@ static struct sched_topology *left_by(const struct sched_cluster *c, const struc
 	for (size_t i = 0; i < n->pods.nr; i++)
 		if (hold[i] == HOLDS_ANYWHERE)
 			sched_pod_take_anywhere(n->pods.at[i]->pod, left);
+	unsigned walks = 0;
 	for (size_t i = 0; i < n->pods.nr; i++)
 		if (hold[i] == HOLDS_SOMEWHERE)
-			sched_pod_take_somewhere(n->pods.at[i]->pod, c->names, left);
+			sched_pod_take_somewhere(
+				n->pods.at[i]->pod, c->names, walks++ < WALKS_MAX, left);
 	return left;
 }
 

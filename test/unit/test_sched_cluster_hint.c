@@ -426,6 +426,33 @@ static void a_pod_that_never_starts_holds_its_request_once_and_makes_no_node_sta
 	}
 }
 
+/* All of them hold what they ask for, however many there are. */
+static void thousands_of_pods_that_never_start_hold_no_more_than_there_is(void **state)
+{
+	enum { MANY = 2000 };
+	struct rig_pod p;
+	char name[16];
+	struct rig r;
+
+	(void)state;
+	start(&r);
+	for (unsigned i = 0; i < MANY; i++) {
+		(void)snprintf(name, sizeof name, "p%u", i);
+		rig_pod(&p, name, "n", 1, -1);
+		p.bound.pending = true;
+		put(&r, &p);
+		if (i < RIG_CPUS)
+			assert_left(&r, "n", RIG_CPUS - 1 - i, RIG_CPUS);
+	}
+	assert_left(&r, "n", 0, 0);
+	for (unsigned i = 0; i < MANY - 3; i++) {
+		(void)snprintf(name, sizeof name, "p%u", i);
+		sched_cluster_remove_pod(r.c, name);
+	}
+	assert_left(&r, "n", RIG_CPUS - 3, RIG_CPUS);
+	rig_fini(&r);
+}
+
 /* Others' exporters write nothing while nothing changes. */
 static void a_pod_of_others_makes_no_node_stale_for_ever(void **state)
 {
@@ -467,6 +494,7 @@ int main(void)
 		cmocka_unit_test(a_hint_for_a_zone_without_room_holds_its_request_elsewhere),
 		cmocka_unit_test(
 			a_pod_that_never_starts_holds_its_request_once_and_makes_no_node_stale),
+		cmocka_unit_test(thousands_of_pods_that_never_start_hold_no_more_than_there_is),
 		cmocka_unit_test(a_pod_of_others_makes_no_node_stale_for_ever),
 	};
 
