@@ -4,6 +4,7 @@
 
 #include <core/sched_place.h>
 #include <numafit/fit.h>
+#include <numafit/text.h>
 #include <string.h>
 
 /* The pod's parts, each with what it asks of zones: its containers, or the pod as a whole. */
@@ -26,7 +27,7 @@ static bool is_of_part(const struct claimant *c, const struct sched_taken *t, un
 {
 	if (c->is_whole)
 		return is_of_whole(t);
-	return !is_of_whole(t) && !strcmp(t->container, c->b->pod->container[part].name);
+	return !is_of_whole(t) && text_equal(t->container, c->b->pod->container[part].name);
 }
 
 /* Sort what is said by part. False: some of it is of no part, or of nothing. */

@@ -4,11 +4,25 @@
 #include <assert.h>
 #include <codec/api_json.h>
 #include <codec/extender_watch_json.h>
+#include <core/sched_cluster_state.h>
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* Whatever a hint says, no more than the pod asks for is believed of it. */
+static void fuzz_claim(const struct extender_pod *p, const struct resource_table *names)
+{
+	const struct sched_bound b = {
+		.pod = &p->pod, .taken = p->taken, .nr_taken = p->nr_taken};
+	struct sched_claim claim;
+
+	sched_claim_of(&b, names, &claim);
+	assert(!claim.nr || p->nr_taken);
+	assert(sched_claim_is_within(&claim, &p->pod, names));
+	sched_claim_fini(&claim);
+}
 
 static void fuzz_pod(json_t *v, const struct sched_reader *r)
 {
@@ -27,6 +41,8 @@ static void fuzz_pod(json_t *v, const struct sched_reader *r)
 		for (size_t i = 0; i < p.nr_taken; i++)
 			assert(p.taken[i].zone_id < ZONES_MAX &&
 				p.taken[i].resource < r->names->nr);
+		assert(p.bound_ms >= 0);
+		fuzz_claim(&p, r->names);
 		/* what is kept of it reads the same */
 		assert(kept && extender_pod_json_read(kept, r, &every_node, &again, NULL) == 0);
 		assert(strcmp(p.pod.uid, again.pod.uid) == 0 && p.nr_taken == again.nr_taken &&
@@ -53,6 +69,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	fuzz_pod(v, &r);
 	if (extender_report_json_read(v, &r, &report, NULL) == 0) {
 		assert(report.topology && (report.names_pods || !report.nr_pods));
+		assert(report.names_pods || !report.pod_zones || !report.nr_pods);
 		sched_topology_free(report.topology);
 	}
 	if (extender_numatopology_json_read(v, &node, &memory, NULL) == 0)
