@@ -117,7 +117,7 @@ func TestLaunchedItEndsWithItsConnection(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := syscall.Kill(pid, syscall.SIGCONT); err == nil && failurePolicy {
-		n.runtime.Stop() // only 0.12.5 keeps it
+		n.runtime.Stop() // it is kept
 	}
 	n.waitEnd(pid)
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"syscall"
 	"testing"
@@ -15,11 +16,17 @@ import (
 
 // What runtimes of each version do to a plugin, one test for each of it.
 
-// What differs between versions.
+// What differs between versions: each is read off the messages that the version built in here has, so
+// that a new version says for itself what it can do.
 var (
-	chunks        = nriVersion != "v0.6.1" // Synchronize in several messages; timeouts are told
-	failurePolicy = nriVersion == "v0.12.5"
+	chunks        = has[nri.SynchronizeRequest]("More") // in several messages; timeouts are told as well
+	failurePolicy = has[nri.ConfigureResponse]("FailurePolicy")
 )
+
+func has[message any](field string) bool {
+	_, is := reflect.TypeFor[message]().FieldByName(field)
+	return is
+}
 
 func (t *tap) only(n *node, method string) answer {
 	n.Helper()
@@ -320,7 +327,7 @@ func TestSynchronizeReassertsWhatWasDecided(t *testing.T) {
 func TestStuckDaemonFailsTheCreateWhereThePolicyCan(t *testing.T) {
 	for _, c := range []struct {
 		settings  []string
-		fail, out bool // the create fails; numafitd is dropped (with NRI 0.12.5)
+		fail, out bool // the create fails; numafitd is dropped (where it takes a failure policy)
 	}{
 		{nil, true, false},
 		{[]string{"nri.failurePolicy=keep-and-fail"}, true, false},
