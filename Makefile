@@ -191,6 +191,7 @@ install: ## install a release build under $(DESTDIR)$(PREFIX)
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/numafit $(DESTDIR)$(ETC)/numafit
 	install -m755 $(addprefix build/release/,$(notdir $(BINS))) $(DESTDIR)$(PREFIX)/bin
 	cp -R test/machines $(DESTDIR)$(PREFIX)/share/numafit
+	rm -r $(DESTDIR)$(PREFIX)/share/numafit/machines/recorded
 	install -m644 deploy/numafitd.yaml $(DESTDIR)$(ETC)/numafit/numafitd.yaml.example
 image: ## write a container image, build/numafit-VERSION-ARCH.tar; no container tool is needed (IMAGE=name)
 	@tools/setup build

@@ -23,6 +23,7 @@ struct memory_state {
 	 * of the state may fail at the next start. Whoever must arrive at one state from records
 	 * in any order sets this; false is the kubelet's answer. */
 	bool keep_groups;
+	struct nodeset usable; /* the nodes that have memory for containers, reserved or not */
 	struct memory_node node[NODES_MAX];
 };
 
@@ -46,9 +47,14 @@ struct memory_demand {
 int memory_check_reserved(const struct topo *t, const struct settings *s,
 	const struct reserved_memory *node_allocatable, unsigned nr, struct err *e);
 
+/* The nodes whose memory is for containers: all that have any, less devices' unless deviceMemory
+ * includes them. Where that leaves none: all that have any. */
+struct nodeset memory_usable_nodes(const struct topo *t, const struct settings *s);
+
 /* A machine on which nothing is held (getDefaultMachineState): allocatable is the total less the
  * reservation, for ordinary memory also less all huge pages. A reservation that exceeds the node
- * leaves 0, where the kubelet's numbers wrap around. keep_groups is off. */
+ * leaves 0, where the kubelet's numbers wrap around; nodes that are not usable have 0.
+ * keep_groups is off. */
 void memory_init(struct memory_state *m, const struct topo *t, const struct settings *s);
 /* What is reserved of that kind on that node; of several entries the last counts. */
 uint64_t memory_reserved(

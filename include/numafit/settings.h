@@ -32,6 +32,8 @@ enum sched_hint_mode {
 	NR_SCHED_HINT_MODES
 };
 enum topology_scope { SCOPE_CONTAINER, SCOPE_POD };
+/* Whether containers get memory of NUMA nodes that are a device's. */
+enum device_memory { DEVICE_MEMORY_EXCLUDE, DEVICE_MEMORY_INCLUDE };
 enum manager_policy { MANAGER_NONE, MANAGER_STATIC }; /* cpuManagerPolicy, memoryManagerPolicy */
 /* What becomes of a pod whose container is refused: its create fails, again and again; or it is
  * evicted as well, so that its controller makes another one elsewhere. */
@@ -89,6 +91,7 @@ struct settings {
 	unsigned max_allowable_numa_nodes; /* 0: no limit */
 	enum allocation_strategy allocation_strategy;
 	enum manager_policy cpu_manager_policy, memory_manager_policy;
+	enum device_memory device_memory;
 	struct cpu_options cpu_options;
 	uint64_t merge_visit_budget; /* steps of one search for NUMA nodes; 0: no bound */
 	struct feature_gates gates;

@@ -35,6 +35,7 @@ struct topo {
 	bool made_up; /* set before topo_seal(): of a question; need not be possible in hardware */
 	struct node_ids ids;
 	struct nodeset nodes, nodes_with_cpus, nodes_with_memory;
+	struct nodeset device_memory; /* nodes whose memory is a device's (a GPU's); without CPUs */
 	struct topo_node node[NODES_MAX];
 	bool has_distances;
 	uint8_t distance[NODES_MAX]
@@ -61,6 +62,8 @@ int topo_add_cpu(struct topo *t, unsigned id, unsigned node, unsigned core, unsi
 /* Set bytes of memory on a node; page_bytes 0 is ordinary memory, else that huge page size. */
 int topo_set_memory(
 	struct topo *t, unsigned node, uint64_t page_bytes, uint64_t bytes, struct err *e);
+/* That node's memory belongs to a device. topo_seal() takes the mark off a node that has CPUs. */
+int topo_set_device_memory(struct topo *t, unsigned node, struct err *e);
 int topo_set_distance(struct topo *t, unsigned from, unsigned to, unsigned distance, struct err *e);
 /* Check the whole and derive the counts. Refused: no node, no CPU, a distance table that is not
  * complete, a distance outside 10..254, one core on two nodes or sockets; and, unless the machine

@@ -31,7 +31,7 @@ static int read_hugepages(json_t *pages, unsigned node, struct topo *t, struct e
 
 static int read_node(json_t *v, struct topo *t, struct err *e)
 {
-	static const char *const keys[] = {"id", "memory", "hugepages", NULL};
+	static const char *const keys[] = {"id", "memory", "hugepages", "device_memory", NULL};
 	uint64_t id, bytes = 0;
 	int rc = json_only_keys(v, keys, e);
 
@@ -43,6 +43,8 @@ static int read_node(json_t *v, struct topo *t, struct err *e)
 	if (node < 0)
 		return node;
 	rc = topo_set_memory(t, (unsigned)node, 0, bytes, e);
+	if (!rc && json_is_true(json_object_get(v, "device_memory")))
+		rc = topo_set_device_memory(t, (unsigned)node, e);
 	return rc ? rc : read_hugepages(json_object_get(v, "hugepages"), (unsigned)node, t, e);
 }
 

@@ -13,7 +13,7 @@ struct json_t; /* jansson's */
  *    "cpus": [[cpu, core, socket, numa, uncore]],
  *    "devices": {resource: [{"id", "nodes": [ids]|null, "healthy"}]}}
  * or by its name; such a machine has no devices. "cpus_fields", "num_cores" and "num_sockets" may
- * be there, too: they follow from the rest. */
+ * be there, too: they follow from the rest. A node may say "device_memory": true. */
 
 struct machine {
 	struct topo topo;

@@ -13,10 +13,19 @@ struct span {
 enum { QUOTE_MAX = 40 };
 #define QUOTED(w) (int)((w).len < QUOTE_MAX ? (w).len : QUOTE_MAX), (w).s
 
-/* The words that have one value; a cpus line takes all but memory. */
-enum attribute { AT_CPUS, AT_SOCKET, AT_SMT, AT_L3, AT_UNCORE, AT_MEMORY, NR_ATTRIBUTES };
+/* The words that have one value; a cpus line takes all but the two of memory. */
+enum attribute {
+	AT_CPUS,
+	AT_SOCKET,
+	AT_SMT,
+	AT_L3,
+	AT_UNCORE,
+	AT_MEMORY,
+	AT_DEVICE_MEMORY,
+	NR_ATTRIBUTES
+};
 static const char *const attribute_names[NR_ATTRIBUTES] = {
-	"cpus", "socket", "smt", "l3", "uncore", "memory"};
+	"cpus", "socket", "smt", "l3", "uncore", "memory", "device-memory"};
 static const char huge_prefix[] = "hugepages-";
 enum { HUGE_PREFIX_LEN = sizeof huge_prefix - 1 };
 
@@ -149,7 +158,8 @@ static int read_attribute(struct attributes *a, struct span name, struct span va
 		return 0;
 	}
 	return err_set(e, EINVAL,
-		"\"%.*s\" is none of cpus, socket, smt, l3, uncore, memory, hugepages-SIZE",
+		"\"%.*s\" is none of cpus, socket, smt, l3, uncore, memory, device-memory, "
+		"hugepages-SIZE",
 		QUOTED(name));
 }
 
@@ -220,6 +230,8 @@ static int add_cpus(struct reader *r, const struct attributes *a, struct err *e)
 	unsigned socket = 0, smt = 1, l3, uncore = r->next_uncore, node = r->t.ids.nr - 1;
 	struct cpu_list list;
 
+	if (nodeset_has(r->t.device_memory, node))
+		return err_set(e, EINVAL, "a node with \"device-memory\" has no CPUs");
 	int rc = read_cpu_list(&list, a->value[AT_CPUS], e);
 	if (rc == 0)
 		rc = read_number(a, AT_SOCKET, 0, CPUSET_BITS - 1, &socket, e);
@@ -256,16 +268,23 @@ static int add_cpus(struct reader *r, const struct attributes *a, struct err *e)
 
 static int add_memory(struct reader *r, const struct attributes *a, struct err *e)
 {
+	bool of_device = a->value[AT_DEVICE_MEMORY].s;
+	enum attribute which = of_device ? AT_DEVICE_MEMORY : AT_MEMORY;
 	unsigned node = r->t.ids.nr - 1;
 	uint64_t bytes = 0;
 	int rc = 0;
 
-	if (a->value[AT_MEMORY].s) {
-		rc = read_quantity(a->value[AT_MEMORY], &bytes, e);
+	if (a->value[which].s) {
+		rc = read_quantity(a->value[which], &bytes, e);
 		if (rc)
-			return err_add(e, rc, "memory");
+			return err_add(e, rc, "%s", attribute_names[which]);
 	}
-	rc = topo_set_memory(&r->t, node, 0, bytes, e);
+	if (of_device && a->value[AT_MEMORY].s)
+		return err_set(e, EINVAL, "\"memory\" and \"device-memory\" exclude each other");
+	if (of_device)
+		rc = topo_set_device_memory(&r->t, node, e);
+	if (rc == 0)
+		rc = topo_set_memory(&r->t, node, 0, bytes, e);
 	for (unsigned i = 0; rc == 0 && i < a->nr_huge; i++)
 		rc = topo_set_memory(&r->t, node, a->huge[i].page_bytes, a->huge[i].bytes, e);
 	return rc;
@@ -375,7 +394,8 @@ static int read_cpus(struct reader *r, struct span line, struct err *e)
 	a.value[AT_CPUS] = list;
 	int rc = read_attributes(&a, line, e);
 	if (rc == 0)
-		rc = refuse_words(&a, AT_MEMORY, AT_MEMORY, "belongs on the node's own line", e);
+		rc = refuse_words(
+			&a, AT_MEMORY, AT_DEVICE_MEMORY, "belongs on the node's own line", e);
 	if (rc == 0 && a.nr_huge)
 		rc = err_set(e, EINVAL, "huge pages belong on the node's own line");
 	if (rc == 0)

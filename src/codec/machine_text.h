@@ -16,6 +16,7 @@
  *
  * On a node line, in any order, each at most once:
  *   memory QUANTITY               ("64Gi"), huge pages included; none: 0
+ *   device-memory QUANTITY        instead of memory: it belongs to a device, such as a GPU
  *   hugepages-SIZE COUNT          how many pages of that size ("hugepages-2Mi 512")
  *   cpus LIST                     ("0-7,64-71"); a node without has memory only
  * and where cpus is given:

@@ -67,7 +67,8 @@ static void write_node(struct text *out, const struct topo *t, unsigned node)
 	struct cpuset left = t->node[node].cpus;
 	char size[TEXT_SIZE_MAX];
 
-	text_add(out, "node %u memory %s", t->ids.id[node],
+	text_add(out, "node %u %smemory %s", t->ids.id[node],
+		nodeset_has(t->device_memory, node) ? "device-" : "",
 		text_size(size, t->node[node].memory[0]));
 	for (unsigned k = 1; k < t->nr_kinds; k++)
 		text_add(out, " hugepages-%s %llu", text_size(size, t->page_bytes[k]),

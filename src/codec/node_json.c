@@ -121,6 +121,7 @@ static int read_kubelets_settings(json_t *settings, struct question *q, struct e
 	q->settings.merge_visit_budget = 0;
 	q->settings.topology_policy = POLICY_NONE; /* the kubelet's defaults */
 	q->settings.cpu_manager_policy = q->settings.memory_manager_policy = MANAGER_NONE;
+	q->settings.device_memory = DEVICE_MEMORY_INCLUDE; /* it knows no difference */
 	int rc = read_settings(settings, q, e);
 	if (!q->settings.max_allowable_numa_nodes)
 		q->settings.max_allowable_numa_nodes = KUBELET_MAX_NODES;

@@ -8,19 +8,21 @@
 
 enum { MILLI_PER_CPU = 1000 };
 
-/* The memory that an adopted container has where it runs, as far as it can be booked there. */
+/* The memory that an adopted container has where it runs, as far as it can be booked there: that of
+ * devices is not in the books where it is excluded. */
 static void adopt_memory(
 	const struct engine *g, const struct request *req, struct nodeset mems, struct decision *d)
 {
+	struct nodeset booked = nodeset_and(mems, ledger_memory(g->ledger)->usable);
 	struct memory_demand demand;
 
-	if (!request_pins_memory(req) ||
+	if (nodeset_empty(booked) || !request_pins_memory(req) ||
 		memory_demand(g->t, req->memory, req->nr_memory, &demand, NULL) < 0)
 		return;
 	for (unsigned k = 0; k < g->t->nr_kinds; k++)
 		if (demand.kinds >> k & 1)
 			d->blocks[d->nr_blocks++] = (struct memory_block){
-				.kind = k, .nodes = mems, .bytes = demand.bytes[k]};
+				.kind = k, .nodes = booked, .bytes = demand.bytes[k]};
 	if (ledger_fits(g->ledger, req, d, NULL) < 0)
 		d->nr_blocks = 0;
 }
@@ -54,7 +56,7 @@ static int take_over(const struct engine *g, const struct request *req,
 	if (placed->exclusive && cpuset_count(&cpus) > request_exclusive_cpus(req))
 		return err_set(e, EINVAL, "it runs on more CPUs of its own than it asks for");
 	d->cpus = placed->exclusive ? cpus : *ledger_pool(g->ledger);
-	d->mems = nodeset_empty(mems) ? g->t->nodes_with_memory : mems;
+	d->mems = nodeset_empty(mems) ? ledger_memory(g->ledger)->usable : mems;
 	rc = ledger_fits(g->ledger, req, d, e);
 	if (!rc)
 		adopt_memory(g, req, d->mems, d);
@@ -74,7 +76,7 @@ static void leave_in_pool(const struct engine *g, struct decision *d)
 	d->reason = NULL;
 	d->preferred = false;
 	d->cpus = *ledger_pool(g->ledger);
-	d->mems = g->t->nodes_with_memory;
+	d->mems = ledger_memory(g->ledger)->usable;
 }
 
 /* What is held for it by its pod, when it was created while nobody listened. */

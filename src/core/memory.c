@@ -29,14 +29,24 @@ static uint64_t minus(uint64_t a, uint64_t b)
 	return a > b ? a - b : 0;
 }
 
+struct nodeset memory_usable_nodes(const struct topo *t, const struct settings *s)
+{
+	struct nodeset own = nodeset_minus(t->nodes_with_memory, t->device_memory);
+	bool all = s->device_memory == DEVICE_MEMORY_INCLUDE || nodeset_empty(own);
+
+	return all ? t->nodes_with_memory : own;
+}
+
 void memory_init(struct memory_state *m, const struct topo *t, const struct settings *s)
 {
 	memset(m, 0, sizeof *m);
-	nodeset_each (n, t->nodes) {
+	m->usable = memory_usable_nodes(t, s);
+	nodeset_each (n, t->nodes)
+		m->node[n].group = nodeset_of(n);
+	nodeset_each (n, m->usable) {
 		struct memory_node *node = &m->node[n];
 		uint64_t huge = 0;
 
-		node->group = nodeset_of(n);
 		for (unsigned k = 0; k < t->nr_kinds; k++) {
 			node->allocatable[k] =
 				minus(t->node[n].memory[k], memory_reserved(t, s, n, k));

@@ -28,6 +28,7 @@ static const char *const scope_words[] = {"container", "pod", NULL};
 static const char *const strategy_words[] = {"none", "most-allocated", "least-allocated", NULL};
 static const char *const cpu_manager_words[] = {"none", "static", NULL};
 static const char *const memory_manager_words[] = {"None", "Static", NULL};
+static const char *const device_memory_words[] = {"exclude", "include", NULL};
 static const char *const failure_words[] = {/* by the bits of enum failure_policy */
 	"drop-and-proceed", "drop-and-fail", "keep-and-proceed", "keep-and-fail", NULL};
 static const char *const refusal_words[] = {"error", "evict", NULL};
@@ -112,6 +113,11 @@ static const struct row rows[] = {
 	ROW("memoryManagerPolicy", kind_word, memory_manager_policy, "Static",
 		"Static: Guaranteed containers get their memory from the nodes they run on",
 		.words = memory_manager_words),
+	ROW("deviceMemory", kind_word, device_memory, "exclude",
+		"NUMA nodes whose memory is a device's, as a GPU's on GB200, GH200 and POWER9. "
+		"exclude: containers get none of it, and their cpuset.mems is without these nodes. "
+		"include: it is memory like any other, as for the kubelet",
+		.words = device_memory_words, .restart = true),
 	ROW("reservedSystemCPUs", kind_cpus, reserved_cpus, "",
 		"CPUs that are never given to one container alone", .restart = true),
 	ROW("systemReserved.cpu", kind_cpu_amount, system_reserved_cpu_milli, "",

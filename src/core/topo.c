@@ -93,6 +93,15 @@ int topo_set_memory(
 	return 0;
 }
 
+int topo_set_device_memory(struct topo *t, unsigned node, struct err *e)
+{
+	if (node >= t->ids.nr)
+		return err_set(e, EINVAL, "a device's memory is on NUMA node index %u of %u", node,
+			t->ids.nr);
+	t->device_memory = nodeset_or(t->device_memory, nodeset_of(node));
+	return 0;
+}
+
 int topo_set_distance(struct topo *t, unsigned from, unsigned to, unsigned distance, struct err *e)
 {
 	if (from >= t->ids.nr || to >= t->ids.nr)
@@ -178,6 +187,7 @@ static void seal_counts(struct topo *t)
 		if (t->node[n].memory[0])
 			t->nodes_with_memory.bits |= nodeset_of(n).bits;
 	}
+	t->device_memory = nodeset_minus(t->device_memory, t->nodes_with_cpus);
 }
 
 static int check_memory(const struct topo *t, struct err *e)

@@ -105,9 +105,17 @@ int hotplug_read_memory(const char *root, const struct topo *t, unsigned node,
 	return rc;
 }
 
+/* A driver that comes up says which memory is its device's before it brings that online. */
+static struct nodeset new_device_memory(const struct topo *t, const struct hotplug *now)
+{
+	struct nodeset possible = nodeset_minus(t->nodes, t->nodes_with_cpus);
+
+	return nodeset_minus(nodeset_and(now->device_memory, possible), t->device_memory);
+}
+
 bool hotplug_differs(const struct topo *t, const struct hotplug *now)
 {
-	if (!cpuset_equal(&t->cpus, &now->online))
+	if (!cpuset_equal(&t->cpus, &now->online) || !nodeset_empty(new_device_memory(t, now)))
 		return true;
 	nodeset_each (n, t->nodes)
 		if (memcmp(t->node[n].memory, now->memory[n],
@@ -145,6 +153,9 @@ int hotplug_apply(
 		rc = topo_add_node(&t, known->ids.id[n], e);
 	for (unsigned n = 0; n < known->ids.nr && rc >= 0; n++)
 		rc = copy_node(known, now, n, &t, e);
+	nodeset_each (n, nodeset_or(known->device_memory, new_device_memory(known, now)))
+		if (rc >= 0)
+			rc = topo_set_device_memory(&t, n, e);
 	cpuset_each (cpu, &now->online) {
 		const struct topo_cpu *c = &known->cpu[cpu];
 

@@ -10,6 +10,7 @@
 struct hotplug {
 	struct cpuset online;
 	uint64_t memory[NODES_MAX][TOPO_KINDS]; /* bytes, as struct topo has them */
+	struct nodeset device_memory; /* nodes that are a device's by now (device_memory.h) */
 };
 
 /* The CPUs that are online now, on the machine whose /sys is under root ("/", or a recorded tree).

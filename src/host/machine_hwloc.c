@@ -1,6 +1,7 @@
 #include <host/machine_hwloc.h>
 
 #include <errno.h>
+#include <host/device_memory.h>
 #include <hwloc.h>
 #include <hwloc/distances.h>
 #include <numafit/mem.h>
@@ -15,12 +16,20 @@ enum { VARIABLE_FSROOT, NR_VARIABLES = 6 };
 static const char *const variables[NR_VARIABLES] = {"HWLOC_FSROOT", "HWLOC_XMLFILE",
 	"HWLOC_SYNTHETIC", "HWLOC_COMPONENTS", "HWLOC_THISSYSTEM", "HWLOC_CPUID_PATH"};
 
+/* What hwloc is to do unless the user says otherwise. It leaves the nodes of NVIDIA GPUs' memory
+ * out (before 2.11 by default): the kernel and the kubelet count them, and they must be known to be
+ * kept from containers. It stays set, as nothing else reads it, and the sweep looks at the machine
+ * again when there are threads. */
+static const char *const wishes[][2] = {{"HWLOC_KEEP_NVIDIA_GPU_NUMA_NODES", "1"}};
+
 struct environment {
 	char *value[NR_VARIABLES];
 };
 
 static void environment_take(struct environment *saved, const char *fsroot)
 {
+	for (unsigned i = 0; i < sizeof wishes / sizeof *wishes; i++)
+		(void)setenv(wishes[i][0], wishes[i][1], 0);
 	for (unsigned i = 0; i < NR_VARIABLES; i++) {
 		const char *value = getenv(variables[i]);
 
@@ -113,6 +122,12 @@ static int add_memory(const struct hwloc_obj *numa, unsigned node, struct topo *
 	return rc;
 }
 
+/* hwloc's word for it in XML, too. */
+static bool is_gpu_memory(const struct hwloc_obj *numa)
+{
+	return numa->subtype && strcmp(numa->subtype, "GPUMemory") == 0;
+}
+
 static int add_nodes(hwloc_topology_t h, struct topo *t, struct err *e)
 {
 	hwloc_const_nodeset_t nodes = hwloc_topology_get_topology_nodeset(h);
@@ -125,6 +140,8 @@ static int add_nodes(hwloc_topology_t h, struct topo *t, struct err *e)
 			continue;
 		int index = topo_add_node(t, id, e);
 		int rc = index < 0 ? index : add_memory(numa, (unsigned)index, t, e);
+		if (!rc && is_gpu_memory(numa))
+			rc = topo_set_device_memory(t, (unsigned)index, e);
 		if (rc)
 			return rc;
 	}
@@ -132,15 +149,26 @@ static int add_nodes(hwloc_topology_t h, struct topo *t, struct err *e)
 	return 0;
 }
 
+static int add_device_memory(const char *root, struct topo *t, struct err *e)
+{
+	int rc = 0;
+
+	nodeset_each (n, device_memory_read(root, &t->ids))
+		if (!rc)
+			rc = topo_set_device_memory(t, n, e);
+	return rc;
+}
+
 /* The NUMA node that the kernel counts the CPU to, NULL when there is none. hwloc gives memory-only
  * nodes the CPUs that are near them, but lists them behind the nodes that have these for their own:
- * both when they hang on the same object of its tree and when they hang higher. */
+ * both when they hang on the same object of its tree and when they hang higher. A GPU's node has
+ * the CPUs near the GPU there, and none in the kernel. */
 static hwloc_obj_t node_of(hwloc_topology_t h, unsigned cpu)
 {
 	hwloc_obj_t numa = NULL;
 
 	while ((numa = hwloc_get_next_obj_by_type(h, HWLOC_OBJ_NUMANODE, numa)))
-		if (hwloc_bitmap_isset(numa->cpuset, cpu))
+		if (!is_gpu_memory(numa) && hwloc_bitmap_isset(numa->cpuset, cpu))
 			break;
 	return numa;
 }
@@ -221,6 +249,8 @@ int machine_from_hwloc(enum hwloc_place place, const char *path, struct topo *t,
 	int rc = load(h, place, path, e);
 	if (rc == 0)
 		rc = add_nodes(h, t, e);
+	if (rc == 0 && place != PLACE_XML)
+		rc = add_device_memory(place == PLACE_TREE ? path : "", t, e);
 	if (rc == 0)
 		rc = add_cpus(h, t, e);
 	if (rc == 0)

@@ -196,7 +196,8 @@ struct nodeset container_nodes(const struct topo *t, const struct container *c)
 
 	if (container_exclusive(c))
 		nodes = topo_nodes_of(t, &c->cpus);
-	if (c->mems_pinned && !nodeset_equal(c->mems, t->nodes_with_memory))
+	if (c->mems_pinned &&
+		!nodeset_within(nodeset_minus(t->nodes_with_memory, t->device_memory), c->mems))
 		nodes = nodeset_or(nodes, c->mems);
 	return nodes;
 }

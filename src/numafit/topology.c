@@ -13,7 +13,8 @@
 static const char help[] =
 	"usage: numafit topology [--machine MACHINE] [--average NODES | --export]\n"
 	"\n"
-	"Show a machine's NUMA nodes: CPUs, sockets, memory, huge pages and distances.\n"
+	"Show a machine's NUMA nodes: CPUs, sockets, memory, huge pages and distances;\n"
+	"on a machine that has such, which nodes are the memory of a device (a GPU).\n"
 	"\n"
 	"  --machine MACHINE  this (the default), a name (kep3545-8), or a path with a '/':\n"
 	"                     our text, an hwloc .xml, a tree of hwloc-gather-topology\n"
@@ -146,7 +147,8 @@ static void add_cpus(struct table *tab, const struct topo *t, const struct cpuse
 static void print_nodes(const struct topo *t)
 {
 	enum { OTHER_COLUMNS = 3 }; /* beside the kinds of memory */
-	struct table tab = {.nr_columns = OTHER_COLUMNS + t->nr_kinds};
+	bool has_devices = !nodeset_empty(t->device_memory);
+	struct table tab = {.nr_columns = OTHER_COLUMNS + has_devices + t->nr_kinds};
 	char size[TEXT_SIZE_MAX], kind[TOPO_NAME_MAX];
 
 	table_add(&tab, "node");
@@ -154,11 +156,15 @@ static void print_nodes(const struct topo *t)
 		table_add(&tab, "%s", topo_kind_name(t, k, kind, sizeof kind));
 	table_add(&tab, "socket");
 	table_add(&tab, "cpus");
+	if (has_devices)
+		table_add(&tab, "memory of");
 	nodeset_each (n, t->nodes) {
 		table_add(&tab, "%u", t->ids.id[n]);
 		for (unsigned k = 0; k < t->nr_kinds; k++)
 			table_add(&tab, "%s", text_size(size, t->node[n].memory[k]));
 		add_cpus(&tab, t, &t->node[n].cpus);
+		if (has_devices)
+			table_add(&tab, "%s", nodeset_has(t->device_memory, n) ? "a device" : "-");
 	}
 	table_print(&tab, stdout);
 	table_fini(&tab);

@@ -3,6 +3,7 @@
 #include "daemon.h"
 
 #include <host/cgroup.h>
+#include <host/device_memory.h>
 #include <host/discover.h>
 #include <host/hotplug.h>
 #include <io/log.h>
@@ -317,8 +318,11 @@ static enum step look_at_memory(struct daemon *d)
 
 	if (!rc && ++s->node < d->topo.ids.nr)
 		return LOOK_AT_MEMORY;
-	if (!rc)
+	if (!rc) { /* the last of all: a driver says so before it brings memory online */
+		s->now.device_memory = nodeset_or(
+			d->topo.device_memory, device_memory_read(s->root, &d->topo.ids));
 		rc = follow_machine(d, &e);
+	}
 	tell_problem(s, rc ? e.text : "");
 	return LOOK_AT_CONTAINERS;
 }

@@ -66,6 +66,36 @@ static inline struct topo *machine_without(
 	return t;
 }
 
+/* The eight nodes and two GPUs, whose memory is nodes 8 and 9: 128 GiB each. */
+static inline struct topo *machine_with_gpus(void)
+{
+	struct topo *eight = machine_of_eight(), *t = malloc(sizeof *t);
+
+	topo_init(t, "gpus");
+	for (unsigned n = 0; n < 10; n++)
+		(void)topo_add_node(t, n, NULL);
+	cpuset_each (cpu, &eight->cpus) {
+		const struct topo_cpu *c = &eight->cpu[cpu];
+
+		(void)topo_add_cpu(t, cpu, c->node, c->core, c->socket, c->uncore, NULL);
+	}
+	for (unsigned n = 0; n < 10; n++) {
+		(void)topo_set_memory(t, n, 0, n < 8 ? GIB(64) : GIB(128), NULL);
+		if (n >= 8)
+			(void)topo_set_device_memory(t, n, NULL);
+		for (unsigned m = 0; m < 10; m++)
+			(void)topo_set_distance(t, n, m,
+				n < 8 && m < 8 ? eight->distance[n][m]
+				: n == m       ? 10
+					       : 80,
+				NULL);
+	}
+	if (topo_seal(t, NULL))
+		abort();
+	free(eight);
+	return t;
+}
+
 static inline struct settings settings_of(enum topology_policy policy)
 {
 	struct settings s = {

@@ -17,14 +17,19 @@ struct node {
 	char work[ADMIT_ARENA_BYTES];
 };
 
-static struct node *node_new(enum topology_policy policy)
+static struct node *node_on(struct topo *t, struct settings s)
 {
 	struct node *n = calloc(1, sizeof *n);
 
-	n->t = machine_of_eight();
-	n->s = settings_of(policy);
+	n->t = t;
+	n->s = s;
 	n->l = ledger_new(n->t, &n->s);
 	return n;
+}
+
+static struct node *node_new(enum topology_policy policy)
+{
+	return node_on(machine_of_eight(), settings_of(policy));
 }
 
 static void node_free(struct node *n)
@@ -163,6 +168,41 @@ static void shared_containers_get_the_pool_and_all_memory_nodes(void **state)
 		assert_int_equal(d.nr_blocks, 0);
 	}
 	node_free(n);
+}
+
+/* Nodes 8 and 9 are GPUs' memory. 100 GiB are on one of them or on two others, 600 GiB not without
+ * both. */
+static void memory_of_devices_is_for_containers_only_where_a_setting_says_so(void **state)
+{
+	static const struct {
+		enum device_memory setting;
+		uint64_t memory;
+		bool admitted;
+		uint64_t mems;
+	} cases[] = {
+		{DEVICE_MEMORY_EXCLUDE, 0, true, 0xff},
+		{DEVICE_MEMORY_EXCLUDE, GIB(50), true, 0x01},
+		{DEVICE_MEMORY_EXCLUDE, GIB(100), true, 0x03},
+		{DEVICE_MEMORY_EXCLUDE, GIB(600), false, 0},
+		{DEVICE_MEMORY_INCLUDE, 0, true, 0x3ff},
+		{DEVICE_MEMORY_INCLUDE, GIB(50), true, 0x01},
+		{DEVICE_MEMORY_INCLUDE, GIB(100), true, 0x100},
+		{DEVICE_MEMORY_INCLUDE, GIB(600), true, 0x33f},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct settings s = settings_of(POLICY_BEST_EFFORT);
+		struct request req = ask("c", cases[i].memory ? QOS_GUARANTEED : QOS_BURSTABLE, 500,
+			cases[i].memory);
+
+		s.device_memory = cases[i].setting;
+		struct node *n = node_on(machine_with_gpus(), s);
+		struct decision d = place(n, &req);
+		assert_int_equal(d.admit, cases[i].admitted);
+		assert_int_equal(d.mems.bits, cases[i].mems);
+		node_free(n);
+	}
 }
 
 static void a_guaranteed_container_with_part_of_a_cpu_shares_cpus_but_has_its_memory(void **state)
@@ -381,6 +421,7 @@ int main(void)
 		cmocka_unit_test(each_policy_chooses_and_refuses_as_the_kubelet),
 		cmocka_unit_test(policy_none_packs_without_asking_for_hints),
 		cmocka_unit_test(shared_containers_get_the_pool_and_all_memory_nodes),
+		cmocka_unit_test(memory_of_devices_is_for_containers_only_where_a_setting_says_so),
 		cmocka_unit_test(
 			a_guaranteed_container_with_part_of_a_cpu_shares_cpus_but_has_its_memory),
 		cmocka_unit_test(huge_pages_are_booked_where_the_cpus_are),

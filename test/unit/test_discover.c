@@ -253,6 +253,23 @@ static void hwloc_reads_the_tree_it_was_told_whatever_its_environment_says(void 
 	assert_int_equal(unsetenv("HWLOC_SYNTHETIC"), 0);
 }
 
+/* Who tells hwloc to hide what drivers call a GPU's memory is obeyed; nothing else hides it. */
+static void gpu_memory_is_there_unless_the_environment_hides_it(void **state)
+{
+	static const char name[] = "HWLOC_KEEP_NVIDIA_GPU_NUMA_NODES";
+	struct topo t;
+
+	(void)state;
+	assert_int_equal(unsetenv(name), 0);
+	load_ok("test/machines/recorded/power9-v100", &t);
+	assert_int_equal(t.ids.nr, 8);
+	assert_int_equal(setenv(name, "0", 1), 0);
+	load_ok("test/machines/recorded/power9-v100", &t);
+	assert_int_equal(t.ids.nr, 2);
+	assert_string_equal(getenv(name), "0");
+	assert_int_equal(unsetenv(name), 0);
+}
+
 /* A machine as hwloc exports it, with a string of it replaced by another. */
 static void load_changed_xml(const char *old, const char *new, int want, const char *error)
 {
@@ -386,6 +403,7 @@ int main(int argc, char **argv)
 		CASE(an_unknown_name_is_answered_with_those_that_there_are),
 		CASE(a_name_is_the_last_part_of_the_path_without_suffix),
 		CASE(hwloc_reads_the_tree_it_was_told_whatever_its_environment_says),
+		CASE(gpu_memory_is_there_unless_the_environment_hides_it),
 		CASE(what_an_xml_says_too_much_is_refused),
 		CASE(libnumas_differences_are_told_one_by_one),
 		CASE(distances_are_borrowed_only_from_the_same_nodes),

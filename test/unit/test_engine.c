@@ -42,18 +42,23 @@ static int fold(void *ctx, const struct record *r, struct err *e)
 	return engine_replay(n->folded, r, e);
 }
 
-static struct node *node_new(enum topology_policy policy, unsigned step)
+static struct node *node_on(struct topo *t, enum topology_policy policy, unsigned step)
 {
 	struct node *n = calloc(1, sizeof *n);
 	const struct engine_hooks hooks = {.ctx = n, .record = fold};
 
-	n->t = machine_of_eight();
+	n->t = t;
 	n->s = settings_of(policy);
 	n->s.shared_pool_step = step;
 	(void)cpuset_parse(&n->s.reserved_cpus, "0,32", 4, NULL);
 	n->g = engine_new(n->t, &n->s, &hooks);
 	n->folded = engine_new(n->t, &n->s, &hooks);
 	return n;
+}
+
+static struct node *node_new(enum topology_policy policy, unsigned step)
+{
+	return node_on(machine_of_eight(), policy, step);
 }
 
 static void node_free(struct node *n)
@@ -399,6 +404,47 @@ static void running_containers_are_adopted_where_they_run(void **state)
 	node_free(after);
 }
 
+/* What runs keeps the nodes that it was given; its memory is booked where there is some for
+ * containers, and one that was given none in particular is kept off the GPUs' nodes 8 and 9. */
+static void adopted_memory_is_not_booked_on_devices(void **state)
+{
+	static const struct {
+		const char *mems;
+		uint64_t has, booked;
+		unsigned updates;
+	} cases[] = {
+		{"", 0xff, 0xff, 1},
+		{"0-9", 0x3ff, 0xff, 0},
+		{"1,8", 0x102, 0x02, 0},
+		{"8-9", 0x300, 0, 0},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct node *n = node_on(machine_with_gpus(), POLICY_BEST_EFFORT, 0);
+		struct request req = ask("db", QOS_GUARANTEED, 2000, GIB(4));
+		const struct placement placed = {.exclusive = true, .cpus = n->t->node[1].cpus};
+		struct update_list ups = {0};
+
+		req.cpus = "5,37";
+		req.mems = cases[i].mems;
+		engine_synchronize(n->g, 0,
+			&(const struct inventory){
+				&req, &(const struct placement *){&placed}, 1, NULL, 0, NULL},
+			&ups);
+		const struct decision *d = &ledger_at(engine_ledger(n->g), 0)->decision;
+		assert_true(d->exclusive);
+		assert_int_equal(d->mems.bits, cases[i].has);
+		assert_int_equal(d->nr_blocks, cases[i].booked ? 1 : 0);
+		if (cases[i].booked)
+			assert_int_equal(d->blocks[0].nodes.bits, cases[i].booked);
+		assert_int_equal(ups.nr, cases[i].updates);
+		assert_int_equal(ledger_check(engine_ledger(n->g), NULL), 0);
+		vec_fini(&ups);
+		node_free(n);
+	}
+}
+
 static void a_container_that_started_unpinned_is_placed_by_an_update(void **state)
 {
 	struct node *n = node_new(POLICY_RESTRICTED, 0);
@@ -407,7 +453,8 @@ static void a_container_that_started_unpinned_is_placed_by_an_update(void **stat
 
 	(void)state;
 	engine_synchronize(n->g, 0,
-		&(const struct inventory){&stray, &(const struct placement *){NULL}, 1, NULL, 0, NULL},
+		&(const struct inventory){
+			&stray, &(const struct placement *){NULL}, 1, NULL, 0, NULL},
 		&ups);
 	assert_int_equal(ups.nr, 1);
 	assert_string_equal(ups.at[0].container_id, "stray");
@@ -447,7 +494,8 @@ static void a_running_container_that_fits_nowhere_goes_on_in_the_shared_pool(voi
 
 	(void)state;
 	engine_synchronize(n->g, 0,
-		&(const struct inventory){&huge, &(const struct placement *){NULL}, 1, NULL, 0, NULL},
+		&(const struct inventory){
+			&huge, &(const struct placement *){NULL}, 1, NULL, 0, NULL},
 		&ups);
 	const struct holding *h = ledger_find(engine_ledger(n->g), "huge");
 	assert_non_null(h);
@@ -515,7 +563,8 @@ static void an_annotation_gives_no_more_cpus_than_the_request(void **state)
 	thief.cpus = "4-31";
 	thief.mems = "1";
 	engine_synchronize(n->g, 0,
-		&(const struct inventory){&thief, &(const struct placement *){&claim}, 1, NULL, 0, NULL},
+		&(const struct inventory){
+			&thief, &(const struct placement *){&claim}, 1, NULL, 0, NULL},
 		&ups);
 	assert_true(cpuset_empty(ledger_held_cpus(engine_ledger(n->g))));
 	vec_fini(&ups);
@@ -588,6 +637,7 @@ int main(void)
 		cmocka_unit_test(nameless_containers_are_nobodys_successors),
 		cmocka_unit_test(a_record_that_cannot_be_kept_refuses_and_changes_nothing),
 		cmocka_unit_test(running_containers_are_adopted_where_they_run),
+		cmocka_unit_test(adopted_memory_is_not_booked_on_devices),
 		cmocka_unit_test(a_container_that_started_unpinned_is_placed_by_an_update),
 		cmocka_unit_test(what_the_runtime_could_not_be_told_comes_with_the_next_reply),
 		cmocka_unit_test(a_running_container_that_fits_nowhere_goes_on_in_the_shared_pool),

@@ -6,6 +6,7 @@
 #include <cmocka.h>
 
 #include <codec/machine_text.h>
+#include <host/device_memory.h>
 #include <host/discover.h>
 #include <host/hotplug.h>
 #include <ftw.h>
@@ -159,6 +160,54 @@ static void a_node_that_goes_has_nothing_any_more(void **state)
 	assert_int_equal(tree->now.memory[1][0], GIB(8));
 }
 
+/* A driver that is started late brings its device's memory online as a node. */
+static void memory_that_a_driver_brings_online_is_its_devices(void **state)
+{
+	static const char with_gpu[] = "machine gpu\nnode 0 memory 8Gi cpus 0-3\nnode 1 memory 8Gi "
+				       "cpus 4-7\nnode 252 memory 0\nnode 253 memory 0\n";
+	struct tree *tree = *state;
+	struct topo t;
+
+	remove_below(tree, "sys/devices/system/node");
+	assert_int_equal(machine_text_parse(with_gpu, sizeof with_gpu - 1, &tree->t, NULL), 0);
+	put(tree, "sys/devices/system/cpu/online", "0-7\n");
+	put(tree, "sys/devices/system/node/node0/meminfo", "Node 0 MemTotal: 8388608 kB\n");
+	put(tree, "sys/devices/system/node/node1/meminfo", "Node 1 MemTotal: 8388608 kB\n");
+	put(tree, "sys/devices/system/node/node252/meminfo", "Node 252 MemTotal: 0 kB\n");
+	put(tree, "sys/devices/system/node/node253/meminfo", "Node 253 MemTotal: 0 kB\n");
+	tree->now.device_memory = device_memory_read(tree->dir, &tree->t.ids);
+	assert_true(nodeset_empty(tree->now.device_memory));
+
+	/* one GPU's is a node, another one's is not, a third one names a node that has CPUs */
+	put(tree, "proc/driver/nvidia/gpus/0004:05:00.0/numa_status",
+		"Node:  252\nStatus: online\n");
+	put(tree, "proc/driver/nvidia/gpus/0004:06:00.0/numa_status", "Node:  -1\n");
+	put(tree, "proc/driver/nvidia/gpus/0006:00:00.0/numa_status", "Status: offline\nNode: 1\n");
+	put(tree, "proc/driver/nvidia/gpus/0007:00:00.0/information", "Model: none\n");
+	put(tree, "sys/devices/system/node/has_generic_initiator", "0,253,999\n");
+	put(tree, "sys/devices/system/node/node252/meminfo", "Node 252 MemTotal: 8388608 kB\n");
+	assert_int_equal(read_now(tree, NULL), 0);
+	tree->now.device_memory = device_memory_read(tree->dir, &tree->t.ids);
+	assert_true(hotplug_differs(&tree->t, &tree->now));
+	assert_int_equal(hotplug_apply(&tree->t, &tree->now, &t, NULL), 0);
+	assert_int_equal(t.device_memory.bits, 1 << 2 | 1 << 3);
+	assert_int_equal(t.node[2].memory[0], GIB(8));
+	assert_false(hotplug_differs(&t, &tree->now));
+
+	/* the driver is gone, its memory is not: once a device's, always a device's */
+	remove_below(tree, "proc");
+	tree->now.device_memory = device_memory_read(tree->dir, &tree->t.ids);
+	assert_false(hotplug_differs(&t, &tree->now));
+	struct topo later;
+	assert_int_equal(hotplug_apply(&t, &tree->now, &later, NULL), 0);
+	assert_int_equal(later.device_memory.bits, 1 << 2 | 1 << 3);
+	/* nor does a node become one that only lost its CPUs for a while */
+	put(tree, "sys/devices/system/cpu/online", "4-7\n");
+	assert_int_equal(read_now(tree, NULL), 0);
+	assert_int_equal(hotplug_apply(&t, &tree->now, &later, NULL), 0);
+	assert_int_equal(later.device_memory.bits, 1 << 2 | 1 << 3);
+}
+
 static void cpus_that_nobody_knows_need_discovery(void **state)
 {
 	struct tree *tree = *state;
@@ -228,6 +277,7 @@ int main(void)
 		CASE(a_cpu_goes_and_comes_back_as_it_was),
 		CASE(memory_and_huge_pages_change),
 		CASE(a_node_that_goes_has_nothing_any_more),
+		CASE(memory_that_a_driver_brings_online_is_its_devices),
 		CASE(cpus_that_nobody_knows_need_discovery),
 		CASE(what_makes_no_sense_is_an_error),
 		CASE(no_cpu_at_all_is_no_machine),

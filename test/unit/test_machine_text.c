@@ -153,6 +153,15 @@ static void a_machine_that_contradicts_itself_is_refused_with_the_place(void **s
 		{"machine a", "machine a: the machine has no NUMA node"},
 		{"machine a\nnode 0 memory 1Gi", "machine a: the machine has no CPU"},
 		{"machine a\nnode", "line 2: \"node\" needs an id"},
+		{"machine a\nnode 0 memory 1Gi device-memory 1Gi",
+			"line 2: node 0: \"memory\" and \"device-memory\" exclude each other"},
+		{"machine a\nnode 0 device-memory 1Gi cpus 0",
+			"line 2: node 0: a node with \"device-memory\" has no CPUs"},
+		{"machine a\nnode 0 device-memory 1Gi\ncpus 0",
+			"line 3: node 0: a node with \"device-memory\" has no CPUs"},
+		{"machine a\nnode 0 device-memory x", "line 2: node 0: device-memory: "},
+		{"machine a\nnode 0 cpus 0\ncpus 1 device-memory 1Gi",
+			"line 3: node 0: \"device-memory\" belongs on the node's own line"},
 		{"machine a\nnode x", "line 2: node: \"x\" is not a number"},
 		{"machine a\nnode 1024", "line 2: NUMA node id 1024 is above 1023"},
 		{"machine a\nnode 99999999999999999999",
@@ -318,6 +327,8 @@ static void what_is_written_reads_back_as_the_same_machine(void **state)
 		"machine memory_only\nnode 1 cpus 0-1,1000-1001 smt 2 l3 1\nnode 250 memory 8Gi "
 		"hugepages-2Mi 3\n"
 		"node 255 memory 8Gi hugepages-64Ki 0\ndistances\n10 40 80\n40 10 80\n80 80 10\n",
+		"machine gpu\nnode 0 cpus 0 memory 1Gi\nnode 2 device-memory 0\n"
+		"node 3 device-memory 16Gi hugepages-2Mi 0\n",
 		"machine interleaved\nnode 0 cpus 0,2,4,6 l3 2\nnode 1 cpus 1,3,5,7 l3 2\n",
 	};
 	auto_free char *buf = xcalloc(MACHINE_TEXT_MAX, 1);
@@ -335,6 +346,7 @@ static void what_is_written_reads_back_as_the_same_machine(void **state)
 		assert_string_equal(after.name, before.name);
 		assert_int_equal(after.has_distances, before.has_distances);
 		assert_int_equal(topo_fingerprint(&after), topo_fingerprint(&before));
+		assert_true(nodeset_equal(after.device_memory, before.device_memory));
 	}
 }
 

@@ -67,7 +67,7 @@ static void admissions_are_those_of_the_released_kubelet(void **state)
 static void events_of_a_runtime_are_answered_as_the_daemon_does(void **state)
 {
 	(void)state;
-	check_file("test/golden/events.jsonl", 6);
+	check_file("test/golden/events.jsonl", 9);
 }
 
 #define ONE_NODE "\"nodes\":[{\"id\":0,\"memory\":1000}],\"distances\":{\"0\":[10]}"

@@ -255,6 +255,26 @@ static void a_node_without_cpus_says_so(void **state)
 	assert_amounts(w, "hugepages-2Mi", 1, 0, 0, 0);
 }
 
+/* The zone is there with all that it has, and nothing of it for pods. */
+static void memory_of_devices_is_reported_as_for_nobody(void **state)
+{
+	struct world *w = *state;
+
+	ledger_free(w->l);
+	free(w->t);
+	w->t = machine_with_gpus();
+	w->l = ledger_new(w->t, &w->s);
+	take(w);
+	assert_amounts(w, "memory", 7, GIB(64), GIB(64), GIB(64));
+	assert_amounts(w, "memory", 8, GIB(128), 0, 0);
+	assert_amounts(w, "cpu", 8, 0, 0, 0);
+	w->s.device_memory = DEVICE_MEMORY_INCLUDE;
+	ledger_free(w->l);
+	w->l = ledger_new(w->t, &w->s);
+	take(w);
+	assert_amounts(w, "memory", 8, GIB(128), GIB(128), GIB(128));
+}
+
 static void devices_are_there_on_every_node_if_only_as_none(void **state)
 {
 	static const struct report_devices devices[] = {
@@ -535,6 +555,7 @@ int main(void)
 		IN_WORLD(memory_that_is_held_together_is_not_available_on_a_node_alone),
 		IN_WORLD(where_nothing_is_booked_all_is_available),
 		IN_WORLD(a_node_without_cpus_says_so),
+		IN_WORLD(memory_of_devices_is_reported_as_for_nobody),
 		IN_WORLD(devices_are_there_on_every_node_if_only_as_none),
 		IN_WORLD(tokens_that_are_given_out_are_promised_cpus),
 		IN_WORLD(the_policy_is_that_of_whoever_decides),
