@@ -35,6 +35,7 @@ struct topo {
 	bool made_up; /* set before topo_seal(): of a question; need not be possible in hardware */
 	struct node_ids ids;
 	struct nodeset nodes, nodes_with_cpus, nodes_with_memory;
+	struct cpuset nodeless; /* online CPUs of no NUMA node: not in cpus, for no container */
 	struct nodeset device_memory; /* nodes whose memory is a device's (a GPU's); without CPUs */
 	struct topo_node node[NODES_MAX];
 	bool has_distances;

@@ -113,9 +113,17 @@ static struct nodeset new_device_memory(const struct topo *t, const struct hotpl
 	return nodeset_minus(nodeset_and(now->device_memory, possible), t->device_memory);
 }
 
+/* Of the online CPUs those that are not known to be of no NUMA node. */
+static struct cpuset on_nodes(const struct topo *t, const struct hotplug *now)
+{
+	return cpuset_minus(now->online, &t->nodeless);
+}
+
 bool hotplug_differs(const struct topo *t, const struct hotplug *now)
 {
-	if (!cpuset_equal(&t->cpus, &now->online) || !nodeset_empty(new_device_memory(t, now)))
+	struct cpuset online = on_nodes(t, now);
+
+	if (!cpuset_equal(&t->cpus, &online) || !nodeset_empty(new_device_memory(t, now)))
 		return true;
 	nodeset_each (n, t->nodes)
 		if (memcmp(t->node[n].memory, now->memory[n],
@@ -139,7 +147,7 @@ static int copy_node(const struct topo *known, const struct hotplug *now, unsign
 int hotplug_apply(
 	const struct topo *known, const struct hotplug *now, struct topo *out, struct err *e)
 {
-	struct cpuset unknown = cpuset_minus(now->online, &known->cpus);
+	struct cpuset online = on_nodes(known, now), unknown = cpuset_minus(online, &known->cpus);
 	char list[CPUSET_TEXT_MAX];
 	struct topo t;
 	int rc = 0;
@@ -149,6 +157,7 @@ int hotplug_apply(
 			cpuset_format(&unknown, list, sizeof list));
 	topo_init(&t, known->name);
 	t.this_machine = known->this_machine;
+	t.nodeless = known->nodeless;
 	for (unsigned n = 0; n < known->ids.nr && rc >= 0; n++)
 		rc = topo_add_node(&t, known->ids.id[n], e);
 	for (unsigned n = 0; n < known->ids.nr && rc >= 0; n++)
@@ -156,7 +165,7 @@ int hotplug_apply(
 	nodeset_each (n, nodeset_or(known->device_memory, new_device_memory(known, now)))
 		if (rc >= 0)
 			rc = topo_set_device_memory(&t, n, e);
-	cpuset_each (cpu, &now->online) {
+	cpuset_each (cpu, &online) {
 		const struct topo_cpu *c = &known->cpu[cpu];
 
 		if (rc >= 0)

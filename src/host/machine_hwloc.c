@@ -18,9 +18,16 @@ static const char *const variables[NR_VARIABLES] = {"HWLOC_FSROOT", "HWLOC_XMLFI
 
 /* What hwloc is to do unless the user says otherwise. It leaves the nodes of NVIDIA GPUs' memory
  * out (before 2.11 by default): the kernel and the kubelet count them, and they must be known to be
- * kept from containers. It stays set, as nothing else reads it, and the sweep looks at the machine
- * again when there are threads. */
-static const char *const wishes[][2] = {{"HWLOC_KEEP_NVIDIA_GPU_NUMA_NODES", "1"}};
+ * kept from containers. It leaves out nodes, too, that list the CPUs of another one, as those that
+ * numa=fake cuts out of a real one do, and with them all distances. What it
+ * would print of either, or of firmware that contradicts itself, is no line of a log: libnuma's
+ * view is compared with its own instead. All stay set, as nothing else reads them, and the sweep
+ * looks at the machine again when there are threads. */
+static const char *const wishes[][2] = {
+	{"HWLOC_KEEP_NVIDIA_GPU_NUMA_NODES", "1"},
+	{"HWLOC_DEBUG_ALLOW_OVERLAPPING_NODE_CPUSETS", "1"},
+	{"HWLOC_HIDE_ERRORS", "2"},
+};
 
 struct environment {
 	char *value[NR_VARIABLES];
@@ -159,7 +166,8 @@ static int add_device_memory(const char *root, struct topo *t, struct err *e)
 	return rc;
 }
 
-/* The NUMA node that the kernel counts the CPU to, NULL when there is none. hwloc gives memory-only
+/* The NUMA node that the kernel counts the CPU to, NULL when there is none: of several that list it
+ * the smallest, and of equal ones the first. hwloc gives memory-only
  * nodes the CPUs that are near them, but lists them behind the nodes that have these for their own:
  * both when they hang on the same object of its tree and when they hang higher. A GPU's node has
  * the CPUs near the GPU there, and none in the kernel. */
@@ -184,6 +192,16 @@ static bool sockets_are_numbered(hwloc_topology_t h)
 	return true;
 }
 
+/* Its node is offline. The kubelet does not see such CPUs either (cadvisor goes by the CPUs in each
+ * node's folder). */
+static int add_nodeless(unsigned cpu, struct topo *t, struct err *e)
+{
+	if (cpu >= CPUSET_BITS)
+		return err_set(e, ERANGE, "CPU %u: ids must be below %d", cpu, CPUSET_BITS);
+	cpuset_add(&t->nodeless, cpu);
+	return 0;
+}
+
 static int add_cpus(hwloc_topology_t h, struct topo *t, struct err *e)
 {
 	bool numbered = sockets_are_numbered(h);
@@ -196,14 +214,18 @@ static int add_cpus(hwloc_topology_t h, struct topo *t, struct err *e)
 		hwloc_obj_t package = hwloc_get_ancestor_obj_by_type(h, HWLOC_OBJ_PACKAGE, pu);
 		hwloc_obj_t l3 = hwloc_get_ancestor_obj_by_type(h, HWLOC_OBJ_L3CACHE, pu);
 
-		if (!node)
-			return err_set(e, EINVAL, "CPU %u belongs to no NUMA node", pu->os_index);
+		if (!node) {
+			rc = add_nodeless(pu->os_index, t, e);
+			continue;
+		}
 		unsigned socket =
 			package ? (numbered ? package->os_index : package->logical_index) : 0;
 		unsigned first = core ? (unsigned)hwloc_bitmap_first(core->cpuset) : pu->os_index;
 		rc = topo_add_cpu(t, pu->os_index, (unsigned)node_index(&t->ids, node->os_index),
 			first, socket, l3 ? l3->logical_index : socket, e);
 	}
+	if (rc == 0 && cpuset_empty(&t->cpus) && !cpuset_empty(&t->nodeless))
+		rc = err_set(e, EINVAL, "none of its CPUs belongs to a NUMA node");
 	return rc;
 }
 

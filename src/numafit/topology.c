@@ -188,10 +188,16 @@ static void print_distances(const struct topo *t)
 
 static int show(const struct topo *t)
 {
+	char list[CPUSET_TEXT_MAX];
+
 	(void)printf("machine %s: NUMA nodes %u, sockets %u, cores %u, CPUs %u", t->name, t->ids.nr,
 		t->nr_sockets, t->nr_cores, t->nr_cpus);
 	(void)printf(", last-level caches %u\n\n", t->nr_uncores);
 	print_nodes(t);
+	if (!cpuset_empty(&t->nodeless))
+		(void)printf("\nCPUs %s belong to no NUMA node that is online: no container gets "
+			     "them\n",
+			cpuset_format(&t->nodeless, list, sizeof list));
 	(void)printf("\n");
 	print_distances(t);
 	return EXIT_DONE;

@@ -184,7 +184,7 @@ static int start(struct daemon *d, struct err *e)
 static void log_start(const struct daemon *d)
 {
 	const struct settings *s = &d->settings;
-	char reserved[CPUSET_TEXT_MAX], name[2 * TOPO_NAME_MAX];
+	char reserved[CPUSET_TEXT_MAX], nodeless[CPUSET_TEXT_MAX], name[2 * TOPO_NAME_MAX];
 
 	log_line(LOG_INFO, "started",
 		"version=%s mode=%s policy=%s scope=%s prefer_closest=%s machine=%s nodes=%u "
@@ -194,6 +194,13 @@ static void log_start(const struct daemon *d)
 		log_text(name, sizeof name, d->topo.name), d->topo.ids.nr, d->topo.nr_cpus,
 		cpuset_format(&s->reserved_cpus, reserved, sizeof reserved),
 		d->launch.name ? "from-the-runtime" : s->nri_socket);
+	if (!cpuset_empty(&d->topo.nodeless))
+		log_line(LOG_WARN, "cpus-without-node",
+			"cpus=%s text=\"they are online, their NUMA nodes are not: no container "
+			"gets "
+			"them, as with the kubelet\" action=\"bring the nodes online, and restart "
+			"numafitd\"",
+			cpuset_format(&d->topo.nodeless, nodeless, sizeof nodeless));
 	if (cpuset_empty(&s->reserved_cpus))
 		log_line(LOG_WARN, "no-reserved-cpus",
 			"action=\"set reservedSystemCPUs, so that the system and shared containers "

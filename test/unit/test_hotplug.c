@@ -220,6 +220,28 @@ static void cpus_that_nobody_knows_need_discovery(void **state)
 	assert_string_equal(e.text, "nothing is known of CPUs 16,20");
 }
 
+/* Node 4 was offline at the start, its CPUs were not. */
+static void cpus_of_no_node_come_and_go_unnoticed(void **state)
+{
+	struct tree *tree = *state;
+	struct topo t;
+
+	for (unsigned cpu = 16; cpu < 20; cpu++)
+		cpuset_add(&tree->t.nodeless, cpu);
+	put(tree, "sys/devices/system/cpu/online", "0-19\n");
+	assert_int_equal(read_now(tree, NULL), 0);
+	assert_false(hotplug_differs(&tree->t, &tree->now));
+	put(tree, "sys/devices/system/cpu/online", "0-14,17\n");
+	assert_int_equal(read_now(tree, NULL), 0);
+	assert_true(hotplug_differs(&tree->t, &tree->now));
+	assert_int_equal(hotplug_apply(&tree->t, &tree->now, &t, NULL), 0);
+	assert_int_equal(t.nr_cpus, 15);
+	assert_int_equal(cpuset_count(&t.nodeless), 4);
+	put(tree, "sys/devices/system/cpu/online", "0-14,17,20\n");
+	assert_int_equal(read_now(tree, NULL), 0);
+	assert_int_equal(hotplug_apply(&tree->t, &tree->now, &t, NULL), -ENXIO);
+}
+
 static void what_makes_no_sense_is_an_error(void **state)
 {
 	static const struct {
@@ -279,6 +301,7 @@ int main(void)
 		CASE(a_node_that_goes_has_nothing_any_more),
 		CASE(memory_that_a_driver_brings_online_is_its_devices),
 		CASE(cpus_that_nobody_knows_need_discovery),
+		CASE(cpus_of_no_node_come_and_go_unnoticed),
 		CASE(what_makes_no_sense_is_an_error),
 		CASE(no_cpu_at_all_is_no_machine),
 		cmocka_unit_test(this_machine_is_as_it_was_discovered),

@@ -40,6 +40,9 @@ static const struct shape {
 	{RECORDED "power9-v100", 8, 2, 4, 16, 2, {346, 4}, 6, 0, 8, 255, 80, 80},
 	{RECORDED "gpu-memory.xml", 8, 2, 4, 16, 2, {346, 4}, 6, 0, 0, 250, 80, 80},
 	{RECORDED "gb200-mig", 34, 2, 8, 8, 2, {1696, 4}, 32, 28, 0, 18, 120, 120},
+	{RECORDED "node0-offline", 1, 1, 4, 4, 1, {64, 2}, 0, 0, 1, 1, 10, 10},
+	{RECORDED "fake-numa", 4, 1, 6, 8, 1, {32, 4}, 3, 0, 0, 3, 10, 10},
+	{RECORDED "fake-hybrid", 6, 2, 8, 10, 2, {24, 1}, 1, 0, 3, 4, 20, 20},
 };
 
 static void load(const char *name, struct topo *t)
@@ -267,6 +270,7 @@ static void memory_of_gpus_is_marked_and_that_of_expanders_is_not(void **state)
 		{"sparse-nodes", ""},
 		{"cxl", ""},
 		{"hbm-flat", ""},
+		{RECORDED "fake-numa", ""},
 	};
 
 	(void)state;
@@ -277,6 +281,33 @@ static void memory_of_gpus_is_marked_and_that_of_expanders_is_not(void **state)
 		load(cases[i].machine, &t);
 		assert_string_equal(
 			nodeset_format(t.device_memory, &t.ids, list, sizeof list), cases[i].nodes);
+	}
+}
+
+/* What cadvisor makes of these trees (GetNodesInfo of v0.56.2, run with them as its /sys): CPUs
+ * that no node has do not exist, one that several nodes list belongs to the smallest. */
+static void nodes_have_the_cpus_that_the_kubelet_sees(void **state)
+{
+	static const struct {
+		const char *machine, *cpus[6], *nodeless;
+	} cases[] = {
+		{RECORDED "node0-offline", {"1,3,5,7"}, "0,2,4,6"},
+		{RECORDED "fake-numa", {"0-7", "", "", ""}, ""},
+		{RECORDED "fake-hybrid", {"0-1", "4-5", "", "10-11", "8-9", "6-7"}, "2-3"},
+		{"sparse-nodes", {"0-3", "", "4,6-7", ""}, ""},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < NR(cases); i++) {
+		char list[CPUSET_TEXT_MAX];
+		struct topo t;
+
+		load(cases[i].machine, &t);
+		nodeset_each (n, t.nodes)
+			assert_string_equal(cpuset_format(&t.node[n].cpus, list, sizeof list),
+				cases[i].cpus[n]);
+		assert_string_equal(
+			cpuset_format(&t.nodeless, list, sizeof list), cases[i].nodeless);
 	}
 }
 
@@ -293,6 +324,7 @@ int main(void)
 		cmocka_unit_test(offline_cpus_are_not_there_and_isolated_ones_are),
 		cmocka_unit_test(the_threads_of_a_power_core_are_neighbours),
 		cmocka_unit_test(memory_of_gpus_is_marked_and_that_of_expanders_is_not),
+		cmocka_unit_test(nodes_have_the_cpus_that_the_kubelet_sees),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
