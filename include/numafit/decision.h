@@ -35,6 +35,8 @@ struct decision {
 	struct memory_block blocks[TOPO_KINDS];
 	struct sched_hint_result hint;
 	bool left;      /* it runs on as it was found (onAdopt: leave) and is told nothing */
+	struct cpuset left_on; /* left, and confined to these CPUs by somebody else: no container gets
+				  any of them for its own. Empty: it is not confined */
 	bool lost_cpus; /* CPUs of its own have gone offline since: as long as it has fewer than it
 			   asks for, others are looked for when CPUs come or go */
 	uint64_t lease;                     /* whose tokens it has come for (leases.h); 0: none */
@@ -47,7 +49,7 @@ struct decision {
 };
 
 /* What was said of an earlier one does not hold for what becomes of *d now: the message and the
- * flags `left` and `lost_cpus` are cleared. */
+ * flags `left` (with left_on) and `lost_cpus` are cleared. */
 void decision_begin_anew(struct decision *d);
 
 /* The reasons for a refusal, as literals: the one equal to name, or NULL. */

@@ -113,8 +113,9 @@ void engine_create(struct engine *g, int64_t now_ms, const struct request *req, 
  * like in a Synchronize; what it must be told comes with the updates of the next event. */
 void engine_live(struct engine *g, int64_t now_ms, const struct request *req,
 	const struct placement *placed);
-/* Somebody else changes the container's resources. False when it is unknown. What it is to run with
- * is then in *d, and *ups gains the others that must move along: it keeps what it has when the
+/* Somebody else changes the container's resources. False when it is unknown, or left as it runs and
+ * neither its CPUs nor what it asks for change: no answer is needed. What it is to run with is else
+ * in *d, and *ups gains the others that must move along: it keeps what it has when the
  * request needs the same (a kubelet that rewrites cpusets), else it grows or shrinks in place
  * (resize.h); or the change is refused (d->admit false), and all stays as it was. */
 bool engine_update(struct engine *g, int64_t now_ms, const struct request *req, struct decision *d,

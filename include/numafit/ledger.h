@@ -9,6 +9,7 @@
  *   - no CPU is held by two containers, except that later containers of a pod take over from its
  *     init containers, when it was decided as a whole; and none of the reserved CPUs by any;
  *   - the shared pool and the held CPUs have no CPU in common;
+ *   - no CPU is held that a container is left on (decision.left_on);
  *   - the shared pool holds all reserved CPUs (none with strict-cpu-reservation) and is never
  * empty;
  *   - a container without CPUs of its own has the pool's; of the reserved ones those that the pool
@@ -55,13 +56,17 @@ struct ledger *ledger_new(const struct topo *t, const struct settings *s);
 void ledger_free(struct ledger *l);
 
 const struct topo *ledger_topo(const struct ledger *l);
-/* The CPUs that may still be held exclusively: neither held nor reserved. */
+/* The CPUs that may still be held exclusively: neither held nor reserved, nor is a container left on
+ * them. */
 struct cpuset ledger_free_cpus(const struct ledger *l);
 /* The CPUs that the shared pool may have at all: with strict-cpu-reservation not the reserved ones.
  */
 struct cpuset ledger_shareable_cpus(const struct ledger *l);
 /* All CPUs held exclusively. */
 const struct cpuset *ledger_held_cpus(const struct ledger *l);
+/* All CPUs that containers are confined to which are left as they run (decision.left_on). They stay
+ * in the shared pool. */
+const struct cpuset *ledger_left_cpus(const struct ledger *l);
 /* The CPUs that containers without CPUs of their own run on. */
 const struct cpuset *ledger_pool(const struct ledger *l);
 const struct memory_state *ledger_memory(const struct ledger *l);
@@ -69,9 +74,10 @@ const struct memory_state *ledger_memory(const struct ledger *l);
 /* The tokens that the kubelet has given out; part of the same state. A container whose decision has
  * a lease runs on them, and no other does. */
 struct leases *ledger_leases(const struct ledger *l);
-/* Free CPUs that the tokens stand for which are given out and nobody has come for: they are kept
- * for whom they were given to, whole cores where that can be, and stay in the shared pool until
- * then. Not those of `but` (NULL: all of them). Without the device plugin there are none. */
+/* CPUs that stay in the shared pool though nobody holds them, and that no newcomer gets: those that
+ * containers are left on; and as many as the tokens stand for which are given out and nobody has
+ * come for, not those of `but` (NULL: all of them), whole cores where that can be. Without the device
+ * plugin there are none of the latter. */
 struct tokenset;
 struct cpuset ledger_promised_cpus(const struct ledger *l, const struct tokenset *but);
 /* Whether the kubelet may give out these tokens, as far as CPUs go: there is one left for each that

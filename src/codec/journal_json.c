@@ -167,6 +167,7 @@ static const struct field decision_rows[] = {
 	FIELD("hint", OBJECT, AT(hint), .has_flag = true, .flag = AT(hint.looked_at),
 		.fields = &hint_fields),
 	FIELD("left", BOOL, AT(left), .optional = true),
+	FIELD("left_on", CPUS, AT(left_on), .optional = true),
 	FIELD("lost_cpus", BOOL, AT(lost_cpus), .optional = true),
 	FIELD("lease", U64, AT(lease), .optional = true),
 	FIELD("reason", STRING, AT(reason), .optional = true),

@@ -36,6 +36,7 @@ static const struct field container_rows[] = {
 	FIELD("qos", NAME, AT(qos), .name = qos_word, .max = NR_QOS),
 	FIELD("source", NAME, AT(source), .name = source_word, .max = NR_DECISION_SOURCES),
 	FIELD("exclusive", BOOL, AT(exclusive)),
+	FIELD("left", BOOL, AT(left), .optional = true),
 	FIELD("cpus", STRING, AT(cpus)),
 	FIELD("mems", STRING, AT(mems)),
 	FIELD("nodes", STRING, AT(nodes), .optional = true),
@@ -189,7 +190,8 @@ static struct status_container container_of(
 		.source = d->source,
 		.exclusive = d->exclusive,
 		.preferred = d->preferred,
-		.cpus = keep_cpus(a, &d->cpus),
+		.left = d->left,
+		.cpus = keep_cpus(a, d->left ? &d->left_on : &d->cpus),
 		.mems = keep_nodes(a, d->mems, ids),
 		.nodes = d->has_affinity ? keep_nodes(a, d->nodes, ids) : NULL,
 	};

@@ -80,7 +80,7 @@ struct status_container {
 	const char *ns, *pod, *container, *id;
 	enum qos qos;
 	enum decision_source source;
-	bool exclusive, preferred;
+	bool exclusive, preferred, left; /* left: it runs as it was found, on cpus; "": on any */
 	const char *cpus, *mems;
 	const char *nodes; /* the NUMA affinity; NULL: none */
 };

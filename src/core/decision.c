@@ -30,6 +30,7 @@ void decision_begin_anew(struct decision *d)
 {
 	d->message[0] = '\0';
 	d->left = d->lost_cpus = false;
+	d->left_on = (struct cpuset){0};
 }
 
 struct nodeset decision_nodes_used(const struct topo *t, const struct decision *d)

@@ -108,5 +108,5 @@ void engine_shadow(struct engine *g, int64_t now_ms, const struct request *req,
 		engine_drop_for_good(g, now_ms, "shadow", waiting);
 	if (placed.exclusive)
 		drop_contradicted(g, now_ms, &placed.cpus);
-	engine_adopt(g, now_ms, "shadow", req, &placed);
+	engine_adopt(g, now_ms, "shadow", req, &placed, false);
 }

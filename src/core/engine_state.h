@@ -68,11 +68,12 @@ bool engine_inherit(struct engine *g, int64_t now_ms, struct request *req, struc
 /* It was seen to exist. */
 void engine_mark_live(struct engine *g, int64_t now_ms, const char *container_id);
 /* engine_sync.c: what the container runs with becomes what it holds, as its placement says; or,
- * when that cannot be, it is decided anew, and left in the shared pool when that refuses it. */
+ * when that cannot be, it is decided anew, and put into the shared pool when that refuses it. With
+ * onAdopt: leave one that was never placed (it has no placement annotation, and is not `ours`: the
+ * ledger did not have it either) runs on as it does, unless others hold CPUs that it is confined
+ * to. */
 void engine_adopt(struct engine *g, int64_t now_ms, const char *cause, const struct request *req,
-	const struct placement *placed);
-/* It runs on as it did before it was adopted, and is told nothing. */
-void decision_leave(struct decision *d);
+	const struct placement *placed, bool ours);
 /* Whether what the one holds is what the other needs: only exclusive CPUs and pinned memory are
  * held. The runtime's numbers are those of the cgroup, and a spec's may be finer. */
 bool holding_suits(const struct holding *h, const struct request *req);

@@ -6,12 +6,6 @@
 #include <errno.h>
 #include <string.h>
 
-void decision_leave(struct decision *d)
-{
-	d->left = true;
-	(void)text_copy(d->message, sizeof d->message, "left as it ran: onAdopt is leave");
-}
-
 struct placement placement_in_force(
 	const struct topo *t, const struct settings *s, const struct request *req)
 {

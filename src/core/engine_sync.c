@@ -95,16 +95,35 @@ static bool claim(struct engine *g, int64_t now_ms, struct request *req, struct 
 	return suits;
 }
 
+/* The CPUs that somebody has confined it to; none when it may run on all that are online. */
+static struct cpuset confined_to(const struct engine *g, const struct request *req)
+{
+	const struct cpuset cpus = placement_in_force(g->t, g->s, req).cpus;
+
+	return cpuset_within(&g->t->cpus, &cpus) ? (struct cpuset){0} : cpus;
+}
+
+/* It runs on as it does, and nobody else gets the CPUs that it is confined to. 0, or -EBUSY with
+ * text: another one has some of them to itself. */
+static int leave_as_it_runs(
+	const struct engine *g, const struct request *req, struct decision *d, struct err *e)
+{
+	*d = (struct decision){
+		.admit = true,
+		.source = SOURCE_ADOPTED,
+		.policy = g->s->topology_policy,
+		.cpus = *ledger_pool(g->ledger),
+		.mems = g->t->nodes_with_memory,
+		.left = true,
+		.left_on = confined_to(g, req),
+		.message = "left as it ran: onAdopt is leave",
+	};
+	return ledger_fits(g->ledger, req, d, e);
+}
+
 /* Decide it as if it came now, but never refuse it. */
 static void place_late(struct engine *g, const struct request *req, struct decision *d)
 {
-	if (g->s->on_adopt == ADOPT_LEAVE) {
-		*d = (struct decision){
-			.policy = g->s->topology_policy, .source = SOURCE_ADOPTED, .reason = ""};
-		leave_in_pool(g, d);
-		decision_leave(d);
-		return;
-	}
 	struct request entitled = *req;
 	if (!engine_claims(g, req, d)) /* nobody knows of its tokens yet, and it runs */
 		entitled.allocated = NULL;
@@ -129,12 +148,12 @@ static bool how_placed(const struct engine *g, const struct request *req,
 	return said || own;
 }
 
-/* Why the container does not keep what it runs with, where it was placed by us before. */
+/* Why the container does not keep what it runs with, where it could have been expected to. */
 static void note_lost(struct decision *d, const struct err *why)
 {
 	struct text t;
 
-	if (*d->message)
+	if (!why->code || *d->message)
 		return;
 	text_init(&t, d->message, sizeof d->message);
 	text_add(&t, "what it ran with was not taken over: %s", why->text);
@@ -149,19 +168,26 @@ static void count_what_it_has(const struct decision *d, struct request *req)
 		req->cpu_milli = (uint64_t)nr * MILLI_PER_CPU;
 }
 
+/* Only what nobody here has placed may be left: neither an annotation says so, nor the ledger. */
+static bool may_be_left(const struct engine *g, const struct request *req,
+	const struct placement *placed, bool ours)
+{
+	return g->s->on_adopt == ADOPT_LEAVE && !ours && !placed && !req->placement;
+}
+
 void engine_adopt(struct engine *g, int64_t now_ms, const char *cause, const struct request *req,
-	const struct placement *placed)
+	const struct placement *placed, bool ours)
 {
 	struct request known = *req;
 	struct placement p;
 	bool was_placed = how_placed(g, req, placed, &p);
 	struct decision d = {0};
-	struct err why;
+	struct err why = {0};
 
-	if (!claim(g, now_ms, &known, &d) && (!was_placed || take_over(g, req, &p, &d, &why))) {
+	if (!claim(g, now_ms, &known, &d) && (!was_placed || take_over(g, req, &p, &d, &why)) &&
+		(!may_be_left(g, req, placed, ours) || leave_as_it_runs(g, req, &d, &why))) {
 		place_late(g, &known, &d);
-		if (was_placed)
-			note_lost(&d, &why);
+		note_lost(&d, &why);
 	}
 	(void)engine_claims(g, req, &d);
 	count_what_it_has(&d, &known);
@@ -170,18 +196,29 @@ void engine_adopt(struct engine *g, int64_t now_ms, const char *cause, const str
 	ledger_set_starting(g->ledger, req->container_id, req->in_creation);
 }
 
+/* Whether it was resized while nobody listened, and somebody has seen to its CPUs. What its pod holds
+ * for it is not given up for that. */
+static bool has_what_it_asks_for_now(
+	const struct engine *g, const struct holding *h, const struct request *req)
+{
+	return !h->decision.left && h->decision.source != SOURCE_HELD && !holding_suits(h, req) &&
+	       placement_in_force(g->t, g->s, req).exclusive;
+}
+
 /* The same for who can go on as it runs; others would be placed on CPUs that somebody runs on who
  * is still to be adopted. */
 static void adopt_in_place(
 	struct engine *g, int64_t now_ms, const struct request *req, const struct placement *placed)
 {
 	struct request known = *req;
+	const struct holding *h = ledger_find(g->ledger, req->container_id);
 	struct placement p;
 	struct decision d;
 
-	if (!how_placed(g, req, placed, &p) || ledger_find(g->ledger, req->container_id) ||
-		ledger_find_waiting(g->ledger, req->pod.uid, req->container_name) ||
-		take_over(g, req, &p, &d, NULL) < 0)
+	if (h ? !has_what_it_asks_for_now(g, h, req)
+	      : ledger_find_waiting(g->ledger, req->pod.uid, req->container_name) != NULL)
+		return;
+	if (!how_placed(g, req, placed, &p) || take_over(g, req, &p, &d, NULL) < 0)
 		return;
 	(void)engine_claims(g, req, &d);
 	count_what_it_has(&d, &known);
@@ -204,7 +241,7 @@ void engine_live(
 		engine_mark_live(g, now_ms, req->container_id);
 		return;
 	}
-	engine_adopt(g, now_ms, "adopt", req, placed);
+	engine_adopt(g, now_ms, "adopt", req, placed, false);
 	engine_tell_later(g, &before);
 	const struct holding *h = ledger_find(g->ledger, req->container_id);
 	if (h && !h->decision.left)
@@ -335,28 +372,38 @@ static void put_right(struct engine *g, const struct request *req, struct update
 	ledger_set_misplaced(g->ledger, req->container_id, req->in_creation && !h->decision.left);
 }
 
-/* Who was resized while nobody listened, and runs with as much as it asks for now, is found so. */
-static void drop_outgrown(struct engine *g, int64_t now_ms, const struct inventory *what)
+/* What was left, and is to be left no more or on other CPUs, is adopted anew. */
+static void drop_left(struct engine *g, int64_t now_ms, const struct inventory *what)
 {
 	for (size_t i = 0; i < what->nr; i++) {
 		const struct request *req = &what->requests[i];
 		const struct holding *h = ledger_find(g->ledger, req->container_id);
-		const struct placement now = placement_in_force(g->t, g->s, req);
+		const struct cpuset cpus = confined_to(g, req);
 
-		if (h && !holding_suits(h, req) && (now.exclusive || !request_exclusive_cpus(req)))
-			engine_drop(g, now_ms, "resized", req->container_id, true);
+		if (h && h->decision.left &&
+			(!may_be_left(g, req, what->placed[i], false) ||
+				!cpuset_equal(&cpus, &h->decision.left_on)))
+			engine_drop(g, now_ms, "synchronize", req->container_id, true);
 	}
 }
 
-/* And who does not, gets it now: around what it has, if that can be. */
-static void resize_late(struct engine *g, int64_t now_ms, const struct request *req)
+/* What was resized while nobody listened gets what it asks for now: around what it has, if that can
+ * be. One record replaces its entry: were it dropped first, and we ended in between, the next life
+ * would not know that it is ours. What asks for no CPUs of its own any more keeps none, even where
+ * its memory cannot be resized. */
+static void resize_late(struct engine *g, int64_t now_ms, const struct request *req,
+	const struct placement *placed)
 {
 	const struct holding *h = ledger_find(g->ledger, req->container_id);
 	struct update_list told_with_all = {0};
 	struct decision d;
 
-	if (h && !h->decision.left && !holding_suits(h, req))
-		(void)engine_update(g, now_ms, req, &d, &told_with_all);
+	if (h && !h->decision.left && !holding_suits(h, req) &&
+		engine_update(g, now_ms, req, &d, &told_with_all) && !d.admit &&
+		!request_exclusive_cpus(req)) {
+		engine_drop(g, now_ms, "resized", req->container_id, true);
+		engine_adopt(g, now_ms, "adopt", req, placed, true);
+	}
 	vec_fini(&told_with_all);
 }
 
@@ -367,20 +414,22 @@ void engine_synchronize(
 
 	release_gone(g, now_ms, what);
 	release_gone_pods(g, now_ms, what);
-	drop_outgrown(g, now_ms, what);
+	drop_left(g, now_ms, what);
 	for (size_t i = 0; i < what->nr; i++)
 		adopt_in_place(
 			g, now_ms, oldest_first[i], what->placed[oldest_first[i] - what->requests]);
 	for (size_t i = 0; i < what->nr; i++) {
 		const struct request *req = oldest_first[i];
+		const size_t at = (size_t)(req - what->requests);
 
 		if (ledger_find(g->ledger, req->container_id))
 			engine_mark_live(g, now_ms, req->container_id);
 		else
-			engine_adopt(g, now_ms, "adopt", req, what->placed[req - what->requests]);
+			engine_adopt(g, now_ms, "adopt", req, what->placed[at], false);
 	}
 	for (size_t i = 0; i < what->nr; i++)
-		resize_late(g, now_ms, oldest_first[i]);
+		resize_late(g, now_ms, oldest_first[i],
+			what->placed[oldest_first[i] - what->requests]);
 	for (size_t i = 0; i < what->nr; i++)
 		put_right(g, oldest_first[i], ups);
 	free(oldest_first);

@@ -82,7 +82,10 @@ bool engine_update(struct engine *g, int64_t now_ms, const struct request *req, 
 		return false;
 	known = with_identity_of(g, h, req);
 	*d = h->decision;
-	if (!holding_suits(h, &known) || has_other_numbers(h, &known)) {
+	bool changes = !holding_suits(h, &known) || has_other_numbers(h, &known);
+	if (h->decision.left && !changes && !*req->cpus)
+		return false;
+	if (changes || h->decision.left) {
 		resize(g->ledger, g->s, h, &known, &g->arena, d);
 		if (d->admit)
 			record_resize(g, now_ms, &known, d);

@@ -175,7 +175,9 @@ const struct topo *ledger_topo(const struct ledger *l)
 
 struct cpuset ledger_free_cpus(const struct ledger *l)
 {
-	return cpuset_minus(cpuset_minus(l->t->cpus, &l->held), &l->s->reserved_cpus);
+	struct cpuset cpus = cpuset_minus(cpuset_minus(l->t->cpus, &l->held), &l->left);
+
+	return cpuset_minus(cpus, &l->s->reserved_cpus);
 }
 
 bool ledger_is_of_pool(const struct ledger *l, const struct cpuset *cpus)
@@ -196,6 +198,21 @@ struct cpuset ledger_shareable_cpus(const struct ledger *l)
 const struct cpuset *ledger_held_cpus(const struct ledger *l)
 {
 	return &l->held;
+}
+
+const struct cpuset *ledger_left_cpus(const struct ledger *l)
+{
+	return &l->left;
+}
+
+struct cpuset ledger_left_by_others(const struct ledger *l, const struct holding *self)
+{
+	struct cpuset cpus = {0};
+
+	for (size_t i = 0; i < l->by_id.nr && !cpuset_empty(&l->left); i++)
+		if (l->by_id.at[i] != self)
+			cpus = cpuset_or(cpus, &l->by_id.at[i]->decision.left_on);
+	return cpus;
 }
 
 const struct cpuset *ledger_pool(const struct ledger *l)
@@ -318,6 +335,7 @@ static void drop(struct ledger *l, struct holding *h)
 	l->held = cpuset_minus(l->held, &cpus);
 	memory_release(&l->memory, h->decision.blocks, h->decision.nr_blocks);
 	l->nr_misplaced -= h->misplaced;
+	l->left = ledger_left_by_others(l, h);
 	take_out(l, h);
 	holding_free(h);
 }
@@ -387,11 +405,14 @@ static void hold(struct ledger *l, struct holding *h)
 			pods = ledger_held_by_pod(l, h->pod_uid, h);
 		others = cpuset_minus(l->held, &pods);
 		assert(!cpuset_intersects(&others, &d->cpus) &&
+			!cpuset_intersects(&l->left, &d->cpus) &&
 			!cpuset_intersects(&l->pool, &d->cpus));
 		l->held = cpuset_or(l->held, &d->cpus);
 	} else if (!ledger_is_of_pool(l, &d->cpus)) {
 		d->cpus = l->pool;
 	}
+	assert(!cpuset_intersects(&l->held, &d->left_on));
+	l->left = cpuset_or(l->left, &d->left_on);
 	memory_hold(&l->memory, d->blocks, d->nr_blocks);
 	enter(l, h);
 }

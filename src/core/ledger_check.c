@@ -17,27 +17,44 @@ static const struct holding *holder_of(const struct ledger *l, unsigned cpu)
 	return NULL;
 }
 
-/* Whether CPUs are there to be held, when of those that are held only `others` count. */
-static int cpus_fit(const struct ledger *l, const struct cpuset *others, const struct cpuset *cpus,
-	struct err *e)
+static int is_held(const struct ledger *l, unsigned cpu, struct err *e)
+{
+	const struct holding *h = holder_of(l, cpu);
+
+	assert(h);
+	return err_set(e, EBUSY, "CPU %u is held by container %s of pod %s/%s", cpu,
+		h->container_name, h->pod_ns, h->pod_name);
+}
+
+/* Whether a container can be left on CPUs, of which no other one may hold any. */
+static int may_be_left_on(const struct ledger *l, const struct cpuset *others,
+	const struct cpuset *cpus, struct err *e)
+{
+	struct cpuset both = cpuset_and(*others, cpus);
+
+	return cpuset_empty(&both) ? 0 : is_held(l, cpuset_next(&both, 0), e);
+}
+
+/* Whether CPUs are there to be held, when of those that are held only `others` count, and nobody is
+ * left on them. */
+static int cpus_fit(const struct ledger *l, const struct cpuset *others, const struct cpuset *left,
+	const struct cpuset *cpus, struct err *e)
 {
 	cpuset_each (cpu, cpus) {
 		if (!cpuset_has(&l->t->cpus, cpu))
 			return err_set(e, EINVAL, "the machine has no CPU %u", cpu);
 		if (cpuset_has(&l->s->reserved_cpus, cpu))
 			return err_set(e, EBUSY, "CPU %u is reserved", cpu);
-		if (cpuset_has(others, cpu)) {
-			const struct holding *h = holder_of(l, cpu);
-
-			assert(h);
-			return err_set(e, EBUSY, "CPU %u is held by container %s of pod %s/%s", cpu,
-				h->container_name, h->pod_ns, h->pod_name);
-		}
+		if (cpuset_has(others, cpu))
+			return is_held(l, cpu, e);
+		if (cpuset_has(left, cpu))
+			return err_set(
+				e, EBUSY, "a container that is left as it runs is on CPU %u", cpu);
 	}
 	if (cpuset_empty(cpus))
 		return err_set(e, EINVAL, "exclusive CPUs, but none are given");
-	struct cpuset left = cpuset_minus(cpuset_minus(ledger_shareable_cpus(l), others), cpus);
-	return cpuset_empty(&left) ? err_set(e, EBUSY, "no CPU would be left for the shared pool")
+	struct cpuset pool = cpuset_minus(cpuset_minus(ledger_shareable_cpus(l), others), cpus);
+	return cpuset_empty(&pool) ? err_set(e, EBUSY, "no CPU would be left for the shared pool")
 				   : 0;
 }
 
@@ -82,7 +99,9 @@ static int memory_fits(const struct ledger *l, const struct holding *self,
 static int all_fits(const struct ledger *l, const struct holding *self, const struct cpuset *others,
 	const struct decision *d, struct err *e)
 {
-	int rc = d->exclusive ? cpus_fit(l, others, &d->cpus, e) : 0;
+	const struct cpuset left = ledger_left_by_others(l, self);
+	int rc = d->exclusive ? cpus_fit(l, others, &left, &d->cpus, e)
+			      : may_be_left_on(l, others, &d->left_on, e);
 
 	for (unsigned i = 0; i < d->nr_blocks && !rc; i++)
 		rc = memory_fits(l, self, &d->blocks[i], e);
@@ -222,6 +241,29 @@ static int leases_are_sound(const struct ledger *l, struct err *e)
 	return leases_check(l->leases, e);
 }
 
+/* What is left has no CPUs of its own, and nobody has those that it is on. */
+static int left_is_sound(const struct ledger *l, struct err *e)
+{
+	struct cpuset all = {0};
+
+	for (size_t i = 0; i < l->by_id.nr; i++) {
+		const struct decision *d = &l->by_id.at[i]->decision;
+
+		if ((d->left && d->exclusive) || (!d->left && !cpuset_empty(&d->left_on)))
+			return err_set(e, EINVAL,
+				"container %s is left as it runs, and is not at once",
+				l->by_id.at[i]->container_id);
+		all = cpuset_or(all, &d->left_on);
+	}
+	if (!cpuset_equal(&all, &l->left))
+		return err_set(
+			e, EINVAL, "the CPUs that are left are not those that containers run on");
+	return cpuset_intersects(&all, &l->held)
+		       ? err_set(e, EINVAL,
+				 "a container holds a CPU that another one is left to run on")
+		       : 0;
+}
+
 int ledger_check(const struct ledger *l, struct err *e)
 {
 	struct cpuset seen = {0};
@@ -249,6 +291,8 @@ int ledger_check(const struct ledger *l, struct err *e)
 	if (!cpuset_equal(&seen, &l->held))
 		return err_set(e, EINVAL, "the held CPUs are not those that containers hold");
 	int rc = ledger_pool_is_sound(l, &l->pool, e);
+	if (!rc)
+		rc = left_is_sound(l, e);
 	if (!rc)
 		rc = memory_is_sound(l, e);
 	return rc ? rc : leases_are_sound(l, e);

@@ -125,6 +125,7 @@ void ledger_move(struct ledger *l, const char *container_id, const struct decisi
 	assert(h && d->admit && !(d->exclusive && cpuset_intersects(&l->pool, &d->cpus)));
 	h->decision = *d;
 	h->decision.reasons = NULL;
+	l->left = ledger_left_by_others(l, NULL);
 	count_held(l);
 	set_pool(l, &l->pool);
 }

@@ -27,6 +27,7 @@ static struct cpuset ahead_of_need(
 {
 	struct cpuset here =
 		cpuset_minus(cpuset_and(*pool, &l->t->node[node].cpus), &l->s->reserved_cpus);
+	here = cpuset_minus(here, &l->left); /* nobody would get them */
 	struct cpuset not_held =
 			      cpuset_minus(cpuset_minus(ledger_shareable_cpus(l), &l->held), held),
 		      ahead = {0};

@@ -22,6 +22,7 @@ struct ledger {
 	const struct topo *t;
 	const struct settings *s;
 	struct cpuset held, pool;
+	struct cpuset left; /* that containers are confined to which are left as they run */
 	struct memory_state memory;
 	struct index by_id, by_name, by_sandbox;
 	struct leases *leases;
@@ -38,6 +39,8 @@ static inline bool holding_is_kept(const struct holding *h)
  * as well. */
 struct cpuset ledger_held_by_pod(
 	const struct ledger *l, const char *pod_uid, const struct holding *but);
+/* What other containers than *self (NULL: nobody) are left on. */
+struct cpuset ledger_left_by_others(const struct ledger *l, const struct holding *self);
 /* ledger_pool.c */
 /* Whether they are the pool's, but for reserved ones: those are what strict-cpu-reservation made of
  * them when the pool moved last. */

@@ -23,10 +23,16 @@ static unsigned awaited_on(const struct tokenset *leased, const struct tokenset 
 	return cpuset_count(&waiting);
 }
 
+/* What would be free if no container were left on it. */
+static struct cpuset left_and_free(const struct ledger *l)
+{
+	return cpuset_minus(cpuset_and(l->left, &l->t->cpus), &l->s->reserved_cpus);
+}
+
 struct cpuset ledger_promised_cpus(const struct ledger *l, const struct tokenset *but)
 {
 	struct cpus_how how = cpus_how(l->t, &l->s->cpu_options);
-	struct cpuset free_cpus = ledger_free_cpus(l), promised = {0};
+	struct cpuset free_cpus = ledger_free_cpus(l), promised = left_and_free(l);
 	struct tokenset leased, claimed;
 
 	if (!l->s->device_plugin || leases_empty(l->leases))
@@ -87,11 +93,12 @@ int ledger_may_promise(const struct ledger *l, const struct tokenset *tokens, st
 int ledger_report_tokens(const struct ledger *l, struct arena *a, struct token_reports *out)
 {
 	struct cpuset promised = ledger_promised_cpus(l, NULL);
+	struct cpuset held = cpuset_or(l->held, &l->left);
 	struct tokenset leased, claimed;
 	const struct tokens_state now = {
 		.t = l->t,
 		.s = l->s,
-		.held = &l->held,
+		.held = &held,
 		.leased = &leased,
 		.claimed = &claimed,
 		.spare = spare_cpus(l, &promised),

@@ -67,7 +67,9 @@ static const struct row rows[] = {
 		.words = mode_words, .restart = true),
 	ROW("onAdopt", kind_word, on_adopt, "place",
 		"containers that were created while numafitd was away: place them now, or leave "
-		"them as they run",
+		"them as they run. No container is given CPUs that another one was confined to by "
+		"somebody else and is left on; one that is confined to no CPUs runs on all of "
+		"them, as the system's own processes do",
 		.words = adopt_words),
 	ROW("besideStaticKubelet", kind_word, beside_static_kubelet, "shadow",
 		"what mode manage becomes when the kubelet's CPU or memory manager is found to be "

@@ -230,8 +230,8 @@ static void print_containers(const struct status *st)
 		c < st->containers + st->nr_containers; c++) {
 		table_add(&t, "%s/%s/%s", c->ns, c->pod, c->container);
 		table_add(&t, "%s", qos_name(c->qos));
-		table_add(&t, "%s", c->cpus);
-		table_add(&t, "%s", c->exclusive ? "yes" : "shared");
+		table_add(&t, "%s", *c->cpus ? c->cpus : "any");
+		table_add(&t, "%s", c->left ? "left" : c->exclusive ? "yes" : "shared");
 		table_add(&t, "%s", c->mems);
 		table_add(&t, "%s", affinity(c));
 		table_add(&t, "%s", c->preferred ? "yes" : "no");

@@ -59,7 +59,10 @@ static void log_rejection(const struct pod *pod, const struct reading *r)
 /* CPUs that no newcomer can have. */
 static struct cpuset foreign_cpus(const struct daemon *d)
 {
-	return cpuset_or(d->settings.reserved_cpus, ledger_held_cpus(engine_ledger(d->engine)));
+	const struct ledger *l = engine_ledger(d->engine);
+	const struct cpuset had = cpuset_or(*ledger_held_cpus(l), ledger_left_cpus(l));
+
+	return cpuset_or(d->settings.reserved_cpus, &had);
 }
 
 static struct reading read_hint(const struct daemon *d, const struct pod *pod, struct arena *a)

@@ -163,7 +163,9 @@ const struct nri_handler off_handler = {
 
 static bool is_placed(const struct daemon *d, const struct request *req)
 {
-	return req->placement || ledger_find(engine_ledger(d->engine), req->container_id);
+	const struct holding *h = ledger_find(engine_ledger(d->engine), req->container_id);
+
+	return req->placement || (h && !h->decision.left);
 }
 
 /* Whom numafit has placed, by the journal or by its annotation, gets the whole machine. */

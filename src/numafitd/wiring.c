@@ -211,6 +211,27 @@ static const struct placement **read_placements(
 	return placed;
 }
 
+/* What is left keeps CPUs from all others: who looks for them has to know. */
+static void log_left(const struct daemon *d)
+{
+	const struct ledger *l = engine_ledger(d->engine);
+	char cpus[CPUSET_TEXT_MAX];
+	unsigned nr = 0, confined = 0;
+
+	for (size_t i = 0; i < ledger_count(l); i++) {
+		const struct decision *dec = &ledger_at(l, i)->decision;
+
+		nr += dec->left;
+		confined += !cpuset_empty(&dec->left_on);
+	}
+	if (nr)
+		log_line(confined ? LOG_WARN : LOG_INFO, "left-as-it-runs",
+			"containers=%u confined=%u cpus=%s text=\"no container gets these CPUs for "
+			"itself\" action=\"make them anew, or set onAdopt to place and restart "
+			"numafitd\"",
+			nr, confined, cpuset_format(ledger_left_cpus(l), cpus, sizeof cpus));
+}
+
 static void on_synchronize(void *ctx, const struct nri_inventory *what, struct nri_reply *reply)
 {
 	struct daemon *d = ctx;
@@ -228,6 +249,7 @@ static void on_synchronize(void *ctx, const struct nri_inventory *what, struct n
 		"pods=%zu containers=%zu held=%zu updates=%zu took_us=%llu", what->nr_pods,
 		what->nr, ledger_count(engine_ledger(d->engine)), ups.nr,
 		(unsigned long long)((loop_monotonic_ns() - from) / NS_PER_US));
+	log_left(d);
 	vec_fini(&ups);
 	sandboxes_free(&there);
 	free(placed);

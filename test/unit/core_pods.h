@@ -23,6 +23,7 @@ static const char *const part_names[PARTS_MAX] = {"p0", "p1", "p2", "p3", "p4", 
 /* A container as the runtime has it: the cpuset that it runs with. */
 struct running {
 	bool runs, exclusive, seen; /* seen: its process runs, and the engine was told so */
+	bool floats; /* nobody has ever told it a cpuset: it runs on all CPUs there are */
 	char id[ID_MAX], cpus[CPUSET_TEXT_MAX], mems[NODESET_TEXT_MAX];
 	struct request req;
 	struct placement placed;
@@ -44,9 +45,10 @@ struct world {
 	struct settings s;
 	struct engine *g, *folded;
 	struct guest guest[PODS_MAX];
-	unsigned next_id, updates, refused, resized, resizes_refused, agreed, disagreed;
+	unsigned next_id, updates, refused, resized, resizes_refused, resized_unasked, agreed, disagreed;
 	bool failing; /* the journal takes nothing that could be refused */
 	bool shadow;  /* nobody is told anything */
+	bool without_annotations; /* the runtime does not show them */
 	unsigned nr_records[NR_RECORD_OPS];
 };
 
@@ -108,6 +110,7 @@ static inline void assert_same_ledger(const struct ledger *a, const struct ledge
 		assert_int_equal(x->decision.source, y->decision.source);
 		assert_int_equal(x->decision.exclusive, y->decision.exclusive);
 		assert_int_equal(x->decision.left, y->decision.left);
+		assert_true(cpuset_equal(&x->decision.left_on, &y->decision.left_on));
 		assert_int_equal(x->decision.lost_cpus, y->decision.lost_cpus);
 		assert_true(cpuset_equal(&x->decision.cpus, &y->decision.cpus));
 		assert_true(nodeset_equal(x->decision.mems, y->decision.mems));
@@ -133,6 +136,14 @@ static inline struct running *slot(struct world *w, unsigned i)
 	return &w->guest[i / PARTS_MAX].run[i % PARTS_MAX];
 }
 
+/* With onAdopt: leave that is all that may run beside containers with CPUs of their own. */
+static inline bool runs_as_it_was_left(struct world *w, const struct running *r)
+{
+	const struct holding *h = ledger_find(engine_ledger(w->g), r->id);
+
+	return r->floats && h && h->decision.left;
+}
+
 /* By what is in force: nobody runs on a CPU that another one has to itself. Who does not run yet
  * may have passed over what it was told. */
 static inline void assert_nobody_shares(struct world *w)
@@ -154,7 +165,7 @@ static inline void assert_nobody_shares(struct world *w)
 		struct running *r = slot(w, i);
 		struct cpuset cpus;
 
-		if (!r->runs || r->exclusive || !r->seen)
+		if (!r->runs || r->exclusive || !r->seen || runs_as_it_was_left(w, r))
 			continue;
 		cpus = cpus_of(r);
 		if (cpuset_intersects(&cpus, &exclusive))
@@ -208,6 +219,7 @@ static inline void set_cpuset(
 {
 	(void)cpuset_format(cpus, r->cpus, sizeof r->cpus);
 	(void)nodeset_format(mems, &w->t->ids, r->mems, sizeof r->mems);
+	r->floats = false;
 }
 
 static inline void apply(struct world *w, struct update_list *ups)
@@ -317,7 +329,11 @@ static inline struct decision update(struct world *w, struct running *r, const s
 	struct update_list ups = {0};
 	struct decision d;
 
-	assert_true(engine_update(w->g, 0, wish, &d, &ups));
+	if (!engine_update(w->g, 0, wish, &d, &ups)) {
+		d = ledger_find(engine_ledger(w->g), r->id)->decision;
+		assert_true(d.left);
+		return d;
+	}
 	assert_true(d.admit || !ups.nr);
 	apply(w, &ups);
 	if (d.admit) {
@@ -383,7 +399,8 @@ static inline void synchronize(struct world *w)
 
 	for (unsigned i = 0; i < PODS_MAX * PARTS_MAX; i++)
 		if (slot(w, i)->runs) {
-			bool annotated = !cpuset_empty(&slot(w, i)->placed.cpus);
+			bool annotated = !cpuset_empty(&slot(w, i)->placed.cpus) &&
+					 !w->without_annotations;
 
 			placed[what.nr] = annotated ? &slot(w, i)->placed : NULL;
 			list[what.nr] = slot(w, i)->req;
@@ -394,8 +411,22 @@ static inline void synchronize(struct world *w)
 			sandboxes[what.nr_sandboxes++] = w->guest[i].sandbox;
 	engine_synchronize(w->g, 0, &what, &ups);
 	apply(w, &ups);
+	for (size_t i = 0; i < what.nr; i++) {
+		const struct holding *h = ledger_find(engine_ledger(w->g), list[i].container_id);
+
+		assert_false(placed[i] && h && h->decision.left); /* we have placed it */
+	}
 	for (unsigned i = 0; i < PODS_MAX * PARTS_MAX; i++)
 		note_exclusive(w, slot(w, i));
+}
+
+/* Nothing says any more that it was placed: a cpuset of all CPUs is as good as none. */
+static inline void forget_that_it_was_told(struct world *w, struct running *r)
+{
+	const struct cpuset now = r->runs ? cpus_of(r) : (struct cpuset){0};
+
+	r->floats = cpuset_within(&w->t->cpus, &now) &&
+		    (cpuset_empty(&r->placed.cpus) || w->without_annotations);
 }
 
 /* The daemon comes back and knows nothing. */
@@ -407,6 +438,8 @@ static inline void lose_the_journal(struct world *w)
 	engine_free(w->folded);
 	w->g = engine_new(w->t, &w->s, &hooks);
 	w->folded = engine_new(w->t, &w->s, &hooks);
+	for (unsigned i = 0; i < PODS_MAX * PARTS_MAX; i++)
+		forget_that_it_was_told(w, slot(w, i));
 	synchronize(w);
 }
 

@@ -95,6 +95,7 @@ static inline void change_settings(struct settings *s, struct random *r)
 	s->cpu_options.strict_cpu_reservation = coin(r);
 	s->shared_pool_step = random_below(r, 8);
 	s->shared_pool_minimum = random_below(r, 8);
+	s->on_adopt = coin(r) ? ADOPT_LEAVE : ADOPT_PLACE;
 }
 
 /* Nobody holds anything else than before, and nobody is to be told anything. */

@@ -1,7 +1,8 @@
 /* The daemon is killed (SIGKILL) at every step between a request's bytes and those of its answer,
  * and at random moments, and started again: every container that was answered keeps its CPUs, no
- * CPU is given twice, and the ledger has what runs and nothing else. The daemon is the real
- * program; this test is its container runtime. CRASH_ROUNDS=n changes how often, SEED=n how.
+ * CPU is given twice, and the ledger has what runs and nothing else. Between two lives containers
+ * are resized, and some come that nobody has placed; onAdopt is place or leave, the journal or the
+ * annotations are lost, or both. The daemon is the real program; this test is its container runtime. CRASH_ROUNDS=n changes how often, SEED=n how.
  */
 #include <codec/fields_json.h>
 #include <codec/placement_json.h>
@@ -25,19 +26,22 @@ enum {
 	CALLS = 12,
 	ID_MAX = 24,
 	LIST_MAX = 512,
+	CPUS = 64,
 	STARTUP_MS = 20000,
 	KILL_US = 700
 };
 
 struct box {
 	bool runs, exclusive;
+	bool stray; /* came while nobody listened, and nothing was told of it since */
+	bool resized; /* and has not what it asks for, as far as the daemon has said */
 	char id[ID_MAX], pod[ID_MAX], cpus[LIST_MAX], mems[LIST_MAX], placement[PLACEMENT_JSON_MAX];
-	unsigned cpu;
+	unsigned cpu_milli;
 	int64_t created;
 };
 
 /* From where a life may know of earlier ones. */
-enum memory { JOURNAL_AND_ANNOTATIONS, JOURNAL_ONLY, ANNOTATIONS_ONLY };
+enum memory { JOURNAL_AND_ANNOTATIONS, JOURNAL_ONLY, ANNOTATIONS_ONLY, NEITHER, NR_MEMORIES };
 
 struct rig {
 	struct daemon_rig daemon;
@@ -48,15 +52,22 @@ struct rig {
 	struct random random;
 	enum memory memory;
 	bool dead, killed;  /* killed: by us */
-	bool journal_whole; /* the journal alone tells all; else it was lost and is being made */
+	bool leaves;        /* onAdopt */
+	bool journal_whole; /* it tells of all that were placed; else it was lost and is being made
+			     */
 	unsigned fault;     /* where it dies; NR_FAULTS: at any moment */
 	char fault_text[64];
 	unsigned hits[NR_FAULTS + 1];
-	unsigned calls, next, answers, adjusted, unpinned;
+	unsigned calls, next, answers, adjusted, unpinned, left, resized;
 	enum nri_call last;
 	struct box box[CONTAINERS];
 	struct box *asked; /* its create is unanswered */
 };
+
+static unsigned min(unsigned a, unsigned b)
+{
+	return a < b ? a : b;
+}
 
 static void flush(struct rig *r)
 {
@@ -105,7 +116,7 @@ static void apply_updates(struct rig *r, const struct nri_answer *a)
 
 		if (!b)
 			continue;
-		if (b->exclusive && strcmp(b->cpus, a->updates[i].cpus) != 0)
+		if (b->exclusive && !b->resized && strcmp(b->cpus, a->updates[i].cpus) != 0)
 			fail_msg("%s had %s for itself and is moved to %s", b->id, b->cpus,
 				a->updates[i].cpus);
 		assert_true(text_copy(b->cpus, sizeof b->cpus, a->updates[i].cpus));
@@ -121,7 +132,7 @@ static struct nri_container shown(
 		.pod_uid = b->pod,
 		.pod_ns = "default",
 		.pod_name = b->pod,
-		.cgroup_parent = b->cpu ? "/kubepods/pod1" : "/kubepods/burstable/pod1",
+		.cgroup_parent = b->cpu_milli ? "/kubepods/pod1" : "/kubepods/burstable/pod1",
 		.id = b->id,
 		.name = "main",
 		.cpus = b->cpus,
@@ -130,9 +141,9 @@ static struct nri_container shown(
 	};
 
 	c.resources.has_shares = c.resources.has_memory_limit = true;
-	c.resources.cpu_shares = b->cpu ? 1024 * b->cpu : 100;
+	c.resources.cpu_shares = b->cpu_milli ? 1024 * b->cpu_milli / 1000 : 100;
 	c.resources.memory_limit = INT64_C(1) << 30;
-	if (*b->placement && r->memory != JOURNAL_ONLY) {
+	if (*b->placement && r->memory != JOURNAL_ONLY && r->memory != NEITHER) {
 		*annotation = (struct key_value){NRI_PLACEMENT_ANNOTATION, b->placement};
 		c.annotations = annotation;
 		c.nr_annotations = 1;
@@ -196,8 +207,9 @@ static void next_call(struct rig *r)
 		call(r, NRI_CALL_STOP, b);
 		return;
 	}
-	*b = (struct box){.cpu = random_below(&r->random, 4), .created = ++r->next};
-	b->exclusive = b->cpu > 0;
+	*b = (struct box){
+		.cpu_milli = 1000 * random_below(&r->random, 4), .created = ++r->next};
+	b->exclusive = b->cpu_milli > 0;
 	(void)snprintf(b->id, sizeof b->id, "c%u", r->next);
 	(void)snprintf(b->pod, sizeof b->pod, "p%u", r->next);
 	r->asked = b;
@@ -219,25 +231,46 @@ static void created(struct rig *r, const struct nri_answer *a)
 	if (b->exclusive) {
 		struct cpuset cpus = list_of(b->cpus);
 
-		assert_int_equal(cpuset_count(&cpus), b->cpu);
+		assert_int_equal(cpuset_count(&cpus), b->cpu_milli / 1000);
 	}
 	b->runs = true;
 	r->adjusted++;
 }
 
-static void is_as_held(struct box *b, const struct journal_fold *f)
+/* Only what nobody has placed, as far as can be known. */
+static void is_as_left(struct rig *r, struct box *b, const struct decision *d)
+{
+	const struct cpuset on = list_of(b->cpus);
+	bool known = (*b->placement && r->memory != NEITHER && r->memory != JOURNAL_ONLY) ||
+		     (r->journal_whole && !b->stray);
+
+	if (known || !r->leaves)
+		fail_msg("%s was placed, and is left on %s", b->id, b->cpus);
+	assert_true(cpuset_equal(&on, &d->left_on));
+	b->exclusive = b->resized = false;
+	b->stray = true;
+	r->left++;
+}
+
+static void is_as_held(struct rig *r, struct box *b, const struct journal_fold *f)
 {
 	const struct holding *h = ledger_find(engine_ledger(f->engine), b->id);
 	char cpus[CPUSET_TEXT_MAX], mems[NODESET_TEXT_MAX];
 
 	if (!h)
 		fail_msg("%s runs, and the ledger lacks it", b->id);
+	if (h->decision.left) {
+		is_as_left(r, b, &h->decision);
+		return;
+	}
 	assert_string_equal(b->cpus, cpuset_format(&h->decision.cpus, cpus, sizeof cpus));
 	assert_string_equal(
 		b->mems, nodeset_format(h->decision.mems, &f->topo.ids, mems, sizeof mems));
-	if (*b->placement)
+	if (*b->placement && !b->resized && !b->stray)
 		assert_int_equal(b->exclusive, h->decision.exclusive);
 	b->exclusive = h->decision.exclusive; /* of one that was started unpinned: from now on */
+	b->stray = false;
+	b->resized = b->resized && h->cpu_milli != b->cpu_milli; /* there was no room yet */
 }
 
 /* What the daemon holds, once it was told what runs; it has written down all of it. */
@@ -253,7 +286,7 @@ static void the_ledger_is_what_runs(struct rig *r)
 		fail_msg("%s", e.text);
 	for (unsigned i = 0; i < CONTAINERS; i++)
 		if (r->box[i].runs) {
-			is_as_held(&r->box[i], &f);
+			is_as_held(r, &r->box[i], &f);
 			nr++;
 		}
 	assert_int_equal(ledger_count(engine_ledger(f.engine)), nr);
@@ -332,30 +365,41 @@ static void settle_unanswered(struct rig *r)
 	r->asked = NULL;
 	if (!b || random_chance(&r->random, 50))
 		return;
-	b->runs = true;
+	b->runs = b->stray = true;
 	b->exclusive = false;
+	if (random_chance(&r->random, 30)) { /* somebody else has told it where to run */
+		unsigned from = random_below(&r->random, CPUS);
+
+		(void)snprintf(b->cpus, sizeof b->cpus, "%u-%u", from,
+			min(from + random_below(&r->random, 4), CPUS - 1));
+		(void)snprintf(b->mems, sizeof b->mems, "3-6");
+	}
 	r->unpinned++;
 }
 
-/* Only a container that was answered carries the annotation that can replace the journal. */
-static bool all_are_annotated(const struct rig *r)
+/* In place, by a kubelet that finds nobody to ask: where they run does not change. */
+static void resize_some(struct rig *r)
 {
-	for (unsigned i = 0; i < CONTAINERS; i++)
-		if (r->box[i].runs && !*r->box[i].placement)
-			return false;
-	return true;
+	for (unsigned i = 0; i < CONTAINERS; i++) {
+		struct box *b = &r->box[i];
+
+		if (!b->runs || !b->cpu_milli || !random_chance(&r->random, 5))
+			continue;
+		b->cpu_milli = 500 * (1 + random_below(&r->random, 10));
+		b->resized = true;
+		r->resized++;
+	}
 }
 
 static void choose_memory(struct rig *r)
 {
-	r->memory = random_below(&r->random, ANNOTATIONS_ONLY + 1);
-	if ((r->memory == ANNOTATIONS_ONLY && !all_are_annotated(r)) ||
-		(r->memory == JOURNAL_ONLY && !r->journal_whole))
-		r->memory = JOURNAL_AND_ANNOTATIONS;
-	if (r->memory != ANNOTATIONS_ONLY)
-		return;
-	(void)unlink(r->daemon.journal);
-	r->journal_whole = false;
+	r->memory = random_below(&r->random, NR_MEMORIES);
+	if (r->memory == ANNOTATIONS_ONLY || r->memory == NEITHER) {
+		(void)unlink(r->daemon.journal);
+		r->journal_whole = false;
+	}
+	r->leaves = random_chance(&r->random, 50);
+	r->daemon.setting[2] = r->leaves ? "onAdopt=leave" : "onAdopt=place";
 }
 
 #ifdef NUMAFIT_FAULTS
@@ -421,6 +465,7 @@ static void one_life(struct rig *r, unsigned nr)
 	listener_close(listener);
 	nri_runtime_free(r->runtime);
 	settle_unanswered(r);
+	resize_some(r);
 	no_journal_was_set_aside(r);
 }
 
@@ -456,8 +501,9 @@ static void answered_placements_survive_kill_9_at_every_step(void **state)
 	assert_int_equal(loop_on_signal(r->loop, SIGCHLD, child_died, r), 0);
 	for (unsigned i = 0; i < rounds; i++)
 		one_life(r, i);
-	print_message("%u lives, %u creates answered, %u of them pinned; %u started unpinned\n",
-		rounds, r->answers, r->adjusted, r->unpinned);
+	print_message("%u lives, %u creates answered, %u of them pinned; %u started unpinned, "
+		      "%u times one was left so; %u resized while nobody listened\n",
+		rounds, r->answers, r->adjusted, r->unpinned, r->left, r->resized);
 	every_step_was_hit(r);
 	assert_true(r->adjusted > rounds / 2);
 	loop_free(r->loop);

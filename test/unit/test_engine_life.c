@@ -272,6 +272,185 @@ static void what_was_created_meanwhile_may_be_left_as_it_runs(void **state)
 	node_free(n);
 }
 
+static void assert_told(struct node *n, const char *id)
+{
+	engine_take_updates(n->g, 10, &n->ups);
+	assert_int_equal(n->ups.nr, id ? 1 : 0);
+	if (id)
+		assert_string_equal(n->ups.at[0].container_id, id);
+	vec_fini(&n->ups);
+}
+
+/* Settings that leave, and one container in a Synchronize. */
+static void synchronize_leaving(
+	struct node *n, const struct request *req, const struct placement *placed)
+{
+	const struct placement *const list[] = {placed};
+
+	n->s.on_adopt = ADOPT_LEAVE;
+	vec_fini(&n->ups);
+	engine_synchronize(
+		n->g, 0, &(const struct inventory){req, list, 1, NULL, 0, NULL}, &n->ups);
+}
+
+/* The daemon comes back without its journal. */
+static void forget_all(struct node *n)
+{
+	const struct engine_hooks hooks = {.ctx = n, .record = fold};
+
+	engine_free(n->g);
+	engine_free(n->folded);
+	n->g = engine_new(n->t, &n->s, &hooks);
+	n->folded = engine_new(n->t, &n->s, &hooks);
+}
+
+static struct placement annotation_of(const struct decision *d)
+{
+	return (struct placement){
+		.exclusive = d->exclusive, .policy = d->policy, .cpus = d->cpus, .mems = d->mems};
+}
+
+static void it_has_shrunk_while_nobody_listened(bool annotated)
+{
+	struct node *n = node_new(POLICY_RESTRICTED);
+	struct request web = ask("web", QOS_GUARANTEED, 5000, 0);
+	char cpus[CPUSET_TEXT_MAX];
+	struct decision d = create(n, &web);
+	const struct placement placed = annotation_of(&d);
+
+	web.cpus = cpuset_format(&d.cpus, cpus, sizeof cpus);
+	web.mems = "0-7";
+	web.cpu_milli = 1500;
+	synchronize_leaving(n, &web, annotated ? &placed : NULL);
+	const struct holding *h = ledger_find(engine_ledger(n->g), "web");
+	assert_false(h->decision.exclusive || h->decision.left);
+	assert_int_equal(n->ups.nr, 1);
+	assert_true(cpuset_equal(&n->ups.at[0].cpus, ledger_pool(engine_ledger(n->g))));
+	node_free(n);
+}
+
+static void what_was_placed_and_has_shrunk_meanwhile_is_not_left(void **state)
+{
+	(void)state;
+	it_has_shrunk_while_nobody_listened(true);
+}
+
+static void what_only_the_journal_knows_and_has_shrunk_meanwhile_is_not_left(void **state)
+{
+	(void)state;
+	it_has_shrunk_while_nobody_listened(false);
+}
+
+static void what_was_moved_into_the_pool_is_not_left_without_the_journal(void **state)
+{
+	struct node *n = node_new(POLICY_RESTRICTED);
+	struct request web = ask("web", QOS_GUARANTEED, 5000, 0),
+		       wish = ask("web", QOS_GUARANTEED, 1500, 0),
+		       big = ask("big", QOS_GUARANTEED, 8000, 0);
+	char cpus[CPUSET_TEXT_MAX];
+	struct decision d = create(n, &web);
+	const struct placement placed = annotation_of(&d);
+
+	(void)state;
+	assert_true(engine_update(n->g, 0, &wish, &d, &n->ups) && d.admit);
+	wish.cpus = cpuset_format(&d.cpus, cpus, sizeof cpus);
+	wish.mems = "0-7";
+	forget_all(n);
+	synchronize_leaving(n, &wish, &placed);
+	assert_false(ledger_find(engine_ledger(n->g), "web")->decision.left);
+	vec_fini(&n->ups);
+	engine_create(n->g, 0, &big, &d, &n->ups);
+	assert_true(d.admit);
+	assert_int_equal(n->ups.nr, 1);
+	assert_string_equal(n->ups.at[0].container_id, "web");
+	assert_false(cpuset_intersects(&n->ups.at[0].cpus, &d.cpus));
+	node_free(n);
+}
+
+static void nobody_gets_the_cpus_that_another_one_is_left_on(void **state)
+{
+	struct node *n = node_new(POLICY_BEST_EFFORT);
+	struct request stray = ask("stray", QOS_BURSTABLE, 100, 0),
+		       web = ask("web", QOS_GUARANTEED, 8000, 0),
+		       all = ask("all", QOS_GUARANTEED, 52000, 0);
+	struct cpuset on = list("1-4");
+	struct decision d;
+
+	(void)state;
+	stray.cpus = "1-4";
+	stray.mems = "0-7";
+	synchronize_leaving(n, &stray, NULL);
+	const struct holding *h = ledger_find(engine_ledger(n->g), "stray");
+	assert_true(h->decision.left && cpuset_equal(&h->decision.left_on, &on));
+	assert_int_equal(n->ups.nr, 0);
+	d = create(n, &web);
+	assert_true(d.exclusive && !cpuset_intersects(&d.cpus, &on));
+	d = create(n, &all);
+	assert_false(d.admit);
+	engine_release(n->g, 0, "stop", "stray", &n->ups);
+	d = create(n, &all);
+	assert_true(d.admit && cpuset_intersects(&d.cpus, &on));
+	node_free(n);
+}
+
+static void what_runs_on_cpus_that_another_one_has_is_not_left(void **state)
+{
+	struct node *n = node_new(POLICY_RESTRICTED);
+	struct request web = ask("web", QOS_GUARANTEED, 4000, 0),
+		       stray = ask("stray", QOS_BURSTABLE, 100, 0);
+	struct decision d = create(n, &web);
+	char cpus[CPUSET_TEXT_MAX];
+
+	(void)state;
+	n->s.on_adopt = ADOPT_LEAVE;
+	stray.cpus = cpuset_format(&d.cpus, cpus, sizeof cpus);
+	engine_live(n->g, 0, &stray, NULL);
+	engine_started(n->g, 0, "stray");
+	assert_false(ledger_find(engine_ledger(n->g), "stray")->decision.left);
+	assert_told(n, "stray");
+	node_free(n);
+}
+
+static void what_is_left_is_placed_when_somebody_sets_its_cpus(void **state)
+{
+	struct node *n = node_new(POLICY_RESTRICTED);
+	struct request stray = ask("stray", QOS_BURSTABLE, 100, 0),
+		       same = ask("stray", QOS_BURSTABLE, 100, 0);
+	struct decision d;
+
+	(void)state;
+	synchronize_leaving(n, &stray, NULL);
+	assert_false(engine_update(n->g, 0, &same, &d, &n->ups)); /* it runs on as it did */
+	assert_true(ledger_find(engine_ledger(n->g), "stray")->decision.left);
+	same.cpus = "1-4";
+	assert_true(engine_update(n->g, 0, &same, &d, &n->ups));
+	assert_true(d.admit && !d.left && cpuset_equal(&d.cpus, ledger_pool(engine_ledger(n->g))));
+	assert_false(ledger_find(engine_ledger(n->g), "stray")->decision.left);
+	node_free(n);
+}
+
+static void what_is_left_is_looked_at_anew_with_every_synchronize(void **state)
+{
+	struct node *n = node_new(POLICY_RESTRICTED);
+	struct request stray = ask("stray", QOS_BURSTABLE, 100, 0);
+	const struct ledger *l = engine_ledger(n->g);
+	struct cpuset on = list("5-8");
+
+	(void)state;
+	stray.cpus = "1-4";
+	synchronize_leaving(n, &stray, NULL);
+	stray.cpus = "5-8";
+	synchronize_leaving(n, &stray, NULL);
+	assert_true(cpuset_equal(&ledger_find(l, "stray")->decision.left_on, &on));
+	n->s.on_adopt = ADOPT_PLACE;
+	const struct placement *none[] = {NULL};
+	engine_synchronize(
+		n->g, 0, &(const struct inventory){&stray, none, 1, NULL, 0, NULL}, &n->ups);
+	assert_false(ledger_find(l, "stray")->decision.left);
+	assert_int_equal(n->ups.nr, 1);
+	node_free(n);
+}
+
 static void with_strict_reservation_the_pool_never_grows_into_the_reserved_cpus(void **state)
 {
 	struct node *n = node_new(POLICY_RESTRICTED);
@@ -290,15 +469,6 @@ static void with_strict_reservation_the_pool_never_grows_into_the_reserved_cpus(
 	assert_int_equal(cpuset_count(ledger_pool(engine_ledger(n->g))), 63);
 	assert_false(cpuset_has(ledger_pool(engine_ledger(n->g)), 0));
 	node_free(n);
-}
-
-static void assert_told(struct node *n, const char *id)
-{
-	engine_take_updates(n->g, 10, &n->ups);
-	assert_int_equal(n->ups.nr, id ? 1 : 0);
-	if (id)
-		assert_string_equal(n->ups.at[0].container_id, id);
-	vec_fini(&n->ups);
 }
 
 static void who_is_still_being_created_is_told_once_more_when_it_runs(void **state)
@@ -657,6 +827,13 @@ int main(void)
 		cmocka_unit_test(who_is_found_in_creation_is_told_once_more_when_it_runs),
 		cmocka_unit_test(who_is_resized_before_it_runs_is_told_once_more_when_it_does),
 		cmocka_unit_test(who_is_left_as_it_runs_is_never_told),
+		cmocka_unit_test(what_was_placed_and_has_shrunk_meanwhile_is_not_left),
+		cmocka_unit_test(what_only_the_journal_knows_and_has_shrunk_meanwhile_is_not_left),
+		cmocka_unit_test(what_was_moved_into_the_pool_is_not_left_without_the_journal),
+		cmocka_unit_test(nobody_gets_the_cpus_that_another_one_is_left_on),
+		cmocka_unit_test(what_runs_on_cpus_that_another_one_has_is_not_left),
+		cmocka_unit_test(what_is_left_is_placed_when_somebody_sets_its_cpus),
+		cmocka_unit_test(what_is_left_is_looked_at_anew_with_every_synchronize),
 		cmocka_unit_test(a_successor_inherits_only_what_was_asked_for),
 		cmocka_unit_test(who_grew_meanwhile_gets_the_rest_around_what_it_has),
 		cmocka_unit_test(an_update_that_does_not_say_whose_it_is_is_the_ledgers),

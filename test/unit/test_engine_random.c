@@ -86,11 +86,61 @@ static void some_come_back(struct world *w, struct random *r, struct guest *p)
 		cpus = cpuset_and(cpus, &w->t->cpus);
 		c->runs = !cpuset_empty(&cpus);
 		(void)cpuset_format(&cpus, c->cpus, sizeof c->cpus);
+		forget_that_it_was_told(w, c);
 	}
 }
 
-/* The daemon was away: some containers and pods went, some came and run unpinned. */
-static void the_runtime_comes_back(struct world *w, struct random *r)
+/* Any CPUs, and sometimes just as many as it asks for, as a static kubelet gives them. */
+static struct cpuset some_cpus(const struct world *w, struct random *r, const struct request *req)
+{
+	unsigned nr = request_exclusive_cpus(req), percent = 1 + random_below(r, 60);
+	struct cpuset cpus = {0};
+
+	if (!nr || random_chance(r, 50))
+		nr = w->t->nr_cpus;
+	cpuset_each (cpu, &w->t->cpus)
+		if (cpuset_count(&cpus) < nr && random_chance(r, percent))
+			cpuset_add(&cpus, cpu);
+	return cpuset_empty(&cpus) ? w->t->cpus : cpus;
+}
+
+/* Nobody else than us is asked, and nobody has told it where to run; or somebody has. */
+static void run_unasked(struct world *w, struct random *r, struct guest *p, unsigned i)
+{
+	struct running *c = &p->run[i];
+	bool confined = random_chance(r, 40);
+
+	ask_for(w, p, i);
+	c->runs = true;
+	c->seen = random_chance(r, 50);
+	c->exclusive = false;
+	c->placed = (struct placement){0};
+	const struct cpuset cpus = confined ? some_cpus(w, r, &c->req) : w->t->cpus;
+	(void)cpuset_format(&cpus, c->cpus, sizeof c->cpus);
+	c->floats = cpuset_within(&w->t->cpus, &cpus);
+}
+
+static void change_ask(struct random *r, struct request *req);
+static void change_spec(struct world *w, const struct running *c);
+
+/* What it asks for has changed, and where it runs has not; or somebody else has set that, too. */
+static void resize_unasked(struct world *w, struct random *r, struct running *c)
+{
+	change_ask(r, &c->req);
+	c->req.cpus = c->cpus;
+	change_spec(w, c);
+	if (c->seen && random_chance(r, 20)) {
+		const struct cpuset cpus = some_cpus(w, r, &c->req);
+
+		(void)cpuset_format(&cpus, c->cpus, sizeof c->cpus);
+		c->floats = cpuset_within(&w->t->cpus, &cpus);
+	}
+	w->resized_unasked++;
+}
+
+/* The daemon was away: some containers and pods went, some came and run unpinned, some ask for
+ * something else now. */
+static void time_passes_unseen(struct world *w, struct random *r)
 {
 	for (unsigned i = 0; i < PODS_MAX; i++) {
 		struct guest *p = &w->guest[i];
@@ -105,17 +155,30 @@ static void the_runtime_comes_back(struct world *w, struct random *r)
 		some_come_back(w, r, p);
 		if (p->there && p->next < p->ask.nr && random_chance(r, 20) &&
 			p->part[p->next].kind != CONTAINER_INIT) {
-			struct running *c = &p->run[p->next];
-
-			ask_for(w, p, p->next++);
-			c->runs = true;
-			c->seen = random_chance(r, 50);
-			c->exclusive = false;
-			c->placed = (struct placement){0};
-			(void)cpuset_format(&w->t->cpus, c->cpus, sizeof c->cpus);
+			run_unasked(w, r, p, p->next++);
 		}
+		for (unsigned c = 0; c < PARTS_MAX; c++)
+			if (p->run[c].runs && random_chance(r, 10))
+				resize_unasked(w, r, &p->run[c]);
 	}
+}
+
+/* With its journal, with annotations or without. */
+static void the_runtime_comes_back(struct world *w, struct random *r)
+{
+	w->without_annotations = coin(r);
+	time_passes_unseen(w, r);
 	synchronize(w);
+	w->without_annotations = false;
+}
+
+/* And without its journal. */
+static void the_runtime_comes_back_and_the_journal_is_lost(struct world *w, struct random *r)
+{
+	w->without_annotations = coin(r);
+	time_passes_unseen(w, r);
+	lose_the_journal(w);
+	w->without_annotations = false;
 }
 
 static void something_is_live(struct world *w, struct random *r)
@@ -237,8 +300,9 @@ static void sweep(struct world *w)
 static void somebody_sets_a_cpuset(struct world *w, struct random *r)
 {
 	struct running *c = any_running(w, r);
+	const struct holding *h = c ? ledger_find(engine_ledger(w->g), c->id) : NULL;
 
-	if (!c)
+	if (!h || h->decision.left) /* nobody heals what is left */
 		return;
 	tell_started(w, c);
 	set_cpuset(w, c, &w->t->cpus, w->t->nodes_with_memory);
@@ -257,8 +321,9 @@ static void trim_cpusets(struct world *w)
 			continue;
 		now = cpus_of(c);
 		now = cpuset_and(now, &w->t->cpus);
+		c->floats = c->floats || cpuset_empty(&now);
 		(void)cpuset_format(
-			cpuset_empty(&now) ? &w->t->cpus : &now, c->cpus, sizeof c->cpus);
+			c->floats ? &w->t->cpus : &now, c->cpus, sizeof c->cpus);
 		c->exclusive = h && h->decision.exclusive;
 	}
 }
@@ -288,6 +353,24 @@ static void cpus_and_memory_come_and_go(struct world *w, struct random *r)
 	free(old);
 }
 
+/* Who is being created may have been given CPUs by somebody else, and does not run with what it was
+ * told instead. */
+static bool is_claimed_by_another(struct world *w, const struct running *r)
+{
+	struct cpuset own = cpus_of(r), other;
+
+	for (unsigned i = 0; i < PODS_MAX * PARTS_MAX; i++) {
+		const struct running *c = slot(w, i);
+
+		if (c == r || !c->runs || c->seen || c->floats)
+			continue;
+		other = cpus_of(c);
+		if (cpuset_intersects(&own, &other))
+			return true;
+	}
+	return false;
+}
+
 /* What runs with CPUs of its own keeps them; unless nobody is to have any, and its annotation is an
  * old one. */
 static void the_journal_is_lost(struct world *w, struct random *r)
@@ -298,7 +381,8 @@ static void the_journal_is_lost(struct world *w, struct random *r)
 	(void)r;
 	for (unsigned i = 0; i < PODS_MAX * PARTS_MAX; i++) {
 		had[i] = slot(w, i)->runs && slot(w, i)->exclusive &&
-			 w->s.cpu_manager_policy == MANAGER_STATIC;
+			 w->s.cpu_manager_policy == MANAGER_STATIC &&
+			 !is_claimed_by_another(w, slot(w, i));
 		if (had[i])
 			before[i] = cpus_of(slot(w, i));
 	}
@@ -322,13 +406,14 @@ static void random_events_keep_every_invariant_and_fold_to_the_same(void **state
 		{10, some_container_stops},
 		{6, some_pod_goes},
 		{3, something_is_live},
-		{3, the_runtime_comes_back},
+		{2, the_runtime_comes_back},
 		{8, some_container_is_resized},
 		{2, some_never_came},
 		{2, somebody_sets_a_cpuset},
 		{2, cpus_and_memory_come_and_go},
 		{2, the_settings_change},
 		{1, the_journal_is_lost},
+		{1, the_runtime_comes_back_and_the_journal_is_lost},
 	};
 	static const enum topology_policy policies[] = {
 		POLICY_NONE, POLICY_BEST_EFFORT, POLICY_RESTRICTED, POLICY_SINGLE_NUMA_NODE};
@@ -348,10 +433,10 @@ static void random_events_keep_every_invariant_and_fold_to_the_same(void **state
 			check(w);
 		}
 		print_message("%s: %u holds, %u grants, %u refusals of pods, %u updates, "
-			      "%u resizes and %u refused\n",
+			      "%u resizes and %u refused, %u unasked\n",
 			topology_policy_name(w->s.topology_policy), w->nr_records[RECORD_HOLD],
 			w->nr_records[RECORD_GRANT], w->refused, w->updates, w->resized,
-			w->resizes_refused);
+			w->resizes_refused, w->resized_unasked);
 		world_free(w);
 	}
 }

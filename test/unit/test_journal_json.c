@@ -187,6 +187,7 @@ static struct decision any_decision(bool admit)
 		.preferred = below(2),
 		.nr_blocks = below(TOPO_KINDS + 1),
 		.left = below(2),
+		.left_on = any_cpus(),
 		.lost_cpus = below(2),
 		.reason = admit ? NULL : decision_reason(reasons[below(2)]),
 		.reasons = any_reasons(),
@@ -331,6 +332,7 @@ static void assert_same_decision(const struct decision *a, const struct decision
 	assert_int_equal(a->nr_blocks, b->nr_blocks);
 	assert_int_equal(a->lease, b->lease);
 	assert_int_equal(a->left, b->left);
+	assert_true(cpuset_equal(&a->left_on, &b->left_on));
 	assert_int_equal(a->lost_cpus, b->lost_cpus);
 	assert_int_equal(a->hint.looked_at, b->hint.looked_at);
 	assert_int_equal(a->hint.verdict, b->hint.verdict);
