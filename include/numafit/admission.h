@@ -58,6 +58,7 @@ struct refusal {
 	const char *reason; /* a literal, "TopologyAffinityError" for one */
 	char message[REFUSAL_MESSAGE_MAX];
 	unsigned place;
+	bool no_room;                  /* the arena was too small to decide it */
 	bool of_pod;                   /* not that container, but the pod as a whole */
 	const struct reasons *reasons; /* of the merge that refused it, or NULL */
 	struct sched_hint_result hint;

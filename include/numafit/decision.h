@@ -4,6 +4,7 @@
 #include <numafit/cpuset.h>
 #include <numafit/memory.h>
 #include <numafit/nodeset.h>
+#include <numafit/pod.h>
 #include <numafit/reasons.h>
 #include <numafit/sched_hint.h>
 #include <numafit/settings.h>
@@ -34,13 +35,14 @@ struct decision {
 	unsigned nr_blocks;
 	struct memory_block blocks[TOPO_KINDS];
 	struct sched_hint_result hint;
-	bool left;      /* it runs on as it was found (onAdopt: leave) and is told nothing */
-	struct cpuset left_on; /* left, and confined to these CPUs by somebody else: no container gets
-				  any of them for its own. Empty: it is not confined */
+	bool left;             /* it runs on as it was found (onAdopt: leave) and is told nothing */
+	struct cpuset left_on; /* left, and confined to these CPUs by somebody else: no container
+				  gets any of them for its own. Empty: it is not confined */
 	bool lost_cpus; /* CPUs of its own have gone offline since: as long as it has fewer than it
 			   asks for, others are looked for when CPUs come or go */
-	uint64_t lease;                     /* whose tokens it has come for (leases.h); 0: none */
-	const char *reason;                 /* when refused: one of decision_reason() */
+	enum pod_apart apart; /* decided container by container, although its pod was known */
+	uint64_t lease;       /* whose tokens it has come for (leases.h); 0: none */
+	const char *reason;   /* when refused: one of decision_reason() */
 	char message[DECISION_MESSAGE_MAX]; /* when refused: the kubelet's message; else what was
 					       assumed, or "" */
 	/* What the merge had to choose from; NULL: nothing was merged, or it is not kept.

@@ -47,12 +47,14 @@ struct record {
 	size_t nr_parts;
 	const struct lease *lease;
 	struct cpuset pool; /* the shared pool once this is done */
+	bool in_one_line;   /* HOLD: it is of no use in several lines of a journal */
 };
 
 struct engine_hooks {
 	void *ctx;
 	/* mandatory: make the record last. 0, or a negative errno with text: the change does not
-	 * happen, and a container that waits for it is refused with that text. */
+	 * happen, and a container that waits for it is refused with that text. -EMSGSIZE: it is
+	 * longer than a record can be, or than a line when it is to be in one. */
 	int (*record)(void *ctx, const struct record *r, struct err *e);
 	/* optional: told after a record was folded into the ledger or, for REFUSE, passed by. */
 	void (*done)(void *ctx, const struct record *r);
@@ -99,8 +101,11 @@ int engine_dump(struct engine *g, int64_t now_ms,
 
 /* A pod's sandbox is being started. When its containers are known (pod->ask), all of them are
  * decided now and held, in one record, until the pod goes; *d says whether it may start. Else *d
- * admits it. Running containers that must make room are told with the next reply that can carry
- * updates, before any container of the pod runs. */
+ * admits it. So it does when that takes more working memory than there is, or a longer record than
+ * a journal takes: in pod scope one of several lines, else a line. Then d->apart says so, and so do
+ * the decisions for its containers, which are decided one by one. Running containers that must make
+ * room are told with the next reply that can carry updates, before any container of the pod runs.
+ */
 void engine_run_pod(struct engine *g, int64_t now_ms, const struct pod *pod, struct decision *d);
 /* A container is being created. *d is the answer, admitted or refused. When admitted, *ups gains
  * the running containers that must make room, each at most once, never the new one. An entry of the

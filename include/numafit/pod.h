@@ -103,6 +103,19 @@ uint64_t pod_needs_at_once(const struct pod_ask *pod,
 	uint64_t (*of)(const struct pod_ask *pod, unsigned container, unsigned what),
 	unsigned what);
 
+/* Why a pod whose containers are known is decided container by container all the same. */
+enum pod_apart {
+	POD_APART_NOT,
+	POD_APART_TOO_LONG,  /* what it would be given is more than a line of the journal */
+	POD_APART_TOO_LARGE, /* to decide it takes more working memory than there is */
+	POD_APART_TOO_MANY,  /* it has more containers, or kinds of devices, than are decided at
+				once */
+	NR_POD_APARTS
+};
+const char *pod_apart_name(enum pod_apart why); /* "no", "too-long", "too-large", ... */
+/* "decided container by container, not as a whole pod: ...", or "". */
+const char *pod_apart_text(enum pod_apart why);
+
 /* Who told what is known of a pod, best last. */
 enum pod_source { POD_FROM_RUNTIME, POD_FROM_API_SERVER, POD_FROM_KUBELET };
 
@@ -113,6 +126,7 @@ struct pod {
 	enum pod_source source;
 	struct pod_totals totals;
 	const struct pod_ask *ask; /* all its containers; NULL: not known */
+	enum pod_apart apart;      /* ask is NULL for that reason */
 	const struct key_value *annotations;
 	size_t nr_annotations;
 };

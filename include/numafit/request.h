@@ -35,6 +35,7 @@ struct request {
 	/* Value of the numafit.io/allocated annotation (leases.h) that the kubelet put on the
 	 * container, or NULL. Never from the pod's annotations. */
 	const char *allocated;
+	enum pod_apart apart; /* why it was not decided with its pod, which was known */
 	const struct sched_hint_ask *hint; /* a scheduler's, for this container; NULL: none */
 	bool has_policy;                   /* as in struct pod_ask */
 	enum topology_policy policy;

@@ -217,6 +217,8 @@ static bool is_absent(const struct field *f, const void *from)
 		return cpuset_empty(&MEMBER(struct cpuset, from, f->at));
 	if (f->type == FIELD_BOOL)
 		return !MEMBER(bool, from, f->at);
+	if (f->type == FIELD_NAME)
+		return !MEMBER(unsigned, from, f->at);
 	return (f->type == FIELD_STRING || f->type == FIELD_POINTER) &&
 	       !MEMBER(char *, from, f->at);
 }

@@ -32,6 +32,11 @@ const char *op_word(unsigned op)
 	return record_op_name((enum record_op)op);
 }
 
+const char *apart_word(unsigned why)
+{
+	return pod_apart_name((enum pod_apart)why);
+}
+
 const char *verdict_word(unsigned verdict)
 {
 	return sched_hint_verdict_name((enum sched_hint_verdict)verdict);

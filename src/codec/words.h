@@ -11,6 +11,7 @@ const char *qos_word(unsigned qos);
 const char *container_kind_word(unsigned kind);
 const char *source_word(unsigned source);
 const char *op_word(unsigned op);
+const char *apart_word(unsigned why);
 const char *verdict_word(unsigned verdict);
 const char *hint_mode_word(unsigned mode);
 

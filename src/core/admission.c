@@ -47,7 +47,10 @@ static int refuse_allocation(struct way_in *w, const char *what)
 
 static int refuse_for_room(struct way_in *w)
 {
-	return refuse_allocation(w, "the decision needing more working memory than there is");
+	int rc = refuse_allocation(w, "the decision needing more working memory than there is");
+
+	w->why->no_room = true;
+	return rc;
 }
 
 /* Hints */

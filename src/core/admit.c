@@ -143,6 +143,20 @@ static void note_assumption(
 		note(d, "assumed: this container stands for its pod, whose sandbox tells no sums");
 }
 
+/* Before all else that is to be said of it. */
+static void note_apart(enum pod_apart why, struct decision *d)
+{
+	char said[DECISION_MESSAGE_MAX];
+	struct text t;
+
+	d->apart = why;
+	if (!why)
+		return;
+	(void)text_copy(said, sizeof said, d->message);
+	text_init(&t, d->message, sizeof d->message);
+	text_add(&t, "%s%s%s", pod_apart_text(why), *said ? "; " : "", said);
+}
+
 /* What the container was given by others goes into the ask. */
 static void ask_for_attached(
 	const struct request *req, struct container_ask *container, struct pod_ask *ask)
@@ -209,6 +223,7 @@ void admit(const struct ledger *l, const struct settings *s, const struct reques
 
 	assert(a->fixed);
 	memset(d, 0, sizeof *d);
+	d->apart = req->apart;
 	d->policy = req->has_policy ? req->policy : s->topology_policy;
 	container.hint = req->hint;
 	memcpy(container.memory, req->memory, sizeof container.memory);
@@ -228,6 +243,8 @@ void admit(const struct ledger *l, const struct settings *s, const struct reques
 		fill(l, &g, 0, d);
 	if (d->admit)
 		note_assumption(s, req, settled, d);
+	if (d->admit)
+		note_apart(req->apart, d);
 	if (d->admit && tokens.name) {
 		d->lease = tokens.name;
 		d->nodes = d->has_affinity ? nodeset_or(d->nodes, tokens.nodes) : tokens.nodes;
@@ -285,10 +302,12 @@ void admit_pod(const struct ledger *l, const struct settings *s, const struct po
 	struct books *b = books_of(l, s, pod->ask, NULL, a);
 	if (!b || !*parts) {
 		refuse_for_room(whole);
+		whole->apart = POD_APART_TOO_LARGE;
 		return;
 	}
 	if (admission(b, pod->ask, NULL, a, &g, &why)) {
 		refuse_pod(whole, pod->ask, &why);
+		whole->apart = why.no_room ? POD_APART_TOO_LARGE : POD_APART_NOT;
 		return;
 	}
 	whole->admit = true;

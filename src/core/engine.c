@@ -23,6 +23,9 @@ void engine_free(struct engine *g)
 {
 	if (!g)
 		return;
+	while (g->apart.nr)
+		engine_forget_apart(g, g->apart.at[0].sandbox_id);
+	vec_fini(&g->apart);
 	ledger_free(g->ledger);
 	free(g->work);
 	free(g);
@@ -61,6 +64,7 @@ void engine_release_pod(struct engine *g, int64_t now_ms, const char *cause, con
 
 	for (const struct holding *h; (h = ledger_find_in_sandbox(g->ledger, pod->sandbox_id));)
 		engine_drop_for_good(g, now_ms, cause, h);
+	engine_forget_apart(g, pod->sandbox_id);
 	engine_pod_is_gone(g, now_ms, cause, pod->uid);
 	engine_tell_later(g, &before);
 }
@@ -71,6 +75,7 @@ void engine_create(struct engine *g, int64_t now_ms, const struct request *req, 
 	struct cpuset before = *ledger_pool(g->ledger);
 	struct request known = *req;
 
+	known.apart = engine_apart(g, req);
 	engine_drop(g, now_ms, "replaced", req->container_id, true);
 	if (!engine_inherit(g, now_ms, &known, d))
 		engine_decide(g, &known, d);

@@ -57,36 +57,89 @@ static void make_room(
 			parts[i].decision.cpus = *pool;
 }
 
+enum pod_apart engine_apart(const struct engine *g, const struct request *req)
+{
+	const struct holding *h;
+
+	for (size_t i = 0; i < g->apart.nr; i++)
+		if (text_equal(g->apart.at[i].sandbox_id, req->pod.sandbox_id))
+			return g->apart.at[i].why;
+	h = ledger_find_in_sandbox(g->ledger, req->pod.sandbox_id); /* from an earlier life */
+	return h ? h->decision.apart : POD_APART_NOT;
+}
+
+void engine_forget_apart(struct engine *g, const char *sandbox_id)
+{
+	for (size_t i = 0; i < g->apart.nr; i++) {
+		if (!text_equal(g->apart.at[i].sandbox_id, sandbox_id))
+			continue;
+		free(g->apart.at[i].sandbox_id);
+		vec_remove(&g->apart, i);
+		return;
+	}
+}
+
+/* The pod may start, and nothing is held for it. */
+static void let_apart(
+	struct engine *g, const struct pod *pod, enum pod_apart why, struct decision *d)
+{
+	const enum topology_policy policy = d->policy;
+
+	*d = (struct decision){.admit = true, .policy = policy, .apart = why};
+	(void)text_copy(d->message, sizeof d->message, pod_apart_text(why));
+	engine_forget_apart(g, pod->sandbox_id);
+	if (g->apart.nr == APART_PODS_MAX)
+		engine_forget_apart(g, g->apart.at[0].sandbox_id);
+	*vec_push(&g->apart) = (struct apart_pod){xstrdup(pod->sandbox_id), why};
+}
+
+/* What the pod was given, for as long as it is there. */
 static void hold_pod(struct engine *g, int64_t now_ms, const struct pod *pod,
 	const struct decision *decisions, struct decision *d)
 {
-	struct record_part *parts = d->admit ? parts_of(g, pod, decisions) : NULL;
-	const struct err too_many = {
-		ENOMEM, "the pod has too many containers to be decided as a whole"};
+	struct record_part *parts = parts_of(g, pod, decisions);
+	struct record r = {
+		.time_ms = now_ms,
+		.op = RECORD_HOLD,
+		.cause = "run-pod",
+		.container_id = pod->sandbox_id,
+		.parts = parts,
+		.nr_parts = pod->ask->nr,
+		.in_one_line = g->s->topology_scope != SCOPE_POD,
+	};
+	struct err e;
+
+	if (!parts) {
+		let_apart(g, pod, POD_APART_TOO_LARGE, d);
+		return;
+	}
+	make_room(g, parts, r.nr_parts, &r.pool);
+	int rc = engine_change(g, &r, false, &e);
+	if (rc == -EMSGSIZE)
+		let_apart(g, pod, POD_APART_TOO_LONG, d);
+	else if (rc < 0)
+		decision_refuse_unrecorded(d, &e);
+}
+
+static void record_refusal(
+	struct engine *g, int64_t now_ms, const struct pod *pod, const struct decision *d)
+{
 	const struct request whole = {.container_id = pod->sandbox_id,
 		.container_name = "",
 		.pod = *pod,
 		.cpus = "",
 		.mems = ""};
-	if (d->admit && !parts)
-		decision_refuse_unrecorded(d, &too_many);
 	struct record r = {
 		.time_ms = now_ms,
-		.op = d->admit ? RECORD_HOLD : RECORD_REFUSE,
+		.op = RECORD_REFUSE,
 		.cause = "run-pod",
 		.container_id = pod->sandbox_id,
-		.request = d->admit ? NULL : &whole,
-		.decision = d->admit ? NULL : d,
-		.parts = parts,
+		.request = &whole,
+		.decision = d,
 		.pool = *ledger_pool(g->ledger),
 	};
-	struct err e;
 
-	r.nr_parts = r.parts ? pod->ask->nr : 0;
-	if (d->admit)
-		make_room(g, parts, r.nr_parts, &r.pool);
-	if (engine_change(g, &r, false, &e) < 0 && d->admit)
-		decision_refuse_unrecorded(d, &e);
+	(void)engine_change(g, &r, false, NULL); /* kept for explain, if it can be */
 }
 
 /* Only sums are known: what cannot fit in any way is refused, nothing is held. */
@@ -96,7 +149,20 @@ static void judge_totals(
 	arena_init_fixed(&g->arena, g->work, ADMIT_ARENA_BYTES);
 	admit_totals(g->ledger, g->s, pod, &g->arena, d);
 	if (!d->admit)
-		hold_pod(g, now_ms, pod, NULL, d);
+		record_refusal(g, now_ms, pod, d);
+	else if (pod->apart)
+		let_apart(g, pod, pod->apart, d);
+}
+
+/* The pod is known, and it takes too much to decide it as a whole. */
+static void judge_apart(struct engine *g, int64_t now_ms, const struct pod *pod, enum pod_apart why,
+	struct decision *d)
+{
+	struct pod unknown = *pod;
+
+	unknown.ask = NULL;
+	unknown.apart = why;
+	judge_totals(g, now_ms, &unknown, d);
 }
 
 void engine_run_pod(struct engine *g, int64_t now_ms, const struct pod *pod, struct decision *d)
@@ -111,7 +177,11 @@ void engine_run_pod(struct engine *g, int64_t now_ms, const struct pod *pod, str
 	release_older_sandboxes(g, now_ms, pod);
 	arena_init_fixed(&g->arena, g->work, ADMIT_ARENA_BYTES);
 	admit_pod(g->ledger, g->s, pod, &g->arena, d, &decisions);
-	if (!d->admit || decisions)
+	if (!d->admit && d->apart)
+		judge_apart(g, now_ms, pod, d->apart, d);
+	else if (!d->admit)
+		record_refusal(g, now_ms, pod, d);
+	else if (decisions)
 		hold_pod(g, now_ms, pod, decisions, d);
 	engine_tell_later(g, &before);
 }

@@ -92,6 +92,7 @@ void engine_shadow(struct engine *g, int64_t now_ms, const struct request *req,
 	const struct theirs theirs = read_theirs(g, req);
 	struct request known = *req;
 
+	known.apart = engine_apart(g, req);
 	engine_drop(g, now_ms, "replaced", req->container_id, false);
 	if (!engine_inherit(g, now_ms, &known, ours))
 		engine_decide(g, &known, ours);

@@ -6,6 +6,12 @@
 
 /* What the engine's files share. */
 
+struct apart_pod {
+	char *sandbox_id;
+	enum pod_apart why;
+};
+enum { APART_PODS_MAX = 1024 };
+
 struct engine {
 	const struct topo *t;
 	const struct settings *s;
@@ -16,6 +22,11 @@ struct engine {
 	 * the state: it is gone over from anew). */
 	struct tokenset missed, missed_before;
 	int64_t missed_since_ms;
+	/* Sandboxes of pods that are decided container by container, those that came last (not part
+	 * of the state: the decisions for their containers say so, too). */
+	struct {
+		VEC(struct apart_pod);
+	} apart;
 	void *work;         /* ADMIT_ARENA_BYTES for one decision */
 	struct arena arena; /* over them */
 };
@@ -39,6 +50,10 @@ struct request engine_request_of(
 /* Whether the container comes with tokens that it may have; a decision that gives it CPUs of its
  * own then takes them. */
 bool engine_claims(const struct engine *g, const struct request *req, struct decision *d);
+/* engine_pod.c: why the container is not decided with its pod, which was known. */
+enum pod_apart engine_apart(const struct engine *g, const struct request *req);
+/* The pod's sandbox is gone: nothing of that kind is to be known of it. */
+void engine_forget_apart(struct engine *g, const char *sandbox_id);
 /* engine_tokens.c: no sandbox of the pod has a container any more. */
 void engine_pod_is_gone(struct engine *g, int64_t now_ms, const char *cause, const char *pod_uid);
 /* admit() with the engine's own arena. */

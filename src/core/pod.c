@@ -69,6 +69,31 @@ unsigned container_ask_memory(const struct container_ask *c, struct memory_ask o
 	return nr;
 }
 
+static const struct {
+	const char *name, *text;
+} aparts[NR_POD_APARTS] = {
+	[POD_APART_NOT] = {"no", ""},
+	[POD_APART_TOO_LONG] = {"too-long",
+		"decided container by container, not as a whole pod: what the pod would be given "
+		"is more than a line of the journal"},
+	[POD_APART_TOO_LARGE] = {"too-large",
+		"decided container by container, not as a whole pod: that takes more working "
+		"memory than there is"},
+	[POD_APART_TOO_MANY] = {"too-many",
+		"decided container by container, not as a whole pod: it has more containers, or "
+		"kinds of devices, than are decided at once"},
+};
+
+const char *pod_apart_name(enum pod_apart why)
+{
+	return aparts[why].name;
+}
+
+const char *pod_apart_text(enum pod_apart why)
+{
+	return aparts[why].text;
+}
+
 unsigned qos_exclusive_cpus(enum qos q, uint64_t cpu_milli)
 {
 	uint64_t cpus = cpu_milli / MILLI_PER_CPU;

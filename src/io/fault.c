@@ -27,6 +27,7 @@ static const struct {
 	[FAULT_ANSWERED] = {"answered", 0},
 	[FAULT_TO_ALLOCATE] = {"to-allocate", 0},
 	[FAULT_ALLOCATED] = {"allocated", 0},
+	[FAULT_BETWEEN_LINES] = {"between-lines", 0},
 	[FAULT_ENOSPC] = {"enospc", ENOSPC},
 	[FAULT_EIO] = {"eio", EIO},
 	[FAULT_EROFS] = {"erofs", EROFS},
@@ -102,6 +103,15 @@ int fault_of_write(void)
 		if (due((enum fault)f))
 			return faults[f].error;
 	return 0;
+}
+
+size_t fault_line_bytes(size_t max)
+{
+	enum { DECIMAL = 10 };
+	const char *text = getenv("NUMAFIT_FAULT_LINE");
+	size_t bytes = text ? strtoul(text, NULL, DECIMAL) : max;
+
+	return bytes && bytes < max ? bytes : max;
 }
 
 #endif

@@ -22,6 +22,9 @@ enum fault {
 	/* and those of an Allocate's own: it appends and commits like a create */
 	FAULT_TO_ALLOCATE = NR_FAULTS, /* it was understood */
 	FAULT_ALLOCATED,               /* its answer was made */
+	/* and that of a change whose record has several lines: some are in the journal, the one
+	 * that commits them is not */
+	FAULT_BETWEEN_LINES,
 	NR_DEATHS,
 	/* errors of the journal's write(2) */
 	FAULT_ENOSPC = NR_DEATHS,
@@ -39,6 +42,9 @@ size_t fault_half(enum fault f, size_t len);
 void fault_half_done(void);
 /* The errno that this write is to fail with; 0: let it be done. */
 int fault_of_write(void);
+/* The longest line of the journal: max or, where NUMAFIT_FAULT_LINE says so, fewer bytes, so that
+ * records of everyday have several lines. */
+size_t fault_line_bytes(size_t max);
 #else
 static inline void fault_point(enum fault f)
 {
@@ -53,6 +59,10 @@ static inline void fault_half_done(void) {}
 static inline int fault_of_write(void)
 {
 	return 0;
+}
+static inline size_t fault_line_bytes(size_t max)
+{
+	return max;
 }
 #endif
 

@@ -15,6 +15,8 @@
 
 enum { SUM_DIGITS = 8, PREFIX = SUM_DIGITS + 1, HEX = 16, FILE_MODE = 0600 };
 enum { LINE_BYTES_MAX = PREFIX + JOURNAL_LINE_MAX + 1 };
+/* Behind the checksum: it is the whole text or its last piece; there is more to come. */
+enum { LAST = ' ', MORE = '+' };
 
 struct journal {
 	int fd;
@@ -39,19 +41,27 @@ static int errno_of(const char *path, struct err *e)
 	return err_set(e, errno, "%s: %s", path, strerror(errno));
 }
 
+/* What the checksum of a piece is taken of; that of a last one is as if there were no others. */
+static uint32_t sum_of(char kind, const char *behind_sum, size_t len)
+{
+	return kind == MORE ? text_crc32c(behind_sum, 1 + len) : text_crc32c(behind_sum + 1, len);
+}
+
 /* The text of a line whose checksum is right, or NULL. len is without the newline. */
 static char *checked(char *line, size_t len)
 {
 	unsigned long sum;
-	char *end;
+	char *end, kind;
 
-	if (len < PREFIX || line[SUM_DIGITS] != ' ')
+	if (len < PREFIX || (line[SUM_DIGITS] != LAST && line[SUM_DIGITS] != MORE))
 		return NULL;
+	kind = line[SUM_DIGITS];
 	line[SUM_DIGITS] = '\0';
 	sum = strtoul(line, &end, HEX);
 	bool digits = end == line + SUM_DIGITS && strspn(line, "0123456789abcdef") == SUM_DIGITS;
-	line[SUM_DIGITS] = ' ';
-	return digits && sum == text_crc32c(line + PREFIX, len - PREFIX) ? line + PREFIX : NULL;
+	line[SUM_DIGITS] = kind;
+	return digits && sum == sum_of(kind, line + SUM_DIGITS, len - PREFIX) ? line + PREFIX
+									      : NULL;
 }
 
 /* The next line with its newline, as much of it as can be one of ours; 0 at the end. */
@@ -68,28 +78,57 @@ static size_t next_line(FILE *f, char line[LINE_BYTES_MAX])
 	return len;
 }
 
+/* Pieces of a text that no line has committed yet. */
+struct pieces {
+	char *text; /* NULL: there have been none */
+	size_t len;
+};
+
+/* The whole text, with the pieces before it: as it is, or in p->text. NULL: that is too long. */
+static char *put_together(struct pieces *p, char *text, size_t *len)
+{
+	if (!p->len && text[-1] == LAST)
+		return text;
+	if (!p->text)
+		p->text = xcalloc(JOURNAL_TEXT_MAX + 1, 1);
+	if (*len > JOURNAL_TEXT_MAX - p->len)
+		return NULL;
+	memcpy(p->text + p->len, text, *len);
+	*len += p->len;
+	p->text[*len] = '\0';
+	p->len = text[-1] == MORE ? *len : 0;
+	return p->text;
+}
+
 static int read_lines(FILE *f, const char *path,
-	int (*line)(void *ctx, char *text, size_t len, struct err *e), void *ctx, struct err *e)
+	int (*line)(void *ctx, char *text, size_t len, struct err *e), void *ctx,
+	struct pieces *before, struct err *e)
 {
 	auto_free char *buf = xcalloc(LINE_BYTES_MAX, 1);
 	size_t len;
-	int nr = 0;
+	int nr_lines = 0, nr = 0;
 
 	while ((len = next_line(f, buf)) > 0) {
-		char *text = NULL;
+		char *text = NULL, *whole = NULL;
 
 		if (buf[len - 1] == '\n') {
 			buf[--len] = '\0';
 			text = checked(buf, len);
 		}
-		if (!text && getc_unlocked(f) != EOF)
-			return err_set(e, EBADMSG, "%s: line %d is damaged", path, nr + 1);
-		if (!text)
+		if (!text && getc_unlocked(f) == EOF)
 			break; /* the write that the last life died in */
+		nr_lines++;
+		len -= PREFIX;
+		if (text)
+			whole = put_together(before, text, &len);
+		if (!whole)
+			return err_set(e, EBADMSG, "%s: line %d is damaged", path, nr_lines);
+		if (text[-1] == MORE)
+			continue;
 		nr++;
-		int rc = line(ctx, text, len - PREFIX, e);
+		int rc = line(ctx, whole, len, e);
 		if (rc < 0)
-			return err_add(e, rc, "%s: line %d", path, nr);
+			return err_add(e, rc, "%s: line %d", path, nr_lines);
 	}
 	return ferror(f) ? errno_of(path, e) : nr;
 }
@@ -114,12 +153,14 @@ static int open_to_read(const char *path, FILE **f, struct err *e)
 int journal_read(const char *path, int (*line)(void *ctx, char *text, size_t len, struct err *e),
 	void *ctx, struct err *e)
 {
+	struct pieces before = {0};
 	FILE *f = NULL;
 	int rc = open_to_read(path, &f, e);
 
 	if (rc <= 0)
 		return rc;
-	rc = read_lines(f, path, line, ctx, e);
+	rc = read_lines(f, path, line, ctx, &before, e);
+	free(before.text);
 	(void)fclose(f);
 	return rc;
 }
@@ -163,41 +204,61 @@ static int cut_back(struct journal *j)
 	return j->torn ? -errno : 0;
 }
 
-/* Take the line in whole, or leave the file as it was. */
-static int write_whole(struct journal *j, size_t len)
+/* One line of a text; *written grows by what the file has taken. */
+static int write_line(struct journal *j, char kind, const char *text, size_t len, uint64_t *written)
 {
-	int rc = j->torn ? cut_back(j) : 0;
+	char *behind_sum = j->line + SUM_DIGITS;
 
-	if (rc < 0)
-		return rc;
-	rc = -fault_of_write();
+	*behind_sum = kind;
+	memcpy(behind_sum + 1, text, len);
+	(void)snprintf(j->line, SUM_DIGITS + 1, "%08x", sum_of(kind, behind_sum, len));
+	*behind_sum = kind; /* where snprintf() has put its end */
+	behind_sum[1 + len] = '\n';
+	len += PREFIX + 1;
+	int rc = -fault_of_write();
 	if (rc)
 		return rc;
 	ssize_t done = write(j->fd, j->line, fault_half(FAULT_HALF_LINE, len));
 	fault_half_done();
+	*written += done > 0 ? (uint64_t)done : 0;
 	if (done == (ssize_t)len)
 		return 0;
-	rc = done < 0 ? -errno : -ENOSPC; /* a file takes part of a line only when it is full */
-	if (done > 0)
-		(void)cut_back(j);
-	return rc;
+	return done < 0 ? -errno : -ENOSPC; /* a file takes part of a line only when it is full */
+}
+
+static int write_lines(struct journal *j, const char *text, size_t len, uint64_t *written)
+{
+	const size_t most = fault_line_bytes(JOURNAL_LINE_MAX);
+
+	for (size_t at = 0;; at += most) {
+		bool last = len - at <= most;
+		size_t piece = last ? len - at : most;
+		int rc = write_line(j, last ? LAST : MORE, text + at, piece, written);
+
+		if (rc || last)
+			return rc;
+		fault_point(FAULT_BETWEEN_LINES);
+	}
 }
 
 int journal_append(struct journal *j, const char *text, size_t len, struct err *e)
 {
-	if (len > JOURNAL_LINE_MAX)
-		return err_set(e, EMSGSIZE, "%s: a line of %zu bytes, at most %d fit", j->path, len,
-			JOURNAL_LINE_MAX);
+	uint64_t written = 0;
+
+	if (len > JOURNAL_TEXT_MAX)
+		return err_set(e, EMSGSIZE, "%s: a text of %zu bytes, at most %d fit", j->path, len,
+			JOURNAL_TEXT_MAX);
 	if (memchr(text, '\n', len))
 		return err_set(e, EINVAL, "%s: a line with a newline in it", j->path);
-	(void)snprintf(j->line, sizeof j->line, "%08x ", text_crc32c(text, len));
-	memcpy(j->line + PREFIX, text, len);
-	j->line[PREFIX + len] = '\n';
-	int rc = write_whole(j, PREFIX + len + 1);
-
+	int rc = j->torn ? cut_back(j) : 0;
+	if (!rc) {
+		rc = write_lines(j, text, len, &written);
+		if (rc && written)
+			(void)cut_back(j);
+	}
 	if (rc < 0)
 		return err_set(e, -rc, "%s: %s", j->path, strerror(-rc));
-	j->size += PREFIX + len + 1;
+	j->size += written;
 	return 0;
 }
 

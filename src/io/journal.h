@@ -5,18 +5,23 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* An append-only file of lines, each with its checksum: "<crc32c as 8 hex digits> <text>\n", one
- * write(2) a line, never synced: the page cache outlives kill -9, and a reboot ends all containers
- * anyway. What is in a line is the caller's matter; a line holds no newline. */
+/* An append-only file of texts, a line each, with its checksum: "<crc32c as 8 hex digits>
+ * <text>\n", one write(2) a line, never synced: the page cache outlives kill -9, and a reboot ends
+ * all containers anyway. What is in a text is the caller's matter; it holds no newline. A text that
+ * is too long for one line has several: all but the last are "<crc32c>+<piece>\n", the checksum
+ * that of
+ * "+<piece>", and the last one, which is like any other line, commits them: without it the pieces
+ * before it count as nothing. */
 struct journal;
 
-enum { JOURNAL_LINE_MAX = 256 << 10 };
+enum { JOURNAL_LINE_MAX = 256 << 10, JOURNAL_TEXT_MAX = 16 * JOURNAL_LINE_MAX };
 
-/* Read every whole line of the file at path in order. text is the line without checksum, NUL
- * terminated, and may be changed. A negative return of line() ends the reading and is returned.
- * A torn last line (no newline, or a checksum that does not match at the very end) is passed over.
- * Returns the number of lines; 0 also when there is no file; -EBADMSG with the line's number for
- * damage anywhere else; -EINVAL: it is no file; -errno when it cannot be read. */
+/* Read every whole text of the file at path in order. text is without checksums, its pieces put
+ * together, NUL terminated, and may be changed. A negative return of line() ends the reading and is
+ * returned. What is torn at the end (a last line without a newline, or whose checksum does not
+ * match, pieces that no line commits) is passed over. Returns the number of texts; 0 also when
+ * there is no file; -EBADMSG with the line's number for damage anywhere else; -EINVAL: it is no
+ * file; -errno when it cannot be read. */
 int journal_read(const char *path, int (*line)(void *ctx, char *text, size_t len, struct err *e),
 	void *ctx, struct err *e);
 
@@ -27,8 +32,9 @@ int journal_publish(struct journal *j, struct err *e);
 /* Before that, let the old one go on beside the new one as path.SUFFIX, replacing one that is
  * there. 0 (also when there is no old one) or -errno. */
 int journal_keep(const char *path, const char *suffix, struct err *e);
-/* Append one line. 0; -EMSGSIZE beyond JOURNAL_LINE_MAX, -EINVAL for a newline in it; -errno of
- * write(2): then the file is cut back to where it was, so that nothing half is left. */
+/* Append one text, in as many lines as it takes. 0; -EMSGSIZE beyond JOURNAL_TEXT_MAX, -EINVAL for
+ * a newline in it; -errno of write(2): then the file is cut back to where it was, so that nothing
+ * half is left. */
 int journal_append(struct journal *j, const char *text, size_t len, struct err *e);
 /* Bytes in the file. */
 uint64_t journal_size(const struct journal *j);

@@ -33,7 +33,7 @@ static const char help[] =
 	"Exit code: 0; 1 the journal has nothing of it; 2 bad usage, or there is no journal to "
 	"read.\n";
 
-enum { RECORD_BYTES_MAX = 4 << 20, NR_JOURNALS = 2 };
+enum { RECORD_BYTES_MAX = 16 * JOURNAL_TEXT_MAX, NR_JOURNALS = 2 };
 
 struct options {
 	const char *directory, *container;
@@ -211,6 +211,8 @@ static void explain_decision(const struct story *s, size_t i, const struct told 
 		words_of(m->cause));
 	if (d->admit && source_words(d))
 		tell(x.to, "how", "%s", source_words(d));
+	if (!d->admit && d->apart) /* else it is in the note */
+		tell(x.to, "how", "%s", pod_apart_text(d->apart));
 	tell_policy(&x, d);
 	tell_grant(&x, d);
 	if (!d->admit)

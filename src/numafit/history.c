@@ -104,6 +104,16 @@ static void list_moved(const struct ledger *l, const char *but_id, struct moment
 	m->moved = m->nr_moved ? xstrdup(names) : NULL;
 }
 
+/* The record's line, for as long as the history is there. */
+static const char *keep_line(struct history *h, const char *line, size_t part)
+{
+	size_t nr = h->lines.nr;
+
+	if (!part || !nr || !text_equal(h->lines.at[nr - 1], line))
+		*vec_push(&h->lines) = xstrdup(line);
+	return h->lines.at[h->lines.nr - 1];
+}
+
 static void add(struct history *h, const struct journal_fold *f, const struct record *r,
 	const char *line, const struct subject *s, size_t part)
 {
@@ -117,7 +127,8 @@ static void add(struct history *h, const struct journal_fold *f, const struct re
 		.time_ms = r->time_ms,
 		.cause = xstrdup(r->cause),
 		.container_id = xstrdup(s->container_id),
-		.line = r->op == RECORD_RELEASE || r->op == RECORD_LIVE ? NULL : xstrdup(line),
+		.line = r->op == RECORD_RELEASE || r->op == RECORD_LIVE ? NULL
+									: keep_line(h, line, part),
 		.part = part,
 		.pool_before = *ledger_pool(l),
 		.pool = r->pool,
@@ -176,7 +187,6 @@ void history_fini(struct history *h)
 
 			free(m->cause);
 			free(m->container_id);
-			free(m->line);
 			free(m->moved);
 			free(m->node);
 		}
@@ -187,4 +197,7 @@ void history_fini(struct history *h)
 		free(one->container);
 	}
 	vec_fini(&h->stories);
+	for (size_t i = 0; i < h->lines.nr; i++)
+		free(h->lines.at[i]);
+	vec_fini(&h->lines);
 }

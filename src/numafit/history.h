@@ -25,8 +25,8 @@ struct moment {
 	uint64_t seq;
 	int64_t time_ms;
 	char *cause, *container_id;
-	char *line;  /* the record; NULL for RELEASE and LIVE */
-	size_t part; /* of a HOLD */
+	const char *line; /* the record; NULL for RELEASE and LIVE */
+	size_t part;      /* of a HOLD */
 	struct cpuset pool_before, pool;
 	char *moved; /* shared containers that ran then and were moved along; NULL: none */
 	unsigned nr_moved;
@@ -46,6 +46,9 @@ struct history {
 	struct {
 		VEC(struct story);
 	} stories;
+	struct {
+		VEC(char *);
+	} lines; /* of the moments: one for all parts of a pod, whose record is a long one */
 };
 
 /* For journal_fold(): gather what suits the query into the struct history at ctx. */

@@ -6,7 +6,7 @@
 #include <numafit/text.h>
 #include <string.h>
 
-enum { HEADER_BYTES_MAX = 4 << 20, RECORD_BYTES_MAX = 4 << 20 };
+enum { HEADER_BYTES_MAX = 4 << 20, RECORD_BYTES_MAX = 16 * JOURNAL_TEXT_MAX };
 
 struct folding {
 	struct journal_fold *f;

@@ -46,7 +46,7 @@ static void print_difference(void *ctx, const char *path, const char *wanted, co
 static int replay_record(void *ctx, const struct journal_fold *f, const struct record *r,
 	const char *line, struct err *e)
 {
-	static char again[JOURNAL_LINE_MAX];
+	static char again[JOURNAL_TEXT_MAX + 1];
 	struct replay *x = ctx;
 	struct answer answer;
 	struct arena a;

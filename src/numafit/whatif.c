@@ -329,8 +329,8 @@ static void imagine(const struct question *q, struct imagined *x)
 
 static int print_json(const struct journal_fold *f, const struct answer *a, struct err *e)
 {
-	auto_free char *line = xcalloc(JOURNAL_LINE_MAX, 1);
-	int rc = journal_json_record(&a->record, &f->topo.ids, line, JOURNAL_LINE_MAX, e);
+	auto_free char *line = xcalloc(JOURNAL_TEXT_MAX + 1, 1);
+	int rc = journal_json_record(&a->record, &f->topo.ids, line, JOURNAL_TEXT_MAX + 1, e);
 
 	if (rc > 0)
 		(void)puts(line);

@@ -36,7 +36,8 @@ void log_decision(const struct daemon *d, const struct request *req, const struc
 	log_line(dec->admit ? LOG_INFO : LOG_WARN, "decision",
 		"cause=%s namespace=%s pod=%s container=%s id=%.12s qos=%s verdict=%s policy=%s "
 		"exclusive=%s cpus=%s mems=%s "
-		"nodes=%s preferred=%s source=%s hints=%s hint=%s reason=%s message=%s updates=%zu "
+		"nodes=%s preferred=%s source=%s apart=%s hints=%s hint=%s reason=%s message=%s "
+		"updates=%zu "
 		"took_us=%llu",
 		cause, req->pod.ns, log_text(pod, sizeof pod, req->pod.name),
 		log_text(name, sizeof name, req->container_name), req->container_id,
@@ -45,6 +46,7 @@ void log_decision(const struct daemon *d, const struct request *req, const struc
 		cpuset_format(&dec->cpus, cpus, sizeof cpus),
 		nodeset_format(dec->mems, &d->topo.ids, mems, sizeof mems), nodes,
 		dec->preferred ? "yes" : "no", decision_source_name(dec->source),
+		pod_apart_name(dec->apart),
 		log_text(quoted_hints, sizeof quoted_hints, hints_text(dec, hints)),
 		dec->hint.looked_at ? sched_hint_verdict_name(dec->hint.verdict) : "none",
 		dec->reason ? dec->reason : "none", log_text(message, sizeof message, dec->message),

@@ -8,9 +8,9 @@
 
 #include <string.h>
 
-/* HELD_MAX: larger pods would not fit into a line of the journal, and are decided container by
- * container. */
-enum { FACTS_BYTES = 4 << 20, HELD_MAX = 256 };
+/* Containers of a pod that is decided as a whole. In pod scope its record may have several lines;
+ * else one is all that it gets, and larger pods would not fit into that. */
+enum { FACTS_BYTES = 4 << 20, HELD_MAX = 256, HELD_MAX_IN_POD_SCOPE = 1024 };
 
 /* FNV-1a */
 static uint64_t hash_of(const char *text)
@@ -260,6 +260,11 @@ static const struct known_pod *find_pod(const struct daemon *d, const struct pod
 		       : NULL;
 }
 
+static unsigned held_max(const struct settings *s)
+{
+	return s->topology_scope == SCOPE_POD ? HELD_MAX_IN_POD_SCOPE : HELD_MAX;
+}
+
 /* All that is known of its containers, into the pod; or nothing of them. */
 static void add_facts(struct daemon *d, struct pod *pod, struct arena *a)
 {
@@ -268,10 +273,14 @@ static void add_facts(struct daemon *d, struct pod *pod, struct arena *a)
 	if (d->services && d->services->pod_resources)
 		ask_for(d->services, pod->uid);
 	pod->ask = NULL;
-	if (known && known->pod.ask->nr <= HELD_MAX && is_known(d, known))
+	if (!known || !is_known(d, known))
+		return;
+	if (known->pod.ask->nr <= held_max(&d->settings))
 		pod->ask = copy_ask(d, known, a);
 	if (pod->ask)
 		pod->source = known->pod.source;
+	else
+		pod->apart = POD_APART_TOO_MANY;
 }
 
 void facts_run_pod(struct daemon *d, const struct pod *pod, struct decision *dec)

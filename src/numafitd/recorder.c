@@ -14,7 +14,7 @@
 
 /* What was written must be read again, and a line of a pod with many containers is several times as
  * long once it is. */
-enum { LINE_ARENA_BYTES = 16 * JOURNAL_LINE_MAX, BOOT_ID_MAX = 64, RETRY_MS = 1000 };
+enum { LINE_ARENA_BYTES = 16 * JOURNAL_TEXT_MAX, BOOT_ID_MAX = 64, RETRY_MS = 1000 };
 
 static void read_boot_id(char id[BOOT_ID_MAX])
 {
@@ -29,14 +29,32 @@ static void read_boot_id(char id[BOOT_ID_MAX])
 
 static int append_record(void *ctx, const struct record *r, struct err *e)
 {
-	static char line[JOURNAL_LINE_MAX]; /* of the loop's thread, like all here */
+	static char line[JOURNAL_TEXT_MAX + 1]; /* of the loop's thread, like all here */
 	struct daemon *d = ctx;
-	int len = journal_json_record(r, &d->topo.ids, line, sizeof line, e);
+	size_t cap = r->in_one_line ? JOURNAL_LINE_MAX + 1 : sizeof line;
+	int len = journal_json_record(r, &d->topo.ids, line, cap, e);
 
-	int rc = len < 0 ? len : journal_append(d->journal, line, (size_t)len, e);
+	if (len < 0) /* too long: that is no fault of the journal's */
+		return len;
+	int rc = journal_append(d->journal, line, (size_t)len, e);
 	d->measured.journal_writes += !rc;
 	d->measured.journal_errors += rc < 0;
 	return rc;
+}
+
+/* An entry that is too long for any record is found running once more, at the next start. */
+static int dump_record(void *ctx, const struct record *r, struct err *e)
+{
+	char id[64], why[2 * sizeof e->text];
+	int rc = append_record(ctx, r, e);
+
+	if (rc != -EMSGSIZE)
+		return rc;
+	log_line(LOG_WARN, "journal-entry-left-out",
+		"id=%s error=%s action=\"none needed: it is taken over from the runtime, should "
+		"numafitd be started anew\"",
+		log_text(id, sizeof id, r->container_id), log_text(why, sizeof why, e->text));
+	return 0;
 }
 
 static int append_header(struct daemon *d, struct err *e)
@@ -76,7 +94,6 @@ static const char *remedy(int error)
 		{EDQUOT, "raise the quota on the file system of runDirectory"},
 		{EROFS, "mount the file system of runDirectory writable"},
 		{EACCES, "let numafitd write in runDirectory"},
-		{EMSGSIZE, "ask for less in one pod"},
 	};
 
 	for (size_t i = 0; i < sizeof remedies / sizeof *remedies; i++)
@@ -122,7 +139,7 @@ static int start_over(struct daemon *d, struct err *e)
 	if (d->journal) {
 		rc = append_header(d, e);
 		if (!rc)
-			rc = engine_dump(d->engine, loop_wall_ms(), append_record, d, e);
+			rc = engine_dump(d->engine, loop_wall_ms(), dump_record, d, e);
 		if (!rc)
 			rc = append_pool(d, e);
 		if (!rc)
@@ -215,7 +232,7 @@ static int record(void *ctx, const struct record *r, struct err *e)
 	int rc = d->journal_behind ? refuse_behind(d, &why) : append_record(d, r, &why);
 	d->unrecorded = rc < 0;
 	if (rc) {
-		if (!d->journal_behind)
+		if (!d->journal_behind && rc != -EMSGSIZE)
 			tell_failure(d, &why);
 		return err_set(e, why.code, "journal: %s", why.text);
 	}

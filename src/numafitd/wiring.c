@@ -51,6 +51,10 @@ static int on_run_pod(void *ctx, const struct pod *pod, struct err *e)
 	facts_run_pod(d, pod, &dec);
 	d->counters.refused += !dec.admit;
 	hints_count(d, &dec); /* of a pod that is refused; else with each container */
+	if (dec.apart)
+		log_line(LOG_INFO, "pod-apart", "namespace=%s pod=%s reason=%s text=%s", pod->ns,
+			log_text(name, sizeof name, pod->name), pod_apart_name(dec.apart),
+			log_text(why, sizeof why, pod_apart_text(dec.apart)));
 	if (dec.admit)
 		return 0;
 	measure_verdict(d, &dec);

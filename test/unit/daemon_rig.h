@@ -24,7 +24,8 @@ enum { RIG_SETTINGS_MAX = 8 };
 struct daemon_rig {
 	char dir[PATH_MAX], socket[PATH_MAX + 16], run[PATH_MAX + 16], journal[PATH_MAX + 32];
 	char program[PATH_MAX + 16], machine[PATH_MAX];
-	const char *fault;  /* NUMAFIT_FAULT, or NULL */
+	const char *fault; /* NUMAFIT_FAULT, or NULL */
+	unsigned line; /* NUMAFIT_FAULT_LINE: the journal's lines have that many bytes; 0: all */
 	const char *config; /* its config file, or NULL */
 	int log;            /* descriptor for its stderr; -1: the test's own */
 	bool obeys_modes;   /* it may not override permissions, although it is root */
@@ -93,6 +94,12 @@ static inline void rig_exec(const struct daemon_rig *g)
 		(void)prctl(PR_CAPBSET_DROP, 1); /* CAP_DAC_OVERRIDE */
 	if (g->fault)
 		(void)setenv("NUMAFIT_FAULT", g->fault, 1);
+	if (g->line) {
+		char bytes[16];
+
+		(void)snprintf(bytes, sizeof bytes, "%u", g->line);
+		(void)setenv("NUMAFIT_FAULT_LINE", bytes, 1);
+	}
 	if (g->log >= 0)
 		(void)dup2(g->log, STDERR_FILENO);
 	(void)execv(g->program, (char **)(uintptr_t)args);

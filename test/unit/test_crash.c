@@ -28,6 +28,7 @@ enum {
 	LIST_MAX = 512,
 	CPUS = 64,
 	STARTUP_MS = 20000,
+	LINE = 300,
 	KILL_US = 700
 };
 
@@ -420,6 +421,8 @@ static void choose_fault(struct rig *r, unsigned nr)
 {
 	r->fault = nr % (NR_FAULTS + 1);
 	r->daemon.fault = NULL;
+	/* nearly each record has several lines then */
+	r->daemon.line = r->fault != FAULT_HALF_LINE && random_chance(&r->random, 30) ? LINE : 0;
 	if (r->fault == NR_FAULTS)
 		return;
 	(void)snprintf(

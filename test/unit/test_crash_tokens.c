@@ -8,6 +8,7 @@
 #include <codec/fields_json.h>
 #include <codec/placement_json.h>
 #include <io/fault.h>
+#include <io/journal.h>
 #include <io/loop.h>
 #include <nri/runtime.h>
 #include <numafit/journal_fold.h>
@@ -24,12 +25,13 @@
 #include "crash_kubelet.h"
 
 enum {
-	ROUNDS = 130,
+	ROUNDS = 170,
 	PODS = 24,
 	CALLS = 28,
 	NAME_BYTES = 24,
 	LIST_MAX = 512,
 	STARTUP_MS = 20000,
+	LINE = 120, /* of the journal, where records are to have several */
 	LOOK_AGAIN_MS = 2,
 	KILL_US = 1500,
 	MILLI_PER_CPU = 1000,
@@ -802,9 +804,58 @@ static unsigned lines_at_start(const struct rig *r)
 	return lines;
 }
 
+struct counting {
+	const struct journal_fold *f;
+	unsigned nr;
+};
+
+static int count_between(void *ctx, const struct record *record, struct err *e)
+{
+	static char text[JOURNAL_TEXT_MAX];
+	struct counting *c = ctx;
+	int len = journal_json_record(record, &c->f->topo.ids, text, sizeof text, e);
+
+	assert_true(len > 0);
+	c->nr += (unsigned)(len - 1) / LINE;
+	return 0;
+}
+
+static int measure_header(void *ctx, char *text, size_t len, struct err *e)
+{
+	unsigned *bytes = ctx;
+
+	(void)text;
+	*bytes = (unsigned)len;
+	return err_set(e, ECANCELED, "the first line is enough");
+}
+
+/* The passes between lines of one record that a life begins with, about. */
+static unsigned between_lines_at_start(const struct rig *r)
+{
+	static unsigned header_bytes; /* of the journal that there was last */
+	struct journal_fold f;
+	struct counting c = {&f, 0};
+
+	(void)journal_read(r->daemon.journal, measure_header, &header_bytes, NULL);
+	c.nr = header_bytes / LINE;
+	if (access(r->daemon.journal, F_OK) == 0) {
+		read_journal(r, &f);
+		(void)engine_dump(f.engine, f.last_ms, count_between, &c, NULL);
+		journal_fold_fini(&f);
+	}
+	for (unsigned i = 0; i < PODS && r->memory == ANNOTATIONS_ONLY; i++)
+		c.nr += 8 * r->pod[i].runs;
+	return c.nr;
+}
+
 /* At which pass it dies: at its start, or in a call. */
 static unsigned random_pass(struct rig *r)
 {
+	if (r->fault == FAULT_BETWEEN_LINES)
+		return random_chance(&r->random, 25)
+			       ? 1 + random_below(&r->random, between_lines_at_start(r))
+			       : between_lines_at_start(r) + 1 +
+					 random_below(&r->random, 3 * CALLS);
 	unsigned before = r->fault == FAULT_HALF_LINE ? lines_at_start(r) : 0;
 
 	if (r->fault == FAULT_TO_DECIDE || r->fault == FAULT_ENCODED || r->fault >= NR_FAULTS)
@@ -818,6 +869,10 @@ static void choose_fault(struct rig *r, unsigned nr)
 {
 	r->fault = nr % (NR_DEATHS + 1);
 	r->daemon.fault = NULL;
+	r->daemon.line = 0;
+	if (r->fault == FAULT_BETWEEN_LINES ||
+		(r->fault != FAULT_HALF_LINE && random_chance(&r->random, 30)))
+		r->daemon.line = LINE;
 	if (r->fault == NR_DEATHS)
 		return;
 	(void)snprintf(

@@ -243,22 +243,98 @@ static void a_reader_may_end_the_reading(void **state)
 	assert_int_equal(w->nr, 2);
 }
 
-static void the_longest_line_fits_and_a_longer_one_is_refused(void **state)
+static void a_text_that_is_too_long_for_a_line_has_several(void **state)
+{
+	static const struct {
+		size_t len, lines;
+	} cases[] = {{JOURNAL_LINE_MAX, 1}, {JOURNAL_LINE_MAX + 1, 2}, {2 * JOURNAL_LINE_MAX, 2},
+		{2 * JOURNAL_LINE_MAX + 1, 3}, {JOURNAL_TEXT_MAX, 16}};
+	struct world *w = *state;
+	char *text = malloc(JOURNAL_TEXT_MAX + 1);
+
+	memset(text, 'l', JOURNAL_TEXT_MAX + 1);
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct journal *j = create(w);
+
+		w->longest = 0;
+		append(j, "before");
+		assert_int_equal(journal_append(j, text, JOURNAL_TEXT_MAX + 1, &w->e), -EMSGSIZE);
+		assert_int_equal(journal_append(j, text, cases[i].len, NULL), 0);
+		append(j, "next");
+		assert_int_equal(journal_size(j), cases[i].len + 10 * cases[i].lines + 16 + 14);
+		assert_int_equal(journal_publish(j, NULL), 0);
+		journal_close(j);
+		assert_int_equal(read_all(w), 3);
+		assert_int_equal(w->longest, cases[i].len);
+		assert_string_equal(w->line[2], "next");
+	}
+	free(text);
+}
+
+/* The whole file; the caller frees. */
+static char *take_file(const char *path, size_t *len)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	struct stat st;
+
+	assert_int_equal(fstat(fd, &st), 0);
+	char *file = malloc((size_t)st.st_size);
+	*len = (size_t)st.st_size;
+	assert_int_equal(read(fd, file, *len), st.st_size);
+	(void)close(fd);
+	return file;
+}
+
+static void pieces_that_no_line_commits_count_as_nothing(void **state)
+{
+	enum { LEN = 2 * JOURNAL_LINE_MAX + 100, FIRST = 10 + 3 };
+	struct world *w = *state;
+	struct journal *j = create(w);
+	char *text = malloc(LEN);
+	size_t len;
+
+	memset(text, 'l', LEN);
+	append(j, "one");
+	assert_int_equal(journal_append(j, text, LEN, NULL), 0);
+	assert_int_equal(journal_publish(j, NULL), 0);
+	journal_close(j);
+	char *file = take_file(w->path, &len);
+	assert_int_equal(file[FIRST + 8], '+');
+	for (size_t cut = FIRST; cut < len; cut += cut < len - 300 ? 997 : 1) {
+		spill(w->path, file, cut);
+		w->longest = 0;
+		assert_int_equal(read_all(w), 1);
+		assert_int_equal(w->longest, 3);
+	}
+	/* pieces and something else behind them are no whole text */
+	spill(w->path, file, FIRST + 10 + JOURNAL_LINE_MAX);
+	int fd = open(w->path, O_WRONLY | O_APPEND);
+	assert_int_equal(write(fd, "0000 \nx", 7), 7);
+	(void)close(fd);
+	assert_int_equal(read_all(w), -EBADMSG);
+	free(file);
+	free(text);
+}
+
+static void more_pieces_than_a_text_can_have_are_damage(void **state)
 {
 	struct world *w = *state;
 	struct journal *j = create(w);
-	char *text = malloc(JOURNAL_LINE_MAX + 1);
+	char *text = malloc(JOURNAL_TEXT_MAX);
+	size_t len;
 
-	memset(text, 'l', JOURNAL_LINE_MAX + 1);
-	assert_int_equal(journal_append(j, text, JOURNAL_LINE_MAX + 1, &w->e), -EMSGSIZE);
-	assert_int_equal(journal_size(j), 0);
-	assert_int_equal(journal_append(j, text, JOURNAL_LINE_MAX, NULL), 0);
-	append(j, "next");
-	assert_int_equal(journal_size(j), JOURNAL_LINE_MAX + 10 + 14);
+	memset(text, 'l', JOURNAL_TEXT_MAX);
+	assert_int_equal(journal_append(j, text, JOURNAL_TEXT_MAX, NULL), 0);
 	assert_int_equal(journal_publish(j, NULL), 0);
 	journal_close(j);
-	assert_int_equal(read_all(w), 2);
-	assert_int_equal(w->longest, JOURNAL_LINE_MAX);
+	char *file = take_file(w->path, &len);
+	int fd = open(w->path, O_WRONLY | O_TRUNC);
+	for (unsigned i = 0; i < 17; i++)
+		assert_int_equal(write(fd, file, 10 + JOURNAL_LINE_MAX), 10 + JOURNAL_LINE_MAX);
+	(void)close(fd);
+	assert_int_equal(read_all(w), -EBADMSG);
+	assert_non_null(strstr(w->e.text, "line 17 is damaged"));
+	free(file);
 	free(text);
 }
 
@@ -372,6 +448,34 @@ static void a_full_file_takes_nothing_half(void **state)
 	}
 }
 
+/* A file that is full in the middle of a text of three lines. */
+static void a_full_file_keeps_no_piece(void **state)
+{
+	enum { LEN = 2 * JOURNAL_LINE_MAX + 100, FIRST = 10 + 3 };
+	static const rlim_t rooms[] = {0, 1, JOURNAL_LINE_MAX, JOURNAL_LINE_MAX + 10,
+		JOURNAL_LINE_MAX + 11, 2 * JOURNAL_LINE_MAX + 20, 2 * JOURNAL_LINE_MAX + 129};
+	struct world *w = *state;
+	char *text = malloc(LEN);
+
+	(void)signal(SIGXFSZ, SIG_IGN);
+	memset(text, 'l', LEN);
+	for (size_t i = 0; i < sizeof rooms / sizeof *rooms; i++) {
+		struct journal *j = create(w);
+
+		append(j, "one");
+		rlim_t before = limit_files(FIRST + rooms[i]);
+		assert_true(journal_append(j, text, LEN, &w->e) < 0);
+		(void)limit_files(before);
+		assert_int_equal(journal_size(j), FIRST);
+		append(j, "two");
+		assert_int_equal(journal_publish(j, NULL), 0);
+		journal_close(j);
+		assert_int_equal(read_all(w), 2);
+		assert_string_equal(w->line[1], "two");
+	}
+	free(text);
+}
+
 static void a_full_device_is_told_with_its_path(void **state)
 {
 	struct world *w = *state;
@@ -455,7 +559,9 @@ int main(void)
 		CASE(a_wrong_byte_is_passed_over_at_the_end_and_an_error_before),
 		CASE(capitals_and_blanks_are_no_checksum),
 		CASE(a_reader_may_end_the_reading),
-		CASE(the_longest_line_fits_and_a_longer_one_is_refused),
+		CASE(a_text_that_is_too_long_for_a_line_has_several),
+		CASE(pieces_that_no_line_commits_count_as_nothing),
+		CASE(more_pieces_than_a_text_can_have_are_damage),
 		CASE(a_file_without_an_end_of_line_does_not_fill_the_memory),
 		CASE(a_newline_in_a_line_is_refused),
 		CASE(the_old_file_stays_until_the_new_one_is_published),
@@ -463,6 +569,7 @@ int main(void)
 		CASE(what_an_earlier_life_left_half_done_is_replaced),
 		CASE(a_missing_directory_is_named),
 		CASE(a_full_file_takes_nothing_half),
+		CASE(a_full_file_keeps_no_piece),
 		CASE(a_full_device_is_told_with_its_path),
 		CASE(a_journal_is_set_aside_over_an_older_one),
 		CASE(a_directory_in_the_way_is_set_aside_in_its_turn),

@@ -143,6 +143,7 @@ static struct request any_request(const char *id)
 		.cpus = any_string(),
 		.mems = any_string(),
 		.allocated = below(2) ? any_string() : NULL,
+		.apart = below(NR_POD_APARTS),
 		.hint = any_hint(4),
 		.has_policy = below(2),
 	};
@@ -189,6 +190,7 @@ static struct decision any_decision(bool admit)
 		.left = below(2),
 		.left_on = any_cpus(),
 		.lost_cpus = below(2),
+		.apart = below(NR_POD_APARTS),
 		.reason = admit ? NULL : decision_reason(reasons[below(2)]),
 		.reasons = any_reasons(),
 	};
@@ -280,6 +282,7 @@ static void assert_same_request(const struct request *a, const struct request *b
 	assert_string_equal(a->container_name, b->container_name);
 	assert_int_equal(a->kind, b->kind);
 	assert_int_equal(a->place, b->place);
+	assert_int_equal(a->apart, b->apart);
 	assert_string_equal(a->pod.sandbox_id, b->pod.sandbox_id);
 	assert_string_equal(a->pod.uid, b->pod.uid);
 	assert_string_equal(a->pod.ns, b->pod.ns);
@@ -334,6 +337,7 @@ static void assert_same_decision(const struct decision *a, const struct decision
 	assert_int_equal(a->left, b->left);
 	assert_true(cpuset_equal(&a->left_on, &b->left_on));
 	assert_int_equal(a->lost_cpus, b->lost_cpus);
+	assert_int_equal(a->apart, b->apart);
 	assert_int_equal(a->hint.looked_at, b->hint.looked_at);
 	assert_int_equal(a->hint.verdict, b->hint.verdict);
 	assert_int_equal(a->hint.cause, b->hint.cause);
@@ -421,7 +425,8 @@ static void any_record_comes_back_bit_for_bit(void **state)
 		struct record r = {any_u64(), (int64_t)any_u64(), op, any_string(), id,
 			decided ? &req : NULL, decided ? &d : NULL,
 			op == RECORD_HOLD ? parts : NULL, op == RECORD_HOLD ? nr_parts : 0,
-			op >= RECORD_ALLOCATE && op <= RECORD_LEASE ? &lease : NULL, any_cpus()};
+			op >= RECORD_ALLOCATE && op <= RECORD_LEASE ? &lease : NULL, any_cpus(),
+			false};
 		struct decoded_record back;
 		struct arena a;
 		struct err e;
@@ -467,8 +472,8 @@ static const struct decision granted = {
 	.nr_blocks = 1,
 	.blocks = {{0, {2}, 1 << 20}},
 };
-static const struct record grant = {
-	3, 1700000000000, RECORD_GRANT, "create", "c1", &web, &granted, NULL, 0, NULL, {{3}}};
+static const struct record grant = {3, 1700000000000, RECORD_GRANT, "create", "c1", &web, &granted,
+	NULL, 0, NULL, {{3}}, false};
 static const char grant_line[] =
 	"{\"seq\":3,\"time_ms\":1700000000000,\"op\":\"grant\",\"cause\":\"create\",\"container_"
 	"id\":\"c1\","
