@@ -456,6 +456,8 @@ static const struct metric metrics[] = {
 		"How long the container runtime waited for an answer, without its way there and "
 		"back."),
 	NOW("journal_bytes", journal_bytes, "Size of the journal."),
+	NOW("journal_failing", journal_failing,
+		"Whether the journal cannot be written: new containers are refused meanwhile."),
 	TOTAL("journal_writes", measured.journal_writes, "Lines written to the journal."),
 	TOTAL("journal_write_errors", measured.journal_errors,
 		"Lines that could not be written to the journal: what they told of was refused."),

@@ -107,6 +107,7 @@ static const struct field status_rows[] = {
 	FIELD("runtime", STRING, AT(info.runtime)),
 	FIELD("uptime_ms", U64, AT(info.uptime_ms)),
 	FIELD("generation", U64, AT(info.generation)),
+	FIELD("journal", STRING, AT(info.journal), .optional = true),
 	FIELD("kubelet", POINTER, AT(info.kubelet), .optional = true, .fields = &kubelet_fields),
 	FIELD("config", POINTER, AT(info.config), .optional = true, .fields = &config_fields),
 	FIELD("apiserver", POINTER, AT(info.apiserver), .optional = true,

@@ -264,7 +264,7 @@ int journal_append(struct journal *j, const char *text, size_t len, struct err *
 
 uint64_t journal_size(const struct journal *j)
 {
-	return j->size;
+	return j ? j->size : 0;
 }
 
 void journal_close(struct journal *j)

@@ -151,6 +151,9 @@ static void print_head(const struct status *st)
 	print_config(st->info.config);
 	(void)printf("runtime %s: %s\n", *st->info.runtime ? st->info.runtime : "unknown",
 		st->info.connection);
+	if (st->info.journal)
+		(void)printf("journal: it cannot be written, new containers are refused: %s\n",
+			st->info.journal);
 	print_kubelet(st->info.kubelet);
 	print_apiserver(st->info.apiserver);
 	(void)printf(

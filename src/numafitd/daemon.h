@@ -26,7 +26,8 @@ struct daemon {
 	struct engine *engine;
 	struct nri_conn *conn;
 	struct nri_handler handler;
-	struct listener *status;
+	struct listener *status; /* NULL: its socket cannot be had yet */
+	struct loop_timer *listen;
 	int lock; /* descriptor that keeps a second daemon out */
 	/* What the runtime tells a plugin that it starts itself (NRI pkg/api/plugin.go): the
 	 * connection, name and index. name is NULL when it did not. */
@@ -53,6 +54,8 @@ struct daemon {
 	struct cluster *cluster;   /* likewise */
 	struct api_pods *api_pods; /* those that the API server tells of; likewise */
 	uint64_t rotate_at_bytes;
+	const char *aside;        /* the journal that is there is set aside under that name first */
+	struct err verdict;       /* why the daemon has ended itself; code 0: it has not */
 	struct err journal_error; /* told, and nothing was written since; code 0: all is well */
 	bool unrecorded;          /* the record at hand could not be written */
 	bool journal_behind;      /* the ledger went on without it: it must be written anew */
@@ -64,11 +67,21 @@ struct daemon {
 	bool warned_of_cpuset;
 };
 
+/* run_directory.c: the run directory is made where it is not there, and locked: only one daemon can
+ * hold it (d->lock). The paths in it are named in any case. 0; -EBUSY: another daemon runs with it;
+ * -errno with text. */
+int run_directory_claim(struct daemon *d, struct err *e);
+/* Whether what failed so may go well later: a disk that is full or read-only, a directory that is
+ * not there yet. */
+bool run_directory_may_come(int rc);
+
 /* recorder.c: the engine's records and the journal file. */
 
 /* Build the engine: fold the journal of an earlier life if there is one, and start a new journal
  * with what came out. A journal that cannot be used is set aside, loudly; the runtime's Synchronize
- * then tells what runs. 0, or -errno when no journal can be written. */
+ * then tells what runs. Where no journal can be written that is told, nothing is placed, and it is
+ * tried again, with the run directory's claim if need be; the daemon ends itself (d->verdict) when
+ * that is another daemon's by then. 0, or -errno where no waiting helps. */
 int recorder_start(struct daemon *d, struct err *e);
 void recorder_stop(struct daemon *d);
 /* The machine or what is held may be another one than before. */
@@ -201,8 +214,10 @@ void log_record(void *ctx, const struct record *r);
 /* An event of a part that speaks with somebody else; bad: somebody must act. */
 void log_event(void *ctx, bool bad, const char *event, const char *text);
 
-/* status.c: the unix socket that `numafit status` asks. */
+/* status.c: the unix socket that `numafit status` asks. What may go well later (see
+ * run_directory_may_come()) is told and tried again. 0, or -errno with text. */
 int status_start(struct daemon *d, struct err *e);
+void status_stop(struct daemon *d);
 /* What it answers; the caller frees. NULL: it would be too large. */
 char *status_document(const struct daemon *d);
 

@@ -19,11 +19,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { EXIT_USAGE = 2, RUN_DIRECTORY_MODE = 0700, LOCK_MODE = 0600, TRIM_BYTES = 1 << 20 };
+enum { EXIT_USAGE = 2, TRIM_BYTES = 1 << 20 };
 
 /* A plugin that the runtime starts gets no options, only these variables (containerd/nri
  * pkg/api/plugin.go): then there is one place to look for settings. */
@@ -110,41 +109,6 @@ static int print_check(const struct daemon *d, struct err *e)
 	return 0;
 }
 
-/* Whose lock it is, as it told; 0: not yet. Its number may mean another process elsewhere: in a
- * container process ids are the container's own. */
-static int holder_of(int lock)
-{
-	enum { PID_DIGITS = 16, DECIMAL = 10 };
-	char text[PID_DIGITS] = "";
-
-	if (pread(lock, text, sizeof text - 1, 0) < 0)
-		return 0;
-	return (int)strtol(text, NULL, DECIMAL);
-}
-
-/* The run directory, and the lock in it that only one daemon can hold. */
-static int claim_run_directory(struct daemon *d, struct err *e)
-{
-	const char *dir = d->settings.run_directory;
-	char path[SETTINGS_PATH_MAX + sizeof "/lock"];
-
-	if (mkdir(dir, RUN_DIRECTORY_MODE) < 0 && errno != EEXIST)
-		return err_set(e, errno, "runDirectory %s: %s", dir, strerror(errno));
-	(void)snprintf(path, sizeof path, "%s/lock", dir);
-	(void)snprintf(d->journal_path, sizeof d->journal_path, "%s/journal", dir);
-	(void)snprintf(d->status_path, sizeof d->status_path, "%s/numafitd.sock", dir);
-	d->lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC, LOCK_MODE);
-	if (d->lock < 0)
-		return err_set(e, errno, "%s: %s", path, strerror(errno));
-	if (flock(d->lock, LOCK_EX | LOCK_NB) < 0)
-		return err_set(e, EBUSY,
-			"another numafitd (process %d) runs with runDirectory %s: stop it first",
-			holder_of(d->lock), dir);
-	if (ftruncate(d->lock, 0) < 0 || dprintf(d->lock, "%d\n", (int)getpid()) < 0)
-		return err_set(e, errno, "%s: %s", path, strerror(errno));
-	return 0;
-}
-
 static void stop(void *ctx)
 {
 	loop_stop(ctx);
@@ -152,10 +116,6 @@ static void stop(void *ctx)
 
 static int start(struct daemon *d, struct err *e)
 {
-	int rc = claim_run_directory(d, e);
-
-	if (rc)
-		return rc;
 	(void)signal(SIGPIPE, SIG_IGN);
 	(void)signal(SIGHUP, SIG_IGN); /* until reload_start() */
 	d->started_ns = loop_monotonic_ns();
@@ -163,7 +123,9 @@ static int start(struct daemon *d, struct err *e)
 	if (loop_on_signal(d->loop, SIGTERM, stop, d->loop) ||
 		loop_on_signal(d->loop, SIGINT, stop, d->loop))
 		return err_set(e, EIO, "signal handlers cannot be set");
-	rc = recorder_start(d, e);
+	int rc = run_directory_claim(d, e);
+	if (!rc || run_directory_may_come(rc))
+		rc = recorder_start(d, e);
 	if (!rc)
 		rc = status_start(d, e);
 	if (!rc)
@@ -217,11 +179,14 @@ static int run(struct daemon *d, struct err *e)
 		log_line(LOG_INFO, "stopped", "containers=%zu",
 			ledger_count(engine_ledger(d->engine)));
 		rc = reload_verdict(d, e);
+		if (!rc && d->verdict.code)
+			rc = err_set(e, d->verdict.code, "%s", d->verdict.text);
 	}
 	metrics_stop(d);
 	reload_stop(d);
 	nri_conn_close(d->conn);
 	loop_timer_close(d->expire);
+	status_stop(d);
 	sweep_stop(d);
 	teller_stop(d);
 	cluster_stop(d);

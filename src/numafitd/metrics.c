@@ -103,6 +103,7 @@ static char *measure(const struct metrics_server *v, size_t *len)
 		.connected = nri_conn_state(d->conn) == NRI_READY,
 		.generation = d->generation,
 		.journal_bytes = journal_size(d->journal),
+		.journal_failing = d->journal_error.code != 0,
 		.kubelet = services_status(d, &kubelet) ? &kubelet : NULL,
 		.config = reload_status(d, &config) ? &config : NULL,
 		.apiserver = cluster_status(d, &apiserver) ? &apiserver : NULL,

@@ -94,6 +94,7 @@ static const char *remedy(int error)
 		{EDQUOT, "raise the quota on the file system of runDirectory"},
 		{EROFS, "mount the file system of runDirectory writable"},
 		{EACCES, "let numafitd write in runDirectory"},
+		{ENOENT, "make runDirectory, or mount its file system"},
 	};
 
 	for (size_t i = 0; i < sizeof remedies / sizeof *remedies; i++)
@@ -117,6 +118,8 @@ static int append_pool(struct daemon *d, struct err *e)
 	return ledger_count(l) ? 0 : append_record(d, &r, e);
 }
 
+static int claim_late(struct daemon *d, struct err *e);
+
 /* The records so far, for `numafit explain`: it can do without. */
 static void keep_previous(const struct daemon *d)
 {
@@ -129,13 +132,29 @@ static void keep_previous(const struct daemon *d)
 			log_text(buf, sizeof buf, e.text));
 }
 
+/* What keeps a new journal from its place: a run directory that is not ours yet, or a journal there
+ * that is to be set aside. */
+static int make_way(struct daemon *d, struct err *e)
+{
+	int rc = d->lock < 0 ? claim_late(d, e) : 0;
+
+	if (!rc && d->aside)
+		rc = journal_set_aside(d->journal_path, d->aside, e);
+	if (!rc)
+		d->aside = NULL;
+	return rc;
+}
+
 /* A new journal that starts with the ledger as it is, in the place of the one in use. */
 static int start_over(struct daemon *d, struct err *e)
 {
 	struct journal *old = d->journal;
-	int rc = -EIO;
+	int rc = make_way(d, e);
 
+	if (rc)
+		return rc;
 	d->journal = journal_create(d->journal_path, e);
+	rc = d->journal ? 0 : -e->code;
 	if (d->journal) {
 		rc = append_header(d, e);
 		if (!rc)
@@ -183,6 +202,11 @@ static void rotate_later(struct daemon *d, const struct err *e)
 {
 	char buf[2 * sizeof e->text];
 
+	if (d->journal_behind && d->lock < 0 && !run_directory_may_come(-e->code)) {
+		d->verdict = *e;
+		loop_stop(d->loop);
+		return;
+	}
 	if (d->journal_behind) {
 		tell_failure(d, e);
 		loop_timer_set(d->rotate, RETRY_MS);
@@ -218,8 +242,9 @@ void recorder_write_anew(struct daemon *d)
 /* What could be written now would contradict what is missing before it. */
 static int refuse_behind(const struct daemon *d, struct err *e)
 {
-	return err_set(e, d->journal_error.code,
-		"an earlier change is missing in it, and it cannot be written anew: %s",
+	return err_set(e, d->journal_error.code, "%s: %s",
+		d->journal ? "an earlier change is missing in it, and it cannot be written anew"
+			   : "it cannot be written since numafitd has started",
 		d->journal_error.text);
 }
 
@@ -389,8 +414,7 @@ static int fold_line(void *ctx, char *text, size_t len, struct err *e)
 	return rc;
 }
 
-static int set_aside(
-	struct daemon *d, const struct reading *r, const struct err *why, struct err *e)
+static void set_aside(struct daemon *d, const struct reading *r, const struct err *why)
 {
 	const char *suffix = r->foreign ? r->foreign : "damaged";
 	char buf[2 * sizeof why->text];
@@ -402,36 +426,59 @@ static int set_aside(
 	free(d->machine);
 	d->machine = NULL;
 	new_engine(d);
-	return journal_set_aside(d->journal_path, suffix, e);
+	d->aside = suffix;
 }
 
-int recorder_start(struct daemon *d, struct err *e)
+/* The journal of an earlier life, into the engine. */
+static void fold(struct daemon *d)
 {
 	auto_free struct settings *now = xcalloc(1, sizeof *now);
 	struct reading r = {.d = d};
 	struct err why;
 
 	*now = d->settings;
-	d->generation = (uint64_t)loop_wall_ms(); /* beyond all that an earlier life counted */
-	new_engine(d);
-	d->rotate = loop_timer_new(d->loop, rotate, d);
 	int lines = journal_read(d->journal_path, fold_line, &r, &why);
 	d->settings = *now;
 	if (lines > 0 && engine_settings_changed(d->engine, &why) < 0) {
 		r.foreign = "other-settings";
 		lines = -EBUSY;
 	}
-	if (lines < 0) {
-		int rc = set_aside(d, &r, &why, e);
-
-		if (rc)
-			return rc;
-	} else if (lines > 0) {
+	if (lines < 0)
+		set_aside(d, &r, &why);
+	else if (lines > 0)
 		log_line(LOG_INFO, "journal-folded", "file=%s lines=%d containers=%zu",
 			d->journal_path, lines, ledger_count(engine_ledger(d->engine)));
-	}
 	take_machine_of_now(d);
-	return start_over(d, e);
+}
+
+/* The run directory may be there by now. Its journal is of use as long as the runtime has not told
+ * what runs: then that is in the ledger. */
+static int claim_late(struct daemon *d, struct err *e)
+{
+	int rc = run_directory_claim(d, e);
+
+	if (rc)
+		return rc;
+	if (d->counters.connects)
+		d->aside = "found-late";
+	else
+		fold(d);
+	return 0;
+}
+
+int recorder_start(struct daemon *d, struct err *e)
+{
+	d->generation = (uint64_t)loop_wall_ms(); /* beyond all that an earlier life counted */
+	new_engine(d);
+	d->rotate = loop_timer_new(d->loop, rotate, d);
+	if (d->lock >= 0)
+		fold(d);
+	int rc = start_over(d, e);
+	if (!rc || !run_directory_may_come(rc))
+		return rc;
+	d->journal_behind = true; /* no container is placed until it is written */
+	rotate_later(d, e);
+	return 0;
 }
 
 void recorder_stop(struct daemon *d)

@@ -5,9 +5,10 @@
 #include <numafit/text.h>
 #include <numafit/version.h>
 
+#include <errno.h>
 #include <string.h>
 
-enum { QUESTION_MAX = 64, SOCKET_MODE = 0600, NS_PER_MS = 1000000 };
+enum { QUESTION_MAX = 64, SOCKET_MODE = 0600, RETRY_MS = 1000, NS_PER_MS = 1000000 };
 
 struct client {
 	struct daemon *d;
@@ -43,6 +44,8 @@ char *status_document(const struct daemon *d)
 	struct status_config config;
 	struct snapshot snapshot;
 
+	if (d->journal_error.code)
+		info.journal = d->journal_error.text;
 	if (services_status(d, &kubelet))
 		info.kubelet = &kubelet;
 	if (reload_status(d, &config))
@@ -99,8 +102,44 @@ static struct stream_events accepted(void *ctx, struct stream *s)
 	return (struct stream_events){.ctx = c, .data = client_data, .closed = client_closed};
 }
 
-int status_start(struct daemon *d, struct err *e)
+/* Whose run directory it is not cannot know whose socket is there. */
+static int listen_now(struct daemon *d, struct err *e)
 {
+	if (d->lock < 0)
+		return err_set(
+			e, EAGAIN, "%s: runDirectory is not this daemon's yet", d->status_path);
 	d->status = listener_new(d->loop, d->status_path, SOCKET_MODE, d, accepted, e);
 	return d->status ? 0 : -e->code;
+}
+
+static void listen_again(void *ctx)
+{
+	struct daemon *d = ctx;
+	struct err e;
+
+	if (listen_now(d, &e) < 0)
+		loop_timer_set(d->listen, RETRY_MS);
+	else
+		log_line(LOG_INFO, "status-served-again", "socket=%s", d->status_path);
+}
+
+int status_start(struct daemon *d, struct err *e)
+{
+	char buf[2 * sizeof e->text];
+	int rc = listen_now(d, e);
+
+	if (!rc || !run_directory_may_come(rc))
+		return rc;
+	log_line(LOG_WARN, "status-not-served",
+		"error=%s action=\"none but for runDirectory: it is tried again\"",
+		log_text(buf, sizeof buf, e->text));
+	d->listen = loop_timer_new(d->loop, listen_again, d);
+	loop_timer_set(d->listen, RETRY_MS);
+	return 0;
+}
+
+void status_stop(struct daemon *d)
+{
+	if (d->listen)
+		loop_timer_close(d->listen);
 }

@@ -206,6 +206,23 @@ port=$taken
 see "then it is served" gets 200 /livez ok
 stop
 
+# A run directory that is not there yet
+rm -rf "$dir/run"
+"$bin/numafitd" --set machine=kep3545-8 --set nri.socketPath="$dir/nri.sock" \
+	--set runDirectory="$dir/later/run" --set metrics.address=127.0.0.1:0 >"$dir/log" 2>&1 &
+daemon=$!
+see "without a run directory it starts" await grep -q event=started "$dir/log"
+port=$(sed -n 's/.* event=metrics-served .*port=//p' "$dir/log")
+see "says so" grep -q 'level=error event=journal-not-written error=".*No such file or directory" action="make runDirectory' "$dir/log"
+see "is not ready" eval 'gets 503 /readyz && grep -q "^journal: runDirectory $dir/later/run: No such file or directory$" "$dir/out"'
+see "but lives" gets 200 /livez ok
+see "and a metric has it" eval 'scrape && is numafit_journal_failing 1'
+mkdir "$dir/later"
+see "it goes on when it is there" await grep -q event=journal-written-again "$dir/log"
+see "no check of the journal fails any more" eval 'gets 503 "/readyz?verbose" && grep -qx "\[+\]journal ok" "$dir/out"'
+see "nor the metric" eval 'scrape && is numafit_journal_failing 0'
+stop
+
 # Credentials that are not there yet
 rm -rf "$dir/run"
 start metrics.address=127.0.0.1:0 mode=off podsWatch.enabled=true apiServer.kubeconfig="$dir/kube"
