@@ -14,6 +14,9 @@ import (
 
 const image = "localhost/e2e:1"
 
+// untilTold ends at once when it is told to: CRI-O asks, and waits.
+const untilTold = "trap exit TERM; sleep 1000000 & wait"
+
 var applets = []string{"sh", "cat", "sleep", "dd"}
 
 func writeImage(path string) error {
@@ -38,7 +41,7 @@ func writeImage(path string) error {
 	}
 	config := toJSON(map[string]any{
 		"architecture": "amd64", "os": "linux",
-		"config": map[string]any{"Env": []string{"PATH=/bin"}, "Cmd": []string{"/bin/sleep", "1000000"}},
+		"config": map[string]any{"Env": []string{"PATH=/bin"}, "Cmd": []string{"/bin/sh", "-c", untilTold}},
 		"rootfs": map[string]any{"type": "layers", "diff_ids": []string{fmt.Sprintf("sha256:%x", sha256.Sum256(layer))}},
 	})
 	manifest := toJSON([]map[string]any{

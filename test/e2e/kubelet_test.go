@@ -186,9 +186,6 @@ func manifest(name, qos string, init, containers []want) []byte {
 	return toJSON(map[string]any{"apiVersion": "v1", "kind": "Pod", "metadata": map[string]any{"name": name}, "spec": spec})
 }
 
-// untilTold ends at once when it is told to.
-const untilTold = "trap exit TERM; sleep 1000000 & wait"
-
 func specs(qos string, containers []want) (all []any) {
 	for _, w := range containers {
 		asks := map[string]string{"cpu": fmt.Sprintf("%dm", w.milli), "memory": fmt.Sprint(w.memory)}

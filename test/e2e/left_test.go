@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// What a node may not leave behind: shims, mounts, cgroups.
+// What a node may not leave behind: shims (CRI-O's are called conmon), mounts, cgroups.
 
 func (n *node) checkNothingIsLeft() {
 	n.await("the shims to end", func() bool { return len(shims(n.dir)) == 0 || n.Failed() })
@@ -31,14 +31,16 @@ func shims(dir string) (found []string) {
 	for _, path := range lines {
 		text, _ := os.ReadFile(path) // empty for a process that has ended
 		line := strings.ReplaceAll(string(text), "\x00", " ")
-		if strings.Contains(line, "containerd-shim") && strings.Contains(line, dir+"/") {
+		isShim := strings.Contains(line, "containerd-shim") || strings.Contains(line, "conmon ")
+		if isShim && strings.Contains(line, dir+"/") {
 			found = append(found, line)
 		}
 	}
 	return found
 }
 
-var containerID = regexp.MustCompile("^[0-9a-f]{64}$")
+// CRI-O makes another one for each conmon, "crio-conmon-ID", and leaves that to who removes the pod's.
+var containerID = regexp.MustCompile("^(crio-)?[0-9a-f]{64}$")
 
 // removeCgroups does the kubelet's part, which is to remove the pods' cgroups; those of containers
 // are the runtime's, and may not be there any more.

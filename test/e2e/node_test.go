@@ -19,8 +19,8 @@ import (
 	resources "k8s.io/kubelet/pkg/apis/podresources/v1"
 )
 
-// A node: containerd with a root, a state and sockets of its own, numafitd as its NRI plugin, and
-// what a kubelet would ask of it through CRI.
+// A node: containerd or CRI-O with a root, a state and sockets of its own, numafitd as its NRI plugin,
+// and what a kubelet would ask of it through CRI.
 
 const (
 	patience = 60 * time.Second // for what must happen; an emulated machine is slow
@@ -38,18 +38,18 @@ type options struct {
 	machine  string
 	settings []string // of numafitd
 	required bool     // containerd holds containers back without numafitd
-	timeout  string   // that containerd gives a plugin; "": its default
+	timeout  string   // that the runtime gives a plugin; "": its default
 	kubelet  *kubeletOptions
 }
 
 type node struct {
 	*testing.T
 	options
-	dir        string
-	containerd *process
-	daemon     *process
-	runtime    cri.RuntimeServiceClient
-	pods       map[string]*pod // by name
+	dir     string
+	server  *process // the runtime
+	daemon  *process
+	runtime cri.RuntimeServiceClient
+	pods    map[string]*pod // by name
 
 	kubeletProcess *process
 	port           int      // of the kubelet
@@ -57,7 +57,7 @@ type node struct {
 	lister         resources.PodResourcesListerClient
 }
 
-// newNode starts containerd, then numafitd, and waits until they are connected.
+// newNode starts the runtime, then numafitd, and waits until they are connected.
 func newNode(t *testing.T, o options) *node {
 	if o.timeout == "" {
 		o.timeout = "2s"
@@ -71,11 +71,17 @@ func newNode(t *testing.T, o options) *node {
 	if n.kubelet != nil {
 		n.prepareKubelet()
 	}
-	n.must(os.WriteFile(n.path("containerd.toml"),
-		[]byte(containerdConfig(version, dir, n.runc(), o.timeout, o.required)), 0o600))
-	n.startContainerd()
 	n.must(writeImage(n.path("image.tar")))
-	n.run(os.Getenv("CONTAINERD")+"/ctr", "-a", n.path("containerd.sock"), "-n", "k8s.io", "images", "import", n.path("image.tar"))
+	if crio != "" {
+		n.prepareCRIO()
+		n.startRuntime()
+	} else {
+		n.must(os.WriteFile(n.path("containerd.toml"),
+			[]byte(containerdConfig(version, dir, n.runc(), o.timeout, o.required)), 0o600))
+		n.startRuntime()
+		n.run(os.Getenv("CONTAINERD")+"/ctr", "-a", n.path("containerd.sock"), "-n", "k8s.io",
+			"images", "import", n.path("image.tar"))
+	}
 	n.startDaemon()
 	if n.kubelet != nil {
 		n.startKubelet()
@@ -83,7 +89,7 @@ func newNode(t *testing.T, o options) *node {
 	return n
 }
 
-// truly: the machine is this one, and nothing is between containerd and runc.
+// truly: the machine is this one, and runc is asked for what the runtime asks for.
 func (n *node) truly() bool { return n.machine == this && n.kubelet == nil }
 
 func (n *node) path(name string) string { return filepath.Join(n.dir, name) }
@@ -95,12 +101,15 @@ func (n *node) must(err error) {
 	}
 }
 
-// runc is this program, unless the machine is this one and not made up.
+// runc is this program, unless the machine is this one and not made up. CRI-O needs it there, too.
 func (n *node) runc() string {
 	real, err := exec.LookPath("runc")
 	n.must(err)
-	if n.truly() {
+	if n.truly() && crio == "" {
 		return real
+	}
+	if n.truly() {
+		n.must(os.WriteFile(n.path(cpusetsStay), nil, 0o600))
 	}
 	self, err := os.Executable()
 	n.must(err)
@@ -108,17 +117,20 @@ func (n *node) runc() string {
 	return n.path("runc")
 }
 
-func (n *node) startContainerd() {
+func (n *node) startRuntime() {
 	n.Helper()
-	bin := os.Getenv("CONTAINERD")
-	n.containerd = n.start(filepath.Join(bin, "containerd"), "--config", n.path("containerd.toml"))
+	if crio != "" {
+		n.server = n.start(filepath.Join(crio, "crio"), "--config", n.path("crio.conf"), "--config-dir", n.path("crio.d"))
+	} else {
+		n.server = n.start(filepath.Join(os.Getenv("CONTAINERD"), "containerd"), "--config", n.path("containerd.toml"))
+	}
 	conn, err := grpc.NewClient("unix://"+n.path("containerd.sock"),
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithDefaultCallOptions(grpc.WaitForReady(true)),
 		grpc.WithConnectParams(quickly))
 	n.must(err)
 	n.runtime = cri.NewRuntimeServiceClient(conn)
-	n.await("containerd to answer", func() bool { // after its socket is there it says Unavailable for a while
+	n.await("the runtime to answer", func() bool { // after its socket is there containerd says Unavailable for a while
 		ctx, cancel := soon()
 		defer cancel()
 		_, err := n.runtime.Version(ctx, &cri.VersionRequest{})
@@ -156,13 +168,15 @@ func (n *node) killDaemon() {
 // end puts everything away as an operator would, and insists that nothing is left.
 func (n *node) end() {
 	if n.Failed() {
-		n.Logf("containerd said:\n%s", tail(n.path("containerd.log")))
+		for _, name := range []string{"containerd.log", "crio.log"} {
+			n.Logf("%s:\n%s", name, tail(n.path(name)))
+		}
 		n.Logf("numafitd said:\n%s", tail(n.path("numafitd.log")))
 		if n.kubelet != nil {
 			n.Logf("the kubelet said:\n%s", tail(n.path("kubelet.log")))
 		}
 	}
-	if n.containerd != nil {
+	if n.server != nil {
 		if n.kubelet != nil {
 			n.endKubelet()
 		}
@@ -174,7 +188,7 @@ func (n *node) end() {
 		}
 	}
 	n.daemon.stop(n.T)
-	n.containerd.stop(n.T)
+	n.server.stop(n.T)
 	n.uncover()
 	n.checkNothingIsLeft()
 	os.RemoveAll(n.dir)
@@ -250,6 +264,9 @@ func (p *process) stop(t *testing.T) {
 		t.Errorf("%s after SIGTERM: %v", p.name, err)
 	}
 }
+
+// runs: nobody has ended it yet.
+func (p *process) runs() bool { return p.cmd.ProcessState == nil }
 
 func (p *process) kill() {
 	p.cmd.Process.Kill()

@@ -24,7 +24,7 @@ type want struct {
 	name   string
 	milli  int64
 	memory int64
-	args   []string // of the shell; nil: sleep
+	args   []string // of the shell; nil: until it is told to end
 
 	devices map[string]int // extended resources
 	sidecar bool           // among the init containers: one that stays
@@ -100,13 +100,13 @@ func (n *node) tryContainer(p *pod, w want) (string, error) {
 	defer cancel()
 	args := w.args
 	if args == nil {
-		args = []string{"exec sleep 1000000"}
+		args = []string{untilTold}
 	}
 	made, err := n.runtime.CreateContainer(ctx, &cri.CreateContainerRequest{PodSandboxId: p.id, SandboxConfig: p.config,
 		Config: &cri.ContainerConfig{
 			Metadata: &cri.ContainerMetadata{Name: w.name},
 			Labels:   map[string]string{"io.kubernetes.container.name": w.name},
-			Image:    &cri.ImageSpec{Image: image},
+			Image:    &cri.ImageSpec{Image: image, UserSpecifiedImage: image}, // CRI-O insists on both
 			Command:  []string{"/bin/sh", "-c"}, Args: args,
 			LogPath: p.name + "-" + w.name + ".log",
 			Linux: &cri.LinuxContainerConfig{Resources: n.resources(p.qos, w),

@@ -11,15 +11,19 @@ import (
 	"testing"
 )
 
-// Called as "runc" this program stands between containerd and the real one. It writes down what
+// Called as "runc" this program stands between the runtime and the real one. It writes down what
 // runc is asked for, and takes the cpusets out of it: they are those of a machine that this one is
-// not, and its kernel would refuse them.
+// not, and its kernel would refuse them. CRI-O asks for low OOM scores, too, which not everybody may
+// have, and cannot be told not to.
 
 const (
-	askedFile  = "asked" // beside the link that is called
-	annotation = "numafit.io/placement"
-	kind       = "io.kubernetes.cri.container-type" // containerd's: "sandbox" or "container"
+	askedFile   = "asked"        // beside the link that is called
+	cpusetsStay = "cpusets-stay" // if it is there, too, they are this machine's
+	annotation  = "numafit.io/placement"
 )
+
+// The annotations of containerd and CRI-O that say "sandbox" or "container".
+var kinds = []string{"io.kubernetes.cri.container-type", "io.kubernetes.cri-o.ContainerType"}
 
 // asked is one line of askedFile.
 type asked struct {
@@ -64,8 +68,11 @@ func stripBundle(args []string) error {
 		return err
 	}
 	line.Placement = str(member(spec, "annotations")[annotation])
-	line.Kind = str(member(spec, "annotations")[kind])
-	line.take(member(member(spec, "linux"), "resources"))
+	for _, kind := range kinds {
+		line.Kind += str(member(spec, "annotations")[kind])
+	}
+	delete(member(spec, "process"), "oomScoreAdj")
+	line.take(member(member(spec, "linux"), "resources"), args[0])
 	if text, err = json.Marshal(spec); err != nil {
 		return err
 	}
@@ -81,7 +88,7 @@ func stripInput(args []string) error {
 	if err := json.NewDecoder(os.Stdin).Decode(&resources); err != nil {
 		return err
 	}
-	line.take(resources)
+	line.take(resources, args[0])
 	rest, err := os.CreateTemp(filepath.Dir(args[0]), "update")
 	if err != nil {
 		return err
@@ -99,9 +106,12 @@ func stripInput(args []string) error {
 	return line.append(args[0])
 }
 
-func (a *asked) take(resources map[string]any) {
+func (a *asked) take(resources map[string]any, self string) {
 	cpu := member(resources, "cpu")
 	a.CPUs, a.Mems = str(cpu["cpus"]), str(cpu["mems"])
+	if _, err := os.Stat(filepath.Join(filepath.Dir(self), cpusetsStay)); err == nil {
+		return
+	}
 	delete(cpu, "cpus")
 	delete(cpu, "mems")
 }

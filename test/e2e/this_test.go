@@ -32,8 +32,8 @@ func TestInForceOnThisMachine(t *testing.T) {
 	n.removePod(n.pods["late"])
 	n.checkUnmoved(before)
 
-	n.containerd.stop(t)
-	n.startContainerd()
+	n.server.stop(t)
+	n.startRuntime()
 	n.waitConnected()
 	n.checkUnmoved(before)
 
