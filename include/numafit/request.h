@@ -17,6 +17,22 @@ struct device_file {
 	uint32_t major, minor;
 };
 
+/* Numbers that an update of a running container may leave as they are. */
+enum request_number {
+	REQUEST_CPU = 1,       /* cpu_milli */
+	REQUEST_CPU_LIMIT = 2, /* cpu_limit_milli */
+	REQUEST_MEMORY = 4     /* memory[] */
+};
+
+/* Whether a container that runs is known to run with what its request says. A runtime may have
+ * forgotten, with a restart of its own, what it has changed: it reports the container as it was
+ * created then (CRI-O, up to 1.36 at least), and the kernel alone knows. */
+enum in_force {
+	IN_FORCE_SHOWN,   /* it is: the runtime knows, or the cgroup was read */
+	IN_FORCE_UNKNOWN, /* it is what the runtime reports, and nobody can look */
+	IN_FORCE_UNREAD   /* the same, but somebody is going to look: engine_note_in_force() */
+};
+
 struct request {
 	const char *container_id, *container_name;
 	/* Of a container that its pod's spec is known of; else an app container at place 0. */
@@ -29,7 +45,11 @@ struct request {
 	uint64_t cpu_limit_milli; /* 0: no limit */
 	unsigned nr_memory; /* asks that are not zero, ordinary memory first, then by page size */
 	struct memory_ask memory[TOPO_KINDS];
+	/* Of an update: REQUEST_CPU and such for what it does not name. There the numbers above
+	 * are the runtime's, which may have forgotten others. */
+	unsigned unnamed;
 	const char *cpus, *mems; /* kernel lists in the container's spec; "" when not set */
+	enum in_force in_force;  /* of the cpuset, and the numbers; for engine_synchronize() */
 	const char *placement;   /* value of its numafit.io/placement annotation, or NULL */
 	const char *cgroup;      /* its cgroup in the runtime's words (host/cgroup.h), or NULL */
 	/* Value of the numafit.io/allocated annotation (leases.h) that the kubelet put on the
@@ -66,6 +86,13 @@ uint64_t cpu_milli_from_shares(const struct linux_resources *r);
  * Guaranteed container's memory request is its limit, of the others it cannot be seen. A quota
  * or limit of 0 or below is none. Page sizes beyond TOPO_KINDS - 1 different ones: -E2BIG. */
 int request_from_resources(struct request *req, const struct linux_resources *r, struct err *e);
+/* Whether these limits may be in force for the request, which is Guaranteed: rounded as OCI runtimes
+ * and the kernel do (quotas up to 10 ms in a second for systemd, memory down to whole pages). A limit
+ * that is not there fits any request. */
+bool request_has_limits(const struct request *req, const struct linux_resources *in_force);
+/* The request becomes what these limits say of a Guaranteed container: its requests are its limits.
+ * What has none stays. */
+void request_take_limits(struct request *req, const struct linux_resources *in_force);
 /* Page size of cgroup's and Kubernetes' words for it: "2MB", "1GB", "64KB", "2Mi". 0: not one. */
 uint64_t page_bytes_from_name(const char *name);
 

@@ -53,14 +53,19 @@ static void record_refusal(
 	(void)engine_change(g, &r, false, NULL); /* kept for explain, if it can be */
 }
 
-/* The change as asked for; who the container is, the ledger knows best. */
+/* The change as asked for; who the container is, and what it does not name, the ledger knows best.
+ */
 static struct request with_identity_of(
 	struct engine *g, const struct holding *h, const struct request *req)
 {
 	struct request known = engine_request_of(g, h, req->container_id);
 
-	known.cpu_milli = req->cpu_milli;
-	known.cpu_limit_milli = req->cpu_limit_milli;
+	if (!(req->unnamed & REQUEST_CPU))
+		known.cpu_milli = req->cpu_milli;
+	if (!(req->unnamed & REQUEST_CPU_LIMIT))
+		known.cpu_limit_milli = req->cpu_limit_milli;
+	if (req->unnamed & REQUEST_MEMORY)
+		return known;
 	known.nr_memory = req->nr_memory;
 	memcpy(known.memory, req->memory, sizeof known.memory);
 	return known;

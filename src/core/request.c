@@ -71,6 +71,31 @@ int request_from_resources(struct request *req, const struct linux_resources *r,
 	return 0;
 }
 
+static uint64_t ordinary_memory(const struct request *req)
+{
+	return req->nr_memory && !req->memory[0].page_bytes ? req->memory[0].bytes : 0;
+}
+
+bool request_has_limits(const struct request *req, const struct linux_resources *in_force)
+{
+	/* runc libcontainer/cgroups/systemd, addCpuQuota(); the largest page of any kernel */
+	enum { STEP_MILLI = 10, PAGE_BYTES_MAX = 65536 };
+	uint64_t milli = cpu_limit(in_force), bytes = ordinary_memory(req);
+	bool cpu = !milli || (milli >= req->cpu_limit_milli &&
+				     milli - req->cpu_limit_milli < STEP_MILLI);
+	uint64_t limit = in_force->has_memory_limit ? (uint64_t)in_force->memory_limit : bytes;
+
+	return cpu && limit <= bytes && bytes - limit < PAGE_BYTES_MAX;
+}
+
+void request_take_limits(struct request *req, const struct linux_resources *in_force)
+{
+	if (limits_cpu(in_force))
+		req->cpu_milli = req->cpu_limit_milli = cpu_limit(in_force);
+	if (in_force->has_memory_limit && in_force->memory_limit > 0)
+		(void)add_memory(req, 0, (uint64_t)in_force->memory_limit, NULL);
+}
+
 uint64_t page_bytes_from_name(const char *name)
 {
 	/* cgroup says "2MB" and means 2 MiB; Kubernetes says "2Mi" */

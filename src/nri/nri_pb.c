@@ -185,6 +185,18 @@ static int take_hugepages(struct linux_resources *out, const Nri__LinuxResources
 	return 0;
 }
 
+/* Which numbers the update leaves as they are. */
+static unsigned unnamed_by(const Nri__LinuxResources *asked)
+{
+	struct linux_resources r = {0};
+	struct err odd;
+
+	take_numbers(&r, asked, true);
+	bool memory = r.has_memory_limit || take_hugepages(&r, asked, &odd) || r.nr_hugepages;
+	return (r.has_shares ? 0 : REQUEST_CPU) | (r.has_quota ? 0 : REQUEST_CPU_LIMIT) |
+	       (memory ? 0 : REQUEST_MEMORY);
+}
+
 static void fill_resources(struct request *req, const Nri__LinuxResources *has,
 	const Nri__LinuxResources *asked, struct err *odd)
 {
@@ -285,6 +297,7 @@ static int fill_request(struct request *req, const Nri__PodSandbox *pod, const N
 	if (c->linux && *c->linux->cgroups_path)
 		req->cgroup = c->linux->cgroups_path;
 	fill_resources(req, has, asked, odd);
+	req->unnamed = asked ? unnamed_by(asked) : 0;
 	if (c->linux && fill_files(req, c->linux, a) < 0)
 		return -ENOMEM;
 	return fill_cdi(req, c, a);

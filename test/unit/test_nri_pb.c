@@ -484,7 +484,40 @@ static void an_update_changes_what_is_not_zero(void **state)
 	assert_int_equal(s.req.cpu_limit_milli, 5000);
 	assert_int_equal(s.req.nr_memory, 1);
 	assert_int_equal(s.req.memory[0].bytes, 8 * MiB);
+	assert_int_equal(s.req.unnamed, REQUEST_CPU);
 	bytes_fini(&m);
+}
+
+static void an_update_tells_which_numbers_it_leaves_as_they_are(void **state)
+{
+	static const struct {
+		uint64_t shares, quota;
+		const char *pages;
+		unsigned want;
+	} cases[] = {
+		{0, 0, NULL, REQUEST_CPU | REQUEST_CPU_LIMIT | REQUEST_MEMORY},
+		{1024, 0, NULL, REQUEST_CPU_LIMIT | REQUEST_MEMORY},
+		{1024, (uint64_t)-1, NULL, REQUEST_MEMORY}, /* no limit any more */
+		{0, 0, "2MB", REQUEST_CPU | REQUEST_CPU_LIMIT},
+		{1024, 100000, "many", 0}, /* what cannot be read is told beside it */
+	};
+
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct bytes m = {0}, has = {0}, asked = {0};
+		struct nri_subject s;
+
+		put_cpu(&has, 2048, 300000);
+		put_cpu(&asked, cases[i].shares, cases[i].quota);
+		if (cases[i].pages)
+			put_hugepages(&asked, cases[i].pages, 4 * MiB);
+		put_container(&m, 2, "c", "p", 3, &has);
+		assert_int_equal(nri_subject_decode(blob_of(&m), *state, &s, NULL), 0);
+		assert_int_equal(s.req.unnamed, 0); /* about the container itself */
+		put_message(&m, 3, &asked);
+		assert_int_equal(nri_subject_decode(blob_of(&m), *state, &s, NULL), 0);
+		assert_int_equal(s.req.unnamed, cases[i].want);
+		bytes_fini(&m);
+	}
 }
 
 static void resources_that_cannot_be_held_are_told_beside_the_request(void **state)
@@ -741,6 +774,7 @@ int main(void)
 		in_arena(of_too_many_devices_the_first_ones_count),
 		in_arena(who_may_use_all_devices_has_been_given_none),
 		in_arena(an_update_changes_what_is_not_zero),
+		in_arena(an_update_tells_which_numbers_it_leaves_as_they_are),
 		in_arena(resources_that_cannot_be_held_are_told_beside_the_request),
 		cmocka_unit_test(whether_more_follows_is_told_from_the_outermost_fields),
 		in_arena(chunks_join_in_any_order_and_without_their_pods),

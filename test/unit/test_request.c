@@ -262,6 +262,67 @@ static void memory_is_pinned_for_guaranteed_pods_only(void **state)
 	assert_false(request_pins_memory(&req));
 }
 
+static void limits_in_force_may_be_rounded(void **state)
+{
+	enum { MIB = 1 << 20 };
+	static const struct {
+		uint64_t cpu_milli, bytes; /* asked for */
+		int64_t quota, memory;     /* in force; 0: no limit */
+		bool want;
+	} cases[] = {
+		{4000, 64 * MIB, 400000, 64 * MIB, true},
+		{4000, 64 * MIB, 600000, 64 * MIB, false},
+		{4000, 64 * MIB, 400000, 96 * MIB, false},
+		{4000, 64 * MIB, 0, 0, true},
+		{1999, 64 * MIB, 200000, 64 * MIB, true}, /* by systemd */
+		{2000, 64 * MIB, 199900, 64 * MIB, false},
+		{1990, 64 * MIB, 200000, 64 * MIB, false},
+		{4000, 64 * MIB + 1, 400000, 64 * MIB, true}, /* by the kernel */
+		{4000, 64 * MIB, 400000, 64 * MIB + 4096, false},
+		{4000, 64 * MIB + 65536, 400000, 64 * MIB, false},
+		{4000, 0, 400000, 64 * MIB, false},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(cases); i++) {
+		struct request req =
+			ask("c", QOS_GUARANTEED, (unsigned)cases[i].cpu_milli, cases[i].bytes);
+		const struct linux_resources in_force = {
+			.has_quota = cases[i].quota,
+			.cpu_quota = cases[i].quota,
+			.has_period = cases[i].quota,
+			.cpu_period = PERIOD_US,
+			.has_memory_limit = cases[i].memory,
+			.memory_limit = cases[i].memory,
+		};
+
+		req.cpu_limit_milli = req.cpu_milli;
+		if (request_has_limits(&req, &in_force) != cases[i].want)
+			fail_msg("case %zu", i);
+	}
+}
+
+static void limits_in_force_become_the_request(void **state)
+{
+	struct request req = ask("c", QOS_GUARANTEED, 4000, GIB(1));
+	struct linux_resources in_force = {0};
+
+	(void)state;
+	req.memory[req.nr_memory++] = (struct memory_ask){2 << 20, 8 << 20};
+	request_take_limits(&req, &in_force); /* none */
+	assert_int_equal(req.cpu_milli, 4000);
+	assert_int_equal(req.memory[0].bytes, GIB(1));
+	in_force = cpu_resources(0, 150000, PERIOD_US);
+	in_force.has_memory_limit = true;
+	in_force.memory_limit = GIB(3);
+	request_take_limits(&req, &in_force);
+	assert_int_equal(req.cpu_milli, 1500);
+	assert_int_equal(req.cpu_limit_milli, 1500);
+	assert_int_equal(req.nr_memory, 2);
+	assert_int_equal(req.memory[0].bytes, GIB(3));
+	assert_int_equal(req.memory[1].bytes, 8 << 20);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -275,6 +336,8 @@ int main(void)
 		cmocka_unit_test(page_sizes_have_two_spellings),
 		cmocka_unit_test(only_guaranteed_whole_cpus_are_exclusive),
 		cmocka_unit_test(memory_is_pinned_for_guaranteed_pods_only),
+		cmocka_unit_test(limits_in_force_may_be_rounded),
+		cmocka_unit_test(limits_in_force_become_the_request),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
