@@ -64,13 +64,14 @@ static int under(const char *root, const char *path, char *buf, size_t cap, stru
 	return t.cut ? err_set(e, ENAMETOOLONG, "%s%s: the path is too long", root, path) : 0;
 }
 
-static bool v2_has_cpuset(const char *directory)
+/* "" when it cannot be read */
+static void read_controllers(const char *directory, char list[CONTROLLERS_MAX])
 {
-	char path[CGROUP_PATH_MAX + sizeof "/cgroup.controllers"], list[CONTROLLERS_MAX];
+	char path[CGROUP_PATH_MAX + sizeof "/cgroup.controllers"];
 
 	(void)snprintf(path, sizeof path, "%s/cgroup.controllers", directory);
-	return file_read_into(path, list, sizeof list, NULL) >= 0 &&
-	       has_word(list, " \n", "cpuset");
+	if (file_read_into(path, list, CONTROLLERS_MAX, NULL) < 0)
+		*list = '\0';
 }
 
 /* Whether the mount shows the hierarchy from its top, or, in a cgroup namespace, from above. */
@@ -79,26 +80,46 @@ static bool is_whole(const struct mount *m)
 	return text_equal(m->root, "/") || strncmp(m->root, "/..", strlen("/..")) == 0;
 }
 
-static int look_at(const char *root, const struct mount *m, struct cgroups *v1, struct cgroups *v2,
-	struct err *e)
+enum { CPUSET, CPU, MEMORY, NR_CONTROLLERS };
+static const char *const controllers[NR_CONTROLLERS] = {"cpuset", "cpu", "memory"};
+
+/* What was found, by version. */
+struct trees {
+	struct cgroup_tree of[2][NR_CONTROLLERS];
+};
+
+static int look_at(const char *root, const struct mount *m, struct trees *found, struct err *e)
 {
-	bool is_v1 = text_equal(m->type, "cgroup") && has_word(m->options, ",", "cpuset");
-	bool is_v2 = text_equal(m->type, "cgroup2");
-	char path[CGROUP_PATH_MAX];
+	bool is_v1 = text_equal(m->type, "cgroup"), is_v2 = text_equal(m->type, "cgroup2");
+	char path[CGROUP_PATH_MAX], list[CONTROLLERS_MAX];
 
 	if ((!is_v1 && !is_v2) || !is_whole(m))
 		return 0;
 	int rc = under(root, m->point, path, sizeof path, e);
-	if (!rc && is_v1)
-		memcpy(v1->root, path, sizeof path);
-	if (!rc && is_v2 && v2_has_cpuset(path))
-		memcpy(v2->root, path, sizeof path);
-	return rc;
+	if (rc)
+		return rc;
+	if (is_v2)
+		read_controllers(path, list);
+	for (unsigned i = 0; i < NR_CONTROLLERS; i++) {
+		struct cgroup_tree *t = &found->of[is_v2][i];
+
+		if (!has_word(is_v2 ? list : m->options, is_v2 ? " \n" : ",", controllers[i]))
+			continue;
+		t->v2 = is_v2;
+		memcpy(t->root, path, sizeof path);
+	}
+	return 0;
+}
+
+/* A controller is in one of the two at a time. */
+static struct cgroup_tree tree_of(const struct trees *found, unsigned controller)
+{
+	return found->of[!*found->of[false][controller].root][controller];
 }
 
 int cgroups_find(const char *root, struct cgroups *out, struct err *e)
 {
-	struct cgroups v1 = {0}, v2 = {.v2 = true};
+	struct trees found = {0};
 	char path[CGROUP_PATH_MAX], *save = NULL;
 	auto_free char *text = xcalloc(1, MOUNTS_MAX);
 	int rc = under(root, "/proc/self/mountinfo", path, sizeof path, e);
@@ -110,13 +131,17 @@ int cgroups_find(const char *root, struct cgroups *out, struct err *e)
 	for (char *line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
 		struct mount m;
 
-		rc = parse_mount(line, &m) ? look_at(root, &m, &v1, &v2, e) : 0;
+		rc = parse_mount(line, &m) ? look_at(root, &m, &found, e) : 0;
 		if (rc)
 			return rc;
 	}
-	if (!*v1.root && !*v2.root)
+	const struct cgroup_tree cpuset = tree_of(&found, CPUSET);
+	if (!*cpuset.root)
 		return err_set(e, ENOENT, "%s: no mounted cgroup hierarchy has cpusets", path);
-	*out = *v1.root ? v1 : v2;
+	out->v2 = cpuset.v2;
+	memcpy(out->root, cpuset.root, sizeof out->root);
+	out->cpu = tree_of(&found, CPU);
+	out->memory = tree_of(&found, MEMORY);
 	return 0;
 }
 
@@ -205,27 +230,25 @@ static const char *const files[2][NR_FILES] = {
 		"cgroup.events"},
 };
 
-static int file_path(const struct cgroups *c, const char *cgroups_path, unsigned file,
-	char buf[2 * CGROUP_PATH_MAX], struct err *e)
+static int read_below(const char *root, const char *cgroups_path, const char *file, char *buf,
+	size_t cap, struct err *e)
 {
-	char below[CGROUP_PATH_MAX];
+	char below[CGROUP_PATH_MAX], path[2 * CGROUP_PATH_MAX];
 	struct text t;
 	int rc = cgroup_path(cgroups_path, below, sizeof below, e);
 
 	if (rc)
 		return rc;
-	text_init(&t, buf, 2 * CGROUP_PATH_MAX);
-	text_add(&t, "%s%s/%s", c->root, below, files[c->v2][file]);
-	return t.cut ? err_set(e, ENAMETOOLONG, "%s%s: the path is too long", c->root, below) : 0;
+	text_init(&t, path, sizeof path);
+	text_add(&t, "%s%s/%s", root, below, file);
+	return t.cut ? err_set(e, ENAMETOOLONG, "%s%s: the path is too long", root, below)
+		     : file_read_into(path, buf, cap, e);
 }
 
 static int read_file(const struct cgroups *c, const char *cgroups_path, unsigned file, char *buf,
 	size_t cap, struct err *e)
 {
-	char path[2 * CGROUP_PATH_MAX];
-	int rc = file_path(c, cgroups_path, file, path, e);
-
-	return rc ? rc : file_read_into(path, buf, cap, e);
+	return read_below(c->root, cgroups_path, files[c->v2][file], buf, cap, e);
 }
 
 static int read_cpus(const struct cgroups *c, const char *cgroups_path, unsigned file,
@@ -268,6 +291,63 @@ int cgroup_read(const struct cgroups *c, const char *cgroups_path, const struct 
 	if (!rc)
 		*out = s;
 	return rc;
+}
+
+/* Limits (sched-bwc.rst, memory.rst; cgroup-v2.rst: "max" is none) */
+
+enum { NUMBERS_MAX = 64 };
+/* v1 has no word for "no limit" of memory: it says the largest number of whole pages there is. */
+static const uint64_t no_memory_limit = INT64_MAX / 65536 * 65536 - 65536;
+
+/* One number of a file, which may stand behind others; UINT64_MAX when there is no limit. */
+static int read_number(const struct cgroup_tree *t, const char *cgroups_path, const char *file,
+	unsigned at, uint64_t *out, struct err *e)
+{
+	char text[NUMBERS_MAX], *save = NULL, *word = NULL;
+
+	if (!*t->root)
+		return err_set(e, ENOENT, "%s: no such controller", file);
+	int rc = read_below(t->root, cgroups_path, file, text, sizeof text, e);
+	if (rc < 0)
+		return rc;
+	for (unsigned i = 0; i <= at; i++)
+		word = strtok_r(i ? NULL : text, " \n", &save);
+	if (!word)
+		return err_set(e, EINVAL, "%s has not enough numbers", file);
+	*out = UINT64_MAX;
+	if (text_equal(word, "max") || *word == '-')
+		return 0;
+	rc = text_u64(word, strlen(word), UINT64_MAX, out, e);
+	return rc ? err_add(e, -EINVAL, "%s", file) : 0;
+}
+
+int cgroup_read_limits(const struct cgroups *c, const char *cgroups_path,
+	struct linux_resources *out, struct err *e)
+{
+	static const char *const quota[2] = {"cpu.cfs_quota_us", "cpu.max"},
+				 *const period[2] = {"cpu.cfs_period_us", "cpu.max"},
+				 *const memory[2] = {"memory.limit_in_bytes", "memory.max"};
+	uint64_t quota_us, period_us, bytes;
+	int rc = read_number(&c->cpu, cgroups_path, quota[c->cpu.v2], 0, &quota_us, e);
+
+	if (!rc)
+		rc = read_number(
+			&c->cpu, cgroups_path, period[c->cpu.v2], c->cpu.v2, &period_us, e);
+	if (!rc)
+		rc = read_number(&c->memory, cgroups_path, memory[c->memory.v2], 0, &bytes, e);
+	if (rc)
+		return rc;
+	*out = (struct linux_resources){0};
+	if (quota_us <= INT64_MAX) {
+		out->has_quota = out->has_period = true;
+		out->cpu_quota = (int64_t)quota_us;
+		out->cpu_period = period_us;
+	}
+	if (bytes < no_memory_limit) {
+		out->has_memory_limit = true;
+		out->memory_limit = (int64_t)bytes;
+	}
+	return 0;
 }
 
 bool cgroup_has_processes(const struct cgroups *c, const char *cgroups_path)

@@ -3,16 +3,23 @@
 
 #include <numafit/cpuset.h>
 #include <numafit/nodeset.h>
+#include <numafit/request.h>
 
-/* What is really in force: the cpusets of containers' cgroups, v1 or v2, read from the kernel. No
- * heap, and bounded reads: a file that is longer than any cpuset is an error. */
+/* What is really in force: the cpusets and limits of containers' cgroups, v1 or v2, read from the
+ * kernel. No heap, and bounded reads: a file that is longer than any cpuset is an error. */
 
 enum { CGROUP_PATH_MAX = 1024 };
 
-/* Where the hierarchy is that has the cpuset controller. */
+/* Where the hierarchy is that has a controller. */
+struct cgroup_tree {
+	bool v2;
+	char root[CGROUP_PATH_MAX]; /* its directory; "": there is none */
+};
+/* Where that of the cpuset controller is, and those of two others, which need not be there. */
 struct cgroups {
 	bool v2;
-	char root[CGROUP_PATH_MAX]; /* its directory */
+	char root[CGROUP_PATH_MAX];
+	struct cgroup_tree cpu, memory;
 };
 
 /* Find it among the mounts of the system under root ("/", or a recorded tree): v1's cpuset
@@ -39,6 +46,10 @@ struct cgroup_cpuset {
  * gone; -EINVAL and such with text: it has something that is no cpuset of this machine; -errno. */
 int cgroup_read(const struct cgroups *c, const char *cgroups_path, const struct node_ids *ids,
 	struct cgroup_cpuset *out, struct err *e);
+/* Read its limits: quota and period, and bytes of memory, each only when there is such a limit. 0;
+ * -ENOENT: it is gone, or the controller is not there; -EINVAL: it has something else; -errno. */
+int cgroup_read_limits(const struct cgroups *c, const char *cgroups_path,
+	struct linux_resources *out, struct err *e);
 /* Whether any process is in it, or in one below it (v2 only: v1 looks no deeper). One that has none
  * any more has ended or is ending. False also when it is gone. */
 bool cgroup_has_processes(const struct cgroups *c, const char *cgroups_path);

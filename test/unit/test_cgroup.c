@@ -162,6 +162,104 @@ static void a_file_that_is_too_long_is_an_error(void **state)
 	(void)rmdir(dir);
 }
 
+static void put(const char *dir, const char *name, const char *text)
+{
+	char path[128];
+
+	(void)snprintf(path, sizeof path, "%s/%s", dir, name);
+	(void)unlink(path);
+	if (!text)
+		return;
+	FILE *f = fopen(path, "w");
+	assert_non_null(f);
+	assert_true(fputs(text, f) >= 0);
+	assert_int_equal(fclose(f), 0);
+}
+
+static bool are_the_same(const struct linux_resources *a, const struct linux_resources *b)
+{
+	return a->has_quota == b->has_quota && a->cpu_quota == b->cpu_quota &&
+	       a->has_period == b->has_period && a->cpu_period == b->cpu_period &&
+	       a->has_memory_limit == b->has_memory_limit && a->memory_limit == b->memory_limit &&
+	       !a->has_shares && !a->nr_hugepages;
+}
+
+static void limits_are_read_in_both_forms(void **state)
+{
+	static const char *const names[2][3] = {
+		{"cpu.cfs_quota_us", "cpu.cfs_period_us", "memory.limit_in_bytes"},
+		{"cpu.max", NULL, "memory.max"}};
+	static const struct {
+		bool v2;
+		const char *text[3];
+		int rc;
+		struct linux_resources want;
+	} cases[] = {
+		{false, {"600000\n", "100000\n", "67108864\n"}, 0,
+			{.has_quota = true,
+				.cpu_quota = 600000,
+				.has_period = true,
+				.cpu_period = 100000,
+				.has_memory_limit = true,
+				.memory_limit = 64 << 20}},
+		{false, {"-1\n", "100000\n", "9223372036854771712\n"}, 0, {0}},
+		{false, {"-1\n", "100000\n", "9223372036854710272\n"}, 0, {0}}, /* large pages */
+		{false, {NULL, "100000\n", "1\n"}, -ENOENT, {0}},
+		{false, {"some\n", "100000\n", "1\n"}, -EINVAL, {0}},
+		{false, {"\n", "100000\n", "1\n"}, -EINVAL, {0}},
+		{true, {"50000 100000\n", NULL, "max\n"}, 0,
+			{.has_quota = true,
+				.cpu_quota = 50000,
+				.has_period = true,
+				.cpu_period = 100000}},
+		{true, {"max 100000\n", NULL, "4096\n"}, 0,
+			{.has_memory_limit = true, .memory_limit = 4096}},
+		{true, {"max\n", NULL, "4096\n"}, -EINVAL, {0}},
+		{true, {"max 100000\n", NULL, NULL}, -ENOENT, {0}},
+		{true, {"max 100000\n", NULL, "99999999999999999999\n"}, -EINVAL, {0}},
+	};
+	char dir[] = "/tmp/numafit-cgroup-XXXXXX";
+	struct cgroups c = {0};
+
+	(void)state;
+	assert_non_null(mkdtemp(dir));
+	(void)snprintf(c.cpu.root, sizeof c.cpu.root, "%s", dir);
+	(void)snprintf(c.memory.root, sizeof c.memory.root, "%s", dir);
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct linux_resources r = {0};
+
+		for (unsigned k = 0; k < 3; k++)
+			if (names[cases[i].v2][k])
+				put(dir, names[cases[i].v2][k], cases[i].text[k]);
+		c.cpu.v2 = c.memory.v2 = cases[i].v2;
+		if (cgroup_read_limits(&c, "/.", &r, NULL) != cases[i].rc ||
+			!are_the_same(&r, &cases[i].want))
+			fail_msg("case %zu", i);
+	}
+	*c.memory.root = '\0'; /* no such controller */
+	struct linux_resources r;
+	assert_int_equal(cgroup_read_limits(&c, "/.", &r, NULL), -ENOENT);
+	for (unsigned k = 0; k < 6; k++)
+		if (names[k / 3][k % 3])
+			put(dir, names[k / 3][k % 3], NULL);
+	(void)rmdir(dir);
+}
+
+static void each_controller_is_found_where_it_is(void **state)
+{
+	struct cgroups c;
+
+	(void)state;
+	assert_int_equal(cgroups_find("test/cgroups/hybrid", &c, NULL), 0);
+	assert_false(c.cpu.v2 || c.memory.v2);
+	assert_string_equal(c.cpu.root, "test/cgroups/hybrid/sys/fs/cgroup/cpu,cpuacct");
+	assert_string_equal(c.memory.root, "test/cgroups/hybrid/sys/fs/cgroup/memory");
+	assert_int_equal(cgroups_find("test/cgroups/v2", &c, NULL), 0);
+	assert_true(c.cpu.v2 && c.memory.v2);
+	assert_string_equal(c.cpu.root, c.root);
+	assert_string_equal(c.memory.root, c.root);
+}
+
 static void without_a_hierarchy_there_is_nothing_to_find(void **state)
 {
 	struct cgroups c;
@@ -181,6 +279,8 @@ int main(void)
 		cmocka_unit_test(v2_is_read_where_the_hosts_mount_lies),
 		cmocka_unit_test(what_is_gone_is_told_from_what_makes_no_sense),
 		cmocka_unit_test(a_file_that_is_too_long_is_an_error),
+		cmocka_unit_test(limits_are_read_in_both_forms),
+		cmocka_unit_test(each_controller_is_found_where_it_is),
 		cmocka_unit_test(without_a_hierarchy_there_is_nothing_to_find),
 	};
 
