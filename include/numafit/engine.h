@@ -159,6 +159,16 @@ struct placement placement_in_force(
 void engine_shadow(struct engine *g, int64_t now_ms, const struct request *req,
 	struct decision *ours, struct comparison *c);
 
+/* Why somebody should look at what a container runs with before its report is believed. */
+enum doubt {
+	DOUBT_NONE,
+	DOUBT_AGE,    /* it is as old as the container, of a runtime that forgets */
+	DOUBT_CONTENT /* it is not what the ledger has, or what the container was told yet */
+};
+/* said is what the container's annotation says, or NULL. */
+enum doubt engine_doubts(const struct engine *g, const struct request *req,
+	const struct placement *said, bool runtime_forgets);
+
 /* All that runs, and nothing else: what is gone is released, what is unknown is adopted from its
  * cpuset and placement, ordered by creation, then id, and only then others are placed; what runs
  * outside its grant is put back. */
@@ -170,9 +180,16 @@ struct inventory {
 	size_t nr_sandboxes;
 	const char *const *pod_uids; /* theirs, likewise; NULL: not known */
 };
-/* *ups gains every container whose cpuset must be set. */
+/* *ups gains every container whose cpuset must be set, or may have to be: what is in force is not
+ * known (request.in_force) and the report says nothing but what was at the creation, or is in the
+ * ledger. Such a one has what the ledger says. */
 void engine_synchronize(
 	struct engine *g, int64_t now_ms, const struct inventory *what, struct update_list *ups);
+
+/* What an unread container of a Synchronize runs with: req has its cpuset and numbers. It must be
+ * told when that is not what it is to have, and grows or shrinks in place when its numbers have
+ * changed. Unknown ids are fine. */
+void engine_note_in_force(struct engine *g, int64_t now_ms, const struct request *req);
 
 /* The kubelet's device plugin: tokens of numafit.io/cpu. */
 

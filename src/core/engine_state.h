@@ -89,6 +89,12 @@ void engine_mark_live(struct engine *g, int64_t now_ms, const char *container_id
  * to. */
 void engine_adopt(struct engine *g, int64_t now_ms, const char *cause, const struct request *req,
 	const struct placement *placed, bool ours);
+/* engine_in_force.c: whether the request's cpuset is that one. */
+bool engine_runs_as(const struct engine *g, const struct request *req, const struct update *want);
+/* Whether the ledger counts and not the request, which is a report that may be as old as the
+ * container; said is what its annotation says, or NULL. */
+bool engine_knows_better(
+	const struct engine *g, const struct request *req, const struct placement *said);
 /* Whether what the one holds is what the other needs: only exclusive CPUs and pinned memory are
  * held. The runtime's numbers are those of the cgroup, and a spec's may be finer. */
 bool holding_suits(const struct holding *h, const struct request *req);

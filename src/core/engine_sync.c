@@ -346,30 +346,23 @@ static void release_gone_pods(struct engine *g, int64_t now_ms, const struct inv
 	free(pods);
 }
 
-static bool runs_as_placed(
-	const struct engine *g, const struct request *req, const struct update *want)
-{
-	struct cpuset cpus;
-	struct nodeset mems;
-
-	return !cpuset_parse(&cpus, req->cpus, strlen(req->cpus), NULL) &&
-	       !nodeset_parse(&mems, &g->t->ids, req->mems, strlen(req->mems), NULL) &&
-	       cpuset_equal(&cpus, &want->cpus) && nodeset_equal(mems, want->mems);
-}
-
-/* What runs otherwise than it is to is told so; what does not run yet is told again when it does.
- */
-static void put_right(struct engine *g, const struct request *req, struct update_list *ups)
+/* What runs otherwise than it is to is told so, and so is what nobody can look at; what does not run
+ * yet is told again when it does. What is still to be read is told then. */
+static void put_right(struct engine *g, const struct request *req, const struct placement *placed,
+	struct update_list *ups)
 {
 	const struct holding *h = ledger_find(g->ledger, req->container_id);
 
 	if (!h) /* it could not be recorded, and runs on as it is */
 		return;
+	bool old = engine_knows_better(g, req, placed);
+	bool waits = old && req->in_force == IN_FORCE_UNREAD;
 	struct update want = engine_placement_of(h);
-	if (!h->decision.left && !runs_as_placed(g, req, &want))
+	if (!h->decision.left && !waits && (old || !engine_runs_as(g, req, &want)))
 		*vec_push(ups) = want;
+	bool later = req->in_creation || (waits && h->misplaced);
 	ledger_set_starting(g->ledger, req->container_id, req->in_creation);
-	ledger_set_misplaced(g->ledger, req->container_id, req->in_creation && !h->decision.left);
+	ledger_set_misplaced(g->ledger, req->container_id, later && !h->decision.left);
 }
 
 /* What was left, and is to be left no more or on other CPUs, is adopted anew. */
@@ -398,13 +391,18 @@ static void resize_late(struct engine *g, int64_t now_ms, const struct request *
 	struct update_list told_with_all = {0};
 	struct decision d;
 
-	if (h && !h->decision.left && !holding_suits(h, req) &&
-		engine_update(g, now_ms, req, &d, &told_with_all) && !d.admit &&
-		!request_exclusive_cpus(req)) {
+	if (h && !h->decision.left && !engine_knows_better(g, req, placed) &&
+		!holding_suits(h, req) && engine_update(g, now_ms, req, &d, &told_with_all) &&
+		!d.admit && !request_exclusive_cpus(req)) {
 		engine_drop(g, now_ms, "resized", req->container_id, true);
 		engine_adopt(g, now_ms, "adopt", req, placed, true);
 	}
 	vec_fini(&told_with_all);
+}
+
+static const struct placement *placed_of(const struct inventory *what, const struct request *req)
+{
+	return what->placed[req - what->requests];
 }
 
 void engine_synchronize(
@@ -416,21 +414,18 @@ void engine_synchronize(
 	release_gone_pods(g, now_ms, what);
 	drop_left(g, now_ms, what);
 	for (size_t i = 0; i < what->nr; i++)
-		adopt_in_place(
-			g, now_ms, oldest_first[i], what->placed[oldest_first[i] - what->requests]);
+		adopt_in_place(g, now_ms, oldest_first[i], placed_of(what, oldest_first[i]));
 	for (size_t i = 0; i < what->nr; i++) {
 		const struct request *req = oldest_first[i];
-		const size_t at = (size_t)(req - what->requests);
 
 		if (ledger_find(g->ledger, req->container_id))
 			engine_mark_live(g, now_ms, req->container_id);
 		else
-			engine_adopt(g, now_ms, "adopt", req, what->placed[at], false);
+			engine_adopt(g, now_ms, "adopt", req, placed_of(what, req), false);
 	}
 	for (size_t i = 0; i < what->nr; i++)
-		resize_late(g, now_ms, oldest_first[i],
-			what->placed[oldest_first[i] - what->requests]);
+		resize_late(g, now_ms, oldest_first[i], placed_of(what, oldest_first[i]));
 	for (size_t i = 0; i < what->nr; i++)
-		put_right(g, oldest_first[i], ups);
+		put_right(g, oldest_first[i], placed_of(what, oldest_first[i]), ups);
 	free(oldest_first);
 }

@@ -1,0 +1,101 @@
+/* What a container really runs with, where the runtime may have forgotten it. */
+#include "engine_state.h"
+
+#include <string.h>
+
+bool engine_runs_as(const struct engine *g, const struct request *req, const struct update *want)
+{
+	struct cpuset cpus;
+	struct nodeset mems;
+
+	return !cpuset_parse(&cpus, req->cpus, strlen(req->cpus), NULL) &&
+	       !nodeset_parse(&mems, &g->t->ids, req->mems, strlen(req->mems), NULL) &&
+	       cpuset_equal(&cpus, &want->cpus) && nodeset_equal(mems, want->mems);
+}
+
+/* CPUs of its own that are asked for. */
+static unsigned own_cpus(const struct engine *g, const struct request *req)
+{
+	return g->s->cpu_manager_policy == MANAGER_STATIC ? request_exclusive_cpus(req) : 0;
+}
+
+/* Whether the cpuset may be that of the container's creation: without an annotation it had none. */
+static bool has_first_cpuset(
+	const struct engine *g, const struct request *req, const struct placement *said)
+{
+	if (!said)
+		return !*req->cpus;
+	const struct update then = {.cpus = said->cpus, .mems = said->mems};
+	return engine_runs_as(g, req, &then);
+}
+
+/* The same of the number of CPUs of its own, which the annotation tells, too. */
+static bool has_first_number(
+	const struct engine *g, const struct request *req, const struct placement *said)
+{
+	return !said || own_cpus(g, req) == (said->exclusive ? cpuset_count(&said->cpus) : 0);
+}
+
+/* A runtime that has forgotten knows by halves, once it was told a cpuset again: what is neither as
+ * at first nor as in the ledger was changed since, and is news. */
+bool engine_knows_better(
+	const struct engine *g, const struct request *req, const struct placement *said)
+{
+	const struct holding *h = ledger_find(g->ledger, req->container_id);
+
+	if (!h || req->in_force == IN_FORCE_SHOWN)
+		return false;
+	const struct update want = engine_placement_of(h);
+	const struct request held = holding_request(h);
+	bool first = has_first_cpuset(g, req, said);
+	bool same_number = own_cpus(g, req) == own_cpus(g, &held);
+	return (first || engine_runs_as(g, req, &want)) &&
+	       (same_number || ((said || first) && has_first_number(g, req, said)));
+}
+
+static bool is_as_held(const struct engine *g, const struct request *req, const struct holding *h)
+{
+	const struct update want = engine_placement_of(h);
+
+	return !h->misplaced && holding_suits(h, req) && engine_runs_as(g, req, &want);
+}
+
+enum doubt engine_doubts(const struct engine *g, const struct request *req,
+	const struct placement *said, bool runtime_forgets)
+{
+	const struct holding *h = ledger_find(g->ledger, req->container_id);
+
+	if (h && h->decision.left)
+		return DOUBT_NONE;
+	if (h && !is_as_held(g, req, h))
+		return DOUBT_CONTENT;
+	return runtime_forgets && has_first_cpuset(g, req, said) && has_first_number(g, req, said)
+		       ? DOUBT_AGE
+		       : DOUBT_NONE;
+}
+
+/* It grows or shrinks around what it has; all that move are told with the next reply. */
+static void resize_later(struct engine *g, int64_t now_ms, const struct request *req)
+{
+	struct update_list ups = {0};
+	struct decision d;
+
+	(void)engine_update(g, now_ms, req, &d, &ups);
+	for (size_t i = 0; i < ups.nr; i++)
+		engine_must_tell(g, ups.at[i].container_id);
+	vec_fini(&ups);
+}
+
+void engine_note_in_force(struct engine *g, int64_t now_ms, const struct request *req)
+{
+	const struct holding *h = ledger_find(g->ledger, req->container_id);
+
+	if (!h || h->decision.left)
+		return;
+	if (!holding_suits(h, req))
+		resize_later(g, now_ms, req);
+	h = ledger_find(g->ledger, req->container_id);
+	const struct update want = engine_placement_of(h);
+	if (!engine_runs_as(g, req, &want))
+		engine_must_tell(g, req->container_id);
+}
