@@ -253,6 +253,11 @@ const char *nri_conn_runtime(const struct nri_conn *c)
 	return c->session ? nri_session_runtime(c->session) : "";
 }
 
+bool nri_conn_forgets(const struct nri_conn *c)
+{
+	return c->session && nri_session_forgets(c->session);
+}
+
 bool nri_conn_takes_updates(const struct nri_conn *c)
 {
 	return c->session && !c->in_session && nri_session_takes_updates(c->session);

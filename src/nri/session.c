@@ -31,6 +31,7 @@ struct nri_session {
 	bool launched;
 	struct nri_failure_policy on_failure;
 	bool updates_are_safe; /* this runtime may be sent UpdateContainers */
+	bool forgets;          /* nri_session_forgets() */
 	void (*updated)(void *ctx, const char *problem); /* who waits for the answer to one */
 };
 
@@ -232,6 +233,7 @@ static int configure(struct nri_session *s, struct call *c, struct err *e)
 	free(s->runtime_name);
 	s->runtime_name = joined(conf.runtime_name, conf.runtime_version);
 	s->updates_are_safe = takes_updates_safely(conf.nri_version);
+	s->forgets = !text_equal(conf.runtime_name, "containerd");
 	tell(s, "nri-configured", s->runtime_name);
 	if (*conf.config)
 		tell(s, "nri-config-ignored", "settings come from --config and --set alone");
@@ -558,6 +560,11 @@ void nri_session_free(struct nri_session *s)
 	bytes_fini(&s->running);
 	free(s->runtime_name);
 	free(s);
+}
+
+bool nri_session_forgets(const struct nri_session *s)
+{
+	return s->forgets;
 }
 
 bool nri_session_takes_updates(const struct nri_session *s)

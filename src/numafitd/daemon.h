@@ -40,7 +40,9 @@ struct daemon {
 	struct journal *journal;
 	struct loop_timer *rotate, *expire;
 	struct sweep *sweep;           /* NULL: there is none */
-	const struct cgroups *cgroups; /* the sweep's, where containers are seen; NULL: nowhere */
+	struct in_force_reader *in_force; /* likewise */
+	const struct cgroups *cgroups;    /* its own, where containers are seen; NULL: nowhere */
+	uint64_t in_force_ns;             /* how long a Synchronize may read them */
 	struct teller *teller;         /* likewise */
 	/* Grows whenever other CPUs or other memory are free, over restarts too: what schedulers
 	 * say that they have seen. */
@@ -180,6 +182,20 @@ void cluster_metrics(const struct daemon *d, struct metrics_cluster *out);
 
 /* shadow.c: what the modes that place nothing do with the runtime's events. */
 extern const struct nri_handler shadow_handler, off_handler, release_handler;
+
+/* in_force.c: what containers run with on the system under root ("/"), where a Synchronize needs to
+ * know. On this machine only. */
+void in_force_start(struct daemon *d, const char *root);
+void in_force_stop(struct daemon *d);
+/* How many containers were read, or are to be later, and of how many nobody knows. */
+struct looks {
+	size_t read, later, unknown;
+};
+/* Of a Synchronize: where a report is in doubt (engine_doubts()) what is in force becomes the
+ * request's cpuset and numbers, with texts in *a; what there was no time for is read later, and
+ * told where it is to run if need be. said has what each annotation says, or NULL. */
+struct looks in_force_look(struct daemon *d, struct request *requests,
+	const struct placement *const *said, size_t nr, struct arena *a);
 
 /* sweep.c: what is in force on the system under root ("/") against the ledger, a bit in each turn
  * of the loop, a round every sweepInterval. Containers that run otherwise are told again, CPUs and

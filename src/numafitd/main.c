@@ -188,6 +188,7 @@ static int run(struct daemon *d, struct err *e)
 	loop_timer_close(d->expire);
 	status_stop(d);
 	sweep_stop(d);
+	in_force_stop(d);
 	teller_stop(d);
 	cluster_stop(d);
 	services_stop(d);

@@ -35,7 +35,6 @@ enum step { LOOK_AT_CPUS, LOOK_AT_MEMORY, LOOK_AT_CONTAINERS, TELL, ROUND_ENDS }
 struct sweep {
 	const char *root;
 	struct loop_timer *timer;
-	struct cgroups cgroups;
 	enum step step;
 	unsigned node;      /* the next one to look at */
 	struct hotplug now; /* as far as it was read in this round */
@@ -161,7 +160,7 @@ static void act_on(struct daemon *d, const struct look *k, enum finding f)
 		drift->told = false;
 		return;
 	}
-	if (!cgroup_has_processes(&d->sweep->cgroups, k->h->cgroup))
+	if (!cgroup_has_processes(d->cgroups, k->h->cgroup))
 		return; /* it has ended, which we shall be told */
 	if (!drift->told) {
 		d->counters.drifted += f == OTHERWISE;
@@ -175,13 +174,12 @@ static void act_on(struct daemon *d, const struct look *k, enum finding f)
 
 static void look_at(struct daemon *d, const struct holding *h)
 {
-	struct sweep *s = d->sweep;
 	struct look k = {.h = h};
 
 	if (!h->cgroup || h->misplaced || teller_is_telling(d, h->container_id) ||
 		!engine_wants(d->engine, h->container_id, &k.want))
 		return;
-	int rc = cgroup_read(&s->cgroups, h->cgroup, &d->topo.ids, &k.found, &k.odd);
+	int rc = cgroup_read(d->cgroups, h->cgroup, &d->topo.ids, &k.found, &k.odd);
 	enum finding f = rc == -ENOENT ? AS_PLACED : judge(&k);
 	if (f == AS_PLACED)
 		note_as_placed(d, h->container_id);
@@ -377,9 +375,6 @@ static void turn(void *ctx)
 
 void sweep_start(struct daemon *d, const char *root)
 {
-	char buf[512];
-	struct err e;
-
 	if (d->settings.mode != MODE_MANAGE || !d->settings.sweep_interval_ms)
 		return;
 	if (!d->topo.this_machine) {
@@ -390,13 +385,6 @@ void sweep_start(struct daemon *d, const char *root)
 	d->sweep = xcalloc(1, sizeof *d->sweep);
 	d->sweep->root = root;
 	d->sweep->known = d->topo;
-	if (cgroups_find(root, &d->sweep->cgroups, &e) == 0)
-		d->cgroups = &d->sweep->cgroups;
-	else
-		log_line(LOG_WARN, "no-cgroups",
-			"error=%s action=\"let numafitd see the host's /sys/fs/cgroup: until then "
-			"nobody notices who changes containers' cpusets\"",
-			log_text(buf, sizeof buf, e.text));
 	d->sweep->timer = loop_timer_new(d->loop, turn, d);
 	next_round(d);
 }
@@ -422,5 +410,4 @@ void sweep_stop(struct daemon *d)
 	free(s->at);
 	free(s);
 	d->sweep = NULL;
-	d->cgroups = NULL;
 }

@@ -244,18 +244,23 @@ static void on_synchronize(void *ctx, const struct nri_inventory *what, struct n
 
 	d->counters.connects++;
 	const struct placement **placed = read_placements(d, what->containers, what->nr);
+	struct request *known = xcalloc(what->nr, sizeof *known);
 	struct sandboxes there = sandboxes_of(what);
+	if (what->nr)
+		memcpy(known, what->containers, what->nr * sizeof *known);
+	const struct looks looks = in_force_look(d, known, placed, what->nr, reply->arena);
 	const struct inventory running = {
-		what->containers, placed, what->nr, there.id, there.nr, there.pod_uid};
+		known, placed, what->nr, there.id, there.nr, there.pod_uid};
 	engine_synchronize(d->engine, loop_wall_ms(), &running, &ups);
 	add_updates(d, &ups, reply);
 	log_line(LOG_INFO, "synchronized",
-		"pods=%zu containers=%zu held=%zu updates=%zu took_us=%llu", what->nr_pods,
-		what->nr, ledger_count(engine_ledger(d->engine)), ups.nr,
-		(unsigned long long)((loop_monotonic_ns() - from) / NS_PER_US));
+		"pods=%zu containers=%zu held=%zu updates=%zu read=%zu read_later=%zu took_us=%llu",
+		what->nr_pods, what->nr, ledger_count(engine_ledger(d->engine)), ups.nr, looks.read,
+		looks.later, (unsigned long long)((loop_monotonic_ns() - from) / NS_PER_US));
 	log_left(d);
 	vec_fini(&ups);
 	sandboxes_free(&there);
+	free(known);
 	free(placed);
 }
 
@@ -343,5 +348,6 @@ void wiring_start(struct daemon *d)
 	loop_timer_set(d->expire, EXPIRE_EVERY_MS);
 	d->conn = nri_conn_new(d->loop, &options, &d->handler);
 	teller_start(d);
+	in_force_start(d, "/");
 	sweep_start(d, "/");
 }

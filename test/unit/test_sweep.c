@@ -1,5 +1,6 @@
 /* The daemon's parts in one process with a runtime that keeps its cpusets in a made-up cgroup tree:
- * what a foreign hand changes there is brought back, and CPUs go offline and come back. */
+ * what a foreign hand changes there is brought back, CPUs go offline and come back, and a runtime
+ * that has forgotten what it set there is not believed. */
 #include <numafitd/daemon.h>
 
 #include <codec/machine_text.h>
@@ -20,7 +21,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-enum { BOXES = 8, PATH_BYTES = 300, LIST_BYTES = 256, GUARD_MS = 20000, POLL_MS = 2, ROUND_MS = 5 };
+enum { BOXES = 8, PATH_BYTES = 300, LIST_BYTES = 256, PLACEMENT_BYTES = 512, GUARD_MS = 20000, POLL_MS = 2, ROUND_MS = 5 };
 
 static const char machine[] = "machine two\n"
 			      "node 0 memory 8Gi cpus 0-7\n"
@@ -34,6 +35,9 @@ struct box {
 	bool runs;
 	unsigned cpus; /* of its own; 0: shared */
 	char id[16], pod[16], cgroup[64];
+	/* as it was created: what a runtime that forgets reports */
+	unsigned first_own;
+	char first_cpus[LIST_BYTES], first_mems[LIST_BYTES], placement[PLACEMENT_BYTES];
 };
 
 struct rig {
@@ -43,6 +47,7 @@ struct rig {
 	bool v2, silent;
 	bool refuses, ignores; /* what it is set without having asked: with an error, or without */
 	bool hides_cgroups;
+	bool forgets; /* it is CRI-O, and has been started again since it created them */
 	const char *client_wants; /* CPUs that an UpdateContainer ends with, whatever is answered */
 	struct listener *listener;
 	struct stream *stream;
@@ -50,7 +55,7 @@ struct rig {
 	struct loop_timer *guard, *poll;
 	bool (*until)(struct rig *r);
 	struct box box[BOXES];
-	unsigned outstanding, unasked, set, answers;
+	unsigned outstanding, unasked, set, answers, nr_updates;
 	struct box *asked;
 };
 
@@ -178,6 +183,7 @@ static void on_answered(void *ctx, enum nri_call call, const struct nri_answer *
 	if (call != NRI_CALL_SYNCHRONIZE)
 		r->outstanding--;
 	assert_int_equal(a->status, 0);
+	r->nr_updates = (unsigned)a->nr_updates;
 	apply(r, a->updates, a->nr_updates);
 	if (call == NRI_CALL_UPDATE && r->client_wants)
 		set_cpus(r, &r->box[0], r->client_wants);
@@ -187,6 +193,11 @@ static void on_answered(void *ctx, enum nri_call call, const struct nri_answer *
 	set_mems(r, r->asked, a->mems);
 	set_populated(r, r->asked, true);
 	r->asked->runs = true;
+	r->asked->first_own = r->asked->cpus;
+	(void)snprintf(r->asked->first_cpus, LIST_BYTES, "%s", a->cpus);
+	(void)snprintf(r->asked->first_mems, LIST_BYTES, "%s", a->mems);
+	assert_int_equal(a->nr_annotations, 1);
+	(void)snprintf(r->asked->placement, PLACEMENT_BYTES, "%s", a->annotations[0].value);
 }
 
 static struct nri_container shown(const struct rig *r, const struct box *b)
@@ -207,16 +218,36 @@ static struct nri_container shown(const struct rig *r, const struct box *b)
 	return c;
 }
 
+/* What is left of it once the runtime has started again; said is for its annotation. */
+static struct nri_container remembered(
+	const struct rig *r, const struct box *b, struct key_value *said)
+{
+	struct nri_container c = shown(r, b);
+
+	*said = (struct key_value){NRI_PLACEMENT_ANNOTATION, b->placement};
+	c.cpus = b->first_cpus;
+	c.mems = b->first_mems;
+	c.annotations = said;
+	c.nr_annotations = 1;
+	if (b->first_own)
+		c.resources.cpu_shares = 1024 * b->first_own;
+	return c;
+}
+
 static void on_configured(void *ctx, const char *name, const char *index, uint32_t events)
 {
 	struct rig *r = ctx;
 	struct nri_container list[BOXES];
+	struct key_value said[BOXES];
 	size_t nr = 0;
 
 	(void)name, (void)index, (void)events;
 	for (unsigned i = 0; i < BOXES; i++)
-		if (r->box[i].runs)
-			list[nr++] = shown(r, &r->box[i]);
+		if (r->box[i].runs) {
+			list[nr] = r->forgets ? remembered(r, &r->box[i], &said[nr])
+					      : shown(r, &r->box[i]);
+			nr++;
+		}
 	nri_runtime_synchronize(r->runtime, list, nr);
 }
 
@@ -236,13 +267,14 @@ static void on_closed(void *ctx, int error)
 
 static struct stream_events on_accepted(void *ctx, struct stream *s)
 {
-	static const struct nri_runtime_options options = {"containerd", "v2.3.4", false, 0};
+	static const struct nri_runtime_options containerd = {"containerd", "v2.3.4", false, 0},
+						crio = {"cri-o", "1.34.0", true, 0};
 	struct rig *r = ctx;
 	const struct nri_runtime_events ev = {r, on_configured, on_answered};
 
 	nri_runtime_free(r->runtime);
 	r->stream = s;
-	r->runtime = nri_runtime_new(&options, &ev);
+	r->runtime = nri_runtime_new(r->forgets ? &crio : &containerd, &ev);
 	nri_runtime_accept_updates(r->runtime, r->nri_version, on_set);
 	return (struct stream_events){r, on_data, on_closed};
 }
@@ -344,6 +376,8 @@ static void start_daemon(struct rig *r)
 		fail_msg("%s", e.text);
 	wiring_start(d);
 	sweep_stop(d);
+	in_force_stop(d);
+	in_force_start(d, r->root);
 	sweep_start(d, r->root);
 	wait_until(r, is_ready);
 }
@@ -352,6 +386,7 @@ static void stop_daemon(struct rig *r)
 {
 	nri_conn_close(r->d.conn);
 	sweep_stop(&r->d);
+	in_force_stop(&r->d);
 	teller_stop(&r->d);
 	loop_free(r->d.loop);
 	recorder_stop(&r->d);
@@ -847,6 +882,155 @@ static void another_machine_still_sets_the_journal_aside(void **state)
 	rig_free(r);
 }
 
+/* A runtime that forgets */
+
+/* What its limits are now; without the hierarchies of v1 nobody can see them. */
+static void set_limits(const struct rig *r, const struct box *b)
+{
+	char quota[LIST_BYTES];
+
+	(void)snprintf(quota, sizeof quota, "%u00000 100000\n", b->cpus);
+	put_cgroup(r, b, "cpu.max", b->cpus ? quota : "max 100000\n");
+	put_cgroup(r, b, "memory.max", "max\n");
+}
+
+static void resize_box(struct rig *r, struct box *b, unsigned cpus)
+{
+	b->cpus = cpus;
+	call(r, NRI_CALL_UPDATE, b);
+	wait_until(r, is_quiet);
+	set_limits(r, b);
+}
+
+static bool is_connected_again(struct rig *r)
+{
+	return r->d.counters.connects == 2 && is_ready(r);
+}
+
+/* It starts again, with all that happens meanwhile, and has forgotten. */
+static void restart_runtime(struct rig *r, void (*meanwhile)(struct rig *r))
+{
+	stream_close(r->stream);
+	r->stream = NULL;
+	r->forgets = true;
+	if (meanwhile)
+		meanwhile(r);
+	wait_until(r, is_connected_again);
+	r->set = r->unasked = 0;
+}
+
+static void a_resize_outlives_a_runtime_that_forgets_it(void **state)
+{
+	static const unsigned sizes[] = {6, 2};
+
+	(void)state;
+	for (size_t i = 0; i < 2 * sizeof sizes / sizeof *sizes; i++) {
+		struct rig *r = rig_new(i % 2, "v0.10.0");
+		struct box *web = start_box(r, 0, 4), *log = start_box(r, 1, 0);
+
+		resize_box(r, web, sizes[i / 2]);
+		sweep_stop(&r->d); /* which does not help */
+		set_limits(r, log);
+		restart_runtime(r, NULL);
+		assert_int_equal(cpuset_count(&held(r, web)->decision.cpus), sizes[i / 2]);
+		assert_true(all_are_as_held(r));
+		/* of v2 all could be read, and is in force */
+		assert_int_equal(r->nr_updates, r->v2 ? 0 : 1);
+		(void)start_box(r, 2, 4);
+		assert_true(all_are_as_held(r));
+		rig_free(r);
+	}
+}
+
+static void without_cgroups_it_is_told_what_the_journal_has(void **state)
+{
+	struct rig *r = rig_new(true, "v0.10.0");
+	struct box *web = start_box(r, 0, 4);
+
+	(void)state;
+	resize_box(r, web, 6);
+	set_cpus(r, web, "3"); /* nobody can see it */
+	sweep_stop(&r->d);
+	r->hides_cgroups = true;
+	restart_runtime(r, NULL);
+	assert_int_equal(r->nr_updates, 1);
+	assert_true(is_as_held(r, web));
+	assert_int_equal(held(r, web)->cpu_milli, 6000);
+	rig_free(r);
+}
+
+static void second_ends(struct rig *r)
+{
+	r->box[1].runs = false;
+}
+
+static void who_shares_follows_the_pool_although_the_report_looks_right(void **state)
+{
+	(void)state;
+	for (unsigned v2 = 0; v2 < 2; v2++) {
+		struct rig *r = rig_new(v2, "v0.10.0");
+		struct box *log = start_box(r, 0, 0);
+
+		(void)start_box(r, 1, 4);
+		assert_false(cpus_are(r, log, log->first_cpus));
+		sweep_stop(&r->d);
+		restart_runtime(r, second_ends);
+		assert_true(cpus_are(r, log, log->first_cpus));
+		assert_true(is_as_held(r, log));
+		rig_free(r);
+	}
+}
+
+static void both_are_elsewhere(struct rig *r)
+{
+	set_cpus(r, &r->box[0], "3");
+	set_cpus(r, &r->box[1], "4");
+	r->d.in_force_ns = 0;
+}
+
+static void what_there_is_no_time_for_is_read_later(void **state)
+{
+	struct rig *r = rig_new(true, "v0.12.1");
+	struct box *web = start_box(r, 0, 4), *log = start_box(r, 1, 0);
+
+	(void)state;
+	resize_box(r, web, 6);
+	set_limits(r, log);
+	sweep_stop(&r->d);
+	restart_runtime(r, both_are_elsewhere);
+	assert_int_equal(r->nr_updates, 0);
+	assert_int_equal(held(r, web)->cpu_milli, 6000);
+	wait_until(r, all_are_as_held);
+	rig_free(r);
+}
+
+static void web_grew(struct rig *r)
+{
+	r->box[0].cpus = 8;
+	set_limits(r, &r->box[0]);
+	r->d.in_force_ns = 0;
+}
+
+static bool has_grown_to_eight(struct rig *r)
+{
+	return cpuset_count(&held(r, &r->box[0])->decision.cpus) == 8 && all_are_as_held(r);
+}
+
+static void a_resize_that_is_read_later_counts(void **state)
+{
+	struct rig *r = rig_new(true, "v0.12.1");
+
+	(void)state;
+	(void)start_box(r, 0, 4);
+	(void)start_box(r, 1, 0);
+	set_limits(r, &r->box[0]);
+	set_limits(r, &r->box[1]);
+	sweep_stop(&r->d);
+	restart_runtime(r, web_grew);
+	wait_until(r, has_grown_to_eight);
+	rig_free(r);
+}
+
 static void random_event(struct rig *r, struct random *random)
 {
 	struct box *b = &r->box[random_below(random, BOXES)];
@@ -922,6 +1106,11 @@ int main(void)
 		cmocka_unit_test(cpus_go_and_come_without_anybody_doing_anything),
 		cmocka_unit_test(a_cpu_that_goes_while_the_daemon_is_away_sets_no_journal_aside),
 		cmocka_unit_test(another_machine_still_sets_the_journal_aside),
+		cmocka_unit_test(a_resize_outlives_a_runtime_that_forgets_it),
+		cmocka_unit_test(without_cgroups_it_is_told_what_the_journal_has),
+		cmocka_unit_test(who_shares_follows_the_pool_although_the_report_looks_right),
+		cmocka_unit_test(what_there_is_no_time_for_is_read_later),
+		cmocka_unit_test(a_resize_that_is_read_later_counts),
 		cmocka_unit_test(whatever_is_changed_all_is_right_in_the_end),
 	};
 
