@@ -97,16 +97,18 @@ static void look_at(struct daemon *d, struct request *req, const struct placemen
 {
 	const struct holding *h = ledger_find(engine_ledger(d->engine), req->container_id);
 	bool forgets = nri_conn_forgets(d->conn);
+	/* where others place containers our ledger does not know better than a report */
+	bool ledger_counts = forgets && d->settings.mode == MODE_MANAGE;
 	enum doubt doubt = engine_doubts(d->engine, req, said, forgets);
 
 	if (doubt == DOUBT_NONE)
 		return;
-	if (late && forgets && d->cgroups && req->cgroup) {
+	if (!late && read_into(d, req, forgets, h, a)) {
+		n->read++;
+	} else if (late && ledger_counts && d->cgroups && req->cgroup) {
 		read_later(d, req);
 		n->later++;
-	} else if (!late && read_into(d, req, forgets, h, a)) {
-		n->read++;
-	} else if (forgets && doubt == DOUBT_CONTENT) {
+	} else if (ledger_counts && doubt == DOUBT_CONTENT) {
 		req->in_force = IN_FORCE_UNKNOWN;
 		n->unknown++;
 	}

@@ -58,19 +58,23 @@ static int shadow_run_pod(void *ctx, const struct pod *pod, struct err *e)
 static void shadow_synchronize(void *ctx, const struct nri_inventory *what, struct nri_reply *reply)
 {
 	struct daemon *d = ctx;
+	struct request *known = xcalloc(what->nr, sizeof *known);
 	struct placement *in_force = xcalloc(what->nr, sizeof *in_force);
 	const struct placement **placed = xcalloc(what->nr, sizeof *placed);
 	struct sandboxes there = sandboxes_of(what);
 	const struct inventory running = {
-		what->containers, placed, what->nr, there.id, there.nr, there.pod_uid};
+		known, placed, what->nr, there.id, there.nr, there.pod_uid};
 	struct update_list untold = {0};
 
-	(void)reply;
 	d->counters.connects++;
 	for (size_t i = 0; i < what->nr; i++) {
-		in_force[i] = placement_in_force(&d->topo, &d->settings, &what->containers[i]);
+		known[i] = what->containers[i];
+		in_force[i] = placement_in_force(&d->topo, &d->settings, &known[i]);
 		placed[i] = &in_force[i];
 	}
+	(void)in_force_look(d, known, placed, what->nr, reply->arena);
+	for (size_t i = 0; i < what->nr; i++)
+		in_force[i] = placement_in_force(&d->topo, &d->settings, &known[i]);
 	engine_synchronize(d->engine, loop_wall_ms(), &running, &untold);
 	log_line(LOG_INFO, "synchronized", "pods=%zu containers=%zu held=%zu", what->nr_pods,
 		what->nr, ledger_count(engine_ledger(d->engine)));
@@ -78,6 +82,7 @@ static void shadow_synchronize(void *ctx, const struct nri_inventory *what, stru
 	sandboxes_free(&there);
 	free(placed);
 	free(in_force);
+	free(known);
 }
 
 static void shadow_stop(void *ctx, const struct request *req, struct nri_reply *reply)

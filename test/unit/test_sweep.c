@@ -47,6 +47,7 @@ struct rig {
 	bool v2, silent;
 	bool refuses, ignores; /* what it is set without having asked: with an error, or without */
 	bool hides_cgroups;
+	bool in_shadow;
 	bool forgets; /* it is CRI-O, and has been started again since it created them */
 	const char *client_wants; /* CPUs that an UpdateContainer ends with, whatever is answered */
 	struct listener *listener;
@@ -364,6 +365,7 @@ static void start_daemon(struct rig *r)
 	settings_init(&d->settings);
 	d->settings.sweep_interval_ms = ROUND_MS;
 	d->settings.shared_pool_step = 0;
+	d->settings.mode = r->in_shadow ? MODE_SHADOW : MODE_MANAGE;
 	(void)snprintf(d->settings.nri_socket, sizeof d->settings.nri_socket, "%s", r->socket);
 	(void)snprintf(d->settings.machine, sizeof d->settings.machine, "%s/machine", r->dir);
 	(void)snprintf(d->journal_path, sizeof d->journal_path, "%s/journal", r->dir);
@@ -1031,6 +1033,26 @@ static void a_resize_that_is_read_later_counts(void **state)
 	rig_free(r);
 }
 
+static void in_shadow_what_is_in_force_counts_too(void **state)
+{
+	struct rig *r = rig_new(true, "v0.10.0");
+	struct box *web = start_box(r, 0, 4);
+	struct cpuset want;
+
+	(void)state;
+	stop_daemon(r);
+	web->cpus = 6; /* by the kubelet */
+	set_limits(r, web);
+	set_cpus(r, web, "2-7");
+	r->forgets = r->in_shadow = true;
+	read_machine(r, machine);
+	start_daemon(r);
+	assert_int_equal(cpuset_parse(&want, "2-7", strlen("2-7"), NULL), 0);
+	assert_true(cpuset_equal(&held(r, web)->decision.cpus, &want));
+	assert_int_equal(held(r, web)->cpu_milli, 6000);
+	rig_free(r);
+}
+
 static void random_event(struct rig *r, struct random *random)
 {
 	struct box *b = &r->box[random_below(random, BOXES)];
@@ -1111,6 +1133,7 @@ int main(void)
 		cmocka_unit_test(who_shares_follows_the_pool_although_the_report_looks_right),
 		cmocka_unit_test(what_there_is_no_time_for_is_read_later),
 		cmocka_unit_test(a_resize_that_is_read_later_counts),
+		cmocka_unit_test(in_shadow_what_is_in_force_counts_too),
 		cmocka_unit_test(whatever_is_changed_all_is_right_in_the_end),
 	};
 
