@@ -1,8 +1,9 @@
 #include <io/http_server.h>
 
+#include <io/fd_poll.h>
+#include <io/http_door.h>
 #include <io/http_server_listen.h>
 #include <io/http_server_tls.h>
-#include <io/loop_uv.h>
 #include <numafit/mem.h>
 #include <numafit/text.h>
 
@@ -10,41 +11,37 @@
 #include <microhttpd.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 /* libmicrohttpd without threads of its own: its epoll descriptor hangs on the loop, and it is run
  * when that is readable or its timeout has come. One run reads a buffer of each connection that has
- * something, so that others of the loop have their turn between. */
+ * something, so that others of the loop have their turn between. Who gets a connection with it, and
+ * for how long, is the door's to say: libmicrohttpd's own timeout starts anew with every byte. */
 
 enum {
 	BODY_MAX = 64 << 10,
 	CLIENTS_MAX = 64,
+	WAITING_MAX = 4096,
+	WAITING_PART = 4, /* of all descriptors at most */
+	FIRST_MS = 2000,
+	REQUEST_MS = 10000,
 	IDLE_S = 30,
 	HEAD_BYTES = 32 << 10,    /* of a connection: request line and headers must fit */
 	BUFFER_BYTES = 256 << 10, /* the same, where large bodies are read */
 	FIRST_BODY_BYTES = 4 << 10,
 	MS_PER_S = 1000,
-	RETRY_MS = 100,
-	TURN_MS = 2000,     /* that a connection has to itself before it makes room */
-	LOOKS_PER_IDLE = 4, /* how exactly the time of slow clients is kept */
+	GONE_PART = 4,
 	NAME_MAX_BYTES = 64
-};
-
-/* A descriptor of libmicrohttpd's that the loop watches. */
-struct poll {
-	uv_poll_t uv;
-	void (*ready)(void *ctx);
-	void *ctx;
 };
 
 /* One connection. */
 struct client {
-	struct client *next, **at; /* of the server's list */
+	struct door_guest *guest;
 	int fd;
 	struct http_server_tls *tls; /* NULL: plain */
-	bool waits;                  /* for handle()'s answer: that time is not the client's */
-	uint64_t since_ms;           /* it began, or was last answered */
+	struct http_server_proof proof;
 };
 
 struct http_exchange {
@@ -52,7 +49,7 @@ struct http_exchange {
 	struct http_server *s;
 	struct MHD_Connection *connection;
 	struct client *client;
-	struct poll *watch; /* of its client, while it waits */
+	struct fd_poll *watch; /* of its client, while it waits */
 	struct MHD_Response *answer;
 	unsigned status;
 	bool began, waits;
@@ -66,11 +63,12 @@ struct http_server {
 	struct loop *loop;
 	struct MHD_Daemon *mhd;
 	struct http_server_tls *tls; /* of those who come; NULL: plain */
-	int fd;                      /* that listens */
-	struct poll *poll, *listener;
-	struct loop_timer *timer, *patience, *accept_again;
-	struct client *clients;
-	unsigned nr_clients;
+	struct door *door;
+	struct door_guest *entering;
+	struct own_addresses *own;
+	unsigned port;
+	struct fd_poll *poll;
+	struct loop_timer *timer;
 	struct http_exchange *waiting;
 	bool resumed; /* a connection was, which libmicrohttpd's timeout does not tell */
 	bool closing;
@@ -99,53 +97,6 @@ static uint64_t now_ms(void)
 	return loop_monotonic_ns() / NS_PER_MS;
 }
 
-/* Descriptors on the loop */
-
-static void poll_ready(uv_poll_t *uv, int status, int events)
-{
-	struct poll *p = (struct poll *)uv;
-
-	(void)status, (void)events;
-	p->ready(p->ctx);
-}
-
-static void poll_start(struct poll *p, int events)
-{
-	(void)uv_poll_start(&p->uv, events, poll_ready);
-}
-
-static void poll_stop(struct poll *p)
-{
-	(void)uv_poll_stop(&p->uv);
-}
-
-/* NULL: the system watches too much already. */
-static struct poll *poll_new(
-	struct loop *l, int fd, int events, void (*ready)(void *ctx), void *ctx)
-{
-	struct poll *p = xcalloc(1, sizeof *p);
-
-	p->ready = ready;
-	p->ctx = ctx;
-	if (uv_poll_init(loop_uv(l), &p->uv, fd)) {
-		free(p);
-		return NULL;
-	}
-	poll_start(p, events);
-	return p;
-}
-
-static void free_handle(uv_handle_t *h)
-{
-	free(h);
-}
-
-static void poll_close(struct poll *p)
-{
-	if (p)
-		uv_close((uv_handle_t *)&p->uv, free_handle);
-}
-
 static void run(void *ctx)
 {
 	struct http_server *s = ctx;
@@ -159,68 +110,22 @@ static void run(void *ctx)
 		loop_timer_stop(s->timer);
 }
 
-static void accept_again(void *ctx)
+/* Connections */
+
+static bool enter(
+	void *ctx, struct door_guest *g, int fd, const struct sockaddr *address, socklen_t len)
 {
 	struct http_server *s = ctx;
 
-	if (!s->closing)
-		poll_start(s->listener, UV_READABLE);
+	s->entering = g; /* of whom connection_changed() hears now */
+	return MHD_add_connection(s->mhd, fd, address, len) == MHD_YES; /* closes it if need be */
 }
 
-/* With all places taken the client that is idle or slow for longest goes; it may come again. */
-static void make_room(const struct http_server *s)
+static bool is_own(void *ctx, const struct sockaddr *address)
 {
-	const struct client *oldest = NULL;
+	const struct http_server *s = ctx;
 
-	for (const struct client *c = s->clients; c; c = c->next)
-		if (!c->waits && (!oldest || c->since_ms < oldest->since_ms))
-			oldest = c;
-	if (oldest && now_ms() - oldest->since_ms >= TURN_MS)
-		(void)shutdown(oldest->fd, SHUT_RDWR);
-}
-
-/* libmicrohttpd would accept by itself, and turn without an end when no descriptor is left. */
-static void accept_client(void *ctx)
-{
-	struct http_server *s = ctx;
-	struct sockaddr_storage a;
-	struct sockaddr *address = (struct sockaddr *)&a;
-	socklen_t len = sizeof a;
-
-	if (s->nr_clients == s->o.clients_max) {
-		poll_stop(s->listener); /* until one goes */
-		make_room(s);
-		loop_timer_set(s->accept_again, RETRY_MS);
-		return;
-	}
-	int fd = accept4(s->fd, address, &len, SOCK_NONBLOCK | SOCK_CLOEXEC);
-	if (fd >= 0) {
-		(void)MHD_add_connection(s->mhd, fd, address, len); /* closes it if need be */
-		run(s);
-	} else if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS) {
-		poll_stop(s->listener);
-		loop_timer_set(s->accept_again, RETRY_MS);
-	}
-}
-
-/* Connections. libmicrohttpd's timeout starts anew with every byte: who sends one now and then is
- * ours to end. */
-
-static uint64_t patience_ms(const struct http_server *s)
-{
-	return (uint64_t)s->o.idle_s * MS_PER_S;
-}
-
-static void end_slow_clients(void *ctx)
-{
-	struct http_server *s = ctx;
-	uint64_t now = now_ms();
-
-	for (struct client *c = s->clients; c; c = c->next)
-		if (!c->waits && now - c->since_ms > 2 * patience_ms(s))
-			(void)shutdown(c->fd, SHUT_RDWR);
-	if (s->clients)
-		loop_timer_set(s->patience, patience_ms(s) / LOOKS_PER_IDLE);
+	return s->o.is_own ? s->o.is_own(address) : own_addresses_have(s->own, address, now_ms());
 }
 
 static struct client *client_of(struct MHD_Connection *c)
@@ -228,14 +133,24 @@ static struct client *client_of(struct MHD_Connection *c)
 	return MHD_get_connection_info(c, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
 }
 
+/* It may take its time now with the first request. */
+static void client_proven(void *ctx)
+{
+	const struct client *c = ctx;
+
+	door_prove(c->guest);
+	door_set(c->guest, DOOR_IDLES);
+}
+
 /* In place of what libmicrohttpd was started with. */
-static struct http_server_tls *begin_tls(struct http_server *s, struct MHD_Connection *connection)
+static void begin_tls(struct http_server *s, struct client *c, struct MHD_Connection *connection)
 {
 	gnutls_session_t session =
 		MHD_get_connection_info(connection, MHD_CONNECTION_INFO_GNUTLS_SESSION)
 			->tls_session;
 
-	return http_server_tls_begin(s->tls, session);
+	c->proof = (struct http_server_proof){client_proven, c};
+	c->tls = http_server_tls_begin(s->tls, session, &c->proof);
 }
 
 static void connection_changed(void *ctx, struct MHD_Connection *connection, void **socket_context,
@@ -246,23 +161,17 @@ static void connection_changed(void *ctx, struct MHD_Connection *connection, voi
 	if (code == MHD_CONNECTION_NOTIFY_CLOSED) {
 		struct client *c = *socket_context;
 
-		LIST_REMOVE(c);
 		http_server_tls_drop(c->tls);
+		door_left(c->guest);
 		free(c);
-		s->nr_clients--;
-		accept_again(s);
 		return;
 	}
 	struct client *c = xcalloc(1, sizeof *c);
 	c->fd = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
-	c->since_ms = now_ms();
-	if (!s->clients)
-		loop_timer_set(s->patience, patience_ms(s) / LOOKS_PER_IDLE);
-	LIST_ADD(s->clients, c);
-	s->nr_clients++;
+	c->guest = s->entering;
 	*socket_context = c;
 	if (s->tls)
-		c->tls = begin_tls(s, connection);
+		begin_tls(s, c, connection);
 }
 
 /* Requests */
@@ -285,7 +194,7 @@ static void request_ends(void *ctx, struct MHD_Connection *connection, void **re
 	struct http_exchange *x = *request;
 
 	(void)ctx, (void)how;
-	client_of(connection)->since_ms = now_ms();
+	door_set(client_of(connection)->guest, DOOR_IDLES);
 	if (x->answer)
 		MHD_destroy_response(x->answer);
 	free(x->query);
@@ -296,17 +205,16 @@ static void request_ends(void *ctx, struct MHD_Connection *connection, void **re
 
 static enum MHD_Result queue(struct http_exchange *x)
 {
+	door_set(x->client->guest, DOOR_READS);
 	return MHD_queue_response(x->connection, x->status, x->answer);
 }
 
 /* Take x out of those that wait; libmicrohttpd will ask for it again. */
 static void resume(struct http_exchange *x)
 {
-	poll_close(x->watch);
-	x->watch = NULL;
+	fd_poll_close(steal(x->watch));
 	x->waits = false;
-	x->client->waits = false;
-	x->client->since_ms = now_ms();
+	door_set(x->client->guest, DOOR_READS);
 	LIST_REMOVE(x);
 	MHD_resume_connection(x->connection);
 	x->s->resumed = true;
@@ -327,11 +235,11 @@ static void client_gone(void *ctx)
 static enum MHD_Result suspend(struct http_exchange *x)
 {
 	x->waits = true;
-	x->client->waits = true;
+	door_set(x->client->guest, DOOR_WAITS);
 	LIST_ADD(x->s->waiting, x);
 	MHD_suspend_connection(x->connection);
 	if (x->s->o.gone)
-		x->watch = poll_new(x->s->loop, x->client->fd, UV_DISCONNECT, client_gone, x);
+		x->watch = fd_poll_new(x->s->loop, x->client->fd, FD_DISCONNECT, client_gone, x);
 	return MHD_YES;
 }
 
@@ -389,13 +297,16 @@ static void refuse_body(struct http_exchange *x)
 /* The headers are there. */
 static enum MHD_Result begin(struct http_exchange *x)
 {
+	const struct http_server_options *o = &x->s->o;
 	const char *length = header(x->connection, MHD_HTTP_HEADER_CONTENT_LENGTH);
-	uint64_t number;
+	uint64_t number = 0;
 
 	x->began = true;
 	x->client = client_of(x->connection);
-	int rc = text_u64(length, strlen(length), x->s->o.body_max, &number, NULL);
-	if (rc != -ERANGE)
+	door_set(x->client->guest, DOOR_ASKS);
+	int rc = text_u64(length, strlen(length), o->body_max, &number, NULL);
+	bool some = number || *header(x->connection, MHD_HTTP_HEADER_TRANSFER_ENCODING);
+	if (rc != -ERANGE && !(o->no_body && some))
 		return MHD_YES;
 	refuse_body(x);
 	return queue(x);
@@ -474,8 +385,9 @@ static int start(struct http_server *s, struct err *e)
 		{MHD_OPTION_END, 0, NULL},
 	};
 
+	/* who was sent away is there until libmicrohttpd has seen it */
 	s->mhd = MHD_start_daemon(flags, 0, NULL, NULL, on_request, s, MHD_OPTION_CONNECTION_LIMIT,
-		o->clients_max, MHD_OPTION_CONNECTION_TIMEOUT, o->idle_s,
+		GONE_PART * o->clients_max, MHD_OPTION_CONNECTION_TIMEOUT, o->idle_s,
 		MHD_OPTION_CONNECTION_MEMORY_LIMIT, head, MHD_OPTION_CONNECTION_MEMORY_INCREMENT,
 		head / 2, MHD_OPTION_URI_LOG_CALLBACK, request_begins, s,
 		MHD_OPTION_NOTIFY_COMPLETED, request_ends, s, MHD_OPTION_NOTIFY_CONNECTION,
@@ -485,6 +397,49 @@ static int start(struct http_server *s, struct err *e)
 	if (s->mhd)
 		return 0;
 	return err_set(e, ENOTSUP, "libmicrohttpd %s cannot start here", MHD_get_version());
+}
+
+/* As many descriptors as a door may take in front. */
+static unsigned waiting_max(const struct http_server_options *o)
+{
+	unsigned max = o->waiting_max ? o->waiting_max : WAITING_MAX;
+	struct rlimit fds;
+
+	if (!getrlimit(RLIMIT_NOFILE, &fds) && fds.rlim_cur / WAITING_PART < max)
+		max = (unsigned)(fds.rlim_cur / WAITING_PART);
+	return max;
+}
+
+static void set_options(struct http_server *s, const struct http_server_options *o)
+{
+	s->o = *o;
+	s->o.body_max = o->body_max ? o->body_max : BODY_MAX;
+	s->o.clients_max = o->clients_max ? o->clients_max : CLIENTS_MAX;
+	s->o.idle_s = o->idle_s ? o->idle_s : IDLE_S;
+	s->o.first_ms = o->first_ms ? o->first_ms : FIRST_MS;
+	s->o.request_ms = o->request_ms ? o->request_ms : REQUEST_MS;
+}
+
+/* libmicrohttpd would accept by itself, and turn without an end when no descriptor is left. */
+static struct door *make_door(struct http_server *s, int fd)
+{
+	unsigned idle_ms = 2 * s->o.idle_s * MS_PER_S;
+	const struct door_options o = {
+		.fd = fd,
+		.tls = s->tls,
+		.inside_max = s->o.clients_max,
+		.waiting_max = waiting_max(&s->o),
+		.limit_ms = {[DOOR_STARTS] = s->o.first_ms,
+			[DOOR_ASKS] = s->o.request_ms,
+			[DOOR_IDLES] = idle_ms,
+			[DOOR_READS] = idle_ms},
+		.ctx = s,
+		.is_own = is_own,
+		.enter = enter,
+		.entered = run,
+	};
+
+	return door_new(s->loop, &o);
 }
 
 struct http_server *http_server_new(
@@ -499,12 +454,9 @@ struct http_server *http_server_new(
 		return NULL;
 	}
 	struct http_server *s = xcalloc(1, sizeof *s);
-	s->o = *o;
+	set_options(s, o);
 	s->loop = l;
-	s->o.body_max = o->body_max ? o->body_max : BODY_MAX;
-	s->o.clients_max = o->clients_max ? o->clients_max : CLIENTS_MAX;
-	s->o.idle_s = o->idle_s ? o->idle_s : IDLE_S;
-	s->fd = fd;
+	s->port = http_port_of(fd);
 	s->tls = tls;
 	if (start(s, e)) {
 		(void)close(fd);
@@ -512,13 +464,12 @@ struct http_server *http_server_new(
 		free(s);
 		return NULL;
 	}
+	s->own = own_addresses_new(o->also_own);
 	s->timer = loop_timer_new(l, run, s);
-	s->accept_again = loop_timer_new(l, accept_again, s);
-	s->listener = poll_new(l, fd, UV_READABLE, accept_client, s);
-	s->patience = loop_timer_new(l, end_slow_clients, s);
-	s->poll = poll_new(l, MHD_get_daemon_info(s->mhd, MHD_DAEMON_INFO_EPOLL_FD)->epoll_fd,
-		UV_READABLE, run, s);
-	if (!s->listener || !s->poll)
+	s->door = make_door(s, fd);
+	s->poll = fd_poll_new(l, MHD_get_daemon_info(s->mhd, MHD_DAEMON_INFO_EPOLL_FD)->epoll_fd,
+		FD_READABLE, run, s);
+	if (!s->poll)
 		abort(); /* as where there is no memory */
 	return s;
 }
@@ -537,7 +488,13 @@ int http_server_set_tls(struct http_server *s, const char *cert, const char *key
 
 unsigned http_server_port(const struct http_server *s)
 {
-	return http_port_of(s->fd);
+	return s->port;
+}
+
+struct http_counts http_server_counts(const struct http_server *s)
+{
+	return (struct http_counts){
+		.crowded = door_count_crowded(s->door), .slow = door_count_slow(s->door)};
 }
 
 /* What has been answered goes out, as far as sockets take it at once. */
@@ -561,14 +518,13 @@ void http_server_free(struct http_server *s)
 	s->closing = true;
 	while (s->waiting) /* libmicrohttpd aborts when it is stopped with suspended connections */
 		resume(s->waiting);
+	door_close(s->door);
 	send_answers(s);
-	poll_close(s->listener);
-	(void)close(s->fd);
-	poll_close(s->poll);
+	fd_poll_close(s->poll);
 	MHD_stop_daemon(s->mhd);
+	door_free(s->door);
 	http_server_tls_drop(s->tls);
+	own_addresses_free(s->own);
 	loop_timer_close(s->timer);
-	loop_timer_close(s->patience);
-	loop_timer_close(s->accept_again);
 	free(s);
 }

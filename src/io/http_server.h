@@ -2,11 +2,18 @@
 #define NUMAFIT_IO_HTTP_SERVER_H
 
 #include <io/loop.h>
+#include <sys/socket.h>
 
 /* An HTTP server on the loop, by libmicrohttpd; HTTPS when it is given a certificate. Connections
- * are kept; how many there are, how long they may idle and how much they send is limited: a request
- * must be there within twice idle_s of its connection's begin or last answer, and an answer be
- * taken in that time, however many bytes come or go meanwhile. */
+ * are kept after an answer.
+ *
+ * Nobody outside can hold it up. A connection waits in front (io/http_door.h) until it has sent the
+ * head of a request, or the first message of a TLS handshake; then it takes one of clients_max
+ * places. Places are shared between sources, a part of them is kept for this machine's own
+ * addresses, and with all of them taken the oldest that says nothing makes room. Times count
+ * from where they begin, however many bytes come or go meanwhile: first_ms for the handshake and
+ * the head of the first request, request_ms for a request's body, twice idle_s for the next request
+ * and for taking an answer. */
 struct http_server;
 struct http_exchange; /* one request, until it is answered */
 
@@ -25,8 +32,16 @@ struct http_server_options {
 	 * clients, or the handshake fails. */
 	const char *cert, *key, *client_ca;
 	size_t body_max;      /* 0: 64 KiB; a longer one is answered with 413 */
-	unsigned clients_max; /* connections; for others who is idle or slow goes; 0: 64 */
+	bool no_body;         /* none is expected: one is answered with 413 at once */
+	unsigned clients_max; /* places; 0: 64 */
+	unsigned waiting_max; /* connections in front of them; 0: 4096, or what descriptors allow */
+	unsigned first_ms;    /* 0: 2000 */
+	unsigned request_ms;  /* 0: 10,000 */
 	unsigned idle_s;      /* 0: 30 */
+	/* Whether places are kept for that address; NULL: for this host's own, and those in
+	 * also_own (as for own_addresses_new()). */
+	const char *also_own;
+	bool (*is_own)(const struct sockaddr *address);
 	void *ctx;
 	/* mandatory: answer now or in a later turn, with http_answer_send(), once. *r is valid
 	 * during the call, the body until the answer. */
@@ -34,6 +49,12 @@ struct http_server_options {
 	/* optional: the client is gone, or has closed its side, before it was answered; x is dead
 	 */
 	void (*gone)(void *ctx, struct http_exchange *x);
+};
+
+/* What was turned away, since the start. */
+struct http_counts {
+	uint64_t crowded; /* connections closed to make room */
+	uint64_t slow;    /* connections closed as their time was over */
 };
 
 /* The texts of *o are borrowed for the call. NULL with text: the address is none (EINVAL), is in
@@ -47,6 +68,7 @@ int http_server_set_tls(struct http_server *s, const char *cert, const char *key
 	const char *client_ca, struct err *e);
 /* The port that it listens on. */
 unsigned http_server_port(const struct http_server *s);
+struct http_counts http_server_counts(const struct http_server *s);
 /* x is dead afterwards. The body is copied; type is a literal. extra: one header more, such as
  * "Retry-After: 1", or NULL. */
 void http_answer_send(struct http_exchange *x, int status, const char *type, const void *body,

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { BACKLOG = 256, LOOPBACK_NET = 127, FIRST_OCTET_BITS = 24 };
+enum { BACKLOG = 4096, LOOPBACK_NET = 127, FIRST_OCTET_BITS = 24 };
 
 union address {
 	struct sockaddr any;

@@ -69,12 +69,35 @@ static void require_certificate(gnutls_session_t session)
 	gnutls_session_set_verify_cert2(session, &purpose, 1, 0);
 }
 
-struct http_server_tls *http_server_tls_begin(struct http_server_tls *t, gnutls_session_t session)
+/* The client's last message of the handshake is there, so that its certificate is right, too. */
+static int finished(gnutls_session_t session, unsigned type, unsigned when, unsigned incoming,
+	const gnutls_datum_t *message)
+{
+	const struct http_server_proof *proof = gnutls_db_get_ptr(session);
+
+	(void)type, (void)when, (void)message;
+	if (incoming)
+		proof->proven(proof->ctx);
+	return 0;
+}
+
+/* Sessions are kept in no database here: its pointer is free for us. */
+static void await_proof(gnutls_session_t session, struct http_server_proof *proof)
+{
+	gnutls_db_set_ptr(session, proof);
+	gnutls_handshake_set_hook_function(
+		session, GNUTLS_HANDSHAKE_FINISHED, GNUTLS_HOOK_POST, finished);
+}
+
+struct http_server_tls *http_server_tls_begin(
+	struct http_server_tls *t, gnutls_session_t session, struct http_server_proof *proof)
 {
 	if (gnutls_credentials_set(session, GNUTLS_CRD_CERTIFICATE, t->credentials))
 		abort(); /* as above */
-	if (t->asks_clients)
+	if (t->asks_clients) {
 		require_certificate(session);
+		await_proof(session, proof);
+	}
 	t->nr_holders++;
 	return t;
 }

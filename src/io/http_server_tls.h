@@ -11,8 +11,15 @@ struct http_server_tls;
  * none, or certificate and key do not belong together (EINVAL). */
 struct http_server_tls *http_server_tls_new(
 	const char *cert, const char *key, const char *client_ca, struct err *e);
-/* Begin a session with it, before its handshake, and hold it for the session. Returns t. */
-struct http_server_tls *http_server_tls_begin(struct http_server_tls *t, gnutls_session_t session);
+/* What a session is to tell: that its client has proven who it is, where that is asked. */
+struct http_server_proof {
+	void (*proven)(void *ctx);
+	void *ctx;
+};
+/* Begin a session with it, before its handshake, and hold it for the session; *proof must outlive
+ * that. Returns t. */
+struct http_server_tls *http_server_tls_begin(
+	struct http_server_tls *t, gnutls_session_t session, struct http_server_proof *proof);
 /* Whoever held it is gone. NULL is fine. */
 void http_server_tls_drop(struct http_server_tls *t);
 

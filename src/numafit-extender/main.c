@@ -5,6 +5,7 @@
 #include <codec/flat_yaml.h>
 #include <errno.h>
 #include <getopt.h>
+#include <io/descriptors.h>
 #include <io/file.h>
 #include <io/log.h>
 #include <malloc.h>
@@ -118,6 +119,13 @@ static void stop(void *ctx)
 
 static int start(struct extender *x, struct err *e)
 {
+	uint64_t descriptors = descriptors_raise();
+
+	if (descriptors < DESCRIPTORS_MIN)
+		return err_set(e, EMFILE,
+			"%llu open files are allowed (ulimit -Hn), and %d are needed: slow clients "
+			"could keep kube-scheduler out",
+			(unsigned long long)descriptors, DESCRIPTORS_MIN);
 	x->loop = loop_new();
 	if (loop_on_signal(x->loop, SIGTERM, stop, x) || loop_on_signal(x->loop, SIGINT, stop, x))
 		return err_set(e, EIO, "signal handlers cannot be set");

@@ -224,8 +224,10 @@ static void gone(void *ctx, struct http_exchange *exchange)
 
 static int start_pages(struct extender *x, struct err *e)
 {
-	const struct http_server_options o = {
-		.address = x->config.metrics_address, .ctx = x, .handle = handle_page};
+	const struct http_server_options o = {.address = x->config.metrics_address,
+		.no_body = true,
+		.ctx = x,
+		.handle = handle_page};
 
 	if (!*o.address)
 		return 0;

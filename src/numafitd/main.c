@@ -6,6 +6,7 @@
 #include <apiserver/auth.h>
 #include <codec/fields_json.h>
 #include <host/discover.h>
+#include <io/descriptors.h>
 #include <io/log.h>
 #include <numafit/cpus.h>
 #include <numafit/text.h>
@@ -143,6 +144,19 @@ static int start(struct daemon *d, struct err *e)
 	return 0;
 }
 
+/* Whoever connects takes descriptors, and so do journal and runtime. */
+static void raise_descriptors(void)
+{
+	uint64_t nr = descriptors_raise();
+
+	if (nr < DESCRIPTORS_MIN)
+		log_line(LOG_ERROR, "descriptors-low",
+			"limit=%llu action=\"allow %d open files at least (ulimit -Hn): slow "
+			"clients "
+			"of metrics.address could keep probes from being answered\"",
+			(unsigned long long)nr, DESCRIPTORS_MIN);
+}
+
 static void log_start(const struct daemon *d)
 {
 	const struct settings *s = &d->settings;
@@ -171,6 +185,7 @@ static void log_start(const struct daemon *d)
 
 static int run(struct daemon *d, struct err *e)
 {
+	raise_descriptors();
 	int rc = start(d, e);
 
 	if (!rc) {

@@ -227,8 +227,10 @@ static void tell_failure(struct metrics_server *v, const struct err *e)
 static void serve(void *ctx)
 {
 	struct metrics_server *v = ctx;
-	const struct http_server_options o = {
-		.address = v->d->settings.metrics_address, .ctx = v, .handle = on_request};
+	const struct http_server_options o = {.address = v->d->settings.metrics_address,
+		.no_body = true,
+		.ctx = v,
+		.handle = on_request};
 	struct err e = {0};
 
 	v->http = http_server_new(v->d->loop, &o, &e);

@@ -8,6 +8,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <gnutls/gnutls.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
@@ -194,15 +195,24 @@ static void must(bool is, const char *what)
 	abort();
 }
 
-static int dial(const struct world *w)
+/* From 127.0.0.host. */
+static int dial_from(const struct world *w, unsigned host)
 {
 	const struct sockaddr_in a = {.sin_family = AF_INET,
 		.sin_port = htons((uint16_t)w->port),
 		.sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	const struct sockaddr_in from = {
+		.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK - 1 + host)};
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
-	must(fd >= 0 && connect(fd, (const struct sockaddr *)&a, sizeof a) == 0, "connect");
+	must(fd >= 0 && bind(fd, (const struct sockaddr *)&from, sizeof from) == 0, "bind");
+	must(connect(fd, (const struct sockaddr *)&a, sizeof a) == 0, "connect");
 	return fd;
+}
+
+static int dial(const struct world *w)
+{
+	return dial_from(w, 1);
 }
 
 static bool put(int fd, const char *data, size_t len)
@@ -465,6 +475,19 @@ static void bodies_have_a_limit(void **state)
 	assert_non_null(strstr(play(w, fits), "len=1000\n"));
 }
 
+static void where_no_body_is_expected_none_is_waited_for(void **state)
+{
+	struct world *w = *state;
+
+	w->o.no_body = true;
+	serve(w);
+	assert_non_null(strstr(play(w, announced), "HTTP/1.1 413 "));
+	assert_non_null(strstr(play(w, never_ending), "HTTP/1.1 413 "));
+	assert_int_equal(w->nr_handled, 0);
+	plain_request = "GET /a HTTP/1.1\r\nContent-Length: 0\r\n" END;
+	assert_non_null(strstr(play(w, one_request), "GET /a "));
+}
+
 static void send_large(struct world *w)
 {
 	auto_free char *body = xcalloc(LARGE, 1);
@@ -718,6 +741,214 @@ static void without_descriptors_it_waits(void **state)
 	assert_non_null(strstr(play(w, one_request), "GET /next "));
 }
 
+/* Slow clients. They come from addresses of the loopback, of which a test may say that they are no
+ * own ones; what the script sees of them goes into w->got. */
+
+static struct {
+	const char *says;  /* each of them, at first */
+	size_t len;        /* 0: up to its NUL */
+	unsigned nr, from; /* the first one's host; 0: each has the host of its number */
+	int fd[HUNDRED];
+} crowded;
+
+static bool nobody_is_own(const struct sockaddr *a)
+{
+	(void)a;
+	return false;
+}
+
+static bool first_host_is_own(const struct sockaddr *a)
+{
+	struct sockaddr_in v4;
+
+	memcpy(&v4, a, sizeof v4);
+	return v4.sin_addr.s_addr == htonl(INADDR_LOOPBACK);
+}
+
+static void come_slowly(struct world *w)
+{
+	for (unsigned i = 0; i < crowded.nr; i++) {
+		crowded.fd[i] = dial_from(w, crowded.from ? crowded.from : i + 2);
+		if (crowded.says)
+			(void)put(crowded.fd[i], crowded.says,
+				crowded.len ? crowded.len : strlen(crowded.says));
+	}
+}
+
+static bool is_open(int fd)
+{
+	struct pollfd p = {.fd = fd, .events = POLLRDHUP};
+
+	return poll(&p, 1, 0) == 0;
+}
+
+/* One letter each: o for open, and a dot. Then they go. */
+static void note_and_leave(struct world *w)
+{
+	for (unsigned i = 0; i < crowded.nr; i++)
+		w->got[w->len++] = is_open(crowded.fd[i]) ? 'o' : '.';
+	for (unsigned i = 0; i < crowded.nr; i++)
+		(void)close(crowded.fd[i]);
+}
+
+static void ask_among_slow_ones(struct world *w)
+{
+	come_slowly(w);
+	ask_once(w, "GET /among HTTP/1.1\r\n" END);
+	note_and_leave(w);
+}
+
+static void who_has_not_asked_takes_no_place_of_who_does(void **state)
+{
+	static const char *const says[] = {NULL, "G", "GET / HTTP/1.1\r\nHost: x\r\n"};
+	struct world *w = *state;
+
+	w->o.clients_max = FEW;
+	serve(w);
+	crowded.nr = HUNDRED;
+	crowded.from = 1;
+	for (size_t i = 0; i < sizeof says / sizeof *says; i++) {
+		crowded.says = says[i];
+		const char *got = play(w, ask_among_slow_ones);
+		assert_non_null(strstr(got, "GET /among "));
+		assert_null(strchr(strstr(got, "len=0\n"), '.')); /* at nobody's expense */
+	}
+	assert_int_equal(http_server_counts(w->server).crowded, 0);
+}
+
+static void the_oldest_silent_client_makes_room(void **state)
+{
+	enum { WAITING = 16, KEPT = 2 };
+	struct world *w = *state;
+
+	w->o.waiting_max = WAITING;
+	w->o.is_own = nobody_is_own;
+	serve(w);
+	crowded.says = NULL;
+	crowded.nr = HUNDRED;
+	crowded.from = 0;
+	const char *got = play(w, ask_among_slow_ones);
+	assert_non_null(strstr(got, "GET /among "));
+	const char *slow = strstr(got, "len=0\n") + strlen("len=0\n");
+	size_t gone = strspn(slow, "."), left = strspn(slow + gone, "o");
+	assert_int_equal(gone + left, HUNDRED); /* in the order of their coming */
+	assert_in_range(left, WAITING - KEPT - 1, WAITING - KEPT); /* one, if the asker's bytes
+								      came behind itself */
+	assert_int_equal(http_server_counts(w->server).crowded, gone);
+}
+
+static void come_after_another_source(struct world *w)
+{
+	int first = dial_from(w, HUNDRED + 50);
+
+	come_slowly(w);
+	ask_once(w, "GET /among HTTP/1.1\r\n" END);
+	w->got[w->len++] = is_open(first) ? '+' : '-';
+	(void)close(first);
+	note_and_leave(w);
+}
+
+static void one_source_does_not_push_out_another(void **state)
+{
+	enum { WAITING = 16, OF_ONE = 8 };
+	struct world *w = *state;
+
+	w->o.waiting_max = WAITING;
+	w->o.is_own = nobody_is_own;
+	serve(w);
+	crowded.says = NULL;
+	crowded.nr = HUNDRED;
+	crowded.from = 2;
+	const char *got = play(w, come_after_another_source);
+	const char *slow = strstr(got, "len=0\n") + strlen("len=0\n");
+	assert_int_equal(*slow, '+');
+	assert_int_equal(count(slow, "o"), OF_ONE);
+}
+
+static void come_after_this_host(struct world *w)
+{
+	int first[2] = {dial(w), dial(w)};
+
+	come_slowly(w);
+	ask_once(w, "GET /among HTTP/1.1\r\n" END);
+	w->got[w->len++] = is_open(first[0]) && is_open(first[1]) ? '+' : '-';
+	(void)close(first[0]);
+	(void)close(first[1]);
+	note_and_leave(w);
+}
+
+static void others_hold_all_they_may(struct world *w)
+{
+	come_slowly(w);
+	await_handled(w, FEW - 1);
+	ask_once(w, "GET /own HTTP/1.1\r\n" END);
+	w->got[w->len++] = (char)('0' + w->nr_held);
+	ask_once(w, "GET /release HTTP/1.1\r\n" END);
+	for (unsigned i = 0; i < FEW - 1; i++)
+		must(hear(w, crowded.fd[i], "late\n"), "an answer");
+	note_and_leave(w);
+}
+
+static void places_are_kept_for_this_host(void **state)
+{
+	enum { WAITING = 16 };
+	struct world *w = *state;
+
+	w->o.waiting_max = WAITING;
+	w->o.clients_max = FEW;
+	w->o.is_own = first_host_is_own;
+	serve(w);
+	crowded.says = NULL;
+	crowded.nr = HUNDRED;
+	crowded.from = 0;
+	const char *got = play(w, come_after_this_host);
+	assert_int_equal(strstr(got, "len=0\n")[strlen("len=0\n")], '+');
+	w->nr_handled = 0;
+	crowded.says = "GET /hold HTTP/1.1\r\nHost: x\r\n\r\n";
+	crowded.nr = FEW + 2;
+	got = play(w, others_hold_all_they_may);
+	assert_non_null(strstr(got, "GET /own "));
+	assert_int_equal(strstr(got, "len=0\n")[strlen("len=0\n")], '0' + FEW - 1);
+}
+
+static void wait_for_the_end(struct world *w)
+{
+	come_slowly(w);
+	for (unsigned i = 0; i < crowded.nr; i++)
+		hear_all(w, crowded.fd[i]);
+}
+
+static void who_asks_for_nothing_is_let_go(void **state)
+{
+	static const char *const says[] = {NULL, "G", "GET / HTTP/1.1\r\nHost: x\r\n"};
+	struct world *w = *state;
+
+	w->o.first_ms = 50;
+	serve(w);
+	crowded.nr = FEW;
+	crowded.from = 1;
+	for (size_t i = 0; i < sizeof says / sizeof *says; i++) {
+		crowded.says = says[i];
+		assert_string_equal(play(w, wait_for_the_end), "");
+	}
+	assert_int_equal(w->nr_handled, 0);
+	assert_int_equal(http_server_counts(w->server).slow, FEW * 3);
+}
+
+static void a_body_without_an_end_is_given_up(void **state)
+{
+	struct world *w = *state;
+
+	w->o.request_ms = 50;
+	serve(w);
+	crowded.nr = FEW;
+	crowded.says = "POST /f HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nab";
+	crowded.from = 1;
+	assert_string_equal(play(w, wait_for_the_end), "");
+	assert_int_equal(w->nr_handled, 0);
+	assert_int_equal(http_server_counts(w->server).slow, FEW);
+}
+
 /* Addresses */
 
 static void addresses_are_read_strictly(void **state)
@@ -827,6 +1058,11 @@ static void the_loopback_is_local(void **state)
 
 /* TLS, with openssl as the client */
 
+struct hello {
+	char bytes[GOT_MAX];
+	size_t len;
+};
+
 static const char make_certificates[] =
 	"cd %s && exec >log 2>&1 && "
 	"ca() { openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 "
@@ -878,6 +1114,112 @@ static void s_client(struct world *w)
 	must(f, "openssl");
 	w->len = fread(w->got, 1, sizeof w->got - 1, f);
 	(void)pclose(f);
+}
+
+/* What a client says first, as GnuTLS says it; nobody answers. */
+static ssize_t keep_hello(gnutls_transport_ptr_t to, const void *data, size_t len)
+{
+	struct hello *h = to;
+
+	if (len > sizeof h->bytes - h->len)
+		abort();
+	memcpy(h->bytes + h->len, data, len);
+	h->len += len;
+	return (ssize_t)len;
+}
+
+static ssize_t hear_nothing(gnutls_transport_ptr_t from, void *data, size_t len)
+{
+	(void)from, (void)data, (void)len;
+	errno = EAGAIN;
+	return -1;
+}
+
+static void make_hello(struct hello *h)
+{
+	gnutls_certificate_credentials_t credentials;
+	gnutls_session_t session;
+
+	assert_int_equal(gnutls_certificate_allocate_credentials(&credentials), 0);
+	assert_int_equal(gnutls_init(&session, GNUTLS_CLIENT | GNUTLS_NONBLOCK), 0);
+	assert_int_equal(gnutls_set_default_priority(session), 0);
+	(void)gnutls_credentials_set(session, GNUTLS_CRD_CERTIFICATE, credentials);
+	gnutls_transport_set_ptr(session, h);
+	gnutls_transport_set_push_function(session, keep_hello);
+	gnutls_transport_set_pull_function(session, hear_nothing);
+	h->len = 0;
+	assert_int_equal(gnutls_handshake(session), GNUTLS_E_AGAIN);
+	gnutls_deinit(session);
+	gnutls_certificate_free_credentials(credentials);
+}
+
+static void show_a_certificate_among_slow_ones(struct world *w)
+{
+	come_slowly(w);
+	s_client(w);
+	for (unsigned i = 0; i < crowded.nr; i++)
+		(void)close(crowded.fd[i]);
+}
+
+/* Nothing, half of a hello, and a hello without what follows. */
+static void who_shows_no_certificate_takes_no_place_of_who_does(void **state)
+{
+	struct world *w = *state;
+	struct hello hello;
+
+	make_directory(w);
+	make_hello(&hello);
+	auto_free char *cert = read_file(w, "server.pem"), *key = read_file(w, "server.key"),
+		       *ca = read_file(w, "ca.pem");
+	const size_t says[] = {0, 1, hello.len / 2, hello.len};
+	w->o.cert = cert;
+	w->o.key = key;
+	w->o.client_ca = ca;
+	w->o.clients_max = FEW;
+	w->o.is_own = nobody_is_own;
+	client_arguments = "-cert client.pem -key client.key";
+	serve(w);
+	crowded.nr = HUNDRED;
+	crowded.from = 2;
+	for (size_t i = 0; i < sizeof says / sizeof *says; i++) {
+		crowded.says = says[i] ? hello.bytes : NULL;
+		crowded.len = says[i];
+		const char *got = play(w, show_a_certificate_among_slow_ones);
+		if (!strstr(got, "GET /secret query="))
+			fail_msg("%zu: %s", i, got);
+	}
+	crowded.len = 0;
+}
+
+static void wait_in_vain(struct world *w)
+{
+	come_slowly(w);
+	for (unsigned i = 0; i < crowded.nr; i++)
+		hear_all(w, crowded.fd[i]);
+	s_client(w);
+}
+
+static void a_handshake_has_a_limit_of_time(void **state)
+{
+	struct world *w = *state;
+	struct hello hello;
+
+	make_directory(w);
+	make_hello(&hello);
+	auto_free char *cert = read_file(w, "server.pem"), *key = read_file(w, "server.key"),
+		       *ca = read_file(w, "ca.pem");
+	w->o.cert = cert;
+	w->o.key = key;
+	w->o.client_ca = ca;
+	client_arguments = "-cert client.pem -key client.key";
+	serve(w);
+	crowded.nr = FEW;
+	crowded.from = 1;
+	crowded.says = hello.bytes;
+	crowded.len = hello.len;
+	assert_non_null(strstr(play(w, wait_in_vain), "GET /secret query="));
+	crowded.len = 0;
+	assert_int_equal(http_server_counts(w->server).slow, FEW);
 }
 
 static void tls_lets_in_who_has_a_certificate(void **state)
@@ -1011,6 +1353,7 @@ int main(void)
 		CASE(a_request_may_come_byte_by_byte),
 		CASE(a_hundred_requests_go_through_one_connection),
 		CASE(bodies_have_a_limit),
+		CASE(where_no_body_is_expected_none_is_waited_for),
 		CASE(a_body_of_64_mib_comes_whole),
 		CASE(a_hundred_clients_are_served_at_once),
 		CASE(more_clients_than_there_may_be_wait),
@@ -1022,12 +1365,20 @@ int main(void)
 		CASE(half_a_request_is_given_up),
 		CASE(who_sends_a_byte_now_and_then_is_given_up),
 		CASE(without_descriptors_it_waits),
+		CASE(who_has_not_asked_takes_no_place_of_who_does),
+		CASE(the_oldest_silent_client_makes_room),
+		CASE(one_source_does_not_push_out_another),
+		CASE(places_are_kept_for_this_host),
+		CASE(who_asks_for_nothing_is_let_go),
+		CASE(a_body_without_an_end_is_given_up),
 		CASE(addresses_are_read_strictly),
 		CASE(an_address_is_given_to_one),
 		CASE(every_address_is_ipv4_too),
 		CASE(the_loopback_is_local),
 		CASE(tls_lets_in_who_has_a_certificate),
 		CASE(tls_may_change_while_it_serves),
+		CASE(who_shows_no_certificate_takes_no_place_of_who_does),
+		CASE(a_handshake_has_a_limit_of_time),
 		CASE(what_is_no_certificate_is_told),
 	};
 

@@ -2,6 +2,7 @@
 # Metrics and health as a real numafitd serves them, while numafit-sim plays the container runtime.
 # usage: BUILD=build/debug test/unit/test_metrics.sh
 set -u
+ulimit -S -n 512 # as systemd and shells give fewer than they allow
 bin=${BUILD:-build/debug}
 dir=$(mktemp -d /tmp/numafit-metrics.XXXXXX) || exit 1 # a short path: a socket's has 107 bytes at most
 daemon= sim=
@@ -136,6 +137,7 @@ see "no line was dropped" is numafit_log_lines_dropped_total 0
 see "the process started lately" eval '[ $(($(date +%s) - $(value process_start_time_seconds | cut -d. -f1))) -lt 600 ]'
 see "it has as many descriptors as the kernel says" is process_open_fds \
 	"$(($(ls "/proc/$daemon/fd" | wc -l) + 1))" # and the connection that asked
+see "it has raised its limit to what is allowed" is process_max_fds "$(ulimit -H -n)"
 start_time=$(value process_start_time_seconds)
 see "its start does not move" eval 'scrape && is process_start_time_seconds "$start_time"'
 
@@ -243,6 +245,20 @@ see "which is told" eval 'gets 503 "/readyz?verbose" && grep -qx "\[+\]apiserver
 see "and counted" eval 'scrape && is numafit_apiserver_credentials_usable 1'
 see "an API server that is away is no matter of theirs" await grep -q event=apiserver-unreachable "$dir/log"
 stop
+
+# With too few descriptors, of which slow clients would take what the rest needs
+rm -rf "$dir/run"
+(
+	ulimit -n 512
+	exec "$bin/numafitd" --set machine=kep3545-8 --set nri.socketPath="$dir/nri.sock" \
+		--set runDirectory="$dir/run" --set metrics.address=127.0.0.1:0
+) >"$dir/log" 2>&1 &
+daemon=$!
+see "it runs with few descriptors" await grep -q event=started "$dir/log"
+see "and says that they are few" grep -q 'event=descriptors-low limit=512 ' "$dir/log"
+stop
+see "the extender does not" eval 'sh -c "ulimit -n 512; $bin/numafit-extender" 2>&1 |
+	grep "512 open files are allowed .*, and 1024 are needed"'
 
 rm -rf "$dir/run"
 start metrics.address=

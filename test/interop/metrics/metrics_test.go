@@ -1,5 +1,5 @@
 // Prometheus' own parser and linter against what a real numafitd serves.
-package metrics
+package interop
 
 import (
 	"bufio"
