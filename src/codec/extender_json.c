@@ -56,6 +56,12 @@ static int read_name_of(struct span node, struct arena *a, const char **out, str
 	return rc ? err_add(e, rc, "metadata.name") : 0;
 }
 
+/* What becomes values. */
+static int check_length(size_t len, size_t max, struct err *e)
+{
+	return len <= max ? 0 : err_set(e, EINVAL, "too long: %zu bytes of %zu", len, max);
+}
+
 static int read_nodes(struct span list, struct extender_args *out, const char *what, struct err *e)
 {
 	struct span_walk w = span_walk(list);
@@ -63,6 +69,8 @@ static int read_nodes(struct span list, struct extender_args *out, const char *w
 
 	if (span_kind(list) != '[')
 		return err_set(e, EINVAL, "%s: should be a list", what);
+	if (span_count(list) > EXTENDER_NODES_MAX)
+		return err_set(e, EINVAL, "%s: more than %d nodes", what, EXTENDER_NODES_MAX);
 	out->node = arena_array(&out->arena, span_count(list) + 1, sizeof *out->node);
 	if (!out->node)
 		return err_set(e, ENOMEM, "%s: too large", what);
@@ -85,7 +93,9 @@ static int read_pod(struct span root, struct json_t **out, struct err *e)
 
 	if (!find_member(root, "Pod", &pod) || span_kind(pod) != '{')
 		return err_set(e, EINVAL, "Pod: should be an object");
-	int rc = api_json_parse(pod.at, pod.len, out, e);
+	int rc = check_length(pod.len, EXTENDER_POD_TEXT_MAX, e);
+	if (!rc)
+		rc = api_json_parse(pod.at, pod.len, out, e);
 	return rc ? err_add(e, rc, "Pod") : 0;
 }
 
@@ -369,7 +379,9 @@ int extender_preempt_read(const char *text, size_t len, struct extender_preempt 
 	json_t *victims;
 
 	*out = (struct extender_preempt){0};
-	int rc = api_json_parse(text, len, &out->root, e);
+	int rc = check_length(len, EXTENDER_PREEMPT_TEXT_MAX, e);
+	if (!rc)
+		rc = api_json_parse(text, len, &out->root, e);
 	if (rc)
 		return rc;
 	arena_init(&out->arena, (len + 1) * VICTIM_BYTES);
@@ -425,8 +437,10 @@ char *extender_preempt_write(const struct extender_preempt *p, size_t *len)
 int extender_bind_read(const char *text, size_t len, struct extender_bind *out, struct err *e)
 {
 	*out = (struct extender_bind){0};
-	int rc = api_json_parse(text, len, &out->root, e);
+	int rc = check_length(len, EXTENDER_BIND_TEXT_MAX, e);
 
+	if (!rc)
+		rc = api_json_parse(text, len, &out->root, e);
 	if (!rc)
 		rc = read_string(out->root, "PodName", &out->name, e);
 	if (!rc)

@@ -13,6 +13,15 @@
 
 struct json_t; /* jansson's */
 
+/* What is made into values takes up to 30 times the memory of its text: more than these is refused
+ * with -EINVAL, however long the text may be. etcd takes 1.5 MiB of one object. */
+enum {
+	EXTENDER_POD_TEXT_MAX = 4 << 20,
+	EXTENDER_PREEMPT_TEXT_MAX = 8 << 20,
+	EXTENDER_BIND_TEXT_MAX = 256 << 10,
+	EXTENDER_NODES_MAX = 1 << 17 /* of filter and prioritize */
+};
+
 /* ExtenderArgs: filter and prioritize. */
 struct extender_args {
 	struct json_t *pod; /* v1.Pod */

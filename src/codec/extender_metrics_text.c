@@ -99,6 +99,14 @@ static void add_requests(struct text *t, const struct extender_metrics *m)
 	begin(t, "nodes_asked_total", "counter", "Nodes in requests.");
 	add_each(t, "nodes_asked_total", "verb", verb_names, m->nodes_asked, VERB_BIND);
 	add(t, "nodes_refused_total", "counter", m->nodes_refused, "Nodes that filter left out.");
+	add(t, "requests_crowded_out_total", "counter", m->crowded_out,
+		"Requests answered with 503, as others held maxHeldBytes.");
+	begin(t, "connections_closed_total", "counter",
+		"Connections closed for others, or because they were too slow.");
+	text_add(t,
+		"numafit_extender_connections_closed_total{reason=\"crowded\"} %" PRIu64 "\n"
+		"numafit_extender_connections_closed_total{reason=\"slow\"} %" PRIu64 "\n",
+		m->closed_crowded, m->closed_slow);
 }
 
 static void add_watches(struct text *t, const struct extender_metrics *m)

@@ -44,6 +44,8 @@ struct extender_metrics {
 	uint64_t refusals; /* of nodes, told by pods */
 	uint64_t unreadable[NR_WATCHES];
 	bool synced[NR_WATCHES];
+	uint64_t crowded_out;                 /* requests, by those that hold too much */
+	uint64_t closed_crowded, closed_slow; /* connections */
 	size_t kept, avoided, binding;
 	struct sched_cluster_counts cluster;
 	uint64_t cpu_ns, resident_bytes, start_ns;

@@ -40,7 +40,12 @@ static const struct row rows[] = {
 	ROW("apiVersion", FIXED, 0, "numafit.io/v1", "of this file", .words = "numafit.io/v1"),
 	ROW("kind", FIXED, 0, "ExtenderConfiguration", "of this file",
 		.words = "ExtenderConfiguration"),
-	ROW("listen", STRING, AT(listen), ":9467", "address and port to serve at"),
+	ROW("listen", STRING, AT(listen), "",
+		"address and port to serve at; empty: :9467 for clients with a certificate, and "
+		"127.0.0.1:9467 without tls.clientCAFile"),
+	ROW("insecure", BOOL, AT(insecure), "false",
+		"serve whoever comes, at any address, though nobody has to show a certificate: "
+		"they may bind any pod to any node"),
 	ROW("tls.certFile", STRING, AT(cert_file), "",
 		"serve HTTPS with this certificate (PEM); the files are read again as they change"),
 	ROW("tls.keyFile", STRING, AT(key_file), "", "its key (PEM)"),
@@ -62,6 +67,9 @@ static const struct row rows[] = {
 	ROW("maxRequestBytes", SIZE, AT(request_bytes_max), "128Mi",
 		"of one request; nodeCacheCapable: false needs about 15Ki for each node",
 		.min = 64 << 10, .max = 1 << 30),
+	ROW("maxHeldBytes", SIZE, AT(held_bytes_max), "192Mi",
+		"of all requests and answers together; for more there is 503", .min = 64 << 10,
+		.max = UINT64_C(16) << 30),
 	ROW("scoreMax", NUMBER, AT(score_max), "10",
 		"the best node's score: 10 is the contract, and up to 100 is finer", .min = 1,
 		.max = SCHED_SCORE_MAX),
@@ -397,7 +405,31 @@ static int check(const struct extender_config *c, struct err *e)
 		return err_set(e, EINVAL, "tls: certFile and keyFile go together");
 	if (*c->client_ca_file && !*c->cert_file)
 		return err_set(e, EINVAL, "tls: clientCAFile goes with certFile and keyFile");
+	if (c->held_bytes_max < c->request_bytes_max)
+		return err_set(e, EINVAL, "maxHeldBytes: less than maxRequestBytes");
 	return 0;
+}
+
+static bool is_loopback(const char *address)
+{
+	static const char v4[] = "127.", v6[] = "[::1]:";
+
+	return strncmp(address, v4, sizeof v4 - 1) == 0 || strncmp(address, v6, sizeof v6 - 1) == 0;
+}
+
+/* Who may ask may bind any pod to any node. */
+static int set_listen(struct extender_config *c, struct err *e)
+{
+	bool asks = *c->client_ca_file || c->insecure;
+
+	if (!*c->listen)
+		c->listen = asks ? ":9467" : "127.0.0.1:9467";
+	if (asks || is_loopback(c->listen))
+		return 0;
+	return err_set(e, EINVAL,
+		"listen: at %.*s anybody could bind pods: set tls.clientCAFile, tls.certFile and "
+		"tls.keyFile, or an address of the loopback, or insecure: true",
+		VALUE_SHOWN, c->listen);
 }
 
 static int set_defaults(struct extender_config *c, struct err *e)
@@ -424,6 +456,8 @@ int extender_yaml_read(const char *text, size_t len, struct extender_config *out
 		rc = flat_yaml_read(text, len, on_scalar, &r, e);
 	if (!rc)
 		rc = check(out, e);
+	if (!rc)
+		rc = set_listen(out, e);
 	if (!rc && !r.nr_plugins)
 		rc = add_usual_plugin(&r, e);
 	for (unsigned i = 0; i < r.nr_plugins && !rc; i++)

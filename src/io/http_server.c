@@ -22,6 +22,8 @@
 
 enum {
 	BODY_MAX = 64 << 10,
+	HELD_MAX = 64 << 20,
+	SMALL = 64 << 10, /* of an answer: not worth refusing it */
 	CLIENTS_MAX = 64,
 	WAITING_MAX = 4096,
 	WAITING_PART = 4, /* of all descriptors at most */
@@ -56,6 +58,8 @@ struct http_exchange {
 	bool dropped; /* its client is gone */
 	char *query, *body;
 	size_t len, cap, passed_over; /* bytes of the body */
+	size_t held;                  /* of held_max */
+	bool crowded;                 /* there is no room for the body */
 };
 
 struct http_server {
@@ -70,6 +74,8 @@ struct http_server {
 	struct fd_poll *poll;
 	struct loop_timer *timer;
 	struct http_exchange *waiting;
+	size_t held; /* by exchanges, of held_max */
+	uint64_t nr_refused;
 	bool resumed; /* a connection was, which libmicrohttpd's timeout does not tell */
 	bool closing;
 };
@@ -176,6 +182,25 @@ static void connection_changed(void *ctx, struct MHD_Connection *connection, voi
 
 /* Requests */
 
+/* Whether x may hold that much, instead of what it does. */
+static bool hold(struct http_exchange *x, size_t bytes)
+{
+	struct http_server *s = x->s;
+	size_t others = s->held - x->held;
+
+	if (bytes > s->o.held_max - others)
+		return false;
+	s->held = others + bytes;
+	x->held = bytes;
+	return true;
+}
+
+static void drop_body(struct http_exchange *x)
+{
+	free(steal(x->body));
+	x->len = x->cap = 0;
+}
+
 /* The request line is there; its URI as it came. */
 static void *request_begins(void *ctx, const char *uri, struct MHD_Connection *connection)
 {
@@ -197,8 +222,9 @@ static void request_ends(void *ctx, struct MHD_Connection *connection, void **re
 	door_set(client_of(connection)->guest, DOOR_IDLES);
 	if (x->answer)
 		MHD_destroy_response(x->answer);
+	drop_body(x);
+	(void)hold(x, 0);
 	free(x->query);
-	free(x->body);
 	free(x);
 	*request = NULL;
 }
@@ -268,7 +294,7 @@ static void hand_over(struct http_exchange *x, const char *method, const char *p
 	x->s->o.handle(x->s->o.ctx, x, &r);
 }
 
-static void set_answer(struct http_exchange *x, int status, const char *type, const void *body,
+static void make_answer(struct http_exchange *x, int status, const char *type, const void *body,
 	size_t len, const char *extra)
 {
 	char name[NAME_MAX_BYTES];
@@ -287,6 +313,26 @@ static void set_answer(struct http_exchange *x, int status, const char *type, co
 	(void)MHD_add_response_header(x->answer, name, colon + 1 + strspn(colon + 1, " "));
 }
 
+static void refuse_crowded(struct http_exchange *x)
+{
+	static const char text[] = "too much is held for others\n";
+
+	x->s->nr_refused++;
+	(void)hold(x, 0);
+	make_answer(x, MHD_HTTP_SERVICE_UNAVAILABLE, "text/plain", text, sizeof text - 1,
+		"Retry-After: 1");
+}
+
+static void set_answer(struct http_exchange *x, int status, const char *type, const void *body,
+	size_t len, const char *extra)
+{
+	if (hold(x, len <= SMALL ? 0 : len))
+		make_answer(x, status, type, body, len, extra);
+	else
+		refuse_crowded(x);
+	drop_body(x); /* which may be what was answered */
+}
+
 static void refuse_body(struct http_exchange *x)
 {
 	static const char text[] = "the body is too large\n";
@@ -294,8 +340,8 @@ static void refuse_body(struct http_exchange *x)
 	set_answer(x, MHD_HTTP_CONTENT_TOO_LARGE, "text/plain", text, sizeof text - 1, NULL);
 }
 
-/* The headers are there. */
-static enum MHD_Result begin(struct http_exchange *x)
+/* The headers are there. A body that nobody wants is not waited for. */
+static enum MHD_Result begin(struct http_exchange *x, const char *method, const char *path)
 {
 	const struct http_server_options *o = &x->s->o;
 	const char *length = header(x->connection, MHD_HTTP_HEADER_CONTENT_LENGTH);
@@ -304,12 +350,37 @@ static enum MHD_Result begin(struct http_exchange *x)
 	x->began = true;
 	x->client = client_of(x->connection);
 	door_set(x->client->guest, DOOR_ASKS);
-	int rc = text_u64(length, strlen(length), o->body_max, &number, NULL);
+	bool too_large = text_u64(length, strlen(length), o->body_max, &number, NULL) == -ERANGE;
 	bool some = number || *header(x->connection, MHD_HTTP_HEADER_TRANSFER_ENCODING);
-	if (rc != -ERANGE && !(o->no_body && some))
+	if (too_large)
+		refuse_body(x);
+	else if (o->no_body && some)
+		hand_over(x, method, path);
+	else if (number && !hold(x, number + 1))
+		refuse_crowded(x);
+	else
 		return MHD_YES;
-	refuse_body(x);
-	return queue(x);
+	return x->answer ? queue(x) : suspend(x);
+}
+
+/* Room for so many bytes and a NUL: as many as were announced, else twice as many each time. */
+static bool make_room(struct http_exchange *x, size_t len)
+{
+	size_t cap = x->cap ? x->cap : x->held;
+
+	if (x->cap > len)
+		return true;
+	if (!cap)
+		cap = FIRST_BODY_BYTES;
+	while (cap <= len)
+		cap *= 2;
+	if (cap > x->s->o.body_max)
+		cap = x->s->o.body_max + 1;
+	if (!hold(x, cap))
+		return false;
+	x->cap = cap;
+	x->body = xrealloc(x->body, x->cap, 1);
+	return true;
 }
 
 /* A body that does not say how long it is cannot be answered before its end: what is too much is
@@ -318,16 +389,11 @@ static enum MHD_Result take(struct http_exchange *x, const char *data, size_t le
 {
 	size_t max = x->s->o.body_max;
 
-	if (x->passed_over || len > max - x->len) {
+	if (!x->passed_over && len <= max - x->len && !make_room(x, x->len + len))
+		x->crowded = true;
+	if (x->crowded || x->passed_over || len > max - x->len) {
 		x->passed_over += len;
 		return x->passed_over > max + HEAD_BYTES ? MHD_NO : MHD_YES;
-	}
-	if (x->cap <= x->len + len) {
-		if (!x->cap)
-			x->cap = FIRST_BODY_BYTES;
-		while (x->cap <= x->len + len)
-			x->cap *= 2;
-		x->body = xrealloc(x->body, x->cap, 1);
 	}
 	memcpy(x->body + x->len, data, len);
 	x->len += len;
@@ -347,13 +413,15 @@ static enum MHD_Result on_request(void *ctx, struct MHD_Connection *connection, 
 	if ((s->closing && !x->answer) || x->dropped)
 		return MHD_NO;
 	if (!x->began)
-		return begin(x);
+		return begin(x, method, url);
 	if (*len) {
 		size_t nr = *len;
 
 		*len = 0;
 		return take(x, data, nr);
 	}
+	if (x->crowded && !x->answer)
+		refuse_crowded(x);
 	if (x->passed_over && !x->answer)
 		refuse_body(x);
 	if (!x->answer)
@@ -414,6 +482,9 @@ static void set_options(struct http_server *s, const struct http_server_options 
 {
 	s->o = *o;
 	s->o.body_max = o->body_max ? o->body_max : BODY_MAX;
+	s->o.held_max = o->held_max                ? o->held_max
+			: s->o.body_max < HELD_MAX ? HELD_MAX
+						   : s->o.body_max + 1;
 	s->o.clients_max = o->clients_max ? o->clients_max : CLIENTS_MAX;
 	s->o.idle_s = o->idle_s ? o->idle_s : IDLE_S;
 	s->o.first_ms = o->first_ms ? o->first_ms : FIRST_MS;
@@ -494,7 +565,10 @@ unsigned http_server_port(const struct http_server *s)
 struct http_counts http_server_counts(const struct http_server *s)
 {
 	return (struct http_counts){
-		.crowded = door_count_crowded(s->door), .slow = door_count_slow(s->door)};
+		.crowded = door_count_crowded(s->door),
+		.slow = door_count_slow(s->door),
+		.refused = s->nr_refused,
+	};
 }
 
 /* What has been answered goes out, as far as sockets take it at once. */

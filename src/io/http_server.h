@@ -31,8 +31,9 @@ struct http_server_options {
 	/* PEM texts; NULL: plain HTTP. client_ca: clients must have a certificate by it, good for
 	 * clients, or the handshake fails. */
 	const char *cert, *key, *client_ca;
-	size_t body_max;      /* 0: 64 KiB; a longer one is answered with 413 */
-	bool no_body;         /* none is expected: one is answered with 413 at once */
+	size_t body_max; /* 0: 64 KiB; a longer one is answered with 413 */
+	bool no_body;    /* is expected: one is passed over, and not waited for */
+	size_t held_max; /* bytes of all bodies and answers; beyond: 503; 0: 64 MiB, or one body */
 	unsigned clients_max; /* places; 0: 64 */
 	unsigned waiting_max; /* connections in front of them; 0: 4096, or what descriptors allow */
 	unsigned first_ms;    /* 0: 2000 */
@@ -55,6 +56,7 @@ struct http_server_options {
 struct http_counts {
 	uint64_t crowded; /* connections closed to make room */
 	uint64_t slow;    /* connections closed as their time was over */
+	uint64_t refused; /* requests answered with 503, as held_max was reached */
 };
 
 /* The texts of *o are borrowed for the call. NULL with text: the address is none (EINVAL), is in

@@ -90,10 +90,11 @@ static void print_config(const struct extender_config *c)
 
 static void print_check(const struct extender_config *c)
 {
-	(void)printf("config ok: serves at %s%s\n", c->listen,
+	(void)printf("config ok: serves at %s%s%s\n", c->listen,
 		*c->client_ca_file ? " by TLS, for clients with a certificate"
 		: *c->cert_file    ? " by TLS"
-				   : "");
+				   : "",
+		c->insecure && !*c->client_ca_file ? ", whoever comes (insecure)" : "");
 	if (*c->metrics_address)
 		(void)printf("metrics and health at %s\n", c->metrics_address);
 	for (unsigned i = 0; i < c->profile.nr; i++)
@@ -134,6 +135,17 @@ static int start(struct extender *x, struct err *e)
 	return rc ? rc : serve_start(x, e);
 }
 
+static void warn_insecure(const struct extender_config *c)
+{
+	char text[256];
+
+	if (c->insecure && !*c->client_ca_file)
+		log_line(LOG_WARN, "insecure",
+			"listen=%s action=\"whoever reaches it may bind any pod to any node: set "
+			"tls.clientCAFile, or keep others away\"",
+			log_text(text, sizeof text, c->listen));
+}
+
 static int run(struct extender *x, struct err *e)
 {
 	char address[256];
@@ -148,6 +160,7 @@ static int run(struct extender *x, struct err *e)
 			x->config.hint
 				? sched_hint_mode_name((enum sched_hint_mode)x->config.hint_mode)
 				: "off");
+		warn_insecure(&x->config);
 		loop_run(x->loop);
 		log_line(LOG_INFO, "stopped", "binds=%llu",
 			(unsigned long long)x->measured.binds[BOUND_WITH_HINT]);

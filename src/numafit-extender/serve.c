@@ -111,6 +111,21 @@ static uint64_t resident_bytes(void)
 	return resident * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
+static void count_connections(const struct extender *x, struct extender_metrics *m)
+{
+	const struct http_server *const server[] = {x->http, x->pages};
+
+	m->crowded_out = m->closed_crowded = m->closed_slow = 0;
+	for (unsigned i = 0; i < sizeof server / sizeof *server; i++) {
+		struct http_counts c =
+			server[i] ? http_server_counts(server[i]) : (struct http_counts){0};
+
+		m->crowded_out += c.refused;
+		m->closed_crowded += c.crowded;
+		m->closed_slow += c.slow;
+	}
+}
+
 static void show_metrics(struct extender *x, struct http_exchange *exchange)
 {
 	struct extender_metrics *m = &x->measured;
@@ -124,6 +139,7 @@ static void show_metrics(struct extender *x, struct http_exchange *exchange)
 	m->kept = kept_count(x->kept);
 	m->avoided = sched_avoid_count(x->avoid, loop_wall_ms());
 	m->binding = bind_count(x);
+	count_connections(x, m);
 	for (unsigned i = 0; i < NR_WATCHES; i++)
 		m->synced[i] = x->watch[i].synced || !x->watch[i].reflector;
 	sched_cluster_count(x->cluster, &m->cluster);
@@ -242,6 +258,7 @@ int serve_start(struct extender *x, struct err *e)
 	struct http_server_options o = {
 		.address = c->listen,
 		.body_max = c->request_bytes_max,
+		.held_max = c->held_bytes_max,
 		.clients_max = CLIENTS_MAX,
 		.ctx = x,
 		.handle = handle,

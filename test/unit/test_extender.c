@@ -944,6 +944,49 @@ static void a_request_without_an_end_does_not_hold_up_others(void **state)
 	(void)close(fd[0]);
 }
 
+/* What it is to have been sent is what counts. */
+static void all_bodies_have_one_budget(void **state)
+{
+	enum { FIT = 3, ASKED = 8 };
+	static const char begin[] = "POST /filter HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\n"
+				    "Content-Length: 65536\r\n\r\n";
+	struct rig *r = *state;
+	unsigned taken = 0, refused = 0;
+	int fd[ASKED];
+
+	rig_write_config(r, "maxRequestBytes: 64Ki\nmaxHeldBytes: 200Ki\n");
+	start(r);
+	for (unsigned i = 0; i < ASKED; i++) {
+		char answer[256] = "";
+
+		fd[i] = connect_to(r);
+		assert_true(write(fd[i], begin, sizeof begin - 1) > 0);
+		assert_true(read(fd[i], answer, sizeof answer - 1) > 0);
+		taken += strstr(answer, " 100 ") != NULL;
+		refused += strstr(answer, " 503 ") && strstr(answer, "Retry-After: 1");
+	}
+	assert_int_equal(taken, FIT);
+	assert_int_equal(refused, ASKED - FIT);
+	assert_int_equal(rig_ask(r, "/metrics", NULL), FAKE_OK);
+	assert_non_null(strstr(r->answer, "\nnumafit_extender_requests_crowded_out_total 5\n"));
+	for (unsigned i = 0; i < ASKED; i++)
+		(void)close(fd[i]);
+	json_t *a = new_pod(r, "a", 4);
+	auto_free char *args = rig_args(a, both);
+	while (rig_ask(r, "/filter", args) != FAKE_OK) /* until it has seen them go */
+		assert_int_equal(r->status, 503);
+}
+
+static void who_is_served_without_a_certificate_is_warned_of(void **state)
+{
+	struct rig *r = *state;
+
+	fake_api_write_file(
+		r->config, "listen: :0\ninsecure: true\nkubeconfig: %s\n", r->f.kubeconfig);
+	start(r);
+	assert_true(rig_said(r, "level=warn event=insecure "));
+}
+
 static void what_is_deep_is_refused(void **state)
 {
 	enum { DEEP = 100000 };
@@ -1214,6 +1257,8 @@ int main(void)
 		T(thousands_of_nodes_are_answered),
 		T(odd_requests_are_refused_with_a_reason),
 		T(a_request_without_an_end_does_not_hold_up_others),
+		T(all_bodies_have_one_budget),
+		T(who_is_served_without_a_certificate_is_warned_of),
 		T(what_is_deep_is_refused),
 		T(metrics_count),
 		T(who_waits_for_a_bind_hears_of_it_before_the_end),

@@ -243,6 +243,44 @@ static void odd_requests_are_refused(void **state)
 	}
 }
 
+/* len bytes between begin and end. */
+static char *padded(const char *begin, const char *piece, size_t nr, const char *end)
+{
+	size_t len = strlen(piece);
+	char *text = xcalloc(strlen(begin) + nr * len + strlen(end) + 1, 1), *at = text;
+
+	at += sprintf(at, "%s", begin);
+	for (size_t i = 0; i < nr; i++)
+		at = mempcpy(at, piece, len);
+	(void)sprintf(at, "%s", end);
+	return text;
+}
+
+/* "1," takes 32 bytes as a value. */
+static void what_would_become_too_many_values_is_refused(void **state)
+{
+	auto_free char *pod = padded("{\"Pod\":{\"a\":[", "1,", EXTENDER_POD_TEXT_MAX / 2, "1]}}");
+	auto_free char *nodes =
+		padded("{\"Pod\":{},\"NodeNames\":[", "\"a\",", EXTENDER_NODES_MAX, "\"a\"]}");
+	auto_free char *preempt =
+		padded("{\"Pod\":{},\"a\":[", "1,", EXTENDER_PREEMPT_TEXT_MAX / 2, "1]}");
+	auto_free char *bind = padded("{\"a\":[", "1,", EXTENDER_BIND_TEXT_MAX / 2, "1]}");
+	struct extender_preempt p;
+	struct extender_args args;
+	struct extender_bind b;
+	struct err e;
+
+	(void)state;
+	assert_int_equal(extender_args_read(pod, strlen(pod), &args, &e), -EINVAL);
+	assert_non_null(strstr(e.text, "Pod: too long"));
+	assert_int_equal(extender_args_read(nodes, strlen(nodes), &args, &e), -EINVAL);
+	assert_non_null(strstr(e.text, "NodeNames: more than 131072 nodes"));
+	assert_int_equal(extender_preempt_read(preempt, strlen(preempt), &p, &e), -EINVAL);
+	assert_non_null(strstr(e.text, "too long"));
+	assert_int_equal(extender_bind_read(bind, strlen(bind), &b, &e), -EINVAL);
+	assert_non_null(strstr(e.text, "too long"));
+}
+
 static void what_go_takes_is_taken(void **state)
 {
 	static const struct {
@@ -326,6 +364,7 @@ int main(void)
 		cmocka_unit_test(recorded_bindings_are_answered_as_they_were),
 		cmocka_unit_test(an_error_is_escaped),
 		cmocka_unit_test(odd_requests_are_refused),
+		cmocka_unit_test(what_would_become_too_many_values_is_refused),
 		cmocka_unit_test(what_go_takes_is_taken),
 		cmocka_unit_test(depth_is_bounded),
 		cmocka_unit_test(values_are_walked_over),

@@ -49,6 +49,7 @@ static const char whole[] = "apiVersion: numafit.io/v1\n"
 			    "context: here\n"
 			    "apiTimeout: 7s\n"
 			    "maxRequestBytes: 1Mi\n"
+			    "maxHeldBytes: 3Mi\n"
 			    "scoreMax: 100\n"
 			    "hint: {enabled: false, ttl: 90s, mode: require}\n"
 			    "assumeTTL: 2m\n"
@@ -90,6 +91,7 @@ static void all_keys_are_read(void **state)
 	assert_string_equal(c.context, "here");
 	assert_int_equal(c.api_timeout_ms, 7000);
 	assert_int_equal(c.request_bytes_max, 1 << 20);
+	assert_int_equal(c.held_bytes_max, 3 << 20);
 	assert_int_equal(c.score_max, 100);
 	assert_false(c.hint);
 	assert_int_equal(c.hint_ttl_ms, 90000);
@@ -114,6 +116,53 @@ static void all_keys_are_read(void **state)
 	assert_int_equal(c.profile.use[2].weight, 2);
 	assert_int_equal(c.profile.use[2].args.generic.nr, 1);
 	extender_config_fini(&c);
+}
+
+/* Who may ask may bind any pod anywhere. */
+static void whoever_has_no_certificate_is_served_on_the_loopback_alone(void **state)
+{
+#define TLS  "tls: {certFile: c, keyFile: k, clientCAFile: ca}\n"
+#define OPEN "tls: {certFile: c, keyFile: k}\n"
+	static const char no[] = "";
+	static const struct {
+		const char *text, *listen; /* no: it is refused */
+	} rows[] = {
+		{"", "127.0.0.1:9467"},
+		{OPEN, "127.0.0.1:9467"},
+		{TLS, ":9467"},
+		{"insecure: true\n", ":9467"},
+		{"insecure: false\n", "127.0.0.1:9467"},
+		{"listen: \"\"\n", "127.0.0.1:9467"},
+		{"listen: :9467\n", no},
+		{"listen: 0.0.0.0:9467\n", no},
+		{"listen: 10.0.0.1:9467\n", no},
+		{"listen: \"[::]:9467\"\n", no},
+		{"listen: 1271.0.0.1:9467\n", no},
+		{"listen: 127.0.0.7:1\n", "127.0.0.7:1"},
+		{"listen: \"[::1]:1\"\n", "[::1]:1"},
+		{OPEN "listen: :9467\n", no},
+		{OPEN "listen: :9467\ninsecure: true\n", ":9467"},
+		{TLS "listen: :1\n", ":1"},
+		{"listen: :1\ninsecure: true\n", ":1"},
+	};
+	struct extender_config c;
+	struct err e;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		int rc = extender_yaml_read(rows[i].text, strlen(rows[i].text), &c, &e);
+
+		if ((rc == 0) == (rows[i].listen == no))
+			fail_msg("row %zu: %s", i, rc ? e.text : "it is taken");
+		if (rc)
+			assert_non_null(strstr(e.text, "tls.clientCAFile"));
+		if (rc)
+			assert_non_null(strstr(e.text, "insecure: true"));
+		if (rc)
+			continue;
+		assert_string_equal(c.listen, rows[i].listen);
+		extender_config_fini(&c);
+	}
 }
 
 static void upstreams_zero_takes_reports_as_they_are(void **state)
@@ -146,6 +195,8 @@ static void mistakes_are_named_with_their_line(void **state)
 		{"maxRequestBytes: 1Q\n", "is not a quantity of bytes"},
 		{"apiVersion: v1\n", "expected is numafit.io/v1"},
 		{"kind: KubeSchedulerConfiguration\n", "expected is ExtenderConfiguration"},
+		{"maxRequestBytes: 2Mi\nmaxHeldBytes: 1Mi\n",
+			"maxHeldBytes: less than maxRequestBytes"},
 		{"tls: {certFile: a}\n", "certFile and keyFile go together"},
 		{"tls: {clientCAFile: a}\n", "clientCAFile goes with"},
 		{"plugins: {name: a}\n", "plugins: 8 at most"},
@@ -195,7 +246,8 @@ static void every_key_can_be_printed(void **state)
 	(void)state;
 	assert_int_equal(extender_yaml_read("", 0, &c, NULL), 0);
 	for (i = 0; extender_doc(&c, i, &doc); i++) {
-		assert_string_equal(doc.value, doc.fallback);
+		assert_string_equal(
+			doc.value, text_equal(doc.key, "listen") ? "127.0.0.1:9467" : doc.fallback);
 		assert_true(strlen(doc.help) > 0 && strlen(doc.type) > 0);
 	}
 	assert_true(i > 10);
@@ -214,6 +266,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(an_empty_file_is_enough),
 		cmocka_unit_test(all_keys_are_read),
+		cmocka_unit_test(whoever_has_no_certificate_is_served_on_the_loopback_alone),
 		cmocka_unit_test(upstreams_zero_takes_reports_as_they_are),
 		cmocka_unit_test(mistakes_are_named_with_their_line),
 		cmocka_unit_test(every_key_can_be_printed),

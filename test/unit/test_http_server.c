@@ -30,6 +30,7 @@ enum {
 	HUNDRED = 100,
 	FEW = 4,
 	LARGE = 64 << 20,
+	SOME_LARGE = 16 << 20, /* more than sockets take */
 	GOT_MAX = 64 << 10,
 	TINY_BODY = 1000
 };
@@ -101,6 +102,12 @@ static void handle(void *ctx, struct http_exchange *x, const struct http_request
 	w->body_sum = text_crc32c(r->body, r->len);
 	if (text_equal(r->path, "/hold")) {
 		w->held[w->nr_held++] = x;
+		return;
+	}
+	if (text_equal(r->path, "/large")) {
+		auto_free char *large = xcalloc(SOME_LARGE, 1);
+
+		http_answer_send(x, 200, "text/plain", large, SOME_LARGE, NULL);
 		return;
 	}
 	if (text_equal(r->path, "/change"))
@@ -475,15 +482,19 @@ static void bodies_have_a_limit(void **state)
 	assert_non_null(strstr(play(w, fits), "len=1000\n"));
 }
 
+static void send_never(struct world *w)
+{
+	ask_once(w, "POST /f HTTP/1.1\r\nTransfer-Encoding: chunked\r\n" END "ff");
+}
+
 static void where_no_body_is_expected_none_is_waited_for(void **state)
 {
 	struct world *w = *state;
 
 	w->o.no_body = true;
 	serve(w);
-	assert_non_null(strstr(play(w, announced), "HTTP/1.1 413 "));
-	assert_non_null(strstr(play(w, never_ending), "HTTP/1.1 413 "));
-	assert_int_equal(w->nr_handled, 0);
+	assert_non_null(strstr(play(w, announced), "POST /f query= type= body= len=0\n"));
+	assert_non_null(strstr(play(w, send_never), "POST /f query= type= body= len=0\n"));
 	plain_request = "GET /a HTTP/1.1\r\nContent-Length: 0\r\n" END;
 	assert_non_null(strstr(play(w, one_request), "GET /a "));
 }
@@ -949,6 +960,105 @@ static void a_body_without_an_end_is_given_up(void **state)
 	assert_int_equal(http_server_counts(w->server).slow, FEW);
 }
 
+static void send_bodies(struct world *w)
+{
+	char rest[TINY_BODY] = {0};
+
+	memset(rest, 'x', sizeof rest - 1);
+	come_slowly(w);
+	for (unsigned i = 0; i < crowded.nr; i++) /* the announced counts, not what has come */
+		must(hear(w, crowded.fd[i], "HTTP/1.1 100 Continue\r\n\r\n"), "to go on");
+	ask_once(w, "POST /more HTTP/1.1\r\nContent-Length: 1000\r\n" END);
+	ask_once(w, "GET /none HTTP/1.1\r\n" END);
+	ask(crowded.fd[0], rest);
+	ask(crowded.fd[0], "x");
+	must(hear(w, crowded.fd[0], "len=1000\n"), "an answer");
+	int fd = dial(w);
+	ask(fd, "POST /again HTTP/1.1\r\nContent-Length: 1000\r\n" END);
+	ask(fd, rest);
+	ask(fd, "x");
+	hear_all(w, fd);
+	note_and_leave(w);
+}
+
+static void all_bodies_have_one_budget(void **state)
+{
+	struct world *w = *state;
+
+	w->o.body_max = TINY_BODY;
+	w->o.held_max = FEW * (TINY_BODY + 1);
+	serve(w);
+	crowded.nr = FEW;
+	crowded.says = "POST /f HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n"
+		       "Expect: 100-continue\r\n\r\n";
+	crowded.from = 1;
+	const char *got = play(w, send_bodies);
+	assert_non_null(strstr(got, "HTTP/1.1 503 "));
+	assert_non_null(strstr(got, "Retry-After: 1\r\n"));
+	assert_null(strstr(got, "POST /more "));
+	assert_non_null(strstr(got, "GET /none "));
+	assert_non_null(strstr(got, "POST /again "));
+	assert_int_equal(http_server_counts(w->server).refused, 1);
+}
+
+static void send_chunks(struct world *w)
+{
+	char chunk[TINY_BODY] = {0};
+
+	memset(chunk, 'x', sizeof chunk);
+	come_slowly(w);
+	int fd = dial(w);
+	ask(fd, "POST /more HTTP/1.1\r\nTransfer-Encoding: chunked\r\n" END);
+	for (unsigned i = 0; i < 16; i++) {
+		(void)put(fd, "3e8\r\n", 5);
+		(void)put(fd, chunk, sizeof chunk);
+		(void)put(fd, "\r\n", 2);
+	}
+	(void)put(fd, "0\r\n\r\n", 5);
+	hear_all(w, fd);
+	note_and_leave(w);
+}
+
+static void a_body_of_no_known_length_counts_as_it_grows(void **state)
+{
+	struct world *w = *state;
+
+	w->o.body_max = 16 * TINY_BODY;
+	w->o.held_max = 16 * TINY_BODY + 1;
+	serve(w);
+	crowded.nr = 0;
+	assert_non_null(strstr(play(w, send_chunks), "POST /more "));
+	crowded.nr = 1;
+	crowded.says = "POST /f HTTP/1.1\r\nHost: x\r\nContent-Length: 6000\r\n\r\nab";
+	crowded.from = 1;
+	assert_non_null(strstr(play(w, send_chunks), "HTTP/1.1 503 "));
+	assert_int_equal(http_server_counts(w->server).refused, 1);
+}
+
+static void do_not_read(struct world *w)
+{
+	come_slowly(w);
+	await_handled(w, crowded.nr);
+	ask_once(w, "GET /small HTTP/1.1\r\n" END);
+	note_and_leave(w);
+}
+
+/* What they do not take is held for them, within the same budget. */
+static void answers_that_are_not_read_have_a_budget(void **state)
+{
+	enum { HELD = 3 };
+	struct world *w = *state;
+
+	w->o.held_max = HELD * SOME_LARGE + SOME_LARGE / 2;
+	serve(w);
+	crowded.nr = HUNDRED / 2;
+	crowded.says = "GET /large HTTP/1.1\r\nHost: x\r\n\r\n";
+	crowded.from = 1;
+	const char *got = play(w, do_not_read);
+	assert_non_null(strstr(got, "GET /small "));
+	assert_int_equal(http_server_counts(w->server).refused, HUNDRED / 2 - HELD);
+}
+
 /* Addresses */
 
 static void addresses_are_read_strictly(void **state)
@@ -1371,6 +1481,9 @@ int main(void)
 		CASE(places_are_kept_for_this_host),
 		CASE(who_asks_for_nothing_is_let_go),
 		CASE(a_body_without_an_end_is_given_up),
+		CASE(all_bodies_have_one_budget),
+		CASE(a_body_of_no_known_length_counts_as_it_grows),
+		CASE(answers_that_are_not_read_have_a_budget),
 		CASE(addresses_are_read_strictly),
 		CASE(an_address_is_given_to_one),
 		CASE(every_address_is_ipv4_too),
