@@ -55,7 +55,7 @@ ARCHIVES  = -Wl,--start-group $(filter %.a,$^) -Wl,--end-group $(LDLIBS)
 ifeq ($(MAKELEVEL),0) # as many jobs as processors, unless the user says otherwise
 MAKEFLAGS += -j$(shell nproc) --no-print-directory
 endif
-.PHONY: all help demo test checks interop e2e fuzz run-fuzz bench run-bench layers headers lint format \
+.PHONY: all help demo test checks interop e2e soak fuzz run-fuzz bench run-bench layers headers lint format \
         coverage list-coverage install image write-image clean
 .SECONDARY:
 .DELETE_ON_ERROR:
@@ -147,6 +147,10 @@ e2e: ## run with real containerd, runc and kernel (root, Go); PART="containerd-2
 	@tools/setup build e2e
 	@$(MAKE) -s $(B)/numafitd $(B)/numafit $(B)/numafit-extender
 	@test/e2e/run $(B)/numafitd $(B)/numafit $(PART)
+soak: ## churn, kills, full disks, hotplug and more for MINUTES (10), at random from SEED (needs Go)
+	@tools/setup build interop
+	@$(MAKE) -s $(B)/numafitd $(B)/numafit
+	@test/soak/run $(B)/numafitd $(B)/numafit
 
 fuzz: ## fuzz every parser for FUZZ_SECONDS (60) each
 	@tools/setup build fuzz

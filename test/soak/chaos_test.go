@@ -1,0 +1,106 @@
+package interop
+
+import (
+	"fmt"
+	"os"
+	"time"
+)
+
+// What goes wrong on a node.
+
+// faults are the points of src/io/fault.h at which a debug build can die.
+var faults = []string{"frame-read", "to-decide", "to-append", "half-line", "appended", "committed", "encoded",
+	"queued", "half-answer", "answered"}
+
+// outage: numafitd ends, things go on, it comes back.
+func (s *soak) outage() {
+	s.weigh()
+	switch s.IntN(4) {
+	case 0:
+		s.report.count("stop")
+		s.d.terminate()
+	case 1: // amid something
+		s.report.count("kill")
+		s.d.asked = true
+		l := s.d.life
+		time.AfterFunc(time.Duration(s.IntN(4000))*time.Microsecond, l.kill)
+		for range 3 {
+			s.churn()
+		}
+	default:
+		s.report.count("kill")
+		s.d.asked = true
+		s.d.kill()
+	}
+	<-s.d.ended
+	s.comeBack()
+}
+
+// died: the process has ended at a fault point.
+func (s *soak) died() {
+	if !s.d.asked {
+		s.violated("numafitd ended by itself: %v", s.d.err)
+		return
+	}
+	s.report.count("death at a fault point")
+	s.comeBack()
+}
+
+// comeBack is an outage's second half.
+func (s *soak) comeBack() {
+	s.o.remember()
+	for range s.IntN(6) {
+		s.churn()
+		s.report.count("event while away")
+		s.o.look()
+	}
+	if s.chance(6) {
+		s.report.count("journal lost")
+		os.RemoveAll(s.d.path("run"))
+	}
+	fault := ""
+	if s.chance(3) {
+		fault = fmt.Sprintf("%s:%d", faults[s.IntN(len(faults))], 1+s.IntN(40))
+	}
+	s.startDaemon(fault)
+}
+
+func (s *soak) startDaemon(fault string) {
+	for {
+		s.report.note(fmt.Sprintf("numafitd starts, fault %q", fault))
+		s.report.count("start")
+		s.d.start(fault)
+		if s.d.join() {
+			break
+		}
+		if s.report.failed() {
+			return
+		}
+		s.report.count("death at a fault point")
+		fault = ""
+	}
+	s.o.synchronized()
+	s.o.settled()
+}
+
+// restartRuntime: its process ends and another one comes; containers run on. Some of them end
+// meanwhile, which nobody is told of.
+func (s *soak) restartRuntime() {
+	s.o.remember()
+	s.runtime.stop()
+	s.d.joined = false
+	for range s.IntN(3) {
+		if c := s.someContainer(); c != nil {
+			s.runtime.forget(c)
+		}
+	}
+	s.runtime.start()
+	if !s.d.join() {
+		if !s.report.failed() {
+			s.died()
+		}
+		return
+	}
+	s.o.synchronized()
+	s.o.settled()
+}
