@@ -54,9 +54,13 @@ func (s *soak) comeBack() {
 		s.report.count("event while away")
 		s.o.look()
 	}
-	if s.chance(6) {
+	if s.chance(6) && !s.without("journal lost") {
+		s.report.note("the journal is lost")
 		s.report.count("journal lost")
 		os.RemoveAll(s.d.path("run"))
+	}
+	if s.chance(4) {
+		s.changeForRestart()
 	}
 	fault := ""
 	if s.chance(3) {

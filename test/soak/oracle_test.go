@@ -153,6 +153,8 @@ func (o *oracle) differs(c *container) string {
 		return fmt.Sprintf("numafitd does not know %s", c)
 	case is.Cpus != h.CPUs || is.Mems != h.Mems:
 		return fmt.Sprintf("%s has cpus %q mems %q, and numafitd thinks %q and %q", c, is.Cpus, is.Mems, h.CPUs, h.Mems)
+	case h.Exclusive && !c.cpus().and(o.reserved()).empty():
+		return fmt.Sprintf("%s has reserved CPUs for itself: %s", c, is.Cpus)
 	case c.granted && !h.Exclusive:
 		return fmt.Sprintf("%s has lost its own CPUs, and has %s", c, is.Cpus)
 	case h.Exclusive && c.cpus().count() != c.whole() && !c.changedAway:
@@ -160,6 +162,9 @@ func (o *oracle) differs(c *container) string {
 	}
 	return ""
 }
+
+// reserved are the CPUs that nobody gets for itself.
+func (o *oracle) reserved() cpuSet { return mustSet(o.settings["reservedSystemCPUs"]) }
 
 // remember notes what may not get lost while numafitd is away.
 func (o *oracle) remember() {
@@ -182,6 +187,9 @@ func (o *oracle) synchronized() {
 	o.runtime.lock.Lock()
 	defer o.runtime.lock.Unlock()
 	for _, c := range o.runtime.running() {
+		if was, kept := o.kept[c.Id]; kept && !was.and(o.reserved()).empty() { // by other settings
+			c.granted, c.changedAway = false, true
+		}
 		away := c.window != nil && c.window.kind == windowAway
 		switch was, kept := o.kept[c.Id]; {
 		case away && !c.told && o.settings["onAdopt"] == "leave":

@@ -6,7 +6,9 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 )
@@ -40,6 +42,8 @@ var events = []struct {
 	{"foreign update", 20, (*soak).foreignUpdate},
 	{"outage", 25, (*soak).outage},
 	{"runtime restarts", 6, (*soak).restartRuntime},
+	{"reload", 15, (*soak).reload},
+	{"reload, wrong", 4, (*soak).reloadBroken},
 	{"everything is removed", 2, (*soak).drain},
 }
 
@@ -60,6 +64,11 @@ func number(name string, otherwise uint64) uint64 {
 		return otherwise
 	}
 	return n
+}
+
+// without: the user does not want that.
+func (s *soak) without(what string) bool {
+	return slices.Contains(strings.Split(os.Getenv("WITHOUT"), ","), what)
 }
 
 func newSoak(t *testing.T) *soak {
@@ -93,7 +102,9 @@ func (s *soak) one() {
 	}
 	at := s.IntN(sum)
 	for _, e := range events {
-		if at -= e.weight; at < 0 {
+		if at -= e.weight; at < 0 && s.without(e.name) {
+			break
+		} else if at < 0 {
 			s.report.note(fmt.Sprintf("-- event %d: %s", s.nr, e.name))
 			s.report.count(e.name)
 			e.do(s)
