@@ -83,6 +83,9 @@ func (s *soak) startDaemon(fault string) {
 		s.report.count("death at a fault point")
 		fault = ""
 	}
+	if _, err := os.Stat(s.d.path("run/journal.damaged")); err == nil {
+		s.violated("the journal counts as damaged, and nobody has damaged it")
+	}
 	s.o.synchronized()
 	s.o.settled()
 }
