@@ -62,6 +62,9 @@ func (s *soak) comeBack() {
 	if s.chance(4) {
 		s.changeForRestart()
 	}
+	if s.chance(8) {
+		s.hotplug()
+	}
 	fault := ""
 	if s.chance(3) {
 		fault = fmt.Sprintf("%s:%d", faults[s.IntN(len(faults))], 1+s.IntN(40))
@@ -70,6 +73,9 @@ func (s *soak) comeBack() {
 }
 
 func (s *soak) startDaemon(fault string) {
+	if s.without("start on a full disk") {
+		s.machine.empty()
+	}
 	for {
 		s.report.note(fmt.Sprintf("numafitd starts, fault %q", fault))
 		s.report.count("start")
@@ -88,6 +94,58 @@ func (s *soak) startDaemon(fault string) {
 	}
 	s.o.synchronized()
 	s.o.settled()
+}
+
+// fullDisk: what cannot be recorded is refused, and nothing is lost.
+func (s *soak) fullDisk() {
+	if s.machine.root == "" {
+		return
+	}
+	s.report.count("full disk")
+	s.machine.fill()
+	for range 2 + s.IntN(8) {
+		s.churn()
+		s.rest()
+	}
+	if s.chance(3) {
+		s.outage()
+	}
+	s.machine.empty()
+	s.rest()
+	s.o.settled()
+}
+
+// hotplug: some CPUs go, or memory does, or all come back.
+func (s *soak) hotplug() {
+	m := s.machine
+	if m.root == "" {
+		return
+	}
+	before := m.online
+	switch s.IntN(4) {
+	case 0:
+		m.online = everyCPU
+		for node := range nrNodes {
+			m.memory[node], m.pages[node] = memoryMiB, pages1Gi
+		}
+	case 1:
+		node := s.IntN(nrNodes)
+		m.memory[node], m.pages[node] = memoryMiB/(1+s.IntN(3)), s.IntN(pages1Gi+1)
+	default:
+		for range 1 + s.IntN(12) {
+			gone := 1 + s.IntN(nrCPUs-1)
+			m.online = m.online.minus(like(func(c int) bool { return c == gone }))
+		}
+	}
+	s.report.note(fmt.Sprintf("online: %s, memory: %v MiB, huge pages: %v", m.online, m.memory, m.pages))
+	s.o.cameOrWent(before.minus(m.online).or(m.online.minus(before)))
+	m.write()
+	if s.d.inChain() {
+		for range s.IntN(3) {
+			s.churn()
+		}
+		s.o.settled()
+	}
 }
 
 // restartRuntime: its process ends and another one comes; containers run on. Some of them end

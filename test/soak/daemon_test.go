@@ -78,16 +78,26 @@ func sortedKeys[V any](m map[string]V) (keys []string) {
 	return keys
 }
 
-// start runs a new process; fault is where it is to die, or "".
-func (d *daemon) start(fault string, settings ...string) {
-	args := []string{"--config", d.path("numafitd.yaml")}
-	for _, s := range append(slices.Clone(d.fixed), settings...) {
+// command runs numafitd on the soak's machine.
+func (d *daemon) command(args ...string) *exec.Cmd {
+	for _, s := range d.fixed {
 		args = append(args, "--set", s)
 	}
+	c := exec.Command(absolute(os.Getenv("NUMAFITD")), args...)
+	if d.machine.root != "" {
+		c.Path = "/programs/" + filepath.Base(c.Path)
+		c.Dir = "/"
+		c.SysProcAttr = &syscall.SysProcAttr{Chroot: d.machine.root}
+	}
+	return c
+}
+
+// start runs a new process; fault is where it is to die, or "".
+func (d *daemon) start(fault string) {
 	out, err := os.OpenFile(d.path("log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	d.must(err)
 	defer out.Close()
-	l := &life{cmd: exec.Command(os.Getenv("NUMAFITD"), args...), ended: make(chan struct{}), fault: fault, asked: fault != ""}
+	l := &life{cmd: d.command("--config", d.path("numafitd.yaml")), ended: make(chan struct{}), fault: fault, asked: fault != ""}
 	l.cmd.Stdout, l.cmd.Stderr = out, out
 	if fault != "" {
 		l.cmd.Env = append(os.Environ(), "NUMAFIT_FAULT="+fault)

@@ -130,10 +130,13 @@ func (o *oracle) settled() {
 	if !o.d.inChain() {
 		return
 	}
-	o.d.await("what is in force is not what numafitd has", func(s *status) string {
+	settled := o.d.await("what is in force is not what numafitd has", func(s *status) string {
 		o.learn(s)
 		o.runtime.lock.Lock()
 		defer o.runtime.lock.Unlock()
+		if why := o.sees(s); why != "" {
+			return why
+		}
 		for _, c := range o.runtime.running() {
 			if why := o.differs(c); why != "" {
 				return why
@@ -141,6 +144,45 @@ func (o *oracle) settled() {
 		}
 		return ""
 	})
+	if !settled {
+		return
+	}
+	o.runtime.lock.Lock()
+	defer o.runtime.lock.Unlock()
+	for _, c := range o.runtime.running() {
+		if c.window != nil && c.window.kind == windowHotplug {
+			c.window = nil
+		}
+	}
+}
+
+// sees: numafitd knows the machine as it is.
+func (o *oracle) sees(s *status) string {
+	if o.machine.root == "" {
+		return ""
+	}
+	for _, n := range s.Nodes {
+		if want := onNode(n.ID).and(o.machine.online).count(); n.CPUs != want {
+			return fmt.Sprintf("node %d has %d CPUs online, and numafitd thinks %d", n.ID, want, n.CPUs)
+		}
+	}
+	return ""
+}
+
+// cameOrWent opens the window of those that run on CPUs that have gone or come. Those that lose
+// some of their own may have to do with fewer from then on, and all may move.
+func (o *oracle) cameOrWent(changed cpuSet) {
+	o.runtime.lock.Lock()
+	defer o.runtime.lock.Unlock()
+	for _, c := range o.runtime.running() {
+		if c.whole() > 0 && (c.changedAway || !c.cpus().and(changed).empty()) {
+			c.granted, c.changedAway = false, true
+			delete(o.kept, c.Id)
+		}
+		if c.window == nil && c.told {
+			o.open(c, windowHotplug)
+		}
+	}
 }
 
 func (o *oracle) differs(c *container) string {
@@ -153,6 +195,8 @@ func (o *oracle) differs(c *container) string {
 		return fmt.Sprintf("numafitd does not know %s", c)
 	case is.Cpus != h.CPUs || is.Mems != h.Mems:
 		return fmt.Sprintf("%s has cpus %q mems %q, and numafitd thinks %q and %q", c, is.Cpus, is.Mems, h.CPUs, h.Mems)
+	case h.Exclusive && !c.cpus().minus(o.machine.online).empty():
+		return fmt.Sprintf("%s has CPUs that are offline: %s", c, is.Cpus)
 	case h.Exclusive && !c.cpus().and(o.reserved()).empty():
 		return fmt.Sprintf("%s has reserved CPUs for itself: %s", c, is.Cpus)
 	case c.granted && !h.Exclusive:
@@ -208,6 +252,7 @@ func (o *oracle) synchronized() {
 
 // empty: nothing runs, and numafitd gives back all that it had given.
 func (o *oracle) empty() {
+	o.machine.restore()
 	o.d.await("with nothing left something is held", func(s *status) string {
 		o.learn(s)
 		var why []string

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"os"
-	"os/exec"
 )
 
 // The settings file: what a running daemon takes, what waits for a restart, and what is wrong.
@@ -75,11 +74,7 @@ func (s *soak) vary(settings map[string]string, table map[string][]string) {
 // isValid asks numafitd itself.
 func (d *daemon) isValid(text string) bool {
 	d.must(os.WriteFile(d.path("checked.yaml"), []byte(text), 0o600))
-	args := []string{"--check-config", "--config", d.path("checked.yaml")}
-	for _, s := range d.fixed {
-		args = append(args, "--set", s)
-	}
-	return exec.Command(os.Getenv("NUMAFITD"), args...).Run() == nil
+	return d.command("--check-config", "--config", d.path("checked.yaml")).Run() == nil
 }
 
 // put writes the file and waits until it is in force, or refused.

@@ -20,6 +20,7 @@ type soak struct {
 	seed       uint64
 	nr         int // of the event
 	dir        string
+	machine    *hardware
 	runtime    *runtimeSide
 	d          *daemon
 	o          *oracle
@@ -44,6 +45,8 @@ var events = []struct {
 	{"runtime restarts", 6, (*soak).restartRuntime},
 	{"reload", 15, (*soak).reload},
 	{"reload, wrong", 4, (*soak).reloadBroken},
+	{"disk is full", 6, (*soak).fullDisk},
+	{"hotplug", 12, (*soak).hotplug},
 	{"everything is removed", 2, (*soak).drain},
 }
 
@@ -78,7 +81,8 @@ func newSoak(t *testing.T) *soak {
 	s.must(err)
 	s.o = &oracle{soak: s}
 	s.runtime = newRuntimeSide(s)
-	s.d = newDaemon(s, "machine="+machine, "nri.socketPath="+filepath.Join(dir, "nri.sock"),
+	s.machine = newHardware(s)
+	s.d = newDaemon(s, "machine="+s.machine.name(), "sweepInterval=100ms", "nri.socketPath="+filepath.Join(dir, "nri.sock"),
 		"runDirectory="+filepath.Join(dir, "run"), "metrics.address=")
 	s.d.config = map[string]string{"reservedSystemCPUs": `"0,64"`}
 	return s
@@ -126,6 +130,7 @@ func TestSoak(t *testing.T) {
 			<-s.d.ended
 		}
 		code := s.print()
+		s.machine.remove()
 		os.RemoveAll(s.dir)
 		if !t.Failed() {
 			os.Exit(code)
