@@ -39,7 +39,7 @@ struct grant {
 	bool *device[POD_DEVICES_MAX]; /* by resource: a flag for each of its devices; NULL: none */
 	struct sched_hint_result hint;
 	enum topology_policy policy;   /* whose verdict it was */
-	bool cut_short;                /* the search for the affinity ran out of its budget */
+	bool cut_short;                /* some search for it ran out of its budget */
 	const struct reasons *reasons; /* NULL: nothing was merged for it */
 };
 
@@ -60,6 +60,7 @@ struct refusal {
 	unsigned place;
 	bool no_room;                  /* the arena was too small to decide it */
 	bool of_pod;                   /* not that container, but the pod as a whole */
+	bool cut_short;                /* some search for the pod ran out of its budget */
 	const struct reasons *reasons; /* of the merge that refused it, or NULL */
 	struct sched_hint_result hint;
 };
@@ -68,10 +69,10 @@ struct refusal {
  * chosen before: nothing is merged. Schedulers' hints (container_ask.hint) are followed when the
  * pod as a whole is admitted as it is without them, with as much of everything on places as good;
  * one that must be followed and cannot be refuses the pod. *out and working memory come from *a,
- * which must be fixed (arena_init_fixed()). 0, or -EPERM with *why; *out then has what was given
+ * which must be fixed (arena_init_fixed()); all its searches together spend *budget. 0, or -EPERM with *why; *out then has what was given
  * until that point and is still booked (grants_return()). */
 int admission(struct books *b, const struct pod_ask *pod, const struct hint *settled,
-	struct arena *a, struct grants *out, struct refusal *why);
+	struct budget *budget, struct arena *a, struct grants *out, struct refusal *why);
 
 /* Give back all that the grants hold. Memory of a group may come back on other nodes of it than it
  * was taken from, as in the kubelet. */

@@ -11,9 +11,10 @@
  * the pod's first container is aligned for as much as its sandbox sums up, the others follow it.
  * A refused container is an answer (d->admit false, with reason and message). Working memory and
  * d->reasons come from *a, a fixed arena (arena_init_fixed(), ADMIT_ARENA_BYTES are plenty); when
- * that is too small the container is refused with that as the message. */
+ * that is too small the container is refused with that as the message. All searches spend *b;
+ * d->cut_short when one had too few steps. */
 void admit(const struct ledger *l, const struct settings *s, const struct request *req,
-	struct arena *a, struct decision *d);
+	struct budget *b, struct arena *a, struct decision *d);
 
 /* Whether the container comes with tokens of numafit.io/cpu: admit() then gives it CPUs of their
  * NUMA nodes, as many of each, or refuses it when admit_tokens() does. */
@@ -31,13 +32,13 @@ int admit_tokens(
  * that takes a larger arena to decide. A pod that asks for tokens of numafit.io/cpu is only checked
  * for asking for as many CPUs, in which case *parts is NULL: each container comes with its own. */
 void admit_pod(const struct ledger *l, const struct settings *s, const struct pod *pod,
-	struct arena *a, struct decision *whole, struct decision **parts);
+	struct budget *b, struct arena *a, struct decision *whole, struct decision **parts);
 
 /* Refuse a pod of which only sums are known, as its sandbox starts, when no way to share them out
  * can fit: a Guaranteed pod's memory, in pod scope with the policy's verdict on it. CPUs are not
  * looked at: any of them may be for the shared pool. *d holds nothing for anybody. */
 void admit_totals(const struct ledger *l, const struct settings *s, const struct pod *pod,
-	struct arena *a, struct decision *d);
+	struct budget *b, struct arena *a, struct decision *d);
 
 enum { ADMIT_ARENA_BYTES = 2 << 20 };
 

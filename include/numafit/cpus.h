@@ -64,9 +64,14 @@ struct cpus_how cpus_how(const struct topo *t, const struct cpu_options *o);
  * cores, then threads, always where the least is left (kubelet takeByTopologyNUMAPacked). Whole is
  * what has all of its own CPUs free and, a socket or a core, as many as the average one of the
  * machine has. Distributed: the same number from each of as few NUMA nodes as can be, in the way
- * that leaves the nodes most alike (kubelet takeByTopologyNUMADistributed, as it is meant).
+ * that leaves the nodes most alike (kubelet takeByTopologyNUMADistributed, as it is meant), or
+ * the best way found until the budget runs out; only this spends any of it.
  * 0; -ENOSPC when *free has fewer than count (*out untouched). */
 int cpus_take(const struct topo *t, const struct cpuset *free, unsigned count,
+	const struct cpus_how *how, struct budget *b, struct cpuset *out, struct err *e);
+
+/* The same where all of *free is of one NUMA node: there is nothing to search. */
+int cpus_take_on_node(const struct topo *t, const struct cpuset *free, unsigned count,
 	const struct cpus_how *how, struct cpuset *out, struct err *e);
 
 /* The CPUs for a container with that affinity (kubelet allocateCPUs): from the affinity's nodes
@@ -74,6 +79,6 @@ int cpus_take(const struct topo *t, const struct cpuset *free, unsigned count,
  * anywhere. 0; -ENOSPC in the kubelet's words. */
 int cpus_allocate(const struct topo *t, const struct cpu_options *o,
 	const struct cpuset *available_and_reusable, unsigned count, const struct hint *affinity,
-	struct cpuset *out, struct err *e);
+	struct budget *b, struct cpuset *out, struct err *e);
 
 #endif

@@ -41,8 +41,11 @@ struct decision {
 	bool lost_cpus; /* CPUs of its own have gone offline since: as long as it has fewer than it
 			   asks for, others are looked for when CPUs come or go */
 	enum pod_apart apart; /* decided container by container, although its pod was known */
-	uint64_t lease;       /* whose tokens it has come for (leases.h); 0: none */
-	const char *reason;   /* when refused: one of decision_reason() */
+	bool cut_short; /* a search ran out of steps: it is the best that was found until then */
+	uint64_t steps; /* it had so many where others of the same event had had theirs (budget.h);
+			   0: those of a whole event */
+	uint64_t lease; /* whose tokens it has come for (leases.h); 0: none */
+	const char *reason;                 /* when refused: one of decision_reason() */
 	char message[DECISION_MESSAGE_MAX]; /* when refused: the kubelet's message; else what was
 					       assumed, or "" */
 	/* What the merge had to choose from; NULL: nothing was merged, or it is not kept.

@@ -33,7 +33,6 @@ enum allocation_strategy { ALLOCATION_NONE, ALLOCATION_MOST, ALLOCATION_LEAST };
 struct hint_space {
 	struct nodeset all;
 	const uint8_t (*distance)[NODES_MAX]; /* NULL: Narrowest; else Closest */
-	uint64_t visit_budget; /* most steps of one search through families; 0: no bound */
 	enum allocation_strategy strategy;
 };
 

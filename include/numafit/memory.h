@@ -87,20 +87,21 @@ struct memory_rows {
  * room: none at all, which the merge reads as no preference. Returns their number. */
 unsigned memory_families(const struct topo *t, const struct memory_state *m,
 	const struct memory_demand *d, const struct memory_reuse *reuse, struct memory_rows *rows,
-	struct arena *a, struct family f[TOPO_KINDS]);
+	struct budget *b, struct arena *a, struct family f[TOPO_KINDS]);
 /* The hints of a container that has its blocks already (regenerateHints): just where they are.
  * Returns their number; 0, no preference, when the blocks are not what is asked for. */
 unsigned memory_families_of_blocks(const struct topo *t, const struct memory_demand *d,
 	const struct memory_block *blocks, unsigned nr, struct family f[TOPO_KINDS]);
 
 /* The blocks for that demand under that affinity (Allocate): the affinity's nodes, widened when
- * they have too little free; affinity->any: where memory alone would go. Working memory from *a.
+ * they have too little free; affinity->any: where memory alone would go. Working memory from *a;
+ * when the budget runs out, the best nodes found until then.
  * Returns the number of blocks, written to blocks[TOPO_KINDS] by ascending kind, or -ENOSPC with
  * the kubelet's words. *m is not changed. */
 int memory_allocate(const struct topo *t, const struct memory_state *m,
 	const struct memory_demand *d, const struct memory_reuse *reuse,
-	const struct hint *affinity, struct arena *a, struct memory_block blocks[TOPO_KINDS],
-	struct err *e);
+	const struct hint *affinity, struct budget *b, struct arena *a,
+	struct memory_block blocks[TOPO_KINDS], struct err *e);
 
 /* Book the blocks, or give them back. Giving back fills the group's nodes in ascending order, so
  * only a group's sums mean something. */

@@ -1,6 +1,7 @@
 #ifndef NUMAFIT_NRT_H
 #define NUMAFIT_NRT_H
 
+#include <numafit/budget.h>
 #include <numafit/sched.h>
 #include <numafit/steps.h>
 

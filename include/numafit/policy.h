@@ -20,15 +20,16 @@ struct policy_answer {
  * single-numa-node too (the KEP's first examples are of it), but for families only. 0; 1 and
  * -ENOMEM as in family.h. */
 int policy_merge_families(enum topology_policy policy, const struct hint_space *space,
-	const struct family *families, size_t nr, struct arena *a, struct policy_answer *out);
+	const struct family *families, size_t nr, struct budget *b, struct arena *a,
+	struct policy_answer *out);
 int policy_merge_lists(enum topology_policy policy, const struct hint_space *space,
 	const struct hint_list *lists, size_t nr, struct arena *a, struct policy_answer *out);
 
 /* What the policy would have chosen if best, its affinity for these families, had not been there.
  * 0; -ENOENT: nothing; 1: not known, the budget ran out; -ENOMEM. */
 int policy_runner_up(enum topology_policy policy, const struct hint_space *space,
-	const struct family *families, size_t nr, const struct hint *best, struct arena *a,
-	struct hint *out);
+	const struct family *families, size_t nr, const struct hint *best, struct budget *b,
+	struct arena *a, struct hint *out);
 
 /* Whether the policy may run on a machine of nr_nodes: the kubelet does not start with more nodes
  * than max-allowable-numa-nodes (limit; 0: none), except with policy none. 0, or -E2BIG with the

@@ -28,19 +28,19 @@ struct reasons {
 	struct reasons_resource resource[REASONS_RESOURCES]; /* in the order of the families */
 	struct hint affinity;                                /* what the merge chose */
 	bool admit;                                          /* the policy's verdict on it */
-	bool cut_short;        /* the search ran out of mergeVisitBudget */
+	bool cut_short;        /* a search for the decision ran out of mergeVisitBudget */
 	bool has_runner_up;    /* false: there is none, or it was not found within the bound */
 	struct hint runner_up; /* the best result on other nodes that some combination of hints
 				  gives */
 };
 
 /* The reasons of that answer, from *a. NULL when the arena's limit is reached, or when the policy
- * merges nothing (none). cut_short is the merge's return value 1. Of more families than
- * REASONS_RESOURCES the first ones are described. The work is bounded by counts of visits of its
- * own, small beside mergeVisitBudget: the hook pays for it. Up to 12 nodes all masks are counted.
- */
+ * merges nothing (none). cut_short: the answer is the best that was found until the
+ * budget ran out. Of more families than REASONS_RESOURCES the first ones are described. Each
+ * description takes a few thousand of the steps that *b has aside, or as many as are left. Up to 12
+ * nodes that is enough to count all masks. */
 const struct reasons *reasons_of(enum topology_policy policy, const struct hint_space *space,
 	const struct family *families, size_t nr, const struct policy_answer *answer,
-	bool cut_short, struct arena *a);
+	bool cut_short, struct budget *b, struct arena *a);
 
 #endif

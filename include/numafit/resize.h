@@ -14,9 +14,9 @@
  *   - memory grows and shrinks where it is, and is never moved.
  * With no whole CPUs any more it runs in the shared pool; with whole CPUs for the first time it
  * gets them beside its memory. Like admit(): *d is the new answer for h, or refused with reason and
- * message, and then what h has stays as it is. Changes nothing but *d; working memory from *a, a
- * fixed arena. */
+ * message, and then what h has stays as it is. Changes nothing but *d; searches spend *b, working
+ * memory comes from *a, a fixed arena. */
 void resize(const struct ledger *l, const struct settings *s, const struct holding *h,
-	const struct request *req, struct arena *a, struct decision *d);
+	const struct request *req, struct budget *b, struct arena *a, struct decision *d);
 
 #endif

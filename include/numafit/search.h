@@ -2,6 +2,7 @@
 #define NUMAFIT_SEARCH_H
 
 #include <numafit/arena.h>
+#include <numafit/budget.h>
 #include <numafit/family.h>
 #include <numafit/hint.h>
 
@@ -14,16 +15,16 @@ enum { SEARCH_DEMANDS = 32 };
 struct search;
 
 /* Room for searches over up to all nodes of the space and SEARCH_DEMANDS demands, from *a; one
- * after another may use it. NULL when the arena's limit is reached. */
-struct search *search_new(const struct hint_space *space, struct arena *a);
+ * after another may use it, and all of them spend *b. NULL when the arena's limit is reached. */
+struct search *search_new(const struct hint_space *space, struct budget *b, struct arena *a);
 
 /* What a set must satisfy, from the start again: subsets of ground. */
 void search_begin(struct search *s, struct nodeset ground);
 /* Add a demand; one that is there already counts once. What it points to is borrowed. false: there
  * are too many. */
 bool search_add(struct search *s, const struct family_demand *d);
-/* Contain these nodes. false as above. */
-bool search_require(struct search *s, struct nodeset nodes);
+/* Contain these nodes, too. */
+void search_require(struct search *s, struct nodeset nodes);
 /* Add all that a family's ground, required and demands say; ground is intersected. */
 bool search_add_family(struct search *s, const struct family *f);
 /* Touch exactly nr sockets (socket_of_node by dense node, below NODES_MAX; borrowed). At most one
@@ -36,9 +37,8 @@ void search_limit(struct search *s, bool (*possible)(void *ctx, struct nodeset m
 void search_except(struct search *s, struct nodeset set);
 
 /* The best set of k nodes into *best: the lowest-numbered, or with the space's distances the
- * closest. 0; -ENOENT: there is none; 1: the visit budget ran out, *best is the best so far, or
- * what a greedy walk finds (empty when it finds none). The budget is shared by all searches of one
- * struct search. */
+ * closest. 0; -ENOENT: there is none; 1: the budget ran out, *best is the best so far, or what a
+ * greedy walk finds (empty when it finds none). */
 int search_best(struct search *s, unsigned k, struct nodeset *best);
 /* Replace *best, which no set beats by size and closeness, by the best that equals it there
  * (scoring_compare()). 0; 1: the budget ran out, *best is the best so far. */
@@ -47,7 +47,7 @@ int search_tied(struct search *s, const struct scoring *scoring, struct nodeset 
  * be larger than need be. */
 unsigned search_smallest(struct search *s);
 
-/* One step of the caller's own, as of possible(), counts too. false: the budget has run out. */
-bool search_visit(struct search *s);
+/* Steps of the caller's own, as of possible(), count too. false: the budget has run out. */
+bool search_spend(struct search *s, uint64_t steps);
 
 #endif

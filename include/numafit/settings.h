@@ -93,7 +93,8 @@ struct settings {
 	enum manager_policy cpu_manager_policy, memory_manager_policy;
 	enum device_memory device_memory;
 	struct cpu_options cpu_options;
-	uint64_t merge_visit_budget; /* steps of one search for NUMA nodes; 0: no bound */
+	uint64_t merge_visit_budget; /* steps of all searches for one event (budget.h); 0: no bound,
+					which is not for a daemon */
 	struct feature_gates gates;
 	uint64_t options_given; /* which options have a value, if only "false" */
 	struct cpuset reserved_cpus;
@@ -165,6 +166,12 @@ int settings_check_options(const struct settings *s, const struct topo *t, struc
  * that its CPUs, NUMA nodes and huge page sizes exist and that the reservations fit into them.
  * 0, or as above; the text names the key. */
 int settings_check(const struct settings *s, const struct topo *t, struct err *e);
+
+/* The same for a daemon, which others wait for: mergeVisitBudget must have a bound, 1 to
+ * MERGE_VISIT_BUDGET_MAX. A step takes some 20 ns, twice as long on a slow machine: that is a small
+ * part of the 2 s for which a runtime waits. */
+int settings_check_daemon(const struct settings *s, const struct topo *t, struct err *e);
+enum { MERGE_VISIT_BUDGET_MAX = 8 << 20 };
 
 /* How many CPUs are kept for the system: as many as reservedSystemCPUs has, or, where that is not
  * given, systemReserved.cpu and kubeReserved.cpu together, rounded up to whole ones (kubelet

@@ -2,6 +2,7 @@
 #define NUMAFIT_TOKENS_H
 
 #include <numafit/arena.h>
+#include <numafit/budget.h>
 #include <numafit/settings.h>
 #include <numafit/topo.h>
 
@@ -106,9 +107,9 @@ struct token_wish {
  * never an error, that would end the pod: of what cannot be had so (must_include is larger, or what
  * is available has other ids than tokens and needs them) the first ones of must_include and then of
  * available are the answer. Working memory, TOKENS_PREFER_BYTES and some for each id, from *a; with
- * less the answer is none, which leaves the choice to the kubelet. */
-size_t tokens_prefer(
-	const struct topo *t, const struct token_wish *w, struct arena *a, const char **out);
+ * less the answer is none, which leaves the choice to the kubelet. The search spends *b. */
+size_t tokens_prefer(const struct topo *t, const struct token_wish *w, struct budget *b,
+	struct arena *a, const char **out);
 enum { TOKENS_PREFER_BYTES = 512 << 10, TOKENS_PREFER_BYTES_PER_ID = 64 };
 
 #endif

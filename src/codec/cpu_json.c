@@ -152,7 +152,8 @@ static int answer_take(
 		rc = read_bool(item, "uncore", &how.uncore, e);
 	if (rc)
 		return rc;
-	if (cpus_take(t, &available, want, &how, &got, e))
+	struct budget endless = budget_of(0);
+	if (cpus_take(t, &available, want, &how, &endless, &got, e))
 		*result = json_pack("{s:o}", "error", json_message(e->text));
 	else
 		*result = json_pack("{s:o}", "cpus", list_of(&got));
@@ -313,12 +314,13 @@ static const char *allocate(
 	struct cpuset reserved_cores = cpus_whole_cores(p->t, &p->reserved);
 	struct cpuset physical = cpuset_minus(p->shared, &reserved_cores);
 	struct cpuset allocatable = cpuset_or(*available, &p->reusable);
+	struct budget endless = budget_of(0);
 
 	if (!p->want)
 		return NULL;
 	if (cpus_check_whole_cores(p->t, o, &physical, p->want, e))
 		return "SMTAlignmentError";
-	if (cpus_allocate(p->t, o, &allocatable, p->want, &p->affinity, got, e)) {
+	if (cpus_allocate(p->t, o, &allocatable, p->want, &p->affinity, &endless, got, e)) {
 		struct err why = *e;
 
 		(void)err_set(

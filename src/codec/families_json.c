@@ -80,7 +80,8 @@ static unsigned size_by_capacity(struct nodeset ground, const struct family_dema
 	struct family f = {.kind = FAMILY_CAPACITY, .ground = ground, .nr_demands = nr};
 
 	memcpy(f.demand, demand, nr * sizeof *demand);
-	unsigned k = family_smallest(&f, a);
+	struct budget endless = budget_of(0);
+	unsigned k = family_smallest(&f, &endless, a);
 	return k ? k : otherwise;
 }
 
@@ -449,7 +450,9 @@ int families_json_answer(json_t *item, struct arena *a, json_t **result, struct 
 		return 0;
 	}
 	const struct hint_space space = policy_question_space(&q.put_to);
-	rc = policy_merge_families(q.put_to.policy, &space, q.families, q.nr_families, a, &answer);
+	struct budget endless = budget_of(0);
+	rc = policy_merge_families(
+		q.put_to.policy, &space, q.families, q.nr_families, &endless, a, &answer);
 	if (rc > 0)
 		return err_set(e, E2BIG,
 			"too many ways to leave NUMA nodes out: none is certain to be "

@@ -211,6 +211,8 @@ static bool is_absent(const struct field *f, const void *from)
 		return !MEMBER(unsigned, from, f->count);
 	if (f->type == FIELD_LIST)
 		return !MEMBER(size_t, from, f->count);
+	if (f->type == FIELD_BOOL)
+		return !MEMBER(bool, from, f->at);
 	if (f->type == FIELD_U64)
 		return !MEMBER(uint64_t, from, f->at);
 	if (f->type == FIELD_CPUS)

@@ -174,6 +174,8 @@ static const struct field decision_rows[] = {
 	FIELD("lease", U64, AT(lease), .optional = true),
 	FIELD("reason", STRING, AT(reason), .optional = true),
 	FIELD("message", CHARS, AT(message), .max = DECISION_MESSAGE_MAX),
+	FIELD("cut_short", BOOL, AT(cut_short), .optional = true),
+	FIELD("steps", U64, AT(steps), .optional = true),
 	FIELD("reasons", POINTER, AT(reasons), .optional = true, .fields = &reasons_fields),
 };
 static const struct fields decision_fields = FIELDS(decision_rows, struct decision);

@@ -124,6 +124,7 @@ static void hints_for(struct memory_play *g, const struct memory_pod *p,
 	const struct memory_demand *d, const struct memory_container *holder,
 	struct memory_hints *h)
 {
+	struct budget endless = budget_of(0);
 	struct arena work;
 
 	h->nr = 0;
@@ -137,7 +138,7 @@ static void hints_for(struct memory_play *g, const struct memory_pod *p,
 	}
 	arena_init_fixed(&work, g->work, ADMIT_ARENA_BYTES);
 	h->nr = memory_families(
-		g->t, &g->state, d, reuse_of(g, p->ask->uid), &h->rows, &work, h->f);
+		g->t, &g->state, d, reuse_of(g, p->ask->uid), &h->rows, &endless, &work, h->f);
 }
 
 void memory_play_hints(
@@ -178,6 +179,7 @@ int memory_play_allocate(struct memory_play *g, struct memory_pod *p, unsigned i
 {
 	struct memory_container *c = &p->container[i];
 	const char *uid = p->ask->uid;
+	struct budget endless = budget_of(0);
 	struct arena work;
 
 	if (!is_managed(p->ask))
@@ -187,8 +189,8 @@ int memory_play_allocate(struct memory_play *g, struct memory_pod *p, unsigned i
 		return 0;
 	}
 	arena_init_fixed(&work, g->work, ADMIT_ARENA_BYTES);
-	int nr = memory_allocate(
-		g->t, &g->state, &c->demand, reuse_of(g, uid), affinity, &work, c->blocks, e);
+	int nr = memory_allocate(g->t, &g->state, &c->demand, reuse_of(g, uid), affinity, &endless,
+		&work, c->blocks, e);
 	if (nr < 0)
 		return nr;
 	c->nr_blocks = (unsigned)nr;

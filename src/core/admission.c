@@ -16,6 +16,7 @@ struct way_in {
 	struct books *b;
 	const struct pod_ask *ask;
 	struct grants *out;
+	struct budget *budget; /* of the container that is dealt with, or of the pod */
 	struct arena *arena;
 	unsigned place; /* the container that is dealt with */
 	bool whole;     /* not yet: the pod as a whole is */
@@ -135,7 +136,10 @@ static int device_hints(const struct way_in *w, bool pod_scope, struct arena *a,
 		uint64_t count = pod_scope ? pod_needs_at_once(w->ask, devices_of, r)
 					   : devices_of(w->ask, w->place, r);
 		struct device_claim what = claim(w, r, count, !pod_scope);
-		int rc = devices_family(&what, w->b->t->nodes, a, &h->family[h->nr++]);
+		struct budget part = budget_part(w->budget, 1, 4);
+		int rc = devices_family(
+			&what, w->b->t->nodes, &part, a, &h->family[h->nr++]);
+		budget_return(w->budget, &part);
 		if (rc)
 			return rc;
 	}
@@ -186,11 +190,9 @@ static struct nodeset nodes_of(const unsigned *cpus_on)
 	return nodes;
 }
 
-static bool is_empty(const struct family *f, const struct arena *a)
+static bool is_empty(const struct family *f)
 {
-	struct arena scratch = *a;
-
-	return f->kind == FAMILY_CAPACITY && !family_smallest(f, &scratch);
+	return f->kind == FAMILY_CAPACITY && !f->nr_extra && !family_has(f, f->ground);
 }
 
 /* Of *f what is within those nodes. */
@@ -209,11 +211,11 @@ static struct family within(const struct family *f, struct nodeset nodes)
 /* Where the container's CPUs are is settled, by the kubelet's Topology Manager: its memory is to be
  * on nodes of theirs, on as few as it needs. What is not there may come from around them, or from
  * anywhere, which is not preferred. */
-static void keep_beside(struct nodeset beside, const struct arena *a, struct family *f)
+static void keep_beside(struct nodeset beside, struct family *f)
 {
 	struct family best = within(f, beside);
 
-	if (is_empty(&best, a)) {
+	if (is_empty(&best)) {
 		best = *f;
 		best.preferred_size = NODES_MAX + 1;
 		best.required = nodeset_or(f->required, beside);
@@ -222,7 +224,7 @@ static void keep_beside(struct nodeset beside, const struct arena *a, struct fam
 			if (nodeset_within(beside, f->extra[i]))
 				best.extra[best.nr_extra++] = f->extra[i];
 	}
-	if (is_empty(&best, a)) {
+	if (is_empty(&best)) {
 		best = *f;
 		best.preferred_size = NODES_MAX + 1;
 	}
@@ -243,17 +245,19 @@ static void memory_hints(const struct way_in *w, bool pod_scope, struct arena *a
 		total = w->out->memory[w->place].demand;
 	if (pod_scope && at_least->known && total.kinds & 1)
 		total.bytes[0] = max(total.bytes[0], at_least->memory_bytes);
+	struct budget part = budget_part(w->budget, 1, 4);
 	unsigned nr = memory_families(w->b->t, &w->b->memory, &total, pod_scope ? NULL : &w->reuse,
-		&h->rows, a, &h->family[h->nr]);
+		&h->rows, &part, a, &h->family[h->nr]);
+	budget_return(w->budget, &part);
 	for (unsigned i = 0; cpus_on && i < nr; i++)
-		keep_beside(nodes_of(cpus_on), a, &h->family[h->nr + i]);
+		keep_beside(nodes_of(cpus_on), &h->family[h->nr + i]);
 	h->nr += nr;
 }
 
-static int refuse_affinity(struct way_in *w, bool cut_short)
+static int refuse_affinity(struct way_in *w)
 {
 	return refuse(w, "TopologyAffinityError",
-		cut_short ? "Resources cannot be allocated with Topology locality, as far as a "
+		w->budget->cut ? "Resources cannot be allocated with Topology locality, as far as a "
 			    "search cut short by mergeVisitBudget can tell"
 			  : "Resources cannot be allocated with Topology locality");
 }
@@ -334,7 +338,6 @@ static int align(struct way_in *w, bool pod_scope, struct grant *g)
 	const struct hint_space space = {
 		.all = w->b->t->nodes,
 		.distance = s->prefer_closest_numa_nodes ? w->b->t->distance : NULL,
-		.visit_budget = s->merge_visit_budget,
 		.strategy = s->allocation_strategy,
 	};
 	static const struct hints none;
@@ -352,14 +355,17 @@ static int align(struct way_in *w, bool pod_scope, struct grant *g)
 		h = collect(w, pod_scope, &scratch);
 	if (!h || (asks && !reasons))
 		return refuse_for_room(w);
-	int rc = policy_merge_families(policy, &space, h->family, h->nr, &scratch, &answer);
+	struct budget part = budget_part(w->budget, 3, 4);
+	int rc = policy_merge_families(policy, &space, h->family, h->nr, &part, &scratch, &answer);
+	budget_return(w->budget, &part);
 	if (rc < 0)
 		return refuse_for_room(w);
 	g->policy = policy;
 	int hinted = follow_hint(w,
 		&(struct sched_hint_merge){policy, &space, h->family, h->nr, answer}, g, &answer);
 	if (asks)
-		found = reasons_of(policy, &space, h->family, h->nr, &answer, rc > 0, &scratch);
+		found = reasons_of(policy, &space, h->family, h->nr, &answer, w->budget->cut,
+			w->budget, &scratch);
 	if (found) {
 		*reasons = *found;
 		g->reasons = reasons;
@@ -369,13 +375,12 @@ static int align(struct way_in *w, bool pod_scope, struct grant *g)
 		g->affinity.any = false;
 		g->affinity.mask = nodes_of(w->ask->container[w->place].cpus_on);
 	}
-	g->cut_short = rc > 0;
 	w->why->reasons = g->reasons;
 	if (w->by_hint->place == w->place)
 		w->by_hint->reasons = g->reasons;
 	if (hinted)
 		return hinted;
-	return answer.admit ? 0 : refuse_affinity(w, rc > 0);
+	return answer.admit ? 0 : refuse_affinity(w);
 }
 
 /* Allocation */
@@ -450,7 +455,7 @@ static int check_shared(struct way_in *w)
 
 /* From each NUMA node as many as its tokens are. */
 static int take_by_node(const struct books *b, const struct cpuset *free_cpus,
-	const unsigned *cpus_on, struct cpuset *got, struct err *e)
+	const unsigned *cpus_on, struct budget *budget, struct cpuset *got, struct err *e)
 {
 	*got = (struct cpuset){0};
 	nodeset_each (n, b->t->nodes) {
@@ -459,8 +464,8 @@ static int take_by_node(const struct books *b, const struct cpuset *free_cpus,
 
 		if (!cpus_on[n])
 			continue;
-		int rc = cpus_allocate(
-			b->t, &b->s->cpu_options, &here, cpus_on[n], &there, &some, e);
+		int rc = cpus_allocate(b->t, &b->s->cpu_options, &here, cpus_on[n], &there, budget,
+			&some, e);
 		if (rc)
 			return rc;
 		*got = cpuset_or(*got, &some);
@@ -473,9 +478,9 @@ static int take_cpus(const struct way_in *w, const struct cpuset *free_cpus, uns
 {
 	const unsigned *cpus_on = w->ask->container[w->place].cpus_on;
 
-	return cpus_on ? take_by_node(w->b, free_cpus, cpus_on, got, e)
+	return cpus_on ? take_by_node(w->b, free_cpus, cpus_on, w->budget, got, e)
 		       : cpus_allocate(w->b->t, &w->b->s->cpu_options, free_cpus, count, affinity,
-				 got, e);
+				 w->budget, got, e);
 }
 
 static int give_cpus(struct way_in *w, const struct hint *affinity)
@@ -509,8 +514,8 @@ static int give_memory(struct way_in *w, const struct hint *affinity)
 
 	if (!pins_memory(w))
 		return 0;
-	int nr = memory_allocate(
-		w->b->t, &w->b->memory, &c->demand, &w->reuse, affinity, &scratch, c->blocks, &e);
+	int nr = memory_allocate(w->b->t, &w->b->memory, &c->demand, &w->reuse, affinity, w->budget,
+		&scratch, c->blocks, &e);
 	if (nr < 0)
 		return refuse_allocation(w, e.text);
 	c->nr_blocks = (unsigned)nr;
@@ -521,7 +526,12 @@ static int give_memory(struct way_in *w, const struct hint *affinity)
 	return 0;
 }
 
-static int admit_container(struct way_in *w, const struct grant *of_pod)
+static int align_pod(struct way_in *w, struct grant *of_pod)
+{
+	return align(w, true, of_pod);
+}
+
+static int admit_container(struct way_in *w, struct grant *of_pod)
 {
 	struct grant *g = &w->out->of[w->place];
 	int rc = 0;
@@ -538,6 +548,19 @@ static int admit_container(struct way_in *w, const struct grant *of_pod)
 }
 
 /* The pod's way */
+
+/* One part of it, with its share of the whole budget. */
+static int with_share(struct way_in *w, struct budget *whole, unsigned i,
+	int (*run)(struct way_in *w, struct grant *of_pod), struct grant *of_pod, bool *cut_short)
+{
+	struct budget part = budget_share(whole, w->ask->nr + 1, i);
+
+	w->budget = &part;
+	int rc = run(w, of_pod);
+	*cut_short = *cut_short || part.cut;
+	budget_return(whole, &part);
+	return rc;
+}
 
 static int prepare(struct way_in *w)
 {
@@ -580,7 +603,7 @@ static int read_demands(struct way_in *w)
 }
 
 int admission_pass(const struct admission_way *how, struct books *b, const struct pod_ask *pod,
-	struct arena *a, struct grants *out, struct refusal *why)
+	struct budget *budget, struct arena *a, struct grants *out, struct refusal *why)
 {
 	struct refusal by_hint = {0};
 	struct way_in w = {.b = b,
@@ -602,10 +625,12 @@ int admission_pass(const struct admission_way *how, struct books *b, const struc
 	if (how->settled)
 		of_pod.affinity = *how->settled;
 	else if (!rc && by_pod)
-		rc = align(&w, true, &of_pod);
+		rc = with_share(&w, budget, 0, align_pod, &of_pod, &of_pod.cut_short);
 	w.whole = false;
 	for (; !rc && w.place < pod->nr; w.place++)
-		rc = admit_container(&w, how->settled || by_pod ? &of_pod : NULL);
+		rc = with_share(&w, budget, w.place + 1, admit_container,
+			how->settled || by_pod ? &of_pod : NULL, &out->of[w.place].cut_short);
+	why->cut_short = budget->cut;
 	return rc;
 }
 

@@ -36,7 +36,8 @@ static bool copy_books(const struct books *b, struct arena *a, struct books *cop
 
 /* NULL: the arena's limit is reached. */
 static struct attempt *try_pod(
-	const struct books *b, const struct pod_ask *pod, bool follow, struct arena *a)
+	const struct books *b, const struct pod_ask *pod, bool follow, struct budget *budget,
+	struct arena *a)
 {
 	struct attempt *x = arena_alloc(a, sizeof *x);
 
@@ -44,7 +45,7 @@ static struct attempt *try_pod(
 		return NULL;
 	x->by_hint = (struct refusal){0};
 	const struct admission_way how = {.follow = follow, .by_hint = &x->by_hint};
-	x->rc = admission_pass(&how, &x->books, pod, a, &x->grants, &x->why);
+	x->rc = admission_pass(&how, &x->books, pod, budget, a, &x->grants, &x->why);
 	return x;
 }
 
@@ -96,18 +97,24 @@ static int refused(struct refusal *why)
 }
 
 int admission(struct books *b, const struct pod_ask *pod, const struct hint *settled,
-	struct arena *a, struct grants *out, struct refusal *why)
+	struct budget *budget, struct arena *a, struct grants *out, struct refusal *why)
 {
 	const struct admission_way plain = {.settled = settled};
 
 	if (settled || !has_hints(pod))
-		return admission_pass(&plain, b, pod, a, out, why);
-	const struct attempt *without = try_pod(b, pod, false, a);
-	const struct attempt *with = without ? try_pod(b, pod, true, a) : NULL;
+		return admission_pass(&plain, b, pod, budget, a, out, why);
+	/* as much for both: what one of them finds the other does, but for the hint */
+	struct budget half[2] = {budget_part(budget, 1, 2), budget_part(budget, 1, 2)};
+	half[0].aside = half[0].given_aside /= 2;
+	half[1].aside = half[1].given_aside /= 2;
+	const struct attempt *without = try_pod(b, pod, false, &half[0], a);
+	const struct attempt *with = without ? try_pod(b, pod, true, &half[1], a) : NULL;
+	budget_return(budget, &half[0]);
+	budget_return(budget, &half[1]);
 	if (!with) /* no room for hints: as if there were none */
 		with = without;
 	if (!with)
-		return admission_pass(&plain, b, pod, a, out, why);
+		return admission_pass(&plain, b, pod, budget, a, out, why);
 	const struct attempt *it =
 		with->by_hint.reason || fares_as_well(with, without) ? with : without;
 	*b = it->books;

@@ -16,6 +16,6 @@ struct admission_way {
 
 /* As admission(); -EPERM too when a hint that is followed refuses. */
 int admission_pass(const struct admission_way *how, struct books *b, const struct pod_ask *pod,
-	struct arena *a, struct grants *out, struct refusal *why);
+	struct budget *budget, struct arena *a, struct grants *out, struct refusal *why);
 
 #endif

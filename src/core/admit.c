@@ -13,6 +13,7 @@ static void refuse(struct decision *d, const struct refusal *why)
 {
 	d->admit = false;
 	d->reason = decision_reason(why->reason);
+	d->cut_short = why->cut_short;
 	d->reasons = why->reasons;
 	d->hint = why->hint;
 	(void)text_copy(d->message, sizeof d->message, why->message);
@@ -104,6 +105,7 @@ static void fill(const struct ledger *l, const struct grants *g, unsigned place,
 		.nodes = of->affinity.mask,
 		.preferred = of->affinity.preferred,
 		.nr_blocks = memory->nr_blocks,
+		.cut_short = of->cut_short,
 		.reasons = of->reasons,
 	};
 	memcpy(d->blocks, memory->blocks, sizeof d->blocks);
@@ -199,7 +201,7 @@ static bool claim_tokens(const struct ledger *l, const struct settings *s,
 }
 
 void admit(const struct ledger *l, const struct settings *s, const struct request *req,
-	struct arena *a, struct decision *d)
+	struct budget *budget, struct arena *a, struct decision *d)
 {
 	struct container_ask container = {
 		.name = req->container_name,
@@ -237,7 +239,7 @@ void admit(const struct ledger *l, const struct settings *s, const struct reques
 		return;
 	}
 	bool settled = settled_by_its_pod(l, s, req, &affinity);
-	if (admission(b, &ask, settled ? &affinity : NULL, a, &g, &why))
+	if (admission(b, &ask, settled ? &affinity : NULL, budget, a, &g, &why))
 		refuse(d, &why);
 	else
 		fill(l, &g, 0, d);
@@ -285,7 +287,7 @@ static void judge_tokens(const struct pod_ask *ask, struct decision *d)
 }
 
 void admit_pod(const struct ledger *l, const struct settings *s, const struct pod *pod,
-	struct arena *a, struct decision *whole, struct decision **parts)
+	struct budget *budget, struct arena *a, struct decision *whole, struct decision **parts)
 {
 	struct refusal why;
 	struct grants g;
@@ -305,11 +307,12 @@ void admit_pod(const struct ledger *l, const struct settings *s, const struct po
 		whole->apart = POD_APART_TOO_LARGE;
 		return;
 	}
-	if (admission(b, pod->ask, NULL, a, &g, &why)) {
+	if (admission(b, pod->ask, NULL, budget, a, &g, &why)) {
 		refuse_pod(whole, pod->ask, &why);
 		whole->apart = why.no_room ? POD_APART_TOO_LARGE : POD_APART_NOT;
 		return;
 	}
+	whole->cut_short = budget->cut;
 	whole->admit = true;
 	for (unsigned c = 0; c < g.nr; c++) {
 		fill(l, &g, c, &(*parts)[c]);
@@ -328,7 +331,7 @@ static uint64_t free_memory(const struct ledger *l)
 
 /* Whether the merge for the pod's memory alone is refused: with CPUs it can only be more so. */
 static void admit_memory_of_pod(const struct ledger *l, const struct settings *s,
-	const struct pod *pod, struct arena *a, struct decision *d)
+	const struct pod *pod, struct budget *b, struct arena *a, struct decision *d)
 {
 	const struct request as_one = {
 		.container_id = pod->sandbox_id,
@@ -338,11 +341,11 @@ static void admit_memory_of_pod(const struct ledger *l, const struct settings *s
 		.memory = {{0, pod->totals.memory_bytes}},
 	};
 
-	admit(l, s, &as_one, a, d);
+	admit(l, s, &as_one, b, a, d);
 }
 
 void admit_totals(const struct ledger *l, const struct settings *s, const struct pod *pod,
-	struct arena *a, struct decision *d)
+	struct budget *b, struct arena *a, struct decision *d)
 {
 	uint64_t need = pod->totals.known ? pod->totals.memory_bytes : 0;
 	struct text t;
@@ -353,7 +356,9 @@ void admit_totals(const struct ledger *l, const struct settings *s, const struct
 	if (ledger_find_of_pod(l, pod->uid)) /* started anew: part of it is what the pod has */
 		return;
 	if (s->topology_scope == SCOPE_POD && s->topology_policy != POLICY_NONE) {
-		admit_memory_of_pod(l, s, pod, a, d);
+		admit_memory_of_pod(l, s, pod, b, a, d);
+		if (!d->admit && d->cut_short) /* that proves nothing */
+			*d = (struct decision){.admit = true, .policy = s->topology_policy};
 		return;
 	}
 	if (need <= free_memory(l))

@@ -4,6 +4,9 @@
 
 #include <errno.h>
 
+/* CPUs are reserved at the start, where nobody waits; on 64 uneven nodes that is some 100 ms. */
+enum { RESERVE_STEPS = 1 << 22 };
+
 static unsigned cpus_per_core(const struct topo *t)
 {
 	return t->nr_cpus / t->nr_cores;
@@ -76,9 +79,10 @@ int cpus_reserve(const struct topo *t, const struct cpu_options *o, unsigned cou
 	struct cpuset *out, struct err *e)
 {
 	struct cpus_how how = cpus_how(t, o);
+	struct budget b = budget_of(RESERVE_STEPS);
 	struct cpuset reserved = {0};
 
-	(void)cpus_take(t, &t->cpus, count, &how, &reserved, NULL); /* too few: the next sees it */
+	(void)cpus_take(t, &t->cpus, count, &how, &b, &reserved, NULL); /* too few: the next sees it */
 	int rc = cpus_check_reserved(t, &reserved, count, e);
 	if (!rc)
 		*out = reserved;
@@ -212,7 +216,7 @@ struct cpus_how cpus_how(const struct topo *t, const struct cpu_options *o)
 }
 
 int cpus_take(const struct topo *t, const struct cpuset *free, unsigned count,
-	const struct cpus_how *how, struct cpuset *out, struct err *e)
+	const struct cpus_how *how, struct budget *b, struct cpuset *out, struct err *e)
 {
 	struct cpus_how packed = *how;
 
@@ -222,11 +226,24 @@ int cpus_take(const struct topo *t, const struct cpuset *free, unsigned count,
 			count, cpuset_count(free));
 	if (how->distributed) {
 		packed.uncore = false;
-		if (count && count % how->group == 0 && cpus_distribute(t, free, count, how, out))
+		if (count && count % how->group == 0 && 
+			cpus_distribute(t, free, count, how, b, out))
 			return 0;
 	}
 	*out = cpus_pack(t, free, count, &packed);
 	return 0;
+}
+
+int cpus_take_on_node(const struct topo *t, const struct cpuset *free, unsigned count,
+	const struct cpus_how *how, struct cpuset *out, struct err *e)
+{
+	struct cpus_how on_node = *how;
+	struct budget none = {0};
+
+	if (how->distributed)
+		on_node.uncore = false;
+	on_node.distributed = false;
+	return cpus_take(t, free, count, &on_node, &none, out, e);
 }
 
 /* The CPUs that an affinity speaks of: those of its nodes, or of all sockets that these touch
@@ -248,7 +265,7 @@ static struct cpuset aligned_cpus(
 
 int cpus_allocate(const struct topo *t, const struct cpu_options *o,
 	const struct cpuset *available_and_reusable, unsigned count, const struct hint *affinity,
-	struct cpuset *out, struct err *e)
+	struct budget *b, struct cpuset *out, struct err *e)
 {
 	struct cpuset near = {0}, rest = *available_and_reusable;
 	struct cpus_how how = cpus_how(t, o);
@@ -258,11 +275,11 @@ int cpus_allocate(const struct topo *t, const struct cpu_options *o,
 		struct cpuset aligned = cpuset_and(aligned_cpus(t, o, affinity->mask), &rest);
 		unsigned have = cpuset_count(&aligned);
 
-		rc = cpus_take(t, &aligned, have < count ? have : count, &how, &near, e);
+		rc = cpus_take(t, &aligned, have < count ? have : count, &how, b, &near, e);
 		rest = cpuset_minus(rest, &near);
 	}
 	if (!rc)
-		rc = cpus_take(t, &rest, count - cpuset_count(&near), &how, out, e);
+		rc = cpus_take(t, &rest, count - cpuset_count(&near), &how, b, out, e);
 	if (!rc)
 		*out = cpuset_or(*out, &near);
 	return rc;

@@ -10,8 +10,7 @@
 #include "cpus_pack.h"
 
 enum {
-	VISITS_MAX =
-		1 << 13, /* of one search, then the best so far is it; 8 nodes never need as many */
+	NUMBERS_PER_STEP = 32,
 	PRECISION = 1000 /* the kubelet rounds means and deviations to as much */
 };
 #define UNEVEN UINT64_MAX /* worse than any balance: there is no such way */
@@ -27,7 +26,7 @@ struct spread {
 	uint64_t left;              /* free CPUs in the end */
 	unsigned group, each;       /* CPUs per group, CPUs that each chosen node gives */
 	unsigned rest;              /* groups that some of them, the givers, give besides */
-	unsigned visits;
+	struct budget *budget;
 	struct nodeset nodes, givers; /* the best so far */
 	uint64_t limit;               /* only what is more even than that is of interest */
 };
@@ -72,6 +71,7 @@ static uint64_t balance_in_turn(const struct spread *s, struct nodeset nodes, st
 {
 	unsigned after[NODES_MAX], rest = s->rest;
 
+	(void)budget_spend(s->budget, 1 + rest / NUMBERS_PER_STEP);
 	nodeset_each (p, nodes)
 		after[p] = s->count[p] - s->each;
 	for (unsigned before = rest + 1; rest && rest < before;) {
@@ -93,6 +93,8 @@ static uint64_t balance_at_best(
 {
 	unsigned after[NODES_MAX], given[NODES_MAX] = {0};
 
+	(void)budget_spend(
+		s->budget, 1 + s->rest * nodeset_count(givers) / NUMBERS_PER_STEP);
 	nodeset_each (p, nodes) {
 		if (s->count[p] < s->each)
 			return UNEVEN;
@@ -170,13 +172,12 @@ static void walk(struct spread *s, struct walk w, void (*found)(struct spread *,
 	nodeset_each (p, w.open) {
 		struct walk deeper = w;
 
-		if (nodeset_count(w.open) < w.missing || s->visits >= VISITS_MAX)
+		if (nodeset_count(w.open) < w.missing || !budget_spend(s->budget, 1))
 			return;
 		w.open = nodeset_minus(w.open, nodeset_of(p));
 		/* a node with as many CPUs as one before it does the same, but comes later */
 		if (has_count(s, tried, s->count[p]))
 			continue;
-		s->visits++;
 		tried = nodeset_or(tried, nodeset_of(p));
 		deeper.chosen = nodeset_or(w.chosen, nodeset_of(p));
 		deeper.open = w.open;
@@ -225,8 +226,11 @@ static void try_nodes(struct spread *s, struct nodeset nodes)
 	nodeset_each (p, nodes)
 		if (s->count[p] >= s->each + s->group)
 			givers = nodeset_or(givers, nodeset_of(p));
-	for (unsigned nr = nodeset_count(givers); s->rest && nr && at_best < s->limit; nr--)
+	for (unsigned nr = nodeset_count(givers); s->rest && nr && at_best < s->limit; nr--) {
 		try_givers(s, nodes, givers, nr);
+		if (s->limit != UNEVEN && !budget_spend(s->budget, 1))
+			return;
+	}
 }
 
 static void nodes_found(struct spread *s, struct walk w)
@@ -241,7 +245,6 @@ static bool find(struct spread *s, unsigned width, unsigned groups)
 
 	s->each = groups / width * s->group;
 	s->rest = groups % width;
-	s->visits = 0;
 	s->limit = UNEVEN;
 	try_nodes(s, fullest(s, all, width));
 	if (s->limit == UNEVEN)
@@ -252,9 +255,9 @@ static bool find(struct spread *s, unsigned width, unsigned groups)
 }
 
 static void begin(struct spread *s, const struct topo *t, const struct cpuset *free, unsigned want,
-	unsigned group)
+	unsigned group, struct budget *b)
 {
-	*s = (struct spread){.group = group, .left = cpuset_count_and(free, &t->cpus) - want};
+	*s = (struct spread){.group = group, .budget = b, .left = cpuset_count_and(free, &t->cpus) - want};
 	s->nr = cpus_order_nodes(t, free, s->node);
 	for (unsigned i = 0; i < s->nr; i++) {
 		unsigned at = i;
@@ -304,7 +307,7 @@ static unsigned divide_up(unsigned n, unsigned by)
 }
 
 bool cpus_distribute(const struct topo *t, const struct cpuset *free, unsigned want,
-	const struct cpus_how *how, struct cpuset *out)
+	const struct cpus_how *how, struct budget *b, struct cpuset *out)
 {
 	/* kubelet rangeNUMANodesNeededToSatisfy: how few nodes could do, were all alike */
 	unsigned groups = want / how->group;
@@ -312,7 +315,7 @@ bool cpus_distribute(const struct topo *t, const struct cpuset *free, unsigned w
 		divide_up(divide_up(t->nr_cpus, how->group), nodeset_count(t->nodes_with_cpus));
 	struct spread s;
 
-	begin(&s, t, free, want, how->group);
+	begin(&s, t, free, want, how->group, b);
 	for (unsigned width = divide_up(groups, per_node); width <= groups && width <= s.nr;
 		width++)
 		if (find(&s, width, groups)) {

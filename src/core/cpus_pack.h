@@ -18,6 +18,6 @@ unsigned cpus_order_nodes(const struct topo *t, const struct cpuset *free, uint8
 /* count CPUs of *free, at least as many and whole groups, evenly over as few NUMA nodes as can be
  * (kubelet takeByTopologyNUMADistributed). False: no way to do so. */
 bool cpus_distribute(const struct topo *t, const struct cpuset *free, unsigned count,
-	const struct cpus_how *how, struct cpuset *out);
+	const struct cpus_how *how, struct budget *b, struct cpuset *out);
 
 #endif

@@ -76,7 +76,8 @@ static bool require_reusable(const struct device_claim *c, struct covers *room, 
 }
 
 int devices_family(
-	const struct device_claim *c, struct nodeset all, struct arena *a, struct family *f)
+	const struct device_claim *c, struct nodeset all, struct budget *b, struct arena *a,
+	struct family *f)
 {
 	const struct device_resource *r = c->resource;
 	struct covers registered = {arena_array(a, r->nr, sizeof *registered.at), 0};
@@ -103,7 +104,7 @@ int devices_family(
 	f->kind = FAMILY_CAPACITY;
 	f->demand[0] = (struct family_demand){
 		.cover = registered.at, .nr_covers = registered.nr, .need = c->count};
-	f->preferred_size = family_smallest(f, &scratch);
+	f->preferred_size = family_smallest(f, b, &scratch);
 	if (!f->preferred_size)
 		f->preferred_size = nodeset_count(f->ground);
 	f->demand[0] = (struct family_demand){

@@ -44,7 +44,7 @@ static bool can_drop(struct dropping *d, unsigned i, struct nodeset nodes)
 		i++;
 	if (i == d->nr_ordered)
 		return true;
-	if (!d->steps || !search_visit(d->search)) {
+	if (!d->steps || !search_spend(d->search, 1)) {
 		d->unsure = true;
 		return false;
 	}
@@ -111,6 +111,8 @@ void dropping_prepare(struct dropping *d)
 {
 	d->nr_ordered = 0;
 	d->free = (struct nodeset){0};
+	uint64_t all = 0;
+
 	nodeset_each (node, d->common) {
 		unsigned at = d->nr_ordered++;
 
@@ -126,6 +128,12 @@ void dropping_prepare(struct dropping *d)
 			d->order[at] = d->order[at - 1];
 		d->order[at] = (uint8_t)node;
 	}
+	nodeset_each (node, d->free)
+		d->cost[node] = 0;
+	nodeset_each (node, d->common)
+		all += d->cost[node];
+	uint64_t slack = (uint64_t)d->nr << COST_BITS;
+	d->kept = (struct family_demand){.weight = d->cost, .need = all > slack ? all - slack : 0};
 }
 
 /* What a family can spare when it contributes its whole ground set. */

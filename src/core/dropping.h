@@ -22,6 +22,8 @@ struct dropping {
 	struct nodeset free;      /* nodes that some family can drop without missing them */
 	uint64_t cost[NODES_MAX]; /* the least part of a family's slack that a node takes, in units
 				     of 2^-20 */
+	struct family_demand kept; /* what every set that is reached satisfies: the costs of all
+				      other nodes together are no more than all slack */
 	uint8_t order[NODES_MAX]; /* costly nodes first */
 	unsigned nr_ordered;
 	unsigned steps; /* left for one question */

@@ -73,12 +73,13 @@ void engine_create(struct engine *g, int64_t now_ms, const struct request *req, 
 	struct update_list *ups)
 {
 	struct cpuset before = *ledger_pool(g->ledger);
+	struct budget budget = engine_budget(g);
 	struct request known = *req;
 
 	known.apart = engine_apart(g, req);
 	engine_drop(g, now_ms, "replaced", req->container_id, true);
 	if (!engine_inherit(g, now_ms, &known, d))
-		engine_decide(g, &known, d);
+		engine_decide(g, &known, &budget, d);
 	engine_settle(g, now_ms, "create", &known, d);
 	if (d->admit)
 		engine_collect_updates(g, &before, req->container_id, ups);

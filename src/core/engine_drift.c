@@ -47,7 +47,8 @@ static bool has_too_few(const struct holding *h)
 }
 
 /* Enter what it is to have instead of what it lost, if that can be; else why not, into *why. */
-static bool make_whole(struct engine *g, const struct holding *h, struct decision *why)
+static bool make_whole(
+	struct engine *g, const struct holding *h, struct budget *b, struct decision *why)
 {
 	const struct request req = holding_request(h);
 	struct settings cpus_alone = *g->s; /* memory does not move */
@@ -55,7 +56,7 @@ static bool make_whole(struct engine *g, const struct holding *h, struct decisio
 
 	cpus_alone.memory_manager_policy = MANAGER_NONE;
 	arena_init_fixed(&g->arena, g->work, ADMIT_ARENA_BYTES);
-	resize(g->ledger, &cpus_alone, h, &req, &g->arena, &d);
+	resize(g->ledger, &cpus_alone, h, &req, b, &g->arena, &d);
 	*why = d;
 	if (!d.admit)
 		return false;
@@ -89,7 +90,8 @@ static void explain(struct engine *g, const struct holding *h, const struct cpus
 }
 
 /* The CPUs of one entry, which had *before. Whether they have changed. */
-static bool mend_cpus(struct engine *g, const struct holding *h, const struct decision *before)
+static bool mend_cpus(struct engine *g, const struct holding *h, const struct decision *before,
+	struct budget *b)
 {
 	struct cpuset lost = {0};
 	struct decision why;
@@ -101,7 +103,7 @@ static bool mend_cpus(struct engine *g, const struct holding *h, const struct de
 		lost = cpuset_minus(before->cpus, &g->t->cpus);
 	if (!hit && !lacks)
 		return false;
-	bool whole = !lacks || make_whole(g, h, &why);
+	bool whole = !lacks || make_whole(g, h, b, &why);
 	if (hit || whole)
 		explain(g, h, &lost, whole ? NULL : &why);
 	return hit || whole;
@@ -160,6 +162,7 @@ static void move_those_that_share(struct engine *g, const struct decision *befor
 void engine_set_topo(struct engine *g, int64_t now_ms, const struct topo *t)
 {
 	size_t nr = ledger_count(g->ledger);
+	struct budget budget = engine_budget(g);
 	auto_free struct decision *before = xcalloc(nr, sizeof *before);
 
 	for (size_t i = 0; i < nr; i++)
@@ -168,9 +171,11 @@ void engine_set_topo(struct engine *g, int64_t now_ms, const struct topo *t)
 	g->t = t;
 	for (size_t i = 0; i < nr; i++) {
 		const struct holding *h = ledger_at(g->ledger, i);
-		bool moved = mend_cpus(g, h, &before[i]);
+		struct budget part = budget_share(&budget, (unsigned)nr, (unsigned)i);
+		bool moved = mend_cpus(g, h, &before[i], &part);
 		bool booked = has_other_memory(&h->decision, &before[i]);
 
+		budget_return(&budget, &part);
 		/* what it lacks is told until it has it */
 		if (!moved && booked && !(h->decision.lost_cpus && has_too_few(h)))
 			note_memory(g, h);

@@ -143,11 +143,15 @@ static void record_refusal(
 }
 
 /* Only sums are known: what cannot fit in any way is refused, nothing is held. */
-static void judge_totals(
-	struct engine *g, int64_t now_ms, const struct pod *pod, struct decision *d)
+static void judge_totals(struct engine *g, int64_t now_ms, const struct pod *pod, struct budget *b,
+	struct decision *d)
 {
+	bool whole = b->left == b->given;
+	struct budget rest = whole ? *b : budget_all_of(b->left);
+
 	arena_init_fixed(&g->arena, g->work, ADMIT_ARENA_BYTES);
-	admit_totals(g->ledger, g->s, pod, &g->arena, d);
+	admit_totals(g->ledger, g->s, pod, &rest, &g->arena, d);
+	d->steps = whole ? 0 : rest.given;
 	if (!d->admit)
 		record_refusal(g, now_ms, pod, d);
 	else if (pod->apart)
@@ -156,29 +160,30 @@ static void judge_totals(
 
 /* The pod is known, and it takes too much to decide it as a whole. */
 static void judge_apart(struct engine *g, int64_t now_ms, const struct pod *pod, enum pod_apart why,
-	struct decision *d)
+	struct budget *b, struct decision *d)
 {
 	struct pod unknown = *pod;
 
 	unknown.ask = NULL;
 	unknown.apart = why;
-	judge_totals(g, now_ms, &unknown, d);
+	judge_totals(g, now_ms, &unknown, b, d);
 }
 
 void engine_run_pod(struct engine *g, int64_t now_ms, const struct pod *pod, struct decision *d)
 {
 	struct cpuset before = *ledger_pool(g->ledger);
+	struct budget budget = engine_budget(g);
 	struct decision *decisions = NULL;
 
 	if (!pod->ask || !*pod->uid) { /* without a uid no container could claim its part */
-		judge_totals(g, now_ms, pod, d);
+		judge_totals(g, now_ms, pod, &budget, d);
 		return;
 	}
 	release_older_sandboxes(g, now_ms, pod);
 	arena_init_fixed(&g->arena, g->work, ADMIT_ARENA_BYTES);
-	admit_pod(g->ledger, g->s, pod, &g->arena, d, &decisions);
+	admit_pod(g->ledger, g->s, pod, &budget, &g->arena, d, &decisions);
 	if (!d->admit && d->apart)
-		judge_apart(g, now_ms, pod, d->apart, d);
+		judge_apart(g, now_ms, pod, d->apart, &budget, d);
 	else if (!d->admit)
 		record_refusal(g, now_ms, pod, d);
 	else if (decisions)

@@ -90,12 +90,13 @@ void engine_shadow(struct engine *g, int64_t now_ms, const struct request *req,
 	struct decision *ours, struct comparison *c)
 {
 	const struct theirs theirs = read_theirs(g, req);
+	struct budget budget = engine_budget(g);
 	struct request known = *req;
 
 	known.apart = engine_apart(g, req);
 	engine_drop(g, now_ms, "replaced", req->container_id, false);
 	if (!engine_inherit(g, now_ms, &known, ours))
-		engine_decide(g, &known, ours);
+		engine_decide(g, &known, &budget, ours);
 	compare(g, ours, &theirs, c);
 	if (ours->admit && c->agrees) {
 		engine_settle(g, now_ms, "shadow", &known, ours);
@@ -109,5 +110,5 @@ void engine_shadow(struct engine *g, int64_t now_ms, const struct request *req,
 		engine_drop_for_good(g, now_ms, "shadow", waiting);
 	if (placed.exclusive)
 		drop_contradicted(g, now_ms, &placed.cpus);
-	engine_adopt(g, now_ms, "shadow", req, &placed, false);
+	engine_adopt(g, now_ms, "shadow", req, &placed, false, &budget);
 }

@@ -56,8 +56,17 @@ enum pod_apart engine_apart(const struct engine *g, const struct request *req);
 void engine_forget_apart(struct engine *g, const char *sandbox_id);
 /* engine_tokens.c: no sandbox of the pod has a container any more. */
 void engine_pod_is_gone(struct engine *g, int64_t now_ms, const char *cause, const char *pod_uid);
+/* The steps of one event: whoever receives it makes them and hands them down. */
+static inline struct budget engine_budget(const struct engine *g)
+{
+	return budget_of(g->s->merge_visit_budget);
+}
 /* admit() with the engine's own arena. */
-void engine_decide(struct engine *g, const struct request *req, struct decision *d);
+void engine_decide(
+	struct engine *g, const struct request *req, struct budget *b, struct decision *d);
+/* engine_update() with the budget of another event. */
+bool engine_update_within(struct engine *g, int64_t now_ms, const struct request *req,
+	struct budget *b, struct decision *d, struct update_list *ups);
 /* Record the decision and enter it, the pool moved out of its way; refuse what cannot be recorded.
  */
 void engine_settle(struct engine *g, int64_t now_ms, const char *cause, const struct request *req,
@@ -88,7 +97,7 @@ void engine_mark_live(struct engine *g, int64_t now_ms, const char *container_id
  * ledger did not have it either) runs on as it does, unless others hold CPUs that it is confined
  * to. */
 void engine_adopt(struct engine *g, int64_t now_ms, const char *cause, const struct request *req,
-	const struct placement *placed, bool ours);
+	const struct placement *placed, bool ours, struct budget *b);
 /* engine_in_force.c: whether the request's cpuset is that one. */
 bool engine_runs_as(const struct engine *g, const struct request *req, const struct update *want);
 /* Whether the ledger counts and not the request, which is a report that may be as old as the

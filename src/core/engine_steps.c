@@ -186,10 +186,11 @@ bool engine_claims(const struct engine *g, const struct request *req, struct dec
 	return has;
 }
 
-void engine_decide(struct engine *g, const struct request *req, struct decision *d)
+void engine_decide(
+	struct engine *g, const struct request *req, struct budget *b, struct decision *d)
 {
 	arena_init_fixed(&g->arena, g->work, ADMIT_ARENA_BYTES);
-	admit(g->ledger, g->s, req, &g->arena, d);
+	admit(g->ledger, g->s, req, b, &g->arena, d);
 }
 
 void decision_refuse_unrecorded(struct decision *d, const struct err *e)

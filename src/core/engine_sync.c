@@ -122,12 +122,13 @@ static int leave_as_it_runs(
 }
 
 /* Decide it as if it came now, but never refuse it. */
-static void place_late(struct engine *g, const struct request *req, struct decision *d)
+static void place_late(
+	struct engine *g, const struct request *req, struct budget *b, struct decision *d)
 {
 	struct request entitled = *req;
 	if (!engine_claims(g, req, d)) /* nobody knows of its tokens yet, and it runs */
 		entitled.allocated = NULL;
-	engine_decide(g, &entitled, d);
+	engine_decide(g, &entitled, b, d);
 	if (!d->admit)
 		leave_in_pool(g, d);
 	d->source = SOURCE_ADOPTED;
@@ -176,7 +177,7 @@ static bool may_be_left(const struct engine *g, const struct request *req,
 }
 
 void engine_adopt(struct engine *g, int64_t now_ms, const char *cause, const struct request *req,
-	const struct placement *placed, bool ours)
+	const struct placement *placed, bool ours, struct budget *b)
 {
 	struct request known = *req;
 	struct placement p;
@@ -186,7 +187,7 @@ void engine_adopt(struct engine *g, int64_t now_ms, const char *cause, const str
 
 	if (!claim(g, now_ms, &known, &d) && (!was_placed || take_over(g, req, &p, &d, &why)) &&
 		(!may_be_left(g, req, placed, ours) || leave_as_it_runs(g, req, &d, &why))) {
-		place_late(g, &known, &d);
+		place_late(g, &known, b, &d);
 		note_lost(&d, &why);
 	}
 	(void)engine_claims(g, req, &d);
@@ -236,12 +237,13 @@ void engine_live(
 	struct engine *g, int64_t now_ms, const struct request *req, const struct placement *placed)
 {
 	struct cpuset before = *ledger_pool(g->ledger);
+	struct budget budget = engine_budget(g);
 
 	if (ledger_find(g->ledger, req->container_id)) {
 		engine_mark_live(g, now_ms, req->container_id);
 		return;
 	}
-	engine_adopt(g, now_ms, "adopt", req, placed, false);
+	engine_adopt(g, now_ms, "adopt", req, placed, false, &budget);
 	engine_tell_later(g, &before);
 	const struct holding *h = ledger_find(g->ledger, req->container_id);
 	if (h && !h->decision.left)
@@ -385,17 +387,17 @@ static void drop_left(struct engine *g, int64_t now_ms, const struct inventory *
  * would not know that it is ours. What asks for no CPUs of its own any more keeps none, even where
  * its memory cannot be resized. */
 static void resize_late(struct engine *g, int64_t now_ms, const struct request *req,
-	const struct placement *placed)
+	const struct placement *placed, struct budget *b)
 {
 	const struct holding *h = ledger_find(g->ledger, req->container_id);
 	struct update_list told_with_all = {0};
 	struct decision d;
 
 	if (h && !h->decision.left && !engine_knows_better(g, req, placed) &&
-		!holding_suits(h, req) && engine_update(g, now_ms, req, &d, &told_with_all) &&
+		!holding_suits(h, req) && engine_update_within(g, now_ms, req, b, &d, &told_with_all) &&
 		!d.admit && !request_exclusive_cpus(req)) {
 		engine_drop(g, now_ms, "resized", req->container_id, true);
-		engine_adopt(g, now_ms, "adopt", req, placed, true);
+		engine_adopt(g, now_ms, "adopt", req, placed, true, b);
 	}
 	vec_fini(&told_with_all);
 }
@@ -409,6 +411,8 @@ void engine_synchronize(
 	struct engine *g, int64_t now_ms, const struct inventory *what, struct update_list *ups)
 {
 	const struct request **oldest_first = pointers_to(what->requests, what->nr, by_age);
+	struct budget budget = engine_budget(g);
+	unsigned parts = 2 * (unsigned)what->nr, part = 0; /* each is placed, and resized */
 
 	release_gone(g, now_ms, what);
 	release_gone_pods(g, now_ms, what);
@@ -417,14 +421,21 @@ void engine_synchronize(
 		adopt_in_place(g, now_ms, oldest_first[i], placed_of(what, oldest_first[i]));
 	for (size_t i = 0; i < what->nr; i++) {
 		const struct request *req = oldest_first[i];
+		struct budget b = budget_share(&budget, parts, part++);
 
 		if (ledger_find(g->ledger, req->container_id))
 			engine_mark_live(g, now_ms, req->container_id);
 		else
-			engine_adopt(g, now_ms, "adopt", req, placed_of(what, req), false);
+			engine_adopt(
+				g, now_ms, "adopt", req, placed_of(what, req), false, &b);
+		budget_return(&budget, &b);
 	}
-	for (size_t i = 0; i < what->nr; i++)
-		resize_late(g, now_ms, oldest_first[i], placed_of(what, oldest_first[i]));
+	for (size_t i = 0; i < what->nr; i++) {
+		struct budget b = budget_share(&budget, parts, part++);
+
+		resize_late(g, now_ms, oldest_first[i], placed_of(what, oldest_first[i]), &b);
+		budget_return(&budget, &b);
+	}
 	for (size_t i = 0; i < what->nr; i++)
 		put_right(g, oldest_first[i], placed_of(what, oldest_first[i]), ups);
 	free(oldest_first);

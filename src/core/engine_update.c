@@ -79,6 +79,14 @@ static bool has_other_numbers(const struct holding *h, const struct request *req
 bool engine_update(struct engine *g, int64_t now_ms, const struct request *req, struct decision *d,
 	struct update_list *ups)
 {
+	struct budget budget = engine_budget(g);
+
+	return engine_update_within(g, now_ms, req, &budget, d, ups);
+}
+
+bool engine_update_within(struct engine *g, int64_t now_ms, const struct request *req,
+	struct budget *b, struct decision *d, struct update_list *ups)
+{
 	const struct holding *h = ledger_find(g->ledger, req->container_id);
 	struct cpuset before = *ledger_pool(g->ledger);
 	struct request known;
@@ -91,7 +99,13 @@ bool engine_update(struct engine *g, int64_t now_ms, const struct request *req, 
 	if (h->decision.left && !changes && !*req->cpus)
 		return false;
 	if (changes || h->decision.left) {
-		resize(g->ledger, g->s, h, &known, &g->arena, d);
+		bool whole = budget_of(g->s->merge_visit_budget).given == b->given;
+		uint64_t steps = b->given ? b->given : 1;
+
+		if (!whole && !b->given) /* as it is recorded */
+			*b = budget_all_of(steps);
+		resize(g->ledger, g->s, h, &known, b, &g->arena, d);
+		d->steps = whole ? 0 : steps;
 		if (d->admit)
 			record_resize(g, now_ms, &known, d);
 		else

@@ -31,13 +31,13 @@ static unsigned smallest(const struct family *f, struct search *s)
 	return min;
 }
 
-unsigned family_smallest(const struct family *f, struct arena *a)
+unsigned family_smallest(const struct family *f, struct budget *b, struct arena *a)
 {
 	struct nodeset all = f->ground;
 
 	for (unsigned i = 0; i < f->nr_extra; i++)
 		all = nodeset_or(all, f->extra[i]);
-	struct search *s = search_new(&(struct hint_space){.all = all}, a);
+	struct search *s = search_new(&(struct hint_space){.all = all}, b, a);
 	return s ? smallest(f, s) : 0;
 }
 
@@ -50,6 +50,7 @@ struct merge {
 	struct scoring scoring; /* ALLOCATION_NONE until only equals are left */
 	struct nodeset taken;   /* no result */
 	struct search *search;
+	struct budget *budget;
 	struct arena *arena;
 };
 
@@ -227,8 +228,16 @@ static int best_reachable(
 			keep_better(m, best, p.mask);
 		return 0;
 	}
-	dropping_prepare(d);
 	search_begin(m->search, d->common);
+	/* when all of one family's nodes are there, what it does not drop is a set of its own */
+	if (d->nr == 1 && nodeset_within(d->slack[0].family->ground, p.mask)) {
+		if (!search_add_family(m->search, d->slack[0].family))
+			return 1;
+		return keep_best_found(m, k, best);
+	}
+	dropping_prepare(d);
+	if (!search_add(m->search, &d->kept))
+		return 1;
 	search_limit(m->search, dropping_reaches, d);
 	return keep_best_found(m, k, best) || d->unsure;
 }
@@ -281,7 +290,7 @@ static int sort_out(struct merge *m, const struct family *families, size_t nr)
 	m->all_preferred = true;
 	m->scoring = (struct scoring){.family = families, .nr = nr};
 	m->family = arena_array(m->arena, nr, sizeof *m->family);
-	m->search = search_new(m->space, m->arena);
+	m->search = search_new(m->space, m->budget, m->arena);
 	if (!m->family || !m->search || nr > MERGE_FAMILIES)
 		return -ENOMEM;
 	for (size_t i = 0; i < nr; i++) {
@@ -320,9 +329,9 @@ static int merge(struct merge *m, const struct family *families, size_t nr, stru
 }
 
 int hint_merge_families(const struct hint_space *space, const struct family *families, size_t nr,
-	struct arena *a, struct hint *out)
+	struct budget *b, struct arena *a, struct hint *out)
 {
-	struct merge m = {.space = space, .arena = a};
+	struct merge m = {.space = space, .budget = b, .arena = a};
 	int rc = merge(&m, families, nr, out);
 
 	if (rc >= 0 && nodeset_empty(out->mask))
@@ -331,9 +340,9 @@ int hint_merge_families(const struct hint_space *space, const struct family *fam
 }
 
 int hint_merge_others(const struct hint_space *space, const struct family *families, size_t nr,
-	struct nodeset taken, struct arena *a, struct hint *out)
+	struct nodeset taken, struct budget *b, struct arena *a, struct hint *out)
 {
-	struct merge m = {.space = space, .arena = a, .taken = taken};
+	struct merge m = {.space = space, .budget = b, .arena = a, .taken = taken};
 	int rc = merge(&m, families, nr, out);
 
 	return rc || !nodeset_empty(out->mask) ? rc : -ENOENT;

@@ -37,7 +37,7 @@ static struct cpuset ahead_of_need(
 		min(min(step_of(l, node), cpuset_count(&here)), left > half ? left - half : 0);
 
 	if (left >= settings_pool_minimum(l->s) + step)
-		(void)cpus_take(l->t, &here, step, &how, &ahead, NULL);
+		(void)cpus_take_on_node(l->t, &here, step, &how, &ahead, NULL);
 	return ahead;
 }
 
@@ -71,7 +71,7 @@ struct cpuset ledger_pool_grown(const struct ledger *l, const struct cpuset *rel
 		struct cpuset idle = cpuset_and(all_idle, &l->t->node[n].cpus), kept;
 
 		if (cpuset_count(&idle) <= 2 * step_of(l, n) ||
-			cpus_take(l->t, &idle, step_of(l, n), &how, &kept, NULL))
+			cpus_take_on_node(l->t, &idle, step_of(l, n), &how, &kept, NULL))
 			continue;
 		idle = cpuset_minus(idle, &kept);
 		pool = cpuset_or(pool, &idle);

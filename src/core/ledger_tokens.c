@@ -37,13 +37,12 @@ struct cpuset ledger_promised_cpus(const struct ledger *l, const struct tokenset
 
 	if (!l->s->device_plugin || leases_empty(l->leases))
 		return promised;
-	how.distributed = false; /* they are of one node each time */
 	leases_tokens(l->leases, &leased, &claimed);
 	nodeset_each (n, leased.nodes) {
 		struct cpuset here = cpuset_and(free_cpus, &l->t->node[n].cpus), some = {0};
 		unsigned nr = min(awaited_on(&leased, &claimed, but, n), cpuset_count(&here));
 
-		if (nr && cpus_take(l->t, &here, nr, &how, &some, NULL) < 0)
+		if (nr && cpus_take_on_node(l->t, &here, nr, &how, &some, NULL) < 0)
 			some = here; /* fewer than are awaited, and no whole cores: all of them */
 		promised = cpuset_or(promised, &some);
 	}

@@ -69,6 +69,7 @@ struct ask {
 	const struct memory_state *m;
 	const struct memory_demand *d;
 	const struct memory_reuse *reuse;
+	struct budget *budget;
 	struct arena *arena;
 };
 
@@ -105,7 +106,7 @@ static unsigned size_by_allocatable(const struct ask *q, const struct memory_row
 	struct family f = {.kind = FAMILY_CAPACITY, .ground = q->t->nodes};
 
 	add_demands(q->t, q->d, rows->allocatable, &f);
-	return family_smallest(&f, q->arena);
+	return family_smallest(&f, q->budget, q->arena);
 }
 
 static unsigned copy_for_each_kind(const struct topo *t, const struct memory_demand *d,
@@ -140,9 +141,9 @@ static bool build_family(const struct ask *q, struct memory_rows *rows, struct f
 
 unsigned memory_families(const struct topo *t, const struct memory_state *m,
 	const struct memory_demand *d, const struct memory_reuse *reuse, struct memory_rows *rows,
-	struct arena *a, struct family f[TOPO_KINDS])
+	struct budget *b, struct arena *a, struct family f[TOPO_KINDS])
 {
-	const struct ask q = {t, m, d, reuse, a};
+	const struct ask q = {t, m, d, reuse, b, a};
 	struct family one;
 
 	return build_family(&q, rows, &one) ? copy_for_each_kind(t, d, &one, rows, f) : 0;
@@ -176,8 +177,8 @@ unsigned memory_families_of_blocks(const struct topo *t, const struct memory_dem
 
 /* The best of the hints that contain the nodes: preferred before narrow before low (kubelet
  * findBestHint). */
-static bool best_hint(const struct topo *t, struct family *hints, struct nodeset containing,
-	struct arena *a, struct hint *best)
+static bool best_hint(const struct ask *q, struct family *hints, struct nodeset containing,
+	struct hint *best)
 {
 	unsigned nr = 0;
 
@@ -188,7 +189,8 @@ static bool best_hint(const struct topo *t, struct family *hints, struct nodeset
 	hints->nr_extra = nr;
 	if (!nr && !family_has(hints, hints->ground))
 		return false;
-	return hint_merge_families(&(struct hint_space){.all = t->nodes}, hints, 1, a, best) >= 0;
+	return hint_merge_families(&(struct hint_space){.all = q->t->nodes}, hints, 1, q->budget,
+		       q->arena, best) >= 0;
 }
 
 /* What is told when no hint will do, and when only one will that is worse than the affinity. */
@@ -222,7 +224,7 @@ static int choose_nodes(
 		!(q->m->keep_groups && inside_group(q->m, *nodes)))
 		return 0;
 	if (!asks_for(q->d, 0) || !build_family(q, rows, f) ||
-		!best_hint(q->t, f, *nodes, q->arena, &best))
+		!best_hint(q, f, *nodes, &best))
 		return err_set(e, ENOSPC, "%s", why->none);
 	if (affinity->preferred && !best.preferred)
 		return err_set(e, ENOSPC, "%s", why->worse);
@@ -232,10 +234,10 @@ static int choose_nodes(
 
 int memory_allocate(const struct topo *t, const struct memory_state *m,
 	const struct memory_demand *d, const struct memory_reuse *reuse,
-	const struct hint *affinity, struct arena *a, struct memory_block blocks[TOPO_KINDS],
-	struct err *e)
+	const struct hint *affinity, struct budget *b, struct arena *a,
+	struct memory_block blocks[TOPO_KINDS], struct err *e)
 {
-	const struct ask q = {t, m, d, reuse, a};
+	const struct ask q = {t, m, d, reuse, b, a};
 	struct nodeset nodes = {0};
 	int nr = 0, rc = choose_nodes(&q, affinity, &nodes, e);
 

@@ -109,8 +109,9 @@ static struct node_pod *pod_new(
 
 int node_admit(struct node *n, const struct pod_ask *pod, struct arena *a, struct refusal *why)
 {
+	struct budget b = budget_of(n->books.s->merge_visit_budget);
 	struct grants g;
-	int rc = admission(&n->books, pod, NULL, a, &g, why);
+	int rc = admission(&n->books, pod, NULL, &b, a, &g, why);
 
 	if (!rc)
 		*vec_push(&n->pods) = pod_new(&n->books, pod, &g);

@@ -3,6 +3,9 @@
 #include <core/nrt_ask.h>
 #include <string.h>
 
+/* Of one pod's searches on all nodes, some 10 ns each. */
+enum { NRT_STEPS = 1 << 25 };
+
 static const char *const strategy_names[NR_NRT_STRATEGIES] = {
 	[NRT_LEAST_ALLOCATED] = "LeastAllocated",
 	[NRT_MOST_ALLOCATED] = "MostAllocated",
@@ -118,6 +121,7 @@ struct nrt_ask *nrt_ask_new(const struct sched_pod *pod, const struct nrt_args *
 		ask->part[i].failure = failure[pod->container[i].kind];
 	}
 	ask->search = nrt_search_new(ask->nr_columns);
+	ask->budget = budget_of(NRT_STEPS);
 	return ask;
 }
 

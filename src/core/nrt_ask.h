@@ -46,6 +46,7 @@ struct nrt_ask {
 	struct nrt_part *part; /* one for each container */
 	struct nrt_part whole;
 	struct nrt_search *search;
+	struct budget budget; /* for all nodes that it is asked of */
 	uint64_t *taken; /* by container; [0] of the pod */
 };
 

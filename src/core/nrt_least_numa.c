@@ -25,14 +25,15 @@ struct nrt_search {
 	int64_t self, pair;  /* the least cost of a zone to itself, of two to each other and back */
 	float below, enough; /* averages: better than the one; the other ends the search */
 	uint64_t chosen, best;
-	uint64_t visits;
+	struct budget of_node, budget;
 	unsigned nr;
 	struct nrt_demand demand[];
 };
 
-/* How many beginnings of subsets are looked at for one size. 16 zones have fewer; where more,
- * uneven ones have too many, the best subset of those looked at counts. */
-enum { VISITS_MAX = 1 << 16 };
+/* Of the steps for all nodes each has one of so many parts of those that are left, and each of its
+ * searches one of so many of that. A step is one beginning of a subset. 16 zones have fewer; where
+ * more, uneven ones have too many, the best subset of those looked at counts. */
+enum { NODE_PARTS = 16, SEARCH_PARTS = 8 };
 /* From here on nothing is an answer; and what counts as the closest at most (least_numa.go). */
 static const float too_far = 256, closest_at_most = ZONE_COST_UNKNOWN;
 
@@ -112,7 +113,7 @@ static bool walk(struct nrt_search *s, unsigned nr_chosen, uint64_t open, int64_
 	for (; (unsigned)__builtin_popcountll(open) > more; open &= open - 1) {
 		unsigned zone = (unsigned)__builtin_ctzll(open);
 		int64_t with = s->by_distance ? sum + added_cost(s, zone) : 0;
-		bool over = ++s->visits > VISITS_MAX;
+		bool over = !budget_spend(&s->budget, 1);
 
 		if (!over && take(s, zone, more) &&
 			(!s->by_distance || least_average(s, nr_chosen + 1, with) < s->below)) {
@@ -127,8 +128,11 @@ static bool walk(struct nrt_search *s, unsigned nr_chosen, uint64_t open, int64_
 	return false;
 }
 
-static void look_at_zones(struct nrt_search *s, const struct sched_topology *t)
+static void look_at_zones(struct nrt_ask *ask, const struct sched_topology *t)
 {
+	struct nrt_search *s = ask->search;
+
+	s->of_node = budget_part(&ask->budget, 1, NODE_PARTS);
 	s->t = t;
 	s->self = INT64_MAX;
 	s->knows_pair = false;
@@ -162,8 +166,9 @@ static uint64_t best_of(struct nrt_search *s, uint64_t ground, unsigned size, fl
 	s->below = below;
 	s->enough = s->by_distance ? least_average(s, 0, 0) : 0;
 	s->chosen = s->best = 0;
-	s->visits = 0;
+	s->budget = budget_part(&s->of_node, 1, SEARCH_PARTS);
 	(void)walk(s, 0, ground, 0);
+	budget_return(&s->of_node, &s->budget);
 	return s->best;
 }
 
@@ -314,14 +319,13 @@ static void tell_found(const struct nrt_ask *ask, const struct sched_topology *t
 			found->closest ? "no others are closer" : "others are closer");
 }
 
-int64_t nrt_score_least_numa(struct nrt_ask *ask, const struct sched_topology *t)
+static int64_t score(struct nrt_ask *ask, const struct sched_topology *t)
 {
 	const struct nrt_part *part;
 	bool closest = true;
 	unsigned most = 0;
 
 	memset(ask->taken, 0, (ask->pod->nr_containers + 1) * sizeof *ask->taken);
-	look_at_zones(ask->search, t);
 	for (unsigned i = 0; (part = nrt_part(ask, t->scope, i)); i++) {
 		if (!is_of_zones(ask, part))
 			continue;
@@ -341,11 +345,20 @@ int64_t nrt_score_least_numa(struct nrt_ask *ask, const struct sched_topology *t
 	return most ? nrt_least_numa_score(most, closest, t->max_numa_nodes) : SCHED_SCORE_MAX;
 }
 
+int64_t nrt_score_least_numa(struct nrt_ask *ask, const struct sched_topology *t)
+{
+	look_at_zones(ask, t);
+	int64_t found = score(ask, t);
+	budget_return(&ask->budget, &ask->search->of_node);
+	return found;
+}
+
 uint64_t nrt_required(struct nrt_ask *ask, const struct sched_topology *t, bool *closest)
 {
 	nrt_ask_of(ask, t);
-	look_at_zones(ask->search, t);
+	look_at_zones(ask, t);
 	struct found found = required(ask, t, &ask->whole);
+	budget_return(&ask->budget, &ask->search->of_node);
 
 	*closest = found.closest;
 	return found.zones;

@@ -123,7 +123,8 @@ int policy_merge_lists(enum topology_policy policy, const struct hint_space *spa
 }
 
 int policy_merge_families(enum topology_policy policy, const struct hint_space *space,
-	const struct family *families, size_t nr, struct arena *a, struct policy_answer *out)
+	const struct family *families, size_t nr, struct budget *b, struct arena *a,
+	struct policy_answer *out)
 {
 	const struct policy_row *row = &rows[policy];
 	struct hint_space s = space_for(row, space);
@@ -137,15 +138,15 @@ int policy_merge_families(enum topology_policy policy, const struct hint_space *
 	if (row->one_node)
 		merged = merge_one_node(&s, families, nr, (struct nodeset){0});
 	else
-		rc = hint_merge_families(&s, families, nr, a, &merged);
+		rc = hint_merge_families(&s, families, nr, b, a, &merged);
 	if (rc >= 0)
 		judge(row, space, merged, out);
 	return rc;
 }
 
 int policy_runner_up(enum topology_policy policy, const struct hint_space *space,
-	const struct family *families, size_t nr, const struct hint *best, struct arena *a,
-	struct hint *out)
+	const struct family *families, size_t nr, const struct hint *best, struct budget *b,
+	struct arena *a, struct hint *out)
 {
 	const struct policy_row *row = &rows[policy];
 	struct hint_space s = space_for(row, space);
@@ -153,7 +154,7 @@ int policy_runner_up(enum topology_policy policy, const struct hint_space *space
 	if (!row->merges || best->any)
 		return -ENOENT;
 	if (!row->one_node)
-		return hint_merge_others(&s, families, nr, best->mask, a, out);
+		return hint_merge_others(&s, families, nr, best->mask, b, a, out);
 	struct hint next = merge_one_node(&s, families, nr, best->mask);
 	if (!next.preferred)
 		return -ENOENT;

@@ -6,14 +6,17 @@
 #include <numafit/search.h>
 #include <numafit/text.h>
 
-enum { REASONS_VISITS = 4096 }; /* of each count, of all searches together, and of the runner-up */
+/* At most so many steps for each count, for all searches together, and for the runner-up. */
+enum { REASONS_STEPS = 4096 };
 
 /* Sets over the nodes of a family, which are decided one after the other. */
 struct count {
 	const struct hint_space *space;
 	const struct family *family;
 	struct reasons_resource *out;
-	unsigned nr, visits;
+	struct budget *budget;
+	unsigned nr;
+	uint64_t cost;                      /* steps for each set */
 	uint8_t node[NODES_MAX];            /* those that bring most come first */
 	struct nodeset from[NODES_MAX + 1]; /* the i-th and all after it */
 };
@@ -79,9 +82,8 @@ static bool count_from(struct count *c, unsigned i, struct nodeset chosen)
 	do {
 		struct nodeset with = nodeset_or(chosen, nodeset_of(c->node[i]));
 
-		if (!c->visits)
+		if (!budget_spend(c->budget, c->cost))
 			return false;
-		c->visits--;
 		i++;
 		if (family_in_rule(c->family, with)) {
 			c->out->masks += UINT64_C(1) << (c->nr - i);
@@ -93,11 +95,23 @@ static bool count_from(struct count *c, unsigned i, struct nodeset chosen)
 	return true;
 }
 
-/* The masks that follow the family's rule. False: there are more than could be counted. */
-static bool count_rule(
-	const struct hint_space *space, const struct family *f, struct reasons_resource *r)
+/* Devices on many sets of nodes take long to look through. */
+static uint64_t cost_of(const struct family *f)
 {
-	struct count c = {.space = space, .family = f, .out = r, .visits = REASONS_VISITS};
+	enum { COVERS_PER_STEP = 64 };
+	uint64_t covers = 0;
+
+	for (unsigned i = 0; i < f->nr_demands; i++)
+		covers += f->demand[i].nr_covers;
+	return 1 + covers / COVERS_PER_STEP;
+}
+
+/* The masks that follow the family's rule. False: there are more than could be counted. */
+static bool count_rule(const struct hint_space *space, const struct family *f, struct budget *b,
+	struct reasons_resource *r)
+{
+	struct count c = {
+		.space = space, .family = f, .out = r, .budget = b, .cost = cost_of(f)};
 
 	if (!family_in_rule(f, f->ground))
 		return true;
@@ -154,44 +168,57 @@ static void add_extra(
 	}
 }
 
-static void describe(const struct hint_space *space, const struct family *f, struct search **s,
-	struct arena *a, struct reasons_resource *r)
+/* What the searches for all resources share. */
+struct searches {
+	struct search *search; /* NULL: none was needed yet */
+	struct budget budget;
+};
+
+static void describe(const struct hint_space *space, const struct family *f, struct searches *all,
+	struct budget *b, struct arena *a, struct reasons_resource *r)
 {
+	struct budget part = budget_aside(b, REASONS_STEPS);
+
 	r->kind = f->kind;
 	(void)text_copy(r->resource, sizeof r->resource, f->resource);
 	if (f->kind != FAMILY_CAPACITY)
 		return;
 	r->preferred_size = f->preferred_size;
-	r->more_masks = !count_rule(space, f, r);
-	if (r->more_masks && !*s)
-		*s = search_new(space, a);
-	if (r->more_masks && *s)
-		search_rule(*s, f, r);
+	r->more_masks = !count_rule(space, f, &part, r);
+	budget_return_aside(b, &part);
+	if (r->more_masks && !all->search) {
+		all->budget = budget_aside(b, REASONS_STEPS);
+		all->search = search_new(space, &all->budget, a);
+	}
+	if (r->more_masks && all->search)
+		search_rule(all->search, f, r);
 	add_extra(space, f, r);
 }
 
 const struct reasons *reasons_of(enum topology_policy policy, const struct hint_space *space,
 	const struct family *families, size_t nr, const struct policy_answer *answer,
-	bool cut_short, struct arena *a)
+	bool cut_short, struct budget *b, struct arena *a)
 {
-	struct hint_space bounded = *space;
-	struct search *s = NULL;
+	struct searches all = {0};
 
 	if (policy == POLICY_NONE)
 		return NULL;
 	struct reasons *r = arena_alloc(a, sizeof *r);
 	if (!r)
 		return NULL;
-	bounded.visit_budget = REASONS_VISITS;
 	r->affinity = answer->affinity;
 	r->admit = answer->admit;
 	r->cut_short = cut_short;
 	r->nr = nr < REASONS_RESOURCES ? (unsigned)nr : REASONS_RESOURCES;
 	for (unsigned i = 0; i < r->nr; i++)
-		describe(&bounded, &families[i], &s, a, &r->resource[i]);
+		describe(space, &families[i], &all, b, a, &r->resource[i]);
+	if (all.search)
+		budget_return_aside(b, &all.budget);
+	struct budget part = budget_aside(b, REASONS_STEPS);
 	struct hint next;
-	r->has_runner_up =
-		!policy_runner_up(policy, &bounded, families, nr, &answer->affinity, a, &next);
+	r->has_runner_up = !policy_runner_up(
+		policy, space, families, nr, &answer->affinity, &part, a, &next);
+	budget_return_aside(b, &part);
 	if (r->has_runner_up)
 		r->runner_up = next;
 	return r;

@@ -14,6 +14,7 @@ struct change {
 	const struct ledger *l;
 	const struct topo *t;
 	const struct settings *s;
+	struct budget *budget;
 	struct arena *arena;
 	struct cpuset present; /* its own CPUs now */
 	struct nodeset around; /* NUMA nodes that it is on: of its CPUs, else of its memory */
@@ -44,7 +45,6 @@ static int nodes_for(struct change *c, const struct cpuset *cpus, struct nodeset
 	const struct hint_space space = {
 		.all = c->t->nodes_with_cpus,
 		.distance = c->t->distance,
-		.visit_budget = c->s->merge_visit_budget,
 	};
 	uint64_t per_node[NODES_MAX] = {0};
 	struct family f = {
@@ -54,7 +54,7 @@ static int nodes_for(struct change *c, const struct cpuset *cpus, struct nodeset
 		.nr_demands = 1,
 		.demand = {{.weight = per_node, .need = need}},
 	};
-	struct search *s = search_new(&space, c->arena);
+	struct search *s = search_new(&space, c->budget, c->arena);
 
 	if (!s)
 		return refuse_for_room(c);
@@ -94,7 +94,7 @@ static unsigned take(
 	struct cpuset here = cpuset_and(on, &c->free);
 	unsigned nr = min(need, cpuset_count(&here));
 
-	if (nr && cpus_take(c->t, &here, nr, &how, &more, NULL) == 0)
+	if (nr && cpus_take(c->t, &here, nr, &how, c->budget, &more, NULL) == 0)
 		*got = cpuset_or(*got, &more);
 	return nr;
 }
@@ -276,6 +276,8 @@ static void keep(struct decision *d, const struct decision *had)
 	struct decision refused = *had;
 
 	refused.admit = false;
+	refused.cut_short = d->cut_short;
+	refused.steps = 0;
 	refused.reason = d->reason;
 	(void)text_copy(refused.message, sizeof refused.message, d->message);
 	*d = refused;
@@ -302,7 +304,7 @@ static int check_tokens(struct change *c, const struct holding *h)
 }
 
 void resize(const struct ledger *l, const struct settings *s, const struct holding *h,
-	const struct request *req, struct arena *a, struct decision *d)
+	const struct request *req, struct budget *b, struct arena *a, struct decision *d)
 {
 	const struct topo *t = ledger_topo(l);
 	struct cpuset none = {0};
@@ -310,6 +312,7 @@ void resize(const struct ledger *l, const struct settings *s, const struct holdi
 		.l = l,
 		.t = t,
 		.s = s,
+		.budget = b,
 		.arena = a,
 		.present = h->decision.exclusive ? h->decision.cpus : none,
 		.free = free_for_others(l),
@@ -320,6 +323,8 @@ void resize(const struct ledger *l, const struct settings *s, const struct holdi
 	assert(a->fixed);
 	*d = h->decision;
 	decision_begin_anew(d);
+	d->cut_short = false;
+	d->steps = 0;
 	if (h->decision.exclusive)
 		c.around = topo_nodes_of(t, &c.present);
 	else if (h->decision.nr_blocks)
@@ -329,6 +334,7 @@ void resize(const struct ledger *l, const struct settings *s, const struct holdi
 		rc = resize_cpus(&c);
 	if (!rc)
 		rc = resize_memory(&c, req);
+	d->cut_short = b->cut;
 	if (rc)
 		keep(d, &h->decision);
 	if (!rc && d->has_affinity && d->exclusive)

@@ -392,12 +392,12 @@ static void take_from_the_first(
 }
 
 void sched_pod_take_somewhere(const struct sched_pod *pod, const struct resource_table *names,
-	bool walk, struct sched_topology *t)
+	struct budget *walk, struct sched_topology *t)
 {
 	struct sched_walk *w = sched_walk_new(pod, names);
 	struct sched_claim claim = {0};
 
-	if (walk && sched_walk(w, t, false) == WALK_FITS)
+	if (walk && sched_walk(w, t, false, walk) == WALK_FITS)
 		claim_of_walk(w, pod, names, t, &claim);
 	if (claim.nr && sched_claim_fits(&claim, t))
 		sched_claim_take(&claim, t);

@@ -144,7 +144,7 @@ static struct sched_topology *by_now(const struct sched_cluster *c, const struct
 
 /* Of a node that many pods wait on without starting, only so many are each walked through it; this
  * is done anew whenever something of it changes. */
-enum { WALKS_MAX = 32 };
+enum { WALKS_MAX = 32, WALKS_STEPS = WALKS_MAX << 13 };
 
 static enum known_hold hold_of(const struct sched_topology *left, const struct known_pod *p)
 {
@@ -175,11 +175,18 @@ static struct sched_topology *left_by(const struct sched_cluster *c, const struc
 	for (size_t i = 0; i < n->pods.nr; i++)
 		if (hold[i] == HOLDS_ANYWHERE)
 			sched_pod_take_anywhere(n->pods.at[i]->pod, left);
+	struct budget budget = budget_of(WALKS_STEPS);
 	unsigned walks = 0;
-	for (size_t i = 0; i < n->pods.nr; i++)
-		if (hold[i] == HOLDS_SOMEWHERE)
-			sched_pod_take_somewhere(
-				n->pods.at[i]->pod, c->names, walks++ < WALKS_MAX, left);
+	for (size_t i = 0; i < n->pods.nr; i++) {
+		if (hold[i] != HOLDS_SOMEWHERE)
+			continue;
+		bool walk = walks < WALKS_MAX;
+		struct budget part = walk ? budget_share(&budget, WALKS_MAX, walks++) : budget;
+
+		sched_pod_take_somewhere(n->pods.at[i]->pod, c->names, walk ? &part : NULL, left);
+		if (walk)
+			budget_return(&budget, &part);
+	}
 	return left;
 }
 

@@ -2,8 +2,6 @@
 
 #include <string.h>
 
-enum { VISITS_MAX = 1 << 16 };
-
 /* The pod */
 
 static bool is_aligned(const struct sched_pod *pod)
@@ -205,7 +203,7 @@ static void load(struct sched_walk *w, const struct sched_topology *t)
 	for (unsigned i = 0; i < w->nr_columns; i++)
 		load_column(w, &w->column[i]);
 	load_groups(w);
-	w->space = (struct hint_space){.all = nodeset_first(w->n), .visit_budget = VISITS_MAX};
+	w->space = (struct hint_space){.all = nodeset_first(w->n)};
 	for (unsigned i = 0; i <= w->nr_containers; i++)
 		w->part[i].nodes = (struct nodeset){0};
 }
@@ -272,8 +270,8 @@ static bool has_room_for_each(const struct sched_walk *w, struct nodeset nodes)
 	return true;
 }
 
-enum sched_walk_answer sched_walk(
-	struct sched_walk *w, const struct sched_topology *t, bool closest)
+enum sched_walk_answer sched_walk(struct sched_walk *w, const struct sched_topology *t,
+	bool closest, struct budget *budget)
 {
 	unsigned from = t->scope == SCOPE_POD ? w->nr_containers : 0;
 	unsigned to = t->scope == SCOPE_POD ? from + 1 : w->nr_containers;
@@ -281,7 +279,11 @@ enum sched_walk_answer sched_walk(
 
 	load(w, t);
 	for (unsigned i = from; i < to && answer == WALK_FITS; i++) {
+		struct budget part = budget_share(budget, to - from, i - from);
+
+		w->budget = &part;
 		answer = walk_choose(w, &w->part[i], closest || t->prefer_closest);
+		budget_return(budget, &part);
 		if (t->scope == SCOPE_POD && answer == WALK_FITS &&
 			!has_room_for_each(w, w->part[i].nodes))
 			return WALK_NO_ROOM;

@@ -39,7 +39,7 @@ static struct search *search_of(struct sched_walk *w, struct arena *a)
 	if (!w->work)
 		w->work = xcalloc(1, WORK_BYTES);
 	arena_init_fixed(a, w->work, WORK_BYTES);
-	return search_new(&w->space, a);
+	return search_new(&w->space, w->budget, a);
 }
 
 static bool is_of_memory(const struct sched_walk *w, const struct want *want)
@@ -196,8 +196,7 @@ static void best_joined(struct sched_walk *w, const struct part *p, const struct
 	if (!s)
 		return;
 	search_begin(s, ground);
-	if (!search_require(s, required(w, p)))
-		return;
+	search_require(s, required(w, p));
 	for (unsigned i = 0; i < p->nr; i++)
 		if (walk_is_demand(w, &p->want[i]) &&
 			!search_add(s,

@@ -54,6 +54,7 @@ struct sched_walk {
 	 * that serve nobody may join others (memory.h). */
 	struct nodeset group[NODES_MAX];
 	struct hint_space space;
+	struct budget *budget; /* of the part that is placed */
 	uint8_t distance[NODES_MAX][NODES_MAX];
 	void *work; /* for searches, once there are some */
 };

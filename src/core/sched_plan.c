@@ -12,12 +12,15 @@ struct used {
 	struct nrt_ask *ask;
 };
 
+enum { PLAN_STEPS = 1 << 24, PLAN_PARTS = 256 };
+
 struct sched_plan {
 	const struct sched_profile *profile;
 	const struct sched_pod *pod;
 	const struct resource_table *names;
 	struct used used[SCHED_USES_MAX];
 	bool about_numa;
+	struct budget budget; /* for all nodes */
 	struct sched_walk *walk;
 	struct {
 		VEC(int64_t);
@@ -197,6 +200,7 @@ struct sched_plan *sched_plan_new(const struct sched_profile *profile, const str
 	p->pod = pod;
 	p->names = names;
 	p->about_numa = sched_pod_is_about_numa(pod, names);
+	p->budget = budget_of(PLAN_STEPS);
 	p->walk = sched_walk_new(pod, names);
 	for (unsigned i = 0; i < profile->nr; i++) {
 		p->used[i].use = &profile->use[i];
@@ -222,6 +226,18 @@ bool sched_plan_is_about_numa(const struct sched_plan *p)
 	return p->about_numa;
 }
 
+/* However many nodes there are, they are looked at within the scheduler's patience, and none of
+ * them takes more than a small part of that. */
+static enum sched_walk_answer walk_node(
+	struct sched_plan *p, const struct sched_topology *t, bool closest)
+{
+	struct budget part = budget_part(&p->budget, 1, PLAN_PARTS);
+	enum sched_walk_answer answer = sched_walk(p->walk, t, closest, &part);
+
+	budget_return(&p->budget, &part);
+	return answer;
+}
+
 /* What the node would refuse with TopologyAffinityError. */
 static enum sched_code restricted_filter(
 	struct sched_plan *p, const struct sched_candidate *c, const char **why)
@@ -241,7 +257,7 @@ static enum sched_code restricted_filter(
 	if (!p->profile->check_restricted || !p->about_numa || c->stale || !t ||
 		t->policy != POLICY_RESTRICTED)
 		return SCHED_SUCCESS;
-	enum sched_walk_answer answer = sched_walk(p->walk, t, false);
+	enum sched_walk_answer answer = walk_node(p, t, false);
 	*why = answers[answer].why;
 	return answers[answer].code;
 }
@@ -323,7 +339,7 @@ bool sched_plan_place(struct sched_plan *p, const struct sched_candidate *c, str
 	if (!p->about_numa || c->stale || !t || t->policy == POLICY_NONE)
 		return false;
 	/* those that are closest may leave nothing to the containers behind them */
-	if (sched_walk(p->walk, t, true) && sched_walk(p->walk, t, false))
+	if (walk_node(p, t, true) && walk_node(p, t, false))
 		return false;
 	unsigned nr = t->scope == SCOPE_POD ? 1 : p->pod->nr_containers;
 	struct sched_place *place = arena_array(a, nr, sizeof *place);

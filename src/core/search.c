@@ -7,13 +7,14 @@
 #include <errno.h>
 #include <string.h>
 
-struct search *search_new(const struct hint_space *space, struct arena *a)
+struct search *search_new(const struct hint_space *space, struct budget *b, struct arena *a)
 {
 	struct search *s = arena_alloc(a, sizeof *s);
 
 	if (!s)
 		return NULL;
 	s->space = space;
+	s->budget = b;
 	s->arena = a;
 	s->width = nodeset_count(space->all) + 1;
 	if (!space->distance)
@@ -25,6 +26,7 @@ struct search *search_new(const struct hint_space *space, struct arena *a)
 void search_begin(struct search *s, struct nodeset ground)
 {
 	s->ground = nodeset_and(ground, s->space->all);
+	s->required = (struct nodeset){0};
 	s->nr_rows = 0;
 	s->possible = NULL;
 	s->socket_of = NULL;
@@ -32,20 +34,17 @@ void search_begin(struct search *s, struct nodeset ground)
 	s->prepared_for = 0;
 }
 
-static bool same_source(const struct row *r, const struct family_demand *d, struct nodeset required)
+bool search_add(struct search *s, const struct family_demand *d)
 {
-	return r->demand.weight == d->weight && r->demand.cover == d->cover &&
-	       nodeset_equal(r->required, required);
-}
-
-static bool add_row(struct search *s, const struct family_demand *d, struct nodeset required)
-{
+	if (d->need <= d->base)
+		return true;
 	s->prepared_for = 0;
 	for (unsigned i = 0; i < s->nr_rows; i++) {
-		struct row *r = &s->row[i];
+		struct family_demand *known = &s->row[i].demand;
 
-		if (same_source(r, d, required)) {
-			r->need = d->need > r->need ? d->need : r->need;
+		if (known->weight == d->weight && known->cover == d->cover) {
+			if (d->need - d->base > known->need)
+				known->need = d->need - d->base;
 			return true;
 		}
 	}
@@ -57,28 +56,16 @@ static bool add_row(struct search *s, const struct family_demand *d, struct node
 	if (!r->top)
 		return false;
 	r->demand = *d;
-	r->required = required;
-	r->need = d->need;
+	r->demand.need -= d->base;
+	r->demand.base = 0;
 	s->nr_rows++;
 	return true;
 }
 
-bool search_add(struct search *s, const struct family_demand *d)
+void search_require(struct search *s, struct nodeset nodes)
 {
-	struct family_demand bare = *d;
-
-	if (d->need <= d->base)
-		return true;
-	bare.need -= d->base;
-	bare.base = 0;
-	return add_row(s, &bare, (struct nodeset){0});
-}
-
-bool search_require(struct search *s, struct nodeset nodes)
-{
-	const struct family_demand all = {.need = nodeset_count(nodes)};
-
-	return nodeset_empty(nodes) || add_row(s, &all, nodes);
+	s->required = nodeset_or(s->required, nodes);
+	s->prepared_for = 0;
 }
 
 bool search_add_family(struct search *s, const struct family *f)
@@ -88,7 +75,8 @@ bool search_add_family(struct search *s, const struct family *f)
 	for (unsigned i = 0; i < f->nr_demands; i++)
 		if (!search_add(s, &f->demand[i]))
 			return false;
-	return search_require(s, f->required);
+	search_require(s, f->required);
+	return true;
 }
 
 bool search_touch(struct search *s, const uint8_t *socket_of_node, unsigned nr)
@@ -114,17 +102,11 @@ void search_except(struct search *s, struct nodeset set)
 	s->prepared_for = 0;
 }
 
-static bool spend(struct search *s, uint64_t visits)
+bool search_spend(struct search *s, uint64_t steps)
 {
-	s->visits += visits;
-	if (s->space->visit_budget && s->visits > s->space->visit_budget)
+	if (!budget_spend(s->budget, steps))
 		s->exhausted = true;
 	return !s->exhausted;
-}
-
-bool search_visit(struct search *s)
-{
-	return spend(s, 1);
 }
 
 /* Whether position t and left - 1 of those below it can meet every demand. */
@@ -204,8 +186,12 @@ static uint64_t bound_twice(const struct search *s, unsigned hi, unsigned left, 
 /* Put position t among the chosen ones, or (by = -1) take it out again. */
 static void choose(struct search *s, unsigned t, int by)
 {
-	for (unsigned i = 0; i < s->nr_rows; i++)
-		s->row[i].sum += by > 0 ? s->row[i].weight[t] : -s->row[i].weight[t];
+	for (unsigned i = 0; i < s->nr_rows; i++) {
+		struct row *r = &s->row[i];
+
+		r->sum += by > 0 ? r->weight[t] : -r->weight[t];
+		r->parts += by > 0 ? r->part[t] : -r->part[t];
+	}
 	for (unsigned q = 0; q < t && s->closest; q++)
 		s->link[q] += by > 0 ? s->apart[q][t] : -s->apart[q][t];
 }
@@ -243,21 +229,29 @@ static unsigned highest(uint64_t bits)
 	return bits ? NODES_MAX - 1 - (unsigned)__builtin_clzll(bits) : 0;
 }
 
+/* The lowest position below hi that may be the highest of `left` more. */
+static unsigned first_position(struct search *s, unsigned hi, unsigned left, uint64_t owed)
+{
+	unsigned first = highest(owed), room = left - 1;
+
+	if (s->nr_rows > 1 && !s->closest)
+		room = search_lowest_room(s, hi, left);
+	return first > room ? first : room;
+}
+
 /* Choose `left` more positions below hi. True when the search is over. */
 static bool descend(struct search *s, unsigned hi, unsigned left, struct branch b)
 {
-	unsigned lowest = highest(b.owed);
-
 	if (!left)
 		return b.cost < s->limit && accept(s, b.chosen, b.cost);
-	for (unsigned t = lowest > left - 1 ? lowest : left - 1; t < hi; t++) {
+	for (unsigned t = first_position(s, hi, left, b.owed); t < hi; t++) {
 		struct branch next = {
 			.chosen = nodeset_or(b.chosen, nodeset_of(s->node[t])),
 			.cost = b.cost + s->link[t],
 			.owed = (b.owed & ~(UINT64_C(1) << t)) | s->better[t],
 		};
 
-		if (!spend(s, s->scoring ? 1 + s->scoring->nr : 1))
+		if (!search_spend(s, s->scoring ? 1 + s->scoring->nr : 1))
 			return true;
 		if (next.cost >= s->limit ||
 			(next.owed && (unsigned)__builtin_popcountll(next.owed) >= left) ||
@@ -267,7 +261,7 @@ static bool descend(struct search *s, unsigned hi, unsigned left, struct branch 
 			continue;
 		choose(s, t, 1);
 		bool over = false;
-		(void)spend(s, t * left / BOUND_PER_VISIT);
+		(void)search_spend(s, t * left / BOUND_PER_VISIT);
 		if (!s->closest || bound_twice(s, t, left - 1, next.cost) < 2 * s->limit)
 			over = descend(s, t, left - 1, next);
 		choose(s, t, -1);
@@ -278,56 +272,154 @@ static bool descend(struct search *s, unsigned hi, unsigned left, struct branch 
 }
 
 enum { START_FROM = 3 }; /* smaller sets are found at once */
+#define NO_LIMIT (UINT64_MAX / 4) /* of a cost; twice as much is still a number */
 
-int search_best(struct search *s, unsigned k, struct nodeset *best)
+static bool is_met(const struct search *s)
+{
+	for (unsigned i = 0; i < s->nr_rows; i++)
+		if (s->row[i].need)
+			return false;
+	return true;
+}
+
+/* Whether there may be sets of k nodes; *more: how many besides the required ones. */
+static bool begin_size(struct search *s, unsigned k, unsigned *more)
+{
+	unsigned nr = nodeset_count(s->required);
+
+	if (!k || k < nr || !nodeset_within(s->required, s->ground))
+		return false;
+	*more = k - nr;
+	search_prepare(s, *more);
+	return *more <= s->n && (*more || is_met(s));
+}
+
+static void run(struct search *s, unsigned more)
+{
+	(void)descend(s, s->n, more, (struct branch){.chosen = s->required, .cost = s->cost});
+}
+
+/* Whether the rows tell all that a set must satisfy. */
+static bool rows_are_all(const struct search *s)
+{
+	return !s->overlaps && !s->socket_of && !s->possible && nodeset_empty(s->except);
+}
+
+/* Some set of so many nodes more that satisfies the rows. */
+static enum room find_any(struct search *s, unsigned more, struct nodeset *any)
+{
+	enum room room = search_room(s, s->n, more, any);
+
+	if (room == ROOM_FOUND)
+		*any = nodeset_or(*any, s->required);
+	return room;
+}
+
+/* The best set by *best, which is any one that is known already, or none. */
+static void improve(struct search *s, unsigned more, struct nodeset *best)
 {
 	struct nodeset start = {0};
 
+	if (s->closest && !nodeset_empty(*best))
+		s->limit = hint_distance_sum(s->space, *best);
+	if (s->closest && more >= START_FROM)
+		(void)search_start(s, more, &start);
+	s->limit++; /* until a set as good is found in order */
+	if (!s->exhausted)
+		run(s, more);
+	if (s->exhausted && nodeset_empty(s->best) && nodeset_empty(start) && nodeset_empty(*best))
+		(void)search_start(s, more, &start);
+	if (!nodeset_empty(s->best))
+		*best = s->best;
+	else if (!nodeset_empty(start))
+		*best = start;
+	else if (!s->exhausted)
+		*best = (struct nodeset){0};
+}
+
+int search_best(struct search *s, unsigned k, struct nodeset *best)
+{
+	unsigned more;
+
+	*best = (struct nodeset){0};
 	s->best = (struct nodeset){0};
-	s->limit = UINT64_MAX / 2;
-	search_prepare(s, k);
-	if (k && k <= s->n) {
-		if (s->closest && k >= START_FROM && search_start(s, k, &start))
-			s->limit++; /* until a set as good is found in order */
-		if (!s->exhausted)
-			(void)descend(s, s->n, k, (struct branch){0});
-		if (s->exhausted && nodeset_empty(s->best) && nodeset_empty(start))
-			(void)search_start(s, k, &start);
-	}
-	*best = nodeset_empty(s->best) ? start : s->best;
+	s->limit = NO_LIMIT;
+	if (!begin_size(s, k, &more) || find_any(s, more, best) == ROOM_NONE)
+		return s->exhausted ? 1 : -ENOENT;
+	if (!rows_are_all(s))
+		*best = (struct nodeset){0};
+	improve(s, more, best);
 	return s->exhausted ? 1 : nodeset_empty(*best) ? -ENOENT : 0;
 }
 
 int search_tied(struct search *s, const struct scoring *scoring, struct nodeset *best)
 {
-	unsigned k = nodeset_count(*best);
+	unsigned more;
 
 	s->best = *best;
 	s->scoring = scoring;
 	s->prepared_for = 0;
-	search_prepare(s, k);
-	s->limit = s->closest ? hint_distance_sum(s->space, *best) + 1 : 1;
-	if (!search_prepare_scoring(s))
-		s->exhausted = true;
-	if (k <= s->n && !s->exhausted)
-		(void)descend(s, s->n, k, (struct branch){0});
+	if (begin_size(s, nodeset_count(*best), &more)) {
+		s->limit = s->closest ? hint_distance_sum(s->space, *best) + 1 : NO_LIMIT;
+		if (!search_prepare_scoring(s))
+			s->exhausted = true;
+		if (!s->exhausted)
+			run(s, more);
+	}
 	s->scoring = NULL;
 	s->prepared_for = 0;
 	*best = s->best;
 	return s->exhausted;
 }
 
+/* No set of fewer nodes can have what each row asks for alone. */
+static unsigned fewest(struct search *s)
+{
+	unsigned least = nodeset_count(s->required), n = nodeset_count(s->ground);
+	unsigned k = least ? least : 1;
+
+	search_prepare(s, n);
+	for (unsigned i = 0; i < s->nr_rows; i++) {
+		const struct row *r = &s->row[i];
+
+		while (k - least < s->n && r->top[s->n * s->width + (k - least)] < r->need)
+			k++;
+	}
+	return k;
+}
+
+/* Whether sets of k nodes are found; with what steps there are. */
+static bool find_size(struct search *s, unsigned k)
+{
+	struct nodeset found = {0};
+	enum room room = ROOM_NONE;
+	unsigned more;
+
+	if (begin_size(s, k, &more))
+		room = rows_are_all(s) ? find_any(s, more, &found) : ROOM_UNKNOWN;
+	if (room == ROOM_UNKNOWN)
+		(void)search_best(s, k, &found);
+	return !nodeset_empty(found);
+}
+
 unsigned search_smallest(struct search *s)
 {
-	const unsigned n = nodeset_count(s->ground);
-	struct nodeset found = {0};
-	unsigned k = 0;
+	unsigned low, high = nodeset_count(s->ground) + 1;
 
 	s->any_will_do = true;
 	s->prepared_for = 0;
-	while (nodeset_empty(found) && k < n)
-		(void)search_best(s, ++k, &found);
+	low = fewest(s);
+	while (low < high && !s->exhausted && !find_size(s, low))
+		low++;
+	while (s->exhausted && low < high) { /* no more than a few of them */
+		unsigned middle = (low + high) / 2;
+
+		if (find_size(s, middle))
+			high = middle;
+		else
+			low = middle + 1;
+	}
 	s->any_will_do = false;
 	s->prepared_for = 0;
-	return nodeset_empty(found) ? 0 : k;
+	return low <= nodeset_count(s->ground) ? low : 0;
 }

@@ -3,21 +3,37 @@
 
 #include <string.h>
 
-static uint64_t weight_of(const struct row *r, unsigned node)
-{
-	uint64_t weight =
-		r->demand.weight ? r->demand.weight[node] : nodeset_has(r->required, node);
+/* What one of several NUMA nodes' devices is counted for; many of them take long to look through. */
+enum { COVERS_PER_STEP = 16, NUMBERS_PER_STEP = 64 };
 
-	for (size_t i = 0; i < r->demand.nr_covers; i++)
-		weight +=
-			nodeset_has(r->demand.cover[i].nodes, node) ? r->demand.cover[i].count : 0;
-	return weight;
+static bool is_there(const struct search *s, const struct family_cover *c)
+{
+	return !nodeset_empty(nodeset_and(c->nodes, s->required));
 }
 
-static bool covers_overlap(const struct row *r, struct nodeset ground)
+/* What each node brings besides the required ones, and how much of the need these leave. */
+static void weigh(struct search *s, struct row *r)
+{
+	uint64_t have = family_demand_sum(&r->demand, s->required);
+
+	r->need = r->demand.need > have ? r->demand.need - have : 0;
+	nodeset_each (node, s->ground)
+		r->of_node[node] = r->demand.weight ? r->demand.weight[node] : 0;
+	for (size_t i = 0; i < r->demand.nr_covers; i++) {
+		const struct family_cover *c = &r->demand.cover[i];
+
+		if (!is_there(s, c))
+			nodeset_each (node, nodeset_and(c->nodes, s->ground))
+				r->of_node[node] += c->count;
+	}
+	(void)budget_spend(s->budget, r->demand.nr_covers / COVERS_PER_STEP);
+}
+
+static bool covers_overlap(const struct search *s, const struct row *r)
 {
 	for (size_t i = 0; i < r->demand.nr_covers; i++)
-		if (nodeset_count(nodeset_and(r->demand.cover[i].nodes, ground)) > 1)
+		if (!is_there(s, &r->demand.cover[i]) &&
+			nodeset_count(nodeset_and(r->demand.cover[i].nodes, s->ground)) > 1)
 			return true;
 	return false;
 }
@@ -40,7 +56,7 @@ static uint64_t largest_sum(const struct row *r, struct nodeset nodes, unsigned 
 	unsigned nr = 0;
 
 	nodeset_each (node, nodes) {
-		uint64_t w = weight_of(r, node);
+		uint64_t w = r->of_node[node];
 		unsigned at = nr;
 
 		if (nr == c && (!c || w <= largest[nr - 1]))
@@ -65,14 +81,15 @@ static struct nodeset useful_for(const struct row *r, struct nodeset nodes, unsi
 	struct nodeset useful = {0};
 
 	nodeset_each (node, nodes)
-		if (weight_of(r, node) + others >= r->need)
+		if (r->of_node[node] + others >= r->need)
 			useful = nodeset_or(useful, nodeset_of(node));
 	return useful;
 }
 
+/* For sets of k nodes beside the required ones. */
 static struct nodeset useful_nodes(const struct search *s, unsigned k)
 {
-	struct nodeset useful = s->ground, before;
+	struct nodeset useful = nodeset_minus(s->ground, s->required), before;
 
 	if (!k)
 		return (struct nodeset){0};
@@ -88,8 +105,8 @@ static void prepare_row(const struct search *s, struct row *r)
 {
 	uint64_t largest[NODES_MAX]; /* the weights below hi, descending */
 
-	r->sum = 0;
-	r->overlaps = covers_overlap(r, s->ground);
+	r->sum = r->parts = 0;
+	r->overlaps = covers_overlap(s, r);
 	for (unsigned hi = 0; hi <= s->n; hi++) {
 		uint64_t *top = &r->top[hi * s->width];
 
@@ -98,7 +115,7 @@ static void prepare_row(const struct search *s, struct row *r)
 			top[c + 1] = top[c] + largest[c];
 		if (hi == s->n)
 			break;
-		uint64_t w = weight_of(r, s->node[hi]);
+		uint64_t w = r->of_node[s->node[hi]];
 		unsigned at = hi;
 
 		r->weight[hi] = w;
@@ -142,6 +159,7 @@ static void prepare_distances(struct search *s, unsigned k)
 	const uint8_t(*d)[NODES_MAX] = s->space->distance;
 
 	s->closest = false;
+	s->cost = 0;
 	memset(s->link, 0, sizeof s->link);
 	if (!d || s->any_will_do || !k)
 		return;
@@ -149,6 +167,8 @@ static void prepare_distances(struct search *s, unsigned k)
 		const unsigned i = s->node[q];
 
 		s->own[q] = d[i][i];
+		nodeset_each (r, s->required)
+			s->own[q] += (uint32_t)d[i][r] + d[r][i];
 		s->closest = s->closest || s->own[q] != s->own[0];
 		for (unsigned p = 0; p < s->n; p++) {
 			s->apart[q][p] = (uint32_t)d[i][s->node[p]] + d[s->node[p]][i];
@@ -156,11 +176,14 @@ static void prepare_distances(struct search *s, unsigned k)
 							   s->apart[q][p] != s->apart[0][1]);
 		}
 	}
+	s->cost = s->closest ? hint_distance_sum(s->space, s->required) : 0;
 	s->near_depth = k - 1 < NEAR_DEPTH ? k - 1 : NEAR_DEPTH;
 	for (unsigned q = 0; q < s->n && s->closest; q++) {
 		prepare_near(s, q);
 		s->link[q] = s->own[q];
 	}
+	(void)budget_spend(s->budget,
+		(uint64_t)s->n * s->n * (s->closest ? NEAR_DEPTH + 4 : 2) / NUMBERS_PER_STEP);
 }
 
 /* Whether position i can take the place of j in any set without making it worse. */
@@ -194,12 +217,17 @@ void search_prepare(struct search *s, unsigned k)
 {
 	if (s->prepared_for && s->prepared_for == k)
 		return;
+	for (unsigned i = 0; i < s->nr_rows; i++)
+		weigh(s, &s->row[i]);
 	place_nodes(s, useful_nodes(s, k));
 	s->overlaps = false;
+	(void)budget_spend(
+		s->budget, (uint64_t)s->n * s->n * (s->nr_rows + 1) / NUMBERS_PER_STEP + 1);
 	for (unsigned i = 0; i < s->nr_rows; i++) {
 		prepare_row(s, &s->row[i]);
 		s->overlaps = s->overlaps || s->row[i].overlaps;
 	}
+	search_prepare_room(s);
 	prepare_distances(s, k);
 	prepare_better(s);
 	s->prepared_for = k;

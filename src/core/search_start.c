@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+enum { NUMBERS_PER_STEP = 32 };
+
 /* A set on its way: what each position would add to its cost, and what each row has. */
 struct walk {
 	uint64_t chosen; /* positions */
@@ -60,7 +62,7 @@ static unsigned nearest(const struct search *s, const struct walk *w, unsigned m
 
 static bool grow(const struct search *s, struct walk *w, unsigned first, unsigned k)
 {
-	*w = (struct walk){0};
+	*w = (struct walk){.cost = s->cost};
 	memcpy(w->link, s->link, sizeof w->link);
 	if (!could_complete(s, w, first, k - 1))
 		return false;
@@ -108,7 +110,7 @@ static bool exchange(const struct search *s, struct walk *w)
 
 static struct nodeset nodes_of(const struct search *s, uint64_t positions)
 {
-	struct nodeset nodes = {0};
+	struct nodeset nodes = s->required;
 
 	for (unsigned q = 0; q < s->n; q++)
 		if (positions >> q & 1)
@@ -121,10 +123,12 @@ bool search_start(struct search *s, unsigned k, struct nodeset *start)
 	struct walk w;
 	bool found = false;
 
-	for (unsigned first = 0; first < s->n; first++) {
+	for (unsigned first = 0; first < s->n && !(first && s->exhausted); first++) {
+		(void)search_spend(s, 1 + (uint64_t)k * s->n * (s->nr_rows + 1) / NUMBERS_PER_STEP);
 		if (!grow(s, &w, first, k))
 			continue;
-		while (s->closest && exchange(s, &w))
+		while (s->closest && exchange(s, &w) &&
+			search_spend(s, 1 + (uint64_t)k * s->n / NUMBERS_PER_STEP))
 			;
 		struct nodeset nodes = nodes_of(s, w.chosen);
 		if (w.cost < s->limit && search_accepts(s, nodes)) {

@@ -5,23 +5,25 @@
 
 /* What search.c and its helpers share: the nodes of one search at positions 0..n-1, ascending. */
 
-/* One demand, base taken off. Its weights are those of demand, or 1 for each node of required. A
- * node's weight is all that it could bring: with devices that lie on several nodes a set may bring
- * less than the sum (overlaps). */
+/* One demand, base and what the required nodes bring taken off. A node's weight is all that it could
+ * bring: with devices that lie on several nodes a set may bring less than the sum (overlaps). */
 struct row {
 	struct family_demand demand;
-	struct nodeset required;
 	bool overlaps;
 	uint64_t need, sum;         /* what the chosen nodes must bring, what they bring now */
+	uint64_t parts;             /* part[] of the chosen nodes, added up */
+	uint64_t of_node[NODES_MAX]; /* by dense node, what there are of devices once */
 	uint64_t weight[NODES_MAX]; /* by position */
+	uint64_t part[NODES_MAX];   /* the same as a part of the need (search_room.c) */
 	uint64_t *top; /* [hi * width + c]: the c largest weights below position hi, added up */
 };
 
 struct search {
 	const struct hint_space *space;
+	struct budget *budget;
 	struct arena *arena;
 	size_t width; /* of a row's table: nodes of the space + 1 */
-	struct nodeset ground;
+	struct nodeset ground, required;
 	unsigned prepared_for; /* the size that all below is right for; 0: for none */
 	bool any_will_do;      /* the lowest set will do, however far apart its nodes are */
 	bool closest, overlaps;
@@ -35,13 +37,13 @@ struct search {
 	unsigned nr_sockets;
 	bool (*possible)(void *ctx, struct nodeset m);
 	void *ctx;
-	uint32_t own[NODES_MAX];              /* distance of a position to itself */
+	uint64_t cost;                        /* of the required nodes */
+	uint32_t own[NODES_MAX];              /* what a position adds to it */
 	uint32_t apart[NODES_MAX][NODES_MAX]; /* distance there and back */
 	uint16_t *near; /* the smallest apart[q][p] with p below hi, added up; see near_sum() */
 	unsigned near_depth;        /* of how many of them the sum is known */
 	uint64_t better[NODES_MAX]; /* lower positions that can always take its place */
 	uint32_t link[NODES_MAX];   /* what position q would add to the chosen ones' cost */
-	uint64_t visits;
 	bool exhausted;
 	struct nodeset best;
 	uint64_t limit;                /* only sets that cost less are of interest */
@@ -64,6 +66,16 @@ void search_prepare(struct search *s, unsigned k);
 /* A good set of k nodes by a greedy walk: true with s->limit its cost and *start the set; false
  * when the walk found none, which does not mean that there is none. */
 bool search_start(struct search *s, unsigned k, struct nodeset *start);
+
+/* Whether `left` positions below hi have room for all that the rows still need beside the chosen
+ * ones: with ROOM_FOUND such nodes are in *found. */
+enum room { ROOM_NONE, ROOM_FOUND, ROOM_UNKNOWN };
+enum room search_room(struct search *s, unsigned hi, unsigned left, struct nodeset *found);
+/* No set of `left` positions below hi that has room has its highest one below that; hi: there is no
+ * such set. left is at least 1. */
+unsigned search_lowest_room(struct search *s, unsigned hi, unsigned left);
+/* What these two need once the rows are prepared. */
+void search_prepare_room(struct search *s);
 
 /* The same for the scoring, of which the rank of s->best is the one to beat. False: the arena's
  * limit is reached. */

@@ -131,8 +131,9 @@ static const struct row rows[] = {
 	ROW(RESERVED, kind_reserved, reserved_memory, "",
 		"memory of each NUMA node that no container is placed on", .restart = true),
 	ROW("mergeVisitBudget", kind_number, merge_visit_budget, "3145728",
-		"steps of one search for the best NUMA nodes, then the best so far is taken; 0: no "
-		"bound",
+		"steps that all searches for one event (a pod's start, a container's creation) "
+		"take together, then the best NUMA nodes found until then are taken; numafitd "
+		"takes 1 to 8388608, numafit decide 0, too: no bound",
 		.unit = "steps", .max = INT64_MAX),
 	ROW("sharedPoolStep", kind_number, shared_pool_step, "16",
 		"CPUs that a NUMA node's shared pool gives up or gets back beyond need, so that "

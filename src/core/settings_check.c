@@ -178,6 +178,28 @@ static int check_hint_order(const struct settings *s, struct err *e)
 	return rc < 0 ? rc : 0;
 }
 
+static int check_budget(const struct settings *s, struct err *e)
+{
+	if (!s->merge_visit_budget)
+		return err_set(e, EINVAL,
+			"mergeVisitBudget: 0 is no bound, and a container that is created would "
+			"wait for as long as it takes: numafitd takes 1 to %d",
+			MERGE_VISIT_BUDGET_MAX);
+	if (s->merge_visit_budget > MERGE_VISIT_BUDGET_MAX)
+		return err_set(e, EINVAL,
+			"mergeVisitBudget: %llu steps may take longer than the runtime waits for a "
+			"container: numafitd takes 1 to %d",
+			(unsigned long long)s->merge_visit_budget, MERGE_VISIT_BUDGET_MAX);
+	return 0;
+}
+
+int settings_check_daemon(const struct settings *s, const struct topo *t, struct err *e)
+{
+	int rc = check_budget(s, e);
+
+	return rc ? rc : settings_check(s, t, e);
+}
+
 int settings_check(const struct settings *s, const struct topo *t, struct err *e)
 {
 	int rc = settings_check_options(s, t, e);

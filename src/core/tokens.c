@@ -248,25 +248,22 @@ static unsigned smallest(const struct offer *o, size_t size)
 	return nodeset_count(chosen);
 }
 
-/* A search takes some 20 ns for a step. */
-enum { PREFER_VISITS = 10000 };
-
 /* The NUMA nodes for size tokens of the offer. */
-static bool choose_nodes(const struct topo *t, const struct offer *o, size_t size, struct arena *a,
-	struct nodeset *best)
+static bool choose_nodes(const struct topo *t, const struct offer *o, size_t size, struct budget *b,
+	struct arena *a, struct nodeset *best)
 {
-	const struct hint_space space = {
-		.all = t->nodes, .distance = t->distance, .visit_budget = PREFER_VISITS};
+	const struct hint_space space = {.all = t->nodes, .distance = t->distance};
 	uint64_t weight[NODES_MAX] = {0};
 	const struct family_demand enough = {.weight = weight, .base = o->nr_must, .need = size};
-	struct search *s = search_new(&space, a);
+	struct search *s = search_new(&space, b, a);
 
 	nodeset_each (n, o->may.nodes)
 		weight[n] = cpuset_count(&o->may.on[n]);
 	if (!s)
 		return false;
 	search_begin(s, nodeset_or(o->may.nodes, o->must.nodes));
-	if (!search_add(s, &enough) || !search_require(s, o->must.nodes))
+	search_require(s, o->must.nodes);
+	if (!search_add(s, &enough))
 		return false;
 	(void)search_best(s, smallest(o, size), best);
 	if (nodeset_empty(*best)) /* the budget ran out: any that do */
@@ -303,13 +300,13 @@ static void put(const struct topo *t, const struct tokenset *chosen, const char 
 	}
 }
 
-static bool prefer(
-	const struct topo *t, const struct token_wish *w, struct arena *a, const char **out)
+static bool prefer(const struct topo *t, const struct token_wish *w, struct budget *b,
+	struct arena *a, const char **out)
 {
 	struct offer o = {0};
 	struct nodeset nodes = {0};
 
-	if (!read_offer(t, w, &o) || !choose_nodes(t, &o, w->size, a, &nodes))
+	if (!read_offer(t, w, &o) || !choose_nodes(t, &o, w->size, b, a, &nodes))
 		return false;
 	size_t needed = w->size - o.nr_must;
 	tokenset_each (k, &o.may) {
@@ -363,10 +360,10 @@ static size_t first_of(const struct token_wish *w, struct arena *a, const char *
 	return taken;
 }
 
-size_t tokens_prefer(
-	const struct topo *t, const struct token_wish *w, struct arena *a, const char **out)
+size_t tokens_prefer(const struct topo *t, const struct token_wish *w, struct budget *b,
+	struct arena *a, const char **out)
 {
 	if (!w->size)
 		return 0;
-	return prefer(t, w, a, out) ? w->size : first_of(w, a, out);
+	return prefer(t, w, b, a, out) ? w->size : first_of(w, a, out);
 }

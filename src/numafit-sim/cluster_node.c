@@ -243,13 +243,14 @@ void cluster_node_run(struct cluster_node *n, const struct cluster_machine *m,
 	const struct cluster_pod *pod, const struct sched_hint *hint, int64_t now_ms,
 	struct cluster_work *w, struct node_answer *out)
 {
+	struct budget budget = budget_of(m->settings.merge_visit_budget);
 	struct asked a = {0};
 	struct decision whole, *part;
 
 	ask_for(&a, pod);
 	if (hint)
 		ask_by_hint(n, m, hint, now_ms, &a);
-	admit_pod(n->ledger, &m->settings, &a.pod, work_anew(w), &whole, &part);
+	admit_pod(n->ledger, &m->settings, &a.pod, &budget, work_anew(w), &whole, &part);
 	*out = (struct node_answer){
 		.admit = whole.admit, .nr = a.ask.nr, .hint = whole.hint.verdict};
 	if (!whole.admit)

@@ -88,8 +88,8 @@ int device_table_align(const struct device_table *d, const struct sim_pod *p, un
 	const struct hint_space space = {
 		.all = d->topo->nodes,
 		.distance = s->prefer_closest_numa_nodes ? d->topo->distance : NULL,
-		.visit_budget = s->merge_visit_budget,
 	};
+	struct budget budget = budget_of(s->merge_visit_budget);
 	struct family *f = arena_array(a, p->spec.nr_resources, sizeof *f);
 	struct device_resource r;
 	struct device_claim c;
@@ -103,10 +103,10 @@ int device_table_align(const struct device_table *d, const struct sim_pod *p, un
 			continue;
 		rc = claim_of(d, p, p->row[i], count, !pod_scope, &r, a, &c);
 		if (!rc)
-			rc = devices_family(&c, d->topo->nodes, a, &f[nr++]);
+			rc = devices_family(&c, d->topo->nodes, &budget, a, &f[nr++]);
 	}
 	if (!rc)
-		rc = policy_merge_families(s->topology_policy, &space, f, nr, a, out);
+		rc = policy_merge_families(s->topology_policy, &space, f, nr, &budget, a, out);
 	return rc < 0 ? rc : 0;
 }
 

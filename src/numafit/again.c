@@ -21,7 +21,9 @@ static void settle(const struct ledger *l, struct answer *out)
 static void decide_container(const struct ledger *l, const struct settings *s,
 	const struct record *r, struct arena *a, struct answer *out)
 {
-	admit(l, s, r->request, a, &out->decision);
+	struct budget b = budget_of(s->merge_visit_budget);
+
+	admit(l, s, r->request, &b, a, &out->decision);
 	settle(l, out);
 }
 
@@ -30,12 +32,15 @@ static void decide_resize(const struct ledger *l, const struct settings *s, cons
 	struct arena *a, struct answer *out)
 {
 	const struct holding *h = ledger_find(l, r->container_id);
+	uint64_t part = r->decision->steps; /* what others of its event had left it */
+	struct budget b = part ? budget_all_of(part) : budget_of(s->merge_visit_budget);
 
 	if (!h) { /* no container, no resize: the difference shows it */
 		memset(&out->decision, 0, sizeof out->decision);
 		return;
 	}
-	resize(l, s, h, r->request, a, &out->decision);
+	resize(l, s, h, r->request, &b, a, &out->decision);
+	out->decision.steps = part;
 	if (out->decision.admit && !out->decision.exclusive)
 		out->decision.cpus = r->pool;
 }
@@ -43,10 +48,11 @@ static void decide_resize(const struct ledger *l, const struct settings *s, cons
 void decide_pod(const struct ledger *l, const struct settings *s, const struct pod *pod,
 	const struct request *requests, struct arena *a, struct answer *out)
 {
+	struct budget b = budget_of(s->merge_visit_budget);
 	struct record_part *parts = NULL;
 	struct decision *decisions;
 
-	admit_pod(l, s, pod, a, &out->decision, &decisions);
+	admit_pod(l, s, pod, &b, a, &out->decision, &decisions);
 	if (out->decision.admit && decisions)
 		parts = arena_array(a, pod->ask->nr, sizeof *parts);
 	for (unsigned i = 0; parts && i < pod->ask->nr; i++)
@@ -78,7 +84,11 @@ static void decide_whole_pod(const struct ledger *l, const struct settings *s,
 static void decide_totals(const struct ledger *l, const struct settings *s, const struct record *r,
 	struct arena *a, struct answer *out)
 {
-	admit_totals(l, s, &r->request->pod, a, &out->decision);
+	uint64_t part = r->decision->steps; /* what deciding the whole pod had left it */
+	struct budget b = part ? budget_all_of(part) : budget_of(s->merge_visit_budget);
+
+	admit_totals(l, s, &r->request->pod, &b, a, &out->decision);
+	out->decision.steps = part;
 	settle(l, out);
 }
 

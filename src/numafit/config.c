@@ -134,7 +134,7 @@ static int check(const struct options *o, struct err *e)
 	from.text = file;
 	int rc = config_settings(s, &from, &node, &sections, e);
 	if (!rc)
-		rc = settings_check(s, NULL, e);
+		rc = settings_check_daemon(s, NULL, e);
 	if (rc)
 		return rc;
 	rc = auth_check(s->kubeconfig, s->kube_context, e);

@@ -389,7 +389,7 @@ static const struct advice {
 	{"TopologyAffinityError", "mergeVisitBudget",
 		"the search for NUMA nodes was stopped before it had looked at every combination, "
 		"and the best found until then is not good enough for the policy",
-		"raise mergeVisitBudget (0: no bound), or make room as below"},
+		"raise mergeVisitBudget, or make room as below"},
 	{"TopologyAffinityError", SCHED_HINT_REFUSES,
 		"it must be on the NUMA nodes that its scheduler asked for, or not run here: the "
 		"hint says so, or the node's schedulerHint.mode does",

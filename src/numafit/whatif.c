@@ -230,7 +230,7 @@ static int apply_sets(
 		else
 			rc = settings_set(s, q->sets[i].key, q->sets[i].value, e);
 	}
-	s->merge_visit_budget = 0; /* nobody waits: the whole search */
+	s->merge_visit_budget = MERGE_VISIT_BUDGET_MAX; /* somebody waits, but no container */
 	return rc || !(q->nr_sets || q->machine) ? rc : settings_check(s, t, e);
 }
 

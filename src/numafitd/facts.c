@@ -293,5 +293,6 @@ void facts_run_pod(struct daemon *d, const struct pod *pod, struct decision *dec
 	if (known.ask)
 		known.ask = hints_of_pod(d, pod, known.ask, &a);
 	engine_run_pod(d->engine, loop_wall_ms(), &known, dec);
+	d->counters.cut_short += !dec->admit && dec->cut_short; /* else each container counts */
 	arena_fini(&a);
 }

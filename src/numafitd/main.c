@@ -78,7 +78,7 @@ static int load_machine(struct daemon *d, struct err *e)
 
 	if (rc < 0)
 		return err_add(e, rc, "machine");
-	rc = settings_check(s, &d->topo, e);
+	rc = settings_check_daemon(s, &d->topo, e);
 	return rc ? rc : reserve_cpus(s, &d->topo, e);
 }
 

@@ -84,7 +84,7 @@ static int put_in_force(struct daemon *d, const struct settings *wanted, struct 
 
 	*before = *next = d->settings;
 	settings_reload(next, wanted);
-	rc = settings_check(next, &d->topo, e); /* beside what cannot change now */
+	rc = settings_check_daemon(next, &d->topo, e); /* beside what cannot change now */
 	if (rc)
 		return err_add(e, rc, "with what needs a restart as it is");
 	d->settings = *next;
@@ -144,7 +144,7 @@ static int reload(struct daemon *d, struct err *e)
 
 	text_init(&t, changes, sizeof changes);
 	if (!rc)
-		rc = settings_check(wanted, &d->topo, e);
+		rc = settings_check_daemon(wanted, &d->topo, e);
 	auto_free struct settings *before = xcalloc(1, sizeof *before);
 	*before = d->settings;
 	if (!rc)

@@ -36,7 +36,9 @@ static size_t prefer(void *ctx, const struct preferred_ask *ask, struct arena *a
 		.size = ask->size,
 	};
 
-	return tokens_prefer(ledger_topo(engine_ledger(v->d->engine)), &wish, a, out);
+	struct budget budget = budget_of(v->d->settings.merge_visit_budget);
+
+	return tokens_prefer(ledger_topo(engine_ledger(v->d->engine)), &wish, &budget, a, out);
 }
 
 static int tokens_of(

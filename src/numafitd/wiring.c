@@ -94,7 +94,7 @@ static int on_create(void *ctx, const struct request *req, struct nri_reply *rep
 	add_updates(d, &ups, reply);
 	d->counters.creates++;
 	d->counters.refused += !dec.admit;
-	d->counters.cut_short += dec.reasons && dec.reasons->cut_short;
+	d->counters.cut_short += dec.cut_short;
 	hints_count(d, &dec);
 	uint64_t took_ns = loop_monotonic_ns() - from;
 	measure_admission(d, &known, &dec, took_ns);

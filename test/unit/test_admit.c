@@ -46,10 +46,11 @@ static void node_free(struct node *n)
 static struct decision decide(struct node *n, const struct request *req)
 {
 	struct decision d;
+	struct budget b = budget_of(n->s.merge_visit_budget);
 	struct arena a;
 
 	arena_init_fixed(&a, n->work, sizeof n->work);
-	admit(n->l, &n->s, req, &a, &d);
+	admit(n->l, &n->s, req, &b, &a, &d);
 	return d;
 }
 
@@ -403,10 +404,11 @@ static void too_little_working_memory_refuses_and_says_so(void **state)
 	(void)state;
 	for (size_t bytes = 0; bytes <= sizeof n->work && !admitted; bytes += bytes / 4 + 64) {
 		struct decision d;
+		struct budget b = budget_of(n->s.merge_visit_budget);
 		struct arena a;
 
 		arena_init_fixed(&a, n->work, bytes);
-		admit(n->l, &n->s, &req, &a, &d);
+		admit(n->l, &n->s, &req, &b, &a, &d);
 		if (!d.admit)
 			assert_non_null(strstr(d.message, "working memory"));
 		admitted = d.admit;

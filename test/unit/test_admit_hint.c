@@ -209,12 +209,13 @@ static void a_pod_that_is_known_is_judged_alike(void **state)
 			.hint = &hint};
 		const struct pod_ask ask_of_pod = {
 			.uid = "web", .qos = req.pod.qos, .nr = 1, .container = &app};
+		struct budget b = budget_of(n->s.merge_visit_budget);
 		struct decision whole, *parts;
 		struct pod pod = req.pod;
 
 		pod.ask = &ask_of_pod;
 		arena_init_fixed(&a, work, ADMIT_ARENA_BYTES);
-		admit_pod(engine_ledger(n->g), &n->s, &pod, &a, &whole, &parts);
+		admit_pod(engine_ledger(n->g), &n->s, &pod, &b, &a, &whole, &parts);
 		as_wanted(x, &hint, n->t->nodes, whole.admit ? &parts[0] : &whole);
 		node_free(n);
 	}
@@ -398,6 +399,7 @@ static void two_of_a_pod(struct two *p, struct node *n, enum sched_hint_mode mod
 {
 	char *work = malloc(ADMIT_ARENA_BYTES);
 	struct decision *parts;
+	struct budget b = budget_of(n->s.merge_visit_budget);
 	struct arena a;
 
 	*p = (struct two){
@@ -410,7 +412,7 @@ static void two_of_a_pod(struct two *p, struct node *n, enum sched_hint_mode mod
 		p->part[i] = (struct container_ask){
 			.name = i ? "b" : "a", .cpu_milli = 4000 + i * 4000, .hint = &p->hint[i]};
 	arena_init_fixed(&a, work, ADMIT_ARENA_BYTES);
-	admit_pod(engine_ledger(n->g), &n->s, &p->pod, &a, &p->whole, &parts);
+	admit_pod(engine_ledger(n->g), &n->s, &p->pod, &b, &a, &p->whole, &parts);
 	for (unsigned i = 0; i < 2 && p->whole.admit; i++)
 		p->part_of[i] = parts[i];
 	free(work);

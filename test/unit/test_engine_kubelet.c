@@ -172,10 +172,11 @@ static bool kubelet_decides(struct world *w, struct random *r, struct running *c
 	struct cpuset shared = cpuset_minus(w->t->cpus, &taken), got;
 	struct nodeset mems = nodeset_of(random_below(r, w->t->ids.nr));
 	struct decision d;
+	struct budget b = budget_of(w->s.merge_visit_budget);
 	struct arena a;
 
 	arena_init_fixed(&a, work, sizeof work);
-	admit(engine_ledger(w->g), &w->s, &c->req, &a, &d);
+	admit(engine_ledger(w->g), &w->s, &c->req, &b, &a, &d);
 	if (own > cpuset_count(&left))
 		return false;
 	if (d.admit && d.exclusive && cpuset_within(&d.cpus, &left) && random_chance(r, 60)) {

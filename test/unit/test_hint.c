@@ -117,7 +117,7 @@ static struct hint merged_families(const struct hint_space *s, const struct fami
 	struct hint got;
 
 	arena_init(&a, WORK_BYTES);
-	assert_int_equal(hint_merge_families(s, f, nr, &a, &got), 0);
+	assert_int_equal(hint_merge_families(s, f, nr, &(struct budget){.endless = true}, &a, &got), 0);
 	arena_fini(&a);
 	return got;
 }
@@ -410,14 +410,14 @@ static void a_spent_budget_gives_the_best_found_so_far_and_says_so(void **state)
 		for (unsigned j = 0; j < 64; j++)
 			m.distance[i][j] = i == j ? 10 : (uint8_t)(11 + random_below(&r, 200));
 	}
-	m.space = (struct hint_space){
-		.all = nodeset_first(64), .distance = m.distance, .visit_budget = 1000};
+	m.space = (struct hint_space){.all = nodeset_first(64), .distance = m.distance};
 	f.demand[0] = (struct family_demand){.weight = weight, .need = 240};
 	for (unsigned i = 0; i < 2; i++) {
+		struct budget b = budget_all_of(4000);
 		struct arena a;
 
 		arena_init(&a, WORK_BYTES);
-		assert_int_equal(hint_merge_families(&m.space, &f, 1, &a, i ? &again : &first), 1);
+		assert_int_equal(hint_merge_families(&m.space, &f, 1, &b, &a, i ? &again : &first), 1);
 		arena_fini(&a);
 	}
 	assert_int_equal(nodeset_count(first.mask), 12);

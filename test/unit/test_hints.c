@@ -347,7 +347,7 @@ static void random_state(struct random *r, struct families *x, struct sched_hint
 		.nr = x->nr};
 	arena_init(&a, HINT_ARENA_BYTES);
 	assert_int_equal(
-		policy_merge_families(m->policy, m->space, m->family, m->nr, &a, &m->without), 0);
+		policy_merge_families(m->policy, m->space, m->family, m->nr, &(struct budget){.endless = true}, &a, &m->without), 0);
 	arena_fini(&a);
 }
 

@@ -281,10 +281,11 @@ static bool node_admits(const struct random_node *w, const struct request *req)
 {
 	static char room[DECISION_BYTES];
 	struct decision d;
+	struct budget b = budget_of(w->s.merge_visit_budget);
 	struct arena a;
 
 	arena_init_fixed(&a, room, sizeof room);
-	admit(engine_ledger(w->g), &w->s, req, &a, &d);
+	admit(engine_ledger(w->g), &w->s, req, &b, &a, &d);
 	return d.admit;
 }
 

@@ -16,13 +16,14 @@ static char work[WORK_BYTES];
 static const struct reasons *reasons_for(
 	enum topology_policy p, const struct hint_space *s, const struct family *f, size_t nr)
 {
+	struct budget b = {.endless = true};
 	struct policy_answer answer;
 	struct arena a;
 
 	arena_init_fixed(&a, work, sizeof work);
-	assert_int_equal(policy_merge_families(p, s, f, nr, &a, &answer), 0);
+	assert_int_equal(policy_merge_families(p, s, f, nr, &b, &a, &answer), 0);
 	arena_init_fixed(&a, work, sizeof work);
-	const struct reasons *r = reasons_of(p, s, f, nr, &answer, false, &a);
+	const struct reasons *r = reasons_of(p, s, f, nr, &answer, false, &b, &a);
 	assert_true(!r || (r->admit == answer.admit && !r->cut_short &&
 				  r->affinity.mask.bits == answer.affinity.mask.bits));
 	return r;
@@ -248,7 +249,8 @@ static void nothing_is_told_where_nothing_is_merged_or_memory_is_short(void **st
 	(void)state;
 	assert_null(reasons_for(POLICY_NONE, &space, &f, 1));
 	arena_init_fixed(&a, little, sizeof little);
-	assert_null(reasons_of(POLICY_RESTRICTED, &space, &f, 1, &answer, true, &a));
+	assert_null(reasons_of(POLICY_RESTRICTED, &space, &f, 1, &answer, true,
+		&(struct budget){.endless = true}, &a));
 }
 
 int main(void)

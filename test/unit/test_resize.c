@@ -57,10 +57,11 @@ static void commit(struct node *n, const struct request *req, const struct decis
 static struct decision place(struct node *n, const struct request *req)
 {
 	struct decision d;
+	struct budget b = budget_of(n->s.merge_visit_budget);
 	struct arena a;
 
 	arena_init_fixed(&a, n->work, sizeof n->work);
-	admit(n->l, &n->s, req, &a, &d);
+	admit(n->l, &n->s, req, &b, &a, &d);
 	if (d.admit)
 		commit(n, req, &d);
 	return d;
@@ -68,11 +69,12 @@ static struct decision place(struct node *n, const struct request *req)
 
 static struct decision change(struct node *n, const struct request *req)
 {
+	struct budget b = budget_of(n->s.merge_visit_budget);
 	struct decision d;
 	struct arena a;
 
 	arena_init_fixed(&a, n->work, sizeof n->work);
-	resize(n->l, &n->s, ledger_find(n->l, req->container_id), req, &a, &d);
+	resize(n->l, &n->s, ledger_find(n->l, req->container_id), req, &b, &a, &d);
 	if (d.admit)
 		commit(n, req, &d);
 	return d;

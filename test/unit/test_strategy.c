@@ -17,11 +17,12 @@ enum { SEED = 20261122, WORK_BYTES = 4 << 20, NODES = 6, PRODUCTS_MAX = 30000 };
 
 static struct hint merged(const struct hint_space *s, const struct family *f, size_t nr)
 {
+	struct budget b = budget_all_of(10000);
 	struct arena a;
 	struct hint got;
 
 	arena_init(&a, WORK_BYTES);
-	assert_int_equal(hint_merge_families(s, f, nr, &a, &got), 0);
+	assert_int_equal(hint_merge_families(s, f, nr, &b, &a, &got), 0);
 	arena_fini(&a);
 	return got;
 }
@@ -103,7 +104,7 @@ static void the_strategy_decides_among_the_tied_masks_and_no_others(void **state
 static void on_a_large_machine_that_is_alike_everywhere_the_lowest_is_found_at_once(void **state)
 {
 	static uint64_t capacity[NODES_MAX], unallocated[NODES_MAX];
-	struct hint_space space = {.all = nodeset_first(64), .visit_budget = 10000};
+	struct hint_space space = {.all = nodeset_first(64)};
 	struct family f = {.kind = FAMILY_CAPACITY,
 		.ground = nodeset_first(64),
 		.nr_demands = 1,
@@ -125,7 +126,7 @@ static void on_a_large_machine_that_is_alike_everywhere_the_lowest_is_found_at_o
 static void without_budget_the_answer_is_an_equal_of_the_best_and_the_same_each_time(void **state)
 {
 	static uint64_t capacity[NODES_MAX], unallocated[NODES_MAX], weight[NODES_MAX];
-	struct hint_space space = {.all = nodeset_first(64), .visit_budget = 2000};
+	struct hint_space space = {.all = nodeset_first(64)};
 	struct family f = {.kind = FAMILY_CAPACITY,
 		.ground = nodeset_first(64),
 		.nr_demands = 1,
@@ -145,10 +146,11 @@ static void without_budget_the_answer_is_an_equal_of_the_best_and_the_same_each_
 	plain = merged(&space, &f, 1);
 	space.strategy = ALLOCATION_MOST;
 	for (unsigned i = 0; i < 2; i++) {
+		struct budget b = budget_all_of(4000);
 		struct arena a;
 
 		arena_init(&a, WORK_BYTES);
-		assert_int_equal(hint_merge_families(&space, &f, 1, &a, i ? &again : &first), 1);
+		assert_int_equal(hint_merge_families(&space, &f, 1, &b, &a, i ? &again : &first), 1);
 		arena_fini(&a);
 	}
 	assert_int_equal(first.mask.bits, again.mask.bits);
@@ -182,7 +184,7 @@ static void each_policy_that_merges_honours_it(void **state)
 
 			arena_init(&a, WORK_BYTES);
 			assert_int_equal(policy_merge_families(
-						 (enum topology_policy)p, &space, &f, 1, &a, &got),
+						 (enum topology_policy)p, &space, &f, 1, &(struct budget){.endless = true}, &a, &got),
 				0);
 			arena_fini(&a);
 			assert_int_equal(got.affinity.mask.bits, cases[i].preferred);
@@ -284,9 +286,11 @@ static void cpus_memory_and_devices_tell_how_much_of_them_is_allocated(void **st
 	check_shares(&f, 33, 75, 57);
 	memory_init(&m, &t, &s);
 	memory_hold(&m, &block, 1);
-	assert_int_equal(memory_families(&t, &m, &demand, NULL, &rows, &a, memory), 1);
+	assert_int_equal(
+		memory_families(&t, &m, &demand, NULL, &rows, &(struct budget){.endless = true}, &a, memory),
+		1);
 	check_shares(&memory[0], 1, 25, 12);
-	assert_int_equal(devices_family(&claim, t.nodes, &a, &f), 0);
+	assert_int_equal(devices_family(&claim, t.nodes, &(struct budget){.endless = true}, &a, &f), 0);
 	check_shares(&f, 50, 1, 33);
 }
 

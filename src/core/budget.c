@@ -1,0 +1,62 @@
+#include <numafit/budget.h>
+
+enum { ASIDE = 8 }; /* one of so many steps */
+
+static uint64_t least(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+static struct budget bounded(uint64_t steps, uint64_t aside)
+{
+	return (struct budget){
+		.given = steps, .left = steps, .given_aside = aside, .aside = aside};
+}
+
+struct budget budget_of(uint64_t steps)
+{
+	return steps ? bounded(steps - steps / ASIDE, steps / ASIDE)
+		     : (struct budget){.endless = true};
+}
+
+struct budget budget_all_of(uint64_t steps)
+{
+	return bounded(steps, 0);
+}
+
+struct budget budget_share(const struct budget *of, unsigned nr, unsigned i)
+{
+	uint64_t later = nr - i - 1;
+
+	if (of->endless)
+		return *of;
+	return bounded(of->left - least(of->given / 2 / nr * later, of->left),
+		of->aside / (later + 1));
+}
+
+struct budget budget_part(const struct budget *of, unsigned parts, unsigned all)
+{
+	if (of->endless)
+		return *of;
+	return bounded(of->left / all * parts + of->left % all * parts / all, of->aside);
+}
+
+struct budget budget_aside(const struct budget *of, uint64_t most)
+{
+	return bounded(of->endless ? most : least(of->aside, most), 0);
+}
+
+void budget_return(struct budget *of, const struct budget *part)
+{
+	of->cut = of->cut || part->cut;
+	if (of->endless)
+		return;
+	of->left -= part->given - part->left;
+	of->aside -= part->given_aside - part->aside;
+}
+
+void budget_return_aside(struct budget *of, const struct budget *part)
+{
+	if (!of->endless)
+		of->aside -= part->given - part->left;
+}
