@@ -235,4 +235,11 @@ void engine_take_updates(struct engine *g, size_t max, struct update_list *ups);
  * "hotplug". */
 void engine_set_topo(struct engine *g, int64_t now_ms, const struct topo *t);
 
+/* The records of an earlier life are folded, with its settings and on its machine: from here on the
+ * settings that the engine borrows are those of now, any of which may have changed, and the machine
+ * is *t. As engine_set_topo(): what runs on CPUs that are reserved now moves as if they had gone
+ * offline, and what is booked beyond the memory that is left is booked no more. The cause is
+ * "restart". */
+void engine_take_effect(struct engine *g, int64_t now_ms, const struct topo *t);
+
 #endif

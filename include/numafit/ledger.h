@@ -56,8 +56,8 @@ struct ledger *ledger_new(const struct topo *t, const struct settings *s);
 void ledger_free(struct ledger *l);
 
 const struct topo *ledger_topo(const struct ledger *l);
-/* The CPUs that may still be held exclusively: neither held nor reserved, nor is a container left on
- * them. */
+/* The CPUs that may still be held exclusively: neither held nor reserved, nor is a container left
+ * on them. */
 struct cpuset ledger_free_cpus(const struct ledger *l);
 /* The CPUs that the shared pool may have at all: with strict-cpu-reservation not the reserved ones.
  */
@@ -76,8 +76,8 @@ const struct memory_state *ledger_memory(const struct ledger *l);
 struct leases *ledger_leases(const struct ledger *l);
 /* CPUs that stay in the shared pool though nobody holds them, and that no newcomer gets: those that
  * containers are left on; and as many as the tokens stand for which are given out and nobody has
- * come for, not those of `but` (NULL: all of them), whole cores where that can be. Without the device
- * plugin there are none of the latter. */
+ * come for, not those of `but` (NULL: all of them), whole cores where that can be. Without the
+ * device plugin there are none of the latter. */
 struct tokenset;
 struct cpuset ledger_promised_cpus(const struct ledger *l, const struct tokenset *but);
 /* Whether the kubelet may give out these tokens, as far as CPUs go: there is one left for each that
@@ -156,7 +156,8 @@ int ledger_set_pool(struct ledger *l, const struct cpuset *pool, struct err *e);
 int ledger_settings_changed(struct ledger *l, struct err *e);
 
 /* The machine has become *t, borrowed like the one before: the same NUMA nodes and kinds of memory,
- * but other CPUs online or other amounts. Entries lose the CPUs that are gone, one that has none
+ * but other CPUs online or other amounts; and the settings may reserve others than before. Entries
+ * lose the CPUs that are gone or reserved now, one that has none
  * left runs in the shared pool, and so do those that hold most when no CPU is left for it; what is
  * booked beyond what there is now is booked no more. New CPUs join the pool. */
 void ledger_set_topo(struct ledger *l, const struct topo *t);

@@ -326,8 +326,8 @@ int journal_json_record(
 	return line_length(&t, e);
 }
 
-/* Before there were the flags, a line said this in its message alone. A line that has them has these
- * texts only beside them, so that looking for the texts in every line finds nothing else. */
+/* Before there were the flags, a line said this in its message alone. A line that has them has
+ * these texts only beside them, so that looking for the texts in every line finds nothing else. */
 static void read_flags_of_old_decision(struct decision *d)
 {
 	static const char left[] = "left as it ran: onAdopt is leave",

@@ -67,19 +67,32 @@ static bool make_whole(
 	return true;
 }
 
+/* The CPUs that it had and that are no longer to be had, with the reason. */
+static void list_lost(const struct engine *g, const struct cpuset *lost, struct text *t)
+{
+	struct cpuset offline = cpuset_minus(*lost, &g->t->cpus);
+	struct cpuset reserved = cpuset_minus(*lost, &offline);
+	char list[CPUSET_TEXT_MAX];
+
+	if (!cpuset_empty(&offline))
+		text_add(t, "CPUs are offline: %s", cpuset_format(&offline, list, sizeof list));
+	if (!cpuset_empty(&reserved))
+		text_add(t, "%sCPUs are reserved now: %s", t->len ? "; " : "",
+			cpuset_format(&reserved, list, sizeof list));
+	if (!t->len)
+		text_add(t, "CPUs are offline: all that the shared pool had");
+}
+
 /* Say in the entry what became of the CPUs that it had. */
 static void explain(struct engine *g, const struct holding *h, const struct cpuset *lost,
 	const struct decision *why)
 {
 	struct decision d = h->decision;
-	char list[CPUSET_TEXT_MAX];
 	struct text t;
 
 	text_init(&t, d.message, sizeof d.message);
 	d.lost_cpus = true;
-	text_add(&t, "CPUs are offline: %s",
-		cpuset_empty(lost) ? "all that the shared pool had"
-				   : cpuset_format(lost, list, sizeof list));
+	list_lost(g, lost, &t);
 	if (why)
 		text_add(&t, "; not replaced: %s", why->message);
 	else if (!cpuset_empty(lost))
@@ -99,8 +112,9 @@ static bool mend_cpus(struct engine *g, const struct holding *h, const struct de
 		   (!h->decision.exclusive || !cpuset_equal(&before->cpus, &h->decision.cpus));
 	bool lacks = (hit || h->decision.lost_cpus) && has_too_few(h);
 
+	struct cpuset there = cpuset_minus(g->t->cpus, &g->s->reserved_cpus);
 	if (hit)
-		lost = cpuset_minus(before->cpus, &g->t->cpus);
+		lost = cpuset_minus(before->cpus, &there);
 	if (!hit && !lacks)
 		return false;
 	bool whole = !lacks || make_whole(g, h, b, &why);
@@ -127,13 +141,13 @@ static void note_memory(struct engine *g, const struct holding *h)
 	ledger_move(g->ledger, h->container_id, &d);
 }
 
-static void tell_moved(struct engine *g, int64_t now_ms, const struct holding *h)
+static void tell_moved(struct engine *g, int64_t now_ms, const char *cause, const struct holding *h)
 {
 	const struct request req = holding_request(h);
 	const struct record r = {
 		.time_ms = now_ms,
 		.op = RECORD_GRANT,
-		.cause = "hotplug",
+		.cause = cause,
 		.container_id = h->container_id,
 		.request = &req,
 		.decision = &h->decision,
@@ -159,7 +173,7 @@ static void move_those_that_share(struct engine *g, const struct decision *befor
 }
 
 /* Entries stay where they are in the ledger's order: only what they hold changes. */
-void engine_set_topo(struct engine *g, int64_t now_ms, const struct topo *t)
+static void adapt(struct engine *g, int64_t now_ms, const char *cause, const struct topo *t)
 {
 	size_t nr = ledger_count(g->ledger);
 	struct budget budget = engine_budget(g);
@@ -182,7 +196,17 @@ void engine_set_topo(struct engine *g, int64_t now_ms, const struct topo *t)
 		if (moved && h->state != HOLDING_WAITING)
 			engine_must_tell(g, h->container_id);
 		if (moved || booked)
-			tell_moved(g, now_ms, h);
+			tell_moved(g, now_ms, cause, h);
 	}
 	move_those_that_share(g, before);
+}
+
+void engine_set_topo(struct engine *g, int64_t now_ms, const struct topo *t)
+{
+	adapt(g, now_ms, "hotplug", t);
+}
+
+void engine_take_effect(struct engine *g, int64_t now_ms, const struct topo *t)
+{
+	adapt(g, now_ms, "restart", t);
 }

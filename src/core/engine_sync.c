@@ -197,8 +197,8 @@ void engine_adopt(struct engine *g, int64_t now_ms, const char *cause, const str
 	ledger_set_starting(g->ledger, req->container_id, req->in_creation);
 }
 
-/* Whether it was resized while nobody listened, and somebody has seen to its CPUs. What its pod holds
- * for it is not given up for that. */
+/* Whether it was resized while nobody listened, and somebody has seen to its CPUs. What its pod
+ * holds for it is not given up for that. */
 static bool has_what_it_asks_for_now(
 	const struct engine *g, const struct holding *h, const struct request *req)
 {

@@ -1,4 +1,4 @@
-/* The entries on a machine whose CPUs or memory come and go. */
+/* The entries on a machine whose CPUs or memory come and go, or are reserved from now on. */
 #include "ledger_state.h"
 
 #include <numafit/leases.h>
@@ -102,13 +102,14 @@ static void set_pool(struct ledger *l, const struct cpuset *pool)
 void ledger_set_topo(struct ledger *l, const struct topo *t)
 {
 	struct cpuset new_cpus = cpuset_minus(t->cpus, &l->t->cpus), pool;
+	struct cpuset left = cpuset_minus(t->cpus, &l->s->reserved_cpus);
 
 	assert(t->ids.nr == l->t->ids.nr && t->nr_kinds == l->t->nr_kinds);
 	l->t = t;
 	leases_set_topo(l->leases, t);
 	for (size_t i = 0; i < l->by_id.nr; i++)
 		if (l->by_id.at[i]->decision.exclusive)
-			take_away(l->by_id.at[i], &t->cpus);
+			take_away(l->by_id.at[i], &left);
 	count_held(l);
 	pool = pool_on(l, &new_cpus);
 	set_pool(l, &pool);

@@ -65,9 +65,9 @@ void log_record(void *ctx, const struct record *r)
 		d->counters.adopted++;
 		log_decision(d, r->request, r->decision, "adopt", 0, 0);
 	}
-	if (text_equal(r->cause, "hotplug")) {
+	if (text_equal(r->cause, "hotplug") || text_equal(r->cause, "restart")) {
 		d->counters.relocated++;
-		log_decision(d, r->request, r->decision, "hotplug", 0, 0);
+		log_decision(d, r->request, r->decision, r->cause, 0, 0);
 	}
 }
 

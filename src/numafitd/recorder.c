@@ -304,6 +304,7 @@ static void done(void *ctx, const struct record *r)
 struct reading {
 	struct daemon *d;
 	bool has_header;
+	bool has_other_keys; /* its settings are not all known here */
 	const char *foreign; /* why it is not ours, a suffix for the file that is set aside */
 };
 
@@ -349,22 +350,44 @@ static bool take_machine_of(struct daemon *d, const struct journal_header *h)
 	return true;
 }
 
-/* And with the settings as they were: a pool that they allowed may not be allowed now. */
-static void take_settings_of(struct daemon *d, const struct journal_header *h, struct arena *a)
+/* And with the settings as they were, all of them: what they allowed may not be allowed now.
+ * Another numafit may have had some that this one does not know. */
+static void take_settings_of(struct reading *r, const struct journal_header *h, struct arena *a)
 {
 	auto_free struct settings *then = xcalloc(1, sizeof *then);
 
-	if (settings_of_words(&h->settings, a, then, NULL) == 0)
-		settings_reload(&d->settings, then);
+	r->has_other_keys = settings_of_words(&h->settings, a, then, NULL) < 0;
+	if (!r->has_other_keys)
+		r->d->settings = *then;
 }
 
-/* The records are folded: the machine becomes what it is now. */
-static void take_machine_of_now(struct daemon *d)
+static bool reserves_the_same(const struct settings *a, const struct settings *b)
 {
-	if (!d->machine || is_unchanged(d->machine, &d->topo))
+	return cpuset_equal(&a->reserved_cpus, &b->reserved_cpus) &&
+	       a->nr_reserved_memory == b->nr_reserved_memory &&
+	       memcmp(a->reserved_memory, b->reserved_memory,
+		       a->nr_reserved_memory * sizeof *a->reserved_memory) == 0;
+}
+
+/* The records are folded: settings and machine become what they are now, and what conflicts with
+ * that moves. */
+static void take_effect(struct daemon *d, const struct settings *now)
+{
+	bool changed = d->machine && !is_unchanged(d->machine, &d->topo);
+	bool reserved = !reserves_the_same(&d->settings, now);
+
+	d->settings = *now;
+	if (changed)
+		log_line(
+			LOG_WARN, "hotplug", "text=\"CPUs or memory have come or gone meanwhile\"");
+	if (reserved)
+		log_line(LOG_INFO, "reserved-changed",
+			"text=\"other CPUs or memory are reserved than before: containers that "
+			"have "
+			"them move\"");
+	if (!changed && !reserved && engine_settings_changed(d->engine, NULL) == 0)
 		return;
-	log_line(LOG_WARN, "hotplug", "text=\"CPUs or memory have come or gone meanwhile\"");
-	engine_set_topo(d->engine, loop_wall_ms(), &d->topo);
+	engine_take_effect(d->engine, loop_wall_ms(), &d->topo);
 	free(d->machine);
 	d->machine = NULL;
 }
@@ -389,7 +412,7 @@ static int check_header(
 		r->foreign = "other-machine";
 		return err_set(e, ESTALE, "it was written on another machine (%s)", h.machine);
 	}
-	take_settings_of(r->d, &h, a);
+	take_settings_of(r, &h, a);
 	new_engine(r->d);
 	return 0;
 }
@@ -416,10 +439,13 @@ static int fold_line(void *ctx, char *text, size_t len, struct err *e)
 
 static void set_aside(struct daemon *d, const struct reading *r, const struct err *why)
 {
-	const char *suffix = r->foreign ? r->foreign : "damaged";
+	const char *suffix = r->foreign          ? r->foreign
+			     : r->has_other_keys ? "other-version"
+						 : "damaged";
+	bool expected = r->foreign || r->has_other_keys;
 	char buf[2 * sizeof why->text];
 
-	log_line(r->foreign ? LOG_WARN : LOG_ERROR, "journal-set-aside",
+	log_line(expected ? LOG_WARN : LOG_ERROR, "journal-set-aside",
 		"file=%s.%s reason=%s action=\"none needed: placements are taken over from the "
 		"running containers\"",
 		d->journal_path, suffix, log_text(buf, sizeof buf, why->text));
@@ -438,17 +464,15 @@ static void fold(struct daemon *d)
 
 	*now = d->settings;
 	int lines = journal_read(d->journal_path, fold_line, &r, &why);
-	d->settings = *now;
-	if (lines > 0 && engine_settings_changed(d->engine, &why) < 0) {
-		r.foreign = "other-settings";
-		lines = -EBUSY;
-	}
+	if (lines <= 0)
+		d->settings = *now;
 	if (lines < 0)
 		set_aside(d, &r, &why);
-	else if (lines > 0)
-		log_line(LOG_INFO, "journal-folded", "file=%s lines=%d containers=%zu",
-			d->journal_path, lines, ledger_count(engine_ledger(d->engine)));
-	take_machine_of_now(d);
+	if (lines <= 0)
+		return;
+	take_effect(d, now);
+	log_line(LOG_INFO, "journal-folded", "file=%s lines=%d containers=%zu", d->journal_path,
+		lines, ledger_count(engine_ledger(d->engine)));
 }
 
 /* The run directory may be there by now. Its journal is of use as long as the runtime has not told

@@ -45,9 +45,10 @@ struct world {
 	struct settings s;
 	struct engine *g, *folded;
 	struct guest guest[PODS_MAX];
-	unsigned next_id, updates, refused, resized, resizes_refused, resized_unasked, agreed, disagreed;
-	bool failing; /* the journal takes nothing that could be refused */
-	bool shadow;  /* nobody is told anything */
+	unsigned next_id, updates, refused, resized, resizes_refused, resized_unasked, agreed,
+		disagreed;
+	bool failing;             /* the journal takes nothing that could be refused */
+	bool shadow;              /* nobody is told anything */
 	bool without_annotations; /* the runtime does not show them */
 	unsigned nr_records[NR_RECORD_OPS];
 };
@@ -399,8 +400,8 @@ static inline void synchronize(struct world *w)
 
 	for (unsigned i = 0; i < PODS_MAX * PARTS_MAX; i++)
 		if (slot(w, i)->runs) {
-			bool annotated = !cpuset_empty(&slot(w, i)->placed.cpus) &&
-					 !w->without_annotations;
+			bool annotated =
+				!cpuset_empty(&slot(w, i)->placed.cpus) && !w->without_annotations;
 
 			placed[what.nr] = annotated ? &slot(w, i)->placed : NULL;
 			list[what.nr] = slot(w, i)->req;

@@ -2,7 +2,8 @@
  * and at random moments, and started again: every container that was answered keeps its CPUs, no
  * CPU is given twice, and the ledger has what runs and nothing else. Between two lives containers
  * are resized, and some come that nobody has placed; onAdopt is place or leave, the journal or the
- * annotations are lost, or both. The daemon is the real program; this test is its container runtime. CRASH_ROUNDS=n changes how often, SEED=n how.
+ * annotations are lost, or both, and other CPUs are reserved. The daemon is the real program; this
+ * test is its container runtime. CRASH_ROUNDS=n changes how often, SEED=n how.
  */
 #include <codec/fields_json.h>
 #include <codec/placement_json.h>
@@ -35,7 +36,7 @@ enum {
 struct box {
 	bool runs, exclusive;
 	bool stray; /* came while nobody listened, and nothing was told of it since */
-	bool resized; /* and has not what it asks for, as far as the daemon has said */
+	bool lacks; /* it was resized, or lost CPUs, and has not what it asks for yet */
 	char id[ID_MAX], pod[ID_MAX], cpus[LIST_MAX], mems[LIST_MAX], placement[PLACEMENT_JSON_MAX];
 	unsigned cpu_milli;
 	int64_t created;
@@ -54,6 +55,8 @@ struct rig {
 	enum memory memory;
 	bool dead, killed;  /* killed: by us */
 	bool leaves;        /* onAdopt */
+	bool rearranged;    /* other CPUs are reserved than when it was told last what runs */
+	unsigned reserved;  /* which ones: an index */
 	bool journal_whole; /* it tells of all that were placed; else it was lost and is being made
 			     */
 	unsigned fault;     /* where it dies; NR_FAULTS: at any moment */
@@ -117,7 +120,8 @@ static void apply_updates(struct rig *r, const struct nri_answer *a)
 
 		if (!b)
 			continue;
-		if (b->exclusive && !b->resized && strcmp(b->cpus, a->updates[i].cpus) != 0)
+		if (b->exclusive && !b->lacks && !r->rearranged &&
+			strcmp(b->cpus, a->updates[i].cpus) != 0)
 			fail_msg("%s had %s for itself and is moved to %s", b->id, b->cpus,
 				a->updates[i].cpus);
 		assert_true(text_copy(b->cpus, sizeof b->cpus, a->updates[i].cpus));
@@ -208,8 +212,7 @@ static void next_call(struct rig *r)
 		call(r, NRI_CALL_STOP, b);
 		return;
 	}
-	*b = (struct box){
-		.cpu_milli = 1000 * random_below(&r->random, 4), .created = ++r->next};
+	*b = (struct box){.cpu_milli = 1000 * random_below(&r->random, 4), .created = ++r->next};
 	b->exclusive = b->cpu_milli > 0;
 	(void)snprintf(b->id, sizeof b->id, "c%u", r->next);
 	(void)snprintf(b->pod, sizeof b->pod, "p%u", r->next);
@@ -248,9 +251,16 @@ static void is_as_left(struct rig *r, struct box *b, const struct decision *d)
 	if (known || !r->leaves)
 		fail_msg("%s was placed, and is left on %s", b->id, b->cpus);
 	assert_true(cpuset_equal(&on, &d->left_on));
-	b->exclusive = b->resized = false;
+	b->exclusive = false;
 	b->stray = true;
 	r->left++;
+}
+
+static bool has_other_than_it_asks_for(const struct box *b, const struct decision *d)
+{
+	unsigned own = b->cpu_milli % 1000 ? 0 : b->cpu_milli / 1000;
+
+	return own != (d->exclusive ? cpuset_count(&d->cpus) : 0);
 }
 
 static void is_as_held(struct rig *r, struct box *b, const struct journal_fold *f)
@@ -267,11 +277,11 @@ static void is_as_held(struct rig *r, struct box *b, const struct journal_fold *
 	assert_string_equal(b->cpus, cpuset_format(&h->decision.cpus, cpus, sizeof cpus));
 	assert_string_equal(
 		b->mems, nodeset_format(h->decision.mems, &f->topo.ids, mems, sizeof mems));
-	if (*b->placement && !b->resized && !b->stray)
+	if (*b->placement && !b->lacks && !b->stray && !r->rearranged)
 		assert_int_equal(b->exclusive, h->decision.exclusive);
 	b->exclusive = h->decision.exclusive; /* of one that was started unpinned: from now on */
 	b->stray = false;
-	b->resized = b->resized && h->cpu_milli != b->cpu_milli; /* there was no room yet */
+	b->lacks = has_other_than_it_asks_for(b, &h->decision); /* there may be no room yet */
 }
 
 /* What the daemon holds, once it was told what runs; it has written down all of it. */
@@ -304,6 +314,7 @@ static void answered(void *ctx, enum nri_call what, const struct nri_answer *a)
 	if (what == NRI_CALL_SYNCHRONIZE) {
 		the_ledger_is_what_runs(r);
 		r->journal_whole = true;
+		r->rearranged = false;
 	}
 	no_cpu_is_given_twice(r);
 	next_call(r);
@@ -387,19 +398,27 @@ static void resize_some(struct rig *r)
 		if (!b->runs || !b->cpu_milli || !random_chance(&r->random, 5))
 			continue;
 		b->cpu_milli = 500 * (1 + random_below(&r->random, 10));
-		b->resized = true;
+		b->lacks = true;
 		r->resized++;
 	}
 }
 
 static void choose_memory(struct rig *r)
 {
+	static const char *const reserved[] = {"reservedSystemCPUs=0", "reservedSystemCPUs=0,32",
+		"reservedSystemCPUs=1-3,33-35", "reservedSystemCPUs=8-11,40"};
+
 	r->memory = random_below(&r->random, NR_MEMORIES);
 	if (r->memory == ANNOTATIONS_ONLY || r->memory == NEITHER) {
 		(void)unlink(r->daemon.journal);
 		r->journal_whole = false;
 	}
 	r->leaves = random_chance(&r->random, 50);
+	if (random_chance(&r->random, 10)) {
+		r->reserved = random_below(&r->random, sizeof reserved / sizeof *reserved);
+		r->rearranged = true;
+	}
+	r->daemon.setting[3] = reserved[r->reserved];
 	r->daemon.setting[2] = r->leaves ? "onAdopt=leave" : "onAdopt=place";
 }
 

@@ -322,8 +322,7 @@ static void trim_cpusets(struct world *w)
 		now = cpus_of(c);
 		now = cpuset_and(now, &w->t->cpus);
 		c->floats = c->floats || cpuset_empty(&now);
-		(void)cpuset_format(
-			c->floats ? &w->t->cpus : &now, c->cpus, sizeof c->cpus);
+		(void)cpuset_format(c->floats ? &w->t->cpus : &now, c->cpus, sizeof c->cpus);
 		c->exclusive = h && h->decision.exclusive;
 	}
 }

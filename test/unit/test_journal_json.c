@@ -673,10 +673,10 @@ static void what_an_old_line_says_in_its_message_alone_is_read_into_the_flags(vo
 
 static void what_an_old_line_says_of_parts_is_read_into_their_flags(void **state)
 {
-	const struct record_part part = {web,
-		{.admit = true,
-			.source = SOURCE_HELD,
-			.message = "CPUs are offline: 2; not replaced: no room"}};
+	const struct record_part part = {
+		web, {.admit = true,
+			     .source = SOURCE_HELD,
+			     .message = "CPUs are offline: 2; not replaced: no room"}};
 	const struct record hold = {.op = RECORD_HOLD,
 		.cause = "run-pod",
 		.container_id = "s1",
@@ -885,8 +885,7 @@ int main(void)
 		cmocka_unit_test(strings_beyond_the_arena_are_refused),
 		cmocka_unit_test(a_line_that_is_no_record_says_why),
 		cmocka_unit_test(a_record_that_contradicts_itself_says_where),
-		cmocka_unit_test(
-			what_an_old_line_says_in_its_message_alone_is_read_into_the_flags),
+		cmocka_unit_test(what_an_old_line_says_in_its_message_alone_is_read_into_the_flags),
 		cmocka_unit_test(what_an_old_line_says_of_parts_is_read_into_their_flags),
 		cmocka_unit_test(the_header_comes_back),
 		cmocka_unit_test(a_header_of_another_format_is_refused),
