@@ -46,6 +46,7 @@ static const int64_t much_later_ms = INT64_C(60) * 60 * 1000;
 /* A pod of one container, as the kubelet and the runtime have it. */
 struct pod_here {
 	bool admitted, sandboxed, runs, exclusive;
+	bool left;    /* it runs unpinned: its tokens still wait for it */
 	unsigned cpu; /* whole ones of a Guaranteed pod; 0: it shares */
 	char uid[NAME_BYTES], sandbox[NAME_BYTES], container[NAME_BYTES];
 	char cpus[LIST_MAX], mems[LIST_MAX], placement[PLACEMENT_JSON_MAX];
@@ -79,8 +80,8 @@ struct rig {
 	enum step step;
 	unsigned calls, next;
 	struct {
-		unsigned creates, pinned, on_tokens, unpinned, whole, allocates, again, denied,
-			unanswered;
+		unsigned creates, pinned, on_tokens, unpinned, left, whole, allocates, again,
+			denied, unanswered;
 	} count;
 	struct topo topo;
 	struct pod_here pod[PODS];
@@ -146,7 +147,7 @@ static struct tokenset tokens_of_pods(const struct rig *r, bool running)
 
 	for (unsigned i = 0; i < PODS; i++)
 		for (unsigned k = 0; k < r->pod[i].given.nr; k++)
-			if (r->pod[i].runs || !running)
+			if ((r->pod[i].runs && !r->pod[i].left) || !running)
 				tokenset_add(&all, token_of(r, r->pod[i].given.token[k]));
 	return all;
 }
@@ -200,6 +201,13 @@ static void is_as_held(struct rig *r, struct pod_here *p, const struct journal_f
 
 	if (!h)
 		fail_msg("%s runs, and the ledger lacks it", p->container);
+	p->left = h->decision.left;
+	if (p->left) { /* it was started unpinned, and nobody has told it anything */
+		assert_false(*p->placement || *p->cpus);
+		assert_true(cpuset_empty(&h->decision.left_on));
+		r->count.left++;
+		return;
+	}
 	assert_string_equal(p->cpus, cpuset_format(&h->decision.cpus, cpus, sizeof cpus));
 	assert_string_equal(
 		p->mems, nodeset_format(h->decision.mems, &f->topo.ids, mems, sizeof mems));
@@ -916,6 +924,7 @@ static void one_life(struct rig *r, unsigned nr)
 	struct listener *listener =
 		listener_new(r->loop, r->daemon.socket, 0600, r, accepted, NULL);
 	assert_non_null(listener);
+	r->daemon.setting[6] = random_chance(&r->random, 50) ? "onAdopt=leave" : "onAdopt=place";
 	r->daemon.setting[0] =
 		random_chance(&r->random, 50) ? "podsAPI.enabled=true" : "podsAPI.enabled=false";
 	rig_start(&r->daemon);
@@ -994,8 +1003,10 @@ static void what_the_kubelet_was_told_survives_kill_9_at_every_step(void **state
 	print_message("Allocates: %u answered, %u of them again, %u denied, %u cut off\n",
 		r->count.allocates, r->count.again, r->count.denied, r->count.unanswered);
 	print_message(
-		"creates: %u answered, %u pinned, %u of them on tokens; %u started unpinned\n",
-		r->count.creates, r->count.pinned, r->count.on_tokens, r->count.unpinned);
+		"creates: %u answered, %u pinned, %u of them on tokens; %u started unpinned, %u "
+		"times one was left so\n",
+		r->count.creates, r->count.pinned, r->count.on_tokens, r->count.unpinned,
+		r->count.left);
 	print_message(
 		"%u were found again that had been decided with their pods\n", r->count.whole);
 	every_step_was_hit(r);
