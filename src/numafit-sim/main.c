@@ -139,6 +139,8 @@ static const struct {
 		AT(node_name), read_string},
 	{"state-change", NULL, "tell events as NRI before 0.12 does", AT(play.state_change),
 		read_flag},
+	{"forget", NULL, "report containers as they were created after restart-runtime, as CRI-O does",
+		AT(play.forgets), read_flag},
 	{"json", NULL, "print lines of JSON instead of a table", AT(json), read_flag},
 	{"cluster", "NxM", "instead: a day of N nodes with M NUMA nodes each, as data", AT(cluster),
 		read_size},

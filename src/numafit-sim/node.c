@@ -141,6 +141,24 @@ int container_set(const struct topo *t, struct container *c, const char *cpus, c
 	return 0;
 }
 
+struct remembered container_now(const struct container *c)
+{
+	return (struct remembered){.pinned = c->pinned,
+		.mems_pinned = c->mems_pinned,
+		.cpus = c->cpus,
+		.mems = c->mems,
+		.resources = c->resources};
+}
+
+void container_remember(struct container *c, bool resources)
+{
+	const struct linux_resources before = c->known.resources;
+
+	c->known = container_now(c);
+	if (!resources)
+		c->known.resources = before;
+}
+
 int container_resize(const struct topo *t, struct container *c, uint64_t cpu_milli,
 	uint64_t memory_bytes, struct err *e)
 {

@@ -27,6 +27,14 @@ struct hinted {
 	const char *verdict; /* the daemon's word; NULL: it did not say */
 };
 
+/* What a runtime has in mind of a container. */
+struct remembered {
+	bool pinned, mems_pinned;
+	struct cpuset cpus;
+	struct nodeset mems;
+	struct linux_resources resources;
+};
+
 struct container {
 	enum container_state state;
 	const char *ns, *name,
@@ -47,6 +55,8 @@ struct container {
 	bool pinned, mems_pinned; /* cpus, mems were set; else all are allowed */
 	struct cpuset cpus;
 	struct nodeset mems;
+	struct remembered first, known; /* what its runtime has written down, and what it knows
+					 */
 	char *placement; /* value of the daemon's annotation, or NULL */
 	bool placed;     /* it could be read, into this, and it was not resized since: */
 	struct placement says;
@@ -82,6 +92,9 @@ int container_set(const struct topo *t, struct container *c, const char *cpus, c
  * that would make another QoS class of it. */
 int container_resize(const struct topo *t, struct container *c, uint64_t cpu_milli,
 	uint64_t memory_bytes, struct err *e);
+/* What is in force; and the runtime knows that from now on, its resources only if they were told. */
+struct remembered container_now(const struct container *c);
+void container_remember(struct container *c, bool resources);
 /* Keep the annotations that the daemon gave it. */
 int container_annotate(const struct topo *t, struct container *c,
 	const struct key_value *annotations, size_t nr, struct err *e);

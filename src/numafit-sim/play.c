@@ -31,7 +31,8 @@ struct view {
 	struct key_value annotations[PLAY_ANNOTATIONS_MAX];
 };
 
-static struct nri_container show(const struct play *p, const struct container *c, struct view *v)
+static struct nri_container show(const struct play *p, const struct container *c,
+	const struct remembered *as, struct view *v)
 {
 	const struct topo *t = p->node->topo;
 
@@ -45,10 +46,10 @@ static struct nri_container show(const struct play *p, const struct container *c
 		.nr_pod_annotations = c->nr_annotations,
 		.id = c->id,
 		.name = c->name,
-		.resources = c->resources,
-		.cpus = c->pinned ? cpuset_format(&c->cpus, v->cpus, sizeof v->cpus) : "",
-		.mems = c->mems_pinned ? nodeset_format(c->mems, &t->ids, v->mems, sizeof v->mems)
-				       : "",
+		.resources = as->resources,
+		.cpus = as->pinned ? cpuset_format(&as->cpus, v->cpus, sizeof v->cpus) : "",
+		.mems = as->mems_pinned ? nodeset_format(as->mems, &t->ids, v->mems, sizeof v->mems)
+					: "",
 		.annotations = v->annotations,
 		.nr_annotations = play_annotations(p, c, v->annotations),
 		.created_at_ns = c->created_at_ns,
@@ -72,7 +73,9 @@ static void call_synchronize(struct play *p)
 
 	for (size_t i = 0; i < p->node->nr; i++)
 		if (p->node->at[i]->state == CONTAINER_RUNNING) {
-			shown[at] = show(p, p->node->at[i], &views[at]);
+			const struct container *c = p->node->at[i];
+
+			shown[at] = show(p, c, &c->known, &views[at]);
 			at++;
 		}
 	nri_runtime_synchronize(p->runtime, shown, nr);
@@ -112,7 +115,8 @@ static void make_call(struct play *p, const struct task *k)
 			return;
 		}
 	}
-	shown = show(p, &c, &view);
+	const struct remembered as_it_is = container_now(&c);
+	shown = show(p, &c, &as_it_is, &view);
 	nri_runtime_call(p->runtime, k->call, &shown);
 }
 
@@ -129,6 +133,7 @@ static int apply_updates(struct play *p, const struct nri_answer *a)
 		rc = container_set(p->node->topo, c, a->updates[i].cpus, a->updates[i].mems, p->e);
 		if (rc)
 			return rc;
+		container_remember(c, false);
 	}
 	return (int)a->nr_updates;
 }
@@ -188,6 +193,8 @@ static int created(struct play *p, const struct task *k, const struct nri_answer
 	if (rc)
 		return rc;
 	c->state = CONTAINER_RUNNING;
+	container_remember(c, true);
+	c->first = c->known;
 	play_note_devices(p, c);
 	hinted_note(p->node, c, NULL);
 	report_create(p->report, c, NULL, (unsigned)moved);
@@ -208,6 +215,7 @@ static int updated(struct play *p, const struct task *k, const struct nri_answer
 	}
 	/* the plugin's word comes on top of what was asked for */
 	*k->c = wished;
+	container_remember(k->c, k->step->cpu_milli || k->step->memory_bytes);
 	int moved = apply_updates(p, a);
 
 	if (moved >= 0)
@@ -283,6 +291,13 @@ static void answered(void *ctx, enum nri_call which, const struct nri_answer *a)
 		rc = sim_node_check(p->node, p->e);
 	if (rc < 0)
 		play_end(p, rc);
+}
+
+/* The runtime starts again. */
+static void forget_changes(struct play *p)
+{
+	for (size_t i = 0; p->options->forgets && i < p->node->nr; i++)
+		p->node->at[i]->known = p->node->at[i]->first;
 }
 
 static void configured(void *ctx, const char *name, const char *index, uint32_t events)
@@ -414,6 +429,7 @@ static void begin_step(struct play *p)
 		play_restart_kubelet(p);
 	} else if (op == TRACE_RESTART_RUNTIME) {
 		disappear(p);
+		forget_changes(p);
 		int rc = appear(p);
 
 		if (rc)
