@@ -70,12 +70,12 @@ static bool read_into(
 	return true;
 }
 
-/* Those that have, or may have, CPUs of their own are looked at first. */
+/* Those that nobody else may run beside, or that are left where they run, are looked at first. */
 static bool owns_cpus(
 	const struct request *req, const struct placement *said, const struct holding *h)
 {
 	return request_exclusive_cpus(req) || (said && said->exclusive) ||
-	       (h && h->decision.exclusive);
+	       (h && (h->decision.exclusive || h->decision.left));
 }
 
 static void forget_unread(struct in_force_reader *r)

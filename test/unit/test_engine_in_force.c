@@ -296,6 +296,36 @@ static void who_was_placed_late_has_no_annotation_and_keeps_what_it_got(void **s
 	node_free(n);
 }
 
+static void what_is_left_as_it_runs_keeps_others_off_its_cpus(void **state)
+{
+	struct node *n = node_new();
+	struct request left = ask("left", QOS_BURSTABLE, 1000, 0);
+	const struct placement *none = NULL;
+	const char *pods[] = {"left", "log", "web"};
+	const struct inventory one = {&left, &none, 1, pods, 3, NULL};
+	struct cpuset want;
+
+	(void)state;
+	n->s.on_adopt = ADOPT_LEAVE;
+	left.cpus = "8-9";
+	assert_int_equal(cpuset_parse(&want, left.cpus, strlen(left.cpus), NULL), 0);
+	engine_synchronize(n->g, 0, &one, &n->ups);
+	assert_true(held(n, "left")->decision.left);
+	assert_cpus(held(n, "left")->decision.left_on, want);
+	left.cpus = ""; /* as it was created */
+	assert_int_equal(engine_doubts(n->g, &left, NULL, true), DOUBT_CONTENT);
+	left.in_force = IN_FORCE_UNKNOWN;
+	vec_fini(&n->ups);
+	engine_synchronize(n->g, 0, &one, &n->ups);
+	assert_true(held(n, "left")->decision.left);
+	assert_cpus(held(n, "left")->decision.left_on, want);
+	assert_null(update_of(n, "left"));
+	left.cpus = "10-11"; /* and now it runs there */
+	engine_synchronize(n->g, 0, &one, &n->ups);
+	assert_false(cpuset_intersects(&held(n, "left")->decision.left_on, &want));
+	node_free(n);
+}
+
 static void a_look_is_wanted_where_the_report_may_be_wrong(void **state)
 {
 	struct node *n = node_new();
@@ -380,6 +410,7 @@ int main(void)
 		cmocka_unit_test(a_report_that_is_not_of_the_creation_wins),
 		cmocka_unit_test(a_container_that_the_ledger_lacks_is_taken_over_as_reported),
 		cmocka_unit_test(who_was_placed_late_has_no_annotation_and_keeps_what_it_got),
+		cmocka_unit_test(what_is_left_as_it_runs_keeps_others_off_its_cpus),
 		cmocka_unit_test(a_look_is_wanted_where_the_report_may_be_wrong),
 		cmocka_unit_test(what_is_found_later_is_told_and_resized),
 		cmocka_unit_test(an_update_keeps_the_numbers_that_it_does_not_name),
