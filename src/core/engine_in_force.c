@@ -3,6 +3,13 @@
 
 #include <string.h>
 
+struct cpuset engine_confined_to(const struct engine *g, const struct request *req)
+{
+	const struct cpuset cpus = placement_in_force(g->t, g->s, req).cpus;
+
+	return cpuset_within(&g->t->cpus, &cpus) ? (struct cpuset){0} : cpus;
+}
+
 bool engine_runs_as(const struct engine *g, const struct request *req, const struct update *want)
 {
 	struct cpuset cpus;
@@ -56,8 +63,11 @@ bool engine_knows_better(
 static bool is_as_held(const struct engine *g, const struct request *req, const struct holding *h)
 {
 	const struct update want = engine_placement_of(h);
+	const struct cpuset cpus = engine_confined_to(g, req);
+	bool same = h->decision.left ? cpuset_equal(&cpus, &h->decision.left_on)
+				     : engine_runs_as(g, req, &want);
 
-	return !h->misplaced && holding_suits(h, req) && engine_runs_as(g, req, &want);
+	return same && !h->misplaced && holding_suits(h, req);
 }
 
 enum doubt engine_doubts(const struct engine *g, const struct request *req,
@@ -65,8 +75,6 @@ enum doubt engine_doubts(const struct engine *g, const struct request *req,
 {
 	const struct holding *h = ledger_find(g->ledger, req->container_id);
 
-	if (h && h->decision.left)
-		return DOUBT_NONE;
 	if (h && !is_as_held(g, req, h))
 		return DOUBT_CONTENT;
 	return runtime_forgets && has_first_cpuset(g, req, said) && has_first_number(g, req, said)

@@ -98,7 +98,10 @@ void engine_mark_live(struct engine *g, int64_t now_ms, const char *container_id
  * to. */
 void engine_adopt(struct engine *g, int64_t now_ms, const char *cause, const struct request *req,
 	const struct placement *placed, bool ours, struct budget *b);
-/* engine_in_force.c: whether the request's cpuset is that one. */
+/* engine_in_force.c: the CPUs that somebody has confined it to; none when it may run on all that are
+ * online. */
+struct cpuset engine_confined_to(const struct engine *g, const struct request *req);
+/* Whether the request's cpuset is that one. */
 bool engine_runs_as(const struct engine *g, const struct request *req, const struct update *want);
 /* Whether the ledger counts and not the request, which is a report that may be as old as the
  * container; said is what its annotation says, or NULL. */

@@ -95,14 +95,6 @@ static bool claim(struct engine *g, int64_t now_ms, struct request *req, struct 
 	return suits;
 }
 
-/* The CPUs that somebody has confined it to; none when it may run on all that are online. */
-static struct cpuset confined_to(const struct engine *g, const struct request *req)
-{
-	const struct cpuset cpus = placement_in_force(g->t, g->s, req).cpus;
-
-	return cpuset_within(&g->t->cpus, &cpus) ? (struct cpuset){0} : cpus;
-}
-
 /* It runs on as it does, and nobody else gets the CPUs that it is confined to. 0, or -EBUSY with
  * text: another one has some of them to itself. */
 static int leave_as_it_runs(
@@ -115,7 +107,7 @@ static int leave_as_it_runs(
 		.cpus = *ledger_pool(g->ledger),
 		.mems = g->t->nodes_with_memory,
 		.left = true,
-		.left_on = confined_to(g, req),
+		.left_on = engine_confined_to(g, req),
 		.message = "left as it ran: onAdopt is leave",
 	};
 	return ledger_fits(g->ledger, req, d, e);
@@ -199,10 +191,11 @@ void engine_adopt(struct engine *g, int64_t now_ms, const char *cause, const str
 
 /* Whether it was resized while nobody listened, and somebody has seen to its CPUs. What its pod
  * holds for it is not given up for that. */
-static bool has_what_it_asks_for_now(
-	const struct engine *g, const struct holding *h, const struct request *req)
+static bool has_what_it_asks_for_now(const struct engine *g, const struct holding *h,
+	const struct request *req, const struct placement *placed)
 {
 	return !h->decision.left && h->decision.source != SOURCE_HELD && !holding_suits(h, req) &&
+	       !engine_knows_better(g, req, placed) &&
 	       placement_in_force(g->t, g->s, req).exclusive;
 }
 
@@ -216,7 +209,7 @@ static void adopt_in_place(
 	struct placement p;
 	struct decision d;
 
-	if (h ? !has_what_it_asks_for_now(g, h, req)
+	if (h ? !has_what_it_asks_for_now(g, h, req, placed)
 	      : ledger_find_waiting(g->ledger, req->pod.uid, req->container_name) != NULL)
 		return;
 	if (!how_placed(g, req, placed, &p) || take_over(g, req, &p, &d, NULL) < 0)
@@ -348,8 +341,8 @@ static void release_gone_pods(struct engine *g, int64_t now_ms, const struct inv
 	free(pods);
 }
 
-/* What runs otherwise than it is to is told so, and so is what nobody can look at; what does not run
- * yet is told again when it does. What is still to be read is told then. */
+/* What runs otherwise than it is to is told so, and so is what nobody can look at; what does not
+ * run yet is told again when it does. What is still to be read is told then. */
 static void put_right(struct engine *g, const struct request *req, const struct placement *placed,
 	struct update_list *ups)
 {
@@ -373,11 +366,13 @@ static void drop_left(struct engine *g, int64_t now_ms, const struct inventory *
 	for (size_t i = 0; i < what->nr; i++) {
 		const struct request *req = &what->requests[i];
 		const struct holding *h = ledger_find(g->ledger, req->container_id);
-		const struct cpuset cpus = confined_to(g, req);
+		const struct cpuset cpus = engine_confined_to(g, req);
+
+		bool moved = !engine_knows_better(g, req, what->placed[i]) && h &&
+			     !cpuset_equal(&cpus, &h->decision.left_on);
 
 		if (h && h->decision.left &&
-			(!may_be_left(g, req, what->placed[i], false) ||
-				!cpuset_equal(&cpus, &h->decision.left_on)))
+			(moved || !may_be_left(g, req, what->placed[i], false)))
 			engine_drop(g, now_ms, "synchronize", req->container_id, true);
 	}
 }
@@ -394,8 +389,9 @@ static void resize_late(struct engine *g, int64_t now_ms, const struct request *
 	struct decision d;
 
 	if (h && !h->decision.left && !engine_knows_better(g, req, placed) &&
-		!holding_suits(h, req) && engine_update_within(g, now_ms, req, b, &d, &told_with_all) &&
-		!d.admit && !request_exclusive_cpus(req)) {
+		!holding_suits(h, req) &&
+		engine_update_within(g, now_ms, req, b, &d, &told_with_all) && !d.admit &&
+		!request_exclusive_cpus(req)) {
 		engine_drop(g, now_ms, "resized", req->container_id, true);
 		engine_adopt(g, now_ms, "adopt", req, placed, true, b);
 	}
@@ -426,8 +422,7 @@ void engine_synchronize(
 		if (ledger_find(g->ledger, req->container_id))
 			engine_mark_live(g, now_ms, req->container_id);
 		else
-			engine_adopt(
-				g, now_ms, "adopt", req, placed_of(what, req), false, &b);
+			engine_adopt(g, now_ms, "adopt", req, placed_of(what, req), false, &b);
 		budget_return(&budget, &b);
 	}
 	for (size_t i = 0; i < what->nr; i++) {
