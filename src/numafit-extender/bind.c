@@ -164,6 +164,15 @@ static void pod_path(const struct bind *b, char path[API_PATH_MAX], const char *
 	text_add(&t, "%s", tail);
 }
 
+static void look(struct bind *b, const char *why)
+{
+	char path[API_PATH_MAX];
+
+	(void)text_copy(b->why, sizeof b->why, why);
+	pod_path(b, path, "");
+	b->call = api_call(b->x->api, &(struct api_ask){.path = path}, b, on_looked);
+}
+
 /* Whether it may have happened all the same. */
 static bool is_open(const struct api_answer *answer)
 {
@@ -174,18 +183,14 @@ static bool is_open(const struct api_answer *answer)
 static void on_bound(void *ctx, const struct api_answer *answer)
 {
 	struct bind *b = ctx;
-	char path[API_PATH_MAX];
 
 	b->call = NULL;
-	if (is_ok(answer)) {
+	if (is_ok(answer))
 		finish(b, b->how, "");
-	} else if (is_open(answer)) {
-		(void)text_copy(b->why, sizeof b->why, answer->message);
-		pod_path(b, path, "");
-		b->call = api_call(b->x->api, &(struct api_ask){.path = path}, b, on_looked);
-	} else {
+	else if (is_open(answer))
+		look(b, answer->message);
+	else
 		fail(b, BIND_REFUSED, "numafit: binding pod %s: %s", b->ask.name, answer->message);
-	}
 }
 
 /* The hint */
@@ -378,6 +383,7 @@ int bind_begin(struct extender *x, struct http_exchange *exchange, const struct 
 	uint64_t since_ns, struct err *e)
 {
 	struct extender_bind ask;
+	struct err another;
 	int rc = extender_bind_read(r->body, r->len, &ask, e);
 
 	if (rc)
@@ -394,17 +400,17 @@ int bind_begin(struct extender *x, struct http_exchange *exchange, const struct 
 		b->next->at = &b->next;
 	x->binds = b;
 	const char *node = sched_cluster_node_of(x->cluster, ask.uid);
-	struct json_t *pod = state_unbound(x, ask.uid);
-	if (!pod)
-		pod = kept_pod(x->kept, ask.uid);
+	struct json_t *pod = decide_known_pod(x, ask.uid);
 	if (is_under_way(b))
 		fail(b, BIND_UNKNOWN, "numafit: pod %s is being bound", ask.name);
 	else if (node && text_equal(node, ask.node))
-		finish(b, BOUND_ALREADY, "");
+		look(b, "it is not bound"); /* whether that is of this name, too */
 	else if (node)
 		fail(b, BIND_REFUSED, "numafit: pod %s is bound to %s already", ask.name, node);
 	else if (!pod)
 		fail(b, BIND_UNKNOWN, "numafit: pod %s is not known yet, try again", ask.name);
+	else if (decide_same_pod(x, ask.uid, ask.ns, ask.name, &another))
+		fail(b, BIND_REFUSED, "numafit: %s", another.text);
 	else
 		decide(b, pod);
 	return 0;

@@ -1,6 +1,8 @@
 /* What kube-scheduler asks: which nodes do, which is best, whom preemption would help. */
 #include "extender.h"
 
+#include <codec/api_json.h>
+#include <errno.h>
 #include <numafit/text.h>
 #include <string.h>
 
@@ -19,12 +21,39 @@ static void ask_fini(struct ask *a)
 	arena_fini(&a->arena);
 }
 
+struct json_t *decide_known_pod(const struct extender *x, const char *uid)
+{
+	struct json_t *pod = state_unbound(x, uid);
+
+	return pod ? pod : kept_pod(x->kept, uid);
+}
+
+int decide_same_pod(const struct extender *x, const char *uid, const char *ns, const char *name,
+	struct err *e)
+{
+	const struct json_t *pod = decide_known_pod(x, uid);
+	struct api_meta known;
+
+	if (!pod)
+		return 0;
+	api_json_meta(pod, &known);
+	if (text_equal(known.ns, ns) && text_equal(known.name, name))
+		return 0;
+	return err_set(
+		e, EINVAL, "%s is pod %s/%s, not %s/%s", uid, known.ns, known.name, ns, name);
+}
+
 static int ask_init(struct ask *a, struct extender *x, struct json_t *pod, struct err *e)
 {
+	struct api_meta meta;
+
+	api_json_meta(pod, &meta);
 	arena_init(&a->arena, EXTENDER_POD_BYTES_MAX);
 	a->plan = NULL;
 	int rc = extender_pod_json_read(pod, &(struct sched_reader){&x->config.names, &a->arena},
 		&x->every_node, &a->pod, e);
+	if (!rc)
+		rc = decide_same_pod(x, meta.uid, meta.ns, meta.name, e);
 	if (rc) {
 		ask_fini(a);
 		return err_add(e, rc, "Pod");

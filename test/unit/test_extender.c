@@ -551,6 +551,60 @@ static void a_pod_that_was_made_anew_is_another_one(void **state)
 	filter(r, again, FITS_N1); /* nothing is held for the one before */
 }
 
+/* Of "a", by another name or namespace. */
+static void a_uid_is_of_one_pod(void **state)
+{
+	static const struct {
+		const char *ns, *name;
+	} rows[] = {{"default", "b"}, {"kube-system", "a"}};
+	struct rig *r = *state;
+
+	start(r);
+	(void)new_pod(r, "b", 6);
+	filter(r, new_pod(r, "a", 4), FITS_N1);
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		auto_free char *bind = NULL, *says = NULL;
+
+		assert_true(asprintf(&bind,
+				    "{\"PodName\":\"%s\",\"PodNamespace\":\"%s\",\"PodUID\":"
+				    "\"uid-of-a\",\"Node\":\"n1\"}",
+				    rows[i].name, rows[i].ns) > 0);
+		assert_true(asprintf(&says,
+				    "{\"Error\":\"numafit: uid-of-a is pod default/a, not %s/%s\"}",
+				    rows[i].ns, rows[i].name) > 0);
+		assert_int_equal(rig_ask(r, "/bind", bind), FAKE_OK);
+		assert_string_equal(r->answer, says);
+		json_t *other = rig_pod("a", 4, NULL), *meta = json_object_get(other, "metadata");
+		(void)json_object_set_new(meta, "namespace", json_string(rows[i].ns));
+		(void)json_object_set_new(meta, "name", json_string(rows[i].name));
+		auto_free char *args = rig_args(other, both);
+		assert_int_equal(rig_ask(r, "/filter", args), 400);
+		assert_non_null(strstr(r->answer, "uid-of-a is pod default/a, not "));
+		json_decref(other);
+	}
+	assert_int_equal(r->nr_binds, 0);
+	filter(r, rig_find(&r->list[PODS], "a"), FITS_N1); /* nothing is held for it */
+	bind_pod(r, "a", "n1", OK);
+}
+
+/* That it is bound already is the API server's to say, of that name. */
+static void a_bound_uid_does_not_bind_another_name(void **state)
+{
+	struct rig *r = *state;
+
+	start(r);
+	(void)new_pod(r, "b", 1);
+	filter(r, new_pod(r, "a", 4), FITS_N1);
+	bind_pod(r, "a", "n1", OK);
+	assert_int_equal(rig_ask(r, "/bind",
+				 "{\"PodName\":\"b\",\"PodNamespace\":\"default\",\"PodUID\":"
+				 "\"uid-of-a\",\"Node\":\"n1\"}"),
+		FAKE_OK);
+	assert_string_equal(r->answer, "{\"Error\":\"numafit: pod b is another one by now\"}");
+	bind_pod(r, "a", "n1", OK); /* it is told again */
+	assert_int_equal(r->nr_binds, 1);
+}
+
 static void a_pod_of_another_node_is_not_bound_again(void **state)
 {
 	struct rig *r = *state;
@@ -1245,6 +1299,8 @@ int main(void)
 		T(a_bind_whose_answer_was_lost_is_looked_up),
 		T(a_bind_that_happened_in_spite_of_an_error_is_one),
 		T(a_pod_that_was_made_anew_is_another_one),
+		T(a_uid_is_of_one_pod),
+		T(a_bound_uid_does_not_bind_another_name),
 		T(a_pod_of_another_node_is_not_bound_again),
 		T(preemption_is_only_for_nodes_that_it_would_help),
 		T(a_node_without_victims_is_none_to_preempt_on),
