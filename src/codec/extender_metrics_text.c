@@ -101,6 +101,8 @@ static void add_requests(struct text *t, const struct extender_metrics *m)
 	add(t, "nodes_refused_total", "counter", m->nodes_refused, "Nodes that filter left out.");
 	add(t, "requests_crowded_out_total", "counter", m->crowded_out,
 		"Requests answered with 503, as others held maxHeldBytes.");
+	add(t, "clients_refused_total", "counter", m->strangers,
+		"Handshakes with a certificate that is not taken.");
 	begin(t, "connections_closed_total", "counter",
 		"Connections closed for others, or because they were too slow.");
 	text_add(t,

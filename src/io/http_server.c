@@ -40,6 +40,7 @@ enum {
 
 /* One connection. */
 struct client {
+	struct http_server *s;
 	struct door_guest *guest;
 	int fd;
 	struct http_server_tls *tls; /* NULL: plain */
@@ -148,6 +149,14 @@ static void client_proven(void *ctx)
 	door_set(c->guest, DOOR_IDLES);
 }
 
+static void client_refused(void *ctx, const char *why)
+{
+	const struct client *c = ctx;
+
+	if (c->s->o.stranger)
+		c->s->o.stranger(c->s->o.ctx, why);
+}
+
 /* In place of what libmicrohttpd was started with. */
 static void begin_tls(struct http_server *s, struct client *c, struct MHD_Connection *connection)
 {
@@ -155,7 +164,7 @@ static void begin_tls(struct http_server *s, struct client *c, struct MHD_Connec
 		MHD_get_connection_info(connection, MHD_CONNECTION_INFO_GNUTLS_SESSION)
 			->tls_session;
 
-	c->proof = (struct http_server_proof){client_proven, c};
+	c->proof = (struct http_server_proof){client_proven, client_refused, c};
 	c->tls = http_server_tls_begin(s->tls, session, &c->proof);
 }
 
@@ -174,6 +183,7 @@ static void connection_changed(void *ctx, struct MHD_Connection *connection, voi
 	}
 	struct client *c = xcalloc(1, sizeof *c);
 	c->fd = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
+	c->s = s;
 	c->guest = s->entering;
 	*socket_context = c;
 	if (s->tls)

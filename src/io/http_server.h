@@ -28,8 +28,8 @@ struct http_request {
 
 struct http_server_options {
 	const char *address; /* "127.0.0.1:9465", "[::1]:9465", ":0" (every address, any port) */
-	/* PEM texts; NULL: plain HTTP. client_ca: clients must have a certificate by it, good for
-	 * clients, or the handshake fails. */
+	/* PEM texts; NULL: plain HTTP. client_ca: clients must have a certificate by it, with
+	 * clientAuth in its extendedKeyUsage, or the handshake fails. */
 	const char *cert, *key, *client_ca;
 	size_t body_max; /* 0: 64 KiB; a longer one is answered with 413 */
 	bool no_body;    /* is expected: one is passed over, and not waited for */
@@ -47,6 +47,8 @@ struct http_server_options {
 	/* mandatory: answer now or in a later turn, with http_answer_send(), once. *r is valid
 	 * during the call, the body until the answer. */
 	void (*handle)(void *ctx, struct http_exchange *x, const struct http_request *r);
+	/* optional: a client has shown a certificate that is not taken, and why */
+	void (*stranger)(void *ctx, const char *why);
 	/* optional: the client is gone, or has closed its side, before it was answered; x is dead
 	 */
 	void (*gone)(void *ctx, struct http_exchange *x);

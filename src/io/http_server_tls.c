@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { OID_MAX = 128 };
+
 struct http_server_tls {
 	gnutls_certificate_credentials_t credentials;
 	bool asks_clients;
@@ -29,6 +31,61 @@ static int set_own(struct http_server_tls *t, const char *cert, const char *key,
 				 gnutls_strerror(rc));
 }
 
+/* The handshake fails unless the client shows a certificate that is by the authority and for
+ * clients. libgnutls takes one without an extendedKeyUsage for any purpose. */
+
+static bool is_for_clients(const gnutls_datum_t *der)
+{
+	char purpose[OID_MAX];
+	gnutls_x509_crt_t cert;
+	size_t size = sizeof purpose;
+	bool found = false;
+	int rc;
+
+	if (gnutls_x509_crt_init(&cert))
+		abort(); /* no memory is left, as in mem.h */
+	rc = gnutls_x509_crt_import(cert, der, GNUTLS_X509_FMT_DER);
+	for (unsigned i = 0; !rc && !found; i++, size = sizeof purpose) {
+		rc = gnutls_x509_crt_get_key_purpose_oid(cert, i, purpose, &size, NULL);
+		found = !rc && strcmp(purpose, GNUTLS_KP_TLS_WWW_CLIENT) == 0;
+		if (rc == GNUTLS_E_SHORT_MEMORY_BUFFER) /* another one, and long */
+			rc = 0;
+	}
+	gnutls_x509_crt_deinit(cert);
+	return found;
+}
+
+static void tell_refusal(gnutls_session_t session, const char *why)
+{
+	const struct http_server_proof *proof = gnutls_db_get_ptr(session);
+
+	if (proof->refused)
+		proof->refused(proof->ctx, why);
+}
+
+/* What libgnutls calls within the handshake. */
+static int verify(gnutls_session_t session)
+{
+	unsigned status = 0, nr = 0;
+	const gnutls_datum_t *chain = gnutls_certificate_get_peers(session, &nr);
+	gnutls_datum_t text = {0};
+	int rc = gnutls_certificate_verify_peers(session, NULL, 0, &status);
+
+	if (rc || !nr) {
+		tell_refusal(session, gnutls_strerror(rc ? rc : GNUTLS_E_NO_CERTIFICATE_FOUND));
+	} else if (status) {
+		(void)gnutls_certificate_verification_status_print(
+			status, gnutls_certificate_type_get(session), &text, 0);
+		tell_refusal(session, text.data ? (const char *)text.data : "it is not trusted");
+		gnutls_free(text.data);
+	} else if (is_for_clients(&chain[0])) {
+		return 0;
+	} else {
+		tell_refusal(session, "its extendedKeyUsage has no clientAuth");
+	}
+	return GNUTLS_E_CERTIFICATE_ERROR;
+}
+
 static int set_clients(struct http_server_tls *t, const char *client_ca, struct err *e)
 {
 	if (!client_ca)
@@ -37,6 +94,7 @@ static int set_clients(struct http_server_tls *t, const char *client_ca, struct 
 	int rc = gnutls_certificate_set_x509_trust_mem(t->credentials, &ca, GNUTLS_X509_FMT_PEM);
 
 	t->asks_clients = true;
+	gnutls_certificate_set_verify_function(t->credentials, verify);
 	if (rc > 0)
 		return 0;
 	return err_set(e, EINVAL, "the authority of clients' certificates: %s",
@@ -55,18 +113,6 @@ struct http_server_tls *http_server_tls_new(
 		return t;
 	http_server_tls_drop(t);
 	return NULL;
-}
-
-/* The handshake fails unless the client shows a certificate that is by the authority and for
- * clients. */
-static void require_certificate(gnutls_session_t session)
-{
-	static unsigned char for_clients[] = GNUTLS_KP_TLS_WWW_CLIENT;
-	static gnutls_typed_vdata_st purpose = {
-		.type = GNUTLS_DT_KEY_PURPOSE_OID, .data = for_clients};
-
-	gnutls_certificate_server_set_request(session, GNUTLS_CERT_REQUIRE);
-	gnutls_session_set_verify_cert2(session, &purpose, 1, 0);
 }
 
 /* The client's last message of the handshake is there, so that its certificate is right, too. */
@@ -95,7 +141,7 @@ struct http_server_tls *http_server_tls_begin(
 	if (gnutls_credentials_set(session, GNUTLS_CRD_CERTIFICATE, t->credentials))
 		abort(); /* as above */
 	if (t->asks_clients) {
-		require_certificate(session);
+		gnutls_certificate_server_set_request(session, GNUTLS_CERT_REQUIRE);
 		await_proof(session, proof);
 	}
 	t->nr_holders++;

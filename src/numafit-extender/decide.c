@@ -28,8 +28,8 @@ struct json_t *decide_known_pod(const struct extender *x, const char *uid)
 	return pod ? pod : kept_pod(x->kept, uid);
 }
 
-int decide_same_pod(const struct extender *x, const char *uid, const char *ns, const char *name,
-	struct err *e)
+int decide_same_pod(
+	const struct extender *x, const char *uid, const char *ns, const char *name, struct err *e)
 {
 	const struct json_t *pod = decide_known_pod(x, uid);
 	struct api_meta known;

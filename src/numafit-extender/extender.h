@@ -47,6 +47,7 @@ struct extender {
 	struct bind *binds;               /* under way */
 	struct hold *hold;
 	struct extender_metrics measured;
+	uint64_t stranger_said_ns; /* 0: not yet */
 	bool stopping;
 };
 

@@ -236,14 +236,34 @@ static void gone(void *ctx, struct http_exchange *exchange)
 	hold_gone(ctx, exchange);
 }
 
+/* Anybody can make certificates: it is said once in a while. */
+static void stranger(void *ctx, const char *why)
+{
+	enum { SAID_AGAIN_S = 60 };
+	struct extender *x = ctx;
+	uint64_t now_ns = loop_monotonic_ns();
+	char text[512];
+
+	x->measured.strangers++;
+	if (x->stranger_said_ns && now_ns - x->stranger_said_ns < SAID_AGAIN_S * (uint64_t)NS_PER_S)
+		return;
+	x->stranger_said_ns = now_ns;
+	log_line(LOG_WARN, "client-refused",
+		"error=%s action=\"if it is kube-scheduler, give it a certificate by "
+		"tls.clientCAFile with extendedKeyUsage=clientAuth\"",
+		log_text(text, sizeof text, why));
+}
+
 /* Building */
 
 static int start_pages(struct extender *x, struct err *e)
 {
-	const struct http_server_options o = {.address = x->config.metrics_address,
+	const struct http_server_options o = {
+		.address = x->config.metrics_address,
 		.no_body = true,
 		.ctx = x,
-		.handle = handle_page};
+		.handle = handle_page,
+	};
 
 	if (!*o.address)
 		return 0;
@@ -262,6 +282,7 @@ int serve_start(struct extender *x, struct err *e)
 		.clients_max = CLIENTS_MAX,
 		.ctx = x,
 		.handle = handle,
+		.stranger = stranger,
 		.gone = gone,
 	};
 	int rc = tls_start(x, &o, e);

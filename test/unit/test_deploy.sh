@@ -246,6 +246,23 @@ value deploy/extender/extender.yaml 'tls\..*' >"$dir/got"
 same "extender: its key is where it is looked for" "$tls/tls.crt
 $tls/tls.key
 $tls/ca.crt"
+# The keys, as deploy/README.md has them made
+
+mkdir "$dir/keys"
+sed -n '/^   key="-newkey/,/^   ```/{s/^   //;/^```/d;p}' deploy/README.md >"$dir/recipe"
+check "the recipe for keys works" sh -ec 'cd "$1"; kubectl() { echo "$@" >called; }; . ../recipe' sh "$dir/keys"
+check "the Secret is made of what it makes" sh -c 'cd "$1" && for f in $(tr " " "\n" <called | sed -n "s/^--from-file=\(.*=\)\{0,1\}//p"); do test -s "$f" || exit 1; done' sh "$dir/keys"
+purpose() { openssl verify -CAfile "$dir/keys/ca.crt" -purpose "$1" "$dir/keys/$2.crt"; }
+is_for() { openssl x509 -in "$dir/keys/$1.crt" -noout -ext extendedKeyUsage | grep -qx " *$2"; }
+check "kube-scheduler's certificate is a client's" is_for kube-scheduler "TLS Web Client Authentication"
+check "and the extender's a server's" is_for numafit-extender "TLS Web Server Authentication"
+check "which is as openssl sees it" purpose sslserver numafit-extender
+check "in both ways" purpose sslclient kube-scheduler
+check "a server's is no client's" eval '! purpose sslclient numafit-extender'
+check "nor the other way round" eval '! purpose sslserver kube-scheduler'
+name=$(value deploy/extender/scheduler.yaml 'extenders\.0\.tlsConfig\.serverName')
+check "its name is the one that kube-scheduler wants" openssl verify -CAfile "$dir/keys/ca.crt" \
+	-verify_hostname "$name" "$dir/keys/numafit-extender.crt"
 
 # The image
 

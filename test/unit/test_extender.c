@@ -1275,6 +1275,32 @@ static void tls_files_that_change_count_for_new_connections(void **state)
 	(void)rmdir(in_secret(r, "", NULL));
 }
 
+/* Nor one that does not say what it is for. */
+static void a_servers_certificate_is_no_clients(void **state)
+{
+	struct rig *r = *state;
+	auto_free char *ca = pem("ca.pem"), *cert = pem("server.pem"), *key = pem("server.key");
+	auto_free char *config = NULL, *folder = realpath("test/tls", NULL);
+	struct err e;
+
+	assert_true(asprintf(&config,
+			    "tls: {certFile: %s/server.pem, keyFile: %s/server.key, clientCAFile: "
+			    "%s/ca.pem}\n",
+			    folder, folder, folder) > 0);
+	rig_write_config(r, config);
+	r->by_tls = true;
+	rig_start(r);
+	http_client_free(r->http);
+	r->http = http_client_new(
+		r->f.loop, &(struct http_trust){.ca = ca, .cert = cert, .key = key}, &e);
+	assert_non_null(r->http);
+	assert_int_equal(rig_ask(r, "/livez", NULL), 0);
+	while (!rig_said(r, "event=client-refused "))
+		(void)usleep(1000);
+	assert_true(rig_said(r, "extendedKeyUsage has no clientAuth"));
+	assert_int_equal(ask_anew(r), FAKE_OK); /* a client's */
+}
+
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 int main(void)
 {
@@ -1322,6 +1348,7 @@ int main(void)
 		T(pages_have_an_address_of_their_own),
 		T(before_it_knows_the_cluster_it_says_so),
 		T(tls_files_that_change_count_for_new_connections),
+		T(a_servers_certificate_is_no_clients),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

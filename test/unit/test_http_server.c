@@ -1179,11 +1179,13 @@ static const char make_certificates[] =
 	"-subj /CN=$1 -keyout $1.key -out $1.pem; } && "
 	"cert() { openssl req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj /CN=$2 "
 	"-keyout $2.key -out $2.csr && "
-	"printf 'extendedKeyUsage=%%s\\nsubjectAltName=IP:127.0.0.1\\n' $3 >$2.ext && "
+	"{ [ -z \"$3\" ] || echo extendedKeyUsage=$3; "
+	"echo subjectAltName=IP:127.0.0.1; } >$2.ext && "
 	"openssl x509 -req -days 2 -in $2.csr -CA $1.pem -CAkey $1.key -CAcreateserial "
 	"-extfile $2.ext -out $2.pem; } && "
 	"ca ca && ca other && cert ca server serverAuth && cert ca client clientAuth && "
-	"cert other stranger clientAuth";
+	"cert other stranger clientAuth && cert ca bare '' && cert ca any anyExtendedKeyUsage && "
+	"cert ca both serverAuth,clientAuth && cert ca code codeSigning";
 
 static char *read_file(const struct world *w, const char *name)
 {
@@ -1347,6 +1349,11 @@ static void tls_lets_in_who_has_a_certificate(void **state)
 		{"-tls1_2 -cert client.pem -key client.key", true, true},
 		{"-cert stranger.pem -key stranger.key", true, false},
 		{"-cert server.pem -key server.key", true, false}, /* not for clients */
+		{"-cert bare.pem -key bare.key", true, false},     /* nor that, in so many words */
+		{"-tls1_2 -cert bare.pem -key bare.key", true, false},
+		{"-cert any.pem -key any.key", true, false},
+		{"-cert code.pem -key code.key", true, false},
+		{"-cert both.pem -key both.key", true, true},
 		{"-tls1_2 -cert stranger.pem -key stranger.key", true, false},
 	};
 	struct world *w = *state;
