@@ -11,8 +11,8 @@
 #include <unistd.h>
 
 enum {
-	ACCEPTS = 1024, /* in one turn of the loop, so that others of it have theirs */
-	ENTERS = 32,    /* in one turn: each may cost a handshake */
+	ACCEPTS = 256, /* in one turn of the loop, so that others of it have theirs */
+	ENTERS = 32,   /* in one turn: each may cost a handshake */
 	EVENTS = 256,
 	PEEK_BYTES = 8 << 10, /* of a head: a longer one is judged inside */
 	RECORD_HEAD = 5,      /* of TLS: type, version, length */
@@ -23,7 +23,7 @@ enum {
 	NO_DESCRIPTOR_MS = 100,
 	GRACE_MS = 50,  /* that a body or an answer has before it makes room */
 	TURN_MS = 2000, /* the same of a guest that has proven who it is */
-	TICK_MS = 250,
+	TICK_MS = 50,
 	TICKS = 4 /* within the shortest limit */
 };
 enum { OTHERS, OWN, NR_CLASSES };
@@ -53,6 +53,7 @@ struct door_guest {
 	socklen_t len;
 	struct sockaddr_storage address;
 	uint64_t since_ms, ready_ms;
+	unsigned early_ms; /* it goes before its time in front is over */
 };
 
 struct door {
@@ -68,6 +69,7 @@ struct door {
 	struct guests silent[NR_CLASSES], inside; /* the oldest first */
 	unsigned nr_waiting[NR_CLASSES], nr_inside[NR_CLASSES], nr_starting;
 	uint64_t nr_crowded, nr_slow;
+	unsigned nr_come;
 };
 
 static uint64_t now_ms(void)
@@ -459,6 +461,16 @@ static void look_again(struct door *d)
 
 /* Coming */
 
+/* Up to a quarter of its time: of many that came at once not all go at once, to come again so. */
+static unsigned next_early_ms(struct door *d)
+{
+	enum { PART = 4, STEP = 37 };
+	unsigned most = d->o.limit_ms[DOOR_STARTS] / PART;
+
+	d->nr_come++;
+	return most ? d->nr_come * STEP % most : 0;
+}
+
 static unsigned shortest_limit(const struct door *d)
 {
 	unsigned shortest = TICK_MS * TICKS;
@@ -484,6 +496,7 @@ static void come(struct door *d, int fd, const struct sockaddr_storage *address,
 
 	s->nr++;
 	*g = (struct door_guest){.d = d, .from = s, .fd = fd, .len = len, .since_ms = now_ms()};
+	g->early_ms = next_early_ms(d);
 	memcpy(&g->address, address, len);
 	out = in_the_way(d, s, &full);
 	if (full)
@@ -578,6 +591,11 @@ static bool is_late(const struct door_guest *g, enum door_state as, uint64_t now
 	return limit_ms && now - g->since_ms > limit_ms;
 }
 
+static bool is_late_in_front(const struct door_guest *g, uint64_t now)
+{
+	return is_late(g, DOOR_STARTS, now + g->early_ms);
+}
+
 static void end_late(struct door_guest *g)
 {
 	g->d->nr_slow++;
@@ -586,11 +604,16 @@ static void end_late(struct door_guest *g)
 
 static void end_late_in_front(struct door *d, unsigned class, uint64_t now)
 {
+	unsigned limit_ms = d->o.limit_ms[DOOR_STARTS];
 	struct door_guest *g, *next_guest;
 	struct source *s, *next;
 
-	while ((g = TAILQ_FIRST(&d->silent[class])) && is_late(g, DOOR_STARTS, now))
-		end_late(g);
+	for (g = TAILQ_FIRST(&d->silent[class]); g && now - g->since_ms > limit_ms / 2;
+		g = next_guest) {
+		next_guest = TAILQ_NEXT(g, in);
+		if (is_late_in_front(g, now))
+			end_late(g);
+	}
 	for (s = TAILQ_FIRST(&d->turns[class]); s; s = next) {
 		next = TAILQ_NEXT(s, turn);
 		for (g = TAILQ_FIRST(&s->ready); g && is_late(g, DOOR_IDLES, now); g = next_guest) {

@@ -5,6 +5,7 @@
 #include <numafit/text.h>
 #include <numafit/version.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -15,6 +16,7 @@ enum {
 	PAGE_NOT_FOUND = 404,
 	PAGE_NOT_ALLOWED = 405,
 	PAGE_UNAVAILABLE = 503,
+	PROBERS_MAX = 256,
 	NS_PER_S = 1000000000,
 	NS_PER_MS = 1000000
 };
@@ -256,10 +258,22 @@ static void stranger(void *ctx, const char *why)
 
 /* Building */
 
+/* In a pod's network namespace the kubelet comes from an address of the node: the one that the
+ * Deployment says, or, with a bridge, the one that the default route leads to. */
+static const char *probers(char text[PROBERS_MAX])
+{
+	const char *node = getenv("HOST_IP");
+
+	(void)snprintf(text, PROBERS_MAX, "gateway,%s", node ? node : "");
+	return node ? text : NULL;
+}
+
 static int start_pages(struct extender *x, struct err *e)
 {
+	char text[PROBERS_MAX];
 	const struct http_server_options o = {
 		.address = x->config.metrics_address,
+		.also_own = probers(text),
 		.no_body = true,
 		.ctx = x,
 		.handle = handle_page,
@@ -275,7 +289,9 @@ int serve_start(struct extender *x, struct err *e)
 {
 	enum { CLIENTS_MAX = 64 };
 	const struct extender_config *c = &x->config;
+	char text[PROBERS_MAX];
 	struct http_server_options o = {
+		.also_own = probers(text),
 		.address = c->listen,
 		.body_max = c->request_bytes_max,
 		.held_max = c->held_bytes_max,

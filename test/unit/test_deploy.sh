@@ -246,6 +246,13 @@ value deploy/extender/extender.yaml 'tls\..*' >"$dir/got"
 same "extender: its key is where it is looked for" "$tls/tls.crt
 $tls/tls.key
 $tls/ca.crt"
+check "extender: it is told of its node's address" says "spec.containers.0.env.0.valueFrom.fieldRef.fieldPath status.hostIP"
+policy=deploy/extender/networkpolicy/networkpolicy.yaml
+value $policy 'spec\.ingress\.[0-9]*\.ports\.[0-9]*\.port' >"$dir/got"
+same "the policy is about its ports, by their names" "$(value $extender 'spec\.template\.spec\.containers\.0\.ports\.[0-9]*\.name')"
+value $policy 'spec\.podSelector\.matchLabels\..*' >"$dir/got"
+same "and about its pods" "$(value $extender 'spec\.template\.metadata\.labels\..*')"
+
 # The keys, as deploy/README.md has them made
 
 mkdir "$dir/keys"
@@ -321,7 +328,7 @@ if command -v systemd-analyze >/dev/null; then
 	sed "s|/usr/local/bin/numafitd|$(realpath "$bin")/numafitd|" deploy/systemd/numafitd.service >"$dir/numafitd.service"
 	check "systemd takes the unit" systemd-analyze verify "$dir/numafitd.service"
 fi
-for file in base $(cd deploy && ls -d overlays/* components/* extender/scheduler.yaml extender/extender.yaml extender/numatopology containerd/* crio/* crd/n* systemd/* Dockerfile ./*.yaml | sed 's|^\./||'); do
+for file in base $(cd deploy && ls -d overlays/* components/* extender/scheduler.yaml extender/extender.yaml extender/numatopology extender/networkpolicy containerd/* crio/* crd/n* systemd/* Dockerfile ./*.yaml | sed 's|^\./||'); do
 	check "deploy/README.md tells of $file" grep -qF "$file" deploy/README.md
 done
 metrics=$(sed -n 's/^\t\(EACH\|NOW\|TOTAL\|SECONDS_OF\)("\([a-z_]*\)".*/\1 \2/p; s/^\t{"\(process_[a-z_]*\)".*/- \1/p' \

@@ -183,17 +183,24 @@ func (r *rig) certificates(name string) (cert, key string) {
 	return cert, key
 }
 
-func TestTLSWithClientCertificates(t *testing.T) {
-	r := newRig(t)
+// secureExtender is one that wants certificates of its clients, not yet started, and kube-scheduler's.
+func (r *rig) secureExtender(more settings) (x *extender, clientCert, clientKey string) {
+	r.Helper()
 	cert, key := r.certificates("extender")
-	clientCert, clientKey := r.certificates("kube-scheduler")
+	clientCert, clientKey = r.certificates("kube-scheduler")
 	pair, err := tls.LoadX509KeyPair(clientCert, clientKey)
 	if err != nil {
-		t.Fatal(err)
+		r.Fatal(err)
 	}
-	x := r.prepareExtender(strategy("LeastAllocated").with(settings{"tls": map[string]any{"certFile": cert, "keyFile": key,
-		"clientCAFile": r.path("ca.crt")}}))
+	x = r.prepareExtender(strategy("LeastAllocated").with(settings{"tls": map[string]any{"certFile": cert, "keyFile": key,
+		"clientCAFile": r.path("ca.crt")}}).with(more))
 	x.secure = &tls.Config{RootCAs: authorityPool(), Certificates: []tls.Certificate{pair}}
+	return x, clientCert, clientKey
+}
+
+func TestTLSWithClientCertificates(t *testing.T) {
+	r := newRig(t)
+	x, clientCert, clientKey := r.secureExtender(settings{})
 	x.start()
 	x.waitReady()
 	r.scheduler(x.url(), way{"enableHTTPS": true, "tlsConfig": map[string]any{"caFile": r.path("ca.crt"),

@@ -69,4 +69,8 @@ func TestTheServerAcceptsTheExtender(t *testing.T) {
 	if _, err := kubectl("", "apply", "--dry-run=server", "-k", filepath.Join(os.Getenv("DEPLOY"), extenderFolder)); err != nil {
 		t.Error(err)
 	}
+	policy := filepath.Join(os.Getenv("DEPLOY"), extenderFolder, "networkpolicy", "networkpolicy.yaml")
+	if _, err := kubectl("", "apply", "--dry-run=server", "-n", extenderAccount.namespace, "-f", policy); err != nil {
+		t.Error(err)
+	}
 }
