@@ -17,8 +17,13 @@ import (
 // storm creates so many pods at once, and waits until as many as fit are bound.
 func (r *rig) storm(pods, fit int, cpus int64) (list []*v1.Pod) {
 	r.Helper()
+	return r.stormOf("storm", pods, fit, cpus)
+}
+
+func (r *rig) stormOf(name string, pods, fit int, cpus int64) (list []*v1.Pod) {
+	r.Helper()
 	for i := range pods {
-		list = append(list, r.create(guaranteed(fmt.Sprint("storm-", i), cpus)))
+		list = append(list, r.create(guaranteed(fmt.Sprint(name, "-", i), cpus)))
 	}
 	r.await(fmt.Sprint(fit, " of them are bound"), func() bool { return r.countBound(list) >= fit })
 	return list
@@ -283,7 +288,7 @@ func TestAChangedHintMakesNoRoom(t *testing.T) {
 			}
 			m.patchStatus(p, `{"status": {"phase": "Succeeded"}}`)
 			r.await("it has ended", func() bool { return m.pods[p.UID] == nil })
-			r.settles(r.storm(zones, c.fit, asks), c.fit)
+			r.settles(r.stormOf("after", zones, c.fit, asks), c.fit)
 			r.nothingWasRefused()
 			r.lock.Lock()
 			r.noReports = false
