@@ -20,9 +20,17 @@ void admit(const struct ledger *l, const struct settings *s, const struct reques
  * NUMA nodes, as many of each, or refuses it when admit_tokens() does. */
 struct lease_claim;
 bool admit_has_tokens(const struct settings *s, const struct request *req);
-/* What its annotation entitles it to. 0, or as lease_user_of() and leases_examine(). */
+/* What its annotation entitles it to. 0; as lease_user_of(), leases_examine() and
+ * admit_token_owner(). */
 int admit_tokens(
 	const struct ledger *l, const struct request *req, struct lease_claim *c, struct err *e);
+/* Whether the tokens, which are leased, can be the container's: an annotation may be forged. By
+ * req->owner where PodResources has told; else they must not wait for another pod. 0; -EPERM: they
+ * are another's; -EBUSY: they wait for another pod; -EAGAIN: that is not known yet, and the kubelet
+ * tries again. */
+struct tokenset;
+int admit_token_owner(const struct ledger *l, const struct request *req,
+	const struct tokenset *tokens, struct err *e);
 
 /* Decide a whole pod whose containers are known (pod->ask), as the kubelet does: either *whole is
  * refused, with the name of the container that was in the way (none when the pod was aligned as a

@@ -56,6 +56,12 @@ struct engine_hooks {
 	 * happen, and a container that waits for it is refused with that text. -EMSGSIZE: it is
 	 * longer than a record can be, or than a line when it is to be in one. */
 	int (*record)(void *ctx, const struct record *r, struct err *e);
+	/* optional: whose the tokens are that the container comes with. Without it nobody is asked.
+	 */
+	enum token_owner (*owner)(void *ctx, const struct request *req);
+	/* optional: a number that nobody can guess, for the name of a lease of tokens. Without it
+	 * the name is the time. */
+	uint32_t (*nonce)(void *ctx);
 	/* optional: told after a record was folded into the ledger or, for REFUSE, passed by. */
 	void (*done)(void *ctx, const struct record *r);
 };

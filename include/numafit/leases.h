@@ -9,8 +9,9 @@
  * The kubelet does not say for whom it asks. The answer to its Allocate is an annotation that it
  * puts on the container (numafit.io/allocated: "v1:", a lease's name, ":", the tokens); a container
  * that comes with it claims those tokens. No secret is in it: it counts only where just those
- * tokens are leased, the latest of them under just that name, and nobody else runs on them; and its
- * reader must take it from a container's annotations, which the kubelet writes, never from a pod's.
+ * tokens are leased, the latest of them under just that name, and nobody else runs on them; its
+ * reader must take it from a container's annotations, which the kubelet writes, never from a pod's;
+ * and whose the tokens are is asked of others (enum token_owner, leases_wait_for()).
  *
  * A token is in one lease, from when it is given out until it is given up. An Allocate for tokens
  * that are leased gives their lease again; with others among them, those are a lease of their own,
@@ -73,9 +74,10 @@ void leases_free(struct leases *l);
 void leases_set_topo(struct leases *l, const struct topo *t);
 
 /* Whether the kubelet may give these tokens to some container. 0, with the *name that a new lease
- * of them would have; -EINVAL: none are asked for; -ENOENT: one that the machine lacks (and nobody
- * has leased); -ENOSPC: LEASES_TOKENS_MAX. Nothing is changed. */
-int leases_may_allocate(const struct leases *l, int64_t now_ms, const struct tokenset *tokens,
+ * of them would have: `from`, or the next one that no lease has had; -EINVAL: none are asked for;
+ * -ENOENT: one that the machine lacks (and nobody has leased); -ENOSPC: LEASES_TOKENS_MAX. Nothing
+ * is changed. */
+int leases_may_allocate(const struct leases *l, int64_t from, const struct tokenset *tokens,
 	uint64_t *name, struct err *e);
 /* They are given out: those that are in no lease are a new one of that name now. It cannot fail
  * after leases_may_allocate(). Returns the latest lease that any of them is in, for the annotation.
@@ -98,6 +100,14 @@ int leases_adopt(struct leases *l, int64_t now_ms, const struct tokenset *shown,
 #define LEASE_ANY_NUMBER UINT64_MAX /* for nr_cpus: it was looked at before */
 int leases_examine(const struct leases *l, const char *annotation, const struct lease_user *user,
 	uint64_t nr_cpus, struct lease_claim *c, struct err *e);
+/* Of whom these leased tokens are known, by the containers that came for them before and have
+ * ended: 1: all of them wait for the user's pod; 0: some for nobody that is known; -EBUSY with
+ * text: one waits for another pod. */
+int leases_wait_for(const struct leases *l, const struct tokenset *tokens,
+	const struct lease_user *user, struct err *e);
+/* The tokens that the annotation names, whether they are leased or not. 0 or -EINVAL, -ENOENT. */
+int lease_annotation_tokens(
+	const char *annotation, const struct node_ids *ids, struct tokenset *out, struct err *e);
 /* The container has it now. It cannot fail after leases_examine() of the same user. */
 void leases_claim(struct leases *l, const struct lease_user *user, const struct lease_claim *c);
 /* The container has ended. False: it had none. */
@@ -105,11 +115,11 @@ bool leases_release(struct leases *l, int64_t now_ms, const char *container_id);
 /* The pod has no sandbox any more, nor containers. Unless the kubelet makes it a new one they come
  * to an end: what it had waits for leases_reclaim(). */
 void leases_pod_gone(struct leases *l, int64_t now_ms, const char *pod_uid);
-/* What can be given up: tokens of no pod that is known, which PodResources does not show, and either
- * has shown before, or they were given out, or their pod went, longer than grace_ms ago. They may be
- * an init container's, which it never shows and whose image is still on its way: the grace must be
- * as long as that may take. To wait costs little: the kubelet, which knows that they are free, may
- * give them out again all the same. */
+/* What can be given up: tokens of no pod that is known, which PodResources does not show, and
+ * either has shown before, or they were given out, or their pod went, longer than grace_ms ago.
+ * They may be an init container's, which it never shows and whose image is still on its way: the
+ * grace must be as long as that may take. To wait costs little: the kubelet, which knows that they
+ * are free, may give them out again all the same. */
 struct tokenset leases_stale(
 	const struct leases *l, int64_t now_ms, int64_t grace_ms, const struct tokenset *shown);
 /* Give up those of the tokens on which nobody runs. */

@@ -33,6 +33,18 @@ enum in_force {
 	IN_FORCE_UNREAD   /* the same, but somebody is going to look: engine_note_in_force() */
 };
 
+/* Whose the tokens are that a container comes with, by what the kubelet's PodResources shows. */
+enum token_owner {
+	TOKENS_NOT_ASKED,     /* it is not asked */
+	TOKENS_NOT_SHOWN_YET, /* it has not told of the container's pod yet */
+	TOKENS_OWN,           /* just these are the container's */
+	TOKENS_NOBODYS,       /* none of them is anybody's, and the container is none that it tells
+				 of: what plain init containers have it never shows */
+	TOKENS_ANOTHERS,      /* one is another pod's, or the container has others, or none */
+	NR_TOKEN_OWNERS
+};
+const char *token_owner_name(enum token_owner o); /* "not-asked", "not-shown-yet", ... */
+
 struct request {
 	const char *container_id, *container_name;
 	/* Of a container that its pod's spec is known of; else an app container at place 0. */
@@ -55,7 +67,8 @@ struct request {
 	/* Value of the numafit.io/allocated annotation (leases.h) that the kubelet put on the
 	 * container, or NULL. Never from the pod's annotations. */
 	const char *allocated;
-	enum pod_apart apart; /* why it was not decided with its pod, which was known */
+	enum token_owner owner; /* of the tokens in it */
+	enum pod_apart apart;   /* why it was not decided with its pod, which was known */
 	const struct sched_hint_ask *hint; /* a scheduler's, for this container; NULL: none */
 	bool has_policy;                   /* as in struct pod_ask */
 	enum topology_policy policy;

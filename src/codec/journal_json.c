@@ -134,6 +134,8 @@ static const struct field request_rows[] = {
 	FIELD("mems", STRING, AT(mems)),
 	FIELD("cgroup", STRING, AT(cgroup), .optional = true),
 	FIELD("allocated", STRING, AT(allocated), .optional = true),
+	FIELD("owner", NAME, AT(owner), .optional = true, .name = token_owner_word,
+		.max = NR_TOKEN_OWNERS),
 	FIELD("apart", NAME, AT(apart), .optional = true, .name = apart_word, .max = NR_POD_APARTS),
 	FIELD("hint", POINTER, AT(hint), .optional = true, .fields = &hint_ask_fields),
 	FIELD("policy", NAME, AT(policy), .has_flag = true, .flag = AT(has_policy),

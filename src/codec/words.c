@@ -37,6 +37,11 @@ const char *apart_word(unsigned why)
 	return pod_apart_name((enum pod_apart)why);
 }
 
+const char *token_owner_word(unsigned owner)
+{
+	return token_owner_name((enum token_owner)owner);
+}
+
 const char *verdict_word(unsigned verdict)
 {
 	return sched_hint_verdict_name((enum sched_hint_verdict)verdict);

@@ -12,6 +12,7 @@ const char *container_kind_word(unsigned kind);
 const char *source_word(unsigned source);
 const char *op_word(unsigned op);
 const char *apart_word(unsigned why);
+const char *token_owner_word(unsigned owner);
 const char *verdict_word(unsigned verdict);
 const char *hint_mode_word(unsigned mode);
 

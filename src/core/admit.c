@@ -7,6 +7,7 @@
 #include <numafit/text.h>
 
 #include <assert.h>
+#include <errno.h>
 #include <string.h>
 
 static void refuse(struct decision *d, const struct refusal *why)
@@ -181,9 +182,32 @@ int admit_tokens(
 	struct lease_user user;
 	int rc = lease_user_of(req, &user, e);
 
-	return rc ? rc
-		  : leases_examine(ledger_leases(l), req->allocated, &user,
-			    request_exclusive_cpus(req), c, e);
+	if (!rc)
+		rc = leases_examine(
+			ledger_leases(l), req->allocated, &user, request_exclusive_cpus(req), c, e);
+	return rc ? rc : admit_token_owner(l, req, &c->tokens, e);
+}
+
+int admit_token_owner(const struct ledger *l, const struct request *req,
+	const struct tokenset *tokens, struct err *e)
+{
+	struct lease_user user;
+	int rc = lease_user_of(req, &user, e);
+
+	if (rc || req->owner == TOKENS_OWN)
+		return rc;
+	if (req->owner == TOKENS_ANOTHERS)
+		return err_set(e, EPERM,
+			"annotation numafit.io/allocated: the kubelet's PodResources shows that "
+			"these tokens are another container's");
+	rc = leases_wait_for(ledger_leases(l), tokens, &user, e);
+	if (rc < 0)
+		return err_add(e, rc, "annotation numafit.io/allocated");
+	if (rc || req->owner != TOKENS_NOT_SHOWN_YET)
+		return 0;
+	return err_set(e, EAGAIN,
+		"annotation numafit.io/allocated: the kubelet's PodResources has not shown yet "
+		"whose these tokens are; the kubelet tries again");
 }
 
 /* The tokens that the container has come for; it has none when it is refused. */

@@ -77,6 +77,7 @@ void engine_create(struct engine *g, int64_t now_ms, const struct request *req, 
 	struct request known = *req;
 
 	known.apart = engine_apart(g, req);
+	known.owner = engine_token_owner(g, req);
 	engine_drop(g, now_ms, "replaced", req->container_id, true);
 	if (!engine_inherit(g, now_ms, &known, d))
 		engine_decide(g, &known, &budget, d);

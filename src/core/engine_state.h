@@ -54,6 +54,8 @@ bool engine_claims(const struct engine *g, const struct request *req, struct dec
 enum pod_apart engine_apart(const struct engine *g, const struct request *req);
 /* The pod's sandbox is gone: nothing of that kind is to be known of it. */
 void engine_forget_apart(struct engine *g, const char *sandbox_id);
+/* engine_tokens.c: whose the tokens are that the container comes with, if it does. */
+enum token_owner engine_token_owner(const struct engine *g, const struct request *req);
 /* engine_tokens.c: no sandbox of the pod has a container any more. */
 void engine_pod_is_gone(struct engine *g, int64_t now_ms, const char *cause, const char *pod_uid);
 /* The steps of one event: whoever receives it makes them and hands them down. */

@@ -179,8 +179,14 @@ struct request engine_request_of(
 
 bool engine_claims(const struct engine *g, const struct request *req, struct decision *d)
 {
+	struct request known = *req;
 	struct lease_claim c;
-	bool has = admit_has_tokens(g->s, req) && admit_tokens(g->ledger, req, &c, NULL) == 0;
+
+	if (known.owner == TOKENS_NOT_ASKED) /* else it was asked at its create */
+		known.owner = engine_token_owner(g, req);
+	if (req->owner == TOKENS_NOT_ASKED && known.owner == TOKENS_NOT_SHOWN_YET)
+		known.owner = TOKENS_NOT_ASKED; /* it runs: what is shown later is looked at then */
+	bool has = admit_has_tokens(g->s, req) && admit_tokens(g->ledger, &known, &c, NULL) == 0;
 
 	d->lease = has && d->exclusive && d->source != SOURCE_HELD ? c.name : 0;
 	return has;

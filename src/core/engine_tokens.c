@@ -20,12 +20,23 @@ static int change(struct engine *g, int64_t now_ms, enum record_op op, const str
 	return engine_change(g, &r, must, e);
 }
 
+/* Names ascend with the time, and are not to be guessed: who comes with one has been given it. */
+static int64_t name_at(const struct engine *g, int64_t now_ms)
+{
+	enum { NONCE_BITS = 20 };
+	const uint32_t mask = (UINT32_C(1) << NONCE_BITS) - 1;
+
+	if (!g->hooks.nonce || now_ms < 0 || now_ms > INT64_MAX >> NONCE_BITS)
+		return now_ms;
+	return now_ms << NONCE_BITS | (g->hooks.nonce(g->hooks.ctx) & mask);
+}
+
 int engine_allocate(struct engine *g, int64_t now_ms, const struct tokenset *tokens,
 	char *annotation, struct err *e)
 {
 	const struct leases *leases = ledger_leases(g->ledger);
 	struct lease lease = {.tokens = *tokens};
-	int rc = leases_may_allocate(leases, now_ms, tokens, &lease.name, e);
+	int rc = leases_may_allocate(leases, name_at(g, now_ms), tokens, &lease.name, e);
 
 	if (!rc)
 		rc = ledger_may_promise(g->ledger, tokens, e);
@@ -35,6 +46,12 @@ int engine_allocate(struct engine *g, int64_t now_ms, const struct tokenset *tok
 		(void)lease_annotation(
 			leases_latest(leases, tokens), tokens, &g->t->ids, annotation);
 	return rc;
+}
+
+enum token_owner engine_token_owner(const struct engine *g, const struct request *req)
+{
+	return g->hooks.owner && admit_has_tokens(g->s, req) ? g->hooks.owner(g->hooks.ctx, req)
+							     : TOKENS_NOT_ASKED;
 }
 
 /* What a container that runs could not claim before: nobody knew of its tokens. */
@@ -47,16 +64,36 @@ static void claim_late(struct engine *g, int64_t now_ms, const struct holding *h
 	struct lease_user user;
 	struct lease_claim c;
 
+	req.owner = engine_token_owner(g, &req);
 	if (h->state != HOLDING_LIVE || d.lease || !d.exclusive || d.source == SOURCE_HELD ||
 		!admit_has_tokens(g->s, &req) || lease_user_of(&req, &user, NULL) < 0 ||
 		leases_examine(ledger_leases(g->ledger), req.allocated, &user, LEASE_ANY_NUMBER, &c,
 			NULL) < 0 ||
+		admit_token_owner(g->ledger, &req, &c.tokens, NULL) < 0 ||
 		tokenset_count(&c.tokens) < request_exclusive_cpus(&req)) /* it may have fewer */
 		return;
 	req = engine_request_of(g, h, id);
 	d.lease = c.name;
 	d.source = SOURCE_ADOPTED;
 	engine_enter_running(g, now_ms, "claim", &req, &d);
+	ledger_set_misplaced(g->ledger, id, misplaced);
+}
+
+/* What a container claimed that was found running before PodResources had told of it, and is
+ * another's: it keeps its CPUs, and the tokens wait for whose they are. */
+static void withdraw_forged(struct engine *g, int64_t now_ms, const struct holding *h)
+{
+	auto_free char *id = xstrdup(h->container_id);
+	struct request req = holding_request(h);
+	struct decision d = h->decision;
+	bool misplaced = h->misplaced;
+
+	if (!d.lease || d.source != SOURCE_ADOPTED ||
+		engine_token_owner(g, &req) != TOKENS_ANOTHERS)
+		return;
+	req = engine_request_of(g, h, id);
+	d.lease = 0;
+	engine_enter_running(g, now_ms, "withdrawn", &req, &d);
 	ledger_set_misplaced(g->ledger, id, misplaced);
 }
 
@@ -114,6 +151,8 @@ unsigned engine_see_tokens(struct engine *g, int64_t now_ms, const struct tokens
 
 	if (has_news(leases, shown, &news))
 		(void)change(g, now_ms, RECORD_SHOWN, &news, false, NULL);
+	for (size_t i = 0; i < ledger_count(g->ledger); i++)
+		withdraw_forged(g, now_ms, ledger_at(g->ledger, i));
 	for (size_t i = 0; i < ledger_count(g->ledger); i++)
 		claim_late(g, now_ms, ledger_at(g->ledger, i));
 	note_missed(g, now_ms, shown);

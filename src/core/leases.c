@@ -232,20 +232,20 @@ uint64_t leases_latest(const struct leases *l, const struct tokenset *tokens)
 }
 
 /* A name that no lease has had; by the time, so that it is none from before a lost journal. */
-static uint64_t new_name(const struct leases *l, int64_t now_ms)
+static uint64_t new_name(const struct leases *l, int64_t from)
 {
-	uint64_t now = now_ms > 0 ? (uint64_t)now_ms : 0;
+	uint64_t name = from > 0 ? (uint64_t)from : 0;
 
-	return now > l->last ? now : l->last + 1;
+	return name > l->last ? name : l->last + 1;
 }
 
-int leases_may_allocate(const struct leases *l, int64_t now_ms, const struct tokenset *tokens,
+int leases_may_allocate(const struct leases *l, int64_t from, const struct tokenset *tokens,
 	uint64_t *name, struct err *e)
 {
 	int rc = check_asked(l, tokens, e);
 
 	if (!rc)
-		*name = new_name(l, now_ms);
+		*name = new_name(l, from);
 	return rc;
 }
 
@@ -302,7 +302,7 @@ int leases_adopt(struct leases *l, int64_t now_ms, const struct tokenset *shown,
 }
 
 static int parse_annotation(
-	const struct leases *l, const char *s, struct lease_claim *c, struct err *e)
+	const struct node_ids *ids, const char *s, struct lease_claim *c, struct err *e)
 {
 	const char *name = s + sizeof VERSION - 1, *colon;
 	int rc;
@@ -313,8 +313,19 @@ static int parse_annotation(
 	rc = text_u64(name, (size_t)(colon - name), INT64_MAX, &c->name, e);
 	if (rc || *name == '0' || *colon != ':')
 		return err_set(e, EINVAL, "it does not name a lease");
-	rc = tokenset_parse(&c->tokens, &l->t->ids, colon + 1, e);
+	rc = tokenset_parse(&c->tokens, ids, colon + 1, e);
 	return rc || tokenset_count(&c->tokens) ? rc : err_set(e, EINVAL, "it has no tokens");
+}
+
+int lease_annotation_tokens(
+	const char *annotation, const struct node_ids *ids, struct tokenset *out, struct err *e)
+{
+	struct lease_claim c;
+	int rc = parse_annotation(ids, annotation, &c, e);
+
+	if (!rc)
+		*out = c.tokens;
+	return rc;
 }
 
 static bool is_run_by(const struct leased *x, const struct lease_user *user)
@@ -350,7 +361,7 @@ static bool runs_on_all(
 static int examine(const struct leases *l, const char *annotation, const struct lease_user *user,
 	uint64_t nr_cpus, struct lease_claim *c, struct err *e)
 {
-	int rc = parse_annotation(l, annotation, c, e);
+	int rc = parse_annotation(&l->t->ids, annotation, c, e);
 	uint64_t latest;
 
 	if (rc)
@@ -385,6 +396,33 @@ int leases_examine(const struct leases *l, const char *annotation, const struct 
 		return err_add(e, rc, "annotation numafit.io/allocated");
 	*c = found;
 	return 0;
+}
+
+/* By name, too: a static pod may claim any uid, but no pod has another one's name. */
+static bool is_of_pod(const struct lease_user *a, const struct lease_user *b)
+{
+	return text_equal(a->pod_uid, b->pod_uid) && text_equal(a->pod_ns, b->pod_ns) &&
+	       text_equal(a->pod_name, b->pod_name);
+}
+
+int leases_wait_for(const struct leases *l, const struct tokenset *tokens,
+	const struct lease_user *user, struct err *e)
+{
+	char id[TOKEN_ID_MAX];
+	int rc = 1;
+
+	tokenset_each (k, tokens) {
+		const struct leased *x = find(l, k);
+
+		if (!x || !x->user)
+			rc = 0;
+		else if (!is_of_pod(&x->user->is, user))
+			return err_set(e, EBUSY,
+				"CPU token %s waits for a container of pod %.63s/%.63s",
+				tokens_format(&l->t->ids, k, id, sizeof id), x->user->is.pod_ns,
+				x->user->is.pod_name);
+	}
+	return rc;
 }
 
 void leases_claim(struct leases *l, const struct lease_user *user, const struct lease_claim *c)

@@ -192,7 +192,7 @@ static const struct row rows[] = {
 		.max = RECLAIM_AFTER_MAX_MS),
 	ROW("podResources.enabled", kind_bool, pod_resources, "false",
 		"ask the kubelet which devices containers have: CPUs and memory are then placed "
-		"beside them",
+		"beside them, and nobody comes with numafit.io/cpu of another container",
 		.restart = true),
 	ROW("podsAPI.enabled", kind_bool, pods_api, "false",
 		"watch the kubelet's pods (on by default from Kubernetes 1.37): pods are then "

@@ -349,6 +349,11 @@ const struct container_held *pod_resources_find(
 	return NULL;
 }
 
+const struct pods_held *pod_resources_held(const struct pod_resources *r)
+{
+	return &r->answer.held;
+}
+
 int pod_resources_devices(
 	const struct pod_resources *r, struct arena *a, const struct device_count **out, size_t *nr)
 {

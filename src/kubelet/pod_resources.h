@@ -47,6 +47,8 @@ uint64_t pod_resources_age(const struct pod_resources *r);
  * holds anything counts, else the last. */
 const struct container_held *pod_resources_find(
 	const struct pod_resources *r, const char *ns, const char *pod, const char *container);
+/* All of the present answer; empty when there is none yet. Valid until the loop's next turn. */
+const struct pods_held *pod_resources_held(const struct pod_resources *r);
 /* Per resource and NUMA node the devices that the kubelet can give out, and how many of them it has
  * given, by the latest answers (devices_count()). None with answers that are still to come, or
  * without options.devices. 0, or -ENOMEM: the arena's limit. */

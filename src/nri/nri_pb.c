@@ -272,6 +272,18 @@ static int fill_cdi(struct request *req, const Nri__Container *c, struct arena *
 	return 0;
 }
 
+/* What the kubelet, or we, have put on the container. A runtime that copies a pod's annotations to
+ * its containers (CRI-O) sets the others over them: what is still the pod's is its author's. */
+static const char *annotation_not_of_pod(
+	const Nri__PodSandbox *pod, const Nri__Container *c, const char *key)
+{
+	const char *value = find_annotation(c->annotations, c->n_annotations, key);
+	const char *of_pod =
+		pod ? find_annotation(pod->annotations, pod->n_annotations, key) : NULL;
+
+	return value && of_pod && strcmp(value, of_pod) == 0 ? NULL : value;
+}
+
 /* c and pod may be NULL. */
 static int fill_request(struct request *req, const Nri__PodSandbox *pod, const Nri__Container *c,
 	const Nri__LinuxResources *asked, struct arena *a, struct err *odd)
@@ -286,10 +298,8 @@ static int fill_request(struct request *req, const Nri__PodSandbox *pod, const N
 	req->container_name = c->name;
 	req->created_at_ns = c->created_at;
 	req->in_creation = c->state == NRI__CONTAINER_STATE__CONTAINER_CREATED;
-	req->placement =
-		find_annotation(c->annotations, c->n_annotations, NRI_PLACEMENT_ANNOTATION);
-	req->allocated =
-		find_annotation(c->annotations, c->n_annotations, NRI_ALLOCATED_ANNOTATION);
+	req->placement = annotation_not_of_pod(pod, c, NRI_PLACEMENT_ANNOTATION);
+	req->allocated = annotation_not_of_pod(pod, c, NRI_ALLOCATED_ANNOTATION);
 	if (has && has->cpu) {
 		req->cpus = has->cpu->cpus;
 		req->mems = has->cpu->mems;

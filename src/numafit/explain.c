@@ -71,6 +71,7 @@ static const struct {
 	{"run-pod", "when its pod's sandbox was started, for all of the pod's containers at once"},
 	{"adopt", "when numafitd found it running"},
 	{"claim", "when the kubelet told of its tokens, of which numafitd did not know"},
+	{"withdrawn", "when the kubelet showed that its tokens are another container's"},
 	{"shadow", "when it was created; in mode shadow the kubelet places it"},
 	{"resize", "when its resources were changed while it ran"},
 	{"snapshot", "or before: the journal was started anew then"},

@@ -139,6 +139,10 @@ void services_report(const struct daemon *d, struct report_facts *f, struct aren
 /* facts.c: engine_run_pod() with all that the kubelet has told of the pod by now: its containers,
  * and their devices. */
 void facts_run_pod(struct daemon *d, const struct pod *pod, struct decision *dec);
+/* Whose the tokens are that the container comes with (struct engine_hooks). What PodResources has
+ * not told of yet is asked for; where that is off in the settings, what it tells is heeded all the
+ * same, but nobody waits for it. */
+enum token_owner facts_token_owner(struct daemon *d, const struct request *req);
 /* The devices that the container was given, into *req, from *a. */
 void facts_of_container(struct daemon *d, struct request *req, struct arena *a);
 

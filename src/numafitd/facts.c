@@ -4,6 +4,7 @@
 #include <apiserver/pods.h>
 #include <host/device_node.h>
 #include <io/log.h>
+#include <numafit/leases.h>
 #include <numafit/text.h>
 
 #include <string.h>
@@ -29,13 +30,33 @@ static struct question *question_of(struct services *v, const char *pod_uid)
 }
 
 /* What the pod has is asked for now, unless it was asked for since it came. */
-static void ask_for(struct services *v, const char *pod_uid)
+static struct question *ask_for(struct services *v, const char *pod_uid)
 {
 	struct question *q = question_of(v, pod_uid);
 	uint64_t hash = hash_of(pod_uid);
 
-	if (q->pod != hash)
-		*q = (struct question){hash, pod_resources_refresh(v->pod_resources)};
+	if (q->pod == hash)
+		return q;
+	if (q->sandbox > v->forgotten)
+		v->forgotten = q->sandbox;
+	*q = (struct question){.pod = hash, .number = pod_resources_refresh(v->pod_resources)};
+	return q;
+}
+
+/* Its sandbox is being started: by now its containers have been given all that they get, and a pod
+ * that had its name, or a static one even its uid, has it no more. */
+static void ask_for_sandbox(struct services *v, const char *pod_uid)
+{
+	ask_for(v, pod_uid)->sandbox = pod_resources_refresh(v->pod_resources);
+}
+
+/* Whether the kubelet's present answer is no older than the pod's sandbox. */
+static bool shows_sandbox(struct services *v, const char *pod_uid)
+{
+	const struct question *q = question_of(v, pod_uid);
+	uint64_t age = pod_resources_age(v->pod_resources);
+
+	return age && age >= (q->pod == hash_of(pod_uid) ? q->sandbox : v->forgotten);
 }
 
 /* Whether the kubelet's present answer is no older than the pod. */
@@ -52,7 +73,7 @@ void facts_pod_changed(void *ctx, const struct known_pod *pod)
 	struct services *v = ctx;
 
 	if (v->pod_resources && pod->nr_resources)
-		ask_for(v, pod->pod.uid);
+		(void)ask_for(v, pod->pod.uid);
 }
 
 void services_note_pod(struct daemon *d, const struct known_pod *pod)
@@ -177,6 +198,72 @@ void facts_of_container(struct daemon *d, struct request *req, struct arena *a)
 	req->nr_attached = own ? resources_of(d, held, own, POD_DEVICES_MAX, a) : 0;
 }
 
+/* Whose tokens */
+
+/* What PodResources shows of some tokens. */
+struct tokens_shown {
+	bool pod, container; /* it shows the container's pod, and the container */
+	bool own, anothers;  /* just these as the container's; some as another pod's */
+};
+
+static void look_at_container(const struct daemon *d, const struct container_held *c, bool of_pod,
+	bool is_it, const struct tokenset *tokens, struct tokens_shown *s)
+{
+	unsigned nr = 0, same = 0;
+	struct token k;
+
+	for (size_t i = 0; i < c->nr_devices; i++) {
+		if (!text_equal(c->device[i].resource, TOKEN_RESOURCE) ||
+			tokens_parse(&d->topo.ids, c->device[i].id, &k, NULL) < 0)
+			continue;
+		nr++;
+		same += tokenset_has(tokens, k);
+	}
+	s->anothers = s->anothers || (same && !of_pod);
+	s->container = s->container || is_it;
+	s->own = s->own || (is_it && nr == same && same == tokenset_count(tokens));
+}
+
+static struct tokens_shown look_at_tokens(
+	const struct daemon *d, const struct request *req, const struct tokenset *tokens)
+{
+	const struct pods_held *held = pod_resources_held(d->services->pod_resources);
+	struct tokens_shown s = {0};
+
+	for (size_t i = 0; i < held->nr; i++) {
+		const struct pod_held *p = &held->pod[i];
+		bool of_pod = text_equal(p->ns, req->pod.ns) && text_equal(p->name, req->pod.name);
+
+		s.pod = s.pod || of_pod;
+		for (size_t c = 0; c < p->nr; c++)
+			look_at_container(d, &p->container[c], of_pod,
+				of_pod && text_equal(p->container[c].name, req->container_name),
+				tokens, &s);
+	}
+	return s;
+}
+
+enum token_owner facts_token_owner(struct daemon *d, const struct request *req)
+{
+	struct services *v = d->services;
+	struct tokens_shown s = {0};
+	struct tokenset tokens;
+
+	if (!v || !v->pod_resources ||
+		lease_annotation_tokens(req->allocated, &d->topo.ids, &tokens, NULL) < 0)
+		return TOKENS_NOT_ASKED; /* what cannot be read is refused for that */
+	if (shows_sandbox(v, req->pod.uid))
+		s = look_at_tokens(d, req, &tokens);
+	if (s.anothers || (s.container && !s.own))
+		return TOKENS_ANOTHERS;
+	if (s.container)
+		return TOKENS_OWN;
+	if (s.pod)
+		return TOKENS_NOBODYS;
+	(void)pod_resources_refresh(v->pod_resources);
+	return d->settings.pod_resources ? TOKENS_NOT_SHOWN_YET : TOKENS_NOT_ASKED;
+}
+
 /* Pods */
 
 static uint64_t tokens_asked(const struct known_pod *pod, const struct container_ask *c)
@@ -271,7 +358,7 @@ static void add_facts(struct daemon *d, struct pod *pod, struct arena *a)
 	const struct known_pod *known = find_pod(d, pod);
 
 	if (d->services && d->services->pod_resources)
-		ask_for(d->services, pod->uid);
+		ask_for_sandbox(d->services, pod->uid);
 	pod->ask = NULL;
 	if (!known || !is_known(d, known))
 		return;

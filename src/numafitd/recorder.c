@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/random.h>
 #include <unistd.h>
 
 /* What was written must be read again, and a line of a pod with many containers is several times as
@@ -308,9 +309,24 @@ struct reading {
 	const char *foreign; /* why it is not ours, a suffix for the file that is set aside */
 };
 
+static enum token_owner token_owner(void *ctx, const struct request *req)
+{
+	return facts_token_owner(ctx, req);
+}
+
+static uint32_t nonce(void *ctx)
+{
+	uint32_t n = 0;
+
+	(void)ctx;
+	(void)!getrandom(&n, sizeof n, GRND_NONBLOCK); /* there long before any container is */
+	return n;
+}
+
 static void new_engine(struct daemon *d)
 {
-	const struct engine_hooks hooks = {.ctx = d, .record = record, .done = done};
+	const struct engine_hooks hooks = {
+		.ctx = d, .record = record, .owner = token_owner, .nonce = nonce, .done = done};
 
 	engine_free(d->engine);
 	d->engine = engine_new(d->machine ? d->machine : &d->topo, &d->settings, &hooks);

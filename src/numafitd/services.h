@@ -15,6 +15,7 @@
 struct question {
 	uint64_t pod; /* hash of the uid */
 	uint64_t number;
+	uint64_t sandbox; /* the same since its sandbox was started; 0: it was not seen */
 };
 enum { QUESTIONS = 256, SOCKET_NAME_MAX = 64, SOCKET_PATH_MAX = SETTINGS_PATH_MAX + 32 };
 
@@ -33,6 +34,7 @@ struct services {
 	struct pod_resources *pod_resources;
 	struct pods *pods;
 	struct question asked[QUESTIONS];
+	uint64_t forgotten; /* the latest of those whose place another pod has taken */
 	char plugin_directory[SOCKET_PATH_MAX], endpoint[SOCKET_NAME_MAX];
 	char pod_resources_socket[SOCKET_PATH_MAX], pods_socket[SOCKET_PATH_MAX];
 };

@@ -24,6 +24,7 @@ struct node {
 	struct engine *g, *folded;
 	int64_t now_ms;
 	bool failing;
+	enum token_owner owner; /* of whatever somebody comes with, by PodResources */
 	unsigned records[NR_RECORD_OPS];
 };
 
@@ -38,10 +39,18 @@ static inline int fold(void *ctx, const struct record *r, struct err *e)
 	return engine_replay(n->folded, r, e);
 }
 
+static inline enum token_owner owner_of(void *ctx, const struct request *req)
+{
+	const struct node *n = ctx;
+
+	(void)req;
+	return n->owner;
+}
+
 static inline struct node *node_new(enum topology_policy policy)
 {
 	struct node *n = calloc(1, sizeof *n);
-	const struct engine_hooks hooks = {.ctx = n, .record = fold};
+	const struct engine_hooks hooks = {.ctx = n, .record = fold, .owner = owner_of};
 
 	n->t = machine_of_eight();
 	n->s = settings_of(policy);

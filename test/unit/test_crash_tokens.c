@@ -531,10 +531,11 @@ static void apply_updates(struct rig *r, const struct nri_answer *a)
 	}
 }
 
-/* What was promised is never missing, and memory comes from elsewhere when it must. */
+/* What was promised is never missing, and memory comes from elsewhere when it must. Whose tokens
+ * they are may not have been shown yet: then it is asked for once more. */
 static void may_be_refused(const struct pod_here *p, const struct nri_answer *a)
 {
-	if (has_tokens(p))
+	if (has_tokens(p) && !strstr(a->message, "the kubelet tries again"))
 		fail_msg("%s of %s has %s and is refused: %s", p->container, p->uid, p->allocated,
 			a->message);
 }

@@ -247,8 +247,7 @@ static void later_containers_take_an_init_containers_tokens(void **state)
 	assert_int_equal(allocate(n, "3=0-3", all, NULL), 0);
 	assert_int_equal(allocate(n, "3=1-2", some, NULL), 0);
 	struct request init = ask_with("init", 4, all), app = ask_with("app", 2, some);
-	init.pod.uid = app.pod.uid = "pod";
-	init.pod.sandbox_id = app.pod.sandbox_id = "pod";
+	init.pod = app.pod = ask("pod", QOS_GUARANTEED, 0, 0).pod;
 	init.container_name = "init";
 	assert_true(create(n, &init).admit);
 	assert_false(create(n, &app).admit); /* it runs */
@@ -627,9 +626,121 @@ static void who_claims_late_is_told_its_cpus_all_the_same(void **state)
 	node_free(n);
 }
 
+/* The annotation is right to the letter each time: it was forged, or it was not. */
+static void a_waiting_lease_goes_to_whom_podresources_shows(void **state)
+{
+	static const struct {
+		enum token_owner owner;
+		const char *says; /* NULL: it is admitted */
+	} cases[NR_TOKEN_OWNERS] = {
+		[TOKENS_NOT_ASKED] = {TOKENS_NOT_ASKED, NULL},
+		[TOKENS_NOT_SHOWN_YET] = {TOKENS_NOT_SHOWN_YET, "the kubelet tries again"},
+		[TOKENS_OWN] = {TOKENS_OWN, NULL},
+		[TOKENS_NOBODYS] = {TOKENS_NOBODYS, NULL},
+		[TOKENS_ANOTHERS] = {TOKENS_ANOTHERS, "these tokens are another container's"},
+	};
+	char text[LEASE_TEXT_MAX];
+
+	(void)state;
+	for (size_t i = 0; i < NR_TOKEN_OWNERS; i++) {
+		struct node *n = node_new(POLICY_RESTRICTED);
+
+		assert_int_equal(allocate(n, "0=0-3", text, NULL), 0);
+		n->owner = cases[i].owner;
+		struct request web = ask_with("web", 4, text);
+		struct decision d = create(n, &web);
+		assert_int_equal(d.admit, !cases[i].says);
+		if (cases[i].says && !strstr(d.message, cases[i].says))
+			fail_msg("%s", d.message);
+		n->owner = TOKENS_OWN; /* the owner comes, or comes again */
+		stop(n, "web");
+		web = ask_with("owner", 4, text);
+		assert_true(create(n, &web).admit);
+		node_free(n);
+	}
+}
+
+static void tokens_that_wait_for_a_pod_are_no_other_pods(void **state)
+{
+	static const enum token_owner unknown[] = {
+		TOKENS_NOT_ASKED, TOKENS_NOT_SHOWN_YET, TOKENS_NOBODYS};
+	char text[LEASE_TEXT_MAX], again[LEASE_TEXT_MAX];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof unknown / sizeof *unknown; i++) {
+		struct node *n = node_new(POLICY_RESTRICTED);
+
+		assert_int_equal(allocate(n, "0=0-3", text, NULL), 0);
+		struct request web = ask_with("web", 4, text), forger = ask_with("forger", 4, text);
+		assert_true(create(n, &web).admit);
+		stop(n, "web");
+		n->owner = unknown[i];
+		struct decision d = create(n, &forger);
+		assert_false(d.admit);
+		assert_non_null(strstr(d.message, "waits for a container of pod default/web"));
+		web.container_id = "again"; /* which needs no answer of PodResources */
+		assert_true(create(n, &web).admit);
+		stop(n, "again");
+		forger.pod.uid = "web"; /* as a static pod may say */
+		assert_false(create(n, &forger).admit);
+		/* the kubelet has given them to somebody else */
+		assert_int_equal(allocate(n, "0=0-3", again, NULL), 0);
+		n->owner = TOKENS_OWN;
+		struct request next = ask_with("next", 4, again);
+		assert_true(create(n, &next).admit);
+		node_free(n);
+	}
+}
+
+static void who_ran_with_a_forged_annotation_loses_the_tokens_when_that_is_shown(void **state)
+{
+	struct node *n = node_new(POLICY_RESTRICTED);
+	char text[LEASE_TEXT_MAX];
+
+	(void)state;
+	assert_int_equal(allocate(n, "0=0-3", text, NULL), 0);
+	struct request forger = ask_with("forger", 4, text), web = ask_with("web", 4, text);
+	n->owner = TOKENS_NOT_SHOWN_YET;
+	engine_live(n->g, n->now_ms, &forger, NULL); /* created while nobody listened */
+	assert_true(leases_runs(ledger_leases(engine_ledger(n->g)), "forger"));
+	n->owner = TOKENS_ANOTHERS;
+	const struct cpuset cpus = ledger_find(engine_ledger(n->g), "forger")->decision.cpus;
+	assert_int_equal(see(n, "0=0-3"), 0);
+	assert_false(leases_runs(ledger_leases(engine_ledger(n->g)), "forger"));
+	const struct holding *h = ledger_find(engine_ledger(n->g), "forger");
+	assert_true(h->decision.exclusive && cpuset_equal(&cpus, &h->decision.cpus));
+	n->owner = TOKENS_OWN;
+	struct decision d = create(n, &web);
+	assert_true(d.admit);
+	assert_false(cpuset_intersects(&d.cpus, &cpus));
+	assert_int_equal(count_on(n, &d.cpus, 0), 4);
+	node_free(n);
+}
+
+static void who_ran_with_tokens_that_are_another_ones_never_claims_them(void **state)
+{
+	struct node *n = node_new(POLICY_RESTRICTED);
+	struct request forger = ask_with("forger", 4, "v1:4000:0=0-3");
+
+	(void)state;
+	n->owner = TOKENS_ANOTHERS;
+	engine_live(n->g, n->now_ms, &forger, NULL);
+	assert_int_equal(see(n, "0=0-3"), 0); /* a journal was lost: they are known from here on */
+	assert_false(leases_runs(ledger_leases(engine_ledger(n->g)), "forger"));
+	n->owner = TOKENS_OWN;
+	assert_int_equal(see(n, "0=0-3"), 0);
+	assert_true(leases_runs(ledger_leases(engine_ledger(n->g)), "forger"));
+	node_free(n);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_waiting_lease_goes_to_whom_podresources_shows),
+		cmocka_unit_test(tokens_that_wait_for_a_pod_are_no_other_pods),
+		cmocka_unit_test(
+			who_ran_with_a_forged_annotation_loses_the_tokens_when_that_is_shown),
+		cmocka_unit_test(who_ran_with_tokens_that_are_another_ones_never_claims_them),
 		cmocka_unit_test(as_many_cpus_come_from_each_node_as_tokens),
 		cmocka_unit_test(what_is_promised_goes_to_nobody_else),
 		cmocka_unit_test(who_comes_without_tokens_makes_as_many_unhealthy),

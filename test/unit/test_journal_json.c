@@ -144,6 +144,7 @@ static struct request any_request(const char *id)
 		.mems = any_string(),
 		.allocated = below(2) ? any_string() : NULL,
 		.apart = below(NR_POD_APARTS),
+		.owner = below(NR_TOKEN_OWNERS),
 		.hint = any_hint(4),
 		.has_policy = below(2),
 	};
@@ -283,6 +284,7 @@ static void assert_same_request(const struct request *a, const struct request *b
 	assert_int_equal(a->kind, b->kind);
 	assert_int_equal(a->place, b->place);
 	assert_int_equal(a->apart, b->apart);
+	assert_int_equal(a->owner, b->owner);
 	assert_string_equal(a->pod.sandbox_id, b->pod.sandbox_id);
 	assert_string_equal(a->pod.uid, b->pod.uid);
 	assert_string_equal(a->pod.ns, b->pod.ns);

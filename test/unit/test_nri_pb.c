@@ -252,6 +252,11 @@ static void what_is_allocated_is_told_by_the_container_alone(void **state)
 	} cases[] = {
 		{{NRI_ALLOCATED_ANNOTATION, "v1:1:0-0"}, {"other", "x"}, NULL},
 		{{"other", "x"}, {NRI_ALLOCATED_ANNOTATION, "v1:1:0-0"}, "v1:1:0-0"},
+		/* a runtime that copies them sets the kubelet's over the pod's */
+		{{NRI_ALLOCATED_ANNOTATION, "v1:1:0-0"}, {NRI_ALLOCATED_ANNOTATION, "v1:1:0-0"},
+			NULL},
+		{{NRI_ALLOCATED_ANNOTATION, "v1:2:0-1"}, {NRI_ALLOCATED_ANNOTATION, "v1:1:0-0"},
+			"v1:1:0-0"},
 		{{NRI_ALLOCATED_ANNOTATION, "v1:2:0-1"}, {NRI_ALLOCATED_ANNOTATION, ""}, ""},
 		{{"other", "x"}, {NRI_ALLOCATED_ANNOTATION "/container.c", "v1:1:0-0"}, NULL},
 	};

@@ -289,6 +289,7 @@ func TestForgedAnnotations(t *testing.T) {
 		{"tokens that were never leased", "v1:1:7=0-3", 4},
 		{"a lease of which nobody ever heard", "v1:4711:7=0-3", 4},
 		{"somebody else's live lease", annotations[allocated], 4},
+		{"somebody else's lease that waits for its container", expected[allocated], 4},
 		{"another number of CPUs, fewer", expected[allocated], 2},
 		{"another number of CPUs, more", expected[allocated], 6},
 		{"tokens that the machine lacks", "v1:1:0=90-93", 4},
@@ -310,6 +311,60 @@ func TestForgedAnnotations(t *testing.T) {
 			}
 		})
 	}
+	t.Run("by a container that has tokens of its own", func(t *testing.T) {
+		p := tokenPod("forger", 4)
+		r.mustAdmit(p)
+		defer r.end(p)
+		if c, err := r.createWith(p, "main", "ctr-swap", map[string]string{allocated: expected[allocated]}); err == nil {
+			t.Errorf("it runs on %s", c.Linux.Resources.Cpu.Cpus)
+		}
+		r.followsTokens(p, r.mustCreate(p, "main")) // with its own ones it may
+	})
+	t.Run("by a plain init container, which PodResources does not show", func(t *testing.T) {
+		p := newPod("forger", ask{name: "prepare", kind: "init", cpus: 4}, ask{name: "main", cpus: 1})
+		r.mustAdmit(p)
+		defer r.end(p)
+		if c, err := r.createWith(p, "prepare", "ctr-init", map[string]string{allocated: expected[allocated]}); err == nil {
+			t.Errorf("it runs on %s", c.Linux.Resources.Cpu.Cpus)
+		}
+	})
+	t.Run("for a container that is being restarted", func(t *testing.T) {
+		p := tokenPod("restarting", 4)
+		c := r.mustRun(p)
+		waiting, err := r.kubelet.annotations(p, containerOf(p, "main"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.stop(c)
+		forger := newPod("forger", ask{name: "main", cpus: 4})
+		r.mustAdmit(forger)
+		if c, err := r.createWith(forger, "main", "ctr-forger", map[string]string{allocated: waiting[allocated]}); err == nil {
+			t.Errorf("it runs on %s", c.Linux.Resources.Cpu.Cpus)
+		}
+		r.end(forger)
+		again, err := r.createWith(p, "main", "ctr-restarting-again", waiting)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.followsTokens(p, again)
+		r.end(p)
+	})
+	t.Run("by a container that starts while numafitd is away", func(t *testing.T) {
+		p := newPod("forger", ask{name: "main", cpus: 4})
+		r.mustAdmit(p)
+		defer r.end(p)
+		r.killDaemon()
+		if _, err := r.createWith(p, "main", "ctr-away", map[string]string{allocated: expected[allocated]}); err != nil {
+			t.Fatal(err)
+		}
+		r.startDaemon()
+		r.waitConnected()
+		registered := func() any { return r.kubelet.healthyOn(cpuResource) != [nrNodes]int{} }
+		r.kubelet.await("the tokens are registered", registered, true) // but those of its CPUs
+		r.followsTokens(coming, r.mustCreate(coming, "main"))
+		r.end(coming)
+		r.mustAdmit(coming)
+	})
 	t.Run("in the environment: it is not even read", func(t *testing.T) {
 		p := newPod("forger", ask{name: "main", cpus: 4})
 		r.mustAdmit(p)
@@ -323,6 +378,23 @@ func TestForgedAnnotations(t *testing.T) {
 			t.Fatal(err)
 		}
 		r.check()
+	})
+	t.Run("by the pod, on a runtime that copies its annotations to its containers", func(t *testing.T) {
+		p := newPod("forger", ask{name: "main", cpus: 4})
+		p.Annotations[allocated] = expected[allocated]
+		r.mustAdmit(p)
+		defer r.end(p)
+		c, err := r.createWith(p, "main", "ctr-copied", p.Annotations)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := own(r.node, c); len(got) != 4 || !got.disjoint(own(r.node, its)) {
+			t.Errorf("CPUs %s", c.Linux.Resources.Cpu.Cpus)
+		}
+		one := r.mustCreate(coming, "main") // nobody has its tokens
+		r.followsTokens(coming, one)
+		r.stop(one)
+		delete(r.containers, one.Id)
 	})
 
 	// All this has changed nothing for those whose tokens they are.
