@@ -11,10 +11,12 @@
  *            executable in ../../test/machines and ../share/numafit/machines, in that order
  * The machine is called like its file, without .machine and .xml. Only "this" sets this_machine;
  * what hwloc and libnuma tell differently about it goes to note(), as one line of text for people;
- * note may be NULL. Sets environment variables for hwloc and puts them back: call it before there
- * are threads.
+ * note may be NULL. Sets environment variables for hwloc, and puts back those that others read; for
+ * an XML it takes standard error away for a moment: call it before there are threads. Once called,
+ * "this" can be loaded again when there are.
  * 0; -ENOENT: no such machine (the text lists those that there are); -EINVAL, -ERANGE, -EEXIST and
- * such: it is one that numafit cannot use, the text says why; -errno: it cannot be read. */
+ * such: it is one that numafit cannot use, the text says why (a tree: which part is missing; an
+ * XML: hwloc's own reason); -errno: it cannot be read. */
 int machine_load(const char *what, struct topo *out, void (*note)(void *ctx, const char *text),
 	void *ctx, struct err *e);
 

@@ -2,13 +2,14 @@
 
 #include <errno.h>
 #include <host/device_memory.h>
+#include <host/machine_tree.h>
+#include <host/overheard.h>
 #include <hwloc.h>
 #include <hwloc/distances.h>
 #include <numafit/mem.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 /* Variables by which hwloc would look at another machine than the one it is asked for. A recorded
  * tree can be given in no other way than by HWLOC_FSROOT (hwloc 2.9, "Environment Variables"). */
@@ -27,6 +28,7 @@ static const char *const wishes[][2] = {
 	{"HWLOC_KEEP_NVIDIA_GPU_NUMA_NODES", "1"},
 	{"HWLOC_DEBUG_ALLOW_OVERLAPPING_NODE_CPUSETS", "1"},
 	{"HWLOC_HIDE_ERRORS", "2"},
+	{"HWLOC_XML_VERBOSE", "1"},
 };
 
 struct environment {
@@ -58,20 +60,6 @@ static void environment_put_back(struct environment *saved)
 	}
 }
 
-/* hwloc takes anything for a tree, and then reports one node and one CPU. */
-static int check_tree(const char *path, struct err *e)
-{
-	static const char part[] = "sys/devices/system/cpu";
-	auto_free char *sys = NULL;
-	struct stat st;
-
-	if (asprintf(&sys, "%s/%s", path, part) < 0)
-		abort();
-	if (stat(sys, &st) != 0)
-		return err_set(e, EINVAL, "not a recorded tree: %s: %s", part, strerror(errno));
-	return 0;
-}
-
 /* The kernel's view alone: x86's own discovery hops from CPU to CPU to ask each, which a daemon
  * should not, and the kubelet knows the kernel's view only. */
 static int configure(hwloc_topology_t h, enum hwloc_place place, const char *path)
@@ -89,20 +77,54 @@ static int configure(hwloc_topology_t h, enum hwloc_place place, const char *pat
 	return hwloc_topology_set_components(h, HWLOC_TOPOLOGY_COMPONENTS_FLAG_BLACKLIST, "x86");
 }
 
+/* Of all that hwloc printed what it failed at, into buf: the first sentence that is not about
+ * something that it could ignore, without the file's name before it. "" when there is none. */
+static void find_reason(const char *printed, const char *path, char *buf, size_t cap)
+{
+	static const char ignored[] = "ignoring ";
+	const char *slash = strrchr(path, '/'), *file = slash ? slash + 1 : path, *at = printed;
+	size_t name = strlen(file), len = 0;
+
+	for (; *at && !len; at += strcspn(at, "\n"), at += *at == '\n') {
+		const char *line = at;
+
+		if (strncmp(line, file, name) == 0 && strncmp(line + name, ": ", 2) == 0)
+			line += name + 2;
+		if (strncmp(line, ignored, sizeof ignored - 1) == 0)
+			continue;
+		len = strcspn(line, "\n");
+		const char *end = memmem(line, len, ". ", 2);
+		(void)snprintf(buf, cap, "%.*s", (int)(end ? (size_t)(end - line) : len), line);
+	}
+	if (!len)
+		*buf = '\0';
+}
+
 static int load(hwloc_topology_t h, enum hwloc_place place, const char *path, struct err *e)
 {
+	enum { PRINTED_MAX = 64 << 10, REASON_MAX = 160 };
+	struct overheard overheard = {-1, -1};
 	struct environment saved;
+	char reason[REASON_MAX];
 
-	int rc = place == PLACE_TREE ? check_tree(path, e) : 0;
+	int rc = place == PLACE_TREE ? machine_tree_check(path, e) : 0;
 	if (rc)
 		return rc;
 	environment_take(&saved, place == PLACE_TREE ? path : NULL);
+	if (place == PLACE_XML)
+		overhear(&overheard);
 	errno = 0;
-	if (configure(h, place, path) || hwloc_topology_load(h))
-		rc = err_set(e, errno ? errno : EINVAL, "hwloc cannot read this: %s",
-			errno ? strerror(errno) : "not a topology");
+	bool failed = configure(h, place, path) || hwloc_topology_load(h);
+	int error = errno;
+	auto_free char *printed = overheard_end(&overheard, PRINTED_MAX);
 	environment_put_back(&saved);
-	return rc;
+	if (!failed)
+		return 0;
+	find_reason(printed, path ? path : "", reason, sizeof reason);
+	return err_set(e, error ? error : EINVAL, "hwloc cannot read this: %s",
+		*reason ? reason
+		: error ? strerror(error)
+			: "not a topology");
 }
 
 /* Memory and huge pages of one node. hwloc lists the ordinary page size among the others: it is
@@ -275,6 +297,8 @@ int machine_from_hwloc(enum hwloc_place place, const char *path, struct topo *t,
 		rc = add_device_memory(place == PLACE_TREE ? path : "", t, e);
 	if (rc == 0)
 		rc = add_cpus(h, t, e);
+	if (rc == 0 && place == PLACE_TREE)
+		rc = machine_tree_compare(path, t, e);
 	if (rc == 0)
 		rc = add_distances(h, t, e);
 	t->this_machine = place == PLACE_THIS;

@@ -144,6 +144,108 @@ static void a_path_to_nothing_and_a_folder_of_no_machine_are_refused(void **stat
 		strstr(e.text, "/empty: not a recorded tree: sys/devices/system/cpu: No such"));
 }
 
+static void run(const char *command);
+
+/* What was done to a copy of a recorded tree, and what is said of it; NULL: it is read. */
+static void a_recorded_tree_with_a_part_missing_is_refused_by_that_part(void **state)
+{
+	static const struct {
+		const char *done, *error;
+	} cases[] = {
+		{"true", NULL},
+		{"rm -r sys proc", "not a recorded tree: sys/devices/system/cpu: No such file"},
+		{"rm -r sys/devices/system/cpu/cpu*",
+			"sys/devices/system/cpu/cpu0/topology: No such file or directory"},
+		{"rm -r sys/devices/system/cpu/cpu*/topology",
+			"sys/devices/system/cpu/cpu0/topology: No such file or directory"},
+		{"rm -r sys/devices/system/cpu/cpu*/topology sys/devices/system/cpu/online",
+			"no CPU in sys/devices/system/cpu has a folder topology"},
+		{"rm -r sys/devices/system/cpu/cpu6/topology",
+			"sys/devices/system/cpu/cpu6/topology: No such file or directory"},
+		{"rm sys/devices/system/cpu/cpu6/topology/*",
+			"sys/devices/system/cpu/cpu6/topology has none of core_cpus, "
+			"thread_siblings, package_cpus, core_siblings"},
+		{"mkdir sys/devices/system/cpu/cpu9 && cp -R sys/devices/system/cpu/cpu6/topology "
+		 "sys/devices/system/cpu/cpu9 && echo 0-4,6-7,9 >sys/devices/system/cpu/online",
+			NULL},
+		{"rm -r sys/devices/system/cpu && echo >sys/devices/system/cpu",
+			"sys/devices/system/cpu: Not a directory"},
+		{"echo 0-x >sys/devices/system/cpu/online",
+			"not a recorded tree: sys/devices/system/cpu/online: "},
+		{"rm sys/devices/system/node/node2/cpumap",
+			"sys/devices/system/node/node2: hwloc reads nothing there"},
+		/* what old kernels do not have, or whole kinds of kernels */
+		{"rm sys/devices/system/cpu/online sys/devices/system/node/online", NULL},
+		{"rm -r sys/devices/system/node", NULL},
+		{"mkdir sys/devices/system/cpu/cpu5", NULL}, /* offline */
+	};
+
+	(void)state;
+	for (size_t i = 0; i < NR(cases); i++) {
+		char command[PATH_SPACE * 6], path[PATH_SPACE * 2];
+		struct topo t = {.name = "untouched"};
+		struct err e = {0};
+
+		(void)snprintf(path, sizeof path, "%s/tree%zu", folder, i);
+		(void)snprintf(command, sizeof command,
+			"cp -R test/machines/sparse-nodes '%s' && cd '%s' && %s", path, path,
+			cases[i].done);
+		run(command);
+		int rc = machine_load(path, &t, no_note, NULL, &e);
+		if (!cases[i].error) {
+			if (rc)
+				fail_msg("%s: %s", cases[i].done, e.text);
+			continue;
+		}
+		if (rc != -EINVAL || !strstr(e.text, cases[i].error))
+			fail_msg("%s: %d \"%s\" instead of \"%s\"", cases[i].done, rc, e.text,
+				cases[i].error);
+		assert_string_equal(t.name, "untouched");
+	}
+}
+
+/* hwloc says on its standard error why it does not read an XML: that is the reason, and nothing of
+ * it gets through. */
+static void hwlocs_own_reason_is_the_reason(void **state)
+{
+	static const struct {
+		const char *command, *error;
+	} cases[] = {
+		{"sed 's/topology version=\"2.0\"/topology version=\"3.0\"/'",
+			"/t.xml: hwloc cannot read this: cannot import XML version 3.0 > 2"},
+		{"head -c 2000", "/t.xml: hwloc cannot read this: Failed to parse XML input"},
+		{"head -c 0", "/t.xml: hwloc cannot read this: "},
+		{"sed 's/type=\"Package\"/type=\"Parcel\"/'", "/t.xml: hwloc cannot read this: "},
+		{"sed 's/nodeset=\"/n=\"/'", "/t.xml: hwloc cannot read this: "},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < NR(cases); i++) {
+		char command[PATH_SPACE * 6], path[PATH_SPACE * 2], errors[PATH_SPACE * 2];
+		struct topo t;
+		struct err e = {0};
+		struct stat st;
+
+		(void)snprintf(path, sizeof path, "%s/t.xml", folder);
+		(void)snprintf(errors, sizeof errors, "%s/errors", folder);
+		(void)snprintf(command, sizeof command, "%s test/machines/epyc-nps2.xml >'%s'",
+			cases[i].command, path);
+		run(command);
+		int ours = dup(STDERR_FILENO);
+		assert_non_null(freopen(errors, "w", stderr));
+		int rc = machine_load(path, &t, no_note, NULL, &e);
+		(void)fflush(stderr);
+		assert_int_equal(stat(errors, &st), 0);
+		assert_int_equal(dup2(ours, STDERR_FILENO), STDERR_FILENO);
+		assert_int_equal(close(ours), 0);
+		assert_true(rc < 0);
+		if (!strstr(e.text, cases[i].error) || strstr(e.text, "Invalid argument"))
+			fail_msg("%s: \"%s\" instead of \"%s\"", cases[i].command, e.text,
+				cases[i].error);
+		assert_int_equal(st.st_size, 0);
+	}
+}
+
 static void run(const char *command)
 {
 	if (system(command) != 0)
@@ -399,6 +501,8 @@ int main(int argc, char **argv)
 		CASE(a_text_is_called_like_its_file),
 		CASE(a_machine_that_cannot_be_used_is_refused_with_its_file),
 		CASE(a_path_to_nothing_and_a_folder_of_no_machine_are_refused),
+		CASE(a_recorded_tree_with_a_part_missing_is_refused_by_that_part),
+		CASE(hwlocs_own_reason_is_the_reason),
 		CASE(a_name_is_looked_up_beside_the_program_too),
 		CASE(an_unknown_name_is_answered_with_those_that_there_are),
 		CASE(a_name_is_the_last_part_of_the_path_without_suffix),
