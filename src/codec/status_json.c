@@ -21,6 +21,7 @@ static const struct field node_rows[] = {
 	FIELD("cpus_held", UNSIGNED, AT(cpus_held)),
 	FIELD("cpus_reserved", UNSIGNED, AT(cpus_reserved)),
 	FIELD("cpus_pool", UNSIGNED, AT(cpus_pool)),
+	FIELD("device_memory", BOOL, AT(device_memory), .optional = true),
 	FIELD("memory_group", STRING, AT(memory_group)),
 	FIELD("memory", LIST, AT(memory), .count = AT(nr_memory), .fields = &memory_fields),
 };
@@ -169,6 +170,7 @@ static void list_nodes(struct status *st, const struct snapshot *s, struct arena
 			.cpus_held = s->node[i].cpus_held,
 			.cpus_reserved = s->node[i].cpus_reserved,
 			.cpus_pool = s->node[i].cpus_pool,
+			.device_memory = nodeset_has(t->device_memory, i),
 			.memory_group = keep_nodes(a, s->node[i].group, &t->ids),
 			.memory = list_memory(t, &s->node[i], a),
 			.nr_memory = t->nr_kinds,

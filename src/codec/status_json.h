@@ -72,6 +72,7 @@ struct status_memory {
 struct status_node {
 	unsigned id;
 	unsigned cpus, cpus_held, cpus_reserved, cpus_pool;
+	bool device_memory;       /* the memory is a device's; older daemons do not say so */
 	const char *memory_group; /* nodes whose memory is held together with this one's */
 	const struct status_memory *memory;
 	size_t nr_memory;

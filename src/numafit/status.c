@@ -198,7 +198,9 @@ static void print_nodes(const struct status *st)
 		table_add(&t, "%u", n->cpus_reserved);
 		table_add(&t, "%u", n->cpus_pool);
 		for (size_t k = 0; k < nr_kinds; k++)
-			if (k < n->nr_memory)
+			if (k < n->nr_memory && n->device_memory && !n->memory[k].allocatable)
+				table_add(&t, "a device's");
+			else if (k < n->nr_memory)
 				table_add(&t, "%s of %s", text_size(free_text, n->memory[k].free),
 					text_size(all_text, n->memory[k].allocatable));
 			else

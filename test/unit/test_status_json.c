@@ -195,6 +195,25 @@ static void a_shared_container_is_shown_with_the_pool_of_now(void **state)
 	ledger_free(l);
 }
 
+static void memory_of_a_device_is_marked(void **state)
+{
+	struct topo with_gpu = machine;
+	struct status st;
+	struct arena a;
+
+	(void)state;
+	with_gpu.device_memory = nodeset_of(1);
+	struct ledger *l = ledger_new(&with_gpu, &settings);
+	auto_free char *document = document_of(l);
+	arena_init(&a, ARENA_BYTES);
+	assert_int_equal(status_json_parse(document, strlen(document), &a, &st, NULL), 0);
+	assert_false(st.nodes[0].device_memory);
+	assert_true(st.nodes[1].device_memory);
+	assert_int_equal(st.nodes[1].memory[0].allocatable, 0);
+	arena_fini(&a);
+	ledger_free(l);
+}
+
 static void the_same_state_gives_the_same_bytes(void **state)
 {
 	struct ledger *l = ledger_new(&machine, &settings);
@@ -268,6 +287,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_document_says_what_ledger_and_snapshot_say),
 		cmocka_unit_test(a_shared_container_is_shown_with_the_pool_of_now),
+		cmocka_unit_test(memory_of_a_device_is_marked),
 		cmocka_unit_test(the_same_state_gives_the_same_bytes),
 		cmocka_unit_test(thousands_of_containers_are_all_there),
 		cmocka_unit_test(what_is_not_a_status_is_refused),
