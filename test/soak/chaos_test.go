@@ -3,6 +3,8 @@ package interop
 import (
 	"fmt"
 	"os"
+	"slices"
+	"strings"
 	"time"
 )
 
@@ -54,9 +56,10 @@ func (s *soak) comeBack() {
 		s.report.count("event while away")
 		s.o.look()
 	}
-	if s.chance(6) && !s.without("journal lost") {
+	if s.chance(6) && !s.without("journal lost") && !slices.ContainsFunc(s.runtime.running(), func(c *container) bool { return c.stale }) {
 		s.report.note("the journal is lost")
 		s.report.count("journal lost")
+		s.o.lost = true
 		os.RemoveAll(s.d.path("run"))
 	}
 	if s.chance(4) {
@@ -131,10 +134,11 @@ func (s *soak) hotplug() {
 	case 1:
 		node := s.IntN(nrNodes)
 		m.memory[node], m.pages[node] = memoryMiB/(1+s.IntN(3)), s.IntN(pages1Gi+1)
-	default:
+	default: // without a reserved one numafitd does not start, as a kubelet does not
+		reserved := mustSet(strings.Trim(s.d.config["reservedSystemCPUs"], `"`))
 		for range 1 + s.IntN(12) {
-			gone := 1 + s.IntN(nrCPUs-1)
-			m.online = m.online.minus(like(func(c int) bool { return c == gone }))
+			gone := s.IntN(nrCPUs)
+			m.online = m.online.minus(like(func(c int) bool { return c == gone }).minus(reserved))
 		}
 	}
 	s.report.note(fmt.Sprintf("online: %s, memory: %v MiB, huge pages: %v", m.online, m.memory, m.pages))
@@ -154,6 +158,12 @@ func (s *soak) restartRuntime() {
 	s.o.remember()
 	s.runtime.stop()
 	s.d.joined = false
+	if s.chance(3) && !s.without("stale reports") {
+		s.report.count("runtime forgets updates")
+		for _, c := range s.runtime.running() {
+			c.stale = c.answered
+		}
+	}
 	for range s.IntN(3) {
 		if c := s.someContainer(); c != nil {
 			s.runtime.forget(c)

@@ -36,6 +36,8 @@ type oracle struct {
 	exclusive map[string]holding // what status said last, by container
 	settings  map[string]string
 	kept      map[string]cpuSet // the containers' own CPUs as numafitd ended
+	changing  bool              // the machine is, and numafitd may not have seen it yet
+	lost      bool              // the journal is, since numafitd ended
 }
 
 func (s *soak) open(c *container, kind windowKind) { c.window = &window{kind, s.nr} }
@@ -75,7 +77,16 @@ func (r *runtimeSide) judgeCreated(c *container) {
 	if got := c.cpus().count(); own && got != c.whole() {
 		r.violated("%s gets %d CPUs: %s", c, got, c.cpus())
 	}
-	c.granted = own
+	c.granted, c.changedAway = own && !r.o.changing, r.o.changing
+}
+
+// judgeUpdated: whether its CPUs are its own still says status. It may have to do with fewer than it
+// asks for where it had fewer already, or when the machine changes meanwhile.
+func (r *runtimeSide) judgeUpdated(c *container, told bool) {
+	static := r.o.settings["cpuManagerPolicy"] == "static"
+	c.granted = c.granted && told && c.whole() > 0 && static && !r.o.changing
+	c.changedAway = !told || r.o.changing || (c.changedAway && c.cpus().count() != c.whole())
+	delete(r.o.exclusive, c.Id)
 }
 
 // look checks what must hold after each event, with no event under way.
@@ -154,6 +165,7 @@ func (o *oracle) settled() {
 			c.window = nil
 		}
 	}
+	o.changing = false
 }
 
 // sees: numafitd knows the machine as it is.
@@ -174,6 +186,7 @@ func (o *oracle) sees(s *status) string {
 func (o *oracle) cameOrWent(changed cpuSet) {
 	o.runtime.lock.Lock()
 	defer o.runtime.lock.Unlock()
+	o.changing = true
 	for _, c := range o.runtime.running() {
 		if c.whole() > 0 && (c.changedAway || !c.cpus().and(changed).empty()) {
 			c.granted, c.changedAway = false, true
@@ -243,11 +256,17 @@ func (o *oracle) synchronized() {
 			if c.Linux.Resources.Cpu.Cpus == "" {
 				o.violated("%s ran already, and Synchronize's answer gives it no cpuset", c)
 			}
-		case kept && !c.changedAway && c.cpus() != was:
+		case kept && !c.changedAway && c.cpus() != was && !o.unknowable(c):
 			o.violated("%s had %s as numafitd ended, and has %s now", c, was, c.cpus())
 		}
 	}
-	o.kept = nil
+	o.kept, o.lost = nil, false
+}
+
+// unknowable: that the CPUs are its own stood in the journal alone. Its annotation is of its create,
+// when it was otherwise, and with cpuManagerPolicy none its size says nothing.
+func (o *oracle) unknowable(c *container) bool {
+	return o.lost && !c.announced().Exclusive && o.settings["cpuManagerPolicy"] == "none"
 }
 
 // empty: nothing runs, and numafitd gives back all that it had given.

@@ -43,6 +43,7 @@ type container struct {
 	born           int           // the event that created it
 	answered       bool          // numafitd answered its create
 	told           bool          // numafitd has given it a cpuset, then or later
+	stale          bool          // the runtime reports it as it was created, as CRI-O does after a restart
 	starting       bool          // it is created, and its process does not run yet
 	granted        bool          // it was given CPUs of its own, and has not let go of them
 	changedAway    bool          // it was changed last while nobody answered: there may be no room for that
@@ -72,8 +73,7 @@ type runtimeSide struct {
 	pods       []*pod
 	containers map[string]*container
 	connected  chan string
-	stale      bool // it reports what containers were created with, as CRI-O does after a restart
-	synced     int  // how often a plugin was synchronized
+	synced     int // how often a plugin was synchronized
 	syncErr    error
 	slowest    time.Duration // CreateContainer
 	updates    int
@@ -146,7 +146,7 @@ func (r *runtimeSide) synchronize(ctx context.Context, plugin nri.SyncCB) error 
 }
 
 func (r *runtimeSide) reported(c *container) *nri.Container {
-	if !r.stale {
+	if !c.stale {
 		return c.Container
 	}
 	old := proto.Clone(c.Container).(*nri.Container)
@@ -196,7 +196,7 @@ func (r *runtimeSide) place(c *container, cpu *nri.LinuxCPU) {
 		return
 	}
 	place(c.Container, cpu)
-	c.told = true
+	c.told, c.stale = true, false
 	c.window = nil
 }
 
@@ -305,13 +305,12 @@ func (r *runtimeSide) update(c *container, w want, cpus string) error {
 		is := c.Linux.Resources
 		is.Cpu.Shares, is.Cpu.Quota, is.Cpu.Period, is.Memory = asked.Cpu.Shares, asked.Cpu.Quota, asked.Cpu.Period, asked.Memory
 		c.want = w
-		c.granted = c.granted && told && c.whole() > 0
-		c.changedAway = !told
 		if !told {
 			place(c.Container, asked.Cpu) // nobody objected
 			r.unanswered(c, "UpdateContainer")
 		}
 		r.apply(updates, "")
+		r.judgeUpdated(c, told)
 		return nil
 	})
 	return err
