@@ -16,7 +16,9 @@ var faults = []string{"frame-read", "to-decide", "to-append", "half-line", "appe
 
 // outage: numafitd ends, things go on, it comes back.
 func (s *soak) outage() {
-	s.weigh()
+	if s.weigh(); s.calm() {
+		return
+	}
 	switch s.IntN(4) {
 	case 0:
 		s.report.count("stop")
@@ -69,7 +71,7 @@ func (s *soak) comeBack() {
 		s.hotplug()
 	}
 	fault := ""
-	if s.chance(3) {
+	if s.chance(3) && !s.calm() {
 		fault = fmt.Sprintf("%s:%d", faults[s.IntN(len(faults))], 1+s.IntN(40))
 	}
 	s.startDaemon(fault)
@@ -155,6 +157,9 @@ func (s *soak) hotplug() {
 // restartRuntime: its process ends and another one comes; containers run on. Some of them end
 // meanwhile, which nobody is told of.
 func (s *soak) restartRuntime() {
+	if s.calm() {
+		return
+	}
 	s.o.remember()
 	s.runtime.stop()
 	s.d.joined = false

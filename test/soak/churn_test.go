@@ -50,7 +50,9 @@ func (s *soak) startPod() {
 		return
 	}
 	w := s.someWant(s.someQoS())
-	p, err := s.runtime.runSandbox(s.name("pod"), w)
+	name := s.name("pod")
+	w.notes = s.someNotes("uid-" + name)
+	p, err := s.runtime.runSandbox(name, w)
 	if err != nil { // containerd removes it then
 		s.runtime.endPod(p)
 		return
@@ -59,7 +61,7 @@ func (s *soak) startPod() {
 		if i > 0 {
 			w = s.someWant(w.qos)
 		}
-		if err := s.startContainer(p, fmt.Sprint("c", i), w); err != nil {
+		if err := s.startContainer(p, fmt.Sprint("c", i), w, nil); err != nil {
 			s.report.count("refused or failed")
 			if !s.chance(3) { // else it stays as far as it came
 				s.runtime.endPod(p)
@@ -69,8 +71,8 @@ func (s *soak) startPod() {
 	}
 }
 
-func (s *soak) startContainer(p *pod, name string, w want) error {
-	c, err := s.runtime.create(p, name, s.name("ctr"), w, nil)
+func (s *soak) startContainer(p *runningPod, name string, w want, annotations map[string]string) error {
+	c, err := s.runtime.create(p, name, s.name("ctr"), w, annotations)
 	if err != nil {
 		if s.chance(2) { // containerd says so, CRI-O does not
 			s.runtime.remove(c)
@@ -84,7 +86,7 @@ func (s *soak) startContainer(p *pod, name string, w want) error {
 	return nil
 }
 
-func (s *soak) somePod() *pod {
+func (s *soak) somePod() *runningPod {
 	if len(s.runtime.pods) == 0 {
 		return nil
 	}
@@ -115,7 +117,11 @@ func (s *soak) endContainer() {
 func (s *soak) restartContainer() {
 	if c := s.someContainer(); c != nil {
 		s.runtime.end(c, s.chance(2))
-		if err := s.startContainer(c.pod, c.Name, c.want); err != nil {
+		var annotations map[string]string
+		if a := c.Annotations[allocated]; a != "" { // the kubelet has it from its checkpoint
+			annotations = map[string]string{allocated: a}
+		}
+		if err := s.startContainer(c.pod, c.Name, c.want, annotations); err != nil {
 			s.report.count("refused or failed")
 		}
 	}

@@ -157,8 +157,9 @@ func (d *daemon) join() bool {
 	for deadline := time.After(patience); ; {
 		select {
 		case <-d.runtime.connected:
-			if d.hasEnded() {
-				return false // it joined, and is gone again
+			// that may have been its predecessor, which is gone again
+			if s, err := d.ask(); err != nil || s.Connection != "ready" {
+				continue
 			}
 			d.joined = true
 			d.first = d.usage()

@@ -34,13 +34,6 @@ type hardware struct {
 	files  map[string]string
 }
 
-// distances of the machine kep3545-8.
-var distances = [nrNodes][nrNodes]uint64{
-	{10, 11, 12, 12, 30, 30, 30, 30}, {11, 10, 12, 12, 30, 30, 30, 30},
-	{12, 12, 10, 11, 30, 30, 30, 30}, {12, 12, 11, 10, 30, 30, 30, 30},
-	{30, 30, 30, 30, 10, 11, 12, 12}, {30, 30, 30, 30, 11, 10, 12, 12},
-	{30, 30, 30, 30, 12, 12, 10, 11}, {30, 30, 30, 30, 12, 12, 11, 10}}
-
 func nodeOfCPU(cpu int) int { return cpu % nrCores / coresOfNode }
 
 // onNode are the machine's CPUs of that NUMA node.

@@ -61,8 +61,7 @@ func (o *oracle) owns(c *container) bool {
 	if c.window != nil || c.whole() == 0 {
 		return false
 	}
-	h := o.exclusive[c.Id]
-	return h.Exclusive || (c.announced().Exclusive && c.cpus().count() == c.whole())
+	return o.exclusive[c.Id].Exclusive || (c.granted && c.cpus().count() == c.whole())
 }
 
 // judgeCreated looks at the answer to a create alone.

@@ -16,6 +16,8 @@ const (
 	progressEvery = 5 * time.Second
 	// Generous: with every service on numafitd has 20 to 40 MB. What grows without end passes it.
 	rssCeilingKiB = 128 << 10
+	// Within a life: a client of its status, a connection to the kubelet that is made anew.
+	descriptorsGrow = 8
 )
 
 type report struct {
@@ -125,7 +127,7 @@ func (s *soak) keep() string {
 	return to
 }
 
-// weigh looks at what the process has, at the end of its life.
+// weigh looks at what the process has.
 func (s *soak) weigh() {
 	if !s.d.inChain() {
 		return
@@ -135,6 +137,9 @@ func (s *soak) weigh() {
 	r.peak.rssKiB = max(r.peak.rssKiB, now.rssKiB)
 	r.peak.descriptors = max(r.peak.descriptors, now.descriptors)
 	r.grown = max(r.grown, now.descriptors-s.d.first.descriptors)
+	if grown := now.descriptors - s.d.first.descriptors; grown > descriptorsGrow {
+		s.violated("numafitd has %d descriptors more than as it joined", grown)
+	}
 	if now.rssKiB > rssCeilingKiB {
 		s.violated("numafitd has %d KiB", now.rssKiB)
 	}

@@ -20,16 +20,11 @@ import (
 // The container runtime: what containerd and CRI-O do around the package that both embed. It puts
 // what it is told of cpusets into force at once, and remembers nothing else of numafitd.
 
-const nriVersion = "v0.12.5"
-
-// own is for the NRI rig's check(), in whose place the oracle is here.
-func own(*node, *nri.Container) set { return nil }
-
 // requestTimeout is what the runtime gives a plugin for one request; one that takes longer is a
 // violation in itself.
 const requestTimeout = 2 * time.Second
 
-type pod struct {
+type runningPod struct {
 	sandbox    *nri.PodSandbox
 	name       string
 	containers []*container // in the order of their creation; those that have ended are gone
@@ -37,7 +32,7 @@ type pod struct {
 
 type container struct {
 	*nri.Container // with what is in force, as the runtime would report it
-	pod            *pod
+	pod            *runningPod
 	want           want          // what it asks for now
 	created        *nri.LinuxCPU // all of its CPU resources as it was created
 	born           int           // the event that created it
@@ -70,7 +65,7 @@ type runtimeSide struct {
 	adaptation *nri.Adaptation
 	cable      *cable
 	builder    *node // makes messages
-	pods       []*pod
+	pods       []*runningPod
 	containers map[string]*container
 	connected  chan string
 	synced     int // how often a plugin was synchronized
@@ -221,10 +216,10 @@ func (r *runtimeSide) request(what string, ask func(ctx context.Context) error) 
 	return err
 }
 
-func (r *runtimeSide) runSandbox(name string, w want) (*pod, error) {
+func (r *runtimeSide) runSandbox(name string, w want) (*runningPod, error) {
 	w.pod = name
 	sandbox, _ := r.builder.container(name, w)
-	p := &pod{sandbox: sandbox, name: name}
+	p := &runningPod{sandbox: sandbox, name: name}
 	err := r.request("RunPodSandbox "+name, func(ctx context.Context) error {
 		err := r.adaptation.RunPodSandbox(ctx, &nri.RunPodSandboxRequest{Pod: sandbox})
 		if err == nil {
@@ -237,7 +232,7 @@ func (r *runtimeSide) runSandbox(name string, w want) (*pod, error) {
 }
 
 // create asks for a container. When nobody answers, it is created as it is.
-func (r *runtimeSide) create(p *pod, name, id string, w want, annotations map[string]string) (*container, error) {
+func (r *runtimeSide) create(p *runningPod, name, id string, w want, annotations map[string]string) (*container, error) {
 	w.pod, w.id = p.name, id
 	_, msg := r.builder.container(name, w)
 	msg.Name, msg.State, msg.CreatedAt = name, nri.ContainerState_CONTAINER_CREATED, r.clock()
@@ -345,7 +340,7 @@ func (r *runtimeSide) forget(c *container) {
 	}
 }
 
-func (r *runtimeSide) endPod(p *pod) {
+func (r *runtimeSide) endPod(p *runningPod) {
 	for len(p.containers) > 0 {
 		r.end(p.containers[0], true)
 	}
@@ -357,6 +352,7 @@ func (r *runtimeSide) endPod(p *pod) {
 			r.pods = slices.Delete(r.pods, i, i+1)
 		}
 		delete(r.builder.pods, p.sandbox.Id)
+		defer r.kubelet.ended(p)
 		return r.adaptation.RemovePodSandbox(ctx, &nri.RemovePodSandboxRequest{Pod: p.sandbox})
 	})
 }

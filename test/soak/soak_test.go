@@ -22,11 +22,11 @@ type soak struct {
 	dir        string
 	machine    *hardware
 	runtime    *runtimeSide
+	kubelet    *kubeletSide
 	d          *daemon
 	o          *oracle
 	report     *report
 	names      int // given to pods and containers
-	calm       bool
 }
 
 // events are all that can happen, and how often.
@@ -45,10 +45,15 @@ var events = []struct {
 	{"runtime restarts", 6, (*soak).restartRuntime},
 	{"reload", 15, (*soak).reload},
 	{"reload, wrong", 4, (*soak).reloadBroken},
+	{"pod that the kubelet knows", 60, (*soak).startKnownPod},
+	{"forged annotation", 10, (*soak).forge},
+	{"kubelet restarts", 3, (*soak).restartKubelet},
 	{"disk is full", 6, (*soak).fullDisk},
 	{"hotplug", 12, (*soak).hotplug},
 	{"everything is removed", 2, (*soak).drain},
 }
+
+const calmEvery = 800 // events
 
 func (s *soak) must(err error) {
 	if err != nil {
@@ -82,8 +87,10 @@ func newSoak(t *testing.T) *soak {
 	s.o = &oracle{soak: s}
 	s.runtime = newRuntimeSide(s)
 	s.machine = newHardware(s)
-	s.d = newDaemon(s, "machine="+s.machine.name(), "sweepInterval=100ms", "nri.socketPath="+filepath.Join(dir, "nri.sock"),
+	s.kubelet = newKubeletSide(s)
+	s.d = newDaemon(s, "nodeName=soak", "machine="+s.machine.name(), "sweepInterval=100ms", "nri.socketPath="+filepath.Join(dir, "nri.sock"),
 		"runDirectory="+filepath.Join(dir, "run"), "metrics.address=")
+	s.d.fixed = append(s.d.fixed, s.kubelet.settings()...)
 	s.d.config = map[string]string{"reservedSystemCPUs": `"0,64"`}
 	return s
 }
@@ -96,6 +103,9 @@ func (s *soak) rest() {
 		s.o.look()
 	}
 }
+
+// calm is when nobody lets numafitd end, so that what grows can be seen to.
+func (s *soak) calm() bool { return s.nr%calmEvery >= calmEvery/2 }
 
 func (s *soak) one() {
 	s.nr++
@@ -117,6 +127,7 @@ func (s *soak) one() {
 	}
 	s.rest()
 	if s.nr%20 == 0 {
+		s.weigh()
 		s.o.settled()
 		s.rest()
 	}
