@@ -128,8 +128,9 @@ func (c *cluster) settled() status {
 }
 
 type topology struct {
-	Metadata struct{ ResourceVersion string }
-	Zones    []struct {
+	Metadata   struct{ ResourceVersion string }
+	Attributes []struct{ Name, Value string }
+	Zones      []struct {
 		Name      string
 		Resources []struct{ Name, Capacity, Allocatable, Available string }
 	}

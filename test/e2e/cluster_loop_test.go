@@ -101,6 +101,21 @@ func (c *cluster) followed(name string, verdicts ...string) string {
 	return hinted
 }
 
+// caughtUp waits until the node's report is of its present state: a hint from before is followed, too,
+// but is said to be stale.
+func (c *cluster) caughtUp() {
+	c.Helper()
+	c.agrees()
+	c.await("a report of the present", func() bool {
+		for _, a := range c.topology().Attributes {
+			if a.Name == "numafit.io/generation" {
+				return a.Value == fmt.Sprint(c.status().Generation)
+			}
+		}
+		return false
+	})
+}
+
 func (c *cluster) closesTheLoop() {
 	ten := want{name: "main", milli: perPod * 1000, memory: 64 * mi}
 	taken := map[string]string{}
@@ -112,7 +127,7 @@ func (c *cluster) closesTheLoop() {
 			c.Errorf("%s and %s are both on node %s", name, taken[node], node)
 		}
 		taken[node] = name
-		c.agrees()
+		c.caughtUp()
 	}
 	c.create("one-more", guaranteed, ten) // as many CPUs are free, but no NUMA node has them
 	c.await("it to wait", func() bool { return c.event("FailedScheduling", "one-more") != "" })

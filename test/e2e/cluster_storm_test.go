@@ -13,13 +13,12 @@ import (
 // A storm of pods that come, run for a moment and go, more at a time than there is room for.
 
 const (
-	stormFill     = 2 // NUMA nodes that others have for themselves
-	stormPods     = 200
-	stormAlone    = 40 // of them, without numafit-extender
-	stormAtOnce   = 32 // that have not ended
-	stormRunFor   = "1"
-	stormTurn     = 250 * time.Millisecond
-	stormPatience = 4 * patience
+	stormFill   = 2 // NUMA nodes that others have for themselves
+	stormPods   = 200
+	stormAlone  = 40 // of them, without numafit-extender
+	stormAtOnce = 32 // that have not ended
+	stormRunFor = "1"
+	stormTurn   = 250 * time.Millisecond
 )
 
 // stormSizes are CPUs: no NUMA node has more than 16, most sizes leave a rest on it.
@@ -65,12 +64,16 @@ func (c *cluster) storm(name string, nr int) stormed {
 	c.Helper()
 	folder, random, began := c.path(name), rand.New(rand.NewPCG(1, 2)), time.Now()
 	c.must(os.Mkdir(folder, 0o777))
-	ids, created := map[string]string{}, 0
+	ids, created, ended, progress := map[string]string{}, 0, 0, began
 	for len(ids) < nr {
-		if time.Since(began) > stormPatience {
-			c.Fatalf("%d of %d pods have ended after %v: %+v", len(ids), nr, stormPatience, c.allPods())
+		if time.Since(progress) > patience { // however long all of them take
+			c.Fatalf("%d of %d pods have ended after %v, and none for %v: %+v", len(ids), nr, time.Since(began), patience, c.allPods())
 		}
-		for alive := c.gather(name, ids); alive < stormAtOnce && created < nr; alive, created = alive+1, created+1 {
+		alive := c.gather(name, ids)
+		if len(ids) > ended {
+			ended, progress = len(ids), time.Now()
+		}
+		for ; alive < stormAtOnce && created < nr; alive, created = alive+1, created+1 {
 			pod := stormPod(fmt.Sprintf("%s-%d", name, created), stormSizes[random.IntN(len(stormSizes))], folder)
 			if status := c.ask("POST", podsPath, pod, nil); status != http.StatusCreated {
 				c.Fatalf("pod %d is not created: %d", created, status)
