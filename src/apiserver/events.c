@@ -2,6 +2,7 @@
 
 #include <apiserver/path.h>
 #include <apiserver/rate.h>
+#include <codec/api_json.h>
 #include <io/backoff.h>
 #include <numafit/arena.h>
 #include <numafit/text.h>
@@ -198,7 +199,7 @@ static bool goes_with_its_namespace(const struct api_answer *answer)
 {
 	return answer->status == STATUS_NOT_FOUND ||
 	       (answer->status == STATUS_FORBIDDEN &&
-		       strstr(answer->message, "it is being terminated"));
+		       api_json_has_cause(answer->body, "NamespaceTerminating"));
 }
 
 static void on_refused(struct events *v, const struct api_answer *answer)

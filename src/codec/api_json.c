@@ -93,6 +93,21 @@ bool api_json_status(const json_t *v, struct api_status *out)
 	return true;
 }
 
+static const json_t *causes_of(const json_t *status)
+{
+	return json_object_get(json_object_get(status, "details"), "causes");
+}
+
+bool api_json_has_cause(const json_t *status, const char *cause)
+{
+	const json_t *causes = causes_of(status);
+
+	for (size_t i = 0; i < json_array_size(causes); i++)
+		if (text_equal(string_at(json_array_get(causes, i), "reason"), cause))
+			return true;
+	return false;
+}
+
 /* The cause's message is all that names the manager, as a Go string: conflict with "kubectl" using
  * v1 (apimachinery's managedfields/internal/conflict.go). */
 static bool read_manager(const char *message, char *out)
@@ -108,7 +123,7 @@ static bool read_manager(const char *message, char *out)
 
 bool api_json_conflict(const json_t *status, struct api_conflict *out)
 {
-	const json_t *causes = json_object_get(json_object_get(status, "details"), "causes");
+	const json_t *causes = causes_of(status);
 
 	for (size_t i = 0; i < json_array_size(causes); i++) {
 		const json_t *cause = json_array_get(causes, i);

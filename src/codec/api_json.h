@@ -37,6 +37,10 @@ struct api_status {
 /* False: it is no Status. */
 bool api_json_status(const struct json_t *v, struct api_status *out);
 
+/* Whether one of the Status' causes is that ("NamespaceTerminating",
+ * corev1.NamespaceTerminatingCause). NULL: it has none. */
+bool api_json_has_cause(const struct json_t *status, const char *cause);
+
 enum { API_MANAGER_MAX = 128 }; /* bytes of a field manager's name, by the API server */
 struct api_conflict {
 	const char *field; /* ".zones" */

@@ -291,8 +291,9 @@ static void the_server_is_not_asked_before_it_wants_it(void **state)
 static void a_refusal_is_told_once_and_the_event_dropped(void **state)
 {
 	static const char ends[] =
-		"{\"kind\": \"Status\", \"message\": \"unable to create new content in "
-		"namespace default because it is being terminated\"}";
+		"{\"kind\": \"Status\", \"message\": \"in other words\", \"details\": "
+		"{\"causes\": [{\"reason\": \"NamespaceTerminating\", \"field\": "
+		"\"metadata.namespace\"}]}}";
 	static const struct {
 		int status;
 		const char *log, *body;
