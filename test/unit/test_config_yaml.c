@@ -89,6 +89,7 @@ static void every_key_reaches_its_setting(void **state)
 			  "  prefer-align-cpus-by-uncorecache: 'true'\n"
 			  "  strict-cpu-reservation: 'true'\n"
 			  "memoryManagerPolicy: None\n"
+			  "deviceMemory: include\n"
 			  "reservedSystemCPUs: 0-1,32\n"
 			  "systemReserved: {cpu: 500m}\n"
 			  "kubeReserved: {cpu: 2}\n"
@@ -135,7 +136,7 @@ static void every_key_reaches_its_setting(void **state)
 			  "  TopologyManagerPolicyOptions: true\n");
 	static const char *const want[] = {"off", "leave", "manage", "/k", "/k.yaml", "restricted",
 		"pod", "true", "16", "most-allocated", "none", "true", "false", "true", "true",
-		"true", "true", "None", "0-1,32", "500m", "2",
+		"true", "true", "None", "include", "0-1,32", "500m", "2",
 		"8:memory=1Gi,hugepages-1Gi=2Gi;1:hugepages-2Mi=4Mi", "7", "0", "2", "90s", "n1",
 		"require", "false", "true", "1s", "volcano", "/run/x.sock", "07", "drop-and-fail",
 		"true", "false", "5m", "true", "true", "evict", "/kubeconfig", "here", "true",
@@ -177,7 +178,8 @@ static void a_mistake_is_told_with_line_key_value_and_what_was_expected(void **s
 			"line 4: topologyManagerPolicy: \"single-node\" is not one of none, "
 			"best-effort, "
 			"restricted, single-numa-node"},
-		{"mode:\n", -EINVAL, "line 1: mode: \"\" is not one of off, manage, shadow, release"},
+		{"mode:\n", -EINVAL,
+			"line 1: mode: \"\" is not one of off, manage, shadow, release"},
 		{"mode: {}\n", -EINVAL, "line 1: mode: an empty map or list does not belong here"},
 		{"mode:\n- off\n", -ENOENT,
 			"line 2: mode: one value is expected, not a map or a list"},
