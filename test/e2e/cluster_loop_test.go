@@ -59,6 +59,7 @@ func (c *cluster) startExtender() {
 	if !found {
 		c.Fatalf("no tls and plugins in these settings:\n%s", settings)
 	}
+	head = strings.Replace(head, "\nlisten: :", "\nlisten: 127.0.0.1:", 1) // without certificates, nowhere else
 	text := fmt.Sprintf("%s\nkubeconfig: %s\nlogLevel: debug\nplugins:%s\n", head, c.kubeconfig("extender", token), rest)
 	c.must(os.WriteFile(c.path("extender.yaml"), []byte(text), 0o600))
 	c.launch("numafit-extender", "BUILD", "--config", c.path("extender.yaml"))
