@@ -47,7 +47,8 @@ struct stream {
 	void (*connected)(void *ctx, struct stream *s, int error);
 	uv_connect_t connecting;
 	uv_shutdown_t finishing;
-	bool tell; /* somebody has it: closed() is owed, with error */
+	struct loop_timer *limit; /* of that */
+	bool tell;                /* somebody has it: closed() is owed, with error */
 	int error;
 };
 
@@ -84,8 +85,11 @@ static bool is_stream(const uv_handle_t *h)
 
 static void close_once(uv_handle_t *h)
 {
-	if (!uv_is_closing(h))
-		uv_close(h, is_stream(h) ? stream_gone : free_handle);
+	if (uv_is_closing(h))
+		return;
+	if (is_stream(h))
+		loop_timer_close(steal(((struct stream *)h)->limit));
+	uv_close(h, is_stream(h) ? stream_gone : free_handle);
 }
 
 struct loop *loop_new(void)
@@ -343,9 +347,20 @@ static void finish_done(uv_shutdown_t *req, int status)
 	close_once((uv_handle_t *)req->handle);
 }
 
+static void finish_late(void *ctx)
+{
+	struct stream *s = ctx;
+
+	close_once((uv_handle_t *)&s->uv);
+}
+
 void stream_finish(struct stream *s)
 {
 	s->tell = false;
+	if (!uv_is_closing((uv_handle_t *)&s->uv) && !s->limit) {
+		s->limit = loop_timer_new((struct loop *)s->uv.loop, finish_late, s);
+		loop_timer_set(s->limit, STREAM_FINISH_MS);
+	}
 	(void)uv_read_stop((uv_stream_t *)&s->uv);
 	if (!uv_is_closing((uv_handle_t *)&s->uv) &&
 		uv_shutdown(&s->finishing, (uv_stream_t *)&s->uv, finish_done))

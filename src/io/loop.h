@@ -60,7 +60,9 @@ int stream_write(struct stream *s, const void *data, size_t len);
 enum { STREAM_UNSENT_MAX = 64 << 20 };
 /* Close at once, unsent bytes are lost; closed() is not called. NULL is fine. */
 void stream_close(struct stream *s);
-/* Close once everything queued was sent; closed() is not called. */
+/* Close once everything queued was sent, or after STREAM_FINISH_MS with a reader that does not
+ * read; closed() is not called. */
+enum { STREAM_FINISH_MS = 5000 };
 void stream_finish(struct stream *s);
 
 /* A listening unix socket. A stale file at path is replaced; the file is removed on close. */

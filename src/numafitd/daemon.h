@@ -26,8 +26,7 @@ struct daemon {
 	struct engine *engine;
 	struct nri_conn *conn;
 	struct nri_handler handler;
-	struct listener *status; /* NULL: its socket cannot be had yet */
-	struct loop_timer *listen;
+	struct status_server *status;
 	int lock; /* descriptor that keeps a second daemon out */
 	/* What the runtime tells a plugin that it starts itself (NRI pkg/api/plugin.go): the
 	 * connection, name and index. name is NULL when it did not. */

@@ -201,12 +201,12 @@ static int run(struct daemon *d, struct err *e)
 	reload_stop(d);
 	nri_conn_close(d->conn);
 	loop_timer_close(d->expire);
-	status_stop(d);
 	sweep_stop(d);
 	in_force_stop(d);
 	teller_stop(d);
 	cluster_stop(d);
 	services_stop(d);
+	status_stop(d);
 	loop_free(d->loop);
 	recorder_stop(d);
 	if (d->lock >= 0)

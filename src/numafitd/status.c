@@ -2,19 +2,39 @@
 #include "daemon.h"
 
 #include <io/log.h>
+#include <numafit/mem.h>
 #include <numafit/text.h>
 #include <numafit/version.h>
 
 #include <errno.h>
 #include <string.h>
+#include <sys/queue.h>
 
-enum { QUESTION_MAX = 64, SOCKET_MODE = 0600, RETRY_MS = 1000, NS_PER_MS = 1000000 };
+enum {
+	QUESTION_MAX = 64,
+	SOCKET_MODE = 0600,
+	NS_PER_MS = 1000000,
+	CLIENTS_MAX = 32,   /* who have not asked yet; for another one the oldest goes */
+	QUESTION_MS = 2000, /* for asking */
+	LOOK_MS = 250,
+	RETRY_MS = 1000 /* where the run directory cannot be had yet */
+};
 
 struct client {
-	struct daemon *d;
+	struct status_server *s;
+	TAILQ_ENTRY(client) in;
+	uint64_t since_ns;
 	struct stream *stream;
 	size_t len;
 	char question[QUESTION_MAX];
+};
+
+struct status_server {
+	struct daemon *d;
+	struct listener *listener;
+	struct loop_timer *look, *again;
+	TAILQ_HEAD(clients, client) clients; /* the oldest first */
+	unsigned nr_clients;
 };
 
 static const char *connection_word(enum nri_state s)
@@ -59,11 +79,37 @@ char *status_document(const struct daemon *d)
 
 static void answer(const struct client *c)
 {
-	auto_free char *document = status_document(c->d);
+	auto_free char *document = status_document(c->s->d);
 	const char *text = document ? document : "{\"error\":\"the status is too large\"}";
 
 	if (stream_write(c->stream, text, strlen(text)) == 0)
 		(void)stream_write(c->stream, "\n", 1);
+}
+
+static void client_free(struct client *c)
+{
+	TAILQ_REMOVE(&c->s->clients, c, in);
+	c->s->nr_clients--;
+	free(c);
+}
+
+static void send_away(struct client *c)
+{
+	stream_close(c->stream);
+	client_free(c);
+}
+
+static void end_late(void *ctx)
+{
+	struct status_server *s = ctx;
+	uint64_t now = loop_monotonic_ns();
+	struct client *c;
+
+	while ((c = TAILQ_FIRST(&s->clients)) &&
+		now - c->since_ns > (uint64_t)QUESTION_MS * NS_PER_MS)
+		send_away(c);
+	if (c)
+		loop_timer_set(s->look, LOOK_MS);
 }
 
 static void client_data(void *ctx, const void *data, size_t len)
@@ -84,62 +130,87 @@ static void client_data(void *ctx, const void *data, size_t len)
 	else
 		(void)stream_write(c->stream, unknown, sizeof unknown - 1);
 	stream_finish(c->stream);
-	free(c);
+	client_free(c);
 }
 
 static void client_closed(void *ctx, int error)
 {
 	(void)error;
-	free(ctx);
+	client_free(ctx);
 }
 
-static struct stream_events accepted(void *ctx, struct stream *s)
+static struct stream_events accepted(void *ctx, struct stream *stream)
 {
+	struct status_server *s = ctx;
 	struct client *c = xcalloc(1, sizeof *c);
 
-	c->d = ctx;
-	c->stream = s;
+	if (s->nr_clients == CLIENTS_MAX)
+		send_away(TAILQ_FIRST(&s->clients));
+	c->s = s;
+	c->stream = stream;
+	c->since_ns = loop_monotonic_ns();
+	if (!s->nr_clients)
+		loop_timer_set(s->look, LOOK_MS);
+	TAILQ_INSERT_TAIL(&s->clients, c, in);
+	s->nr_clients++;
 	return (struct stream_events){.ctx = c, .data = client_data, .closed = client_closed};
 }
 
 /* Whose run directory it is not cannot know whose socket is there. */
-static int listen_now(struct daemon *d, struct err *e)
+static int listen_now(struct status_server *s, struct err *e)
 {
+	const struct daemon *d = s->d;
+
 	if (d->lock < 0)
 		return err_set(
 			e, EAGAIN, "%s: runDirectory is not this daemon's yet", d->status_path);
-	d->status = listener_new(d->loop, d->status_path, SOCKET_MODE, d, accepted, e);
-	return d->status ? 0 : -e->code;
+	s->listener = listener_new(d->loop, d->status_path, SOCKET_MODE, s, accepted, e);
+	return s->listener ? 0 : -e->code;
 }
 
 static void listen_again(void *ctx)
 {
-	struct daemon *d = ctx;
+	struct status_server *s = ctx;
 	struct err e;
 
-	if (listen_now(d, &e) < 0)
-		loop_timer_set(d->listen, RETRY_MS);
+	if (listen_now(s, &e) < 0)
+		loop_timer_set(s->again, RETRY_MS);
 	else
-		log_line(LOG_INFO, "status-served-again", "socket=%s", d->status_path);
+		log_line(LOG_INFO, "status-served-again", "socket=%s", s->d->status_path);
 }
 
 int status_start(struct daemon *d, struct err *e)
 {
+	struct status_server *s = xcalloc(1, sizeof *s);
 	char buf[2 * sizeof e->text];
-	int rc = listen_now(d, e);
 
+	s->d = d;
+	TAILQ_INIT(&s->clients);
+	s->look = loop_timer_new(d->loop, end_late, s);
+	s->again = loop_timer_new(d->loop, listen_again, s);
+	d->status = s;
+	int rc = listen_now(s, e);
 	if (!rc || !run_directory_may_come(rc))
 		return rc;
 	log_line(LOG_WARN, "status-not-served",
 		"error=%s action=\"none but for runDirectory: it is tried again\"",
 		log_text(buf, sizeof buf, e->text));
-	d->listen = loop_timer_new(d->loop, listen_again, d);
-	loop_timer_set(d->listen, RETRY_MS);
+	loop_timer_set(s->again, RETRY_MS);
 	return 0;
 }
 
 void status_stop(struct daemon *d)
 {
-	if (d->listen)
-		loop_timer_close(d->listen);
+	struct status_server *s = d->status;
+
+	if (!s)
+		return;
+	while (!TAILQ_EMPTY(&s->clients))
+		send_away(TAILQ_FIRST(&s->clients));
+	if (s->listener)
+		listener_close(s->listener);
+	loop_timer_close(s->look);
+	loop_timer_close(s->again);
+	free(s);
+	d->status = NULL;
 }

@@ -521,6 +521,7 @@ static void a_body_of_64_mib_comes_whole(void **state)
 	for (size_t i = 0; i < LARGE; i++)
 		body[i] = (char)(i % 251);
 	w->o.body_max = LARGE;
+	w->o.request_ms = TIMEOUT_MS;
 	serve(w);
 	uint64_t from = loop_monotonic_ns();
 	(void)play(w, send_large);

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <poll.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -302,6 +303,25 @@ static void a_stream_may_be_finished_in_its_callback(void **state)
 	assert_int_equal(w->closed_error, 0);
 }
 
+static void nobody_waits_for_ever_for_a_reader_that_does_not_read(void **state)
+{
+	enum { MUCH = 8 << 20 };
+	struct world *w = *state;
+	int peer = adopt_one(w);
+	struct pollfd p = {.fd = peer, .events = POLLRDHUP};
+	char *much = calloc(1, MUCH);
+
+	assert_int_equal(stream_write(w->in, much, MUCH), 0);
+	stream_finish(w->in);
+	loop_timer_close(w->deadline);
+	loop_run(w->l); /* until nothing is left to wait for */
+	assert_int_equal(poll(&p, 1, 0), 1);
+	assert_true(p.revents & POLLHUP);
+	assert_int_equal(w->nr_closed, 0);
+	(void)close(peer);
+	free(much);
+}
+
 static void a_reader_that_does_not_read_breaks_the_stream(void **state)
 {
 	struct world *w = *state;
@@ -484,6 +504,7 @@ int main(void)
 		CASE(a_broken_stream_may_still_be_closed_by_its_owner),
 		CASE(everything_queued_is_sent_before_a_stream_is_finished),
 		CASE(a_stream_may_be_finished_in_its_callback),
+		CASE(nobody_waits_for_ever_for_a_reader_that_does_not_read),
 		CASE(a_reader_that_does_not_read_breaks_the_stream),
 		CASE(a_write_that_fails_closes_the_stream),
 		CASE(what_is_no_socket_is_not_adopted),
