@@ -41,18 +41,18 @@ static inline bool budget_spend(struct budget *b, uint64_t steps)
 }
 
 /* What the i-th of nr equals that come one after the other may spend: half of the budget is set
- * aside for all of them in equal parts, the other half is for those that need more, first come first
- * served. So one that is hard may have more than half of it all, and the last has its part. Give
- * what is left back with budget_return() before the next is dealt with. */
+ * aside for all of them in equal parts, the other half is for those that need more, first come
+ * first served. So one that is hard may have more than half of it all, and the last has its part.
+ * Give what is left back with budget_return() before the next is dealt with. */
 struct budget budget_share(const struct budget *of, unsigned nr, unsigned i);
 /* So many parts of what is left, of which there are `all`. */
 struct budget budget_part(const struct budget *of, unsigned parts, unsigned all);
-/* At most that many steps, out of those set aside for saying why. */
-struct budget budget_aside(const struct budget *of, uint64_t most);
+/* Take at most that many of the steps set aside for saying why. */
+struct budget budget_take_aside(struct budget *of, uint64_t most);
 
 /* What the part has spent is spent; when it was cut, so is the whole. */
 void budget_return(struct budget *of, const struct budget *part);
-/* The same for one of budget_aside(), which cuts nothing. */
+/* Give back what is left of one from budget_take_aside(); it cuts nothing. */
 void budget_return_aside(struct budget *of, const struct budget *part);
 
 #endif

@@ -33,9 +33,8 @@ struct device_claim {
 
 /* The hints for the claim (generateDeviceTopologyHints, over the NUMA nodes that have devices of
  * the resource). What the family points to comes from *a. 0, or -ENOMEM. */
-int devices_family(
-	const struct device_claim *c, struct nodeset all, struct budget *b, struct arena *a,
-	struct family *f);
+int devices_family(const struct device_claim *c, struct nodeset all, struct budget *b,
+	struct arena *a, struct family *f);
 
 /* The devices for the claim under that affinity (devicesToAllocate): reusable ones first, then
  * those on the affinity's nodes, others, those without a node. chosen has a flag for each device.

@@ -60,8 +60,8 @@ bool family_in_rule(const struct family *f, struct nodeset mask);
 bool family_has(const struct family *f, struct nodeset mask);
 /* Whether a mask of the family is preferred. */
 bool family_prefers(const struct family *f, struct nodeset mask);
-/* The size of the smallest mask; 0 when there is none, or when *a is too small to find out. Once the
- * budget has run out it may be larger than need be. */
+/* The size of the smallest mask; 0 when there is none, or when *a is too small to find out. Once
+ * the budget has run out it may be larger than need be. */
 unsigned family_smallest(const struct family *f, struct budget *b, struct arena *a);
 
 /* numa-allocation-strategy among these families (KEP-6007; Kubernetes has it in 1.38 at the
@@ -86,13 +86,16 @@ int scoring_compare(const struct hint_space *space, const struct scoring *s, str
 	struct nodeset b);
 
 /* Exactly what hint_merge_lists() gives for the families written out as lists, without writing
- * them out, but that a strategy decides between equals. 0; 1 when the budget ran out and *out is the
- * best found until then (the same one each time); -ENOMEM when the arena's limit is reached. */
+ * them out, but that a strategy decides between equals. 0; MERGE_CUT when the budget ran out and
+ * *out is the best found until then (the same one each time), or MERGE_CUT_NOT_PREFERRED when it is
+ * certain all the same that nothing preferred comes out; -ENOMEM when the arena's limit is reached.
+ */
+enum { MERGE_CUT = 1, MERGE_CUT_NOT_PREFERRED = 2 };
 int hint_merge_families(const struct hint_space *space, const struct family *families, size_t nr,
 	struct budget *b, struct arena *a, struct hint *out);
 
 /* The best result on other nodes than `taken`: what would have come out had that not been there.
- * -ENOENT: there is none; else as above, but with 1 *out may be any result, or an empty mask. */
+ * -ENOENT: there is none; else as above, but cut *out may be any result, or an empty mask. */
 int hint_merge_others(const struct hint_space *space, const struct family *families, size_t nr,
 	struct nodeset taken, struct budget *b, struct arena *a, struct hint *out);
 

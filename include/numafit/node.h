@@ -21,7 +21,8 @@ struct node *node_new(const struct topo *t, const struct settings *s,
 	const struct device_resource *resources, unsigned nr_resources, struct err *e);
 void node_free(struct node *n);
 
-/* Admit the pod; all its searches together take mergeVisitBudget steps. Working memory from *a. 0, or -EPERM with *why: nothing of it is held then. */
+/* Admit the pod; all its searches together take mergeVisitBudget steps. Working memory from *a. 0,
+ * or -EPERM with *why: nothing of it is held then. */
 int node_admit(struct node *n, const struct pod_ask *pod, struct arena *a, struct refusal *why);
 /* The container has started: the memory of the init containers before it is free again. */
 void node_start(struct node *n, const char *uid, const char *name);

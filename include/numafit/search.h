@@ -33,6 +33,10 @@ bool search_touch(struct search *s, const uint8_t *socket_of_node, unsigned nr);
 /* And besides: possible(ctx, m) is asked of the widest set that is still open (false: no subset of
  * it will do), in the end of the set itself. It must be monotone. */
 void search_limit(struct search *s, bool (*possible)(void *ctx, struct nodeset m), void *ctx);
+/* That limit looks at nothing but what nodes bring to demands of such families: a set that is
+ * possible stays so when a node is replaced by one that brings no less to any of them. False: it
+ * does look at something else, and then this is not to be relied on. */
+bool search_limit_by(struct search *s, const struct family *f);
 /* Not this very set; until search_begin(). */
 void search_except(struct search *s, struct nodeset set);
 

@@ -410,7 +410,7 @@ static const struct metric metrics[] = {
 	TOTAL("memory_manager_pinning_errors", measured.memory_pins_refused,
 		"Containers whose memory was to be pinned to NUMA nodes and that were refused."),
 	TOTAL("searches_cut_short", counters.cut_short,
-		"Decisions whose search for NUMA nodes ran out of mergeVisitBudget."),
+		"Containers and refused pods whose decision ran out of mergeVisitBudget."),
 	EACH("scheduler_hints_total", COUNTER, hints,
 		"What became of schedulers' hints, one for each container that had one."),
 	EACH("shadow_comparisons_total", COUNTER, comparisons,

@@ -137,8 +137,7 @@ static int device_hints(const struct way_in *w, bool pod_scope, struct arena *a,
 					   : devices_of(w->ask, w->place, r);
 		struct device_claim what = claim(w, r, count, !pod_scope);
 		struct budget part = budget_part(w->budget, 1, 4);
-		int rc = devices_family(
-			&what, w->b->t->nodes, &part, a, &h->family[h->nr++]);
+		int rc = devices_family(&what, w->b->t->nodes, &part, a, &h->family[h->nr++]);
 		budget_return(w->budget, &part);
 		if (rc)
 			return rc;
@@ -254,10 +253,11 @@ static void memory_hints(const struct way_in *w, bool pod_scope, struct arena *a
 	h->nr += nr;
 }
 
-static int refuse_affinity(struct way_in *w)
+/* uncertain: with more steps it may not have been refused. */
+static int refuse_affinity(struct way_in *w, bool uncertain)
 {
 	return refuse(w, "TopologyAffinityError",
-		w->budget->cut ? "Resources cannot be allocated with Topology locality, as far as a "
+		uncertain ? "Resources cannot be allocated with Topology locality, as far as a "
 			    "search cut short by mergeVisitBudget can tell"
 			  : "Resources cannot be allocated with Topology locality");
 }
@@ -355,6 +355,7 @@ static int align(struct way_in *w, bool pod_scope, struct grant *g)
 		h = collect(w, pod_scope, &scratch);
 	if (!h || (asks && !reasons))
 		return refuse_for_room(w);
+	bool uncertain = w->budget->cut;
 	struct budget part = budget_part(w->budget, 3, 4);
 	int rc = policy_merge_families(policy, &space, h->family, h->nr, &part, &scratch, &answer);
 	budget_return(w->budget, &part);
@@ -380,7 +381,7 @@ static int align(struct way_in *w, bool pod_scope, struct grant *g)
 		w->by_hint->reasons = g->reasons;
 	if (hinted)
 		return hinted;
-	return answer.admit ? 0 : refuse_affinity(w);
+	return answer.admit ? 0 : refuse_affinity(w, uncertain || rc == MERGE_CUT);
 }
 
 /* Allocation */
@@ -464,8 +465,8 @@ static int take_by_node(const struct books *b, const struct cpuset *free_cpus,
 
 		if (!cpus_on[n])
 			continue;
-		int rc = cpus_allocate(b->t, &b->s->cpu_options, &here, cpus_on[n], &there, budget,
-			&some, e);
+		int rc = cpus_allocate(
+			b->t, &b->s->cpu_options, &here, cpus_on[n], &there, budget, &some, e);
 		if (rc)
 			return rc;
 		*got = cpuset_or(*got, &some);

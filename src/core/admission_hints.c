@@ -35,9 +35,8 @@ static bool copy_books(const struct books *b, struct arena *a, struct books *cop
 }
 
 /* NULL: the arena's limit is reached. */
-static struct attempt *try_pod(
-	const struct books *b, const struct pod_ask *pod, bool follow, struct budget *budget,
-	struct arena *a)
+static struct attempt *try_pod(const struct books *b, const struct pod_ask *pod, bool follow,
+	struct budget *budget, struct arena *a)
 {
 	struct attempt *x = arena_alloc(a, sizeof *x);
 

@@ -9,8 +9,7 @@ static uint64_t least(uint64_t a, uint64_t b)
 
 static struct budget bounded(uint64_t steps, uint64_t aside)
 {
-	return (struct budget){
-		.given = steps, .left = steps, .given_aside = aside, .aside = aside};
+	return (struct budget){.given = steps, .left = steps, .given_aside = aside, .aside = aside};
 }
 
 struct budget budget_of(uint64_t steps)
@@ -30,8 +29,8 @@ struct budget budget_share(const struct budget *of, unsigned nr, unsigned i)
 
 	if (of->endless)
 		return *of;
-	return bounded(of->left - least(of->given / 2 / nr * later, of->left),
-		of->aside / (later + 1));
+	return bounded(
+		of->left - least(of->given / 2 / nr * later, of->left), of->aside / (later + 1));
 }
 
 struct budget budget_part(const struct budget *of, unsigned parts, unsigned all)
@@ -41,9 +40,13 @@ struct budget budget_part(const struct budget *of, unsigned parts, unsigned all)
 	return bounded(of->left / all * parts + of->left % all * parts / all, of->aside);
 }
 
-struct budget budget_aside(const struct budget *of, uint64_t most)
+struct budget budget_take_aside(struct budget *of, uint64_t most)
 {
-	return bounded(of->endless ? most : least(of->aside, most), 0);
+	if (of->endless)
+		return bounded(most, 0);
+	most = least(of->aside, most);
+	of->aside -= most;
+	return bounded(most, 0);
 }
 
 void budget_return(struct budget *of, const struct budget *part)
@@ -58,5 +61,5 @@ void budget_return(struct budget *of, const struct budget *part)
 void budget_return_aside(struct budget *of, const struct budget *part)
 {
 	if (!of->endless)
-		of->aside -= part->given - part->left;
+		of->aside += part->left;
 }

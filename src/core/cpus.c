@@ -82,7 +82,8 @@ int cpus_reserve(const struct topo *t, const struct cpu_options *o, unsigned cou
 	struct budget b = budget_of(RESERVE_STEPS);
 	struct cpuset reserved = {0};
 
-	(void)cpus_take(t, &t->cpus, count, &how, &b, &reserved, NULL); /* too few: the next sees it */
+	(void)cpus_take(
+		t, &t->cpus, count, &how, &b, &reserved, NULL); /* too few: the next sees it */
 	int rc = cpus_check_reserved(t, &reserved, count, e);
 	if (!rc)
 		*out = reserved;
@@ -226,7 +227,7 @@ int cpus_take(const struct topo *t, const struct cpuset *free, unsigned count,
 			count, cpuset_count(free));
 	if (how->distributed) {
 		packed.uncore = false;
-		if (count && count % how->group == 0 && 
+		if (count && count % how->group == 0 &&
 			cpus_distribute(t, free, count, how, b, out))
 			return 0;
 	}

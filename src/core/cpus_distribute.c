@@ -10,7 +10,7 @@
 #include "cpus_pack.h"
 
 enum {
-	NUMBERS_PER_STEP = 32,
+	NUMBERS_PER_STEP = 8,
 	PRECISION = 1000 /* the kubelet rounds means and deviations to as much */
 };
 #define UNEVEN UINT64_MAX /* worse than any balance: there is no such way */
@@ -93,8 +93,7 @@ static uint64_t balance_at_best(
 {
 	unsigned after[NODES_MAX], given[NODES_MAX] = {0};
 
-	(void)budget_spend(
-		s->budget, 1 + s->rest * nodeset_count(givers) / NUMBERS_PER_STEP);
+	(void)budget_spend(s->budget, 1 + s->rest * nodeset_count(givers) / NUMBERS_PER_STEP);
 	nodeset_each (p, nodes) {
 		if (s->count[p] < s->each)
 			return UNEVEN;
@@ -257,7 +256,8 @@ static bool find(struct spread *s, unsigned width, unsigned groups)
 static void begin(struct spread *s, const struct topo *t, const struct cpuset *free, unsigned want,
 	unsigned group, struct budget *b)
 {
-	*s = (struct spread){.group = group, .budget = b, .left = cpuset_count_and(free, &t->cpus) - want};
+	*s = (struct spread){
+		.group = group, .budget = b, .left = cpuset_count_and(free, &t->cpus) - want};
 	s->nr = cpus_order_nodes(t, free, s->node);
 	for (unsigned i = 0; i < s->nr; i++) {
 		unsigned at = i;

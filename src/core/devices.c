@@ -3,6 +3,7 @@
 #include <numafit/text.h>
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 static bool is_reusable(const struct device_claim *c, unsigned i)
@@ -40,15 +41,31 @@ struct covers {
 
 static void cover(struct covers *c, struct nodeset nodes)
 {
-	size_t i = 0;
+	if (!nodeset_empty(nodes))
+		c->at[c->nr++] = (struct family_cover){.nodes = nodes, .count = 1};
+}
 
-	if (nodeset_empty(nodes))
-		return;
-	while (i < c->nr && !nodeset_equal(c->at[i].nodes, nodes))
-		i++;
-	if (i == c->nr)
-		c->at[c->nr++] = (struct family_cover){.nodes = nodes};
-	c->at[i].count++;
+static int by_nodes(const void *a, const void *b)
+{
+	uint64_t x = ((const struct family_cover *)a)->nodes.bits,
+		 y = ((const struct family_cover *)b)->nodes.bits;
+
+	return x < y ? -1 : x > y;
+}
+
+/* One cover for all that lie on the same nodes. */
+static void join(struct covers *c)
+{
+	size_t nr = 0;
+
+	qsort(c->at, c->nr, sizeof *c->at, by_nodes);
+	for (size_t i = 0; i < c->nr; i++) {
+		if (nr && nodeset_equal(c->at[nr - 1].nodes, c->at[i].nodes))
+			c->at[nr - 1].count += c->at[i].count;
+		else
+			c->at[nr++] = c->at[i];
+	}
+	c->nr = nr;
 }
 
 /* Every reusable device must be on one of the mask's nodes, and counts then. False when one is
@@ -75,9 +92,8 @@ static bool require_reusable(const struct device_claim *c, struct covers *room, 
 	return true;
 }
 
-int devices_family(
-	const struct device_claim *c, struct nodeset all, struct budget *b, struct arena *a,
-	struct family *f)
+int devices_family(const struct device_claim *c, struct nodeset all, struct budget *b,
+	struct arena *a, struct family *f)
 {
 	const struct device_resource *r = c->resource;
 	struct covers registered = {arena_array(a, r->nr, sizeof *registered.at), 0};
@@ -99,6 +115,9 @@ int devices_family(
 			cover(&available, r->device[i].nodes);
 		f->ground = nodeset_or(f->ground, r->device[i].nodes);
 	}
+	join(&registered);
+	join(&healthy);
+	join(&available);
 	if (nodeset_empty(f->ground))
 		f->ground = all;
 	f->kind = FAMILY_CAPACITY;

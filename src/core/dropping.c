@@ -44,7 +44,7 @@ static bool can_drop(struct dropping *d, unsigned i, struct nodeset nodes)
 		i++;
 	if (i == d->nr_ordered)
 		return true;
-	if (!d->steps || !search_spend(d->search, 1)) {
+	if (!d->steps || !search_spend(d->search, d->cost_of_step)) {
 		d->unsure = true;
 		return false;
 	}
@@ -67,12 +67,17 @@ bool dropping_reaches(void *ctx, struct nodeset mask)
 	struct nodeset dropped = nodeset_minus(nodeset_minus(d->common, mask), d->free);
 	uint64_t cost = 0;
 
+	if (nodeset_within(dropped, d->could))
+		return true;
 	nodeset_each (node, dropped)
 		cost += d->cost[node];
 	if (cost > (uint64_t)d->nr << COST_BITS)
 		return false; /* more than all of all families' slack */
 	d->steps = DROP_STEPS;
-	return can_drop(d, 0, dropped);
+	if (!can_drop(d, 0, dropped))
+		return false;
+	d->could = dropped;
+	return true;
 }
 
 /* The part of the family's slack that the node takes: the mean over its demands by weight. More
@@ -107,10 +112,23 @@ static bool misses(const struct family *f, unsigned node)
 	return false;
 }
 
+/* Each family is asked. */
+static uint64_t cost_of_step(const struct dropping *d)
+{
+	enum { FAMILIES_PER_STEP = 8, COVERS_PER_STEP = 16 };
+	uint64_t covers = 0;
+
+	for (unsigned f = 0; f < d->nr; f++)
+		for (unsigned i = 0; i < d->slack[f].family->nr_demands; i++)
+			covers += d->slack[f].family->demand[i].nr_covers;
+	return 1 + d->nr / FAMILIES_PER_STEP + covers / COVERS_PER_STEP;
+}
+
 void dropping_prepare(struct dropping *d)
 {
 	d->nr_ordered = 0;
-	d->free = (struct nodeset){0};
+	d->free = d->could = (struct nodeset){0};
+	d->cost_of_step = cost_of_step(d);
 	uint64_t all = 0;
 
 	nodeset_each (node, d->common) {

@@ -18,16 +18,18 @@ struct dropping {
 	struct search *search;
 	unsigned nr;
 	struct slack slack[MERGE_FAMILIES];
-	struct nodeset common;    /* of the pattern's mask and all grounds */
-	struct nodeset free;      /* nodes that some family can drop without missing them */
-	uint64_t cost[NODES_MAX]; /* the least part of a family's slack that a node takes, in units
-				     of 2^-20 */
+	struct nodeset common;     /* of the pattern's mask and all grounds */
+	struct nodeset free;       /* nodes that some family can drop without missing them */
+	uint64_t cost[NODES_MAX];  /* the least part of a family's slack that a node takes, in units
+				      of 2^-20 */
 	struct family_demand kept; /* what every set that is reached satisfies: the costs of all
 				      other nodes together are no more than all slack */
-	uint8_t order[NODES_MAX]; /* costly nodes first */
+	uint8_t order[NODES_MAX];  /* costly nodes first */
 	unsigned nr_ordered;
-	unsigned steps; /* left for one question */
-	bool unsure;    /* they ran out: a yes is always right, such a no may be wrong */
+	struct nodeset could;  /* all that could be dropped when last asked: so can less */
+	unsigned steps;        /* left for one question */
+	uint64_t cost_of_step; /* in steps of the budget */
+	bool unsure;           /* they ran out: a yes is always right, such a no may be wrong */
 };
 
 /* Start with the nodes of mask, then add the families (at most MERGE_FAMILIES, each satisfied by

@@ -103,8 +103,8 @@ static void explain(struct engine *g, const struct holding *h, const struct cpus
 }
 
 /* The CPUs of one entry, which had *before. Whether they have changed. */
-static bool mend_cpus(struct engine *g, const struct holding *h, const struct decision *before,
-	struct budget *b)
+static bool mend_cpus(
+	struct engine *g, const struct holding *h, const struct decision *before, struct budget *b)
 {
 	struct cpuset lost = {0};
 	struct decision why;

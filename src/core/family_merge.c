@@ -13,6 +13,8 @@
 #include <errno.h>
 #include <string.h>
 
+enum { PATTERNS_PER_STEP = 16, NODES_PER_STEP = 4 };
+
 static unsigned smallest(const struct family *f, struct search *s)
 {
 	unsigned min = 0;
@@ -165,9 +167,10 @@ struct patterns {
 	size_t nr, cap;
 };
 
-static int add_pattern(struct patterns *p, struct pattern new, struct arena *a)
+/* Without steps only the first one is kept. */
+static int add_pattern(struct patterns *p, struct pattern new, struct budget *b, struct arena *a)
 {
-	if (nodeset_empty(new.mask))
+	if (nodeset_empty(new.mask) || (!budget_spend(b, 1 + p->nr / PATTERNS_PER_STEP) && p->nr))
 		return 0;
 	for (size_t i = 0; i < p->nr; i++)
 		if (nodeset_equal(p->at[i].mask, new.mask) && p->at[i].by_rule == new.by_rule)
@@ -190,7 +193,7 @@ static int add_pattern(struct patterns *p, struct pattern new, struct arena *a)
 static int collect_patterns(const struct merge *m, struct patterns *out)
 {
 	struct patterns now = {0};
-	int rc = add_pattern(&now, (struct pattern){.mask = m->space->all}, m->arena);
+	int rc = add_pattern(&now, (struct pattern){.mask = m->space->all}, m->budget, m->arena);
 
 	for (unsigned i = 0; i < m->nr && !rc; i++) {
 		const struct family *f = m->family[i];
@@ -202,12 +205,12 @@ static int collect_patterns(const struct merge *m, struct patterns *out)
 				rc = add_pattern(&next,
 					(struct pattern){now.at[p].mask,
 						now.at[p].by_rule | UINT64_C(1) << i},
-					m->arena);
+					m->budget, m->arena);
 			for (unsigned x = 0; x < f->nr_extra && !rc; x++)
 				rc = add_pattern(&next,
 					(struct pattern){nodeset_and(now.at[p].mask, f->extra[x]),
 						now.at[p].by_rule},
-					m->arena);
+					m->budget, m->arena);
 		}
 		now = next;
 	}
@@ -215,10 +218,24 @@ static int collect_patterns(const struct merge *m, struct patterns *out)
 	return rc;
 }
 
+/* Only sets that are reached. */
+static void limit(struct search *s, struct dropping *d)
+{
+	bool by_demands = true;
+
+	search_limit(s, dropping_reaches, d);
+	for (unsigned i = 0; i < d->nr && by_demands; i++)
+		by_demands = search_limit_by(s, d->slack[i].family);
+	if (!by_demands)
+		search_limit(s, dropping_reaches, d);
+}
+
 /* The best set of size k that the pattern reaches into *best if it beats it. 1: budget ran out. */
 static int best_reachable(
 	struct merge *m, struct pattern p, unsigned k, struct dropping *d, struct nodeset *best)
 {
+	if (!budget_spend(m->budget, 1))
+		return 1;
 	dropping_begin(d, m->search, p.mask);
 	for (unsigned i = 0; i < m->nr; i++)
 		if (p.by_rule >> i & 1)
@@ -236,9 +253,10 @@ static int best_reachable(
 		return keep_best_found(m, k, best);
 	}
 	dropping_prepare(d);
+	(void)budget_spend(m->budget, nodeset_count(d->common) * d->nr / NODES_PER_STEP);
 	if (!search_add(m->search, &d->kept))
 		return 1;
-	search_limit(m->search, dropping_reaches, d);
+	limit(m->search, d);
 	return keep_best_found(m, k, best) || d->unsure;
 }
 
@@ -250,6 +268,23 @@ static int best_of_patterns(struct merge *m, const struct patterns *p, unsigned 
 	for (size_t i = 0; i < p->nr && goes_on(m, rc); i++)
 		rc |= best_reachable(m, p->at[i], k, d, best);
 	return rc;
+}
+
+/* When no step is left to look at what a pattern reaches: all that it leaves, which is always one
+ * of those sets, and has enough of everything that follows its rule. */
+static void fall_back(
+	const struct merge *m, const struct patterns *p, unsigned aim, struct nodeset *best)
+{
+	for (size_t i = 0; i < p->nr && nodeset_empty(m->taken); i++) {
+		struct nodeset mask = p->at[i].mask;
+
+		for (unsigned f = 0; f < m->nr; f++)
+			if (p->at[i].by_rule >> f & 1)
+				mask = nodeset_and(mask, m->family[f]->ground);
+		if (!nodeset_empty(mask) &&
+			(nodeset_empty(*best) || hint_beats(m->space, aim, mask, *best)))
+			*best = mask;
+	}
 }
 
 static unsigned size_aimed_at(struct merge *m)
@@ -282,6 +317,8 @@ static int best_intersection(struct merge *m, struct nodeset *best)
 		rc |= best_of_patterns(m, &patterns, size_tried(i, aim), d, best);
 	if (begin_ties(m, rc, *best))
 		rc = best_of_patterns(m, &patterns, nodeset_count(*best), d, best);
+	if (rc > 0 && nodeset_empty(*best))
+		fall_back(m, &patterns, aim, best);
 	return rc;
 }
 
@@ -321,7 +358,8 @@ static int merge(struct merge *m, const struct family *families, size_t nr, stru
 	if (!preferred && goes_on(m, rc)) {
 		int more = best_intersection(m, &best);
 
-		rc = more < 0 ? more : rc | more;
+		if (more < 0 || !rc)
+			rc = more > 0 ? MERGE_CUT_NOT_PREFERRED : more;
 	}
 	if (rc >= 0)
 		*out = (struct hint){.mask = best, .preferred = preferred};

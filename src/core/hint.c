@@ -11,13 +11,17 @@
 
 uint64_t hint_distance_sum(const struct hint_space *space, struct nodeset mask)
 {
+	uint8_t node[NODES_MAX];
+	unsigned nr = 0;
 	uint64_t sum = 0;
 
 	if (!space->distance)
 		return 0;
-	nodeset_each (i, mask)
-		nodeset_each (j, mask)
-			sum += space->distance[i][j];
+	nodeset_each (n, mask)
+		node[nr++] = (uint8_t)n;
+	for (unsigned i = 0; i < nr; i++)
+		for (unsigned j = 0; j < nr; j++)
+			sum += space->distance[node[i]][node[j]];
 	return sum;
 }
 

@@ -177,8 +177,8 @@ unsigned memory_families_of_blocks(const struct topo *t, const struct memory_dem
 
 /* The best of the hints that contain the nodes: preferred before narrow before low (kubelet
  * findBestHint). */
-static bool best_hint(const struct ask *q, struct family *hints, struct nodeset containing,
-	struct hint *best)
+static bool best_hint(
+	const struct ask *q, struct family *hints, struct nodeset containing, struct hint *best)
 {
 	unsigned nr = 0;
 
@@ -223,8 +223,7 @@ static int choose_nodes(
 	if (!affinity->any && enough(q->t, *nodes, q->d, rows->free, NULL) &&
 		!(q->m->keep_groups && inside_group(q->m, *nodes)))
 		return 0;
-	if (!asks_for(q->d, 0) || !build_family(q, rows, f) ||
-		!best_hint(q, f, *nodes, &best))
+	if (!asks_for(q->d, 0) || !build_family(q, rows, f) || !best_hint(q, f, *nodes, &best))
 		return err_set(e, ENOSPC, "%s", why->none);
 	if (affinity->preferred && !best.preferred)
 		return err_set(e, ENOSPC, "%s", why->worse);

@@ -47,7 +47,7 @@ struct nrt_ask {
 	struct nrt_part whole;
 	struct nrt_search *search;
 	struct budget budget; /* for all nodes that it is asked of */
-	uint64_t *taken; /* by container; [0] of the pod */
+	uint64_t *taken;      /* by container; [0] of the pod */
 };
 
 /* Look up what the topology has of all that is asked for. */

@@ -6,8 +6,9 @@
 #include <numafit/search.h>
 #include <numafit/text.h>
 
-/* At most so many steps for each count, for all searches together, and for the runner-up. */
-enum { REASONS_STEPS = 4096 };
+/* At most so many sets for each count, and so many steps for all searches together and for the
+ * runner-up; a set that is compared by its distances takes several steps. */
+enum { REASONS_STEPS = 4096, COUNT_STEPS = 4 * REASONS_STEPS, PAIRS_PER_STEP = 64 };
 
 /* Sets over the nodes of a family, which are decided one after the other. */
 struct count {
@@ -15,7 +16,7 @@ struct count {
 	const struct family *family;
 	struct reasons_resource *out;
 	struct budget *budget;
-	unsigned nr;
+	unsigned nr, sets;
 	uint64_t cost;                      /* steps for each set */
 	uint8_t node[NODES_MAX];            /* those that bring most come first */
 	struct nodeset from[NODES_MAX + 1]; /* the i-th and all after it */
@@ -54,6 +55,13 @@ static uint64_t brings(const struct family *f, unsigned node)
 	return f->nr_demands ? family_demand_sum(&f->demand[0], nodeset_of(node)) : 0;
 }
 
+static uint64_t cost_of_offer(const struct hint_space *space, struct nodeset mask)
+{
+	uint64_t nr = space->distance ? nodeset_count(mask) : 0;
+
+	return nr * nr / PAIRS_PER_STEP;
+}
+
 /* Required nodes are in every set; the others are to be decided. */
 static void order_nodes(struct count *c)
 {
@@ -82,11 +90,13 @@ static bool count_from(struct count *c, unsigned i, struct nodeset chosen)
 	do {
 		struct nodeset with = nodeset_or(chosen, nodeset_of(c->node[i]));
 
-		if (!budget_spend(c->budget, c->cost))
+		if (!c->sets || !budget_spend(c->budget, c->cost))
 			return false;
+		c->sets--;
 		i++;
 		if (family_in_rule(c->family, with)) {
 			c->out->masks += UINT64_C(1) << (c->nr - i);
+			(void)budget_spend(c->budget, cost_of_offer(c->space, with));
 			offer(c->space, with, c->out);
 		} else if (!count_from(c, i, with)) {
 			return false;
@@ -110,8 +120,12 @@ static uint64_t cost_of(const struct family *f)
 static bool count_rule(const struct hint_space *space, const struct family *f, struct budget *b,
 	struct reasons_resource *r)
 {
-	struct count c = {
-		.space = space, .family = f, .out = r, .budget = b, .cost = cost_of(f)};
+	struct count c = {.space = space,
+		.family = f,
+		.out = r,
+		.budget = b,
+		.sets = REASONS_STEPS,
+		.cost = cost_of(f)};
 
 	if (!family_in_rule(f, f->ground))
 		return true;
@@ -177,7 +191,7 @@ struct searches {
 static void describe(const struct hint_space *space, const struct family *f, struct searches *all,
 	struct budget *b, struct arena *a, struct reasons_resource *r)
 {
-	struct budget part = budget_aside(b, REASONS_STEPS);
+	struct budget part = budget_take_aside(b, COUNT_STEPS);
 
 	r->kind = f->kind;
 	(void)text_copy(r->resource, sizeof r->resource, f->resource);
@@ -187,7 +201,7 @@ static void describe(const struct hint_space *space, const struct family *f, str
 	r->more_masks = !count_rule(space, f, &part, r);
 	budget_return_aside(b, &part);
 	if (r->more_masks && !all->search) {
-		all->budget = budget_aside(b, REASONS_STEPS);
+		all->budget = budget_take_aside(b, REASONS_STEPS);
 		all->search = search_new(space, &all->budget, a);
 	}
 	if (r->more_masks && all->search)
@@ -214,10 +228,10 @@ const struct reasons *reasons_of(enum topology_policy policy, const struct hint_
 		describe(space, &families[i], &all, b, a, &r->resource[i]);
 	if (all.search)
 		budget_return_aside(b, &all.budget);
-	struct budget part = budget_aside(b, REASONS_STEPS);
+	struct budget part = budget_take_aside(b, REASONS_STEPS);
 	struct hint next;
-	r->has_runner_up = !policy_runner_up(
-		policy, space, families, nr, &answer->affinity, &part, a, &next);
+	r->has_runner_up =
+		!policy_runner_up(policy, space, families, nr, &answer->affinity, &part, a, &next);
 	budget_return_aside(b, &part);
 	if (r->has_runner_up)
 		r->runner_up = next;

@@ -270,8 +270,8 @@ static bool has_room_for_each(const struct sched_walk *w, struct nodeset nodes)
 	return true;
 }
 
-enum sched_walk_answer sched_walk(struct sched_walk *w, const struct sched_topology *t,
-	bool closest, struct budget *budget)
+enum sched_walk_answer sched_walk(
+	struct sched_walk *w, const struct sched_topology *t, bool closest, struct budget *budget)
 {
 	unsigned from = t->scope == SCOPE_POD ? w->nr_containers : 0;
 	unsigned to = t->scope == SCOPE_POD ? from + 1 : w->nr_containers;

@@ -32,8 +32,8 @@ enum sched_walk_answer {
 /* Walk the pod through the node's zones by its policy: restricted takes as few as an empty node
  * would need and no more, single-numa-node one, the others the fewest that have enough. Of as many
  * the closest ones where the node prefers these, or `closest` says so; then the lowest. */
-enum sched_walk_answer sched_walk(struct sched_walk *w, const struct sched_topology *t,
-	bool closest, struct budget *budget);
+enum sched_walk_answer sched_walk(
+	struct sched_walk *w, const struct sched_topology *t, bool closest, struct budget *budget);
 
 /* What the last walk, if it fits, took for the container (with scope pod: 0 alone, for the pod):
  * places in the list; 0: nothing that zones list. */

@@ -34,17 +34,15 @@ void search_begin(struct search *s, struct nodeset ground)
 	s->prepared_for = 0;
 }
 
-bool search_add(struct search *s, const struct family_demand *d)
+static bool add_row(struct search *s, const struct family_demand *d)
 {
-	if (d->need <= d->base)
-		return true;
 	s->prepared_for = 0;
 	for (unsigned i = 0; i < s->nr_rows; i++) {
 		struct family_demand *known = &s->row[i].demand;
 
 		if (known->weight == d->weight && known->cover == d->cover) {
-			if (d->need - d->base > known->need)
-				known->need = d->need - d->base;
+			if (d->need > known->need)
+				known->need = d->need;
 			return true;
 		}
 	}
@@ -56,10 +54,19 @@ bool search_add(struct search *s, const struct family_demand *d)
 	if (!r->top)
 		return false;
 	r->demand = *d;
-	r->demand.need -= d->base;
-	r->demand.base = 0;
 	s->nr_rows++;
 	return true;
+}
+
+bool search_add(struct search *s, const struct family_demand *d)
+{
+	struct family_demand bare = *d;
+
+	if (d->need <= d->base)
+		return true;
+	bare.need -= d->base;
+	bare.base = 0;
+	return add_row(s, &bare);
 }
 
 void search_require(struct search *s, struct nodeset nodes)
@@ -93,7 +100,21 @@ void search_limit(struct search *s, bool (*possible)(void *ctx, struct nodeset m
 {
 	s->possible = possible;
 	s->ctx = ctx;
+	s->limit_by_rows = false;
 	s->prepared_for = 0;
+}
+
+bool search_limit_by(struct search *s, const struct family *f)
+{
+	for (unsigned i = 0; i < f->nr_demands; i++) {
+		struct family_demand any = f->demand[i];
+
+		any.need = any.base = 0;
+		if (!add_row(s, &any))
+			return false;
+	}
+	s->limit_by_rows = true;
+	return nodeset_empty(f->required);
 }
 
 void search_except(struct search *s, struct nodeset set)
@@ -251,7 +272,7 @@ static bool descend(struct search *s, unsigned hi, unsigned left, struct branch 
 			.owed = (b.owed & ~(UINT64_C(1) << t)) | s->better[t],
 		};
 
-		if (!search_spend(s, s->scoring ? 1 + s->scoring->nr : 1))
+		if (!search_spend(s, s->visit_steps))
 			return true;
 		if (next.cost >= s->limit ||
 			(next.owed && (unsigned)__builtin_popcountll(next.owed) >= left) ||
@@ -271,7 +292,7 @@ static bool descend(struct search *s, unsigned hi, unsigned left, struct branch 
 	return false;
 }
 
-enum { START_FROM = 3 }; /* smaller sets are found at once */
+enum { START_FROM = 3 };          /* smaller sets are found at once */
 #define NO_LIMIT (UINT64_MAX / 4) /* of a cost; twice as much is still a number */
 
 static bool is_met(const struct search *s)

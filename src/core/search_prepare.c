@@ -3,7 +3,8 @@
 
 #include <string.h>
 
-/* What one of several NUMA nodes' devices is counted for; many of them take long to look through. */
+/* What one of several NUMA nodes' devices is counted for; many of them take long to look through.
+ */
 enum { COVERS_PER_STEP = 16, NUMBERS_PER_STEP = 64 };
 
 static bool is_there(const struct search *s, const struct family_cover *c)
@@ -183,7 +184,7 @@ static void prepare_distances(struct search *s, unsigned k)
 		s->link[q] = s->own[q];
 	}
 	(void)budget_spend(s->budget,
-		(uint64_t)s->n * s->n * (s->closest ? NEAR_DEPTH + 4 : 2) / NUMBERS_PER_STEP);
+		(uint64_t)s->n * s->n * (s->closest ? NEAR_DEPTH + 12 : 2) / NUMBERS_PER_STEP);
 }
 
 /* Whether position i can take the place of j in any set without making it worse. */
@@ -204,13 +205,31 @@ static bool is_better(const struct search *s, unsigned i, unsigned j)
 static void prepare_better(struct search *s)
 {
 	memset(s->better, 0, sizeof s->better);
-	if (!s->closest || s->overlaps || s->socket_of || s->possible || s->scoring ||
-		!nodeset_empty(s->except))
+	if (!s->closest || s->overlaps || s->socket_of || (s->possible && !s->limit_by_rows) ||
+		s->scoring || !nodeset_empty(s->except))
 		return;
 	for (unsigned j = 1; j < s->n; j++)
 		for (unsigned i = 0; i < j; i++)
 			if (is_better(s, i, j))
 				s->better[j] |= UINT64_C(1) << i;
+}
+
+static uint64_t covers_of(const struct family_demand *d)
+{
+	return d->nr_covers / COVERS_PER_STEP;
+}
+
+/* Devices on several nodes are looked through at each visit, and so is all that a strategy weighs.
+ */
+static void prepare_visits(struct search *s)
+{
+	s->visit_steps = 1;
+	for (unsigned i = 0; i < s->nr_rows; i++)
+		if (s->row[i].overlaps)
+			s->visit_steps += covers_of(&s->row[i].demand);
+	for (size_t i = 0; s->scoring && i < s->scoring->nr; i++)
+		s->visit_steps += 1 + covers_of(&s->scoring->family[i].capacity) +
+				  covers_of(&s->scoring->family[i].unallocated);
 }
 
 void search_prepare(struct search *s, unsigned k)
@@ -230,6 +249,7 @@ void search_prepare(struct search *s, unsigned k)
 	search_prepare_room(s);
 	prepare_distances(s, k);
 	prepare_better(s);
+	prepare_visits(s);
 	s->prepared_for = k;
 }
 

@@ -1,8 +1,8 @@
 /* Whether some positions have room for all demands together. Each demand alone is easy: its largest
  * weights have enough or nothing has. Several are a knapsack of many sides. Any mix of them is a
  * demand like one alone, and when even the mix's largest weights are not enough nothing is; and the
- * nodes with the mix's largest weights are often a set that will do. So the mix is moved towards the
- * demand that is not met until one of both is seen. The few cases in between are left to a walk
+ * nodes with the mix's largest weights are often a set that will do. So the mix is moved towards
+ * the demand that is not met until one of both is seen. The few cases in between are left to a walk
  * through the sets. */
 #include "search_state.h"
 
@@ -33,10 +33,11 @@ void search_prepare_room(struct search *s)
 			uint64_t w = r->weight[q];
 
 			/* rounded up: it must never seem to be less than it is */
-			r->part[q] = w >= r->need ? WHOLE
-						  : (uint64_t)(((unsigned __int128)w * WHOLE +
-								       r->need - 1) /
-							       r->need);
+			r->part[q] =
+				w >= r->need
+					? WHOLE
+					: (uint64_t)(((unsigned __int128)w * WHOLE + r->need - 1) /
+						     r->need);
 		}
 	}
 }
@@ -90,8 +91,8 @@ static bool is_short(const struct question *x)
 	return have < need;
 }
 
-/* What the first ones in order have of each demand, less what it lacks, in 1/SHARE of what it lacks.
- * True: they meet all. */
+/* What the first ones in order have of each demand, less what it lacks, in 1/SHARE of what it
+ * lacks. True: they meet all. */
 static bool suffices(const struct question *x, int64_t beyond[SEARCH_DEMANDS])
 {
 	bool all = true;

@@ -5,16 +5,17 @@
 
 /* What search.c and its helpers share: the nodes of one search at positions 0..n-1, ascending. */
 
-/* One demand, base and what the required nodes bring taken off. A node's weight is all that it could
- * bring: with devices that lie on several nodes a set may bring less than the sum (overlaps). */
+/* One demand, base and what the required nodes bring taken off. A node's weight is all that it
+ * could bring: with devices that lie on several nodes a set may bring less than the sum (overlaps).
+ */
 struct row {
 	struct family_demand demand;
 	bool overlaps;
-	uint64_t need, sum;         /* what the chosen nodes must bring, what they bring now */
-	uint64_t parts;             /* part[] of the chosen nodes, added up */
+	uint64_t need, sum;          /* what the chosen nodes must bring, what they bring now */
+	uint64_t parts;              /* part[] of the chosen nodes, added up */
 	uint64_t of_node[NODES_MAX]; /* by dense node, what there are of devices once */
-	uint64_t weight[NODES_MAX]; /* by position */
-	uint64_t part[NODES_MAX];   /* the same as a part of the need (search_room.c) */
+	uint64_t weight[NODES_MAX];  /* by position */
+	uint64_t part[NODES_MAX];    /* the same as a part of the need (search_room.c) */
 	uint64_t *top; /* [hi * width + c]: the c largest weights below position hi, added up */
 };
 
@@ -37,14 +38,16 @@ struct search {
 	unsigned nr_sockets;
 	bool (*possible)(void *ctx, struct nodeset m);
 	void *ctx;
-	uint64_t cost;                        /* of the required nodes */
-	uint32_t own[NODES_MAX];              /* what a position adds to it */
+	bool limit_by_rows;      /* possible() likes those nodes best that have most by the rows */
+	uint64_t cost;           /* of the required nodes */
+	uint32_t own[NODES_MAX]; /* what a position adds to it */
 	uint32_t apart[NODES_MAX][NODES_MAX]; /* distance there and back */
 	uint16_t *near; /* the smallest apart[q][p] with p below hi, added up; see near_sum() */
 	unsigned near_depth;        /* of how many of them the sum is known */
 	uint64_t better[NODES_MAX]; /* lower positions that can always take its place */
 	uint32_t link[NODES_MAX];   /* what position q would add to the chosen ones' cost */
 	bool exhausted;
+	uint64_t visit_steps; /* of one visit, with all that is asked there */
 	struct nodeset best;
 	uint64_t limit;                /* only sets that cost less are of interest */
 	const struct scoring *scoring; /* decides between sets of one cost; NULL: their number */

@@ -28,8 +28,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (!rc) {
 		const struct hint_space space = policy_question_space(&q.put_to);
 
-		if (!policy_merge_families(
-			    q.put_to.policy, &space, q.families, q.nr_families, &(struct budget){.endless = true}, &a, &answer) &&
+		if (!policy_merge_families(q.put_to.policy, &space, q.families, q.nr_families,
+			    &(struct budget){.endless = true}, &a, &answer) &&
 			!answer.affinity.any && !nodeset_within(answer.affinity.mask, space.all))
 			abort();
 	}

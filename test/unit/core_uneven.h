@@ -42,11 +42,7 @@ static inline unsigned uneven_sockets(unsigned i, unsigned j)
 }
 static inline unsigned uneven_tree(unsigned i, unsigned j)
 {
-	return i == j           ? 10
-	       : i / 2 == j / 2 ? 16
-	       : i / 8 == j / 8 ? 18
-	       : i / 32 == j / 32 ? 25
-				  : 28;
+	return i == j ? 10 : i / 2 == j / 2 ? 16 : i / 8 == j / 8 ? 18 : i / 32 == j / 32 ? 25 : 28;
 }
 static inline unsigned uneven_cube(unsigned i, unsigned j)
 {
@@ -82,11 +78,11 @@ static inline void uneven_machine(struct uneven *u, unsigned nr, bool huge_pages
 			(void)topo_add_cpu(&u->t, id, n, id, n / 4, n, NULL);
 		(void)topo_set_memory(&u->t, n, 0, uneven_memory(&u->r, any), NULL);
 		if (kinds & 1)
-			(void)topo_set_memory(&u->t, n, 2 << 20,
-				uneven_mib(2) * random_below(&u->r, 800), NULL);
+			(void)topo_set_memory(
+				&u->t, n, 2 << 20, uneven_mib(2) * random_below(&u->r, 800), NULL);
 		if (kinds & 2)
-			(void)topo_set_memory(&u->t, n, 1 << 30,
-				uneven_mib(1024) * random_below(&u->r, 3), NULL);
+			(void)topo_set_memory(
+				&u->t, n, 1 << 30, uneven_mib(1024) * random_below(&u->r, 3), NULL);
 		for (unsigned m = 0; m < nr; m++)
 			(void)topo_set_distance(&u->t, n, m, distance(n, m), NULL);
 	}
@@ -103,8 +99,8 @@ static inline int uneven_record(void *ctx, const struct record *r, struct err *e
 }
 
 /* On the machine as it is: an empty node with the default settings but for what is given. */
-static inline void uneven_begin(struct uneven *u, enum topology_policy policy,
-	enum topology_scope scope, bool closest)
+static inline void uneven_begin(
+	struct uneven *u, enum topology_policy policy, enum topology_scope scope, bool closest)
 {
 	const struct engine_hooks hooks = {.ctx = u, .record = uneven_record};
 
@@ -164,7 +160,8 @@ static inline void uneven_random_pod(struct uneven *u)
 	struct random *r = &u->r;
 	unsigned nr = random_chance(r, 40) ? 1 : 1 + random_below(r, UNEVEN_CONTAINERS);
 	uint64_t all = topo_memory_of(&u->t, u->t.nodes, 0) / 10 * 9;
-	uint64_t total = uneven_bytes(r, all), cpus = u->t.nr_cpus * (random_below(r, 90) + 1) / 100;
+	uint64_t total = uneven_bytes(r, all),
+		 cpus = u->t.nr_cpus * (random_below(r, 90) + 1) / 100;
 	unsigned nr_init = nr > 1 ? random_below(r, nr) : 0;
 	bool pages = random_chance(r, 50);
 
@@ -173,7 +170,7 @@ static inline void uneven_random_pod(struct uneven *u)
 		struct container_ask *c = &u->container[i];
 		unsigned share = 1 + random_below(r, nr - nr_init);
 
-		c->kind = i >= nr_init	       ? CONTAINER_APP
+		c->kind = i >= nr_init           ? CONTAINER_APP
 			  : random_chance(r, 20) ? CONTAINER_SIDECAR
 						 : CONTAINER_INIT;
 		c->cpu_milli = 1000 * (1 + random_below(r, 1 + (unsigned)cpus / share));
@@ -185,8 +182,8 @@ static inline void uneven_random_pod(struct uneven *u)
 			uint64_t most = topo_memory_of(&u->t, u->t.nodes, k) / share / page;
 
 			if (most && random_chance(r, 70))
-				uneven_add_memory(c, page,
-					page * (1 + random_next(r) % most * 9 / 10));
+				uneven_add_memory(
+					c, page, page * (1 + random_next(r) % most * 9 / 10));
 		}
 	}
 }

@@ -72,7 +72,8 @@ static void packed_takes_what_the_kubelet_took(void **state)
 			assert_non_null(field[i] = strtok_r(rest, " \n", &rest));
 		struct topo *t = machine_from(field[1]);
 		struct cpuset free_cpus = list(field[2]), got = {0};
-		int rc = cpus_take(t, &free_cpus, (unsigned)atoi(field[3]), &packed, &(struct budget){.endless = true}, &got, NULL);
+		int rc = cpus_take(t, &free_cpus, (unsigned)atoi(field[3]), &packed,
+			&(struct budget){.endless = true}, &got, NULL);
 
 		if (strcmp(field[4], "error") == 0) {
 			assert_int_equal(rc, -28);
@@ -106,7 +107,8 @@ static void what_is_taken_was_free_and_is_as_many_as_wanted(void **state)
 			if (random_chance(&r, 60))
 				cpuset_add(&free_cpus, cpu);
 		unsigned want = random_below(&r, 70), have = cpuset_count(&free_cpus);
-		int rc = cpus_take(t, &free_cpus, want, &packed, &(struct budget){.endless = true}, &got, NULL);
+		int rc = cpus_take(t, &free_cpus, want, &packed, &(struct budget){.endless = true},
+			&got, NULL);
 
 		assert_int_equal(rc, want > have ? -28 : 0);
 		assert_true(cpuset_within(&got, &free_cpus));
@@ -124,7 +126,9 @@ static void a_socket_is_whole_only_when_all_of_its_own_cpus_are_free(void **stat
 	struct cpuset free_cpus = list("0,2,3"), got;
 
 	(void)state;
-	assert_int_equal(cpus_take(t, &free_cpus, 3, &packed, &(struct budget){.endless = true}, &got, NULL), 0);
+	assert_int_equal(
+		cpus_take(t, &free_cpus, 3, &packed, &(struct budget){.endless = true}, &got, NULL),
+		0);
 	assert_true(cpuset_equal(&got, &free_cpus));
 	free(t);
 }
@@ -136,10 +140,14 @@ static void affinity_comes_first_and_the_rest_from_anywhere(void **state)
 	struct cpuset got, near;
 
 	(void)state;
-	assert_int_equal(cpus_allocate(t, &plain, &t->cpus, 10, &on_two, &(struct budget){.endless = true}, &got, NULL), 0);
+	assert_int_equal(cpus_allocate(t, &plain, &t->cpus, 10, &on_two,
+				 &(struct budget){.endless = true}, &got, NULL),
+		0);
 	assert_true(cpuset_within(&t->node[2].cpus, &got));
 	assert_int_equal(cpuset_count(&got), 10);
-	assert_int_equal(cpus_allocate(t, &plain, &t->cpus, 4, &on_two, &(struct budget){.endless = true}, &near, NULL), 0);
+	assert_int_equal(cpus_allocate(t, &plain, &t->cpus, 4, &on_two,
+				 &(struct budget){.endless = true}, &near, NULL),
+		0);
 	assert_true(cpuset_within(&near, &t->node[2].cpus));
 	free(t);
 }
@@ -219,7 +227,9 @@ static void distribution_takes_as_much_from_each_of_the_fewest_nodes(void **stat
 		struct cpuset from = list(cases[i].free_cpus), want = list(cases[i].got), got;
 		char text[CPUSET_TEXT_MAX];
 
-		assert_int_equal(cpus_take(t, &from, cases[i].want, &how, &(struct budget){.endless = true}, &got, NULL), 0);
+		assert_int_equal(cpus_take(t, &from, cases[i].want, &how,
+					 &(struct budget){.endless = true}, &got, NULL),
+			0);
 		if (!cpuset_equal(&got, &want))
 			fail_msg("%zu: got %s", i, cpuset_format(&got, text, sizeof text));
 	}
@@ -277,7 +287,9 @@ static void no_other_way_to_give_out_one_by_one_is_more_even(void **state)
 		unsigned have = cpuset_count(&from), want = have ? 1 + random_below(&r, have) : 0;
 		const struct cpus_how how = {.distributed = true, .group = 1};
 
-		assert_int_equal(cpus_take(t, &from, want, &how, &(struct budget){.endless = true}, &got, NULL), 0);
+		assert_int_equal(cpus_take(t, &from, want, &how, &(struct budget){.endless = true},
+					 &got, NULL),
+			0);
 		assert_true(cpuset_within(&got, &from));
 		assert_int_equal(cpuset_count(&got), want);
 		double best = want ? most_even(t, &from, want, nodes_used(t, &got)) : -1;
@@ -301,10 +313,14 @@ static void distribution_ends_on_64_uneven_nodes(void **state)
 		unsigned want = 1 + random_below(&r, cpuset_count(&from));
 		const struct cpus_how how = {.distributed = true, .group = 1};
 
-		assert_int_equal(cpus_take(t, &from, want, &how, &(struct budget){.endless = true}, &got, NULL), 0);
+		assert_int_equal(cpus_take(t, &from, want, &how, &(struct budget){.endless = true},
+					 &got, NULL),
+			0);
 		assert_true(cpuset_within(&got, &from));
 		assert_int_equal(cpuset_count(&got), want);
-		assert_int_equal(cpus_take(t, &from, want, &how, &(struct budget){.endless = true}, &again, NULL), 0);
+		assert_int_equal(cpus_take(t, &from, want, &how, &(struct budget){.endless = true},
+					 &again, NULL),
+			0);
 		assert_true(cpuset_equal(&got, &again));
 	}
 	free(t);
@@ -320,7 +336,9 @@ static void a_cache_on_two_nodes_counts_once(void **state)
 	const struct cpus_how how = {.uncore = true, .group = 1};
 
 	(void)state;
-	assert_int_equal(cpus_take(t, &free_cpus, 4, &how, &(struct budget){.endless = true}, &got, NULL), 0);
+	assert_int_equal(
+		cpus_take(t, &free_cpus, 4, &how, &(struct budget){.endless = true}, &got, NULL),
+		0);
 	assert_int_equal(cpuset_count(&got), 4);
 	assert_true(cpuset_within(&got, &free_cpus));
 	free(t);
@@ -482,7 +500,9 @@ static void align_by_socket_prefers_and_takes_whole_sockets(void **state)
 	}
 	cpus_family(t, &plain, &t->cpus, &(struct cpuset){0}, 9, &n, &f);
 	assert_int_equal(f.preferred_sockets, 0);
-	assert_int_equal(cpus_allocate(t, &aligned, &t->cpus, 12, &on_five, &(struct budget){.endless = true}, &got, NULL), 0);
+	assert_int_equal(cpus_allocate(t, &aligned, &t->cpus, 12, &on_five,
+				 &(struct budget){.endless = true}, &got, NULL),
+		0);
 	struct cpuset socket = topo_cpus_of(t, (struct nodeset){0xf0});
 	assert_true(cpuset_within(&got, &socket));
 	free(t);

@@ -315,8 +315,9 @@ static void the_result_is_fit_for_the_merge(void **state)
 	assert_string_equal(r->name, "devices");
 	struct device_claim claim = {.resource = r, .count = r->nr, .held = none_held};
 	arena_init_fixed(&decision, memory, sizeof memory);
-	assert_int_equal(devices_family(&claim, tree->t.nodes,
-				 &(struct budget){.endless = true}, &decision, &f), 0);
+	assert_int_equal(devices_family(&claim, tree->t.nodes, &(struct budget){.endless = true},
+				 &decision, &f),
+		0);
 	assert_int_equal(f.kind, FAMILY_CAPACITY);
 	assert_false(family_has(&f, nodeset_of(NODE_0)));
 	assert_false(family_has(&f, nodeset_of(NODE_4)));

@@ -117,7 +117,8 @@ static struct hint merged_families(const struct hint_space *s, const struct fami
 	struct hint got;
 
 	arena_init(&a, WORK_BYTES);
-	assert_int_equal(hint_merge_families(s, f, nr, &(struct budget){.endless = true}, &a, &got), 0);
+	assert_int_equal(
+		hint_merge_families(s, f, nr, &(struct budget){.endless = true}, &a, &got), 0);
 	arena_fini(&a);
 	return got;
 }
@@ -417,7 +418,8 @@ static void a_spent_budget_gives_the_best_found_so_far_and_says_so(void **state)
 		struct arena a;
 
 		arena_init(&a, WORK_BYTES);
-		assert_int_equal(hint_merge_families(&m.space, &f, 1, &b, &a, i ? &again : &first), 1);
+		assert_int_equal(
+			hint_merge_families(&m.space, &f, 1, &b, &a, i ? &again : &first), 1);
 		arena_fini(&a);
 	}
 	assert_int_equal(nodeset_count(first.mask), 12);

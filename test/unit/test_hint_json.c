@@ -342,7 +342,8 @@ static enum sched_hint_verdict judge(const struct sched_hint_container *c, const
 	m.nr = f[1].demand[0].need ? 2 : 1; /* what is not asked for has no hints */
 	arena_init(&a, HINT_ARENA_BYTES);
 	assert_int_equal(policy_merge_families(m.policy, &space, f, m.nr,
-				 &(struct budget){.endless = true}, &a, &m.without), 0);
+				 &(struct budget){.endless = true}, &a, &m.without),
+		0);
 	arena_fini(&a);
 	sched_hint_judge(&m, c->nodes, &terms, &r);
 	return r.verdict;

@@ -346,8 +346,9 @@ static void random_state(struct random *r, struct families *x, struct sched_hint
 		.family = x->family,
 		.nr = x->nr};
 	arena_init(&a, HINT_ARENA_BYTES);
-	assert_int_equal(
-		policy_merge_families(m->policy, m->space, m->family, m->nr, &(struct budget){.endless = true}, &a, &m->without), 0);
+	assert_int_equal(policy_merge_families(m->policy, m->space, m->family, m->nr,
+				 &(struct budget){.endless = true}, &a, &m->without),
+		0);
 	arena_fini(&a);
 }
 

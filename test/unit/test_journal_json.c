@@ -192,6 +192,8 @@ static struct decision any_decision(bool admit)
 		.left_on = any_cpus(),
 		.lost_cpus = below(2),
 		.apart = below(NR_POD_APARTS),
+		.cut_short = below(2),
+		.steps = below(2) ? any_u64() : 0,
 		.reason = admit ? NULL : decision_reason(reasons[below(2)]),
 		.reasons = any_reasons(),
 	};
@@ -334,6 +336,8 @@ static void assert_same_decision(const struct decision *a, const struct decision
 	assert_int_equal(a->has_affinity, b->has_affinity);
 	assert_int_equal(a->nodes.bits, b->nodes.bits);
 	assert_int_equal(a->preferred, b->preferred);
+	assert_int_equal(a->cut_short, b->cut_short);
+	assert_true(a->steps == b->steps);
 	assert_int_equal(a->nr_blocks, b->nr_blocks);
 	assert_int_equal(a->lease, b->lease);
 	assert_int_equal(a->left, b->left);

@@ -49,8 +49,8 @@ static int allocate(const struct topo *t, const struct memory_state *m,
 	struct arena a;
 
 	arena_init(&a, WORK_BYTES);
-	int rc = memory_allocate(t, m, d, NULL, &affinity, &(struct budget){.endless = true},
-		&a, blocks, e);
+	int rc = memory_allocate(
+		t, m, d, NULL, &affinity, &(struct budget){.endless = true}, &a, blocks, e);
 	arena_fini(&a);
 	return rc;
 }
@@ -176,9 +176,8 @@ static void too_little_working_memory_is_told(void **state)
 	(void)state;
 	memory_init(&m, t, &s);
 	arena_init(&a, 64);
-	assert_int_equal(
-		memory_allocate(t, &m, &d, NULL, &(struct hint){.any = true},
-			&(struct budget){.endless = true}, &a, blocks, &e),
+	assert_int_equal(memory_allocate(t, &m, &d, NULL, &(struct hint){.any = true},
+				 &(struct budget){.endless = true}, &a, blocks, &e),
 		-ENOSPC);
 	assert_string_equal(e.text, "the decision needs more working memory than there is");
 	arena_fini(&a);
@@ -603,8 +602,8 @@ static void check_families(unsigned round, const struct question *q)
 
 	kubelet_hints(q, &o);
 	arena_init(&a, WORK_BYTES);
-	unsigned nr = memory_families(q->t, q->m, q->d, q->reuse, &rows,
-		&(struct budget){.endless = true}, &a, f);
+	unsigned nr = memory_families(
+		q->t, q->m, q->d, q->reuse, &rows, &(struct budget){.endless = true}, &a, f);
 	if (nr != (o.nr ? (unsigned)__builtin_popcount(q->d->kinds) : 0))
 		fail_msg("case %u: %u families, %zu masks", round, nr, o.nr);
 	for (unsigned i = 0; i < nr; i++) {
@@ -734,8 +733,8 @@ static bool ask_like_the_kubelet(struct random *r, unsigned round, const struct 
 	check_families(round, &q);
 	const char *why = kubelet_nodes(&q, affinity, &want);
 	arena_init(&a, WORK_BYTES);
-	int nr = memory_allocate(t, m, &d, &reuse, &affinity,
-		&(struct budget){.endless = true}, &a, h->blocks, &e);
+	int nr = memory_allocate(
+		t, m, &d, &reuse, &affinity, &(struct budget){.endless = true}, &a, h->blocks, &e);
 	arena_fini(&a);
 	assert_int_equal(nr, why ? -ENOSPC : __builtin_popcount(d.kinds));
 	if (why) {

@@ -202,8 +202,8 @@ static void families_are_judged_like_the_lists_they_stand_for(void **state)
 			struct arena a;
 
 			arena_init(&a, WORK_BYTES);
-			assert_int_equal(policy_merge_families(
-						 (enum topology_policy)p, &four, f, nr, &(struct budget){.endless = true}, &a, &got),
+			assert_int_equal(policy_merge_families((enum topology_policy)p, &four, f,
+						 nr, &(struct budget){.endless = true}, &a, &got),
 				0);
 			arena_fini(&a);
 			check("families", (enum topology_policy)p, &got,
@@ -225,7 +225,9 @@ static void too_little_working_memory_is_told(void **state)
 	assert_int_equal(
 		policy_merge_lists(POLICY_SINGLE_NUMA_NODE, &four, lists, 2, &a, &got), -ENOMEM);
 	assert_int_equal(policy_merge_lists(POLICY_RESTRICTED, &four, lists, 2, &a, &got), -ENOMEM);
-	assert_int_equal(policy_merge_families(POLICY_RESTRICTED, &four, &f, 1, &(struct budget){.endless = true}, &a, &got), -ENOMEM);
+	assert_int_equal(policy_merge_families(POLICY_RESTRICTED, &four, &f, 1,
+				 &(struct budget){.endless = true}, &a, &got),
+		-ENOMEM);
 	assert_int_equal(policy_merge_lists(POLICY_NONE, &four, lists, 2, &a, &got), 0);
 }
 

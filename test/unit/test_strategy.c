@@ -150,7 +150,8 @@ static void without_budget_the_answer_is_an_equal_of_the_best_and_the_same_each_
 		struct arena a;
 
 		arena_init(&a, WORK_BYTES);
-		assert_int_equal(hint_merge_families(&space, &f, 1, &b, &a, i ? &again : &first), 1);
+		assert_int_equal(
+			hint_merge_families(&space, &f, 1, &b, &a, i ? &again : &first), 1);
 		arena_fini(&a);
 	}
 	assert_int_equal(first.mask.bits, again.mask.bits);
@@ -183,8 +184,8 @@ static void each_policy_that_merges_honours_it(void **state)
 			struct arena a;
 
 			arena_init(&a, WORK_BYTES);
-			assert_int_equal(policy_merge_families(
-						 (enum topology_policy)p, &space, &f, 1, &(struct budget){.endless = true}, &a, &got),
+			assert_int_equal(policy_merge_families((enum topology_policy)p, &space, &f,
+						 1, &(struct budget){.endless = true}, &a, &got),
 				0);
 			arena_fini(&a);
 			assert_int_equal(got.affinity.mask.bits, cases[i].preferred);
@@ -286,11 +287,12 @@ static void cpus_memory_and_devices_tell_how_much_of_them_is_allocated(void **st
 	check_shares(&f, 33, 75, 57);
 	memory_init(&m, &t, &s);
 	memory_hold(&m, &block, 1);
-	assert_int_equal(
-		memory_families(&t, &m, &demand, NULL, &rows, &(struct budget){.endless = true}, &a, memory),
+	assert_int_equal(memory_families(&t, &m, &demand, NULL, &rows,
+				 &(struct budget){.endless = true}, &a, memory),
 		1);
 	check_shares(&memory[0], 1, 25, 12);
-	assert_int_equal(devices_family(&claim, t.nodes, &(struct budget){.endless = true}, &a, &f), 0);
+	assert_int_equal(
+		devices_family(&claim, t.nodes, &(struct budget){.endless = true}, &a, &f), 0);
 	check_shares(&f, 50, 1, 33);
 }
 

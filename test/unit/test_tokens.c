@@ -240,8 +240,8 @@ static size_t ask_once(struct question *q)
 	arena_init_fixed(&a, q->work, WORK_BYTES);
 	q->w.available = q->available;
 	q->w.must_include = q->must;
-	return tokens_prefer(q->t, &q->w, &(struct budget){.given = 10000, .left = 10000}, &a,
-		q->answer);
+	return tokens_prefer(
+		q->t, &q->w, &(struct budget){.given = 10000, .left = 10000}, &a, q->answer);
 }
 
 static void the_answer_is_narrow_then_close_then_low(void **state)
