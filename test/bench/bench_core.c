@@ -60,10 +60,11 @@ static void typical_machine(struct topo *t)
 static void decide(const struct ledger *l, const struct settings *s, const struct request *req,
 	struct decision *d)
 {
+	struct budget b = budget_of(s->merge_visit_budget);
 	struct arena a;
 
 	arena_init_fixed(&a, work, sizeof work);
-	admit(l, s, req, &a, d);
+	admit(l, s, req, &b, &a, d);
 }
 
 /* What the same pod gets on the same machine is to be the same wherever it is decided. */

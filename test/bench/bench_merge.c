@@ -73,6 +73,7 @@ static void bench_lists(void)
 struct question {
 	struct hint_space space;
 	uint8_t distance[NODES_MAX][NODES_MAX];
+	uint64_t budget;
 	uint64_t weight[FAMILIES][NODES_MAX];
 	struct family_cover gpu[2][NODES_MAX];
 	struct family family[FAMILIES];
@@ -81,10 +82,11 @@ struct question {
 
 static int merge_families(const struct question *q, struct hint *out)
 {
+	struct budget b = budget_of(q->budget);
 	struct arena a;
 
 	arena_init_fixed(&a, work, sizeof work);
-	int rc = hint_merge_families(&q->space, q->family, q->nr, &a, out);
+	int rc = hint_merge_families(&q->space, q->family, q->nr, &b, &a, out);
 	if (rc < 0)
 		abort();
 	return rc;
@@ -224,7 +226,7 @@ static void bench_closest(const char *name, unsigned k, uint64_t budget)
 
 	for (size_t i = 0; i < row.n; i++) {
 		sixty_four(&r, k, &q);
-		q.space.visit_budget = budget;
+		q.budget = budget;
 		uint64_t from = bench_begin();
 		row.incumbents += merge_families(&q, &out) > 0;
 		ns[i] = bench_end(name, from);
