@@ -367,7 +367,6 @@ static void drop_left(struct engine *g, int64_t now_ms, const struct inventory *
 		const struct request *req = &what->requests[i];
 		const struct holding *h = ledger_find(g->ledger, req->container_id);
 		const struct cpuset cpus = engine_confined_to(g, req);
-
 		bool moved = !engine_knows_better(g, req, what->placed[i]) && h &&
 			     !cpuset_equal(&cpus, &h->decision.left_on);
 
