@@ -159,6 +159,11 @@ void container_remember(struct container *c, bool resources)
 		c->known.resources = before;
 }
 
+void container_write_down(struct container *c)
+{
+	c->first = c->known = container_now(c);
+}
+
 int container_resize(const struct topo *t, struct container *c, uint64_t cpu_milli,
 	uint64_t memory_bytes, struct err *e)
 {

@@ -95,6 +95,8 @@ int container_resize(const struct topo *t, struct container *c, uint64_t cpu_mil
 /* What is in force; and the runtime knows that from now on, its resources only if they were told. */
 struct remembered container_now(const struct container *c);
 void container_remember(struct container *c, bool resources);
+/* It is created with what is in force now. */
+void container_write_down(struct container *c);
 /* Keep the annotations that the daemon gave it. */
 int container_annotate(const struct topo *t, struct container *c,
 	const struct key_value *annotations, size_t nr, struct err *e);

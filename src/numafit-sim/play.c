@@ -193,8 +193,7 @@ static int created(struct play *p, const struct task *k, const struct nri_answer
 	if (rc)
 		return rc;
 	c->state = CONTAINER_RUNNING;
-	container_remember(c, true);
-	c->first = c->known;
+	container_write_down(c);
 	play_note_devices(p, c);
 	hinted_note(p->node, c, NULL);
 	report_create(p->report, c, NULL, (unsigned)moved);

@@ -75,6 +75,7 @@ static struct container *enter(
 	if (annotates && hinted_annotate(s->node, new, step, e) < 0)
 		return NULL;
 	hinted_read(s->node, new);
+	container_write_down(new);
 	if (step->unasked) /* a later Synchronize tells of it */
 		new->state = CONTAINER_RUNNING;
 	return new;
