@@ -51,8 +51,8 @@ static bool read_numbers(struct daemon *d, struct request *req, const struct hol
 
 /* The cpuset that is in force becomes the request's, and so do the numbers if the runtime forgets.
  * False: it cannot be read. */
-static bool read_into(
-	struct daemon *d, struct request *req, bool numbers, const struct holding *h, struct arena *a)
+static bool read_into(struct daemon *d, struct request *req, bool numbers, const struct holding *h,
+	struct arena *a)
 {
 	struct cgroup_cpuset found;
 
@@ -133,7 +133,8 @@ struct looks in_force_look(struct daemon *d, struct request *requests,
 		}
 	if (n.unknown)
 		log_line(LOG_WARN, "in-force-unknown",
-			"containers=%zu text=\"the runtime may have forgotten what it set, and their "
+			"containers=%zu text=\"the runtime may have forgotten what it set, and "
+			"their "
 			"cgroups cannot be read: they are set again as the journal has it\"",
 			n.unknown);
 	return n;

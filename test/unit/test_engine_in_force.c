@@ -343,12 +343,10 @@ static void a_look_is_wanted_where_the_report_may_be_wrong(void **state)
 		bool forgets;
 		enum doubt want;
 	} cases[] = {
-		{&n->web, &n->said[0], false, DOUBT_NONE},
-		{&n->web, &n->said[0], true, DOUBT_AGE},
+		{&n->web, &n->said[0], false, DOUBT_NONE}, {&n->web, &n->said[0], true, DOUBT_AGE},
 		{&n->log, &n->said[1], false, DOUBT_CONTENT},
 		{&news, &n->said[0], true, DOUBT_CONTENT},
-		{&bigger, &n->said[0], false, DOUBT_CONTENT},
-		{&unknown, NULL, false, DOUBT_NONE},
+		{&bigger, &n->said[0], false, DOUBT_CONTENT}, {&unknown, NULL, false, DOUBT_NONE},
 		{&unknown, NULL, true, DOUBT_AGE},
 		{&set, NULL, true, DOUBT_NONE}, /* somebody has, since it was created */
 	};
@@ -402,8 +400,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_report_as_old_as_the_container_undoes_no_resize),
-		cmocka_unit_test(
-			a_runtime_that_knows_the_cpuset_again_may_not_know_the_numbers),
+		cmocka_unit_test(a_runtime_that_knows_the_cpuset_again_may_not_know_the_numbers),
 		cmocka_unit_test(memory_that_grew_is_still_booked),
 		cmocka_unit_test(who_shares_is_set_when_the_report_only_happens_to_be_right),
 		cmocka_unit_test(what_it_was_not_told_yet_it_is_told_whatever_is_reported),
