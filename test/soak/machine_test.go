@@ -120,6 +120,10 @@ func (m *hardware) restore() {
 	m.write()
 }
 
+// onlineFile is what numafitd looks at. Before it says that a CPU is there all others have it, and
+// they have it until it says that the CPU is gone: a kernel's files never say otherwise.
+const onlineFile = "sys/devices/system/cpu/online"
+
 // write makes /sys say what the machine is now: files that have changed, each at once.
 func (m *hardware) write() {
 	if m.root == "" {
@@ -128,16 +132,21 @@ func (m *hardware) write() {
 	files := map[string]string{}
 	m.addCPUs(files)
 	m.addNodes(files)
+	gone := m.files[onlineFile] != "" && !mustSet(m.files[onlineFile]).minus(m.online).empty()
+	if gone {
+		m.put(filepath.Join(m.root, onlineFile), files[onlineFile])
+	}
 	for name := range m.files {
 		if _, there := files[name]; !there {
 			m.must(os.Remove(filepath.Join(m.root, name)))
 		}
 	}
 	for _, name := range sortedKeys(files) {
-		if before, there := m.files[name]; !there || before != files[name] {
+		if before, there := m.files[name]; name != onlineFile && (!there || before != files[name]) {
 			m.put(filepath.Join(m.root, name), files[name])
 		}
 	}
+	m.put(filepath.Join(m.root, onlineFile), files[onlineFile])
 	m.files = files
 	m.prune(filepath.Join(m.root, "sys/devices/system/cpu"))
 }
@@ -162,7 +171,7 @@ func (m *hardware) prune(top string) {
 func (m *hardware) addCPUs(files map[string]string) {
 	const root = "sys/devices/system/cpu/"
 	files[root+"possible"], files[root+"present"] = everyCPU.String(), everyCPU.String()
-	files[root+"online"] = m.online.String()
+	files[onlineFile] = m.online.String()
 	for cpu := range nrCPUs {
 		dir := fmt.Sprintf("%scpu%d/", root, cpu)
 		if m.online.and(like(func(c int) bool { return c == cpu })).empty() {
