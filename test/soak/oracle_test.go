@@ -91,6 +91,11 @@ func (r *runtimeSide) judgeUpdated(c *container, told bool) {
 	delete(r.o.exclusive, c.Id)
 }
 
+// unheard: numafitd ended amid an update, and may have decided it. The runtime has not heard, and
+// reports the container as before; where that is as it was created numafitd, which can read no
+// cgroup here, takes it for a runtime that has forgotten the update, and goes by its journal.
+func (r *runtimeSide) unheard(c *container) { c.granted, c.changedAway = false, true }
+
 // look checks what must hold after each event, with no event under way.
 func (o *oracle) look() {
 	var s status

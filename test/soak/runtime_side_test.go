@@ -14,6 +14,7 @@ import (
 
 	nri "github.com/containerd/nri/pkg/adaptation"
 	"github.com/containerd/nri/pkg/log"
+	grpc "google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 )
 
@@ -292,6 +293,9 @@ func (r *runtimeSide) update(c *container, w want, cpus string) error {
 		reply, err := r.adaptation.UpdateContainer(ctx, &nri.UpdateContainerRequest{Pod: c.pod.sandbox,
 			Container: c.Container, LinuxResources: asked})
 		if err != nil {
+			if _, refused := grpc.FromError(err); !refused {
+				r.unheard(c)
+			}
 			return err
 		}
 		// with no plugin's word of the container itself the package puts nil there
