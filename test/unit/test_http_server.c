@@ -503,10 +503,10 @@ static void send_large(struct world *w)
 {
 	auto_free char *body = xcalloc(LARGE, 1);
 	char head[128];
-	int fd = dial(w);
 
 	for (size_t i = 0; i < LARGE; i++)
 		body[i] = (char)(i % 251);
+	int fd = dial(w); /* only now: who is silent for 2 s is let go */
 	(void)snprintf(head, sizeof head, "POST /f HTTP/1.1\r\nContent-Length: %d\r\n" END, LARGE);
 	ask(fd, head);
 	must(put(fd, body, LARGE), "send");
