@@ -380,6 +380,7 @@ static void take_settings_of(struct reading *r, const struct journal_header *h, 
 static bool reserves_the_same(const struct settings *a, const struct settings *b)
 {
 	return cpuset_equal(&a->reserved_cpus, &b->reserved_cpus) &&
+	       a->device_memory == b->device_memory &&
 	       a->nr_reserved_memory == b->nr_reserved_memory &&
 	       memcmp(a->reserved_memory, b->reserved_memory,
 		       a->nr_reserved_memory * sizeof *a->reserved_memory) == 0;
@@ -398,7 +399,7 @@ static void take_effect(struct daemon *d, const struct settings *now)
 			LOG_WARN, "hotplug", "text=\"CPUs or memory have come or gone meanwhile\"");
 	if (reserved)
 		log_line(LOG_INFO, "reserved-changed",
-			"text=\"other CPUs or memory are reserved than before: containers that "
+			"text=\"other CPUs or memory are for containers than before: those that "
 			"have "
 			"them move\"");
 	if (!changed && !reserved && engine_settings_changed(d->engine, NULL) == 0)

@@ -30,7 +30,8 @@ enum {
 	CPUS = 64,
 	STARTUP_MS = 20000,
 	LINE = 300,
-	KILL_US = 700
+	KILL_US = 700,
+	MORE = 4
 };
 
 struct box {
@@ -491,15 +492,26 @@ static void one_life(struct rig *r, unsigned nr)
 	no_journal_was_set_aside(r);
 }
 
-/* A step that is never the last one of a create is not tested, or is no step any more. */
-static void every_step_was_hit(const struct rig *r)
+/* How many steps nobody has died at yet. A step that is never the last one of a create is not
+ * tested, or is no step any more. */
+static unsigned steps_missed(const struct rig *r)
+{
+	unsigned nr = 0;
+
+#ifdef NUMAFIT_FAULTS
+	for (unsigned f = 0; f < NR_FAULTS; f++)
+		nr += !r->hits[f];
+#else
+	(void)r;
+#endif
+	return nr;
+}
+
+static void print_hits(const struct rig *r)
 {
 #ifdef NUMAFIT_FAULTS
-	for (unsigned f = 0; f < NR_FAULTS; f++) {
+	for (unsigned f = 0; f < NR_FAULTS; f++)
 		print_message("%s: %u\n", fault_name(f), r->hits[f]);
-		if (!r->hits[f])
-			fail_msg("nobody died at %s of a create", fault_name(f));
-	}
 #else
 	(void)r;
 #endif
@@ -521,12 +533,14 @@ static void answered_placements_survive_kill_9_at_every_step(void **state)
 	r->loop = loop_new();
 	r->watchdog = loop_timer_new(r->loop, too_slow, r);
 	assert_int_equal(loop_on_signal(r->loop, SIGCHLD, child_died, r), 0);
-	for (unsigned i = 0; i < rounds; i++)
-		one_life(r, i);
+	unsigned nr = 0; /* some more where chance has left a step out */
+	for (; nr < rounds || (steps_missed(r) && nr < MORE * rounds); nr++)
+		one_life(r, nr);
 	print_message("%u lives, %u creates answered, %u of them pinned; %u started unpinned, "
 		      "%u times one was left so; %u resized while nobody listened\n",
-		rounds, r->answers, r->adjusted, r->unpinned, r->left, r->resized);
-	every_step_was_hit(r);
+		nr, r->answers, r->adjusted, r->unpinned, r->left, r->resized);
+	print_hits(r);
+	assert_int_equal(steps_missed(r), 0);
 	assert_true(r->adjusted > rounds / 2);
 	loop_free(r->loop);
 	rig_fini(&r->daemon);

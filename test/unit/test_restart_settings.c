@@ -344,6 +344,7 @@ static const struct row rows[] = {
 	{"systemReserved.cpu", "4", "shared own "},
 	{"kubeReserved.cpu", "4", "shared own "},
 	{"reservedMemory", NULL, ""},
+	{"deviceMemory", "include", ""},
 	{"nodeName", "other", ""},
 	{"nri.socketPath", "/run/other.sock", ""},
 	{"nri.pluginIndex", "77", ""},
@@ -477,6 +478,28 @@ static void more_reserved_memory_is_booked_no_more(void **state)
 	world_free(w);
 }
 
+static void memory_of_devices_is_booked_no_more_once_it_is_excluded(void **state)
+{
+	struct world *w = world_new();
+	struct settings s = w->d.settings;
+	const struct holding *own;
+
+	(void)state;
+	s.device_memory = DEVICE_MEMORY_INCLUDE;
+	restart_with(w, &s);
+	own = ledger_find(engine_ledger(w->d.engine), "own");
+	w->d.topo.device_memory = own->decision.blocks[0].nodes;
+	restart_with(w, &s);
+	own = ledger_find(engine_ledger(w->d.engine), "own");
+	assert_int_equal(own->decision.blocks[0].bytes, GIB(40));
+	s.device_memory = DEVICE_MEMORY_EXCLUDE;
+	restart_with(w, &s);
+	own = ledger_find(engine_ledger(w->d.engine), "own");
+	assert_int_equal(own->decision.blocks[0].bytes, 0);
+	assert_true(own->decision.exclusive);
+	world_free(w);
+}
+
 static void strict_reservation_with_all_else_held_takes_from_the_widest(void **state)
 {
 	struct world *w = world_new();
@@ -570,6 +593,7 @@ int main(void)
 			tokens_are_kept_for_who_comes_after_the_reserved_cpus_have_changed),
 		cmocka_unit_test(what_cannot_be_replaced_is_fewer_until_it_can),
 		cmocka_unit_test(more_reserved_memory_is_booked_no_more),
+		cmocka_unit_test(memory_of_devices_is_booked_no_more_once_it_is_excluded),
 		cmocka_unit_test(strict_reservation_with_all_else_held_takes_from_the_widest),
 		cmocka_unit_test(machine_and_settings_may_change_together),
 		cmocka_unit_test(a_journal_is_damaged_only_when_it_is),
