@@ -12,7 +12,8 @@
 
 enum {
 	ACCEPTS = 256, /* in one turn of the loop, so that others of it have theirs */
-	ENTERS = 32,   /* in one turn: each may cost a handshake */
+	ENTERS = 32,
+	HANDSHAKES = 8, /* the same, where each costs one: those inside have their turn between */
 	EVENTS = 256,
 	PEEK_BYTES = 8 << 10, /* of a head: a longer one is judged inside */
 	RECORD_HEAD = 5,      /* of TLS: type, version, length */
@@ -436,10 +437,10 @@ static bool let_one_in(struct door *d, unsigned class)
 static void let_some_in(void *ctx)
 {
 	struct door *d = ctx;
-	unsigned nr = 0;
+	unsigned nr = 0, most = d->o.tls ? HANDSHAKES : ENTERS;
 	bool more = true;
 
-	while (more && nr < ENTERS) {
+	while (more && nr < most) {
 		more = false;
 		for (unsigned class = 0; class < NR_CLASSES; class ++)
 			if (let_one_in(d, class)) {
@@ -675,6 +676,16 @@ void door_left(struct door_guest *g)
 	take_out(g);
 	guest_free(g);
 	look_again(d);
+}
+
+bool door_is_busy(const struct door *d)
+{
+	const struct door_guest *g;
+
+	TAILQ_FOREACH(g, &d->inside, in)
+	if (g->state == DOOR_ASKS || g->state == DOOR_READS)
+		return true;
+	return false;
 }
 
 uint64_t door_count_crowded(const struct door *d)

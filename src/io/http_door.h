@@ -65,6 +65,9 @@ void door_prove(struct door_guest *g);
 /* Its connection is closed; g is dead. */
 void door_left(struct door_guest *g);
 
+/* Whether somebody's body or answer is under way. */
+bool door_is_busy(const struct door *d);
+
 /* Connections that were closed to make room, and because their time was over. */
 uint64_t door_count_crowded(const struct door *d);
 uint64_t door_count_slow(const struct door *d);

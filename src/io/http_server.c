@@ -104,6 +104,15 @@ static uint64_t now_ms(void)
 	return loop_monotonic_ns() / NS_PER_MS;
 }
 
+/* libmicrohttpd looks at an unfinished handshake again and again, without an event: once in a
+ * millisecond is enough. */
+static unsigned long long next_run_ms(const struct http_server *s, unsigned long long timeout_ms)
+{
+	if (s->resumed)
+		return 0;
+	return timeout_ms || !s->tls || door_is_busy(s->door) ? timeout_ms : 1;
+}
+
 static void run(void *ctx)
 {
 	struct http_server *s = ctx;
@@ -112,7 +121,7 @@ static void run(void *ctx)
 	s->resumed = false;
 	(void)MHD_run(s->mhd);
 	if (MHD_get_timeout(s->mhd, &timeout_ms) == MHD_YES || s->resumed)
-		loop_timer_set(s->timer, s->resumed ? 0 : timeout_ms);
+		loop_timer_set(s->timer, next_run_ms(s, timeout_ms));
 	else
 		loop_timer_stop(s->timer);
 }

