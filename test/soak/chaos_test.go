@@ -106,7 +106,6 @@ func (s *soak) fullDisk() {
 	if s.machine.root == "" {
 		return
 	}
-	s.report.count("full disk")
 	s.machine.fill()
 	for range 2 + s.IntN(8) {
 		s.churn()

@@ -35,6 +35,7 @@ type oracle struct {
 	*soak
 	exclusive map[string]holding // what status said last, by container
 	settings  map[string]string
+	room      [nrNodes]uint64   // bytes of memory that containers may have there
 	kept      map[string]cpuSet // the containers' own CPUs as numafitd ended
 	changing  bool              // the machine is, and numafitd may not have seen it yet
 	lost      bool              // the journal is, since numafitd ended
@@ -80,6 +81,32 @@ func (r *runtimeSide) judgeCreated(c *container) {
 		r.violated("%s gets %d CPUs: %s", c, got, c.cpus())
 	}
 	c.granted, c.changedAway = own && !r.o.changing, r.o.changing
+	if c.want.qos == "" && r.o.settings["memoryManagerPolicy"] == "Static" && !r.o.changing {
+		c.booked = true
+		r.judgeMemory(c)
+	}
+}
+
+// judgeMemory: the nodes that a new container's memory is on have as much as all ask for whose
+// memory can be nowhere else. What was resized or adopted since does not count, nor does what was
+// there before memory went.
+func (r *runtimeSide) judgeMemory(c *container) {
+	nodes := mustSet(c.Linux.Resources.Cpu.Mems)
+	var asked, room uint64
+	for _, node := range nodes.members() {
+		room += r.o.room[node]
+		if r.machine.memory[node] != memoryMiB {
+			return
+		}
+	}
+	for _, other := range r.running() {
+		if other.booked && !other.changedAway && mustSet(other.Linux.Resources.Cpu.Mems).minus(nodes).empty() {
+			asked += uint64(other.want.memory)
+		}
+	}
+	if nodes.empty() || asked > room {
+		r.violated("%s has its memory on nodes %q, where %d bytes are asked for of %d", c, nodes, asked, room)
+	}
 }
 
 // judgeUpdated: whether its CPUs are its own still says status. It may have to do with fewer than it
@@ -87,6 +114,7 @@ func (r *runtimeSide) judgeCreated(c *container) {
 func (r *runtimeSide) judgeUpdated(c *container, told bool) {
 	static := r.o.settings["cpuManagerPolicy"] == "static"
 	c.granted = c.granted && told && c.whole() > 0 && static && !r.o.changing
+	c.booked = false
 	c.changedAway = !told || r.o.changing || (c.changedAway && c.cpus().count() != c.whole())
 	delete(r.o.exclusive, c.Id)
 }
@@ -139,6 +167,13 @@ func (o *oracle) learn(s *status) {
 	o.exclusive, o.settings = map[string]holding{}, s.Settings
 	for _, h := range s.Containers {
 		o.exclusive[h.ID] = h
+	}
+	for _, n := range s.Nodes {
+		for _, m := range n.Memory {
+			if m.Type == "memory" {
+				o.room[n.ID] = m.Allocatable
+			}
+		}
 	}
 }
 

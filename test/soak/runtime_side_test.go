@@ -41,6 +41,7 @@ type container struct {
 	told           bool          // numafitd has given it a cpuset, then or later
 	stale          bool          // the runtime reports it as it was created, as CRI-O does after a restart
 	starting       bool          // it is created, and its process does not run yet
+	booked         bool          // its memory is on the nodes that it was created for
 	granted        bool          // it was given CPUs of its own, and has not let go of them
 	changedAway    bool          // it was changed last while nobody answered: there may be no room for that
 	window         *window       // why it may be somewhere else for a while; nil: it may not

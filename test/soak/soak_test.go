@@ -48,7 +48,7 @@ var events = []struct {
 	{"pod that the kubelet knows", 60, (*soak).startKnownPod},
 	{"forged annotation", 10, (*soak).forge},
 	{"kubelet restarts", 3, (*soak).restartKubelet},
-	{"disk is full", 6, (*soak).fullDisk},
+	{"full disk", 6, (*soak).fullDisk},
 	{"hotplug", 12, (*soak).hotplug},
 	{"everything is removed", 2, (*soak).drain},
 }
