@@ -27,12 +27,14 @@ enum {
 struct loop {
 	uv_loop_t uv;
 	uint64_t nr_turns;      /* how often descriptors have had their turn */
+	bool in_timer;          /* one fires at this moment */
 	char bytes[READ_BYTES]; /* what the read callback that runs now is given */
 };
 
 struct loop_timer {
 	uv_timer_t uv;
-	uint64_t turn; /* in which it was set */
+	bool by_timer; /* it was set within a timer's callback, */
+	uint64_t turn; /* in that turn */
 	void (*fire)(void *ctx);
 	void *ctx;
 };
@@ -189,18 +191,22 @@ struct loop_timer *loop_timer_new(struct loop *l, void (*fire)(void *ctx), void 
 static void timer_fired(uv_timer_t *uv)
 {
 	struct loop_timer *t = (struct loop_timer *)uv;
-	const struct loop *l = (const struct loop *)uv->loop;
+	struct loop *l = (struct loop *)uv->loop;
 
-	if (t->turn == l->nr_turns)
+	if (t->by_timer && t->turn == l->nr_turns) {
 		(void)uv_timer_start(uv, timer_fired, 1, 0);
-	else
-		t->fire(t->ctx);
+		return;
+	}
+	l->in_timer = true;
+	t->fire(t->ctx); /* which may close it */
+	l->in_timer = false;
 }
 
 void loop_timer_set(struct loop_timer *t, uint64_t delay_ms)
 {
 	const struct loop *l = (const struct loop *)t->uv.loop;
 
+	t->by_timer = l->in_timer;
 	t->turn = l->nr_turns;
 	uv_update_time(t->uv.loop);
 	(void)uv_timer_start(&t->uv, timer_fired, delay_ms, 0); /* fails only while closing */
