@@ -141,6 +141,7 @@ func TestSoak(t *testing.T) {
 			<-s.d.ended
 		}
 		code := s.print()
+		s.kubelet.stop() // it writes to its directory as long as it runs
 		s.machine.remove()
 		os.RemoveAll(s.dir)
 		if !t.Failed() {
