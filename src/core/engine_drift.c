@@ -37,8 +37,7 @@ void engine_take_updates(struct engine *g, size_t max, struct update_list *ups)
 	}
 }
 
-/* Whether it has fewer CPUs of its own than it asks for. */
-static bool has_too_few(const struct holding *h)
+bool holding_lacks_cpus(const struct holding *h)
 {
 	const struct request req = holding_request(h);
 	unsigned own = h->decision.exclusive ? cpuset_count(&h->decision.cpus) : 0;
@@ -110,7 +109,7 @@ static bool mend_cpus(
 	struct decision why;
 	bool hit = before->exclusive &&
 		   (!h->decision.exclusive || !cpuset_equal(&before->cpus, &h->decision.cpus));
-	bool lacks = (hit || h->decision.lost_cpus) && has_too_few(h);
+	bool lacks = (hit || h->decision.lost_cpus) && holding_lacks_cpus(h);
 
 	struct cpuset there = cpuset_minus(g->t->cpus, &g->s->reserved_cpus);
 	if (hit)
@@ -191,7 +190,7 @@ static void adapt(struct engine *g, int64_t now_ms, const char *cause, const str
 
 		budget_return(&budget, &part);
 		/* what it lacks is told until it has it */
-		if (!moved && booked && !(h->decision.lost_cpus && has_too_few(h)))
+		if (!moved && booked && !(h->decision.lost_cpus && holding_lacks_cpus(h)))
 			note_memory(g, h);
 		if (moved && h->state != HOLDING_WAITING)
 			engine_must_tell(g, h->container_id);

@@ -112,5 +112,7 @@ bool engine_knows_better(
 /* Whether what the one holds is what the other needs: only exclusive CPUs and pinned memory are
  * held. The runtime's numbers are those of the cgroup, and a spec's may be finer. */
 bool holding_suits(const struct holding *h, const struct request *req);
+/* engine_drift.c: whether it has fewer CPUs of its own than it asks for. */
+bool holding_lacks_cpus(const struct holding *h);
 
 #endif

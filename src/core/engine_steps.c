@@ -134,8 +134,10 @@ bool engine_inherit(struct engine *g, int64_t now_ms, struct request *req, struc
 	const struct holding *h = named ? ledger_find_named(g->ledger, req->pod.uid,
 						  req->container_name, req->container_id)
 					: NULL;
+	/* CPUs of what waits may have gone since, and others may be free by now */
 	bool same = h && holding_suits(h, req) && text_equal(h->allocated, req->allocated) &&
-		    (h->state == HOLDING_WAITING || has_what_it_asked_for(g, h));
+		    (h->state == HOLDING_WAITING ? !(h->decision.lost_cpus && holding_lacks_cpus(h))
+						 : has_what_it_asked_for(g, h));
 
 	if (!h)
 		return false;

@@ -327,6 +327,48 @@ static void parts_that_wait_move_as_well(void **state)
 	node_free(n);
 }
 
+/* The whole machine is held when a CPU goes: its container has no other in its place until somebody
+ * ends. The next life of the container gets what it asks for. */
+static void what_starts_again_after_it_lost_cpus_gets_others(void **state)
+{
+	static const struct container_ask containers[] = {
+		{.name = "main", .cpu_milli = 6000, .nr_memory = 1, .memory = {{0, GIB(1)}}},
+	};
+	const struct pod_ask asked = {
+		.uid = "u1", .qos = QOS_GUARANTEED, .nr = 1, .container = containers};
+	const struct pod pod = {.sandbox_id = "s1",
+		.uid = "u1",
+		.ns = "default",
+		.name = "web",
+		.qos = QOS_GUARANTEED,
+		.ask = &asked};
+	struct node *n = node_new(POLICY_NONE);
+	struct request web = ask("web", QOS_GUARANTEED, 6000, GIB(1));
+	struct decision d;
+
+	(void)state;
+	web.pod = pod;
+	web.container_name = "main";
+	engine_run_pod(n->g, 0, &pod, &d);
+	assert_true(d.admit);
+	char lost[16];
+	(void)snprintf(lost, sizeof lost, "%u", cpuset_next(&create(n, &web)->decision.cpus, 0));
+	for (unsigned i = 0; i < 2; i++) { /* but for one CPU, which the shared pool needs */
+		struct cpuset free = ledger_free_cpus(engine_ledger(n->g));
+		unsigned nr = i ? cpuset_count(&free) - 1 : 8;
+		struct request other = ask(i ? "rest" : "other", QOS_GUARANTEED, nr * 1000, GIB(1));
+
+		assert_true(create(n, &other)->decision.exclusive);
+	}
+	set_offline(n, list(lost));
+	assert_int_equal(cpuset_count(&ledger_find(engine_ledger(n->g), "web")->decision.cpus), 5);
+	engine_release(n->g, 0, "stop", "other", &n->ups);
+	engine_release(n->g, 0, "stop", "web", &n->ups);
+	web.container_id = "web2";
+	assert_int_equal(cpuset_count(&create(n, &web)->decision.cpus), 6);
+	node_free(n);
+}
+
 static void only_who_was_seen_to_exist_is_told_without_being_asked(void **state)
 {
 	struct node *n = node_new(POLICY_BEST_EFFORT);
@@ -395,6 +437,7 @@ int main(void)
 		cmocka_unit_test(memory_that_goes_is_booked_no_more_until_it_comes_back),
 		cmocka_unit_test(cpus_that_were_lost_come_back_though_memory_has_changed_meanwhile),
 		cmocka_unit_test(parts_that_wait_move_as_well),
+		cmocka_unit_test(what_starts_again_after_it_lost_cpus_gets_others),
 		cmocka_unit_test(only_who_was_seen_to_exist_is_told_without_being_asked),
 		cmocka_unit_test(any_cpus_may_go_and_come),
 	};
