@@ -353,7 +353,7 @@ static inline void rig_start(struct rig *r)
 	assert_int_equal(fcntl(r->log_fd, F_SETFL, O_NONBLOCK), 0);
 }
 
-/* Its exit code, or -signal. */
+/* Its exit code, or -signal. signum 0: it was told to end already. */
 static inline int rig_end(struct rig *r, int signum)
 {
 	int status;
