@@ -99,9 +99,9 @@ uint64_t cpu_milli_from_shares(const struct linux_resources *r);
  * Guaranteed container's memory request is its limit, of the others it cannot be seen. A quota
  * or limit of 0 or below is none. Page sizes beyond TOPO_KINDS - 1 different ones: -E2BIG. */
 int request_from_resources(struct request *req, const struct linux_resources *r, struct err *e);
-/* Whether these limits may be in force for the request, which is Guaranteed: rounded as OCI runtimes
- * and the kernel do (quotas up to 10 ms in a second for systemd, memory down to whole pages). A limit
- * that is not there fits any request. */
+/* Whether these limits may be in force for the request, which is Guaranteed: rounded as OCI
+ * runtimes and the kernel do (quotas up to 10 ms in a second for systemd, memory down to whole
+ * pages). A limit that is not there fits any request. */
 bool request_has_limits(const struct request *req, const struct linux_resources *in_force);
 /* The request becomes what these limits say of a Guaranteed container: its requests are its limits.
  * What has none stays. */

@@ -46,7 +46,7 @@ struct extender_metrics {
 	bool synced[NR_WATCHES];
 	uint64_t crowded_out;                 /* requests, by those that hold too much */
 	uint64_t closed_crowded, closed_slow; /* connections */
-	uint64_t strangers; /* handshakes with a certificate that was not taken */
+	uint64_t strangers;                   /* handshakes with a certificate that was not taken */
 	size_t kept, avoided, binding;
 	struct sched_cluster_counts cluster;
 	uint64_t cpu_ns, resident_bytes, start_ns;

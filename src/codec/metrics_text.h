@@ -69,7 +69,7 @@ struct metrics {
 	struct metrics_counters measured;
 	uint64_t connected; /* to the runtime, and synchronized: 1 */
 	uint64_t generation, journal_bytes;
-	uint64_t journal_failing; /* it cannot be written: 1 */
+	uint64_t journal_failing;                 /* it cannot be written: 1 */
 	const struct status_kubelet *kubelet;     /* NULL: all of it is off */
 	const struct status_config *config;       /* NULL: there is no file */
 	const struct status_apiserver *apiserver; /* NULL: there is none */

@@ -56,8 +56,9 @@ struct status_info {
 	const char *connection; /* to the runtime, a word: "connecting", "synchronizing", "ready" */
 	const char *runtime;    /* its name and version, or "" */
 	uint64_t uptime_ms;
-	uint64_t generation;                      /* of what is free, as schedulers are told it */
-	const char *journal; /* why it cannot be written, and containers are refused; NULL: it can */
+	uint64_t generation; /* of what is free, as schedulers are told it */
+	const char
+		*journal; /* why it cannot be written, and containers are refused; NULL: it can */
 	const struct status_kubelet *kubelet;     /* NULL: all of it is off */
 	const struct status_config *config;       /* NULL: there is no file */
 	const struct status_apiserver *apiserver; /* NULL: nothing is told to it nor asked of it */

@@ -37,14 +37,6 @@ void engine_take_updates(struct engine *g, size_t max, struct update_list *ups)
 	}
 }
 
-bool holding_lacks_cpus(const struct holding *h)
-{
-	const struct request req = holding_request(h);
-	unsigned own = h->decision.exclusive ? cpuset_count(&h->decision.cpus) : 0;
-
-	return own < request_exclusive_cpus(&req);
-}
-
 /* Enter what it is to have instead of what it lost, if that can be; else why not, into *why. */
 static bool make_whole(
 	struct engine *g, const struct holding *h, struct budget *b, struct decision *why)

@@ -54,7 +54,7 @@ bool engine_claims(const struct engine *g, const struct request *req, struct dec
 enum pod_apart engine_apart(const struct engine *g, const struct request *req);
 /* The pod's sandbox is gone: nothing of that kind is to be known of it. */
 void engine_forget_apart(struct engine *g, const char *sandbox_id);
-/* engine_tokens.c: whose the tokens are that the container comes with, if it does. */
+/* Whose the tokens are that the container comes with, if it does. */
 enum token_owner engine_token_owner(const struct engine *g, const struct request *req);
 /* engine_tokens.c: no sandbox of the pod has a container any more. */
 void engine_pod_is_gone(struct engine *g, int64_t now_ms, const char *cause, const char *pod_uid);
@@ -100,8 +100,8 @@ void engine_mark_live(struct engine *g, int64_t now_ms, const char *container_id
  * to. */
 void engine_adopt(struct engine *g, int64_t now_ms, const char *cause, const struct request *req,
 	const struct placement *placed, bool ours, struct budget *b);
-/* engine_in_force.c: the CPUs that somebody has confined it to; none when it may run on all that are
- * online. */
+/* engine_in_force.c: the CPUs that somebody has confined it to; none when it may run on all that
+ * are online. */
 struct cpuset engine_confined_to(const struct engine *g, const struct request *req);
 /* Whether the request's cpuset is that one. */
 bool engine_runs_as(const struct engine *g, const struct request *req, const struct update *want);
@@ -112,7 +112,7 @@ bool engine_knows_better(
 /* Whether what the one holds is what the other needs: only exclusive CPUs and pinned memory are
  * held. The runtime's numbers are those of the cgroup, and a spec's may be finer. */
 bool holding_suits(const struct holding *h, const struct request *req);
-/* engine_drift.c: whether it has fewer CPUs of its own than it asks for. */
+/* Whether it has fewer CPUs of its own than it asks for. */
 bool holding_lacks_cpus(const struct holding *h);
 
 #endif

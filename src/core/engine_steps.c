@@ -116,6 +116,14 @@ bool holding_suits(const struct holding *h, const struct request *req)
 		       memcmp(held.memory, req->memory, req->nr_memory * sizeof *req->memory) == 0);
 }
 
+bool holding_lacks_cpus(const struct holding *h)
+{
+	const struct request req = holding_request(h);
+	unsigned own = h->decision.exclusive ? cpuset_count(&h->decision.cpus) : 0;
+
+	return own < request_exclusive_cpus(&req);
+}
+
 /* Whether it has what it asked for: one that was found running, or lost CPUs, may not. */
 static bool has_what_it_asked_for(const struct engine *g, const struct holding *h)
 {
@@ -177,6 +185,12 @@ struct request engine_request_of(
 	req.cgroup = copy_of(&g->arena, req.cgroup);
 	req.allocated = copy_of(&g->arena, req.allocated);
 	return req;
+}
+
+enum token_owner engine_token_owner(const struct engine *g, const struct request *req)
+{
+	return g->hooks.owner && admit_has_tokens(g->s, req) ? g->hooks.owner(g->hooks.ctx, req)
+							     : TOKENS_NOT_ASKED;
 }
 
 bool engine_claims(const struct engine *g, const struct request *req, struct decision *d)

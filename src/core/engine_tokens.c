@@ -48,12 +48,6 @@ int engine_allocate(struct engine *g, int64_t now_ms, const struct tokenset *tok
 	return rc;
 }
 
-enum token_owner engine_token_owner(const struct engine *g, const struct request *req)
-{
-	return g->hooks.owner && admit_has_tokens(g->s, req) ? g->hooks.owner(g->hooks.ctx, req)
-							     : TOKENS_NOT_ASKED;
-}
-
 /* What a container that runs could not claim before: nobody knew of its tokens. */
 static void claim_late(struct engine *g, int64_t now_ms, const struct holding *h)
 {

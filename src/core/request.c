@@ -94,8 +94,8 @@ bool request_has_limits(const struct request *req, const struct linux_resources 
 	/* runc libcontainer/cgroups/systemd, addCpuQuota(); the largest page of any kernel */
 	enum { STEP_MILLI = 10, PAGE_BYTES_MAX = 65536 };
 	uint64_t milli = cpu_limit(in_force), bytes = ordinary_memory(req);
-	bool cpu = !milli || (milli >= req->cpu_limit_milli &&
-				     milli - req->cpu_limit_milli < STEP_MILLI);
+	bool cpu = !milli ||
+		   (milli >= req->cpu_limit_milli && milli - req->cpu_limit_milli < STEP_MILLI);
 	uint64_t limit = in_force->has_memory_limit ? (uint64_t)in_force->memory_limit : bytes;
 
 	return cpu && limit <= bytes && bytes - limit < PAGE_BYTES_MAX;

@@ -117,8 +117,8 @@ void sched_claim_give_back(const struct sched_claim *c, struct sched_topology *t
 /* The same of a pod of which nobody knows where it lies: all of its request, of each zone. */
 void sched_pod_take_anywhere(const struct sched_pod *pod, struct sched_topology *t);
 void sched_pod_give_back_anywhere(const struct sched_pod *pod, struct sched_topology *t);
-/* Its request once: from where the node would put it (a search that spends *walk; NULL: do not), or,
- * where it does not fit, what there is from the first zone on. */
+/* Its request once: from where the node would put it (a search that spends *walk; NULL: do not),
+ * or, where it does not fit, what there is from the first zone on. */
 void sched_pod_take_somewhere(const struct sched_pod *pod, const struct resource_table *names,
 	struct budget *walk, struct sched_topology *t);
 

@@ -118,8 +118,8 @@ int nri_session_feed(struct nri_session *s, const void *data, size_t len, uint64
  */
 bool nri_session_takes_updates(const struct nri_session *s);
 /* Whether the runtime may forget, with a restart of its own, what was changed of a container, and
- * then tells of it as it was created. containerd writes down each change; CRI-O does not (up to 1.36
- * at least), and others may not. */
+ * then tells of it as it was created. containerd writes down each change; CRI-O does not (up
+ * to 1.36 at least), and others may not. */
 bool nri_session_forgets(const struct nri_session *s);
 /* Set containers, each at most once, without being asked (Runtime.UpdateContainers), when
  * nri_session_takes_updates(); never from within a handler, for the runtime answers after its

@@ -118,8 +118,8 @@ bool decide_candidate(
  * known, or bound. Borrowed. */
 struct json_t *decide_known_pod(const struct extender *x, const char *uid);
 /* -EINVAL with text: the pod that is known by that uid has another name or namespace. */
-int decide_same_pod(const struct extender *x, const char *uid, const char *ns, const char *name,
-	struct err *e);
+int decide_same_pod(
+	const struct extender *x, const char *uid, const char *ns, const char *name, struct err *e);
 /* The zones of a placement by the ids of their NUMA nodes, as bits. */
 uint64_t decide_zones(const struct sched_candidate *c, const struct sched_placement *p);
 

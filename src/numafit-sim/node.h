@@ -57,8 +57,8 @@ struct container {
 	struct nodeset mems;
 	struct remembered first, known; /* what its runtime has written down, and what it knows
 					 */
-	char *placement; /* value of the daemon's annotation, or NULL */
-	bool placed;     /* it could be read, into this, and it was not resized since: */
+	char *placement;                /* value of the daemon's annotation, or NULL */
+	bool placed; /* it could be read, into this, and it was not resized since: */
 	struct placement says;
 };
 
@@ -92,7 +92,8 @@ int container_set(const struct topo *t, struct container *c, const char *cpus, c
  * that would make another QoS class of it. */
 int container_resize(const struct topo *t, struct container *c, uint64_t cpu_milli,
 	uint64_t memory_bytes, struct err *e);
-/* What is in force; and the runtime knows that from now on, its resources only if they were told. */
+/* What is in force; and the runtime knows that from now on, its resources only if they were told.
+ */
 struct remembered container_now(const struct container *c);
 void container_remember(struct container *c, bool resources);
 /* It is created with what is in force now. */

@@ -38,11 +38,11 @@ struct daemon {
 	char status_path[SETTINGS_PATH_MAX + sizeof "/numafitd.sock"];
 	struct journal *journal;
 	struct loop_timer *rotate, *expire;
-	struct sweep *sweep;           /* NULL: there is none */
+	struct sweep *sweep;              /* NULL: there is none */
 	struct in_force_reader *in_force; /* likewise */
 	const struct cgroups *cgroups;    /* its own, where containers are seen; NULL: nowhere */
 	uint64_t in_force_ns;             /* how long a Synchronize may read them */
-	struct teller *teller;         /* likewise */
+	struct teller *teller;            /* likewise */
 	/* Grows whenever other CPUs or other memory are free, over restarts too: what schedulers
 	 * say that they have seen. */
 	uint64_t generation;

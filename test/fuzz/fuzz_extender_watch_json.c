@@ -14,8 +14,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 /* Whatever a hint says, no more than the pod asks for is believed of it. */
 static void fuzz_claim(const struct extender_pod *p, const struct resource_table *names)
 {
-	const struct sched_bound b = {
-		.pod = &p->pod, .taken = p->taken, .nr_taken = p->nr_taken};
+	const struct sched_bound b = {.pod = &p->pod, .taken = p->taken, .nr_taken = p->nr_taken};
 	struct sched_claim claim;
 
 	sched_claim_of(&b, names, &claim);

@@ -1104,7 +1104,8 @@ static void who_waits_for_a_bind_hears_of_it_before_the_end(void **state)
 	rig_wait(r);
 	assert_int_equal(r->status, FAKE_OK);
 	assert_string_equal(r->answer, OK);
-	assert_int_equal(rig_end(r, 0), 0); /* another SIGTERM may come when none is caught any more */
+	assert_int_equal(
+		rig_end(r, 0), 0); /* another SIGTERM may come when none is caught any more */
 }
 
 static void before_it_knows_the_cluster_it_says_so(void **state)

@@ -154,7 +154,8 @@ static void assert_apart(const struct world *w)
 
 static void synchronize(struct world *w)
 {
-	static const char *const pods[] = {"known", "own", "big", "shared", "tokens", "late", "left"};
+	static const char *const pods[] = {
+		"known", "own", "big", "shared", "tokens", "late", "left"};
 	struct request requests[RUNNING_MAX];
 	const struct placement *placed[RUNNING_MAX] = {NULL}; /* the journal alone knows them */
 	const struct inventory what = {
@@ -218,8 +219,8 @@ static void leave(struct world *w, const char *cpus)
 	engine_started(w->d.engine, NOW_MS, "left");
 }
 
-/* One of each: shared, with CPUs of its own (on a part of a NUMA node and on a whole one), held with
- * its pod, on tokens; tokens whose container is still to come; left as it runs. */
+/* One of each: shared, with CPUs of its own (on a part of a NUMA node and on a whole one), held
+ * with its pod, on tokens; tokens whose container is still to come; left as it runs. */
 static void live_a_life(struct world *w)
 {
 	const struct request shared = ask("shared", QOS_BURSTABLE, 500, 0),
@@ -333,35 +334,24 @@ static void assert_lease_is_kept(struct world *w)
 /* A setting that needs a restart. */
 struct row {
 	const char *key, *value; /* value NULL: another journal or another machine is meant */
-	const char *moves;	 /* containers whose cpuset changes, each followed by a space */
+	const char *moves;       /* containers whose cpuset changes, each followed by a space */
 };
 static const struct row rows[] = {
-	{"mode", "shadow", ""},
-	{"besideStaticKubelet", "manage", ""},
+	{"mode", "shadow", ""}, {"besideStaticKubelet", "manage", ""},
 	{"kubeletRootDirectory", "/var/lib/other", ""},
 	{"kubeletConfigFile", "/etc/kubelet.yaml", ""},
 	{"reservedSystemCPUs", "0-1,32-33", "shared own "},
-	{"systemReserved.cpu", "4", "shared own "},
-	{"kubeReserved.cpu", "4", "shared own "},
-	{"reservedMemory", NULL, ""},
-	{"deviceMemory", "include", ""},
-	{"nodeName", "other", ""},
-	{"nri.socketPath", "/run/other.sock", ""},
-	{"nri.pluginIndex", "77", ""},
-	{"nri.failurePolicy", "drop-and-proceed", ""},
-	{"devicePlugin.enabled", "false", ""},
-	{"devicePlugin.preStartContainer", "false", ""},
-	{"podResources.enabled", "true", ""},
-	{"podsAPI.enabled", "true", ""},
-	{"apiServer.kubeconfig", "/etc/kubeconfig", ""},
-	{"apiServer.context", "other", ""},
-	{"podsWatch.enabled", "true", ""},
-	{"events.enabled", "true", ""},
-	{"nodeResourceTopology.enabled", "true", ""},
-	{"numatopology.enabled", "true", ""},
-	{"metrics.address", "", ""},
+	{"systemReserved.cpu", "4", "shared own "}, {"kubeReserved.cpu", "4", "shared own "},
+	{"reservedMemory", NULL, ""}, {"deviceMemory", "include", ""}, {"nodeName", "other", ""},
+	{"nri.socketPath", "/run/other.sock", ""}, {"nri.pluginIndex", "77", ""},
+	{"nri.failurePolicy", "drop-and-proceed", ""}, {"devicePlugin.enabled", "false", ""},
+	{"devicePlugin.preStartContainer", "false", ""}, {"podResources.enabled", "true", ""},
+	{"podsAPI.enabled", "true", ""}, {"apiServer.kubeconfig", "/etc/kubeconfig", ""},
+	{"apiServer.context", "other", ""}, {"podsWatch.enabled", "true", ""},
+	{"events.enabled", "true", ""}, {"nodeResourceTopology.enabled", "true", ""},
+	{"numatopology.enabled", "true", ""}, {"metrics.address", "", ""},
 	{"runDirectory", NULL, ""}, /* another journal */
-	{"machine", NULL, ""},	    /* another machine's journal is set aside */
+	{"machine", NULL, ""},      /* another machine's journal is set aside */
 };
 enum { NR_ROWS = sizeof rows / sizeof *rows };
 

@@ -21,7 +21,15 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-enum { BOXES = 8, PATH_BYTES = 300, LIST_BYTES = 256, PLACEMENT_BYTES = 512, GUARD_MS = 20000, POLL_MS = 2, ROUND_MS = 5 };
+enum {
+	BOXES = 8,
+	PATH_BYTES = 300,
+	LIST_BYTES = 256,
+	PLACEMENT_BYTES = 512,
+	GUARD_MS = 20000,
+	POLL_MS = 2,
+	ROUND_MS = 5
+};
 
 static const char machine[] = "machine two\n"
 			      "node 0 memory 8Gi cpus 0-7\n"
