@@ -1,6 +1,7 @@
 /* Picking CPUs against recorded answers of the kubelet and against plain forms of its loops.
  * (test_cpu_json.c runs the recorded answers of its static policy.) */
 #include <numafit/cpus.h>
+#include <numafit/settings.h>
 
 #include "core_machine.h"
 #include "core_random.h"
@@ -302,9 +303,11 @@ static void no_other_way_to_give_out_one_by_one_is_more_even(void **state)
 static void distribution_ends_on_64_uneven_nodes(void **state)
 {
 	struct random r = {5};
+	struct settings s;
 	unsigned counts[NODES_MAX];
 
 	(void)state;
+	settings_init(&s);
 	for (unsigned n = 0; n < NODES_MAX; n++)
 		counts[n] = 1 + n % 16;
 	struct topo *t = machine_with(counts, NODES_MAX, 1, 8);
@@ -312,15 +315,12 @@ static void distribution_ends_on_64_uneven_nodes(void **state)
 		struct cpuset from = some_of(t, &r, 80), got, again;
 		unsigned want = 1 + random_below(&r, cpuset_count(&from));
 		const struct cpus_how how = {.distributed = true, .group = 1};
+		struct budget first = budget_of(s.merge_visit_budget), second = first;
 
-		assert_int_equal(cpus_take(t, &from, want, &how, &(struct budget){.endless = true},
-					 &got, NULL),
-			0);
+		assert_int_equal(cpus_take(t, &from, want, &how, &first, &got, NULL), 0);
 		assert_true(cpuset_within(&got, &from));
 		assert_int_equal(cpuset_count(&got), want);
-		assert_int_equal(cpus_take(t, &from, want, &how, &(struct budget){.endless = true},
-					 &again, NULL),
-			0);
+		assert_int_equal(cpus_take(t, &from, want, &how, &second, &again, NULL), 0);
 		assert_true(cpuset_equal(&got, &again));
 	}
 	free(t);
