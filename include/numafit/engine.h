@@ -247,5 +247,8 @@ void engine_set_topo(struct engine *g, int64_t now_ms, const struct topo *t);
  * offline, and what is booked beyond the memory that is left is booked no more. The cause is
  * "restart". */
 void engine_take_effect(struct engine *g, int64_t now_ms, const struct topo *t);
+/* Whether a container has lost CPUs and has no others for them yet: engine_take_effect() looks for
+ * some, even where neither settings nor machine have changed. */
+bool engine_lacks_cpus(const struct engine *g);
 
 #endif

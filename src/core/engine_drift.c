@@ -197,6 +197,17 @@ void engine_set_topo(struct engine *g, int64_t now_ms, const struct topo *t)
 	adapt(g, now_ms, "hotplug", t);
 }
 
+bool engine_lacks_cpus(const struct engine *g)
+{
+	for (size_t i = 0; i < ledger_count(g->ledger); i++) {
+		const struct holding *h = ledger_at(g->ledger, i);
+
+		if (h->decision.lost_cpus && holding_lacks_cpus(h))
+			return true;
+	}
+	return false;
+}
+
 void engine_take_effect(struct engine *g, int64_t now_ms, const struct topo *t)
 {
 	adapt(g, now_ms, "restart", t);

@@ -402,7 +402,8 @@ static void take_effect(struct daemon *d, const struct settings *now)
 			"text=\"other CPUs or memory are for containers than before: those that "
 			"have "
 			"them move\"");
-	if (!changed && !reserved && engine_settings_changed(d->engine, NULL) == 0)
+	if (!changed && !reserved && engine_settings_changed(d->engine, NULL) == 0 &&
+		!engine_lacks_cpus(d->engine)) /* CPUs may have gone and come back meanwhile */
 		return;
 	engine_take_effect(d->engine, loop_wall_ms(), &d->topo);
 	free(d->machine);

@@ -449,6 +449,34 @@ static void what_cannot_be_replaced_is_fewer_until_it_can(void **state)
 	world_free(w);
 }
 
+/* All is as the journal has it, and somebody has ended meanwhile. */
+static void what_lacks_cpus_gets_them_with_any_restart_once_there_are_some(void **state)
+{
+	struct world *w = world_new();
+	struct settings s = w->d.settings;
+	struct update_list ups = {0};
+	struct cpuset free;
+
+	(void)state;
+	free = ledger_free_cpus(engine_ledger(w->d.engine));
+	const struct request rest =
+		ask("rest", QOS_GUARANTEED, 1000 * (cpuset_count(&free) - 4), GIB(1));
+	assert_true(create(w, &rest).exclusive);
+	s.reserved_cpus = cpuset_or(
+		s.reserved_cpus, &ledger_find(engine_ledger(w->d.engine), "own")->decision.cpus);
+	restart_with(w, &s);
+	const struct holding *own = ledger_find(engine_ledger(w->d.engine), "own");
+	assert_true(!own->decision.exclusive || cpuset_count(&own->decision.cpus) < 4);
+	engine_release(w->d.engine, NOW_MS, "stop", "rest", &ups);
+	w->nr--;
+	apply(w, &ups);
+	restart_with(w, &s);
+	own = ledger_find(engine_ledger(w->d.engine), "own");
+	assert_true(own->decision.exclusive);
+	assert_int_equal(cpuset_count(&own->decision.cpus), 4);
+	world_free(w);
+}
+
 static void more_reserved_memory_is_booked_no_more(void **state)
 {
 	struct world *w = world_new();
@@ -582,6 +610,7 @@ int main(void)
 		cmocka_unit_test(
 			tokens_are_kept_for_who_comes_after_the_reserved_cpus_have_changed),
 		cmocka_unit_test(what_cannot_be_replaced_is_fewer_until_it_can),
+		cmocka_unit_test(what_lacks_cpus_gets_them_with_any_restart_once_there_are_some),
 		cmocka_unit_test(more_reserved_memory_is_booked_no_more),
 		cmocka_unit_test(memory_of_devices_is_booked_no_more_once_it_is_excluded),
 		cmocka_unit_test(strict_reservation_with_all_else_held_takes_from_the_widest),
