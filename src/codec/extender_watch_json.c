@@ -320,7 +320,7 @@ static int read_pods(const char *text, struct arena *a, struct sched_report *out
 /* Behind the pods. */
 static int read_zones(const char *text, struct arena *a, struct sched_report *out, struct err *e)
 {
-	size_t nr;
+	size_t nr = 0;
 	int rc = read_numbers(text, a, &out->pod_zones, &nr, e);
 
 	if (!rc && nr != out->nr_pods)

@@ -221,7 +221,7 @@ func (c *cluster) startRuntime() {
 	text = strings.ReplaceAll(text, "'"+c.path("nri.sock")+"'", "'"+nriFolder+"/nri.sock'")
 	c.must(os.WriteFile(c.path("containerd.toml"), []byte(text), 0o600))
 	c.must(os.Symlink("/run/numafit", c.path("run"))) // where status() asks
-	c.startRuntime()
+	c.node.startRuntime()
 	c.must(writeImage(c.path("image.tar")))
 	for _, archive := range []string{c.path("image.tar"), os.Getenv("IMAGE")} {
 		c.ctr("images", "import", archive)
