@@ -35,7 +35,8 @@ type oracle struct {
 	*soak
 	exclusive map[string]holding // what status said last, by container
 	settings  map[string]string
-	room      [nrNodes]uint64   // bytes of memory that containers may have there
+	room      [nrNodes]uint64   // bytes of memory that containers may have there, as status said last
+	most      [nrNodes]uint64   // and the most that it ever said
 	kept      map[string]cpuSet // the containers' own CPUs as numafitd ended
 	changing  bool              // the machine is, and numafitd may not have seen it yet
 	lost      bool              // the journal is, since numafitd ended
@@ -95,8 +96,8 @@ func (r *runtimeSide) judgeMemory(c *container) {
 	var asked, room uint64
 	for _, node := range nodes.members() {
 		room += r.o.room[node]
-		if r.machine.memory[node] != memoryMiB {
-			return
+		if r.machine.memory[node] != memoryMiB || r.o.room[node] != r.o.most[node] {
+			return // some is gone, or is back and status has not said so yet
 		}
 	}
 	for _, other := range r.running() {
@@ -172,6 +173,7 @@ func (o *oracle) learn(s *status) {
 		for _, m := range n.Memory {
 			if m.Type == "memory" {
 				o.room[n.ID] = m.Allocatable
+				o.most[n.ID] = max(o.most[n.ID], m.Allocatable)
 			}
 		}
 	}
