@@ -25,9 +25,9 @@ bool admit_has_tokens(const struct settings *s, const struct request *req);
 int admit_tokens(
 	const struct ledger *l, const struct request *req, struct lease_claim *c, struct err *e);
 /* Whether the tokens, which are leased, can be the container's: an annotation may be forged. By
- * req->owner where PodResources has told; else they must not wait for another pod. 0; -EPERM: they
- * are another's; -EBUSY: they wait for another pod; -EAGAIN: that is not known yet, and the kubelet
- * tries again. */
+ * req->owner where PodResources has shown them; else they must not wait for another pod. 0; -EPERM:
+ * they are another's; -EBUSY: they wait for another pod; -EAGAIN: that is not known yet, and the
+ * kubelet tries again. */
 struct tokenset;
 int admit_token_owner(const struct ledger *l, const struct request *req,
 	const struct tokenset *tokens, struct err *e);

@@ -35,7 +35,7 @@ struct decision {
 	unsigned nr_blocks;
 	struct memory_block blocks[TOPO_KINDS];
 	struct sched_hint_result hint;
-	bool left;             /* it runs on as it was found (onAdopt: leave) and is told nothing */
+	bool left;             /* it runs on as it was found (onAdopt: leave) and gets no update */
 	struct cpuset left_on; /* left, and confined to these CPUs by somebody else: no container
 				  gets any of them for its own. Empty: it is not confined */
 	bool lost_cpus; /* CPUs of its own have gone offline since: as long as it has fewer than it

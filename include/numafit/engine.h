@@ -110,7 +110,8 @@ int engine_dump(struct engine *g, int64_t now_ms,
  * admits it. So it does when that takes more working memory than there is, or a longer record than
  * a journal takes: in pod scope one of several lines, else a line. Then d->apart says so, and so do
  * the decisions for its containers, which are decided one by one. Running containers that must make
- * room are told with the next reply that can carry updates, before any container of the pod runs.
+ * room are updated with the next reply that can carry updates, before any container of the pod
+ * runs.
  */
 void engine_run_pod(struct engine *g, int64_t now_ms, const struct pod *pod, struct decision *d);
 /* A container is being created. *d is the answer, admitted or refused. When admitted, *ups gains
@@ -169,7 +170,7 @@ void engine_shadow(struct engine *g, int64_t now_ms, const struct request *req,
 enum doubt {
 	DOUBT_NONE,
 	DOUBT_AGE,    /* it is as old as the container, of a runtime that forgets */
-	DOUBT_CONTENT /* it is not what the ledger has, or what the container was told yet */
+	DOUBT_CONTENT /* it is not what the ledger has, or not what the last update said */
 };
 /* said is what the container's annotation says, or NULL. */
 enum doubt engine_doubts(const struct engine *g, const struct request *req,
@@ -193,7 +194,7 @@ void engine_synchronize(
 	struct engine *g, int64_t now_ms, const struct inventory *what, struct update_list *ups);
 
 /* What an unread container of a Synchronize runs with: req has its cpuset and numbers. It must be
- * told when that is not what it is to have, and grows or shrinks in place when its numbers have
+ * updated when that is not what it is to have, and grows or shrinks in place when its numbers have
  * changed. Unknown ids are fine. */
 void engine_note_in_force(struct engine *g, int64_t now_ms, const struct request *req);
 

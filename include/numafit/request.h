@@ -36,7 +36,7 @@ enum in_force {
 /* Whose the tokens are that a container comes with, by what the kubelet's PodResources shows. */
 enum token_owner {
 	TOKENS_NOT_ASKED,     /* it is not asked */
-	TOKENS_NOT_SHOWN_YET, /* it has not told of the container's pod yet */
+	TOKENS_NOT_SHOWN_YET, /* it has not shown the container's pod yet */
 	TOKENS_OWN,           /* just these are the container's */
 	TOKENS_NOBODYS,       /* none of them is anybody's, and the container is none that it tells
 				 of: what plain init containers have it never shows */

@@ -56,7 +56,7 @@ struct status_info {
 	const char *connection; /* to the runtime, a word: "connecting", "synchronizing", "ready" */
 	const char *runtime;    /* its name and version, or "" */
 	uint64_t uptime_ms;
-	uint64_t generation; /* of what is free, as schedulers are told it */
+	uint64_t generation; /* of what is free, as it is reported to schedulers */
 	const char
 		*journal; /* why it cannot be written, and containers are refused; NULL: it can */
 	const struct status_kubelet *kubelet;     /* NULL: all of it is off */

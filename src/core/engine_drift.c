@@ -181,7 +181,7 @@ static void adapt(struct engine *g, int64_t now_ms, const char *cause, const str
 		bool booked = has_other_memory(&h->decision, &before[i]);
 
 		budget_return(&budget, &part);
-		/* what it lacks is told until it has it */
+		/* the message names what it lacks until it has it */
 		if (!moved && booked && !(h->decision.lost_cpus && holding_lacks_cpus(h)))
 			note_memory(g, h);
 		if (moved && h->state != HOLDING_WAITING)

@@ -36,14 +36,14 @@ static bool has_first_cpuset(
 	return engine_runs_as(g, req, &then);
 }
 
-/* The same of the number of CPUs of its own, which the annotation tells, too. */
+/* The same of the number of CPUs of its own, which the annotation has, too. */
 static bool has_first_number(
 	const struct engine *g, const struct request *req, const struct placement *said)
 {
 	return !said || own_cpus(g, req) == (said->exclusive ? cpuset_count(&said->cpus) : 0);
 }
 
-/* A runtime that has forgotten knows by halves, once it was told a cpuset again: what is neither as
+/* A runtime that has forgotten knows by halves, once a cpuset was set again: what is neither as
  * at first nor as in the ledger was changed since, and is news. */
 bool engine_knows_better(
 	const struct engine *g, const struct request *req, const struct placement *said)
@@ -82,7 +82,7 @@ enum doubt engine_doubts(const struct engine *g, const struct request *req,
 		       : DOUBT_NONE;
 }
 
-/* It grows or shrinks around what it has; all that move are told with the next reply. */
+/* It grows or shrinks around what it has; all that move are updated with the next reply. */
 static void resize_later(struct engine *g, int64_t now_ms, const struct request *req)
 {
 	struct update_list ups = {0};

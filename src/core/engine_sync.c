@@ -341,8 +341,8 @@ static void release_gone_pods(struct engine *g, int64_t now_ms, const struct inv
 	free(pods);
 }
 
-/* What runs otherwise than it is to is told so, and so is what nobody can look at; what does not
- * run yet is told again when it does. What is still to be read is told then. */
+/* A container gets an update when it does not run as it is to, or when its cgroup cannot be read.
+ * One that does not run yet gets it once more when it does; one that is still to be read, then. */
 static void put_right(struct engine *g, const struct request *req, const struct placement *placed,
 	struct update_list *ups)
 {

@@ -73,7 +73,7 @@ static void claim_late(struct engine *g, int64_t now_ms, const struct holding *h
 	ledger_set_misplaced(g->ledger, id, misplaced);
 }
 
-/* What a container claimed that was found running before PodResources had told of it, and is
+/* What a container claimed that was found running before PodResources showed it, and is
  * another's: it keeps its CPUs, and the tokens wait for whose they are. */
 static void withdraw_forged(struct engine *g, int64_t now_ms, const struct holding *h)
 {

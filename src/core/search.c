@@ -320,7 +320,7 @@ static void run(struct search *s, unsigned more)
 	(void)descend(s, s->n, more, (struct branch){.chosen = s->required, .cost = s->cost});
 }
 
-/* Whether the rows tell all that a set must satisfy. */
+/* Whether the rows are all that a set must satisfy. */
 static bool rows_are_all(const struct search *s)
 {
 	return !s->overlaps && !s->socket_of && !s->possible && nodeset_empty(s->except);

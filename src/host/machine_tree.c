@@ -142,7 +142,7 @@ static int nothing_there(const char *part, unsigned number, const char *below, s
 		part, number, below);
 }
 
-/* Whoever has told hwloc to hide the memory of GPUs misses nothing. */
+/* Where the environment makes hwloc hide the memory of GPUs, nothing is missing. */
 static bool is_hidden(const char *path, unsigned id)
 {
 	const struct node_ids it = {.nr = 1, .id = {(uint16_t)id}};

@@ -61,7 +61,7 @@ struct door {
 	struct door_options o;
 	struct loop *loop;
 	int front; /* an epoll of those who are silent */
-	struct fd_poll *listener, *told;
+	struct fd_poll *listener, *front_poll;
 	struct loop_timer *again, *accept_again, *tick;
 	bool ticks, unserved; /* some have entered since entered() */
 	bool newest;          /* it is the turn of the newest, not of the oldest */
@@ -716,8 +716,8 @@ struct door *door_new(struct loop *l, const struct door_options *o)
 	d->accept_again = loop_timer_new(l, accept_again, d);
 	d->tick = loop_timer_new(l, tick, d);
 	d->listener = fd_poll_new(l, o->fd, FD_READABLE, on_listener, d);
-	d->told = d->front < 0 ? NULL : fd_poll_new(l, d->front, FD_READABLE, on_front, d);
-	if (!d->listener || !d->told)
+	d->front_poll = d->front < 0 ? NULL : fd_poll_new(l, d->front, FD_READABLE, on_front, d);
+	if (!d->listener || !d->front_poll)
 		abort(); /* as where there is no memory */
 	return d;
 }
@@ -744,7 +744,7 @@ void door_free(struct door *d)
 		while ((s = TAILQ_FIRST(&d->turns[class])))
 			send_away(TAILQ_FIRST(&s->ready));
 	}
-	fd_poll_close(d->told);
+	fd_poll_close(d->front_poll);
 	(void)close(d->front);
 	loop_timer_close(d->again);
 	loop_timer_close(d->accept_again);

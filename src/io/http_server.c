@@ -133,7 +133,7 @@ static bool enter(
 {
 	struct http_server *s = ctx;
 
-	s->entering = g; /* of whom connection_changed() hears now */
+	s->entering = g; /* connection_changed() is about it now */
 	return MHD_add_connection(s->mhd, fd, address, len) == MHD_YES; /* closes it if need be */
 }
 

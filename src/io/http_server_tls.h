@@ -12,7 +12,7 @@ struct http_server_tls;
  * NULL with text: a text is none, or certificate and key do not belong together (EINVAL). */
 struct http_server_tls *http_server_tls_new(
 	const char *cert, const char *key, const char *client_ca, struct err *e);
-/* What a session is to tell, where clients need a certificate. */
+/* What a session is to report, where clients need a certificate. */
 struct http_server_proof {
 	void (*proven)(void *ctx);                   /* that it has shown one that is right */
 	void (*refused)(void *ctx, const char *why); /* or one that is not, and why */

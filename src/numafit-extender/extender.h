@@ -114,7 +114,7 @@ char *decide_preempt(
  */
 bool decide_candidate(
 	struct extender *x, const char *name, struct sched_node *node, struct sched_candidate *out);
-/* The pod of that uid, as the watch tells of it, else as the last decision had it; NULL: it is not
+/* The pod of that uid, as the watch has it, else as the last decision had it; NULL: it is not
  * known, or bound. Borrowed. */
 struct json_t *decide_known_pod(const struct extender *x, const char *uid);
 /* -EINVAL with text: the pod that is known by that uid has another name or namespace. */

@@ -92,7 +92,8 @@ int container_set(const struct topo *t, struct container *c, const char *cpus, c
  * that would make another QoS class of it. */
 int container_resize(const struct topo *t, struct container *c, uint64_t cpu_milli,
 	uint64_t memory_bytes, struct err *e);
-/* What is in force; and the runtime knows that from now on, its resources only if they were told.
+/* What is in force; and the runtime knows that from now on, its resources only if an update had
+ * them.
  */
 struct remembered container_now(const struct container *c);
 void container_remember(struct container *c, bool resources);

@@ -80,9 +80,9 @@ bool run_directory_may_come(int rc);
 
 /* Build the engine: fold the journal of an earlier life if there is one, and start a new journal
  * with what came out. A journal that cannot be used is set aside, loudly; the runtime's Synchronize
- * then tells what runs. Where no journal can be written that is told, nothing is placed, and it is
- * tried again, with the run directory's claim if need be; the daemon ends itself (d->verdict) when
- * that is another daemon's by then. 0, or -errno where no waiting helps. */
+ * then reports what runs. Where no journal can be written, the log says so, nothing is placed, and
+ * it is tried again, with the run directory's claim if need be; the daemon ends itself (d->verdict)
+ * when that is another daemon's by then. 0, or -errno where no waiting helps. */
 int recorder_start(struct daemon *d, struct err *e);
 void recorder_stop(struct daemon *d);
 /* The machine or what is held may be another one than before. */
@@ -234,7 +234,7 @@ void log_record(void *ctx, const struct record *r);
 void log_event(void *ctx, bool bad, const char *event, const char *text);
 
 /* status.c: the unix socket that `numafit status` asks. What may go well later (see
- * run_directory_may_come()) is told and tried again. 0, or -errno with text. */
+ * run_directory_may_come()) is logged and tried again. 0, or -errno with text. */
 int status_start(struct daemon *d, struct err *e);
 void status_stop(struct daemon *d);
 /* What it answers; the caller frees. NULL: it would be too large. */

@@ -493,8 +493,8 @@ static void fold(struct daemon *d)
 		lines, ledger_count(engine_ledger(d->engine)));
 }
 
-/* The run directory may be there by now. Its journal is of use as long as the runtime has not told
- * what runs: then that is in the ledger. */
+/* The run directory may be there by now. Its journal is of use as long as the runtime has not
+ * reported what runs: then that is in the ledger. */
 static int claim_late(struct daemon *d, struct err *e)
 {
 	int rc = run_directory_claim(d, e);

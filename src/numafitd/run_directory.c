@@ -19,7 +19,7 @@ bool run_directory_may_come(int rc)
 	       rc != -EINVAL && rc != -EISDIR;
 }
 
-/* Whose lock it is, as it told; 0: it could not. Its number may mean another process elsewhere: in
+/* Whose lock it is, as it says; 0: it could not. Its number may mean another process elsewhere: in
  * a container process ids are the container's own. */
 static int holder_of(int lock)
 {
@@ -66,7 +66,7 @@ int run_directory_claim(struct daemon *d, struct err *e)
 		(void)close(lock);
 		return rc;
 	}
-	/* whose it is helps whoever is kept out, and a disk may be full: then it is not told */
+	/* whose it is helps whoever is kept out, and a disk may be full: then it is not written */
 	if (ftruncate(lock, 0) == 0)
 		(void)!dprintf(lock, "%d\n", (int)getpid());
 	d->lock = lock;

@@ -14,7 +14,7 @@ import (
 
 const image = "localhost/e2e:1"
 
-// untilTold ends at once when it is told to: CRI-O asks, and waits.
+// untilTold ends at once on SIGTERM: CRI-O sends it, and waits.
 const untilTold = "trap exit TERM; sleep 1000000 & wait"
 
 var applets = []string{"sh", "cat", "sleep", "dd"}

@@ -154,7 +154,7 @@ func (s *soak) hotplug() {
 }
 
 // restartRuntime: its process ends and another one comes; containers run on. Some of them end
-// meanwhile, which nobody is told of.
+// meanwhile, which nobody hears of.
 func (s *soak) restartRuntime() {
 	if s.calm() {
 		return

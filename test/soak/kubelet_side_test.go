@@ -52,7 +52,7 @@ func (s *soak) somePodSpec(name string) *v1.Pod {
 	return newPod(name, asks...)
 }
 
-// startKnownPod is a pod that the kubelet tells of: it admits it, runs its init containers to their
+// startKnownPod is a pod that the kubelet shows: it admits it, runs its init containers to their
 // end, its sidecars, and then the others.
 func (s *soak) startKnownPod() {
 	if len(s.runtime.containers) > containersAtMost {

@@ -23,7 +23,7 @@ static const char *const part_names[PARTS_MAX] = {"p0", "p1", "p2", "p3", "p4", 
 /* A container as the runtime has it: the cpuset that it runs with. */
 struct running {
 	bool runs, exclusive, seen; /* seen: its process runs, and the engine was told so */
-	bool floats; /* nobody has ever told it a cpuset: it runs on all CPUs there are */
+	bool floats;                /* it never had a cpuset set: it runs on all CPUs there are */
 	char id[ID_MAX], cpus[CPUSET_TEXT_MAX], mems[NODESET_TEXT_MAX];
 	struct request req;
 	struct placement placed;
@@ -48,7 +48,7 @@ struct world {
 	unsigned next_id, updates, refused, resized, resizes_refused, resized_unasked, agreed,
 		disagreed;
 	bool failing;             /* the journal takes nothing that could be refused */
-	bool shadow;              /* nobody is told anything */
+	bool shadow;              /* no container is updated */
 	bool without_annotations; /* the runtime does not show them */
 	unsigned nr_records[NR_RECORD_OPS];
 };

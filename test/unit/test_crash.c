@@ -380,7 +380,7 @@ static void settle_unanswered(struct rig *r)
 		return;
 	b->runs = b->stray = true;
 	b->exclusive = false;
-	if (random_chance(&r->random, 30)) { /* somebody else has told it where to run */
+	if (random_chance(&r->random, 30)) { /* somebody else has set its cpuset */
 		unsigned from = random_below(&r->random, CPUS);
 
 		(void)snprintf(b->cpus, sizeof b->cpus, "%u-%u", from,

@@ -202,7 +202,7 @@ static void is_as_held(struct rig *r, struct pod_here *p, const struct journal_f
 	if (!h)
 		fail_msg("%s runs, and the ledger lacks it", p->container);
 	p->left = h->decision.left;
-	if (p->left) { /* it was started unpinned, and nobody has told it anything */
+	if (p->left) { /* it was started unpinned, and has had no update */
 		assert_false(*p->placement || *p->cpus);
 		assert_true(cpuset_empty(&h->decision.left_on));
 		r->count.left++;

@@ -246,7 +246,7 @@ value deploy/extender/extender.yaml 'tls\..*' >"$dir/got"
 same "extender: its key is where it is looked for" "$tls/tls.crt
 $tls/tls.key
 $tls/ca.crt"
-check "extender: it is told of its node's address" says "spec.containers.0.env.0.valueFrom.fieldRef.fieldPath status.hostIP"
+check "extender: it knows its node's address" says "spec.containers.0.env.0.valueFrom.fieldRef.fieldPath status.hostIP"
 policy=deploy/extender/networkpolicy/networkpolicy.yaml
 value $policy 'spec\.ingress\.[0-9]*\.ports\.[0-9]*\.port' >"$dir/got"
 same "the policy is about its ports, by their names" "$(value $extender 'spec\.template\.spec\.containers\.0\.ports\.[0-9]*\.name')"

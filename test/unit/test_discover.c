@@ -355,7 +355,8 @@ static void hwloc_reads_the_tree_it_was_told_whatever_its_environment_says(void 
 	assert_int_equal(unsetenv("HWLOC_SYNTHETIC"), 0);
 }
 
-/* Who tells hwloc to hide what drivers call a GPU's memory is obeyed; nothing else hides it. */
+/* An environment that makes hwloc hide what drivers call a GPU's memory is obeyed; nothing else
+ * hides it. */
 static void gpu_memory_is_there_unless_the_environment_hides_it(void **state)
 {
 	static const char name[] = "HWLOC_KEEP_NVIDIA_GPU_NUMA_NODES";

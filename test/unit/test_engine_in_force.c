@@ -163,7 +163,7 @@ static void a_report_as_old_as_the_container_undoes_no_resize(void **state)
 	}
 }
 
-/* It was told the cpuset once more, but not how much it may use. */
+/* Its cpuset was set once more, but not how much it may use. */
 static void a_runtime_that_knows_the_cpuset_again_may_not_know_the_numbers(void **state)
 {
 	static const unsigned sizes[] = {6000, 2000, 1500};

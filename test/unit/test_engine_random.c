@@ -104,7 +104,7 @@ static struct cpuset some_cpus(const struct world *w, struct random *r, const st
 	return cpuset_empty(&cpus) ? w->t->cpus : cpus;
 }
 
-/* Nobody else than us is asked, and nobody has told it where to run; or somebody has. */
+/* Nobody else than us is asked, and nobody has set its cpuset; or somebody has. */
 static void run_unasked(struct world *w, struct random *r, struct guest *p, unsigned i)
 {
 	struct running *c = &p->run[i];

@@ -1,6 +1,7 @@
 /* Settings that have changed while the daemon was away, and a machine that has: its own recorder
  * folds a journal that was written with others. Nothing of it is lost, what conflicts with what is
- * in force now moves, and the runtime is told so. Every setting that needs a restart has a row. */
+ * in force now moves, and the runtime gets the updates. Every setting that needs a restart has a
+ * row. */
 #include <codec/fields_json.h>
 #include <io/log.h>
 #include <numafit/cpus.h>

@@ -71,7 +71,7 @@ func TestCertifiedCallsAreAnsweredAmongStrangers(t *testing.T) {
 		callAmong(t, "certified calls beside", filter, crowd)
 	})
 	// Each whole hello costs a handshake's arithmetic, and there are as many as the processor can do:
-	// how long a call takes then is told, and that is all.
+	// how long a call takes then is printed, and that is all.
 	t.Run("whole hellos", func(t *testing.T) {
 		crowd := newCrowd(t, x.address, "127.0.0.2", begin)
 		answered := 0
