@@ -381,8 +381,6 @@ void admit_totals(const struct ledger *l, const struct settings *s, const struct
 		return;
 	if (s->topology_scope == SCOPE_POD && s->topology_policy != POLICY_NONE) {
 		admit_memory_of_pod(l, s, pod, b, a, d);
-		if (!d->admit && d->cut_short) /* that proves nothing */
-			*d = (struct decision){.admit = true, .policy = s->topology_policy};
 		return;
 	}
 	if (need <= free_memory(l))
