@@ -39,6 +39,8 @@ struct sweep {
 	unsigned node;      /* the next one to look at */
 	struct hotplug now; /* as far as it was read in this round */
 	struct topo known;  /* the machine with every CPU that has been online */
+	bool settled;       /* it was read alike twice, a round apart: one reading, while CPUs come
+			       and go, may have a part from before and a part from after */
 	char *at;           /* the container that was looked at last; NULL: none */
 	char problem[sizeof((struct err *)0)->text]; /* the last one of the machine that was told */
 	struct {
@@ -221,7 +223,7 @@ static void tell_problem(struct sweep *s, const char *text)
 	(void)text_copy(s->problem, sizeof s->problem, text);
 }
 
-/* CPUs have come online that were offline since the start: only discovery knows where they are. */
+/* Only discovery knows where CPUs are that were offline since the start. */
 static int learn(struct daemon *d, struct err *e)
 {
 	struct sweep *s = d->sweep;
@@ -235,6 +237,8 @@ static int learn(struct daemon *d, struct err *e)
 			"there are other NUMA nodes or kinds of memory than before: they are used "
 			"from the next start of numafitd on");
 	t->this_machine = d->topo.this_machine;
+	(void)text_copy(t->name, sizeof t->name, d->topo.name);
+	s->settled = topo_fingerprint(t) == topo_fingerprint(&s->known);
 	s->known = *t;
 	return 0;
 }
@@ -276,19 +280,30 @@ static void take_machine(struct daemon *d, struct topo *t)
 	cluster_note_change(d);
 }
 
-static int follow_machine(struct daemon *d, struct err *e)
+/* The machine as it is now, into *t. */
+static int read_machine(struct daemon *d, struct topo *t, struct err *e)
 {
 	struct sweep *s = d->sweep;
+	int rc = s->settled ? 0 : learn(d, e);
+
+	if (!rc)
+		rc = hotplug_apply(&s->known, &s->now, t, e);
+	if (rc != -ENXIO)
+		return rc;
+	rc = learn(d, e);
+	return rc ? rc : hotplug_apply(&s->known, &s->now, t, e);
+}
+
+static int follow_machine(struct daemon *d, struct err *e)
+{
 	auto_free struct topo *t = xcalloc(1, sizeof *t);
 
-	if (!hotplug_differs(&d->topo, &s->now))
+	if (d->sweep->settled && !hotplug_differs(&d->topo, &d->sweep->now))
 		return 0;
-	int rc = hotplug_apply(&s->known, &s->now, t, e);
-	if (rc == -ENXIO) {
-		rc = learn(d, e);
-		if (!rc)
-			rc = hotplug_apply(&s->known, &s->now, t, e);
-	}
+	int rc = read_machine(d, t, e);
+	if (!rc && !hotplug_differs(&d->topo, &d->sweep->now) &&
+		topo_fingerprint(t) == topo_fingerprint(&d->topo))
+		return 0;
 	if (!rc)
 		rc = check_machine(d, t, e);
 	if (!rc)

@@ -856,6 +856,50 @@ static void cpus_go_and_come_without_anybody_doing_anything(void **state)
 	rig_free(r);
 }
 
+static bool is_read_right(struct rig *r)
+{
+	return cpuset_count(&r->d.topo.node[0].cpus) == 8 &&
+	       cpuset_count(&r->d.topo.node[1].cpus) == 8 && all_are_as_held(r);
+}
+
+/* The poll comes before the next round: what is written here is what that one reads. */
+static bool has_come_amid(struct rig *r)
+{
+	if (r->d.topo.nr_cpus == 16)
+		write_file(r, "machine", machine);
+	return r->d.topo.nr_cpus == 16;
+}
+
+/* CPUs that come and go change /sys file by file. */
+static void a_machine_that_was_read_amid_a_change_is_read_again(void **state)
+{
+	static const char amid[] = "machine two\n"
+				   "node 0 memory 8Gi cpus 0-7,10-15\n"
+				   "node 1 memory 8Gi cpus 8-9 socket 1\n";
+	struct rig *r = rig_new(true, "v0.12.5");
+
+	(void)state;
+	stop_daemon(r); /* it starts while they come */
+	read_machine(r, amid);
+	assert_false(is_read_right(r));
+	start_daemon(r);
+	wait_until(r, is_read_right);
+
+	/* one that was never seen comes, and discovery reads too early */
+	stop_daemon(r);
+	read_machine(r, without_cpu_1);
+	put(r, "sys/devices/system/cpu/online", "0,2-15\n");
+	write_file(r, "machine", without_cpu_1);
+	start_daemon(r);
+	struct box *web = start_box(r, 0, 4);
+	pass_rounds(r, web);
+	write_file(r, "machine", amid);
+	put(r, "sys/devices/system/cpu/online", "0-15\n");
+	wait_until(r, has_come_amid);
+	wait_until(r, is_read_right);
+	rig_free(r);
+}
+
 static void a_cpu_that_goes_while_the_daemon_is_away_sets_no_journal_aside(void **state)
 {
 	struct rig *r = rig_new(true, "v0.12.5");
@@ -1135,6 +1179,7 @@ int main(void)
 		cmocka_unit_test(what_only_a_cgroup_above_narrows_is_no_drift),
 		cmocka_unit_test(cpus_go_and_come_without_anybody_doing_anything),
 		cmocka_unit_test(a_cpu_that_goes_while_the_daemon_is_away_sets_no_journal_aside),
+		cmocka_unit_test(a_machine_that_was_read_amid_a_change_is_read_again),
 		cmocka_unit_test(another_machine_still_sets_the_journal_aside),
 		cmocka_unit_test(a_resize_outlives_a_runtime_that_forgets_it),
 		cmocka_unit_test(without_cgroups_it_is_told_what_the_journal_has),
