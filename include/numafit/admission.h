@@ -5,7 +5,7 @@
 #include <numafit/memory.h>
 #include <numafit/pod.h>
 #include <numafit/reasons.h>
-#include <numafit/sched_hint.h>
+#include <numafit/advice.h>
 #include <numafit/settings.h>
 
 /* A pod's way in, as the kubelet's Topology Manager leads it over the device, CPU and memory
@@ -37,7 +37,7 @@ struct grant {
 	struct cpuset cpus;            /* its own ones; empty: it runs on the shared CPUs */
 	struct nodeset mems;           /* where its memory is; empty: anywhere */
 	bool *device[POD_DEVICES_MAX]; /* by resource: a flag for each of its devices; NULL: none */
-	struct sched_hint_result hint;
+	struct advice_result advice;
 	enum topology_policy policy;   /* whose verdict it was */
 	bool cut_short;                /* some search for it ran out of its budget */
 	const struct reasons *reasons; /* NULL: nothing was merged for it */
@@ -62,11 +62,11 @@ struct refusal {
 	bool of_pod;                   /* not that container, but the pod as a whole */
 	bool cut_short;                /* some search for the pod ran out of its budget */
 	const struct reasons *reasons; /* of the merge that refused it, or NULL */
-	struct sched_hint_result hint;
+	struct advice_result advice;
 };
 
 /* Enter what the pod is given in *b. settled, when not NULL, is the affinity of the whole pod,
- * chosen before: nothing is merged. Schedulers' hints (container_ask.hint) are followed when the
+ * chosen before: nothing is merged. Schedulers' advice (container_ask.advice) is followed when the
  * pod as a whole is admitted as it is without them, with as much of everything on places as good;
  * one that must be followed and cannot be refuses the pod. *out and working memory come from *a,
  * which must be fixed (arena_init_fixed()); all its searches together spend *budget. 0, or -EPERM

@@ -6,7 +6,7 @@
 #include <numafit/nodeset.h>
 #include <numafit/pod.h>
 #include <numafit/reasons.h>
-#include <numafit/sched_hint.h>
+#include <numafit/advice.h>
 #include <numafit/settings.h>
 
 /* The whole answer for one container, with the reasons as data. A plain value. */
@@ -34,7 +34,7 @@ struct decision {
 	bool preferred;
 	unsigned nr_blocks;
 	struct memory_block blocks[TOPO_KINDS];
-	struct sched_hint_result hint;
+	struct advice_result advice;
 	bool left;             /* it runs on as it was found (onAdopt: leave) and gets no update */
 	struct cpuset left_on; /* left, and confined to these CPUs by somebody else: no container
 				  gets any of them for its own. Empty: it is not confined */

@@ -84,8 +84,8 @@ struct placement {
 	struct cpuset cpus;
 	struct nodeset mems, nodes;
 	bool has_nodes;
-	bool has_hint; /* a scheduler's hint was looked at, with that verdict */
-	enum sched_hint_verdict hint;
+	bool has_advice; /* a scheduler's advice was looked at, with that verdict */
+	enum advice_verdict advice;
 };
 
 struct engine;

@@ -29,7 +29,7 @@ struct memory_ask {
 	uint64_t bytes;
 };
 
-struct sched_hint_ask; /* sched_hint.h */
+struct advice_ask; /* advice.h */
 
 struct device_ask {
 	unsigned resource; /* index into the node's resources, or the pod's (pod_ask) */
@@ -50,7 +50,7 @@ struct container_ask {
 	/* Its tokens are given out: so many of its CPUs come from each NUMA node (dense index,
 	 * NODES_MAX of them). NULL: from anywhere. */
 	const unsigned *cpus_on;
-	const struct sched_hint_ask *hint; /* a scheduler's, for this container; NULL: none */
+	const struct advice_ask *advice; /* a scheduler's, for this container; NULL: none */
 };
 
 /* Its asks for memory that are not zero, ordinary memory first, then by page size, as a request has

@@ -67,10 +67,10 @@ struct request {
 	/* Value of the numafit.io/allocated annotation (leases.h) that the kubelet put on the
 	 * container, or NULL. Never from the pod's annotations. */
 	const char *allocated;
-	enum token_owner owner; /* of the tokens in it */
-	enum pod_apart apart;   /* why it was not decided with its pod, which was known */
-	const struct sched_hint_ask *hint; /* a scheduler's, for this container; NULL: none */
-	bool has_policy;                   /* as in struct pod_ask */
+	enum token_owner owner;          /* of the tokens in it */
+	enum pod_apart apart;            /* why it was not decided with its pod, which was known */
+	const struct advice_ask *advice; /* a scheduler's, for this container; NULL: none */
+	bool has_policy;                 /* as in struct pod_ask */
 	enum topology_policy policy;
 	const struct device_file *file;
 	size_t nr_files;

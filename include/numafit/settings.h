@@ -25,11 +25,11 @@ enum topology_policy {
 	NR_POLICIES
 };
 /* schedulerHint.mode, and what a hint asks for: what is done when it cannot be followed. */
-enum sched_hint_mode {
-	SCHED_HINT_OFF,     /* hints are not looked at */
-	SCHED_HINT_PREFER,  /* it is dropped, and counted */
-	SCHED_HINT_REQUIRE, /* the container is refused */
-	NR_SCHED_HINT_MODES
+enum advice_mode {
+	ADVICE_OFF,     /* hints are not looked at */
+	ADVICE_PREFER,  /* it is dropped, and counted */
+	ADVICE_REQUIRE, /* the container is refused */
+	NR_ADVICE_MODES
 };
 enum topology_scope { SCOPE_CONTAINER, SCOPE_POD };
 /* Whether containers get memory of NUMA nodes that are a device's. */
@@ -46,7 +46,7 @@ enum failure_policy { FAILURE_FAIL_REQUEST = 1, FAILURE_KEEP_CONNECTED = 2 };
 enum {
 	SETTINGS_PATH_MAX = 256,
 	SETTINGS_SOCKET_MAX = 108,
-	HINT_ORDER_MAX = 128,
+	ADVICE_ORDER_MAX = 128,
 	CONTEXT_NAME_MAX = 128,
 	ADDRESS_MAX = 128,
 	NODE_NAME_MAX = 254,
@@ -105,12 +105,12 @@ struct settings {
 					 beyond need */
 	unsigned shared_pool_minimum; /* CPUs that the shared pool never falls below */
 	uint64_t sweep_interval_ms;   /* between two looks at what is in force; 0: none */
-	enum sched_hint_mode hint_mode;
-	bool hint_repair;      /* place where a hint cannot be followed but others do as well */
-	bool hint_policy;      /* a pod may ask for a stricter topology policy */
-	uint64_t hint_skew_ms; /* how far ahead of ours a scheduler's clock may be */
-	char hint_order[HINT_ORDER_MAX]; /* formats, the first one first */
-	char node_name[NODE_NAME_MAX];   /* the node's in Kubernetes; "": not known */
+	enum advice_mode advice_mode;
+	bool advice_repair;      /* place where a hint cannot be followed but others do as well */
+	bool advice_policy;      /* a pod may ask for a stricter topology policy */
+	uint64_t advice_skew_ms; /* how far ahead of ours a scheduler's clock may be */
+	char advice_order[ADVICE_ORDER_MAX]; /* formats, the first one first */
+	char node_name[NODE_NAME_MAX];       /* the node's in Kubernetes; "": not known */
 	char nri_socket[SETTINGS_SOCKET_MAX];
 	char nri_index[3];           /* two digits: the place in the runtime's chain of plugins */
 	unsigned nri_failure_policy; /* bits of enum failure_policy */

@@ -12,7 +12,7 @@ static const char *const verb_names[] = {[VERB_FILTER] = "filter",
 	[VERB_BIND] = "bind"};
 static const char *const result_names[] = {
 	[RESULT_OK] = "ok", [RESULT_BAD] = "bad-request", [RESULT_NOT_READY] = "not-ready"};
-static const char *const bound_names[] = {[BOUND_WITH_HINT] = "bound-with-hint",
+static const char *const bound_names[] = {[BOUND_WITH_ADVICE] = "bound-with-hint",
 	[BOUND_PLAIN] = "bound",
 	[BOUND_ALREADY] = "already-bound",
 	[BIND_CONFLICT] = "conflict",

@@ -15,7 +15,7 @@ const char *extender_verb_name(unsigned verb); /* "filter", ... */
 enum extender_result { RESULT_OK, RESULT_BAD, RESULT_NOT_READY, NR_EXTENDER_RESULTS };
 
 enum extender_bound {
-	BOUND_WITH_HINT,
+	BOUND_WITH_ADVICE,
 	BOUND_PLAIN,   /* NUMA nodes do not matter to the pod, or the node says nothing of them */
 	BOUND_ALREADY, /* by an earlier attempt */
 	BIND_CONFLICT, /* the node has changed since the decision */

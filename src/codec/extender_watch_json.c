@@ -1,7 +1,7 @@
 #include <codec/extender_watch_json.h>
 
 #include <codec/api_json.h>
-#include <codec/hints.h>
+#include <codec/advice.h>
 #include <codec/nrt_json.h>
 #include <codec/numatopology_json.h>
 #include <errno.h>
@@ -29,7 +29,7 @@ void extender_every_node(struct topo *t)
 		(void)topo_add_node(t, id, NULL);
 }
 
-static struct quantity quantity_of_hint(const struct sched_hint_amount *a)
+static struct quantity quantity_of_advice(const struct advice_amount *a)
 {
 	int64_t n = (int64_t)a->amount;
 
@@ -41,11 +41,11 @@ static struct quantity quantity_of_hint(const struct sched_hint_amount *a)
 /* Into out, which has room. False: nobody has such a resource, and so the pod does not ask for it.
  */
 static bool take_container(
-	const struct sched_hint_container *c, const struct sched_reader *r, struct sched_taken *out)
+	const struct advice_container *c, const struct sched_reader *r, struct sched_taken *out)
 {
 	for (size_t i = 0; i < c->nr_amounts; i++) {
 		out[i] = (struct sched_taken){.zone_id = c->amount[i].node,
-			.q = quantity_of_hint(&c->amount[i]),
+			.q = quantity_of_advice(&c->amount[i]),
 			.container = c->name};
 		if (!resource_find(r->names, c->amount[i].resource, &out[i].resource))
 			return false;
@@ -53,8 +53,8 @@ static bool take_container(
 	return true;
 }
 
-static void take_hint(
-	const struct sched_hint *h, const struct sched_reader *r, struct extender_pod *out)
+static void take_advice(
+	const struct advice *h, const struct sched_reader *r, struct extender_pod *out)
 {
 	struct sched_taken *taken;
 	size_t nr = 0;
@@ -73,17 +73,17 @@ static void take_hint(
 	out->nr_taken = nr;
 }
 
-static const char *hint_text(const json_t *pod)
+static const char *advice_text(const json_t *pod)
 {
 	const json_t *metadata = json_object_get(pod, "metadata");
 
 	return json_string_value(
-		json_object_get(json_object_get(metadata, "annotations"), HINT_KEY));
+		json_object_get(json_object_get(metadata, "annotations"), ADVICE_KEY));
 }
 
-bool extender_pod_json_same_hint(const json_t *a, const json_t *b)
+bool extender_pod_json_same_advice(const json_t *a, const json_t *b)
 {
-	const char *of_a = hint_text(a), *of_b = hint_text(b);
+	const char *of_a = advice_text(a), *of_b = advice_text(b);
 
 	return of_a && of_b ? text_equal(of_a, of_b) : of_a == of_b;
 }
@@ -92,14 +92,14 @@ bool extender_pod_json_same_hint(const json_t *a, const json_t *b)
 static void read_hint(const json_t *pod, const struct sched_reader *r,
 	const struct topo *every_node, struct extender_pod *out)
 {
-	const char *text = hint_text(pod);
-	const struct hint_context c = {.t = every_node, .arena = r->arena};
-	struct sched_hint h;
+	const char *text = advice_text(pod);
+	const struct advice_context c = {.t = every_node, .arena = r->arena};
+	struct advice h;
 
-	if (!text || hint_read(hint_source_of(HINT_KEY), text, &c, &h, NULL))
+	if (!text || advice_read(advice_source_of(ADVICE_KEY), text, &c, &h, NULL))
 		return;
 	if (text_equal(h.node, out->node) && text_equal(h.uid, out->pod.uid))
-		take_hint(&h, r, out);
+		take_advice(&h, r, out);
 }
 
 /* Pods: what became of them */
@@ -244,7 +244,7 @@ static json_t *copy_annotations(json_t *from)
 	json_t *copy = json_object();
 
 	for (void *it = json_object_iter(from); it; it = json_object_iter_next(from, it))
-		if (hint_source_of(json_object_iter_key(it)))
+		if (advice_source_of(json_object_iter_key(it)))
 			(void)json_object_set(
 				copy, json_object_iter_key(it), json_object_iter_value(it));
 	return copy;

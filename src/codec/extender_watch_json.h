@@ -30,7 +30,7 @@ int extender_pod_json_read(struct json_t *v, const struct sched_reader *r,
 	const struct topo *every_node, struct extender_pod *out, struct err *e);
 /* Whether two v1.Pods carry the same hint of ours, or none: it is not from whoever has bound the
  * pod if it was there before. */
-bool extender_pod_json_same_hint(const struct json_t *a, const struct json_t *b);
+bool extender_pod_json_same_advice(const struct json_t *a, const struct json_t *b);
 /* The node that a v1.Pod is bound to; "": none. Borrowed. */
 const char *extender_pod_json_node(const struct json_t *v);
 /* All NUMA nodes that zones can have, by id. */
@@ -39,7 +39,7 @@ void extender_every_node(struct topo *t);
  * api_json_free(). NULL: it is none. */
 struct json_t *extender_pod_json_keep(struct json_t *v);
 
-/* A v1.Event in which numafitd says that its node has refused a pod, or a scheduler's hint on it.
+/* A v1.Event in which numafitd says that its node has refused a pod, or a scheduler's advice on it.
  * Strings are the object's. */
 struct extender_event {
 	const char *ns, *uid; /* the pod's */

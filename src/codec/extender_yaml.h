@@ -31,10 +31,10 @@ struct extender_config {
 	const char *kubeconfig, *context;
 	bool insecure; /* whoever comes is served, though nobody has shown a certificate */
 	uint64_t request_bytes_max, held_bytes_max, api_timeout_ms, refusal_delay_ms, score_max;
-	bool hint, avoid;
-	uint64_t hint_ttl_ms, assume_ms;
-	unsigned hint_mode; /* of enum sched_hint_mode */
-	unsigned stale;     /* of enum extender_stale */
+	bool advice, avoid;
+	uint64_t advice_ttl_ms, assume_ms;
+	unsigned advice_mode; /* of enum advice_mode */
+	unsigned stale;       /* of enum extender_stale */
 	unsigned log_level;
 	struct sched_profile profile;
 	struct sched_cluster_args cluster;

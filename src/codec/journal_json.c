@@ -52,25 +52,25 @@ static const struct field device_ask_rows[] = {
 static const struct fields device_ask_fields = FIELDS(device_ask_rows, struct device_ask);
 #undef AT
 
-#define AT(member) offsetof(struct sched_hint_ask, member)
-static const struct field hint_ask_rows[] = {
-	FIELD("so_far", NAME, AT(so_far), .name = verdict_word, .max = NR_SCHED_HINT_VERDICTS),
-	FIELD("mode", NAME, AT(mode), .name = hint_mode_word, .max = NR_SCHED_HINT_MODES),
+#define AT(member) offsetof(struct advice_ask, member)
+static const struct field advice_ask_rows[] = {
+	FIELD("so_far", NAME, AT(so_far), .name = verdict_word, .max = NR_ADVICE_VERDICTS),
+	FIELD("mode", NAME, AT(mode), .name = advice_mode_word, .max = NR_ADVICE_MODES),
 	FIELD("repair", BOOL, AT(repair)),
 	FIELD("asked", NODES, AT(asked)),
 };
-static const struct fields hint_ask_fields = FIELDS(hint_ask_rows, struct sched_hint_ask);
+static const struct fields advice_ask_fields = FIELDS(advice_ask_rows, struct advice_ask);
 #undef AT
 
-#define AT(member) offsetof(struct sched_hint_result, member)
+#define AT(member) offsetof(struct advice_result, member)
 static const struct field hint_rows[] = {
-	FIELD("verdict", NAME, AT(verdict), .name = verdict_word, .max = NR_SCHED_HINT_VERDICTS),
-	FIELD("cause", NAME, AT(cause), .name = verdict_word, .max = NR_SCHED_HINT_VERDICTS),
-	FIELD("mode", NAME, AT(mode), .name = hint_mode_word, .max = NR_SCHED_HINT_MODES),
+	FIELD("verdict", NAME, AT(verdict), .name = verdict_word, .max = NR_ADVICE_VERDICTS),
+	FIELD("cause", NAME, AT(cause), .name = verdict_word, .max = NR_ADVICE_VERDICTS),
+	FIELD("mode", NAME, AT(mode), .name = advice_mode_word, .max = NR_ADVICE_MODES),
 	FIELD("asked", NODES, AT(asked)),
 	FIELD("given", NODES, AT(given)),
 };
-static const struct fields hint_fields = FIELDS(hint_rows, struct sched_hint_result);
+static const struct fields hint_fields = FIELDS(hint_rows, struct advice_result);
 #undef AT
 
 #define AT(member) offsetof(struct container_ask, member)
@@ -83,7 +83,7 @@ static const struct field container_rows[] = {
 	FIELD("devices", ARRAY, AT(device), .count = AT(nr_devices), .max = POD_DEVICES_MAX,
 		.optional = true, .fields = &device_ask_fields),
 	FIELD("tokens", U64, AT(tokens), .optional = true),
-	FIELD("hint", POINTER, AT(hint), .optional = true, .fields = &hint_ask_fields),
+	FIELD("hint", POINTER, AT(advice), .optional = true, .fields = &advice_ask_fields),
 };
 static const struct fields container_fields = FIELDS(container_rows, struct container_ask);
 #undef AT
@@ -137,7 +137,7 @@ static const struct field request_rows[] = {
 	FIELD("owner", NAME, AT(owner), .optional = true, .name = token_owner_word,
 		.max = NR_TOKEN_OWNERS),
 	FIELD("apart", NAME, AT(apart), .optional = true, .name = apart_word, .max = NR_POD_APARTS),
-	FIELD("hint", POINTER, AT(hint), .optional = true, .fields = &hint_ask_fields),
+	FIELD("hint", POINTER, AT(advice), .optional = true, .fields = &advice_ask_fields),
 	FIELD("policy", NAME, AT(policy), .has_flag = true, .flag = AT(has_policy),
 		.name = policy_word, .max = NR_POLICIES),
 	FIELD("attached", LIST, AT(attached), .count = AT(nr_attached), .optional = true,
@@ -167,7 +167,7 @@ static const struct field decision_rows[] = {
 	FIELD("preferred", BOOL, AT(preferred)),
 	FIELD("blocks", ARRAY, AT(blocks), .count = AT(nr_blocks), .max = TOPO_KINDS,
 		.fields = &block_fields),
-	FIELD("hint", OBJECT, AT(hint), .has_flag = true, .flag = AT(hint.looked_at),
+	FIELD("hint", OBJECT, AT(advice), .has_flag = true, .flag = AT(advice.looked_at),
 		.fields = &hint_fields),
 	FIELD("left", BOOL, AT(left), .optional = true),
 	FIELD("left_on", CPUS, AT(left_on), .optional = true),

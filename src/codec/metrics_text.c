@@ -162,10 +162,10 @@ static void admission_duration(struct writer *w, const struct metrics *m)
 	add_histogram(w, NO_LABELS, &m->measured.admission);
 }
 
-static void hints(struct writer *w, const struct metrics *m)
+static void advice(struct writer *w, const struct metrics *m)
 {
-	for (unsigned v = SCHED_HINT_NONE + 1; v < NR_SCHED_HINT_VERDICTS; v++)
-		add_sample(w, LABELS({"verdict", verdict_word(v)}), m->measured.hints[v]);
+	for (unsigned v = ADVICE_NONE + 1; v < NR_ADVICE_VERDICTS; v++)
+		add_sample(w, LABELS({"verdict", verdict_word(v)}), m->measured.advice[v]);
 }
 
 static void comparisons(struct writer *w, const struct metrics *m)
@@ -411,7 +411,7 @@ static const struct metric metrics[] = {
 		"Containers whose memory was to be pinned to NUMA nodes and that were refused."),
 	TOTAL("searches_cut_short", counters.cut_short,
 		"Containers and refused pods whose decision ran out of mergeVisitBudget."),
-	EACH("scheduler_hints_total", COUNTER, hints,
+	EACH("scheduler_hints_total", COUNTER, advice,
 		"What became of schedulers' hints, one for each container that had one."),
 	EACH("shadow_comparisons_total", COUNTER, comparisons,
 		"Mode shadow: containers that the kubelet gave a cpuset, and whether it is the one "

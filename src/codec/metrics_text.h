@@ -31,9 +31,9 @@ struct metrics_counters {
 	struct histogram admission;          /* a container's, from its request to the decision */
 	uint64_t cpu_pins, cpu_pins_refused; /* containers that were to have CPUs alone */
 	uint64_t memory_pins, memory_pins_refused;
-	uint64_t hints[NR_SCHED_HINT_VERDICTS]; /* one for each container */
-	uint64_t healed;                        /* drifts that were found to be put right */
-	struct histogram hook[NR_HOOKS];        /* from the decoded request to its answer */
+	uint64_t advice[NR_ADVICE_VERDICTS]; /* one for each container */
+	uint64_t healed;                     /* drifts that were found to be put right */
+	struct histogram hook[NR_HOOKS];     /* from the decoded request to its answer */
 	uint64_t journal_writes, journal_errors;
 };
 

@@ -22,8 +22,8 @@ static const struct field annotation_rows[] = {
 	FIELD("nodes", NODES, AT(placement.nodes), .has_flag = true,
 		.flag = AT(placement.has_nodes)),
 	FIELD("preferred", BOOL, AT(placement.preferred)),
-	FIELD("hint", NAME, AT(placement.hint), .has_flag = true, .flag = AT(placement.has_hint),
-		.name = verdict_word, .max = NR_SCHED_HINT_VERDICTS),
+	FIELD("hint", NAME, AT(placement.advice), .has_flag = true,
+		.flag = AT(placement.has_advice), .name = verdict_word, .max = NR_ADVICE_VERDICTS),
 };
 static const struct fields annotation_fields = FIELDS(annotation_rows, struct annotation);
 

@@ -1,7 +1,7 @@
 #include <codec/pod_object_json.h>
 
 #include <codec/fields_json.h>
-#include <codec/hints.h>
+#include <codec/advice.h>
 #include <codec/pod_spec.h>
 #include <errno.h>
 #include <jansson.h>
@@ -115,7 +115,7 @@ static int read_spec(const json_t *spec, struct arena *a, struct pod_spec *out, 
 
 static bool is_needed(const char *key)
 {
-	return strncmp(key, ours, sizeof ours - 1) == 0 || hint_source_of(key);
+	return strncmp(key, ours, sizeof ours - 1) == 0 || advice_source_of(key);
 }
 
 static int read_annotations(json_t *v, struct arena *a, struct pod *to, struct err *e)

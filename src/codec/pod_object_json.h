@@ -15,7 +15,7 @@ enum {
 
 /* A v1.Pod as the API server has it: its source is POD_FROM_API_SERVER. The uid is the one that the
  * runtime will say: a static pod's is the hash of its file, which its mirror has as an annotation.
- * Of its annotations there are ours and those of schedulers' hints (hints.h). Parts of *out come
+ * Of its annotations there are ours and those of schedulers' advice (advice.h). Parts of *out come
  * from *a, strings are the object's. 0; -EINVAL (no v1.Pod with a uid), -E2BIG (too many containers
  * or resources), or as pod_spec_ask(); the text names the pod. */
 int pod_object_json_read(

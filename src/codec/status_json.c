@@ -58,9 +58,9 @@ static const struct field counter_rows[] = {
 	FIELD("disagreed", U64, AT(disagreed)),
 	FIELD("drifted", U64, AT(drifted)),
 	FIELD("relocated", U64, AT(relocated)),
-	FIELD("hints_accepted", U64, AT(hints_accepted)),
-	FIELD("hints_repaired", U64, AT(hints_repaired)),
-	FIELD("hints_rejected", U64, AT(hints_rejected)),
+	FIELD("hints_accepted", U64, AT(advice_accepted)),
+	FIELD("hints_repaired", U64, AT(advice_repaired)),
+	FIELD("hints_rejected", U64, AT(advice_rejected)),
 	FIELD("connects", U64, AT(connects)),
 	FIELD("log_dropped", U64, AT(log_dropped)),
 };

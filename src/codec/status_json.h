@@ -19,9 +19,9 @@ struct status_counters {
 	uint64_t disagreed; /* of these, those that numafit would have placed otherwise */
 	uint64_t drifted;   /* times that a container was found to run otherwise than placed */
 	uint64_t relocated; /* times that one lost or got CPUs or memory as the machine changed */
-	uint64_t hints_accepted; /* schedulers' hints that were followed, stale ones too */
-	uint64_t hints_repaired; /* that could not be, where others did as well */
-	uint64_t hints_rejected;
+	uint64_t advice_accepted; /* schedulers' advice that were followed, stale ones too */
+	uint64_t advice_repaired; /* that could not be, where others did as well */
+	uint64_t advice_rejected;
 	uint64_t connects;    /* sessions with the runtime that became ready */
 	uint64_t log_dropped; /* lines that the log's reader was too slow for */
 };

@@ -2,7 +2,7 @@
 
 #include <codec/flat_yaml.h>
 #include <codec/pod_spec.h>
-#include <codec/trace_hint.h>
+#include <codec/trace_advice.h>
 #include <errno.h>
 #include <numafit/text.h>
 #include <stdio.h>
@@ -314,7 +314,7 @@ static int read_key(
 	if (s->op == TRACE_CREATE && has_prefix(name, "annotations.", &rest))
 		return read_annotation(r, s, value, e);
 	if (s->op == TRACE_CREATE && has_prefix(name, "hint.", &rest))
-		return trace_hint_read(&s->hint, rest, value, &r->t->strings, e);
+		return trace_advice_read(&s->advice, rest, value, &r->t->strings, e);
 	for (unsigned i = 0; i < NR_KEYS; i++)
 		if (text_equal(keys[i].name, name) && keys[i].ops & 1u << s->op)
 			return keys[i].read(r, s, value, e);
@@ -346,7 +346,7 @@ static int check_create(struct trace_step *s, struct err *e)
 		return err_set(e, EINVAL, "cpus are of one container, count makes many");
 	if (s->unasked && s->nr_devices)
 		return err_set(e, EINVAL, "unasked containers come without devices");
-	if (s->hint.ttl_s && !s->hint.numa)
+	if (s->advice.ttl_s && !s->advice.numa)
 		return err_set(e, EINVAL, "hint.numa is missing");
 	if (!s->ns)
 		s->ns = "default";

@@ -4,7 +4,7 @@
 #include <numafit/arena.h>
 #include <numafit/pod.h>
 #include <numafit/request.h>
-#include <numafit/sched_hint.h>
+#include <numafit/advice.h>
 #include <numafit/settings.h>
 #include <numafit/vec.h>
 #include <stdbool.h>
@@ -81,12 +81,12 @@ enum {
  *	gen: 1         # the generation of the node that it is based on; default: not said
  *	wrong: uid     # what is wrong on purpose: format, version, uid, node, clock or expired
  * A wrong hint is rejected with that word. */
-struct trace_hint {
+struct trace_advice {
 	const char *numa; /* NULL: there is none */
-	enum sched_hint_mode mode;
+	enum advice_mode mode;
 	unsigned ttl_s;
 	uint64_t generation;
-	enum sched_hint_verdict wrong; /* SCHED_HINT_NONE: nothing */
+	enum advice_verdict wrong; /* ADVICE_NONE: nothing */
 };
 
 /* So many of a resource's devices: asked for, or on a NUMA node of the machine. */
@@ -111,7 +111,7 @@ struct trace_step {
 	unsigned nr_devices;
 	struct trace_devices device[POD_DEVICES_MAX];
 	bool unasked;
-	struct trace_hint hint;
+	struct trace_advice advice;
 	unsigned nr_annotations;
 	struct key_value annotation[TRACE_ANNOTATIONS_MAX];
 	unsigned count; /* of replicas, pod-0 ..; 0: one pod of exactly that name */

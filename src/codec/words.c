@@ -44,12 +44,12 @@ const char *token_owner_word(unsigned owner)
 
 const char *verdict_word(unsigned verdict)
 {
-	return sched_hint_verdict_name((enum sched_hint_verdict)verdict);
+	return advice_verdict_name((enum advice_verdict)verdict);
 }
 
-const char *hint_mode_word(unsigned mode)
+const char *advice_mode_word(unsigned mode)
 {
-	return sched_hint_mode_name((enum sched_hint_mode)mode);
+	return advice_mode_name((enum advice_mode)mode);
 }
 
 int words_of_settings(

@@ -14,7 +14,7 @@ const char *op_word(unsigned op);
 const char *apart_word(unsigned why);
 const char *token_owner_word(unsigned owner);
 const char *verdict_word(unsigned verdict);
-const char *hint_mode_word(unsigned mode);
+const char *advice_mode_word(unsigned mode);
 
 /* A list of {key, value} that lives in an arena. */
 struct word_list {

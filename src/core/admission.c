@@ -24,7 +24,7 @@ struct way_in {
 	struct memory_reuse reuse;
 	bool *reusable[POD_DEVICES_MAX];
 	bool follow; /* hints are followed; else only judged */
-	struct refusal *why, *by_hint;
+	struct refusal *why, *by_advice;
 };
 
 static int refuse(struct way_in *w, const char *reason, const char *message)
@@ -287,10 +287,10 @@ static enum topology_policy policy_of(const struct way_in *w)
 	return w->ask->has_policy ? w->ask->policy : w->b->s->topology_policy;
 }
 
-static void refuse_by_hint(const struct way_in *w, const struct sched_hint_ruling *ruling,
-	const struct sched_hint_result *result)
+static void refuse_by_advice(const struct way_in *w, const struct advice_ruling *ruling,
+	const struct advice_result *result)
 {
-	struct refusal *why = w->by_hint;
+	struct refusal *why = w->by_advice;
 	struct text t;
 
 	if (why->reason)
@@ -298,35 +298,35 @@ static void refuse_by_hint(const struct way_in *w, const struct sched_hint_rulin
 	*why = (struct refusal){.reason = "TopologyAffinityError",
 		.place = w->place,
 		.of_pod = w->whole,
-		.hint = *result};
+		.advice = *result};
 	text_init(&t, why->message, sizeof why->message);
-	text_add(&t, SCHED_HINT_REFUSES " (%s): ", sched_hint_verdict_name(ruling->verdict));
-	sched_hint_explain(ruling, &w->b->t->ids, &t);
+	text_add(&t, ADVICE_REFUSES " (%s): ", advice_verdict_name(ruling->verdict));
+	advice_explain(ruling, &w->b->t->ids, &t);
 }
 
-/* A scheduler's hint chooses among answers that are as good as that without it. */
-static int follow_hint(struct way_in *w, const struct sched_hint_merge *merge, struct grant *g,
+/* A scheduler's advice chooses among answers that are as good as that without it. */
+static int follow_advice(struct way_in *w, const struct advice_merge *merge, struct grant *g,
 	struct policy_answer *answer)
 {
 	const struct container_ask *c = &w->ask->container[w->place];
-	struct sched_hint_ruling ruling;
+	struct advice_ruling ruling;
 
-	if (!c->hint || c->hint->mode == SCHED_HINT_OFF)
+	if (!c->advice || c->advice->mode == ADVICE_OFF)
 		return 0;
-	const struct sched_hint_terms terms = {
-		.so_far = c->hint->so_far,
-		.mode = c->hint->mode,
-		.repair = c->hint->repair,
+	const struct advice_terms terms = {
+		.so_far = c->advice->so_far,
+		.mode = c->advice->mode,
+		.repair = c->advice->repair,
 		.fixed = c->cpus_on ? nodes_of(c->cpus_on) : (struct nodeset){0},
-		.overruled = w->follow ? SCHED_HINT_NONE : SCHED_HINT_REJECTED_NOT_FIT,
+		.overruled = w->follow ? ADVICE_NONE : ADVICE_REJECTED_NOT_FIT,
 	};
-	sched_hint_judge(merge, c->hint->asked, &terms, &ruling);
-	g->hint = (struct sched_hint_result){
-		true, ruling.verdict, ruling.cause, c->hint->mode, ruling.asked, ruling.given};
-	w->why->hint = g->hint;
+	advice_judge(merge, c->advice->asked, &terms, &ruling);
+	g->advice = (struct advice_result){
+		true, ruling.verdict, ruling.cause, c->advice->mode, ruling.asked, ruling.given};
+	w->why->advice = g->advice;
 	*answer = ruling.answer;
 	if (ruling.refuse)
-		refuse_by_hint(w, &ruling, &g->hint);
+		refuse_by_advice(w, &ruling, &g->advice);
 	return ruling.refuse && w->follow ? -EPERM : 0;
 }
 
@@ -362,8 +362,8 @@ static int align(struct way_in *w, bool pod_scope, struct grant *g)
 	if (rc < 0)
 		return refuse_for_room(w);
 	g->policy = policy;
-	int hinted = follow_hint(w,
-		&(struct sched_hint_merge){policy, &space, h->family, h->nr, answer}, g, &answer);
+	int advised = follow_advice(
+		w, &(struct advice_merge){policy, &space, h->family, h->nr, answer}, g, &answer);
 	if (asks)
 		found = reasons_of(policy, &space, h->family, h->nr, &answer, w->budget->cut,
 			w->budget, &scratch);
@@ -377,10 +377,10 @@ static int align(struct way_in *w, bool pod_scope, struct grant *g)
 		g->affinity.mask = nodes_of(w->ask->container[w->place].cpus_on);
 	}
 	w->why->reasons = g->reasons;
-	if (w->by_hint->place == w->place)
-		w->by_hint->reasons = g->reasons;
-	if (hinted)
-		return hinted;
+	if (w->by_advice->place == w->place)
+		w->by_advice->reasons = g->reasons;
+	if (advised)
+		return advised;
 	return answer.admit ? 0 : refuse_affinity(w, uncertain || rc == MERGE_CUT);
 }
 
@@ -606,7 +606,7 @@ static int read_demands(struct way_in *w)
 int admission_pass(const struct admission_way *how, struct books *b, const struct pod_ask *pod,
 	struct budget *budget, struct arena *a, struct grants *out, struct refusal *why)
 {
-	struct refusal by_hint = {0};
+	struct refusal by_advice = {0};
 	struct way_in w = {.b = b,
 		.ask = pod,
 		.out = out,
@@ -614,7 +614,7 @@ int admission_pass(const struct admission_way *how, struct books *b, const struc
 		.why = why,
 		.whole = true,
 		.follow = how->follow,
-		.by_hint = how->by_hint ? how->by_hint : &by_hint};
+		.by_advice = how->by_advice ? how->by_advice : &by_advice};
 	bool by_pod = b->s->topology_scope == SCOPE_POD && policy_of(&w) != POLICY_NONE;
 	struct grant of_pod = {.policy = policy_of(&w)};
 

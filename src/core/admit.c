@@ -16,7 +16,7 @@ static void refuse(struct decision *d, const struct refusal *why)
 	d->reason = decision_reason(why->reason);
 	d->cut_short = why->cut_short;
 	d->reasons = why->reasons;
-	d->hint = why->hint;
+	d->advice = why->advice;
 	(void)text_copy(d->message, sizeof d->message, why->message);
 }
 
@@ -98,7 +98,7 @@ static void fill(const struct ledger *l, const struct grants *g, unsigned place,
 	*d = (struct decision){
 		.admit = true,
 		.policy = of->policy,
-		.hint = of->hint,
+		.advice = of->advice,
 		.exclusive = !cpuset_empty(&of->cpus),
 		.cpus = cpuset_empty(&of->cpus) ? *ledger_pool(l) : of->cpus,
 		.mems = nodeset_empty(of->mems) ? ledger_memory(l)->usable : of->mems,
@@ -251,7 +251,7 @@ void admit(const struct ledger *l, const struct settings *s, const struct reques
 	memset(d, 0, sizeof *d);
 	d->apart = req->apart;
 	d->policy = req->has_policy ? req->policy : s->topology_policy;
-	container.hint = req->hint;
+	container.advice = req->advice;
 	memcpy(container.memory, req->memory, sizeof container.memory);
 	ask_for_attached(req, &container, &ask);
 	if (!claim_tokens(l, s, req, &tokens, d))

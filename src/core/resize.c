@@ -113,8 +113,8 @@ static bool is_preferred(const struct change *c, unsigned nodes)
 /* The node's, or the stricter one that the pod asked for when it was admitted. */
 static enum topology_policy policy_of(const struct change *c)
 {
-	return c->s->hint_policy ? sched_hint_policy_of(c->s->topology_policy, c->d->policy)
-				 : c->s->topology_policy;
+	return c->s->advice_policy ? advice_policy_of(c->s->topology_policy, c->d->policy)
+				   : c->s->topology_policy;
 }
 
 /* Whether the policy would have admitted CPUs on so many NUMA nodes. */

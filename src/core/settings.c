@@ -23,7 +23,7 @@ static const char *const adopt_words[] = {"place", "leave", NULL};
 static const char *const beside_words[] = {"shadow", "manage", NULL};
 static const char *const policy_words[] = {
 	"none", "best-effort", "restricted", "single-numa-node", NULL};
-static const char *const hint_words[] = {"off", "prefer", "require", NULL};
+static const char *const advice_words[] = {"off", "prefer", "require", NULL};
 static const char *const scope_words[] = {"container", "pod", NULL};
 static const char *const strategy_words[] = {"none", "most-allocated", "least-allocated", NULL};
 static const char *const cpu_manager_words[] = {"none", "static", NULL};
@@ -149,22 +149,22 @@ static const struct row rows[] = {
 		"this node's name in Kubernetes; not set: the environment's NODE_NAME, else the "
 		"host's name",
 		.restart = true),
-	ROW("schedulerHint.mode", kind_word, hint_mode, "prefer",
+	ROW("schedulerHint.mode", kind_word, advice_mode, "prefer",
 		"what a scheduler's hint on a pod (numafit.io/numa-hint, and those of other "
 		"schedulers) can do. prefer: it chooses among NUMA nodes that are equally good. "
 		"require: where it cannot be followed the container is refused. off: nothing",
-		.words = hint_words),
-	ROW("schedulerHint.repair", kind_bool, hint_repair, "true",
+		.words = advice_words),
+	ROW("schedulerHint.repair", kind_bool, advice_repair, "true",
 		"where a hint cannot be followed, and other NUMA nodes are as few and as close, "
 		"the "
 		"verdict is repaired; false: it is a rejection"),
-	ROW("schedulerHint.podPolicy", kind_bool, hint_policy, "false",
+	ROW("schedulerHint.podPolicy", kind_bool, advice_policy, "false",
 		"a pod may ask for a stricter topology policy than the node's "
 		"(numafit.io/topology-policy, volcano.sh/numa-topology-policy)"),
-	ROW("schedulerHint.clockSkew", kind_duration, hint_skew_ms, "5s",
+	ROW("schedulerHint.clockSkew", kind_duration, advice_skew_ms, "5s",
 		"how far ahead of this node's a scheduler's clock may be",
 		.max = CLOCK_SKEW_MAX_MS),
-	ROW("schedulerHint.order", kind_text, hint_order,
+	ROW("schedulerHint.order", kind_text, advice_order,
 		"numafit,koordinator,katalyst,volcano,crane,godel",
 		"whose hints are read, the first one first"),
 	ROW("nri.socketPath", kind_path, nri_socket, "/var/run/nri/nri.sock",

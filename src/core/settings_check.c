@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <numafit/cpus.h>
 #include <numafit/policy.h>
-#include <numafit/sched_hint.h>
+#include <numafit/advice.h>
 
 /* What no key alone can tell. Of reservedMemory there is one struct for each type of each entry. */
 
@@ -170,10 +170,10 @@ static int check_refusal(const struct settings *s, struct err *e)
 		       : 0;
 }
 
-static int check_hint_order(const struct settings *s, struct err *e)
+static int check_advice_order(const struct settings *s, struct err *e)
 {
-	enum sched_hint_format format[NR_SCHED_HINT_FORMATS];
-	int rc = sched_hint_order_parse(s->hint_order, format, e);
+	enum advice_format format[NR_ADVICE_FORMATS];
+	int rc = advice_order_parse(s->advice_order, format, e);
 
 	return rc < 0 ? rc : 0;
 }
@@ -209,7 +209,7 @@ int settings_check(const struct settings *s, const struct topo *t, struct err *e
 	if (!rc)
 		rc = check_refusal(s, e);
 	if (!rc)
-		rc = check_hint_order(s, e);
+		rc = check_advice_order(s, e);
 	if (!rc)
 		rc = check_is_there(s, e);
 	for (unsigned i = 0; !rc && i < s->nr_reserved_memory; i++)

@@ -4,7 +4,7 @@
 #include <apiserver/path.h>
 #include <codec/api_json.h>
 #include <codec/binding_json.h>
-#include <codec/hint_json.h>
+#include <codec/advice_json.h>
 #include <errno.h>
 #include <io/log.h>
 #include <numafit/mem.h>
@@ -84,7 +84,7 @@ static void log_bind(const struct bind *b, const char *error)
 	else
 		log_line(LOG_INFO, "bind", "pod=%s node=%s numa_nodes=%s score=%d hint=%s", pod,
 			node, b->zones ? zones : "-", b->score,
-			b->how == BOUND_WITH_HINT ? "yes" : "no");
+			b->how == BOUND_WITH_ADVICE ? "yes" : "no");
 }
 
 /* error "": it is bound. */
@@ -196,15 +196,15 @@ static void on_bound(void *ctx, const struct api_answer *answer)
 /* The hint */
 
 /* What the place takes, by NUMA nodes' ids, of which indexes are made for the hint. */
-static int add_place(struct sched_hint_container *to, const struct plan *p,
+static int add_place(struct advice_container *to, const struct plan *p,
 	const struct sched_place *place, const struct resource_table *names, struct arena *a)
 {
 	const struct sched_topology *t = p->candidate.node->topology;
-	struct sched_hint_amount *amount = arena_array(a, place->nr_amounts, sizeof *amount);
+	struct advice_amount *amount = arena_array(a, place->nr_amounts, sizeof *amount);
 
 	if (!amount)
 		return -ENOMEM;
-	*to = (struct sched_hint_container){.name = place->container,
+	*to = (struct advice_container){.name = place->container,
 		.distance_x100 = place->distance_x100,
 		.nr_amounts = place->nr_amounts,
 		.amount = amount};
@@ -216,7 +216,7 @@ static int add_place(struct sched_hint_container *to, const struct plan *p,
 		int64_t n = from->resource == RESOURCE_CPU ? quantity_milli(from->q)
 							   : quantity_value(from->q);
 
-		amount[i] = (struct sched_hint_amount){t->zone_id[from->zone],
+		amount[i] = (struct advice_amount){t->zone_id[from->zone],
 			names->at[from->resource].name, n > 0 ? (uint64_t)n : 0};
 	}
 	return 0;
@@ -224,31 +224,31 @@ static int add_place(struct sched_hint_container *to, const struct plan *p,
 
 /* The annotation's value, for the caller to free; NULL: there is nothing to say, or it cannot be
  * said. */
-static char *print_hint(const struct bind *b, struct plan *p)
+static char *print_advice(const struct bind *b, struct plan *p)
 {
 	const struct extender *x = b->x;
-	struct sched_hint_container *c = arena_array(&p->arena, p->placement.nr, sizeof *c);
+	struct advice_container *c = arena_array(&p->arena, p->placement.nr, sizeof *c);
 	char *text = NULL;
 	struct err e;
 	int rc = c ? 0 : -ENOMEM;
 
 	for (unsigned i = 0; i < p->placement.nr && !rc; i++)
 		rc = add_place(&c[i], p, &p->placement.place[i], &x->config.names, &p->arena);
-	const struct sched_hint hint = {
-		.version = SCHED_HINT_VERSION,
+	const struct advice hint = {
+		.version = ADVICE_VERSION,
 		.node = b->ask.node,
 		.uid = b->ask.uid,
 		.generation = sched_cluster_generation(x->cluster, b->ask.node),
 		.fingerprint = sched_cluster_fingerprint(x->cluster, b->ask.node),
 		.at_ms = loop_wall_ms(),
-		.ttl_s = (unsigned)(x->config.hint_ttl_ms / MS_PER_S),
-		.mode = (enum sched_hint_mode)x->config.hint_mode,
+		.ttl_s = (unsigned)(x->config.advice_ttl_ms / MS_PER_S),
+		.mode = (enum advice_mode)x->config.advice_mode,
 		.scope = p->placement.scope,
 		.nr_containers = p->placement.nr,
 		.container = c,
 	};
 	if (!rc)
-		rc = hint_json_write(&hint, &x->every_node, &text, &e);
+		rc = advice_json_write(&hint, &x->every_node, &text, &e);
 	if (rc)
 		log_line(LOG_WARN, "hint-unwritten", "error=%s", rc == -ENOMEM ? "-" : e.text);
 	return text;
@@ -290,8 +290,8 @@ static void assume(struct bind *b, const struct plan *p, bool ours)
 
 static void post(struct bind *b, struct plan *p)
 {
-	auto_free char *hint = p->placed && b->x->config.hint ? print_hint(b, p) : NULL;
-	const struct key_value annotation = {HINT_KEY, hint};
+	auto_free char *hint = p->placed && b->x->config.advice ? print_advice(b, p) : NULL;
+	const struct key_value annotation = {ADVICE_KEY, hint};
 	const struct binding binding = {
 		.ns = b->ask.ns,
 		.name = b->ask.name,
@@ -307,7 +307,7 @@ static void post(struct bind *b, struct plan *p)
 		fail(b, BIND_REFUSED, "numafit: the request is not UTF-8");
 		return;
 	}
-	b->how = hint ? BOUND_WITH_HINT : BOUND_PLAIN;
+	b->how = hint ? BOUND_WITH_ADVICE : BOUND_PLAIN;
 	assume(b, p, hint != NULL);
 	pod_path(b, path, "/binding");
 	b->call = api_call(b->x->api,

@@ -8,7 +8,7 @@
 #include <codec/extender_yaml.h>
 #include <io/http_server.h>
 #include <numafit/sched_avoid.h>
-#include <numafit/sched_hint.h>
+#include <numafit/advice.h>
 
 /* The scheduler's side: state.c follows the cluster, serve.c speaks with kube-scheduler, decide.c
  * answers it, bind.c binds, and kept.c remembers what was decided in between. Replicas know nothing

@@ -157,13 +157,12 @@ static int run(struct extender *x, struct err *e)
 			NUMAFIT_VERSION, log_text(address, sizeof address, x->config.listen),
 			http_server_port(x->http), x->pages ? http_server_port(x->pages) : 0,
 			x->config.profile.nr,
-			x->config.hint
-				? sched_hint_mode_name((enum sched_hint_mode)x->config.hint_mode)
-				: "off");
+			x->config.advice ? advice_mode_name((enum advice_mode)x->config.advice_mode)
+					 : "off");
 		warn_insecure(&x->config);
 		loop_run(x->loop);
 		log_line(LOG_INFO, "stopped", "binds=%llu",
-			(unsigned long long)x->measured.binds[BOUND_WITH_HINT]);
+			(unsigned long long)x->measured.binds[BOUND_WITH_ADVICE]);
 	}
 	serve_stop(x);
 	bind_stop(x);

@@ -77,7 +77,7 @@ static bool is_binding(
 {
 	const struct json_t *before = unbound_find(x->unbound, p->pod.uid);
 
-	return *p->node && before && !extender_pod_json_same_hint(before, v);
+	return *p->node && before && !extender_pod_json_same_advice(before, v);
 }
 
 static int put_pod(struct watch *w, struct json_t *v, const struct sched_reader *r, struct err *e)

@@ -27,11 +27,11 @@ void world_count_nodes(struct world *w, unsigned pod, const struct node_answer *
 	o->minimal += pinned && minimal;
 }
 
-void world_count_hint(struct world *w, enum sched_hint_verdict v)
+void world_count_advice(struct world *w, enum advice_verdict v)
 {
-	w->out->accepted += v == SCHED_HINT_ACCEPTED || v == SCHED_HINT_ACCEPTED_STALE;
-	w->out->repaired += v == SCHED_HINT_REPAIRED;
-	w->out->rejected += sched_hint_is_rejection(v);
+	w->out->accepted += v == ADVICE_ACCEPTED || v == ADVICE_ACCEPTED_STALE;
+	w->out->repaired += v == ADVICE_REPAIRED;
+	w->out->rejected += advice_is_rejection(v);
 }
 
 static uint64_t least(uint64_t a, uint64_t b)

@@ -153,7 +153,7 @@ void cluster_node_fini(struct cluster_node *n)
 struct asked {
 	char name[SHAPE_CONTAINERS_MAX][TEXT_SIZE_MAX];
 	struct container_ask container[SHAPE_CONTAINERS_MAX];
-	struct sched_hint_ask hint[SHAPE_CONTAINERS_MAX];
+	struct advice_ask advice[SHAPE_CONTAINERS_MAX];
 	struct pod_ask ask;
 	struct pod pod;
 };
@@ -183,31 +183,31 @@ static void ask_for(struct asked *a, const struct cluster_pod *pod)
 		.ask = &a->ask};
 }
 
-/* What numafitd does with a hint before the merge. */
-static void ask_by_hint(const struct cluster_node *n, const struct cluster_machine *m,
-	const struct sched_hint *hint, int64_t now_ms, struct asked *a)
+/* What numafitd does with advice before the merge. */
+static void ask_by_advice(const struct cluster_node *n, const struct cluster_machine *m,
+	const struct advice *advice, int64_t now_ms, struct asked *a)
 {
 	const struct cpuset foreign =
 		cpuset_or(m->settings.reserved_cpus, ledger_held_cpus(n->ledger));
-	const struct sched_hint_facts facts = {.node = n->name,
+	const struct advice_facts facts = {.node = n->name,
 		.uid = a->pod.uid,
 		.now_ms = now_ms,
-		.skew_ms = (int64_t)m->settings.hint_skew_ms,
+		.skew_ms = (int64_t)m->settings.advice_skew_ms,
 		.generation = n->generation,
 		.t = &m->topo,
 		.foreign = &foreign};
-	enum sched_hint_verdict so_far = sched_hint_check(hint, &facts, NULL);
+	enum advice_verdict so_far = advice_check(advice, &facts, NULL);
 
 	for (unsigned c = 0; c < a->ask.nr; c++) {
-		const struct sched_hint_container *of = sched_hint_for(hint, a->name[c]);
+		const struct advice_container *of = advice_for(advice, a->name[c]);
 
 		if (!of)
 			continue;
-		a->hint[c] = (struct sched_hint_ask){.so_far = so_far,
-			.mode = sched_hint_mode_of(m->settings.hint_mode, hint->mode),
-			.repair = m->settings.hint_repair,
+		a->advice[c] = (struct advice_ask){.so_far = so_far,
+			.mode = advice_mode_of(m->settings.advice_mode, advice->mode),
+			.repair = m->settings.advice_repair,
 			.asked = of->nodes};
-		a->container[c].hint = &a->hint[c];
+		a->container[c].advice = &a->advice[c];
 	}
 }
 
@@ -240,7 +240,7 @@ static void hold(struct cluster_node *n, const struct asked *a, struct decision 
 }
 
 void cluster_node_run(struct cluster_node *n, const struct cluster_machine *m,
-	const struct cluster_pod *pod, const struct sched_hint *hint, int64_t now_ms,
+	const struct cluster_pod *pod, const struct advice *advice, int64_t now_ms,
 	struct cluster_work *w, struct node_answer *out)
 {
 	struct budget budget = budget_of(m->settings.merge_visit_budget);
@@ -248,18 +248,18 @@ void cluster_node_run(struct cluster_node *n, const struct cluster_machine *m,
 	struct decision whole, *part;
 
 	ask_for(&a, pod);
-	if (hint)
-		ask_by_hint(n, m, hint, now_ms, &a);
+	if (advice)
+		ask_by_advice(n, m, advice, now_ms, &a);
 	admit_pod(n->ledger, &m->settings, &a.pod, &budget, work_anew(w), &whole, &part);
 	*out = (struct node_answer){
-		.admit = whole.admit, .nr = a.ask.nr, .hint = whole.hint.verdict};
+		.admit = whole.admit, .nr = a.ask.nr, .advice = whole.advice.verdict};
 	if (!whole.admit)
 		return;
 	for (unsigned c = 0; c < a.ask.nr; c++) {
 		if (part[c].exclusive || part[c].nr_blocks)
 			out->on[c] = decision_nodes_used(&m->topo, &part[c]);
-		if (out->hint == SCHED_HINT_NONE)
-			out->hint = part[c].hint.verdict;
+		if (out->advice == ADVICE_NONE)
+			out->advice = part[c].advice.verdict;
 	}
 	hold(n, &a, part);
 }

@@ -37,7 +37,7 @@ struct node_answer {
 	unsigned nr; /* containers */
 	struct nodeset
 		on[SHAPE_CONTAINERS_MAX]; /* where its own CPUs and memory are; empty: none */
-	enum sched_hint_verdict hint; /* the first one of its containers'; NONE: there was none */
+	enum advice_verdict advice; /* the first one of its containers'; NONE: there was none */
 };
 
 struct cluster_node {
@@ -56,9 +56,9 @@ void cluster_work_fini(struct cluster_work *w);
 
 void cluster_node_init(struct cluster_node *n, const struct cluster_machine *m, unsigned number);
 void cluster_node_fini(struct cluster_node *n);
-/* Decide the pod as a whole and hold it; hint: a scheduler's, or NULL. */
+/* Decide the pod as a whole and hold it; advice: a scheduler's, or NULL. */
 void cluster_node_run(struct cluster_node *n, const struct cluster_machine *m,
-	const struct cluster_pod *pod, const struct sched_hint *hint, int64_t now_ms,
+	const struct cluster_pod *pod, const struct advice *advice, int64_t now_ms,
 	struct cluster_work *w, struct node_answer *out);
 void cluster_node_stop(struct cluster_node *n, const char *uid);
 

@@ -10,7 +10,7 @@ enum {
 	RETRY_MOST_MS = 300 * MS_PER_SECOND,
 	ASSUME_MS = 90 * MS_PER_SECOND,
 	EXPIRE_EVERY_MS = 15 * MS_PER_SECOND,
-	HINT_TTL_S = 120,
+	ADVICE_TTL_S = 120,
 	PLACES_BYTES_MAX = 1 << 20,
 	NS_PER_SECOND = 1000000000
 };
@@ -230,32 +230,32 @@ static void bind(struct world *w, const struct world_pod *p, const struct seen_p
 }
 
 /* What the annotation would say. False: there is none. */
-static bool write_hint(const struct world *w, const struct world_pod *p,
-	const struct sched_placement *where, struct arena *a, struct sched_hint *h)
+static bool write_advice(const struct world *w, const struct world_pod *p,
+	const struct sched_placement *where, struct arena *a, struct advice *h)
 {
-	struct sched_hint_container *list = arena_array(a, where->nr, sizeof *list);
+	struct advice_container *list = arena_array(a, where->nr, sizeof *list);
 	const char *node = w->node[p->node].is.name;
 
 	if (!where->nr || !list)
 		return false;
 	for (unsigned i = 0; i < where->nr; i++) /* zones are listed by dense index */
-		list[i] = (struct sched_hint_container){.name = where->place[i].container,
+		list[i] = (struct advice_container){.name = where->place[i].container,
 			.nodes = {where->place[i].zones},
 			.distance_x100 = where->place[i].distance_x100};
-	*h = (struct sched_hint){.version = SCHED_HINT_VERSION,
+	*h = (struct advice){.version = ADVICE_VERSION,
 		.node = node,
 		.uid = p->is.uid,
 		.generation = sched_cluster_generation(w->cluster, node),
 		.at_ms = w->now_ms,
-		.ttl_s = HINT_TTL_S,
-		.mode = SCHED_HINT_PREFER,
+		.ttl_s = ADVICE_TTL_S,
+		.mode = ADVICE_PREFER,
 		.scope = where->scope,
 		.nr_containers = where->nr,
 		.container = list};
 	return true;
 }
 
-static void run_on_node(struct world *w, unsigned pod, const struct sched_hint *hint)
+static void run_on_node(struct world *w, unsigned pod, const struct advice *hint)
 {
 	struct world_pod *p = &w->pod[pod];
 	struct node_answer answer;
@@ -263,7 +263,7 @@ static void run_on_node(struct world *w, unsigned pod, const struct sched_hint *
 	cluster_node_run(
 		&w->node[p->node].is, w->set->machine, &p->is, hint, w->now_ms, &w->work, &answer);
 	if (hint)
-		world_count_hint(w, answer.hint);
+		world_count_advice(w, answer.advice);
 	if (answer.admit)
 		started(w, pod, &answer);
 	else
@@ -275,7 +275,7 @@ static void try_pod(struct world *w, unsigned pod)
 	struct world_pod *p = &w->pod[pod];
 	struct sched_placement where;
 	struct seen_pod seen;
-	struct sched_hint hint;
+	struct advice hint;
 	struct arena a;
 
 	arena_init(&a, PLACES_BYTES_MAX);
@@ -287,8 +287,8 @@ static void try_pod(struct world *w, unsigned pod)
 		p->node = (unsigned)node;
 		if (w->cluster)
 			bind(w, p, &seen, &where, &a);
-		bool hinted = w->cluster && write_hint(w, p, &where, &a, &hint);
-		run_on_node(w, pod, hinted ? &hint : NULL);
+		bool advised = w->cluster && write_advice(w, p, &where, &a, &hint);
+		run_on_node(w, pod, advised ? &hint : NULL);
 	}
 	arena_fini(&a);
 }

@@ -78,7 +78,7 @@ int world_choose(struct world *w, const struct world_pod *p, const struct seen_p
 
 /* A pod is placed: on how many NUMA nodes; a hint was looked at. */
 void world_count_nodes(struct world *w, unsigned pod, const struct node_answer *answer);
-void world_count_hint(struct world *w, enum sched_hint_verdict v);
+void world_count_advice(struct world *w, enum advice_verdict v);
 /* How things are at the end of a quarter of an hour. */
 void world_take_sample(struct world *w, unsigned number);
 /* The day is over: every node's books, and the sums. 0, or -EINVAL with what is wrong. */

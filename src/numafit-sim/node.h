@@ -19,8 +19,8 @@ enum container_state {
 
 enum { SIM_ID_MAX = 65, SIM_NAME_MAX = 80 };
 
-/* What a scheduler's hint in the pod's annotations asks for, and what became of it. */
-struct hinted {
+/* What a scheduler's advice in the pod's annotations asks for, and what became of it. */
+struct advised {
 	const char *asked; /* NUMA nodes, "-" when it cannot be read; NULL: there is no hint */
 	const char *mode;  /* that it asks for, or "-" */
 	struct nodeset given;
@@ -48,7 +48,7 @@ struct container {
 	char *devices;                       /* what it was given of them, for people; or NULL */
 	const struct key_value *annotations; /* its pod's */
 	size_t nr_annotations;
-	struct hinted hinted;
+	struct advised advised;
 	struct asked asked;
 	struct linux_resources resources;
 	int64_t created_at_ns;

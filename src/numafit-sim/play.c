@@ -2,7 +2,7 @@
 
 #include <errno.h>
 #include <nri/session.h>
-#include <numafit-sim/hinted.h>
+#include <numafit-sim/advised.h>
 #include <numafit-sim/play_state.h>
 #include <numafit/text.h>
 #include <signal.h>
@@ -173,7 +173,7 @@ static int created(struct play *p, const struct task *k, const struct nri_answer
 
 	if (a->status) {
 		c->state = CONTAINER_REFUSED;
-		hinted_note(p->node, c, a->message);
+		advised_note(p->node, c, a->message);
 		report_create(p->report, c, a->message, 0);
 		if (c->kind == CONTAINER_INIT)
 			play_refuse_rest(p, c, "its pod's init container was refused");
@@ -195,7 +195,7 @@ static int created(struct play *p, const struct task *k, const struct nri_answer
 	c->state = CONTAINER_RUNNING;
 	container_write_down(c);
 	play_note_devices(p, c);
-	hinted_note(p->node, c, NULL);
+	advised_note(p->node, c, NULL);
 	report_create(p->report, c, NULL, (unsigned)moved);
 	queue_life(&p->script, c);
 	return 0;

@@ -1,6 +1,6 @@
 #include <numafit-sim/play_state.h>
 
-#include <numafit-sim/hinted.h>
+#include <numafit-sim/advised.h>
 #include <numafit/text.h>
 
 void play_end(struct play *p, int rc)
@@ -20,7 +20,7 @@ void play_refuse_rest(struct play *p, const struct container *of, const char *wh
 		if (c->state != CONTAINER_CREATING || !text_equal(c->sandbox_id, of->sandbox_id))
 			continue;
 		c->state = CONTAINER_REFUSED;
-		hinted_note(p->node, c, why);
+		advised_note(p->node, c, why);
 		report_create(p->report, c, why, 0);
 	}
 }

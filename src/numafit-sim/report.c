@@ -1,7 +1,7 @@
 #include <numafit-sim/report.h>
 
 #include <codec/fields.h>
-#include <numafit-sim/hinted.h>
+#include <numafit-sim/advised.h>
 #include <numafit-sim/picture.h>
 #include <numafit/text.h>
 #include <string.h>
@@ -60,8 +60,8 @@ struct row {
 	struct cpuset cpus;
 	struct nodeset mems, nodes;
 	unsigned updates;
-	const char *devices;              /* or NULL */
-	const char *hint_asked, *verdict; /* of a scheduler's hint, or NULL */
+	const char *devices;                /* or NULL */
+	const char *advice_asked, *verdict; /* of a scheduler's advice, or NULL */
 	const char *message;
 };
 
@@ -122,7 +122,7 @@ static const struct field row_fields[] = {
 		.optional = true},
 	{.key = "hintAsked",
 		.type = FIELD_STRING,
-		.at = offsetof(struct row, hint_asked),
+		.at = offsetof(struct row, advice_asked),
 		.optional = true},
 	{.key = "hintVerdict",
 		.type = FIELD_STRING,
@@ -302,8 +302,8 @@ void report_create(struct report *r, const struct container *c, const char *refu
 
 	row_fill(&row, r, c, trace_op_name(TRACE_CREATE));
 	row.updates = moved;
-	row.hint_asked = c->hinted.asked;
-	row.verdict = c->hinted.verdict;
+	row.advice_asked = c->advised.asked;
+	row.verdict = c->advised.verdict;
 	if (refusal) {
 		r->refused++;
 		snprintf(message, sizeof message, "refused: %s", refusal);
@@ -395,7 +395,7 @@ void report_end(struct report *r)
 	}
 	fputc('\n', r->out);
 	picture_draw(r->out, r->node);
-	hinted_print(r->out, r->node);
+	advised_print(r->out, r->node);
 	fprintf(r->out,
 		"\n%u placed (%u on one node, %u on nearest nodes, %u farther), %u refused, "
 		"%u updates, no CPU given twice\n",

@@ -1,7 +1,7 @@
 #include <numafit-sim/script.h>
 
 #include <errno.h>
-#include <numafit-sim/hinted.h>
+#include <numafit-sim/advised.h>
 #include <numafit/text.h>
 #include <stdio.h>
 #include <string.h>
@@ -48,7 +48,7 @@ static int check_known(const struct script *s, const struct container *c, struct
 static struct container *enter(
 	struct script *s, const struct trace_step *step, const char *pod, struct err *e)
 {
-	bool annotates = step->hint.numa || step->nr_annotations;
+	bool annotates = step->advice.numa || step->nr_annotations;
 	struct container c = {
 		.ns = step->ns,
 		.name = step->container,
@@ -72,9 +72,9 @@ static struct container *enter(
 			new->ns, pod);
 		return NULL;
 	}
-	if (annotates && hinted_annotate(s->node, new, step, e) < 0)
+	if (annotates && advised_annotate(s->node, new, step, e) < 0)
 		return NULL;
-	hinted_read(s->node, new);
+	advised_read(s->node, new);
 	container_write_down(new);
 	if (step->unasked) /* a later Synchronize tells of it */
 		new->state = CONTAINER_RUNNING;

@@ -1,6 +1,6 @@
 #include <numafit/verbs.h>
 
-#include <codec/hint_json.h>
+#include <codec/advice_json.h>
 #include <codec/placement_json.h>
 #include <errno.h>
 #include <getopt.h>
@@ -15,7 +15,7 @@ static const char help[] =
 	"usage: numafit hint encode --node NODE --uid UID --numa [CONTAINER=]NODES ... [OPTIONS]\n"
 	"       numafit hint check [OPTIONS] [FILE|-]\n"
 	"\n"
-	"Write the annotation " HINT_KEY " that a scheduler leaves on a pod, or tell what a\n"
+	"Write the annotation " ADVICE_KEY " that a scheduler leaves on a pod, or tell what a\n"
 	"node would say of one. Whether it fits is seen when the container is created: explain\n"
 	"tells.\n"
 	"\n"
@@ -54,11 +54,11 @@ enum {
 };
 
 struct entries {
-	VEC(struct sched_hint_container);
+	VEC(struct advice_container);
 };
 
 struct question {
-	struct sched_hint hint; /* encode: what is written but for the entries; check: who looks */
+	struct advice advice; /* encode: what is written but for the entries; check: who looks */
 	struct entries entries;
 	const char *key, *machine, *file;
 	int64_t now_ms;
@@ -77,7 +77,7 @@ static int64_t now_ms(void)
 
 /* The entry that "NAME=rest" is about, and the rest. A '=' behind a ':' or in quotes belongs to the
  * rest. */
-static struct sched_hint_container *entry_of(struct question *q, char *arg, char **rest)
+static struct advice_container *entry_of(struct question *q, char *arg, char **rest)
 {
 	size_t len = strcspn(arg, "=:{");
 	const char *name = "*";
@@ -91,7 +91,7 @@ static struct sched_hint_container *entry_of(struct question *q, char *arg, char
 	for (size_t i = 0; i < q->entries.nr; i++)
 		if (text_equal(q->entries.at[i].name, name))
 			return &q->entries.at[i];
-	struct sched_hint_container *c = vec_push(&q->entries);
+	struct advice_container *c = vec_push(&q->entries);
 	c->name = name;
 	return c;
 }
@@ -100,7 +100,7 @@ static int add_nodes(struct question *q, char *arg, struct err *e)
 {
 	struct nodeset nodes;
 	char *list;
-	struct sched_hint_container *c = entry_of(q, arg, &list);
+	struct advice_container *c = entry_of(q, arg, &list);
 	int rc = nodeset_parse(&nodes, &q->t.ids, list, strlen(list), e);
 
 	if (!rc)
@@ -112,7 +112,7 @@ static int add_placed(struct question *q, char *arg, struct err *e)
 {
 	struct placement p;
 	char *value;
-	struct sched_hint_container *c = entry_of(q, arg, &value);
+	struct advice_container *c = entry_of(q, arg, &value);
 	int rc = placement_json_parse(value, &q->t.ids, &p, e);
 
 	if (rc)
@@ -126,12 +126,12 @@ static int add_placed(struct question *q, char *arg, struct err *e)
 /* The amounts are written as in Goedel's annotation, the one form that is easy to type. */
 static int add_amounts(struct question *q, char *arg, struct err *e)
 {
-	const struct hint_context c = {.t = &q->t, .arena = &q->arena};
-	struct sched_hint read;
+	const struct advice_context c = {.t = &q->t, .arena = &q->arena};
+	struct advice read;
 	char *list;
-	struct sched_hint_container *to = entry_of(q, arg, &list);
-	int rc =
-		hint_read(hint_source_of("godel.bytedance.com/micro-topology"), list, &c, &read, e);
+	struct advice_container *to = entry_of(q, arg, &list);
+	int rc = advice_read(
+		advice_source_of("godel.bytedance.com/micro-topology"), list, &c, &read, e);
 
 	if (rc)
 		return rc;
@@ -164,20 +164,20 @@ static int read_time(const char *arg, int64_t *out, struct err *e)
 static int read_ttl(const char *arg, unsigned *out, struct err *e)
 {
 	uint64_t s;
-	int rc = read_number(arg, SCHED_HINT_TTL_MAX_S, &s, e);
+	int rc = read_number(arg, ADVICE_TTL_MAX_S, &s, e);
 
 	if (!rc)
 		*out = (unsigned)s;
 	return rc;
 }
 
-static int read_mode(const char *arg, enum sched_hint_mode *out, struct err *e)
+static int read_mode(const char *arg, enum advice_mode *out, struct err *e)
 {
-	int mode = sched_hint_mode_from_name(arg);
+	int mode = advice_mode_from_name(arg);
 
-	if (mode <= SCHED_HINT_OFF)
+	if (mode <= ADVICE_OFF)
 		return err_set(e, EINVAL, "\"%s\" is not prefer or require", arg);
-	*out = (enum sched_hint_mode)mode;
+	*out = (enum advice_mode)mode;
 	return 0;
 }
 
@@ -239,15 +239,15 @@ static int read_option(struct question *q, int option, char *arg, struct err *e)
 {
 	switch (option) {
 	case OPT_NODE:
-		q->hint.node = arg;
+		q->advice.node = arg;
 		return 0;
 	case OPT_UID:
-		q->hint.uid = arg;
+		q->advice.uid = arg;
 		return 0;
 	case OPT_GEN:
-		return read_number(arg, UINT64_MAX, &q->hint.generation, e);
+		return read_number(arg, UINT64_MAX, &q->advice.generation, e);
 	case OPT_PFP:
-		q->hint.fingerprint = arg;
+		q->advice.fingerprint = arg;
 		return 0;
 	case OPT_NUMA:
 		return add_nodes(q, arg, e);
@@ -256,16 +256,16 @@ static int read_option(struct question *q, int option, char *arg, struct err *e)
 	case OPT_AMOUNTS:
 		return add_amounts(q, arg, e);
 	case OPT_AT:
-		return read_time(arg, &q->hint.at_ms, e);
+		return read_time(arg, &q->advice.at_ms, e);
 	case OPT_TTL:
-		return read_ttl(arg, &q->hint.ttl_s, e);
+		return read_ttl(arg, &q->advice.ttl_s, e);
 	case OPT_MODE:
-		return read_mode(arg, &q->hint.mode, e);
+		return read_mode(arg, &q->advice.mode, e);
 	case OPT_SCOPE:
-		return read_scope(arg, &q->hint.scope, e);
+		return read_scope(arg, &q->advice.scope, e);
 	case OPT_KEY:
 		q->key = arg;
-		return hint_source_of(arg)
+		return advice_source_of(arg)
 			       ? 0
 			       : err_set(e, ENOENT, "no hints are read from \"%s\"", arg);
 	case OPT_NOW:
@@ -328,16 +328,16 @@ static int encode(struct question *q, struct err *e)
 	auto_free char *text = NULL;
 
 	for (size_t i = 0; i < q->entries.nr; i++) {
-		struct sched_hint_container *c = &q->entries.at[i];
+		struct advice_container *c = &q->entries.at[i];
 		uint64_t n = nodeset_count(c->nodes);
 
 		if (n)
 			c->distance_x100 =
 				(unsigned)(topo_distance_sum(&q->t, c->nodes) * CENT / (n * n));
 	}
-	q->hint.container = q->entries.at;
-	q->hint.nr_containers = q->entries.nr;
-	int rc = hint_json_write(&q->hint, &q->t, &text, e);
+	q->advice.container = q->entries.at;
+	q->advice.nr_containers = q->entries.nr;
+	int rc = advice_json_write(&q->advice, &q->t, &text, e);
 	if (!rc)
 		(void)puts(text);
 	return rc;
@@ -362,8 +362,7 @@ static int read_file(const char *path, char *buf, size_t cap, struct err *e)
 	return rc;
 }
 
-static void add_amount(
-	struct text *t, const struct sched_hint_amount *a, const struct node_ids *ids)
+static void add_amount(struct text *t, const struct advice_amount *a, const struct node_ids *ids)
 {
 	unsigned long long n = a->amount;
 	char size[TEXT_SIZE_MAX];
@@ -377,7 +376,7 @@ static void add_amount(
 		text_add(t, "%llu", n / MILLI);
 }
 
-static void tell_container(const struct question *q, const struct sched_hint_container *c)
+static void tell_container(const struct question *q, const struct advice_container *c)
 {
 	enum { SAID_MAX = 4096 };
 	char list[NODESET_TEXT_MAX], said[SAID_MAX];
@@ -396,12 +395,12 @@ static void tell_container(const struct question *q, const struct sched_hint_con
 	tell(stdout, "container", "%s", said);
 }
 
-static void tell_hint(const struct question *q, const struct sched_hint *h)
+static void tell_advice(const struct question *q, const struct advice *h)
 {
 	char list[CPUSET_TEXT_MAX];
 
 	if (h->nr_containers)
-		tell(stdout, "mode", "%s, scope %s", sched_hint_mode_name(h->mode),
+		tell(stdout, "mode", "%s, scope %s", advice_mode_name(h->mode),
 			topology_scope_name(h->scope));
 	for (size_t i = 0; i < h->nr_containers; i++)
 		tell_container(q, &h->container[i]);
@@ -415,28 +414,28 @@ static void tell_hint(const struct question *q, const struct sched_hint *h)
 static int check(struct question *q, struct err *e)
 {
 	auto_free char *text =
-		xcalloc(HINT_TEXT_MAX + 2, 1); /* one byte more shows that it is longer */
-	const struct hint_context c = {.t = &q->t, .arena = &q->arena};
-	const struct sched_hint_facts facts = {.node = q->hint.node,
-		.uid = q->hint.uid,
+		xcalloc(ADVICE_TEXT_MAX + 2, 1); /* one byte more shows that it is longer */
+	const struct advice_context c = {.t = &q->t, .arena = &q->arena};
+	const struct advice_facts facts = {.node = q->advice.node,
+		.uid = q->advice.uid,
 		.now_ms = q->now_ms,
 		.skew_ms = (int64_t)q->skew_ms,
-		.generation = q->hint.generation,
-		.fingerprint = q->hint.fingerprint,
+		.generation = q->advice.generation,
+		.fingerprint = q->advice.fingerprint,
 		.t = &q->t};
-	struct sched_hint h = {0};
+	struct advice h = {0};
 	struct err why = {0};
-	int rc = read_file(q->file, text, HINT_TEXT_MAX + 2, e);
+	int rc = read_file(q->file, text, ADVICE_TEXT_MAX + 2, e);
 
 	if (rc)
 		return rc;
-	rc = hint_read(hint_source_of(q->key), text, &c, &h, &why);
-	enum sched_hint_verdict v = rc ? hint_read_verdict(rc) : sched_hint_check(&h, &facts, &why);
-	(void)puts(sched_hint_verdict_name(v));
+	rc = advice_read(advice_source_of(q->key), text, &c, &h, &why);
+	enum advice_verdict v = rc ? advice_read_verdict(rc) : advice_check(&h, &facts, &why);
+	(void)puts(advice_verdict_name(v));
 	if (why.code)
 		tell(stdout, "why", "%s", why.text);
-	tell_hint(q, &h);
-	return sched_hint_is_rejection(v);
+	tell_advice(q, &h);
+	return advice_is_rejection(v);
 }
 
 static int answer(struct question *q, int argc, char **argv, struct err *e, bool *bad_usage)
@@ -464,13 +463,13 @@ int verb_hint(int argc, char **argv)
 	struct err e = {0};
 	bool bad_usage;
 
-	q->hint.at_ms = q->now_ms = now_ms();
-	q->hint.ttl_s = TTL_S;
-	q->hint.mode = SCHED_HINT_PREFER;
-	q->key = HINT_KEY;
+	q->advice.at_ms = q->now_ms = now_ms();
+	q->advice.ttl_s = TTL_S;
+	q->advice.mode = ADVICE_PREFER;
+	q->key = ADVICE_KEY;
 	q->machine = "this";
 	q->skew_ms = SKEW_MS;
-	arena_init(&q->arena, HINT_ARENA_BYTES);
+	arena_init(&q->arena, ADVICE_ARENA_BYTES);
 	int rc = answer(q, argc, argv, &e, &bad_usage);
 	if (e.code)
 		(void)fprintf(stderr, "numafit hint: %s\n", e.text);

@@ -164,11 +164,11 @@ static void print_head(const struct status *st)
 	if (c->cut_short)
 		(void)printf("%llu decided with what was found when mergeVisitBudget ran out\n",
 			(unsigned long long)c->cut_short);
-	if (c->hints_accepted + c->hints_repaired + c->hints_rejected)
+	if (c->advice_accepted + c->advice_repaired + c->advice_rejected)
 		(void)printf("schedulers' hints: %llu accepted, %llu repaired, %llu rejected\n",
-			(unsigned long long)c->hints_accepted,
-			(unsigned long long)c->hints_repaired,
-			(unsigned long long)c->hints_rejected);
+			(unsigned long long)c->advice_accepted,
+			(unsigned long long)c->advice_repaired,
+			(unsigned long long)c->advice_rejected);
 	if (c->compared)
 		(void)printf("shadow: %llu compared with the kubelet's choice, %llu differ\n",
 			(unsigned long long)c->compared, (unsigned long long)c->disagreed);

@@ -351,9 +351,9 @@ static void tell_fit(const struct scene *x, const struct decision *d, const stru
 			  : "it is on more NUMA nodes than it would be if nothing else ran");
 }
 
-static void tell_hint(const struct scene *x, const struct sched_hint_result *h)
+static void tell_advice(const struct scene *x, const struct advice_result *h)
 {
-	const struct sched_hint_ruling ruling = {
+	const struct advice_ruling ruling = {
 		.verdict = h->verdict, .cause = h->cause, .asked = h->asked, .given = h->given};
 	char said[SAID_MAX];
 	struct text t;
@@ -361,9 +361,9 @@ static void tell_hint(const struct scene *x, const struct sched_hint_result *h)
 	if (!h->looked_at)
 		return;
 	text_init(&t, said, sizeof said);
-	sched_hint_explain(&ruling, &x->t->ids, &t);
-	tell(x->to, "hint", "%s, mode %s: %s", sched_hint_verdict_name(h->verdict),
-		sched_hint_mode_name(h->mode), said);
+	advice_explain(&ruling, &x->t->ids, &t);
+	tell(x->to, "hint", "%s, mode %s: %s", advice_verdict_name(h->verdict),
+		advice_mode_name(h->mode), said);
 }
 
 void tell_reasons(const struct scene *x, const struct decision *d, const struct reasons *r)
@@ -374,7 +374,7 @@ void tell_reasons(const struct scene *x, const struct decision *d, const struct 
 		tell_resources(x, r);
 	if (r)
 		tell_choice(x, d, r);
-	tell_hint(x, &d->hint);
+	tell_advice(x, &d->advice);
 	if (d->admit && *d->message)
 		tell(x->to, "note", "%s", d->message);
 }
@@ -382,7 +382,7 @@ void tell_reasons(const struct scene *x, const struct decision *d, const struct 
 /* Refusals */
 
 /* What the words of a refusal mean; the first row whose words are in the message counts. */
-static const struct advice {
+static const struct remedy {
 	const char *reason, *words;
 	const char *meaning, *advice;
 } advices[] = {
@@ -390,7 +390,7 @@ static const struct advice {
 		"the search for NUMA nodes was stopped before it had looked at every combination, "
 		"and the best found until then is not good enough for the policy",
 		"raise mergeVisitBudget, or make room as below"},
-	{"TopologyAffinityError", SCHED_HINT_REFUSES,
+	{"TopologyAffinityError", ADVICE_REFUSES,
 		"it must be on the NUMA nodes that its scheduler asked for, or not run here: the "
 		"hint says so, or the node's schedulerHint.mode does",
 		"have the pod scheduled anew, with a hint for the node as it is now, or let hint "
@@ -447,7 +447,7 @@ static const struct advice {
 };
 
 /* The policy is not to blame when even all NUMA nodes together would not do. */
-static const struct advice too_much = {NULL, "", "less is free on the whole node than it asks for",
+static const struct remedy too_much = {NULL, "", "less is free on the whole node than it asks for",
 	"ask for less, let Guaranteed containers end (numafit status lists them), or send the pod "
 	"to "
 	"another node"};
@@ -462,9 +462,9 @@ static bool is_too_much(const struct reasons *r)
 	return found;
 }
 
-static const struct advice *advice_for(const struct decision *d)
+static const struct remedy *remedy_for(const struct decision *d)
 {
-	const struct advice *a = advices;
+	const struct remedy *a = advices;
 
 	if (is_too_much(d->reasons))
 		return &too_much;
@@ -564,11 +564,11 @@ static void tell_missing(const struct scene *x, const struct decision *d, const 
 
 void tell_refusal(const struct scene *x, const struct decision *d, const struct snapshot *free)
 {
-	const struct advice *a = advice_for(d);
+	const struct remedy *a = remedy_for(d);
 
 	tell(x->to, "reason", "%s: %s", d->reason ? d->reason : "refused", d->message);
 	tell(x->to, "meaning", "%s", a->meaning ? a->meaning : policy_meaning(d->policy));
-	if (d->reasons && !strstr(d->message, SCHED_HINT_REFUSES))
+	if (d->reasons && !strstr(d->message, ADVICE_REFUSES))
 		tell_missing(x, d, free);
 	tell(x->to, "advice", "%s", a->advice);
 }

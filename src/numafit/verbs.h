@@ -22,7 +22,7 @@ int verb_score(int argc, char **argv);
 int verb_explain(int argc, char **argv);
 /* numafit whatif --cpus N --memory SIZE ...: would it fit now, and where? */
 int verb_whatif(int argc, char **argv);
-/* numafit hint encode|check ...: write a scheduler's hint, or check one. */
+/* numafit hint encode|check ...: write a scheduler's advice, or check one. */
 int verb_hint(int argc, char **argv);
 /* numafit replay FILE|-: decide everything in a journal once more, and compare. */
 int verb_replay(int argc, char **argv);

@@ -111,25 +111,25 @@ static struct pod_event event_of(
 	};
 }
 
-static void tell_hint(struct cluster *c, const struct decision *dec, struct pod_event *event)
+static void tell_advice(struct cluster *c, const struct decision *dec, struct pod_event *event)
 {
-	const struct sched_hint_result *h = &dec->hint;
+	const struct advice_result *h = &dec->advice;
 	char asked[NODESET_TEXT_MAX], given[NODESET_TEXT_MAX], message[EVENT_MESSAGE_MAX];
 	const struct node_ids *ids = &c->d->topo.ids;
 	struct text t;
 
-	if (!c->events || !h->looked_at || h->verdict <= SCHED_HINT_ACCEPTED)
+	if (!c->events || !h->looked_at || h->verdict <= ADVICE_ACCEPTED)
 		return;
 	text_init(&t, message, sizeof message);
 	text_add(&t, "the scheduler's hint");
 	if (!nodeset_empty(h->asked))
 		text_add(&t, " for NUMA nodes %s",
 			nodeset_format(h->asked, ids, asked, sizeof asked));
-	text_add(&t, " is %s", sched_hint_verdict_name(h->verdict));
+	text_add(&t, " is %s", advice_verdict_name(h->verdict));
 	if (dec->admit && !nodeset_empty(h->given))
 		text_add(&t, ", given are %s", nodeset_format(h->given, ids, given, sizeof given));
 	event->reason = "NUMAHint";
-	event->warning = sched_hint_is_rejection(h->verdict);
+	event->warning = advice_is_rejection(h->verdict);
 	event->message = message;
 	events_tell(c->events, event);
 }
@@ -142,7 +142,7 @@ void cluster_note_decision(struct daemon *d, const struct pod *pod, const char *
 	if (!c)
 		return;
 	struct pod_event event = event_of(pod, container, kind);
-	tell_hint(c, dec, &event);
+	tell_advice(c, dec, &event);
 	if (dec->admit && c->evictions)
 		evict_forget(c->evictions, pod->uid);
 	if (dec->admit)

@@ -49,8 +49,8 @@ struct daemon {
 	struct cpuset held_before;
 	uint64_t free_before;
 	char node_name[NODE_NAME_MAX];
-	enum sched_hint_format hint_format[NR_SCHED_HINT_FORMATS]; /* the first one first */
-	unsigned nr_hint_formats;
+	enum advice_format advice_format[NR_ADVICE_FORMATS]; /* the first one first */
+	unsigned nr_advice_formats;
 	struct services *services; /* NULL: there are none */
 	struct cluster *cluster;   /* likewise */
 	struct api_pods *api_pods; /* those that the API server tells of; likewise */
@@ -111,16 +111,16 @@ struct sandboxes sandboxes_of(const struct nri_inventory *what);
 void sandboxes_free(struct sandboxes *s);
 /* hints.c: what schedulers have left in a pod's annotations, for the merge; only in mode manage.
  * The node's name and the order of formats, from the settings. 0, or -EINVAL with text. */
-int hints_start(struct daemon *d, struct err *e);
+int advice_start(struct daemon *d, struct err *e);
 /* schedulerHint.order, which was checked, is another one. */
-void hints_settings_changed(struct daemon *d);
+void advice_settings_changed(struct daemon *d);
 /* The container's hint and its pod's topology policy, into *req, from *a. */
-void hints_of_container(struct daemon *d, struct request *req, struct arena *a);
+void advice_of_container(struct daemon *d, struct request *req, struct arena *a);
 /* The same for each container of the pod: ask, or a copy from *a that has them. */
-const struct pod_ask *hints_of_pod(
+const struct pod_ask *advice_of_pod(
 	struct daemon *d, const struct pod *pod, const struct pod_ask *ask, struct arena *a);
 /* The verdict goes into the counters. */
-void hints_count(struct daemon *d, const struct decision *dec);
+void advice_count(struct daemon *d, const struct decision *dec);
 
 /* services.c: what speaks with the kubelet, as far as the settings switch it on; in mode shadow
  * without the device plugin, and not in mode off. 0, or -errno with text: gRPC cannot start. */

@@ -48,7 +48,7 @@ void log_decision(const struct daemon *d, const struct request *req, const struc
 		dec->preferred ? "yes" : "no", decision_source_name(dec->source),
 		pod_apart_name(dec->apart),
 		log_text(quoted_hints, sizeof quoted_hints, hints_text(dec, hints)),
-		dec->hint.looked_at ? sched_hint_verdict_name(dec->hint.verdict) : "none",
+		dec->advice.looked_at ? advice_verdict_name(dec->advice.verdict) : "none",
 		dec->reason ? dec->reason : "none", log_text(message, sizeof message, dec->message),
 		nr_updates, (unsigned long long)(took_ns / NS_PER_US));
 }

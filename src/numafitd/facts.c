@@ -378,7 +378,7 @@ void facts_run_pod(struct daemon *d, const struct pod *pod, struct decision *dec
 	arena_init(&a, FACTS_BYTES);
 	add_facts(d, &known, &a);
 	if (known.ask)
-		known.ask = hints_of_pod(d, pod, known.ask, &a);
+		known.ask = advice_of_pod(d, pod, known.ask, &a);
 	engine_run_pod(d->engine, loop_wall_ms(), &known, dec);
 	d->counters.cut_short += !dec->admit && dec->cut_short; /* else each container counts */
 	arena_fini(&a);

@@ -130,7 +130,7 @@ static int start(struct daemon *d, struct err *e)
 	if (!rc)
 		rc = status_start(d, e);
 	if (!rc)
-		rc = hints_start(d, e);
+		rc = advice_start(d, e);
 	if (!rc)
 		rc = services_start(d, e);
 	if (!rc)

@@ -26,7 +26,7 @@ struct reload {
 
 /* Those who keep something of the settings for themselves. */
 static void (*const told[])(struct daemon *d) = {
-	hints_settings_changed,
+	advice_settings_changed,
 	sweep_settings_changed,
 	recorder_write_anew, /* its first line holds the settings, and the pool may have changed */
 	services_note_change,

@@ -22,8 +22,8 @@ static struct placement placement_of(const struct decision *dec)
 		.mems = dec->mems,
 		.nodes = dec->nodes,
 		.has_nodes = dec->has_affinity,
-		.has_hint = dec->hint.looked_at,
-		.hint = dec->hint.verdict,
+		.has_advice = dec->advice.looked_at,
+		.advice = dec->advice.verdict,
 	};
 }
 
@@ -37,8 +37,8 @@ static int refuse(const struct decision *dec, struct err *e)
 		dec->reason ? dec->reason : "refused", dec->message,
 		topology_policy_name(dec->policy),
 		*missing ? "; NUMA nodes needed now/at best: " : "", missing,
-		dec->hint.looked_at ? "; scheduler's hint " : "",
-		dec->hint.looked_at ? sched_hint_verdict_name(dec->hint.verdict) : "");
+		dec->advice.looked_at ? "; scheduler's hint " : "",
+		dec->advice.looked_at ? advice_verdict_name(dec->advice.verdict) : "");
 }
 
 /* A pod that is known container by container is decided now, before any of them runs. */
@@ -50,7 +50,7 @@ static int on_run_pod(void *ctx, const struct pod *pod, struct err *e)
 
 	facts_run_pod(d, pod, &dec);
 	d->counters.refused += !dec.admit;
-	hints_count(d, &dec); /* of a pod that is refused; else with each container */
+	advice_count(d, &dec); /* of a pod that is refused; else with each container */
 	if (dec.apart)
 		log_line(LOG_INFO, "pod-apart", "namespace=%s pod=%s reason=%s text=%s", pod->ns,
 			log_text(name, sizeof name, pod->name), pod_apart_name(dec.apart),
@@ -89,13 +89,13 @@ static int on_create(void *ctx, const struct request *req, struct nri_reply *rep
 	fault_point(FAULT_TO_DECIDE);
 	note_foreign_cpuset(d, req);
 	facts_of_container(d, &known, reply->arena);
-	hints_of_container(d, &known, reply->arena);
+	advice_of_container(d, &known, reply->arena);
 	engine_create(d->engine, loop_wall_ms(), &known, &dec, &ups);
 	add_updates(d, &ups, reply);
 	d->counters.creates++;
 	d->counters.refused += !dec.admit;
 	d->counters.cut_short += dec.cut_short;
-	hints_count(d, &dec);
+	advice_count(d, &dec);
 	uint64_t took_ns = loop_monotonic_ns() - from;
 	measure_admission(d, &known, &dec, took_ns);
 	log_decision(d, req, &dec, "create", ups.nr, took_ns);

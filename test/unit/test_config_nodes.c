@@ -103,7 +103,7 @@ static void what_comes_later_counts_and_the_rest_of_the_file_is_below(void **sta
 	assert_int_equal(o.s.shared_pool_step, 2);
 	assert_int_equal(o.s.shared_pool_minimum, 1);
 	assert_int_equal(o.s.log_level, LOG_WARN);
-	assert_false(o.s.hint_repair);
+	assert_false(o.s.advice_repair);
 }
 
 static void a_list_replaces_the_one_above_and_an_empty_map_undoes_it(void **state)

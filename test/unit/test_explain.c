@@ -205,33 +205,32 @@ static void explain_spilled(struct text *said)
 	node_fini(&n);
 }
 
-static void create_hinted(
-	struct node *n, const char *pod, unsigned cpus, const struct sched_hint_ask *hint)
+static void create_advised(
+	struct node *n, const char *pod, unsigned cpus, const struct advice_ask *advice)
 {
 	struct request req = web(pod, pod, "main", QOS_GUARANTEED, cpus, 8);
 
-	req.hint = hint;
+	req.advice = advice;
 	create(n, &req);
 }
 
 /* What schedulers have asked for. */
-static void explain_hinted(struct text *said)
+static void explain_advised(struct text *said)
 {
-	const struct sched_hint_ask
-		fifth = {SCHED_HINT_ACCEPTED, SCHED_HINT_PREFER, true, {1 << 5}},
-		stale = {SCHED_HINT_ACCEPTED_STALE, SCHED_HINT_REQUIRE, true, {1 << 5}},
-		must = {SCHED_HINT_ACCEPTED, SCHED_HINT_REQUIRE, true, {1 << 5}},
-		pair = {SCHED_HINT_ACCEPTED, SCHED_HINT_PREFER, false, {3 << 6}},
-		unread = {SCHED_HINT_REJECTED_FORMAT, SCHED_HINT_PREFER, true, {0}};
+	const struct advice_ask fifth = {ADVICE_ACCEPTED, ADVICE_PREFER, true, {1 << 5}},
+				stale = {ADVICE_ACCEPTED_STALE, ADVICE_REQUIRE, true, {1 << 5}},
+				must = {ADVICE_ACCEPTED, ADVICE_REQUIRE, true, {1 << 5}},
+				pair = {ADVICE_ACCEPTED, ADVICE_PREFER, false, {3 << 6}},
+				unread = {ADVICE_REJECTED_FORMAT, ADVICE_PREFER, true, {0}};
 	struct node n;
 
 	node_init(&n, POLICY_RESTRICTED);
-	create_hinted(&n, "good", 4, &fifth);
-	create_hinted(&n, "stale", 4, &stale);
-	create_hinted(&n, "taken", 4, &fifth);
-	create_hinted(&n, "must", 4, &must);
-	create_hinted(&n, "wide", 4, &pair);
-	create_hinted(&n, "garbled", 1, &unread);
+	create_advised(&n, "good", 4, &fifth);
+	create_advised(&n, "stale", 4, &stale);
+	create_advised(&n, "taken", 4, &fifth);
+	create_advised(&n, "must", 4, &must);
+	create_advised(&n, "wide", 4, &pair);
+	create_advised(&n, "garbled", 1, &unread);
 	say(said, n.dir, verb_explain, "explain good");
 	say(said, n.dir, verb_explain, "explain stale");
 	say(said, n.dir, verb_explain, "explain taken");
@@ -270,7 +269,7 @@ static void what_was_decided_is_told_in_these_words(void **state)
 	text_init(&said, buf, SAID_MAX);
 	explain_restricted(&said);
 	explain_spilled(&said);
-	explain_hinted(&said);
+	explain_advised(&said);
 	explain_trouble(&said);
 	assert_false(said.cut);
 	if (write && *write)

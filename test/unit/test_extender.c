@@ -229,7 +229,7 @@ static void hear_of_pods(struct rig *r)
 }
 
 /* The author's patch of a pod's hint: so many CPUs in each zone, its memory in the first. */
-static void change_hint(struct rig *r, const char *name, int cpus0, int cpus1)
+static void change_advice(struct rig *r, const char *name, int cpus0, int cpus1)
 {
 	json_t *pod = json_deep_copy(rig_find(&r->list[PODS], name));
 	json_t *metadata = json_object_get(pod, "metadata");
@@ -271,13 +271,13 @@ static void a_hint_that_was_changed_gives_back_what_it_said_at_first(void **stat
 		filter(r, new_pod(r, "a", 4), FITS_N1);
 		bind_pod(r, "a", "n1", OK);
 		if (rows[i].before_report)
-			change_hint(r, "a", rows[i].cpus[0], rows[i].cpus[1]);
+			change_advice(r, "a", rows[i].cpus[0], rows[i].cpus[1]);
 		(void)snprintf(part, sizeof part, "%016llx",
 			(unsigned long long)fingerprint_pod("default", "a"));
 		rig_put(r, REPORTS, rig_report("n1", 10 * i + 10, 2, 2, part));
 		await_metric(r, "\nnumafit_extender_pods_unreported 0\n");
 		if (!rows[i].before_report)
-			change_hint(r, "a", rows[i].cpus[0], rows[i].cpus[1]);
+			change_advice(r, "a", rows[i].cpus[0], rows[i].cpus[1]);
 		set_status(r, "a", "{\"phase\":\"Succeeded\"}");
 		do
 			assert_int_equal(rig_ask(r, "/filter", args), FAKE_OK);
@@ -299,7 +299,7 @@ static void who_starts_gives_nothing_back_for_hints_that_it_has_not_seen_written
 
 	start(r);
 	bind_and_report(r, "a", 4, 9);
-	change_hint(r, "a", 4, 0);
+	change_advice(r, "a", 4, 0);
 	assert_int_equal(rig_end(r, SIGKILL), -SIGKILL);
 	start(r);
 	set_status(r, "a", "{\"phase\":\"Succeeded\"}");
@@ -324,7 +324,7 @@ static void a_pod_that_its_author_has_bound_holds_its_request_and_no_more(void *
 	await_metric(r, "\nnumafit_extender_pods_unreported 1\n");
 	filter(r, new_pod(r, "b", 2), FITS_BOTH);
 	filter(r, new_pod(r, "c", 3), FITS_N2); /* 2 CPUs are left in each zone */
-	change_hint(r, "a", 4, 0);
+	change_advice(r, "a", 4, 0);
 	hear_of_pods(r);
 	filter(r, rig_find(&r->list[PODS], "c"), FITS_N2);
 	await_metric(r, "\nnumafit_extender_nodes_stale 0\n");
@@ -338,7 +338,7 @@ static void a_hint_that_was_there_before_the_binding_is_its_authors(void **state
 
 	start(r);
 	(void)new_pod(r, "a", 4);
-	change_hint(r, "a", 4, 0);
+	change_advice(r, "a", 4, 0);
 	json_t *bound = json_deep_copy(rig_find(&r->list[PODS], "a"));
 	(void)json_object_set_new(json_object_get(bound, "spec"), "nodeName", json_string("n1"));
 	rig_put(r, PODS, bound); /* by another scheduler */

@@ -163,7 +163,7 @@ static void a_hint_is_compared_as_it_is_written(void **state)
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		json_t *a = json_loads(rows[i].a, 0, NULL), *b = json_loads(rows[i].b, 0, NULL);
 
-		assert_int_equal(extender_pod_json_same_hint(a, b), rows[i].same);
+		assert_int_equal(extender_pod_json_same_advice(a, b), rows[i].same);
 		json_decref(a);
 		json_decref(b);
 	}

@@ -31,9 +31,9 @@ static void an_empty_file_is_enough(void **state)
 		assert_int_equal(c.cluster.foreign, FOREIGN_PODS_EXCLUSIVE);
 		assert_int_equal(c.cluster.assume_ms, 90000);
 		assert_int_equal(c.score_max, 10);
-		assert_true(c.hint);
-		assert_int_equal(c.hint_mode, SCHED_HINT_PREFER);
-		assert_int_equal(c.hint_ttl_ms, 120000);
+		assert_true(c.advice);
+		assert_int_equal(c.advice_mode, ADVICE_PREFER);
+		assert_int_equal(c.advice_ttl_ms, 120000);
 		assert_int_equal(c.stale, STALE_HOLD);
 		assert_int_equal(c.log_level, LOG_INFO);
 		extender_config_fini(&c);
@@ -93,9 +93,9 @@ static void all_keys_are_read(void **state)
 	assert_int_equal(c.request_bytes_max, 1 << 20);
 	assert_int_equal(c.held_bytes_max, 3 << 20);
 	assert_int_equal(c.score_max, 100);
-	assert_false(c.hint);
-	assert_int_equal(c.hint_ttl_ms, 90000);
-	assert_int_equal(c.hint_mode, SCHED_HINT_REQUIRE);
+	assert_false(c.advice);
+	assert_int_equal(c.advice_ttl_ms, 90000);
+	assert_int_equal(c.advice_mode, ADVICE_REQUIRE);
 	assert_int_equal(c.cluster.assume_ms, 120000);
 	assert_int_equal(c.stale, STALE_PASS);
 	assert_false(c.avoid);

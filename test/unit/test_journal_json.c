@@ -79,13 +79,13 @@ static const struct device_resource *any_attached(size_t nr)
 	return attached;
 }
 
-/* A scheduler's hint, the same as long as no other call is made with that place; or NULL. */
-static const struct sched_hint_ask *any_hint(unsigned place)
+/* A scheduler's advice, the same as long as no other call is made with that place; or NULL. */
+static const struct advice_ask *any_advice(unsigned place)
 {
-	static struct sched_hint_ask hints[5];
+	static struct advice_ask hints[5];
 
-	hints[place] = (struct sched_hint_ask){
-		below(NR_SCHED_HINT_VERDICTS), below(NR_SCHED_HINT_MODES), below(2), any_nodes()};
+	hints[place] = (struct advice_ask){
+		below(NR_ADVICE_VERDICTS), below(NR_ADVICE_MODES), below(2), any_nodes()};
 	return below(2) ? &hints[place] : NULL;
 }
 
@@ -118,7 +118,7 @@ static const struct pod_ask *any_pod(unsigned nr)
 			containers[i].device[m] =
 				(struct device_ask){below((unsigned)nr_attached), any_u64()};
 		containers[i].tokens = below(2) ? any_u64() : 0;
-		containers[i].hint = any_hint(i);
+		containers[i].advice = any_advice(i);
 	}
 	return below(2) ? &pod : NULL;
 }
@@ -145,7 +145,7 @@ static struct request any_request(const char *id)
 		.allocated = below(2) ? any_string() : NULL,
 		.apart = below(NR_POD_APARTS),
 		.owner = below(NR_TOKEN_OWNERS),
-		.hint = any_hint(4),
+		.advice = any_advice(4),
 		.has_policy = below(2),
 	};
 
@@ -201,8 +201,8 @@ static struct decision any_decision(bool admit)
 	if (d.has_affinity)
 		d.nodes = any_nodes();
 	if (below(2))
-		d.hint = (struct sched_hint_result){true, below(NR_SCHED_HINT_VERDICTS),
-			below(NR_SCHED_HINT_VERDICTS), below(NR_SCHED_HINT_MODES), any_nodes(),
+		d.advice = (struct advice_result){true, below(NR_ADVICE_VERDICTS),
+			below(NR_ADVICE_VERDICTS), below(NR_ADVICE_MODES), any_nodes(),
 			any_nodes()};
 	for (unsigned i = 0; i < d.nr_blocks; i++)
 		d.blocks[i] = (struct memory_block){below(TOPO_KINDS), any_nodes(), any_u64()};
@@ -236,7 +236,7 @@ static void assert_same_attached(
 	}
 }
 
-static void assert_same_hint(const struct sched_hint_ask *a, const struct sched_hint_ask *b)
+static void assert_same_advice(const struct advice_ask *a, const struct advice_ask *b)
 {
 	assert_int_equal(!a, !b);
 	if (!a)
@@ -265,7 +265,7 @@ static void assert_same_pod(const struct pod_ask *a, const struct pod_ask *b)
 		assert_memory_equal(a->container[i].memory, b->container[i].memory,
 			sizeof a->container[i].memory);
 		assert_int_equal(a->container[i].tokens, b->container[i].tokens);
-		assert_same_hint(a->container[i].hint, b->container[i].hint);
+		assert_same_advice(a->container[i].advice, b->container[i].advice);
 		assert_int_equal(a->container[i].nr_devices, b->container[i].nr_devices);
 		for (unsigned k = 0; k < a->container[i].nr_devices; k++) {
 			assert_int_equal(a->container[i].device[k].resource,
@@ -300,7 +300,7 @@ static void assert_same_request(const struct request *a, const struct request *b
 	assert_string_equal(a->cpus, b->cpus);
 	assert_string_equal(a->mems, b->mems);
 	assert_null(a->placement);
-	assert_same_hint(a->hint, b->hint);
+	assert_same_advice(a->advice, b->advice);
 	assert_int_equal(a->has_policy, b->has_policy);
 	assert_int_equal(a->policy, b->policy);
 	assert_int_equal(!a->allocated, !b->allocated);
@@ -344,12 +344,12 @@ static void assert_same_decision(const struct decision *a, const struct decision
 	assert_true(cpuset_equal(&a->left_on, &b->left_on));
 	assert_int_equal(a->lost_cpus, b->lost_cpus);
 	assert_int_equal(a->apart, b->apart);
-	assert_int_equal(a->hint.looked_at, b->hint.looked_at);
-	assert_int_equal(a->hint.verdict, b->hint.verdict);
-	assert_int_equal(a->hint.cause, b->hint.cause);
-	assert_int_equal(a->hint.mode, b->hint.mode);
-	assert_true(nodeset_equal(a->hint.asked, b->hint.asked));
-	assert_true(nodeset_equal(a->hint.given, b->hint.given));
+	assert_int_equal(a->advice.looked_at, b->advice.looked_at);
+	assert_int_equal(a->advice.verdict, b->advice.verdict);
+	assert_int_equal(a->advice.cause, b->advice.cause);
+	assert_int_equal(a->advice.mode, b->advice.mode);
+	assert_true(nodeset_equal(a->advice.asked, b->advice.asked));
+	assert_true(nodeset_equal(a->advice.given, b->advice.given));
 	for (unsigned i = 0; i < a->nr_blocks; i++) {
 		assert_int_equal(a->blocks[i].kind, b->blocks[i].kind);
 		assert_int_equal(a->blocks[i].nodes.bits, b->blocks[i].nodes.bits);

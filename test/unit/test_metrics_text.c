@@ -279,7 +279,7 @@ static void verdicts_have_their_words(void **state)
 {
 	struct world *w = *state;
 
-	w->m.measured.hints[SCHED_HINT_REJECTED_NOT_FIT] = 3;
+	w->m.measured.advice[ADVICE_REJECTED_NOT_FIT] = 3;
 	w->m.measured.admitted[POLICY_RESTRICTED] = 4;
 	w->m.measured.refused[POLICY_RESTRICTED] = 5;
 	make(w);

@@ -1016,7 +1016,7 @@ static struct daemon *daemon_of(struct rig *r, struct config *c)
 	d->asked = d->settings;
 	(void)snprintf(
 		d->journal_path, sizeof d->journal_path, "%s/journal", d->settings.run_directory);
-	if (hints_start(d, &e) < 0 || recorder_start(d, &e) < 0 ||
+	if (advice_start(d, &e) < 0 || recorder_start(d, &e) < 0 ||
 		reload_start(d, cluster_start, &e) < 0)
 		fail_msg("%s", e.text);
 	return d;
@@ -1051,7 +1051,7 @@ static void labels_that_need_a_restart_end_the_daemon_when_they_come_first(void 
 	assert_true(reload_wants_labels(d));
 	reload_set_labels(d, b, 1);
 	assert_int_equal(d->settings.log_level, LOG_ERROR);
-	assert_int_equal(d->nr_hint_formats, 1);
+	assert_int_equal(d->nr_advice_formats, 1);
 	assert_int_equal(reload_verdict(d, &e), 0);
 	reload_set_labels(d, a, 1); /* it was relabelled: somebody knows of it */
 	assert_int_equal(d->settings.log_level, LOG_INFO);

@@ -136,11 +136,11 @@ static void a_pod_is_bound(struct model *m)
 	if (g->is_there)
 		return;
 	(void)snprintf(g->uid, sizeof g->uid, "%s-%u", g->name, m->next_life++);
-	bool is_hinted = random_chance(&m->r, 80);
+	bool is_advised = random_chance(&m->r, 80);
 	g->is_there = true;
-	g->is_assumed = is_hinted && random_chance(&m->r, 60);
+	g->is_assumed = is_advised && random_chance(&m->r, 60);
 	g->node = random_below(&m->r, NODES);
-	g->says = g->zone = is_hinted ? (int)random_below(&m->r, RIG_ZONES) : SAYS_NOTHING;
+	g->says = g->zone = is_advised ? (int)random_below(&m->r, RIG_ZONES) : SAYS_NOTHING;
 	g->cpus = 1 + random_below(&m->r, 6);
 	g->at_ms = m->rig.now_ms;
 	g->pending = true;
@@ -153,7 +153,7 @@ static void a_pod_is_bound(struct model *m)
 }
 
 /* With the rights to one's own pod, at any time. */
-static void a_hint_is_changed(struct model *m)
+static void a_advice_is_changed(struct model *m)
 {
 	struct guest *g = any_guest(m);
 
@@ -327,7 +327,7 @@ static void a_report_is_deleted(struct model *m)
 }
 
 static void (*const events[])(struct model *m) = {a_pod_is_bound, a_pod_is_bound, a_pod_is_bound,
-	a_hint_is_changed, a_hint_is_changed, a_pod_is_heard_of, a_pod_is_heard_of,
+	a_advice_is_changed, a_advice_is_changed, a_pod_is_heard_of, a_pod_is_heard_of,
 	a_pod_is_heard_of, a_binding_fails, a_pod_goes, a_pod_ends_and_goes, a_node_reports,
 	a_node_reports, a_report_comes_again, time_goes_by, time_goes_by, all_is_listed_anew,
 	a_pod_goes_unseen, a_report_is_deleted};

@@ -140,25 +140,25 @@ static void a_scheduler_leaves_a_hint_and_a_pod_has_annotations(void **state)
 	(void)state;
 	if (read_text(&t, text, &e) < 0)
 		fail_msg("%s", e.text);
-	const struct trace_hint *h = &t.at[0].hint;
+	const struct trace_advice *h = &t.at[0].advice;
 
 	assert_string_equal(h->numa, "1,9-10");
-	assert_int_equal(h->mode, SCHED_HINT_REQUIRE);
+	assert_int_equal(h->mode, ADVICE_REQUIRE);
 	assert_int_equal(h->ttl_s, 60);
 	assert_int_equal(h->generation, 7);
-	assert_int_equal(h->wrong, SCHED_HINT_REJECTED_EXPIRED);
-	h = &t.at[1].hint;
+	assert_int_equal(h->wrong, ADVICE_REJECTED_EXPIRED);
+	h = &t.at[1].advice;
 	assert_string_equal(h->numa, "3");
-	assert_int_equal(h->mode, SCHED_HINT_PREFER);
+	assert_int_equal(h->mode, ADVICE_PREFER);
 	assert_int_equal(h->ttl_s, 120);
 	assert_int_equal(h->generation, 0);
-	assert_int_equal(h->wrong, SCHED_HINT_NONE);
+	assert_int_equal(h->wrong, ADVICE_NONE);
 	assert_int_equal(t.at[1].nr_annotations, 2);
 	assert_string_equal(t.at[1].annotation[0].key, "x.y/z");
 	assert_string_equal(t.at[1].annotation[0].value, "");
 	assert_string_equal(t.at[1].annotation[1].key, "numafit.io/numa-hint");
 	assert_string_equal(t.at[1].annotation[1].value, "{\"v\":1,\"a\":\"b=c\"}");
-	assert_null(t.at[2].hint.numa);
+	assert_null(t.at[2].advice.numa);
 	assert_int_equal(t.at[2].nr_annotations, 0);
 	trace_fini(&t);
 }

@@ -1,0 +1,366 @@
+#include <codec/advice_json.h>
+
+#include <codec/fields_json.h>
+#include <codec/advice_parts.h>
+#include <errno.h>
+#include <jansson.h>
+#include <numafit/mem.h>
+#include <string.h>
+
+enum { MILLI = 1000, DIST_PER_UNIT = 100 };
+
+/* Everything but the containers. */
+struct head {
+	unsigned version, ttl_s, mode, scope;
+	const char *node, *uid, *fingerprint;
+	uint64_t generation;
+	int64_t at_ms;
+};
+
+/* Advice cannot ask to be passed over: the words begin after "off". */
+static const char *mode_word(unsigned mode)
+{
+	return advice_mode_name((enum advice_mode)(mode + ADVICE_PREFER));
+}
+enum { NR_MODES_ASKED = NR_ADVICE_MODES - ADVICE_PREFER };
+
+static const char *scope_word(unsigned scope)
+{
+	return topology_scope_name((enum topology_scope)scope);
+}
+
+#define AT(member) offsetof(struct head, member)
+static const struct field head_rows[] = {
+	FIELD("v", UNSIGNED, AT(version)),
+	FIELD("node", STRING, AT(node)),
+	FIELD("uid", STRING, AT(uid)),
+	FIELD("gen", U64, AT(generation), .optional = true),
+	FIELD("pfp", STRING, AT(fingerprint), .optional = true),
+	FIELD("at", I64, AT(at_ms)),
+	FIELD("ttl", UNSIGNED, AT(ttl_s), .max = ADVICE_TTL_MAX_S),
+	FIELD("mode", NAME, AT(mode), .optional = true, .name = mode_word, .max = NR_MODES_ASKED),
+	FIELD("scope", NAME, AT(scope), .optional = true, .name = scope_word, .max = SCOPE_POD + 1),
+};
+static const struct fields head_fields = FIELDS(head_rows, struct head);
+
+static const char *const head_keys[] = {
+	"v", "node", "uid", "gen", "pfp", "at", "ttl", "mode", "scope", "containers", NULL};
+static const char *const container_keys[] = {"numa", "dist", "res", NULL};
+static const char *const share_keys[] = {"node", "resources", NULL};
+
+static bool is_one_of(const char *const *keys, const char *key)
+{
+	while (*keys && !text_equal(*keys, key))
+		keys++;
+	return *keys;
+}
+
+/* An object that has no other keys. */
+static int want_object(json_t *v, const char *const *keys, struct err *e)
+{
+	if (!json_is_object(v))
+		return json_want("an object", v, e);
+	for (void *it = json_object_iter(v); it; it = json_object_iter_next(v, it))
+		if (!is_one_of(keys, json_object_iter_key(it)))
+			return err_set(
+				e, EINVAL, "unknown key \"%.64s\"", json_object_iter_key(it));
+	return 0;
+}
+
+int advice_amounts_add_json(
+	struct advice_amounts *a, unsigned node_id, json_t *resources, struct err *e)
+{
+	if (!json_is_object(resources))
+		return err_add(e, json_want("an object", resources, e), "resources of NUMA node %u",
+			node_id);
+	for (void *it = json_object_iter(resources); it;
+		it = json_object_iter_next(resources, it)) {
+		const char *name = json_object_iter_key(it);
+		const json_t *v = json_object_iter_value(it);
+		char number[TEXT_SIZE_MAX];
+		const char *quantity = json_string_value(v);
+
+		if (json_is_integer(v)) {
+			(void)snprintf(
+				number, sizeof number, "%lld", (long long)json_integer_value(v));
+			quantity = number;
+		}
+		int rc = quantity ? advice_amounts_add(a, node_id, name, quantity, e)
+				  : err_add(e, json_want("a quantity", v, e),
+					    "%.64s of NUMA node %u", name, node_id);
+		if (rc)
+			return rc;
+	}
+	return 0;
+}
+
+/* {"node":0,"resources":{...}} of a container's res; each of its NUMA nodes has one at most. */
+static int read_share(
+	json_t *share, struct cpuset *ids_left, struct advice_amounts *a, struct err *e)
+{
+	const json_t *node = json_object_get(share, "node");
+	json_int_t id = json_integer_value(node);
+	int rc = want_object(share, share_keys, e);
+
+	if (rc)
+		return rc;
+	if (!json_is_integer(node))
+		return err_add(e, json_want("an integer", node, e), "node");
+	if (id < 0 || id > NODE_ID_MAX || !cpuset_has(ids_left, (unsigned)id))
+		return err_set(
+			e, EINVAL, "node: %lld is not in numa, or is here twice", (long long)id);
+	cpuset_del(ids_left, (unsigned)id);
+	return advice_amounts_add_json(a, (unsigned)id, json_object_get(share, "resources"), e);
+}
+
+static int read_shares(const json_t *res, const char *numa, struct advice_amounts *a, struct err *e)
+{
+	struct cpuset ids_left;
+	int rc = cpuset_parse(&ids_left, numa, strlen(numa), e);
+
+	if (res && !json_is_array(res))
+		return json_want("a list", res, e);
+	for (size_t i = 0; i < json_array_size(res) && !rc; i++) {
+		rc = read_share(json_array_get(res, i), &ids_left, a, e);
+		if (rc)
+			(void)err_add(e, rc, "element %zu", i);
+	}
+	return rc;
+}
+
+static int read_distance(const json_t *dist, unsigned *out, struct err *e)
+{
+	json_int_t n = json_integer_value(dist);
+
+	if (dist && !json_is_integer(dist))
+		return json_want("an integer", dist, e);
+	if (n < 0 || n > DISTANCE_MAX * DIST_PER_UNIT)
+		return err_set(e, ERANGE, "%lld is not between 0 and %d", (long long)n,
+			DISTANCE_MAX * DIST_PER_UNIT);
+	*out = (unsigned)n;
+	return 0;
+}
+
+static int read_container(
+	json_t *v, struct advice_amounts *a, struct advice_container *to, struct err *e)
+{
+	const json_t *numa = json_object_get(v, "numa");
+	const char *list = json_string_value(numa);
+	size_t first = a->nr;
+	int rc = want_object(v, container_keys, e);
+
+	if (rc)
+		return rc;
+	if (!list)
+		return err_add(e, json_want("a string", numa, e), "numa");
+	rc = advice_nodes_add_list(to, a->t, list, e);
+	if (rc)
+		return err_add(e, rc, "numa");
+	rc = read_distance(json_object_get(v, "dist"), &to->distance_x100, e);
+	if (rc)
+		return err_add(e, rc, "dist");
+	rc = read_shares(json_object_get(v, "res"), list, a, e);
+	if (rc)
+		return err_add(e, rc, "res");
+	to->amount = a->at + first;
+	to->nr_amounts = a->nr - first;
+	return 0;
+}
+
+static int read_containers(json_t *all, struct advice_amounts *a, struct advice *out, struct err *e)
+{
+	size_t nr = json_object_size(all);
+	struct advice_container *c = arena_array(a->arena, nr, sizeof *c);
+
+	if (!nr)
+		return json_is_object(all) ? err_set(e, EINVAL, "there is none")
+					   : json_want("an object", all, e);
+	if (!c)
+		return err_set(e, ENOMEM, "too large");
+	out->container = c;
+	out->nr_containers = nr;
+	for (void *it = json_object_iter(all); it; it = json_object_iter_next(all, it), c++) {
+		const char *name = json_object_iter_key(it);
+		int rc = *name ? read_container(json_object_iter_value(it), a, c, e)
+			       : err_set(e, EINVAL, "it has no name");
+
+		if (rc)
+			return err_add(e, rc, "container \"%.64s\"", name);
+		c->name = arena_strndup(a->arena, name, strlen(name));
+		if (!c->name)
+			return err_set(e, ENOMEM, "too large");
+	}
+	return 0;
+}
+
+static int check_head(const struct head *h, struct err *e)
+{
+	if (!*h->node || !*h->uid)
+		return err_set(e, EINVAL, "%s: is empty", *h->node ? "uid" : "node");
+	if (h->at_ms <= 0)
+		return err_set(e, ERANGE, "at: %lld is no time", (long long)h->at_ms);
+	return h->ttl_s ? 0 : err_set(e, ERANGE, "ttl: should be 1 at least, is 0");
+}
+
+/* The version first: a later one may look different in everything else. */
+static int check_version(json_t *root, struct err *e)
+{
+	const json_t *v = json_object_get(root, "v");
+
+	if (!json_is_object(root))
+		return json_want("an object", root, e);
+	if (!json_is_integer(v))
+		return err_add(e, json_want("an integer", v, e), "v");
+	if (json_integer_value(v) != ADVICE_VERSION)
+		return err_set(e, ENOTSUP, "v: version %lld is not known, only %d",
+			(long long)json_integer_value(v), ADVICE_VERSION);
+	return want_object(root, head_keys, e);
+}
+
+static int read_root(json_t *root, const char *text, const struct advice_context *c,
+	struct advice *out, struct err *e)
+{
+	struct head h = {0};
+	struct advice_amounts amounts;
+	int rc = check_version(root, e);
+
+	if (!rc)
+		rc = fields_read(root, &head_fields, &h,
+			&(struct fields_context){.ids = &c->t->ids, .arena = c->arena}, e);
+	if (!rc)
+		rc = check_head(&h, e);
+	if (!rc)
+		rc = advice_amounts_init(&amounts, text, c, e);
+	if (rc)
+		return rc;
+	*out = (struct advice){.format = out->format,
+		.version = h.version,
+		.node = h.node,
+		.uid = h.uid,
+		.generation = h.generation,
+		.fingerprint = h.fingerprint,
+		.at_ms = h.at_ms,
+		.ttl_s = h.ttl_s,
+		.mode = (enum advice_mode)(h.mode + ADVICE_PREFER),
+		.scope = (enum topology_scope)h.scope};
+	rc = read_containers(json_object_get(root, "containers"), &amounts, out, e);
+	return rc ? err_add(e, rc, "containers") : 0;
+}
+
+int advice_json_read(
+	const char *text, const struct advice_context *c, struct advice *out, struct err *e)
+{
+	json_t *root = NULL;
+	int rc = json_parse(text, strlen(text), &root, e);
+
+	if (!rc)
+		rc = read_root(root, text, c, out, e);
+	json_decref(root);
+	return rc;
+}
+
+/* Writing. Jansson's setters take a NULL, of text that is no UTF-8, for a failure: gather it. */
+
+/* Bytes as people write them, pieces as plain numbers. */
+static json_t *quantity_of(const struct advice_amount *a)
+{
+	bool bytes = text_equal(a->resource, "memory") ||
+		     strncmp(a->resource, "hugepages-", strlen("hugepages-")) == 0;
+	unsigned long long n = a->amount;
+	char size[TEXT_SIZE_MAX];
+
+	if (text_equal(a->resource, "cpu"))
+		return n % MILLI ? json_sprintf("%llum", n) : json_sprintf("%llu", n / MILLI);
+	return bytes ? json_string(text_size(size, n)) : json_sprintf("%llu", n);
+}
+
+static json_t *resources_of(const struct advice_container *c, unsigned node, int *bad)
+{
+	json_t *all = json_object();
+
+	for (size_t i = 0; i < c->nr_amounts; i++)
+		if (c->amount[i].node == node)
+			*bad |= json_object_set_new(
+				all, c->amount[i].resource, quantity_of(&c->amount[i]));
+	return all;
+}
+
+static json_t *container_of(const struct advice_container *c, const struct node_ids *ids, int *bad)
+{
+	char list[NODESET_TEXT_MAX];
+	json_t *to = json_object(), *res = json_array();
+
+	*bad |= json_object_set_new(
+		to, "numa", json_string(nodeset_format(c->nodes, ids, list, sizeof list)));
+	if (c->distance_x100)
+		*bad |= json_object_set_new(to, "dist", json_integer(c->distance_x100));
+	nodeset_each (n, c->nodes) {
+		json_t *resources = resources_of(c, n, bad);
+
+		if (json_object_size(resources))
+			*bad |= json_array_append_new(
+				res, json_pack("{s:i, s:O}", "node", ids->id[n], "resources",
+					     resources));
+		json_decref(resources);
+	}
+	if (json_array_size(res))
+		*bad |= json_object_set(to, "res", res);
+	json_decref(res);
+	return to;
+}
+
+static json_t *head_of(const struct advice *h, int *bad)
+{
+	json_t *to =
+		json_pack("{s:i, s:s, s:s}", "v", ADVICE_VERSION, "node", h->node, "uid", h->uid);
+
+	if (h->generation)
+		*bad |= json_object_set_new(to, "gen",
+			h->generation > INT64_MAX
+				? json_sprintf("%llu", (unsigned long long)h->generation)
+				: json_integer((json_int_t)h->generation));
+	if (h->fingerprint)
+		*bad |= json_object_set_new(to, "pfp", json_string(h->fingerprint));
+	*bad |= json_object_set_new(to, "at", json_integer(h->at_ms));
+	*bad |= json_object_set_new(to, "ttl", json_integer(h->ttl_s));
+	*bad |= json_object_set_new(to, "mode", json_string(advice_mode_name(h->mode)));
+	*bad |= json_object_set_new(to, "scope", json_string(topology_scope_name(h->scope)));
+	return to;
+}
+
+static char *print(const struct advice *h, const struct node_ids *ids)
+{
+	int bad = 0;
+	json_t *root = head_of(h, &bad), *containers = json_object();
+
+	for (size_t i = 0; i < h->nr_containers; i++) {
+		bad |= h->container[i].has_unknown;
+		bad |= json_object_set_new(containers, h->container[i].name,
+			container_of(&h->container[i], ids, &bad));
+	}
+	bad |= json_object_set_new(root, "containers", containers);
+	char *text = bad ? NULL : json_dumps(root, JSON_COMPACT);
+	json_decref(root);
+	return text;
+}
+
+int advice_json_write(const struct advice *h, const struct topo *t, char **out, struct err *e)
+{
+	auto_free char *text = NULL;
+	struct advice back;
+	struct arena a;
+
+	if (!h->node || !h->uid)
+		return err_set(e, EINVAL, "%s is missing", h->node ? "uid" : "node");
+	text = print(h, &t->ids);
+	if (!text)
+		return err_set(
+			e, EINVAL, "text that is not UTF-8, or a NUMA node that is not known");
+	arena_init(&a, ADVICE_ARENA_BYTES);
+	int rc = advice_read(advice_source_of(ADVICE_KEY), text,
+		&(struct advice_context){.t = t, .arena = &a}, &back, e);
+	arena_fini(&a);
+	if (!rc)
+		*out = steal(text);
+	return rc;
+}

@@ -1,0 +1,170 @@
+/* Koordinator's resource-status, by its scheduler: {"cpuset":"0-3","numaNodeResources":[{"node":0,
+ * "resources":{"cpu":"4"}}]}, and resource-spec, by a pod's author: how its CPUs are to lie.
+ * koordlet lets the cpuset win over the NUMA nodes, and looks at those only when CPUs are among
+ * their resources; so do we. */
+#include <codec/advice_parts.h>
+
+#include <codec/fields_json.h>
+#include <errno.h>
+#include <jansson.h>
+#include <string.h>
+
+/* Its name for CPUs that are lent to batch jobs, in thousandths. */
+static const char batch_cpu[] = "kubernetes.io/batch-cpu";
+
+static int read_cpuset(const json_t *list, const struct advice_context *c, struct advice *out,
+	struct advice_container *nodes, struct err *e)
+{
+	struct cpuset *cpus = arena_alloc(c->arena, sizeof *cpus);
+
+	if (!cpus)
+		return err_set(e, ENOMEM, "too large");
+	if (!json_is_string(list))
+		return json_want("a string", list, e);
+	int rc = cpuset_parse(cpus, json_string_value(list), json_string_length(list), e);
+	if (rc || cpuset_empty(cpus))
+		return rc;
+	struct cpuset here = cpuset_and(*cpus, &c->t->cpus);
+	nodes->nodes = topo_nodes_of(c->t, &here);
+	out->cpus = cpus;
+	return 0;
+}
+
+static int read_share(
+	json_t *share, struct advice_container *nodes, struct advice_amounts *a, struct err *e)
+{
+	const json_t *node = json_object_get(share, "node");
+	json_t *resources = json_object_get(share, "resources");
+	json_int_t id = json_integer_value(node);
+
+	if (!json_is_integer(node))
+		return err_add(e, json_want("an integer", node, e), "node");
+	if (id < 0 || id > NODE_ID_MAX)
+		return err_set(e, ERANGE, "node: %lld is no NUMA node", (long long)id);
+	advice_nodes_add(nodes, a->t, (unsigned)id);
+	return resources ? advice_amounts_add_json(a, (unsigned)id, resources, e) : 0;
+}
+
+static int read_shares(const json_t *shares, struct advice_container *nodes,
+	struct advice_amounts *a, struct err *e)
+{
+	if (!json_is_array(shares))
+		return json_want("a list", shares, e);
+	for (size_t i = 0; i < json_array_size(shares); i++) {
+		int rc = read_share(json_array_get(shares, i), nodes, a, e);
+
+		if (rc)
+			return err_add(e, rc, "element %zu", i);
+	}
+	return 0;
+}
+
+static bool has_cpus(const struct advice_amounts *a)
+{
+	for (size_t i = 0; i < a->nr; i++)
+		if (a->at[i].amount && (text_equal(a->at[i].resource, "cpu") ||
+					       text_equal(a->at[i].resource, batch_cpu)))
+			return true;
+	return false;
+}
+
+static int read_status(const json_t *root, const struct advice_context *c, struct advice_amounts *a,
+	struct advice *out, struct err *e)
+{
+	const json_t *cpuset = json_object_get(root, "cpuset");
+	const json_t *shares = json_object_get(root, "numaNodeResources");
+	struct advice_container by_cpus = {0}, by_shares = {0};
+	int rc = cpuset ? read_cpuset(cpuset, c, out, &by_cpus, e) : 0;
+
+	if (rc)
+		return err_add(e, rc, "cpuset");
+	rc = shares ? read_shares(shares, &by_shares, a, e) : 0;
+	if (rc)
+		return err_add(e, rc, "numaNodeResources");
+	if (!out->cpus && !has_cpus(a) && !by_shares.has_unknown)
+		return 0;
+	return advice_for_all(out, out->cpus ? by_cpus : by_shares, a, e);
+}
+
+int advice_koordinator_status_read(
+	const char *text, const struct advice_context *c, struct advice *out, struct err *e)
+{
+	struct advice_amounts amounts;
+	json_t *root = NULL;
+	int rc = json_parse(text, strlen(text), &root, e);
+
+	if (!rc)
+		rc = advice_amounts_init(&amounts, text, c, e);
+	if (!rc)
+		rc = json_is_object(root) ? read_status(root, c, &amounts, out, e)
+					  : json_want("an object", root, e);
+	json_decref(root);
+	return rc;
+}
+
+/* A word of a key and what it means; the table ends with NULL. */
+struct word {
+	const char *word;
+	unsigned value;
+};
+static const struct word binds[] = {
+	{"", ADVICE_CPUS_ANY},
+	{"Default", ADVICE_CPUS_ANY},
+	{"FullPCPUs", ADVICE_CPUS_FULL_CORES},
+	{"SpreadByPCPUs", ADVICE_CPUS_SPREAD},
+	{"ConstrainedBurst", ADVICE_CPUS_BURST},
+	{0},
+};
+static const struct word aparts[] = {
+	{"", ADVICE_APART_NONE},
+	{"None", ADVICE_APART_NONE},
+	{"PCPULevel", ADVICE_APART_CORE},
+	{"NUMANodeLevel", ADVICE_APART_NODE},
+	{0},
+};
+
+/* The value of a key that may be absent. */
+static int read_word(
+	const json_t *root, const char *key, const struct word *words, unsigned *out, struct err *e)
+{
+	const json_t *v = json_object_get(root, key);
+
+	if (v && !json_is_string(v))
+		return err_add(e, json_want("a string", v, e), "%s", key);
+	for (; v && words->word; words++)
+		if (text_equal(words->word, json_string_value(v))) {
+			*out = words->value;
+			return 0;
+		}
+	return v ? err_set(e, EINVAL, "%s: there is no \"%.64s\"", key, json_string_value(v)) : 0;
+}
+
+static int read_spec(const json_t *root, struct advice *out, struct err *e)
+{
+	unsigned required = 0, preferred = 0, apart = 0;
+	int rc = json_is_object(root) ? 0 : json_want("an object", root, e);
+
+	if (!rc)
+		rc = read_word(root, "requiredCPUBindPolicy", binds, &required, e);
+	if (!rc)
+		rc = read_word(root, "preferredCPUBindPolicy", binds, &preferred, e);
+	if (!rc)
+		rc = read_word(root, "preferredCPUExclusivePolicy", aparts, &apart, e);
+	out->cpus_required = (enum advice_cpus)required;
+	out->cpus_preferred = (enum advice_cpus)preferred;
+	out->apart = (enum advice_apart)apart;
+	return rc;
+}
+
+int advice_koordinator_spec_read(
+	const char *text, const struct advice_context *c, struct advice *out, struct err *e)
+{
+	json_t *root = NULL;
+	int rc = json_parse(text, strlen(text), &root, e);
+
+	(void)c;
+	if (!rc)
+		rc = read_spec(root, out, e);
+	json_decref(root);
+	return rc;
+}

@@ -1,0 +1,248 @@
+#include <numafit/advice.h>
+
+#include <errno.h>
+#include <string.h>
+
+enum { MS_PER_S = 1000 };
+
+/* The place of name in a table of nr words, or -1. */
+static int word_index(const char *const *words, unsigned nr, const char *name)
+{
+	for (unsigned i = 0; i < nr; i++)
+		if (text_equal(words[i], name))
+			return (int)i;
+	return -1;
+}
+
+static const char *const format_words[NR_ADVICE_FORMATS] = {
+	[ADVICE_NUMAFIT] = "numafit",
+	[ADVICE_KOORDINATOR] = "koordinator",
+	[ADVICE_KATALYST] = "katalyst",
+	[ADVICE_VOLCANO] = "volcano",
+	[ADVICE_CRANE] = "crane",
+	[ADVICE_GODEL] = "godel",
+};
+
+const char *advice_format_name(enum advice_format f)
+{
+	return format_words[f];
+}
+
+int advice_format_from_name(const char *name)
+{
+	return word_index(format_words, NR_ADVICE_FORMATS, name);
+}
+
+int advice_order_parse(
+	const char *order, enum advice_format format[NR_ADVICE_FORMATS], struct err *e)
+{
+	bool has[NR_ADVICE_FORMATS] = {false};
+	unsigned nr = 0;
+
+	while (*order) {
+		size_t len = strcspn(order, ", ");
+		char word[ADVICE_ORDER_MAX] = "";
+
+		memcpy(word, order, len < sizeof word ? len : sizeof word - 1);
+		order += len;
+		order += strspn(order, ", ");
+		int f = advice_format_from_name(word);
+		if (f < 0 || has[f])
+			return err_set(e, EINVAL,
+				"schedulerHint.order: \"%s\" %s numafit, koordinator, katalyst, "
+				"volcano, crane, godel",
+				word, f < 0 ? "is none of" : "is there twice; it takes each once:");
+		has[f] = true;
+		format[nr++] = (enum advice_format)f;
+	}
+	return (int)nr;
+}
+
+static const char *const mode_words[NR_ADVICE_MODES] = {"off", "prefer", "require"};
+
+const char *advice_mode_name(enum advice_mode m)
+{
+	return mode_words[m];
+}
+
+int advice_mode_from_name(const char *name)
+{
+	return word_index(mode_words, NR_ADVICE_MODES, name);
+}
+
+enum advice_mode advice_mode_of(enum advice_mode node, enum advice_mode asked)
+{
+	return node != ADVICE_OFF && asked > node ? asked : node;
+}
+
+enum topology_policy advice_policy_of(enum topology_policy node, enum topology_policy asked)
+{
+	return asked > node ? asked : node; /* their order is that of strictness */
+}
+
+static const char *const verdict_words[NR_ADVICE_VERDICTS] = {
+	[ADVICE_NONE] = "none",
+	[ADVICE_ACCEPTED] = "accepted",
+	[ADVICE_ACCEPTED_STALE] = "accepted-stale",
+	[ADVICE_REPAIRED] = "repaired",
+	[ADVICE_REJECTED_FORMAT] = "rejected:format",
+	[ADVICE_REJECTED_VERSION] = "rejected:version",
+	[ADVICE_REJECTED_UID] = "rejected:uid",
+	[ADVICE_REJECTED_NODE] = "rejected:node",
+	[ADVICE_REJECTED_CLOCK] = "rejected:clock",
+	[ADVICE_REJECTED_EXPIRED] = "rejected:expired",
+	[ADVICE_REJECTED_NUMA] = "rejected:numa",
+	[ADVICE_REJECTED_NOT_FIT] = "rejected:not-fit",
+	[ADVICE_REJECTED_NOT_NARROWEST] = "rejected:not-narrowest",
+	[ADVICE_REJECTED_FARTHER] = "rejected:farther",
+	[ADVICE_REJECTED_POLICY] = "rejected:policy",
+	[ADVICE_REJECTED_FOREIGN_CPUSET] = "rejected:foreign-cpuset",
+};
+
+const char *advice_verdict_name(enum advice_verdict v)
+{
+	return verdict_words[v];
+}
+
+int advice_verdict_from_name(const char *name)
+{
+	return word_index(verdict_words, NR_ADVICE_VERDICTS, name);
+}
+
+const struct advice_container *advice_for(const struct advice *h, const char *name)
+{
+	const struct advice_container *any = NULL;
+
+	for (size_t i = 0; i < h->nr_containers; i++) {
+		if (text_equal(h->container[i].name, name))
+			return &h->container[i];
+		if (text_equal(h->container[i].name, "*"))
+			any = &h->container[i];
+	}
+	return any;
+}
+
+const struct advice_container *advice_for_pod(const struct advice *h)
+{
+	bool alike = h->nr_containers > 0;
+
+	for (size_t i = 0; i < h->nr_containers; i++) {
+		if (text_equal(h->container[i].name, "*"))
+			return &h->container[i];
+		alike = alike && nodeset_equal(h->container[i].nodes, h->container[0].nodes);
+	}
+	return alike ? h->container : NULL;
+}
+
+/* The checks, each one row; what a form does not say is not checked. */
+
+static int check_version(const struct advice *h, const struct advice_facts *facts, struct err *e)
+{
+	(void)facts;
+	if (h->format != ADVICE_NUMAFIT || h->version == ADVICE_VERSION)
+		return 0;
+	return err_set(e, ENOTSUP, "version %u is not known, only %d", h->version, ADVICE_VERSION);
+}
+
+static int check_uid(const struct advice *h, const struct advice_facts *facts, struct err *e)
+{
+	if (!h->uid || text_equal(h->uid, facts->uid))
+		return 0;
+	return err_set(e, EINVAL,
+		"it was written for the pod with uid \"%.64s\", this one has \"%.64s\"", h->uid,
+		facts->uid ? facts->uid : "");
+}
+
+static int check_node(const struct advice *h, const struct advice_facts *facts, struct err *e)
+{
+	if (!h->node || text_equal(h->node, facts->node))
+		return 0;
+	return err_set(e, EINVAL, "it was written for node \"%.64s\", this is \"%.64s\"", h->node,
+		facts->node ? facts->node : "");
+}
+
+/* No sum that an annotation's number can make overflow. */
+static int check_clock(const struct advice *h, const struct advice_facts *facts, struct err *e)
+{
+	if (!h->at_ms || h->at_ms <= facts->now_ms || h->at_ms - facts->now_ms <= facts->skew_ms)
+		return 0;
+	return err_set(e, EINVAL, "it was made %lld ms from now, clocks may differ by %lld ms",
+		(long long)(h->at_ms - facts->now_ms), (long long)facts->skew_ms);
+}
+
+static int check_age(const struct advice *h, const struct advice_facts *facts, struct err *e)
+{
+	if (!h->at_ms || h->at_ms >= facts->now_ms ||
+		facts->now_ms - h->at_ms <= (int64_t)h->ttl_s * MS_PER_S)
+		return 0;
+	return err_set(e, EINVAL, "it was made %lld ms ago and was good for %u s",
+		(long long)(facts->now_ms - h->at_ms), h->ttl_s);
+}
+
+static int check_numa(const struct advice *h, const struct advice_facts *facts, struct err *e)
+{
+	for (size_t i = 0; i < h->nr_containers; i++) {
+		const struct advice_container *c = &h->container[i];
+
+		if (c->has_unknown)
+			return err_set(e, EINVAL, "container \"%.64s\": there is no NUMA node %u",
+				c->name, c->unknown_id);
+		if (!nodeset_within(c->nodes, facts->t->nodes))
+			return err_set(e, EINVAL,
+				"container \"%.64s\": a NUMA node that the machine lacks", c->name);
+	}
+	return 0;
+}
+
+static int check_cpus(const struct advice *h, const struct advice_facts *facts, struct err *e)
+{
+	char list[CPUSET_TEXT_MAX];
+	struct cpuset wrong;
+
+	if (!h->cpus)
+		return 0;
+	wrong = cpuset_minus(*h->cpus, &facts->t->cpus);
+	if (!cpuset_empty(&wrong))
+		return err_set(e, EINVAL, "the machine lacks CPUs %s",
+			cpuset_format(&wrong, list, sizeof list));
+	if (facts->foreign)
+		wrong = cpuset_and(*h->cpus, facts->foreign);
+	if (cpuset_empty(&wrong))
+		return 0;
+	return err_set(e, EINVAL, "CPUs %s are reserved or another container's",
+		cpuset_format(&wrong, list, sizeof list));
+}
+
+static const struct check {
+	int (*run)(const struct advice *h, const struct advice_facts *facts, struct err *e);
+	enum advice_verdict otherwise;
+} checks[] = {
+	{check_version, ADVICE_REJECTED_VERSION},
+	{check_uid, ADVICE_REJECTED_UID},
+	{check_node, ADVICE_REJECTED_NODE},
+	{check_clock, ADVICE_REJECTED_CLOCK},
+	{check_age, ADVICE_REJECTED_EXPIRED},
+	{check_numa, ADVICE_REJECTED_NUMA},
+	{check_cpus, ADVICE_REJECTED_FOREIGN_CPUSET},
+};
+enum { NR_CHECKS = sizeof checks / sizeof *checks };
+
+/* A generation that went back is another one too: the daemon has counted from the start again. */
+static bool is_stale(const struct advice *h, const struct advice_facts *facts)
+{
+	if (h->generation && facts->generation)
+		return h->generation != facts->generation;
+	return h->fingerprint && facts->fingerprint &&
+	       !text_equal(h->fingerprint, facts->fingerprint);
+}
+
+enum advice_verdict advice_check(
+	const struct advice *h, const struct advice_facts *facts, struct err *e)
+{
+	if (!h->nr_containers)
+		return ADVICE_NONE;
+	for (unsigned i = 0; i < NR_CHECKS; i++)
+		if (checks[i].run(h, facts, e))
+			return checks[i].otherwise;
+	return is_stale(h, facts) ? ADVICE_ACCEPTED_STALE : ADVICE_ACCEPTED;
+}
