@@ -84,9 +84,26 @@ static bool node_directory_is_there(const char *root)
 	return access(path, F_OK) == 0;
 }
 
-int hotplug_read_memory(const char *root, const struct topo *t, unsigned node,
-	uint64_t memory[TOPO_KINDS], struct err *e)
+/* A tree that was recorded may lack the list: then it is as it was. */
+static int read_list(const char *directory, struct cpuset *cpus, struct err *e)
 {
+	char path[PATH_MAX + sizeof "/cpulist"], list[CPUSET_TEXT_MAX];
+
+	(void)snprintf(path, sizeof path, "%s/cpulist", directory);
+	int len = file_read_into(path, list, sizeof list, e);
+	if (len < 0)
+		return len == -ENOENT ? 0 : len;
+	*cpus = (struct cpuset){0};
+	if (strspn(list, "\n") == (size_t)len) /* memory alone */
+		return 0;
+	int rc = cpuset_parse(cpus, list, (size_t)len, e);
+	return rc ? err_add(e, rc, "%s", path) : 0;
+}
+
+int hotplug_read_node(
+	const char *root, const struct topo *t, unsigned node, struct hotplug *now, struct err *e)
+{
+	uint64_t *memory = now->memory[node];
 	char directory[PATH_MAX];
 
 	(void)snprintf(directory, sizeof directory, "%s/sys/devices/system/node/node%u",
@@ -96,10 +113,14 @@ int hotplug_read_memory(const char *root, const struct topo *t, unsigned node,
 				goes */
 		bool gone = node_directory_is_there(root);
 
+		now->of_node[node] = t->node[node].cpus;
 		for (unsigned k = 0; k < TOPO_KINDS; k++)
 			memory[k] = gone ? 0 : t->node[node].memory[k];
 		return 0;
 	}
+	now->of_node[node] = t->node[node].cpus;
+	if (!rc)
+		rc = read_list(directory, &now->of_node[node], e);
 	for (unsigned k = 1; !rc && k < t->nr_kinds; k++)
 		rc = read_pages(directory, t->page_bytes[k], &memory[k], e);
 	return rc;
@@ -129,6 +150,18 @@ bool hotplug_differs(const struct topo *t, const struct hotplug *now)
 		if (memcmp(t->node[n].memory, now->memory[n],
 			    t->nr_kinds * sizeof now->memory[n][0]) != 0)
 			return true;
+	return false;
+}
+
+bool hotplug_contradicts(const struct topo *t, const struct hotplug *now)
+{
+	nodeset_each (n, t->nodes) {
+		struct cpuset listed = cpuset_and(now->of_node[n], &t->cpus);
+		struct cpuset elsewhere = cpuset_minus(listed, &t->node[n].cpus);
+
+		if (!cpuset_empty(&elsewhere))
+			return true;
+	}
 	return false;
 }
 

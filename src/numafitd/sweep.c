@@ -284,11 +284,12 @@ static void take_machine(struct daemon *d, struct topo *t)
 static int read_machine(struct daemon *d, struct topo *t, struct err *e)
 {
 	struct sweep *s = d->sweep;
-	int rc = s->settled ? 0 : learn(d, e);
+	bool again = !s->settled; /* once in a round */
+	int rc = again ? learn(d, e) : 0;
 
 	if (!rc)
 		rc = hotplug_apply(&s->known, &s->now, t, e);
-	if (rc != -ENXIO)
+	if (rc != -ENXIO || again)
 		return rc;
 	rc = learn(d, e);
 	return rc ? rc : hotplug_apply(&s->known, &s->now, t, e);
@@ -298,6 +299,8 @@ static int follow_machine(struct daemon *d, struct err *e)
 {
 	auto_free struct topo *t = xcalloc(1, sizeof *t);
 
+	if (hotplug_contradicts(&d->topo, &d->sweep->now))
+		d->sweep->settled = false;
 	if (d->sweep->settled && !hotplug_differs(&d->topo, &d->sweep->now))
 		return 0;
 	int rc = read_machine(d, t, e);
@@ -327,7 +330,7 @@ static enum step look_at_memory(struct daemon *d)
 {
 	struct sweep *s = d->sweep;
 	struct err e = {0};
-	int rc = hotplug_read_memory(s->root, &d->topo, s->node, s->now.memory[s->node], &e);
+	int rc = hotplug_read_node(s->root, &d->topo, s->node, &s->now, &e);
 
 	if (!rc && ++s->node < d->topo.ids.nr)
 		return LOOK_AT_MEMORY;

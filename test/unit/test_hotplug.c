@@ -91,7 +91,7 @@ static int read_now(struct tree *tree, struct err *e)
 	int rc = hotplug_read_cpus(tree->dir, &tree->now.online, e);
 
 	for (unsigned n = 0; n < tree->t.ids.nr && !rc; n++)
-		rc = hotplug_read_memory(tree->dir, &tree->t, n, tree->now.memory[n], e);
+		rc = hotplug_read_node(tree->dir, &tree->t, n, &tree->now, e);
 	return rc;
 }
 
@@ -101,6 +101,27 @@ static void nothing_differs_at_first(void **state)
 
 	assert_int_equal(read_now(tree, NULL), 0);
 	assert_false(hotplug_differs(&tree->t, &tree->now));
+}
+
+static void a_cpu_that_another_node_lists_contradicts(void **state)
+{
+	struct tree *tree = *state;
+	struct cpuset cpus = tree->t.node[0].cpus;
+	char list[CPUSET_TEXT_MAX];
+
+	assert_int_equal(read_now(tree, NULL), 0);
+	assert_false(hotplug_contradicts(&tree->t, &tree->now)); /* nothing is listed */
+	(void)cpuset_format(&cpus, list, sizeof list);
+	put(tree, "sys/devices/system/node/node0/cpulist", list);
+	put(tree, "sys/devices/system/node/node4/cpulist",
+		"\n"); /* they are offline, or not yet there */
+	assert_int_equal(read_now(tree, NULL), 0);
+	assert_false(hotplug_contradicts(&tree->t, &tree->now));
+	put(tree, "sys/devices/system/node/node4/cpulist", list);
+	assert_int_equal(read_now(tree, NULL), 0);
+	assert_true(hotplug_contradicts(&tree->t, &tree->now));
+	put(tree, "sys/devices/system/node/node4/cpulist", "0-\n");
+	assert_int_equal(read_now(tree, NULL), -EINVAL);
 }
 
 static void a_cpu_goes_and_comes_back_as_it_was(void **state)
@@ -287,7 +308,7 @@ static void this_machine_is_as_it_was_discovered(void **state)
 	assert_int_equal(machine_load("this", &t, NULL, NULL, NULL), 0);
 	assert_int_equal(hotplug_read_cpus("/", &now.online, NULL), 0);
 	for (unsigned n = 0; n < t.ids.nr; n++)
-		assert_int_equal(hotplug_read_memory("/", &t, n, now.memory[n], NULL), 0);
+		assert_int_equal(hotplug_read_node("/", &t, n, &now, NULL), 0);
 	assert_false(hotplug_differs(&t, &now));
 }
 
@@ -296,6 +317,7 @@ int main(void)
 #define CASE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 	const struct CMUnitTest tests[] = {
 		CASE(nothing_differs_at_first),
+		CASE(a_cpu_that_another_node_lists_contradicts),
 		CASE(a_cpu_goes_and_comes_back_as_it_was),
 		CASE(memory_and_huge_pages_change),
 		CASE(a_node_that_goes_has_nothing_any_more),

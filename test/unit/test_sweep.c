@@ -885,14 +885,27 @@ static void a_machine_that_was_read_amid_a_change_is_read_again(void **state)
 	start_daemon(r);
 	wait_until(r, is_read_right);
 
+	/* it reads wrongly for longer, and the nodes' own lists show it */
+	put(r, "sys/devices/system/node/node0/meminfo", "Node 0 MemTotal: 8388608 kB\n");
+	put(r, "sys/devices/system/node/node1/meminfo", "Node 1 MemTotal: 8388608 kB\n");
+	put(r, "sys/devices/system/node/node0/cpulist", "0-7\n");
+	put(r, "sys/devices/system/node/node1/cpulist", "8-15\n");
+	stop_daemon(r);
+	read_machine(r, amid);
+	write_file(r, "machine", amid);
+	start_daemon(r);
+	pass_rounds(r, start_box(r, 0, 4));
+	assert_false(is_read_right(r));
+	write_file(r, "machine", machine);
+	wait_until(r, is_read_right);
+
 	/* one that was never seen comes, and discovery reads too early */
 	stop_daemon(r);
 	read_machine(r, without_cpu_1);
 	put(r, "sys/devices/system/cpu/online", "0,2-15\n");
 	write_file(r, "machine", without_cpu_1);
 	start_daemon(r);
-	struct box *web = start_box(r, 0, 4);
-	pass_rounds(r, web);
+	pass_rounds(r, start_box(r, 1, 4));
 	write_file(r, "machine", amid);
 	put(r, "sys/devices/system/cpu/online", "0-15\n");
 	wait_until(r, has_come_amid);
