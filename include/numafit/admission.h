@@ -66,13 +66,13 @@ struct refusal {
 };
 
 /* Enter what the pod is given in *b. settled, when not NULL, is the affinity of the whole pod,
- * chosen before: nothing is merged. Schedulers' advice (container_ask.advice) is followed when the
+ * chosen before: nothing is merged. Schedulers' advice (ask.advice) is followed when the
  * pod as a whole is admitted as it is without them, with as much of everything on places as good;
  * one that must be followed and cannot be refuses the pod. *out and working memory come from *a,
  * which must be fixed (arena_init_fixed()); all its searches together spend *budget. 0, or -EPERM
  * with *why; *out then has what was given until that point and is still booked (grants_return()).
  */
-int admission(struct books *b, const struct pod_ask *pod, const struct hint *settled,
+int admission(struct books *b, const struct pod *pod, const struct hint *settled,
 	struct budget *budget, struct arena *a, struct grants *out, struct refusal *why);
 
 /* Give back all that the grants hold. Memory of a group may come back on other nodes of it than it

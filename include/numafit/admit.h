@@ -32,13 +32,14 @@ struct tokenset;
 int admit_token_owner(const struct ledger *l, const struct request *req,
 	const struct tokenset *tokens, struct err *e);
 
-/* Decide a whole pod whose containers are known (pod->ask), as the kubelet does: either *whole is
- * refused, with the name of the container that was in the way (none when the pod was aligned as a
- * whole) before the kubelet's message, or (*parts)[i], from *a, is what container i gets. What an
- * init container leaves to later ones is in both: CPUs that two parts have, and of memory only what
- * the later does not take over is in the earlier one's blocks. Refused with whole->apart is one
- * that takes a larger arena to decide. A pod that asks for tokens of numafit.io/cpu is only checked
- * for asking for as many CPUs, in which case *parts is NULL: each container comes with its own. */
+/* Decide a whole pod whose containers are known (pod->container), as the kubelet does: either
+ * *whole is refused, with the name of the container that was in the way (none when the pod was
+ * aligned as a whole) before the kubelet's message, or (*parts)[i], from *a, is what container i
+ * gets. What an init container leaves to later ones is in both: CPUs that two parts have, and of
+ * memory only what the later does not take over is in the earlier one's blocks. Refused with
+ * whole->apart is one that takes a larger arena to decide. A pod that asks for tokens of
+ * numafit.io/cpu is only checked for asking for as many CPUs, in which case *parts is NULL: each
+ * container comes with its own. */
 void admit_pod(const struct ledger *l, const struct settings *s, const struct pod *pod,
 	struct budget *b, struct arena *a, struct decision *whole, struct decision **parts);
 

@@ -43,6 +43,8 @@ struct record {
 	const char *container_id;
 	const struct request *request; /* GRANT and REFUSE */
 	const struct decision *decision;
+	const struct pod
+		*pod; /* HOLD, and REFUSE of a whole pod: what it was decided for, or NULL */
 	const struct record_part *parts; /* HOLD, in the pod's order of admission */
 	size_t nr_parts;
 	const struct lease *lease;
@@ -105,7 +107,7 @@ int engine_replay(struct engine *g, const struct record *r, struct err *e);
 int engine_dump(struct engine *g, int64_t now_ms,
 	int (*record)(void *ctx, const struct record *r, struct err *e), void *ctx, struct err *e);
 
-/* A pod's sandbox is being started. When its containers are known (pod->ask), all of them are
+/* A pod's sandbox is being started. When its containers are known (pod->container), all of them are
  * decided now and held, in one record, until the pod goes; *d says whether it may start. Else *d
  * admits it. So it does when that takes more working memory than there is, or a longer record than
  * a journal takes: in pod scope one of several lines, else a line. Then d->apart says so, and so do

@@ -27,25 +27,14 @@ enum holding_state {
  * (decision.source is SOURCE_HELD) stays until the pod goes: while it waits for a container its id
  * is one of the ledger's own, which no container has. */
 struct holding {
-	char *container_id, *container_name, *sandbox_id, *pod_uid, *pod_ns, *pod_name;
-	char *cgroup;    /* in the runtime's words, or NULL: not known */
-	char *allocated; /* what the kubelet says it has (leases.h), or NULL */
-	enum qos qos;
-	enum container_kind kind;
-	unsigned place; /* in the pod's order of admission */
-	uint64_t cpu_milli, cpu_limit_milli;
-	unsigned nr_memory;
-	struct memory_ask memory[TOPO_KINDS];
-	int64_t created_at_ns;
+	/* What the container asked for, as far as it lasts (request_keep()). */
+	struct request request;
 	enum holding_state state;
 	bool aged;      /* tentative for a while; see ledger_age() */
 	bool misplaced; /* it runs with another cpuset than decision says, and was not told yet */
 	bool starting;  /* its process does not run yet: what it is told may be passed over */
 	struct decision decision; /* admit is true */
 };
-
-/* What the container asked for, once more as a request; it borrows the entry's strings. */
-struct request holding_request(const struct holding *h);
 
 struct ledger;
 struct leases;

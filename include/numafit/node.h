@@ -23,7 +23,7 @@ void node_free(struct node *n);
 
 /* Admit the pod; all its searches together take mergeVisitBudget steps. Working memory from *a. 0,
  * or -EPERM with *why: nothing of it is held then. */
-int node_admit(struct node *n, const struct pod_ask *pod, struct arena *a, struct refusal *why);
+int node_admit(struct node *n, const struct pod *pod, struct arena *a, struct refusal *why);
 /* The container has started: the memory of the init containers before it is free again. */
 void node_start(struct node *n, const char *uid, const char *name);
 /* The pod is gone. */

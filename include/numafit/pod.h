@@ -32,16 +32,21 @@ struct memory_ask {
 struct advice_ask; /* advice.h */
 
 struct device_ask {
-	unsigned resource; /* index into the node's resources, or the pod's (pod_ask) */
+	unsigned resource; /* index into the node's resources, or the pod's (struct pod) */
 	uint64_t count;
 };
 enum { POD_DEVICES_MAX = 16 };
 
-/* One container of a pod's spec. Memory asks of 0 bytes count as asked for. */
-struct container_ask {
+/* What one container of a pod asks for. The one place for that: requests, entries of the ledger,
+ * records and pods contain it. */
+struct ask {
 	const char *name;
-	enum container_kind kind;
-	uint64_t cpu_milli;
+	enum container_kind kind; /* of a container whose pod's spec is known; else APP, */
+	unsigned place;           /* at place 0 in the pod's order of admission */
+	uint64_t cpu_milli;       /* CPU request, thousandths of a CPU */
+	uint64_t cpu_limit_milli; /* 0: no limit, or not known */
+	/* In a request ordinary memory comes first, then by page size, and all are more than 0
+	 * bytes (ask_memory()); a spec may have others, and 0 bytes count as asked for there. */
 	unsigned nr_memory;
 	struct memory_ask memory[TOPO_KINDS];
 	unsigned nr_devices;
@@ -55,7 +60,7 @@ struct container_ask {
 
 /* Its asks for memory that are not zero, ordinary memory first, then by page size, as a request has
  * them. Returns their number. */
-unsigned container_ask_memory(const struct container_ask *c, struct memory_ask out[TOPO_KINDS]);
+unsigned ask_memory(const struct ask *c, struct memory_ask out[TOPO_KINDS]);
 
 struct key_value {
 	const char *key, *value;
@@ -67,41 +72,6 @@ struct pod_totals {
 	bool known;
 	uint64_t cpu_milli, memory_bytes;
 };
-
-struct device_resource; /* devices.h */
-
-/* What a pod's containers ask for, in the order of their admission: init containers first. */
-struct pod_ask {
-	const char *uid;
-	enum qos qos;
-	bool has_policy;             /* the pod asks for a topology policy of its own, */
-	enum topology_policy policy; /* which is as strict as the node's, or stricter */
-	bool pod_level; /* the pod has resources of its own: no CPUs or memory are assigned (gate
-			   off) */
-	unsigned nr;
-	const struct container_ask *container;
-	/* The pod may need more at once than the containers here: some are not known. */
-	struct pod_totals at_least;
-	/* Devices that its containers have been given already: each resource is of one container,
-	 * which asks for all of it. 0: their asks are for the node's resources. */
-	const struct device_resource *attached;
-	size_t nr_attached;
-};
-
-/* How many CPUs such a request gets for itself: all when the pod is Guaranteed and the request is
- * whole CPUs, else 0 (kubelet policy_static.go, guaranteedCPUs). */
-unsigned qos_exclusive_cpus(enum qos q, uint64_t cpu_milli);
-/* The same for a container of the pod. */
-unsigned pod_exclusive_cpus(const struct pod_ask *pod, unsigned container);
-/* Whether memory is pinned for the pod's containers (kubelet memorymanager): Guaranteed pods only.
- */
-bool pod_pins_memory(const struct pod_ask *pod);
-/* What the pod needs of something at once, when each container needs of() of it: its init
- * containers run one after the other, each beside the sidecars that have started before it; then
- * the sidecars run beside all the others (k8s.io/component-helpers/resource). */
-uint64_t pod_needs_at_once(const struct pod_ask *pod,
-	uint64_t (*of)(const struct pod_ask *pod, unsigned container, unsigned what),
-	unsigned what);
 
 /* Why a pod whose containers are known is decided container by container all the same. */
 enum pod_apart {
@@ -119,18 +89,49 @@ const char *pod_apart_text(enum pod_apart why);
 /* Who told what is known of a pod, best last. */
 enum pod_source { POD_FROM_RUNTIME, POD_FROM_API_SERVER, POD_FROM_KUBELET };
 
+struct device_resource; /* devices.h */
+
 struct pod {
 	const char *sandbox_id, *uid, *ns, *name;
 	bool has_process; /* its sandbox runs; some runtimes keep none, and then do not say so */
 	enum qos qos;
 	enum pod_source source;
+	/* What its containers need at once; without `known` they need what those below do. */
 	struct pod_totals totals;
-	const struct pod_ask *ask; /* all its containers; NULL: not known */
-	enum pod_apart apart;      /* ask is NULL for that reason */
+	/* All its containers in the order of their admission, init containers first. NULL: they
+	 * are not known. */
+	size_t nr;
+	const struct ask *container;
+	enum pod_apart apart;        /* container is NULL for that reason */
+	bool has_policy;             /* the pod asks for a topology policy of its own, */
+	enum topology_policy policy; /* which is as strict as the node's, or stricter */
+	bool pod_level; /* the pod has resources of its own: no CPUs or memory are assigned (gate
+			   off) */
+	/* Devices that its containers have been given already: each resource is of one container,
+	 * which asks for all of it. 0: their asks are for the node's resources. At most
+	 * POD_DEVICES_MAX. */
+	const struct device_resource *attached;
+	size_t nr_attached;
 	const struct key_value *annotations;
 	size_t nr_annotations;
 };
 
+/* How many CPUs such a request gets for itself: all when the pod is Guaranteed and the request is
+ * whole CPUs, else 0 (kubelet policy_static.go, guaranteedCPUs). */
+unsigned qos_exclusive_cpus(enum qos q, uint64_t cpu_milli);
+/* The same for a container of the pod. */
+unsigned pod_exclusive_cpus(const struct pod *pod, unsigned container);
+/* Whether memory is pinned for the pod's containers (kubelet memorymanager): Guaranteed pods only.
+ */
+bool pod_pins_memory(const struct pod *pod);
+/* What the pod needs of something at once, when each container needs of() of it: its init
+ * containers run one after the other, each beside the sidecars that have started before it; then
+ * the sidecars run beside all the others (k8s.io/component-helpers/resource). */
+uint64_t pod_needs_at_once(const struct pod *pod,
+	uint64_t (*of)(const struct pod *pod, unsigned container, unsigned what), unsigned what);
+
+/* Who the pod is, without what its containers ask for. */
+struct pod pod_identity(const struct pod *p);
 /* The value of the pod's annotation key, or NULL. */
 const char *pod_annotation(const struct pod *p, const char *key);
 

@@ -16,7 +16,7 @@ enum pod_owner {
 };
 
 struct known_pod {
-	struct pod pod; /* pod.ask is there; its sandbox_id and totals are not known */
+	struct pod pod; /* pod.container is there; its sandbox_id and totals are not known */
 	/* extended resources that its containers ask for, ascending (byte order): the indexes in
 	 * its device_asks are those of this list */
 	const char *const *resource;

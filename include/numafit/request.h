@@ -46,17 +46,11 @@ enum token_owner {
 const char *token_owner_name(enum token_owner o); /* "not-asked", "not-shown-yet", ... */
 
 struct request {
-	const char *container_id, *container_name;
-	/* Of a container that its pod's spec is known of; else an app container at place 0. */
-	enum container_kind kind;
-	unsigned place; /* in the pod's order of admission */
+	const char *container_id;
+	struct ask ask;
 	struct pod pod;
-	int64_t created_at_ns;    /* since the epoch; 0 when the runtime does not say */
-	bool in_creation;         /* the runtime says that its process does not run yet */
-	uint64_t cpu_milli;       /* CPU request, thousandths of a CPU */
-	uint64_t cpu_limit_milli; /* 0: no limit */
-	unsigned nr_memory; /* asks that are not zero, ordinary memory first, then by page size */
-	struct memory_ask memory[TOPO_KINDS];
+	int64_t created_at_ns; /* since the epoch; 0 when the runtime does not say */
+	bool in_creation;      /* the runtime says that its process does not run yet */
 	/* Of an update: REQUEST_CPU and such for what it does not name. There the numbers above
 	 * are the runtime's, which may have forgotten others. */
 	unsigned unnamed;
@@ -67,20 +61,24 @@ struct request {
 	/* Value of the numafit.io/allocated annotation (leases.h) that the kubelet put on the
 	 * container, or NULL. Never from the pod's annotations. */
 	const char *allocated;
-	enum token_owner owner;          /* of the tokens in it */
-	enum pod_apart apart;            /* why it was not decided with its pod, which was known */
-	const struct advice_ask *advice; /* a scheduler's, for this container; NULL: none */
-	bool has_policy;                 /* as in struct pod_ask */
-	enum topology_policy policy;
+	enum token_owner owner; /* of the tokens in it */
+	enum pod_apart apart;   /* why it was not decided with its pod, which was known */
 	const struct device_file *file;
 	size_t nr_files;
 	const char *const *cdi; /* names of CDI devices, "vendor/class=device" */
 	size_t nr_cdi;
-	/* The devices that the container has been given, for the merge; whoever knows them fills
-	 * this in. At most POD_DEVICES_MAX resources, each with just those that are its own. */
-	const struct device_resource *attached;
-	size_t nr_attached;
 };
+
+/* What the pod's container of that place asks for, all of whose containers are known. It has no
+ * container id yet. */
+struct request request_of_part(const struct pod *pod, size_t place);
+/* What of a request lasts: who the container is and what it asks for, without what is there for one
+ * event alone (its spec's cpuset, devices, advice, annotations, the pod's policy). Strings are
+ * those of *req. */
+struct request request_kept(const struct request *req);
+/* Where such a request has its strings, each of which may be NULL, for whoever copies them. */
+enum { REQUEST_STRINGS = 8 };
+void request_strings(struct request *req, const char **text[REQUEST_STRINGS]);
 
 /* A container's resources as a runtime holds them: cgroup values, not Kubernetes' numbers. */
 struct linux_resources {

@@ -73,7 +73,7 @@ static const struct field hint_rows[] = {
 static const struct fields hint_fields = FIELDS(hint_rows, struct advice_result);
 #undef AT
 
-#define AT(member) offsetof(struct container_ask, member)
+#define AT(member) offsetof(struct ask, member)
 static const struct field container_rows[] = {
 	FIELD("name", STRING, AT(name)),
 	FIELD("kind", NAME, AT(kind), .name = container_kind_word, .max = NR_CONTAINER_KINDS),
@@ -85,39 +85,28 @@ static const struct field container_rows[] = {
 	FIELD("tokens", U64, AT(tokens), .optional = true),
 	FIELD("hint", POINTER, AT(advice), .optional = true, .fields = &advice_ask_fields),
 };
-static const struct fields container_fields = FIELDS(container_rows, struct container_ask);
+static const struct fields container_fields = FIELDS(container_rows, struct ask);
 #undef AT
 
-/* struct pod_ask in the shape of a table. */
-struct pod_line {
-	bool has_policy, pod_level;
-	enum topology_policy policy;
-	struct pod_totals at_least;
-	const struct container_ask *container;
-	size_t nr;
-	const struct device_resource *attached;
-	size_t nr_attached;
-};
-
-#define AT(member) offsetof(struct pod_line, member)
+#define AT(member) offsetof(struct pod, member)
 static const struct field pod_rows[] = {
 	FIELD("policy", NAME, AT(policy), .has_flag = true, .flag = AT(has_policy),
 		.name = policy_word, .max = NR_POLICIES),
 	FIELD("pod_level", BOOL, AT(pod_level)),
-	FIELD("at_least", OBJECT, AT(at_least), .has_flag = true, .flag = AT(at_least.known),
+	FIELD("at_least", OBJECT, AT(totals), .has_flag = true, .flag = AT(totals.known),
 		.fields = &totals_fields),
 	FIELD("containers", LIST, AT(container), .count = AT(nr), .fields = &container_fields),
 	FIELD("attached", LIST, AT(attached), .count = AT(nr_attached), .optional = true,
 		.fields = &resource_fields),
 };
-static const struct fields pod_fields = FIELDS(pod_rows, struct pod_line);
+static const struct fields pod_fields = FIELDS(pod_rows, struct pod);
 #undef AT
 
 #define AT(member) offsetof(struct request, member)
 static const struct field request_rows[] = {
-	FIELD("container_name", STRING, AT(container_name)),
-	FIELD("kind", NAME, AT(kind), .name = container_kind_word, .max = NR_CONTAINER_KINDS),
-	FIELD("place", UNSIGNED, AT(place)),
+	FIELD("container_name", STRING, AT(ask.name)),
+	FIELD("kind", NAME, AT(ask.kind), .name = container_kind_word, .max = NR_CONTAINER_KINDS),
+	FIELD("place", UNSIGNED, AT(ask.place)),
 	FIELD("sandbox_id", STRING, AT(pod.sandbox_id)),
 	FIELD("pod_uid", STRING, AT(pod.uid)),
 	FIELD("pod_namespace", STRING, AT(pod.ns)),
@@ -126,9 +115,9 @@ static const struct field request_rows[] = {
 	FIELD("totals", OBJECT, AT(pod.totals), .has_flag = true, .flag = AT(pod.totals.known),
 		.fields = &totals_fields),
 	FIELD("created_at_ns", I64, AT(created_at_ns)),
-	FIELD("cpu_milli", U64, AT(cpu_milli)),
-	FIELD("cpu_limit_milli", U64, AT(cpu_limit_milli)),
-	FIELD("memory", ARRAY, AT(memory), .count = AT(nr_memory), .max = TOPO_KINDS,
+	FIELD("cpu_milli", U64, AT(ask.cpu_milli)),
+	FIELD("cpu_limit_milli", U64, AT(ask.cpu_limit_milli)),
+	FIELD("memory", ARRAY, AT(ask.memory), .count = AT(ask.nr_memory), .max = TOPO_KINDS,
 		.fields = &ask_fields),
 	FIELD("cpus", STRING, AT(cpus)),
 	FIELD("mems", STRING, AT(mems)),
@@ -137,10 +126,10 @@ static const struct field request_rows[] = {
 	FIELD("owner", NAME, AT(owner), .optional = true, .name = token_owner_word,
 		.max = NR_TOKEN_OWNERS),
 	FIELD("apart", NAME, AT(apart), .optional = true, .name = apart_word, .max = NR_POD_APARTS),
-	FIELD("hint", POINTER, AT(advice), .optional = true, .fields = &advice_ask_fields),
-	FIELD("policy", NAME, AT(policy), .has_flag = true, .flag = AT(has_policy),
+	FIELD("hint", POINTER, AT(ask.advice), .optional = true, .fields = &advice_ask_fields),
+	FIELD("policy", NAME, AT(pod.policy), .has_flag = true, .flag = AT(pod.has_policy),
 		.name = policy_word, .max = NR_POLICIES),
-	FIELD("attached", LIST, AT(attached), .count = AT(nr_attached), .optional = true,
+	FIELD("attached", LIST, AT(pod.attached), .count = AT(pod.nr_attached), .optional = true,
 		.fields = &resource_fields),
 };
 static const struct fields request_fields = FIELDS(request_rows, struct request);
@@ -218,7 +207,7 @@ static const struct fields lease_fields = FIELDS(lease_rows, struct lease);
 struct record_line {
 	struct decoded_record of;
 	bool has_pod;
-	struct pod_line pod;
+	struct pod pod;
 };
 
 #define AT(member) offsetof(struct record_line, member)
@@ -295,24 +284,15 @@ int journal_json_parse_header(
 	return 0;
 }
 
-/* The containers that a pod was decided for. */
-static const struct pod_ask *pod_of(const struct record *r)
-{
-	if (r->op == RECORD_HOLD && r->nr_parts)
-		return r->parts[0].request.pod.ask;
-	return r->op == RECORD_REFUSE && r->request ? r->request->pod.ask : NULL;
-}
-
 int journal_json_record(
 	const struct record *r, const struct node_ids *ids, char *buf, size_t cap, struct err *e)
 {
-	const struct pod_ask *pod = pod_of(r);
 	struct record_line line = {
 		.of = {.record = *r,
 			.has_request = r->request,
 			.has_decision = r->decision,
 			.has_parts = r->parts},
-		.has_pod = pod,
+		.has_pod = r->pod,
 	};
 	struct text t;
 
@@ -320,9 +300,9 @@ int journal_json_record(
 		line.of.request = *r->request;
 	if (r->decision)
 		line.of.decision = *r->decision;
-	if (pod)
-		line.pod = (struct pod_line){pod->has_policy, pod->pod_level, pod->policy,
-			pod->at_least, pod->container, pod->nr, pod->attached, pod->nr_attached};
+	if (r->pod)
+		line.pod = *r->pod;
+	line.pod.totals.known = false; /* its containers are there */
 	text_init(&t, buf, cap);
 	fields_write(&t, &record_fields, &line, ids);
 	return line_length(&t, e);
@@ -426,43 +406,18 @@ static int check_pod(const struct record_line *line, struct err *e)
 	return check_attached(line->pod.nr_attached, e);
 }
 
-/* The record's parts once more, each with its pod's containers. NULL: the arena's limit. */
-static struct record_part *parts_with(
-	const struct record *r, const struct pod_ask *pod, struct arena *a)
+/* Whose containers they are the request says, or that of each part. */
+static void name_pod(struct decoded_record *d)
 {
-	struct record_part *parts = arena_array(a, r->nr_parts, sizeof *parts);
+	struct pod who = d->has_request ? d->request.pod : d->record.parts[0].request.pod;
 
-	for (size_t i = 0; parts && i < r->nr_parts; i++) {
-		parts[i] = r->parts[i];
-		parts[i].request.pod.ask = pod;
-	}
-	return parts;
-}
-
-/* Hang the pod's containers where the engine had them. */
-static int join_pod(
-	struct decoded_record *d, const struct pod_line *pod, struct arena *a, struct err *e)
-{
-	const struct request *first = d->has_request ? &d->request : &d->record.parts[0].request;
-
-	d->pod = (struct pod_ask){
-		.uid = first->pod.uid,
-		.qos = first->pod.qos,
-		.has_policy = pod->has_policy,
-		.policy = pod->policy,
-		.pod_level = pod->pod_level,
-		.nr = (unsigned)pod->nr,
-		.container = pod->container,
-		.at_least = pod->at_least,
-		.attached = pod->attached,
-		.nr_attached = pod->nr_attached,
-	};
-	if (d->has_request) {
-		d->request.pod.ask = &d->pod;
-		return 0;
-	}
-	d->record.parts = parts_with(&d->record, &d->pod, a);
-	return d->record.parts ? 0 : err_set(e, ENOMEM, "too large");
+	d->pod.sandbox_id = who.sandbox_id;
+	d->pod.uid = who.uid;
+	d->pod.ns = who.ns;
+	d->pod.name = who.name;
+	d->pod.qos = who.qos;
+	d->pod.totals = who.totals;
+	d->record.pod = &d->pod;
 }
 
 int journal_json_parse(const char *text, size_t len, const struct node_ids *ids, struct arena *a,
@@ -475,7 +430,7 @@ int journal_json_parse(const char *text, size_t len, const struct node_ids *ids,
 	if (!rc)
 		rc = check_record(&line.of, e);
 	if (!rc)
-		rc = check_attached(line.of.request.nr_attached, e);
+		rc = check_attached(line.of.request.pod.nr_attached, e);
 	if (!rc && line.has_pod)
 		rc = check_pod(&line, e);
 	if (rc)
@@ -485,7 +440,9 @@ int journal_json_parse(const char *text, size_t len, const struct node_ids *ids,
 	out->request.container_id = out->record.container_id;
 	out->record.request = out->has_request ? &out->request : NULL;
 	out->record.decision = out->has_decision ? &out->decision : NULL;
-	return line.has_pod && (out->has_request || out->record.nr_parts)
-		       ? join_pod(out, &line.pod, a, e)
-		       : 0;
+	if (!line.has_pod || !(out->has_request || out->record.nr_parts))
+		return 0;
+	out->pod = line.pod;
+	name_pod(out);
+	return 0;
 }

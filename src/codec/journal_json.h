@@ -34,13 +34,12 @@ int journal_json_record(
 
 /* A record and what it points to. */
 struct decoded_record {
-	struct record record; /* request and decision point to the members below, or are NULL;
+	struct record record; /* request, pod and decision point to the members below, or are NULL;
 				 parts live in the arena */
 	bool has_request, has_decision, has_parts;
 	struct request request;
 	struct decision decision;
-	struct pod_ask
-		pod; /* what the request's, or each part's, pod.ask points to if it was kept */
+	struct pod pod; /* what record.pod points to, if it was kept */
 };
 /* Read a line back into *out, whose strings live in *a and which must not be copied or moved while
  * out->record is in use. 0; -EINVAL, -ERANGE, -ENOENT (a NUMA node that ids lack), -ENOMEM. */

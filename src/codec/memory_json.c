@@ -416,7 +416,7 @@ static int add_container(struct player *g, struct memory_pod *p, unsigned i, jso
 }
 
 static int add_pod(
-	struct player *g, const struct pod_ask *ask, json_t *step, json_t *answer, struct err *e)
+	struct player *g, const struct pod *ask, json_t *step, json_t *answer, struct err *e)
 {
 	json_t *list = json_array();
 	struct memory_pod *p = NULL;
@@ -441,7 +441,7 @@ static int step_add(struct player *g, json_t *step, json_t *answer, struct err *
 	static const char *const keys[] = {"op", "pod", "scope", "affinities", NULL};
 	const char *scope = json_string_value(json_object_get(step, "scope"));
 	const json_t *affinities = json_object_get(step, "affinities");
-	struct pod_ask *ask = arena_alloc(g->play.arena, sizeof *ask);
+	struct pod *ask = arena_alloc(g->play.arena, sizeof *ask);
 	int rc = json_only_keys(step, keys, e);
 
 	if (rc)

@@ -32,7 +32,7 @@ static struct memory_pod *find_pod(const struct memory_play *g, const char *uid)
 }
 
 /* Where the container stands in its pod; the number of them when it is none of them. */
-static unsigned place_of(const struct pod_ask *pod, const char *name)
+static unsigned place_of(const struct pod *pod, const char *name)
 {
 	unsigned i = 0;
 
@@ -42,7 +42,7 @@ static unsigned place_of(const struct pod_ask *pod, const char *name)
 }
 
 /* Guaranteed pods without resources of their own. */
-static bool is_managed(const struct pod_ask *pod)
+static bool is_managed(const struct pod *pod)
 {
 	return pod->qos == QOS_GUARANTEED && !pod->pod_level;
 }
@@ -71,7 +71,7 @@ static void take_over(struct memory_play *g, struct memory_pod *from, struct mem
 static int read_demands(struct memory_play *g, struct memory_pod *p, struct err *e)
 {
 	for (unsigned i = 0; i < p->ask->nr; i++) {
-		const struct container_ask *ask = &p->ask->container[i];
+		const struct ask *ask = &p->ask->container[i];
 		struct memory_container *c = &p->container[i];
 
 		c->init = ask->kind != CONTAINER_APP;
@@ -86,7 +86,7 @@ static int read_demands(struct memory_play *g, struct memory_pod *p, struct err 
 }
 
 int memory_play_enter(
-	struct memory_play *g, const struct pod_ask *ask, struct memory_pod **out, struct err *e)
+	struct memory_play *g, const struct pod *ask, struct memory_pod **out, struct err *e)
 {
 	struct memory_pod p = {ask, arena_array(g->arena, ask->nr, sizeof *p.container)};
 	struct memory_pod *slot = find_pod(g, ask->uid);

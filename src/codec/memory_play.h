@@ -9,7 +9,7 @@
 
 /* An active pod: its containers, init containers first, and what they hold. */
 struct memory_pod {
-	const struct pod_ask *ask;
+	const struct pod *ask;
 	struct memory_container *container;
 };
 
@@ -40,7 +40,7 @@ int memory_play_init(struct memory_play *g, const struct topo *t, const struct s
 /* The pod becomes active; *ask is borrowed. One that is there under its uid hands the blocks of its
  * containers on to those of the same name. 0; -ENOSPC, -ENOMEM. */
 int memory_play_enter(
-	struct memory_play *g, const struct pod_ask *ask, struct memory_pod **out, struct err *e);
+	struct memory_play *g, const struct pod *ask, struct memory_pod **out, struct err *e);
 /* GetTopologyHints() for container i, GetPodTopologyHints(): into *h. */
 void memory_play_hints(
 	struct memory_play *g, const struct memory_pod *p, unsigned i, struct memory_hints *h);

@@ -20,13 +20,6 @@ struct told {
 	bool has_qos, has_cpu, has_memory;
 	struct request request;
 	const char *placement;
-	struct pod_ask ask; /* of the step's own "pod" */
-};
-
-/* A pod that a run-pod has named. */
-struct known_pod {
-	struct pod pod;
-	struct pod_ask ask;
 };
 
 struct run {
@@ -36,7 +29,7 @@ struct run {
 	struct arena *arena;
 	char *line; /* RECORD_BYTES_MAX */
 	struct {
-		VEC(struct known_pod *);
+		VEC(struct pod *);
 	} pods;                  /* in the arena */
 	json_t *parts, *adopted; /* of this step, as recorded */
 	struct update_list updates;
@@ -71,12 +64,12 @@ static const struct field told_rows[] = {
 	FIELD("totals", OBJECT, AT(request.pod.totals), .has_flag = true,
 		.flag = AT(request.pod.totals.known), .fields = &totals_fields),
 	FIELD("container_id", STRING, AT(request.container_id), .optional = true),
-	FIELD("container_name", STRING, AT(request.container_name), .optional = true),
+	FIELD("container_name", STRING, AT(request.ask.name), .optional = true),
 	FIELD("created_at_ns", I64, AT(request.created_at_ns), .optional = true),
-	FIELD("cpu_milli", U64, AT(request.cpu_milli), .has_flag = true, .flag = AT(has_cpu)),
-	FIELD("cpu_limit_milli", U64, AT(request.cpu_limit_milli), .optional = true),
-	FIELD("memory", ARRAY, AT(request.memory), .count = AT(request.nr_memory), .has_flag = true,
-		.flag = AT(has_memory), .max = TOPO_KINDS, .fields = &ask_fields),
+	FIELD("cpu_milli", U64, AT(request.ask.cpu_milli), .has_flag = true, .flag = AT(has_cpu)),
+	FIELD("cpu_limit_milli", U64, AT(request.ask.cpu_limit_milli), .optional = true),
+	FIELD("memory", ARRAY, AT(request.ask.memory), .count = AT(request.ask.nr_memory),
+		.has_flag = true, .flag = AT(has_memory), .max = TOPO_KINDS, .fields = &ask_fields),
 	FIELD("cpus", STRING, AT(request.cpus), .optional = true),
 	FIELD("mems", STRING, AT(request.mems), .optional = true),
 	FIELD("placement", STRING, AT(placement), .optional = true),
@@ -98,20 +91,22 @@ static const char *first_of(const char *a, const char *b, const char *c)
 	return a ? a : b ? b : c;
 }
 
-static const struct known_pod *find_pod(const struct run *r, const char *sandbox_id)
+static const struct pod *find_pod(const struct run *r, const char *sandbox_id)
 {
 	for (size_t i = r->pods.nr; i-- > 0;)
-		if (text_equal(r->pods.at[i]->pod.sandbox_id, sandbox_id))
+		if (text_equal(r->pods.at[i]->sandbox_id, sandbox_id))
 			return r->pods.at[i];
 	return NULL;
 }
 
 /* What the step does not say of the pod: from its v1.Pod, or from the run-pod before. */
-static void complete_pod(const json_t *spec, const struct known_pod *before, struct told *told)
+static void complete_pod(
+	const json_t *v, const struct pod *spec, const struct pod *before, struct told *told)
 {
-	const json_t *metadata = json_object_get(spec, "metadata");
+	const json_t *metadata = json_object_get(v, "metadata");
 	struct pod *p = &told->request.pod;
-	const struct pod zeros = {0}, *known = before ? &before->pod : &zeros;
+	const struct pod zeros = {0}, *known = before ? before : &zeros;
+	const struct pod *of = v ? spec : known; /* where its containers are */
 	const char *uid = json_string_value(json_object_get(metadata, "uid"));
 
 	p->uid = first_of(p->uid, uid, known->uid);
@@ -121,24 +116,20 @@ static void complete_pod(const json_t *spec, const struct known_pod *before, str
 		first_of(known->ns, "default", NULL));
 	p->name = first_of(p->name, json_string_value(json_object_get(metadata, "name")),
 		first_of(known->name, p->uid, NULL));
-	if (spec)
-		p->ask = &told->ask;
-	else if (before)
-		p->ask = known->ask;
+	p->nr = of->nr;
+	p->container = of->container;
+	p->pod_level = of->pod_level;
 	if (!told->has_qos)
-		p->qos = p->ask ? p->ask->qos : before ? known->qos : QOS_GUARANTEED;
+		p->qos = v || before ? of->qos : QOS_GUARANTEED;
 	if (!p->totals.known)
 		p->totals = known->totals;
-	if (spec) { /* one class, one uid: those that the step says */
-		told->ask.qos = p->qos;
-		told->ask.uid = p->uid;
-	}
 }
 
 static int read_told(
 	struct run *r, json_t *v, const char *const *keys, struct told *told, struct err *e)
 {
-	const json_t *spec = json_object_get(v, "pod");
+	const json_t *pod = json_object_get(v, "pod");
+	struct pod spec;
 	const struct fields_context context = {&r->t->ids, r->arena};
 	int rc = json_is_object(v) ? json_only_keys(v, keys, e) : json_want("an object", v, e);
 
@@ -147,12 +138,12 @@ static int read_told(
 		rc = fields_read(v, &told_fields, told, &context, e);
 	if (rc)
 		return rc;
-	if (spec)
-		rc = pod_json_read(spec, NULL, 0, r->arena, &told->ask, e);
+	if (pod)
+		rc = pod_json_read(pod, NULL, 0, r->arena, &spec, e);
 	if (rc)
 		return err_add(e, rc, "pod");
 	const char *sandbox = first_of(told->request.pod.sandbox_id, told->request.pod.uid, "");
-	complete_pod(spec, find_pod(r, sandbox), told);
+	complete_pod(pod, &spec, find_pod(r, sandbox), told);
 	return 0;
 }
 
@@ -166,30 +157,30 @@ static int read_pod(struct run *r, json_t *step, struct told *told, struct err *
 }
 
 /* What the pod's spec says that the container asks for. */
-static void ask_as_in_spec(const struct container_ask *c, struct told *told)
+static void ask_as_in_spec(const struct ask *c, struct told *told)
 {
 	struct request *req = &told->request;
 
 	if (!told->has_cpu)
-		req->cpu_milli = c->cpu_milli;
+		req->ask.cpu_milli = c->cpu_milli;
 	if (!told->has_memory)
-		req->nr_memory = container_ask_memory(c, req->memory);
+		req->ask.nr_memory = ask_memory(c, req->ask.memory);
 }
 
 static int name_container(struct run *r, struct request *req, struct err *e)
 {
 	const char *sandbox = req->pod.sandbox_id;
 
-	req->container_name = first_of(req->container_name, "main", NULL);
+	req->ask.name = first_of(req->ask.name, "main", NULL);
 	if (!req->container_id) {
-		size_t cap = strlen(sandbox) + strlen(req->container_name) + sizeof ".";
+		size_t cap = strlen(sandbox) + strlen(req->ask.name) + sizeof ".";
 		char *id = arena_alloc(r->arena, cap);
 		struct text t;
 
 		if (!id)
 			return err_set(e, ENOMEM, "too large");
 		text_init(&t, id, cap);
-		text_add(&t, "%s%s%s", sandbox, *sandbox ? "." : "", req->container_name);
+		text_add(&t, "%s%s%s", sandbox, *sandbox ? "." : "", req->ask.name);
 		req->container_id = id;
 	}
 	if (!*req->container_id || strchr(req->container_id, '/'))
@@ -208,9 +199,9 @@ static int read_container(
 		rc = name_container(r, req, e);
 	if (rc)
 		return rc;
-	for (unsigned i = 0; req->pod.ask && i < req->pod.ask->nr; i++)
-		if (text_equal(req->pod.ask->container[i].name, req->container_name))
-			ask_as_in_spec(&req->pod.ask->container[i], told);
+	for (size_t i = 0; i < req->pod.nr; i++)
+		if (text_equal(req->pod.container[i].name, req->ask.name))
+			ask_as_in_spec(&req->pod.container[i], told);
 	req->cpus = first_of(req->cpus, "", NULL);
 	req->mems = first_of(req->mems, "", NULL);
 	return 0;
@@ -250,8 +241,8 @@ static int on_record(void *ctx, const struct record *record, struct err *e)
 	(void)e;
 	for (size_t i = 0; i < record->nr_parts; i++) {
 		const struct record_part *part = &record->parts[i];
-		json_t *v = json_pack("{s:s, s:s}", "container_name", part->request.container_name,
-			"kind", container_kind_name(part->request.kind));
+		json_t *v = json_pack("{s:s, s:s}", "container_name", part->request.ask.name,
+			"kind", container_kind_name(part->request.ask.kind));
 
 		add_decision(r, &part->decision, v);
 		(void)json_array_append_new(r->parts, v);
@@ -269,22 +260,20 @@ static int on_record(void *ctx, const struct record *record, struct err *e)
 
 static int step_run_pod(struct run *r, json_t *step, json_t *result, struct err *e)
 {
-	struct known_pod *known = arena_alloc(r->arena, sizeof *known);
+	struct pod *known = arena_alloc(r->arena, sizeof *known);
 	struct decision d;
 	struct told told;
 	int rc = known ? read_pod(r, step, &told, e) : err_set(e, ENOMEM, "too large");
 
 	if (rc)
 		return rc;
-	*known = (struct known_pod){told.request.pod, told.ask};
-	if (known->pod.ask == &told.ask)
-		known->pod.ask = &known->ask;
+	*known = told.request.pod;
 	*vec_push(&r->pods) = known;
-	engine_run_pod(r->engine, 0, &known->pod, &d);
+	engine_run_pod(r->engine, 0, known, &d);
 	(void)json_object_set_new(result, "admit", json_boolean(d.admit));
 	if (!d.admit)
 		add_decision(r, &d, result);
-	else if (known->pod.ask)
+	else if (known->container)
 		(void)json_object_set(result, "parts", r->parts);
 	return 0;
 }
@@ -321,12 +310,12 @@ static void ask_as_held(const struct holding *h, struct told *told)
 	struct request *req = &told->request;
 
 	if (!told->has_qos)
-		req->pod.qos = h->qos;
+		req->pod.qos = h->request.pod.qos;
 	if (!told->has_cpu)
-		req->cpu_milli = h->cpu_milli;
+		req->ask.cpu_milli = h->request.ask.cpu_milli;
 	if (!told->has_memory) {
-		req->nr_memory = h->nr_memory;
-		memcpy(req->memory, h->memory, sizeof req->memory);
+		req->ask.nr_memory = h->request.ask.nr_memory;
+		memcpy(req->ask.memory, h->request.ask.memory, sizeof req->ask.memory);
 	}
 }
 

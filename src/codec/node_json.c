@@ -283,7 +283,7 @@ struct run {
 
 static int step_admit(struct run *r, const json_t *step, struct err *e)
 {
-	struct pod_ask pod;
+	struct pod pod;
 	struct refusal why;
 	struct arena work;
 	int rc = pod_json_read(json_object_get(step, "pod"), r->q->machine.resource,

@@ -91,23 +91,24 @@ static int compare_holdings(const void *a, const void *b)
 {
 	const struct holding *x = *(const struct holding *const *)a,
 			     *y = *(const struct holding *const *)b;
-	int rc = strcmp(x->pod_uid, y->pod_uid);
+	int rc = strcmp(x->request.pod.uid, y->request.pod.uid);
 
 	if (!rc)
-		rc = (x->place > y->place) - (x->place < y->place);
-	return rc ? rc : strcmp(x->container_id, y->container_id);
+		rc = (x->request.ask.place > y->request.ask.place) -
+		     (x->request.ask.place < y->request.ask.place);
+	return rc ? rc : strcmp(x->request.container_id, y->request.container_id);
 }
 
 static json_t *allocation(const struct holding *h)
 {
-	return json_pack("{s:s,s:{s:o}}", "name", h->container_name, "allocations", "cpu",
+	return json_pack("{s:s,s:{s:o}}", "name", h->request.ask.name, "allocations", "cpu",
 		cpu_list(&h->decision.cpus));
 }
 
 static json_t *pod_allocation(const struct holding *h)
 {
-	return json_pack("{s:s,s:s,s:s,s:[]}", "uid", h->pod_uid, "name", h->pod_name, "namespace",
-		h->pod_ns, "containerAllocations");
+	return json_pack("{s:s,s:s,s:s,s:[]}", "uid", h->request.pod.uid, "name",
+		h->request.pod.name, "namespace", h->request.pod.ns, "containerAllocations");
 }
 
 /* Containers with CPUs of their own, pod by pod. */
@@ -122,7 +123,7 @@ static json_t *pod_allocations(const struct ledger *l)
 			list[nr++] = ledger_at(l, i);
 	qsort(list, nr, sizeof *list, compare_holdings);
 	for (size_t i = 0; i < nr; i++) {
-		if (!i || !text_equal(list[i - 1]->pod_uid, list[i]->pod_uid)) {
+		if (!i || !text_equal(list[i - 1]->request.pod.uid, list[i]->request.pod.uid)) {
 			pod = pod_allocation(list[i]);
 			(void)json_array_append_new(pods, pod);
 		}

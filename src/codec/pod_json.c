@@ -72,7 +72,7 @@ static enum qos qos_of(const struct qos_sums *s)
 	return s->all_limited && same ? QOS_GUARANTEED : QOS_BURSTABLE;
 }
 
-static int read_memory(const char *name, const json_t *v, struct container_ask *c, struct err *e)
+static int read_memory(const char *name, const json_t *v, struct ask *c, struct err *e)
 {
 	bool huge = strncmp(name, hugepages, sizeof hugepages - 1) == 0;
 	uint64_t page = huge ? page_bytes_from_name(name + sizeof hugepages - 1) : 0, bytes;
@@ -88,7 +88,7 @@ static int read_memory(const char *name, const json_t *v, struct container_ask *
 	return 0;
 }
 
-static int read_request(const char *name, const json_t *v, struct container_ask *c, struct err *e)
+static int read_request(const char *name, const json_t *v, struct ask *c, struct err *e)
 {
 	if (text_equal(name, "cpu"))
 		return quantity_json_read(v, true, &c->cpu_milli, e);
@@ -98,7 +98,7 @@ static int read_request(const char *name, const json_t *v, struct container_ask 
 }
 
 static int read_limit(const char *name, const json_t *v, const struct device_resource *resources,
-	unsigned nr_resources, struct container_ask *c, struct err *e)
+	unsigned nr_resources, struct ask *c, struct err *e)
 {
 	for (unsigned i = 0; i < nr_resources; i++) {
 		if (!text_equal(resources[i].name, name))
@@ -112,7 +112,7 @@ static int read_limit(const char *name, const json_t *v, const struct device_res
 }
 
 static int read_resources(json_t *requests, json_t *limits, const struct device_resource *resources,
-	unsigned nr_resources, struct container_ask *c, struct err *e)
+	unsigned nr_resources, struct ask *c, struct err *e)
 {
 	for (void *it = json_object_iter(limits); it; it = json_object_iter_next(limits, it)) {
 		const char *name = json_object_iter_key(it);
@@ -137,7 +137,7 @@ static int read_resources(json_t *requests, json_t *limits, const struct device_
 struct reading {
 	const struct device_resource *resources;
 	unsigned nr_resources, nr;
-	struct container_ask *container;
+	struct ask *container;
 	struct qos_sums sums;
 };
 
@@ -148,11 +148,12 @@ static int read_container(json_t *v, bool init, struct reading *r, struct err *e
 	       *limits = json_object_get(resources, "limits");
 	const char *name = json_string_value(json_object_get(v, "name"));
 	const char *restart = json_string_value(json_object_get(v, "restartPolicy"));
-	struct container_ask *c = &r->container[r->nr++];
+	struct ask *c = &r->container[r->nr];
 
 	if (!name)
 		return json_want("an object with a name", v, e);
 	c->name = name;
+	c->place = r->nr++;
 	c->kind = !init                           ? CONTAINER_APP
 		  : text_equal(restart, "Always") ? CONTAINER_SIDECAR
 						  : CONTAINER_INIT;
@@ -182,7 +183,7 @@ static bool has_pod_resources(const json_t *resources)
 }
 
 int pod_json_read(const json_t *pod, const struct device_resource *resources, unsigned nr_resources,
-	struct arena *a, struct pod_ask *out, struct err *e)
+	struct arena *a, struct pod *out, struct err *e)
 {
 	const json_t *metadata = json_object_get(pod, "metadata"),
 		     *spec = json_object_get(pod, "spec");
@@ -214,7 +215,7 @@ int pod_json_read(const json_t *pod, const struct device_resource *resources, un
 		return rc;
 	int told = class ? qos_from_name(class) : -1;
 	const char *uid = json_string_value(json_object_get(metadata, "uid"));
-	*out = (struct pod_ask){
+	*out = (struct pod){
 		.uid = uid ? uid : "",
 		.qos = told >= 0 ? (enum qos)told : qos_of(&r.sums),
 		.pod_level = has_pod_resources(of_pod),

@@ -13,7 +13,7 @@ struct json_t; /* jansson's */
 /* Read it into *out, whose parts live in *a (strings are borrowed from the pod). Extended resources
  * count when they are among the nr_resources. 0; -EINVAL, -ERANGE with the place; -ENOMEM. */
 int pod_json_read(const struct json_t *pod, const struct device_resource *resources,
-	unsigned nr_resources, struct arena *a, struct pod_ask *out, struct err *e);
+	unsigned nr_resources, struct arena *a, struct pod *out, struct err *e);
 
 /* A Kubernetes quantity, a string or a whole number, scaled by 1 or (milli) by 1000. 0; -EINVAL,
  * -ERANGE. */

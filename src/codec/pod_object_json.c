@@ -195,23 +195,17 @@ static bool has_ended(const char *phase)
 static int read_pod(const json_t *pod, struct arena *a, struct known_pod *out, struct err *e)
 {
 	const json_t *status = json_object_get(pod, "status");
-	struct pod_ask *ask = arena_alloc(a, sizeof *ask);
 	struct pod_spec spec = {.qos = text_of(status, "qosClass")};
 	int rc = read_metadata(json_object_get(pod, "metadata"), a, out, e);
 
-	if (!rc && !ask)
-		rc = too_large(e);
-	spec.uid = out->pod.uid;
 	if (!rc)
 		rc = read_spec(json_object_get(pod, "spec"), a, &spec, e);
 	if (!rc)
 		rc = pod_spec_list_resources(&spec, a, e);
 	if (!rc)
-		rc = pod_spec_ask(&spec, a, ask, e);
+		rc = pod_spec_ask(&spec, a, &out->pod, e);
 	if (rc)
 		return rc;
-	out->pod.qos = ask->qos;
-	out->pod.ask = ask;
 	out->resource = spec.resource;
 	out->nr_resources = spec.nr_resources;
 	out->ended = has_ended(text_of(status, "phase"));

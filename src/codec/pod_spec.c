@@ -64,7 +64,7 @@ int pod_spec_list_resources(struct pod_spec *s, struct arena *a, struct err *e)
 /* One container's asks. What comes later takes the place of what came earlier: first its limits are
  * put in, then its requests. */
 
-static int put_memory(const struct key_value *r, struct container_ask *c, struct err *e)
+static int put_memory(const struct key_value *r, struct ask *c, struct err *e)
 {
 	bool huge = is_hugepages(r->key);
 	uint64_t page = huge ? page_bytes_from_name(r->key + sizeof hugepages - 1) : 0;
@@ -86,7 +86,7 @@ static int put_memory(const struct key_value *r, struct container_ask *c, struct
 	return 0;
 }
 
-static int put_cpu(const struct key_value *r, struct container_ask *c, struct err *e)
+static int put_cpu(const struct key_value *r, struct ask *c, struct err *e)
 {
 	int64_t milli;
 	int rc = text_quantity_milli(r->value, &milli, e);
@@ -96,7 +96,7 @@ static int put_cpu(const struct key_value *r, struct container_ask *c, struct er
 	return rc;
 }
 
-static int put_resources(const struct resource_list *list, struct container_ask *c, struct err *e)
+static int put_resources(const struct resource_list *list, struct ask *c, struct err *e)
 {
 	for (size_t i = 0; i < list->nr; i++) {
 		const struct key_value *r = &list->at[i];
@@ -117,8 +117,7 @@ static int compare_names(const void *key, const void *entry)
 	return strcmp(key, *(const char *const *)entry);
 }
 
-static int put_device(
-	unsigned resource, const struct key_value *r, struct container_ask *c, struct err *e)
+static int put_device(unsigned resource, const struct key_value *r, struct ask *c, struct err *e)
 {
 	unsigned i = c->nr_devices;
 	int64_t count;
@@ -140,8 +139,8 @@ static int put_device(
 }
 
 /* The kubelet's device manager goes by the limits (getContainerDeviceRequest). */
-static int put_devices(const struct pod_spec *s, const struct resource_list *limits,
-	struct container_ask *c, struct err *e)
+static int put_devices(
+	const struct pod_spec *s, const struct resource_list *limits, struct ask *c, struct err *e)
 {
 	for (size_t i = 0; i < limits->nr && s->nr_resources; i++) {
 		const struct key_value *r = &limits->at[i];
@@ -170,7 +169,7 @@ static enum qos qos_of_both(enum qos a, enum qos b)
 	return a == b ? a : QOS_BURSTABLE;
 }
 
-static uint64_t ordinary_memory(const struct container_ask *c)
+static uint64_t ordinary_memory(const struct ask *c)
 {
 	for (unsigned i = 0; i < c->nr_memory; i++)
 		if (!c->memory[i].page_bytes)
@@ -180,7 +179,7 @@ static uint64_t ordinary_memory(const struct container_ask *c)
 
 /* What a container or a pod with these resources asks for, into *c, and its class. */
 static int read_resources(
-	const struct resource_spec *r, struct container_ask *c, enum qos *qos, struct err *e)
+	const struct resource_spec *r, struct ask *c, enum qos *qos, struct err *e)
 {
 	int rc = put_resources(&r->limits, c, e);
 
@@ -196,8 +195,7 @@ static int read_resources(
 }
 
 /* The containers' asks, and the class that they come to. */
-static int read_containers(
-	const struct pod_spec *s, struct container_ask *ask, enum qos *qos, struct err *e)
+static int read_containers(const struct pod_spec *s, struct ask *ask, enum qos *qos, struct err *e)
 {
 	enum qos of_all = QOS_BEST_EFFORT;
 
@@ -207,6 +205,7 @@ static int read_containers(
 
 		ask[i].name = c->name;
 		ask[i].kind = c->kind;
+		ask[i].place = i;
 		int rc = read_resources(&c->resources, &ask[i], &of_one, e);
 		if (!rc)
 			rc = put_devices(s, &c->resources.limits, &ask[i], e);
@@ -228,11 +227,11 @@ static bool has_pod_level(const struct resource_list *list)
 	return false;
 }
 
-int pod_spec_ask(const struct pod_spec *s, struct arena *a, struct pod_ask *out, struct err *e)
+int pod_spec_ask(const struct pod_spec *s, struct arena *a, struct pod *out, struct err *e)
 {
 	bool pod_level =
 		has_pod_level(&s->resources.requests) || has_pod_level(&s->resources.limits);
-	struct container_ask *ask = arena_array(a, s->nr, sizeof *ask), of_pod = {0};
+	struct ask *ask = arena_array(a, s->nr, sizeof *ask), of_pod = {0};
 	int told = qos_from_name(s->qos);
 	enum qos qos;
 
@@ -243,12 +242,9 @@ int pod_spec_ask(const struct pod_spec *s, struct arena *a, struct pod_ask *out,
 		rc = read_resources(&s->resources, &of_pod, &qos, e);
 	if (rc)
 		return rc;
-	*out = (struct pod_ask){
-		.uid = s->uid,
-		.qos = told >= 0 ? (enum qos)told : qos,
-		.pod_level = pod_level,
-		.nr = s->nr,
-		.container = ask,
-	};
+	out->qos = told >= 0 ? (enum qos)told : qos;
+	out->pod_level = pod_level;
+	out->nr = s->nr;
+	out->container = ask;
 	return 0;
 }

@@ -25,7 +25,6 @@ struct container_spec {
 };
 
 struct pod_spec {
-	const char *uid;
 	const char *qos; /* its class as its status has it; NULL, "" or unknown: not told */
 	struct resource_spec resources; /* of the pod as a whole */
 	const struct container_spec *container;
@@ -45,9 +44,9 @@ bool resource_is_extended(const char *name);
  * *a. 0; -ENOMEM. */
 int pod_spec_list_resources(struct pod_spec *s, struct arena *a, struct err *e);
 
-/* What the pod asks for, and its class when its status does not tell (pkg/apis/core/v1/helper/qos).
- * Parts of *out come from *a, strings are the spec's. 0; -EINVAL, -ERANGE with the place: a
- * quantity that is none, too many kinds; -ENOMEM. */
-int pod_spec_ask(const struct pod_spec *s, struct arena *a, struct pod_ask *out, struct err *e);
+/* What the pod asks for, and its class when its status does not tell (pkg/apis/core/v1/helper/qos),
+ * into *out; who the pod is stays as it is there. Parts of it come from *a, strings are the spec's.
+ * 0; -EINVAL, -ERANGE with the place: a quantity that is none, too many kinds; -ENOMEM. */
+int pod_spec_ask(const struct pod_spec *s, struct arena *a, struct pod *out, struct err *e);
 
 #endif

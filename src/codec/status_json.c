@@ -185,11 +185,11 @@ static struct status_container container_of(
 	const struct decision *d = &h->decision;
 
 	return (struct status_container){
-		.ns = h->pod_ns,
-		.pod = h->pod_name,
-		.container = h->container_name,
-		.id = h->container_id,
-		.qos = h->qos,
+		.ns = h->request.pod.ns,
+		.pod = h->request.pod.name,
+		.container = h->request.ask.name,
+		.id = h->request.container_id,
+		.qos = h->request.pod.qos,
 		.source = d->source,
 		.exclusive = d->exclusive,
 		.preferred = d->preferred,

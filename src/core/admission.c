@@ -14,7 +14,7 @@ enum { MILLI_PER_CPU = 1000 };
 /* A pod on its way in. */
 struct way_in {
 	struct books *b;
-	const struct pod_ask *ask;
+	const struct pod *ask;
 	struct grants *out;
 	struct budget *budget; /* of the container that is dealt with, or of the pod */
 	struct arena *arena;
@@ -61,13 +61,13 @@ static uint64_t max(uint64_t a, uint64_t b)
 	return a > b ? a : b;
 }
 
-static uint64_t cpus_of(const struct pod_ask *pod, unsigned c, unsigned what)
+static uint64_t cpus_of(const struct pod *pod, unsigned c, unsigned what)
 {
 	(void)what;
 	return pod_exclusive_cpus(pod, c);
 }
 
-static uint64_t devices_of(const struct pod_ask *pod, unsigned c, unsigned resource)
+static uint64_t devices_of(const struct pod *pod, unsigned c, unsigned resource)
 {
 	for (unsigned i = 0; i < pod->container[c].nr_devices; i++)
 		if (pod->container[c].device[i].resource == resource)
@@ -75,7 +75,7 @@ static uint64_t devices_of(const struct pod_ask *pod, unsigned c, unsigned resou
 	return 0;
 }
 
-static bool asks_for_device(const struct container_ask *c, unsigned resource)
+static bool asks_for_device(const struct ask *c, unsigned resource)
 {
 	for (unsigned i = 0; i < c->nr_devices; i++)
 		if (c->device[i].resource == resource)
@@ -124,7 +124,7 @@ static bool pins_memory(const struct way_in *w)
 
 static int device_hints(const struct way_in *w, bool pod_scope, struct arena *a, struct hints *h)
 {
-	const struct container_ask *c = &w->ask->container[w->place];
+	const struct ask *c = &w->ask->container[w->place];
 
 	for (unsigned r = 0; r < w->b->nr_resources; r++) {
 		bool asked = !pod_scope && asks_for_device(c, r);
@@ -158,12 +158,12 @@ static struct cpuset available_cpus(const struct books *b)
 
 /* Of a pod of which only sums are known, whole CPUs of the sum count: what is not whole CPUs cannot
  * be exclusive ones. */
-static unsigned cpus_at_once(const struct pod_ask *ask)
+static unsigned cpus_at_once(const struct pod *ask)
 {
 	uint64_t count = pod_needs_at_once(ask, cpus_of, 0);
 
-	if (count && ask->at_least.known)
-		count = max(count, ask->at_least.cpu_milli / MILLI_PER_CPU);
+	if (count && ask->totals.known)
+		count = max(count, ask->totals.cpu_milli / MILLI_PER_CPU);
 	return (unsigned)count;
 }
 
@@ -233,7 +233,7 @@ static void keep_beside(struct nodeset beside, struct family *f)
 static void memory_hints(const struct way_in *w, bool pod_scope, struct arena *a, struct hints *h)
 {
 	const unsigned *cpus_on = w->ask->container[w->place].cpus_on;
-	const struct pod_totals *at_least = &w->ask->at_least;
+	const struct pod_totals *totals = &w->ask->totals;
 	struct memory_demand total;
 
 	if (!pins_memory(w))
@@ -242,8 +242,8 @@ static void memory_hints(const struct way_in *w, bool pod_scope, struct arena *a
 		memory_pod_demand(w->out->memory, w->out->nr, &total);
 	else
 		total = w->out->memory[w->place].demand;
-	if (pod_scope && at_least->known && total.kinds & 1)
-		total.bytes[0] = max(total.bytes[0], at_least->memory_bytes);
+	if (pod_scope && totals->known && total.kinds & 1)
+		total.bytes[0] = max(total.bytes[0], totals->memory_bytes);
 	struct budget part = budget_part(w->budget, 1, 4);
 	unsigned nr = memory_families(w->b->t, &w->b->memory, &total, pod_scope ? NULL : &w->reuse,
 		&h->rows, &part, a, &h->family[h->nr]);
@@ -308,7 +308,7 @@ static void refuse_by_advice(const struct way_in *w, const struct advice_ruling 
 static int follow_advice(struct way_in *w, const struct advice_merge *merge, struct grant *g,
 	struct policy_answer *answer)
 {
-	const struct container_ask *c = &w->ask->container[w->place];
+	const struct ask *c = &w->ask->container[w->place];
 	struct advice_ruling ruling;
 
 	if (!c->advice || c->advice->mode == ADVICE_OFF)
@@ -398,7 +398,7 @@ static void hold_devices(struct way_in *w, unsigned r, const bool *chosen, bool 
 
 static int give_devices(struct way_in *w, const struct hint *affinity)
 {
-	const struct container_ask *c = &w->ask->container[w->place];
+	const struct ask *c = &w->ask->container[w->place];
 	struct grant *to = &w->out->of[w->place];
 	struct err e;
 
@@ -591,7 +591,7 @@ static int read_demands(struct way_in *w)
 	struct err e;
 
 	for (unsigned c = 0; c < w->ask->nr && pins_memory(w); c++) {
-		const struct container_ask *ask = &w->ask->container[c];
+		const struct ask *ask = &w->ask->container[c];
 
 		if (memory_demand(w->b->t, ask->memory, ask->nr_memory, &w->out->memory[c].demand,
 			    &e) < 0) {
@@ -603,7 +603,7 @@ static int read_demands(struct way_in *w)
 	return 0;
 }
 
-int admission_pass(const struct admission_way *how, struct books *b, const struct pod_ask *pod,
+int admission_pass(const struct admission_way *how, struct books *b, const struct pod *pod,
 	struct budget *budget, struct arena *a, struct grants *out, struct refusal *why)
 {
 	struct refusal by_advice = {0};

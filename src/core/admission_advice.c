@@ -13,7 +13,7 @@ struct attempt {
 	int rc;
 };
 
-static bool has_hints(const struct pod_ask *pod)
+static bool has_hints(const struct pod *pod)
 {
 	for (unsigned c = 0; c < pod->nr; c++)
 		if (pod->container[c].advice)
@@ -35,7 +35,7 @@ static bool copy_books(const struct books *b, struct arena *a, struct books *cop
 }
 
 /* NULL: the arena's limit is reached. */
-static struct attempt *try_pod(const struct books *b, const struct pod_ask *pod, bool follow,
+static struct attempt *try_pod(const struct books *b, const struct pod *pod, bool follow,
 	struct budget *budget, struct arena *a)
 {
 	struct attempt *x = arena_alloc(a, sizeof *x);
@@ -95,7 +95,7 @@ static int refused(struct refusal *why)
 	return -EPERM;
 }
 
-int admission(struct books *b, const struct pod_ask *pod, const struct hint *settled,
+int admission(struct books *b, const struct pod *pod, const struct hint *settled,
 	struct budget *budget, struct arena *a, struct grants *out, struct refusal *why)
 {
 	const struct admission_way plain = {.settled = settled};

@@ -15,7 +15,7 @@ struct admission_way {
 };
 
 /* As admission(); -EPERM too when advice that is followed refuses. */
-int admission_pass(const struct admission_way *how, struct books *b, const struct pod_ask *pod,
+int admission_pass(const struct admission_way *how, struct books *b, const struct pod *pod,
 	struct budget *budget, struct arena *a, struct grants *out, struct refusal *why);
 
 #endif

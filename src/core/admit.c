@@ -21,7 +21,7 @@ static void refuse(struct decision *d, const struct refusal *why)
 }
 
 /* A pod's containers share its events, and those of its sandbox name none of them. */
-static void refuse_pod(struct decision *d, const struct pod_ask *ask, const struct refusal *why)
+static void refuse_pod(struct decision *d, const struct pod *pod, const struct refusal *why)
 {
 	struct text t;
 
@@ -29,7 +29,7 @@ static void refuse_pod(struct decision *d, const struct pod_ask *ask, const stru
 	if (why->of_pod)
 		return;
 	text_init(&t, d->message, sizeof d->message);
-	text_add(&t, "container %.63s: %s", ask->container[why->place].name, why->message);
+	text_add(&t, "container %.63s: %s", pod->container[why->place].name, why->message);
 }
 
 static void refuse_for_room(struct decision *d)
@@ -59,10 +59,10 @@ static bool lend_attached(
 	return true;
 }
 
-static bool asks_for_cpus(const struct pod_ask *ask)
+static bool asks_for_cpus(const struct pod *pod)
 {
-	for (unsigned i = 0; i < ask->nr; i++)
-		if (pod_exclusive_cpus(ask, i))
+	for (unsigned i = 0; i < pod->nr; i++)
+		if (pod_exclusive_cpus(pod, i))
 			return true;
 	return false;
 }
@@ -70,14 +70,14 @@ static bool asks_for_cpus(const struct pod_ask *ask)
 /* What nobody holds, by the ledger, but for whom the tokens are: a copy to decide on. NULL: the
  * arena's limit is reached. */
 static struct books *books_of(const struct ledger *l, const struct settings *s,
-	const struct pod_ask *ask, const struct tokenset *tokens, struct arena *a)
+	const struct pod *pod, const struct tokenset *tokens, struct arena *a)
 {
 	struct books *b = arena_alloc(a, sizeof *b);
 	struct cpuset shareable = ledger_shareable_cpus(l);
 
-	if (!b || !lend_attached(b, ask->attached, ask->nr_attached, a))
+	if (!b || !lend_attached(b, pod->attached, pod->nr_attached, a))
 		return NULL;
-	if (asks_for_cpus(ask))
+	if (asks_for_cpus(pod))
 		b->promised = ledger_promised_cpus(l, tokens);
 	b->t = ledger_topo(l);
 	b->s = s;
@@ -160,15 +160,12 @@ static void note_apart(enum pod_apart why, struct decision *d)
 	text_add(&t, "%s%s%s", pod_apart_text(why), *said ? "; " : "", said);
 }
 
-/* What the container was given by others goes into the ask. */
-static void ask_for_attached(
-	const struct request *req, struct container_ask *container, struct pod_ask *ask)
+/* What the container was given by others goes into its ask. */
+static void ask_for_attached(const struct pod *pod, struct ask *ask)
 {
-	ask->attached = req->attached;
-	ask->nr_attached = req->nr_attached;
-	container->nr_devices = req->nr_attached;
-	for (unsigned r = 0; r < req->nr_attached; r++)
-		container->device[r] = (struct device_ask){r, req->attached[r].nr};
+	ask->nr_devices = (unsigned)pod->nr_attached;
+	for (unsigned r = 0; r < pod->nr_attached; r++)
+		ask->device[r] = (struct device_ask){r, pod->attached[r].nr};
 }
 
 bool admit_has_tokens(const struct settings *s, const struct request *req)
@@ -227,21 +224,8 @@ static bool claim_tokens(const struct ledger *l, const struct settings *s,
 void admit(const struct ledger *l, const struct settings *s, const struct request *req,
 	struct budget *budget, struct arena *a, struct decision *d)
 {
-	struct container_ask container = {
-		.name = req->container_name,
-		.kind = req->kind,
-		.cpu_milli = req->cpu_milli,
-		.nr_memory = req->nr_memory,
-	};
-	struct pod_ask ask = {
-		.uid = req->pod.uid,
-		.qos = req->pod.qos,
-		.nr = 1,
-		.container = &container,
-		.at_least = req->pod.totals,
-		.has_policy = req->has_policy,
-		.policy = req->policy,
-	};
+	struct ask ask = req->ask;
+	struct pod pod = req->pod; /* as far as it is known: this container */
 	struct lease_claim tokens;
 	struct hint affinity;
 	struct refusal why;
@@ -250,20 +234,21 @@ void admit(const struct ledger *l, const struct settings *s, const struct reques
 	assert(a->fixed);
 	memset(d, 0, sizeof *d);
 	d->apart = req->apart;
-	d->policy = req->has_policy ? req->policy : s->topology_policy;
-	container.advice = req->advice;
-	memcpy(container.memory, req->memory, sizeof container.memory);
-	ask_for_attached(req, &container, &ask);
+	d->policy = req->pod.has_policy ? req->pod.policy : s->topology_policy;
+	pod.container = &ask;
+	pod.nr = 1;
+	pod.pod_level = false; /* no runtime says so */
+	ask_for_attached(&pod, &ask);
 	if (!claim_tokens(l, s, req, &tokens, d))
 		return;
-	container.cpus_on = tokens.name ? tokens.on : NULL;
-	struct books *b = books_of(l, s, &ask, tokens.name ? &tokens.tokens : NULL, a);
+	ask.cpus_on = tokens.name ? tokens.on : NULL;
+	struct books *b = books_of(l, s, &pod, tokens.name ? &tokens.tokens : NULL, a);
 	if (!b) {
 		refuse_for_room(d);
 		return;
 	}
 	bool settled = settled_by_its_pod(l, s, req, &affinity);
-	if (admission(b, &ask, settled ? &affinity : NULL, budget, a, &g, &why))
+	if (admission(b, &pod, settled ? &affinity : NULL, budget, a, &g, &why))
 		refuse(d, &why);
 	else
 		fill(l, &g, 0, d);
@@ -278,24 +263,24 @@ void admit(const struct ledger *l, const struct settings *s, const struct reques
 	}
 }
 
-static bool asks_for_tokens(const struct pod_ask *ask)
+static bool asks_for_tokens(const struct pod *pod)
 {
-	for (unsigned i = 0; i < ask->nr; i++)
-		if (ask->container[i].tokens)
+	for (unsigned i = 0; i < pod->nr; i++)
+		if (pod->container[i].tokens)
 			return true;
 	return false;
 }
 
 /* The scheduler sells CPUs and tokens: who asks for more of the one than of the other would get
  * what somebody else was sold. */
-static void judge_tokens(const struct pod_ask *ask, struct decision *d)
+static void judge_tokens(const struct pod *pod, struct decision *d)
 {
 	struct text t;
 
 	d->admit = true;
-	for (unsigned i = 0; i < ask->nr && d->admit; i++) {
-		const struct container_ask *c = &ask->container[i];
-		unsigned cpus = pod_exclusive_cpus(ask, i);
+	for (unsigned i = 0; i < pod->nr && d->admit; i++) {
+		const struct ask *c = &pod->container[i];
+		unsigned cpus = pod_exclusive_cpus(pod, i);
 
 		if (!c->tokens || c->tokens == cpus)
 			continue;
@@ -306,33 +291,35 @@ static void judge_tokens(const struct pod_ask *ask, struct decision *d)
 			"container %.63s of a %s pod asks for %llu of numafit.io/cpu and %u CPUs "
 			"of "
 			"its own: the two must be the same, in a Guaranteed pod",
-			c->name, qos_name(ask->qos), (unsigned long long)c->tokens, cpus);
+			c->name, qos_name(pod->qos), (unsigned long long)c->tokens, cpus);
 	}
 }
 
 void admit_pod(const struct ledger *l, const struct settings *s, const struct pod *pod,
 	struct budget *budget, struct arena *a, struct decision *whole, struct decision **parts)
 {
+	struct pod asked = *pod;
 	struct refusal why;
 	struct grants g;
 
-	assert(a->fixed && pod->ask);
+	assert(a->fixed && pod->container);
+	asked.totals.known = false; /* they are rounded, and the containers are known */
 	memset(whole, 0, sizeof *whole);
-	whole->policy = pod->ask->has_policy ? pod->ask->policy : s->topology_policy;
+	whole->policy = pod->has_policy ? pod->policy : s->topology_policy;
 	*parts = NULL;
-	if (s->device_plugin && asks_for_tokens(pod->ask)) {
-		judge_tokens(pod->ask, whole);
+	if (s->device_plugin && asks_for_tokens(pod)) {
+		judge_tokens(pod, whole);
 		return;
 	}
-	*parts = arena_array(a, pod->ask->nr, sizeof **parts);
-	struct books *b = books_of(l, s, pod->ask, NULL, a);
+	*parts = arena_array(a, pod->nr, sizeof **parts);
+	struct books *b = books_of(l, s, &asked, NULL, a);
 	if (!b || !*parts) {
 		refuse_for_room(whole);
 		whole->apart = POD_APART_TOO_LARGE;
 		return;
 	}
-	if (admission(b, pod->ask, NULL, budget, a, &g, &why)) {
-		refuse_pod(whole, pod->ask, &why);
+	if (admission(b, &asked, NULL, budget, a, &g, &why)) {
+		refuse_pod(whole, pod, &why);
 		whole->apart = why.no_room ? POD_APART_TOO_LARGE : POD_APART_NOT;
 		return;
 	}
@@ -359,10 +346,10 @@ static void admit_memory_of_pod(const struct ledger *l, const struct settings *s
 {
 	const struct request as_one = {
 		.container_id = pod->sandbox_id,
-		.container_name = "",
+		.ask.name = "",
 		.pod = *pod,
-		.nr_memory = 1,
-		.memory = {{0, pod->totals.memory_bytes}},
+		.ask.nr_memory = 1,
+		.ask.memory = {{0, pod->totals.memory_bytes}},
 	};
 
 	admit(l, s, &as_one, b, a, d);

@@ -30,10 +30,11 @@ void engine_take_updates(struct engine *g, size_t max, struct update_list *ups)
 		const struct holding *h = ledger_at(g->ledger, i);
 		struct update want;
 
-		if (!h->misplaced || h->starting || !engine_wants(g, h->container_id, &want))
+		if (!h->misplaced || h->starting ||
+			!engine_wants(g, h->request.container_id, &want))
 			continue;
 		*vec_push(ups) = want;
-		ledger_set_misplaced(g->ledger, h->container_id, false);
+		ledger_set_misplaced(g->ledger, h->request.container_id, false);
 	}
 }
 
@@ -41,7 +42,7 @@ void engine_take_updates(struct engine *g, size_t max, struct update_list *ups)
 static bool make_whole(
 	struct engine *g, const struct holding *h, struct budget *b, struct decision *why)
 {
-	const struct request req = holding_request(h);
+	const struct request req = h->request;
 	struct settings cpus_alone = *g->s; /* memory does not move */
 	struct decision d;
 
@@ -54,7 +55,7 @@ static bool make_whole(
 	struct cpuset pool = ledger_pool_without(g->ledger, &d.cpus);
 	if (ledger_set_pool(g->ledger, &pool, NULL))
 		return false; /* resize() has asked for more than an empty pool */
-	ledger_move(g->ledger, h->container_id, &d);
+	ledger_move(g->ledger, h->request.container_id, &d);
 	return true;
 }
 
@@ -90,7 +91,7 @@ static void explain(struct engine *g, const struct holding *h, const struct cpus
 		text_add(&t, "; replaced");
 	else
 		decision_begin_anew(&d); /* all is as it was asked for */
-	ledger_move(g->ledger, h->container_id, &d);
+	ledger_move(g->ledger, h->request.container_id, &d);
 }
 
 /* The CPUs of one entry, which had *before. Whether they have changed. */
@@ -129,17 +130,17 @@ static void note_memory(struct engine *g, const struct holding *h)
 
 	text_init(&t, d.message, sizeof d.message);
 	text_add(&t, "memory of its NUMA nodes has changed: booked is what there is of it");
-	ledger_move(g->ledger, h->container_id, &d);
+	ledger_move(g->ledger, h->request.container_id, &d);
 }
 
 static void tell_moved(struct engine *g, int64_t now_ms, const char *cause, const struct holding *h)
 {
-	const struct request req = holding_request(h);
+	const struct request req = h->request;
 	const struct record r = {
 		.time_ms = now_ms,
 		.op = RECORD_GRANT,
 		.cause = cause,
-		.container_id = h->container_id,
+		.container_id = h->request.container_id,
 		.request = &req,
 		.decision = &h->decision,
 		.pool = *ledger_pool(g->ledger),
@@ -159,7 +160,7 @@ static void move_those_that_share(struct engine *g, const struct decision *befor
 		if (!before[i].exclusive && !h->decision.exclusive &&
 			!cpuset_equal(&before[i].cpus, &h->decision.cpus) &&
 			h->state != HOLDING_WAITING && !h->decision.left)
-			engine_must_tell(g, h->container_id);
+			engine_must_tell(g, h->request.container_id);
 	}
 }
 
@@ -185,7 +186,7 @@ static void adapt(struct engine *g, int64_t now_ms, const char *cause, const str
 		if (!moved && booked && !(h->decision.lost_cpus && holding_lacks_cpus(h)))
 			note_memory(g, h);
 		if (moved && h->state != HOLDING_WAITING)
-			engine_must_tell(g, h->container_id);
+			engine_must_tell(g, h->request.container_id);
 		if (moved || booked)
 			tell_moved(g, now_ms, cause, h);
 	}

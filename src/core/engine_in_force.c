@@ -53,7 +53,7 @@ bool engine_knows_better(
 	if (!h || req->in_force == IN_FORCE_SHOWN)
 		return false;
 	const struct update want = engine_placement_of(h);
-	const struct request held = holding_request(h);
+	const struct request held = h->request;
 	bool first = has_first_cpuset(g, req, said);
 	bool same_number = own_cpus(g, req) == own_cpus(g, &held);
 	return (first || engine_runs_as(g, req, &want)) &&

@@ -12,33 +12,14 @@ static void release_older_sandboxes(struct engine *g, int64_t now_ms, const stru
 		engine_drop_for_good(g, now_ms, "replaced", h);
 }
 
-static struct request request_of_part(
-	const struct pod *pod, const struct container_ask *c, unsigned place)
-{
-	struct request req = {
-		.container_id = "",
-		.container_name = c->name,
-		.kind = c->kind,
-		.place = place,
-		.pod = *pod,
-		.cpu_milli = c->cpu_milli,
-		.cpus = "",
-		.mems = "",
-	};
-
-	req.nr_memory = container_ask_memory(c, req.memory);
-	return req;
-}
-
 /* What a whole pod was given, as the parts of a record. NULL: the arena's limit is reached. */
 static struct record_part *parts_of(
 	struct engine *g, const struct pod *pod, const struct decision *decisions)
 {
-	struct record_part *parts = arena_array(&g->arena, pod->ask->nr, sizeof *parts);
+	struct record_part *parts = arena_array(&g->arena, pod->nr, sizeof *parts);
 
-	for (unsigned i = 0; parts && i < pod->ask->nr; i++)
-		parts[i] = (struct record_part){
-			request_of_part(pod, &pod->ask->container[i], i), decisions[i]};
+	for (unsigned i = 0; parts && i < pod->nr; i++)
+		parts[i] = (struct record_part){request_of_part(pod, i), decisions[i]};
 	return parts;
 }
 
@@ -103,8 +84,9 @@ static void hold_pod(struct engine *g, int64_t now_ms, const struct pod *pod,
 		.op = RECORD_HOLD,
 		.cause = "run-pod",
 		.container_id = pod->sandbox_id,
+		.pod = pod,
 		.parts = parts,
-		.nr_parts = pod->ask->nr,
+		.nr_parts = pod->nr,
 		.in_one_line = g->s->topology_scope != SCOPE_POD,
 	};
 	struct err e;
@@ -125,8 +107,8 @@ static void record_refusal(
 	struct engine *g, int64_t now_ms, const struct pod *pod, const struct decision *d)
 {
 	const struct request whole = {.container_id = pod->sandbox_id,
-		.container_name = "",
-		.pod = *pod,
+		.ask.name = "",
+		.pod = pod_identity(pod),
 		.cpus = "",
 		.mems = ""};
 	struct record r = {
@@ -135,6 +117,7 @@ static void record_refusal(
 		.cause = "run-pod",
 		.container_id = pod->sandbox_id,
 		.request = &whole,
+		.pod = pod->container ? pod : NULL,
 		.decision = d,
 		.pool = *ledger_pool(g->ledger),
 	};
@@ -162,9 +145,8 @@ static void judge_totals(struct engine *g, int64_t now_ms, const struct pod *pod
 static void judge_apart(struct engine *g, int64_t now_ms, const struct pod *pod, enum pod_apart why,
 	struct budget *b, struct decision *d)
 {
-	struct pod unknown = *pod;
+	struct pod unknown = pod_identity(pod);
 
-	unknown.ask = NULL;
 	unknown.apart = why;
 	judge_totals(g, now_ms, &unknown, b, d);
 }
@@ -175,7 +157,7 @@ void engine_run_pod(struct engine *g, int64_t now_ms, const struct pod *pod, str
 	struct budget budget = engine_budget(g);
 	struct decision *decisions = NULL;
 
-	if (!pod->ask || !*pod->uid) { /* without a uid no container could claim its part */
+	if (!pod->container || !*pod->uid) { /* without a uid no container could claim its part */
 		judge_totals(g, now_ms, pod, &budget, d);
 		return;
 	}

@@ -194,14 +194,17 @@ int engine_change(struct engine *g, struct record *r, bool must, struct err *e)
 static int dump_entry(struct engine *g, const struct holding *h, struct record *r,
 	int (*record)(void *ctx, const struct record *r, struct err *e), void *ctx, struct err *e)
 {
-	const struct record_part part = {holding_request(h), h->decision};
+	const struct record_part part = {h->request, h->decision};
 	const struct record ops[] = {
-		{.op = RECORD_HOLD, .container_id = h->sandbox_id, .parts = &part, .nr_parts = 1},
+		{.op = RECORD_HOLD,
+			.container_id = h->request.pod.sandbox_id,
+			.parts = &part,
+			.nr_parts = 1},
 		{.op = RECORD_GRANT,
-			.container_id = h->container_id,
+			.container_id = h->request.container_id,
 			.request = &part.request,
 			.decision = &part.decision},
-		{.op = RECORD_LIVE, .container_id = h->container_id},
+		{.op = RECORD_LIVE, .container_id = h->request.container_id},
 	};
 	const bool wanted[] = {h->decision.source == SOURCE_HELD, h->state != HOLDING_WAITING,
 		h->state == HOLDING_LIVE && h->decision.source != SOURCE_ADOPTED};

@@ -102,8 +102,7 @@ void engine_shadow(struct engine *g, int64_t now_ms, const struct request *req,
 		engine_settle(g, now_ms, "shadow", &known, ours);
 		return;
 	}
-	const struct holding *waiting =
-		ledger_find_waiting(g->ledger, req->pod.uid, req->container_name);
+	const struct holding *waiting = ledger_find_waiting(g->ledger, req->pod.uid, req->ask.name);
 	const struct placement placed = placement_in_force(g->t, g->s, req);
 
 	if (waiting)

@@ -22,7 +22,7 @@ struct placement placement_in_force(
 
 struct update engine_placement_of(const struct holding *h)
 {
-	return (struct update){.container_id = h->container_id,
+	return (struct update){.container_id = h->request.container_id,
 		.cpus = h->decision.cpus,
 		.mems = h->decision.mems};
 }
@@ -45,12 +45,13 @@ void engine_collect_updates(struct engine *g, const struct cpuset *pool_before,
 
 		bool concerned = h->misplaced || (moved && !h->decision.exclusive);
 
-		if (!concerned || !may_be_told(h) || text_equal(h->container_id, not_container_id))
+		if (!concerned || !may_be_told(h) ||
+			text_equal(h->request.container_id, not_container_id))
 			continue;
 		*vec_push(ups) = engine_placement_of(h);
 		/* a runtime may pass over one whose process does not run yet: it is told once more
 		 */
-		ledger_set_misplaced(g->ledger, h->container_id, h->starting);
+		ledger_set_misplaced(g->ledger, h->request.container_id, h->starting);
 	}
 }
 
@@ -62,7 +63,7 @@ void engine_tell_later(struct engine *g, const struct cpuset *pool_before)
 		const struct holding *h = ledger_at(g->ledger, i);
 
 		if (!h->decision.exclusive && may_be_told(h))
-			ledger_set_misplaced(g->ledger, h->container_id, true);
+			ledger_set_misplaced(g->ledger, h->request.container_id, true);
 	}
 }
 
@@ -94,43 +95,42 @@ void engine_drop(
 void engine_drop_for_good(
 	struct engine *g, int64_t now_ms, const char *cause, const struct holding *h)
 {
-	auto_free char *pod_uid = xstrdup(h->pod_uid), *name = xstrdup(h->container_name);
+	auto_free char *pod_uid = xstrdup(h->request.pod.uid), *name = xstrdup(h->request.ask.name);
 	bool comes_again = h->decision.source == SOURCE_HELD && h->state != HOLDING_WAITING;
 
-	engine_drop(g, now_ms, cause, h->container_id, true);
+	engine_drop(g, now_ms, cause, h->request.container_id, true);
 	h = comes_again ? ledger_find_waiting(g->ledger, pod_uid, name) : NULL;
 	if (h)
-		engine_drop(g, now_ms, cause, h->container_id, true);
+		engine_drop(g, now_ms, cause, h->request.container_id, true);
 }
 
 bool holding_suits(const struct holding *h, const struct request *req)
 {
-	const struct request held = holding_request(h);
+	const struct request *held = &h->request;
 	bool pinned = request_pins_memory(req);
 
-	if (request_exclusive_cpus(&held) != request_exclusive_cpus(req) ||
-		request_pins_memory(&held) != pinned)
+	if (request_exclusive_cpus(held) != request_exclusive_cpus(req) ||
+		request_pins_memory(held) != pinned)
 		return false;
-	return !pinned ||
-	       (held.nr_memory == req->nr_memory &&
-		       memcmp(held.memory, req->memory, req->nr_memory * sizeof *req->memory) == 0);
+	return !pinned || (held->ask.nr_memory == req->ask.nr_memory &&
+				  memcmp(held->ask.memory, req->ask.memory,
+					  req->ask.nr_memory * sizeof *req->ask.memory) == 0);
 }
 
 bool holding_lacks_cpus(const struct holding *h)
 {
-	const struct request req = holding_request(h);
+	const struct request *req = &h->request;
 	unsigned own = h->decision.exclusive ? cpuset_count(&h->decision.cpus) : 0;
 
-	return own < request_exclusive_cpus(&req);
+	return own < request_exclusive_cpus(req);
 }
 
 /* Whether it has what it asked for: one that was found running, or lost CPUs, may not. */
 static bool has_what_it_asked_for(const struct engine *g, const struct holding *h)
 {
-	const struct request req = holding_request(h);
-	unsigned own =
-		g->s->cpu_manager_policy == MANAGER_STATIC ? request_exclusive_cpus(&req) : 0;
-	bool pinned = g->s->memory_manager_policy == MANAGER_STATIC && request_pins_memory(&req);
+	const struct request *req = &h->request;
+	unsigned own = g->s->cpu_manager_policy == MANAGER_STATIC ? request_exclusive_cpus(req) : 0;
+	bool pinned = g->s->memory_manager_policy == MANAGER_STATIC && request_pins_memory(req);
 
 	return own == (h->decision.exclusive ? cpuset_count(&h->decision.cpus) : 0) &&
 	       pinned == (h->decision.nr_blocks > 0);
@@ -138,24 +138,25 @@ static bool has_what_it_asked_for(const struct engine *g, const struct holding *
 
 bool engine_inherit(struct engine *g, int64_t now_ms, struct request *req, struct decision *d)
 {
-	bool named = *req->pod.uid && *req->container_name;
-	const struct holding *h = named ? ledger_find_named(g->ledger, req->pod.uid,
-						  req->container_name, req->container_id)
-					: NULL;
+	bool named = *req->pod.uid && *req->ask.name;
+	const struct holding *h =
+		named ? ledger_find_named(g->ledger, req->pod.uid, req->ask.name, req->container_id)
+		      : NULL;
 	/* CPUs of what waits may have gone since, and others may be free by now */
-	bool same = h && holding_suits(h, req) && text_equal(h->allocated, req->allocated) &&
+	bool same = h && holding_suits(h, req) &&
+		    text_equal(h->request.allocated, req->allocated) &&
 		    (h->state == HOLDING_WAITING ? !(h->decision.lost_cpus && holding_lacks_cpus(h))
 						 : has_what_it_asked_for(g, h));
 
 	if (!h)
 		return false;
-	req->kind = h->kind;
-	req->place = h->place;
+	req->ask.kind = h->request.ask.kind;
+	req->ask.place = h->request.ask.place;
 	*d = h->decision;
 	if (!same)
 		engine_drop_for_good(g, now_ms, "replaced", h);
 	else if (h->state != HOLDING_WAITING)
-		engine_drop(g, now_ms, "replaced", h->container_id, false);
+		engine_drop(g, now_ms, "replaced", h->request.container_id, false);
 	if (d->source != SOURCE_HELD) {
 		d->source = SOURCE_INHERITED;
 		decision_begin_anew(d);
@@ -163,27 +164,21 @@ bool engine_inherit(struct engine *g, int64_t now_ms, struct request *req, struc
 	return same && (engine_claims(g, req, d) || !admit_has_tokens(g->s, req));
 }
 
-static const char *copy_of(struct arena *a, const char *text)
-{
-	const char *copy = text ? arena_strndup(a, text, strlen(text)) : NULL;
-
-	return text && !copy ? "" : copy;
-}
-
 struct request engine_request_of(
 	struct engine *g, const struct holding *h, const char *container_id)
 {
-	struct request req = holding_request(h);
+	struct request req = h->request;
+	const char **text[REQUEST_STRINGS];
 
 	arena_init_fixed(&g->arena, g->work, ADMIT_ARENA_BYTES);
+	request_strings(&req, text);
+	for (size_t i = 0; i < REQUEST_STRINGS; i++) {
+		const char *copy =
+			*text[i] ? arena_strndup(&g->arena, *text[i], strlen(*text[i])) : NULL;
+
+		*text[i] = *text[i] && !copy ? "" : copy;
+	}
 	req.container_id = container_id;
-	req.container_name = copy_of(&g->arena, req.container_name);
-	req.pod.sandbox_id = copy_of(&g->arena, req.pod.sandbox_id);
-	req.pod.uid = copy_of(&g->arena, req.pod.uid);
-	req.pod.ns = copy_of(&g->arena, req.pod.ns);
-	req.pod.name = copy_of(&g->arena, req.pod.name);
-	req.cgroup = copy_of(&g->arena, req.cgroup);
-	req.allocated = copy_of(&g->arena, req.allocated);
 	return req;
 }
 

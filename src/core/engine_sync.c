@@ -17,7 +17,7 @@ static void adopt_memory(
 	struct memory_demand demand;
 
 	if (nodeset_empty(booked) || !request_pins_memory(req) ||
-		memory_demand(g->t, req->memory, req->nr_memory, &demand, NULL) < 0)
+		memory_demand(g->t, req->ask.memory, req->ask.nr_memory, &demand, NULL) < 0)
 		return;
 	for (unsigned k = 0; k < g->t->nr_kinds; k++)
 		if (demand.kinds >> k & 1)
@@ -82,13 +82,14 @@ static void leave_in_pool(const struct engine *g, struct decision *d)
 /* What is held for it by its pod, when it was created while nobody listened. */
 static bool claim(struct engine *g, int64_t now_ms, struct request *req, struct decision *d)
 {
-	const struct holding *h = ledger_find_waiting(g->ledger, req->pod.uid, req->container_name);
+	const struct holding *h = ledger_find_waiting(g->ledger, req->pod.uid, req->ask.name);
 	bool suits = h && holding_suits(h, req);
 
-	if (!h || !text_equal(h->sandbox_id, req->pod.sandbox_id)) /* of another life of the pod */
+	if (!h || !text_equal(h->request.pod.sandbox_id,
+			  req->pod.sandbox_id)) /* of another life of the pod */
 		return false;
-	req->kind = h->kind;
-	req->place = h->place;
+	req->ask.kind = h->request.ask.kind;
+	req->ask.place = h->request.ask.place;
 	*d = h->decision;
 	if (!suits)
 		engine_drop_for_good(g, now_ms, "replaced", h);
@@ -158,7 +159,7 @@ static void count_what_it_has(const struct decision *d, struct request *req)
 	unsigned nr = d->exclusive ? cpuset_count(&d->cpus) : 0;
 
 	if (nr && nr < request_exclusive_cpus(req))
-		req->cpu_milli = (uint64_t)nr * MILLI_PER_CPU;
+		req->ask.cpu_milli = (uint64_t)nr * MILLI_PER_CPU;
 }
 
 /* Only what nobody here has placed may be left: neither an annotation says so, nor the ledger. */
@@ -210,7 +211,7 @@ static void adopt_in_place(
 	struct decision d;
 
 	if (h ? !has_what_it_asks_for_now(g, h, req, placed)
-	      : ledger_find_waiting(g->ledger, req->pod.uid, req->container_name) != NULL)
+	      : ledger_find_waiting(g->ledger, req->pod.uid, req->ask.name) != NULL)
 		return;
 	if (!how_placed(g, req, placed, &p) || take_over(g, req, &p, &d, NULL) < 0)
 		return;
@@ -293,7 +294,7 @@ static char **ids_of_all(const struct ledger *l, size_t *nr)
 
 	*nr = ledger_count(l);
 	for (size_t i = 0; i < *nr; i++)
-		ids[i] = xstrdup(ledger_at(l, i)->container_id);
+		ids[i] = xstrdup(ledger_at(l, i)->request.container_id);
 	return ids;
 }
 
@@ -309,8 +310,8 @@ static void release_gone(struct engine *g, int64_t now_ms, const struct inventor
 		struct request key = {.container_id = ids[i]};
 		const struct request *want = &key;
 		bool runs = bsearch(&want, known, what->nr, sizeof *known, by_id);
-		bool has_pod = h && bsearch(&h->sandbox_id, pods, what->nr_sandboxes, sizeof *pods,
-					    by_text);
+		bool has_pod = h && bsearch(&h->request.pod.sandbox_id, pods, what->nr_sandboxes,
+					    sizeof *pods, by_text);
 
 		if (h && !runs && !has_pod)
 			engine_drop_for_good(g, now_ms, "synchronize", h);

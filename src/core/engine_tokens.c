@@ -51,8 +51,8 @@ int engine_allocate(struct engine *g, int64_t now_ms, const struct tokenset *tok
 /* What a container that runs could not claim before: nobody knew of its tokens. */
 static void claim_late(struct engine *g, int64_t now_ms, const struct holding *h)
 {
-	auto_free char *id = xstrdup(h->container_id);
-	struct request req = holding_request(h);
+	auto_free char *id = xstrdup(h->request.container_id);
+	struct request req = h->request;
 	struct decision d = h->decision;
 	bool misplaced = h->misplaced;
 	struct lease_user user;
@@ -77,8 +77,8 @@ static void claim_late(struct engine *g, int64_t now_ms, const struct holding *h
  * another's: it keeps its CPUs, and the tokens wait for whose they are. */
 static void withdraw_forged(struct engine *g, int64_t now_ms, const struct holding *h)
 {
-	auto_free char *id = xstrdup(h->container_id);
-	struct request req = holding_request(h);
+	auto_free char *id = xstrdup(h->request.container_id);
+	struct request req = h->request;
 	struct decision d = h->decision;
 	bool misplaced = h->misplaced;
 

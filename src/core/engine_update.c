@@ -61,19 +61,20 @@ static struct request with_identity_of(
 	struct request known = engine_request_of(g, h, req->container_id);
 
 	if (!(req->unnamed & REQUEST_CPU))
-		known.cpu_milli = req->cpu_milli;
+		known.ask.cpu_milli = req->ask.cpu_milli;
 	if (!(req->unnamed & REQUEST_CPU_LIMIT))
-		known.cpu_limit_milli = req->cpu_limit_milli;
+		known.ask.cpu_limit_milli = req->ask.cpu_limit_milli;
 	if (req->unnamed & REQUEST_MEMORY)
 		return known;
-	known.nr_memory = req->nr_memory;
-	memcpy(known.memory, req->memory, sizeof known.memory);
+	known.ask.nr_memory = req->ask.nr_memory;
+	memcpy(known.ask.memory, req->ask.memory, sizeof known.ask.memory);
 	return known;
 }
 
 static bool has_other_numbers(const struct holding *h, const struct request *req)
 {
-	return h->cpu_milli != req->cpu_milli || h->cpu_limit_milli != req->cpu_limit_milli;
+	return h->request.ask.cpu_milli != req->ask.cpu_milli ||
+	       h->request.ask.cpu_limit_milli != req->ask.cpu_limit_milli;
 }
 
 bool engine_update(struct engine *g, int64_t now_ms, const struct request *req, struct decision *d,
@@ -134,10 +135,10 @@ unsigned engine_expire(struct engine *g, int64_t now_ms)
 	unsigned nr = 0;
 
 	for (const struct holding *h; (h = first_expired(g->ledger)); nr++)
-		engine_drop(g, now_ms, "expired", h->container_id, true);
+		engine_drop(g, now_ms, "expired", h->request.container_id, true);
 	for (size_t i = 0; i < ledger_count(g->ledger); i++)
 		if (ledger_at(g->ledger, i)->state == HOLDING_TENTATIVE)
-			ledger_age(g->ledger, ledger_at(g->ledger, i)->container_id);
+			ledger_age(g->ledger, ledger_at(g->ledger, i)->request.container_id);
 	engine_tell_later(g, &before);
 	return nr;
 }

@@ -62,7 +62,7 @@ int lease_user_of(const struct request *req, struct lease_user *out, struct err 
 	if (text_equal(req->container_id, ""))
 		return err_set(e, EINVAL, "a container without an id");
 	if (!copy_name(u.container_id, sizeof u.container_id, req->container_id) ||
-		!copy_name(u.container_name, sizeof u.container_name, req->container_name) ||
+		!copy_name(u.container_name, sizeof u.container_name, req->ask.name) ||
 		!copy_name(u.pod_uid, sizeof u.pod_uid, req->pod.uid) ||
 		!copy_name(u.pod_ns, sizeof u.pod_ns, req->pod.ns) ||
 		!copy_name(u.pod_name, sizeof u.pod_name, req->pod.name))

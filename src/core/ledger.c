@@ -9,17 +9,17 @@
 
 static struct key id_key(const struct holding *h)
 {
-	return (struct key){{h->container_id, "", ""}};
+	return (struct key){{h->request.container_id, "", ""}};
 }
 
 static struct key name_key(const struct holding *h)
 {
-	return (struct key){{h->pod_uid, h->container_name, h->container_id}};
+	return (struct key){{h->request.pod.uid, h->request.ask.name, h->request.container_id}};
 }
 
 static struct key sandbox_key(const struct holding *h)
 {
-	return (struct key){{h->sandbox_id, h->container_id, ""}};
+	return (struct key){{h->request.pod.sandbox_id, h->request.container_id, ""}};
 }
 
 static int compare_keys(struct key a, struct key b)
@@ -64,14 +64,11 @@ static void index_remove(struct index *x, const struct holding *h)
 
 static void holding_free(struct holding *h)
 {
-	free(h->container_id);
-	free(h->container_name);
-	free(h->sandbox_id);
-	free(h->pod_uid);
-	free(h->pod_ns);
-	free(h->pod_name);
-	free(h->cgroup);
-	free(h->allocated);
+	const char **text[REQUEST_STRINGS];
+
+	request_strings(&h->request, text);
+	for (size_t i = 0; i < REQUEST_STRINGS; i++)
+		free((void *)(uintptr_t)*text[i]); /* ours since holding_new() */
 	free(h);
 }
 
@@ -91,52 +88,16 @@ static struct holding *holding_new(
 	const char *container_id, const struct request *req, const struct decision *d)
 {
 	struct holding *h = xcalloc(1, sizeof *h);
+	const char **text[REQUEST_STRINGS];
 
-	h->container_id = xstrdup(container_id);
-	h->container_name = xstrdup(req->container_name);
-	h->sandbox_id = xstrdup(req->pod.sandbox_id);
-	h->pod_uid = xstrdup(req->pod.uid);
-	h->pod_ns = xstrdup(req->pod.ns);
-	h->pod_name = xstrdup(req->pod.name);
-	h->cgroup = req->cgroup ? xstrdup(req->cgroup) : NULL;
-	h->allocated = req->allocated ? xstrdup(req->allocated) : NULL;
-	h->qos = req->pod.qos;
-	h->kind = req->kind;
-	h->place = req->place;
-	h->cpu_milli = req->cpu_milli;
-	h->cpu_limit_milli = req->cpu_limit_milli;
-	h->nr_memory = req->nr_memory;
-	memcpy(h->memory, req->memory, sizeof h->memory);
-	h->created_at_ns = req->created_at_ns;
+	h->request = request_kept(req);
+	h->request.container_id = container_id;
+	request_strings(&h->request, text);
+	for (size_t i = 0; i < REQUEST_STRINGS; i++)
+		*text[i] = *text[i] ? xstrdup(*text[i]) : NULL;
 	h->decision = *d;
 	h->decision.reasons = NULL; /* they live no longer than the event */
 	return h;
-}
-
-struct request holding_request(const struct holding *h)
-{
-	struct request req = {
-		.container_id = h->container_id,
-		.container_name = h->container_name,
-		.kind = h->kind,
-		.place = h->place,
-		.pod = {.sandbox_id = h->sandbox_id,
-			.uid = h->pod_uid,
-			.ns = h->pod_ns,
-			.name = h->pod_name,
-			.qos = h->qos},
-		.created_at_ns = h->created_at_ns,
-		.cpu_milli = h->cpu_milli,
-		.cpu_limit_milli = h->cpu_limit_milli,
-		.nr_memory = h->nr_memory,
-		.cpus = "",
-		.mems = "",
-		.cgroup = h->cgroup,
-		.allocated = h->allocated,
-	};
-
-	memcpy(req.memory, h->memory, sizeof req.memory);
-	return req;
 }
 
 struct ledger *ledger_new(const struct topo *t, const struct settings *s)
@@ -244,7 +205,7 @@ static struct holding *find(const struct ledger *l, const char *container_id)
 {
 	size_t i = index_find(&l->by_id, (struct key){{container_id, "", ""}});
 
-	return i < l->by_id.nr && text_equal(l->by_id.at[i]->container_id, container_id)
+	return i < l->by_id.nr && text_equal(l->by_id.at[i]->request.container_id, container_id)
 		       ? l->by_id.at[i]
 		       : NULL;
 }
@@ -258,7 +219,7 @@ const struct holding *ledger_after(const struct ledger *l, const char *container
 {
 	size_t i = index_find(&l->by_id, (struct key){{container_id, "", ""}});
 
-	if (i < l->by_id.nr && text_equal(l->by_id.at[i]->container_id, container_id))
+	if (i < l->by_id.nr && text_equal(l->by_id.at[i]->request.container_id, container_id))
 		i++;
 	return ledger_at(l, i);
 }
@@ -270,10 +231,10 @@ const struct holding *ledger_find_named(const struct ledger *l, const char *pod_
 		i < l->by_name.nr; i++) {
 		const struct holding *h = l->by_name.at[i];
 
-		if (!text_equal(h->pod_uid, pod_uid) ||
-			!text_equal(h->container_name, container_name))
+		if (!text_equal(h->request.pod.uid, pod_uid) ||
+			!text_equal(h->request.ask.name, container_name))
 			break;
-		if (!text_equal(h->container_id, not_container_id))
+		if (!text_equal(h->request.container_id, not_container_id))
 			return h;
 	}
 	return NULL;
@@ -283,7 +244,7 @@ const struct holding *ledger_find_of_pod(const struct ledger *l, const char *pod
 {
 	size_t i = index_find(&l->by_name, (struct key){{pod_uid, "", ""}});
 
-	return i < l->by_name.nr && text_equal(l->by_name.at[i]->pod_uid, pod_uid)
+	return i < l->by_name.nr && text_equal(l->by_name.at[i]->request.pod.uid, pod_uid)
 		       ? l->by_name.at[i]
 		       : NULL;
 }
@@ -308,7 +269,7 @@ struct cpuset ledger_held_by_pod(
 	struct cpuset cpus = {0};
 
 	for (size_t i = index_find(&l->by_name, (struct key){{pod_uid, "", ""}});
-		i < l->by_name.nr && text_equal(l->by_name.at[i]->pod_uid, pod_uid); i++) {
+		i < l->by_name.nr && text_equal(l->by_name.at[i]->request.pod.uid, pod_uid); i++) {
 		const struct holding *h = l->by_name.at[i];
 
 		if (h != but && holding_is_kept(h) && h->decision.exclusive)
@@ -324,7 +285,7 @@ struct cpuset ledger_held_alone_by(const struct ledger *l, const struct holding 
 	if (!h->decision.exclusive)
 		return others;
 	if (holding_is_kept(h))
-		others = ledger_held_by_pod(l, h->pod_uid, h);
+		others = ledger_held_by_pod(l, h->request.pod.uid, h);
 	return cpuset_minus(h->decision.cpus, &others);
 }
 
@@ -350,8 +311,8 @@ struct cpuset ledger_released_by(const struct ledger *l, const struct holding *h
 static void let_wait(struct ledger *l, struct holding *h)
 {
 	take_out(l, h);
-	free(h->container_id);
-	h->container_id = waiting_id(h->pod_uid, h->container_name);
+	free((void *)(uintptr_t)h->request.container_id);
+	h->request.container_id = waiting_id(h->request.pod.uid, h->request.ask.name);
 	h->state = HOLDING_WAITING;
 	l->nr_misplaced -= h->misplaced;
 	h->misplaced = false;
@@ -370,7 +331,8 @@ const struct holding *ledger_find_in_sandbox(const struct ledger *l, const char 
 {
 	size_t i = index_find(&l->by_sandbox, (struct key){{sandbox_id, "", ""}});
 
-	return i < l->by_sandbox.nr && text_equal(l->by_sandbox.at[i]->sandbox_id, sandbox_id)
+	return i < l->by_sandbox.nr &&
+			       text_equal(l->by_sandbox.at[i]->request.pod.sandbox_id, sandbox_id)
 		       ? l->by_sandbox.at[i]
 		       : NULL;
 }
@@ -380,7 +342,7 @@ bool ledger_release(struct ledger *l, const char *container_id)
 	struct holding *h = find(l, container_id);
 
 	if (h && holding_is_kept(h) && h->state != HOLDING_WAITING &&
-		!find_waiting(l, h->pod_uid, h->container_name))
+		!find_waiting(l, h->request.pod.uid, h->request.ask.name))
 		let_wait(l, h);
 	else if (h)
 		drop(l, h);
@@ -402,7 +364,7 @@ static void hold(struct ledger *l, struct holding *h)
 		struct cpuset pods = {0}, others;
 
 		if (holding_is_kept(h))
-			pods = ledger_held_by_pod(l, h->pod_uid, h);
+			pods = ledger_held_by_pod(l, h->request.pod.uid, h);
 		others = cpuset_minus(l->held, &pods);
 		assert(!cpuset_intersects(&others, &d->cpus) &&
 			!cpuset_intersects(&l->left, &d->cpus) &&
@@ -422,8 +384,7 @@ void ledger_make_way(struct ledger *l, const struct request *req, const struct d
 	struct holding *waiting;
 
 	(void)ledger_release(l, req->container_id);
-	waiting = d->source == SOURCE_HELD ? find_waiting(l, req->pod.uid, req->container_name)
-					   : NULL;
+	waiting = d->source == SOURCE_HELD ? find_waiting(l, req->pod.uid, req->ask.name) : NULL;
 	if (waiting)
 		drop(l, waiting);
 }
@@ -440,7 +401,7 @@ void ledger_commit(struct ledger *l, const struct request *req, const struct dec
 
 void ledger_hold(struct ledger *l, const struct request *req, const struct decision *d)
 {
-	auto_free char *id = waiting_id(req->pod.uid, req->container_name);
+	auto_free char *id = waiting_id(req->pod.uid, req->ask.name);
 	struct holding *before = find(l, id);
 
 	if (before)
@@ -450,7 +411,8 @@ void ledger_hold(struct ledger *l, const struct request *req, const struct decis
 
 static bool has_ended_before(const struct holding *h, const struct holding *started)
 {
-	return holding_is_kept(h) && h->kind == CONTAINER_INIT && h->place < started->place;
+	return holding_is_kept(h) && h->request.ask.kind == CONTAINER_INIT &&
+	       h->request.ask.place < started->request.ask.place;
 }
 
 void ledger_set_live(struct ledger *l, const char *container_id)
@@ -460,8 +422,10 @@ void ledger_set_live(struct ledger *l, const char *container_id)
 	if (!started || started->state == HOLDING_WAITING)
 		return;
 	started->state = HOLDING_LIVE;
-	for (size_t i = index_find(&l->by_name, (struct key){{started->pod_uid, "", ""}});
-		i < l->by_name.nr && text_equal(l->by_name.at[i]->pod_uid, started->pod_uid); i++) {
+	for (size_t i = index_find(&l->by_name, (struct key){{started->request.pod.uid, "", ""}});
+		i < l->by_name.nr &&
+		text_equal(l->by_name.at[i]->request.pod.uid, started->request.pod.uid);
+		i++) {
 		struct decision *d = &l->by_name.at[i]->decision;
 
 		if (!has_ended_before(l->by_name.at[i], started))

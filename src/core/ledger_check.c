@@ -23,7 +23,7 @@ static int is_held(const struct ledger *l, unsigned cpu, struct err *e)
 
 	assert(h);
 	return err_set(e, EBUSY, "CPU %u is held by container %s of pod %s/%s", cpu,
-		h->container_name, h->pod_ns, h->pod_name);
+		h->request.ask.name, h->request.pod.ns, h->request.pod.name);
 }
 
 /* Whether a container can be left on CPUs, of which no other one may hold any. */
@@ -117,8 +117,8 @@ static bool is_the_same(const struct decision *a, const struct decision *b)
 /* Whether one of the two takes over CPUs from the other, whose container has ended by then. */
 static bool takes_over(const struct holding *h, enum container_kind kind, unsigned place)
 {
-	return holding_is_kept(h) && h->place != place &&
-	       (h->place < place ? h->kind : kind) == CONTAINER_INIT;
+	return holding_is_kept(h) && h->request.ask.place != place &&
+	       (h->request.ask.place < place ? h->request.ask.kind : kind) == CONTAINER_INIT;
 }
 
 /* All held CPUs but those of *self and those that a part of a pod may hold beside others of it. */
@@ -130,9 +130,9 @@ static struct cpuset held_by_others(
 	for (size_t i = 0; i < l->by_id.nr; i++) {
 		const struct holding *h = l->by_id.at[i];
 		bool before = h->state == HOLDING_WAITING &&
-			      text_equal(h->container_name, req->container_name);
-		bool shared = text_equal(h->pod_uid, req->pod.uid) &&
-			      (before || takes_over(h, req->kind, req->place));
+			      text_equal(h->request.ask.name, req->ask.name);
+		bool shared = text_equal(h->request.pod.uid, req->pod.uid) &&
+			      (before || takes_over(h, req->ask.kind, req->ask.place));
 
 		if (h != self && h->decision.exclusive && !shared)
 			cpus = cpuset_or(cpus, &h->decision.cpus);
@@ -152,10 +152,10 @@ int ledger_fits(
 	}
 	if (self || d->source != SOURCE_HELD)
 		return all_fits(l, self, &others, d, e);
-	const struct holding *waiting = ledger_find_waiting(l, req->pod.uid, req->container_name);
+	const struct holding *waiting = ledger_find_waiting(l, req->pod.uid, req->ask.name);
 	if (!waiting || !is_the_same(&waiting->decision, d))
 		return err_set(e, EINVAL, "nothing like it is held for container %s of pod %s/%s",
-			req->container_name, req->pod.ns, req->pod.name);
+			req->ask.name, req->pod.ns, req->pod.name);
 	return 0;
 }
 
@@ -214,8 +214,8 @@ static bool shares_as_a_pod_may(const struct ledger *l, const struct holding *h)
 		if (o == h || !o->decision.exclusive ||
 			!cpuset_intersects(&o->decision.cpus, &h->decision.cpus))
 			continue;
-		if (!holding_is_kept(h) || !text_equal(o->pod_uid, h->pod_uid) ||
-			!takes_over(o, h->kind, h->place))
+		if (!holding_is_kept(h) || !text_equal(o->request.pod.uid, h->request.pod.uid) ||
+			!takes_over(o, h->request.ask.kind, h->request.ask.place))
 			return false;
 	}
 	return true;
@@ -230,8 +230,8 @@ static int leases_are_sound(const struct ledger *l, struct err *e)
 		const struct holding *h = l->by_id.at[i];
 		bool has = h->decision.lease;
 
-		if (has != leases_runs(l->leases, h->container_id))
-			return err_set(e, EINVAL, "container %s %s", h->container_id,
+		if (has != leases_runs(l->leases, h->request.container_id))
+			return err_set(e, EINVAL, "container %s %s", h->request.container_id,
 				has ? "has a lease whose tokens it does not run on"
 				    : "runs on tokens without a lease");
 		nr += has;
@@ -252,7 +252,7 @@ static int left_is_sound(const struct ledger *l, struct err *e)
 		if ((d->left && d->exclusive) || (!d->left && !cpuset_empty(&d->left_on)))
 			return err_set(e, EINVAL,
 				"container %s is left as it runs, and is not at once",
-				l->by_id.at[i]->container_id);
+				l->by_id.at[i]->request.container_id);
 		all = cpuset_or(all, &d->left_on);
 	}
 	if (!cpuset_equal(&all, &l->left))
@@ -271,21 +271,23 @@ int ledger_check(const struct ledger *l, struct err *e)
 	for (size_t i = 0; i < l->by_id.nr; i++) {
 		const struct holding *h = l->by_id.at[i];
 
-		if (i && strcmp(l->by_id.at[i - 1]->container_id, h->container_id) >= 0)
-			return err_set(e, EINVAL, "container %s is out of order", h->container_id);
+		if (i && strcmp(l->by_id.at[i - 1]->request.container_id,
+				 h->request.container_id) >= 0)
+			return err_set(
+				e, EINVAL, "container %s is out of order", h->request.container_id);
 		if (!h->decision.exclusive && !ledger_is_of_pool(l, &h->decision.cpus))
 			return err_set(e, EINVAL,
 				"container %s runs on other CPUs than the shared pool's",
-				h->container_id);
+				h->request.container_id);
 		if (!h->decision.exclusive)
 			continue;
 		if (cpuset_intersects(&seen, &h->decision.cpus) && !shares_as_a_pod_may(l, h))
 			return err_set(e, EINVAL,
 				"container %s holds a CPU that another one holds too",
-				h->container_id);
+				h->request.container_id);
 		if (cpuset_intersects(&l->s->reserved_cpus, &h->decision.cpus))
-			return err_set(
-				e, EINVAL, "container %s holds a reserved CPU", h->container_id);
+			return err_set(e, EINVAL, "container %s holds a reserved CPU",
+				h->request.container_id);
 		seen = cpuset_or(seen, &h->decision.cpus);
 	}
 	if (!cpuset_equal(&seen, &l->held))

@@ -65,9 +65,9 @@ static uint64_t wanted(
 {
 	uint64_t bytes = b->bytes;
 
-	for (unsigned i = 0; i < h->nr_memory && !holding_is_kept(h); i++)
-		if (h->memory[i].page_bytes == l->t->page_bytes[b->kind])
-			bytes = h->memory[i].bytes;
+	for (unsigned i = 0; i < h->request.ask.nr_memory && !holding_is_kept(h); i++)
+		if (h->request.ask.memory[i].page_bytes == l->t->page_bytes[b->kind])
+			bytes = h->request.ask.memory[i].bytes;
 	return bytes;
 }
 

@@ -64,7 +64,7 @@ static bool inside_group(const struct memory_state *m, struct nodeset nodes)
 }
 
 /* What one call has to go by. */
-struct ask {
+struct question {
 	const struct topo *t;
 	const struct memory_state *m;
 	const struct memory_demand *d;
@@ -74,8 +74,8 @@ struct ask {
 };
 
 /* The mask stands outside the rule: is it a hint all the same? */
-static void add_extra(
-	const struct ask *q, const struct memory_rows *rows, struct nodeset mask, struct family *f)
+static void add_extra(const struct question *q, const struct memory_rows *rows, struct nodeset mask,
+	struct family *f)
 {
 	if (!nodeset_empty(mask) && !family_has(f, mask) && !breaks_group(q->m, mask) &&
 		!inside_group(q->m, mask) && enough(q->t, mask, q->d, rows->allocatable, NULL) &&
@@ -88,7 +88,7 @@ _Static_assert(
 
 /* Nodes that hold nothing may join any set: that is the rule. One that is in use serves alone, or
  * with just its group; and a set may have enough thanks to what can be taken over just there. */
-static void add_masks(const struct ask *q, const struct memory_rows *rows, struct family *f)
+static void add_masks(const struct question *q, const struct memory_rows *rows, struct family *f)
 {
 	nodeset_each (n, q->t->nodes)
 		if (!q->m->node[n].assignments)
@@ -101,7 +101,7 @@ static void add_masks(const struct ask *q, const struct memory_rows *rows, struc
 }
 
 /* The fewest nodes that could hold the demand if nothing were held. */
-static unsigned size_by_allocatable(const struct ask *q, const struct memory_rows *rows)
+static unsigned size_by_allocatable(const struct question *q, const struct memory_rows *rows)
 {
 	struct family f = {.kind = FAMILY_CAPACITY, .ground = q->t->nodes};
 
@@ -127,7 +127,7 @@ static unsigned copy_for_each_kind(const struct topo *t, const struct memory_dem
 }
 
 /* The family that all kinds share; false when no set of nodes has room. */
-static bool build_family(const struct ask *q, struct memory_rows *rows, struct family *f)
+static bool build_family(const struct question *q, struct memory_rows *rows, struct family *f)
 {
 	*f = (struct family){.kind = FAMILY_CAPACITY};
 	fill_rows(q->t, q->m, rows);
@@ -143,7 +143,7 @@ unsigned memory_families(const struct topo *t, const struct memory_state *m,
 	const struct memory_demand *d, const struct memory_reuse *reuse, struct memory_rows *rows,
 	struct budget *b, struct arena *a, struct family f[TOPO_KINDS])
 {
-	const struct ask q = {t, m, d, reuse, b, a};
+	const struct question q = {t, m, d, reuse, b, a};
 	struct family one;
 
 	return build_family(&q, rows, &one) ? copy_for_each_kind(t, d, &one, rows, f) : 0;
@@ -177,8 +177,8 @@ unsigned memory_families_of_blocks(const struct topo *t, const struct memory_dem
 
 /* The best of the hints that contain the nodes: preferred before narrow before low (kubelet
  * findBestHint). */
-static bool best_hint(
-	const struct ask *q, struct family *hints, struct nodeset containing, struct hint *best)
+static bool best_hint(const struct question *q, struct family *hints, struct nodeset containing,
+	struct hint *best)
 {
 	unsigned nr = 0;
 
@@ -209,7 +209,7 @@ static const struct refusals extend_refusals = {
  * (kubelet getDefaultHint, extendTopologyManagerHint). Both look only at the hints for ordinary
  * memory. */
 static int choose_nodes(
-	const struct ask *q, const struct hint *affinity, struct nodeset *nodes, struct err *e)
+	const struct question *q, const struct hint *affinity, struct nodeset *nodes, struct err *e)
 {
 	const struct refusals *why = affinity->any ? &default_refusals : &extend_refusals;
 	struct memory_rows *rows = arena_alloc(q->arena, sizeof *rows);
@@ -236,7 +236,7 @@ int memory_allocate(const struct topo *t, const struct memory_state *m,
 	const struct hint *affinity, struct budget *b, struct arena *a,
 	struct memory_block blocks[TOPO_KINDS], struct err *e)
 {
-	const struct ask q = {t, m, d, reuse, b, a};
+	const struct question q = {t, m, d, reuse, b, a};
 	struct nodeset nodes = {0};
 	int nr = 0, rc = choose_nodes(&q, affinity, &nodes, e);
 

@@ -89,7 +89,7 @@ static void *copy_of(const void *from, size_t nr, size_t size)
 
 /* The grants outlive the arena that they were made in. */
 static struct node_pod *pod_new(
-	const struct books *b, const struct pod_ask *ask, const struct grants *g)
+	const struct books *b, const struct pod *ask, const struct grants *g)
 {
 	struct node_pod *p = xcalloc(1, sizeof *p);
 
@@ -107,7 +107,7 @@ static struct node_pod *pod_new(
 	return p;
 }
 
-int node_admit(struct node *n, const struct pod_ask *pod, struct arena *a, struct refusal *why)
+int node_admit(struct node *n, const struct pod *pod, struct arena *a, struct refusal *why)
 {
 	struct budget b = budget_of(n->books.s->merge_visit_budget);
 	struct grants g;

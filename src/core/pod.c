@@ -33,6 +33,18 @@ enum qos qos_from_cgroup_parent(const char *cgroup_parent)
 	return strstr(path, "burstable") ? QOS_BURSTABLE : QOS_GUARANTEED;
 }
 
+struct pod pod_identity(const struct pod *p)
+{
+	struct pod it = *p;
+
+	it.nr = 0;
+	it.container = NULL;
+	it.has_policy = it.pod_level = false;
+	it.attached = NULL;
+	it.nr_attached = 0;
+	return it;
+}
+
 const char *pod_annotation(const struct pod *p, const char *key)
 {
 	for (size_t i = 0; i < p->nr_annotations; i++)
@@ -52,7 +64,7 @@ const char *container_kind_name(enum container_kind k)
 	return names[k];
 }
 
-unsigned container_ask_memory(const struct container_ask *c, struct memory_ask out[TOPO_KINDS])
+unsigned ask_memory(const struct ask *c, struct memory_ask out[TOPO_KINDS])
 {
 	unsigned nr = 0;
 
@@ -103,13 +115,13 @@ unsigned qos_exclusive_cpus(enum qos q, uint64_t cpu_milli)
 	return cpus > UINT32_MAX ? UINT32_MAX : (unsigned)cpus;
 }
 
-unsigned pod_exclusive_cpus(const struct pod_ask *pod, unsigned container)
+unsigned pod_exclusive_cpus(const struct pod *pod, unsigned container)
 {
 	return pod->pod_level ? 0
 			      : qos_exclusive_cpus(pod->qos, pod->container[container].cpu_milli);
 }
 
-bool pod_pins_memory(const struct pod_ask *pod)
+bool pod_pins_memory(const struct pod *pod)
 {
 	return pod->qos == QOS_GUARANTEED && !pod->pod_level;
 }
@@ -119,8 +131,8 @@ static uint64_t max(uint64_t a, uint64_t b)
 	return a > b ? a : b;
 }
 
-uint64_t pod_needs_at_once(const struct pod_ask *pod,
-	uint64_t (*of)(const struct pod_ask *pod, unsigned container, unsigned what), unsigned what)
+uint64_t pod_needs_at_once(const struct pod *pod,
+	uint64_t (*of)(const struct pod *pod, unsigned container, unsigned what), unsigned what)
 {
 	uint64_t sidecars = 0, most = 0, apps = 0;
 

@@ -51,27 +51,15 @@ static const char *copy_string(const char *s, struct arena *a)
 	return arena_strndup(a, s, strlen(s));
 }
 
-static const struct container_ask *copy_containers(const struct pod_ask *from, struct arena *a)
+static const struct ask *copy_containers(const struct pod *from, struct arena *a)
 {
-	struct container_ask *list = arena_array(a, from->nr, sizeof *list);
+	struct ask *list = arena_array(a, from->nr, sizeof *list);
 
 	for (unsigned i = 0; list && i < from->nr; i++) {
 		list[i] = from->container[i];
 		list[i].name = copy_string(list[i].name, a);
 	}
 	return list;
-}
-
-static const struct pod_ask *copy_ask(const struct pod_ask *from, struct arena *a)
-{
-	struct pod_ask *ask = arena_alloc(a, sizeof *ask);
-
-	if (!ask)
-		return NULL;
-	*ask = *from;
-	ask->uid = copy_string(from->uid, a);
-	ask->container = copy_containers(from, a);
-	return ask;
 }
 
 static const char *const *copy_resources(const struct known_pod *from, struct arena *a)
@@ -100,8 +88,8 @@ static void copy_pod(const struct known_pod *from, struct arena *a, struct known
 	to->pod.sandbox_id = "";
 	to->pod.ns = copy_string(from->pod.ns, a);
 	to->pod.name = copy_string(from->pod.name, a);
-	to->pod.ask = copy_ask(from->pod.ask, a);
-	to->pod.uid = to->pod.ask ? to->pod.ask->uid : NULL;
+	to->pod.uid = copy_string(from->pod.uid, a);
+	to->pod.container = copy_containers(&from->pod, a);
 	to->pod.annotations = copy_annotations(&from->pod, a);
 	to->resource = copy_resources(from, a);
 }
@@ -133,7 +121,7 @@ static void drop(struct pod_store *s, struct kept *k)
 
 /* Whether two pods ask for the same */
 
-static bool same_containers(const struct container_ask *x, const struct container_ask *y)
+static bool same_containers(const struct ask *x, const struct ask *y)
 {
 	bool same = text_equal(x->name, y->name) && x->kind == y->kind && x->tokens == y->tokens &&
 		    x->cpu_milli == y->cpu_milli && x->nr_memory == y->nr_memory &&
@@ -150,7 +138,7 @@ static bool same_containers(const struct container_ask *x, const struct containe
 
 static bool same_asks(const struct known_pod *x, const struct known_pod *y)
 {
-	const struct pod_ask *a = x->pod.ask, *b = y->pod.ask;
+	const struct pod *a = &x->pod, *b = &y->pod;
 	bool same = a->qos == b->qos && a->pod_level == b->pod_level && a->nr == b->nr &&
 		    x->nr_resources == y->nr_resources;
 

@@ -13,14 +13,15 @@
  * a scheduler knows nothing else. Who has tokens has asked for as many whole CPUs. */
 static bool counts(const struct report_facts *f, const struct holding *h)
 {
-	const struct request ask = holding_request(h);
+	const struct request ask = h->request;
 	struct nodeset nodes = {0};
 
-	if (h->kind == CONTAINER_INIT)
+	if (h->request.ask.kind == CONTAINER_INIT)
 		return false;
 	if (f->has_devices && f->has_devices(f->ctx, h, &nodes))
 		return true;
-	return h->qos == QOS_GUARANTEED && (request_exclusive_cpus(&ask) || h->nr_memory);
+	return h->request.pod.qos == QOS_GUARANTEED &&
+	       (request_exclusive_cpus(&ask) || h->request.ask.nr_memory);
 }
 
 /* Fingerprint */
@@ -29,9 +30,9 @@ static int by_pod(const void *a, const void *b)
 {
 	const struct holding *x = *(const struct holding *const *)a,
 			     *y = *(const struct holding *const *)b;
-	int rc = strcmp(x->pod_ns, y->pod_ns);
+	int rc = strcmp(x->request.pod.ns, y->request.pod.ns);
 
-	return rc ? rc : strcmp(x->pod_name, y->pod_name);
+	return rc ? rc : strcmp(x->request.pod.name, y->request.pod.name);
 }
 
 /* Each pod's part once; its containers stand together in the list. */
@@ -41,7 +42,8 @@ static size_t fingerprints(const struct holding **list, size_t nr, uint64_t *out
 
 	for (size_t i = 0; i < nr; i++)
 		if (!i || by_pod(&list[i - 1], &list[i]))
-			out[nr_pods++] = fingerprint_pod(list[i]->pod_ns, list[i]->pod_name);
+			out[nr_pods++] =
+				fingerprint_pod(list[i]->request.pod.ns, list[i]->request.pod.name);
 	return nr_pods;
 }
 
@@ -111,8 +113,9 @@ static int name_pods(struct report *out, const struct report_facts *f,
 		return -ENOMEM;
 	for (size_t i = 0; i < nr; i++) {
 		if (!i || by_pod(&list[i - 1], &list[i]))
-			pod[nr_pods++] = (struct named_pod){
-				.part = fingerprint_pod(list[i]->pod_ns, list[i]->pod_name)};
+			pod[nr_pods++] =
+				(struct named_pod){.part = fingerprint_pod(list[i]->request.pod.ns,
+							   list[i]->request.pod.name)};
 		pod[nr_pods - 1].nodes =
 			nodeset_or(pod[nr_pods - 1].nodes, nodes_of(out->topo, f, list[i]));
 	}
@@ -158,9 +161,10 @@ static int take_placement(
 		struct nodeset nodes = nodes_of(out->topo, f, h);
 		if (nodeset_count(nodes) != 1)
 			return 0;
-		list[nr++] = (struct placed_container){
-			numaplacement_hash(h->pod_ns, h->pod_name, h->container_name),
-			nodeset_next(nodes, 0)};
+		list[nr++] =
+			(struct placed_container){numaplacement_hash(h->request.pod.ns,
+							  h->request.pod.name, h->request.ask.name),
+				nodeset_next(nodes, 0)};
 	}
 	int rc = numaplacement_pack(list, nr, out->topo->ids.nr, a, &out->placement);
 	out->has_placement = rc == 0;

@@ -53,26 +53,26 @@ static int add_memory(struct request *req, uint64_t page_bytes, uint64_t bytes, 
 
 	if (!bytes)
 		return 0;
-	while (at < req->nr_memory && req->memory[at].page_bytes < page_bytes)
+	while (at < req->ask.nr_memory && req->ask.memory[at].page_bytes < page_bytes)
 		at++;
-	if (at < req->nr_memory && req->memory[at].page_bytes == page_bytes) {
-		req->memory[at].bytes = bytes;
+	if (at < req->ask.nr_memory && req->ask.memory[at].page_bytes == page_bytes) {
+		req->ask.memory[at].bytes = bytes;
 		return 0;
 	}
-	if (req->nr_memory == TOPO_KINDS)
+	if (req->ask.nr_memory == TOPO_KINDS)
 		return err_set(e, E2BIG, "more than %d kinds of memory", TOPO_KINDS);
-	memmove(&req->memory[at + 1], &req->memory[at],
-		(req->nr_memory - at) * sizeof req->memory[0]);
-	req->memory[at] = (struct memory_ask){page_bytes, bytes};
-	req->nr_memory++;
+	memmove(&req->ask.memory[at + 1], &req->ask.memory[at],
+		(req->ask.nr_memory - at) * sizeof req->ask.memory[0]);
+	req->ask.memory[at] = (struct memory_ask){page_bytes, bytes};
+	req->ask.nr_memory++;
 	return 0;
 }
 
 int request_from_resources(struct request *req, const struct linux_resources *r, struct err *e)
 {
-	req->cpu_milli = cpu_milli_from_shares(r);
-	req->cpu_limit_milli = cpu_limit(r);
-	req->nr_memory = 0;
+	req->ask.cpu_milli = cpu_milli_from_shares(r);
+	req->ask.cpu_limit_milli = cpu_limit(r);
+	req->ask.nr_memory = 0;
 	if (req->pod.qos == QOS_GUARANTEED && r->has_memory_limit && r->memory_limit > 0)
 		(void)add_memory(req, 0, (uint64_t)r->memory_limit, e);
 	for (unsigned i = 0; i < r->nr_hugepages; i++) {
@@ -86,7 +86,7 @@ int request_from_resources(struct request *req, const struct linux_resources *r,
 
 static uint64_t ordinary_memory(const struct request *req)
 {
-	return req->nr_memory && !req->memory[0].page_bytes ? req->memory[0].bytes : 0;
+	return req->ask.nr_memory && !req->ask.memory[0].page_bytes ? req->ask.memory[0].bytes : 0;
 }
 
 bool request_has_limits(const struct request *req, const struct linux_resources *in_force)
@@ -94,8 +94,8 @@ bool request_has_limits(const struct request *req, const struct linux_resources 
 	/* runc libcontainer/cgroups/systemd, addCpuQuota(); the largest page of any kernel */
 	enum { STEP_MILLI = 10, PAGE_BYTES_MAX = 65536 };
 	uint64_t milli = cpu_limit(in_force), bytes = ordinary_memory(req);
-	bool cpu = !milli ||
-		   (milli >= req->cpu_limit_milli && milli - req->cpu_limit_milli < STEP_MILLI);
+	bool cpu = !milli || (milli >= req->ask.cpu_limit_milli &&
+				     milli - req->ask.cpu_limit_milli < STEP_MILLI);
 	uint64_t limit = in_force->has_memory_limit ? (uint64_t)in_force->memory_limit : bytes;
 
 	return cpu && limit <= bytes && bytes - limit < PAGE_BYTES_MAX;
@@ -104,7 +104,7 @@ bool request_has_limits(const struct request *req, const struct linux_resources 
 void request_take_limits(struct request *req, const struct linux_resources *in_force)
 {
 	if (limits_cpu(in_force))
-		req->cpu_milli = req->cpu_limit_milli = cpu_limit(in_force);
+		req->ask.cpu_milli = req->ask.cpu_limit_milli = cpu_limit(in_force);
 	if (in_force->has_memory_limit && in_force->memory_limit > 0)
 		(void)add_memory(req, 0, (uint64_t)in_force->memory_limit, NULL);
 }
@@ -124,12 +124,60 @@ uint64_t page_bytes_from_name(const char *name)
 	return text_quantity(text, &bytes, NULL) == 0 ? (uint64_t)bytes : 0;
 }
 
+struct request request_of_part(const struct pod *pod, size_t place)
+{
+	struct request req = {
+		.container_id = "",
+		.ask = pod->container[place],
+		.pod = pod_identity(pod),
+		.cpus = "",
+		.mems = "",
+	};
+
+	req.ask.place = (unsigned)place;
+	memset(req.ask.memory, 0, sizeof req.ask.memory);
+	req.ask.nr_memory = ask_memory(&pod->container[place], req.ask.memory);
+	return req;
+}
+
+struct request request_kept(const struct request *req)
+{
+	struct request kept = {
+		.container_id = req->container_id,
+		.ask = req->ask,
+		.pod = {.sandbox_id = req->pod.sandbox_id,
+			.uid = req->pod.uid,
+			.ns = req->pod.ns,
+			.name = req->pod.name,
+			.qos = req->pod.qos},
+		.created_at_ns = req->created_at_ns,
+		.cpus = "",
+		.mems = "",
+		.cgroup = req->cgroup,
+		.allocated = req->allocated,
+	};
+
+	kept.ask.nr_devices = 0; /* of resources that only the event knows */
+	kept.ask.cpus_on = NULL;
+	kept.ask.advice = NULL;
+	return kept;
+}
+
+void request_strings(struct request *req, const char **text[REQUEST_STRINGS])
+{
+	const char **const all[REQUEST_STRINGS] = {&req->container_id, &req->ask.name,
+		&req->pod.sandbox_id, &req->pod.uid, &req->pod.ns, &req->pod.name, &req->cgroup,
+		&req->allocated};
+
+	memcpy(text, all, sizeof all);
+}
+
 unsigned request_exclusive_cpus(const struct request *req)
 {
-	return qos_exclusive_cpus(req->pod.qos, req->cpu_milli);
+	return qos_exclusive_cpus(req->pod.qos, req->ask.cpu_milli);
 }
 
 bool request_pins_memory(const struct request *req)
 {
-	return req->pod.qos == QOS_GUARANTEED && req->nr_memory > 0;
+	return req->pod.qos == QOS_GUARANTEED && req->ask.nr_memory > 0;
 }

@@ -255,7 +255,7 @@ static int resize_memory(struct change *c, const struct request *req)
 
 	if (c->s->memory_manager_policy != MANAGER_STATIC || !request_pins_memory(req))
 		return 0;
-	if (memory_demand(c->t, req->memory, req->nr_memory, &demand, &e) < 0)
+	if (memory_demand(c->t, req->ask.memory, req->ask.nr_memory, &demand, &e) < 0)
 		return refuse(c, "UnexpectedAdmissionError", e.text);
 	for (unsigned k = 0; k < c->t->nr_kinds && !rc; k++) {
 		struct memory_block *b = block_of(c->d, k);
@@ -293,10 +293,10 @@ static struct cpuset free_for_others(const struct ledger *l)
 /* Tokens are given out by the kubelet, which knows nothing of a resize. */
 static int check_tokens(struct change *c, const struct holding *h)
 {
-	const struct request had = holding_request(h);
+	const struct request had = h->request;
 
 	if (!h->decision.lease || c->count == request_exclusive_cpus(&had) ||
-		c->count == leases_count_of(ledger_leases(c->l), h->container_id))
+		c->count == leases_count_of(ledger_leases(c->l), h->request.container_id))
 		return 0;
 	return refuse(c, "UnexpectedAdmissionError",
 		"Resize failed due to its CPUs being those of its numafit.io/cpu, of which it has "

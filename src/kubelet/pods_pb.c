@@ -123,20 +123,14 @@ static int take_metadata(
 
 static int take_pod(const Corev1__Pod *m, struct arena *a, struct known_pod *out, struct err *e)
 {
-	struct pod_spec spec = {.uid = out->pod.uid, .qos = m->status ? m->status->qosclass : NULL};
-	struct pod_ask *ask = arena_alloc(a, sizeof *ask);
-
-	if (!ask)
-		return too_large(e);
+	struct pod_spec spec = {.qos = m->status ? m->status->qosclass : NULL};
 	int rc = m->spec ? take_spec(m->spec, a, &spec, e) : 0;
 	if (!rc)
 		rc = pod_spec_list_resources(&spec, a, e);
 	if (!rc)
-		rc = pod_spec_ask(&spec, a, ask, e);
+		rc = pod_spec_ask(&spec, a, &out->pod, e);
 	if (rc)
 		return rc;
-	out->pod.qos = ask->qos;
-	out->pod.ask = ask;
 	out->resource = spec.resource;
 	out->nr_resources = spec.nr_resources;
 	return 0;

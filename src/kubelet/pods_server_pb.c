@@ -66,7 +66,7 @@ static void add_memory(struct list_form *l, const struct memory_ask *ask)
 	f->resource.key = f->name;
 }
 
-static void add_own(struct list_form *l, const struct container_ask *c)
+static void add_own(struct list_form *l, const struct ask *c)
 {
 	if (c->cpu_milli) {
 		struct resource_form *f = add(l, "cpu");
@@ -77,8 +77,7 @@ static void add_own(struct list_form *l, const struct container_ask *c)
 		add_memory(l, &c->memory[i]);
 }
 
-static void add_devices(
-	struct list_form *l, const struct container_ask *c, const struct known_pod *pod)
+static void add_devices(struct list_form *l, const struct ask *c, const struct known_pod *pod)
 {
 	for (unsigned i = 0; i < c->nr_devices; i++) {
 		struct resource_form *f = add(l, pod->resource[c->device[i].resource]);
@@ -94,7 +93,7 @@ struct container_form {
 };
 
 static Corev1__Container *fill_container(
-	struct container_form *f, const struct container_ask *from, const struct known_pod *pod)
+	struct container_form *f, const struct ask *from, const struct known_pod *pod)
 {
 	corev1__container__init(&f->container);
 	corev1__resource_requirements__init(&f->resources);
@@ -117,13 +116,13 @@ static Corev1__Container *fill_container(
 static int fill_spec(
 	Corev1__PodSpec *m, const struct known_pod *pod, struct arena *a, struct err *e)
 {
-	const struct pod_ask *ask = pod->pod.ask;
+	const struct pod *ask = &pod->pod;
 	struct container_form *forms = arena_array(a, ask->nr, sizeof *forms);
 	Corev1__Container **list = arena_array(a, ask->nr, sizeof(void *));
 	unsigned inits = 0;
 
 	if (!forms || !list)
-		return err_set(e, ENOMEM, "%u containers are too many for one message", ask->nr);
+		return err_set(e, ENOMEM, "%zu containers are too many for one message", ask->nr);
 	for (unsigned i = 0; i < ask->nr; i++) {
 		list[i] = fill_container(&forms[i], &ask->container[i], pod);
 		inits += ask->container[i].kind != CONTAINER_APP; /* they come first */
@@ -171,7 +170,7 @@ int pods_pod_encode(const struct known_pod *pod, struct arena *a, struct blob *o
 	metadata.name = pb_string(pod->pod.name);
 	metadata.namespace_ = pb_string(pod->pod.ns);
 	metadata.uid = pb_string(pod->pod.uid);
-	if (pod->pod.ask) {
+	if (pod->pod.container) {
 		m.spec = &spec;
 		m.status = &status;
 		status.qosclass = pb_string(qos_name(pod->pod.qos));

@@ -288,14 +288,14 @@ static const char *annotation_not_of_pod(
 static int fill_request(struct request *req, const Nri__PodSandbox *pod, const Nri__Container *c,
 	const Nri__LinuxResources *asked, struct arena *a, struct err *odd)
 {
-	*req = (struct request){.container_id = "", .container_name = "", .cpus = "", .mems = ""};
+	*req = (struct request){.container_id = "", .ask.name = "", .cpus = "", .mems = ""};
 	if (fill_pod(&req->pod, pod, c, a) < 0)
 		return -ENOMEM;
 	if (!c)
 		return 0;
 	const Nri__LinuxResources *has = c->linux ? c->linux->resources : NULL;
 	req->container_id = c->id;
-	req->container_name = c->name;
+	req->ask.name = c->name;
 	req->created_at_ns = c->created_at;
 	req->in_creation = c->state == NRI__CONTAINER_STATE__CONTAINER_CREATED;
 	req->placement = annotation_not_of_pod(pod, c, NRI_PLACEMENT_ANNOTATION);

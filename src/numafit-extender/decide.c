@@ -9,13 +9,13 @@
 static const char avoided[] = "the node refused this workload a short while ago";
 
 /* A pod that is being asked about. */
-struct ask {
+struct question {
 	struct extender_pod pod;
 	struct sched_plan *plan;
 	struct arena arena;
 };
 
-static void ask_fini(struct ask *a)
+static void ask_fini(struct question *a)
 {
 	sched_plan_free(a->plan);
 	arena_fini(&a->arena);
@@ -43,7 +43,7 @@ int decide_same_pod(
 		e, EINVAL, "%s is pod %s/%s, not %s/%s", uid, known.ns, known.name, ns, name);
 }
 
-static int ask_init(struct ask *a, struct extender *x, struct json_t *pod, struct err *e)
+static int ask_init(struct question *a, struct extender *x, struct json_t *pod, struct err *e)
 {
 	struct api_meta meta;
 
@@ -75,13 +75,13 @@ bool decide_candidate(
 }
 
 static bool is_avoided(
-	const struct extender *x, const struct ask *a, const char *node, int64_t now_ms)
+	const struct extender *x, const struct question *a, const char *node, int64_t now_ms)
 {
 	return x->config.avoid && sched_avoid_is(x->avoid, a->pod.workload, node, now_ms);
 }
 
 static struct extender_verdict judge(
-	struct extender *x, const struct ask *a, const char *name, int64_t now_ms)
+	struct extender *x, const struct question *a, const char *name, int64_t now_ms)
 {
 	struct sched_candidate c;
 	struct sched_node node;
@@ -110,7 +110,7 @@ uint64_t decide_zones(const struct sched_candidate *c, const struct sched_placem
 
 /* The zones that the pod would take on the node, for the time when it is bound. */
 static struct kept_node keep(
-	struct extender *x, const struct ask *a, const char *name, int64_t score)
+	struct extender *x, const struct question *a, const char *name, int64_t score)
 {
 	struct kept_node kept = {.node = kept_node_name(name), .score = (unsigned)score};
 	struct sched_placement p;
@@ -131,7 +131,7 @@ char *decide_filter(
 	struct extender *x, const struct http_request *r, struct decided *out, struct err *e)
 {
 	struct extender_args args;
-	struct ask a;
+	struct question a;
 	size_t fitting = 0, last = 0;
 	int64_t now_ms = loop_wall_ms();
 
@@ -178,8 +178,8 @@ static int64_t worth_keeping(const int64_t *score, size_t nr)
 }
 
 /* Of many that are alike the first ones. */
-static void keep_best(struct extender *x, const struct ask *a, const struct extender_args *args,
-	const int64_t *score)
+static void keep_best(struct extender *x, const struct question *a,
+	const struct extender_args *args, const int64_t *score)
 {
 	struct kept_node best[KEPT_NODES_MAX];
 	int64_t least = worth_keeping(score, args->nr);
@@ -197,7 +197,7 @@ char *decide_prioritize(
 	struct extender *x, const struct http_request *r, struct decided *out, struct err *e)
 {
 	struct extender_args args;
-	struct ask a;
+	struct question a;
 
 	if (extender_args_read(r->body, r->len, &args, e))
 		return NULL;
@@ -223,8 +223,8 @@ char *decide_prioritize(
 
 /* Preempt: a node that would still not do is none to make room on. */
 
-static bool would_help(
-	struct extender *x, const struct ask *a, const struct extender_victims *v, int64_t now_ms)
+static bool would_help(struct extender *x, const struct question *a,
+	const struct extender_victims *v, int64_t now_ms)
 {
 	const struct sched_candidate *known = sched_cluster_find(x->cluster, v->node);
 
@@ -239,7 +239,7 @@ char *decide_preempt(
 	struct extender *x, const struct http_request *r, struct decided *out, struct err *e)
 {
 	struct extender_preempt p;
-	struct ask a;
+	struct question a;
 	int64_t now_ms = loop_wall_ms();
 
 	if (extender_preempt_read(r->body, r->len, &p, e))

@@ -83,7 +83,7 @@ static int check_node(const struct world_node *n, struct err *e)
 		rc = err_set(e, EINVAL, "its pods ask for more CPUs than it has");
 	if (!rc && !n->nr_pods && ledger_count(n->is.ledger))
 		rc = err_set(e, EINVAL, "%s holds something, but no pod is there",
-			ledger_at(n->is.ledger, 0)->container_name);
+			ledger_at(n->is.ledger, 0)->request.ask.name);
 	return rc ? err_add(e, rc, "%s", n->is.name) : 0;
 }
 

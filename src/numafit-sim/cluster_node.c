@@ -152,9 +152,8 @@ void cluster_node_fini(struct cluster_node *n)
 
 struct asked {
 	char name[SHAPE_CONTAINERS_MAX][TEXT_SIZE_MAX];
-	struct container_ask container[SHAPE_CONTAINERS_MAX];
+	struct ask container[SHAPE_CONTAINERS_MAX];
 	struct advice_ask advice[SHAPE_CONTAINERS_MAX];
-	struct pod_ask ask;
 	struct pod pod;
 };
 
@@ -163,7 +162,7 @@ static void ask_for(struct asked *a, const struct cluster_pod *pod)
 	const struct pod_shape *s = pod->shape;
 
 	for (unsigned c = 0; c < s->nr_containers; c++) {
-		struct container_ask *to = &a->container[c];
+		struct ask *to = &a->container[c];
 
 		(void)snprintf(a->name[c], sizeof a->name[c], "c%u", c);
 		to->name = a->name[c];
@@ -173,14 +172,13 @@ static void ask_for(struct asked *a, const struct cluster_pod *pod)
 				to->memory[to->nr_memory++] =
 					(struct memory_ask){pod_memory_page(m), s->bytes[m]};
 	}
-	a->ask = (struct pod_ask){
-		.uid = pod->uid, .qos = s->qos, .nr = s->nr_containers, .container = a->container};
 	a->pod = (struct pod){.sandbox_id = pod->uid,
 		.uid = pod->uid,
 		.ns = s->family,
 		.name = pod->uid,
 		.qos = s->qos,
-		.ask = &a->ask};
+		.nr = s->nr_containers,
+		.container = a->container};
 }
 
 /* What numafitd does with advice before the merge. */
@@ -198,7 +196,7 @@ static void ask_by_advice(const struct cluster_node *n, const struct cluster_mac
 		.foreign = &foreign};
 	enum advice_verdict so_far = advice_check(advice, &facts, NULL);
 
-	for (unsigned c = 0; c < a->ask.nr; c++) {
+	for (unsigned c = 0; c < a->pod.nr; c++) {
 		const struct advice_container *of = advice_for(advice, a->name[c]);
 
 		if (!of)
@@ -216,22 +214,22 @@ static void hold(struct cluster_node *n, const struct asked *a, struct decision 
 {
 	struct cpuset own = {0};
 
-	for (unsigned c = 0; c < a->ask.nr; c++)
+	for (unsigned c = 0; c < a->pod.nr; c++)
 		if (part[c].exclusive)
 			own = cpuset_or(own, &part[c].cpus);
 	const struct cpuset pool = ledger_pool_without(n->ledger, &own);
 	int rc = ledger_set_pool(n->ledger, &pool, NULL);
 	assert(!rc);
-	for (unsigned c = 0; c < a->ask.nr; c++) {
+	for (unsigned c = 0; c < a->pod.nr; c++) {
 		struct request req = {.container_id = "",
-			.container_name = a->name[c],
-			.place = c,
+			.ask.name = a->name[c],
+			.ask.place = c,
 			.pod = a->pod,
-			.cpu_milli = a->container[c].cpu_milli,
+			.ask.cpu_milli = a->container[c].cpu_milli,
 			.cpus = "",
 			.mems = ""};
 
-		req.nr_memory = container_ask_memory(&a->container[c], req.memory);
+		req.ask.nr_memory = ask_memory(&a->container[c], req.ask.memory);
 		if (!part[c].exclusive)
 			part[c].cpus = pool;
 		ledger_hold(n->ledger, &req, &part[c]);
@@ -252,10 +250,10 @@ void cluster_node_run(struct cluster_node *n, const struct cluster_machine *m,
 		ask_by_advice(n, m, advice, now_ms, &a);
 	admit_pod(n->ledger, &m->settings, &a.pod, &budget, work_anew(w), &whole, &part);
 	*out = (struct node_answer){
-		.admit = whole.admit, .nr = a.ask.nr, .advice = whole.advice.verdict};
+		.admit = whole.admit, .nr = a.pod.nr, .advice = whole.advice.verdict};
 	if (!whole.admit)
 		return;
-	for (unsigned c = 0; c < a.ask.nr; c++) {
+	for (unsigned c = 0; c < a.pod.nr; c++) {
 		if (part[c].exclusive || part[c].nr_blocks)
 			out->on[c] = decision_nodes_used(&m->topo, &part[c]);
 		if (out->advice == ADVICE_NONE)
@@ -268,7 +266,7 @@ void cluster_node_stop(struct cluster_node *n, const char *uid)
 {
 	for (const struct holding *h; (h = ledger_find_of_pod(n->ledger, uid));) {
 		const struct cpuset released = ledger_released_by(n->ledger, h);
-		auto_free char *id = xstrdup(h->container_id);
+		auto_free char *id = xstrdup(h->request.container_id);
 		const struct cpuset pool = ledger_pool_grown(n->ledger, &released);
 
 		(void)ledger_release(n->ledger, id);

@@ -48,7 +48,7 @@ static bool *reusable(
 
 	for (size_t g = 0; g < p->given.nr && flags; g++) {
 		const struct given *of = &p->given.at[g];
-		bool init = p->spec.pod.ask->container[of->container].kind == CONTAINER_INIT;
+		bool init = p->spec.pod.container[of->container].kind == CONTAINER_INIT;
 
 		if (of->row == row)
 			mark(&d->row[row], &of->ids, init, flags);
@@ -70,9 +70,9 @@ static int claim_of(const struct device_table *d, const struct sim_pod *p, unsig
 	return out->held && (!reuse || out->reusable) ? 0 : -ENOMEM;
 }
 
-static uint64_t devices_of(const struct pod_ask *ask, unsigned container, unsigned resource)
+static uint64_t devices_of(const struct pod *ask, unsigned container, unsigned resource)
 {
-	const struct container_ask *c = &ask->container[container];
+	const struct ask *c = &ask->container[container];
 
 	for (unsigned i = 0; i < c->nr_devices; i++)
 		if (c->device[i].resource == resource)
@@ -84,7 +84,7 @@ int device_table_align(const struct device_table *d, const struct sim_pod *p, un
 	bool pod_scope, struct arena *a, struct policy_answer *out)
 {
 	const struct settings *s = d->settings;
-	const struct pod_ask *ask = p->spec.pod.ask;
+	const struct pod *ask = &p->spec.pod;
 	const struct hint_space space = {
 		.all = d->topo->nodes,
 		.distance = s->prefer_closest_numa_nodes ? d->topo->distance : NULL,
@@ -151,7 +151,7 @@ int device_table_choose(const struct device_table *d, const struct sim_pod *p, u
 	unsigned ask, const struct hint *affinity, struct arena *a, struct device_choice *out,
 	struct err *e)
 {
-	const struct device_ask *what = &p->spec.pod.ask->container[container].device[ask];
+	const struct device_ask *what = &p->spec.pod.container[container].device[ask];
 	unsigned row = p->row[what->resource];
 	struct device_resource r;
 	struct device_claim c;

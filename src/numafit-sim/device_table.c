@@ -248,7 +248,7 @@ struct sim_pod *device_table_pod(const struct device_table *d, const char *uid)
 
 int sim_pod_container(const struct sim_pod *p, const char *name)
 {
-	const struct pod_ask *ask = p->spec.pod.ask;
+	const struct pod *ask = &p->spec.pod;
 
 	for (unsigned i = 0; i < ask->nr; i++)
 		if (text_equal(ask->container[i].name, name))

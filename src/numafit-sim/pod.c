@@ -32,16 +32,15 @@ static unsigned list_resources(
 	return kept;
 }
 
-static void add_memory(struct container_ask *ask, uint64_t page_bytes, uint64_t bytes)
+static void add_memory(struct ask *ask, uint64_t page_bytes, uint64_t bytes)
 {
 	if (bytes)
 		ask->memory[ask->nr_memory++] = (struct memory_ask){page_bytes, bytes};
 }
 
-static struct container_ask ask_of(const struct container *c, const struct known_pod *pod)
+static struct ask ask_of(const struct container *c, const struct known_pod *pod)
 {
-	struct container_ask ask = {
-		.name = c->name, .kind = c->kind, .cpu_milli = c->asked.cpu_milli};
+	struct ask ask = {.name = c->name, .kind = c->kind, .cpu_milli = c->asked.cpu_milli};
 
 	add_memory(&ask, 0, c->asked.memory_bytes);
 	for (unsigned i = 0; i < c->asked.nr_hugepages; i++)
@@ -69,9 +68,8 @@ int sim_pod_spec(const struct sim_node *n, const struct container *c, struct are
 	for (size_t i = 0; i < n->nr; i++)
 		nr += in_spec(c, n->at[i]);
 	const char **name = arena_array(a, nr * POD_DEVICES_MAX, sizeof *name);
-	struct container_ask *list = arena_array(a, nr, sizeof *list);
-	struct pod_ask *ask = arena_alloc(a, sizeof *ask);
-	if (!name || !list || !ask)
+	struct ask *list = arena_array(a, nr, sizeof *list);
+	if (!name || !list)
 		return err_set(
 			e, ENOMEM, "pod %s/%s: %zu containers are too many", c->ns, c->pod, nr);
 	pod.resource = name;
@@ -79,11 +77,10 @@ int sim_pod_spec(const struct sim_node *n, const struct container *c, struct are
 	if (pod.nr_resources > POD_DEVICES_MAX)
 		return err_set(e, E2BIG, "pod %s/%s asks for more than %d resources", c->ns, c->pod,
 			POD_DEVICES_MAX);
-	*ask = (struct pod_ask){.uid = c->pod_uid, .qos = c->asked.qos, .container = list};
+	pod.pod.container = list;
 	for (size_t i = 0; i < n->nr; i++)
 		if (in_spec(c, n->at[i]))
-			list[ask->nr++] = ask_of(n->at[i], &pod);
-	pod.pod.ask = ask;
+			list[pod.pod.nr++] = ask_of(n->at[i], &pod);
 	*out = pod;
 	return 0;
 }

@@ -167,8 +167,7 @@ void sim_kubelet_forget(struct sim_kubelet *k, const char *uid)
 
 	if (!p)
 		return;
-	struct known_pod gone = {.pod = p->spec.pod};
-	gone.pod.ask = NULL;
+	struct known_pod gone = {.pod = pod_identity(&p->spec.pod)};
 	gone.pod.nr_annotations = 0;
 	sim_kubelet_tell(k, PODS_DELETED, &gone);
 	device_table_remove_pod(&k->table, p);

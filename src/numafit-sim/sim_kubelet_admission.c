@@ -48,9 +48,9 @@ static void refuse(struct sim_kubelet *k, const char *what)
 	finish(k, text);
 }
 
-static const struct container_ask *container_of(const struct admission *a)
+static const struct ask *container_of(const struct admission *a)
 {
-	return &a->pod->spec.pod.ask->container[a->container];
+	return &a->pod->spec.pod.container[a->container];
 }
 
 /* The affinity of the container, or of the pod. False: it was refused. */
@@ -205,7 +205,7 @@ static void go_on(struct sim_kubelet *k)
 	struct admission *a = &k->admission;
 	bool by_pod = k->table.settings->topology_scope == SCOPE_POD;
 
-	while (a->container < a->pod->spec.pod.ask->nr) {
+	while (a->container < a->pod->spec.pod.nr) {
 		if (!align(k))
 			return;
 		if (a->ask == container_of(a)->nr_devices) {

@@ -42,7 +42,7 @@ static struct held_device hold(
 static struct container_held hold_container(
 	const struct sim_kubelet *k, const struct sim_pod *p, unsigned container, struct arena *a)
 {
-	struct container_held c = {.name = p->spec.pod.ask->container[container].name};
+	struct container_held c = {.name = p->spec.pod.container[container].name};
 	size_t room = 0;
 
 	for (size_t g = 0; g < p->given.nr; g++)
@@ -63,7 +63,7 @@ static struct container_held hold_container(
 static struct pod_held hold_pod(
 	const struct sim_kubelet *k, const struct sim_pod *p, struct arena *a)
 {
-	const struct pod_ask *ask = p->spec.pod.ask;
+	const struct pod *ask = &p->spec.pod;
 	struct container_held *list = arena_array(a, ask->nr, sizeof *list);
 	struct pod_held held = {.ns = p->spec.pod.ns, .name = p->spec.pod.name, .container = list};
 

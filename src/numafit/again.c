@@ -46,7 +46,7 @@ static void decide_resize(const struct ledger *l, const struct settings *s, cons
 }
 
 void decide_pod(const struct ledger *l, const struct settings *s, const struct pod *pod,
-	const struct request *requests, struct arena *a, struct answer *out)
+	struct arena *a, struct answer *out)
 {
 	struct budget b = budget_of(s->merge_visit_budget);
 	struct record_part *parts = NULL;
@@ -54,15 +54,16 @@ void decide_pod(const struct ledger *l, const struct settings *s, const struct p
 
 	admit_pod(l, s, pod, &b, a, &out->decision, &decisions);
 	if (out->decision.admit && decisions)
-		parts = arena_array(a, pod->ask->nr, sizeof *parts);
-	for (unsigned i = 0; parts && i < pod->ask->nr; i++)
-		parts[i] = (struct record_part){requests[i], decisions[i]};
+		parts = arena_array(a, pod->nr, sizeof *parts);
+	for (size_t i = 0; parts && i < pod->nr; i++)
+		parts[i] = (struct record_part){request_of_part(pod, i), decisions[i]};
 	out->record = (struct record){
 		.op = parts ? RECORD_HOLD : RECORD_REFUSE,
 		.container_id = pod->sandbox_id,
 		.decision = parts ? NULL : &out->decision,
+		.pod = pod,
 		.parts = parts,
-		.nr_parts = parts ? pod->ask->nr : 0,
+		.nr_parts = parts ? pod->nr : 0,
 	};
 	settle(l, out);
 	for (size_t i = 0; i < out->record.nr_parts; i++)
@@ -73,12 +74,7 @@ void decide_pod(const struct ledger *l, const struct settings *s, const struct p
 static void decide_whole_pod(const struct ledger *l, const struct settings *s,
 	const struct record *r, struct arena *a, struct answer *out)
 {
-	const struct pod *pod = r->request ? &r->request->pod : &r->parts[0].request.pod;
-	auto_free struct request *requests = xcalloc(pod->ask->nr, sizeof *requests);
-
-	for (size_t i = 0; i < r->nr_parts; i++)
-		requests[i] = r->parts[i].request;
-	decide_pod(l, s, pod, requests, a, out);
+	decide_pod(l, s, r->pod, a, out);
 }
 
 static void decide_totals(const struct ledger *l, const struct settings *s, const struct record *r,
@@ -106,13 +102,13 @@ static bool was_resized(const struct record *r)
 static bool was_whole_pod(const struct record *r)
 {
 	if (r->op == RECORD_HOLD)
-		return r->nr_parts && r->parts[0].request.pod.ask;
-	return r->op == RECORD_REFUSE && r->request->pod.ask;
+		return r->nr_parts && r->pod;
+	return r->op == RECORD_REFUSE && r->pod;
 }
 
 static bool was_totals(const struct record *r)
 {
-	return r->op == RECORD_REFUSE && !r->request->pod.ask;
+	return r->op == RECORD_REFUSE && !r->pod;
 }
 
 /* What is decided at which event, and how. */

@@ -19,9 +19,9 @@ struct answer {
 bool decide_again(const struct ledger *l, const struct settings *s, const struct record *r,
 	struct arena *a, struct answer *out);
 
-/* Decide the pod (pod->ask) as a whole; requests has one for each of its containers. *out is a HOLD
- * with the parts, or a REFUSE without a request. */
+/* Decide the pod, all of whose containers are known, as a whole. *out is a HOLD with a part for
+ * each of them, or a REFUSE without a request. */
 void decide_pod(const struct ledger *l, const struct settings *s, const struct pod *pod,
-	const struct request *requests, struct arena *a, struct answer *out);
+	struct arena *a, struct answer *out);
 
 #endif

@@ -206,7 +206,8 @@ static void explain_decision(const struct story *s, size_t i, const struct told 
 	if (*s->container)
 		tell_request(&x, told->request);
 	else
-		tell_pod(&x, &told->request->pod);
+		tell_pod(&x,
+			told->record.record.pod ? told->record.record.pod : &told->request->pod);
 	tell_tokens(&x, told->request, d);
 	tell(x.to, d->admit ? "given" : "refused", "%s, %s", tell_time(m->time_ms, when),
 		words_of(m->cause));

@@ -60,7 +60,7 @@ static bool suits(const struct query *q, const struct subject *s)
 
 static struct subject subject_of(const struct request *req, const char *container_id)
 {
-	return (struct subject){req->pod.uid, req->pod.ns, req->pod.name, req->container_name,
+	return (struct subject){req->pod.uid, req->pod.ns, req->pod.name, req->ask.name,
 		container_id, req->pod.sandbox_id};
 }
 
@@ -93,11 +93,11 @@ static void list_moved(const struct ledger *l, const char *but_id, struct moment
 		const struct holding *h = ledger_at(l, i);
 
 		if (h->decision.exclusive || h->state == HOLDING_WAITING ||
-			text_equal(h->container_id, but_id))
+			text_equal(h->request.container_id, but_id))
 			continue;
 		if (m->nr_moved++ < MOVED_SHOWN)
-			text_add(&t, "%s%s/%s/%s", t.len ? ", " : "", h->pod_ns, h->pod_name,
-				h->container_name);
+			text_add(&t, "%s%s/%s/%s", t.len ? ", " : "", h->request.pod.ns,
+				h->request.pod.name, h->request.ask.name);
 	}
 	if (m->nr_moved > MOVED_SHOWN)
 		text_add(&t, " and %u more", m->nr_moved - MOVED_SHOWN);
@@ -169,7 +169,7 @@ int history_add(void *ctx, const struct journal_fold *f, const struct record *r,
 	}
 	held = ledger_find(engine_ledger(f->engine), r->container_id);
 	if (held && r->op != RECORD_HOLD) {
-		const struct request was = holding_request(held);
+		const struct request was = held->request;
 
 		s = subject_of(&was, r->container_id);
 		add_if(h, f, r, line, &s, 0);

@@ -149,14 +149,14 @@ void tell_request(const struct scene *x, const struct request *req)
 	struct text t;
 
 	text_init(&t, asked, sizeof asked);
-	add_asks(&t, req->cpu_milli, req->memory, req->nr_memory);
+	add_asks(&t, req->ask.cpu_milli, req->ask.memory, req->ask.nr_memory);
 	text_add(&t, "; %s pod", qos_name(req->pod.qos));
-	if (req->kind != CONTAINER_APP)
-		text_add(&t, ", %s container", container_kind_name(req->kind));
-	if (req->pod.qos == QOS_GUARANTEED && req->cpu_milli % MILLI)
+	if (req->ask.kind != CONTAINER_APP)
+		text_add(&t, ", %s container", container_kind_name(req->ask.kind));
+	if (req->pod.qos == QOS_GUARANTEED && req->ask.cpu_milli % MILLI)
 		text_add(&t, " (only whole CPUs are given to a container alone)");
 	tell(x->to, "asked", "%s", asked);
-	tell_devices(x, req->attached, req->nr_attached);
+	tell_devices(x, req->pod.attached, req->pod.nr_attached);
 }
 
 void tell_tokens(const struct scene *x, const struct request *req, const struct decision *d)
@@ -172,14 +172,14 @@ void tell_tokens(const struct scene *x, const struct request *req, const struct 
 		tell(x->to, "tokens", "none: it came with \"%s\"", req->allocated);
 }
 
-static void tell_part(const struct scene *x, const char *label, const struct container_ask *c)
+static void tell_part(const struct scene *x, const char *label, const struct ask *c)
 {
 	struct memory_ask memory[TOPO_KINDS];
 	char asked[SAID_MAX];
 	struct text t;
 
 	text_init(&t, asked, sizeof asked);
-	add_asks(&t, c->cpu_milli, memory, container_ask_memory(c, memory));
+	add_asks(&t, c->cpu_milli, memory, ask_memory(c, memory));
 	tell(x->to, label, "%s (%s container): %s", c->name, container_kind_name(c->kind), asked);
 }
 
@@ -190,11 +190,11 @@ void tell_pod(const struct scene *x, const struct pod *pod)
 	struct text t;
 
 	tell(x->to, "asked", "%s pod", qos_name(pod->qos));
-	for (unsigned i = 0; pod->ask && i < pod->ask->nr; i++)
-		tell_part(x, "", &pod->ask->container[i]);
-	if (pod->ask)
-		tell_devices(x, pod->ask->attached, pod->ask->nr_attached);
-	if (pod->ask || !pod->totals.known)
+	for (size_t i = 0; i < pod->nr; i++)
+		tell_part(x, "", &pod->container[i]);
+	if (pod->container)
+		tell_devices(x, pod->attached, pod->nr_attached);
+	if (pod->container || !pod->totals.known)
 		return;
 	text_init(&t, asked, sizeof asked);
 	add_asks(&t, pod->totals.cpu_milli, &sum, sum.bytes > 0);

@@ -278,35 +278,16 @@ static int load_node(
 
 /* The answer */
 
-static struct request request_of(
-	const struct pod *pod, const struct container_ask *c, unsigned place)
-{
-	struct request req = {
-		.container_id = "",
-		.container_name = c->name,
-		.place = place,
-		.pod = *pod,
-		.cpu_milli = c->cpu_milli,
-		.cpus = "",
-		.mems = "",
-	};
-
-	req.nr_memory = container_ask_memory(c, req.memory);
-	return req;
-}
-
 /* The pod in question, its containers alike. */
 struct imagined {
 	struct pod pod;
-	struct pod_ask ask;
-	struct container_ask container[CONTAINERS_MAX];
+	struct ask container[CONTAINERS_MAX];
 	char name[CONTAINERS_MAX][CONTAINER_NAME_MAX];
-	struct request request[CONTAINERS_MAX];
 };
 
 static void imagine(const struct question *q, struct imagined *x)
 {
-	struct container_ask one = {.cpu_milli = q->cpu_milli, .nr_memory = q->nr_memory};
+	struct ask one = {.cpu_milli = q->cpu_milli, .nr_memory = q->nr_memory};
 
 	memcpy(one.memory, q->memory, sizeof one.memory);
 	x->pod = (struct pod){.sandbox_id = "whatif",
@@ -314,16 +295,12 @@ static void imagine(const struct question *q, struct imagined *x)
 		.ns = "whatif",
 		.name = "whatif",
 		.qos = q->qos,
-		.ask = &x->ask};
-	x->ask = (struct pod_ask){.uid = x->pod.uid,
-		.qos = q->qos,
-		.nr = (unsigned)q->containers,
+		.nr = (size_t)q->containers,
 		.container = x->container};
-	for (unsigned i = 0; i < x->ask.nr; i++) {
+	for (unsigned i = 0; i < x->pod.nr; i++) {
 		(void)snprintf(x->name[i], sizeof x->name[i], "container-%u", i);
 		x->container[i] = one;
 		x->container[i].name = x->name[i];
-		x->request[i] = request_of(&x->pod, &x->container[i], i);
 	}
 }
 
@@ -409,7 +386,8 @@ static int print_words(struct journal_fold *f, const struct question *q, const s
 	if (!a->decision.admit) {
 		(void)puts("it would be refused");
 		snapshot_take(now, engine_ledger(f->engine), &f->settings);
-		tell_request(&scene, &x->request[0]);
+		const struct request first = request_of_part(&x->pod, 0);
+		tell_request(&scene, &first);
 		tell_refusal(&scene, &a->decision, now);
 		tell_reasons(&scene, &a->decision, a->decision.reasons);
 		return 0;
@@ -439,7 +417,7 @@ static int ask(const struct question *q, struct journal_fold *f, bool *fits, str
 		return rc;
 	imagine(q, x);
 	arena_init_fixed(&a, work, ADMIT_ARENA_BYTES);
-	decide_pod(engine_ledger(f->engine), s, &x->pod, x->request, &a, &answer);
+	decide_pod(engine_ledger(f->engine), s, &x->pod, &a, &answer);
 	answer.record.cause = "whatif";
 	answer.record.time_ms = f->last_ms;
 	*fits = answer.decision.admit;

@@ -146,7 +146,7 @@ static bool read_policy(const struct daemon *d, const struct pod *pod, struct ar
 static bool is_decided(const struct daemon *d, const struct request *req)
 {
 	return ledger_find_named(
-		engine_ledger(d->engine), req->pod.uid, req->container_name, req->container_id);
+		engine_ledger(d->engine), req->pod.uid, req->ask.name, req->container_id);
 }
 
 void advice_of_container(struct daemon *d, struct request *req, struct arena *a)
@@ -159,37 +159,33 @@ void advice_of_container(struct daemon *d, struct request *req, struct arena *a)
 	if (is_on(d)) {
 		struct reading r = read_advice(d, &req->pod, &scratch);
 
-		req->advice = ask_of(d, &r, req->container_name, a);
+		req->ask.advice = ask_of(d, &r, req->ask.name, a);
 		if (!is_decided(d, req))
 			log_rejection(&req->pod, &r);
 	}
-	req->has_policy = read_policy(d, &req->pod, &scratch, &req->policy);
+	req->pod.has_policy = read_policy(d, &req->pod, &scratch, &req->pod.policy);
 	arena_fini(&scratch);
 }
 
-const struct pod_ask *advice_of_pod(
-	struct daemon *d, const struct pod *pod, const struct pod_ask *ask, struct arena *a)
+void advice_of_pod(struct daemon *d, struct pod *pod, struct arena *a)
 {
-	struct container_ask *list = arena_array(a, ask->nr, sizeof *list);
-	struct pod_ask *with = arena_alloc(a, sizeof *with);
+	struct ask *list = arena_array(a, pod->nr, sizeof *list);
 	struct reading r = {0};
 	struct arena scratch;
 
-	if (!pod->nr_annotations || !list || !with)
-		return ask;
+	if (!pod->nr_annotations || !list)
+		return;
 	arena_init(&scratch, ADVICE_ARENA_BYTES);
 	if (is_on(d))
 		r = read_advice(d, pod, &scratch);
 	log_rejection(pod, &r);
-	*with = *ask;
-	with->container = list;
-	with->has_policy = read_policy(d, pod, &scratch, &with->policy);
-	for (unsigned i = 0; i < ask->nr; i++) {
-		list[i] = ask->container[i];
+	pod->has_policy = read_policy(d, pod, &scratch, &pod->policy);
+	for (size_t i = 0; i < pod->nr; i++) {
+		list[i] = pod->container[i];
 		list[i].advice = ask_of(d, &r, list[i].name, a);
 	}
+	pod->container = list;
 	arena_fini(&scratch);
-	return with;
 }
 
 void advice_count(struct daemon *d, const struct decision *dec)

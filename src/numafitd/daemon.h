@@ -114,11 +114,10 @@ void sandboxes_free(struct sandboxes *s);
 int advice_start(struct daemon *d, struct err *e);
 /* schedulerHint.order, which was checked, is another one. */
 void advice_settings_changed(struct daemon *d);
-/* The container's hint and its pod's topology policy, into *req, from *a. */
+/* A scheduler's advice for the container and its pod's topology policy, into *req, from *a. */
 void advice_of_container(struct daemon *d, struct request *req, struct arena *a);
-/* The same for each container of the pod: ask, or a copy from *a that has them. */
-const struct pod_ask *advice_of_pod(
-	struct daemon *d, const struct pod *pod, const struct pod_ask *ask, struct arena *a);
+/* The same for each container of the pod, all of which are known, into *pod. */
+void advice_of_pod(struct daemon *d, struct pod *pod, struct arena *a);
 /* The verdict goes into the counters. */
 void advice_count(struct daemon *d, const struct decision *dec);
 

@@ -40,7 +40,7 @@ void log_decision(const struct daemon *d, const struct request *req, const struc
 		"updates=%zu "
 		"took_us=%llu",
 		cause, req->pod.ns, log_text(pod, sizeof pod, req->pod.name),
-		log_text(name, sizeof name, req->container_name), req->container_id,
+		log_text(name, sizeof name, req->ask.name), req->container_id,
 		qos_name(req->pod.qos), dec->admit ? "admitted" : "refused",
 		topology_policy_name(dec->policy), dec->exclusive ? "yes" : "no",
 		cpuset_format(&dec->cpus, cpus, sizeof cpus),

@@ -32,8 +32,8 @@ static void copy_counts(
 static bool has_devices(void *ctx, const struct holding *h, struct nodeset *nodes)
 {
 	const struct daemon *d = ctx;
-	const struct container_held *held = pod_resources_find(
-		d->services->pod_resources, h->pod_ns, h->pod_name, h->container_name);
+	const struct container_held *held = pod_resources_find(d->services->pod_resources,
+		h->request.pod.ns, h->request.pod.name, h->request.ask.name);
 	bool has = false;
 
 	for (size_t i = 0; held && i < held->nr_devices; i++) {

@@ -187,15 +187,15 @@ void facts_of_container(struct daemon *d, struct request *req, struct arena *a)
 	if (!v || !d->settings.pod_resources)
 		return;
 	if (!is_answered(v, req->pod.uid)) { /* what the kernel knows is there at once */
-		req->attached = located(d, req, a);
-		req->nr_attached = req->attached != NULL;
+		req->pod.attached = located(d, req, a);
+		req->pod.nr_attached = req->pod.attached != NULL;
 		return;
 	}
-	const struct container_held *held = pod_resources_find(
-		v->pod_resources, req->pod.ns, req->pod.name, req->container_name);
+	const struct container_held *held =
+		pod_resources_find(v->pod_resources, req->pod.ns, req->pod.name, req->ask.name);
 	own = held ? arena_array(a, POD_DEVICES_MAX, sizeof *own) : NULL;
-	req->attached = own;
-	req->nr_attached = own ? resources_of(d, held, own, POD_DEVICES_MAX, a) : 0;
+	req->pod.attached = own;
+	req->pod.nr_attached = own ? resources_of(d, held, own, POD_DEVICES_MAX, a) : 0;
 }
 
 /* Whose tokens */
@@ -237,8 +237,8 @@ static struct tokens_shown look_at_tokens(
 		s.pod = s.pod || of_pod;
 		for (size_t c = 0; c < p->nr; c++)
 			look_at_container(d, &p->container[c], of_pod,
-				of_pod && text_equal(p->container[c].name, req->container_name),
-				tokens, &s);
+				of_pod && text_equal(p->container[c].name, req->ask.name), tokens,
+				&s);
 	}
 	return s;
 }
@@ -266,7 +266,7 @@ enum token_owner facts_token_owner(struct daemon *d, const struct request *req)
 
 /* Pods */
 
-static uint64_t tokens_asked(const struct known_pod *pod, const struct container_ask *c)
+static uint64_t tokens_asked(const struct known_pod *pod, const struct ask *c)
 {
 	for (unsigned i = 0; i < c->nr_devices; i++)
 		if (text_equal(pod->resource[c->device[i].resource], TOKEN_RESOURCE))
@@ -274,32 +274,31 @@ static uint64_t tokens_asked(const struct known_pod *pod, const struct container
 	return 0;
 }
 
-static bool asks_for_devices(const struct known_pod *pod, const struct container_ask *c)
+static bool asks_for_devices(const struct known_pod *pod, const struct ask *c)
 {
 	return c->nr_devices > (tokens_asked(pod, c) ? 1 : 0);
 }
 
 /* One container, its devices with those of the pod. False: there are too many. */
-static bool copy_container(struct daemon *d, const struct known_pod *pod,
-	const struct container_ask *from, struct container_ask *to, struct pod_ask *ask,
-	struct device_resource *attached, struct arena *a)
+static bool copy_container(struct daemon *d, const struct known_pod *known, const struct ask *from,
+	struct ask *to, struct pod *pod, struct device_resource *attached, struct arena *a)
 {
 	const struct container_held *held = NULL;
-	size_t first = ask->nr_attached;
+	size_t first = pod->nr_attached;
 
 	*to = *from;
 	to->name = in_arena(a, from->name);
-	to->tokens = tokens_asked(pod, from);
+	to->tokens = tokens_asked(known, from);
 	to->nr_devices = 0;
 	if (d->settings.pod_resources)
 		held = pod_resources_find(
-			d->services->pod_resources, pod->pod.ns, pod->pod.name, from->name);
+			d->services->pod_resources, known->pod.ns, known->pod.name, from->name);
 	if (held)
-		ask->nr_attached +=
+		pod->nr_attached +=
 			resources_of(d, held, &attached[first], POD_DEVICES_MAX - first, a);
-	for (size_t r = first; r < ask->nr_attached; r++)
+	for (size_t r = first; r < pod->nr_attached; r++)
 		to->device[to->nr_devices++] = (struct device_ask){(unsigned)r, attached[r].nr};
-	return ask->nr_attached < POD_DEVICES_MAX;
+	return pod->nr_attached < POD_DEVICES_MAX;
 }
 
 /* A pod that has devices of which nobody can say yet where they are is decided as its containers
@@ -308,29 +307,38 @@ static bool is_known(struct daemon *d, const struct known_pod *pod)
 {
 	bool asks = false;
 
-	for (unsigned i = 0; i < pod->pod.ask->nr; i++)
-		asks = asks || asks_for_devices(pod, &pod->pod.ask->container[i]);
+	for (unsigned i = 0; i < pod->pod.nr; i++)
+		asks = asks || asks_for_devices(pod, &pod->pod.container[i]);
 	return !asks || !d->settings.pod_resources || is_answered(d->services, pod->pod.uid);
 }
 
-static const struct pod_ask *copy_ask(
-	struct daemon *d, const struct known_pod *pod, struct arena *a)
+static unsigned held_max(const struct settings *s)
 {
-	const struct pod_ask *from = pod->pod.ask;
-	struct device_resource *attached = arena_array(a, POD_DEVICES_MAX + 1, sizeof *attached);
-	struct container_ask *list = arena_array(a, from->nr, sizeof *list);
-	struct pod_ask *ask = arena_alloc(a, sizeof *ask);
+	return s->topology_scope == SCOPE_POD ? HELD_MAX_IN_POD_SCOPE : HELD_MAX;
+}
 
-	if (!attached || !list || !ask)
-		return NULL;
-	*ask = *from;
-	ask->uid = in_arena(a, from->uid);
-	ask->container = list;
-	ask->attached = attached;
-	for (unsigned i = 0; i < from->nr; i++)
-		if (!copy_container(d, pod, &from->container[i], &list[i], ask, attached, a))
-			return NULL;
-	return ask;
+/* What is known of its containers, into *pod. False: they are too many, or their devices. */
+static bool copy_containers(
+	struct daemon *d, const struct known_pod *known, struct pod *pod, struct arena *a)
+{
+	struct device_resource *attached = arena_array(a, POD_DEVICES_MAX + 1, sizeof *attached);
+	struct ask *list = arena_array(a, known->pod.nr, sizeof *list);
+	struct pod with = *pod;
+
+	if (known->pod.nr > held_max(&d->settings) || !attached || !list)
+		return false;
+	with.qos = known->pod.qos;
+	with.source = known->pod.source;
+	with.pod_level = known->pod.pod_level;
+	with.nr = known->pod.nr;
+	with.container = list;
+	with.attached = attached;
+	for (size_t i = 0; i < with.nr; i++)
+		if (!copy_container(
+			    d, known, &known->pod.container[i], &list[i], &with, attached, a))
+			return false;
+	*pod = with;
+	return true;
 }
 
 /* Who knows best first: the kubelet, then the API server. The annotation that makes a mirror pod
@@ -347,11 +355,6 @@ static const struct known_pod *find_pod(const struct daemon *d, const struct pod
 		       : NULL;
 }
 
-static unsigned held_max(const struct settings *s)
-{
-	return s->topology_scope == SCOPE_POD ? HELD_MAX_IN_POD_SCOPE : HELD_MAX;
-}
-
 /* All that is known of its containers, into the pod; or nothing of them. */
 static void add_facts(struct daemon *d, struct pod *pod, struct arena *a)
 {
@@ -359,14 +362,7 @@ static void add_facts(struct daemon *d, struct pod *pod, struct arena *a)
 
 	if (d->services && d->services->pod_resources)
 		ask_for_sandbox(d->services, pod->uid);
-	pod->ask = NULL;
-	if (!known || !is_known(d, known))
-		return;
-	if (known->pod.ask->nr <= held_max(&d->settings))
-		pod->ask = copy_ask(d, known, a);
-	if (pod->ask)
-		pod->source = known->pod.source;
-	else
+	if (known && is_known(d, known) && !copy_containers(d, known, pod, a))
 		pod->apart = POD_APART_TOO_MANY;
 }
 
@@ -377,8 +373,8 @@ void facts_run_pod(struct daemon *d, const struct pod *pod, struct decision *dec
 
 	arena_init(&a, FACTS_BYTES);
 	add_facts(d, &known, &a);
-	if (known.ask)
-		known.ask = advice_of_pod(d, pod, known.ask, &a);
+	if (known.container)
+		advice_of_pod(d, &known, &a);
 	engine_run_pod(d->engine, loop_wall_ms(), &known, dec);
 	d->counters.cut_short += !dec->admit && dec->cut_short; /* else each container counts */
 	arena_fini(&a);

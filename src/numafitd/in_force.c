@@ -23,13 +23,13 @@ struct in_force_reader {
 static void take_numbers(
 	struct request *req, const struct holding *h, const struct linux_resources *limits)
 {
-	const struct request held = h ? holding_request(h) : *req;
+	const struct request held = h ? h->request : *req;
 
 	if (h && request_has_limits(&held, limits)) { /* what is known is finer than what is read */
-		req->cpu_milli = held.cpu_milli;
-		req->cpu_limit_milli = held.cpu_limit_milli;
-		req->nr_memory = held.nr_memory;
-		memcpy(req->memory, held.memory, sizeof req->memory);
+		req->ask.cpu_milli = held.ask.cpu_milli;
+		req->ask.cpu_limit_milli = held.ask.cpu_limit_milli;
+		req->ask.nr_memory = held.ask.nr_memory;
+		memcpy(req->ask.memory, held.ask.memory, sizeof req->ask.memory);
 	} else if (!request_has_limits(req, limits)) {
 		request_take_limits(req, limits);
 	}
@@ -147,7 +147,7 @@ static void look_later(struct daemon *d, const char *id)
 
 	if (!h)
 		return;
-	struct request req = holding_request(h);
+	struct request req = h->request;
 	req.container_id = id; /* the entry may be replaced */
 	req.cpus = req.mems = "";
 	arena_init(&a, ARENA_BYTES);

@@ -19,7 +19,7 @@ static void log_comparison(const struct request *req, const struct comparison *c
 	log_line(c->agrees ? LOG_INFO : LOG_WARN, "shadow",
 		"namespace=%s pod=%s container=%s id=%.12s verdict=%s text=%s", req->pod.ns,
 		log_text(pod, sizeof pod, req->pod.name),
-		log_text(name, sizeof name, req->container_name), req->container_id, verdict(c),
+		log_text(name, sizeof name, req->ask.name), req->container_id, verdict(c),
 		log_text(text, sizeof text, c->text));
 }
 

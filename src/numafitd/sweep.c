@@ -139,8 +139,8 @@ static void log_drift(
 	log_line(LOG_WARN, f == NARROWED ? "cpuset-narrowed" : "drift",
 		"namespace=%s pod=%s container=%s id=%.12s cpus=%s mems=%s found_cpus=%s "
 		"found_mems=%s error=%s who=\"%s\"",
-		k->h->pod_ns, log_text(pod, sizeof pod, k->h->pod_name),
-		log_text(name, sizeof name, k->h->container_name), k->h->container_id,
+		k->h->request.pod.ns, log_text(pod, sizeof pod, k->h->request.pod.name),
+		log_text(name, sizeof name, k->h->request.ask.name), k->h->request.container_id,
 		cpuset_format(&k->want.cpus, want_cpus, sizeof want_cpus),
 		nodeset_format(k->want.mems, &d->topo.ids, want_mems, sizeof want_mems),
 		cpuset_format(cpus, found_cpus, sizeof found_cpus),
@@ -154,7 +154,7 @@ static void log_drift(
 /* Found twice in the same way, a round apart: an update that is on its way has arrived by then. */
 static void act_on(struct daemon *d, const struct look *k, enum finding f)
 {
-	struct drift *drift = get_drift(d->sweep, k->h->container_id);
+	struct drift *drift = get_drift(d->sweep, k->h->request.container_id);
 	uint32_t seen = checksum(k);
 
 	if (drift->seen != seen) {
@@ -162,7 +162,7 @@ static void act_on(struct daemon *d, const struct look *k, enum finding f)
 		drift->told = false;
 		return;
 	}
-	if (!cgroup_has_processes(d->cgroups, k->h->cgroup))
+	if (!cgroup_has_processes(d->cgroups, k->h->request.cgroup))
 		return; /* it has ended, which we shall be told */
 	if (!drift->told) {
 		d->counters.drifted += f == OTHERWISE;
@@ -171,20 +171,20 @@ static void act_on(struct daemon *d, const struct look *k, enum finding f)
 		drift->counted = f == OTHERWISE;
 	}
 	if (f == OTHERWISE)
-		engine_must_tell(d->engine, k->h->container_id);
+		engine_must_tell(d->engine, k->h->request.container_id);
 }
 
 static void look_at(struct daemon *d, const struct holding *h)
 {
 	struct look k = {.h = h};
 
-	if (!h->cgroup || h->misplaced || teller_is_telling(d, h->container_id) ||
-		!engine_wants(d->engine, h->container_id, &k.want))
+	if (!h->request.cgroup || h->misplaced || teller_is_telling(d, h->request.container_id) ||
+		!engine_wants(d->engine, h->request.container_id, &k.want))
 		return;
-	int rc = cgroup_read(d->cgroups, h->cgroup, &d->topo.ids, &k.found, &k.odd);
+	int rc = cgroup_read(d->cgroups, h->request.cgroup, &d->topo.ids, &k.found, &k.odd);
 	enum finding f = rc == -ENOENT ? AS_PLACED : judge(&k);
 	if (f == AS_PLACED)
-		note_as_placed(d, h->container_id);
+		note_as_placed(d, h->request.container_id);
 	else
 		act_on(d, &k, f);
 }
@@ -193,7 +193,7 @@ static enum step look_at_next_container(struct daemon *d)
 {
 	struct sweep *s = d->sweep;
 	const struct holding *h = ledger_after(engine_ledger(d->engine), s->at ? s->at : "");
-	char *at = h ? xstrdup(h->container_id) : NULL;
+	char *at = h ? xstrdup(h->request.container_id) : NULL;
 
 	free(s->at);
 	s->at = at;

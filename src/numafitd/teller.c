@@ -47,7 +47,8 @@ static bool has_ended(const struct daemon *d, const char *container_id)
 {
 	const struct holding *h = ledger_find(engine_ledger(d->engine), container_id);
 
-	return d->cgroups && h && h->cgroup && !cgroup_has_processes(d->cgroups, h->cgroup);
+	return d->cgroups && h && h->request.cgroup &&
+	       !cgroup_has_processes(d->cgroups, h->request.cgroup);
 }
 
 /* Who has ended is not to be set any more. */

@@ -101,7 +101,7 @@ static int on_create(void *ctx, const struct request *req, struct nri_reply *rep
 	log_decision(d, req, &dec, "create", ups.nr, took_ns);
 	vec_fini(&ups);
 	int rc = dec.admit ? 0 : refuse(&dec, e);
-	cluster_note_decision(d, &req->pod, req->container_name, req->kind, &dec, e->text);
+	cluster_note_decision(d, &req->pod, req->ask.name, req->ask.kind, &dec, e->text);
 	if (rc)
 		return rc;
 

@@ -83,15 +83,15 @@ static struct request guaranteed(const char *id, unsigned cpus, uint64_t memory)
 {
 	return (struct request){
 		.container_id = id,
-		.container_name = "main",
+		.ask.name = "main",
 		.pod = {.sandbox_id = id,
 			.uid = id,
 			.ns = "bench",
 			.name = id,
 			.qos = QOS_GUARANTEED},
-		.cpu_milli = 1000 * cpus,
-		.nr_memory = 1,
-		.memory = {{0, memory}},
+		.ask.cpu_milli = 1000 * cpus,
+		.ask.nr_memory = 1,
+		.ask.memory = {{0, memory}},
 		.cpus = "",
 		.mems = "",
 	};

@@ -20,7 +20,7 @@ static struct outcome ask(struct uneven *u, const char *name)
 
 	uneven_random_pod(u);
 	if (!o.whole)
-		u->ask.nr = 1;
+		u->pod.nr = 1;
 	const struct request req = uneven_request(u, 0);
 	uint64_t from = bench_begin();
 	if (o.whole)

@@ -17,7 +17,7 @@ static void check_text(const char *s)
 static void check_request(const struct request *req)
 {
 	check_text(req->container_id);
-	check_text(req->container_name);
+	check_text(req->ask.name);
 	check_text(req->cpus);
 	check_text(req->mems);
 	check_text(req->pod.sandbox_id);
@@ -34,10 +34,10 @@ static void check_request(const struct request *req)
 		check_text(req->cdi[i]);
 	if (req->allocated)
 		check_text(req->allocated);
-	assert(req->nr_memory <= TOPO_KINDS);
-	for (unsigned i = 0; i < req->nr_memory; i++)
-		assert(req->memory[i].bytes &&
-			(!i || req->memory[i - 1].page_bytes < req->memory[i].page_bytes));
+	assert(req->ask.nr_memory <= TOPO_KINDS);
+	for (unsigned i = 0; i < req->ask.nr_memory; i++)
+		assert(req->ask.memory[i].bytes &&
+			(!i || req->ask.memory[i - 1].page_bytes < req->ask.memory[i].page_bytes));
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -23,7 +23,7 @@ static struct ledger *make_ledger(
 	for (unsigned cpu = 1; cpu < CPUS && cpu < len; cpu++) {
 		const char *name = text + cpu;
 		const struct request req = {.container_id = name,
-			.container_name = name + 1,
+			.ask.name = name + 1,
 			.pod = {.sandbox_id = name, .uid = name, .ns = text, .name = name},
 			.cpus = "",
 			.mems = ""};

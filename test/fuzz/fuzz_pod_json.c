@@ -15,7 +15,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static const struct device_resource resource = {.name = "example.com/gpu"};
 	json_t *pod = NULL;
-	struct pod_ask ask;
+	struct pod ask;
 	struct err e = {0};
 	struct arena a;
 

@@ -14,7 +14,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 			abort();                                                                   \
 	} while (0)
 
-static void check_container(const struct known_pod *p, const struct container_ask *c)
+static void check_container(const struct known_pod *p, const struct ask *c)
 {
 	CHECK(c->name && c->kind < NR_CONTAINER_KINDS && c->cpu_milli <= INT64_MAX);
 	CHECK(c->nr_memory <= TOPO_KINDS && c->nr_devices <= POD_DEVICES_MAX);
@@ -24,7 +24,7 @@ static void check_container(const struct known_pod *p, const struct container_as
 
 static void check_pod(const struct known_pod *p)
 {
-	const struct pod_ask *ask = p->pod.ask;
+	const struct pod *ask = &p->pod;
 
 	CHECK(*p->pod.uid && p->pod.ns && p->pod.name && p->pod.source == POD_FROM_API_SERVER);
 	CHECK(ask && ask->qos < NR_QOS && ask->nr <= POD_OBJECT_CONTAINERS_MAX);

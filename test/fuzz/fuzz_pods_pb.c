@@ -12,7 +12,7 @@ static void check_text(const char *s)
 	assert(s && text_is_utf8(s, strlen(s)));
 }
 
-static void check_container(const struct known_pod *p, const struct container_ask *c)
+static void check_container(const struct known_pod *p, const struct ask *c)
 {
 	check_text(c->name);
 	assert(c->kind < NR_CONTAINER_KINDS);
@@ -29,7 +29,7 @@ static void check_container(const struct known_pod *p, const struct container_as
 
 static void check_pod(const struct known_pod *p)
 {
-	const struct pod_ask *ask = p->pod.ask;
+	const struct pod *ask = &p->pod;
 	bool apps = false;
 
 	check_text(p->pod.uid);

@@ -20,10 +20,10 @@ static void check_again(const struct known_pod *pod, struct arena *a)
 		pods_pod_decode(event.pod, a, &again, NULL) < 0)
 		return; /* no room */
 	assert(text_equal(again.pod.uid, pod->pod.uid) && again.pod.qos == pod->pod.qos);
-	assert(again.nr_resources == pod->nr_resources && again.pod.ask->nr == pod->pod.ask->nr);
-	for (unsigned i = 0; i < pod->pod.ask->nr; i++) {
-		const struct container_ask *x = &again.pod.ask->container[i];
-		const struct container_ask *y = &pod->pod.ask->container[i];
+	assert(again.nr_resources == pod->nr_resources && again.pod.nr == pod->pod.nr);
+	for (unsigned i = 0; i < pod->pod.nr; i++) {
+		const struct ask *x = &again.pod.container[i];
+		const struct ask *y = &pod->pod.container[i];
 
 		assert(text_equal(x->name, y->name) && x->kind == y->kind);
 		assert(x->cpu_milli == y->cpu_milli && x->nr_memory == y->nr_memory);

@@ -28,7 +28,7 @@ static int on_create(void *ctx, const struct request *req, struct nri_reply *rep
 	reply->cpus = req->cpus;
 	reply->mems = req->mems;
 	reply->annotation = (struct key_value){NRI_PLACEMENT_ANNOTATION, req->pod.name};
-	return req->nr_memory ? err_set(e, ENOSPC, "%s does not fit", req->container_id) : 0;
+	return req->ask.nr_memory ? err_set(e, ENOSPC, "%s does not fit", req->container_id) : 0;
 }
 
 static void on_change(void *ctx, const struct request *req, struct nri_reply *reply)

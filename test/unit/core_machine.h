@@ -113,15 +113,15 @@ static inline struct request ask(const char *id, enum qos qos, unsigned cpu_mill
 {
 	struct request r = {
 		.container_id = id,
-		.container_name = "main",
+		.ask.name = "main",
 		.pod = {.sandbox_id = id, .uid = id, .ns = "default", .name = id, .qos = qos},
-		.cpu_milli = cpu_milli,
+		.ask.cpu_milli = cpu_milli,
 		.cpus = "",
 		.mems = "",
 	};
 
 	if (memory && qos == QOS_GUARANTEED)
-		r.memory[r.nr_memory++] = (struct memory_ask){0, memory};
+		r.ask.memory[r.ask.nr_memory++] = (struct memory_ask){0, memory};
 	return r;
 }
 

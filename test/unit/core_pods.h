@@ -34,8 +34,8 @@ struct guest {
 	bool there;
 	char uid[ID_MAX], sandbox[ID_MAX];
 	struct pod pod;
-	struct pod_ask ask;
-	struct container_ask part[PARTS_MAX];
+	bool unknown; /* nobody tells its spec: only its containers come */
+	struct ask part[PARTS_MAX];
 	struct running run[PARTS_MAX];
 	unsigned next; /* the part that starts next */
 };
@@ -97,17 +97,18 @@ static inline void assert_same_ledger(const struct ledger *a, const struct ledge
 	for (size_t i = 0; i < ledger_count(a); i++) {
 		const struct holding *x = ledger_at(a, i), *y = ledger_at(b, i);
 
-		assert_string_equal(x->container_id, y->container_id);
-		assert_string_equal(x->container_name, y->container_name);
-		assert_string_equal(x->sandbox_id, y->sandbox_id);
-		assert_string_equal(x->pod_uid, y->pod_uid);
-		assert_int_equal(x->qos, y->qos);
-		assert_int_equal(x->kind, y->kind);
-		assert_int_equal(x->place, y->place);
-		assert_int_equal(x->cpu_milli, y->cpu_milli);
+		assert_string_equal(x->request.container_id, y->request.container_id);
+		assert_string_equal(x->request.ask.name, y->request.ask.name);
+		assert_string_equal(x->request.pod.sandbox_id, y->request.pod.sandbox_id);
+		assert_string_equal(x->request.pod.uid, y->request.pod.uid);
+		assert_int_equal(x->request.pod.qos, y->request.pod.qos);
+		assert_int_equal(x->request.ask.kind, y->request.ask.kind);
+		assert_int_equal(x->request.ask.place, y->request.ask.place);
+		assert_int_equal(x->request.ask.cpu_milli, y->request.ask.cpu_milli);
 		assert_int_equal(x->state, y->state);
-		assert_int_equal(x->nr_memory, y->nr_memory);
-		assert_memory_equal(x->memory, y->memory, sizeof x->memory);
+		assert_int_equal(x->request.ask.nr_memory, y->request.ask.nr_memory);
+		assert_memory_equal(
+			x->request.ask.memory, y->request.ask.memory, sizeof x->request.ask.memory);
 		assert_int_equal(x->decision.source, y->decision.source);
 		assert_int_equal(x->decision.exclusive, y->decision.exclusive);
 		assert_int_equal(x->decision.left, y->decision.left);
@@ -240,7 +241,7 @@ static inline void apply(struct world *w, struct update_list *ups)
 /* What the kubelet asks the runtime for, for that part of the pod. */
 static inline void ask_for(struct world *w, struct guest *p, unsigned i)
 {
-	const struct container_ask *c = &p->part[i];
+	const struct ask *c = &p->part[i];
 	struct running *r = &p->run[i];
 
 	(void)snprintf(r->id, sizeof r->id, "c%u", w->next_id++);
@@ -248,16 +249,16 @@ static inline void ask_for(struct world *w, struct guest *p, unsigned i)
 	r->seen = false;
 	r->req = (struct request){
 		.container_id = r->id,
-		.container_name = c->name,
-		.pod = p->pod,
+		.ask.name = c->name,
+		.pod = pod_identity(&p->pod),
 		.created_at_ns = w->next_id,
-		.cpu_milli = c->cpu_milli,
+		.ask.cpu_milli = c->cpu_milli,
 		.cpus = r->cpus,
 		.mems = r->mems,
 	};
 	for (unsigned m = 0; m < c->nr_memory && p->pod.qos == QOS_GUARANTEED; m++)
 		if (c->memory[m].bytes)
-			r->req.memory[r->req.nr_memory++] = c->memory[m];
+			r->req.ask.memory[r->req.ask.nr_memory++] = c->memory[m];
 }
 
 static inline struct decision create_as_asked(struct world *w, struct running *r)
@@ -369,8 +370,7 @@ static inline void name_pod(struct world *w, struct guest *p, bool again)
 	if (!again)
 		(void)snprintf(p->uid, sizeof p->uid, "u%u", w->next_id++);
 	(void)snprintf(p->sandbox, sizeof p->sandbox, "s%u", w->next_id++);
-	p->ask.uid = p->uid;
-	p->ask.container = p->part;
+	p->pod.container = p->part;
 	p->pod.sandbox_id = p->sandbox;
 	p->pod.uid = p->pod.name = p->uid;
 	p->pod.ns = "default";
@@ -385,7 +385,8 @@ static inline struct decision run_pod(struct world *w, struct guest *p, bool aga
 	for (unsigned i = 0; i < PARTS_MAX; i++)
 		p->run[i].runs = false;
 	name_pod(w, p, again);
-	engine_run_pod(w->g, 0, &p->pod, &d);
+	const struct pod pod = p->unknown ? pod_identity(&p->pod) : p->pod;
+	engine_run_pod(w->g, 0, &pod, &d);
 	p->there = d.admit;
 	return d;
 }
@@ -450,17 +451,15 @@ static inline struct guest *guest(struct world *w, unsigned i, enum qos qos)
 {
 	struct guest *p = &w->guest[i];
 
-	*p = (struct guest){.pod.qos = qos, .ask.qos = qos};
-	p->pod.ask = &p->ask;
+	*p = (struct guest){.pod.qos = qos};
 	return p;
 }
 
 static inline void add(struct guest *p, enum container_kind kind, unsigned cpus, unsigned gib)
 {
-	struct container_ask *c = &p->part[p->ask.nr];
+	struct ask *c = &p->part[p->pod.nr];
 
-	*c = (struct container_ask){
-		.name = part_names[p->ask.nr++], .kind = kind, .cpu_milli = 1000 * cpus};
+	*c = (struct ask){.name = part_names[p->pod.nr++], .kind = kind, .cpu_milli = 1000 * cpus};
 	if (gib)
 		c->memory[c->nr_memory++] = (struct memory_ask){0, GIB(gib)};
 }

@@ -8,7 +8,7 @@
 
 enum { EVENTS_DEFAULT = 4000 };
 
-static inline void random_part(struct random *r, struct container_ask *c)
+static inline void random_part(struct random *r, struct ask *c)
 {
 	static const unsigned milli[] = {0, 500, 1000, 1000, 2000, 2000, 3000, 4000, 5000, 6000};
 
@@ -33,7 +33,7 @@ static inline void random_spec(struct random *r, struct guest *p)
 			0, 0);
 		random_part(r, &p->part[i]);
 	}
-	p->ask.pod_level = random_chance(r, 5);
+	p->pod.pod_level = random_chance(r, 5);
 }
 
 static inline struct guest *any_guest(struct world *w, struct random *r)
@@ -46,9 +46,9 @@ static inline unsigned part_to_start(const struct guest *p, struct random *r)
 {
 	unsigned i = p->next;
 
-	if (i == p->ask.nr)
+	if (i == p->pod.nr)
 		do
-			i = random_below(r, p->ask.nr);
+			i = random_below(r, p->pod.nr);
 		while (p->part[i].kind == CONTAINER_INIT);
 	return i;
 }

@@ -20,8 +20,7 @@ struct uneven {
 	struct settings s;
 	uint64_t seq;
 	struct engine *g;
-	struct container_ask container[UNEVEN_CONTAINERS];
-	struct pod_ask ask;
+	struct ask container[UNEVEN_CONTAINERS];
 	struct pod pod;
 	char name[UNEVEN_CONTAINERS][UNEVEN_NAME_MAX], uid[UNEVEN_NAME_MAX];
 	unsigned nr_pods;
@@ -138,17 +137,16 @@ static inline void uneven_pod(struct uneven *u, unsigned nr)
 		(void)snprintf(u->name[i], sizeof u->name[i], "c%u", i);
 		u->container[i].name = u->name[i];
 	}
-	u->ask = (struct pod_ask){
-		.uid = u->uid, .qos = QOS_GUARANTEED, .nr = nr, .container = u->container};
 	u->pod = (struct pod){.sandbox_id = u->uid,
 		.uid = u->uid,
 		.ns = "default",
 		.name = u->uid,
 		.qos = QOS_GUARANTEED,
-		.ask = &u->ask};
+		.nr = nr,
+		.container = u->container};
 }
 
-static inline void uneven_add_memory(struct container_ask *c, uint64_t page_bytes, uint64_t bytes)
+static inline void uneven_add_memory(struct ask *c, uint64_t page_bytes, uint64_t bytes)
 {
 	c->memory[c->nr_memory++] = (struct memory_ask){page_bytes, bytes};
 }
@@ -167,7 +165,7 @@ static inline void uneven_random_pod(struct uneven *u)
 
 	uneven_pod(u, nr);
 	for (unsigned i = 0; i < nr; i++) {
-		struct container_ask *c = &u->container[i];
+		struct ask *c = &u->container[i];
 		unsigned share = 1 + random_below(r, nr - nr_init);
 
 		c->kind = i >= nr_init           ? CONTAINER_APP
@@ -193,15 +191,15 @@ static inline struct request uneven_request(const struct uneven *u, unsigned i)
 {
 	struct request req = {
 		.container_id = u->uid,
-		.container_name = u->name[i],
+		.ask.name = u->name[i],
 		.pod = u->pod,
-		.cpu_milli = u->container[i].cpu_milli,
+		.ask.cpu_milli = u->container[i].cpu_milli,
 		.cpus = "",
 		.mems = "",
 	};
 
-	req.pod.ask = NULL;
-	req.nr_memory = container_ask_memory(&u->container[i], req.memory);
+	req.pod = pod_identity(&u->pod);
+	req.ask.nr_memory = ask_memory(&u->container[i], req.ask.memory);
 	return req;
 }
 

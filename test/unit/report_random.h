@@ -121,16 +121,16 @@ static inline void any_request(
 
 	*out = (struct request){
 		.container_id = id,
-		.container_name = "main",
+		.ask.name = "main",
 		.pod = {.sandbox_id = id, .uid = id, .ns = "default", .name = id, .qos = qos},
-		.cpu_milli = 1000 * step * (1 + random_below(&w->r, 10 / step)),
+		.ask.cpu_milli = 1000 * step * (1 + random_below(&w->r, 10 / step)),
 		.cpus = "",
 		.mems = "",
 	};
-	out->memory[out->nr_memory++] =
+	out->ask.memory[out->ask.nr_memory++] =
 		(struct memory_ask){0, (uint64_t)(1 + random_below(&w->r, 60)) << 30};
 	if (w->t->nr_kinds > 1 && random_chance(&w->r, 40))
-		out->memory[out->nr_memory++] = (struct memory_ask){
+		out->ask.memory[out->ask.nr_memory++] = (struct memory_ask){
 			w->t->page_bytes[1], (uint64_t)(1 + random_below(&w->r, 5)) << 30};
 }
 
@@ -165,7 +165,7 @@ static inline void random_node_event(struct random_node *w)
 		(void)snprintf(id, sizeof w->id[0], "c%u", w->next_id++);
 		any_request(w, id, random_chance(&w->r, 80) ? QOS_GUARANTEED : QOS_BURSTABLE, &req);
 		if (req.pod.qos != QOS_GUARANTEED)
-			req.nr_memory = 0;
+			req.ask.nr_memory = 0;
 		engine_create(w->g, 1, &req, &d, &ups);
 		if (!d.admit)
 			*id = '\0';

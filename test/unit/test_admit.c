@@ -226,7 +226,7 @@ static void huge_pages_are_booked_where_the_cpus_are(void **state)
 	struct request req = ask("dpdk", QOS_GUARANTEED, 4000, GIB(2));
 
 	(void)state;
-	req.memory[req.nr_memory++] = (struct memory_ask){GIB(1), GIB(8)};
+	req.ask.memory[req.ask.nr_memory++] = (struct memory_ask){GIB(1), GIB(8)};
 	for (unsigned i = 0; i < 8; i++) {
 		char id[2] = {(char)('a' + i), 0};
 
@@ -253,7 +253,7 @@ static void huge_pages_that_the_machine_lacks_are_refused_by_name(void **state)
 	struct request req = ask("c", QOS_GUARANTEED, 1000, GIB(2));
 
 	(void)state;
-	req.memory[req.nr_memory++] = (struct memory_ask){2 << 20, GIB(1)};
+	req.ask.memory[req.ask.nr_memory++] = (struct memory_ask){2 << 20, GIB(1)};
 	struct decision d = decide(n, &req);
 	assert_false(d.admit);
 	assert_non_null(strstr(d.message, "the machine has no hugepages-2Mi"));
@@ -286,7 +286,7 @@ static void the_last_cpus_of_the_pool_are_refused(void **state)
 	struct decision d = decide(n, &req);
 	assert_false(d.admit);
 	assert_non_null(strstr(d.message, "sharedPoolMinimum"));
-	req.cpu_milli = 62000;
+	req.ask.cpu_milli = 62000;
 	n->s.shared_pool_minimum = 3;
 	assert_false(decide(n, &req).admit);
 	n->s.shared_pool_minimum = 2;
@@ -331,7 +331,7 @@ static void in_pod_scope_the_first_container_is_aligned_for_all(void **state)
 		first.pod.totals = second.pod.totals =
 			(struct pod_totals){.known = cases[i].known, .cpu_milli = 12000};
 		second.container_id = "two";
-		second.cpu_milli = 8000;
+		second.ask.cpu_milli = 8000;
 		struct decision d = place(n, &first);
 		assert_true(d.admit && d.preferred);
 		assert_int_equal(d.nodes.bits, cases[i].nodes);
@@ -372,7 +372,7 @@ static void full_pcpus_only_refuses_half_a_core(void **state)
 	assert_string_equal(d.reason, "SMTAlignmentError");
 	assert_string_equal(
 		d.message, "SMT Alignment Error: requested 3 cpus not multiple cpus per core = 2");
-	req.cpu_milli = 4000;
+	req.ask.cpu_milli = 4000;
 	assert_true(place(n, &req).admit);
 	node_free(n);
 }

@@ -83,7 +83,7 @@ static void take(struct node *n, unsigned node)
 	struct request req = ask(id, QOS_GUARANTEED, PER_NODE * 1000, 0);
 
 	id[strlen("taken-")] = (char)('0' + node);
-	req.advice = &there;
+	req.ask.advice = &there;
 	n->s.shared_pool_minimum = 0;
 	struct decision d = create(n, &req);
 	assert_true(d.admit);
@@ -168,7 +168,7 @@ static void each_way(const struct one *x, enum topology_scope scope)
 		struct request req = asks(x);
 		struct decision got, *d = &got;
 
-		req.advice = &advice;
+		req.ask.advice = &advice;
 		got = create(n, &req);
 		as_wanted(x, &advice, n->t->nodes, d);
 		if (got.admit && got.exclusive)
@@ -200,18 +200,17 @@ static void a_pod_that_is_known_is_judged_alike(void **state)
 		const struct advice_ask advice = {x->so_far, ADVICE_PREFER, true, {x->asked}};
 		struct node *n = node_of(x, i % 2 ? SCOPE_POD : SCOPE_CONTAINER);
 		const struct request req = asks(x);
-		const struct container_ask app = {.name = "app",
-			.cpu_milli = req.cpu_milli,
-			.nr_memory = req.nr_memory,
-			.memory = {req.memory[0]},
+		const struct ask app = {.name = "app",
+			.cpu_milli = req.ask.cpu_milli,
+			.nr_memory = req.ask.nr_memory,
+			.memory = {req.ask.memory[0]},
 			.advice = &advice};
-		const struct pod_ask ask_of_pod = {
-			.uid = "web", .qos = req.pod.qos, .nr = 1, .container = &app};
 		struct budget b = budget_of(n->s.merge_visit_budget);
 		struct decision whole, *parts;
 		struct pod pod = req.pod;
 
-		pod.ask = &ask_of_pod;
+		pod.nr = 1;
+		pod.container = &app;
 		arena_init_fixed(&a, work, ADMIT_ARENA_BYTES);
 		admit_pod(engine_ledger(n->g), &n->s, &pod, &b, &a, &whole, &parts);
 		as_wanted(x, &advice, n->t->nodes, whole.admit ? &parts[0] : &whole);
@@ -227,7 +226,7 @@ static void a_hint_that_is_off_is_not_looked_at(void **state)
 	struct request req = ask("web", QOS_GUARANTEED, 4000, GIB(4));
 
 	(void)state;
-	req.advice = &advice;
+	req.ask.advice = &advice;
 	struct decision d = create(n, &req);
 	assert_true(d.admit && !d.advice.looked_at);
 	assert_int_equal(d.nodes.bits, 1);
@@ -243,9 +242,9 @@ static void in_pod_scope_the_others_follow_the_first(void **state)
 
 	(void)state;
 	n->s.topology_scope = SCOPE_POD;
-	first.advice = second.advice = &there;
+	first.ask.advice = second.ask.advice = &there;
 	second.pod.uid = "first";
-	second.container_name = "side";
+	second.ask.name = "side";
 	assert_int_equal(create(n, &first).nodes.bits, 0x20);
 	struct decision d = create(n, &second);
 	assert_int_equal(d.nodes.bits, 0x20);
@@ -261,10 +260,10 @@ static void a_container_that_is_started_again_keeps_its_verdict(void **state)
 	struct request req = ask("web", QOS_GUARANTEED, 2000, GIB(1));
 
 	(void)state;
-	req.advice = &there;
+	req.ask.advice = &there;
 	assert_true(create(n, &req).admit);
 	req.container_id = "web-again";
-	req.advice = &too_old;
+	req.ask.advice = &too_old;
 	struct decision d = create(n, &req);
 	assert_true(d.admit);
 	assert_int_equal(d.source, SOURCE_INHERITED);
@@ -294,9 +293,9 @@ static void devices_that_it_has_say_where_it_can_be(void **state)
 		struct node *n = node_new(SINGLE);
 		struct request req = ask("web", QOS_GUARANTEED, 2000, GIB(1));
 
-		req.attached = &has;
-		req.nr_attached = 1;
-		req.advice = &advice;
+		req.pod.attached = &has;
+		req.pod.nr_attached = 1;
+		req.ask.advice = &advice;
 		struct decision d = create(n, &req);
 		assert_true(d.admit);
 		assert_int_equal(d.advice.verdict, cases[i].want);
@@ -324,9 +323,9 @@ static void tokens_come_before_a_hint(void **state)
 
 		assert_int_equal(allocate(n, "2=0-3", text, NULL), 0);
 		struct request req = ask_with("web", 4, text);
-		req.nr_memory = 1;
-		req.memory[0] = (struct memory_ask){0, GIB(1)};
-		req.advice = &advice;
+		req.ask.nr_memory = 1;
+		req.ask.memory[0] = (struct memory_ask){0, GIB(1)};
+		req.ask.advice = &advice;
 		struct decision d = create(n, &req);
 		assert_true(d.admit);
 		assert_int_equal(d.advice.verdict, cases[i].want);
@@ -343,15 +342,15 @@ static void a_pod_may_have_a_stricter_policy(void **state)
 	struct request req = ask("web", QOS_GUARANTEED, 16000, GIB(80));
 
 	(void)state;
-	req.advice = &advice;
-	req.has_policy = true;
-	req.policy = SINGLE;
+	req.ask.advice = &advice;
+	req.pod.has_policy = true;
+	req.pod.policy = SINGLE;
 	struct decision d = create(n, &req);
 	assert_false(d.admit);
 	assert_int_equal(d.policy, SINGLE);
 	assert_string_equal(d.reason, "TopologyAffinityError");
 	assert_int_equal(d.advice.verdict, ADVICE_REJECTED_POLICY);
-	req.policy = POLICY_RESTRICTED;
+	req.pod.policy = POLICY_RESTRICTED;
 	d = create(n, &req);
 	assert_true(d.admit && d.preferred);
 	assert_int_equal(d.policy, POLICY_RESTRICTED);
@@ -367,14 +366,14 @@ static void its_policy_holds_when_it_grows(void **state)
 	struct decision d;
 
 	(void)state;
-	n->s.advice_policy = req.has_policy = true;
-	req.policy = SINGLE;
+	n->s.advice_policy = req.pod.has_policy = true;
+	req.pod.policy = SINGLE;
 	assert_true(create(n, &req).admit);
-	more.cpu_milli = 10000;
+	more.ask.cpu_milli = 10000;
 	assert_true(engine_update(n->g, n->now_ms, &more, &d, &ups));
 	assert_false(d.admit);
 	assert_string_equal(d.reason, "TopologyAffinityError");
-	more.cpu_milli = 8000;
+	more.ask.cpu_milli = 8000;
 	assert_true(engine_update(n->g, n->now_ms, &more, &d, &ups));
 	assert_true(d.admit);
 	vec_fini(&ups);
@@ -385,9 +384,8 @@ static void its_policy_holds_when_it_grows(void **state)
  * 4 CPUs left, the second 8: where the hint of the first one leads, the other one has no room. */
 
 struct two {
-	struct container_ask part[2];
+	struct ask part[2];
 	struct advice_ask advice[2];
-	struct pod_ask ask;
 	struct pod pod;
 	struct decision whole, part_of[2];
 };
@@ -402,11 +400,15 @@ static void two_of_a_pod(struct two *p, struct node *n, enum advice_mode mode, b
 	*p = (struct two){
 		.advice = {{ADVICE_ACCEPTED, mode, repair, {2}},
 			{ADVICE_ACCEPTED, ADVICE_PREFER, repair, {2}}},
-		.ask = {.uid = "two", .qos = QOS_GUARANTEED, .nr = 2, .container = p->part},
-		.pod = {.sandbox_id = "two", .uid = "two", .ns = "", .name = "", .ask = &p->ask},
+		.pod = {.sandbox_id = "two",
+			.uid = "two",
+			.ns = "",
+			.name = "",
+			.nr = 2,
+			.container = p->part},
 	};
 	for (unsigned i = 0; i < 2; i++)
-		p->part[i] = (struct container_ask){.name = i ? "b" : "a",
+		p->part[i] = (struct ask){.name = i ? "b" : "a",
 			.cpu_milli = 4000 + i * 4000,
 			.advice = &p->advice[i]};
 	arena_init_fixed(&a, work, ADMIT_ARENA_BYTES);
@@ -428,7 +430,7 @@ static struct node *node_for_two(enum topology_policy policy)
 		take(n, node);
 	const struct advice_ask last = {
 		ADVICE_ACCEPTED, ADVICE_REQUIRE, false, nodeset_of(NODES - 1)};
-	rest.advice = &last;
+	rest.ask.advice = &last;
 	assert_true(create(n, &rest).admit);
 	n->s.topology_policy = policy;
 	return n;
@@ -494,7 +496,7 @@ static void what_is_refused_for_another_reason_has_no_accepted_hint(void **state
 
 	(void)state;
 	n->s.shared_pool_minimum = 61;
-	req.advice = &advice;
+	req.ask.advice = &advice;
 	struct decision d = create(n, &req);
 	assert_false(d.admit);
 	assert_string_equal(

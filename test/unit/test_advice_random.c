@@ -159,13 +159,13 @@ static bool is_conflict(const struct advised *x, const struct request *req, stru
 	there = cpuset_minus(there, &x->w->s.reserved_cpus);
 	if (cpuset_count(&there) < request_exclusive_cpus(req))
 		return true;
-	for (unsigned i = 0; i < req->nr_memory; i++) {
-		int kind = topo_kind_of_page(x->w->t, req->memory[i].page_bytes);
+	for (unsigned i = 0; i < req->ask.nr_memory; i++) {
+		int kind = topo_kind_of_page(x->w->t, req->ask.memory[i].page_bytes);
 		uint64_t bytes = 0;
 
 		nodeset_each (n, asked)
 			bytes += ledger_memory(l)->node[n].free[kind];
-		if (bytes < req->memory[i].bytes)
+		if (bytes < req->ask.memory[i].bytes)
 			return true;
 	}
 	return false;
@@ -203,14 +203,14 @@ static void others_are_the_same(
 	unsigned nr = 0;
 
 	for (size_t i = 0; i < ledger_count(without); i++)
-		nr += strcmp(ledger_at(without, i)->pod_uid, uid) != 0;
+		nr += strcmp(ledger_at(without, i)->request.pod.uid, uid) != 0;
 	for (size_t i = 0; i < ledger_count(with); i++) {
 		const struct holding *a = ledger_at(with, i), *b;
 
-		if (strcmp(a->pod_uid, uid) == 0)
+		if (strcmp(a->request.pod.uid, uid) == 0)
 			continue;
 		nr--;
-		b = ledger_find(without, a->container_id);
+		b = ledger_find(without, a->request.container_id);
 		assert_non_null(b);
 		assert_int_equal(a->decision.exclusive, b->decision.exclusive);
 		if (a->decision.exclusive)
@@ -312,7 +312,7 @@ static void annotate(struct advised *x, struct guest *p)
 	const struct advice_author by = {.t = x->w->t,
 		.node = x->d.node_name,
 		.uid = p->uid,
-		.container = part_names[random_below(&x->r, p->ask.nr)],
+		.container = part_names[random_below(&x->r, p->pod.nr)],
 		.now_ms = loop_wall_ms(),
 		.skew_ms = (int64_t)x->w->s.advice_skew_ms,
 		.generation = GENERATION,
@@ -350,7 +350,7 @@ static void compare_pods(struct advised *x, const struct guest *p, const struct 
 		is_true(x, made_for(x, p), d);
 		return;
 	}
-	for (unsigned i = 0; i < p->ask.nr; i++) {
+	for (unsigned i = 0; i < p->pod.nr; i++) {
 		const struct holding *a, *b;
 
 		a = ledger_find_waiting(engine_ledger(with->g), p->uid, part_names[i]);
@@ -389,30 +389,27 @@ static void compare_answers(
 }
 
 /* A policy of the pod's own counts in both: it is no hint. */
-static const struct pod_ask *without_advice(const struct pod_ask *with, struct container_ask *list)
+static void take_advice(struct pod *pod, struct ask *list)
 {
-	static struct pod_ask ask;
-
-	ask = *with;
-	ask.container = list;
-	for (unsigned i = 0; i < with->nr; i++) {
-		list[i] = with->container[i];
+	for (size_t i = 0; i < pod->nr; i++) {
+		list[i] = pod->container[i];
 		list[i].advice = NULL;
 	}
-	return &ask;
+	pod->container = list;
 }
 
 static void start_known_pod(struct advised *x, struct guest *p)
 {
-	struct container_ask list[PARTS_MAX];
+	struct ask list[PARTS_MAX];
 	struct twin with, without;
 	struct decision d, d0, d1;
 	struct arena a;
 
 	arena_init(&a, ADMIT_ARENA_BYTES);
-	struct pod pod = p->pod, pod0 = p->pod;
-	pod.ask = advice_of_pod(&x->d, &p->pod, &p->ask, &a);
-	pod0.ask = without_advice(pod.ask, list);
+	struct pod pod = p->pod;
+	advice_of_pod(&x->d, &pod, &a);
+	struct pod pod0 = pod;
+	take_advice(&pod0, list);
 	twin_init(&with, x, true);
 	twin_init(&without, x, false);
 	engine_run_pod(with.g, 0, &pod, &d);
@@ -434,8 +431,8 @@ static void start_known_pod(struct advised *x, struct guest *p)
 /* What was there was decided before: it is no matter of this hint. */
 static bool is_new(const struct advised *x, const struct request *req)
 {
-	return !ledger_find_named(engine_ledger(x->w->g), req->pod.uid, req->container_name,
-		       req->container_id) &&
+	return !ledger_find_named(
+		       engine_ledger(x->w->g), req->pod.uid, req->ask.name, req->container_id) &&
 	       !(x->w->s.topology_scope == SCOPE_POD &&
 		       ledger_find_of_pod(engine_ledger(x->w->g), req->pod.uid));
 }
@@ -450,9 +447,9 @@ static void compare_creates(struct advised *x, const struct guest *p, const stru
 	}
 	if (!is_new(x, req))
 		return;
-	assert_int_equal(with->advice.looked_at, req->advice != NULL);
+	assert_int_equal(with->advice.looked_at, req->ask.advice != NULL);
 	is_true(x, made_for(x, p), with);
-	if (!req->advice || !is_conflict(x, req, req->advice->asked))
+	if (!req->ask.advice || !is_conflict(x, req, req->ask.advice->asked))
 		return;
 	x->tally->conflicts++;
 	assert_false(is_accepted(with->advice.verdict));
@@ -469,7 +466,7 @@ static struct decision start_container(struct advised *x, struct guest *p, struc
 	arena_init(&a, ADMIT_ARENA_BYTES);
 	advice_of_container(&x->d, req, &a);
 	req0 = *req;
-	req0.advice = NULL;
+	req0.ask.advice = NULL;
 	twin_init(&with, x, true);
 	twin_init(&without, x, false);
 	engine_create(with.g, 0, req, &d, &ups);
@@ -482,7 +479,7 @@ static struct decision start_container(struct advised *x, struct guest *p, struc
 	vec_fini(&ups0);
 	d = create_as_asked(x->w, &p->run[p->next]);
 	assert_same_ledger(engine_ledger(x->w->g), engine_ledger(with.g));
-	req->advice = NULL;
+	req->ask.advice = NULL;
 	twin_fini(&with);
 	twin_fini(&without);
 	arena_fini(&a);
@@ -490,7 +487,7 @@ static struct decision start_container(struct advised *x, struct guest *p, struc
 }
 
 /* Than one NUMA node has. */
-static void ask_for_more(struct advised *x, struct container_ask *c)
+static void ask_for_more(struct advised *x, struct ask *c)
 {
 	c->cpu_milli = 1000 * (9 + random_below(&x->r, 8));
 	c->memory[0] = (struct memory_ask){0, GIB(58 + random_below(&x->r, 40))};
@@ -507,14 +504,14 @@ static void some_pod_starts(struct advised *x)
 		random_chance(&x->r, 85) ? QOS_GUARANTEED : QOS_BURSTABLE);
 	random_spec(&x->r, p);
 	if (random_chance(&x->r, 20))
-		ask_for_more(x, &p->part[random_below(&x->r, p->ask.nr)]);
+		ask_for_more(x, &p->part[random_below(&x->r, p->pod.nr)]);
 	name_pod(x->w, p, false);
 	annotate(x, p);
 	if (random_chance(&x->r, 50)) {
 		start_known_pod(x, p);
 		return;
 	}
-	p->pod.ask = NULL; /* only its containers will tell */
+	p->unknown = true; /* only its containers will tell */
 	p->there = true;
 }
 
@@ -522,9 +519,9 @@ static void some_container_starts(struct advised *x)
 {
 	struct guest *p = any_guest(x->w, &x->r);
 
-	if (!p->there || p->next == p->ask.nr)
+	if (!p->there || p->next == p->pod.nr)
 		return;
-	if (!p->pod.ask) /* another hint for each: each one is decided alone */
+	if (p->unknown) /* another hint for each: each one is decided alone */
 		annotate(x, p);
 	ask_for(x->w, p, p->next);
 	if (!start_container(x, p, &p->run[p->next].req).admit)

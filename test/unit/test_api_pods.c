@@ -152,7 +152,7 @@ static void a_pod_is_there_until_it_is_deleted(void **state)
 	assert_false(api_pods_synced(w->p));
 	synced();
 	assert_true(api_pods_synced(w->p));
-	assert_int_equal(api_pods_find(w->p, "u-1")->pod.ask->container[0].cpu_milli, 2000);
+	assert_int_equal(api_pods_find(w->p, "u-1")->pod.container[0].cpu_milli, 2000);
 	assert_int_equal(api_pods_find(w->p, "u-1")->pod.source, POD_FROM_API_SERVER);
 	assert_int_equal(api_pods_count(w->p), 1);
 	assert_ptr_equal(api_pods_at(w->p, 0), api_pods_find(w->p, "u-1"));
@@ -212,7 +212,7 @@ static void a_pod_that_cannot_be_read_any_more_goes_all_the_same(void **state)
 	tell_pod(REFLECTOR_PUT, "u-1", "2");
 	synced();
 	tell_pod(REFLECTOR_PUT, "u-1", "two");
-	assert_int_equal(api_pods_find(w->p, "u-1")->pod.ask->container[0].cpu_milli, 2000);
+	assert_int_equal(api_pods_find(w->p, "u-1")->pod.container[0].cpu_milli, 2000);
 	tell_pod(REFLECTOR_DELETE, "u-1", "two");
 	assert_null(api_pods_find(w->p, "u-1"));
 	assert_string_equal(w->log, " !pods-watch-odd-pod");
@@ -262,7 +262,7 @@ static void a_pod_that_claims_anothers_uid_does_not_get_it(void **state)
 	tell_pod(REFLECTOR_PUT, "u-1", "2");
 	synced();
 	tell(REFLECTOR_PUT, thief);
-	assert_int_equal(api_pods_find(w->p, "u-1")->pod.ask->container[0].cpu_milli, 2000);
+	assert_int_equal(api_pods_find(w->p, "u-1")->pod.container[0].cpu_milli, 2000);
 	assert_string_equal(w->changed, " u-1");
 	tell(REFLECTOR_DELETE, thief);
 	assert_non_null(api_pods_find(w->p, "u-1"));

@@ -110,8 +110,7 @@ static void uneven_64_nodes_are_answered_within_the_budget(void **state)
 }
 
 /* Every container of a pod asks for some of everything, on what the ones before it left. */
-static void hard_pod(
-	struct uneven *u, struct container_ask *c, char (*name)[UNEVEN_NAME_MAX], unsigned nr)
+static void hard_pod(struct uneven *u, struct ask *c, char (*name)[UNEVEN_NAME_MAX], unsigned nr)
 {
 	uneven_pod(u, 1);
 	memset(c, 0, nr * sizeof *c);
@@ -127,14 +126,14 @@ static void hard_pod(
 			uneven_add_memory(&c[i], u->t.page_bytes[k],
 				u->t.page_bytes[k] * (20 + random_below(&u->r, 20)));
 	}
-	u->ask.container = c;
-	u->ask.nr = nr;
+	u->pod.container = c;
+	u->pod.nr = nr;
 }
 
 static void a_pod_of_120_init_containers_spends_one_budget(void **state)
 {
 	static struct uneven u;
-	static struct container_ask c[MANY];
+	static struct ask c[MANY];
 	static char name[MANY][UNEVEN_NAME_MAX];
 	struct decision whole, *parts;
 	struct arena a;
@@ -331,7 +330,7 @@ static void without_steps_nobody_gets_what_is_not_there(void **state)
 		cut += d.cut_short;
 		for (size_t h = 0; h < ledger_count(engine_ledger(u.g)); h++) {
 			const struct holding *held = ledger_at(engine_ledger(u.g), h);
-			const struct request req = holding_request(held);
+			const struct request req = held->request;
 
 			assert_int_equal(
 				held->decision.exclusive ? cpuset_count(&held->decision.cpus) : 0,

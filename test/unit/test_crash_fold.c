@@ -189,7 +189,7 @@ static void resize(struct world *w, const char *id, uint64_t cpu_milli)
 
 	for (size_t i = 0; i < w->nr; i++)
 		if (strcmp(w->running[i].id, id) == 0) {
-			w->running[i].req.cpu_milli = cpu_milli;
+			w->running[i].req.ask.cpu_milli = cpu_milli;
 			assert_true(engine_update(
 				w->d.engine, w->clock(w), &w->running[i].req, &d, &ups));
 			assert_true(d.admit);
@@ -200,23 +200,24 @@ static void resize(struct world *w, const char *id, uint64_t cpu_milli)
 }
 
 #define MEMORY .nr_memory = 1, .memory = {{0, GIB(1)}}
-static const struct container_ask known[] = {
+static const struct ask known[] = {
 	{.name = "init", .kind = CONTAINER_INIT, .cpu_milli = 2000, MEMORY},
 	{.name = "web", .cpu_milli = 3000, MEMORY},
 	{.name = "log", .cpu_milli = 1000, MEMORY},
 };
-static const struct pod_ask known_ask = {
+static const struct pod known_ask = {
 	.uid = "known", .nr = sizeof known / sizeof *known, .container = known};
-static const struct pod_ask gone_ask = {
+static const struct pod gone_ask = {
 	.uid = "gone", .nr = sizeof known / sizeof *known, .container = known};
 
-static struct pod pod_of(const struct pod_ask *ask)
+static struct pod pod_of(const struct pod *ask)
 {
 	return (struct pod){.sandbox_id = ask->uid,
 		.uid = ask->uid,
 		.ns = "default",
 		.name = ask->uid,
-		.ask = ask};
+		.nr = ask->nr,
+		.container = ask->container};
 }
 
 static struct request part(const char *id, unsigned i)
@@ -224,11 +225,11 @@ static struct request part(const char *id, unsigned i)
 	struct request req = ask(id, QOS_GUARANTEED, (unsigned)known[i].cpu_milli, GIB(1));
 
 	req.pod = pod_of(&known_ask);
-	req.container_name = known[i].name;
+	req.ask.name = known[i].name;
 	return req;
 }
 
-static void run_pod(struct world *w, const struct pod_ask *ask)
+static void run_pod(struct world *w, const struct pod *ask)
 {
 	const struct pod pod = pod_of(ask);
 	struct decision d;
@@ -252,7 +253,8 @@ static void live_a_life(struct world *w)
 	assert_true(create(w, ask("second", QOS_GUARANTEED, 6000, GIB(2))));
 	assert_false(create(w, ask("too-much", QOS_GUARANTEED, 100000, 0)));
 	run_pod(w, &gone_ask);
-	engine_release_pod(w->d.engine, w->clock(w), "pod-gone", &(struct pod){.sandbox_id = "gone", .uid = ""});
+	engine_release_pod(w->d.engine, w->clock(w), "pod-gone",
+		&(struct pod){.sandbox_id = "gone", .uid = ""});
 	assert_int_equal(w->nr, 3);
 }
 
@@ -266,7 +268,7 @@ static void synchronize(struct world *w)
 
 	for (size_t i = 0; i < w->nr; i++) {
 		requests[i] = w->running[i].req;
-		requests[i].pod.ask = NULL; /* of a container, the runtime tells no spec */
+		requests[i].pod = pod_identity(&requests[i].pod); /* the runtime tells no spec */
 		placed[i] = &w->running[i].placed;
 	}
 	engine_synchronize(w->d.engine, w->clock(w), &what, &ups);
@@ -284,7 +286,7 @@ static void the_ledger_is_what_runs(struct world *w)
 
 	for (size_t i = 0; i < ledger_count(l); i++)
 		if (ledger_at(l, i)->state == HOLDING_WAITING) {
-			assert_string_equal(ledger_at(l, i)->pod_uid, "known");
+			assert_string_equal(ledger_at(l, i)->request.pod.uid, "known");
 			waiting++;
 		}
 	assert_int_equal(ledger_count(l), w->nr + waiting);

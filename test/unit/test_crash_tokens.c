@@ -639,14 +639,14 @@ static bool held(void *ctx, unsigned nr, const char **pod, const struct given **
 static bool pods_api_pod(void *ctx, unsigned nr, struct known_pod *out)
 {
 	static const char *const resource[] = {TOKEN_RESOURCE};
-	static struct container_ask container;
-	static struct pod_ask ask;
+	static struct ask container;
+	static struct pod ask;
 	const struct rig *r = ctx;
 	const struct pod_here *p = &r->pod[nr];
 
 	if (!p->admitted)
 		return false;
-	container = (struct container_ask){
+	container = (struct ask){
 		.name = "main",
 		.cpu_milli = p->cpu ? p->cpu * MILLI_PER_CPU : MILLI_PER_CPU / 10,
 		.nr_memory = 1,
@@ -654,7 +654,7 @@ static bool pods_api_pod(void *ctx, unsigned nr, struct known_pod *out)
 		.nr_devices = has_tokens(p),
 		.device = {{.count = p->given.nr}},
 	};
-	ask = (struct pod_ask){.uid = p->uid,
+	ask = (struct pod){.uid = p->uid,
 		.qos = p->cpu ? QOS_GUARANTEED : QOS_BURSTABLE,
 		.nr = 1,
 		.container = &container};
@@ -662,7 +662,9 @@ static bool pods_api_pod(void *ctx, unsigned nr, struct known_pod *out)
 					  .ns = "default",
 					  .name = p->uid,
 					  .qos = ask.qos,
-					  .ask = &ask},
+					  .pod_level = ask.pod_level,
+					  .nr = ask.nr,
+					  .container = ask.container},
 		.resource = resource,
 		.nr_resources = 1};
 	return true;

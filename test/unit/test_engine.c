@@ -136,8 +136,8 @@ static void check_same_ledger(struct node *n)
 	for (size_t i = 0; i < ledger_count(a); i++) {
 		const struct holding *x = ledger_at(a, i), *y = ledger_at(b, i);
 
-		assert_string_equal(x->container_id, y->container_id);
-		assert_string_equal(x->pod_name, y->pod_name);
+		assert_string_equal(x->request.container_id, y->request.container_id);
+		assert_string_equal(x->request.pod.name, y->request.pod.name);
 		assert_int_equal(x->state, y->state);
 		assert_int_equal(x->decision.exclusive, y->decision.exclusive);
 		assert_true(cpuset_equal(&x->decision.cpus, &y->decision.cpus));
@@ -342,7 +342,7 @@ static void nameless_containers_are_nobodys_successors(void **state)
 		if (i)
 			a.pod.uid = b.pod.uid = "";
 		else
-			a.container_name = b.container_name = "";
+			a.ask.name = b.ask.name = "";
 		engine_create(n->g, 0, &a, &first, &ups);
 		engine_create(n->g, 0, &b, &second, &ups);
 		assert_true(first.admit && second.admit);
@@ -597,7 +597,7 @@ static void a_pod_that_goes_takes_its_containers_with_it(void **state)
 	(void)create(n, "b", QOS_GUARANTEED, 2000, GIB(1));
 	engine_release_pod(n->g, 0, "remove-pod", &(struct pod){.sandbox_id = "a", .uid = ""});
 	assert_int_equal(ledger_count(engine_ledger(n->g)), 1);
-	assert_string_equal(ledger_at(engine_ledger(n->g), 0)->pod_name, "b");
+	assert_string_equal(ledger_at(engine_ledger(n->g), 0)->request.pod.name, "b");
 	node_free(n);
 }
 

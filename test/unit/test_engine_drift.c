@@ -67,7 +67,7 @@ static void check(struct node *n)
 	for (size_t i = 0; i < ledger_count(a); i++) {
 		const struct holding *x = ledger_at(a, i), *y = ledger_at(b, i);
 
-		assert_string_equal(x->container_id, y->container_id);
+		assert_string_equal(x->request.container_id, y->request.container_id);
 		assert_int_equal(x->state, y->state);
 		assert_true(cpuset_equal(&x->decision.cpus, &y->decision.cpus));
 		assert_true(cpuset_within(&x->decision.cpus, &n->t->cpus));
@@ -298,18 +298,17 @@ static void cpus_that_were_lost_come_back_though_memory_has_changed_meanwhile(vo
 
 static void parts_that_wait_move_as_well(void **state)
 {
-	static const struct container_ask containers[] = {
+	static const struct ask containers[] = {
 		{.name = "init", .kind = CONTAINER_INIT, .cpu_milli = 4000},
 		{.name = "main", .cpu_milli = 6000},
 	};
-	const struct pod_ask asked = {
-		.uid = "u1", .qos = QOS_GUARANTEED, .nr = 2, .container = containers};
 	const struct pod pod = {.sandbox_id = "s1",
 		.uid = "u1",
 		.ns = "default",
 		.name = "web",
 		.qos = QOS_GUARANTEED,
-		.ask = &asked};
+		.nr = 2,
+		.container = containers};
 	struct node *n = node_new(POLICY_SINGLE_NUMA_NODE);
 	const struct ledger *l = engine_ledger(n->g);
 	struct decision d;
@@ -331,24 +330,23 @@ static void parts_that_wait_move_as_well(void **state)
  * ends. The next life of the container gets what it asks for. */
 static void what_starts_again_after_it_lost_cpus_gets_others(void **state)
 {
-	static const struct container_ask containers[] = {
+	static const struct ask containers[] = {
 		{.name = "main", .cpu_milli = 6000, .nr_memory = 1, .memory = {{0, GIB(1)}}},
 	};
-	const struct pod_ask asked = {
-		.uid = "u1", .qos = QOS_GUARANTEED, .nr = 1, .container = containers};
 	const struct pod pod = {.sandbox_id = "s1",
 		.uid = "u1",
 		.ns = "default",
 		.name = "web",
 		.qos = QOS_GUARANTEED,
-		.ask = &asked};
+		.nr = 1,
+		.container = containers};
 	struct node *n = node_new(POLICY_NONE);
 	struct request web = ask("web", QOS_GUARANTEED, 6000, GIB(1));
 	struct decision d;
 
 	(void)state;
 	web.pod = pod;
-	web.container_name = "main";
+	web.ask.name = "main";
 	engine_run_pod(n->g, 0, &pod, &d);
 	assert_true(d.admit);
 	char lost[16];

@@ -67,7 +67,7 @@ static void resize_web(struct node *n, unsigned cpu_milli)
 	struct request as_asked = n->web;
 	struct decision d;
 
-	as_asked.cpu_milli = cpu_milli;
+	as_asked.ask.cpu_milli = cpu_milli;
 	assert_true(engine_update(n->g, 0, &as_asked, &d, &n->ups) && d.admit);
 	vec_fini(&n->ups);
 }
@@ -149,7 +149,7 @@ static void a_report_as_old_as_the_container_undoes_no_resize(void **state)
 		const struct decision before = held(n, "web")->decision;
 		synchronize(n, NULL, states[i % 2]);
 		const struct holding *h = held(n, "web");
-		assert_int_equal(h->cpu_milli, sizes[i / 2]);
+		assert_int_equal(h->request.ask.cpu_milli, sizes[i / 2]);
 		assert_int_equal(h->decision.exclusive, before.exclusive);
 		assert_cpus(h->decision.cpus, before.cpus);
 		const struct update *told = update_of(n, "web");
@@ -177,11 +177,11 @@ static void a_runtime_that_knows_the_cpuset_again_may_not_know_the_numbers(void 
 		const struct cpuset before = held(n, "web")->decision.cpus;
 		n->web.cpus = cpuset_format(&before, list, sizeof list);
 		synchronize(n, NULL, IN_FORCE_UNKNOWN);
-		assert_int_equal(held(n, "web")->cpu_milli, sizes[i]);
+		assert_int_equal(held(n, "web")->request.ask.cpu_milli, sizes[i]);
 		assert_cpus(held(n, "web")->decision.cpus, before);
-		n->web.cpu_milli = 5000; /* news */
+		n->web.ask.cpu_milli = 5000; /* news */
 		synchronize(n, NULL, IN_FORCE_UNKNOWN);
-		assert_int_equal(held(n, "web")->cpu_milli, 5000);
+		assert_int_equal(held(n, "web")->request.ask.cpu_milli, 5000);
 		assert_int_equal(cpuset_count(&held(n, "web")->decision.cpus), 5);
 		node_free(n);
 	}
@@ -198,7 +198,7 @@ static void memory_that_grew_is_still_booked(void **state)
 	report_as_created(n, &db, 1);
 	n->said[1].mems = held(n, "db")->decision.mems;
 	db.mems = nodeset_format(n->said[1].mems, &n->t->ids, n->mems, sizeof n->mems);
-	more.memory[0].bytes = GIB(6);
+	more.ask.memory[0].bytes = GIB(6);
 	assert_true(engine_update(n->g, 0, &more, &d, &n->ups) && d.admit);
 	synchronize(n, &db, IN_FORCE_UNKNOWN);
 	assert_int_equal(held(n, "db")->decision.blocks[0].bytes, GIB(6));
@@ -257,7 +257,7 @@ static void a_report_that_is_not_of_the_creation_wins(void **state)
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		struct node *n = node_new();
 
-		n->web.cpu_milli = cases[i].cpu_milli; /* its numbers are others */
+		n->web.ask.cpu_milli = cases[i].cpu_milli; /* its numbers are others */
 		synchronize(n, NULL, IN_FORCE_UNKNOWN);
 		const struct decision *d = &held(n, "web")->decision;
 		assert_int_equal(d->exclusive ? cpuset_count(&d->cpus) : 0, cases[i].want);
@@ -334,7 +334,7 @@ static void a_look_is_wanted_where_the_report_may_be_wrong(void **state)
 
 	(void)state;
 	news.cpus = "0-1";
-	bigger.cpu_milli = 6000;
+	bigger.ask.cpu_milli = 6000;
 	set.cpus = "0-3";
 	synchronize(n, NULL, IN_FORCE_SHOWN); /* log is on the pool of now */
 	const struct {
@@ -369,7 +369,7 @@ static void what_is_found_later_is_told_and_resized(void **state)
 	found.cpus = "0-1";
 	engine_note_in_force(n->g, 0, &found);
 	assert_true(held(n, "web")->misplaced);
-	found.cpu_milli = 6000;
+	found.ask.cpu_milli = 6000;
 	engine_note_in_force(n->g, 0, &found);
 	assert_int_equal(cpuset_count(&held(n, "web")->decision.cpus), 6);
 	assert_true(held(n, "web")->misplaced);
@@ -389,7 +389,7 @@ static void an_update_keeps_the_numbers_that_it_does_not_name(void **state)
 	cpuset_alone.unnamed = REQUEST_CPU | REQUEST_CPU_LIMIT | REQUEST_MEMORY;
 	assert_true(engine_update(n->g, 0, &cpuset_alone, &d, &n->ups));
 	assert_int_equal(cpuset_count(&d.cpus), 6);
-	assert_int_equal(held(n, "web")->cpu_milli, 6000);
+	assert_int_equal(held(n, "web")->request.ask.cpu_milli, 6000);
 	cpuset_alone.unnamed &= ~(unsigned)REQUEST_CPU;
 	assert_true(engine_update(n->g, 0, &cpuset_alone, &d, &n->ups));
 	assert_int_equal(cpuset_count(&d.cpus), 4);

@@ -58,7 +58,7 @@ static bool compare_pod(struct world *w, struct node *n, struct guest *p, struct
 {
 	struct decision d = run_pod(w, p, false);
 	struct refusal why;
-	int rc = node_admit(n, &p->ask, a, &why);
+	int rc = node_admit(n, &p->pod, a, &why);
 
 	if (!rc && has_group(&node_find(n, p->uid)->grants))
 		return false;
@@ -70,7 +70,7 @@ static bool compare_pod(struct world *w, struct node *n, struct guest *p, struct
 		assert_string_equal(words_of(&d, &why), why.message);
 		return false; /* what the kubelet gives back may not be what it took */
 	}
-	for (unsigned i = 0; i < p->ask.nr; i++) {
+	for (unsigned i = 0; i < p->pod.nr; i++) {
 		const struct grants *g = &node_find(n, p->uid)->grants;
 		const struct decision of_part = held(w, p, i)->decision;
 		struct decision claimed;
@@ -220,7 +220,7 @@ static void a_pod_starts_in_shadow(struct world *w, struct random *r)
 		w, (unsigned)(p - w->guest), random_chance(r, 70) ? QOS_GUARANTEED : QOS_BURSTABLE);
 	random_spec(r, p);
 	if (random_chance(r, 40))
-		p->pod.ask = NULL;
+		p->unknown = true;
 	(void)run_pod(w, p, false);
 	p->there = true; /* we say no, the kubelet has said yes */
 }

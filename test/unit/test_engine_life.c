@@ -102,7 +102,7 @@ static void a_container_that_grows_moves_the_others_in_the_same_reply(void **sta
 
 	(void)state;
 	(void)create(n, &log);
-	web.cpu_milli = 6000;
+	web.ask.cpu_milli = 6000;
 	assert_true(engine_update(n->g, 0, &web, &d, &n->ups));
 	assert_true(d.admit);
 	assert_int_equal(cpuset_count(&d.cpus), 6);
@@ -113,7 +113,7 @@ static void a_container_that_grows_moves_the_others_in_the_same_reply(void **sta
 	assert_string_equal(n->last_cause, "live");
 	assert_int_equal(ledger_find(engine_ledger(n->g), "web")->state, HOLDING_LIVE);
 	vec_fini(&n->ups);
-	web.cpu_milli = 2000; /* and gives back */
+	web.ask.cpu_milli = 2000; /* and gives back */
 	assert_true(engine_update(n->g, 0, &web, &d, &n->ups));
 	assert_int_equal(cpuset_count(&d.cpus), 2);
 	assert_int_equal(cpuset_count(ledger_held_cpus(engine_ledger(n->g))), 2);
@@ -127,12 +127,12 @@ static void a_change_that_cannot_be_leaves_all_as_it_was(void **state)
 	struct decision before = create(n, &web), d;
 
 	(void)state;
-	web.cpu_milli = 12000;
+	web.ask.cpu_milli = 12000;
 	assert_true(engine_update(n->g, 0, &web, &d, &n->ups));
 	assert_false(d.admit);
 	assert_string_equal(d.reason, "TopologyAffinityError");
 	assert_string_equal(n->last_cause, "resize");
-	web.cpu_milli = 6000;
+	web.ask.cpu_milli = 6000;
 	n->failing = true; /* what cannot be recorded does not happen */
 	assert_true(engine_update(n->g, 0, &web, &d, &n->ups));
 	assert_false(d.admit);
@@ -225,7 +225,7 @@ static void who_was_resized_meanwhile_keeps_what_it_runs_with(void **state)
 	(void)state;
 	assert_true(d.exclusive);
 	placed.cpus = d.cpus;
-	web.cpu_milli = 6000;
+	web.ask.cpu_milli = 6000;
 	web.cpus = "0-2,32-34";
 	web.mems = "0-7";
 	engine_synchronize(n->g, 0, &what, &n->ups);
@@ -320,7 +320,7 @@ static void it_has_shrunk_while_nobody_listened(bool annotated)
 
 	web.cpus = cpuset_format(&d.cpus, cpus, sizeof cpus);
 	web.mems = "0-7";
-	web.cpu_milli = 1500;
+	web.ask.cpu_milli = 1500;
 	synchronize_leaving(n, &web, annotated ? &placed : NULL);
 	const struct holding *h = ledger_find(engine_ledger(n->g), "web");
 	assert_false(h->decision.exclusive || h->decision.left);
@@ -600,7 +600,7 @@ static void who_grew_meanwhile_gets_the_rest_around_what_it_has(void **state)
 		placed.cpus = d.cpus;
 		web.cpus = cpuset_format(&d.cpus, cpus, sizeof cpus);
 		web.mems = "0-7";
-		web.cpu_milli = 6000;
+		web.ask.cpu_milli = 6000;
 		if (lost)
 			engine_release(n->g, 0, "stop", "web", &n->ups);
 		vec_fini(&n->ups);
@@ -623,13 +623,13 @@ static void an_update_that_does_not_say_whose_it_is_is_the_ledgers(void **state)
 
 	(void)state;
 	(void)create(n, &web);
-	web.cpu_milli = 6000;
-	web.container_name = "";
+	web.ask.cpu_milli = 6000;
+	web.ask.name = "";
 	web.pod = (struct pod){
 		.sandbox_id = "", .uid = "", .ns = "", .name = "", .qos = QOS_GUARANTEED};
 	assert_true(engine_update(n->g, 0, &web, &d, &n->ups));
 	assert_true(d.admit);
-	assert_string_equal(ledger_find(engine_ledger(n->g), "web")->pod_uid, "web");
+	assert_string_equal(ledger_find(engine_ledger(n->g), "web")->request.pod.uid, "web");
 	engine_release_pod(n->g, 0, "pod-gone", &(struct pod){.sandbox_id = "web", .uid = ""});
 	assert_int_equal(ledger_count(engine_ledger(n->g)), 0);
 	node_free(n);
@@ -643,27 +643,28 @@ static void numbers_that_change_without_a_move_are_recorded(void **state)
 
 	(void)state;
 	(void)create(n, &log);
-	log.cpu_milli = 2500;
+	log.ask.cpu_milli = 2500;
 	assert_true(engine_update(n->g, 0, &log, &d, &n->ups));
 	assert_true(d.admit && !d.exclusive);
 	assert_int_equal(n->ups.nr, 0);
-	assert_int_equal(ledger_find(engine_ledger(n->folded), "log")->cpu_milli, 2500);
+	assert_int_equal(ledger_find(engine_ledger(n->folded), "log")->request.ask.cpu_milli, 2500);
 	node_free(n);
 }
 
 static void all_that_never_came_are_given_up_at_once(void **state)
 {
 	struct node *n = node_new(POLICY_RESTRICTED);
-	struct container_ask parts[] = {
-		{.name = "p0", .cpu_milli = 1000}, {.name = "p1", .cpu_milli = 1000}};
-	struct pod_ask ask_of_pod = {
+	struct ask parts[] = {{.name = "p0", .cpu_milli = 1000}, {.name = "p1", .cpu_milli = 1000}};
+	struct pod ask_of_pod = {
 		.uid = "a-uid", .qos = QOS_GUARANTEED, .nr = 2, .container = parts};
 	const struct pod pod = {.sandbox_id = "s",
 		.uid = "a-uid",
 		.ns = "default",
 		.name = "web",
 		.qos = QOS_GUARANTEED,
-		.ask = &ask_of_pod};
+		.pod_level = ask_of_pod.pod_level,
+		.nr = ask_of_pod.nr,
+		.container = ask_of_pod.container};
 	struct decision d;
 
 	(void)state;
@@ -672,7 +673,7 @@ static void all_that_never_came_are_given_up_at_once(void **state)
 	for (unsigned i = 0; i < 2; i++) {
 		struct request req = ask(i ? "c" : "b", QOS_GUARANTEED, 1000, 0);
 
-		req.container_name = i ? "p1" : "p0";
+		req.ask.name = i ? "p1" : "p0";
 		req.pod = pod;
 		engine_create(n->g, 0, &req, &d, &n->ups);
 		assert_int_equal(d.source, SOURCE_HELD);
@@ -685,20 +686,22 @@ static void all_that_never_came_are_given_up_at_once(void **state)
 static void a_container_of_an_older_sandbox_takes_nothing_of_the_new_one(void **state)
 {
 	struct node *n = node_new(POLICY_RESTRICTED);
-	struct container_ask part = {.name = "p0", .cpu_milli = 2000};
-	struct pod_ask spec = {.uid = "u", .qos = QOS_GUARANTEED, .nr = 1, .container = &part};
+	struct ask part = {.name = "p0", .cpu_milli = 2000};
+	struct pod spec = {.uid = "u", .qos = QOS_GUARANTEED, .nr = 1, .container = &part};
 	struct pod pod = {.sandbox_id = "s1",
 		.uid = "u",
 		.ns = "default",
 		.name = "web",
 		.qos = QOS_GUARANTEED,
-		.ask = &spec};
+		.pod_level = spec.pod_level,
+		.nr = spec.nr,
+		.container = spec.container};
 	struct request req = ask("c1", QOS_GUARANTEED, 2000, 0);
 	struct decision d;
 
 	(void)state;
 	engine_run_pod(n->g, 0, &pod, &d);
-	req.container_name = "p0";
+	req.ask.name = "p0";
 	req.pod = pod;
 	engine_create(n->g, 0, &req, &d, &n->ups);
 	pod.sandbox_id = "s2";
@@ -708,7 +711,7 @@ static void a_container_of_an_older_sandbox_takes_nothing_of_the_new_one(void **
 	engine_release_pod(n->g, 0, "pod-gone", &(struct pod){.sandbox_id = "s1", .uid = ""});
 	const struct holding *h = ledger_find_waiting(engine_ledger(n->g), "u", "p0");
 	assert_non_null(h);
-	assert_string_equal(h->sandbox_id, "s2");
+	assert_string_equal(h->request.pod.sandbox_id, "s2");
 	node_free(n);
 }
 

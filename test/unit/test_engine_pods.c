@@ -45,7 +45,7 @@ static void a_pod_is_decided_as_a_whole_and_each_create_claims_its_part(void **s
 	(void)state;
 	assert_true(run_pod(w, p, false).admit);
 	assert_int_equal(w->nr_records[RECORD_HOLD], 1);
-	for (unsigned i = 0; i < p->ask.nr; i++) {
+	for (unsigned i = 0; i < p->pod.nr; i++) {
 		const struct cpuset cpus = held(w, p, i)->decision.cpus;
 		struct decision d = start(w, p, i);
 
@@ -58,7 +58,7 @@ static void a_pod_is_decided_as_a_whole_and_each_create_claims_its_part(void **s
 		check(w);
 	}
 	assert_int_equal(w->nr_records[RECORD_HOLD], 1);
-	assert_int_equal(ledger_count(engine_ledger(w->g)), p->ask.nr);
+	assert_int_equal(ledger_count(engine_ledger(w->g)), p->pod.nr);
 	world_free(w);
 }
 
@@ -130,7 +130,7 @@ static void who_asks_for_something_else_than_its_spec_said_is_decided_alone(void
 	(void)state;
 	assert_true(run_pod(w, p, false).admit);
 	ask_for(w, p, 2);
-	p->run[2].req.cpu_milli = 5000;
+	p->run[2].req.ask.cpu_milli = 5000;
 	struct decision d = create_as_asked(w, &p->run[2]);
 	assert_true(d.admit);
 	assert_int_equal(d.source, SOURCE_DECIDED);
@@ -152,8 +152,8 @@ static void a_spec_may_list_memory_in_any_order(void **state)
 	p->part[0].memory[1] = (struct memory_ask){0, GIB(3)};
 	assert_true(run_pod(w, p, false).admit);
 	ask_for(w, p, 0);
-	p->run[0].req.memory[0] = p->part[0].memory[1]; /* as runtimes tell it */
-	p->run[0].req.memory[1] = p->part[0].memory[0];
+	p->run[0].req.ask.memory[0] = p->part[0].memory[1]; /* as runtimes tell it */
+	p->run[0].req.ask.memory[1] = p->part[0].memory[0];
 	assert_int_equal(create_as_asked(w, &p->run[0]).source, SOURCE_HELD);
 	world_free(w);
 }
@@ -184,7 +184,7 @@ static void a_container_of_its_own_mind_ends_the_init_containers_as_well(void **
 	(void)state;
 	assert_true(run_pod(w, p, false).admit);
 	ask_for(w, p, 2);
-	p->run[2].req.cpu_milli = 5000;
+	p->run[2].req.ask.cpu_milli = 5000;
 	assert_true(create_as_asked(w, &p->run[2]).admit);
 	live(w, p, 2);
 	assert_int_equal(reserved_bytes(w), GIB(16));
@@ -388,7 +388,7 @@ static void who_runs_already_is_held_even_if_that_cannot_be_recorded(void **stat
 
 	(void)state;
 	add(p, CONTAINER_APP, 2, 1);
-	p->pod.ask = NULL;
+	p->unknown = true;
 	assert_true(run_pod(w, p, false).admit);
 	ask_for(w, p, 0);
 	p->run[0].runs = true;
@@ -415,11 +415,11 @@ static void records_that_hold_what_is_taken_are_refused(void **state)
 	struct decision claimed = start(w, p, 2);
 	r.pool = *ledger_pool(engine_ledger(w->g));
 	r.container_id = p->sandbox;
-	part.request = holding_request(held(w, p, 3));
+	part.request = held(w, p, 3)->request;
 	part.decision = held(w, p, 3)->decision;
 	assert_int_equal(engine_replay(w->folded, &r, &e), 0); /* the very same once more */
-	part.request.container_name = "p9";
-	part.request.place = 9;
+	part.request.ask.name = "p9";
+	part.request.ask.place = 9;
 	assert_int_equal(engine_replay(w->folded, &r, &e), -16);
 	assert_non_null(strstr(e.text, "is held by container p3"));
 	part.request.pod.uid = "elsewhere";
@@ -446,7 +446,7 @@ static void a_part_that_shrinks_gives_back_what_no_other_part_holds(void **state
 	struct cpuset had = start(w, p, 2).cpus;
 	assert_true(cpuset_intersects(&had, &of_init));
 	struct request wish = p->run[2].req;
-	wish.cpu_milli = 1000;
+	wish.ask.cpu_milli = 1000;
 	struct decision d = update(w, &p->run[2], &wish);
 	assert_true(d.admit && cpuset_count(&d.cpus) == 1 && cpuset_within(&d.cpus, &had));
 	assert_true(cpuset_within(&of_init, ledger_held_cpus(engine_ledger(w->g))));
@@ -462,7 +462,7 @@ static void a_refused_resize_is_on_record_and_changes_nothing(void **state)
 	assert_true(run_pod(w, p, false).admit);
 	struct cpuset had = start(w, p, 2).cpus;
 	struct request wish = p->run[2].req;
-	wish.cpu_milli = 12000; /* two NUMA nodes, where one could have been enough */
+	wish.ask.cpu_milli = 12000; /* two NUMA nodes, where one could have been enough */
 	struct decision d = update(w, &p->run[2], &wish);
 	assert_false(d.admit);
 	assert_string_equal(d.reason, "TopologyAffinityError");
@@ -479,7 +479,7 @@ static void who_can_stay_is_adopted_before_others_are_placed(void **state)
 	(void)state;
 	add(older, CONTAINER_APP, 2, 1);
 	add(p, CONTAINER_APP, 2, 1);
-	older->pod.ask = p->pod.ask = NULL;
+	older->unknown = p->unknown = true;
 	assert_true(run_pod(w, older, false).admit && run_pod(w, p, false).admit);
 	ask_for(w, older, 0);
 	struct cpuset had = start(w, p, 0).cpus;
@@ -502,7 +502,7 @@ static void who_got_cpus_of_its_own_by_a_resize_keeps_them_without_the_journal(v
 	assert_true(run_pod(w, p, false).admit);
 	assert_false(start(w, p, 0).exclusive); /* as its annotation says for ever */
 	struct request wish = p->run[0].req;
-	wish.cpu_milli = 2000;
+	wish.ask.cpu_milli = 2000;
 	struct cpuset had = update(w, &p->run[0], &wish).cpus;
 	assert_int_equal(cpuset_count(&had), 2);
 	lose_the_journal(w);

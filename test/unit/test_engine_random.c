@@ -18,10 +18,10 @@ static void some_pod_starts(struct world *w, struct random *r)
 					       : QOS_BEST_EFFORT);
 		random_spec(r, p);
 		if (random_chance(r, 20))
-			p->pod.ask = NULL; /* only its containers will tell */
+			p->unknown = true; /* only its containers will tell */
 	}
 	/* the old sandbox stops first; only who is known as a whole may do without being told */
-	if (again && (!p->pod.ask || random_chance(r, 50)))
+	if (again && (p->unknown || random_chance(r, 50)))
 		gone(w, p);
 	w->failing = random_chance(r, 3);
 	if (!run_pod(w, p, again).admit) {
@@ -40,7 +40,7 @@ static void some_container_starts(struct world *w, struct random *r)
 	unsigned i = part_to_start(p, r);
 	ask_for(w, p, i);
 	if (random_chance(r, 5))
-		p->run[i].req.cpu_milli = 1000 * (1 + random_below(r, 6));
+		p->run[i].req.ask.cpu_milli = 1000 * (1 + random_below(r, 6));
 	w->failing = random_chance(r, 3);
 	struct decision d = create_as_asked(w, &p->run[i]);
 	w->failing = false;
@@ -153,7 +153,7 @@ static void time_passes_unseen(struct world *w, struct random *r)
 			p->there = false;
 		}
 		some_come_back(w, r, p);
-		if (p->there && p->next < p->ask.nr && random_chance(r, 20) &&
+		if (p->there && p->next < p->pod.nr && random_chance(r, 20) &&
 			p->part[p->next].kind != CONTAINER_INIT) {
 			run_unasked(w, r, p, p->next++);
 		}
@@ -198,17 +198,17 @@ static void change_ask(struct random *r, struct request *req)
 		req->cpus = "0-63";
 		break;
 	case 1:
-		req->cpu_milli = 60000;
+		req->ask.cpu_milli = 60000;
 		break;
 	case 2:
-		req->cpu_milli = 500 + 1000 * random_below(r, 4);
+		req->ask.cpu_milli = 500 + 1000 * random_below(r, 4);
 		break;
 	case 3:
-		if (req->nr_memory)
-			req->memory[0].bytes = GIB(1 + random_below(r, 40));
+		if (req->ask.nr_memory)
+			req->ask.memory[0].bytes = GIB(1 + random_below(r, 40));
 		break;
 	default:
-		req->cpu_milli = 1000 * (1 + random_below(r, 8));
+		req->ask.cpu_milli = 1000 * (1 + random_below(r, 8));
 	}
 }
 
@@ -216,14 +216,14 @@ static void change_ask(struct random *r, struct request *req)
 static void change_spec(struct world *w, const struct running *c)
 {
 	for (unsigned i = 0; i < PODS_MAX * PARTS_MAX; i++) {
-		struct container_ask *part = &w->guest[i / PARTS_MAX].part[i % PARTS_MAX];
+		struct ask *part = &w->guest[i / PARTS_MAX].part[i % PARTS_MAX];
 
 		if (slot(w, i) != c)
 			continue;
-		part->cpu_milli = c->req.cpu_milli;
-		for (unsigned m = 0; m < part->nr_memory && c->req.nr_memory; m++)
-			if (part->memory[m].page_bytes == c->req.memory[0].page_bytes)
-				part->memory[m].bytes = c->req.memory[0].bytes;
+		part->cpu_milli = c->req.ask.cpu_milli;
+		for (unsigned m = 0; m < part->nr_memory && c->req.ask.nr_memory; m++)
+			if (part->memory[m].page_bytes == c->req.ask.memory[0].page_bytes)
+				part->memory[m].bytes = c->req.ask.memory[0].bytes;
 	}
 }
 

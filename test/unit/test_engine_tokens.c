@@ -248,7 +248,7 @@ static void later_containers_take_an_init_containers_tokens(void **state)
 	assert_int_equal(allocate(n, "3=1-2", some, NULL), 0);
 	struct request init = ask_with("init", 4, all), app = ask_with("app", 2, some);
 	init.pod = app.pod = ask("pod", QOS_GUARANTEED, 0, 0).pod;
-	init.container_name = "init";
+	init.ask.name = "init";
 	assert_true(create(n, &init).admit);
 	assert_false(create(n, &app).admit); /* it runs */
 	stop(n, "init");
@@ -352,12 +352,12 @@ static void tokens_do_not_grow_with_a_resize(void **state)
 	assert_int_equal(allocate(n, "0=0-1", text, NULL), 0);
 	struct request web = ask_with("web", 2, text);
 	assert_true(create(n, &web).admit);
-	web.cpu_milli = 3000;
+	web.ask.cpu_milli = 3000;
 	assert_true(engine_update(n->g, n->now_ms, &web, &d, &ups));
 	assert_false(d.admit);
 	assert_non_null(strstr(d.message, "numafit.io/cpu"));
-	web.cpu_milli = 2000;
-	web.cpu_limit_milli = 2000;
+	web.ask.cpu_milli = 2000;
+	web.ask.cpu_limit_milli = 2000;
 	assert_true(engine_update(n->g, n->now_ms, &web, &d, &ups));
 	assert_true(d.admit);
 	assert_int_equal(d.lease, 5000);
@@ -368,10 +368,14 @@ static void tokens_do_not_grow_with_a_resize(void **state)
 /* A pod of one container as the kubelet tells of it. */
 static struct decision run_pod(struct node *n, enum qos qos, unsigned milli, uint64_t tokens)
 {
-	const struct container_ask app = {.name = "app", .cpu_milli = milli, .tokens = tokens};
-	const struct pod_ask spec = {.uid = "p", .qos = qos, .nr = 1, .container = &app};
-	const struct pod pod = {
-		.sandbox_id = "p", .uid = "p", .ns = "d", .name = "p", .qos = qos, .ask = &spec};
+	const struct ask app = {.name = "app", .cpu_milli = milli, .tokens = tokens};
+	const struct pod pod = {.sandbox_id = "p",
+		.uid = "p",
+		.ns = "d",
+		.name = "p",
+		.qos = qos,
+		.nr = 1,
+		.container = &app};
 	struct decision d;
 
 	engine_run_pod(n->g, n->now_ms, &pod, &d);
@@ -405,19 +409,19 @@ static void memory_is_beside_the_tokens_on_as_few_nodes_as_it_needs(void **state
 	(void)state;
 	assert_int_equal(allocate(n, "2=0-7;3=0-3", text, NULL), 0); /* two nodes at least */
 	struct request web = ask_with("web", 12, text);
-	web.nr_memory = 1;
-	web.memory[0] = (struct memory_ask){0, GIB(1)}; /* one */
+	web.ask.nr_memory = 1;
+	web.ask.memory[0] = (struct memory_ask){0, GIB(1)}; /* one */
 	struct decision d = create(n, &web);
 	assert_true(d.admit && d.preferred);
 	assert_int_equal(d.mems.bits, 1 << 2);
 	assert_int_equal(d.nodes.bits, 1 << 2 | 1 << 3);
 	stop(n, "web");
-	web.memory[0].bytes = GIB(60);
+	web.ask.memory[0].bytes = GIB(60);
 	d = create(n, &web);
 	assert_true(d.admit);
 	assert_int_equal(d.mems.bits, 1 << 2 | 1 << 3);
 	stop(n, "web");
-	web.memory[0].bytes = GIB(120); /* more than is beside them: another policy would do */
+	web.ask.memory[0].bytes = GIB(120); /* more than is beside them: another policy would do */
 	d = create(n, &web);
 	assert_false(d.admit);
 	assert_string_equal(d.reason, "TopologyAffinityError");
@@ -441,8 +445,8 @@ static void memory_of_a_group_does_not_keep_tokens_out(void **state)
 	assert_int_equal(d.mems.bits, 3);
 	assert_int_equal(allocate(n, "1=0-1", text, NULL), 0);
 	struct request web = ask_with("web", 2, text);
-	web.nr_memory = 1;
-	web.memory[0] = (struct memory_ask){0, GIB(1)};
+	web.ask.nr_memory = 1;
+	web.ask.memory[0] = (struct memory_ask){0, GIB(1)};
 	d = create(n, &web);
 	assert_true(d.admit && !d.preferred);
 	assert_int_equal(d.mems.bits, 3); /* the group has node 1, too */
@@ -461,14 +465,14 @@ static void cpus_go_where_a_containers_devices_are(void **state)
 	struct request web = ask("web", QOS_GUARANTEED, 2000, GIB(1));
 
 	(void)state;
-	web.attached = has;
-	web.nr_attached = 1;
+	web.pod.attached = has;
+	web.pod.nr_attached = 1;
 	struct decision d = create(n, &web);
 	assert_true(d.admit);
 	assert_int_equal(count_on(n, &d.cpus, 5), 2);
 	assert_int_equal(d.mems.bits, 1 << 5);
 	web.container_id = web.pod.uid = "both";
-	web.nr_attached = 2; /* nothing can be beside both */
+	web.pod.nr_attached = 2; /* nothing can be beside both */
 	d = create(n, &web);
 	assert_false(d.admit);
 	assert_string_equal(d.reason, "TopologyAffinityError");
@@ -516,7 +520,7 @@ static void a_name_that_comes_later_is_nothing_to_who_runs(void **state)
 	assert_int_equal(allocate(n, "0=0-1", text, NULL), 0); /* a static pod that is seen twice */
 	sound(n);
 	comes_back(n);
-	web.cpu_limit_milli = 2000;
+	web.ask.cpu_limit_milli = 2000;
 	assert_true(engine_update(n->g, n->now_ms, &web, &d, &ups));
 	assert_true(d.admit);
 	sound(n);

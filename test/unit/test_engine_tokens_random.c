@@ -156,19 +156,21 @@ static bool give_tokens(struct world *w, struct guest *p)
 
 static struct decision run_pod(struct world *w, const struct guest *p)
 {
-	struct container_ask ask[PARTS] = {{0}};
-	struct pod_ask spec = {.uid = p->uid, .qos = QOS_GUARANTEED, .container = ask};
+	struct ask ask[PARTS] = {{0}};
+	struct pod spec = {.uid = p->uid, .qos = QOS_GUARANTEED, .container = ask};
 	const struct pod pod = {.sandbox_id = p->uid,
 		.uid = p->uid,
 		.ns = "default",
 		.name = p->uid,
 		.qos = QOS_GUARANTEED,
-		.ask = &spec};
+		.pod_level = spec.pod_level,
+		.nr = spec.nr,
+		.container = spec.container};
 	struct decision d;
 
 	for (unsigned i = 0; i < PARTS; i++)
 		if (p->part[i].cpus)
-			ask[spec.nr++] = (struct container_ask){.name = names[i],
+			ask[spec.nr++] = (struct ask){.name = names[i],
 				.kind = i == INIT ? CONTAINER_INIT : CONTAINER_APP,
 				.cpu_milli = p->part[i].cpus * 1000,
 				.tokens = tokenset_count(&p->part[i].tokens)};
@@ -199,7 +201,7 @@ static struct request request_of(const struct guest *p, unsigned i)
 	const struct part *c = &p->part[i];
 	struct request req = ask_with(c->id, c->cpus, p->way == BY_TOKENS ? c->annotation : NULL);
 
-	req.container_name = names[i];
+	req.ask.name = names[i];
 	req.pod.uid = req.pod.sandbox_id = req.pod.name = p->uid;
 	return req;
 }
@@ -432,17 +434,17 @@ static void somebody_asks_for_other_cpus(struct world *w, struct guest *p)
 	if (!c->runs)
 		return;
 	struct request req = request_of(p, APP);
-	req.cpu_limit_milli = random_below(&w->r, 9000);
+	req.ask.cpu_limit_milli = random_below(&w->r, 9000);
 	if (random_chance(&w->r, 70))
-		req.cpu_milli = random_below(&w->r, 9) * 1000;
+		req.ask.cpu_milli = random_below(&w->r, 9) * 1000;
 	if (!engine_update(w->n->g, w->n->now_ms, &req, &d, &ups))
 		fail_msg("%s is not there", c->id);
 	vec_fini(&ups);
 	w->resized += d.admit;
 	if (d.admit && p->way == BY_RUNTIME)
-		c->cpus = (unsigned)(req.cpu_milli / 1000);
+		c->cpus = (unsigned)(req.ask.cpu_milli / 1000);
 	if (d.admit && p->way == BY_TOKENS && !p->hurt)
-		assert_true(req.cpu_milli == c->cpus * 1000);
+		assert_true(req.ask.cpu_milli == c->cpus * 1000);
 }
 
 static void lives_on(struct world *w, struct guest *p)

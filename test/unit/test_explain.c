@@ -56,7 +56,7 @@ static struct request web(const char *id, const char *pod, const char *container
 {
 	struct request req = ask(id, qos, cpus * 1000, GIB(gib));
 
-	req.container_name = container;
+	req.ask.name = container;
 	req.pod.sandbox_id = req.pod.uid = req.pod.name = pod;
 	return req;
 }
@@ -118,21 +118,18 @@ static void say(
 /* A restricted node: accepted, refused, inherited, adopted, resized, whole pods. */
 static void run_restricted(struct node *n)
 {
-	const struct container_ask parts[] = {
+	const struct ask parts[] = {
 		{.name = "prepare", .kind = CONTAINER_INIT, .cpu_milli = 1000},
 		{.name = "serve", .cpu_milli = 4000, .nr_memory = 1, .memory = {{0, GIB(8)}}},
 	};
-	const struct pod_ask whole = {
-		.uid = "model", .qos = QOS_GUARANTEED, .nr = 2, .container = parts};
-	const struct container_ask wide[] = {
+	const struct ask wide[] = {
 		{.name = "train", .cpu_milli = 16000, .nr_memory = 1, .memory = {{0, GIB(16)}}}};
-	const struct pod_ask too_large = {
-		.uid = "giant", .qos = QOS_GUARANTEED, .nr = 1, .container = wide};
 	struct pod pod = {.sandbox_id = "sandbox-1",
 		.uid = "model",
 		.ns = "default",
 		.name = "model",
-		.ask = &whole};
+		.nr = 2,
+		.container = parts};
 	struct request serve = web("5e47e001", "model", "serve", QOS_GUARANTEED, 4, 8);
 	struct request runs = web("cafe0001", "legacy", "main", QOS_GUARANTEED, 2, 1);
 	struct request again = web("db000002", "db", "main", QOS_GUARANTEED, 6, 40);
@@ -159,7 +156,8 @@ static void run_restricted(struct node *n)
 	engine_release(n->w.engine, n->now += SECOND, "stop", "w0006", &ups);
 	pod.sandbox_id = "sandbox-2";
 	pod.uid = pod.name = "giant";
-	pod.ask = &too_large;
+	pod.nr = 1;
+	pod.container = wide;
 	engine_run_pod(n->w.engine, n->now += SECOND, &pod, &d);
 	vec_fini(&ups);
 }
@@ -210,7 +208,7 @@ static void create_advised(
 {
 	struct request req = web(pod, pod, "main", QOS_GUARANTEED, cpus, 8);
 
-	req.advice = advice;
+	req.ask.advice = advice;
 	create(n, &req);
 }
 

@@ -90,17 +90,16 @@ static const struct advice_ask *any_advice(unsigned place)
 }
 
 /* A pod that is known, or NULL. */
-static const struct pod_ask *any_pod(unsigned nr)
+static const struct pod *any_pod(unsigned nr)
 {
-	static struct container_ask containers[4];
-	static struct pod_ask pod;
+	static struct ask containers[4];
+	static struct pod pod;
 	size_t nr_attached = below(POD_DEVICES_MAX + 1);
 
 	memset(containers, 0, sizeof containers);
-	pod = (struct pod_ask){.pod_level = below(2),
+	pod = (struct pod){.pod_level = below(2),
 		.nr = nr,
 		.container = containers,
-		.at_least = any_totals(),
 		.attached = any_attached(nr_attached),
 		.nr_attached = nr_attached,
 		.has_policy = below(2)};
@@ -127,9 +126,9 @@ static struct request any_request(const char *id)
 {
 	struct request r = {
 		.container_id = id,
-		.container_name = any_string(),
-		.kind = below(NR_CONTAINER_KINDS),
-		.place = below(9),
+		.ask.name = any_string(),
+		.ask.kind = below(NR_CONTAINER_KINDS),
+		.ask.place = below(9),
 		.pod = {.sandbox_id = any_string(),
 			.uid = any_string(),
 			.ns = any_string(),
@@ -137,22 +136,22 @@ static struct request any_request(const char *id)
 			.qos = below(NR_QOS),
 			.totals = any_totals()},
 		.created_at_ns = (int64_t)any_u64(),
-		.cpu_milli = any_u64(),
-		.cpu_limit_milli = any_u64(),
-		.nr_memory = below(TOPO_KINDS + 1),
+		.ask.cpu_milli = any_u64(),
+		.ask.cpu_limit_milli = any_u64(),
+		.ask.nr_memory = below(TOPO_KINDS + 1),
 		.cpus = any_string(),
 		.mems = any_string(),
 		.allocated = below(2) ? any_string() : NULL,
 		.apart = below(NR_POD_APARTS),
 		.owner = below(NR_TOKEN_OWNERS),
-		.advice = any_advice(4),
-		.has_policy = below(2),
+		.ask.advice = any_advice(4),
+		.pod.has_policy = below(2),
 	};
 
-	if (r.has_policy)
-		r.policy = below(NR_POLICIES);
-	for (unsigned i = 0; i < r.nr_memory; i++)
-		r.memory[i] = (struct memory_ask){any_u64(), any_u64()};
+	if (r.pod.has_policy)
+		r.pod.policy = below(NR_POLICIES);
+	for (unsigned i = 0; i < r.ask.nr_memory; i++)
+		r.ask.memory[i] = (struct memory_ask){any_u64(), any_u64()};
 	return r;
 }
 
@@ -247,7 +246,7 @@ static void assert_same_advice(const struct advice_ask *a, const struct advice_a
 	assert_true(nodeset_equal(a->asked, b->asked));
 }
 
-static void assert_same_pod(const struct pod_ask *a, const struct pod_ask *b)
+static void assert_same_pod(const struct pod *a, const struct pod *b)
 {
 	assert_int_equal(!a, !b);
 	if (!a)
@@ -256,7 +255,6 @@ static void assert_same_pod(const struct pod_ask *a, const struct pod_ask *b)
 	assert_int_equal(a->has_policy, b->has_policy);
 	assert_int_equal(a->policy, b->policy);
 	assert_int_equal(a->nr, b->nr);
-	assert_same_totals(&a->at_least, &b->at_least);
 	for (unsigned i = 0; i < a->nr; i++) {
 		assert_string_equal(a->container[i].name, b->container[i].name);
 		assert_int_equal(a->container[i].kind, b->container[i].kind);
@@ -280,11 +278,10 @@ static void assert_same_pod(const struct pod_ask *a, const struct pod_ask *b)
 static void assert_same_request(const struct request *a, const struct request *b)
 {
 	assert_same_totals(&a->pod.totals, &b->pod.totals);
-	assert_same_pod(a->pod.ask, b->pod.ask);
 	assert_string_equal(a->container_id, b->container_id);
-	assert_string_equal(a->container_name, b->container_name);
-	assert_int_equal(a->kind, b->kind);
-	assert_int_equal(a->place, b->place);
+	assert_string_equal(a->ask.name, b->ask.name);
+	assert_int_equal(a->ask.kind, b->ask.kind);
+	assert_int_equal(a->ask.place, b->ask.place);
 	assert_int_equal(a->apart, b->apart);
 	assert_int_equal(a->owner, b->owner);
 	assert_string_equal(a->pod.sandbox_id, b->pod.sandbox_id);
@@ -293,19 +290,20 @@ static void assert_same_request(const struct request *a, const struct request *b
 	assert_string_equal(a->pod.name, b->pod.name);
 	assert_int_equal(a->pod.qos, b->pod.qos);
 	assert_int_equal(a->created_at_ns, b->created_at_ns);
-	assert_int_equal(a->cpu_milli, b->cpu_milli);
-	assert_int_equal(a->cpu_limit_milli, b->cpu_limit_milli);
-	assert_int_equal(a->nr_memory, b->nr_memory);
-	assert_memory_equal(a->memory, b->memory, sizeof a->memory);
+	assert_int_equal(a->ask.cpu_milli, b->ask.cpu_milli);
+	assert_int_equal(a->ask.cpu_limit_milli, b->ask.cpu_limit_milli);
+	assert_int_equal(a->ask.nr_memory, b->ask.nr_memory);
+	assert_memory_equal(a->ask.memory, b->ask.memory, sizeof a->ask.memory);
 	assert_string_equal(a->cpus, b->cpus);
 	assert_string_equal(a->mems, b->mems);
 	assert_null(a->placement);
-	assert_same_advice(a->advice, b->advice);
-	assert_int_equal(a->has_policy, b->has_policy);
-	assert_int_equal(a->policy, b->policy);
+	assert_same_advice(a->ask.advice, b->ask.advice);
+	assert_int_equal(a->pod.has_policy, b->pod.has_policy);
+	assert_int_equal(a->pod.policy, b->pod.policy);
 	assert_int_equal(!a->allocated, !b->allocated);
 	assert_string_equal(a->allocated ? a->allocated : "", b->allocated ? b->allocated : "");
-	assert_same_attached(a->attached, a->nr_attached, b->attached, b->nr_attached);
+	assert_same_attached(
+		a->pod.attached, a->pod.nr_attached, b->pod.attached, b->pod.nr_attached);
 }
 
 static void assert_same_lease(const struct lease *a, const struct lease *b)
@@ -376,6 +374,7 @@ static void assert_same_record(const struct record *a, const struct record *b)
 		assert_same_request(a->request, b->request);
 	if (a->decision)
 		assert_same_decision(a->decision, b->decision);
+	assert_same_pod(a->pod, b->pod);
 	assert_same_lease(a->lease, b->lease);
 	assert_int_equal(a->nr_parts, b->nr_parts);
 	for (size_t i = 0; i < a->nr_parts; i++) {
@@ -413,23 +412,21 @@ static void any_record_comes_back_bit_for_bit(void **state)
 		struct request req = any_request(id);
 		struct decision d = any_decision(op == RECORD_GRANT);
 		unsigned nr_parts = below(4);
-		const struct pod_ask *pod = op == RECORD_REFUSE || (op == RECORD_HOLD && nr_parts)
-						    ? any_pod(nr_parts)
-						    : NULL;
+		const struct pod *pod = op == RECORD_REFUSE || (op == RECORD_HOLD && nr_parts)
+						? any_pod(nr_parts)
+						: NULL;
 		struct record_part parts[3];
-		req.pod.ask = pod;
 		for (unsigned p = 0; p < 3; p++) {
 			parts[p] = (struct record_part){any_request(""), any_decision(true)};
 			parts[p].decision.source = SOURCE_HELD;
-			parts[p].request.pod.ask = pod;
 		}
 		struct lease lease = any_lease();
 		if (decided) {
-			req.nr_attached = pod ? pod->nr_attached : below(POD_DEVICES_MAX + 1);
-			req.attached = pod ? pod->attached : any_attached(req.nr_attached);
+			req.pod.nr_attached = below(POD_DEVICES_MAX + 1);
+			req.pod.attached = any_attached(req.pod.nr_attached);
 		}
 		struct record r = {any_u64(), (int64_t)any_u64(), op, any_string(), id,
-			decided ? &req : NULL, decided ? &d : NULL,
+			decided ? &req : NULL, decided ? &d : NULL, pod,
 			op == RECORD_HOLD ? parts : NULL, op == RECORD_HOLD ? nr_parts : 0,
 			op >= RECORD_ALLOCATE && op <= RECORD_LEASE ? &lease : NULL, any_cpus(),
 			false};
@@ -451,17 +448,17 @@ static void any_record_comes_back_bit_for_bit(void **state)
 
 static const struct request web = {
 	.container_id = "c1",
-	.container_name = "web",
+	.ask.name = "web",
 	.pod = {.sandbox_id = "s1",
 		.uid = "u1",
 		.ns = "default",
 		.name = "p1",
 		.qos = QOS_GUARANTEED},
 	.created_at_ns = 7,
-	.cpu_milli = 2000,
-	.cpu_limit_milli = 2000,
-	.nr_memory = 1,
-	.memory = {{0, 1 << 20}},
+	.ask.cpu_milli = 2000,
+	.ask.cpu_limit_milli = 2000,
+	.ask.nr_memory = 1,
+	.ask.memory = {{0, 1 << 20}},
 	.cpus = "",
 	.mems = "",
 	.placement = "not kept",
@@ -479,7 +476,7 @@ static const struct decision granted = {
 	.blocks = {{0, {2}, 1 << 20}},
 };
 static const struct record grant = {3, 1700000000000, RECORD_GRANT, "create", "c1", &web, &granted,
-	NULL, 0, NULL, {{3}}, false};
+	NULL, NULL, 0, NULL, {{3}}, false};
 static const char grant_line[] =
 	"{\"seq\":3,\"time_ms\":1700000000000,\"op\":\"grant\",\"cause\":\"create\",\"container_"
 	"id\":\"c1\","
@@ -846,9 +843,9 @@ static void words_that_are_no_settings_are_refused(void **state)
 static void the_longest_line_can_be_read_again(void **state)
 {
 	enum { NR = 512, MEMORY = 16 * LINE_MAX_BYTES };
-	struct container_ask *asks = calloc(NR, sizeof *asks);
+	struct ask *asks = calloc(NR, sizeof *asks);
 	struct record_part *parts = calloc(NR, sizeof *parts);
-	struct pod_ask pod = {.container = asks};
+	struct pod pod = {.container = asks};
 	unsigned nr = 0;
 	int len = 1;
 
@@ -857,12 +854,13 @@ static void the_longest_line_can_be_read_again(void **state)
 		asks[nr].name = "c";
 		parts[nr] = (struct record_part){web, {.admit = true, .source = SOURCE_HELD}};
 		parts[nr].request.container_id = parts[nr].request.pod.uid = "";
-		parts[nr++].request.pod.ask = &pod;
+		nr++;
 		pod.nr = nr;
 		const struct record r = {.seq = 1,
 			.op = RECORD_HOLD,
 			.cause = "run-pod",
 			.container_id = "s1",
+			.pod = &pod,
 			.parts = parts,
 			.nr_parts = nr};
 		struct decoded_record back;

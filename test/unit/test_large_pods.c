@@ -25,8 +25,8 @@ struct world {
 	struct daemon d;
 	char dir[64];
 	struct pod pod;
-	struct pod_ask ask;
-	struct container_ask container[MANY_MAX];
+	struct pod ask;
+	struct ask container[MANY_MAX];
 	char name[MANY_MAX][NAME_BYTES];
 };
 
@@ -85,18 +85,19 @@ static struct world *world_new(enum topology_scope scope, unsigned inits)
 	(void)cpuset_parse(&w->d.settings.reserved_cpus, "0,32", 4, NULL);
 	for (unsigned i = 0; i <= inits; i++) {
 		(void)snprintf(w->name[i], NAME_BYTES, i < inits ? "init%u" : "app", i);
-		w->container[i] = (struct container_ask){.name = w->name[i],
+		w->container[i] = (struct ask){.name = w->name[i],
 			.kind = i < inits ? CONTAINER_INIT : CONTAINER_APP,
 			.cpu_milli = INIT_CPUS * 1000,
 			.nr_memory = 1,
 			.memory = {{0, GIB(1)}}};
 	}
-	w->ask = (struct pod_ask){.uid = "big", .nr = inits + 1, .container = w->container};
+	w->ask = (struct pod){.uid = "big", .nr = inits + 1, .container = w->container};
 	w->pod = (struct pod){.sandbox_id = "sandbox",
 		.uid = "big",
 		.ns = "default",
 		.name = "big",
-		.ask = &w->ask};
+		.nr = w->ask.nr,
+		.container = w->ask.container};
 	w->d.loop = loop_new();
 	(void)snprintf(w->dir, sizeof w->dir, "%.40s/numafit-large.XXXXXX", fast_directory());
 	assert_non_null(mkdtemp(w->dir));
@@ -130,9 +131,8 @@ static struct decision create(struct world *w, unsigned i)
 	struct update_list ups = {0};
 	struct decision d;
 
-	req.container_name = w->name[i];
-	req.pod = w->pod;
-	req.pod.ask = NULL; /* of a container, the runtime tells no spec */
+	req.ask.name = w->name[i];
+	req.pod = pod_identity(&w->pod); /* the runtime tells no spec */
 	engine_create(w->d.engine, 2, &req, &d, &ups);
 	vec_fini(&ups);
 	return d;
@@ -370,7 +370,7 @@ static void what_is_too_long_for_any_record_is_refused_and_no_fault_of_the_journ
 
 	(void)state;
 	memset(name, 'n', LONG);
-	req.container_name = name;
+	req.ask.name = name;
 	engine_create(w->d.engine, 2, &req, &d, &ups);
 	assert_false(d.admit);
 	assert_non_null(strstr(d.message, "longer than"));

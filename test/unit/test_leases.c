@@ -62,7 +62,7 @@ static struct tokenset tokens_of(const struct rig *g, const char *text)
 static struct lease_user user_of(const char *id, const char *pod, const char *name)
 {
 	const struct request req = {.container_id = id,
-		.container_name = name,
+		.ask.name = name,
 		.pod = {.uid = pod, .ns = "default", .name = pod}};
 	struct lease_user u;
 
@@ -487,7 +487,7 @@ static void there_is_a_limit(void **state)
 static void names_longer_than_kubernetes_grants_are_refused(void **state)
 {
 	char longest[2 * LEASE_NAME_MAX];
-	struct request req = {.container_id = "c1", .container_name = longest};
+	struct request req = {.container_id = "c1", .ask.name = longest};
 	struct lease_user u = {.container_id = "before"};
 
 	(void)state;

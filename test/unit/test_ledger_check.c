@@ -68,8 +68,8 @@ static void a_part_of_a_pod_shares_with_a_stranger(struct ledger *l)
 {
 	two_hold_one(l);
 	decision_of(l, 0)->source = decision_of(l, 1)->source = SOURCE_HELD;
-	l->by_id.at[0]->kind = CONTAINER_INIT;
-	l->by_id.at[1]->place = 1;
+	l->by_id.at[0]->request.ask.kind = CONTAINER_INIT;
+	l->by_id.at[1]->request.ask.place = 1;
 }
 
 static void a_reserved_one_is_held(struct ledger *l)

@@ -230,7 +230,7 @@ static void a_pods_class_follows_from_what_it_asks_for(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
 		json_t *spec, *pod;
-		struct pod_ask ask;
+		struct pod ask;
 		struct arena a;
 		struct err e;
 

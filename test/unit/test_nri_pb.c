@@ -127,10 +127,10 @@ static void recorded_events_are_read(void **state)
 	assert_int_equal(nri_subject_decode(payload_of(create_hex, *state), *state, &s, NULL), 0);
 	assert_is_pod0(&s.req.pod);
 	assert_string_equal(s.req.container_id, "c1");
-	assert_string_equal(s.req.container_name, "c0");
-	assert_int_equal(s.req.cpu_milli, 2000);
-	assert_int_equal(s.req.cpu_limit_milli, 2000);
-	assert_int_equal(s.req.nr_memory, 0);
+	assert_string_equal(s.req.ask.name, "c0");
+	assert_int_equal(s.req.ask.cpu_milli, 2000);
+	assert_int_equal(s.req.ask.cpu_limit_milli, 2000);
+	assert_int_equal(s.req.ask.nr_memory, 0);
 	assert_string_equal(s.req.cpus, "");
 	assert_null(s.req.placement);
 	assert_int_equal(
@@ -173,16 +173,16 @@ static void a_container_survives_the_way_there(void **state)
 	assert_string_equal(s.req.pod.sandbox_id, "s1");
 	assert_string_equal(pod_annotation(&s.req.pod, "b"), "2");
 	assert_string_equal(s.req.container_id, "id1");
-	assert_string_equal(s.req.container_name, "web");
+	assert_string_equal(s.req.ask.name, "web");
 	assert_int_equal(s.req.created_at_ns, INT64_C(1700000000000000001));
-	assert_int_equal(s.req.cpu_milli, 4000);
-	assert_int_equal(s.req.cpu_limit_milli, 4000);
-	assert_int_equal(s.req.nr_memory, 3);
-	assert_int_equal(s.req.memory[0].bytes, 3 * GiB);
-	assert_int_equal(s.req.memory[1].page_bytes, 64 << 10);
-	assert_int_equal(s.req.memory[1].bytes, 128 << 10);
-	assert_int_equal(s.req.memory[2].page_bytes, GiB);
-	assert_int_equal(s.req.memory[2].bytes, 2 * GiB);
+	assert_int_equal(s.req.ask.cpu_milli, 4000);
+	assert_int_equal(s.req.ask.cpu_limit_milli, 4000);
+	assert_int_equal(s.req.ask.nr_memory, 3);
+	assert_int_equal(s.req.ask.memory[0].bytes, 3 * GiB);
+	assert_int_equal(s.req.ask.memory[1].page_bytes, 64 << 10);
+	assert_int_equal(s.req.ask.memory[1].bytes, 128 << 10);
+	assert_int_equal(s.req.ask.memory[2].page_bytes, GiB);
+	assert_int_equal(s.req.ask.memory[2].bytes, 2 * GiB);
 	assert_string_equal(s.req.cpus, "2-3");
 	assert_string_equal(s.req.mems, "0");
 	assert_string_equal(s.req.placement, "{\"cpus\":\"2-3\"}");
@@ -485,10 +485,10 @@ static void an_update_changes_what_is_not_zero(void **state)
 	put_message(&m, 3, &asked);
 	assert_int_equal(nri_subject_decode(blob_of(&m), *state, &s, NULL), 0);
 	assert_int_equal(s.req.pod.qos, QOS_BURSTABLE);
-	assert_int_equal(s.req.cpu_milli, 2000);
-	assert_int_equal(s.req.cpu_limit_milli, 5000);
-	assert_int_equal(s.req.nr_memory, 1);
-	assert_int_equal(s.req.memory[0].bytes, 8 * MiB);
+	assert_int_equal(s.req.ask.cpu_milli, 2000);
+	assert_int_equal(s.req.ask.cpu_limit_milli, 5000);
+	assert_int_equal(s.req.ask.nr_memory, 1);
+	assert_int_equal(s.req.ask.memory[0].bytes, 8 * MiB);
 	assert_int_equal(s.req.unnamed, REQUEST_CPU);
 	bytes_fini(&m);
 }
@@ -540,7 +540,7 @@ static void resources_that_cannot_be_held_are_told_beside_the_request(void **sta
 	assert_int_equal(s.odd.code, EINVAL);
 	assert_string_equal(
 		s.odd.text, "container c: huge page size \"huge\" is not a size such as 2MB");
-	assert_int_equal(s.req.cpu_milli, 2000);
+	assert_int_equal(s.req.ask.cpu_milli, 2000);
 	m.len = 0;
 	for (unsigned i = 0; i < sizeof nine / sizeof *nine; i++)
 		put_hugepages(&has, nine[i], 1 << 20);

@@ -262,9 +262,9 @@ static void any_newcomer(struct random_node *w, struct newcomer *p, struct resou
 
 	any_request(w, "newcomer", QOS_GUARANTEED, &p->request);
 	p->amount[nr++] = (struct amount){
-		RESOURCE_CPU, quantity_of((int64_t)p->request.cpu_milli / QUANTITY_MILLIS)};
-	for (unsigned i = 0; i < p->request.nr_memory; i++) {
-		const struct memory_ask *m = &p->request.memory[i];
+		RESOURCE_CPU, quantity_of((int64_t)p->request.ask.cpu_milli / QUANTITY_MILLIS)};
+	for (unsigned i = 0; i < p->request.ask.nr_memory; i++) {
+		const struct memory_ask *m = &p->request.ask.memory[i];
 		char name[64];
 
 		(void)topo_kind_name(
@@ -343,8 +343,9 @@ static void a_scheduler_comes_to_the_nodes_own_verdicts(void **state)
 			if (fits != node_admits(w, &p.request))
 				fail_msg("seed %u, pod %u: the scheduler says %d: %llum CPU, %llu "
 					 "bytes\n%s",
-					round + 1, i, fits, (unsigned long long)p.request.cpu_milli,
-					(unsigned long long)p.request.memory[0].bytes, text);
+					round + 1, i, fits,
+					(unsigned long long)p.request.ask.cpu_milli,
+					(unsigned long long)p.request.ask.memory[0].bytes, text);
 			nr_fit += fits;
 			nr_not += !fits;
 		}

@@ -55,8 +55,8 @@ static void hold(struct ledger *l, const char *uid, const char *container, unsig
 	const char *id, const char *cpus)
 {
 	const struct request req = {.container_id = id,
-		.container_name = container,
-		.place = place,
+		.ask.name = container,
+		.ask.place = place,
 		.pod = {.sandbox_id = uid, .uid = uid, .ns = "ml", .name = uid},
 		.cpus = "",
 		.mems = ""};

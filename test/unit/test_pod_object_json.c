@@ -84,14 +84,14 @@ static void a_pod_is_read_as_the_api_server_has_it(void **state)
 	assert_int_equal(r.pod.pod.qos, QOS_BURSTABLE);
 	assert_int_equal(r.pod.owner, POD_OWNER_CONTROLLER);
 	assert_false(r.pod.ended);
-	const struct pod_ask *ask = r.pod.pod.ask;
+	const struct pod *ask = &r.pod.pod;
 	assert_string_equal(ask->uid, "u-1");
 	assert_int_equal(ask->nr, 3);
 	assert_int_equal(ask->container[0].kind, CONTAINER_INIT);
 	assert_int_equal(ask->container[1].kind, CONTAINER_SIDECAR);
 	assert_int_equal(ask->container[1].cpu_milli, 500);
 	assert_int_equal(ask->container[1].memory[0].bytes, 64 << 20);
-	const struct container_ask *main_ask = &ask->container[2];
+	const struct ask *main_ask = &ask->container[2];
 	assert_string_equal(main_ask->name, "main");
 	assert_int_equal(main_ask->kind, CONTAINER_APP);
 	assert_int_equal(main_ask->cpu_milli, 4000);
@@ -163,7 +163,7 @@ static void a_static_pod_has_the_uid_that_the_runtime_says(void **state)
 	(void)state;
 	read_quoted(&r, text);
 	assert_string_equal(r.pod.pod.uid, "9b2e");
-	assert_string_equal(r.pod.pod.ask->uid, "9b2e");
+	assert_string_equal(r.pod.pod.uid, "9b2e");
 	assert_int_equal(r.pod.owner, POD_OWNER_NODE);
 	done(&r);
 }
@@ -203,7 +203,7 @@ static void the_class_is_computed_while_the_status_is_empty(void **state)
 	(void)state;
 	read_quoted(&r, text);
 	assert_int_equal(r.pod.pod.qos, QOS_GUARANTEED);
-	assert_int_equal(r.pod.pod.ask->qos, QOS_GUARANTEED);
+	assert_int_equal(r.pod.pod.qos, QOS_GUARANTEED);
 	done(&r);
 }
 

@@ -104,12 +104,11 @@ static void the_class_is_kubernetes(void **state)
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		struct container_spec container[SOME_MAX];
 		struct room room[SOME_MAX + 1];
-		struct pod_spec spec = {.uid = "u",
-			.qos = cases[i].told,
+		struct pod_spec spec = {.qos = cases[i].told,
 			.container = container,
 			.nr = cases[i].nr,
 			.resources = spec_of(&room[SOME_MAX], cases[i].pod)};
-		struct pod_ask ask;
+		struct pod ask;
 		struct arena a;
 
 		arena_init(&a, ARENA_MAX);
@@ -127,13 +126,12 @@ static void the_class_is_kubernetes(void **state)
 static const char *const resources[] = {"a.b/c", "numafit.io/cpu"};
 
 /* What one container with these resources asks for. */
-static int ask_of(struct texts from, struct arena *a, struct container_ask *out, struct err *e)
+static int ask_of(struct texts from, struct arena *a, struct ask *out, struct err *e)
 {
 	struct room room;
 	struct container_spec c = {"c", CONTAINER_SIDECAR, spec_of(&room, from)};
-	struct pod_spec spec = {
-		.uid = "u", .container = &c, .nr = 1, .resource = resources, .nr_resources = 2};
-	struct pod_ask ask;
+	struct pod_spec spec = {.container = &c, .nr = 1, .resource = resources, .nr_resources = 2};
+	struct pod ask;
 	int rc = pod_spec_ask(&spec, a, &ask, e);
 
 	if (!rc)
@@ -157,14 +155,14 @@ static void requests_count_and_limits_stand_in_for_them(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		struct memory_ask memory[TOPO_KINDS];
-		struct container_ask c;
+		struct ask c;
 		struct arena a;
 
 		arena_init(&a, ARENA_MAX);
 		assert_int_equal(ask_of(cases[i].from, &a, &c, NULL), 0);
 		assert_int_equal(c.kind, CONTAINER_SIDECAR);
 		assert_int_equal(c.cpu_milli, cases[i].cpu_milli);
-		unsigned nr = container_ask_memory(&c, memory);
+		unsigned nr = ask_memory(&c, memory);
 		assert_int_equal(nr, (cases[i].memory != 0) + (cases[i].huge != 0));
 		if (cases[i].memory)
 			assert_int_equal(memory[0].bytes, cases[i].memory);
@@ -189,7 +187,7 @@ static void devices_go_by_limits_in_order_of_their_resources(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-		struct container_ask c;
+		struct ask c;
 		struct arena a;
 
 		arena_init(&a, ARENA_MAX);
@@ -232,7 +230,7 @@ static void what_is_wrong_is_named(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-		struct container_ask c;
+		struct ask c;
 		struct arena a;
 		struct err e;
 

@@ -26,17 +26,20 @@ static int teardown(void **state)
 
 /* A pod of one container that asks for so much CPU. */
 struct plain {
-	struct container_ask container;
-	struct pod_ask ask;
+	struct ask container;
+	struct pod ask;
 	struct known_pod pod;
 };
 
 static const struct known_pod *plain(struct plain *p, const char *uid, uint64_t cpu_milli)
 {
 	*p = (struct plain){.container = {.name = "main", .cpu_milli = cpu_milli}};
-	p->ask = (struct pod_ask){.uid = uid, .nr = 1, .container = &p->container};
-	p->pod = (struct known_pod){
-		.pod = {.uid = uid, .ns = "ml", .name = "train", .ask = &p->ask}};
+	p->ask = (struct pod){.uid = uid, .nr = 1, .container = &p->container};
+	p->pod = (struct known_pod){.pod = {.uid = uid,
+					    .ns = "ml",
+					    .name = "train",
+					    .nr = p->ask.nr,
+					    .container = p->ask.container}};
 	return &p->pod;
 }
 
@@ -56,7 +59,7 @@ static void what_is_kept_is_a_copy_of_all_of_it(void **state)
 	char key[] = "numafit.io/numa-hint", value[] = "{}", gpu[] = "example.com/gpu";
 	const char *resources[] = {gpu};
 	const struct key_value annotation = {key, value};
-	const struct container_ask asks[] = {
+	const struct ask asks[] = {
 		{.name = container, .kind = CONTAINER_INIT, .cpu_milli = 500},
 		{.name = container,
 			.nr_memory = 1,
@@ -64,14 +67,14 @@ static void what_is_kept_is_a_copy_of_all_of_it(void **state)
 			.nr_devices = 1,
 			.device = {{0, 2}}},
 	};
-	const struct pod_ask ask = {.uid = uid, .qos = QOS_BURSTABLE, .nr = 2, .container = asks};
 	const struct known_pod pod = {
 		.pod = {.uid = uid,
 			.ns = ns,
 			.name = name,
 			.qos = QOS_BURSTABLE,
 			.source = POD_FROM_API_SERVER,
-			.ask = &ask,
+			.nr = 2,
+			.container = asks,
 			.annotations = &annotation,
 			.nr_annotations = 1},
 		.resource = resources,
@@ -93,13 +96,13 @@ static void what_is_kept_is_a_copy_of_all_of_it(void **state)
 	assert_int_equal(kept->owner, POD_OWNER_DAEMON_SET);
 	assert_true(kept->ended);
 	assert_int_equal(kept->pod.source, POD_FROM_API_SERVER);
-	assert_string_equal(kept->pod.ask->uid, "u-1");
-	assert_int_equal(kept->pod.ask->qos, QOS_BURSTABLE);
-	assert_int_equal(kept->pod.ask->nr, 2);
-	assert_string_equal(kept->pod.ask->container[0].name, "main");
-	assert_int_equal(kept->pod.ask->container[0].kind, CONTAINER_INIT);
-	assert_int_equal(kept->pod.ask->container[1].memory[0].bytes, 4096);
-	assert_int_equal(kept->pod.ask->container[1].device[0].count, 2);
+	assert_string_equal(kept->pod.uid, "u-1");
+	assert_int_equal(kept->pod.qos, QOS_BURSTABLE);
+	assert_int_equal(kept->pod.nr, 2);
+	assert_string_equal(kept->pod.container[0].name, "main");
+	assert_int_equal(kept->pod.container[0].kind, CONTAINER_INIT);
+	assert_int_equal(kept->pod.container[1].memory[0].bytes, 4096);
+	assert_int_equal(kept->pod.container[1].device[0].count, 2);
 }
 
 static void it_is_told_whether_a_pod_asks_for_something_else(void **state)
@@ -107,7 +110,7 @@ static void it_is_told_whether_a_pod_asks_for_something_else(void **state)
 	static const char *const gpu[] = {"example.com/gpu"}, *const nic[] = {"example.com/nic"};
 	static const struct {
 		const char *what;
-		struct container_ask container;
+		struct ask container;
 		enum qos qos;
 		bool pod_level;
 		const char *const *resource;
@@ -137,13 +140,13 @@ static void it_is_told_whether_a_pod_asks_for_something_else(void **state)
 	};
 
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-		const struct pod_ask ask = {.uid = "u",
-			.qos = cases[i].qos,
-			.pod_level = cases[i].pod_level,
-			.nr = 1,
-			.container = &cases[i].container};
-		const struct known_pod pod = {
-			.pod = {.uid = "u", .ns = "", .name = "", .ask = &ask},
+		const struct known_pod pod = {.pod = {.uid = "u",
+						      .ns = "",
+						      .name = "",
+						      .qos = cases[i].qos,
+						      .pod_level = cases[i].pod_level,
+						      .nr = 1,
+						      .container = &cases[i].container},
 			.resource = cases[i].resource,
 			.nr_resources = cases[i].resource != NULL};
 		const struct known_pod *kept;

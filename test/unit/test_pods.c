@@ -167,17 +167,17 @@ static struct blob encoded(struct world *w, const struct known_pod *pod)
 /* A Guaranteed pod with one container that asks for that many CPUs. */
 static void tell_pod(struct world *w, enum pods_event_type type, const char *uid, unsigned cpus)
 {
-	const struct container_ask app = {.name = "app",
+	const struct ask app = {.name = "app",
 		.kind = CONTAINER_APP,
 		.cpu_milli = cpus * UINT64_C(1000),
 		.nr_memory = 1,
 		.memory = {{0, 1 << 30}}};
-	const struct pod_ask ask = {.uid = uid, .qos = QOS_GUARANTEED, .nr = 1, .container = &app};
 	const struct known_pod pod = {.pod = {.uid = uid,
 					      .ns = "ml",
 					      .name = uid,
 					      .qos = QOS_GUARANTEED,
-					      .ask = type == PODS_DELETED ? NULL : &ask,
+					      .nr = type == PODS_DELETED ? 0 : 1,
+					      .container = type == PODS_DELETED ? NULL : &app,
 					      .annotations = annotations,
 					      .nr_annotations = 2}};
 
@@ -201,13 +201,13 @@ static uint64_t cpus_of(const struct world *w, const char *uid)
 {
 	const struct known_pod *pod = pods_find(w->p, uid);
 
-	return pod ? pod->pod.ask->container[0].cpu_milli / 1000 : 0;
+	return pod ? pod->pod.container[0].cpu_milli / 1000 : 0;
 }
 
 static void what_the_kubelet_tells_is_at_hand(void **state)
 {
 	static const char *const resources[] = {"another.example/nic", "vendor.example/gpu"};
-	static const struct container_ask asks[] = {
+	static const struct ask asks[] = {
 		{.name = "setup", .kind = CONTAINER_INIT, .cpu_milli = 500},
 		{.name = "proxy", .kind = CONTAINER_SIDECAR, .cpu_milli = 1500},
 		{.name = "app",
@@ -218,12 +218,14 @@ static void what_the_kubelet_tells_is_at_hand(void **state)
 			.nr_devices = 2,
 			.device = {{0, 1}, {1, 2}}},
 	};
-	const struct pod_ask ask = {.uid = "u", .qos = QOS_BURSTABLE, .nr = 3, .container = asks};
+	const struct pod ask = {.uid = "u", .qos = QOS_BURSTABLE, .nr = 3, .container = asks};
 	const struct known_pod told = {.pod = {.uid = "u",
 					       .ns = "ml",
 					       .name = "train",
 					       .qos = QOS_BURSTABLE,
-					       .ask = &ask,
+					       .pod_level = ask.pod_level,
+					       .nr = ask.nr,
+					       .container = ask.container,
 					       .annotations = annotations,
 					       .nr_annotations = 2},
 		.resource = resources,
@@ -247,11 +249,11 @@ static void what_the_kubelet_tells_is_at_hand(void **state)
 	assert_int_equal(got->pod.source, POD_FROM_KUBELET);
 	assert_int_equal(got->pod.nr_annotations, 1);
 	assert_string_equal(pod_annotation(&got->pod, "numafit.io/numa-hint"), "{\"v\":1}");
-	assert_int_equal(got->pod.ask->qos, QOS_BURSTABLE);
-	assert_string_equal(got->pod.ask->uid, "u");
-	assert_int_equal(got->pod.ask->nr, 3);
+	assert_int_equal(got->pod.qos, QOS_BURSTABLE);
+	assert_string_equal(got->pod.uid, "u");
+	assert_int_equal(got->pod.nr, 3);
 	for (unsigned i = 0; i < 3; i++) {
-		const struct container_ask *c = &got->pod.ask->container[i];
+		const struct ask *c = &got->pod.container[i];
 
 		assert_string_equal(c->name, asks[i].name);
 		assert_int_equal(c->kind, asks[i].kind);
@@ -296,14 +298,14 @@ static void any_change_of_what_is_asked_is_told(void **state)
 	static const char *const some[] = {"another.example/nic", "vendor.example/gpu"},
 				 *const others[] = {"another.example/nic", "vendor.example/tpu"};
 	/* so that every pod has the same resources */
-	static const struct container_ask beside = {.name = "beside",
+	static const struct ask beside = {.name = "beside",
 		.cpu_milli = 1,
 		.nr_memory = 1,
 		.memory = {{0, 1}},
 		.nr_devices = 2,
 		.device = {{0, 1}, {1, 1}}};
 	static const struct {
-		struct container_ask ask;
+		struct ask ask;
 		const char *const *resource;
 		enum qos qos;
 	} cases[] = {
@@ -334,11 +336,13 @@ static void any_change_of_what_is_asked_is_told(void **state)
 	struct world *w = *state;
 
 	for (unsigned i = 0; i < 2 * NR; i++) { /* each a second time as it was */
-		const struct container_ask both[] = {cases[i / 2].ask, beside};
-		const struct pod_ask ask = {
-			.uid = "u", .qos = cases[i / 2].qos, .nr = 2, .container = both};
-		const struct known_pod pod = {
-			.pod = {.uid = "u", .ns = "n", .name = "n", .qos = ask.qos, .ask = &ask},
+		const struct ask both[] = {cases[i / 2].ask, beside};
+		const struct known_pod pod = {.pod = {.uid = "u",
+						      .ns = "n",
+						      .name = "n",
+						      .qos = cases[i / 2].qos,
+						      .nr = 2,
+						      .container = both},
 			.resource = cases[i / 2].resource,
 			.nr_resources = 2};
 

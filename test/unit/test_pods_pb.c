@@ -55,8 +55,8 @@ static void gos_events_are_read(void **state)
 		if (!cases[i].uid)
 			continue;
 		assert_string_equal(pod.pod.uid, cases[i].uid);
-		assert_string_equal(pod.pod.ask->uid, cases[i].uid);
-		assert_int_equal(pod.pod.ask->nr, cases[i].containers);
+		assert_string_equal(pod.pod.uid, cases[i].uid);
+		assert_int_equal(pod.pod.nr, cases[i].containers);
 	}
 }
 
@@ -88,19 +88,19 @@ static void containers_come_in_the_order_of_their_admission(void **state)
 	};
 	struct known_pod p = pod_named("pod", *state);
 
-	assert_int_equal(p.pod.ask->nr, 4);
+	assert_int_equal(p.pod.nr, 4);
 	for (unsigned i = 0; i < 4; i++) {
-		assert_string_equal(p.pod.ask->container[i].name, want[i].name);
-		assert_int_equal(p.pod.ask->container[i].kind, want[i].kind);
-		assert_int_equal(p.pod.ask->container[i].cpu_milli, want[i].cpu_milli);
+		assert_string_equal(p.pod.container[i].name, want[i].name);
+		assert_int_equal(p.pod.container[i].kind, want[i].kind);
+		assert_int_equal(p.pod.container[i].cpu_milli, want[i].cpu_milli);
 	}
 }
 
-static void assert_memory(const struct container_ask *c, const struct memory_ask *want, unsigned nr)
+static void assert_memory(const struct ask *c, const struct memory_ask *want, unsigned nr)
 {
 	struct memory_ask got[TOPO_KINDS];
 
-	assert_int_equal(container_ask_memory(c, got), nr);
+	assert_int_equal(ask_memory(c, got), nr);
 	for (unsigned i = 0; i < nr; i++) {
 		assert_int_equal(got[i].page_bytes, want[i].page_bytes);
 		assert_int_equal(got[i].bytes, want[i].bytes);
@@ -113,9 +113,9 @@ static void memory_and_huge_pages_are_bytes(void **state)
 	const struct memory_ask app[] = {{0, 16 * GiB}, {2 * MiB, 64 * MiB}, {GiB, 2 * GiB}};
 	const struct memory_ask proxy = {0, 1500 * 1000 * 1000}; /* its limit: none requested */
 
-	assert_memory(&p.pod.ask->container[1], &proxy, 1);
-	assert_memory(&p.pod.ask->container[2], app, 3);
-	assert_memory(&p.pod.ask->container[3], NULL, 0);
+	assert_memory(&p.pod.container[1], &proxy, 1);
+	assert_memory(&p.pod.container[2], app, 3);
+	assert_memory(&p.pod.container[3], NULL, 0);
 }
 
 static void extended_resources_are_named(void **state)
@@ -123,12 +123,12 @@ static void extended_resources_are_named(void **state)
 	static const char *const want[] = {
 		"another.example/nic", "numafit.io/cpu", "vendor.example/gpu"};
 	struct known_pod p = pod_named("pod", *state);
-	const struct container_ask *app = &p.pod.ask->container[2], *log = app + 1;
+	const struct ask *app = &p.pod.container[2], *log = app + 1;
 
 	assert_int_equal(p.nr_resources, 3); /* neither kubernetes.io/odd nor ephemeral-storage */
 	for (unsigned i = 0; i < 3; i++)
 		assert_string_equal(p.resource[i], want[i]);
-	assert_int_equal(p.pod.ask->container[0].nr_devices, 0);
+	assert_int_equal(p.pod.container[0].nr_devices, 0);
 	assert_int_equal(app->nr_devices, 2);
 	assert_int_equal(app->device[0].resource, 1);
 	assert_int_equal(app->device[0].count, 4);
@@ -157,8 +157,8 @@ static void the_class_is_what_the_status_says_or_is_computed(void **state)
 		struct known_pod p = pod_named(cases[i].name, *state);
 
 		assert_int_equal(p.pod.qos, cases[i].qos);
-		assert_int_equal(p.pod.ask->qos, cases[i].qos);
-		assert_int_equal(p.pod.ask->pod_level, cases[i].pod_level);
+		assert_int_equal(p.pod.qos, cases[i].qos);
+		assert_int_equal(p.pod.pod_level, cases[i].pod_level);
 	}
 }
 

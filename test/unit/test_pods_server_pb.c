@@ -9,7 +9,7 @@
 
 static const uint64_t MiB = UINT64_C(1) << 20, GiB = UINT64_C(1) << 30;
 
-static void assert_container(const struct container_ask *got, const struct container_ask *want)
+static void assert_container(const struct ask *got, const struct ask *want)
 {
 	assert_string_equal(got->name, want->name);
 	assert_int_equal(got->kind, want->kind);
@@ -46,7 +46,7 @@ static struct known_pod again(
 
 static void a_pod_comes_out_as_it_went_in(void **state)
 {
-	const struct container_ask containers[] = {
+	const struct ask containers[] = {
 		{.name = "setup",
 			.kind = CONTAINER_INIT,
 			.cpu_milli = 2000,
@@ -68,13 +68,13 @@ static void a_pod_comes_out_as_it_went_in(void **state)
 	static const struct key_value note = {"team", "one \u00fc"};
 
 	for (enum qos q = QOS_GUARANTEED; q < NR_QOS - 1; q++) {
-		const struct pod_ask ask = {.qos = q, .nr = 3, .container = containers};
 		const struct known_pod pod = {
 			.pod = {.uid = "u-1",
 				.ns = "ml",
 				.name = "train-0",
 				.qos = q,
-				.ask = &ask,
+				.nr = 3,
+				.container = containers,
 				.annotations = &note,
 				.nr_annotations = 1},
 			.resource = resources,
@@ -89,21 +89,21 @@ static void a_pod_comes_out_as_it_went_in(void **state)
 		assert_string_equal(pod_annotation(&got.pod, "team"), "one \u00fc");
 		assert_int_equal(got.nr_resources, 2);
 		assert_string_equal(got.resource[1], "numafit.io/cpu");
-		assert_int_equal(got.pod.ask->nr, 3);
+		assert_int_equal(got.pod.nr, 3);
 		for (unsigned i = 0; i < 3; i++)
-			assert_container(&got.pod.ask->container[i], &containers[i]);
+			assert_container(&got.pod.container[i], &containers[i]);
 	}
 }
 
 /* Its limits are what makes a pod Guaranteed, not the word in its status. */
 static void the_class_follows_from_the_spec_alone(void **state)
 {
-	const struct container_ask app = {
+	const struct ask app = {
 		.name = "app", .cpu_milli = 1000, .nr_memory = 1, .memory = {{0, GiB}}};
 
 	for (enum qos q = QOS_GUARANTEED; q < NR_QOS - 1; q++) {
-		const struct pod_ask ask = {.qos = q, .nr = 1, .container = &app};
-		const struct known_pod pod = {.pod = {.uid = "u", .qos = q, .ask = &ask}};
+		const struct known_pod pod = {
+			.pod = {.uid = "u", .qos = q, .nr = 1, .container = &app}};
 		struct known_pod got;
 		struct blob out;
 
@@ -122,7 +122,7 @@ static void a_deleted_pod_has_its_names_alone(void **state)
 	struct known_pod got = again(&pod, PODS_DELETED, *state);
 
 	assert_string_equal(got.pod.name, "train-0");
-	assert_int_equal(got.pod.ask->nr, 0);
+	assert_int_equal(got.pod.nr, 0);
 }
 
 static void an_event_without_a_pod_is_as_go_writes_it(void **state)

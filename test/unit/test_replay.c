@@ -23,8 +23,7 @@ struct guest {
 	bool there;
 	char uid[ID_MAX], id[PARTS][ID_MAX];
 	struct pod pod;
-	struct pod_ask ask;
-	struct container_ask part[PARTS];
+	struct ask part[PARTS];
 };
 
 struct world {
@@ -46,23 +45,23 @@ static struct request request_of(struct guest *p, unsigned i)
 {
 	struct request req = {
 		.container_id = p->id[i],
-		.container_name = names[i],
+		.ask.name = names[i],
 		.pod = p->pod,
-		.cpu_milli = p->part[i].cpu_milli,
-		.cpu_limit_milli = p->part[i].cpu_milli,
+		.ask.cpu_milli = p->part[i].cpu_milli,
+		.ask.cpu_limit_milli = p->part[i].cpu_milli,
 		.cpus = "",
 		.mems = "",
 	};
 
-	req.nr_memory = container_ask_memory(&p->part[i], req.memory);
+	req.ask.nr_memory = ask_memory(&p->part[i], req.ask.memory);
 	if (p->pod.qos != QOS_GUARANTEED)
-		req.nr_memory = 0;
+		req.ask.nr_memory = 0;
 	return req;
 }
 
-static struct container_ask any_ask(struct world *x, unsigned i)
+static struct ask any_ask(struct world *x, unsigned i)
 {
-	struct container_ask c = {
+	struct ask c = {
 		.name = names[i],
 		.kind = i ? CONTAINER_APP : below(x, NR_CONTAINER_KINDS),
 		.cpu_milli = below(x, 4) ? 1000 * below(x, 9) : below(x, 4000),
@@ -88,12 +87,12 @@ static void run_pod(struct world *x, struct guest *p)
 		.ns = "default",
 		.name = p->uid,
 		.qos = below(x, 4) ? QOS_GUARANTEED : below(x, NR_QOS)};
-	p->ask = (struct pod_ask){
-		.uid = p->uid, .qos = p->pod.qos, .nr = PARTS, .container = p->part};
-	p->pod.ask = below(x, 3) ? NULL : &p->ask;
+	if (below(x, 3) == 0) {
+		p->pod.nr = PARTS;
+		p->pod.container = p->part;
+	}
 	if (below(x, 2))
-		p->pod.totals = p->ask.at_least =
-			(struct pod_totals){true, 1000 * below(x, 20), GIB(below(x, 500))};
+		p->pod.totals = (struct pod_totals){true, 1000 * below(x, 20), GIB(below(x, 500))};
 	engine_run_pod(x->w.engine, ++x->now, &p->pod, &d);
 	p->there = d.admit;
 }
@@ -176,7 +175,8 @@ static void one_event(struct world *x)
 	else if (below(x, 60) == 0)
 		(void)engine_expire(x->w.engine, ++x->now);
 	else if (below(x, 8) == 0) {
-		engine_release_pod(x->w.engine, ++x->now, "pod-gone", &(struct pod){.sandbox_id = p->uid, .uid = ""});
+		engine_release_pod(x->w.engine, ++x->now, "pod-gone",
+			&(struct pod){.sandbox_id = p->uid, .uid = ""});
 		memset(p, 0, sizeof *p);
 	} else if (!*p->id[i] || below(x, 6) == 0)
 		create(x, p, i);

@@ -120,9 +120,9 @@ static void hold_shared(struct world *w, const char *id, enum qos qos, enum cont
 	struct request req = ask(id, qos, milli, bytes);
 	const struct decision d = {.admit = true};
 
-	req.kind = kind;
-	req.memory[0] = (struct memory_ask){0, bytes};
-	req.nr_memory = bytes > 0;
+	req.ask.kind = kind;
+	req.ask.memory[0] = (struct memory_ask){0, bytes};
+	req.ask.nr_memory = bytes > 0;
 	hold(w, &req, &d);
 }
 
@@ -363,7 +363,7 @@ static bool has_gpu(void *ctx, const struct holding *h, struct nodeset *nodes)
 {
 	struct nodeset *where = ctx;
 
-	if (!text_equal(h->pod_name, "gpu"))
+	if (!text_equal(h->request.pod.name, "gpu"))
 		return false;
 	*nodes = nodeset_or(*nodes, *where);
 	return true;
@@ -393,7 +393,7 @@ static void the_fingerprint_is_of_those_whom_a_scheduler_counts(void **state)
 	hold_some(w, "one", "4-5", 0, 0);
 	second.pod.name = "one";
 	second.pod.uid = "one";
-	second.container_name = "log";
+	second.ask.name = "log";
 	hold(w, &second, &(const struct decision){.admit = true});
 	hold_shared(w, "part", QOS_GUARANTEED, CONTAINER_APP, 1500, 0);
 	hold_shared(w, "memory", QOS_GUARANTEED, CONTAINER_SIDECAR, 1500, GIB(1));

@@ -91,12 +91,12 @@ static void shares_and_quota_become_thousandths_of_a_cpu(void **state)
 	for (size_t i = 0; i < COUNT(cases); i++) {
 		struct linux_resources r =
 			cpu_resources(cases[i].shares, cases[i].quota, cases[i].period);
-		struct request req = {.nr_memory = 5};
+		struct request req = {.ask.nr_memory = 5};
 
 		assert_int_equal(request_from_resources(&req, &r, NULL), 0);
-		assert_int_equal(req.cpu_milli, cases[i].milli);
-		assert_int_equal(req.cpu_limit_milli, cases[i].limit);
-		assert_int_equal(req.nr_memory, 0);
+		assert_int_equal(req.ask.cpu_milli, cases[i].milli);
+		assert_int_equal(req.ask.cpu_limit_milli, cases[i].limit);
+		assert_int_equal(req.ask.nr_memory, 0);
 	}
 }
 
@@ -138,10 +138,10 @@ static void only_a_guaranteed_pods_limit_is_its_memory_request(void **state)
 		struct request req = {.pod.qos = cases[i].qos};
 
 		assert_int_equal(request_from_resources(&req, &r, NULL), 0);
-		assert_int_equal(req.nr_memory, cases[i].nr);
+		assert_int_equal(req.ask.nr_memory, cases[i].nr);
 		assert_int_equal(request_pins_memory(&req), cases[i].nr > 0);
 		if (cases[i].nr)
-			assert_int_equal(req.memory[0].bytes, cases[i].limit);
+			assert_int_equal(req.ask.memory[0].bytes, cases[i].limit);
 	}
 }
 
@@ -159,11 +159,11 @@ static void memory_comes_first_then_huge_pages_by_size(void **state)
 
 	(void)state;
 	assert_int_equal(request_from_resources(&req, &r, NULL), 0);
-	assert_int_equal(req.nr_memory,
+	assert_int_equal(req.ask.nr_memory,
 		COUNT(want)); /* nothing of a size that is not asked for; the last of two counts */
 	for (size_t i = 0; i < COUNT(want); i++) {
-		assert_int_equal(req.memory[i].page_bytes, want[i].page_bytes);
-		assert_int_equal(req.memory[i].bytes, want[i].bytes);
+		assert_int_equal(req.ask.memory[i].page_bytes, want[i].page_bytes);
+		assert_int_equal(req.ask.memory[i].bytes, want[i].bytes);
 	}
 }
 
@@ -181,8 +181,8 @@ static void more_page_sizes_than_a_machine_may_have_are_refused(void **state)
 	assert_string_equal(e.text, "more than 8 kinds of memory");
 	r.nr_hugepages--;
 	assert_int_equal(request_from_resources(&req, &r, NULL), 0);
-	for (unsigned i = 1; i < req.nr_memory; i++)
-		assert_true(req.memory[i - 1].page_bytes < req.memory[i].page_bytes);
+	for (unsigned i = 1; i < req.ask.nr_memory; i++)
+		assert_true(req.ask.memory[i - 1].page_bytes < req.ask.memory[i].page_bytes);
 }
 
 static void page_sizes_have_two_spellings(void **state)
@@ -245,7 +245,7 @@ static void only_guaranteed_whole_cpus_are_exclusive(void **state)
 	for (size_t i = 0; i < COUNT(cases); i++) {
 		struct request req = ask("x", cases[i].qos, 0, 0);
 
-		req.cpu_milli = cases[i].milli;
+		req.ask.cpu_milli = cases[i].milli;
 		assert_int_equal(request_exclusive_cpus(&req), cases[i].want);
 	}
 }
@@ -296,7 +296,7 @@ static void limits_in_force_may_be_rounded(void **state)
 			.memory_limit = cases[i].memory,
 		};
 
-		req.cpu_limit_milli = req.cpu_milli;
+		req.ask.cpu_limit_milli = req.ask.cpu_milli;
 		if (request_has_limits(&req, &in_force) != cases[i].want)
 			fail_msg("case %zu", i);
 	}
@@ -308,19 +308,19 @@ static void limits_in_force_become_the_request(void **state)
 	struct linux_resources in_force = {0};
 
 	(void)state;
-	req.memory[req.nr_memory++] = (struct memory_ask){2 << 20, 8 << 20};
+	req.ask.memory[req.ask.nr_memory++] = (struct memory_ask){2 << 20, 8 << 20};
 	request_take_limits(&req, &in_force); /* none */
-	assert_int_equal(req.cpu_milli, 4000);
-	assert_int_equal(req.memory[0].bytes, GIB(1));
+	assert_int_equal(req.ask.cpu_milli, 4000);
+	assert_int_equal(req.ask.memory[0].bytes, GIB(1));
 	in_force = cpu_resources(0, 150000, PERIOD_US);
 	in_force.has_memory_limit = true;
 	in_force.memory_limit = GIB(3);
 	request_take_limits(&req, &in_force);
-	assert_int_equal(req.cpu_milli, 1500);
-	assert_int_equal(req.cpu_limit_milli, 1500);
-	assert_int_equal(req.nr_memory, 2);
-	assert_int_equal(req.memory[0].bytes, GIB(3));
-	assert_int_equal(req.memory[1].bytes, 8 << 20);
+	assert_int_equal(req.ask.cpu_milli, 1500);
+	assert_int_equal(req.ask.cpu_limit_milli, 1500);
+	assert_int_equal(req.ask.nr_memory, 2);
+	assert_int_equal(req.ask.memory[0].bytes, GIB(3));
+	assert_int_equal(req.ask.memory[1].bytes, 8 << 20);
 }
 
 int main(void)

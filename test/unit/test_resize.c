@@ -123,7 +123,7 @@ static void cpus_grow_and_shrink_around_what_is_there(void **state)
 				cpuset_add(&taken, cpu);
 		if (cases[i].occupied)
 			occupy(n, "other", taken);
-		req.cpu_milli = cases[i].to * 1000;
+		req.ask.cpu_milli = cases[i].to * 1000;
 		struct decision d = change(n, &req);
 		if (d.admit != cases[i].admit)
 			fail_msg("case %zu: %s", i, d.message);
@@ -160,7 +160,7 @@ static void fewer_cpus_keep_the_nodes_that_lie_together(void **state)
 				cpuset_add(&own, cpu);
 	}
 	occupy(n, "c", own);
-	req.cpu_milli = 10000;
+	req.ask.cpu_milli = 10000;
 	struct decision d = change(n, &req);
 	assert_true(d.admit);
 	assert_int_equal(topo_nodes_of(n->t, &d.cpus).bits, 3);
@@ -175,11 +175,11 @@ static void a_container_moves_between_its_own_cpus_and_the_pool(void **state)
 
 	(void)state;
 	assert_false(d.exclusive);
-	req.cpu_milli = 3000; /* whole CPUs: beside its memory */
+	req.ask.cpu_milli = 3000; /* whole CPUs: beside its memory */
 	d = change(n, &req);
 	assert_true(d.admit && d.exclusive);
 	assert_true(nodeset_equal(topo_nodes_of(n->t, &d.cpus), d.mems));
-	req.cpu_milli = 3500;
+	req.ask.cpu_milli = 3500;
 	d = change(n, &req);
 	assert_true(d.admit && !d.exclusive);
 	assert_true(cpuset_empty(ledger_held_cpus(n->l)));
@@ -193,20 +193,20 @@ static void memory_grows_where_it_is_or_not_at_all(void **state)
 	struct decision before = place(n, &req), d;
 
 	(void)state;
-	req.memory[0].bytes = GIB(50);
+	req.ask.memory[0].bytes = GIB(50);
 	d = change(n, &req);
 	assert_true(d.admit);
 	assert_true(nodeset_equal(d.mems, before.mems));
 	assert_int_equal(d.blocks[0].bytes, GIB(50));
-	req.memory[0].bytes = GIB(60); /* a node has 56 beside its huge pages */
+	req.ask.memory[0].bytes = GIB(60); /* a node has 56 beside its huge pages */
 	d = change(n, &req);
 	assert_false(d.admit);
 	assert_string_equal(d.reason, "UnexpectedAdmissionError");
 	assert_non_null(strstr(d.message, "bytes more where the container's NUMA nodes have"));
 	assert_int_equal(ledger_find(n->l, "c")->decision.blocks[0].bytes, GIB(50));
-	req.memory[0].bytes = GIB(1);
+	req.ask.memory[0].bytes = GIB(1);
 	assert_true(change(n, &req).admit);
-	req.memory[req.nr_memory++] = (struct memory_ask){GIB(1), GIB(1)};
+	req.ask.memory[req.ask.nr_memory++] = (struct memory_ask){GIB(1), GIB(1)};
 	assert_false(change(n, &req).admit);
 	node_free(n);
 }
@@ -219,11 +219,11 @@ static void full_pcpus_only_grows_by_whole_cores(void **state)
 	(void)state;
 	n->s.cpu_options.full_pcpus_only = true;
 	assert_true(place(n, &req).admit);
-	req.cpu_milli = 3000;
+	req.ask.cpu_milli = 3000;
 	struct decision d = change(n, &req);
 	assert_false(d.admit);
 	assert_string_equal(d.reason, "SMTAlignmentError");
-	req.cpu_milli = 4000;
+	req.ask.cpu_milli = 4000;
 	assert_true(change(n, &req).admit);
 	node_free(n);
 }
@@ -237,7 +237,7 @@ static void full_pcpus_only_never_splits_a_core(void **state)
 	n->s.cpu_options.full_pcpus_only = true;
 	(void)cpuset_parse(&n->s.reserved_cpus, "0", 1, NULL);
 	assert_true(place(n, &a).admit && place(n, &b).admit);
-	a.cpu_milli = b.cpu_milli = 8000;
+	a.ask.cpu_milli = b.ask.cpu_milli = 8000;
 	const struct decision d[] = {change(n, &a), change(n, &b)};
 	for (unsigned i = 0; i < 2; i++) {
 		struct cpuset cores = cpus_whole_cores(n->t, &d[i].cpus);

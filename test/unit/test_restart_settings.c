@@ -166,7 +166,7 @@ static void synchronize(struct world *w)
 	for (size_t i = 0; i < w->nr; i++) {
 		w->running[i].told = 0;
 		requests[i] = w->running[i].req;
-		requests[i].pod.ask = NULL; /* of a container, the runtime tells no spec */
+		requests[i].pod = pod_identity(&requests[i].pod); /* the runtime tells no spec */
 	}
 	engine_synchronize(w->d.engine, NOW_MS, &what, &ups);
 	apply(w, &ups);
@@ -176,18 +176,17 @@ static void synchronize(struct world *w)
 
 /* The world before */
 
-static const struct container_ask known[] = {
+static const struct ask known[] = {
 	{.name = "web", .cpu_milli = 3000, .nr_memory = 1, .memory = {{0, GIB(1)}}},
 	{.name = "log", .cpu_milli = 1000, .nr_memory = 1, .memory = {{0, GIB(1)}}},
 };
-static const struct pod_ask known_ask = {
-	.uid = "known", .nr = sizeof known / sizeof *known, .container = known};
 static const struct pod known_pod = {.sandbox_id = "known",
 	.uid = "known",
 	.ns = "default",
 	.name = "known",
 	.qos = QOS_GUARANTEED,
-	.ask = &known_ask};
+	.nr = sizeof known / sizeof *known,
+	.container = known};
 
 static void allocate(struct world *w, const char *text, char *annotation)
 {
@@ -231,7 +230,7 @@ static void live_a_life(struct world *w)
 	struct decision d;
 
 	part.pod = known_pod;
-	part.container_name = "web";
+	part.ask.name = "web";
 	assert_true(create(w, &shared).admit);
 	assert_true(create(w, &own).exclusive);
 	assert_true(create(w, &big).exclusive);

@@ -44,7 +44,7 @@ static void on_synchronize(void *ctx, const struct nri_inventory *what, struct n
 		const char *id = running->container_id;
 		bool odd = (id[strlen(id) - 1] - '0') % 2;
 
-		assert_string_equal(running->container_name, "main");
+		assert_string_equal(running->ask.name, "main");
 		assert_string_not_equal(running->pod.name, "");
 		assert_int_equal(running->pod.qos, odd ? QOS_BURSTABLE : QOS_GUARANTEED);
 	}
@@ -68,8 +68,9 @@ static int on_create(void *ctx, const struct request *req, struct nri_reply *rep
 	struct pair *p = ctx;
 
 	note(p->told, "create", req->container_id);
-	if (req->cpu_milli > 8000)
-		return err_set(e, ENOSPC, "%u CPUs are too many", (unsigned)req->cpu_milli / 1000);
+	if (req->ask.cpu_milli > 8000)
+		return err_set(
+			e, ENOSPC, "%u CPUs are too many", (unsigned)req->ask.cpu_milli / 1000);
 	reply->adjust = true;
 	reply->cpus = "2-3";
 	reply->mems = "0";

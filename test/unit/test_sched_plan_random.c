@@ -47,8 +47,8 @@ enum { CPU, MEMORY, DEVICE = MEMORY + TOPO_KINDS };
 /* A pod as the node and as the scheduler sees it. */
 struct pod_of_both {
 	char uid[16], name[PARTS_MAX][8];
-	struct container_ask part[PARTS_MAX];
-	struct pod_ask ask;
+	struct ask part[PARTS_MAX];
+	struct pod ask;
 	struct amount amount[PARTS_MAX][ASKS];
 	struct sched_container container[PARTS_MAX];
 	struct sched_pod pod;
@@ -189,7 +189,7 @@ static struct sched_topology *report_of(const struct machine *m)
 
 static void any_part(struct machine *m, struct pod_of_both *p, unsigned c, bool guaranteed)
 {
-	struct container_ask *part = &p->part[c];
+	struct ask *part = &p->part[c];
 	unsigned nr = 0;
 
 	(void)snprintf(p->name[c], sizeof p->name[c], "c%u", c);
@@ -234,7 +234,7 @@ static void any_pod(struct machine *m, struct pod_of_both *p)
 							     : CONTAINER_SIDECAR;
 		any_part(m, p, c, guaranteed);
 	}
-	p->ask = (struct pod_ask){.uid = p->uid,
+	p->ask = (struct pod){.uid = p->uid,
 		.qos = guaranteed ? QOS_GUARANTEED : QOS_BURSTABLE,
 		.nr = nr,
 		.container = p->part};

@@ -130,7 +130,7 @@ static int create(void *ctx, const struct request *req, struct nri_reply *reply,
 	char *placement = arena_alloc(reply->arena, 2 * CPUSET_TEXT_MAX);
 
 	(void)ctx;
-	if (child.fault == FAULT_NO_INIT && text_equal(req->container_name, "fetch"))
+	if (child.fault == FAULT_NO_INIT && text_equal(req->ask.name, "fetch"))
 		return err_set(e, EPERM, "no fetching");
 	reply->adjust = true;
 	reply->mems = "0-3";

@@ -349,12 +349,11 @@ static void on_prepared(void *ctx)
 }
 
 static void admit_containers(
-	struct rig *r, const char *name, const struct container_ask *container, unsigned nr)
+	struct rig *r, const char *name, const struct ask *container, unsigned nr)
 {
 	static const char *const resources[] = {gpu, cpu};
-	const struct pod_ask ask = {.nr = nr, .container = container};
 	const struct known_pod pod = {
-		.pod = {.uid = name, .ns = "ml", .name = name, .ask = &ask},
+		.pod = {.uid = name, .ns = "ml", .name = name, .nr = nr, .container = container},
 		.resource = resources,
 		.nr_resources = 2,
 	};
@@ -367,7 +366,7 @@ static void admit_containers(
 /* A pod with one container "main" that asks for so many of each. */
 static void admit(struct rig *r, const char *name, unsigned gpus, unsigned cpus)
 {
-	struct container_ask c = {
+	struct ask c = {
 		.name = "main", .cpu_milli = 1000, .nr_memory = 1, .memory = {{0, 1 << 20}}};
 
 	if (gpus)
@@ -496,7 +495,7 @@ static void what_an_init_container_had_comes_again(void **state)
 {
 	struct rig *r = *state;
 	struct peer *p = peer_up(r);
-	const struct container_ask c[] = {
+	const struct ask c[] = {
 		{.name = "fetch", .kind = CONTAINER_INIT, .nr_devices = 1, .device = {{1, 3}}},
 		{.name = "watch", .kind = CONTAINER_SIDECAR, .nr_devices = 1, .device = {{1, 1}}},
 		{.name = "main", .nr_devices = 1, .device = {{1, 3}}},
@@ -515,7 +514,7 @@ static void what_an_init_container_had_comes_again(void **state)
 static void what_a_container_must_have_is_not_the_plugins_to_leave_out(void **state)
 {
 	struct rig *r = *state;
-	const struct container_ask c[] = {
+	const struct ask c[] = {
 		{.name = "fetch", .kind = CONTAINER_INIT, .nr_devices = 1, .device = {{1, 2}}},
 		{.name = "main", .nr_devices = 1, .device = {{1, 3}}},
 	};
@@ -531,7 +530,7 @@ static void what_a_container_must_have_is_not_the_plugins_to_leave_out(void **st
 static void in_pod_scope_containers_stay_together(void **state)
 {
 	struct rig *r = *state;
-	const struct container_ask c[] = {
+	const struct ask c[] = {
 		{.name = "a", .nr_devices = 1, .device = {{1, 3}}},
 		{.name = "b", .nr_devices = 2, .device = {{0, 1}, {1, 1}}},
 	};
@@ -786,7 +785,7 @@ static void pod_resources_show_what_runs_on(void **state)
 {
 	struct rig *r = *state;
 	struct client c = {.r = r};
-	const struct container_ask pod[] = {
+	const struct ask pod[] = {
 		{.name = "fetch", .kind = CONTAINER_INIT, .nr_devices = 1, .device = {{0, 1}}},
 		{.name = "watch", .kind = CONTAINER_SIDECAR},
 		{.name = "main", .nr_devices = 2, .device = {{0, 1}, {1, 1}}},
@@ -870,7 +869,7 @@ static void who_watches_pods_hears_of_one_before_it_runs(void **state)
 	assert_int_equal(c.nr_events, 3); /* before it is done */
 	assert_int_equal(c.event[2].type, PODS_ADDED);
 	assert_string_equal(c.event[2].pod.resource[0], gpu);
-	assert_int_equal(c.event[2].pod.pod.ask->container[0].device[0].count, 1);
+	assert_int_equal(c.event[2].pod.pod.container[0].device[0].count, 1);
 	admit(r, "third", 9, 0);
 	assert_true(r->refused);
 	sim_kubelet_forget(r->kubelet, "first");

@@ -35,7 +35,7 @@ static int plugin_create(
 	bool own = request_exclusive_cpus(req) > 0;
 
 	(void)ctx;
-	if (req->cpu_milli >= 64000)
+	if (req->ask.cpu_milli >= 64000)
 		return err_set(e, EPERM, "TopologyAffinityError: no room");
 	if (fault == FAULT_LEAVES)
 		_exit(0);
@@ -76,11 +76,12 @@ static void plugin_update(void *ctx, const struct request *req, struct nri_reply
 	(void)ctx;
 	if (fault == FAULT_LETS_UPDATE)
 		return;
-	if (req->cpu_milli >= 64000) {
+	if (req->ask.cpu_milli >= 64000) {
 		reply->refusal = "no room to grow";
 		return;
 	}
-	*keep = (struct nri_cpuset){req->container_id, req->cpu_milli == 1000 ? "2" : "0-1", ""};
+	*keep = (struct nri_cpuset){
+		req->container_id, req->ask.cpu_milli == 1000 ? "2" : "0-1", ""};
 	reply->updates = keep;
 	reply->nr_updates = 1;
 }

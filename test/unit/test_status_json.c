@@ -38,13 +38,13 @@ static int build(void **state)
 
 static const struct request own = {
 	.container_id = "c1",
-	.container_name = "web",
+	.ask.name = "web",
 	.pod = {.sandbox_id = "s1",
 		.uid = "u1",
 		.ns = "default",
 		.name = "p\"1",
 		.qos = QOS_GUARANTEED},
-	.cpu_milli = 2000,
+	.ask.cpu_milli = 2000,
 	.cpus = "",
 	.mems = "",
 };
@@ -73,7 +73,7 @@ static void hold_shared(struct ledger *l, const char *id)
 {
 	struct request req = {
 		.container_id = id,
-		.container_name = "helper",
+		.ask.name = "helper",
 		.pod = {.sandbox_id = "s2",
 			.uid = "u2",
 			.ns = "kube-system",

@@ -1022,7 +1022,7 @@ static void without_cgroups_it_is_told_what_the_journal_has(void **state)
 	restart_runtime(r, NULL);
 	assert_int_equal(r->nr_updates, 1);
 	assert_true(is_as_held(r, web));
-	assert_int_equal(held(r, web)->cpu_milli, 6000);
+	assert_int_equal(held(r, web)->request.ask.cpu_milli, 6000);
 	rig_free(r);
 }
 
@@ -1066,7 +1066,7 @@ static void what_there_is_no_time_for_is_read_later(void **state)
 	sweep_stop(&r->d);
 	restart_runtime(r, both_are_elsewhere);
 	assert_int_equal(r->nr_updates, 0);
-	assert_int_equal(held(r, web)->cpu_milli, 6000);
+	assert_int_equal(held(r, web)->request.ask.cpu_milli, 6000);
 	wait_until(r, all_are_as_held);
 	rig_free(r);
 }
@@ -1114,7 +1114,7 @@ static void in_shadow_what_is_in_force_counts_too(void **state)
 	start_daemon(r);
 	assert_int_equal(cpuset_parse(&want, "2-7", strlen("2-7"), NULL), 0);
 	assert_true(cpuset_equal(&held(r, web)->decision.cpus, &want));
-	assert_int_equal(held(r, web)->cpu_milli, 6000);
+	assert_int_equal(held(r, web)->request.ask.cpu_milli, 6000);
 	rig_free(r);
 }
 
