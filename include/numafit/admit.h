@@ -6,15 +6,33 @@
 #include <numafit/request.h>
 #include <numafit/settings.h>
 
-/* Decide one container: collect hints, merge them, ask the policy, assign CPUs and memory
- * (admission.h). It reads and changes nothing but *d, so a what-if is this very call. In pod scope
- * the pod's first container is aligned for as much as its sandbox sums up, the others follow it.
- * A refused container is an answer (d->admit false, with reason and message). Working memory and
- * d->reasons come from *a, a fixed arena (arena_init_fixed(), ADMIT_ARENA_BYTES are plenty); when
- * that is too small the container is refused with that as the message. All searches spend *b;
- * d->cut_short when one had too few steps. */
-void admit(const struct ledger *l, const struct settings *s, const struct request *req,
-	struct budget *b, struct arena *a, struct decision *d);
+/* What is to be decided, from which state; all borrowed. */
+struct admit_question {
+	const struct ledger *ledger;
+	const struct settings *settings;
+	const struct request *container; /* one of a pod whose others are not known; or NULL: */
+	const struct pod *pod;           /* a pod as a whole */
+};
+
+/* Decide it: collect hints, merge them, ask the policy, assign CPUs and memory (admission.h). It
+ * changes nothing but its outputs, so a what-if is this very call. Refused is an answer (d->admit
+ * false, with reason and message).
+ *   container - *d is what it gets. In pod scope the pod's first container is aligned for as much
+ * as its sandbox sums up, the others follow it. pod whose containers are known (pod->container) -
+ * as the kubelet does: either *d is refused, with the name of the container that was in the way
+ * (none when the pod was aligned as a whole) before the kubelet's message, or (*parts)[i], from *a,
+ * is what container i gets. What an init container leaves to later ones is in both: CPUs that two
+ * parts have, and of memory only what the later does not take over is in the earlier one's blocks.
+ * Refused with d->apart is one that takes a larger arena to decide. A pod that asks for tokens of
+ * numafit.io/cpu is only checked for asking for as many CPUs, in which case *parts is NULL: each
+ * container comes with its own. pod of which only sums are known - it is refused when no way to
+ * share them out can fit: a Guaranteed pod's memory, in pod scope with the policy's verdict on it.
+ * *d holds nothing for anybody. Working memory and the decisions' reasons come from *a, a fixed
+ * arena (arena_init_fixed(), ADMIT_ARENA_BYTES are plenty for a container); when that is too small
+ * the refusal says so. All searches spend *b; d->cut_short when one had too few steps. parts may be
+ * NULL for anything but a pod whose containers are known. */
+void admit(const struct admit_question *q, struct budget *b, struct arena *a, struct decision *d,
+	struct decision **parts);
 
 /* Whether the container comes with tokens of numafit.io/cpu: admit() then gives it CPUs of their
  * NUMA nodes, as many of each, or refuses it when admit_tokens() does. */
@@ -31,23 +49,6 @@ int admit_tokens(
 struct tokenset;
 int admit_token_owner(const struct ledger *l, const struct request *req,
 	const struct tokenset *tokens, struct err *e);
-
-/* Decide a whole pod whose containers are known (pod->container), as the kubelet does: either
- * *whole is refused, with the name of the container that was in the way (none when the pod was
- * aligned as a whole) before the kubelet's message, or (*parts)[i], from *a, is what container i
- * gets. What an init container leaves to later ones is in both: CPUs that two parts have, and of
- * memory only what the later does not take over is in the earlier one's blocks. Refused with
- * whole->apart is one that takes a larger arena to decide. A pod that asks for tokens of
- * numafit.io/cpu is only checked for asking for as many CPUs, in which case *parts is NULL: each
- * container comes with its own. */
-void admit_pod(const struct ledger *l, const struct settings *s, const struct pod *pod,
-	struct budget *b, struct arena *a, struct decision *whole, struct decision **parts);
-
-/* Refuse a pod of which only sums are known, as its sandbox starts, when no way to share them out
- * can fit: a Guaranteed pod's memory, in pod scope with the policy's verdict on it. CPUs are not
- * looked at: any of them may be for the shared pool. *d holds nothing for anybody. */
-void admit_totals(const struct ledger *l, const struct settings *s, const struct pod *pod,
-	struct budget *b, struct arena *a, struct decision *d);
 
 enum { ADMIT_ARENA_BYTES = 2 << 20 };
 

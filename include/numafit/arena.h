@@ -22,6 +22,13 @@ void arena_init_fixed(struct arena *a, void *mem, size_t len);
 /* Give everything back; the arena may be used again. Accepts NULL and an arena of zeros. */
 void arena_fini(struct arena *a);
 
+/* Where a fixed arena is now; arena_release() gives back all that it has given out since. */
+struct arena_mark {
+	size_t given;
+};
+struct arena_mark arena_mark(const struct arena *a);
+void arena_release(struct arena *a, struct arena_mark m);
+
 /* size zeroed bytes, aligned for any type, valid until arena_fini(). NULL when the limit is
  * reached: the message or the decision is too large, which is an answer and not a crash. */
 void *arena_alloc(struct arena *a, size_t size);

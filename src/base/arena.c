@@ -1,5 +1,6 @@
 #include <numafit/arena.h>
 
+#include <assert.h>
 #include <numafit/mem.h>
 #include <stdalign.h>
 #include <stdint.h>
@@ -41,6 +42,22 @@ void arena_fini(struct arena *a)
 		a->blocks = next;
 	}
 	*a = (struct arena){.limit_bytes = a->limit_bytes};
+}
+
+struct arena_mark arena_mark(const struct arena *a)
+{
+	assert(a->fixed);
+	return (struct arena_mark){a->given};
+}
+
+void arena_release(struct arena *a, struct arena_mark m)
+{
+	size_t bytes = a->given - m.given;
+
+	assert(a->fixed && m.given <= a->given);
+	a->at -= bytes;
+	a->left += bytes;
+	a->given -= bytes;
 }
 
 /* The rest of the old block is given up: blocks double, so little is lost. */

@@ -330,58 +330,80 @@ static int follow_advice(struct way_in *w, const struct advice_merge *merge, str
 	return ruling.refuse && w->follow ? -EPERM : 0;
 }
 
-/* Collect and merge; the affinity and its reasons into *g. */
-static int align(struct way_in *w, bool pod_scope, struct grant *g)
+/* What the merge comes to is the container's, or the pod's. */
+static void take_affinity(struct way_in *w, const struct hint *affinity, struct grant *g)
+{
+	const unsigned *cpus_on = w->ask->container[w->place].cpus_on;
+
+	g->affinity = *affinity;
+	if (affinity->any && cpus_on) /* then what there is */
+		g->affinity =
+			(struct hint){.mask = nodes_of(cpus_on), .preferred = affinity->preferred};
+}
+
+/* Why the merge came out so. reasons: NULL without hints. */
+static void take_reasons(struct way_in *w, const struct advice_merge *m,
+	const struct policy_answer *answer, struct reasons *reasons, struct grant *g)
+{
+	const struct reasons *found = reasons ? reasons_of(m->policy, m->space, m->family, m->nr,
+							answer, w->budget->cut, w->budget, w->arena)
+					      : NULL;
+
+	if (found) {
+		*reasons = *found;
+		g->reasons = reasons;
+	}
+	w->why->reasons = g->reasons;
+	if (w->by_advice->place == w->place)
+		w->by_advice->reasons = g->reasons;
+}
+
+/* Hints, their merge, advice, the policy's verdict; what it needs of the arena is free again
+ * afterwards, but for the reasons. */
+static int merge_hints(struct way_in *w, bool pod_scope, struct reasons *reasons, struct grant *g)
 {
 	const struct settings *s = w->b->s;
-	const enum topology_policy policy = policy_of(w);
 	const struct hint_space space = {
 		.all = w->b->t->nodes,
 		.distance = s->prefer_closest_numa_nodes ? w->b->t->distance : NULL,
 		.strategy = s->allocation_strategy,
 	};
 	static const struct hints none;
-	const struct hints *h = &none;
-	const struct reasons *found = NULL;
+	const struct hints *h = reasons ? collect(w, pod_scope, w->arena) : &none;
 	struct policy_answer answer;
-	struct reasons *reasons = NULL;
-	struct arena scratch;
 
-	bool asks = has_hints(w, pod_scope);
-	if (asks)
-		reasons = arena_alloc(w->arena, sizeof *reasons);
-	scratch = *w->arena; /* fixed memory: free again after each merge */
-	if (asks)
-		h = collect(w, pod_scope, &scratch);
-	if (!h || (asks && !reasons))
+	if (!h)
 		return refuse_for_room(w);
 	bool uncertain = w->budget->cut;
 	struct budget part = budget_part(w->budget, 3, 4);
-	int rc = policy_merge_families(policy, &space, h->family, h->nr, &part, &scratch, &answer);
+	int rc = policy_merge_families(
+		policy_of(w), &space, h->family, h->nr, &part, w->arena, &answer);
 	budget_return(w->budget, &part);
 	if (rc < 0)
 		return refuse_for_room(w);
-	g->policy = policy;
-	int advised = follow_advice(
-		w, &(struct advice_merge){policy, &space, h->family, h->nr, answer}, g, &answer);
-	if (asks)
-		found = reasons_of(policy, &space, h->family, h->nr, &answer, w->budget->cut,
-			w->budget, &scratch);
-	if (found) {
-		*reasons = *found;
-		g->reasons = reasons;
-	}
-	g->affinity = answer.affinity;
-	if (g->affinity.any && w->ask->container[w->place].cpus_on) { /* then what there is */
-		g->affinity.any = false;
-		g->affinity.mask = nodes_of(w->ask->container[w->place].cpus_on);
-	}
-	w->why->reasons = g->reasons;
-	if (w->by_advice->place == w->place)
-		w->by_advice->reasons = g->reasons;
+	g->policy = policy_of(w);
+	const struct advice_merge merge = {g->policy, &space, h->family, h->nr, answer};
+	int advised = follow_advice(w, &merge, g, &answer);
+	take_reasons(w, &merge, &answer, reasons, g);
+	take_affinity(w, &answer.affinity, g);
 	if (advised)
 		return advised;
 	return answer.admit ? 0 : refuse_affinity(w, uncertain || rc == MERGE_CUT);
+}
+
+static int align(struct way_in *w, bool pod_scope, struct grant *g)
+{
+	struct reasons *reasons = NULL;
+
+	if (has_hints(w, pod_scope)) {
+		reasons = arena_alloc(w->arena, sizeof *reasons);
+		if (!reasons)
+			return refuse_for_room(w);
+	}
+	struct arena_mark before = arena_mark(w->arena);
+	int rc = merge_hints(w, pod_scope, reasons, g);
+	arena_release(w->arena, before);
+	return rc;
 }
 
 /* Allocation */
@@ -510,13 +532,14 @@ static int give_cpus(struct way_in *w, const struct hint *affinity)
 static int give_memory(struct way_in *w, const struct hint *affinity)
 {
 	struct memory_container *c = &w->out->memory[w->place];
-	struct arena scratch = *w->arena;
 	struct err e;
 
 	if (!pins_memory(w))
 		return 0;
+	struct arena_mark before = arena_mark(w->arena);
 	int nr = memory_allocate(w->b->t, &w->b->memory, &c->demand, &w->reuse, affinity, w->budget,
-		&scratch, c->blocks, &e);
+		w->arena, c->blocks, &e);
+	arena_release(w->arena, before);
 	if (nr < 0)
 		return refuse_allocation(w, e.text);
 	c->nr_blocks = (unsigned)nr;

@@ -1,5 +1,6 @@
-/* One container, or a pod whose spec is known, decided from the ledger. Refusals carry the
- * kubelet's reason and message, so that dashboards know them. */
+/* The one way in: what is known of a container, of a pod, or of a pod's sums; then hints, merge,
+ * verdict and allocation (admission.c), on books that the ledger lends; then the answer. Refusals
+ * carry the kubelet's reason and message, so that dashboards know them. */
 #include <numafit/admit.h>
 
 #include <numafit/admission.h>
@@ -10,155 +11,16 @@
 #include <errno.h>
 #include <string.h>
 
-static void refuse(struct decision *d, const struct refusal *why)
-{
-	d->admit = false;
-	d->reason = decision_reason(why->reason);
-	d->cut_short = why->cut_short;
-	d->reasons = why->reasons;
-	d->advice = why->advice;
-	(void)text_copy(d->message, sizeof d->message, why->message);
-}
+/* Facts */
 
-/* A pod's containers share its events, and those of its sandbox name none of them. */
-static void refuse_pod(struct decision *d, const struct pod *pod, const struct refusal *why)
-{
-	struct text t;
-
-	refuse(d, why);
-	if (why->of_pod)
-		return;
-	text_init(&t, d->message, sizeof d->message);
-	text_add(&t, "container %.63s: %s", pod->container[why->place].name, why->message);
-}
-
-static void refuse_for_room(struct decision *d)
-{
-	d->reason = decision_reason("UnexpectedAdmissionError");
-	(void)text_copy(d->message, sizeof d->message,
-		"Allocate failed due to the decision needing more working memory than there is, "
-		"which is unexpected");
-}
-
-static void note(struct decision *d, const char *text)
-{
-	(void)text_copy(d->message, sizeof d->message, text);
-}
-
-/* The resources that were given already: nobody else holds anything of them. */
-static bool lend_attached(
-	struct books *b, const struct device_resource *attached, size_t nr, struct arena *a)
-{
-	b->resource = attached;
-	b->nr_resources = (unsigned)nr;
-	for (size_t r = 0; r < nr; r++) {
-		b->held[r] = arena_array(a, attached[r].nr, sizeof *b->held[r]);
-		if (!b->held[r])
-			return false;
-	}
-	return true;
-}
-
-static bool asks_for_cpus(const struct pod *pod)
-{
-	for (unsigned i = 0; i < pod->nr; i++)
-		if (pod_exclusive_cpus(pod, i))
-			return true;
-	return false;
-}
-
-/* What nobody holds, by the ledger, but for whom the tokens are: a copy to decide on. NULL: the
- * arena's limit is reached. */
-static struct books *books_of(const struct ledger *l, const struct settings *s,
-	const struct pod *pod, const struct tokenset *tokens, struct arena *a)
-{
-	struct books *b = arena_alloc(a, sizeof *b);
-	struct cpuset shareable = ledger_shareable_cpus(l);
-
-	if (!b || !lend_attached(b, pod->attached, pod->nr_attached, a))
-		return NULL;
-	if (asks_for_cpus(pod))
-		b->promised = ledger_promised_cpus(l, tokens);
-	b->t = ledger_topo(l);
-	b->s = s;
-	b->reserved = s->reserved_cpus;
-	b->shared = cpuset_minus(shareable, ledger_held_cpus(l));
-	b->keep_shared = settings_pool_minimum(s);
-	b->memory.keep_groups = ledger_memory(l)->keep_groups;
-	memcpy(b->memory.node, ledger_memory(l)->node, b->t->ids.nr * sizeof *b->memory.node);
-	return b;
-}
-
-/* What the container of that place was given, as its answer. */
-static void fill(const struct ledger *l, const struct grants *g, unsigned place, struct decision *d)
-{
-	const struct grant *of = &g->of[place];
-	const struct memory_container *memory = &g->memory[place];
-
-	*d = (struct decision){
-		.admit = true,
-		.policy = of->policy,
-		.advice = of->advice,
-		.exclusive = !cpuset_empty(&of->cpus),
-		.cpus = cpuset_empty(&of->cpus) ? *ledger_pool(l) : of->cpus,
-		.mems = nodeset_empty(of->mems) ? ledger_memory(l)->usable : of->mems,
-		.has_affinity = !of->affinity.any,
-		.nodes = of->affinity.mask,
-		.preferred = of->affinity.preferred,
-		.nr_blocks = memory->nr_blocks,
-		.cut_short = of->cut_short,
-		.reasons = of->reasons,
-	};
-	memcpy(d->blocks, memory->blocks, sizeof d->blocks);
-	if (of->cut_short)
-		note(d, "the search for NUMA nodes was cut short by mergeVisitBudget: the best "
-			"found is used");
-}
-
-/* In pod scope the pod's first container has settled it. */
-static bool settled_by_its_pod(const struct ledger *l, const struct settings *s,
-	const struct request *req, struct hint *affinity)
-{
-	bool of_pod = s->topology_scope == SCOPE_POD && *req->pod.uid;
-	const struct holding *h = of_pod ? ledger_find_of_pod(l, req->pod.uid) : NULL;
-
-	if (h)
-		*affinity = (struct hint){
-			.mask = h->decision.nodes,
-			.any = !h->decision.has_affinity,
-			.preferred = h->decision.preferred,
-		};
-	return h;
-}
-
-/* The runtime shows one container at a time: which others come, and of what kind, it does not say.
- */
-static void note_assumption(
-	const struct settings *s, const struct request *req, bool settled, struct decision *d)
-{
-	if (s->topology_scope != SCOPE_POD || *d->message)
-		return;
-	if (settled)
-		note(d, "aligned with the pod's first container");
-	else if (req->pod.totals.known)
-		note(d, "assumed: the pod needs at once what its sandbox sums up");
-	else
-		note(d, "assumed: this container stands for its pod, whose sandbox tells no sums");
-}
-
-/* Before all else that is to be said of it. */
-static void note_apart(enum pod_apart why, struct decision *d)
-{
-	char said[DECISION_MESSAGE_MAX];
-	struct text t;
-
-	d->apart = why;
-	if (!why)
-		return;
-	(void)text_copy(said, sizeof said, d->message);
-	text_init(&t, d->message, sizeof d->message);
-	text_add(&t, "%s%s%s", pod_apart_text(why), *said ? "; " : "", said);
-}
+/* All that is known before anything is merged. */
+struct facts {
+	struct pod pod;
+	struct ask ask; /* of a container whose pod's others are not known: the pod has it alone */
+	struct lease_claim tokens; /* that it has come for; name 0: none */
+	bool settled;              /* the pod's first container has settled where it is: */
+	struct hint affinity;
+};
 
 /* What the container was given by others goes into its ask. */
 static void ask_for_attached(const struct pod *pod, struct ask *ask)
@@ -207,60 +69,50 @@ int admit_token_owner(const struct ledger *l, const struct request *req,
 		"whose these tokens are; the kubelet tries again");
 }
 
-/* The tokens that the container has come for; it has none when it is refused. */
-static bool claim_tokens(const struct ledger *l, const struct settings *s,
-	const struct request *req, struct lease_claim *c, struct decision *d)
+/* False: the container is refused. */
+static bool know_tokens(const struct admit_question *q, struct facts *f, struct decision *d)
 {
 	struct err e;
 
-	c->name = 0;
-	if (!admit_has_tokens(s, req) || admit_tokens(l, req, c, &e) == 0)
+	if (!admit_has_tokens(q->settings, q->container))
 		return true;
+	if (admit_tokens(q->ledger, q->container, &f->tokens, &e) == 0) {
+		f->ask.cpus_on = f->tokens.on;
+		return true;
+	}
+	f->tokens.name = 0;
 	d->reason = decision_reason("UnexpectedAdmissionError");
 	(void)text_copy(d->message, sizeof d->message, e.text);
 	return false;
 }
 
-void admit(const struct ledger *l, const struct settings *s, const struct request *req,
-	struct budget *budget, struct arena *a, struct decision *d)
+/* In pod scope the pod's first container has settled it. */
+static void know_settled(const struct admit_question *q, struct facts *f)
 {
-	struct ask ask = req->ask;
-	struct pod pod = req->pod; /* as far as it is known: this container */
-	struct lease_claim tokens;
-	struct hint affinity;
-	struct refusal why;
-	struct grants g;
+	bool of_pod = q->settings->topology_scope == SCOPE_POD && *f->pod.uid;
+	const struct holding *h = of_pod ? ledger_find_of_pod(q->ledger, f->pod.uid) : NULL;
 
-	assert(a->fixed);
-	memset(d, 0, sizeof *d);
-	d->apart = req->apart;
-	d->policy = req->pod.has_policy ? req->pod.policy : s->topology_policy;
-	pod.container = &ask;
-	pod.nr = 1;
-	pod.pod_level = false; /* no runtime says so */
-	ask_for_attached(&pod, &ask);
-	if (!claim_tokens(l, s, req, &tokens, d))
-		return;
-	ask.cpus_on = tokens.name ? tokens.on : NULL;
-	struct books *b = books_of(l, s, &pod, tokens.name ? &tokens.tokens : NULL, a);
-	if (!b) {
-		refuse_for_room(d);
-		return;
-	}
-	bool settled = settled_by_its_pod(l, s, req, &affinity);
-	if (admission(b, &pod, settled ? &affinity : NULL, budget, a, &g, &why))
-		refuse(d, &why);
-	else
-		fill(l, &g, 0, d);
-	if (d->admit)
-		note_assumption(s, req, settled, d);
-	if (d->admit)
-		note_apart(req->apart, d);
-	if (d->admit && tokens.name) {
-		d->lease = tokens.name;
-		d->nodes = d->has_affinity ? nodeset_or(d->nodes, tokens.nodes) : tokens.nodes;
-		d->has_affinity = true;
-	}
+	f->settled = h;
+	if (h)
+		f->affinity = (struct hint){
+			.mask = h->decision.nodes,
+			.any = !h->decision.has_affinity,
+			.preferred = h->decision.preferred,
+		};
+}
+
+/* A container whose pod's others are not known. False: it is refused. */
+static bool know_container(const struct admit_question *q, struct facts *f, struct decision *d)
+{
+	f->ask = q->container->ask;
+	f->pod = q->container->pod;
+	f->pod.pod_level = false; /* no runtime says so */
+	f->pod.nr = 1;
+	f->pod.container = &f->ask;
+	ask_for_attached(&f->pod, &f->ask);
+	know_settled(q, f);
+	d->apart = q->container->apart;
+	return know_tokens(q, f, d);
 }
 
 static bool asks_for_tokens(const struct pod *pod)
@@ -295,41 +147,169 @@ static void judge_tokens(const struct pod *pod, struct decision *d)
 	}
 }
 
-void admit_pod(const struct ledger *l, const struct settings *s, const struct pod *pod,
-	struct budget *budget, struct arena *a, struct decision *whole, struct decision **parts)
+/* A pod whose containers are known. False: there is nothing to give, and *d has the answer. */
+static bool know_pod(const struct admit_question *q, struct facts *f, struct decision *d)
 {
-	struct pod asked = *pod;
-	struct refusal why;
-	struct grants g;
-
-	assert(a->fixed && pod->container);
-	asked.totals.known = false; /* they are rounded, and the containers are known */
-	memset(whole, 0, sizeof *whole);
-	whole->policy = pod->has_policy ? pod->policy : s->topology_policy;
-	*parts = NULL;
-	if (s->device_plugin && asks_for_tokens(pod)) {
-		judge_tokens(pod, whole);
-		return;
-	}
-	*parts = arena_array(a, pod->nr, sizeof **parts);
-	struct books *b = books_of(l, s, &asked, NULL, a);
-	if (!b || !*parts) {
-		refuse_for_room(whole);
-		whole->apart = POD_APART_TOO_LARGE;
-		return;
-	}
-	if (admission(b, &asked, NULL, budget, a, &g, &why)) {
-		refuse_pod(whole, pod, &why);
-		whole->apart = why.no_room ? POD_APART_TOO_LARGE : POD_APART_NOT;
-		return;
-	}
-	whole->cut_short = budget->cut;
-	whole->admit = true;
-	for (unsigned c = 0; c < g.nr; c++) {
-		fill(l, &g, c, &(*parts)[c]);
-		(*parts)[c].source = SOURCE_HELD;
-	}
+	f->pod = *q->pod;
+	f->pod.totals.known = false; /* they are rounded, and the containers are known */
+	if (!q->settings->device_plugin || !asks_for_tokens(q->pod))
+		return true;
+	judge_tokens(q->pod, d);
+	return false;
 }
+
+/* Books */
+
+/* The resources that were given already: nobody else holds anything of them. */
+static bool lend_attached(
+	struct books *b, const struct device_resource *attached, size_t nr, struct arena *a)
+{
+	b->resource = attached;
+	b->nr_resources = (unsigned)nr;
+	for (size_t r = 0; r < nr; r++) {
+		b->held[r] = arena_array(a, attached[r].nr, sizeof *b->held[r]);
+		if (!b->held[r])
+			return false;
+	}
+	return true;
+}
+
+static bool asks_for_cpus(const struct pod *pod)
+{
+	for (unsigned i = 0; i < pod->nr; i++)
+		if (pod_exclusive_cpus(pod, i))
+			return true;
+	return false;
+}
+
+/* What nobody holds, by the ledger, but for whom the tokens are: a copy to decide on. NULL: the
+ * arena's limit is reached. */
+static struct books *books_of(
+	const struct admit_question *q, const struct facts *f, struct arena *a)
+{
+	const struct ledger *l = q->ledger;
+	const struct settings *s = q->settings;
+	struct books *b = arena_alloc(a, sizeof *b);
+	struct cpuset shareable = ledger_shareable_cpus(l);
+
+	if (!b || !lend_attached(b, f->pod.attached, f->pod.nr_attached, a))
+		return NULL;
+	if (asks_for_cpus(&f->pod))
+		b->promised = ledger_promised_cpus(l, f->tokens.name ? &f->tokens.tokens : NULL);
+	b->t = ledger_topo(l);
+	b->s = s;
+	b->reserved = s->reserved_cpus;
+	b->shared = cpuset_minus(shareable, ledger_held_cpus(l));
+	b->keep_shared = settings_pool_minimum(s);
+	b->memory.keep_groups = ledger_memory(l)->keep_groups;
+	memcpy(b->memory.node, ledger_memory(l)->node, b->t->ids.nr * sizeof *b->memory.node);
+	return b;
+}
+
+/* Answers */
+
+static void refuse(struct decision *d, const struct refusal *why)
+{
+	d->admit = false;
+	d->reason = decision_reason(why->reason);
+	d->cut_short = why->cut_short;
+	d->reasons = why->reasons;
+	d->advice = why->advice;
+	(void)text_copy(d->message, sizeof d->message, why->message);
+}
+
+/* A pod's containers share its events, and those of its sandbox name none of them. */
+static void name_container(struct decision *d, const struct pod *pod, const struct refusal *why)
+{
+	struct text t;
+
+	if (why->of_pod)
+		return;
+	text_init(&t, d->message, sizeof d->message);
+	text_add(&t, "container %.63s: %s", pod->container[why->place].name, why->message);
+}
+
+static const struct refusal no_room = {
+	.reason = "UnexpectedAdmissionError",
+	.message = "Allocate failed due to the decision needing more working memory than there is, "
+		   "which is unexpected",
+	.of_pod = true,
+	.no_room = true,
+};
+
+static void note(struct decision *d, const char *text)
+{
+	(void)text_copy(d->message, sizeof d->message, text);
+}
+
+/* What the container of that place was given, as its answer. */
+static void fill(const struct ledger *l, const struct grants *g, unsigned place, struct decision *d)
+{
+	const struct grant *of = &g->of[place];
+	const struct memory_container *memory = &g->memory[place];
+
+	*d = (struct decision){
+		.admit = true,
+		.policy = of->policy,
+		.advice = of->advice,
+		.exclusive = !cpuset_empty(&of->cpus),
+		.cpus = cpuset_empty(&of->cpus) ? *ledger_pool(l) : of->cpus,
+		.mems = nodeset_empty(of->mems) ? ledger_memory(l)->usable : of->mems,
+		.has_affinity = !of->affinity.any,
+		.nodes = of->affinity.mask,
+		.preferred = of->affinity.preferred,
+		.nr_blocks = memory->nr_blocks,
+		.cut_short = of->cut_short,
+		.reasons = of->reasons,
+	};
+	memcpy(d->blocks, memory->blocks, sizeof d->blocks);
+	if (of->cut_short)
+		note(d, "the search for NUMA nodes was cut short by mergeVisitBudget: the best "
+			"found is used");
+}
+
+/* The runtime shows one container at a time: which others come, and of what kind, it does not say.
+ */
+static void note_assumption(
+	const struct settings *s, const struct request *req, bool settled, struct decision *d)
+{
+	if (s->topology_scope != SCOPE_POD || *d->message)
+		return;
+	if (settled)
+		note(d, "aligned with the pod's first container");
+	else if (req->pod.totals.known)
+		note(d, "assumed: the pod needs at once what its sandbox sums up");
+	else
+		note(d, "assumed: this container stands for its pod, whose sandbox tells no sums");
+}
+
+/* Before all else that is to be said of it. */
+static void note_apart(enum pod_apart why, struct decision *d)
+{
+	char said[DECISION_MESSAGE_MAX];
+	struct text t;
+
+	d->apart = why;
+	if (!why)
+		return;
+	(void)text_copy(said, sizeof said, d->message);
+	text_init(&t, d->message, sizeof d->message);
+	text_add(&t, "%s%s%s", pod_apart_text(why), *said ? "; " : "", said);
+}
+
+static void finish_container(
+	const struct admit_question *q, const struct facts *f, struct decision *d)
+{
+	note_assumption(q->settings, q->container, f->settled, d);
+	note_apart(q->container->apart, d);
+	if (!f->tokens.name)
+		return;
+	d->lease = f->tokens.name;
+	d->nodes = d->has_affinity ? nodeset_or(d->nodes, f->tokens.nodes) : f->tokens.nodes;
+	d->has_affinity = true;
+}
+
+/* Only sums are known */
 
 static uint64_t free_memory(const struct ledger *l)
 {
@@ -341,40 +321,121 @@ static uint64_t free_memory(const struct ledger *l)
 }
 
 /* Whether the merge for the pod's memory alone is refused: with CPUs it can only be more so. */
-static void admit_memory_of_pod(const struct ledger *l, const struct settings *s,
-	const struct pod *pod, struct budget *b, struct arena *a, struct decision *d)
+static void judge_memory_of_pod(
+	const struct admit_question *q, struct budget *b, struct arena *a, struct decision *d)
 {
 	const struct request as_one = {
-		.container_id = pod->sandbox_id,
+		.container_id = q->pod->sandbox_id,
 		.ask.name = "",
-		.pod = *pod,
+		.pod = *q->pod,
 		.ask.nr_memory = 1,
-		.ask.memory = {{0, pod->totals.memory_bytes}},
+		.ask.memory = {{0, q->pod->totals.memory_bytes}},
 	};
+	const struct admit_question one = {q->ledger, q->settings, .container = &as_one};
 
-	admit(l, s, &as_one, b, a, d);
+	admit(&one, b, a, d, NULL);
 }
 
-void admit_totals(const struct ledger *l, const struct settings *s, const struct pod *pod,
-	struct budget *b, struct arena *a, struct decision *d)
+/* CPUs are not looked at: any of them may be for the shared pool. */
+static void judge_sums(
+	const struct admit_question *q, struct budget *b, struct arena *a, struct decision *d)
 {
-	uint64_t need = pod->totals.known ? pod->totals.memory_bytes : 0;
+	const struct settings *s = q->settings;
+	uint64_t need = q->pod->totals.known ? q->pod->totals.memory_bytes : 0;
 	struct text t;
 
-	*d = (struct decision){.admit = true, .policy = s->topology_policy};
-	if (!need || pod->qos != QOS_GUARANTEED || s->memory_manager_policy != MANAGER_STATIC)
+	d->admit = true;
+	if (!need || q->pod->qos != QOS_GUARANTEED || s->memory_manager_policy != MANAGER_STATIC)
 		return;
-	if (ledger_find_of_pod(l, pod->uid)) /* started anew: part of it is what the pod has */
+	if (ledger_find_of_pod(q->ledger, q->pod->uid)) /* part of it is what the pod has */
 		return;
 	if (s->topology_scope == SCOPE_POD && s->topology_policy != POLICY_NONE) {
-		admit_memory_of_pod(l, s, pod, b, a, d);
+		judge_memory_of_pod(q, b, a, d);
 		return;
 	}
-	if (need <= free_memory(l))
+	if (need <= free_memory(q->ledger))
 		return;
 	d->admit = false;
 	d->reason = decision_reason("UnexpectedAdmissionError");
 	text_init(&t, d->message, sizeof d->message);
 	text_add(&t, "the pod's containers sum up to %llu bytes of memory, %llu are free",
-		(unsigned long long)need, (unsigned long long)free_memory(l));
+		(unsigned long long)need, (unsigned long long)free_memory(q->ledger));
+}
+
+/* The way */
+
+static int give(const struct admit_question *q, const struct facts *f, struct budget *budget,
+	struct arena *a, struct grants *g, struct refusal *why)
+{
+	struct books *b = books_of(q, f, a);
+
+	if (b)
+		return admission(b, &f->pod, f->settled ? &f->affinity : NULL, budget, a, g, why);
+	*why = no_room;
+	return -EPERM;
+}
+
+static void refuse_pod(const struct pod *pod, const struct refusal *why, struct decision *d)
+{
+	refuse(d, why);
+	name_container(d, pod, why);
+	d->apart = why->no_room ? POD_APART_TOO_LARGE : POD_APART_NOT;
+}
+
+static void admit_pod(const struct admit_question *q, struct budget *budget, struct arena *a,
+	struct decision *d, struct decision **parts)
+{
+	struct decision *given = arena_array(a, q->pod->nr, sizeof *given);
+	struct refusal why = no_room;
+	struct facts f = {0};
+	struct grants g;
+
+	if (!know_pod(q, &f, d))
+		return;
+	if (!given || give(q, &f, budget, a, &g, &why)) {
+		refuse_pod(q->pod, &why, d);
+		return;
+	}
+	for (unsigned i = 0; i < g.nr; i++) {
+		fill(q->ledger, &g, i, &given[i]);
+		given[i].source = SOURCE_HELD;
+	}
+	d->admit = true;
+	d->cut_short = budget->cut;
+	*parts = given;
+}
+
+static void admit_container(
+	const struct admit_question *q, struct budget *budget, struct arena *a, struct decision *d)
+{
+	struct facts f = {0};
+	struct refusal why;
+	struct grants g;
+
+	if (!know_container(q, &f, d))
+		return;
+	if (give(q, &f, budget, a, &g, &why)) {
+		refuse(d, &why);
+		return;
+	}
+	fill(q->ledger, &g, 0, d);
+	finish_container(q, &f, d);
+}
+
+void admit(const struct admit_question *q, struct budget *budget, struct arena *a,
+	struct decision *d, struct decision **parts)
+{
+	const struct pod *pod = q->container ? &q->container->pod : q->pod;
+
+	assert(a->fixed);
+	*d = (struct decision){
+		.policy = pod->has_policy ? pod->policy : q->settings->topology_policy};
+	if (parts)
+		*parts = NULL;
+	if (q->container)
+		admit_container(q, budget, a, d);
+	else if (pod->container)
+		admit_pod(q, budget, a, d, parts);
+	else
+		judge_sums(q, budget, a, d);
 }

@@ -99,7 +99,6 @@ int devices_family(const struct device_claim *c, struct nodeset all, struct budg
 	struct covers registered = {arena_array(a, r->nr, sizeof *registered.at), 0};
 	struct covers healthy = {arena_array(a, r->nr, sizeof *healthy.at), 0};
 	struct covers available = {arena_array(a, 2 * (size_t)r->nr, sizeof *available.at), 0};
-	struct arena scratch = *a;
 
 	if (!registered.at || !healthy.at || !available.at)
 		return -ENOMEM;
@@ -123,7 +122,9 @@ int devices_family(const struct device_claim *c, struct nodeset all, struct budg
 	f->kind = FAMILY_CAPACITY;
 	f->demand[0] = (struct family_demand){
 		.cover = registered.at, .nr_covers = registered.nr, .need = c->count};
-	f->preferred_size = family_smallest(f, b, &scratch);
+	struct arena_mark before = arena_mark(a);
+	f->preferred_size = family_smallest(f, b, a);
+	arena_release(a, before);
 	if (!f->preferred_size)
 		f->preferred_size = nodeset_count(f->ground);
 	f->demand[0] = (struct family_demand){

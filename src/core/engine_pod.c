@@ -133,7 +133,7 @@ static void judge_totals(struct engine *g, int64_t now_ms, const struct pod *pod
 	struct budget rest = whole ? *b : budget_all_of(b->left);
 
 	arena_init_fixed(&g->arena, g->work, ADMIT_ARENA_BYTES);
-	admit_totals(g->ledger, g->s, pod, &rest, &g->arena, d);
+	admit(&(struct admit_question){g->ledger, g->s, .pod = pod}, &rest, &g->arena, d, NULL);
 	d->steps = whole ? 0 : rest.given;
 	if (!d->admit)
 		record_refusal(g, now_ms, pod, d);
@@ -163,7 +163,8 @@ void engine_run_pod(struct engine *g, int64_t now_ms, const struct pod *pod, str
 	}
 	release_older_sandboxes(g, now_ms, pod);
 	arena_init_fixed(&g->arena, g->work, ADMIT_ARENA_BYTES);
-	admit_pod(g->ledger, g->s, pod, &budget, &g->arena, d, &decisions);
+	admit(&(struct admit_question){g->ledger, g->s, .pod = pod}, &budget, &g->arena, d,
+		&decisions);
 	if (!d->admit && d->apart)
 		judge_apart(g, now_ms, pod, d->apart, &budget, d);
 	else if (!d->admit)

@@ -207,7 +207,7 @@ void engine_decide(
 	struct engine *g, const struct request *req, struct budget *b, struct decision *d)
 {
 	arena_init_fixed(&g->arena, g->work, ADMIT_ARENA_BYTES);
-	admit(g->ledger, g->s, req, b, &g->arena, d);
+	admit(&(struct admit_question){g->ledger, g->s, .container = req}, b, &g->arena, d, NULL);
 }
 
 void decision_refuse_unrecorded(struct decision *d, const struct err *e)

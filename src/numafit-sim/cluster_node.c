@@ -248,7 +248,8 @@ void cluster_node_run(struct cluster_node *n, const struct cluster_machine *m,
 	ask_for(&a, pod);
 	if (advice)
 		ask_by_advice(n, m, advice, now_ms, &a);
-	admit_pod(n->ledger, &m->settings, &a.pod, &budget, work_anew(w), &whole, &part);
+	admit(&(struct admit_question){n->ledger, &m->settings, .pod = &a.pod}, &budget,
+		work_anew(w), &whole, &part);
 	*out = (struct node_answer){
 		.admit = whole.admit, .nr = a.pod.nr, .advice = whole.advice.verdict};
 	if (!whole.admit)

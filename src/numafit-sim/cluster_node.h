@@ -7,7 +7,7 @@
 #include <numafit/sched_cluster.h>
 
 /* A cluster's nodes, as data: each with numafitd's own ledger, deciding pods as numafitd does
- * (admit_pod()), and reporting as it does (report_take()). All are the same machine. */
+ * (admit()), and reporting as it does (report_take()). All are the same machine. */
 
 /* What all nodes have in common. */
 struct cluster_machine {

@@ -23,7 +23,7 @@ static void decide_container(const struct ledger *l, const struct settings *s,
 {
 	struct budget b = budget_of(s->merge_visit_budget);
 
-	admit(l, s, r->request, &b, a, &out->decision);
+	admit(&(struct admit_question){l, s, .container = r->request}, &b, a, &out->decision, NULL);
 	settle(l, out);
 }
 
@@ -52,7 +52,7 @@ void decide_pod(const struct ledger *l, const struct settings *s, const struct p
 	struct record_part *parts = NULL;
 	struct decision *decisions;
 
-	admit_pod(l, s, pod, &b, a, &out->decision, &decisions);
+	admit(&(struct admit_question){l, s, .pod = pod}, &b, a, &out->decision, &decisions);
 	if (out->decision.admit && decisions)
 		parts = arena_array(a, pod->nr, sizeof *parts);
 	for (size_t i = 0; parts && i < pod->nr; i++)
@@ -83,7 +83,7 @@ static void decide_totals(const struct ledger *l, const struct settings *s, cons
 	uint64_t part = r->decision->steps; /* what deciding the whole pod had left it */
 	struct budget b = part ? budget_all_of(part) : budget_of(s->merge_visit_budget);
 
-	admit_totals(l, s, &r->request->pod, &b, a, &out->decision);
+	admit(&(struct admit_question){l, s, .pod = &r->request->pod}, &b, a, &out->decision, NULL);
 	out->decision.steps = part;
 	settle(l, out);
 }

@@ -64,7 +64,7 @@ static void decide(const struct ledger *l, const struct settings *s, const struc
 	struct arena a;
 
 	arena_init_fixed(&a, work, sizeof work);
-	admit(l, s, req, &b, &a, d);
+	admit(&(struct admit_question){l, s, .container = req}, &b, &a, d, NULL);
 }
 
 /* What the same pod gets on the same machine is to be the same wherever it is decided. */

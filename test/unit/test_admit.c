@@ -50,7 +50,7 @@ static struct decision decide(struct node *n, const struct request *req)
 	struct arena a;
 
 	arena_init_fixed(&a, n->work, sizeof n->work);
-	admit(n->l, &n->s, req, &b, &a, &d);
+	admit(&(struct admit_question){n->l, &n->s, .container = req}, &b, &a, &d, NULL);
 	return d;
 }
 
@@ -408,7 +408,7 @@ static void too_little_working_memory_refuses_and_says_so(void **state)
 		struct arena a;
 
 		arena_init_fixed(&a, n->work, bytes);
-		admit(n->l, &n->s, &req, &b, &a, &d);
+		admit(&(struct admit_question){n->l, &n->s, .container = &req}, &b, &a, &d, NULL);
 		if (!d.admit)
 			assert_non_null(strstr(d.message, "working memory"));
 		admitted = d.admit;

@@ -212,7 +212,8 @@ static void a_pod_that_is_known_is_judged_alike(void **state)
 		pod.nr = 1;
 		pod.container = &app;
 		arena_init_fixed(&a, work, ADMIT_ARENA_BYTES);
-		admit_pod(engine_ledger(n->g), &n->s, &pod, &b, &a, &whole, &parts);
+		admit(&(struct admit_question){engine_ledger(n->g), &n->s, .pod = &pod}, &b, &a,
+			&whole, &parts);
 		as_wanted(x, &advice, n->t->nodes, whole.admit ? &parts[0] : &whole);
 		node_free(n);
 	}
@@ -412,7 +413,8 @@ static void two_of_a_pod(struct two *p, struct node *n, enum advice_mode mode, b
 			.cpu_milli = 4000 + i * 4000,
 			.advice = &p->advice[i]};
 	arena_init_fixed(&a, work, ADMIT_ARENA_BYTES);
-	admit_pod(engine_ledger(n->g), &n->s, &p->pod, &b, &a, &p->whole, &parts);
+	admit(&(struct admit_question){engine_ledger(n->g), &n->s, .pod = &p->pod}, &b, &a,
+		&p->whole, &parts);
 	for (unsigned i = 0; i < 2 && p->whole.admit; i++)
 		p->part_of[i] = parts[i];
 	free(work);

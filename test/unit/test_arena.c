@@ -165,6 +165,28 @@ static void strings_are_copied_to_their_length(void **state)
 	arena_fini(&a);
 }
 
+static void what_was_given_since_a_mark_comes_back(void **state)
+{
+	alignas(max_align_t) char memory[256];
+	struct arena a;
+
+	(void)state;
+	arena_init_fixed(&a, memory, sizeof memory);
+	char *kept = arena_strndup(&a, "kept", 4);
+	struct arena_mark before = arena_mark(&a);
+	char *first = arena_alloc(&a, 100);
+	assert_non_null(first);
+	assert_null(arena_alloc(&a, 200));
+	(void)memset(first, 'x', 100);
+	arena_release(&a, before);
+	assert_ptr_equal(arena_alloc(&a, 200), first);
+	assert_int_equal(first[0], 0);
+	arena_release(&a, before);
+	arena_release(&a, before);
+	assert_int_equal(a.left, sizeof memory - a.given);
+	assert_string_equal(kept, "kept");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -175,6 +197,7 @@ int main(void)
 		cmocka_unit_test(sizes_that_overflow_are_refused),
 		cmocka_unit_test(nothing_is_something_too),
 		cmocka_unit_test(strings_are_copied_to_their_length),
+		cmocka_unit_test(what_was_given_since_a_mark_comes_back),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -49,7 +49,8 @@ static struct decision admit_alone(struct uneven *u, struct budget *b)
 	struct arena a;
 
 	arena_init_fixed(&a, work, sizeof work);
-	admit(engine_ledger(u->g), &u->s, &req, b, &a, &d);
+	admit(&(struct admit_question){engine_ledger(u->g), &u->s, .container = &req}, b, &a, &d,
+		NULL);
 	return d;
 }
 
@@ -146,7 +147,8 @@ static void a_pod_of_120_init_containers_spends_one_budget(void **state)
 		struct budget b = budget_of(few ? 20000 : u.s.merge_visit_budget);
 
 		arena_init_fixed(&a, work, sizeof work);
-		admit_pod(engine_ledger(u.g), &u.s, &u.pod, &b, &a, &whole, &parts);
+		admit(&(struct admit_question){engine_ledger(u.g), &u.s, .pod = &u.pod}, &b, &a,
+			&whole, &parts);
 		assert_true(whole.admit);
 		assert_true(whole.cut_short == few && b.cut == few);
 		assert_true(few ? b.left < b.given / 2 : b.left > b.given / 2);

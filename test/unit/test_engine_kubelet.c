@@ -176,7 +176,8 @@ static bool kubelet_decides(struct world *w, struct random *r, struct running *c
 	struct arena a;
 
 	arena_init_fixed(&a, work, sizeof work);
-	admit(engine_ledger(w->g), &w->s, &c->req, &b, &a, &d);
+	admit(&(struct admit_question){engine_ledger(w->g), &w->s, .container = &c->req}, &b, &a,
+		&d, NULL);
 	if (own > cpuset_count(&left))
 		return false;
 	if (d.admit && d.exclusive && cpuset_within(&d.cpus, &left) && random_chance(r, 60)) {

@@ -285,7 +285,8 @@ static bool node_admits(const struct random_node *w, const struct request *req)
 	struct arena a;
 
 	arena_init_fixed(&a, room, sizeof room);
-	admit(engine_ledger(w->g), &w->s, req, &b, &a, &d);
+	admit(&(struct admit_question){engine_ledger(w->g), &w->s, .container = req}, &b, &a, &d,
+		NULL);
 	return d.admit;
 }
 

@@ -61,7 +61,7 @@ static struct decision place(struct node *n, const struct request *req)
 	struct arena a;
 
 	arena_init_fixed(&a, n->work, sizeof n->work);
-	admit(n->l, &n->s, req, &b, &a, &d);
+	admit(&(struct admit_question){n->l, &n->s, .container = req}, &b, &a, &d, NULL);
 	if (d.admit)
 		commit(n, req, &d);
 	return d;

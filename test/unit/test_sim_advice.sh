@@ -1,7 +1,7 @@
 #!/bin/sh
 # Schedulers' hints on their way through a real NRI connection: every verdict, when they are to be
 # preferred and when they are required, and the node's own settings. The trace's comments say why.
-# usage: BUILD=build/debug test/unit/test_sim_hints.sh
+# usage: BUILD=build/debug test/unit/test_sim_advice.sh
 set -u
 bin=${BUILD:-build/debug}
 dir=$(mktemp -d /tmp/numafit-hints.XXXXXX) || exit 1 # a short path: a socket's has 107 bytes at most
