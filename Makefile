@@ -55,7 +55,7 @@ ARCHIVES  = -Wl,--start-group $(filter %.a,$^) -Wl,--end-group $(LDLIBS)
 ifeq ($(MAKELEVEL),0) # as many jobs as processors, unless the user says otherwise
 MAKEFLAGS += -j$(shell nproc) --no-print-directory
 endif
-.PHONY: all help demo test checks interop e2e soak fuzz run-fuzz bench run-bench layers headers lint format \
+.PHONY: all help demo test checks interop e2e soak fuzz run-fuzz bench run-bench layers headers reach lint format \
         coverage list-coverage install image write-image clean
 .SECONDARY:
 .DELETE_ON_ERROR:
@@ -125,6 +125,8 @@ checks: $(BINS) $(TESTS) $(FUZZED:%=$(B)/replay/%) $(LIBS) $(if $(T),,headers)
 		$(foreach f,$(FUZZED),"$(B)/replay/$f test/fuzz/corpus/$f") $(if $(T),,"tools/layers $(B)")
 layers: $(LIBS) ## fail if a dependency points up or sideways, or base or core is impure
 	@tools/layers $(B)
+reach: ## count the functions, files and climbs of one CreateContainer, from the socket to the answer
+	@tools/reach
 headers: $(HEADERS:%=$(B)/%.ok) ## fail if a header does not compile on its own
 $(B)/%.h.ok: %.h | $(PB_H)
 	@mkdir -p $(@D)
