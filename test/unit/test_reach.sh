@@ -50,7 +50,9 @@ int never(int n)
 	return n;
 }
 X
-cat >src/io/send.c <<'X'
+echo 'static inline int library(int n) { return n + rand(); }' >library.h
+{ echo "#include <stdlib.h>"; echo "#include \"$tree/library.h\""; } >src/io/send.c
+cat >>src/io/send.c <<'X'
 #include <numafit/small.h>
 static int first(int n)
 {
@@ -63,7 +65,7 @@ static int second(int n)
 int (*const table[2])(int) = {first, second};
 int send_all(int n)
 {
-	return text_len("") + print(n);
+	return text_len("") + print(library(n));
 }
 X
 cat >src/codec/print.c <<'X' # on the floor of io
@@ -115,11 +117,11 @@ says 0 "on_data  src/daemon/main.c:10
     text_len  src/base/text.c:6
       step  src/base/text.c:2
     *answer  src/daemon/main.c:2
-    *first  src/io/send.c:2
+    *first  src/io/send.c:4
       twice  include/numafit/small.h:7
-    *second  src/io/send.c:6
+    *second  src/io/send.c:8
     step  src/core/decide.c:3
-  send_all  src/io/send.c:11
+  send_all  src/io/send.c:13
     print  src/codec/print.c:2
   done  src/daemon/main.c:6" "calls are walked in the order of the source, each function once, recursion too"
 
@@ -143,9 +145,9 @@ src/core/decide.c:11 decide 7
 src/daemon/main.c:2 answer 4
 src/daemon/main.c:6 done 4
 src/daemon/main.c:10 on_data 4
-src/io/send.c:2 first 4
-src/io/send.c:6 second 4
-src/io/send.c:11 send_all 4" "the list is in the order of files, and two functions of one name are two"
+src/io/send.c:4 first 4
+src/io/send.c:8 second 4
+src/io/send.c:13 send_all 4" "the list is in the order of files, and two functions of one name are two"
 
 printf 'decide:ask -\ndecide:table first\n' >rows
 look --from daemon/main.c:on_data --tree rows
