@@ -126,6 +126,7 @@ checks: $(BINS) $(TESTS) $(FUZZED:%=$(B)/replay/%) $(LIBS) $(if $(T),,headers)
 layers: $(LIBS) ## fail if a dependency points up or sideways, or base or core is impure
 	@tools/layers $(B)
 reach: ## count the functions, files and climbs of one CreateContainer, from the socket to the answer
+	@tools/setup build
 	@tools/reach
 headers: $(HEADERS:%=$(B)/%.ok) ## fail if a header does not compile on its own
 $(B)/%.h.ok: %.h | $(PB_H)

@@ -149,15 +149,16 @@ src/io/send.c:4 first 4
 src/io/send.c:8 second 4
 src/io/send.c:13 send_all 4" "the list is in the order of files, and two functions of one name are two"
 
-printf 'decide:ask -\ndecide:table first\n' >rows
+printf 'decide:ask -\ndecide:table first\ndecide:qsort -\n' >rows
 look --from daemon/main.c:on_data --tree rows
 grep -q '\*first' said && ! grep -qE 'answer|second|by_value' said && result "$rc" "rows decide what a pointer leads to" ||
 	result 1 "rows decide what a pointer leads to"
 
 echo 'decide:ask daemon/main.c:answer' >rows
 look --from daemon/main.c:on_data rows
-[ $rc = 1 ] && grep -q 'src/core/decide.c:16:.*no row for the pointer that decide calls' said && result 0 "a pointer without a row is reported" ||
-	result 1 "a pointer without a row is reported"
+[ $rc = 1 ] && grep -q 'src/core/decide.c:16:.*no row for the pointer that decide calls' said &&
+	grep -q 'no row for decide:qsort' said && result 0 "a pointer, or a sort, without a row is reported" ||
+	result 1 "a pointer, or a sort, without a row is reported"
 
 printf 'decide:ask gone\ndecide:table step\n' >rows
 look --from daemon/main.c:on_data rows
