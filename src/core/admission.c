@@ -555,7 +555,7 @@ static int align_pod(struct way_in *w, struct grant *of_pod)
 	return align(w, true, of_pod);
 }
 
-static int admit_container(struct way_in *w, struct grant *of_pod)
+static int lead_container(struct way_in *w, struct grant *of_pod)
 {
 	struct grant *g = &w->out->of[w->place];
 	int rc = 0;
@@ -652,7 +652,7 @@ int admission_pass(const struct admission_way *how, struct books *b, const struc
 		rc = with_share(&w, budget, 0, align_pod, &of_pod, &of_pod.cut_short);
 	w.whole = false;
 	for (; !rc && w.place < pod->nr; w.place++)
-		rc = with_share(&w, budget, w.place + 1, admit_container,
+		rc = with_share(&w, budget, w.place + 1, lead_container,
 			how->settled || by_pod ? &of_pod : NULL, &out->of[w.place].cut_short);
 	why->cut_short = budget->cut;
 	return rc;
