@@ -1,12 +1,13 @@
 #ifndef NUMAFIT_FAMILY_H
 #define NUMAFIT_FAMILY_H
 
+#include <numafit/arena.h>
 #include <numafit/budget.h>
 #include <numafit/hint.h>
 
-/* All hints of one resource by the rule that they follow, and merging such rules. The kubelet's
- * providers list up to 2^n - 1 masks each and try every combination; a rule says the same in a few
- * numbers for each NUMA node. */
+/* All hints of one resource by the rule that they follow, and merging such rules. In the kubelet
+ * each resource names up to 2^n - 1 masks, and every combination of them is tried; a rule says the
+ * same in a few numbers for each NUMA node. */
 
 /* `count` devices that lie on the same NUMA nodes: a mask has them when it has one of the nodes. */
 struct family_cover {
@@ -85,10 +86,13 @@ unsigned scoring_rank(const struct scoring *s, struct nodeset mask);
 int scoring_compare(const struct hint_space *space, const struct scoring *s, struct nodeset a,
 	struct nodeset b);
 
-/* Exactly what hint_merge_lists() gives for the families written out as lists, without writing
- * them out, but that a strategy decides between equals. 0; MERGE_CUT when the budget ran out and
- * *out is the best found until then (the same one each time), or MERGE_CUT_NOT_PREFERRED when it is
- * certain all the same that nothing preferred comes out; -ENOMEM when the arena's limit is reached.
+/* The best of all ways to take one mask of every family, by the kubelet's compare(), without trying
+ * them; a strategy decides between equals. The order of the families means nothing. No family at
+ * all: all nodes, preferred. Nothing in common: all nodes, not preferred. An extra mask may hold
+ * nodes that the space lacks; they count until masks are intersected. 0; MERGE_CUT when the budget
+ * ran out and *out is the best found until then (the same one each time), or
+ * MERGE_CUT_NOT_PREFERRED when it is certain all the same that nothing preferred comes out; -ENOMEM
+ * when the arena's limit is reached.
  */
 enum { MERGE_CUT = 1, MERGE_CUT_NOT_PREFERRED = 2 };
 int hint_merge_families(const struct hint_space *space, const struct family *families, size_t nr,

@@ -1,15 +1,12 @@
 #ifndef NUMAFIT_HINT_H
 #define NUMAFIT_HINT_H
 
-#include <numafit/arena.h>
 #include <numafit/nodeset.h>
 #include <numafit/topo.h>
 
-/* Hints say which sets of NUMA nodes would satisfy one resource; merging finds the one set that
- * suits all resources best. Two forms enter, the same answer leaves:
- *   lists    - every set spelled out, as other vendors' providers give them (here);
- *   families - the rule that the sets follow, so that 64 nodes cost no 2^64 sets (family.h).
- * Rules: Kubernetes 1.36, pkg/kubelet/cm/topologymanager/policy.go. */
+/* A hint is a set of NUMA nodes that would satisfy one resource; merging finds the one set that
+ * suits all resources best. All hints of a resource follow one rule (family.h), so that 64 nodes
+ * cost no 2^64 sets. Rules: Kubernetes 1.36, pkg/kubelet/cm/topologymanager/policy.go. */
 
 struct hint {
 	struct nodeset mask;
@@ -17,32 +14,17 @@ struct hint {
 	bool preferred;
 };
 
-/* The hints of one resource. No hint at all means that nothing satisfies the resource. */
-struct hint_list {
-	const struct hint *hint;
-	size_t nr;
-};
-
 /* numa-allocation-strategy (KEP-6007), among sets of NUMA nodes that are equal otherwise. */
 enum allocation_strategy { ALLOCATION_NONE, ALLOCATION_MOST, ALLOCATION_LEAST };
 
 /* Where hints are merged: all NUMA nodes of the machine and how to choose between masks of one
  * size: the lower-numbered one, or with distances (prefer-closest-numa-nodes) the closest. Of those
- * that are as close, a strategy takes the most or least allocated ones; it needs to know how much
- * is, which only families tell: lists are merged as without it. */
+ * that are as close, a strategy takes the most or least allocated ones. */
 struct hint_space {
 	struct nodeset all;
 	const uint8_t (*distance)[NODES_MAX]; /* NULL: Narrowest; else Closest */
 	enum allocation_strategy strategy;
 };
-
-/* The best of all ways to take one hint from every list, by the kubelet's compare(); it does not
- * depend on the order of lists or hints. No list at all: all nodes, preferred. Nothing left: all
- * nodes, not preferred. Masks may hold bits outside space->all, as a hint may name a node that the
- * machine lacks; they count until the lists are intersected. Working memory comes from *a.
- * 0; -ENOMEM when the arena's limit is reached. */
-int hint_merge_lists(const struct hint_space *space, const struct hint_list *lists, size_t nr,
-	struct arena *a, struct hint *out);
 
 /* The sum of the distances over all ordered pairs of the mask's nodes; 0 without distances. */
 uint64_t hint_distance_sum(const struct hint_space *space, struct nodeset mask);

@@ -17,13 +17,10 @@ struct policy_answer {
 /* Hints in, one affinity and a verdict out: the seam between whoever offers hints and whoever
  * allocates. prefer-closest-numa-nodes counts for best-effort and restricted only; pass the
  * machine's distances in *space when the option is on. numa-allocation-strategy counts for
- * single-numa-node too (the KEP's first examples are of it), but for families only. 0, or
- * as hint_merge_families(). */
+ * single-numa-node too (the KEP's first examples are of it). 0, or as hint_merge_families(). */
 int policy_merge_families(enum topology_policy policy, const struct hint_space *space,
 	const struct family *families, size_t nr, struct budget *b, struct arena *a,
 	struct policy_answer *out);
-int policy_merge_lists(enum topology_policy policy, const struct hint_space *space,
-	const struct hint_list *lists, size_t nr, struct arena *a, struct policy_answer *out);
 
 /* What the policy would have chosen if best, its affinity for these families, had not been there.
  * 0; -ENOENT: nothing; 1: not known, the budget ran out; -ENOMEM. */

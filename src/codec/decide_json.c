@@ -5,7 +5,6 @@
 #include <codec/families_json.h>
 #include <codec/fields_json.h>
 #include <codec/memory_json.h>
-#include <codec/merge_json.h>
 #include <codec/node_json.h>
 #include <errno.h>
 #include <jansson.h>
@@ -52,12 +51,22 @@ json_t *decide_item(const struct decide_items *d, size_t i)
 	return d->is_array ? json_array_get(d->root, i) : d->root;
 }
 
+/* Hints written out, up to 2^n for each resource. Rules say the same. */
+static int refuse_lists(json_t *item, struct arena *a, json_t **result, struct err *e)
+{
+	(void)item, (void)a, (void)result;
+	return err_set(e, EINVAL,
+		"providers: lists of hints are not merged; ask what they follow from: "
+		"\"families\": [{\"kind\": \"cpu\", \"cap\": {\"0\": 8}, \"avail\": {\"0\": 6}, "
+		"\"request\": 4}, ...], see numafit decide --help");
+}
+
 /* The forms of a question, each by a key that only it has; one more has a "machine". */
 static const struct form {
 	const char *key;
 	int (*answer)(json_t *item, struct arena *a, json_t **result, struct err *e);
 } forms[] = {
-	{"providers", merge_json_answer},
+	{"providers", refuse_lists},
 	{"families", families_json_answer},
 	{"cpus_fields", cpu_json_answer},
 	{"node_reservation", memory_json_answer},
@@ -81,8 +90,7 @@ int decide_item_answer(const struct decide_items *d, size_t i, machine_loader *l
 	if (json_object_get(item, "machine"))
 		return node_json_answer(item, load, a, result, e);
 	return err_set(e, EINVAL,
-		"no question: none of the keys providers, families, cpus_fields, node_reservation, "
-		"machine");
+		"no question: none of the keys families, cpus_fields, node_reservation, machine");
 }
 
 void decide_result_free(json_t *result)

@@ -419,11 +419,10 @@ int families_json_read(json_t *item, struct arena *a, struct families_question *
 		"families", "expected", "sparse", "why", "checked_against_cross_product", NULL};
 	struct families_question question = {0};
 	struct reader r = {.arena = a};
-	struct node_bits b = {0};
 	int rc = json_only_keys(item, keys, e);
 
 	if (!rc)
-		rc = policy_json_machine(item, &b, &question.put_to, e);
+		rc = policy_json_machine(item, &question.put_to, e);
 	if (rc)
 		return rc;
 	r.ids = question.put_to.ids;

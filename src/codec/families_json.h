@@ -3,8 +3,8 @@
 
 #include <codec/policy_json.h>
 
-/* The question `families`: the same as merge (merge_json.h), with what each manager's hints follow
- * from instead of the hints: "families" in place of "providers", each of them one of
+/* The question `families`: what the hints of each manager follow from, for the Topology Manager's
+ * policy. Beside the keys of policy_json.h it has a list "families", each of them one of
  *   {"kind": "cpu", "cap": {id: CPUs}, "avail": {id: CPUs}, "request": CPUs}
  *   {"kind": "mem", "state": {id: {"assign": blocks, "cells": [ids], "alloc": {type: bytes},
  *     "free": {type: bytes}}}, "request": {type: bytes}}
@@ -16,8 +16,9 @@ struct families_question {
 	size_t nr_families;
 };
 
-/* Read it from the object; families and what they point to live in *a. Returns as
- * merge_json_read() does. */
+/* Read it from the object; families and what they point to live in *a. 0; 1: the kubelet would not
+ * start with these options, its words are in *e; -EINVAL, -ERANGE, -ENOMEM: cannot be read, the
+ * text leads to the place. *q is written only on 0. */
 int families_json_read(
 	struct json_t *item, struct arena *a, struct families_question *q, struct err *e);
 

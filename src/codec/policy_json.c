@@ -7,7 +7,7 @@
 #include <numafit/text.h>
 #include <string.h>
 
-enum { KEY_MAX = 128, VALUE_MAX = 128, MASK_BITS = NODES_MAX, ASCII_END = 0x80 };
+enum { KEY_MAX = 128, VALUE_MAX = 128, ASCII_END = 0x80 };
 
 static bool is_listed(const char *key, const char *const *keys)
 {
@@ -51,43 +51,9 @@ json_t *json_message(const char *why)
 	return json_string(ascii);
 }
 
-int node_bits_of(struct node_bits *b, unsigned id, unsigned *bit, struct err *e)
-{
-	if (!b->at[id]) {
-		if (b->nr == MASK_BITS)
-			return err_set(
-				e, ERANGE, "%u: more than %d different NUMA nodes", id, MASK_BITS);
-		b->at[id] = (uint8_t)++b->nr;
-	}
-	*bit = b->at[id] - 1u;
-	return 0;
-}
-
-int node_bits_read(const json_t *list, struct node_bits *b, struct nodeset *out, struct err *e)
-{
-	struct nodeset set = {0};
-
-	if (!json_is_array(list))
-		return json_want("a list of node ids", list, e);
-	for (size_t i = 0; i < json_array_size(list); i++) {
-		unsigned bit = 0;
-		uint64_t id;
-		int rc = json_number(json_array_get(list, i), NODE_ID_MAX, &id, e);
-
-		if (!rc)
-			rc = node_bits_of(b, (unsigned)id, &bit, e);
-		if (rc)
-			return err_add(e, rc, "element %zu", i);
-		set = nodeset_or(set, nodeset_of(bit));
-	}
-	*out = set;
-	return 0;
-}
-
-static int read_ids(const json_t *nodes, struct node_ids *ids, struct node_bits *b, struct err *e)
+static int read_ids(const json_t *nodes, struct node_ids *ids, struct err *e)
 {
 	struct cpuset listed = {0}; /* sorts them */
-	unsigned bit = 0;
 	uint64_t id;
 
 	if (!json_is_array(nodes) || !json_array_size(nodes))
@@ -104,14 +70,12 @@ static int read_ids(const json_t *nodes, struct node_ids *ids, struct node_bits 
 			return err_set(e, EINVAL, "node %u comes twice", (unsigned)id);
 		cpuset_add(&listed, (unsigned)id);
 	}
-	cpuset_each (node, &listed) {
-		(void)node_bits_of(b, node, &bit, NULL);
+	cpuset_each (node, &listed)
 		ids->id[ids->nr++] = (uint16_t)node;
-	}
 	return 0;
 }
 
-static int read_row(const json_t *row, const json_t *nodes, const struct node_bits *b,
+static int read_row(const json_t *row, const json_t *nodes, const struct node_ids *ids,
 	uint8_t *distance, struct err *e)
 {
 	uint64_t value;
@@ -126,13 +90,14 @@ static int read_row(const json_t *row, const json_t *nodes, const struct node_bi
 
 		if (rc)
 			return err_add(e, rc, "element %zu", i);
-		distance[b->at[json_integer_value(json_array_get(nodes, i))] - 1] = (uint8_t)value;
+		unsigned id = (unsigned)json_integer_value(json_array_get(nodes, i));
+		distance[node_index(ids, id)] = (uint8_t)value;
 	}
 	return 0;
 }
 
-static int read_distances(json_t *table, const json_t *nodes, const struct node_bits *b,
-	struct policy_question *q, struct err *e)
+static int read_distances(
+	json_t *table, const json_t *nodes, struct policy_question *q, struct err *e)
 {
 	if (!json_is_object(table))
 		return json_want("an object", table, e);
@@ -140,12 +105,13 @@ static int read_distances(json_t *table, const json_t *nodes, const struct node_
 		const char *key = json_object_iter_key(it);
 		uint64_t id;
 		int rc = text_u64(key, strlen(key), NODE_ID_MAX, &id, e);
+		int node = rc ? rc : node_index(&q->ids, (unsigned)id);
 
-		if (!rc && !b->at[id])
+		if (!rc && node < 0)
 			rc = err_set(e, EINVAL, "is not in nodes");
 		if (!rc)
-			rc = read_row(json_object_iter_value(it), nodes, b,
-				q->distance[b->at[id] - 1], e);
+			rc = read_row(
+				json_object_iter_value(it), nodes, &q->ids, q->distance[node], e);
 		if (rc)
 			return err_add(e, rc, "row %.64s", key);
 	}
@@ -156,18 +122,17 @@ static int read_distances(json_t *table, const json_t *nodes, const struct node_
 	return 0;
 }
 
-int policy_json_machine(
-	const json_t *item, struct node_bits *b, struct policy_question *q, struct err *e)
+int policy_json_machine(const json_t *item, struct policy_question *q, struct err *e)
 {
 	const json_t *nodes = json_object_get(item, "nodes");
 	json_t *distances = json_object_get(item, "distances");
-	int rc = read_ids(nodes, &q->ids, b, e);
+	int rc = read_ids(nodes, &q->ids, e);
 
 	if (rc)
 		return err_add(e, rc, "nodes");
 	if (!distances)
 		return 0;
-	rc = read_distances(distances, nodes, b, q, e);
+	rc = read_distances(distances, nodes, q, e);
 	return rc ? err_add(e, rc, "distances") : 0;
 }
 

@@ -19,19 +19,6 @@ struct policy_question {
 	uint8_t distance[NODES_MAX][NODES_MAX]; /* dense; only with closest */
 };
 
-/* How a question's node ids become bits: the machine's own nodes ascending from 0, each further id
- * that a mask names the next free bit. Masks are merged by their count, by equality and by what
- * they share with the machine, so the order of the further bits means nothing. */
-struct node_bits {
-	unsigned nr;
-	uint8_t at[NODE_ID_MAX + 1]; /* bit + 1; 0: none yet */
-};
-/* The bit of kernel id; a new one when it has none yet. 0 or -ERANGE: more than 64. */
-int node_bits_of(struct node_bits *b, unsigned id, unsigned *bit, struct err *e);
-/* Such a list of ids as a set. 0; -EINVAL, -ERANGE with the place. */
-int node_bits_read(
-	const struct json_t *list, struct node_bits *b, struct nodeset *out, struct err *e);
-
 /* Every key of the object is in keys (NULL ends them), or -EINVAL: a key that is misspelt would
  * otherwise be a question that was never asked. */
 int json_only_keys(struct json_t *object, const char *const *keys, struct err *e);
@@ -40,9 +27,8 @@ int json_number(const struct json_t *v, uint64_t max, uint64_t *out, struct err 
 /* The text as a JSON string (new reference), also when it quotes half a character. */
 struct json_t *json_message(const char *text);
 
-/* Nodes and distances into *q and *b, all zeros before. 0; -EINVAL, -ERANGE with the place. */
-int policy_json_machine(
-	const struct json_t *item, struct node_bits *b, struct policy_question *q, struct err *e);
+/* Nodes and distances into *q, all zeros before. 0; -EINVAL, -ERANGE with the place. */
+int policy_json_machine(const struct json_t *item, struct policy_question *q, struct err *e);
 /* Policy and options, as a kubelet that starts on that machine reads them. 0; 1: it does not
  * start, its words are in *e; -EINVAL, -ERANGE: cannot be read. */
 int policy_json_start(const struct json_t *item, struct policy_question *q, struct err *e);

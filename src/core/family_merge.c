@@ -1,4 +1,5 @@
-/* Merging rules instead of lists (the sets behind hint.c's two, without listing them):
+/* Merging rules. The kubelet tries every way to take one mask of each family and keeps the best;
+ * but the best depends only on two sets of masks, and neither has to be written out:
  *   - preferred: families that prefer one size, and a set of that size that all of them have;
  *   - else intersections. A family is up-closed: adding nodes of its ground set keeps a mask
  *     valid. So a set s comes out of intersecting one mask of each family exactly when every

@@ -41,26 +41,6 @@ static struct policy_answer no_affinity(void)
 	return (struct policy_answer){.affinity = {.any = true}, .admit = true};
 }
 
-static bool fits_one_node(const struct hint *h)
-{
-	return h->preferred && (h->any || nodeset_count(h->mask) == 1);
-}
-
-/* The hints of the list that single-numa-node lets in. */
-static int keep_one_node(const struct hint_list *list, struct arena *a, struct hint_list *kept)
-{
-	struct hint *hint = arena_array(a, list->nr, sizeof *hint);
-	size_t nr = 0;
-
-	if (!hint)
-		return -ENOMEM;
-	for (size_t i = 0; i < list->nr; i++)
-		if (fits_one_node(&list->hint[i]))
-			hint[nr++] = list->hint[i];
-	*kept = (struct hint_list){hint, nr};
-	return 0;
-}
-
 static bool offers_node(const struct family *f, unsigned node)
 {
 	struct nodeset mask = nodeset_of(node);
@@ -92,34 +72,6 @@ static struct hint merge_one_node(const struct hint_space *space, const struct f
 			best = (struct hint){.mask = nodeset_of(node), .preferred = true};
 	}
 	return best;
-}
-
-int policy_merge_lists(enum topology_policy policy, const struct hint_space *space,
-	const struct hint_list *lists, size_t nr, struct arena *a, struct policy_answer *out)
-{
-	const struct policy_row *row = &rows[policy];
-	struct hint_space s = space_for(row, space);
-	struct hint merged;
-	int rc = 0;
-
-	if (!row->merges) {
-		*out = no_affinity();
-		return 0;
-	}
-	if (row->one_node) {
-		struct hint_list *kept = arena_array(a, nr, sizeof *kept);
-
-		if (!kept)
-			return -ENOMEM;
-		for (size_t i = 0; i < nr && !rc; i++)
-			rc = keep_one_node(&lists[i], a, &kept[i]);
-		lists = kept;
-	}
-	if (!rc)
-		rc = hint_merge_lists(&s, lists, nr, a, &merged);
-	if (!rc)
-		judge(row, space, merged, out);
-	return rc;
 }
 
 int policy_merge_families(enum topology_policy policy, const struct hint_space *space,

@@ -21,6 +21,17 @@ static const char help[] =
 	"count\n"
 	"  --help    this text\n"
 	"\n"
+	"A question has the keys of one of these forms:\n"
+	"  a merge of NUMA hints, by what the hints of each resource follow from:\n"
+	"    {\"nodes\": [0, 1], \"policy\": \"restricted\", \"options\": {}, "
+	"\"distances\": {\"0\": [10, 20], \"1\": [20, 10]},\n"
+	"     \"families\": [{\"kind\": \"cpu\", \"cap\": {\"0\": 8, \"1\": 8}, "
+	"\"avail\": {\"0\": 6, \"1\": 8}, \"request\": 8},\n"
+	"                  {\"kind\": \"device\", \"all\": {\"gpu0\": [0], \"gpu1\": [1]}, "
+	"\"avail\": [\"gpu1\"], \"request\": 1}]}\n"
+	"  CPUs: cpus_fields, cpus, mode and more; memory: nodes, node_reservation, steps;\n"
+	"  a whole node: machine, settings, steps. src/codec/*_json.h has every key.\n"
+	"\n"
 	"Exit code: 0; 1 when a question could not be answered or an answer was not the expected "
 	"one.\n";
 

@@ -1,4 +1,4 @@
-/* What merging NUMA hints costs: lists written out, and rules on machines up to 64 nodes. */
+/* What merging NUMA hints costs, on machines up to 64 nodes. */
 #include "../unit/core_random.h"
 #include "bench.h"
 
@@ -9,9 +9,7 @@
 #include <string.h>
 
 enum {
-	LISTS = 4,
-	LIST_NODES = 8,
-	MASKS = (1 << LIST_NODES) - 1,
+	SMALL_NODES = 8,
 	WORK_BYTES = 16 << 20,
 	RUNS = 2000,
 	FAMILIES = 4,
@@ -24,49 +22,17 @@ enum {
 
 static char work[WORK_BYTES];
 
-static void merge_lists(
-	const struct hint_space *space, const struct hint_list *lists, struct hint *out)
-{
-	struct arena a;
-
-	arena_init_fixed(&a, work, sizeof work);
-	if (hint_merge_lists(space, lists, LISTS, &a, out))
-		abort();
-}
-
 static const char *answer_of(const struct hint *h)
 {
 	static char answer[ANSWER_MAX];
-	struct node_ids ids = {.nr = LIST_NODES};
+	struct node_ids ids = {.nr = SMALL_NODES};
 	char nodes[ANSWER_MAX / 2];
 
-	for (unsigned i = 0; i < LIST_NODES; i++)
+	for (unsigned i = 0; i < SMALL_NODES; i++)
 		ids.id[i] = i;
 	(void)snprintf(answer, sizeof answer, "nodes %s preferred %d",
 		nodeset_format(h->mask, &ids, nodes, sizeof nodes), h->preferred);
 	return answer;
-}
-
-/* Four providers that each list all 255 sets of eight nodes. */
-static void bench_lists(void)
-{
-	static struct hint hint[LISTS][MASKS];
-	struct hint_list lists[LISTS];
-	const struct hint_space space = {.all = nodeset_first(LIST_NODES)};
-	struct hint out;
-
-	for (unsigned preferred = 0; preferred < 2; preferred++) {
-		for (unsigned l = 0; l < LISTS; l++) {
-			for (unsigned m = 0; m < MASKS; m++)
-				hint[l][m] = (struct hint){
-					.mask = {m + 1},
-					.preferred = preferred && __builtin_popcount(m + 1) == 1,
-				};
-			lists[l] = (struct hint_list){hint[l], MASKS};
-		}
-		BENCH_ANSWER(preferred ? "merge-8x4-preferred" : "merge-8x4-nonpreferred", RUNS,
-			answer_of(&out), merge_lists(&space, lists, &out));
-	}
 }
 
 /* A machine, what its nodes have free, and what is asked for. */
@@ -101,6 +67,24 @@ static struct family *add_family(struct question *q, unsigned preferred_size)
 		.nr_demands = 1,
 		.preferred_size = preferred_size};
 	return f;
+}
+
+/* Four resources that any of the 255 sets of eight nodes would satisfy. */
+static void bench_all_sets(void)
+{
+	static struct question q;
+	struct hint out;
+
+	for (unsigned preferred = 0; preferred < 2; preferred++) {
+		q = (struct question){.space = {.all = nodeset_first(SMALL_NODES)}};
+		for (unsigned i = 0; i < SMALL_NODES; i++)
+			q.weight[0][i] = 1;
+		for (unsigned f = 0; f < FAMILIES; f++)
+			add_family(&q, preferred)->demand[0] =
+				(struct family_demand){.weight = q.weight[0], .need = 1};
+		BENCH_ANSWER(preferred ? "merge-8x4-preferred" : "merge-8x4-nonpreferred", RUNS,
+			answer_of(&out), (void)merge_families(&q, &out));
+	}
 }
 
 /* NVIDIA GB200: 34 nodes. CPUs and memory are on two of them, the others are the GPUs' own; each
@@ -248,7 +232,7 @@ int main(void)
 	struct settings s;
 
 	settings_init(&s);
-	bench_lists();
+	bench_all_sets();
 	bench_gb200();
 	bench_closest("merge-64-k4", 4, s.merge_visit_budget);
 	bench_closest("merge-64-k9", 9, s.merge_visit_budget);

@@ -12,13 +12,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct policy_question q = {0};
-	struct node_bits bits = {0};
 	json_t *item = NULL;
 	struct err e = {0};
 
 	if (json_parse((const char *)data, size, &item, &e))
 		return 0;
-	int rc = policy_json_machine(item, &bits, &q, &e);
+	int rc = policy_json_machine(item, &q, &e);
 	for (unsigned i = 1; !rc && i < q.ids.nr; i++)
 		if (q.ids.id[i - 1] >= q.ids.id[i])
 			abort();

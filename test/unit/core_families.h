@@ -2,6 +2,7 @@
 #define NUMAFIT_TEST_CORE_FAMILIES_H
 
 #include "core_random.h"
+#include "hint_lists.h"
 
 #include <numafit/family.h>
 
@@ -9,7 +10,7 @@
 
 /* Random machines and families of hints, and the lists that such families stand for. */
 
-enum { LISTS_MAX = 4, NODES_WRITTEN = 16 };
+enum { LISTS_MAX = 4 };
 
 struct machine {
 	struct hint_space space;

@@ -39,11 +39,9 @@ decide() { printf "$1" | "$numafit" decide ${2:+"$2"}; }
 is() { [ "$(cat "$dir/$1")" = "$2" ]; }
 says() { grep -qF -e "$2" "$dir/$1"; }
 
-line='{"name":"a","nodes":[0,1],"policy":"restricted","providers":[{"x":[{"mask":[1],"preferred":true}]}]'
+line='{"name":"a","nodes":[0,1],"policy":"restricted","families":[{"kind":"dev","all":{"x":[1]},"avail":["x"],"request":1}]'
 answer='{"name":"a","result":{"affinity":[1],"preferred":true,"admit":true}}'
 
-run "every recorded merge passes" 0 "$numafit" decide --check test/golden/merge.jsonl
-see "and is counted" is out "237 passed, 0 failed"
 run "a question is answered on one line" 0 decide "$line}\n"
 see "in this form" is out "$answer"
 run "a line without a newline is a line" 0 decide "$line}" -
@@ -60,6 +58,10 @@ run "a form that lacks a key is an error" 1 decide '{"name":"f","cpus_fields":[]
 see "and no guess" is out '{"name":"f","error":"mode: should be packed, distributed or policy, is nothing"}'
 run "every worked example of families passes" 0 "$numafit" decide --check test/golden/families.jsonl
 see "and is counted" is out "9 passed, 0 failed"
+run "lists of hints are not merged" 1 "$numafit" decide --check test/golden/merge.jsonl
+see "and the form to ask is named" says out 'providers: lists of hints are not merged; ask what they follow from: \"families\": [{\"kind\": \"cpu\"'
+run "decide --help shows each form" 0 "$numafit" decide --help
+see "families too" says out '"families": [{"kind": "cpu"'
 run "a kubelet that would not start is a result" 0 decide "$line,\"options\":{\"x\":1}}\n"
 see "in the kubelet's words" is out '{"name":"a","result":{"error":"unknown Topology Manager Policy option: \"x\""}}'
 run "a wrong expectation fails" 1 decide "$line,\"expected\":{\"affinity\":[0],\"preferred\":true,\"admit\":true}}\n" --check

@@ -1,7 +1,7 @@
 #include <codec/decide_json.h>
 
 #include <codec/fields_json.h>
-#include <codec/merge_json.h>
+#include <codec/families_json.h>
 #include <errno.h>
 #include <jansson.h>
 #include <numafit/mem.h>
@@ -43,10 +43,10 @@ static void done(struct asked *x)
 	free(x);
 }
 
-/* One question of the form merge, read. */
+/* One question of the form families, read. */
 struct question {
 	json_t *item;
-	struct merge_question q;
+	struct families_question q;
 	struct arena a;
 };
 
@@ -56,7 +56,7 @@ static struct question *read_question(const char *text)
 
 	arena_init(&x->a, ARENA_BYTES);
 	assert_int_equal(json_parse(text, strlen(text), &x->item, NULL), 0);
-	assert_int_equal(merge_json_read(x->item, &x->a, &x->q, NULL), 0);
+	assert_int_equal(families_json_read(x->item, &x->a, &x->q, NULL), 0);
 	return x;
 }
 
@@ -96,13 +96,6 @@ static void check_recorded(const char *path, unsigned wanted)
 	(void)fclose(f);
 }
 
-/* Answers of the released kubelet 1.36.3, and worked examples with the reason in "why". */
-static void every_recorded_merge_is_decided_again(void **state)
-{
-	(void)state;
-	check_recorded("test/golden/merge.jsonl", 237);
-}
-
 /* Worked examples, the small ones also tried by the kubelet's way over lists written out. */
 static void every_worked_example_of_families_is_decided_again(void **state)
 {
@@ -110,67 +103,13 @@ static void every_worked_example_of_families_is_decided_again(void **state)
 	check_recorded("test/golden/families.jsonl", 9);
 }
 
-#define HINT(mask)     "{\"mask\":" mask ",\"preferred\":true}"
-#define ASK(providers) "{\"nodes\":[0,1],\"policy\":\"restricted\",\"providers\":" providers "}"
-
-/* The kubelet's filterProvidersHints, each list as its hints: any+ any- or a mask. */
-static const struct {
-	const char *providers;
-	const char *lists;
-} filtered[] = {
-	{"[]", ""},
-	{"[null]", "[any+]"},
-	{"[{}]", "[any+]"},
-	{"[{\"a\":null}]", "[any+]"},
-	{"[{\"a\":[]}]", "[any-]"},
-	{"[{\"a\":[" HINT("[1]") "," HINT("null") "]}]", "[2+ any+]"},
-	{"[{\"a\":[" HINT(
-		 "[]") "]},null,{\"b\":null,\"c\":[{\"mask\":[0,1],\"preferred\":false}]}]",
-		"[0+] [any+] [any+] [3-]"},
-	/* nodes that the machine lacks, each its own bit above the machine's */
-	{"[{\"a\":[" HINT("[9,0]") "," HINT("[5]") "," HINT("[9]") "]}]", "[5+ 8+ 4+]"},
-};
-
-static void print_lists(const struct merge_question *q, struct text *t)
-{
-	for (size_t i = 0; i < q->nr_lists; i++) {
-		text_add(t, "%s[", i ? " " : "");
-		for (size_t k = 0; k < q->lists[i].nr; k++) {
-			const struct hint *h = &q->lists[i].hint[k];
-
-			text_add(t, k ? " " : "");
-			if (h->any)
-				text_add(t, "any");
-			else
-				text_add(t, "%llx", (unsigned long long)h->mask.bits);
-			text_add(t, h->preferred ? "+" : "-");
-		}
-		text_add(t, "]");
-	}
-}
-
-static void providers_become_lists_as_in_the_kubelet(void **state)
-{
-	(void)state;
-	for (size_t i = 0; i < sizeof filtered / sizeof *filtered; i++) {
-		char question[1024], lists[256];
-		struct text t;
-
-		text_init(&t, question, sizeof question);
-		text_add(&t, "{\"nodes\":[1,0],\"policy\":\"restricted\",\"providers\":%s}",
-			filtered[i].providers);
-		struct question *x = read_question(question);
-		text_init(&t, lists, sizeof lists);
-		print_lists(&x->q, &t);
-		assert_string_equal(lists, filtered[i].lists);
-		forget(x);
-	}
-}
+#define ASK(families) "{\"nodes\":[0,1],\"policy\":\"restricted\",\"families\":" families "}"
+#define DEVICE(nodes) "{\"kind\":\"dev\",\"all\":{\"a\":" nodes "},\"avail\":[\"a\"],\"request\":1}"
 
 static void rows_of_distances_are_in_the_order_of_nodes(void **state)
 {
 	struct question *x =
-		read_question("{\"nodes\":[250,0,8],\"policy\":\"restricted\",\"providers\":[],"
+		read_question("{\"nodes\":[250,0,8],\"policy\":\"restricted\",\"families\":[],"
 			      "\"options\":{\"prefer-closest-numa-nodes\":\"true\",\"max-allowable-"
 			      "numa-nodes\":12},"
 			      "\"distances\":{\"0\":[1,2,3],\"250\":[4,5,6],\"8\":[7,8,9]}}");
@@ -186,7 +125,7 @@ static void rows_of_distances_are_in_the_order_of_nodes(void **state)
 }
 
 #define OPTION(name, value)                                                                        \
-	"{\"nodes\":[0],\"policy\":\"restricted\",\"providers\":[],\"options\":{\"" name           \
+	"{\"nodes\":[0],\"policy\":\"restricted\",\"families\":[],\"options\":{\"" name            \
 	"\":" value "}}"
 static const struct {
 	const char *text;
@@ -197,33 +136,25 @@ static const struct {
 	{"7", -EINVAL, "should be an object, is an integer"},
 	{"[7]", -EINVAL, "should be an object, is an integer"},
 	{"{\"name\":1}", -EINVAL, "name: should be a string"},
-	{"{\"nodes\":[0]}", -EINVAL, "none of the keys providers, families"},
+	{"{\"nodes\":[0]}", -EINVAL, "none of the keys families, cpus_fields"},
 	{"{\"families\":[]}", -EINVAL, "nodes: should be a list of node ids, is nothing"},
 	{"{\"cpus_fields\":[]}", -EINVAL, "mode: should be packed, distributed or policy"},
 	{"{\"node_reservation\":{}}", -EINVAL, "nodes: should be a list of nodes, is nothing"},
 	{"{\"machine\":{}}", -EINVAL, "machine: nodes: should be a list, is nothing"},
-	{"{\"providers\":[],\"polcy\":\"none\"}", -EINVAL, "unknown key \"polcy\""},
-	{"{\"providers\":[]}", -EINVAL, "nodes: should be a list of node ids, is nothing"},
-	{"{\"providers\":[],\"nodes\":[]}", -EINVAL, "nodes: should be a list of node ids"},
-	{"{\"providers\":[],\"nodes\":[-1]}", -ERANGE, "nodes: element 0: -1 is outside 0..1023"},
-	{"{\"providers\":[],\"nodes\":[1024]}", -ERANGE, "1024 is outside"},
-	{"{\"providers\":[],\"nodes\":[3,3]}", -EINVAL, "node 3 comes twice"},
-	{"{\"providers\":[],\"nodes\":[0]}", -EINVAL, "policy: should be a string, is nothing"},
-	{"{\"providers\":[],\"nodes\":[0],\"policy\":\"best\"}", 1, "unknown policy: \"best\""},
-	{"{\"providers\":{},\"nodes\":[0],\"policy\":\"none\"}", -EINVAL,
-		"providers: should be a list"},
-	{ASK("[[]]"), -EINVAL, "providers: element 0: should be an object or null"},
-	{ASK("[null,{\"a\":{}}]"), -EINVAL,
-		"providers: element 1: a: should be a list of hints or null"},
-	{ASK("[{\"a\":[null]}]"), -EINVAL, "a: hint 0: should be an object, is null"},
-	{ASK("[{\"a\":[{\"mask\":[0]}]}]"), -EINVAL,
-		"hint 0: preferred: should be true or false, is nothing"},
-	{ASK("[{\"a\":[{\"preferred\":true}]}]"), -EINVAL,
-		"hint 0: mask: should be a list of node ids or null, is nothing"},
-	{ASK("[{\"a\":[{\"mask\":[0],\"preferred\":true,\"x\":1}]}]"), -EINVAL,
-		"hint 0: unknown key \"x\""},
-	{ASK("[{\"a\":[" HINT("[0,0.5]") "]}]"), -EINVAL,
-		"mask: element 1: should be an integer, is a fraction"},
+	{"{\"families\":[],\"polcy\":\"none\"}", -EINVAL, "unknown key \"polcy\""},
+	{"{\"families\":[]}", -EINVAL, "nodes: should be a list of node ids, is nothing"},
+	{"{\"families\":[],\"nodes\":[]}", -EINVAL, "nodes: should be a list of node ids"},
+	{"{\"families\":[],\"nodes\":[-1]}", -ERANGE, "nodes: element 0: -1 is outside 0..1023"},
+	{"{\"families\":[],\"nodes\":[1024]}", -ERANGE, "1024 is outside"},
+	{"{\"families\":[],\"nodes\":[3,3]}", -EINVAL, "node 3 comes twice"},
+	{"{\"families\":[],\"nodes\":[0]}", -EINVAL, "policy: should be a string, is nothing"},
+	{"{\"families\":[],\"nodes\":[0],\"policy\":\"best\"}", 1, "unknown policy: \"best\""},
+	{"{\"families\":{},\"nodes\":[0],\"policy\":\"none\"}", -EINVAL,
+		"families: should be a list"},
+	{ASK("[[]]"), -EINVAL, "families: element 0: should be an object"},
+	{"{\"providers\":[],\"nodes\":[0]}", -EINVAL,
+		"providers: lists of hints are not merged; ask what they follow from: "
+		"\"families\""},
 	{OPTION("prefer-closest-numa-nodes", "[]"), -EINVAL,
 		"options: prefer-closest-numa-nodes: should be a string"},
 	{OPTION("prefer-closest-numa-nodes", "\"maybe\""), 1,
@@ -232,17 +163,17 @@ static const struct {
 		"error getting NUMA distances from cadvisor"},
 	{OPTION("max-allowable-numa-nodes", "7"), 1, "should not be less than 8"},
 	{OPTION("shiny", "true"), 1, "unknown Topology Manager Policy option: \"shiny\""},
-	{"{\"providers\":[],\"nodes\":[0,1],\"distances\":{\"0\":[1]}}", -EINVAL,
+	{"{\"families\":[],\"nodes\":[0,1],\"distances\":{\"0\":[1]}}", -EINVAL,
 		"distances: row 0: has 1 entries for 2 nodes"},
-	{"{\"providers\":[],\"nodes\":[0,1],\"distances\":{\"0\":[1,2]}}", -EINVAL,
+	{"{\"families\":[],\"nodes\":[0,1],\"distances\":{\"0\":[1,2]}}", -EINVAL,
 		"distances: 1 rows for 2 nodes"},
-	{"{\"providers\":[],\"nodes\":[0],\"distances\":{\"1\":[1]}}", -EINVAL,
+	{"{\"families\":[],\"nodes\":[0],\"distances\":{\"1\":[1]}}", -EINVAL,
 		"distances: row 1: is not in nodes"},
-	{"{\"providers\":[],\"nodes\":[0],\"distances\":{\"00\":[1],\"0\":[1]}}", -EINVAL,
+	{"{\"families\":[],\"nodes\":[0],\"distances\":{\"00\":[1],\"0\":[1]}}", -EINVAL,
 		"2 rows for 1 nodes"},
-	{"{\"providers\":[],\"nodes\":[0],\"distances\":{\"x\":[1]}}", -EINVAL,
+	{"{\"families\":[],\"nodes\":[0],\"distances\":{\"x\":[1]}}", -EINVAL,
 		"row x: \"x\" is not a number"},
-	{"{\"providers\":[],\"nodes\":[0],\"distances\":{\"0\":[256]}}", -ERANGE,
+	{"{\"families\":[],\"nodes\":[0],\"distances\":{\"0\":[256]}}", -ERANGE,
 		"element 0: 256 is outside 0..255"},
 };
 
@@ -275,7 +206,7 @@ static void what_cannot_be_answered_says_where_and_why(void **state)
 static void with_policy_none_the_options_are_not_looked_at(void **state)
 {
 	struct asked *x = ask(
-		"{\"nodes\":[0],\"policy\":\"none\",\"providers\":[],\"options\":{\"shiny\":1}}");
+		"{\"nodes\":[0],\"policy\":\"none\",\"families\":[],\"options\":{\"shiny\":1}}");
 
 	(void)state;
 	assert_int_equal(x->rc, 0);
@@ -292,15 +223,8 @@ static void more_than_64_nodes_in_one_question_are_refused(void **state)
 	text_add(&t, "{\"nodes\":[0");
 	for (unsigned id = 1; id < NODES_MAX; id++)
 		text_add(&t, ",%u", id);
-	size_t nodes_end = t.len;
-	text_add(&t, "],\"policy\":\"none\",\"providers\":[{\"a\":[" HINT("[63,64]") "]}]}");
+	text_add(&t, ",64],\"policy\":\"none\",\"families\":[]}");
 	struct asked *x = ask(text);
-	assert_int_equal(x->rc, -ERANGE);
-	assert_non_null(strstr(x->e.text, "64: more than 64 different NUMA nodes"));
-	done(x);
-	t.len = nodes_end;
-	text_add(&t, ",64],\"policy\":\"none\",\"providers\":[]}");
-	x = ask(text);
 	assert_int_equal(x->rc, -ERANGE);
 	assert_non_null(strstr(x->e.text, "65 NUMA nodes, more than 64"));
 	done(x);
@@ -309,16 +233,17 @@ static void more_than_64_nodes_in_one_question_are_refused(void **state)
 static const struct {
 	const char *question, *answer;
 } answers[] = {
-	{"{\"name\":\"a\\n\xc3\xa9\",\"nodes\":[0],\"policy\":\"none\",\"providers\":[]}",
+	{"{\"name\":\"a\\n\xc3\xa9\",\"nodes\":[0],\"policy\":\"none\",\"families\":[]}",
 		"{\"name\":\"a\\n\xc3\xa9\",\"result\":{\"affinity\":null,\"preferred\":false,"
 		"\"admit\":true}}"},
-	{"{\"nodes\":[250,0,8],\"policy\":\"restricted\",\"providers\":[{\"a\":[{\"mask\":[0,250],"
-	 "\"preferred\":false}]}]}",
+	{"{\"nodes\":[250,0,8],\"policy\":\"restricted\",\"families\":["
+	 "{\"kind\":\"cpu\",\"cap\":{\"0\":4,\"8\":9,\"250\":4},\"avail\":{\"0\":4,\"250\":4},"
+	 "\"request\":8}]}",
 		"{\"line\":7,\"result\":{\"affinity\":[0,250],\"preferred\":false,\"admit\":false}"
 		"}"},
 	{"[" ASK("[]") "]",
 		"{\"item\":1,\"result\":{\"affinity\":[0,1],\"preferred\":true,\"admit\":true}}"},
-	{"{\"name\":\"b\",\"nodes\":[0],\"policy\":\"x\",\"providers\":[]}",
+	{"{\"name\":\"b\",\"nodes\":[0],\"policy\":\"x\",\"families\":[]}",
 		"{\"name\":\"b\",\"result\":{\"error\":\"unknown policy: \\\"x\\\"\"}}"},
 };
 
@@ -392,7 +317,7 @@ static void each_difference_is_told_with_its_path(void **state)
 
 static void questions_beyond_the_arena_are_refused(void **state)
 {
-	static const char text[] = ASK("[{\"a\":[" HINT("[0]") "]},null,{\"b\":[]}]");
+	static const char text[] = ASK("[" DEVICE("[0]") "]");
 	struct decide_items *d;
 	json_t *result = NULL;
 
@@ -413,9 +338,7 @@ static void questions_beyond_the_arena_are_refused(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_recorded_merge_is_decided_again),
 		cmocka_unit_test(every_worked_example_of_families_is_decided_again),
-		cmocka_unit_test(providers_become_lists_as_in_the_kubelet),
 		cmocka_unit_test(rows_of_distances_are_in_the_order_of_nodes),
 		cmocka_unit_test(what_cannot_be_answered_says_where_and_why),
 		cmocka_unit_test(with_policy_none_the_options_are_not_looked_at),

@@ -1,5 +1,5 @@
 /* Merging: lists against the literal cross product, families against the lists they stand for. */
-#include <numafit/hint.h>
+#include <numafit/family.h>
 
 #include "core_families.h"
 
@@ -31,22 +31,6 @@ static bool replaces(
 	if (d == aim || d > c)
 		return true;
 	return d == c && fitter;
-}
-
-static unsigned aim_of(const struct hint_list *lists, size_t nr)
-{
-	unsigned aim = 0;
-
-	for (size_t l = 0; l < nr; l++) {
-		unsigned min = 99;
-
-		for (size_t i = 0; i < lists[l].nr; i++)
-			if (!lists[l].hint[i].any && nodeset_count(lists[l].hint[i].mask) < min)
-				min = nodeset_count(lists[l].hint[i].mask);
-		if (min < 99 && min > aim)
-			aim = min;
-	}
-	return aim;
 }
 
 struct product {
@@ -85,7 +69,7 @@ static void combine(struct product *p, size_t l, struct hint so_far, const struc
 static struct hint cross_product(
 	const struct hint_space *space, const struct hint_list *lists, size_t nr)
 {
-	struct product p = {.space = space, .lists = lists, .nr = nr, .aim = aim_of(lists, nr)};
+	struct product p = {.space = space, .lists = lists, .nr = nr, .aim = lists_aim(lists, nr)};
 
 	combine(&p, 0, (struct hint){.mask = space->all, .preferred = true}, NULL);
 	return p.found ? p.best : (struct hint){.mask = space->all};
@@ -97,18 +81,6 @@ static void check_same(const char *what, unsigned seed, struct hint want, struct
 		fail_msg("%s, case %u: want %#llx %d, got %#llx %d", what, seed,
 			(unsigned long long)want.mask.bits, want.preferred,
 			(unsigned long long)got.mask.bits, got.preferred);
-}
-
-static struct hint merged_lists(
-	const struct hint_space *s, const struct hint_list *lists, size_t nr)
-{
-	struct arena a;
-	struct hint got;
-
-	arena_init(&a, WORK_BYTES);
-	assert_int_equal(hint_merge_lists(s, lists, nr, &a, &got), 0);
-	arena_fini(&a);
-	return got;
 }
 
 static struct hint merged_families(const struct hint_space *s, const struct family *f, size_t nr)
@@ -158,7 +130,7 @@ static void lists_merge_as_the_cross_product_does_in_any_order(void **state)
 				};
 		}
 		struct hint want = cross_product(&m.space, lists, nr);
-		check_same("lists", round, want, merged_lists(&m.space, lists, nr));
+		check_same("lists", round, want, hint_merge_lists(&m.space, lists, nr));
 		for (unsigned l = 0; l < nr; l++)
 			shuffle(&r, hint[l], lists[l].nr);
 		if (nr > 1) {
@@ -167,7 +139,7 @@ static void lists_merge_as_the_cross_product_does_in_any_order(void **state)
 			lists[0] = lists[nr - 1];
 			lists[nr - 1] = t;
 		}
-		check_same("shuffled lists", round, want, merged_lists(&m.space, lists, nr));
+		check_same("shuffled lists", round, want, hint_merge_lists(&m.space, lists, nr));
 	}
 }
 
@@ -185,7 +157,7 @@ static void families_merge_as_the_lists_they_stand_for(void **state)
 		if (!x.products) /* whoever makes a family says FAMILY_NONE then */
 			continue;
 		const struct hint_space *space = &x.machine.space;
-		struct hint want = merged_lists(space, x.list, x.nr);
+		struct hint want = hint_merge_lists(space, x.list, x.nr);
 		check_same("families", round, want, merged_families(space, x.family, x.nr));
 		merged++;
 		preferred += want.preferred;
@@ -230,19 +202,10 @@ static uint64_t *counted(unsigned n, const struct hint_list *lists, size_t nr)
 	return ways;
 }
 
-static bool offers(const struct hint_list *list, struct nodeset mask)
-{
-	for (size_t i = 0; i < list->nr; i++)
-		if (list->hint[i].preferred &&
-			(list->hint[i].any || nodeset_equal(list->hint[i].mask, mask)))
-			return true;
-	return false;
-}
-
 static struct hint best_counted(const struct families *x)
 {
 	const struct hint_space *space = &x->machine.space;
-	unsigned aim = aim_of(x->list, x->nr);
+	unsigned aim = lists_aim(x->list, x->nr);
 	uint64_t *ways = counted(x->n, x->list, x->nr);
 	struct hint best = {.mask = space->all};
 	bool found = false;
@@ -251,7 +214,7 @@ static struct hint best_counted(const struct families *x)
 		struct hint cand = {.mask = {m}, .preferred = ways[m] != 0};
 
 		for (unsigned l = 0; l < x->nr && cand.preferred; l++)
-			cand.preferred = offers(&x->list[l], cand.mask);
+			cand.preferred = list_prefers(&x->list[l], &cand.mask);
 		if (ways[m] && (!found || replaces(space, aim, &best, &cand))) {
 			best = cand;
 			found = true;
@@ -282,7 +245,7 @@ static void on_up_to_16_nodes_counting_gives_the_same(void **state)
 			"counted", round, want, merged_families(&x.machine.space, x.family, x.nr));
 		if (x.products < 1000000)
 			check_same("counted lists", round, want,
-				merged_lists(&x.machine.space, x.list, x.nr));
+				hint_merge_lists(&x.machine.space, x.list, x.nr));
 		merged++;
 		preferred += want.preferred;
 	}
@@ -427,18 +390,20 @@ static void a_spent_budget_gives_the_best_found_so_far_and_says_so(void **state)
 	assert_int_equal(first.mask.bits, again.mask.bits);
 }
 
-static void an_arena_that_is_too_small_is_told_and_not_overrun(void **state)
+static void an_arena_that_is_too_small_is_reported_and_not_overrun(void **state)
 {
-	char memory[4096];
+	static char memory[4096];
+	const struct hint_space space = {.all = {3}};
+	const struct family f[2] = {{.kind = FAMILY_CAPACITY, .ground = {3}, .preferred_size = 1},
+		{.kind = FAMILY_CAPACITY, .ground = {3}, .preferred_size = 2}};
 	struct arena a;
-	struct hint out, h = {.mask = {1}, .preferred = true};
-	struct hint_list lists[2] = {{&h, 1}, {&h, 1}};
+	struct hint out;
 
 	(void)state;
-	for (size_t size = 0; size < 600; size += 8) {
+	for (size_t size = 0; size < sizeof memory; size += 8) {
 		arena_init_fixed(&a, memory, size);
-		assert_int_equal(
-			hint_merge_lists(&(struct hint_space){.all = {3}}, lists, 2, &a, &out),
+		assert_int_equal(hint_merge_families(
+					 &space, f, 2, &(struct budget){.endless = true}, &a, &out),
 			-12);
 	}
 }
@@ -452,7 +417,7 @@ int main(void)
 		cmocka_unit_test(names_of_nodes_and_the_order_of_families_mean_nothing),
 		cmocka_unit_test(without_distances_the_plain_rule_holds),
 		cmocka_unit_test(a_spent_budget_gives_the_best_found_so_far_and_says_so),
-		cmocka_unit_test(an_arena_that_is_too_small_is_told_and_not_overrun),
+		cmocka_unit_test(an_arena_that_is_too_small_is_reported_and_not_overrun),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

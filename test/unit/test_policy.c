@@ -3,6 +3,7 @@
 
 #include "core_machine.h"
 #include "core_random.h"
+#include "hint_lists.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -34,14 +35,15 @@ struct verdict {
 	bool preferred, admit;
 };
 
-static struct policy_answer merge_lists(
-	enum topology_policy p, const struct hint_space *s, const struct hint_list *l, size_t nr)
+static struct policy_answer merge_families(
+	enum topology_policy p, const struct hint_space *s, const struct family *f, size_t nr)
 {
 	struct policy_answer got;
 	struct arena a;
 
 	arena_init(&a, WORK_BYTES);
-	assert_int_equal(policy_merge_lists(p, s, l, nr, &a, &got), 0);
+	assert_int_equal(
+		policy_merge_families(p, s, f, nr, &(struct budget){.endless = true}, &a, &got), 0);
 	arena_fini(&a);
 	return got;
 }
@@ -56,8 +58,25 @@ static void check(const char *what, enum topology_policy p, const struct policy_
 			got->affinity.any, got->affinity.preferred, got->admit);
 }
 
+/* The lists, and the rules that say the same: at most one list has none. */
+static unsigned check_both(const char *what, enum topology_policy p, const struct hint_space *s,
+	const struct hint_list *lists, size_t nr, struct verdict want)
+{
+	struct policy_answer got = policy_merge_lists(p, s, lists, nr);
+	struct family f[LISTS_MAX];
+
+	check(what, p, &got, want);
+	for (size_t i = 0; i < nr; i++)
+		if (!family_of_list(&lists[i], &f[i]))
+			return 0;
+	got = merge_families(p, s, f, nr);
+	check(what, p, &got, want);
+	return 1;
+}
+
 static void each_policy_has_its_own_answer(void **state)
 {
+	unsigned by_rules = 0;
 	const struct {
 		const char *what;
 		size_t nr;
@@ -103,13 +122,12 @@ static void each_policy_has_its_own_answer(void **state)
 			[POLICY_RESTRICTED] = cases[i].restricted,
 			[POLICY_SINGLE_NUMA_NODE] = cases[i].single,
 		};
-		for (int p = 0; p < NR_POLICIES; p++) {
-			struct policy_answer got = merge_lists(
-				(enum topology_policy)p, &four, cases[i].lists, cases[i].nr);
-
-			check(cases[i].what, (enum topology_policy)p, &got, want[p]);
-		}
+		for (int p = 0; p < NR_POLICIES; p++)
+			by_rules += check_both(cases[i].what, (enum topology_policy)p, &four,
+				cases[i].lists, cases[i].nr, want[p]);
 	}
+	/* an empty list is no rule's: the kubelet makes it one hint that is not preferred */
+	assert_int_equal(by_rules, (COUNT(cases) - 1) * NR_POLICIES);
 }
 
 static void on_a_machine_of_one_node_single_numa_node_gives_no_affinity(void **state)
@@ -118,10 +136,10 @@ static void on_a_machine_of_one_node_single_numa_node_gives_no_affinity(void **s
 	const struct hint_list list = HINTS(BEST(1));
 
 	(void)state;
-	struct policy_answer got = merge_lists(POLICY_SINGLE_NUMA_NODE, &one, &list, 1);
-	check("one node", POLICY_SINGLE_NUMA_NODE, &got, (struct verdict){ANY, true, true});
-	got = merge_lists(POLICY_RESTRICTED, &one, &list, 1);
-	check("one node", POLICY_RESTRICTED, &got, (struct verdict){1, true, true});
+	assert_true(check_both("one node", POLICY_SINGLE_NUMA_NODE, &one, &list, 1,
+		(struct verdict){ANY, true, true}));
+	assert_true(check_both(
+		"one node", POLICY_RESTRICTED, &one, &list, 1, (struct verdict){1, true, true}));
 }
 
 /* Nodes 0 and 1 are far apart, 2 and 3 near; node 3 is nearest to itself. */
@@ -143,11 +161,9 @@ static void distances_count_for_best_effort_and_restricted_only(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < COUNT(cases); i++) {
-		struct policy_answer got = merge_lists(cases[i].policy, &space, &pairs, 1);
-
-		check("pairs", cases[i].policy, &got, cases[i].pair);
-		got = merge_lists(cases[i].policy, &space, &singles, 1);
-		check("singles", cases[i].policy, &got, cases[i].single);
+		assert_true(check_both("pairs", cases[i].policy, &space, &pairs, 1, cases[i].pair));
+		assert_true(check_both(
+			"singles", cases[i].policy, &space, &singles, 1, cases[i].single));
 	}
 }
 
@@ -196,16 +212,11 @@ static void families_are_judged_like_the_lists_they_stand_for(void **state)
 			lists[i] = written_out(&f[i], four.all, hint[i]);
 		}
 		for (int p = 0; p < NR_POLICIES; p++) {
-			struct policy_answer want = merge_lists(
+			struct policy_answer want = policy_merge_lists(
 						     (enum topology_policy)p, &four, lists, nr),
-					     got;
-			struct arena a;
+					     got = merge_families(
+						     (enum topology_policy)p, &four, f, nr);
 
-			arena_init(&a, WORK_BYTES);
-			assert_int_equal(policy_merge_families((enum topology_policy)p, &four, f,
-						 nr, &(struct budget){.endless = true}, &a, &got),
-				0);
-			arena_fini(&a);
 			check("families", (enum topology_policy)p, &got,
 				(struct verdict){want.affinity.mask.bits, want.affinity.preferred,
 					want.admit});
@@ -213,22 +224,20 @@ static void families_are_judged_like_the_lists_they_stand_for(void **state)
 	}
 }
 
-static void too_little_working_memory_is_told(void **state)
+static void too_little_working_memory_is_reported(void **state)
 {
-	const struct hint_list lists[] = {HINTS(BEST(1)), HINTS(BEST(1))};
 	struct family f = {.kind = FAMILY_ANY};
 	struct policy_answer got;
 	struct arena a;
 
 	(void)state;
 	arena_init(&a, 0);
-	assert_int_equal(
-		policy_merge_lists(POLICY_SINGLE_NUMA_NODE, &four, lists, 2, &a, &got), -ENOMEM);
-	assert_int_equal(policy_merge_lists(POLICY_RESTRICTED, &four, lists, 2, &a, &got), -ENOMEM);
 	assert_int_equal(policy_merge_families(POLICY_RESTRICTED, &four, &f, 1,
 				 &(struct budget){.endless = true}, &a, &got),
 		-ENOMEM);
-	assert_int_equal(policy_merge_lists(POLICY_NONE, &four, lists, 2, &a, &got), 0);
+	assert_int_equal(policy_merge_families(POLICY_NONE, &four, &f, 1,
+				 &(struct budget){.endless = true}, &a, &got),
+		0);
 }
 
 static void the_kubelets_limit_of_nodes_holds_for_all_but_none(void **state)
@@ -252,7 +261,7 @@ int main(void)
 		cmocka_unit_test(on_a_machine_of_one_node_single_numa_node_gives_no_affinity),
 		cmocka_unit_test(distances_count_for_best_effort_and_restricted_only),
 		cmocka_unit_test(families_are_judged_like_the_lists_they_stand_for),
-		cmocka_unit_test(too_little_working_memory_is_told),
+		cmocka_unit_test(too_little_working_memory_is_reported),
 		cmocka_unit_test(the_kubelets_limit_of_nodes_holds_for_all_but_none),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
