@@ -41,8 +41,18 @@ struct cpus_per_node {
 	uint8_t socket[NODES_MAX];       /* which one the node is on, numbered from 0 */
 };
 
-/* The hints for count exclusive CPUs (kubelet generateCPUTopologyHints): *f borrows *n, which is
- * filled here. count 0: no preference. */
+/* The hints for count exclusive CPUs (kubelet generateCPUTopologyHints) by what the nodes have:
+ * *f borrows *n. count 0: no preference. */
+struct cpus_wanted {
+	uint64_t count;
+	struct nodeset nodes;    /* those with CPUs */
+	struct nodeset reusable; /* those of CPUs that earlier init containers of the pod hold */
+	uint64_t nr_reusable;    /* how many of these; not among n->free */
+	unsigned nr_sockets;     /* align-by-socket: of the nodes' CPUs; 0: not asked for */
+};
+void cpus_family_by_node(
+	const struct cpus_wanted *w, const struct cpus_per_node *n, struct family *f);
+/* The same of a machine; *n is filled here. */
 void cpus_family(const struct topo *t, const struct cpu_options *o, const struct cpuset *available,
 	const struct cpuset *reusable, unsigned count, struct cpus_per_node *n, struct family *f);
 

@@ -3,18 +3,27 @@
 #include <codec/fields_json.h>
 #include <errno.h>
 #include <jansson.h>
+#include <numafit/cpus.h>
+#include <numafit/devices.h>
+#include <numafit/memory.h>
 #include <numafit/text.h>
 #include <string.h>
 
 /* Amounts below AMOUNT_MAX can be added up over all nodes. */
 #define AMOUNT_MAX (UINT64_C(1) << 56)
-enum { MIB_SHIFT = 20, FAMILIES_MAX = 64 };
+enum { MIB_SHIFT = 20, FAMILIES_MAX = 64, SOCKET_MAX = NODES_MAX - 1, WORK_BYTES = 1 << 20 };
 
 /* What reading needs besides the object. */
 struct reader {
 	struct arena *arena;
 	struct node_ids ids;
 };
+
+/* An object with no other keys than these. */
+static int check_object(json_t *v, const char *const *keys, struct err *e)
+{
+	return json_is_object(v) ? json_only_keys(v, keys, e) : json_want("an object", v, e);
+}
 
 static int too_large(struct err *e)
 {
@@ -72,60 +81,93 @@ static int read_row(const struct reader *r, json_t *object, uint64_t row[NODES_M
 	return 0;
 }
 
-/* The size that a mask has when it is preferred: the smallest by what the nodes have in all, or
- * `otherwise` when all of them are too small. */
-static unsigned size_by_capacity(struct nodeset ground, const struct family_demand *demand,
-	unsigned nr, unsigned otherwise, struct arena *a)
+/* A number that need not be there: 0 then. */
+static int read_amount(const json_t *item, const char *key, uint64_t *out, struct err *e)
 {
-	struct family f = {.kind = FAMILY_CAPACITY, .ground = ground, .nr_demands = nr};
+	const json_t *v = json_object_get(item, key);
+	int rc = v ? json_number(v, AMOUNT_MAX, out, e) : 0;
 
-	memcpy(f.demand, demand, nr * sizeof *demand);
-	struct budget endless = budget_of(0);
-	unsigned k = family_smallest(&f, &endless, a);
-	return k ? k : otherwise;
+	return rc ? err_add(e, rc, "%s", key) : 0;
 }
 
-/* The kubelet's generateCPUTopologyHints. */
-static int read_cpu(const struct reader *r, json_t *v, struct family *f, struct err *e)
+/* {id: amount}, which need not be there. */
+static int read_row_of(const struct reader *r, const json_t *item, const char *key,
+	uint64_t row[NODES_MAX], struct nodeset *named, struct err *e)
 {
-	static const char *const keys[] = {"kind", "cap", "avail", "request", NULL};
-	uint64_t *cap = arena_array(r->arena, NODES_MAX, sizeof *cap);
-	uint64_t *avail = arena_array(r->arena, NODES_MAX, sizeof *avail);
-	struct nodeset free = {0};
-	uint64_t request;
-	int rc = json_only_keys(v, keys, e);
+	json_t *v = json_object_get(item, key);
+	int rc = v ? read_row(r, v, row, named, e) : 0;
 
-	if (rc)
+	return rc ? err_add(e, rc, "%s", key) : 0;
+}
+
+/* {id: socket} of all those nodes, which need not be there: *nr is how many sockets, else 0. */
+static int read_sockets(const struct reader *r, const json_t *item, struct nodeset nodes,
+	uint8_t socket[NODES_MAX], unsigned *nr, struct err *e)
+{
+	uint64_t row[NODES_MAX] = {0}, sockets = 0;
+	struct nodeset named = {0};
+	int rc = read_row_of(r, item, "sockets", row, &named, e);
+
+	if (rc || !json_object_get(item, "sockets"))
 		return rc;
-	if (!cap || !avail)
-		return too_large(e);
-	rc = read_row(r, json_object_get(v, "cap"), cap, &f->ground, e);
-	if (rc)
-		return err_add(e, rc, "cap");
-	rc = read_row(r, json_object_get(v, "avail"), avail, &free, e);
-	if (rc)
-		return err_add(e, rc, "avail");
-	rc = json_number(json_object_get(v, "request"), AMOUNT_MAX, &request, e);
-	if (rc)
-		return err_add(e, rc, "request");
-	if (!request)
-		return 0; /* no preference */
-	const struct family_demand capacity = {.weight = cap, .need = request};
-	f->nr_demands = 1;
-	f->demand[0] = (struct family_demand){.weight = avail, .need = request};
-	f->preferred_size =
-		size_by_capacity(f->ground, &capacity, 1, nodeset_count(f->ground), r->arena);
-	f->kind = family_has(f, f->ground) ? FAMILY_CAPACITY : FAMILY_NONE;
+	nodeset_each (n, nodes) {
+		if (!nodeset_has(named, n) || row[n] > SOCKET_MAX)
+			return err_set(e, EINVAL, "sockets: node %u: should be from 0 to %d",
+				r->ids.id[n], SOCKET_MAX);
+		socket[n] = (uint8_t)row[n];
+		sockets |= UINT64_C(1) << row[n];
+	}
+	*nr = (unsigned)__builtin_popcountll(sockets);
 	return 0;
 }
 
-/* The memory manager's state, as far as it matters for the types asked for. */
+/* The CPU manager's. */
+static int read_cpu(const struct reader *r, json_t *v, struct family *f, struct err *e)
+{
+	static const char *const keys[] = {
+		"kind", "cap", "avail", "request", "reusable", "sockets", NULL};
+	struct cpus_per_node *n = arena_alloc(r->arena, sizeof *n);
+	uint64_t reusable[NODES_MAX] = {0};
+	struct cpus_wanted w = {0};
+	struct nodeset free = {0};
+	int rc = check_object(v, keys, e);
+
+	if (rc)
+		return rc;
+	if (!n)
+		return too_large(e);
+	rc = read_row(r, json_object_get(v, "cap"), n->total, &w.nodes, e);
+	if (rc)
+		return err_add(e, rc, "cap");
+	rc = read_row(r, json_object_get(v, "avail"), n->free, &free, e);
+	if (rc)
+		return err_add(e, rc, "avail");
+	rc = json_number(json_object_get(v, "request"), AMOUNT_MAX, &w.count, e);
+	if (rc)
+		return err_add(e, rc, "request");
+	rc = read_row_of(r, v, "reusable", reusable, &w.reusable, e);
+	if (!rc)
+		rc = read_sockets(r, v, w.nodes, n->socket, &w.nr_sockets, e);
+	if (rc)
+		return rc;
+	nodeset_each (node, w.reusable) {
+		w.nr_reusable += reusable[node];
+		if (!reusable[node])
+			w.reusable = nodeset_minus(w.reusable, nodeset_of(node));
+	}
+	cpus_family_by_node(&w, n, f);
+	return 0;
+}
+
+/* The memory manager's state, as far as it matters for the types asked for: kinds of memory, as
+ * the request names them. */
 struct mem {
-	unsigned nr_types;
 	const char *type[TOPO_KINDS];
-	uint64_t need[TOPO_KINDS];
-	uint64_t alloc[TOPO_KINDS][NODES_MAX], free[TOPO_KINDS][NODES_MAX];
-	struct nodeset known, busy, cells[NODES_MAX];
+	struct topo topo; /* only its nodes and kinds */
+	struct memory_state state;
+	struct memory_demand demand;
+	struct memory_reuse reuse;
+	struct memory_rows rows;
 };
 
 static int read_request(json_t *request, struct mem *m, struct err *e)
@@ -133,55 +175,70 @@ static int read_request(json_t *request, struct mem *m, struct err *e)
 	if (!json_is_object(request))
 		return json_want("an object", request, e);
 	for (void *it = json_object_iter(request); it; it = json_object_iter_next(request, it)) {
-		if (m->nr_types == TOPO_KINDS)
+		unsigned kind = m->topo.nr_kinds;
+
+		if (kind == TOPO_KINDS)
 			return err_set(e, ERANGE, "more than %d types of memory", TOPO_KINDS);
-		m->type[m->nr_types] = json_object_iter_key(it);
+		m->type[kind] = json_object_iter_key(it);
 		int rc = json_number(
-			json_object_iter_value(it), AMOUNT_MAX, &m->need[m->nr_types++], e);
+			json_object_iter_value(it), AMOUNT_MAX, &m->demand.bytes[kind], e);
 		if (rc)
 			return err_add(e, rc, "%.48s", json_object_iter_key(it));
+		m->demand.kinds |= 1u << kind;
+		m->topo.nr_kinds++;
 	}
 	return 0;
 }
 
 /* A type that the node does not name is none of it. */
-static int read_amounts(json_t *amounts, const struct mem *m, unsigned node,
-	uint64_t rows[TOPO_KINDS][NODES_MAX], struct err *e)
+static int read_amounts(
+	json_t *amounts, const struct mem *m, uint64_t bytes[TOPO_KINDS], struct err *e)
 {
 	if (!json_is_object(amounts))
 		return json_want("an object", amounts, e);
-	for (unsigned t = 0; t < m->nr_types; t++) {
-		const json_t *v = json_object_get(amounts, m->type[t]);
-		int rc = v ? json_number(v, AMOUNT_MAX, &rows[t][node], e) : 0;
+	for (unsigned k = 0; k < m->topo.nr_kinds; k++) {
+		const json_t *v = json_object_get(amounts, m->type[k]);
+		int rc = v ? json_number(v, AMOUNT_MAX, &bytes[k], e) : 0;
 
 		if (rc)
-			return err_add(e, rc, "%.48s", m->type[t]);
+			return err_add(e, rc, "%.48s", m->type[k]);
 	}
 	return 0;
 }
 
+static int check_mem_node(
+	const struct mem *m, const struct memory_node *node, unsigned at, struct err *e)
+{
+	if (!node->assignments && !nodeset_equal(node->group, nodeset_of(at)))
+		return err_set(e, EINVAL, "cells are other nodes, but assign is 0");
+	for (unsigned k = 0; k < m->topo.nr_kinds; k++)
+		if (node->free[k] > node->allocatable[k])
+			return err_set(e, EINVAL, "free: %.48s: more than alloc", m->type[k]);
+	return 0;
+}
+
 static int read_mem_node(
-	const struct reader *r, json_t *v, unsigned node, struct mem *m, struct err *e)
+	const struct reader *r, json_t *v, unsigned at, struct mem *m, struct err *e)
 {
 	static const char *const keys[] = {"assign", "cells", "alloc", "free", NULL};
+	struct memory_node *node = &m->state.node[at];
 	uint64_t assign;
-	int rc = json_only_keys(v, keys, e);
+	int rc = check_object(v, keys, e);
 
 	if (rc)
 		return rc;
 	rc = json_number(json_object_get(v, "assign"), AMOUNT_MAX, &assign, e);
 	if (rc)
 		return err_add(e, rc, "assign");
-	if (assign)
-		m->busy = nodeset_or(m->busy, nodeset_of(node));
-	rc = read_nodes(r, json_object_get(v, "cells"), true, &m->cells[node], e);
+	node->assignments = assign > 0;
+	rc = read_nodes(r, json_object_get(v, "cells"), true, &node->group, e);
 	if (rc)
 		return err_add(e, rc, "cells");
-	rc = read_amounts(json_object_get(v, "alloc"), m, node, m->alloc, e);
+	rc = read_amounts(json_object_get(v, "alloc"), m, node->allocatable, e);
 	if (rc)
 		return err_add(e, rc, "alloc");
-	rc = read_amounts(json_object_get(v, "free"), m, node, m->free, e);
-	return rc ? err_add(e, rc, "free") : 0;
+	rc = read_amounts(json_object_get(v, "free"), m, node->free, e);
+	return rc ? err_add(e, rc, "free") : check_mem_node(m, node, at, e);
 }
 
 static int read_mem_state(const struct reader *r, json_t *state, struct mem *m, struct err *e)
@@ -193,7 +250,7 @@ static int read_mem_state(const struct reader *r, json_t *state, struct mem *m, 
 
 		if (node < 0)
 			return node;
-		m->known = nodeset_or(m->known, nodeset_of((unsigned)node));
+		m->topo.nodes = nodeset_or(m->topo.nodes, nodeset_of((unsigned)node));
 		int rc = read_mem_node(r, json_object_iter_value(it), (unsigned)node, m, e);
 		if (rc)
 			return err_add(e, rc, "%.16s", json_object_iter_key(it));
@@ -201,193 +258,354 @@ static int read_mem_state(const struct reader *r, json_t *state, struct mem *m, 
 	return 0;
 }
 
-/* Whether the nodes may serve one container together: each that is in use alone, or with just its
- * group. */
-static bool may_share(const struct mem *m, struct nodeset mask)
+static int read_reuse(const struct reader *r, json_t *v, struct mem *m, struct err *e)
 {
-	if (nodeset_count(mask) == 1)
-		return nodeset_count(m->cells[nodeset_next(mask, 0)]) <= 1;
-	nodeset_each (n, nodeset_and(mask, m->busy))
-		if (!nodeset_equal(m->cells[n], mask))
-			return false;
-	return true;
-}
+	static const char *const keys[] = {"nodes", "bytes", NULL};
+	struct nodeset nodes = {0};
+	uint64_t bytes[TOPO_KINDS] = {0};
+	int rc = check_object(v, keys, e);
 
-/* Masks that hold a node in use stand outside the rule for the others. */
-static void add_groups(const struct mem *m, struct family *f)
-{
-	nodeset_each (n, m->busy) {
-		const struct nodeset masks[] = {nodeset_of(n), m->cells[n]};
-
-		for (size_t i = 0; i < sizeof masks / sizeof *masks; i++) {
-			struct family alone = *f;
-
-			alone.ground = masks[i];
-			alone.nr_extra = 0;
-			if (nodeset_within(masks[i], m->known) && may_share(m, masks[i]) &&
-				family_has(&alone, masks[i]) && !family_has(f, masks[i]))
-				f->extra[f->nr_extra++] = masks[i];
-		}
+	if (rc)
+		return rc;
+	rc = read_nodes(r, json_object_get(v, "nodes"), true, &nodes, e);
+	if (rc)
+		return err_add(e, rc, "nodes");
+	rc = read_amounts(json_object_get(v, "bytes"), m, bytes, e);
+	if (rc)
+		return err_add(e, rc, "bytes");
+	for (unsigned k = 0; k < m->topo.nr_kinds; k++) {
+		if (!bytes[k])
+			continue;
+		if (m->reuse.nr == MEMORY_REUSE_MAX)
+			return err_set(e, ERANGE, "more than %d amounts", MEMORY_REUSE_MAX);
+		m->reuse.entry[m->reuse.nr++] = (struct memory_block){k, nodes, bytes[k]};
 	}
+	return 0;
 }
 
-static void add_demands(
-	const struct mem *m, const uint64_t rows[TOPO_KINDS][NODES_MAX], struct family *f)
-{
-	for (unsigned t = 0; t < m->nr_types; t++)
-		f->demand[f->nr_demands++] =
-			(struct family_demand){.weight = rows[t], .need = m->need[t]};
-}
-
-/* The kubelet's calculateHints; every type gets the same masks. No mask at all is no preference. */
-static void mem_families(const struct reader *r, const struct mem *m, struct family *f, size_t *nr)
-{
-	struct family one = {.kind = FAMILY_CAPACITY, .ground = nodeset_minus(m->known, m->busy)};
-
-	add_demands(m, m->alloc, &one);
-	one.preferred_size = size_by_capacity(
-		m->known, one.demand, one.nr_demands, nodeset_count(m->known), r->arena);
-	add_demands(m, m->free, &one);
-	add_groups(m, &one);
-	if (!m->nr_types || (!one.nr_extra && !family_has(&one, one.ground)))
-		one = (struct family){.kind = FAMILY_ANY};
-	for (unsigned t = 0; t < (one.kind == FAMILY_ANY ? 1 : m->nr_types); t++)
-		f[(*nr)++] = one;
-}
-
+/* The memory manager's, one family for each type. */
 static int read_mem(const struct reader *r, json_t *v, struct family *f, size_t *nr, struct err *e)
 {
-	static const char *const keys[] = {"kind", "state", "request", NULL};
+	static const char *const keys[] = {"kind", "state", "request", "reusable", NULL};
+	const json_t *reusable = json_object_get(v, "reusable");
 	struct mem *m = arena_alloc(r->arena, sizeof *m);
-	int rc = json_only_keys(v, keys, e);
+	struct budget endless = budget_of(0);
+	int rc = check_object(v, keys, e);
 
 	if (rc)
 		return rc;
 	if (!m)
 		return too_large(e);
+	m->topo.ids = r->ids;
 	rc = read_request(json_object_get(v, "request"), m, e);
 	if (rc)
 		return err_add(e, rc, "request");
 	rc = read_mem_state(r, json_object_get(v, "state"), m, e);
 	if (rc)
 		return err_add(e, rc, "state");
-	nodeset_each (n, nodeset_minus(m->known, m->busy))
-		if (!nodeset_equal(m->cells[n], nodeset_of(n)))
-			return err_set(e, EINVAL,
-				"state: %u: cells are other nodes, but assign is 0", r->ids.id[n]);
-	mem_families(r, m, f, nr);
+	for (size_t i = 0; i < json_array_size(reusable); i++) {
+		rc = read_reuse(r, json_array_get(reusable, i), m, e);
+		if (rc)
+			return err_add(e, rc, "reusable: element %zu", i);
+	}
+	*nr += memory_families(
+		&m->topo, &m->state, &m->demand, &m->reuse, &m->rows, &endless, r->arena, &f[*nr]);
 	return 0;
 }
 
-/* All devices of a resource and the available ones, by the nodes that each lies on. */
-struct devices {
-	size_t nr_all, nr_avail, nr_named; /* nr_named: available ones, on nodes or not */
-	struct family_cover *all, *avail;
-	bool any_nodes; /* some device says where it is */
+/* The devices of a resource, in the order of "all". */
+struct claimed {
+	struct device *device;
+	bool *held, *reusable;
+	json_t *place; /* by id */
 };
 
-static int read_device(const struct reader *r, json_t *all, const char *name,
-	struct family_cover *cover, struct err *e)
+static int read_device(const struct reader *r, const json_t *nodes, struct device *d, struct err *e)
 {
-	const json_t *nodes = json_object_get(all, name);
-	int rc = 0;
-
-	*cover = (struct family_cover){.count = 1};
-	if (!json_is_null(nodes))
-		rc = read_nodes(r, nodes, false, &cover->nodes, e);
-	return rc ? err_add(e, rc, "%.48s", name) : 0;
+	d->healthy = true;
+	d->has_topology = !json_is_null(nodes);
+	d->placed = json_array_size(nodes);
+	return d->has_topology ? read_nodes(r, nodes, false, &d->nodes, e) : 0;
 }
 
-static int read_all(const struct reader *r, json_t *all, struct devices *d, struct nodeset *ground,
-	struct err *e)
+static int read_all(const struct reader *r, json_t *all, struct claimed *c, struct err *e)
 {
+	const size_t nr = json_object_size(all);
+	size_t i = 0;
+
 	if (!json_is_object(all))
 		return json_want("an object", all, e);
-	d->all = arena_array(r->arena, json_object_size(all), sizeof *d->all);
-	if (!d->all)
+	c->device = arena_array(r->arena, nr, sizeof *c->device);
+	c->held = arena_array(r->arena, nr, sizeof *c->held);
+	c->reusable = arena_array(r->arena, nr, sizeof *c->reusable);
+	if (!c->device || !c->held || !c->reusable)
 		return too_large(e);
-	for (void *it = json_object_iter(all); it; it = json_object_iter_next(all, it)) {
-		struct family_cover *cover = &d->all[d->nr_all++];
-		int rc = read_device(r, all, json_object_iter_key(it), cover, e);
+	for (void *it = json_object_iter(all); it; it = json_object_iter_next(all, it), i++) {
+		const char *id = json_object_iter_key(it);
+		int rc = read_device(r, json_object_iter_value(it), &c->device[i], e);
 
 		if (rc)
-			return rc;
-		d->any_nodes = d->any_nodes || json_array_size(json_object_iter_value(it));
-		*ground = nodeset_or(*ground, cover->nodes);
+			return err_add(e, rc, "%.48s", id);
+		c->device[i].id = id;
+		c->held[i] = true;
+		(void)json_object_set_new(c->place, id, json_integer((json_int_t)i));
 	}
 	return 0;
 }
 
-static int read_avail(
-	const struct reader *r, json_t *all, json_t *avail, struct devices *d, struct err *e)
+/* Set the flag of each device that the list names. */
+static int read_flags(
+	const json_t *list, const struct claimed *c, bool *flags, bool to, struct err *e)
 {
-	if (!json_is_array(avail))
-		return json_want("a list of devices", avail, e);
-	d->avail = arena_array(r->arena, json_array_size(avail), sizeof *d->avail);
-	if (!d->avail)
-		return too_large(e);
-	for (; d->nr_avail < json_array_size(avail); d->nr_avail++) {
-		const char *name = json_string_value(json_array_get(avail, d->nr_avail));
+	if (!json_is_array(list))
+		return json_want("a list of devices", list, e);
+	for (size_t i = 0; i < json_array_size(list); i++) {
+		const char *id = json_string_value(json_array_get(list, i));
+		const json_t *place = id ? json_object_get(c->place, id) : NULL;
 
-		if (!name || !json_object_get(all, name))
-			return err_set(e, EINVAL, "element %zu is no device of all", d->nr_avail);
-		int rc = read_device(r, all, name, &d->avail[d->nr_avail], e);
-		if (rc)
-			return rc;
+		if (!place)
+			return err_set(e, EINVAL, "element %zu is no device of all", i);
+		flags[json_integer_value(place)] = to;
 	}
 	return 0;
 }
 
-/* The kubelet's generateDeviceTopologyHints (1.36: masks over the nodes that own devices). */
-static int read_devices(const struct reader *r, json_t *v, struct family *f, struct err *e)
+/* devices_family() works on fixed memory, as a decision does. */
+static int work_on_claim(const struct reader *r, const struct device_claim *c, struct family *f)
 {
-	static const char *const keys[] = {"kind", "all", "avail", "request", NULL};
-	json_t *all = json_object_get(v, "all");
-	struct devices d = {0};
+	const size_t bytes = WORK_BYTES + 4 * c->resource->nr * sizeof(struct family_cover);
+	struct budget endless = budget_of(0);
+	char *memory = arena_alloc(r->arena, bytes);
+	struct arena work;
+
+	if (!memory)
+		return -ENOMEM;
+	arena_init_fixed(&work, memory, bytes);
+	return devices_family(c, nodeset_first(r->ids.nr), &endless, &work, f);
+}
+
+static int read_claim(
+	const struct reader *r, json_t *v, struct claimed *c, struct family *f, struct err *e)
+{
+	const json_t *reusable = json_object_get(v, "reusable");
 	uint64_t request;
-	int rc = json_only_keys(v, keys, e);
+	int rc = read_all(r, json_object_get(v, "all"), c, e);
 
-	if (rc)
-		return rc;
-	rc = read_all(r, all, &d, &f->ground, e);
 	if (rc)
 		return err_add(e, rc, "all");
-	rc = read_avail(r, all, json_object_get(v, "avail"), &d, e);
+	rc = read_flags(json_object_get(v, "avail"), c, c->held, false, e);
 	if (rc)
 		return err_add(e, rc, "avail");
+	rc = reusable ? read_flags(reusable, c, c->reusable, true, e) : 0;
+	if (rc)
+		return err_add(e, rc, "reusable");
 	rc = json_number(json_object_get(v, "request"), AMOUNT_MAX, &request, e);
 	if (rc)
 		return err_add(e, rc, "request");
-	if (!d.any_nodes)
-		return 0; /* no preference */
-	if (nodeset_empty(f->ground))
-		f->ground = nodeset_first(r->ids.nr);
-	const struct family_demand registered = {
-		.cover = d.all, .nr_covers = d.nr_all, .need = request};
-	f->nr_demands = 1;
-	f->demand[0] =
-		(struct family_demand){.cover = d.avail, .nr_covers = d.nr_avail, .need = request};
-	f->preferred_size =
-		size_by_capacity(f->ground, &registered, 1, nodeset_count(f->ground), r->arena);
-	f->kind = d.nr_avail >= request && family_has(f, f->ground) ? FAMILY_CAPACITY : FAMILY_NONE;
+	const struct device_resource resource = {
+		.name = "device", .nr = json_object_size(c->place), .device = c->device};
+	const struct device_claim claim = {&resource, request, c->held, c->reusable};
+	return work_on_claim(r, &claim, f) ? too_large(e) : 0;
+}
+
+/* The device manager's (1.36: masks over the nodes that own devices). */
+static int read_devices(const struct reader *r, json_t *v, struct family *f, struct err *e)
+{
+	static const char *const keys[] = {"kind", "all", "avail", "request", "reusable", NULL};
+	struct claimed c = {.place = json_object()};
+	int rc = check_object(v, keys, e);
+
+	if (!rc)
+		rc = read_claim(r, v, &c, f, e);
+	json_decref(c.place);
+	return rc;
+}
+
+static int read_covers(
+	const struct reader *r, const json_t *covers, struct family_demand *d, struct err *e)
+{
+	static const char *const keys[] = {"nodes", "count", NULL};
+	size_t nr = json_array_size(covers);
+	struct family_cover *cover = arena_array(r->arena, nr + 1, sizeof *cover);
+
+	if (!json_is_array(covers))
+		return json_want("a list", covers, e);
+	if (!cover)
+		return too_large(e);
+	for (size_t i = 0; i < nr; i++) {
+		json_t *v = json_array_get(covers, i);
+		int rc = check_object(v, keys, e);
+
+		if (!rc)
+			rc = read_nodes(r, json_object_get(v, "nodes"), true, &cover[i].nodes, e);
+		if (!rc)
+			rc = json_number(
+				json_object_get(v, "count"), AMOUNT_MAX / nr, &cover[i].count, e);
+		if (rc)
+			return err_add(e, rc, "element %zu", i);
+	}
+	d->cover = cover;
+	d->nr_covers = nr;
 	return 0;
+}
+
+static int read_demand(const struct reader *r, json_t *v, struct family_demand *d, struct err *e)
+{
+	static const char *const keys[] = {"weights", "covers", "base", "need", NULL};
+	const json_t *covers = json_object_get(v, "covers");
+	uint64_t *weight = arena_array(r->arena, NODES_MAX, sizeof *weight);
+	struct nodeset named = {0};
+	int rc = check_object(v, keys, e);
+
+	if (!rc && !weight)
+		rc = too_large(e);
+	if (!rc && covers && json_object_get(v, "weights"))
+		rc = err_set(e, EINVAL, "either weights or covers");
+	if (!rc)
+		rc = covers ? read_covers(r, covers, d, e)
+			    : read_row_of(r, v, "weights", weight, &named, e);
+	if (!rc)
+		rc = read_amount(v, "base", &d->base, e);
+	if (!rc)
+		rc = read_amount(v, "need", &d->need, e);
+	if (!rc && !covers)
+		d->weight = weight;
+	return rc;
+}
+
+/* Lists of a rule: its demands, its extra masks. */
+static int read_demands(const struct reader *r, const json_t *list, struct family *f, struct err *e)
+{
+	if (json_array_size(list) > FAMILY_DEMANDS)
+		return err_set(e, ERANGE, "more than %d", FAMILY_DEMANDS);
+	for (; f->nr_demands < json_array_size(list); f->nr_demands++) {
+		int rc = read_demand(
+			r, json_array_get(list, f->nr_demands), &f->demand[f->nr_demands], e);
+
+		if (rc)
+			return err_add(e, rc, "element %u", f->nr_demands);
+	}
+	return 0;
+}
+
+static int read_extra(const struct reader *r, const json_t *list, struct family *f, struct err *e)
+{
+	if (json_array_size(list) > FAMILY_EXTRA)
+		return err_set(e, ERANGE, "more than %d", FAMILY_EXTRA);
+	for (size_t i = 0; i < json_array_size(list); i++) {
+		struct nodeset *mask = &f->extra[f->nr_extra++];
+		int rc = read_nodes(r, json_array_get(list, i), true, mask, e);
+
+		if (!rc && nodeset_empty(*mask))
+			rc = err_set(e, EINVAL, "no node");
+		if (rc)
+			return err_add(e, rc, "element %zu", i);
+	}
+	return 0;
+}
+
+static int read_preference(const struct reader *r, json_t *v, struct family *f, struct err *e)
+{
+	uint8_t *socket = arena_array(r->arena, NODES_MAX, sizeof *socket);
+	uint64_t size = 0, touched = 0;
+	unsigned nr = 0;
+	int rc = socket ? read_amount(v, "preferred_size", &size, e) : too_large(e);
+
+	if (!rc)
+		rc = read_amount(v, "preferred_sockets", &touched, e);
+	if (!rc)
+		rc = read_sockets(r, v, nodeset_first(r->ids.nr), socket, &nr, e);
+	if (!rc && touched && !nr)
+		rc = err_set(e, EINVAL, "preferred_sockets: the key sockets is missing");
+	if (rc)
+		return rc;
+	f->preferred_size = size > NODES_MAX ? NODES_MAX + 1 : (unsigned)size;
+	f->preferred_sockets = touched > nr ? nr + 1 : (unsigned)touched;
+	f->socket_of_node = socket;
+	return 0;
+}
+
+/* struct family itself, as any manager could make it. */
+static int read_rule(const struct reader *r, json_t *v, struct family *f, struct err *e)
+{
+	static const char *const keys[] = {"kind", "ground", "required", "demands", "extra",
+		"preferred_size", "preferred_sockets", "sockets", NULL};
+	static const struct {
+		const char *key;
+		int (*read)(const struct reader *r, const json_t *list, struct family *f,
+			struct err *e);
+	} lists[] = {{"demands", read_demands}, {"extra", read_extra}};
+	const json_t *required = json_object_get(v, "required");
+	int rc = check_object(v, keys, e);
+
+	if (rc)
+		return rc;
+	rc = read_nodes(r, json_object_get(v, "ground"), true, &f->ground, e);
+	if (rc)
+		return err_add(e, rc, "ground");
+	rc = required ? read_nodes(r, required, true, &f->required, e) : 0;
+	if (rc)
+		return err_add(e, rc, "required");
+	for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
+		const json_t *list = json_object_get(v, lists[i].key);
+
+		if (list && !json_is_array(list))
+			rc = json_want("a list", list, e);
+		else if (list)
+			rc = lists[i].read(r, list, f, e);
+		if (rc)
+			return err_add(e, rc, "%s", lists[i].key);
+	}
+	f->kind = f->nr_extra || family_has(f, f->ground) ? FAMILY_CAPACITY : FAMILY_NONE;
+	return read_preference(r, v, f, e);
+}
+
+static int read_any(const struct reader *r, json_t *v, struct family *f, struct err *e)
+{
+	static const char *const keys[] = {"kind", NULL};
+
+	(void)r;
+	f->kind = FAMILY_ANY;
+	return check_object(v, keys, e);
+}
+
+static int read_none(const struct reader *r, json_t *v, struct family *f, struct err *e)
+{
+	int rc = read_any(r, v, f, e);
+
+	f->kind = FAMILY_NONE;
+	return rc;
 }
 
 /* One element becomes one family, memory one for each type. */
 static int read_family(
 	const struct reader *r, json_t *v, struct family *f, size_t *nr, struct err *e)
 {
+	static const struct {
+		const char *kind;
+		int (*read)(const struct reader *r, json_t *v, struct family *f, struct err *e);
+	} kinds[] = {{"cpu", read_cpu}, {"device", read_devices}, {"dev", read_devices},
+		{"rule", read_rule}, {"any", read_any}, {"none", read_none}};
 	const char *kind = json_string_value(json_object_get(v, "kind"));
 
 	if (!json_is_object(v))
 		return json_want("an object", v, e);
-	if (kind && text_equal(kind, "cpu"))
-		return read_cpu(r, v, &f[(*nr)++], e);
 	if (kind && text_equal(kind, "mem"))
 		return read_mem(r, v, f, nr, e);
-	if (kind && (text_equal(kind, "device") || text_equal(kind, "dev")))
-		return read_devices(r, v, &f[(*nr)++], e);
-	return err_set(e, EINVAL, "kind: should be cpu, mem or device");
+	for (size_t i = 0; kind && i < sizeof kinds / sizeof *kinds; i++)
+		if (text_equal(kind, kinds[i].kind))
+			return kinds[i].read(r, v, &f[(*nr)++], e);
+	return err_set(e, EINVAL, "kind: should be cpu, mem, device, rule, any or none");
+}
+
+/* The merge asks one family at most how many sockets a mask touches. */
+static int check_sockets(const struct families_question *q, struct err *e)
+{
+	unsigned nr = 0;
+
+	for (size_t i = 0; i < q->nr_families; i++)
+		nr += q->families[i].preferred_sockets > 0;
+	return nr > 1 ? err_set(e, EINVAL, "more than one prefers a number of sockets") : 0;
 }
 
 static int read_families(
@@ -410,7 +628,7 @@ static int read_families(
 			return err_add(e, rc, "element %zu", i);
 	}
 	q->families = f;
-	return 0;
+	return check_sockets(q, e);
 }
 
 int families_json_read(json_t *item, struct arena *a, struct families_question *q, struct err *e)

@@ -8,7 +8,19 @@
  *   {"kind": "cpu", "cap": {id: CPUs}, "avail": {id: CPUs}, "request": CPUs}
  *   {"kind": "mem", "state": {id: {"assign": blocks, "cells": [ids], "alloc": {type: bytes},
  *     "free": {type: bytes}}}, "request": {type: bytes}}
- *   {"kind": "device" or "dev", "all": {device: [ids]|null}, "avail": [devices], "request": nr} */
+ *   {"kind": "device" or "dev", "all": {device: [ids]|null}, "avail": [devices], "request": nr}
+ *   {"kind": "rule", "ground": [ids]}    struct family (family.h) itself
+ *   {"kind": "any"}, {"kind": "none"}    no preference; cannot be satisfied
+ * The first three become what the managers make of them (cpus.h, memory.h, devices.h). Besides they
+ * may have
+ *   cpu     "reusable": {id: CPUs}       held by the pod's earlier init containers, not in avail
+ *           "sockets": {id: socket}      align-by-socket is on
+ *   mem     "reusable": [{"nodes": [ids], "bytes": {type: bytes}}]
+ *   device  "reusable": [devices]
+ *   rule    "required": [ids], "extra": [[ids]], "preferred_size": nodes, "preferred_sockets": nr,
+ *           "sockets": {id: socket}, "demands": [{"weights": {id: amount}, "base": amount, "need":
+ *           amount}], where "covers": [{"nodes": [ids], "count": nr}] may stand for weights
+ * One family at most prefers a number of sockets. */
 
 struct families_question {
 	struct policy_question put_to;

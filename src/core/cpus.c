@@ -123,7 +123,7 @@ int cpus_check_whole_cores(const struct topo *t, const struct cpu_options *o,
 
 /* The fewest nodes whose CPUs would do, were they all free: reserved and busy ones count. All of
  * them when not even those would. */
-static unsigned fewest_nodes(const struct cpus_per_node *n, struct nodeset nodes, unsigned count)
+static unsigned fewest_nodes(const struct cpus_per_node *n, struct nodeset nodes, uint64_t count)
 {
 	uint64_t largest_first[NODES_MAX], sum = 0;
 	unsigned nr = 0;
@@ -161,42 +161,54 @@ static void number_sockets(const struct topo *t, struct cpus_per_node *n)
 
 /* The second way to be preferred: to touch exactly as many sockets as the preferred number of nodes
  * would fill (kubelet isHintSocketAligned). */
-static void prefer_sockets(const struct topo *t, struct cpus_per_node *n, struct family *f)
+static void prefer_sockets(
+	const struct cpus_wanted *w, const struct cpus_per_node *n, struct family *f)
 {
-	unsigned per_socket = nodeset_count(t->nodes_with_cpus) / t->nr_sockets;
+	unsigned per_socket = nodeset_count(w->nodes) / w->nr_sockets;
 
 	if (!per_socket)
 		return;
-	number_sockets(t, n);
 	f->socket_of_node = n->socket;
 	f->preferred_sockets = (f->preferred_size + per_socket - 1) / per_socket;
+}
+
+void cpus_family_by_node(
+	const struct cpus_wanted *w, const struct cpus_per_node *n, struct family *f)
+{
+	*f = (struct family){.resource = "cpu"};
+	if (!w->count)
+		return; /* FAMILY_ANY is 0 */
+	f->ground = w->nodes;
+	f->required = w->reusable;
+	f->nr_demands = 1;
+	f->demand[0] =
+		(struct family_demand){.weight = n->free, .base = w->nr_reusable, .need = w->count};
+	f->capacity.weight = n->allocatable;
+	f->unallocated.weight = n->free;
+	f->preferred_size = fewest_nodes(n, f->ground, w->count);
+	if (w->nr_sockets)
+		prefer_sockets(w, n, f);
+	f->kind = family_demand_met(&f->demand[0], f->ground) ? FAMILY_CAPACITY : FAMILY_NONE;
 }
 
 void cpus_family(const struct topo *t, const struct cpu_options *o, const struct cpuset *available,
 	const struct cpuset *reusable, unsigned count, struct cpus_per_node *n, struct family *f)
 {
-	unsigned reused = cpuset_count(reusable);
+	const struct cpus_wanted wanted = {.count = count,
+		.nodes = t->nodes_with_cpus,
+		.reusable = topo_nodes_of(t, reusable),
+		.nr_reusable = cpuset_count(reusable),
+		.nr_sockets = o->align_by_socket ? t->nr_sockets : 0};
 
-	*f = (struct family){.resource = "cpu"};
-	if (!count)
-		return; /* FAMILY_ANY is 0 */
 	*n = (struct cpus_per_node){0};
 	nodeset_each (node, t->nodes_with_cpus) {
 		n->total[node] = cpuset_count(&t->node[node].cpus);
 		n->free[node] = cpuset_count_and(&t->node[node].cpus, available);
 		n->allocatable[node] = n->total[node];
 	}
-	f->ground = t->nodes_with_cpus;
-	f->required = topo_nodes_of(t, reusable);
-	f->nr_demands = 1;
-	f->demand[0] = (struct family_demand){.weight = n->free, .base = reused, .need = count};
-	f->capacity.weight = n->allocatable;
-	f->unallocated.weight = n->free;
-	f->preferred_size = fewest_nodes(n, f->ground, count);
-	if (o->align_by_socket)
-		prefer_sockets(t, n, f);
-	f->kind = reused + cpuset_count_and(&t->cpus, available) >= count ? FAMILY_CAPACITY
-									  : FAMILY_NONE;
+	if (wanted.nr_sockets)
+		number_sockets(t, n);
+	cpus_family_by_node(&wanted, n, f);
 }
 
 void cpus_set_aside(const struct topo *t, const struct cpuset *reserved, struct cpus_per_node *n)

@@ -7,7 +7,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-enum { ARENA_BYTES = 1 << 20 };
+enum { ARENA_BYTES = 16 << 20 };
 
 static void ignore(void *ctx, const char *path, const char *wanted, const char *got)
 {

@@ -8,7 +8,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-enum { ARENA_BYTES = 1 << 20 };
+enum { ARENA_BYTES = 16 << 20 };
 
 /* A question that can be read has an answer, which names no node but the machine's. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

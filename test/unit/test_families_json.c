@@ -41,14 +41,17 @@ static char *answer(const char *policy, const char *families)
 #define CELL(assign, cells, free)                                                                  \
 	"{\"assign\":" assign ",\"cells\":" cells ",\"alloc\":{\"memory\":10},\"free\":{"          \
 	"\"memory\":" free "}}"
-#define MEM(a, b, c, request)                                                                      \
+#define MEM_AND(a, b, c, request, rest)                                                            \
 	"{\"kind\":\"mem\",\"state\":{\"0\":" a ",\"8\":" b ",\"250\":" c "},\"request\":"         \
-	"{" request "}}"
+	"{" request "}" rest "}"
+#define MEM(a, b, c, request) MEM_AND(a, b, c, request, "")
 #define DEVICES(all, avail, request)                                                               \
 	"{\"kind\":\"device\",\"all\":" all ",\"avail\":" avail ",\"request\":" request "}"
 #define GIVES(affinity, preferred)                                                                 \
 	"{\"affinity\":" affinity ",\"preferred\":" preferred ",\"admit\":true}"
-#define IDLE(id) CELL("0", "[" id "]", "10")
+#define RULE(rest) "{\"kind\":\"rule\",\"ground\":[0,8,250]," rest "}"
+#define SOCKETS    "\"preferred_sockets\":1,\"sockets\":{\"0\":1,\"8\":1,\"250\":0}"
+#define IDLE(id)   CELL("0", "[" id "]", "10")
 
 static const struct {
 	const char *families, *answer;
@@ -83,9 +86,60 @@ static const struct {
 	{"[" DEVICES("{\"a\":[0],\"b\":[8]}", "[\"a\"]", "2") "]", GIVES("[0,8,250]", "false")},
 	{"[" DEVICES("{\"a\":[7],\"b\":[250]}", "[\"b\"]", "1") "]", GIVES("[250]", "true")},
 	{"[" DEVICES("{\"a\":[7]}", "[\"a\"]", "1") "]", GIVES("[0,8,250]", "false")},
+	/* what an init container holds counts, on masks with all of its nodes */
+	{"[" CPU("{\"0\":4,\"8\":4,\"250\":0}", "6,\"reusable\":{\"0\":0,\"250\":2}") "]",
+		GIVES("[0,250]", "false")},
+	{"[" CPU("{\"0\":4,\"8\":4,\"250\":0}", "2,\"reusable\":{\"250\":2}") "]",
+		GIVES("[250]", "true")},
+	{"[" MEM_AND(CELL("1", "[0]", "2"), IDLE("8"), IDLE("250"), "\"memory\":5",
+		 ",\"reusable\":[{\"nodes\":[0],\"bytes\":{\"memory\":3}}]") "]",
+		GIVES("[0]", "true")},
+	{"[" DEVICES("{\"a\":[0,8],\"b\":[8],\"c\":[250]}", "[\"b\",\"c\"]",
+		 "2,\"reusable\":[\"a\"]") "]",
+		GIVES("[8]", "true")},
+	{"[" DEVICES("{\"a\":[0],\"b\":[8],\"c\":[250]}", "[\"b\",\"c\"]",
+		 "1,\"reusable\":[\"a\"]") "]",
+		GIVES("[0]", "true")},
+	/* align-by-socket: two of three nodes have enough, and as many sockets as two would fill */
+	{"[" CPU("{\"0\":4,\"8\":4,\"250\":4}", "9,\"sockets\":{\"0\":0,\"8\":1,\"250\":1}") "]",
+		GIVES("[0,8,250]", "true")},
+	{"[" CPU("{\"0\":4,\"8\":4,\"250\":4}", "9,\"sockets\":{\"0\":0,\"8\":1,\"250\":2}") "]",
+		GIVES("[0,8,250]", "false")},
+	{"[{\"kind\":\"any\"}]", GIVES("[0,8,250]", "true")},
+	{"[{\"kind\":\"none\"}," CPU("{\"8\":8}", "1") "]", GIVES("[8]", "false")},
+	{"[" RULE("\"preferred_size\":2") "]", GIVES("[0,8]", "true")},
+	{"[" RULE("\"preferred_size\":2,\"required\":[250]") "]", GIVES("[0,250]", "true")},
+	{"[" RULE("\"preferred_size\":1,\"demands\":[{\"weights\":{\"8\":2,\"0\":1},\"base\":3,"
+		  "\"need\":5},{\"covers\":[{\"nodes\":[0,250],\"count\":2}],\"need\":1}]") "]",
+		GIVES("[0,8]", "false")},
+	{"[" RULE("\"required\":[0,8,250],\"extra\":[[8]],\"preferred_size\":1") "]",
+		GIVES("[8]", "true")},
+	{"[" RULE("\"demands\":[{\"need\":1}]") "]", GIVES("[0,8,250]", "false")},
+	{"[" RULE("\"preferred_sockets\":2,\"sockets\":{\"0\":1,\"8\":1,\"250\":0}") "]",
+		GIVES("[0,250]", "true")},
+	{"[" RULE("\"preferred_sockets\":1") "]",
+		"families: element 0: preferred_sockets: the key sockets is missing"},
+	{"[" RULE("\"sockets\":{\"0\":1}") "]",
+		"families: element 0: sockets: node 8: should be from 0 to 63"},
+	{"[" RULE(SOCKETS) "," RULE(SOCKETS) "]",
+		"families: more than one prefers a number of sockets"},
+	{"[" RULE("\"demands\":[7]") "]",
+		"families: element 0: demands: element 0: should be an object, is an integer"},
+	{"[" RULE("\"demands\":[{\"weights\":{},\"covers\":[]}]") "]",
+		"families: element 0: demands: element 0: either weights or covers"},
+	{"[" RULE("\"extra\":[[]]") "]", "families: element 0: extra: element 0: no node"},
+	{"[" RULE("\"extra\":7") "]",
+		"families: element 0: extra: should be a list, is an integer"},
+	{"[{\"kind\":\"rule\"}]",
+		"families: element 0: ground: should be a list of node ids, is nothing"},
+	{"[" MEM(CELL("0", "[0]", "11"), IDLE("8"), IDLE("250"), "\"memory\":1") "]",
+		"families: element 0: state: 0: free: memory: more than alloc"},
+	{"[" MEM_AND(IDLE("0"), IDLE("8"), IDLE("250"), "\"memory\":1", ",\"reusable\":[7]") "]",
+		"families: element 0: reusable: element 0: should be an object, is an integer"},
 	{"7", "families: should be a list, is an integer"},
 	{"[7]", "families: element 0: should be an object, is an integer"},
-	{"[{\"kind\":\"gpu\"}]", "families: element 0: kind: should be cpu, mem or device"},
+	{"[{\"kind\":\"gpu\"}]", "families: element 0: kind: should be cpu, mem, device, "
+				 "rule, any or none"},
 	{"[{\"kind\":\"cpu\",\"x\":1}]", "families: element 0: unknown key \"x\""},
 	{"[{\"kind\":\"cpu\"}]", "families: element 0: cap: should be an object, is nothing"},
 	{"[" CPU("{\"1\":1}", "1") "]", "families: element 0: avail: node 1 is not in nodes"},

@@ -58,7 +58,7 @@ const (
 // benchMerge merges lists that name every set of nodes, as the kubelet does after it has asked its
 // managers.
 func benchMerge(version string, preferred bool) (r peerRow) {
-	q := &mergeQuestion{Policy: topologymanager.PolicyBestEffort}
+	q := &topologyManager{Policy: topologymanager.PolicyBestEffort}
 	for node := range benchNodes {
 		q.Nodes = append(q.Nodes, node)
 	}
@@ -72,12 +72,13 @@ func benchMerge(version string, preferred bool) (r peerRow) {
 		}
 		list = append(list, hint{mask, preferred && len(mask) == 1})
 	}
-	for i := range mergeLists {
-		q.Providers = append(q.Providers, map[string][]hint{fmt.Sprintf("r%d", i): list})
+	var providers []map[string][]hint
+	for range mergeLists {
+		providers = append(providers, map[string][]hint{"r": list})
 	}
 	policy, err := q.newPolicy()
 	must(err)
-	hints := upstreamHints(q.Providers)
+	hints := upstreamHints(providers)
 	var allocated uint64
 	for range mergeRuns {
 		var best topologymanager.TopologyHint

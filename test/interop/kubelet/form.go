@@ -17,8 +17,8 @@ type form struct {
 	answer    func(question []byte) (any, error)
 	// known names upstream's bug that explains why the answers differ; "" when none does.
 	known func(question []byte, upstream, ours value) string
-	// describe sorts a case into the histogram: axis, class.
-	describe func(question []byte, upstream value, count func(axis, class string))
+	// describe sorts a case, as generate made it, into the histogram: axis, class.
+	describe func(question any, upstream value, count func(axis, class string))
 	// shrinks lists what may be left out of a question, outermost first: patterns of JSON paths,
 	// where * is every element or member.
 	shrinks []string
@@ -53,8 +53,8 @@ func formOf[Q any](name, key string, generate func(*random) *Q, answer func(*Q) 
 		known: func(question []byte, upstream, ours value) string {
 			return known(read[Q](question), upstream, ours)
 		},
-		describe: func(question []byte, upstream value, count func(axis, class string)) {
-			describe(read[Q](question), upstream, count)
+		describe: func(question any, upstream value, count func(axis, class string)) {
+			describe(question.(*Q), upstream, count)
 		},
 	}
 }

@@ -12,12 +12,16 @@ import (
 
 var forms = []*form{mergeForm, cpuForm, memoryForm, nodeForm}
 
-// What a run must have seen to be worth its name: merges that found nothing preferred, and pods
-// that were refused, in percent of all merges.
+// What a run must have seen to be worth its name: merges that found nothing preferred, pods that
+// were refused, and what is in the families, in percent of all merges.
 const (
 	nonPreferredFloor = 30
 	refusedFloor      = 10
+	mergesWithFloor   = 5
 )
+
+var mergesWith = []string{"any", "none", "sockets", "required nodes", "extra masks", "covers",
+	"memory groups", "devices on several nodes", "reusable CPUs", "reusable memory", "reusable devices"}
 
 // One CPU assignment takes milliseconds, and some of them do hang.
 const cpuPatience = time.Second
@@ -46,7 +50,7 @@ func main() {
 	}
 	var o options
 	counts := map[*form]*int{
-		mergeForm:  flag.Int("merges", 200000, "merges of hint lists"),
+		mergeForm:  flag.Int("merges", 200000, "merges of families of hints"),
 		cpuForm:    flag.Int("cpus", 50000, "CPU assignments"),
 		memoryForm: flag.Int("memories", 5000, "sequences of memory allocations"),
 		nodeForm:   flag.Int("sequences", 5000, "sequences of whole admissions"),
@@ -96,8 +100,11 @@ func runAll(o options, counts map[*form]*int) (sum totals) {
 		t := run(o, f, *counts[f])
 		t.print(o, f)
 		if f == mergeForm {
-			t.mustReach("preferred false", nonPreferredFloor)
-			t.mustReach("admit false", refusedFloor)
+			t.mustReach("result", "preferred false", nonPreferredFloor)
+			t.mustReach("result", "admit false", refusedFloor)
+			for _, what := range mergesWith {
+				t.mustReach("with", what, mergesWithFloor)
+			}
 		}
 		sum.passed += t.passed
 		sum.failed += t.failed

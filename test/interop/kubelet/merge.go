@@ -15,13 +15,20 @@ type hint struct {
 	Preferred bool  `json:"preferred"`
 }
 
-type mergeQuestion struct {
-	Name      string              `json:"name"`
+// topologyManager is the machine and the configuration of one.
+type topologyManager struct {
 	Nodes     []int               `json:"nodes"`
 	Distances map[string][]uint64 `json:"distances,omitempty"`
 	Policy    string              `json:"policy"`
 	Options   map[string]any      `json:"options"`
-	Providers []map[string][]hint `json:"providers"`
+}
+
+// A merge of families of hints: rules for numafit, and for upstream what they stand for, written
+// out.
+type mergeQuestion struct {
+	Name string `json:"name"`
+	topologyManager
+	Families []*family `json:"families"`
 }
 
 type mergeAnswer struct {
@@ -30,9 +37,10 @@ type mergeAnswer struct {
 	Admit     bool  `json:"admit"`
 }
 
-var mergeForm = formOf("merge", "providers", randomMerge, upstreamMerge,
+var mergeForm = formOf("merge", "families", randomMerge, upstreamMerge,
 	func(q *mergeQuestion, upstream, ours value) string { return "" },
-	describeMerge, "providers", "providers.*", "providers.*.*")
+	describeMerge, "families", "families.*.demands", "families.*.extra", "families.*.reusable",
+	"families.*.avail", "options")
 
 // distancesById gives node id its row. Upstream looks distances up by id, also in a machine whose
 // ids have gaps, where the kernel's rows are shorter: it would die there. Give it rows that bear
@@ -51,16 +59,16 @@ func distancesById(nodes []int, rows map[string][]uint64, id int) []uint64 {
 
 const bitsOfMask = 64
 
-func (q *mergeQuestion) newPolicy() (topologymanager.Policy, error) {
+func (m *topologyManager) newPolicy() (topologymanager.Policy, error) {
 	var nodes []cadvisor.Node
-	for _, id := range q.Nodes {
-		nodes = append(nodes, cadvisor.Node{Id: id, Distances: distancesById(q.Nodes, q.Distances, id)})
+	for _, id := range m.Nodes {
+		nodes = append(nodes, cadvisor.Node{Id: id, Distances: distancesById(m.Nodes, m.Distances, id)})
 	}
 	options := map[string]string{}
-	for name, v := range q.Options {
+	for name, v := range m.Options {
 		options[name] = fmt.Sprint(v)
 	}
-	manager, err := topologymanager.NewManager(nodes, q.Policy, topologymanager.ContainerTopologyScope, options)
+	manager, err := topologymanager.NewManager(nodes, m.Policy, topologymanager.ContainerTopologyScope, options)
 	if err != nil {
 		return nil, err
 	}
@@ -72,8 +80,16 @@ func upstreamMerge(q *mergeQuestion) any {
 	if err != nil {
 		return refusal{err.Error()}
 	}
-	best, admit := policy.Merge(klog.Background(), upstreamHints(q.Providers))
+	best, admit := policy.Merge(klog.Background(), upstreamHints(q.providers()))
 	return mergeAnswer{bitsOf(best), best.Preferred, admit}
+}
+
+// providers are what each family's provider hands to the Topology Manager.
+func (q *mergeQuestion) providers() (all []map[string][]hint) {
+	for _, f := range q.Families {
+		all = append(all, f.hints(q.Nodes))
+	}
+	return all
 }
 
 func upstreamHints(providers []map[string][]hint) (all []map[string][]topologymanager.TopologyHint) {
@@ -117,33 +133,51 @@ func bitsOf(h topologymanager.TopologyHint) []int {
 
 // Upstream looks at each combination of one hint from every list, some million a second: few of the
 // cases are large.
-const permutationsMax, permutationsOften = 100000, 500
+const permutationsMax, permutationsOften = 60000, 300
 
 func randomMerge(r *random) *mergeQuestion {
 	nodes := randomNodes(r, r.between(1, 8))
-	q := &mergeQuestion{
+	q := &mergeQuestion{topologyManager: topologyManager{
 		Nodes:   nodes,
 		Policy:  policyOf(r),
 		Options: map[string]any{},
-	}
+	}}
 	if r.chance(50) {
 		q.Options["prefer-closest-numa-nodes"] = r.chance(85)
 	}
 	if r.chance(5) {
 		q.Options["max-allowable-numa-nodes"] = r.between(8, 16)
 	}
-	if q.Options["prefer-closest-numa-nodes"] != nil || r.chance(30) {
+	if q.Options["prefer-closest-numa-nodes"] != nil || r.chance(5) {
 		q.Distances = randomDistances(r, nodes)
 	}
-	left := permutationsOften
+	m := &maker{random: r, nodes: nodes, narrow: r.chance(60), permutations: permutationsOften}
 	if r.chance(1) {
-		left = permutationsMax
+		m.permutations = permutationsMax
 	}
 	for i := r.IntN(5); i >= 0; i-- {
-		q.Providers = append(q.Providers, randomProvider(r, nodes, &left))
+		if f := m.familyThatFits(); f != nil {
+			q.Families = append(q.Families, f)
+		}
 	}
 	return q
 }
+
+// familyThatFits is one that does not make too many permutations; nil when none came up.
+func (m *maker) familyThatFits() *family {
+	sockets := m.sockets
+	for range triesToFit {
+		f := m.family()
+		if product := f.product(m.nodes); product <= m.permutations {
+			m.permutations /= product
+			return f
+		}
+		m.sockets, m.narrow = sockets, true
+	}
+	return nil
+}
+
+const triesToFit = 3
 
 func policyOf(r *random) string {
 	if r.chance(3) {
@@ -152,102 +186,14 @@ func policyOf(r *random) string {
 	return pick(r, "best-effort", "best-effort", "restricted", "restricted", "single-numa-node")
 }
 
-func randomProvider(r *random, nodes []int, left *int) map[string][]hint {
-	if r.chance(8) {
-		return nil
-	}
-	lists := map[string][]hint{}
-	shape := r.IntN(3)
-	for i := r.IntN(3); i > 0 || len(lists) == 0 && !r.chance(5); i-- {
-		list := randomList(r, nodes, shape, min(*left, 255))
-		*left /= max(1, len(list))
-		lists[fmt.Sprintf("r%d", len(lists))] = list
-	}
-	return lists
-}
-
-func randomList(r *random, nodes []int, shape, most int) []hint {
-	switch {
-	case r.chance(4):
-		return nil
-	case r.chance(3):
-		return []hint{}
-	case shape == 0:
-		return anyHints(r, nodes, min(most, r.between(1, 12)))
-	default:
-		return capacityHints(r, nodes, most)
-	}
-}
-
-// anyHints are what no provider of the kubelet's would say, but a merge has to bear.
-func anyHints(r *random, nodes []int, count int) (list []hint) {
-	preferred := pick(r, 5, 50, 95)
-	for range count {
-		var mask []int
-		switch {
-		case r.chance(4): // nil
-		case r.chance(3):
-			mask = []int{}
-		case r.chance(3):
-			mask = append(some(r, nodes, r.IntN(len(nodes))), r.IntN(bitsOfMask))
-		default:
-			mask = some(r, nodes, r.between(1, len(nodes)))
-		}
-		list = append(list, hint{mask, r.chance(preferred)})
-	}
-	return list
-}
-
-// capacityHints are what a provider with something on each node says: the masks that have enough,
-// those of the smallest size that could ever have enough preferred.
-func capacityHints(r *random, nodes []int, most int) []hint {
-	free, capacity, total := map[int]int{}, map[int]int{}, 0
-	for _, node := range nodes {
-		capacity[node] = r.between(0, 8)
-		free[node] = r.between(0, capacity[node])
-		total += free[node]
-	}
-	if r.chance(50) { // as on a fresh machine
-		free = capacity
-	}
-	want, smallest := r.between(1, max(1, total)), len(nodes)
-	if r.chance(70) {
-		want = r.between(1, 4)
-	}
-	list := []hint{}
-	for set := 1; set < 1<<len(nodes); set++ {
-		var mask []int
-		has, could := 0, 0
-		for i, node := range nodes {
-			if set&(1<<i) != 0 {
-				mask = append(mask, node)
-				has += free[node]
-				could += capacity[node]
-			}
-		}
-		if could >= want {
-			smallest = min(smallest, len(mask))
-		}
-		if has >= want {
-			list = append(list, hint{Mask: mask})
-		}
-	}
-	if len(list) > most {
-		list = some(r, list, most)
-	}
-	for i := range list {
-		list[i].Preferred = len(list[i].Mask) == smallest
-	}
-	return list
-}
-
 func describeMerge(q *mergeQuestion, upstream value, count func(axis, class string)) {
-	lists := 0
-	for _, provider := range q.Providers {
-		lists += max(1, len(provider))
+	for _, f := range q.Families {
+		for _, what := range f.with() {
+			count("with", what)
+		}
 	}
 	count("n", strconv.Itoa(len(q.Nodes)))
-	count("lists", strconv.Itoa(lists))
+	count("families", strconv.Itoa(len(q.Families)))
 	count("policy", q.Policy)
 	count("closest", fmt.Sprint(q.Options["prefer-closest-numa-nodes"] == true))
 	if member(upstream, "error") != nil {

@@ -53,8 +53,23 @@ func (p *pair) stop() {
 	p.numafit.stop()
 }
 
+func (p *pair) tellUpstream(question []byte) error {
+	err := p.upstream.tell(fmt.Appendf(nil, `{"form":"%s","question":%s}`, p.form.name, question))
+	if err != nil {
+		p.upstream.stop()
+	}
+	return err
+}
+
 func (p *pair) askUpstream(question []byte) (value, error) {
-	line, err := p.upstream.ask(encode(upstreamQuestion{p.form.name, question}))
+	if err := p.tellUpstream(question); err != nil {
+		return nil, err
+	}
+	return p.hearUpstream()
+}
+
+func (p *pair) hearUpstream() (value, error) {
+	line, err := p.upstream.hear()
 	if err != nil {
 		return nil, err
 	}
@@ -91,10 +106,14 @@ type outcome struct {
 }
 
 func (p *pair) compare(question []byte) (o outcome, err error) {
-	if o.ours, err = p.askNumafit(question); err != nil {
+	if err = p.tellUpstream(question); err != nil {
 		return o, err
 	}
-	if o.upstream, err = p.askUpstream(question); err != nil {
+	if o.ours, err = p.askNumafit(question); err != nil {
+		p.upstream.stop() // it has an answer that nobody waits for
+		return o, err
+	}
+	if o.upstream, err = p.hearUpstream(); err != nil {
 		return o, err
 	}
 	if o.difference = difference("result", o.upstream, o.ours); o.difference != "" {
@@ -103,13 +122,15 @@ func (p *pair) compare(question []byte) (o outcome, err error) {
 	return o, nil
 }
 
-func question(o options, f *form, number int) []byte {
-	v, err := decode(encode(f.generate(caseRandom(o.seed, f, number))))
-	if err != nil {
-		panic(err)
+// question is one as the form makes it, and as JSON.
+func question(o options, f *form, number int) (made any, text []byte) {
+	const unnamed = `{"name":"",`
+	made = f.generate(caseRandom(o.seed, f, number))
+	text, ok := bytes.CutPrefix(encode(made), []byte(unnamed))
+	if !ok {
+		panic("the first key of a question is its name")
 	}
-	v.(map[string]any)["name"] = fmt.Sprintf("%s-%d-%d", f.name, o.seed, number)
-	return encode(v)
+	return made, fmt.Appendf(nil, `{"name":"%s-%d-%d",%s`, f.name, o.seed, number, text)
 }
 
 // run asks count questions of one form, several at a time. The first difference is the one of the
@@ -131,11 +152,11 @@ func run(o options, f *form, count int) totals {
 				if number >= o.first+count {
 					return
 				}
-				q := question(o, f, number)
+				made, q := question(o, f, number)
 				result, err := p.compare(q)
 				lock.Lock()
 				if err == nil {
-					t.add(f, q, result)
+					t.add(f, made, result)
 				} else {
 					t.failed++
 				}
@@ -163,7 +184,7 @@ func run(o options, f *form, count int) totals {
 
 func (o outcome) isNew() bool { return o.difference != "" && o.known == "" }
 
-func (t *totals) add(f *form, question []byte, o outcome) {
+func (t *totals) add(f *form, question any, o outcome) {
 	f.describe(question, o.upstream, t.count)
 	switch {
 	case o.known != "":
@@ -222,10 +243,10 @@ func byNumberThenName(a, b string) int {
 	return strings.Compare(a, b)
 }
 
-// mustReach fails the run when too few results are of a class for it to prove anything.
-func (t *totals) mustReach(class string, percent int) {
+// mustReach fails the run when too few cases are of a class for it to prove anything.
+func (t *totals) mustReach(axis, class string, percent int) {
 	all := t.passed + t.failed
-	if n := t.classes["result"][class]; n*100 < all*percent {
+	if n := t.classes[axis][class]; n*100 < all*percent {
 		fmt.Printf("too few to prove anything: %d of %d are %s, wanted %d %%\n", n, all, class, percent)
 		t.failed++
 	}
@@ -286,7 +307,7 @@ func emit(o options) error {
 	out := bufio.NewWriter(os.Stdout)
 	defer out.Flush()
 	for number, written := o.first, 0; written < o.emit; number++ {
-		q := question(o, f, number)
+		_, q := question(o, f, number)
 		if len(q) > o.bytes {
 			continue
 		}

@@ -37,7 +37,7 @@ func setUp() {
 	klog.SetLogger(logr.Discard())
 	must(feature.DefaultMutableFeatureGate.SetFromMap(map[string]bool{
 		string(features.CPUManagerPolicyAlphaOptions): true}))
-	debug.SetGCPercent(400) // memory is cheap here, and the heap small
+	debug.SetGCPercent(1600) // memory is cheap here, and the heap small
 }
 
 func serve(in io.Reader, out io.Writer) {
