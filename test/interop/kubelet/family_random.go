@@ -10,19 +10,27 @@ type maker struct {
 	*random
 	nodes        []int
 	narrow       bool // ask for so much that few sets of nodes have it
+	about        bool // for about half of what there is of CPUs, memory or by a rule
 	sockets      bool // there is one that prefers sockets
 	permutations int  // there may yet be so many times as many
 }
 
+// How often, of 20 families: less what is above.
+const aCPU, aMemory, aDevice, aRule = 4, 9, 13, 18
+
 func (m *maker) family() *family {
-	switch kind := m.IntN(20); {
-	case kind < 5:
+	kind := m.IntN(20)
+	if m.about {
+		kind = pick(m.random, aCPU, aMemory, aRule, aRule)
+	}
+	switch {
+	case kind <= aCPU:
 		return &family{m.cpu()}
-	case kind < 10:
+	case kind <= aMemory:
 		return &family{m.memory()}
-	case kind < 14:
+	case kind <= aDevice:
 		return &family{m.devices()}
-	case kind < 19:
+	case kind <= aRule:
 		return &family{m.rule()}
 	default:
 		return &family{&plainFamily{pick(m.random, "any", "none")}}
@@ -35,6 +43,8 @@ func (m *maker) someNodes() []int { return some(m.random, m.nodes, m.between(1, 
 // want is an amount of which there is so much in all.
 func (m *maker) want(all int) int {
 	switch {
+	case m.about:
+		return m.between(max(1, all*3/10), max(1, all*8/10))
 	case m.narrow:
 		return m.between(max(1, all*2/3), all+1)
 	case m.chance(70):
@@ -216,7 +226,7 @@ func (m *maker) rule() *anyRule {
 	if m.chance(25) {
 		f.Required = some(m.random, f.Ground, m.between(0, min(2, len(f.Ground))))
 	}
-	for range pick(m.random, 0, 1, 1, 2, 3) {
+	for range pick(m.random, 0, 1, 1, 2, 3) + number(m.about) {
 		f.Demands = append(f.Demands, m.demand(f.Ground))
 	}
 	for range pick(m.random, 0, 0, 1, 3) {

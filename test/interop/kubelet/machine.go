@@ -100,8 +100,9 @@ const (
 
 func randomDistances(r *random, nodes []int) map[string][]uint64 {
 	rows := map[string][]uint64{}
-	levels := r.between(1, 3)
+	levels := r.between(1, 4)
 	symmetric := r.chance(80)
+	socket := r.between(2, 4) // nodes of one
 	for i, node := range nodes {
 		row := make([]uint64, len(nodes))
 		for j, other := range nodes {
@@ -112,6 +113,11 @@ func randomDistances(r *random, nodes []int) map[string][]uint64 {
 				row[j] = rows[strconv.Itoa(other)][i]
 			case levels == 1:
 				row[j] = 20
+			case levels == 4: // as sockets have it
+				row[j] = uint64(pick(r, 12, 12, 12, 13))
+				if i/socket != j/socket {
+					row[j] = uint64(22 + 10*max(i/socket-j/socket, j/socket-i/socket))
+				}
 			case levels == 2: // pairs of neighbours, as in one socket
 				row[j] = uint64(pick(r, 12, 12, 32) + 20*(max(i/2, j/2)-min(i/2, j/2)))
 			default:

@@ -142,7 +142,14 @@ func randomMerge(r *random) *mergeQuestion {
 		Policy:  policyOf(r),
 		Options: map[string]any{},
 	}}
-	if r.chance(50) {
+	m := &maker{random: r, nodes: nodes, narrow: r.chance(60), permutations: permutationsOften}
+	families := r.between(1, 5)
+	switch {
+	case len(nodes) > 4 && r.chance(40): // many sets have enough, and which is the closest?
+		m.about, families = true, r.between(1, 2)
+		q.Policy = pick(r, "best-effort", "restricted")
+		q.Options["prefer-closest-numa-nodes"] = true
+	case r.chance(50):
 		q.Options["prefer-closest-numa-nodes"] = r.chance(85)
 	}
 	if r.chance(5) {
@@ -151,11 +158,10 @@ func randomMerge(r *random) *mergeQuestion {
 	if q.Options["prefer-closest-numa-nodes"] != nil || r.chance(5) {
 		q.Distances = randomDistances(r, nodes)
 	}
-	m := &maker{random: r, nodes: nodes, narrow: r.chance(60), permutations: permutationsOften}
 	if r.chance(1) {
 		m.permutations = permutationsMax
 	}
-	for i := r.IntN(5); i >= 0; i-- {
+	for range families {
 		if f := m.familyThatFits(); f != nil {
 			q.Families = append(q.Families, f)
 		}
