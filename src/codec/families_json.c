@@ -1,5 +1,6 @@
 #include <codec/families_json.h>
 
+#include <codec/family_rule_json.h>
 #include <codec/fields_json.h>
 #include <errno.h>
 #include <jansson.h>
@@ -9,120 +10,10 @@
 #include <numafit/text.h>
 #include <string.h>
 
-/* Amounts below AMOUNT_MAX can be added up over all nodes. */
-#define AMOUNT_MAX (UINT64_C(1) << 56)
-enum { MIB_SHIFT = 20, FAMILIES_MAX = 64, SOCKET_MAX = NODES_MAX - 1, WORK_BYTES = 1 << 20 };
-
-/* What reading needs besides the object. */
-struct reader {
-	struct arena *arena;
-	struct node_ids ids;
-};
-
-/* An object with no other keys than these. */
-static int check_object(json_t *v, const char *const *keys, struct err *e)
-{
-	return json_is_object(v) ? json_only_keys(v, keys, e) : json_want("an object", v, e);
-}
-
-static int too_large(struct err *e)
-{
-	return err_set(e, ENOMEM, "too large");
-}
-
-/* The dense index of a node's id as a key, or -errno. */
-static int node_of_key(const struct reader *r, const char *key, struct err *e)
-{
-	uint64_t id;
-	int rc = text_u64(key, strlen(key), NODE_ID_MAX, &id, e);
-
-	if (rc)
-		return rc;
-	int node = node_index(&r->ids, (unsigned)id);
-	return node < 0 ? err_set(e, EINVAL, "node %.16s is not in nodes", key) : node;
-}
-
-static int read_nodes(
-	const struct reader *r, const json_t *list, bool strict, struct nodeset *out, struct err *e)
-{
-	if (!json_is_array(list))
-		return json_want("a list of node ids", list, e);
-	for (size_t i = 0; i < json_array_size(list); i++) {
-		uint64_t id;
-		int rc = json_number(json_array_get(list, i), NODE_ID_MAX, &id, e);
-		int node = rc ? rc : node_index(&r->ids, (unsigned)id);
-
-		if (!rc && node < 0 && strict)
-			rc = err_set(e, EINVAL, "node %u is not in nodes", (unsigned)id);
-		if (rc)
-			return err_add(e, rc, "element %zu", i);
-		if (node >= 0)
-			*out = nodeset_or(*out, nodeset_of((unsigned)node));
-	}
-	return 0;
-}
-
-/* {id: amount} as a row by dense node; the nodes it names into *named. */
-static int read_row(const struct reader *r, json_t *object, uint64_t row[NODES_MAX],
-	struct nodeset *named, struct err *e)
-{
-	if (!json_is_object(object))
-		return json_want("an object", object, e);
-	for (void *it = json_object_iter(object); it; it = json_object_iter_next(object, it)) {
-		int node = node_of_key(r, json_object_iter_key(it), e);
-
-		if (node < 0)
-			return node;
-		int rc = json_number(json_object_iter_value(it), AMOUNT_MAX, &row[node], e);
-		if (rc)
-			return err_add(e, rc, "%.16s", json_object_iter_key(it));
-		*named = nodeset_or(*named, nodeset_of((unsigned)node));
-	}
-	return 0;
-}
-
-/* A number that need not be there: 0 then. */
-static int read_amount(const json_t *item, const char *key, uint64_t *out, struct err *e)
-{
-	const json_t *v = json_object_get(item, key);
-	int rc = v ? json_number(v, AMOUNT_MAX, out, e) : 0;
-
-	return rc ? err_add(e, rc, "%s", key) : 0;
-}
-
-/* {id: amount}, which need not be there. */
-static int read_row_of(const struct reader *r, const json_t *item, const char *key,
-	uint64_t row[NODES_MAX], struct nodeset *named, struct err *e)
-{
-	json_t *v = json_object_get(item, key);
-	int rc = v ? read_row(r, v, row, named, e) : 0;
-
-	return rc ? err_add(e, rc, "%s", key) : 0;
-}
-
-/* {id: socket} of all those nodes, which need not be there: *nr is how many sockets, else 0. */
-static int read_sockets(const struct reader *r, const json_t *item, struct nodeset nodes,
-	uint8_t socket[NODES_MAX], unsigned *nr, struct err *e)
-{
-	uint64_t row[NODES_MAX] = {0}, sockets = 0;
-	struct nodeset named = {0};
-	int rc = read_row_of(r, item, "sockets", row, &named, e);
-
-	if (rc || !json_object_get(item, "sockets"))
-		return rc;
-	nodeset_each (n, nodes) {
-		if (!nodeset_has(named, n) || row[n] > SOCKET_MAX)
-			return err_set(e, EINVAL, "sockets: node %u: should be from 0 to %d",
-				r->ids.id[n], SOCKET_MAX);
-		socket[n] = (uint8_t)row[n];
-		sockets |= UINT64_C(1) << row[n];
-	}
-	*nr = (unsigned)__builtin_popcountll(sockets);
-	return 0;
-}
+enum { MIB_SHIFT = 20, FAMILIES_MAX = 64, WORK_BYTES = 1 << 20 };
 
 /* The CPU manager's. */
-static int read_cpu(const struct reader *r, json_t *v, struct family *f, struct err *e)
+static int read_cpu(const struct family_reader *r, json_t *v, struct family *f, struct err *e)
 {
 	static const char *const keys[] = {
 		"kind", "cap", "avail", "request", "reusable", "sockets", NULL};
@@ -130,24 +21,24 @@ static int read_cpu(const struct reader *r, json_t *v, struct family *f, struct 
 	uint64_t reusable[NODES_MAX] = {0};
 	struct cpus_wanted w = {0};
 	struct nodeset free = {0};
-	int rc = check_object(v, keys, e);
+	int rc = family_object_check(v, keys, e);
 
 	if (rc)
 		return rc;
 	if (!n)
-		return too_large(e);
-	rc = read_row(r, json_object_get(v, "cap"), n->total, &w.nodes, e);
+		return family_too_large(e);
+	rc = family_row_read(r, json_object_get(v, "cap"), n->total, &w.nodes, e);
 	if (rc)
 		return err_add(e, rc, "cap");
-	rc = read_row(r, json_object_get(v, "avail"), n->free, &free, e);
+	rc = family_row_read(r, json_object_get(v, "avail"), n->free, &free, e);
 	if (rc)
 		return err_add(e, rc, "avail");
-	rc = json_number(json_object_get(v, "request"), AMOUNT_MAX, &w.count, e);
+	rc = json_number(json_object_get(v, "request"), FAMILY_AMOUNT_MAX, &w.count, e);
 	if (rc)
 		return err_add(e, rc, "request");
-	rc = read_row_of(r, v, "reusable", reusable, &w.reusable, e);
+	rc = family_row_read_of(r, v, "reusable", reusable, &w.reusable, e);
 	if (!rc)
-		rc = read_sockets(r, v, w.nodes, n->socket, &w.nr_sockets, e);
+		rc = family_sockets_read(r, v, w.nodes, n->socket, &w.nr_sockets, e);
 	if (rc)
 		return rc;
 	nodeset_each (node, w.reusable) {
@@ -181,7 +72,7 @@ static int read_request(json_t *request, struct mem *m, struct err *e)
 			return err_set(e, ERANGE, "more than %d types of memory", TOPO_KINDS);
 		m->type[kind] = json_object_iter_key(it);
 		int rc = json_number(
-			json_object_iter_value(it), AMOUNT_MAX, &m->demand.bytes[kind], e);
+			json_object_iter_value(it), FAMILY_AMOUNT_MAX, &m->demand.bytes[kind], e);
 		if (rc)
 			return err_add(e, rc, "%.48s", json_object_iter_key(it));
 		m->demand.kinds |= 1u << kind;
@@ -198,7 +89,7 @@ static int read_amounts(
 		return json_want("an object", amounts, e);
 	for (unsigned k = 0; k < m->topo.nr_kinds; k++) {
 		const json_t *v = json_object_get(amounts, m->type[k]);
-		int rc = v ? json_number(v, AMOUNT_MAX, &bytes[k], e) : 0;
+		int rc = v ? json_number(v, FAMILY_AMOUNT_MAX, &bytes[k], e) : 0;
 
 		if (rc)
 			return err_add(e, rc, "%.48s", m->type[k]);
@@ -218,20 +109,20 @@ static int check_mem_node(
 }
 
 static int read_mem_node(
-	const struct reader *r, json_t *v, unsigned at, struct mem *m, struct err *e)
+	const struct family_reader *r, json_t *v, unsigned at, struct mem *m, struct err *e)
 {
 	static const char *const keys[] = {"assign", "cells", "alloc", "free", NULL};
 	struct memory_node *node = &m->state.node[at];
 	uint64_t assign;
-	int rc = check_object(v, keys, e);
+	int rc = family_object_check(v, keys, e);
 
 	if (rc)
 		return rc;
-	rc = json_number(json_object_get(v, "assign"), AMOUNT_MAX, &assign, e);
+	rc = json_number(json_object_get(v, "assign"), FAMILY_AMOUNT_MAX, &assign, e);
 	if (rc)
 		return err_add(e, rc, "assign");
 	node->assignments = assign > 0;
-	rc = read_nodes(r, json_object_get(v, "cells"), true, &node->group, e);
+	rc = family_nodes_read(r, json_object_get(v, "cells"), true, &node->group, e);
 	if (rc)
 		return err_add(e, rc, "cells");
 	rc = read_amounts(json_object_get(v, "alloc"), m, node->allocatable, e);
@@ -241,12 +132,13 @@ static int read_mem_node(
 	return rc ? err_add(e, rc, "free") : check_mem_node(m, node, at, e);
 }
 
-static int read_mem_state(const struct reader *r, json_t *state, struct mem *m, struct err *e)
+static int read_mem_state(
+	const struct family_reader *r, json_t *state, struct mem *m, struct err *e)
 {
 	if (!json_is_object(state))
 		return json_want("an object", state, e);
 	for (void *it = json_object_iter(state); it; it = json_object_iter_next(state, it)) {
-		int node = node_of_key(r, json_object_iter_key(it), e);
+		int node = family_node_of_key(r, json_object_iter_key(it), e);
 
 		if (node < 0)
 			return node;
@@ -258,16 +150,16 @@ static int read_mem_state(const struct reader *r, json_t *state, struct mem *m, 
 	return 0;
 }
 
-static int read_reuse(const struct reader *r, json_t *v, struct mem *m, struct err *e)
+static int read_reuse(const struct family_reader *r, json_t *v, struct mem *m, struct err *e)
 {
 	static const char *const keys[] = {"nodes", "bytes", NULL};
 	struct nodeset nodes = {0};
 	uint64_t bytes[TOPO_KINDS] = {0};
-	int rc = check_object(v, keys, e);
+	int rc = family_object_check(v, keys, e);
 
 	if (rc)
 		return rc;
-	rc = read_nodes(r, json_object_get(v, "nodes"), true, &nodes, e);
+	rc = family_nodes_read(r, json_object_get(v, "nodes"), true, &nodes, e);
 	if (rc)
 		return err_add(e, rc, "nodes");
 	rc = read_amounts(json_object_get(v, "bytes"), m, bytes, e);
@@ -284,18 +176,19 @@ static int read_reuse(const struct reader *r, json_t *v, struct mem *m, struct e
 }
 
 /* The memory manager's, one family for each type. */
-static int read_mem(const struct reader *r, json_t *v, struct family *f, size_t *nr, struct err *e)
+static int read_mem(
+	const struct family_reader *r, json_t *v, struct family *f, size_t *nr, struct err *e)
 {
 	static const char *const keys[] = {"kind", "state", "request", "reusable", NULL};
 	const json_t *reusable = json_object_get(v, "reusable");
 	struct mem *m = arena_alloc(r->arena, sizeof *m);
 	struct budget endless = budget_of(0);
-	int rc = check_object(v, keys, e);
+	int rc = family_object_check(v, keys, e);
 
 	if (rc)
 		return rc;
 	if (!m)
-		return too_large(e);
+		return family_too_large(e);
 	m->topo.ids = r->ids;
 	rc = read_request(json_object_get(v, "request"), m, e);
 	if (rc)
@@ -320,15 +213,16 @@ struct claimed {
 	json_t *place; /* by id */
 };
 
-static int read_device(const struct reader *r, const json_t *nodes, struct device *d, struct err *e)
+static int read_device(
+	const struct family_reader *r, const json_t *nodes, struct device *d, struct err *e)
 {
 	d->healthy = true;
 	d->has_topology = !json_is_null(nodes);
 	d->placed = json_array_size(nodes);
-	return d->has_topology ? read_nodes(r, nodes, false, &d->nodes, e) : 0;
+	return d->has_topology ? family_nodes_read(r, nodes, false, &d->nodes, e) : 0;
 }
 
-static int read_all(const struct reader *r, json_t *all, struct claimed *c, struct err *e)
+static int read_all(const struct family_reader *r, json_t *all, struct claimed *c, struct err *e)
 {
 	const size_t nr = json_object_size(all);
 	size_t i = 0;
@@ -339,7 +233,7 @@ static int read_all(const struct reader *r, json_t *all, struct claimed *c, stru
 	c->held = arena_array(r->arena, nr, sizeof *c->held);
 	c->reusable = arena_array(r->arena, nr, sizeof *c->reusable);
 	if (!c->device || !c->held || !c->reusable)
-		return too_large(e);
+		return family_too_large(e);
 	for (void *it = json_object_iter(all); it; it = json_object_iter_next(all, it), i++) {
 		const char *id = json_object_iter_key(it);
 		int rc = read_device(r, json_object_iter_value(it), &c->device[i], e);
@@ -371,7 +265,8 @@ static int read_flags(
 }
 
 /* devices_family() works on fixed memory, as a decision does. */
-static int work_on_claim(const struct reader *r, const struct device_claim *c, struct family *f)
+static int work_on_claim(
+	const struct family_reader *r, const struct device_claim *c, struct family *f)
 {
 	const size_t bytes = WORK_BYTES + 4 * c->resource->nr * sizeof(struct family_cover);
 	struct budget endless = budget_of(0);
@@ -384,8 +279,8 @@ static int work_on_claim(const struct reader *r, const struct device_claim *c, s
 	return devices_family(c, nodeset_first(r->ids.nr), &endless, &work, f);
 }
 
-static int read_claim(
-	const struct reader *r, json_t *v, struct claimed *c, struct family *f, struct err *e)
+static int read_claim(const struct family_reader *r, json_t *v, struct claimed *c, struct family *f,
+	struct err *e)
 {
 	const json_t *reusable = json_object_get(v, "reusable");
 	uint64_t request;
@@ -399,21 +294,21 @@ static int read_claim(
 	rc = reusable ? read_flags(reusable, c, c->reusable, true, e) : 0;
 	if (rc)
 		return err_add(e, rc, "reusable");
-	rc = json_number(json_object_get(v, "request"), AMOUNT_MAX, &request, e);
+	rc = json_number(json_object_get(v, "request"), FAMILY_AMOUNT_MAX, &request, e);
 	if (rc)
 		return err_add(e, rc, "request");
 	const struct device_resource resource = {
 		.name = "device", .nr = json_object_size(c->place), .device = c->device};
 	const struct device_claim claim = {&resource, request, c->held, c->reusable};
-	return work_on_claim(r, &claim, f) ? too_large(e) : 0;
+	return work_on_claim(r, &claim, f) ? family_too_large(e) : 0;
 }
 
 /* The device manager's (1.36: masks over the nodes that own devices). */
-static int read_devices(const struct reader *r, json_t *v, struct family *f, struct err *e)
+static int read_devices(const struct family_reader *r, json_t *v, struct family *f, struct err *e)
 {
 	static const char *const keys[] = {"kind", "all", "avail", "request", "reusable", NULL};
 	struct claimed c = {.place = json_object()};
-	int rc = check_object(v, keys, e);
+	int rc = family_object_check(v, keys, e);
 
 	if (!rc)
 		rc = read_claim(r, v, &c, f, e);
@@ -421,155 +316,16 @@ static int read_devices(const struct reader *r, json_t *v, struct family *f, str
 	return rc;
 }
 
-static int read_covers(
-	const struct reader *r, const json_t *covers, struct family_demand *d, struct err *e)
-{
-	static const char *const keys[] = {"nodes", "count", NULL};
-	size_t nr = json_array_size(covers);
-	struct family_cover *cover = arena_array(r->arena, nr + 1, sizeof *cover);
-
-	if (!json_is_array(covers))
-		return json_want("a list", covers, e);
-	if (!cover)
-		return too_large(e);
-	for (size_t i = 0; i < nr; i++) {
-		json_t *v = json_array_get(covers, i);
-		int rc = check_object(v, keys, e);
-
-		if (!rc)
-			rc = read_nodes(r, json_object_get(v, "nodes"), true, &cover[i].nodes, e);
-		if (!rc)
-			rc = json_number(
-				json_object_get(v, "count"), AMOUNT_MAX / nr, &cover[i].count, e);
-		if (rc)
-			return err_add(e, rc, "element %zu", i);
-	}
-	d->cover = cover;
-	d->nr_covers = nr;
-	return 0;
-}
-
-static int read_demand(const struct reader *r, json_t *v, struct family_demand *d, struct err *e)
-{
-	static const char *const keys[] = {"weights", "covers", "base", "need", NULL};
-	const json_t *covers = json_object_get(v, "covers");
-	uint64_t *weight = arena_array(r->arena, NODES_MAX, sizeof *weight);
-	struct nodeset named = {0};
-	int rc = check_object(v, keys, e);
-
-	if (!rc && !weight)
-		rc = too_large(e);
-	if (!rc && covers && json_object_get(v, "weights"))
-		rc = err_set(e, EINVAL, "either weights or covers");
-	if (!rc)
-		rc = covers ? read_covers(r, covers, d, e)
-			    : read_row_of(r, v, "weights", weight, &named, e);
-	if (!rc)
-		rc = read_amount(v, "base", &d->base, e);
-	if (!rc)
-		rc = read_amount(v, "need", &d->need, e);
-	if (!rc && !covers)
-		d->weight = weight;
-	return rc;
-}
-
-/* Lists of a rule: its demands, its extra masks. */
-static int read_demands(const struct reader *r, const json_t *list, struct family *f, struct err *e)
-{
-	if (json_array_size(list) > FAMILY_DEMANDS)
-		return err_set(e, ERANGE, "more than %d", FAMILY_DEMANDS);
-	for (; f->nr_demands < json_array_size(list); f->nr_demands++) {
-		int rc = read_demand(
-			r, json_array_get(list, f->nr_demands), &f->demand[f->nr_demands], e);
-
-		if (rc)
-			return err_add(e, rc, "element %u", f->nr_demands);
-	}
-	return 0;
-}
-
-static int read_extra(const struct reader *r, const json_t *list, struct family *f, struct err *e)
-{
-	if (json_array_size(list) > FAMILY_EXTRA)
-		return err_set(e, ERANGE, "more than %d", FAMILY_EXTRA);
-	for (size_t i = 0; i < json_array_size(list); i++) {
-		struct nodeset *mask = &f->extra[f->nr_extra++];
-		int rc = read_nodes(r, json_array_get(list, i), true, mask, e);
-
-		if (!rc && nodeset_empty(*mask))
-			rc = err_set(e, EINVAL, "no node");
-		if (rc)
-			return err_add(e, rc, "element %zu", i);
-	}
-	return 0;
-}
-
-static int read_preference(const struct reader *r, json_t *v, struct family *f, struct err *e)
-{
-	uint8_t *socket = arena_array(r->arena, NODES_MAX, sizeof *socket);
-	uint64_t size = 0, touched = 0;
-	unsigned nr = 0;
-	int rc = socket ? read_amount(v, "preferred_size", &size, e) : too_large(e);
-
-	if (!rc)
-		rc = read_amount(v, "preferred_sockets", &touched, e);
-	if (!rc)
-		rc = read_sockets(r, v, nodeset_first(r->ids.nr), socket, &nr, e);
-	if (!rc && touched && !nr)
-		rc = err_set(e, EINVAL, "preferred_sockets: the key sockets is missing");
-	if (rc)
-		return rc;
-	f->preferred_size = size > NODES_MAX ? NODES_MAX + 1 : (unsigned)size;
-	f->preferred_sockets = touched > nr ? nr + 1 : (unsigned)touched;
-	f->socket_of_node = socket;
-	return 0;
-}
-
-/* struct family itself, as any manager could make it. */
-static int read_rule(const struct reader *r, json_t *v, struct family *f, struct err *e)
-{
-	static const char *const keys[] = {"kind", "ground", "required", "demands", "extra",
-		"preferred_size", "preferred_sockets", "sockets", NULL};
-	static const struct {
-		const char *key;
-		int (*read)(const struct reader *r, const json_t *list, struct family *f,
-			struct err *e);
-	} lists[] = {{"demands", read_demands}, {"extra", read_extra}};
-	const json_t *required = json_object_get(v, "required");
-	int rc = check_object(v, keys, e);
-
-	if (rc)
-		return rc;
-	rc = read_nodes(r, json_object_get(v, "ground"), true, &f->ground, e);
-	if (rc)
-		return err_add(e, rc, "ground");
-	rc = required ? read_nodes(r, required, true, &f->required, e) : 0;
-	if (rc)
-		return err_add(e, rc, "required");
-	for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
-		const json_t *list = json_object_get(v, lists[i].key);
-
-		if (list && !json_is_array(list))
-			rc = json_want("a list", list, e);
-		else if (list)
-			rc = lists[i].read(r, list, f, e);
-		if (rc)
-			return err_add(e, rc, "%s", lists[i].key);
-	}
-	f->kind = f->nr_extra || family_has(f, f->ground) ? FAMILY_CAPACITY : FAMILY_NONE;
-	return read_preference(r, v, f, e);
-}
-
-static int read_any(const struct reader *r, json_t *v, struct family *f, struct err *e)
+static int read_any(const struct family_reader *r, json_t *v, struct family *f, struct err *e)
 {
 	static const char *const keys[] = {"kind", NULL};
 
 	(void)r;
 	f->kind = FAMILY_ANY;
-	return check_object(v, keys, e);
+	return family_object_check(v, keys, e);
 }
 
-static int read_none(const struct reader *r, json_t *v, struct family *f, struct err *e)
+static int read_none(const struct family_reader *r, json_t *v, struct family *f, struct err *e)
 {
 	int rc = read_any(r, v, f, e);
 
@@ -579,13 +335,14 @@ static int read_none(const struct reader *r, json_t *v, struct family *f, struct
 
 /* One element becomes one family, memory one for each type. */
 static int read_family(
-	const struct reader *r, json_t *v, struct family *f, size_t *nr, struct err *e)
+	const struct family_reader *r, json_t *v, struct family *f, size_t *nr, struct err *e)
 {
 	static const struct {
 		const char *kind;
-		int (*read)(const struct reader *r, json_t *v, struct family *f, struct err *e);
+		int (*read)(
+			const struct family_reader *r, json_t *v, struct family *f, struct err *e);
 	} kinds[] = {{"cpu", read_cpu}, {"device", read_devices}, {"dev", read_devices},
-		{"rule", read_rule}, {"any", read_any}, {"none", read_none}};
+		{"rule", family_rule_json_read}, {"any", read_any}, {"none", read_none}};
 	const char *kind = json_string_value(json_object_get(v, "kind"));
 
 	if (!json_is_object(v))
@@ -608,8 +365,8 @@ static int check_sockets(const struct families_question *q, struct err *e)
 	return nr > 1 ? err_set(e, EINVAL, "more than one prefers a number of sockets") : 0;
 }
 
-static int read_families(
-	const struct reader *r, const json_t *list, struct families_question *q, struct err *e)
+static int read_families(const struct family_reader *r, const json_t *list,
+	struct families_question *q, struct err *e)
 {
 	size_t nr = json_array_size(list);
 
@@ -620,7 +377,7 @@ static int read_families(
 			e, ERANGE, "%zu families, more than %d", nr, FAMILIES_MAX / TOPO_KINDS);
 	struct family *f = arena_array(r->arena, nr * TOPO_KINDS, sizeof *f);
 	if (!f)
-		return too_large(e);
+		return family_too_large(e);
 	for (size_t i = 0; i < nr; i++) {
 		int rc = read_family(r, json_array_get(list, i), f, &q->nr_families, e);
 
@@ -636,7 +393,7 @@ int families_json_read(json_t *item, struct arena *a, struct families_question *
 	static const char *const keys[] = {"name", "nodes", "policy", "options", "distances",
 		"families", "expected", "sparse", "why", "checked_against_cross_product", NULL};
 	struct families_question question = {0};
-	struct reader r = {.arena = a};
+	struct family_reader r = {.arena = a};
 	int rc = json_only_keys(item, keys, e);
 
 	if (!rc)

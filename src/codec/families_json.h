@@ -9,7 +9,7 @@
  *   {"kind": "mem", "state": {id: {"assign": blocks, "cells": [ids], "alloc": {type: bytes},
  *     "free": {type: bytes}}}, "request": {type: bytes}}
  *   {"kind": "device" or "dev", "all": {device: [ids]|null}, "avail": [devices], "request": nr}
- *   {"kind": "rule", "ground": [ids]}    struct family (family.h) itself
+ *   {"kind": "rule", "ground": [ids]}    a family itself (family_rule_json.h)
  *   {"kind": "any"}, {"kind": "none"}    no preference; cannot be satisfied
  * The first three become what the managers make of them (cpus.h, memory.h, devices.h). Besides they
  * may have
@@ -17,9 +17,6 @@
  *           "sockets": {id: socket}      align-by-socket is on
  *   mem     "reusable": [{"nodes": [ids], "bytes": {type: bytes}}]
  *   device  "reusable": [devices]
- *   rule    "required": [ids], "extra": [[ids]], "preferred_size": nodes, "preferred_sockets": nr,
- *           "sockets": {id: socket}, "demands": [{"weights": {id: amount}, "base": amount, "need":
- *           amount}], where "covers": [{"nodes": [ids], "count": nr}] may stand for weights
  * One family at most prefers a number of sockets. */
 
 struct families_question {

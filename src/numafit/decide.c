@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Memory for one question; a merge of all combinations of wide masks needs some. */
+/* Memory for one question. */
 enum { QUESTION_BYTES_MAX = 256 << 20, NAME_TEXT_MAX = 128 };
 
 static const char help[] =

@@ -137,7 +137,7 @@ const permutationsMax, permutationsOften = 60000, 300
 
 func randomMerge(r *random) *mergeQuestion {
 	nodes := randomNodes(r, r.between(1, 8))
-	q := &mergeQuestion{topologyManager: topologyManager{
+	q := &mergeQuestion{Families: []*family{}, topologyManager: topologyManager{
 		Nodes:   nodes,
 		Policy:  policyOf(r),
 		Options: map[string]any{},
