@@ -2,14 +2,14 @@
 #define NUMAFIT_SCHED_H
 
 #include <numafit/pod.h>
-#include <numafit/sched_quantity.h>
+#include <numafit/quantity.h>
 #include <numafit/settings.h>
 #include <numafit/vec.h>
 
 /* What a scheduler's filters and scores look at: pods, nodes and what each NUMA zone has, as the
  * API server holds them. Plain values for every plugin; all strings and arrays are borrowed from
  * whoever filled them, except where a function here says that it owns them. Amounts are never
- * rounded here: a plugin does that, each in its own way (sched_quantity.h). */
+ * rounded here: a plugin does that, each in its own way (quantity.h). */
 
 /* Names of resources are numbers in one table, so that they are compared as such. These are in
  * every table from the start. */

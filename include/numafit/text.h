@@ -6,7 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Text in bounded buffers, and the small grammars that Kubernetes writes numbers in. */
+/* Text in bounded buffers, and the small grammars that Kubernetes writes numbers in, quantities
+ * apart (quantity.h). */
 
 /* A writer over the caller's buffer. What does not fit is dropped and remembered in cut;
  * the buffer always holds a string. */
@@ -32,13 +33,6 @@ int text_u64(const char *s, size_t len, uint64_t max, uint64_t *out, struct err 
 /* "true"/"false" and the other words of Go's ParseBool (1 t T TRUE True 0 f F FALSE False),
  * which is what the kubelet accepts in its option maps. 0 or -EINVAL. */
 int text_bool(const char *s, bool *out, struct err *e);
-
-/* A Kubernetes quantity (apimachinery's resource.Quantity: integer or decimal, suffix n u m k M G
- * T P E, Ki Mi Gi Ti Pi Ei, or an exponent) scaled by 1 into *out; fractions are rounded up as
- * Quantity.Value() does. 0; -EINVAL, -ERANGE when negative or above INT64_MAX. */
-int text_quantity(const char *s, int64_t *out, struct err *e);
-/* The same scaled by 1000, as Quantity.MilliValue(): "1500m" and "1.5" are 1500. */
-int text_quantity_milli(const char *s, int64_t *out, struct err *e);
 
 enum { TEXT_SIZE_MAX = 32 };
 /* bytes as people read them and Kubernetes parses them: the largest binary suffix that divides

@@ -1,6 +1,7 @@
 #include <codec/advice_parts.h>
 
 #include <errno.h>
+#include <numafit/quantity.h>
 #include <string.h>
 
 int advice_amounts_init(
@@ -21,8 +22,8 @@ int advice_amounts_add(struct advice_amounts *a, unsigned node_id, const char *r
 {
 	int node = node_index(&a->t->ids, node_id);
 	bool cpu = text_equal(resource, "cpu");
-	int64_t amount;
-	int rc = (cpu ? text_quantity_milli : text_quantity)(quantity, &amount, e);
+	uint64_t amount;
+	int rc = quantity_parse_count(quantity, cpu ? QUANTITY_MILLI : QUANTITY_WHOLE, &amount, e);
 
 	if (rc)
 		return err_add(e, rc, "%.64s of NUMA node %u", resource, node_id);
@@ -33,7 +34,7 @@ int advice_amounts_add(struct advice_amounts *a, unsigned node_id, const char *r
 	resource = arena_strndup(a->arena, resource, strlen(resource));
 	if (!resource || a->nr == a->room)
 		return err_set(e, ENOMEM, "too large");
-	a->at[a->nr++] = (struct advice_amount){(unsigned)node, resource, (uint64_t)amount};
+	a->at[a->nr++] = (struct advice_amount){(unsigned)node, resource, amount};
 	return 0;
 }
 

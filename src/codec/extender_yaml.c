@@ -5,6 +5,7 @@
 #include <codec/flat_yaml.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <numafit/quantity.h>
 #include <numafit/text.h>
 #include <string.h>
 
@@ -129,17 +130,11 @@ static int parse_duration(const char *value, uint64_t *out)
 
 static int parse_number(const struct row *row, const char *value, uint64_t *out)
 {
-	int64_t size;
-	int rc;
-
 	if (row->kind == DURATION)
 		return parse_duration(value, out);
 	if (row->kind == NUMBER)
 		return text_u64(value, strlen(value), UINT64_MAX, out, NULL);
-	rc = text_quantity(value, &size, NULL);
-	if (!rc)
-		*out = (uint64_t)size;
-	return rc;
+	return quantity_parse_count(value, QUANTITY_WHOLE, out, NULL);
 }
 
 /* Which of the words it is, from 0; -1: none. */

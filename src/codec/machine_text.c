@@ -2,6 +2,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <numafit/quantity.h>
 #include <string.h>
 
 struct span {
@@ -90,16 +91,12 @@ static bool is_word(struct span w, const char *word)
 static int read_quantity(struct span w, uint64_t *out, struct err *e)
 {
 	char text[TEXT_SIZE_MAX];
-	int64_t value;
 
 	if (w.len >= sizeof text)
 		return err_set(e, EINVAL, "\"%.*s\" is too long for a quantity", QUOTED(w));
 	memcpy(text, w.s, w.len);
 	text[w.len] = '\0';
-	int rc = text_quantity(text, &value, e);
-	if (rc == 0)
-		*out = (uint64_t)value;
-	return rc;
+	return quantity_parse_count(text, QUANTITY_WHOLE, out, e);
 }
 
 /* The number of that word, in lo..hi; *out stays as it is when the word is not there. */

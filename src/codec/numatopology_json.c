@@ -124,7 +124,7 @@ static int read_reserved(const json_t *reserved, struct volcano_node *out, struc
 		rc = err_set(e, ERANGE, "is not within 0 and %d CPUs", CPUSET_BITS);
 	if (rc)
 		return err_add(e, rc, "cpu");
-	out->reserved = (unsigned)((quantity_milli(q) + QUANTITY_MILLIS - 1) / QUANTITY_MILLIS);
+	out->reserved = (unsigned)quantity_value(q);
 	return 0;
 }
 

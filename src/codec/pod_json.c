@@ -3,6 +3,7 @@
 #include <codec/fields_json.h>
 #include <errno.h>
 #include <jansson.h>
+#include <numafit/quantity.h>
 #include <numafit/text.h>
 #include <string.h>
 
@@ -14,7 +15,6 @@ int quantity_json_read(const json_t *v, bool milli, uint64_t *out, struct err *e
 	char number[TEXT_SIZE_MAX];
 	const char *text = json_string_value(v);
 	struct text t;
-	int64_t value;
 
 	if (json_is_integer(v)) {
 		text_init(&t, number, sizeof number);
@@ -23,10 +23,7 @@ int quantity_json_read(const json_t *v, bool milli, uint64_t *out, struct err *e
 	}
 	if (!text)
 		return json_want("a quantity", v, e);
-	int rc = milli ? text_quantity_milli(text, &value, e) : text_quantity(text, &value, e);
-	if (!rc)
-		*out = (uint64_t)value;
-	return rc;
+	return quantity_parse_count(text, milli ? QUANTITY_MILLI : QUANTITY_WHOLE, out, e);
 }
 
 /* The resources that decide a pod's class (pkg/apis/core/v1/helper/qos). */

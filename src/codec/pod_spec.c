@@ -1,6 +1,7 @@
 #include <codec/pod_spec.h>
 
 #include <errno.h>
+#include <numafit/quantity.h>
 #include <numafit/request.h>
 #include <numafit/text.h>
 #include <stdlib.h>
@@ -69,11 +70,11 @@ static int put_memory(const struct key_value *r, struct ask *c, struct err *e)
 	bool huge = is_hugepages(r->key);
 	uint64_t page = huge ? page_bytes_from_name(r->key + sizeof hugepages - 1) : 0;
 	unsigned i = 0;
-	int64_t bytes;
+	uint64_t bytes;
 
 	if (huge && !page)
 		return err_set(e, EINVAL, "no size of huge pages");
-	int rc = text_quantity(r->value, &bytes, e);
+	int rc = quantity_parse_count(r->value, QUANTITY_WHOLE, &bytes, e);
 	if (rc)
 		return rc;
 	while (i < c->nr_memory && c->memory[i].page_bytes != page)
@@ -82,18 +83,8 @@ static int put_memory(const struct key_value *r, struct ask *c, struct err *e)
 		return err_set(e, ERANGE, "more than %d kinds of memory", TOPO_KINDS);
 	if (i == c->nr_memory)
 		c->nr_memory++;
-	c->memory[i] = (struct memory_ask){page, (uint64_t)bytes};
+	c->memory[i] = (struct memory_ask){page, bytes};
 	return 0;
-}
-
-static int put_cpu(const struct key_value *r, struct ask *c, struct err *e)
-{
-	int64_t milli;
-	int rc = text_quantity_milli(r->value, &milli, e);
-
-	if (!rc)
-		c->cpu_milli = (uint64_t)milli;
-	return rc;
 }
 
 static int put_resources(const struct resource_list *list, struct ask *c, struct err *e)
@@ -103,7 +94,7 @@ static int put_resources(const struct resource_list *list, struct ask *c, struct
 		int rc = 0;
 
 		if (text_equal(r->key, "cpu"))
-			rc = put_cpu(r, c, e);
+			rc = quantity_parse_count(r->value, QUANTITY_MILLI, &c->cpu_milli, e);
 		else if (text_equal(r->key, "memory") || is_hugepages(r->key))
 			rc = put_memory(r, c, e);
 		if (rc)
@@ -120,8 +111,8 @@ static int compare_names(const void *key, const void *entry)
 static int put_device(unsigned resource, const struct key_value *r, struct ask *c, struct err *e)
 {
 	unsigned i = c->nr_devices;
-	int64_t count;
-	int rc = text_quantity(r->value, &count, e);
+	uint64_t count;
+	int rc = quantity_parse_count(r->value, QUANTITY_WHOLE, &count, e);
 
 	if (rc)
 		return rc;
@@ -134,7 +125,7 @@ static int put_device(unsigned resource, const struct key_value *r, struct ask *
 			(c->nr_devices++ - i) * sizeof c->device[0]);
 		i++;
 	}
-	c->device[i - 1] = (struct device_ask){resource, (uint64_t)count};
+	c->device[i - 1] = (struct device_ask){resource, count};
 	return 0;
 }
 

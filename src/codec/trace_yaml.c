@@ -4,6 +4,7 @@
 #include <codec/pod_spec.h>
 #include <codec/trace_advice.h>
 #include <errno.h>
+#include <numafit/quantity.h>
 #include <numafit/text.h>
 #include <stdio.h>
 #include <string.h>
@@ -109,8 +110,8 @@ static int read_qos(struct reader *r, struct trace_step *s, const char *value, s
 
 static int read_cpu(struct reader *r, struct trace_step *s, const char *value, struct err *e)
 {
-	int64_t milli;
-	int rc = text_quantity_milli(value, &milli, e);
+	uint64_t milli;
+	int rc = quantity_parse_count(value, QUANTITY_MILLI, &milli, e);
 
 	(void)r;
 	if (rc)
@@ -118,21 +119,21 @@ static int read_cpu(struct reader *r, struct trace_step *s, const char *value, s
 	if (milli == 0 || milli > CPU_MILLI_MAX)
 		return err_set(
 			e, ERANGE, "\"%.80s\" is not within 1m..%d CPUs", value, CPUSET_BITS);
-	s->cpu_milli = (uint64_t)milli;
+	s->cpu_milli = milli;
 	s->has_cpu = true;
 	return 0;
 }
 
 static int read_bytes(uint64_t *out, const char *value, struct err *e)
 {
-	int64_t bytes;
-	int rc = text_quantity(value, &bytes, e);
+	uint64_t bytes;
+	int rc = quantity_parse_count(value, QUANTITY_WHOLE, &bytes, e);
 
 	if (rc)
 		return rc;
 	if (bytes == 0)
 		return err_set(e, ERANGE, "\"%.80s\" is no memory at all", value);
-	*out = (uint64_t)bytes;
+	*out = bytes;
 	return 0;
 }
 

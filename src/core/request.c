@@ -1,6 +1,7 @@
 #include <numafit/request.h>
 
 #include <errno.h>
+#include <numafit/quantity.h>
 #include <numafit/text.h>
 #include <string.h>
 
@@ -114,14 +115,17 @@ uint64_t page_bytes_from_name(const char *name)
 	/* cgroup says "2MB" and means 2 MiB; Kubernetes says "2Mi" */
 	size_t len = strlen(name);
 	char text[TEXT_SIZE_MAX];
-	int64_t bytes;
+	uint64_t bytes;
 
 	if (len < 2 || len >= sizeof text || name[0] < '0' || name[0] > '9')
 		return 0;
 	memcpy(text, name, len + 1);
 	if (text[len - 1] == 'B')
 		text[len - 1] = 'i';
-	return text_quantity(text, &bytes, NULL) == 0 ? (uint64_t)bytes : 0;
+	/* a quantity that is too large for any size is INT64_MAX */
+	return !quantity_parse_count(text, QUANTITY_WHOLE, &bytes, NULL) && bytes < INT64_MAX
+		       ? bytes
+		       : 0;
 }
 
 struct request request_of_part(const struct pod *pod, size_t place)

@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <limits.h>
+#include <numafit/quantity.h>
 #include <string.h>
 
 /* The kinds of values that settings have: text to field and back. */
@@ -76,14 +77,14 @@ static void describe_number(const struct row *row, struct text *to)
 static int parse_size(const struct row *row, const char *value, void *out, struct err *e)
 {
 	char min[TEXT_SIZE_MAX], max[TEXT_SIZE_MAX];
-	int64_t bytes = 0;
-	int rc = text_quantity(value, &bytes, NULL);
+	uint64_t bytes = 0;
+	int rc = quantity_parse_count(value, QUANTITY_WHOLE, &bytes, NULL);
 
-	if (rc < 0 || (uint64_t)bytes < row->min || (uint64_t)bytes > row->max)
+	if (rc < 0 || bytes < row->min || bytes > row->max)
 		return err_set(e, rc == -EINVAL ? EINVAL : ERANGE,
 			"\"%.*s\" is not a quantity from %s to %s", SETTING_SHOWN, value,
 			text_size(min, row->min), text_size(max, row->max));
-	*(uint64_t *)out = (uint64_t)bytes;
+	*(uint64_t *)out = bytes;
 	return 0;
 }
 
@@ -239,14 +240,14 @@ static void print_text(const struct row *row, const void *in, struct text *to)
 /* An amount of CPUs, in thousandths. */
 static int parse_cpu_amount(const struct row *row, const char *value, void *out, struct err *e)
 {
-	int64_t milli = 0;
-	int rc = text_quantity_milli(value, &milli, NULL);
+	uint64_t milli = 0;
+	int rc = quantity_parse_count(value, QUANTITY_MILLI, &milli, NULL);
 
-	if (rc < 0 || (uint64_t)milli > row->max)
+	if (rc < 0 || milli > row->max)
 		return err_set(e, rc == -EINVAL ? EINVAL : ERANGE,
 			"\"%.*s\" is not a quantity of CPUs, at most %llu", SETTING_SHOWN, value,
 			(unsigned long long)row->max / MILLI);
-	*(uint64_t *)out = (uint64_t)milli;
+	*(uint64_t *)out = milli;
 	return 0;
 }
 

@@ -1,6 +1,7 @@
 #include <core/settings_row.h>
 
 #include <errno.h>
+#include <numafit/quantity.h>
 #include <string.h>
 
 /* reservedMemory, the one setting that is a list. */
@@ -91,17 +92,19 @@ static int set_reserved_node(struct settings *s, unsigned entry, const char *val
 static int reserved_type(const char *name, struct text *type, struct err *e)
 {
 	char size[TEXT_SIZE_MAX];
-	int64_t page_bytes = 0;
+	uint64_t page_bytes = 0;
 
 	if (text_equal(name, "memory")) {
 		text_add(type, "%s", name);
 		return 0;
 	}
 	if (strncmp(name, HUGEPAGES, sizeof HUGEPAGES - 1) != 0 ||
-		text_quantity(name + sizeof HUGEPAGES - 1, &page_bytes, NULL) < 0 || !page_bytes)
+		quantity_parse_count(
+			name + sizeof HUGEPAGES - 1, QUANTITY_WHOLE, &page_bytes, NULL) < 0 ||
+		!page_bytes)
 		return err_set(
 			e, EINVAL, "\"%.*s\" is not memory or hugepages-SIZE", SETTING_SHOWN, name);
-	text_add(type, HUGEPAGES "%s", text_size(size, (uint64_t)page_bytes));
+	text_add(type, HUGEPAGES "%s", text_size(size, page_bytes));
 	return 0;
 }
 
@@ -110,14 +113,14 @@ static int set_reserved_limit(
 {
 	char type[sizeof s->reserved_memory->type];
 	struct text t;
-	int64_t bytes = 0;
+	uint64_t bytes = 0;
 
 	text_init(&t, type, sizeof type);
 	int rc = reserved_type(name, &t, e);
 
 	if (rc < 0)
 		return rc;
-	rc = text_quantity(value, &bytes, NULL);
+	rc = quantity_parse_count(value, QUANTITY_WHOLE, &bytes, NULL);
 	if (rc < 0 || !bytes)
 		return err_set(e, rc == -ERANGE ? ERANGE : EINVAL,
 			"\"%.*s\" is not a quantity above 0", SETTING_SHOWN, value);
@@ -128,7 +131,7 @@ static int set_reserved_limit(
 	if (rc < 0)
 		return rc;
 	(void)text_copy(r->type, sizeof r->type, type);
-	r->bytes = (uint64_t)bytes;
+	r->bytes = bytes;
 	return 0;
 }
 

@@ -1,6 +1,7 @@
 #include <numafit-sim/cluster_trace.h>
 
 #include <errno.h>
+#include <numafit/quantity.h>
 #include <numafit/text.h>
 #include <stdio.h>
 
@@ -273,21 +274,21 @@ static int read_seconds(const char *word, const char *what, int64_t *ms, struct 
 static int read_amounts(struct pod_shape *s, char (*word)[WORD_MAX], unsigned nr, struct err *e)
 {
 	static const char *const names[] = {"memory", "hugepages-2Mi", "hugepages-1Gi"};
-	int64_t amount;
-	int rc = text_quantity_milli(word[0], &amount, e);
+	uint64_t amount;
+	int rc = quantity_parse_count(word[0], QUANTITY_MILLI, &amount, e);
 
 	if (!rc && amount > CPU_MILLI_MAX)
 		rc = err_set(e, ERANGE, "\"%s\" is more than any machine has", word[0]);
 	if (rc)
 		return err_add(e, rc, "cpu");
-	s->cpu_milli = (uint64_t)amount;
+	s->cpu_milli = amount;
 	for (unsigned m = 0; m + 1 < nr; m++) {
-		rc = text_quantity(word[1 + m], &amount, e);
+		rc = quantity_parse_count(word[1 + m], QUANTITY_WHOLE, &amount, e);
 		if (!rc && amount > BYTES_MAX)
 			rc = err_set(e, ERANGE, "\"%s\" is more than any machine has", word[1 + m]);
 		if (rc)
 			return err_add(e, rc, "%s", names[m]);
-		s->bytes[m] = (uint64_t)amount;
+		s->bytes[m] = amount;
 	}
 	return 0;
 }

@@ -8,6 +8,7 @@
 #include <numafit/cpus.h>
 #include <numafit/journal_fold.h>
 #include <numafit/mem.h>
+#include <numafit/quantity.h>
 #include <numafit/run_directory.h>
 #include <numafit/table.h>
 #include <numafit/tell.h>
@@ -58,8 +59,8 @@ struct question {
 
 static int add_memory(struct question *q, uint64_t page_bytes, const char *value, struct err *e)
 {
-	int64_t bytes;
-	int rc = text_quantity(value, &bytes, e);
+	uint64_t bytes;
+	int rc = quantity_parse_count(value, QUANTITY_WHOLE, &bytes, e);
 
 	for (unsigned i = 0; i < q->nr_memory && !rc; i++)
 		if (q->memory[i].page_bytes == page_bytes)
@@ -67,7 +68,7 @@ static int add_memory(struct question *q, uint64_t page_bytes, const char *value
 	if (!rc && q->nr_memory == TOPO_KINDS)
 		rc = err_set(e, E2BIG, "more than %d kinds of memory", TOPO_KINDS);
 	if (!rc)
-		q->memory[q->nr_memory++] = (struct memory_ask){page_bytes, (uint64_t)bytes};
+		q->memory[q->nr_memory++] = (struct memory_ask){page_bytes, bytes};
 	return rc;
 }
 
@@ -100,21 +101,11 @@ static int split_set(struct question *q, char *assignment, struct err *e)
 	return add_set(q, assignment, value, e);
 }
 
-static int read_cpus(struct question *q, const char *value, struct err *e)
-{
-	int64_t milli;
-	int rc = text_quantity_milli(value, &milli, e);
-
-	if (!rc)
-		q->cpu_milli = (uint64_t)milli;
-	return rc;
-}
-
 static int read_option(struct question *q, int c, char *value, struct err *e)
 {
 	switch (c) {
 	case 'c':
-		return read_cpus(q, value, e);
+		return quantity_parse_count(value, QUANTITY_MILLI, &q->cpu_milli, e);
 	case 'm':
 		return add_memory(q, 0, value, e);
 	case 'q':

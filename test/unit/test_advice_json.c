@@ -3,6 +3,7 @@
 #include <codec/fields_json.h>
 #include <errno.h>
 #include <jansson.h>
+#include <numafit/quantity.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -290,12 +291,13 @@ static void what_reading_would_refuse_is_not_written(void **state)
 
 /* The recorded verdicts: each hint against what was free when it came. */
 
-static int64_t quantity(const json_t *v, bool cpu)
+static uint64_t quantity(const json_t *v, bool cpu)
 {
-	int64_t n;
+	uint64_t n;
 
-	assert_int_equal(
-		(cpu ? text_quantity_milli : text_quantity)(json_string_value(v), &n, NULL), 0);
+	assert_int_equal(quantity_parse_count(json_string_value(v),
+				 cpu ? QUANTITY_MILLI : QUANTITY_WHOLE, &n, NULL),
+		0);
 	return n;
 }
 
