@@ -77,7 +77,7 @@ struct sched_pod {
 };
 
 /* The class that follows from its containers' cpu and memory, init containers among them;
- * spec.resources is not looked at (pkg/apis/core/v1/helper/qos, gate PodLevelResources off). */
+ * spec.resources is not looked at (qos.h; gate PodLevelResources off). */
 enum qos sched_pod_qos(const struct sched_pod *p);
 
 /* What a resource has in each zone: arrays by the zone's place in the list. */

@@ -1,9 +1,10 @@
 #include <codec/pod_json.h>
 
 #include <codec/fields_json.h>
+#include <codec/sched_json.h>
 #include <errno.h>
 #include <jansson.h>
-#include <numafit/quantity.h>
+#include <numafit/qos.h>
 #include <numafit/text.h>
 #include <string.h>
 
@@ -26,47 +27,27 @@ int quantity_json_read(const json_t *v, bool milli, uint64_t *out, struct err *e
 	return quantity_parse_count(text, milli ? QUANTITY_MILLI : QUANTITY_WHOLE, out, e);
 }
 
-/* The resources that decide a pod's class (pkg/apis/core/v1/helper/qos). */
-static const char *const qos_resources[] = {"cpu", "memory"};
-enum { NR_QOS_RESOURCES = sizeof qos_resources / sizeof *qos_resources };
-
-struct qos_sums {
-	uint64_t request[NR_QOS_RESOURCES], limit[NR_QOS_RESOURCES]; /* thousandths */
-	bool all_limited;
-};
-
-static int sum_qos(
+static int add_to_qos(
 	const json_t *requests, const json_t *limits, struct qos_sums *sums, struct err *e)
 {
-	for (unsigned i = 0; i < NR_QOS_RESOURCES; i++) {
-		const json_t *request = json_object_get(requests, qos_resources[i]);
-		const json_t *limit = json_object_get(limits, qos_resources[i]);
-		bool milli = i == 0; /* thousandths of a byte would not fit */
-		uint64_t r = 0, l = 0;
-		int rc = limit ? quantity_json_read(limit, milli, &l, e) : 0;
+	static const char *const name[NR_QOS_RESOURCES] = {"cpu", "memory"};
+	struct quantity request[NR_QOS_RESOURCES], limit[NR_QOS_RESOURCES];
+	struct qos_said said = {0};
 
-		if (!rc && (request || limit))
-			rc = quantity_json_read(request ? request : limit, milli, &r, e);
+	for (unsigned r = 0; r < NR_QOS_RESOURCES; r++) {
+		const json_t *l = json_object_get(limits, name[r]);
+		const json_t *q = json_object_get(requests, name[r]);
+		int rc = l ? sched_quantity_json_read(l, &limit[r], e) : 0;
+
+		if (!rc && q)
+			rc = sched_quantity_json_read(q, &request[r], e);
 		if (rc)
-			return err_add(e, rc, "%s", qos_resources[i]);
-		sums->request[i] += r;
-		sums->limit[i] += l;
-		sums->all_limited = sums->all_limited && l;
+			return err_add(e, rc, "%s", name[r]);
+		said.limit[r] = l ? &limit[r] : NULL;
+		said.request[r] = q ? &request[r] : said.limit[r];
 	}
+	qos_add(sums, &said);
 	return 0;
-}
-
-static enum qos qos_of(const struct qos_sums *s)
-{
-	bool asks = false, same = true;
-
-	for (unsigned i = 0; i < NR_QOS_RESOURCES; i++) {
-		asks = asks || s->request[i] || s->limit[i];
-		same = same && s->request[i] == s->limit[i];
-	}
-	if (!asks)
-		return QOS_BEST_EFFORT;
-	return s->all_limited && same ? QOS_GUARANTEED : QOS_BURSTABLE;
 }
 
 static int read_memory(const char *name, const json_t *v, struct ask *c, struct err *e)
@@ -156,7 +137,7 @@ static int read_container(json_t *v, bool init, struct reading *r, struct err *e
 						  : CONTAINER_INIT;
 	int rc = read_resources(requests, limits, r->resources, r->nr_resources, c, e);
 	if (!rc)
-		rc = sum_qos(requests, limits, &r->sums, e);
+		rc = add_to_qos(requests, limits, &r->sums, e);
 	return rc ? err_add(e, rc, "%.64s: resources", name) : 0;
 }
 
@@ -190,8 +171,7 @@ int pod_json_read(const json_t *pod, const struct device_resource *resources, un
 	const char *class =
 		json_string_value(json_object_get(json_object_get(pod, "status"), "qosClass"));
 	size_t room = json_array_size(init) + json_array_size(app);
-	struct reading r = {
-		.resources = resources, .nr_resources = nr_resources, .sums.all_limited = true};
+	struct reading r = {.resources = resources, .nr_resources = nr_resources};
 
 	if (!json_is_object(spec))
 		return json_want("a v1.Pod", pod, e);
@@ -204,9 +184,9 @@ int pod_json_read(const json_t *pod, const struct device_resource *resources, un
 	if (!rc)
 		rc = read_containers(app, false, &r, e);
 	if (!rc && has_pod_resources(of_pod)) {
-		r.sums = (struct qos_sums){.all_limited = true};
-		rc = sum_qos(json_object_get(of_pod, "requests"), json_object_get(of_pod, "limits"),
-			&r.sums, e);
+		r.sums = (struct qos_sums){0};
+		rc = add_to_qos(json_object_get(of_pod, "requests"),
+			json_object_get(of_pod, "limits"), &r.sums, e);
 	}
 	if (rc)
 		return rc;

@@ -1,7 +1,7 @@
 #include <codec/pod_spec.h>
 
 #include <errno.h>
-#include <numafit/quantity.h>
+#include <numafit/qos.h>
 #include <numafit/request.h>
 #include <numafit/text.h>
 #include <stdlib.h>
@@ -145,66 +145,64 @@ static int put_devices(
 	return 0;
 }
 
-/* Classes: a resource's, from request and limit; then those of both resources, and of all
- * containers, together. */
-
-static enum qos qos_of_amounts(uint64_t request, uint64_t limit)
+/* The amount of that name, as far as it is one: put_resources() has said what is none. */
+static const struct quantity *find_amount(
+	const struct resource_list *list, const char *name, struct quantity *room)
 {
-	if (request != limit)
-		return QOS_BURSTABLE;
-	return request ? QOS_GUARANTEED : QOS_BEST_EFFORT;
+	const struct quantity *found = NULL;
+
+	for (size_t i = 0; i < list->nr; i++)
+		if (text_equal(list->at[i].key, name) &&
+			!quantity_parse(room, list->at[i].value, NULL))
+			found = room;
+	return found;
 }
 
-static enum qos qos_of_both(enum qos a, enum qos b)
+static void add_to_qos(const struct resource_spec *s, struct qos_sums *sums)
 {
-	return a == b ? a : QOS_BURSTABLE;
+	static const char *const name[NR_QOS_RESOURCES] = {"cpu", "memory"};
+	struct quantity request[NR_QOS_RESOURCES], limit[NR_QOS_RESOURCES];
+	struct qos_said said;
+
+	for (unsigned r = 0; r < NR_QOS_RESOURCES; r++) {
+		said.limit[r] = find_amount(&s->limits, name[r], &limit[r]);
+		said.request[r] = find_amount(&s->requests, name[r], &request[r]);
+		if (!said.request[r])
+			said.request[r] = said.limit[r];
+	}
+	qos_add(sums, &said);
 }
 
-static uint64_t ordinary_memory(const struct ask *c)
-{
-	for (unsigned i = 0; i < c->nr_memory; i++)
-		if (!c->memory[i].page_bytes)
-			return c->memory[i].bytes;
-	return 0;
-}
-
-/* What a container or a pod with these resources asks for, into *c, and its class. */
-static int read_resources(
-	const struct resource_spec *r, struct ask *c, enum qos *qos, struct err *e)
+/* What a container or a pod with these resources asks for, into *c, and to the sums. */
+static int read_resources(const struct resource_spec *r, struct ask *c,
+	struct qos_sums *sums, struct err *e)
 {
 	int rc = put_resources(&r->limits, c, e);
 
 	if (rc)
 		return err_add(e, rc, "limits");
-	uint64_t cpu_limit = c->cpu_milli, memory_limit = ordinary_memory(c);
 	rc = put_resources(&r->requests, c, e);
 	if (rc)
 		return err_add(e, rc, "requests");
-	*qos = qos_of_both(qos_of_amounts(c->cpu_milli, cpu_limit),
-		qos_of_amounts(ordinary_memory(c), memory_limit));
+	add_to_qos(r, sums);
 	return 0;
 }
 
-/* The containers' asks, and the class that they come to. */
-static int read_containers(const struct pod_spec *s, struct ask *ask, enum qos *qos, struct err *e)
+static int read_containers(
+	const struct pod_spec *s, struct ask *ask, struct qos_sums *sums, struct err *e)
 {
-	enum qos of_all = QOS_BEST_EFFORT;
-
 	for (unsigned i = 0; i < s->nr; i++) {
 		const struct container_spec *c = &s->container[i];
-		enum qos of_one;
 
 		ask[i].name = c->name;
 		ask[i].kind = c->kind;
 		ask[i].place = i;
-		int rc = read_resources(&c->resources, &ask[i], &of_one, e);
+		int rc = read_resources(&c->resources, &ask[i], sums, e);
 		if (!rc)
 			rc = put_devices(s, &c->resources.limits, &ask[i], e);
 		if (rc)
 			return err_add(e, rc, "container %.64s", c->name);
-		of_all = i ? qos_of_both(of_all, of_one) : of_one;
 	}
-	*qos = of_all;
 	return 0;
 }
 
@@ -224,16 +222,18 @@ int pod_spec_ask(const struct pod_spec *s, struct arena *a, struct pod *out, str
 		has_pod_level(&s->resources.requests) || has_pod_level(&s->resources.limits);
 	struct ask *ask = arena_array(a, s->nr, sizeof *ask), of_pod = {0};
 	int told = qos_from_name(s->qos);
-	enum qos qos;
+	struct qos_sums sums = {0};
 
 	if (!ask)
 		return err_set(e, ENOMEM, "%u containers are too many", s->nr);
-	int rc = read_containers(s, ask, &qos, e);
-	if (!rc && pod_level)
-		rc = read_resources(&s->resources, &of_pod, &qos, e);
+	int rc = read_containers(s, ask, &sums, e);
+	if (!rc && pod_level) {
+		sums = (struct qos_sums){0};
+		rc = read_resources(&s->resources, &of_pod, &sums, e);
+	}
 	if (rc)
 		return rc;
-	out->qos = told >= 0 ? (enum qos)told : qos;
+	out->qos = told >= 0 ? (enum qos)told : qos_of(&sums);
 	out->pod_level = pod_level;
 	out->nr = s->nr;
 	out->container = ask;

@@ -1,5 +1,6 @@
 #include <numafit/sched.h>
 
+#include <numafit/qos.h>
 #include <string.h>
 
 static bool starts(const char *s, const char *with)
@@ -76,49 +77,21 @@ const struct quantity *amounts_find(const struct amounts *a, unsigned resource)
 	return NULL;
 }
 
-/* The resources that decide the class, and what all containers together say of each. */
-enum { QOS_CPU, QOS_MEMORY, NR_QOS_RESOURCES };
-static const unsigned qos_resource[NR_QOS_RESOURCES] = {RESOURCE_CPU, RESOURCE_MEMORY};
-struct qos_sums {
-	struct quantity sum[NR_QOS_RESOURCES];
-	unsigned said; /* bit = resource: some container says more than 0 */
-};
-
-/* Which ones the container says. */
-static unsigned add_said(struct qos_sums *sums, const struct amounts *a)
-{
-	unsigned said = 0;
-
-	for (unsigned r = 0; r < NR_QOS_RESOURCES; r++) {
-		const struct quantity *q = amounts_find(a, qos_resource[r]);
-
-		if (!q || quantity_compare(*q, quantity_of(0)) <= 0)
-			continue;
-		sums->sum[r] = quantity_add(sums->sum[r], *q);
-		said |= 1u << r;
-	}
-	sums->said |= said;
-	return said;
-}
-
 enum qos sched_pod_qos(const struct sched_pod *p)
 {
-	const unsigned all = (1u << NR_QOS_RESOURCES) - 1;
-	struct qos_sums requests = {0}, limits = {0};
-	bool limited = true;
+	static const unsigned resource[NR_QOS_RESOURCES] = {RESOURCE_CPU, RESOURCE_MEMORY};
+	struct qos_sums sums = {0};
 
 	for (unsigned i = 0; i < p->nr_containers; i++) {
-		(void)add_said(&requests, &p->container[i].requests);
-		limited = add_said(&limits, &p->container[i].limits) == all && limited;
+		struct qos_said said;
+
+		for (unsigned r = 0; r < NR_QOS_RESOURCES; r++) {
+			said.request[r] = amounts_find(&p->container[i].requests, resource[r]);
+			said.limit[r] = amounts_find(&p->container[i].limits, resource[r]);
+		}
+		qos_add(&sums, &said);
 	}
-	if (!requests.said && !limits.said)
-		return QOS_BEST_EFFORT;
-	if (!limited || requests.said != limits.said)
-		return QOS_BURSTABLE;
-	for (unsigned r = 0; r < NR_QOS_RESOURCES; r++)
-		if (quantity_compare(requests.sum[r], limits.sum[r]))
-			return QOS_BURSTABLE;
-	return QOS_GUARANTEED;
+	return qos_of(&sums);
 }
 
 const char *sched_code_name(enum sched_code c)
