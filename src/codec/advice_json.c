@@ -262,7 +262,7 @@ int advice_json_read(
 /* Writing. Jansson's setters take a NULL, of text that is no UTF-8, for a failure: gather it. */
 
 /* Bytes as people write them, pieces as plain numbers. */
-static json_t *quantity_of(const struct advice_amount *a)
+static json_t *amount_text(const struct advice_amount *a)
 {
 	bool bytes = text_equal(a->resource, "memory") ||
 		     strncmp(a->resource, "hugepages-", strlen("hugepages-")) == 0;
@@ -281,7 +281,7 @@ static json_t *resources_of(const struct advice_container *c, unsigned node, int
 	for (size_t i = 0; i < c->nr_amounts; i++)
 		if (c->amount[i].node == node)
 			*bad |= json_object_set_new(
-				all, c->amount[i].resource, quantity_of(&c->amount[i]));
+				all, c->amount[i].resource, amount_text(&c->amount[i]));
 	return all;
 }
 

@@ -1,5 +1,6 @@
 #include <codec/extender_args_json.h>
 
+#include <codec/fields_json.h>
 #include <codec/score_args_json.h>
 #include <errno.h>
 #include <jansson.h>
@@ -117,7 +118,7 @@ static int read_match(json_t *v, const struct sched_reader *r, struct sched_use 
 
 	if (rc)
 		return rc;
-	if (!sched_json_member(v, "cacheResyncPeriodSeconds"))
+	if (!json_member(v, "cacheResyncPeriodSeconds"))
 		args->over_reserve = true;
 	cluster->over_reserve = args->over_reserve;
 	cluster->discard_reserved = args->discard_reserved;

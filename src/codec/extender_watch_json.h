@@ -7,7 +7,7 @@
 
 /* What the scheduler's side takes from the objects that it watches. */
 
-enum { EXTENDER_POD_BYTES_MAX = 8 << 20 }; /* for the arena: any pod with any hint */
+enum { EXTENDER_POD_BYTES_MAX = 12 << 20 }; /* for the arena: any pod with any hint */
 
 struct extender_pod {
 	struct sched_pod pod;

@@ -4,6 +4,8 @@
 #include <jansson.h>
 #include <numafit/cpuset.h>
 #include <numafit/pod.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 void json_seed(void)
@@ -41,6 +43,81 @@ static const char *kind_of(const json_t *value)
 int json_want(const char *wanted, const json_t *got, struct err *e)
 {
 	return err_set(e, EINVAL, "should be %s, is %s", wanted, kind_of(got));
+}
+
+json_t *json_member(const json_t *object, const char *key)
+{
+	json_t *v = json_object_get(object, key);
+
+	return json_is_null(v) ? NULL : v;
+}
+
+/* The member of that type, or NULL. */
+static int find_member(const json_t *object, const char *key, json_type type, const char *what,
+	json_t **out, struct err *e)
+{
+	json_t *v = json_member(object, key);
+
+	if (v && json_typeof(v) != type)
+		return err_add(e, json_want(what, v, e), "%s", key);
+	*out = v;
+	return 0;
+}
+
+int json_member_string(const json_t *object, const char *key, const char **out, struct err *e)
+{
+	json_t *v;
+	int rc = find_member(object, key, JSON_STRING, "a string", &v, e);
+
+	if (!rc)
+		*out = json_string_value(v);
+	return rc;
+}
+
+int json_member_list(const json_t *object, const char *key, json_t **out, struct err *e)
+{
+	return find_member(object, key, JSON_ARRAY, "a list", out, e);
+}
+
+int json_member_object(const json_t *object, const char *key, json_t **out, struct err *e)
+{
+	return find_member(object, key, JSON_OBJECT, "an object", out, e);
+}
+
+enum { NUMBER_TEXT_MAX = 40, DIGITS_EXACT = 15, DIGITS_MAX = 17 };
+
+/* A fraction as it was written, of up to 15 digits: the fewest digits that are this double. */
+static void print_real(double d, char *text)
+{
+	for (int digits = DIGITS_EXACT; digits <= DIGITS_MAX; digits++) {
+		(void)snprintf(text, NUMBER_TEXT_MAX, "%.*g", digits, d);
+		if (!(strtod(text, NULL) < d) && !(strtod(text, NULL) > d))
+			return;
+	}
+}
+
+int json_quantity(const json_t *v, struct quantity *out, struct err *e)
+{
+	char number[NUMBER_TEXT_MAX];
+
+	if (json_is_string(v))
+		return quantity_parse(out, json_string_value(v), e);
+	if (json_is_integer(v)) {
+		*out = quantity_of(json_integer_value(v));
+		return 0;
+	}
+	if (!json_is_real(v))
+		return json_want("a quantity", v, e);
+	print_real(json_real_value(v), number);
+	return quantity_parse(out, number, e);
+}
+
+int json_quantity_count(const json_t *v, enum quantity_unit unit, uint64_t *out, struct err *e)
+{
+	struct quantity q;
+	int rc = json_quantity(v, &q, e);
+
+	return rc ? rc : quantity_count(q, unit, out, e);
 }
 
 static int read_u64(const json_t *v, uint64_t max, uint64_t *out, struct err *e)

@@ -3,6 +3,7 @@
 
 #include <codec/fields.h>
 #include <numafit/arena.h>
+#include <numafit/quantity.h>
 
 /* Reading JSON: structs by their table of fields, and the little that every reader needs. Strict in
  * types; keys that the table does not have are passed over. */
@@ -16,6 +17,22 @@ void json_seed(void);
 int json_parse(const char *text, size_t len, struct json_t **out, struct err *e);
 /* -EINVAL: "should be WANTED, is a string"; for NULL: "is nothing". */
 int json_want(const char *wanted, const struct json_t *got, struct err *e);
+
+/* The member of that name; NULL when it is not there, or null. *object may be NULL. */
+struct json_t *json_member(const struct json_t *object, const char *key);
+/* A member of that type into *out, NULL where it is not there. 0; -EINVAL with the key. */
+int json_member_string(
+	const struct json_t *object, const char *key, const char **out, struct err *e);
+int json_member_list(
+	const struct json_t *object, const char *key, struct json_t **out, struct err *e);
+int json_member_object(
+	const struct json_t *object, const char *key, struct json_t **out, struct err *e);
+
+/* A resource.Quantity: a string, or any number. 0; -EINVAL. */
+int json_quantity(const struct json_t *v, struct quantity *out, struct err *e);
+/* The same, counted (quantity.h). 0; -EINVAL, -ERANGE. */
+int json_quantity_count(
+	const struct json_t *v, enum quantity_unit unit, uint64_t *out, struct err *e);
 
 /* What reading needs besides the table. */
 struct fields_context {

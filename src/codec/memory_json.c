@@ -66,7 +66,7 @@ static int read_node(json_t *v, struct setup *u, struct err *e)
 		return rc;
 	if (sizes && !json_is_object(sizes))
 		return err_add(e, json_want("an object", sizes, e), "hugepages");
-	rc = quantity_json_read(json_object_get(v, "memory"), false, &bytes, e);
+	rc = json_quantity_count(json_object_get(v, "memory"), QUANTITY_WHOLE, &bytes, e);
 	if (!rc && bytes > node_bytes_max)
 		rc = err_set(e, ERANGE, "is above 64Pi");
 	if (rc)
@@ -171,7 +171,8 @@ static int read_amounts(json_t *amounts, unsigned node_id, struct reserved_memor
 		if (!text_copy(r.type, sizeof r.type, json_object_iter_key(it)))
 			return err_set(
 				e, ERANGE, "\"%.64s\" is too long", json_object_iter_key(it));
-		int rc = quantity_json_read(json_object_iter_value(it), false, &r.bytes, e);
+		int rc = json_quantity_count(
+			json_object_iter_value(it), QUANTITY_WHOLE, &r.bytes, e);
 		if (rc)
 			return err_add(e, rc, "%s", r.type);
 		if (is_memory(r.type))
@@ -452,7 +453,7 @@ static int step_add(struct player *g, json_t *step, json_t *answer, struct err *
 		return err_add(e, json_want("an object", affinities, e), "affinities");
 	if (!ask)
 		return too_large(e);
-	rc = pod_json_read(json_object_get(step, "pod"), NULL, 0, g->play.arena, ask, e);
+	rc = pod_json_read_ask(json_object_get(step, "pod"), NULL, 0, g->play.arena, ask, e);
 	return rc ? err_add(e, rc, "pod") : add_pod(g, ask, step, answer, e);
 }
 

@@ -139,7 +139,7 @@ static int read_told(
 	if (rc)
 		return rc;
 	if (pod)
-		rc = pod_json_read(pod, NULL, 0, r->arena, &spec, e);
+		rc = pod_json_read_ask(pod, NULL, 0, r->arena, &spec, e);
 	if (rc)
 		return err_add(e, rc, "pod");
 	const char *sandbox = first_of(told->request.pod.sandbox_id, told->request.pod.uid, "");

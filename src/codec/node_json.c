@@ -9,6 +9,7 @@
 #include <jansson.h>
 #include <numafit/cpus.h>
 #include <numafit/mem.h>
+#include <numafit/node.h>
 #include <numafit/text.h>
 #include <string.h>
 
@@ -81,7 +82,7 @@ static int read_reservation(struct question *q, const char *key, json_t *v, stru
 				return rc;
 			continue;
 		}
-		rc = quantity_json_read(json_object_iter_value(it), false, &bytes, e);
+		rc = json_quantity_count(json_object_iter_value(it), QUANTITY_WHOLE, &bytes, e);
 		if (rc)
 			return err_add(e, rc, "%.64s", path);
 		while (i < q->nr_node_allocatable && !text_equal(q->node_allocatable[i].type, type))
@@ -286,7 +287,7 @@ static int step_admit(struct run *r, const json_t *step, struct err *e)
 	struct pod pod;
 	struct refusal why;
 	struct arena work;
-	int rc = pod_json_read(json_object_get(step, "pod"), r->q->machine.resource,
+	int rc = pod_json_read_ask(json_object_get(step, "pod"), r->q->machine.resource,
 		r->q->machine.nr_resources, r->arena, &pod, e);
 
 	if (rc)

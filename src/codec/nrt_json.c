@@ -7,9 +7,9 @@
 
 static int read_cost(const json_t *v, struct sched_topology *t, unsigned zone, struct err *e)
 {
-	const json_t *value = sched_json_member(v, "value");
+	const json_t *value = json_member(v, "value");
 	const char *name;
-	int rc = sched_json_string(v, "name", &name, e);
+	int rc = json_member_string(v, "name", &name, e);
 
 	if (rc)
 		return rc;
@@ -25,8 +25,8 @@ static int read_cost(const json_t *v, struct sched_topology *t, unsigned zone, s
 static int read_quantity(
 	const json_t *v, const char *key, bool needed, struct quantity *out, struct err *e)
 {
-	const json_t *q = sched_json_member(v, key);
-	int rc = q || needed ? sched_quantity_json_read(q, out, e) : 0;
+	const json_t *q = json_member(v, key);
+	int rc = q || needed ? json_quantity(q, out, e) : 0;
 
 	return rc ? err_add(e, rc, "%s", key) : 0;
 }
@@ -36,7 +36,7 @@ static int read_resource(const json_t *v, const struct sched_reader *r, struct s
 {
 	struct zone_amounts amounts = {0};
 	const char *name;
-	int rc = sched_json_string(v, "name", &name, e);
+	int rc = json_member_string(v, "name", &name, e);
 
 	if (!rc && !name)
 		rc = err_add(e, json_want("a string", NULL, e), "name");
@@ -55,13 +55,13 @@ static int read_zone(const json_t *v, const struct sched_reader *r, struct sched
 	unsigned zone, struct err *e)
 {
 	json_t *costs, *resources;
-	int rc = sched_json_list(v, "costs", &costs, e);
+	int rc = json_member_list(v, "costs", &costs, e);
 
 	for (size_t i = 0; !rc && i < json_array_size(costs); i++)
 		if ((rc = read_cost(json_array_get(costs, i), t, zone, e)))
 			return err_add(e, rc, "costs[%zu]", i);
 	if (!rc)
-		rc = sched_json_list(v, "resources", &resources, e);
+		rc = json_member_list(v, "resources", &resources, e);
 	if (rc)
 		return rc;
 	for (size_t i = 0; i < json_array_size(resources); i++)
@@ -79,7 +79,8 @@ static int zone_id(const json_t *zone, struct err *e)
 		(void)json_want("an object", zone, e);
 		return -2;
 	}
-	if (sched_json_string(zone, "type", &type, e) || sched_json_string(zone, "name", &name, e))
+	if (json_member_string(zone, "type", &type, e) ||
+		json_member_string(zone, "name", &name, e))
 		return -2;
 	return zone_numa_id(type ? type : "", name ? name : "");
 }
@@ -119,10 +120,10 @@ static int read_attributes(const json_t *list, struct sched_topology *t, struct 
 	for (size_t i = 0; i < json_array_size(list); i++) {
 		const json_t *v = json_array_get(list, i);
 		const char *name, *value;
-		int rc = sched_json_string(v, "name", &name, e);
+		int rc = json_member_string(v, "name", &name, e);
 
 		if (!rc)
-			rc = sched_json_string(v, "value", &value, e);
+			rc = json_member_string(v, "value", &value, e);
 		if (rc)
 			return err_add(e, rc, "attributes[%zu]", i);
 		if (name && value)
@@ -136,16 +137,16 @@ static int read_topology(
 {
 	json_t *zones, *policies, *attributes;
 	const char *kind;
-	int rc = sched_json_string(v, "kind", &kind, e);
+	int rc = json_member_string(v, "kind", &kind, e);
 
 	if (!rc && kind && !text_equal(kind, "NodeResourceTopology"))
 		return err_set(e, EINVAL, "kind: should be NodeResourceTopology, is %.64s", kind);
 	if (!rc)
-		rc = sched_json_list(v, "zones", &zones, e);
+		rc = json_member_list(v, "zones", &zones, e);
 	if (!rc)
-		rc = sched_json_list(v, "topologyPolicies", &policies, e);
+		rc = json_member_list(v, "topologyPolicies", &policies, e);
 	if (!rc)
-		rc = sched_json_list(v, "attributes", &attributes, e);
+		rc = json_member_list(v, "attributes", &attributes, e);
 	if (!rc)
 		rc = read_zones(zones, r, out, e);
 	if (rc)

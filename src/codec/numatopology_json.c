@@ -12,7 +12,7 @@ enum { ID_MAX = INT32_MAX };
 
 static int read_id(const json_t *v, const char *key, unsigned max, unsigned *out, struct err *e)
 {
-	const json_t *id = sched_json_member(v, key);
+	const json_t *id = json_member(v, key);
 	json_int_t n = json_integer_value(id);
 
 	if (id && !json_is_integer(id))
@@ -98,12 +98,12 @@ static int read_cpus(json_t *detail, struct arena *a, struct volcano_node *out, 
 
 static int read_free(const json_t *numares, struct volcano_node *out, struct err *e)
 {
-	const json_t *cpu = sched_json_member(numares, "cpu");
+	const json_t *cpu = json_member(numares, "cpu");
 	const char *list;
 
 	if (!cpu)
 		return 0;
-	int rc = sched_json_string(cpu, "allocatable", &list, e);
+	int rc = json_member_string(cpu, "allocatable", &list, e);
 	if (!rc && list && (rc = cpuset_parse(&out->free, list, strlen(list), e)) < 0)
 		rc = err_add(e, rc, "allocatable");
 	if (rc)
@@ -114,12 +114,12 @@ static int read_free(const json_t *numares, struct volcano_node *out, struct err
 
 static int read_reserved(const json_t *reserved, struct volcano_node *out, struct err *e)
 {
-	const json_t *cpu = sched_json_member(reserved, "cpu");
+	const json_t *cpu = json_member(reserved, "cpu");
 	struct quantity q;
 
 	if (!cpu)
 		return 0;
-	int rc = sched_quantity_json_read(cpu, &q, e);
+	int rc = json_quantity(cpu, &q, e);
 	if (!rc && (quantity_value(q) < 0 || quantity_value(q) > CPUSET_BITS))
 		rc = err_set(e, ERANGE, "is not within 0 and %d CPUs", CPUSET_BITS);
 	if (rc)
@@ -130,31 +130,31 @@ static int read_reserved(const json_t *reserved, struct volcano_node *out, struc
 
 static int read_policies(const json_t *policies, struct volcano_node *out, struct err *e)
 {
-	int rc = sched_json_string(policies, "CPUManagerPolicy", &out->cpu_manager_policy, e);
+	int rc = json_member_string(policies, "CPUManagerPolicy", &out->cpu_manager_policy, e);
 
 	return rc ? rc
-		  : sched_json_string(
+		  : json_member_string(
 			    policies, "TopologyManagerPolicy", &out->topology_manager_policy, e);
 }
 
 int numatopology_json_read(json_t *v, struct arena *a, struct volcano_node *out, struct err *e)
 {
-	const json_t *spec = sched_json_member(v, "spec");
+	const json_t *spec = json_member(v, "spec");
 	const char *kind;
 
 	*out = (struct volcano_node){0};
 	if (!json_is_object(v))
 		return json_want("a Numatopology", v, e);
-	int rc = sched_json_string(v, "kind", &kind, e);
+	int rc = json_member_string(v, "kind", &kind, e);
 	if (!rc && kind && !text_equal(kind, "Numatopology"))
 		return err_set(e, EINVAL, "kind: should be Numatopology, is %.64s", kind);
-	if (!rc && (rc = read_policies(sched_json_member(spec, "policies"), out, e)))
+	if (!rc && (rc = read_policies(json_member(spec, "policies"), out, e)))
 		rc = err_add(e, rc, "spec.policies");
-	if (!rc && (rc = read_cpus(sched_json_member(spec, "cpuDetail"), a, out, e)))
+	if (!rc && (rc = read_cpus(json_member(spec, "cpuDetail"), a, out, e)))
 		rc = err_add(e, rc, "spec.cpuDetail");
-	if (!rc && (rc = read_free(sched_json_member(spec, "numares"), out, e)))
+	if (!rc && (rc = read_free(json_member(spec, "numares"), out, e)))
 		rc = err_add(e, rc, "spec.numares");
-	if (!rc && (rc = read_reserved(sched_json_member(spec, "resReserved"), out, e)))
+	if (!rc && (rc = read_reserved(json_member(spec, "resReserved"), out, e)))
 		rc = err_add(e, rc, "spec.resReserved");
 	return rc;
 }

@@ -1,203 +1,229 @@
 #include <codec/pod_json.h>
 
 #include <codec/fields_json.h>
-#include <codec/sched_json.h>
 #include <errno.h>
 #include <jansson.h>
-#include <numafit/qos.h>
+#include <numafit/devices.h>
 #include <numafit/text.h>
-#include <string.h>
 
-static const char hugepages[] = "hugepages-";
-enum { CONTAINERS_MAX = 512 };
-
-int quantity_json_read(const json_t *v, bool milli, uint64_t *out, struct err *e)
+static int too_large(struct err *e)
 {
-	char number[TEXT_SIZE_MAX];
-	const char *text = json_string_value(v);
-	struct text t;
-
-	if (json_is_integer(v)) {
-		text_init(&t, number, sizeof number);
-		text_add(&t, "%lld", (long long)json_integer_value(v));
-		text = number;
-	}
-	if (!text)
-		return json_want("a quantity", v, e);
-	return quantity_parse_count(text, milli ? QUANTITY_MILLI : QUANTITY_WHOLE, out, e);
+	return err_set(e, ENOMEM, "a v1.Pod that is too large");
 }
 
-static int add_to_qos(
-	const json_t *requests, const json_t *limits, struct qos_sums *sums, struct err *e)
+/* The member's text; "" when it is not there. */
+static int read_text(const json_t *object, const char *key, const char **out, struct err *e)
 {
-	static const char *const name[NR_QOS_RESOURCES] = {"cpu", "memory"};
-	struct quantity request[NR_QOS_RESOURCES], limit[NR_QOS_RESOURCES];
-	struct qos_said said = {0};
+	int rc = json_member_string(object, key, out, e);
 
-	for (unsigned r = 0; r < NR_QOS_RESOURCES; r++) {
-		const json_t *l = json_object_get(limits, name[r]);
-		const json_t *q = json_object_get(requests, name[r]);
-		int rc = l ? sched_quantity_json_read(l, &limit[r], e) : 0;
+	if (!rc && !*out)
+		*out = "";
+	return rc;
+}
 
-		if (!rc && q)
-			rc = sched_quantity_json_read(q, &request[r], e);
-		if (rc)
-			return err_add(e, rc, "%s", name[r]);
-		said.limit[r] = l ? &limit[r] : NULL;
-		said.request[r] = q ? &request[r] : said.limit[r];
+/* The spec */
+
+int resource_list_json_read(const json_t *object, const char *key, struct arena *a,
+	struct resource_list *out, struct err *e)
+{
+	json_t *v;
+	int rc = json_member_object(object, key, &v, e);
+	struct resource_amount *at = rc ? NULL : arena_array(a, json_object_size(v), sizeof *at);
+
+	if (!at)
+		return rc ? rc : too_large(e);
+	*out = (struct resource_list){at, json_object_size(v)};
+	for (void *it = json_object_iter(v); it; it = json_object_iter_next(v, it), at++) {
+		at->name = json_object_iter_key(it);
+		if ((rc = json_quantity(json_object_iter_value(it), &at->q, e)))
+			return err_add(e, rc, "%s.%.64s", key, at->name);
 	}
-	qos_add(sums, &said);
 	return 0;
 }
 
-static int read_memory(const char *name, const json_t *v, struct ask *c, struct err *e)
+static int read_resources(
+	const json_t *owner, struct arena *a, struct resource_spec *out, struct err *e)
 {
-	bool huge = strncmp(name, hugepages, sizeof hugepages - 1) == 0;
-	uint64_t page = huge ? page_bytes_from_name(name + sizeof hugepages - 1) : 0, bytes;
+	json_t *v;
+	int rc = json_member_object(owner, "resources", &v, e);
 
-	if (huge && !page)
-		return err_set(e, EINVAL, "no size of huge pages");
-	int rc = quantity_json_read(v, false, &bytes, e);
 	if (rc)
 		return rc;
-	if (c->nr_memory == TOPO_KINDS)
-		return err_set(e, ERANGE, "more than %d kinds of memory", TOPO_KINDS);
-	c->memory[c->nr_memory++] = (struct memory_ask){page, bytes};
-	return 0;
+	rc = resource_list_json_read(v, "requests", a, &out->requests, e);
+	if (!rc)
+		rc = resource_list_json_read(v, "limits", a, &out->limits, e);
+	return rc ? err_add(e, rc, "resources") : 0;
 }
 
-static int read_request(const char *name, const json_t *v, struct ask *c, struct err *e)
+static int read_container(
+	const json_t *v, bool init, struct arena *a, struct container_spec *c, struct err *e)
 {
-	if (text_equal(name, "cpu"))
-		return quantity_json_read(v, true, &c->cpu_milli, e);
-	if (text_equal(name, "memory") || strncmp(name, hugepages, sizeof hugepages - 1) == 0)
-		return read_memory(name, v, c, e);
-	return 0;
+	const char *restart;
+
+	if (!json_is_object(v))
+		return json_want("an object", v, e);
+	int rc = read_text(v, "name", &c->name, e);
+	if (!rc)
+		rc = read_text(v, "restartPolicy", &restart, e);
+	if (rc)
+		return rc;
+	c->kind = container_kind_of(init, restart);
+	rc = read_resources(v, a, &c->resources, e);
+	return rc && *c->name ? err_add(e, rc, "%.64s", c->name) : rc;
 }
 
-static int read_limit(const char *name, const json_t *v, const struct device_resource *resources,
-	unsigned nr_resources, struct ask *c, struct err *e)
+static int read_containers(
+	const json_t *list, bool init, struct arena *a, struct container_spec *c, struct err *e)
 {
-	for (unsigned i = 0; i < nr_resources; i++) {
-		if (!text_equal(resources[i].name, name))
-			continue;
-		if (c->nr_devices == POD_DEVICES_MAX)
-			return err_set(e, ERANGE, "more than %d device resources", POD_DEVICES_MAX);
-		c->device[c->nr_devices].resource = i;
-		return quantity_json_read(v, false, &c->device[c->nr_devices++].count, e);
-	}
-	return 0;
-}
-
-static int read_resources(json_t *requests, json_t *limits, const struct device_resource *resources,
-	unsigned nr_resources, struct ask *c, struct err *e)
-{
-	for (void *it = json_object_iter(limits); it; it = json_object_iter_next(limits, it)) {
-		const char *name = json_object_iter_key(it);
-		json_t *v = json_object_iter_value(it);
-		int rc = read_limit(name, v, resources, nr_resources, c, e);
-
-		if (!rc && !json_object_get(requests, name))
-			rc = read_request(name, v, c, e);
-		if (rc)
-			return err_add(e, rc, "limits.%.64s", name);
-	}
-	for (void *it = json_object_iter(requests); it; it = json_object_iter_next(requests, it)) {
-		const char *name = json_object_iter_key(it);
-		int rc = read_request(name, json_object_iter_value(it), c, e);
+	for (size_t i = 0; i < json_array_size(list); i++) {
+		int rc = read_container(json_array_get(list, i), init, a, &c[i], e);
 
 		if (rc)
-			return err_add(e, rc, "requests.%.64s", name);
+			return err_add(e, rc, "%s[%zu]", init ? "initContainers" : "containers", i);
 	}
 	return 0;
 }
 
-struct reading {
-	const struct device_resource *resources;
-	unsigned nr_resources, nr;
-	struct ask *container;
-	struct qos_sums sums;
+static int read_spec(const json_t *spec, struct arena *a, struct pod_spec *out, struct err *e)
+{
+	json_t *init, *app;
+	int rc = json_member_list(spec, "initContainers", &init, e);
+
+	if (!rc)
+		rc = json_member_list(spec, "containers", &app, e);
+	if (!rc)
+		rc = pod_spec_alloc(out, json_array_size(init), json_array_size(app), a, e);
+	if (!rc)
+		rc = read_containers(init, true, a, out->container, e);
+	if (!rc)
+		rc = read_containers(app, false, a, out->container + json_array_size(init), e);
+	if (!rc)
+		rc = read_resources(spec, a, &out->resources, e);
+	return rc ? rc : resource_list_json_read(spec, "overhead", a, &out->overhead, e);
+}
+
+/* The metadata */
+
+static int read_annotations(
+	const json_t *metadata, struct arena *a, struct pod_spec *out, struct err *e)
+{
+	json_t *v;
+	int rc = json_member_object(metadata, "annotations", &v, e);
+	struct key_value *at = rc ? NULL : arena_array(a, json_object_size(v), sizeof *at);
+
+	if (!at)
+		return rc ? rc : too_large(e);
+	out->annotations = at;
+	out->nr_annotations = json_object_size(v);
+	for (void *it = json_object_iter(v); it; it = json_object_iter_next(v, it), at++) {
+		json_t *value = json_object_iter_value(it);
+
+		*at = (struct key_value){json_object_iter_key(it), json_string_value(value)};
+		if (!at->value)
+			return err_add(
+				e, json_want("a string", value, e), "annotations.%.64s", at->key);
+	}
+	return 0;
+}
+
+/* Kinds of owners that are not like any controller. */
+static const struct {
+	const char *kind;
+	enum pod_owner owner;
+} owners[] = {
+	{"DaemonSet", POD_OWNER_DAEMON_SET},
+	{"Node", POD_OWNER_NODE},
 };
 
-static int read_container(json_t *v, bool init, struct reading *r, struct err *e)
+/* metav1.GetControllerOf(): the one that says it is the controller. */
+static enum pod_owner owner_of(const json_t *references)
 {
-	json_t *resources = json_object_get(v, "resources");
-	json_t *requests = json_object_get(resources, "requests"),
-	       *limits = json_object_get(resources, "limits");
-	const char *name = json_string_value(json_object_get(v, "name"));
-	const char *restart = json_string_value(json_object_get(v, "restartPolicy"));
-	struct ask *c = &r->container[r->nr];
+	for (size_t i = 0; i < json_array_size(references); i++) {
+		const json_t *r = json_array_get(references, i);
+		const char *kind = json_string_value(json_object_get(r, "kind"));
 
-	if (!name)
-		return json_want("an object with a name", v, e);
-	c->name = name;
-	c->place = r->nr++;
-	c->kind = !init                           ? CONTAINER_APP
-		  : text_equal(restart, "Always") ? CONTAINER_SIDECAR
-						  : CONTAINER_INIT;
-	int rc = read_resources(requests, limits, r->resources, r->nr_resources, c, e);
-	if (!rc)
-		rc = add_to_qos(requests, limits, &r->sums, e);
-	return rc ? err_add(e, rc, "%.64s: resources", name) : 0;
+		if (!json_is_true(json_object_get(r, "controller")))
+			continue;
+		for (size_t k = 0; k < sizeof owners / sizeof *owners; k++)
+			if (text_equal(kind, owners[k].kind))
+				return owners[k].owner;
+		return POD_OWNER_CONTROLLER;
+	}
+	return POD_OWNER_NONE;
 }
 
-static int read_containers(const json_t *list, bool init, struct reading *r, struct err *e)
+static int read_metadata(
+	const json_t *metadata, struct arena *a, struct pod_spec *out, struct err *e)
 {
-	if (list && !json_is_array(list))
-		return json_want("a list", list, e);
-	for (size_t i = 0; i < json_array_size(list); i++) {
-		int rc = read_container(json_array_get(list, i), init, r, e);
+	int rc = read_text(metadata, "uid", &out->uid, e);
 
-		if (rc)
-			return err_add(e, rc, "spec.%s", init ? "initContainers" : "containers");
+	if (!rc)
+		rc = read_text(metadata, "namespace", &out->ns, e);
+	if (!rc)
+		rc = read_text(metadata, "name", &out->name, e);
+	out->owner = owner_of(json_object_get(metadata, "ownerReferences"));
+	return rc ? rc : read_annotations(metadata, a, out, e);
+}
+
+static int read_status(const json_t *status, struct pod_spec *out, struct err *e)
+{
+	int rc = read_text(status, "qosClass", &out->qos, e);
+
+	return rc ? rc : read_text(status, "phase", &out->phase, e);
+}
+
+int pod_json_read(const json_t *pod, struct arena *a, struct pod_spec *out, struct err *e)
+{
+	struct pod_spec read = {0};
+	json_t *metadata, *spec, *status;
+
+	if (!json_is_object(pod))
+		return json_want("a v1.Pod", pod, e);
+	int rc = json_member_object(pod, "metadata", &metadata, e);
+	if (!rc && (rc = read_metadata(metadata, a, &read, e)))
+		rc = err_add(e, rc, "metadata");
+	if (!rc)
+		rc = json_member_object(pod, "spec", &spec, e);
+	if (!rc && (rc = read_spec(spec, a, &read, e)))
+		rc = err_add(e, rc, "spec");
+	if (!rc)
+		rc = json_member_object(pod, "status", &status, e);
+	if (!rc && (rc = read_status(status, &read, e)))
+		rc = err_add(e, rc, "status");
+	if (!rc)
+		*out = read;
+	return rc;
+}
+
+static int check_names(const struct pod_spec *s, struct err *e)
+{
+	unsigned nr_init = 0;
+
+	for (unsigned i = 0; i < s->nr; i++) {
+		bool init = s->container[i].kind != CONTAINER_APP;
+
+		nr_init += init;
+		if (!*s->container[i].name)
+			return err_set(e, EINVAL, "spec: %s: number %u has no name",
+				init ? "initContainers" : "containers", init ? i : i - nr_init);
 	}
 	return 0;
 }
 
-static bool has_pod_resources(const json_t *resources)
+int pod_json_read_ask(const json_t *pod, const struct device_resource *resources,
+	unsigned nr_resources, struct arena *a, struct pod *out, struct err *e)
 {
-	return json_object_size(json_object_get(resources, "requests")) ||
-	       json_object_size(json_object_get(resources, "limits"));
-}
+	const char **name = arena_array(a, nr_resources, sizeof *name);
+	struct pod_spec s;
 
-int pod_json_read(const json_t *pod, const struct device_resource *resources, unsigned nr_resources,
-	struct arena *a, struct pod *out, struct err *e)
-{
-	const json_t *metadata = json_object_get(pod, "metadata"),
-		     *spec = json_object_get(pod, "spec");
-	const json_t *init = json_object_get(spec, "initContainers"),
-		     *app = json_object_get(spec, "containers");
-	const json_t *of_pod = json_object_get(spec, "resources");
-	const char *class =
-		json_string_value(json_object_get(json_object_get(pod, "status"), "qosClass"));
-	size_t room = json_array_size(init) + json_array_size(app);
-	struct reading r = {.resources = resources, .nr_resources = nr_resources};
-
-	if (!json_is_object(spec))
+	if (!json_is_object(json_object_get(pod, "spec")))
 		return json_want("a v1.Pod", pod, e);
-	if (room > CONTAINERS_MAX)
-		return err_set(e, ERANGE, "more than %d containers", CONTAINERS_MAX);
-	r.container = arena_array(a, room, sizeof *r.container);
-	if (!r.container)
-		return err_set(e, ENOMEM, "too large");
-	int rc = read_containers(init, true, &r, e);
+	int rc = name ? pod_json_read(pod, a, &s, e) : too_large(e);
 	if (!rc)
-		rc = read_containers(app, false, &r, e);
-	if (!rc && has_pod_resources(of_pod)) {
-		r.sums = (struct qos_sums){0};
-		rc = add_to_qos(json_object_get(of_pod, "requests"),
-			json_object_get(of_pod, "limits"), &r.sums, e);
-	}
+		rc = check_names(&s, e);
 	if (rc)
 		return rc;
-	int told = class ? qos_from_name(class) : -1;
-	const char *uid = json_string_value(json_object_get(metadata, "uid"));
-	*out = (struct pod){
-		.uid = uid ? uid : "",
-		.qos = told >= 0 ? (enum qos)told : qos_of(&r.sums),
-		.pod_level = has_pod_resources(of_pod),
-		.nr = r.nr,
-		.container = r.container,
-	};
-	return 0;
+	for (unsigned i = 0; i < nr_resources; i++)
+		name[i] = resources[i].name;
+	return pod_spec_ask(&s, &(struct resource_names){name, nr_resources}, a, out, e);
 }

@@ -3,17 +3,26 @@
 
 #include <numafit/arena.h>
 #include <numafit/err.h>
-#include <numafit/pod.h>
+#include <numafit/pod_store.h>
+#include <numafit/quantity.h>
 
-/* What the spec of a v1.Pod says of resources, in whatever form it came, and what it comes to. */
+/* What a v1.Pod says, in whatever form it came (pod_json.h, the kubelet's Pods API), and what that
+ * comes to. Amounts are as written: no request follows from a limit here. */
 
-/* Name and quantity of each: "cpu", "500m". A name that comes again counts as the last one does, as
- * in a map. */
+enum {
+	POD_SPEC_CONTAINERS_MAX = 512, /* init containers included */
+	POD_SPEC_RESOURCES_MAX = 64    /* in one list of requests or limits of a pod of this node */
+};
+
+/* A name that comes again counts as the last one does, as in a map. */
+struct resource_amount {
+	const char *name;
+	struct quantity q;
+};
 struct resource_list {
-	const struct key_value *at;
+	const struct resource_amount *at;
 	size_t nr;
 };
-/* Requests that are missing are the limits, as the API server fills them in. */
 struct resource_spec {
 	struct resource_list requests, limits;
 };
@@ -23,30 +32,52 @@ struct container_spec {
 	enum container_kind kind;
 	struct resource_spec resources;
 };
+/* The kind of a container of that list with that restartPolicy. */
+enum container_kind container_kind_of(bool init, const char *restart_policy);
 
+/* No string is NULL; what the pod does not say is "". */
 struct pod_spec {
-	const char *qos; /* its class as its status has it; NULL, "" or unknown: not told */
-	struct resource_spec resources; /* of the pod as a whole */
-	const struct container_spec *container;
+	const char *uid, *ns, *name;
+	const char *qos; /* its class as its status has it */
+	const char *phase;
+	enum pod_owner owner;
+	const struct key_value *annotations;
+	size_t nr_annotations;
+	struct container_spec *container; /* init containers first */
 	unsigned nr;
-	/* The extended resources that count, ascending (byte order), each once: what device_ask's
-	 * resource is an index of. */
-	const char *const *resource;
-	unsigned nr_resources;
+	struct resource_spec resources; /* of the pod as a whole */
+	struct resource_list overhead;
 };
+/* Makes room for that many containers, from *a. 0; -E2BIG: more than POD_SPEC_CONTAINERS_MAX;
+ * -ENOMEM. */
+int pod_spec_alloc(
+	struct pod_spec *s, size_t nr_init, size_t nr_app, struct arena *a, struct err *e);
 
 /* Whether it is the name of an extended resource, which device plugins have
  * (pkg/apis/core/v1/helper/helpers.go, IsExtendedResourceName; that it is well-formed the API
  * server has seen to). */
 bool resource_is_extended(const char *name);
 
-/* Makes s->resource the list of all extended resources that its containers ask for; it comes from
- * *a. 0; -ENOMEM. */
-int pod_spec_list_resources(struct pod_spec *s, struct arena *a, struct err *e);
+/* Extended resources that count, ascending (byte order), each once: what device_ask's resource is
+ * an index of. */
+struct resource_names {
+	const char *const *at;
+	unsigned nr;
+};
 
-/* What the pod asks for, and its class when its status does not tell (pkg/apis/core/v1/helper/qos),
- * into *out; who the pod is stays as it is there. Parts of it come from *a, strings are the spec's.
- * 0; -EINVAL, -ERANGE with the place: a quantity that is none, too many kinds; -ENOMEM. */
-int pod_spec_ask(const struct pod_spec *s, struct arena *a, struct pod *out, struct err *e);
+/* Who the pod is, what it asks for, and its class when its status does not say one (qos.h).
+ * Requests that are missing are the limits, as the API server fills them in; the pod has resources
+ * of its own when it says something of CPUs, memory or huge pages (component-helpers/resource,
+ * IsPodLevelResourcesSet). Parts of *out come from *a, strings are the spec's. 0; -EINVAL, -ERANGE
+ * with the place: a size of huge pages that is none, a negative amount, too many kinds; -ENOMEM. */
+int pod_spec_ask(const struct pod_spec *s, const struct resource_names *resources, struct arena *a,
+	struct pod *out, struct err *e);
+
+/* The pod as one of this node, with all extended resources that its containers ask for. Of its
+ * annotations there are ours and those of schedulers' advice (advice.h). Parts of *out come from
+ * *a, strings are the spec's. 0; -E2BIG: a list of more than POD_SPEC_RESOURCES_MAX; or as
+ * pod_spec_ask(). */
+int pod_spec_known(const struct pod_spec *s, enum pod_source source, struct arena *a,
+	struct known_pod *out, struct err *e);
 
 #endif

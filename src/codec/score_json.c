@@ -49,7 +49,7 @@ static int check_keys(json_t *object, const char *const *known, size_t nr, struc
 static int read_pods(const json_t *v, struct question *q, struct sched_node *out, struct err *e)
 {
 	json_t *list;
-	int rc = sched_json_list(v, "pods", &list, e);
+	int rc = json_member_list(v, "pods", &list, e);
 
 	if (rc)
 		return rc;
@@ -77,7 +77,7 @@ static int read_volcano(json_t *v, struct question *q, struct candidate *out, st
 static int read_topology(const json_t *v, enum topology_kind kind, struct question *q,
 	struct candidate *out, struct err *e)
 {
-	json_t *topology = sched_json_member(v, "topology");
+	json_t *topology = json_member(v, "topology");
 	int rc = 0;
 
 	if (!topology)
@@ -469,7 +469,7 @@ int score_json_answer(
 	resource_table_init(&q.names);
 	q.r = (struct sched_reader){&q.names, a};
 	json_t *out = json_pack("{s:[]}", "nodes");
-	rc = plugin->answer(&q, sched_json_member(item, "args"), out, &p, e);
+	rc = plugin->answer(&q, json_member(item, "args"), out, &p, e);
 	if (rc > 0) {
 		json_decref(out);
 		out = refusal(&p);

@@ -210,16 +210,27 @@ static struct quantity countable(enum quantity_unit unit)
 		INT64_MAX / QUANTITY_MILLIS, INT64_MAX % QUANTITY_MILLIS * QUANTITY_NANOS_OF_MILLI};
 }
 
+/* Why q has no count; NULL: it has one. */
+static const char *uncountable(struct quantity q, enum quantity_unit unit)
+{
+	if (q.whole < 0)
+		return "negative";
+	return quantity_compare(q, countable(unit)) > 0 ? "too large" : NULL;
+}
+
+static uint64_t counted(struct quantity q, enum quantity_unit unit)
+{
+	return (uint64_t)(unit == QUANTITY_MILLI ? quantity_milli(q) : quantity_value(q));
+}
+
 int quantity_count(struct quantity q, enum quantity_unit unit, uint64_t *out, struct err *e)
 {
+	const char *why = uncountable(q, unit);
 	char text[QUANTITY_TEXT_MAX];
-	const char *why = q.whole < 0                                ? "negative"
-			  : quantity_compare(q, countable(unit)) > 0 ? "too large"
-								     : NULL;
 
 	if (why)
 		return err_set(e, ERANGE, "quantity \"%s\" is %s", quantity_text(text, q), why);
-	*out = (uint64_t)(unit == QUANTITY_MILLI ? quantity_milli(q) : quantity_value(q));
+	*out = counted(q, unit);
 	return 0;
 }
 
@@ -227,8 +238,13 @@ int quantity_parse_count(const char *s, enum quantity_unit unit, uint64_t *out, 
 {
 	struct quantity q;
 	int rc = quantity_parse(&q, s, e);
+	const char *why = rc ? NULL : uncountable(q, unit);
 
-	return rc ? rc : quantity_count(q, unit, out, e);
+	if (why)
+		return err_set(e, ERANGE, "quantity \"%.64s\" is %s", s, why);
+	if (!rc)
+		*out = counted(q, unit);
+	return rc;
 }
 
 const char *quantity_text(char *buf, struct quantity q)

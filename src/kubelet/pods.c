@@ -25,30 +25,6 @@ struct pods {
 
 /* The store */
 
-static bool is_ours(const struct key_value *annotation)
-{
-	return strncmp(annotation->key, PODS_ANNOTATIONS, sizeof PODS_ANNOTATIONS - 1) == 0;
-}
-
-/* Leaves the pod the annotations that are ours, in a list from *a. */
-static int drop_annotations(struct pod *pod, struct arena *a, struct err *e)
-{
-	size_t nr = 0;
-
-	for (size_t i = 0; i < pod->nr_annotations; i++)
-		nr += is_ours(&pod->annotations[i]);
-	struct key_value *list = arena_array(a, nr, sizeof *list);
-	if (!list)
-		return err_set(e, ENOMEM, "pod %.64s/%.64s: too large", pod->ns, pod->name);
-	nr = 0;
-	for (size_t i = 0; i < pod->nr_annotations; i++)
-		if (is_ours(&pod->annotations[i]))
-			list[nr++] = pod->annotations[i];
-	pod->annotations = list;
-	pod->nr_annotations = nr;
-	return 0;
-}
-
 static void keep(struct pods *p, const struct known_pod *pod)
 {
 	const struct known_pod *kept;
@@ -84,8 +60,6 @@ static void on_pod(struct pods *p, const struct pods_event *event, struct arena 
 	struct err e;
 
 	int rc = pods_pod_decode(event->pod, a, &pod, &e);
-	if (!rc)
-		rc = drop_annotations(&pod.pod, a, &e);
 	if (rc)
 		tell_odd(p, &e);
 	else if (event->type == PODS_DELETED)

@@ -9,9 +9,6 @@
  * is, so what it does not tell then is gone. */
 struct pods;
 
-/* Only such annotations are kept of a pod: those of others may be 256 KiB. */
-#define PODS_ANNOTATIONS "numafit.io/"
-
 /* pods_close() is not for these callbacks. */
 struct pods_handler {
 	void *ctx;

@@ -15,9 +15,7 @@
 enum {
 	/* for the arena: an event of 16 MiB, its copy of the pod, and the pod's copy of what nobody
 	 * reads, unless it is made to burst it */
-	PODS_MEMORY_MAX = 64 << 20,
-	PODS_CONTAINERS_MAX = 512, /* of a pod, init containers included */
-	PODS_RESOURCES_MAX = 64    /* in one list of requests or limits */
+	PODS_MEMORY_MAX = 64 << 20
 };
 
 /* The API's numbers; one that is not here comes as PODS_UNKNOWN, to be passed over. */
@@ -37,7 +35,7 @@ int pods_event_decode(struct blob message, struct arena *a, struct pods_event *o
 
 /* What a v1.Pod tells of a pod: its source is POD_FROM_KUBELET, who made it is not asked.
  * 0, or with text -EBADMSG (no v1.Pod with a uid, or more than the arena holds), -E2BIG (too many
- * containers or resources), -EINVAL, -ERANGE, -ENOMEM (pod_spec.h). */
+ * containers or resources), -EINVAL (a quantity that is none), or as pod_spec_known(). */
 int pods_pod_decode(struct blob pod, struct arena *a, struct known_pod *out, struct err *e);
 
 #endif

@@ -3,6 +3,7 @@
 
 #include <codec/api_json.h>
 #include <codec/pod_object_json.h>
+#include <codec/pod_spec.h>
 #include <numafit/mem.h>
 #include <string.h>
 
@@ -27,7 +28,7 @@ static void check_pod(const struct known_pod *p)
 	const struct pod *ask = &p->pod;
 
 	CHECK(*p->pod.uid && p->pod.ns && p->pod.name && p->pod.source == POD_FROM_API_SERVER);
-	CHECK(ask && ask->qos < NR_QOS && ask->nr <= POD_OBJECT_CONTAINERS_MAX);
+	CHECK(ask && ask->qos < NR_QOS && ask->nr <= POD_SPEC_CONTAINERS_MAX);
 	CHECK(p->owner != POD_OWNER_UNKNOWN);
 	for (unsigned i = 0; i < ask->nr; i++)
 		check_container(p, &ask->container[i]);

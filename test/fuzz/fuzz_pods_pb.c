@@ -1,5 +1,6 @@
 #include <assert.h>
 #include <kubelet/pods_pb.h>
+#include <codec/pod_spec.h>
 #include <numafit/text.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -39,7 +40,7 @@ static void check_pod(const struct known_pod *p)
 		check_text(p->pod.annotations[i].value);
 	for (unsigned i = 1; i < p->nr_resources; i++)
 		assert(strcmp(p->resource[i - 1], p->resource[i]) < 0);
-	assert(*p->pod.uid && ask && ask->qos < NR_QOS && ask->nr <= PODS_CONTAINERS_MAX);
+	assert(*p->pod.uid && ask && ask->qos < NR_QOS && ask->nr <= POD_SPEC_CONTAINERS_MAX);
 	for (unsigned i = 0; i < ask->nr; i++) {
 		check_container(p, &ask->container[i]);
 		assert(!apps || ask->container[i].kind == CONTAINER_APP);

@@ -100,7 +100,7 @@ static void what_cannot_be_read_is_told_with_its_place(void **state)
 		{"{" MACHINE
 		 ",\"settings\":{},\"steps\":[{\"op\":\"admit\",\"pod\":{\"spec\":{\"containers\":"
 		 "[{\"name\":\"a\",\"resources\":{\"requests\":{\"cpu\":\"x\"}}}]}}}]}",
-			"pod: spec.containers: a: resources: requests.cpu: \"x\""},
+			"pod: spec: containers[0]: a: resources: requests.cpu: \"x\""},
 		{"{" MACHINE ",\"settings\":{},\"steps\":[{\"op\":\"remove\"}]}",
 			"should be an object with uid"},
 		{"{\"machine\":\"kep3545-8\"}", "machine: should be an object, is a string"},
@@ -225,6 +225,10 @@ static void a_pods_class_follows_from_what_it_asks_for(void **state)
 		{"{\"containers\":[{\"name\":\"a\"}],\"resources\":{\"limits\":{\"cpu\":1,"
 		 "\"memory\":1}}}",
 			QOS_GUARANTEED},
+		/* these are no resources of the pod's own */
+		{"{\"containers\":[{\"name\":\"a\",\"resources\":{\"limits\":{\"cpu\":1,"
+		 "\"memory\":1}}}],\"resources\":{\"limits\":{\"ephemeral-storage\":1}}}",
+			QOS_GUARANTEED},
 	};
 
 	(void)state;
@@ -237,7 +241,7 @@ static void a_pods_class_follows_from_what_it_asks_for(void **state)
 		assert_int_equal(json_parse(table[i].spec, strlen(table[i].spec), &spec, &e), 0);
 		pod = json_pack("{s:o}", "spec", spec);
 		arena_init(&a, ARENA_BYTES);
-		if (pod_json_read(pod, NULL, 0, &a, &ask, &e))
+		if (pod_json_read_ask(pod, NULL, 0, &a, &ask, &e))
 			fail_msg("case %zu: %s", i, e.text);
 		if (ask.qos != table[i].qos)
 			fail_msg("case %zu: %s", i, qos_name(ask.qos));

@@ -1,4 +1,5 @@
 #include <codec/pod_object_json.h>
+#include <codec/pod_spec.h>
 
 #include <codec/fields_json.h>
 #include <errno.h>
@@ -216,18 +217,24 @@ static void what_is_no_pod_is_refused_with_its_name(void **state)
 		int rc;
 		const char *said;
 	} cases[] = {
-		{"[]", -EINVAL, "pod /: no v1.Pod with a uid"},
+		{"[]", -EINVAL, "pod /: should be a v1.Pod, is a list"},
 		{"{'metadata':{'name':'n','namespace':'s'}}", -EINVAL,
 			"pod s/n: no v1.Pod with a uid"},
-		{"{'metadata':{'uid':7}}", -EINVAL, "pod /: no v1.Pod with a uid"},
+		{"{'metadata':{'uid':7}}", -EINVAL,
+			"pod /: metadata: uid: should be a string, is an integer"},
+		{"{'metadata':{'uid':null}}", -EINVAL, "pod /: no v1.Pod with a uid"},
 		{"{'metadata':{'uid':'u','annotations':[]}}", -EINVAL,
-			"pod /: annotations: should be an object, is a list"},
-		{SPEC("'containers':{}"), -EINVAL, "pod s/n: should be a list, is an object"},
-		{SPEC("'initContainers':7"), -EINVAL, "pod s/n: should be a list, is an integer"},
+			"pod /: metadata: annotations: should be an object, is a list"},
+		{SPEC("'containers':{}"), -EINVAL,
+			"pod s/n: spec: containers: should be a list, is an object"},
+		{SPEC("'initContainers':7"), -EINVAL,
+			"pod s/n: spec: initContainers: should be a list, is an integer"},
 		{SPEC("'containers':[{'name':'c','resources':[]}]"), -EINVAL,
-			"pod s/n: container c: should be an object, is a list"},
-		{SPEC("'containers':[{'name':'c','resources':{'limits':{'cpu':1}}}]"), -EINVAL,
-			"pod s/n: container c: cpu: should be a quantity, is an integer"},
+			"pod s/n: spec: containers[0]: c: resources: should be an object, is a "
+			"list"},
+		{SPEC("'containers':[{'name':'c','resources':{'limits':{'cpu':true}}}]"), -EINVAL,
+			"pod s/n: spec: containers[0]: c: resources: limits.cpu: should be a "
+			"quantity, is true"},
 		{SPEC("'containers':[{'name':'c','resources':{'limits':{'cpu':'1x'}}}]"), -EINVAL,
 			NULL},
 	};
@@ -266,9 +273,9 @@ static void too_many_containers_or_resources_are_refused(void **state)
 		unsigned containers, limits;
 		int rc;
 	} cases[] = {
-		{POD_OBJECT_CONTAINERS_MAX, POD_OBJECT_RESOURCES_MAX, 0},
-		{POD_OBJECT_CONTAINERS_MAX + 1, 0, -E2BIG},
-		{0, POD_OBJECT_RESOURCES_MAX + 1, -E2BIG},
+		{POD_SPEC_CONTAINERS_MAX, POD_SPEC_RESOURCES_MAX, 0},
+		{POD_SPEC_CONTAINERS_MAX + 1, 0, -E2BIG},
+		{0, POD_SPEC_RESOURCES_MAX + 1, -E2BIG},
 	};
 
 	(void)state;

@@ -176,6 +176,7 @@ static void a_refused_quantity_is_quoted(void **state)
 		{"-1Gi", "quantity \"-1Gi\" is negative", QUANTITY_WHOLE},
 		{"-500m", "quantity \"-500m\" is negative", QUANTITY_MILLI},
 		{"7Ei", "quantity \"7Ei\" is too large", QUANTITY_MILLI},
+		{"1e40", "quantity \"1e40\" is too large", QUANTITY_WHOLE},
 	};
 	uint64_t got;
 	struct err e;

@@ -181,17 +181,16 @@ static void what_cannot_be_read_is_told_with_the_place(void **state)
 		{ASK("[{'node':{}},{}]", "{}"), "nodes[1]: node: should be a v1.Node, is nothing"},
 		{ASK("[{'node':{},'Pods':[]}]", "{}"), "nodes[0]: unknown key \"Pods\""},
 		{ASK("[{'node':{'status':{'allocatable':{'cpu':'x'}}}}]", "{}"),
-			"nodes[0]: node: status.allocatable: cpu: \"x\" is not a quantity"},
+			"nodes[0]: node: status: allocatable.cpu: \"x\" is not a quantity"},
 		{ASK("[{'node':{},'pods':[{},{'spec':7}]}]", "{}"),
 			"nodes[0]: pods[1]: spec: should be an object, is an integer"},
 		{ASK("[]", "{'spec':{'containers':[{'resources':{'requests':{'cpu':[]}}}]}}"),
-			"pod: spec: containers[0]: resources.requests: cpu: should be a quantity, "
-			"is "
-			"a list"},
+			"pod: spec: containers[0]: resources: requests.cpu: should be a quantity, "
+			"is a list"},
 		{ASK("[]", "{'spec':{'initContainers':[{'name':7}]}}"),
 			"pod: spec: initContainers[0]: name: should be a string, is an integer"},
 		{ASK("[]", "{'metadata':{'annotations':{'a':1}}}"),
-			"pod: metadata: annotations: a: should be a string, is an integer"},
+			"pod: metadata: annotations.a: should be a string, is an integer"},
 		{ASK("[]", "{'status':{'qosClass':'Best'}}"),
 			"pod: status: qosClass: there is no \"Best\""},
 		{"{'plugin':'NodeResourceTopologyMatch','nodes':[{'node':{},'topology':{'zones':["
