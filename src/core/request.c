@@ -139,6 +139,7 @@ struct request request_of_part(const struct pod *pod, size_t place)
 	};
 
 	req.ask.place = (unsigned)place;
+	req.ask.advice = NULL; /* a record has it with the pod */
 	memset(req.ask.memory, 0, sizeof req.ask.memory);
 	req.ask.nr_memory = ask_memory(&pod->container[place], req.ask.memory);
 	return req;
