@@ -10,6 +10,15 @@ struct cpuset engine_confined_to(const struct engine *g, const struct request *r
 	return cpuset_within(&g->t->cpus, &cpus) ? (struct cpuset){0} : cpus;
 }
 
+bool engine_is_left_on(const struct engine *g, const struct request *req, const struct decision *d)
+{
+	const struct nodeset mems = placement_in_force(g->t, g->s, req).mems;
+	const struct cpuset cpus = engine_confined_to(g, req);
+
+	return cpuset_equal(&cpus, &d->left_on) &&
+	       (nodeset_empty(mems) || nodeset_equal(mems, d->mems));
+}
+
 bool engine_runs_as(const struct engine *g, const struct request *req, const struct update *want)
 {
 	struct cpuset cpus;
@@ -63,8 +72,7 @@ bool engine_knows_better(
 static bool is_as_held(const struct engine *g, const struct request *req, const struct holding *h)
 {
 	const struct update want = engine_placement_of(h);
-	const struct cpuset cpus = engine_confined_to(g, req);
-	bool same = h->decision.left ? cpuset_equal(&cpus, &h->decision.left_on)
+	bool same = h->decision.left ? engine_is_left_on(g, req, &h->decision)
 				     : engine_runs_as(g, req, &want);
 
 	return same && !h->misplaced && holding_suits(h, req);

@@ -101,12 +101,14 @@ static bool claim(struct engine *g, int64_t now_ms, struct request *req, struct 
 static int leave_as_it_runs(
 	const struct engine *g, const struct request *req, struct decision *d, struct err *e)
 {
+	const struct placement now = placement_in_force(g->t, g->s, req);
+
 	*d = (struct decision){
 		.admit = true,
 		.source = SOURCE_ADOPTED,
 		.policy = g->s->topology_policy,
 		.cpus = *ledger_pool(g->ledger),
-		.mems = g->t->nodes_with_memory,
+		.mems = nodeset_empty(now.mems) ? g->t->nodes_with_memory : now.mems,
 		.left = true,
 		.left_on = engine_confined_to(g, req),
 		.message = "left as it ran: onAdopt is leave",
@@ -367,9 +369,8 @@ static void drop_left(struct engine *g, int64_t now_ms, const struct inventory *
 	for (size_t i = 0; i < what->nr; i++) {
 		const struct request *req = &what->requests[i];
 		const struct holding *h = ledger_find(g->ledger, req->container_id);
-		const struct cpuset cpus = engine_confined_to(g, req);
-		bool moved = !engine_knows_better(g, req, what->placed[i]) && h &&
-			     !cpuset_equal(&cpus, &h->decision.left_on);
+		bool moved = h && !engine_knows_better(g, req, what->placed[i]) &&
+			     !engine_is_left_on(g, req, &h->decision);
 
 		if (h && h->decision.left &&
 			(moved || !may_be_left(g, req, what->placed[i], false)))

@@ -533,6 +533,24 @@ static void who_is_resized_before_it_runs_is_told_once_more_when_it_does(void **
 	node_free(n);
 }
 
+/* What status shows of it is what is in force. */
+static void what_is_left_keeps_its_memory_nodes(void **state)
+{
+	struct node *n = node_new(POLICY_RESTRICTED);
+	const struct ledger *l = engine_ledger(n->g);
+	struct request stray = ask("stray", QOS_GUARANTEED, 1500, GIB(1));
+
+	(void)state;
+	stray.cpus = "0-63";
+	synchronize_leaving(n, &stray, NULL);
+	assert_true(nodeset_equal(ledger_find(l, "stray")->decision.mems, n->t->nodes));
+	stray.mems = "3";
+	synchronize_leaving(n, &stray, NULL);
+	assert_true(ledger_find(l, "stray")->decision.left);
+	assert_true(nodeset_equal(ledger_find(l, "stray")->decision.mems, nodeset_of(3)));
+	node_free(n);
+}
+
 static void who_is_left_as_it_runs_is_never_told(void **state)
 {
 	struct node *n = node_new(POLICY_RESTRICTED);
@@ -834,6 +852,7 @@ int main(void)
 		cmocka_unit_test(what_only_the_journal_knows_and_has_shrunk_meanwhile_is_not_left),
 		cmocka_unit_test(what_was_moved_into_the_pool_is_not_left_without_the_journal),
 		cmocka_unit_test(nobody_gets_the_cpus_that_another_one_is_left_on),
+		cmocka_unit_test(what_is_left_keeps_its_memory_nodes),
 		cmocka_unit_test(what_runs_on_cpus_that_another_one_has_is_not_left),
 		cmocka_unit_test(what_is_left_is_placed_when_somebody_sets_its_cpus),
 		cmocka_unit_test(what_is_left_is_looked_at_anew_with_every_synchronize),
