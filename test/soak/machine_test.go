@@ -3,6 +3,7 @@ package interop
 import (
 	"fmt"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -93,6 +94,19 @@ func newHardware(s *soak) *hardware {
 	}
 	m.restore()
 	return m
+}
+
+// bytes are what containers may have of a kind of memory on the node: huge pages to the byte,
+// ordinary memory less the huge pages, which are a few GiB.
+func (m *hardware) bytes(node int, kind string) (low, high uint64) {
+	const gib = 1 << 30
+	switch all := uint64(m.memory[node]) << 20; kind {
+	case "memory":
+		return all - (pages1Gi+4)*gib, all
+	case "hugepages-1Gi":
+		return uint64(m.pages[node]) * gib, uint64(m.pages[node]) * gib
+	}
+	return 0, math.MaxUint64
 }
 
 // name is numafitd's setting for it.

@@ -221,6 +221,11 @@ func (o *oracle) sees(s *status) string {
 		if want := onNode(n.ID).and(o.machine.online).count(); n.CPUs != want {
 			return fmt.Sprintf("node %d has %d CPUs online, and numafitd thinks %d", n.ID, want, n.CPUs)
 		}
+		for _, m := range n.Memory {
+			if low, high := o.machine.bytes(n.ID, m.Type); m.Allocatable < low || m.Allocatable > high {
+				return fmt.Sprintf("node %d has %d to %d bytes of %s, and numafitd thinks %d", n.ID, low, high, m.Type, m.Allocatable)
+			}
+		}
 	}
 	return ""
 }
