@@ -10,11 +10,11 @@
 enum { FORMAT = 3 };
 
 #define AT(member) offsetof(struct memory_ask, member)
-static const struct field ask_rows[] = {
+static const struct field memory_ask_rows[] = {
 	FIELD("page_bytes", U64, AT(page_bytes)),
 	FIELD("bytes", U64, AT(bytes)),
 };
-static const struct fields ask_fields = FIELDS(ask_rows, struct memory_ask);
+static const struct fields memory_ask_fields = FIELDS(memory_ask_rows, struct memory_ask);
 #undef AT
 
 #define AT(member) offsetof(struct pod_totals, member)
@@ -73,19 +73,25 @@ static const struct field hint_rows[] = {
 static const struct fields hint_fields = FIELDS(hint_rows, struct advice_result);
 #undef AT
 
-#define AT(member) offsetof(struct ask, member)
+/* What is added to an ask has its row here, once: requests and pods both have it. (Its name, kind,
+ * CPUs and memory were there before, each at its place in either.) */
+#define ASK_ROWS FIELD("hint", POINTER, ASK(advice), .optional = true, .fields = &advice_ask_fields)
+
+#define AT(member)  offsetof(struct ask, member)
+#define ASK(member) AT(member)
 static const struct field container_rows[] = {
 	FIELD("name", STRING, AT(name)),
 	FIELD("kind", NAME, AT(kind), .name = container_kind_word, .max = NR_CONTAINER_KINDS),
 	FIELD("cpu_milli", U64, AT(cpu_milli)),
 	FIELD("memory", ARRAY, AT(memory), .count = AT(nr_memory), .max = TOPO_KINDS,
-		.fields = &ask_fields),
+		.fields = &memory_ask_fields),
 	FIELD("devices", ARRAY, AT(device), .count = AT(nr_devices), .max = POD_DEVICES_MAX,
 		.optional = true, .fields = &device_ask_fields),
 	FIELD("tokens", U64, AT(tokens), .optional = true),
-	FIELD("hint", POINTER, AT(advice), .optional = true, .fields = &advice_ask_fields),
+	ASK_ROWS,
 };
 static const struct fields container_fields = FIELDS(container_rows, struct ask);
+#undef ASK
 #undef AT
 
 #define AT(member) offsetof(struct pod, member)
@@ -102,7 +108,8 @@ static const struct field pod_rows[] = {
 static const struct fields pod_fields = FIELDS(pod_rows, struct pod);
 #undef AT
 
-#define AT(member) offsetof(struct request, member)
+#define AT(member)  offsetof(struct request, member)
+#define ASK(member) AT(ask.member)
 static const struct field request_rows[] = {
 	FIELD("container_name", STRING, AT(ask.name)),
 	FIELD("kind", NAME, AT(ask.kind), .name = container_kind_word, .max = NR_CONTAINER_KINDS),
@@ -118,7 +125,7 @@ static const struct field request_rows[] = {
 	FIELD("cpu_milli", U64, AT(ask.cpu_milli)),
 	FIELD("cpu_limit_milli", U64, AT(ask.cpu_limit_milli)),
 	FIELD("memory", ARRAY, AT(ask.memory), .count = AT(ask.nr_memory), .max = TOPO_KINDS,
-		.fields = &ask_fields),
+		.fields = &memory_ask_fields),
 	FIELD("cpus", STRING, AT(cpus)),
 	FIELD("mems", STRING, AT(mems)),
 	FIELD("cgroup", STRING, AT(cgroup), .optional = true),
@@ -126,13 +133,14 @@ static const struct field request_rows[] = {
 	FIELD("owner", NAME, AT(owner), .optional = true, .name = token_owner_word,
 		.max = NR_TOKEN_OWNERS),
 	FIELD("apart", NAME, AT(apart), .optional = true, .name = apart_word, .max = NR_POD_APARTS),
-	FIELD("hint", POINTER, AT(ask.advice), .optional = true, .fields = &advice_ask_fields),
+	ASK_ROWS,
 	FIELD("policy", NAME, AT(pod.policy), .has_flag = true, .flag = AT(pod.has_policy),
 		.name = policy_word, .max = NR_POLICIES),
 	FIELD("attached", LIST, AT(pod.attached), .count = AT(pod.nr_attached), .optional = true,
 		.fields = &resource_fields),
 };
 static const struct fields request_fields = FIELDS(request_rows, struct request);
+#undef ASK
 #undef AT
 
 #define AT(member) offsetof(struct memory_block, member)

@@ -23,9 +23,9 @@ static struct known_node *node_at(const struct sched_cluster *c, size_t slot)
 	return (struct known_node *)(void *)c->nodes.slot[slot];
 }
 
-static struct known_pod *pod_at(const struct sched_cluster *c, size_t slot)
+static struct tracked_pod *pod_at(const struct sched_cluster *c, size_t slot)
 {
-	return (struct known_pod *)(void *)c->pods.slot[slot];
+	return (struct tracked_pod *)(void *)c->pods.slot[slot];
 }
 
 /* Nodes */
@@ -80,7 +80,7 @@ static void free_node(void *entry)
 	free(n);
 }
 
-static void detach(struct known_pod *p)
+static void detach(struct tracked_pod *p)
 {
 	struct known_node *n = p->node;
 	size_t i = 0;
@@ -93,14 +93,14 @@ static void detach(struct known_pod *p)
 
 static void free_pod(void *entry)
 {
-	struct known_pod *p = entry;
+	struct tracked_pod *p = entry;
 
 	free(p->pod);
 	sched_claim_fini(&p->claim);
 	free(p);
 }
 
-static void forget_pod(struct sched_cluster *c, struct known_pod *p)
+static void forget_pod(struct sched_cluster *c, struct tracked_pod *p)
 {
 	detach(p);
 	known_age_remove(&c->age, p);
@@ -112,7 +112,7 @@ static void forget_pod(struct sched_cluster *c, struct known_pod *p)
 static void forget_gone(struct sched_cluster *c, const struct known_node *n)
 {
 	for (size_t i = n->pods.nr; i-- > 0;)
-		if (n->pods.at[i]->gone && !known_pod_gives_back(c, n->pods.at[i]))
+		if (n->pods.at[i]->gone && !tracked_pod_gives_back(c, n->pods.at[i]))
 			forget_pod(c, n->pods.at[i]);
 }
 
@@ -195,7 +195,7 @@ static void settle(struct sched_cluster *c, struct known_node *n)
 	forget_gone(c, n);
 }
 
-static void drop_pod(struct sched_cluster *c, struct known_pod *p)
+static void drop_pod(struct sched_cluster *c, struct tracked_pod *p)
 {
 	struct known_node *n = p->node;
 
@@ -205,23 +205,23 @@ static void drop_pod(struct sched_cluster *c, struct known_pod *p)
 }
 
 /* It is not there any more; false: nor is it here. */
-static bool leaves_something(struct sched_cluster *c, struct known_pod *p)
+static bool leaves_something(struct sched_cluster *c, struct tracked_pod *p)
 {
 	p->gone = p->node->changed = true;
-	if (known_pod_gives_back(c, p))
+	if (tracked_pod_gives_back(c, p))
 		return true;
 	drop_pod(c, p);
 	return false;
 }
 
-static void attach(struct sched_cluster *c, struct known_pod *p, const char *node)
+static void attach(struct sched_cluster *c, struct tracked_pod *p, const char *node)
 {
 	p->node = want_node(c, node);
 	*vec_push(&p->node->pods) = p;
 }
 
 /* A pod is bound once, and has one name. */
-static bool is_same(const struct known_pod *p, const struct sched_bound *b)
+static bool is_same(const struct tracked_pod *p, const struct sched_bound *b)
 {
 	return !strcmp(p->node->key.name, b->node) && !strcmp(p->pod->ns, b->pod->ns) &&
 	       !strcmp(p->pod->name, b->pod->name);
@@ -229,20 +229,20 @@ static bool is_same(const struct known_pod *p, const struct sched_bound *b)
 
 /* It is heard of for the first time: nobody could change what was said of its zones, or some could.
  * Then it counts as long as nothing better is known; and not for a pod that has ended already. */
-static void believe(
-	struct sched_cluster *c, struct known_pod *p, const struct sched_bound *b, bool seen_bound)
+static void believe(struct sched_cluster *c, struct tracked_pod *p, const struct sched_bound *b,
+	bool seen_bound)
 {
 	sched_claim_fini(&p->claim);
 	p->seen_bound = seen_bound;
 	if (!b->ended)
 		sched_claim_of(b, c->names, &p->claim);
-	known_pod_note_name(p, false);
+	tracked_pod_note_name(p, false);
 }
 
-static struct known_pod *new_pod(
+static struct tracked_pod *new_pod(
 	struct sched_cluster *c, const struct sched_bound *b, bool seen_bound)
 {
-	struct known_pod *p = xcalloc(1, sizeof *p);
+	struct tracked_pod *p = xcalloc(1, sizeof *p);
 
 	sched_index_add(&c->pods, &p->key, b->pod->uid);
 	p->since_ms = INT64_MAX;
@@ -255,7 +255,7 @@ static struct known_pod *new_pod(
 }
 
 /* What is said of the zones of one that is known already may be its author's. */
-static void renew_pod(struct known_pod *p, const struct sched_bound *b)
+static void renew_pod(struct tracked_pod *p, const struct sched_bound *b)
 {
 	if (!sched_pod_asks_alike(p->pod, b->pod))
 		sched_claim_fini(&p->claim); /* it was resized: nobody knows where that is from */
@@ -264,10 +264,10 @@ static void renew_pod(struct known_pod *p, const struct sched_bound *b)
 	p->node->changed = true;
 }
 
-static struct known_pod *want_pod(
+static struct tracked_pod *want_pod(
 	struct sched_cluster *c, const struct sched_bound *b, bool seen_bound)
 {
-	struct known_pod *p = sched_index_find(&c->pods, b->pod->uid);
+	struct tracked_pod *p = sched_index_find(&c->pods, b->pod->uid);
 
 	if (p && (p->gone || !is_same(p, b))) {
 		struct known_node *before = p->node;
@@ -282,7 +282,7 @@ static struct known_pod *want_pod(
 	return p;
 }
 
-static bool is_over(const struct sched_cluster *c, const struct known_pod *p, int64_t now_ms)
+static bool is_over(const struct sched_cluster *c, const struct tracked_pod *p, int64_t now_ms)
 {
 	return now_ms >= p->since_ms &&
 	       (uint64_t)now_ms - (uint64_t)p->since_ms >= c->args.assume_ms;
@@ -290,7 +290,7 @@ static bool is_over(const struct sched_cluster *c, const struct known_pod *p, in
 
 /* Whether it has waited for long enough: a report of later is the truth. What has not started yet
  * on a node of numafitd is in none, however late. */
-static bool has_expired(const struct sched_cluster *c, const struct known_pod *p, int64_t now_ms)
+static bool has_expired(const struct sched_cluster *c, const struct tracked_pod *p, int64_t now_ms)
 {
 	const struct known_node *n = p->node;
 
@@ -298,7 +298,7 @@ static bool has_expired(const struct sched_cluster *c, const struct known_pod *p
 	       !(n->names_pods && p->pending) && is_over(c, p, now_ms);
 }
 
-static void expire(struct sched_cluster *c, struct known_pod *p, int64_t now_ms)
+static void expire(struct sched_cluster *c, struct tracked_pod *p, int64_t now_ms)
 {
 	if (p->expired || !has_expired(c, p, now_ms))
 		return;
@@ -308,7 +308,7 @@ static void expire(struct sched_cluster *c, struct known_pod *p, int64_t now_ms)
 
 /* From then on reports should say so; clocks of others may be ahead. */
 static void count_since(
-	struct sched_cluster *c, struct known_pod *p, int64_t since_ms, int64_t now_ms)
+	struct sched_cluster *c, struct tracked_pod *p, int64_t since_ms, int64_t now_ms)
 {
 	known_age_remove(&c->age, p);
 	p->since_ms = since_ms < now_ms ? since_ms : now_ms;
@@ -328,7 +328,7 @@ static int64_t bound_since(
 
 void sched_cluster_put_pod(struct sched_cluster *c, const struct sched_bound *b, int64_t now_ms)
 {
-	struct known_pod *p = want_pod(c, b, b->seen_bound && !c->listing[CLUSTER_PODS]);
+	struct tracked_pod *p = want_pod(c, b, b->seen_bound && !c->listing[CLUSTER_PODS]);
 
 	if (b->ended && !p->ended)
 		count_since(c, p, now_ms, now_ms);
@@ -344,7 +344,7 @@ void sched_cluster_put_pod(struct sched_cluster *c, const struct sched_bound *b,
 
 void sched_cluster_remove_pod(struct sched_cluster *c, const char *uid)
 {
-	struct known_pod *p = sched_index_find(&c->pods, uid);
+	struct tracked_pod *p = sched_index_find(&c->pods, uid);
 
 	if (p)
 		(void)leaves_something(c, p);
@@ -352,11 +352,11 @@ void sched_cluster_remove_pod(struct sched_cluster *c, const char *uid)
 
 void sched_cluster_assume(struct sched_cluster *c, const struct sched_bound *b, int64_t now_ms)
 {
-	const struct known_pod *there = sched_index_find(&c->pods, b->pod->uid);
+	const struct tracked_pod *there = sched_index_find(&c->pods, b->pod->uid);
 
 	if (there && !there->assumed && !there->gone)
 		return;
-	struct known_pod *p = want_pod(c, b, true);
+	struct tracked_pod *p = want_pod(c, b, true);
 	believe(c, p, b, true);
 	count_since(c, p, now_ms, now_ms);
 	p->assumed = p->ours = p->pending = true;
@@ -365,7 +365,7 @@ void sched_cluster_assume(struct sched_cluster *c, const struct sched_bound *b, 
 
 void sched_cluster_forget(struct sched_cluster *c, const char *uid)
 {
-	struct known_pod *p = sched_index_find(&c->pods, uid);
+	struct tracked_pod *p = sched_index_find(&c->pods, uid);
 
 	if (p && p->assumed)
 		drop_pod(c, p);
@@ -373,7 +373,7 @@ void sched_cluster_forget(struct sched_cluster *c, const char *uid)
 
 void sched_cluster_expire(struct sched_cluster *c, int64_t now_ms)
 {
-	struct known_pod *p;
+	struct tracked_pod *p;
 
 	/* what has not expired by then does with its node's next report, or with its next word */
 	while ((p = c->age.oldest) && is_over(c, p, now_ms)) {
@@ -424,7 +424,7 @@ void sched_cluster_put_report(
 	n->report_ms = r->made_ms ? r->made_ms : made_ms;
 	n->round[CLUSTER_REPORTS] = c->round[CLUSTER_REPORTS];
 	for (size_t i = 0; i < n->pods.nr; i++) {
-		known_pod_note_name(n->pods.at[i], !is_first);
+		tracked_pod_note_name(n->pods.at[i], !is_first);
 		expire(c, n->pods.at[i], now_ms);
 	}
 	settle(c, n);
@@ -441,7 +441,7 @@ void sched_cluster_begin(struct sched_cluster *c, enum sched_cluster_kind kind)
 static void sweep_pods(struct sched_cluster *c)
 {
 	for (size_t i = 0; i < c->pods.cap;) {
-		struct known_pod *p = pod_at(c, i);
+		struct tracked_pod *p = pod_at(c, i);
 
 		bool is_swept = p && !p->assumed && !p->gone && p->round != c->round[CLUSTER_PODS];
 		if (!is_swept || leaves_something(c, p))
@@ -516,7 +516,7 @@ const char *sched_cluster_fingerprint(const struct sched_cluster *c, const char 
 
 const char *sched_cluster_node_of(const struct sched_cluster *c, const char *uid)
 {
-	const struct known_pod *p = sched_index_find(&c->pods, uid);
+	const struct tracked_pod *p = sched_index_find(&c->pods, uid);
 
 	return p && !p->assumed && !p->gone ? p->node->key.name : NULL;
 }

@@ -1,9 +1,9 @@
 /* Pods that time alone may still change, the oldest first. */
 #include "sched_cluster_state.h"
 
-static void link_behind(struct known_age *a, struct known_pod *p, struct known_pod *older)
+static void link_behind(struct known_age *a, struct tracked_pod *p, struct tracked_pod *older)
 {
-	struct known_pod **next = older ? &older->younger : &a->oldest;
+	struct tracked_pod **next = older ? &older->younger : &a->oldest;
 
 	p->older = older;
 	p->younger = *next;
@@ -16,16 +16,16 @@ static void link_behind(struct known_age *a, struct known_pod *p, struct known_p
 }
 
 /* They come almost in order: who is new is sought a place for from the youngest on. */
-void known_age_add(struct known_age *a, struct known_pod *p)
+void known_age_add(struct known_age *a, struct tracked_pod *p)
 {
-	struct known_pod *older = a->youngest;
+	struct tracked_pod *older = a->youngest;
 
 	while (older && older->since_ms > p->since_ms)
 		older = older->older;
 	link_behind(a, p, older);
 }
 
-void known_age_remove(struct known_age *a, struct known_pod *p)
+void known_age_remove(struct known_age *a, struct tracked_pod *p)
 {
 	if (!p->ages)
 		return;

@@ -8,7 +8,7 @@
 
 /* Who waits */
 
-bool known_pod_holds(const struct sched_cluster *c, const struct known_pod *p)
+bool tracked_pod_holds(const struct sched_cluster *c, const struct tracked_pod *p)
 {
 	return nrt_pod_is_exclusive(p->pod, p->node->reported, c->names);
 }
@@ -38,18 +38,18 @@ static bool is_mended(const struct sched_cluster *c, const struct known_node *n)
 	return c->args.over_reserve && !c->args.discard_reserved && n->reported;
 }
 
-bool known_pod_waits(const struct sched_cluster *c, const struct known_pod *p)
+bool tracked_pod_waits(const struct sched_cluster *c, const struct tracked_pod *p)
 {
 	const struct known_node *n = p->node;
 
 	if (!is_mended(c, n) || p->ended || p->expired)
 		return false;
 	if (n->names_pods)
-		return known_pod_holds(c, p) && !is_named(n, p->part);
+		return tracked_pod_holds(c, p) && !is_named(n, p->part);
 	return !p->settled;
 }
 
-static bool is_elsewhere(const struct known_pod *p, const struct known_part *named)
+static bool is_elsewhere(const struct tracked_pod *p, const struct known_part *named)
 {
 	uint64_t zones = 0;
 
@@ -60,7 +60,7 @@ static bool is_elsewhere(const struct known_pod *p, const struct known_part *nam
 
 /* A pod that was not seen being bound: the hint may have been changed since, and from now on there
  * is the report. */
-void known_pod_note_name(struct known_pod *p, bool is_news)
+void tracked_pod_note_name(struct tracked_pod *p, bool is_news)
 {
 	const struct known_part *named = find_part(p->node, p->part);
 
@@ -71,7 +71,7 @@ void known_pod_note_name(struct known_pod *p, bool is_news)
 }
 
 /* Whether its very zones are known. Only numafitd follows hints. */
-static bool has_zones(const struct known_pod *p)
+static bool has_zones(const struct tracked_pod *p)
 {
 	const struct known_node *n = p->node;
 
@@ -79,7 +79,7 @@ static bool has_zones(const struct known_pod *p)
 }
 
 /* Of two by one name nobody knows which one a report means. */
-static bool has_namesake(const struct known_pod *p)
+static bool has_namesake(const struct tracked_pod *p)
 {
 	for (size_t i = 0; i < p->node->pods.nr; i++)
 		if (p->node->pods.at[i] != p && p->node->pods.at[i]->part == p->part)
@@ -87,7 +87,7 @@ static bool has_namesake(const struct known_pod *p)
 	return false;
 }
 
-bool known_pod_gives_back(const struct sched_cluster *c, const struct known_pod *p)
+bool tracked_pod_gives_back(const struct sched_cluster *c, const struct tracked_pod *p)
 {
 	const struct known_node *n = p->node;
 
@@ -97,11 +97,12 @@ bool known_pod_gives_back(const struct sched_cluster *c, const struct known_pod 
 
 /* Whether the pod is one of those that the fingerprint is said to be of. A node counts a pod as
  * soon as it has started it, schedulers when its phase says so. */
-static bool is_counted(const struct sched_cluster *c, const struct known_pod *p, bool with_pending)
+static bool is_counted(
+	const struct sched_cluster *c, const struct tracked_pod *p, bool with_pending)
 {
 	if (p->ended || p->assumed || (p->pending && !with_pending))
 		return false;
-	return p->node->reported->fingerprint_method == FINGERPRINT_ALL || known_pod_holds(c, p);
+	return p->node->reported->fingerprint_method == FINGERPRINT_ALL || tracked_pod_holds(c, p);
 }
 
 static bool is_fingerprint(struct sched_cluster *c, const struct known_node *n, bool with_pending)
@@ -122,7 +123,7 @@ void known_node_settle(struct sched_cluster *c, struct known_node *n)
 	if (!with_pending && !is_fingerprint(c, n, false))
 		return;
 	for (size_t i = 0; i < n->pods.nr; i++) {
-		struct known_pod *p = n->pods.at[i];
+		struct tracked_pod *p = n->pods.at[i];
 
 		if (!p->assumed && (with_pending || !p->pending))
 			p->settled = n->changed = true;
@@ -137,7 +138,7 @@ static struct sched_topology *by_now(const struct sched_cluster *c, const struct
 	struct sched_topology *t = nrt_over_reserve(n->reported, NULL, 0);
 
 	for (size_t i = 0; i < n->pods.nr; i++)
-		if (known_pod_gives_back(c, n->pods.at[i]))
+		if (tracked_pod_gives_back(c, n->pods.at[i]))
 			sched_claim_give_back(&n->pods.at[i]->claim, t);
 	return t;
 }
@@ -146,7 +147,7 @@ static struct sched_topology *by_now(const struct sched_cluster *c, const struct
  * is done anew whenever something of it changes. */
 enum { WALKS_MAX = 32, WALKS_STEPS = WALKS_MAX << 13 };
 
-static enum known_hold hold_of(const struct sched_topology *left, const struct known_pod *p)
+static enum known_hold hold_of(const struct sched_topology *left, const struct tracked_pod *p)
 {
 	if (has_zones(p) && sched_claim_fits(&p->claim, left))
 		return HOLDS_CLAIM;
@@ -163,10 +164,10 @@ static struct sched_topology *left_by(const struct sched_cluster *c, const struc
 	struct sched_topology *left = nrt_over_reserve(t, NULL, 0);
 
 	for (size_t i = 0; i < n->pods.nr; i++) {
-		const struct known_pod *p = n->pods.at[i];
+		const struct tracked_pod *p = n->pods.at[i];
 
 		hold[i] = HOLDS_NOTHING;
-		if ((skip && skip[i]) || !known_pod_waits(c, p))
+		if ((skip && skip[i]) || !tracked_pod_waits(c, p))
 			continue;
 		hold[i] = hold_of(left, p);
 		if (hold[i] == HOLDS_CLAIM)
@@ -204,16 +205,16 @@ static struct sched_topology *left_now(const struct sched_cluster *c, const stru
 /* The node */
 
 /* For a while only: a node is not to be had out of use by a pod that never starts. */
-static bool makes_stale(const struct sched_cluster *c, const struct known_pod *p)
+static bool makes_stale(const struct sched_cluster *c, const struct tracked_pod *p)
 {
 	if (c->args.discard_reserved)
 		return p->assumed;
 	/* where pods are named what is not can be reckoned with */
 	if (p->ours || p->overdue || p->node->names_pods || c->args.foreign == FOREIGN_PODS_NONE ||
-		!known_pod_waits(c, p))
+		!tracked_pod_waits(c, p))
 		return false;
 	return c->args.foreign == FOREIGN_PODS_ALL ? sched_pod_is_about_numa(p->pod, c->names)
-						   : known_pod_holds(c, p);
+						   : tracked_pod_holds(c, p);
 }
 
 /* The pods that count on the node, but for those of skip; *nr of them. The caller frees. */
@@ -246,11 +247,11 @@ void known_node_refresh(struct sched_cluster *c, struct known_node *n)
 		.node = &n->node, .volcano = n->volcano_memory ? &n->volcano : NULL};
 	bool gives_back = false;
 	for (size_t i = 0; i < n->pods.nr; i++) {
-		const struct known_pod *p = n->pods.at[i];
+		const struct tracked_pod *p = n->pods.at[i];
 
-		n->nr_waiting += known_pod_waits(c, p);
+		n->nr_waiting += tracked_pod_waits(c, p);
 		n->nr_gone += p->gone;
-		gives_back = gives_back || known_pod_gives_back(c, p);
+		gives_back = gives_back || tracked_pod_gives_back(c, p);
 		n->candidate.stale = n->candidate.stale || makes_stale(c, p);
 	}
 	sched_topology_free(n->left);
@@ -291,11 +292,11 @@ bool sched_cluster_fits_without(struct sched_cluster *c, struct sched_plan *p, c
 	auto_free enum known_hold *hold = xcalloc(n->pods.nr + 1, sizeof *hold);
 	struct sched_topology *with = n->reported ? by_now(c, n) : NULL;
 	for (size_t i = 0; i < n->pods.nr; i++) {
-		const struct known_pod *victim = n->pods.at[i];
+		const struct tracked_pod *victim = n->pods.at[i];
 
 		goes[i] = is_one_of(victim->key.name, uid, nr);
-		if (!goes[i] || !with || victim->ended || known_pod_waits(c, victim) ||
-			!known_pod_holds(c, victim))
+		if (!goes[i] || !with || victim->ended || tracked_pod_waits(c, victim) ||
+			!tracked_pod_holds(c, victim))
 			continue;
 		if (victim->seen_bound && has_zones(victim))
 			sched_claim_give_back(&victim->claim, with);
@@ -321,7 +322,7 @@ bool sched_cluster_fits_without(struct sched_cluster *c, struct sched_plan *p, c
 static int check_pods(const struct sched_cluster *c, const struct known_node *n, struct err *e)
 {
 	for (size_t i = 0; i < n->pods.nr; i++) {
-		const struct known_pod *p = n->pods.at[i];
+		const struct tracked_pod *p = n->pods.at[i];
 
 		if (p->node != n)
 			return err_set(e, EINVAL, "node %s: pod %s is of another node", n->key.name,
@@ -330,7 +331,7 @@ static int check_pods(const struct sched_cluster *c, const struct known_node *n,
 			return err_set(e, EINVAL,
 				"node %s: pod %s is believed to hold more than it asks for",
 				n->key.name, p->key.name);
-		if (p->gone && !known_pod_gives_back(c, p))
+		if (p->gone && !tracked_pod_gives_back(c, p))
 			return err_set(e, EINVAL, "node %s: pod %s is gone for good", n->key.name,
 				p->key.name);
 	}
@@ -343,7 +344,7 @@ static struct quantity not_below_0(struct quantity q)
 }
 
 /* What the pod asks for of the resource in all. */
-static struct quantity asked_by(const struct known_pod *p, unsigned resource)
+static struct quantity asked_by(const struct tracked_pod *p, unsigned resource)
 {
 	unsigned nr;
 	auto_free struct amount *all = nrt_effective_request(p->pod, &nr);
@@ -352,7 +353,7 @@ static struct quantity asked_by(const struct known_pod *p, unsigned resource)
 	return q ? *q : quantity_of(0);
 }
 
-static struct quantity claimed_by(const struct known_pod *p, unsigned zone_id, unsigned resource)
+static struct quantity claimed_by(const struct tracked_pod *p, unsigned zone_id, unsigned resource)
 {
 	struct quantity sum = {0};
 
@@ -373,11 +374,11 @@ static struct balance balance_of(const struct sched_cluster *c, const struct kno
 	struct balance b = {0};
 
 	for (size_t i = 0; i < n->pods.nr; i++) {
-		const struct known_pod *p = n->pods.at[i];
+		const struct tracked_pod *p = n->pods.at[i];
 
-		if (known_pod_gives_back(c, p))
+		if (tracked_pod_gives_back(c, p))
 			b.given_back = quantity_add(b.given_back, claimed_by(p, zone_id, resource));
-		if (!known_pod_waits(c, p))
+		if (!tracked_pod_waits(c, p))
 			continue;
 		if (p->hold == HOLDS_CLAIM)
 			b.taken = quantity_add(b.taken, claimed_by(p, zone_id, resource));

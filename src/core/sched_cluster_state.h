@@ -28,7 +28,7 @@ enum known_hold {
 	HOLDS_SOMEWHERE /* where the node would put it: it has not started */
 };
 
-struct known_pod {
+struct tracked_pod {
 	struct sched_key key;  /* uid */
 	struct sched_pod *pod; /* a copy, one free() */
 	/* What was said when it was bound, or, if that was not seen, what was said when it was
@@ -48,12 +48,12 @@ struct known_pod {
 	enum known_hold hold; /* since the node was made anew the last time */
 	uint64_t round;
 	bool ages; /* it is in the cluster's list of those, between these two */
-	struct known_pod *older, *younger;
+	struct tracked_pod *older, *younger;
 };
 
 /* Those whose since_ms is not long enough ago, ascending by it. */
 struct known_age {
-	struct known_pod *oldest, *youngest;
+	struct tracked_pod *oldest, *youngest;
 };
 
 /* A pod as a report names it. */
@@ -75,7 +75,7 @@ struct known_node {
 	struct volcano_node volcano;
 	void *volcano_memory; /* NULL: there is no Numatopology */
 	struct {
-		VEC(struct known_pod *);
+		VEC(struct tracked_pod *);
 	} pods;
 	bool changed; /* node.pods, left and candidate are to be made anew */
 	size_t nr_waiting, nr_gone;
@@ -123,21 +123,21 @@ void sched_pod_take_somewhere(const struct sched_pod *pod, const struct resource
 	struct budget *walk, struct sched_topology *t);
 
 /* Whether the pod is still to be taken away from what its node reports. */
-bool known_pod_waits(const struct sched_cluster *c, const struct known_pod *p);
+bool tracked_pod_waits(const struct sched_cluster *c, const struct tracked_pod *p);
 /* Whether its node reports it still, though it has ended: what it held is free by now. */
-bool known_pod_gives_back(const struct sched_cluster *c, const struct known_pod *p);
+bool tracked_pod_gives_back(const struct sched_cluster *c, const struct tracked_pod *p);
 /* Whether it holds something of a zone, by the scheduler's rule. */
-bool known_pod_holds(const struct sched_cluster *c, const struct known_pod *p);
+bool tracked_pod_holds(const struct sched_cluster *c, const struct tracked_pod *p);
 /* A report has come, or the pod: whether it is named, and what follows for its claim. */
-void known_pod_note_name(struct known_pod *p, bool is_news);
+void tracked_pod_note_name(struct tracked_pod *p, bool is_news);
 
 /* A report has come, or pods have: whether a fingerprint contains them now. */
 void known_node_settle(struct sched_cluster *c, struct known_node *n);
 /* Make anew what has changed. */
 void known_node_refresh(struct sched_cluster *c, struct known_node *n);
 
-void known_age_add(struct known_age *a, struct known_pod *p);
+void known_age_add(struct known_age *a, struct tracked_pod *p);
 /* Nothing happens to one that is not there. */
-void known_age_remove(struct known_age *a, struct known_pod *p);
+void known_age_remove(struct known_age *a, struct tracked_pod *p);
 
 #endif
