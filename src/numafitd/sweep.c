@@ -14,6 +14,8 @@
 
 /* A turn's work, and the pause between two, in which the loop serves whoever waits. */
 enum { TURN_NS = 1000 * 1000, PAUSE_MS = 1 };
+/* Rounds in which discovery reads the machine again because its NUMA nodes list other CPUs. */
+enum { DOUBTS_MAX = 60 };
 
 /* What a container was found with. */
 enum finding { AS_PLACED, OTHERWISE, NARROWED };
@@ -41,6 +43,7 @@ struct sweep {
 	struct topo known;  /* the machine with every CPU that has been online */
 	bool settled;       /* it was read alike twice, a round apart: one reading, while CPUs come
 			       and go, may have a part from before and a part from after */
+	unsigned doubts;    /* rounds in a row in which a node listed a CPU that it has elsewhere */
 	char *at;           /* the container that was looked at last; NULL: none */
 	char problem[sizeof((struct err *)0)->text]; /* the last one of the machine that was told */
 	struct {
@@ -269,6 +272,7 @@ static void take_machine(struct daemon *d, struct topo *t)
 {
 	struct topo *before = d->machine;
 
+	d->sweep->doubts = 0;
 	log_change(&d->topo, t);
 	engine_set_topo(d->engine, loop_wall_ms(), t);
 	d->topo = *t;
@@ -295,11 +299,29 @@ static int read_machine(struct daemon *d, struct topo *t, struct err *e)
 	return rc ? rc : hotplug_apply(&s->known, &s->now, t, e);
 }
 
+/* A machine whose nodes list CPUs in another way than discovery has them for as long as this does
+ * so always: some firmware lists one with two nodes. */
+static bool is_doubtful(struct daemon *d)
+{
+	struct sweep *s = d->sweep;
+
+	if (!hotplug_contradicts(&d->topo, &s->now)) {
+		s->doubts = 0;
+		return false;
+	}
+	if (s->doubts <= DOUBTS_MAX && s->doubts++ == DOUBTS_MAX)
+		log_line(LOG_WARN, "machine-odd",
+			"text=\"a NUMA node lists CPUs that discovery has on another one\" "
+			"action=\"compare numafit topology with "
+			"/sys/devices/system/node/node*/cpulist\"");
+	return s->doubts <= DOUBTS_MAX;
+}
+
 static int follow_machine(struct daemon *d, struct err *e)
 {
 	auto_free struct topo *t = xcalloc(1, sizeof *t);
 
-	if (hotplug_contradicts(&d->topo, &d->sweep->now))
+	if (is_doubtful(d))
 		d->sweep->settled = false;
 	if (d->sweep->settled && !hotplug_differs(&d->topo, &d->sweep->now))
 		return 0;
