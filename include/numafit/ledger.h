@@ -27,7 +27,7 @@ enum holding_state {
  * (decision.source is SOURCE_HELD) stays until the pod goes: while it waits for a container its id
  * is one of the ledger's own, which no container has. */
 struct holding {
-	/* What the container asked for, as far as it lasts (request_keep()). */
+	/* What the container asked for, as far as it lasts (request_kept()). */
 	struct request request;
 	enum holding_state state;
 	bool aged;      /* tentative for a while; see ledger_age() */

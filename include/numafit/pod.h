@@ -95,6 +95,10 @@ struct pod {
 	const char *sandbox_id, *uid, *ns, *name;
 	bool has_process; /* its sandbox runs; some runtimes keep none, and then do not say so */
 	enum qos qos;
+	/* Where qos is that of the pod's spec: the class that its containers come with, by the
+	 * runtime, and that is recorded for them. */
+	bool has_runtime_qos;
+	enum qos runtime_qos;
 	enum pod_source source;
 	/* What its containers need at once; without `known` they need what those below do. */
 	struct pod_totals totals;
@@ -130,7 +134,7 @@ bool pod_pins_memory(const struct pod *pod);
 uint64_t pod_needs_at_once(const struct pod *pod,
 	uint64_t (*of)(const struct pod *pod, unsigned container, unsigned what), unsigned what);
 
-/* Who the pod is, without what its containers ask for. */
+/* Who the pod is, by the runtime, without what its containers ask for. */
 struct pod pod_identity(const struct pod *p);
 /* The value of the pod's annotation key, or NULL. */
 const char *pod_annotation(const struct pod *p, const char *key);

@@ -4,7 +4,7 @@
 #include <numafit/admission.h>
 
 /* One pass through a pod's admission (admission.c); with schedulers' advice there are two
- * (admission_hints.c). */
+ * (admission_advice.c). */
 
 struct admission_way {
 	const struct hint *settled; /* as in admission() */

@@ -385,6 +385,7 @@ static void refuse_pod(const struct pod *pod, const struct refusal *why, struct 
 static void admit_pod(const struct admit_question *q, struct budget *budget, struct arena *a,
 	struct decision *d, struct decision **parts)
 {
+	assert(parts);
 	struct decision *given = arena_array(a, q->pod->nr, sizeof *given);
 	struct refusal why = no_room;
 	struct facts f = {0};

@@ -158,7 +158,9 @@ void engine_run_pod(struct engine *g, int64_t now_ms, const struct pod *pod, str
 	struct decision *decisions = NULL;
 
 	if (!pod->container || !*pod->uid) { /* without a uid no container could claim its part */
-		judge_totals(g, now_ms, pod, &budget, d);
+		const struct pod sums = pod_identity(pod);
+
+		judge_totals(g, now_ms, &sums, &budget, d);
 		return;
 	}
 	release_older_sandboxes(g, now_ms, pod);

@@ -363,18 +363,34 @@ static void put_right(struct engine *g, const struct request *req, const struct 
 	ledger_set_misplaced(g->ledger, req->container_id, later && !h->decision.left);
 }
 
+/* What is left has other memory nodes by now; its CPUs stay out of the others' reach meanwhile. */
+static void note_left_mems(struct engine *g, int64_t now_ms, const struct request *req)
+{
+	struct decision d = ledger_find(g->ledger, req->container_id)->decision;
+	const struct nodeset mems = placement_in_force(g->t, g->s, req).mems;
+
+	if (nodeset_empty(mems) || nodeset_equal(mems, d.mems))
+		return;
+	d.mems = mems;
+	engine_enter_running(g, now_ms, "adopt", req, &d);
+}
+
 /* What was left, and is to be left no more or on other CPUs, is adopted anew. */
 static void drop_left(struct engine *g, int64_t now_ms, const struct inventory *what)
 {
 	for (size_t i = 0; i < what->nr; i++) {
 		const struct request *req = &what->requests[i];
 		const struct holding *h = ledger_find(g->ledger, req->container_id);
-		bool moved = h && !engine_knows_better(g, req, what->placed[i]) &&
-			     !engine_is_left_on(g, req, &h->decision);
+		bool stale = engine_knows_better(g, req, what->placed[i]);
+		const struct cpuset cpus = engine_confined_to(g, req);
 
-		if (h && h->decision.left &&
-			(moved || !may_be_left(g, req, what->placed[i], false)))
+		if (!h || !h->decision.left)
+			continue;
+		bool moved = !stale && !cpuset_equal(&cpus, &h->decision.left_on);
+		if (moved || !may_be_left(g, req, what->placed[i], false))
 			engine_drop(g, now_ms, "synchronize", req->container_id, true);
+		else if (!stale)
+			note_left_mems(g, now_ms, req);
 	}
 }
 

@@ -37,6 +37,9 @@ struct pod pod_identity(const struct pod *p)
 {
 	struct pod it = *p;
 
+	if (p->has_runtime_qos)
+		it.qos = p->runtime_qos;
+	it.has_runtime_qos = false;
 	it.nr = 0;
 	it.container = NULL;
 	it.has_policy = it.pod_level = false;

@@ -221,15 +221,8 @@ static void hold(struct cluster_node *n, const struct asked *a, struct decision 
 	int rc = ledger_set_pool(n->ledger, &pool, NULL);
 	assert(!rc);
 	for (unsigned c = 0; c < a->pod.nr; c++) {
-		struct request req = {.container_id = "",
-			.ask.name = a->name[c],
-			.ask.place = c,
-			.pod = a->pod,
-			.ask.cpu_milli = a->container[c].cpu_milli,
-			.cpus = "",
-			.mems = ""};
+		const struct request req = request_of_part(&a->pod, c);
 
-		req.ask.nr_memory = ask_memory(&a->container[c], req.ask.memory);
 		if (!part[c].exclusive)
 			part[c].cpus = pool;
 		ledger_hold(n->ledger, &req, &part[c]);

@@ -109,7 +109,7 @@ struct sandboxes {
 };
 struct sandboxes sandboxes_of(const struct nri_inventory *what);
 void sandboxes_free(struct sandboxes *s);
-/* hints.c: what schedulers have left in a pod's annotations, for the merge; only in mode manage.
+/* advice.c: what schedulers have left in a pod's annotations, for the merge; only in mode manage.
  * The node's name and the order of formats, from the settings. 0, or -EINVAL with text. */
 int advice_start(struct daemon *d, struct err *e);
 /* schedulerHint.order, which was checked, is another one. */

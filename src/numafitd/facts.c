@@ -327,6 +327,8 @@ static bool copy_containers(
 
 	if (known->pod.nr > held_max(&d->settings) || !attached || !list)
 		return false;
+	with.has_runtime_qos = true;
+	with.runtime_qos = pod->qos;
 	with.qos = known->pod.qos;
 	with.source = known->pod.source;
 	with.pod_level = known->pod.pod_level;

@@ -272,7 +272,6 @@ static void take_machine(struct daemon *d, struct topo *t)
 {
 	struct topo *before = d->machine;
 
-	d->sweep->doubts = 0;
 	log_change(&d->topo, t);
 	engine_set_topo(d->engine, loop_wall_ms(), t);
 	d->topo = *t;
@@ -284,16 +283,13 @@ static void take_machine(struct daemon *d, struct topo *t)
 	cluster_note_change(d);
 }
 
-/* The machine as it is now, into *t. */
-static int read_machine(struct daemon *d, struct topo *t, struct err *e)
+/* The machine as it is now, into *t, by what is known of it. learnt: in this round already. */
+static int apply_known(struct daemon *d, bool learnt, struct topo *t, struct err *e)
 {
 	struct sweep *s = d->sweep;
-	bool again = !s->settled; /* once in a round */
-	int rc = again ? learn(d, e) : 0;
+	int rc = hotplug_apply(&s->known, &s->now, t, e);
 
-	if (!rc)
-		rc = hotplug_apply(&s->known, &s->now, t, e);
-	if (rc != -ENXIO || again)
+	if (rc != -ENXIO || learnt)
 		return rc;
 	rc = learn(d, e);
 	return rc ? rc : hotplug_apply(&s->known, &s->now, t, e);
@@ -321,19 +317,28 @@ static int follow_machine(struct daemon *d, struct err *e)
 {
 	auto_free struct topo *t = xcalloc(1, sizeof *t);
 
+	struct sweep *s = d->sweep;
+	struct err odd = {0};
+
 	if (is_doubtful(d))
-		d->sweep->settled = false;
-	if (d->sweep->settled && !hotplug_differs(&d->topo, &d->sweep->now))
+		s->settled = false;
+	if (s->settled && !hotplug_differs(&d->topo, &s->now))
 		return 0;
-	int rc = read_machine(d, t, e);
-	if (!rc && !hotplug_differs(&d->topo, &d->sweep->now) &&
-		topo_fingerprint(t) == topo_fingerprint(&d->topo))
-		return 0;
+	bool again = !s->settled;
+	/* what cannot be read again is followed by what is known */
+	int rc_odd = again ? learn(d, &odd) : 0;
+	if (rc_odd == -ENOTSUP)
+		s->settled = true; /* so it will be said until the next start */
+	int rc = apply_known(d, again, t, e);
 	if (!rc)
 		rc = check_machine(d, t, e);
-	if (!rc)
+	if (rc)
+		return rc;
+	if (hotplug_differs(&d->topo, &s->now) || topo_fingerprint(t) != topo_fingerprint(&d->topo))
 		take_machine(d, steal(t));
-	return rc;
+	if (rc_odd)
+		*e = odd;
+	return rc_odd;
 }
 
 static enum step look_at_cpus(struct daemon *d)

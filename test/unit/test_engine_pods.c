@@ -381,6 +381,40 @@ static void a_record_that_cannot_be_kept_refuses_the_pod_and_changes_nothing(voi
 	world_free(w);
 }
 
+/* No container of it could claim what would be held. */
+static void a_known_pod_without_a_uid_is_decided_container_by_container(void **state)
+{
+	struct world *w = world_new(POLICY_RESTRICTED, SCOPE_CONTAINER, 0, false);
+	const struct ask app = {.name = "app", .cpu_milli = 2000};
+	const struct pod pod = {
+		.sandbox_id = "s", .uid = "", .ns = "d", .name = "p", .nr = 1, .container = &app};
+	struct decision d;
+
+	(void)state;
+	engine_run_pod(w->g, 0, &pod, &d);
+	assert_true(d.admit);
+	assert_int_equal(ledger_count(engine_ledger(w->g)), 0);
+	world_free(w);
+}
+
+/* A runtime takes a class from the pod's cgroup, which may say nothing of it. */
+static void what_is_held_by_the_spec_goes_to_a_container_of_the_runtimes_class(void **state)
+{
+	struct world *w = world_new(POLICY_RESTRICTED, SCOPE_CONTAINER, 0, false);
+	struct guest *p = guest(w, 0, QOS_BURSTABLE);
+
+	(void)state;
+	add(p, CONTAINER_APP, 2, 0);
+	p->pod.has_runtime_qos = true;
+	p->pod.runtime_qos = QOS_GUARANTEED;
+	assert_true(run_pod(w, p, false).admit);
+	assert_int_equal(held(w, p, 0)->request.pod.qos, QOS_GUARANTEED);
+	struct decision d = create(w, p, 0);
+	assert_int_equal(d.source, SOURCE_HELD);
+	assert_false(d.exclusive);
+	world_free(w);
+}
+
 static void who_runs_already_is_held_even_if_that_cannot_be_recorded(void **state)
 {
 	struct world *w = world_new(POLICY_RESTRICTED, SCOPE_CONTAINER, 0, false);
@@ -571,6 +605,9 @@ int main(void)
 		cmocka_unit_test(synchronize_keeps_what_waits_for_pods_that_are_there),
 		cmocka_unit_test(who_was_created_while_nobody_listened_gets_what_is_held_for_it),
 		cmocka_unit_test(a_record_that_cannot_be_kept_refuses_the_pod_and_changes_nothing),
+		cmocka_unit_test(a_known_pod_without_a_uid_is_decided_container_by_container),
+		cmocka_unit_test(
+			what_is_held_by_the_spec_goes_to_a_container_of_the_runtimes_class),
 		cmocka_unit_test(who_runs_already_is_held_even_if_that_cannot_be_recorded),
 		cmocka_unit_test(records_that_hold_what_is_taken_are_refused),
 		cmocka_unit_test(a_part_that_shrinks_gives_back_what_no_other_part_holds),

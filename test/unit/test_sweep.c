@@ -913,6 +913,28 @@ static void a_machine_that_was_read_amid_a_change_is_read_again(void **state)
 	rig_free(r);
 }
 
+/* A node that comes is for the next start; what goes meanwhile is followed all the same. */
+static void cpus_are_followed_though_the_machine_has_another_node(void **state)
+{
+	static const char more[] = "machine two\n"
+				   "node 0 memory 8Gi cpus 0-7\n"
+				   "node 1 memory 8Gi cpus 8-15 socket 1\n"
+				   "node 2 memory 8Gi\n";
+	struct rig *r = rig_new(true, "v0.12.5");
+	struct box *web;
+
+	(void)state;
+	stop_daemon(r);
+	read_machine(r, machine);
+	write_file(r, "machine", more);
+	start_daemon(r);
+	web = start_box(r, 0, 4);
+	assert_true(cpuset_has(&held(r, web)->decision.cpus, 1));
+	put(r, "sys/devices/system/cpu/online", "0,2-15\n");
+	wait_until(r, is_relocated);
+	rig_free(r);
+}
+
 static void a_cpu_that_goes_while_the_daemon_is_away_sets_no_journal_aside(void **state)
 {
 	struct rig *r = rig_new(true, "v0.12.5");
@@ -1193,6 +1215,7 @@ int main(void)
 		cmocka_unit_test(cpus_go_and_come_without_anybody_doing_anything),
 		cmocka_unit_test(a_cpu_that_goes_while_the_daemon_is_away_sets_no_journal_aside),
 		cmocka_unit_test(a_machine_that_was_read_amid_a_change_is_read_again),
+		cmocka_unit_test(cpus_are_followed_though_the_machine_has_another_node),
 		cmocka_unit_test(another_machine_still_sets_the_journal_aside),
 		cmocka_unit_test(a_resize_outlives_a_runtime_that_forgets_it),
 		cmocka_unit_test(without_cgroups_it_is_told_what_the_journal_has),
