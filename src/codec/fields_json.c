@@ -66,7 +66,7 @@ static int find_member(const json_t *object, const char *key, json_type type, co
 
 int json_member_string(const json_t *object, const char *key, const char **out, struct err *e)
 {
-	json_t *v;
+	json_t *v = NULL;
 	int rc = find_member(object, key, JSON_STRING, "a string", &v, e);
 
 	if (!rc)
