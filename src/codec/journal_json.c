@@ -75,10 +75,14 @@ static const struct fields hint_fields = FIELDS(hint_rows, struct advice_result)
 
 /* What is added to an ask has its row here, once: requests and pods both have it. (Its name, kind,
  * CPUs and memory were there before, each at its place in either.) */
-#define ASK_ROWS FIELD("hint", POINTER, ASK(advice), .optional = true, .fields = &advice_ask_fields)
+#define ASK_ROWS                                                                                   \
+	{                                                                                          \
+		.key = "hint", .type = FIELD_POINTER, .at = ASK_AT + offsetof(struct ask, advice), \
+		.optional = true, .fields = &advice_ask_fields                                     \
+	}
 
-#define AT(member)  offsetof(struct ask, member)
-#define ASK(member) AT(member)
+#define AT(member) offsetof(struct ask, member)
+#define ASK_AT     0
 static const struct field container_rows[] = {
 	FIELD("name", STRING, AT(name)),
 	FIELD("kind", NAME, AT(kind), .name = container_kind_word, .max = NR_CONTAINER_KINDS),
@@ -91,7 +95,7 @@ static const struct field container_rows[] = {
 	ASK_ROWS,
 };
 static const struct fields container_fields = FIELDS(container_rows, struct ask);
-#undef ASK
+#undef ASK_AT
 #undef AT
 
 #define AT(member) offsetof(struct pod, member)
@@ -108,8 +112,8 @@ static const struct field pod_rows[] = {
 static const struct fields pod_fields = FIELDS(pod_rows, struct pod);
 #undef AT
 
-#define AT(member)  offsetof(struct request, member)
-#define ASK(member) AT(ask.member)
+#define AT(member) offsetof(struct request, member)
+#define ASK_AT     offsetof(struct request, ask)
 static const struct field request_rows[] = {
 	FIELD("container_name", STRING, AT(ask.name)),
 	FIELD("kind", NAME, AT(ask.kind), .name = container_kind_word, .max = NR_CONTAINER_KINDS),
@@ -140,7 +144,7 @@ static const struct field request_rows[] = {
 		.fields = &resource_fields),
 };
 static const struct fields request_fields = FIELDS(request_rows, struct request);
-#undef ASK
+#undef ASK_AT
 #undef AT
 
 #define AT(member) offsetof(struct memory_block, member)
