@@ -11,14 +11,14 @@
  * one of several equally good answers is taken, so that it can do no harm:
  *   - it is read (codec/advice.h) and checked against what needs no ledger (advice_check());
  *   - admission merges as if there were none, and then asks advice_judge() whether the answer
- *     may be the advised set instead: one that satisfies every resource, that the policy admits, and
- *     that is no worse: as preferred, as narrow and, with prefer-closest-numa-nodes, as close.
+ *     may be the advised set instead: one that satisfies every resource, that the policy admits,
+ * and that is no worse: as preferred, as narrow and, with prefer-closest-numa-nodes, as close.
  *     (numa-allocation-strategy, which would otherwise choose among those, comes after the advice.)
  * So amounts never change, nor does anything of another container. Its own amounts are what the
  * scheduler reckoned with; they are reported, and no answer depends on them.
  *
- * A container that is started again keeps what its predecessor had: its advice has been judged once,
- * and will have expired. */
+ * A container that is started again keeps what its predecessor had: its advice has been judged
+ * once, and will have expired. */
 
 /* Whose form it came in, in the default order of precedence. */
 enum advice_format {
@@ -72,7 +72,7 @@ struct advice_container {
 struct advice {
 	enum advice_format format;
 	unsigned version;        /* of our own form */
-	const char *node, *uid;  /* whom it was written for; NULL: not said */
+	const char *node, *uid;  /* that it was written for; NULL: not said */
 	uint64_t generation;     /* of the node's state that it is based on; 0: not said */
 	const char *fingerprint; /* of the pods that it is based on; NULL: not said */
 	int64_t at_ms;           /* when it was made, since the epoch; 0: not said */

@@ -6,7 +6,7 @@
 struct json_t; /* jansson's */
 
 /* Recorded decisions and what-if questions: one JSON object each, in the words of Kubernetes, its
- * form told by its keys; "name" names it. Each form is one codec of its own (families_json.h, ...),
+ * form shown by its keys; "name" names it. Each form is one codec of its own (families_json.h, ...),
  * and a result has the shape of the question's "expected". */
 
 /* The questions of one text: a single object, or an array of them. */

@@ -194,7 +194,7 @@ int pod_spec_ask(const struct pod_spec *s, const struct resource_names *resource
 	bool pod_level =
 		has_pod_level(&s->resources.requests) || has_pod_level(&s->resources.limits);
 	struct ask *ask = arena_array(a, s->nr, sizeof *ask), of_pod = {0};
-	int told = qos_from_name(s->qos);
+	int said = qos_from_name(s->qos);
 	struct qos_sums sums = {0};
 
 	if (!ask)
@@ -210,7 +210,7 @@ int pod_spec_ask(const struct pod_spec *s, const struct resource_names *resource
 		.uid = s->uid,
 		.ns = s->ns,
 		.name = s->name,
-		.qos = told >= 0 ? (enum qos)told : qos_of(&sums),
+		.qos = said >= 0 ? (enum qos)said : qos_of(&sums),
 		.pod_level = pod_level,
 		.nr = s->nr,
 		.container = ask,

@@ -55,8 +55,8 @@ int sched_pod_json_read(
 
 	if (rc)
 		return rc;
-	int told = qos_from_name(s.qos);
-	if (*s.qos && told < 0)
+	int said = qos_from_name(s.qos);
+	if (*s.qos && said < 0)
 		return err_set(e, EINVAL, "status: qosClass: there is no \"%.64s\"", s.qos);
 	*out = (struct sched_pod){
 		.ns = s.ns,
@@ -71,7 +71,7 @@ int sched_pod_json_read(
 			&s.resources, r, &out->own_requests, &out->own_limits, e);
 	if (!rc)
 		rc = to_amounts(&s.overhead, r, &out->overhead, e);
-	out->qos = told >= 0 ? (enum qos)told : sched_pod_qos(out);
+	out->qos = said >= 0 ? (enum qos)said : sched_pod_qos(out);
 	return rc;
 }
 

@@ -123,8 +123,8 @@ static bool asks_for_tokens(const struct pod *pod)
 	return false;
 }
 
-/* The scheduler sells CPUs and tokens: who asks for more of the one than of the other would get
- * what somebody else was sold. */
+/* numafit.io/cpu must equal cpu: the scheduler counts both, and a pod with more CPUs than tokens
+ * would get CPUs whose tokens another pod has. */
 static void judge_tokens(const struct pod *pod, struct decision *d)
 {
 	struct text t;
@@ -141,8 +141,7 @@ static void judge_tokens(const struct pod *pod, struct decision *d)
 		text_init(&t, d->message, sizeof d->message);
 		text_add(&t,
 			"container %.63s of a %s pod asks for %llu of numafit.io/cpu and %u CPUs "
-			"of "
-			"its own: the two must be the same, in a Guaranteed pod",
+			"of its own: the two must be the same, in a Guaranteed pod",
 			c->name, qos_name(pod->qos), (unsigned long long)c->tokens, cpus);
 	}
 }

@@ -264,6 +264,20 @@ static int left_is_sound(const struct ledger *l, struct err *e)
 		       : 0;
 }
 
+/* Nothing that an entry has is borrowed from an event (request_kept()). */
+static int entries_are_their_own(const struct ledger *l, struct err *e)
+{
+	for (size_t i = 0; i < l->by_id.nr; i++) {
+		const struct request *r = &l->by_id.at[i]->request;
+
+		if (r->ask.advice || r->ask.cpus_on || r->ask.nr_devices || r->pod.container ||
+			r->pod.attached || r->pod.annotations)
+			return err_set(e, EINVAL, "container %s has a part of an event's memory",
+				r->container_id);
+	}
+	return 0;
+}
+
 int ledger_check(const struct ledger *l, struct err *e)
 {
 	struct cpuset seen = {0};
@@ -293,6 +307,8 @@ int ledger_check(const struct ledger *l, struct err *e)
 	if (!cpuset_equal(&seen, &l->held))
 		return err_set(e, EINVAL, "the held CPUs are not those that containers hold");
 	int rc = ledger_pool_is_sound(l, &l->pool, e);
+	if (!rc)
+		rc = entries_are_their_own(l, e);
 	if (!rc)
 		rc = left_is_sound(l, e);
 	if (!rc)

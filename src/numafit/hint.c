@@ -15,7 +15,7 @@ static const char help[] =
 	"usage: numafit hint encode --node NODE --uid UID --numa [CONTAINER=]NODES ... [OPTIONS]\n"
 	"       numafit hint check [OPTIONS] [FILE|-]\n"
 	"\n"
-	"Write the annotation " ADVICE_KEY " that a scheduler leaves on a pod, or tell what a\n"
+	"Write the annotation " ADVICE_KEY " that a scheduler leaves on a pod, or show what a\n"
 	"node would say of one. Whether it fits is seen when the container is created: explain\n"
 	"tells.\n"
 	"\n"

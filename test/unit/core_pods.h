@@ -34,7 +34,7 @@ struct guest {
 	bool there;
 	char uid[ID_MAX], sandbox[ID_MAX];
 	struct pod pod;
-	bool unknown; /* nobody tells its spec: only its containers come */
+	bool unknown; /* its spec is not known: only its containers come */
 	struct ask part[PARTS_MAX];
 	struct running run[PARTS_MAX];
 	unsigned next; /* the part that starts next */

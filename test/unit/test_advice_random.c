@@ -511,7 +511,7 @@ static void some_pod_starts(struct advised *x)
 		start_known_pod(x, p);
 		return;
 	}
-	p->unknown = true; /* only its containers will tell */
+	p->unknown = true; /* its spec is not known */
 	p->there = true;
 }
 

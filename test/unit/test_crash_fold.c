@@ -268,7 +268,7 @@ static void synchronize(struct world *w)
 
 	for (size_t i = 0; i < w->nr; i++) {
 		requests[i] = w->running[i].req;
-		requests[i].pod = pod_identity(&requests[i].pod); /* the runtime tells no spec */
+		requests[i].pod = pod_identity(&requests[i].pod); /* no runtime reports a spec */
 		placed[i] = &w->running[i].placed;
 	}
 	engine_synchronize(w->d.engine, w->clock(w), &what, &ups);

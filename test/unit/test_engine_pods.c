@@ -152,7 +152,7 @@ static void a_spec_may_list_memory_in_any_order(void **state)
 	p->part[0].memory[1] = (struct memory_ask){0, GIB(3)};
 	assert_true(run_pod(w, p, false).admit);
 	ask_for(w, p, 0);
-	p->run[0].req.ask.memory[0] = p->part[0].memory[1]; /* as runtimes tell it */
+	p->run[0].req.ask.memory[0] = p->part[0].memory[1]; /* as runtimes report it */
 	p->run[0].req.ask.memory[1] = p->part[0].memory[0];
 	assert_int_equal(create_as_asked(w, &p->run[0]).source, SOURCE_HELD);
 	world_free(w);

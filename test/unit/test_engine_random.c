@@ -18,7 +18,7 @@ static void some_pod_starts(struct world *w, struct random *r)
 					       : QOS_BEST_EFFORT);
 		random_spec(r, p);
 		if (random_chance(r, 20))
-			p->unknown = true; /* only its containers will tell */
+			p->unknown = true; /* its spec is not known */
 	}
 	/* the old sandbox stops first; only who is known as a whole may do without being told */
 	if (again && (p->unknown || random_chance(r, 50)))

@@ -132,7 +132,7 @@ static struct decision create(struct world *w, unsigned i)
 	struct decision d;
 
 	req.ask.name = w->name[i];
-	req.pod = pod_identity(&w->pod); /* the runtime tells no spec */
+	req.pod = pod_identity(&w->pod); /* no runtime reports a spec */
 	engine_create(w->d.engine, 2, &req, &d, &ups);
 	vec_fini(&ups);
 	return d;

@@ -166,7 +166,7 @@ static void synchronize(struct world *w)
 	for (size_t i = 0; i < w->nr; i++) {
 		w->running[i].told = 0;
 		requests[i] = w->running[i].req;
-		requests[i].pod = pod_identity(&requests[i].pod); /* the runtime tells no spec */
+		requests[i].pod = pod_identity(&requests[i].pod); /* no runtime reports a spec */
 	}
 	engine_synchronize(w->d.engine, NOW_MS, &what, &ups);
 	apply(w, &ups);
