@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <io/http_client.h>
 #include <numafit/mem.h>
+#include <numafit/number.h>
 #include <numafit/text.h>
 #include <stdio.h>
 #include <string.h>
@@ -17,8 +18,6 @@ enum {
 	 * are, take 25 times the memory as JSON values: that is what a node's daemon may use. */
 	ANSWER_MAX = 4 << 20,
 	RETRY_AFTER_MAX_S = 300, /* whatever the server asks for */
-	MS_PER_S = 1000,
-	NS_PER_MS = 1000000,
 	WORDS_MAX = 64,
 	STATUS_SERVER_ERROR = 500 /* and above: it, or a proxy before it, is out of order */
 };

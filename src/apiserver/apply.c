@@ -4,17 +4,11 @@
 #include <codec/api_json.h>
 #include <io/backoff.h>
 #include <numafit/mem.h>
+#include <numafit/number.h>
 #include <numafit/text.h>
 #include <string.h>
 
-enum {
-	INTERVAL_MS = 200,
-	HEARTBEAT_MS = 60000,
-	RETRY_MIN_MS = 1000,
-	RETRY_MAX_MS = 60000,
-	NS_PER_MS = 1000000,
-	MS_PER_S = 1000
-};
+enum { INTERVAL_MS = 200, HEARTBEAT_MS = 60000, RETRY_MIN_MS = 1000, RETRY_MAX_MS = 60000 };
 enum {
 	STATUS_OK = 200,
 	STATUS_CREATED = 201,

@@ -5,18 +5,13 @@
 #include <io/file.h>
 #include <limits.h>
 #include <numafit/mem.h>
+#include <numafit/number.h>
 #include <numafit/text.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-enum {
-	TEXT_MAX = 1 << 20,
-	URL_MAX = 512,
-	NS_PER_MS = 1000000,
-	FIRST_PRINTABLE = 0x21,
-	LAST_PRINTABLE = 0x7e
-};
+enum { TEXT_MAX = 1 << 20, URL_MAX = 512, FIRST_PRINTABLE = 0x21, LAST_PRINTABLE = 0x7e };
 
 /* All that is known at one time. */
 struct credentials {

@@ -5,6 +5,7 @@
 #include <codec/api_json.h>
 #include <io/backoff.h>
 #include <numafit/arena.h>
+#include <numafit/number.h>
 #include <numafit/text.h>
 #include <numafit/vec.h>
 
@@ -14,8 +15,7 @@ enum {
 	EVERY_MS = 10000,
 	TEXTS_MAX = 256,
 	RETRY_MIN_MS = 1000,
-	RETRY_MAX_MS = 60000,
-	NS_PER_MS = 1000000
+	RETRY_MAX_MS = 60000
 };
 enum {
 	STATUS_OK = 200,

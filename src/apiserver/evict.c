@@ -5,6 +5,7 @@
 #include <codec/fields.h>
 #include <io/backoff.h>
 #include <numafit/arena.h>
+#include <numafit/number.h>
 #include <numafit/text.h>
 #include <numafit/vec.h>
 
@@ -15,8 +16,7 @@ enum {
 	RETRY_MAX_MS = 5 * 60 * 1000,
 	GOING_MS = 10 * 60 * 1000, /* one that is still there then is evicted once more */
 	PODS_MAX = 256,            /* a kubelet has 110, unless told otherwise */
-	BODY_MAX = 4096,
-	NS_PER_MS = 1000000
+	BODY_MAX = 4096
 };
 enum { STATUS_OK = 200, STATUS_OTHER = 300, STATUS_NOT_FOUND = 404, STATUS_CONFLICT = 409 };
 

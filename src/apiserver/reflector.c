@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <io/backoff.h>
 #include <numafit/mem.h>
+#include <numafit/number.h>
 #include <numafit/text.h>
 #include <stdio.h>
 #include <string.h>
@@ -22,9 +23,7 @@ enum {
 	PATH_BYTES = 2 * API_PATH_MAX + 4 * TOKEN_MAX, /* each byte of a token may be a %FF */
 	LIMIT_BYTES = 32,
 	LINE_MAX_BYTES = 4 << 20, /* as an answer of api.c, and for the same reason */
-	WAIT_MAX_S = 300,         /* whatever the server asks for, as of calls */
-	MS_PER_S = 1000,
-	NS_PER_MS = 1000000
+	WAIT_MAX_S = 300          /* whatever the server asks for, as of calls */
 };
 
 /* HTTP's status codes that mean something to us. */

@@ -4,6 +4,7 @@
 #include <ctype.h>
 #include <inttypes.h>
 #include <numafit/mem.h>
+#include <numafit/number.h>
 #include <string.h>
 #include <time.h>
 
@@ -13,8 +14,7 @@ enum {
 	TIME_MAX = sizeof "2026-01-02T03:04:05Z",
 	FIELD_PATH_MAX = sizeof "spec.initContainers{}" + EVENT_NAME_MAX,
 	UNIQUE_DIGITS = 16,
-	UTF8_TAIL_MAX = 3,
-	MS_PER_S = 1000
+	UTF8_TAIL_MAX = 3
 };
 
 struct metadata {

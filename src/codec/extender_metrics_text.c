@@ -2,9 +2,10 @@
 
 #include <inttypes.h>
 #include <numafit/mem.h>
+#include <numafit/number.h>
 #include <numafit/text.h>
 
-enum { TEXT_BYTES = 64 << 10, NS_PER_S = 1000000000, SECONDS_MAX = 32 };
+enum { TEXT_BYTES = 64 << 10, SECONDS_MAX = 32 };
 
 static const char *const verb_names[] = {[VERB_FILTER] = "filter",
 	[VERB_PRIORITIZE] = "prioritize",

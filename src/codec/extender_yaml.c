@@ -5,11 +5,12 @@
 #include <codec/flat_yaml.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <numafit/number.h>
 #include <numafit/quantity.h>
 #include <numafit/text.h>
 #include <string.h>
 
-enum { VALUE_SHOWN = 80, ARENA_BYTES = 16 << 20, MS_PER_S = 1000, S_PER_MIN = 60, MIN_PER_H = 60 };
+enum { VALUE_SHOWN = 80, ARENA_BYTES = 16 << 20 };
 
 /* Kinds of values. */
 enum kind { FIXED, STRING, BOOL, NUMBER, SIZE, DURATION, WORD };

@@ -1,13 +1,14 @@
 #include <codec/metrics_text.h>
 
 #include <numafit/mem.h>
+#include <numafit/number.h>
 
 #include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-enum { FIRST_CAP = 32 << 10, KIND_NAME_MAX = TEXT_SIZE_MAX + 16, NS_PER_S = 1000000000 };
+enum { FIRST_CAP = 32 << 10, KIND_NAME_MAX = TEXT_SIZE_MAX + 16 };
 
 enum metric_kind { COUNTER, GAUGE, HISTOGRAM };
 enum metric_unit { PLAIN, NANOSECONDS }; /* NANOSECONDS are written as seconds */

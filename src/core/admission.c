@@ -3,6 +3,7 @@
 #include "admission_pass.h"
 
 #include <numafit/cpus.h>
+#include <numafit/number.h>
 #include <numafit/text.h>
 #include <numafit/tokens.h>
 
@@ -55,11 +56,6 @@ static int refuse_for_room(struct way_in *w)
 }
 
 /* Hints */
-
-static uint64_t max(uint64_t a, uint64_t b)
-{
-	return a > b ? a : b;
-}
 
 static uint64_t cpus_of(const struct pod *pod, unsigned c, unsigned what)
 {
@@ -163,7 +159,7 @@ static unsigned cpus_at_once(const struct pod *ask)
 	uint64_t count = pod_needs_at_once(ask, cpus_of, 0);
 
 	if (count && ask->totals.known)
-		count = max(count, ask->totals.cpu_milli / MILLI_PER_CPU);
+		count = number_max(count, ask->totals.cpu_milli / MILLI_PER_CPU);
 	return (unsigned)count;
 }
 
@@ -243,7 +239,7 @@ static void memory_hints(const struct way_in *w, bool pod_scope, struct arena *a
 	else
 		total = w->out->memory[w->place].demand;
 	if (pod_scope && totals->known && total.kinds & 1)
-		total.bytes[0] = max(total.bytes[0], totals->memory_bytes);
+		total.bytes[0] = number_max(total.bytes[0], totals->memory_bytes);
 	struct budget part = budget_part(w->budget, 1, 4);
 	unsigned nr = memory_families(w->b->t, &w->b->memory, &total, pod_scope ? NULL : &w->reuse,
 		&h->rows, &part, a, &h->family[h->nr]);

@@ -1,9 +1,8 @@
 #include <numafit/advice.h>
+#include <numafit/number.h>
 
 #include <errno.h>
 #include <string.h>
-
-enum { MS_PER_S = 1000 };
 
 /* The place of name in a table of nr words, or -1. */
 static int word_index(const char *const *words, unsigned nr, const char *name)

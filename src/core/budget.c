@@ -1,11 +1,7 @@
 #include <numafit/budget.h>
+#include <numafit/number.h>
 
 enum { ASIDE = 8 }; /* one of so many steps */
-
-static uint64_t least(uint64_t a, uint64_t b)
-{
-	return a < b ? a : b;
-}
 
 static struct budget bounded(uint64_t steps, uint64_t aside)
 {
@@ -29,8 +25,8 @@ struct budget budget_share(const struct budget *of, unsigned nr, unsigned i)
 
 	if (of->endless)
 		return *of;
-	return bounded(
-		of->left - least(of->given / 2 / nr * later, of->left), of->aside / (later + 1));
+	return bounded(of->left - number_min(of->given / 2 / nr * later, of->left),
+		of->aside / (later + 1));
 }
 
 struct budget budget_part(const struct budget *of, unsigned parts, unsigned all)
@@ -44,7 +40,7 @@ struct budget budget_take_aside(struct budget *of, uint64_t most)
 {
 	if (of->endless)
 		return bounded(most, 0);
-	most = least(of->aside, most);
+	most = number_min(of->aside, most);
 	of->aside -= most;
 	return bounded(most, 0);
 }

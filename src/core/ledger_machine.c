@@ -2,6 +2,7 @@
 #include "ledger_state.h"
 
 #include <numafit/leases.h>
+#include <numafit/number.h>
 
 #include <assert.h>
 
@@ -53,11 +54,6 @@ static struct cpuset pool_on(struct ledger *l, const struct cpuset *new_cpus)
 	return pool;
 }
 
-static uint64_t min(uint64_t a, uint64_t b)
-{
-	return a < b ? a : b;
-}
-
 /* What is to be booked if it is there: when there was too little for a while, what was asked for.
  * What parts of a pod leave to each other is in their blocks only. */
 static uint64_t wanted(
@@ -85,7 +81,7 @@ static void book_again(struct ledger *l)
 
 			nodeset_each (n, b->nodes)
 				left += l->memory.node[n].free[b->kind];
-			b->bytes = min(wanted(l, h, b), left);
+			b->bytes = number_min(wanted(l, h, b), left);
 			memory_hold(&l->memory, b, 1);
 		}
 	}

@@ -3,21 +3,18 @@
 #include "ledger_state.h"
 
 #include <numafit/cpus.h>
+#include <numafit/number.h>
 
 #include <errno.h>
 
 enum { STEPS_PER_NODE = 4 };
 
-static unsigned min(unsigned a, unsigned b)
-{
-	return a < b ? a : b;
-}
-
 /* CPUs that the node's pool moves by, beyond need: on a small node less than the setting, or all of
  * it would lie idle. */
 static unsigned step_of(const struct ledger *l, unsigned node)
 {
-	return min(l->s->shared_pool_step, cpuset_count(&l->t->node[node].cpus) / STEPS_PER_NODE);
+	return number_min(
+		l->s->shared_pool_step, cpuset_count(&l->t->node[node].cpus) / STEPS_PER_NODE);
 }
 
 /* CPUs of the node that the pool gives up ahead of need: those that an exclusive container would
@@ -33,8 +30,8 @@ static struct cpuset ahead_of_need(
 		      ahead = {0};
 	unsigned half = cpuset_count(&not_held) / 2, left = cpuset_count(pool);
 	struct cpus_how how = cpus_how(l->t, &l->s->cpu_options);
-	unsigned step =
-		min(min(step_of(l, node), cpuset_count(&here)), left > half ? left - half : 0);
+	unsigned step = number_min(
+		number_min(step_of(l, node), cpuset_count(&here)), left > half ? left - half : 0);
 
 	if (left >= settings_pool_minimum(l->s) + step)
 		(void)cpus_take_on_node(l->t, &here, step, &how, &ahead, NULL);

@@ -4,13 +4,9 @@
 
 #include <numafit/cpus.h>
 #include <numafit/leases.h>
+#include <numafit/number.h>
 
 #include <errno.h>
-
-static unsigned min(unsigned a, unsigned b)
-{
-	return a < b ? a : b;
-}
 
 /* How many of the node's tokens wait for a container. */
 static unsigned awaited_on(const struct tokenset *leased, const struct tokenset *claimed,
@@ -40,7 +36,8 @@ struct cpuset ledger_promised_cpus(const struct ledger *l, const struct tokenset
 	leases_tokens(l->leases, &leased, &claimed);
 	nodeset_each (n, leased.nodes) {
 		struct cpuset here = cpuset_and(free_cpus, &l->t->node[n].cpus), some = {0};
-		unsigned nr = min(awaited_on(&leased, &claimed, but, n), cpuset_count(&here));
+		unsigned nr =
+			number_min(awaited_on(&leased, &claimed, but, n), cpuset_count(&here));
 
 		if (nr && cpus_take_on_node(l->t, &here, nr, &how, &some, NULL) < 0)
 			some = here; /* fewer than are awaited, and no whole cores: all of them */

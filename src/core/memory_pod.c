@@ -1,6 +1,7 @@
 /* Containers of one pod: what they ask for together, and what later ones take over from init
  * containers (kubelet policy_static.go, manager.go). */
 #include <numafit/memory.h>
+#include <numafit/number.h>
 
 #include <assert.h>
 
@@ -10,27 +11,17 @@ static bool ends(const struct memory_container *c)
 	return c->init && !c->restartable;
 }
 
-static uint64_t max(uint64_t a, uint64_t b)
-{
-	return a > b ? a : b;
-}
-
-static uint64_t min(uint64_t a, uint64_t b)
-{
-	return a < b ? a : b;
-}
-
 static uint64_t pod_bytes(const struct memory_container *pod, unsigned nr, unsigned kind)
 {
 	uint64_t lasting = 0, peak = 0;
 
 	for (unsigned i = 0; i < nr; i++) {
 		if (ends(&pod[i]))
-			peak = max(peak, lasting + pod[i].demand.bytes[kind]);
+			peak = number_max(peak, lasting + pod[i].demand.bytes[kind]);
 		else
 			lasting += pod[i].demand.bytes[kind];
 	}
-	return max(peak, lasting);
+	return number_max(peak, lasting);
 }
 
 void memory_pod_demand(const struct memory_container *pod, unsigned nr, struct memory_demand *total)
@@ -77,7 +68,8 @@ void memory_reuse_update(struct memory_reuse *reuse, const struct memory_contain
 		uint64_t old = memory_reusable(reuse, block->nodes, block->kind);
 
 		set_reusable(reuse, block,
-			ends(c) ? max(old, block->bytes) : old - min(old, block->bytes));
+			ends(c) ? number_max(old, block->bytes)
+				: old - number_min(old, block->bytes));
 	}
 }
 
@@ -91,7 +83,7 @@ static void shrink_earlier(
 	for (unsigned i = 0; i < nr; i++)
 		for (unsigned b = 0; ends(&pod[i]) && b < pod[i].nr_blocks; b++) {
 			struct memory_block *old = &pod[i].blocks[b];
-			uint64_t part = min(left, old->bytes);
+			uint64_t part = number_min(left, old->bytes);
 
 			if (old->kind != block->kind || !nodeset_equal(old->nodes, block->nodes))
 				continue;
@@ -110,7 +102,7 @@ void memory_hold_in_pod(struct memory_state *m, struct memory_reuse *reuse,
 		struct memory_block booked = c->blocks[b];
 
 		booked.bytes -=
-			min(booked.bytes, memory_reusable(reuse, booked.nodes, booked.kind));
+			number_min(booked.bytes, memory_reusable(reuse, booked.nodes, booked.kind));
 		memory_hold(m, &booked, 1);
 		shrink_earlier(pod, nr - 1, &c->blocks[b]);
 	}

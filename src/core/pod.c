@@ -1,3 +1,4 @@
+#include <numafit/number.h>
 #include <numafit/pod.h>
 
 #include <numafit/text.h>
@@ -129,11 +130,6 @@ bool pod_pins_memory(const struct pod *pod)
 	return pod->qos == QOS_GUARANTEED && !pod->pod_level;
 }
 
-static uint64_t max(uint64_t a, uint64_t b)
-{
-	return a > b ? a : b;
-}
-
 uint64_t pod_needs_at_once(const struct pod *pod,
 	uint64_t (*of)(const struct pod *pod, unsigned container, unsigned what), unsigned what)
 {
@@ -145,9 +141,9 @@ uint64_t pod_needs_at_once(const struct pod *pod,
 		if (pod->container[c].kind == CONTAINER_SIDECAR)
 			sidecars += need;
 		else if (pod->container[c].kind == CONTAINER_INIT)
-			most = max(most, sidecars + need);
+			most = number_max(most, sidecars + need);
 		else
 			apps += need;
 	}
-	return max(most, sidecars + apps);
+	return number_max(most, sidecars + apps);
 }

@@ -3,6 +3,7 @@
 
 #include <numafit/cpus.h>
 #include <numafit/leases.h>
+#include <numafit/number.h>
 #include <numafit/text.h>
 
 #include <assert.h>
@@ -28,11 +29,6 @@ struct taking {
 	enum decider decider;
 	struct arena *arena;
 };
-
-static unsigned min(unsigned a, unsigned b)
-{
-	return a < b ? a : b;
-}
 
 /* Policies */
 
@@ -118,8 +114,8 @@ static void take_cpus(const struct taking *q, struct report_resource *cpu)
 		cpu->on[n] = (struct report_amounts){
 			.capacity = cpuset_count(cpus),
 			.allocatable = allocatable,
-			.available =
-				booked ? min(cpuset_count_and(cpus, &left), spare) : allocatable,
+			.available = booked ? number_min(cpuset_count_and(cpus, &left), spare)
+					    : allocatable,
 		};
 	}
 }
@@ -186,7 +182,7 @@ static void take_devices(
 		r->on[n] = (struct report_amounts){
 			.capacity = d->allocatable[n],
 			.allocatable = d->allocatable[n],
-			.available = d->allocatable[n] - min(d->used[n], d->allocatable[n]),
+			.available = d->allocatable[n] - number_min(d->used[n], d->allocatable[n]),
 		};
 }
 

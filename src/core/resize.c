@@ -1,4 +1,5 @@
 /* Grow and shrink around what is there. */
+#include <numafit/number.h>
 #include <numafit/resize.h>
 
 #include <numafit/cpus.h>
@@ -80,11 +81,6 @@ static int check_cores(struct change *c, unsigned more)
 	return 0;
 }
 
-static unsigned min(unsigned a, unsigned b)
-{
-	return a < b ? a : b;
-}
-
 /* As many of the CPUs on those nodes as there are, `need` at most, into *got. */
 static unsigned take(
 	const struct change *c, struct nodeset nodes, unsigned need, struct cpuset *got)
@@ -92,7 +88,7 @@ static unsigned take(
 	struct cpus_how how = cpus_how(c->t, &c->s->cpu_options);
 	struct cpuset on = topo_cpus_of(c->t, nodes), more = {0};
 	struct cpuset here = cpuset_and(on, &c->free);
-	unsigned nr = min(need, cpuset_count(&here));
+	unsigned nr = number_min(need, cpuset_count(&here));
 
 	if (nr && cpus_take(c->t, &here, nr, &how, c->budget, &more, NULL) == 0)
 		*got = cpuset_or(*got, &more);

@@ -1,5 +1,7 @@
 #include "sched_place_state.h"
 
+#include <numafit/number.h>
+
 #include <string.h>
 
 /* The pod */
@@ -210,11 +212,6 @@ static void load(struct sched_walk *w, const struct sched_topology *t)
 
 /* The walk */
 
-static uint64_t least(uint64_t a, uint64_t b)
-{
-	return a < b ? a : b;
-}
-
 /* From the lowest node on. */
 static void take(struct sched_walk *w, struct part *p)
 {
@@ -225,7 +222,7 @@ static void take(struct sched_walk *w, struct part *p)
 
 		memset(want->took, 0, w->n * sizeof *want->took);
 		nodeset_each (n, p->nodes) {
-			uint64_t took = least(left, c->free[n]);
+			uint64_t took = number_min(left, c->free[n]);
 
 			want->took[n] = took;
 			left -= took;
@@ -233,7 +230,7 @@ static void take(struct sched_walk *w, struct part *p)
 				w->group[n] = p->nodes;
 			if (!p->is_init) {
 				c->free[n] -= took;
-				c->reusable[n] -= least(took, c->reusable[n]);
+				c->reusable[n] -= number_min(took, c->reusable[n]);
 			} else if (c->way != WAY_MEMORY && took > c->reusable[n]) {
 				c->reusable[n] = took;
 			}

@@ -1,3 +1,4 @@
+#include <numafit/number.h>
 #include <numafit/tokens.h>
 
 #include <numafit/cpus.h>
@@ -148,11 +149,6 @@ int tokenset_parse(
 	return 0;
 }
 
-static size_t min(size_t a, size_t b)
-{
-	return a < b ? a : b;
-}
-
 /* How many of the node's tokens that nobody has been given are healthy. */
 static unsigned free_tokens(const struct tokens_state *now, unsigned node)
 {
@@ -167,7 +163,7 @@ static unsigned free_tokens(const struct tokens_state *now, unsigned node)
 static void report_node(const struct tokens_state *now, unsigned node, unsigned nr, unsigned *spare,
 	struct token_reports *out)
 {
-	unsigned healthy = (unsigned)min(free_tokens(now, node), *spare);
+	unsigned healthy = (unsigned)number_min(free_tokens(now, node), *spare);
 
 	*spare -= healthy;
 
@@ -233,7 +229,7 @@ static unsigned smallest(const struct offer *o, size_t size)
 	size_t left = size - o->nr_must;
 
 	nodeset_each (n, chosen)
-		left -= min(left, cpuset_count(&o->may.on[n]));
+		left -= number_min(left, cpuset_count(&o->may.on[n]));
 	while (left) {
 		unsigned fullest = NODES_MAX, most = 0;
 
@@ -243,7 +239,7 @@ static unsigned smallest(const struct offer *o, size_t size)
 				fullest = n;
 			}
 		chosen = nodeset_or(chosen, nodeset_of(fullest));
-		left -= min(left, most);
+		left -= number_min(left, most);
 	}
 	return nodeset_count(chosen);
 }

@@ -2,6 +2,7 @@
 
 #include <io/http_client_setup.h>
 #include <io/http_client_sockets.h>
+#include <numafit/number.h>
 #include <numafit/text.h>
 #include <numafit/vec.h>
 
@@ -14,8 +15,7 @@ enum {
 	HEADERS_MAX = 64 << 10, /* bytes of an answer, its status line and trailers included */
 	CONNECTIONS_MAX = 16,   /* kept, and to one host at a time: calls beyond wait */
 	BODY_FIRST = 4 << 10,
-	STATUS_OK = 200,
-	NS_PER_MS = 1000000
+	STATUS_OK = 200
 };
 
 #define STATUS_LINE "HTTP/"

@@ -1,6 +1,7 @@
 #include <io/http_door_state.h>
 
 #include <numafit/mem.h>
+#include <numafit/number.h>
 
 #include <stdlib.h>
 #include <string.h>
@@ -11,8 +12,6 @@ enum { PREFIX_BYTES = 8 };
 
 uint64_t door_now_ms(void)
 {
-	enum { NS_PER_MS = 1000000 };
-
 	return loop_monotonic_ns() / NS_PER_MS;
 }
 

@@ -5,6 +5,7 @@
 #include <io/http_server_listen.h>
 #include <io/http_server_tls.h>
 #include <numafit/mem.h>
+#include <numafit/number.h>
 #include <numafit/text.h>
 
 #include <errno.h>
@@ -33,7 +34,6 @@ enum {
 	HEAD_BYTES = 32 << 10,    /* of a connection: request line and headers must fit */
 	BUFFER_BYTES = 256 << 10, /* the same, where large bodies are read */
 	FIRST_BODY_BYTES = 4 << 10,
-	MS_PER_S = 1000,
 	GONE_PART = 4,
 	NAME_MAX_BYTES = 64
 };
@@ -99,8 +99,6 @@ struct http_server {
 
 static uint64_t now_ms(void)
 {
-	enum { NS_PER_MS = 1000000 };
-
 	return loop_monotonic_ns() / NS_PER_MS;
 }
 

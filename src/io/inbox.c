@@ -2,10 +2,9 @@
 
 #include <io/loop_uv.h>
 #include <numafit/mem.h>
+#include <numafit/number.h>
 
 #include <assert.h>
-
-enum { NS_PER_MS = 1000000 };
 
 struct item {
 	void *what;

@@ -1,5 +1,6 @@
 #include <io/log.h>
 
+#include <numafit/number.h>
 #include <numafit/text.h>
 
 #include <fcntl.h>
@@ -12,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { LINE_MAX_BYTES = 4096, NS_PER_MS = 1000000 };
+enum { LINE_MAX_BYTES = 4096 };
 
 /* A level's word, and its syslog priority, which journald reads from "<N>". */
 static const struct {

@@ -3,6 +3,7 @@
 #include <io/loop_uv.h>
 #include <io/socket_path.h>
 #include <numafit/mem.h>
+#include <numafit/number.h>
 
 #include <errno.h>
 #include <signal.h>
@@ -14,13 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum {
-	READ_BYTES = 64 << 10,
-	BACKLOG = 64,
-	MS_PER_S = 1000,
-	NS_PER_MS = 1000000,
-	NS_PER_S = 1000000000
-};
+enum { READ_BYTES = 64 << 10, BACKLOG = 64 };
 
 /* Each object is one heap block that begins with its libuv handle, so that the handle's close
  * callback, the only place where it may be freed, can do it without knowing more. */

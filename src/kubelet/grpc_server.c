@@ -2,6 +2,7 @@
 
 #include <kubelet/grpc_private.h>
 #include <numafit/mem.h>
+#include <numafit/number.h>
 #include <numafit/vec.h>
 
 #include <assert.h>
@@ -10,8 +11,6 @@
 #include <grpc/grpc_security.h>
 #include <limits.h>
 #include <string.h>
-
-enum { NS_PER_MS = 1000000 };
 
 struct service {
 	const struct rpc_method *methods;

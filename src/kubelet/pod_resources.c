@@ -3,11 +3,10 @@
 #include <errno.h>
 #include <kubelet/retry.h>
 #include <numafit/mem.h>
+#include <numafit/number.h>
 #include <numafit/text.h>
 #include <stdio.h>
 #include <string.h>
-
-enum { NS_PER_MS = 1000000 };
 
 /* All that one List has told. */
 struct answer {

@@ -3,12 +3,11 @@
 #include <errno.h>
 #include <kubelet/retry.h>
 #include <numafit/mem.h>
+#include <numafit/number.h>
 #include <numafit/once.h>
 #include <numafit/text.h>
 #include <stdio.h>
 #include <string.h>
-
-enum { NS_PER_MS = 1000000 };
 
 struct pods {
 	struct rpc_pump *pump;

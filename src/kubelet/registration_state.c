@@ -1,9 +1,9 @@
 /* What every state may do: enter another, tell, wait, end the streams. */
 #include <kubelet/registration_state.h>
 
+#include <numafit/number.h>
 #include <numafit/text.h>
 
-enum { NS_PER_MS = 1000000 };
 enum { SELDOM = 10 }; /* times connect_max_ms: a look in case that a watch missed something */
 
 void registration_enter(struct registration *r, enum registration_state state, unsigned ms)

@@ -1,5 +1,7 @@
 #include <nri/mux.h>
 
+#include <numafit/number.h>
+
 #include <errno.h>
 #include <string.h>
 
@@ -20,15 +22,10 @@ void wire_put_u32(unsigned char *to, uint32_t value)
 		to[i] = (unsigned char)value;
 }
 
-static size_t smaller(size_t a, size_t b)
-{
-	return a < b ? a : b;
-}
-
 /* Take what is missing of the frame's header from the len bytes at data; how many were used. */
 static size_t take_header(struct mux *m, const unsigned char *data, size_t len)
 {
-	size_t n = smaller(MUX_HEADER_BYTES - m->have, len);
+	size_t n = number_min(MUX_HEADER_BYTES - m->have, len);
 
 	memcpy(m->header + m->have, data, n);
 	m->have += (unsigned)n;
@@ -57,7 +54,7 @@ int mux_feed(struct mux *m, const void *data, size_t len, mux_sink *sink, void *
 			if (begin_frame(m, e) < 0)
 				return -EPROTO;
 		}
-		size_t n = smaller(m->left, (size_t)(end - at));
+		size_t n = number_min(m->left, (size_t)(end - at));
 		int rc = 0;
 		if (n && (m->stream == MUX_PLUGIN || m->stream == MUX_RUNTIME))
 			rc = sink(ctx, (enum mux_stream)m->stream, at, n, e);

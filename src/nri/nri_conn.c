@@ -5,10 +5,11 @@
 #include <io/fault.h>
 #include <io/watch.h>
 #include <numafit/mem.h>
+#include <numafit/number.h>
 #include <numafit/text.h>
 #include <string.h>
 
-enum { RETRY_MIN_MS = 1000, RETRY_MAX_MS = 60000, LISTENS_SOON_MS = 50, NS_PER_MS = 1000000 };
+enum { RETRY_MIN_MS = 1000, RETRY_MAX_MS = 60000, LISTENS_SOON_MS = 50 };
 
 struct nri_conn {
 	struct loop *loop;

@@ -1,9 +1,11 @@
 /* An answer to kube-scheduler, and what is counted of it. */
 #include "extender.h"
 
+#include <numafit/number.h>
+
 #include <io/log.h>
 
-enum { ANSWER_OK = 200, NS_PER_US = 1000 };
+enum { ANSWER_OK = 200 };
 
 void answer_json(struct http_exchange *exchange, const char *body, size_t len)
 {

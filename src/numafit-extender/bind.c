@@ -8,18 +8,13 @@
 #include <errno.h>
 #include <io/log.h>
 #include <numafit/mem.h>
+#include <numafit/number.h>
 #include <numafit/text.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-enum {
-	STATUS_OK = 200,
-	STATUS_OTHER = 300,
-	STATUS_CONFLICT = 409,
-	STATUS_SERVER_ERROR = 500,
-	MS_PER_S = 1000
-};
+enum { STATUS_OK = 200, STATUS_OTHER = 300, STATUS_CONFLICT = 409, STATUS_SERVER_ERROR = 500 };
 enum { ERROR_BYTES = 512, ZONES_TEXT_MAX = CPUSET_TEXT_MAX };
 
 /* One request, until the API server has answered. */

@@ -6,8 +6,7 @@
 #include "extender.h"
 
 #include <numafit/mem.h>
-
-enum { NS_PER_MS = 1000000 };
+#include <numafit/number.h>
 
 struct hold {
 	struct extender *x;

@@ -2,6 +2,7 @@
 #include "extender.h"
 
 #include <io/log.h>
+#include <numafit/number.h>
 #include <numafit/text.h>
 #include <numafit/version.h>
 #include <stdio.h>
@@ -16,9 +17,7 @@ enum {
 	PAGE_NOT_FOUND = 404,
 	PAGE_NOT_ALLOWED = 405,
 	PAGE_UNAVAILABLE = 503,
-	PROBERS_MAX = 256,
-	NS_PER_S = 1000000000,
-	NS_PER_MS = 1000000
+	PROBERS_MAX = 256
 };
 
 /* Answers */

@@ -4,12 +4,14 @@
 #include <codec/advice.h>
 #include <errno.h>
 #include <io/loop.h>
+#include <numafit/number.h>
 #include <numafit/text.h>
 #include <string.h>
 
-enum { MS_PER_S = 1000, WRONG_BY_S = 60 * 60 };
+enum { WRONG_BY_S = 60 * 60 };
 
-/* Our advice with all that can be wrong in it, which is why codec/advice_json.h does not write it. */
+/* Our advice with all that can be wrong in it, which is why codec/advice_json.h does not write it.
+ */
 struct spoken {
 	unsigned version, ttl_s;
 	const char *node, *uid, *mode;

@@ -1,6 +1,8 @@
 /* What is counted of a day, and whether it adds up. */
 #include <numafit-sim/cluster_world_state.h>
 
+#include <numafit/number.h>
+
 #include <errno.h>
 
 enum { FRAGMENT_CPUS = 8, SAMPLES_AN_HOUR = SAMPLES / DAY_HOURS };
@@ -34,11 +36,6 @@ void world_count_advice(struct world *w, enum advice_verdict v)
 	w->out->rejected += advice_is_rejection(v);
 }
 
-static uint64_t least(uint64_t a, uint64_t b)
-{
-	return a < b ? a : b;
-}
-
 static double fragmentation(const struct world *w)
 {
 	const struct topo *t = &w->set->machine->topo;
@@ -53,7 +50,7 @@ static double fragmentation(const struct world *w)
 		nodeset_each (z, t->nodes)
 			there += cpuset_count_and(&whole, &t->node[z].cpus) / FRAGMENT_CPUS;
 		unasked += left;
-		pods += least(there, left / FRAGMENT_CPUS);
+		pods += number_min(there, left / FRAGMENT_CPUS);
 	}
 	return unasked ? 1 - (double)(pods * FRAGMENT_CPUS) / (double)unasked : 0;
 }

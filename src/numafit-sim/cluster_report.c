@@ -1,5 +1,7 @@
 #include <numafit-sim/cluster_report.h>
 
+#include <numafit/number.h>
+
 #include <string.h>
 
 enum { PERCENT = 100 };
@@ -11,7 +13,7 @@ static double share(unsigned long part, unsigned long of)
 
 static double waited_minutes(const struct outcome *o)
 {
-	enum { MS_PER_MINUTE = 60 * MS_PER_SECOND };
+	enum { MS_PER_MINUTE = 60 * MS_PER_S };
 
 	return o->waited ? o->wait_ms / (double)o->waited / MS_PER_MINUTE : 0;
 }

@@ -1,6 +1,7 @@
 #include <numafit-sim/cluster_trace.h>
 
 #include <errno.h>
+#include <numafit/number.h>
 #include <numafit/quantity.h>
 #include <numafit/text.h>
 #include <stdio.h>
@@ -82,7 +83,7 @@ static const struct family families[] = {
 	{"hpc", 30, QOS_GUARANTEED, 1, {4000, 8000, 12000, 16000, 32000}, 2048, 0, 0, 4, 0.3, true},
 };
 enum { NR_FAMILIES = sizeof families / sizeof *families, PERCENT = 100, PEAK_HOUR = 14 };
-enum { BATCH_MS = 600 * MS_PER_SECOND, FIRST_HOUR_MS = MS_PER_HOUR };
+enum { BATCH_MS = 600 * MS_PER_S, FIRST_HOUR_MS = MS_PER_HOUR };
 
 enum { HALF_BITS = 32, MANTISSA_BITS = 53 };
 
@@ -130,7 +131,7 @@ static struct pod_shape draw_shape(struct dice *d, const struct family *f, unsig
 	while (nr < CHOICES && f->cpu_milli[nr] <= cpu_milli_max)
 		nr++;
 	s.cpu_milli = f->cpu_milli[below(d, nr)];
-	s.bytes[POD_MEMORY] = s.cpu_milli * f->memory_mi_per_cpu / MS_PER_SECOND * MI;
+	s.bytes[POD_MEMORY] = s.cpu_milli * f->memory_mi_per_cpu / MS_PER_S * MI;
 	s.bytes[POD_HUGE_2MI] = below(d, f->huge_half_gi_max + 1) * (GI / 2);
 	s.bytes[POD_HUGE_1GI] = below(d, f->huge_gi_max + 1) * GI;
 	return s;
@@ -193,13 +194,13 @@ static struct trace_pod settle(struct dice *d, const struct draft *draft, double
 
 	if (since < 0) {
 		p.at_ms = (int64_t)(fraction(d) * FIRST_HOUR_MS);
-		p.life_ms = (int64_t)(life + since) + MS_PER_SECOND;
+		p.life_ms = (int64_t)(life + since) + MS_PER_S;
 		return p;
 	}
 	p.at_ms = draw_time(d, draft->family);
 	if (draft->family->in_batches)
 		p.at_ms -= p.at_ms % BATCH_MS;
-	p.life_ms = (int64_t)life + MS_PER_SECOND;
+	p.life_ms = (int64_t)life + MS_PER_S;
 	return p;
 }
 
@@ -215,7 +216,7 @@ void cluster_trace_make(struct cluster_trace *t, const struct trace_plan *plan)
 
 		list[i] = (struct draft){
 			.family = f,
-			.cpus = (double)s.cpu_milli * s.nr_containers / MS_PER_SECOND,
+			.cpus = (double)s.cpu_milli * s.nr_containers / MS_PER_S,
 			.life_ms = (fraction(&d) + fraction(&d)) * f->life_hours * MS_PER_HOUR,
 			.shape = enter_shape(t, &s),
 		};
@@ -266,7 +267,7 @@ static int read_seconds(const char *word, const char *what, int64_t *ms, struct 
 	int rc = text_u64(word, strlen(word), LIFE_MAX_S, &seconds, e);
 
 	if (!rc)
-		*ms = (int64_t)seconds * MS_PER_SECOND;
+		*ms = (int64_t)seconds * MS_PER_S;
 	return rc ? err_add(e, rc, "%s", what) : 0;
 }
 

@@ -2,12 +2,13 @@
 #define NUMAFIT_SIM_CLUSTER_TRACE_H
 
 #include <numafit/err.h>
+#include <numafit/number.h>
 #include <numafit/pod.h>
 #include <numafit/vec.h>
 
 /* A day of pods for a cluster: when each comes, for how long it runs, and what it asks for. */
 
-enum { MS_PER_SECOND = 1000, MS_PER_HOUR = 3600 * MS_PER_SECOND, DAY_HOURS = 24 };
+enum { MS_PER_HOUR = 3600 * MS_PER_S, DAY_HOURS = 24 };
 #define DAY_MS ((int64_t)DAY_HOURS * MS_PER_HOUR)
 
 /* The kinds of memory that pods ask for here. */

@@ -1,18 +1,18 @@
 #include <numafit-sim/cluster_world.h>
 
 #include <numafit-sim/cluster_world_state.h>
+#include <numafit/number.h>
 #include <numafit/text.h>
 #include <stdio.h>
 #include <time.h>
 
 enum {
-	RETRY_FIRST_MS = 10 * MS_PER_SECOND,
-	RETRY_MOST_MS = 300 * MS_PER_SECOND,
-	ASSUME_MS = 90 * MS_PER_SECOND,
-	EXPIRE_EVERY_MS = 15 * MS_PER_SECOND,
+	RETRY_FIRST_MS = 10 * MS_PER_S,
+	RETRY_MOST_MS = 300 * MS_PER_S,
+	ASSUME_MS = 90 * MS_PER_S,
+	EXPIRE_EVERY_MS = 15 * MS_PER_S,
 	ADVICE_TTL_S = 120,
-	PLACES_BYTES_MAX = 1 << 20,
-	NS_PER_SECOND = 1000000000
+	PLACES_BYTES_MAX = 1 << 20
 };
 #define SAMPLE_MS (DAY_MS / SAMPLES)
 
@@ -310,7 +310,7 @@ static double clock_seconds(void)
 	struct timespec now;
 
 	(void)clock_gettime(CLOCK_MONOTONIC, &now);
-	return (double)now.tv_sec + (double)now.tv_nsec / NS_PER_SECOND;
+	return (double)now.tv_sec + (double)now.tv_nsec / NS_PER_S;
 }
 
 /* The events */

@@ -5,6 +5,7 @@
 #include <io/file.h>
 #include <numafit-sim/cluster.h>
 #include <numafit-sim/play.h>
+#include <numafit/number.h>
 #include <numafit/text.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -12,7 +13,6 @@
 
 enum exit_code { EXIT_DONE, EXIT_WRONG, EXIT_USAGE };
 enum {
-	MS_PER_S = 1000,
 	WAIT_MAX_S = 3600,
 	WAIT_DEFAULT_MS = 10 * MS_PER_S,
 	TRACE_BYTES_MAX = 1 << 20,

@@ -4,13 +4,14 @@
 #include <nri/session.h>
 #include <numafit-sim/advised.h>
 #include <numafit-sim/play_state.h>
+#include <numafit/number.h>
 #include <numafit/text.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
 /* containerd's plugin_request_timeout */
-enum { REQUEST_TIMEOUT_MS = 2000, NS_PER_MS = 1000000, SOCKET_MODE = 0600 };
+enum { REQUEST_TIMEOUT_MS = 2000, SOCKET_MODE = 0600 };
 
 static const char *const call_names[] = {
 	[NRI_CALL_SYNCHRONIZE] = "Synchronize",

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <nri/session.h>
 #include <numafit-sim/pod.h>
+#include <numafit/number.h>
 #include <numafit/text.h>
 #include <stdio.h>
 

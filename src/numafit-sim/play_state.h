@@ -8,7 +8,7 @@
 
 /* A play under way, for play*.c alone. */
 
-enum { MS_PER_S = 1000, PLAY_ANNOTATIONS_MAX = 32 };
+enum { PLAY_ANNOTATIONS_MAX = 32 };
 
 struct play {
 	struct script script;

@@ -1,3 +1,4 @@
+#include <numafit/number.h>
 #include <numafit/verbs.h>
 
 #include <codec/advice_json.h>
@@ -44,14 +45,7 @@ static const char help[] =
 	"\n"
 	"Exit code: 0; 1 the hint is rejected, or cannot be written; 2 bad usage.\n";
 
-enum {
-	TTL_S = 120,
-	SKEW_MS = 5000,
-	MS_PER_S = 1000,
-	NS_PER_MS = 1000000,
-	CENT = 100,
-	MILLI = 1000
-};
+enum { TTL_S = 120, SKEW_MS = 5000, CENT = 100, MILLI = 1000 };
 
 struct entries {
 	VEC(struct advice_container);

@@ -1,3 +1,4 @@
+#include <numafit/number.h>
 #include <numafit/tell.h>
 
 #include <ctype.h>
@@ -8,7 +9,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { LABEL_WIDTH = 10, LINE_WIDTH = 100, SAID_MAX = 8 << 10, MS_PER_S = 1000, MILLI = 1000 };
+enum { LABEL_WIDTH = 10, LINE_WIDTH = 100, SAID_MAX = 8 << 10, MILLI = 1000 };
 
 static void put_word(FILE *to, const char *word, size_t len)
 {

@@ -4,6 +4,7 @@
 #include <apiserver/path.h>
 #include <codec/api_json.h>
 #include <io/log.h>
+#include <numafit/number.h>
 #include <numafit/text.h>
 #include <numafit/version.h>
 
@@ -17,8 +18,8 @@ enum {
 	STATUS_OK = 200
 };
 /* How often credentials that cannot be used are tried; a file is written in pieces. */
-enum { TRY_AGAIN_MIN_MS = 250, TRY_AGAIN_MAX_MS = 10000, SETTLE_MS = 100, MS_PER_S = 1000 };
-enum { LABELS_BYTES = 64 << 10 /* 4,096 of them */, NS_PER_MS = 1000000 };
+enum { TRY_AGAIN_MIN_MS = 250, TRY_AGAIN_MAX_MS = 10000, SETTLE_MS = 100 };
+enum { LABELS_BYTES = 64 << 10 /* 4,096 of them */ };
 
 /* The node object */
 

@@ -2,9 +2,8 @@
 #include "daemon.h"
 
 #include <io/log.h>
+#include <numafit/number.h>
 #include <numafit/text.h>
-
-enum { NS_PER_US = 1000 };
 
 const char *hints_text(const struct decision *dec, char buf[HINTS_TEXT_MAX])
 {

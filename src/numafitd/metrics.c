@@ -4,6 +4,7 @@
 #include <io/http_server.h>
 #include <io/log.h>
 #include <numafit/mem.h>
+#include <numafit/number.h>
 #include <numafit/text.h>
 #include <numafit/tokens.h>
 #include <numafit/version.h>
@@ -16,7 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { TRY_AGAIN_S = 10, MS_PER_S = 1000, NS_PER_MS = 1000000, NS_PER_S = 1000000000 };
+enum { TRY_AGAIN_S = 10 };
 /* RFC 9110, 15 */
 enum {
 	PAGE_OK = 200,

@@ -3,6 +3,7 @@
 
 #include <io/log.h>
 #include <numafit/mem.h>
+#include <numafit/number.h>
 #include <numafit/text.h>
 #include <numafit/version.h>
 
@@ -13,7 +14,6 @@
 enum {
 	QUESTION_MAX = 64,
 	SOCKET_MODE = 0600,
-	NS_PER_MS = 1000000,
 	CLIENTS_MAX = 32,   /* who have not asked yet; for another one the oldest goes */
 	QUESTION_MS = 2000, /* for asking */
 	LOOK_MS = 250,

@@ -5,12 +5,13 @@
 #include <codec/placement_json.h>
 #include <io/fault.h>
 #include <io/log.h>
+#include <numafit/number.h>
 #include <numafit/text.h>
 
 #include <errno.h>
 #include <string.h>
 
-enum { NS_PER_US = 1000, EXPIRE_EVERY_MS = 60 * 1000 };
+enum { EXPIRE_EVERY_MS = 60 * 1000 };
 
 static struct placement placement_of(const struct decision *dec)
 {
