@@ -44,25 +44,29 @@ struct token_reports;
 struct ledger *ledger_new(const struct topo *t, const struct settings *s);
 void ledger_free(struct ledger *l);
 
-const struct topo *ledger_topo(const struct ledger *l);
+/* What a ledger says, beside its entries. */
+struct ledger_view {
+	const struct topo *topo;
+	struct cpuset held; /* all CPUs held exclusively */
+	struct cpuset pool; /* the CPUs that containers without CPUs of their own run on */
+	/* All CPUs that containers are confined to which are left as they run (decision.left_on).
+	 * They stay in the shared pool. */
+	struct cpuset left;
+	struct memory_state memory;
+	/* The tokens that the kubelet has given out; part of the same state. A container whose
+	 * decision has a lease runs on them, and no other does. */
+	struct leases *leases;
+	size_t nr_misplaced; /* entries whose containers are to get an update */
+};
+/* Borrowed; always as the ledger is now. */
+const struct ledger_view *ledger_view(const struct ledger *l);
 /* The CPUs that may still be held exclusively: neither held nor reserved, nor is a container left
  * on them. */
 struct cpuset ledger_free_cpus(const struct ledger *l);
 /* The CPUs that the shared pool may have at all: with strict-cpu-reservation not the reserved ones.
  */
 struct cpuset ledger_shareable_cpus(const struct ledger *l);
-/* All CPUs held exclusively. */
-const struct cpuset *ledger_held_cpus(const struct ledger *l);
-/* All CPUs that containers are confined to which are left as they run (decision.left_on). They stay
- * in the shared pool. */
-const struct cpuset *ledger_left_cpus(const struct ledger *l);
-/* The CPUs that containers without CPUs of their own run on. */
-const struct cpuset *ledger_pool(const struct ledger *l);
-const struct memory_state *ledger_memory(const struct ledger *l);
 
-/* The tokens that the kubelet has given out; part of the same state. A container whose decision has
- * a lease runs on them, and no other does. */
-struct leases *ledger_leases(const struct ledger *l);
 /* CPUs that stay in the shared pool though nobody holds them, and that no newcomer gets: those that
  * containers are left on; and as many as the tokens stand for which are given out and nobody has
  * come for, not those of `but` (NULL: all of them), whole cores where that can be. Without the
@@ -123,7 +127,6 @@ void ledger_set_misplaced(struct ledger *l, const char *container_id, bool mispl
 void ledger_set_starting(struct ledger *l, const char *container_id, bool starting);
 /* Note that the entry has been there for a while. */
 void ledger_age(struct ledger *l, const char *container_id);
-size_t ledger_nr_misplaced(const struct ledger *l);
 /* The CPUs that the entry holds, but for those that other parts of its pod hold as well. */
 struct cpuset ledger_held_alone_by(const struct ledger *l, const struct holding *h);
 /* The CPUs that would be free once more if the entry were released now. */

@@ -82,7 +82,7 @@ struct tokens_state {
 	const struct topo *t;
 	const struct settings *s;
 	const struct cpuset *held;      /* CPUs that containers hold or are left on
-					   (ledger_held_cpus(), ledger_left_cpus()) */
+					   (&ledger_view()->held, &ledger_view()->left) */
 	const struct tokenset *leased;  /* tokens that the kubelet has given out, */
 	const struct tokenset *claimed; /* and those of them whose CPUs are among the held ones */
 	unsigned spare; /* CPUs that can be given to anybody at all, beside the leased tokens */

@@ -499,7 +499,7 @@ static void end_of_answer(const struct run *r, json_t *result)
 	(void)json_object_set_new(result, "updates", updates);
 	(void)json_object_set_new(result, "pool",
 		json_string(
-			cpuset_format(ledger_pool(engine_ledger(r->engine)), cpus, sizeof cpus)));
+			cpuset_format(&ledger_view(engine_ledger(r->engine))->pool, cpus, sizeof cpus)));
 }
 
 static int run_step(struct run *r, json_t *step, json_t *result, struct err *e)

@@ -38,7 +38,7 @@ static json_t *reserved(const struct report *r, const struct settings *s)
 static json_t *free_cpus(const struct report *r, const struct ledger *l)
 {
 	struct cpuset promised = ledger_promised_cpus(l, NULL);
-	struct cpuset left = cpuset_minus(r->topo->cpus, ledger_held_cpus(l));
+	struct cpuset left = cpuset_minus(r->topo->cpus, &ledger_view(l)->held);
 
 	left = cpuset_minus(left, &promised);
 	return json_pack("{s:{s:o,s:i}}", "cpu", "allocatable", cpu_list(&left), "capacity",

@@ -202,7 +202,7 @@ static struct status_container container_of(
 
 static void list_containers(struct status *st, const struct ledger *l, struct arena *a)
 {
-	const struct node_ids *ids = &ledger_topo(l)->ids;
+	const struct node_ids *ids = &ledger_view(l)->topo->ids;
 	size_t nr = ledger_count(l);
 	struct status_container *list = arena_array(a, nr, sizeof *list);
 

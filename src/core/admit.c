@@ -42,8 +42,8 @@ int admit_tokens(
 	int rc = lease_user_of(req, &user, e);
 
 	if (!rc)
-		rc = leases_examine(
-			ledger_leases(l), req->allocated, &user, request_exclusive_cpus(req), c, e);
+		rc = leases_examine(ledger_view(l)->leases, req->allocated, &user,
+			request_exclusive_cpus(req), c, e);
 	return rc ? rc : admit_token_owner(l, req, &c->tokens, e);
 }
 
@@ -59,7 +59,7 @@ int admit_token_owner(const struct ledger *l, const struct request *req,
 		return err_set(e, EPERM,
 			"annotation numafit.io/allocated: the kubelet's PodResources shows that "
 			"these tokens are another container's");
-	rc = leases_wait_for(ledger_leases(l), tokens, &user, e);
+	rc = leases_wait_for(ledger_view(l)->leases, tokens, &user, e);
 	if (rc < 0)
 		return err_add(e, rc, "annotation numafit.io/allocated");
 	if (rc || req->owner != TOKENS_NOT_SHOWN_YET)
@@ -195,13 +195,13 @@ static struct books *books_of(
 		return NULL;
 	if (asks_for_cpus(&f->pod))
 		b->promised = ledger_promised_cpus(l, f->tokens.name ? &f->tokens.tokens : NULL);
-	b->t = ledger_topo(l);
+	b->t = ledger_view(l)->topo;
 	b->s = s;
 	b->reserved = s->reserved_cpus;
-	b->shared = cpuset_minus(shareable, ledger_held_cpus(l));
+	b->shared = cpuset_minus(shareable, &ledger_view(l)->held);
 	b->keep_shared = settings_pool_minimum(s);
-	b->memory.keep_groups = ledger_memory(l)->keep_groups;
-	memcpy(b->memory.node, ledger_memory(l)->node, b->t->ids.nr * sizeof *b->memory.node);
+	b->memory.keep_groups = ledger_view(l)->memory.keep_groups;
+	memcpy(b->memory.node, ledger_view(l)->memory.node, b->t->ids.nr * sizeof *b->memory.node);
 	return b;
 }
 
@@ -252,8 +252,8 @@ static void fill(const struct ledger *l, const struct grants *g, unsigned place,
 		.policy = of->policy,
 		.advice = of->advice,
 		.exclusive = !cpuset_empty(&of->cpus),
-		.cpus = cpuset_empty(&of->cpus) ? *ledger_pool(l) : of->cpus,
-		.mems = nodeset_empty(of->mems) ? ledger_memory(l)->usable : of->mems,
+		.cpus = cpuset_empty(&of->cpus) ? ledger_view(l)->pool : of->cpus,
+		.mems = nodeset_empty(of->mems) ? ledger_view(l)->memory.usable : of->mems,
 		.has_affinity = !of->affinity.any,
 		.nodes = of->affinity.mask,
 		.preferred = of->affinity.preferred,
@@ -314,8 +314,8 @@ static uint64_t free_memory(const struct ledger *l)
 {
 	uint64_t bytes = 0;
 
-	nodeset_each (n, ledger_topo(l)->nodes)
-		bytes += ledger_memory(l)->node[n].free[0];
+	nodeset_each (n, ledger_view(l)->topo->nodes)
+		bytes += ledger_view(l)->memory.node[n].free[0];
 	return bytes;
 }
 

@@ -44,7 +44,7 @@ int engine_settings_changed(struct engine *g, struct err *e)
 void engine_release(struct engine *g, int64_t now_ms, const char *cause, const char *container_id,
 	struct update_list *ups)
 {
-	struct cpuset before = *ledger_pool(g->ledger);
+	struct cpuset before = ledger_view(g->ledger)->pool;
 
 	engine_drop(g, now_ms, cause, container_id, true);
 	engine_collect_updates(g, &before, NULL, ups);
@@ -52,7 +52,7 @@ void engine_release(struct engine *g, int64_t now_ms, const char *cause, const c
 
 void engine_forget(struct engine *g, int64_t now_ms, const char *cause, const char *container_id)
 {
-	struct cpuset before = *ledger_pool(g->ledger);
+	struct cpuset before = ledger_view(g->ledger)->pool;
 
 	engine_drop(g, now_ms, cause, container_id, true);
 	engine_tell_later(g, &before);
@@ -60,7 +60,7 @@ void engine_forget(struct engine *g, int64_t now_ms, const char *cause, const ch
 
 void engine_release_pod(struct engine *g, int64_t now_ms, const char *cause, const struct pod *pod)
 {
-	struct cpuset before = *ledger_pool(g->ledger);
+	struct cpuset before = ledger_view(g->ledger)->pool;
 
 	for (const struct holding *h; (h = ledger_find_in_sandbox(g->ledger, pod->sandbox_id));)
 		engine_drop_for_good(g, now_ms, cause, h);
@@ -72,7 +72,7 @@ void engine_release_pod(struct engine *g, int64_t now_ms, const char *cause, con
 void engine_create(struct engine *g, int64_t now_ms, const struct request *req, struct decision *d,
 	struct update_list *ups)
 {
-	struct cpuset before = *ledger_pool(g->ledger);
+	struct cpuset before = ledger_view(g->ledger)->pool;
 	struct budget budget = engine_budget(g);
 	struct request known = *req;
 

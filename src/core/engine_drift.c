@@ -24,7 +24,7 @@ void engine_must_tell(struct engine *g, const char *container_id)
 
 void engine_take_updates(struct engine *g, size_t max, struct update_list *ups)
 {
-	size_t nr = ledger_nr_misplaced(g->ledger) ? ledger_count(g->ledger) : 0;
+	size_t nr = ledger_view(g->ledger)->nr_misplaced ? ledger_count(g->ledger) : 0;
 
 	for (size_t i = 0; i < nr && ups->nr < max; i++) {
 		const struct holding *h = ledger_at(g->ledger, i);
@@ -143,7 +143,7 @@ static void tell_moved(struct engine *g, int64_t now_ms, const char *cause, cons
 		.container_id = h->request.container_id,
 		.request = &req,
 		.decision = &h->decision,
-		.pool = *ledger_pool(g->ledger),
+		.pool = ledger_view(g->ledger)->pool,
 	};
 
 	if (g->hooks.done)

@@ -119,7 +119,7 @@ static void record_refusal(
 		.request = &whole,
 		.pod = pod->container ? pod : NULL,
 		.decision = d,
-		.pool = *ledger_pool(g->ledger),
+		.pool = ledger_view(g->ledger)->pool,
 	};
 
 	(void)engine_change(g, &r, false, NULL); /* kept for explain, if it can be */
@@ -153,7 +153,7 @@ static void judge_apart(struct engine *g, int64_t now_ms, const struct pod *pod,
 
 void engine_run_pod(struct engine *g, int64_t now_ms, const struct pod *pod, struct decision *d)
 {
-	struct cpuset before = *ledger_pool(g->ledger);
+	struct cpuset before = ledger_view(g->ledger)->pool;
 	struct budget budget = engine_budget(g);
 	struct decision *decisions = NULL;
 

@@ -26,7 +26,7 @@ const char *record_op_name(enum record_op op)
 /* The container has the tokens that its decision names, or none. */
 static int apply_claim(struct engine *g, const struct record *r, struct err *e)
 {
-	struct leases *leases = ledger_leases(g->ledger);
+	struct leases *leases = ledger_view(g->ledger)->leases;
 	struct lease_claim c;
 	struct lease_user user;
 
@@ -76,7 +76,7 @@ static int apply_hold(struct engine *g, const struct record *r, struct err *e)
 
 static int apply_release(struct engine *g, const struct record *r, struct err *e)
 {
-	(void)leases_release(ledger_leases(g->ledger), r->time_ms, r->container_id);
+	(void)leases_release(ledger_view(g->ledger)->leases, r->time_ms, r->container_id);
 	(void)ledger_release(g->ledger, r->container_id);
 	return ledger_set_pool(g->ledger, &r->pool, e);
 }
@@ -90,7 +90,7 @@ static int apply_live(struct engine *g, const struct record *r, struct err *e)
 
 static int apply_allocate(struct engine *g, const struct record *r, struct err *e)
 {
-	struct leases *leases = ledger_leases(g->ledger);
+	struct leases *leases = ledger_view(g->ledger)->leases;
 	/* whether a node has as many was looked at before, and its settings may have changed */
 	int rc = leases_may_adopt(leases, &r->lease->tokens, e);
 
@@ -101,25 +101,25 @@ static int apply_allocate(struct engine *g, const struct record *r, struct err *
 
 static int apply_shown(struct engine *g, const struct record *r, struct err *e)
 {
-	return leases_adopt(ledger_leases(g->ledger), r->time_ms, &r->lease->tokens, e);
+	return leases_adopt(ledger_view(g->ledger)->leases, r->time_ms, &r->lease->tokens, e);
 }
 
 static int apply_give_up(struct engine *g, const struct record *r, struct err *e)
 {
 	(void)e;
-	leases_give_up(ledger_leases(g->ledger), &r->lease->tokens);
+	leases_give_up(ledger_view(g->ledger)->leases, &r->lease->tokens);
 	return 0;
 }
 
 static int apply_lease(struct engine *g, const struct record *r, struct err *e)
 {
-	return leases_enter(ledger_leases(g->ledger), r->lease, e);
+	return leases_enter(ledger_view(g->ledger)->leases, r->lease, e);
 }
 
 static int apply_pod_gone(struct engine *g, const struct record *r, struct err *e)
 {
 	(void)e;
-	leases_pod_gone(ledger_leases(g->ledger), r->time_ms, r->container_id);
+	leases_pod_gone(ledger_view(g->ledger)->leases, r->time_ms, r->container_id);
 	return 0;
 }
 
@@ -231,7 +231,7 @@ static int dump_leases(struct engine *g, const struct record *common,
 	struct lease part;
 	int rc = 0;
 
-	for (size_t at = 0; !rc && leases_next(ledger_leases(g->ledger), &at, &part);) {
+	for (size_t at = 0; !rc && leases_next(ledger_view(g->ledger)->leases, &at, &part);) {
 		struct record r = *common;
 
 		r.seq = ++g->seq;
@@ -247,7 +247,7 @@ int engine_dump(struct engine *g, int64_t now_ms,
 	int (*record)(void *ctx, const struct record *r, struct err *e), void *ctx, struct err *e)
 {
 	struct record common = {
-		.time_ms = now_ms, .cause = "snapshot", .pool = *ledger_pool(g->ledger)};
+		.time_ms = now_ms, .cause = "snapshot", .pool = ledger_view(g->ledger)->pool};
 	int rc = dump_leases(g, &common, record, ctx, e);
 
 	for (size_t i = 0; i < ledger_count(g->ledger) && !rc; i++)

@@ -36,9 +36,9 @@ static bool may_be_told(const struct holding *h)
 void engine_collect_updates(struct engine *g, const struct cpuset *pool_before,
 	const char *not_container_id, struct update_list *ups)
 {
-	bool moved = !cpuset_equal(pool_before, ledger_pool(g->ledger));
+	bool moved = !cpuset_equal(pool_before, &ledger_view(g->ledger)->pool);
 
-	if (!moved && !ledger_nr_misplaced(g->ledger))
+	if (!moved && !ledger_view(g->ledger)->nr_misplaced)
 		return;
 	for (size_t i = 0; i < ledger_count(g->ledger); i++) {
 		const struct holding *h = ledger_at(g->ledger, i);
@@ -57,7 +57,7 @@ void engine_collect_updates(struct engine *g, const struct cpuset *pool_before,
 
 void engine_tell_later(struct engine *g, const struct cpuset *pool_before)
 {
-	if (cpuset_equal(pool_before, ledger_pool(g->ledger)))
+	if (cpuset_equal(pool_before, &ledger_view(g->ledger)->pool))
 		return;
 	for (size_t i = 0; i < ledger_count(g->ledger); i++) {
 		const struct holding *h = ledger_at(g->ledger, i);
@@ -82,7 +82,7 @@ void engine_drop(
 		.op = RECORD_RELEASE,
 		.cause = cause,
 		.container_id = id,
-		.pool = *ledger_pool(g->ledger),
+		.pool = ledger_view(g->ledger)->pool,
 	};
 	if (grow) {
 		struct cpuset released = ledger_released_by(g->ledger, h);
@@ -227,7 +227,7 @@ static int change_by(struct engine *g, int64_t now_ms, const char *cause, const 
 		.container_id = req->container_id,
 		.request = req,
 		.decision = d,
-		.pool = *ledger_pool(g->ledger),
+		.pool = ledger_view(g->ledger)->pool,
 	};
 
 	if (d->admit && d->exclusive)
@@ -260,7 +260,7 @@ void engine_mark_live(struct engine *g, int64_t now_ms, const char *container_id
 		.op = RECORD_LIVE,
 		.cause = "live",
 		.container_id = container_id,
-		.pool = *ledger_pool(g->ledger),
+		.pool = ledger_view(g->ledger)->pool,
 	};
 
 	if (h && h->state != HOLDING_LIVE)

@@ -13,7 +13,7 @@ enum { MILLI_PER_CPU = 1000 };
 static void adopt_memory(
 	const struct engine *g, const struct request *req, struct nodeset mems, struct decision *d)
 {
-	struct nodeset booked = nodeset_and(mems, ledger_memory(g->ledger)->usable);
+	struct nodeset booked = nodeset_and(mems, ledger_view(g->ledger)->memory.usable);
 	struct memory_demand demand;
 
 	if (nodeset_empty(booked) || !request_pins_memory(req) ||
@@ -55,8 +55,8 @@ static int take_over(const struct engine *g, const struct request *req,
 	 */
 	if (placed->exclusive && cpuset_count(&cpus) > request_exclusive_cpus(req))
 		return err_set(e, EINVAL, "it runs on more CPUs of its own than it asks for");
-	d->cpus = placed->exclusive ? cpus : *ledger_pool(g->ledger);
-	d->mems = nodeset_empty(mems) ? ledger_memory(g->ledger)->usable : mems;
+	d->cpus = placed->exclusive ? cpus : ledger_view(g->ledger)->pool;
+	d->mems = nodeset_empty(mems) ? ledger_view(g->ledger)->memory.usable : mems;
 	rc = ledger_fits(g->ledger, req, d, e);
 	if (!rc)
 		adopt_memory(g, req, d->mems, d);
@@ -75,8 +75,8 @@ static void leave_in_pool(const struct engine *g, struct decision *d)
 	d->admit = true;
 	d->reason = NULL;
 	d->preferred = false;
-	d->cpus = *ledger_pool(g->ledger);
-	d->mems = ledger_memory(g->ledger)->usable;
+	d->cpus = ledger_view(g->ledger)->pool;
+	d->mems = ledger_view(g->ledger)->memory.usable;
 }
 
 /* What is held for it by its pod, when it was created while nobody listened. */
@@ -107,7 +107,7 @@ static int leave_as_it_runs(
 		.admit = true,
 		.source = SOURCE_ADOPTED,
 		.policy = g->s->topology_policy,
-		.cpus = *ledger_pool(g->ledger),
+		.cpus = ledger_view(g->ledger)->pool,
 		.mems = nodeset_empty(now.mems) ? g->t->nodes_with_memory : now.mems,
 		.left = true,
 		.left_on = engine_confined_to(g, req),
@@ -232,7 +232,7 @@ void engine_started(struct engine *g, int64_t now_ms, const char *container_id)
 void engine_live(
 	struct engine *g, int64_t now_ms, const struct request *req, const struct placement *placed)
 {
-	struct cpuset before = *ledger_pool(g->ledger);
+	struct cpuset before = ledger_view(g->ledger)->pool;
 	struct budget budget = engine_budget(g);
 
 	if (ledger_find(g->ledger, req->container_id)) {
@@ -330,7 +330,7 @@ static void release_gone(struct engine *g, int64_t now_ms, const struct inventor
 static void release_gone_pods(struct engine *g, int64_t now_ms, const struct inventory *what)
 {
 	const char **pods = what->pod_uids ? sorted_copy(what->pod_uids, what->nr_sandboxes) : NULL;
-	const struct leases *leases = ledger_leases(g->ledger);
+	const struct leases *leases = ledger_view(g->ledger)->leases;
 	const char *uid;
 
 	for (size_t at = 0; pods && (uid = leases_next_idle_pod(leases, &at));) {

@@ -14,7 +14,7 @@ static int change(struct engine *g, int64_t now_ms, enum record_op op, const str
 		.cause = "kubelet",
 		.container_id = "",
 		.lease = lease,
-		.pool = *ledger_pool(g->ledger),
+		.pool = ledger_view(g->ledger)->pool,
 	};
 
 	return engine_change(g, &r, must, e);
@@ -34,7 +34,7 @@ static int64_t name_at(const struct engine *g, int64_t now_ms)
 int engine_allocate(struct engine *g, int64_t now_ms, const struct tokenset *tokens,
 	char *annotation, struct err *e)
 {
-	const struct leases *leases = ledger_leases(g->ledger);
+	const struct leases *leases = ledger_view(g->ledger)->leases;
 	struct lease lease = {.tokens = *tokens};
 	int rc = leases_may_allocate(leases, name_at(g, now_ms), tokens, &lease.name, e);
 
@@ -61,8 +61,8 @@ static void claim_late(struct engine *g, int64_t now_ms, const struct holding *h
 	req.owner = engine_token_owner(g, &req);
 	if (h->state != HOLDING_LIVE || d.lease || !d.exclusive || d.source == SOURCE_HELD ||
 		!admit_has_tokens(g->s, &req) || lease_user_of(&req, &user, NULL) < 0 ||
-		leases_examine(ledger_leases(g->ledger), req.allocated, &user, LEASE_ANY_NUMBER, &c,
-			NULL) < 0 ||
+		leases_examine(ledger_view(g->ledger)->leases, req.allocated, &user,
+			LEASE_ANY_NUMBER, &c, NULL) < 0 ||
 		admit_token_owner(g->ledger, &req, &c.tokens, NULL) < 0 ||
 		tokenset_count(&c.tokens) < request_exclusive_cpus(&req)) /* it may have fewer */
 		return;
@@ -113,7 +113,7 @@ static void note_missed(struct engine *g, int64_t now_ms, const struct tokenset 
 {
 	struct tokenset leased, claimed, absent = {0};
 
-	leases_tokens(ledger_leases(g->ledger), &leased, &claimed);
+	leases_tokens(ledger_view(g->ledger)->leases, &leased, &claimed);
 	tokenset_each (k, &leased)
 		if (!tokenset_has(shown, k))
 			tokenset_add(&absent, k);
@@ -129,7 +129,7 @@ static void note_missed(struct engine *g, int64_t now_ms, const struct tokenset 
 
 static unsigned give_up_stale(struct engine *g, int64_t now_ms, const struct tokenset *shown)
 {
-	struct lease stale = {.tokens = leases_stale(ledger_leases(g->ledger), now_ms,
+	struct lease stale = {.tokens = leases_stale(ledger_view(g->ledger)->leases, now_ms,
 				      (int64_t)g->s->reclaim_after_ms, shown)};
 
 	stale.tokens = in_both(&stale.tokens, &g->missed_before);
@@ -140,7 +140,7 @@ static unsigned give_up_stale(struct engine *g, int64_t now_ms, const struct tok
 
 unsigned engine_see_tokens(struct engine *g, int64_t now_ms, const struct tokenset *shown)
 {
-	const struct leases *leases = ledger_leases(g->ledger);
+	const struct leases *leases = ledger_view(g->ledger)->leases;
 	struct lease news = {0};
 
 	if (has_news(leases, shown, &news))
@@ -160,10 +160,10 @@ void engine_pod_is_gone(struct engine *g, int64_t now_ms, const char *cause, con
 		.op = RECORD_POD_GONE,
 		.cause = cause,
 		.container_id = pod_uid,
-		.pool = *ledger_pool(g->ledger),
+		.pool = ledger_view(g->ledger)->pool,
 	};
 
-	if (*pod_uid && leases_has_pod(ledger_leases(g->ledger), pod_uid) &&
+	if (*pod_uid && leases_has_pod(ledger_view(g->ledger)->leases, pod_uid) &&
 		!ledger_find_of_pod(g->ledger, pod_uid))
 		(void)engine_change(g, &r, true, NULL);
 }

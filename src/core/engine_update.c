@@ -18,7 +18,7 @@ static void record_resize(
 		.container_id = req->container_id,
 		.request = req,
 		.decision = d,
-		.pool = *ledger_pool(g->ledger),
+		.pool = ledger_view(g->ledger)->pool,
 	};
 	bool live = h->state == HOLDING_LIVE;
 	struct err e;
@@ -47,7 +47,7 @@ static void record_refusal(
 		.container_id = req->container_id,
 		.request = req,
 		.decision = d,
-		.pool = *ledger_pool(g->ledger),
+		.pool = ledger_view(g->ledger)->pool,
 	};
 
 	(void)engine_change(g, &r, false, NULL); /* kept for explain, if it can be */
@@ -89,7 +89,7 @@ bool engine_update_within(struct engine *g, int64_t now_ms, const struct request
 	struct budget *b, struct decision *d, struct update_list *ups)
 {
 	const struct holding *h = ledger_find(g->ledger, req->container_id);
-	struct cpuset before = *ledger_pool(g->ledger);
+	struct cpuset before = ledger_view(g->ledger)->pool;
 	struct request known;
 
 	if (!h)
@@ -131,7 +131,7 @@ static const struct holding *first_expired(const struct ledger *l)
 
 unsigned engine_expire(struct engine *g, int64_t now_ms)
 {
-	struct cpuset before = *ledger_pool(g->ledger);
+	struct cpuset before = ledger_view(g->ledger)->pool;
 	unsigned nr = 0;
 
 	for (const struct holding *h; (h = first_expired(g->ledger)); nr++)

@@ -7,39 +7,35 @@
 #include <assert.h>
 #include <string.h>
 
-static struct key id_key(const struct holding *h)
+/* What an order sorts by: up to three strings. */
+struct key {
+	const char *part[3];
+};
+
+static struct key key_of(enum ledger_order order, const struct holding *h)
 {
-	return (struct key){{h->request.container_id, "", ""}};
+	const struct request *r = &h->request;
+
+	if (order == BY_ID)
+		return (struct key){{r->container_id, "", ""}};
+	if (order == BY_NAME)
+		return (struct key){{r->pod.uid, r->ask.name, r->container_id}};
+	return (struct key){{r->pod.sandbox_id, r->container_id, ""}};
 }
 
-static struct key name_key(const struct holding *h)
+/* Where the entry with that key stands in that order, or would stand. */
+static size_t position(const struct ledger *l, enum ledger_order order, struct key key)
 {
-	return (struct key){{h->request.pod.uid, h->request.ask.name, h->request.container_id}};
-}
-
-static struct key sandbox_key(const struct holding *h)
-{
-	return (struct key){{h->request.pod.sandbox_id, h->request.container_id, ""}};
-}
-
-static int compare_keys(struct key a, struct key b)
-{
-	int c = 0;
-
-	for (unsigned i = 0; i < 3 && !c; i++)
-		c = strcmp(a.part[i], b.part[i]);
-	return c;
-}
-
-/* Where the entry with that key stands, or would stand. */
-static size_t index_find(const struct index *x, struct key key)
-{
-	size_t lo = 0, hi = x->nr;
+	size_t lo = 0, hi = l->by[order].nr;
 
 	while (lo < hi) {
 		size_t mid = lo + (hi - lo) / 2;
+		const struct key there = key_of(order, l->by[order].at[mid]);
+		int c = 0;
 
-		if (compare_keys(x->key_of(x->at[mid]), key) < 0)
+		for (unsigned i = 0; i < sizeof key.part / sizeof *key.part && !c; i++)
+			c = strcmp(there.part[i], key.part[i]);
+		if (c < 0)
 			lo = mid + 1;
 		else
 			hi = mid;
@@ -47,19 +43,23 @@ static size_t index_find(const struct index *x, struct key key)
 	return lo;
 }
 
-static void index_add(struct index *x, struct holding *h)
+static void enter(struct ledger *l, struct holding *h)
 {
-	struct holding **slot = vec_insert(x, index_find(x, x->key_of(h)));
+	for (enum ledger_order o = 0; o < NR_LEDGER_ORDERS; o++) {
+		struct holding **slot = vec_insert(&l->by[o], position(l, o, key_of(o, h)));
 
-	*slot = h;
+		*slot = h;
+	}
 }
 
-static void index_remove(struct index *x, const struct holding *h)
+static void take_out(struct ledger *l, struct holding *h)
 {
-	size_t i = index_find(x, x->key_of(h));
+	for (enum ledger_order o = 0; o < NR_LEDGER_ORDERS; o++) {
+		size_t i = position(l, o, key_of(o, h));
 
-	assert(i < x->nr && x->at[i] == h);
-	vec_remove(x, i);
+		assert(i < l->by[o].nr && l->by[o].at[i] == h);
+		vec_remove(&l->by[o], i);
+	}
 }
 
 static void holding_free(struct holding *h)
@@ -104,15 +104,12 @@ struct ledger *ledger_new(const struct topo *t, const struct settings *s)
 {
 	struct ledger *l = xcalloc(1, sizeof *l);
 
-	l->t = t;
+	l->now.topo = t;
 	l->s = s;
-	l->pool = ledger_shareable_cpus(l);
-	l->by_id.key_of = id_key;
-	l->by_name.key_of = name_key;
-	l->by_sandbox.key_of = sandbox_key;
-	l->leases = leases_new(t, s);
-	memory_init(&l->memory, t, s);
-	l->memory.keep_groups = true; /* records come back in any order */
+	l->now.pool = ledger_shareable_cpus(l);
+	l->now.leases = leases_new(t, s);
+	memory_init(&l->now.memory, t, s);
+	l->now.memory.keep_groups = true; /* records come back in any order */
 	return l;
 }
 
@@ -120,23 +117,23 @@ void ledger_free(struct ledger *l)
 {
 	if (!l)
 		return;
-	for (size_t i = 0; i < l->by_id.nr; i++)
-		holding_free(l->by_id.at[i]);
-	vec_fini(&l->by_id);
-	vec_fini(&l->by_name);
-	vec_fini(&l->by_sandbox);
-	leases_free(l->leases);
+	for (size_t i = 0; i < l->by[BY_ID].nr; i++)
+		holding_free(l->by[BY_ID].at[i]);
+	for (enum ledger_order o = 0; o < NR_LEDGER_ORDERS; o++)
+		vec_fini(&l->by[o]);
+	leases_free(l->now.leases);
 	free(l);
 }
 
-const struct topo *ledger_topo(const struct ledger *l)
+const struct ledger_view *ledger_view(const struct ledger *l)
 {
-	return l->t;
+	return &l->now;
 }
 
 struct cpuset ledger_free_cpus(const struct ledger *l)
 {
-	struct cpuset cpus = cpuset_minus(cpuset_minus(l->t->cpus, &l->held), &l->left);
+	struct cpuset cpus =
+		cpuset_minus(cpuset_minus(l->now.topo->cpus, &l->now.held), &l->now.left);
 
 	return cpuset_minus(cpus, &l->s->reserved_cpus);
 }
@@ -144,7 +141,7 @@ struct cpuset ledger_free_cpus(const struct ledger *l)
 bool ledger_is_of_pool(const struct ledger *l, const struct cpuset *cpus)
 {
 	struct cpuset here = cpuset_minus(*cpus, &l->s->reserved_cpus);
-	struct cpuset pool = cpuset_minus(l->pool, &l->s->reserved_cpus);
+	struct cpuset pool = cpuset_minus(l->now.pool, &l->s->reserved_cpus);
 
 	return !cpuset_empty(cpus) && cpuset_equal(&here, &pool);
 }
@@ -152,84 +149,57 @@ bool ledger_is_of_pool(const struct ledger *l, const struct cpuset *cpus)
 struct cpuset ledger_shareable_cpus(const struct ledger *l)
 {
 	return l->s->cpu_options.strict_cpu_reservation
-		       ? cpuset_minus(l->t->cpus, &l->s->reserved_cpus)
-		       : l->t->cpus;
-}
-
-const struct cpuset *ledger_held_cpus(const struct ledger *l)
-{
-	return &l->held;
-}
-
-const struct cpuset *ledger_left_cpus(const struct ledger *l)
-{
-	return &l->left;
+		       ? cpuset_minus(l->now.topo->cpus, &l->s->reserved_cpus)
+		       : l->now.topo->cpus;
 }
 
 struct cpuset ledger_left_by_others(const struct ledger *l, const struct holding *self)
 {
 	struct cpuset cpus = {0};
 
-	for (size_t i = 0; i < l->by_id.nr && !cpuset_empty(&l->left); i++)
-		if (l->by_id.at[i] != self)
-			cpus = cpuset_or(cpus, &l->by_id.at[i]->decision.left_on);
+	for (size_t i = 0; i < l->by[BY_ID].nr && !cpuset_empty(&l->now.left); i++)
+		if (l->by[BY_ID].at[i] != self)
+			cpus = cpuset_or(cpus, &l->by[BY_ID].at[i]->decision.left_on);
 	return cpus;
-}
-
-const struct cpuset *ledger_pool(const struct ledger *l)
-{
-	return &l->pool;
-}
-
-const struct memory_state *ledger_memory(const struct ledger *l)
-{
-	return &l->memory;
-}
-
-struct leases *ledger_leases(const struct ledger *l)
-{
-	return l->leases;
 }
 
 size_t ledger_count(const struct ledger *l)
 {
-	return l->by_id.nr;
+	return l->by[BY_ID].nr;
 }
 
 const struct holding *ledger_at(const struct ledger *l, size_t i)
 {
-	return i < l->by_id.nr ? l->by_id.at[i] : NULL;
+	return i < l->by[BY_ID].nr ? l->by[BY_ID].at[i] : NULL;
 }
 
-static struct holding *find(const struct ledger *l, const char *container_id)
+/* The first entry in that order whose key begins with the text: an id, a pod's uid, a sandbox. */
+static struct holding *first(const struct ledger *l, enum ledger_order order, const char *text)
 {
-	size_t i = index_find(&l->by_id, (struct key){{container_id, "", ""}});
+	size_t i = position(l, order, (struct key){{text, "", ""}});
+	struct holding *h = i < l->by[order].nr ? l->by[order].at[i] : NULL;
 
-	return i < l->by_id.nr && text_equal(l->by_id.at[i]->request.container_id, container_id)
-		       ? l->by_id.at[i]
-		       : NULL;
+	return h && text_equal(key_of(order, h).part[0], text) ? h : NULL;
 }
 
 const struct holding *ledger_find(const struct ledger *l, const char *container_id)
 {
-	return find(l, container_id);
+	return first(l, BY_ID, container_id);
 }
 
 const struct holding *ledger_after(const struct ledger *l, const char *container_id)
 {
-	size_t i = index_find(&l->by_id, (struct key){{container_id, "", ""}});
+	size_t i = position(l, BY_ID, (struct key){{container_id, "", ""}});
 
-	if (i < l->by_id.nr && text_equal(l->by_id.at[i]->request.container_id, container_id))
-		i++;
-	return ledger_at(l, i);
+	return ledger_at(l, i + (first(l, BY_ID, container_id) != NULL));
 }
 
 const struct holding *ledger_find_named(const struct ledger *l, const char *pod_uid,
 	const char *container_name, const char *not_container_id)
 {
-	for (size_t i = index_find(&l->by_name, (struct key){{pod_uid, container_name, ""}});
-		i < l->by_name.nr; i++) {
-		const struct holding *h = l->by_name.at[i];
+	for (size_t i = position(l, BY_NAME, (struct key){{pod_uid, container_name, ""}});
+		i < l->by[BY_NAME].nr; i++) {
+		const struct holding *h = l->by[BY_NAME].at[i];
 
 		if (!text_equal(h->request.pod.uid, pod_uid) ||
 			!text_equal(h->request.ask.name, container_name))
@@ -242,25 +212,12 @@ const struct holding *ledger_find_named(const struct ledger *l, const char *pod_
 
 const struct holding *ledger_find_of_pod(const struct ledger *l, const char *pod_uid)
 {
-	size_t i = index_find(&l->by_name, (struct key){{pod_uid, "", ""}});
-
-	return i < l->by_name.nr && text_equal(l->by_name.at[i]->request.pod.uid, pod_uid)
-		       ? l->by_name.at[i]
-		       : NULL;
+	return first(l, BY_NAME, pod_uid);
 }
 
-static void enter(struct ledger *l, struct holding *h)
+const struct holding *ledger_find_in_sandbox(const struct ledger *l, const char *sandbox_id)
 {
-	index_add(&l->by_id, h);
-	index_add(&l->by_name, h);
-	index_add(&l->by_sandbox, h);
-}
-
-static void take_out(struct ledger *l, struct holding *h)
-{
-	index_remove(&l->by_id, h);
-	index_remove(&l->by_name, h);
-	index_remove(&l->by_sandbox, h);
+	return first(l, BY_SANDBOX, sandbox_id);
 }
 
 struct cpuset ledger_held_by_pod(
@@ -268,9 +225,10 @@ struct cpuset ledger_held_by_pod(
 {
 	struct cpuset cpus = {0};
 
-	for (size_t i = index_find(&l->by_name, (struct key){{pod_uid, "", ""}});
-		i < l->by_name.nr && text_equal(l->by_name.at[i]->request.pod.uid, pod_uid); i++) {
-		const struct holding *h = l->by_name.at[i];
+	for (size_t i = position(l, BY_NAME, (struct key){{pod_uid, "", ""}});
+		i < l->by[BY_NAME].nr && text_equal(l->by[BY_NAME].at[i]->request.pod.uid, pod_uid);
+		i++) {
+		const struct holding *h = l->by[BY_NAME].at[i];
 
 		if (h != but && holding_is_kept(h) && h->decision.exclusive)
 			cpus = cpuset_or(cpus, &h->decision.cpus);
@@ -293,10 +251,10 @@ static void drop(struct ledger *l, struct holding *h)
 {
 	struct cpuset cpus = ledger_held_alone_by(l, h);
 
-	l->held = cpuset_minus(l->held, &cpus);
-	memory_release(&l->memory, h->decision.blocks, h->decision.nr_blocks);
-	l->nr_misplaced -= h->misplaced;
-	l->left = ledger_left_by_others(l, h);
+	l->now.held = cpuset_minus(l->now.held, &cpus);
+	memory_release(&l->now.memory, h->decision.blocks, h->decision.nr_blocks);
+	l->now.nr_misplaced -= h->misplaced;
+	l->now.left = ledger_left_by_others(l, h);
 	take_out(l, h);
 	holding_free(h);
 }
@@ -308,45 +266,35 @@ struct cpuset ledger_released_by(const struct ledger *l, const struct holding *h
 	return stays ? (struct cpuset){0} : ledger_held_alone_by(l, h);
 }
 
-static void let_wait(struct ledger *l, struct holding *h)
-{
-	take_out(l, h);
-	free((void *)(uintptr_t)h->request.container_id);
-	h->request.container_id = waiting_id(h->request.pod.uid, h->request.ask.name);
-	h->state = HOLDING_WAITING;
-	l->nr_misplaced -= h->misplaced;
-	h->misplaced = false;
-	enter(l, h);
-}
-
 static struct holding *find_waiting(
 	const struct ledger *l, const char *pod_uid, const char *container_name)
 {
 	auto_free char *id = waiting_id(pod_uid, container_name);
 
-	return find(l, id);
-}
-
-const struct holding *ledger_find_in_sandbox(const struct ledger *l, const char *sandbox_id)
-{
-	size_t i = index_find(&l->by_sandbox, (struct key){{sandbox_id, "", ""}});
-
-	return i < l->by_sandbox.nr &&
-			       text_equal(l->by_sandbox.at[i]->request.pod.sandbox_id, sandbox_id)
-		       ? l->by_sandbox.at[i]
-		       : NULL;
+	return first(l, BY_ID, id);
 }
 
 bool ledger_release(struct ledger *l, const char *container_id)
 {
-	struct holding *h = find(l, container_id);
+	struct holding *h = first(l, BY_ID, container_id);
+	const struct request *req;
 
-	if (h && holding_is_kept(h) && h->state != HOLDING_WAITING &&
-		!find_waiting(l, h->request.pod.uid, h->request.ask.name))
-		let_wait(l, h);
-	else if (h)
+	if (!h)
+		return false;
+	req = &h->request;
+	if (!holding_is_kept(h) || h->state == HOLDING_WAITING ||
+		find_waiting(l, req->pod.uid, req->ask.name)) {
 		drop(l, h);
-	return h;
+		return true;
+	}
+	take_out(l, h);
+	free((void *)(uintptr_t)req->container_id);
+	h->request.container_id = waiting_id(req->pod.uid, req->ask.name);
+	h->state = HOLDING_WAITING;
+	l->now.nr_misplaced -= h->misplaced;
+	h->misplaced = false;
+	enter(l, h);
+	return true;
 }
 
 const struct holding *ledger_find_waiting(
@@ -365,17 +313,17 @@ static void hold(struct ledger *l, struct holding *h)
 
 		if (holding_is_kept(h))
 			pods = ledger_held_by_pod(l, h->request.pod.uid, h);
-		others = cpuset_minus(l->held, &pods);
+		others = cpuset_minus(l->now.held, &pods);
 		assert(!cpuset_intersects(&others, &d->cpus) &&
-			!cpuset_intersects(&l->left, &d->cpus) &&
-			!cpuset_intersects(&l->pool, &d->cpus));
-		l->held = cpuset_or(l->held, &d->cpus);
+			!cpuset_intersects(&l->now.left, &d->cpus) &&
+			!cpuset_intersects(&l->now.pool, &d->cpus));
+		l->now.held = cpuset_or(l->now.held, &d->cpus);
 	} else if (!ledger_is_of_pool(l, &d->cpus)) {
-		d->cpus = l->pool;
+		d->cpus = l->now.pool;
 	}
-	assert(!cpuset_intersects(&l->held, &d->left_on));
-	l->left = cpuset_or(l->left, &d->left_on);
-	memory_hold(&l->memory, d->blocks, d->nr_blocks);
+	assert(!cpuset_intersects(&l->now.held, &d->left_on));
+	l->now.left = cpuset_or(l->now.left, &d->left_on);
+	memory_hold(&l->now.memory, d->blocks, d->nr_blocks);
 	enter(l, h);
 }
 
@@ -402,52 +350,49 @@ void ledger_commit(struct ledger *l, const struct request *req, const struct dec
 void ledger_hold(struct ledger *l, const struct request *req, const struct decision *d)
 {
 	auto_free char *id = waiting_id(req->pod.uid, req->ask.name);
-	struct holding *before = find(l, id);
+	struct holding *before = first(l, BY_ID, id);
 
 	if (before)
 		drop(l, before);
 	hold(l, holding_new(id, req, d));
 }
 
-static bool has_ended_before(const struct holding *h, const struct holding *started)
-{
-	return holding_is_kept(h) && h->request.ask.kind == CONTAINER_INIT &&
-	       h->request.ask.place < started->request.ask.place;
-}
-
 void ledger_set_live(struct ledger *l, const char *container_id)
 {
-	struct holding *started = find(l, container_id);
+	struct holding *started = first(l, BY_ID, container_id);
 
 	if (!started || started->state == HOLDING_WAITING)
 		return;
 	started->state = HOLDING_LIVE;
-	for (size_t i = index_find(&l->by_name, (struct key){{started->request.pod.uid, "", ""}});
-		i < l->by_name.nr &&
-		text_equal(l->by_name.at[i]->request.pod.uid, started->request.pod.uid);
+	for (size_t i = position(l, BY_NAME, (struct key){{started->request.pod.uid, "", ""}});
+		i < l->by[BY_NAME].nr &&
+		text_equal(l->by[BY_NAME].at[i]->request.pod.uid, started->request.pod.uid);
 		i++) {
-		struct decision *d = &l->by_name.at[i]->decision;
+		struct holding *earlier = l->by[BY_NAME].at[i];
+		struct decision *d = &earlier->decision;
+		bool has_ended = earlier->request.ask.kind == CONTAINER_INIT &&
+				 earlier->request.ask.place < started->request.ask.place;
 
-		if (!has_ended_before(l->by_name.at[i], started))
+		if (!holding_is_kept(earlier) || !has_ended)
 			continue;
-		memory_release(&l->memory, d->blocks, d->nr_blocks);
+		memory_release(&l->now.memory, d->blocks, d->nr_blocks);
 		d->nr_blocks = 0;
 	}
 }
 
 void ledger_set_misplaced(struct ledger *l, const char *container_id, bool misplaced)
 {
-	struct holding *h = find(l, container_id);
+	struct holding *h = first(l, BY_ID, container_id);
 
 	if (!h || h->misplaced == misplaced)
 		return;
 	h->misplaced = misplaced;
-	l->nr_misplaced += misplaced ? 1 : (size_t)-1;
+	l->now.nr_misplaced += misplaced ? 1 : (size_t)-1;
 }
 
 void ledger_set_starting(struct ledger *l, const char *container_id, bool starting)
 {
-	struct holding *h = find(l, container_id);
+	struct holding *h = first(l, BY_ID, container_id);
 
 	if (h)
 		h->starting = starting;
@@ -455,13 +400,8 @@ void ledger_set_starting(struct ledger *l, const char *container_id, bool starti
 
 void ledger_age(struct ledger *l, const char *container_id)
 {
-	struct holding *h = find(l, container_id);
+	struct holding *h = first(l, BY_ID, container_id);
 
 	if (h)
 		h->aged = true;
-}
-
-size_t ledger_nr_misplaced(const struct ledger *l)
-{
-	return l->nr_misplaced;
 }

@@ -10,10 +10,10 @@
 
 static const struct holding *holder_of(const struct ledger *l, unsigned cpu)
 {
-	for (size_t i = 0; i < l->by_id.nr; i++)
-		if (l->by_id.at[i]->decision.exclusive &&
-			cpuset_has(&l->by_id.at[i]->decision.cpus, cpu))
-			return l->by_id.at[i];
+	for (size_t i = 0; i < l->by[BY_ID].nr; i++)
+		if (l->by[BY_ID].at[i]->decision.exclusive &&
+			cpuset_has(&l->by[BY_ID].at[i]->decision.cpus, cpu))
+			return l->by[BY_ID].at[i];
 	return NULL;
 }
 
@@ -41,7 +41,7 @@ static int cpus_fit(const struct ledger *l, const struct cpuset *others, const s
 	const struct cpuset *cpus, struct err *e)
 {
 	cpuset_each (cpu, cpus) {
-		if (!cpuset_has(&l->t->cpus, cpu))
+		if (!cpuset_has(&l->now.topo->cpus, cpu))
 			return err_set(e, EINVAL, "the machine has no CPU %u", cpu);
 		if (cpuset_has(&l->s->reserved_cpus, cpu))
 			return err_set(e, EBUSY, "CPU %u is reserved", cpu);
@@ -77,17 +77,17 @@ static int memory_fits(const struct ledger *l, const struct holding *self,
 {
 	uint64_t free = given_up(self, b);
 
-	if (b->kind >= l->t->nr_kinds || nodeset_empty(b->nodes) ||
-		!nodeset_within(b->nodes, l->t->nodes))
+	if (b->kind >= l->now.topo->nr_kinds || nodeset_empty(b->nodes) ||
+		!nodeset_within(b->nodes, l->now.topo->nodes))
 		return err_set(
 			e, EINVAL, "memory on NUMA nodes or of a kind that the machine lacks");
 	nodeset_each (n, b->nodes) {
-		const struct memory_node *node = &l->memory.node[n];
+		const struct memory_node *node = &l->now.memory.node[n];
 
 		if (node->assignments && !nodeset_equal(node->group, b->nodes))
 			return err_set(e, EBUSY,
 				"memory of NUMA node %u serves other containers together",
-				l->t->ids.id[n]);
+				l->now.topo->ids.id[n]);
 		free += node->free[b->kind];
 	}
 	if (free < b->bytes)
@@ -127,8 +127,8 @@ static struct cpuset held_by_others(
 {
 	struct cpuset cpus = {0};
 
-	for (size_t i = 0; i < l->by_id.nr; i++) {
-		const struct holding *h = l->by_id.at[i];
+	for (size_t i = 0; i < l->by[BY_ID].nr; i++) {
+		const struct holding *h = l->by[BY_ID].at[i];
 		bool before = h->state == HOLDING_WAITING &&
 			      text_equal(h->request.ask.name, req->ask.name);
 		bool shared = text_equal(h->request.pod.uid, req->pod.uid) &&
@@ -144,7 +144,8 @@ int ledger_fits(
 	const struct ledger *l, const struct request *req, const struct decision *d, struct err *e)
 {
 	const struct holding *self = ledger_find(l, req->container_id);
-	struct cpuset others = d->source == SOURCE_HELD ? held_by_others(l, self, req) : l->held;
+	struct cpuset others =
+		d->source == SOURCE_HELD ? held_by_others(l, self, req) : l->now.held;
 
 	if (self) {
 		struct cpuset own = ledger_released_by(l, self);
@@ -172,28 +173,28 @@ static int memory_is_sound(const struct ledger *l, struct err *e)
 {
 	struct memory_state sum;
 
-	memory_init(&sum, l->t, l->s);
-	for (size_t i = 0; i < l->by_id.nr; i++)
-		memory_hold(
-			&sum, l->by_id.at[i]->decision.blocks, l->by_id.at[i]->decision.nr_blocks);
-	nodeset_each (n, l->t->nodes) {
-		const struct memory_node *have = &l->memory.node[n], *want = &sum.node[n];
+	memory_init(&sum, l->now.topo, l->s);
+	for (size_t i = 0; i < l->by[BY_ID].nr; i++)
+		memory_hold(&sum, l->by[BY_ID].at[i]->decision.blocks,
+			l->by[BY_ID].at[i]->decision.nr_blocks);
+	nodeset_each (n, l->now.topo->nodes) {
+		const struct memory_node *have = &l->now.memory.node[n], *want = &sum.node[n];
 
 		if (have->assignments != want->assignments)
 			return err_set(e, EINVAL,
 				"NUMA node %u: %u memory assignments, its containers have %u",
-				l->t->ids.id[n], have->assignments, want->assignments);
-		for (unsigned k = 0; k < l->t->nr_kinds; k++)
+				l->now.topo->ids.id[n], have->assignments, want->assignments);
+		for (unsigned k = 0; k < l->now.topo->nr_kinds; k++)
 			if (have->free[k] + have->reserved[k] != have->allocatable[k])
 				return err_set(e, EINVAL,
 					"NUMA node %u: memory of kind %u does not add up",
-					l->t->ids.id[n], k);
+					l->now.topo->ids.id[n], k);
 	}
-	for (unsigned k = 0; k < l->t->nr_kinds; k++) {
+	for (unsigned k = 0; k < l->now.topo->nr_kinds; k++) {
 		uint64_t have = 0, want = 0;
 
-		nodeset_each (n, l->t->nodes) {
-			have += l->memory.node[n].reserved[k];
+		nodeset_each (n, l->now.topo->nodes) {
+			have += l->now.memory.node[n].reserved[k];
 			want += sum.node[n].reserved[k];
 		}
 		if (have != want)
@@ -208,8 +209,8 @@ static int memory_is_sound(const struct ledger *l, struct err *e)
  * leaves it to the other. */
 static bool shares_as_a_pod_may(const struct ledger *l, const struct holding *h)
 {
-	for (size_t i = 0; i < l->by_id.nr; i++) {
-		const struct holding *o = l->by_id.at[i];
+	for (size_t i = 0; i < l->by[BY_ID].nr; i++) {
+		const struct holding *o = l->by[BY_ID].at[i];
 
 		if (o == h || !o->decision.exclusive ||
 			!cpuset_intersects(&o->decision.cpus, &h->decision.cpus))
@@ -226,19 +227,19 @@ static int leases_are_sound(const struct ledger *l, struct err *e)
 {
 	size_t nr = 0;
 
-	for (size_t i = 0; i < l->by_id.nr; i++) {
-		const struct holding *h = l->by_id.at[i];
+	for (size_t i = 0; i < l->by[BY_ID].nr; i++) {
+		const struct holding *h = l->by[BY_ID].at[i];
 		bool has = h->decision.lease;
 
-		if (has != leases_runs(l->leases, h->request.container_id))
+		if (has != leases_runs(l->now.leases, h->request.container_id))
 			return err_set(e, EINVAL, "container %s %s", h->request.container_id,
 				has ? "has a lease whose tokens it does not run on"
 				    : "runs on tokens without a lease");
 		nr += has;
 	}
-	if (nr != leases_nr_running(l->leases))
+	if (nr != leases_nr_running(l->now.leases))
 		return err_set(e, EINVAL, "somebody runs on tokens who is not here");
-	return leases_check(l->leases, e);
+	return leases_check(l->now.leases, e);
 }
 
 /* What is left has no CPUs of its own, and nobody has those that it is on. */
@@ -246,19 +247,19 @@ static int left_is_sound(const struct ledger *l, struct err *e)
 {
 	struct cpuset all = {0};
 
-	for (size_t i = 0; i < l->by_id.nr; i++) {
-		const struct decision *d = &l->by_id.at[i]->decision;
+	for (size_t i = 0; i < l->by[BY_ID].nr; i++) {
+		const struct decision *d = &l->by[BY_ID].at[i]->decision;
 
 		if ((d->left && d->exclusive) || (!d->left && !cpuset_empty(&d->left_on)))
 			return err_set(e, EINVAL,
 				"container %s is left as it runs, and is not at once",
-				l->by_id.at[i]->request.container_id);
+				l->by[BY_ID].at[i]->request.container_id);
 		all = cpuset_or(all, &d->left_on);
 	}
-	if (!cpuset_equal(&all, &l->left))
+	if (!cpuset_equal(&all, &l->now.left))
 		return err_set(
 			e, EINVAL, "the CPUs that are left are not those that containers run on");
-	return cpuset_intersects(&all, &l->held)
+	return cpuset_intersects(&all, &l->now.held)
 		       ? err_set(e, EINVAL,
 				 "a container holds a CPU that another one is left to run on")
 		       : 0;
@@ -267,8 +268,8 @@ static int left_is_sound(const struct ledger *l, struct err *e)
 /* Nothing that an entry has is borrowed from an event (request_kept()). */
 static int entries_are_their_own(const struct ledger *l, struct err *e)
 {
-	for (size_t i = 0; i < l->by_id.nr; i++) {
-		const struct request *r = &l->by_id.at[i]->request;
+	for (size_t i = 0; i < l->by[BY_ID].nr; i++) {
+		const struct request *r = &l->by[BY_ID].at[i]->request;
 
 		if (r->ask.advice || r->ask.cpus_on || r->ask.nr_devices || r->pod.container ||
 			r->pod.attached || r->pod.annotations)
@@ -282,10 +283,10 @@ int ledger_check(const struct ledger *l, struct err *e)
 {
 	struct cpuset seen = {0};
 
-	for (size_t i = 0; i < l->by_id.nr; i++) {
-		const struct holding *h = l->by_id.at[i];
+	for (size_t i = 0; i < l->by[BY_ID].nr; i++) {
+		const struct holding *h = l->by[BY_ID].at[i];
 
-		if (i && strcmp(l->by_id.at[i - 1]->request.container_id,
+		if (i && strcmp(l->by[BY_ID].at[i - 1]->request.container_id,
 				 h->request.container_id) >= 0)
 			return err_set(
 				e, EINVAL, "container %s is out of order", h->request.container_id);
@@ -304,9 +305,9 @@ int ledger_check(const struct ledger *l, struct err *e)
 				h->request.container_id);
 		seen = cpuset_or(seen, &h->decision.cpus);
 	}
-	if (!cpuset_equal(&seen, &l->held))
+	if (!cpuset_equal(&seen, &l->now.held))
 		return err_set(e, EINVAL, "the held CPUs are not those that containers hold");
-	int rc = ledger_pool_is_sound(l, &l->pool, e);
+	int rc = ledger_pool_is_sound(l, &l->now.pool, e);
 	if (!rc)
 		rc = entries_are_their_own(l, e);
 	if (!rc)

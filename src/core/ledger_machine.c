@@ -8,10 +8,10 @@
 
 static void count_held(struct ledger *l)
 {
-	l->held = (struct cpuset){0};
-	for (size_t i = 0; i < l->by_id.nr; i++)
-		if (l->by_id.at[i]->decision.exclusive)
-			l->held = cpuset_or(l->held, &l->by_id.at[i]->decision.cpus);
+	l->now.held = (struct cpuset){0};
+	for (size_t i = 0; i < l->by[BY_ID].nr; i++)
+		if (l->by[BY_ID].at[i]->decision.exclusive)
+			l->now.held = cpuset_or(l->now.held, &l->by[BY_ID].at[i]->decision.cpus);
 }
 
 static void take_away(struct holding *h, const struct cpuset *left)
@@ -25,8 +25,8 @@ static struct holding *widest(const struct ledger *l)
 {
 	struct holding *w = NULL;
 
-	for (size_t i = 0; i < l->by_id.nr; i++) {
-		struct holding *h = l->by_id.at[i];
+	for (size_t i = 0; i < l->by[BY_ID].nr; i++) {
+		struct holding *h = l->by[BY_ID].at[i];
 
 		if (h->decision.exclusive &&
 			(!w || cpuset_count(&h->decision.cpus) > cpuset_count(&w->decision.cpus)))
@@ -41,13 +41,14 @@ static struct cpuset pool_on(struct ledger *l, const struct cpuset *new_cpus)
 {
 	struct cpuset shareable = ledger_shareable_cpus(l);
 	struct cpuset reserved = cpuset_and(l->s->reserved_cpus, &shareable);
-	struct cpuset pool = cpuset_or(cpuset_or(l->pool, new_cpus), &reserved);
+	struct cpuset pool = cpuset_or(cpuset_or(l->now.pool, new_cpus), &reserved);
 	struct holding *w;
 
-	pool = cpuset_minus(cpuset_and(pool, &shareable), &l->held);
+	pool = cpuset_minus(cpuset_and(pool, &shareable), &l->now.held);
 	if (!cpuset_empty(&pool))
 		return pool;
-	while (pool = cpuset_minus(shareable, &l->held), cpuset_empty(&pool) && (w = widest(l))) {
+	while (pool = cpuset_minus(shareable, &l->now.held),
+		cpuset_empty(&pool) && (w = widest(l))) {
 		take_away(w, &pool);
 		count_held(l);
 	}
@@ -62,7 +63,7 @@ static uint64_t wanted(
 	uint64_t bytes = b->bytes;
 
 	for (unsigned i = 0; i < h->request.ask.nr_memory && !holding_is_kept(h); i++)
-		if (h->request.ask.memory[i].page_bytes == l->t->page_bytes[b->kind])
+		if (h->request.ask.memory[i].page_bytes == l->now.topo->page_bytes[b->kind])
 			bytes = h->request.ask.memory[i].bytes;
 	return bytes;
 }
@@ -70,42 +71,42 @@ static uint64_t wanted(
 /* Book what is there of what is wanted. */
 static void book_again(struct ledger *l)
 {
-	memory_init(&l->memory, l->t, l->s);
-	l->memory.keep_groups = true;
-	for (size_t i = 0; i < l->by_id.nr; i++) {
-		struct holding *h = l->by_id.at[i];
+	memory_init(&l->now.memory, l->now.topo, l->s);
+	l->now.memory.keep_groups = true;
+	for (size_t i = 0; i < l->by[BY_ID].nr; i++) {
+		struct holding *h = l->by[BY_ID].at[i];
 
 		for (unsigned k = 0; k < h->decision.nr_blocks; k++) {
 			struct memory_block *b = &h->decision.blocks[k];
 			uint64_t left = 0;
 
 			nodeset_each (n, b->nodes)
-				left += l->memory.node[n].free[b->kind];
+				left += l->now.memory.node[n].free[b->kind];
 			b->bytes = number_min(wanted(l, h, b), left);
-			memory_hold(&l->memory, b, 1);
+			memory_hold(&l->now.memory, b, 1);
 		}
 	}
 }
 
 static void set_pool(struct ledger *l, const struct cpuset *pool)
 {
-	l->pool = *pool;
-	for (size_t i = 0; i < l->by_id.nr; i++)
-		if (!l->by_id.at[i]->decision.exclusive)
-			l->by_id.at[i]->decision.cpus = *pool;
+	l->now.pool = *pool;
+	for (size_t i = 0; i < l->by[BY_ID].nr; i++)
+		if (!l->by[BY_ID].at[i]->decision.exclusive)
+			l->by[BY_ID].at[i]->decision.cpus = *pool;
 }
 
 void ledger_set_topo(struct ledger *l, const struct topo *t)
 {
-	struct cpuset new_cpus = cpuset_minus(t->cpus, &l->t->cpus), pool;
+	struct cpuset new_cpus = cpuset_minus(t->cpus, &l->now.topo->cpus), pool;
 	struct cpuset left = cpuset_minus(t->cpus, &l->s->reserved_cpus);
 
-	assert(t->ids.nr == l->t->ids.nr && t->nr_kinds == l->t->nr_kinds);
-	l->t = t;
-	leases_set_topo(l->leases, t);
-	for (size_t i = 0; i < l->by_id.nr; i++)
-		if (l->by_id.at[i]->decision.exclusive)
-			take_away(l->by_id.at[i], &left);
+	assert(t->ids.nr == l->now.topo->ids.nr && t->nr_kinds == l->now.topo->nr_kinds);
+	l->now.topo = t;
+	leases_set_topo(l->now.leases, t);
+	for (size_t i = 0; i < l->by[BY_ID].nr; i++)
+		if (l->by[BY_ID].at[i]->decision.exclusive)
+			take_away(l->by[BY_ID].at[i], &left);
 	count_held(l);
 	pool = pool_on(l, &new_cpus);
 	set_pool(l, &pool);
@@ -116,13 +117,13 @@ void ledger_move(struct ledger *l, const char *container_id, const struct decisi
 {
 	struct holding *h = NULL;
 
-	for (size_t i = 0; i < l->by_id.nr && !h; i++)
-		if (l->by_id.at[i] == ledger_find(l, container_id))
-			h = l->by_id.at[i];
-	assert(h && d->admit && !(d->exclusive && cpuset_intersects(&l->pool, &d->cpus)));
+	for (size_t i = 0; i < l->by[BY_ID].nr && !h; i++)
+		if (l->by[BY_ID].at[i] == ledger_find(l, container_id))
+			h = l->by[BY_ID].at[i];
+	assert(h && d->admit && !(d->exclusive && cpuset_intersects(&l->now.pool, &d->cpus)));
 	h->decision = *d;
 	h->decision.reasons = NULL;
-	l->left = ledger_left_by_others(l, NULL);
+	l->now.left = ledger_left_by_others(l, NULL);
 	count_held(l);
-	set_pool(l, &l->pool);
+	set_pool(l, &l->now.pool);
 }

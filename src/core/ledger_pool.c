@@ -13,8 +13,8 @@ enum { STEPS_PER_NODE = 4 };
  * it would lie idle. */
 static unsigned step_of(const struct ledger *l, unsigned node)
 {
-	return number_min(
-		l->s->shared_pool_step, cpuset_count(&l->t->node[node].cpus) / STEPS_PER_NODE);
+	return number_min(l->s->shared_pool_step,
+		cpuset_count(&l->now.topo->node[node].cpus) / STEPS_PER_NODE);
 }
 
 /* CPUs of the node that the pool gives up ahead of need: those that an exclusive container would
@@ -22,30 +22,30 @@ static unsigned step_of(const struct ledger *l, unsigned node)
 static struct cpuset ahead_of_need(
 	const struct ledger *l, const struct cpuset *held, const struct cpuset *pool, unsigned node)
 {
-	struct cpuset here =
-		cpuset_minus(cpuset_and(*pool, &l->t->node[node].cpus), &l->s->reserved_cpus);
-	here = cpuset_minus(here, &l->left); /* nobody would get them */
-	struct cpuset not_held =
-			      cpuset_minus(cpuset_minus(ledger_shareable_cpus(l), &l->held), held),
+	struct cpuset here = cpuset_minus(
+		cpuset_and(*pool, &l->now.topo->node[node].cpus), &l->s->reserved_cpus);
+	here = cpuset_minus(here, &l->now.left); /* nobody would get them */
+	struct cpuset not_held = cpuset_minus(
+			      cpuset_minus(ledger_shareable_cpus(l), &l->now.held), held),
 		      ahead = {0};
 	unsigned half = cpuset_count(&not_held) / 2, left = cpuset_count(pool);
-	struct cpus_how how = cpus_how(l->t, &l->s->cpu_options);
+	struct cpus_how how = cpus_how(l->now.topo, &l->s->cpu_options);
 	unsigned step = number_min(
 		number_min(step_of(l, node), cpuset_count(&here)), left > half ? left - half : 0);
 
 	if (left >= settings_pool_minimum(l->s) + step)
-		(void)cpus_take_on_node(l->t, &here, step, &how, &ahead, NULL);
+		(void)cpus_take_on_node(l->now.topo, &here, step, &how, &ahead, NULL);
 	return ahead;
 }
 
 struct cpuset ledger_pool_without(const struct ledger *l, const struct cpuset *held)
 {
-	struct cpuset pool = cpuset_minus(l->pool, held);
+	struct cpuset pool = cpuset_minus(l->now.pool, held);
 
-	nodeset_each (n, l->t->nodes_with_cpus) {
-		struct cpuset here = cpuset_and(l->t->node[n].cpus, held);
+	nodeset_each (n, l->now.topo->nodes_with_cpus) {
+		struct cpuset here = cpuset_and(l->now.topo->node[n].cpus, held);
 
-		if (!cpuset_intersects(&here, &l->pool))
+		if (!cpuset_intersects(&here, &l->now.pool))
 			continue;
 		struct cpuset ahead = ahead_of_need(l, held, &pool, n);
 		pool = cpuset_minus(pool, &ahead);
@@ -53,22 +53,22 @@ struct cpuset ledger_pool_without(const struct ledger *l, const struct cpuset *h
 	if (cpuset_count(&pool) >= settings_pool_minimum(l->s))
 		return pool;
 	/* too few: what lay idle comes back */
-	pool = cpuset_minus(ledger_shareable_cpus(l), &l->held);
+	pool = cpuset_minus(ledger_shareable_cpus(l), &l->now.held);
 	return cpuset_minus(pool, held);
 }
 
 struct cpuset ledger_pool_grown(const struct ledger *l, const struct cpuset *released)
 {
-	struct cpuset held = cpuset_minus(l->held, released), pool = l->pool;
+	struct cpuset held = cpuset_minus(l->now.held, released), pool = l->now.pool;
 	struct cpuset free_cpus = cpuset_minus(ledger_shareable_cpus(l), &held);
-	struct cpuset all_idle = cpuset_minus(free_cpus, &l->pool);
-	struct cpus_how how = cpus_how(l->t, &l->s->cpu_options);
+	struct cpuset all_idle = cpuset_minus(free_cpus, &l->now.pool);
+	struct cpus_how how = cpus_how(l->now.topo, &l->s->cpu_options);
 
-	nodeset_each (n, l->t->nodes_with_cpus) {
-		struct cpuset idle = cpuset_and(all_idle, &l->t->node[n].cpus), kept;
+	nodeset_each (n, l->now.topo->nodes_with_cpus) {
+		struct cpuset idle = cpuset_and(all_idle, &l->now.topo->node[n].cpus), kept;
 
 		if (cpuset_count(&idle) <= 2 * step_of(l, n) ||
-			cpus_take_on_node(l->t, &idle, step_of(l, n), &how, &kept, NULL))
+			cpus_take_on_node(l->now.topo, &idle, step_of(l, n), &how, &kept, NULL))
 			continue;
 		idle = cpuset_minus(idle, &kept);
 		pool = cpuset_or(pool, &idle);
@@ -81,7 +81,7 @@ int ledger_pool_is_sound(const struct ledger *l, const struct cpuset *pool, stru
 	struct cpuset shareable = ledger_shareable_cpus(l);
 	struct cpuset reserved = cpuset_and(l->s->reserved_cpus, &shareable);
 
-	if (cpuset_intersects(pool, &l->held))
+	if (cpuset_intersects(pool, &l->now.held))
 		return err_set(e, EINVAL, "the shared pool has CPUs that containers hold");
 	if (!cpuset_within(pool, &shareable) || !cpuset_within(&reserved, pool))
 		return err_set(e, EINVAL,
@@ -93,25 +93,25 @@ int ledger_set_pool(struct ledger *l, const struct cpuset *pool, struct err *e)
 {
 	int rc = ledger_pool_is_sound(l, pool, e);
 
-	if (rc || cpuset_equal(&l->pool, pool))
+	if (rc || cpuset_equal(&l->now.pool, pool))
 		return rc;
-	l->pool = *pool;
-	for (size_t i = 0; i < l->by_id.nr; i++)
-		if (!l->by_id.at[i]->decision.exclusive)
-			l->by_id.at[i]->decision.cpus = *pool;
+	l->now.pool = *pool;
+	for (size_t i = 0; i < l->by[BY_ID].nr; i++)
+		if (!l->by[BY_ID].at[i]->decision.exclusive)
+			l->by[BY_ID].at[i]->decision.cpus = *pool;
 	return 0;
 }
 
 int ledger_settings_changed(struct ledger *l, struct err *e)
 {
 	struct cpuset shareable = ledger_shareable_cpus(l);
-	struct cpuset pool = cpuset_or(l->pool, &l->s->reserved_cpus);
+	struct cpuset pool = cpuset_or(l->now.pool, &l->s->reserved_cpus);
 
 	pool = cpuset_and(pool, &shareable);
 	if (cpuset_empty(&pool))
 		return err_set(e, EBUSY,
 			"strict-cpu-reservation: the shared pool has reserved CPUs alone now, "
 			"none would be left in it; containers hold the others");
-	l->pool = pool;
+	l->now.pool = pool;
 	return 0;
 }

@@ -6,27 +6,16 @@
 
 /* What ledger.c and its helpers share. */
 
-/* What an index sorts by: up to three strings. */
-struct key {
-	const char *part[3];
-};
-
 /* Entries are found by id, by pod and name, and by sandbox, each through its own sorted array: a
  * create costs the same on a full node as on an empty one. */
-struct index {
-	struct key (*key_of)(const struct holding *h);
-	VEC(struct holding *);
-};
+enum ledger_order { BY_ID, BY_NAME, BY_SANDBOX, NR_LEDGER_ORDERS };
 
 struct ledger {
-	const struct topo *t;
+	struct ledger_view now;
 	const struct settings *s;
-	struct cpuset held, pool;
-	struct cpuset left; /* that containers are confined to which are left as they run */
-	struct memory_state memory;
-	struct index by_id, by_name, by_sandbox;
-	struct leases *leases;
-	size_t nr_misplaced;
+	struct ledger_index {
+		VEC(struct holding *);
+	} by[NR_LEDGER_ORDERS];
 };
 
 /* Whether its pod was decided as a whole, and keeps it until the pod goes. */

@@ -8,38 +8,25 @@
 
 #include <errno.h>
 
-/* How many of the node's tokens wait for a container. */
-static unsigned awaited_on(const struct tokenset *leased, const struct tokenset *claimed,
-	const struct tokenset *but, unsigned node)
-{
-	struct cpuset waiting = cpuset_minus(leased->on[node], &claimed->on[node]);
-
-	if (but)
-		waiting = cpuset_minus(waiting, &but->on[node]);
-	return cpuset_count(&waiting);
-}
-
-/* What would be free if no container were left on it. */
-static struct cpuset left_and_free(const struct ledger *l)
-{
-	return cpuset_minus(cpuset_and(l->left, &l->t->cpus), &l->s->reserved_cpus);
-}
-
 struct cpuset ledger_promised_cpus(const struct ledger *l, const struct tokenset *but)
 {
-	struct cpus_how how = cpus_how(l->t, &l->s->cpu_options);
-	struct cpuset free_cpus = ledger_free_cpus(l), promised = left_and_free(l);
+	struct cpus_how how = cpus_how(l->now.topo, &l->s->cpu_options);
+	struct cpuset free_cpus = ledger_free_cpus(l), promised;
 	struct tokenset leased, claimed;
 
-	if (!l->s->device_plugin || leases_empty(l->leases))
+	/* those would be free if no container were left on them */
+	promised = cpuset_minus(cpuset_and(l->now.left, &l->now.topo->cpus), &l->s->reserved_cpus);
+	if (!l->s->device_plugin || leases_empty(l->now.leases))
 		return promised;
-	leases_tokens(l->leases, &leased, &claimed);
+	leases_tokens(l->now.leases, &leased, &claimed);
 	nodeset_each (n, leased.nodes) {
-		struct cpuset here = cpuset_and(free_cpus, &l->t->node[n].cpus), some = {0};
-		unsigned nr =
-			number_min(awaited_on(&leased, &claimed, but, n), cpuset_count(&here));
+		struct cpuset here = cpuset_and(free_cpus, &l->now.topo->node[n].cpus), some = {0};
+		struct cpuset awaited = cpuset_minus(leased.on[n], &claimed.on[n]);
 
-		if (nr && cpus_take_on_node(l->t, &here, nr, &how, &some, NULL) < 0)
+		if (but)
+			awaited = cpuset_minus(awaited, &but->on[n]);
+		unsigned nr = number_min(cpuset_count(&awaited), cpuset_count(&here));
+		if (nr && cpus_take_on_node(l->now.topo, &here, nr, &how, &some, NULL) < 0)
 			some = here; /* fewer than are awaited, and no whole cores: all of them */
 		promised = cpuset_or(promised, &some);
 	}
@@ -49,7 +36,7 @@ struct cpuset ledger_promised_cpus(const struct ledger *l, const struct tokenset
 /* CPUs that the shared pool can still give up, beside those that are promised. */
 static unsigned spare_cpus(const struct ledger *l, const struct cpuset *promised)
 {
-	struct cpuset left = cpuset_minus(ledger_shareable_cpus(l), &l->held);
+	struct cpuset left = cpuset_minus(ledger_shareable_cpus(l), &l->now.held);
 	unsigned kept = settings_pool_minimum(l->s) + cpuset_count(promised);
 
 	return cpuset_count(&left) > kept ? cpuset_count(&left) - kept : 0;
@@ -63,13 +50,13 @@ int ledger_may_promise(const struct ledger *l, const struct tokenset *tokens, st
 	unsigned all = 0, spare = spare_cpus(l, &promised);
 	int rc = 0;
 
-	leases_tokens(l->leases, &leased, &claimed);
+	leases_tokens(l->now.leases, &leased, &claimed);
 	nodeset_each (n, tokens->nodes) {
 		struct cpuset new = cpuset_minus(tokens->on[n], &leased.on[n]);
-		struct cpuset here = cpuset_and(free_cpus, &l->t->node[n].cpus);
+		struct cpuset here = cpuset_and(free_cpus, &l->now.topo->node[n].cpus);
 
-		rc = cpus_check_whole_cores(
-			l->t, &l->s->cpu_options, &l->t->cpus, cpuset_count(&tokens->on[n]), e);
+		rc = cpus_check_whole_cores(l->now.topo, &l->s->cpu_options, &l->now.topo->cpus,
+			cpuset_count(&tokens->on[n]), e);
 		if (rc) /* it could not be given what it would come with */
 			return rc;
 		all += cpuset_count(&new);
@@ -77,7 +64,7 @@ int ledger_may_promise(const struct ledger *l, const struct tokenset *tokens, st
 			return err_set(e, EBUSY,
 				"NUMA node %u has %u CPUs left, %u of its tokens are asked for: "
 				"other containers took CPUs there a moment ago",
-				l->t->ids.id[n], cpuset_count(&here), cpuset_count(&new));
+				l->now.topo->ids.id[n], cpuset_count(&here), cpuset_count(&new));
 	}
 	return all > spare ? err_set(e, EBUSY,
 				     "%u CPUs can be given beside what the shared pool needs "
@@ -89,10 +76,10 @@ int ledger_may_promise(const struct ledger *l, const struct tokenset *tokens, st
 int ledger_report_tokens(const struct ledger *l, struct arena *a, struct token_reports *out)
 {
 	struct cpuset promised = ledger_promised_cpus(l, NULL);
-	struct cpuset held = cpuset_or(l->held, &l->left);
+	struct cpuset held = cpuset_or(l->now.held, &l->now.left);
 	struct tokenset leased, claimed;
 	const struct tokens_state now = {
-		.t = l->t,
+		.t = l->now.topo,
 		.s = l->s,
 		.held = &held,
 		.leased = &leased,
@@ -100,6 +87,6 @@ int ledger_report_tokens(const struct ledger *l, struct arena *a, struct token_r
 		.spare = spare_cpus(l, &promised),
 	};
 
-	leases_tokens(l->leases, &leased, &claimed);
+	leases_tokens(l->now.leases, &leased, &claimed);
 	return tokens_report(&now, a, out);
 }

@@ -91,7 +91,7 @@ static struct cpuset free_cpus(const struct taking *q, const struct cpuset *prom
 /* How many the shared pool can give up. The kubelet's gives all. */
 static unsigned spare_cpus(const struct taking *q, const struct cpuset *promised)
 {
-	struct cpuset left = cpuset_minus(ledger_shareable_cpus(q->l), ledger_held_cpus(q->l));
+	struct cpuset left = cpuset_minus(ledger_shareable_cpus(q->l), &ledger_view(q->l)->held);
 	unsigned kept = settings_pool_minimum(q->s) + cpuset_count(promised);
 
 	if (q->decider != DECIDER_NUMAFIT)
@@ -124,7 +124,7 @@ static void take_cpus(const struct taking *q, struct report_resource *cpu)
 
 static uint64_t available_memory(const struct taking *q, unsigned node, unsigned kind)
 {
-	const struct memory_node *m = &ledger_memory(q->l)->node[node];
+	const struct memory_node *m = &ledger_view(q->l)->memory.node[node];
 
 	if (q->s->memory_manager_policy != MANAGER_STATIC)
 		return m->allocatable[kind];
@@ -144,7 +144,7 @@ static int take_memory(const struct taking *q, unsigned kind, struct report_reso
 	nodeset_each (n, q->t->nodes)
 		r->on[n] = (struct report_amounts){
 			.capacity = q->t->node[n].memory[kind],
-			.allocatable = ledger_memory(q->l)->node[n].allocatable[kind],
+			.allocatable = ledger_view(q->l)->memory.node[n].allocatable[kind],
 			.available = available_memory(q, n, kind),
 		};
 	return 0;
@@ -168,7 +168,7 @@ static int take_tokens(const struct taking *q, struct report_resource *r)
 		r->on[node].capacity++;
 		r->on[node].allocatable += tokens.at[i].healthy;
 	}
-	leases_tokens(ledger_leases(q->l), &leased, &claimed);
+	leases_tokens(ledger_view(q->l)->leases, &leased, &claimed);
 	nodeset_each (n, q->t->nodes) /* leased ones are healthy */
 		r->on[n].available = r->on[n].allocatable - cpuset_count(&leased.on[n]);
 	return 0;
@@ -234,7 +234,7 @@ int report_take(struct report *out, const struct ledger *l, const struct setting
 	const struct taking q = {
 		.l = l,
 		.s = s,
-		.t = ledger_topo(l),
+		.t = ledger_view(l)->topo,
 		.f = f,
 		.decider = decider_of(s->mode),
 		.arena = a,

@@ -128,7 +128,7 @@ static int check_width(struct change *c, unsigned nodes)
 
 static int check_pool(struct change *c)
 {
-	struct cpuset left = cpuset_minus(ledger_shareable_cpus(c->l), ledger_held_cpus(c->l));
+	struct cpuset left = cpuset_minus(ledger_shareable_cpus(c->l), &ledger_view(c->l)->held);
 	struct cpuset promised = ledger_promised_cpus(c->l, NULL);
 	unsigned minimum = settings_pool_minimum(c->s);
 	struct text t;
@@ -198,7 +198,7 @@ static int resize_cpus(struct change *c)
 
 	c->d->exclusive = c->count > 0;
 	if (!c->count)
-		c->d->cpus = *ledger_pool(c->l);
+		c->d->cpus = ledger_view(c->l)->pool;
 	else if (c->count > had)
 		rc = grow(c);
 	else if (c->count < had)
@@ -219,7 +219,7 @@ static uint64_t free_bytes(const struct change *c, const struct memory_block *b)
 	uint64_t bytes = 0;
 
 	nodeset_each (n, b->nodes)
-		bytes += ledger_memory(c->l)->node[n].free[b->kind];
+		bytes += ledger_view(c->l)->memory.node[n].free[b->kind];
 	return bytes;
 }
 
@@ -292,7 +292,7 @@ static int check_tokens(struct change *c, const struct holding *h)
 	const struct request had = h->request;
 
 	if (!h->decision.lease || c->count == request_exclusive_cpus(&had) ||
-		c->count == leases_count_of(ledger_leases(c->l), h->request.container_id))
+		c->count == leases_count_of(ledger_view(c->l)->leases, h->request.container_id))
 		return 0;
 	return refuse(c, "UnexpectedAdmissionError",
 		"Resize failed due to its CPUs being those of its numafit.io/cpu, of which it has "
@@ -302,7 +302,7 @@ static int check_tokens(struct change *c, const struct holding *h)
 void resize(const struct ledger *l, const struct settings *s, const struct holding *h,
 	const struct request *req, struct budget *b, struct arena *a, struct decision *d)
 {
-	const struct topo *t = ledger_topo(l);
+	const struct topo *t = ledger_view(l)->topo;
 	struct cpuset none = {0};
 	struct change c = {
 		.l = l,

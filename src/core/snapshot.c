@@ -19,13 +19,13 @@ static void count_containers(struct snapshot *s, const struct ledger *l)
 
 void snapshot_take(struct snapshot *s, const struct ledger *l, const struct settings *settings)
 {
-	const struct topo *t = ledger_topo(l);
-	const struct memory_state *m = ledger_memory(l);
+	const struct topo *t = ledger_view(l)->topo;
+	const struct memory_state *m = &ledger_view(l)->memory;
 
 	memset(s, 0, sizeof *s);
 	s->topo = t;
-	s->pool = *ledger_pool(l);
-	s->held = *ledger_held_cpus(l);
+	s->pool = ledger_view(l)->pool;
+	s->held = ledger_view(l)->held;
 	s->reserved = cpuset_and(settings->reserved_cpus, &t->cpus);
 	count_containers(s, l);
 	nodeset_each (n, t->nodes) {

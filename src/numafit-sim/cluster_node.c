@@ -186,7 +186,7 @@ static void ask_by_advice(const struct cluster_node *n, const struct cluster_mac
 	const struct advice *advice, int64_t now_ms, struct asked *a)
 {
 	const struct cpuset foreign =
-		cpuset_or(m->settings.reserved_cpus, ledger_held_cpus(n->ledger));
+		cpuset_or(m->settings.reserved_cpus, &ledger_view(n->ledger)->held);
 	const struct advice_facts facts = {.node = n->name,
 		.uid = a->pod.uid,
 		.now_ms = now_ms,

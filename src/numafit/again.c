@@ -15,7 +15,7 @@ static void settle(const struct ledger *l, struct answer *out)
 	for (size_t i = 0; i < r->nr_parts; i++)
 		if (r->parts[i].decision.exclusive)
 			own = cpuset_or(own, &r->parts[i].decision.cpus);
-	r->pool = one || r->nr_parts ? ledger_pool_without(l, &own) : *ledger_pool(l);
+	r->pool = one || r->nr_parts ? ledger_pool_without(l, &own) : ledger_view(l)->pool;
 }
 
 static void decide_container(const struct ledger *l, const struct settings *s,

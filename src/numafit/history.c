@@ -130,7 +130,7 @@ static void add(struct history *h, const struct journal_fold *f, const struct re
 		.line = r->op == RECORD_RELEASE || r->op == RECORD_LIVE ? NULL
 									: keep_line(h, line, part),
 		.part = part,
-		.pool_before = *ledger_pool(l),
+		.pool_before = ledger_view(l)->pool,
 		.pool = r->pool,
 	};
 	/* what a journal starts with was told to nobody */

@@ -60,7 +60,7 @@ static void log_rejection(const struct pod *pod, const struct reading *r)
 static struct cpuset foreign_cpus(const struct daemon *d)
 {
 	const struct ledger *l = engine_ledger(d->engine);
-	const struct cpuset had = cpuset_or(*ledger_held_cpus(l), ledger_left_cpus(l));
+	const struct cpuset had = cpuset_or(ledger_view(l)->held, &ledger_view(l)->left);
 
 	return cpuset_or(d->settings.reserved_cpus, &had);
 }

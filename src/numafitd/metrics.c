@@ -80,7 +80,7 @@ static struct metrics_process process(const struct metrics_server *v)
 
 static void count_promised(const struct ledger *l, unsigned promised[NODES_MAX])
 {
-	const struct topo *t = ledger_topo(l);
+	const struct topo *t = ledger_view(l)->topo;
 	struct cpuset cpus = ledger_promised_cpus(l, NULL);
 
 	nodeset_each (n, t->nodes)

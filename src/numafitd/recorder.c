@@ -113,7 +113,7 @@ static int append_pool(struct daemon *d, struct err *e)
 		.op = RECORD_RELEASE,
 		.cause = "snapshot",
 		.container_id = "",
-		.pool = *ledger_pool(l),
+		.pool = ledger_view(l)->pool,
 	};
 
 	return ledger_count(l) ? 0 : append_record(d, &r, e);
@@ -272,17 +272,17 @@ static int record(void *ctx, const struct record *r, struct err *e)
 void recorder_count_change(struct daemon *d)
 {
 	const struct ledger *l = engine_ledger(d->engine);
-	const struct topo *t = ledger_topo(l);
+	const struct topo *t = ledger_view(l)->topo;
 	uint64_t left = cpuset_count(&t->cpus);
 
 	nodeset_each (n, t->nodes)
 		for (unsigned k = 0; k < t->nr_kinds; k++)
-			left += ledger_memory(l)->node[n].free[k];
-	if (left == d->free_before && cpuset_equal(ledger_held_cpus(l), &d->held_before))
+			left += ledger_view(l)->memory.node[n].free[k];
+	if (left == d->free_before && cpuset_equal(&ledger_view(l)->held, &d->held_before))
 		return;
 	d->generation++;
 	d->free_before = left;
-	d->held_before = *ledger_held_cpus(l);
+	d->held_before = ledger_view(l)->held;
 }
 
 /* A container that is gone is gone, whether that could be recorded or not. */

@@ -169,7 +169,7 @@ static void count_tokens(const struct daemon *d, struct status_kubelet *out)
 		out->tokens = (unsigned)all.nr;
 	for (unsigned i = 0; i < out->tokens; i++)
 		out->unhealthy += !all.at[i].healthy;
-	leases_tokens(ledger_leases(l), &leased, &claimed);
+	leases_tokens(ledger_view(l)->leases, &leased, &claimed);
 	out->leased = tokenset_count(&leased);
 	out->waiting = out->leased - tokenset_count(&claimed);
 	arena_fini(&a);

@@ -111,7 +111,7 @@ void teller_note_change(struct daemon *d)
 {
 	struct teller *t = d->teller;
 
-	if (!t || t->gathers || !ledger_nr_misplaced(engine_ledger(d->engine)))
+	if (!t || t->gathers || !ledger_view(engine_ledger(d->engine))->nr_misplaced)
 		return;
 	t->gathers = true;
 	loop_timer_set(t->timer, GATHER_MS);

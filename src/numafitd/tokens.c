@@ -38,7 +38,8 @@ static size_t prefer(void *ctx, const struct preferred_ask *ask, struct arena *a
 
 	struct budget budget = budget_of(v->d->settings.merge_visit_budget);
 
-	return tokens_prefer(ledger_topo(engine_ledger(v->d->engine)), &wish, &budget, a, out);
+	return tokens_prefer(
+		ledger_view(engine_ledger(v->d->engine))->topo, &wish, &budget, a, out);
 }
 
 static int tokens_of(

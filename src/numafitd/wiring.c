@@ -234,7 +234,7 @@ static void log_left(const struct daemon *d)
 			"containers=%u confined=%u cpus=%s text=\"no container gets these CPUs for "
 			"itself\" action=\"make them anew, or set onAdopt to place and restart "
 			"numafitd\"",
-			nr, confined, cpuset_format(ledger_left_cpus(l), cpus, sizeof cpus));
+			nr, confined, cpuset_format(&ledger_view(l)->left, cpus, sizeof cpus));
 }
 
 static void on_synchronize(void *ctx, const struct nri_inventory *what, struct nri_reply *reply)

@@ -42,7 +42,7 @@ static struct ledger *make_ledger(
 /* Whatever the names, our own reader finds the same free CPUs. */
 static void check(const char *text, const struct topo *t, const struct ledger *l, struct arena *a)
 {
-	struct cpuset left = cpuset_minus(t->cpus, ledger_held_cpus(l));
+	struct cpuset left = cpuset_minus(t->cpus, &ledger_view(l)->held);
 	struct volcano_node read;
 	json_t *v;
 

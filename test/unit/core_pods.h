@@ -92,8 +92,8 @@ static inline struct world *world_new(
 static inline void assert_same_ledger(const struct ledger *a, const struct ledger *b)
 {
 	assert_int_equal(ledger_count(a), ledger_count(b));
-	assert_true(cpuset_equal(ledger_pool(a), ledger_pool(b)) || ledger_count(a) == 0);
-	assert_true(cpuset_equal(ledger_held_cpus(a), ledger_held_cpus(b)));
+	assert_true(cpuset_equal(&ledger_view(a)->pool, &ledger_view(b)->pool) || ledger_count(a) == 0);
+	assert_true(cpuset_equal(&ledger_view(a)->held, &ledger_view(b)->held));
 	for (size_t i = 0; i < ledger_count(a); i++) {
 		const struct holding *x = ledger_at(a, i), *y = ledger_at(b, i);
 

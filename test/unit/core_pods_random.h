@@ -102,7 +102,7 @@ static inline void change_settings(struct settings *s, struct random *r)
 static inline void the_settings_change(struct world *w, struct random *r)
 {
 	const struct ledger *l = engine_ledger(w->g);
-	size_t nr = ledger_count(l), misplaced = ledger_nr_misplaced(l);
+	size_t nr = ledger_count(l), misplaced = ledger_view(l)->nr_misplaced;
 	struct decision *before = calloc(nr + 1, sizeof *before);
 	const struct settings old = w->s;
 	struct err e;
@@ -115,7 +115,7 @@ static inline void the_settings_change(struct world *w, struct random *r)
 		w->s = old;
 	}
 	assert_int_equal(ledger_count(l), nr);
-	assert_int_equal(ledger_nr_misplaced(l), misplaced);
+	assert_int_equal(ledger_view(l)->nr_misplaced, misplaced);
 	for (size_t i = 0; i < nr; i++)
 		assert_memory_equal(&ledger_at(l, i)->decision, &before[i], sizeof *before);
 	free(before);

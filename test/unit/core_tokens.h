@@ -67,11 +67,11 @@ static inline void same_leases(const struct ledger *a, const struct ledger *b)
 	struct lease x, y;
 	size_t at = 0, bt = 0;
 
-	while (leases_next(ledger_leases(a), &at, &x)) {
-		assert_true(leases_next(ledger_leases(b), &bt, &y));
+	while (leases_next(ledger_view(a)->leases, &at, &x)) {
+		assert_true(leases_next(ledger_view(b)->leases, &bt, &y));
 		assert_memory_equal(&x, &y, sizeof x);
 	}
-	assert_false(leases_next(ledger_leases(b), &bt, &y));
+	assert_false(leases_next(ledger_view(b)->leases, &bt, &y));
 }
 
 static inline void sound(const struct node *n)
@@ -82,8 +82,8 @@ static inline void sound(const struct node *n)
 	if (ledger_check(a, &e) || ledger_check(b, &e))
 		fail_msg("%s", e.text);
 	assert_int_equal(ledger_count(a), ledger_count(b));
-	assert_true(cpuset_equal(ledger_held_cpus(a), ledger_held_cpus(b)));
-	assert_true(cpuset_equal(ledger_pool(a), ledger_pool(b)));
+	assert_true(cpuset_equal(&ledger_view(a)->held, &ledger_view(b)->held));
+	assert_true(cpuset_equal(&ledger_view(a)->pool, &ledger_view(b)->pool));
 	same_leases(a, b);
 }
 

@@ -60,7 +60,7 @@ static inline void writer_start_journal(struct writer *w, const char *path, int6
 		engine_dump(w->engine, now_ms, writer_record, w, &e))
 		fail_msg("%s", e.text);
 	pool.container_id = "";
-	pool.pool = *ledger_pool(l);
+	pool.pool = ledger_view(l)->pool;
 	if (!ledger_count(l))
 		assert_int_equal(writer_record(w, &pool, NULL), 0);
 	assert_int_equal(journal_keep(path, JOURNAL_PREVIOUS, NULL), 0);

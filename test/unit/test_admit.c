@@ -60,7 +60,7 @@ static struct decision place(struct node *n, const struct request *req)
 
 	if (d.admit) {
 		struct cpuset pool =
-			d.exclusive ? ledger_pool_without(n->l, &d.cpus) : *ledger_pool(n->l);
+			d.exclusive ? ledger_pool_without(n->l, &d.cpus) : ledger_view(n->l)->pool;
 
 		assert_int_equal(ledger_set_pool(n->l, &pool, NULL), 0);
 		ledger_commit(n->l, req, &d);
@@ -164,7 +164,7 @@ static void shared_containers_get_the_pool_and_all_memory_nodes(void **state)
 
 		assert_true(d.admit);
 		assert_false(d.exclusive);
-		assert_true(cpuset_equal(&d.cpus, ledger_pool(n->l)));
+		assert_true(cpuset_equal(&d.cpus, &ledger_view(n->l)->pool));
 		assert_int_equal(d.mems.bits, 0xff);
 		assert_int_equal(d.nr_blocks, 0);
 	}
@@ -215,7 +215,7 @@ static void a_guaranteed_container_with_part_of_a_cpu_shares_cpus_but_has_its_me
 	(void)state;
 	assert_true(d.admit);
 	assert_false(d.exclusive);
-	assert_true(cpuset_equal(&d.cpus, ledger_pool(n->l)));
+	assert_true(cpuset_equal(&d.cpus, &ledger_view(n->l)->pool));
 	assert_int_equal(d.mems.bits, 1);
 	node_free(n);
 }
@@ -271,7 +271,7 @@ static void reserved_cpus_are_never_given_and_stay_in_the_pool(void **state)
 	struct decision d = place(n, &req);
 	assert_true(d.admit);
 	assert_false(cpuset_intersects(&d.cpus, &n->s.reserved_cpus));
-	assert_true(cpuset_equal(ledger_pool(n->l), &n->s.reserved_cpus));
+	assert_true(cpuset_equal(&ledger_view(n->l)->pool, &n->s.reserved_cpus));
 	d = place(n, &more);
 	assert_false(d.admit);
 	node_free(n);

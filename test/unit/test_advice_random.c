@@ -89,7 +89,7 @@ static struct engine *copy_of(struct advised *x, const struct engine_hooks *hook
 					 &(const struct record){.op = RECORD_RELEASE,
 						 .cause = "snapshot",
 						 .container_id = "",
-						 .pool = *ledger_pool(engine_ledger(x->w->g))},
+						 .pool = ledger_view(engine_ledger(x->w->g))->pool},
 					 NULL),
 			0);
 	return g;
@@ -155,7 +155,7 @@ static bool is_conflict(const struct advised *x, const struct request *req, stru
 	const struct ledger *l = engine_ledger(x->w->g);
 	struct cpuset there = topo_cpus_of(x->w->t, asked);
 
-	there = cpuset_minus(there, ledger_held_cpus(l));
+	there = cpuset_minus(there, &ledger_view(l)->held);
 	there = cpuset_minus(there, &x->w->s.reserved_cpus);
 	if (cpuset_count(&there) < request_exclusive_cpus(req))
 		return true;
@@ -164,7 +164,7 @@ static bool is_conflict(const struct advised *x, const struct request *req, stru
 		uint64_t bytes = 0;
 
 		nodeset_each (n, asked)
-			bytes += ledger_memory(l)->node[n].free[kind];
+			bytes += ledger_view(l)->memory.node[n].free[kind];
 		if (bytes < req->ask.memory[i].bytes)
 			return true;
 	}
@@ -221,7 +221,7 @@ static void others_are_the_same(
 		assert_int_equal(a->state, b->state);
 	}
 	assert_int_equal(nr, 0);
-	assert_false(cpuset_intersects(ledger_pool(with), ledger_held_cpus(with)));
+	assert_false(cpuset_intersects(&ledger_view(with)->pool, &ledger_view(with)->held));
 }
 
 static void only_the_pool_moves(const struct ledger *l, const struct update_list *ups)
@@ -230,7 +230,7 @@ static void only_the_pool_moves(const struct ledger *l, const struct update_list
 		const struct holding *h = ledger_find(l, ups->at[i].container_id);
 
 		assert_false(h->decision.exclusive);
-		assert_true(cpuset_equal(&ups->at[i].cpus, ledger_pool(l)));
+		assert_true(cpuset_equal(&ups->at[i].cpus, &ledger_view(l)->pool));
 		assert_int_equal(ups->at[i].mems.bits, h->decision.mems.bits);
 	}
 }
@@ -251,7 +251,7 @@ static void both_are_sound(const struct twin *with, const struct twin *without)
 static unsigned free_on(const struct advised *x, unsigned node)
 {
 	struct cpuset free =
-		cpuset_minus(x->w->t->node[node].cpus, ledger_held_cpus(engine_ledger(x->w->g)));
+		cpuset_minus(x->w->t->node[node].cpus, &ledger_view(engine_ledger(x->w->g))->held);
 
 	return cpuset_count(&free);
 }
@@ -275,7 +275,7 @@ static struct nodeset likely_nodes(struct advised *x)
 static void name_cpus(struct advised *x, struct made *m)
 {
 	struct cpuset taken =
-		cpuset_or(x->w->s.reserved_cpus, ledger_held_cpus(engine_ledger(x->w->g)));
+		cpuset_or(x->w->s.reserved_cpus, &ledger_view(engine_ledger(x->w->g))->held);
 	struct cpuset cpus = {0};
 	char list[CPUSET_TEXT_MAX];
 

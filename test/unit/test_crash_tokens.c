@@ -188,7 +188,7 @@ static void no_token_is_lost_for_ever(struct rig *r, struct journal_fold *f)
 		(void)engine_see_tokens(later, f->last_ms + i * much_later_ms, &shown);
 	if (ledger_check(engine_ledger(later), &e) < 0)
 		fail_msg("%s", e.text);
-	leases_tokens(ledger_leases(engine_ledger(later)), &leased, &claimed);
+	leases_tokens(ledger_view(engine_ledger(later))->leases, &leased, &claimed);
 	are_the_same_tokens(r, "tokens that are leased", &leased, shown);
 	are_the_same_tokens(r, "tokens that containers run on", &claimed, tokens_of_pods(r, true));
 	engine_free(later);
@@ -482,7 +482,7 @@ static bool all_tokens_are_leased(struct rig *r)
 	bool all = true;
 
 	read_journal(r, &f);
-	leases_tokens(ledger_leases(engine_ledger(f.engine)), &leased, &claimed);
+	leases_tokens(ledger_view(engine_ledger(f.engine))->leases, &leased, &claimed);
 	tokenset_each (k, &given)
 		all = all && tokenset_has(&leased, k);
 	journal_fold_fini(&f);

@@ -131,8 +131,8 @@ static void check_same_ledger(struct node *n)
 	const struct ledger *a = engine_ledger(n->g), *b = engine_ledger(n->folded);
 
 	assert_int_equal(ledger_count(a), ledger_count(b));
-	assert_true(cpuset_equal(ledger_pool(a), ledger_pool(b)));
-	assert_true(cpuset_equal(ledger_held_cpus(a), ledger_held_cpus(b)));
+	assert_true(cpuset_equal(&ledger_view(a)->pool, &ledger_view(b)->pool));
+	assert_true(cpuset_equal(&ledger_view(a)->held, &ledger_view(b)->held));
 	for (size_t i = 0; i < ledger_count(a); i++) {
 		const struct holding *x = ledger_at(a, i), *y = ledger_at(b, i);
 
@@ -287,7 +287,7 @@ static void a_step_is_a_quarter_of_the_node_at_most(void **state)
 	(void)state;
 	(void)create(n, "web", QOS_BURSTABLE, 1000, 0);
 	assert_true(create(n, "x", QOS_GUARANTEED, 2000, GIB(1)).admit);
-	struct cpuset gone = cpuset_minus(n->t->cpus, ledger_pool(engine_ledger(n->g)));
+	struct cpuset gone = cpuset_minus(n->t->cpus, &ledger_view(engine_ledger(n->g))->pool);
 	assert_int_equal(cpuset_count(&gone), 4); /* its own and 2 of 8 ahead of need */
 	node_free(n);
 }
@@ -303,10 +303,10 @@ static void the_pool_grows_back_once_much_lies_idle(void **state)
 	while (n->nr > 1)
 		stop(n, 1);
 	check(n);
-	struct cpuset idle = cpuset_minus(n->t->cpus, ledger_pool(engine_ledger(n->g)));
+	struct cpuset idle = cpuset_minus(n->t->cpus, &ledger_view(engine_ledger(n->g))->pool);
 	assert_in_range(cpuset_count(&idle), 0, 4);
 	struct cpuset web = cpus_in_force(&n->run[0]);
-	assert_true(cpuset_equal(&web, ledger_pool(engine_ledger(n->g))));
+	assert_true(cpuset_equal(&web, &ledger_view(engine_ledger(n->g))->pool));
 	node_free(n);
 }
 
@@ -391,7 +391,7 @@ static void running_containers_are_adopted_where_they_run(void **state)
 	check(after);
 	assert_int_equal(after->updates, 0); /* nobody had to move */
 	assert_true(cpuset_equal(
-		ledger_held_cpus(engine_ledger(n->g)), ledger_held_cpus(engine_ledger(after->g))));
+		&ledger_view(engine_ledger(n->g))->held, &ledger_view(engine_ledger(after->g))->held));
 	for (size_t i = 0; i < ledger_count(engine_ledger(n->g)); i++) {
 		const struct holding *x = ledger_at(engine_ledger(n->g), i),
 				     *y = ledger_at(engine_ledger(after->g), i);
@@ -502,7 +502,7 @@ static void a_running_container_that_fits_nowhere_goes_on_in_the_shared_pool(voi
 	assert_false(h->decision.exclusive || h->decision.preferred);
 	assert_non_null(strstr(h->decision.message, "Topology locality"));
 	assert_int_equal(ups.nr, 1);
-	assert_true(cpuset_equal(&ups.at[0].cpus, ledger_pool(engine_ledger(n->g))));
+	assert_true(cpuset_equal(&ups.at[0].cpus, &ledger_view(engine_ledger(n->g))->pool));
 	vec_fini(&ups);
 	node_free(n);
 }
@@ -566,7 +566,7 @@ static void an_annotation_gives_no_more_cpus_than_the_request(void **state)
 		&(const struct inventory){
 			&thief, &(const struct placement *){&claim}, 1, NULL, 0, NULL},
 		&ups);
-	assert_true(cpuset_empty(ledger_held_cpus(engine_ledger(n->g))));
+	assert_true(cpuset_empty(&ledger_view(engine_ledger(n->g))->held));
 	vec_fini(&ups);
 	node_free(n);
 }
@@ -612,7 +612,7 @@ static void a_record_that_contradicts_the_ones_before_is_refused(void **state)
 		.container_id = "other",
 		.request = &other,
 		.decision = &d,
-		.pool = *ledger_pool(engine_ledger(n->g))};
+		.pool = ledger_view(engine_ledger(n->g))->pool};
 	struct err e;
 
 	(void)state;

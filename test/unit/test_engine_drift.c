@@ -74,7 +74,7 @@ static void check(struct node *n)
 		assert_string_equal(x->decision.message, y->decision.message);
 		assert_int_equal(x->decision.lost_cpus, y->decision.lost_cpus);
 	}
-	assert_true(ledger_count(a) == 0 || cpuset_equal(ledger_pool(a), ledger_pool(b)));
+	assert_true(ledger_count(a) == 0 || cpuset_equal(&ledger_view(a)->pool, &ledger_view(b)->pool));
 	engine_free(folded);
 }
 
@@ -216,7 +216,7 @@ static void who_loses_all_goes_to_another_node_or_into_the_pool(void **state)
 			assert_int_equal(cpuset_count(&h->decision.cpus), 8);
 		else
 			assert_true(
-				cpuset_equal(&h->decision.cpus, ledger_pool(engine_ledger(n->g))));
+				cpuset_equal(&h->decision.cpus, &ledger_view(engine_ledger(n->g))->pool));
 		set_offline(n, (struct cpuset){0});
 		assert_int_equal(cpuset_count(&h->decision.cpus), 8);
 		assert_true(h->decision.exclusive);
@@ -244,10 +244,10 @@ static void the_pool_follows_and_is_never_empty(void **state)
 	n->g = engine_new(n->t, &n->s, &(struct engine_hooks){.ctx = n, .record = keep});
 	big = ask("big", QOS_GUARANTEED, 63000, 0);
 	assert_non_null(create(n, &big));
-	pool = *ledger_pool(engine_ledger(n->g));
+	pool = ledger_view(engine_ledger(n->g))->pool;
 	assert_true(cpuset_equal(&pool, &reserved));
 	set_offline(n, reserved);
-	assert_false(cpuset_empty(ledger_pool(engine_ledger(n->g))));
+	assert_false(cpuset_empty(&ledger_view(engine_ledger(n->g))->pool));
 	h = ledger_find(engine_ledger(n->g), "big");
 	assert_non_null(strstr(h->decision.message,
 		"CPUs are offline: all that the shared pool had; not replaced: "));
@@ -322,7 +322,7 @@ static void parts_that_wait_move_as_well(void **state)
 	assert_int_equal(cpuset_count(&init->decision.cpus), 4);
 	assert_int_equal(cpuset_count(&app->decision.cpus), 6);
 	assert_int_equal(init->state, HOLDING_WAITING);
-	assert_int_equal(ledger_nr_misplaced(l), 0);
+	assert_int_equal(ledger_view(l)->nr_misplaced, 0);
 	node_free(n);
 }
 

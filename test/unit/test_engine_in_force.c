@@ -98,8 +98,8 @@ static void node_free(struct node *n)
 	if (ledger_check(a, &e) || ledger_check(b, &e))
 		fail_msg("%s", e.text);
 	assert_int_equal(ledger_count(a), ledger_count(b));
-	assert_true(cpuset_equal(ledger_held_cpus(a), ledger_held_cpus(b)));
-	assert_true(cpuset_equal(ledger_pool(a), ledger_pool(b)));
+	assert_true(cpuset_equal(&ledger_view(a)->held, &ledger_view(b)->held));
+	assert_true(cpuset_equal(&ledger_view(a)->pool, &ledger_view(b)->pool));
 	vec_fini(&n->ups);
 	engine_free(n->g);
 	engine_free(n->folded);
@@ -213,7 +213,7 @@ static void who_shares_is_set_when_the_report_only_happens_to_be_right(void **st
 	(void)state;
 	for (unsigned i = 0; i < 2; i++) {
 		struct node *n = node_new();
-		const struct cpuset small = *ledger_pool(engine_ledger(n->g));
+		const struct cpuset small = ledger_view(engine_ledger(n->g))->pool;
 		char list[CPUSET_TEXT_MAX];
 
 		if (states[i] == IN_FORCE_SHOWN) /* by its cgroup */
@@ -221,7 +221,7 @@ static void who_shares_is_set_when_the_report_only_happens_to_be_right(void **st
 		synchronize(n, &n->log, states[i]); /* web is gone */
 		const struct update *told = update_of(n, "log");
 		assert_non_null(told);
-		assert_cpus(told->cpus, *ledger_pool(engine_ledger(n->g)));
+		assert_cpus(told->cpus, ledger_view(engine_ledger(n->g))->pool);
 		assert_false(cpuset_equal(&told->cpus, &small));
 		node_free(n);
 	}
@@ -365,7 +365,7 @@ static void what_is_found_later_is_told_and_resized(void **state)
 	synchronize(n, NULL, IN_FORCE_SHOWN);
 	engine_note_in_force(n->g, 0, &gone);
 	engine_note_in_force(n->g, 0, &found);
-	assert_int_equal(ledger_nr_misplaced(engine_ledger(n->g)), 0);
+	assert_int_equal(ledger_view(engine_ledger(n->g))->nr_misplaced, 0);
 	found.cpus = "0-1";
 	engine_note_in_force(n->g, 0, &found);
 	assert_true(held(n, "web")->misplaced);

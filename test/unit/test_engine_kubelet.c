@@ -84,7 +84,7 @@ static bool compare_pod(struct world *w, struct node *n, struct guest *p, struct
 			stop(w, p, i);
 	}
 	for (unsigned i = 0; i < w->t->ids.nr; i++)
-		assert_memory_equal(ledger_memory(engine_ledger(w->g))->node[i].free,
+		assert_memory_equal(ledger_view(engine_ledger(w->g))->memory.node[i].free,
 			node_books(n)->memory.node[i].free,
 			sizeof node_books(n)->memory.node[i].free);
 	return true;

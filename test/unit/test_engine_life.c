@@ -50,8 +50,8 @@ static void node_free(struct node *n)
 	if (ledger_check(a, &e) || ledger_check(b, &e))
 		fail_msg("%s", e.text);
 	assert_int_equal(ledger_count(a), ledger_count(b));
-	assert_true(cpuset_equal(ledger_held_cpus(a), ledger_held_cpus(b)));
-	assert_true(cpuset_equal(ledger_pool(a), ledger_pool(b)));
+	assert_true(cpuset_equal(&ledger_view(a)->held, &ledger_view(b)->held));
+	assert_true(cpuset_equal(&ledger_view(a)->pool, &ledger_view(b)->pool));
 	vec_fini(&n->ups);
 	engine_free(n->g);
 	engine_free(n->folded);
@@ -116,7 +116,7 @@ static void a_container_that_grows_moves_the_others_in_the_same_reply(void **sta
 	web.ask.cpu_milli = 2000; /* and gives back */
 	assert_true(engine_update(n->g, 0, &web, &d, &n->ups));
 	assert_int_equal(cpuset_count(&d.cpus), 2);
-	assert_int_equal(cpuset_count(ledger_held_cpus(engine_ledger(n->g))), 2);
+	assert_int_equal(cpuset_count(&ledger_view(engine_ledger(n->g))->held), 2);
 	node_free(n);
 }
 
@@ -325,7 +325,7 @@ static void it_has_shrunk_while_nobody_listened(bool annotated)
 	const struct holding *h = ledger_find(engine_ledger(n->g), "web");
 	assert_false(h->decision.exclusive || h->decision.left);
 	assert_int_equal(n->ups.nr, 1);
-	assert_true(cpuset_equal(&n->ups.at[0].cpus, ledger_pool(engine_ledger(n->g))));
+	assert_true(cpuset_equal(&n->ups.at[0].cpus, &ledger_view(engine_ledger(n->g))->pool));
 	node_free(n);
 }
 
@@ -424,7 +424,7 @@ static void what_is_left_is_placed_when_somebody_sets_its_cpus(void **state)
 	assert_true(ledger_find(engine_ledger(n->g), "stray")->decision.left);
 	same.cpus = "1-4";
 	assert_true(engine_update(n->g, 0, &same, &d, &n->ups));
-	assert_true(d.admit && !d.left && cpuset_equal(&d.cpus, ledger_pool(engine_ledger(n->g))));
+	assert_true(d.admit && !d.left && cpuset_equal(&d.cpus, &ledger_view(engine_ledger(n->g))->pool));
 	assert_false(ledger_find(engine_ledger(n->g), "stray")->decision.left);
 	node_free(n);
 }
@@ -466,8 +466,8 @@ static void with_strict_reservation_the_pool_never_grows_into_the_reserved_cpus(
 	n->folded = engine_new(n->t, &n->s, &hooks);
 	assert_true(create(n, &web).admit);
 	engine_release(n->g, 0, "stop", "web", &n->ups);
-	assert_int_equal(cpuset_count(ledger_pool(engine_ledger(n->g))), 63);
-	assert_false(cpuset_has(ledger_pool(engine_ledger(n->g)), 0));
+	assert_int_equal(cpuset_count(&ledger_view(engine_ledger(n->g))->pool), 63);
+	assert_false(cpuset_has(&ledger_view(engine_ledger(n->g))->pool, 0));
 	node_free(n);
 }
 
@@ -763,7 +763,7 @@ static void shadow_compares_and_follows_the_kubelet(void **state)
 		if (*cases[i].cpus) {
 			struct cpuset theirs = list(cases[i].cpus);
 
-			assert_true(cpuset_equal(ledger_held_cpus(engine_ledger(n->g)), &theirs));
+			assert_true(cpuset_equal(&ledger_view(engine_ledger(n->g))->held, &theirs));
 		}
 		node_free(n);
 	}
@@ -781,7 +781,7 @@ static void shadow_says_what_it_would_have_refused(void **state)
 	engine_shadow(n->g, 0, &big, &ours, &c);
 	assert_false(ours.admit || c.agrees);
 	assert_string_equal(c.text, "numafit would have refused it: TopologyAffinityError");
-	assert_int_equal(cpuset_count(ledger_held_cpus(engine_ledger(n->g))), 12);
+	assert_int_equal(cpuset_count(&ledger_view(engine_ledger(n->g))->held), 12);
 	node_free(n);
 }
 

@@ -33,7 +33,7 @@ static uint64_t reserved_bytes(const struct world *w)
 	uint64_t bytes = 0;
 
 	nodeset_each (n, w->t->nodes)
-		bytes += ledger_memory(engine_ledger(w->g))->node[n].reserved[0];
+		bytes += ledger_view(engine_ledger(w->g))->memory.node[n].reserved[0];
 	return bytes;
 }
 
@@ -69,7 +69,7 @@ static void later_containers_take_over_from_the_init_container(void **state)
 
 	(void)state;
 	assert_true(run_pod(w, p, false).admit);
-	assert_int_equal(cpuset_count(ledger_held_cpus(engine_ledger(w->g))), 6); /* not 10 */
+	assert_int_equal(cpuset_count(&ledger_view(engine_ledger(w->g))->held), 6); /* not 10 */
 	assert_true(cpuset_within(&held(w, p, 1)->decision.cpus, &held(w, p, 0)->decision.cpus));
 	world_free(w);
 }
@@ -78,7 +78,7 @@ static void what_does_not_fit_is_refused_at_once_and_nothing_is_held(void **stat
 {
 	struct world *w = world_new(POLICY_SINGLE_NUMA_NODE, SCOPE_CONTAINER, 0, false);
 	struct guest *p = web(w, 0);
-	struct cpuset pool = *ledger_pool(engine_ledger(w->g));
+	struct cpuset pool = ledger_view(engine_ledger(w->g))->pool;
 
 	(void)state;
 	p->part[3].cpu_milli = 9000;
@@ -89,7 +89,7 @@ static void what_does_not_fit_is_refused_at_once_and_nothing_is_held(void **stat
 		d.message, "container p3: Resources cannot be allocated with Topology locality");
 	assert_int_equal(w->nr_records[RECORD_REFUSE], 1);
 	assert_int_equal(ledger_count(engine_ledger(w->g)), 0);
-	assert_true(cpuset_equal(&pool, ledger_pool(engine_ledger(w->g))));
+	assert_true(cpuset_equal(&pool, &ledger_view(engine_ledger(w->g))->pool));
 	assert_int_equal(reserved_bytes(w), 0);
 	world_free(w);
 }
@@ -209,7 +209,7 @@ static void a_container_that_stops_and_comes_again_gets_the_same(void **state)
 	struct decision again = start(w, p, 0);
 	assert_int_equal(again.source, SOURCE_HELD);
 	assert_true(cpuset_equal(&first.cpus, &again.cpus));
-	assert_true(cpuset_equal(&first.cpus, ledger_held_cpus(engine_ledger(w->g))));
+	assert_true(cpuset_equal(&first.cpus, &ledger_view(engine_ledger(w->g))->held));
 	again = start(w, p, 0); /* before the runtime has told that the last one is dead */
 	assert_true(cpuset_equal(&first.cpus, &again.cpus));
 	world_free(w);
@@ -223,11 +223,11 @@ static void the_pool_does_not_grow_into_what_waits(void **state)
 	(void)state;
 	assert_true(run_pod(w, p, false).admit);
 	assert_true(start(w, p, 2).admit);
-	struct cpuset pool = *ledger_pool(engine_ledger(w->g));
+	struct cpuset pool = ledger_view(engine_ledger(w->g))->pool;
 	stop(w, p, 2);
-	assert_true(cpuset_equal(&pool, ledger_pool(engine_ledger(w->g))));
+	assert_true(cpuset_equal(&pool, &ledger_view(engine_ledger(w->g))->pool));
 	gone(w, p);
-	assert_true(cpuset_equal(&w->t->cpus, ledger_pool(engine_ledger(w->g))));
+	assert_true(cpuset_equal(&w->t->cpus, &ledger_view(engine_ledger(w->g))->pool));
 	world_free(w);
 }
 
@@ -284,7 +284,7 @@ static void shared_containers_make_room_before_any_container_of_the_pod_runs(voi
 	assert_true(create(w, web_pod, 0).admit);
 	assert_int_equal(w->updates, 1);
 	struct cpuset now = cpus_of(&shared->run[0]);
-	assert_true(cpuset_equal(&now, ledger_pool(engine_ledger(w->g))));
+	assert_true(cpuset_equal(&now, &ledger_view(engine_ledger(w->g))->pool));
 	world_free(w);
 }
 
@@ -362,7 +362,7 @@ static void a_record_that_cannot_be_kept_refuses_the_pod_and_changes_nothing(voi
 {
 	struct world *w = world_new(POLICY_RESTRICTED, SCOPE_CONTAINER, 2, false);
 	struct guest *p = web(w, 0);
-	struct cpuset pool = *ledger_pool(engine_ledger(w->g));
+	struct cpuset pool = ledger_view(engine_ledger(w->g))->pool;
 
 	(void)state;
 	w->failing = true;
@@ -370,7 +370,7 @@ static void a_record_that_cannot_be_kept_refuses_the_pod_and_changes_nothing(voi
 	assert_false(d.admit);
 	assert_non_null(strstr(d.message, "no space left on device"));
 	assert_int_equal(ledger_count(engine_ledger(w->g)), 0);
-	assert_true(cpuset_equal(&pool, ledger_pool(engine_ledger(w->g))));
+	assert_true(cpuset_equal(&pool, &ledger_view(engine_ledger(w->g))->pool));
 	w->failing = false;
 	assert_true(run_pod(w, p, false).admit);
 	w->failing = true;
@@ -429,7 +429,7 @@ static void who_runs_already_is_held_even_if_that_cannot_be_recorded(void **stat
 	w->failing = true;
 	synchronize(w);
 	assert_int_equal(ledger_find(engine_ledger(w->g), p->run[0].id)->state, HOLDING_LIVE);
-	assert_int_equal(cpuset_count(ledger_held_cpus(engine_ledger(w->g))), 2);
+	assert_int_equal(cpuset_count(&ledger_view(engine_ledger(w->g))->held), 2);
 	assert_int_equal(w->updates, 1);
 	w->failing = false;
 	fold_anew(w); /* as the journal does once it can be written again */
@@ -447,7 +447,7 @@ static void records_that_hold_what_is_taken_are_refused(void **state)
 	(void)state;
 	assert_true(run_pod(w, p, false).admit);
 	struct decision claimed = start(w, p, 2);
-	r.pool = *ledger_pool(engine_ledger(w->g));
+	r.pool = ledger_view(engine_ledger(w->g))->pool;
 	r.container_id = p->sandbox;
 	part.request = held(w, p, 3)->request;
 	part.decision = held(w, p, 3)->decision;
@@ -483,7 +483,7 @@ static void a_part_that_shrinks_gives_back_what_no_other_part_holds(void **state
 	wish.ask.cpu_milli = 1000;
 	struct decision d = update(w, &p->run[2], &wish);
 	assert_true(d.admit && cpuset_count(&d.cpus) == 1 && cpuset_within(&d.cpus, &had));
-	assert_true(cpuset_within(&of_init, ledger_held_cpus(engine_ledger(w->g))));
+	assert_true(cpuset_within(&of_init, &ledger_view(engine_ledger(w->g))->held));
 	world_free(w);
 }
 
@@ -540,7 +540,7 @@ static void who_got_cpus_of_its_own_by_a_resize_keeps_them_without_the_journal(v
 	struct cpuset had = update(w, &p->run[0], &wish).cpus;
 	assert_int_equal(cpuset_count(&had), 2);
 	lose_the_journal(w);
-	assert_true(cpuset_equal(&had, ledger_held_cpus(engine_ledger(w->g))));
+	assert_true(cpuset_equal(&had, &ledger_view(engine_ledger(w->g))->held));
 	world_free(w);
 }
 

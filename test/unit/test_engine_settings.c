@@ -59,7 +59,7 @@ static void the_pool_changes_for_newcomers_and_with_its_next_move_for_all(void *
 	(void)state;
 	assert_true(runs_on_cpu_0(shared));
 	be_strict(w, true);
-	assert_false(has_cpu_0(ledger_pool(engine_ledger(w->g))));
+	assert_false(has_cpu_0(&ledger_view(engine_ledger(w->g))->pool));
 	assert_false(runs_on_cpu_0(newcomer(w, 2, QOS_BEST_EFFORT, 0)));
 	assert_true(runs_on_cpu_0(shared));
 	assert_int_equal(w->updates, 0);
@@ -108,7 +108,7 @@ static void the_pool_never_becomes_empty(void **state)
 	w->s.shared_pool_minimum = 2;
 	(void)newcomer(
 		w, 2, QOS_GUARANTEED, 58); /* of 64: all that are neither reserved nor held */
-	assert_int_equal(cpuset_count(ledger_pool(engine_ledger(w->g))), 2);
+	assert_int_equal(cpuset_count(&ledger_view(engine_ledger(w->g))->pool), 2);
 	w->s.cpu_options.strict_cpu_reservation = true;
 	assert_int_equal(engine_settings_changed(w->g, &e), -EBUSY);
 	assert_non_null(strstr(e.text, "strict-cpu-reservation"));

@@ -13,7 +13,7 @@ static unsigned healthy_on(const struct node *n, unsigned node)
 	unsigned nr = 0;
 	struct arena a;
 
-	leases_tokens(ledger_leases(engine_ledger(n->g)), &leased, &claimed);
+	leases_tokens(ledger_view(engine_ledger(n->g))->leases, &leased, &claimed);
 	arena_init(&a, 1 << 20);
 	assert_int_equal(ledger_report_tokens(engine_ledger(n->g), &a, &all), 0);
 	for (size_t i = 0; i < all.nr; i++) {
@@ -337,7 +337,7 @@ static void what_cannot_be_recorded_is_not_given_out(void **state)
 	assert_int_equal(allocate(n, "0=0-1", text, &e), -28);
 	assert_string_equal(e.text, "journal: no space left on device");
 	n->failing = false;
-	assert_true(leases_empty(ledger_leases(engine_ledger(n->g))));
+	assert_true(leases_empty(ledger_view(engine_ledger(n->g))->leases));
 	node_free(n);
 }
 
@@ -706,11 +706,11 @@ static void who_ran_with_a_forged_annotation_loses_the_tokens_when_that_is_shown
 	struct request forger = ask_with("forger", 4, text), web = ask_with("web", 4, text);
 	n->owner = TOKENS_NOT_SHOWN_YET;
 	engine_live(n->g, n->now_ms, &forger, NULL); /* created while nobody listened */
-	assert_true(leases_runs(ledger_leases(engine_ledger(n->g)), "forger"));
+	assert_true(leases_runs(ledger_view(engine_ledger(n->g))->leases, "forger"));
 	n->owner = TOKENS_ANOTHERS;
 	const struct cpuset cpus = ledger_find(engine_ledger(n->g), "forger")->decision.cpus;
 	assert_int_equal(see(n, "0=0-3"), 0);
-	assert_false(leases_runs(ledger_leases(engine_ledger(n->g)), "forger"));
+	assert_false(leases_runs(ledger_view(engine_ledger(n->g))->leases, "forger"));
 	const struct holding *h = ledger_find(engine_ledger(n->g), "forger");
 	assert_true(h->decision.exclusive && cpuset_equal(&cpus, &h->decision.cpus));
 	n->owner = TOKENS_OWN;
@@ -730,10 +730,10 @@ static void who_ran_with_tokens_that_are_another_ones_never_claims_them(void **s
 	n->owner = TOKENS_ANOTHERS;
 	engine_live(n->g, n->now_ms, &forger, NULL);
 	assert_int_equal(see(n, "0=0-3"), 0); /* a journal was lost: they are known from here on */
-	assert_false(leases_runs(ledger_leases(engine_ledger(n->g)), "forger"));
+	assert_false(leases_runs(ledger_view(engine_ledger(n->g))->leases, "forger"));
 	n->owner = TOKENS_OWN;
 	assert_int_equal(see(n, "0=0-3"), 0);
-	assert_true(leases_runs(ledger_leases(engine_ledger(n->g)), "forger"));
+	assert_true(leases_runs(ledger_view(engine_ledger(n->g))->leases, "forger"));
 	node_free(n);
 }
 

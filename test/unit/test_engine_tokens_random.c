@@ -79,7 +79,7 @@ static struct tokenset on_offer(const struct world *w)
 	struct token_reports all;
 	struct arena a;
 
-	leases_tokens(ledger_leases(engine_ledger(w->n->g)), &leased, &claimed);
+	leases_tokens(ledger_view(engine_ledger(w->n->g))->leases, &leased, &claimed);
 	arena_init(&a, 1 << 20);
 	assert_int_equal(ledger_report_tokens(engine_ledger(w->n->g), &a, &all), 0);
 	for (size_t i = 0; i < all.nr; i++) {
@@ -490,7 +490,7 @@ static void is_as_it_should_be(const struct world *w)
 	struct tokenset leased, claimed, given = given_out(w);
 
 	sound(w->n);
-	leases_tokens(ledger_leases(engine_ledger(w->n->g)), &leased, &claimed);
+	leases_tokens(ledger_view(engine_ledger(w->n->g))->leases, &leased, &claimed);
 	if (!all_is_well(w))
 		return;
 	tokenset_each (k, &given)
@@ -500,7 +500,7 @@ static void is_as_it_should_be(const struct world *w)
 
 		if (c->runs && tokenset_count(&c->tokens))
 			assert_int_equal(
-				leases_count_of(ledger_leases(engine_ledger(w->n->g)), c->id),
+				leases_count_of(ledger_view(engine_ledger(w->n->g))->leases, c->id),
 				c->cpus);
 	}
 }
@@ -534,8 +534,8 @@ static void all_go(struct world *w)
 			pod_goes(w, &w->guest[i]);
 	for (unsigned i = 0; i < 3; i++, w->n->now_ms += 11 * GRACE_MS)
 		kubelet_is_asked(w, true);
-	assert_true(leases_empty(ledger_leases(engine_ledger(w->n->g))));
-	assert_true(cpuset_empty(ledger_held_cpus(engine_ledger(w->n->g))));
+	assert_true(leases_empty(ledger_view(engine_ledger(w->n->g))->leases));
+	assert_true(cpuset_empty(&ledger_view(engine_ledger(w->n->g))->held));
 }
 
 static unsigned long number_from(const char *name, unsigned long otherwise)

@@ -43,7 +43,7 @@ static void node_init(struct node *n)
 	n->l = ledger_new(n->t, &n->s);
 	hold(n, "a", "1-2", GIB(1));
 	hold(n, "b", "3-4", GIB(2));
-	shared.cpus = *ledger_pool(n->l);
+	shared.cpus = ledger_view(n->l)->pool;
 	ledger_commit(n->l, &log, &shared);
 	assert_int_equal(ledger_check(n->l, NULL), 0);
 }
@@ -56,7 +56,7 @@ static void node_fini(struct node *n)
 
 static struct decision *decision_of(struct ledger *l, size_t i)
 {
-	return &l->by_id.at[i]->decision;
+	return &l->by[BY_ID].at[i]->decision;
 }
 
 static void two_hold_one(struct ledger *l)
@@ -68,8 +68,8 @@ static void a_part_of_a_pod_shares_with_a_stranger(struct ledger *l)
 {
 	two_hold_one(l);
 	decision_of(l, 0)->source = decision_of(l, 1)->source = SOURCE_HELD;
-	l->by_id.at[0]->request.ask.kind = CONTAINER_INIT;
-	l->by_id.at[1]->request.ask.place = 1;
+	l->by[BY_ID].at[0]->request.ask.kind = CONTAINER_INIT;
+	l->by[BY_ID].at[1]->request.ask.place = 1;
 }
 
 static void a_reserved_one_is_held(struct ledger *l)
@@ -79,25 +79,25 @@ static void a_reserved_one_is_held(struct ledger *l)
 
 static void held_by_nobody(struct ledger *l)
 {
-	cpuset_add(&l->held, 9);
+	cpuset_add(&l->now.held, 9);
 }
 
 static void out_of_order(struct ledger *l)
 {
-	struct holding *first = l->by_id.at[0];
+	struct holding *first = l->by[BY_ID].at[0];
 
-	l->by_id.at[0] = l->by_id.at[1];
-	l->by_id.at[1] = first;
+	l->by[BY_ID].at[0] = l->by[BY_ID].at[1];
+	l->by[BY_ID].at[1] = first;
 }
 
 static void the_pool_has_a_held_one(struct ledger *l)
 {
-	cpuset_add(&l->pool, 1);
+	cpuset_add(&l->now.pool, 1);
 }
 
 static void the_pool_is_empty(struct ledger *l)
 {
-	l->pool = (struct cpuset){0};
+	l->now.pool = (struct cpuset){0};
 }
 
 static void one_runs_beside_the_pool(struct ledger *l)
@@ -107,18 +107,18 @@ static void one_runs_beside_the_pool(struct ledger *l)
 
 static void an_assignment_too_many(struct ledger *l)
 {
-	l->memory.node[0].assignments++;
+	l->now.memory.node[0].assignments++;
 }
 
 static void bytes_that_do_not_add_up(struct ledger *l)
 {
-	l->memory.node[0].free[0] -= GIB(1);
+	l->now.memory.node[0].free[0] -= GIB(1);
 }
 
 static void bytes_that_nobody_holds(struct ledger *l)
 {
-	l->memory.node[0].free[0] -= GIB(1);
-	l->memory.node[0].reserved[0] += GIB(1);
+	l->now.memory.node[0].free[0] -= GIB(1);
+	l->now.memory.node[0].reserved[0] += GIB(1);
 }
 
 static void each_broken_invariant_is_named(void **state)

@@ -145,7 +145,7 @@ static void the_kubelets_policies_are_published_where_it_decides(void **state)
 static void assert_read_back(const struct random_node *w, const struct volcano_node *got)
 {
 	const struct topo *t = w->t;
-	struct cpuset free_cpus = cpuset_minus(t->cpus, ledger_held_cpus(engine_ledger(w->g)));
+	struct cpuset free_cpus = cpuset_minus(t->cpus, &ledger_view(engine_ledger(w->g))->held);
 	struct cpuset promised = ledger_promised_cpus(engine_ledger(w->g), NULL);
 	unsigned at = 0;
 

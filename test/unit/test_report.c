@@ -317,8 +317,8 @@ static void tokens_that_are_given_out_are_promised_cpus(void **state)
 	uint64_t name;
 
 	w->s.device_plugin = true;
-	assert_int_equal(leases_may_allocate(ledger_leases(w->l), 1, &three, &name, NULL), 0);
-	(void)leases_allocate(ledger_leases(w->l), 1, &three, name);
+	assert_int_equal(leases_may_allocate(ledger_view(w->l)->leases, 1, &three, &name, NULL), 0);
+	(void)leases_allocate(ledger_view(w->l)->leases, 1, &three, name);
 	hold_some(w, "one", "20", 0, 0);
 	take(w);
 	assert_amounts(w, "cpu", 5, 8, 8, 4);

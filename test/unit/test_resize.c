@@ -48,7 +48,7 @@ static void commit(struct node *n, const struct request *req, const struct decis
 {
 	(void)ledger_release(n->l, req->container_id);
 	struct cpuset pool =
-		d->exclusive ? ledger_pool_without(n->l, &d->cpus) : *ledger_pool(n->l);
+		d->exclusive ? ledger_pool_without(n->l, &d->cpus) : ledger_view(n->l)->pool;
 
 	assert_int_equal(ledger_set_pool(n->l, &pool, NULL), 0);
 	ledger_commit(n->l, req, d);
@@ -182,7 +182,7 @@ static void a_container_moves_between_its_own_cpus_and_the_pool(void **state)
 	req.ask.cpu_milli = 3500;
 	d = change(n, &req);
 	assert_true(d.admit && !d.exclusive);
-	assert_true(cpuset_empty(ledger_held_cpus(n->l)));
+	assert_true(cpuset_empty(&ledger_view(n->l)->held));
 	node_free(n);
 }
 

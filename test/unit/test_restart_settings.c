@@ -288,8 +288,8 @@ static void assert_nothing_is_lost(struct world *w)
 	assert_int_equal(set_aside, 0);
 	assert_int_equal(ledger_count(l), w->nr + 1); /* what waits for "log" of the known pod */
 	assert_non_null(ledger_find_waiting(l, "known", "log"));
-	assert_true(leases_has_pod(ledger_leases(l), "tokens"));
-	assert_int_equal(leases_nr_running(ledger_leases(l)), 1);
+	assert_true(leases_has_pod(ledger_view(l)->leases, "tokens"));
+	assert_int_equal(leases_nr_running(ledger_view(l)->leases), 1);
 	assert_string_not_equal(w->waits, "");
 	check(w);
 }
@@ -533,14 +533,14 @@ static void strict_reservation_with_all_else_held_takes_from_the_widest(void **s
 	engine_release(w->d.engine, NOW_MS, "stop", "left", &ups);
 	apply(w, &ups);
 	assert_true(create(w, &rest).exclusive); /* the pool has the reserved CPUs alone */
-	assert_int_equal(cpuset_count(ledger_pool(engine_ledger(w->d.engine))), 2);
+	assert_int_equal(cpuset_count(&ledger_view(engine_ledger(w->d.engine))->pool), 2);
 	s.cpu_options.strict_cpu_reservation = true;
 	end(w);
 	w->d.settings = s;
 	start(w);
 	assert_int_equal(set_aside, 0);
 	synchronize(w);
-	assert_false(cpuset_empty(ledger_pool(engine_ledger(w->d.engine))));
+	assert_false(cpuset_empty(&ledger_view(engine_ledger(w->d.engine))->pool));
 	assert_string_equal(w->running[0].req.container_id, "shared");
 	assert_int_equal(w->running[0].told, 1);
 	world_free(w);

@@ -28,7 +28,7 @@ static void hold(struct ledger *l, const char *id, const char *cpus,
 		struct cpuset pool = ledger_pool_without(l, &d.cpus);
 		assert_int_equal(ledger_set_pool(l, &pool, &e), 0);
 	} else {
-		d.cpus = *ledger_pool(l);
+		d.cpus = ledger_view(l)->pool;
 	}
 	if (block)
 		d.blocks[d.nr_blocks++] = *block;

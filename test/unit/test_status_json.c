@@ -83,7 +83,7 @@ static void hold_shared(struct ledger *l, const char *id)
 		.mems = "",
 	};
 	struct decision d = {
-		.admit = true, .source = SOURCE_ADOPTED, .cpus = *ledger_pool(l), .mems = {3}};
+		.admit = true, .source = SOURCE_ADOPTED, .cpus = ledger_view(l)->pool, .mems = {3}};
 
 	ledger_commit(l, &req, &d);
 }
@@ -141,7 +141,7 @@ static void the_document_says_what_ledger_and_snapshot_say(void **state)
 	assert_memory_equal(&st.info.counters, &info.counters, sizeof info.counters);
 	assert_string_equal(st.machine, "two");
 	assert_true(cpuset_equal(&st.reserved, &settings.reserved_cpus));
-	assert_true(cpuset_equal(&st.pool, ledger_pool(l)));
+	assert_true(cpuset_equal(&st.pool, &ledger_view(l)->pool));
 
 	assert_int_equal(st.nr_nodes, NR_NODES);
 	assert_int_equal(st.nodes[0].cpus_reserved, 1);
@@ -189,7 +189,7 @@ static void a_shared_container_is_shown_with_the_pool_of_now(void **state)
 	arena_init(&a, ARENA_BYTES);
 	assert_int_equal(status_json_parse(document, strlen(document), &a, &st, NULL), 0);
 	assert_string_equal(
-		st.containers[1].cpus, cpuset_format(ledger_pool(l), pool, sizeof pool));
+		st.containers[1].cpus, cpuset_format(&ledger_view(l)->pool, pool, sizeof pool));
 	assert_false(cpuset_intersects(&st.pool, &own_cpus.cpus));
 	arena_fini(&a);
 	ledger_free(l);

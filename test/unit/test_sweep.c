@@ -148,7 +148,7 @@ static bool all_are_as_held(struct rig *r)
 	for (unsigned i = 0; i < BOXES; i++)
 		if (r->box[i].runs && !is_as_held(r, &r->box[i]))
 			return false;
-	return ledger_nr_misplaced(engine_ledger(r->d.engine)) == 0;
+	return ledger_view(engine_ledger(r->d.engine))->nr_misplaced == 0;
 }
 
 /* The runtime */
