@@ -22,14 +22,6 @@ struct facts {
 	struct hint affinity;
 };
 
-/* What the container was given by others goes into its ask. */
-static void ask_for_attached(const struct pod *pod, struct ask *ask)
-{
-	ask->nr_devices = (unsigned)pod->nr_attached;
-	for (unsigned r = 0; r < pod->nr_attached; r++)
-		ask->device[r] = (struct device_ask){r, pod->attached[r].nr};
-}
-
 bool admit_has_tokens(const struct settings *s, const struct request *req)
 {
 	return s->device_plugin && req->allocated;
@@ -86,47 +78,37 @@ static bool know_tokens(const struct admit_question *q, struct facts *f, struct 
 	return false;
 }
 
-/* In pod scope the pod's first container has settled it. */
-static void know_settled(const struct admit_question *q, struct facts *f)
-{
-	bool of_pod = q->settings->topology_scope == SCOPE_POD && *f->pod.uid;
-	const struct holding *h = of_pod ? ledger_find_of_pod(q->ledger, f->pod.uid) : NULL;
-
-	f->settled = h;
-	if (h)
-		f->affinity = (struct hint){
-			.mask = h->decision.nodes,
-			.any = !h->decision.has_affinity,
-			.preferred = h->decision.preferred,
-		};
-}
-
 /* A container whose pod's others are not known. False: it is refused. */
 static bool know_container(const struct admit_question *q, struct facts *f, struct decision *d)
 {
+	const struct holding *first = NULL;
+
 	f->ask = q->container->ask;
 	f->pod = q->container->pod;
 	f->pod.pod_level = false; /* no runtime says so */
 	f->pod.nr = 1;
 	f->pod.container = &f->ask;
-	ask_for_attached(&f->pod, &f->ask);
-	know_settled(q, f);
+	f->ask.nr_devices = (unsigned)f->pod.nr_attached;
+	for (unsigned r = 0; r < f->pod.nr_attached; r++)
+		f->ask.device[r] = (struct device_ask){r, f->pod.attached[r].nr};
+	if (q->settings->topology_scope == SCOPE_POD && *f->pod.uid)
+		first = ledger_find_of_pod(q->ledger, f->pod.uid);
+	f->settled = first;
+	if (first)
+		f->affinity = (struct hint){
+			.mask = first->decision.nodes,
+			.any = !first->decision.has_affinity,
+			.preferred = first->decision.preferred,
+		};
 	d->apart = q->container->apart;
 	return know_tokens(q, f, d);
 }
 
-static bool asks_for_tokens(const struct pod *pod)
-{
-	for (unsigned i = 0; i < pod->nr; i++)
-		if (pod->container[i].tokens)
-			return true;
-	return false;
-}
-
 /* numafit.io/cpu must equal cpu: the scheduler counts both, and a pod with more CPUs than tokens
- * would get CPUs whose tokens another pod has. */
-static void judge_tokens(const struct pod *pod, struct decision *d)
+ * would get CPUs whose tokens another pod has. False: no container asks for tokens. */
+static bool judge_tokens(const struct pod *pod, struct decision *d)
 {
+	bool asks = false;
 	struct text t;
 
 	d->admit = true;
@@ -134,6 +116,7 @@ static void judge_tokens(const struct pod *pod, struct decision *d)
 		const struct ask *c = &pod->container[i];
 		unsigned cpus = pod_exclusive_cpus(pod, i);
 
+		asks = asks || c->tokens;
 		if (!c->tokens || c->tokens == cpus)
 			continue;
 		d->admit = false;
@@ -144,6 +127,7 @@ static void judge_tokens(const struct pod *pod, struct decision *d)
 			"of its own: the two must be the same, in a Guaranteed pod",
 			c->name, qos_name(pod->qos), (unsigned long long)c->tokens, cpus);
 	}
+	return asks;
 }
 
 /* A pod whose containers are known. False: there is nothing to give, and *d has the answer. */
@@ -151,35 +135,10 @@ static bool know_pod(const struct admit_question *q, struct facts *f, struct dec
 {
 	f->pod = *q->pod;
 	f->pod.totals.known = false; /* they are rounded, and the containers are known */
-	if (!q->settings->device_plugin || !asks_for_tokens(q->pod))
-		return true;
-	judge_tokens(q->pod, d);
-	return false;
+	return !q->settings->device_plugin || !judge_tokens(q->pod, d);
 }
 
 /* Books */
-
-/* The resources that were given already: nobody else holds anything of them. */
-static bool lend_attached(
-	struct books *b, const struct device_resource *attached, size_t nr, struct arena *a)
-{
-	b->resource = attached;
-	b->nr_resources = (unsigned)nr;
-	for (size_t r = 0; r < nr; r++) {
-		b->held[r] = arena_array(a, attached[r].nr, sizeof *b->held[r]);
-		if (!b->held[r])
-			return false;
-	}
-	return true;
-}
-
-static bool asks_for_cpus(const struct pod *pod)
-{
-	for (unsigned i = 0; i < pod->nr; i++)
-		if (pod_exclusive_cpus(pod, i))
-			return true;
-	return false;
-}
 
 /* What nobody holds, by the ledger, but for whom the tokens are: a copy to decide on. NULL: the
  * arena's limit is reached. */
@@ -190,10 +149,20 @@ static struct books *books_of(
 	const struct settings *s = q->settings;
 	struct books *b = arena_alloc(a, sizeof *b);
 	struct cpuset shareable = ledger_shareable_cpus(l);
+	unsigned cpus = 0;
 
-	if (!b || !lend_attached(b, f->pod.attached, f->pod.nr_attached, a))
+	if (!b)
 		return NULL;
-	if (asks_for_cpus(&f->pod))
+	b->resource = f->pod.attached; /* given already: nobody else holds anything of them */
+	b->nr_resources = (unsigned)f->pod.nr_attached;
+	for (size_t r = 0; r < b->nr_resources; r++) {
+		b->held[r] = arena_array(a, b->resource[r].nr, sizeof *b->held[r]);
+		if (!b->held[r])
+			return NULL;
+	}
+	for (unsigned i = 0; i < f->pod.nr && !cpus; i++)
+		cpus = pod_exclusive_cpus(&f->pod, i);
+	if (cpus)
 		b->promised = ledger_promised_cpus(l, f->tokens.name ? &f->tokens.tokens : NULL);
 	b->t = ledger_view(l)->topo;
 	b->s = s;
@@ -217,17 +186,6 @@ static void refuse(struct decision *d, const struct refusal *why)
 	(void)text_copy(d->message, sizeof d->message, why->message);
 }
 
-/* A pod's containers share its events, and those of its sandbox name none of them. */
-static void name_container(struct decision *d, const struct pod *pod, const struct refusal *why)
-{
-	struct text t;
-
-	if (why->of_pod)
-		return;
-	text_init(&t, d->message, sizeof d->message);
-	text_add(&t, "container %.63s: %s", pod->container[why->place].name, why->message);
-}
-
 static const struct refusal no_room = {
 	.reason = "UnexpectedAdmissionError",
 	.message = "Allocate failed due to the decision needing more working memory than there is, "
@@ -235,11 +193,6 @@ static const struct refusal no_room = {
 	.of_pod = true,
 	.no_room = true,
 };
-
-static void note(struct decision *d, const char *text)
-{
-	(void)text_copy(d->message, sizeof d->message, text);
-}
 
 /* What the container of that place was given, as its answer. */
 static void fill(const struct ledger *l, const struct grants *g, unsigned place, struct decision *d)
@@ -263,44 +216,35 @@ static void fill(const struct ledger *l, const struct grants *g, unsigned place,
 	};
 	memcpy(d->blocks, memory->blocks, sizeof d->blocks);
 	if (of->cut_short)
-		note(d, "the search for NUMA nodes was cut short by mergeVisitBudget: the best "
+		(void)text_copy(d->message, sizeof d->message,
+			"the search for NUMA nodes was cut short by mergeVisitBudget: the best "
 			"found is used");
 }
 
-/* The runtime shows one container at a time: which others come, and of what kind, it does not say.
- */
-static void note_assumption(
-	const struct settings *s, const struct request *req, bool settled, struct decision *d)
-{
-	if (s->topology_scope != SCOPE_POD || *d->message)
-		return;
-	if (settled)
-		note(d, "aligned with the pod's first container");
-	else if (req->pod.totals.known)
-		note(d, "assumed: the pod needs at once what its sandbox sums up");
-	else
-		note(d, "assumed: this container stands for its pod, whose sandbox tells no sums");
-}
-
-/* Before all else that is to be said of it. */
-static void note_apart(enum pod_apart why, struct decision *d)
-{
-	char said[DECISION_MESSAGE_MAX];
-	struct text t;
-
-	d->apart = why;
-	if (!why)
-		return;
-	(void)text_copy(said, sizeof said, d->message);
-	text_init(&t, d->message, sizeof d->message);
-	text_add(&t, "%s%s%s", pod_apart_text(why), *said ? "; " : "", said);
-}
-
+/* What the answer for a lone container says beside what it gives. */
 static void finish_container(
 	const struct admit_question *q, const struct facts *f, struct decision *d)
 {
-	note_assumption(q->settings, q->container, f->settled, d);
-	note_apart(q->container->apart, d);
+	const char *assumed = "";
+	char said[DECISION_MESSAGE_MAX];
+	struct text t;
+
+	/* the runtime shows one container at a time: which others come, it does not say */
+	if (q->settings->topology_scope == SCOPE_POD && !*d->message) {
+		if (f->settled)
+			assumed = "aligned with the pod's first container";
+		else if (f->pod.totals.known)
+			assumed = "assumed: the pod needs at once what its sandbox sums up";
+		else
+			assumed = "assumed: this container stands for its pod, whose sandbox tells "
+				  "no sums";
+	}
+	(void)text_copy(said, sizeof said, *assumed ? assumed : d->message);
+	d->apart = q->container->apart;
+	text_init(&t, d->message, sizeof d->message);
+	if (d->apart) /* before all else that is to be said of it */
+		text_add(&t, "%s%s", pod_apart_text(d->apart), *said ? "; " : "");
+	text_add(&t, "%s", said);
 	if (!f->tokens.name)
 		return;
 	d->lease = f->tokens.name;
@@ -309,15 +253,6 @@ static void finish_container(
 }
 
 /* Only sums are known */
-
-static uint64_t free_memory(const struct ledger *l)
-{
-	uint64_t bytes = 0;
-
-	nodeset_each (n, ledger_view(l)->topo->nodes)
-		bytes += ledger_view(l)->memory.node[n].free[0];
-	return bytes;
-}
 
 /* Whether the merge for the pod's memory alone is refused: with CPUs it can only be more so. */
 static void judge_memory_of_pod(
@@ -340,7 +275,7 @@ static void judge_sums(
 	const struct admit_question *q, struct budget *b, struct arena *a, struct decision *d)
 {
 	const struct settings *s = q->settings;
-	uint64_t need = q->pod->totals.known ? q->pod->totals.memory_bytes : 0;
+	uint64_t need = q->pod->totals.known ? q->pod->totals.memory_bytes : 0, left = 0;
 	struct text t;
 
 	d->admit = true;
@@ -352,13 +287,15 @@ static void judge_sums(
 		judge_memory_of_pod(q, b, a, d);
 		return;
 	}
-	if (need <= free_memory(q->ledger))
+	nodeset_each (n, ledger_view(q->ledger)->topo->nodes)
+		left += ledger_view(q->ledger)->memory.node[n].free[0];
+	if (need <= left)
 		return;
 	d->admit = false;
 	d->reason = decision_reason("UnexpectedAdmissionError");
 	text_init(&t, d->message, sizeof d->message);
 	text_add(&t, "the pod's containers sum up to %llu bytes of memory, %llu are free",
-		(unsigned long long)need, (unsigned long long)free_memory(q->ledger));
+		(unsigned long long)need, (unsigned long long)left);
 }
 
 /* The way */
@@ -376,9 +313,15 @@ static int give(const struct admit_question *q, const struct facts *f, struct bu
 
 static void refuse_pod(const struct pod *pod, const struct refusal *why, struct decision *d)
 {
+	struct text t;
+
 	refuse(d, why);
-	name_container(d, pod, why);
 	d->apart = why->no_room ? POD_APART_TOO_LARGE : POD_APART_NOT;
+	if (why->of_pod)
+		return;
+	/* a pod's containers share its events, and those of its sandbox name none of them */
+	text_init(&t, d->message, sizeof d->message);
+	text_add(&t, "container %.63s: %s", pod->container[why->place].name, why->message);
 }
 
 static void admit_pod(const struct admit_question *q, struct budget *budget, struct arena *a,
