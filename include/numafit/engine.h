@@ -58,8 +58,8 @@ struct engine_hooks {
 	 * happen, and a container that waits for it is refused with that text. -EMSGSIZE: it is
 	 * longer than a record can be, or than a line when it is to be in one. */
 	int (*record)(void *ctx, const struct record *r, struct err *e);
-	/* optional: whose the tokens are that the container comes with. Without it nobody is asked.
-	 */
+	/* optional: whose the tokens are of a container that runs already. Without it nobody is
+	 * asked. */
 	enum token_owner (*owner)(void *ctx, const struct request *req);
 	/* optional: a number that nobody can guess, for the name of a lease of tokens. Without it
 	 * the name is the time. */
@@ -120,8 +120,9 @@ void engine_run_pod(struct engine *g, int64_t now_ms, const struct pod *pod, str
  * the running containers that must make room, each at most once, never the new one. An entry of the
  * same pod and container name is a dead predecessor, or what is held for it by its pod: its CPUs
  * and memory pass on when the same is asked for, else they are released first. d->reasons live
- * until the engine's next event. */
-void engine_create(struct engine *g, int64_t now_ms, const struct request *req, struct decision *d,
+ * until the engine's next event. What the ledger knows of the container goes into *req: why it is
+ * not decided with its pod, its kind and its place. req->owner is the caller's to say. */
+void engine_create(struct engine *g, int64_t now_ms, struct request *req, struct decision *d,
 	struct update_list *ups);
 /* It exists now (PostCreateContainer, StartContainer). One that is not in the ledger is adopted
  * like in a Synchronize; what it must be told comes with the updates of the next event. */

@@ -69,19 +69,17 @@ void engine_release_pod(struct engine *g, int64_t now_ms, const char *cause, con
 	engine_tell_later(g, &before);
 }
 
-void engine_create(struct engine *g, int64_t now_ms, const struct request *req, struct decision *d,
+void engine_create(struct engine *g, int64_t now_ms, struct request *req, struct decision *d,
 	struct update_list *ups)
 {
 	struct cpuset before = ledger_view(g->ledger)->pool;
 	struct budget budget = engine_budget(g);
-	struct request known = *req;
 
-	known.apart = engine_apart(g, req);
-	known.owner = engine_token_owner(g, req);
+	req->apart = engine_apart(g, req);
 	engine_drop(g, now_ms, "replaced", req->container_id, true);
-	if (!engine_inherit(g, now_ms, &known, d))
-		engine_decide(g, &known, &budget, d);
-	engine_settle(g, now_ms, "create", &known, d);
+	if (!engine_inherit(g, now_ms, req, d))
+		engine_decide(g, req, &budget, d);
+	engine_settle(g, now_ms, "create", req, d);
 	if (d->admit)
 		engine_collect_updates(g, &before, req->container_id, ups);
 	else /* an error to the runtime, which carries no updates */

@@ -47,15 +47,18 @@ void engine_drop_for_good(
  * until the next decision. */
 struct request engine_request_of(
 	struct engine *g, const struct holding *h, const char *container_id);
-/* Whether the container comes with tokens that it may have; a decision that gives it CPUs of its
- * own then takes them. */
-bool engine_claims(const struct engine *g, const struct request *req, struct decision *d);
+/* Whether the container comes with tokens that it may have, which are that owner's; a decision that
+ * gives it CPUs of its own then takes them. */
+bool engine_claims(const struct engine *g, const struct request *req, enum token_owner owner,
+	struct decision *d);
 /* engine_pod.c: why the container is not decided with its pod, which was known. */
 enum pod_apart engine_apart(const struct engine *g, const struct request *req);
 /* The pod's sandbox is gone: nothing of that kind is to be known of it. */
 void engine_forget_apart(struct engine *g, const char *sandbox_id);
-/* Whose the tokens are that the container comes with, if it does. */
+/* Whose the tokens are of a container that runs, if it came with any. */
 enum token_owner engine_token_owner(const struct engine *g, const struct request *req);
+/* The same of one that is taken over: what is shown later is looked at then. */
+enum token_owner engine_owner_of_running(const struct engine *g, const struct request *req);
 /* engine_tokens.c: no sandbox of the pod has a container any more. */
 void engine_pod_is_gone(struct engine *g, int64_t now_ms, const char *cause, const char *pod_uid);
 /* The steps of one event: whoever receives it makes them and hands them down. */

@@ -161,7 +161,7 @@ bool engine_inherit(struct engine *g, int64_t now_ms, struct request *req, struc
 		d->source = SOURCE_INHERITED;
 		decision_begin_anew(d);
 	}
-	return same && (engine_claims(g, req, d) || !admit_has_tokens(g->s, req));
+	return same && (engine_claims(g, req, req->owner, d) || !admit_has_tokens(g->s, req));
 }
 
 struct request engine_request_of(
@@ -182,21 +182,26 @@ struct request engine_request_of(
 	return req;
 }
 
+enum token_owner engine_owner_of_running(const struct engine *g, const struct request *req)
+{
+	enum token_owner owner = engine_token_owner(g, req);
+
+	return owner == TOKENS_NOT_SHOWN_YET ? TOKENS_NOT_ASKED : owner;
+}
+
 enum token_owner engine_token_owner(const struct engine *g, const struct request *req)
 {
 	return g->hooks.owner && admit_has_tokens(g->s, req) ? g->hooks.owner(g->hooks.ctx, req)
 							     : TOKENS_NOT_ASKED;
 }
 
-bool engine_claims(const struct engine *g, const struct request *req, struct decision *d)
+bool engine_claims(const struct engine *g, const struct request *req, enum token_owner owner,
+	struct decision *d)
 {
 	struct request known = *req;
 	struct lease_claim c;
 
-	if (known.owner == TOKENS_NOT_ASKED) /* else it was asked at its create */
-		known.owner = engine_token_owner(g, req);
-	if (req->owner == TOKENS_NOT_ASKED && known.owner == TOKENS_NOT_SHOWN_YET)
-		known.owner = TOKENS_NOT_ASKED; /* it runs: what is shown later is looked at then */
+	known.owner = owner;
 	bool has = admit_has_tokens(g->s, req) && admit_tokens(g->ledger, &known, &c, NULL) == 0;
 
 	d->lease = has && d->exclusive && d->source != SOURCE_HELD ? c.name : 0;

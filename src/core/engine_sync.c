@@ -121,7 +121,7 @@ static void place_late(
 	struct engine *g, const struct request *req, struct budget *b, struct decision *d)
 {
 	struct request entitled = *req;
-	if (!engine_claims(g, req, d)) /* nobody knows of its tokens yet, and it runs */
+	if (!engine_claims(g, req, engine_owner_of_running(g, req), d)) /* nobody knows of its tokens yet, and it runs */
 		entitled.allocated = NULL;
 	engine_decide(g, &entitled, b, d);
 	if (!d->admit)
@@ -185,7 +185,7 @@ void engine_adopt(struct engine *g, int64_t now_ms, const char *cause, const str
 		place_late(g, &known, b, &d);
 		note_lost(&d, &why);
 	}
-	(void)engine_claims(g, req, &d);
+	(void)engine_claims(g, req, engine_owner_of_running(g, req), &d);
 	count_what_it_has(&d, &known);
 	engine_enter_running(g, now_ms, cause, &known, &d);
 	engine_mark_live(g, now_ms, req->container_id);
@@ -217,7 +217,7 @@ static void adopt_in_place(
 		return;
 	if (!how_placed(g, req, placed, &p) || take_over(g, req, &p, &d, NULL) < 0)
 		return;
-	(void)engine_claims(g, req, &d);
+	(void)engine_claims(g, req, engine_owner_of_running(g, req), &d);
 	count_what_it_has(&d, &known);
 	engine_enter_running(g, now_ms, "adopt", &known, &d);
 	engine_mark_live(g, now_ms, req->container_id);

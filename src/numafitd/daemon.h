@@ -134,15 +134,19 @@ void services_note_change(struct daemon *d);
 void services_note_pod(struct daemon *d, const struct known_pod *pod);
 /* The devices of the node, and who has them, into *f, from *a. */
 void services_report(const struct daemon *d, struct report_facts *f, struct arena *a);
-/* facts.c: engine_run_pod() with all that the kubelet has told of the pod by now: its containers,
- * and their devices. */
-void facts_run_pod(struct daemon *d, const struct pod *pod, struct decision *dec);
-/* Whose the tokens are that the container comes with (struct engine_hooks). What PodResources has
- * not told of yet is asked for; where that is off in the settings, what it tells is heeded all the
- * same, but nobody waits for it. */
-enum token_owner facts_token_owner(struct daemon *d, const struct request *req);
-/* The devices that the container was given, into *req, from *a. */
-void facts_of_container(struct daemon *d, struct request *req, struct arena *a);
+/* gather.c: the stage before a decision. What is known of the container or the pod beside what the
+ * runtime says goes into the request, from *a: nobody is asked and waited for. */
+
+enum { GATHER_BYTES = 4 << 20 }; /* for a pod */
+/* Its devices, a scheduler's advice, and whose the tokens are that it comes with. */
+void gather_container(struct daemon *d, struct request *req, struct arena *a);
+/* Its containers with their devices and advice, or pod->apart: why they are decided one by one.
+ * What the kubelet gives to it is asked for. */
+void gather_pod(struct daemon *d, struct pod *pod, struct arena *a);
+/* Whose the tokens are that the container comes with. What PodResources has not shown yet is asked
+ * for; where that is off in the settings, what it shows is heeded all the same, but nobody waits
+ * for it. */
+enum token_owner gather_token_owner(struct daemon *d, const struct request *req);
 
 /* reload.c: settings that change while the daemon runs. */
 

@@ -311,7 +311,7 @@ struct reading {
 
 static enum token_owner token_owner(void *ctx, const struct request *req)
 {
-	return facts_token_owner(ctx, req);
+	return gather_token_owner(ctx, req);
 }
 
 static uint32_t nonce(void *ctx)

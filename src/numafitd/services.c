@@ -111,7 +111,7 @@ static void watch_pods(struct services *v)
 {
 	const struct pods_options o = {.socket = v->pods_socket};
 
-	v->watching = (struct pods_handler){v, facts_pod_changed, log_event};
+	v->watching = (struct pods_handler){v, gather_pod_changed, log_event};
 	v->pods = pods_new(v->d->loop, v->pump, &o, &v->watching);
 }
 

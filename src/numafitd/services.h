@@ -44,8 +44,7 @@ extern const struct device_plugin_handler tokens_handler;
 /* The tokens that the kubelet shows as given out, and what nobody comes for is given up. */
 void tokens_seen(struct services *v, const struct pods_held *held);
 
-/* facts.c: what the kubelet knows of pods and their devices, for a decision. */
-/* The kubelet has told of the pod: what it gives to it is asked for. */
-void facts_pod_changed(void *ctx, const struct known_pod *pod);
+/* gather.c: the kubelet has the pod now: what it gives to it is asked for. */
+void gather_pod_changed(void *ctx, const struct known_pod *pod);
 
 #endif

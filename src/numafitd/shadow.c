@@ -24,34 +24,40 @@ static void log_comparison(const struct request *req, const struct comparison *c
 }
 
 static int shadow_create(
-	void *ctx, const struct request *req, struct nri_reply *reply, struct err *e)
+	void *ctx, const struct request *asked, struct nri_reply *reply, struct err *e)
 {
 	struct daemon *d = ctx;
 	uint64_t from = loop_monotonic_ns();
-	struct request known = *req;
+	struct request req = *asked;
 	struct comparison c;
 	struct decision ours;
 
 	(void)e;
-	facts_of_container(d, &known, reply->arena);
-	engine_shadow(d->engine, loop_wall_ms(), &known, &ours, &c);
+	gather_container(d, &req, reply->arena);
+	engine_shadow(d->engine, loop_wall_ms(), &req, &ours, &c);
 	d->counters.creates++;
 	d->counters.compared += c.compared;
 	d->counters.disagreed += c.compared && !c.agrees;
 	uint64_t took_ns = loop_monotonic_ns() - from;
-	measure_admission(d, &known, &ours, took_ns);
-	log_decision(d, req, &ours, "shadow", 0, took_ns);
-	log_comparison(req, &c);
+	measure_admission(d, &req, &ours, took_ns);
+	log_decision(d, &req, &ours, "shadow", 0, took_ns);
+	log_comparison(&req, &c);
 	return 0;
 }
 
-static int shadow_run_pod(void *ctx, const struct pod *pod, struct err *e)
+static int shadow_run_pod(void *ctx, const struct pod *asked, struct err *e)
 {
 	struct daemon *d = ctx;
+	struct pod pod = *asked;
 	struct decision dec;
+	struct arena a;
 
 	(void)e;
-	facts_run_pod(d, pod, &dec);
+	arena_init(&a, GATHER_BYTES);
+	gather_pod(d, &pod, &a);
+	engine_run_pod(d->engine, loop_wall_ms(), &pod, &dec);
+	d->counters.cut_short += !dec.admit && dec.cut_short;
+	arena_fini(&a);
 	return 0;
 }
 

@@ -13,21 +13,6 @@
 
 enum { EXPIRE_EVERY_MS = 60 * 1000 };
 
-static struct placement placement_of(const struct decision *dec)
-{
-	return (struct placement){
-		.exclusive = dec->exclusive,
-		.preferred = dec->preferred,
-		.policy = dec->policy,
-		.cpus = dec->cpus,
-		.mems = dec->mems,
-		.nodes = dec->nodes,
-		.has_nodes = dec->has_affinity,
-		.has_advice = dec->advice.looked_at,
-		.advice = dec->advice.verdict,
-	};
-}
-
 /* The text of a refusal ends in the pod's events: say who refuses, and what was missing. */
 static int refuse(const struct decision *dec, struct err *e)
 {
@@ -43,80 +28,101 @@ static int refuse(const struct decision *dec, struct err *e)
 }
 
 /* A pod that is known container by container is decided now, before any of them runs. */
-static int on_run_pod(void *ctx, const struct pod *pod, struct err *e)
+static int on_run_pod(void *ctx, const struct pod *asked, struct err *e)
 {
 	struct daemon *d = ctx;
+	struct pod pod = *asked;
 	struct decision dec;
+	struct arena a;
 	char name[512], why[2 * sizeof e->text];
 
-	facts_run_pod(d, pod, &dec);
+	arena_init(&a, GATHER_BYTES);
+	gather_pod(d, &pod, &a);
+	engine_run_pod(d->engine, loop_wall_ms(), &pod, &dec);
+	arena_fini(&a);
 	d->counters.refused += !dec.admit;
+	d->counters.cut_short += !dec.admit && dec.cut_short; /* else each container counts */
 	advice_count(d, &dec); /* of a pod that is refused; else with each container */
 	if (dec.apart)
-		log_line(LOG_INFO, "pod-apart", "namespace=%s pod=%s reason=%s text=%s", pod->ns,
-			log_text(name, sizeof name, pod->name), pod_apart_name(dec.apart),
+		log_line(LOG_INFO, "pod-apart", "namespace=%s pod=%s reason=%s text=%s", asked->ns,
+			log_text(name, sizeof name, asked->name), pod_apart_name(dec.apart),
 			log_text(why, sizeof why, pod_apart_text(dec.apart)));
 	if (dec.admit)
 		return 0;
 	measure_verdict(d, &dec);
 	int rc = refuse(&dec, e);
-	log_line(LOG_WARN, "pod-refused", "namespace=%s pod=%s error=%s", pod->ns,
-		log_text(name, sizeof name, pod->name), log_text(why, sizeof why, e->text));
-	cluster_note_decision(d, pod, NULL, CONTAINER_APP, &dec, e->text);
+	log_line(LOG_WARN, "pod-refused", "namespace=%s pod=%s error=%s", asked->ns,
+		log_text(name, sizeof name, asked->name), log_text(why, sizeof why, e->text));
+	cluster_note_decision(d, asked, NULL, CONTAINER_APP, &dec, e->text);
 	return rc;
 }
 
-/* With the kubelet's managers off nobody sets a cpuset before us; that is told once. */
-static void note_foreign_cpuset(struct daemon *d, const struct request *req)
+/* The decision in figures, the log and the cluster. */
+static void note_create(struct daemon *d, const struct request *req, const struct decision *dec,
+	size_t nr_updates, uint64_t took_ns, const struct err *e)
 {
-	if (!*req->cpus || d->warned_of_cpuset)
-		return;
-	d->warned_of_cpuset = true;
-	log_line(LOG_WARN, "cpuset-in-request",
-		"namespace=%s pod=%s cpus=%s text=\"somebody set it before numafit, which sets its "
-		"own\" action=\"see whether the kubelet's cpuManagerPolicy is none and no other "
-		"NRI plugin sets CPUs\"",
-		req->pod.ns, req->pod.name, req->cpus);
+	if (*req->cpus && !d->warned_of_cpuset)
+		log_line(LOG_WARN, "cpuset-in-request",
+			"namespace=%s pod=%s cpus=%s text=\"somebody set it before numafit, which "
+			"sets its own\" action=\"see whether the kubelet's cpuManagerPolicy is "
+			"none and "
+			"no other NRI plugin sets CPUs\"",
+			req->pod.ns, req->pod.name, req->cpus);
+	d->warned_of_cpuset = d->warned_of_cpuset || *req->cpus; /* that is said once */
+	d->counters.creates++;
+	d->counters.refused += !dec->admit;
+	d->counters.cut_short += dec->cut_short;
+	advice_count(d, dec);
+	measure_admission(d, req, dec, took_ns);
+	log_decision(d, req, dec, "create", nr_updates, took_ns);
+	cluster_note_decision(d, &req->pod, req->ask.name, req->ask.kind, dec, e->text);
 }
 
-static int on_create(void *ctx, const struct request *req, struct nri_reply *reply, struct err *e)
+/* What the runtime is to do with the new container. 0, or -ENOMEM with text: an empty list would
+ * leave it unpinned. */
+static int adjust(
+	const struct daemon *d, const struct decision *dec, struct nri_reply *reply, struct err *e)
+{
+	const struct placement placed = {
+		.exclusive = dec->exclusive,
+		.preferred = dec->preferred,
+		.policy = dec->policy,
+		.cpus = dec->cpus,
+		.mems = dec->mems,
+		.nodes = dec->nodes,
+		.has_nodes = dec->has_affinity,
+		.has_advice = dec->advice.looked_at,
+		.advice = dec->advice.verdict,
+	};
+	char text[PLACEMENT_JSON_MAX];
+
+	placement_json_format(&placed, &d->topo.ids, text, sizeof text);
+	reply->adjust = true;
+	reply->cpus = cpus_text(reply->arena, &dec->cpus);
+	reply->mems = nodes_text(d, reply->arena, dec->mems);
+	reply->annotation = (struct key_value){
+		NRI_PLACEMENT_ANNOTATION, arena_strndup(reply->arena, text, strlen(text))};
+	if (!*reply->cpus || !reply->annotation.value)
+		return err_set(e, ENOMEM, "numafit: the answer needs more memory than it may have");
+	return 0;
+}
+
+static int on_create(void *ctx, const struct request *asked, struct nri_reply *reply, struct err *e)
 {
 	struct daemon *d = ctx;
 	uint64_t from = loop_monotonic_ns();
 	struct update_list ups = {0};
-	struct request known = *req;
+	struct request req = *asked;
 	struct decision dec;
 
 	fault_point(FAULT_TO_DECIDE);
-	note_foreign_cpuset(d, req);
-	facts_of_container(d, &known, reply->arena);
-	advice_of_container(d, &known, reply->arena);
-	engine_create(d->engine, loop_wall_ms(), &known, &dec, &ups);
+	gather_container(d, &req, reply->arena);
+	engine_create(d->engine, loop_wall_ms(), &req, &dec, &ups);
 	add_updates(d, &ups, reply);
-	d->counters.creates++;
-	d->counters.refused += !dec.admit;
-	d->counters.cut_short += dec.cut_short;
-	advice_count(d, &dec);
-	uint64_t took_ns = loop_monotonic_ns() - from;
-	measure_admission(d, &known, &dec, took_ns);
-	log_decision(d, req, &dec, "create", ups.nr, took_ns);
+	int rc = dec.admit ? adjust(d, &dec, reply, e) : refuse(&dec, e);
+	note_create(d, &req, &dec, ups.nr, loop_monotonic_ns() - from, e);
 	vec_fini(&ups);
-	int rc = dec.admit ? 0 : refuse(&dec, e);
-	cluster_note_decision(d, &req->pod, req->ask.name, req->ask.kind, &dec, e->text);
-	if (rc)
-		return rc;
-
-	struct placement placed = placement_of(&dec);
-	char text[PLACEMENT_JSON_MAX];
-	placement_json_format(&placed, &d->topo.ids, text, sizeof text);
-	reply->adjust = true;
-	reply->cpus = cpus_text(reply->arena, &dec.cpus);
-	reply->mems = nodes_text(d, reply->arena, dec.mems);
-	reply->annotation = (struct key_value){
-		NRI_PLACEMENT_ANNOTATION, arena_strndup(reply->arena, text, strlen(text))};
-	if (!*reply->cpus || !reply->annotation.value) /* an empty list would leave it unpinned */
-		return err_set(e, ENOMEM, "numafit: the answer needs more memory than it may have");
-	return 0;
+	return rc;
 }
 
 static void on_update(void *ctx, const struct request *req, struct nri_reply *reply)

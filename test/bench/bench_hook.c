@@ -26,7 +26,7 @@ static struct outcome ask(struct uneven *u, const char *name)
 	if (o.whole)
 		engine_run_pod(u->g, 1, &u->pod, &d);
 	else
-		engine_create(u->g, 1, &req, &d, &ups);
+		engine_create(u->g, 1, (struct request[]){req}, &d, &ups);
 	o.ns = bench_end(name, from);
 	o.admitted = d.admit;
 	o.cut_short = d.cut_short;

@@ -135,9 +135,11 @@ static inline int allocate(struct node *n, const char *tokens, char *annotation,
 static inline struct decision create(struct node *n, const struct request *req)
 {
 	struct update_list ups = {0};
+	struct request known = *req;
 	struct decision d;
 
-	engine_create(n->g, n->now_ms, req, &d, &ups);
+	known.owner = req->allocated ? n->owner : TOKENS_NOT_ASKED;
+	engine_create(n->g, n->now_ms, &known, &d, &ups);
 	vec_fini(&ups);
 	if (d.admit) {
 		engine_live(n->g, n->now_ms, req, NULL);

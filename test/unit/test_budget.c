@@ -93,7 +93,7 @@ static void uneven_64_nodes_are_answered_within_the_budget(void **state)
 		assert_true(topo_memory_of(&u.t, d.blocks[0].nodes, 0) >= d.blocks[0].bytes);
 		/* and so it is through the door */
 		const struct request req = uneven_request(&u, 0);
-		engine_create(u.g, 1, &req, &d, &ups);
+		engine_create(u.g, 1, (struct request[]){req}, &d, &ups);
 		assert_true(d.admit && !d.cut_short);
 		/* memory alone is on no more nodes than it needs */
 		end(&u);
@@ -410,7 +410,7 @@ static void a_cut_decision_says_so_and_comes_out_the_same_again(void **state)
 		struct budget b = budget_of(u.s.merge_visit_budget);
 		const struct decision before = admit_alone(&u, &b);
 		const struct request req = uneven_request(&u, 0);
-		engine_create(u.g, 1, &req, &d, &ups);
+		engine_create(u.g, 1, (struct request[]){req}, &d, &ups);
 		assert_true(seen.d.cut_short == d.cut_short && before.cut_short == d.cut_short);
 		assert_true(nodeset_equal(before.nodes, seen.d.nodes));
 		assert_true(cpuset_equal(&before.cpus, &seen.d.cpus));

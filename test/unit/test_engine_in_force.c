@@ -31,7 +31,7 @@ static struct cpuset create(struct node *n, const struct request *req, struct pl
 {
 	struct decision d;
 
-	engine_create(n->g, 0, req, &d, &n->ups);
+	engine_create(n->g, 0, (struct request[]){*req}, &d, &n->ups);
 	assert_true(d.admit);
 	engine_live(n->g, 0, req, NULL);
 	engine_started(n->g, 0, req->container_id);

@@ -63,7 +63,7 @@ static struct decision create(struct node *n, const struct request *req)
 {
 	struct decision d;
 
-	engine_create(n->g, 0, req, &d, &n->ups);
+	engine_create(n->g, 0, (struct request[]){*req}, &d, &n->ups);
 	vec_fini(&n->ups);
 	if (d.admit)
 		engine_live(n->g, 0, req, NULL);

@@ -226,7 +226,7 @@ static void container_comes(struct world *w, struct guest *p, unsigned i)
 	if (random_chance(&w->r, 80)) /* else nobody told that it is dead */
 		end(w, c);
 	(void)snprintf(c->id, sizeof c->id, "c%u", w->next_id++);
-	const struct request req = request_of(p, i);
+	struct request req = request_of(p, i);
 	w->n->failing = random_chance(&w->r, 2);
 	engine_create(w->n->g, w->n->now_ms, &req, &d, &ups);
 	vec_fini(&ups);

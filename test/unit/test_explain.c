@@ -66,7 +66,7 @@ static void create(struct node *n, const struct request *req)
 	struct update_list ups = {0};
 	struct decision d;
 
-	engine_create(n->w.engine, n->now += SECOND, req, &d, &ups);
+	engine_create(n->w.engine, n->now += SECOND, (struct request[]){*req}, &d, &ups);
 	if (d.admit)
 		engine_live(n->w.engine, n->now += SECOND, req, NULL);
 	vec_fini(&ups);

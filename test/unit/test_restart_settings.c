@@ -111,7 +111,7 @@ static struct decision create(struct world *w, const struct request *req)
 	struct update_list ups = {0};
 	struct decision d;
 
-	engine_create(w->d.engine, NOW_MS, req, &d, &ups);
+	engine_create(w->d.engine, NOW_MS, (struct request[]){*req}, &d, &ups);
 	apply(w, &ups);
 	check(w);
 	if (!d.admit)

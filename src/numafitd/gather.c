@@ -1,9 +1,12 @@
-/* What the kubelet knows of a pod, its containers and their devices, in the core's words. */
+/* What a decision is to know beside the runtime's request, put into that request: the kubelet's
+ * devices and tokens, the pod's containers, schedulers' advice. All of it comes from caches; nobody
+ * is waited for. */
 #include "services.h"
 
 #include <apiserver/pods.h>
 #include <host/device_node.h>
 #include <io/log.h>
+#include <numafit/admit.h>
 #include <numafit/leases.h>
 #include <numafit/text.h>
 
@@ -11,29 +14,24 @@
 
 /* Containers of a pod that is decided as a whole. In pod scope its record may have several lines;
  * else one is all that it gets, and larger pods would not fit into that. */
-enum { FACTS_BYTES = 4 << 20, HELD_MAX = 256, HELD_MAX_IN_POD_SCOPE = 1024 };
+enum { HELD_MAX = 256, HELD_MAX_IN_POD_SCOPE = 1024 };
 
-/* FNV-1a */
-static uint64_t hash_of(const char *text)
+/* The place of that pod's question, which may have another pod's; *hash is its uid's (FNV-1a). */
+static struct question *question_of(struct services *v, const char *pod_uid, uint64_t *hash)
 {
 	const uint64_t prime = 1099511628211u;
-	uint64_t h = 14695981039346656037u;
 
-	for (; *text; text++)
-		h = (h ^ (unsigned char)*text) * prime;
-	return h;
-}
-
-static struct question *question_of(struct services *v, const char *pod_uid)
-{
-	return &v->asked[hash_of(pod_uid) % QUESTIONS];
+	*hash = 14695981039346656037u;
+	for (; *pod_uid; pod_uid++)
+		*hash = (*hash ^ (unsigned char)*pod_uid) * prime;
+	return &v->asked[*hash % QUESTIONS];
 }
 
 /* What the pod has is asked for now, unless it was asked for since it came. */
 static struct question *ask_for(struct services *v, const char *pod_uid)
 {
-	struct question *q = question_of(v, pod_uid);
-	uint64_t hash = hash_of(pod_uid);
+	uint64_t hash;
+	struct question *q = question_of(v, pod_uid, &hash);
 
 	if (q->pod == hash)
 		return q;
@@ -50,25 +48,20 @@ static void ask_for_sandbox(struct services *v, const char *pod_uid)
 	ask_for(v, pod_uid)->sandbox = pod_resources_refresh(v->pod_resources);
 }
 
-/* Whether the kubelet's present answer is no older than the pod's sandbox. */
-static bool shows_sandbox(struct services *v, const char *pod_uid)
+/* Whether the kubelet's present answer is no older than the pod, or than its sandbox. */
+enum since { SINCE_POD, SINCE_SANDBOX };
+static bool is_answered(struct services *v, const char *pod_uid, enum since since)
 {
-	const struct question *q = question_of(v, pod_uid);
-	uint64_t age = pod_resources_age(v->pod_resources);
+	uint64_t hash, age = pod_resources_age(v->pod_resources);
+	const struct question *q = question_of(v, pod_uid, &hash);
+	bool known = q->pod == hash;
 
-	return age && age >= (q->pod == hash_of(pod_uid) ? q->sandbox : v->forgotten);
+	if (since == SINCE_SANDBOX)
+		return age && age >= (known ? q->sandbox : v->forgotten);
+	return age && (!known || age >= q->number);
 }
 
-/* Whether the kubelet's present answer is no older than the pod. */
-static bool is_answered(struct services *v, const char *pod_uid)
-{
-	const struct question *q = question_of(v, pod_uid);
-	uint64_t age = pod_resources_age(v->pod_resources);
-
-	return age && (q->pod != hash_of(pod_uid) || age >= q->number);
-}
-
-void facts_pod_changed(void *ctx, const struct known_pod *pod)
+void gather_pod_changed(void *ctx, const struct known_pod *pod)
 {
 	struct services *v = ctx;
 
@@ -79,7 +72,7 @@ void facts_pod_changed(void *ctx, const struct known_pod *pod)
 void services_note_pod(struct daemon *d, const struct known_pod *pod)
 {
 	if (d->services)
-		facts_pod_changed(d->services, pod);
+		gather_pod_changed(d->services, pod);
 }
 
 /* Devices */
@@ -102,41 +95,29 @@ static struct device device_of(const struct daemon *d, const struct held_device 
 	return out;
 }
 
-/* The resource whose devices start there; returns their number. */
-static size_t resource_at(const struct daemon *d, const struct container_held *held, size_t first,
-	struct device_resource *out, struct arena *a)
-{
-	const struct held_device *from = &held->device[first];
-	struct device *list;
-	size_t nr = 0;
-
-	while (first + nr < held->nr_devices && text_equal(from[nr].resource, from->resource))
-		nr++;
-	list = arena_array(a, nr, sizeof *list);
-	for (size_t i = 0; list && i < nr; i++)
-		list[i] = device_of(d, &from[i]);
-	*out = (struct device_resource){in_arena(a, from->resource), list ? nr : 0, list};
-	return nr;
-}
-
-static bool has_place(const struct device_resource *r)
-{
-	for (size_t i = 0; i < r->nr; i++)
-		if (!nodeset_empty(r->device[i].nodes))
-			return true;
-	return false;
-}
-
-/* Resources of a container, POD_DEVICES_MAX of them; tokens are CPUs, and no devices. Returns their
- * number. */
+/* Resources of a container, POD_DEVICES_MAX of them, those with a place; tokens are CPUs, and no
+ * devices. Returns their number. */
 static size_t add_plugins(const struct daemon *d, const struct container_held *held,
 	struct device_resource *out, size_t room, struct arena *a)
 {
+	const struct held_device *of = held->device, *end = of + held->nr_devices;
 	size_t nr = 0;
 
-	for (size_t i = 0; i < held->nr_devices && nr < room;) {
-		i += resource_at(d, held, i, &out[nr], a);
-		nr += has_place(&out[nr]) && !text_equal(out[nr].name, TOKEN_RESOURCE);
+	while (of < end && nr < room) {
+		const struct held_device *first = of;
+		struct nodeset nodes = {0};
+
+		while (of < end && text_equal(of->resource, first->resource))
+			of++;
+		struct device *list = arena_array(a, (size_t)(of - first), sizeof *list);
+		for (size_t i = 0; list && &first[i] < of; i++) {
+			list[i] = device_of(d, &first[i]);
+			nodes = nodeset_or(nodes, list[i].nodes);
+		}
+		if (nodeset_empty(nodes) || text_equal(first->resource, TOKEN_RESOURCE))
+			continue;
+		out[nr++] = (struct device_resource){
+			in_arena(a, first->resource), (size_t)(of - first), list};
 	}
 	return nr;
 }
@@ -179,14 +160,15 @@ static size_t resources_of(const struct daemon *d, const struct container_held *
 	return nr + add_claims(d, held, &out[nr], room - nr, a);
 }
 
-void facts_of_container(struct daemon *d, struct request *req, struct arena *a)
+/* The devices that the container was given. */
+static void add_devices(struct daemon *d, struct request *req, struct arena *a)
 {
 	struct services *v = d->services;
 	struct device_resource *own;
 
 	if (!v || !d->settings.pod_resources)
 		return;
-	if (!is_answered(v, req->pod.uid)) { /* what the kernel knows is there at once */
+	if (!is_answered(v, req->pod.uid, SINCE_POD)) { /* what the kernel knows is there at once */
 		req->pod.attached = located(d, req, a);
 		req->pod.nr_attached = req->pod.attached != NULL;
 		return;
@@ -243,7 +225,7 @@ static struct tokens_shown look_at_tokens(
 	return s;
 }
 
-enum token_owner facts_token_owner(struct daemon *d, const struct request *req)
+enum token_owner gather_token_owner(struct daemon *d, const struct request *req)
 {
 	struct services *v = d->services;
 	struct tokens_shown s = {0};
@@ -252,7 +234,7 @@ enum token_owner facts_token_owner(struct daemon *d, const struct request *req)
 	if (!v || !v->pod_resources ||
 		lease_annotation_tokens(req->allocated, &d->topo.ids, &tokens, NULL) < 0)
 		return TOKENS_NOT_ASKED; /* what cannot be read is refused for that */
-	if (shows_sandbox(v, req->pod.uid))
+	if (is_answered(v, req->pod.uid, SINCE_SANDBOX))
 		s = look_at_tokens(d, req, &tokens);
 	if (s.anothers || (s.container && !s.own))
 		return TOKENS_ANOTHERS;
@@ -309,7 +291,8 @@ static bool is_known(struct daemon *d, const struct known_pod *pod)
 
 	for (unsigned i = 0; i < pod->pod.nr; i++)
 		asks = asks || asks_for_devices(pod, &pod->pod.container[i]);
-	return !asks || !d->settings.pod_resources || is_answered(d->services, pod->pod.uid);
+	return !asks || !d->settings.pod_resources ||
+	       is_answered(d->services, pod->pod.uid, SINCE_POD);
 }
 
 static unsigned held_max(const struct settings *s)
@@ -357,8 +340,17 @@ static const struct known_pod *find_pod(const struct daemon *d, const struct pod
 		       : NULL;
 }
 
-/* All that is known of its containers, into the pod; or nothing of them. */
-static void add_facts(struct daemon *d, struct pod *pod, struct arena *a)
+/* The stage before a decision */
+
+void gather_container(struct daemon *d, struct request *req, struct arena *a)
+{
+	add_devices(d, req, a);
+	advice_of_container(d, req, a);
+	if (admit_has_tokens(&d->settings, req))
+		req->owner = gather_token_owner(d, req);
+}
+
+void gather_pod(struct daemon *d, struct pod *pod, struct arena *a)
 {
 	const struct known_pod *known = find_pod(d, pod);
 
@@ -366,18 +358,6 @@ static void add_facts(struct daemon *d, struct pod *pod, struct arena *a)
 		ask_for_sandbox(d->services, pod->uid);
 	if (known && is_known(d, known) && !copy_containers(d, known, pod, a))
 		pod->apart = POD_APART_TOO_MANY;
-}
-
-void facts_run_pod(struct daemon *d, const struct pod *pod, struct decision *dec)
-{
-	struct pod known = *pod;
-	struct arena a;
-
-	arena_init(&a, FACTS_BYTES);
-	add_facts(d, &known, &a);
-	if (known.container)
-		advice_of_pod(d, &known, &a);
-	engine_run_pod(d->engine, loop_wall_ms(), &known, dec);
-	d->counters.cut_short += !dec->admit && dec->cut_short; /* else each container counts */
-	arena_fini(&a);
+	if (pod->container)
+		advice_of_pod(d, pod, a);
 }
