@@ -13,11 +13,11 @@
 
 static int read_order(struct daemon *d, struct err *e)
 {
-	int nr = advice_order_parse(d->settings.advice_order, d->advice_format, e);
+	int nr = advice_order_parse(d->settings.advice_order, d->advice.format, e);
 
 	if (nr < 0)
 		return nr;
-	d->nr_advice_formats = (unsigned)nr;
+	d->advice.nr = (unsigned)nr;
 	return 0;
 }
 
@@ -67,7 +67,7 @@ static struct cpuset foreign_cpus(const struct daemon *d)
 
 static struct reading read_advice(const struct daemon *d, const struct pod *pod, struct arena *a)
 {
-	const struct advice_order order = {d->advice_format, d->nr_advice_formats};
+	const struct advice_order order = {d->advice.format, d->advice.nr};
 	const struct advice_context c = {&d->topo, a};
 	const struct cpuset foreign = foreign_cpus(d);
 	const struct advice_facts facts = {
@@ -75,7 +75,7 @@ static struct reading read_advice(const struct daemon *d, const struct pod *pod,
 		.uid = pod->uid,
 		.now_ms = loop_wall_ms(),
 		.skew_ms = (int64_t)d->settings.advice_skew_ms,
-		.generation = d->generation,
+		.generation = d->recorder.generation,
 		.t = &d->topo,
 		.foreign = &foreign,
 	};
@@ -128,7 +128,7 @@ static const struct advice_ask *ask_of(
 static bool read_policy(const struct daemon *d, const struct pod *pod, struct arena *a,
 	enum topology_policy *policy)
 {
-	const struct advice_order order = {d->advice_format, d->nr_advice_formats};
+	const struct advice_order order = {d->advice.format, d->advice.nr};
 	const struct advice_context c = {&d->topo, a};
 	const struct advice_source *source;
 	struct advice advice;
@@ -194,8 +194,8 @@ void advice_count(struct daemon *d, const struct decision *dec)
 
 	if (dec->source == SOURCE_INHERITED) /* counted when its predecessor came */
 		return;
-	d->measured.advice[v] += dec->advice.looked_at;
-	d->counters.advice_accepted += v == ADVICE_ACCEPTED || v == ADVICE_ACCEPTED_STALE;
-	d->counters.advice_repaired += v == ADVICE_REPAIRED;
-	d->counters.advice_rejected += advice_is_rejection(v);
+	d->measured.metrics.advice[v] += dec->advice.looked_at;
+	d->measured.counters.advice_accepted += v == ADVICE_ACCEPTED || v == ADVICE_ACCEPTED_STALE;
+	d->measured.counters.advice_repaired += v == ADVICE_REPAIRED;
+	d->measured.counters.advice_rejected += advice_is_rejection(v);
 }

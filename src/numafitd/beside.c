@@ -1,4 +1,5 @@
 /* A kubelet on this node whose own managers place containers, too. */
+#include "beside.h"
 #include "daemon.h"
 
 #include <codec/kubelet_state_json.h>

@@ -1,5 +1,8 @@
 /* The API server's side: built when the settings want it. Nothing of it is ever waited for. */
 #include "cluster.h"
+#include "cluster_state.h"
+#include "decision_log.h"
+#include "services.h"
 
 #include <apiserver/path.h>
 #include <codec/api_json.h>
@@ -91,8 +94,7 @@ static void look(void *ctx)
  * goes, if another one comes for it. */
 static void tell_refusal(struct cluster *c, struct pod_event *event)
 {
-	const struct known_pod *pod =
-		c->d->api_pods ? api_pods_find(c->d->api_pods, event->uid) : NULL;
+	const struct known_pod *pod = cluster_find_pod(c->d, event->uid);
 
 	if (c->events)
 		events_tell(c->events, event);
@@ -152,6 +154,11 @@ void cluster_note_decision(struct daemon *d, const struct pod *pod, const char *
 	event.reason = dec->reason ? dec->reason : "NUMARefused";
 	event.message = refusal;
 	tell_refusal(c, &event);
+}
+
+const struct known_pod *cluster_find_pod(const struct daemon *d, const char *uid)
+{
+	return d->cluster && d->cluster->pods ? api_pods_find(d->cluster->pods, uid) : NULL;
 }
 
 void cluster_note_change(struct daemon *d)
@@ -243,7 +250,7 @@ static void start_parts(struct cluster *c)
 	c->again = (struct backoff){.min_ms = LOOK_AGAIN_MIN_MS, .max_ms = LOOK_AGAIN_MAX_MS};
 	c->pods_handler = (struct api_pods_handler){c, on_pod, log_event};
 	if (s->pods_watch)
-		d->api_pods = api_pods_new(c->api, d->node_name, &c->pods_handler);
+		c->pods = api_pods_new(c->api, d->node_name, &c->pods_handler);
 	if (s->events && s->mode == MODE_MANAGE)
 		c->events =
 			events_new(d->loop, c->api, &(struct events_options){.node = d->node_name},
@@ -363,7 +370,7 @@ void cluster_stop(struct daemon *d)
 	reports_stop(c);
 	events_close(c->events);
 	evictions_close(c->evictions);
-	api_pods_close(steal(d->api_pods));
+	api_pods_close(c->pods);
 	api_free(c->api);
 	free(c);
 }

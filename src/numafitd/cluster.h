@@ -1,56 +1,34 @@
 #ifndef NUMAFIT_NUMAFITD_CLUSTER_H
 #define NUMAFIT_NUMAFITD_CLUSTER_H
 
-#include "daemon.h"
+#include <codec/metrics_text.h>
+#include <codec/status_json.h>
+#include <numafit/decision.h>
+#include <numafit/pod_store.h>
 
-#include <apiserver/apply.h>
-#include <apiserver/events.h>
-#include <apiserver/evict.h>
-#include <apiserver/pods.h>
-#include <io/backoff.h>
-#include <io/watch.h>
-#include <numafit/report.h>
+struct daemon;
 
-/* What the files that speak with the API server share. */
-
-enum { NODE_UID_MAX = 64, OBJECT_PATH_MAX = 512 };
-
-/* How the reports are written. */
-struct report_pace {
-	unsigned interval_ms, heartbeat_ms;
-	bool take_over;
-};
-
-struct cluster {
-	struct daemon *d;
-	struct api *api; /* NULL: its credentials cannot be used; then nothing below is there */
-	/* Until they can: */
-	struct err unusable;
-	uint64_t failures;
-	struct backoff try_again;
-	struct loop_timer *trial;
-	struct file_watch file;
-
-	struct loop_timer *look; /* at the node object, now and then */
-	struct api_call *looking;
-	struct backoff again;        /* until it is there */
-	bool told_node;              /* that it cannot be had */
-	char node_uid[NODE_UID_MAX]; /* "": not known yet */
-	struct report_policy kubelet;
-	bool knows_kubelet;
-	struct report_pace pace;
-	struct apply *nrt, *numatopology;
-	struct apply_handler nrt_handler, numatopology_handler;
-	struct api_pods_handler pods_handler;
-	struct events *events;
-	struct evictions *evictions;
-};
-
-/* reports.c: what schedulers are told of the node. */
-void reports_start(struct cluster *c);
-void reports_stop(struct cluster *c);
-void reports_settings_changed(struct cluster *c);
-/* Something in them may be another by now. */
-void reports_changed(struct cluster *c);
+/* What speaks with the API server, as far as the settings switch it on. What is there
+ * already stays. Credentials that cannot be used are told, and tried again: with backoff, and as
+ * soon as their file changes. */
+void cluster_start(struct daemon *d);
+/* Before loop_free(). */
+void cluster_stop(struct daemon *d);
+/* Settings that its parts copy are others. */
+void cluster_settings_changed(struct daemon *d);
+/* Something was recorded, or devices have changed: reports may be others. */
+void cluster_note_change(struct daemon *d);
+/* A container, or the pod as a whole (container NULL), was decided on; refusal is what the runtime
+ * was told. */
+void cluster_note_decision(struct daemon *d, const struct pod *pod, const char *container,
+	enum container_kind kind, const struct decision *dec, const char *refusal);
+/* The pod as the API server has it; NULL: pods are not watched, or it is not known. The pointer is
+ * good until the next turn of the loop. */
+const struct known_pod *cluster_find_pod(const struct daemon *d, const char *uid);
+void cluster_note_pod_gone(struct daemon *d, const char *pod_uid);
+/* For `numafit status`; false: there is none. The text is borrowed until the next turn. */
+bool cluster_status(const struct daemon *d, struct status_apiserver *out);
+/* For the metrics; zeros where there is none. */
+void cluster_metrics(const struct daemon *d, struct metrics_cluster *out);
 
 #endif

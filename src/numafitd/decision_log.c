@@ -1,4 +1,5 @@
 /* Every decision in one line. */
+#include "decision_log.h"
 #include "daemon.h"
 
 #include <io/log.h>
@@ -57,15 +58,15 @@ void log_record(void *ctx, const struct record *r)
 {
 	struct daemon *d = ctx;
 
-	d->counters.released += r->op == RECORD_RELEASE;
+	d->measured.counters.released += r->op == RECORD_RELEASE;
 	if (r->op == RECORD_RELEASE)
 		log_line(LOG_INFO, "released", "cause=%s id=%.12s", r->cause, r->container_id);
 	if (r->op == RECORD_GRANT && text_equal(r->cause, "adopt")) {
-		d->counters.adopted++;
+		d->measured.counters.adopted++;
 		log_decision(d, r->request, r->decision, "adopt", 0, 0);
 	}
 	if (text_equal(r->cause, "hotplug") || text_equal(r->cause, "restart")) {
-		d->counters.relocated++;
+		d->measured.counters.relocated++;
 		log_decision(d, r->request, r->decision, r->cause, 0, 0);
 	}
 }

@@ -1,5 +1,5 @@
 /* The devices of the node as the kubelet has them -> what schedulers are told. */
-#include "services.h"
+#include "services_state.h"
 
 #include <numafit/text.h>
 

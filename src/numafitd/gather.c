@@ -1,9 +1,12 @@
 /* What a decision is to know beside the runtime's request, put into that request: the kubelet's
  * devices and tokens, the pod's containers, schedulers' advice. All of it comes from caches; nobody
  * is waited for. */
-#include "services.h"
+#include "gather.h"
 
-#include <apiserver/pods.h>
+#include "cluster.h"
+#include "reply.h"
+#include "services_state.h"
+
 #include <host/device_node.h>
 #include <io/log.h>
 #include <numafit/admit.h>
@@ -334,7 +337,7 @@ static const struct known_pod *find_pod(const struct daemon *d, const struct pod
 	const struct known_pod *known = v && v->pods ? pods_find(v->pods, pod->uid) : NULL;
 
 	if (!known)
-		known = d->api_pods ? api_pods_find(d->api_pods, pod->uid) : NULL;
+		known = cluster_find_pod(d, pod->uid);
 	return known && text_equal(known->pod.ns, pod->ns) && text_equal(known->pod.name, pod->name)
 		       ? known
 		       : NULL;

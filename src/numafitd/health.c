@@ -1,4 +1,6 @@
 /* Whether the daemon can do its work, and what it lacks. */
+#include "health.h"
+#include "cluster.h"
 #include "daemon.h"
 
 #include <numafit/text.h>
@@ -19,20 +21,20 @@ static bool loop_turns(const struct daemon *d, struct text *why)
 
 static bool has_runtime(const struct daemon *d, struct text *why)
 {
-	if (nri_conn_state(d->conn) == NRI_READY)
+	if (nri_conn_state(d->runtime.conn) == NRI_READY)
 		return true;
 	text_add(why, "the container runtime is not connected, or has not told yet what runs (%s)",
-		d->launch.name ? "it has started numafitd itself" : d->settings.nri_socket);
+		d->runtime.launch.name ? "it has started numafitd itself" : d->settings.nri_socket);
 	return false;
 }
 
 static bool can_record(const struct daemon *d, struct text *why)
 {
-	if (!d->journal_error.code && !d->journal_behind)
+	if (!d->recorder.error.code && !d->recorder.behind)
 		return true;
 	text_add(why, "%s",
-		d->journal_error.code ? d->journal_error.text
-				      : "it must be written anew before anything else can be");
+		d->recorder.error.code ? d->recorder.error.text
+				       : "it must be written anew before anything else can be");
 	return false;
 }
 

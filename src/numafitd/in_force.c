@@ -1,6 +1,8 @@
 /* What containers really run with: their cgroups, read where the runtime's report may be wrong or
  * old. In a Synchronize as many as there is time for, the others in turns of the loop after it. */
 #include "daemon.h"
+#include "reply.h"
+#include "updater.h"
 
 #include <host/cgroup.h>
 #include <io/log.h>
@@ -43,7 +45,7 @@ static bool read_numbers(struct daemon *d, struct request *req, const struct hol
 
 	if (req->pod.qos != QOS_GUARANTEED)
 		return true;
-	if (cgroup_read_limits(d->cgroups, req->cgroup, &limits, NULL) < 0)
+	if (cgroup_read_limits(d->in_force.cgroups, req->cgroup, &limits, NULL) < 0)
 		return !h;
 	take_numbers(req, h, &limits);
 	return true;
@@ -56,8 +58,8 @@ static bool read_into(struct daemon *d, struct request *req, bool numbers, const
 {
 	struct cgroup_cpuset found;
 
-	if (!d->cgroups || !req->cgroup ||
-		cgroup_read(d->cgroups, req->cgroup, &d->topo.ids, &found, NULL) < 0)
+	if (!d->in_force.cgroups || !req->cgroup ||
+		cgroup_read(d->in_force.cgroups, req->cgroup, &d->topo.ids, &found, NULL) < 0)
 		return false;
 	/* in v1 one that nobody has set has those of the cgroup above it */
 	if (!*req->cpus && cpuset_equal(&found.cpus, &d->topo.cpus))
@@ -88,15 +90,15 @@ static void forget_unread(struct in_force_reader *r)
 static void read_later(struct daemon *d, struct request *req)
 {
 	req->in_force = IN_FORCE_UNREAD;
-	*vec_push(&d->in_force->unread) = xstrdup(req->container_id);
-	loop_timer_set(d->in_force->timer, PAUSE_MS);
+	*vec_push(&d->in_force.reader->unread) = xstrdup(req->container_id);
+	loop_timer_set(d->in_force.reader->timer, PAUSE_MS);
 }
 
 static void look_at(struct daemon *d, struct request *req, const struct placement *said, bool late,
 	struct arena *a, struct looks *n)
 {
 	const struct holding *h = ledger_find(engine_ledger(d->engine), req->container_id);
-	bool forgets = nri_conn_forgets(d->conn);
+	bool forgets = nri_conn_forgets(d->runtime.conn);
 	/* where others place containers our ledger does not know better than a report */
 	bool ledger_counts = forgets && d->settings.mode == MODE_MANAGE;
 	enum doubt doubt = engine_doubts(d->engine, req, said, forgets);
@@ -105,7 +107,7 @@ static void look_at(struct daemon *d, struct request *req, const struct placemen
 		return;
 	if (!late && read_into(d, req, forgets, h, a)) {
 		n->read++;
-	} else if (late && ledger_counts && d->cgroups && req->cgroup) {
+	} else if (late && ledger_counts && d->in_force.cgroups && req->cgroup) {
 		read_later(d, req);
 		n->later++;
 	} else if (ledger_counts && doubt == DOUBT_CONTENT) {
@@ -121,15 +123,15 @@ struct looks in_force_look(struct daemon *d, struct request *requests,
 	uint64_t from = loop_monotonic_ns();
 	struct looks n = {0};
 
-	if (d->in_force)
-		forget_unread(d->in_force);
+	if (d->in_force.reader)
+		forget_unread(d->in_force.reader);
 	for (unsigned pass = 0; pass < 2; pass++)
 		for (size_t i = 0; i < nr; i++) {
 			const struct holding *h = ledger_find(l, requests[i].container_id);
 
 			if (owns_cpus(&requests[i], said[i], h) == (pass == 0))
 				look_at(d, &requests[i], said[i],
-					loop_monotonic_ns() - from >= d->in_force_ns, a, &n);
+					loop_monotonic_ns() - from >= d->in_force.budget_ns, a, &n);
 		}
 	if (n.unknown)
 		log_line(LOG_WARN, "in-force-unknown",
@@ -161,10 +163,10 @@ static void look_later(struct daemon *d, const char *id)
 static void turn(void *ctx)
 {
 	struct daemon *d = ctx;
-	struct in_force_reader *r = d->in_force;
+	struct in_force_reader *r = d->in_force.reader;
 	uint64_t until = loop_monotonic_ns() + TURN_NS;
 
-	while (nri_conn_is_idle(d->conn) && r->unread.nr && loop_monotonic_ns() < until) {
+	while (nri_conn_is_idle(d->runtime.conn) && r->unread.nr && loop_monotonic_ns() < until) {
 		auto_free char *id = r->unread.at[--r->unread.nr];
 
 		look_later(d, id);
@@ -172,7 +174,7 @@ static void turn(void *ctx)
 	if (r->unread.nr)
 		loop_timer_set(r->timer, PAUSE_MS);
 	else
-		teller_note_change(d);
+		updater_note_change(d);
 }
 
 void in_force_start(struct daemon *d, const char *root)
@@ -182,11 +184,11 @@ void in_force_start(struct daemon *d, const char *root)
 
 	if (!d->topo.this_machine || d->settings.mode == MODE_RELEASE)
 		return;
-	d->in_force = xcalloc(1, sizeof *d->in_force);
-	d->in_force_ns = LOOK_NS;
-	d->in_force->timer = loop_timer_new(d->loop, turn, d);
-	if (cgroups_find(root, &d->in_force->cgroups, &e) == 0)
-		d->cgroups = &d->in_force->cgroups;
+	d->in_force.reader = xcalloc(1, sizeof *d->in_force.reader);
+	d->in_force.budget_ns = LOOK_NS;
+	d->in_force.reader->timer = loop_timer_new(d->loop, turn, d);
+	if (cgroups_find(root, &d->in_force.reader->cgroups, &e) == 0)
+		d->in_force.cgroups = &d->in_force.reader->cgroups;
 	else
 		log_line(LOG_WARN, "no-cgroups",
 			"error=%s action=\"let numafitd see the host's /sys/fs/cgroup: until then "
@@ -197,7 +199,7 @@ void in_force_start(struct daemon *d, const char *root)
 
 void in_force_stop(struct daemon *d)
 {
-	struct in_force_reader *r = d->in_force;
+	struct in_force_reader *r = d->in_force.reader;
 
 	if (!r)
 		return;
@@ -205,6 +207,6 @@ void in_force_stop(struct daemon *d)
 	forget_unread(r);
 	vec_fini(&r->unread);
 	free(r);
-	d->in_force = NULL;
-	d->cgroups = NULL;
+	d->in_force.reader = NULL;
+	d->in_force.cgroups = NULL;
 }

@@ -1,7 +1,14 @@
 /* numafitd: the node daemon. Parses, builds, runs, frees. */
+#include "beside.h"
+#include "cluster.h"
 #include "config.h"
 #include "daemon.h"
+#include "metrics.h"
 #include "options.h"
+#include "services.h"
+#include "status.h"
+#include "sweep.h"
+#include "updater.h"
 
 #include <apiserver/auth.h>
 #include <codec/fields_json.h>
@@ -47,9 +54,9 @@ static int read_launch(struct daemon *d, struct err *e)
 		return err_set(e, EINVAL, "%s is set, but %s is not", launch_socket,
 			name ? launch_index : launch_name);
 	(void)fcntl((int)number, F_SETFD, FD_CLOEXEC);
-	d->launch.fd = (int)number;
-	d->launch.name = name;
-	d->launch.index = index;
+	d->runtime.launch.fd = (int)number;
+	d->runtime.launch.name = name;
+	d->runtime.launch.index = index;
 	return 0;
 }
 
@@ -104,7 +111,7 @@ static int print_check(const struct daemon *d, struct err *e)
 	(void)printf("config ok: mode %s, policy %s, machine %s with %u NUMA nodes and %u CPUs\n",
 		mode_name(d->settings.mode), topology_policy_name(d->settings.topology_policy),
 		d->topo.name, d->topo.ids.nr, d->topo.nr_cpus);
-	(void)fputs(config_sections_text(&d->sections, sections), stdout);
+	(void)fputs(config_sections_text(&d->configured.sections, sections), stdout);
 	if (rc)
 		(void)printf("apiServer.kubeconfig not checked: %s\n", e->text);
 	return 0;
@@ -119,7 +126,7 @@ static int start(struct daemon *d, struct err *e)
 {
 	(void)signal(SIGPIPE, SIG_IGN);
 	(void)signal(SIGHUP, SIG_IGN); /* until reload_start() */
-	d->started_ns = loop_monotonic_ns();
+	d->measured.started_ns = loop_monotonic_ns();
 	d->loop = loop_new();
 	if (loop_on_signal(d->loop, SIGTERM, stop, d->loop) ||
 		loop_on_signal(d->loop, SIGINT, stop, d->loop))
@@ -169,7 +176,7 @@ static void log_start(const struct daemon *d)
 		topology_scope_name(s->topology_scope), s->prefer_closest_numa_nodes ? "yes" : "no",
 		log_text(name, sizeof name, d->topo.name), d->topo.ids.nr, d->topo.nr_cpus,
 		cpuset_format(&s->reserved_cpus, reserved, sizeof reserved),
-		d->launch.name ? "from-the-runtime" : s->nri_socket);
+		d->runtime.launch.name ? "from-the-runtime" : s->nri_socket);
 	if (!cpuset_empty(&d->topo.nodeless))
 		log_line(LOG_WARN, "cpus-without-node",
 			"cpus=%s text=\"they are online, their NUMA nodes are not: no container "
@@ -194,23 +201,23 @@ static int run(struct daemon *d, struct err *e)
 		log_line(LOG_INFO, "stopped", "containers=%zu",
 			ledger_count(engine_ledger(d->engine)));
 		rc = reload_verdict(d, e);
-		if (!rc && d->verdict.code)
-			rc = err_set(e, d->verdict.code, "%s", d->verdict.text);
+		if (!rc && d->recorder.verdict.code)
+			rc = err_set(e, d->recorder.verdict.code, "%s", d->recorder.verdict.text);
 	}
 	metrics_stop(d);
 	reload_stop(d);
-	nri_conn_close(d->conn);
-	loop_timer_close(d->expire);
+	nri_conn_close(d->runtime.conn);
+	loop_timer_close(d->runtime.expire);
 	sweep_stop(d);
 	in_force_stop(d);
-	teller_stop(d);
+	updater_stop(d);
 	cluster_stop(d);
 	services_stop(d);
 	status_stop(d);
 	loop_free(d->loop);
 	recorder_stop(d);
-	if (d->lock >= 0)
-		(void)close(d->lock);
+	if (d->run.lock >= 0)
+		(void)close(d->run.lock);
 	return rc;
 }
 
@@ -225,9 +232,9 @@ static int read_settings(struct daemon *d, const struct options *o, struct confi
 		config_give_labels(c, o->labels.at, o->labels.nr);
 	int rc = config_read_file(c, e);
 	if (rc >= 0)
-		rc = config_read(c, &d->settings, &d->sections, e);
-	d->asked = d->settings;
-	d->config = c;
+		rc = config_read(c, &d->settings, &d->configured.sections, e);
+	d->configured.asked = d->settings;
+	d->configured.config = c;
 	return rc;
 }
 
@@ -257,7 +264,7 @@ static int act(struct daemon *d, const struct options *o, struct config *c, stru
 
 int main(int argc, char **argv)
 {
-	static struct daemon d = {.lock = -1};
+	static struct daemon d = {.run.lock = -1};
 	struct config config = {0};
 	struct options o;
 	struct err e = {0};

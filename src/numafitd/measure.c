@@ -3,7 +3,7 @@
 
 static void count_hook(struct daemon *d, enum metrics_hook hook, uint64_t from_ns)
 {
-	histogram_add(&d->measured.hook[hook], loop_monotonic_ns() - from_ns);
+	histogram_add(&d->measured.metrics.hook[hook], loop_monotonic_ns() - from_ns);
 }
 
 static void timed_synchronize(void *ctx, const struct nri_inventory *what, struct nri_reply *reply)
@@ -11,7 +11,7 @@ static void timed_synchronize(void *ctx, const struct nri_inventory *what, struc
 	struct daemon *d = ctx;
 	uint64_t from = loop_monotonic_ns();
 
-	d->mode_handler->synchronize(d, what, reply);
+	d->runtime.mode_handler->synchronize(d, what, reply);
 	count_hook(d, HOOK_SYNCHRONIZE, from);
 }
 
@@ -19,7 +19,7 @@ static int timed_run_pod(void *ctx, const struct pod *pod, struct err *e)
 {
 	struct daemon *d = ctx;
 	uint64_t from = loop_monotonic_ns();
-	int rc = d->mode_handler->run_pod(d, pod, e);
+	int rc = d->runtime.mode_handler->run_pod(d, pod, e);
 
 	count_hook(d, HOOK_RUN_POD, from);
 	return rc;
@@ -30,7 +30,7 @@ static int timed_create(
 {
 	struct daemon *d = ctx;
 	uint64_t from = loop_monotonic_ns();
-	int rc = d->mode_handler->create(d, req, reply, e);
+	int rc = d->runtime.mode_handler->create(d, req, reply, e);
 
 	count_hook(d, HOOK_CREATE, from);
 	return rc;
@@ -41,7 +41,7 @@ static void timed_update(void *ctx, const struct request *req, struct nri_reply 
 	struct daemon *d = ctx;
 	uint64_t from = loop_monotonic_ns();
 
-	d->mode_handler->update(d, req, reply);
+	d->runtime.mode_handler->update(d, req, reply);
 	count_hook(d, HOOK_UPDATE, from);
 }
 
@@ -50,7 +50,7 @@ static void timed_stop(void *ctx, const struct request *req, struct nri_reply *r
 	struct daemon *d = ctx;
 	uint64_t from = loop_monotonic_ns();
 
-	d->mode_handler->stop(d, req, reply);
+	d->runtime.mode_handler->stop(d, req, reply);
 	count_hook(d, HOOK_STOP, from);
 }
 
@@ -59,7 +59,7 @@ static void timed_remove(void *ctx, const struct request *req)
 	struct daemon *d = ctx;
 	uint64_t from = loop_monotonic_ns();
 
-	d->mode_handler->remove(d, req);
+	d->runtime.mode_handler->remove(d, req);
 	count_hook(d, HOOK_REMOVE, from);
 }
 
@@ -68,7 +68,7 @@ static void timed_live(void *ctx, const struct request *req)
 	struct daemon *d = ctx;
 	uint64_t from = loop_monotonic_ns();
 
-	d->mode_handler->live(d, req);
+	d->runtime.mode_handler->live(d, req);
 	count_hook(d, HOOK_LIVE, from);
 }
 
@@ -77,7 +77,7 @@ static void timed_started(void *ctx, const struct request *req)
 	struct daemon *d = ctx;
 	uint64_t from = loop_monotonic_ns();
 
-	d->mode_handler->started(d, req);
+	d->runtime.mode_handler->started(d, req);
 	count_hook(d, HOOK_STARTED, from);
 }
 
@@ -86,13 +86,13 @@ static void timed_remove_pod(void *ctx, const struct pod *pod)
 	struct daemon *d = ctx;
 	uint64_t from = loop_monotonic_ns();
 
-	d->mode_handler->remove_pod(d, pod);
+	d->runtime.mode_handler->remove_pod(d, pod);
 	count_hook(d, HOOK_REMOVE_POD, from);
 }
 
 struct nri_handler measure_hooks(struct daemon *d, const struct nri_handler *of)
 {
-	d->mode_handler = of;
+	d->runtime.mode_handler = of;
 	return (struct nri_handler){
 		.ctx = d,
 		.synchronize = timed_synchronize,
@@ -109,7 +109,7 @@ struct nri_handler measure_hooks(struct daemon *d, const struct nri_handler *of)
 
 void measure_verdict(struct daemon *d, const struct decision *dec)
 {
-	struct metrics_counters *m = &d->measured;
+	struct metrics_counters *m = &d->measured.metrics;
 
 	(dec->admit ? m->admitted : m->refused)[dec->policy]++;
 }
@@ -118,7 +118,7 @@ void measure_admission(
 	struct daemon *d, const struct request *req, const struct decision *dec, uint64_t took_ns)
 {
 	const struct settings *s = &d->settings;
-	struct metrics_counters *m = &d->measured;
+	struct metrics_counters *m = &d->measured.metrics;
 	bool cpus = s->cpu_manager_policy == MANAGER_STATIC && request_exclusive_cpus(req);
 	bool memory = s->memory_manager_policy == MANAGER_STATIC && request_pins_memory(req);
 

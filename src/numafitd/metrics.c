@@ -1,5 +1,10 @@
 /* Metrics and health over HTTP. All of it is made when somebody asks. */
+#include "metrics.h"
+#include "cluster.h"
 #include "daemon.h"
+#include "health.h"
+#include "services.h"
+#include "status.h"
 
 #include <io/http_server.h>
 #include <io/log.h>
@@ -99,12 +104,12 @@ static char *measure(const struct metrics_server *v, size_t *len)
 		.version = NUMAFIT_VERSION,
 		.settings = &d->settings,
 		.snapshot = &snapshot,
-		.counters = d->counters,
-		.measured = d->measured,
-		.connected = nri_conn_state(d->conn) == NRI_READY,
-		.generation = d->generation,
-		.journal_bytes = journal_size(d->journal),
-		.journal_failing = d->journal_error.code != 0,
+		.counters = d->measured.counters,
+		.measured = d->measured.metrics,
+		.connected = nri_conn_state(d->runtime.conn) == NRI_READY,
+		.generation = d->recorder.generation,
+		.journal_bytes = journal_size(d->recorder.journal),
+		.journal_failing = d->recorder.error.code != 0,
 		.kubelet = services_status(d, &kubelet) ? &kubelet : NULL,
 		.config = reload_status(d, &config) ? &config : NULL,
 		.apiserver = cluster_status(d, &apiserver) ? &apiserver : NULL,
@@ -251,7 +256,8 @@ void metrics_start(struct daemon *d)
 	struct metrics_server *v = xcalloc(1, sizeof *v);
 	v->d = d;
 	d->metrics = v;
-	v->start_ns = (uint64_t)loop_wall_ms() * NS_PER_MS - (loop_monotonic_ns() - d->started_ns);
+	v->start_ns = (uint64_t)loop_wall_ms() * NS_PER_MS -
+		      (loop_monotonic_ns() - d->measured.started_ns);
 	v->again = loop_timer_new(d->loop, serve, v);
 	serve(v);
 }

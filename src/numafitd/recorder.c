@@ -1,4 +1,8 @@
+#include "cluster.h"
 #include "daemon.h"
+#include "decision_log.h"
+#include "gather.h"
+#include "services.h"
 
 #include <codec/journal_json.h>
 #include <codec/machine_text.h>
@@ -37,9 +41,9 @@ static int append_record(void *ctx, const struct record *r, struct err *e)
 
 	if (len < 0) /* too long: that is no fault of the journal's */
 		return len;
-	int rc = journal_append(d->journal, line, (size_t)len, e);
-	d->measured.journal_writes += !rc;
-	d->measured.journal_errors += rc < 0;
+	int rc = journal_append(d->recorder.journal, line, (size_t)len, e);
+	d->measured.metrics.journal_writes += !rc;
+	d->measured.metrics.journal_errors += rc < 0;
 	return rc;
 }
 
@@ -80,7 +84,7 @@ static int append_header(struct daemon *d, struct err *e)
 	if (!rc)
 		rc = journal_json_header(&h, line, sizeof line, e);
 	if (rc > 0)
-		rc = journal_append(d->journal, line, (size_t)rc, e);
+		rc = journal_append(d->recorder.journal, line, (size_t)rc, e);
 	arena_fini(&a);
 	return rc;
 }
@@ -127,7 +131,7 @@ static void keep_previous(const struct daemon *d)
 	struct err e;
 	char buf[2 * sizeof e.text];
 
-	if (journal_keep(d->journal_path, JOURNAL_PREVIOUS, &e) < 0)
+	if (journal_keep(d->run.journal_path, JOURNAL_PREVIOUS, &e) < 0)
 		log_line(LOG_WARN, "journal-not-kept",
 			"error=%s action=\"none needed: numafit explain knows less of the past\"",
 			log_text(buf, sizeof buf, e.text));
@@ -137,26 +141,26 @@ static void keep_previous(const struct daemon *d)
  * that is to be set aside. */
 static int make_way(struct daemon *d, struct err *e)
 {
-	int rc = d->lock < 0 ? claim_late(d, e) : 0;
+	int rc = d->run.lock < 0 ? claim_late(d, e) : 0;
 
-	if (!rc && d->aside)
-		rc = journal_set_aside(d->journal_path, d->aside, e);
+	if (!rc && d->recorder.aside)
+		rc = journal_set_aside(d->run.journal_path, d->recorder.aside, e);
 	if (!rc)
-		d->aside = NULL;
+		d->recorder.aside = NULL;
 	return rc;
 }
 
 /* A new journal that starts with the ledger as it is, in the place of the one in use. */
 static int start_over(struct daemon *d, struct err *e)
 {
-	struct journal *old = d->journal;
+	struct journal *old = d->recorder.journal;
 	int rc = make_way(d, e);
 
 	if (rc)
 		return rc;
-	d->journal = journal_create(d->journal_path, e);
-	rc = d->journal ? 0 : -e->code;
-	if (d->journal) {
+	d->recorder.journal = journal_create(d->run.journal_path, e);
+	rc = d->recorder.journal ? 0 : -e->code;
+	if (d->recorder.journal) {
 		rc = append_header(d, e);
 		if (!rc)
 			rc = engine_dump(d->engine, loop_wall_ms(), dump_record, d, e);
@@ -165,18 +169,18 @@ static int start_over(struct daemon *d, struct err *e)
 		if (!rc)
 			keep_previous(d);
 		if (!rc)
-			rc = journal_publish(d->journal, e);
+			rc = journal_publish(d->recorder.journal, e);
 	}
 	if (rc) {
-		journal_close(d->journal);
-		d->journal = old;
+		journal_close(d->recorder.journal);
+		d->recorder.journal = old;
 		return rc;
 	}
 	journal_close(old);
-	d->journal_behind = false;
-	d->rotate_at_bytes = 2 * journal_size(d->journal);
-	if (d->rotate_at_bytes < d->settings.journal_max_bytes)
-		d->rotate_at_bytes = d->settings.journal_max_bytes;
+	d->recorder.behind = false;
+	d->recorder.rotate_at_bytes = 2 * journal_size(d->recorder.journal);
+	if (d->recorder.rotate_at_bytes < d->settings.journal_max_bytes)
+		d->recorder.rotate_at_bytes = d->settings.journal_max_bytes;
 	return 0;
 }
 
@@ -185,44 +189,44 @@ static void tell_failure(struct daemon *d, const struct err *e)
 {
 	char buf[2 * sizeof e->text];
 
-	if (!d->journal_error.code)
+	if (!d->recorder.error.code)
 		log_line(LOG_ERROR, "journal-not-written",
 			"error=%s action=\"%s; what cannot be recorded is refused\"",
 			log_text(buf, sizeof buf, e->text), remedy(e->code));
-	d->journal_error = *e;
+	d->recorder.error = *e;
 }
 
 static void tell_success(struct daemon *d)
 {
-	if (d->journal_error.code)
-		log_line(LOG_INFO, "journal-written-again", "file=%s", d->journal_path);
-	d->journal_error = (struct err){0};
+	if (d->recorder.error.code)
+		log_line(LOG_INFO, "journal-written-again", "file=%s", d->run.journal_path);
+	d->recorder.error = (struct err){0};
 }
 
 static void rotate_later(struct daemon *d, const struct err *e)
 {
 	char buf[2 * sizeof e->text];
 
-	if (d->journal_behind && d->lock < 0 && !run_directory_may_come(-e->code)) {
-		d->verdict = *e;
+	if (d->recorder.behind && d->run.lock < 0 && !run_directory_may_come(-e->code)) {
+		d->recorder.verdict = *e;
 		loop_stop(d->loop);
 		return;
 	}
-	if (d->journal_behind) {
+	if (d->recorder.behind) {
 		tell_failure(d, e);
-		loop_timer_set(d->rotate, RETRY_MS);
+		loop_timer_set(d->recorder.rotate, RETRY_MS);
 		return;
 	}
 	log_line(LOG_ERROR, "journal-rotate", "error=%s action=\"%s\"",
 		log_text(buf, sizeof buf, e->text), remedy(e->code));
-	d->rotate_at_bytes = 2 * journal_size(d->journal);
+	d->recorder.rotate_at_bytes = 2 * journal_size(d->recorder.journal);
 }
 
 /* In a turn of the loop of its own: no container waits for it. */
 static void rotate(void *ctx)
 {
 	struct daemon *d = ctx;
-	uint64_t before = journal_size(d->journal);
+	uint64_t before = journal_size(d->recorder.journal);
 	struct err e;
 
 	if (start_over(d, &e) < 0) {
@@ -231,22 +235,23 @@ static void rotate(void *ctx)
 	}
 	tell_success(d);
 	log_line(LOG_INFO, "journal-rotate", "bytes_before=%llu bytes=%llu",
-		(unsigned long long)before, (unsigned long long)journal_size(d->journal));
+		(unsigned long long)before, (unsigned long long)journal_size(d->recorder.journal));
 }
 
 void recorder_write_anew(struct daemon *d)
 {
-	d->journal_behind = true; /* until it is written */
+	d->recorder.behind = true; /* until it is written */
 	rotate(d);
 }
 
 /* What could be written now would contradict what is missing before it. */
 static int refuse_behind(const struct daemon *d, struct err *e)
 {
-	return err_set(e, d->journal_error.code, "%s: %s",
-		d->journal ? "an earlier change is missing in it, and it cannot be written anew"
-			   : "it cannot be written since numafitd has started",
-		d->journal_error.text);
+	return err_set(e, d->recorder.error.code, "%s: %s",
+		d->recorder.journal
+			? "an earlier change is missing in it, and it cannot be written anew"
+			: "it cannot be written since numafitd has started",
+		d->recorder.error.text);
 }
 
 static int record(void *ctx, const struct record *r, struct err *e)
@@ -255,17 +260,17 @@ static int record(void *ctx, const struct record *r, struct err *e)
 	struct err why;
 
 	fault_point(FAULT_TO_APPEND);
-	int rc = d->journal_behind ? refuse_behind(d, &why) : append_record(d, r, &why);
-	d->unrecorded = rc < 0;
+	int rc = d->recorder.behind ? refuse_behind(d, &why) : append_record(d, r, &why);
+	d->recorder.unrecorded = rc < 0;
 	if (rc) {
-		if (!d->journal_behind && rc != -EMSGSIZE)
+		if (!d->recorder.behind && rc != -EMSGSIZE)
 			tell_failure(d, &why);
 		return err_set(e, why.code, "journal: %s", why.text);
 	}
 	fault_point(FAULT_APPENDED);
 	tell_success(d);
-	if (journal_size(d->journal) > d->rotate_at_bytes)
-		loop_timer_set(d->rotate, 0);
+	if (journal_size(d->recorder.journal) > d->recorder.rotate_at_bytes)
+		loop_timer_set(d->recorder.rotate, 0);
 	return 0;
 }
 
@@ -278,11 +283,12 @@ void recorder_count_change(struct daemon *d)
 	nodeset_each (n, t->nodes)
 		for (unsigned k = 0; k < t->nr_kinds; k++)
 			left += ledger_view(l)->memory.node[n].free[k];
-	if (left == d->free_before && cpuset_equal(&ledger_view(l)->held, &d->held_before))
+	if (left == d->recorder.free_before &&
+		cpuset_equal(&ledger_view(l)->held, &d->recorder.held_before))
 		return;
-	d->generation++;
-	d->free_before = left;
-	d->held_before = ledger_view(l)->held;
+	d->recorder.generation++;
+	d->recorder.free_before = left;
+	d->recorder.held_before = ledger_view(l)->held;
 }
 
 /* A container that is gone is gone, whether that could be recorded or not. */
@@ -291,9 +297,9 @@ static void done(void *ctx, const struct record *r)
 	struct daemon *d = ctx;
 
 	fault_point(FAULT_COMMITTED);
-	if (d->unrecorded && !d->journal_behind) {
-		d->journal_behind = true;
-		loop_timer_set(d->rotate, 0);
+	if (d->recorder.unrecorded && !d->recorder.behind) {
+		d->recorder.behind = true;
+		loop_timer_set(d->recorder.rotate, 0);
 	}
 	recorder_count_change(d);
 	log_record(d, r);
@@ -466,11 +472,11 @@ static void set_aside(struct daemon *d, const struct reading *r, const struct er
 	log_line(expected ? LOG_WARN : LOG_ERROR, "journal-set-aside",
 		"file=%s.%s reason=%s action=\"none needed: placements are taken over from the "
 		"running containers\"",
-		d->journal_path, suffix, log_text(buf, sizeof buf, why->text));
+		d->run.journal_path, suffix, log_text(buf, sizeof buf, why->text));
 	free(d->machine);
 	d->machine = NULL;
 	new_engine(d);
-	d->aside = suffix;
+	d->recorder.aside = suffix;
 }
 
 /* The journal of an earlier life, into the engine. */
@@ -481,7 +487,7 @@ static void fold(struct daemon *d)
 	struct err why;
 
 	*now = d->settings;
-	int lines = journal_read(d->journal_path, fold_line, &r, &why);
+	int lines = journal_read(d->run.journal_path, fold_line, &r, &why);
 	if (lines <= 0)
 		d->settings = *now;
 	if (lines < 0)
@@ -489,7 +495,7 @@ static void fold(struct daemon *d)
 	if (lines <= 0)
 		return;
 	take_effect(d, now);
-	log_line(LOG_INFO, "journal-folded", "file=%s lines=%d containers=%zu", d->journal_path,
+	log_line(LOG_INFO, "journal-folded", "file=%s lines=%d containers=%zu", d->run.journal_path,
 		lines, ledger_count(engine_ledger(d->engine)));
 }
 
@@ -501,8 +507,8 @@ static int claim_late(struct daemon *d, struct err *e)
 
 	if (rc)
 		return rc;
-	if (d->counters.connects)
-		d->aside = "found-late";
+	if (d->measured.counters.connects)
+		d->recorder.aside = "found-late";
 	else
 		fold(d);
 	return 0;
@@ -510,15 +516,16 @@ static int claim_late(struct daemon *d, struct err *e)
 
 int recorder_start(struct daemon *d, struct err *e)
 {
-	d->generation = (uint64_t)loop_wall_ms(); /* beyond all that an earlier life counted */
+	d->recorder.generation =
+		(uint64_t)loop_wall_ms(); /* beyond all that an earlier life counted */
 	new_engine(d);
-	d->rotate = loop_timer_new(d->loop, rotate, d);
-	if (d->lock >= 0)
+	d->recorder.rotate = loop_timer_new(d->loop, rotate, d);
+	if (d->run.lock >= 0)
 		fold(d);
 	int rc = start_over(d, e);
 	if (!rc || !run_directory_may_come(rc))
 		return rc;
-	d->journal_behind = true; /* no container is placed until it is written */
+	d->recorder.behind = true; /* no container is placed until it is written */
 	rotate_later(d, e);
 	return 0;
 }
@@ -527,5 +534,5 @@ void recorder_stop(struct daemon *d)
 {
 	engine_free(d->engine);
 	free(d->machine);
-	journal_close(d->journal);
+	journal_close(d->recorder.journal);
 }

@@ -1,7 +1,10 @@
 /* The config file while the daemon runs. What it says now is read, checked as a whole, and then put
  * in force at once, between two events of the loop; or nothing of it is. */
+#include "cluster.h"
 #include "config.h"
 #include "daemon.h"
+#include "services.h"
+#include "sweep.h"
 
 #include <io/log.h>
 #include <io/watch.h>
@@ -106,17 +109,17 @@ static void log_reloaded(struct daemon *d, unsigned nr, const char *changes)
 	char file[512], text[2 * CHANGES_TEXT_MAX];
 
 	log_line(LOG_INFO, "config-reloaded", "file=%s keys=%u changed=%s",
-		log_text(file, sizeof file, d->config->from.file), nr,
+		log_text(file, sizeof file, d->configured.config->from.file), nr,
 		log_text(text, sizeof text, nr ? changes : "nothing"));
-	if (*d->reload->restart)
+	if (*d->configured.reload->restart)
 		log_line(LOG_WARN, "config-needs-restart",
 			"keys=\"%s\" action=\"restart numafitd: until then they stay as they are\"",
-			d->reload->restart);
+			d->configured.reload->restart);
 }
 
 static void log_sections(const struct daemon *d)
 {
-	const struct config_sections *s = &d->sections;
+	const struct config_sections *s = &d->configured.sections;
 	unsigned used = 0, waiting = 0;
 
 	for (unsigned i = 0; i < s->nr; i++) {
@@ -140,7 +143,7 @@ static int reload(struct daemon *d, struct err *e)
 	char changes[CHANGES_TEXT_MAX];
 	struct config_sections sections;
 	struct text t;
-	int rc = config_read(d->config, wanted, &sections, e);
+	int rc = config_read(d->configured.config, wanted, &sections, e);
 
 	text_init(&t, changes, sizeof changes);
 	if (!rc)
@@ -152,20 +155,20 @@ static int reload(struct daemon *d, struct err *e)
 	if (rc)
 		return rc;
 	unsigned nr = list_changes(before, &d->settings, &t);
-	list_waiting(&d->asked, wanted, d->reload->restart);
-	d->sections = sections;
-	settings_reload(&d->asked, wanted);
+	list_waiting(&d->configured.asked, wanted, d->configured.reload->restart);
+	d->configured.sections = sections;
+	settings_reload(&d->configured.asked, wanted);
 	if (nr)
 		tell_all(d);
 	log_reloaded(d, nr, changes);
 	log_sections(d);
-	d->reload->reloaded(d);
+	d->configured.reload->reloaded(d);
 	return 0;
 }
 
 static void note(struct daemon *d, int rc, const struct err *e)
 {
-	struct reload *r = d->reload;
+	struct reload *r = d->configured.reload;
 	char buf[2 * sizeof e->text];
 
 	if (!rc) {
@@ -190,10 +193,10 @@ static void reload_and_note(struct daemon *d)
 /* Whether the file is another one than before, or is there again. */
 static bool is_news(struct daemon *d)
 {
-	struct reload *r = d->reload;
+	struct reload *r = d->configured.reload;
 	bool was_unreadable = r->unreadable;
 	struct err e = {0};
-	int rc = config_read_file(d->config, &e);
+	int rc = config_read_file(d->configured.config, &e);
 
 	r->unreadable = rc < 0;
 	if (rc < 0 && !text_equal(e.text, r->refused.text))
@@ -214,7 +217,7 @@ static void touched(void *ctx)
 {
 	struct daemon *d = ctx;
 
-	loop_timer_set(d->reload->settled, SETTLE_MS);
+	loop_timer_set(d->configured.reload->settled, SETTLE_MS);
 }
 
 /* Somebody who sends a signal wants an answer, be it the same as before. */
@@ -222,28 +225,28 @@ static void asked_to(void *ctx)
 {
 	struct daemon *d = ctx;
 
-	d->reload->refused = (struct err){0};
+	d->configured.reload->refused = (struct err){0};
 	(void)is_news(d);
-	if (!d->config->from.file)
+	if (!d->configured.config->from.file)
 		log_line(LOG_INFO, "no-config-file", "text=\"SIGHUP has nothing to read\"");
-	else if (!d->reload->unreadable)
+	else if (!d->configured.reload->unreadable)
 		reload_and_note(d);
 }
 
 static void watch(struct daemon *d)
 {
-	const char *file = d->config->from.file;
+	const char *file = d->configured.config->from.file;
 
-	if (file && !file_watch_start(&d->reload->file, d->loop, file, touched, d))
+	if (file && !file_watch_start(&d->configured.reload->file, d->loop, file, touched, d))
 		log_line(LOG_WARN, "config-not-watched",
 			"file=%s action=\"send SIGHUP when it has changed\"", file);
 }
 
 int reload_start(struct daemon *d, void (*reloaded)(struct daemon *d), struct err *e)
 {
-	d->reload = xcalloc(1, sizeof *d->reload);
-	d->reload->reloaded = reloaded;
-	d->reload->settled = loop_timer_new(d->loop, look, d);
+	d->configured.reload = xcalloc(1, sizeof *d->configured.reload);
+	d->configured.reload->reloaded = reloaded;
+	d->configured.reload->settled = loop_timer_new(d->loop, look, d);
 	watch(d);
 	log_sections(d);
 	return loop_on_signal(d->loop, SIGHUP, asked_to, d)
@@ -253,60 +256,61 @@ int reload_start(struct daemon *d, void (*reloaded)(struct daemon *d), struct er
 
 void reload_stop(struct daemon *d)
 {
-	struct reload *r = d->reload;
+	struct reload *r = d->configured.reload;
 
 	if (!r)
 		return;
 	file_watch_stop(&r->file);
 	loop_timer_close(r->settled);
 	free(r);
-	d->reload = NULL;
+	d->configured.reload = NULL;
 }
 
 bool reload_wants_labels(const struct daemon *d)
 {
-	return d->sections.by_labels && !d->config->labels_given;
+	return d->configured.sections.by_labels && !d->configured.config->labels_given;
 }
 
 void reload_set_labels(struct daemon *d, const struct key_value *labels, size_t nr)
 {
-	bool first = !d->config->knows_labels;
-	char buf[2 * sizeof d->reload->refused.text];
+	bool first = !d->configured.config->knows_labels;
+	char buf[2 * sizeof d->configured.reload->refused.text];
 	struct err e;
-	int rc = config_take_labels(d->config, labels, nr, d->settings.run_directory, &e);
+	int rc =
+		config_take_labels(d->configured.config, labels, nr, d->settings.run_directory, &e);
 
 	if (rc < 0)
 		log_line(LOG_WARN, "labels-not-kept",
 			"error=%s action=\"none now: a restart asks for them once more\"",
 			log_text(buf, sizeof buf, e.text));
-	if (!rc || !d->sections.by_labels)
+	if (!rc || !d->configured.sections.by_labels)
 		return;
 	reload_and_note(d);
 	/* who could not keep them would not know them the next time either */
-	if (!first || rc < 0 || !*d->reload->restart || d->launch.name)
+	if (!first || rc < 0 || !*d->configured.reload->restart || d->runtime.launch.name)
 		return;
-	d->reload->must_restart = true;
+	d->configured.reload->must_restart = true;
 	loop_stop(d->loop);
 }
 
 int reload_verdict(const struct daemon *d, struct err *e)
 {
-	return d->reload->must_restart
+	return d->configured.reload->must_restart
 		       ? err_set(e, EAGAIN,
 				 "the node's labels are known now, and choose settings that need a "
 				 "restart (%s): start it again",
-				 d->reload->restart)
+				 d->configured.reload->restart)
 		       : 0;
 }
 
 bool reload_status(const struct daemon *d, struct status_config *out)
 {
-	const struct reload *r = d->reload;
+	const struct reload *r = d->configured.reload;
 
-	if (!r || !d->config->from.file)
+	if (!r || !d->configured.config->from.file)
 		return false;
 	*out = (struct status_config){
-		.file = d->config->from.file,
+		.file = d->configured.config->from.file,
 		.refused = r->refused.code ? r->refused.text : NULL,
 		.restart = *r->restart ? r->restart : NULL,
 		.reloads = r->reloads,

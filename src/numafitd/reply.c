@@ -1,4 +1,5 @@
 /* What replies are made of: texts in the message's arena, and lists. */
+#include "reply.h"
 #include "daemon.h"
 
 #include <string.h>
@@ -46,7 +47,7 @@ void add_updates(struct daemon *d, const struct update_list *ups, struct nri_rep
 	}
 	reply->updates = list;
 	reply->nr_updates = nr;
-	d->counters.updates += nr;
+	d->measured.counters.updates += nr;
 }
 
 static int by_text(const void *a, const void *b)

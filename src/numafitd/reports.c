@@ -1,5 +1,7 @@
 /* The snapshot -> the objects that schedulers read. */
-#include "cluster.h"
+#include "cluster_state.h"
+#include "decision_log.h"
+#include "services.h"
 
 #include <apiserver/path.h>
 #include <codec/kubelet_config_yaml.h>
@@ -40,7 +42,7 @@ static bool take(const struct cluster *c, struct arena *a, struct report *out)
 	struct report_facts f = {
 		.node_name = d->node_name,
 		.node_uid = c->node_uid,
-		.generation = d->generation,
+		.generation = d->recorder.generation,
 		.kubelet = c->knows_kubelet ? &c->kubelet : NULL,
 	};
 

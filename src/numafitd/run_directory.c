@@ -51,8 +51,8 @@ int run_directory_claim(struct daemon *d, struct err *e)
 	char path[SETTINGS_PATH_MAX + sizeof "/lock"];
 
 	(void)snprintf(path, sizeof path, "%s/lock", dir);
-	(void)snprintf(d->journal_path, sizeof d->journal_path, "%s/journal", dir);
-	(void)snprintf(d->status_path, sizeof d->status_path, "%s/numafitd.sock", dir);
+	(void)snprintf(d->run.journal_path, sizeof d->run.journal_path, "%s/journal", dir);
+	(void)snprintf(d->run.status_path, sizeof d->run.status_path, "%s/numafitd.sock", dir);
 	if (mkdir(dir, RUN_DIRECTORY_MODE) < 0 && errno != EEXIST)
 		return err_set(e, errno, "runDirectory %s: %s", dir, strerror(errno));
 	int lock = open_lock(path);
@@ -69,6 +69,6 @@ int run_directory_claim(struct daemon *d, struct err *e)
 	/* whose it is helps whoever is kept out, and a disk may be full: then it is not written */
 	if (ftruncate(lock, 0) == 0)
 		(void)!dprintf(lock, "%d\n", (int)getpid());
-	d->lock = lock;
+	d->run.lock = lock;
 	return 0;
 }

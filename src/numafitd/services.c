@@ -1,6 +1,9 @@
 /* What speaks with the kubelet: built when the settings want it, in the order in which it can live.
  */
 #include "services.h"
+#include "cluster.h"
+#include "decision_log.h"
+#include "services_state.h"
 
 #include <io/log.h>
 #include <numafit/text.h>

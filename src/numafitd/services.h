@@ -1,50 +1,24 @@
 #ifndef NUMAFIT_NUMAFITD_SERVICES_H
 #define NUMAFIT_NUMAFITD_SERVICES_H
 
-#include "daemon.h"
+#include <codec/status_json.h>
+#include <numafit/pod_store.h>
+#include <numafit/report.h>
 
-#include <kubelet/device_plugin.h>
-#include <kubelet/pod_resources.h>
-#include <kubelet/pods.h>
-#include <kubelet/registration.h>
+struct daemon;
 
-/* What the files that speak with the kubelet share. */
-
-/* When the kubelet was asked for a pod's devices at the earliest that its answer has them: by uid,
- * of the pods that came last. Older ones are in every answer. */
-struct question {
-	uint64_t pod; /* hash of the uid */
-	uint64_t number;
-	uint64_t sandbox; /* the same since its sandbox was started; 0: it was not seen */
-};
-enum { QUESTIONS = 256, SOCKET_NAME_MAX = 64, SOCKET_PATH_MAX = SETTINGS_PATH_MAX + 32 };
-
-struct services {
-	struct daemon *d;
-	struct rpc_pump *pump;
-	struct rpc_server *server;
-	struct device_plugin_handler tokens;
-	struct registration_handler registering;
-	struct pod_resources_handler holdings;
-	struct pods_handler watching;
-	struct device_plugin *plugin;
-	struct loop_timer *changed; /* one look at the tokens for all changes of an event */
-	bool will_look;
-	struct registration *registration;
-	struct pod_resources *pod_resources;
-	struct pods *pods;
-	struct question asked[QUESTIONS];
-	uint64_t forgotten; /* the latest of those whose place another pod has taken */
-	char plugin_directory[SOCKET_PATH_MAX], endpoint[SOCKET_NAME_MAX];
-	char pod_resources_socket[SOCKET_PATH_MAX], pods_socket[SOCKET_PATH_MAX];
-};
-
-/* tokens.c: numafit.io/cpu, between the kubelet's device plugin API and the engine. */
-extern const struct device_plugin_handler tokens_handler;
-/* The tokens that the kubelet shows as given out, and what nobody comes for is given up. */
-void tokens_seen(struct services *v, const struct pods_held *held);
-
-/* gather.c: the kubelet has the pod now: what it gives to it is asked for. */
-void gather_pod_changed(void *ctx, const struct known_pod *pod);
+/* What speaks with the kubelet, as far as the settings switch it on; in mode shadow
+ * without the device plugin, and not in mode off. 0, or -errno with text: gRPC cannot start. */
+int services_start(struct daemon *d, struct err *e);
+/* Before loop_free(). */
+void services_stop(struct daemon *d);
+/* For `numafit status`; false: there are none. */
+bool services_status(const struct daemon *d, struct status_kubelet *out);
+/* Something was recorded: the kubelet's list may be another one. */
+void services_note_change(struct daemon *d);
+/* Somebody has told of the pod: what the kubelet gives to it is asked for. */
+void services_note_pod(struct daemon *d, const struct known_pod *pod);
+/* The devices of the node, and who has them, into *f, from *a. */
+void services_report(const struct daemon *d, struct report_facts *f, struct arena *a);
 
 #endif

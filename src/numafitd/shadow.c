@@ -1,6 +1,10 @@
 /* The modes that place nothing: shadow compares with the kubelet, off looks on and knows who runs
  * where, release takes back what was done. */
+#include "shadow.h"
 #include "daemon.h"
+#include "decision_log.h"
+#include "gather.h"
+#include "reply.h"
 
 #include <io/log.h>
 #include <numafit/text.h>
@@ -35,9 +39,9 @@ static int shadow_create(
 	(void)e;
 	gather_container(d, &req, reply->arena);
 	engine_shadow(d->engine, loop_wall_ms(), &req, &ours, &c);
-	d->counters.creates++;
-	d->counters.compared += c.compared;
-	d->counters.disagreed += c.compared && !c.agrees;
+	d->measured.counters.creates++;
+	d->measured.counters.compared += c.compared;
+	d->measured.counters.disagreed += c.compared && !c.agrees;
 	uint64_t took_ns = loop_monotonic_ns() - from;
 	measure_admission(d, &req, &ours, took_ns);
 	log_decision(d, &req, &ours, "shadow", 0, took_ns);
@@ -56,7 +60,7 @@ static int shadow_run_pod(void *ctx, const struct pod *asked, struct err *e)
 	arena_init(&a, GATHER_BYTES);
 	gather_pod(d, &pod, &a);
 	engine_run_pod(d->engine, loop_wall_ms(), &pod, &dec);
-	d->counters.cut_short += !dec.admit && dec.cut_short;
+	d->measured.counters.cut_short += !dec.admit && dec.cut_short;
 	arena_fini(&a);
 	return 0;
 }
@@ -72,7 +76,7 @@ static void shadow_synchronize(void *ctx, const struct nri_inventory *what, stru
 		known, placed, what->nr, there.id, there.nr, there.pod_uid};
 	struct update_list untold = {0};
 
-	d->counters.connects++;
+	d->measured.counters.connects++;
 	for (size_t i = 0; i < what->nr; i++) {
 		known[i] = what->containers[i];
 		in_force[i] = placement_in_force(&d->topo, &d->settings, &known[i]);
@@ -186,7 +190,7 @@ static void release_synchronize(
 	struct update_list ups = {0}, untold = {0};
 	struct daemon *d = ctx;
 
-	d->counters.connects++;
+	d->measured.counters.connects++;
 	for (size_t i = 0; i < what->nr; i++)
 		if (is_placed(d, &what->containers[i]))
 			*vec_push(&ups) = (struct update){what->containers[i].container_id,

@@ -1,5 +1,8 @@
 /* The socket that `numafit status` asks: one line in, one document out, and the connection ends. */
+#include "status.h"
+#include "cluster.h"
 #include "daemon.h"
+#include "services.h"
 
 #include <io/log.h>
 #include <numafit/mem.h>
@@ -53,19 +56,19 @@ char *status_document(const struct daemon *d)
 {
 	struct status_info info = {
 		.version = NUMAFIT_VERSION,
-		.connection = connection_word(nri_conn_state(d->conn)),
-		.runtime = nri_conn_runtime(d->conn),
-		.uptime_ms = (loop_monotonic_ns() - d->started_ns) / NS_PER_MS,
-		.generation = d->generation,
-		.counters = d->counters,
+		.connection = connection_word(nri_conn_state(d->runtime.conn)),
+		.runtime = nri_conn_runtime(d->runtime.conn),
+		.uptime_ms = (loop_monotonic_ns() - d->measured.started_ns) / NS_PER_MS,
+		.generation = d->recorder.generation,
+		.counters = d->measured.counters,
 	};
 	struct status_kubelet kubelet;
 	struct status_apiserver apiserver;
 	struct status_config config;
 	struct snapshot snapshot;
 
-	if (d->journal_error.code)
-		info.journal = d->journal_error.text;
+	if (d->recorder.error.code)
+		info.journal = d->recorder.error.text;
 	if (services_status(d, &kubelet))
 		info.kubelet = &kubelet;
 	if (reload_status(d, &config))
@@ -161,10 +164,10 @@ static int listen_now(struct status_server *s, struct err *e)
 {
 	const struct daemon *d = s->d;
 
-	if (d->lock < 0)
+	if (d->run.lock < 0)
 		return err_set(
-			e, EAGAIN, "%s: runDirectory is not this daemon's yet", d->status_path);
-	s->listener = listener_new(d->loop, d->status_path, SOCKET_MODE, s, accepted, e);
+			e, EAGAIN, "%s: runDirectory is not this daemon's yet", d->run.status_path);
+	s->listener = listener_new(d->loop, d->run.status_path, SOCKET_MODE, s, accepted, e);
 	return s->listener ? 0 : -e->code;
 }
 
@@ -176,7 +179,7 @@ static void listen_again(void *ctx)
 	if (listen_now(s, &e) < 0)
 		loop_timer_set(s->again, RETRY_MS);
 	else
-		log_line(LOG_INFO, "status-served-again", "socket=%s", s->d->status_path);
+		log_line(LOG_INFO, "status-served-again", "socket=%s", s->d->run.status_path);
 }
 
 int status_start(struct daemon *d, struct err *e)

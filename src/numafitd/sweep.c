@@ -1,6 +1,10 @@
 /* What is really in force: the containers' cgroups, and the machine's CPUs and memory. All of it is
  * read by a timer, and so never inside one of the runtime's events. */
+#include "sweep.h"
+#include "cluster.h"
 #include "daemon.h"
+#include "services.h"
+#include "updater.h"
 
 #include <host/cgroup.h>
 #include <host/device_memory.h>
@@ -85,7 +89,7 @@ static void note_as_placed(struct daemon *d, const char *container_id)
 	if (drift && drift->by_a_client && !drift->was_placed) {
 		drift->was_placed = true;
 	} else if (drift) {
-		d->measured.healed += drift->counted;
+		d->measured.metrics.healed += drift->counted;
 		drop_drift(d->sweep, drift);
 	}
 }
@@ -165,10 +169,10 @@ static void act_on(struct daemon *d, const struct look *k, enum finding f)
 		drift->told = false;
 		return;
 	}
-	if (!cgroup_has_processes(d->cgroups, k->h->request.cgroup))
+	if (!cgroup_has_processes(d->in_force.cgroups, k->h->request.cgroup))
 		return; /* it has ended, which we shall be told */
 	if (!drift->told) {
-		d->counters.drifted += f == OTHERWISE;
+		d->measured.counters.drifted += f == OTHERWISE;
 		log_drift(d, k, f, drift);
 		drift->told = true;
 		drift->counted = f == OTHERWISE;
@@ -181,10 +185,11 @@ static void look_at(struct daemon *d, const struct holding *h)
 {
 	struct look k = {.h = h};
 
-	if (!h->request.cgroup || h->misplaced || teller_is_telling(d, h->request.container_id) ||
+	if (!h->request.cgroup || h->misplaced || updater_is_telling(d, h->request.container_id) ||
 		!engine_wants(d->engine, h->request.container_id, &k.want))
 		return;
-	int rc = cgroup_read(d->cgroups, h->request.cgroup, &d->topo.ids, &k.found, &k.odd);
+	int rc =
+		cgroup_read(d->in_force.cgroups, h->request.cgroup, &d->topo.ids, &k.found, &k.odd);
 	enum finding f = rc == -ENOENT ? AS_PLACED : judge(&k);
 	if (f == AS_PLACED)
 		note_as_placed(d, h->request.container_id);
@@ -375,7 +380,7 @@ static enum step look_at_memory(struct daemon *d)
 static enum step look_at_containers(struct daemon *d)
 {
 	/* without a connection nobody tells us who has gone, and nobody could be told */
-	bool can = d->cgroups && nri_conn_state(d->conn) == NRI_READY;
+	bool can = d->in_force.cgroups && nri_conn_state(d->runtime.conn) == NRI_READY;
 
 	return can ? look_at_next_container(d) : TELL;
 }
@@ -383,7 +388,7 @@ static enum step look_at_containers(struct daemon *d)
 static enum step end_round(struct daemon *d)
 {
 	forget_the_gone(d);
-	teller_note_change(d);
+	updater_note_change(d);
 	return ROUND_ENDS;
 }
 
@@ -408,7 +413,8 @@ static void turn(void *ctx)
 	struct sweep *s = d->sweep;
 	uint64_t until = loop_monotonic_ns() + TURN_NS;
 
-	while (nri_conn_is_idle(d->conn) && s->step != ROUND_ENDS && loop_monotonic_ns() < until)
+	while (nri_conn_is_idle(d->runtime.conn) && s->step != ROUND_ENDS &&
+		loop_monotonic_ns() < until)
 		s->step = steps[s->step](d);
 	if (s->step != ROUND_ENDS) {
 		loop_timer_set(s->timer, PAUSE_MS);

@@ -1,6 +1,7 @@
 /* The kubelet's device plugin calls -> the engine's leases, and the ledger -> the kubelet's list.
  */
-#include "services.h"
+#include "reply.h"
+#include "services_state.h"
 
 #include <io/fault.h>
 #include <io/log.h>
@@ -113,7 +114,7 @@ static int pre_start(void *ctx, const struct device_ids *ids, struct err *e)
 	struct services *v = ctx;
 
 	(void)ids;
-	if (nri_conn_state(v->d->conn) == NRI_READY)
+	if (nri_conn_state(v->d->runtime.conn) == NRI_READY)
 		return 0;
 	return err_set(e, EAGAIN,
 		"numafit: the container runtime is not connected to numafitd (nri.socketPath %s); "

@@ -1,6 +1,13 @@
 /* The runtime's events -> the engine's, and its decisions -> the runtime's words. Nothing is
  * decided here; every decision is told in one log line. */
+#include "cluster.h"
 #include "daemon.h"
+#include "decision_log.h"
+#include "gather.h"
+#include "reply.h"
+#include "shadow.h"
+#include "sweep.h"
+#include "updater.h"
 
 #include <codec/placement_json.h>
 #include <io/fault.h>
@@ -40,8 +47,9 @@ static int on_run_pod(void *ctx, const struct pod *asked, struct err *e)
 	gather_pod(d, &pod, &a);
 	engine_run_pod(d->engine, loop_wall_ms(), &pod, &dec);
 	arena_fini(&a);
-	d->counters.refused += !dec.admit;
-	d->counters.cut_short += !dec.admit && dec.cut_short; /* else each container counts */
+	d->measured.counters.refused += !dec.admit;
+	d->measured.counters.cut_short +=
+		!dec.admit && dec.cut_short; /* else each container counts */
 	advice_count(d, &dec); /* of a pod that is refused; else with each container */
 	if (dec.apart)
 		log_line(LOG_INFO, "pod-apart", "namespace=%s pod=%s reason=%s text=%s", asked->ns,
@@ -61,17 +69,18 @@ static int on_run_pod(void *ctx, const struct pod *asked, struct err *e)
 static void note_create(struct daemon *d, const struct request *req, const struct decision *dec,
 	size_t nr_updates, uint64_t took_ns, const struct err *e)
 {
-	if (*req->cpus && !d->warned_of_cpuset)
+	if (*req->cpus && !d->runtime.warned_of_cpuset)
 		log_line(LOG_WARN, "cpuset-in-request",
 			"namespace=%s pod=%s cpus=%s text=\"somebody set it before numafit, which "
 			"sets its own\" action=\"see whether the kubelet's cpuManagerPolicy is "
 			"none and "
 			"no other NRI plugin sets CPUs\"",
 			req->pod.ns, req->pod.name, req->cpus);
-	d->warned_of_cpuset = d->warned_of_cpuset || *req->cpus; /* that is said once */
-	d->counters.creates++;
-	d->counters.refused += !dec->admit;
-	d->counters.cut_short += dec->cut_short;
+	d->runtime.warned_of_cpuset =
+		d->runtime.warned_of_cpuset || *req->cpus; /* that is said once */
+	d->measured.counters.creates++;
+	d->measured.counters.refused += !dec->admit;
+	d->measured.counters.cut_short += dec->cut_short;
 	advice_count(d, dec);
 	measure_admission(d, req, dec, took_ns);
 	log_decision(d, req, dec, "create", nr_updates, took_ns);
@@ -163,7 +172,7 @@ static void on_remove(void *ctx, const struct request *req)
 	struct daemon *d = ctx;
 
 	engine_forget(d->engine, loop_wall_ms(), "remove", req->container_id);
-	teller_note_change(d);
+	updater_note_change(d);
 }
 
 static void on_remove_pod(void *ctx, const struct pod *pod)
@@ -172,7 +181,7 @@ static void on_remove_pod(void *ctx, const struct pod *pod)
 
 	engine_release_pod(d->engine, loop_wall_ms(), "pod-gone", pod);
 	cluster_note_pod_gone(d, pod->uid);
-	teller_note_change(d);
+	updater_note_change(d);
 }
 
 /* What a container's annotation claims, into *p. False: it has none, or one that cannot be read,
@@ -205,7 +214,7 @@ static void on_started(void *ctx, const struct request *req)
 	struct daemon *d = ctx;
 
 	engine_started(d->engine, loop_wall_ms(), req->container_id);
-	teller_note_change(d);
+	updater_note_change(d);
 }
 
 /* The claims of all, each or NULL; the placements themselves are behind the pointers. */
@@ -249,7 +258,7 @@ static void on_synchronize(void *ctx, const struct nri_inventory *what, struct n
 	uint64_t from = loop_monotonic_ns();
 	struct update_list ups = {0};
 
-	d->counters.connects++;
+	d->measured.counters.connects++;
 	const struct placement **placed = read_placements(d, what->containers, what->nr);
 	struct request *known = xcalloc(what->nr, sizeof *known);
 	struct sandboxes there = sandboxes_of(what);
@@ -330,31 +339,31 @@ static void expire(void *ctx)
 			"containers=%u text=\"their creation failed in the runtime, which told "
 			"nothing\"",
 			nr);
-	teller_note_change(d);
-	loop_timer_set(d->expire, EXPIRE_EVERY_MS);
+	updater_note_change(d);
+	loop_timer_set(d->runtime.expire, EXPIRE_EVERY_MS);
 }
 
 void wiring_start(struct daemon *d)
 {
-	const bool launched = d->launch.name;
+	const bool launched = d->runtime.launch.name;
 	const struct nri_conn_options options = {
-		.plugin = {.name = launched ? d->launch.name : "numafit",
-			.index = launched ? d->launch.index : d->settings.nri_index,
+		.plugin = {.name = launched ? d->runtime.launch.name : "numafit",
+			.index = launched ? d->runtime.launch.index : d->settings.nri_index,
 			.launched = launched,
 			.on_failure = failure_policy(&d->settings)},
 		.socket = d->settings.nri_socket,
 		.seed = loop_monotonic_ns(),
-		.fd = d->launch.fd,
+		.fd = d->runtime.launch.fd,
 		.ended = on_connection_ended,
 	};
 
-	d->handler = measure_hooks(d, handlers[d->settings.mode]);
-	d->handler.ctx = d;
-	d->handler.on_event = on_event;
-	d->expire = loop_timer_new(d->loop, expire, d);
-	loop_timer_set(d->expire, EXPIRE_EVERY_MS);
-	d->conn = nri_conn_new(d->loop, &options, &d->handler);
-	teller_start(d);
+	d->runtime.handler = measure_hooks(d, handlers[d->settings.mode]);
+	d->runtime.handler.ctx = d;
+	d->runtime.handler.on_event = on_event;
+	d->runtime.expire = loop_timer_new(d->loop, expire, d);
+	loop_timer_set(d->runtime.expire, EXPIRE_EVERY_MS);
+	d->runtime.conn = nri_conn_new(d->loop, &options, &d->runtime.handler);
+	updater_start(d);
 	in_force_start(d, "/");
 	sweep_start(d, "/");
 }

@@ -584,7 +584,7 @@ static void advised_init(struct advised *x, unsigned i, unsigned long seed, stru
 	x->d.settings = w->s;
 	x->d.topo = *w->t;
 	x->d.engine = w->g;
-	x->d.generation = GENERATION;
+	x->d.recorder.generation = GENERATION;
 	assert_int_equal(advice_start(&x->d, NULL), 0);
 }
 

@@ -71,11 +71,11 @@ static void end(struct world *w)
 
 	if (ledger_check(engine_ledger(w->d.engine), &e) < 0)
 		fail_msg("%s", e.text);
-	loop_timer_close(w->d.rotate);
+	loop_timer_close(w->d.recorder.rotate);
 	recorder_stop(&w->d);
 	w->d.engine = NULL;
 	w->d.machine = NULL;
-	w->d.journal = NULL;
+	w->d.recorder.journal = NULL;
 }
 
 /* Journals live in memory, as on a node; a disk would be waited for at each of these lives. */
@@ -102,7 +102,7 @@ static struct world *world_new(int64_t (*clock)(struct world *w))
 	w->d.loop = loop_new();
 	(void)snprintf(w->dir, sizeof w->dir, "%.40s/numafit-fold.XXXXXX", fast_directory());
 	assert_non_null(mkdtemp(w->dir));
-	(void)snprintf(w->d.journal_path, sizeof w->d.journal_path, "%s/journal", w->dir);
+	(void)snprintf(w->d.run.journal_path, sizeof w->d.run.journal_path, "%s/journal", w->dir);
 	start(w);
 	return w;
 }
@@ -303,7 +303,7 @@ static void the_ledger_is_what_runs(struct world *w)
 
 static void take_journal(struct world *w)
 {
-	int fd = open(w->d.journal_path, O_RDONLY | O_CLOEXEC);
+	int fd = open(w->d.run.journal_path, O_RDONLY | O_CLOEXEC);
 	ssize_t len = read(fd, w->file, sizeof w->file);
 
 	assert_true(len > 0 && len < (ssize_t)sizeof w->file);
@@ -314,7 +314,7 @@ static void take_journal(struct world *w)
 /* A life that begins with the first len bytes of the journal. */
 static void begin_with(struct world *w, size_t len)
 {
-	int fd = open(w->d.journal_path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	int fd = open(w->d.run.journal_path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 
 	assert_int_equal(write(fd, w->file, len), (ssize_t)len);
 	(void)close(fd);

@@ -55,11 +55,11 @@ static void end(struct world *w)
 
 	if (ledger_check(engine_ledger(w->d.engine), &e) < 0)
 		fail_msg("%s", e.text);
-	loop_timer_close(w->d.rotate);
+	loop_timer_close(w->d.recorder.rotate);
 	recorder_stop(&w->d);
 	w->d.engine = NULL;
 	w->d.machine = NULL;
-	w->d.journal = NULL;
+	w->d.recorder.journal = NULL;
 }
 
 static const char *fast_directory(void)
@@ -101,7 +101,7 @@ static struct world *world_new(enum topology_scope scope, unsigned inits)
 	w->d.loop = loop_new();
 	(void)snprintf(w->dir, sizeof w->dir, "%.40s/numafit-large.XXXXXX", fast_directory());
 	assert_non_null(mkdtemp(w->dir));
-	(void)snprintf(w->d.journal_path, sizeof w->d.journal_path, "%s/journal", w->dir);
+	(void)snprintf(w->d.run.journal_path, sizeof w->d.run.journal_path, "%s/journal", w->dir);
 	start(w);
 	return w;
 }
@@ -153,7 +153,7 @@ static size_t held(const struct world *w)
 
 static char *take_journal(const struct world *w, size_t *len)
 {
-	int fd = open(w->d.journal_path, O_RDONLY | O_CLOEXEC);
+	int fd = open(w->d.run.journal_path, O_RDONLY | O_CLOEXEC);
 	struct stat st;
 
 	assert_int_equal(fstat(fd, &st), 0);
@@ -166,7 +166,7 @@ static char *take_journal(const struct world *w, size_t *len)
 
 static void put_journal(const struct world *w, const char *file, size_t len)
 {
-	int fd = open(w->d.journal_path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	int fd = open(w->d.run.journal_path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 
 	assert_int_equal(write(fd, file, len), (ssize_t)len);
 	(void)close(fd);
@@ -202,7 +202,7 @@ static char *arg(const char *text)
 static void the_verbs_read_it(
 	struct world *w, const char *container, const char *words, const char *decided)
 {
-	char *replay[] = {arg("replay"), w->d.journal_path, NULL};
+	char *replay[] = {arg("replay"), w->d.run.journal_path, NULL};
 	char *explain[] = {arg("explain"), arg("--run-directory"), w->dir, arg(container), NULL};
 	char *whatif[] = {
 		arg("whatif"), arg("--run-directory"), w->dir, arg("--cpus"), arg("2"), NULL};
@@ -375,12 +375,12 @@ static void what_is_too_long_for_any_record_is_refused_and_no_fault_of_the_journ
 	assert_false(d.admit);
 	assert_non_null(strstr(d.message, "longer than"));
 	assert_null(strstr(logged, "journal-not-written"));
-	assert_int_equal(w->d.journal_error.code, 0); /* readyz */
+	assert_int_equal(w->d.recorder.error.code, 0); /* readyz */
 	/* it runs all the same, as it was found: it is not in the journal, all others are */
 	struct placement placed = {.exclusive = false};
 	engine_live(w->d.engine, 3, &req, &placed);
 	recorder_write_anew(&w->d);
-	assert_false(w->d.journal_behind);
+	assert_false(w->d.recorder.behind);
 	assert_non_null(strstr(logged, "journal-entry-left-out"));
 	req = ask("d", QOS_GUARANTEED, 2000, GIB(1));
 	engine_create(w->d.engine, 4, &req, &d, &ups);

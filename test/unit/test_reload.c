@@ -9,6 +9,7 @@
 #include <nri/runtime.h>
 #include <nri/session.h>
 #include <numafit/ask.h>
+#include <numafitd/cluster.h>
 #include <numafitd/config.h>
 #include <numafitd/daemon.h>
 
@@ -1009,13 +1010,14 @@ static struct daemon *daemon_of(struct rig *r, struct config *c)
 	struct err e;
 
 	d->loop = r->loop;
-	d->config = c;
+	d->configured.config = c;
 	if (machine_load(r->daemon.machine, &d->topo, NULL, NULL, &e) < 0 ||
-		config_read_file(c, &e) < 0 || config_read(c, &d->settings, &d->sections, &e) < 0)
+		config_read_file(c, &e) < 0 ||
+		config_read(c, &d->settings, &d->configured.sections, &e) < 0)
 		fail_msg("%s", e.text);
-	d->asked = d->settings;
-	(void)snprintf(
-		d->journal_path, sizeof d->journal_path, "%s/journal", d->settings.run_directory);
+	d->configured.asked = d->settings;
+	(void)snprintf(d->run.journal_path, sizeof d->run.journal_path, "%s/journal",
+		d->settings.run_directory);
 	if (advice_start(d, &e) < 0 || recorder_start(d, &e) < 0 ||
 		reload_start(d, cluster_start, &e) < 0)
 		fail_msg("%s", e.text);
@@ -1027,7 +1029,7 @@ static void daemon_end(struct daemon *d)
 	reload_stop(d);
 	cluster_stop(d);
 	recorder_stop(d);
-	config_fini(d->config);
+	config_fini(d->configured.config);
 	free(d);
 }
 
@@ -1051,7 +1053,7 @@ static void labels_that_need_a_restart_end_the_daemon_when_they_come_first(void 
 	assert_true(reload_wants_labels(d));
 	reload_set_labels(d, b, 1);
 	assert_int_equal(d->settings.log_level, LOG_ERROR);
-	assert_int_equal(d->nr_advice_formats, 1);
+	assert_int_equal(d->advice.nr, 1);
 	assert_int_equal(reload_verdict(d, &e), 0);
 	reload_set_labels(d, a, 1); /* it was relabelled: somebody knows of it */
 	assert_int_equal(d->settings.log_level, LOG_INFO);

@@ -6,6 +6,7 @@
 #include <cmocka.h>
 
 #include <numafitd/daemon.h>
+#include <numafitd/reply.h>
 
 static void a_stopped_sandbox_without_containers_is_not_there(void **state)
 {

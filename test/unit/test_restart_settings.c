@@ -72,11 +72,11 @@ static void check(const struct world *w)
 static void end(struct world *w)
 {
 	check(w);
-	loop_timer_close(w->d.rotate);
+	loop_timer_close(w->d.recorder.rotate);
 	recorder_stop(&w->d);
 	w->d.engine = NULL;
 	w->d.machine = NULL;
-	w->d.journal = NULL;
+	w->d.recorder.journal = NULL;
 }
 
 static void apply(struct world *w, struct update_list *ups)
@@ -263,7 +263,7 @@ static struct world *world_new(void)
 	w->d.loop = loop_new();
 	(void)snprintf(w->dir, sizeof w->dir, "/tmp/numafit-restart.XXXXXX");
 	assert_non_null(mkdtemp(w->dir));
-	(void)snprintf(w->d.journal_path, sizeof w->d.journal_path, "%s/journal", w->dir);
+	(void)snprintf(w->d.run.journal_path, sizeof w->d.run.journal_path, "%s/journal", w->dir);
 	start(w);
 	live_a_life(w);
 	set_aside = 0;
@@ -591,7 +591,7 @@ static void a_journal_is_damaged_only_when_it_is(void **state)
 
 	(void)state;
 	end(w);
-	FILE *f = fopen(w->d.journal_path, "a");
+	FILE *f = fopen(w->d.run.journal_path, "a");
 	assert_non_null(f);
 	assert_true(fputs("{\"seq\":1}\n{\"seq\":2}\n", f) >= 0 && fclose(f) == 0);
 	s.reserved_cpus = list("0-1");

@@ -2,6 +2,8 @@
  * what a foreign hand changes there is brought back, CPUs go offline and come back, and a runtime
  * that has forgotten what it set there is not believed. */
 #include <numafitd/daemon.h>
+#include <numafitd/sweep.h>
+#include <numafitd/updater.h>
 
 #include <codec/machine_text.h>
 #include <nri/runtime.h>
@@ -327,7 +329,7 @@ static void wait_until(struct rig *r, bool (*until)(struct rig *r))
 
 static bool is_ready(struct rig *r)
 {
-	return nri_conn_state(r->d.conn) == NRI_READY;
+	return nri_conn_state(r->d.runtime.conn) == NRI_READY;
 }
 
 static bool is_quiet(struct rig *r)
@@ -376,7 +378,7 @@ static void start_daemon(struct rig *r)
 	d->settings.mode = r->in_shadow ? MODE_SHADOW : MODE_MANAGE;
 	(void)snprintf(d->settings.nri_socket, sizeof d->settings.nri_socket, "%s", r->socket);
 	(void)snprintf(d->settings.machine, sizeof d->settings.machine, "%s/machine", r->dir);
-	(void)snprintf(d->journal_path, sizeof d->journal_path, "%s/journal", r->dir);
+	(void)snprintf(d->run.journal_path, sizeof d->run.journal_path, "%s/journal", r->dir);
 	d->loop = loop_new();
 	r->listener = listener_new(d->loop, r->socket, 0600, r, on_accepted, NULL);
 	assert_non_null(r->listener);
@@ -394,10 +396,10 @@ static void start_daemon(struct rig *r)
 
 static void stop_daemon(struct rig *r)
 {
-	nri_conn_close(r->d.conn);
+	nri_conn_close(r->d.runtime.conn);
 	sweep_stop(&r->d);
 	in_force_stop(&r->d);
-	teller_stop(&r->d);
+	updater_stop(&r->d);
 	loop_free(r->d.loop);
 	recorder_stop(&r->d);
 	r->stream = NULL;
@@ -478,11 +480,11 @@ static void what_a_foreign_hand_changes_is_brought_back(void **state)
 		r->unasked = 0;
 		set_cpus(r, web, "0-15");
 		wait_until(r, all_are_as_held);
-		assert_int_equal(r->d.counters.drifted, 1);
+		assert_int_equal(r->d.measured.counters.drifted, 1);
 		set_mems(r, log, "1");
 		set_cpus(r, log, "");
 		wait_until(r, all_are_as_held);
-		assert_int_equal(r->d.counters.drifted, 2);
+		assert_int_equal(r->d.measured.counters.drifted, 2);
 		assert_int_equal(r->unasked, 2);
 		assert_int_equal(r->set, 2);
 		rig_free(r);
@@ -510,7 +512,7 @@ static void who_passed_over_what_it_was_told_is_told_once_it_runs(void **state)
 
 static bool has_drifted(struct rig *r)
 {
-	return r->d.counters.drifted > 0;
+	return r->d.measured.counters.drifted > 0;
 }
 
 static void where_that_is_not_safe_the_next_reply_brings_it_back(void **state)
@@ -536,11 +538,11 @@ static void where_that_is_not_safe_the_next_reply_brings_it_back(void **state)
 /* Rounds go on, which another container shows. */
 static void pass_rounds(struct rig *r, struct box *witness)
 {
-	uint64_t before = r->d.counters.drifted;
+	uint64_t before = r->d.measured.counters.drifted;
 
 	set_cpus(r, witness, "3");
 	wait_until(r, has_drifted);
-	while (r->d.counters.drifted == before)
+	while (r->d.measured.counters.drifted == before)
 		wait_until(r, has_drifted);
 }
 
@@ -562,7 +564,7 @@ static void who_is_stopping_is_left_alone(void **state)
 		pass_rounds(r, log);
 		wait_until(r, witness_is_back);
 		assert_true(cpus_are(r, web, "0-15"));
-		assert_int_equal(r->d.counters.drifted, 1);
+		assert_int_equal(r->d.measured.counters.drifted, 1);
 		web->runs = false;
 		call(r, NRI_CALL_STOP, web);
 		wait_until(r, is_quiet);
@@ -615,7 +617,7 @@ static void an_update_that_fails_is_tried_again(void **state)
 	r->unasked = 0;
 	set_cpus(r, web, "0-15");
 	wait_until(r, was_set_thrice);
-	assert_int_equal(r->d.counters.drifted, 1); /* told once */
+	assert_int_equal(r->d.measured.counters.drifted, 1); /* told once */
 	r->refuses = false;
 	wait_until(r, all_are_as_held);
 	rig_free(r);
@@ -633,7 +635,7 @@ static void an_update_that_is_swallowed_is_tried_again(void **state)
 	r->unasked = 0;
 	set_cpus(r, web, "0-15");
 	wait_until(r, was_set_thrice);
-	assert_int_equal(r->d.counters.drifted, 1); /* told once */
+	assert_int_equal(r->d.measured.counters.drifted, 1); /* told once */
 	r->ignores = false;
 	wait_until(r, all_are_as_held);
 	rig_free(r);
@@ -655,7 +657,7 @@ static void who_cannot_be_looked_at_is_told_until_the_runtime_agrees(void **stat
 	wait_until(r, was_set_thrice);
 	r->refuses = false;
 	wait_until(r, all_are_as_held);
-	assert_int_equal(r->d.counters.drifted, 0);
+	assert_int_equal(r->d.measured.counters.drifted, 0);
 	rig_free(r);
 }
 
@@ -687,7 +689,7 @@ static void nothing_is_done_while_a_request_comes_in(void **state)
 			wait_until(r, is_ready); /* a turn of the loop or more */
 		(void)usleep(10 * ROUND_MS * 1000);
 		wait_until(r, is_ready);
-		assert_int_equal(r->d.counters.drifted, 0);
+		assert_int_equal(r->d.measured.counters.drifted, 0);
 	}
 	assert_int_equal(stream_write(r->stream, bytes, len), 0);
 	r->silent = false;
@@ -703,9 +705,9 @@ static void update_and_look(void *ctx, const struct request *req, struct nri_rep
 {
 	const struct daemon *d = ctx;
 
-	assert_false(nri_conn_takes_updates(d->conn));
+	assert_false(nri_conn_takes_updates(d->runtime.conn));
 	daemons_update(ctx, req, reply);
-	assert_false(nri_conn_takes_updates(d->conn));
+	assert_false(nri_conn_takes_updates(d->runtime.conn));
 	updates_seen++;
 }
 
@@ -718,9 +720,9 @@ static void inside_a_handler_nothing_can_be_sent(void **state)
 
 	(void)state;
 	wait_until(r, all_are_as_held);
-	assert_true(nri_conn_takes_updates(r->d.conn));
-	daemons_update = r->d.handler.update;
-	r->d.handler.update = update_and_look;
+	assert_true(nri_conn_takes_updates(r->d.runtime.conn));
+	daemons_update = r->d.runtime.handler.update;
+	r->d.runtime.handler.update = update_and_look;
 	updates_seen = 0;
 	engine_must_tell(r->d.engine, web->id);
 	call(r, NRI_CALL_UPDATE, web);
@@ -779,7 +781,7 @@ static void the_log_says_once_who_it_was(void **state)
 	r->refuses = false;
 	wait_until(r, all_are_as_held);
 
-	r->d.counters.drifted = 0;
+	r->d.measured.counters.drifted = 0;
 	r->client_wants = "0-14";
 	saved = redirect(r);
 	call(r, NRI_CALL_UPDATE, web);
@@ -806,14 +808,14 @@ static void what_only_a_cgroup_above_narrows_is_no_drift(void **state)
 	pass_rounds(r, log);
 	wait_until(r, narrowed_is_known);
 	wait_until(r, witness_is_back);
-	assert_int_equal(r->d.counters.drifted, 1); /* the other's */
+	assert_int_equal(r->d.measured.counters.drifted, 1); /* the other's */
 	assert_int_equal(r->set, 1);
 	rig_free(r);
 }
 
 static bool is_relocated(struct rig *r)
 {
-	return r->d.counters.relocated > 0 && all_are_as_held(r);
+	return r->d.measured.counters.relocated > 0 && all_are_as_held(r);
 }
 
 static bool has_all_cpus(struct rig *r)
@@ -834,7 +836,7 @@ static void cpus_go_and_come_without_anybody_doing_anything(void **state)
 	assert_int_equal(cpuset_count(&held(r, web)->decision.cpus), 4);
 	assert_false(cpuset_has(&held(r, web)->decision.cpus, 1));
 	assert_false(cpuset_has(&held(r, log)->decision.cpus, 1));
-	assert_int_equal(r->d.counters.drifted, 0);
+	assert_int_equal(r->d.measured.counters.drifted, 0);
 	struct cpuset moved = held(r, web)->decision.cpus;
 
 	/* the journal goes on with it, over a restart */
@@ -847,7 +849,7 @@ static void cpus_go_and_come_without_anybody_doing_anything(void **state)
 	assert_false(is_there(r, "journal.other-machine") || is_there(r, "journal.damaged"));
 	set_cpus(r, web, "0-15"); /* where its cgroup is, the journal knows */
 	wait_until(r, all_are_as_held);
-	assert_int_equal(r->d.counters.drifted, 1);
+	assert_int_equal(r->d.measured.counters.drifted, 1);
 
 	/* it has been offline since the start: only discovery knows it */
 	put(r, "sys/devices/system/cpu/online", "0-15\n");
@@ -993,7 +995,7 @@ static void resize_box(struct rig *r, struct box *b, unsigned cpus)
 
 static bool is_connected_again(struct rig *r)
 {
-	return r->d.counters.connects == 2 && is_ready(r);
+	return r->d.measured.counters.connects == 2 && is_ready(r);
 }
 
 /* It starts again, with all that happens meanwhile, and has forgotten. */
@@ -1074,7 +1076,7 @@ static void both_are_elsewhere(struct rig *r)
 {
 	set_cpus(r, &r->box[0], "3");
 	set_cpus(r, &r->box[1], "4");
-	r->d.in_force_ns = 0;
+	r->d.in_force.budget_ns = 0;
 }
 
 static void what_there_is_no_time_for_is_read_later(void **state)
@@ -1097,7 +1099,7 @@ static void web_grew(struct rig *r)
 {
 	r->box[0].cpus = 8;
 	set_limits(r, &r->box[0]);
-	r->d.in_force_ns = 0;
+	r->d.in_force.budget_ns = 0;
 }
 
 static bool has_grown_to_eight(struct rig *r)

@@ -1,6 +1,8 @@
 /* Containers that run elsewhere than they are to are told so without being asked, where the runtime
  * can bear it; elsewhere with the next reply that carries updates. */
+#include "updater.h"
 #include "daemon.h"
+#include "reply.h"
 
 #include <host/cgroup.h>
 #include <io/log.h>
@@ -10,7 +12,7 @@
  * one by one while others wait for it. */
 enum { GATHER_MS = 200, UPDATES_AT_ONCE = 16, ARENA_BYTES = 1 << 20 };
 
-struct teller {
+struct updater {
 	struct loop_timer *timer;
 	bool gathers;
 	struct {
@@ -18,7 +20,7 @@ struct teller {
 	} asked; /* the containers of the UpdateContainers on its way */
 };
 
-static void forget_asked(struct teller *t)
+static void forget_asked(struct updater *t)
 {
 	for (size_t i = 0; i < t->asked.nr; i++)
 		free(t->asked.at[i]);
@@ -29,7 +31,7 @@ static void forget_asked(struct teller *t)
 static void on_updated(void *ctx, const char *problem)
 {
 	struct daemon *d = ctx;
-	struct teller *t = d->teller;
+	struct updater *t = d->updater;
 	char buf[512];
 
 	if (problem)
@@ -39,7 +41,7 @@ static void on_updated(void *ctx, const char *problem)
 		engine_must_tell(d->engine, t->asked.at[i]);
 	forget_asked(t);
 	if (!problem)
-		teller_note_change(d);
+		updater_note_change(d);
 }
 
 /* As far as that can be seen. */
@@ -47,8 +49,8 @@ static bool has_ended(const struct daemon *d, const char *container_id)
 {
 	const struct holding *h = ledger_find(engine_ledger(d->engine), container_id);
 
-	return d->cgroups && h && h->request.cgroup &&
-	       !cgroup_has_processes(d->cgroups, h->request.cgroup);
+	return d->in_force.cgroups && h && h->request.cgroup &&
+	       !cgroup_has_processes(d->in_force.cgroups, h->request.cgroup);
 }
 
 /* Who has ended is not to be set any more. */
@@ -64,7 +66,7 @@ static void leave_out_the_ended(struct daemon *d, struct update_list *ups)
 
 static void send_updates(struct daemon *d, const struct update_list *ups)
 {
-	struct teller *t = d->teller;
+	struct updater *t = d->updater;
 	struct nri_reply list = {0};
 	char buf[512];
 	struct arena a;
@@ -76,7 +78,7 @@ static void send_updates(struct daemon *d, const struct update_list *ups)
 	forget_asked(t);
 	for (size_t i = 0; i < ups->nr; i++)
 		*vec_push(&t->asked) = xstrdup(ups->at[i].container_id);
-	if (nri_conn_update(d->conn, list.updates, list.nr_updates, on_updated, &e) < 0)
+	if (nri_conn_update(d->runtime.conn, list.updates, list.nr_updates, on_updated, &e) < 0)
 		on_updated(d, e.text);
 	else
 		log_line(LOG_INFO, "updates-sent", "containers=%zu first=%s", ups->nr,
@@ -89,8 +91,8 @@ static void tell(void *ctx)
 	struct daemon *d = ctx;
 	struct update_list ups = {0};
 
-	d->teller->gathers = false;
-	if (!nri_conn_takes_updates(d->conn))
+	d->updater->gathers = false;
+	if (!nri_conn_takes_updates(d->runtime.conn))
 		return;
 	engine_take_updates(d->engine, UPDATES_AT_ONCE, &ups);
 	leave_out_the_ended(d, &ups);
@@ -99,17 +101,17 @@ static void tell(void *ctx)
 	vec_fini(&ups);
 }
 
-bool teller_is_telling(const struct daemon *d, const char *container_id)
+bool updater_is_telling(const struct daemon *d, const char *container_id)
 {
-	for (size_t i = 0; d->teller && i < d->teller->asked.nr; i++)
-		if (text_equal(d->teller->asked.at[i], container_id))
+	for (size_t i = 0; d->updater && i < d->updater->asked.nr; i++)
+		if (text_equal(d->updater->asked.at[i], container_id))
 			return true;
 	return false;
 }
 
-void teller_note_change(struct daemon *d)
+void updater_note_change(struct daemon *d)
 {
-	struct teller *t = d->teller;
+	struct updater *t = d->updater;
 
 	if (!t || t->gathers || !ledger_view(engine_ledger(d->engine))->nr_misplaced)
 		return;
@@ -117,17 +119,17 @@ void teller_note_change(struct daemon *d)
 	loop_timer_set(t->timer, GATHER_MS);
 }
 
-void teller_start(struct daemon *d)
+void updater_start(struct daemon *d)
 {
 	if (d->settings.mode != MODE_MANAGE)
 		return;
-	d->teller = xcalloc(1, sizeof *d->teller);
-	d->teller->timer = loop_timer_new(d->loop, tell, d);
+	d->updater = xcalloc(1, sizeof *d->updater);
+	d->updater->timer = loop_timer_new(d->loop, tell, d);
 }
 
-void teller_stop(struct daemon *d)
+void updater_stop(struct daemon *d)
 {
-	struct teller *t = d->teller;
+	struct updater *t = d->updater;
 
 	if (!t)
 		return;
@@ -135,5 +137,5 @@ void teller_stop(struct daemon *d)
 	forget_asked(t);
 	vec_fini(&t->asked);
 	free(t);
-	d->teller = NULL;
+	d->updater = NULL;
 }

@@ -1,0 +1,23 @@
+#ifndef NUMAFIT_NUMAFITD_GATHER_H
+#define NUMAFIT_NUMAFITD_GATHER_H
+
+#include <numafit/arena.h>
+#include <numafit/request.h>
+
+struct daemon;
+
+/* The stage before a decision. What is known of the container or the pod beside what the
+ * runtime says goes into the request, from *a: nobody is asked and waited for. */
+
+enum { GATHER_BYTES = 4 << 20 }; /* for a pod */
+/* Its devices, a scheduler's advice, and whose the tokens are that it comes with. */
+void gather_container(struct daemon *d, struct request *req, struct arena *a);
+/* Its containers with their devices and advice, or pod->apart: why they are decided one by one.
+ * What the kubelet gives to it is asked for. */
+void gather_pod(struct daemon *d, struct pod *pod, struct arena *a);
+/* Whose the tokens are that the container comes with. What PodResources has not shown yet is asked
+ * for; where that is off in the settings, what it shows is heeded all the same, but nobody waits
+ * for it. */
+enum token_owner gather_token_owner(struct daemon *d, const struct request *req);
+
+#endif

@@ -1,0 +1,22 @@
+#ifndef NUMAFIT_NUMAFITD_RUN_DIRECTORY_H
+#define NUMAFIT_NUMAFITD_RUN_DIRECTORY_H
+
+#include <numafit/settings.h>
+
+struct daemon;
+
+struct run_directory {
+	int lock; /* descriptor that keeps a second daemon out */
+	char journal_path[SETTINGS_PATH_MAX + sizeof "/journal"];
+	char status_path[SETTINGS_PATH_MAX + sizeof "/numafitd.sock"];
+};
+
+/* The run directory is made where it is not there, and locked: only one daemon can
+ * hold it (lock). The paths in it are named in any case. 0; -EBUSY: another daemon runs with it;
+ * -errno with text. */
+int run_directory_claim(struct daemon *d, struct err *e);
+/* Whether what failed so may go well later: a disk that is full or read-only, a directory that is
+ * not there yet. */
+bool run_directory_may_come(int rc);
+
+#endif
