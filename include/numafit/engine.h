@@ -64,7 +64,7 @@ struct engine_hooks {
 	/* optional: a number that nobody can guess, for the name of a lease of tokens. Without it
 	 * the name is the time. */
 	uint32_t (*nonce)(void *ctx);
-	/* optional: told after a record was folded into the ledger or, for REFUSE, passed by. */
+	/* optional: called after a record was folded into the ledger or, for REFUSE, passed by. */
 	void (*done)(void *ctx, const struct record *r);
 };
 
@@ -125,7 +125,7 @@ void engine_run_pod(struct engine *g, int64_t now_ms, const struct pod *pod, str
 void engine_create(struct engine *g, int64_t now_ms, struct request *req, struct decision *d,
 	struct update_list *ups);
 /* It exists now (PostCreateContainer, StartContainer). One that is not in the ledger is adopted
- * like in a Synchronize; what it must be told comes with the updates of the next event. */
+ * like in a Synchronize; its own update comes with those of the next event. */
 void engine_live(struct engine *g, int64_t now_ms, const struct request *req,
 	const struct placement *placed);
 /* Somebody else changes the container's resources. False when it is unknown, or left as it runs and
@@ -136,7 +136,7 @@ void engine_live(struct engine *g, int64_t now_ms, const struct request *req,
 bool engine_update(struct engine *g, int64_t now_ms, const struct request *req, struct decision *d,
 	struct update_list *ups);
 /* Its process has ended. Unknown ids are fine. *ups gains those that get room back or that could
- * not be told before. */
+ * not be updated before. */
 void engine_release(struct engine *g, int64_t now_ms, const char *cause, const char *container_id,
 	struct update_list *ups);
 /* The same for an event whose reply carries no updates. */
@@ -146,12 +146,12 @@ void engine_forget(struct engine *g, int64_t now_ms, const char *cause, const ch
 void engine_release_pod(struct engine *g, int64_t now_ms, const char *cause, const struct pod *pod);
 
 /* Give up what was answered and has not been seen to exist since the last such call: a creation
- * that failed elsewhere, of which some runtimes tell nothing. Call it once in a while, longer than
+ * that failed elsewhere, which some runtimes do not report. Call it once in a while, longer than
  * any creation takes; a container that comes after all is adopted. Returns how many were given up.
  */
 unsigned engine_expire(struct engine *g, int64_t now_ms);
 
-/* Its process runs: from here on the runtime sets what it is told. Unknown ids are fine. */
+/* Its process runs: from here on the runtime applies its updates. Unknown ids are fine. */
 void engine_started(struct engine *g, int64_t now_ms, const char *container_id);
 
 /* In shadow the kubelet decides, and we compare. What we would have decided, without a look at its
@@ -217,7 +217,7 @@ unsigned engine_see_tokens(struct engine *g, int64_t now_ms, const struct tokens
 
 /* The settings that the engine borrows were changed in place, those that a running daemon can
  * change (settings_reload()). They count for what is decided from here on: who holds something
- * keeps it, and nobody is told anything. One option has left a trace in the ledger: with
+ * keeps it, and no container is updated. One option has left a trace in the ledger: with
  * strict-cpu-reservation the shared pool has no reserved CPU, without it all of them. So the pool
  * changes, for who comes from here on; who runs in it follows when it next moves for another
  * reason, as all who share it do. No record says so: the journal must start anew (engine_dump()).
@@ -228,20 +228,20 @@ int engine_settings_changed(struct engine *g, struct err *e);
 /* What drifts away from the ledger: containers that run otherwise, and the machine itself. */
 
 /* What the container is to run with now, into *want. False when it is not seen to exist, or is
- * none that is told anything. */
+ * none that is updated. */
 bool engine_wants(const struct engine *g, const char *container_id, struct update *want);
-/* It must be told its cpuset, with the next reply that can carry it or by engine_take_updates(). */
-void engine_must_tell(struct engine *g, const char *container_id);
-/* Of the containers that must be told and are seen to exist, at most max into *ups: they count as
- * told. */
+/* Its cpuset must be updated, with the next reply that can carry it or by engine_take_updates(). */
+void engine_must_update(struct engine *g, const char *container_id);
+/* Of the containers that must be updated and are seen to exist, at most max into *ups: they count
+ * as updated. */
 void engine_take_updates(struct engine *g, size_t max, struct update_list *ups);
 
 /* The machine has become *t, borrowed from here on; the one before may be freed. It has the same
  * NUMA nodes and kinds of memory, but other CPUs are online or other amounts of memory there
  * (ledger_set_topo()). Who lost CPUs gets others around those that are left, as a resize does
  * (resize.h), or else stays with fewer and decision.message says why; who had lost some gets them
- * back. All that move must be told. No record says so, a fold of the records ends here: the
- * journal must start anew (engine_dump()); done() is told of each that has moved, with the cause
+ * back. All that move must be updated. No record says so, a fold of the records ends here: the
+ * journal must start anew (engine_dump()); done() is called for each that has moved, with the cause
  * "hotplug". */
 void engine_set_topo(struct engine *g, int64_t now_ms, const struct topo *t);
 

@@ -6,12 +6,12 @@
 
 /* Which tokens the kubelet has given out (Allocate), and which containers have come for them.
  *
- * The kubelet does not say for whom it asks. The answer to its Allocate is an annotation that it
- * puts on the container (numafit.io/allocated: "v1:", a lease's name, ":", the tokens); a container
- * that comes with it claims those tokens. No secret is in it: it counts only where just those
- * tokens are leased, the latest of them under just that name, and nobody else runs on them; its
- * reader must take it from a container's annotations, which the kubelet writes, never from a pod's;
- * and whose the tokens are is asked of others (enum token_owner, leases_wait_for()).
+ * The kubelet does not say for which container it asks. The answer to its Allocate is an annotation
+ * that it puts on the container (numafit.io/allocated: "v1:", a lease's name, ":", the tokens); a
+ * container that comes with it claims those tokens. No secret is in it: it counts only where just
+ * those tokens are leased, the latest of them under just that name, and nobody else runs on them;
+ * its reader must take it from a container's annotations, which the kubelet writes, never from a
+ * pod's; and whose the tokens are is asked of others (enum token_owner, leases_wait_for()).
  *
  * A token is in one lease, from when it is given out until it is given up. An Allocate for tokens
  * that are leased gives their lease again; with others among them, those are a lease of their own,
@@ -100,7 +100,7 @@ int leases_adopt(struct leases *l, int64_t now_ms, const struct tokenset *shown,
 #define LEASE_ANY_NUMBER UINT64_MAX /* for nr_cpus: it was looked at before */
 int leases_examine(const struct leases *l, const char *annotation, const struct lease_user *user,
 	uint64_t nr_cpus, struct lease_claim *c, struct err *e);
-/* Of whom these leased tokens are known, by the containers that came for them before and have
+/* Which user of these leased tokens is known, by the containers that came for them before and have
  * ended: 1: all of them wait for the user's pod; 0: some for nobody that is known; -EBUSY with
  * text: one waits for another pod. */
 int leases_wait_for(const struct leases *l, const struct tokenset *tokens,

@@ -31,8 +31,9 @@ struct holding {
 	struct request request;
 	enum holding_state state;
 	bool aged;      /* tentative for a while; see ledger_age() */
-	bool misplaced; /* it runs with another cpuset than decision says, and was not told yet */
-	bool starting;  /* its process does not run yet: what it is told may be passed over */
+	bool misplaced; /* it runs with another cpuset than decision says, and was not updated yet
+			 */
+	bool starting; /* its process does not run yet: the runtime may pass over an update of it */
 	struct decision decision; /* admit is true */
 };
 
@@ -111,7 +112,8 @@ void ledger_commit(struct ledger *l, const struct request *req, const struct dec
 void ledger_hold(struct ledger *l, const struct request *req, const struct decision *d);
 /* Whether a decision from elsewhere (a journal, a running container) would keep the invariants.
  * 0; -EBUSY when CPUs or memory of it are held or reserved, -EINVAL when the machine lacks them,
- * or nothing like it is held for it (SOURCE_HELD), with the text saying which and by whom. */
+ * or nothing like it is held for it (SOURCE_HELD), with the text saying which and by which
+ * container. */
 int ledger_fits(
 	const struct ledger *l, const struct request *req, const struct decision *d, struct err *e);
 /* The same for a part of a pod's decision that is to be held. */
@@ -120,8 +122,8 @@ int ledger_may_hold(
 /* The container was seen to have been created: plain init containers before it in a pod that was
  * decided as a whole have ended, and their memory is free again. */
 void ledger_set_live(struct ledger *l, const char *container_id);
-/* Note that the container must be told its cpuset with the next reply that can carry it, or that it
- * was. */
+/* Note that the container's cpuset must be updated with the next reply that can carry it, or that
+ * it was. */
 void ledger_set_misplaced(struct ledger *l, const char *container_id, bool misplaced);
 /* Note whether its process is still to come, as it is for an entry just made. */
 void ledger_set_starting(struct ledger *l, const char *container_id, bool starting);

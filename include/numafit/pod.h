@@ -86,7 +86,7 @@ const char *pod_apart_name(enum pod_apart why); /* "no", "too-long", "too-large"
 /* "decided container by container, not as a whole pod: ...", or "". */
 const char *pod_apart_text(enum pod_apart why);
 
-/* Who told what is known of a pod, best last. */
+/* Where what is known of a pod comes from, the best source last. */
 enum pod_source { POD_FROM_RUNTIME, POD_FROM_API_SERVER, POD_FROM_KUBELET };
 
 struct device_resource; /* devices.h */

@@ -3,7 +3,7 @@
 
 #include <numafit/pod.h>
 
-/* Pods of this node as somebody who watches them was told of them last, each copied in one block,
+/* Pods of this node as a watch of them has reported them last, each copied in one block,
  * by uid. */
 
 /* Who made a pod: what becomes of it when it is evicted. */
@@ -34,7 +34,8 @@ struct pod_store;
 
 struct pod_store *pod_store_new(void);
 void pod_store_free(struct pod_store *s);
-/* All is told anew from here on: what is not put before pod_store_sweep() is gone then. */
+/* All pods are reported anew from here on: what is not put before pod_store_sweep() is gone then.
+ */
 void pod_store_begin(struct pod_store *s);
 void pod_store_sweep(struct pod_store *s);
 /* Copies the pod; whether it is new or asks for something else than before. *kept is the copy,

@@ -176,7 +176,7 @@ static struct books *books_of(
 
 /* Answers */
 
-static void refuse(struct decision *d, const struct refusal *why)
+static void admit_refuse(struct decision *d, const struct refusal *why)
 {
 	d->admit = false;
 	d->reason = decision_reason(why->reason);
@@ -236,7 +236,7 @@ static void finish_container(
 		else if (f->pod.totals.known)
 			assumed = "assumed: the pod needs at once what its sandbox sums up";
 		else
-			assumed = "assumed: this container stands for its pod, whose sandbox tells "
+			assumed = "assumed: this container stands for its pod, whose sandbox has "
 				  "no sums";
 	}
 	(void)text_copy(said, sizeof said, *assumed ? assumed : d->message);
@@ -300,8 +300,8 @@ static void judge_sums(
 
 /* The way */
 
-static int give(const struct admit_question *q, const struct facts *f, struct budget *budget,
-	struct arena *a, struct grants *g, struct refusal *why)
+static int admit_on_books(const struct admit_question *q, const struct facts *f,
+	struct budget *budget, struct arena *a, struct grants *g, struct refusal *why)
 {
 	struct books *b = books_of(q, f, a);
 
@@ -315,7 +315,7 @@ static void refuse_pod(const struct pod *pod, const struct refusal *why, struct 
 {
 	struct text t;
 
-	refuse(d, why);
+	admit_refuse(d, why);
 	d->apart = why->no_room ? POD_APART_TOO_LARGE : POD_APART_NOT;
 	if (why->of_pod)
 		return;
@@ -335,7 +335,7 @@ static void admit_pod(const struct admit_question *q, struct budget *budget, str
 
 	if (!know_pod(q, &f, d))
 		return;
-	if (!given || give(q, &f, budget, a, &g, &why)) {
+	if (!given || admit_on_books(q, &f, budget, a, &g, &why)) {
 		refuse_pod(q->pod, &why, d);
 		return;
 	}
@@ -357,8 +357,8 @@ static void admit_container(
 
 	if (!know_container(q, &f, d))
 		return;
-	if (give(q, &f, budget, a, &g, &why)) {
-		refuse(d, &why);
+	if (admit_on_books(q, &f, budget, a, &g, &why)) {
+		admit_refuse(d, &why);
 		return;
 	}
 	fill(q->ledger, &g, 0, d);

@@ -55,7 +55,7 @@ void engine_forget(struct engine *g, int64_t now_ms, const char *cause, const ch
 	struct cpuset before = ledger_view(g->ledger)->pool;
 
 	engine_drop(g, now_ms, cause, container_id, true);
-	engine_tell_later(g, &before);
+	engine_update_later(g, &before);
 }
 
 void engine_release_pod(struct engine *g, int64_t now_ms, const char *cause, const struct pod *pod)
@@ -66,7 +66,7 @@ void engine_release_pod(struct engine *g, int64_t now_ms, const char *cause, con
 		engine_drop_for_good(g, now_ms, cause, h);
 	engine_forget_apart(g, pod->sandbox_id);
 	engine_pod_is_gone(g, now_ms, cause, pod->uid);
-	engine_tell_later(g, &before);
+	engine_update_later(g, &before);
 }
 
 void engine_create(struct engine *g, int64_t now_ms, struct request *req, struct decision *d,
@@ -83,5 +83,5 @@ void engine_create(struct engine *g, int64_t now_ms, struct request *req, struct
 	if (d->admit)
 		engine_collect_updates(g, &before, req->container_id, ups);
 	else /* an error to the runtime, which carries no updates */
-		engine_tell_later(g, &before);
+		engine_update_later(g, &before);
 }

@@ -17,7 +17,7 @@ bool engine_wants(const struct engine *g, const char *container_id, struct updat
 	return true;
 }
 
-void engine_must_tell(struct engine *g, const char *container_id)
+void engine_must_update(struct engine *g, const char *container_id)
 {
 	ledger_set_misplaced(g->ledger, container_id, true);
 }
@@ -76,7 +76,7 @@ static void list_lost(const struct engine *g, const struct cpuset *lost, struct 
 }
 
 /* Say in the entry what became of the CPUs that it had. */
-static void explain(struct engine *g, const struct holding *h, const struct cpuset *lost,
+static void explain_relocation(struct engine *g, const struct holding *h, const struct cpuset *lost,
 	const struct decision *why)
 {
 	struct decision d = h->decision;
@@ -111,7 +111,7 @@ static bool mend_cpus(
 		return false;
 	bool whole = !lacks || make_whole(g, h, b, &why);
 	if (hit || whole)
-		explain(g, h, &lost, whole ? NULL : &why);
+		explain_relocation(g, h, &lost, whole ? NULL : &why);
 	return hit || whole;
 }
 
@@ -133,7 +133,7 @@ static void note_memory(struct engine *g, const struct holding *h)
 	ledger_move(g->ledger, h->request.container_id, &d);
 }
 
-static void tell_moved(struct engine *g, int64_t now_ms, const char *cause, const struct holding *h)
+static void note_moved(struct engine *g, int64_t now_ms, const char *cause, const struct holding *h)
 {
 	const struct request req = h->request;
 	const struct record r = {
@@ -160,7 +160,7 @@ static void move_those_that_share(struct engine *g, const struct decision *befor
 		if (!before[i].exclusive && !h->decision.exclusive &&
 			!cpuset_equal(&before[i].cpus, &h->decision.cpus) &&
 			h->state != HOLDING_WAITING && !h->decision.left)
-			engine_must_tell(g, h->request.container_id);
+			engine_must_update(g, h->request.container_id);
 	}
 }
 
@@ -186,9 +186,9 @@ static void adapt(struct engine *g, int64_t now_ms, const char *cause, const str
 		if (!moved && booked && !(h->decision.lost_cpus && holding_lacks_cpus(h)))
 			note_memory(g, h);
 		if (moved && h->state != HOLDING_WAITING)
-			engine_must_tell(g, h->request.container_id);
+			engine_must_update(g, h->request.container_id);
 		if (moved || booked)
-			tell_moved(g, now_ms, cause, h);
+			note_moved(g, now_ms, cause, h);
 	}
 	move_those_that_share(g, before);
 }

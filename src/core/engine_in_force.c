@@ -98,7 +98,7 @@ static void resize_later(struct engine *g, int64_t now_ms, const struct request 
 
 	(void)engine_update(g, now_ms, req, &d, &ups);
 	for (size_t i = 0; i < ups.nr; i++)
-		engine_must_tell(g, ups.at[i].container_id);
+		engine_must_update(g, ups.at[i].container_id);
 	vec_fini(&ups);
 }
 
@@ -113,5 +113,5 @@ void engine_note_in_force(struct engine *g, int64_t now_ms, const struct request
 	h = ledger_find(g->ledger, req->container_id);
 	const struct update want = engine_placement_of(h);
 	if (!engine_runs_as(g, req, &want))
-		engine_must_tell(g, req->container_id);
+		engine_must_update(g, req->container_id);
 }

@@ -24,7 +24,7 @@ static struct record_part *parts_of(
 }
 
 /* The pool moves out of the way of all parts at once; those without CPUs of their own get it. */
-static void make_room(
+static void make_room_for_parts(
 	const struct engine *g, struct record_part *parts, size_t nr, struct cpuset *pool)
 {
 	struct cpuset own = {0};
@@ -75,7 +75,7 @@ static void let_apart(
 }
 
 /* What the pod was given, for as long as it is there. */
-static void hold_pod(struct engine *g, int64_t now_ms, const struct pod *pod,
+static void hold_whole_pod(struct engine *g, int64_t now_ms, const struct pod *pod,
 	const struct decision *decisions, struct decision *d)
 {
 	struct record_part *parts = parts_of(g, pod, decisions);
@@ -95,7 +95,7 @@ static void hold_pod(struct engine *g, int64_t now_ms, const struct pod *pod,
 		let_apart(g, pod, POD_APART_TOO_LARGE, d);
 		return;
 	}
-	make_room(g, parts, r.nr_parts, &r.pool);
+	make_room_for_parts(g, parts, r.nr_parts, &r.pool);
 	int rc = engine_change(g, &r, false, &e);
 	if (rc == -EMSGSIZE)
 		let_apart(g, pod, POD_APART_TOO_LONG, d);
@@ -103,7 +103,7 @@ static void hold_pod(struct engine *g, int64_t now_ms, const struct pod *pod,
 		decision_refuse_unrecorded(d, &e);
 }
 
-static void record_refusal(
+static void record_pod_refusal(
 	struct engine *g, int64_t now_ms, const struct pod *pod, const struct decision *d)
 {
 	const struct request whole = {.container_id = pod->sandbox_id,
@@ -136,7 +136,7 @@ static void judge_totals(struct engine *g, int64_t now_ms, const struct pod *pod
 	admit(&(struct admit_question){g->ledger, g->s, .pod = pod}, &rest, &g->arena, d, NULL);
 	d->steps = whole ? 0 : rest.given;
 	if (!d->admit)
-		record_refusal(g, now_ms, pod, d);
+		record_pod_refusal(g, now_ms, pod, d);
 	else if (pod->apart)
 		let_apart(g, pod, pod->apart, d);
 }
@@ -170,8 +170,8 @@ void engine_run_pod(struct engine *g, int64_t now_ms, const struct pod *pod, str
 	if (!d->admit && d->apart)
 		judge_apart(g, now_ms, pod, d->apart, &budget, d);
 	else if (!d->admit)
-		record_refusal(g, now_ms, pod, d);
+		record_pod_refusal(g, now_ms, pod, d);
 	else if (decisions)
-		hold_pod(g, now_ms, pod, decisions, d);
-	engine_tell_later(g, &before);
+		hold_whole_pod(g, now_ms, pod, decisions, d);
+	engine_update_later(g, &before);
 }

@@ -54,8 +54,8 @@ static void compare_mems(const struct engine *g, const struct decision *ours,
 		nodeset_format(t->mems, &g->t->ids, other, sizeof other));
 }
 
-static void compare(const struct engine *g, const struct decision *ours, const struct theirs *t,
-	struct comparison *c)
+static void compare_with_theirs(const struct engine *g, const struct decision *ours,
+	const struct theirs *t, struct comparison *c)
 {
 	struct text text;
 
@@ -98,7 +98,7 @@ void engine_shadow(struct engine *g, int64_t now_ms, const struct request *req,
 	engine_drop(g, now_ms, "replaced", req->container_id, false);
 	if (!engine_inherit(g, now_ms, &known, ours))
 		engine_decide(g, &known, &budget, ours);
-	compare(g, ours, &theirs, c);
+	compare_with_theirs(g, ours, &theirs, c);
 	if (ours->admit && c->agrees) {
 		engine_settle(g, now_ms, "shadow", &known, ours);
 		return;

@@ -82,17 +82,17 @@ void engine_enter_running(struct engine *g, int64_t now_ms, const char *cause,
 /* The decision cannot be kept: refused with that as the message. */
 void decision_refuse_unrecorded(struct decision *d, const struct err *e);
 /* After an event whose reply carries no updates: if the pool has moved, those that run on it are
- * told with the next one that does. */
-void engine_tell_later(struct engine *g, const struct cpuset *pool_before);
+ * updated with the next one that does. */
+void engine_update_later(struct engine *g, const struct cpuset *pool_before);
 /* What a container is to have now: its own CPUs or the shared pool. */
 struct update engine_placement_of(const struct holding *h);
-/* Every running container but one that must be told its cpuset: those of the shared pool when it
- * has moved since, and those that could not be told before. */
+/* Every running container but one whose cpuset must be updated: those of the shared pool when it
+ * has moved since, and those that could not be updated before. */
 void engine_collect_updates(struct engine *g, const struct cpuset *pool_before,
 	const char *not_container_id, struct update_list *ups);
 /* What a dead predecessor, or its pod, leaves to the container: true with *d. Who has no name has
  * none: two nameless containers may well run at once. Of which kind it is, only its pod's spec
- * told: that goes into *req. */
+ * said: that goes into *req. */
 bool engine_inherit(struct engine *g, int64_t now_ms, struct request *req, struct decision *d);
 /* It was seen to exist. */
 void engine_mark_live(struct engine *g, int64_t now_ms, const char *container_id);

@@ -1,4 +1,5 @@
-/* The steps that events are made of: who is told, what is dropped, decided, recorded, entered. */
+/* The steps that events are made of: what is updated, what is dropped, decided, recorded, entered.
+ */
 #include "engine_state.h"
 
 #include <numafit/text.h>
@@ -27,8 +28,8 @@ struct update engine_placement_of(const struct holding *h)
 		.mems = h->decision.mems};
 }
 
-/* Who has not come yet has nothing to be told, and who is left as it runs is left. */
-static bool may_be_told(const struct holding *h)
+/* A container that has not come yet cannot be updated, and one that is left as it runs is not. */
+static bool can_be_updated(const struct holding *h)
 {
 	return h->state != HOLDING_WAITING && !h->decision.left;
 }
@@ -45,24 +46,25 @@ void engine_collect_updates(struct engine *g, const struct cpuset *pool_before,
 
 		bool concerned = h->misplaced || (moved && !h->decision.exclusive);
 
-		if (!concerned || !may_be_told(h) ||
+		if (!concerned || !can_be_updated(h) ||
 			text_equal(h->request.container_id, not_container_id))
 			continue;
 		*vec_push(ups) = engine_placement_of(h);
-		/* a runtime may pass over one whose process does not run yet: it is told once more
+		/* a runtime may pass over one whose process does not run yet: it is updated once
+		 * more
 		 */
 		ledger_set_misplaced(g->ledger, h->request.container_id, h->starting);
 	}
 }
 
-void engine_tell_later(struct engine *g, const struct cpuset *pool_before)
+void engine_update_later(struct engine *g, const struct cpuset *pool_before)
 {
 	if (cpuset_equal(pool_before, &ledger_view(g->ledger)->pool))
 		return;
 	for (size_t i = 0; i < ledger_count(g->ledger); i++) {
 		const struct holding *h = ledger_at(g->ledger, i);
 
-		if (!h->decision.exclusive && may_be_told(h))
+		if (!h->decision.exclusive && can_be_updated(h))
 			ledger_set_misplaced(g->ledger, h->request.container_id, true);
 	}
 }

@@ -30,7 +30,7 @@ static void adopt_memory(
 /* Take over what the container runs with: what is in force counts, its annotation only says what
  * it means. 0, or -errno with the reason why that cannot be: another one holds it, or it is not
  * there any more. */
-static int take_over(const struct engine *g, const struct request *req,
+static int adopt_placement(const struct engine *g, const struct request *req,
 	const struct placement *placed, struct decision *d, struct err *e)
 {
 	struct nodeset mems;
@@ -80,7 +80,7 @@ static void leave_in_pool(const struct engine *g, struct decision *d)
 }
 
 /* What is held for it by its pod, when it was created while nobody listened. */
-static bool claim(struct engine *g, int64_t now_ms, struct request *req, struct decision *d)
+static bool claim_held(struct engine *g, int64_t now_ms, struct request *req, struct decision *d)
 {
 	const struct holding *h = ledger_find_waiting(g->ledger, req->pod.uid, req->ask.name);
 	bool suits = h && holding_suits(h, req);
@@ -121,7 +121,8 @@ static void place_late(
 	struct engine *g, const struct request *req, struct budget *b, struct decision *d)
 {
 	struct request entitled = *req;
-	if (!engine_claims(g, req, engine_owner_of_running(g, req), d)) /* nobody knows of its tokens yet, and it runs */
+	if (!engine_claims(g, req, engine_owner_of_running(g, req),
+		    d)) /* nobody knows of its tokens yet, and it runs */
 		entitled.allocated = NULL;
 	engine_decide(g, &entitled, b, d);
 	if (!d->admit)
@@ -180,7 +181,8 @@ void engine_adopt(struct engine *g, int64_t now_ms, const char *cause, const str
 	struct decision d = {0};
 	struct err why = {0};
 
-	if (!claim(g, now_ms, &known, &d) && (!was_placed || take_over(g, req, &p, &d, &why)) &&
+	if (!claim_held(g, now_ms, &known, &d) &&
+		(!was_placed || adopt_placement(g, req, &p, &d, &why)) &&
 		(!may_be_left(g, req, placed, ours) || leave_as_it_runs(g, req, &d, &why))) {
 		place_late(g, &known, b, &d);
 		note_lost(&d, &why);
@@ -215,7 +217,7 @@ static void adopt_in_place(
 	if (h ? !has_what_it_asks_for_now(g, h, req, placed)
 	      : ledger_find_waiting(g->ledger, req->pod.uid, req->ask.name) != NULL)
 		return;
-	if (!how_placed(g, req, placed, &p) || take_over(g, req, &p, &d, NULL) < 0)
+	if (!how_placed(g, req, placed, &p) || adopt_placement(g, req, &p, &d, NULL) < 0)
 		return;
 	(void)engine_claims(g, req, engine_owner_of_running(g, req), &d);
 	count_what_it_has(&d, &known);
@@ -240,7 +242,7 @@ void engine_live(
 		return;
 	}
 	engine_adopt(g, now_ms, "adopt", req, placed, false, &budget);
-	engine_tell_later(g, &before);
+	engine_update_later(g, &before);
 	const struct holding *h = ledger_find(g->ledger, req->container_id);
 	if (h && !h->decision.left)
 		ledger_set_misplaced(g->ledger, req->container_id, true);
@@ -257,7 +259,7 @@ static int by_age(const void *a, const void *b)
 	return strcmp(x->container_id, y->container_id);
 }
 
-static int by_id(const void *a, const void *b)
+static int inventory_by_id(const void *a, const void *b)
 {
 	return strcmp((*(const struct request *const *)a)->container_id,
 		(*(const struct request *const *)b)->container_id);
@@ -274,7 +276,7 @@ static const struct request **pointers_to(
 	return list;
 }
 
-static int by_text(const void *a, const void *b)
+static int ids_by_text(const void *a, const void *b)
 {
 	return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
@@ -285,7 +287,7 @@ static const char **sorted_copy(const char *const *list, size_t nr)
 
 	if (nr)
 		memcpy(copy, list, nr * sizeof *copy);
-	qsort(copy, nr, sizeof *copy, by_text);
+	qsort(copy, nr, sizeof *copy, ids_by_text);
 	return copy;
 }
 
@@ -302,7 +304,7 @@ static char **ids_of_all(const struct ledger *l, size_t *nr)
 
 static void release_gone(struct engine *g, int64_t now_ms, const struct inventory *what)
 {
-	const struct request **known = pointers_to(what->requests, what->nr, by_id);
+	const struct request **known = pointers_to(what->requests, what->nr, inventory_by_id);
 	const char **pods = sorted_copy(what->sandbox_ids, what->nr_sandboxes);
 	size_t nr;
 	char **ids = ids_of_all(g->ledger, &nr);
@@ -311,9 +313,9 @@ static void release_gone(struct engine *g, int64_t now_ms, const struct inventor
 		const struct holding *h = ledger_find(g->ledger, ids[i]);
 		struct request key = {.container_id = ids[i]};
 		const struct request *want = &key;
-		bool runs = bsearch(&want, known, what->nr, sizeof *known, by_id);
+		bool runs = bsearch(&want, known, what->nr, sizeof *known, inventory_by_id);
 		bool has_pod = h && bsearch(&h->request.pod.sandbox_id, pods, what->nr_sandboxes,
-					    sizeof *pods, by_text);
+					    sizeof *pods, ids_by_text);
 
 		if (h && !runs && !has_pod)
 			engine_drop_for_good(g, now_ms, "synchronize", h);
@@ -336,7 +338,7 @@ static void release_gone_pods(struct engine *g, int64_t now_ms, const struct inv
 	for (size_t at = 0; pods && (uid = leases_next_idle_pod(leases, &at));) {
 		auto_free char *gone = xstrdup(uid); /* the lease does not outlive it */
 
-		if (bsearch(&gone, pods, what->nr_sandboxes, sizeof *pods, by_text))
+		if (bsearch(&gone, pods, what->nr_sandboxes, sizeof *pods, ids_by_text))
 			continue;
 		engine_pod_is_gone(g, now_ms, "synchronize", gone);
 		at -= !leases_has_pod(leases, gone); /* the next one stands there now */
@@ -402,17 +404,17 @@ static void resize_late(struct engine *g, int64_t now_ms, const struct request *
 	const struct placement *placed, struct budget *b)
 {
 	const struct holding *h = ledger_find(g->ledger, req->container_id);
-	struct update_list told_with_all = {0};
+	struct update_list updated_with_all = {0};
 	struct decision d;
 
 	if (h && !h->decision.left && !engine_knows_better(g, req, placed) &&
 		!holding_suits(h, req) &&
-		engine_update_within(g, now_ms, req, b, &d, &told_with_all) && !d.admit &&
+		engine_update_within(g, now_ms, req, b, &d, &updated_with_all) && !d.admit &&
 		!request_exclusive_cpus(req)) {
 		engine_drop(g, now_ms, "resized", req->container_id, true);
 		engine_adopt(g, now_ms, "adopt", req, placed, true, b);
 	}
-	vec_fini(&told_with_all);
+	vec_fini(&updated_with_all);
 }
 
 static const struct placement *placed_of(const struct inventory *what, const struct request *req)

@@ -49,7 +49,7 @@ int engine_allocate(struct engine *g, int64_t now_ms, const struct tokenset *tok
 }
 
 /* What a container that runs could not claim before: nobody knew of its tokens. */
-static void claim_late(struct engine *g, int64_t now_ms, const struct holding *h)
+static void claim_tokens_late(struct engine *g, int64_t now_ms, const struct holding *h)
 {
 	auto_free char *id = xstrdup(h->request.container_id);
 	struct request req = h->request;
@@ -148,7 +148,7 @@ unsigned engine_see_tokens(struct engine *g, int64_t now_ms, const struct tokens
 	for (size_t i = 0; i < ledger_count(g->ledger); i++)
 		withdraw_forged(g, now_ms, ledger_at(g->ledger, i));
 	for (size_t i = 0; i < ledger_count(g->ledger); i++)
-		claim_late(g, now_ms, ledger_at(g->ledger, i));
+		claim_tokens_late(g, now_ms, ledger_at(g->ledger, i));
 	note_missed(g, now_ms, shown);
 	return give_up_stale(g, now_ms, shown);
 }

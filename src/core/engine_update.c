@@ -37,7 +37,7 @@ static void record_resize(
 		engine_mark_live(g, now_ms, req->container_id);
 }
 
-static void record_refusal(
+static void record_update_refusal(
 	struct engine *g, int64_t now_ms, const struct request *req, const struct decision *d)
 {
 	struct record r = {
@@ -110,12 +110,13 @@ bool engine_update_within(struct engine *g, int64_t now_ms, const struct request
 		if (d->admit)
 			record_resize(g, now_ms, &known, d);
 		else
-			record_refusal(g, now_ms, &known, d);
+			record_update_refusal(g, now_ms, &known, d);
 	}
 	if (d->admit) {
 		h = ledger_find(
 			g->ledger, req->container_id); /* another entry, when it was resized */
-		ledger_set_misplaced(g->ledger, req->container_id, h && h->starting); /* told now */
+		ledger_set_misplaced(
+			g->ledger, req->container_id, h && h->starting); /* updated now */
 		engine_collect_updates(g, &before, req->container_id, ups);
 	}
 	return true;
@@ -139,6 +140,6 @@ unsigned engine_expire(struct engine *g, int64_t now_ms)
 	for (size_t i = 0; i < ledger_count(g->ledger); i++)
 		if (ledger_at(g->ledger, i)->state == HOLDING_TENTATIVE)
 			ledger_age(g->ledger, ledger_at(g->ledger, i)->request.container_id);
-	engine_tell_later(g, &before);
+	engine_update_later(g, &before);
 	return nr;
 }

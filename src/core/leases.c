@@ -105,7 +105,7 @@ static bool comes_before(struct token a, struct token b)
 }
 
 /* Where the token stands, or would stand. */
-static size_t place_of(const struct leases *l, struct token k)
+static size_t place_of_token(const struct leases *l, struct token k)
 {
 	size_t lo = 0, hi = l->tokens.nr;
 
@@ -120,15 +120,15 @@ static size_t place_of(const struct leases *l, struct token k)
 	return lo;
 }
 
-static struct leased *find(const struct leases *l, struct token k)
+static struct leased *find_leased(const struct leases *l, struct token k)
 {
-	size_t i = place_of(l, k);
+	size_t i = place_of_token(l, k);
 
 	return i < l->tokens.nr && !comes_before(k, l->tokens.at[i].token) ? &l->tokens.at[i]
 									   : NULL;
 }
 
-static bool runs(const struct leased *x)
+static bool user_runs(const struct leased *x)
 {
 	return x->user && x->user->runs;
 }
@@ -172,21 +172,21 @@ static struct user *add_user(struct leases *l, const struct lease_user *is)
 	return *slot;
 }
 
-static void remove_at(struct leases *l, size_t i)
+static void remove_token_at(struct leases *l, size_t i)
 {
 	set_user(l, &l->tokens.at[i], NULL);
 	vec_remove(&l->tokens, i);
 }
 
 /* Whether they are of the machine's NUMA nodes, and there is room for those that are not leased. */
-static int check_room(const struct leases *l, const struct tokenset *tokens, struct err *e)
+static int leases_check_room(const struct leases *l, const struct tokenset *tokens, struct err *e)
 {
 	size_t nr = l->tokens.nr;
 
 	if (!nodeset_within(tokens->nodes, l->t->nodes))
 		return err_set(e, ENOENT, "CPU tokens of a NUMA node that is not there");
 	tokenset_each (k, tokens)
-		nr += !find(l, k);
+		nr += !find_leased(l, k);
 	return nr > LEASES_TOKENS_MAX
 		       ? err_set(e, ENOSPC, "more than %d CPU tokens are leased", LEASES_TOKENS_MAX)
 		       : 0;
@@ -194,7 +194,7 @@ static int check_room(const struct leases *l, const struct tokenset *tokens, str
 
 static int check_asked(const struct leases *l, const struct tokenset *tokens, struct err *e)
 {
-	int rc = check_room(l, tokens, e);
+	int rc = leases_check_room(l, tokens, e);
 	char id[TOKEN_ID_MAX];
 
 	if (rc)
@@ -202,7 +202,7 @@ static int check_asked(const struct leases *l, const struct tokenset *tokens, st
 	if (!tokenset_count(tokens))
 		return err_set(e, EINVAL, "no CPU tokens are asked for");
 	tokenset_each (k, tokens)
-		if (k.number >= tokens_on(l->t, l->s, k.node) && !find(l, k))
+		if (k.number >= tokens_on(l->t, l->s, k.node) && !find_leased(l, k))
 			return err_set(e, ENOENT, "there is no CPU token %s",
 				tokens_format(&l->t->ids, k, id, sizeof id));
 	return 0;
@@ -210,10 +210,10 @@ static int check_asked(const struct leases *l, const struct tokenset *tokens, st
 
 static struct leased *find_or_add(struct leases *l, struct token k)
 {
-	struct leased *x = find(l, k);
+	struct leased *x = find_leased(l, k);
 
 	if (!x) {
-		x = vec_insert(&l->tokens, place_of(l, k));
+		x = vec_insert(&l->tokens, place_of_token(l, k));
 		x->token = k;
 	}
 	return x;
@@ -259,7 +259,7 @@ uint64_t leases_allocate(
 			x->lease = name;
 			l->last = name > l->last ? name : l->last;
 		}
-		if (!runs(x))
+		if (!user_runs(x))
 			set_user(l, x, NULL); /* whose it is now is not known */
 		x->since_ms = now_ms;
 		x->shown = false;
@@ -272,7 +272,7 @@ struct tokenset leases_news(const struct leases *l, const struct tokenset *shown
 	struct tokenset news = {0};
 
 	tokenset_each (k, shown) {
-		const struct leased *x = find(l, k);
+		const struct leased *x = find_leased(l, k);
 
 		if (!x || !x->shown)
 			tokenset_add(&news, k);
@@ -282,12 +282,12 @@ struct tokenset leases_news(const struct leases *l, const struct tokenset *shown
 
 int leases_may_adopt(const struct leases *l, const struct tokenset *shown, struct err *e)
 {
-	return check_room(l, shown, e);
+	return leases_check_room(l, shown, e);
 }
 
 int leases_adopt(struct leases *l, int64_t now_ms, const struct tokenset *shown, struct err *e)
 {
-	int rc = check_room(l, shown, e);
+	int rc = leases_check_room(l, shown, e);
 
 	if (rc)
 		return rc;
@@ -330,19 +330,19 @@ int lease_annotation_tokens(
 
 static bool is_run_by(const struct leased *x, const struct lease_user *user)
 {
-	return runs(x) && text_equal(x->user->is.container_id, user->container_id);
+	return user_runs(x) && text_equal(x->user->is.container_id, user->container_id);
 }
 
 static int examine_token(
 	const struct leases *l, struct token k, const struct lease_user *user, struct err *e)
 {
-	const struct leased *x = find(l, k);
+	const struct leased *x = find_leased(l, k);
 	char id[TOKEN_ID_MAX];
 
 	(void)tokens_format(&l->t->ids, k, id, sizeof id);
 	if (!x)
 		return err_set(e, ENOENT, "CPU token %s is not leased", id);
-	if (runs(x) && !is_run_by(x, user))
+	if (user_runs(x) && !is_run_by(x, user))
 		return err_set(e, EBUSY, "container %.63s of pod %.63s/%.63s runs on CPU token %s",
 			x->user->is.container_name, x->user->is.pod_ns, x->user->is.pod_name, id);
 	return 0;
@@ -353,7 +353,7 @@ static bool runs_on_all(
 	const struct leases *l, const struct tokenset *tokens, const struct lease_user *user)
 {
 	tokenset_each (k, tokens)
-		if (!is_run_by(find(l, k), user))
+		if (!is_run_by(find_leased(l, k), user))
 			return false;
 	return true;
 }
@@ -412,7 +412,7 @@ int leases_wait_for(const struct leases *l, const struct tokenset *tokens,
 	int rc = 1;
 
 	tokenset_each (k, tokens) {
-		const struct leased *x = find(l, k);
+		const struct leased *x = find_leased(l, k);
 
 		if (!x || !x->user)
 			rc = 0;
@@ -434,9 +434,9 @@ void leases_claim(struct leases *l, const struct lease_user *user, const struct 
 		u = add_user(l, user);
 	u->runs = true;
 	tokenset_each (k, &c->tokens) {
-		struct leased *x = find(l, k);
+		struct leased *x = find_leased(l, k);
 
-		assert(x && (!runs(x) || is_run_by(x, user)));
+		assert(x && (!user_runs(x) || is_run_by(x, user)));
 		set_user(l, x, u);
 	}
 }
@@ -484,10 +484,10 @@ struct tokenset leases_stale(
 void leases_give_up(struct leases *l, const struct tokenset *tokens)
 {
 	tokenset_each (k, tokens) {
-		const struct leased *x = find(l, k);
+		const struct leased *x = find_leased(l, k);
 
-		if (x && !runs(x))
-			remove_at(l, (size_t)(x - l->tokens.at));
+		if (x && !user_runs(x))
+			remove_token_at(l, (size_t)(x - l->tokens.at));
 	}
 }
 
@@ -549,14 +549,14 @@ void leases_tokens(const struct leases *l, struct tokenset *leased, struct token
 	*leased = *claimed = (struct tokenset){0};
 	for (size_t i = 0; i < l->tokens.nr; i++) {
 		tokenset_add(leased, l->tokens.at[i].token);
-		if (runs(&l->tokens.at[i]))
+		if (user_runs(&l->tokens.at[i]))
 			tokenset_add(claimed, l->tokens.at[i].token);
 	}
 }
 
 uint64_t leases_name_of(const struct leases *l, struct token k)
 {
-	const struct leased *x = find(l, k);
+	const struct leased *x = find_leased(l, k);
 
 	return x ? x->lease : 0;
 }
@@ -587,7 +587,7 @@ bool leases_next(const struct leases *l, size_t *at, struct lease *out)
 	*at = i + 1;
 	*out = (struct lease){.name = first->lease,
 		.since_ms = first->since_ms,
-		.claimed = runs(first),
+		.claimed = user_runs(first),
 		.shown = first->shown};
 	if (first->user)
 		out->user = first->user->is;
@@ -614,10 +614,10 @@ static int check_part(const struct leases *l, const struct lease *part, struct e
 		return err_set(e, EINVAL, "lease %llu: container %s both runs and does not",
 			(unsigned long long)part->name, part->user.container_id);
 	tokenset_each (k, &part->tokens)
-		if (find(l, k))
+		if (find_leased(l, k))
 			return err_set(e, EEXIST, "CPU token %s is leased already",
 				tokens_format(&l->t->ids, k, id, sizeof id));
-	return check_room(l, &part->tokens, e);
+	return leases_check_room(l, &part->tokens, e);
 }
 
 int leases_enter(struct leases *l, const struct lease *part, struct err *e)
@@ -633,7 +633,7 @@ int leases_enter(struct leases *l, const struct lease *part, struct err *e)
 	if (u)
 		u->runs = part->claimed;
 	tokenset_each (k, &part->tokens) {
-		struct leased *x = vec_insert(&l->tokens, place_of(l, k));
+		struct leased *x = vec_insert(&l->tokens, place_of_token(l, k));
 
 		*x = (struct leased){.token = k,
 			.shown = part->shown,
@@ -645,7 +645,7 @@ int leases_enter(struct leases *l, const struct lease *part, struct err *e)
 	return 0;
 }
 
-static int check_tokens(const struct leases *l, struct err *e)
+static int leases_check_tokens(const struct leases *l, struct err *e)
 {
 	for (size_t i = 0; i < l->tokens.nr; i++) {
 		const struct leased *x = &l->tokens.at[i];
@@ -662,7 +662,7 @@ static int check_tokens(const struct leases *l, struct err *e)
 	return 0;
 }
 
-static unsigned count_tokens(const struct leases *l, const struct user *u)
+static unsigned leases_count_tokens(const struct leases *l, const struct user *u)
 {
 	unsigned nr = 0;
 
@@ -674,20 +674,20 @@ static unsigned count_tokens(const struct leases *l, const struct user *u)
 int leases_check(const struct leases *l, struct err *e)
 {
 	size_t used = 0;
-	int rc = check_tokens(l, e);
+	int rc = leases_check_tokens(l, e);
 
 	for (size_t i = 0; i < l->users.nr && !rc; i++) {
 		const struct user *u = l->users.at[i];
 
-		if (!u->nr_tokens || u->nr_tokens != count_tokens(l, u))
+		if (!u->nr_tokens || u->nr_tokens != leases_count_tokens(l, u))
 			rc = err_set(e, EINVAL, "user %s has %u tokens, and %u have it",
-				u->is.container_id, u->nr_tokens, count_tokens(l, u));
+				u->is.container_id, u->nr_tokens, leases_count_tokens(l, u));
 		else if (!*u->is.container_id || find_user(l, u->is.container_id) != u)
 			rc = err_set(e, EINVAL, "container \"%s\" is two users, or nobody",
 				u->is.container_id);
 		used += u->nr_tokens;
 	}
-	if (!rc && used + count_tokens(l, NULL) != l->tokens.nr)
+	if (!rc && used + leases_count_tokens(l, NULL) != l->tokens.nr)
 		rc = err_set(e, EINVAL, "a token has a user who is not there");
 	return rc;
 }

@@ -12,7 +12,7 @@ struct key {
 	const char *part[3];
 };
 
-static struct key key_of(enum ledger_order order, const struct holding *h)
+static struct key ledger_key_of(enum ledger_order order, const struct holding *h)
 {
 	const struct request *r = &h->request;
 
@@ -24,13 +24,13 @@ static struct key key_of(enum ledger_order order, const struct holding *h)
 }
 
 /* Where the entry with that key stands in that order, or would stand. */
-static size_t position(const struct ledger *l, enum ledger_order order, struct key key)
+static size_t ledger_position(const struct ledger *l, enum ledger_order order, struct key key)
 {
 	size_t lo = 0, hi = l->by[order].nr;
 
 	while (lo < hi) {
 		size_t mid = lo + (hi - lo) / 2;
-		const struct key there = key_of(order, l->by[order].at[mid]);
+		const struct key there = ledger_key_of(order, l->by[order].at[mid]);
 		int c = 0;
 
 		for (unsigned i = 0; i < sizeof key.part / sizeof *key.part && !c; i++)
@@ -43,19 +43,20 @@ static size_t position(const struct ledger *l, enum ledger_order order, struct k
 	return lo;
 }
 
-static void enter(struct ledger *l, struct holding *h)
+static void ledger_enter(struct ledger *l, struct holding *h)
 {
 	for (enum ledger_order o = 0; o < NR_LEDGER_ORDERS; o++) {
-		struct holding **slot = vec_insert(&l->by[o], position(l, o, key_of(o, h)));
+		struct holding **slot =
+			vec_insert(&l->by[o], ledger_position(l, o, ledger_key_of(o, h)));
 
 		*slot = h;
 	}
 }
 
-static void take_out(struct ledger *l, struct holding *h)
+static void ledger_take_out(struct ledger *l, struct holding *h)
 {
 	for (enum ledger_order o = 0; o < NR_LEDGER_ORDERS; o++) {
-		size_t i = position(l, o, key_of(o, h));
+		size_t i = ledger_position(l, o, ledger_key_of(o, h));
 
 		assert(i < l->by[o].nr && l->by[o].at[i] == h);
 		vec_remove(&l->by[o], i);
@@ -174,30 +175,31 @@ const struct holding *ledger_at(const struct ledger *l, size_t i)
 }
 
 /* The first entry in that order whose key begins with the text: an id, a pod's uid, a sandbox. */
-static struct holding *first(const struct ledger *l, enum ledger_order order, const char *text)
+static struct holding *ledger_first(
+	const struct ledger *l, enum ledger_order order, const char *text)
 {
-	size_t i = position(l, order, (struct key){{text, "", ""}});
+	size_t i = ledger_position(l, order, (struct key){{text, "", ""}});
 	struct holding *h = i < l->by[order].nr ? l->by[order].at[i] : NULL;
 
-	return h && text_equal(key_of(order, h).part[0], text) ? h : NULL;
+	return h && text_equal(ledger_key_of(order, h).part[0], text) ? h : NULL;
 }
 
 const struct holding *ledger_find(const struct ledger *l, const char *container_id)
 {
-	return first(l, BY_ID, container_id);
+	return ledger_first(l, BY_ID, container_id);
 }
 
 const struct holding *ledger_after(const struct ledger *l, const char *container_id)
 {
-	size_t i = position(l, BY_ID, (struct key){{container_id, "", ""}});
+	size_t i = ledger_position(l, BY_ID, (struct key){{container_id, "", ""}});
 
-	return ledger_at(l, i + (first(l, BY_ID, container_id) != NULL));
+	return ledger_at(l, i + (ledger_first(l, BY_ID, container_id) != NULL));
 }
 
 const struct holding *ledger_find_named(const struct ledger *l, const char *pod_uid,
 	const char *container_name, const char *not_container_id)
 {
-	for (size_t i = position(l, BY_NAME, (struct key){{pod_uid, container_name, ""}});
+	for (size_t i = ledger_position(l, BY_NAME, (struct key){{pod_uid, container_name, ""}});
 		i < l->by[BY_NAME].nr; i++) {
 		const struct holding *h = l->by[BY_NAME].at[i];
 
@@ -212,12 +214,12 @@ const struct holding *ledger_find_named(const struct ledger *l, const char *pod_
 
 const struct holding *ledger_find_of_pod(const struct ledger *l, const char *pod_uid)
 {
-	return first(l, BY_NAME, pod_uid);
+	return ledger_first(l, BY_NAME, pod_uid);
 }
 
 const struct holding *ledger_find_in_sandbox(const struct ledger *l, const char *sandbox_id)
 {
-	return first(l, BY_SANDBOX, sandbox_id);
+	return ledger_first(l, BY_SANDBOX, sandbox_id);
 }
 
 struct cpuset ledger_held_by_pod(
@@ -225,7 +227,7 @@ struct cpuset ledger_held_by_pod(
 {
 	struct cpuset cpus = {0};
 
-	for (size_t i = position(l, BY_NAME, (struct key){{pod_uid, "", ""}});
+	for (size_t i = ledger_position(l, BY_NAME, (struct key){{pod_uid, "", ""}});
 		i < l->by[BY_NAME].nr && text_equal(l->by[BY_NAME].at[i]->request.pod.uid, pod_uid);
 		i++) {
 		const struct holding *h = l->by[BY_NAME].at[i];
@@ -247,7 +249,7 @@ struct cpuset ledger_held_alone_by(const struct ledger *l, const struct holding 
 	return cpuset_minus(h->decision.cpus, &others);
 }
 
-static void drop(struct ledger *l, struct holding *h)
+static void ledger_drop(struct ledger *l, struct holding *h)
 {
 	struct cpuset cpus = ledger_held_alone_by(l, h);
 
@@ -255,7 +257,7 @@ static void drop(struct ledger *l, struct holding *h)
 	memory_release(&l->now.memory, h->decision.blocks, h->decision.nr_blocks);
 	l->now.nr_misplaced -= h->misplaced;
 	l->now.left = ledger_left_by_others(l, h);
-	take_out(l, h);
+	ledger_take_out(l, h);
 	holding_free(h);
 }
 
@@ -271,12 +273,12 @@ static struct holding *find_waiting(
 {
 	auto_free char *id = waiting_id(pod_uid, container_name);
 
-	return first(l, BY_ID, id);
+	return ledger_first(l, BY_ID, id);
 }
 
 bool ledger_release(struct ledger *l, const char *container_id)
 {
-	struct holding *h = first(l, BY_ID, container_id);
+	struct holding *h = ledger_first(l, BY_ID, container_id);
 	const struct request *req;
 
 	if (!h)
@@ -284,16 +286,16 @@ bool ledger_release(struct ledger *l, const char *container_id)
 	req = &h->request;
 	if (!holding_is_kept(h) || h->state == HOLDING_WAITING ||
 		find_waiting(l, req->pod.uid, req->ask.name)) {
-		drop(l, h);
+		ledger_drop(l, h);
 		return true;
 	}
-	take_out(l, h);
+	ledger_take_out(l, h);
 	free((void *)(uintptr_t)req->container_id);
 	h->request.container_id = waiting_id(req->pod.uid, req->ask.name);
 	h->state = HOLDING_WAITING;
 	l->now.nr_misplaced -= h->misplaced;
 	h->misplaced = false;
-	enter(l, h);
+	ledger_enter(l, h);
 	return true;
 }
 
@@ -303,7 +305,7 @@ const struct holding *ledger_find_waiting(
 	return find_waiting(l, pod_uid, container_name);
 }
 
-static void hold(struct ledger *l, struct holding *h)
+static void ledger_take_in(struct ledger *l, struct holding *h)
 {
 	struct decision *d = &h->decision;
 
@@ -324,7 +326,7 @@ static void hold(struct ledger *l, struct holding *h)
 	assert(!cpuset_intersects(&l->now.held, &d->left_on));
 	l->now.left = cpuset_or(l->now.left, &d->left_on);
 	memory_hold(&l->now.memory, d->blocks, d->nr_blocks);
-	enter(l, h);
+	ledger_enter(l, h);
 }
 
 void ledger_make_way(struct ledger *l, const struct request *req, const struct decision *d)
@@ -334,7 +336,7 @@ void ledger_make_way(struct ledger *l, const struct request *req, const struct d
 	(void)ledger_release(l, req->container_id);
 	waiting = d->source == SOURCE_HELD ? find_waiting(l, req->pod.uid, req->ask.name) : NULL;
 	if (waiting)
-		drop(l, waiting);
+		ledger_drop(l, waiting);
 }
 
 void ledger_commit(struct ledger *l, const struct request *req, const struct decision *d)
@@ -344,27 +346,28 @@ void ledger_commit(struct ledger *l, const struct request *req, const struct dec
 	h->state = HOLDING_TENTATIVE;
 	h->starting = true;
 	ledger_make_way(l, req, d);
-	hold(l, h);
+	ledger_take_in(l, h);
 }
 
 void ledger_hold(struct ledger *l, const struct request *req, const struct decision *d)
 {
 	auto_free char *id = waiting_id(req->pod.uid, req->ask.name);
-	struct holding *before = first(l, BY_ID, id);
+	struct holding *before = ledger_first(l, BY_ID, id);
 
 	if (before)
-		drop(l, before);
-	hold(l, holding_new(id, req, d));
+		ledger_drop(l, before);
+	ledger_take_in(l, holding_new(id, req, d));
 }
 
 void ledger_set_live(struct ledger *l, const char *container_id)
 {
-	struct holding *started = first(l, BY_ID, container_id);
+	struct holding *started = ledger_first(l, BY_ID, container_id);
 
 	if (!started || started->state == HOLDING_WAITING)
 		return;
 	started->state = HOLDING_LIVE;
-	for (size_t i = position(l, BY_NAME, (struct key){{started->request.pod.uid, "", ""}});
+	for (size_t i = ledger_position(
+		     l, BY_NAME, (struct key){{started->request.pod.uid, "", ""}});
 		i < l->by[BY_NAME].nr &&
 		text_equal(l->by[BY_NAME].at[i]->request.pod.uid, started->request.pod.uid);
 		i++) {
@@ -382,7 +385,7 @@ void ledger_set_live(struct ledger *l, const char *container_id)
 
 void ledger_set_misplaced(struct ledger *l, const char *container_id, bool misplaced)
 {
-	struct holding *h = first(l, BY_ID, container_id);
+	struct holding *h = ledger_first(l, BY_ID, container_id);
 
 	if (!h || h->misplaced == misplaced)
 		return;
@@ -392,7 +395,7 @@ void ledger_set_misplaced(struct ledger *l, const char *container_id, bool mispl
 
 void ledger_set_starting(struct ledger *l, const char *container_id, bool starting)
 {
-	struct holding *h = first(l, BY_ID, container_id);
+	struct holding *h = ledger_first(l, BY_ID, container_id);
 
 	if (h)
 		h->starting = starting;
@@ -400,7 +403,7 @@ void ledger_set_starting(struct ledger *l, const char *container_id, bool starti
 
 void ledger_age(struct ledger *l, const char *container_id)
 {
-	struct holding *h = first(l, BY_ID, container_id);
+	struct holding *h = ledger_first(l, BY_ID, container_id);
 
 	if (h)
 		h->aged = true;

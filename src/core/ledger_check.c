@@ -8,7 +8,7 @@
 #include <errno.h>
 #include <string.h>
 
-static const struct holding *holder_of(const struct ledger *l, unsigned cpu)
+static const struct holding *exclusive_holder_of(const struct ledger *l, unsigned cpu)
 {
 	for (size_t i = 0; i < l->by[BY_ID].nr; i++)
 		if (l->by[BY_ID].at[i]->decision.exclusive &&
@@ -17,9 +17,9 @@ static const struct holding *holder_of(const struct ledger *l, unsigned cpu)
 	return NULL;
 }
 
-static int is_held(const struct ledger *l, unsigned cpu, struct err *e)
+static int check_is_held(const struct ledger *l, unsigned cpu, struct err *e)
 {
-	const struct holding *h = holder_of(l, cpu);
+	const struct holding *h = exclusive_holder_of(l, cpu);
 
 	assert(h);
 	return err_set(e, EBUSY, "CPU %u is held by container %s of pod %s/%s", cpu,
@@ -32,7 +32,7 @@ static int may_be_left_on(const struct ledger *l, const struct cpuset *others,
 {
 	struct cpuset both = cpuset_and(*others, cpus);
 
-	return cpuset_empty(&both) ? 0 : is_held(l, cpuset_next(&both, 0), e);
+	return cpuset_empty(&both) ? 0 : check_is_held(l, cpuset_next(&both, 0), e);
 }
 
 /* Whether CPUs are there to be held, when of those that are held only `others` count, and nobody is
@@ -46,7 +46,7 @@ static int cpus_fit(const struct ledger *l, const struct cpuset *others, const s
 		if (cpuset_has(&l->s->reserved_cpus, cpu))
 			return err_set(e, EBUSY, "CPU %u is reserved", cpu);
 		if (cpuset_has(others, cpu))
-			return is_held(l, cpu, e);
+			return check_is_held(l, cpu, e);
 		if (cpuset_has(left, cpu))
 			return err_set(
 				e, EBUSY, "a container that is left as it runs is on CPU %u", cpu);

@@ -57,7 +57,7 @@ static struct cpuset pool_on(struct ledger *l, const struct cpuset *new_cpus)
 
 /* What is to be booked if it is there: when there was too little for a while, what was asked for.
  * What parts of a pod leave to each other is in their blocks only. */
-static uint64_t wanted(
+static uint64_t wanted_of_block(
 	const struct ledger *l, const struct holding *h, const struct memory_block *b)
 {
 	uint64_t bytes = b->bytes;
@@ -82,7 +82,7 @@ static void book_again(struct ledger *l)
 
 			nodeset_each (n, b->nodes)
 				left += l->now.memory.node[n].free[b->kind];
-			b->bytes = number_min(wanted(l, h, b), left);
+			b->bytes = number_min(wanted_of_block(l, h, b), left);
 			memory_hold(&l->now.memory, b, 1);
 		}
 	}

@@ -34,7 +34,7 @@ struct cpuset ledger_promised_cpus(const struct ledger *l, const struct tokenset
 }
 
 /* CPUs that the shared pool can still give up, beside those that are promised. */
-static unsigned spare_cpus(const struct ledger *l, const struct cpuset *promised)
+static unsigned cpus_to_spare(const struct ledger *l, const struct cpuset *promised)
 {
 	struct cpuset left = cpuset_minus(ledger_shareable_cpus(l), &l->now.held);
 	unsigned kept = settings_pool_minimum(l->s) + cpuset_count(promised);
@@ -47,7 +47,7 @@ int ledger_may_promise(const struct ledger *l, const struct tokenset *tokens, st
 	struct cpuset promised = ledger_promised_cpus(l, NULL);
 	struct cpuset free_cpus = cpuset_minus(ledger_free_cpus(l), &promised);
 	struct tokenset leased, claimed;
-	unsigned all = 0, spare = spare_cpus(l, &promised);
+	unsigned all = 0, spare = cpus_to_spare(l, &promised);
 	int rc = 0;
 
 	leases_tokens(l->now.leases, &leased, &claimed);
@@ -84,7 +84,7 @@ int ledger_report_tokens(const struct ledger *l, struct arena *a, struct token_r
 		.held = &held,
 		.leased = &leased,
 		.claimed = &claimed,
-		.spare = spare_cpus(l, &promised),
+		.spare = cpus_to_spare(l, &promised),
 	};
 
 	leases_tokens(l->now.leases, &leased, &claimed);

@@ -15,7 +15,7 @@ struct node {
 	} pods; /* in order of admission */
 };
 
-static int reserve_cpus(struct books *b, struct err *e)
+static int node_reserve_cpus(struct books *b, struct err *e)
 {
 	const struct settings *s = b->s;
 	int rc = cpus_check_options(b->t, &s->cpu_options, s->topology_policy, e);
@@ -49,7 +49,7 @@ struct node *node_new(const struct topo *t, const struct settings *s,
 	memory_init(&n->books.memory, t, s);
 	for (unsigned r = 0; r < nr_resources; r++)
 		n->books.held[r] = xcalloc(resources[r].nr, sizeof(bool));
-	if (s->cpu_manager_policy == MANAGER_STATIC && reserve_cpus(&n->books, e)) {
+	if (s->cpu_manager_policy == MANAGER_STATIC && node_reserve_cpus(&n->books, e)) {
 		node_free(n);
 		return NULL;
 	}
@@ -82,7 +82,7 @@ void node_free(struct node *n)
 	free(n);
 }
 
-static void *copy_of(const void *from, size_t nr, size_t size)
+static void *node_copy_of(const void *from, size_t nr, size_t size)
 {
 	return from ? memcpy(xcalloc(nr, size), from, nr * size) : NULL;
 }
@@ -96,13 +96,13 @@ static struct node_pod *pod_new(
 	p->uid = xstrdup(ask->uid);
 	p->name = xcalloc(g->nr, sizeof *p->name);
 	p->grants.nr = g->nr;
-	p->grants.of = copy_of(g->of, g->nr, sizeof *g->of);
-	p->grants.memory = copy_of(g->memory, g->nr, sizeof *g->memory);
+	p->grants.of = node_copy_of(g->of, g->nr, sizeof *g->of);
+	p->grants.memory = node_copy_of(g->memory, g->nr, sizeof *g->memory);
 	for (unsigned c = 0; c < g->nr; c++) {
 		p->name[c] = xstrdup(ask->container[c].name);
 		for (unsigned r = 0; r < b->nr_resources; r++)
 			p->grants.of[c].device[r] =
-				copy_of(g->of[c].device[r], b->resource[r].nr, sizeof(bool));
+				node_copy_of(g->of[c].device[r], b->resource[r].nr, sizeof(bool));
 	}
 	return p;
 }
@@ -120,7 +120,7 @@ int node_admit(struct node *n, const struct pod *pod, struct arena *a, struct re
 	return rc;
 }
 
-static size_t find(const struct node *n, const char *uid)
+static size_t node_place_of(const struct node *n, const char *uid)
 {
 	size_t i = 0;
 
@@ -131,7 +131,7 @@ static size_t find(const struct node *n, const char *uid)
 
 void node_start(struct node *n, const char *uid, const char *name)
 {
-	size_t i = find(n, uid);
+	size_t i = node_place_of(n, uid);
 
 	if (i == n->pods.nr)
 		return;
@@ -143,7 +143,7 @@ void node_start(struct node *n, const char *uid, const char *name)
 
 void node_remove(struct node *n, const char *uid)
 {
-	size_t i = find(n, uid);
+	size_t i = node_place_of(n, uid);
 
 	if (i == n->pods.nr)
 		return;
@@ -154,7 +154,7 @@ void node_remove(struct node *n, const char *uid)
 
 const struct node_pod *node_find(const struct node *n, const char *uid)
 {
-	size_t i = find(n, uid);
+	size_t i = node_place_of(n, uid);
 
 	return i < n->pods.nr ? n->pods.at[i] : NULL;
 }

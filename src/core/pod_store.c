@@ -7,11 +7,11 @@
 #include <stdalign.h>
 #include <string.h>
 
-/* A pod as it was told last: one block, just as large as what is kept of it. */
+/* A pod as it was reported last: one block, just as large as what is kept of it. */
 struct kept {
 	struct known_pod pod;
-	uint64_t told; /* in which round it was told of last */
-	size_t bytes;  /* all of it */
+	uint64_t round; /* in which it was reported last */
+	size_t bytes;   /* all of it */
 	alignas(max_align_t) char memory[];
 };
 
@@ -46,18 +46,18 @@ bool pod_owner_makes_another(enum pod_owner owner)
 /* The copy of a pod: the caller's memory has all of what it read, and parts that nobody knows a
  * second time. */
 
-static const char *copy_string(const char *s, struct arena *a)
+static const char *store_string(const char *s, struct arena *a)
 {
 	return arena_strndup(a, s, strlen(s));
 }
 
-static const struct ask *copy_containers(const struct pod *from, struct arena *a)
+static const struct ask *store_containers(const struct pod *from, struct arena *a)
 {
 	struct ask *list = arena_array(a, from->nr, sizeof *list);
 
 	for (unsigned i = 0; list && i < from->nr; i++) {
 		list[i] = from->container[i];
-		list[i].name = copy_string(list[i].name, a);
+		list[i].name = store_string(list[i].name, a);
 	}
 	return list;
 }
@@ -67,53 +67,53 @@ static const char *const *copy_resources(const struct known_pod *from, struct ar
 	const char **list = arena_array(a, from->nr_resources, sizeof *list);
 
 	for (unsigned i = 0; list && i < from->nr_resources; i++)
-		list[i] = copy_string(from->resource[i], a);
+		list[i] = store_string(from->resource[i], a);
 	return list;
 }
 
-static const struct key_value *copy_annotations(const struct pod *from, struct arena *a)
+static const struct key_value *store_annotations(const struct pod *from, struct arena *a)
 {
 	struct key_value *list = arena_array(a, from->nr_annotations, sizeof *list);
 
 	for (size_t i = 0; list && i < from->nr_annotations; i++)
-		list[i] = (struct key_value){copy_string(from->annotations[i].key, a),
-			copy_string(from->annotations[i].value, a)};
+		list[i] = (struct key_value){store_string(from->annotations[i].key, a),
+			store_string(from->annotations[i].value, a)};
 	return list;
 }
 
 /* Takes from *a the same each time; where it is too small, *to is of no use. */
-static void copy_pod(const struct known_pod *from, struct arena *a, struct known_pod *to)
+static void store_pod(const struct known_pod *from, struct arena *a, struct known_pod *to)
 {
 	*to = *from;
 	to->pod.sandbox_id = "";
-	to->pod.ns = copy_string(from->pod.ns, a);
-	to->pod.name = copy_string(from->pod.name, a);
-	to->pod.uid = copy_string(from->pod.uid, a);
-	to->pod.container = copy_containers(&from->pod, a);
-	to->pod.annotations = copy_annotations(&from->pod, a);
+	to->pod.ns = store_string(from->pod.ns, a);
+	to->pod.name = store_string(from->pod.name, a);
+	to->pod.uid = store_string(from->pod.uid, a);
+	to->pod.container = store_containers(&from->pod, a);
+	to->pod.annotations = store_annotations(&from->pod, a);
 	to->resource = copy_resources(from, a);
 }
 
-static struct kept *kept_new(const struct known_pod *from, uint64_t told)
+static struct kept *kept_pod_new(const struct known_pod *from, uint64_t round)
 {
 	struct known_pod measured;
 	struct arena a;
 
 	arena_init(&a, SIZE_MAX);
-	copy_pod(from, &a, &measured);
+	store_pod(from, &a, &measured);
 	size_t bytes = a.given;
 	arena_fini(&a);
 
 	struct kept *k = xcalloc(1, sizeof *k + bytes);
 	arena_init_fixed(&a, k->memory, bytes);
-	copy_pod(from, &a, &k->pod);
+	store_pod(from, &a, &k->pod);
 	assert(a.given == bytes);
-	k->told = told;
+	k->round = round;
 	k->bytes = sizeof *k + bytes;
 	return k;
 }
 
-static void drop(struct pod_store *s, struct kept *k)
+static void drop_kept_pod(struct pod_store *s, struct kept *k)
 {
 	s->bytes -= k->bytes;
 	free(k);
@@ -150,7 +150,7 @@ static bool same_asks(const struct known_pod *x, const struct known_pod *y)
 }
 
 /* Where the pod is, or is to be. */
-static size_t place_of(const struct pod_store *s, const char *uid)
+static size_t place_of_uid(const struct pod_store *s, const char *uid)
 {
 	size_t low = 0, high = s->kept.nr;
 
@@ -180,23 +180,23 @@ void pod_store_sweep(struct pod_store *s)
 	size_t nr = 0;
 
 	for (size_t i = 0; i < s->kept.nr; i++) {
-		if (s->kept.at[i]->told == s->round)
+		if (s->kept.at[i]->round == s->round)
 			s->kept.at[nr++] = s->kept.at[i];
 		else
-			drop(s, s->kept.at[i]);
+			drop_kept_pod(s, s->kept.at[i]);
 	}
 	s->kept.nr = nr;
 }
 
 bool pod_store_put(struct pod_store *s, const struct known_pod *pod, const struct known_pod **kept)
 {
-	size_t i = place_of(s, pod->pod.uid);
-	struct kept *k = kept_new(pod, s->round);
+	size_t i = place_of_uid(s, pod->pod.uid);
+	struct kept *k = kept_pod_new(pod, s->round);
 	bool was_known = is_at(s, i, pod->pod.uid);
 	bool same = was_known && same_asks(&s->kept.at[i]->pod, pod);
 
 	if (was_known)
-		drop(s, s->kept.at[i]);
+		drop_kept_pod(s, s->kept.at[i]);
 	else
 		(void)vec_insert(&s->kept, i);
 	s->kept.at[i] = k;
@@ -207,18 +207,18 @@ bool pod_store_put(struct pod_store *s, const struct known_pod *pod, const struc
 
 bool pod_store_remove(struct pod_store *s, const char *uid)
 {
-	size_t i = place_of(s, uid);
+	size_t i = place_of_uid(s, uid);
 
 	if (!is_at(s, i, uid))
 		return false;
-	drop(s, s->kept.at[i]);
+	drop_kept_pod(s, s->kept.at[i]);
 	vec_remove(&s->kept, i);
 	return true;
 }
 
 const struct known_pod *pod_store_find(const struct pod_store *s, const char *uid)
 {
-	size_t i = place_of(s, uid);
+	size_t i = place_of_uid(s, uid);
 
 	return is_at(s, i, uid) ? &s->kept.at[i]->pod : NULL;
 }

@@ -48,7 +48,7 @@ uint64_t cpu_milli_from_shares(const struct linux_resources *r)
 	return scaled(r->cpu_shares, MILLI_PER_CPU, SHARES_PER_CPU);
 }
 
-static int add_memory(struct request *req, uint64_t page_bytes, uint64_t bytes, struct err *e)
+static int add_memory_ask(struct request *req, uint64_t page_bytes, uint64_t bytes, struct err *e)
 {
 	unsigned at = 0;
 
@@ -75,9 +75,9 @@ int request_from_resources(struct request *req, const struct linux_resources *r,
 	req->ask.cpu_limit_milli = cpu_limit(r);
 	req->ask.nr_memory = 0;
 	if (req->pod.qos == QOS_GUARANTEED && r->has_memory_limit && r->memory_limit > 0)
-		(void)add_memory(req, 0, (uint64_t)r->memory_limit, e);
+		(void)add_memory_ask(req, 0, (uint64_t)r->memory_limit, e);
 	for (unsigned i = 0; i < r->nr_hugepages; i++) {
-		int rc = add_memory(req, r->hugepages[i].page_bytes, r->hugepages[i].bytes, e);
+		int rc = add_memory_ask(req, r->hugepages[i].page_bytes, r->hugepages[i].bytes, e);
 
 		if (rc)
 			return rc;
@@ -107,7 +107,7 @@ void request_take_limits(struct request *req, const struct linux_resources *in_f
 	if (limits_cpu(in_force))
 		req->ask.cpu_milli = req->ask.cpu_limit_milli = cpu_limit(in_force);
 	if (in_force->has_memory_limit && in_force->memory_limit > 0)
-		(void)add_memory(req, 0, (uint64_t)in_force->memory_limit, NULL);
+		(void)add_memory_ask(req, 0, (uint64_t)in_force->memory_limit, NULL);
 }
 
 uint64_t page_bytes_from_name(const char *name)

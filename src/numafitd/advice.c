@@ -92,13 +92,13 @@ static struct reading read_advice(const struct daemon *d, const struct pod *pod,
 	return r;
 }
 
-static bool is_on(const struct daemon *d)
+static bool advice_is_on(const struct daemon *d)
 {
 	return d->settings.mode == MODE_MANAGE && d->settings.advice_mode != ADVICE_OFF;
 }
 
 /* What it says of that container, from *a; NULL: nothing. */
-static const struct advice_ask *ask_of(
+static const struct advice_ask *advice_ask_of(
 	const struct daemon *d, const struct reading *r, const char *container, struct arena *a)
 {
 	bool whole = d->settings.topology_scope == SCOPE_POD;
@@ -125,7 +125,7 @@ static const struct advice_ask *ask_of(
 }
 
 /* False: it asks for none, or may not. */
-static bool read_policy(const struct daemon *d, const struct pod *pod, struct arena *a,
+static bool read_pod_policy(const struct daemon *d, const struct pod *pod, struct arena *a,
 	enum topology_policy *policy)
 {
 	const struct advice_order order = {d->advice.format, d->advice.nr};
@@ -156,14 +156,14 @@ void advice_of_container(struct daemon *d, struct request *req, struct arena *a)
 	if (!req->pod.nr_annotations)
 		return;
 	arena_init(&scratch, ADVICE_ARENA_BYTES);
-	if (is_on(d)) {
+	if (advice_is_on(d)) {
 		struct reading r = read_advice(d, &req->pod, &scratch);
 
-		req->ask.advice = ask_of(d, &r, req->ask.name, a);
+		req->ask.advice = advice_ask_of(d, &r, req->ask.name, a);
 		if (!is_decided(d, req))
 			log_rejection(&req->pod, &r);
 	}
-	req->pod.has_policy = read_policy(d, &req->pod, &scratch, &req->pod.policy);
+	req->pod.has_policy = read_pod_policy(d, &req->pod, &scratch, &req->pod.policy);
 	arena_fini(&scratch);
 }
 
@@ -176,13 +176,13 @@ void advice_of_pod(struct daemon *d, struct pod *pod, struct arena *a)
 	if (!pod->nr_annotations || !list)
 		return;
 	arena_init(&scratch, ADVICE_ARENA_BYTES);
-	if (is_on(d))
+	if (advice_is_on(d))
 		r = read_advice(d, pod, &scratch);
 	log_rejection(pod, &r);
-	pod->has_policy = read_policy(d, pod, &scratch, &pod->policy);
+	pod->has_policy = read_pod_policy(d, pod, &scratch, &pod->policy);
 	for (size_t i = 0; i < pod->nr; i++) {
 		list[i] = pod->container[i];
-		list[i].advice = ask_of(d, &r, list[i].name, a);
+		list[i].advice = advice_ask_of(d, &r, list[i].name, a);
 	}
 	pod->container = list;
 	arena_fini(&scratch);

@@ -26,17 +26,17 @@ enum { LABELS_BYTES = 64 << 10 /* 4,096 of them */ };
 
 /* The node object */
 
-static void tell_node_unknown(struct cluster *c, const struct api_answer *answer)
+static void log_node_unknown(struct cluster *c, const struct api_answer *answer)
 {
 	char why[1024];
 
-	if (!c->told_node)
+	if (!c->logged_node)
 		log_line(LOG_WARN, "node-unknown",
 			"node=%s status=%d text=%s action=\"see whether nodeName is the node's "
 			"name, and whether numafitd may get nodes\"",
 			c->d->node_name, answer->status,
 			log_text(why, sizeof why, answer->message));
-	c->told_node = true;
+	c->logged_node = true;
 }
 
 static void take_labels(struct cluster *c, const struct json_t *node)
@@ -60,12 +60,12 @@ static void on_node(void *ctx, const struct api_answer *answer)
 	c->looking = NULL;
 	if (!ok) {
 		loop_timer_set(c->look, backoff_next(&c->again, answer->after_ms));
-		tell_node_unknown(c, answer);
+		log_node_unknown(c, answer);
 		return;
 	}
 	loop_timer_set(c->look, LOOK_EVERY_MS);
 	backoff_reset(&c->again);
-	c->told_node = false;
+	c->logged_node = false;
 	api_json_meta(answer->body, &meta);
 	if (!text_equal(c->node_uid, meta.uid)) {
 		(void)text_copy(c->node_uid, sizeof c->node_uid, meta.uid);
@@ -74,7 +74,7 @@ static void on_node(void *ctx, const struct api_answer *answer)
 	take_labels(c, answer->body);
 }
 
-static void look(void *ctx)
+static void look_at_node(void *ctx)
 {
 	struct cluster *c = ctx;
 	char path[OBJECT_PATH_MAX];
@@ -92,7 +92,7 @@ static void look(void *ctx)
 
 /* Why the container, or the pod, is refused, in its events; and with refusalAction evict the pod
  * goes, if another one comes for it. */
-static void tell_refusal(struct cluster *c, struct pod_event *event)
+static void emit_refusal(struct cluster *c, struct pod_event *event)
 {
 	const struct known_pod *pod = cluster_find_pod(c->d, event->uid);
 
@@ -114,7 +114,8 @@ static struct pod_event event_of(
 	};
 }
 
-static void tell_advice(struct cluster *c, const struct decision *dec, struct pod_event *event)
+static void emit_advice_event(
+	struct cluster *c, const struct decision *dec, struct pod_event *event)
 {
 	const struct advice_result *h = &dec->advice;
 	char asked[NODESET_TEXT_MAX], given[NODESET_TEXT_MAX], message[EVENT_MESSAGE_MAX];
@@ -145,7 +146,7 @@ void cluster_note_decision(struct daemon *d, const struct pod *pod, const char *
 	if (!c)
 		return;
 	struct pod_event event = event_of(pod, container, kind);
-	tell_advice(c, dec, &event);
+	emit_advice_event(c, dec, &event);
 	if (dec->admit && c->evictions)
 		evict_forget(c->evictions, pod->uid);
 	if (dec->admit)
@@ -153,7 +154,7 @@ void cluster_note_decision(struct daemon *d, const struct pod *pod, const char *
 	event.warning = true;
 	event.reason = dec->reason ? dec->reason : "NUMARefused";
 	event.message = refusal;
-	tell_refusal(c, &event);
+	emit_refusal(c, &event);
 }
 
 const struct known_pod *cluster_find_pod(const struct daemon *d, const char *uid)
@@ -175,7 +176,7 @@ void cluster_note_pod_gone(struct daemon *d, const char *pod_uid)
 
 /* Metrics */
 
-static struct metrics_object measure(const struct apply *p)
+static struct metrics_object figures_of_object(const struct apply *p)
 {
 	struct apply_counters c;
 
@@ -206,8 +207,8 @@ void cluster_metrics(const struct daemon *d, struct metrics_cluster *out)
 	if (c->evictions)
 		evictions_counters(c->evictions, &evictions);
 	*out = (struct metrics_cluster){
-		.object = {[OBJECT_NRT] = measure(c->nrt),
-			[OBJECT_NUMATOPOLOGY] = measure(c->numatopology)},
+		.object = {[OBJECT_NRT] = figures_of_object(c->nrt),
+			[OBJECT_NUMATOPOLOGY] = figures_of_object(c->numatopology)},
 		.events = c->events,
 		.evictions = c->evictions,
 		.events_sent = events.sent,
@@ -221,7 +222,7 @@ void cluster_metrics(const struct daemon *d, struct metrics_cluster *out)
 
 /* Life */
 
-static void on_pod(void *ctx, const struct known_pod *pod)
+static void on_api_pod(void *ctx, const struct known_pod *pod)
 {
 	const struct cluster *c = ctx;
 
@@ -246,9 +247,9 @@ static void start_parts(struct cluster *c)
 	const struct settings *s = &c->d->settings;
 	struct daemon *d = c->d;
 
-	c->look = loop_timer_new(d->loop, look, c);
+	c->look = loop_timer_new(d->loop, look_at_node, c);
 	c->again = (struct backoff){.min_ms = LOOK_AGAIN_MIN_MS, .max_ms = LOOK_AGAIN_MAX_MS};
-	c->pods_handler = (struct api_pods_handler){c, on_pod, log_event};
+	c->pods_handler = (struct api_pods_handler){c, on_api_pod, log_event};
 	if (s->pods_watch)
 		c->pods = api_pods_new(c->api, d->node_name, &c->pods_handler);
 	if (s->events && s->mode == MODE_MANAGE)
@@ -260,7 +261,7 @@ static void start_parts(struct cluster *c)
 	loop_timer_set(c->look, 0);
 }
 
-static bool is_wanted(const struct daemon *d)
+static bool cluster_is_wanted(const struct daemon *d)
 {
 	const struct settings *s = &d->settings;
 
@@ -279,7 +280,7 @@ static void note_unusable(struct cluster *c, const struct err *e)
 		log_line(LOG_ERROR, "credentials-unusable",
 			"error=%s action=\"mend it, or set apiServer.kubeconfig to another one: "
 			"it is tried again when it changes, and every %d s; until then containers "
-			"are placed and the API server is told nothing\"",
+			"are placed and nothing is sent to the API server\"",
 			log_text(why, sizeof why, e->text), TRY_AGAIN_MAX_MS / MS_PER_S);
 	}
 	c->unusable = *e;
@@ -332,7 +333,7 @@ void cluster_start(struct daemon *d)
 {
 	struct cluster *c;
 
-	if (d->cluster || !is_wanted(d))
+	if (d->cluster || !cluster_is_wanted(d))
 		return;
 	c = d->cluster = xcalloc(1, sizeof *c);
 	c->d = d;

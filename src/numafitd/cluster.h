@@ -9,7 +9,7 @@
 struct daemon;
 
 /* What speaks with the API server, as far as the settings switch it on. What is there
- * already stays. Credentials that cannot be used are told, and tried again: with backoff, and as
+ * already stays. Credentials that cannot be used are logged, and tried again: with backoff, and as
  * soon as their file changes. */
 void cluster_start(struct daemon *d);
 /* Before loop_free(). */
@@ -19,7 +19,7 @@ void cluster_settings_changed(struct daemon *d);
 /* Something was recorded, or devices have changed: reports may be others. */
 void cluster_note_change(struct daemon *d);
 /* A container, or the pod as a whole (container NULL), was decided on; refusal is what the runtime
- * was told. */
+ * was answered. */
 void cluster_note_decision(struct daemon *d, const struct pod *pod, const char *container,
 	enum container_kind kind, const struct decision *dec, const char *refusal);
 /* The pod as the API server has it; NULL: pods are not watched, or it is not known. The pointer is

@@ -35,7 +35,7 @@ struct cluster {
 	struct loop_timer *look; /* at the node object, now and then */
 	struct api_call *looking;
 	struct backoff again;        /* until it is there */
-	bool told_node;              /* that it cannot be had */
+	bool logged_node;            /* that it cannot be had */
 	char node_uid[NODE_UID_MAX]; /* "": not known yet */
 	struct report_policy kubelet;
 	bool knows_kubelet;
@@ -48,7 +48,7 @@ struct cluster {
 	struct evictions *evictions;
 };
 
-/* reports.c: what schedulers are told of the node. */
+/* reports.c: what is reported to schedulers. */
 void reports_start(struct cluster *c);
 void reports_stop(struct cluster *c);
 void reports_settings_changed(struct cluster *c);

@@ -69,7 +69,7 @@ static void name_labels_file(char path[PATH_MAX], const char *directory, const c
 	(void)snprintf(path, PATH_MAX, "%s/node-labels%s", directory, suffix);
 }
 
-/* Those that an earlier life was told: "KEY=VALUE", line by line. */
+/* Those that an earlier life had: "KEY=VALUE", line by line. */
 static bool find_labels(struct config *c, const char *directory)
 {
 	char path[PATH_MAX], *rest, *line;

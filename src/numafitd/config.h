@@ -22,7 +22,7 @@ void config_usual_name(char name[NODE_NAME_MAX]);
 /* Read the file, if there is one. 1: it is another one than before; 0: the same; or -errno with
  * text, and all as it was. */
 int config_read_file(struct config *c, struct err *e);
-/* The settings that it comes to. Labels that nobody has told yet are those that an earlier life
+/* The settings that it comes to. Labels that are not known yet are those that an earlier life
  * left in its run directory. 0, or as config_settings(). */
 int config_read(
 	struct config *c, struct settings *s, struct config_sections *sections, struct err *e);

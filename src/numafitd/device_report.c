@@ -1,9 +1,9 @@
-/* The devices of the node as the kubelet has them -> what schedulers are told. */
+/* The devices of the node as the kubelet has them -> the report for schedulers. */
 #include "services_state.h"
 
 #include <numafit/text.h>
 
-static int index_of(const struct daemon *d, int64_t id)
+static int report_index_of(const struct daemon *d, int64_t id)
 {
 	return id >= 0 && id <= NODE_ID_MAX ? node_index(&d->topo.ids, (unsigned)id) : -1;
 }
@@ -19,7 +19,7 @@ static void copy_counts(
 {
 	to->resource = from->resource;
 	for (size_t i = 0; i < from->nr; i++) {
-		int node = index_of(d, from->on[i].id);
+		int node = report_index_of(d, from->on[i].id);
 
 		if (node < 0)
 			continue;
@@ -40,7 +40,7 @@ static bool has_devices(void *ctx, const struct holding *h, struct nodeset *node
 		const struct held_device *device = &held->device[i];
 
 		for (size_t k = 0; k < device->nodes.nr; k++) {
-			int node = index_of(d, device->nodes.id[k]);
+			int node = report_index_of(d, device->nodes.id[k]);
 
 			if (node < 0 || text_equal(device->resource, TOKEN_RESOURCE))
 				continue;

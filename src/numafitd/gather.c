@@ -31,7 +31,7 @@ static struct question *question_of(struct services *v, const char *pod_uid, uin
 }
 
 /* What the pod has is asked for now, unless it was asked for since it came. */
-static struct question *ask_for(struct services *v, const char *pod_uid)
+static struct question *ask_kubelet_for(struct services *v, const char *pod_uid)
 {
 	uint64_t hash;
 	struct question *q = question_of(v, pod_uid, &hash);
@@ -48,7 +48,7 @@ static struct question *ask_for(struct services *v, const char *pod_uid)
  * that had its name, or a static one even its uid, has it no more. */
 static void ask_for_sandbox(struct services *v, const char *pod_uid)
 {
-	ask_for(v, pod_uid)->sandbox = pod_resources_refresh(v->pod_resources);
+	ask_kubelet_for(v, pod_uid)->sandbox = pod_resources_refresh(v->pod_resources);
 }
 
 /* Whether the kubelet's present answer is no older than the pod, or than its sandbox. */
@@ -69,7 +69,7 @@ void gather_pod_changed(void *ctx, const struct known_pod *pod)
 	struct services *v = ctx;
 
 	if (v->pod_resources && pod->nr_resources)
-		(void)ask_for(v, pod->pod.uid);
+		(void)ask_kubelet_for(v, pod->pod.uid);
 }
 
 void services_note_pod(struct daemon *d, const struct known_pod *pod)
@@ -80,7 +80,7 @@ void services_note_pod(struct daemon *d, const struct known_pod *pod)
 
 /* Devices */
 
-static struct device device_of(const struct daemon *d, const struct held_device *h)
+static struct device device_from_held(const struct daemon *d, const struct held_device *h)
 {
 	struct device out = {.id = h->id,
 		.has_topology = h->has_topology,
@@ -114,7 +114,7 @@ static size_t add_plugins(const struct daemon *d, const struct container_held *h
 			of++;
 		struct device *list = arena_array(a, (size_t)(of - first), sizeof *list);
 		for (size_t i = 0; list && &first[i] < of; i++) {
-			list[i] = device_of(d, &first[i]);
+			list[i] = device_from_held(d, &first[i]);
 			nodes = nodeset_or(nodes, list[i].nodes);
 		}
 		if (nodeset_empty(nodes) || text_equal(first->resource, TOKEN_RESOURCE))
@@ -155,7 +155,7 @@ static size_t add_claims(const struct daemon *d, const struct container_held *he
 }
 
 /* What the kubelet says that the container has, into out, which has room for so many. */
-static size_t resources_of(const struct daemon *d, const struct container_held *held,
+static size_t resources_from_held(const struct daemon *d, const struct container_held *held,
 	struct device_resource *out, size_t room, struct arena *a)
 {
 	size_t nr = add_plugins(d, held, out, room, a);
@@ -164,7 +164,7 @@ static size_t resources_of(const struct daemon *d, const struct container_held *
 }
 
 /* The devices that the container was given. */
-static void add_devices(struct daemon *d, struct request *req, struct arena *a)
+static void add_attached_devices(struct daemon *d, struct request *req, struct arena *a)
 {
 	struct services *v = d->services;
 	struct device_resource *own;
@@ -180,7 +180,7 @@ static void add_devices(struct daemon *d, struct request *req, struct arena *a)
 		pod_resources_find(v->pod_resources, req->pod.ns, req->pod.name, req->ask.name);
 	own = held ? arena_array(a, POD_DEVICES_MAX, sizeof *own) : NULL;
 	req->pod.attached = own;
-	req->pod.nr_attached = own ? resources_of(d, held, own, POD_DEVICES_MAX, a) : 0;
+	req->pod.nr_attached = own ? resources_from_held(d, held, own, POD_DEVICES_MAX, a) : 0;
 }
 
 /* Whose tokens */
@@ -265,8 +265,9 @@ static bool asks_for_devices(const struct known_pod *pod, const struct ask *c)
 }
 
 /* One container, its devices with those of the pod. False: there are too many. */
-static bool copy_container(struct daemon *d, const struct known_pod *known, const struct ask *from,
-	struct ask *to, struct pod *pod, struct device_resource *attached, struct arena *a)
+static bool take_known_container(struct daemon *d, const struct known_pod *known,
+	const struct ask *from, struct ask *to, struct pod *pod, struct device_resource *attached,
+	struct arena *a)
 {
 	const struct container_held *held = NULL;
 	size_t first = pod->nr_attached;
@@ -280,7 +281,7 @@ static bool copy_container(struct daemon *d, const struct known_pod *known, cons
 			d->services->pod_resources, known->pod.ns, known->pod.name, from->name);
 	if (held)
 		pod->nr_attached +=
-			resources_of(d, held, &attached[first], POD_DEVICES_MAX - first, a);
+			resources_from_held(d, held, &attached[first], POD_DEVICES_MAX - first, a);
 	for (size_t r = first; r < pod->nr_attached; r++)
 		to->device[to->nr_devices++] = (struct device_ask){(unsigned)r, attached[r].nr};
 	return pod->nr_attached < POD_DEVICES_MAX;
@@ -304,7 +305,7 @@ static unsigned held_max(const struct settings *s)
 }
 
 /* What is known of its containers, into *pod. False: they are too many, or their devices. */
-static bool copy_containers(
+static bool take_known_containers(
 	struct daemon *d, const struct known_pod *known, struct pod *pod, struct arena *a)
 {
 	struct device_resource *attached = arena_array(a, POD_DEVICES_MAX + 1, sizeof *attached);
@@ -322,7 +323,7 @@ static bool copy_containers(
 	with.container = list;
 	with.attached = attached;
 	for (size_t i = 0; i < with.nr; i++)
-		if (!copy_container(
+		if (!take_known_container(
 			    d, known, &known->pod.container[i], &list[i], &with, attached, a))
 			return false;
 	*pod = with;
@@ -331,7 +332,7 @@ static bool copy_containers(
 
 /* Who knows best first: the kubelet, then the API server. The annotation that makes a mirror pod
  * can claim any uid, but nobody can take another pod's name. */
-static const struct known_pod *find_pod(const struct daemon *d, const struct pod *pod)
+static const struct known_pod *find_known_pod(const struct daemon *d, const struct pod *pod)
 {
 	const struct services *v = d->services;
 	const struct known_pod *known = v && v->pods ? pods_find(v->pods, pod->uid) : NULL;
@@ -347,7 +348,7 @@ static const struct known_pod *find_pod(const struct daemon *d, const struct pod
 
 void gather_container(struct daemon *d, struct request *req, struct arena *a)
 {
-	add_devices(d, req, a);
+	add_attached_devices(d, req, a);
 	advice_of_container(d, req, a);
 	if (admit_has_tokens(&d->settings, req))
 		req->owner = gather_token_owner(d, req);
@@ -355,11 +356,11 @@ void gather_container(struct daemon *d, struct request *req, struct arena *a)
 
 void gather_pod(struct daemon *d, struct pod *pod, struct arena *a)
 {
-	const struct known_pod *known = find_pod(d, pod);
+	const struct known_pod *known = find_known_pod(d, pod);
 
 	if (d->services && d->services->pod_resources)
 		ask_for_sandbox(d->services, pod->uid);
-	if (known && is_known(d, known) && !copy_containers(d, known, pod, a))
+	if (known && is_known(d, known) && !take_known_containers(d, known, pod, a))
 		pod->apart = POD_APART_TOO_MANY;
 	if (pod->container)
 		advice_of_pod(d, pod, a);

@@ -9,8 +9,8 @@
  * nobody answers at all. readyz says whether containers are placed, or compared. It does not ask
  * for the API server: placing goes on without it, and a new version that is rolled out must not
  * wait for one that is away. Nor does it for credentials that cannot be used, or for a config file
- * that cannot be put in force: what was in force before goes on. Both are told beside the check, by
- * the log and by a metric. */
+ * that cannot be put in force: what was in force before goes on. Both are named beside the check,
+ * by the log and by a metric. */
 enum { LIVE = 1, READY = 2 };
 
 static bool loop_turns(const struct daemon *d, struct text *why)
@@ -23,7 +23,8 @@ static bool has_runtime(const struct daemon *d, struct text *why)
 {
 	if (nri_conn_state(d->runtime.conn) == NRI_READY)
 		return true;
-	text_add(why, "the container runtime is not connected, or has not told yet what runs (%s)",
+	text_add(why,
+		"the container runtime is not connected, or has not reported yet what runs (%s)",
 		d->runtime.launch.name ? "it has started numafitd itself" : d->settings.nri_socket);
 	return false;
 }

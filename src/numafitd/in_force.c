@@ -22,7 +22,7 @@ struct in_force_reader {
 	} unread; /* containers that there was no time for */
 };
 
-static void take_numbers(
+static void take_numbers_in_force(
 	struct request *req, const struct holding *h, const struct linux_resources *limits)
 {
 	const struct request held = h ? h->request : *req;
@@ -39,7 +39,7 @@ static void take_numbers(
 
 /* Numbers of others than Guaranteed containers decide nothing. False: the ledger knows better than
  * the request. */
-static bool read_numbers(struct daemon *d, struct request *req, const struct holding *h)
+static bool read_numbers_in_force(struct daemon *d, struct request *req, const struct holding *h)
 {
 	struct linux_resources limits;
 
@@ -47,7 +47,7 @@ static bool read_numbers(struct daemon *d, struct request *req, const struct hol
 		return true;
 	if (cgroup_read_limits(d->in_force.cgroups, req->cgroup, &limits, NULL) < 0)
 		return !h;
-	take_numbers(req, h, &limits);
+	take_numbers_in_force(req, h, &limits);
 	return true;
 }
 
@@ -63,9 +63,10 @@ static bool read_into(struct daemon *d, struct request *req, bool numbers, const
 		return false;
 	/* in v1 one that nobody has set has those of the cgroup above it */
 	if (!*req->cpus && cpuset_equal(&found.cpus, &d->topo.cpus))
-		return !numbers || read_numbers(d, req, h);
+		return !numbers || read_numbers_in_force(d, req, h);
 	const char *cpus = cpus_text(a, &found.cpus), *mems = nodes_text(d, a, found.mems);
-	if ((!*cpus && !cpuset_empty(&found.cpus)) || (numbers && !read_numbers(d, req, h)))
+	if ((!*cpus && !cpuset_empty(&found.cpus)) ||
+		(numbers && !read_numbers_in_force(d, req, h)))
 		return false;
 	req->cpus = cpus;
 	req->mems = mems;
@@ -94,8 +95,8 @@ static void read_later(struct daemon *d, struct request *req)
 	loop_timer_set(d->in_force.reader->timer, PAUSE_MS);
 }
 
-static void look_at(struct daemon *d, struct request *req, const struct placement *said, bool late,
-	struct arena *a, struct looks *n)
+static void look_at_cgroup(struct daemon *d, struct request *req, const struct placement *said,
+	bool late, struct arena *a, struct looks *n)
 {
 	const struct holding *h = ledger_find(engine_ledger(d->engine), req->container_id);
 	bool forgets = nri_conn_forgets(d->runtime.conn);
@@ -130,7 +131,7 @@ struct looks in_force_look(struct daemon *d, struct request *requests,
 			const struct holding *h = ledger_find(l, requests[i].container_id);
 
 			if (owns_cpus(&requests[i], said[i], h) == (pass == 0))
-				look_at(d, &requests[i], said[i],
+				look_at_cgroup(d, &requests[i], said[i],
 					loop_monotonic_ns() - from >= d->in_force.budget_ns, a, &n);
 		}
 	if (n.unknown)
@@ -156,11 +157,11 @@ static void look_later(struct daemon *d, const char *id)
 	if (read_into(d, &req, true, h, &a))
 		engine_note_in_force(d->engine, loop_wall_ms(), &req);
 	else
-		engine_must_tell(d->engine, id);
+		engine_must_update(d->engine, id);
 	arena_fini(&a);
 }
 
-static void turn(void *ctx)
+static void read_unread(void *ctx)
 {
 	struct daemon *d = ctx;
 	struct in_force_reader *r = d->in_force.reader;
@@ -186,7 +187,7 @@ void in_force_start(struct daemon *d, const char *root)
 		return;
 	d->in_force.reader = xcalloc(1, sizeof *d->in_force.reader);
 	d->in_force.budget_ns = LOOK_NS;
-	d->in_force.reader->timer = loop_timer_new(d->loop, turn, d);
+	d->in_force.reader->timer = loop_timer_new(d->loop, read_unread, d);
 	if (cgroups_find(root, &d->in_force.reader->cgroups, &e) == 0)
 		d->in_force.cgroups = &d->in_force.reader->cgroups;
 	else

@@ -21,7 +21,7 @@ struct looks {
 };
 /* Of a Synchronize: where a report is in doubt (engine_doubts()) what is in force becomes the
  * request's cpuset and numbers, with texts in *a; what there was no time for is read later, and
- * told where it is to run if need be. said has what each annotation says, or NULL. */
+ * updated if need be. said has what each annotation says, or NULL. */
 struct looks in_force_look(struct daemon *d, struct request *requests,
 	const struct placement *const *said, size_t nr, struct arena *a);
 

@@ -69,7 +69,7 @@ static void log_note(void *ctx, const char *text)
 }
 
 /* Which CPUs are kept for the system, where only their number is given. */
-static int reserve_cpus(struct settings *s, const struct topo *t, struct err *e)
+static int reserve_counted_cpus(struct settings *s, const struct topo *t, struct err *e)
 {
 	unsigned count = settings_reserved_cpu_count(s);
 
@@ -78,7 +78,7 @@ static int reserve_cpus(struct settings *s, const struct topo *t, struct err *e)
 	return cpus_reserve(t, &s->cpu_options, count, &s->reserved_cpus, e);
 }
 
-static int load_machine(struct daemon *d, struct err *e)
+static int load_this_machine(struct daemon *d, struct err *e)
 {
 	struct settings *s = &d->settings;
 	int rc = machine_load(s->machine, &d->topo, log_note, NULL, e);
@@ -86,10 +86,10 @@ static int load_machine(struct daemon *d, struct err *e)
 	if (rc < 0)
 		return err_add(e, rc, "machine");
 	rc = settings_check_daemon(s, &d->topo, e);
-	return rc ? rc : reserve_cpus(s, &d->topo, e);
+	return rc ? rc : reserve_counted_cpus(s, &d->topo, e);
 }
 
-static void print_config(const struct settings *s)
+static void print_settings_in_force(const struct settings *s)
 {
 	struct setting_doc doc;
 	char value[SETTING_TEXT_MAX];
@@ -101,7 +101,7 @@ static void print_config(const struct settings *s)
 }
 
 /* 0, or -errno with text. */
-static int print_check(const struct daemon *d, struct err *e)
+static int print_config_check(const struct daemon *d, struct err *e)
 {
 	char sections[CONFIG_SECTIONS_TEXT_MAX];
 	int rc = auth_check(d->settings.kubeconfig, d->settings.kube_context, e);
@@ -117,19 +117,19 @@ static int print_check(const struct daemon *d, struct err *e)
 	return 0;
 }
 
-static void stop(void *ctx)
+static void on_stop_signal(void *ctx)
 {
 	loop_stop(ctx);
 }
 
-static int start(struct daemon *d, struct err *e)
+static int start_parts_in_order(struct daemon *d, struct err *e)
 {
 	(void)signal(SIGPIPE, SIG_IGN);
 	(void)signal(SIGHUP, SIG_IGN); /* until reload_start() */
 	d->measured.started_ns = loop_monotonic_ns();
 	d->loop = loop_new();
-	if (loop_on_signal(d->loop, SIGTERM, stop, d->loop) ||
-		loop_on_signal(d->loop, SIGINT, stop, d->loop))
+	if (loop_on_signal(d->loop, SIGTERM, on_stop_signal, d->loop) ||
+		loop_on_signal(d->loop, SIGINT, on_stop_signal, d->loop))
 		return err_set(e, EIO, "signal handlers cannot be set");
 	int rc = run_directory_claim(d, e);
 	if (!rc || run_directory_may_come(rc))
@@ -190,10 +190,10 @@ static void log_start(const struct daemon *d)
 			"keep CPUs\"");
 }
 
-static int run(struct daemon *d, struct err *e)
+static int run_daemon(struct daemon *d, struct err *e)
 {
 	raise_descriptors();
-	int rc = start(d, e);
+	int rc = start_parts_in_order(d, e);
 
 	if (!rc) {
 		log_start(d);
@@ -222,7 +222,8 @@ static int run(struct daemon *d, struct err *e)
 }
 
 /* What the options and the file say. */
-static int read_settings(struct daemon *d, const struct options *o, struct config *c, struct err *e)
+static int read_own_settings(
+	struct daemon *d, const struct options *o, struct config *c, struct err *e)
 {
 	c->from =
 		(struct config_source){.file = o->file, .sets = o->sets.at, .nr_sets = o->sets.nr};
@@ -239,27 +240,27 @@ static int read_settings(struct daemon *d, const struct options *o, struct confi
 }
 
 /* 0, or the exit code. */
-static int act(struct daemon *d, const struct options *o, struct config *c, struct err *e)
+static int run_action(struct daemon *d, const struct options *o, struct config *c, struct err *e)
 {
-	int rc = read_settings(d, o, c, e);
+	int rc = read_own_settings(d, o, c, e);
 
 	if (!rc && o->action == PRINT) {
-		print_config(&d->settings);
+		print_settings_in_force(&d->settings);
 		return 0;
 	}
 	if (!rc)
-		rc = load_machine(d, e);
+		rc = load_this_machine(d, e);
 	if (!rc)
 		rc = read_launch(d, e);
 	if (rc)
 		return EXIT_USAGE;
 	if (o->action == CHECK)
-		return print_check(d, e) ? EXIT_USAGE : 0;
+		return print_config_check(d, e) ? EXIT_USAGE : 0;
 	log_set_level(d->settings.log_level);
 	beside_kubelet(d);
 	if (d->settings.mode != MODE_MANAGE)
 		d->settings.device_plugin = false; /* who places nothing gives nothing out */
-	return run(d, e) < 0 ? EXIT_FAILURE : 0;
+	return run_daemon(d, e) < 0 ? EXIT_FAILURE : 0;
 }
 
 int main(int argc, char **argv)
@@ -273,7 +274,7 @@ int main(int argc, char **argv)
 	(void)mallopt(M_TRIM_THRESHOLD, TRIM_BYTES); /* what a large Synchronize took goes back */
 	json_seed();
 	if (options_read(argc, argv, &o, &e) == 0)
-		code = o.action == DONE ? 0 : act(&d, &o, &config, &e);
+		code = o.action == DONE ? 0 : run_action(&d, &o, &config, &e);
 	if (code)
 		(void)fprintf(stderr, "numafitd: %s\n", e.text);
 	config_fini(&config);

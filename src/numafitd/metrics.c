@@ -37,12 +37,12 @@ struct metrics_server {
 	struct http_server *http;
 	struct loop_timer *again;
 	uint64_t start_ns; /* of the process, since the epoch */
-	struct err told;   /* why nobody is served */
+	struct err logged; /* why nobody is served */
 };
 
 /* What is measured */
 
-static uint64_t resident_bytes(void)
+static uint64_t own_resident_bytes(void)
 {
 	unsigned long long size, resident = 0;
 	FILE *f = fopen("/proc/self/statm", "re");
@@ -77,7 +77,7 @@ static struct metrics_process process(const struct metrics_server *v)
 	return (struct metrics_process){
 		.start_ns = v->start_ns,
 		.cpu_ns = (uint64_t)cpu.tv_sec * NS_PER_S + (uint64_t)cpu.tv_nsec,
-		.resident_bytes = resident_bytes(),
+		.resident_bytes = own_resident_bytes(),
 		.open_fds = open_fds(),
 		.max_fds = fds.rlim_cur,
 	};
@@ -92,7 +92,7 @@ static void count_promised(const struct ledger *l, unsigned promised[NODES_MAX])
 		promised[n] = cpuset_count_and(&t->node[n].cpus, &cpus);
 }
 
-static char *measure(const struct metrics_server *v, size_t *len)
+static char *measure_process(const struct metrics_server *v, size_t *len)
 {
 	const struct daemon *d = v->d;
 	const struct ledger *l = engine_ledger(d->engine);
@@ -125,16 +125,16 @@ static char *measure(const struct metrics_server *v, size_t *len)
 
 /* Pages */
 
-static void say(struct http_exchange *x, int status, const char *text)
+static void answer_with_text(struct http_exchange *x, int status, const char *text)
 {
 	http_answer_send(x, status, "text/plain", text, strlen(text), NULL);
 }
 
-static void show_metrics(
+static void show_own_metrics(
 	struct metrics_server *v, struct http_exchange *x, const struct http_request *r)
 {
 	size_t len;
-	auto_free char *text = measure(v, &len);
+	auto_free char *text = measure_process(v, &len);
 
 	(void)r;
 	http_answer_send(x, PAGE_OK, METRICS_TEXT_TYPE, text, len, NULL);
@@ -148,22 +148,22 @@ static void show_health(
 
 	health_check(v->d, r->path + 1, &verdict);
 	if (text_equal(r->query, "verbose") || text_equal(r->query, "verbose=true"))
-		say(x, verdict.ok ? PAGE_OK : PAGE_UNAVAILABLE, verdict.all);
+		answer_with_text(x, verdict.ok ? PAGE_OK : PAGE_UNAVAILABLE, verdict.all);
 	else
-		say(x, verdict.ok ? PAGE_OK : PAGE_UNAVAILABLE,
+		answer_with_text(x, verdict.ok ? PAGE_OK : PAGE_UNAVAILABLE,
 			verdict.ok ? "ok" : verdict.failures);
 }
 
-/* It names pods, whom not everybody on the network needs to know. */
+/* It names pods, which not everybody on the network needs to know. */
 static void show_status(
 	struct metrics_server *v, struct http_exchange *x, const struct http_request *r)
 {
 	auto_free char *document = r->local ? status_document(v->d) : NULL;
 
 	if (!r->local)
-		say(x, PAGE_FORBIDDEN, "only for clients on this machine\n");
+		answer_with_text(x, PAGE_FORBIDDEN, "only for clients on this machine\n");
 	else if (!document)
-		say(x, PAGE_UNAVAILABLE, "the status is too large\n");
+		answer_with_text(x, PAGE_UNAVAILABLE, "the status is too large\n");
 	else
 		http_answer_send(x, PAGE_OK, "application/json", document, strlen(document), NULL);
 }
@@ -177,11 +177,11 @@ static const struct page {
 		struct metrics_server *v, struct http_exchange *x, const struct http_request *r);
 } pages[] = {
 	{"/", "this list", show_index},
-	{"/metrics", "for Prometheus", show_metrics},
+	{"/metrics", "for Prometheus", show_own_metrics},
 	{"/healthz", "the same as /livez", show_health},
 	{"/livez", "whether it must not be restarted (?verbose: each check)", show_health},
 	{"/readyz", "whether containers are placed (?verbose: each check)", show_health},
-	{"/status", "what `numafit status --json` tells, on this machine", show_status},
+	{"/status", "what `numafit status --json` prints, on this machine", show_status},
 };
 enum { NR_PAGES = sizeof pages / sizeof *pages, INDEX_MAX = 1024 };
 
@@ -196,10 +196,10 @@ static void show_index(
 	text_add(&t, "numafitd " NUMAFIT_VERSION "\n");
 	for (size_t i = 0; i < NR_PAGES; i++)
 		text_add(&t, "%-9s %s\n", pages[i].path, pages[i].what);
-	say(x, PAGE_OK, list);
+	answer_with_text(x, PAGE_OK, list);
 }
 
-static void on_request(void *ctx, struct http_exchange *x, const struct http_request *r)
+static void on_metrics_request(void *ctx, struct http_exchange *x, const struct http_request *r)
 {
 	static const char only_get[] = "only GET and HEAD\n";
 
@@ -213,35 +213,35 @@ static void on_request(void *ctx, struct http_exchange *x, const struct http_req
 			pages[i].show(ctx, x, r);
 			return;
 		}
-	say(x, PAGE_NOT_FOUND, "no such page; / lists them\n");
+	answer_with_text(x, PAGE_NOT_FOUND, "no such page; / lists them\n");
 }
 
 /* Serving */
 
-static void tell_failure(struct metrics_server *v, const struct err *e)
+static void note_metrics_failure(struct metrics_server *v, const struct err *e)
 {
 	char buf[2 * sizeof e->text];
 
-	if (!text_equal(v->told.text, e->text))
+	if (!text_equal(v->logged.text, e->text))
 		log_line(LOG_ERROR, "metrics-not-served",
 			"error=%s action=\"set metrics.address to one that is free, or to nothing; "
 			"it is tried again every %d s\"",
 			log_text(buf, sizeof buf, e->text), TRY_AGAIN_S);
-	v->told = *e;
+	v->logged = *e;
 }
 
-static void serve(void *ctx)
+static void serve_metrics(void *ctx)
 {
 	struct metrics_server *v = ctx;
 	const struct http_server_options o = {.address = v->d->settings.metrics_address,
 		.no_body = true,
 		.ctx = v,
-		.handle = on_request};
+		.handle = on_metrics_request};
 	struct err e = {0};
 
 	v->http = http_server_new(v->d->loop, &o, &e);
 	if (!v->http) {
-		tell_failure(v, &e);
+		note_metrics_failure(v, &e);
 		loop_timer_set(v->again, TRY_AGAIN_S * MS_PER_S);
 		return;
 	}
@@ -258,8 +258,8 @@ void metrics_start(struct daemon *d)
 	d->metrics = v;
 	v->start_ns = (uint64_t)loop_wall_ms() * NS_PER_MS -
 		      (loop_monotonic_ns() - d->measured.started_ns);
-	v->again = loop_timer_new(d->loop, serve, v);
-	serve(v);
+	v->again = loop_timer_new(d->loop, serve_metrics, v);
+	serve_metrics(v);
 }
 
 void metrics_stop(struct daemon *d)

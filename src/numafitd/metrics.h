@@ -4,7 +4,7 @@
 struct daemon;
 
 /* Metrics and health over HTTP, where metrics.address says; an address that cannot be
- * had is told, and tried again. */
+ * had is logged, and tried again. */
 void metrics_start(struct daemon *d);
 void metrics_stop(struct daemon *d);
 

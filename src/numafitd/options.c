@@ -39,7 +39,7 @@ static const struct option options[] = {
 	{0},
 };
 
-static int add_label(struct options *o, char *assignment, struct err *e)
+static int take_label_option(struct options *o, char *assignment, struct err *e)
 {
 	char *equals = strchr(assignment, '=');
 
@@ -50,7 +50,7 @@ static int add_label(struct options *o, char *assignment, struct err *e)
 	return 0;
 }
 
-static void add_name(struct options *o, char *name)
+static void add_option_name(struct options *o, char *name)
 {
 	static char set[512]; /* the last one counts */
 
@@ -58,7 +58,7 @@ static void add_name(struct options *o, char *name)
 	*vec_push(&o->sets) = set;
 }
 
-static int take(struct options *o, int opt, struct err *e)
+static int take_option(struct options *o, int opt, struct err *e)
 {
 	switch (opt) {
 	case 'c':
@@ -68,10 +68,10 @@ static int take(struct options *o, int opt, struct err *e)
 		*vec_push(&o->sets) = optarg;
 		return 0;
 	case OPT_NAME:
-		add_name(o, optarg);
+		add_option_name(o, optarg);
 		return 0;
 	case OPT_LABEL:
-		return add_label(o, optarg, e);
+		return take_label_option(o, optarg, e);
 	case OPT_CHECK:
 	case OPT_PRINT:
 		o->action = opt == OPT_CHECK ? CHECK : PRINT;
@@ -93,7 +93,7 @@ int options_read(int argc, char **argv, struct options *o, struct err *e)
 	*o = (struct options){.action = RUN};
 	while (!rc && o->action != DONE &&
 		(opt = getopt_long(argc, argv, "c:s:Vh", options, NULL)) != -1)
-		rc = take(o, opt, e);
+		rc = take_option(o, opt, e);
 	if (!rc && o->action != DONE && optind < argc)
 		rc = err_set(
 			e, EINVAL, "\"%s\" is not an option; see numafitd --help", argv[optind]);

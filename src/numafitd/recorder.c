@@ -108,7 +108,7 @@ static const char *remedy(int error)
 	return "mend the file system of runDirectory, or choose another one";
 }
 
-/* Who holds nothing tells no pool: without entries a record that releases nobody does. */
+/* Without entries no pool is known: without entries a record that releases nobody does. */
 static int append_pool(struct daemon *d, struct err *e)
 {
 	const struct ledger *l = engine_ledger(d->engine);
@@ -123,7 +123,7 @@ static int append_pool(struct daemon *d, struct err *e)
 	return ledger_count(l) ? 0 : append_record(d, &r, e);
 }
 
-static int claim_late(struct daemon *d, struct err *e);
+static int claim_run_directory_late(struct daemon *d, struct err *e);
 
 /* The records so far, for `numafit explain`: it can do without. */
 static void keep_previous(const struct daemon *d)
@@ -141,7 +141,7 @@ static void keep_previous(const struct daemon *d)
  * that is to be set aside. */
 static int make_way(struct daemon *d, struct err *e)
 {
-	int rc = d->run.lock < 0 ? claim_late(d, e) : 0;
+	int rc = d->run.lock < 0 ? claim_run_directory_late(d, e) : 0;
 
 	if (!rc && d->recorder.aside)
 		rc = journal_set_aside(d->run.journal_path, d->recorder.aside, e);
@@ -151,7 +151,7 @@ static int make_way(struct daemon *d, struct err *e)
 }
 
 /* A new journal that starts with the ledger as it is, in the place of the one in use. */
-static int start_over(struct daemon *d, struct err *e)
+static int start_journal_over(struct daemon *d, struct err *e)
 {
 	struct journal *old = d->recorder.journal;
 	int rc = make_way(d, e);
@@ -185,7 +185,7 @@ static int start_over(struct daemon *d, struct err *e)
 }
 
 /* Told once, not for every container that it refuses. */
-static void tell_failure(struct daemon *d, const struct err *e)
+static void note_journal_failure(struct daemon *d, const struct err *e)
 {
 	char buf[2 * sizeof e->text];
 
@@ -196,7 +196,7 @@ static void tell_failure(struct daemon *d, const struct err *e)
 	d->recorder.error = *e;
 }
 
-static void tell_success(struct daemon *d)
+static void note_journal_success(struct daemon *d)
 {
 	if (d->recorder.error.code)
 		log_line(LOG_INFO, "journal-written-again", "file=%s", d->run.journal_path);
@@ -213,7 +213,7 @@ static void rotate_later(struct daemon *d, const struct err *e)
 		return;
 	}
 	if (d->recorder.behind) {
-		tell_failure(d, e);
+		note_journal_failure(d, e);
 		loop_timer_set(d->recorder.rotate, RETRY_MS);
 		return;
 	}
@@ -229,11 +229,11 @@ static void rotate(void *ctx)
 	uint64_t before = journal_size(d->recorder.journal);
 	struct err e;
 
-	if (start_over(d, &e) < 0) {
+	if (start_journal_over(d, &e) < 0) {
 		rotate_later(d, &e);
 		return;
 	}
-	tell_success(d);
+	note_journal_success(d);
 	log_line(LOG_INFO, "journal-rotate", "bytes_before=%llu bytes=%llu",
 		(unsigned long long)before, (unsigned long long)journal_size(d->recorder.journal));
 }
@@ -264,11 +264,11 @@ static int record(void *ctx, const struct record *r, struct err *e)
 	d->recorder.unrecorded = rc < 0;
 	if (rc) {
 		if (!d->recorder.behind && rc != -EMSGSIZE)
-			tell_failure(d, &why);
+			note_journal_failure(d, &why);
 		return err_set(e, why.code, "journal: %s", why.text);
 	}
 	fault_point(FAULT_APPENDED);
-	tell_success(d);
+	note_journal_success(d);
 	if (journal_size(d->recorder.journal) > d->recorder.rotate_at_bytes)
 		loop_timer_set(d->recorder.rotate, 0);
 	return 0;
@@ -441,7 +441,7 @@ static int check_header(
 	return 0;
 }
 
-static int fold_line(void *ctx, char *text, size_t len, struct err *e)
+static int fold_journal_line(void *ctx, char *text, size_t len, struct err *e)
 {
 	static struct decoded_record decoded;
 	struct reading *r = ctx;
@@ -487,7 +487,7 @@ static void fold(struct daemon *d)
 	struct err why;
 
 	*now = d->settings;
-	int lines = journal_read(d->run.journal_path, fold_line, &r, &why);
+	int lines = journal_read(d->run.journal_path, fold_journal_line, &r, &why);
 	if (lines <= 0)
 		d->settings = *now;
 	if (lines < 0)
@@ -501,7 +501,7 @@ static void fold(struct daemon *d)
 
 /* The run directory may be there by now. Its journal is of use as long as the runtime has not
  * reported what runs: then that is in the ledger. */
-static int claim_late(struct daemon *d, struct err *e)
+static int claim_run_directory_late(struct daemon *d, struct err *e)
 {
 	int rc = run_directory_claim(d, e);
 
@@ -522,7 +522,7 @@ int recorder_start(struct daemon *d, struct err *e)
 	d->recorder.rotate = loop_timer_new(d->loop, rotate, d);
 	if (d->run.lock >= 0)
 		fold(d);
-	int rc = start_over(d, e);
+	int rc = start_journal_over(d, e);
 	if (!rc || !run_directory_may_come(rc))
 		return rc;
 	d->recorder.behind = true; /* no container is placed until it is written */

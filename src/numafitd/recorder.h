@@ -28,8 +28,8 @@ struct recorder {
 /* Build the engine: fold the journal of an earlier life if there is one, and start a new journal
  * with what came out. A journal that cannot be used is set aside, loudly; the runtime's Synchronize
  * then reports what runs. Where no journal can be written, the log says so, nothing is placed, and
- * it is tried again, with the run directory's claim if need be; the daemon ends itself (recorder.verdict)
- * when that is another daemon's by then. 0, or -errno where no waiting helps. */
+ * it is tried again, with the run directory's claim if need be; the daemon ends itself
+ * (recorder.verdict) when that is another daemon's by then. 0, or -errno where no waiting helps. */
 int recorder_start(struct daemon *d, struct err *e);
 void recorder_stop(struct daemon *d);
 /* The machine or what is held may be another one than before. */

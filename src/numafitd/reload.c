@@ -28,7 +28,7 @@ struct reload {
 };
 
 /* Those who keep something of the settings for themselves. */
-static void (*const told[])(struct daemon *d) = {
+static void (*const parts_changed[])(struct daemon *d) = {
 	advice_settings_changed,
 	sweep_settings_changed,
 	recorder_write_anew, /* its first line holds the settings, and the pool may have changed */
@@ -45,7 +45,7 @@ static bool differ(
 	return !text_equal(was, is);
 }
 
-static const char *shown(const char *value)
+static const char *value_shown(const char *value)
 {
 	return *value ? value : "not set";
 }
@@ -59,8 +59,8 @@ static unsigned list_changes(const struct settings *a, const struct settings *b,
 
 	for (unsigned i = 0; settings_doc(i, &doc); i++)
 		if (differ(a, b, i, was, is))
-			text_add(t, "%s%s: %s -> %s", nr++ ? "; " : "", doc.key, shown(was),
-				shown(is));
+			text_add(t, "%s%s: %s -> %s", nr++ ? "; " : "", doc.key, value_shown(was),
+				value_shown(is));
 	return nr;
 }
 
@@ -79,7 +79,7 @@ static void list_waiting(
 }
 
 /* All that can change changes, or nothing. */
-static int put_in_force(struct daemon *d, const struct settings *wanted, struct err *e)
+static int put_settings_in_force(struct daemon *d, const struct settings *wanted, struct err *e)
 {
 	auto_free struct settings *before = xcalloc(1, sizeof *before),
 				  *next = xcalloc(1, sizeof *next);
@@ -100,8 +100,8 @@ static int put_in_force(struct daemon *d, const struct settings *wanted, struct 
 static void tell_all(struct daemon *d)
 {
 	log_set_level(d->settings.log_level);
-	for (size_t i = 0; i < sizeof told / sizeof *told; i++)
-		told[i](d);
+	for (size_t i = 0; i < sizeof parts_changed / sizeof *parts_changed; i++)
+		parts_changed[i](d);
 }
 
 static void log_reloaded(struct daemon *d, unsigned nr, const char *changes)
@@ -151,7 +151,7 @@ static int reload(struct daemon *d, struct err *e)
 	auto_free struct settings *before = xcalloc(1, sizeof *before);
 	*before = d->settings;
 	if (!rc)
-		rc = put_in_force(d, wanted, e);
+		rc = put_settings_in_force(d, wanted, e);
 	if (rc)
 		return rc;
 	unsigned nr = list_changes(before, &d->settings, &t);
@@ -166,7 +166,7 @@ static int reload(struct daemon *d, struct err *e)
 	return 0;
 }
 
-static void note(struct daemon *d, int rc, const struct err *e)
+static void note_reload(struct daemon *d, int rc, const struct err *e)
 {
 	struct reload *r = d->configured.reload;
 	char buf[2 * sizeof e->text];
@@ -187,7 +187,7 @@ static void reload_and_note(struct daemon *d)
 {
 	struct err e = {0};
 
-	note(d, reload(d, &e), &e);
+	note_reload(d, reload(d, &e), &e);
 }
 
 /* Whether the file is another one than before, or is there again. */
@@ -200,12 +200,12 @@ static bool is_news(struct daemon *d)
 
 	r->unreadable = rc < 0;
 	if (rc < 0 && !text_equal(e.text, r->refused.text))
-		note(d, rc, &e);
+		note_reload(d, rc, &e);
 	return rc > 0 || (!rc && was_unreadable);
 }
 
 /* The file, or its directory's ..data, was touched. */
-static void look(void *ctx)
+static void look_at_file(void *ctx)
 {
 	struct daemon *d = ctx;
 
@@ -213,7 +213,7 @@ static void look(void *ctx)
 		reload_and_note(d);
 }
 
-static void touched(void *ctx)
+static void config_touched(void *ctx)
 {
 	struct daemon *d = ctx;
 
@@ -233,11 +233,12 @@ static void asked_to(void *ctx)
 		reload_and_note(d);
 }
 
-static void watch(struct daemon *d)
+static void watch_config(struct daemon *d)
 {
 	const char *file = d->configured.config->from.file;
 
-	if (file && !file_watch_start(&d->configured.reload->file, d->loop, file, touched, d))
+	if (file &&
+		!file_watch_start(&d->configured.reload->file, d->loop, file, config_touched, d))
 		log_line(LOG_WARN, "config-not-watched",
 			"file=%s action=\"send SIGHUP when it has changed\"", file);
 }
@@ -246,8 +247,8 @@ int reload_start(struct daemon *d, void (*reloaded)(struct daemon *d), struct er
 {
 	d->configured.reload = xcalloc(1, sizeof *d->configured.reload);
 	d->configured.reload->reloaded = reloaded;
-	d->configured.reload->settled = loop_timer_new(d->loop, look, d);
-	watch(d);
+	d->configured.reload->settled = loop_timer_new(d->loop, look_at_file, d);
+	watch_config(d);
 	log_sections(d);
 	return loop_on_signal(d->loop, SIGHUP, asked_to, d)
 		       ? err_set(e, EIO, "the handler of SIGHUP cannot be set")

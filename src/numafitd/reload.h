@@ -19,8 +19,8 @@ struct configured {
 /* Settings that change while the daemon runs. */
 
 /* Read the config file again when it changes, or is swapped like a ConfigMap's, and on SIGHUP. What
- * is wrong changes nothing, and is told; what needs a restart is told, too. reloaded is called each
- * time that a file was put in force. 0, or -errno with text. */
+ * is wrong changes nothing, and is logged; what needs a restart is logged, too. reloaded is called
+ * each time that a file was put in force. 0, or -errno with text. */
 int reload_start(struct daemon *d, void (*reloaded)(struct daemon *d), struct err *e);
 void reload_stop(struct daemon *d);
 /* Whether the file has sections by labels: somebody should ask for the node's. */

@@ -16,7 +16,7 @@
 enum { REPORT_BYTES = 8 << 20 };
 
 /* Who decides in mode shadow goes by its own rules. */
-static void read_kubelet(struct cluster *c)
+static void read_kubelet_policy(struct cluster *c)
 {
 	const char *path = c->d->settings.kubelet_config;
 	auto_free char *text = NULL;
@@ -30,13 +30,13 @@ static void read_kubelet(struct cluster *c)
 	c->knows_kubelet = rc == 0;
 	if (rc)
 		log_line(LOG_WARN, "kubelet-config-unread",
-			"file=%s error=%s text=\"schedulers are not told the kubelet's policy\" "
+			"file=%s error=%s text=\"schedulers do not get the kubelet's policy\" "
 			"action=\"set kubeletConfigFile\"",
 			path, log_text(why, sizeof why, e.text));
 }
 
 /* Take the report; false: it cannot be had now. */
-static bool take(const struct cluster *c, struct arena *a, struct report *out)
+static bool take_kubelet_policy(const struct cluster *c, struct arena *a, struct report *out)
 {
 	const struct daemon *d = c->d;
 	struct report_facts f = {
@@ -58,7 +58,7 @@ static char *print_nrt(void *ctx, uint64_t beat)
 	struct arena a;
 
 	arena_init(&a, REPORT_BYTES);
-	char *text = take(c, &a, &r) ? nrt_json_write(&r, &o) : NULL;
+	char *text = take_kubelet_policy(c, &a, &r) ? nrt_json_write(&r, &o) : NULL;
 	arena_fini(&a);
 	return text;
 }
@@ -71,9 +71,10 @@ static char *print_numatopology(void *ctx, uint64_t beat)
 	struct arena a;
 
 	arena_init(&a, REPORT_BYTES);
-	char *text = take(c, &a, &r) ? numatopology_json_write(
-					       &r, engine_ledger(d->engine), &d->settings, beat)
-				     : NULL;
+	char *text =
+		take_kubelet_policy(c, &a, &r)
+			? numatopology_json_write(&r, engine_ledger(d->engine), &d->settings, beat)
+			: NULL;
 	arena_fini(&a);
 	return text;
 }
@@ -108,7 +109,7 @@ struct names {
 	char path[OBJECT_PATH_MAX], what[OBJECT_PATH_MAX];
 };
 
-static struct apply_options options_of(
+static struct apply_options report_options(
 	const struct cluster *c, const struct kind *kind, struct names *n)
 {
 	struct text t;
@@ -129,11 +130,11 @@ static struct apply_options options_of(
 }
 
 /* Keep the node's object of that kind. */
-static struct apply *keep(
+static struct apply *keep_report(
 	struct cluster *c, const struct kind *kind, const struct apply_handler *handler)
 {
 	struct names n;
-	const struct apply_options o = options_of(c, kind, &n);
+	const struct apply_options o = report_options(c, kind, &n);
 
 	return apply_new(c->d->loop, c->api, &o, handler);
 }
@@ -141,7 +142,7 @@ static struct apply *keep(
 static void keep_otherwise(struct cluster *c, const struct kind *kind, struct apply *p)
 {
 	struct names n;
-	const struct apply_options o = options_of(c, kind, &n);
+	const struct apply_options o = report_options(c, kind, &n);
 
 	if (p)
 		apply_set_options(p, &o);
@@ -153,18 +154,18 @@ void reports_start(struct cluster *c)
 
 	c->pace = pace_of(s);
 	if (s->mode == MODE_SHADOW && (s->nrt || s->numatopology))
-		read_kubelet(c);
+		read_kubelet_policy(c);
 	c->nrt_handler = (struct apply_handler){c, print_nrt, on_created, log_event};
 	c->numatopology_handler =
 		(struct apply_handler){c, print_numatopology, on_created, log_event};
 	if (s->nrt)
-		c->nrt = keep(c, &nrt, &c->nrt_handler);
+		c->nrt = keep_report(c, &nrt, &c->nrt_handler);
 	if (s->numatopology)
-		c->numatopology = keep(c, &numatopology, &c->numatopology_handler);
+		c->numatopology = keep_report(c, &numatopology, &c->numatopology_handler);
 }
 
-/* What apply.c was told must be told anew; the rest is in the next text. A write under way and the
- * counters outlive all of it. */
+/* What apply.c was given must be given anew; the rest is in the next text. A write under way and
+ * the counters outlive all of it. */
 void reports_settings_changed(struct cluster *c)
 {
 	const struct report_pace now = pace_of(&c->d->settings);

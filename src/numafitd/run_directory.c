@@ -21,7 +21,7 @@ bool run_directory_may_come(int rc)
 
 /* Whose lock it is, as it says; 0: it could not. Its number may mean another process elsewhere: in
  * a container process ids are the container's own. */
-static int holder_of(int lock)
+static int lock_holder(int lock)
 {
 	enum { PID_DIGITS = 16, DECIMAL = 10 };
 	char text[PID_DIGITS] = "";
@@ -61,7 +61,7 @@ int run_directory_claim(struct daemon *d, struct err *e)
 	if (flock(lock, LOCK_EX | LOCK_NB) < 0) {
 		int rc = err_set(e, EBUSY,
 			"another numafitd (process %d) runs with runDirectory %s: stop it first",
-			holder_of(lock), dir);
+			lock_holder(lock), dir);
 
 		(void)close(lock);
 		return rc;

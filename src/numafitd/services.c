@@ -14,7 +14,7 @@
 
 enum { TELL_AFTER_MS = 2 };
 
-static void on_refused(void *ctx, pid_t pid, uid_t uid)
+static void on_registration_refused(void *ctx, pid_t pid, uid_t uid)
 {
 	(void)ctx;
 	log_line(LOG_WARN, "peer-refused",
@@ -42,7 +42,7 @@ static void name_paths(struct services *v)
 		(unsigned long long)loop_wall_ms());
 }
 
-static void tell_tokens(void *ctx)
+static void list_tokens_anew(void *ctx)
 {
 	struct services *v = ctx;
 
@@ -52,8 +52,9 @@ static void tell_tokens(void *ctx)
 
 static void serve_plugin(struct services *v)
 {
-	const struct rpc_server_options server = {
-		.request_max = DEVICE_PLUGIN_MESSAGE_MAX, .ctx = v, .refused = on_refused};
+	const struct rpc_server_options server = {.request_max = DEVICE_PLUGIN_MESSAGE_MAX,
+		.ctx = v,
+		.refused = on_registration_refused};
 
 	v->tokens = tokens_handler;
 	v->tokens.ctx = v;
@@ -62,10 +63,10 @@ static void serve_plugin(struct services *v)
 		v->tokens.pre_start = NULL;
 	v->server = rpc_server_new(v->pump, &server);
 	v->plugin = device_plugin_new(v->server, &v->tokens);
-	v->changed = loop_timer_new(v->d->loop, tell_tokens, v);
+	v->changed = loop_timer_new(v->d->loop, list_tokens_anew, v);
 }
 
-/* Not before PodResources has told which tokens are given out, or cannot: after a lost journal the
+/* Not before PodResources has shown which tokens are given out, or cannot: after a lost journal the
  * first list could have one of them Unhealthy. */
 static void register_plugin(struct services *v)
 {
@@ -160,7 +161,7 @@ void services_stop(struct daemon *d)
 	free(v);
 }
 
-static void count_tokens(const struct daemon *d, struct status_kubelet *out)
+static void count_leased_tokens(const struct daemon *d, struct status_kubelet *out)
 {
 	const struct ledger *l = engine_ledger(d->engine);
 	struct tokenset leased, claimed;
@@ -201,7 +202,7 @@ bool services_status(const struct daemon *d, struct status_kubelet *out)
 	if (v->registration)
 		out->device_plugin = registration_state_name(registration_state(v->registration));
 	if (v->plugin)
-		count_tokens(d, out);
+		count_leased_tokens(d, out);
 	return true;
 }
 

@@ -16,7 +16,7 @@ void services_stop(struct daemon *d);
 bool services_status(const struct daemon *d, struct status_kubelet *out);
 /* Something was recorded: the kubelet's list may be another one. */
 void services_note_change(struct daemon *d);
-/* Somebody has told of the pod: what the kubelet gives to it is asked for. */
+/* The pod is known now: what the kubelet gives to it is asked for. */
 void services_note_pod(struct daemon *d, const struct known_pod *pod);
 /* The devices of the node, and who has them, into *f, from *a. */
 void services_report(const struct daemon *d, struct report_facts *f, struct arena *a);

@@ -74,7 +74,7 @@ static void shadow_synchronize(void *ctx, const struct nri_inventory *what, stru
 	struct sandboxes there = sandboxes_of(what);
 	const struct inventory running = {
 		known, placed, what->nr, there.id, there.nr, there.pod_uid};
-	struct update_list untold = {0};
+	struct update_list unsent = {0};
 
 	d->measured.counters.connects++;
 	for (size_t i = 0; i < what->nr; i++) {
@@ -85,10 +85,10 @@ static void shadow_synchronize(void *ctx, const struct nri_inventory *what, stru
 	(void)in_force_look(d, known, placed, what->nr, reply->arena);
 	for (size_t i = 0; i < what->nr; i++)
 		in_force[i] = placement_in_force(&d->topo, &d->settings, &known[i]);
-	engine_synchronize(d->engine, loop_wall_ms(), &running, &untold);
+	engine_synchronize(d->engine, loop_wall_ms(), &running, &unsent);
 	log_line(LOG_INFO, "synchronized", "pods=%zu containers=%zu held=%zu", what->nr_pods,
 		what->nr, ledger_count(engine_ledger(d->engine)));
-	vec_fini(&untold);
+	vec_fini(&unsent);
 	sandboxes_free(&there);
 	free(placed);
 	free(in_force);
@@ -130,7 +130,7 @@ static void look_on(void *ctx, const struct request *req, struct nri_reply *repl
 	(void)ctx, (void)req, (void)reply;
 }
 
-static void off_told(void *ctx, const struct request *req)
+static void off_note(void *ctx, const struct request *req)
 {
 	(void)ctx, (void)req;
 }
@@ -143,7 +143,7 @@ const struct nri_handler shadow_handler = {
 	.stop = shadow_stop,
 	.remove = shadow_remove,
 	.live = shadow_live,
-	.started = off_told,
+	.started = off_note,
 	.remove_pod = shadow_remove_pod,
 };
 
@@ -172,7 +172,7 @@ const struct nri_handler off_handler = {
 	.stop = shadow_stop,
 	.remove = shadow_remove,
 	.live = shadow_live,
-	.started = off_told,
+	.started = off_note,
 	.remove_pod = shadow_remove_pod,
 };
 
@@ -187,7 +187,7 @@ static bool is_placed(const struct daemon *d, const struct request *req)
 static void release_synchronize(
 	void *ctx, const struct nri_inventory *what, struct nri_reply *reply)
 {
-	struct update_list ups = {0}, untold = {0};
+	struct update_list ups = {0}, unsent = {0};
 	struct daemon *d = ctx;
 
 	d->measured.counters.connects++;
@@ -196,12 +196,12 @@ static void release_synchronize(
 			*vec_push(&ups) = (struct update){what->containers[i].container_id,
 				d->topo.cpus, d->topo.nodes_with_memory};
 	add_updates(d, &ups, reply);
-	engine_synchronize(d->engine, loop_wall_ms(), &(struct inventory){0}, &untold);
+	engine_synchronize(d->engine, loop_wall_ms(), &(struct inventory){0}, &unsent);
 	log_line(LOG_INFO, "pins-released",
 		"containers=%zu of=%zu text=\"they may run everywhere again; numafitd can be "
 		"removed\"",
 		ups.nr, what->nr);
-	vec_fini(&untold);
+	vec_fini(&unsent);
 	vec_fini(&ups);
 }
 
@@ -211,8 +211,8 @@ const struct nri_handler release_handler = {
 	.create = off_create,
 	.update = look_on,
 	.stop = look_on,
-	.remove = off_told,
-	.live = off_told,
-	.started = off_told,
+	.remove = off_note,
+	.live = off_note,
+	.started = off_note,
 	.remove_pod = off_remove_pod,
 };

@@ -80,7 +80,7 @@ char *status_document(const struct daemon *d)
 	return status_json_format(&info, &d->settings, &snapshot, engine_ledger(d->engine));
 }
 
-static void answer(const struct client *c)
+static void status_answer(const struct client *c)
 {
 	auto_free char *document = status_document(c->s->d);
 	const char *text = document ? document : "{\"error\":\"the status is too large\"}";
@@ -102,7 +102,7 @@ static void send_away(struct client *c)
 	client_free(c);
 }
 
-static void end_late(void *ctx)
+static void status_end_late(void *ctx)
 {
 	struct status_server *s = ctx;
 	uint64_t now = loop_monotonic_ns();
@@ -129,7 +129,7 @@ static void client_data(void *ctx, const void *data, size_t len)
 		return;
 	if (end && (size_t)(end - c->question) == strlen("status") &&
 		memcmp(c->question, "status", strlen("status")) == 0)
-		answer(c);
+		status_answer(c);
 	else
 		(void)stream_write(c->stream, unknown, sizeof unknown - 1);
 	stream_finish(c->stream);
@@ -142,7 +142,7 @@ static void client_closed(void *ctx, int error)
 	client_free(ctx);
 }
 
-static struct stream_events accepted(void *ctx, struct stream *stream)
+static struct stream_events status_accepted(void *ctx, struct stream *stream)
 {
 	struct status_server *s = ctx;
 	struct client *c = xcalloc(1, sizeof *c);
@@ -167,7 +167,7 @@ static int listen_now(struct status_server *s, struct err *e)
 	if (d->run.lock < 0)
 		return err_set(
 			e, EAGAIN, "%s: runDirectory is not this daemon's yet", d->run.status_path);
-	s->listener = listener_new(d->loop, d->run.status_path, SOCKET_MODE, s, accepted, e);
+	s->listener = listener_new(d->loop, d->run.status_path, SOCKET_MODE, s, status_accepted, e);
 	return s->listener ? 0 : -e->code;
 }
 
@@ -189,7 +189,7 @@ int status_start(struct daemon *d, struct err *e)
 
 	s->d = d;
 	TAILQ_INIT(&s->clients);
-	s->look = loop_timer_new(d->loop, end_late, s);
+	s->look = loop_timer_new(d->loop, status_end_late, s);
 	s->again = loop_timer_new(d->loop, listen_again, s);
 	d->status = s;
 	int rc = listen_now(s, e);

@@ -29,11 +29,11 @@ enum finding { AS_PLACED, OTHERWISE, NARROWED };
 struct drift {
 	char *container_id;
 	uint32_t seen;    /* checksum of what was found and what was wanted; 0: nothing yet */
-	bool told;        /* counted and logged */
+	bool noted;       /* counted and logged */
 	bool counted;     /* as a drift */
 	bool by_a_client; /* the runtime's client has changed it meanwhile */
 	bool was_placed;  /* since then it was found as placed, perhaps only because the runtime
-			     does what it is told after our answer */
+			     applies updates after our answer */
 };
 
 enum step { LOOK_AT_CPUS, LOOK_AT_MEMORY, LOOK_AT_CONTAINERS, TELL, ROUND_ENDS };
@@ -49,7 +49,8 @@ struct sweep {
 			       and go, may have a part from before and a part from after */
 	unsigned doubts;    /* rounds in a row in which a node listed a CPU that it has elsewhere */
 	char *at;           /* the container that was looked at last; NULL: none */
-	char problem[sizeof((struct err *)0)->text]; /* the last one of the machine that was told */
+	char problem[sizeof((struct err *)0)->text]; /* the last one of the machine that was logged
+						      */
 	struct {
 		VEC(struct drift);
 	} drifts;
@@ -113,7 +114,7 @@ struct look {
 
 /* Where only what is effective differs, the machine or a cgroup above leaves it less: setting it
  * again would change nothing. */
-static enum finding judge(const struct look *k)
+static enum finding sweep_judge(const struct look *k)
 {
 	if (k->odd.code || !cpuset_equal(&k->found.cpus, &k->want.cpus) ||
 		!nodeset_equal(k->found.mems, k->want.mems))
@@ -166,31 +167,31 @@ static void act_on(struct daemon *d, const struct look *k, enum finding f)
 
 	if (drift->seen != seen) {
 		drift->seen = seen;
-		drift->told = false;
+		drift->noted = false;
 		return;
 	}
 	if (!cgroup_has_processes(d->in_force.cgroups, k->h->request.cgroup))
-		return; /* it has ended, which we shall be told */
-	if (!drift->told) {
+		return; /* it has ended, which the runtime will report */
+	if (!drift->noted) {
 		d->measured.counters.drifted += f == OTHERWISE;
 		log_drift(d, k, f, drift);
-		drift->told = true;
+		drift->noted = true;
 		drift->counted = f == OTHERWISE;
 	}
 	if (f == OTHERWISE)
-		engine_must_tell(d->engine, k->h->request.container_id);
+		engine_must_update(d->engine, k->h->request.container_id);
 }
 
-static void look_at(struct daemon *d, const struct holding *h)
+static void sweep_look_at(struct daemon *d, const struct holding *h)
 {
 	struct look k = {.h = h};
 
-	if (!h->request.cgroup || h->misplaced || updater_is_telling(d, h->request.container_id) ||
+	if (!h->request.cgroup || h->misplaced || updater_is_updating(d, h->request.container_id) ||
 		!engine_wants(d->engine, h->request.container_id, &k.want))
 		return;
 	int rc =
 		cgroup_read(d->in_force.cgroups, h->request.cgroup, &d->topo.ids, &k.found, &k.odd);
-	enum finding f = rc == -ENOENT ? AS_PLACED : judge(&k);
+	enum finding f = rc == -ENOENT ? AS_PLACED : sweep_judge(&k);
 	if (f == AS_PLACED)
 		note_as_placed(d, h->request.container_id);
 	else
@@ -207,7 +208,7 @@ static enum step look_at_next_container(struct daemon *d)
 	s->at = at;
 	if (!h)
 		return TELL;
-	look_at(d, h);
+	sweep_look_at(d, h);
 	return LOOK_AT_CONTAINERS;
 }
 
@@ -222,7 +223,7 @@ static void forget_the_gone(struct daemon *d)
 
 /* The machine */
 
-static void tell_problem(struct sweep *s, const char *text)
+static void log_machine_problem(struct sweep *s, const char *text)
 {
 	char buf[2 * sizeof s->problem];
 
@@ -354,7 +355,7 @@ static enum step look_at_cpus(struct daemon *d)
 	s->node = 0;
 	if (hotplug_read_cpus(s->root, &s->now.online, &e) == 0)
 		return LOOK_AT_MEMORY;
-	tell_problem(s, e.text);
+	log_machine_problem(s, e.text);
 	return LOOK_AT_CONTAINERS;
 }
 
@@ -371,7 +372,7 @@ static enum step look_at_memory(struct daemon *d)
 			d->topo.device_memory, device_memory_read(s->root, &d->topo.ids));
 		rc = follow_machine(d, &e);
 	}
-	tell_problem(s, rc ? e.text : "");
+	log_machine_problem(s, rc ? e.text : "");
 	return LOOK_AT_CONTAINERS;
 }
 
@@ -379,7 +380,7 @@ static enum step look_at_memory(struct daemon *d)
 
 static enum step look_at_containers(struct daemon *d)
 {
-	/* without a connection nobody tells us who has gone, and nobody could be told */
+	/* without a connection no end of a container is known, and none could be updated */
 	bool can = d->in_force.cgroups && nri_conn_state(d->runtime.conn) == NRI_READY;
 
 	return can ? look_at_next_container(d) : TELL;
@@ -407,7 +408,7 @@ static void next_round(struct daemon *d)
 		loop_timer_stop(d->sweep->timer);
 }
 
-static void turn(void *ctx)
+static void sweep_turn(void *ctx)
 {
 	struct daemon *d = ctx;
 	struct sweep *s = d->sweep;
@@ -436,7 +437,7 @@ void sweep_start(struct daemon *d, const char *root)
 	d->sweep = xcalloc(1, sizeof *d->sweep);
 	d->sweep->root = root;
 	d->sweep->known = d->topo;
-	d->sweep->timer = loop_timer_new(d->loop, turn, d);
+	d->sweep->timer = loop_timer_new(d->loop, sweep_turn, d);
 	next_round(d);
 }
 

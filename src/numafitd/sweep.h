@@ -4,8 +4,8 @@
 struct daemon;
 
 /* What is in force on the system under root ("/") against the ledger, a bit in each turn
- * of the loop, a round every sweepInterval. Containers that run otherwise are told again, CPUs and
- * memory that come and go are taken into account. Only in mode manage, and on this machine. */
+ * of the loop, a round every sweepInterval. Containers that run otherwise are updated again, CPUs
+ * and memory that come and go are taken into account. Only in mode manage, and on this machine. */
 void sweep_start(struct daemon *d, const char *root);
 void sweep_stop(struct daemon *d);
 /* sweepInterval is another one. */

@@ -9,7 +9,7 @@
 
 #include <errno.h>
 
-static int tell_devices(
+static int tokens_list(
 	void *ctx, struct arena *a, struct plugin_device **out, size_t *nr, struct err *e)
 {
 	struct services *v = ctx;
@@ -26,7 +26,8 @@ static int tell_devices(
 	return 0;
 }
 
-static size_t prefer(void *ctx, const struct preferred_ask *ask, struct arena *a, const char **out)
+static size_t prefer_tokens(
+	void *ctx, const struct preferred_ask *ask, struct arena *a, const char **out)
 {
 	struct services *v = ctx;
 	const struct token_wish wish = {
@@ -87,7 +88,7 @@ static void log_allocation(const struct daemon *d, const struct tokenset *tokens
 		log_line(LOG_DEBUG, "allocated", "tokens=%s", list);
 }
 
-static int allocate(void *ctx, const struct device_ids *ids, struct arena *a,
+static int tokens_allocate(void *ctx, const struct device_ids *ids, struct arena *a,
 	struct allocate_answer *out, struct err *e)
 {
 	struct services *v = ctx;
@@ -109,7 +110,7 @@ static int allocate(void *ctx, const struct device_ids *ids, struct arena *a,
 
 /* The last moment at which the kubelet can be made to wait: behind it only the runtime's question
  * can, and it is not asked while the runtime has no connection. */
-static int pre_start(void *ctx, const struct device_ids *ids, struct err *e)
+static int tokens_pre_start(void *ctx, const struct device_ids *ids, struct err *e)
 {
 	struct services *v = ctx;
 
@@ -131,10 +132,10 @@ static void watched(void *ctx, unsigned nr_streams)
 }
 
 const struct device_plugin_handler tokens_handler = {
-	.devices = tell_devices,
-	.prefer = prefer,
-	.allocate = allocate,
-	.pre_start = pre_start,
+	.devices = tokens_list,
+	.prefer = prefer_tokens,
+	.allocate = tokens_allocate,
+	.pre_start = tokens_pre_start,
 	.watched = watched,
 };
 

@@ -1,4 +1,4 @@
-/* Containers that run elsewhere than they are to are told so without being asked, where the runtime
+/* Containers that run elsewhere than they are to are updated without being asked, where the runtime
  * can bear it; elsewhere with the next reply that carries updates. */
 #include "updater.h"
 #include "daemon.h"
@@ -27,8 +27,8 @@ static void forget_asked(struct updater *t)
 	t->asked.nr = 0;
 }
 
-/* Those that it failed for are told with the next news, or after the next round of the sweep. */
-static void on_updated(void *ctx, const char *problem)
+/* Those that it failed for are updated with the next news, or after the next round of the sweep. */
+static void on_update_answer(void *ctx, const char *problem)
 {
 	struct daemon *d = ctx;
 	struct updater *t = d->updater;
@@ -38,7 +38,7 @@ static void on_updated(void *ctx, const char *problem)
 		log_line(LOG_WARN, "updates-failed", "containers=%zu error=%s", t->asked.nr,
 			log_text(buf, sizeof buf, problem));
 	for (size_t i = 0; problem && i < t->asked.nr; i++)
-		engine_must_tell(d->engine, t->asked.at[i]);
+		engine_must_update(d->engine, t->asked.at[i]);
 	forget_asked(t);
 	if (!problem)
 		updater_note_change(d);
@@ -59,7 +59,7 @@ static void leave_out_the_ended(struct daemon *d, struct update_list *ups)
 	for (size_t i = ups->nr; i-- > 0;) {
 		if (!has_ended(d, ups->at[i].container_id))
 			continue;
-		engine_must_tell(d->engine, ups->at[i].container_id);
+		engine_must_update(d->engine, ups->at[i].container_id);
 		vec_remove(ups, i);
 	}
 }
@@ -78,15 +78,16 @@ static void send_updates(struct daemon *d, const struct update_list *ups)
 	forget_asked(t);
 	for (size_t i = 0; i < ups->nr; i++)
 		*vec_push(&t->asked) = xstrdup(ups->at[i].container_id);
-	if (nri_conn_update(d->runtime.conn, list.updates, list.nr_updates, on_updated, &e) < 0)
-		on_updated(d, e.text);
+	if (nri_conn_update(d->runtime.conn, list.updates, list.nr_updates, on_update_answer, &e) <
+		0)
+		on_update_answer(d, e.text);
 	else
 		log_line(LOG_INFO, "updates-sent", "containers=%zu first=%s", ups->nr,
 			log_text(buf, sizeof buf, ups->at[0].container_id));
 	arena_fini(&a);
 }
 
-static void tell(void *ctx)
+static void update_misplaced(void *ctx)
 {
 	struct daemon *d = ctx;
 	struct update_list ups = {0};
@@ -101,7 +102,7 @@ static void tell(void *ctx)
 	vec_fini(&ups);
 }
 
-bool updater_is_telling(const struct daemon *d, const char *container_id)
+bool updater_is_updating(const struct daemon *d, const char *container_id)
 {
 	for (size_t i = 0; d->updater && i < d->updater->asked.nr; i++)
 		if (text_equal(d->updater->asked.at[i], container_id))
@@ -124,7 +125,7 @@ void updater_start(struct daemon *d)
 	if (d->settings.mode != MODE_MANAGE)
 		return;
 	d->updater = xcalloc(1, sizeof *d->updater);
-	d->updater->timer = loop_timer_new(d->loop, tell, d);
+	d->updater->timer = loop_timer_new(d->loop, update_misplaced, d);
 }
 
 void updater_stop(struct daemon *d)

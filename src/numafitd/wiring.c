@@ -1,5 +1,5 @@
 /* The runtime's events -> the engine's, and its decisions -> the runtime's words. Nothing is
- * decided here; every decision is told in one log line. */
+ * decided here; every decision is one log line. */
 #include "cluster.h"
 #include "daemon.h"
 #include "decision_log.h"
@@ -21,7 +21,7 @@
 enum { EXPIRE_EVERY_MS = 60 * 1000 };
 
 /* The text of a refusal ends in the pod's events: say who refuses, and what was missing. */
-static int refuse(const struct decision *dec, struct err *e)
+static int refuse_with_text(const struct decision *dec, struct err *e)
 {
 	char hints[HINTS_TEXT_MAX];
 	const char *missing = hints_text(dec, hints);
@@ -58,7 +58,7 @@ static int on_run_pod(void *ctx, const struct pod *asked, struct err *e)
 	if (dec.admit)
 		return 0;
 	measure_verdict(d, &dec);
-	int rc = refuse(&dec, e);
+	int rc = refuse_with_text(&dec, e);
 	log_line(LOG_WARN, "pod-refused", "namespace=%s pod=%s error=%s", asked->ns,
 		log_text(name, sizeof name, asked->name), log_text(why, sizeof why, e->text));
 	cluster_note_decision(d, asked, NULL, CONTAINER_APP, &dec, e->text);
@@ -128,7 +128,7 @@ static int on_create(void *ctx, const struct request *asked, struct nri_reply *r
 	gather_container(d, &req, reply->arena);
 	engine_create(d->engine, loop_wall_ms(), &req, &dec, &ups);
 	add_updates(d, &ups, reply);
-	int rc = dec.admit ? adjust(d, &dec, reply, e) : refuse(&dec, e);
+	int rc = dec.admit ? adjust(d, &dec, reply, e) : refuse_with_text(&dec, e);
 	note_create(d, &req, &dec, ups.nr, loop_monotonic_ns() - from, e);
 	vec_fini(&ups);
 	return rc;
@@ -149,7 +149,7 @@ static void on_update(void *ctx, const struct request *req, struct nri_reply *re
 		*vec_push(&ups) = (struct update){req->container_id, dec.cpus, dec.mems};
 		add_updates(d, &ups, reply);
 	} else {
-		(void)refuse(&dec, &e);
+		(void)refuse_with_text(&dec, &e);
 		reply->refusal = in_arena(reply->arena, e.text);
 	}
 	log_decision(d, req, &dec, "update", ups.nr, loop_monotonic_ns() - from);
@@ -280,7 +280,7 @@ static void on_synchronize(void *ctx, const struct nri_inventory *what, struct n
 	free(placed);
 }
 
-static void on_event(void *ctx, const char *event, const char *text)
+static void on_nri_event(void *ctx, const char *event, const char *text)
 {
 	bool bad = text_equal(event, "nri-disconnected") || text_equal(event, "nri-call-refused");
 	char buf[512];
@@ -290,7 +290,7 @@ static void on_event(void *ctx, const char *event, const char *text)
 }
 
 /* Only who decides may hold containers back when it hangs. */
-static struct nri_failure_policy failure_policy(const struct settings *s)
+static struct nri_failure_policy wanted_failure_policy(const struct settings *s)
 {
 	if (s->mode != MODE_MANAGE)
 		return (struct nri_failure_policy){0};
@@ -329,15 +329,15 @@ static const struct nri_handler *const handlers[] = {
 };
 
 /* What was answered and never came to be. */
-static void expire(void *ctx)
+static void expire_unborn(void *ctx)
 {
 	struct daemon *d = ctx;
 	unsigned nr = engine_expire(d->engine, loop_wall_ms());
 
 	if (nr)
 		log_line(LOG_WARN, "expired",
-			"containers=%u text=\"their creation failed in the runtime, which told "
-			"nothing\"",
+			"containers=%u text=\"their creation failed in the runtime, which did not "
+			"report it\"",
 			nr);
 	updater_note_change(d);
 	loop_timer_set(d->runtime.expire, EXPIRE_EVERY_MS);
@@ -350,7 +350,7 @@ void wiring_start(struct daemon *d)
 		.plugin = {.name = launched ? d->runtime.launch.name : "numafit",
 			.index = launched ? d->runtime.launch.index : d->settings.nri_index,
 			.launched = launched,
-			.on_failure = failure_policy(&d->settings)},
+			.on_failure = wanted_failure_policy(&d->settings)},
 		.socket = d->settings.nri_socket,
 		.seed = loop_monotonic_ns(),
 		.fd = d->runtime.launch.fd,
@@ -359,8 +359,8 @@ void wiring_start(struct daemon *d)
 
 	d->runtime.handler = measure_hooks(d, handlers[d->settings.mode]);
 	d->runtime.handler.ctx = d;
-	d->runtime.handler.on_event = on_event;
-	d->runtime.expire = loop_timer_new(d->loop, expire, d);
+	d->runtime.handler.on_event = on_nri_event;
+	d->runtime.expire = loop_timer_new(d->loop, expire_unborn, d);
 	loop_timer_set(d->runtime.expire, EXPIRE_EVERY_MS);
 	d->runtime.conn = nri_conn_new(d->loop, &options, &d->runtime.handler);
 	updater_start(d);

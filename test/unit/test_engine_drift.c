@@ -381,9 +381,9 @@ static void only_who_was_seen_to_exist_is_told_without_being_asked(void **state)
 	assert_true(engine_wants(n->g, "log", &want));
 	assert_false(engine_wants(n->g, "soon", &want));
 	assert_false(engine_wants(n->g, "gone", &want));
-	engine_must_tell(n->g, "log");
-	engine_must_tell(n->g, "soon");
-	engine_must_tell(n->g, "gone");
+	engine_must_update(n->g, "log");
+	engine_must_update(n->g, "soon");
+	engine_must_update(n->g, "gone");
 	engine_take_updates(n->g, 16, &n->ups);
 	assert_int_equal(n->ups.nr, 1);
 	assert_string_equal(n->ups.at[0].container_id, "log");

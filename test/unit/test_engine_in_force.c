@@ -233,14 +233,14 @@ static void what_it_was_not_told_yet_it_is_told_whatever_is_reported(void **stat
 
 	(void)state;
 	synchronize(n, NULL, IN_FORCE_SHOWN);
-	engine_must_tell(n->g, "web");
+	engine_must_update(n->g, "web");
 	assert_int_equal(engine_doubts(n->g, &n->web, &n->said[0], false), DOUBT_CONTENT);
 	synchronize(n, NULL, IN_FORCE_UNREAD);
 	assert_true(held(n, "web")->misplaced); /* with the next reply */
 	synchronize(n, NULL, IN_FORCE_UNKNOWN);
 	assert_non_null(update_of(n, "web"));
 	assert_false(held(n, "web")->misplaced);
-	engine_must_tell(n->g, "web");
+	engine_must_update(n->g, "web");
 	synchronize(n, NULL, IN_FORCE_SHOWN);
 	assert_null(update_of(n, "web"));
 	assert_false(held(n, "web")->misplaced);

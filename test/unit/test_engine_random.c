@@ -291,7 +291,7 @@ static void sweep(struct world *w)
 			continue;
 		now = cpus_of(c);
 		if (!cpuset_equal(&now, &want.cpus))
-			engine_must_tell(w->g, c->id);
+			engine_must_update(w->g, c->id);
 	}
 	engine_take_updates(w->g, SIZE_MAX, &ups);
 	apply(w, &ups);

@@ -593,7 +593,7 @@ static void who_has_ended_meanwhile_is_not_told(void **state)
 	r->set = 0;
 	set_cpus(r, web, "0-15");
 	set_populated(r, web, false);
-	engine_must_tell(r->d.engine, web->id);
+	engine_must_update(r->d.engine, web->id);
 	wait_until(r, some_time_has_passed);
 	assert_int_equal(r->set, 0);
 	set_populated(r, web, true); /* it had not ended: it has only now started */
@@ -653,7 +653,7 @@ static void who_cannot_be_looked_at_is_told_until_the_runtime_agrees(void **stat
 	set_cpus(r, web, "0-15");
 	r->refuses = true;
 	r->unasked = 0;
-	engine_must_tell(r->d.engine, web->id);
+	engine_must_update(r->d.engine, web->id);
 	wait_until(r, was_set_thrice);
 	r->refuses = false;
 	wait_until(r, all_are_as_held);
@@ -724,7 +724,7 @@ static void inside_a_handler_nothing_can_be_sent(void **state)
 	daemons_update = r->d.runtime.handler.update;
 	r->d.runtime.handler.update = update_and_look;
 	updates_seen = 0;
-	engine_must_tell(r->d.engine, web->id);
+	engine_must_update(r->d.engine, web->id);
 	call(r, NRI_CALL_UPDATE, web);
 	wait_until(r, is_quiet);
 	assert_int_equal(updates_seen, 1);
