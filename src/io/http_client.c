@@ -56,11 +56,6 @@ struct http_call {
 	char detail[CURL_ERROR_SIZE];
 };
 
-static uint64_t now_ms(void)
-{
-	return loop_monotonic_ns() / NS_PER_MS;
-}
-
 static void free_call(struct http_call *call)
 {
 	const struct http_client *c = call->client;
@@ -202,7 +197,7 @@ static void watch_limits(void *ctx)
 {
 	struct http_call *call = ctx;
 	struct http_client *c = call->client;
-	uint64_t now = now_ms(), limit = limit_ms(call);
+	uint64_t now = loop_monotonic_ms(), limit = limit_ms(call);
 
 	if (call->state == CALL_ENDED)
 		return;
@@ -224,7 +219,7 @@ static size_t header_came(char *line, size_t size, size_t nr, void *ctx)
 	struct http_call *call = ctx;
 
 	(void)size; /* 1 */
-	call->heard_ms = now_ms();
+	call->heard_ms = loop_monotonic_ms();
 	call->headers_len += nr;
 	/* 1xx has an end too; trailers have none */
 	if (*line == '\r' || *line == '\n')
@@ -274,7 +269,7 @@ static size_t body_came(char *data, size_t size, size_t nr, void *ctx)
 	(void)size;                    /* 1 */
 	if (call->state == CALL_ENDED) /* canceled by another one's data() just now */
 		return CURL_WRITEFUNC_ERROR;
-	call->heard_ms = now_ms();
+	call->heard_ms = loop_monotonic_ms();
 	(void)call->client->curl->easy_getinfo(call->setup.easy, CURLINFO_RESPONSE_CODE, &status);
 	int rc = call->events.data && status == STATUS_OK ? hand_over(call, data, nr)
 							  : keep(call, data, nr);
@@ -325,7 +320,7 @@ struct http_call *http_call_start(
 	call->timeout_ms = ask->timeout_ms;
 	call->idle_ms = ask->idle_ms;
 	call->max = ask->answer_max;
-	call->started_ms = call->heard_ms = now_ms();
+	call->started_ms = call->heard_ms = loop_monotonic_ms();
 	call->limit = loop_timer_new(c->loop, watch_limits, call);
 	if (http_setup_init(&call->setup, c->curl, c->model, c->server_name, ask, &call->failed) ==
 		0) {

@@ -97,11 +97,6 @@ struct http_server {
 			(x)->next->at = (x)->at;                                                   \
 	} while (0)
 
-static uint64_t now_ms(void)
-{
-	return loop_monotonic_ns() / NS_PER_MS;
-}
-
 /* libmicrohttpd looks at an unfinished handshake again and again, without an event: once in a
  * millisecond is enough. */
 static unsigned long long next_run_ms(const struct http_server *s, unsigned long long timeout_ms)
@@ -139,7 +134,7 @@ static bool is_own(void *ctx, const struct sockaddr *address)
 {
 	const struct http_server *s = ctx;
 
-	return s->o.is_own ? s->o.is_own(address) : own_addresses_have(s->own, address, now_ms());
+	return s->o.is_own ? s->o.is_own(address) : own_addresses_have(s->own, address, loop_monotonic_ms());
 }
 
 static struct client *client_of(struct MHD_Connection *c)

@@ -171,6 +171,11 @@ uint64_t loop_monotonic_ns(void)
 	return (uint64_t)ts.tv_sec * NS_PER_S + (uint64_t)ts.tv_nsec;
 }
 
+uint64_t loop_monotonic_ms(void)
+{
+	return loop_monotonic_ns() / NS_PER_MS;
+}
+
 struct loop_timer *loop_timer_new(struct loop *l, void (*fire)(void *ctx), void *ctx)
 {
 	struct loop_timer *t = xcalloc(1, sizeof *t);

@@ -21,9 +21,10 @@ void loop_run(struct loop *l);
 /* Make loop_run() return after the present callback. */
 void loop_stop(struct loop *l);
 
-/* Wall clock in ms since the epoch, and a clock that never jumps in ns. */
+/* Wall clock in ms since the epoch, and a clock that never jumps, in ns and in ms. */
 int64_t loop_wall_ms(void);
 uint64_t loop_monotonic_ns(void);
+uint64_t loop_monotonic_ms(void);
 
 /* A timer, not running at first. */
 struct loop_timer;

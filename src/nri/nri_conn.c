@@ -2,10 +2,10 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <io/backoff.h>
 #include <io/fault.h>
 #include <io/watch.h>
 #include <numafit/mem.h>
-#include <numafit/number.h>
 #include <numafit/text.h>
 #include <string.h>
 
@@ -23,43 +23,9 @@ struct nri_conn {
 	bool connecting; /* connected() is still to come */
 	bool in_session; /* a handler may be running */
 	bool closed;     /* free it when connected() has come */
-	uint64_t delay_ms, random;
-	char problem[sizeof((struct err *)0)->text]; /* the last one told; "" when all is well */
+	struct backoff backoff;
+	char problem[sizeof((struct err *)0)->text]; /* logged last; "" when all is well */
 };
-
-static uint64_t now_ms(void)
-{
-	return loop_monotonic_ns() / NS_PER_MS;
-}
-
-/* xorshift64 with Marsaglia's shifts: only has to keep the daemons of a cluster out of step. */
-static uint64_t next_random(uint64_t *state)
-{
-	enum { LEFT = 13, RIGHT = 7, LEFT_AGAIN = 17 };
-
-	*state ^= *state << LEFT;
-	*state ^= *state >> RIGHT;
-	*state ^= *state << LEFT_AGAIN;
-	return *state;
-}
-
-/* The next delay, a quarter more or less, and the base of the one after it. */
-static uint64_t next_delay(struct nri_conn *c)
-{
-	uint64_t base = c->delay_ms, half = base / 2;
-
-	c->delay_ms = base < c->options.retry_max_ms / 2 ? base * 2 : c->options.retry_max_ms;
-	return base - half / 2 + next_random(&c->random) % (half + 1);
-}
-
-static void tell_problem(struct nri_conn *c, const char *text)
-{
-	if (text_equal(c->problem, text))
-		return;
-	(void)text_copy(c->problem, sizeof c->problem, text);
-	if (c->handler->on_event)
-		c->handler->on_event(c->handler->ctx, "nri-disconnected", c->problem);
-}
 
 /* The runtime is back; it needs a moment from making its socket to listening on it. */
 static void on_socket_changed(void *ctx)
@@ -73,63 +39,62 @@ static void on_socket_changed(void *ctx)
 		loop_timer_set(c->timer, LISTENS_SOON_MS);
 }
 
-/* There is no connection, or no longer: try again later, if another can be made. */
-static void start_over(struct nri_conn *c, const char *text)
+/* There is no connection, or no longer: try again later, if another can be made. This frees the
+ * session, so nothing calls it while the session works: one that fails has a deadline of 0, and
+ * conn_on_timer() comes here in a later turn of the loop. */
+static void conn_start_over(struct nri_conn *c, const char *text)
 {
-	tell_problem(c, text);
+	if (c->session && nri_session_state(c->session) == NRI_FAILED)
+		text = nri_session_error(c->session); /* why the other side closed it, too */
+	if (!text_equal(c->problem, text)) {
+		(void)text_copy(c->problem, sizeof c->problem, text);
+		if (c->handler->on_event)
+			c->handler->on_event(c->handler->ctx, "nri-disconnected", c->problem);
+	}
 	stream_close(c->stream);
 	c->stream = NULL;
 	nri_session_free(c->session);
 	c->session = NULL;
 	if (!c->options.plugin.launched) {
-		loop_timer_set(c->timer, c->socket_changed ? LISTENS_SOON_MS : next_delay(c));
+		loop_timer_set(c->timer,
+			c->socket_changed ? LISTENS_SOON_MS : backoff_next(&c->backoff, 0));
 		return;
 	}
 	loop_timer_stop(c->timer);
 	c->options.ended(c->handler->ctx);
 }
 
-static void start_over_with_error(struct nri_conn *c, int error)
+static void conn_start_over_with_error(struct nri_conn *c, int error)
 {
 	struct err e;
 
 	(void)err_set(&e, -error, "%s: %s",
 		c->options.plugin.launched ? "the runtime's connection" : c->options.socket,
 		strerror(-error));
-	start_over(c, e.text);
+	conn_start_over(c, e.text);
 }
 
-static void set_deadline(struct nri_conn *c)
-{
-	uint64_t deadline = nri_session_deadline(c->session), now = now_ms();
-
-	if (deadline == UINT64_MAX)
-		loop_timer_stop(c->timer);
-	else
-		loop_timer_set(c->timer, deadline > now ? deadline - now : 0);
-}
-
-/* After anything was done to the session: send what it has to say and see how it stands. */
-static void follow_up(struct nri_conn *c)
+/* After anything was done to the session: send what it has written, and wait for its deadline. */
+static void conn_follow_up(struct nri_conn *c)
 {
 	const void *data;
 	size_t len = nri_session_take(c->session, &data);
 
 	if (len) {
-		/* closed() tells when it breaks */
+		/* conn_on_closed() hears of it when the stream breaks */
 		(void)stream_write(c->stream, data, fault_half(FAULT_HALF_ANSWER, len));
 		fault_half_done();
 		fault_point(FAULT_ANSWERED);
 	}
-	if (nri_session_state(c->session) == NRI_FAILED) {
-		start_over(c, nri_session_error(c->session));
-		return;
-	}
 	if (nri_session_state(c->session) == NRI_READY) {
-		c->delay_ms = c->options.retry_min_ms;
+		backoff_reset(&c->backoff);
 		c->problem[0] = '\0';
 	}
-	set_deadline(c);
+	uint64_t deadline = nri_session_deadline(c->session), now = loop_monotonic_ms();
+	if (deadline == UINT64_MAX)
+		loop_timer_stop(c->timer);
+	else
+		loop_timer_set(c->timer, deadline > now ? deadline - now : 0);
 }
 
 static void on_data(void *ctx, const void *data, size_t len)
@@ -138,13 +103,14 @@ static void on_data(void *ctx, const void *data, size_t len)
 
 	fault_point(FAULT_FRAME_READ);
 	c->in_session = true;
-	(void)nri_session_feed(c->session, data, len, now_ms()); /* its state says how it went */
+	(void)nri_session_feed(
+		c->session, data, len, loop_monotonic_ms()); /* its state says how it went */
 	c->in_session = false;
 	fault_point(FAULT_QUEUED);
-	follow_up(c);
+	conn_follow_up(c);
 }
 
-static void on_closed(void *ctx, int error)
+static void conn_on_closed(void *ctx, int error)
 {
 	struct nri_conn *c = ctx;
 
@@ -152,21 +118,21 @@ static void on_closed(void *ctx, int error)
 	if (error == -ECANCELED) /* the loop is being freed, and with it the timer */
 		return;
 	if (error)
-		start_over_with_error(c, error);
+		conn_start_over_with_error(c, error);
 	else
-		start_over(c, "the runtime closed the connection");
+		conn_start_over(c, "the runtime closed the connection");
 }
 
-static void begin(struct nri_conn *c, struct stream *s)
+static void conn_begin_session(struct nri_conn *c, struct stream *s)
 {
 	watch_close(c->watch);
 	c->watch = NULL;
 	c->stream = s;
-	c->session = nri_session_new(&c->options.plugin, c->handler, now_ms());
-	follow_up(c);
+	c->session = nri_session_new(&c->options.plugin, c->handler, loop_monotonic_ms());
+	conn_follow_up(c);
 }
 
-static void on_connected(void *ctx, struct stream *s, int error)
+static void conn_on_connected(void *ctx, struct stream *s, int error)
 {
 	struct nri_conn *c = ctx;
 
@@ -179,47 +145,50 @@ static void on_connected(void *ctx, struct stream *s, int error)
 	if (error == -ECANCELED)
 		return;
 	if (error)
-		start_over_with_error(c, error);
+		conn_start_over_with_error(c, error);
 	else
-		begin(c, s);
+		conn_begin_session(c, s);
 }
 
-static void attempt(struct nri_conn *c)
+static void conn_attempt(struct nri_conn *c)
 {
-	struct stream_events events = {c, on_data, on_closed};
+	struct stream_events events = {c, on_data, conn_on_closed};
 
 	watch_close(c->watch); /* of a directory that may have been made anew */
 	c->watch = watch_new(c->loop, c->options.socket, on_socket_changed, c);
 	c->socket_changed = false;
-	int rc = stream_connect(c->loop, c->options.socket, &events, on_connected);
+	int rc = stream_connect(c->loop, c->options.socket, &events, conn_on_connected);
 
 	c->connecting = rc == 0;
 	if (rc < 0)
-		start_over_with_error(c, rc);
+		conn_start_over_with_error(c, rc);
 }
 
-static void adopt(struct nri_conn *c)
+static void conn_adopt(struct nri_conn *c)
 {
-	struct stream_events events = {c, on_data, on_closed};
+	struct stream_events events = {c, on_data, conn_on_closed};
 	struct err e;
 	struct stream *s = stream_adopt(c->loop, c->options.fd, &events, &e);
 
 	if (s)
-		begin(c, s);
+		conn_begin_session(c, s);
 	else
-		start_over(c, e.text);
+		conn_start_over(c, e.text);
 }
 
-static void on_timer(void *ctx)
+static void conn_on_timer(void *ctx)
 {
 	struct nri_conn *c = ctx;
 
 	if (!c->session) {
-		attempt(c);
+		conn_attempt(c);
 		return;
 	}
-	nri_session_tick(c->session, now_ms());
-	follow_up(c);
+	nri_session_tick(c->session, loop_monotonic_ms());
+	if (nri_session_state(c->session) == NRI_FAILED)
+		conn_start_over(c, nri_session_error(c->session));
+	else
+		conn_follow_up(c);
 }
 
 struct nri_conn *nri_conn_new(
@@ -229,18 +198,16 @@ struct nri_conn *nri_conn_new(
 
 	c->loop = l;
 	c->options = *o;
-	if (!c->options.retry_min_ms)
-		c->options.retry_min_ms = RETRY_MIN_MS;
-	if (!c->options.retry_max_ms)
-		c->options.retry_max_ms = RETRY_MAX_MS;
+	c->backoff = (struct backoff){
+		.min_ms = o->retry_min_ms ? o->retry_min_ms : RETRY_MIN_MS,
+		.max_ms = o->retry_max_ms ? o->retry_max_ms : RETRY_MAX_MS,
+	};
 	c->handler = handler;
-	c->delay_ms = c->options.retry_min_ms;
-	c->random = o->seed ? o->seed : 1; /* xorshift stays at 0 */
-	c->timer = loop_timer_new(l, on_timer, c);
+	c->timer = loop_timer_new(l, conn_on_timer, c);
 	if (o->plugin.launched)
-		adopt(c);
+		conn_adopt(c);
 	else
-		attempt(c);
+		conn_attempt(c);
 	return c;
 }
 
@@ -270,7 +237,7 @@ int nri_conn_update(struct nri_conn *c, const struct nri_cpuset *updates, size_t
 	assert(!c->in_session);
 	int rc = nri_session_update(c->session, updates, nr, updated, e);
 	if (rc == 0)
-		follow_up(c);
+		conn_follow_up(c);
 	return rc;
 }
 

@@ -7,7 +7,7 @@
 /* The socket beside the session: connects to the runtime, feeds the session, and when the
  * connection ends starts over, after a delay that doubles from 1 s to 60 s with jitter and is back
  * at its start once a session was ready, or as soon as the socket is seen to be made anew. The one
- * connection that a launched plugin was given cannot be made again: its end is told. Beside the
+ * connection that a launched plugin was given cannot be made again: ended() is called. Beside the
  * session's own events, on_event hears "nri-disconnected" with the reason: when it changes, not
  * with every attempt. */
 struct nri_conn;
@@ -15,8 +15,7 @@ struct nri_conn;
 struct nri_conn_options {
 	struct nri_plugin plugin;            /* its strings are borrowed */
 	const char *socket;                  /* path; borrowed */
-	uint64_t retry_min_ms, retry_max_ms; /* 0: 1,000 and 60,000 */
-	uint64_t seed;                       /* of the jitter */
+	unsigned retry_min_ms, retry_max_ms; /* 0: 1,000 and 60,000 */
 	/* plugin.launched only: the connected socket, which is taken over, and who is called once
 	 * (with the handler's ctx), later or before nri_conn_new() returns, when it has ended */
 	int fd;

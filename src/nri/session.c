@@ -480,7 +480,7 @@ static void fail(struct nri_session *s, const struct err *e)
 {
 	s->state = NRI_FAILED;
 	s->error = *e;
-	s->deadline_ms = UINT64_MAX;
+	s->deadline_ms = 0;
 }
 
 static int on_stream(void *ctx, enum mux_stream stream, const void *data, size_t len, struct err *e)
@@ -508,7 +508,7 @@ void nri_session_tick(struct nri_session *s, uint64_t now_ms)
 	struct err e;
 
 	s->now_ms = now_ms;
-	if (now_ms < s->deadline_ms)
+	if (s->state == NRI_FAILED || now_ms < s->deadline_ms)
 		return;
 	(void)err_set(&e, ETIMEDOUT, "the runtime sent no %s within %llu ms",
 		s->state == NRI_REGISTERING ? "Configure" : "(complete) Synchronize",

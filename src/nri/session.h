@@ -133,7 +133,8 @@ bool nri_session_is_idle(const struct nri_session *s);
 
 /* Bytes for the runtime: their number, *data valid until the next call; they count as taken. */
 size_t nri_session_take(struct nri_session *s, const void **data);
-/* When to look at the session again if nothing comes (ms, same clock); UINT64_MAX: never. */
+/* When to look at the session again if nothing comes (ms, same clock); UINT64_MAX: never; 0: at
+ * once, it has failed. */
 uint64_t nri_session_deadline(const struct nri_session *s);
 /* Look at the deadlines: a handshake that stands still fails the session. */
 void nri_session_tick(struct nri_session *s, uint64_t now_ms);

@@ -352,7 +352,6 @@ void wiring_start(struct daemon *d)
 			.launched = launched,
 			.on_failure = wanted_failure_policy(&d->settings)},
 		.socket = d->settings.nri_socket,
-		.seed = loop_monotonic_ns(),
 		.fd = d->runtime.launch.fd,
 		.ended = on_connection_ended,
 	};

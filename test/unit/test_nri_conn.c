@@ -196,13 +196,12 @@ static int teardown(void **state)
 	return rc;
 }
 
-static void connect_plugin(struct world *w, uint64_t retry_max_ms)
+static void connect_plugin(struct world *w, unsigned retry_max_ms)
 {
 	struct nri_conn_options o = {.plugin = {.name = "numafit", .index = "50"},
 		.socket = w->socket,
 		.retry_min_ms = 1,
-		.retry_max_ms = retry_max_ms,
-		.seed = 42};
+		.retry_max_ms = retry_max_ms};
 
 	w->conn = nri_conn_new(w->loop, &o, &w->handler);
 }
@@ -244,7 +243,7 @@ static void start_runtime(void *ctx)
 	runtime_start(ctx);
 }
 
-static void a_missing_socket_is_told_once_and_then_tried_again(void **state)
+static void a_missing_socket_is_logged_once_and_then_tried_again(void **state)
 {
 	struct world *w = *state;
 	struct loop_timer *later = loop_timer_new(w->loop, start_runtime, w);
@@ -281,7 +280,7 @@ static void a_runtime_that_restarts_is_found_again(void **state)
 }
 
 /* Delays of 1, 2, 4, 8, 16 and five times 20 ms, a quarter less at the least: 99 ms. */
-static void a_connection_that_is_closed_each_time_is_tried_ever_later_and_told_once(void **state)
+static void a_connection_that_is_closed_each_time_is_tried_ever_later_and_logged_once(void **state)
 {
 	enum { CLOSED = 10, AT_LEAST_NS = 90 * 1000000 };
 	struct world *w = *state;
@@ -309,6 +308,26 @@ static void a_handshake_that_stands_still_is_given_up(void **state)
 	run_until(w, "nri-disconnected");
 	assert_non_null(strstr(w->events,
 		"nri-disconnected the runtime sent no (complete) Synchronize within 2 ms;"));
+	bytes_fini(&w->only);
+}
+
+/* The bytes fill one read, so that the end comes in the same turn of the loop as the mistake. */
+static void a_mistake_of_the_runtime_is_the_reason_that_is_logged_when_it_closes_as_well(
+	void **state)
+{
+	enum { ONE_READ_BYTES = 64 << 10 };
+	struct world *w = *state;
+
+	memset(bytes_extend(&w->only, ONE_READ_BYTES), 0x7f, ONE_READ_BYTES);
+	w->hang_up = 1;
+	runtime_start(w);
+	connect_plugin(w, RETRY_MAX_MS);
+	run_until(w, "nri-disconnected");
+	assert_int_equal(nri_conn_state(w->conn), NRI_FAILED);
+	assert_int_equal(count(w->events, "nri-disconnected a frame of 2139062143 bytes"), 1);
+	w->silent = false;
+	run_until(w, "nri-synchronized");
+	assert_int_equal(count(w->events, "nri-disconnected"), 0);
 	bytes_fini(&w->only);
 }
 
@@ -344,7 +363,7 @@ static void it_may_be_closed_in_the_handshake(void **state)
 	assert_int_equal(nri_conn_state(w->conn), NRI_REGISTERING);
 }
 
-static void a_path_that_is_too_long_is_told(void **state)
+static void a_path_that_is_too_long_is_logged(void **state)
 {
 	struct world *w = *state;
 	char path[200] = {0};
@@ -407,14 +426,16 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		in_world(it_connects_and_gets_ready),
-		in_world(a_missing_socket_is_told_once_and_then_tried_again),
+		in_world(a_missing_socket_is_logged_once_and_then_tried_again),
 		in_world(a_runtime_that_restarts_is_found_again),
-		in_world(a_connection_that_is_closed_each_time_is_tried_ever_later_and_told_once),
+		in_world(a_connection_that_is_closed_each_time_is_tried_ever_later_and_logged_once),
 		in_world(a_handshake_that_stands_still_is_given_up),
+		in_world(
+			a_mistake_of_the_runtime_is_the_reason_that_is_logged_when_it_closes_as_well),
 		in_world(it_may_be_closed_while_it_connects),
 		in_world(it_may_be_closed_while_it_waits),
 		in_world(it_may_be_closed_in_the_handshake),
-		in_world(a_path_that_is_too_long_is_told),
+		in_world(a_path_that_is_too_long_is_logged),
 		in_world(a_launched_plugin_talks_over_the_socket_it_was_given),
 		in_world(a_launched_plugin_without_a_socket_has_ended_at_once),
 	};

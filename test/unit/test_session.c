@@ -354,7 +354,9 @@ static void a_refused_registration_fails_the_session(void **state)
 	assert_string_equal(nri_session_error(p.session),
 		"the runtime refuses the registration: NRI update of some containers failed");
 	assert_int_equal(feed_hex(&p, configure_0_6_hex, 0), -EPROTO);
-	assert_int_equal(nri_session_deadline(p.session), UINT64_MAX);
+	assert_int_equal(nri_session_deadline(p.session), 0);
+	nri_session_tick(p.session, UINT64_MAX - 1);
+	assert_non_null(strstr(nri_session_error(p.session), "refuses the registration"));
 	plugin_fini(&p);
 }
 
