@@ -26,6 +26,9 @@ bool text_copy(char *dst, size_t cap, const char *s);
 bool text_equal(const char *a, const char *b);
 /* Whether the len bytes at s are well-formed UTF-8 (no surrogates, no overlong forms). */
 bool text_is_utf8(const char *s, size_t len);
+/* Make the string UTF-8, if it is not (a text that was cut to fit may end within a character): each
+ * byte beyond ASCII becomes a question mark. */
+void text_make_utf8(char *s);
 
 /* The decimal number that is exactly the len bytes at s, at most max, into *out.
  * 0; -EINVAL when it is no such number, -ERANGE when it is above max. */

@@ -91,6 +91,15 @@ bool text_is_utf8(const char *s, size_t len)
 	return true;
 }
 
+void text_make_utf8(char *s)
+{
+	if (text_is_utf8(s, strlen(s)))
+		return;
+	for (; *s; s++)
+		if ((unsigned char)*s >= ASCII_END)
+			*s = '?';
+}
+
 int text_u64(const char *s, size_t len, uint64_t max, uint64_t *out, struct err *e)
 {
 	uint64_t value = 0;

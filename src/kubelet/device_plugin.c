@@ -10,8 +10,7 @@
 enum {
 	/* for one request or list and all that is made of it: more than a message of
 	 * DEVICE_PLUGIN_MESSAGE_MAX needs with ids as the kubelet has them */
-	MEMORY_MAX = 32 << 20,
-	ASCII_END = 0x80
+	MEMORY_MAX = 32 << 20
 };
 
 /* A list of devices in its wire form, shared by those who sent it. */
@@ -297,16 +296,6 @@ static enum rpc_code code_of(int error)
 	return RPC_INTERNAL;
 }
 
-/* A text that was cut to fit may end within a character, and a status must be UTF-8. */
-static const char *sendable(char *text)
-{
-	if (!text_is_utf8(text, strlen(text)))
-		for (char *at = text; *at; at++)
-			if ((unsigned char)*at >= ASCII_END)
-				*at = '?';
-	return text;
-}
-
 static void answer(struct device_plugin *p, struct rpc *r, struct blob request,
 	int (*make)(struct device_plugin *p, struct blob request, struct arena *a, struct blob *out,
 		struct err *e))
@@ -317,10 +306,12 @@ static void answer(struct device_plugin *p, struct rpc *r, struct blob request,
 
 	arena_init(&a, MEMORY_MAX);
 	int rc = make(p, request, &a, &out, &e);
-	if (rc)
-		rpc_end(r, code_of(-rc), sendable(e.text));
-	else
+	if (rc) {
+		text_make_utf8(e.text); /* a status has to be that */
+		rpc_end(r, code_of(-rc), e.text);
+	} else {
 		rpc_answer(r, out.data, out.len);
+	}
 	arena_fini(&a);
 }
 

@@ -6,8 +6,6 @@
 #include <string.h>
 #include <ttrpc.pb-c.h>
 
-enum { ASCII_END = 0x80 };
-
 static ProtobufCBinaryData binary(struct blob b)
 {
 	return (ProtobufCBinaryData){b.len, (uint8_t *)(uintptr_t)b.data};
@@ -53,20 +51,6 @@ int ttrpc_request_encode(
 	return pb_encode(&m.base, a, out, e);
 }
 
-/* text, or a copy of it with every byte beyond ASCII replaced. */
-static const char *sendable(const char *text, struct arena *a)
-{
-	size_t len = strlen(text);
-
-	if (text_is_utf8(text, len))
-		return text;
-	char *copy = arena_strndup(a, text, len);
-	for (char *at = copy; at && *at; at++)
-		if ((unsigned char)*at >= ASCII_END)
-			*at = '?';
-	return copy;
-}
-
 int ttrpc_response_encode(
 	const struct ttrpc_response *r, struct arena *a, struct blob *out, struct err *e)
 {
@@ -76,8 +60,13 @@ int ttrpc_response_encode(
 	ttrpc__response__init(&m);
 	ttrpc__status__init(&status);
 	if (r->status) {
+		const char *text = r->message ? r->message : "";
+		char *message = arena_strndup(a, text, strlen(text));
+
+		if (message)
+			text_make_utf8(message);
 		status.code = r->status;
-		status.message = pb_string(sendable(r->message ? r->message : "", a));
+		status.message = pb_string(message);
 		m.status = &status;
 	} else {
 		m.payload = binary(r->payload);

@@ -12,7 +12,7 @@
 struct ttrpc_request {
 	const char *service, *method;
 	struct blob payload;
-	int64_t timeout_ns; /* 0: not told */
+	int64_t timeout_ns; /* 0: none */
 };
 
 struct ttrpc_response {
