@@ -22,40 +22,29 @@ void wire_put_u32(unsigned char *to, uint32_t value)
 		to[i] = (unsigned char)value;
 }
 
-/* Take what is missing of the frame's header from the len bytes at data; how many were used. */
-static size_t take_header(struct mux *m, const unsigned char *data, size_t len)
-{
-	size_t n = number_min(MUX_HEADER_BYTES - m->have, len);
-
-	memcpy(m->header + m->have, data, n);
-	m->have += (unsigned)n;
-	return n;
-}
-
-static int begin_frame(struct mux *m, struct err *e)
-{
-	m->stream = wire_get_u32(m->header);
-	m->left = wire_get_u32(m->header + LENGTH_OFFSET);
-	if (m->left > MUX_FRAME_MAX)
-		return err_set(e, EPROTO, "a frame of %u bytes on stream %u: the limit is %d",
-			m->left, m->stream, MUX_FRAME_MAX);
-	return 0;
-}
-
 int mux_feed(struct mux *m, const void *data, size_t len, mux_sink *sink, void *ctx, struct err *e)
 {
 	const unsigned char *at = data, *end = at + len;
 
 	while (at < end) {
+		size_t n;
+		int rc = 0;
+
 		if (m->have < MUX_HEADER_BYTES) {
-			at += take_header(m, at, (size_t)(end - at));
+			n = number_min(MUX_HEADER_BYTES - m->have, (size_t)(end - at));
+			memcpy(m->header + m->have, at, n);
+			at += n;
+			m->have += (unsigned)n;
 			if (m->have < MUX_HEADER_BYTES)
 				return 0;
-			if (begin_frame(m, e) < 0)
-				return -EPROTO;
+			m->stream = wire_get_u32(m->header);
+			m->left = wire_get_u32(m->header + LENGTH_OFFSET);
+			if (m->left > MUX_FRAME_MAX)
+				return err_set(e, EPROTO,
+					"a frame of %u bytes on stream %u: the limit is %d",
+					m->left, m->stream, MUX_FRAME_MAX);
 		}
-		size_t n = number_min(m->left, (size_t)(end - at));
-		int rc = 0;
+		n = number_min(m->left, (size_t)(end - at));
 		if (n && (m->stream == MUX_PLUGIN || m->stream == MUX_RUNTIME))
 			rc = sink(ctx, (enum mux_stream)m->stream, at, n, e);
 		at += n;

@@ -16,7 +16,7 @@ struct nri_conn_options {
 	struct nri_plugin plugin;            /* its strings are borrowed */
 	const char *socket;                  /* path; borrowed */
 	unsigned retry_min_ms, retry_max_ms; /* 0: 1,000 and 60,000 */
-	/* plugin.launched only: the connected socket, which is taken over, and who is called once
+	/* plugin.launched only: the connected socket, which is taken over, and what is called once
 	 * (with the handler's ctx), later or before nri_conn_new() returns, when it has ended */
 	int fd;
 	void (*ended)(void *ctx);

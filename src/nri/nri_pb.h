@@ -40,8 +40,8 @@ int nri_register_encode(
 
 struct nri_configuration {
 	const char *runtime_name, *runtime_version;
-	int64_t registration_timeout_ms, request_timeout_ms; /* 0: not told (NRI before 0.7) */
-	const char *nri_version;                             /* "": not told (NRI before 0.12) */
+	int64_t registration_timeout_ms, request_timeout_ms; /* 0: not sent (NRI before 0.7) */
+	const char *nri_version;                             /* "": not sent (NRI before 0.12) */
 	const char *config; /* "" unless the runtime started the plugin and has one for it */
 };
 int nri_configuration_decode(

@@ -22,7 +22,7 @@ struct nri_chunk {
 };
 int nri_running_encode(
 	const struct nri_chunk *chunk, struct arena *a, struct blob *out, struct err *e);
-/* The request of the event's own method, or (state_change) the event as StateChange tells it. */
+/* The request of the event's own method, or (state_change) the event as StateChange has it. */
 int nri_subject_encode(enum nri_event event, bool state_change, const struct nri_container *c,
 	struct arena *a, struct blob *out, struct err *e);
 

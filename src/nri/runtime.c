@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What containerd tells as its timeouts. */
+/* What containerd sends as its timeouts. */
 enum { REGISTRATION_TIMEOUT_MS = 5000, REQUEST_TIMEOUT_MS = 2000 };
 static const int64_t request_timeout_ns = INT64_C(2000000000);
 /* The events that a runtime of either kind knows: bits above make it close the connection. */
@@ -20,7 +20,7 @@ enum { TEXT_MAX = 160 };
 static const struct {
 	const char *method;
 	enum nri_event event;
-	bool state_change; /* told that way by runtimes before NRI 0.12 */
+	bool state_change; /* sent that way by runtimes before NRI 0.12 */
 } calls[] = {
 	[NRI_CALL_SYNCHRONIZE] = {"Synchronize", NRI_EVENT_NONE, false},
 	[NRI_CALL_RUN_POD] = {"RunPodSandbox", NRI_EVENT_RUN_POD, true},
@@ -57,7 +57,7 @@ struct nri_runtime {
 	struct {
 		VEC(struct queued);
 	} queue;
-	const char *nri_version; /* NULL: not told; then nobody sets containers */
+	const char *nri_version; /* NULL: not sent; then nobody sets containers */
 	bool (*set)(void *ctx, const struct nri_update *updates, size_t nr);
 };
 

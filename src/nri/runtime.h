@@ -68,7 +68,7 @@ struct nri_runtime_events {
 
 struct nri_runtime_options {
 	const char *name, *version; /* Configure's runtime_name and runtime_version */
-	bool state_change;          /* tell events through StateChange, as NRI before 0.12 does */
+	bool state_change;          /* send events through StateChange, as NRI before 0.12 does */
 	size_t chunk_objects;       /* containers in one Synchronize message; 0: all in one */
 };
 
@@ -81,7 +81,7 @@ int nri_runtime_feed(struct nri_runtime *r, const void *data, size_t len);
 size_t nri_runtime_take(struct nri_runtime *r, const void **data);
 const char *nri_runtime_error(const struct nri_runtime *r);
 
-/* Be a runtime of this NRI version, told in Configure, that lets plugins set containers by
+/* Be a runtime of this NRI version, sent in Configure, that lets plugins set containers by
  * themselves (UpdateContainers): set() is handed the updates, and says whether all went well. Call
  * it before the first bytes are fed. */
 void nri_runtime_accept_updates(struct nri_runtime *r, const char *nri_version,

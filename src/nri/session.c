@@ -10,8 +10,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* NRI's own defaults (pkg/adaptation/adaptation.go), for runtimes that do not tell theirs, and a
- * bound for those that tell too much. */
+/* NRI's own defaults (pkg/adaptation/adaptation.go), for runtimes that do not send theirs, and a
+ * bound for those that send too much. */
 enum { REGISTRATION_TIMEOUT_MS = 5000, REQUEST_TIMEOUT_MS = 2000, TIMEOUT_MAX_MS = 10 * 60 * 1000 };
 /* What the chunks of one Synchronize may add up to; a node runs a few hundred containers. */
 enum { RUNNING_BYTES_MAX = 64 << 20, RUNNING_CONTAINERS_MAX = 16384 };
@@ -32,7 +32,7 @@ struct nri_session {
 	struct nri_failure_policy on_failure;
 	bool updates_are_safe; /* this runtime may be sent UpdateContainers */
 	bool forgets;          /* nri_session_forgets() */
-	void (*updated)(void *ctx, const char *problem); /* who waits for the answer to one */
+	void (*updated)(void *ctx, const char *problem); /* called with the answer to one */
 };
 
 /* One call on its way through. */
@@ -43,31 +43,31 @@ struct call {
 };
 
 /* What each call does. Below 0: the session has failed, and *e says why. */
-static int configure(struct nri_session *s, struct call *c, struct err *e);
-static int synchronize(struct nri_session *s, struct call *c, struct err *e);
-static int state_change(struct nri_session *s, struct call *c, struct err *e);
-static int nothing(struct nri_session *s, struct call *c, struct err *e);
+static int call_configure(struct nri_session *s, struct call *c, struct err *e);
+static int call_synchronize(struct nri_session *s, struct call *c, struct err *e);
+static int call_state_change(struct nri_session *s, struct call *c, struct err *e);
+static int call_nothing(struct nri_session *s, struct call *c, struct err *e);
 
 static const struct {
 	const char *name;
 	int (*serve)(struct nri_session *s, struct call *c, struct err *e);
 } methods[] = {
-	{"Configure", configure},
-	{"Synchronize", synchronize},
-	{"StateChange", state_change},
-	{"Shutdown", nothing},
+	{"Configure", call_configure},
+	{"Synchronize", call_synchronize},
+	{"StateChange", call_state_change},
+	{"Shutdown", call_nothing},
 };
 
-static void run_pod(struct nri_session *s, const struct request *req, struct call *c);
-static void create(struct nri_session *s, const struct request *req, struct call *c);
-static void update(struct nri_session *s, const struct request *req, struct call *c);
-static void stop(struct nri_session *s, const struct request *req, struct call *c);
-static void removed(struct nri_session *s, const struct request *req, struct call *c);
-static void live(struct nri_session *s, const struct request *req, struct call *c);
-static void started(struct nri_session *s, const struct request *req, struct call *c);
-static void pod_gone(struct nri_session *s, const struct request *req, struct call *c);
+static void event_run_pod(struct nri_session *s, const struct request *req, struct call *c);
+static void event_create(struct nri_session *s, const struct request *req, struct call *c);
+static void event_update(struct nri_session *s, const struct request *req, struct call *c);
+static void event_stop(struct nri_session *s, const struct request *req, struct call *c);
+static void event_removed(struct nri_session *s, const struct request *req, struct call *c);
+static void event_live(struct nri_session *s, const struct request *req, struct call *c);
+static void event_started(struct nri_session *s, const struct request *req, struct call *c);
+static void event_pod_gone(struct nri_session *s, const struct request *req, struct call *c);
 
-/* Every event is told by a method of its own or, by runtimes before NRI 0.12, as the number that
+/* Every event comes as a method of its own or, from runtimes before NRI 0.12, as the number that
  * is its index here, through StateChange. Those without a function are answered with nothing. We
  * ask for those that are wanted, and for none above number 11: older runtimes refuse them. */
 static const struct {
@@ -75,58 +75,59 @@ static const struct {
 	bool wanted;
 	void (*handle)(struct nri_session *s, const struct request *req, struct call *c);
 } events[NR_NRI_EVENTS] = {
-	[NRI_EVENT_RUN_POD] = {"RunPodSandbox", true, run_pod},
-	[NRI_EVENT_STOP_POD] = {"StopPodSandbox", true, pod_gone},
-	[NRI_EVENT_REMOVE_POD] = {"RemovePodSandbox", true, pod_gone},
-	[NRI_EVENT_CREATE] = {"CreateContainer", true, create},
-	[NRI_EVENT_POST_CREATE] = {"PostCreateContainer", true, live},
+	[NRI_EVENT_RUN_POD] = {"RunPodSandbox", true, event_run_pod},
+	[NRI_EVENT_STOP_POD] = {"StopPodSandbox", true, event_pod_gone},
+	[NRI_EVENT_REMOVE_POD] = {"RemovePodSandbox", true, event_pod_gone},
+	[NRI_EVENT_CREATE] = {"CreateContainer", true, event_create},
+	[NRI_EVENT_POST_CREATE] = {"PostCreateContainer", true, event_live},
 	[NRI_EVENT_START] = {"StartContainer", false, NULL},
-	[NRI_EVENT_POST_START] = {"PostStartContainer", true, started},
-	[NRI_EVENT_UPDATE] = {"UpdateContainer", true, update},
+	[NRI_EVENT_POST_START] = {"PostStartContainer", true, event_started},
+	[NRI_EVENT_UPDATE] = {"UpdateContainer", true, event_update},
 	[NRI_EVENT_POST_UPDATE] = {"PostUpdateContainer", false, NULL},
-	[NRI_EVENT_STOP] = {"StopContainer", true, stop},
-	[NRI_EVENT_REMOVE] = {"RemoveContainer", true, removed},
+	[NRI_EVENT_STOP] = {"StopContainer", true, event_stop},
+	[NRI_EVENT_REMOVE] = {"RemoveContainer", true, event_removed},
 	[NRI_EVENT_UPDATE_POD] = {"UpdatePodSandbox", false, NULL},
 	[NRI_EVENT_POST_UPDATE_POD] = {"PostUpdatePodSandbox", false, NULL},
 	[NRI_EVENT_VALIDATE] = {"ValidateContainerAdjustment", false, NULL},
 };
 
-static void tell(struct nri_session *s, const char *event, const char *text)
+static void session_log(struct nri_session *s, const char *event, const char *text)
 {
 	if (s->handler->on_event)
 		s->handler->on_event(s->handler->ctx, event, text);
 }
 
-/* Answer a call that cannot be served with an error, and tell it here too. Returns 0. */
-static int refuse(struct nri_session *s, struct call *c, enum ttrpc_status status, const char *text)
+/* Answer a call that cannot be served with an error, and log it here too. Returns 0. */
+static int session_refuse(
+	struct nri_session *s, struct call *c, enum ttrpc_status status, const char *text)
 {
-	tell(s, "nri-call-refused", text);
+	session_log(s, "nri-call-refused", text);
 	return ttrpc_refuse(c->reply, c->a, status, text);
 }
 
 /* The handshake */
 
-static uint64_t timeout_ms(int64_t told, uint64_t otherwise)
+static uint64_t timeout_from(int64_t sent, uint64_t otherwise)
 {
-	if (told <= 0)
+	if (sent <= 0)
 		return otherwise;
-	return told < TIMEOUT_MAX_MS ? (uint64_t)told : TIMEOUT_MAX_MS;
+	return sent < TIMEOUT_MAX_MS ? (uint64_t)sent : TIMEOUT_MAX_MS;
 }
 
-static void wait_for(struct nri_session *s, enum nri_state state, uint64_t patience_ms)
+static void session_wait_for(struct nri_session *s, enum nri_state state, uint64_t patience_ms)
 {
 	s->state = state;
 	s->patience_ms = patience_ms;
 	s->deadline_ms = s->launched ? UINT64_MAX : s->now_ms + patience_ms;
 }
 
-static void become_ready(struct nri_session *s)
+static void session_become_ready(struct nri_session *s)
 {
 	s->state = NRI_READY;
 	s->deadline_ms = UINT64_MAX;
 }
 
-static char *joined(const char *name, const char *version)
+static char *join_name_and_version(const char *name, const char *version)
 {
 	size_t size = strlen(name) + strlen(version) + 2;
 	char *text = xcalloc(size, 1);
@@ -147,7 +148,7 @@ static uint32_t wanted_events(void)
 
 enum { VERSION_PARTS = 3 };
 
-/* Whether a version that a runtime tells, "v0.12.5" for one, is that one or a later one. */
+/* Whether a runtime's version, "v0.12.5" for one, is that one or a later one. */
 static bool is_at_least(const char *version, const unsigned since[VERSION_PARTS])
 {
 	const char *at = version + (*version == 'v');
@@ -167,26 +168,15 @@ static bool is_at_least(const char *version, const unsigned since[VERSION_PARTS]
 	return true;
 }
 
-/* Whether a runtime of this NRI version may know FailurePolicy. One that was built without its
- * version ("0.0.0-unknown") may: if not, it skips the field, as protobuf demands. */
-static bool may_know_failure_policy(const char *nri_version)
-{
-	static const unsigned since[VERSION_PARTS] = {0, 12, 4};
-
-	return strstr(nri_version, "unknown") || is_at_least(nri_version, since);
-}
-
-/* Before 0.12.1 an UpdateContainers that meets any other event locks up the runtime (containerd
- * issue 13733, NRI pull request 301). Who does not say a version may be older. */
-static bool takes_updates_safely(const char *nri_version)
-{
-	static const unsigned since[VERSION_PARTS] = {0, 12, 1};
-
-	return is_at_least(nri_version, since);
-}
+/* Before this NRI an UpdateContainers that meets any other event locks up the runtime (containerd
+ * issue 13733, NRI pull request 301). A runtime that gives no version may be older. */
+static const unsigned safe_updates_since[VERSION_PARTS] = {0, 12, 1};
+/* Since this one a runtime knows FailurePolicy. One that was built without its version
+ * ("0.0.0-unknown") may: if not, it skips the field, as protobuf demands. */
+static const unsigned failure_policy_since[VERSION_PARTS] = {0, 12, 4};
 
 /* What to answer Configure with, beside the events: NULL when nothing is wanted or of use. */
-static const struct nri_failure_policy *failure_policy(
+static const struct nri_failure_policy *configured_failure_policy(
 	struct nri_session *s, const struct nri_configuration *conf)
 {
 	const struct nri_failure_policy *p = &s->on_failure;
@@ -194,66 +184,68 @@ static const struct nri_failure_policy *failure_policy(
 
 	if (!p->fail_request && !p->keep_connected)
 		return NULL;
-	if (!may_know_failure_policy(conf->nri_version)) {
-		tell(s, "nri-failure-policy",
+	if (!strstr(conf->nri_version, "unknown") &&
+		!is_at_least(conf->nri_version, failure_policy_since)) {
+		session_log(s, "nri-failure-policy",
 			"this runtime has none: while the daemon hangs, containers start unpinned");
 		return NULL;
 	}
 	(void)snprintf(text, sizeof text, "fail_request=%d keep_connected=%d", p->fail_request,
 		p->keep_connected);
-	tell(s, "nri-failure-policy", text);
+	session_log(s, "nri-failure-policy", text);
 	return p;
 }
 
 /* What comes after Configure: Synchronize, unless the runtime is one that never calls it. (It is of
- * the releases that do not tell their timeouts.) */
-static void expect_synchronize(struct nri_session *s, const struct nri_configuration *conf)
+ * the releases that do not send their timeouts.) */
+static void session_expect_synchronize(struct nri_session *s, const struct nri_configuration *conf)
 {
 	if (s->launched && !conf->registration_timeout_ms && !conf->request_timeout_ms) {
-		become_ready(s);
-		tell(s, "nri-not-synchronized",
-			"this runtime does not tell what runs to plugins that it starts itself: "
+		session_become_ready(s);
+		session_log(s, "nri-not-synchronized",
+			"this runtime does not list what runs for plugins that it starts itself: "
 			"containers are taken over as they are started or change");
 		return;
 	}
-	wait_for(s, NRI_SYNCHRONIZING,
-		timeout_ms(conf->registration_timeout_ms, REGISTRATION_TIMEOUT_MS) +
-			timeout_ms(conf->request_timeout_ms, REQUEST_TIMEOUT_MS));
+	session_wait_for(s, NRI_SYNCHRONIZING,
+		timeout_from(conf->registration_timeout_ms, REGISTRATION_TIMEOUT_MS) +
+			timeout_from(conf->request_timeout_ms, REQUEST_TIMEOUT_MS));
 }
 
-static int configure(struct nri_session *s, struct call *c, struct err *e)
+static int call_configure(struct nri_session *s, struct call *c, struct err *e)
 {
 	struct nri_configuration conf;
 	struct err wrong;
 
 	if (s->state != NRI_REGISTERING)
-		return refuse(s, c, TTRPC_FAILED_PRECONDITION, "Configure came a second time");
+		return session_refuse(
+			s, c, TTRPC_FAILED_PRECONDITION, "Configure came a second time");
 	if (nri_configuration_decode(c->payload, c->a, &conf, &wrong) < 0)
-		return refuse(s, c, TTRPC_INTERNAL, wrong.text);
+		return session_refuse(s, c, TTRPC_INTERNAL, wrong.text);
 	free(s->runtime_name);
-	s->runtime_name = joined(conf.runtime_name, conf.runtime_version);
-	s->updates_are_safe = takes_updates_safely(conf.nri_version);
+	s->runtime_name = join_name_and_version(conf.runtime_name, conf.runtime_version);
+	s->updates_are_safe = is_at_least(conf.nri_version, safe_updates_since);
 	s->forgets = !text_equal(conf.runtime_name, "containerd");
-	tell(s, "nri-configured", s->runtime_name);
+	session_log(s, "nri-configured", s->runtime_name);
 	if (*conf.config)
-		tell(s, "nri-config-ignored", "settings come from --config and --set alone");
+		session_log(s, "nri-config-ignored", "settings come from --config and --set alone");
 	int rc = nri_configured_encode(
-		wanted_events(), failure_policy(s, &conf), c->a, &c->reply->payload, e);
+		wanted_events(), configured_failure_policy(s, &conf), c->a, &c->reply->payload, e);
 	if (rc < 0)
 		return rc;
-	expect_synchronize(s, &conf);
+	session_expect_synchronize(s, &conf);
 	return 0;
 }
 
-static int by_container_id(const void *a, const void *b)
+static int compare_cpuset_owners(const void *a, const void *b)
 {
 	const struct nri_cpuset *const *x = a, *const *y = b;
 
 	return strcmp((*x)->container_id, (*y)->container_id);
 }
 
-/* A container named twice, or the one being created, makes the runtime fail the whole call
- * (pkg/adaptation/result.go): our own mistake, so it must not get there. */
+/* An update of the container being created, or two of one container, make the runtime fail the
+ * whole call (pkg/adaptation/result.go): our own mistake, so it must not get there. */
 static void assert_updates_are_sound(const struct nri_reply *reply, const char *creating)
 {
 	auto_free const struct nri_cpuset **sorted = xcalloc(reply->nr_updates, sizeof *sorted);
@@ -262,13 +254,13 @@ static void assert_updates_are_sound(const struct nri_reply *reply, const char *
 		sorted[i] = &reply->updates[i];
 		assert(!creating || strcmp(sorted[i]->container_id, creating) != 0);
 	}
-	qsort(sorted, reply->nr_updates, sizeof *sorted, by_container_id);
+	qsort(sorted, reply->nr_updates, sizeof *sorted, compare_cpuset_owners);
 	for (size_t i = 1; i < reply->nr_updates; i++)
 		assert(strcmp(sorted[i - 1]->container_id, sorted[i]->container_id) != 0);
 }
 
 /* All chunks are here: from now on events may come. */
-static int synchronize_all(struct nri_session *s, struct call *c, struct err *e)
+static int session_synchronize_all(struct nri_session *s, struct call *c, struct err *e)
 {
 	struct nri_reply reply = {.arena = c->a};
 	struct nri_running all;
@@ -279,7 +271,7 @@ static int synchronize_all(struct nri_session *s, struct call *c, struct err *e)
 	if (rc < 0)
 		return err_add(e, rc, "Synchronize");
 	if (all.odd.code)
-		tell(s, "nri-odd-resources", all.odd.text);
+		session_log(s, "nri-odd-resources", all.odd.text);
 	const struct nri_inventory what = {all.containers, all.nr, all.pods, all.nr_pods};
 	s->handler->synchronize(s->handler->ctx, &what, &reply);
 	assert_updates_are_sound(&reply, NULL);
@@ -287,109 +279,96 @@ static int synchronize_all(struct nri_session *s, struct call *c, struct err *e)
 	if (rc < 0)
 		return err_add(e, rc, "the answer to Synchronize");
 	bytes_fini(&s->running);
-	become_ready(s);
+	session_become_ready(s);
 	(void)snprintf(text, sizeof text, "%zu containers", all.nr);
-	tell(s, "nri-synchronized", text);
+	session_log(s, "nri-synchronized", text);
 	return 0;
 }
 
-static int synchronize(struct nri_session *s, struct call *c, struct err *e)
+static int call_synchronize(struct nri_session *s, struct call *c, struct err *e)
 {
 	struct err wrong;
 	bool more;
 
 	if (s->state != NRI_SYNCHRONIZING)
-		return refuse(s, c, TTRPC_FAILED_PRECONDITION, "Synchronize came out of turn");
+		return session_refuse(
+			s, c, TTRPC_FAILED_PRECONDITION, "Synchronize came out of turn");
 	if (nri_chunk_decode(c->payload, &more, &wrong) < 0)
-		return refuse(s, c, TTRPC_INTERNAL, wrong.text);
+		return session_refuse(s, c, TTRPC_INTERNAL, wrong.text);
 	if (c->payload.len > RUNNING_BYTES_MAX - s->running.len)
 		return err_set(e, EPROTO, "Synchronize: more than %d bytes of pods and containers",
 			RUNNING_BYTES_MAX);
 	bytes_append(&s->running, c->payload.data, c->payload.len);
-	return more ? nri_chunk_encode(c->a, &c->reply->payload, e) : synchronize_all(s, c, e);
-}
-
-static void on_updated(struct nri_session *s, const struct ttrpc_response *r)
-{
-	void (*updated)(void *ctx, const char *problem) = s->updated;
-
-	s->updated = NULL;
-	updated(s->handler->ctx, r->status ? r->message : NULL);
+	return more ? nri_chunk_encode(c->a, &c->reply->payload, e)
+		    : session_synchronize_all(s, c, e);
 }
 
 /* The runtime's answer to our own call. */
-static int on_answer(void *ctx, const struct ttrpc_response *r, struct arena *a, struct err *e)
+static int session_on_answer(
+	void *ctx, const struct ttrpc_response *r, struct arena *a, struct err *e)
 {
 	struct nri_session *s = ctx;
+	void (*updated)(void *ctx, const char *problem) = s->updated;
 
 	(void)a;
-	if (s->updated) {
-		on_updated(s, r);
+	s->updated = NULL;
+	if (updated) {
+		updated(s->handler->ctx, r->status ? r->message : NULL);
 		return 0;
 	}
 	if (r->status)
 		return err_set(e, EPROTO, "the runtime refuses the registration: %s", r->message);
-	tell(s, "nri-registered", "");
+	session_log(s, "nri-registered", "");
 	return 0;
 }
 
 /* Events */
 
-static int nothing(struct nri_session *s, struct call *c, struct err *e)
+static int call_nothing(struct nri_session *s, struct call *c, struct err *e)
 {
 	(void)s, (void)c, (void)e;
 	return 0;
 }
 
-static int serve_event(
+static int session_serve_event(
 	struct nri_session *s, const struct nri_subject *what, enum nri_event event, struct call *c)
 {
 	if (s->state != NRI_READY)
-		return refuse(s, c, TTRPC_FAILED_PRECONDITION, "an event came before Synchronize");
+		return session_refuse(
+			s, c, TTRPC_FAILED_PRECONDITION, "an event came before Synchronize");
 	if (event >= NRI_EVENT_CREATE && !*what->req.container_id)
-		return refuse(s, c, TTRPC_INTERNAL, "an event about a container names none");
+		return session_refuse(
+			s, c, TTRPC_INTERNAL, "an event about a container names none");
 	if (what->odd.code && event == NRI_EVENT_CREATE)
-		return refuse(s, c, TTRPC_FAILED_PRECONDITION, what->odd.text);
+		return session_refuse(s, c, TTRPC_FAILED_PRECONDITION, what->odd.text);
 	if (what->odd.code)
-		tell(s, "nri-odd-resources", what->odd.text);
+		session_log(s, "nri-odd-resources", what->odd.text);
 	events[event].handle(s, &what->req, c);
 	return 0;
 }
 
-static int state_change(struct nri_session *s, struct call *c, struct err *e)
+static int call_state_change(struct nri_session *s, struct call *c, struct err *e)
 {
 	struct nri_subject what;
 	struct err wrong;
 
 	(void)e;
 	if (nri_state_change_decode(c->payload, c->a, &what, &wrong) < 0)
-		return refuse(s, c, TTRPC_INTERNAL, wrong.text);
-	return events[what.event].handle ? serve_event(s, &what, what.event, c) : 0;
+		return session_refuse(s, c, TTRPC_INTERNAL, wrong.text);
+	return events[what.event].handle ? session_serve_event(s, &what, what.event, c) : 0;
 }
 
-static int dedicated_call(struct nri_session *s, enum nri_event event, struct call *c)
-{
-	struct nri_subject what;
-	struct err wrong;
-
-	if (!events[event].handle)
-		return 0;
-	if (nri_subject_decode(c->payload, c->a, &what, &wrong) < 0)
-		return refuse(s, c, TTRPC_INTERNAL, wrong.text);
-	return serve_event(s, &what, event, c);
-}
-
-static void answer_with_updates(
+static void event_answer_with_updates(
 	struct nri_session *s, const struct nri_reply *reply, struct call *c)
 {
 	struct err wrong;
 
 	assert_updates_are_sound(reply, NULL);
 	if (nri_updates_encode(reply, c->a, &c->reply->payload, &wrong) < 0)
-		(void)refuse(s, c, TTRPC_INTERNAL, wrong.text);
+		(void)session_refuse(s, c, TTRPC_INTERNAL, wrong.text);
 }
 
-static void run_pod(struct nri_session *s, const struct request *req, struct call *c)
+static void event_run_pod(struct nri_session *s, const struct request *req, struct call *c)
 {
 	struct err e = {0};
 
@@ -397,7 +376,7 @@ static void run_pod(struct nri_session *s, const struct request *req, struct cal
 		(void)ttrpc_refuse(c->reply, c->a, TTRPC_FAILED_PRECONDITION, e.text);
 }
 
-static void create(struct nri_session *s, const struct request *req, struct call *c)
+static void event_create(struct nri_session *s, const struct request *req, struct call *c)
 {
 	struct nri_reply reply = {.arena = c->a};
 	struct err e = {0};
@@ -408,11 +387,11 @@ static void create(struct nri_session *s, const struct request *req, struct call
 	}
 	assert_updates_are_sound(&reply, req->container_id);
 	if (nri_created_encode(&reply, c->a, &c->reply->payload, &e) < 0)
-		(void)refuse(s, c, TTRPC_INTERNAL, e.text);
+		(void)session_refuse(s, c, TTRPC_INTERNAL, e.text);
 	fault_point(FAULT_ENCODED);
 }
 
-static void update(struct nri_session *s, const struct request *req, struct call *c)
+static void event_update(struct nri_session *s, const struct request *req, struct call *c)
 {
 	struct nri_reply reply = {.arena = c->a};
 
@@ -420,70 +399,80 @@ static void update(struct nri_session *s, const struct request *req, struct call
 	if (reply.refusal)
 		(void)ttrpc_refuse(c->reply, c->a, TTRPC_FAILED_PRECONDITION, reply.refusal);
 	else
-		answer_with_updates(s, &reply, c);
+		event_answer_with_updates(s, &reply, c);
 }
 
-static void stop(struct nri_session *s, const struct request *req, struct call *c)
+static void event_stop(struct nri_session *s, const struct request *req, struct call *c)
 {
 	struct nri_reply reply = {.arena = c->a};
 
 	s->handler->stop(s->handler->ctx, req, &reply);
-	answer_with_updates(s, &reply, c);
+	event_answer_with_updates(s, &reply, c);
 }
 
-static void removed(struct nri_session *s, const struct request *req, struct call *c)
+static void event_removed(struct nri_session *s, const struct request *req, struct call *c)
 {
 	(void)c;
 	s->handler->remove(s->handler->ctx, req);
 }
 
-static void live(struct nri_session *s, const struct request *req, struct call *c)
+static void event_live(struct nri_session *s, const struct request *req, struct call *c)
 {
 	(void)c;
 	s->handler->live(s->handler->ctx, req);
 }
 
-static void started(struct nri_session *s, const struct request *req, struct call *c)
+static void event_started(struct nri_session *s, const struct request *req, struct call *c)
 {
 	(void)c;
 	s->handler->started(s->handler->ctx, req);
 }
 
 /* A runtime that has forgotten the pod may send an empty one. */
-static void pod_gone(struct nri_session *s, const struct request *req, struct call *c)
+static void event_pod_gone(struct nri_session *s, const struct request *req, struct call *c)
 {
 	(void)c;
 	if (*req->pod.sandbox_id)
 		s->handler->remove_pod(s->handler->ctx, &req->pod);
 }
 
-static int serve(void *ctx, const struct ttrpc_request *req, struct arena *a,
+static int session_serve(void *ctx, const struct ttrpc_request *req, struct arena *a,
 	struct ttrpc_response *reply, struct err *e)
 {
 	struct nri_session *s = ctx;
 	struct call c = {req->payload, a, reply};
+	int event = NRI_EVENT_NONE + 1;
 	char text[TEXT_MAX];
+	struct nri_subject what;
+	struct err wrong;
 
 	for (size_t i = 0; i < sizeof methods / sizeof *methods; i++)
 		if (strcmp(methods[i].name, req->method) == 0)
 			return methods[i].serve(s, &c, e);
-	for (int i = NRI_EVENT_NONE + 1; i < NR_NRI_EVENTS; i++)
-		if (strcmp(events[i].method, req->method) == 0)
-			return dedicated_call(s, (enum nri_event)i, &c);
-	(void)snprintf(text, sizeof text, "method %s", req->method);
-	return ttrpc_refuse(reply, a, TTRPC_UNIMPLEMENTED, text);
+	while (event < NR_NRI_EVENTS && strcmp(events[event].method, req->method) != 0)
+		event++;
+	if (event == NR_NRI_EVENTS) {
+		(void)snprintf(text, sizeof text, "method %s", req->method);
+		return ttrpc_refuse(reply, a, TTRPC_UNIMPLEMENTED, text);
+	}
+	if (!events[event].handle)
+		return 0;
+	if (nri_subject_decode(req->payload, a, &what, &wrong) < 0)
+		return session_refuse(s, &c, TTRPC_INTERNAL, wrong.text);
+	return session_serve_event(s, &what, (enum nri_event)event, &c);
 }
 
 /* Bytes in and out */
 
-static void fail(struct nri_session *s, const struct err *e)
+static void session_fail(struct nri_session *s, const struct err *e)
 {
 	s->state = NRI_FAILED;
 	s->error = *e;
 	s->deadline_ms = 0;
 }
 
-static int on_stream(void *ctx, enum mux_stream stream, const void *data, size_t len, struct err *e)
+static int session_on_stream(
+	void *ctx, enum mux_stream stream, const void *data, size_t len, struct err *e)
 {
 	struct nri_session *s = ctx;
 
@@ -497,9 +486,9 @@ int nri_session_feed(struct nri_session *s, const void *data, size_t len, uint64
 	if (s->state == NRI_FAILED)
 		return -EPROTO;
 	s->now_ms = now_ms;
-	int rc = mux_feed(&s->mux, data, len, on_stream, s, &e);
+	int rc = mux_feed(&s->mux, data, len, session_on_stream, s, &e);
 	if (rc < 0)
-		fail(s, &e);
+		session_fail(s, &e);
 	return rc;
 }
 
@@ -513,10 +502,11 @@ void nri_session_tick(struct nri_session *s, uint64_t now_ms)
 	(void)err_set(&e, ETIMEDOUT, "the runtime sent no %s within %llu ms",
 		s->state == NRI_REGISTERING ? "Configure" : "(complete) Synchronize",
 		(unsigned long long)s->patience_ms);
-	fail(s, &e);
+	session_fail(s, &e);
 }
 
-static int send_registration(struct nri_session *s, const struct nri_plugin *plugin, struct err *e)
+static int session_send_registration(
+	struct nri_session *s, const struct nri_plugin *plugin, struct err *e)
 {
 	struct arena a;
 	struct blob payload;
@@ -532,8 +522,8 @@ static int send_registration(struct nri_session *s, const struct nri_plugin *plu
 struct nri_session *nri_session_new(
 	const struct nri_plugin *plugin, const struct nri_handler *handler, uint64_t now_ms)
 {
-	static const struct ttrpc_events as_plugin = {.serve = serve},
-					 as_caller = {.answered = on_answer};
+	static const struct ttrpc_events as_plugin = {.serve = session_serve},
+					 as_caller = {.answered = session_on_answer};
 	struct nri_session *s = xcalloc(1, sizeof *s);
 	struct err e;
 
@@ -544,9 +534,9 @@ struct nri_session *nri_session_new(
 	s->runtime_name = xstrdup("");
 	ttrpc_init(&s->plugin, MUX_PLUGIN, NRI_PLUGIN_SERVICE, &as_plugin, s, &s->out.filling);
 	ttrpc_init(&s->runtime, MUX_RUNTIME, NRI_RUNTIME_SERVICE, &as_caller, s, &s->out.filling);
-	wait_for(s, NRI_REGISTERING, REGISTRATION_TIMEOUT_MS);
-	if (send_registration(s, plugin, &e) < 0)
-		fail(s, &e);
+	session_wait_for(s, NRI_REGISTERING, REGISTRATION_TIMEOUT_MS);
+	if (session_send_registration(s, plugin, &e) < 0)
+		session_fail(s, &e);
 	return s;
 }
 

@@ -10,7 +10,7 @@
 /* One connection of an NRI plugin, from RegisterPlugin to its end: a state machine that is fed
  * bytes and asked for bytes. It holds no descriptor and reads no clock: time is an argument, and
  * the next deadline an answer. Protocol: containerd/nri api.proto 0.6.1 to 0.12.5 over ttrpc over
- * the NRI mux. Both ways of telling events, dedicated calls and StateChange, end in the same
+ * the NRI mux. Both forms of an event, dedicated calls and StateChange, end in the same
  * handlers. */
 
 /* A running container's cpuset as the wire has it: kernel lists; "" leaves as it is. */
@@ -78,7 +78,7 @@ struct nri_handler {
 
 enum nri_state {
 	NRI_REGISTERING,   /* RegisterPlugin is on its way */
-	NRI_SYNCHRONIZING, /* configured; the runtime tells what runs */
+	NRI_SYNCHRONIZING, /* configured; the runtime lists what runs */
 	NRI_READY,         /* events come in */
 	NRI_FAILED         /* the connection must be closed; nri_session_error() says why */
 };
@@ -113,12 +113,11 @@ void nri_session_free(struct nri_session *s);
  * has failed. */
 int nri_session_feed(struct nri_session *s, const void *data, size_t len, uint64_t now_ms);
 /* Whether containers may be set now without being asked: the session is ready, no earlier such call
- * is unanswered, and the runtime's NRI is one that can bear it (0.12.1 and later, as Configure
- * told).
- */
+ * is unanswered, and the runtime's NRI is one that can bear it (0.12.1 and later, says
+ * Configure). */
 bool nri_session_takes_updates(const struct nri_session *s);
 /* Whether the runtime may forget, with a restart of its own, what was changed of a container, and
- * then tells of it as it was created. containerd writes down each change; CRI-O does not (up
+ * then lists it as it was created. containerd writes down each change; CRI-O does not (up
  * to 1.36 at least), and others may not. */
 bool nri_session_forgets(const struct nri_session *s);
 /* Set containers, each at most once, without being asked (Runtime.UpdateContainers), when
@@ -142,7 +141,7 @@ void nri_session_tick(struct nri_session *s, uint64_t now_ms);
 enum nri_state nri_session_state(const struct nri_session *s);
 /* What failed the session; "" while it lives. */
 const char *nri_session_error(const struct nri_session *s);
-/* The runtime's name and version as Configure told them; "" before. */
+/* The runtime's name and version that Configure gave; "" before. */
 const char *nri_session_runtime(const struct nri_session *s);
 
 #endif

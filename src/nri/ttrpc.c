@@ -1,6 +1,7 @@
 #include <nri/ttrpc.h>
 
 #include <assert.h>
+#include <numafit/number.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -21,7 +22,7 @@ void ttrpc_fini(struct ttrpc *t)
 	bytes_fini(&t->body);
 }
 
-static void send_message(struct ttrpc *t, uint32_t stream, unsigned char type, struct blob body)
+static void ttrpc_send(struct ttrpc *t, uint32_t stream, unsigned char type, struct blob body)
 {
 	unsigned char header[TTRPC_HEADER_BYTES] = {[TYPE_OFFSET] = type};
 
@@ -38,8 +39,9 @@ int ttrpc_refuse(
 	return 0;
 }
 
-/* A reply that ttrpc would not accept is told as an error: the call fails, the connection lives. */
-static void send_reply(struct ttrpc *t, uint32_t stream, const struct ttrpc_response *reply)
+/* A reply that ttrpc would not accept goes out as an error: the call fails, the connection lives.
+ */
+static void ttrpc_send_reply(struct ttrpc *t, uint32_t stream, const struct ttrpc_response *reply)
 {
 	struct arena a;
 	struct blob body;
@@ -56,22 +58,12 @@ static void send_reply(struct ttrpc *t, uint32_t stream, const struct ttrpc_resp
 		assert(rc == 0);
 		(void)rc;
 	}
-	send_message(t, stream, TYPE_RESPONSE, body);
+	ttrpc_send(t, stream, TYPE_RESPONSE, body);
 	arena_fini(&a);
 }
 
-static uint32_t body_length(const struct ttrpc *t)
-{
-	return wire_get_u32(t->header);
-}
-
-static bool too_long(const struct ttrpc *t)
-{
-	return body_length(t) > TTRPC_BODY_IN_MAX;
-}
-
 /* Go through what can be wrong with a call before its service sees it (ttrpc's server.go). */
-static int answer_call(struct ttrpc *t, uint32_t stream, struct arena *a,
+static int ttrpc_answer_call(struct ttrpc *t, uint32_t stream, struct arena *a,
 	struct ttrpc_response *reply, struct err *e)
 {
 	struct ttrpc_request req;
@@ -85,10 +77,10 @@ static int answer_call(struct ttrpc *t, uint32_t stream, struct arena *a,
 		return ttrpc_refuse(reply, a, TTRPC_INVALID_ARGUMENT,
 			"StreamID cannot be re-used and must increment");
 	t->last_stream = stream;
-	if (too_long(t)) {
+	if (t->too_long) {
 		(void)snprintf(text, sizeof text,
-			"message length %u exceed maximum message size of %d", body_length(t),
-			TTRPC_BODY_IN_MAX);
+			"message length %u exceed maximum message size of %d",
+			wire_get_u32(t->header), TTRPC_BODY_IN_MAX);
 		return ttrpc_refuse(reply, a, TTRPC_RESOURCE_EXHAUSTED, text);
 	}
 	if (t->header[FLAGS_OFFSET])
@@ -102,20 +94,20 @@ static int answer_call(struct ttrpc *t, uint32_t stream, struct arena *a,
 	return t->events->serve(t->ctx, &req, a, reply, e);
 }
 
-static int take_call(struct ttrpc *t, uint32_t stream, struct err *e)
+static int ttrpc_take_call(struct ttrpc *t, uint32_t stream, struct err *e)
 {
 	struct ttrpc_response reply = {0};
 	struct arena a;
 
 	arena_init(&a, TTRPC_MEMORY_MAX);
-	int rc = answer_call(t, stream, &a, &reply, e);
+	int rc = ttrpc_answer_call(t, stream, &a, &reply, e);
 	if (rc == 0)
-		send_reply(t, stream, &reply);
+		ttrpc_send_reply(t, stream, &reply);
 	arena_fini(&a);
 	return rc;
 }
 
-static int take_answer(struct ttrpc *t, struct err *e)
+static int ttrpc_take_answer(struct ttrpc *t, struct err *e)
 {
 	struct ttrpc_response r;
 	struct err wrong = {.text = "the answer is too long"};
@@ -123,7 +115,7 @@ static int take_answer(struct ttrpc *t, struct err *e)
 
 	arena_init(&a, TTRPC_MEMORY_MAX);
 	t->waiting = false;
-	if (too_long(t) ||
+	if (t->too_long ||
 		ttrpc_response_decode((struct blob){t->body.at, t->body.len}, &a, &r, &wrong) < 0)
 		(void)ttrpc_refuse(&r, &a, TTRPC_INTERNAL, wrong.text);
 	int rc = t->events->answered(t->ctx, &r, &a, e);
@@ -131,39 +123,19 @@ static int take_answer(struct ttrpc *t, struct err *e)
 	return rc;
 }
 
-static int take_message(struct ttrpc *t, struct err *e)
+static int ttrpc_take_message(struct ttrpc *t, struct err *e)
 {
 	uint32_t stream = wire_get_u32(t->header + STREAM_OFFSET);
 	unsigned type = t->header[TYPE_OFFSET];
 	int rc = 0;
 
 	if (type == TYPE_REQUEST && t->events->serve)
-		rc = take_call(t, stream, e);
+		rc = ttrpc_take_call(t, stream, e);
 	else if (type == TYPE_RESPONSE && t->waiting && stream == t->last_stream)
-		rc = take_answer(t, e);
+		rc = ttrpc_take_answer(t, e);
 	t->have = 0;
 	bytes_clear(&t->body);
 	return rc;
-}
-
-static size_t take_header(struct ttrpc *t, const unsigned char *data, size_t len)
-{
-	size_t missing = TTRPC_HEADER_BYTES - t->have, n = missing < len ? missing : len;
-
-	memcpy(t->header + t->have, data, n);
-	t->have += (unsigned)n;
-	t->left = t->have == TTRPC_HEADER_BYTES ? body_length(t) : 0;
-	return n;
-}
-
-static size_t take_body(struct ttrpc *t, const unsigned char *data, size_t len)
-{
-	size_t n = t->left < len ? t->left : len;
-
-	if (!too_long(t))
-		bytes_append(&t->body, data, n);
-	t->left -= (uint32_t)n;
-	return n;
 }
 
 int ttrpc_feed(struct ttrpc *t, const void *data, size_t len, struct err *e)
@@ -172,12 +144,23 @@ int ttrpc_feed(struct ttrpc *t, const void *data, size_t len, struct err *e)
 	int rc = 0;
 
 	while (at < end && rc == 0) {
-		if (t->have < TTRPC_HEADER_BYTES)
-			at += take_header(t, at, (size_t)(end - at));
-		else
-			at += take_body(t, at, (size_t)(end - at));
+		size_t n;
+
+		if (t->have < TTRPC_HEADER_BYTES) {
+			n = number_min(TTRPC_HEADER_BYTES - t->have, (size_t)(end - at));
+			memcpy(t->header + t->have, at, n);
+			t->have += (unsigned)n;
+			t->left = t->have == TTRPC_HEADER_BYTES ? wire_get_u32(t->header) : 0;
+			t->too_long = t->left > TTRPC_BODY_IN_MAX;
+		} else {
+			n = number_min(t->left, (size_t)(end - at));
+			if (!t->too_long)
+				bytes_append(&t->body, at, n);
+			t->left -= (uint32_t)n;
+		}
+		at += n;
 		if (t->have == TTRPC_HEADER_BYTES && !t->left)
-			rc = take_message(t, e);
+			rc = ttrpc_take_message(t, e);
 	}
 	return rc;
 }
@@ -195,7 +178,7 @@ int ttrpc_call(
 	if (rc == 0) {
 		t->last_stream = t->last_stream ? t->last_stream + 2 : 1;
 		t->waiting = true;
-		send_message(t, t->last_stream, TYPE_REQUEST, body);
+		ttrpc_send(t, t->last_stream, TYPE_REQUEST, body);
 	}
 	arena_fini(&a);
 	return rc;

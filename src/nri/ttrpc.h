@@ -12,7 +12,7 @@
 
 enum {
 	TTRPC_HEADER_BYTES = 10,
-	TTRPC_BODY_IN_MAX = 32 << 20, /* NRI up to 0.6.1 tells all that runs in one message */
+	TTRPC_BODY_IN_MAX = 32 << 20, /* NRI up to 0.6.1 lists all that runs in one message */
 	TTRPC_BODY_OUT_MAX = 4 << 20, /* what ttrpc accepts */
 	TTRPC_MEMORY_MAX = 256 << 20  /* for decoding one message and making its answer */
 };
@@ -49,6 +49,7 @@ struct ttrpc {
 	unsigned char header[TTRPC_HEADER_BYTES];
 	unsigned have; /* bytes of header */
 	uint32_t left; /* bytes of body still to come */
+	bool too_long; /* the body: it is skipped */
 	struct bytes body;
 	uint32_t last_stream; /* the highest id seen (server) or used (client) */
 	bool waiting;         /* client: for the answer on last_stream */
