@@ -80,17 +80,8 @@ static const char *find_annotation(Nri__KeyValue *const *entries, size_t nr, con
 	return NULL;
 }
 
-/* The cgroup that tells the pod's QoS class: the pod's parent, or, when the runtime shows no more
- * than the container, the container's own path, which holds the parent's name. */
-static const char *qos_path(const Nri__PodSandbox *pod, const Nri__Container *c)
-{
-	if (pod && pod->linux && *pod->linux->cgroup_parent)
-		return pod->linux->cgroup_parent;
-	return c && c->linux ? c->linux->cgroups_path : "";
-}
-
 /* Take what r sets on top of *out. For an update (changed_only), 0 means "as it is". */
-static void take_numbers(
+static void read_cpu_and_memory(
 	struct linux_resources *out, const Nri__LinuxResources *r, bool changed_only)
 {
 	const Nri__LinuxCPU *cpu = r->cpu;
@@ -118,7 +109,7 @@ static struct pod_totals pod_totals(const Nri__LinuxResources *of_pod)
 	struct linux_resources r = {0};
 
 	if (of_pod)
-		take_numbers(&r, of_pod, false);
+		read_cpu_and_memory(&r, of_pod, false);
 	return (struct pod_totals){
 		.known = r.has_shares,
 		.cpu_milli = cpu_milli_from_shares(&r),
@@ -127,14 +118,20 @@ static struct pod_totals pod_totals(const Nri__LinuxResources *of_pod)
 	};
 }
 
-static int fill_pod(
+static int read_pod(
 	struct pod *out, const Nri__PodSandbox *pod, const Nri__Container *c, struct arena *a)
 {
+	/* its parent's path; or, when the runtime shows no more than the container, that one's own,
+	 * which holds the parent's name */
+	const char *cgroup = c && c->linux ? c->linux->cgroups_path : "";
+
+	if (pod && pod->linux && *pod->linux->cgroup_parent)
+		cgroup = pod->linux->cgroup_parent;
 	*out = (struct pod){.sandbox_id = c ? c->pod_sandbox_id : "",
 		.uid = "",
 		.ns = "",
 		.name = "",
-		.qos = qos_from_cgroup_parent(qos_path(pod, c)),
+		.qos = qos_from_cgroup_parent(cgroup),
 		.source = POD_FROM_RUNTIME};
 	if (!pod)
 		return 0;
@@ -155,32 +152,25 @@ static int fill_pod(
 	return 0;
 }
 
-static struct memory_ask *find_pages(struct linux_resources *out, uint64_t page_bytes)
-{
-	for (unsigned i = 0; i < out->nr_hugepages; i++)
-		if (out->hugepages[i].page_bytes == page_bytes)
-			return &out->hugepages[i];
-	return NULL;
-}
-
 /* Sizes with a limit of 0 are left out: the kubelet lists every size that the node knows. */
-static int take_hugepages(struct linux_resources *out, const Nri__LinuxResources *r, struct err *e)
+static int read_hugepages(struct linux_resources *out, const Nri__LinuxResources *r, struct err *e)
 {
 	for (size_t i = 0; i < r->n_hugepage_limits; i++) {
 		const Nri__HugepageLimit *h = r->hugepage_limits[i];
 		uint64_t page_bytes = h->limit ? page_bytes_from_name(h->page_size) : 0;
-		struct memory_ask *ask = find_pages(out, page_bytes);
+		unsigned at = 0;
 
 		if (!h->limit)
 			continue;
 		if (!page_bytes)
 			return err_set(e, EINVAL, "huge page size \"%s\" is not a size such as 2MB",
 				h->page_size);
-		if (!ask && out->nr_hugepages == TOPO_KINDS)
+		while (at < out->nr_hugepages && out->hugepages[at].page_bytes != page_bytes)
+			at++;
+		if (at == TOPO_KINDS)
 			return err_set(e, E2BIG, "more than %d huge page sizes", TOPO_KINDS);
-		if (!ask)
-			ask = &out->hugepages[out->nr_hugepages++];
-		*ask = (struct memory_ask){page_bytes, h->limit};
+		out->hugepages[at] = (struct memory_ask){page_bytes, h->limit};
+		out->nr_hugepages += at == out->nr_hugepages;
 	}
 	return 0;
 }
@@ -191,26 +181,26 @@ static unsigned unnamed_by(const Nri__LinuxResources *asked)
 	struct linux_resources r = {0};
 	struct err odd;
 
-	take_numbers(&r, asked, true);
-	bool memory = r.has_memory_limit || take_hugepages(&r, asked, &odd) || r.nr_hugepages;
+	read_cpu_and_memory(&r, asked, true);
+	bool memory = r.has_memory_limit || read_hugepages(&r, asked, &odd) || r.nr_hugepages;
 	return (r.has_shares ? 0 : REQUEST_CPU) | (r.has_quota ? 0 : REQUEST_CPU_LIMIT) |
 	       (memory ? 0 : REQUEST_MEMORY);
 }
 
-static void fill_resources(struct request *req, const Nri__LinuxResources *has,
+static void read_resources(struct request *req, const Nri__LinuxResources *has,
 	const Nri__LinuxResources *asked, struct err *odd)
 {
 	struct linux_resources r = {0};
 	int rc = 0;
 
 	if (has)
-		take_numbers(&r, has, false);
+		read_cpu_and_memory(&r, has, false);
 	if (asked)
-		take_numbers(&r, asked, true);
+		read_cpu_and_memory(&r, asked, true);
 	if (has)
-		rc = take_hugepages(&r, has, odd);
+		rc = read_hugepages(&r, has, odd);
 	if (asked && rc == 0)
-		rc = take_hugepages(&r, asked, odd);
+		rc = read_hugepages(&r, asked, odd);
 	int unfit = request_from_resources(req, &r, rc ? NULL : odd);
 	if (rc || unfit)
 		(void)err_add(odd, rc ? rc : unfit, "container %s", req->container_id);
@@ -232,18 +222,7 @@ static bool may_use_all_devices(const Nri__LinuxResources *r)
 	return false;
 }
 
-static bool take_file(const Nri__LinuxDevice *d, struct device_file *out)
-{
-	bool is_node = strcmp(d->type, "c") == 0 || strcmp(d->type, "b") == 0;
-
-	if (!is_node || d->major < 0 || d->major > UINT32_MAX || d->minor < 0 ||
-		d->minor > UINT32_MAX)
-		return false;
-	*out = (struct device_file){d->path, *d->type, (uint32_t)d->major, (uint32_t)d->minor};
-	return true;
-}
-
-static int fill_files(struct request *req, const Nri__LinuxContainer *l, struct arena *a)
+static int read_device_files(struct request *req, const Nri__LinuxContainer *l, struct arena *a)
 {
 	size_t nr = l->n_devices < FILES_MAX ? l->n_devices : FILES_MAX;
 
@@ -252,13 +231,20 @@ static int fill_files(struct request *req, const Nri__LinuxContainer *l, struct 
 	struct device_file *files = arena_array(a, nr, sizeof *files);
 	if (!files)
 		return -ENOMEM;
-	for (size_t i = 0; i < nr; i++)
-		req->nr_files += take_file(l->devices[i], &files[req->nr_files]);
+	for (size_t i = 0; i < nr; i++) {
+		const Nri__LinuxDevice *d = l->devices[i];
+		bool is_node = strcmp(d->type, "c") == 0 || strcmp(d->type, "b") == 0;
+
+		if (is_node && d->major >= 0 && d->major <= UINT32_MAX && d->minor >= 0 &&
+			d->minor <= UINT32_MAX)
+			files[req->nr_files++] = (struct device_file){
+				d->path, *d->type, (uint32_t)d->major, (uint32_t)d->minor};
+	}
 	req->file = files;
 	return 0;
 }
 
-static int fill_cdi(struct request *req, const Nri__Container *c, struct arena *a)
+static int read_cdi_names(struct request *req, const Nri__Container *c, struct arena *a)
 {
 	size_t nr = c->n_cdi_devices < CDI_MAX ? c->n_cdi_devices : CDI_MAX;
 	const char **names = nr ? arena_array(a, nr, sizeof *names) : NULL;
@@ -285,11 +271,11 @@ static const char *annotation_not_of_pod(
 }
 
 /* c and pod may be NULL. */
-static int fill_request(struct request *req, const Nri__PodSandbox *pod, const Nri__Container *c,
+static int read_request(struct request *req, const Nri__PodSandbox *pod, const Nri__Container *c,
 	const Nri__LinuxResources *asked, struct arena *a, struct err *odd)
 {
 	*req = (struct request){.container_id = "", .ask.name = "", .cpus = "", .mems = ""};
-	if (fill_pod(&req->pod, pod, c, a) < 0)
+	if (read_pod(&req->pod, pod, c, a) < 0)
 		return -ENOMEM;
 	if (!c)
 		return 0;
@@ -306,14 +292,14 @@ static int fill_request(struct request *req, const Nri__PodSandbox *pod, const N
 	}
 	if (c->linux && *c->linux->cgroups_path)
 		req->cgroup = c->linux->cgroups_path;
-	fill_resources(req, has, asked, odd);
+	read_resources(req, has, asked, odd);
 	req->unnamed = asked ? unnamed_by(asked) : 0;
-	if (c->linux && fill_files(req, c->linux, a) < 0)
+	if (c->linux && read_device_files(req, c->linux, a) < 0)
 		return -ENOMEM;
-	return fill_cdi(req, c, a);
+	return read_cdi_names(req, c, a);
 }
 
-static int too_large(struct blob payload, struct err *e)
+static int request_too_large(struct blob payload, struct err *e)
 {
 	return err_set(e, EBADMSG, "%zu bytes hold more than we can take", payload.len);
 }
@@ -326,8 +312,8 @@ int nri_subject_decode(struct blob payload, struct arena *a, struct nri_subject 
 
 	if (!m)
 		return -EBADMSG;
-	if (fill_request(&s.req, m->pod, m->container, m->linux_resources, a, &s.odd) < 0)
-		return too_large(payload, e);
+	if (read_request(&s.req, m->pod, m->container, m->linux_resources, a, &s.odd) < 0)
+		return request_too_large(payload, e);
 	*out = s;
 	return 0;
 }
@@ -344,29 +330,30 @@ int nri_state_change_decode(
 	int event = (int)m->event; /* any number: newer runtimes may know more of them */
 	if (event > NRI_EVENT_NONE && event < NR_NRI_EVENTS)
 		s.event = (enum nri_event)event;
-	if (fill_request(&s.req, m->pod, m->container, NULL, a, &s.odd) < 0)
-		return too_large(payload, e);
+	if (read_request(&s.req, m->pod, m->container, NULL, a, &s.odd) < 0)
+		return request_too_large(payload, e);
 	*out = s;
 	return 0;
 }
 
 /* Synchronize */
 
-static int by_pod_id(const void *a, const void *b)
+static int compare_pod_ids(const void *a, const void *b)
 {
 	const Nri__PodSandbox *const *x = a, *const *y = b;
 
 	return strcmp((*x)->id, (*y)->id);
 }
 
-static int by_container_id(const void *a, const void *b)
+static int compare_container_ids(const void *a, const void *b)
 {
 	const Nri__Container *const *x = a, *const *y = b;
 
 	return strcmp((*x)->id, (*y)->id);
 }
 
-static const Nri__PodSandbox *find_pod(Nri__PodSandbox *const *sorted, size_t nr, const char *id)
+static const Nri__PodSandbox *find_listed_pod(
+	Nri__PodSandbox *const *sorted, size_t nr, const char *id)
 {
 	size_t low = 0, high = nr;
 
@@ -384,28 +371,28 @@ static const Nri__PodSandbox *find_pod(Nri__PodSandbox *const *sorted, size_t nr
 	return NULL;
 }
 
-/* Whether c is to be told: it runs, or will, and has not been told yet (last is who was). */
-static bool counts(const Nri__Container *c, const struct request *last)
+/* Whether c is a container of the list: it runs, or will, and is not the last one over again. */
+static bool is_listed(const Nri__Container *c, const struct request *last)
 {
 	return *c->id && c->state != NRI__CONTAINER_STATE__CONTAINER_STOPPED &&
 	       !(last && strcmp(last->container_id, c->id) == 0);
 }
 
-/* Sorts pods and containers by id: to find, and so that what is told twice lies together. */
+/* Sorts pods and containers by id: to find, and so that what comes twice lies together. */
 static int list_running(Nri__SynchronizeRequest *m, struct arena *a, struct nri_running *all)
 {
 	if (m->n_pods)
-		qsort(m->pods, m->n_pods, sizeof *m->pods, by_pod_id);
+		qsort(m->pods, m->n_pods, sizeof *m->pods, compare_pod_ids);
 	if (m->n_containers)
-		qsort(m->containers, m->n_containers, sizeof *m->containers, by_container_id);
+		qsort(m->containers, m->n_containers, sizeof *m->containers, compare_container_ids);
 	for (size_t i = 0; i < m->n_containers; i++) {
 		const Nri__Container *c = m->containers[i];
-		const Nri__PodSandbox *pod = find_pod(m->pods, m->n_pods, c->pod_sandbox_id);
+		const Nri__PodSandbox *pod = find_listed_pod(m->pods, m->n_pods, c->pod_sandbox_id);
 		struct err odd = {0};
 
-		if (!counts(c, all->nr ? &all->containers[all->nr - 1] : NULL))
+		if (!is_listed(c, all->nr ? &all->containers[all->nr - 1] : NULL))
 			continue;
-		if (fill_request(&all->containers[all->nr++], pod, c, NULL, a, &odd) < 0)
+		if (read_request(&all->containers[all->nr++], pod, c, NULL, a, &odd) < 0)
 			return -ENOMEM;
 		if (odd.code && !all->odd.code)
 			all->odd = odd;
@@ -417,11 +404,11 @@ static int list_running(Nri__SynchronizeRequest *m, struct arena *a, struct nri_
 static int list_pods(Nri__SynchronizeRequest *m, struct arena *a, struct nri_running *all)
 {
 	for (size_t i = 0; i < m->n_pods; i++) {
-		bool told = all->nr_pods &&
-			    strcmp(all->pods[all->nr_pods - 1].sandbox_id, m->pods[i]->id) == 0;
+		bool again = all->nr_pods &&
+			     strcmp(all->pods[all->nr_pods - 1].sandbox_id, m->pods[i]->id) == 0;
 
-		if (*m->pods[i]->id && !told &&
-			fill_pod(&all->pods[all->nr_pods++], m->pods[i], NULL, a) < 0)
+		if (*m->pods[i]->id && !again &&
+			read_pod(&all->pods[all->nr_pods++], m->pods[i], NULL, a) < 0)
 			return -ENOMEM;
 	}
 	return 0;
@@ -442,7 +429,7 @@ int nri_running_decode(
 	all.pods = arena_array(a, m->n_pods, sizeof *all.pods);
 	if (!all.containers || !all.pods || list_running(m, a, &all) < 0 ||
 		list_pods(m, a, &all) < 0)
-		return too_large(payload, e);
+		return request_too_large(payload, e);
 	*out = all;
 	return 0;
 }
@@ -471,18 +458,6 @@ struct update_form {
 	struct cpuset_form cpuset;
 };
 
-static Nri__ContainerUpdate *fill_update(struct update_form *f, const struct nri_cpuset *to)
-{
-	assert(to->container_id && *to->container_id);
-	nri__container_update__init(&f->update);
-	nri__linux_container_update__init(&f->linux);
-	f->update.container_id = pb_string(to->container_id);
-	f->update.linux = &f->linux;
-	f->update.ignore_failure = true;
-	f->linux.resources = fill_cpuset(&f->cpuset, to->cpus, to->mems);
-	return &f->update;
-}
-
 /* reply->updates as messages, in a; NULL when they are too many for it. */
 static Nri__ContainerUpdate **fill_updates(
 	const struct nri_reply *reply, struct arena *a, struct err *e)
@@ -495,8 +470,19 @@ static Nri__ContainerUpdate **fill_updates(
 			e, ENOMEM, "%zu updates are too many for one reply", reply->nr_updates);
 		return NULL;
 	}
-	for (size_t i = 0; i < reply->nr_updates; i++)
-		list[i] = fill_update(&forms[i], &reply->updates[i]);
+	for (size_t i = 0; i < reply->nr_updates; i++) {
+		const struct nri_cpuset *to = &reply->updates[i];
+		struct update_form *f = &forms[i];
+
+		assert(to->container_id && *to->container_id);
+		nri__container_update__init(&f->update);
+		nri__linux_container_update__init(&f->linux);
+		f->update.container_id = pb_string(to->container_id);
+		f->update.linux = &f->linux;
+		f->update.ignore_failure = true;
+		f->linux.resources = fill_cpuset(&f->cpuset, to->cpus, to->mems);
+		list[i] = &f->update;
+	}
 	return list;
 }
 
@@ -511,40 +497,30 @@ int nri_updates_encode(
 	return m.update ? pb_encode(&m.base, a, out, e) : -ENOMEM;
 }
 
-struct adjust_form {
-	Nri__ContainerAdjustment adjust;
-	Nri__LinuxContainerAdjustment linux;
-	struct cpuset_form cpuset;
-	Nri__KeyValue annotation, *annotations[1];
-};
-
-static Nri__ContainerAdjustment *fill_adjustment(
-	struct adjust_form *f, const struct nri_reply *reply)
-{
-	nri__container_adjustment__init(&f->adjust);
-	nri__linux_container_adjustment__init(&f->linux);
-	f->linux.resources = fill_cpuset(&f->cpuset, reply->cpus, reply->mems);
-	f->adjust.linux = &f->linux;
-	if (reply->annotation.key) {
-		nri__key_value__init(&f->annotation);
-		f->annotation.key = pb_string(reply->annotation.key);
-		f->annotation.value = pb_string(reply->annotation.value);
-		f->annotations[0] = &f->annotation;
-		f->adjust.annotations = f->annotations;
-		f->adjust.n_annotations = 1;
-	}
-	return &f->adjust;
-}
-
 int nri_created_encode(
 	const struct nri_reply *reply, struct arena *a, struct blob *out, struct err *e)
 {
 	Nri__CreateContainerResponse m;
-	struct adjust_form form;
+	Nri__ContainerAdjustment adjust;
+	Nri__LinuxContainerAdjustment linux;
+	struct cpuset_form cpuset;
+	Nri__KeyValue annotation, *annotations[] = {&annotation};
 
 	nri__create_container_response__init(&m);
-	if (reply->adjust)
-		m.adjust = fill_adjustment(&form, reply);
+	if (reply->adjust) {
+		nri__container_adjustment__init(&adjust);
+		nri__linux_container_adjustment__init(&linux);
+		linux.resources = fill_cpuset(&cpuset, reply->cpus, reply->mems);
+		adjust.linux = &linux;
+		m.adjust = &adjust;
+	}
+	if (reply->adjust && reply->annotation.key) {
+		nri__key_value__init(&annotation);
+		annotation.key = pb_string(reply->annotation.key);
+		annotation.value = pb_string(reply->annotation.value);
+		adjust.annotations = annotations;
+		adjust.n_annotations = 1;
+	}
 	m.n_update = reply->nr_updates;
 	m.update = fill_updates(reply, a, e);
 	return m.update ? pb_encode(&m.base, a, out, e) : -ENOMEM;

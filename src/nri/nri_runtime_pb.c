@@ -47,7 +47,8 @@ int nri_events_decode(struct blob payload, struct arena *a, uint32_t *events, st
 
 /* Containers to messages. Every form holds one message and all that hangs from it. */
 
-static Nri__KeyValue **fill_annotations(const struct key_value *from, size_t nr, struct arena *a)
+static Nri__KeyValue **annotations_to_messages(
+	const struct key_value *from, size_t nr, struct arena *a)
 {
 	Nri__KeyValue **list = arena_array(a, nr, sizeof(void *));
 	Nri__KeyValue *entries = arena_array(a, nr, sizeof *entries);
@@ -68,7 +69,8 @@ struct pod_form {
 	Nri__LinuxPodSandbox linux;
 };
 
-static Nri__PodSandbox *fill_pod(struct pod_form *f, const struct nri_container *c, struct arena *a)
+static Nri__PodSandbox *pod_form_fill(
+	struct pod_form *f, const struct nri_container *c, struct arena *a)
 {
 	nri__pod_sandbox__init(&f->pod);
 	nri__linux_pod_sandbox__init(&f->linux);
@@ -77,7 +79,7 @@ static Nri__PodSandbox *fill_pod(struct pod_form *f, const struct nri_container 
 	f->pod.uid = pb_string(c->pod_uid);
 	f->pod.namespace_ = pb_string(c->pod_ns);
 	f->pod.n_annotations = c->nr_pod_annotations;
-	f->pod.annotations = fill_annotations(c->pod_annotations, c->nr_pod_annotations, a);
+	f->pod.annotations = annotations_to_messages(c->pod_annotations, c->nr_pod_annotations, a);
 	f->pod.linux = &f->linux;
 	f->linux.cgroup_parent = pb_string(c->cgroup_parent);
 	return f->pod.annotations ? &f->pod : NULL;
@@ -117,7 +119,8 @@ static char *page_size(char *buf, uint64_t bytes)
 	return buf;
 }
 
-static Nri__LinuxResources *fill_resources(struct resources_form *f, const struct nri_container *c)
+static Nri__LinuxResources *resources_form_fill(
+	struct resources_form *f, const struct nri_container *c)
 {
 	const struct linux_resources *r = &c->resources;
 
@@ -143,7 +146,8 @@ static Nri__LinuxResources *fill_resources(struct resources_form *f, const struc
 	return &f->resources;
 }
 
-static Nri__LinuxDevice **fill_files(const struct device_file *from, size_t nr, struct arena *a)
+static Nri__LinuxDevice **device_files_to_messages(
+	const struct device_file *from, size_t nr, struct arena *a)
 {
 	struct file_form {
 		Nri__LinuxDevice device;
@@ -166,7 +170,7 @@ static Nri__LinuxDevice **fill_files(const struct device_file *from, size_t nr, 
 	return list;
 }
 
-static Nri__CDIDevice **fill_cdi(const char *const *from, size_t nr, struct arena *a)
+static Nri__CDIDevice **cdi_names_to_messages(const char *const *from, size_t nr, struct arena *a)
 {
 	Nri__CDIDevice *devices = arena_array(a, nr, sizeof *devices);
 	Nri__CDIDevice **list = arena_array(a, nr, sizeof(void *));
@@ -187,7 +191,7 @@ struct container_form {
 	struct resources_form resources;
 };
 
-static Nri__Container *fill_container(
+static Nri__Container *container_form_fill(
 	struct container_form *f, const struct nri_container *c, struct arena *a)
 {
 	nri__container__init(&f->container);
@@ -196,15 +200,15 @@ static Nri__Container *fill_container(
 	f->container.pod_sandbox_id = pb_string(c->sandbox_id);
 	f->container.name = pb_string(c->name);
 	f->container.n_annotations = c->nr_annotations;
-	f->container.annotations = fill_annotations(c->annotations, c->nr_annotations, a);
+	f->container.annotations = annotations_to_messages(c->annotations, c->nr_annotations, a);
 	f->container.created_at = c->created_at_ns;
 	f->container.linux = &f->linux;
-	f->linux.resources = fill_resources(&f->resources, c);
+	f->linux.resources = resources_form_fill(&f->resources, c);
 	f->linux.cgroups_path = pb_string(c->cgroups_path);
 	f->linux.n_devices = c->nr_files;
-	f->linux.devices = fill_files(c->files, c->nr_files, a);
+	f->linux.devices = device_files_to_messages(c->files, c->nr_files, a);
 	f->container.n_cdi_devices = c->nr_cdi;
-	f->container.cdi_devices = fill_cdi(c->cdi, c->nr_cdi, a);
+	f->container.cdi_devices = cdi_names_to_messages(c->cdi, c->nr_cdi, a);
 	bool whole = f->container.annotations && f->linux.devices && f->container.cdi_devices;
 	return whole ? &f->container : NULL;
 }
@@ -233,13 +237,13 @@ int nri_running_encode(
 	for (size_t i = 0; i < chunk->nr; i++) {
 		const struct nri_container *c = &chunk->containers[i];
 
-		containers[i] = fill_container(&forms[i], c, a);
+		containers[i] = container_form_fill(&forms[i], c, a);
 		if (!containers[i])
 			return out_of_memory(e);
 		containers[i]->state = NRI__CONTAINER_STATE__CONTAINER_RUNNING;
 		if (!chunk->with_pod[i])
 			continue;
-		pods[m.n_pods] = fill_pod(&pod_forms[i], c, a);
+		pods[m.n_pods] = pod_form_fill(&pod_forms[i], c, a);
 		if (!pods[m.n_pods++])
 			return out_of_memory(e);
 	}
@@ -267,13 +271,13 @@ int nri_subject_encode(enum nri_event event, bool state_change, const struct nri
 	struct resources_form asked;
 
 	nri__update_container_request__init(&m);
-	m.pod = fill_pod(&pod, c, a);
+	m.pod = pod_form_fill(&pod, c, a);
 	if (event >= NRI_EVENT_CREATE)
-		m.container = fill_container(&container, c, a);
+		m.container = container_form_fill(&container, c, a);
 	if (!m.pod || (event >= NRI_EVENT_CREATE && !m.container))
 		return out_of_memory(e);
 	if (event == NRI_EVENT_UPDATE)
-		m.linux_resources = fill_resources(&asked, c);
+		m.linux_resources = resources_form_fill(&asked, c);
 	if (state_change)
 		return encode_state_change(event, m.pod, m.container, a, out, e);
 	return pb_encode(&m.base, a, out, e);
@@ -281,7 +285,7 @@ int nri_subject_encode(enum nri_event event, bool state_change, const struct nri
 
 /* Answers */
 
-static const struct nri_update *read_updates(
+static const struct nri_update *updates_from_messages(
 	Nri__ContainerUpdate *const *from, size_t nr, struct arena *a)
 {
 	struct nri_update *updates = arena_array(a, nr, sizeof *updates);
@@ -298,7 +302,7 @@ static const struct nri_update *read_updates(
 	return updates;
 }
 
-static const struct key_value *read_annotations(
+static const struct key_value *annotations_from_messages(
 	Nri__KeyValue *const *from, size_t nr, struct arena *a)
 {
 	struct key_value *annotations = arena_array(a, nr, sizeof *annotations);
@@ -330,22 +334,22 @@ int nri_created_decode(struct blob payload, struct arena *a, struct nri_answer *
 	struct nri_answer answer = {.message = "",
 		.cpus = cpu ? cpu->cpus : "",
 		.mems = cpu ? cpu->mems : "",
-		.annotations =
-			read_annotations(adjust ? adjust->annotations : NULL, nr_annotations, a),
+		.annotations = annotations_from_messages(
+			adjust ? adjust->annotations : NULL, nr_annotations, a),
 		.nr_annotations = nr_annotations,
-		.updates = read_updates(m->update, m->n_update, a),
+		.updates = updates_from_messages(m->update, m->n_update, a),
 		.nr_updates = m->n_update};
 	return give_answer(answer, out, e);
 }
 
-static int answer_with_updates(Nri__ContainerUpdate *const *updates, size_t nr, struct arena *a,
-	struct nri_answer *out, struct err *e)
+static int give_answer_with_updates(Nri__ContainerUpdate *const *updates, size_t nr,
+	struct arena *a, struct nri_answer *out, struct err *e)
 {
 	struct nri_answer answer = {.message = "",
 		.cpus = "",
 		.mems = "",
-		.annotations = read_annotations(NULL, 0, a),
-		.updates = read_updates(updates, nr, a),
+		.annotations = annotations_from_messages(NULL, 0, a),
+		.updates = updates_from_messages(updates, nr, a),
 		.nr_updates = nr};
 
 	return give_answer(answer, out, e);
@@ -360,7 +364,7 @@ int nri_synchronized_decode(
 	if (!m)
 		return -EBADMSG;
 	*more = m->more;
-	return answer_with_updates(m->update, m->n_update, a, out, e);
+	return give_answer_with_updates(m->update, m->n_update, a, out, e);
 }
 
 int nri_updates_decode(struct blob payload, struct arena *a, struct nri_answer *out, struct err *e)
@@ -370,5 +374,5 @@ int nri_updates_decode(struct blob payload, struct arena *a, struct nri_answer *
 
 	if (!m)
 		return -EBADMSG;
-	return answer_with_updates(m->update, m->n_update, a, out, e);
+	return give_answer_with_updates(m->update, m->n_update, a, out, e);
 }

@@ -63,24 +63,25 @@ struct nri_runtime {
 
 static const struct nri_answer no_answer = {.message = "", .cpus = "", .mems = ""};
 
-static void answered(struct nri_runtime *r, enum nri_call call, const struct nri_answer *answer)
+static void runtime_answered(
+	struct nri_runtime *r, enum nri_call call, const struct nri_answer *answer)
 {
 	r->events.answered(r->events.ctx, call, answer);
 }
 
-static void answered_with_error(
+static void runtime_answered_with_error(
 	struct nri_runtime *r, enum nri_call call, int status, const char *message)
 {
 	struct nri_answer answer = no_answer;
 
 	answer.status = status;
 	answer.message = message;
-	answered(r, call, &answer);
+	runtime_answered(r, call, &answer);
 }
 
 /* Sending */
 
-static bool is_wanted(const struct nri_runtime *r, enum nri_call call)
+static bool runtime_wants_call(const struct nri_runtime *r, enum nri_call call)
 {
 	uint32_t bit = nri_event_bit(calls[call].event);
 
@@ -92,15 +93,15 @@ static bool by_state_change(const struct nri_runtime *r, enum nri_call call)
 	return r->options.state_change && calls[call].state_change;
 }
 
-static int send_one(struct nri_runtime *r, struct queued *q, struct err *e)
+static int runtime_send_one(struct nri_runtime *r, struct queued *q, struct err *e)
 {
 	const char *method = by_state_change(r, q->call) ? "StateChange" : calls[q->call].method;
 	struct blob payload = {q->payload.at, q->payload.len};
 
 	if (q->unsendable)
-		answered_with_error(r, q->call, TTRPC_INTERNAL, q->unsendable);
-	else if (!is_wanted(r, q->call))
-		answered(r, q->call, &no_answer);
+		runtime_answered_with_error(r, q->call, TTRPC_INTERNAL, q->unsendable);
+	else if (!runtime_wants_call(r, q->call))
+		runtime_answered(r, q->call, &no_answer);
 	else {
 		r->current = (struct queued){.call = q->call, .more = q->more};
 		return ttrpc_call(&r->plugin, method, payload, request_timeout_ns, e);
@@ -115,7 +116,7 @@ static void queued_fini(struct queued *q)
 }
 
 /* Send what is next unless a call is on its way. Callbacks may queue more, sent here as well. */
-static int send_next(struct nri_runtime *r, struct err *e)
+static int runtime_send_next(struct nri_runtime *r, struct err *e)
 {
 	int rc = 0;
 
@@ -126,7 +127,7 @@ static int send_next(struct nri_runtime *r, struct err *e)
 		struct queued q = r->queue.at[0];
 
 		vec_remove(&r->queue, 0);
-		rc = send_one(r, &q, e);
+		rc = runtime_send_one(r, &q, e);
 		queued_fini(&q);
 	}
 	r->sending = false;
@@ -145,11 +146,11 @@ static void enqueue(
 }
 
 /* The same outside nri_runtime_feed(): an error stays for its next call. */
-static void send_now(struct nri_runtime *r)
+static void runtime_send_now(struct nri_runtime *r)
 {
 	struct err e;
 
-	if (!r->error.code && send_next(r, &e) < 0)
+	if (!r->error.code && runtime_send_next(r, &e) < 0)
 		r->error = e;
 }
 
@@ -166,7 +167,7 @@ void nri_runtime_call(struct nri_runtime *r, enum nri_call call, const struct nr
 		calls[call].event, by_state_change(r, call), c, &a, &payload, &e);
 	enqueue(r, q, payload, rc, &e);
 	arena_fini(&a);
-	send_now(r);
+	runtime_send_now(r);
 }
 
 static void queue_chunk(struct nri_runtime *r, const struct nri_chunk *chunk)
@@ -221,12 +222,12 @@ void nri_runtime_synchronize(
 		queue_chunk(r, &chunk);
 		at += take;
 	} while (at < nr);
-	send_now(r);
+	runtime_send_now(r);
 }
 
 /* Answers of the plugin */
 
-static int take_configured(struct nri_runtime *r, const struct ttrpc_response *response,
+static int runtime_take_configured(struct nri_runtime *r, const struct ttrpc_response *response,
 	struct arena *a, struct err *e)
 {
 	uint32_t known = r->options.state_change ? EVENTS_BEFORE_0_10 : EVENTS_SINCE_0_10;
@@ -242,7 +243,7 @@ static int take_configured(struct nri_runtime *r, const struct ttrpc_response *r
 	r->wanted = events ? events : known;
 	r->configured = true;
 	r->events.configured(r->events.ctx, r->plugin_name, r->plugin_index, r->wanted);
-	return send_next(r, e);
+	return runtime_send_next(r, e);
 }
 
 static int decode_answer(enum nri_call call, struct blob payload, struct arena *a,
@@ -267,7 +268,7 @@ static int decode_answer(enum nri_call call, struct blob payload, struct arena *
 	return 0;
 }
 
-static int take_answer(struct nri_runtime *r, const struct ttrpc_response *response,
+static int runtime_take_answer(struct nri_runtime *r, const struct ttrpc_response *response,
 	struct arena *a, struct err *e)
 {
 	struct queued q = r->current;
@@ -287,16 +288,17 @@ static int take_answer(struct nri_runtime *r, const struct ttrpc_response *respo
 	if (q.more && (!more || answer.nr_updates))
 		return err_set(e, EPROTO, "the plugin does not handle split sync requests");
 	if (!q.more)
-		answered(r, q.call, &answer);
-	return send_next(r, e);
+		runtime_answered(r, q.call, &answer);
+	return runtime_send_next(r, e);
 }
 
-static int on_answer(
+static int runtime_on_answer(
 	void *ctx, const struct ttrpc_response *response, struct arena *a, struct err *e)
 {
 	struct nri_runtime *r = ctx;
 
-	return r->configured ? take_answer(r, response, a, e) : take_configured(r, response, a, e);
+	return r->configured ? runtime_take_answer(r, response, a, e)
+			     : runtime_take_configured(r, response, a, e);
 }
 
 /* Calls of the plugin */
@@ -312,8 +314,8 @@ static bool is_sound(const char *name, const char *index)
 	       strspn(index, digits) == 2;
 }
 
-static int serve_updates(struct nri_runtime *r, const struct ttrpc_request *req, struct arena *a,
-	struct ttrpc_response *reply)
+static int runtime_serve_updates(struct nri_runtime *r, const struct ttrpc_request *req,
+	struct arena *a, struct ttrpc_response *reply)
 {
 	struct nri_answer list;
 	struct err wrong;
@@ -326,7 +328,7 @@ static int serve_updates(struct nri_runtime *r, const struct ttrpc_request *req,
 	return 0;
 }
 
-static int serve(void *ctx, const struct ttrpc_request *req, struct arena *a,
+static int runtime_serve(void *ctx, const struct ttrpc_request *req, struct arena *a,
 	struct ttrpc_response *reply, struct err *e)
 {
 	struct nri_runtime *r = ctx;
@@ -336,7 +338,7 @@ static int serve(void *ctx, const struct ttrpc_request *req, struct arena *a,
 
 	(void)e;
 	if (r->set && strcmp(req->method, "UpdateContainers") == 0)
-		return serve_updates(r, req, a, reply);
+		return runtime_serve_updates(r, req, a, reply);
 	if (strcmp(req->method, "RegisterPlugin") != 0) {
 		(void)snprintf(text, sizeof text, "method %s", req->method);
 		return ttrpc_refuse(reply, a, TTRPC_UNIMPLEMENTED, text);
@@ -376,7 +378,8 @@ static int send_configuration(struct nri_runtime *r, struct err *e)
 
 /* Bytes in and out */
 
-static int on_stream(void *ctx, enum mux_stream stream, const void *data, size_t len, struct err *e)
+static int runtime_on_stream(
+	void *ctx, enum mux_stream stream, const void *data, size_t len, struct err *e)
 {
 	struct nri_runtime *r = ctx;
 
@@ -389,7 +392,7 @@ int nri_runtime_feed(struct nri_runtime *r, const void *data, size_t len)
 	int rc = 0;
 
 	if (!r->error.code)
-		rc = mux_feed(&r->mux, data, len, on_stream, r, &e);
+		rc = mux_feed(&r->mux, data, len, runtime_on_stream, r, &e);
 	if (rc == 0 && r->plugin_name && !r->configuring)
 		rc = send_configuration(r, &e);
 	if (rc < 0 && !r->error.code)
@@ -410,8 +413,8 @@ const char *nri_runtime_error(const struct nri_runtime *r)
 struct nri_runtime *nri_runtime_new(
 	const struct nri_runtime_options *o, const struct nri_runtime_events *ev)
 {
-	static const struct ttrpc_events as_runtime = {.serve = serve},
-					 as_caller = {.answered = on_answer};
+	static const struct ttrpc_events as_runtime = {.serve = runtime_serve},
+					 as_caller = {.answered = runtime_on_answer};
 	struct nri_runtime *r = xcalloc(1, sizeof *r);
 
 	r->options = *o;
