@@ -36,5 +36,7 @@ void *arena_alloc(struct arena *a, size_t size);
 void *arena_array(struct arena *a, size_t nr, size_t size);
 /* The len bytes at s as a string; NULL as above. */
 char *arena_strndup(struct arena *a, const char *s, size_t len);
+/* A copy of the string; NULL as above, and of NULL. */
+char *arena_strdup(struct arena *a, const char *s);
 
 #endif

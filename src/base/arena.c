@@ -61,7 +61,7 @@ void arena_release(struct arena *a, struct arena_mark m)
 }
 
 /* The rest of the old block is given up: blocks double, so little is lost. */
-static void grow(struct arena *a, size_t size)
+static void arena_grow(struct arena *a, size_t size)
 {
 	size_t bytes = size > a->given ? size : a->given;
 
@@ -87,7 +87,7 @@ void *arena_alloc(struct arena *a, size_t size)
 	if (size > a->left) {
 		if (a->fixed)
 			return NULL;
-		grow(a, size);
+		arena_grow(a, size);
 	}
 	void *p = a->at;
 	a->at += size;
@@ -110,4 +110,9 @@ char *arena_strndup(struct arena *a, const char *s, size_t len)
 	if (copy && len)
 		memcpy(copy, s, len);
 	return copy;
+}
+
+char *arena_strdup(struct arena *a, const char *s)
+{
+	return s ? arena_strndup(a, s, strlen(s)) : NULL;
 }

@@ -2,16 +2,13 @@
 
 #include <string.h>
 
-static void *present(void *p)
+void *xcalloc(size_t nr, size_t size)
 {
+	void *p = calloc(nr ? nr : 1, size ? size : 1);
+
 	if (!p)
 		abort();
 	return p;
-}
-
-void *xcalloc(size_t nr, size_t size)
-{
-	return present(calloc(nr ? nr : 1, size ? size : 1));
 }
 
 void *xrealloc(void *p, size_t nr, size_t size)
@@ -20,7 +17,10 @@ void *xrealloc(void *p, size_t nr, size_t size)
 
 	if (__builtin_mul_overflow(nr, size, &bytes))
 		abort();
-	return present(realloc(p, bytes ? bytes : 1));
+	p = realloc(p, bytes ? bytes : 1);
+	if (!p)
+		abort();
+	return p;
 }
 
 char *xstrdup(const char *s)

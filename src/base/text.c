@@ -31,11 +31,9 @@ void text_add(struct text *t, const char *fmt, ...)
 
 bool text_copy(char *dst, size_t cap, const char *s)
 {
-	struct text t;
+	int len = snprintf(dst, cap, "%s", s);
 
-	text_init(&t, dst, cap);
-	text_add(&t, "%s", s);
-	return !t.cut;
+	return len >= 0 && (size_t)len < cap;
 }
 
 bool text_equal(const char *a, const char *b)

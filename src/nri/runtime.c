@@ -284,7 +284,7 @@ static int runtime_take_answer(struct nri_runtime *r, const struct ttrpc_respons
 	}
 	if (q.more && answer.status)
 		return err_set(e, EPROTO, "the plugin refuses a part of Synchronize: %s",
-			arena_strndup(a, answer.message, strlen(answer.message)));
+			arena_strdup(a, answer.message));
 	if (q.more && (!more || answer.nr_updates))
 		return err_set(e, EPROTO, "the plugin does not handle split sync requests");
 	if (!q.more)

@@ -35,7 +35,7 @@ int ttrpc_refuse(
 	struct ttrpc_response *reply, struct arena *a, enum ttrpc_status status, const char *text)
 {
 	*reply = (struct ttrpc_response){
-		.status = (int)status, .message = arena_strndup(a, text, strlen(text))};
+		.status = (int)status, .message = arena_strdup(a, text)};
 	return 0;
 }
 

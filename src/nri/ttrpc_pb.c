@@ -60,8 +60,7 @@ int ttrpc_response_encode(
 	ttrpc__response__init(&m);
 	ttrpc__status__init(&status);
 	if (r->status) {
-		const char *text = r->message ? r->message : "";
-		char *message = arena_strndup(a, text, strlen(text));
+		char *message = arena_strdup(a, r->message);
 
 		if (message)
 			text_make_utf8(message);
