@@ -32,7 +32,7 @@ struct http_client {
 	char *server_name;
 	struct call_list calls;
 	struct http_sockets *sockets;
-	struct loop_timer *starter; /* what was asked for begins in a later turn */
+	struct loop_timer *starter; /* in a later turn calls begin, and canceled ones go */
 	/* While libcurl or one of our user's functions runs: then nothing is taken away from under
 	 * it. What ended meanwhile, the client among it, goes when it returns. */
 	bool busy, over;
@@ -56,7 +56,7 @@ struct http_call {
 	char detail[CURL_ERROR_SIZE];
 };
 
-static void free_call(struct http_call *call)
+static void http_call_free(struct http_call *call)
 {
 	const struct http_client *c = call->client;
 
@@ -68,7 +68,7 @@ static void free_call(struct http_call *call)
 	free(call);
 }
 
-static void free_client(struct http_client *c)
+static void client_free(struct http_client *c)
 {
 	(void)c->curl->multi_cleanup(c->multi);
 	http_sockets_free(c->sockets);
@@ -81,7 +81,7 @@ static void free_client(struct http_client *c)
 }
 
 /* Let go of what has ended. c may be gone afterwards. */
-static void settle(struct http_client *c)
+static void client_free_ended(struct http_client *c)
 {
 	for (size_t i = c->calls.nr; i-- > 0;) {
 		struct http_call *call = c->calls.at[i];
@@ -89,13 +89,13 @@ static void settle(struct http_client *c)
 		if (call->state != CALL_ENDED)
 			continue;
 		vec_remove(&c->calls, i);
-		free_call(call);
+		http_call_free(call);
 	}
 	if (c->over)
-		free_client(c);
+		client_free(c);
 }
 
-static void describe(const struct http_call *call, struct http_answer *a)
+static void describe_answer(const struct http_call *call, struct http_answer *a)
 {
 	const struct libcurl *curl = call->client->curl;
 	char *type = NULL;
@@ -115,18 +115,18 @@ static void describe(const struct http_call *call, struct http_answer *a)
 	a->len = call->len;
 }
 
-/* Tell how the call ended: well, or with call->failed. */
-static void end_call(struct http_call *call)
+/* Call done() with how the call ended: well, or with call->failed. */
+static void http_call_end(struct http_call *call)
 {
 	struct http_answer a = {.type = "", .body = ""};
 
 	call->state = CALL_ENDED;
 	if (!call->failed.code)
-		describe(call, &a);
+		describe_answer(call, &a);
 	call->events.done(call->events.ctx, &a, &call->failed);
 }
 
-static void call_done(struct http_call *call, CURLcode code)
+static void http_call_done(struct http_call *call, CURLcode code)
 {
 	const struct libcurl *curl = call->client->curl;
 	long os_errno = 0;
@@ -139,10 +139,10 @@ static void call_done(struct http_call *call, CURLcode code)
 	if (code && !call->failed.code)
 		(void)libcurl_refusal(
 			curl, code, call->detail, os_errno, call->setup.peer, &call->failed);
-	end_call(call);
+	http_call_end(call);
 }
 
-static void tell_what_is_done(struct http_client *c)
+static void client_end_done_calls(struct http_client *c)
 {
 	const CURLMsg *m;
 	int left;
@@ -156,32 +156,32 @@ static void tell_what_is_done(struct http_client *c)
 		(void)c->curl->easy_getinfo(m->easy_handle, CURLINFO_PRIVATE, &ctx);
 		struct http_call *call = ctx;
 		assert(call && call->client == c);
-		call_done(call, code);
+		http_call_done(call, code);
 	}
 }
 
 /* Around all that comes from the loop. */
-static void enter(struct http_client *c)
+static void client_enter(struct http_client *c)
 {
 	assert(!c->busy);
 	c->busy = true;
 }
 
-static void leave(struct http_client *c)
+static void client_leave(struct http_client *c)
 {
-	tell_what_is_done(c);
+	client_end_done_calls(c);
 	c->busy = false;
-	settle(c);
+	client_free_ended(c);
 }
 
-static void socket_ready(void *ctx, curl_socket_t fd, int events)
+static void client_socket_ready(void *ctx, curl_socket_t fd, int events)
 {
 	struct http_client *c = ctx;
 	int running;
 
-	enter(c);
+	client_enter(c);
 	(void)c->curl->multi_socket_action(c->multi, fd, events, &running);
-	leave(c);
+	client_leave(c);
 }
 
 /* When the call is over by its limits, whole or idle; UINT64_MAX: never. */
@@ -209,9 +209,9 @@ static void watch_limits(void *ctx)
 	(void)err_set(&call->failed, ETIMEDOUT,
 		whole ? "%s: not done within %u ms" : "%s: not a byte came for %u ms",
 		call->setup.peer, whole ? call->timeout_ms : call->idle_ms);
-	enter(c);
-	end_call(call);
-	leave(c);
+	client_enter(c);
+	http_call_end(call);
+	client_leave(c);
 }
 
 static size_t header_came(char *line, size_t size, size_t nr, void *ctx)
@@ -233,7 +233,7 @@ static size_t header_came(char *line, size_t size, size_t nr, void *ctx)
 	return CURL_WRITEFUNC_ERROR;
 }
 
-static int keep(struct http_call *call, const char *data, size_t len)
+static int call_keep_body(struct http_call *call, const char *data, size_t len)
 {
 	size_t need = call->len + len + 1;
 
@@ -250,7 +250,7 @@ static int keep(struct http_call *call, const char *data, size_t len)
 	return 0;
 }
 
-static int hand_over(struct http_call *call, const char *data, size_t len)
+static int call_hand_over_body(struct http_call *call, const char *data, size_t len)
 {
 	int rc = call->events.data(call->events.ctx, data, len);
 
@@ -271,17 +271,17 @@ static size_t body_came(char *data, size_t size, size_t nr, void *ctx)
 		return CURL_WRITEFUNC_ERROR;
 	call->heard_ms = loop_monotonic_ms();
 	(void)call->client->curl->easy_getinfo(call->setup.easy, CURLINFO_RESPONSE_CODE, &status);
-	int rc = call->events.data && status == STATUS_OK ? hand_over(call, data, nr)
-							  : keep(call, data, nr);
+	int rc = call->events.data && status == STATUS_OK ? call_hand_over_body(call, data, nr)
+							  : call_keep_body(call, data, nr);
 	return rc < 0 ? CURL_WRITEFUNC_ERROR : nr;
 }
 
-static void start_waiting(void *ctx)
+static void client_start_waiting(void *ctx)
 {
 	struct http_client *c = ctx;
 	size_t nr = c->calls.nr; /* those that start meanwhile have a turn of their own */
 
-	enter(c);
+	client_enter(c);
 	for (size_t i = 0; i < nr && !c->over; i++) {
 		struct http_call *call = c->calls.at[i];
 
@@ -289,14 +289,15 @@ static void start_waiting(void *ctx)
 			continue;
 		call->state = CALL_RUNS;
 		if (call->failed.code)
-			end_call(call);
+			http_call_end(call);
 		else if (c->curl->multi_add_handle(c->multi, call->setup.easy))
 			abort(); /* no memory, or our mistake */
 	}
-	leave(c);
+	client_leave(c);
 }
 
-/* What the call is to tell us. These options are numbers and addresses: they are always taken. */
+/* What libcurl is to call us with. These options are numbers and addresses: they are always taken.
+ */
 static void listen_to(struct http_call *call)
 {
 	const struct libcurl *curl = call->client->curl;
@@ -339,11 +340,10 @@ void http_call_cancel(struct http_call *call)
 {
 	if (!call)
 		return;
-	struct http_client *c = call->client;
-
 	call->state = CALL_ENDED;
-	if (!c->busy)
-		settle(c);
+	/* what it holds goes in a later turn: somebody may wait for the one who cancels */
+	if (!call->client->busy)
+		loop_timer_set(call->client->starter, 0);
 }
 
 int http_client_trust(struct http_client *c, const struct http_trust *trust, struct err *e)
@@ -370,16 +370,16 @@ struct http_client *http_client_new(struct loop *l, const struct http_trust *tru
 	struct http_client *c = xcalloc(1, sizeof *c);
 	c->loop = l;
 	c->curl = curl;
-	c->starter = loop_timer_new(l, start_waiting, c);
+	c->starter = loop_timer_new(l, client_start_waiting, c);
 	c->multi = curl->multi_init();
 	if (!c->multi)
 		abort();
 	(void)curl->multi_setopt(c->multi, CURLMOPT_MAXCONNECTS, (long)CONNECTIONS_MAX);
 	(void)curl->multi_setopt(c->multi, CURLMOPT_MAX_HOST_CONNECTIONS, (long)CONNECTIONS_MAX);
-	c->sockets = http_sockets_new(l, curl, c->multi, c, socket_ready);
+	c->sockets = http_sockets_new(l, curl, c->multi, c, client_socket_ready);
 	if (http_client_trust(c, trust, e) == 0)
 		return c;
-	free_client(c);
+	client_free(c);
 	return NULL;
 }
 
@@ -391,5 +391,5 @@ void http_client_free(struct http_client *c)
 		c->calls.at[i]->state = CALL_ENDED;
 	c->over = true;
 	if (!c->busy)
-		settle(c);
+		client_free_ended(c);
 }

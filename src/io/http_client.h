@@ -3,12 +3,12 @@
 
 #include <io/loop.h>
 
-/* HTTP and HTTPS on the loop, by libcurl, which is loaded when the first client is made: who speaks
- * with nobody does not pay for it. Connections are kept and used again. Nothing blocks. Redirects
- * are never followed, and no answer is taken beyond its limit. */
+/* HTTP and HTTPS on the loop, by libcurl, which is loaded when the first client is made: a program
+ * that makes none does not pay for it. Connections are kept and used again. Nothing blocks.
+ * Redirects are never followed, and no answer is taken beyond its limit. */
 struct http_client;
 
-/* Who the other side must be, and who we are to it. PEM texts, not file names; copied. NULL: the
+/* How the other side must prove itself, and how we do. PEM texts, not file names; copied. NULL: the
  * system's certificate authorities; no certificate of ours. */
 struct http_trust {
 	const char *ca, *cert, *key;
@@ -63,7 +63,8 @@ struct http_call;
 /* Never NULL; what is wrong with ask comes with done(). */
 struct http_call *http_call_start(
 	struct http_client *c, const struct http_ask *ask, const struct http_events *events);
-/* done() will not be called. NULL is fine. */
+/* done() and data() will not be called any more; the connection is closed in a later turn of the
+ * loop. NULL is fine. */
 void http_call_cancel(struct http_call *call);
 
 #endif

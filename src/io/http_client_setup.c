@@ -112,7 +112,7 @@ int http_model_new(
 	return err_set(e, ENOSYS, "libcurl: %s", curl->easy_strerror(rc));
 }
 
-static struct curl_slist *append(
+static struct curl_slist *slist_append_line(
 	const struct libcurl *curl, struct curl_slist *list, const char *line)
 {
 	struct curl_slist *longer = curl->slist_append(list, line);
@@ -129,11 +129,11 @@ static int add_headers(
 		if (strpbrk(*lines, "\r\n") || !strchr(*lines, ':'))
 			return err_set(e, EINVAL, "%s: a header is not one line with a colon",
 				s->peer); /* it may be a secret: not its words */
-		s->headers = append(curl, s->headers, *lines);
+		s->headers = slist_append_line(curl, s->headers, *lines);
 	}
 	/* libcurl's own are not wanted; the first of a name counts */
-	s->headers = append(curl, s->headers, "Content-Type:");
-	s->headers = append(curl, s->headers, "Expect:");
+	s->headers = slist_append_line(curl, s->headers, "Content-Type:");
+	s->headers = slist_append_line(curl, s->headers, "Expect:");
 	return 0;
 }
 
@@ -177,9 +177,9 @@ static CURLUcode rename_host(
 	char line[HTTP_PEER_MAX * 2];
 
 	(void)snprintf(line, sizeof line, "::%s:%s", u->host, u->port);
-	s->connect_to = append(curl, s->connect_to, line);
+	s->connect_to = slist_append_line(curl, s->connect_to, line);
 	(void)snprintf(line, sizeof line, "Host: %s:%s", u->host, u->port);
-	s->headers = append(curl, s->headers, line);
+	s->headers = slist_append_line(curl, s->headers, line);
 	return curl->url_set(u->parts, CURLUPART_HOST, server_name, 0);
 }
 
@@ -206,7 +206,7 @@ static int set_url(struct http_setup *s, const struct libcurl *curl, const char 
 	return rc ? err_set(e, EINVAL, "URL \"%.120s\": %s", text, curl->url_strerror(rc)) : 0;
 }
 
-static CURLcode set_method(CURL *easy, const struct libcurl *curl, const struct http_ask *ask)
+static CURLcode easy_set_method(CURL *easy, const struct libcurl *curl, const struct http_ask *ask)
 {
 	const char *method = ask->method ? ask->method : "GET";
 	CURLcode rc = CURLE_OK;
@@ -233,7 +233,7 @@ int http_setup_init(struct http_setup *s, const struct libcurl *curl, CURL *mode
 	if (!rc)
 		rc = add_headers(s, curl, ask->headers, e);
 	if (!rc && (curl->easy_setopt(s->easy, CURLOPT_HTTPHEADER, s->headers) ||
-			   set_method(s->easy, curl, ask)))
+			   easy_set_method(s->easy, curl, ask)))
 		rc = err_set(e, EINVAL, "%s: libcurl does not take a request of %zu bytes", s->peer,
 			ask->len);
 	return rc;

@@ -36,7 +36,7 @@ static void close_watched(struct watched *w)
 	uv_close((uv_handle_t *)&w->uv, free_watched);
 }
 
-static void socket_ready(uv_poll_t *uv, int status, int events)
+static void watched_ready(uv_poll_t *uv, int status, int events)
 {
 	struct watched *w = (struct watched *)uv;
 	struct http_sockets *s = w->sockets;
@@ -44,7 +44,7 @@ static void socket_ready(uv_poll_t *uv, int status, int events)
 
 	/* libuv stops after an error. Nothing but reading and writing tells which one it is. */
 	if (status < 0)
-		(void)uv_poll_start(&w->uv, w->events, socket_ready);
+		(void)uv_poll_start(&w->uv, w->events, watched_ready);
 	else
 		what = (events & UV_READABLE ? CURL_CSELECT_IN : 0) |
 		       (events & UV_WRITABLE ? CURL_CSELECT_OUT : 0);
@@ -52,7 +52,7 @@ static void socket_ready(uv_poll_t *uv, int status, int events)
 }
 
 /* NULL: no descriptor can be watched any more. The call then ends by its limits. */
-static struct watched *watch(struct http_sockets *s, curl_socket_t fd)
+static struct watched *watch_socket(struct http_sockets *s, curl_socket_t fd)
 {
 	struct watched *w = xcalloc(1, sizeof *w);
 
@@ -80,16 +80,16 @@ static int set_socket(CURL *easy, curl_socket_t fd, int what, void *ctx, void *a
 		return 0;
 	}
 	if (!w)
-		w = watch(ctx, fd);
+		w = watch_socket(ctx, fd);
 	if (!w)
 		return 0;
 	w->events =
 		(what & CURL_POLL_IN ? UV_READABLE : 0) | (what & CURL_POLL_OUT ? UV_WRITABLE : 0);
-	(void)uv_poll_start(&w->uv, w->events, socket_ready);
+	(void)uv_poll_start(&w->uv, w->events, watched_ready);
 	return 0;
 }
 
-static void timer_fired(void *ctx)
+static void sockets_timer_fired(void *ctx)
 {
 	struct http_sockets *s = ctx;
 
@@ -119,7 +119,7 @@ struct http_sockets *http_sockets_new(struct loop *l, const struct libcurl *curl
 	s->multi = multi;
 	s->ctx = ctx;
 	s->ready = ready;
-	s->timer = loop_timer_new(l, timer_fired, s);
+	s->timer = loop_timer_new(l, sockets_timer_fired, s);
 	(void)curl->multi_setopt(multi, CURLMOPT_SOCKETFUNCTION, set_socket);
 	(void)curl->multi_setopt(multi, CURLMOPT_SOCKETDATA, s);
 	(void)curl->multi_setopt(multi, CURLMOPT_TIMERFUNCTION, set_timer);

@@ -134,7 +134,8 @@ static bool is_own(void *ctx, const struct sockaddr *address)
 {
 	const struct http_server *s = ctx;
 
-	return s->o.is_own ? s->o.is_own(address) : own_addresses_have(s->own, address, loop_monotonic_ms());
+	return s->o.is_own ? s->o.is_own(address)
+			   : own_addresses_have(s->own, address, loop_monotonic_ms());
 }
 
 static struct client *client_of(struct MHD_Connection *c)
