@@ -25,7 +25,7 @@ enum {
 /* HTTP's status codes that mean something to us. */
 enum { OK = 200, REDIRECT = 300, UNAUTHORIZED = 401 };
 
-/* What was told last, for the log. */
+/* What was logged last. */
 enum state { NOTHING_YET, UP, UNREACHABLE, REFUSED };
 
 struct api {
@@ -39,8 +39,8 @@ struct api {
 	void (*on_event)(void *ctx, bool bad, const char *event, const char *text);
 	enum state state;
 	uint64_t since_ns;     /* of the state */
-	bool told_bad;         /* that state */
-	struct err unreadable; /* our credentials; told; code 0: they are not */
+	bool logged_bad;       /* that state */
+	struct err unreadable; /* our credentials; logged; code 0: they are not */
 	uint64_t failures;     /* to read them */
 };
 
@@ -59,26 +59,26 @@ struct api_call {
 
 /* For the log */
 
-static void tell(struct api *a, enum state s, bool bad, const char *event, const char *text)
+static void api_log(struct api *a, enum state s, bool bad, const char *event, const char *text)
 {
 	if (a->state != s)
 		a->since_ns = loop_monotonic_ns();
-	else if (!bad || a->told_bad)
+	else if (!bad || a->logged_bad)
 		return;
 	a->state = s;
-	a->told_bad = bad;
+	a->logged_bad = bad;
 	a->on_event(a->ctx, bad, event, text);
 }
 
 /* What passes by itself, a server that starts anew, need not be looked at before it has lasted. A
  * certificate does not get better. */
-static void tell_unreachable(struct api *a, const struct err *e)
+static void api_log_unreachable(struct api *a, const struct err *e)
 {
 	uint64_t lasted_ms = (loop_monotonic_ns() - a->since_ns) / NS_PER_MS;
 	bool bad = e->code == EACCES || e->code == EPROTO ||
 		   (a->state == UNREACHABLE && lasted_ms >= a->patience_ms);
 
-	tell(a, UNREACHABLE, bad, "apiserver-unreachable", e->text);
+	api_log(a, UNREACHABLE, bad, "apiserver-unreachable", e->text);
 }
 
 /* Of a stream that broke off we do not know whether the server is there: the next call will. */
@@ -87,19 +87,20 @@ static bool is_cut(const struct api_call *c, const struct err *e)
 	return c->data && e->code != ECONNREFUSED && e->code != EHOSTUNREACH && e->code != EACCES;
 }
 
-static void tell_of(const struct api_call *c, const struct api_answer *answer, const struct err *e)
+static void api_log_answer(
+	const struct api_call *c, const struct api_answer *answer, const struct err *e)
 {
 	struct api *a = c->api;
 
 	if (answer->status == UNAUTHORIZED)
-		tell(a, REFUSED, true, "apiserver-refused", answer->message);
+		api_log(a, REFUSED, true, "apiserver-refused", answer->message);
 	else if (answer->status && answer->status < STATUS_SERVER_ERROR)
-		tell(a, UP, false, "apiserver-up", auth_url(a->auth));
+		api_log(a, UP, false, "apiserver-up", auth_url(a->auth));
 	else if (!answer->status && !is_cut(c, e))
-		tell_unreachable(a, e);
+		api_log_unreachable(a, e);
 }
 
-/* Who we are */
+/* Our credentials */
 
 static int read_credentials(struct api *a, struct err *e)
 {
@@ -108,15 +109,15 @@ static int read_credentials(struct api *a, struct err *e)
 	return rc <= 0 ? rc : http_client_trust(a->http, auth_trust(a->auth), e);
 }
 
-/* What cannot be read now is told, and we go on with what we have. */
-static void renew(struct api *a)
+/* What cannot be read now is logged, and we go on with what we have. */
+static void api_renew_credentials(struct api *a)
 {
 	struct err e = {0};
-	bool unreadable = read_credentials(a, &e) < 0, told = a->unreadable.code;
+	bool unreadable = read_credentials(a, &e) < 0, logged = a->unreadable.code;
 
 	a->failures += unreadable;
 	a->unreadable = unreadable ? e : (struct err){0};
-	if (unreadable && !told)
+	if (unreadable && !logged)
 		a->on_event(a->ctx, true, "credentials-unreadable", e.text);
 }
 
@@ -148,7 +149,7 @@ static int read_body(const struct http_answer *h, struct json_t **body, struct e
 }
 
 /* *e: what is wrong where the answer has no status; words is room for ours. */
-static struct api_answer read_answer(
+static struct api_answer read_http_answer(
 	const struct http_answer *h, struct err *e, char words[WORDS_MAX])
 {
 	struct api_answer answer = {.status = h->status, .reason = "", .message = words};
@@ -183,9 +184,9 @@ static void call_free(struct api_call *c)
 	free(c);
 }
 
-static void start(struct api_call *c);
+static void api_call_start(struct api_call *c);
 
-static void on_done(void *ctx, const struct http_answer *h, const struct err *why)
+static void call_on_done(void *ctx, const struct http_answer *h, const struct err *why)
 {
 	struct api_call *c = ctx;
 	struct api *a = c->api;
@@ -196,14 +197,14 @@ static void on_done(void *ctx, const struct http_answer *h, const struct err *wh
 	if (!h->status)
 		e = *why;
 	if (h->status == UNAUTHORIZED || (!h->status && e.code == EACCES))
-		renew(a);
+		api_renew_credentials(a);
 	if (h->status == UNAUTHORIZED && !c->again) {
 		c->again = true;
-		start(c);
+		api_call_start(c);
 		return;
 	}
-	struct api_answer answer = read_answer(h, &e, words);
-	tell_of(c, &answer, &e);
+	struct api_answer answer = read_http_answer(h, &e, words);
+	api_log_answer(c, &answer, &e);
 	void (*done)(void *, const struct api_answer *) = c->done;
 	ctx = c->ctx;
 	call_free(c);
@@ -211,20 +212,20 @@ static void on_done(void *ctx, const struct http_answer *h, const struct err *wh
 	api_json_free(answer.body);
 }
 
-static int on_data(void *ctx, const void *data, size_t len)
+static int call_on_data(void *ctx, const void *data, size_t len)
 {
 	struct api_call *c = ctx;
 
 	return c->data(c->ctx, data, len);
 }
 
-static void start(struct api_call *c)
+static void api_call_start(struct api_call *c)
 {
 	struct api *a = c->api;
 	auto_free char *url = NULL, *type = NULL;
 
 	if (auth_is_old(a->auth))
-		renew(a);
+		api_renew_credentials(a);
 	const char *headers[] = {"Accept: application/json", a->agent, NULL, NULL, NULL};
 	size_t nr = 2;
 	if (auth_header(a->auth))
@@ -244,7 +245,7 @@ static void start(struct api_call *c)
 		.idle_ms = c->idle_ms,
 		.answer_max = ANSWER_MAX,
 	};
-	const struct http_events events = {c, c->data ? on_data : NULL, on_done};
+	const struct http_events events = {c, c->data ? call_on_data : NULL, call_on_done};
 	c->http = http_call_start(a->http, &ask, &events);
 }
 
@@ -277,7 +278,7 @@ struct api_call *api_call(struct api *a, const struct api_ask *ask, void *ctx,
 	c->timeout_ms = a->timeout_ms;
 	c->ctx = ctx;
 	c->done = done;
-	start(c);
+	api_call_start(c);
 	return c;
 }
 
@@ -291,7 +292,7 @@ struct api_call *api_stream(struct api *a, const struct api_stream *s)
 	c->ctx = s->ctx;
 	c->data = s->data;
 	c->done = s->done;
-	start(c);
+	api_call_start(c);
 	return c;
 }
 

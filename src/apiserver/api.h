@@ -3,7 +3,7 @@
 
 #include <io/loop.h>
 
-/* The Kubernetes API server: who it is, who we are to it, and single calls. Lists that are kept up
+/* The Kubernetes API server: its identity and ours, and single calls. Lists that are kept up
  * to date are reflector.h's. Nothing here blocks but api_new(), which reads files. */
 struct api;
 struct json_t; /* jansson's */
@@ -21,7 +21,7 @@ struct api_options {
 	unsigned patience_ms; /* a server that is not there for so long is bad; 0: 60 s */
 	void *ctx;
 	/* mandatory, for the log, once for what lasts: "apiserver-unreachable", "apiserver-refused"
-	 * (401, with its words: who may not do one thing, 403, is told by whoever asked for it),
+	 * (401, with its words; a 403, which is about one call, is logged by its caller),
 	 * "apiserver-up", "credentials-unreadable" (and we go on with what we have). bad: somebody
 	 * must do something about it, and text says what. */
 	void (*on_event)(void *ctx, bool bad, const char *event, const char *text);

@@ -32,30 +32,30 @@ struct apply {
 	uint64_t newer_ns;  /* of those that are not in the last write either */
 	struct backoff backoff;
 	struct apply_counters counters;
-	const char *told; /* the last event */
-	struct err told_text;
+	const char *logged; /* the last event */
+	struct err logged_text;
 };
 
-/* An event is told again when it says something else. */
-static void tell(struct apply *p, bool bad, const char *event, const struct err *e)
+/* An event is logged again when it says something else. */
+static void apply_log(struct apply *p, bool bad, const char *event, const struct err *e)
 {
-	if (text_equal(p->told, event) && text_equal(p->told_text.text, e->text))
+	if (text_equal(p->logged, event) && text_equal(p->logged_text.text, e->text))
 		return;
-	p->told = event;
-	p->told_text = *e;
+	p->logged = event;
+	p->logged_text = *e;
 	p->handler.on_event(p->handler.ctx, bad, event, e->text);
 }
 
-static uint64_t next_ns(const struct apply *p)
+static uint64_t apply_next_ns(const struct apply *p)
 {
 	uint64_t at = p->due ? p->begun_ns + p->interval_ns : p->beaten_ns + p->heartbeat_ns;
 
 	return at > p->hold_ns ? at : p->hold_ns;
 }
 
-static void plan(struct apply *p)
+static void apply_plan(struct apply *p)
 {
-	uint64_t at = next_ns(p), now = loop_monotonic_ns();
+	uint64_t at = apply_next_ns(p), now = loop_monotonic_ns();
 
 	if (!p->call)
 		loop_timer_set(p->timer, at > now ? (at - now + NS_PER_MS - 1) / NS_PER_MS : 0);
@@ -63,7 +63,7 @@ static void plan(struct apply *p)
 
 /* What came of a write */
 
-static void on_written(struct apply *p, bool created)
+static void apply_on_written(struct apply *p, bool created)
 {
 	struct err e;
 
@@ -75,13 +75,13 @@ static void on_written(struct apply *p, bool created)
 	p->oldest_ns = p->newer_ns;
 	backoff_reset(&p->backoff);
 	(void)err_set(&e, 0, "%s", p->what);
-	tell(p, false, "apply-written", &e);
+	apply_log(p, false, "apply-written", &e);
 	if (created && p->handler.created)
 		p->handler.created(p->handler.ctx);
 }
 
 /* Two writers that both insist would overwrite each other for ever. */
-static void on_conflict(struct apply *p, const struct api_conflict *c)
+static void apply_on_conflict(struct apply *p, const struct api_conflict *c)
 {
 	struct err e;
 
@@ -89,11 +89,11 @@ static void on_conflict(struct apply *p, const struct api_conflict *c)
 	p->hold_ns = p->begun_ns + p->heartbeat_ns;
 	(void)err_set(&e, 0, "%s: %s is written by \"%s\": stop that%s%s", p->what, c->field,
 		c->manager, *p->advice ? ", or " : "", p->advice);
-	tell(p, true, "apply-conflict", &e);
+	apply_log(p, true, "apply-conflict", &e);
 }
 
-/* That there is no connection is told by whoever has it. */
-static void on_refused(struct apply *p, const struct api_answer *answer)
+/* That there is no connection is logged where the connection is. */
+static void apply_on_refused(struct apply *p, const struct api_answer *answer)
 {
 	struct err e;
 
@@ -104,10 +104,10 @@ static void on_refused(struct apply *p, const struct api_answer *answer)
 		answer->status == STATUS_NOT_FOUND ? " (is its CustomResourceDefinition installed?)"
 						   : "");
 	if (answer->status)
-		tell(p, !answer->again, "apply-refused", &e);
+		apply_log(p, !answer->again, "apply-refused", &e);
 }
 
-static void on_done(void *ctx, const struct api_answer *answer)
+static void apply_on_done(void *ctx, const struct api_answer *answer)
 {
 	struct apply *p = ctx;
 	struct api_conflict conflict;
@@ -115,20 +115,20 @@ static void on_done(void *ctx, const struct api_answer *answer)
 
 	p->call = NULL;
 	if (ok) {
-		on_written(p, answer->status == STATUS_CREATED);
+		apply_on_written(p, answer->status == STATUS_CREATED);
 	} else {
 		p->due = true;
 		free(steal(p->sent));
 		free(steal(p->written)); /* nobody knows what it has now */
 		if (answer->status == STATUS_CONFLICT && api_json_conflict(answer->body, &conflict))
-			on_conflict(p, &conflict);
+			apply_on_conflict(p, &conflict);
 		else
-			on_refused(p, answer);
+			apply_on_refused(p, answer);
 	}
-	plan(p);
+	apply_plan(p);
 }
 
-static void begin(struct apply *p, char *text)
+static void apply_send(struct apply *p, char *text)
 {
 	const struct api_ask ask = {
 		.method = "PATCH",
@@ -140,17 +140,17 @@ static void begin(struct apply *p, char *text)
 
 	p->sent = text;
 	p->begun_ns = p->beaten_ns = loop_monotonic_ns();
-	p->call = api_call(p->api, &ask, p, on_done);
+	p->call = api_call(p->api, &ask, p, apply_on_done);
 }
 
-static void on_timer(void *ctx)
+static void apply_on_timer(void *ctx)
 {
 	struct apply *p = ctx;
 	uint64_t now = loop_monotonic_ns();
 	bool beats = now >= p->beaten_ns + p->heartbeat_ns;
 
-	if (p->call || now < next_ns(p)) { /* the loop's clock stands still while it works */
-		plan(p);
+	if (p->call || now < apply_next_ns(p)) { /* the loop's clock stands still while it works */
+		apply_plan(p);
 		return;
 	}
 	if (beats) {
@@ -161,15 +161,15 @@ static void on_timer(void *ctx)
 	p->newer_ns = 0;
 	char *text = p->handler.print(p->handler.ctx, p->beat);
 	if (text && (beats || !p->written || !text_equal(text, p->written))) {
-		begin(p, text);
+		apply_send(p, text);
 		return;
 	}
 	free(text);
 	p->oldest_ns = 0;
-	plan(p);
+	apply_plan(p);
 }
 
-static char *path_of(const struct apply_options *o)
+static char *apply_path(const struct apply_options *o)
 {
 	char *path = xcalloc(1, API_PATH_MAX);
 	struct text t;
@@ -182,10 +182,10 @@ static char *path_of(const struct apply_options *o)
 	return path;
 }
 
-static void take_options(struct apply *p, const struct apply_options *o)
+static void apply_take_options(struct apply *p, const struct apply_options *o)
 {
 	free(p->path);
-	p->path = path_of(o);
+	p->path = apply_path(o);
 	p->interval_ns = (uint64_t)(o->interval_ms ? o->interval_ms : INTERVAL_MS) * NS_PER_MS;
 	p->heartbeat_ns = (uint64_t)(o->heartbeat_ms ? o->heartbeat_ms : HEARTBEAT_MS) * NS_PER_MS;
 }
@@ -197,7 +197,7 @@ struct apply *apply_new(struct loop *l, struct api *a, const struct apply_option
 
 	p->api = a;
 	p->handler = *handler;
-	take_options(p, o);
+	apply_take_options(p, o);
 	p->what = xstrdup(o->what);
 	p->advice = xstrdup(o->advice);
 	p->backoff = (struct backoff){
@@ -206,16 +206,16 @@ struct apply *apply_new(struct loop *l, struct api *a, const struct apply_option
 	};
 	p->beat = (uint64_t)loop_wall_ms() / MS_PER_S; /* ahead of all before us */
 	p->beaten_ns = loop_monotonic_ns();
-	p->timer = loop_timer_new(l, on_timer, p);
+	p->timer = loop_timer_new(l, apply_on_timer, p);
 	apply_changed(p);
 	return p;
 }
 
 void apply_set_options(struct apply *p, const struct apply_options *o)
 {
-	take_options(p, o);
+	apply_take_options(p, o);
 	p->hold_ns = 0; /* of a conflict that may be none any more */
-	plan(p);
+	apply_plan(p);
 }
 
 void apply_changed(struct apply *p)
@@ -229,7 +229,7 @@ void apply_changed(struct apply *p)
 	if (p->due)
 		return;
 	p->due = true;
-	plan(p);
+	apply_plan(p);
 }
 
 void apply_counters(const struct apply *p, struct apply_counters *out)

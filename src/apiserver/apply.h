@@ -13,10 +13,10 @@ struct apply_options {       /* strings are copied */
 	const char *path;    /* "/apis/topology.node.k8s.io/v1alpha2/noderesourcetopologies/n1" */
 	const char *manager; /* the field manager */
 	const char *what;    /* for the log: "NodeResourceTopology n1" */
-	/* Take over what others have written; otherwise a conflict is told, and tried again with
+	/* Take over what others have written; otherwise a conflict is logged, and tried again with
 	 * every heartbeat only. */
 	bool take_over;
-	/* what whoever sees a conflict may do about it: "set nodeResourceTopology.takeOver to write
+	/* what may be done about a conflict: "set nodeResourceTopology.takeOver to write
 	 * it all the same" */
 	const char *advice;
 	unsigned interval_ms;  /* between two writes at least; 0: 200 */
@@ -34,7 +34,7 @@ struct apply_handler {
 	/* optional: it was not there, and was created */
 	void (*created)(void *ctx);
 	/* mandatory, for the log, once for what lasts: "apply-written", "apply-refused" (with the
-	 * server's words), "apply-conflict" (who has it, and what to do). */
+	 * server's words), "apply-conflict" (with its owner, and what to do). */
 	void (*on_event)(void *ctx, bool bad, const char *event, const char *text);
 };
 

@@ -163,7 +163,7 @@ static int read_kubeconfig(
 	return err_add(e, rc, "%s", path);
 }
 
-/* Over plain http nobody is told who we are: kubectl does the same. */
+/* Over plain http we show no credentials: kubectl does the same. */
 static int take_user(
 	struct credentials *c, const struct auth *a, const struct kubeconfig *k, struct err *e)
 {

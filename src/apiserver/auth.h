@@ -4,7 +4,7 @@
 #include <apiserver/api.h>
 #include <io/http_client.h>
 
-/* Where the API server is, how it proves that, and how we prove who we are: from a kubeconfig, or
+/* Where the API server is, how it proves that, and how we prove our identity: from a kubeconfig, or
  * from what a pod of the cluster finds. Most of it stands in files that change while we run: tokens
  * live an hour, certificates a while longer. */
 struct auth;
@@ -23,7 +23,7 @@ void auth_free(struct auth *a);
 /* Whether AUTH_AGE_MS have passed since auth_new() or the last auth_renew(), which is then due. */
 bool auth_is_old(const struct auth *a);
 /* Read all of it anew; also after a 401, or when TLS was refused. 1: auth_trust() is another one,
- * to be told to http_client_trust(); 0: it is as it was; -errno with text: everything is as it
+ * to be given to http_client_trust(); 0: it is as it was; -errno with text: everything is as it
  * was, and good until the server says otherwise. */
 int auth_renew(struct auth *a, struct err *e);
 

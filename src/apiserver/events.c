@@ -25,7 +25,7 @@ enum {
 	STATUS_CONFLICT = 409
 };
 
-/* A text, and what has not been told of it yet. It stays for a while after it was told. */
+/* A text, and how often it came since it was sent. It stays for a while after that. */
 struct note {
 	struct arena memory; /* of the event's strings */
 	struct pod_event event;
@@ -49,8 +49,8 @@ struct events {
 	struct backoff backoff;
 	uint64_t hold_ns; /* the server is not asked before */
 	uint64_t unique;
-	bool refused; /* and told */
-	bool told_bad;
+	bool refused; /* and logged */
+	bool logged_bad;
 	struct events_counters counters;
 };
 
@@ -58,11 +58,6 @@ static void note_free(struct note *n)
 {
 	arena_fini(&n->memory);
 	free(n);
-}
-
-static const char *copy(struct note *n, const char *text)
-{
-	return text ? arena_strndup(&n->memory, text, strlen(text)) : NULL;
 }
 
 static struct note *note_new(const struct pod_event *event)
@@ -74,66 +69,60 @@ static struct note *note_new(const struct pod_event *event)
 	arena_init(&n->memory, SIZE_MAX);
 	n->event = (struct pod_event){
 		.warning = event->warning,
-		.reason = copy(n, event->reason),
-		.message = copy(n, message),
-		.ns = copy(n, event->ns),
-		.pod = copy(n, event->pod),
-		.uid = copy(n, event->uid),
-		.container = copy(n, event->container),
+		.reason = arena_strdup(&n->memory, event->reason),
+		.message = arena_strdup(&n->memory, message),
+		.ns = arena_strdup(&n->memory, event->ns),
+		.pod = arena_strdup(&n->memory, event->pod),
+		.uid = arena_strdup(&n->memory, event->uid),
+		.container = arena_strdup(&n->memory, event->container),
 		.kind = event->kind,
 	};
 	return n;
 }
 
-static bool is_same(const struct pod_event *a, const struct pod_event *b)
-{
-	return text_equal(a->uid, b->uid) && text_equal(a->reason, b->reason) &&
-	       text_equal(a->container, b->container) && text_equal(a->message, b->message);
-}
-
-/* Nothing is to be told of it, and nothing under way. */
-static bool is_idle(const struct events *v, const struct note *n)
+/* Nothing of it is to be sent, and nothing under way. */
+static bool note_is_idle(const struct events *v, const struct note *n)
 {
 	return !n->waiting.nr && n != v->sending;
 }
 
-static void remove_at(struct events *v, size_t i)
+static void events_remove_note(struct events *v, size_t i)
 {
 	note_free(v->notes.at[i]);
 	vec_remove(&v->notes, i);
 }
 
-static void forget_old(struct events *v, uint64_t now)
-{
-	for (size_t i = v->notes.nr; i-- > 0;)
-		if (is_idle(v, v->notes.at[i]) && v->notes.at[i]->due_ns <= now)
-			remove_at(v, i);
-}
-
-/* Room for one more, if need be in the place of the oldest that was told. */
-static bool make_room(struct events *v)
+/* Room for one more, if need be in the place of the oldest that was sent. */
+static bool events_make_room(struct events *v)
 {
 	if (v->notes.nr < TEXTS_MAX)
 		return true;
 	for (size_t i = 0; i < v->notes.nr; i++)
-		if (is_idle(v, v->notes.at[i])) {
-			remove_at(v, i);
+		if (note_is_idle(v, v->notes.at[i])) {
+			events_remove_note(v, i);
 			return true;
 		}
 	return false;
 }
 
 /* NULL: it is not there, and there is no room for it. */
-static struct note *note_of(struct events *v, const struct pod_event *event, uint64_t now)
+static struct note *events_find_or_add_note(
+	struct events *v, const struct pod_event *event, uint64_t now)
 {
 	struct note *n = note_new(event);
 
-	for (size_t i = 0; i < v->notes.nr; i++)
-		if (is_same(&v->notes.at[i]->event, &n->event)) {
+	for (size_t i = 0; i < v->notes.nr; i++) {
+		const struct pod_event *old = &v->notes.at[i]->event;
+
+		if (text_equal(old->uid, n->event.uid) &&
+			text_equal(old->reason, n->event.reason) &&
+			text_equal(old->container, n->event.container) &&
+			text_equal(old->message, n->event.message)) {
 			note_free(n);
 			return v->notes.at[i];
 		}
-	if (!make_room(v)) {
+	}
+	if (!events_make_room(v)) {
 		note_free(n);
 		return NULL;
 	}
@@ -143,7 +132,7 @@ static struct note *note_of(struct events *v, const struct pod_event *event, uin
 }
 
 /* The one that has waited for the longest time. NULL: none waits. */
-static struct note *next_note(const struct events *v)
+static struct note *events_next_note(const struct events *v)
 {
 	struct note *next = NULL;
 
@@ -156,41 +145,36 @@ static struct note *next_note(const struct events *v)
 	return next;
 }
 
-static uint64_t latest(uint64_t a, uint64_t b)
-{
-	return a > b ? a : b;
-}
+static void events_send(struct events *v, struct note *n);
 
-static void send(struct events *v, struct note *n);
-
-static void plan(struct events *v)
+static void events_plan(struct events *v)
 {
-	struct note *n = v->call ? NULL : next_note(v);
+	struct note *n = v->call ? NULL : events_next_note(v);
 	uint64_t now = loop_monotonic_ns();
 
 	if (!n)
 		return;
-	uint64_t at = latest(latest(n->due_ns, v->hold_ns), rate_when(&v->rate, now));
+	uint64_t at = number_max(number_max(n->due_ns, v->hold_ns), rate_when(&v->rate, now));
 	if (at <= now)
-		send(v, n);
+		events_send(v, n);
 	else
 		loop_timer_set(v->timer, (at - now + NS_PER_MS - 1) / NS_PER_MS);
 }
 
-static void on_timer(void *ctx)
+static void events_on_timer(void *ctx)
 {
-	plan(ctx);
+	events_plan(ctx);
 }
 
 /* What came of an attempt */
 
-static void on_accepted(struct events *v)
+static void events_on_accepted(struct events *v)
 {
 	v->counters.sent++;
 	backoff_reset(&v->backoff);
 	if (v->refused)
 		v->handler.on_event(v->handler.ctx, false, "events-accepted", v->node);
-	v->refused = v->told_bad = false;
+	v->refused = v->logged_bad = false;
 }
 
 /* A namespace that is gone, or that is being removed, takes its pods with it (kubernetes
@@ -202,18 +186,18 @@ static bool goes_with_its_namespace(const struct api_answer *answer)
 		       api_json_has_cause(answer->body, "NamespaceTerminating"));
 }
 
-static void on_refused(struct events *v, const struct api_answer *answer)
+static void events_on_refused(struct events *v, const struct api_answer *answer)
 {
 	bool bad = !goes_with_its_namespace(answer);
 
 	v->counters.dropped++;
-	if (!v->refused || (bad && !v->told_bad))
+	if (!v->refused || (bad && !v->logged_bad))
 		v->handler.on_event(v->handler.ctx, bad, "events-refused", answer->message);
 	v->refused = true;
-	v->told_bad = v->told_bad || bad;
+	v->logged_bad = v->logged_bad || bad;
 }
 
-static void put_back(struct events *v, struct note *n, unsigned after_ms)
+static void events_put_back(struct events *v, struct note *n, unsigned after_ms)
 {
 	struct event_times *w = &n->waiting;
 
@@ -227,7 +211,7 @@ static void put_back(struct events *v, struct note *n, unsigned after_ms)
 }
 
 /* One whose answer got lost is there already: 409. */
-static void on_done(void *ctx, const struct api_answer *answer)
+static void events_on_done(void *ctx, const struct api_answer *answer)
 {
 	struct events *v = ctx;
 	struct note *n = v->sending;
@@ -236,19 +220,19 @@ static void on_done(void *ctx, const struct api_answer *answer)
 	v->call = NULL;
 	v->sending = NULL;
 	if (answer->again) {
-		put_back(v, n, answer->after_ms);
+		events_put_back(v, n, answer->after_ms);
 	} else {
 		if (ok || answer->status == STATUS_CONFLICT)
-			on_accepted(v);
+			events_on_accepted(v);
 		else
-			on_refused(v, answer);
+			events_on_refused(v, answer);
 		n->unique = 0;
 		n->due_ns = loop_monotonic_ns() + v->same_ns;
 	}
-	plan(v);
+	events_plan(v);
 }
 
-static void send(struct events *v, struct note *n)
+static void events_send(struct events *v, struct note *n)
 {
 	char path[API_PATH_MAX];
 	struct text t;
@@ -256,7 +240,7 @@ static void send(struct events *v, struct note *n)
 	n->sent = n->waiting;
 	n->waiting = (struct event_times){0};
 	if (!n->unique)
-		v->unique = latest(v->unique + 1, (uint64_t)n->sent.last_ms * NS_PER_MS);
+		v->unique = number_max(v->unique + 1, (uint64_t)n->sent.last_ms * NS_PER_MS);
 	n->unique = n->unique ? n->unique : v->unique;
 	auto_free char *body = event_json_format(&n->event, &n->sent, v->node, n->unique);
 	text_init(&t, path, sizeof path);
@@ -268,7 +252,7 @@ static void send(struct events *v, struct note *n)
 	v->call = api_call(v->api,
 		&(struct api_ask){
 			.method = "POST", .path = path, .body = body, .len = strlen(body)},
-		v, on_done);
+		v, events_on_done);
 }
 
 struct events *events_new(struct loop *l, struct api *a, const struct events_options *o,
@@ -286,7 +270,7 @@ struct events *events_new(struct loop *l, struct api *a, const struct events_opt
 		.min_ms = o->retry_min_ms ? o->retry_min_ms : RETRY_MIN_MS,
 		.max_ms = o->retry_max_ms ? o->retry_max_ms : RETRY_MAX_MS,
 	};
-	v->timer = loop_timer_new(l, on_timer, v);
+	v->timer = loop_timer_new(l, events_on_timer, v);
 	return v;
 }
 
@@ -294,8 +278,10 @@ void events_tell(struct events *v, const struct pod_event *event)
 {
 	uint64_t now = loop_monotonic_ns();
 
-	forget_old(v, now);
-	struct note *n = note_of(v, event, now);
+	for (size_t i = v->notes.nr; i-- > 0;)
+		if (note_is_idle(v, v->notes.at[i]) && v->notes.at[i]->due_ns <= now)
+			events_remove_note(v, i);
+	struct note *n = events_find_or_add_note(v, event, now);
 	if (!n) {
 		v->counters.dropped++;
 		return;
@@ -310,7 +296,7 @@ void events_counters(const struct events *v, struct events_counters *out)
 {
 	*out = v->counters;
 	for (size_t i = 0; i < v->notes.nr; i++)
-		out->waiting += !is_idle(v, v->notes.at[i]);
+		out->waiting += !note_is_idle(v, v->notes.at[i]);
 }
 
 void events_close(struct events *v)

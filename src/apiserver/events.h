@@ -4,13 +4,13 @@
 #include <apiserver/api.h>
 #include <codec/event_json.h>
 
-/* Events on pods. None is told more often than people can read, and a cluster's store can bear:
+/* Events on pods. None is emitted more often than people can read, and a cluster's store can bear:
  *
  * what                                 | how often
  * ------------------------------------ | ---------------------------------------------------------
  * the same text of a pod and container | once in 5 minutes, then with how often it was since
  * all of the node                      | 25 at once, then one in 10 s (a node that refuses all its
- *                                      | 110 pods is told of within 15 minutes)
+ *                                      | 110 pods has reported them within 15 minutes)
  * waiting                              | 256; what comes beyond them is dropped, and counted
  */
 struct events;

@@ -15,7 +15,7 @@ enum {
 	RETRY_MIN_MS = 5000,
 	RETRY_MAX_MS = 5 * 60 * 1000,
 	GOING_MS = 10 * 60 * 1000, /* one that is still there then is evicted once more */
-	PODS_MAX = 256,            /* a kubelet has 110, unless told otherwise */
+	PODS_MAX = 256,            /* a kubelet has 110, unless configured otherwise */
 	BODY_MAX = 4096
 };
 enum { STATUS_OK = 200, STATUS_OTHER = 300, STATUS_NOT_FOUND = 404, STATUS_CONFLICT = 409 };
@@ -25,7 +25,7 @@ struct leaving {
 	struct arena memory; /* of its strings */
 	const char *ns, *name, *uid;
 	bool goes;       /* the server has seen to it */
-	bool told;       /* that it waits */
+	bool logged;     /* that it waits */
 	uint64_t due_ns; /* the next attempt; of one that goes: when it should be gone */
 	struct backoff backoff;
 };
@@ -41,7 +41,7 @@ struct evictions {
 	struct leaving *asking; /* of that call */
 	struct loop_timer *timer;
 	struct rate rate;
-	bool refused, limited; /* and told */
+	bool refused, limited; /* and logged */
 	struct evictions_counters counters;
 };
 
@@ -82,7 +82,7 @@ static const struct field eviction_rows[] = {
 static const struct fields eviction_fields = FIELDS(eviction_rows, struct eviction);
 #undef AT
 
-static void print(struct text *t, const struct leaving *p)
+static void print_eviction(struct text *t, const struct leaving *p)
 {
 	const struct eviction e = {
 		.api_version = "policy/v1",
@@ -94,7 +94,7 @@ static void print(struct text *t, const struct leaving *p)
 	fields_write(t, &eviction_fields, &e, NULL);
 }
 
-static void print_path(struct text *t, const struct leaving *p)
+static void print_eviction_path(struct text *t, const struct leaving *p)
 {
 	text_add(t, "/api/v1/namespaces/");
 	path_add_escaped(t, p->ns);
@@ -111,13 +111,8 @@ static void leaving_free(struct leaving *p)
 	free(p);
 }
 
-static const char *copy(struct leaving *p, const char *text)
-{
-	return arena_strndup(&p->memory, text, strlen(text));
-}
-
 /* Its index, or their number. */
-static size_t place_of(const struct evictions *v, const char *uid)
+static size_t evictions_find(const struct evictions *v, const char *uid)
 {
 	size_t i = 0;
 
@@ -126,26 +121,14 @@ static size_t place_of(const struct evictions *v, const char *uid)
 	return i;
 }
 
-static void remove_at(struct evictions *v, size_t i)
+static void evictions_remove_pod(struct evictions *v, size_t i)
 {
 	leaving_free(v->pods.at[i]);
 	vec_remove(&v->pods, i);
 }
 
-/* Room for one more, if need be in the place of one that goes. */
-static bool make_room(struct evictions *v)
-{
-	size_t i = 0;
-
-	while (i < v->pods.nr && !v->pods.at[i]->goes)
-		i++;
-	if (v->pods.nr == PODS_MAX && i < v->pods.nr)
-		remove_at(v, i);
-	return v->pods.nr < PODS_MAX;
-}
-
 /* The one that is due first. NULL: there is none. */
-static struct leaving *next_pod(const struct evictions *v)
+static struct leaving *evictions_next_pod(const struct evictions *v)
 {
 	struct leaving *next = NULL;
 
@@ -160,7 +143,7 @@ static struct leaving *next_pod(const struct evictions *v)
 
 /* For the log */
 
-static void tell(
+static void evictions_log(
 	struct evictions *v, bool bad, const char *event, const struct leaving *p, const char *why)
 {
 	struct err e;
@@ -169,40 +152,40 @@ static void tell(
 	v->handler.on_event(v->handler.ctx, bad, event, e.text);
 }
 
-/* Once, until *told is false again. */
-static void tell_bad(struct evictions *v, bool *told, const char *event, const struct leaving *p,
-	const char *why)
+/* Once, until *logged is false again. */
+static void evictions_log_bad_once(struct evictions *v, bool *logged, const char *event,
+	const struct leaving *p, const char *why)
 {
-	if (!*told)
-		tell(v, true, event, p, why);
-	*told = true;
+	if (!*logged)
+		evictions_log(v, true, event, p, why);
+	*logged = true;
 }
 
 /* Attempts */
 
-static void ask(struct evictions *v, struct leaving *p);
+static void evictions_send(struct evictions *v, struct leaving *p);
 
-static void plan(struct evictions *v)
+static void evictions_plan(struct evictions *v)
 {
-	struct leaving *p = next_pod(v);
+	struct leaving *p = evictions_next_pod(v);
 	uint64_t now = loop_monotonic_ns(), when = rate_when(&v->rate, now);
 
 	v->limited = v->limited && p;
 	if (!p || v->call)
 		return;
 	if (p->due_ns <= now && when > now)
-		tell_bad(
+		evictions_log_bad_once(
 			v, &v->limited, "pod-evictions-limited", p, "others were evicted just now");
 	uint64_t at = p->due_ns > when ? p->due_ns : when;
 	if (at <= now)
-		ask(v, p);
+		evictions_send(v, p);
 	else
 		loop_timer_set(v->timer, (at - now + NS_PER_MS - 1) / NS_PER_MS);
 }
 
-static void on_timer(void *ctx)
+static void evictions_on_timer(void *ctx)
 {
-	plan(ctx);
+	evictions_plan(ctx);
 }
 
 /* It is gone, or there is another one of that name. */
@@ -211,28 +194,29 @@ static bool is_gone(int status)
 	return status == STATUS_NOT_FOUND || status == STATUS_CONFLICT;
 }
 
-static void on_evicted(struct evictions *v, const struct leaving *p)
+static void evictions_on_evicted(struct evictions *v, const struct leaving *p)
 {
 	v->counters.evicted++;
 	v->refused = false;
 	rate_take(&v->rate, loop_monotonic_ns());
-	tell(v, false, "pod-evicted", p, "");
+	evictions_log(v, false, "pod-evicted", p, "");
 }
 
 /* Also a no for good is only as good as the rules of today: it is asked again, later and later. */
-static void on_refused(struct evictions *v, struct leaving *p, const struct api_answer *answer)
+static void evictions_on_refused(
+	struct evictions *v, struct leaving *p, const struct api_answer *answer)
 {
 	v->counters.failed++;
 	p->due_ns = loop_monotonic_ns() +
 		    (uint64_t)backoff_next(&p->backoff, answer->after_ms) * NS_PER_MS;
 	if (!answer->again)
-		tell_bad(v, &v->refused, "pod-eviction-refused", p, answer->message);
-	else if (answer->status && !p->told)
-		tell(v, false, "pod-eviction-waiting", p, answer->message);
-	p->told = p->told || answer->status;
+		evictions_log_bad_once(v, &v->refused, "pod-eviction-refused", p, answer->message);
+	else if (answer->status && !p->logged)
+		evictions_log(v, false, "pod-eviction-waiting", p, answer->message);
+	p->logged = p->logged || answer->status;
 }
 
-static void on_done(void *ctx, const struct api_answer *answer)
+static void evictions_on_done(void *ctx, const struct api_answer *answer)
 {
 	struct evictions *v = ctx;
 	struct leaving *p = v->asking;
@@ -242,29 +226,29 @@ static void on_done(void *ctx, const struct api_answer *answer)
 	v->call = NULL;
 	v->asking = NULL;
 	if (evicted)
-		on_evicted(v, p);
+		evictions_on_evicted(v, p);
 	if (evicted || is_gone(answer->status)) {
 		p->goes = true;
 		p->due_ns = loop_monotonic_ns() + (uint64_t)GOING_MS * NS_PER_MS;
 	} else {
-		on_refused(v, p, answer);
+		evictions_on_refused(v, p, answer);
 	}
-	plan(v);
+	evictions_plan(v);
 }
 
-static void ask(struct evictions *v, struct leaving *p)
+static void evictions_send(struct evictions *v, struct leaving *p)
 {
 	char path[API_PATH_MAX], body[BODY_MAX];
 	struct text line, t;
 
 	text_init(&line, path, sizeof path);
-	print_path(&line, p);
+	print_eviction_path(&line, p);
 	text_init(&t, body, sizeof body);
-	print(&t, p);
+	print_eviction(&t, p);
 	v->asking = p;
 	v->call = api_call(v->api,
 		&(struct api_ask){.method = "POST", .path = path, .body = body, .len = t.len}, v,
-		on_done);
+		evictions_on_done);
 }
 
 struct evictions *evictions_new(struct loop *l, struct api *a, const struct evictions_options *o,
@@ -280,28 +264,34 @@ struct evictions *evictions_new(struct loop *l, struct api *a, const struct evic
 		.min_ms = o->retry_min_ms ? o->retry_min_ms : RETRY_MIN_MS,
 		.max_ms = o->retry_max_ms ? o->retry_max_ms : RETRY_MAX_MS,
 	};
-	v->timer = loop_timer_new(l, on_timer, v);
+	v->timer = loop_timer_new(l, evictions_on_timer, v);
 	return v;
 }
 
 void evict_pod(struct evictions *v, const char *ns, const char *name, const char *uid)
 {
 	uint64_t now = loop_monotonic_ns();
-	size_t i = place_of(v, uid);
+	size_t i = evictions_find(v, uid);
 
 	if (i < v->pods.nr && v->pods.at[i]->goes && v->pods.at[i]->due_ns <= now)
-		remove_at(v, i);
+		evictions_remove_pod(v, i);
 	else if (i < v->pods.nr)
 		return;
-	if (!make_room(v)) {
-		v->counters.dropped++;
-		return;
+	if (v->pods.nr == PODS_MAX) { /* in the place of one that goes, if there is one */
+		i = 0;
+		while (i < v->pods.nr && !v->pods.at[i]->goes)
+			i++;
+		if (i == v->pods.nr) {
+			v->counters.dropped++;
+			return;
+		}
+		evictions_remove_pod(v, i);
 	}
 	struct leaving *p = xcalloc(1, sizeof *p);
 	arena_init(&p->memory, SIZE_MAX);
-	p->ns = copy(p, ns);
-	p->name = copy(p, name);
-	p->uid = copy(p, uid);
+	p->ns = arena_strdup(&p->memory, ns);
+	p->name = arena_strdup(&p->memory, name);
+	p->uid = arena_strdup(&p->memory, uid);
 	p->due_ns = now;
 	p->backoff = v->backoff;
 	*vec_push(&v->pods) = p;
@@ -310,7 +300,7 @@ void evict_pod(struct evictions *v, const char *ns, const char *name, const char
 
 void evict_forget(struct evictions *v, const char *uid)
 {
-	size_t i = place_of(v, uid);
+	size_t i = evictions_find(v, uid);
 
 	if (i == v->pods.nr)
 		return;
@@ -319,7 +309,7 @@ void evict_forget(struct evictions *v, const char *uid)
 		v->call = NULL;
 		v->asking = NULL;
 	}
-	remove_at(v, i);
+	evictions_remove_pod(v, i);
 	loop_timer_set(v->timer, 0); /* as in evict_pod() */
 }
 

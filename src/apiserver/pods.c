@@ -10,7 +10,7 @@
 
 #include <errno.h>
 
-/* Thousands of pods, as they are kept: whatever the server tells beyond it is not of one node. */
+/* Thousands of pods, as they are kept: whatever the server lists beyond it is not of one node. */
 enum { PODS_BYTES_MAX = 32 << 20, BYTES_PER_MIB = 1 << 20 };
 
 struct api_pods {
@@ -20,21 +20,21 @@ struct api_pods {
 	struct once odd; /* what was wrong with pods that could not be read */
 };
 
-static void on_begin(void *ctx)
+static void pods_on_begin(void *ctx)
 {
 	struct api_pods *p = ctx;
 
 	pod_store_begin(p->store);
 }
 
-static void on_synced(void *ctx)
+static void pods_on_synced(void *ctx)
 {
 	struct api_pods *p = ctx;
 
 	pod_store_sweep(p->store);
 }
 
-static void put(struct api_pods *p, const struct known_pod *pod)
+static void pods_put(struct api_pods *p, const struct known_pod *pod)
 {
 	const struct known_pod *kept;
 
@@ -47,9 +47,9 @@ static bool is_named_as(const struct pod *a, const struct pod *b)
 	return text_equal(a->ns, b->ns) && text_equal(a->name, b->name);
 }
 
-/* A mirror pod says itself whose uid it has, and whoever may create pods may say that in any of
- * them: it never stands for a pod of another name. */
-static int check_uid(const struct api_pods *p, const struct known_pod *pod, struct err *e)
+/* A mirror pod says itself whose uid it has, and everybody with the right to create pods may say
+ * that in any of them: it never stands for a pod of another name. */
+static int pods_check_uid(const struct api_pods *p, const struct known_pod *pod, struct err *e)
 {
 	const struct known_pod *kept = pod_store_find(p->store, pod->pod.uid);
 
@@ -59,7 +59,7 @@ static int check_uid(const struct api_pods *p, const struct known_pod *pod, stru
 		pod->pod.ns, pod->pod.name, kept->pod.ns, kept->pod.name);
 }
 
-static int check_room(const struct api_pods *p, struct err *e)
+static int pods_check_room(const struct api_pods *p, struct err *e)
 {
 	return pod_store_bytes(p->store) < PODS_BYTES_MAX
 		       ? 0
@@ -84,7 +84,7 @@ static void remove_unread(struct api_pods *p, const struct json_t *object)
 	(void)pod_store_remove(p->store, meta.uid);
 }
 
-static void on_object(void *ctx, enum reflector_change change, struct json_t *object)
+static void pods_on_object(void *ctx, enum reflector_change change, struct json_t *object)
 {
 	struct api_pods *p = ctx;
 	bool gone = change == REFLECTOR_DELETE;
@@ -95,9 +95,9 @@ static void on_object(void *ctx, enum reflector_change change, struct json_t *ob
 	arena_init(&a, POD_OBJECT_BYTES_MAX);
 	int rc = pod_object_json_read(object, &a, &pod, &e);
 	if (!rc)
-		rc = check_uid(p, &pod, &e);
+		rc = pods_check_uid(p, &pod, &e);
 	if (!rc && !gone)
-		rc = check_room(p, &e);
+		rc = pods_check_room(p, &e);
 	if (rc < 0)
 		pass_over(p, &e);
 	if (rc < 0 && gone)
@@ -105,11 +105,11 @@ static void on_object(void *ctx, enum reflector_change change, struct json_t *ob
 	else if (gone)
 		(void)pod_store_remove(p->store, pod.pod.uid);
 	else if (!rc)
-		put(p, &pod);
+		pods_put(p, &pod);
 	arena_fini(&a);
 }
 
-static void on_event(void *ctx, bool bad, const char *event, const char *text)
+static void pods_on_event(void *ctx, bool bad, const char *event, const char *text)
 {
 	enum { EVENT_MAX = 64 };
 	struct api_pods *p = ctx;
@@ -127,10 +127,10 @@ struct api_pods *api_pods_new(
 	struct api_pods *p = xcalloc(1, sizeof *p);
 	const struct reflector_handler reflected = {
 		.ctx = p,
-		.begin = on_begin,
-		.object = on_object,
-		.synced = on_synced,
-		.on_event = on_event,
+		.begin = pods_on_begin,
+		.object = pods_on_object,
+		.synced = pods_on_synced,
+		.on_event = pods_on_event,
 	};
 	char query[API_PATH_MAX];
 	struct text t;

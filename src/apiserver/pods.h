@@ -12,7 +12,7 @@ struct api_pods;
 struct api_pods_handler {
 	void *ctx;
 	/* optional: the pod is new, or what it asks for has changed; valid as for api_pods_find().
-	 * A pod that is told again as it was is neither. */
+	 * A pod that is listed again as it was is neither. */
 	void (*changed)(void *ctx, const struct known_pod *pod);
 	/* mandatory, for the log, once for what lasts: a reflector's, as "pods-watch-waiting",
 	 * "pods-watch-synced", "pods-watch-lost", and "pods-watch-odd-pod" (one that cannot be
@@ -29,7 +29,7 @@ const struct known_pod *api_pods_find(const struct api_pods *p, const char *uid)
 size_t api_pods_count(const struct api_pods *p);
 /* In order of uid; i below that count. */
 const struct known_pod *api_pods_at(const struct api_pods *p, size_t i);
-/* Whether all was told and the watch is there. */
+/* Whether the list is complete and the watch is there. */
 bool api_pods_synced(const struct api_pods *p);
 /* Before api_free(). NULL is fine. */
 void api_pods_close(struct api_pods *p);

@@ -39,7 +39,7 @@ enum {
 	SERVER_ERROR = 500
 };
 
-/* Why a watch has to end, by what it told. */
+/* Why a watch has to end, by what it said. */
 struct fault {
 	bool is;
 	int status; /* of an ERROR; 0: we do not understand it */
@@ -68,35 +68,35 @@ struct reflector {
 		size_t len, cap;
 	} line; /* the beginning of one; the rest is to come */
 	struct fault fault;
-	unsigned failures; /* watches in a row that have told nothing */
+	unsigned failures; /* watches in a row that have brought nothing */
 
 	struct {
 		const char *event;
 		int status;
-	} told;
+	} logged;
 };
 
 /* For the log */
 
-static void tell(struct reflector *r, const char *event, int status, const char *text)
+static void reflector_log(struct reflector *r, const char *event, int status, const char *text)
 {
 	bool bad = status == UNAUTHORIZED || status == FORBIDDEN || status == NOT_FOUND;
 	struct err e;
 
-	if (text_equal(r->told.event, event) && r->told.status == status)
+	if (text_equal(r->logged.event, event) && r->logged.status == status)
 		return;
-	r->told.event = event;
-	r->told.status = status;
+	r->logged.event = event;
+	r->logged.status = status;
 	(void)err_set(&e, EIO, "%s: %s", r->path, text);
 	r->handler.on_event(r->handler.ctx, bad, event, e.text);
 }
 
-static void tell_listed(struct reflector *r)
+static void reflector_log_listed(struct reflector *r)
 {
 	char text[sizeof "18446744073709551615 objects"];
 
 	(void)snprintf(text, sizeof text, "%zu objects", r->listed);
-	tell(r, "watch-synced", 0, text);
+	reflector_log(r, "watch-synced", 0, text);
 }
 
 /* What becomes of it after a failure */
@@ -105,7 +105,7 @@ enum { RESUME = 0, ANEW = 1, CALMLY = 2 };
 
 /* Of other refusals we do not know what is wrong with what we asked: another list, another version
  * to go on from. */
-static unsigned judge(int status)
+static unsigned retry_kind_of(int status)
 {
 	static const struct {
 		int status;
@@ -122,7 +122,7 @@ static unsigned judge(int status)
 	return status >= BAD_REQUEST && status < SERVER_ERROR ? ANEW : RESUME;
 }
 
-static void retry(struct reflector *r, unsigned how, unsigned after_ms)
+static void reflector_retry(struct reflector *r, unsigned how, unsigned after_ms)
 {
 	struct backoff calm = {.min_ms = r->backoff.max_ms, .max_ms = r->backoff.max_ms};
 
@@ -134,7 +134,7 @@ static void retry(struct reflector *r, unsigned how, unsigned after_ms)
 }
 
 /* Whether the token fits; *e says which does not. */
-static bool fits(const char *token, struct err *e)
+static bool token_fits(const char *token, struct err *e)
 {
 	if (strlen(token) < TOKEN_MAX)
 		return true;
@@ -164,20 +164,20 @@ static void path_add(struct text *t, const char *parameter, const char *value)
 
 /* The list */
 
-static void list(struct reflector *r);
-static void watch(struct reflector *r);
+static void reflector_list(struct reflector *r);
+static void reflector_watch(struct reflector *r);
 
 static void list_failed(struct reflector *r, int status, const char *text, unsigned after_ms)
 {
-	unsigned how = judge(status);
+	unsigned how = retry_kind_of(status);
 
 	/* What the pages are of is forgotten after some minutes. The next list comes as a whole, or
 	 * it might never end. */
 	if (*r->more && status == GONE)
 		r->whole = true;
 	else
-		tell(r, "watch-waiting", status, text);
-	retry(r, how, after_ms);
+		reflector_log(r, "watch-waiting", status, text);
+	reflector_retry(r, how, after_ms);
 }
 
 static void take_items(struct reflector *r, const struct json_t *body, const struct api_list *page)
@@ -198,14 +198,15 @@ static void take_page(struct reflector *r, const struct json_t *body)
 	struct api_list page;
 	struct err e;
 
-	if (api_json_list(body, &page, &e) < 0 || !fits(page.version, &e) || !fits(page.more, &e)) {
+	if (api_json_list(body, &page, &e) < 0 || !token_fits(page.version, &e) ||
+		!token_fits(page.more, &e)) {
 		r->more[0] = '\0';
 		list_failed(r, OK, e.text, 0);
 		return;
 	}
 	take_items(r, body, &page);
 	if (*r->more) {
-		list(r);
+		reflector_list(r);
 		return;
 	}
 	(void)text_copy(r->version, sizeof r->version, page.version);
@@ -213,8 +214,8 @@ static void take_page(struct reflector *r, const struct json_t *body)
 	if (r->handler.synced)
 		r->handler.synced(r->handler.ctx);
 	if (!r->failures)
-		tell_listed(r);
-	watch(r);
+		reflector_log_listed(r);
+	reflector_watch(r);
 }
 
 /* A few large pods are no reason to know of none: the same page, of half as many. From its memory a
@@ -224,7 +225,7 @@ static void list_smaller(struct reflector *r)
 	if (!r->whole && !r->from_memory)
 		r->page /= 2;
 	r->whole = r->from_memory = false;
-	list(r);
+	reflector_list(r);
 }
 
 /* Whether an answer may have more than one object. */
@@ -246,7 +247,7 @@ static void on_page(void *ctx, const struct api_answer *answer)
 		list_failed(r, answer->status, answer->message, answer->after_ms);
 }
 
-static void list(struct reflector *r)
+static void reflector_list(struct reflector *r)
 {
 	char path[PATH_BYTES], limit[LIMIT_BYTES];
 
@@ -261,7 +262,7 @@ static void list(struct reflector *r)
 
 /* The watch */
 
-static int set_fault(struct reflector *r, int status, unsigned after_ms, const char *text)
+static int reflector_set_fault(struct reflector *r, int status, unsigned after_ms, const char *text)
 {
 	r->fault.is = true;
 	r->fault.status = status;
@@ -269,17 +270,17 @@ static int set_fault(struct reflector *r, int status, unsigned after_ms, const c
 	return err_set(&r->fault.e, EPROTO, "%s", text);
 }
 
-static int take_event(struct reflector *r, const struct api_event *event)
+static int reflector_take_event(struct reflector *r, const struct api_event *event)
 {
 	unsigned after_s = event->status.retry_after_s;
 	struct err e;
 
 	if (event->type == API_ERROR)
-		return set_fault(r, event->status.code,
+		return reflector_set_fault(r, event->status.code,
 			(after_s < WAIT_MAX_S ? after_s : WAIT_MAX_S) * MS_PER_S,
 			event->status.message);
-	if (!fits(event->meta.version, &e))
-		return set_fault(r, 0, 0, e.text);
+	if (!token_fits(event->meta.version, &e))
+		return reflector_set_fault(r, 0, 0, e.text);
 	if (event->type == API_ADDED || event->type == API_MODIFIED)
 		r->handler.object(r->handler.ctx, REFLECTOR_PUT, event->object);
 	else if (event->type == API_DELETED)
@@ -287,7 +288,7 @@ static int take_event(struct reflector *r, const struct api_event *event)
 	if (*event->meta.version)
 		(void)text_copy(r->version, sizeof r->version, event->meta.version);
 	r->failures = 0;
-	tell(r, "watch-synced", 0, "the watch goes on");
+	reflector_log(r, "watch-synced", 0, "the watch goes on");
 	return 0;
 }
 
@@ -302,7 +303,7 @@ static int take_line(struct reflector *r, const char *line, size_t len)
 	int rc = api_json_parse(line, len, &v, &e);
 	if (!rc)
 		rc = api_json_event(v, &event, &e);
-	rc = rc ? set_fault(r, 0, 0, e.text) : take_event(r, &event);
+	rc = rc ? reflector_set_fault(r, 0, 0, e.text) : reflector_take_event(r, &event);
 	api_json_free(v);
 	return rc;
 }
@@ -320,7 +321,7 @@ static int keep_piece(struct reflector *r, const char *piece, size_t len)
 	size_t need = r->line.len + len;
 
 	if (need > LINE_MAX_BYTES)
-		return set_fault(r, 0, 0, "an event of more than 16 MiB");
+		return reflector_set_fault(r, 0, 0, "an event of more than 4 MiB");
 	if (need > r->line.cap) {
 		r->line.cap = need > 2 * r->line.cap ? need : 2 * r->line.cap;
 		r->line.at = xrealloc(r->line.at, 1, r->line.cap);
@@ -331,7 +332,7 @@ static int keep_piece(struct reflector *r, const char *piece, size_t len)
 }
 
 /* The last piece of a line. Most lines come in one. */
-static int end_line(struct reflector *r, const char *piece, size_t len)
+static int reflector_end_line(struct reflector *r, const char *piece, size_t len)
 {
 	if (!r->line.len)
 		return take_line(r, piece, len);
@@ -342,14 +343,14 @@ static int end_line(struct reflector *r, const char *piece, size_t len)
 	return rc;
 }
 
-static int on_data(void *ctx, const void *data, size_t len)
+static int reflector_on_data(void *ctx, const void *data, size_t len)
 {
 	struct reflector *r = ctx;
 	const char *at = data, *end = at + len, *newline;
 	int rc = 0;
 
 	while (!rc && (newline = memchr(at, '\n', (size_t)(end - at)))) {
-		rc = end_line(r, at, (size_t)(newline - at));
+		rc = reflector_end_line(r, at, (size_t)(newline - at));
 		at = newline + 1;
 	}
 	return rc || at == end ? rc : keep_piece(r, at, (size_t)(end - at));
@@ -359,23 +360,23 @@ static int on_data(void *ctx, const void *data, size_t len)
  * list. */
 static void watch_failed(struct reflector *r, int status, const char *text, unsigned after_ms)
 {
-	unsigned how = judge(status) | (r->fault.is ? ANEW : RESUME);
+	unsigned how = retry_kind_of(status) | (r->fault.is ? ANEW : RESUME);
 
 	r->failures++;
-	retry(r, how, after_ms);
+	reflector_retry(r, how, after_ms);
 	if (r->failures > 1 || how & CALMLY)
-		tell(r, *r->version ? "watch-lost" : "watch-waiting", status, text);
+		reflector_log(r, *r->version ? "watch-lost" : "watch-waiting", status, text);
 }
 
 /* Every one ends some time. A server that ends them at once is asked later and later. */
 static void watch_ended(struct reflector *r, uint64_t lasted_ms)
 {
 	if (lasted_ms < LASTS_MS) {
-		retry(r, RESUME, 0);
+		reflector_retry(r, RESUME, 0);
 		return;
 	}
 	r->failures = 0;
-	watch(r);
+	reflector_watch(r);
 }
 
 static void on_watch_done(void *ctx, const struct api_answer *answer)
@@ -394,11 +395,11 @@ static void on_watch_done(void *ctx, const struct api_answer *answer)
 		watch_failed(r, answer->status, answer->message, answer->after_ms);
 }
 
-static void watch(struct reflector *r)
+static void reflector_watch(struct reflector *r)
 {
 	char path[PATH_BYTES];
 	struct text t = path_begin(r, path, "watch=1&allowWatchBookmarks=true");
-	const struct api_stream stream = {path, r->idle_ms, r, on_data, on_watch_done};
+	const struct api_stream stream = {path, r->idle_ms, r, reflector_on_data, on_watch_done};
 
 	r->watch_ns = loop_monotonic_ns();
 	text_add(&t, "&timeoutSeconds=%u", WATCH_S + (unsigned)(r->watch_ns % (WATCH_S + 1)));
@@ -408,14 +409,14 @@ static void watch(struct reflector *r)
 	r->call = api_stream(r->api, &stream);
 }
 
-static void go_on(void *ctx)
+static void reflector_go_on(void *ctx)
 {
 	struct reflector *r = ctx;
 
 	if (*r->version)
-		watch(r);
+		reflector_watch(r);
 	else
-		list(r);
+		reflector_list(r);
 }
 
 struct reflector *reflector_new(
@@ -432,8 +433,8 @@ struct reflector *reflector_new(
 	r->backoff.min_ms = o->retry_min_ms ? o->retry_min_ms : RETRY_MIN_MS;
 	r->backoff.max_ms = o->retry_max_ms ? o->retry_max_ms : RETRY_MAX_MS;
 	r->handler = *handler;
-	r->timer = loop_timer_new(api_loop(a), go_on, r);
-	list(r);
+	r->timer = loop_timer_new(api_loop(a), reflector_go_on, r);
+	reflector_list(r);
 	return r;
 }
 

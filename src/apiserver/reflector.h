@@ -30,11 +30,11 @@ enum reflector_change { REFLECTOR_PUT, REFLECTOR_DELETE };
 /* reflector_close() is not for these callbacks. */
 struct reflector_handler {
 	void *ctx;
-	/* optional: a new list begins. All that is not told until synced() is gone. */
+	/* optional: a new list begins. What no object() names until synced() is gone. */
 	void (*begin)(void *ctx);
 	/* mandatory: the object is there, new, changed, or as it was; or it is gone. Borrowed. */
 	void (*object)(void *ctx, enum reflector_change change, struct json_t *object);
-	/* optional: all that there is was told. */
+	/* optional: object() was called for all that there is. */
 	void (*synced)(void *ctx);
 	/* mandatory, for the log, once for what lasts: "watch-waiting" (with the server's words,
 	 * 404: the resource does not exist), "watch-synced", "watch-lost". */
@@ -43,8 +43,8 @@ struct reflector_handler {
 
 struct reflector *reflector_new(
 	struct api *a, const struct reflector_options *o, const struct reflector_handler *handler);
-/* Whether all was told and the watch is there: one that broke off, and is not known to have broken
- * off again, still is. */
+/* Whether the list is complete and the watch is there: one that broke off, and is not known to have
+ * broken off again, still is. */
 bool reflector_synced(const struct reflector *r);
 /* NULL is fine. */
 void reflector_close(struct reflector *r);
