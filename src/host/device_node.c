@@ -75,8 +75,8 @@ static void cut_behind_pci(char *path)
 		*end = '\0';
 }
 
-/* What tells the device at that path from others: a PCI address, or else the path. */
-static const char *id_of(const char *path)
+/* The id of the device at that path: a PCI address, or else the path. */
+static const char *id_of_path(const char *path)
 {
 	const char *slash = strrchr(path, '/');
 	const char *name = slash ? slash + 1 : path;
@@ -86,27 +86,9 @@ static const char *id_of(const char *path)
 
 /* Devices at their paths below /sys/devices */
 
-/* Where the device with that id is, or would be, among those found. */
-static unsigned place_of(const struct search *s, const char *id)
+static void search_add_device(struct search *s, unsigned i, const char *id, unsigned node)
 {
-	unsigned i = s->nr;
-
-	while (i && strcmp(s->found[i - 1].id, id) >= 0)
-		i--;
-	return i;
-}
-
-static bool is_found(const struct search *s, const char *id)
-{
-	unsigned i = place_of(s, id);
-
-	return i < s->nr && strcmp(s->found[i].id, id) == 0;
-}
-
-static void add(struct search *s, const char *id, unsigned node)
-{
-	unsigned i = place_of(s, id);
-	char *copy = arena_strndup(s->a, id, strlen(id));
+	char *copy = arena_strdup(s->a, id);
 
 	s->too_small |= !copy;
 	if (!copy)
@@ -120,9 +102,10 @@ static void add(struct search *s, const char *id, unsigned node)
 	s->nr++;
 }
 
-/* Whether the device at that path speaks of NUMA nodes at all. *node: the dense index of its node;
- * -1: it has none (the kernel says -1), or one that the machine lacks, or nobody can read it. */
-static bool read_node(struct search *s, const char *path, int *node)
+/* Whether the device at that path has a NUMA node to show at all. *node: the dense index of its
+ * node; -1: it has none (the kernel says -1), or one that the machine lacks, or nobody can read it.
+ */
+static bool read_numa_node(struct search *s, const char *path, int *node)
 {
 	char file[PATH_MAX], text[NUMBER_MAX];
 	uint64_t id;
@@ -137,26 +120,30 @@ static bool read_node(struct search *s, const char *path, int *node)
 	return len != -ENOENT;
 }
 
-static bool to_parent(char *path)
-{
-	char *slash = strrchr(path, '/');
-
-	if (slash)
-		*slash = '\0';
-	return slash;
-}
-
 /* The device at that path, or of its ancestors the first that has a numa_node. Cuts the path. */
 static void look_at_device(struct search *s, char *path)
 {
+	char *slash = path;
 	int node = -1;
 
 	cut_behind_pci(path);
-	while (!is_found(s, id_of(path)) && !read_node(s, path, &node))
-		if (!to_parent(path))
+	do {
+		const char *id = id_of_path(path);
+		unsigned i = s->nr; /* where it is among those found, or would be */
+
+		while (i && strcmp(s->found[i - 1].id, id) >= 0)
+			i--;
+		if (i < s->nr && strcmp(s->found[i].id, id) == 0)
 			return;
-	if (node >= 0)
-		add(s, id_of(path), (unsigned)node);
+		if (read_numa_node(s, path, &node)) {
+			if (node >= 0)
+				search_add_device(s, i, id, (unsigned)node);
+			return;
+		}
+		slash = strrchr(path, '/');
+		if (slash)
+			*slash = '\0';
+	} while (slash);
 }
 
 /* The path below /sys/devices that the link of that name, below /sys, points to. The kernel's links
@@ -205,7 +192,7 @@ static void look_at_group(struct search *s, const char *number)
 }
 
 /* What follows the prefix in s, or NULL. */
-static const char *behind(const char *s, const char *prefix)
+static const char *after_prefix(const char *s, const char *prefix)
 {
 	size_t len = strlen(prefix);
 
@@ -221,11 +208,12 @@ static void look_at_file(struct search *s, const struct device_file *f)
 	(void)snprintf(name, sizeof name, "dev/%s/%u:%u", f->type == 'b' ? "block" : "char",
 		f->major, f->minor);
 	bool linked = read_link(s, name, path);
-	const char *group = linked ? behind(path, "virtual/vfio/") : behind(f->path, "/dev/vfio/");
+	const char *group =
+		linked ? after_prefix(path, "virtual/vfio/") : after_prefix(f->path, "/dev/vfio/");
 
 	if (group)
 		look_at_group(s, group);
-	else if (linked && !behind(path, "virtual/"))
+	else if (linked && !after_prefix(path, "virtual/"))
 		look_at_device(s, path);
 }
 
@@ -235,7 +223,7 @@ static void look_at_cdi(struct search *s, const char *name)
 {
 	char link[LINK_NAME_MAX], path[PATH_MAX];
 	const char *equals = strchr(name, '='), *device = equals ? equals + 1 : name;
-	const char *at = behind(device, "pci-") ?: device;
+	const char *at = after_prefix(device, "pci-") ?: device;
 	size_t len = pci_address(at, as_in_sysfs) ?: pci_address(at, with_dashes);
 
 	if (!len)
