@@ -26,16 +26,6 @@ static ssize_t read_up_to(int fd, char *buf, size_t cap)
 	return (ssize_t)len;
 }
 
-static int refuse(const char *path, int code, struct err *e)
-{
-	return err_set(e, code, "%s: %s", path, strerror(code));
-}
-
-static int refuse_size(const char *path, size_t max, struct err *e)
-{
-	return err_set(e, EFBIG, "%s: more than %zu bytes", path, max);
-}
-
 /* All up to max + 1 bytes into *buf, which grows with them; how many there are, or -errno. */
 static ssize_t read_growing(int fd, char **buf, size_t max)
 {
@@ -62,9 +52,9 @@ static int read_whole(
 	if (fd >= 0)
 		(void)close(fd);
 	if (got < 0)
-		return refuse(path, (int)-got, e);
+		return err_set(e, (int)-got, "%s: %s", path, strerror((int)-got));
 	if ((size_t)got > max)
-		return refuse_size(path, max, e);
+		return err_set(e, EFBIG, "%s: more than %zu bytes", path, max);
 	buf[got] = '\0';
 	*text = xrealloc(steal(buf), (size_t)got + 1, 1);
 	if (len)
@@ -90,9 +80,9 @@ int file_read_into(const char *path, char *buf, size_t cap, struct err *e)
 	if (fd >= 0)
 		(void)close(fd);
 	if (len < 0)
-		return refuse(path, (int)-len, e);
+		return err_set(e, (int)-len, "%s: %s", path, strerror((int)-len));
 	if ((size_t)len == cap || len > INT_MAX)
-		return refuse_size(path, cap - 1, e);
+		return err_set(e, EFBIG, "%s: more than %zu bytes", path, cap - 1);
 	buf[len] = '\0';
 	return (int)len;
 }

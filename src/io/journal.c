@@ -27,7 +27,7 @@ struct journal {
 	char line[LINE_BYTES_MAX];
 };
 
-static char *beside(const char *path, const char *suffix)
+static char *path_with_suffix(const char *path, const char *suffix)
 {
 	size_t size = strlen(path) + strlen(suffix) + 2;
 	char *name = xcalloc(size, 1);
@@ -42,13 +42,13 @@ static int errno_of(const char *path, struct err *e)
 }
 
 /* What the checksum of a piece is taken of; that of a last one is as if there were no others. */
-static uint32_t sum_of(char kind, const char *behind_sum, size_t len)
+static uint32_t checksum_of(char kind, const char *behind_sum, size_t len)
 {
 	return kind == MORE ? text_crc32c(behind_sum, 1 + len) : text_crc32c(behind_sum + 1, len);
 }
 
 /* The text of a line whose checksum is right, or NULL. len is without the newline. */
-static char *checked(char *line, size_t len)
+static char *checked_text(char *line, size_t len)
 {
 	unsigned long sum;
 	char *end, kind;
@@ -60,8 +60,8 @@ static char *checked(char *line, size_t len)
 	sum = strtoul(line, &end, HEX);
 	bool digits = end == line + SUM_DIGITS && strspn(line, "0123456789abcdef") == SUM_DIGITS;
 	line[SUM_DIGITS] = kind;
-	return digits && sum == sum_of(kind, line + SUM_DIGITS, len - PREFIX) ? line + PREFIX
-									      : NULL;
+	return digits && sum == checksum_of(kind, line + SUM_DIGITS, len - PREFIX) ? line + PREFIX
+										   : NULL;
 }
 
 /* The next line with its newline, as much of it as can be one of ours; 0 at the end. */
@@ -100,7 +100,7 @@ static char *put_together(struct pieces *p, char *text, size_t *len)
 	return p->text;
 }
 
-static int read_lines(FILE *f, const char *path,
+static int journal_read_lines(FILE *f, const char *path,
 	int (*line)(void *ctx, char *text, size_t len, struct err *e), void *ctx,
 	struct pieces *before, struct err *e)
 {
@@ -113,7 +113,7 @@ static int read_lines(FILE *f, const char *path,
 
 		if (buf[len - 1] == '\n') {
 			buf[--len] = '\0';
-			text = checked(buf, len);
+			text = checked_text(buf, len);
 		}
 		if (!text && getc_unlocked(f) == EOF)
 			break; /* the write that the last life died in */
@@ -159,7 +159,7 @@ int journal_read(const char *path, int (*line)(void *ctx, char *text, size_t len
 
 	if (rc <= 0)
 		return rc;
-	rc = read_lines(f, path, line, ctx, &before, e);
+	rc = journal_read_lines(f, path, line, ctx, &before, e);
 	free(before.text);
 	(void)fclose(f);
 	return rc;
@@ -170,7 +170,7 @@ struct journal *journal_create(const char *path, struct err *e)
 	struct journal *j = xcalloc(1, sizeof *j);
 
 	j->path = xstrdup(path);
-	j->new_path = beside(path, "new");
+	j->new_path = path_with_suffix(path, "new");
 	j->fd = open(j->new_path, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, FILE_MODE);
 	if (j->fd >= 0)
 		return j;
@@ -189,7 +189,7 @@ int journal_publish(struct journal *j, struct err *e)
 
 int journal_keep(const char *path, const char *suffix, struct err *e)
 {
-	auto_free char *kept = beside(path, suffix);
+	auto_free char *kept = path_with_suffix(path, suffix);
 
 	if (access(path, F_OK) < 0)
 		return errno == ENOENT ? 0 : errno_of(path, e);
@@ -198,20 +198,21 @@ int journal_keep(const char *path, const char *suffix, struct err *e)
 	return link(path, kept) < 0 ? errno_of(kept, e) : 0;
 }
 
-static int cut_back(struct journal *j)
+static int journal_cut_back(struct journal *j)
 {
 	j->torn = ftruncate(j->fd, (off_t)j->size) < 0;
 	return j->torn ? -errno : 0;
 }
 
 /* One line of a text; *written grows by what the file has taken. */
-static int write_line(struct journal *j, char kind, const char *text, size_t len, uint64_t *written)
+static int journal_write_line(
+	struct journal *j, char kind, const char *text, size_t len, uint64_t *written)
 {
 	char *behind_sum = j->line + SUM_DIGITS;
 
 	*behind_sum = kind;
 	memcpy(behind_sum + 1, text, len);
-	(void)snprintf(j->line, SUM_DIGITS + 1, "%08x", sum_of(kind, behind_sum, len));
+	(void)snprintf(j->line, SUM_DIGITS + 1, "%08x", checksum_of(kind, behind_sum, len));
 	*behind_sum = kind; /* where snprintf() has put its end */
 	behind_sum[1 + len] = '\n';
 	len += PREFIX + 1;
@@ -226,23 +227,9 @@ static int write_line(struct journal *j, char kind, const char *text, size_t len
 	return done < 0 ? -errno : -ENOSPC; /* a file takes part of a line only when it is full */
 }
 
-static int write_lines(struct journal *j, const char *text, size_t len, uint64_t *written)
-{
-	const size_t most = fault_line_bytes(JOURNAL_LINE_MAX);
-
-	for (size_t at = 0;; at += most) {
-		bool last = len - at <= most;
-		size_t piece = last ? len - at : most;
-		int rc = write_line(j, last ? LAST : MORE, text + at, piece, written);
-
-		if (rc || last)
-			return rc;
-		fault_point(FAULT_BETWEEN_LINES);
-	}
-}
-
 int journal_append(struct journal *j, const char *text, size_t len, struct err *e)
 {
+	const size_t most = fault_line_bytes(JOURNAL_LINE_MAX);
 	uint64_t written = 0;
 
 	if (len > JOURNAL_TEXT_MAX)
@@ -250,12 +237,17 @@ int journal_append(struct journal *j, const char *text, size_t len, struct err *
 			JOURNAL_TEXT_MAX);
 	if (memchr(text, '\n', len))
 		return err_set(e, EINVAL, "%s: a line with a newline in it", j->path);
-	int rc = j->torn ? cut_back(j) : 0;
-	if (!rc) {
-		rc = write_lines(j, text, len, &written);
-		if (rc && written)
-			(void)cut_back(j);
+	int rc = j->torn ? journal_cut_back(j) : 0;
+	bool last = false;
+	for (size_t at = 0; !rc && !last; at += most) {
+		if (at)
+			fault_point(FAULT_BETWEEN_LINES);
+		last = len - at <= most;
+		rc = journal_write_line(
+			j, last ? LAST : MORE, text + at, last ? len - at : most, &written);
 	}
+	if (rc && written)
+		(void)journal_cut_back(j);
 	if (rc < 0)
 		return err_set(e, -rc, "%s: %s", j->path, strerror(-rc));
 	j->size += written;
@@ -283,7 +275,7 @@ void journal_close(struct journal *j)
 
 int journal_set_aside(const char *path, const char *suffix, struct err *e)
 {
-	auto_free char *aside = beside(path, suffix);
+	auto_free char *aside = path_with_suffix(path, suffix);
 
 	if (rename(path, aside) == 0 || errno == ENOENT)
 		return 0;

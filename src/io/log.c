@@ -27,7 +27,7 @@ static const struct {
 };
 
 static enum log_level max_level = LOG_INFO;
-static uint64_t dropped, dropped_told;
+static uint64_t dropped, dropped_logged;
 static void (*line_sink)(const char *line, size_t len);
 
 void log_set_level(enum log_level level)
@@ -46,7 +46,7 @@ void log_set_sink(void (*sink)(const char *line, size_t len))
 }
 
 /* Only a pipe or socket can be full; the flag on a terminal or file would be the shell's, too.
- * Whoever shares the pipe may have put the flag back, so look every time. */
+ * Others that share the pipe may have put the flag back, so look every time. */
 static void unblock_stderr(void)
 {
 	int flags = fcntl(STDERR_FILENO, F_GETFL);
@@ -59,29 +59,25 @@ static void unblock_stderr(void)
 }
 
 /* A line that does not pass whole is lost; one that passed in part is closed by the next one. */
-static void write_line(const char *line, size_t len)
+static void log_send_line(const struct text *t)
 {
 	static bool torn;
 
+	if (line_sink) {
+		line_sink(t->at, t->len);
+		return;
+	}
 	unblock_stderr();
 	if (torn && write(STDERR_FILENO, "\n", 1) == 1)
 		torn = false;
-	ssize_t done = torn ? -1 : write(STDERR_FILENO, line, len);
-	if (done == (ssize_t)len)
+	ssize_t done = torn ? -1 : write(STDERR_FILENO, t->at, t->len);
+	if (done == (ssize_t)t->len)
 		return;
 	dropped++;
 	torn = torn || done > 0;
 }
 
-static void send_line(const struct text *t)
-{
-	if (line_sink)
-		line_sink(t->at, t->len);
-	else
-		write_line(t->at, t->len);
-}
-
-static void begin_line(struct text *t, enum log_level level, const char *event)
+static void log_begin_line(struct text *t, enum log_level level, const char *event)
 {
 	struct timespec ts;
 	struct tm tm;
@@ -95,17 +91,17 @@ static void begin_line(struct text *t, enum log_level level, const char *event)
 }
 
 /* Plain ASCII alone: what is more may steer a terminal, C1 controls in UTF-8 included. */
-static bool printable(char c)
+static bool is_printable(char c)
 {
 	return c >= ' ' && c <= '~';
 }
 
-static void end_line(struct text *t)
+static void log_end_line(struct text *t)
 {
 	static const char cut[] = " cut=yes";
 
 	for (size_t i = 0; i < t->len; i++)
-		if (!printable(t->at[i]))
+		if (!is_printable(t->at[i]))
 			t->at[i] = '?';
 	if (t->cut && t->len >= sizeof cut)
 		memcpy(t->at + t->len - (sizeof cut - 1), cut, sizeof cut - 1);
@@ -113,22 +109,22 @@ static void end_line(struct text *t)
 	t->at[t->len++] = '\n';
 }
 
-static void tell_dropped(void)
+static void log_dropped_lines(void)
 {
 	char line[LINE_MAX_BYTES];
 	struct text t;
 	uint64_t before = dropped;
 
-	if (dropped == dropped_told)
+	if (dropped == dropped_logged)
 		return;
 	text_init(&t, line, sizeof line - 1);
-	begin_line(&t, LOG_WARN, "log-dropped");
+	log_begin_line(&t, LOG_WARN, "log-dropped");
 	text_add(&t, " lines=%llu action=\"the reader of the log is too slow\"",
-		(unsigned long long)(dropped - dropped_told));
-	end_line(&t);
-	send_line(&t);
+		(unsigned long long)(dropped - dropped_logged));
+	log_end_line(&t);
+	log_send_line(&t);
 	if (dropped == before)
-		dropped_told = dropped;
+		dropped_logged = dropped;
 	else
 		dropped = before; /* this very line was lost; it is not one of the counted */
 }
@@ -141,21 +137,21 @@ void log_line(enum log_level level, const char *event, const char *fmt, ...)
 
 	if (level > max_level)
 		return;
-	tell_dropped();
+	log_dropped_lines();
 	text_init(&t, line, sizeof line - 1);
-	begin_line(&t, level, event);
+	log_begin_line(&t, level, event);
 	va_start(ap, fmt);
 	(void)vsnprintf(rest, sizeof rest, fmt, ap);
 	va_end(ap);
 	text_add(&t, "%s%s", *rest ? " " : "", rest);
-	end_line(&t);
-	send_line(&t);
+	log_end_line(&t);
+	log_send_line(&t);
 }
 
-static bool plain(const char *value)
+static bool is_plain(const char *value)
 {
 	for (const char *c = value; *c; c++)
-		if (!printable(*c) || strchr(" \"\\=", *c))
+		if (!is_printable(*c) || strchr(" \"\\=", *c))
 			return false;
 	return *value != '\0';
 }
@@ -166,14 +162,14 @@ const char *log_text(char *buf, size_t cap, const char *value)
 	struct text t;
 
 	text_init(&t, buf, cap);
-	if (plain(value)) {
+	if (is_plain(value)) {
 		text_add(&t, "%s", value);
 		return buf;
 	}
 	text_add(&t, "\"");
 	/* what does not fit is left out, the closing quote never */
 	for (const char *c = value; *c && t.len + sizeof longest <= cap; c++) {
-		if (!printable(*c))
+		if (!is_printable(*c))
 			text_add(&t, "\\x%02x", (unsigned char)*c);
 		else
 			text_add(&t, strchr("\"\\", *c) ? "\\%c" : "%c", *c);

@@ -47,7 +47,7 @@ struct stream {
 	uv_connect_t connecting;
 	uv_shutdown_t finishing;
 	struct loop_timer *limit; /* of that */
-	bool tell;                /* somebody has it: closed() is owed, with error */
+	bool owned;               /* somebody has it: closed() is owed, with error */
 	int error;
 };
 
@@ -63,7 +63,7 @@ struct write {
 	char bytes[];
 };
 
-static void free_handle(uv_handle_t *h)
+static void loop_free_handle(uv_handle_t *h)
 {
 	free(h);
 }
@@ -72,7 +72,7 @@ static void stream_gone(uv_handle_t *h)
 {
 	struct stream *s = (struct stream *)h;
 
-	if (s->tell)
+	if (s->owned)
 		s->events.closed(s->events.ctx, s->error);
 	free(s);
 }
@@ -88,7 +88,7 @@ static void close_once(uv_handle_t *h)
 		return;
 	if (is_stream(h))
 		loop_timer_close(steal(((struct stream *)h)->limit));
-	uv_close(h, is_stream(h) ? stream_gone : free_handle);
+	uv_close(h, is_stream(h) ? stream_gone : loop_free_handle);
 }
 
 static void turn_ends(uv_check_t *h)
@@ -188,13 +188,13 @@ struct loop_timer *loop_timer_new(struct loop *l, void (*fire)(void *ctx), void 
 
 /* libuv fires whatever is due before it looks at descriptors: timers that set each other, or
  * themselves, at once would be all that it ever does. Each has one turn between two looks. */
-static void timer_fired(uv_timer_t *uv)
+static void loop_timer_fired(uv_timer_t *uv)
 {
 	struct loop_timer *t = (struct loop_timer *)uv;
 	struct loop *l = (struct loop *)uv->loop;
 
 	if (t->by_timer && t->turn == l->nr_turns) {
-		(void)uv_timer_start(uv, timer_fired, 1, 0);
+		(void)uv_timer_start(uv, loop_timer_fired, 1, 0);
 		return;
 	}
 	l->in_timer = true;
@@ -209,7 +209,7 @@ void loop_timer_set(struct loop_timer *t, uint64_t delay_ms)
 	t->by_timer = l->in_timer;
 	t->turn = l->nr_turns;
 	uv_update_time(t->uv.loop);
-	(void)uv_timer_start(&t->uv, timer_fired, delay_ms, 0); /* fails only while closing */
+	(void)uv_timer_start(&t->uv, loop_timer_fired, delay_ms, 0); /* fails only while closing */
 }
 
 void loop_timer_stop(struct loop_timer *t)
@@ -259,7 +259,7 @@ static struct stream *new_stream(struct loop *l)
 	return s;
 }
 
-static void fail(struct stream *s, int error)
+static void stream_fail(struct stream *s, int error)
 {
 	if (uv_is_closing((uv_handle_t *)&s->uv))
 		return;
@@ -280,7 +280,7 @@ static void bytes_came(uv_stream_t *uv, ssize_t len, const uv_buf_t *buf)
 	struct stream *s = (struct stream *)uv;
 
 	if (len < 0)
-		fail(s, (int)len);
+		stream_fail(s, (int)len);
 	else if (len > 0)
 		s->events.data(s->events.ctx, buf->base, (size_t)len);
 }
@@ -298,7 +298,7 @@ static void connect_done(uv_connect_t *req, int status)
 	s->connected = NULL;
 	if (!status)
 		status = start_reading(s);
-	s->tell = !status;
+	s->owned = !status;
 	if (status)
 		close_once((uv_handle_t *)&s->uv);
 	connected(s->events.ctx, status ? NULL : s, status);
@@ -327,7 +327,7 @@ struct stream *stream_adopt(
 		(void)close(fd);
 	else
 		rc = start_reading(s);
-	s->tell = !rc;
+	s->owned = !rc;
 	if (!rc)
 		return s;
 	close_once((uv_handle_t *)&s->uv);
@@ -340,7 +340,7 @@ static void write_done(uv_write_t *uv, int status)
 	struct write *w = (struct write *)uv;
 
 	if (status && status != UV_ECANCELED)
-		fail(w->stream, status);
+		stream_fail(w->stream, status);
 	free(w);
 }
 
@@ -354,7 +354,7 @@ int stream_write(struct stream *s, const void *data, size_t len)
 		return 0;
 	if (len > STREAM_UNSENT_MAX ||
 		uv_stream_get_write_queue_size(uv) > STREAM_UNSENT_MAX - len) {
-		fail(s, -ENOBUFS);
+		stream_fail(s, -ENOBUFS);
 		return -ENOBUFS;
 	}
 	struct write *w = xrealloc(NULL, 1, sizeof *w + len);
@@ -371,7 +371,7 @@ void stream_close(struct stream *s)
 {
 	if (!s)
 		return;
-	s->tell = false;
+	s->owned = false;
 	close_once((uv_handle_t *)&s->uv);
 }
 
@@ -390,7 +390,7 @@ static void finish_late(void *ctx)
 
 void stream_finish(struct stream *s)
 {
-	s->tell = false;
+	s->owned = false;
 	if (!uv_is_closing((uv_handle_t *)&s->uv) && !s->limit) {
 		s->limit = loop_timer_new((struct loop *)s->uv.loop, finish_late, s);
 		loop_timer_set(s->limit, STREAM_FINISH_MS);
@@ -412,11 +412,11 @@ static void connection_came(uv_stream_t *uv, int status)
 		close_once((uv_handle_t *)&s->uv);
 		return;
 	}
-	s->tell = true; /* accepted() may already write or close it */
+	s->owned = true; /* accepted() may already write or close it */
 	s->events = ls->accepted(ls->ctx, s);
 	int rc = start_reading(s);
 	if (rc)
-		fail(s, rc);
+		stream_fail(s, rc);
 }
 
 struct listener *listener_new(struct loop *l, const char *path, unsigned mode, void *ctx,
