@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* All that one List has told. */
+/* All that one List has brought. */
 struct answer {
 	struct arena memory;
 	struct pods_held held;
@@ -16,7 +16,7 @@ struct answer {
 	size_t nr;
 };
 
-/* What GetAllocatableResources has told. */
+/* What GetAllocatableResources has brought. */
 struct devices {
 	struct arena memory;
 	struct devices_allocatable all;
@@ -37,12 +37,12 @@ struct pod_resources {
 	uint64_t age; /* of the answer: the number of its question */
 	struct rpc_call *devices_call;
 	struct devices devices;
-	struct err no_devices; /* what was told of why they are not known; code 0: nothing */
+	struct err no_devices; /* logged: why they are not known; code 0: nothing */
 };
 
 /* The answer */
 
-static int compare_names(const struct pod_held *a, const struct pod_held *b)
+static int compare_pod_names(const struct pod_held *a, const struct pod_held *b)
 {
 	int rc = strcmp(a->ns, b->ns);
 
@@ -67,7 +67,7 @@ static int compare_entries(const void *a, const void *b)
 {
 	const struct pod_held *x = *(const struct pod_held *const *)a,
 			      *y = *(const struct pod_held *const *)b;
-	int rc = compare_names(x, y);
+	int rc = compare_pod_names(x, y);
 
 	if (!rc)
 		rc = (int)holds_something(x) - (int)holds_something(y);
@@ -85,7 +85,7 @@ static int index_pods(struct answer *a, struct err *e)
 	if (a->held.nr)
 		qsort(list, a->held.nr, sizeof *list, compare_entries);
 	for (size_t i = 0; i < a->held.nr; i++) {
-		bool same = a->nr && compare_names(list[a->nr - 1], list[i]) == 0;
+		bool same = a->nr && compare_pod_names(list[a->nr - 1], list[i]) == 0;
 
 		list[same ? a->nr - 1 : a->nr++] = list[i];
 	}
@@ -93,7 +93,7 @@ static int index_pods(struct answer *a, struct err *e)
 	return 0;
 }
 
-static int read_answer(struct blob reply, struct answer *out, struct err *e)
+static int read_list(struct blob reply, struct answer *out, struct err *e)
 {
 	struct answer a = {0};
 
@@ -110,12 +110,12 @@ static int read_answer(struct blob reply, struct answer *out, struct err *e)
 
 /* The question */
 
-static void on_reply(void *ctx, const void *data, size_t len)
+static void list_on_reply(void *ctx, const void *data, size_t len)
 {
 	struct pod_resources *r = ctx;
 	struct answer fresh;
 
-	if (read_answer((struct blob){data, len}, &fresh, &r->unreadable) < 0)
+	if (read_list((struct blob){data, len}, &fresh, &r->unreadable) < 0)
 		return;
 	arena_fini(&r->answer.memory);
 	r->answer = fresh;
@@ -123,7 +123,7 @@ static void on_reply(void *ctx, const void *data, size_t len)
 }
 
 /* The next question comes as soon as it may. */
-static void ask_soon(struct pod_resources *r)
+static void ask_for_list_soon(struct pod_resources *r)
 {
 	uint64_t since_ms = (loop_monotonic_ns() - r->asked_ns) / NS_PER_MS;
 
@@ -132,7 +132,7 @@ static void ask_soon(struct pod_resources *r)
 				   : 0);
 }
 
-static void answered(struct pod_resources *r)
+static void list_answered(struct pod_resources *r)
 {
 	char text[sizeof "of 18446744073709551615 pods"];
 
@@ -141,12 +141,12 @@ static void answered(struct pod_resources *r)
 	retry_reset(r->retry);
 	retry_in(r->retry, r->options.every_ms);
 	if (r->wanted)
-		ask_soon(r);
+		ask_for_list_soon(r);
 	retry_tell(r->retry, false, "pod-resources-up", 0, text);
 	r->handler->updated(r->handler->ctx, &r->answer.held);
 }
 
-static void on_ended(void *ctx, enum rpc_code code, const char *text)
+static void list_on_ended(void *ctx, enum rpc_code code, const char *text)
 {
 	struct pod_resources *r = ctx;
 
@@ -157,7 +157,7 @@ static void on_ended(void *ctx, enum rpc_code code, const char *text)
 	else if (code != RPC_OK)
 		retry_ended(r->retry, code, text);
 	else
-		answered(r);
+		list_answered(r);
 }
 
 /* The devices: asked for beside the pods, and nobody waits for them */
@@ -179,7 +179,7 @@ static bool same_devices(const struct devices_allocatable *a, const struct devic
 	return same;
 }
 
-static void tell_no_devices(struct pod_resources *r, const struct err *e)
+static void log_no_devices(struct pod_resources *r, const struct err *e)
 {
 	if (text_equal(r->no_devices.text, e->text))
 		return;
@@ -187,7 +187,7 @@ static void tell_no_devices(struct pod_resources *r, const struct err *e)
 	r->handler->on_event(r->handler->ctx, true, "pod-resources-no-devices", e->text);
 }
 
-static void on_devices(void *ctx, const void *data, size_t len)
+static void devices_on_reply(void *ctx, const void *data, size_t len)
 {
 	struct pod_resources *r = ctx;
 	struct devices fresh = {0};
@@ -197,7 +197,7 @@ static void on_devices(void *ctx, const void *data, size_t len)
 	if (pod_resources_allocatable_decode(
 		    (struct blob){data, len}, &fresh.memory, &fresh.all, &e) < 0) {
 		arena_fini(&fresh.memory);
-		tell_no_devices(r, &e);
+		log_no_devices(r, &e);
 		return;
 	}
 	bool changed = !same_devices(&fresh.all, &r->devices.all);
@@ -208,7 +208,7 @@ static void on_devices(void *ctx, const void *data, size_t len)
 		r->handler->updated(r->handler->ctx, &r->answer.held);
 }
 
-/* A kubelet's end is told of by the other question; its limit and its haste leave this one to the
+/* The other question logs a kubelet's end; its limit of calls and its delays leave this one to the
  * next time. */
 static bool will_pass(enum rpc_code code)
 {
@@ -216,7 +216,7 @@ static bool will_pass(enum rpc_code code)
 	       code == RPC_RESOURCE_EXHAUSTED;
 }
 
-static void on_devices_ended(void *ctx, enum rpc_code code, const char *text)
+static void devices_on_ended(void *ctx, enum rpc_code code, const char *text)
 {
 	struct pod_resources *r = ctx;
 	struct err e;
@@ -225,7 +225,7 @@ static void on_devices_ended(void *ctx, enum rpc_code code, const char *text)
 	if (code == RPC_OK || will_pass(code))
 		return;
 	(void)err_set(&e, EIO, "GetAllocatableResources: %s (gRPC status %d)", text, (int)code);
-	tell_no_devices(r, &e);
+	log_no_devices(r, &e);
 }
 
 static void ask_for_devices(struct pod_resources *r)
@@ -234,25 +234,25 @@ static void ask_for_devices(struct pod_resources *r)
 		.method = POD_RESOURCES_PATH("GetAllocatableResources"),
 		.kind = RPC_UNARY,
 		.timeout_ms = r->options.answer_ms};
-	const struct rpc_call_events events = {r, on_devices, on_devices_ended};
+	const struct rpc_call_events events = {r, devices_on_reply, devices_on_ended};
 
 	if (r->options.devices && !r->devices_call)
 		r->devices_call = rpc_call_start(r->pump, &all, &events, NULL);
 }
 
 /* List alone, whatever the wish. Get would cost the kubelet's bucket as many tokens, and one for
- * each pod, where one List answers every wish that is pending; it cannot tell a pod that is not
- * there from a method that is off (both are UNKNOWN, before 1.34 it is off); and that nobody holds
- * a device, which is what unclaimed ones are found by, only all pods together show. A List of 500
- * pods is 70 KB, two milliseconds of the kubelet's time. */
-static void ask(void *ctx)
+ * each pod, where one List answers every wish that is pending; it cannot distinguish a pod that is
+ * not there from a method that is off (both are UNKNOWN, before 1.34 it is off); and that nobody
+ * holds a device, which is what unclaimed ones are found by, only all pods together show. A List of
+ * 500 pods is 70 KB, two milliseconds of the kubelet's time. */
+static void ask_for_list(void *ctx)
 {
 	struct pod_resources *r = ctx;
 	const struct rpc_request list = {.socket = r->options.socket,
 		.method = POD_RESOURCES_PATH("List"),
 		.kind = RPC_UNARY,
 		.timeout_ms = r->options.answer_ms};
-	const struct rpc_call_events events = {r, on_reply, on_ended};
+	const struct rpc_call_events events = {r, list_on_reply, list_on_ended};
 	struct err e;
 
 	if (r->call)
@@ -271,11 +271,6 @@ static void ask(void *ctx)
 	retry_no_connection(r->retry, &e);
 }
 
-static unsigned or_default(unsigned ms, unsigned usual_ms)
-{
-	return ms ? ms : usual_ms;
-}
-
 struct pod_resources *pod_resources_new(struct loop *l, struct rpc_pump *p,
 	const struct pod_resources_options *o, const struct pod_resources_handler *handler)
 {
@@ -286,17 +281,17 @@ struct pod_resources *pod_resources_new(struct loop *l, struct rpc_pump *p,
 	r->handler = handler;
 	r->options = (struct pod_resources_options){
 		.socket = o->socket,
-		.every_ms = or_default(o->every_ms, EVERY_MS),
-		.answer_ms = or_default(o->answer_ms, ANSWER_MS),
-		.gap_ms = or_default(o->gap_ms, GAP_MS),
+		.every_ms = o->every_ms ?: EVERY_MS,
+		.answer_ms = o->answer_ms ?: ANSWER_MS,
+		.gap_ms = o->gap_ms ?: GAP_MS,
 		.devices = o->devices,
 	};
 	r->retry = retry_new(l, &(struct retry_options){
 					.socket = o->socket,
-					.min_ms = or_default(o->retry_min_ms, MIN_MS),
-					.max_ms = or_default(o->retry_max_ms, MAX_MS),
+					.min_ms = o->retry_min_ms ?: MIN_MS,
+					.max_ms = o->retry_max_ms ?: MAX_MS,
 					.ctx = r,
-					.attempt = ask,
+					.attempt = ask_for_list,
 					.waiting = "pod-resources-waiting",
 					.refused = "pod-resources-refused",
 					.log = handler->ctx,
@@ -309,7 +304,7 @@ uint64_t pod_resources_refresh(struct pod_resources *r)
 {
 	r->wanted = true;
 	if (!r->call && !r->failing)
-		ask_soon(r);
+		ask_for_list_soon(r);
 	return r->asked + 1;
 }
 
@@ -318,33 +313,27 @@ uint64_t pod_resources_age(const struct pod_resources *r)
 	return r->age;
 }
 
-/* What is known of the pod, or NULL. */
-static const struct pod_held *find_pod(const struct answer *a, const struct pod_held *names)
+const struct container_held *pod_resources_find(
+	const struct pod_resources *r, const char *ns, const char *pod, const char *container)
 {
-	size_t low = 0, high = a->nr;
+	const struct pod_held names = {.ns = ns, .name = pod};
+	size_t low = 0, high = r->answer.nr;
 
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
-		int order = compare_names(names, a->by_name[middle]);
+		const struct pod_held *p = r->answer.by_name[middle];
+		int order = compare_pod_names(&names, p);
 
+		for (size_t i = 0; !order && i < p->nr; i++)
+			if (text_equal(p->container[i].name, container))
+				return &p->container[i];
 		if (!order)
-			return a->by_name[middle];
+			return NULL;
 		if (order < 0)
 			high = middle;
 		else
 			low = middle + 1;
 	}
-	return NULL;
-}
-
-const struct container_held *pod_resources_find(
-	const struct pod_resources *r, const char *ns, const char *pod, const char *container)
-{
-	const struct pod_held *p = find_pod(&r->answer, &(struct pod_held){.ns = ns, .name = pod});
-
-	for (size_t i = 0; p && i < p->nr; i++)
-		if (text_equal(p->container[i].name, container))
-			return &p->container[i];
 	return NULL;
 }
 

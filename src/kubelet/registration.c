@@ -189,20 +189,15 @@ enum registration_state registration_state(const struct registration *r)
 	return r->state;
 }
 
-static unsigned or_default(unsigned ms, unsigned standard)
-{
-	return ms ? ms : standard;
-}
-
 static struct registration_options with_defaults(struct registration_options o)
 {
-	o.connect_min_ms = or_default(o.connect_min_ms, CONNECT_MIN_MS);
-	o.connect_max_ms = or_default(o.connect_max_ms, CONNECT_MAX_MS);
-	o.register_ms = or_default(o.register_ms, REGISTER_MS);
-	o.watch_ms = or_default(o.watch_ms, WATCH_MS);
-	o.ending_ms = or_default(o.ending_ms, ENDING_MS);
-	o.refused_min_ms = or_default(o.refused_min_ms, REFUSED_MIN_MS);
-	o.refused_max_ms = or_default(o.refused_max_ms, REFUSED_MAX_MS);
+	o.connect_min_ms = o.connect_min_ms ?: CONNECT_MIN_MS;
+	o.connect_max_ms = o.connect_max_ms ?: CONNECT_MAX_MS;
+	o.register_ms = o.register_ms ?: REGISTER_MS;
+	o.watch_ms = o.watch_ms ?: WATCH_MS;
+	o.ending_ms = o.ending_ms ?: ENDING_MS;
+	o.refused_min_ms = o.refused_min_ms ?: REFUSED_MIN_MS;
+	o.refused_max_ms = o.refused_max_ms ?: REFUSED_MAX_MS;
 	return o;
 }
 
