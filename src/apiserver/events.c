@@ -274,7 +274,7 @@ struct events *events_new(struct loop *l, struct api *a, const struct events_opt
 	return v;
 }
 
-void events_tell(struct events *v, const struct pod_event *event)
+void events_emit(struct events *v, const struct pod_event *event)
 {
 	uint64_t now = loop_monotonic_ns();
 

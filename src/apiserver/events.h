@@ -39,7 +39,7 @@ struct events_counters {
 struct events *events_new(struct loop *l, struct api *a, const struct events_options *o,
 	const struct events_handler *handler);
 /* Copies what is in *event. */
-void events_tell(struct events *v, const struct pod_event *event);
+void events_emit(struct events *v, const struct pod_event *event);
 void events_counters(const struct events *v, struct events_counters *out);
 /* What waits is lost. Before api_free(). NULL is fine. */
 void events_close(struct events *v);

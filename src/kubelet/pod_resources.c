@@ -142,7 +142,7 @@ static void list_answered(struct pod_resources *r)
 	retry_in(r->retry, r->options.every_ms);
 	if (r->wanted)
 		ask_for_list_soon(r);
-	retry_tell(r->retry, false, "pod-resources-up", 0, text);
+	retry_report(r->retry, false, "pod-resources-up", 0, text);
 	r->handler->updated(r->handler->ctx, &r->answer.held);
 }
 

@@ -50,7 +50,7 @@ static void on_synced(struct pods *p)
 	p->synced_ns = loop_monotonic_ns();
 	pod_store_sweep(p->store);
 	(void)snprintf(text, sizeof text, "%zu pods", pod_store_count(p->store));
-	retry_tell(p->retry, false, "pods-api-synced", 0, text);
+	retry_report(p->retry, false, "pods-api-synced", 0, text);
 }
 
 static void on_pod(struct pods *p, const struct pods_event *event, struct arena *a)
@@ -94,7 +94,7 @@ static void lose(struct pods *p, enum rpc_code code, const char *text)
 	p->synced = false;
 	if (lasted_ms >= p->retry_max_ms)
 		retry_reset(p->retry);
-	retry_tell(p->retry, false, "pods-api-lost", (int)code, text);
+	retry_report(p->retry, false, "pods-api-lost", (int)code, text);
 	retry_later(p->retry);
 }
 

@@ -73,7 +73,7 @@ void retry_reset(struct retry *r)
 	backoff_reset(&r->backoff);
 }
 
-void retry_tell(struct retry *r, bool bad, const char *event, int reason, const char *text)
+void retry_report(struct retry *r, bool bad, const char *event, int reason, const char *text)
 {
 	if (text_equal(r->told.event, event) && r->told.bad == bad && r->told.reason == reason)
 		return;
@@ -87,7 +87,7 @@ void retry_no_connection(struct retry *r, const struct err *e)
 {
 	bool bad = e->code != ENOENT && e->code != ECONNREFUSED && e->code != EAGAIN;
 
-	retry_tell(r, bad, r->options.waiting, bad ? -e->code : 0, e->text);
+	retry_report(r, bad, r->options.waiting, bad ? -e->code : 0, e->text);
 	retry_later(r);
 }
 
@@ -112,15 +112,15 @@ void retry_ended(struct retry *r, enum rpc_code code, const char *text)
 
 	(void)err_set(&e, EIO, "%s: %s (gRPC status %d)", r->options.socket, text, (int)code);
 	if (v == NOT_SERVED)
-		retry_tell(r, false, r->options.waiting, 0, e.text);
+		retry_report(r, false, r->options.waiting, 0, e.text);
 	else
-		retry_tell(r, bad, r->options.refused, (int)code, e.text);
+		retry_report(r, bad, r->options.refused, (int)code, e.text);
 	retry_later(r);
 }
 
 void retry_unreadable(struct retry *r, const struct err *e)
 {
-	retry_tell(r, true, r->options.refused, -e->code, e->text);
+	retry_report(r, true, r->options.refused, -e->code, e->text);
 	retry_later(r);
 }
 

@@ -42,7 +42,7 @@ void retry_ended(struct retry *r, enum rpc_code code, const char *text);
 void retry_unreadable(struct retry *r, const struct err *e); /* its answer */
 
 /* Tell an event, unless it was the last one told, for the same reason. */
-void retry_tell(struct retry *r, bool bad, const char *event, int reason, const char *text);
+void retry_report(struct retry *r, bool bad, const char *event, int reason, const char *text);
 /* NULL is fine. */
 void retry_free(struct retry *r);
 

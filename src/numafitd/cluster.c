@@ -97,7 +97,7 @@ static void emit_refusal(struct cluster *c, struct pod_event *event)
 	const struct known_pod *pod = cluster_find_pod(c->d, event->uid);
 
 	if (c->events)
-		events_tell(c->events, event);
+		events_emit(c->events, event);
 	if (c->evictions && pod && pod_owner_makes_another(pod->owner))
 		evict_pod(c->evictions, event->ns, event->pod, event->uid);
 }
@@ -135,7 +135,7 @@ static void emit_advice_event(
 	event->reason = "NUMAHint";
 	event->warning = advice_is_rejection(h->verdict);
 	event->message = message;
-	events_tell(c->events, event);
+	events_emit(c->events, event);
 }
 
 void cluster_note_decision(struct daemon *d, const struct pod *pod, const char *container,

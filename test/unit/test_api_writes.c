@@ -145,7 +145,7 @@ static void an_event_and_an_eviction_are_posted(void **state)
 	serve(w);
 	struct events *events = events_new(w->f.loop, w->api,
 		&(struct events_options){.node = "n1"}, &(struct events_handler){w, on_event});
-	events_tell(events, &(struct pod_event){.warning = true,
+	events_emit(events, &(struct pod_event){.warning = true,
 				    .reason = "TopologyAffinityError",
 				    .message = "no room",
 				    .ns = "ml",

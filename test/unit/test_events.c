@@ -53,7 +53,7 @@ static void start(struct world *w, unsigned same_ms, unsigned burst, unsigned ev
 
 static void tell(struct world *w, const char *uid, const char *message)
 {
-	events_tell(w->v, &(struct pod_event){true, "TopologyAffinityError", message, "ml",
+	events_emit(w->v, &(struct pod_event){true, "TopologyAffinityError", message, "ml",
 				  "train-0", uid, NULL, CONTAINER_APP});
 }
 
@@ -187,7 +187,7 @@ static void another_text_pod_reason_or_container_is_another_event(void **state)
 	start(w, NEVER_MS, 0, 0);
 	for (unsigned again = 0; again < 2; again++)
 		for (size_t i = 0; i < nr; i++)
-			events_tell(w->v, &cases[i]);
+			events_emit(w->v, &cases[i]);
 	for (unsigned i = 1; i <= nr; i++) {
 		calls_until(&w->api, i);
 		calls_answer(&w->api, 201);
