@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int compare_devices(const void *a, const void *b)
+static int compare_held_devices(const void *a, const void *b)
 {
 	const struct held_device *x = *(const struct held_device *const *)a,
 				 *y = *(const struct held_device *const *)b;
@@ -39,16 +39,16 @@ static int sort_held(const struct pods_held *pods, struct arena *a, struct held 
 				out->at[out->nr++] = &of->device[i];
 		}
 	if (out->nr)
-		qsort(out->at, out->nr, sizeof *out->at, compare_devices);
+		qsort(out->at, out->nr, sizeof *out->at, compare_held_devices);
 	return 0;
 }
 
-static bool is_held(const struct held *held, const struct held_device *d)
+static bool device_is_held(const struct held *held, const struct held_device *d)
 {
-	return held->nr && bsearch(&d, held->at, held->nr, sizeof *held->at, compare_devices);
+	return held->nr && bsearch(&d, held->at, held->nr, sizeof *held->at, compare_held_devices);
 }
 
-static int by_id(const void *a, const void *b)
+static int compare_node_ids(const void *a, const void *b)
 {
 	const struct device_count_node *x = a, *y = b;
 
@@ -70,9 +70,9 @@ static int count_resource(const struct held_device *device, size_t nr, const str
 	for (size_t i = 0; i < nr; i++)
 		for (size_t k = 0; k < device[i].nodes.nr; k++)
 			on[listed++] = (struct device_count_node){
-				device[i].nodes.id[k], 1, is_held(held, &device[i])};
+				device[i].nodes.id[k], 1, device_is_held(held, &device[i])};
 	if (listed)
-		qsort(on, listed, sizeof *on, by_id);
+		qsort(on, listed, sizeof *on, compare_node_ids);
 	for (size_t i = 0; i < listed; i++) {
 		if (!kept || on[kept - 1].id != on[i].id) {
 			on[kept++] = on[i];

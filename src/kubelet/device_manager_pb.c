@@ -6,17 +6,12 @@
 #include <limits.h>
 #include <numafit/text.h>
 
-static int too_many(struct err *e, size_t nr, const char *what)
-{
-	return err_set(e, ENOMEM, "%zu %s are too many for one message", nr, what);
-}
-
-static int too_large(struct err *e, const char *what)
+static int kubelet_message_too_large(struct err *e, const char *what)
 {
 	return err_set(e, EBADMSG, "%s that is too large", what);
 }
 
-static struct device_plugin_options options_of(const Deviceplugin__DevicePluginOptions *m)
+static struct device_plugin_options plugin_options_of(const Deviceplugin__DevicePluginOptions *m)
 {
 	if (!m)
 		return (struct device_plugin_options){0};
@@ -40,7 +35,8 @@ int registration_decode(
 			"requested API version \"%.40s\" is not supported by kubelet. Supported "
 			"version is \"%s\"",
 			m->version, version);
-	*out = (struct plugin_registration){m->endpoint, m->resource_name, options_of(m->options)};
+	*out = (struct plugin_registration){
+		m->endpoint, m->resource_name, plugin_options_of(m->options)};
 	return 0;
 }
 
@@ -52,11 +48,12 @@ int device_plugin_options_decode(
 
 	if (!m)
 		return -EBADMSG;
-	*out = options_of(m);
+	*out = plugin_options_of(m);
 	return 0;
 }
 
-static int take_device(const Deviceplugin__Device *from, struct plugin_device *to, struct err *e)
+static int take_plugin_device(
+	const Deviceplugin__Device *from, struct plugin_device *to, struct err *e)
 {
 	const Deviceplugin__TopologyInfo *t = from->topology;
 
@@ -83,9 +80,9 @@ int device_list_decode(
 	int rc = 0;
 
 	if (!list)
-		return m ? too_large(e, "a list of devices") : -EBADMSG;
+		return m ? kubelet_message_too_large(e, "a list of devices") : -EBADMSG;
 	for (size_t i = 0; i < m->n_devices && !rc; i++)
-		rc = take_device(m->devices[i], &list[i], e);
+		rc = take_plugin_device(m->devices[i], &list[i], e);
 	if (rc)
 		return rc;
 	*out = list;
@@ -96,18 +93,18 @@ int device_list_decode(
 /* Requests */
 
 /* protobuf-c's lists know no const; what is encoded is only read. */
-static char **ids_of(const struct device_ids *ids)
+static char **encoded_ids_of(const struct device_ids *ids)
 {
 	return (char **)(uintptr_t)ids->id;
 }
 
-static void fill_preferred(
+static void fill_preferred_ask(
 	Deviceplugin__ContainerPreferredAllocationRequest *m, const struct preferred_ask *from)
 {
 	deviceplugin__container_preferred_allocation_request__init(m);
-	m->available_deviceids = ids_of(&from->available);
+	m->available_deviceids = encoded_ids_of(&from->available);
 	m->n_available_deviceids = from->available.nr;
-	m->must_include_deviceids = ids_of(&from->must_include);
+	m->must_include_deviceids = encoded_ids_of(&from->must_include);
 	m->n_must_include_deviceids = from->must_include.nr;
 	m->allocation_size = (int32_t)from->size;
 }
@@ -122,9 +119,9 @@ int preferred_request_encode(
 	Deviceplugin__PreferredAllocationRequest m;
 
 	if (!forms || !list)
-		return too_many(e, request->nr, "containers");
+		return device_plugin_too_many(e, request->nr, "containers");
 	for (size_t i = 0; i < request->nr; i++) {
-		fill_preferred(&forms[i], &request->container[i]);
+		fill_preferred_ask(&forms[i], &request->container[i]);
 		list[i] = &forms[i];
 	}
 	deviceplugin__preferred_allocation_request__init(&m);
@@ -141,10 +138,10 @@ int allocate_request_encode(
 	Deviceplugin__AllocateRequest m;
 
 	if (!forms || !list)
-		return too_many(e, request->nr, "containers");
+		return device_plugin_too_many(e, request->nr, "containers");
 	for (size_t i = 0; i < request->nr; i++) {
 		deviceplugin__container_allocate_request__init(&forms[i]);
-		forms[i].devices_ids = ids_of(&request->container[i]);
+		forms[i].devices_ids = encoded_ids_of(&request->container[i]);
 		forms[i].n_devices_ids = request->container[i].nr;
 		list[i] = &forms[i];
 	}
@@ -160,7 +157,7 @@ int pre_start_request_encode(
 	Deviceplugin__PreStartContainerRequest m;
 
 	deviceplugin__pre_start_container_request__init(&m);
-	m.devices_ids = ids_of(ids);
+	m.devices_ids = encoded_ids_of(ids);
 	m.n_devices_ids = ids->nr;
 	return pb_encode(&m.base, a, out, e);
 }
@@ -175,7 +172,8 @@ int preferred_response_decode(struct blob message, struct arena *a,
 	struct device_ids *list = m ? arena_array(a, m->n_container_responses, sizeof *list) : NULL;
 
 	if (!list)
-		return m ? too_large(e, "an answer to GetPreferredAllocation") : -EBADMSG;
+		return m ? kubelet_message_too_large(e, "an answer to GetPreferredAllocation")
+			 : -EBADMSG;
 	for (size_t i = 0; i < m->n_container_responses; i++)
 		list[i] = (struct device_ids){
 			(const char *const *)m->container_responses[i]->deviceids,
@@ -185,7 +183,7 @@ int preferred_response_decode(struct blob message, struct arena *a,
 	return 0;
 }
 
-static const struct key_value *take_pairs(
+static const struct key_value *take_key_values(
 	Deviceplugin__KeyValue *const *from, size_t nr, struct arena *a)
 {
 	struct key_value *list = arena_array(a, nr, sizeof *list);
@@ -204,18 +202,18 @@ int allocate_response_decode(struct blob message, struct arena *a,
 		m ? arena_array(a, m->n_container_responses, sizeof *list) : NULL;
 
 	if (!list)
-		return m ? too_large(e, "an answer to Allocate") : -EBADMSG;
+		return m ? kubelet_message_too_large(e, "an answer to Allocate") : -EBADMSG;
 	for (size_t i = 0; i < m->n_container_responses; i++) {
 		const Deviceplugin__ContainerAllocateResponse *from = m->container_responses[i];
 
 		list[i] = (struct allocate_answer){
-			.env = take_pairs(from->envs, from->n_envs, a),
-			.annotation = take_pairs(from->annotations, from->n_annotations, a),
+			.env = take_key_values(from->envs, from->n_envs, a),
+			.annotation = take_key_values(from->annotations, from->n_annotations, a),
 			.nr_env = from->n_envs,
 			.nr_annotations = from->n_annotations,
 		};
 		if (!list[i].env || !list[i].annotation)
-			return too_large(e, "an answer to Allocate");
+			return kubelet_message_too_large(e, "an answer to Allocate");
 	}
 	*container = list;
 	*nr = m->n_container_responses;

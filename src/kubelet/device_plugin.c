@@ -13,14 +13,14 @@ enum {
 	MEMORY_MAX = 32 << 20
 };
 
-/* A list of devices in its wire form, shared by those who sent it. */
+/* A list of devices in its wire form, shared by the watchers that were sent it. */
 struct device_list {
 	unsigned nr_users;
 	size_t len;
 	char bytes[];
 };
 
-/* Somebody who watches the list. */
+/* A client that watches the list. */
 struct watcher {
 	struct rpc *r;
 	struct device_list *sent; /* NULL: nothing */
@@ -34,7 +34,7 @@ struct device_plugin {
 	} watchers;
 	bool listed;              /* list is of the devices as they are */
 	struct device_list *list; /* NULL: it could not be made */
-	bool told;                /* that it could not */
+	bool reported;            /* that it could not */
 };
 
 /* The list of devices. */
@@ -61,14 +61,14 @@ static bool list_is_same(const struct device_list *a, const struct device_list *
 	return a == b || (a && b && a->len == b->len && memcmp(a->bytes, b->bytes, a->len) == 0);
 }
 
-/* Tell it once, until a list can be made again. */
-static void tell(struct device_plugin *p, const char *why)
+/* Once, until a list can be made again. */
+static void plugin_report_no_list(struct device_plugin *p, const char *why)
 {
 	const struct device_plugin_handler *h = p->handler;
 
-	if (why && !p->told && h->on_event)
+	if (why && !p->reported && h->on_event)
 		h->on_event(h->ctx, true, "device-plugin-no-list", why);
-	p->told = why != NULL;
+	p->reported = why != NULL;
 }
 
 /* NULL when there is none that can be sent. */
@@ -87,7 +87,7 @@ static struct device_list *make_list(struct device_plugin *p)
 		rc = device_list_encode(devices, nr, &a, &bytes, &e);
 	if (!rc)
 		list = list_new(bytes);
-	tell(p, rc ? e.text : NULL);
+	plugin_report_no_list(p, rc ? e.text : NULL);
 	arena_fini(&a);
 	return list;
 }
@@ -103,9 +103,9 @@ static struct device_list *present_list(struct device_plugin *p)
 	return p->list;
 }
 
-/* Those who watch it. */
+/* The clients that watch it. */
 
-static struct watcher *find(struct device_plugin *p, const struct rpc *r)
+static struct watcher *plugin_find_watcher(struct device_plugin *p, const struct rpc *r)
 {
 	size_t i = 0;
 
@@ -115,9 +115,9 @@ static struct watcher *find(struct device_plugin *p, const struct rpc *r)
 	return &p->watchers.at[i];
 }
 
-/* One list is on its way at most, so that a burst of changes is one more list, and somebody who
- * never reads has one. */
-static void update(struct device_plugin *p, struct watcher *w)
+/* One list is on its way at most, so that a burst of changes is one more list, and a client
+ * that never reads has one. */
+static void plugin_update_watcher(struct device_plugin *p, struct watcher *w)
 {
 	if (w->sending)
 		return;
@@ -132,7 +132,7 @@ static void update(struct device_plugin *p, struct watcher *w)
 	list->nr_users++;
 }
 
-static void tell_watched(struct device_plugin *p)
+static void plugin_report_watched(struct device_plugin *p)
 {
 	const struct device_plugin_handler *h = p->handler;
 
@@ -140,40 +140,40 @@ static void tell_watched(struct device_plugin *p)
 		h->watched(h->ctx, (unsigned)p->watchers.nr);
 }
 
-static void on_watch(void *ctx, struct rpc *r, const void *request, size_t len)
+static void plugin_on_watch(void *ctx, struct rpc *r, const void *request, size_t len)
 {
 	struct device_plugin *p = ctx;
 	struct watcher *w = vec_push(&p->watchers);
 
 	(void)request, (void)len; /* the empty message */
 	w->r = r;
-	update(p, w);
-	tell_watched(p);
+	plugin_update_watcher(p, w);
+	plugin_report_watched(p);
 }
 
 static void on_watch_sendable(void *ctx, struct rpc *r)
 {
-	struct watcher *w = find(ctx, r);
+	struct watcher *w = plugin_find_watcher(ctx, r);
 
 	w->sending = false;
-	update(ctx, w);
+	plugin_update_watcher(ctx, w);
 }
 
 static void on_watch_closed(void *ctx, struct rpc *r)
 {
 	struct device_plugin *p = ctx;
-	struct watcher *w = find(p, r);
+	struct watcher *w = plugin_find_watcher(p, r);
 
 	list_release(w->sent);
 	vec_remove(&p->watchers, (size_t)(w - p->watchers.at));
-	tell_watched(p);
+	plugin_report_watched(p);
 }
 
 void device_plugin_changed(struct device_plugin *p)
 {
 	p->listed = false;
 	for (size_t i = 0; i < p->watchers.nr; i++)
-		update(p, &p->watchers.at[i]);
+		plugin_update_watcher(p, &p->watchers.at[i]);
 }
 
 void device_plugin_end_streams(struct device_plugin *p)
@@ -190,8 +190,8 @@ struct device_plugin_options device_plugin_options(const struct device_plugin *p
 		.pre_start = p->handler->pre_start != NULL, .preferred_allocation = true};
 }
 
-static int options(struct device_plugin *p, struct blob request, struct arena *a, struct blob *out,
-	struct err *e)
+static int make_options(struct device_plugin *p, struct blob request, struct arena *a,
+	struct blob *out, struct err *e)
 {
 	struct device_plugin_options o = device_plugin_options(p);
 
@@ -199,7 +199,7 @@ static int options(struct device_plugin *p, struct blob request, struct arena *a
 	return device_plugin_options_encode(&o, a, out, e);
 }
 
-static int prefer(struct device_plugin *p, const struct preferred_ask *ask, struct arena *a,
+static int prefer_devices(struct device_plugin *p, const struct preferred_ask *ask, struct arena *a,
 	struct device_ids *out)
 {
 	size_t room = ask->available.nr + ask->must_include.nr;
@@ -212,7 +212,7 @@ static int prefer(struct device_plugin *p, const struct preferred_ask *ask, stru
 	return 0;
 }
 
-static int prefer_each(struct device_plugin *p, struct blob request, struct arena *a,
+static int make_preferences(struct device_plugin *p, struct blob request, struct arena *a,
 	struct blob *out, struct err *e)
 {
 	struct preferred_request in;
@@ -224,16 +224,16 @@ static int prefer_each(struct device_plugin *p, struct blob request, struct aren
 	if (!ids)
 		return -ENOMEM;
 	for (size_t i = 0; !rc && i < in.nr; i++)
-		rc = prefer(p, &in.container[i], a, &ids[i]);
+		rc = prefer_devices(p, &in.container[i], a, &ids[i]);
 	return rc ? rc : preferred_response_encode(ids, in.nr, a, out, e);
 }
 
 /* An error ends the pod. What is no garbage and yet cannot be answered gets the message that
  * prefers nothing: the kubelet then takes any of the devices (devicemanager, devicesToAllocate). */
-static int preferred(struct device_plugin *p, struct blob request, struct arena *a,
+static int make_preferred(struct device_plugin *p, struct blob request, struct arena *a,
 	struct blob *out, struct err *e)
 {
-	int rc = prefer_each(p, request, a, out, e);
+	int rc = make_preferences(p, request, a, out, e);
 
 	if (rc == -EBADMSG)
 		return rc;
@@ -242,8 +242,8 @@ static int preferred(struct device_plugin *p, struct blob request, struct arena 
 	return 0;
 }
 
-static int allocate(struct device_plugin *p, struct blob request, struct arena *a, struct blob *out,
-	struct err *e)
+static int make_allocation(struct device_plugin *p, struct blob request, struct arena *a,
+	struct blob *out, struct err *e)
 {
 	struct allocate_request in;
 	int rc = allocate_request_decode(request, a, &in, e);
@@ -258,8 +258,8 @@ static int allocate(struct device_plugin *p, struct blob request, struct arena *
 	return rc ? rc : allocate_response_encode(answers, in.nr, a, out, e);
 }
 
-/* Who did not want to be asked has nothing against the container. */
-static int pre_start(struct device_plugin *p, struct blob request, struct arena *a,
+/* A handler that did not want to be asked has nothing against the container. */
+static int make_pre_start(struct device_plugin *p, struct blob request, struct arena *a,
 	struct blob *out, struct err *e)
 {
 	struct device_ids ids;
@@ -272,7 +272,7 @@ static int pre_start(struct device_plugin *p, struct blob request, struct arena 
 }
 
 /* The kubelet takes all of them alike; people read them. */
-static enum rpc_code code_of(int error)
+static enum rpc_code rpc_code_of_errno(int error)
 {
 	static const struct {
 		int error;
@@ -296,7 +296,7 @@ static enum rpc_code code_of(int error)
 	return RPC_INTERNAL;
 }
 
-static void answer(struct device_plugin *p, struct rpc *r, struct blob request,
+static void answer_call_with(struct device_plugin *p, struct rpc *r, struct blob request,
 	int (*make)(struct device_plugin *p, struct blob request, struct arena *a, struct blob *out,
 		struct err *e))
 {
@@ -308,7 +308,7 @@ static void answer(struct device_plugin *p, struct rpc *r, struct blob request,
 	int rc = make(p, request, &a, &out, &e);
 	if (rc) {
 		text_make_utf8(e.text); /* a status has to be that */
-		rpc_end(r, code_of(-rc), e.text);
+		rpc_end(r, rpc_code_of_errno(-rc), e.text);
 	} else {
 		rpc_answer(r, out.data, out.len);
 	}
@@ -317,22 +317,22 @@ static void answer(struct device_plugin *p, struct rpc *r, struct blob request,
 
 static void on_options(void *ctx, struct rpc *r, const void *request, size_t len)
 {
-	answer(ctx, r, (struct blob){request, len}, options);
+	answer_call_with(ctx, r, (struct blob){request, len}, make_options);
 }
 
 static void on_preferred(void *ctx, struct rpc *r, const void *request, size_t len)
 {
-	answer(ctx, r, (struct blob){request, len}, preferred);
+	answer_call_with(ctx, r, (struct blob){request, len}, make_preferred);
 }
 
 static void on_allocate(void *ctx, struct rpc *r, const void *request, size_t len)
 {
-	answer(ctx, r, (struct blob){request, len}, allocate);
+	answer_call_with(ctx, r, (struct blob){request, len}, make_allocation);
 }
 
 static void on_pre_start(void *ctx, struct rpc *r, const void *request, size_t len)
 {
-	answer(ctx, r, (struct blob){request, len}, pre_start);
+	answer_call_with(ctx, r, (struct blob){request, len}, make_pre_start);
 }
 
 static const struct rpc_method methods[] = {
@@ -341,7 +341,7 @@ static const struct rpc_method methods[] = {
 		.called = on_options},
 	{.path = DEVICE_PLUGIN_PATH("ListAndWatch"),
 		.kind = RPC_STREAM,
-		.called = on_watch,
+		.called = plugin_on_watch,
 		.sendable = on_watch_sendable,
 		.closed = on_watch_closed},
 	{.path = DEVICE_PLUGIN_PATH("GetPreferredAllocation"),

@@ -5,10 +5,10 @@
 #include <kubelet/grpc_server.h>
 
 /* The kubelet's device plugin API (v1beta1) for one resource, as its plugin serves it: messages and
- * streams, no opinion of its own. What the devices are and who gets them is the handler's. One for
- * the process's life, whatever becomes of the kubelet; several kubelet connections may watch at a
- * time. Calls are answered from memory, in the turn of the loop in which they came: Allocate has no
- * deadline, and the admission of every pod on the node waits for it. */
+ * streams, no opinion of its own. What the devices are and which container gets them is the
+ * handler's. One for the process's life, whatever becomes of the kubelet; several kubelet
+ * connections may watch at a time. Calls are answered from memory, in the turn of the loop in which
+ * they came: Allocate has no deadline, and the admission of every pod on the node waits for it. */
 struct device_plugin;
 
 struct device_plugin_handler {
@@ -38,10 +38,10 @@ struct device_plugin_handler {
 /* Serve it on s, whose sockets are somebody else's. handler is borrowed. */
 struct device_plugin *device_plugin_new(
 	struct rpc_server *s, const struct device_plugin_handler *handler);
-/* The devices may have changed: whoever watches gets the list anew, unless it is what was sent
+/* The devices may have changed: every watcher gets the list anew, unless it is what was sent
  * before. Any number of calls while a list is on its way make one more list. */
 void device_plugin_changed(struct device_plugin *p);
-/* End every stream, so that the kubelet lets go of us; watched(0) tells when all are over. */
+/* End every stream, so that the kubelet lets go of us; watched(0) says when all are over. */
 void device_plugin_end_streams(struct device_plugin *p);
 /* After rpc_server_free(). NULL is fine. */
 void device_plugin_free(struct device_plugin *p);

@@ -5,7 +5,8 @@
 #include <errno.h>
 
 /* The bytes of the message, when the kubelet takes that many. */
-static int encode(const ProtobufCMessage *m, struct arena *a, struct blob *out, struct err *e)
+static int encode_for_kubelet(
+	const ProtobufCMessage *m, struct arena *a, struct blob *out, struct err *e)
 {
 	struct blob bytes;
 	int rc = pb_encode(m, a, &bytes, e);
@@ -19,7 +20,7 @@ static int encode(const ProtobufCMessage *m, struct arena *a, struct blob *out, 
 	return 0;
 }
 
-static int too_many(struct err *e, size_t nr, const char *what)
+int device_plugin_too_many(struct err *e, size_t nr, const char *what)
 {
 	return err_set(e, ENOMEM, "%zu %s are too many for one message", nr, what);
 }
@@ -32,7 +33,7 @@ int device_plugin_options_encode(const struct device_plugin_options *options, st
 	deviceplugin__device_plugin_options__init(&m);
 	m.pre_start_required = options->pre_start;
 	m.get_preferred_allocation_available = options->preferred_allocation;
-	return encode(&m.base, a, out, e);
+	return encode_for_kubelet(&m.base, a, out, e);
 }
 
 /* Forms hold one message and all that hangs from it. */
@@ -67,18 +68,18 @@ int device_list_encode(const struct plugin_device *device, size_t nr, struct are
 	Deviceplugin__ListAndWatchResponse m;
 
 	if (!forms || !list)
-		return too_many(e, nr, "devices");
+		return device_plugin_too_many(e, nr, "devices");
 	for (size_t i = 0; i < nr; i++)
 		list[i] = fill_device(&forms[i], &device[i]);
 	deviceplugin__list_and_watch_response__init(&m);
 	m.devices = list;
 	m.n_devices = nr;
-	return encode(&m.base, a, out, e);
+	return encode_for_kubelet(&m.base, a, out, e);
 }
 
 /* Requests */
 
-static int take_ids(char **id, size_t nr, struct device_ids *out, struct err *e)
+static int take_device_ids(char **id, size_t nr, struct device_ids *out, struct err *e)
 {
 	if (nr > DEVICE_PLUGIN_IDS_MAX)
 		return err_set(e, E2BIG, "%zu device ids, more than %d", nr, DEVICE_PLUGIN_IDS_MAX);
@@ -87,7 +88,7 @@ static int take_ids(char **id, size_t nr, struct device_ids *out, struct err *e)
 }
 
 /* Room in *a for nr containers of size bytes each, into *list. */
-static int take_containers(void *list, size_t nr, size_t size, struct arena *a, struct err *e)
+static int alloc_containers(void *list, size_t nr, size_t size, struct arena *a, struct err *e)
 {
 	if (nr > DEVICE_PLUGIN_CONTAINERS_MAX)
 		return err_set(e, E2BIG, "a request for %zu containers, more than %d", nr,
@@ -102,11 +103,11 @@ static int take_containers(void *list, size_t nr, size_t size, struct arena *a, 
 static int take_preferred(const Deviceplugin__ContainerPreferredAllocationRequest *from,
 	struct preferred_ask *to, struct err *e)
 {
-	int rc =
-		take_ids(from->available_deviceids, from->n_available_deviceids, &to->available, e);
+	int rc = take_device_ids(
+		from->available_deviceids, from->n_available_deviceids, &to->available, e);
 
 	if (!rc)
-		rc = take_ids(from->must_include_deviceids, from->n_must_include_deviceids,
+		rc = take_device_ids(from->must_include_deviceids, from->n_must_include_deviceids,
 			&to->must_include, e);
 	to->size = from->allocation_size > 0 ? (size_t)from->allocation_size : 0;
 	return rc;
@@ -121,7 +122,7 @@ int preferred_request_decode(
 
 	if (!m)
 		return -EBADMSG;
-	int rc = take_containers(&list, m->n_container_requests, sizeof *list, a, e);
+	int rc = alloc_containers(&list, m->n_container_requests, sizeof *list, a, e);
 	for (size_t i = 0; i < m->n_container_requests && !rc; i++)
 		rc = take_preferred(m->container_requests[i], &list[i], e);
 	if (!rc)
@@ -138,9 +139,9 @@ int allocate_request_decode(
 
 	if (!m)
 		return -EBADMSG;
-	int rc = take_containers(&list, m->n_container_requests, sizeof *list, a, e);
+	int rc = alloc_containers(&list, m->n_container_requests, sizeof *list, a, e);
 	for (size_t i = 0; i < m->n_container_requests && !rc; i++)
-		rc = take_ids(m->container_requests[i]->devices_ids,
+		rc = take_device_ids(m->container_requests[i]->devices_ids,
 			m->container_requests[i]->n_devices_ids, &list[i], e);
 	if (!rc)
 		*out = (struct allocate_request){list, m->n_container_requests};
@@ -153,7 +154,7 @@ int pre_start_request_decode(
 	const Deviceplugin__PreStartContainerRequest *m =
 		pb_decode(&deviceplugin__pre_start_container_request__descriptor, message, a, e);
 
-	return m ? take_ids(m->devices_ids, m->n_devices_ids, out, e) : -EBADMSG;
+	return m ? take_device_ids(m->devices_ids, m->n_devices_ids, out, e) : -EBADMSG;
 }
 
 /* Answers */
@@ -168,7 +169,7 @@ int preferred_response_encode(const struct device_ids *container, size_t nr, str
 	Deviceplugin__PreferredAllocationResponse m;
 
 	if (!forms || !list)
-		return too_many(e, nr, "containers");
+		return device_plugin_too_many(e, nr, "containers");
 	for (size_t i = 0; i < nr; i++) {
 		deviceplugin__container_preferred_allocation_response__init(&forms[i]);
 		forms[i].deviceids = (char **)(uintptr_t)container[i].id; /* only read */
@@ -178,7 +179,7 @@ int preferred_response_encode(const struct device_ids *container, size_t nr, str
 	deviceplugin__preferred_allocation_response__init(&m);
 	m.container_responses = list;
 	m.n_container_responses = nr;
-	return encode(&m.base, a, out, e);
+	return encode_for_kubelet(&m.base, a, out, e);
 }
 
 static Deviceplugin__KeyValue **fill_pairs(const struct key_value *from, size_t nr, struct arena *a)
@@ -219,14 +220,14 @@ int allocate_response_encode(const struct allocate_answer *container, size_t nr,
 	Deviceplugin__AllocateResponse m;
 
 	if (!list)
-		return too_many(e, nr, "containers");
+		return device_plugin_too_many(e, nr, "containers");
 	for (size_t i = 0; i < nr; i++) {
 		list[i] = fill_answer(&container[i], a);
 		if (!list[i])
-			return too_many(e, nr, "containers");
+			return device_plugin_too_many(e, nr, "containers");
 	}
 	deviceplugin__allocate_response__init(&m);
 	m.container_responses = list;
 	m.n_container_responses = nr;
-	return encode(&m.base, a, out, e);
+	return encode_for_kubelet(&m.base, a, out, e);
 }

@@ -32,7 +32,7 @@ enum { DEVICE_WITHOUT_NODE = -1 };
 struct plugin_device {
 	const char *id;
 	bool healthy;
-	int node; /* kernel id, or DEVICE_WITHOUT_NODE: not told */
+	int node; /* kernel id, or DEVICE_WITHOUT_NODE: not said */
 };
 int device_list_encode(const struct plugin_device *device, size_t nr, struct arena *a,
 	struct blob *out, struct err *e);
@@ -76,5 +76,8 @@ int allocate_response_encode(const struct allocate_answer *container, size_t nr,
 /* PreStartContainer; the answer is the empty message. */
 int pre_start_request_decode(
 	struct blob message, struct arena *a, struct device_ids *out, struct err *e);
+
+/* -ENOMEM with text: nr things of that kind are too many for one message; of both ends. */
+int device_plugin_too_many(struct err *e, size_t nr, const char *what);
 
 #endif

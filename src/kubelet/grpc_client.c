@@ -33,7 +33,7 @@ struct rpc_call {
 	bool cancelled;
 };
 
-static int connect_to(const char *path, struct err *e)
+static int connect_to_socket(const char *path, struct err *e)
 {
 	struct sockaddr_un address;
 	int rc = socket_path_address(path, &address, e);
@@ -67,23 +67,15 @@ static grpc_channel *channel_on(int fd)
 	return channel;
 }
 
-static void start(struct rpc_call *c, const grpc_op *ops, size_t nr, struct rpc_tag *tag)
-{
-	grpc_call_error rc = grpc_call_start_batch(c->call, ops, nr, tag, NULL);
-
-	assert(rc == GRPC_CALL_OK);
-	(void)rc;
-	c->nr_pending++;
-}
-
-static void receive(struct rpc_call *c)
+static void call_receive(struct rpc_call *c)
 {
 	grpc_op op = {.op = GRPC_OP_RECV_MESSAGE, .data.recv_message.recv_message = &c->message};
 
-	start(c, &op, 1, &c->received);
+	rpc_start_batch(c->call, &op, 1, &c->received);
+	c->nr_pending++;
 }
 
-static void free_call(struct rpc_call *c)
+static void call_free_all(struct rpc_call *c)
 {
 	grpc_byte_buffer_destroy(c->request);
 	grpc_byte_buffer_destroy(c->message);
@@ -98,30 +90,30 @@ static void free_call(struct rpc_call *c)
 }
 
 /* What is wrong is what the caller hears, instead of what the server says. */
-static void fail(struct rpc_call *c, const char *fault)
+static void call_fail(struct rpc_call *c, const char *fault)
 {
 	if (!c->fault)
 		c->fault = fault;
 	(void)grpc_call_cancel(c->call, NULL);
 }
 
-static void deliver(struct rpc_call *c, grpc_byte_buffer *message)
+static void call_deliver(struct rpc_call *c, grpc_byte_buffer *message)
 {
 	grpc_slice bytes;
 
 	if (!rpc_bytes_read(message, &bytes)) {
-		fail(c, "the message is damaged");
+		call_fail(c, "the message is damaged");
 		return;
 	}
 	c->events.message(c->events.ctx, GRPC_SLICE_START_PTR(bytes), GRPC_SLICE_LENGTH(bytes));
 	grpc_slice_unref(bytes);
 }
 
-static void tell_end(struct rpc_call *c)
+static void call_report_end(struct rpc_call *c)
 {
 	if (c->kind == RPC_UNARY && c->code == GRPC_STATUS_OK && !c->fault) {
 		if (c->reply)
-			deliver(c, c->reply);
+			call_deliver(c, c->reply);
 		else
 			c->fault = "there is no reply";
 	}
@@ -134,40 +126,40 @@ static void tell_end(struct rpc_call *c)
 	gpr_free(text);
 }
 
-static void completed(struct rpc_call *c)
+static void call_completed(struct rpc_call *c)
 {
 	if (--c->nr_pending)
 		return;
 	if (!c->cancelled)
-		tell_end(c);
-	free_call(c);
+		call_report_end(c);
+	call_free_all(c);
 }
 
-static void on_sent(void *owner, bool ok)
+static void call_on_sent(void *owner, bool ok)
 {
-	(void)ok; /* the status tells */
-	completed(owner);
+	(void)ok; /* the status says how it went */
+	call_completed(owner);
 }
 
-static void on_received(void *owner, bool ok)
+static void call_on_received(void *owner, bool ok)
 {
 	struct rpc_call *c = owner;
 	grpc_byte_buffer *message = steal(c->message);
 
 	if (ok && message && !c->cancelled) {
 		if (c->kind == RPC_STREAM)
-			deliver(c, message);
+			call_deliver(c, message);
 		else if (c->reply)
-			fail(c, "there is more than one reply");
+			call_fail(c, "there is more than one reply");
 		else
 			c->reply = steal(message);
-		receive(c);
+		call_receive(c);
 	}
 	grpc_byte_buffer_destroy(message);
-	completed(c);
+	call_completed(c);
 }
 
-static void start_all(struct rpc_call *c)
+static void call_start_all(struct rpc_call *c)
 {
 	grpc_op send[] = {
 		{.op = GRPC_OP_SEND_INITIAL_METADATA},
@@ -181,12 +173,13 @@ static void start_all(struct rpc_call *c)
 			.status = &c->code,
 			.status_details = &c->text}};
 
-	start(c, send, sizeof send / sizeof send[0], &c->sent);
-	start(c, &status, 1, &c->ended);
-	receive(c);
+	rpc_start_batch(c->call, send, sizeof send / sizeof send[0], &c->sent);
+	rpc_start_batch(c->call, &status, 1, &c->ended);
+	c->nr_pending += 2;
+	call_receive(c);
 }
 
-static gpr_timespec deadline(unsigned timeout_ms)
+static gpr_timespec deadline_in(unsigned timeout_ms)
 {
 	if (!timeout_ms)
 		return gpr_inf_future(GPR_CLOCK_MONOTONIC);
@@ -197,7 +190,7 @@ static gpr_timespec deadline(unsigned timeout_ms)
 struct rpc_call *rpc_call_start(struct rpc_pump *p, const struct rpc_request *request,
 	const struct rpc_call_events *events, struct err *e)
 {
-	int fd = connect_to(request->socket, e);
+	int fd = connect_to_socket(request->socket, e);
 	sigset_t before;
 
 	if (fd < 0)
@@ -206,19 +199,19 @@ struct rpc_call *rpc_call_start(struct rpc_pump *p, const struct rpc_request *re
 	c->pump = p;
 	c->events = *events;
 	c->kind = request->kind;
-	c->sent = (struct rpc_tag){on_sent, c};
-	c->received = (struct rpc_tag){on_received, c};
-	c->ended = (struct rpc_tag){on_sent, c};
+	c->sent = (struct rpc_tag){call_on_sent, c};
+	c->received = (struct rpc_tag){call_on_received, c};
+	c->ended = (struct rpc_tag){call_on_sent, c};
 	c->request = rpc_bytes(request->data, request->len);
 	c->text = grpc_empty_slice();
 	grpc_slice method = grpc_slice_from_copied_string(request->method);
 	rpc_block_signals(&before);
 	c->channel = channel_on(fd);
 	c->call = grpc_channel_create_call(c->channel, NULL, GRPC_PROPAGATE_DEFAULTS,
-		rpc_pump_queue(p), method, NULL, deadline(request->timeout_ms), NULL);
+		rpc_pump_queue(p), method, NULL, deadline_in(request->timeout_ms), NULL);
 	grpc_slice_unref(method);
 	rpc_pump_hold(p);
-	start_all(c);
+	call_start_all(c);
 	rpc_restore_signals(&before);
 	return c;
 }

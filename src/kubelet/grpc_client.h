@@ -5,7 +5,7 @@
 #include <kubelet/grpc_pump.h>
 
 /* Calls of gRPC servers behind unix sockets. Each call has a connection of its own and never
- * connects again: whether the server is there is known at once, and who calls decides about
+ * connects again: whether the server is there is known at once, and the caller decides about
  * another try. */
 struct rpc_call;
 

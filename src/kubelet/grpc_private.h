@@ -8,7 +8,8 @@
 
 /* Between pump, server and client: the one header with gRPC's types, for grpc_*.c alone. */
 
-/* What gRPC gives back when an operation is through: a part of its owner, who lives until then. */
+/* What gRPC gives back when an operation is through: a part of its owner, which lives until then.
+ */
 struct rpc_tag {
 	/* on the loop's thread; ok is false when the operation failed */
 	void (*done)(void *owner, bool ok);
@@ -27,6 +28,10 @@ void rpc_pump_hold(struct rpc_pump *p);
 void rpc_pump_release(struct rpc_pump *p);
 /* Handle what is through, waiting up to timeout_ms for something. False: time is up. */
 bool rpc_pump_wait(struct rpc_pump *p, unsigned timeout_ms);
+
+/* Start the nr operations of a call: tag->done() comes when all are through. It cannot fail but by
+ * a mistake of ours. */
+void rpc_start_batch(grpc_call *call, const grpc_op *ops, size_t nr, struct rpc_tag *tag);
 
 /* A message with a copy of these bytes; grpc_byte_buffer_destroy() it. */
 grpc_byte_buffer *rpc_bytes(const void *data, size_t len);

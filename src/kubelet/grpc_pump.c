@@ -24,7 +24,7 @@ struct rpc_pump {
 	bool ended;
 };
 
-static void *pump(void *arg)
+static void *pump_run(void *arg)
 {
 	struct rpc_pump *p = arg;
 
@@ -40,7 +40,7 @@ static void *pump(void *arg)
 	return NULL;
 }
 
-static void completed(void *ctx, void *what, int value)
+static void pump_on_completed(void *ctx, void *what, int value)
 {
 	struct rpc_pump *p = ctx;
 	struct rpc_tag *tag = what;
@@ -86,22 +86,9 @@ void rpc_restore_signals(const sigset_t *before)
 	(void)pthread_sigmask(SIG_SETMASK, before, NULL);
 }
 
-static int start(struct rpc_pump *p)
-{
-	sigset_t before;
-
-	rpc_block_signals(&before);
-	gpr_set_log_function(log_last_words);
-	grpc_init();
-	p->queue = grpc_completion_queue_create_for_next(NULL);
-	int rc = pthread_create(&p->thread, NULL, pump, p);
-	rpc_restore_signals(&before);
-	return rc;
-}
-
 /* What gRPC frees on threads of its own keeps it up beyond our shutdown; the last of that shuts it
  * down for good. */
-static void shut_down(void)
+static void grpc_shut_down(void)
 {
 	const struct timespec step = {.tv_nsec = 1000000};
 
@@ -110,28 +97,34 @@ static void shut_down(void)
 		(void)nanosleep(&step, NULL);
 }
 
-static void stop(struct rpc_pump *p)
+static void pump_end(struct rpc_pump *p)
 {
 	grpc_completion_queue_destroy(p->queue);
 	inbox_close(p->inbox);
-	shut_down();
+	grpc_shut_down();
 	free(p);
 }
 
 struct rpc_pump *rpc_pump_new(struct loop *l, struct err *e)
 {
 	struct rpc_pump *p = xcalloc(1, sizeof *p);
+	sigset_t before;
 
 	p->loop = l;
-	p->inbox = inbox_new(l, INBOX_ITEMS, completed, p);
-	int rc = start(p);
+	p->inbox = inbox_new(l, INBOX_ITEMS, pump_on_completed, p);
+	rpc_block_signals(&before);
+	gpr_set_log_function(log_last_words);
+	grpc_init();
+	p->queue = grpc_completion_queue_create_for_next(NULL);
+	int rc = pthread_create(&p->thread, NULL, pump_run, p);
+	rpc_restore_signals(&before);
 	if (!rc) {
 		(void)pthread_setname_np(p->thread, "grpc-pump");
 		return p;
 	}
 	(void)err_set(e, rc, "gRPC: a thread for its completions: %s", strerror(rc));
 	grpc_completion_queue_shutdown(p->queue);
-	stop(p);
+	pump_end(p);
 	return NULL;
 }
 
@@ -145,7 +138,7 @@ void rpc_pump_free(struct rpc_pump *p)
 	while (!p->ended)
 		(void)rpc_pump_wait(p, PATIENCE_MS);
 	(void)pthread_join(p->thread, NULL);
-	stop(p);
+	pump_end(p);
 }
 
 grpc_completion_queue *rpc_pump_queue(struct rpc_pump *p)
@@ -172,6 +165,14 @@ void rpc_pump_release(struct rpc_pump *p)
 bool rpc_pump_wait(struct rpc_pump *p, unsigned timeout_ms)
 {
 	return inbox_wait(p->inbox, timeout_ms) > 0;
+}
+
+void rpc_start_batch(grpc_call *call, const grpc_op *ops, size_t nr, struct rpc_tag *tag)
+{
+	grpc_call_error rc = grpc_call_start_batch(call, ops, nr, tag, NULL);
+
+	assert(rc == GRPC_CALL_OK);
+	(void)rc;
 }
 
 grpc_byte_buffer *rpc_bytes(const void *data, size_t len)

@@ -55,16 +55,7 @@ struct rpc {
 	bool sending, ending, gone;
 };
 
-static void start(struct rpc *r, const grpc_op *ops, size_t nr, struct rpc_tag *tag)
-{
-	grpc_call_error rc = grpc_call_start_batch(r->call, ops, nr, tag, NULL);
-
-	assert(rc == GRPC_CALL_OK);
-	(void)rc;
-	r->nr_pending++;
-}
-
-static void free_rpc(struct rpc *r)
+static void rpc_free(struct rpc *r)
 {
 	grpc_byte_buffer_destroy(r->request);
 	grpc_byte_buffer_destroy(r->message);
@@ -77,7 +68,7 @@ static void free_rpc(struct rpc *r)
 	free(r);
 }
 
-static void settle(struct rpc *r)
+static void rpc_free_if_over(struct rpc *r)
 {
 	if (r->nr_pending || r->owed)
 		return;
@@ -87,23 +78,23 @@ static void settle(struct rpc *r)
 	r->server->nr_open--;
 	if (r->method && r->method->kind == RPC_STREAM)
 		r->method->closed(r->ctx, r);
-	free_rpc(r);
+	rpc_free(r);
 }
 
-static void completed(struct rpc *r)
+static void rpc_completed(struct rpc *r)
 {
 	r->nr_pending--;
-	settle(r);
+	rpc_free_if_over(r);
 }
 
-static void cut_off(void *ctx)
+static void rpc_cut_off(void *ctx)
 {
 	struct rpc *r = ctx;
 
 	(void)grpc_call_cancel(r->call, NULL);
 }
 
-static void send_status(struct rpc *r)
+static void rpc_send_status(struct rpc *r)
 {
 	grpc_slice text = grpc_slice_from_copied_string(r->text);
 	grpc_op ops[2] = {
@@ -112,7 +103,8 @@ static void send_status(struct rpc *r)
 				.status_details = &text}},
 		{.op = GRPC_OP_SEND_INITIAL_METADATA}};
 
-	start(r, ops, r->opened ? 1 : 2, &r->ended);
+	rpc_start_batch(r->call, ops, r->opened ? 1 : 2, &r->ended);
+	r->nr_pending++;
 	r->opened = true;
 	grpc_slice_unref(text);
 }
@@ -124,18 +116,18 @@ void rpc_end(struct rpc *r, enum rpc_code code, const char *text)
 		r->code = code;
 		r->text = xstrdup(text);
 		if (r->method && r->method->kind == RPC_STREAM) {
-			r->limit = loop_timer_new(rpc_pump_loop(r->server->pump), cut_off, r);
+			r->limit = loop_timer_new(rpc_pump_loop(r->server->pump), rpc_cut_off, r);
 			loop_timer_set(r->limit, RPC_END_MS);
 		}
 		if (!r->sending && !r->gone)
-			send_status(r);
+			rpc_send_status(r);
 	}
 	r->owed = false;
-	settle(r);
+	rpc_free_if_over(r);
 }
 
 /* Send a message, and the status after it if there is one. */
-static void send_message(struct rpc *r, const void *data, size_t len, bool last)
+static void rpc_send_message(struct rpc *r, const void *data, size_t len, bool last)
 {
 	grpc_op ops[3];
 	size_t nr = 0;
@@ -149,7 +141,8 @@ static void send_message(struct rpc *r, const void *data, size_t len, bool last)
 		ops[nr++] = (grpc_op){.op = GRPC_OP_SEND_STATUS_FROM_SERVER,
 			.data.send_status_from_server.status = GRPC_STATUS_OK};
 	r->opened = true;
-	start(r, ops, nr, last ? &r->ended : &r->sent);
+	rpc_start_batch(r->call, ops, nr, last ? &r->ended : &r->sent);
+	r->nr_pending++;
 }
 
 void rpc_answer(struct rpc *r, const void *message, size_t len)
@@ -158,8 +151,8 @@ void rpc_answer(struct rpc *r, const void *message, size_t len)
 	r->ending = true;
 	r->owed = false;
 	if (!r->gone)
-		send_message(r, message, len, true);
-	settle(r);
+		rpc_send_message(r, message, len, true);
+	rpc_free_if_over(r);
 }
 
 int rpc_send(struct rpc *r, const void *message, size_t len)
@@ -170,41 +163,42 @@ int rpc_send(struct rpc *r, const void *message, size_t len)
 	if (r->sending)
 		return -EBUSY;
 	r->sending = true;
-	send_message(r, message, len, false);
+	rpc_send_message(r, message, len, false);
 	return 0;
 }
 
-static void on_sent(void *owner, bool ok)
+static void rpc_on_sent(void *owner, bool ok)
 {
 	struct rpc *r = owner;
 
 	r->sending = false;
 	grpc_byte_buffer_destroy(steal(r->message));
 	if (r->ending && !r->gone)
-		send_status(r);
+		rpc_send_status(r);
 	else if (ok && !r->ending && !r->gone && r->method && r->method->sendable)
 		r->method->sendable(r->ctx, r);
-	completed(r);
+	rpc_completed(r);
 }
 
-static void on_ended(void *owner, bool ok)
+static void rpc_on_ended(void *owner, bool ok)
 {
 	(void)ok;
-	completed(owner);
+	rpc_completed(owner);
 }
 
 /* The peer is gone, or it has our status. */
-static void on_heard(void *owner, bool ok)
+static void rpc_on_heard(void *owner, bool ok)
 {
 	struct rpc *r = owner;
 
 	(void)ok;
 	r->gone = true;
-	completed(r);
+	rpc_completed(r);
 }
 
 /* Which method a call wants, from the bytes of its path. */
-static const struct rpc_method *find(const struct rpc_server *s, grpc_slice path, void **ctx)
+static const struct rpc_method *server_find_method(
+	const struct rpc_server *s, grpc_slice path, void **ctx)
 {
 	for (size_t n = 0; n < s->services.nr; n++) {
 		const struct service *v = &s->services.at[n];
@@ -219,20 +213,10 @@ static const struct rpc_method *find(const struct rpc_server *s, grpc_slice path
 	return NULL;
 }
 
-static void call_method(struct rpc *r, grpc_slice request)
-{
-	void *ctx = NULL;
-	const struct rpc_method *m = find(r->server, r->details.method, &ctx);
-
-	r->method = m;
-	r->ctx = ctx;
-	r->owed = m->kind == RPC_UNARY;
-	m->called(ctx, r, GRPC_SLICE_START_PTR(request), GRPC_SLICE_LENGTH(request));
-}
-
-static void on_received(void *owner, bool ok)
+static void rpc_on_received(void *owner, bool ok)
 {
 	struct rpc *r = owner;
+	const struct rpc_method *m;
 	grpc_byte_buffer *request = steal(r->request);
 	grpc_slice bytes;
 
@@ -242,17 +226,19 @@ static void on_received(void *owner, bool ok)
 		} else if (!rpc_bytes_read(request, &bytes)) {
 			rpc_end(r, RPC_INTERNAL, "the request message is damaged");
 		} else {
-			call_method(r, bytes);
+			r->method = m = server_find_method(r->server, r->details.method, &r->ctx);
+			r->owed = m->kind == RPC_UNARY;
+			m->called(r->ctx, r, GRPC_SLICE_START_PTR(bytes), GRPC_SLICE_LENGTH(bytes));
 			grpc_slice_unref(bytes);
 		}
 	}
 	grpc_byte_buffer_destroy(request);
-	completed(r);
+	rpc_completed(r);
 }
 
-static void arm(struct rpc_server *s);
+static void server_arm(struct rpc_server *s);
 
-static void accept_call(struct rpc *r)
+static void server_accept_call(struct rpc *r)
 {
 	struct rpc_server *s = r->server;
 	grpc_op heard = {.op = GRPC_OP_RECV_CLOSE_ON_SERVER,
@@ -267,45 +253,48 @@ static void accept_call(struct rpc *r)
 	r->link = &s->open;
 	s->open = r;
 	s->nr_open++;
-	start(r, &heard, 1, &r->heard);
+	rpc_start_batch(r->call, &heard, 1, &r->heard);
+	r->nr_pending++;
 	if (s->closing)
 		rpc_end(r, RPC_UNAVAILABLE, "numafit is going down");
-	else if (!find(s, r->details.method, &ctx))
+	else if (!server_find_method(s, r->details.method, &ctx))
 		rpc_end(r, RPC_UNIMPLEMENTED, "numafit does not serve this method");
 	else if (s->nr_open > RPC_OPEN_MAX)
 		rpc_end(r, RPC_RESOURCE_EXHAUSTED, "too many calls are open");
-	else
-		start(r, &receive, 1, &r->received);
+	else {
+		rpc_start_batch(r->call, &receive, 1, &r->received);
+		r->nr_pending++;
+	}
 }
 
-static void on_came(void *owner, bool ok)
+static void rpc_on_came(void *owner, bool ok)
 {
 	struct rpc *r = owner;
 	struct rpc_server *s = r->server;
 
 	s->armed = false;
 	if (!ok) { /* the server goes down */
-		free_rpc(r);
+		rpc_free(r);
 		return;
 	}
 	if (!s->closing)
-		arm(s);
-	accept_call(r);
+		server_arm(s);
+	server_accept_call(r);
 }
 
 /* Get a struct rpc ready for the next call, of whatever method: with gRPC's own tables of methods
  * an unknown one would hang. */
-static void arm(struct rpc_server *s)
+static void server_arm(struct rpc_server *s)
 {
 	struct rpc *r = xcalloc(1, sizeof *r);
 	grpc_completion_queue *queue = rpc_pump_queue(s->pump);
 
 	r->server = s;
-	r->came = (struct rpc_tag){on_came, r};
-	r->heard = (struct rpc_tag){on_heard, r};
-	r->received = (struct rpc_tag){on_received, r};
-	r->sent = (struct rpc_tag){on_sent, r};
-	r->ended = (struct rpc_tag){on_ended, r};
+	r->came = (struct rpc_tag){rpc_on_came, r};
+	r->heard = (struct rpc_tag){rpc_on_heard, r};
+	r->received = (struct rpc_tag){rpc_on_received, r};
+	r->sent = (struct rpc_tag){rpc_on_sent, r};
+	r->ended = (struct rpc_tag){rpc_on_ended, r};
 	grpc_call_details_init(&r->details);
 	grpc_metadata_array_init(&r->metadata);
 	grpc_call_error rc = grpc_server_request_call(
@@ -315,7 +304,7 @@ static void arm(struct rpc_server *s)
 	s->armed = true;
 }
 
-static void on_down(void *owner, bool ok)
+static void server_on_down(void *owner, bool ok)
 {
 	struct rpc_server *s = owner;
 
@@ -324,7 +313,7 @@ static void on_down(void *owner, bool ok)
 }
 
 /* A kubelet sends no pings; should one do it one day, it is not to be cut off for them. */
-static grpc_server *make_server(int request_max)
+static grpc_server *make_grpc_server(int request_max)
 {
 	char max_key[] = GRPC_ARG_MAX_RECEIVE_MESSAGE_LENGTH;
 	char streams_key[] = GRPC_ARG_MAX_CONCURRENT_STREAMS;
@@ -347,14 +336,14 @@ struct rpc_server *rpc_server_new(struct rpc_pump *p, const struct rpc_server_op
 	assert(options->request_max <= INT_MAX);
 	s->pump = p;
 	s->options = *options;
-	s->down = (struct rpc_tag){on_down, s};
+	s->down = (struct rpc_tag){server_on_down, s};
 	rpc_block_signals(&before);
-	s->server = make_server((int)options->request_max);
+	s->server = make_grpc_server((int)options->request_max);
 	s->insecure = grpc_insecure_server_credentials_create();
 	grpc_server_register_completion_queue(s->server, rpc_pump_queue(p), NULL);
 	grpc_server_start(s->server);
 	rpc_restore_signals(&before);
-	arm(s);
+	server_arm(s);
 	return s;
 }
 
@@ -363,7 +352,7 @@ void rpc_server_add(struct rpc_server *s, const struct rpc_method *methods, size
 	*vec_push(&s->services) = (struct service){methods, nr, ctx};
 }
 
-static void connected(void *ctx, int fd)
+static void server_on_connected(void *ctx, int fd)
 {
 	struct rpc_server *s = ctx;
 	sigset_t before;
@@ -373,7 +362,7 @@ static void connected(void *ctx, int fd)
 	rpc_restore_signals(&before);
 }
 
-static void refused(void *ctx, pid_t pid, uid_t uid)
+static void server_on_refused(void *ctx, pid_t pid, uid_t uid)
 {
 	struct rpc_server *s = ctx;
 
@@ -383,32 +372,21 @@ static void refused(void *ctx, pid_t pid, uid_t uid)
 
 struct acceptor *rpc_server_listen(struct rpc_server *s, const char *path, struct err *e)
 {
-	struct acceptor_events events = {s, connected, refused};
+	struct acceptor_events events = {s, server_on_connected, server_on_refused};
 
 	return acceptor_new(rpc_pump_loop(s->pump), path, &events, e);
 }
 
-static void end_all(struct rpc_server *s)
-{
-	struct rpc *next;
-
-	for (struct rpc *r = s->open; r; r = next) {
-		next = r->next;
-		r->method = NULL; /* nobody is told */
-		rpc_end(r, RPC_UNAVAILABLE, "numafit is going down");
-	}
-}
-
-static bool is_over(const struct rpc_server *s)
+static bool server_is_over(const struct rpc_server *s)
 {
 	return s->is_down && !s->armed && !s->open;
 }
 
-static void wait_until_over(struct rpc_server *s, unsigned limit_ms)
+static void server_wait_until_over(struct rpc_server *s, unsigned limit_ms)
 {
 	uint64_t now = loop_monotonic_ns(), until = now + (uint64_t)limit_ms * NS_PER_MS;
 
-	for (; !is_over(s) && now < until; now = loop_monotonic_ns())
+	for (; !server_is_over(s) && now < until; now = loop_monotonic_ns())
 		(void)rpc_pump_wait(s->pump, (unsigned)((until - now) / NS_PER_MS) + 1);
 }
 
@@ -418,12 +396,16 @@ void rpc_server_free(struct rpc_server *s)
 		return;
 	s->closing = true;
 	grpc_server_shutdown_and_notify(s->server, rpc_pump_queue(s->pump), &s->down);
-	end_all(s);
-	wait_until_over(s, RPC_END_MS);
-	if (!is_over(s))
+	for (struct rpc *r = s->open, *next; r; r = next) {
+		next = r->next;
+		r->method = NULL; /* its functions are not called any more */
+		rpc_end(r, RPC_UNAVAILABLE, "numafit is going down");
+	}
+	server_wait_until_over(s, RPC_END_MS);
+	if (!server_is_over(s))
 		grpc_server_cancel_all_calls(s->server);
-	while (!is_over(s))
-		wait_until_over(s, RPC_END_MS);
+	while (!server_is_over(s))
+		server_wait_until_over(s, RPC_END_MS);
 	grpc_server_destroy(s->server);
 	grpc_server_credentials_release(s->insecure);
 	vec_fini(&s->services);

@@ -36,7 +36,7 @@ enum {
 struct rpc_server_options {
 	size_t request_max; /* bytes of a request; beyond it ends with RESOURCE_EXHAUSTED */
 	void *ctx;
-	/* optional: somebody connected who is neither root nor our own user, and was turned away */
+	/* optional: a peer that is neither root nor our own user connected, and was turned away */
 	void (*refused)(void *ctx, pid_t pid, uid_t uid);
 };
 

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int too_large(struct err *e)
+static int pod_resources_too_large(struct err *e)
 {
 	return err_set(e, EBADMSG, "a PodResources answer that is too large");
 }
@@ -22,7 +22,7 @@ static int compare_ids(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-static size_t sort_once_each(int64_t *id, size_t nr)
+static size_t sort_node_ids(int64_t *id, size_t nr)
 {
 	size_t kept = 0;
 
@@ -34,20 +34,20 @@ static size_t sort_once_each(int64_t *id, size_t nr)
 	return kept;
 }
 
-static size_t count_nodes(const Podresources__TopologyInfo *t)
+static size_t nr_nodes_of(const Podresources__TopologyInfo *t)
 {
 	return t ? t->n_nodes : 0;
 }
 
 /* Appends the nodes of t to the nr at id. Returns their number then. */
-static size_t add_nodes(int64_t *id, size_t nr, const Podresources__TopologyInfo *t)
+static size_t append_nodes(int64_t *id, size_t nr, const Podresources__TopologyInfo *t)
 {
-	for (size_t i = 0; i < count_nodes(t); i++)
+	for (size_t i = 0; i < nr_nodes_of(t); i++)
 		id[nr++] = t->nodes[i]->id;
 	return nr;
 }
 
-static int take_cpus(const int64_t *id, size_t nr, struct cpuset *out, struct err *e)
+static int take_held_cpus(const int64_t *id, size_t nr, struct cpuset *out, struct err *e)
 {
 	for (size_t i = 0; i < nr; i++) {
 		if (id[i] < 0 || id[i] >= CPUSET_BITS)
@@ -69,24 +69,24 @@ static bool memory_kind(const char *type, uint64_t *page_bytes)
 	return *page_bytes;
 }
 
-static int take_memory(Podresources__ContainerMemory **from, size_t nr, struct arena *a,
+static int take_held_memory(Podresources__ContainerMemory **from, size_t nr, struct arena *a,
 	const struct held_memory **out, size_t *nr_out, struct err *e)
 {
 	struct held_memory *list = arena_array(a, nr, sizeof *list);
 	size_t taken = 0;
 
 	if (!list)
-		return too_large(e);
+		return pod_resources_too_large(e);
 	for (size_t i = 0; i < nr; i++) {
 		const Podresources__TopologyInfo *t = from[i]->topology;
-		int64_t *id = arena_array(a, count_nodes(t), sizeof *id);
+		int64_t *id = arena_array(a, nr_nodes_of(t), sizeof *id);
 		uint64_t page_bytes;
 
 		if (!id)
-			return too_large(e);
+			return pod_resources_too_large(e);
 		if (memory_kind(from[i]->memory_type, &page_bytes))
 			list[taken++] = (struct held_memory){page_bytes, from[i]->size,
-				{id, sort_once_each(id, add_nodes(id, 0, t))}};
+				{id, sort_node_ids(id, append_nodes(id, 0, t))}};
 	}
 	*out = list;
 	*nr_out = taken;
@@ -127,27 +127,27 @@ static struct device_row *list_rows(
 }
 
 /* The device of the nr rows. */
-static int take_device(
+static int take_held_device(
 	const struct device_row *row, size_t nr, struct arena *a, struct held_device *out)
 {
 	size_t room = 0, nr_nodes = 0;
 	bool has_topology = false;
 
 	for (size_t i = 0; i < nr; i++)
-		room += count_nodes(row[i].topology);
+		room += nr_nodes_of(row[i].topology);
 	int64_t *id = arena_array(a, room, sizeof *id);
 	if (!id)
 		return -ENOMEM;
 	for (size_t i = 0; i < nr; i++) {
 		has_topology = has_topology || row[i].topology;
-		nr_nodes = add_nodes(id, nr_nodes, row[i].topology);
+		nr_nodes = append_nodes(id, nr_nodes, row[i].topology);
 	}
 	*out = (struct held_device){
-		row->resource, row->id, has_topology, {id, sort_once_each(id, nr_nodes)}};
+		row->resource, row->id, has_topology, {id, sort_node_ids(id, nr_nodes)}};
 	return 0;
 }
 
-static int take_devices(Podresources__ContainerDevices **from, size_t nr_from, struct arena *a,
+static int take_held_devices(Podresources__ContainerDevices **from, size_t nr_from, struct arena *a,
 	const struct held_device **out, size_t *nr_out, struct err *e)
 {
 	size_t nr, same, taken = 0;
@@ -155,12 +155,12 @@ static int take_devices(Podresources__ContainerDevices **from, size_t nr_from, s
 	struct held_device *list = arena_array(a, nr, sizeof *list);
 
 	if (!row || !list)
-		return too_large(e);
+		return pod_resources_too_large(e);
 	for (size_t i = 0; i < nr; i += same) {
 		for (same = 1; i + same < nr && compare_rows(&row[i], &row[i + same]) == 0;)
 			same++;
-		if (take_device(&row[i], same, a, &list[taken++]) < 0)
-			return too_large(e);
+		if (take_held_device(&row[i], same, a, &list[taken++]) < 0)
+			return pod_resources_too_large(e);
 	}
 	*out = list;
 	*nr_out = taken;
@@ -195,7 +195,7 @@ static int take_claim(const Podresources__DynamicResource *from, struct arena *a
 			.nr_cdi = r->n_cdi_devices,
 		};
 		if (!list[i].cdi)
-			return too_large(e);
+			return pod_resources_too_large(e);
 	}
 	return 0;
 }
@@ -209,7 +209,7 @@ static int take_claims(const Podresources__ContainerResources *from, struct aren
 		room += from->dynamic_resources[i]->n_claim_resources;
 	struct held_claim *list = arena_array(a, room, sizeof *list);
 	if (!list)
-		return too_large(e);
+		return pod_resources_too_large(e);
 	to->claim = list;
 	for (size_t i = 0; i < from->n_dynamic_resources; i++) {
 		const Podresources__DynamicResource *claim = from->dynamic_resources[i];
@@ -223,35 +223,37 @@ static int take_claims(const Podresources__ContainerResources *from, struct aren
 
 /* Containers and pods */
 
-static int take_container(const Podresources__ContainerResources *from, struct arena *a,
+static int take_container_held(const Podresources__ContainerResources *from, struct arena *a,
 	struct container_held *to, struct err *e)
 {
 	to->name = from->name;
-	int rc = take_cpus(from->cpu_ids, from->n_cpu_ids, &to->cpus, e);
+	int rc = take_held_cpus(from->cpu_ids, from->n_cpu_ids, &to->cpus, e);
 	if (!rc)
-		rc = take_devices(
+		rc = take_held_devices(
 			from->devices, from->n_devices, a, &to->device, &to->nr_devices, e);
 	if (!rc)
-		rc = take_memory(from->memory, from->n_memory, a, &to->memory, &to->nr_memory, e);
+		rc = take_held_memory(
+			from->memory, from->n_memory, a, &to->memory, &to->nr_memory, e);
 	return rc ? rc : take_claims(from, a, to, e);
 }
 
-static int take_pod(
+static int take_pod_held(
 	const Podresources__PodResources *from, struct arena *a, struct pod_held *to, struct err *e)
 {
 	struct container_held *list = arena_array(a, from->n_containers, sizeof *list);
 
 	if (!list)
-		return too_large(e);
+		return pod_resources_too_large(e);
 	*to = (struct pod_held){.ns = from->namespace_,
 		.name = from->name,
 		.container = list,
 		.nr = from->n_containers};
-	int rc = take_cpus(from->cpu_ids, from->n_cpu_ids, &to->cpus, e);
+	int rc = take_held_cpus(from->cpu_ids, from->n_cpu_ids, &to->cpus, e);
 	if (!rc)
-		rc = take_memory(from->memory, from->n_memory, a, &to->memory, &to->nr_memory, e);
+		rc = take_held_memory(
+			from->memory, from->n_memory, a, &to->memory, &to->nr_memory, e);
 	for (size_t i = 0; i < to->nr && !rc; i++) {
-		rc = take_container(from->containers[i], a, &list[i], e);
+		rc = take_container_held(from->containers[i], a, &list[i], e);
 		if (rc)
 			rc = err_add(e, rc, "container %.64s", from->containers[i]->name);
 	}
@@ -268,9 +270,9 @@ int pod_resources_list_decode(
 		return -EBADMSG;
 	struct pod_held *list = arena_array(a, m->n_pod_resources, sizeof *list);
 	if (!list)
-		return too_large(e);
+		return pod_resources_too_large(e);
 	for (size_t i = 0; i < m->n_pod_resources; i++) {
-		int rc = take_pod(m->pod_resources[i], a, &list[i], e);
+		int rc = take_pod_held(m->pod_resources[i], a, &list[i], e);
 
 		if (rc)
 			return rc;
@@ -285,5 +287,6 @@ int pod_resources_allocatable_decode(
 	const Podresources__AllocatableResourcesResponse *m =
 		pb_decode(&podresources__allocatable_resources_response__descriptor, message, a, e);
 
-	return m ? take_devices(m->devices, m->n_devices, a, &out->device, &out->nr, e) : -EBADMSG;
+	return m ? take_held_devices(m->devices, m->n_devices, a, &out->device, &out->nr, e)
+		 : -EBADMSG;
 }

@@ -70,7 +70,7 @@ struct pods_held {
 	size_t nr;
 };
 
-/* Healthy devices, whoever has them; ascending by resource, then id (byte order). */
+/* Healthy devices, held or not; ascending by resource, then id (byte order). */
 struct devices_allocatable {
 	const struct held_device *device;
 	size_t nr;

@@ -44,7 +44,7 @@ static size_t rows_of(const struct held_device *d)
 	return d->nodes.nr ? d->nodes.nr : 1;
 }
 
-static int fill_devices(const struct held_device *from, size_t nr_from, struct arena *a,
+static int fill_held_devices(const struct held_device *from, size_t nr_from, struct arena *a,
 	Podresources__ContainerDevices ***out, size_t *nr_out, struct err *e)
 {
 	size_t nr = 0, at = 0;
@@ -66,15 +66,7 @@ static int fill_devices(const struct held_device *from, size_t nr_from, struct a
 	return 0;
 }
 
-static int fill_container(const struct container_held *from, struct arena *a,
-	Podresources__ContainerResources *to, struct err *e)
-{
-	podresources__container_resources__init(to);
-	to->name = pb_string(from->name);
-	return fill_devices(from->device, from->nr_devices, a, &to->devices, &to->n_devices, e);
-}
-
-static int fill_pod(
+static int fill_held_pod(
 	const struct pod_held *from, struct arena *a, Podresources__PodResources *to, struct err *e)
 {
 	Podresources__ContainerResources *forms = arena_array(a, from->nr, sizeof *forms);
@@ -89,7 +81,12 @@ static int fill_pod(
 	to->containers = list;
 	to->n_containers = from->nr;
 	for (size_t i = 0; i < from->nr && !rc; i++) {
-		rc = fill_container(&from->container[i], a, &forms[i], e);
+		const struct container_held *c = &from->container[i];
+
+		podresources__container_resources__init(&forms[i]);
+		forms[i].name = pb_string(c->name);
+		rc = fill_held_devices(
+			c->device, c->nr_devices, a, &forms[i].devices, &forms[i].n_devices, e);
 		list[i] = &forms[i];
 	}
 	return rc;
@@ -106,7 +103,7 @@ int pod_resources_list_encode(
 	if (!forms || !list)
 		return too_much(e);
 	for (size_t i = 0; i < held->nr && !rc; i++) {
-		rc = fill_pod(&held->pod[i], a, &forms[i], e);
+		rc = fill_held_pod(&held->pod[i], a, &forms[i], e);
 		list[i] = &forms[i];
 	}
 	if (rc)
@@ -123,6 +120,6 @@ int pod_resources_allocatable_encode(
 	Podresources__AllocatableResourcesResponse m;
 
 	podresources__allocatable_resources_response__init(&m);
-	int rc = fill_devices(all->device, all->nr, a, &m.devices, &m.n_devices, e);
+	int rc = fill_held_devices(all->device, all->nr, a, &m.devices, &m.n_devices, e);
 	return rc ? rc : pb_encode(&m.base, a, out, e);
 }

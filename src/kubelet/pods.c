@@ -22,25 +22,15 @@ struct pods {
 	struct once odd; /* what was wrong with pods that could not be read */
 };
 
-/* The store */
-
-static void keep(struct pods *p, const struct known_pod *pod)
-{
-	const struct known_pod *kept;
-
-	if (pod_store_put(p->store, pod, &kept) && p->handler->changed)
-		p->handler->changed(p->handler->ctx, kept);
-}
-
 /* The watch */
 
-static void tell_odd(struct pods *p, const struct err *e)
+static void watch_report_odd_pod(struct pods *p, const struct err *e)
 {
 	if (once_is_new(&p->odd, e->text))
 		p->handler->on_event(p->handler->ctx, true, "pods-api-odd-pod", e->text);
 }
 
-static void on_synced(struct pods *p)
+static void watch_on_synced(struct pods *p)
 {
 	char text[sizeof "18446744073709551615 pods"];
 
@@ -53,21 +43,22 @@ static void on_synced(struct pods *p)
 	retry_report(p->retry, false, "pods-api-synced", 0, text);
 }
 
-static void on_pod(struct pods *p, const struct pods_event *event, struct arena *a)
+static void watch_on_pod(struct pods *p, const struct pods_event *event, struct arena *a)
 {
 	struct known_pod pod;
+	const struct known_pod *kept;
 	struct err e;
 
 	int rc = pods_pod_decode(event->pod, a, &pod, &e);
 	if (rc)
-		tell_odd(p, &e);
+		watch_report_odd_pod(p, &e);
 	else if (event->type == PODS_DELETED)
 		(void)pod_store_remove(p->store, pod.pod.uid);
-	else
-		keep(p, &pod);
+	else if (pod_store_put(p->store, &pod, &kept) && p->handler->changed)
+		p->handler->changed(p->handler->ctx, kept);
 }
 
-static void on_message(void *ctx, const void *data, size_t len)
+static void watch_on_message(void *ctx, const void *data, size_t len)
 {
 	struct pods *p = ctx;
 	struct pods_event event;
@@ -76,18 +67,18 @@ static void on_message(void *ctx, const void *data, size_t len)
 
 	arena_init(&a, PODS_MEMORY_MAX);
 	if (pods_event_decode((struct blob){data, len}, &a, &event, &e) < 0)
-		tell_odd(p, &e);
+		watch_report_odd_pod(p, &e);
 	else if (event.type == PODS_SYNCED)
-		on_synced(p);
+		watch_on_synced(p);
 	else if (event.type != PODS_UNKNOWN)
-		on_pod(p, &event, &a);
+		watch_on_pod(p, &event, &a);
 	arena_fini(&a);
 }
 
 /* A server that ends each watch as soon as it is synced is not asked ten times a second: only what
  * has lasted for as long as the longest delay starts the delays over. A kubelet that restarts is
  * another matter, its socket is made anew. */
-static void lose(struct pods *p, enum rpc_code code, const char *text)
+static void watch_on_lost(struct pods *p, enum rpc_code code, const char *text)
 {
 	uint64_t lasted_ms = (loop_monotonic_ns() - p->synced_ns) / NS_PER_MS;
 
@@ -98,25 +89,25 @@ static void lose(struct pods *p, enum rpc_code code, const char *text)
 	retry_later(p->retry);
 }
 
-static void on_ended(void *ctx, enum rpc_code code, const char *text)
+static void watch_on_ended(void *ctx, enum rpc_code code, const char *text)
 {
 	struct pods *p = ctx;
 
 	p->call = NULL;
 	if (p->synced)
-		lose(p, code, text);
+		watch_on_lost(p, code, text);
 	else
 		retry_ended(p->retry, code, text);
 }
 
 /* Without a deadline: a kubelet that is stuck does not get better by being asked again, and one
  * that dies closes the connection. */
-static void begin(void *ctx)
+static void watch_begin(void *ctx)
 {
 	struct pods *p = ctx;
 	const struct rpc_request watch = {
 		.socket = p->socket, .method = PODS_WATCH_PATH, .kind = RPC_STREAM};
-	const struct rpc_call_events events = {p, on_message, on_ended};
+	const struct rpc_call_events events = {p, watch_on_message, watch_on_ended};
 	struct err e;
 
 	if (p->call)
@@ -144,7 +135,7 @@ struct pods *pods_new(struct loop *l, struct rpc_pump *pump, const struct pods_o
 					.min_ms = o->retry_min_ms ? o->retry_min_ms : RETRY_MIN_MS,
 					.max_ms = p->retry_max_ms,
 					.ctx = p,
-					.attempt = begin,
+					.attempt = watch_begin,
 					.waiting = "pods-api-waiting",
 					.refused = "pods-api-refused",
 					.log = handler->ctx,

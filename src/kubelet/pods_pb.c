@@ -29,18 +29,18 @@ int pods_event_decode(struct blob message, struct arena *a, struct pods_event *o
 
 /* The spec, from messages to plain structs */
 
-static int too_large(struct err *e)
+static int pod_too_large(struct err *e)
 {
 	return err_set(e, EBADMSG, "a v1.Pod that is too large");
 }
 
-static int take_list(Corev1__Resource **from, size_t nr, struct arena *a, struct resource_list *out,
-	struct err *e)
+static int take_resource_list(Corev1__Resource **from, size_t nr, struct arena *a,
+	struct resource_list *out, struct err *e)
 {
 	struct resource_amount *list = arena_array(a, nr, sizeof *list);
 
 	if (!list)
-		return too_large(e);
+		return pod_too_large(e);
 	*out = (struct resource_list){list, nr};
 	for (size_t i = 0; i < nr; i++) {
 		list[i].name = from[i]->key;
@@ -52,43 +52,43 @@ static int take_list(Corev1__Resource **from, size_t nr, struct arena *a, struct
 	return 0;
 }
 
-static int take_resources(const Corev1__ResourceRequirements *r, struct arena *a,
+static int take_requirements(const Corev1__ResourceRequirements *r, struct arena *a,
 	struct resource_spec *out, struct err *e)
 {
 	if (!r)
 		return 0;
-	int rc = take_list(r->limits, r->n_limits, a, &out->limits, e);
+	int rc = take_resource_list(r->limits, r->n_limits, a, &out->limits, e);
 	if (rc)
 		return err_add(e, rc, "limits");
-	rc = take_list(r->requests, r->n_requests, a, &out->requests, e);
+	rc = take_resource_list(r->requests, r->n_requests, a, &out->requests, e);
 	return rc ? err_add(e, rc, "requests") : 0;
 }
 
-static int take_containers(Corev1__Container **from, size_t nr, bool init, struct arena *a,
+static int take_container_specs(Corev1__Container **from, size_t nr, bool init, struct arena *a,
 	struct container_spec *to, struct err *e)
 {
 	for (size_t i = 0; i < nr; i++) {
 		to[i].name = from[i]->name;
 		to[i].kind = container_kind_of(init, from[i]->restartpolicy);
-		int rc = take_resources(from[i]->resources, a, &to[i].resources, e);
+		int rc = take_requirements(from[i]->resources, a, &to[i].resources, e);
 		if (rc)
 			return err_add(e, rc, "container %.64s", from[i]->name);
 	}
 	return 0;
 }
 
-static int take_spec(
+static int take_pod_spec(
 	const Corev1__PodSpec *from, struct arena *a, struct pod_spec *out, struct err *e)
 {
 	size_t inits = from->n_initcontainers;
 	int rc = pod_spec_alloc(out, inits, from->n_containers, a, e);
 
 	if (!rc)
-		rc = take_containers(from->initcontainers, inits, true, a, out->container, e);
+		rc = take_container_specs(from->initcontainers, inits, true, a, out->container, e);
 	if (!rc)
-		rc = take_containers(
+		rc = take_container_specs(
 			from->containers, from->n_containers, false, a, out->container + inits, e);
-	return rc ? rc : take_resources(from->resources, a, &out->resources, e);
+	return rc ? rc : take_requirements(from->resources, a, &out->resources, e);
 }
 
 /* The pod */
@@ -99,7 +99,7 @@ static int take_metadata(
 	struct key_value *list = arena_array(a, from->n_annotations, sizeof *list);
 
 	if (!list)
-		return too_large(e);
+		return pod_too_large(e);
 	for (size_t i = 0; i < from->n_annotations; i++)
 		list[i] =
 			(struct key_value){from->annotations[i]->key, from->annotations[i]->value};
@@ -123,7 +123,7 @@ int pods_pod_decode(struct blob pod, struct arena *a, struct known_pod *out, str
 	s.qos = m->status ? m->status->qosclass : "";
 	int rc = take_metadata(m->metadata, a, &s, e);
 	if (!rc && m->spec)
-		rc = take_spec(m->spec, a, &s, e);
+		rc = take_pod_spec(m->spec, a, &s, e);
 	if (!rc)
 		rc = pod_spec_known(&s, POD_FROM_KUBELET, a, out, e);
 	return rc ? err_add(e, rc, "pod %.64s/%.64s", s.ns ? s.ns : "", s.name ? s.name : "") : 0;

@@ -33,7 +33,7 @@ struct pods_event {
 /* 0, or -EBADMSG with text: no such message, or more than the arena holds. */
 int pods_event_decode(struct blob message, struct arena *a, struct pods_event *out, struct err *e);
 
-/* What a v1.Pod tells of a pod: its source is POD_FROM_KUBELET, who made it is not asked.
+/* What a v1.Pod says of a pod: its source is POD_FROM_KUBELET, its owner is not asked for.
  * 0, or with text -EBADMSG (no v1.Pod with a uid, or more than the arena holds), -E2BIG (too many
  * containers or resources), -EINVAL (a quantity that is none), or as pod_spec_known(). */
 int pods_pod_decode(struct blob pod, struct arena *a, struct known_pod *out, struct err *e);

@@ -41,7 +41,7 @@ struct list_form {
 	size_t nr;
 };
 
-static struct resource_form *add(struct list_form *l, const char *name)
+static struct resource_form *list_add_resource(struct list_form *l, const char *name)
 {
 	struct resource_form *f = &l->form[l->nr];
 
@@ -54,9 +54,9 @@ static struct resource_form *add(struct list_form *l, const char *name)
 	return f;
 }
 
-static void add_memory(struct list_form *l, const struct memory_ask *ask)
+static void list_add_memory(struct list_form *l, const struct memory_ask *ask)
 {
-	struct resource_form *f = add(l, "memory");
+	struct resource_form *f = list_add_resource(l, "memory");
 
 	snprintf(f->value, sizeof f->value, "%" PRIu64, ask->bytes);
 	if (!ask->page_bytes)
@@ -66,21 +66,22 @@ static void add_memory(struct list_form *l, const struct memory_ask *ask)
 	f->resource.key = f->name;
 }
 
-static void add_own(struct list_form *l, const struct ask *c)
+static void list_add_own(struct list_form *l, const struct ask *c)
 {
 	if (c->cpu_milli) {
-		struct resource_form *f = add(l, "cpu");
+		struct resource_form *f = list_add_resource(l, "cpu");
 
 		snprintf(f->value, sizeof f->value, "%" PRIu64 "m", c->cpu_milli);
 	}
 	for (unsigned i = 0; i < c->nr_memory; i++)
-		add_memory(l, &c->memory[i]);
+		list_add_memory(l, &c->memory[i]);
 }
 
-static void add_devices(struct list_form *l, const struct ask *c, const struct known_pod *pod)
+static void list_add_devices(struct list_form *l, const struct ask *c, const struct known_pod *pod)
 {
 	for (unsigned i = 0; i < c->nr_devices; i++) {
-		struct resource_form *f = add(l, pod->resource[c->device[i].resource]);
+		struct resource_form *f =
+			list_add_resource(l, pod->resource[c->device[i].resource]);
 
 		snprintf(f->value, sizeof f->value, "%" PRIu64, c->device[i].count);
 	}
@@ -92,7 +93,7 @@ struct container_form {
 	struct list_form limits, requests;
 };
 
-static Corev1__Container *fill_container(
+static Corev1__Container *fill_container_form(
 	struct container_form *f, const struct ask *from, const struct known_pod *pod)
 {
 	corev1__container__init(&f->container);
@@ -100,11 +101,11 @@ static Corev1__Container *fill_container(
 	f->container.name = pb_string(from->name);
 	if (from->kind == CONTAINER_SIDECAR)
 		f->container.restartpolicy = pb_string("Always");
-	add_own(&f->requests, from);
+	list_add_own(&f->requests, from);
 	if (pod->pod.qos == QOS_GUARANTEED)
-		add_own(&f->limits, from);
-	add_devices(&f->requests, from, pod);
-	add_devices(&f->limits, from, pod);
+		list_add_own(&f->limits, from);
+	list_add_devices(&f->requests, from, pod);
+	list_add_devices(&f->limits, from, pod);
 	f->resources.requests = f->requests.list;
 	f->resources.n_requests = f->requests.nr;
 	f->resources.limits = f->limits.list;
@@ -124,7 +125,7 @@ static int fill_spec(
 	if (!forms || !list)
 		return err_set(e, ENOMEM, "%zu containers are too many for one message", ask->nr);
 	for (unsigned i = 0; i < ask->nr; i++) {
-		list[i] = fill_container(&forms[i], &ask->container[i], pod);
+		list[i] = fill_container_form(&forms[i], &ask->container[i], pod);
 		inits += ask->container[i].kind != CONTAINER_APP; /* they come first */
 	}
 	corev1__pod_spec__init(m);
@@ -135,7 +136,7 @@ static int fill_spec(
 	return 0;
 }
 
-static int fill_annotations(
+static int fill_metadata_annotations(
 	Corev1__ObjectMeta *m, const struct pod *pod, struct arena *a, struct err *e)
 {
 	Corev1__KeyValue *forms = arena_array(a, pod->nr_annotations, sizeof *forms);
@@ -177,6 +178,6 @@ int pods_pod_encode(const struct known_pod *pod, struct arena *a, struct blob *o
 		rc = fill_spec(&spec, pod, a, e);
 	}
 	if (!rc)
-		rc = fill_annotations(&metadata, &pod->pod, a, e);
+		rc = fill_metadata_annotations(&metadata, &pod->pod, a, e);
 	return rc ? rc : pb_encode(&m.base, a, out, e);
 }

@@ -41,7 +41,7 @@ static void check_pause(struct registration *r);
 static void watched_already(struct registration *r, unsigned before);
 static void perhaps_lost(struct registration *r, unsigned before);
 static void perhaps_ended(struct registration *r, unsigned before);
-static void nothing(struct registration *r, unsigned before);
+static void ignore_streams(struct registration *r, unsigned before);
 
 static const struct {
 	const char *name;
@@ -53,7 +53,7 @@ static const struct {
 		registration_attempt},
 	[REGISTRATION_CONNECTING] = {"connecting", attempt_if_another, watched_already,
 		registration_attempt},
-	[REGISTRATION_REGISTERING] = {"registering", registration_check_call, nothing,
+	[REGISTRATION_REGISTERING] = {"registering", registration_check_call, ignore_streams,
 		registration_check_call},
 	[REGISTRATION_EXPECTING] = {"expecting", attempt_if_another, watched_already,
 		registration_not_watched},
@@ -66,7 +66,7 @@ const char *registration_state_name(enum registration_state s)
 	return states[s].name;
 }
 
-static void nothing(struct registration *r, unsigned before)
+static void ignore_streams(struct registration *r, unsigned before)
 {
 	(void)r, (void)before;
 }
@@ -112,7 +112,7 @@ static void watched_already(struct registration *r, unsigned before)
 		registration_go_up(r);
 }
 
-static void lost(struct registration *r, const char *why)
+static void report_lost(struct registration *r, const char *why)
 {
 	struct err e;
 
@@ -132,13 +132,13 @@ static unsigned pause_after_loss(struct registration *r)
 	return ms > r->o.ending_ms ? ms : r->o.ending_ms;
 }
 
-/* One of several streams may be the kubelet's, or that of somebody who is curious: when one ends,
+/* One of several streams may be the kubelet's, or that of somebody else: when one ends,
  * the rest proves nothing. */
 static void perhaps_lost(struct registration *r, unsigned before)
 {
 	if (r->nr_streams > before)
 		return;
-	lost(r, "a watch has ended");
+	report_lost(r, "a watch has ended");
 	if (r->nr_streams)
 		registration_end_streams(r);
 	else
@@ -150,23 +150,23 @@ static void check_up(struct registration *r)
 	struct err e = {0};
 
 	if (registration_is_another(r)) {
-		lost(r, "there is another kubelet");
+		report_lost(r, "there is another kubelet");
 		registration_end_streams(r);
 	} else {
-		(void)plugin_files_bind(r->files, &e); /* the next attempt tells what is wrong */
+		(void)plugin_files_bind(r->files, &e); /* the next attempt reports what is wrong */
 	}
 }
 
 /* Events. */
 
-static void on_files(void *ctx)
+static void registration_on_files(void *ctx)
 {
 	struct registration *r = ctx;
 
 	states[r->state].looked(r);
 }
 
-static void on_time(void *ctx)
+static void registration_on_time(void *ctx)
 {
 	struct registration *r = ctx;
 
@@ -210,8 +210,8 @@ struct registration *registration_new(struct loop *l, struct rpc_pump *p, struct
 	r->p = p;
 	r->o = with_defaults(*o);
 	r->handler = handler;
-	r->files = plugin_files_new(l, s, o->directory, o->endpoint, on_files, r);
-	r->timer = loop_timer_new(l, on_time, r);
+	r->files = plugin_files_new(l, s, o->directory, o->endpoint, registration_on_files, r);
+	r->timer = loop_timer_new(l, registration_on_time, r);
 	r->pace_ms = r->o.connect_min_ms;
 	registration_reset_waits(r);
 	arena_init(&r->a, REQUEST_MAX);

@@ -32,7 +32,7 @@ const char *registration_state_name(enum registration_state s); /* "waiting", "c
 struct registration_handler {
 	void *ctx;
 	/* The old streams are to end (device_plugin_end_streams()); registration_watched(r, 0)
-	 * tells when they have. mandatory */
+	 * says when they have. mandatory */
 	void (*end_streams)(void *ctx);
 	/* For the log, once for what lasts: "device-plugin-waiting" (the kubelet is not there),
 	 * "-no-directory", "-no-socket" (ours cannot be bound: permission, path too long),
@@ -58,7 +58,7 @@ struct registration;
 /* Start. s serves the plugin's methods already. */
 struct registration *registration_new(struct loop *l, struct rpc_pump *p, struct rpc_server *s,
 	const struct registration_options *o, const struct registration_handler *handler);
-/* What device_plugin_handler.watched() tells. */
+/* The number of device_plugin_handler.watched(). */
 void registration_watched(struct registration *r, unsigned nr_streams);
 enum registration_state registration_state(const struct registration *r);
 /* Give up, and remove our socket; outside callbacks of the handler, before rpc_server_free(). NULL

@@ -5,8 +5,8 @@
 
 /* Register, and its answer. */
 
-/* Nobody there is usual when a kubelet starts or was killed: worth telling only if it lasts. */
-static void not_answered(struct registration *r, bool usual, const struct err *e)
+/* Nobody there is usual when a kubelet starts or was killed: worth a report only if it lasts. */
+static void register_not_answered(struct registration *r, bool usual, const struct err *e)
 {
 	unsigned ms = registration_grow(&r->connect_ms, r->o.connect_max_ms);
 
@@ -15,7 +15,7 @@ static void not_answered(struct registration *r, bool usual, const struct err *e
 		registration_report(r, !usual, "device-plugin-waiting", e);
 }
 
-static void refused(struct registration *r, const char *event, const struct err *e)
+static void register_refused(struct registration *r, const char *event, const struct err *e)
 {
 	registration_enter(
 		r, REGISTRATION_CONNECTING, registration_grow(&r->refused_ms, r->o.refused_max_ms));
@@ -29,48 +29,43 @@ void registration_not_watched(struct registration *r)
 	(void)err_set(&e, ETIMEDOUT,
 		"the kubelet accepted %s and has not come to watch it in %u ms: its log tells why",
 		r->o.resource, r->o.watch_ms);
-	refused(r, "device-plugin-not-watched", &e);
+	register_refused(r, "device-plugin-not-watched", &e);
 }
 
-static void accepted(struct registration *r)
-{
-	r->connect_ms = r->o.connect_min_ms;
-	if (r->nr_streams)
-		registration_go_up(r);
-	else
-		registration_enter(r, REGISTRATION_EXPECTING, r->o.watch_ms);
-}
-
-static void on_reply(void *ctx, const void *data, size_t len)
+static void register_on_reply(void *ctx, const void *data, size_t len)
 {
 	(void)ctx, (void)data, (void)len; /* it has no fields */
 }
 
-static void on_ended(void *ctx, enum rpc_code code, const char *text)
+static void register_on_ended(void *ctx, enum rpc_code code, const char *text)
 {
 	struct registration *r = ctx;
 	struct err e;
 
 	r->call = NULL;
 	if (code == RPC_OK) {
-		accepted(r);
+		r->connect_ms = r->o.connect_min_ms;
+		if (r->nr_streams)
+			registration_go_up(r);
+		else
+			registration_enter(r, REGISTRATION_EXPECTING, r->o.watch_ms);
 	} else if (code == RPC_UNAVAILABLE) {
 		(void)err_set(&e, ECONNRESET, "the kubelet went away before it answered: %s", text);
-		not_answered(r, true, &e);
+		register_not_answered(r, true, &e);
 	} else if (code == RPC_DEADLINE_EXCEEDED) {
 		(void)err_set(&e, ETIMEDOUT,
 			"no answer in %u ms: the kubelet must reach our socket in the same "
 			"directory as its own",
 			r->o.register_ms);
-		refused(r, "device-plugin-refused", &e);
+		register_refused(r, "device-plugin-refused", &e);
 	} else {
 		(void)err_set(&e, EPROTO, "the kubelet refuses %s: %s (status %d)", r->o.resource,
 			text, (int)code);
-		refused(r, "device-plugin-refused", &e);
+		register_refused(r, "device-plugin-refused", &e);
 	}
 }
 
-static void call_kubelet(struct registration *r)
+static void register_with_kubelet(struct registration *r)
 {
 	struct rpc_request request = {.socket = plugin_files_kubelet_path(r->files),
 		.method = REGISTRATION_REGISTER_PATH,
@@ -78,12 +73,13 @@ static void call_kubelet(struct registration *r)
 		.data = r->request.data,
 		.len = r->request.len,
 		.timeout_ms = r->o.register_ms};
-	struct rpc_call_events events = {r, on_reply, on_ended};
+	struct rpc_call_events events = {r, register_on_reply, register_on_ended};
 	struct err e = {0};
 
 	r->call = rpc_call_start(r->p, &request, &events, &e);
 	if (!r->call) {
-		not_answered(r, e.code == ECONNREFUSED || e.code == ENOENT || e.code == EAGAIN, &e);
+		register_not_answered(
+			r, e.code == ECONNREFUSED || e.code == ENOENT || e.code == EAGAIN, &e);
 		return;
 	}
 	if (registration_ms_since(r->asked_ns) > 2 * r->o.connect_max_ms)
@@ -113,7 +109,7 @@ void registration_check_call(struct registration *r)
 
 /* The attempt. */
 
-static void wait_for(
+static void registration_wait(
 	struct registration *r, unsigned ms, bool bad, const char *event, const struct err *e)
 {
 	registration_enter(r, REGISTRATION_WAITING, ms);
@@ -126,7 +122,7 @@ static bool has_directory(struct registration *r)
 
 	if (plugin_files_directory(r->files, &e) == 0)
 		return true;
-	wait_for(r, r->o.connect_max_ms, true, "device-plugin-no-directory", &e);
+	registration_wait(r, r->o.connect_max_ms, true, "device-plugin-no-directory", &e);
 	return false;
 }
 
@@ -137,9 +133,9 @@ static bool has_socket(struct registration *r)
 	if (plugin_files_bind(r->files, &e) == 0)
 		return true;
 	if (e.code == ENOENT) /* the kubelet is at it just now */
-		not_answered(r, true, &e);
+		register_not_answered(r, true, &e);
 	else
-		wait_for(r, r->o.connect_max_ms, true, "device-plugin-no-socket", &e);
+		registration_wait(r, r->o.connect_max_ms, true, "device-plugin-no-socket", &e);
 	return false;
 }
 
@@ -151,7 +147,7 @@ static bool has_kubelet(struct registration *r)
 		return true;
 	(void)err_set(&e, ENOENT, "no %s: it comes when the kubelet starts",
 		plugin_files_kubelet_path(r->files));
-	wait_for(r, registration_seldom_ms(r), false, "device-plugin-waiting", &e);
+	registration_wait(r, registration_seldom_ms(r), false, "device-plugin-waiting", &e);
 	return false;
 }
 
@@ -174,5 +170,5 @@ void registration_attempt(struct registration *r)
 	if (asked_ms < r->pace_ms)
 		registration_enter(r, REGISTRATION_CONNECTING, r->pace_ms - asked_ms);
 	else
-		call_kubelet(r);
+		register_with_kubelet(r);
 }

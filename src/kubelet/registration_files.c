@@ -22,7 +22,7 @@ struct plugin_files {
 	struct stat known; /* the kubelet's */
 };
 
-static char *join(const char *directory, size_t len, const char *name)
+static char *join_with_directory(const char *directory, size_t len, const char *name)
 {
 	size_t size = len + sizeof "/" + strlen(name);
 	char *path = xcalloc(size, 1);
@@ -45,22 +45,22 @@ struct plugin_files *plugin_files_new(struct loop *l, struct rpc_server *s, cons
 	f->ctx = ctx;
 	f->path[DIRECTORY] = xstrdup(directory);
 	f->path[DIRECTORY][len] = '\0';
-	f->path[KUBELET] = join(directory, len, KUBELET_SOCKET);
-	f->path[OURS] = join(directory, len, endpoint);
+	f->path[KUBELET] = join_with_directory(directory, len, KUBELET_SOCKET);
+	f->path[OURS] = join_with_directory(directory, len, endpoint);
 	return f;
 }
 
-static void file_changed(void *ctx)
+static void files_file_changed(void *ctx)
 {
 	struct plugin_files *f = ctx;
 
 	f->changed(f->ctx);
 }
 
-static void directory_changed(void *ctx)
+static void files_directory_changed(void *ctx)
 {
 	plugin_files_watch(ctx);
-	file_changed(ctx);
+	files_file_changed(ctx);
 }
 
 void plugin_files_watch(struct plugin_files *f)
@@ -68,8 +68,8 @@ void plugin_files_watch(struct plugin_files *f)
 	for (int n = 0; n < NR_PATHS; n++) {
 		struct watch *old = f->watch[n];
 
-		f->watch[n] = watch_new(
-			f->l, f->path[n], n == DIRECTORY ? directory_changed : file_changed, f);
+		f->watch[n] = watch_new(f->l, f->path[n],
+			n == DIRECTORY ? files_directory_changed : files_file_changed, f);
 		watch_close(old); /* after it: what happens in between is seen */
 	}
 }
@@ -112,7 +112,7 @@ int plugin_files_bind(struct plugin_files *f, struct err *e)
 }
 
 /* Inodes are used again, and what others do to the file (SELinux labels, modes) changes its ctime:
- * with the time of its making it is told from the one before. */
+ * the time of its making distinguishes it from the one before. */
 enum kubelet_socket plugin_files_kubelet(const struct plugin_files *f)
 {
 	const struct stat *known = &f->known;

@@ -1,4 +1,4 @@
-/* What every state may do: enter another, tell, wait, end the streams. */
+/* What every state may do: enter another, report, wait, end the streams. */
 #include <kubelet/registration_state.h>
 
 #include <numafit/number.h>
@@ -19,10 +19,10 @@ unsigned registration_seldom_ms(const struct registration *r)
 
 void registration_report(struct registration *r, bool bad, const char *event, const struct err *e)
 {
-	if (text_equal(r->told, event) && text_equal(r->told_text.text, e->text))
+	if (text_equal(r->reported, event) && text_equal(r->reported_text.text, e->text))
 		return;
-	r->told = event;
-	r->told_text = *e;
+	r->reported = event;
+	r->reported_text = *e;
 	r->handler->on_event(r->handler->ctx, bad, event, e->text);
 }
 

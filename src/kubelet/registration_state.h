@@ -22,8 +22,8 @@ struct registration {
 	unsigned connect_ms, refused_ms; /* how long to wait the next time */
 	unsigned pace_ms;                /* between the last Register and the next, at least */
 	uint64_t asked_ns, up_ns;        /* when the last Register went out, when it came to "up" */
-	const char *told;                /* the last event, and its text */
-	struct err told_text;
+	const char *reported;            /* the last event, and its text */
+	struct err reported_text;
 };
 
 /* From here on this is the state, and in ms its time is up. */

@@ -19,17 +19,17 @@ struct retry {
 		const char *event; /* NULL: nothing yet */
 		bool bad;
 		int reason;
-	} told;
+	} reported;
 };
 
-static void on_timer(void *ctx)
+static void retry_on_timer(void *ctx)
 {
 	struct retry *r = ctx;
 
 	r->options.attempt(r->options.ctx);
 }
 
-static void on_changed(void *ctx)
+static void retry_on_changed(void *ctx)
 {
 	struct retry *r = ctx;
 
@@ -44,7 +44,7 @@ struct retry *retry_new(struct loop *l, const struct retry_options *o)
 
 	r->loop = l;
 	r->options = *o;
-	r->timer = loop_timer_new(l, on_timer, r);
+	r->timer = loop_timer_new(l, retry_on_timer, r);
 	r->backoff = (struct backoff){.min_ms = o->min_ms, .max_ms = o->max_ms};
 	retry_reset(r);
 	retry_in(r, 0);
@@ -55,7 +55,7 @@ void retry_begin(struct retry *r)
 {
 	r->changed = false;
 	watch_close(r->watch); /* the directory may be another one by now */
-	r->watch = watch_new(r->loop, r->options.socket, on_changed, r);
+	r->watch = watch_new(r->loop, r->options.socket, retry_on_changed, r);
 }
 
 void retry_in(struct retry *r, unsigned delay_ms)
@@ -75,11 +75,12 @@ void retry_reset(struct retry *r)
 
 void retry_report(struct retry *r, bool bad, const char *event, int reason, const char *text)
 {
-	if (text_equal(r->told.event, event) && r->told.bad == bad && r->told.reason == reason)
+	if (text_equal(r->reported.event, event) && r->reported.bad == bad &&
+		r->reported.reason == reason)
 		return;
-	r->told.event = event;
-	r->told.bad = bad;
-	r->told.reason = reason;
+	r->reported.event = event;
+	r->reported.bad = bad;
+	r->reported.reason = reason;
 	r->options.on_event(r->options.log, bad, event, text);
 }
 

@@ -8,7 +8,7 @@
 /* What the clients of the kubelet's sockets have in common: when to try again, and what to say of
  * it. A server that is not there, not ready, or says no is tried again after a delay that doubles,
  * with jitter, or as soon as its socket is seen to be made anew, which is a kubelet that starts. An
- * event is told once for what lasts: not again until another one, or another reason, was. */
+ * event is reported once for what lasts: not again until another one, or another reason, was. */
 struct retry;
 
 struct retry_options {
@@ -41,7 +41,7 @@ void retry_no_connection(struct retry *r, const struct err *e); /* of rpc_call_s
 void retry_ended(struct retry *r, enum rpc_code code, const char *text);
 void retry_unreadable(struct retry *r, const struct err *e); /* its answer */
 
-/* Tell an event, unless it was the last one told, for the same reason. */
+/* Report an event, unless it was the last one reported, for the same reason. */
 void retry_report(struct retry *r, bool bad, const char *event, int reason, const char *text);
 /* NULL is fine. */
 void retry_free(struct retry *r);
