@@ -21,7 +21,7 @@ struct acceptor {
 	struct loop_timer *retry; /* after accept4() found no descriptor left */
 };
 
-static bool may_enter(const struct acceptor *a, int fd)
+static bool peer_may_enter(const struct acceptor *a, int fd)
 {
 	struct ucred peer;
 	socklen_t len = sizeof peer;
@@ -35,14 +35,14 @@ static bool may_enter(const struct acceptor *a, int fd)
 	return false;
 }
 
-static void readable(uv_poll_t *uv, int status, int events)
+static void acceptor_readable(uv_poll_t *uv, int status, int events)
 {
 	struct acceptor *a = (struct acceptor *)uv;
 	int fd = accept4(a->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 
 	(void)status;
 	(void)events;
-	if (fd >= 0 && may_enter(a, fd)) {
+	if (fd >= 0 && peer_may_enter(a, fd)) {
 		a->events.accepted(a->events.ctx, fd);
 	} else if (fd >= 0) {
 		(void)close(fd);
@@ -53,11 +53,11 @@ static void readable(uv_poll_t *uv, int status, int events)
 	}
 }
 
-static void start(void *ctx)
+static void acceptor_start(void *ctx)
 {
 	struct acceptor *a = ctx;
 
-	(void)uv_poll_start(&a->uv, UV_READABLE, readable);
+	(void)uv_poll_start(&a->uv, UV_READABLE, acceptor_readable);
 }
 
 /* Nobody can connect between bind() and listen(), so the mode is never too wide for anybody. */
@@ -96,28 +96,23 @@ struct acceptor *acceptor_new(
 	a->fd = fd;
 	a->address = address;
 	a->events = *events;
-	a->retry = loop_timer_new(l, start, a);
+	a->retry = loop_timer_new(l, acceptor_start, a);
 	if (uv_poll_init(loop_uv(l), &a->uv, fd))
 		abort(); /* a listening socket can be polled */
 	/* the kubelet may have wiped the directory already: then no file is ours */
 	(void)lstat(path, &a->file);
-	start(a);
+	acceptor_start(a);
 	return a;
 }
 
-/* Device and inode tell, as long as the socket is open: it keeps its inode from being used again.
- */
+/* Device and inode identify the file as long as the socket is open: that keeps its inode from being
+ * used again. */
 bool acceptor_is_there(const struct acceptor *a)
 {
 	struct stat st;
 
 	return lstat(a->address.sun_path, &st) == 0 && st.st_dev == a->file.st_dev &&
 	       st.st_ino == a->file.st_ino;
-}
-
-static void gone(uv_handle_t *h)
-{
-	free(h);
 }
 
 void acceptor_close(struct acceptor *a)
@@ -127,7 +122,7 @@ void acceptor_close(struct acceptor *a)
 	if (acceptor_is_there(a))
 		(void)unlink(a->address.sun_path);
 	loop_timer_close(a->retry);
-	uv_close((uv_handle_t *)&a->uv,
-		gone); /* takes it out of epoll: only then may it be closed */
+	/* takes it out of epoll: only then may it be closed */
+	uv_close((uv_handle_t *)&a->uv, loop_free_handle);
 	(void)close(a->fd);
 }

@@ -5,7 +5,7 @@
 #include <sys/types.h>
 
 /* A listening unix socket whose connections are served by somebody else than the loop: it gives
- * away descriptors. Mode 0600, and the peer is asked who it is besides: root and our own user get
+ * away descriptors. Mode 0600, and the peer's user is checked besides: root and our own user get
  * in, others are closed at once. */
 struct acceptor;
 struct acceptor_events {

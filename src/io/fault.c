@@ -46,7 +46,7 @@ const char *fault_name(enum fault f)
 }
 
 /* A test that asks for what there is not must not pass for a test. */
-static void choose(void)
+static void fault_choose(void)
 {
 	const char *text = getenv("NUMAFIT_FAULT");
 	char name[NAME_MAX_BYTES] = "";
@@ -64,43 +64,43 @@ static void choose(void)
 		abort();
 }
 
-static bool due(enum fault f)
+static bool fault_is_due(enum fault f)
 {
 	if (!chosen.known)
-		choose();
+		fault_choose();
 	if (f != chosen.fault)
 		return false;
 	chosen.passes++;
 	return chosen.passes >= chosen.nth && chosen.passes - chosen.nth < chosen.times;
 }
 
-static void die(void)
+static void fault_die(void)
 {
 	(void)raise(SIGKILL);
 }
 
 void fault_point(enum fault f)
 {
-	if (due(f))
-		die();
+	if (fault_is_due(f))
+		fault_die();
 }
 
 size_t fault_half(enum fault f, size_t len)
 {
-	chosen.half = due(f);
+	chosen.half = fault_is_due(f);
 	return chosen.half ? len / 2 : len;
 }
 
 void fault_half_done(void)
 {
 	if (chosen.half)
-		die();
+		fault_die();
 }
 
 int fault_of_write(void)
 {
 	for (unsigned f = NR_DEATHS; f < NR_FAULTS_AND_ERRORS; f++)
-		if (due((enum fault)f))
+		if (fault_is_due((enum fault)f))
 			return faults[f].error;
 	return 0;
 }

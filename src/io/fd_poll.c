@@ -11,7 +11,7 @@ struct fd_poll {
 	void *ctx;
 };
 
-static void ready(uv_poll_t *uv, int status, int events)
+static void poll_ready(uv_poll_t *uv, int status, int events)
 {
 	struct fd_poll *p = (struct fd_poll *)uv;
 
@@ -21,7 +21,7 @@ static void ready(uv_poll_t *uv, int status, int events)
 
 void fd_poll_start(struct fd_poll *p)
 {
-	(void)uv_poll_start(&p->uv, p->events, ready);
+	(void)uv_poll_start(&p->uv, p->events, poll_ready);
 }
 
 void fd_poll_stop(struct fd_poll *p)
@@ -45,13 +45,8 @@ struct fd_poll *fd_poll_new(
 	return p;
 }
 
-static void free_handle(uv_handle_t *h)
-{
-	free(h);
-}
-
 void fd_poll_close(struct fd_poll *p)
 {
 	if (p)
-		uv_close((uv_handle_t *)&p->uv, free_handle);
+		uv_close((uv_handle_t *)&p->uv, loop_free_handle);
 }

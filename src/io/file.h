@@ -13,7 +13,8 @@
  * waited for: of a FIFO that is what is in it, and -EAGAIN when a writer has it open and has
  * written nothing. */
 int file_read(const char *path, size_t max, char **text, size_t *len, struct err *e);
-/* The same for who may wait: of a FIFO that is all up to its end. Never on a loop that turns. */
+/* The same for a caller that may wait: of a FIFO that is all up to its end. Never on a loop that
+ * turns. */
 int file_read_waiting(const char *path, size_t max, char **text, size_t *len, struct err *e);
 /* As file_read() into buf of cap bytes, without heap: at most cap - 1, and at most INT_MAX. Their
  * number; else buf holds nothing. */

@@ -8,7 +8,7 @@
 enum { VERSION_MIN = 0x075700 }; /* 7.87: CURLOPT_QUICK_EXIT */
 #define VERSION_MIN_TEXT "7.87"
 
-static int find_functions(void *library, struct libcurl *curl, struct err *e)
+static int find_libcurl_functions(void *library, struct libcurl *curl, struct err *e)
 {
 	static const char *const names[] = {
 #define NAME(name) "curl_" #name,
@@ -30,7 +30,7 @@ static int find_functions(void *library, struct libcurl *curl, struct err *e)
 	return 0;
 }
 
-static int check_version(const struct libcurl *curl, struct err *e)
+static int check_libcurl_version(const struct libcurl *curl, struct err *e)
 {
 	const curl_version_info_data *v = curl->version_info(CURLVERSION_NOW);
 
@@ -61,9 +61,9 @@ const struct libcurl *libcurl_load(struct err *e)
 		return NULL;
 	}
 	struct libcurl found;
-	int rc = find_functions(library, &found, e);
+	int rc = find_libcurl_functions(library, &found, e);
 	if (!rc)
-		rc = check_version(&found, e);
+		rc = check_libcurl_version(&found, e);
 	if (!rc && found.global_init(CURL_GLOBAL_DEFAULT))
 		rc = err_set(e, ENOSYS, "libcurl cannot be used: it does not start");
 	if (rc) {
@@ -91,7 +91,7 @@ static const struct {
 	{CURLE_RECV_ERROR, "CONNECT", EHOSTUNREACH}, {CURLE_OPERATION_TIMEDOUT, NULL, ETIMEDOUT},
 	{CURLE_PEER_FAILED_VERIFICATION, NULL, EACCES}, {CURLE_SSL_CERTPROBLEM, NULL, EACCES},
 	{CURLE_SSL_CACERT_BADFILE, NULL, EACCES},
-	/* TLS: the other side tells us why it will not, or it just goes away */
+	/* TLS: the other side says why it will not, or it just goes away */
 	{CURLE_SSL_CONNECT_ERROR, " alert ", EACCES}, {CURLE_RECV_ERROR, " alert ", EACCES},
 	{CURLE_SEND_ERROR, " alert ", EACCES},
 	{CURLE_SSL_CONNECT_ERROR, "SSL_ERROR_SYSCALL", ECONNRESET},

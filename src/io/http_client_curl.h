@@ -44,7 +44,7 @@ struct libcurl {
 const struct libcurl *libcurl_load(struct err *e);
 
 /* What became of a call that did not end well, in http_events' codes: code is libcurl's, detail
- * its words (""), os_errno the system's (0), peer whom we spoke to. Returns the code. */
+ * its words (""), os_errno the system's (0), peer the other side. Returns the code. */
 int libcurl_refusal(const struct libcurl *curl, CURLcode code, const char *detail, long os_errno,
 	const char *peer, struct err *e);
 

@@ -170,7 +170,7 @@ static CURLUcode url_init(struct url *u, const struct libcurl *curl, const char 
 }
 
 /* To be checked against server_name, but reached where the URL says: libcurl sees that name in the
- * URL, and is told where it is. */
+ * URL, and is given the place where that is. */
 static CURLUcode rename_host(
 	struct http_setup *s, const struct libcurl *curl, struct url *u, const char *server_name)
 {

@@ -4,7 +4,7 @@
 #include <io/http_client.h>
 #include <io/http_client_curl.h>
 
-/* What libcurl is told of a call before it begins. */
+/* What libcurl needs to know of a call before it begins. */
 
 /* A handle that is never used itself: the rules that hold for every call, and the trust. 0 and the
  * caller ends it with easy_cleanup(), or -errno with text. */

@@ -21,11 +21,6 @@ struct watched {
 	int events;
 };
 
-static void free_watched(uv_handle_t *h)
-{
-	free(h);
-}
-
 static void close_watched(struct watched *w)
 {
 	struct watched **at = &w->sockets->first;
@@ -33,7 +28,7 @@ static void close_watched(struct watched *w)
 	while (*at != w)
 		at = &(*at)->next;
 	*at = w->next;
-	uv_close((uv_handle_t *)&w->uv, free_watched);
+	uv_close((uv_handle_t *)&w->uv, loop_free_handle);
 }
 
 static void watched_ready(uv_poll_t *uv, int status, int events)
@@ -42,7 +37,7 @@ static void watched_ready(uv_poll_t *uv, int status, int events)
 	struct http_sockets *s = w->sockets;
 	int what = CURL_CSELECT_IN | CURL_CSELECT_OUT;
 
-	/* libuv stops after an error. Nothing but reading and writing tells which one it is. */
+	/* libuv stops after an error. Only reading and writing shows which one it is. */
 	if (status < 0)
 		(void)uv_poll_start(&w->uv, w->events, watched_ready);
 	else

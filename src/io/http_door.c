@@ -39,7 +39,7 @@ static bool has_record(const unsigned char *data, size_t len)
 
 /* Whether it is there still: one that has gone, or does not speak TLS where that is spoken, is
  * sent away. */
-static bool look_at(struct door_guest *g, bool over)
+static bool door_look_at_guest(struct door_guest *g, bool over)
 {
 	char data[PEEK_BYTES];
 	ssize_t n = recv(g->fd, data, sizeof data, MSG_PEEK | MSG_DONTWAIT);
@@ -60,7 +60,7 @@ static bool look_at(struct door_guest *g, bool over)
 	return !over;
 }
 
-static void watch(struct door_guest *g)
+static void door_watch_guest(struct door_guest *g)
 {
 	/* edges: what is there already, and not enough, is no news */
 	struct epoll_event e = {.events = EPOLLIN | EPOLLRDHUP | EPOLLET, .data.ptr = g};
@@ -72,7 +72,7 @@ static void watch(struct door_guest *g)
 
 /* In */
 
-static void let_in(struct door *d, struct door_guest *g)
+static void door_let_in(struct door *d, struct door_guest *g)
 {
 	struct source *s = g->from;
 	struct guests *ready = &s->ready;
@@ -83,7 +83,7 @@ static void let_in(struct door *d, struct door_guest *g)
 		TAILQ_INSERT_TAIL(&d->turns[s->own], s, turn);
 	}
 	g->where = INSIDE;
-	g->since_ms += door_now_ms() - g->ready_ms; /* the time that we took is not its own */
+	g->since_ms += loop_monotonic_ms() - g->ready_ms; /* the time that we took is not its own */
 	d->unserved = true;
 	TAILQ_INSERT_TAIL(&d->inside, g, in);
 	door_count_inside(g, 1);
@@ -94,7 +94,7 @@ static void let_in(struct door *d, struct door_guest *g)
 }
 
 /* The next of that class, by turns; false: there is none, or no place for it. */
-static bool let_one_in(struct door *d, unsigned class)
+static bool door_let_one_in(struct door *d, unsigned class)
 {
 	struct source *s;
 
@@ -103,13 +103,13 @@ static bool let_one_in(struct door *d, unsigned class)
 		/* with more of a source than can be served, the oldest alone would all be
 		 * too late */
 		d->newest = !d->newest;
-		let_in(d, d->newest ? TAILQ_LAST(&s->ready, guests) : TAILQ_FIRST(&s->ready));
+		door_let_in(d, d->newest ? TAILQ_LAST(&s->ready, guests) : TAILQ_FIRST(&s->ready));
 		return true;
 	}
 	return false;
 }
 
-static void let_some_in(void *ctx)
+static void door_let_some_in(void *ctx)
 {
 	struct door *d = ctx;
 	unsigned nr = 0, most = d->o.tls ? HANDSHAKES : ENTERS;
@@ -118,7 +118,7 @@ static void let_some_in(void *ctx)
 	while (more && nr < most) {
 		more = false;
 		for (unsigned class = 0; class < NR_CLASSES; class ++)
-			if (let_one_in(d, class)) {
+			if (door_let_one_in(d, class)) {
 				more = true;
 				nr++;
 			}
@@ -129,7 +129,7 @@ static void let_some_in(void *ctx)
 }
 
 /* A place may be free by now; in a turn of its own. */
-static void look_again(struct door *d)
+static void door_look_again(struct door *d)
 {
 	if (!TAILQ_EMPTY(&d->turns[OWN]) || !TAILQ_EMPTY(&d->turns[OTHERS]))
 		loop_timer_set(d->again, 0);
@@ -138,7 +138,7 @@ static void look_again(struct door *d)
 /* Coming */
 
 /* Up to a quarter of its time: of many that came at once not all go at once, to come again so. */
-static unsigned next_early_ms(struct door *d)
+static unsigned door_next_early_ms(struct door *d)
 {
 	enum { PART = 4, STEP = 37 };
 	unsigned most = d->o.limit_ms[DOOR_STARTS] / PART;
@@ -147,24 +147,20 @@ static unsigned next_early_ms(struct door *d)
 	return most ? d->nr_come * STEP % most : 0;
 }
 
-static unsigned shortest_limit(const struct door *d)
+static void door_start_ticking(struct door *d)
 {
 	unsigned shortest = TICK_MS * TICKS;
 
 	for (unsigned i = 0; i < NR_DOOR_STATES; i++)
 		if (d->o.limit_ms[i] && d->o.limit_ms[i] < shortest)
 			shortest = d->o.limit_ms[i];
-	return shortest;
-}
-
-static void start_ticking(struct door *d)
-{
 	if (!d->ticks)
-		loop_timer_set(d->tick, shortest_limit(d) / TICKS);
+		loop_timer_set(d->tick, shortest / TICKS);
 	d->ticks = true;
 }
 
-static void come(struct door *d, int fd, const struct sockaddr_storage *address, socklen_t len)
+static void door_take_newcomer(
+	struct door *d, int fd, const struct sockaddr_storage *address, socklen_t len)
 {
 	struct source *s = door_source_of(d, (const struct sockaddr *)address);
 	struct door_guest *out, *g = xcalloc(1, sizeof *g);
@@ -172,8 +168,8 @@ static void come(struct door *d, int fd, const struct sockaddr_storage *address,
 
 	s->nr++;
 	*g = (struct door_guest){
-		.d = d, .from = s, .fd = fd, .len = len, .since_ms = door_now_ms()};
-	g->early_ms = next_early_ms(d);
+		.d = d, .from = s, .fd = fd, .len = len, .since_ms = loop_monotonic_ms()};
+	g->early_ms = door_next_early_ms(d);
 	memcpy(&g->address, address, len);
 	out = door_in_the_way(d, s, &full);
 	if (full)
@@ -184,15 +180,15 @@ static void come(struct door *d, int fd, const struct sockaddr_storage *address,
 	s->nr_waiting++;
 	TAILQ_INSERT_TAIL(&d->silent[s->own], g, in);
 	TAILQ_INSERT_TAIL(&s->silent, g, of);
-	start_ticking(d);
+	door_start_ticking(d);
 	if (full && !out) /* all are ready to come in, and it is the newest */
 		door_send_away(g);
-	else if (look_at(g, false) && g->where == SILENT)
-		watch(g);
+	else if (door_look_at_guest(g, false) && g->where == SILENT)
+		door_watch_guest(g);
 }
 
 /* For a descriptor. */
-static bool send_oldest_away(struct door *d)
+static bool door_send_oldest_away(struct door *d)
 {
 	struct door_guest *out = TAILQ_FIRST(&d->silent[OTHERS]);
 
@@ -205,25 +201,20 @@ static bool send_oldest_away(struct door *d)
 	return true;
 }
 
-static bool is_short(int error)
-{
-	return error == EMFILE || error == ENFILE || error == ENOMEM || error == ENOBUFS;
-}
-
 /* False: nobody is there, or cannot be taken now. */
-static bool accept_one(struct door *d)
+static bool door_accept_one(struct door *d)
 {
 	struct sockaddr_storage address;
 	socklen_t len = sizeof address;
 	int fd = accept4(d->o.fd, (struct sockaddr *)&address, &len, SOCK_NONBLOCK | SOCK_CLOEXEC);
 
 	if (fd >= 0) {
-		come(d, fd, &address, len);
+		door_take_newcomer(d, fd, &address, len);
 		return true;
 	}
-	if (!is_short(errno))
+	if (errno != EMFILE && errno != ENFILE && errno != ENOMEM && errno != ENOBUFS)
 		return errno == ECONNABORTED || errno == EINTR;
-	if (send_oldest_away(d))
+	if (door_send_oldest_away(d))
 		return true;
 	fd_poll_stop(d->listener); /* it stays readable: the loop would do nothing else */
 	loop_timer_set(d->accept_again, NO_DESCRIPTOR_MS);
@@ -231,16 +222,16 @@ static bool accept_one(struct door *d)
 }
 
 /* As many as there are: those behind a full backlog would not even reach us. */
-static void on_listener(void *ctx)
+static void door_on_listener(void *ctx)
 {
 	struct door *d = ctx;
 
-	for (unsigned i = 0; i < ACCEPTS && accept_one(d); i++)
+	for (unsigned i = 0; i < ACCEPTS && door_accept_one(d); i++)
 		;
-	let_some_in(d);
+	door_let_some_in(d);
 }
 
-static void accept_again(void *ctx)
+static void door_accept_again(void *ctx)
 {
 	const struct door *d = ctx;
 
@@ -248,15 +239,16 @@ static void accept_again(void *ctx)
 		fd_poll_start(d->listener);
 }
 
-static void on_front(void *ctx)
+static void door_on_front(void *ctx)
 {
 	struct epoll_event e[EVENTS];
 	struct door *d = ctx;
 	int nr = epoll_wait(d->front, e, EVENTS, 0);
 
 	for (int i = 0; i < nr; i++)
-		(void)look_at(e[i].data.ptr, e[i].events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR));
-	let_some_in(d);
+		(void)door_look_at_guest(
+			e[i].data.ptr, e[i].events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR));
+	door_let_some_in(d);
 }
 
 /* Time */
@@ -268,18 +260,13 @@ static bool is_late(const struct door_guest *g, enum door_state as, uint64_t now
 	return limit_ms && now - g->since_ms > limit_ms;
 }
 
-static bool is_late_in_front(const struct door_guest *g, uint64_t now)
-{
-	return is_late(g, DOOR_STARTS, now + g->early_ms);
-}
-
-static void end_late(struct door_guest *g)
+static void door_end_late(struct door_guest *g)
 {
 	g->d->nr_slow++;
 	door_send_away(g);
 }
 
-static void end_late_in_front(struct door *d, unsigned class, uint64_t now)
+static void door_end_late_in_front(struct door *d, unsigned class, uint64_t now)
 {
 	unsigned limit_ms = d->o.limit_ms[DOOR_STARTS];
 	struct door_guest *g, *next_guest;
@@ -288,34 +275,34 @@ static void end_late_in_front(struct door *d, unsigned class, uint64_t now)
 	for (g = TAILQ_FIRST(&d->silent[class]); g && now - g->since_ms > limit_ms / 2;
 		g = next_guest) {
 		next_guest = TAILQ_NEXT(g, in);
-		if (is_late_in_front(g, now))
-			end_late(g);
+		if (is_late(g, DOOR_STARTS, now + g->early_ms))
+			door_end_late(g);
 	}
 	for (s = TAILQ_FIRST(&d->turns[class]); s; s = next) {
 		next = TAILQ_NEXT(s, turn);
 		for (g = TAILQ_FIRST(&s->ready); g && is_late(g, DOOR_IDLES, now); g = next_guest) {
 			next_guest = TAILQ_NEXT(g, of);
-			end_late(g); /* s goes with the last one, whose next is NULL */
+			door_end_late(g); /* s goes with the last one, whose next is NULL */
 		}
 	}
 }
 
-static void tick(void *ctx)
+static void door_tick(void *ctx)
 {
 	struct door *d = ctx;
 	struct door_guest *g, *next;
-	uint64_t now = door_now_ms();
+	uint64_t now = loop_monotonic_ms();
 
 	for (unsigned class = 0; class < NR_CLASSES; class ++)
-		end_late_in_front(d, class, now);
+		door_end_late_in_front(d, class, now);
 	for (g = TAILQ_FIRST(&d->inside); g; g = next) {
 		next = TAILQ_NEXT(g, in);
 		if (is_late(g, g->state, now))
-			end_late(g);
+			door_end_late(g);
 	}
 	d->ticks = false;
 	if (d->nr_waiting[OWN] + d->nr_waiting[OTHERS] || !TAILQ_EMPTY(&d->inside))
-		start_ticking(d);
+		door_start_ticking(d);
 }
 
 /* Of those inside */
@@ -325,10 +312,10 @@ void door_set(struct door_guest *g, enum door_state state)
 	if (g->where == INSIDE)
 		door_count_inside(g, -1);
 	g->state = state;
-	g->since_ms = door_now_ms();
+	g->since_ms = loop_monotonic_ms();
 	if (g->where == INSIDE)
 		door_count_inside(g, 1);
-	look_again(g->d);
+	door_look_again(g->d);
 }
 
 enum door_state door_get(const struct door_guest *g)
@@ -351,7 +338,7 @@ void door_left(struct door_guest *g)
 
 	door_take_out(g);
 	door_guest_free(g);
-	look_again(d);
+	door_look_again(d);
 }
 
 bool door_is_busy(const struct door *d)
@@ -388,11 +375,12 @@ struct door *door_new(struct loop *l, const struct door_options *o)
 	}
 	TAILQ_INIT(&d->inside);
 	d->front = epoll_create1(EPOLL_CLOEXEC);
-	d->again = loop_timer_new(l, let_some_in, d);
-	d->accept_again = loop_timer_new(l, accept_again, d);
-	d->tick = loop_timer_new(l, tick, d);
-	d->listener = fd_poll_new(l, o->fd, FD_READABLE, on_listener, d);
-	d->front_poll = d->front < 0 ? NULL : fd_poll_new(l, d->front, FD_READABLE, on_front, d);
+	d->again = loop_timer_new(l, door_let_some_in, d);
+	d->accept_again = loop_timer_new(l, door_accept_again, d);
+	d->tick = loop_timer_new(l, door_tick, d);
+	d->listener = fd_poll_new(l, o->fd, FD_READABLE, door_on_listener, d);
+	d->front_poll =
+		d->front < 0 ? NULL : fd_poll_new(l, d->front, FD_READABLE, door_on_front, d);
 	if (!d->listener || !d->front_poll)
 		abort(); /* as where there is no memory */
 	return d;

@@ -6,17 +6,17 @@
 
 /* The door of an HTTP server: it accepts every connection at once, keeps each in front until there
  * is something to serve (the head of a request, the first record of a TLS handshake), and lets it
- * in when there is a place inside. Whoever is in front costs a descriptor and a few hundred bytes.
+ * in when there is a place inside. A guest in front costs a descriptor and a few hundred bytes.
  *
  * Room is made at once, and fairly:
  * - A source (an IPv4 address, an IPv6 network of 64 bits) has half of the front, and half of the
- *   places inside, at most; but for this host's own addresses, and for those who have proven who
- *   they are.
+ *   places inside, at most; but for this host's own addresses, and for guests that have proven
+ *   their identity.
  * - An eighth of the front and a quarter of the places are for this host's own addresses alone.
  * - In front the oldest silent guest goes for the newest.
- * - Inside goes first who is in a handshake (they have half of the places at most), then who is
- *   idle, then who is slow; of these somebody of the source with the most, the oldest first. A
- *   guest that has proven who it is, and one that waits for the server's answer, is not sent away
+ * - Inside a guest in a handshake goes first (they have half of the places at most), then one that
+ *   is idle, then a slow one; of these one of the source with the most, the oldest first. A guest
+ *   that has proven its identity, and one that waits for the server's answer, is not sent away
  *   for a newcomer, unless it is idle or slow for 2 s; then the newcomer waits in front.
  * - Sources come in in turns, and of each the newest and the oldest. */
 struct door;
@@ -52,7 +52,7 @@ struct door_options {
 
 /* *o is copied. */
 struct door *door_new(struct loop *l, const struct door_options *o);
-/* Whoever is in front is sent away; all who were inside have left before. NULL is fine. */
+/* The guests in front are sent away; all those inside have left before. NULL is fine. */
 void door_free(struct door *d);
 /* No more connections. */
 void door_close(struct door *d);

@@ -10,15 +10,10 @@
 
 enum { PREFIX_BYTES = 8 };
 
-uint64_t door_now_ms(void)
-{
-	return loop_monotonic_ns() / NS_PER_MS;
-}
-
 /* Sources */
 
-/* Whoever has one IPv6 address has a network of them. */
-static struct in6_addr key_of(const struct sockaddr *address)
+/* The owner of one IPv6 address has a network of them. */
+static struct in6_addr source_key_of(const struct sockaddr *address)
 {
 	struct in6_addr a = address_of(address);
 
@@ -27,7 +22,7 @@ static struct in6_addr key_of(const struct sockaddr *address)
 	return a;
 }
 
-static unsigned chain_of(const struct in6_addr *key)
+static unsigned source_chain_of(const struct in6_addr *key)
 {
 	const unsigned factor = 31;
 	unsigned hash = 0;
@@ -39,9 +34,9 @@ static unsigned chain_of(const struct in6_addr *key)
 
 struct source *door_source_of(struct door *d, const struct sockaddr *address)
 {
-	struct in6_addr key = key_of(address);
+	struct in6_addr key = source_key_of(address);
 	bool own = d->o.is_own(d->o.ctx, address);
-	unsigned chain = chain_of(&key);
+	unsigned chain = source_chain_of(&key);
 	struct source *s;
 
 	LIST_FOREACH(s, &d->source[chain], chain)
@@ -113,19 +108,14 @@ void door_guest_free(struct door_guest *g)
 	free(g);
 }
 
-/* Without a last word, which would occupy the port for a minute. */
-static void forget_unsent(int fd)
-{
-	const struct linger none = {.l_onoff = 1};
-
-	(void)setsockopt(fd, SOL_SOCKET, SO_LINGER, &none, sizeof none);
-}
-
 void door_send_away(struct door_guest *g)
 {
+	/* without a last word, which would occupy the port for a minute */
+	const struct linger none = {.l_onoff = 1};
+
 	door_take_out(g);
-	forget_unsent(g->fd);
-	if (g->where == INSIDE) { /* whoever serves it will see, and say door_left() */
+	(void)setsockopt(g->fd, SOL_SOCKET, SO_LINGER, &none, sizeof none);
+	if (g->where == INSIDE) { /* its server will see, and say door_left() */
 		g->where = THROWN;
 		(void)shutdown(g->fd, SHUT_RDWR);
 		return;
@@ -146,5 +136,5 @@ void door_make_ready(struct door_guest *g)
 		TAILQ_INSERT_TAIL(&d->turns[s->own], s, turn);
 	TAILQ_INSERT_TAIL(&s->ready, g, of);
 	g->where = READY;
-	g->ready_ms = door_now_ms();
+	g->ready_ms = loop_monotonic_ms();
 }

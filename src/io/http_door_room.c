@@ -2,7 +2,7 @@
 
 enum {
 	GRACE_MS = 50, /* that a body or an answer has before it makes room */
-	TURN_MS = 2000 /* the same of a guest that has proven who it is */
+	TURN_MS = 2000 /* the same of a guest that has proven its identity */
 };
 
 static unsigned kept_in_front(const struct door *d)
@@ -66,8 +66,8 @@ static enum shortage shortage_for(const struct door *d, const struct source *s)
 	return d->nr_starting >= (d->o.inside_max + 1) / 2 ? OF_STARTS : NONE;
 }
 
-static bool would_help(const struct door *d, const struct door_guest *g, const struct source *s,
-	enum shortage what)
+static bool leaving_would_help(const struct door *d, const struct door_guest *g,
+	const struct source *s, enum shortage what)
 {
 	switch (what) {
 	case OF_SOURCE:
@@ -84,7 +84,8 @@ static bool would_help(const struct door *d, const struct door_guest *g, const s
 }
 
 /* Nobody goes for somebody of a source that has as much. */
-static bool is_fair(const struct door *d, const struct door_guest *g, const struct source *s)
+static bool leaving_is_fair(
+	const struct door *d, const struct door_guest *g, const struct source *s)
 {
 	if (g->proven || g->from == s || g->from->nr_inside > s->nr_inside)
 		return true;
@@ -118,13 +119,13 @@ bool door_make_place(struct door *d, const struct source *s)
 
 	while ((what = shortage_for(d, s)) != NONE) {
 		struct door_guest *g, *out = NULL;
-		uint64_t now = door_now_ms();
+		uint64_t now = loop_monotonic_ms();
 
 		if (door_serve_entered(d)) /* one that has just come in may have left already */
 			continue;
 		TAILQ_FOREACH(g, &d->inside, in)
-		if (would_help(d, g, s, what) && is_fair(d, g, s) && readiness_to_go(g, now) &&
-			(!out || goes_before(g, out, now)))
+		if (leaving_would_help(d, g, s, what) && leaving_is_fair(d, g, s) &&
+			readiness_to_go(g, now) && (!out || goes_before(g, out, now)))
 			out = g;
 		if (!out)
 			return false;

@@ -43,20 +43,18 @@ struct door_guest {
 struct door {
 	struct door_options o;
 	struct loop *loop;
-	int front; /* an epoll of those who are silent */
+	int front; /* an epoll of the silent ones */
 	struct fd_poll *listener, *front_poll;
 	struct loop_timer *again, *accept_again, *tick;
 	bool ticks, unserved; /* some have entered since entered() */
 	bool newest;          /* it is the turn of the newest, not of the oldest */
 	LIST_HEAD(, source) source[SOURCES];
-	struct turns turns[NR_CLASSES];           /* who has somebody ready */
+	struct turns turns[NR_CLASSES];           /* sources with a guest that is ready */
 	struct guests silent[NR_CLASSES], inside; /* the oldest first */
 	unsigned nr_waiting[NR_CLASSES], nr_inside[NR_CLASSES], nr_starting;
 	uint64_t nr_crowded, nr_slow;
 	unsigned nr_come;
 };
-
-uint64_t door_now_ms(void);
 
 /* The source of that address; a new one has no guests, and must get one at once. */
 struct source *door_source_of(struct door *d, const struct sockaddr *address);

@@ -18,8 +18,9 @@
 
 /* libmicrohttpd without threads of its own: its epoll descriptor hangs on the loop, and it is run
  * when that is readable or its timeout has come. One run reads a buffer of each connection that has
- * something, so that others of the loop have their turn between. Who gets a connection with it, and
- * for how long, is the door's to say: libmicrohttpd's own timeout starts anew with every byte. */
+ * something, so that others of the loop have their turn between. Which client gets a connection
+ * with it, and for how long, is the door's to say: libmicrohttpd's own timeout starts anew with
+ * every byte. */
 
 enum {
 	BODY_MAX = 64 << 10,
@@ -67,7 +68,7 @@ struct http_server {
 	struct http_server_options o;
 	struct loop *loop;
 	struct MHD_Daemon *mhd;
-	struct http_server_tls *tls; /* of those who come; NULL: plain */
+	struct http_server_tls *tls; /* of new connections; NULL: plain */
 	struct door *door;
 	struct door_guest *entering;
 	struct own_addresses *own;
@@ -77,7 +78,7 @@ struct http_server {
 	struct http_exchange *waiting;
 	size_t held; /* by exchanges, of held_max */
 	uint64_t nr_refused;
-	bool resumed; /* a connection was, which libmicrohttpd's timeout does not tell */
+	bool resumed; /* a connection was, which libmicrohttpd's timeout does not show */
 	bool closing;
 };
 
@@ -99,14 +100,15 @@ struct http_server {
 
 /* libmicrohttpd looks at an unfinished handshake again and again, without an event: once in a
  * millisecond is enough. */
-static unsigned long long next_run_ms(const struct http_server *s, unsigned long long timeout_ms)
+static unsigned long long server_next_run_ms(
+	const struct http_server *s, unsigned long long timeout_ms)
 {
 	if (s->resumed)
 		return 0;
 	return timeout_ms || !s->tls || door_is_busy(s->door) ? timeout_ms : 1;
 }
 
-static void run(void *ctx)
+static void server_run(void *ctx)
 {
 	struct http_server *s = ctx;
 	unsigned long long timeout_ms;
@@ -114,14 +116,14 @@ static void run(void *ctx)
 	s->resumed = false;
 	(void)MHD_run(s->mhd);
 	if (MHD_get_timeout(s->mhd, &timeout_ms) == MHD_YES || s->resumed)
-		loop_timer_set(s->timer, next_run_ms(s, timeout_ms));
+		loop_timer_set(s->timer, server_next_run_ms(s, timeout_ms));
 	else
 		loop_timer_stop(s->timer);
 }
 
 /* Connections */
 
-static bool enter(
+static bool server_enter(
 	void *ctx, struct door_guest *g, int fd, const struct sockaddr *address, socklen_t len)
 {
 	struct http_server *s = ctx;
@@ -130,7 +132,7 @@ static bool enter(
 	return MHD_add_connection(s->mhd, fd, address, len) == MHD_YES; /* closes it if need be */
 }
 
-static bool is_own(void *ctx, const struct sockaddr *address)
+static bool server_is_own(void *ctx, const struct sockaddr *address)
 {
 	const struct http_server *s = ctx;
 
@@ -196,7 +198,7 @@ static void connection_changed(void *ctx, struct MHD_Connection *connection, voi
 /* Requests */
 
 /* Whether x may hold that much, instead of what it does. */
-static bool hold(struct http_exchange *x, size_t bytes)
+static bool exchange_hold(struct http_exchange *x, size_t bytes)
 {
 	struct http_server *s = x->s;
 	size_t others = s->held - x->held;
@@ -208,7 +210,7 @@ static bool hold(struct http_exchange *x, size_t bytes)
 	return true;
 }
 
-static void drop_body(struct http_exchange *x)
+static void exchange_drop_body(struct http_exchange *x)
 {
 	free(steal(x->body));
 	x->len = x->cap = 0;
@@ -235,21 +237,21 @@ static void request_ends(void *ctx, struct MHD_Connection *connection, void **re
 	door_set(client_of(connection)->guest, DOOR_IDLES);
 	if (x->answer)
 		MHD_destroy_response(x->answer);
-	drop_body(x);
-	(void)hold(x, 0);
+	exchange_drop_body(x);
+	(void)exchange_hold(x, 0);
 	free(x->query);
 	free(x);
 	*request = NULL;
 }
 
-static enum MHD_Result queue(struct http_exchange *x)
+static enum MHD_Result exchange_queue(struct http_exchange *x)
 {
 	door_set(x->client->guest, DOOR_READS);
 	return MHD_queue_response(x->connection, x->status, x->answer);
 }
 
 /* Take x out of those that wait; libmicrohttpd will ask for it again. */
-static void resume(struct http_exchange *x)
+static void exchange_resume(struct http_exchange *x)
 {
 	fd_poll_close(steal(x->watch));
 	x->waits = false;
@@ -266,12 +268,12 @@ static void client_gone(void *ctx)
 	struct http_server *s = x->s;
 
 	x->dropped = true;
-	resume(x);
+	exchange_resume(x);
 	s->o.gone(s->o.ctx, x);
 }
 
 /* A suspended connection is nothing that libmicrohttpd looks at: we do. */
-static enum MHD_Result suspend(struct http_exchange *x)
+static enum MHD_Result exchange_suspend(struct http_exchange *x)
 {
 	x->waits = true;
 	door_set(x->client->guest, DOOR_WAITS);
@@ -282,14 +284,14 @@ static enum MHD_Result suspend(struct http_exchange *x)
 	return MHD_YES;
 }
 
-static const char *header(struct MHD_Connection *c, const char *name)
+static const char *request_header(struct MHD_Connection *c, const char *name)
 {
 	const char *value = MHD_lookup_connection_value(c, MHD_HEADER_KIND, name);
 
 	return value ? value : "";
 }
 
-static void hand_over(struct http_exchange *x, const char *method, const char *path)
+static void exchange_hand_over(struct http_exchange *x, const char *method, const char *path)
 {
 	const struct sockaddr *address =
 		MHD_get_connection_info(x->connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS)
@@ -298,7 +300,7 @@ static void hand_over(struct http_exchange *x, const char *method, const char *p
 		.method = method,
 		.path = path,
 		.query = x->query,
-		.type = header(x->connection, MHD_HTTP_HEADER_CONTENT_TYPE),
+		.type = request_header(x->connection, MHD_HTTP_HEADER_CONTENT_TYPE),
 		.body = x->body ? x->body : "",
 		.len = x->len,
 		.local = http_is_local(address),
@@ -307,8 +309,8 @@ static void hand_over(struct http_exchange *x, const char *method, const char *p
 	x->s->o.handle(x->s->o.ctx, x, &r);
 }
 
-static void make_answer(struct http_exchange *x, int status, const char *type, const void *body,
-	size_t len, const char *extra)
+static void exchange_make_answer(struct http_exchange *x, int status, const char *type,
+	const void *body, size_t len, const char *extra)
 {
 	char name[NAME_MAX_BYTES];
 
@@ -326,58 +328,59 @@ static void make_answer(struct http_exchange *x, int status, const char *type, c
 	(void)MHD_add_response_header(x->answer, name, colon + 1 + strspn(colon + 1, " "));
 }
 
-static void refuse_crowded(struct http_exchange *x)
+static void exchange_refuse_crowded(struct http_exchange *x)
 {
 	static const char text[] = "too much is held for others\n";
 
 	x->s->nr_refused++;
-	(void)hold(x, 0);
-	make_answer(x, MHD_HTTP_SERVICE_UNAVAILABLE, "text/plain", text, sizeof text - 1,
+	(void)exchange_hold(x, 0);
+	exchange_make_answer(x, MHD_HTTP_SERVICE_UNAVAILABLE, "text/plain", text, sizeof text - 1,
 		"Retry-After: 1");
 }
 
-static void set_answer(struct http_exchange *x, int status, const char *type, const void *body,
-	size_t len, const char *extra)
+static void exchange_set_answer(struct http_exchange *x, int status, const char *type,
+	const void *body, size_t len, const char *extra)
 {
-	if (hold(x, len <= SMALL ? 0 : len))
-		make_answer(x, status, type, body, len, extra);
+	if (exchange_hold(x, len <= SMALL ? 0 : len))
+		exchange_make_answer(x, status, type, body, len, extra);
 	else
-		refuse_crowded(x);
-	drop_body(x); /* which may be what was answered */
+		exchange_refuse_crowded(x);
+	exchange_drop_body(x); /* which may be what was answered */
 }
 
-static void refuse_body(struct http_exchange *x)
+static void exchange_refuse_body(struct http_exchange *x)
 {
 	static const char text[] = "the body is too large\n";
 
-	set_answer(x, MHD_HTTP_CONTENT_TOO_LARGE, "text/plain", text, sizeof text - 1, NULL);
+	exchange_set_answer(
+		x, MHD_HTTP_CONTENT_TOO_LARGE, "text/plain", text, sizeof text - 1, NULL);
 }
 
 /* The headers are there. A body that nobody wants is not waited for. */
-static enum MHD_Result begin(struct http_exchange *x, const char *method, const char *path)
+static enum MHD_Result exchange_begin(struct http_exchange *x, const char *method, const char *path)
 {
 	const struct http_server_options *o = &x->s->o;
-	const char *length = header(x->connection, MHD_HTTP_HEADER_CONTENT_LENGTH);
+	const char *length = request_header(x->connection, MHD_HTTP_HEADER_CONTENT_LENGTH);
 	uint64_t number = 0;
 
 	x->began = true;
 	x->client = client_of(x->connection);
 	door_set(x->client->guest, DOOR_ASKS);
 	bool too_large = text_u64(length, strlen(length), o->body_max, &number, NULL) == -ERANGE;
-	bool some = number || *header(x->connection, MHD_HTTP_HEADER_TRANSFER_ENCODING);
+	bool some = number || *request_header(x->connection, MHD_HTTP_HEADER_TRANSFER_ENCODING);
 	if (too_large)
-		refuse_body(x);
+		exchange_refuse_body(x);
 	else if (o->no_body && some)
-		hand_over(x, method, path);
-	else if (number && !hold(x, number + 1))
-		refuse_crowded(x);
+		exchange_hand_over(x, method, path);
+	else if (number && !exchange_hold(x, number + 1))
+		exchange_refuse_crowded(x);
 	else
 		return MHD_YES;
-	return x->answer ? queue(x) : suspend(x);
+	return x->answer ? exchange_queue(x) : exchange_suspend(x);
 }
 
 /* Room for so many bytes and a NUL: as many as were announced, else twice as many each time. */
-static bool make_room(struct http_exchange *x, size_t len)
+static bool exchange_make_room(struct http_exchange *x, size_t len)
 {
 	size_t cap = x->cap ? x->cap : x->held;
 
@@ -389,7 +392,7 @@ static bool make_room(struct http_exchange *x, size_t len)
 		cap *= 2;
 	if (cap > x->s->o.body_max)
 		cap = x->s->o.body_max + 1;
-	if (!hold(x, cap))
+	if (!exchange_hold(x, cap))
 		return false;
 	x->cap = cap;
 	x->body = xrealloc(x->body, x->cap, 1);
@@ -398,11 +401,11 @@ static bool make_room(struct http_exchange *x, size_t len)
 
 /* A body that does not say how long it is cannot be answered before its end: what is too much is
  * passed over, but not for ever. */
-static enum MHD_Result take(struct http_exchange *x, const char *data, size_t len)
+static enum MHD_Result exchange_take_body(struct http_exchange *x, const char *data, size_t len)
 {
 	size_t max = x->s->o.body_max;
 
-	if (!x->passed_over && len <= max - x->len && !make_room(x, x->len + len))
+	if (!x->passed_over && len <= max - x->len && !exchange_make_room(x, x->len + len))
 		x->crowded = true;
 	if (x->crowded || x->passed_over || len > max - x->len) {
 		x->passed_over += len;
@@ -416,8 +419,9 @@ static enum MHD_Result take(struct http_exchange *x, const char *data, size_t le
 
 /* libmicrohttpd's way: called when the headers are there, with each piece of the body, when it is
  * whole, and when we have resumed the connection. */
-static enum MHD_Result on_request(void *ctx, struct MHD_Connection *connection, const char *url,
-	const char *method, const char *version, const char *data, size_t *len, void **request)
+static enum MHD_Result server_on_request(void *ctx, struct MHD_Connection *connection,
+	const char *url, const char *method, const char *version, const char *data, size_t *len,
+	void **request)
 {
 	struct http_server *s = ctx;
 	struct http_exchange *x = *request;
@@ -426,33 +430,33 @@ static enum MHD_Result on_request(void *ctx, struct MHD_Connection *connection, 
 	if ((s->closing && !x->answer) || x->dropped)
 		return MHD_NO;
 	if (!x->began)
-		return begin(x, method, url);
+		return exchange_begin(x, method, url);
 	if (*len) {
 		size_t nr = *len;
 
 		*len = 0;
-		return take(x, data, nr);
+		return exchange_take_body(x, data, nr);
 	}
 	if (x->crowded && !x->answer)
-		refuse_crowded(x);
+		exchange_refuse_crowded(x);
 	if (x->passed_over && !x->answer)
-		refuse_body(x);
+		exchange_refuse_body(x);
 	if (!x->answer)
-		hand_over(x, method, url);
-	return x->answer ? queue(x) : suspend(x);
+		exchange_hand_over(x, method, url);
+	return x->answer ? exchange_queue(x) : exchange_suspend(x);
 }
 
 void http_answer_send(struct http_exchange *x, int status, const char *type, const void *body,
 	size_t len, const char *extra)
 {
-	set_answer(x, status, type, body, len, extra);
+	exchange_set_answer(x, status, type, body, len, extra);
 	if (x->waits)
-		resume(x);
+		exchange_resume(x);
 }
 
 /* Building */
 
-static int start(struct http_server *s, struct err *e)
+static int server_start(struct http_server *s, struct err *e)
 {
 	const struct http_server_options *o = &s->o;
 	size_t head = o->body_max > BODY_MAX ? BUFFER_BYTES : HEAD_BYTES;
@@ -466,22 +470,22 @@ static int start(struct http_server *s, struct err *e)
 		{MHD_OPTION_END, 0, NULL},
 	};
 
-	/* who was sent away is there until libmicrohttpd has seen it */
-	s->mhd = MHD_start_daemon(flags, 0, NULL, NULL, on_request, s, MHD_OPTION_CONNECTION_LIMIT,
-		GONE_PART * o->clients_max, MHD_OPTION_CONNECTION_TIMEOUT, o->idle_s,
-		MHD_OPTION_CONNECTION_MEMORY_LIMIT, head, MHD_OPTION_CONNECTION_MEMORY_INCREMENT,
-		head / 2, MHD_OPTION_URI_LOG_CALLBACK, request_begins, s,
-		MHD_OPTION_NOTIFY_COMPLETED, request_ends, s, MHD_OPTION_NOTIFY_CONNECTION,
-		connection_changed, s, MHD_OPTION_STRICT_FOR_CLIENT, 1,
-		MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1, o->cert ? MHD_OPTION_ARRAY : MHD_OPTION_END,
-		tls, MHD_OPTION_END);
+	/* a connection that was sent away is there until libmicrohttpd has seen it */
+	s->mhd = MHD_start_daemon(flags, 0, NULL, NULL, server_on_request, s,
+		MHD_OPTION_CONNECTION_LIMIT, GONE_PART * o->clients_max,
+		MHD_OPTION_CONNECTION_TIMEOUT, o->idle_s, MHD_OPTION_CONNECTION_MEMORY_LIMIT, head,
+		MHD_OPTION_CONNECTION_MEMORY_INCREMENT, head / 2, MHD_OPTION_URI_LOG_CALLBACK,
+		request_begins, s, MHD_OPTION_NOTIFY_COMPLETED, request_ends, s,
+		MHD_OPTION_NOTIFY_CONNECTION, connection_changed, s, MHD_OPTION_STRICT_FOR_CLIENT,
+		1, MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1,
+		o->cert ? MHD_OPTION_ARRAY : MHD_OPTION_END, tls, MHD_OPTION_END);
 	if (s->mhd)
 		return 0;
 	return err_set(e, ENOTSUP, "libmicrohttpd %s cannot start here", MHD_get_version());
 }
 
 /* As many descriptors as a door may take in front. */
-static unsigned waiting_max(const struct http_server_options *o)
+static unsigned server_waiting_max(const struct http_server_options *o)
 {
 	unsigned max = o->waiting_max ? o->waiting_max : WAITING_MAX;
 	struct rlimit fds;
@@ -491,7 +495,7 @@ static unsigned waiting_max(const struct http_server_options *o)
 	return max;
 }
 
-static void set_options(struct http_server *s, const struct http_server_options *o)
+static void server_set_options(struct http_server *s, const struct http_server_options *o)
 {
 	s->o = *o;
 	s->o.body_max = o->body_max ? o->body_max : BODY_MAX;
@@ -505,22 +509,22 @@ static void set_options(struct http_server *s, const struct http_server_options 
 }
 
 /* libmicrohttpd would accept by itself, and turn without an end when no descriptor is left. */
-static struct door *make_door(struct http_server *s, int fd)
+static struct door *server_make_door(struct http_server *s, int fd)
 {
 	unsigned idle_ms = 2 * s->o.idle_s * MS_PER_S;
 	const struct door_options o = {
 		.fd = fd,
 		.tls = s->tls,
 		.inside_max = s->o.clients_max,
-		.waiting_max = waiting_max(&s->o),
+		.waiting_max = server_waiting_max(&s->o),
 		.limit_ms = {[DOOR_STARTS] = s->o.first_ms,
 			[DOOR_ASKS] = s->o.request_ms,
 			[DOOR_IDLES] = idle_ms,
 			[DOOR_READS] = idle_ms},
 		.ctx = s,
-		.is_own = is_own,
-		.enter = enter,
-		.entered = run,
+		.is_own = server_is_own,
+		.enter = server_enter,
+		.entered = server_run,
 	};
 
 	return door_new(s->loop, &o);
@@ -538,21 +542,21 @@ struct http_server *http_server_new(
 		return NULL;
 	}
 	struct http_server *s = xcalloc(1, sizeof *s);
-	set_options(s, o);
+	server_set_options(s, o);
 	s->loop = l;
 	s->port = http_port_of(fd);
 	s->tls = tls;
-	if (start(s, e)) {
+	if (server_start(s, e)) {
 		(void)close(fd);
 		http_server_tls_drop(tls);
 		free(s);
 		return NULL;
 	}
 	s->own = own_addresses_new(o->also_own);
-	s->timer = loop_timer_new(l, run, s);
-	s->door = make_door(s, fd);
+	s->timer = loop_timer_new(l, server_run, s);
+	s->door = server_make_door(s, fd);
 	s->poll = fd_poll_new(l, MHD_get_daemon_info(s->mhd, MHD_DAEMON_INFO_EPOLL_FD)->epoll_fd,
-		FD_READABLE, run, s);
+		FD_READABLE, server_run, s);
 	if (!s->poll)
 		abort(); /* as where there is no memory */
 	return s;
@@ -585,7 +589,7 @@ struct http_counts http_server_counts(const struct http_server *s)
 }
 
 /* What has been answered goes out, as far as sockets take it at once. */
-static void send_answers(struct http_server *s)
+static void server_send_answers(struct http_server *s)
 {
 	enum { RUNS_MAX = 16 };
 	unsigned long long timeout_ms = 0;
@@ -604,9 +608,9 @@ void http_server_free(struct http_server *s)
 		return;
 	s->closing = true;
 	while (s->waiting) /* libmicrohttpd aborts when it is stopped with suspended connections */
-		resume(s->waiting);
+		exchange_resume(s->waiting);
 	door_close(s->door);
-	send_answers(s);
+	server_send_answers(s);
 	fd_poll_close(s->poll);
 	MHD_stop_daemon(s->mhd);
 	door_free(s->door);

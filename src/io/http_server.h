@@ -66,8 +66,9 @@ struct http_counts {
 struct http_server *http_server_new(
 	struct loop *l, const struct http_server_options *o, struct err *e);
 /* For connections that begin from now on, of a server with a certificate: another one, with its
- * key, and another authority of clients' certificates (as in the options). Who is connected stays
- * so. -EINVAL with text: a PEM text is none, or they do not belong together; all is as it was. */
+ * key, and another authority of clients' certificates (as in the options). A client that is
+ * connected stays so. -EINVAL with text: a PEM text is none, or they do not belong together; all is
+ * as it was. */
 int http_server_set_tls(struct http_server *s, const char *cert, const char *key,
 	const char *client_ca, struct err *e);
 /* The port that it listens on. */

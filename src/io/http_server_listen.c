@@ -26,7 +26,8 @@ static int no_address(const char *text, struct err *e)
 }
 
 /* What stands before the last colon, without the brackets of an IPv6 address. */
-static bool split(const char *text, char host[INET6_ADDRSTRLEN], bool *bracketed, uint16_t *port)
+static bool split_address(
+	const char *text, char host[INET6_ADDRSTRLEN], bool *bracketed, uint16_t *port)
 {
 	const char *colon = strrchr(text, ':');
 	uint64_t number;
@@ -47,14 +48,14 @@ static bool split(const char *text, char host[INET6_ADDRSTRLEN], bool *bracketed
 	return true;
 }
 
-static int parse(const char *text, union address *a, struct err *e)
+static int parse_address(const char *text, union address *a, struct err *e)
 {
 	char host[INET6_ADDRSTRLEN];
 	bool bracketed;
 	uint16_t port;
 
 	*a = (union address){0};
-	if (!split(text, host, &bracketed, &port))
+	if (!split_address(text, host, &bracketed, &port))
 		return no_address(text, e);
 	if (bracketed || !*host) {
 		a->v6.sin6_family = AF_INET6;
@@ -69,14 +70,10 @@ static int parse(const char *text, union address *a, struct err *e)
 	return inet_pton(AF_INET, host, &a->v4.sin_addr) == 1 ? 0 : no_address(text, e);
 }
 
-static socklen_t size_of(const union address *a)
-{
-	return a->any.sa_family == AF_INET6 ? sizeof a->v6 : sizeof a->v4;
-}
-
 static int bind_to(const union address *a)
 {
 	const int on = 1, off = 0;
+	socklen_t size = a->any.sa_family == AF_INET6 ? sizeof a->v6 : sizeof a->v4;
 	int fd = socket(a->any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
 	if (fd < 0)
@@ -86,27 +83,23 @@ static int bind_to(const union address *a)
 	(void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
 	if (a->any.sa_family == AF_INET6)
 		(void)setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
-	if (bind(fd, &a->any, size_of(a)) == 0 && listen(fd, BACKLOG) == 0)
+	if (bind(fd, &a->any, size) == 0 && listen(fd, BACKLOG) == 0)
 		return fd;
 	int rc = -errno;
 	(void)close(fd);
 	return rc;
 }
 
-static bool is_every_address(const union address *a)
-{
-	return a->any.sa_family == AF_INET6 && IN6_IS_ADDR_UNSPECIFIED(&a->v6.sin6_addr);
-}
-
 int http_listen(const char *address, struct err *e)
 {
 	union address a;
-	int rc = parse(address, &a, e);
+	int rc = parse_address(address, &a, e);
 
 	if (rc)
 		return rc;
 	rc = bind_to(&a);
-	if ((rc == -EAFNOSUPPORT || rc == -EADDRNOTAVAIL) && is_every_address(&a)) {
+	if ((rc == -EAFNOSUPPORT || rc == -EADDRNOTAVAIL) && a.any.sa_family == AF_INET6 &&
+		IN6_IS_ADDR_UNSPECIFIED(&a.v6.sin6_addr)) {
 		/* a system without IPv6 */
 		a.v4 = (struct sockaddr_in){.sin_family = AF_INET, .sin_port = a.v6.sin6_port};
 		rc = bind_to(&a);

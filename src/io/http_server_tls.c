@@ -16,14 +16,15 @@ struct http_server_tls {
 	unsigned nr_holders;
 };
 
-static gnutls_datum_t datum(const char *pem)
+static gnutls_datum_t pem_datum(const char *pem)
 {
 	return (gnutls_datum_t){(void *)(uintptr_t)pem, (unsigned)strlen(pem)};
 }
 
-static int set_own(struct http_server_tls *t, const char *cert, const char *key, struct err *e)
+static int set_own_certificate(
+	struct http_server_tls *t, const char *cert, const char *key, struct err *e)
 {
-	const gnutls_datum_t c = datum(cert), k = datum(key);
+	const gnutls_datum_t c = pem_datum(cert), k = pem_datum(key);
 	int rc = gnutls_certificate_set_x509_key_mem(t->credentials, &c, &k, GNUTLS_X509_FMT_PEM);
 
 	return rc >= 0 ? 0
@@ -55,7 +56,7 @@ static bool is_for_clients(const gnutls_datum_t *der)
 	return found;
 }
 
-static void tell_refusal(gnutls_session_t session, const char *why)
+static void report_refusal(gnutls_session_t session, const char *why)
 {
 	const struct http_server_proof *proof = gnutls_db_get_ptr(session);
 
@@ -64,7 +65,7 @@ static void tell_refusal(gnutls_session_t session, const char *why)
 }
 
 /* What libgnutls calls within the handshake. */
-static int verify(gnutls_session_t session)
+static int verify_client(gnutls_session_t session)
 {
 	unsigned status = 0, nr = 0;
 	const gnutls_datum_t *chain = gnutls_certificate_get_peers(session, &nr);
@@ -72,29 +73,29 @@ static int verify(gnutls_session_t session)
 	int rc = gnutls_certificate_verify_peers(session, NULL, 0, &status);
 
 	if (rc || !nr) {
-		tell_refusal(session, gnutls_strerror(rc ? rc : GNUTLS_E_NO_CERTIFICATE_FOUND));
+		report_refusal(session, gnutls_strerror(rc ? rc : GNUTLS_E_NO_CERTIFICATE_FOUND));
 	} else if (status) {
 		(void)gnutls_certificate_verification_status_print(
 			status, gnutls_certificate_type_get(session), &text, 0);
-		tell_refusal(session, text.data ? (const char *)text.data : "it is not trusted");
+		report_refusal(session, text.data ? (const char *)text.data : "it is not trusted");
 		gnutls_free(text.data);
 	} else if (is_for_clients(&chain[0])) {
 		return 0;
 	} else {
-		tell_refusal(session, "its extendedKeyUsage has no clientAuth");
+		report_refusal(session, "its extendedKeyUsage has no clientAuth");
 	}
 	return GNUTLS_E_CERTIFICATE_ERROR;
 }
 
-static int set_clients(struct http_server_tls *t, const char *client_ca, struct err *e)
+static int set_client_authority(struct http_server_tls *t, const char *client_ca, struct err *e)
 {
 	if (!client_ca)
 		return 0;
-	const gnutls_datum_t ca = datum(client_ca);
+	const gnutls_datum_t ca = pem_datum(client_ca);
 	int rc = gnutls_certificate_set_x509_trust_mem(t->credentials, &ca, GNUTLS_X509_FMT_PEM);
 
 	t->asks_clients = true;
-	gnutls_certificate_set_verify_function(t->credentials, verify);
+	gnutls_certificate_set_verify_function(t->credentials, verify_client);
 	if (rc > 0)
 		return 0;
 	return err_set(e, EINVAL, "the authority of clients' certificates: %s",
@@ -109,15 +110,15 @@ struct http_server_tls *http_server_tls_new(
 	t->nr_holders = 1;
 	if (gnutls_certificate_allocate_credentials(&t->credentials))
 		abort(); /* no memory is left, as in mem.h */
-	if (!set_own(t, cert, key, e) && !set_clients(t, client_ca, e))
+	if (!set_own_certificate(t, cert, key, e) && !set_client_authority(t, client_ca, e))
 		return t;
 	http_server_tls_drop(t);
 	return NULL;
 }
 
 /* The client's last message of the handshake is there, so that its certificate is right, too. */
-static int finished(gnutls_session_t session, unsigned type, unsigned when, unsigned incoming,
-	const gnutls_datum_t *message)
+static int handshake_finished(gnutls_session_t session, unsigned type, unsigned when,
+	unsigned incoming, const gnutls_datum_t *message)
 {
 	const struct http_server_proof *proof = gnutls_db_get_ptr(session);
 
@@ -127,14 +128,6 @@ static int finished(gnutls_session_t session, unsigned type, unsigned when, unsi
 	return 0;
 }
 
-/* Sessions are kept in no database here: its pointer is free for us. */
-static void await_proof(gnutls_session_t session, struct http_server_proof *proof)
-{
-	gnutls_db_set_ptr(session, proof);
-	gnutls_handshake_set_hook_function(
-		session, GNUTLS_HANDSHAKE_FINISHED, GNUTLS_HOOK_POST, finished);
-}
-
 struct http_server_tls *http_server_tls_begin(
 	struct http_server_tls *t, gnutls_session_t session, struct http_server_proof *proof)
 {
@@ -142,7 +135,10 @@ struct http_server_tls *http_server_tls_begin(
 		abort(); /* as above */
 	if (t->asks_clients) {
 		gnutls_certificate_server_set_request(session, GNUTLS_CERT_REQUIRE);
-		await_proof(session, proof);
+		/* sessions are kept in no database here: its pointer is free for us */
+		gnutls_db_set_ptr(session, proof);
+		gnutls_handshake_set_hook_function(
+			session, GNUTLS_HANDSHAKE_FINISHED, GNUTLS_HOOK_POST, handshake_finished);
 	}
 	t->nr_holders++;
 	return t;

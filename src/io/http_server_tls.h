@@ -4,7 +4,8 @@
 #include <gnutls/gnutls.h>
 #include <numafit/err.h>
 
-/* Who a server is in TLS, and whom it lets in. Connections that began with one hold it. */
+/* A server's identity in TLS, and the clients that it lets in. Connections that began with one hold
+ * it. */
 struct http_server_tls;
 
 /* PEM texts; client_ca NULL: clients need no certificate, else one by it whose extendedKeyUsage has
@@ -22,7 +23,7 @@ struct http_server_proof {
  * that. Returns t. */
 struct http_server_tls *http_server_tls_begin(
 	struct http_server_tls *t, gnutls_session_t session, struct http_server_proof *proof);
-/* Whoever held it is gone. NULL is fine. */
+/* One holder less. NULL is fine. */
 void http_server_tls_drop(struct http_server_tls *t);
 
 #endif

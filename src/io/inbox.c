@@ -22,26 +22,19 @@ struct inbox {
 	struct item ring[];
 };
 
-static struct item take(struct inbox *in)
-{
-	struct item i = in->ring[in->first];
-
-	assert(in->nr);
-	in->first = (in->first + 1) % in->capacity;
-	in->nr--;
-	uv_cond_signal(&in->room);
-	return i;
-}
-
 /* Those that are there now and not what comes meanwhile: others on the loop have their turn too. */
-static size_t handle_present(struct inbox *in)
+static size_t inbox_handle_present(struct inbox *in)
 {
 	uv_mutex_lock(&in->lock);
 	size_t nr = in->nr;
 
 	for (size_t n = 0; n < nr; n++) {
-		struct item i = take(in);
+		struct item i = in->ring[in->first];
 
+		assert(in->nr);
+		in->first = (in->first + 1) % in->capacity;
+		in->nr--;
+		uv_cond_signal(&in->room);
 		uv_mutex_unlock(&in->lock);
 		in->came(in->ctx, i.what, i.value);
 		uv_mutex_lock(&in->lock);
@@ -53,9 +46,9 @@ static size_t handle_present(struct inbox *in)
 	return nr;
 }
 
-static void woken(uv_async_t *uv)
+static void inbox_woken(uv_async_t *uv)
 {
-	(void)handle_present((struct inbox *)uv);
+	(void)inbox_handle_present((struct inbox *)uv);
 }
 
 struct inbox *inbox_new(
@@ -67,7 +60,7 @@ struct inbox *inbox_new(
 	in->came = came;
 	in->ctx = ctx;
 	in->capacity = capacity;
-	if (uv_async_init(loop_uv(l), &in->uv, woken) || uv_mutex_init(&in->lock) ||
+	if (uv_async_init(loop_uv(l), &in->uv, inbox_woken) || uv_mutex_init(&in->lock) ||
 		uv_cond_init(&in->room) || uv_cond_init(&in->something))
 		abort(); /* out of memory or of descriptors at the start */
 	return in;
@@ -94,10 +87,10 @@ size_t inbox_wait(struct inbox *in, unsigned timeout_ms)
 	for (; !in->nr && now < until; now = loop_monotonic_ns())
 		(void)uv_cond_timedwait(&in->something, &in->lock, until - now);
 	uv_mutex_unlock(&in->lock);
-	return handle_present(in);
+	return inbox_handle_present(in);
 }
 
-static void gone(uv_handle_t *h)
+static void inbox_free_handle(uv_handle_t *h)
 {
 	struct inbox *in = (struct inbox *)h;
 
@@ -110,5 +103,5 @@ static void gone(uv_handle_t *h)
 void inbox_close(struct inbox *in)
 {
 	if (in)
-		uv_close((uv_handle_t *)&in->uv, gone);
+		uv_close((uv_handle_t *)&in->uv, inbox_free_handle);
 }

@@ -14,8 +14,8 @@ struct inbox *inbox_new(
 /* Any thread: queue an item, waiting for room while the inbox is full (which the loop's own thread
  * would do for ever). */
 void inbox_put(struct inbox *in, void *what, int value);
-/* The loop's thread, for who must not return before something came: wait for up to timeout_ms
- * until there are items, handle them. How many that were; 0: time is up. */
+/* The loop's thread, for a caller that must not return before something came: wait for up to
+ * timeout_ms until there are items, handle them. How many that were; 0: time is up. */
 size_t inbox_wait(struct inbox *in, unsigned timeout_ms);
 /* The loop's thread, when nobody puts any more and before loop_free(): what still waits is dropped,
  * came() is not called again. NULL is fine. */

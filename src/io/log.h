@@ -7,7 +7,8 @@
 
 /* One line per event on stderr: <N> time level event key=value ... ; N is the priority that
  * journald strips. The descriptor is made non-blocking when it can be (pipes, sockets): a reader
- * that is stuck costs lines, counted and told with the next one that passes, never a container. */
+ * that is stuck costs lines, counted and logged with the next one that passes, never a container.
+ */
 
 /* Lines above this level are not written. */
 void log_set_level(enum log_level level);

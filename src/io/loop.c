@@ -63,7 +63,7 @@ struct write {
 	char bytes[];
 };
 
-static void loop_free_handle(uv_handle_t *h)
+void loop_free_handle(uv_handle_t *h)
 {
 	free(h);
 }
@@ -132,7 +132,7 @@ void loop_free(struct loop *l)
 {
 	if (!l)
 		return;
-	/* again when somebody who heard of the end opened something new */
+	/* again when a closed() has opened something new */
 	while (uv_loop_close(&l->uv) == UV_EBUSY) {
 		uv_walk(&l->uv, close_rest, NULL);
 		(void)uv_run(&l->uv, UV_RUN_NOWAIT);

@@ -8,5 +8,7 @@
  * block that begins with its handle, whose data stays NULL: loop_free() closes and frees it like
  * its own. */
 uv_loop_t *loop_uv(struct loop *l);
+/* For uv_close(): frees such an object. */
+void loop_free_handle(uv_handle_t *h);
 
 #endif

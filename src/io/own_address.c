@@ -21,7 +21,7 @@ struct own_addresses {
 	} all;
 };
 
-static struct in6_addr mapped(const struct in_addr *v4)
+static struct in6_addr mapped_address(const struct in_addr *v4)
 {
 	struct in6_addr a = {0};
 
@@ -37,20 +37,20 @@ struct in6_addr address_of(const struct sockaddr *a)
 
 	if (a->sa_family == AF_INET) {
 		memcpy(&v4, a, sizeof v4);
-		return mapped(&v4.sin_addr);
+		return mapped_address(&v4.sin_addr);
 	}
 	if (a->sa_family == AF_INET6)
 		memcpy(&v6, a, sizeof v6);
 	return v6.sin6_addr;
 }
 
-static bool is_loopback(const struct in6_addr *a)
+static bool is_loopback_address(const struct in6_addr *a)
 {
 	return IN6_IS_ADDR_V4MAPPED(a) ? a->s6_addr[MAPPED_AT] == LOOPBACK_NET
 				       : IN6_IS_ADDR_LOOPBACK(a);
 }
 
-static void add(struct own_addresses *o, struct in6_addr a)
+static void addresses_add(struct own_addresses *o, struct in6_addr a)
 {
 	if (!IN6_IS_ADDR_UNSPECIFIED(&a))
 		*vec_push(&o->all) = a;
@@ -64,7 +64,7 @@ static void add_interfaces(struct own_addresses *o)
 		return;
 	for (const struct ifaddrs *i = list; i; i = i->ifa_next)
 		if (i->ifa_addr)
-			add(o, address_of(i->ifa_addr));
+			addresses_add(o, address_of(i->ifa_addr));
 	freeifaddrs(list);
 }
 
@@ -77,7 +77,7 @@ static void add_route_v4(struct own_addresses *o, const char *line)
 	if (sscanf(line, "%*s %8x %8x", &to, &gateway) != 2 || to || !gateway)
 		return;
 	via.s_addr = gateway;
-	add(o, mapped(&via));
+	addresses_add(o, mapped_address(&via));
 }
 
 /* "00000000000000000000000000000000 00 000... 00 fe80...", 32 digits each. */
@@ -94,7 +94,7 @@ static void add_route_v6(struct own_addresses *o, const char *line)
 		memcpy(byte, gateway + 2 * i, 2);
 		via.s6_addr[i] = (uint8_t)strtoul(byte, NULL, HEX);
 	}
-	add(o, via);
+	addresses_add(o, via);
 }
 
 static void add_routes(struct own_addresses *o, const char *file,
@@ -118,13 +118,13 @@ static void add_word(struct own_addresses *o, const char *word)
 		add_routes(o, "/proc/net/route", add_route_v4);
 		add_routes(o, "/proc/net/ipv6_route", add_route_v6);
 	} else if (inet_pton(AF_INET, word, &v4) == 1) {
-		add(o, mapped(&v4));
+		addresses_add(o, mapped_address(&v4));
 	} else if (inet_pton(AF_INET6, word, &v6) == 1) {
-		add(o, v6);
+		addresses_add(o, v6);
 	}
 }
 
-static void read_all(struct own_addresses *o)
+static void addresses_read(struct own_addresses *o)
 {
 	auto_free char *words = xstrdup(o->also);
 	char *rest = words, *word;
@@ -135,7 +135,7 @@ static void read_all(struct own_addresses *o)
 		add_word(o, word);
 }
 
-static bool find(const struct own_addresses *o, const struct in6_addr *a)
+static bool addresses_find(const struct own_addresses *o, const struct in6_addr *a)
 {
 	for (size_t i = 0; i < o->all.nr; i++)
 		if (memcmp(&o->all.at[i], a, sizeof *a) == 0)
@@ -164,12 +164,12 @@ bool own_addresses_have(struct own_addresses *o, const struct sockaddr *address,
 {
 	struct in6_addr a = address_of(address);
 
-	if (is_loopback(&a) || find(o, &a))
+	if (is_loopback_address(&a) || addresses_find(o, &a))
 		return true;
 	if (o->read && now_ms - o->read_ms < OWN_ADDRESS_FRESH_MS)
 		return false;
 	o->read = true;
 	o->read_ms = now_ms;
-	read_all(o);
-	return find(o, &a);
+	addresses_read(o);
+	return addresses_find(o, &a);
 }

@@ -6,8 +6,9 @@
 #include <stdint.h>
 #include <sys/socket.h>
 
-/* Which addresses are this host's own: the loopback, those of its interfaces, and those that it is
- * told of. They are read when an address is none of them, at most once in OWN_ADDRESS_FRESH_MS. */
+/* Which addresses are this host's own: the loopback, those of its interfaces, and those that are
+ * configured. They are read when an address is none of them, at most once in OWN_ADDRESS_FRESH_MS.
+ */
 struct own_addresses;
 enum { OWN_ADDRESS_FRESH_MS = 1000 };
 

@@ -16,12 +16,7 @@ struct watch {
 	char name[NAME_MAX + 1];
 };
 
-static void free_handle(uv_handle_t *h)
-{
-	free(h);
-}
-
-static void directory_changed(uv_fs_event_t *uv, const char *name, int events, int status)
+static void watch_directory_changed(uv_fs_event_t *uv, const char *name, int events, int status)
 {
 	struct watch *w = (struct watch *)uv;
 
@@ -30,32 +25,23 @@ static void directory_changed(uv_fs_event_t *uv, const char *name, int events, i
 		w->changed(w->ctx);
 }
 
-/* The directory of path into dir; its name in there, or NULL: too long. */
-static const char *split(const char *path, char dir[PATH_MAX])
-{
-	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
-
-	if (!text_copy(dir, PATH_MAX, slash ? path : "."))
-		return NULL;
-	if (slash)
-		dir[slash == path ? 1 : slash - path] = '\0';
-	return name;
-}
-
 struct watch *watch_new(struct loop *l, const char *path, void (*changed)(void *ctx), void *ctx)
 {
+	const char *slash = strrchr(path, '/');
 	char dir[PATH_MAX];
-	const char *name = split(path, dir);
 	struct watch *w = xcalloc(1, sizeof *w);
 
-	if (!name || !text_copy(w->name, sizeof w->name, name)) {
-		free(w);
+	if (!text_copy(dir, sizeof dir, slash ? path : ".") ||
+		!text_copy(w->name, sizeof w->name, slash ? slash + 1 : path)) {
+		free(w); /* the path is too long */
 		return NULL;
 	}
+	if (slash)
+		dir[slash == path ? 1 : slash - path] = '\0';
 	w->changed = changed;
 	w->ctx = ctx;
 	(void)uv_fs_event_init(loop_uv(l), &w->uv); /* cannot fail */
-	if (uv_fs_event_start(&w->uv, directory_changed, dir, 0) == 0)
+	if (uv_fs_event_start(&w->uv, watch_directory_changed, dir, 0) == 0)
 		return w;
 	watch_close(w);
 	return NULL;
@@ -64,7 +50,7 @@ struct watch *watch_new(struct loop *l, const char *path, void (*changed)(void *
 void watch_close(struct watch *w)
 {
 	if (w && !uv_is_closing((uv_handle_t *)&w->uv))
-		uv_close((uv_handle_t *)&w->uv, free_handle);
+		uv_close((uv_handle_t *)&w->uv, loop_free_handle);
 }
 
 /* kubelet's AtomicWriter makes the file a link into ..data, which is a link to a directory: a new
