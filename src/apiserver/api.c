@@ -81,12 +81,6 @@ static void api_log_unreachable(struct api *a, const struct err *e)
 	api_log(a, UNREACHABLE, bad, "apiserver-unreachable", e->text);
 }
 
-/* Of a stream that broke off we do not know whether the server is there: the next call will. */
-static bool is_cut(const struct api_call *c, const struct err *e)
-{
-	return c->data && e->code != ECONNREFUSED && e->code != EHOSTUNREACH && e->code != EACCES;
-}
-
 static void api_log_answer(
 	const struct api_call *c, const struct api_answer *answer, const struct err *e)
 {
@@ -96,7 +90,9 @@ static void api_log_answer(
 		api_log(a, REFUSED, true, "apiserver-refused", answer->message);
 	else if (answer->status && answer->status < STATUS_SERVER_ERROR)
 		api_log(a, UP, false, "apiserver-up", auth_url(a->auth));
-	else if (!answer->status && !is_cut(c, e))
+	/* a stream that broke off says nothing of the server: the next call will */
+	else if (!answer->status && (!c->data || e->code == ECONNREFUSED ||
+					    e->code == EHOSTUNREACH || e->code == EACCES))
 		api_log_unreachable(a, e);
 }
 

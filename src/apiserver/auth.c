@@ -37,7 +37,7 @@ static void credentials_fini(struct credentials *c)
 }
 
 /* The file as a string, which the caller frees. 0, or -errno with text. */
-static int read_text(char **out, const char *path, struct err *e)
+static int read_text_file(char **out, const char *path, struct err *e)
 {
 	auto_free char *text = NULL;
 	size_t len;
@@ -81,7 +81,7 @@ static char *make_url(const char *host, const char *port)
 	return xstrdup(url);
 }
 
-static char *join(const char *dir, const char *name)
+static char *join_path(const char *dir, const char *name)
 {
 	char path[PATH_MAX];
 
@@ -90,13 +90,13 @@ static char *join(const char *dir, const char *name)
 }
 
 /* As client-go's rest.InClusterConfig() does it. */
-static int load_pod(struct credentials *c, const struct auth *a, struct err *e)
+static int credentials_load_pod(struct credentials *c, const struct auth *a, struct err *e)
 {
 	const char *host = getenv("KUBERNETES_SERVICE_HOST");
 	const char *port = getenv("KUBERNETES_SERVICE_PORT");
-	auto_free char *token_file = join(a->service, "token");
-	auto_free char *ca_file = join(a->service, "ca.crt");
-	auto_free char *ns_file = join(a->service, "namespace");
+	auto_free char *token_file = join_path(a->service, "token");
+	auto_free char *ca_file = join_path(a->service, "ca.crt");
+	auto_free char *ns_file = join_path(a->service, "namespace");
 	auto_free char *token = NULL;
 
 	if (!host || !*host || !port || !*port)
@@ -104,18 +104,18 @@ static int load_pod(struct credentials *c, const struct auth *a, struct err *e)
 			"not in a pod of a cluster: KUBERNETES_SERVICE_HOST and "
 			"KUBERNETES_SERVICE_PORT are not set; elsewhere a kubeconfig is needed");
 	c->url = make_url(host, port);
-	int rc = read_text(&c->ca, ca_file, e);
+	int rc = read_text_file(&c->ca, ca_file, e);
 	if (!rc)
-		rc = read_text(&token, token_file, e);
+		rc = read_text_file(&token, token_file, e);
 	if (token)
 		rc = make_header(&c->header, token, token_file, e);
-	if (!rc && read_text(&c->ns, ns_file, NULL) == 0) /* not every cluster writes it */
+	if (!rc && read_text_file(&c->ns, ns_file, NULL) == 0) /* not every cluster writes it */
 		c->ns[strcspn(c->ns, " \t\r\n")] = '\0';
 	return rc;
 }
 
 /* text, or what the file holds whose name is relative to the kubeconfig's; both NULL: NULL. */
-static int take_text(
+static int take_text_or_file(
 	char **out, const struct auth *a, const char *text, const char *file, struct err *e)
 {
 	const char *slash = strrchr(a->kubeconfig, '/');
@@ -126,8 +126,8 @@ static int take_text(
 	auto_free char *dir = xstrdup(slash ? a->kubeconfig : ".");
 	if (slash)
 		dir[slash - a->kubeconfig] = '\0';
-	auto_free char *path = *file == '/' ? xstrdup(file) : join(dir, file);
-	return read_text(out, path, e);
+	auto_free char *path = *file == '/' ? xstrdup(file) : join_path(dir, file);
+	return read_text_file(out, path, e);
 }
 
 static int check_url(const char *url, struct err *e)
@@ -149,7 +149,7 @@ static int read_kubeconfig(
 	struct kubeconfig *k, const char *path, const char *context, struct err *e)
 {
 	auto_free char *text = NULL;
-	int rc = read_text(&text, path, e);
+	int rc = read_text_file(&text, path, e);
 
 	if (!text)
 		return rc;
@@ -164,7 +164,7 @@ static int read_kubeconfig(
 }
 
 /* Over plain http we show no credentials: kubectl does the same. */
-static int take_user(
+static int take_kubeconfig_user(
 	struct credentials *c, const struct auth *a, const struct kubeconfig *k, struct err *e)
 {
 	auto_free char *token = NULL;
@@ -172,11 +172,11 @@ static int take_user(
 
 	if (strncmp(k->server, "https:", strlen("https:")))
 		return 0;
-	rc = take_text(&c->cert, a, k->cert, k->cert_file, e);
+	rc = take_text_or_file(&c->cert, a, k->cert, k->cert_file, e);
 	if (!rc)
-		rc = take_text(&c->key, a, k->key, k->key_file, e);
+		rc = take_text_or_file(&c->key, a, k->key, k->key_file, e);
 	if (!rc)
-		rc = take_text(&token, a, k->token, k->token_file, e);
+		rc = take_text_or_file(&token, a, k->token, k->token_file, e);
 	if (rc || !token)
 		return rc;
 	return make_header(
@@ -186,10 +186,10 @@ static int take_user(
 static int take_kubeconfig(
 	struct credentials *c, const struct auth *a, const struct kubeconfig *k, struct err *e)
 {
-	int rc = take_text(&c->ca, a, k->ca, k->ca_file, e);
+	int rc = take_text_or_file(&c->ca, a, k->ca, k->ca_file, e);
 
 	if (!rc)
-		rc = take_user(c, a, k, e);
+		rc = take_kubeconfig_user(c, a, k, e);
 	if (rc)
 		return rc;
 	c->url = xstrdup(k->server);
@@ -202,7 +202,7 @@ static int take_kubeconfig(
 	return 0;
 }
 
-static int load_kubeconfig(struct credentials *c, const struct auth *a, struct err *e)
+static int credentials_load_kubeconfig(struct credentials *c, const struct auth *a, struct err *e)
 {
 	struct kubeconfig k;
 	int rc = read_kubeconfig(&k, a->kubeconfig, a->context, e);
@@ -214,9 +214,10 @@ static int load_kubeconfig(struct credentials *c, const struct auth *a, struct e
 	return rc ? err_add(e, rc, "%s", a->kubeconfig) : 0;
 }
 
-static int load(struct credentials *c, const struct auth *a, struct err *e)
+static int credentials_load(struct credentials *c, const struct auth *a, struct err *e)
 {
-	int rc = *a->kubeconfig ? load_kubeconfig(c, a, e) : load_pod(c, a, e);
+	int rc = *a->kubeconfig ? credentials_load_kubeconfig(c, a, e)
+				: credentials_load_pod(c, a, e);
 
 	if (rc)
 		return rc;
@@ -285,7 +286,7 @@ bool auth_is_old(const struct auth *a)
 int auth_renew(struct auth *a, struct err *e)
 {
 	struct credentials fresh = {0};
-	int rc = load(&fresh, a, e);
+	int rc = credentials_load(&fresh, a, e);
 
 	a->read_ns = loop_monotonic_ns(); /* what fails is not tried at each call either */
 	if (rc) {

@@ -188,12 +188,6 @@ static void evictions_on_timer(void *ctx)
 	evictions_plan(ctx);
 }
 
-/* It is gone, or there is another one of that name. */
-static bool is_gone(int status)
-{
-	return status == STATUS_NOT_FOUND || status == STATUS_CONFLICT;
-}
-
 static void evictions_on_evicted(struct evictions *v, const struct leaving *p)
 {
 	v->counters.evicted++;
@@ -227,7 +221,8 @@ static void evictions_on_done(void *ctx, const struct api_answer *answer)
 	v->asking = NULL;
 	if (evicted)
 		evictions_on_evicted(v, p);
-	if (evicted || is_gone(answer->status)) {
+	/* or it is gone, or there is another one of that name */
+	if (evicted || answer->status == STATUS_NOT_FOUND || answer->status == STATUS_CONFLICT) {
 		p->goes = true;
 		p->due_ns = loop_monotonic_ns() + (uint64_t)GOING_MS * NS_PER_MS;
 	} else {

@@ -34,26 +34,15 @@ static void pods_on_synced(void *ctx)
 	pod_store_sweep(p->store);
 }
 
-static void pods_put(struct api_pods *p, const struct known_pod *pod)
-{
-	const struct known_pod *kept;
-
-	if (pod_store_put(p->store, pod, &kept) && p->handler->changed)
-		p->handler->changed(p->handler->ctx, kept);
-}
-
-static bool is_named_as(const struct pod *a, const struct pod *b)
-{
-	return text_equal(a->ns, b->ns) && text_equal(a->name, b->name);
-}
-
 /* A mirror pod says itself whose uid it has, and everybody with the right to create pods may say
  * that in any of them: it never stands for a pod of another name. */
 static int pods_check_uid(const struct api_pods *p, const struct known_pod *pod, struct err *e)
 {
 	const struct known_pod *kept = pod_store_find(p->store, pod->pod.uid);
 
-	if (pod->owner != POD_OWNER_NODE || !kept || is_named_as(&kept->pod, &pod->pod))
+	if (pod->owner != POD_OWNER_NODE || !kept ||
+		(text_equal(kept->pod.ns, pod->pod.ns) &&
+			text_equal(kept->pod.name, pod->pod.name)))
 		return 0;
 	return err_set(e, EPERM, "pod %.64s/%.64s: it claims the uid of pod %.64s/%.64s",
 		pod->pod.ns, pod->pod.name, kept->pod.ns, kept->pod.name);
@@ -69,12 +58,6 @@ static int pods_check_room(const struct api_pods *p, struct err *e)
 				 PODS_BYTES_MAX / BYTES_PER_MIB);
 }
 
-static void pass_over(struct api_pods *p, const struct err *e)
-{
-	if (once_is_new(&p->odd, e->text))
-		p->handler->on_event(p->handler->ctx, true, "pods-watch-odd-pod", e->text);
-}
-
 /* One that cannot be read any more may have been read before. */
 static void remove_unread(struct api_pods *p, const struct json_t *object)
 {
@@ -88,6 +71,7 @@ static void pods_on_object(void *ctx, enum reflector_change change, struct json_
 {
 	struct api_pods *p = ctx;
 	bool gone = change == REFLECTOR_DELETE;
+	const struct known_pod *kept;
 	struct known_pod pod;
 	struct arena a;
 	struct err e;
@@ -98,14 +82,14 @@ static void pods_on_object(void *ctx, enum reflector_change change, struct json_
 		rc = pods_check_uid(p, &pod, &e);
 	if (!rc && !gone)
 		rc = pods_check_room(p, &e);
-	if (rc < 0)
-		pass_over(p, &e);
+	if (rc < 0 && once_is_new(&p->odd, e.text))
+		p->handler->on_event(p->handler->ctx, true, "pods-watch-odd-pod", e.text);
 	if (rc < 0 && gone)
 		remove_unread(p, object);
 	else if (gone)
 		(void)pod_store_remove(p->store, pod.pod.uid);
-	else if (!rc)
-		pods_put(p, &pod);
+	else if (!rc && pod_store_put(p->store, &pod, &kept) && p->handler->changed)
+		p->handler->changed(p->handler->ctx, kept);
 	arena_fini(&a);
 }
 

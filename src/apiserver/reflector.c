@@ -167,7 +167,8 @@ static void path_add(struct text *t, const char *parameter, const char *value)
 static void reflector_list(struct reflector *r);
 static void reflector_watch(struct reflector *r);
 
-static void list_failed(struct reflector *r, int status, const char *text, unsigned after_ms)
+static void reflector_list_failed(
+	struct reflector *r, int status, const char *text, unsigned after_ms)
 {
 	unsigned how = retry_kind_of(status);
 
@@ -180,7 +181,8 @@ static void list_failed(struct reflector *r, int status, const char *text, unsig
 	reflector_retry(r, how, after_ms);
 }
 
-static void take_items(struct reflector *r, const struct json_t *body, const struct api_list *page)
+static void reflector_take_items(
+	struct reflector *r, const struct json_t *body, const struct api_list *page)
 {
 	if (!*r->more) {
 		r->listed = 0;
@@ -193,7 +195,7 @@ static void take_items(struct reflector *r, const struct json_t *body, const str
 	(void)text_copy(r->more, sizeof r->more, page->more);
 }
 
-static void take_page(struct reflector *r, const struct json_t *body)
+static void reflector_take_page(struct reflector *r, const struct json_t *body)
 {
 	struct api_list page;
 	struct err e;
@@ -201,10 +203,10 @@ static void take_page(struct reflector *r, const struct json_t *body)
 	if (api_json_list(body, &page, &e) < 0 || !token_fits(page.version, &e) ||
 		!token_fits(page.more, &e)) {
 		r->more[0] = '\0';
-		list_failed(r, OK, e.text, 0);
+		reflector_list_failed(r, OK, e.text, 0);
 		return;
 	}
-	take_items(r, body, &page);
+	reflector_take_items(r, body, &page);
 	if (*r->more) {
 		reflector_list(r);
 		return;
@@ -220,7 +222,7 @@ static void take_page(struct reflector *r, const struct json_t *body)
 
 /* A few large pods are no reason to know of none: the same page, of half as many. From its memory a
  * server may give no pages. */
-static void list_smaller(struct reflector *r)
+static void reflector_list_smaller(struct reflector *r)
 {
 	if (!r->whole && !r->from_memory)
 		r->page /= 2;
@@ -228,23 +230,17 @@ static void list_smaller(struct reflector *r)
 	reflector_list(r);
 }
 
-/* Whether an answer may have more than one object. */
-static bool has_several(const struct reflector *r)
-{
-	return r->whole || r->from_memory || r->page > 1;
-}
-
-static void on_page(void *ctx, const struct api_answer *answer)
+static void reflector_on_page(void *ctx, const struct api_answer *answer)
 {
 	struct reflector *r = ctx;
 
 	r->call = NULL;
 	if (answer->status == OK)
-		take_page(r, answer->body);
-	else if (answer->too_large && has_several(r))
-		list_smaller(r);
+		reflector_take_page(r, answer->body);
+	else if (answer->too_large && (r->whole || r->from_memory || r->page > 1)) /* objects */
+		reflector_list_smaller(r);
 	else
-		list_failed(r, answer->status, answer->message, answer->after_ms);
+		reflector_list_failed(r, answer->status, answer->message, answer->after_ms);
 }
 
 static void reflector_list(struct reflector *r)
@@ -257,7 +253,7 @@ static void reflector_list(struct reflector *r)
 		path_add(&t, "continue", r->more);
 	else if (r->from_memory)
 		path_add(&t, "resourceVersion", "0");
-	r->call = api_call(r->api, &(struct api_ask){.path = path}, r, on_page);
+	r->call = api_call(r->api, &(struct api_ask){.path = path}, r, reflector_on_page);
 }
 
 /* The watch */

@@ -52,7 +52,7 @@ static bool has_word(const char *list, const char *between, const char *word)
 	return false;
 }
 
-static int under(const char *root, const char *path, char *buf, size_t cap, struct err *e)
+static int path_under(const char *root, const char *path, char *buf, size_t cap, struct err *e)
 {
 	size_t len = strlen(root);
 	struct text t;
@@ -64,22 +64,6 @@ static int under(const char *root, const char *path, char *buf, size_t cap, stru
 	return t.cut ? err_set(e, ENAMETOOLONG, "%s%s: the path is too long", root, path) : 0;
 }
 
-/* "" when it cannot be read */
-static void read_controllers(const char *directory, char list[CONTROLLERS_MAX])
-{
-	char path[CGROUP_PATH_MAX + sizeof "/cgroup.controllers"];
-
-	(void)snprintf(path, sizeof path, "%s/cgroup.controllers", directory);
-	if (file_read_into(path, list, CONTROLLERS_MAX, NULL) < 0)
-		*list = '\0';
-}
-
-/* Whether the mount shows the hierarchy from its top, or, in a cgroup namespace, from above. */
-static bool is_whole(const struct mount *m)
-{
-	return text_equal(m->root, "/") || strncmp(m->root, "/..", strlen("/..")) == 0;
-}
-
 enum { CPUSET, CPU, MEMORY, NR_CONTROLLERS };
 static const char *const controllers[NR_CONTROLLERS] = {"cpuset", "cpu", "memory"};
 
@@ -88,18 +72,23 @@ struct trees {
 	struct cgroup_tree of[2][NR_CONTROLLERS];
 };
 
-static int look_at(const char *root, const struct mount *m, struct trees *found, struct err *e)
+static int look_at_mount(
+	const char *root, const struct mount *m, struct trees *found, struct err *e)
 {
 	bool is_v1 = text_equal(m->type, "cgroup"), is_v2 = text_equal(m->type, "cgroup2");
-	char path[CGROUP_PATH_MAX], list[CONTROLLERS_MAX];
+	/* it shows the hierarchy from its top, or, in a cgroup namespace, from above */
+	bool is_whole = text_equal(m->root, "/") || strncmp(m->root, "/..", strlen("/..")) == 0;
+	char path[CGROUP_PATH_MAX], file[CGROUP_PATH_MAX + sizeof "/cgroup.controllers"],
+		list[CONTROLLERS_MAX];
 
-	if ((!is_v1 && !is_v2) || !is_whole(m))
+	if ((!is_v1 && !is_v2) || !is_whole)
 		return 0;
-	int rc = under(root, m->point, path, sizeof path, e);
+	int rc = path_under(root, m->point, path, sizeof path, e);
 	if (rc)
 		return rc;
-	if (is_v2)
-		read_controllers(path, list);
+	(void)snprintf(file, sizeof file, "%s/cgroup.controllers", path);
+	if (is_v2 && file_read_into(file, list, sizeof list, NULL) < 0)
+		*list = '\0';
 	for (unsigned i = 0; i < NR_CONTROLLERS; i++) {
 		struct cgroup_tree *t = &found->of[is_v2][i];
 
@@ -122,7 +111,7 @@ int cgroups_find(const char *root, struct cgroups *out, struct err *e)
 	struct trees found = {0};
 	char path[CGROUP_PATH_MAX], *save = NULL;
 	auto_free char *text = xcalloc(1, MOUNTS_MAX);
-	int rc = under(root, "/proc/self/mountinfo", path, sizeof path, e);
+	int rc = path_under(root, "/proc/self/mountinfo", path, sizeof path, e);
 
 	if (!rc)
 		rc = file_read_into(path, text, MOUNTS_MAX, e);
@@ -131,7 +120,7 @@ int cgroups_find(const char *root, struct cgroups *out, struct err *e)
 	for (char *line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
 		struct mount m;
 
-		rc = parse_mount(line, &m) ? look_at(root, &m, &found, e) : 0;
+		rc = parse_mount(line, &m) ? look_at_mount(root, &m, &found, e) : 0;
 		if (rc)
 			return rc;
 	}
@@ -194,12 +183,6 @@ static int add_unit(
 	return rc;
 }
 
-/* Nobody leads us out of the hierarchy. */
-static bool climbs(const char *path)
-{
-	return has_word(path, "/", "..");
-}
-
 int cgroup_path(const char *cgroups_path, char *buf, size_t cap, struct err *e)
 {
 	const char *colon = *cgroups_path == '/' ? NULL : strchr(cgroups_path, ':');
@@ -207,7 +190,7 @@ int cgroup_path(const char *cgroups_path, char *buf, size_t cap, struct err *e)
 	struct text t;
 	int rc = 0;
 
-	if (!*cgroups_path || climbs(cgroups_path))
+	if (!*cgroups_path || has_word(cgroups_path, "/", "..")) /* it might lead out of here */
 		return err_set(e, EINVAL, "\"%s\" is no cgroup of a container", cgroups_path);
 	text_init(&t, buf, cap);
 	if (second)
@@ -245,17 +228,17 @@ static int read_below(const char *root, const char *cgroups_path, const char *fi
 		     : file_read_into(path, buf, cap, e);
 }
 
-static int read_file(const struct cgroups *c, const char *cgroups_path, unsigned file, char *buf,
-	size_t cap, struct err *e)
+static int read_cpuset_file(const struct cgroups *c, const char *cgroups_path, unsigned file,
+	char *buf, size_t cap, struct err *e)
 {
 	return read_below(c->root, cgroups_path, files[c->v2][file], buf, cap, e);
 }
 
-static int read_cpus(const struct cgroups *c, const char *cgroups_path, unsigned file,
+static int read_cpuset_cpus(const struct cgroups *c, const char *cgroups_path, unsigned file,
 	struct cpuset *out, struct err *e)
 {
 	char list[LIST_MAX];
-	int rc = read_file(c, cgroups_path, file, list, sizeof list, e);
+	int rc = read_cpuset_file(c, cgroups_path, file, list, sizeof list, e);
 
 	if (rc < 0)
 		return rc;
@@ -263,11 +246,11 @@ static int read_cpus(const struct cgroups *c, const char *cgroups_path, unsigned
 	return rc ? err_add(e, rc, "%s", files[c->v2][file]) : 0;
 }
 
-static int read_mems(const struct cgroups *c, const char *cgroups_path, unsigned file,
+static int read_cpuset_mems(const struct cgroups *c, const char *cgroups_path, unsigned file,
 	const struct node_ids *ids, struct nodeset *out, struct err *e)
 {
 	char list[LIST_MAX];
-	int rc = read_file(c, cgroups_path, file, list, sizeof list, e);
+	int rc = read_cpuset_file(c, cgroups_path, file, list, sizeof list, e);
 
 	if (rc < 0)
 		return rc;
@@ -280,14 +263,14 @@ int cgroup_read(const struct cgroups *c, const char *cgroups_path, const struct 
 	struct cgroup_cpuset *out, struct err *e)
 {
 	struct cgroup_cpuset s;
-	int rc = read_cpus(c, cgroups_path, CPUS, &s.cpus, e);
+	int rc = read_cpuset_cpus(c, cgroups_path, CPUS, &s.cpus, e);
 
 	if (!rc)
-		rc = read_mems(c, cgroups_path, MEMS, ids, &s.mems, e);
+		rc = read_cpuset_mems(c, cgroups_path, MEMS, ids, &s.mems, e);
 	if (!rc)
-		rc = read_cpus(c, cgroups_path, EFFECTIVE_CPUS, &s.effective_cpus, e);
+		rc = read_cpuset_cpus(c, cgroups_path, EFFECTIVE_CPUS, &s.effective_cpus, e);
 	if (!rc)
-		rc = read_mems(c, cgroups_path, EFFECTIVE_MEMS, ids, &s.effective_mems, e);
+		rc = read_cpuset_mems(c, cgroups_path, EFFECTIVE_MEMS, ids, &s.effective_mems, e);
 	if (!rc)
 		*out = s;
 	return rc;
@@ -300,7 +283,7 @@ enum { NUMBERS_MAX = 64 };
 static const uint64_t no_memory_limit = INT64_MAX / 65536 * 65536 - 65536;
 
 /* One number of a file, which may stand behind others; UINT64_MAX when there is no limit. */
-static int read_number(const struct cgroup_tree *t, const char *cgroups_path, const char *file,
+static int read_limit(const struct cgroup_tree *t, const char *cgroups_path, const char *file,
 	unsigned at, uint64_t *out, struct err *e)
 {
 	char text[NUMBERS_MAX], *save = NULL, *word = NULL;
@@ -328,13 +311,12 @@ int cgroup_read_limits(const struct cgroups *c, const char *cgroups_path,
 				 *const period[2] = {"cpu.cfs_period_us", "cpu.max"},
 				 *const memory[2] = {"memory.limit_in_bytes", "memory.max"};
 	uint64_t quota_us, period_us, bytes;
-	int rc = read_number(&c->cpu, cgroups_path, quota[c->cpu.v2], 0, &quota_us, e);
+	int rc = read_limit(&c->cpu, cgroups_path, quota[c->cpu.v2], 0, &quota_us, e);
 
 	if (!rc)
-		rc = read_number(
-			&c->cpu, cgroups_path, period[c->cpu.v2], c->cpu.v2, &period_us, e);
+		rc = read_limit(&c->cpu, cgroups_path, period[c->cpu.v2], c->cpu.v2, &period_us, e);
 	if (!rc)
-		rc = read_number(&c->memory, cgroups_path, memory[c->memory.v2], 0, &bytes, e);
+		rc = read_limit(&c->memory, cgroups_path, memory[c->memory.v2], 0, &bytes, e);
 	if (rc)
 		return rc;
 	*out = (struct linux_resources){0};
@@ -353,7 +335,7 @@ int cgroup_read_limits(const struct cgroups *c, const char *cgroups_path,
 bool cgroup_has_processes(const struct cgroups *c, const char *cgroups_path)
 {
 	char text[CONTROLLERS_MAX];
-	int rc = read_file(c, cgroups_path, PROCESSES, text, sizeof text, NULL);
+	int rc = read_cpuset_file(c, cgroups_path, PROCESSES, text, sizeof text, NULL);
 
 	if (rc == -EFBIG)
 		return true;

@@ -35,8 +35,8 @@ int cgroups_find(const char *root, struct cgroups *out, struct err *e);
  * libcontainer/cgroups/systemd, ExpandSlice and getUnitName). 0; -EINVAL, -ENAMETOOLONG. */
 int cgroup_path(const char *cgroups_path, char *buf, size_t cap, struct err *e);
 
-/* What a cgroup was told, and what is in force: less what is offline or not the parent's. v1 and v2
- * both tell the two apart. */
+/* What was set for a cgroup, and what is in force: less what is offline or not the parent's. v1 and
+ * v2 both show the two apart. */
 struct cgroup_cpuset {
 	struct cpuset cpus, effective_cpus;
 	struct nodeset mems, effective_mems;

@@ -83,25 +83,21 @@ static int load_path(const char *path, struct topo *out, struct err *e)
 	return 0;
 }
 
-static int load_name(const char *name, struct topo *out, struct err *e)
-{
-	auto_free char *path = machine_find(name, e);
-
-	return path ? load_path(path, out, e) : -ENOENT;
-}
-
 int machine_load(const char *what, struct topo *out, void (*note)(void *ctx, const char *text),
 	void *ctx, struct err *e)
 {
+	auto_free char *found = NULL;
 	struct topo t;
 	int rc;
 
-	if (strcmp(what, "this") == 0)
+	if (strcmp(what, "this") == 0) {
 		rc = load_this(&t, note, ctx, e);
-	else if (strchr(what, '/'))
+	} else if (strchr(what, '/')) {
 		rc = load_path(what, &t, e);
-	else
-		rc = load_name(what, &t, e);
+	} else {
+		found = machine_find(what, e);
+		rc = found ? load_path(found, &t, e) : -ENOENT;
+	}
 	if (rc == 0)
 		*out = t;
 	return rc;

@@ -10,7 +10,7 @@
  *   a name   NAME.machine (our text), NAME.xml or the tree NAME/ in test/machines, or beside the
  *            executable in ../../test/machines and ../share/numafit/machines, in that order
  * The machine is called like its file, without .machine and .xml. Only "this" sets this_machine;
- * what hwloc and libnuma tell differently about it goes to note(), as one line of text for people;
+ * what hwloc and libnuma say differently about it goes to note(), as one line of text for people;
  * note may be NULL. Sets environment variables for hwloc, and puts back those that others read; for
  * an XML it takes standard error away for a moment: call it before there are threads. Once called,
  * "this" can be loaded again when there are.

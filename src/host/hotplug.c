@@ -58,7 +58,8 @@ static int read_total(const char *directory, uint64_t *bytes, struct err *e)
 }
 
 /* A size that the kernel has none of any more is no directory of its own, either. */
-static int read_pages(const char *directory, uint64_t page_bytes, uint64_t *bytes, struct err *e)
+static int read_huge_pages(
+	const char *directory, uint64_t page_bytes, uint64_t *bytes, struct err *e)
 {
 	char path[PATH_MAX + sizeof "/hugepages/hugepages-kB/nr_hugepages" + NUMBER_MAX],
 		text[NUMBER_MAX];
@@ -85,7 +86,7 @@ static bool node_directory_is_there(const char *root)
 }
 
 /* A tree that was recorded may lack the list: then it is as it was. */
-static int read_list(const char *directory, struct cpuset *cpus, struct err *e)
+static int read_cpulist(const char *directory, struct cpuset *cpus, struct err *e)
 {
 	char path[PATH_MAX + sizeof "/cpulist"], list[CPUSET_TEXT_MAX];
 
@@ -120,9 +121,9 @@ int hotplug_read_node(
 	}
 	now->of_node[node] = t->node[node].cpus;
 	if (!rc)
-		rc = read_list(directory, &now->of_node[node], e);
+		rc = read_cpulist(directory, &now->of_node[node], e);
 	for (unsigned k = 1; !rc && k < t->nr_kinds; k++)
-		rc = read_pages(directory, t->page_bytes[k], &memory[k], e);
+		rc = read_huge_pages(directory, t->page_bytes[k], &memory[k], e);
 	return rc;
 }
 

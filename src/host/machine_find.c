@@ -25,7 +25,7 @@ static const char *const suffixes[] = {".machine", ".xml", ""};
 enum { NR_SUFFIXES = sizeof suffixes / sizeof *suffixes };
 static const char tree_mark[] = "/sys";
 
-__attribute__((format(printf, 1, 2))) static char *format(const char *fmt, ...)
+__attribute__((format(printf, 1, 2))) static char *format_string(const char *fmt, ...)
 {
 	char *s = NULL;
 	va_list ap;
@@ -48,7 +48,7 @@ static char *home_path(unsigned i)
 	ssize_t len = readlink("/proc/self/exe", self, sizeof self - 1);
 	self[len < 0 ? 0 : len] = '\0';
 	const char *slash = strrchr(self, '/');
-	return format("%.*s/%s", slash ? (int)(slash - self) : 0, self, homes[i].path);
+	return format_string("%.*s/%s", slash ? (int)(slash - self) : 0, self, homes[i].path);
 }
 
 /* The length of the machine's name that a file of this name holds: a suffix less, if there is one.
@@ -87,13 +87,13 @@ struct names {
 	VEC(char *);
 };
 
-static int by_name(const void *a, const void *b)
+static int compare_machine_names(const void *a, const void *b)
 {
 	return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* Own name from here on; one that is in two homes is told once. */
-static void add_name(struct names *names, char *name)
+/* The name is ours from here on; one that is in two homes is listed once. */
+static void names_add(struct names *names, char *name)
 {
 	for (size_t i = 0; i < names->nr; i++)
 		if (strcmp(names->at[i], name) == 0) {
@@ -110,16 +110,16 @@ static void list_home(const char *home, struct names *names)
 
 	while (d && (entry = readdir(d))) {
 		size_t whole = strlen(entry->d_name), len = name_length(entry->d_name, whole);
-		auto_free char *tree = format("%s/%s%s", home, entry->d_name, tree_mark);
+		auto_free char *tree = format_string("%s/%s%s", home, entry->d_name, tree_mark);
 
 		if (entry->d_name[0] != '.' && (len < whole || access(tree, F_OK) == 0))
-			add_name(names, format("%.*s", (int)len, entry->d_name));
+			names_add(names, format_string("%.*s", (int)len, entry->d_name));
 	}
 	if (d)
 		(void)closedir(d);
 }
 
-/* Say which machines there are. */
+/* An error that names all machines there are. */
 static void not_found(const char *name, struct err *e)
 {
 	struct names names = {0};
@@ -130,10 +130,10 @@ static void not_found(const char *name, struct err *e)
 		list_home(home, &names);
 	}
 	if (names.nr)
-		qsort(names.at, names.nr, sizeof *names.at, by_name);
+		qsort(names.at, names.nr, sizeof *names.at, compare_machine_names);
 	auto_free char *list = xstrdup("this");
 	for (size_t i = 0; i < names.nr; i++) {
-		char *longer = format("%s, %s", list, names.at[i]);
+		char *longer = format_string("%s, %s", list, names.at[i]);
 
 		free(list);
 		list = longer;
@@ -151,8 +151,9 @@ char *machine_find(const char *name, struct err *e)
 		auto_free char *home = home_path(i);
 
 		for (unsigned f = 0; f < NR_SUFFIXES; f++) {
-			auto_free char *path = format("%s/%s%s", home, name, suffixes[f]);
-			auto_free char *mark = format("%s%s", path, *suffixes[f] ? "" : tree_mark);
+			auto_free char *path = format_string("%s/%s%s", home, name, suffixes[f]);
+			auto_free char *mark =
+				format_string("%s%s", path, *suffixes[f] ? "" : tree_mark);
 
 			if (access(mark, F_OK) == 0)
 				return steal(path);

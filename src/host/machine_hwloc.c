@@ -62,7 +62,7 @@ static void environment_put_back(struct environment *saved)
 
 /* The kernel's view alone: x86's own discovery hops from CPU to CPU to ask each, which a daemon
  * should not, and the kubelet knows the kernel's view only. */
-static int configure(hwloc_topology_t h, enum hwloc_place place, const char *path)
+static int hwloc_configure(hwloc_topology_t h, enum hwloc_place place, const char *path)
 {
 	const unsigned long flags = HWLOC_TOPOLOGY_FLAG_INCLUDE_DISALLOWED |
 				    HWLOC_TOPOLOGY_FLAG_NO_MEMATTRS |
@@ -100,7 +100,7 @@ static void find_reason(const char *printed, const char *path, char *buf, size_t
 		*buf = '\0';
 }
 
-static int load(hwloc_topology_t h, enum hwloc_place place, const char *path, struct err *e)
+static int hwloc_load(hwloc_topology_t h, enum hwloc_place place, const char *path, struct err *e)
 {
 	enum { PRINTED_MAX = 64 << 10, REASON_MAX = 160 };
 	struct overheard overheard = {-1, -1};
@@ -114,7 +114,7 @@ static int load(hwloc_topology_t h, enum hwloc_place place, const char *path, st
 	if (place == PLACE_XML)
 		overhear(&overheard);
 	errno = 0;
-	bool failed = configure(h, place, path) || hwloc_topology_load(h);
+	bool failed = hwloc_configure(h, place, path) || hwloc_topology_load(h);
 	int error = errno;
 	auto_free char *printed = overheard_end(&overheard, PRINTED_MAX);
 	environment_put_back(&saved);
@@ -129,7 +129,8 @@ static int load(hwloc_topology_t h, enum hwloc_place place, const char *path, st
 
 /* Memory and huge pages of one node. hwloc lists the ordinary page size among the others: it is
  * the smallest. */
-static int add_memory(const struct hwloc_obj *numa, unsigned node, struct topo *t, struct err *e)
+static int hwloc_add_memory(
+	const struct hwloc_obj *numa, unsigned node, struct topo *t, struct err *e)
 {
 	const struct hwloc_numanode_attr_s *a = &numa->attr->numanode;
 	uint64_t ordinary = UINT64_MAX;
@@ -157,7 +158,7 @@ static bool is_gpu_memory(const struct hwloc_obj *numa)
 	return numa->subtype && strcmp(numa->subtype, "GPUMemory") == 0;
 }
 
-static int add_nodes(hwloc_topology_t h, struct topo *t, struct err *e)
+static int hwloc_add_nodes(hwloc_topology_t h, struct topo *t, struct err *e)
 {
 	hwloc_const_nodeset_t nodes = hwloc_topology_get_topology_nodeset(h);
 	unsigned id;
@@ -168,7 +169,7 @@ static int add_nodes(hwloc_topology_t h, struct topo *t, struct err *e)
 		if (!numa)
 			continue;
 		int index = topo_add_node(t, id, e);
-		int rc = index < 0 ? index : add_memory(numa, (unsigned)index, t, e);
+		int rc = index < 0 ? index : hwloc_add_memory(numa, (unsigned)index, t, e);
 		if (!rc && is_gpu_memory(numa))
 			rc = topo_set_device_memory(t, (unsigned)index, e);
 		if (rc)
@@ -178,7 +179,7 @@ static int add_nodes(hwloc_topology_t h, struct topo *t, struct err *e)
 	return 0;
 }
 
-static int add_device_memory(const char *root, struct topo *t, struct err *e)
+static int hwloc_add_device_memory(const char *root, struct topo *t, struct err *e)
 {
 	int rc = 0;
 
@@ -193,7 +194,7 @@ static int add_device_memory(const char *root, struct topo *t, struct err *e)
  * nodes the CPUs that are near them, but lists them behind the nodes that have these for their own:
  * both when they hang on the same object of its tree and when they hang higher. A GPU's node has
  * the CPUs near the GPU there, and none in the kernel. */
-static hwloc_obj_t node_of(hwloc_topology_t h, unsigned cpu)
+static hwloc_obj_t hwloc_node_of_cpu(hwloc_topology_t h, unsigned cpu)
 {
 	hwloc_obj_t numa = NULL;
 
@@ -214,30 +215,25 @@ static bool sockets_are_numbered(hwloc_topology_t h)
 	return true;
 }
 
-/* Its node is offline. The kubelet does not see such CPUs either (cadvisor goes by the CPUs in each
- * node's folder). */
-static int add_nodeless(unsigned cpu, struct topo *t, struct err *e)
-{
-	if (cpu >= CPUSET_BITS)
-		return err_set(e, ERANGE, "CPU %u: ids must be below %d", cpu, CPUSET_BITS);
-	cpuset_add(&t->nodeless, cpu);
-	return 0;
-}
-
-static int add_cpus(hwloc_topology_t h, struct topo *t, struct err *e)
+static int hwloc_add_cpus(hwloc_topology_t h, struct topo *t, struct err *e)
 {
 	bool numbered = sockets_are_numbered(h);
 	hwloc_obj_t pu = NULL;
 	int rc = 0;
 
 	while (rc == 0 && (pu = hwloc_get_next_obj_by_type(h, HWLOC_OBJ_PU, pu))) {
-		hwloc_obj_t node = node_of(h, pu->os_index);
+		hwloc_obj_t node = hwloc_node_of_cpu(h, pu->os_index);
 		hwloc_obj_t core = hwloc_get_ancestor_obj_by_type(h, HWLOC_OBJ_CORE, pu);
 		hwloc_obj_t package = hwloc_get_ancestor_obj_by_type(h, HWLOC_OBJ_PACKAGE, pu);
 		hwloc_obj_t l3 = hwloc_get_ancestor_obj_by_type(h, HWLOC_OBJ_L3CACHE, pu);
 
+		/* Without one: its node is offline. The kubelet does not see such CPUs either
+		 * (cadvisor goes by the CPUs in each node's folder). */
+		if (!node && pu->os_index >= CPUSET_BITS)
+			return err_set(e, ERANGE, "CPU %u: ids must be below %d", pu->os_index,
+				CPUSET_BITS);
 		if (!node) {
-			rc = add_nodeless(pu->os_index, t, e);
+			cpuset_add(&t->nodeless, pu->os_index);
 			continue;
 		}
 		unsigned socket =
@@ -251,7 +247,7 @@ static int add_cpus(hwloc_topology_t h, struct topo *t, struct err *e)
 	return rc;
 }
 
-static int copy_distances(const struct hwloc_distances_s *d, struct topo *t, struct err *e)
+static int hwloc_copy_distances(const struct hwloc_distances_s *d, struct topo *t, struct err *e)
 {
 	int rc = 0;
 
@@ -268,7 +264,7 @@ static int copy_distances(const struct hwloc_distances_s *d, struct topo *t, str
 }
 
 /* hwloc has none for a single node, and drops a table that does not cover all nodes. */
-static int add_distances(hwloc_topology_t h, struct topo *t, struct err *e)
+static int hwloc_add_distances(hwloc_topology_t h, struct topo *t, struct err *e)
 {
 	struct hwloc_distances_s *d = NULL;
 	unsigned nr = 1;
@@ -279,7 +275,7 @@ static int add_distances(hwloc_topology_t h, struct topo *t, struct err *e)
 		!nr)
 		return 0;
 	if (d->nbobjs == t->ids.nr)
-		rc = copy_distances(d, t, e);
+		rc = hwloc_copy_distances(d, t, e);
 	hwloc_distances_release(h, d);
 	return rc;
 }
@@ -290,17 +286,17 @@ int machine_from_hwloc(enum hwloc_place place, const char *path, struct topo *t,
 
 	if (hwloc_topology_init(&h))
 		return err_set(e, ENOMEM, "hwloc does not start");
-	int rc = load(h, place, path, e);
+	int rc = hwloc_load(h, place, path, e);
 	if (rc == 0)
-		rc = add_nodes(h, t, e);
+		rc = hwloc_add_nodes(h, t, e);
 	if (rc == 0 && place != PLACE_XML)
-		rc = add_device_memory(place == PLACE_TREE ? path : "", t, e);
+		rc = hwloc_add_device_memory(place == PLACE_TREE ? path : "", t, e);
 	if (rc == 0)
-		rc = add_cpus(h, t, e);
+		rc = hwloc_add_cpus(h, t, e);
 	if (rc == 0 && place == PLACE_TREE)
 		rc = machine_tree_compare(path, t, e);
 	if (rc == 0)
-		rc = add_distances(h, t, e);
+		rc = hwloc_add_distances(h, t, e);
 	t->this_machine = place == PLACE_THIS;
 	hwloc_topology_destroy(h);
 	return rc;

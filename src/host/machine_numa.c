@@ -5,7 +5,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-static int add_cpus(struct topo *t, unsigned node, struct bitmask *mask, struct err *e)
+static int numa_add_cpus(struct topo *t, unsigned node, struct bitmask *mask, struct err *e)
 {
 	unsigned id = t->ids.id[node];
 	int rc = 0;
@@ -19,7 +19,7 @@ static int add_cpus(struct topo *t, unsigned node, struct bitmask *mask, struct 
 }
 
 /* A distance of 0: libnuma found no table; topo_seal() knows what to assume then. */
-static int add_distances(struct topo *t, struct err *e)
+static int numa_add_distances(struct topo *t, struct err *e)
 {
 	int rc = 0;
 
@@ -46,10 +46,10 @@ int machine_from_numa(struct topo *t, struct err *e)
 			continue;
 		rc = topo_add_node(t, id, e);
 		if (rc >= 0)
-			rc = add_cpus(t, (unsigned)rc, mask, e);
+			rc = numa_add_cpus(t, (unsigned)rc, mask, e);
 	}
 	numa_bitmask_free(mask);
-	return rc < 0 ? rc : add_distances(t, e);
+	return rc < 0 ? rc : numa_add_distances(t, e);
 }
 
 static bool same_nodes(const struct topo *a, const struct topo *b)
@@ -77,7 +77,8 @@ struct notes {
 
 enum { NOTE_MAX = 240, LIST_MAX = 80 };
 
-__attribute__((format(printf, 2, 3))) static void tell(const struct notes *to, const char *fmt, ...)
+__attribute__((format(printf, 2, 3))) static void note_difference(
+	const struct notes *to, const char *fmt, ...)
 {
 	char line[NOTE_MAX];
 	va_list ap;
@@ -94,7 +95,8 @@ static void compare_nodes(const struct topo *a, const char *has, const struct to
 {
 	for (unsigned n = 0; n < a->ids.nr; n++)
 		if (node_index(&b->ids, a->ids.id[n]) < 0)
-			tell(to, "NUMA node %u: %s has it, %s does not", a->ids.id[n], has, lacks);
+			note_difference(to, "NUMA node %u: %s has it, %s does not", a->ids.id[n],
+				has, lacks);
 }
 
 static void compare_node(
@@ -105,8 +107,8 @@ static void compare_node(
 
 	if (cpuset_equal(mine, theirs))
 		return;
-	tell(to, "NUMA node %u: hwloc has CPUs %.*s, libnuma %.*s", a->ids.id[i], LIST_MAX,
-		cpuset_format(mine, one, sizeof one), LIST_MAX,
+	note_difference(to, "NUMA node %u: hwloc has CPUs %.*s, libnuma %.*s", a->ids.id[i],
+		LIST_MAX, cpuset_format(mine, one, sizeof one), LIST_MAX,
 		cpuset_format(theirs, two, sizeof two));
 }
 
@@ -120,7 +122,7 @@ static void compare_distances(
 
 		if (other < 0 || a->distance[from][n] == b->distance[other_from][other])
 			continue;
-		tell(to, "distance from NUMA node %u to %u: hwloc has %u, libnuma %u",
+		note_difference(to, "distance from NUMA node %u to %u: hwloc has %u, libnuma %u",
 			a->ids.id[from], a->ids.id[n], a->distance[from][n],
 			b->distance[other_from][other]);
 	}

@@ -14,7 +14,7 @@
 static const char cpus_path[] = "sys/devices/system/cpu", nodes_path[] = "sys/devices/system/node";
 static const char refusal[] = "not a recorded tree";
 
-static int look(const char *tree, const char *part)
+static int check_is_folder(const char *tree, const char *part)
 {
 	char path[PATH_MAX];
 	struct stat st;
@@ -27,13 +27,13 @@ static int look(const char *tree, const char *part)
 
 static int check_folder(const char *tree, const char *part, struct err *e)
 {
-	int error = look(tree, part);
+	int error = check_is_folder(tree, part);
 
 	return error ? err_set(e, EINVAL, "%s: %s: %s", refusal, part, strerror(error)) : 0;
 }
 
 /* The number behind the prefix: of "cpu12", not of "cpufreq"; -1. */
-static int number_of(const char *name, const char *prefix, unsigned max)
+static int number_after_prefix(const char *name, const char *prefix, unsigned max)
 {
 	size_t len = strlen(prefix);
 	uint64_t number;
@@ -54,7 +54,7 @@ static struct cpuset list_numbered(const char *tree, const char *part, const cha
 	(void)snprintf(path, sizeof path, "%s/%s", tree, part);
 	DIR *d = opendir(path);
 	while (d && (entry = readdir(d))) {
-		int number = number_of(entry->d_name, prefix, CPUSET_BITS - 1);
+		int number = number_after_prefix(entry->d_name, prefix, CPUSET_BITS - 1);
 
 		if (number >= 0)
 			cpuset_add(&numbers, (unsigned)number);
@@ -81,7 +81,7 @@ static int read_online(const char *tree, struct cpuset *online, struct err *e)
 	*online = (struct cpuset){0};
 	cpuset_each (cpu, &all) {
 		(void)snprintf(text, sizeof text, "%s/cpu%u/topology", cpus_path, cpu);
-		if (look(tree, text) == 0)
+		if (check_is_folder(tree, text) == 0)
 			cpuset_add(online, cpu);
 	}
 	if (cpuset_empty(online))

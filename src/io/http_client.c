@@ -68,7 +68,7 @@ static void http_call_free(struct http_call *call)
 	free(call);
 }
 
-static void client_free(struct http_client *c)
+static void http_client_destroy(struct http_client *c)
 {
 	(void)c->curl->multi_cleanup(c->multi);
 	http_sockets_free(c->sockets);
@@ -92,7 +92,7 @@ static void client_free_ended(struct http_client *c)
 		http_call_free(call);
 	}
 	if (c->over)
-		client_free(c);
+		http_client_destroy(c);
 }
 
 static void describe_answer(const struct http_call *call, struct http_answer *a)
@@ -379,7 +379,7 @@ struct http_client *http_client_new(struct loop *l, const struct http_trust *tru
 	c->sockets = http_sockets_new(l, curl, c->multi, c, client_socket_ready);
 	if (http_client_trust(c, trust, e) == 0)
 		return c;
-	client_free(c);
+	http_client_destroy(c);
 	return NULL;
 }
 

@@ -148,7 +148,7 @@ void log_line(enum log_level level, const char *event, const char *fmt, ...)
 	log_send_line(&t);
 }
 
-static bool is_plain(const char *value)
+static bool needs_no_quotes(const char *value)
 {
 	for (const char *c = value; *c; c++)
 		if (!is_printable(*c) || strchr(" \"\\=", *c))
@@ -162,7 +162,7 @@ const char *log_text(char *buf, size_t cap, const char *value)
 	struct text t;
 
 	text_init(&t, buf, cap);
-	if (is_plain(value)) {
+	if (needs_no_quotes(value)) {
 		text_add(&t, "%s", value);
 		return buf;
 	}

@@ -93,7 +93,7 @@ static int index_pods(struct answer *a, struct err *e)
 	return 0;
 }
 
-static int read_list(struct blob reply, struct answer *out, struct err *e)
+static int read_list_reply(struct blob reply, struct answer *out, struct err *e)
 {
 	struct answer a = {0};
 
@@ -115,7 +115,7 @@ static void list_on_reply(void *ctx, const void *data, size_t len)
 	struct pod_resources *r = ctx;
 	struct answer fresh;
 
-	if (read_list((struct blob){data, len}, &fresh, &r->unreadable) < 0)
+	if (read_list_reply((struct blob){data, len}, &fresh, &r->unreadable) < 0)
 		return;
 	arena_fini(&r->answer.memory);
 	r->answer = fresh;

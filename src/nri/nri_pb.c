@@ -81,7 +81,7 @@ static const char *find_annotation(Nri__KeyValue *const *entries, size_t nr, con
 }
 
 /* Take what r sets on top of *out. For an update (changed_only), 0 means "as it is". */
-static void read_cpu_and_memory(
+static void nri_read_cpu_and_memory(
 	struct linux_resources *out, const Nri__LinuxResources *r, bool changed_only)
 {
 	const Nri__LinuxCPU *cpu = r->cpu;
@@ -109,7 +109,7 @@ static struct pod_totals pod_totals(const Nri__LinuxResources *of_pod)
 	struct linux_resources r = {0};
 
 	if (of_pod)
-		read_cpu_and_memory(&r, of_pod, false);
+		nri_read_cpu_and_memory(&r, of_pod, false);
 	return (struct pod_totals){
 		.known = r.has_shares,
 		.cpu_milli = cpu_milli_from_shares(&r),
@@ -118,7 +118,7 @@ static struct pod_totals pod_totals(const Nri__LinuxResources *of_pod)
 	};
 }
 
-static int read_pod(
+static int nri_read_pod(
 	struct pod *out, const Nri__PodSandbox *pod, const Nri__Container *c, struct arena *a)
 {
 	/* its parent's path; or, when the runtime shows no more than the container, that one's own,
@@ -153,7 +153,8 @@ static int read_pod(
 }
 
 /* Sizes with a limit of 0 are left out: the kubelet lists every size that the node knows. */
-static int read_hugepages(struct linux_resources *out, const Nri__LinuxResources *r, struct err *e)
+static int nri_read_hugepages(
+	struct linux_resources *out, const Nri__LinuxResources *r, struct err *e)
 {
 	for (size_t i = 0; i < r->n_hugepage_limits; i++) {
 		const Nri__HugepageLimit *h = r->hugepage_limits[i];
@@ -181,26 +182,26 @@ static unsigned unnamed_by(const Nri__LinuxResources *asked)
 	struct linux_resources r = {0};
 	struct err odd;
 
-	read_cpu_and_memory(&r, asked, true);
-	bool memory = r.has_memory_limit || read_hugepages(&r, asked, &odd) || r.nr_hugepages;
+	nri_read_cpu_and_memory(&r, asked, true);
+	bool memory = r.has_memory_limit || nri_read_hugepages(&r, asked, &odd) || r.nr_hugepages;
 	return (r.has_shares ? 0 : REQUEST_CPU) | (r.has_quota ? 0 : REQUEST_CPU_LIMIT) |
 	       (memory ? 0 : REQUEST_MEMORY);
 }
 
-static void read_resources(struct request *req, const Nri__LinuxResources *has,
+static void nri_read_resources(struct request *req, const Nri__LinuxResources *has,
 	const Nri__LinuxResources *asked, struct err *odd)
 {
 	struct linux_resources r = {0};
 	int rc = 0;
 
 	if (has)
-		read_cpu_and_memory(&r, has, false);
+		nri_read_cpu_and_memory(&r, has, false);
 	if (asked)
-		read_cpu_and_memory(&r, asked, true);
+		nri_read_cpu_and_memory(&r, asked, true);
 	if (has)
-		rc = read_hugepages(&r, has, odd);
+		rc = nri_read_hugepages(&r, has, odd);
 	if (asked && rc == 0)
-		rc = read_hugepages(&r, asked, odd);
+		rc = nri_read_hugepages(&r, asked, odd);
 	int unfit = request_from_resources(req, &r, rc ? NULL : odd);
 	if (rc || unfit)
 		(void)err_add(odd, rc ? rc : unfit, "container %s", req->container_id);
@@ -222,7 +223,7 @@ static bool may_use_all_devices(const Nri__LinuxResources *r)
 	return false;
 }
 
-static int read_device_files(struct request *req, const Nri__LinuxContainer *l, struct arena *a)
+static int nri_read_device_files(struct request *req, const Nri__LinuxContainer *l, struct arena *a)
 {
 	size_t nr = l->n_devices < FILES_MAX ? l->n_devices : FILES_MAX;
 
@@ -244,7 +245,7 @@ static int read_device_files(struct request *req, const Nri__LinuxContainer *l, 
 	return 0;
 }
 
-static int read_cdi_names(struct request *req, const Nri__Container *c, struct arena *a)
+static int nri_read_cdi_names(struct request *req, const Nri__Container *c, struct arena *a)
 {
 	size_t nr = c->n_cdi_devices < CDI_MAX ? c->n_cdi_devices : CDI_MAX;
 	const char **names = nr ? arena_array(a, nr, sizeof *names) : NULL;
@@ -271,11 +272,11 @@ static const char *annotation_not_of_pod(
 }
 
 /* c and pod may be NULL. */
-static int read_request(struct request *req, const Nri__PodSandbox *pod, const Nri__Container *c,
-	const Nri__LinuxResources *asked, struct arena *a, struct err *odd)
+static int nri_read_request(struct request *req, const Nri__PodSandbox *pod,
+	const Nri__Container *c, const Nri__LinuxResources *asked, struct arena *a, struct err *odd)
 {
 	*req = (struct request){.container_id = "", .ask.name = "", .cpus = "", .mems = ""};
-	if (read_pod(&req->pod, pod, c, a) < 0)
+	if (nri_read_pod(&req->pod, pod, c, a) < 0)
 		return -ENOMEM;
 	if (!c)
 		return 0;
@@ -292,11 +293,11 @@ static int read_request(struct request *req, const Nri__PodSandbox *pod, const N
 	}
 	if (c->linux && *c->linux->cgroups_path)
 		req->cgroup = c->linux->cgroups_path;
-	read_resources(req, has, asked, odd);
+	nri_read_resources(req, has, asked, odd);
 	req->unnamed = asked ? unnamed_by(asked) : 0;
-	if (c->linux && read_device_files(req, c->linux, a) < 0)
+	if (c->linux && nri_read_device_files(req, c->linux, a) < 0)
 		return -ENOMEM;
-	return read_cdi_names(req, c, a);
+	return nri_read_cdi_names(req, c, a);
 }
 
 static int request_too_large(struct blob payload, struct err *e)
@@ -312,7 +313,7 @@ int nri_subject_decode(struct blob payload, struct arena *a, struct nri_subject 
 
 	if (!m)
 		return -EBADMSG;
-	if (read_request(&s.req, m->pod, m->container, m->linux_resources, a, &s.odd) < 0)
+	if (nri_read_request(&s.req, m->pod, m->container, m->linux_resources, a, &s.odd) < 0)
 		return request_too_large(payload, e);
 	*out = s;
 	return 0;
@@ -330,7 +331,7 @@ int nri_state_change_decode(
 	int event = (int)m->event; /* any number: newer runtimes may know more of them */
 	if (event > NRI_EVENT_NONE && event < NR_NRI_EVENTS)
 		s.event = (enum nri_event)event;
-	if (read_request(&s.req, m->pod, m->container, NULL, a, &s.odd) < 0)
+	if (nri_read_request(&s.req, m->pod, m->container, NULL, a, &s.odd) < 0)
 		return request_too_large(payload, e);
 	*out = s;
 	return 0;
@@ -372,7 +373,7 @@ static const Nri__PodSandbox *find_listed_pod(
 }
 
 /* Whether c is a container of the list: it runs, or will, and is not the last one over again. */
-static bool is_listed(const Nri__Container *c, const struct request *last)
+static bool is_new_in_list(const Nri__Container *c, const struct request *last)
 {
 	return *c->id && c->state != NRI__CONTAINER_STATE__CONTAINER_STOPPED &&
 	       !(last && strcmp(last->container_id, c->id) == 0);
@@ -390,9 +391,9 @@ static int list_running(Nri__SynchronizeRequest *m, struct arena *a, struct nri_
 		const Nri__PodSandbox *pod = find_listed_pod(m->pods, m->n_pods, c->pod_sandbox_id);
 		struct err odd = {0};
 
-		if (!is_listed(c, all->nr ? &all->containers[all->nr - 1] : NULL))
+		if (!is_new_in_list(c, all->nr ? &all->containers[all->nr - 1] : NULL))
 			continue;
-		if (read_request(&all->containers[all->nr++], pod, c, NULL, a, &odd) < 0)
+		if (nri_read_request(&all->containers[all->nr++], pod, c, NULL, a, &odd) < 0)
 			return -ENOMEM;
 		if (odd.code && !all->odd.code)
 			all->odd = odd;
@@ -408,7 +409,7 @@ static int list_pods(Nri__SynchronizeRequest *m, struct arena *a, struct nri_run
 			     strcmp(all->pods[all->nr_pods - 1].sandbox_id, m->pods[i]->id) == 0;
 
 		if (*m->pods[i]->id && !again &&
-			read_pod(&all->pods[all->nr_pods++], m->pods[i], NULL, a) < 0)
+			nri_read_pod(&all->pods[all->nr_pods++], m->pods[i], NULL, a) < 0)
 			return -ENOMEM;
 	}
 	return 0;

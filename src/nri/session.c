@@ -43,19 +43,19 @@ struct call {
 };
 
 /* What each call does. Below 0: the session has failed, and *e says why. */
-static int call_configure(struct nri_session *s, struct call *c, struct err *e);
-static int call_synchronize(struct nri_session *s, struct call *c, struct err *e);
-static int call_state_change(struct nri_session *s, struct call *c, struct err *e);
-static int call_nothing(struct nri_session *s, struct call *c, struct err *e);
+static int session_configure(struct nri_session *s, struct call *c, struct err *e);
+static int session_synchronize(struct nri_session *s, struct call *c, struct err *e);
+static int session_state_change(struct nri_session *s, struct call *c, struct err *e);
+static int session_ignore_call(struct nri_session *s, struct call *c, struct err *e);
 
 static const struct {
 	const char *name;
 	int (*serve)(struct nri_session *s, struct call *c, struct err *e);
 } methods[] = {
-	{"Configure", call_configure},
-	{"Synchronize", call_synchronize},
-	{"StateChange", call_state_change},
-	{"Shutdown", call_nothing},
+	{"Configure", session_configure},
+	{"Synchronize", session_synchronize},
+	{"StateChange", session_state_change},
+	{"Shutdown", session_ignore_call},
 };
 
 static void event_run_pod(struct nri_session *s, const struct request *req, struct call *c);
@@ -212,7 +212,7 @@ static void session_expect_synchronize(struct nri_session *s, const struct nri_c
 			timeout_from(conf->request_timeout_ms, REQUEST_TIMEOUT_MS));
 }
 
-static int call_configure(struct nri_session *s, struct call *c, struct err *e)
+static int session_configure(struct nri_session *s, struct call *c, struct err *e)
 {
 	struct nri_configuration conf;
 	struct err wrong;
@@ -285,7 +285,7 @@ static int session_synchronize_all(struct nri_session *s, struct call *c, struct
 	return 0;
 }
 
-static int call_synchronize(struct nri_session *s, struct call *c, struct err *e)
+static int session_synchronize(struct nri_session *s, struct call *c, struct err *e)
 {
 	struct err wrong;
 	bool more;
@@ -324,7 +324,7 @@ static int session_on_answer(
 
 /* Events */
 
-static int call_nothing(struct nri_session *s, struct call *c, struct err *e)
+static int session_ignore_call(struct nri_session *s, struct call *c, struct err *e)
 {
 	(void)s, (void)c, (void)e;
 	return 0;
@@ -347,7 +347,7 @@ static int session_serve_event(
 	return 0;
 }
 
-static int call_state_change(struct nri_session *s, struct call *c, struct err *e)
+static int session_state_change(struct nri_session *s, struct call *c, struct err *e)
 {
 	struct nri_subject what;
 	struct err wrong;

@@ -34,8 +34,7 @@ static void ttrpc_send(struct ttrpc *t, uint32_t stream, unsigned char type, str
 int ttrpc_refuse(
 	struct ttrpc_response *reply, struct arena *a, enum ttrpc_status status, const char *text)
 {
-	*reply = (struct ttrpc_response){
-		.status = (int)status, .message = arena_strdup(a, text)};
+	*reply = (struct ttrpc_response){.status = (int)status, .message = arena_strdup(a, text)};
 	return 0;
 }
 
