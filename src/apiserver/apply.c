@@ -229,7 +229,7 @@ void apply_changed(struct apply *p)
 	if (p->due)
 		return;
 	p->due = true;
-	apply_plan(p);
+	loop_timer_set(p->timer, 0); /* which finds out when it may be written */
 }
 
 void apply_counters(const struct apply *p, struct apply_counters *out)

@@ -54,32 +54,6 @@ struct events {
 	struct events_counters counters;
 };
 
-static void note_free(struct note *n)
-{
-	arena_fini(&n->memory);
-	free(n);
-}
-
-static struct note *note_new(const struct pod_event *event)
-{
-	struct note *n = xcalloc(1, sizeof *n);
-	char message[EVENT_MESSAGE_MAX + 1];
-
-	event_message(message, event->message);
-	arena_init(&n->memory, SIZE_MAX);
-	n->event = (struct pod_event){
-		.warning = event->warning,
-		.reason = arena_strdup(&n->memory, event->reason),
-		.message = arena_strdup(&n->memory, message),
-		.ns = arena_strdup(&n->memory, event->ns),
-		.pod = arena_strdup(&n->memory, event->pod),
-		.uid = arena_strdup(&n->memory, event->uid),
-		.container = arena_strdup(&n->memory, event->container),
-		.kind = event->kind,
-	};
-	return n;
-}
-
 /* Nothing of it is to be sent, and nothing under way. */
 static bool note_is_idle(const struct events *v, const struct note *n)
 {
@@ -88,7 +62,10 @@ static bool note_is_idle(const struct events *v, const struct note *n)
 
 static void events_remove_note(struct events *v, size_t i)
 {
-	note_free(v->notes.at[i]);
+	struct note *n = v->notes.at[i];
+
+	arena_fini(&n->memory);
+	free(n);
 	vec_remove(&v->notes, i);
 }
 
@@ -109,23 +86,32 @@ static bool events_make_room(struct events *v)
 static struct note *events_find_or_add_note(
 	struct events *v, const struct pod_event *event, uint64_t now)
 {
-	struct note *n = note_new(event);
+	char message[EVENT_MESSAGE_MAX + 1];
 
+	event_message(message, event->message);
 	for (size_t i = 0; i < v->notes.nr; i++) {
-		const struct pod_event *old = &v->notes.at[i]->event;
+		const struct pod_event *known = &v->notes.at[i]->event;
 
-		if (text_equal(old->uid, n->event.uid) &&
-			text_equal(old->reason, n->event.reason) &&
-			text_equal(old->container, n->event.container) &&
-			text_equal(old->message, n->event.message)) {
-			note_free(n);
+		if (text_equal(known->uid, event->uid) &&
+			text_equal(known->reason, event->reason) &&
+			text_equal(known->container, event->container) &&
+			text_equal(known->message, message))
 			return v->notes.at[i];
-		}
 	}
-	if (!events_make_room(v)) {
-		note_free(n);
+	if (!events_make_room(v))
 		return NULL;
-	}
+	struct note *n = xcalloc(1, sizeof *n);
+	arena_init(&n->memory, SIZE_MAX);
+	n->event = (struct pod_event){
+		.warning = event->warning,
+		.reason = arena_strdup(&n->memory, event->reason),
+		.message = arena_strdup(&n->memory, message),
+		.ns = arena_strdup(&n->memory, event->ns),
+		.pod = arena_strdup(&n->memory, event->pod),
+		.uid = arena_strdup(&n->memory, event->uid),
+		.container = arena_strdup(&n->memory, event->container),
+		.kind = event->kind,
+	};
 	n->due_ns = now;
 	*vec_push(&v->notes) = n;
 	return n;
@@ -305,8 +291,8 @@ void events_close(struct events *v)
 		return;
 	api_cancel(v->call);
 	loop_timer_close(v->timer);
-	for (size_t i = 0; i < v->notes.nr; i++)
-		note_free(v->notes.at[i]);
+	while (v->notes.nr)
+		events_remove_note(v, v->notes.nr - 1);
 	vec_fini(&v->notes);
 	free(v->node);
 	free(v);

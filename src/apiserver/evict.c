@@ -105,12 +105,6 @@ static void print_eviction_path(struct text *t, const struct leaving *p)
 
 /* The pods */
 
-static void leaving_free(struct leaving *p)
-{
-	arena_fini(&p->memory);
-	free(p);
-}
-
 /* Its index, or their number. */
 static size_t evictions_find(const struct evictions *v, const char *uid)
 {
@@ -123,7 +117,10 @@ static size_t evictions_find(const struct evictions *v, const char *uid)
 
 static void evictions_remove_pod(struct evictions *v, size_t i)
 {
-	leaving_free(v->pods.at[i]);
+	struct leaving *p = v->pods.at[i];
+
+	arena_fini(&p->memory);
+	free(p);
 	vec_remove(&v->pods, i);
 }
 
@@ -321,8 +318,8 @@ void evictions_close(struct evictions *v)
 		return;
 	api_cancel(v->call);
 	loop_timer_close(v->timer);
-	for (size_t i = 0; i < v->pods.nr; i++)
-		leaving_free(v->pods.at[i]);
+	while (v->pods.nr)
+		evictions_remove_pod(v, v->pods.nr - 1);
 	vec_fini(&v->pods);
 	free(v);
 }

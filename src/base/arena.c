@@ -2,6 +2,7 @@
 
 #include <assert.h>
 #include <numafit/mem.h>
+#include <numafit/number.h>
 #include <stdalign.h>
 #include <stdint.h>
 #include <string.h>
@@ -60,20 +61,6 @@ void arena_release(struct arena *a, struct arena_mark m)
 	a->given -= bytes;
 }
 
-/* The rest of the old block is given up: blocks double, so little is lost. */
-static void arena_grow(struct arena *a, size_t size)
-{
-	size_t bytes = size > a->given ? size : a->given;
-
-	if (bytes < BLOCK_MIN)
-		bytes = BLOCK_MIN;
-	struct arena_block *b = xcalloc(1, sizeof *b + bytes);
-	b->next = a->blocks;
-	a->blocks = b;
-	a->at = b->bytes;
-	a->left = bytes;
-}
-
 void *arena_alloc(struct arena *a, size_t size)
 {
 	size_t align = alignof(max_align_t);
@@ -84,10 +71,17 @@ void *arena_alloc(struct arena *a, size_t size)
 	size -= size % align;
 	if (size > a->limit_bytes || a->given > a->limit_bytes - size)
 		return NULL;
+	if (size > a->left && a->fixed)
+		return NULL;
 	if (size > a->left) {
-		if (a->fixed)
-			return NULL;
-		arena_grow(a, size);
+		/* the rest of the old block is given up: blocks double, so little is lost */
+		size_t bytes = number_max(number_max(size, a->given), BLOCK_MIN);
+		struct arena_block *b = xcalloc(1, sizeof *b + bytes);
+
+		b->next = a->blocks;
+		a->blocks = b;
+		a->at = b->bytes;
+		a->left = bytes;
 	}
 	void *p = a->at;
 	a->at += size;

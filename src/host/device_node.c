@@ -75,15 +75,6 @@ static void cut_behind_pci(char *path)
 		*end = '\0';
 }
 
-/* The id of the device at that path: a PCI address, or else the path. */
-static const char *id_of_path(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-	const char *name = slash ? slash + 1 : path;
-
-	return pci_address(name, as_in_sysfs) ? name : path;
-}
-
 /* Devices at their paths below /sys/devices */
 
 static void search_add_device(struct search *s, unsigned i, const char *id, unsigned node)
@@ -123,12 +114,15 @@ static bool read_numa_node(struct search *s, const char *path, int *node)
 /* The device at that path, or of its ancestors the first that has a numa_node. Cuts the path. */
 static void look_at_device(struct search *s, char *path)
 {
-	char *slash = path;
+	char *slash;
 	int node = -1;
 
 	cut_behind_pci(path);
 	do {
-		const char *id = id_of_path(path);
+		slash = strrchr(path, '/');
+		/* its id is its PCI address, or else the path */
+		const char *name = slash ? slash + 1 : path;
+		const char *id = pci_address(name, as_in_sysfs) ? name : path;
 		unsigned i = s->nr; /* where it is among those found, or would be */
 
 		while (i && strcmp(s->found[i - 1].id, id) >= 0)
@@ -140,7 +134,6 @@ static void look_at_device(struct search *s, char *path)
 				search_add_device(s, i, id, (unsigned)node);
 			return;
 		}
-		slash = strrchr(path, '/');
 		if (slash)
 			*slash = '\0';
 	} while (slash);

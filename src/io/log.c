@@ -148,21 +148,16 @@ void log_line(enum log_level level, const char *event, const char *fmt, ...)
 	log_send_line(&t);
 }
 
-static bool needs_no_quotes(const char *value)
-{
-	for (const char *c = value; *c; c++)
-		if (!is_printable(*c) || strchr(" \"\\=", *c))
-			return false;
-	return *value != '\0';
-}
-
 const char *log_text(char *buf, size_t cap, const char *value)
 {
 	static const char longest[] = "\\xHH\"";
+	bool is_plain = *value;
 	struct text t;
 
 	text_init(&t, buf, cap);
-	if (needs_no_quotes(value)) {
+	for (const char *c = value; *c; c++)
+		is_plain = is_plain && is_printable(*c) && !strchr(" \"\\=", *c);
+	if (is_plain) {
 		text_add(&t, "%s", value);
 		return buf;
 	}
