@@ -98,19 +98,15 @@ static void api_log_answer(
 
 /* Our credentials */
 
-static int read_credentials(struct api *a, struct err *e)
-{
-	int rc = auth_renew(a->auth, e);
-
-	return rc <= 0 ? rc : http_client_trust(a->http, auth_trust(a->auth), e);
-}
-
 /* What cannot be read now is logged, and we go on with what we have. */
 static void api_renew_credentials(struct api *a)
 {
 	struct err e = {0};
-	bool unreadable = read_credentials(a, &e) < 0, logged = a->unreadable.code;
+	int rc = auth_renew(a->auth, &e);
 
+	if (rc > 0) /* they are other ones */
+		rc = http_client_trust(a->http, auth_trust(a->auth), &e);
+	bool unreadable = rc < 0, logged = a->unreadable.code;
 	a->failures += unreadable;
 	a->unreadable = unreadable ? e : (struct err){0};
 	if (unreadable && !logged)
@@ -127,13 +123,6 @@ static bool may_pass(int status)
 		if (status == passing[i])
 			return true;
 	return false;
-}
-
-static unsigned after_ms(unsigned by_header_s, unsigned by_status_s)
-{
-	unsigned s = by_header_s > by_status_s ? by_header_s : by_status_s;
-
-	return (s < RETRY_AFTER_MAX_S ? s : RETRY_AFTER_MAX_S) * MS_PER_S;
 }
 
 /* The body that is to be JSON; what proxies say of errors need not be. */
@@ -162,7 +151,9 @@ static struct api_answer read_http_answer(
 		answer.message = s.message;
 	answer.too_large = !h->status && e->code == EMSGSIZE;
 	answer.again = may_pass(answer.status);
-	answer.after_ms = after_ms(h->retry_after_s, s.retry_after_s);
+	answer.after_ms = (unsigned)number_min(RETRY_AFTER_MAX_S,
+				  number_max(h->retry_after_s, s.retry_after_s)) *
+			  MS_PER_S;
 	return answer;
 }
 

@@ -94,15 +94,6 @@ static void print_eviction(struct text *t, const struct leaving *p)
 	fields_write(t, &eviction_fields, &e, NULL);
 }
 
-static void print_eviction_path(struct text *t, const struct leaving *p)
-{
-	text_add(t, "/api/v1/namespaces/");
-	path_add_escaped(t, p->ns);
-	text_add(t, "/pods/");
-	path_add_escaped(t, p->name);
-	text_add(t, "/eviction");
-}
-
 /* The pods */
 
 /* Its index, or their number. */
@@ -185,14 +176,6 @@ static void evictions_on_timer(void *ctx)
 	evictions_plan(ctx);
 }
 
-static void evictions_on_evicted(struct evictions *v, const struct leaving *p)
-{
-	v->counters.evicted++;
-	v->refused = false;
-	rate_take(&v->rate, loop_monotonic_ns());
-	evictions_log(v, false, "pod-evicted", p, "");
-}
-
 /* Also a no for good is only as good as the rules of today: it is asked again, later and later. */
 static void evictions_on_refused(
 	struct evictions *v, struct leaving *p, const struct api_answer *answer)
@@ -216,8 +199,12 @@ static void evictions_on_done(void *ctx, const struct api_answer *answer)
 
 	v->call = NULL;
 	v->asking = NULL;
-	if (evicted)
-		evictions_on_evicted(v, p);
+	if (evicted) {
+		v->counters.evicted++;
+		v->refused = false;
+		rate_take(&v->rate, loop_monotonic_ns());
+		evictions_log(v, false, "pod-evicted", p, "");
+	}
 	/* or it is gone, or there is another one of that name */
 	if (evicted || answer->status == STATUS_NOT_FOUND || answer->status == STATUS_CONFLICT) {
 		p->goes = true;
@@ -234,7 +221,11 @@ static void evictions_send(struct evictions *v, struct leaving *p)
 	struct text line, t;
 
 	text_init(&line, path, sizeof path);
-	print_eviction_path(&line, p);
+	text_add(&line, "/api/v1/namespaces/");
+	path_add_escaped(&line, p->ns);
+	text_add(&line, "/pods/");
+	path_add_escaped(&line, p->name);
+	text_add(&line, "/eviction");
 	text_init(&t, body, sizeof body);
 	print_eviction(&t, p);
 	v->asking = p;

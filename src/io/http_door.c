@@ -25,11 +25,6 @@ enum {
 
 /* What it has sent so far */
 
-static bool has_head(const char *data, size_t len)
-{
-	return memmem(data, len, "\n\r\n", 3) || memmem(data, len, "\n\n", 2);
-}
-
 static bool has_record(const unsigned char *data, size_t len)
 {
 	enum { HIGH = 3, LOW = 4, OCTET = 8 };
@@ -50,8 +45,10 @@ static bool door_look_at_guest(struct door_guest *g, bool over)
 		door_send_away(g);
 		return false;
 	}
-	if ((size_t)n == sizeof data || (g->d->o.tls ? has_record((unsigned char *)data, (size_t)n)
-						     : has_head(data, (size_t)n))) {
+	bool whole = g->d->o.tls ? has_record((unsigned char *)data, (size_t)n)
+				 : memmem(data, (size_t)n, "\n\r\n", 3) ||
+					   memmem(data, (size_t)n, "\n\n", 2);
+	if (whole || (size_t)n == sizeof data) {
 		door_make_ready(g);
 		return true;
 	}

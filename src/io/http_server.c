@@ -303,7 +303,7 @@ static void exchange_hand_over(struct http_exchange *x, const char *method, cons
 		.type = request_header(x->connection, MHD_HTTP_HEADER_CONTENT_TYPE),
 		.body = x->body ? x->body : "",
 		.len = x->len,
-		.local = http_is_local(address),
+		.local = address_is_loopback(address),
 	};
 
 	x->s->o.handle(x->s->o.ctx, x, &r);

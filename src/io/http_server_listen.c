@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { BACKLOG = 4096, LOOPBACK_NET = 127, FIRST_OCTET_BITS = 24 };
+enum { BACKLOG = 4096 };
 
 union address {
 	struct sockaddr any;
@@ -114,21 +114,4 @@ unsigned http_port_of(int fd)
 
 	(void)getsockname(fd, &a.any, &len);
 	return ntohs(a.any.sa_family == AF_INET6 ? a.v6.sin6_port : a.v4.sin_port);
-}
-
-bool http_is_local(const struct sockaddr *address)
-{
-	union address a = {0};
-
-	if (address->sa_family == AF_INET) {
-		memcpy(&a.v4, address, sizeof a.v4);
-		return ntohl(a.v4.sin_addr.s_addr) >> FIRST_OCTET_BITS == LOOPBACK_NET;
-	}
-	if (address->sa_family != AF_INET6)
-		return false;
-	memcpy(&a.v6, address, sizeof a.v6);
-	const struct in6_addr *ip = &a.v6.sin6_addr;
-	if (IN6_IS_ADDR_V4MAPPED(ip)) /* ::ffff:127.0.0.1, in the last four bytes */
-		return ip->s6_addr[sizeof *ip - sizeof(struct in_addr)] == LOOPBACK_NET;
-	return IN6_IS_ADDR_LOOPBACK(ip);
 }

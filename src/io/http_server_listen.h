@@ -2,8 +2,6 @@
 #define NUMAFIT_IO_HTTP_SERVER_LISTEN_H
 
 #include <numafit/err.h>
-#include <stdbool.h>
-#include <sys/socket.h>
 
 /* Where an HTTP server listens. */
 
@@ -14,7 +12,5 @@
 int http_listen(const char *address, struct err *e);
 /* The port that a socket is bound to. */
 unsigned http_port_of(int fd);
-/* Whether that is an address of the loopback. */
-bool http_is_local(const struct sockaddr *address);
 
 #endif

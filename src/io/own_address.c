@@ -44,10 +44,12 @@ struct in6_addr address_of(const struct sockaddr *a)
 	return v6.sin6_addr;
 }
 
-static bool is_loopback_address(const struct in6_addr *a)
+bool address_is_loopback(const struct sockaddr *address)
 {
-	return IN6_IS_ADDR_V4MAPPED(a) ? a->s6_addr[MAPPED_AT] == LOOPBACK_NET
-				       : IN6_IS_ADDR_LOOPBACK(a);
+	struct in6_addr a = address_of(address);
+
+	return IN6_IS_ADDR_V4MAPPED(&a) ? a.s6_addr[MAPPED_AT] == LOOPBACK_NET
+					: IN6_IS_ADDR_LOOPBACK(&a);
 }
 
 static void addresses_add(struct own_addresses *o, struct in6_addr a)
@@ -164,7 +166,7 @@ bool own_addresses_have(struct own_addresses *o, const struct sockaddr *address,
 {
 	struct in6_addr a = address_of(address);
 
-	if (is_loopback_address(&a) || addresses_find(o, &a))
+	if (address_is_loopback(address) || addresses_find(o, &a))
 		return true;
 	if (o->read && now_ms - o->read_ms < OWN_ADDRESS_FRESH_MS)
 		return false;

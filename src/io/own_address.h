@@ -22,5 +22,7 @@ bool own_addresses_have(struct own_addresses *o, const struct sockaddr *a, uint6
 
 /* An IPv4 or IPv6 address in one form, IPv4 as ::ffff:a.b.c.d; others are "::". */
 struct in6_addr address_of(const struct sockaddr *a);
+/* Whether it is one of the loopback. */
+bool address_is_loopback(const struct sockaddr *a);
 
 #endif

@@ -43,11 +43,6 @@ static int sort_held(const struct pods_held *pods, struct arena *a, struct held 
 	return 0;
 }
 
-static bool device_is_held(const struct held *held, const struct held_device *d)
-{
-	return held->nr && bsearch(&d, held->at, held->nr, sizeof *held->at, compare_held_devices);
-}
-
 static int compare_node_ids(const void *a, const void *b)
 {
 	const struct device_count_node *x = a, *y = b;
@@ -67,10 +62,14 @@ static int count_resource(const struct held_device *device, size_t nr, const str
 	struct device_count_node *on = arena_array(a, room, sizeof *on);
 	if (!on)
 		return -ENOMEM;
-	for (size_t i = 0; i < nr; i++)
-		for (size_t k = 0; k < device[i].nodes.nr; k++)
-			on[listed++] = (struct device_count_node){
-				device[i].nodes.id[k], 1, device_is_held(held, &device[i])};
+	for (size_t i = 0; i < nr; i++) {
+		const struct held_device *d = &device[i];
+		bool is_held = held->nr && bsearch(&d, held->at, held->nr, sizeof *held->at,
+						   compare_held_devices);
+
+		for (size_t k = 0; k < d->nodes.nr; k++)
+			on[listed++] = (struct device_count_node){d->nodes.id[k], 1, is_held};
+	}
 	if (listed)
 		qsort(on, listed, sizeof *on, compare_node_ids);
 	for (size_t i = 0; i < listed; i++) {

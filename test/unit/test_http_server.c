@@ -1,6 +1,7 @@
 #include <io/http_server.h>
 
 #include <io/http_server_listen.h>
+#include <io/own_address.h>
 #include <io/inbox.h>
 #include <numafit/mem.h>
 #include <numafit/text.h>
@@ -1160,7 +1161,7 @@ static void the_loopback_is_local(void **state)
 
 		if (is_v6)
 			assert_int_equal(inet_pton(AF_INET6, cases[i].in, &v6.sin6_addr), 1);
-		if (http_is_local(is_v6 ? (void *)&v6 : (void *)&v4) != cases[i].want)
+		if (address_is_loopback(is_v6 ? (void *)&v6 : (void *)&v4) != cases[i].want)
 			fail_msg("%s", cases[i].in);
 	}
 }
