@@ -108,6 +108,7 @@ static void on_data(void *ctx, const void *data, size_t len)
 	c->in_session = false;
 	fault_point(FAULT_QUEUED);
 	conn_follow_up(c);
+	nri_session_sent(c->session);
 }
 
 static void conn_on_closed(void *ctx, int error)

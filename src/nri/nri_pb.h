@@ -11,25 +11,6 @@
 #define NRI_PLUGIN_SERVICE  "nri.pkg.api.v1alpha1.Plugin"
 #define NRI_RUNTIME_SERVICE "nri.pkg.api.v1alpha1.Runtime"
 
-/* NRI's numbers for events; event e is asked for with bit e - 1. */
-enum nri_event {
-	NRI_EVENT_NONE,
-	NRI_EVENT_RUN_POD,
-	NRI_EVENT_STOP_POD,
-	NRI_EVENT_REMOVE_POD,
-	NRI_EVENT_CREATE,
-	NRI_EVENT_POST_CREATE,
-	NRI_EVENT_START,
-	NRI_EVENT_POST_START,
-	NRI_EVENT_UPDATE,
-	NRI_EVENT_POST_UPDATE,
-	NRI_EVENT_STOP,
-	NRI_EVENT_REMOVE,
-	NRI_EVENT_UPDATE_POD,
-	NRI_EVENT_POST_UPDATE_POD,
-	NRI_EVENT_VALIDATE,
-	NR_NRI_EVENTS
-};
 static inline uint32_t nri_event_bit(enum nri_event e)
 {
 	return e ? UINT32_C(1) << (e - 1) : 0;

@@ -105,6 +105,26 @@ static int session_refuse(
 	return ttrpc_refuse(c->reply, c->a, status, text);
 }
 
+static void session_begin(struct nri_session *s)
+{
+	if (s->handler->began)
+		s->handler->began(s->handler->ctx);
+}
+
+static void session_end(struct nri_session *s, enum nri_event event)
+{
+	if (s->handler->ended)
+		s->handler->ended(s->handler->ctx, event);
+}
+
+static void session_after(void *ctx)
+{
+	struct nri_session *s = ctx;
+
+	if (s->handler->after)
+		s->handler->after(s->handler->ctx);
+}
+
 /* The handshake */
 
 static uint64_t timeout_from(int64_t sent, uint64_t otherwise)
@@ -273,7 +293,9 @@ static int session_synchronize_all(struct nri_session *s, struct call *c, struct
 	if (all.odd.code)
 		session_log(s, "nri-odd-resources", all.odd.text);
 	const struct nri_inventory what = {all.containers, all.nr, all.pods, all.nr_pods};
+	session_begin(s);
 	s->handler->synchronize(s->handler->ctx, &what, &reply);
+	session_end(s, NRI_EVENT_NONE);
 	assert_updates_are_sound(&reply, NULL);
 	rc = nri_updates_encode(&reply, c->a, &c->reply->payload, e);
 	if (rc < 0)
@@ -343,7 +365,9 @@ static int session_serve_event(
 		return session_refuse(s, c, TTRPC_FAILED_PRECONDITION, what->odd.text);
 	if (what->odd.code)
 		session_log(s, "nri-odd-resources", what->odd.text);
+	session_begin(s);
 	events[event].handle(s, &what->req, c);
+	session_end(s, event);
 	return 0;
 }
 
@@ -522,7 +546,8 @@ static int session_send_registration(
 struct nri_session *nri_session_new(
 	const struct nri_plugin *plugin, const struct nri_handler *handler, uint64_t now_ms)
 {
-	static const struct ttrpc_events as_plugin = {.serve = session_serve},
+	static const struct ttrpc_events as_plugin = {.serve = session_serve,
+						 .after = session_after},
 					 as_caller = {.answered = session_on_answer};
 	struct nri_session *s = xcalloc(1, sizeof *s);
 	struct err e;
@@ -579,6 +604,11 @@ int nri_session_update(struct nri_session *s, const struct nri_cpuset *updates, 
 	if (rc == 0)
 		s->updated = updated;
 	return rc;
+}
+
+void nri_session_sent(struct nri_session *s)
+{
+	ttrpc_release(&s->plugin);
 }
 
 bool nri_session_is_idle(const struct nri_session *s)

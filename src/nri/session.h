@@ -41,6 +41,26 @@ struct nri_inventory {
 	size_t nr_pods;
 };
 
+/* NRI's numbers for events; event e is asked for with bit e - 1. */
+enum nri_event {
+	NRI_EVENT_NONE,
+	NRI_EVENT_RUN_POD,
+	NRI_EVENT_STOP_POD,
+	NRI_EVENT_REMOVE_POD,
+	NRI_EVENT_CREATE,
+	NRI_EVENT_POST_CREATE,
+	NRI_EVENT_START,
+	NRI_EVENT_POST_START,
+	NRI_EVENT_UPDATE,
+	NRI_EVENT_POST_UPDATE,
+	NRI_EVENT_STOP,
+	NRI_EVENT_REMOVE,
+	NRI_EVENT_UPDATE_POD,
+	NRI_EVENT_POST_UPDATE_POD,
+	NRI_EVENT_VALIDATE,
+	NR_NRI_EVENTS
+};
+
 struct nri_handler {
 	void *ctx;
 	/* All that runs, once for a connection, before any other event. mandatory */
@@ -64,6 +84,13 @@ struct nri_handler {
 	void (*started)(void *ctx, const struct request *req);
 	/* The pod's sandbox was stopped or removed; may come twice. mandatory */
 	void (*remove_pod)(void *ctx, const struct pod *pod);
+	/* Around each of those above, with NRI_EVENT_NONE for synchronize: for somebody who takes
+	 * the time. optional, both or neither */
+	void (*began)(void *ctx);
+	void (*ended)(void *ctx, enum nri_event event);
+	/* The answer has gone out, or the next event has come: what no runtime waits for. The
+	 * strings of the event are still there. optional */
+	void (*after)(void *ctx);
 	/* For the log: the handshake's steps (nri-registered, nri-configured, nri-synchronized or
 	 * nri-not-synchronized), what came of the failure policy (nri-failure-policy), a
 	 * configuration that nobody reads (nri-config-ignored), and calls that make no sense
@@ -132,6 +159,8 @@ bool nri_session_is_idle(const struct nri_session *s);
 
 /* Bytes for the runtime: their number, *data valid until the next call; they count as taken. */
 size_t nri_session_take(struct nri_session *s, const void **data);
+/* They have gone out: the handler's after() may do its work now. */
+void nri_session_sent(struct nri_session *s);
 /* When to look at the session again if nothing comes (ms, same clock); UINT64_MAX: never; 0: at
  * once, it has failed. */
 uint64_t nri_session_deadline(const struct nri_session *s);

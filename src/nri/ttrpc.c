@@ -19,6 +19,7 @@ void ttrpc_init(struct ttrpc *t, enum mux_stream stream, const char *service,
 
 void ttrpc_fini(struct ttrpc *t)
 {
+	arena_fini(&t->call);
 	bytes_fini(&t->body);
 }
 
@@ -93,16 +94,24 @@ static int ttrpc_answer_call(struct ttrpc *t, uint32_t stream, struct arena *a,
 	return t->events->serve(t->ctx, &req, a, reply, e);
 }
 
+void ttrpc_release(struct ttrpc *t)
+{
+	if (t->answered && t->events->after)
+		t->events->after(t->ctx);
+	t->answered = false;
+	arena_fini(&t->call);
+}
+
 static int ttrpc_take_call(struct ttrpc *t, uint32_t stream, struct err *e)
 {
 	struct ttrpc_response reply = {0};
-	struct arena a;
 
-	arena_init(&a, TTRPC_MEMORY_MAX);
-	int rc = ttrpc_answer_call(t, stream, &a, &reply, e);
-	if (rc == 0)
+	ttrpc_release(t);
+	arena_init(&t->call, TTRPC_MEMORY_MAX);
+	int rc = ttrpc_answer_call(t, stream, &t->call, &reply, e);
+	t->answered = rc == 0;
+	if (t->answered)
 		ttrpc_send_reply(t, stream, &reply);
-	arena_fini(&a);
 	return rc;
 }
 

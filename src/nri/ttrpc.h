@@ -28,13 +28,17 @@ enum ttrpc_status {
 	TTRPC_INTERNAL = 13
 };
 
-/* What the owner does with messages. Strings and payloads live in the arena, which is freed after
- * the call; so may those of a reply. A return below 0 ends ttrpc_feed(). */
+/* What the owner does with messages. Strings and payloads live in the arena; so may those of a
+ * reply. A server's lasts until ttrpc_release(), a client's until answered() returns. A return
+ * below 0 ends ttrpc_feed(). */
 struct ttrpc_events {
 	/* server: one call; *reply is an empty success at first. Services other than the one
 	 * served do not get here. */
 	int (*serve)(void *ctx, const struct ttrpc_request *req, struct arena *a,
 		struct ttrpc_response *reply, struct err *e);
+	/* server: what is left to do for the call that was answered last, before its arena is
+	 * freed. optional */
+	void (*after)(void *ctx);
 	/* client: the answer to the call on its way */
 	int (*answered)(void *ctx, const struct ttrpc_response *r, struct arena *a, struct err *e);
 };
@@ -53,6 +57,8 @@ struct ttrpc {
 	struct bytes body;
 	uint32_t last_stream; /* the highest id seen (server) or used (client) */
 	bool waiting;         /* client: for the answer on last_stream */
+	bool answered;        /* server: the call that the arena is of */
+	struct arena call;
 };
 
 /* One end on a stream of the mux; what it sends is appended to *out. All is borrowed. The one with
@@ -64,6 +70,9 @@ void ttrpc_fini(struct ttrpc *t);
 /* Bytes of the stream, cut anywhere. Faulty calls are answered with a status, faulty or unexpected
  * answers are handed on as one or passed over; so it fails only with what an event returned. */
 int ttrpc_feed(struct ttrpc *t, const void *data, size_t len, struct err *e);
+/* Server: the answers have gone out: after() is called for the last one, if it was not yet. The
+ * next call does so, too. */
+void ttrpc_release(struct ttrpc *t);
 /* Whether no message has come in part. */
 static inline bool ttrpc_is_idle(const struct ttrpc *t)
 {

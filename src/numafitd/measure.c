@@ -1,110 +1,31 @@
 /* What is counted for metrics alone: a few additions beside each of the runtime's events. */
 #include "daemon.h"
 
-static void count_hook(struct daemon *d, enum metrics_hook hook, uint64_t from_ns)
-{
-	histogram_add(&d->measured.metrics.hook[hook], loop_monotonic_ns() - from_ns);
-}
-
-static void timed_synchronize(void *ctx, const struct nri_inventory *what, struct nri_reply *reply)
+void measure_began(void *ctx)
 {
 	struct daemon *d = ctx;
-	uint64_t from = loop_monotonic_ns();
 
-	d->runtime.mode_handler->synchronize(d, what, reply);
-	count_hook(d, HOOK_SYNCHRONIZE, from);
+	d->measured.began_ns = loop_monotonic_ns();
 }
 
-static int timed_run_pod(void *ctx, const struct pod *pod, struct err *e)
+void measure_ended(void *ctx, enum nri_event event)
 {
-	struct daemon *d = ctx;
-	uint64_t from = loop_monotonic_ns();
-	int rc = d->runtime.mode_handler->run_pod(d, pod, e);
-
-	count_hook(d, HOOK_RUN_POD, from);
-	return rc;
-}
-
-static int timed_create(
-	void *ctx, const struct request *req, struct nri_reply *reply, struct err *e)
-{
-	struct daemon *d = ctx;
-	uint64_t from = loop_monotonic_ns();
-	int rc = d->runtime.mode_handler->create(d, req, reply, e);
-
-	count_hook(d, HOOK_CREATE, from);
-	return rc;
-}
-
-static void timed_update(void *ctx, const struct request *req, struct nri_reply *reply)
-{
-	struct daemon *d = ctx;
-	uint64_t from = loop_monotonic_ns();
-
-	d->runtime.mode_handler->update(d, req, reply);
-	count_hook(d, HOOK_UPDATE, from);
-}
-
-static void timed_stop(void *ctx, const struct request *req, struct nri_reply *reply)
-{
-	struct daemon *d = ctx;
-	uint64_t from = loop_monotonic_ns();
-
-	d->runtime.mode_handler->stop(d, req, reply);
-	count_hook(d, HOOK_STOP, from);
-}
-
-static void timed_remove(void *ctx, const struct request *req)
-{
-	struct daemon *d = ctx;
-	uint64_t from = loop_monotonic_ns();
-
-	d->runtime.mode_handler->remove(d, req);
-	count_hook(d, HOOK_REMOVE, from);
-}
-
-static void timed_live(void *ctx, const struct request *req)
-{
-	struct daemon *d = ctx;
-	uint64_t from = loop_monotonic_ns();
-
-	d->runtime.mode_handler->live(d, req);
-	count_hook(d, HOOK_LIVE, from);
-}
-
-static void timed_started(void *ctx, const struct request *req)
-{
-	struct daemon *d = ctx;
-	uint64_t from = loop_monotonic_ns();
-
-	d->runtime.mode_handler->started(d, req);
-	count_hook(d, HOOK_STARTED, from);
-}
-
-static void timed_remove_pod(void *ctx, const struct pod *pod)
-{
-	struct daemon *d = ctx;
-	uint64_t from = loop_monotonic_ns();
-
-	d->runtime.mode_handler->remove_pod(d, pod);
-	count_hook(d, HOOK_REMOVE_POD, from);
-}
-
-struct nri_handler measure_hooks(struct daemon *d, const struct nri_handler *of)
-{
-	d->runtime.mode_handler = of;
-	return (struct nri_handler){
-		.ctx = d,
-		.synchronize = timed_synchronize,
-		.run_pod = timed_run_pod,
-		.create = timed_create,
-		.update = timed_update,
-		.stop = timed_stop,
-		.remove = timed_remove,
-		.live = timed_live,
-		.started = timed_started,
-		.remove_pod = timed_remove_pod,
+	static const enum metrics_hook hooks[NR_NRI_EVENTS] = {
+		[NRI_EVENT_NONE] = HOOK_SYNCHRONIZE,
+		[NRI_EVENT_RUN_POD] = HOOK_RUN_POD,
+		[NRI_EVENT_STOP_POD] = HOOK_REMOVE_POD,
+		[NRI_EVENT_REMOVE_POD] = HOOK_REMOVE_POD,
+		[NRI_EVENT_CREATE] = HOOK_CREATE,
+		[NRI_EVENT_POST_CREATE] = HOOK_LIVE,
+		[NRI_EVENT_POST_START] = HOOK_STARTED,
+		[NRI_EVENT_UPDATE] = HOOK_UPDATE,
+		[NRI_EVENT_STOP] = HOOK_STOP,
+		[NRI_EVENT_REMOVE] = HOOK_REMOVE,
 	};
+	struct daemon *d = ctx;
+
+	histogram_add(&d->measured.metrics.hook[hooks[event]],
+		loop_monotonic_ns() - d->measured.began_ns);
 }
 
 void measure_verdict(struct daemon *d, const struct decision *dec)

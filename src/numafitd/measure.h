@@ -13,12 +13,14 @@ struct measured {
 	struct status_counters counters;
 	struct metrics_counters metrics;
 	uint64_t started_ns;
+	uint64_t began_ns; /* the event at hand */
 };
 
 /* What is counted for metrics alone. */
 
-/* The mode's handler, with the time that each of its answers takes. */
-struct nri_handler measure_hooks(struct daemon *d, const struct nri_handler *of);
+/* Around each of the runtime's events (struct nri_handler): how long its answer takes. */
+void measure_began(void *ctx);
+void measure_ended(void *ctx, enum nri_event event);
 /* The policy's verdict about a pod, or a container. */
 void measure_verdict(struct daemon *d, const struct decision *dec);
 /* The decision about a container that is being created; req is what it asked for. */

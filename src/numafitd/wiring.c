@@ -65,10 +65,16 @@ static int on_run_pod(void *ctx, const struct pod *asked, struct err *e)
 	return rc;
 }
 
-/* The decision in figures, the log and the cluster. */
-static void note_create(struct daemon *d, const struct request *req, const struct decision *dec,
-	size_t nr_updates, uint64_t took_ns, const struct err *e)
+/* The decision in figures, the log and the cluster: the runtime has its answer by now. */
+static void after_answer(void *ctx)
 {
+	struct daemon *d = ctx;
+	struct created *c = &d->runtime.created;
+	const struct request *req = &c->req;
+
+	if (!c->is_due)
+		return;
+	c->is_due = false;
 	if (*req->cpus && !d->runtime.warned_of_cpuset)
 		log_line(LOG_WARN, "cpuset-in-request",
 			"namespace=%s pod=%s cpus=%s text=\"somebody set it before numafit, which "
@@ -76,15 +82,14 @@ static void note_create(struct daemon *d, const struct request *req, const struc
 			"none and "
 			"no other NRI plugin sets CPUs\"",
 			req->pod.ns, req->pod.name, req->cpus);
-	d->runtime.warned_of_cpuset =
-		d->runtime.warned_of_cpuset || *req->cpus; /* that is said once */
+	d->runtime.warned_of_cpuset = d->runtime.warned_of_cpuset || *req->cpus;
 	d->measured.counters.creates++;
-	d->measured.counters.refused += !dec->admit;
-	d->measured.counters.cut_short += dec->cut_short;
-	advice_count(d, dec);
-	measure_admission(d, req, dec, took_ns);
-	log_decision(d, req, dec, "create", nr_updates, took_ns);
-	cluster_note_decision(d, &req->pod, req->ask.name, req->ask.kind, dec, e->text);
+	d->measured.counters.refused += !c->dec.admit;
+	d->measured.counters.cut_short += c->dec.cut_short;
+	advice_count(d, &c->dec);
+	measure_admission(d, req, &c->dec, c->took_ns);
+	log_decision(d, req, &c->dec, "create", c->nr_updates, c->took_ns);
+	cluster_note_decision(d, &req->pod, req->ask.name, req->ask.kind, &c->dec, c->refusal);
 }
 
 /* What the runtime is to do with the new container. 0, or -ENOMEM with text: an empty list would
@@ -129,7 +134,12 @@ static int on_create(void *ctx, const struct request *asked, struct nri_reply *r
 	engine_create(d->engine, loop_wall_ms(), &req, &dec, &ups);
 	add_updates(d, &ups, reply);
 	int rc = dec.admit ? adjust(d, &dec, reply, e) : refuse_with_text(&dec, e);
-	note_create(d, &req, &dec, ups.nr, loop_monotonic_ns() - from, e);
+	d->runtime.created = (struct created){.is_due = true,
+		.req = req,
+		.dec = dec,
+		.nr_updates = ups.nr,
+		.took_ns = loop_monotonic_ns() - from,
+		.refusal = dec.admit ? "" : in_arena(reply->arena, e->text)};
 	vec_fini(&ups);
 	return rc;
 }
@@ -356,8 +366,11 @@ void wiring_start(struct daemon *d)
 		.ended = on_connection_ended,
 	};
 
-	d->runtime.handler = measure_hooks(d, handlers[d->settings.mode]);
+	d->runtime.handler = *handlers[d->settings.mode];
 	d->runtime.handler.ctx = d;
+	d->runtime.handler.began = measure_began;
+	d->runtime.handler.ended = measure_ended;
+	d->runtime.handler.after = after_answer;
 	d->runtime.handler.on_event = on_nri_event;
 	d->runtime.expire = loop_timer_new(d->loop, expire_unborn, d);
 	loop_timer_set(d->runtime.expire, EXPIRE_EVERY_MS);

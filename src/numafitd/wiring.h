@@ -6,11 +6,21 @@
 
 struct daemon;
 
+/* What on_create() has answered, to be noted once the answer has gone out. The strings are the
+ * event's. */
+struct created {
+	bool is_due;
+	struct request req;
+	struct decision dec;
+	size_t nr_updates;
+	uint64_t took_ns;
+	const char *refusal; /* what the runtime was answered, or "" */
+};
+
 /* The runtime's side. */
 struct runtime {
 	struct nri_conn *conn;
 	struct nri_handler handler;
-	const struct nri_handler *mode_handler; /* whose times are taken */
 	struct loop_timer *expire;
 	/* What a runtime gives to a plugin that it starts itself (NRI pkg/api/plugin.go): the
 	 * connection, name and index. name is NULL when it did not. */
@@ -19,6 +29,7 @@ struct runtime {
 		const char *name, *index;
 	} launch;
 	bool warned_of_cpuset;
+	struct created created;
 };
 
 /* The runtime's events and the engine. */

@@ -25,6 +25,8 @@ struct plugin {
 	const char *note; /* the annotation's value */
 	const char *refusal;
 	size_t nr_running;
+	bool notes_around;   /* began, ended and after are written down, too */
+	const char *created; /* the id of the last one, in the call's memory */
 };
 
 static void note(char *text, size_t cap, const char *word, const char *what)
@@ -68,6 +70,7 @@ static int on_create(void *ctx, const struct request *req, struct nri_reply *rep
 	struct plugin *p = ctx;
 
 	note_call(p, "create", req->container_id);
+	p->created = req->container_id;
 	if (p->refusal)
 		return err_set(e, ENOSPC, "%s", p->refusal);
 	reply->adjust = true;
@@ -118,11 +121,36 @@ static void on_event(void *ctx, const char *event, const char *text)
 	note(p->events, sizeof p->events, event, text);
 }
 
+static void on_began(void *ctx)
+{
+	struct plugin *p = ctx;
+
+	if (p->notes_around)
+		note_call(p, "began", "-");
+}
+
+static void on_ended(void *ctx, enum nri_event event)
+{
+	struct plugin *p = ctx;
+
+	if (p->notes_around)
+		note_call(p, "ended", event == NRI_EVENT_CREATE ? "create" : "other");
+}
+
+/* What was decoded is there still. */
+static void on_after(void *ctx)
+{
+	struct plugin *p = ctx;
+
+	if (p->notes_around)
+		note_call(p, "after", p->created);
+}
+
 static void init_as(struct plugin *p, const struct nri_plugin *plugin)
 {
-	*p = (struct plugin){
-		.handler = {p, on_synchronize, on_run_pod, on_create, on_update, on_stop, on_remove,
-			on_live, on_started, on_remove_pod, on_event}};
+	*p = (struct plugin){.handler = {p, on_synchronize, on_run_pod, on_create, on_update,
+				     on_stop, on_remove, on_live, on_started, on_remove_pod,
+				     on_began, on_ended, on_after, on_event}};
 	p->session = nri_session_new(plugin, &p->handler, 0);
 }
 
@@ -844,6 +872,32 @@ static void a_second_call_may_come_before_the_first_is_answered(void **state)
 	plugin_fini(&p);
 }
 
+static void what_is_left_of_a_call_is_done_when_its_answer_is_out_or_the_next_call_comes(
+	void **state)
+{
+	struct plugin p;
+	struct bytes in = {0}, payload = {0};
+
+	(void)state;
+	plugin_init(&p);
+	make_ready(&p);
+	p.created = "-";
+	nri_session_sent(p.session);
+	p.notes_around = true;
+	put_subject(&payload, "p1", "c1");
+	put_call(&in, 9, "CreateContainer", &payload);
+	put_subject(&payload, "p1", "c2");
+	put_call(&in, 15, "CreateContainer", &payload);
+	assert_int_equal(feed_bytes(&p, &in, 0), 0);
+	assert_string_equal(p.calls, "began -;create c1;ended create;"
+				     "after c1;began -;create c2;ended create;");
+	nri_session_sent(p.session);
+	nri_session_sent(p.session);
+	assert_string_equal(p.calls, "began -;create c1;ended create;"
+				     "after c1;began -;create c2;ended create;after c2;");
+	plugin_fini(&p);
+}
+
 static void what_is_not_utf8_is_never_sent(void **state)
 {
 	struct plugin p;
@@ -1006,6 +1060,8 @@ int main(void)
 		cmocka_unit_test(a_refused_container_is_told_with_the_reason),
 		cmocka_unit_test(a_container_of_odd_resources_is_refused_but_may_stop),
 		cmocka_unit_test(a_second_call_may_come_before_the_first_is_answered),
+		cmocka_unit_test(
+			what_is_left_of_a_call_is_done_when_its_answer_is_out_or_the_next_call_comes),
 		cmocka_unit_test(what_is_not_utf8_is_never_sent),
 		cmocka_unit_test(every_update_may_fail_alone),
 		cmocka_unit_test(a_reply_with_two_updates_of_one_container_is_our_own_mistake),
