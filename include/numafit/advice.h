@@ -37,6 +37,7 @@ int advice_format_from_name(const char *name);        /* or -1 */
 int advice_order_parse(
 	const char *order, enum advice_format format[NR_ADVICE_FORMATS], struct err *e);
 
+extern const char *const advice_mode_words[NR_ADVICE_MODES];
 const char *advice_mode_name(enum advice_mode m); /* "off", "prefer", "require" */
 int advice_mode_from_name(const char *name);      /* or -1 */
 /* What holds when the node is set so and the advice asks for that: never looser than the node, and
@@ -118,6 +119,7 @@ enum advice_verdict {
 	ADVICE_REJECTED_FOREIGN_CPUSET,
 	NR_ADVICE_VERDICTS
 };
+extern const char *const advice_verdict_words[NR_ADVICE_VERDICTS];
 const char *advice_verdict_name(enum advice_verdict v);
 int advice_verdict_from_name(const char *name); /* or -1 */
 static inline bool advice_is_rejection(enum advice_verdict v)

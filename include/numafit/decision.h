@@ -18,6 +18,7 @@ enum decision_source {
 	SOURCE_HELD, /* decided with its pod, and held for it since the pod's sandbox started */
 	NR_DECISION_SOURCES
 };
+extern const char *const decision_source_words[NR_DECISION_SOURCES];
 const char *decision_source_name(enum decision_source s); /* "decided", "adopted", ... */
 
 enum { DECISION_MESSAGE_MAX = 256 };

@@ -27,6 +27,7 @@ enum record_op {
 	RECORD_POD_GONE, /* container_id is the pod's uid: no container of it is to come */
 	NR_RECORD_OPS
 };
+extern const char *const record_op_words[NR_RECORD_OPS];
 const char *record_op_name(enum record_op op); /* "grant", "hold", "refuse", ... */
 
 /* What is held for one container of a pod; the request has no container id. */

@@ -11,7 +11,8 @@
 
 /* A pod's quality of service class (v1.PodQOSClass). */
 enum qos { QOS_GUARANTEED, QOS_BURSTABLE, QOS_BEST_EFFORT, NR_QOS };
-/* "Guaranteed", "Burstable", "BestEffort". */
+/* "Guaranteed", "Burstable", "BestEffort"; a table of words has one for every value of its enum. */
+extern const char *const qos_words[NR_QOS];
 const char *qos_name(enum qos q);
 /* The class whose name that is, or -1. */
 int qos_from_name(const char *name);
@@ -21,6 +22,7 @@ enum qos qos_from_cgroup_parent(const char *cgroup_parent);
 
 /* What kind of container of its pod it is; SIDECAR: a restartable init container. */
 enum container_kind { CONTAINER_APP, CONTAINER_INIT, CONTAINER_SIDECAR, NR_CONTAINER_KINDS };
+extern const char *const container_kind_words[NR_CONTAINER_KINDS];
 const char *container_kind_name(enum container_kind k); /* "app", "init", "sidecar" */
 
 /* Bytes of one kind of memory; page_bytes 0 is ordinary memory. */
@@ -82,6 +84,7 @@ enum pod_apart {
 				once */
 	NR_POD_APARTS
 };
+extern const char *const pod_apart_words[NR_POD_APARTS];
 const char *pod_apart_name(enum pod_apart why); /* "no", "too-long", "too-large", ... */
 /* "decided container by container, not as a whole pod: ...", or "". */
 const char *pod_apart_text(enum pod_apart why);

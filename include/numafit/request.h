@@ -43,6 +43,7 @@ enum token_owner {
 	TOKENS_ANOTHERS,      /* one is another pod's, or the container has others, or none */
 	NR_TOKEN_OWNERS
 };
+extern const char *const token_owner_words[NR_TOKEN_OWNERS];
 const char *token_owner_name(enum token_owner o); /* "not-asked", "not-shown-yet", ... */
 
 struct request {

@@ -200,6 +200,8 @@ bool settings_get(const struct settings *s, unsigned i, char *buf, size_t cap);
 
 /* The words of the config file: "manage", "single-numa-node", "container", "Static", "info". */
 const char *mode_name(enum mode m);
+extern const char *const topology_policy_words[NR_POLICIES + 1]; /* NULL ends it, and the next */
+extern const char *const topology_scope_words[SCOPE_POD + 2];
 const char *topology_policy_name(enum topology_policy p);
 const char *topology_scope_name(enum topology_scope s);
 /* The policy of that name, or -1. */

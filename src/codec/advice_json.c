@@ -18,16 +18,7 @@ struct head {
 };
 
 /* Advice cannot ask to be passed over: the words begin after "off". */
-static const char *mode_word(unsigned mode)
-{
-	return advice_mode_name((enum advice_mode)(mode + ADVICE_PREFER));
-}
 enum { NR_MODES_ASKED = NR_ADVICE_MODES - ADVICE_PREFER };
-
-static const char *scope_word(unsigned scope)
-{
-	return topology_scope_name((enum topology_scope)scope);
-}
 
 #define AT(member) offsetof(struct head, member)
 static const struct field head_rows[] = {
@@ -38,8 +29,10 @@ static const struct field head_rows[] = {
 	FIELD("pfp", STRING, AT(fingerprint), .optional = true),
 	FIELD("at", I64, AT(at_ms)),
 	FIELD("ttl", UNSIGNED, AT(ttl_s), .max = ADVICE_TTL_MAX_S),
-	FIELD("mode", NAME, AT(mode), .optional = true, .name = mode_word, .max = NR_MODES_ASKED),
-	FIELD("scope", NAME, AT(scope), .optional = true, .name = scope_word, .max = SCOPE_POD + 1),
+	FIELD("mode", NAME, AT(mode), .optional = true, .words = advice_mode_words + ADVICE_PREFER,
+		.max = NR_MODES_ASKED),
+	FIELD("scope", NAME, AT(scope), .optional = true, .words = topology_scope_words,
+		.max = SCOPE_POD + 1),
 };
 static const struct fields head_fields = FIELDS(head_rows, struct head);
 

@@ -172,7 +172,7 @@ static void put_value(
 		put_string(t, p);
 		return;
 	case FIELD_NAME:
-		put_string(t, f->name(MEMBER(unsigned, p, 0)));
+		put_string(t, f->words[MEMBER(unsigned, p, 0)]);
 		return;
 	case FIELD_CPUS:
 		put_cpus(t, &MEMBER(struct cpuset, p, 0));

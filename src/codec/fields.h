@@ -17,7 +17,7 @@ enum field_type {
 	FIELD_I64,    /* int64_t */
 	FIELD_STRING, /* const char *; NULL is written as "" unless the row is optional */
 	FIELD_CHARS,  /* char[max] */
-	FIELD_NAME,   /* an enum of max words, by name() */
+	FIELD_NAME,   /* an enum, as the word of its value: one of the max words */
 	FIELD_CPUS,   /* struct cpuset, as a kernel list */
 	FIELD_NODES,  /* struct nodeset, as a kernel list of ids */
 	FIELD_TOKENS, /* struct tokenset, as tokenset_format() has it */
@@ -37,8 +37,8 @@ struct field {
 			  of false or the first word of a FIELD_NAME */
 	bool has_flag; /* the bool at `flag` says whether it is there at all */
 	size_t flag, count;
-	unsigned max; /* FIELD_UNSIGNED: the largest value, 0: any */
-	const char *(*name)(unsigned value);
+	unsigned max;             /* FIELD_UNSIGNED: the largest value, 0: any */
+	const char *const *words; /* FIELD_NAME: of its max values */
 	const struct fields *fields;
 };
 
@@ -46,7 +46,7 @@ struct fields {
 	const struct field *row;
 	size_t nr, size; /* rows; bytes of the struct */
 };
-/* FIELD("qos", NAME, offsetof(struct pod, qos), .name = qos_word, .max = NR_QOS) */
+/* FIELD("qos", NAME, offsetof(struct pod, qos), .words = qos_words, .max = NR_QOS) */
 #define FIELD(key_, type_, at_, ...)                                                               \
 	{                                                                                          \
 		.key = (key_), .type = FIELD_##type_, .at = (at_), ##__VA_ARGS__                   \

@@ -162,7 +162,7 @@ static int read_name(const json_t *v, const struct field *f, unsigned *out, stru
 	if (!json_is_string(v))
 		return json_want("a string", v, e);
 	for (unsigned i = 0; i < f->max; i++)
-		if (text_equal(f->name(i), json_string_value(v))) {
+		if (text_equal(f->words[i], json_string_value(v))) {
 			*out = i;
 			return 0;
 		}

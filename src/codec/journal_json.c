@@ -54,8 +54,8 @@ static const struct fields device_ask_fields = FIELDS(device_ask_rows, struct de
 
 #define AT(member) offsetof(struct advice_ask, member)
 static const struct field advice_ask_rows[] = {
-	FIELD("so_far", NAME, AT(so_far), .name = verdict_word, .max = NR_ADVICE_VERDICTS),
-	FIELD("mode", NAME, AT(mode), .name = advice_mode_word, .max = NR_ADVICE_MODES),
+	FIELD("so_far", NAME, AT(so_far), .words = advice_verdict_words, .max = NR_ADVICE_VERDICTS),
+	FIELD("mode", NAME, AT(mode), .words = advice_mode_words, .max = NR_ADVICE_MODES),
 	FIELD("repair", BOOL, AT(repair)),
 	FIELD("asked", NODES, AT(asked)),
 };
@@ -64,9 +64,10 @@ static const struct fields advice_ask_fields = FIELDS(advice_ask_rows, struct ad
 
 #define AT(member) offsetof(struct advice_result, member)
 static const struct field hint_rows[] = {
-	FIELD("verdict", NAME, AT(verdict), .name = verdict_word, .max = NR_ADVICE_VERDICTS),
-	FIELD("cause", NAME, AT(cause), .name = verdict_word, .max = NR_ADVICE_VERDICTS),
-	FIELD("mode", NAME, AT(mode), .name = advice_mode_word, .max = NR_ADVICE_MODES),
+	FIELD("verdict", NAME, AT(verdict), .words = advice_verdict_words,
+		.max = NR_ADVICE_VERDICTS),
+	FIELD("cause", NAME, AT(cause), .words = advice_verdict_words, .max = NR_ADVICE_VERDICTS),
+	FIELD("mode", NAME, AT(mode), .words = advice_mode_words, .max = NR_ADVICE_MODES),
 	FIELD("asked", NODES, AT(asked)),
 	FIELD("given", NODES, AT(given)),
 };
@@ -85,7 +86,7 @@ static const struct fields hint_fields = FIELDS(hint_rows, struct advice_result)
 #define ASK_AT     0
 static const struct field container_rows[] = {
 	FIELD("name", STRING, AT(name)),
-	FIELD("kind", NAME, AT(kind), .name = container_kind_word, .max = NR_CONTAINER_KINDS),
+	FIELD("kind", NAME, AT(kind), .words = container_kind_words, .max = NR_CONTAINER_KINDS),
 	FIELD("cpu_milli", U64, AT(cpu_milli)),
 	FIELD("memory", ARRAY, AT(memory), .count = AT(nr_memory), .max = TOPO_KINDS,
 		.fields = &memory_ask_fields),
@@ -101,7 +102,7 @@ static const struct fields container_fields = FIELDS(container_rows, struct ask)
 #define AT(member) offsetof(struct pod, member)
 static const struct field pod_rows[] = {
 	FIELD("policy", NAME, AT(policy), .has_flag = true, .flag = AT(has_policy),
-		.name = policy_word, .max = NR_POLICIES),
+		.words = topology_policy_words, .max = NR_POLICIES),
 	FIELD("pod_level", BOOL, AT(pod_level)),
 	FIELD("at_least", OBJECT, AT(totals), .has_flag = true, .flag = AT(totals.known),
 		.fields = &totals_fields),
@@ -116,13 +117,13 @@ static const struct fields pod_fields = FIELDS(pod_rows, struct pod);
 #define ASK_AT     offsetof(struct request, ask)
 static const struct field request_rows[] = {
 	FIELD("container_name", STRING, AT(ask.name)),
-	FIELD("kind", NAME, AT(ask.kind), .name = container_kind_word, .max = NR_CONTAINER_KINDS),
+	FIELD("kind", NAME, AT(ask.kind), .words = container_kind_words, .max = NR_CONTAINER_KINDS),
 	FIELD("place", UNSIGNED, AT(ask.place)),
 	FIELD("sandbox_id", STRING, AT(pod.sandbox_id)),
 	FIELD("pod_uid", STRING, AT(pod.uid)),
 	FIELD("pod_namespace", STRING, AT(pod.ns)),
 	FIELD("pod_name", STRING, AT(pod.name)),
-	FIELD("qos", NAME, AT(pod.qos), .name = qos_word, .max = NR_QOS),
+	FIELD("qos", NAME, AT(pod.qos), .words = qos_words, .max = NR_QOS),
 	FIELD("totals", OBJECT, AT(pod.totals), .has_flag = true, .flag = AT(pod.totals.known),
 		.fields = &totals_fields),
 	FIELD("created_at_ns", I64, AT(created_at_ns)),
@@ -134,12 +135,13 @@ static const struct field request_rows[] = {
 	FIELD("mems", STRING, AT(mems)),
 	FIELD("cgroup", STRING, AT(cgroup), .optional = true),
 	FIELD("allocated", STRING, AT(allocated), .optional = true),
-	FIELD("owner", NAME, AT(owner), .optional = true, .name = token_owner_word,
+	FIELD("owner", NAME, AT(owner), .optional = true, .words = token_owner_words,
 		.max = NR_TOKEN_OWNERS),
-	FIELD("apart", NAME, AT(apart), .optional = true, .name = apart_word, .max = NR_POD_APARTS),
+	FIELD("apart", NAME, AT(apart), .optional = true, .words = pod_apart_words,
+		.max = NR_POD_APARTS),
 	ASK_ROWS,
 	FIELD("policy", NAME, AT(pod.policy), .has_flag = true, .flag = AT(pod.has_policy),
-		.name = policy_word, .max = NR_POLICIES),
+		.words = topology_policy_words, .max = NR_POLICIES),
 	FIELD("attached", LIST, AT(pod.attached), .count = AT(pod.nr_attached), .optional = true,
 		.fields = &resource_fields),
 };
@@ -159,8 +161,9 @@ static const struct fields block_fields = FIELDS(block_rows, struct memory_block
 #define AT(member) offsetof(struct decision, member)
 static const struct field decision_rows[] = {
 	FIELD("admit", BOOL, AT(admit)),
-	FIELD("source", NAME, AT(source), .name = source_word, .max = NR_DECISION_SOURCES),
-	FIELD("policy", NAME, AT(policy), .name = policy_word, .max = NR_POLICIES),
+	FIELD("source", NAME, AT(source), .words = decision_source_words,
+		.max = NR_DECISION_SOURCES),
+	FIELD("policy", NAME, AT(policy), .words = topology_policy_words, .max = NR_POLICIES),
 	FIELD("exclusive", BOOL, AT(exclusive)),
 	FIELD("cpus", CPUS, AT(cpus)),
 	FIELD("mems", NODES, AT(mems)),
@@ -173,7 +176,8 @@ static const struct field decision_rows[] = {
 	FIELD("left", BOOL, AT(left), .optional = true),
 	FIELD("left_on", CPUS, AT(left_on), .optional = true),
 	FIELD("lost_cpus", BOOL, AT(lost_cpus), .optional = true),
-	FIELD("apart", NAME, AT(apart), .optional = true, .name = apart_word, .max = NR_POD_APARTS),
+	FIELD("apart", NAME, AT(apart), .optional = true, .words = pod_apart_words,
+		.max = NR_POD_APARTS),
 	FIELD("lease", U64, AT(lease), .optional = true),
 	FIELD("reason", STRING, AT(reason), .optional = true),
 	FIELD("message", CHARS, AT(message), .max = DECISION_MESSAGE_MAX),
@@ -226,7 +230,7 @@ struct record_line {
 static const struct field record_rows[] = {
 	FIELD("seq", U64, AT(of.record.seq)),
 	FIELD("time_ms", I64, AT(of.record.time_ms)),
-	FIELD("op", NAME, AT(of.record.op), .name = op_word, .max = NR_RECORD_OPS),
+	FIELD("op", NAME, AT(of.record.op), .words = record_op_words, .max = NR_RECORD_OPS),
 	FIELD("cause", STRING, AT(of.record.cause)),
 	FIELD("container_id", STRING, AT(of.record.container_id)),
 	FIELD("request", OBJECT, AT(of.request), .has_flag = true, .flag = AT(of.has_request),

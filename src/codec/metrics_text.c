@@ -151,9 +151,9 @@ static void add_states(struct writer *w, const char *label, const struct state *
 static void admissions(struct writer *w, const struct metrics *m)
 {
 	for (unsigned p = 0; p < NR_POLICIES; p++) {
-		add_sample(w, LABELS({"policy", policy_word(p)}, {"result", "admitted"}),
+		add_sample(w, LABELS({"policy", topology_policy_words[p]}, {"result", "admitted"}),
 			m->measured.admitted[p]);
-		add_sample(w, LABELS({"policy", policy_word(p)}, {"result", "refused"}),
+		add_sample(w, LABELS({"policy", topology_policy_words[p]}, {"result", "refused"}),
 			m->measured.refused[p]);
 	}
 }
@@ -166,7 +166,7 @@ static void admission_duration(struct writer *w, const struct metrics *m)
 static void advice(struct writer *w, const struct metrics *m)
 {
 	for (unsigned v = ADVICE_NONE + 1; v < NR_ADVICE_VERDICTS; v++)
-		add_sample(w, LABELS({"verdict", verdict_word(v)}), m->measured.advice[v]);
+		add_sample(w, LABELS({"verdict", advice_verdict_words[v]}), m->measured.advice[v]);
 }
 
 static void comparisons(struct writer *w, const struct metrics *m)

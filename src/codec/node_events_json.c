@@ -60,7 +60,7 @@ static const struct field told_rows[] = {
 	FIELD("pod_namespace", STRING, AT(request.pod.ns), .optional = true),
 	FIELD("pod_name", STRING, AT(request.pod.name), .optional = true),
 	FIELD("qos", NAME, AT(request.pod.qos), .has_flag = true, .flag = AT(has_qos),
-		.name = qos_word, .max = NR_QOS),
+		.words = qos_words, .max = NR_QOS),
 	FIELD("totals", OBJECT, AT(request.pod.totals), .has_flag = true,
 		.flag = AT(request.pod.totals.known), .fields = &totals_fields),
 	FIELD("container_id", STRING, AT(request.container_id), .optional = true),

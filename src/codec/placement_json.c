@@ -15,7 +15,8 @@ struct annotation {
 #define AT(member) offsetof(struct annotation, member)
 static const struct field annotation_rows[] = {
 	FIELD("v", UNSIGNED, AT(version)),
-	FIELD("policy", NAME, AT(placement.policy), .name = policy_word, .max = NR_POLICIES),
+	FIELD("policy", NAME, AT(placement.policy), .words = topology_policy_words,
+		.max = NR_POLICIES),
 	FIELD("exclusive", BOOL, AT(placement.exclusive)),
 	FIELD("cpus", CPUS, AT(placement.cpus)),
 	FIELD("mems", NODES, AT(placement.mems)),
@@ -23,7 +24,8 @@ static const struct field annotation_rows[] = {
 		.flag = AT(placement.has_nodes)),
 	FIELD("preferred", BOOL, AT(placement.preferred)),
 	FIELD("hint", NAME, AT(placement.advice), .has_flag = true,
-		.flag = AT(placement.has_advice), .name = verdict_word, .max = NR_ADVICE_VERDICTS),
+		.flag = AT(placement.has_advice), .words = advice_verdict_words,
+		.max = NR_ADVICE_VERDICTS),
 };
 static const struct fields annotation_fields = FIELDS(annotation_rows, struct annotation);
 

@@ -3,13 +3,8 @@
 #include <inttypes.h>
 #include <jansson.h>
 
-static const char *kind_word(unsigned kind)
-{
-	static const char *const words[] = {
-		[FAMILY_ANY] = "any", [FAMILY_NONE] = "none", [FAMILY_CAPACITY] = "capacity"};
-
-	return words[kind];
-}
+static const char *const family_kind_words[] = {
+	[FAMILY_ANY] = "any", [FAMILY_NONE] = "none", [FAMILY_CAPACITY] = "capacity"};
 
 static const struct field set_rows[] = {
 	FIELD("nodes", NODES, 0),
@@ -28,7 +23,7 @@ static const struct fields hint_fields = FIELDS(hint_rows, struct hint);
 #define AT(member) offsetof(struct reasons_resource, member)
 static const struct field resource_rows[] = {
 	FIELD("resource", CHARS, AT(resource), .max = REASONS_NAME_MAX),
-	FIELD("kind", NAME, AT(kind), .name = kind_word, .max = FAMILY_CAPACITY + 1),
+	FIELD("kind", NAME, AT(kind), .words = family_kind_words, .max = FAMILY_CAPACITY + 1),
 	FIELD("masks", U64, AT(masks)),
 	FIELD("masks_at_least", BOOL, AT(more_masks)),
 	FIELD("smallest", UNSIGNED, AT(smallest), .max = NODES_MAX),
@@ -87,9 +82,9 @@ static json_t *resource_json(const struct reasons_resource *r, const struct topo
 	for (unsigned i = 0; i < r->nr_best; i++)
 		(void)json_array_append_new(best, ids_of(r->best[i], t));
 	return json_pack("{s:s, s:s, s:o, s:b, s:i, s:i, s:o}", "resource", r->resource, "kind",
-		kind_word(r->kind), "masks", number(r->masks), "masks_at_least", r->more_masks,
-		"smallest", (int)r->smallest, "preferred_size", (int)r->preferred_size, "best",
-		best);
+		family_kind_words[r->kind], "masks", number(r->masks), "masks_at_least",
+		r->more_masks, "smallest", (int)r->smallest, "preferred_size",
+		(int)r->preferred_size, "best", best);
 }
 
 json_t *reasons_json(const struct reasons *r, const struct topo *t)

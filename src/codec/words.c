@@ -7,51 +7,6 @@
 
 enum { SETTING_KEY_MAX = 128 };
 
-const char *policy_word(unsigned policy)
-{
-	return topology_policy_name((enum topology_policy)policy);
-}
-
-const char *container_kind_word(unsigned kind)
-{
-	return container_kind_name((enum container_kind)kind);
-}
-
-const char *qos_word(unsigned qos)
-{
-	return qos_name((enum qos)qos);
-}
-
-const char *source_word(unsigned source)
-{
-	return decision_source_name((enum decision_source)source);
-}
-
-const char *op_word(unsigned op)
-{
-	return record_op_name((enum record_op)op);
-}
-
-const char *apart_word(unsigned why)
-{
-	return pod_apart_name((enum pod_apart)why);
-}
-
-const char *token_owner_word(unsigned owner)
-{
-	return token_owner_name((enum token_owner)owner);
-}
-
-const char *verdict_word(unsigned verdict)
-{
-	return advice_verdict_name((enum advice_verdict)verdict);
-}
-
-const char *advice_mode_word(unsigned mode)
-{
-	return advice_mode_name((enum advice_mode)mode);
-}
-
 int words_of_settings(
 	const struct settings *s, struct arena *a, struct word_list *out, struct err *e)
 {

@@ -4,19 +4,8 @@
 #include <numafit/arena.h>
 #include <numafit/engine.h>
 
-/* Core's words in the shapes that a table of fields (fields_json.h) can use. */
-
-const char *policy_word(unsigned policy);
-const char *qos_word(unsigned qos);
-const char *container_kind_word(unsigned kind);
-const char *source_word(unsigned source);
-const char *op_word(unsigned op);
-const char *apart_word(unsigned why);
-const char *token_owner_word(unsigned owner);
-const char *verdict_word(unsigned verdict);
-const char *advice_mode_word(unsigned mode);
-
-/* A list of {key, value} that lives in an arena. */
+/* Settings in the shape that a table of fields (fields_json.h) can use: a list of {key, value} that
+ * lives in an arena. */
 struct word_list {
 	const struct key_value *at;
 	size_t nr;

@@ -57,16 +57,16 @@ int advice_order_parse(
 	return (int)nr;
 }
 
-static const char *const mode_words[NR_ADVICE_MODES] = {"off", "prefer", "require"};
+const char *const advice_mode_words[NR_ADVICE_MODES] = {"off", "prefer", "require"};
 
 const char *advice_mode_name(enum advice_mode m)
 {
-	return mode_words[m];
+	return advice_mode_words[m];
 }
 
 int advice_mode_from_name(const char *name)
 {
-	return word_index(mode_words, NR_ADVICE_MODES, name);
+	return word_index(advice_mode_words, NR_ADVICE_MODES, name);
 }
 
 enum advice_mode advice_mode_of(enum advice_mode node, enum advice_mode asked)
@@ -79,7 +79,7 @@ enum topology_policy advice_policy_of(enum topology_policy node, enum topology_p
 	return asked > node ? asked : node; /* their order is that of strictness */
 }
 
-static const char *const verdict_words[NR_ADVICE_VERDICTS] = {
+const char *const advice_verdict_words[NR_ADVICE_VERDICTS] = {
 	[ADVICE_NONE] = "none",
 	[ADVICE_ACCEPTED] = "accepted",
 	[ADVICE_ACCEPTED_STALE] = "accepted-stale",
@@ -100,12 +100,12 @@ static const char *const verdict_words[NR_ADVICE_VERDICTS] = {
 
 const char *advice_verdict_name(enum advice_verdict v)
 {
-	return verdict_words[v];
+	return advice_verdict_words[v];
 }
 
 int advice_verdict_from_name(const char *name)
 {
-	return word_index(verdict_words, NR_ADVICE_VERDICTS, name);
+	return word_index(advice_verdict_words, NR_ADVICE_VERDICTS, name);
 }
 
 const struct advice_container *advice_for(const struct advice *h, const char *name)

@@ -2,7 +2,7 @@
 
 #include <numafit/text.h>
 
-static const char *const source_names[NR_DECISION_SOURCES] = {
+const char *const decision_source_words[NR_DECISION_SOURCES] = {
 	[SOURCE_DECIDED] = "decided",
 	[SOURCE_ADOPTED] = "adopted",
 	[SOURCE_INHERITED] = "inherited",
@@ -15,7 +15,7 @@ static const char *const reasons[] = {
 
 const char *decision_source_name(enum decision_source s)
 {
-	return source_names[s];
+	return decision_source_words[s];
 }
 
 const char *decision_reason(const char *name)

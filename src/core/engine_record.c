@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-static const char *const op_names[NR_RECORD_OPS] = {
+const char *const record_op_words[NR_RECORD_OPS] = {
 	[RECORD_GRANT] = "grant",
 	[RECORD_HOLD] = "hold",
 	[RECORD_REFUSE] = "refuse",
@@ -20,7 +20,7 @@ static const char *const op_names[NR_RECORD_OPS] = {
 
 const char *record_op_name(enum record_op op)
 {
-	return op_names[op];
+	return record_op_words[op];
 }
 
 /* The container has the tokens that its decision names, or none. */

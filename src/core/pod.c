@@ -6,7 +6,7 @@
 
 enum { MILLI_PER_CPU = 1000 };
 
-static const char *const qos_names[NR_QOS] = {
+const char *const qos_words[NR_QOS] = {
 	[QOS_GUARANTEED] = "Guaranteed",
 	[QOS_BURSTABLE] = "Burstable",
 	[QOS_BEST_EFFORT] = "BestEffort",
@@ -14,13 +14,13 @@ static const char *const qos_names[NR_QOS] = {
 
 const char *qos_name(enum qos q)
 {
-	return qos_names[q];
+	return qos_words[q];
 }
 
 int qos_from_name(const char *name)
 {
 	for (int q = 0; q < NR_QOS; q++)
-		if (text_equal(name, qos_names[q]))
+		if (text_equal(name, qos_words[q]))
 			return q;
 	return -1;
 }
@@ -57,15 +57,15 @@ const char *pod_annotation(const struct pod *p, const char *key)
 	return NULL;
 }
 
+const char *const container_kind_words[NR_CONTAINER_KINDS] = {
+	[CONTAINER_APP] = "app",
+	[CONTAINER_INIT] = "init",
+	[CONTAINER_SIDECAR] = "sidecar",
+};
+
 const char *container_kind_name(enum container_kind k)
 {
-	static const char *const names[NR_CONTAINER_KINDS] = {
-		[CONTAINER_APP] = "app",
-		[CONTAINER_INIT] = "init",
-		[CONTAINER_SIDECAR] = "sidecar",
-	};
-
-	return names[k];
+	return container_kind_words[k];
 }
 
 unsigned ask_memory(const struct ask *c, struct memory_ask out[TOPO_KINDS])
@@ -85,29 +85,34 @@ unsigned ask_memory(const struct ask *c, struct memory_ask out[TOPO_KINDS])
 	return nr;
 }
 
-static const struct {
-	const char *name, *text;
-} aparts[NR_POD_APARTS] = {
-	[POD_APART_NOT] = {"no", ""},
-	[POD_APART_TOO_LONG] = {"too-long",
+const char *const pod_apart_words[NR_POD_APARTS] = {
+	[POD_APART_NOT] = "no",
+	[POD_APART_TOO_LONG] = "too-long",
+	[POD_APART_TOO_LARGE] = "too-large",
+	[POD_APART_TOO_MANY] = "too-many",
+};
+
+static const char *const pod_apart_texts[NR_POD_APARTS] = {
+	[POD_APART_NOT] = "",
+	[POD_APART_TOO_LONG] =
 		"decided container by container, not as a whole pod: what the pod would be given "
-		"is more than a line of the journal"},
-	[POD_APART_TOO_LARGE] = {"too-large",
+		"is more than a line of the journal",
+	[POD_APART_TOO_LARGE] =
 		"decided container by container, not as a whole pod: that takes more working "
-		"memory than there is"},
-	[POD_APART_TOO_MANY] = {"too-many",
+		"memory than there is",
+	[POD_APART_TOO_MANY] =
 		"decided container by container, not as a whole pod: it has more containers, or "
-		"kinds of devices, than are decided at once"},
+		"kinds of devices, than are decided at once",
 };
 
 const char *pod_apart_name(enum pod_apart why)
 {
-	return aparts[why].name;
+	return pod_apart_words[why];
 }
 
 const char *pod_apart_text(enum pod_apart why)
 {
-	return aparts[why].text;
+	return pod_apart_texts[why];
 }
 
 unsigned qos_exclusive_cpus(enum qos q, uint64_t cpu_milli)

@@ -26,7 +26,7 @@ static uint64_t cpu_limit(const struct linux_resources *r)
 	return limits_cpu(r) ? scaled((uint64_t)r->cpu_quota, MILLI_PER_CPU, r->cpu_period) : 0;
 }
 
-static const char *const token_owners[NR_TOKEN_OWNERS] = {
+const char *const token_owner_words[NR_TOKEN_OWNERS] = {
 	[TOKENS_NOT_ASKED] = "not-asked",
 	[TOKENS_NOT_SHOWN_YET] = "not-shown-yet",
 	[TOKENS_OWN] = "own",
@@ -36,7 +36,7 @@ static const char *const token_owners[NR_TOKEN_OWNERS] = {
 
 const char *token_owner_name(enum token_owner o)
 {
-	return token_owners[o];
+	return token_owner_words[o];
 }
 
 uint64_t cpu_milli_from_shares(const struct linux_resources *r)

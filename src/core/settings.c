@@ -21,10 +21,10 @@ enum { LETTERS_PER_SLIP = 8 }; /* beyond two, how far a key may be from the one 
 static const char *const mode_words[] = {"off", "manage", "shadow", "release", NULL};
 static const char *const adopt_words[] = {"place", "leave", NULL};
 static const char *const beside_words[] = {"shadow", "manage", NULL};
-static const char *const policy_words[] = {
+const char *const topology_policy_words[NR_POLICIES + 1] = {
 	"none", "best-effort", "restricted", "single-numa-node", NULL};
 static const char *const advice_words[] = {"off", "prefer", "require", NULL};
-static const char *const scope_words[] = {"container", "pod", NULL};
+const char *const topology_scope_words[SCOPE_POD + 2] = {"container", "pod", NULL};
 static const char *const strategy_words[] = {"none", "most-allocated", "least-allocated", NULL};
 static const char *const cpu_manager_words[] = {"none", "static", NULL};
 static const char *const memory_manager_words[] = {"None", "Static", NULL};
@@ -82,9 +82,10 @@ static const struct row rows[] = {
 		.restart = true),
 	ROW("topologyManagerPolicy", kind_word, topology_policy, "best-effort",
 		"which sets of NUMA nodes a container is admitted on, as in the kubelet",
-		.words = policy_words),
+		.words = topology_policy_words),
 	ROW("topologyManagerScope", kind_word, topology_scope, "container",
-		"what is aligned as one: each container, or the whole pod", .words = scope_words),
+		"what is aligned as one: each container, or the whole pod",
+		.words = topology_scope_words),
 	ROW(TOPOLOGY_OPTIONS ".prefer-closest-numa-nodes", kind_bool_option,
 		prefer_closest_numa_nodes, "false",
 		"among sets of as many nodes prefer the one with the shorter distances"),
@@ -506,18 +507,18 @@ const char *mode_name(enum mode m)
 
 const char *topology_policy_name(enum topology_policy p)
 {
-	return policy_words[p];
+	return topology_policy_words[p];
 }
 
 const char *topology_scope_name(enum topology_scope s)
 {
-	return scope_words[s];
+	return topology_scope_words[s];
 }
 
 int topology_policy_from_name(const char *name)
 {
-	for (int i = 0; policy_words[i]; i++)
-		if (text_equal(name, policy_words[i]))
+	for (int i = 0; topology_policy_words[i]; i++)
+		if (text_equal(name, topology_policy_words[i]))
 			return i;
 	return -1;
 }

@@ -42,7 +42,7 @@ static const struct field all_rows[] = {
 	FIELD("u", U64, AT(u64), .optional = true),
 	FIELD("s", STRING, AT(string)),
 	FIELD("m", STRING, AT(maybe), .optional = true),
-	FIELD("q", NAME, AT(qos), .name = qos_word, .max = NR_QOS, .optional = true),
+	FIELD("q", NAME, AT(qos), .words = qos_words, .max = NR_QOS, .optional = true),
 	FIELD("cpus", CPUS, AT(cpus), .optional = true),
 	FIELD("nodes", NODES, AT(nodes), .has_flag = true, .flag = AT(has_nodes)),
 	FIELD("o", OBJECT, AT(object), .fields = &element, .optional = true),
