@@ -11,8 +11,7 @@
 
 enum field_type {
 	FIELD_BOOL,     /* bool */
-	FIELD_UNSIGNED, /* unsigned */
-	FIELD_U32,      /* uint32_t */
+	FIELD_UNSIGNED, /* unsigned, or uint32_t, which is the same */
 	FIELD_U64,    /* uint64_t; above INT64_MAX a string of digits, as JSON readers stop there */
 	FIELD_I64,    /* int64_t */
 	FIELD_STRING, /* const char *; NULL is written as "" unless the row is optional */

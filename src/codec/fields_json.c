@@ -24,7 +24,7 @@ int json_parse(const char *text, size_t len, json_t **out, struct err *e)
 	return 0;
 }
 
-static const char *kind_of(const json_t *value)
+int json_want(const char *wanted, const json_t *got, struct err *e)
 {
 	static const char *const kinds[] = {
 		[JSON_OBJECT] = "an object",
@@ -37,12 +37,8 @@ static const char *kind_of(const json_t *value)
 		[JSON_NULL] = "null",
 	};
 
-	return value ? kinds[json_typeof(value)] : "nothing";
-}
-
-int json_want(const char *wanted, const json_t *got, struct err *e)
-{
-	return err_set(e, EINVAL, "should be %s, is %s", wanted, kind_of(got));
+	return err_set(e, EINVAL, "should be %s, is %s", wanted,
+		got ? kinds[json_typeof(got)] : "nothing");
 }
 
 json_t *json_member(const json_t *object, const char *key)
@@ -137,83 +133,67 @@ static int read_u64(const json_t *v, uint64_t max, uint64_t *out, struct err *e)
 	return 0;
 }
 
-static int read_unsigned(const json_t *v, unsigned max, unsigned *out, struct err *e)
+static int too_large(struct err *e)
 {
-	uint64_t n;
-	int rc = read_u64(v, max ? max : UINT32_MAX, &n, e);
-
-	if (!rc)
-		*out = (unsigned)n;
-	return rc;
+	return err_set(e, ENOMEM, "too large");
 }
 
-static int read_u32(const json_t *v, uint32_t *out, struct err *e)
-{
-	uint64_t n;
-	int rc = read_u64(v, UINT32_MAX, &n, e);
-
-	if (!rc)
-		*out = (uint32_t)n;
-	return rc;
-}
-
-static int read_name(const json_t *v, const struct field *f, unsigned *out, struct err *e)
-{
-	if (!json_is_string(v))
-		return json_want("a string", v, e);
-	for (unsigned i = 0; i < f->max; i++)
-		if (text_equal(f->words[i], json_string_value(v))) {
-			*out = i;
-			return 0;
-		}
-	return err_set(e, EINVAL, "there is no \"%.64s\"", json_string_value(v));
-}
-
-static int read_string(const json_t *v, char **out, struct arena *a, struct err *e)
-{
-	if (!json_is_string(v))
-		return json_want("a string", v, e);
-	*out = arena_strndup(a, json_string_value(v), json_string_length(v));
-	return *out ? 0 : err_set(e, ENOMEM, "too large");
-}
-
-static int read_chars(const json_t *v, char *out, size_t cap, struct err *e)
-{
-	if (!json_is_string(v))
-		return json_want("a string", v, e);
-	if (!text_copy(out, cap, json_string_value(v)))
-		return err_set(e, ERANGE, "is longer than %zu bytes", cap - 1);
-	return 0;
-}
-
-static int read_cpus(const json_t *v, struct cpuset *out, struct err *e)
-{
-	if (!json_is_string(v))
-		return json_want("a string", v, e);
-	return cpuset_parse(out, json_string_value(v), json_string_length(v), e);
-}
-
-static int read_nodes(
-	const json_t *v, struct nodeset *out, const struct node_ids *ids, struct err *e)
-{
-	if (!json_is_string(v))
-		return json_want("a string", v, e);
-	return nodeset_parse(out, ids, json_string_value(v), json_string_length(v), e);
-}
-
-static int read_tokens(
-	const json_t *v, struct tokenset *out, const struct node_ids *ids, struct err *e)
-{
-	if (!json_is_string(v))
-		return json_want("a string", v, e);
-	return tokenset_parse(out, ids, json_string_value(v), e);
-}
-
-static int read_elements(const json_t *v, const struct fields *f, char *first,
+/* A member that JSON has as a string, into *to. */
+static int read_text(const json_t *v, const struct field *f, void *to,
 	const struct fields_context *c, struct err *e)
 {
-	for (size_t i = 0; i < json_array_size(v); i++) {
-		int rc = fields_read(json_array_get(v, i), f, first + i * f->size, c, e);
+	const char *s = json_string_value(v);
+	size_t len = json_string_length(v);
+
+	if (!s)
+		return json_want("a string", v, e);
+	if (f->type == FIELD_CPUS)
+		return cpuset_parse(to, s, len, e);
+	if (f->type == FIELD_NODES)
+		return nodeset_parse(to, c->ids, s, len, e);
+	if (f->type == FIELD_TOKENS)
+		return tokenset_parse(to, c->ids, s, e);
+	if (f->type == FIELD_STRING) {
+		char *copy = *(char **)to = arena_strndup(c->arena, s, len);
+
+		return copy ? 0 : too_large(e);
+	}
+	if (f->type == FIELD_CHARS)
+		return text_copy(to, f->max, s)
+			       ? 0
+			       : err_set(e, ERANGE, "is longer than %u bytes", f->max - 1);
+	for (unsigned i = 0; i < f->max; i++)
+		if (text_equal(f->words[i], s)) {
+			*(unsigned *)to = i;
+			return 0;
+		}
+	return err_set(e, EINVAL, "there is no \"%.64s\"", s);
+}
+
+#define SLOT(T, to, offset) ((T *)(void *)((char *)(to) + (offset)))
+
+/* An array in place, or a list that goes into the arena. */
+static int read_list(const json_t *v, const struct field *f, void *to,
+	const struct fields_context *c, struct err *e)
+{
+	size_t nr = json_array_size(v);
+	char *first = SLOT(char, to, f->at);
+
+	if (!json_is_array(v))
+		return json_want("a list", v, e);
+	if (f->type == FIELD_LIST) {
+		first = arena_array(c->arena, nr, f->fields->size);
+		if (!first && nr)
+			return too_large(e);
+		*SLOT(char *, to, f->at) = first;
+		*SLOT(size_t, to, f->count) = nr;
+	} else {
+		if (nr > f->max)
+			return err_set(e, ERANGE, "has %zu elements, more than %u", nr, f->max);
+		*SLOT(unsigned, to, f->count) = (unsigned)nr;
+	}
+	for (size_t i = 0; i < nr; i++, first += f->fields->size) {
+		int rc = fields_read(json_array_get(v, i), f->fields, first, c, e);
 
 		if (rc)
 			return err_add(e, rc, "element %zu", i);
@@ -221,102 +201,69 @@ static int read_elements(const json_t *v, const struct fields *f, char *first,
 	return 0;
 }
 
-static int read_array(const json_t *v, const struct field *f, char *first, unsigned *nr,
-	const struct fields_context *c, struct err *e)
+static int read_map(
+	json_t *v, const struct field *f, void *to, const struct fields_context *c, struct err *e)
 {
-	if (!json_is_array(v))
-		return json_want("a list", v, e);
-	if (json_array_size(v) > f->max)
-		return err_set(
-			e, ERANGE, "has %zu elements, more than %u", json_array_size(v), f->max);
-	*nr = (unsigned)json_array_size(v);
-	return read_elements(v, f->fields, first, c, e);
-}
-
-static int read_pointer(
-	json_t *v, const struct fields *f, void **to, const struct fields_context *c, struct err *e)
-{
-	*to = arena_alloc(c->arena, f->size);
-	return *to ? fields_read(v, f, *to, c, e) : err_set(e, ENOMEM, "too large");
-}
-
-static int read_list(const json_t *v, const struct field *f, char **first, size_t *nr,
-	const struct fields_context *c, struct err *e)
-{
-	if (!json_is_array(v))
-		return json_want("a list", v, e);
-	*nr = json_array_size(v);
-	*first = arena_array(c->arena, *nr, f->fields->size);
-	if (!*first && *nr)
-		return err_set(e, ENOMEM, "too large");
-	return read_elements(v, f->fields, *first, c, e);
-}
-
-static int read_map(json_t *v, struct key_value **pairs, size_t *nr, struct arena *a, struct err *e)
-{
-	struct key_value *pair;
+	static const struct field text = {.type = FIELD_STRING};
+	size_t nr = json_object_size(v);
+	struct key_value *pair = arena_array(c->arena, nr, sizeof *pair);
 
 	if (!json_is_object(v))
 		return json_want("an object", v, e);
-	*nr = json_object_size(v);
-	pair = *pairs = arena_array(a, *nr, sizeof **pairs);
-	if (!pair && *nr)
-		return err_set(e, ENOMEM, "too large");
-	for (void *it = json_object_iter(v); it; it = json_object_iter_next(v, it)) {
+	if (!pair && nr)
+		return too_large(e);
+	*SLOT(struct key_value *, to, f->at) = pair;
+	*SLOT(size_t, to, f->count) = nr;
+	for (void *it = json_object_iter(v); it; it = json_object_iter_next(v, it), pair++) {
 		const char *key = json_object_iter_key(it);
-		char *text = NULL;
-		int rc = read_string(json_object_iter_value(it), &text, a, e);
+		int rc = read_text(json_object_iter_value(it), &text, &pair->value, c, e);
 
 		if (rc)
 			return err_add(e, rc, "%.64s", key);
-		*pair = (struct key_value){arena_strndup(a, key, strlen(key)), text};
-		if (!pair++->key)
-			return err_set(e, ENOMEM, "too large");
+		pair->key = arena_strndup(c->arena, key, strlen(key));
+		if (!pair->key)
+			return too_large(e);
 	}
 	return 0;
 }
 
-#define SLOT(T, to, offset) ((T *)(void *)((char *)(to) + (offset)))
-
 static int read_value(
 	json_t *v, const struct field *f, void *to, const struct fields_context *c, struct err *e)
 {
+	void *at = SLOT(void, to, f->at), *object;
+	uint64_t n = 0;
+	int rc;
+
 	switch (f->type) {
 	case FIELD_BOOL:
-		*SLOT(bool, to, f->at) = json_is_true(v);
+		*(bool *)at = json_is_true(v);
 		return json_is_boolean(v) ? 0 : json_want("true or false", v, e);
 	case FIELD_UNSIGNED:
-		return read_unsigned(v, f->max, SLOT(unsigned, to, f->at), e);
-	case FIELD_U32:
-		return read_u32(v, SLOT(uint32_t, to, f->at), e);
+		rc = read_u64(v, f->max ? f->max : UINT32_MAX, &n, e);
+		*(unsigned *)at = (unsigned)n;
+		return rc;
 	case FIELD_U64:
-		return read_u64(v, UINT64_MAX, SLOT(uint64_t, to, f->at), e);
+		return read_u64(v, UINT64_MAX, at, e);
 	case FIELD_I64:
-		*SLOT(int64_t, to, f->at) = json_integer_value(v);
+		*(int64_t *)at = json_integer_value(v);
 		return json_is_integer(v) ? 0 : json_want("an integer", v, e);
 	case FIELD_STRING:
-		return read_string(v, SLOT(char *, to, f->at), c->arena, e);
 	case FIELD_CHARS:
-		return read_chars(v, SLOT(char, to, f->at), f->max, e);
 	case FIELD_NAME:
-		return read_name(v, f, SLOT(unsigned, to, f->at), e);
 	case FIELD_CPUS:
-		return read_cpus(v, SLOT(struct cpuset, to, f->at), e);
 	case FIELD_NODES:
-		return read_nodes(v, SLOT(struct nodeset, to, f->at), c->ids, e);
 	case FIELD_TOKENS:
-		return read_tokens(v, SLOT(struct tokenset, to, f->at), c->ids, e);
+		return read_text(v, f, at, c, e);
 	case FIELD_OBJECT:
-		return fields_read(v, f->fields, SLOT(void, to, f->at), c, e);
+		return fields_read(v, f->fields, at, c, e);
 	case FIELD_POINTER:
-		return read_pointer(v, f->fields, SLOT(void *, to, f->at), c, e);
+		*(void **)at = object = arena_alloc(c->arena, f->fields->size);
+		return object ? fields_read(v, f->fields, object, c, e) : too_large(e);
 	case FIELD_ARRAY:
-		return read_array(v, f, SLOT(char, to, f->at), SLOT(unsigned, to, f->count), c, e);
 	case FIELD_LIST:
-		return read_list(v, f, SLOT(char *, to, f->at), SLOT(size_t, to, f->count), c, e);
+		return read_list(v, f, to, c, e);
 	case FIELD_MAP:
-		return read_map(v, SLOT(struct key_value *, to, f->at), SLOT(size_t, to, f->count),
-			c->arena, e);
+		return read_map(v, f, to, c, e);
 	}
 	return 0;
 }

@@ -257,7 +257,7 @@ static const struct field header_rows[] = {
 	FIELD("version", STRING, AT(header.version)),
 	FIELD("boot_id", STRING, AT(header.boot_id)),
 	FIELD("machine", STRING, AT(header.machine)),
-	FIELD("fingerprint", U32, AT(header.fingerprint)),
+	FIELD("fingerprint", UNSIGNED, AT(header.fingerprint)),
 	FIELD("settings", MAP, AT(header.settings.at), .count = AT(header.settings.nr)),
 	FIELD("topology", STRING, AT(header.topology)),
 };

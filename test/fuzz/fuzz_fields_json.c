@@ -38,7 +38,7 @@ static const struct fields element = FIELDS(element_rows, struct element);
 static const struct field all_rows[] = {
 	FIELD("b", BOOL, AT(yes), .optional = true),
 	FIELD("n", UNSIGNED, AT(number), .optional = true),
-	FIELD("w", U32, AT(u32), .optional = true),
+	FIELD("w", UNSIGNED, AT(u32), .optional = true),
 	FIELD("u", U64, AT(u64), .optional = true),
 	FIELD("s", STRING, AT(string)),
 	FIELD("m", STRING, AT(maybe), .optional = true),
