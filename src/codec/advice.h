@@ -18,20 +18,22 @@ enum advice_about { ADVICE_ABOUT_NODES, ADVICE_ABOUT_POLICY, ADVICE_ABOUT_CPUS }
 
 struct advice_context {
 	const struct topo *t; /* borrowed; gives NUMA nodes their indexes */
-	struct arena *arena;  /* all that is read lives here; HINT_ARENA_BYTES hold any value */
+	struct arena *arena;  /* all that is read lives here; ADVICE_ARENA_BYTES hold any value */
 };
 
+/* What its value is: plain text, or JSON and of which kind. */
+enum advice_form { ADVICE_TEXT, ADVICE_OBJECT, ADVICE_LIST };
+
+struct advice_reading; /* advice_parts.h */
 /* A kind of annotation. */
 struct advice_source {
 	const char *key;
 	enum advice_format format;
 	enum advice_about about;
-	/* Fill *out, zeros but for its format. Use hint_read(). */
-	int (*read)(const char *text, const struct advice_context *c, struct advice *out,
-		struct err *e);
+	enum advice_form form;
+	/* Fill *out, zeros but for its format. Only advice_read() calls it. */
+	int (*read)(struct advice_reading *r, struct advice *out, struct err *e);
 };
-/* The i-th, in the default order of precedence; NULL: there are no more. */
-const struct advice_source *advice_source_at(unsigned i);
 /* The one of that key, or NULL. */
 const struct advice_source *advice_source_of(const char *key);
 
@@ -50,7 +52,7 @@ struct advice_order {
 };
 /* The first of the pod's annotations about that, in that order, which says anything; one that
  * cannot be read is the first one too. 1 with *out and *source (which may be NULL); 0: there is
- * none; or as hint_read(), with *source alone. */
+ * none; or as advice_read(), with *source alone. */
 int advice_find(const struct pod *pod, enum advice_about about, const struct advice_order *order,
 	const struct advice_context *c, const struct advice_source **source, struct advice *out,
 	struct err *e);

@@ -8,15 +8,11 @@
  *  "mode":"prefer","scope":"container",
  *  "containers":{"pg":{"numa":"0-1","dist":1550,"res":[{"node":0,"resources":{"cpu":"4"}}]}}}
  * v, node, uid, at (ms since the epoch), ttl (s) and containers must be there. A key that is not
- * one of these is refused, as a misspelt "mode" must not turn require into prefer; whoever needs
- * more keys needs another v. */
+ * one of these is refused, as a misspelt "mode" must not turn require into prefer: more keys need
+ * another v. advice_read() reads it. */
 
-/* Read one; hint_read() calls it. */
-int advice_json_read(
-	const char *text, const struct advice_context *c, struct advice *out, struct err *e);
-
-/* *h, whose format is not looked at, as text; the caller frees. Reading it gives the same advice. 0;
- * -EINVAL: reading would refuse it, the text says why; -E2BIG: longer than HINT_TEXT_MAX. */
+/* *h, whose format is not looked at, as text; the caller frees. Reading it gives the same advice.
+ * 0; -EINVAL: reading would refuse it, the text says why; -E2BIG: longer than ADVICE_TEXT_MAX. */
 int advice_json_write(const struct advice *h, const struct topo *t, char **out, struct err *e);
 
 #endif

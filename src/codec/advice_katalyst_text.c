@@ -5,24 +5,19 @@
 #include <errno.h>
 #include <numafit/settings.h>
 
-int advice_katalyst_read(
-	const char *text, const struct advice_context *c, struct advice *out, struct err *e)
+int advice_katalyst_read(struct advice_reading *r, struct advice *out, struct err *e)
 {
-	const struct advice_amounts none = {.t = c->t, .arena = c->arena};
-	struct advice_container nodes = {0};
-	int rc = advice_nodes_add_list(&nodes, c->t, text, e);
+	int rc = advice_add_nodes(&r->all, r->t, r->text, e);
 
-	return rc ? rc : advice_for_all(out, nodes, &none, e);
+	return rc ? rc : advice_for_all(r, out, e);
 }
 
-int advice_policy_read(
-	const char *text, const struct advice_context *c, struct advice *out, struct err *e)
+int advice_policy_read(struct advice_reading *r, struct advice *out, struct err *e)
 {
-	int policy = topology_policy_from_name(text);
+	int policy = topology_policy_from_name(r->text);
 
-	(void)c;
 	if (policy < 0)
-		return err_set(e, EINVAL, "there is no topology policy \"%.64s\"", text);
+		return err_set(e, EINVAL, "there is no topology policy \"%.64s\"", r->text);
 	out->has_policy = true;
 	out->policy = (enum topology_policy)policy;
 	return 0;

@@ -12,26 +12,22 @@
 /* Its name for CPUs that are lent to batch jobs, in thousandths. */
 static const char batch_cpu[] = "kubernetes.io/batch-cpu";
 
-static int read_cpuset(const json_t *list, const struct advice_context *c, struct advice *out,
-	struct advice_container *nodes, struct err *e)
+static int read_cpuset(
+	const json_t *list, const struct advice_reading *r, struct advice *out, struct err *e)
 {
-	struct cpuset *cpus = arena_alloc(c->arena, sizeof *cpus);
+	struct cpuset *cpus = arena_alloc(r->arena, sizeof *cpus);
 
 	if (!cpus)
 		return err_set(e, ENOMEM, "too large");
 	if (!json_is_string(list))
 		return json_want("a string", list, e);
 	int rc = cpuset_parse(cpus, json_string_value(list), json_string_length(list), e);
-	if (rc || cpuset_empty(cpus))
-		return rc;
-	struct cpuset here = cpuset_and(*cpus, &c->t->cpus);
-	nodes->nodes = topo_nodes_of(c->t, &here);
-	out->cpus = cpus;
-	return 0;
+	if (!rc && !cpuset_empty(cpus))
+		out->cpus = cpus;
+	return rc;
 }
 
-static int read_share(
-	json_t *share, struct advice_container *nodes, struct advice_amounts *a, struct err *e)
+static int read_share(json_t *share, struct advice_reading *r, struct err *e)
 {
 	const json_t *node = json_object_get(share, "node");
 	json_t *resources = json_object_get(share, "resources");
@@ -41,65 +37,42 @@ static int read_share(
 		return err_add(e, json_want("an integer", node, e), "node");
 	if (id < 0 || id > NODE_ID_MAX)
 		return err_set(e, ERANGE, "node: %lld is no NUMA node", (long long)id);
-	advice_nodes_add(nodes, a->t, (unsigned)id);
-	return resources ? advice_amounts_add_json(a, (unsigned)id, resources, e) : 0;
+	advice_add_node(&r->all, r->t, (unsigned)id);
+	return resources ? advice_add_resources(r, (unsigned)id, resources, e) : 0;
 }
 
-static int read_shares(const json_t *shares, struct advice_container *nodes,
-	struct advice_amounts *a, struct err *e)
+static bool has_cpus(const struct advice_reading *r)
 {
-	if (!json_is_array(shares))
-		return json_want("a list", shares, e);
-	for (size_t i = 0; i < json_array_size(shares); i++) {
-		int rc = read_share(json_array_get(shares, i), nodes, a, e);
-
-		if (rc)
-			return err_add(e, rc, "element %zu", i);
-	}
-	return 0;
-}
-
-static bool has_cpus(const struct advice_amounts *a)
-{
-	for (size_t i = 0; i < a->nr; i++)
-		if (a->at[i].amount && (text_equal(a->at[i].resource, "cpu") ||
-					       text_equal(a->at[i].resource, batch_cpu)))
+	for (size_t i = 0; i < r->nr_amounts; i++)
+		if (r->amount[i].amount && (text_equal(r->amount[i].resource, "cpu") ||
+						   text_equal(r->amount[i].resource, batch_cpu)))
 			return true;
 	return false;
 }
 
-static int read_status(const json_t *root, const struct advice_context *c, struct advice_amounts *a,
-	struct advice *out, struct err *e)
+int advice_koordinator_status_read(struct advice_reading *r, struct advice *out, struct err *e)
 {
-	const json_t *cpuset = json_object_get(root, "cpuset");
-	const json_t *shares = json_object_get(root, "numaNodeResources");
-	struct advice_container by_cpus = {0}, by_shares = {0};
-	int rc = cpuset ? read_cpuset(cpuset, c, out, &by_cpus, e) : 0;
+	const json_t *cpuset = json_object_get(r->json, "cpuset");
+	const json_t *shares = json_object_get(r->json, "numaNodeResources");
+	int rc = cpuset ? read_cpuset(cpuset, r, out, e) : 0;
 
 	if (rc)
 		return err_add(e, rc, "cpuset");
-	rc = shares ? read_shares(shares, &by_shares, a, e) : 0;
-	if (rc)
-		return err_add(e, rc, "numaNodeResources");
-	if (!out->cpus && !has_cpus(a) && !by_shares.has_unknown)
+	if (shares && !json_is_array(shares))
+		return err_add(e, json_want("a list", shares, e), "numaNodeResources");
+	for (size_t i = 0; i < json_array_size(shares); i++) {
+		rc = read_share(json_array_get(shares, i), r, e);
+		if (rc)
+			return err_add(e, rc, "numaNodeResources: element %zu", i);
+	}
+	if (out->cpus) {
+		struct cpuset here = cpuset_and(*out->cpus, &r->t->cpus);
+
+		r->all = (struct advice_container){.nodes = topo_nodes_of(r->t, &here)};
+	} else if (!has_cpus(r) && !r->all.has_unknown) {
 		return 0;
-	return advice_for_all(out, out->cpus ? by_cpus : by_shares, a, e);
-}
-
-int advice_koordinator_status_read(
-	const char *text, const struct advice_context *c, struct advice *out, struct err *e)
-{
-	struct advice_amounts amounts;
-	json_t *root = NULL;
-	int rc = json_parse(text, strlen(text), &root, e);
-
-	if (!rc)
-		rc = advice_amounts_init(&amounts, text, c, e);
-	if (!rc)
-		rc = json_is_object(root) ? read_status(root, c, &amounts, out, e)
-					  : json_want("an object", root, e);
-	json_decref(root);
-	return rc;
+	}
+	return advice_for_all(r, out, e);
 }
 
 /* A word of a key and what it means; the table ends with NULL. */
@@ -139,32 +112,17 @@ static int read_word(
 	return v ? err_set(e, EINVAL, "%s: there is no \"%.64s\"", key, json_string_value(v)) : 0;
 }
 
-static int read_spec(const json_t *root, struct advice *out, struct err *e)
+int advice_koordinator_spec_read(struct advice_reading *r, struct advice *out, struct err *e)
 {
 	unsigned required = 0, preferred = 0, apart = 0;
-	int rc = json_is_object(root) ? 0 : json_want("an object", root, e);
+	int rc = read_word(r->json, "requiredCPUBindPolicy", binds, &required, e);
 
 	if (!rc)
-		rc = read_word(root, "requiredCPUBindPolicy", binds, &required, e);
+		rc = read_word(r->json, "preferredCPUBindPolicy", binds, &preferred, e);
 	if (!rc)
-		rc = read_word(root, "preferredCPUBindPolicy", binds, &preferred, e);
-	if (!rc)
-		rc = read_word(root, "preferredCPUExclusivePolicy", aparts, &apart, e);
+		rc = read_word(r->json, "preferredCPUExclusivePolicy", aparts, &apart, e);
 	out->cpus_required = (enum advice_cpus)required;
 	out->cpus_preferred = (enum advice_cpus)preferred;
 	out->apart = (enum advice_apart)apart;
-	return rc;
-}
-
-int advice_koordinator_spec_read(
-	const char *text, const struct advice_context *c, struct advice *out, struct err *e)
-{
-	json_t *root = NULL;
-	int rc = json_parse(text, strlen(text), &root, e);
-
-	(void)c;
-	if (!rc)
-		rc = read_spec(root, out, e);
-	json_decref(root);
 	return rc;
 }
