@@ -40,16 +40,6 @@ struct parts {
 	int shift;
 };
 
-/* The digits and the point; what follows, or NULL when there is no such number. */
-static const char *read_digits(const char *s, struct parts *p)
-{
-	size_t whole = strspn(s, "0123456789");
-	size_t fraction = s[whole] == '.' ? 1 + strspn(s + whole + 1, "0123456789") : 0;
-
-	*p = (struct parts){s, whole + fraction, (int64_t)whole, 0};
-	return whole || fraction > 1 ? s + p->len : NULL;
-}
-
 static bool read_suffix(const char *s, struct parts *p)
 {
 	for (unsigned i = 0; i < NR_SUFFIXES; i++)
@@ -154,11 +144,14 @@ static struct quantity negated(struct quantity q)
 
 int quantity_parse(struct quantity *out, const char *s, struct err *e)
 {
-	struct parts p;
+	static const char digit[] = "0123456789";
 	bool negative = *s == '-';
-	const char *suffix = read_digits(s + (negative || *s == '+'), &p);
+	const char *digits = s + (negative || *s == '+');
+	size_t whole = strspn(digits, digit);
+	size_t fraction = digits[whole] == '.' ? 1 + strspn(digits + whole + 1, digit) : 0;
+	struct parts p = {digits, whole + fraction, (int64_t)whole, 0};
 
-	if (!suffix || !read_suffix(suffix, &p))
+	if ((!whole && fraction < 2) || !read_suffix(digits + p.len, &p))
 		return err_set(
 			e, EINVAL, "\"%.64s\" is not a quantity such as 500m, 2, 1.5 or 16Gi", s);
 	struct quantity q = quantity_of_parts(&p);
@@ -201,50 +194,39 @@ int64_t quantity_milli(struct quantity q)
 	return milli;
 }
 
-/* The most whose count is within INT64_MAX. */
-static struct quantity countable(enum quantity_unit unit)
+/* The count into *out; or why q has none. */
+static const char *count_quantity(struct quantity q, enum quantity_unit unit, uint64_t *out)
 {
-	if (unit == QUANTITY_WHOLE)
-		return quantity_of(INT64_MAX);
-	return (struct quantity){
-		INT64_MAX / QUANTITY_MILLIS, INT64_MAX % QUANTITY_MILLIS * QUANTITY_NANOS_OF_MILLI};
-}
+	static const struct quantity most_counted[] = {
+		/* as INT64_MAX */
+		[QUANTITY_WHOLE] = {INT64_MAX, 0},
+		[QUANTITY_MILLI] = {INT64_MAX / QUANTITY_MILLIS,
+			INT64_MAX % QUANTITY_MILLIS * QUANTITY_NANOS_OF_MILLI},
+	};
 
-/* Why q has no count; NULL: it has one. */
-static const char *uncountable(struct quantity q, enum quantity_unit unit)
-{
 	if (q.whole < 0)
 		return "negative";
-	return quantity_compare(q, countable(unit)) > 0 ? "too large" : NULL;
-}
-
-static uint64_t counted(struct quantity q, enum quantity_unit unit)
-{
-	return (uint64_t)(unit == QUANTITY_MILLI ? quantity_milli(q) : quantity_value(q));
+	if (quantity_compare(q, most_counted[unit]) > 0)
+		return "too large";
+	*out = (uint64_t)(unit == QUANTITY_MILLI ? quantity_milli(q) : quantity_value(q));
+	return NULL;
 }
 
 int quantity_count(struct quantity q, enum quantity_unit unit, uint64_t *out, struct err *e)
 {
-	const char *why = uncountable(q, unit);
+	const char *why = count_quantity(q, unit, out);
 	char text[QUANTITY_TEXT_MAX];
 
-	if (why)
-		return err_set(e, ERANGE, "quantity \"%s\" is %s", quantity_text(text, q), why);
-	*out = counted(q, unit);
-	return 0;
+	return why ? err_set(e, ERANGE, "quantity \"%s\" is %s", quantity_text(text, q), why) : 0;
 }
 
 int quantity_parse_count(const char *s, enum quantity_unit unit, uint64_t *out, struct err *e)
 {
 	struct quantity q;
 	int rc = quantity_parse(&q, s, e);
-	const char *why = rc ? NULL : uncountable(q, unit);
+	const char *why = rc ? NULL : count_quantity(q, unit, out);
 
-	if (why)
-		return err_set(e, ERANGE, "quantity \"%.64s\" is %s", s, why);
-	if (!rc)
-		*out = counted(q, unit);
-	return rc;
+	return why ? err_set(e, ERANGE, "quantity \"%.64s\" is %s", s, why) : rc;
 }
 
 const char *quantity_text(char *buf, struct quantity q)
