@@ -4,52 +4,14 @@
 #include <numafit/text.h>
 #include <string.h>
 
-static void *give(void *ctx, size_t size)
+static void *alloc_in_arena(void *ctx, size_t size)
 {
 	return arena_alloc(ctx, size);
 }
 
-static void keep(void *ctx, void *p)
+static void leave_to_arena(void *ctx, void *p)
 {
 	(void)ctx, (void)p; /* the arena takes all of it back at once */
-}
-
-/* The i-th value of a string or message field; NULL when there is none. */
-static const void *field_value(
-	const ProtobufCMessage *m, const ProtobufCFieldDescriptor *f, size_t i)
-{
-	const char *at = (const char *)m + f->offset;
-	const void *p;
-
-	memcpy(&p, at, sizeof p);
-	if (f->label == PROTOBUF_C_LABEL_REPEATED)
-		memcpy(&p, (const char *)p + i * sizeof p, sizeof p);
-	return p;
-}
-
-static size_t field_count(const ProtobufCMessage *m, const ProtobufCFieldDescriptor *f)
-{
-	size_t nr = 1;
-
-	if (f->label == PROTOBUF_C_LABEL_REPEATED)
-		memcpy(&nr, (const char *)m + f->quantifier_offset, sizeof nr);
-	return nr;
-}
-
-static int check_strings(const ProtobufCMessage *m, struct err *e);
-
-static int check_value(
-	const ProtobufCMessage *m, const ProtobufCFieldDescriptor *f, size_t i, struct err *e)
-{
-	const void *value = field_value(m, f, i);
-
-	if (!value)
-		return 0;
-	if (f->type == PROTOBUF_C_TYPE_MESSAGE)
-		return check_strings(value, e);
-	if (!text_is_utf8(value, strlen(value)))
-		return err_set(e, EILSEQ, "%s.%s is not UTF-8", m->descriptor->short_name, f->name);
-	return 0;
 }
 
 /* Walks the whole message; its depth is that of the .proto file, which has no recursive type. */
@@ -57,12 +19,26 @@ static int check_strings(const ProtobufCMessage *m, struct err *e)
 {
 	for (unsigned k = 0; k < m->descriptor->n_fields; k++) {
 		const ProtobufCFieldDescriptor *f = &m->descriptor->fields[k];
+		const char *at = (const char *)m + f->offset; /* pointers to the field's values */
+		const void *value;
+		size_t nr = 1;
 
 		if (f->type != PROTOBUF_C_TYPE_MESSAGE && f->type != PROTOBUF_C_TYPE_STRING)
 			continue;
-		for (size_t i = 0, nr = field_count(m, f); i < nr; i++)
-			if (check_value(m, f, i, e) < 0)
-				return -EILSEQ;
+		if (f->label == PROTOBUF_C_LABEL_REPEATED) {
+			memcpy(&nr, (const char *)m + f->quantifier_offset, sizeof nr);
+			memcpy(&at, at, sizeof at);
+		}
+		for (size_t i = 0; i < nr; i++) {
+			memcpy(&value, at + i * sizeof value, sizeof value);
+			if (value && f->type == PROTOBUF_C_TYPE_MESSAGE) {
+				if (check_strings(value, e) < 0)
+					return -EILSEQ;
+			} else if (value && !text_is_utf8(value, strlen(value))) {
+				return err_set(e, EILSEQ, "%s.%s is not UTF-8",
+					m->descriptor->short_name, f->name);
+			}
+		}
 	}
 	return 0;
 }
@@ -70,7 +46,7 @@ static int check_strings(const ProtobufCMessage *m, struct err *e)
 void *pb_decode(
 	const ProtobufCMessageDescriptor *type, struct blob bytes, struct arena *a, struct err *e)
 {
-	ProtobufCAllocator in_arena = {give, keep, a};
+	ProtobufCAllocator in_arena = {alloc_in_arena, leave_to_arena, a};
 	ProtobufCMessage *m = protobuf_c_message_unpack(type, &in_arena, bytes.len, bytes.data);
 
 	if (!m) {
