@@ -95,15 +95,6 @@ int advice_node_id(const char *s, unsigned *out, struct err *e)
 	return 0;
 }
 
-/* Room for all amounts that the text can hold: in all forms one of these stands before each. */
-static bool make_room(struct advice_reading *r)
-{
-	for (const char *s = r->text; *s; s++)
-		r->room += *s == ':' || *s == '=';
-	r->amount = arena_array(r->arena, r->room, sizeof *r->amount);
-	return r->amount;
-}
-
 int advice_add_amount(struct advice_reading *r, unsigned node_id, const char *resource,
 	const char *quantity, struct err *e)
 {
@@ -118,8 +109,13 @@ int advice_add_amount(struct advice_reading *r, unsigned node_id, const char *re
 		return err_set(e, EINVAL, "NUMA node %u: a resource without a name", node_id);
 	if (node < 0)
 		return 0;
+	if (!r->amount) { /* room for all: in all forms one of these stands before each */
+		for (const char *s = r->text; *s; s++)
+			r->room += *s == ':' || *s == '=';
+		r->amount = arena_array(r->arena, r->room, sizeof *r->amount);
+	}
 	resource = arena_strndup(r->arena, resource, strlen(resource));
-	if (!resource || (!r->amount && !make_room(r)) || r->nr_amounts == r->room)
+	if (!resource || !r->amount || r->nr_amounts == r->room)
 		return err_set(e, ENOMEM, "too large");
 	r->amount[r->nr_amounts++] = (struct advice_amount){(unsigned)node, resource, amount};
 	return 0;
@@ -254,24 +250,13 @@ static int read_shares(const json_t *res, const char *numa, struct advice_readin
 	return rc;
 }
 
-static int read_distance(const json_t *dist, unsigned *out, struct err *e)
-{
-	json_int_t n = json_integer_value(dist);
-
-	if (dist && !json_is_integer(dist))
-		return json_want("an integer", dist, e);
-	if (n < 0 || n > DISTANCE_MAX * DIST_PER_UNIT)
-		return err_set(e, ERANGE, "%lld is not between 0 and %d", (long long)n,
-			DISTANCE_MAX * DIST_PER_UNIT);
-	*out = (unsigned)n;
-	return 0;
-}
-
 static int read_container(
 	json_t *v, struct advice_reading *r, struct advice_container *to, struct err *e)
 {
 	const json_t *numa = json_object_get(v, "numa");
+	const json_t *dist = json_object_get(v, "dist");
 	const char *list = json_string_value(numa);
+	json_int_t distance = json_integer_value(dist);
 	size_t first = r->nr_amounts;
 	int rc = want_object(v, container_keys, e);
 
@@ -282,9 +267,12 @@ static int read_container(
 	rc = advice_add_nodes(to, r->t, list, e);
 	if (rc)
 		return err_add(e, rc, "numa");
-	rc = read_distance(json_object_get(v, "dist"), &to->distance_x100, e);
-	if (rc)
-		return err_add(e, rc, "dist");
+	if (dist && !json_is_integer(dist))
+		return err_add(e, json_want("an integer", dist, e), "dist");
+	if (distance < 0 || distance > DISTANCE_MAX * DIST_PER_UNIT)
+		return err_set(e, ERANGE, "dist: %lld is not between 0 and %d", (long long)distance,
+			DISTANCE_MAX * DIST_PER_UNIT);
+	to->distance_x100 = (unsigned)distance;
 	rc = read_shares(json_object_get(v, "res"), list, r, e);
 	if (rc)
 		return err_add(e, rc, "res");

@@ -21,11 +21,6 @@ static void fields_put(struct text *t, const char *s, size_t len)
 	t->at[t->len] = '\0';
 }
 
-static bool is_plain(unsigned char c)
-{
-	return c >= CONTROL_END && c != '"' && c != '\\';
-}
-
 static void put_escape(struct text *t, char c)
 {
 	static const char shorts[] = "\"\"\\\\\bb\ff\nn\rr\tt";
@@ -60,12 +55,13 @@ static void put_string(struct text *t, const char *s)
 
 	fields_put(t, "\"", 1);
 	while (*s) {
-		size_t n = 0;
+		const char *end = s; /* of what can stand as it is */
 
-		while (is_plain((unsigned char)s[n]) && (whole || isascii((unsigned char)s[n])))
-			n++;
-		fields_put(t, s, n);
-		s += n;
+		while ((unsigned char)*end >= CONTROL_END && *end != '"' && *end != '\\' &&
+			(whole || isascii((unsigned char)*end)))
+			end++;
+		fields_put(t, s, (size_t)(end - s));
+		s = end;
 		if (!isascii((unsigned char)*s))
 			s += put_repaired(t, s);
 		else if (*s)

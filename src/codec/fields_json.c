@@ -133,11 +133,6 @@ static int read_u64(const json_t *v, uint64_t max, uint64_t *out, struct err *e)
 	return 0;
 }
 
-static int too_large(struct err *e)
-{
-	return err_set(e, ENOMEM, "too large");
-}
-
 /* A member that JSON has as a string, into *to. */
 static int read_text(const json_t *v, const struct field *f, void *to,
 	const struct fields_context *c, struct err *e)
@@ -156,7 +151,7 @@ static int read_text(const json_t *v, const struct field *f, void *to,
 	if (f->type == FIELD_STRING) {
 		char *copy = *(char **)to = arena_strndup(c->arena, s, len);
 
-		return copy ? 0 : too_large(e);
+		return copy ? 0 : err_set(e, ENOMEM, "too large");
 	}
 	if (f->type == FIELD_CHARS)
 		return text_copy(to, f->max, s)
@@ -184,7 +179,7 @@ static int read_list(const json_t *v, const struct field *f, void *to,
 	if (f->type == FIELD_LIST) {
 		first = arena_array(c->arena, nr, f->fields->size);
 		if (!first && nr)
-			return too_large(e);
+			return err_set(e, ENOMEM, "too large");
 		*SLOT(char *, to, f->at) = first;
 		*SLOT(size_t, to, f->count) = nr;
 	} else {
@@ -211,7 +206,7 @@ static int read_map(
 	if (!json_is_object(v))
 		return json_want("an object", v, e);
 	if (!pair && nr)
-		return too_large(e);
+		return err_set(e, ENOMEM, "too large");
 	*SLOT(struct key_value *, to, f->at) = pair;
 	*SLOT(size_t, to, f->count) = nr;
 	for (void *it = json_object_iter(v); it; it = json_object_iter_next(v, it), pair++) {
@@ -222,7 +217,7 @@ static int read_map(
 			return err_add(e, rc, "%.64s", key);
 		pair->key = arena_strndup(c->arena, key, strlen(key));
 		if (!pair->key)
-			return too_large(e);
+			return err_set(e, ENOMEM, "too large");
 	}
 	return 0;
 }
@@ -258,7 +253,8 @@ static int read_value(
 		return fields_read(v, f->fields, at, c, e);
 	case FIELD_POINTER:
 		*(void **)at = object = arena_alloc(c->arena, f->fields->size);
-		return object ? fields_read(v, f->fields, object, c, e) : too_large(e);
+		return object ? fields_read(v, f->fields, object, c, e)
+			      : err_set(e, ENOMEM, "too large");
 	case FIELD_ARRAY:
 	case FIELD_LIST:
 		return read_list(v, f, to, c, e);
