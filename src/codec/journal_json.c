@@ -264,22 +264,24 @@ static const struct field header_rows[] = {
 static const struct fields header_fields = FIELDS(header_rows, struct header_line);
 #undef AT
 
-static int line_length(const struct text *t, struct err *e)
+/* Returns its length, or -EMSGSIZE. */
+static int write_line(char *buf, size_t cap, const struct fields *f, const void *line,
+	const struct node_ids *ids, struct err *e)
 {
-	if (t->cut)
-		return err_set(
-			e, EMSGSIZE, "the journal's line is longer than %zu bytes", t->cap - 1);
-	return (int)t->len;
+	struct text t;
+
+	text_init(&t, buf, cap);
+	fields_write(&t, f, line, ids);
+	if (t.cut)
+		return err_set(e, EMSGSIZE, "the journal's line is longer than %zu bytes", cap - 1);
+	return (int)t.len;
 }
 
 int journal_json_header(const struct journal_header *h, char *buf, size_t cap, struct err *e)
 {
 	struct header_line line = {.format = FORMAT, .header = *h};
-	struct text t;
 
-	text_init(&t, buf, cap);
-	fields_write(&t, &header_fields, &line, NULL);
-	return line_length(&t, e);
+	return write_line(buf, cap, &header_fields, &line, NULL, e);
 }
 
 int journal_json_parse_header(
@@ -310,7 +312,6 @@ int journal_json_record(
 			.has_parts = r->parts},
 		.has_pod = r->pod,
 	};
-	struct text t;
 
 	if (r->request)
 		line.of.request = *r->request;
@@ -319,9 +320,7 @@ int journal_json_record(
 	if (r->pod)
 		line.pod = *r->pod;
 	line.pod.totals.known = false; /* its containers are there */
-	text_init(&t, buf, cap);
-	fields_write(&t, &record_fields, &line, ids);
-	return line_length(&t, e);
+	return write_line(buf, cap, &record_fields, &line, ids, e);
 }
 
 /* Before there were the flags, a line said this in its message alone. A line that has them has
@@ -337,29 +336,10 @@ static void read_flags_of_old_decision(struct decision *d)
 	d->lost_cpus = d->lost_cpus || strncmp(d->message, lost, sizeof lost - 1) == 0;
 }
 
-static void read_flags_of_old_record(struct decoded_record *d)
-{
-	struct record_part *parts = (void *)(uintptr_t)d->record.parts; /* the arena's, just read */
-
-	read_flags_of_old_decision(&d->decision);
-	for (size_t i = 0; i < d->record.nr_parts; i++)
-		read_flags_of_old_decision(&parts[i].decision);
-}
-
-static int check_reason(struct decision *d, struct err *e)
-{
-	const char *reason = d->reason;
-
-	d->reason = reason ? decision_reason(reason) : NULL;
-	if (reason && !d->reason)
-		return err_set(e, EINVAL, "decision: reason: there is no \"%.64s\"", reason);
-	return 0;
-}
-
 static int check_parts(const struct decoded_record *d, struct err *e)
 {
 	if (d->has_parts != (d->record.op == RECORD_HOLD))
-		return err_set(e, EINVAL, "op: \"%s\" %s parts", record_op_name(d->record.op),
+		return err_set(e, EINVAL, "op: \"%s\" %s parts", record_op_words[d->record.op],
 			d->has_parts ? "does not have" : "has");
 	for (size_t i = 0; i < d->record.nr_parts; i++) {
 		const struct decision *part = &d->record.parts[i].decision;
@@ -370,28 +350,28 @@ static int check_parts(const struct decoded_record *d, struct err *e)
 	return 0;
 }
 
-static bool has_lease(enum record_op op)
-{
-	return op == RECORD_ALLOCATE || op == RECORD_SHOWN || op == RECORD_GIVE_UP ||
-	       op == RECORD_LEASE;
-}
-
 /* What the types do not say: which records carry a decision, and which one. */
 static int check_record(struct decoded_record *d, struct err *e)
 {
-	bool decided = d->record.op == RECORD_GRANT || d->record.op == RECORD_REFUSE;
+	enum record_op op = d->record.op;
+	bool decided = op == RECORD_GRANT || op == RECORD_REFUSE;
+	bool leased = op == RECORD_ALLOCATE || op == RECORD_SHOWN || op == RECORD_GIVE_UP ||
+		      op == RECORD_LEASE;
+	const char *reason = d->decision.reason;
 
 	if (d->has_request != decided || d->has_decision != decided)
 		return err_set(e, EINVAL, "op: \"%s\" %s a request and a decision",
-			record_op_name(d->record.op), decided ? "has" : "does not have");
-	if (decided && d->decision.admit != (d->record.op == RECORD_GRANT))
-		return err_set(e, EINVAL, "decision: admit contradicts op \"%s\"",
-			record_op_name(d->record.op));
-	int rc = check_reason(&d->decision, e);
-	if (!rc && (d->record.lease != NULL) != has_lease(d->record.op))
-		rc = err_set(e, EINVAL, "op: \"%s\" %s a lease", record_op_name(d->record.op),
-			d->record.lease ? "does not have" : "has");
-	return rc ? rc : check_parts(d, e);
+			record_op_words[op], decided ? "has" : "does not have");
+	if (decided && d->decision.admit != (op == RECORD_GRANT))
+		return err_set(
+			e, EINVAL, "decision: admit contradicts op \"%s\"", record_op_words[op]);
+	d->decision.reason = reason ? decision_reason(reason) : NULL;
+	if (reason && !d->decision.reason)
+		return err_set(e, EINVAL, "decision: reason: there is no \"%.64s\"", reason);
+	if ((d->record.lease != NULL) != leased)
+		return err_set(e, EINVAL, "op: \"%s\" %s a lease", record_op_words[op],
+			leased ? "has" : "does not have");
+	return check_parts(d, e);
 }
 
 static int check_attached(size_t nr, struct err *e)
@@ -407,7 +387,7 @@ static int check_pod(const struct record_line *line, struct err *e)
 	const struct record *r = &line->of.record;
 
 	if (r->op != RECORD_HOLD && r->op != RECORD_REFUSE)
-		return err_set(e, EINVAL, "op: \"%s\" does not have a pod", record_op_name(r->op));
+		return err_set(e, EINVAL, "op: \"%s\" does not have a pod", record_op_words[r->op]);
 	if (r->op == RECORD_HOLD && line->pod.nr != r->nr_parts)
 		return err_set(
 			e, EINVAL, "pod: %zu containers for %zu parts", line->pod.nr, r->nr_parts);
@@ -420,20 +400,6 @@ static int check_pod(const struct record_line *line, struct err *e)
 					"pod: container %zu asks for a resource that is not there",
 					i);
 	return check_attached(line->pod.nr_attached, e);
-}
-
-/* Whose containers they are the request says, or that of each part. */
-static void name_pod(struct decoded_record *d)
-{
-	struct pod who = d->has_request ? d->request.pod : d->record.parts[0].request.pod;
-
-	d->pod.sandbox_id = who.sandbox_id;
-	d->pod.uid = who.uid;
-	d->pod.ns = who.ns;
-	d->pod.name = who.name;
-	d->pod.qos = who.qos;
-	d->pod.totals = who.totals;
-	d->record.pod = &d->pod;
 }
 
 int journal_json_parse(const char *text, size_t len, const struct node_ids *ids, struct arena *a,
@@ -451,14 +417,25 @@ int journal_json_parse(const char *text, size_t len, const struct node_ids *ids,
 		rc = check_pod(&line, e);
 	if (rc)
 		return rc;
-	read_flags_of_old_record(&line.of);
+	struct record_part *part = (void *)(uintptr_t)line.of.record.parts; /* the arena's */
+	read_flags_of_old_decision(&line.of.decision);
+	for (size_t i = 0; i < line.of.record.nr_parts; i++)
+		read_flags_of_old_decision(&part[i].decision);
 	*out = line.of;
 	out->request.container_id = out->record.container_id;
 	out->record.request = out->has_request ? &out->request : NULL;
 	out->record.decision = out->has_decision ? &out->decision : NULL;
 	if (!line.has_pod || !(out->has_request || out->record.nr_parts))
 		return 0;
+	/* which pod it is stands in the request, or in that of each part */
+	const struct pod *named = out->has_request ? &out->request.pod : &part[0].request.pod;
 	out->pod = line.pod;
-	name_pod(out);
+	out->pod.sandbox_id = named->sandbox_id;
+	out->pod.uid = named->uid;
+	out->pod.ns = named->ns;
+	out->pod.name = named->name;
+	out->pod.qos = named->qos;
+	out->pod.totals = named->totals;
+	out->record.pod = &out->pod;
 	return 0;
 }
