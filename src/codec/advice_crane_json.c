@@ -10,7 +10,7 @@
 
 static const char zone_prefix[] = "node";
 
-static int read_zone(json_t *zone, struct advice_reading *r, struct err *e)
+static int crane_read_zone(json_t *zone, struct advice_reading *r, struct err *e)
 {
 	const size_t skip = sizeof zone_prefix - 1;
 	json_t *resources = json_object_get(zone, "resources");
@@ -40,7 +40,7 @@ static int read_zone(json_t *zone, struct advice_reading *r, struct err *e)
 int advice_crane_read(struct advice_reading *r, struct advice *out, struct err *e)
 {
 	for (size_t i = 0; i < json_array_size(r->json); i++) {
-		int rc = read_zone(json_array_get(r->json, i), r, e);
+		int rc = crane_read_zone(json_array_get(r->json, i), r, e);
 
 		if (rc)
 			return err_add(e, rc, "zone %zu", i);

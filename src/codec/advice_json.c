@@ -1,14 +1,15 @@
-/* Reading advice: what all readers share, and our own form. */
+/* Reading advice: what all readers share; and our own form, both ways. */
 #include <codec/advice_json.h>
 
 #include <codec/advice_parts.h>
 #include <codec/fields_json.h>
 #include <errno.h>
 #include <jansson.h>
+#include <numafit/mem.h>
 #include <numafit/quantity.h>
 #include <string.h>
 
-enum { DIST_PER_UNIT = 100 };
+enum { MILLI = 1000, DIST_PER_UNIT = 100 };
 
 /* Whether brackets nest deeper than any form needs, before a parser recurses into them. In text
  * that is not JSON there are none that matter. */
@@ -199,30 +200,13 @@ static const char *const head_keys[] = {
 static const char *const container_keys[] = {"numa", "dist", "res", NULL};
 static const char *const share_keys[] = {"node", "resources", NULL};
 
-/* An object that has no other keys. */
-static int want_object(json_t *v, const char *const *keys, struct err *e)
-{
-	if (!json_is_object(v))
-		return json_want("an object", v, e);
-	for (void *it = json_object_iter(v); it; it = json_object_iter_next(v, it)) {
-		const char *const *known = keys;
-
-		while (*known && !text_equal(*known, json_object_iter_key(it)))
-			known++;
-		if (!*known)
-			return err_set(
-				e, EINVAL, "unknown key \"%.64s\"", json_object_iter_key(it));
-	}
-	return 0;
-}
-
 /* {"node":0,"resources":{...}} of a container's res; each of its NUMA nodes has one at most. */
-static int read_share(
+static int advice_json_read_share(
 	json_t *share, struct cpuset *ids_left, struct advice_reading *r, struct err *e)
 {
 	const json_t *node = json_object_get(share, "node");
 	json_int_t id = json_integer_value(node);
-	int rc = want_object(share, share_keys, e);
+	int rc = json_want_object(share, share_keys, e);
 
 	if (rc)
 		return rc;
@@ -235,7 +219,8 @@ static int read_share(
 	return advice_add_resources(r, (unsigned)id, json_object_get(share, "resources"), e);
 }
 
-static int read_shares(const json_t *res, const char *numa, struct advice_reading *r, struct err *e)
+static int advice_json_read_shares(
+	const json_t *res, const char *numa, struct advice_reading *r, struct err *e)
 {
 	struct cpuset ids_left;
 	int rc = cpuset_parse(&ids_left, numa, strlen(numa), e);
@@ -243,14 +228,14 @@ static int read_shares(const json_t *res, const char *numa, struct advice_readin
 	if (res && !json_is_array(res))
 		return json_want("a list", res, e);
 	for (size_t i = 0; i < json_array_size(res) && !rc; i++) {
-		rc = read_share(json_array_get(res, i), &ids_left, r, e);
+		rc = advice_json_read_share(json_array_get(res, i), &ids_left, r, e);
 		if (rc)
 			(void)err_add(e, rc, "element %zu", i);
 	}
 	return rc;
 }
 
-static int read_container(
+static int advice_json_read_container(
 	json_t *v, struct advice_reading *r, struct advice_container *to, struct err *e)
 {
 	const json_t *numa = json_object_get(v, "numa");
@@ -258,7 +243,7 @@ static int read_container(
 	const char *list = json_string_value(numa);
 	json_int_t distance = json_integer_value(dist);
 	size_t first = r->nr_amounts;
-	int rc = want_object(v, container_keys, e);
+	int rc = json_want_object(v, container_keys, e);
 
 	if (rc)
 		return rc;
@@ -273,7 +258,7 @@ static int read_container(
 		return err_set(e, ERANGE, "dist: %lld is not between 0 and %d", (long long)distance,
 			DISTANCE_MAX * DIST_PER_UNIT);
 	to->distance_x100 = (unsigned)distance;
-	rc = read_shares(json_object_get(v, "res"), list, r, e);
+	rc = advice_json_read_shares(json_object_get(v, "res"), list, r, e);
 	if (rc)
 		return err_add(e, rc, "res");
 	to->nr_amounts = r->nr_amounts - first;
@@ -281,7 +266,8 @@ static int read_container(
 	return 0;
 }
 
-static int read_containers(json_t *all, struct advice_reading *r, struct advice *out, struct err *e)
+static int advice_json_read_containers(
+	json_t *all, struct advice_reading *r, struct advice *out, struct err *e)
 {
 	size_t nr = json_object_size(all);
 	struct advice_container *c = arena_array(r->arena, nr, sizeof *c);
@@ -295,7 +281,7 @@ static int read_containers(json_t *all, struct advice_reading *r, struct advice 
 	out->nr_containers = nr;
 	for (void *it = json_object_iter(all); it; it = json_object_iter_next(all, it), c++) {
 		const char *name = json_object_iter_key(it);
-		int rc = *name ? read_container(json_object_iter_value(it), r, c, e)
+		int rc = *name ? advice_json_read_container(json_object_iter_value(it), r, c, e)
 			       : err_set(e, EINVAL, "it has no name");
 
 		if (rc)
@@ -308,7 +294,7 @@ static int read_containers(json_t *all, struct advice_reading *r, struct advice 
 }
 
 /* The version first: a later one may look different in everything else. */
-static int check_version(json_t *root, struct err *e)
+static int advice_json_check_version(json_t *root, struct err *e)
 {
 	const json_t *v = json_object_get(root, "v");
 
@@ -317,13 +303,13 @@ static int check_version(json_t *root, struct err *e)
 	if (json_integer_value(v) != ADVICE_VERSION)
 		return err_set(e, ENOTSUP, "v: version %lld is not known, only %d",
 			(long long)json_integer_value(v), ADVICE_VERSION);
-	return want_object(root, head_keys, e);
+	return json_want_object(root, head_keys, e);
 }
 
 int advice_json_read(struct advice_reading *r, struct advice *out, struct err *e)
 {
 	struct head h = {0};
-	int rc = check_version(r->json, e);
+	int rc = advice_json_check_version(r->json, e);
 
 	if (!rc)
 		rc = fields_read(r->json, &head_fields, &h,
@@ -346,6 +332,114 @@ int advice_json_read(struct advice_reading *r, struct advice *out, struct err *e
 		.ttl_s = h.ttl_s,
 		.mode = (enum advice_mode)(h.mode + ADVICE_PREFER),
 		.scope = (enum topology_scope)h.scope};
-	rc = read_containers(json_object_get(r->json, "containers"), r, out, e);
+	rc = advice_json_read_containers(json_object_get(r->json, "containers"), r, out, e);
 	return rc ? err_add(e, rc, "containers") : 0;
+}
+
+/* Writing. Jansson's setters take a NULL, of text that is no UTF-8, for a failure: it is gathered
+ * in `bad`. */
+
+/* Bytes as people write them, pieces as plain numbers. */
+static json_t *amount_text(const struct advice_amount *a)
+{
+	bool bytes = text_equal(a->resource, "memory") ||
+		     strncmp(a->resource, "hugepages-", strlen("hugepages-")) == 0;
+	unsigned long long n = a->amount;
+	char size[TEXT_SIZE_MAX];
+
+	if (text_equal(a->resource, "cpu"))
+		return n % MILLI ? json_sprintf("%llum", n) : json_sprintf("%llu", n / MILLI);
+	return bytes ? json_string(text_size(size, n)) : json_sprintf("%llu", n);
+}
+
+static json_t *advice_json_of_resources(const struct advice_container *c, unsigned node, int *bad)
+{
+	json_t *all = json_object();
+
+	for (size_t i = 0; i < c->nr_amounts; i++)
+		if (c->amount[i].node == node)
+			*bad |= json_object_set_new(
+				all, c->amount[i].resource, amount_text(&c->amount[i]));
+	return all;
+}
+
+static json_t *advice_json_of_container(
+	const struct advice_container *c, const struct node_ids *ids, int *bad)
+{
+	char list[NODESET_TEXT_MAX];
+	json_t *to = json_object(), *res = json_array();
+
+	*bad |= json_object_set_new(
+		to, "numa", json_string(nodeset_format(c->nodes, ids, list, sizeof list)));
+	if (c->distance_x100)
+		*bad |= json_object_set_new(to, "dist", json_integer(c->distance_x100));
+	nodeset_each (n, c->nodes) {
+		json_t *resources = advice_json_of_resources(c, n, bad);
+
+		if (json_object_size(resources))
+			*bad |= json_array_append_new(
+				res, json_pack("{s:i, s:O}", "node", ids->id[n], "resources",
+					     resources));
+		json_decref(resources);
+	}
+	if (json_array_size(res))
+		*bad |= json_object_set(to, "res", res);
+	json_decref(res);
+	return to;
+}
+
+static json_t *advice_json_of_head(const struct advice *h, int *bad)
+{
+	json_t *to =
+		json_pack("{s:i, s:s, s:s}", "v", ADVICE_VERSION, "node", h->node, "uid", h->uid);
+
+	if (h->generation)
+		*bad |= json_object_set_new(to, "gen",
+			h->generation > INT64_MAX
+				? json_sprintf("%llu", (unsigned long long)h->generation)
+				: json_integer((json_int_t)h->generation));
+	if (h->fingerprint)
+		*bad |= json_object_set_new(to, "pfp", json_string(h->fingerprint));
+	*bad |= json_object_set_new(to, "at", json_integer(h->at_ms));
+	*bad |= json_object_set_new(to, "ttl", json_integer(h->ttl_s));
+	*bad |= json_object_set_new(to, "mode", json_string(advice_mode_name(h->mode)));
+	*bad |= json_object_set_new(to, "scope", json_string(topology_scope_name(h->scope)));
+	return to;
+}
+
+static char *advice_json_print(const struct advice *h, const struct node_ids *ids)
+{
+	int bad = 0;
+	json_t *root = advice_json_of_head(h, &bad), *containers = json_object();
+
+	for (size_t i = 0; i < h->nr_containers; i++) {
+		bad |= h->container[i].has_unknown;
+		bad |= json_object_set_new(containers, h->container[i].name,
+			advice_json_of_container(&h->container[i], ids, &bad));
+	}
+	bad |= json_object_set_new(root, "containers", containers);
+	char *text = bad ? NULL : json_dumps(root, JSON_COMPACT);
+	json_decref(root);
+	return text;
+}
+
+int advice_json_write(const struct advice *h, const struct topo *t, char **out, struct err *e)
+{
+	auto_free char *text = NULL;
+	struct advice back;
+	struct arena a;
+
+	if (!h->node || !h->uid)
+		return err_set(e, EINVAL, "%s is missing", h->node ? "uid" : "node");
+	text = advice_json_print(h, &t->ids);
+	if (!text)
+		return err_set(
+			e, EINVAL, "text that is not UTF-8, or a NUMA node that is not known");
+	arena_init(&a, ADVICE_ARENA_BYTES);
+	int rc = advice_read(advice_source_of(ADVICE_KEY), text,
+		&(struct advice_context){.t = t, .arena = &a}, &back, e);
+	arena_fini(&a);
+	if (!rc)
+		*out = steal(text);
+	return rc;
 }

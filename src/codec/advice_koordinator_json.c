@@ -12,7 +12,7 @@
 /* Its name for CPUs that are lent to batch jobs, in thousandths. */
 static const char batch_cpu[] = "kubernetes.io/batch-cpu";
 
-static int read_cpuset(
+static int koordinator_read_cpuset(
 	const json_t *list, const struct advice_reading *r, struct advice *out, struct err *e)
 {
 	struct cpuset *cpus = arena_alloc(r->arena, sizeof *cpus);
@@ -27,7 +27,7 @@ static int read_cpuset(
 	return rc;
 }
 
-static int read_share(json_t *share, struct advice_reading *r, struct err *e)
+static int koordinator_read_share(json_t *share, struct advice_reading *r, struct err *e)
 {
 	const json_t *node = json_object_get(share, "node");
 	json_t *resources = json_object_get(share, "resources");
@@ -54,14 +54,14 @@ int advice_koordinator_status_read(struct advice_reading *r, struct advice *out,
 {
 	const json_t *cpuset = json_object_get(r->json, "cpuset");
 	const json_t *shares = json_object_get(r->json, "numaNodeResources");
-	int rc = cpuset ? read_cpuset(cpuset, r, out, e) : 0;
+	int rc = cpuset ? koordinator_read_cpuset(cpuset, r, out, e) : 0;
 
 	if (rc)
 		return err_add(e, rc, "cpuset");
 	if (shares && !json_is_array(shares))
 		return err_add(e, json_want("a list", shares, e), "numaNodeResources");
 	for (size_t i = 0; i < json_array_size(shares); i++) {
-		rc = read_share(json_array_get(shares, i), r, e);
+		rc = koordinator_read_share(json_array_get(shares, i), r, e);
 		if (rc)
 			return err_add(e, rc, "numaNodeResources: element %zu", i);
 	}
@@ -97,7 +97,7 @@ static const struct word aparts[] = {
 };
 
 /* The value of a key that may be absent. */
-static int read_word(
+static int koordinator_read_word(
 	const json_t *root, const char *key, const struct word *words, unsigned *out, struct err *e)
 {
 	const json_t *v = json_object_get(root, key);
@@ -115,12 +115,13 @@ static int read_word(
 int advice_koordinator_spec_read(struct advice_reading *r, struct advice *out, struct err *e)
 {
 	unsigned required = 0, preferred = 0, apart = 0;
-	int rc = read_word(r->json, "requiredCPUBindPolicy", binds, &required, e);
+	int rc = koordinator_read_word(r->json, "requiredCPUBindPolicy", binds, &required, e);
 
 	if (!rc)
-		rc = read_word(r->json, "preferredCPUBindPolicy", binds, &preferred, e);
+		rc = koordinator_read_word(r->json, "preferredCPUBindPolicy", binds, &preferred, e);
 	if (!rc)
-		rc = read_word(r->json, "preferredCPUExclusivePolicy", aparts, &apart, e);
+		rc = koordinator_read_word(
+			r->json, "preferredCPUExclusivePolicy", aparts, &apart, e);
 	out->cpus_required = (enum advice_cpus)required;
 	out->cpus_preferred = (enum advice_cpus)preferred;
 	out->apart = (enum advice_apart)apart;

@@ -8,7 +8,7 @@
 
 enum { PLACE_MAX = 512, DEPTH_MAX = 16 };
 
-static void put(struct args_problems *p, const char *text)
+static void args_add_problem(struct args_problems *p, const char *text)
 {
 	struct text t = {.at = p->text, .cap = sizeof p->text, .len = strlen(p->text)};
 
@@ -33,7 +33,7 @@ void args_problem(
 	va_end(list);
 	(void)snprintf(text, sizeof text, "%s: %s: %s", place, faults[fault], detail);
 	if (!strstr(p->text, text))
-		put(p, text);
+		args_add_problem(p, text);
 }
 
 const char *args_problems_text(const struct args_problems *p, char *buf, size_t cap)
@@ -64,7 +64,7 @@ static const char *without_package(const char *go)
 	return dot ? dot + 1 : go;
 }
 
-static void describe(const json_t *v, char *buf, size_t cap)
+static void args_describe_value(const json_t *v, char *buf, size_t cap)
 {
 	static const char *const kinds[] = {
 		[JSON_OBJECT] = "object",
@@ -80,14 +80,14 @@ static void describe(const json_t *v, char *buf, size_t cap)
 	(void)snprintf(buf, cap, "%s", kinds[json_typeof(v)]);
 }
 
-static void describe_number(const json_t *v, char *buf, size_t cap)
+static void args_describe_number(const json_t *v, char *buf, size_t cap)
 {
 	if (json_is_integer(v))
 		(void)snprintf(buf, cap, "number %lld", (long long)json_integer_value(v));
 	else if (json_is_real(v))
 		(void)snprintf(buf, cap, "number %g", json_real_value(v));
 	else
-		describe(v, buf, cap);
+		args_describe_value(v, buf, cap);
 }
 
 /* json.UnmarshalTypeError */
@@ -115,18 +115,18 @@ static void wrong_value(
 	char value[PLACE_MAX];
 
 	if (f->type == ARG_INT)
-		describe_number(v, value, sizeof value);
+		args_describe_number(v, value, sizeof value);
 	else
-		describe(v, value, sizeof value);
+		args_describe_value(v, value, sizeof value);
 	wrong_type(r, in, f->go, value);
 }
 
-static void read_struct(
+static void args_read_struct(
 	struct reading *r, const struct args *in, json_t *v, const struct args *args, void *to);
 
 #define SLOT(T, to, offset) ((T *)(void *)((char *)(to) + (offset)))
 
-static void *allocate(struct reading *r, size_t nr, size_t size)
+static void *args_allocate(struct reading *r, size_t nr, size_t size)
 {
 	void *p = arena_array(r->arena, nr ? nr : 1, size);
 
@@ -150,24 +150,24 @@ static json_t *as_list(const struct arg *f, json_t *map)
 	return list;
 }
 
-static void read_structs(
+static void args_read_structs(
 	struct reading *r, const struct args *in, json_t *list, const struct arg *f, void *to)
 {
 	size_t nr = json_array_size(list), len = strlen(r->place);
-	char *first = allocate(r, nr, f->of->size);
+	char *first = args_allocate(r, nr, f->of->size);
 
 	if (!first)
 		return;
 	for (size_t i = 0; i < nr; i++) {
 		(void)snprintf(r->place + len, sizeof r->place - len, "[%zu]", i);
-		read_struct(r, in, json_array_get(list, i), f->of, first + i * f->of->size);
+		args_read_struct(r, in, json_array_get(list, i), f->of, first + i * f->of->size);
 		r->place[len] = '\0';
 	}
 	*SLOT(char *, to, f->at) = first;
 	*SLOT(unsigned, to, f->count) = (unsigned)nr;
 }
 
-static char *copy(struct reading *r, const json_t *v)
+static char *args_copy_string(struct reading *r, const json_t *v)
 {
 	char *s = arena_strndup(r->arena, json_string_value(v), json_string_length(v));
 
@@ -175,11 +175,11 @@ static char *copy(struct reading *r, const json_t *v)
 	return s;
 }
 
-static void read_strings(
+static void args_read_strings(
 	struct reading *r, const struct args *in, const struct arg *f, const json_t *list, void *to)
 {
 	size_t nr = json_array_size(list);
-	const char **first = allocate(r, nr, sizeof *first);
+	const char **first = args_allocate(r, nr, sizeof *first);
 
 	if (!first)
 		return;
@@ -189,9 +189,9 @@ static void read_strings(
 
 		first[i] = "";
 		if (json_is_string(v)) {
-			first[i] = copy(r, v);
+			first[i] = args_copy_string(r, v);
 		} else if (!json_is_null(v)) {
-			describe(v, value, sizeof value);
+			args_describe_value(v, value, sizeof value);
 			wrong_type(r, in, "string", value);
 		}
 	}
@@ -199,7 +199,7 @@ static void read_strings(
 	*SLOT(unsigned, to, f->count) = (unsigned)nr;
 }
 
-static bool fits(const struct arg *f, const json_t *v)
+static bool arg_fits(const struct arg *f, const json_t *v)
 {
 	switch (f->type) {
 	case ARG_INT:
@@ -219,12 +219,12 @@ static bool fits(const struct arg *f, const json_t *v)
 	return false;
 }
 
-static void read_value(
+static void args_read_value(
 	struct reading *r, const struct args *in, const struct arg *f, json_t *v, void *to)
 {
 	void *p;
 
-	if (!fits(f, v)) {
+	if (!arg_fits(f, v)) {
 		wrong_value(r, in, f, v);
 		return;
 	}
@@ -236,20 +236,20 @@ static void read_value(
 		*SLOT(bool, to, f->at) = json_is_true(v);
 		return;
 	case ARG_STRING:
-		*SLOT(char *, to, f->at) = copy(r, v);
+		*SLOT(char *, to, f->at) = args_copy_string(r, v);
 		return;
 	case ARG_STRUCT:
-		if ((p = allocate(r, 1, f->of->size)))
-			read_struct(r, in, v, f->of, p);
+		if ((p = args_allocate(r, 1, f->of->size)))
+			args_read_struct(r, in, v, f->of, p);
 		*SLOT(void *, to, f->at) = p;
 		return;
 	case ARG_STRUCTS:
 		v = json_is_array(v) ? json_incref(v) : as_list(f, v);
-		read_structs(r, in, v, f, to);
+		args_read_structs(r, in, v, f, to);
 		json_decref(v);
 		return;
 	case ARG_STRINGS:
-		read_strings(r, in, f, v, to);
+		args_read_strings(r, in, f, v, to);
 		return;
 	}
 }
@@ -260,10 +260,10 @@ static void unknown_field(struct reading *r, const char *key)
 
 	(void)snprintf(
 		text, sizeof text, "unknown field \"%s%s%s\"", r->place, *r->place ? "." : "", key);
-	put(&r->unknown, text);
+	args_add_problem(&r->unknown, text);
 }
 
-static void read_field(
+static void args_read_field(
 	struct reading *r, const struct args *in, const char *key, json_t *v, void *to)
 {
 	size_t len = strlen(r->place), i = 0;
@@ -279,13 +279,13 @@ static void read_field(
 	r->key[r->depth++] = in->row[i].key;
 	(void)snprintf(
 		r->place + len, sizeof r->place - len, "%s%s", len ? "." : "", in->row[i].key);
-	read_value(r, in, &in->row[i], v, to);
+	args_read_value(r, in, &in->row[i], v, to);
 	r->place[len] = '\0';
 	r->depth--;
 }
 
 /* in: the struct that it is in, which is named where it is no object. */
-static void read_struct(
+static void args_read_struct(
 	struct reading *r, const struct args *in, json_t *v, const struct args *args, void *to)
 {
 	char value[PLACE_MAX];
@@ -293,12 +293,12 @@ static void read_struct(
 	if (json_is_null(v))
 		return;
 	if (!json_is_object(v)) {
-		describe(v, value, sizeof value);
+		args_describe_value(v, value, sizeof value);
 		wrong_type(r, in, args->go, value);
 		return;
 	}
 	for (void *it = json_object_iter(v); it; it = json_object_iter_next(v, it))
-		read_field(r, args, json_object_iter_key(it), json_object_iter_value(it), to);
+		args_read_field(r, args, json_object_iter_key(it), json_object_iter_value(it), to);
 }
 
 int args_json_read(json_t *v, const struct args *args, void *to, struct arena *a,
@@ -307,11 +307,11 @@ int args_json_read(json_t *v, const struct args *args, void *to, struct arena *a
 	struct reading r = {.arena = a};
 
 	if (v)
-		read_struct(&r, args, v, args, to);
+		args_read_struct(&r, args, v, args, to);
 	if (r.full)
 		return err_set(e, ENOMEM, "too large");
 	if (r.wrong[0]) {
-		put(p, r.wrong);
+		args_add_problem(p, r.wrong);
 	} else if (r.unknown.nr) {
 		struct text t = {.at = p->text, .cap = sizeof p->text, .len = strlen(p->text)};
 

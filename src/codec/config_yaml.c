@@ -45,7 +45,7 @@ static int take_setting(
 
 /* The part of path behind the first word, which is this one; "": nothing is behind it; NULL: it is
  * another one. */
-static const char *behind(const char *path, const char *word)
+static const char *path_behind_word(const char *path, const char *word)
 {
 	size_t len = strlen(word);
 
@@ -88,7 +88,7 @@ static bool fits_pattern(const char *name, const char *pattern)
 	return !pattern[strspn(pattern, "*")];
 }
 
-static int take_name(struct reader *r, struct section *s, const char *name, struct err *e)
+static int section_take_name(struct reader *r, struct section *s, const char *name, struct err *e)
 {
 	static const char alphabet[] = "abcdefghijklmnopqrstuvwxyz0123456789-.*?";
 
@@ -118,11 +118,11 @@ static void take_label(struct reader *r, struct section *s, const char *key, con
 static int take_whom(
 	struct reader *r, struct section *s, const char *key, const char *value, struct err *e)
 {
-	const char *name = behind(key, "names"), *label = behind(key, "labels"),
-		   *setting = behind(key, "settings");
+	const char *name = path_behind_word(key, "names"), *label = path_behind_word(key, "labels"),
+		   *setting = path_behind_word(key, "settings");
 
 	if (name && *name && value)
-		return take_name(r, s, value, e);
+		return section_take_name(r, s, value, e);
 	if (name)
 		return err_set(e, EINVAL, "names: a list of nodes' names is expected");
 	if (label && *label && value) {
@@ -169,10 +169,11 @@ static int take_unmatched(struct reader *r, const char *value, unsigned line, st
 }
 
 /* The first time: all but sections' settings. */
-static int take(void *ctx, const char *path, const char *value, unsigned line, struct err *e)
+static int config_take_value(
+	void *ctx, const char *path, const char *value, unsigned line, struct err *e)
 {
 	struct reader *r = ctx;
-	const char *rest = behind(path, "nodes");
+	const char *rest = path_behind_word(path, "nodes");
 
 	if (rest)
 		return take_in_section(r, rest, value, line, e);
@@ -227,7 +228,7 @@ static int override(struct reader *r, struct settings *s, const char *key, const
 		settings_reset(s, key);
 		return 0;
 	}
-	if (behind(key, reserved_memory) && !r->has_list) {
+	if (path_behind_word(key, reserved_memory) && !r->has_list) {
 		settings_reset(s, reserved_memory);
 		r->has_list = true;
 	}
@@ -239,11 +240,11 @@ static int take_override(
 	void *ctx, const char *path, const char *value, unsigned line, struct err *e)
 {
 	struct reader *r = ctx;
-	const char *rest = behind(path, "nodes");
+	const char *rest = path_behind_word(path, "nodes");
 	unsigned nr = 0;
 
 	rest = rest ? behind_number(rest, &nr) : NULL;
-	rest = rest ? behind(rest, "settings") : NULL;
+	rest = rest ? path_behind_word(rest, "settings") : NULL;
 	if (!rest || !*rest)
 		return 0;
 	bool ours = r->out->at[nr].match == CONFIG_THIS_NODE;
@@ -264,7 +265,7 @@ int config_yaml_read(struct settings *s, const char *text, size_t len,
 	r->out = sections;
 	r->read = *s;
 	r->at = CONFIG_SECTIONS_MAX;
-	int rc = flat_yaml_read(text, len, take, r, e);
+	int rc = flat_yaml_read(text, len, config_take_value, r, e);
 	if (!rc)
 		rc = judge_sections(r, e);
 	if (!rc)
@@ -307,7 +308,7 @@ static int set_one(struct settings *s, const char *assignment, struct err *e)
 	return rc ? err_add(e, rc, "--set") : 0;
 }
 
-static int read_all(struct settings *s, const struct config_source *from,
+static int config_read_source(struct settings *s, const struct config_source *from,
 	const struct config_node *node, struct config_sections *sections, struct err *e)
 {
 	int rc = 0;
@@ -330,13 +331,13 @@ int config_settings(struct settings *s, const struct config_source *from,
 	auto_free struct settings *read = xcalloc(1, sizeof *read);
 	struct config_node named = *node;
 	char name[NODE_NAME_MAX];
-	int rc = read_all(read, from, NULL, sections, e);
+	int rc = config_read_source(read, from, NULL, sections, e);
 
 	if (rc)
 		return rc;
 	if (text_copy(name, sizeof name, read->node_name) && *name)
 		named.name = name;
-	rc = read_all(read, from, &named, sections, e);
+	rc = config_read_source(read, from, &named, sections, e);
 	if (!rc)
 		*s = *read;
 	return rc;

@@ -13,7 +13,7 @@ static const char *const column_names[NR_COLUMNS] = {"cpu", "core", "socket", "n
 
 enum { HINT_NODES_MAX = 16, OPTION_MAX = 128 };
 
-static int read_unsigned(const json_t *item, const char *key, unsigned min, unsigned max,
+static int cpu_json_read_unsigned(const json_t *item, const char *key, unsigned min, unsigned max,
 	unsigned *out, struct err *e)
 {
 	uint64_t n;
@@ -27,7 +27,7 @@ static int read_unsigned(const json_t *item, const char *key, unsigned min, unsi
 	return 0;
 }
 
-static int read_bool(const json_t *item, const char *key, bool *out, struct err *e)
+static int cpu_json_read_bool(const json_t *item, const char *key, bool *out, struct err *e)
 {
 	const json_t *v = json_object_get(item, key);
 
@@ -38,7 +38,7 @@ static int read_bool(const json_t *item, const char *key, bool *out, struct err 
 }
 
 /* A list of numbers below CPUSET_BITS, of CPUs or of NUMA nodes. */
-static int read_ids(const json_t *item, const char *key, struct cpuset *out, struct err *e)
+static int cpu_json_read_ids(const json_t *item, const char *key, struct cpuset *out, struct err *e)
 {
 	const json_t *list = json_object_get(item, key);
 
@@ -56,7 +56,7 @@ static int read_ids(const json_t *item, const char *key, struct cpuset *out, str
 	return 0;
 }
 
-static json_t *list_of(const struct cpuset *cpus)
+static json_t *cpu_json_list(const struct cpuset *cpus)
 {
 	json_t *list = json_array();
 
@@ -75,7 +75,7 @@ static int check_columns(const json_t *names, struct err *e)
 	return 0;
 }
 
-static int read_row(const json_t *row, unsigned column[NR_COLUMNS], struct err *e)
+static int cpu_json_read_row(const json_t *row, unsigned column[NR_COLUMNS], struct err *e)
 {
 	if (!json_is_array(row) || json_array_size(row) != NR_COLUMNS)
 		return json_want("a list of 5 numbers", row, e);
@@ -90,7 +90,7 @@ static int read_row(const json_t *row, unsigned column[NR_COLUMNS], struct err *
 	return 0;
 }
 
-static int read_rows(const json_t *rows, struct topo *t, struct err *e)
+static int cpu_json_read_rows(const json_t *rows, struct topo *t, struct err *e)
 {
 	unsigned column[NR_COLUMNS];
 	struct cpuset nodes = {0}; /* sorts them */
@@ -98,7 +98,7 @@ static int read_rows(const json_t *rows, struct topo *t, struct err *e)
 	size_t i;
 
 	for (i = 0; !rc && i < json_array_size(rows); i++) {
-		rc = read_row(json_array_get(rows, i), column, e);
+		rc = cpu_json_read_row(json_array_get(rows, i), column, e);
 		if (!rc)
 			cpuset_add(&nodes, column[COLUMN_NODE]);
 	}
@@ -110,7 +110,7 @@ static int read_rows(const json_t *rows, struct topo *t, struct err *e)
 	if (rc)
 		return rc;
 	for (i = 0; !rc && i < json_array_size(rows); i++) {
-		(void)read_row(json_array_get(rows, i), column, NULL);
+		(void)cpu_json_read_row(json_array_get(rows, i), column, NULL);
 		rc = topo_add_cpu(t, column[COLUMN_CPU],
 			(unsigned)node_index(&t->ids, column[COLUMN_NODE]), column[COLUMN_CORE],
 			column[COLUMN_SOCKET], column[COLUMN_UNCORE], e);
@@ -119,20 +119,21 @@ static int read_rows(const json_t *rows, struct topo *t, struct err *e)
 }
 
 /* The kubelet takes the numbers of cores and sockets as reported, and so does the question. */
-static int read_machine(const json_t *item, struct topo *t, struct err *e)
+static int cpu_json_read_machine(const json_t *item, struct topo *t, struct err *e)
 {
 	int rc = check_columns(json_object_get(item, "cpus_fields"), e);
 
 	if (rc)
 		return err_add(e, rc, "cpus_fields");
 	topo_init(t, "cpus");
-	rc = read_rows(json_object_get(item, "cpus"), t, e);
+	rc = cpu_json_read_rows(json_object_get(item, "cpus"), t, e);
 	if (!rc)
 		rc = topo_seal(t, e);
 	if (rc)
 		return err_add(e, rc, "cpus");
-	rc = read_unsigned(item, "num_cores", 1, t->nr_cpus, &t->nr_cores, e);
-	return rc ? rc : read_unsigned(item, "num_sockets", 1, CPUSET_BITS, &t->nr_sockets, e);
+	rc = cpu_json_read_unsigned(item, "num_cores", 1, t->nr_cpus, &t->nr_cores, e);
+	return rc ? rc
+		  : cpu_json_read_unsigned(item, "num_sockets", 1, CPUSET_BITS, &t->nr_sockets, e);
 }
 
 static int answer_take(
@@ -140,23 +141,23 @@ static int answer_take(
 {
 	struct cpuset available, got;
 	struct cpus_how how = {0};
-	int rc = read_ids(item, "available", &available, e);
+	int rc = cpu_json_read_ids(item, "available", &available, e);
 
 	how.distributed =
 		text_equal(json_string_value(json_object_get(item, "mode")), "distributed");
 	if (!rc)
-		rc = read_unsigned(item, "cpu_group_size", 1, CPUSET_BITS, &how.group, e);
+		rc = cpu_json_read_unsigned(item, "cpu_group_size", 1, CPUSET_BITS, &how.group, e);
 	if (!rc)
-		rc = read_bool(item, "spread", &how.spread, e);
+		rc = cpu_json_read_bool(item, "spread", &how.spread, e);
 	if (!rc)
-		rc = read_bool(item, "uncore", &how.uncore, e);
+		rc = cpu_json_read_bool(item, "uncore", &how.uncore, e);
 	if (rc)
 		return rc;
 	struct budget endless = budget_of(0);
 	if (cpus_take(t, &available, want, &how, &endless, &got, e))
 		*result = json_pack("{s:o}", "error", json_message(e->text));
 	else
-		*result = json_pack("{s:o}", "cpus", list_of(&got));
+		*result = json_pack("{s:o}", "cpus", cpu_json_list(&got));
 	return 0;
 }
 
@@ -173,7 +174,8 @@ struct policy {
 
 /* An option as the kubelet's config has it, a string, or the JSON value that means it. 1: the
  * kubelet does not start with it. */
-static int read_option(struct settings *s, const char *name, const json_t *v, struct err *e)
+static int cpu_json_read_option(
+	struct settings *s, const char *name, const json_t *v, struct err *e)
 {
 	char key[OPTION_MAX];
 	struct text t;
@@ -190,26 +192,27 @@ static int read_option(struct settings *s, const char *name, const json_t *v, st
 	return settings_set(s, key, value, e) ? 1 : 0;
 }
 
-static int read_options(json_t *options, struct settings *s, struct err *e)
+static int cpu_json_read_options(json_t *options, struct settings *s, struct err *e)
 {
 	int rc = json_is_object(options) ? 0 : json_want("an object", options, e);
 
 	settings_init(s);
 	for (void *it = json_object_iter(options); !rc && it;
 		it = json_object_iter_next(options, it))
-		rc = read_option(s, json_object_iter_key(it), json_object_iter_value(it), e);
+		rc = cpu_json_read_option(
+			s, json_object_iter_key(it), json_object_iter_value(it), e);
 	return rc < 0 ? err_add(e, rc, "options") : rc;
 }
 
 /* Nodes that the machine lacks have no CPUs, and add nothing. */
-static int read_affinity(
+static int cpu_json_read_affinity(
 	const json_t *item, const struct topo *t, struct hint *affinity, struct err *e)
 {
 	struct cpuset ids;
 	const json_t *v = json_object_get(item, "affinity");
 
 	affinity->any = json_is_null(v);
-	int rc = affinity->any ? 0 : read_ids(item, "affinity", &ids, e);
+	int rc = affinity->any ? 0 : cpu_json_read_ids(item, "affinity", &ids, e);
 	if (rc || affinity->any)
 		return rc;
 	cpuset_each (id, &ids)
@@ -219,7 +222,7 @@ static int read_affinity(
 	return 0;
 }
 
-static int read_policy(const json_t *item, struct policy *p, struct err *e)
+static int cpu_json_read_policy(const json_t *item, struct policy *p, struct err *e)
 {
 	const json_t *name = json_object_get(item, "topology_policy");
 	int policy = json_is_string(name) ? topology_policy_from_name(json_string_value(name)) : -1;
@@ -228,23 +231,24 @@ static int read_policy(const json_t *item, struct policy *p, struct err *e)
 
 	p->names_reserved = json_object_get(item, "reserved_cpus");
 	if (!rc && p->names_reserved)
-		rc = read_ids(item, "reserved_cpus", &p->reserved, e);
+		rc = cpu_json_read_ids(item, "reserved_cpus", &p->reserved, e);
 	if (!rc)
-		rc = read_unsigned(item, "reserved_count", 0, CPUSET_BITS, &p->reserved_count, e);
+		rc = cpu_json_read_unsigned(
+			item, "reserved_count", 0, CPUSET_BITS, &p->reserved_count, e);
 	if (!rc)
-		rc = read_ids(item, "assigned", &p->assigned, e);
+		rc = cpu_json_read_ids(item, "assigned", &p->assigned, e);
 	if (!rc)
-		rc = read_ids(item, "reusable", &p->reusable, e);
+		rc = cpu_json_read_ids(item, "reusable", &p->reusable, e);
 	if (!rc)
-		rc = read_affinity(item, p->t, &p->affinity, e);
+		rc = cpu_json_read_affinity(item, p->t, &p->affinity, e);
 	if (!rc)
-		rc = read_options(json_object_get(item, "options"), &p->settings, e);
+		rc = cpu_json_read_options(json_object_get(item, "options"), &p->settings, e);
 	p->settings.topology_policy = (enum topology_policy)policy;
 	return rc;
 }
 
 /* 1: the policy does not start. */
-static int start(struct policy *p, struct err *e)
+static int cpu_json_start_policy(struct policy *p, struct err *e)
 {
 	const struct cpu_options *o = &p->settings.cpu_options;
 	int rc = cpus_check_options(p->t, o, p->settings.topology_policy, e);
@@ -307,7 +311,7 @@ static int write_hints(
 }
 
 /* The container's CPUs (kubelet staticPolicy.Allocate), or the reason of the refusal. */
-static const char *allocate(
+static const char *cpu_json_allocate(
 	const struct policy *p, const struct cpuset *available, struct cpuset *got, struct err *e)
 {
 	const struct cpu_options *o = &p->settings.cpu_options;
@@ -338,12 +342,12 @@ static int answer_container(const struct policy *p, json_t **result, struct err 
 
 	if (rc)
 		return rc;
-	const char *reason = allocate(p, &available, &got, e);
+	const char *reason = cpu_json_allocate(p, &available, &got, e);
 	struct cpuset after = cpuset_minus(p->shared, &got);
 
-	*result = json_pack("{s:o, s:o, s:o, s:o}", "reserved_cpus", list_of(&p->reserved), "hints",
-		hints, "cpus", reason || !p->want ? json_null() : list_of(&got), "default_after",
-		list_of(&after));
+	*result = json_pack("{s:o, s:o, s:o, s:o}", "reserved_cpus", cpu_json_list(&p->reserved),
+		"hints", hints, "cpus", reason || !p->want ? json_null() : cpu_json_list(&got),
+		"default_after", cpu_json_list(&after));
 	if (!reason)
 		return 0;
 	(void)json_object_set_new(*result, "error", json_message(e->text));
@@ -359,9 +363,9 @@ static int answer_policy(const json_t *item, const struct topo *t, unsigned want
 	if (!p)
 		return err_set(e, ENOMEM, "too large");
 	*p = (struct policy){.t = t, .want = want};
-	int rc = read_policy(item, p, e);
+	int rc = cpu_json_read_policy(item, p, e);
 	if (!rc)
-		rc = start(p, e);
+		rc = cpu_json_start_policy(p, e);
 	if (rc > 0)
 		*result = json_pack("{s:n, s:o}", "cpus", "error", json_message(e->text));
 	return rc ? (rc < 0 ? rc : 0) : answer_container(p, result, e);
@@ -388,9 +392,9 @@ int cpu_json_answer(json_t *item, struct arena *a, json_t **result, struct err *
 		return err_add(e, json_want("packed, distributed or policy", mode, e), "mode");
 	int rc = json_only_keys(item, is_policy ? policy_keys : take_keys, e);
 	if (!rc)
-		rc = read_machine(item, t, e);
+		rc = cpu_json_read_machine(item, t, e);
 	if (!rc)
-		rc = read_unsigned(item, "want", 0, INT32_MAX, &want, e);
+		rc = cpu_json_read_unsigned(item, "want", 0, INT32_MAX, &want, e);
 	if (rc)
 		return rc;
 	return is_policy ? answer_policy(item, t, want, a, result, e)

@@ -39,7 +39,7 @@ static char *as_text(const json_t *value)
 	return value ? json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY) : xstrdup("nothing");
 }
 
-static void tell(
+static void diff_report(
 	struct comparison *c, const struct place *at, const json_t *wanted, const json_t *got)
 {
 	auto_free char *wanted_text = as_text(wanted);
@@ -53,7 +53,7 @@ static void tell(
 	c->nr++;
 }
 
-static void compare(struct comparison *c, const struct place *at, json_t *wanted, json_t *got);
+static void diff_compare(struct comparison *c, const struct place *at, json_t *wanted, json_t *got);
 
 static void compare_objects(
 	struct comparison *c, const struct place *at, json_t *wanted, json_t *got)
@@ -62,12 +62,13 @@ static void compare_objects(
 
 	for (void *it = json_object_iter(wanted); it; it = json_object_iter_next(wanted, it)) {
 		inner.key = json_object_iter_key(it);
-		compare(c, &inner, json_object_iter_value(it), json_object_get(got, inner.key));
+		diff_compare(
+			c, &inner, json_object_iter_value(it), json_object_get(got, inner.key));
 	}
 	for (void *it = json_object_iter(got); it; it = json_object_iter_next(got, it)) {
 		inner.key = json_object_iter_key(it);
 		if (!json_object_get(wanted, inner.key))
-			tell(c, &inner, NULL, json_object_iter_value(it));
+			diff_report(c, &inner, NULL, json_object_iter_value(it));
 	}
 }
 
@@ -77,11 +78,11 @@ static void compare_lists(struct comparison *c, const struct place *at, json_t *
 	size_t nr_wanted = json_array_size(wanted), nr_got = json_array_size(got);
 
 	for (; inner.element < nr_wanted || inner.element < nr_got; inner.element++)
-		compare(c, &inner, json_array_get(wanted, inner.element),
+		diff_compare(c, &inner, json_array_get(wanted, inner.element),
 			json_array_get(got, inner.element));
 }
 
-static void compare(struct comparison *c, const struct place *at, json_t *wanted, json_t *got)
+static void diff_compare(struct comparison *c, const struct place *at, json_t *wanted, json_t *got)
 {
 	bool descend = at->depth < DEPTH_MAX;
 
@@ -90,7 +91,7 @@ static void compare(struct comparison *c, const struct place *at, json_t *wanted
 	else if (descend && json_is_array(wanted) && json_is_array(got))
 		compare_lists(c, at, wanted, got);
 	else if (!json_equal(wanted, got))
-		tell(c, at, wanted, got);
+		diff_report(c, at, wanted, got);
 }
 
 int json_diff(json_t *wanted, json_t *got,
@@ -99,7 +100,7 @@ int json_diff(json_t *wanted, json_t *got,
 {
 	struct comparison c = {differs, ctx, 0};
 
-	compare(&c, &(struct place){0}, wanted, got);
+	diff_compare(&c, &(struct place){0}, wanted, got);
 	return c.nr;
 }
 

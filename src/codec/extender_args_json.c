@@ -93,7 +93,7 @@ static const struct {
 	{"OnlyExclusiveResources", FOREIGN_PODS_EXCLUSIVE},
 };
 
-static void read_foreign(
+static void extender_args_read_foreign(
 	const json_t *v, struct sched_cluster_args *cluster, struct args_problems *p)
 {
 	const char *word = json_string_value(
@@ -110,7 +110,7 @@ static void read_foreign(
 		"\"%.64s\": supported values: \"All\", \"None\", \"OnlyExclusiveResources\"", word);
 }
 
-static int read_match(json_t *v, const struct sched_reader *r, struct sched_use *use,
+static int extender_args_read_match(json_t *v, const struct sched_reader *r, struct sched_use *use,
 	struct sched_cluster_args *cluster, struct args_problems *p, struct err *e)
 {
 	struct nrt_args *args = &use->args.nrt;
@@ -122,20 +122,22 @@ static int read_match(json_t *v, const struct sched_reader *r, struct sched_use 
 		args->over_reserve = true;
 	cluster->over_reserve = args->over_reserve;
 	cluster->discard_reserved = args->discard_reserved;
-	read_foreign(v, cluster, p);
+	extender_args_read_foreign(v, cluster, p);
 	return p->nr > 0;
 }
 
-static int read_generic(json_t *v, const struct sched_reader *r, struct sched_use *use,
-	struct sched_cluster_args *cluster, struct args_problems *p, struct err *e)
+static int extender_args_read_generic(json_t *v, const struct sched_reader *r,
+	struct sched_use *use, struct sched_cluster_args *cluster, struct args_problems *p,
+	struct err *e)
 {
 	(void)cluster;
 	return generic_args_json_read(v, r, &use->args.generic, p, e);
 }
 
 /* Its weight stands among its arguments. */
-static int read_volcano(json_t *v, const struct sched_reader *r, struct sched_use *use,
-	struct sched_cluster_args *cluster, struct args_problems *p, struct err *e)
+static int extender_args_read_volcano(json_t *v, const struct sched_reader *r,
+	struct sched_use *use, struct sched_cluster_args *cluster, struct args_problems *p,
+	struct err *e)
 {
 	int64_t weight;
 	int rc = volcano_args_json_read(v, r, &weight, p, e);
@@ -157,9 +159,9 @@ static const struct {
 	int (*read)(json_t *v, const struct sched_reader *r, struct sched_use *use,
 		struct sched_cluster_args *cluster, struct args_problems *p, struct err *e);
 } readers[] = {
-	{"NodeResourceTopologyMatch", read_match},
-	{"GenericNodeResources", read_generic},
-	{"numa-aware", read_volcano},
+	{"NodeResourceTopologyMatch", extender_args_read_match},
+	{"GenericNodeResources", extender_args_read_generic},
+	{"numa-aware", extender_args_read_volcano},
 };
 
 int extender_args_json_read(json_t *v, const struct sched_reader *r, struct sched_use *use,

@@ -14,7 +14,7 @@ enum { NUMBER_MAX = 32, DECIMAL = 10 };
 /* Reading without values: filter and prioritize */
 
 /* The member of that name, in whatever case. null is not there. */
-static bool find_member(struct span v, const char *name, struct span *out)
+static bool span_find_member(struct span v, const char *name, struct span *out)
 {
 	struct span_walk w = span_walk(v);
 	struct span key, value, plain;
@@ -31,7 +31,7 @@ static bool find_member(struct span v, const char *name, struct span *out)
 }
 
 /* A name such as nodes have: nothing in it is ever escaped. */
-static int take_name(struct span string, struct arena *a, const char **out, struct err *e)
+static int extender_take_name(struct span string, struct arena *a, const char **out, struct err *e)
 {
 	struct span plain;
 
@@ -44,7 +44,7 @@ static int take_name(struct span string, struct arena *a, const char **out, stru
 	return *out ? 0 : err_set(e, ENOMEM, "too large");
 }
 
-static int read_name_of(struct span node, struct arena *a, const char **out, struct err *e)
+static int extender_read_name_of(struct span node, struct arena *a, const char **out, struct err *e)
 {
 	struct span metadata = {0}, name = {0};
 
@@ -52,7 +52,7 @@ static int read_name_of(struct span node, struct arena *a, const char **out, str
 		return err_set(e, EINVAL, "should be an object");
 	if (!span_member(node, "metadata", &metadata) || !span_member(metadata, "name", &name))
 		return err_set(e, EINVAL, "has no metadata.name");
-	int rc = take_name(name, a, out, e);
+	int rc = extender_take_name(name, a, out, e);
 	return rc ? err_add(e, rc, "metadata.name") : 0;
 }
 
@@ -62,7 +62,8 @@ static int check_length(size_t len, size_t max, struct err *e)
 	return len <= max ? 0 : err_set(e, EINVAL, "too long: %zu bytes of %zu", len, max);
 }
 
-static int read_nodes(struct span list, struct extender_args *out, const char *what, struct err *e)
+static int extender_read_nodes(
+	struct span list, struct extender_args *out, const char *what, struct err *e)
 {
 	struct span_walk w = span_walk(list);
 	struct span key, value;
@@ -76,8 +77,8 @@ static int read_nodes(struct span list, struct extender_args *out, const char *w
 		return err_set(e, ENOMEM, "%s: too large", what);
 	while (span_next(&w, &key, &value)) {
 		struct extender_node *n = &out->node[out->nr];
-		int rc = out->by_name ? take_name(value, &out->arena, &n->name, e)
-				      : read_name_of(value, &out->arena, &n->name, e);
+		int rc = out->by_name ? extender_take_name(value, &out->arena, &n->name, e)
+				      : extender_read_name_of(value, &out->arena, &n->name, e);
 
 		if (rc)
 			return err_add(e, rc, "%s[%zu]", what, out->nr);
@@ -87,11 +88,11 @@ static int read_nodes(struct span list, struct extender_args *out, const char *w
 	return 0;
 }
 
-static int read_pod(struct span root, struct json_t **out, struct err *e)
+static int extender_read_pod(struct span root, struct json_t **out, struct err *e)
 {
 	struct span pod;
 
-	if (!find_member(root, "Pod", &pod) || span_kind(pod) != '{')
+	if (!span_find_member(root, "Pod", &pod) || span_kind(pod) != '{')
 		return err_set(e, EINVAL, "Pod: should be an object");
 	int rc = check_length(pod.len, EXTENDER_POD_TEXT_MAX, e);
 	if (!rc)
@@ -99,23 +100,25 @@ static int read_pod(struct span root, struct json_t **out, struct err *e)
 	return rc ? err_add(e, rc, "Pod") : 0;
 }
 
-static int read_args(struct span root, struct extender_args *out, struct err *e)
+static int extender_read_args(struct span root, struct extender_args *out, struct err *e)
 {
 	struct span nodes, items;
-	int rc = span_kind(root) == '{' ? read_pod(root, &out->pod, e)
+	int rc = span_kind(root) == '{' ? extender_read_pod(root, &out->pod, e)
 					: err_set(e, EINVAL, "should be an object");
 
 	if (rc)
 		return rc;
-	out->by_name = !find_member(root, "Nodes", &nodes);
+	out->by_name = !span_find_member(root, "Nodes", &nodes);
 	if (out->by_name)
-		return find_member(root, "NodeNames", &nodes)
-			       ? read_nodes(nodes, out, "NodeNames", e)
+		return span_find_member(root, "NodeNames", &nodes)
+			       ? extender_read_nodes(nodes, out, "NodeNames", e)
 			       : 0;
 	if (span_kind(nodes) != '{')
 		return err_set(e, EINVAL, "Nodes: should be an object");
-	(void)find_member(nodes, "metadata", &out->list_metadata);
-	return find_member(nodes, "items", &items) ? read_nodes(items, out, "Nodes.items", e) : 0;
+	(void)span_find_member(nodes, "metadata", &out->list_metadata);
+	return span_find_member(nodes, "items", &items)
+		       ? extender_read_nodes(items, out, "Nodes.items", e)
+		       : 0;
 }
 
 int extender_args_read(const char *text, size_t len, struct extender_args *out, struct err *e)
@@ -128,7 +131,7 @@ int extender_args_read(const char *text, size_t len, struct extender_args *out, 
 	if (rc)
 		return rc;
 	arena_init(&out->arena, (len + 1) * NODE_BYTES);
-	rc = read_args(root, out, e);
+	rc = extender_read_args(root, out, e);
 	if (rc)
 		extender_args_fini(out);
 	return rc;
@@ -147,7 +150,7 @@ struct out {
 	VEC(char);
 };
 
-static void add(struct out *o, const char *text, size_t len)
+static void out_add(struct out *o, const char *text, size_t len)
 {
 	if (o->cap - o->nr < len) {
 		o->cap = 2 * (o->cap + len);
@@ -157,17 +160,17 @@ static void add(struct out *o, const char *text, size_t len)
 	o->nr += len;
 }
 
-static void add_text(struct out *o, const char *text)
+static void out_add_text(struct out *o, const char *text)
 {
-	add(o, text, strlen(text));
+	out_add(o, text, strlen(text));
 }
 
 static void add_span(struct out *o, struct span v)
 {
-	add(o, v.at, v.len);
+	out_add(o, v.at, v.len);
 }
 
-static bool is_plain(char c)
+static bool out_is_plain(char c)
 {
 	return (unsigned char)c >= ' ' && c != '"' && c != '\\';
 }
@@ -178,18 +181,18 @@ static void add_escaped(struct out *o, const char *s)
 	size_t plain;
 
 	for (; *s; s++) {
-		for (plain = 0; is_plain(s[plain]);)
+		for (plain = 0; out_is_plain(s[plain]);)
 			plain++;
-		add(o, s, plain);
+		out_add(o, s, plain);
 		s += plain;
 		if (!*s)
 			return;
 		(void)snprintf(escape, sizeof escape, "\\u%04x", (unsigned char)*s);
-		add_text(o, escape);
+		out_add_text(o, escape);
 	}
 }
 
-static void add_number(struct out *o, int64_t n)
+static void out_add_number(struct out *o, int64_t n)
 {
 	char digits[NUMBER_MAX], *at = digits + sizeof digits;
 	uint64_t left = n < 0 ? -(uint64_t)n : (uint64_t)n;
@@ -199,20 +202,20 @@ static void add_number(struct out *o, int64_t n)
 	while (left /= DECIMAL);
 	if (n < 0)
 		*--at = '-';
-	add(o, at, (size_t)(digits + sizeof digits - at));
+	out_add(o, at, (size_t)(digits + sizeof digits - at));
 }
 
 static void add_string(struct out *o, const char *s)
 {
-	add_text(o, "\"");
+	out_add_text(o, "\"");
 	add_escaped(o, s);
-	add_text(o, "\"");
+	out_add_text(o, "\"");
 }
 
-static char *finish(struct out *o, size_t *len)
+static char *out_finish(struct out *o, size_t *len)
 {
 	*len = o->nr;
-	add(o, "", 1);
+	out_add(o, "", 1);
 	return o->at;
 }
 
@@ -225,7 +228,7 @@ static void add_fitting(
 	for (size_t i = 0; i < a->nr; i++) {
 		if (v[i].why)
 			continue;
-		add_text(o, between);
+		out_add_text(o, between);
 		add_span(o, a->node[i].object);
 		between = ",";
 	}
@@ -236,18 +239,18 @@ static void add_failed(struct out *o, const struct extender_args *a,
 {
 	const char *between = "";
 
-	add_text(o, "{");
+	out_add_text(o, "{");
 	for (size_t i = 0; i < a->nr; i++) {
 		if (!v[i].why || v[i].unresolvable != unresolvable)
 			continue;
-		add_text(o, between);
+		out_add_text(o, between);
 		add_string(o, a->node[i].name);
-		add_text(o, ":\"numafit: ");
+		out_add_text(o, ":\"numafit: ");
 		add_escaped(o, v[i].why);
-		add_text(o, "\"");
+		out_add_text(o, "\"");
 		between = ",";
 	}
-	add_text(o, "}");
+	out_add_text(o, "}");
 }
 
 char *extender_filter_write(
@@ -256,56 +259,56 @@ char *extender_filter_write(
 	struct out o = {0};
 
 	if (a->by_name) {
-		add_text(&o, "{\"Nodes\":null,\"NodeNames\":[");
+		out_add_text(&o, "{\"Nodes\":null,\"NodeNames\":[");
 		add_fitting(&o, a, verdict);
-		add_text(&o, "]");
+		out_add_text(&o, "]");
 	} else {
-		add_text(&o, "{\"Nodes\":{\"metadata\":");
+		out_add_text(&o, "{\"Nodes\":{\"metadata\":");
 		if (a->list_metadata.len)
 			add_span(&o, a->list_metadata);
 		else
-			add_text(&o, "{}");
-		add_text(&o, ",\"items\":[");
+			out_add_text(&o, "{}");
+		out_add_text(&o, ",\"items\":[");
 		add_fitting(&o, a, verdict);
-		add_text(&o, "]},\"NodeNames\":null");
+		out_add_text(&o, "]},\"NodeNames\":null");
 	}
-	add_text(&o, ",\"FailedNodes\":");
+	out_add_text(&o, ",\"FailedNodes\":");
 	add_failed(&o, a, verdict, false);
-	add_text(&o, ",\"FailedAndUnresolvableNodes\":");
+	out_add_text(&o, ",\"FailedAndUnresolvableNodes\":");
 	add_failed(&o, a, verdict, true);
-	add_text(&o, ",\"Error\":\"\"}");
-	return finish(&o, len);
+	out_add_text(&o, ",\"Error\":\"\"}");
+	return out_finish(&o, len);
 }
 
 char *extender_scores_write(const struct extender_args *a, const int64_t *score, size_t *len)
 {
 	struct out o = {0};
 
-	add_text(&o, "[");
+	out_add_text(&o, "[");
 	for (size_t i = 0; i < a->nr; i++) {
-		add_text(&o, i ? ",{\"Host\":" : "{\"Host\":");
+		out_add_text(&o, i ? ",{\"Host\":" : "{\"Host\":");
 		add_string(&o, a->node[i].name);
-		add_text(&o, ",\"Score\":");
-		add_number(&o, score[i]);
-		add_text(&o, "}");
+		out_add_text(&o, ",\"Score\":");
+		out_add_number(&o, score[i]);
+		out_add_text(&o, "}");
 	}
-	add_text(&o, "]");
-	return finish(&o, len);
+	out_add_text(&o, "]");
+	return out_finish(&o, len);
 }
 
 char *extender_bind_write(const char *error, size_t *len)
 {
 	struct out o = {0};
 
-	add_text(&o, "{\"Error\":");
+	out_add_text(&o, "{\"Error\":");
 	add_string(&o, error);
-	add_text(&o, "}");
-	return finish(&o, len);
+	out_add_text(&o, "}");
+	return out_finish(&o, len);
 }
 
 /* Reading with values: preempt and bind */
 
-static json_t *member(json_t *object, const char *name)
+static json_t *member_in_any_case(json_t *object, const char *name)
 {
 	json_t *found = NULL;
 
@@ -315,9 +318,9 @@ static json_t *member(json_t *object, const char *name)
 	return json_is_null(found) ? NULL : found;
 }
 
-static int read_string(json_t *object, const char *name, const char **out, struct err *e)
+static int extender_read_string(json_t *object, const char *name, const char **out, struct err *e)
 {
-	const json_t *v = member(object, name);
+	const json_t *v = member_in_any_case(object, name);
 
 	if (!json_is_string(v))
 		return err_add(e, json_want("a string", v, e), "%s", name);
@@ -326,26 +329,27 @@ static int read_string(json_t *object, const char *name, const char **out, struc
 }
 
 /* A victim: {"UID": ...} of a MetaPod, or a whole v1.Pod. */
-static int read_victim(json_t *v, bool meta, const char **out, struct err *e)
+static int extender_read_victim(json_t *v, bool meta, const char **out, struct err *e)
 {
 	json_t *at = meta ? v : json_object_get(v, "metadata");
 
-	return read_string(at, meta ? "UID" : "uid", out, e);
+	return extender_read_string(at, meta ? "UID" : "uid", out, e);
 }
 
-static int read_victims(
+static int extender_read_victims(
 	json_t *v, bool meta, struct arena *a, struct extender_victims *out, struct err *e)
 {
-	const json_t *pods = member(v, "Pods");
+	const json_t *pods = member_in_any_case(v, "Pods");
 
-	out->pdb_violations = json_integer_value(member(v, "NumPDBViolations"));
+	out->pdb_violations = json_integer_value(member_in_any_case(v, "NumPDBViolations"));
 	if (pods && !json_is_array(pods))
 		return err_add(e, json_want("a list", pods, e), "Pods");
 	out->uid = arena_array(a, json_array_size(pods), sizeof *out->uid);
 	if (!out->uid && json_array_size(pods))
 		return err_set(e, ENOMEM, "too large");
 	for (; out->nr < json_array_size(pods); out->nr++) {
-		int rc = read_victim(json_array_get(pods, out->nr), meta, &out->uid[out->nr], e);
+		int rc = extender_read_victim(
+			json_array_get(pods, out->nr), meta, &out->uid[out->nr], e);
 
 		if (rc)
 			return err_add(e, rc, "Pods[%zu]", out->nr);
@@ -353,7 +357,7 @@ static int read_victims(
 	return 0;
 }
 
-static int read_map(json_t *map, bool meta, struct extender_preempt *out, struct err *e)
+static int extender_read_map(json_t *map, bool meta, struct extender_preempt *out, struct err *e)
 {
 	if (!map)
 		return 0;
@@ -366,7 +370,7 @@ static int read_map(json_t *map, bool meta, struct extender_preempt *out, struct
 		struct extender_victims *v = &out->at[out->nr++];
 
 		v->node = json_object_iter_key(it);
-		int rc = read_victims(json_object_iter_value(it), meta, &out->arena, v, e);
+		int rc = extender_read_victims(json_object_iter_value(it), meta, &out->arena, v, e);
 		if (rc)
 			return err_add(e, rc, "%.64s", v->node);
 	}
@@ -385,14 +389,15 @@ int extender_preempt_read(const char *text, size_t len, struct extender_preempt 
 	if (rc)
 		return rc;
 	arena_init(&out->arena, (len + 1) * VICTIM_BYTES);
-	out->pod = member(out->root, "Pod");
-	victims = member(out->root, "NodeNameToVictims");
+	out->pod = member_in_any_case(out->root, "Pod");
+	victims = member_in_any_case(out->root, "NodeNameToVictims");
 	if (!json_is_object(out->pod))
 		rc = err_add(e, json_want("an object", out->pod, e), "Pod");
-	else if (victims && (rc = read_map(victims, false, out, e)))
+	else if (victims && (rc = extender_read_map(victims, false, out, e)))
 		rc = err_add(e, rc, "NodeNameToVictims");
 	else if (!victims &&
-		 (rc = read_map(member(out->root, "NodeNameToMetaVictims"), true, out, e)))
+		 (rc = extender_read_map(
+			  member_in_any_case(out->root, "NodeNameToMetaVictims"), true, out, e)))
 		rc = err_add(e, rc, "NodeNameToMetaVictims");
 	if (rc)
 		extender_preempt_fini(out);
@@ -411,27 +416,27 @@ char *extender_preempt_write(const struct extender_preempt *p, size_t *len)
 	const char *between = "";
 	struct out o = {0};
 
-	add_text(&o, "{\"NodeNameToMetaVictims\":{");
+	out_add_text(&o, "{\"NodeNameToMetaVictims\":{");
 	for (size_t i = 0; i < p->nr; i++) {
 		const struct extender_victims *v = &p->at[i];
 
 		if (v->dropped)
 			continue;
-		add_text(&o, between);
+		out_add_text(&o, between);
 		add_string(&o, v->node);
-		add_text(&o, ":{\"Pods\":[");
+		out_add_text(&o, ":{\"Pods\":[");
 		for (size_t k = 0; k < v->nr; k++) {
-			add_text(&o, k ? ",{\"UID\":" : "{\"UID\":");
+			out_add_text(&o, k ? ",{\"UID\":" : "{\"UID\":");
 			add_string(&o, v->uid[k]);
-			add_text(&o, "}");
+			out_add_text(&o, "}");
 		}
-		add_text(&o, "],\"NumPDBViolations\":");
-		add_number(&o, v->pdb_violations);
-		add_text(&o, "}");
+		out_add_text(&o, "],\"NumPDBViolations\":");
+		out_add_number(&o, v->pdb_violations);
+		out_add_text(&o, "}");
 		between = ",";
 	}
-	add_text(&o, "}}");
-	return finish(&o, len);
+	out_add_text(&o, "}}");
+	return out_finish(&o, len);
 }
 
 int extender_bind_read(const char *text, size_t len, struct extender_bind *out, struct err *e)
@@ -442,13 +447,13 @@ int extender_bind_read(const char *text, size_t len, struct extender_bind *out, 
 	if (!rc)
 		rc = api_json_parse(text, len, &out->root, e);
 	if (!rc)
-		rc = read_string(out->root, "PodName", &out->name, e);
+		rc = extender_read_string(out->root, "PodName", &out->name, e);
 	if (!rc)
-		rc = read_string(out->root, "PodNamespace", &out->ns, e);
+		rc = extender_read_string(out->root, "PodNamespace", &out->ns, e);
 	if (!rc)
-		rc = read_string(out->root, "PodUID", &out->uid, e);
+		rc = extender_read_string(out->root, "PodUID", &out->uid, e);
 	if (!rc)
-		rc = read_string(out->root, "Node", &out->node, e);
+		rc = extender_read_string(out->root, "Node", &out->node, e);
 	if (rc)
 		extender_bind_fini(out);
 	return rc;

@@ -35,16 +35,17 @@ const char *extender_watch_name(unsigned watch)
 	return watch_names[watch];
 }
 
-static void begin(struct text *t, const char *name, const char *kind, const char *help)
+static void extender_begin_metric(
+	struct text *t, const char *name, const char *kind, const char *help)
 {
 	text_add(t, "# HELP numafit_extender_%s %s\n# TYPE numafit_extender_%s %s\n", name, help,
 		name, kind);
 }
 
-static void add(
+static void extender_add_sample(
 	struct text *t, const char *name, const char *kind, uint64_t value, const char *help)
 {
-	begin(t, name, kind, help);
+	extender_begin_metric(t, name, kind, help);
 	text_add(t, "numafit_extender_%s %" PRIu64 "\n", name, value);
 }
 
@@ -58,7 +59,7 @@ static void add_each(struct text *t, const char *name, const char *label, const 
 }
 
 /* Exactly, without floating point. */
-static const char *seconds(char buf[SECONDS_MAX], uint64_t ns)
+static const char *extender_seconds(char buf[SECONDS_MAX], uint64_t ns)
 {
 	struct text t;
 
@@ -67,7 +68,7 @@ static const char *seconds(char buf[SECONDS_MAX], uint64_t ns)
 	return buf;
 }
 
-static void add_histogram(struct text *t, const char *verb, const struct histogram *h)
+static void extender_add_histogram(struct text *t, const char *verb, const struct histogram *h)
 {
 	static const char name[] = "numafit_extender_request_duration_seconds";
 	char text[SECONDS_MAX];
@@ -76,35 +77,36 @@ static void add_histogram(struct text *t, const char *verb, const struct histogr
 	for (unsigned i = 0; i < HISTOGRAM_BOUNDS; i++) {
 		nr += h->within[i];
 		text_add(t, "%s_bucket{verb=\"%s\",le=\"%s\"} %" PRIu64 "\n", name, verb,
-			seconds(text, histogram_bound_ns(i)), nr);
+			extender_seconds(text, histogram_bound_ns(i)), nr);
 	}
 	nr += h->beyond;
 	text_add(t, "%s_bucket{verb=\"%s\",le=\"+Inf\"} %" PRIu64 "\n", name, verb, nr);
-	text_add(t, "%s_sum{verb=\"%s\"} %s\n", name, verb, seconds(text, h->sum_ns));
+	text_add(t, "%s_sum{verb=\"%s\"} %s\n", name, verb, extender_seconds(text, h->sum_ns));
 	text_add(t, "%s_count{verb=\"%s\"} %" PRIu64 "\n", name, verb, nr);
 }
 
 static void add_requests(struct text *t, const struct extender_metrics *m)
 {
-	begin(t, "requests_total", "counter", "Requests of schedulers.");
+	extender_begin_metric(t, "requests_total", "counter", "Requests of schedulers.");
 	for (unsigned v = 0; v < NR_EXTENDER_VERBS; v++)
 		for (unsigned r = 0; r < NR_EXTENDER_RESULTS; r++)
 			text_add(t,
 				"numafit_extender_requests_total{verb=\"%s\",result=\"%s\"} "
 				"%" PRIu64 "\n",
 				verb_names[v], result_names[r], m->requests[v][r]);
-	begin(t, "request_duration_seconds", "histogram",
+	extender_begin_metric(t, "request_duration_seconds", "histogram",
 		"From the whole request to its answer; of bind, the API server's share included.");
 	for (unsigned v = 0; v < NR_EXTENDER_VERBS; v++)
-		add_histogram(t, verb_names[v], &m->duration[v]);
-	begin(t, "nodes_asked_total", "counter", "Nodes in requests.");
+		extender_add_histogram(t, verb_names[v], &m->duration[v]);
+	extender_begin_metric(t, "nodes_asked_total", "counter", "Nodes in requests.");
 	add_each(t, "nodes_asked_total", "verb", verb_names, m->nodes_asked, VERB_BIND);
-	add(t, "nodes_refused_total", "counter", m->nodes_refused, "Nodes that filter left out.");
-	add(t, "requests_crowded_out_total", "counter", m->crowded_out,
+	extender_add_sample(t, "nodes_refused_total", "counter", m->nodes_refused,
+		"Nodes that filter left out.");
+	extender_add_sample(t, "requests_crowded_out_total", "counter", m->crowded_out,
 		"Requests answered with 503, as others held maxHeldBytes.");
-	add(t, "clients_refused_total", "counter", m->strangers,
+	extender_add_sample(t, "clients_refused_total", "counter", m->strangers,
 		"Handshakes with a certificate that is not taken.");
-	begin(t, "connections_closed_total", "counter",
+	extender_begin_metric(t, "connections_closed_total", "counter",
 		"Connections closed for others, or because they were too slow.");
 	text_add(t,
 		"numafit_extender_connections_closed_total{reason=\"crowded\"} %" PRIu64 "\n"
@@ -118,26 +120,30 @@ static void add_watches(struct text *t, const struct extender_metrics *m)
 
 	for (unsigned i = 0; i < NR_WATCHES; i++)
 		synced[i] = m->synced[i];
-	begin(t, "watch_synced", "gauge",
+	extender_begin_metric(t, "watch_synced", "gauge",
 		"Whether the API server's list is known; 1 where it is not asked for.");
 	add_each(t, "watch_synced", "resource", watch_names, synced, NR_WATCHES);
-	begin(t, "objects_unreadable_total", "counter", "Objects that could not be read.");
+	extender_begin_metric(
+		t, "objects_unreadable_total", "counter", "Objects that could not be read.");
 	add_each(t, "objects_unreadable_total", "resource", watch_names, m->unreadable, NR_WATCHES);
 }
 
 static void add_state(struct text *t, const struct extender_metrics *m)
 {
-	add(t, "nodes", "gauge", m->cluster.nodes, "Nodes that are known.");
-	add(t, "topologies", "gauge", m->cluster.reports, "NodeResourceTopologies.");
-	add(t, "pods", "gauge", m->cluster.pods, "Bound pods that have not ended.");
-	add(t, "pods_unreported", "gauge", m->cluster.waiting,
+	extender_add_sample(t, "nodes", "gauge", m->cluster.nodes, "Nodes that are known.");
+	extender_add_sample(
+		t, "topologies", "gauge", m->cluster.reports, "NodeResourceTopologies.");
+	extender_add_sample(t, "pods", "gauge", m->cluster.pods, "Bound pods that have not ended.");
+	extender_add_sample(t, "pods_unreported", "gauge", m->cluster.waiting,
 		"Bound pods that their node's report does not contain yet.");
-	add(t, "nodes_stale", "gauge", m->cluster.stale,
+	extender_add_sample(t, "nodes_stale", "gauge", m->cluster.stale,
 		"Nodes whose report cannot be relied upon for now.");
-	add(t, "plans_kept", "gauge", m->kept, "Pods whose decision is kept for their binding.");
-	add(t, "avoided", "gauge", m->avoided,
+	extender_add_sample(t, "plans_kept", "gauge", m->kept,
+		"Pods whose decision is kept for their binding.");
+	extender_add_sample(t, "avoided", "gauge", m->avoided,
 		"Workloads and nodes that are kept apart after a refusal.");
-	add(t, "refusals_total", "counter", m->refusals, "Pods that their node refused.");
+	extender_add_sample(
+		t, "refusals_total", "counter", m->refusals, "Pods that their node refused.");
 }
 
 static void add_process(struct text *t, const struct extender_metrics *m)
@@ -147,7 +153,7 @@ static void add_process(struct text *t, const struct extender_metrics *m)
 	text_add(t,
 		"# HELP process_cpu_seconds_total User and system time.\n"
 		"# TYPE process_cpu_seconds_total counter\nprocess_cpu_seconds_total %s\n",
-		seconds(text, m->cpu_ns));
+		extender_seconds(text, m->cpu_ns));
 	text_add(t,
 		"# HELP process_resident_memory_bytes Resident memory.\n"
 		"# TYPE process_resident_memory_bytes gauge\n"
@@ -156,7 +162,7 @@ static void add_process(struct text *t, const struct extender_metrics *m)
 	text_add(t,
 		"# HELP process_start_time_seconds Start, since the epoch.\n"
 		"# TYPE process_start_time_seconds gauge\nprocess_start_time_seconds %s\n",
-		seconds(text, m->start_ns));
+		extender_seconds(text, m->start_ns));
 }
 
 char *extender_metrics_text(const struct extender_metrics *m, size_t *len)
@@ -164,12 +170,12 @@ char *extender_metrics_text(const struct extender_metrics *m, size_t *len)
 	struct text t;
 
 	text_init(&t, xcalloc(1, TEXT_BYTES), TEXT_BYTES);
-	begin(&t, "build_info", "gauge", "Its version.");
+	extender_begin_metric(&t, "build_info", "gauge", "Its version.");
 	text_add(&t, "numafit_extender_build_info{version=\"%s\"} 1\n", m->version);
 	add_requests(&t, m);
-	begin(&t, "binds_total", "counter", "Bindings, by what came of them.");
+	extender_begin_metric(&t, "binds_total", "counter", "Bindings, by what came of them.");
 	add_each(&t, "binds_total", "result", bound_names, m->binds, NR_EXTENDER_BOUNDS);
-	add(&t, "binds_in_flight", "gauge", m->binding,
+	extender_add_sample(&t, "binds_in_flight", "gauge", m->binding,
 		"Bindings that the API server has yet to answer.");
 	add_state(&t, m);
 	add_watches(&t, m);

@@ -16,7 +16,7 @@ static void skip_space(struct scan *s)
 		s->at++;
 }
 
-static bool take(struct scan *s, char c)
+static bool scan_take_char(struct scan *s, char c)
 {
 	if (s->at == s->end || *s->at != c)
 		return false;
@@ -52,7 +52,7 @@ static bool skip_string(struct scan *s)
 {
 	enum { FIRST_PRINTABLE = ' ' };
 
-	if (!take(s, '"'))
+	if (!scan_take_char(s, '"'))
 		return false;
 	while (s->at < s->end) {
 		unsigned char c = (unsigned char)*s->at++;
@@ -76,19 +76,19 @@ static bool skip_digits(struct scan *s)
 
 static bool skip_number(struct scan *s)
 {
-	(void)take(s, '-');
-	if (!take(s, '0') && !skip_digits(s))
+	(void)scan_take_char(s, '-');
+	if (!scan_take_char(s, '0') && !skip_digits(s))
 		return false;
-	if (take(s, '.') && !skip_digits(s))
+	if (scan_take_char(s, '.') && !skip_digits(s))
 		return false;
-	if (!take(s, 'e') && !take(s, 'E'))
+	if (!scan_take_char(s, 'e') && !scan_take_char(s, 'E'))
 		return true;
-	if (!take(s, '+'))
-		(void)take(s, '-');
+	if (!scan_take_char(s, '+'))
+		(void)scan_take_char(s, '-');
 	return skip_digits(s);
 }
 
-static bool skip_word(struct scan *s, const char *word)
+static bool scan_skip_word(struct scan *s, const char *word)
 {
 	size_t len = strlen(word);
 
@@ -98,7 +98,7 @@ static bool skip_word(struct scan *s, const char *word)
 	return true;
 }
 
-static bool skip_value(struct scan *s);
+static bool scan_skip_value(struct scan *s);
 
 static bool skip_member(struct scan *s)
 {
@@ -106,16 +106,16 @@ static bool skip_member(struct scan *s)
 	if (!skip_string(s))
 		return false;
 	skip_space(s);
-	if (!take(s, ':'))
+	if (!scan_take_char(s, ':'))
 		return false;
 	skip_space(s);
-	return skip_value(s);
+	return scan_skip_value(s);
 }
 
 static bool skip_element(struct scan *s)
 {
 	skip_space(s);
-	return skip_value(s);
+	return scan_skip_value(s);
 }
 
 static bool skip_all(struct scan *s, char close, bool (*skip)(struct scan *s))
@@ -124,20 +124,20 @@ static bool skip_all(struct scan *s, char close, bool (*skip)(struct scan *s))
 		return false;
 	s->at++;
 	skip_space(s);
-	if (!take(s, close)) {
+	if (!scan_take_char(s, close)) {
 		do {
 			if (!skip(s))
 				return false;
 			skip_space(s);
-		} while (take(s, ','));
-		if (!take(s, close))
+		} while (scan_take_char(s, ','));
+		if (!scan_take_char(s, close))
 			return false;
 	}
 	s->depth--;
 	return true;
 }
 
-static bool skip_value(struct scan *s)
+static bool scan_skip_value(struct scan *s)
 {
 	switch (s->at < s->end ? *s->at : '\0') {
 	case '{':
@@ -147,11 +147,11 @@ static bool skip_value(struct scan *s)
 	case '"':
 		return skip_string(s);
 	case 't':
-		return skip_word(s, "true");
+		return scan_skip_word(s, "true");
 	case 'f':
-		return skip_word(s, "false");
+		return scan_skip_word(s, "false");
 	case 'n':
-		return skip_word(s, "null");
+		return scan_skip_word(s, "null");
 	default:
 		return skip_number(s);
 	}
@@ -176,7 +176,7 @@ static void pass_value(struct scan *s)
 	unsigned depth = 0;
 
 	if (*s->at != '{' && *s->at != '[' && *s->at != '"') {
-		(void)skip_value(s);
+		(void)scan_skip_value(s);
 		return;
 	}
 	do {
@@ -198,7 +198,7 @@ int span_read(const char *text, size_t len, struct span *out, struct err *e)
 
 	skip_space(&s);
 	const char *first = s.at;
-	bool ok = skip_value(&s);
+	bool ok = scan_skip_value(&s);
 	size_t size = (size_t)(s.at - first);
 
 	if (ok)
@@ -242,11 +242,11 @@ bool span_next(struct span_walk *w, struct span *key, struct span *value)
 	if (w->object) {
 		*key = take_value(&s);
 		skip_space(&s);
-		(void)take(&s, ':');
+		(void)scan_take_char(&s, ':');
 	}
 	*value = take_value(&s);
 	skip_space(&s);
-	(void)take(&s, ',');
+	(void)scan_take_char(&s, ',');
 	w->at = s.at;
 	return true;
 }

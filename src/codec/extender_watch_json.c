@@ -40,7 +40,7 @@ static struct quantity quantity_of_advice(const struct advice_amount *a)
 
 /* Into out, which has room. False: nobody has such a resource, and so the pod does not ask for it.
  */
-static bool take_container(
+static bool watch_take_container(
 	const struct advice_container *c, const struct sched_reader *r, struct sched_taken *out)
 {
 	for (size_t i = 0; i < c->nr_amounts; i++) {
@@ -67,7 +67,7 @@ static void take_advice(
 	out->ours = true;
 	nr = 0;
 	for (size_t i = 0; i < h->nr_containers; nr += h->container[i++].nr_amounts)
-		if (!take_container(&h->container[i], r, taken + nr))
+		if (!watch_take_container(&h->container[i], r, taken + nr))
 			return;
 	out->taken = taken;
 	out->nr_taken = nr;
@@ -89,7 +89,7 @@ bool extender_pod_json_same_advice(const json_t *a, const json_t *b)
 }
 
 /* One that was copied from another pod says nothing of this one. */
-static void read_hint(const json_t *pod, const struct sched_reader *r,
+static void watch_read_hint(const json_t *pod, const struct sched_reader *r,
 	const struct topo *every_node, struct extender_pod *out)
 {
 	const char *text = advice_text(pod);
@@ -210,7 +210,7 @@ int extender_pod_json_read(json_t *v, const struct sched_reader *r, const struct
 	if (!rc && !*out->pod.uid)
 		rc = err_set(e, EINVAL, "metadata: has no uid");
 	if (!rc && *out->node)
-		read_hint(v, r, every_node, out);
+		watch_read_hint(v, r, every_node, out);
 	return rc;
 }
 
@@ -224,7 +224,7 @@ static void copy_members(json_t *to, const json_t *from, const char *const *key)
 				to, *key, json_deep_copy(json_object_get(from, *key)));
 }
 
-static json_t *copy_containers(const json_t *list)
+static json_t *watch_copy_containers(const json_t *list)
 {
 	static const char *const keys[] = {"name", "restartPolicy", "resources", NULL};
 	json_t *copy = json_array();
@@ -239,7 +239,7 @@ static json_t *copy_containers(const json_t *list)
 }
 
 /* Those of them that a plugin looks at. */
-static json_t *copy_annotations(json_t *from)
+static json_t *watch_copy_annotations(json_t *from)
 {
 	json_t *copy = json_object();
 
@@ -262,13 +262,13 @@ json_t *extender_pod_json_keep(json_t *v)
 		return NULL;
 	json_t *metadata = json_object(), *kept = json_object(), *status = json_object();
 	copy_members(metadata, from, of_metadata);
-	(void)json_object_set_new(
-		metadata, "annotations", copy_annotations(json_object_get(from, "annotations")));
+	(void)json_object_set_new(metadata, "annotations",
+		watch_copy_annotations(json_object_get(from, "annotations")));
 	copy_members(kept, spec, of_spec);
+	(void)json_object_set_new(kept, "initContainers",
+		watch_copy_containers(json_object_get(spec, "initContainers")));
 	(void)json_object_set_new(
-		kept, "initContainers", copy_containers(json_object_get(spec, "initContainers")));
-	(void)json_object_set_new(
-		kept, "containers", copy_containers(json_object_get(spec, "containers")));
+		kept, "containers", watch_copy_containers(json_object_get(spec, "containers")));
 	copy_members(status, json_object_get(v, "status"), of_status);
 	return json_pack("{s:o, s:o, s:o}", "metadata", metadata, "spec", kept, "status", status);
 }
@@ -290,7 +290,7 @@ static const char *attribute(const json_t *list, const char *name)
 }
 
 /* 16 digits for each pod. */
-static int read_numbers(
+static int watch_read_numbers(
 	const char *text, struct arena *a, const uint64_t **out, size_t *nr_out, struct err *e)
 {
 	size_t nr = strlen(text) / PART_DIGITS;
@@ -311,17 +311,19 @@ static int read_numbers(
 	return 0;
 }
 
-static int read_pods(const char *text, struct arena *a, struct sched_report *out, struct err *e)
+static int watch_read_pods(
+	const char *text, struct arena *a, struct sched_report *out, struct err *e)
 {
 	out->names_pods = true;
-	return read_numbers(text, a, &out->pod, &out->nr_pods, e);
+	return watch_read_numbers(text, a, &out->pod, &out->nr_pods, e);
 }
 
 /* Behind the pods. */
-static int read_zones(const char *text, struct arena *a, struct sched_report *out, struct err *e)
+static int watch_read_zones(
+	const char *text, struct arena *a, struct sched_report *out, struct err *e)
 {
 	size_t nr = 0;
-	int rc = read_numbers(text, a, &out->pod_zones, &nr, e);
+	int rc = watch_read_numbers(text, a, &out->pod_zones, &nr, e);
 
 	if (!rc && nr != out->nr_pods)
 		rc = err_set(e, EINVAL, "there are %zu, and %zu pods", nr, out->nr_pods);
@@ -341,9 +343,9 @@ int extender_report_json_read(
 	if (generation &&
 		(rc = text_u64(generation, strlen(generation), UINT64_MAX, &out->generation, e)))
 		return err_add(e, rc, "numafit.io/generation");
-	if (pods && (rc = read_pods(pods, r->arena, out, e)))
+	if (pods && (rc = watch_read_pods(pods, r->arena, out, e)))
 		return err_add(e, rc, "numafit.io/pods");
-	if (zones && (rc = read_zones(zones, r->arena, out, e)))
+	if (zones && (rc = watch_read_zones(zones, r->arena, out, e)))
 		return err_add(e, rc, "numafit.io/pod-zones");
 	return nrt_json_read(v, r, &out->topology, e);
 }
@@ -351,7 +353,7 @@ int extender_report_json_read(
 /* Numatopologies */
 
 /* A copy of the string within *a, which has room for it. */
-static int copy_string(const char **s, struct arena *a, struct err *e)
+static int watch_copy_string(const char **s, struct arena *a, struct err *e)
 {
 	if (*s)
 		*s = arena_strndup(a, *s, strlen(*s));
@@ -374,9 +376,9 @@ int extender_numatopology_json_read(
 	struct volcano_node *node = arena_alloc(&a, sizeof *node);
 	int rc = numatopology_json_read(v, &a, node, e);
 	if (!rc)
-		rc = copy_string(&node->cpu_manager_policy, &a, e);
+		rc = watch_copy_string(&node->cpu_manager_policy, &a, e);
 	if (!rc)
-		rc = copy_string(&node->topology_manager_policy, &a, e);
+		rc = watch_copy_string(&node->topology_manager_policy, &a, e);
 	if (rc)
 		return rc;
 	*out = node;

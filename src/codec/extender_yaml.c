@@ -115,7 +115,7 @@ static const struct {
 };
 
 /* One number and its unit: "90s", "500ms". */
-static int parse_duration(const char *value, uint64_t *out)
+static int extender_parse_duration(const char *value, uint64_t *out)
 {
 	size_t len = strspn(value, "0123456789");
 	uint64_t n;
@@ -129,10 +129,10 @@ static int parse_duration(const char *value, uint64_t *out)
 	return -EINVAL;
 }
 
-static int parse_number(const struct row *row, const char *value, uint64_t *out)
+static int extender_parse_number(const struct row *row, const char *value, uint64_t *out)
 {
 	if (row->kind == DURATION)
-		return parse_duration(value, out);
+		return extender_parse_duration(value, out);
 	if (row->kind == NUMBER)
 		return text_u64(value, strlen(value), UINT64_MAX, out, NULL);
 	return quantity_parse_count(value, QUANTITY_WHOLE, out, NULL);
@@ -153,7 +153,7 @@ static int find_word(const char *words, const char *value)
 	return -1;
 }
 
-static int set_string(
+static int extender_set_string(
 	const struct row *row, struct extender_config *c, const char *value, struct err *e)
 {
 	char *copy = arena_strndup(&c->arena, value, strlen(value));
@@ -164,12 +164,12 @@ static int set_string(
 	return 0;
 }
 
-static int set_number(
+static int extender_set_number(
 	const struct row *row, struct extender_config *c, const char *value, struct err *e)
 {
 	uint64_t n;
 
-	if (parse_number(row, value, &n))
+	if (extender_parse_number(row, value, &n))
 		return err_set(e, EINVAL, "%s: \"%.*s\" is not a %s", row->key, VALUE_SHOWN, value,
 			kind_names[row->kind]);
 	if (n < row->min || n > row->max)
@@ -180,7 +180,7 @@ static int set_number(
 	return 0;
 }
 
-static int set_word(
+static int extender_set_word(
 	const struct row *row, struct extender_config *c, const char *value, struct err *e)
 {
 	int word = find_word(row->words, value);
@@ -193,12 +193,12 @@ static int set_word(
 	return 0;
 }
 
-static int set_value(
+static int extender_set_value(
 	const struct row *row, struct extender_config *c, const char *value, struct err *e)
 {
 	switch (row->kind) {
 	case STRING:
-		return set_string(row, c, value, e);
+		return extender_set_string(row, c, value, e);
 	case BOOL:
 		if (text_bool(value, SLOT(bool, c, row), e) < 0)
 			return err_add(e, -EINVAL, "%s", row->key);
@@ -206,16 +206,16 @@ static int set_value(
 	case NUMBER:
 	case SIZE:
 	case DURATION:
-		return set_number(row, c, value, e);
+		return extender_set_number(row, c, value, e);
 	case WORD:
 	case FIXED:
 		break;
 	}
-	return set_word(row, c, value, e);
+	return extender_set_word(row, c, value, e);
 }
 
 /* The largest unit that leaves no rest. */
-static void print_duration(uint64_t ms, struct text *t)
+static void extender_print_duration(uint64_t ms, struct text *t)
 {
 	size_t i = sizeof units / sizeof *units - 1;
 
@@ -224,7 +224,7 @@ static void print_duration(uint64_t ms, struct text *t)
 	text_add(t, "%" PRIu64 "%s", ms / units[i].ms, units[i].unit);
 }
 
-static void print_word(const struct row *row, unsigned value, struct text *t)
+static void extender_print_word(const struct row *row, unsigned value, struct text *t)
 {
 	const char *words = row->words;
 
@@ -255,10 +255,10 @@ static void print_value(const struct row *row, const struct extender_config *c, 
 		text_add(t, "%s", text_size(size, *(const uint64_t *)(const void *)at));
 		return;
 	case DURATION:
-		print_duration(*(const uint64_t *)(const void *)at, t);
+		extender_print_duration(*(const uint64_t *)(const void *)at, t);
 		return;
 	case WORD:
-		print_word(row, *(const unsigned *)(const void *)at, t);
+		extender_print_word(row, *(const unsigned *)(const void *)at, t);
 		return;
 	}
 }
@@ -338,21 +338,23 @@ static bool is_group(const char *path)
 	return text_equal(path, "plugins");
 }
 
-static int put(struct reader *r, const char *path, const char *value, unsigned line, struct err *e)
+static int extender_put_value(
+	struct reader *r, const char *path, const char *value, unsigned line, struct err *e)
 {
 	if (strncmp(path, "plugins.", strlen("plugins.")) == 0)
 		return on_plugin(r, path + strlen("plugins."), value, line, e);
 	for (size_t i = 0; i < NR_ROWS; i++)
 		if (text_equal(rows[i].key, path))
-			return set_value(&rows[i], r->c, value ? value : "", e);
+			return extender_set_value(&rows[i], r->c, value ? value : "", e);
 	if (is_group(path) && (!value || !*value))
 		return 0; /* nothing is in it */
 	return err_set(e, EINVAL, "unknown key \"%.*s\"", VALUE_SHOWN, path);
 }
 
-static int on_scalar(void *ctx, const char *path, const char *value, unsigned line, struct err *e)
+static int extender_on_scalar(
+	void *ctx, const char *path, const char *value, unsigned line, struct err *e)
 {
-	int rc = put(ctx, path, value, line, e);
+	int rc = extender_put_value(ctx, path, value, line, e);
 
 	return rc ? err_add(e, rc, "line %u", line) : 0;
 }
@@ -395,7 +397,7 @@ static int add_usual_plugin(struct reader *r, struct err *e)
 	return extender_args_put(&r->plugin[0].args, "scoringStrategy.type", "LeastNUMANodes", e);
 }
 
-static int check(const struct extender_config *c, struct err *e)
+static int extender_config_check(const struct extender_config *c, struct err *e)
 {
 	if (!*c->cert_file != !*c->key_file)
 		return err_set(e, EINVAL, "tls: certFile and keyFile go together");
@@ -406,7 +408,7 @@ static int check(const struct extender_config *c, struct err *e)
 	return 0;
 }
 
-static bool is_loopback(const char *address)
+static bool extender_is_loopback(const char *address)
 {
 	static const char v4[] = "127.", v6[] = "[::1]:";
 
@@ -414,13 +416,13 @@ static bool is_loopback(const char *address)
 }
 
 /* Who may ask may bind any pod to any node. */
-static int set_listen(struct extender_config *c, struct err *e)
+static int extender_set_listen(struct extender_config *c, struct err *e)
 {
 	bool asks = *c->client_ca_file || c->insecure;
 
 	if (!*c->listen)
 		c->listen = asks ? ":9467" : "127.0.0.1:9467";
-	if (asks || is_loopback(c->listen))
+	if (asks || extender_is_loopback(c->listen))
 		return 0;
 	return err_set(e, EINVAL,
 		"listen: at %.*s anybody could bind pods: set tls.clientCAFile, tls.certFile and "
@@ -428,14 +430,14 @@ static int set_listen(struct extender_config *c, struct err *e)
 		VALUE_SHOWN, c->listen);
 }
 
-static int set_defaults(struct extender_config *c, struct err *e)
+static int extender_set_defaults(struct extender_config *c, struct err *e)
 {
 	*c = (struct extender_config){
 		.cluster = {.over_reserve = true, .foreign = FOREIGN_PODS_EXCLUSIVE}};
 	arena_init(&c->arena, ARENA_BYTES);
 	resource_table_init(&c->names);
 	for (size_t i = 0; i < NR_ROWS; i++) {
-		int rc = set_value(&rows[i], c, rows[i].fallback, e);
+		int rc = extender_set_value(&rows[i], c, rows[i].fallback, e);
 
 		if (rc)
 			return rc;
@@ -446,14 +448,14 @@ static int set_defaults(struct extender_config *c, struct err *e)
 int extender_yaml_read(const char *text, size_t len, struct extender_config *out, struct err *e)
 {
 	struct reader r = {.c = out};
-	int rc = set_defaults(out, e);
+	int rc = extender_set_defaults(out, e);
 
 	if (!rc)
-		rc = flat_yaml_read(text, len, on_scalar, &r, e);
+		rc = flat_yaml_read(text, len, extender_on_scalar, &r, e);
 	if (!rc)
-		rc = check(out, e);
+		rc = extender_config_check(out, e);
 	if (!rc)
-		rc = set_listen(out, e);
+		rc = extender_set_listen(out, e);
 	if (!rc && !r.nr_plugins)
 		rc = add_usual_plugin(&r, e);
 	for (unsigned i = 0; i < r.nr_plugins && !rc; i++)

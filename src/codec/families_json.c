@@ -13,7 +13,8 @@
 enum { MIB_SHIFT = 20, FAMILIES_MAX = 64, WORK_BYTES = 1 << 20 };
 
 /* The CPU manager's. */
-static int read_cpu(const struct family_reader *r, json_t *v, struct family *f, struct err *e)
+static int families_read_cpu(
+	const struct family_reader *r, json_t *v, struct family *f, struct err *e)
 {
 	static const char *const keys[] = {
 		"kind", "cap", "avail", "request", "reusable", "sockets", NULL};
@@ -21,12 +22,12 @@ static int read_cpu(const struct family_reader *r, json_t *v, struct family *f, 
 	uint64_t reusable[NODES_MAX] = {0};
 	struct cpus_wanted w = {0};
 	struct nodeset free = {0};
-	int rc = family_object_check(v, keys, e);
+	int rc = json_want_object(v, keys, e);
 
 	if (rc)
 		return rc;
 	if (!n)
-		return family_too_large(e);
+		return err_set(e, ENOMEM, "too large");
 	rc = family_row_read(r, json_object_get(v, "cap"), n->total, &w.nodes, e);
 	if (rc)
 		return err_add(e, rc, "cap");
@@ -61,7 +62,7 @@ struct mem {
 	struct memory_rows rows;
 };
 
-static int read_request(json_t *request, struct mem *m, struct err *e)
+static int families_read_request(json_t *request, struct mem *m, struct err *e)
 {
 	if (!json_is_object(request))
 		return json_want("an object", request, e);
@@ -82,7 +83,7 @@ static int read_request(json_t *request, struct mem *m, struct err *e)
 }
 
 /* A type that the node does not name is none of it. */
-static int read_amounts(
+static int families_read_amounts(
 	json_t *amounts, const struct mem *m, uint64_t bytes[TOPO_KINDS], struct err *e)
 {
 	if (!json_is_object(amounts))
@@ -108,13 +109,13 @@ static int check_mem_node(
 	return 0;
 }
 
-static int read_mem_node(
+static int families_read_mem_node(
 	const struct family_reader *r, json_t *v, unsigned at, struct mem *m, struct err *e)
 {
 	static const char *const keys[] = {"assign", "cells", "alloc", "free", NULL};
 	struct memory_node *node = &m->state.node[at];
 	uint64_t assign;
-	int rc = family_object_check(v, keys, e);
+	int rc = json_want_object(v, keys, e);
 
 	if (rc)
 		return rc;
@@ -125,14 +126,14 @@ static int read_mem_node(
 	rc = family_nodes_read(r, json_object_get(v, "cells"), true, &node->group, e);
 	if (rc)
 		return err_add(e, rc, "cells");
-	rc = read_amounts(json_object_get(v, "alloc"), m, node->allocatable, e);
+	rc = families_read_amounts(json_object_get(v, "alloc"), m, node->allocatable, e);
 	if (rc)
 		return err_add(e, rc, "alloc");
-	rc = read_amounts(json_object_get(v, "free"), m, node->free, e);
+	rc = families_read_amounts(json_object_get(v, "free"), m, node->free, e);
 	return rc ? err_add(e, rc, "free") : check_mem_node(m, node, at, e);
 }
 
-static int read_mem_state(
+static int families_read_mem_state(
 	const struct family_reader *r, json_t *state, struct mem *m, struct err *e)
 {
 	if (!json_is_object(state))
@@ -143,26 +144,28 @@ static int read_mem_state(
 		if (node < 0)
 			return node;
 		m->topo.nodes = nodeset_or(m->topo.nodes, nodeset_of((unsigned)node));
-		int rc = read_mem_node(r, json_object_iter_value(it), (unsigned)node, m, e);
+		int rc =
+			families_read_mem_node(r, json_object_iter_value(it), (unsigned)node, m, e);
 		if (rc)
 			return err_add(e, rc, "%.16s", json_object_iter_key(it));
 	}
 	return 0;
 }
 
-static int read_reuse(const struct family_reader *r, json_t *v, struct mem *m, struct err *e)
+static int families_read_reuse(
+	const struct family_reader *r, json_t *v, struct mem *m, struct err *e)
 {
 	static const char *const keys[] = {"nodes", "bytes", NULL};
 	struct nodeset nodes = {0};
 	uint64_t bytes[TOPO_KINDS] = {0};
-	int rc = family_object_check(v, keys, e);
+	int rc = json_want_object(v, keys, e);
 
 	if (rc)
 		return rc;
 	rc = family_nodes_read(r, json_object_get(v, "nodes"), true, &nodes, e);
 	if (rc)
 		return err_add(e, rc, "nodes");
-	rc = read_amounts(json_object_get(v, "bytes"), m, bytes, e);
+	rc = families_read_amounts(json_object_get(v, "bytes"), m, bytes, e);
 	if (rc)
 		return err_add(e, rc, "bytes");
 	for (unsigned k = 0; k < m->topo.nr_kinds; k++) {
@@ -176,28 +179,28 @@ static int read_reuse(const struct family_reader *r, json_t *v, struct mem *m, s
 }
 
 /* The memory manager's, one family for each type. */
-static int read_mem(
+static int families_read_mem(
 	const struct family_reader *r, json_t *v, struct family *f, size_t *nr, struct err *e)
 {
 	static const char *const keys[] = {"kind", "state", "request", "reusable", NULL};
 	const json_t *reusable = json_object_get(v, "reusable");
 	struct mem *m = arena_alloc(r->arena, sizeof *m);
 	struct budget endless = budget_of(0);
-	int rc = family_object_check(v, keys, e);
+	int rc = json_want_object(v, keys, e);
 
 	if (rc)
 		return rc;
 	if (!m)
-		return family_too_large(e);
+		return err_set(e, ENOMEM, "too large");
 	m->topo.ids = r->ids;
-	rc = read_request(json_object_get(v, "request"), m, e);
+	rc = families_read_request(json_object_get(v, "request"), m, e);
 	if (rc)
 		return err_add(e, rc, "request");
-	rc = read_mem_state(r, json_object_get(v, "state"), m, e);
+	rc = families_read_mem_state(r, json_object_get(v, "state"), m, e);
 	if (rc)
 		return err_add(e, rc, "state");
 	for (size_t i = 0; i < json_array_size(reusable); i++) {
-		rc = read_reuse(r, json_array_get(reusable, i), m, e);
+		rc = families_read_reuse(r, json_array_get(reusable, i), m, e);
 		if (rc)
 			return err_add(e, rc, "reusable: element %zu", i);
 	}
@@ -213,7 +216,7 @@ struct claimed {
 	json_t *place; /* by id */
 };
 
-static int read_device(
+static int families_read_device(
 	const struct family_reader *r, const json_t *nodes, struct device *d, struct err *e)
 {
 	d->healthy = true;
@@ -222,7 +225,8 @@ static int read_device(
 	return d->has_topology ? family_nodes_read(r, nodes, false, &d->nodes, e) : 0;
 }
 
-static int read_all(const struct family_reader *r, json_t *all, struct claimed *c, struct err *e)
+static int families_read_all(
+	const struct family_reader *r, json_t *all, struct claimed *c, struct err *e)
 {
 	const size_t nr = json_object_size(all);
 	size_t i = 0;
@@ -233,10 +237,10 @@ static int read_all(const struct family_reader *r, json_t *all, struct claimed *
 	c->held = arena_array(r->arena, nr, sizeof *c->held);
 	c->reusable = arena_array(r->arena, nr, sizeof *c->reusable);
 	if (!c->device || !c->held || !c->reusable)
-		return family_too_large(e);
+		return err_set(e, ENOMEM, "too large");
 	for (void *it = json_object_iter(all); it; it = json_object_iter_next(all, it), i++) {
 		const char *id = json_object_iter_key(it);
-		int rc = read_device(r, json_object_iter_value(it), &c->device[i], e);
+		int rc = families_read_device(r, json_object_iter_value(it), &c->device[i], e);
 
 		if (rc)
 			return err_add(e, rc, "%.48s", id);
@@ -248,7 +252,7 @@ static int read_all(const struct family_reader *r, json_t *all, struct claimed *
 }
 
 /* Set the flag of each device that the list names. */
-static int read_flags(
+static int families_read_flags(
 	const json_t *list, const struct claimed *c, bool *flags, bool to, struct err *e)
 {
 	if (!json_is_array(list))
@@ -279,19 +283,19 @@ static int work_on_claim(
 	return devices_family(c, nodeset_first(r->ids.nr), &endless, &work, f);
 }
 
-static int read_claim(const struct family_reader *r, json_t *v, struct claimed *c, struct family *f,
-	struct err *e)
+static int families_read_claim(const struct family_reader *r, json_t *v, struct claimed *c,
+	struct family *f, struct err *e)
 {
 	const json_t *reusable = json_object_get(v, "reusable");
 	uint64_t request;
-	int rc = read_all(r, json_object_get(v, "all"), c, e);
+	int rc = families_read_all(r, json_object_get(v, "all"), c, e);
 
 	if (rc)
 		return err_add(e, rc, "all");
-	rc = read_flags(json_object_get(v, "avail"), c, c->held, false, e);
+	rc = families_read_flags(json_object_get(v, "avail"), c, c->held, false, e);
 	if (rc)
 		return err_add(e, rc, "avail");
-	rc = reusable ? read_flags(reusable, c, c->reusable, true, e) : 0;
+	rc = reusable ? families_read_flags(reusable, c, c->reusable, true, e) : 0;
 	if (rc)
 		return err_add(e, rc, "reusable");
 	rc = json_number(json_object_get(v, "request"), FAMILY_AMOUNT_MAX, &request, e);
@@ -300,55 +304,59 @@ static int read_claim(const struct family_reader *r, json_t *v, struct claimed *
 	const struct device_resource resource = {
 		.name = "device", .nr = json_object_size(c->place), .device = c->device};
 	const struct device_claim claim = {&resource, request, c->held, c->reusable};
-	return work_on_claim(r, &claim, f) ? family_too_large(e) : 0;
+	return work_on_claim(r, &claim, f) ? err_set(e, ENOMEM, "too large") : 0;
 }
 
 /* The device manager's (1.36: masks over the nodes that own devices). */
-static int read_devices(const struct family_reader *r, json_t *v, struct family *f, struct err *e)
+static int families_read_devices(
+	const struct family_reader *r, json_t *v, struct family *f, struct err *e)
 {
 	static const char *const keys[] = {"kind", "all", "avail", "request", "reusable", NULL};
 	struct claimed c = {.place = json_object()};
-	int rc = family_object_check(v, keys, e);
+	int rc = json_want_object(v, keys, e);
 
 	if (!rc)
-		rc = read_claim(r, v, &c, f, e);
+		rc = families_read_claim(r, v, &c, f, e);
 	json_decref(c.place);
 	return rc;
 }
 
-static int read_any(const struct family_reader *r, json_t *v, struct family *f, struct err *e)
+static int families_read_any(
+	const struct family_reader *r, json_t *v, struct family *f, struct err *e)
 {
 	static const char *const keys[] = {"kind", NULL};
 
 	(void)r;
 	f->kind = FAMILY_ANY;
-	return family_object_check(v, keys, e);
+	return json_want_object(v, keys, e);
 }
 
-static int read_none(const struct family_reader *r, json_t *v, struct family *f, struct err *e)
+static int families_read_none(
+	const struct family_reader *r, json_t *v, struct family *f, struct err *e)
 {
-	int rc = read_any(r, v, f, e);
+	int rc = families_read_any(r, v, f, e);
 
 	f->kind = FAMILY_NONE;
 	return rc;
 }
 
 /* One element becomes one family, memory one for each type. */
-static int read_family(
+static int families_read_family(
 	const struct family_reader *r, json_t *v, struct family *f, size_t *nr, struct err *e)
 {
 	static const struct {
 		const char *kind;
 		int (*read)(
 			const struct family_reader *r, json_t *v, struct family *f, struct err *e);
-	} kinds[] = {{"cpu", read_cpu}, {"device", read_devices}, {"dev", read_devices},
-		{"rule", family_rule_json_read}, {"any", read_any}, {"none", read_none}};
+	} kinds[] = {{"cpu", families_read_cpu}, {"device", families_read_devices},
+		{"dev", families_read_devices}, {"rule", family_rule_json_read},
+		{"any", families_read_any}, {"none", families_read_none}};
 	const char *kind = json_string_value(json_object_get(v, "kind"));
 
 	if (!json_is_object(v))
 		return json_want("an object", v, e);
 	if (kind && text_equal(kind, "mem"))
-		return read_mem(r, v, f, nr, e);
+		return families_read_mem(r, v, f, nr, e);
 	for (size_t i = 0; kind && i < sizeof kinds / sizeof *kinds; i++)
 		if (text_equal(kind, kinds[i].kind))
 			return kinds[i].read(r, v, &f[(*nr)++], e);
@@ -365,7 +373,7 @@ static int check_sockets(const struct families_question *q, struct err *e)
 	return nr > 1 ? err_set(e, EINVAL, "more than one prefers a number of sockets") : 0;
 }
 
-static int read_families(const struct family_reader *r, const json_t *list,
+static int families_read_families(const struct family_reader *r, const json_t *list,
 	struct families_question *q, struct err *e)
 {
 	size_t nr = json_array_size(list);
@@ -377,9 +385,9 @@ static int read_families(const struct family_reader *r, const json_t *list,
 			e, ERANGE, "%zu families, more than %d", nr, FAMILIES_MAX / TOPO_KINDS);
 	struct family *f = arena_array(r->arena, nr * TOPO_KINDS, sizeof *f);
 	if (!f)
-		return family_too_large(e);
+		return err_set(e, ENOMEM, "too large");
 	for (size_t i = 0; i < nr; i++) {
-		int rc = read_family(r, json_array_get(list, i), f, &q->nr_families, e);
+		int rc = families_read_family(r, json_array_get(list, i), f, &q->nr_families, e);
 
 		if (rc)
 			return err_add(e, rc, "element %zu", i);
@@ -401,7 +409,7 @@ int families_json_read(json_t *item, struct arena *a, struct families_question *
 	if (rc)
 		return rc;
 	r.ids = question.put_to.ids;
-	rc = read_families(&r, json_object_get(item, "families"), &question, e);
+	rc = families_read_families(&r, json_object_get(item, "families"), &question, e);
 	if (rc)
 		return err_add(e, rc, "families");
 	rc = policy_json_start(item, &question.put_to, e);

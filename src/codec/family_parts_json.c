@@ -9,16 +9,6 @@
 
 enum { SOCKET_MAX = NODES_MAX - 1 };
 
-int family_object_check(json_t *v, const char *const *keys, struct err *e)
-{
-	return json_is_object(v) ? json_only_keys(v, keys, e) : json_want("an object", v, e);
-}
-
-int family_too_large(struct err *e)
-{
-	return err_set(e, ENOMEM, "too large");
-}
-
 int family_node_of_key(const struct family_reader *r, const char *key, struct err *e)
 {
 	uint64_t id;

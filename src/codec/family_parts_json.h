@@ -19,10 +19,6 @@ struct family_reader {
 /* Amounts up to that can be added up over all nodes. */
 #define FAMILY_AMOUNT_MAX (UINT64_C(1) << 56)
 
-/* Whether it is an object with no other keys than these. */
-int family_object_check(struct json_t *v, const char *const *keys, struct err *e);
-/* -ENOMEM. */
-int family_too_large(struct err *e);
 /* The dense index of a node's id as a key. */
 int family_node_of_key(const struct family_reader *r, const char *key, struct err *e);
 /* Add the nodes of a list of ids to *out; one that the machine lacks is an error if strict, else

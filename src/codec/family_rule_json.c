@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <jansson.h>
 
-static int read_covers(
+static int family_rule_read_covers(
 	const struct family_reader *r, const json_t *covers, struct family_demand *d, struct err *e)
 {
 	static const char *const keys[] = {"nodes", "count", NULL};
@@ -15,10 +15,10 @@ static int read_covers(
 	if (!json_is_array(covers))
 		return json_want("a list", covers, e);
 	if (!cover)
-		return family_too_large(e);
+		return err_set(e, ENOMEM, "too large");
 	for (size_t i = 0; i < nr; i++) {
 		json_t *v = json_array_get(covers, i);
-		int rc = family_object_check(v, keys, e);
+		int rc = json_want_object(v, keys, e);
 
 		if (!rc)
 			rc = family_nodes_read(
@@ -34,21 +34,21 @@ static int read_covers(
 	return 0;
 }
 
-static int read_demand(
+static int family_rule_read_demand(
 	const struct family_reader *r, json_t *v, struct family_demand *d, struct err *e)
 {
 	static const char *const keys[] = {"weights", "covers", "base", "need", NULL};
 	const json_t *covers = json_object_get(v, "covers");
 	uint64_t *weight = arena_array(r->arena, NODES_MAX, sizeof *weight);
 	struct nodeset named = {0};
-	int rc = family_object_check(v, keys, e);
+	int rc = json_want_object(v, keys, e);
 
 	if (!rc && !weight)
-		rc = family_too_large(e);
+		rc = err_set(e, ENOMEM, "too large");
 	if (!rc && covers && json_object_get(v, "weights"))
 		rc = err_set(e, EINVAL, "either weights or covers");
 	if (!rc)
-		rc = covers ? read_covers(r, covers, d, e)
+		rc = covers ? family_rule_read_covers(r, covers, d, e)
 			    : family_row_read_of(r, v, "weights", weight, &named, e);
 	if (!rc)
 		rc = family_amount_read(v, "base", &d->base, e);
@@ -60,13 +60,13 @@ static int read_demand(
 }
 
 /* Lists of a rule: its demands, its extra masks. */
-static int read_demands(
+static int family_rule_read_demands(
 	const struct family_reader *r, const json_t *list, struct family *f, struct err *e)
 {
 	if (json_array_size(list) > FAMILY_DEMANDS)
 		return err_set(e, ERANGE, "more than %d", FAMILY_DEMANDS);
 	for (; f->nr_demands < json_array_size(list); f->nr_demands++) {
-		int rc = read_demand(
+		int rc = family_rule_read_demand(
 			r, json_array_get(list, f->nr_demands), &f->demand[f->nr_demands], e);
 
 		if (rc)
@@ -75,7 +75,7 @@ static int read_demands(
 	return 0;
 }
 
-static int read_extra(
+static int family_rule_read_extra(
 	const struct family_reader *r, const json_t *list, struct family *f, struct err *e)
 {
 	if (json_array_size(list) > FAMILY_EXTRA)
@@ -92,13 +92,14 @@ static int read_extra(
 	return 0;
 }
 
-static int read_preference(
+static int family_rule_read_preference(
 	const struct family_reader *r, json_t *v, struct family *f, struct err *e)
 {
 	uint8_t *socket = arena_array(r->arena, NODES_MAX, sizeof *socket);
 	uint64_t size = 0, touched = 0;
 	unsigned nr = 0;
-	int rc = socket ? family_amount_read(v, "preferred_size", &size, e) : family_too_large(e);
+	int rc = socket ? family_amount_read(v, "preferred_size", &size, e)
+			: err_set(e, ENOMEM, "too large");
 
 	if (!rc)
 		rc = family_amount_read(v, "preferred_sockets", &touched, e);
@@ -122,9 +123,9 @@ int family_rule_json_read(const struct family_reader *r, json_t *v, struct famil
 		const char *key;
 		int (*read)(const struct family_reader *r, const json_t *list, struct family *f,
 			struct err *e);
-	} lists[] = {{"demands", read_demands}, {"extra", read_extra}};
+	} lists[] = {{"demands", family_rule_read_demands}, {"extra", family_rule_read_extra}};
 	const json_t *required = json_object_get(v, "required");
-	int rc = family_object_check(v, keys, e);
+	int rc = json_want_object(v, keys, e);
 
 	if (rc)
 		return rc;
@@ -145,5 +146,5 @@ int family_rule_json_read(const struct family_reader *r, json_t *v, struct famil
 			return err_add(e, rc, "%s", lists[i].key);
 	}
 	f->kind = f->nr_extra || family_has(f, f->ground) ? FAMILY_CAPACITY : FAMILY_NONE;
-	return read_preference(r, v, f, e);
+	return family_rule_read_preference(r, v, f, e);
 }

@@ -41,6 +41,25 @@ int json_want(const char *wanted, const json_t *got, struct err *e)
 		got ? kinds[json_typeof(got)] : "nothing");
 }
 
+int json_only_keys(json_t *object, const char *const *keys, struct err *e)
+{
+	for (void *it = json_object_iter(object); it; it = json_object_iter_next(object, it)) {
+		const char *key = json_object_iter_key(it);
+		const char *const *known = keys;
+
+		while (*known && !text_equal(*known, key))
+			known++;
+		if (!*known)
+			return err_set(e, EINVAL, "unknown key \"%.64s\"", key);
+	}
+	return 0;
+}
+
+int json_want_object(json_t *v, const char *const *keys, struct err *e)
+{
+	return json_is_object(v) ? json_only_keys(v, keys, e) : json_want("an object", v, e);
+}
+
 json_t *json_member(const json_t *object, const char *key)
 {
 	json_t *v = json_object_get(object, key);
@@ -49,7 +68,7 @@ json_t *json_member(const json_t *object, const char *key)
 }
 
 /* The member of that type, or NULL. */
-static int find_member(const json_t *object, const char *key, json_type type, const char *what,
+static int json_find_member(const json_t *object, const char *key, json_type type, const char *what,
 	json_t **out, struct err *e)
 {
 	json_t *v = json_member(object, key);
@@ -63,7 +82,7 @@ static int find_member(const json_t *object, const char *key, json_type type, co
 int json_member_string(const json_t *object, const char *key, const char **out, struct err *e)
 {
 	json_t *v = NULL;
-	int rc = find_member(object, key, JSON_STRING, "a string", &v, e);
+	int rc = json_find_member(object, key, JSON_STRING, "a string", &v, e);
 
 	if (!rc)
 		*out = json_string_value(v);
@@ -72,12 +91,22 @@ int json_member_string(const json_t *object, const char *key, const char **out, 
 
 int json_member_list(const json_t *object, const char *key, json_t **out, struct err *e)
 {
-	return find_member(object, key, JSON_ARRAY, "a list", out, e);
+	return json_find_member(object, key, JSON_ARRAY, "a list", out, e);
 }
 
 int json_member_object(const json_t *object, const char *key, json_t **out, struct err *e)
 {
-	return find_member(object, key, JSON_OBJECT, "an object", out, e);
+	return json_find_member(object, key, JSON_OBJECT, "an object", out, e);
+}
+
+json_t *json_node_ids(struct nodeset nodes, const struct node_ids *ids)
+{
+	json_t *list = json_array();
+
+	nodeset_each (node, nodes)
+		if (node < ids->nr)
+			(void)json_array_append_new(list, json_integer(ids->id[node]));
+	return list;
 }
 
 enum { NUMBER_TEXT_MAX = 40, DIGITS_EXACT = 15, DIGITS_MAX = 17 };
@@ -116,7 +145,7 @@ int json_quantity_count(const json_t *v, enum quantity_unit unit, uint64_t *out,
 	return rc ? rc : quantity_count(q, unit, out, e);
 }
 
-static int read_u64(const json_t *v, uint64_t max, uint64_t *out, struct err *e)
+static int fields_read_u64(const json_t *v, uint64_t max, uint64_t *out, struct err *e)
 {
 	json_int_t n = json_integer_value(v);
 
@@ -134,7 +163,7 @@ static int read_u64(const json_t *v, uint64_t max, uint64_t *out, struct err *e)
 }
 
 /* A member that JSON has as a string, into *to. */
-static int read_text(const json_t *v, const struct field *f, void *to,
+static int fields_read_text(const json_t *v, const struct field *f, void *to,
 	const struct fields_context *c, struct err *e)
 {
 	const char *s = json_string_value(v);
@@ -168,7 +197,7 @@ static int read_text(const json_t *v, const struct field *f, void *to,
 #define SLOT(T, to, offset) ((T *)(void *)((char *)(to) + (offset)))
 
 /* An array in place, or a list that goes into the arena. */
-static int read_list(const json_t *v, const struct field *f, void *to,
+static int fields_read_list(const json_t *v, const struct field *f, void *to,
 	const struct fields_context *c, struct err *e)
 {
 	size_t nr = json_array_size(v);
@@ -196,7 +225,7 @@ static int read_list(const json_t *v, const struct field *f, void *to,
 	return 0;
 }
 
-static int read_map(
+static int fields_read_map(
 	json_t *v, const struct field *f, void *to, const struct fields_context *c, struct err *e)
 {
 	static const struct field text = {.type = FIELD_STRING};
@@ -211,7 +240,7 @@ static int read_map(
 	*SLOT(size_t, to, f->count) = nr;
 	for (void *it = json_object_iter(v); it; it = json_object_iter_next(v, it), pair++) {
 		const char *key = json_object_iter_key(it);
-		int rc = read_text(json_object_iter_value(it), &text, &pair->value, c, e);
+		int rc = fields_read_text(json_object_iter_value(it), &text, &pair->value, c, e);
 
 		if (rc)
 			return err_add(e, rc, "%.64s", key);
@@ -222,7 +251,7 @@ static int read_map(
 	return 0;
 }
 
-static int read_value(
+static int fields_read_value(
 	json_t *v, const struct field *f, void *to, const struct fields_context *c, struct err *e)
 {
 	void *at = SLOT(void, to, f->at), *object;
@@ -234,11 +263,11 @@ static int read_value(
 		*(bool *)at = json_is_true(v);
 		return json_is_boolean(v) ? 0 : json_want("true or false", v, e);
 	case FIELD_UNSIGNED:
-		rc = read_u64(v, f->max ? f->max : UINT32_MAX, &n, e);
+		rc = fields_read_u64(v, f->max ? f->max : UINT32_MAX, &n, e);
 		*(unsigned *)at = (unsigned)n;
 		return rc;
 	case FIELD_U64:
-		return read_u64(v, UINT64_MAX, at, e);
+		return fields_read_u64(v, UINT64_MAX, at, e);
 	case FIELD_I64:
 		*(int64_t *)at = json_integer_value(v);
 		return json_is_integer(v) ? 0 : json_want("an integer", v, e);
@@ -248,7 +277,7 @@ static int read_value(
 	case FIELD_CPUS:
 	case FIELD_NODES:
 	case FIELD_TOKENS:
-		return read_text(v, f, at, c, e);
+		return fields_read_text(v, f, at, c, e);
 	case FIELD_OBJECT:
 		return fields_read(v, f->fields, at, c, e);
 	case FIELD_POINTER:
@@ -257,9 +286,9 @@ static int read_value(
 			      : err_set(e, ENOMEM, "too large");
 	case FIELD_ARRAY:
 	case FIELD_LIST:
-		return read_list(v, f, to, c, e);
+		return fields_read_list(v, f, to, c, e);
 	case FIELD_MAP:
-		return read_map(v, f, to, c, e);
+		return fields_read_map(v, f, to, c, e);
 	}
 	return 0;
 }
@@ -277,7 +306,7 @@ int fields_read(const json_t *object, const struct fields *f, void *to,
 			continue;
 		if (!v)
 			return err_set(e, EINVAL, "%s is missing", row->key);
-		int rc = read_value(v, row, to, c, e);
+		int rc = fields_read_value(v, row, to, c, e);
 		if (rc)
 			return err_add(e, rc, "%s", row->key);
 		if (row->has_flag)

@@ -17,6 +17,11 @@ void json_seed(void);
 int json_parse(const char *text, size_t len, struct json_t **out, struct err *e);
 /* -EINVAL: "should be WANTED, is a string"; for NULL: "is nothing". */
 int json_want(const char *wanted, const struct json_t *got, struct err *e);
+/* Every key of the object is in keys (NULL ends them), or -EINVAL: a misspelt key would otherwise
+ * be one that was never given. */
+int json_only_keys(struct json_t *object, const char *const *keys, struct err *e);
+/* The same; and it is an object. */
+int json_want_object(struct json_t *v, const char *const *keys, struct err *e);
 
 /* The member of that name; NULL when it is not there, or null. *object may be NULL. */
 struct json_t *json_member(const struct json_t *object, const char *key);
@@ -27,6 +32,9 @@ int json_member_list(
 	const struct json_t *object, const char *key, struct json_t **out, struct err *e);
 int json_member_object(
 	const struct json_t *object, const char *key, struct json_t **out, struct err *e);
+
+/* A new list of the ids of those NUMA nodes. */
+struct json_t *json_node_ids(struct nodeset nodes, const struct node_ids *ids);
 
 /* A resource.Quantity: a string, or any number. 0; -EINVAL. */
 int json_quantity(const struct json_t *v, struct quantity *out, struct err *e);

@@ -41,7 +41,7 @@ static struct level *innermost(struct reader *r)
 }
 
 /* Make the path that of the element or key name of in, the innermost level. */
-static int enter(
+static int flat_enter(
 	struct reader *r, const struct level *in, const char *name, unsigned line, struct err *e)
 {
 	size_t len = in->path_len;
@@ -65,7 +65,7 @@ static int begin_value(struct reader *r, unsigned line, struct err *e)
 		return 0; /* a map's path was made when its key came */
 	text_init(&t, number, sizeof number);
 	text_add(&t, "%u", in->nr++);
-	return enter(r, in, number, line, e);
+	return flat_enter(r, in, number, line, e);
 }
 
 static void end_value(struct reader *r)
@@ -78,7 +78,7 @@ static void end_value(struct reader *r)
 
 #define WORD "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_"
 
-static bool is_word(const char *s)
+static bool flat_is_word(const char *s)
 {
 	return *s && strspn(s, WORD) == strlen(s);
 }
@@ -102,7 +102,7 @@ static bool holds_labels(const struct reader *r, const struct level *map)
 }
 
 /* Remember the map's key; refuse the second one of that name. */
-static int add_name(
+static int flat_add_name(
 	struct reader *r, struct level *map, const char *name, unsigned line, struct err *e)
 {
 	size_t size = strlen(name) + 1;
@@ -123,13 +123,13 @@ static int add_name(
 static int on_key(
 	struct reader *r, struct level *map, const char *name, unsigned line, struct err *e)
 {
-	if (!is_word(name) && !(holds_labels(r, map) && is_label(name)))
+	if (!flat_is_word(name) && !(holds_labels(r, map) && is_label(name)))
 		return err_set(e, EINVAL,
 			"line %u: \"%.80s\" is not a key: letters, digits, '-' and '_' are", line,
 			name);
-	int rc = enter(r, map, name, line, e);
+	int rc = flat_enter(r, map, name, line, e);
 
-	return rc ? rc : add_name(r, map, name, line, e);
+	return rc ? rc : flat_add_name(r, map, name, line, e);
 }
 
 static int refuse_marked(
@@ -144,7 +144,7 @@ static int refuse_marked(
 	return 0;
 }
 
-static int on_scalar(struct reader *r, const yaml_event_t *ev, struct err *e)
+static int flat_on_scalar(struct reader *r, const yaml_event_t *ev, struct err *e)
 {
 	const char *value = (const char *)ev->data.scalar.value;
 	unsigned line = line_of(&ev->start_mark);
@@ -200,7 +200,7 @@ static int on_map(struct reader *r, const yaml_event_t *ev, struct err *e)
 	return rc ? rc : open_level(r, MAP, line, e);
 }
 
-static int on_list(struct reader *r, const yaml_event_t *ev, struct err *e)
+static int flat_on_list(struct reader *r, const yaml_event_t *ev, struct err *e)
 {
 	unsigned line = line_of(&ev->start_mark);
 	int rc =
@@ -242,8 +242,8 @@ typedef int event_handler(struct reader *r, const yaml_event_t *ev, struct err *
 static event_handler *const handlers[] = {
 	[YAML_DOCUMENT_START_EVENT] = on_document,
 	[YAML_ALIAS_EVENT] = on_alias,
-	[YAML_SCALAR_EVENT] = on_scalar,
-	[YAML_SEQUENCE_START_EVENT] = on_list,
+	[YAML_SCALAR_EVENT] = flat_on_scalar,
+	[YAML_SEQUENCE_START_EVENT] = flat_on_list,
 	[YAML_SEQUENCE_END_EVENT] = on_end,
 	[YAML_MAPPING_START_EVENT] = on_map,
 	[YAML_MAPPING_END_EVENT] = on_end,
@@ -259,7 +259,8 @@ static unsigned line_of_offset(const char *text, size_t len, size_t offset)
 	return line;
 }
 
-static int refuse_text(const yaml_parser_t *parser, const char *text, size_t len, struct err *e)
+static int flat_refuse_text(
+	const yaml_parser_t *parser, const char *text, size_t len, struct err *e)
 {
 	bool no_mark = parser->error == YAML_READER_ERROR;
 
@@ -271,7 +272,7 @@ static int refuse_text(const yaml_parser_t *parser, const char *text, size_t len
 		parser->problem);
 }
 
-static int on_event(struct reader *r, const yaml_event_t *ev, struct err *e)
+static int flat_on_event(struct reader *r, const yaml_event_t *ev, struct err *e)
 {
 	size_t nr = sizeof handlers / sizeof *handlers;
 
@@ -296,10 +297,10 @@ int flat_yaml_read(const char *text, size_t len, flat_yaml_scalar *scalar, void 
 	yaml_parser_set_input_string(&parser, (const unsigned char *)text, len);
 	while (!rc && more) {
 		if (!yaml_parser_parse(&parser, &ev)) {
-			rc = refuse_text(&parser, text, len, e);
+			rc = flat_refuse_text(&parser, text, len, e);
 			break;
 		}
-		rc = on_event(&r, &ev, e);
+		rc = flat_on_event(&r, &ev, e);
 		more = ev.type != YAML_STREAM_END_EVENT;
 		yaml_event_delete(&ev);
 	}

@@ -265,7 +265,7 @@ static const struct fields header_fields = FIELDS(header_rows, struct header_lin
 #undef AT
 
 /* Returns its length, or -EMSGSIZE. */
-static int write_line(char *buf, size_t cap, const struct fields *f, const void *line,
+static int journal_write_line(char *buf, size_t cap, const struct fields *f, const void *line,
 	const struct node_ids *ids, struct err *e)
 {
 	struct text t;
@@ -281,7 +281,7 @@ int journal_json_header(const struct journal_header *h, char *buf, size_t cap, s
 {
 	struct header_line line = {.format = FORMAT, .header = *h};
 
-	return write_line(buf, cap, &header_fields, &line, NULL, e);
+	return journal_write_line(buf, cap, &header_fields, &line, NULL, e);
 }
 
 int journal_json_parse_header(
@@ -320,7 +320,7 @@ int journal_json_record(
 	if (r->pod)
 		line.pod = *r->pod;
 	line.pod.totals.known = false; /* its containers are there */
-	return write_line(buf, cap, &record_fields, &line, ids, e);
+	return journal_write_line(buf, cap, &record_fields, &line, ids, e);
 }
 
 /* Before there were the flags, a line said this in its message alone. A line that has them has

@@ -140,7 +140,7 @@ static int store(struct reader *r, const char *value, unsigned line, struct err 
 }
 
 /* What is empty is not there, for client-go too. */
-static bool is_empty(const yaml_event_t *ev)
+static bool kubeconfig_is_empty(const yaml_event_t *ev)
 {
 	static const char *const nulls[] = {"~", "null", "Null", "NULL"};
 	const char *value = (const char *)ev->data.scalar.value;
@@ -153,11 +153,12 @@ static bool is_empty(const yaml_event_t *ev)
 	return false;
 }
 
-static int on_scalar(struct reader *r, const yaml_event_t *ev, unsigned line, struct err *e)
+static int kubeconfig_on_scalar(
+	struct reader *r, const yaml_event_t *ev, unsigned line, struct err *e)
 {
 	const char *value = (const char *)ev->data.scalar.value;
 
-	if (r->skipped || (r->depth == IN_NOTHING && is_empty(ev)))
+	if (r->skipped || (r->depth == IN_NOTHING && kubeconfig_is_empty(ev)))
 		return 0;
 	if (strlen(value) != ev->data.scalar.length)
 		return err_set(e, EINVAL, "line %u: a NUL character", line);
@@ -165,7 +166,7 @@ static int on_scalar(struct reader *r, const yaml_event_t *ev, unsigned line, st
 		return err_set(e, EINVAL, "line %u: a map is expected", line);
 	r->has_key[r->depth] = !r->has_key[r->depth];
 	if (!r->has_key[r->depth])
-		return is_empty(ev) ? 0 : store(r, value, line, e);
+		return kubeconfig_is_empty(ev) ? 0 : store(r, value, line, e);
 	if (!text_copy(r->key[r->depth], KEY_MAX, value))
 		r->key[r->depth][0] = '\0';
 	return 0;
@@ -238,12 +239,12 @@ static void on_close(struct reader *r)
 		r->has_key[r->depth] = false;
 }
 
-static int on_event(struct reader *r, const yaml_event_t *ev, struct err *e)
+static int kubeconfig_on_event(struct reader *r, const yaml_event_t *ev, struct err *e)
 {
 	unsigned line = (unsigned)ev->start_mark.line + 1;
 
 	if (ev->type == YAML_SCALAR_EVENT)
-		return on_scalar(r, ev, line, e);
+		return kubeconfig_on_scalar(r, ev, line, e);
 	if (ev->type == YAML_MAPPING_START_EVENT || ev->type == YAML_SEQUENCE_START_EVENT)
 		return on_open(r, ev, line, e);
 	if (ev->type == YAML_MAPPING_END_EVENT || ev->type == YAML_SEQUENCE_END_EVENT)
@@ -253,7 +254,7 @@ static int on_event(struct reader *r, const yaml_event_t *ev, struct err *e)
 	return 0;
 }
 
-static int refuse_text(const yaml_parser_t *parser, struct err *e)
+static int kubeconfig_refuse_text(const yaml_parser_t *parser, struct err *e)
 {
 	const char *problem = parser->problem ? parser->problem : "no YAML";
 
@@ -275,10 +276,10 @@ static int read_events(struct reader *r, const char *text, size_t len, struct er
 	yaml_parser_set_input_string(&parser, (const unsigned char *)text, len);
 	while (!rc && more) {
 		if (!yaml_parser_parse(&parser, &ev)) {
-			rc = refuse_text(&parser, e);
+			rc = kubeconfig_refuse_text(&parser, e);
 			break;
 		}
-		rc = on_event(r, &ev, e);
+		rc = kubeconfig_on_event(r, &ev, e);
 		more = ev.type != YAML_DOCUMENT_END_EVENT && ev.type != YAML_STREAM_END_EVENT;
 		yaml_event_delete(&ev);
 	}
@@ -286,7 +287,7 @@ static int read_events(struct reader *r, const char *text, size_t len, struct er
 	return rc;
 }
 
-static const struct entry *find(
+static const struct entry *kubeconfig_find(
 	const struct reader *r, enum section section, const char *name, struct err *e)
 {
 	const struct entries *list = &r->entries[section];
@@ -345,7 +346,7 @@ static int take_cluster(struct kubeconfig *k, const struct entry *cluster, struc
 	return take_pem(k, cluster, CA_FILE, &k->ca_file, &k->ca, e);
 }
 
-static int take_user(struct kubeconfig *k, const struct entry *user, struct err *e)
+static int kubeconfig_take_user(struct kubeconfig *k, const struct entry *user, struct err *e)
 {
 	const char *const *v = user->value;
 
@@ -371,20 +372,21 @@ static int take_context(
 		name = r->current;
 	if (!name || !*name)
 		return err_set(e, ENOENT, "there is no current-context, and none is asked for");
-	const struct entry *context = find(r, CONTEXTS, name, e);
+	const struct entry *context = kubeconfig_find(r, CONTEXTS, name, e);
 	if (!context)
 		return -ENOENT;
 	if (!context->value[CONTEXT_CLUSTER])
 		return err_set(
 			e, EINVAL, "line %u: context %s has no cluster", context->line, name);
-	const struct entry *cluster = find(r, CLUSTERS, context->value[CONTEXT_CLUSTER], e);
+	const struct entry *cluster =
+		kubeconfig_find(r, CLUSTERS, context->value[CONTEXT_CLUSTER], e);
 	int rc = cluster ? take_cluster(k, cluster, e) : -ENOENT;
 
 	k->ns = context->value[NAMESPACE];
 	if (rc || !context->value[CONTEXT_USER])
 		return rc;
-	const struct entry *user = find(r, USERS, context->value[CONTEXT_USER], e);
-	return user ? take_user(k, user, e) : -ENOENT;
+	const struct entry *user = kubeconfig_find(r, USERS, context->value[CONTEXT_USER], e);
+	return user ? kubeconfig_take_user(k, user, e) : -ENOENT;
 }
 
 int kubeconfig_yaml_read(

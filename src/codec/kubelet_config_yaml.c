@@ -11,7 +11,7 @@ struct key {
 	int (*take)(const char *value, struct report_policy *p, struct err *e);
 };
 
-static int unknown(const char *value, struct err *e)
+static int kubelet_config_unknown_word(const char *value, struct err *e)
 {
 	return err_set(e, EINVAL, "\"%.64s\" is nothing that a kubelet knows", value);
 }
@@ -24,12 +24,12 @@ static int take_kind(const char *value, struct report_policy *p, struct err *e)
 		       : err_set(e, EINVAL, "should be KubeletConfiguration, is %.64s", value);
 }
 
-static int take_policy(const char *value, struct report_policy *p, struct err *e)
+static int kubelet_config_take_policy(const char *value, struct report_policy *p, struct err *e)
 {
 	int policy = topology_policy_from_name(value);
 
 	if (policy < 0)
-		return unknown(value, e);
+		return kubelet_config_unknown_word(value, e);
 	p->policy = (enum topology_policy)policy;
 	return 0;
 }
@@ -37,7 +37,7 @@ static int take_policy(const char *value, struct report_policy *p, struct err *e
 static int take_scope(const char *value, struct report_policy *p, struct err *e)
 {
 	if (!text_equal(value, "container") && !text_equal(value, "pod"))
-		return unknown(value, e);
+		return kubelet_config_unknown_word(value, e);
 	p->scope = text_equal(value, "pod") ? SCOPE_POD : SCOPE_CONTAINER;
 	return 0;
 }
@@ -45,7 +45,7 @@ static int take_scope(const char *value, struct report_policy *p, struct err *e)
 static int take_cpu_manager(const char *value, struct report_policy *p, struct err *e)
 {
 	if (!text_equal(value, "none") && !text_equal(value, "static"))
-		return unknown(value, e);
+		return kubelet_config_unknown_word(value, e);
 	p->cpu_manager = text_equal(value, "static") ? MANAGER_STATIC : MANAGER_NONE;
 	return 0;
 }
@@ -74,12 +74,12 @@ static int take_strategy(const char *value, struct report_policy *p, struct err 
 			p->strategy = (enum allocation_strategy)i;
 			return 0;
 		}
-	return unknown(value, e);
+	return kubelet_config_unknown_word(value, e);
 }
 
 static const struct key keys[] = {
 	{"kind", take_kind},
-	{"topologyManagerPolicy", take_policy},
+	{"topologyManagerPolicy", kubelet_config_take_policy},
 	{"topologyManagerScope", take_scope},
 	{"cpuManagerPolicy", take_cpu_manager},
 	{NULL, NULL},
@@ -108,7 +108,7 @@ static const char *scalar(const yaml_node_t *node)
 	return value;
 }
 
-static int take(
+static int kubelet_config_take(
 	const struct key *key, const yaml_node_t *node, struct report_policy *p, struct err *e)
 {
 	const char *value = scalar(node);
@@ -121,8 +121,8 @@ static int take(
 	return rc ? err_add(e, -EINVAL, "%s", key->name) : 0;
 }
 
-static int read_map(yaml_document_t *d, const yaml_node_t *map, const struct key *list,
-	struct report_policy *p, struct err *e)
+static int kubelet_config_read_map(yaml_document_t *d, const yaml_node_t *map,
+	const struct key *list, struct report_policy *p, struct err *e)
 {
 	int rc = 0;
 
@@ -135,10 +135,10 @@ static int read_map(yaml_document_t *d, const yaml_node_t *map, const struct key
 			continue;
 		for (const struct key *k = list; k->name && !rc; k++)
 			if (text_equal(k->name, name))
-				rc = take(k, value, p, e);
+				rc = kubelet_config_take(k, value, p, e);
 		if (list != options && text_equal(name, options_key) && value &&
 			value->type == YAML_MAPPING_NODE) {
-			rc = read_map(d, value, options, p, e);
+			rc = kubelet_config_read_map(d, value, options, p, e);
 			if (rc)
 				rc = err_add(e, rc, "%s", options_key);
 		}
@@ -153,7 +153,7 @@ static int read_document(yaml_document_t *d, struct report_policy *out, struct e
 
 	if (!root || root->type != YAML_MAPPING_NODE)
 		return err_set(e, EINVAL, "is no KubeletConfiguration");
-	int rc = read_map(d, root, keys, &p, e);
+	int rc = kubelet_config_read_map(d, root, keys, &p, e);
 	if (!rc)
 		*out = p;
 	return rc;

@@ -10,7 +10,7 @@
 
 enum { DEVICES_MAX = 4096, CPU_FIELDS = 5 };
 
-static int read_hugepages(json_t *pages, unsigned node, struct topo *t, struct err *e)
+static int machine_json_read_hugepages(json_t *pages, unsigned node, struct topo *t, struct err *e)
 {
 	static const char prefix[] = "hugepages-";
 
@@ -29,7 +29,7 @@ static int read_hugepages(json_t *pages, unsigned node, struct topo *t, struct e
 	return 0;
 }
 
-static int read_node(json_t *v, struct topo *t, struct err *e)
+static int machine_json_read_node(json_t *v, struct topo *t, struct err *e)
 {
 	static const char *const keys[] = {"id", "memory", "hugepages", "device_memory", NULL};
 	uint64_t id, bytes = 0;
@@ -45,11 +45,13 @@ static int read_node(json_t *v, struct topo *t, struct err *e)
 	rc = topo_set_memory(t, (unsigned)node, 0, bytes, e);
 	if (!rc && json_is_true(json_object_get(v, "device_memory")))
 		rc = topo_set_device_memory(t, (unsigned)node, e);
-	return rc ? rc : read_hugepages(json_object_get(v, "hugepages"), (unsigned)node, t, e);
+	return rc ? rc
+		  : machine_json_read_hugepages(
+			    json_object_get(v, "hugepages"), (unsigned)node, t, e);
 }
 
 /* [cpu, core, socket, numa, uncore] */
-static int read_cpu(const json_t *row, struct topo *t, struct err *e)
+static int machine_json_read_cpu(const json_t *row, struct topo *t, struct err *e)
 {
 	uint64_t n[CPU_FIELDS];
 
@@ -68,7 +70,7 @@ static int read_cpu(const json_t *row, struct topo *t, struct err *e)
 		(unsigned)n[4], e);
 }
 
-static int read_distances(json_t *table, struct topo *t, struct err *e)
+static int machine_json_read_distances(json_t *table, struct topo *t, struct err *e)
 {
 	for (void *it = json_object_iter(table); it; it = json_object_iter_next(table, it)) {
 		const char *id = json_object_iter_key(it);
@@ -107,26 +109,26 @@ static int each(const json_t *list, int (*read)(json_t *v, struct topo *t, struc
 	return 0;
 }
 
-static int read_cpu_row(json_t *v, struct topo *t, struct err *e)
+static int machine_json_read_cpu_row(json_t *v, struct topo *t, struct err *e)
 {
-	return read_cpu(v, t, e);
+	return machine_json_read_cpu(v, t, e);
 }
 
-static int read_topo(const json_t *m, struct topo *t, struct err *e)
+static int machine_json_read_topo(const json_t *m, struct topo *t, struct err *e)
 {
 	topo_init(t, "machine");
 	t->made_up = true;
-	int rc = each(json_object_get(m, "nodes"), read_node, "nodes", t, e);
+	int rc = each(json_object_get(m, "nodes"), machine_json_read_node, "nodes", t, e);
 	if (!rc)
-		rc = each(json_object_get(m, "cpus"), read_cpu_row, "cpus", t, e);
+		rc = each(json_object_get(m, "cpus"), machine_json_read_cpu_row, "cpus", t, e);
 	if (!rc)
-		rc = read_distances(json_object_get(m, "distances"), t, e);
+		rc = machine_json_read_distances(json_object_get(m, "distances"), t, e);
 	return rc ? rc : topo_seal(t, e);
 }
 
 /* Devices */
 
-static int read_device_nodes(
+static int machine_json_read_device_nodes(
 	const json_t *nodes, const struct topo *t, struct device *d, struct err *e)
 {
 	uint64_t id;
@@ -147,12 +149,12 @@ static int read_device_nodes(
 	return 0;
 }
 
-static int by_id(const void *a, const void *b)
+static int device_by_id(const void *a, const void *b)
 {
 	return strcmp(((const struct device *)a)->id, ((const struct device *)b)->id);
 }
 
-static int read_resource(const char *name, const json_t *list, const struct topo *t,
+static int machine_json_read_resource(const char *name, const json_t *list, const struct topo *t,
 	struct arena *a, struct device_resource *r, struct err *e)
 {
 	size_t nr = json_array_size(list);
@@ -169,22 +171,23 @@ static int read_resource(const char *name, const json_t *list, const struct topo
 		d[i].healthy = json_is_true(json_object_get(v, "healthy"));
 		if (!d[i].id)
 			return json_want("an object with an id", v, e);
-		int rc = read_device_nodes(json_object_get(v, "nodes"), t, &d[i], e);
+		int rc = machine_json_read_device_nodes(json_object_get(v, "nodes"), t, &d[i], e);
 		if (rc)
 			return err_add(e, rc, "%.64s: nodes", d[i].id);
 	}
-	qsort(d, nr, sizeof *d, by_id);
+	qsort(d, nr, sizeof *d, device_by_id);
 	*r = (struct device_resource){.name = name, .nr = (unsigned)nr, .device = d};
 	return 0;
 }
 
-static int by_name(const void *a, const void *b)
+static int device_resource_by_name(const void *a, const void *b)
 {
 	return strcmp(((const struct device_resource *)a)->name,
 		((const struct device_resource *)b)->name);
 }
 
-static int read_devices(json_t *devices, struct arena *a, struct machine *m, struct err *e)
+static int machine_json_read_devices(
+	json_t *devices, struct arena *a, struct machine *m, struct err *e)
 {
 	for (void *it = json_object_iter(devices); it; it = json_object_iter_next(devices, it)) {
 		const char *name = json_object_iter_key(it);
@@ -192,24 +195,24 @@ static int read_devices(json_t *devices, struct arena *a, struct machine *m, str
 		if (m->nr_resources == POD_DEVICES_MAX)
 			return err_set(
 				e, ERANGE, "devices: more than %d resources", POD_DEVICES_MAX);
-		int rc = read_resource(name, json_object_iter_value(it), &m->topo, a,
+		int rc = machine_json_read_resource(name, json_object_iter_value(it), &m->topo, a,
 			&m->resource[m->nr_resources++], e);
 		if (rc)
 			return err_add(e, rc, "devices: %.64s", name);
 	}
-	qsort(m->resource, m->nr_resources, sizeof *m->resource, by_name);
+	qsort(m->resource, m->nr_resources, sizeof *m->resource, device_resource_by_name);
 	return 0;
 }
 
-static int read_described(json_t *v, struct arena *a, struct machine *m, struct err *e)
+static int machine_json_read_described(json_t *v, struct arena *a, struct machine *m, struct err *e)
 {
 	static const char *const keys[] = {"nodes", "distances", "cpus_fields", "cpus", "num_cores",
 		"num_sockets", "devices", NULL};
 	int rc = json_only_keys(v, keys, e);
 
 	if (!rc)
-		rc = read_topo(v, &m->topo, e);
-	return rc ? rc : read_devices(json_object_get(v, "devices"), a, m, e);
+		rc = machine_json_read_topo(v, &m->topo, e);
+	return rc ? rc : machine_json_read_devices(json_object_get(v, "devices"), a, m, e);
 }
 
 int machine_json_read(
@@ -221,5 +224,5 @@ int machine_json_read(
 		return load(name, &m->topo, e);
 	if (!json_is_object(v))
 		return json_want(load ? "an object or a machine's name" : "an object", v, e);
-	return read_described(v, a, m, e);
+	return machine_json_read_described(v, a, m, e);
 }

@@ -62,7 +62,7 @@ static bool cut(struct span *rest, char sep, struct span *part)
 	return at != NULL;
 }
 
-static bool is_blank(char c)
+static bool char_is_blank(char c)
 {
 	return c == ' ' || c == '\t' || c == '\r';
 }
@@ -70,12 +70,12 @@ static bool is_blank(char c)
 /* Take the next word off the line; false when there is none. */
 static bool next_word(struct span *line, struct span *word)
 {
-	while (line->len && is_blank(*line->s)) {
+	while (line->len && char_is_blank(*line->s)) {
 		line->s++;
 		line->len--;
 	}
 	*word = (struct span){line->s, 0};
-	while (line->len && !is_blank(*line->s)) {
+	while (line->len && !char_is_blank(*line->s)) {
 		line->s++;
 		line->len--;
 		word->len++;
@@ -83,12 +83,12 @@ static bool next_word(struct span *line, struct span *word)
 	return word->len > 0;
 }
 
-static bool is_word(struct span w, const char *word)
+static bool span_is_word(struct span w, const char *word)
 {
 	return strlen(word) == w.len && memcmp(w.s, word, w.len) == 0;
 }
 
-static int read_quantity(struct span w, uint64_t *out, struct err *e)
+static int span_read_quantity(struct span w, uint64_t *out, struct err *e)
 {
 	char text[TEXT_SIZE_MAX];
 
@@ -100,8 +100,8 @@ static int read_quantity(struct span w, uint64_t *out, struct err *e)
 }
 
 /* The number of that word, in lo..hi; *out stays as it is when the word is not there. */
-static int read_number(const struct attributes *a, enum attribute at, unsigned lo, unsigned hi,
-	unsigned *out, struct err *e)
+static int attribute_read_number(const struct attributes *a, enum attribute at, unsigned lo,
+	unsigned hi, unsigned *out, struct err *e)
 {
 	const struct span *w = &a->value[at];
 	uint64_t value;
@@ -124,7 +124,7 @@ static int read_huge(struct attributes *a, struct span name, struct span count, 
 	struct huge h;
 	uint64_t pages;
 
-	int rc = read_quantity(size, &h.page_bytes, e);
+	int rc = span_read_quantity(size, &h.page_bytes, e);
 	if (rc == 0 && (!h.page_bytes || (h.page_bytes & (h.page_bytes - 1))))
 		rc = err_set(e, EINVAL, "the size of a page is a power of two");
 	if (rc == 0)
@@ -147,7 +147,7 @@ static int read_attribute(struct attributes *a, struct span name, struct span va
 	if (name.len > HUGE_PREFIX_LEN && memcmp(name.s, huge_prefix, HUGE_PREFIX_LEN) == 0)
 		return read_huge(a, name, value, e);
 	for (unsigned i = 0; i < NR_ATTRIBUTES; i++) {
-		if (!is_word(name, attribute_names[i]))
+		if (!span_is_word(name, attribute_names[i]))
 			continue;
 		if (a->value[i].s)
 			return err_set(e, EEXIST, "\"%s\" is given twice", attribute_names[i]);
@@ -161,7 +161,7 @@ static int read_attribute(struct attributes *a, struct span name, struct span va
 }
 
 /* The pairs of word and value that the rest of the line consists of. */
-static int read_attributes(struct attributes *a, struct span line, struct err *e)
+static int attributes_read(struct attributes *a, struct span line, struct err *e)
 {
 	struct span name, value;
 
@@ -222,7 +222,7 @@ static int read_cpu_list(struct cpu_list *list, struct span text, struct err *e)
 }
 
 /* The CPUs of one line, to the node read last. */
-static int add_cpus(struct reader *r, const struct attributes *a, struct err *e)
+static int machine_add_cpus(struct reader *r, const struct attributes *a, struct err *e)
 {
 	unsigned socket = 0, smt = 1, l3, uncore = r->next_uncore, node = r->t.ids.nr - 1;
 	struct cpu_list list;
@@ -231,20 +231,20 @@ static int add_cpus(struct reader *r, const struct attributes *a, struct err *e)
 		return err_set(e, EINVAL, "a node with \"device-memory\" has no CPUs");
 	int rc = read_cpu_list(&list, a->value[AT_CPUS], e);
 	if (rc == 0)
-		rc = read_number(a, AT_SOCKET, 0, CPUSET_BITS - 1, &socket, e);
+		rc = attribute_read_number(a, AT_SOCKET, 0, CPUSET_BITS - 1, &socket, e);
 	if (rc == 0)
-		rc = read_number(a, AT_SMT, 1, CPUSET_BITS, &smt, e);
+		rc = attribute_read_number(a, AT_SMT, 1, CPUSET_BITS, &smt, e);
 	if (rc == 0 && list.nr % smt)
 		rc = err_set(
 			e, EINVAL, "smt: %u CPUs are not %u runs of equal length", list.nr, smt);
 	if (rc)
 		return rc;
 	unsigned cores = l3 = list.nr / smt;
-	rc = read_number(a, AT_L3, 1, CPUSET_BITS, &l3, e);
+	rc = attribute_read_number(a, AT_L3, 1, CPUSET_BITS, &l3, e);
 	if (rc == 0 && cores % l3)
 		rc = err_set(e, EINVAL, "l3: %u cores do not share caches by %u", cores, l3);
 	if (rc == 0)
-		rc = read_number(a, AT_UNCORE, 0, CPUSET_BITS - 1, &uncore, e);
+		rc = attribute_read_number(a, AT_UNCORE, 0, CPUSET_BITS - 1, &uncore, e);
 	for (unsigned i = 0; rc == 0 && i < list.nr; i++) {
 		unsigned core = i % cores;
 
@@ -263,7 +263,7 @@ static int add_cpus(struct reader *r, const struct attributes *a, struct err *e)
 	return 0;
 }
 
-static int add_memory(struct reader *r, const struct attributes *a, struct err *e)
+static int machine_add_memory(struct reader *r, const struct attributes *a, struct err *e)
 {
 	bool of_device = a->value[AT_DEVICE_MEMORY].s;
 	enum attribute which = of_device ? AT_DEVICE_MEMORY : AT_MEMORY;
@@ -272,7 +272,7 @@ static int add_memory(struct reader *r, const struct attributes *a, struct err *
 	int rc = 0;
 
 	if (a->value[which].s) {
-		rc = read_quantity(a->value[which], &bytes, e);
+		rc = span_read_quantity(a->value[which], &bytes, e);
 		if (rc)
 			return err_add(e, rc, "%s", attribute_names[which]);
 	}
@@ -297,7 +297,7 @@ static int refuse_words(const struct attributes *a, enum attribute lo, enum attr
 	return 0;
 }
 
-static int read_machine(struct reader *r, struct span line, struct err *e)
+static int line_read_machine(struct reader *r, struct span line, struct err *e)
 {
 	struct span name, extra;
 
@@ -356,7 +356,7 @@ static int check_announced(const struct reader *r, struct err *e)
 		cpuset_format(is_offline ? &offline : &isolated, list, sizeof list));
 }
 
-static int read_node(struct reader *r, struct span line, struct err *e)
+static int line_read_node(struct reader *r, struct span line, struct err *e)
 {
 	struct attributes a = {0};
 	struct span word;
@@ -370,16 +370,16 @@ static int read_node(struct reader *r, struct span line, struct err *e)
 	rc = topo_add_node(&r->t, (unsigned)id, e);
 	if (rc < 0)
 		return rc;
-	rc = read_attributes(&a, line, e);
+	rc = attributes_read(&a, line, e);
 	if (rc == 0)
-		rc = add_memory(r, &a, e);
+		rc = machine_add_memory(r, &a, e);
 	if (rc == 0)
-		rc = a.value[AT_CPUS].s ? add_cpus(r, &a, e)
+		rc = a.value[AT_CPUS].s ? machine_add_cpus(r, &a, e)
 					: refuse_words(&a, AT_SOCKET, AT_UNCORE, "without cpus", e);
 	return rc ? err_add(e, rc, "node %u", (unsigned)id) : 0;
 }
 
-static int read_cpus(struct reader *r, struct span line, struct err *e)
+static int line_read_cpus(struct reader *r, struct span line, struct err *e)
 {
 	struct attributes a = {0};
 	struct span list;
@@ -389,18 +389,18 @@ static int read_cpus(struct reader *r, struct span line, struct err *e)
 	if (!next_word(&line, &list))
 		return err_set(e, EINVAL, "\"cpus\" needs a list");
 	a.value[AT_CPUS] = list;
-	int rc = read_attributes(&a, line, e);
+	int rc = attributes_read(&a, line, e);
 	if (rc == 0)
 		rc = refuse_words(
 			&a, AT_MEMORY, AT_DEVICE_MEMORY, "belongs on the node's own line", e);
 	if (rc == 0 && a.nr_huge)
 		rc = err_set(e, EINVAL, "huge pages belong on the node's own line");
 	if (rc == 0)
-		rc = add_cpus(r, &a, e);
+		rc = machine_add_cpus(r, &a, e);
 	return rc ? err_add(e, rc, "node %u", r->t.ids.id[r->t.ids.nr - 1]) : 0;
 }
 
-static int read_distances(struct reader *r, struct span line, struct err *e)
+static int line_read_distances(struct reader *r, struct span line, struct err *e)
 {
 	struct span extra;
 
@@ -412,7 +412,7 @@ static int read_distances(struct reader *r, struct span line, struct err *e)
 }
 
 /* The distances from the next node to every node. */
-static int read_row(struct reader *r, struct span line, struct err *e)
+static int line_read_row(struct reader *r, struct span line, struct err *e)
 {
 	unsigned nr = r->t.ids.nr, from = r->nr_rows, to = 0;
 	struct span word;
@@ -444,20 +444,20 @@ static const struct {
 	const char *word;
 	int (*read)(struct reader *r, struct span rest, struct err *e);
 } statements[] = {
-	{"machine", read_machine},
+	{"machine", line_read_machine},
 	{"offline", read_offline},
 	{"isolated", read_isolated},
-	{"node", read_node},
-	{"cpus", read_cpus},
-	{"distances", read_distances},
+	{"node", line_read_node},
+	{"cpus", line_read_cpus},
+	{"distances", line_read_distances},
 };
 
-static int read_line(struct reader *r, struct span line, struct err *e)
+static int line_read(struct reader *r, struct span line, struct err *e)
 {
 	struct span rest = line, word;
 
 	for (size_t i = 0; i < line.len; i++)
-		if ((unsigned char)line.s[i] < ' ' && !is_blank(line.s[i]))
+		if ((unsigned char)line.s[i] < ' ' && !char_is_blank(line.s[i]))
 			return err_set(e, EINVAL,
 				"column %zu: a control character: not a text file", i + 1);
 	if (!text_is_utf8(line.s, line.len))
@@ -467,11 +467,11 @@ static int read_line(struct reader *r, struct span line, struct err *e)
 	if (!next_word(&rest, &word))
 		return 0;
 	if (r->in_distances)
-		return read_row(r, line, e);
+		return line_read_row(r, line, e);
 	for (size_t i = 0; i < sizeof statements / sizeof *statements; i++) {
-		if (!is_word(word, statements[i].word))
+		if (!span_is_word(word, statements[i].word))
 			continue;
-		if (!r->named && statements[i].read != read_machine)
+		if (!r->named && statements[i].read != line_read_machine)
 			return err_set(e, EINVAL, "\"%.*s\" before \"machine NAME\"", QUOTED(word));
 		return statements[i].read(r, rest, e);
 	}
@@ -494,7 +494,7 @@ int machine_text_parse(const char *text, size_t len, struct topo *out, struct er
 	while (more) {
 		more = cut(&rest, '\n', &line);
 		number++;
-		int rc = read_line(&r, line, e);
+		int rc = line_read(&r, line, e);
 		if (rc)
 			return err_add(e, rc, "line %u", number);
 	}

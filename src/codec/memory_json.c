@@ -30,14 +30,9 @@ static bool is_memory(const char *type)
 	return text_equal(type, "memory") || strncmp(type, hugepages, sizeof hugepages - 1) == 0;
 }
 
-static int too_large(struct err *e)
-{
-	return err_set(e, ENOMEM, "too large");
-}
-
 /* ---- reading ---- */
 
-static int read_hugepages(json_t *sizes, struct setup *u, unsigned node, struct err *e)
+static int memory_json_read_hugepages(json_t *sizes, struct setup *u, unsigned node, struct err *e)
 {
 	for (void *it = json_object_iter(sizes); it; it = json_object_iter_next(sizes, it)) {
 		const char *type = json_object_iter_key(it);
@@ -55,7 +50,7 @@ static int read_hugepages(json_t *sizes, struct setup *u, unsigned node, struct 
 	return 0;
 }
 
-static int read_node(json_t *v, struct setup *u, struct err *e)
+static int memory_json_read_node(json_t *v, struct setup *u, struct err *e)
 {
 	static const char *const keys[] = {"id", "memory", "hugepages", NULL};
 	json_t *sizes = json_object_get(v, "hugepages");
@@ -80,7 +75,7 @@ static int read_node(json_t *v, struct setup *u, struct err *e)
 		rc = topo_set_memory(&u->t, (unsigned)node, 0, bytes, e);
 	if (rc)
 		return rc;
-	rc = read_hugepages(sizes, u, (unsigned)node, e);
+	rc = memory_json_read_hugepages(sizes, u, (unsigned)node, e);
 	return rc ? err_add(e, rc, "hugepages") : 0;
 }
 
@@ -134,7 +129,7 @@ static int sort_nodes(const json_t *nodes, json_t **sorted, unsigned *nr, struct
 	return 0;
 }
 
-static int read_machine(const json_t *nodes, struct setup *u, struct err *e)
+static int memory_json_read_machine(const json_t *nodes, struct setup *u, struct err *e)
 {
 	json_t *sorted[MEMORY_JSON_NODES_MAX];
 	unsigned nr = 0;
@@ -142,7 +137,7 @@ static int read_machine(const json_t *nodes, struct setup *u, struct err *e)
 
 	topo_init(&u->t, "nodes");
 	for (unsigned i = 0; !rc && i < nr; i++) {
-		rc = read_node(sorted[i], u, e);
+		rc = memory_json_read_node(sorted[i], u, e);
 		if (rc)
 			(void)err_add(e, rc, "node %lld",
 				(long long)json_integer_value(json_object_get(sorted[i], "id")));
@@ -158,7 +153,7 @@ static int read_machine(const json_t *nodes, struct setup *u, struct err *e)
 }
 
 /* The amounts by type into list[*nr..], all with the node's id. */
-static int read_amounts(json_t *amounts, unsigned node_id, struct reserved_memory *list,
+static int memory_json_read_amounts(json_t *amounts, unsigned node_id, struct reserved_memory *list,
 	unsigned *nr, struct err *e)
 {
 	if (!json_is_object(amounts))
@@ -181,7 +176,7 @@ static int read_amounts(json_t *amounts, unsigned node_id, struct reserved_memor
 	return 0;
 }
 
-static int read_reserved(const json_t *entries, struct settings *s, struct err *e)
+static int memory_json_read_reserved(const json_t *entries, struct settings *s, struct err *e)
 {
 	static const char *const keys[] = {"numaNode", "limits", NULL};
 
@@ -190,13 +185,12 @@ static int read_reserved(const json_t *entries, struct settings *s, struct err *
 	for (size_t i = 0; i < json_array_size(entries); i++) {
 		json_t *v = json_array_get(entries, i);
 		uint64_t id;
-		int rc = json_is_object(v) ? json_only_keys(v, keys, e)
-					   : json_want("an object", v, e);
+		int rc = json_want_object(v, keys, e);
 
 		if (!rc && (rc = json_number(json_object_get(v, "numaNode"), UINT32_MAX, &id, e)))
 			(void)err_add(e, rc, "numaNode");
-		if (!rc && (rc = read_amounts(json_object_get(v, "limits"), (unsigned)id,
-				    s->reserved_memory, &s->nr_reserved_memory, e)))
+		if (!rc && (rc = memory_json_read_amounts(json_object_get(v, "limits"),
+				    (unsigned)id, s->reserved_memory, &s->nr_reserved_memory, e)))
 			(void)err_add(e, rc, "limits");
 		if (rc)
 			return err_add(e, rc, "element %zu", i);
@@ -204,21 +198,22 @@ static int read_reserved(const json_t *entries, struct settings *s, struct err *
 	return 0;
 }
 
-static int read_setup(const json_t *item, struct setup *u, struct err *e)
+static int memory_json_read_setup(const json_t *item, struct setup *u, struct err *e)
 {
-	int rc = read_machine(json_object_get(item, "nodes"), u, e);
+	int rc = memory_json_read_machine(json_object_get(item, "nodes"), u, e);
 
 	if (rc)
 		return rc;
-	rc = read_reserved(json_object_get(item, "reserved_memory"), &u->s, e);
+	rc = memory_json_read_reserved(json_object_get(item, "reserved_memory"), &u->s, e);
 	if (rc)
 		return err_add(e, rc, "reserved_memory");
-	rc = read_amounts(json_object_get(item, "node_reservation"), 0, u->node_allocatable,
-		&u->nr_node_allocatable, e);
+	rc = memory_json_read_amounts(json_object_get(item, "node_reservation"), 0,
+		u->node_allocatable, &u->nr_node_allocatable, e);
 	return rc ? err_add(e, rc, "node_reservation") : 0;
 }
 
-static int read_mask(const json_t *list, const struct topo *t, struct nodeset *out, struct err *e)
+static int memory_json_read_mask(
+	const json_t *list, const struct topo *t, struct nodeset *out, struct err *e)
 {
 	if (!json_is_array(list))
 		return json_want("a list of node ids or null", list, e);
@@ -238,7 +233,7 @@ static int read_mask(const json_t *list, const struct topo *t, struct nodeset *o
 
 /* What the Topology Manager hands out for the container. One that it knows nothing of has no
  * affinity. */
-static int read_affinity(
+static int memory_json_read_affinity(
 	json_t *affinities, const char *name, const struct topo *t, struct hint *h, struct err *e)
 {
 	static const char *const keys[] = {"mask", "preferred", NULL};
@@ -249,26 +244,17 @@ static int read_affinity(
 	*h = (struct hint){.any = !v || json_is_null(mask), .preferred = json_is_true(preferred)};
 	if (!v)
 		return 0;
-	int rc = json_is_object(v) ? json_only_keys(v, keys, e) : json_want("an object", v, e);
+	int rc = json_want_object(v, keys, e);
 	if (!rc && !json_is_boolean(preferred))
 		rc = err_add(e, json_want("true or false", preferred, e), "preferred");
-	if (!rc && !h->any && (rc = read_mask(mask, t, &h->mask, e)))
+	if (!rc && !h->any && (rc = memory_json_read_mask(mask, t, &h->mask, e)))
 		(void)err_add(e, rc, "mask");
 	return rc ? err_add(e, rc, "affinities: %.64s", name) : 0;
 }
 
 /* ---- writing ---- */
 
-static json_t *list_of(struct nodeset nodes, const struct topo *t)
-{
-	json_t *list = json_array();
-
-	nodeset_each (n, nodes)
-		(void)json_array_append_new(list, json_integer(t->ids.id[n]));
-	return list;
-}
-
-static json_t *number(uint64_t n)
+static json_t *memory_json_number(uint64_t n)
 {
 	return json_integer((json_int_t)n);
 }
@@ -283,9 +269,9 @@ struct listing {
 static void list_masks(struct listing *l, struct nodeset chosen, unsigned from, unsigned left)
 {
 	if (!left && family_has(l->f, chosen))
-		(void)json_array_append_new(
-			l->list, json_pack("{s:o, s:b}", "mask", list_of(chosen, l->t), "preferred",
-					 nodeset_count(chosen) == l->f->preferred_size));
+		(void)json_array_append_new(l->list,
+			json_pack("{s:o, s:b}", "mask", json_node_ids(chosen, &l->t->ids),
+				"preferred", nodeset_count(chosen) == l->f->preferred_size));
 	for (unsigned n = from; left && n + left <= l->t->ids.nr; n++)
 		list_masks(l, nodeset_or(chosen, nodeset_of(n)), n + 1, left - 1);
 }
@@ -306,11 +292,11 @@ static json_t *blocks_json(const struct setup *u, const struct memory_container 
 	for (unsigned i = 0; i < u->t.nr_kinds; i++)
 		for (unsigned b = 0; b < c->nr_blocks; b++)
 			if (c->blocks[b].kind == u->by_name[i])
-				(void)json_array_append_new(
-					blocks, json_pack("{s:s, s:o, s:o}", "type",
-							u->kind_name[u->by_name[i]], "nodes",
-							list_of(c->blocks[b].nodes, &u->t), "size",
-							number(c->blocks[b].bytes)));
+				(void)json_array_append_new(blocks,
+					json_pack("{s:s, s:o, s:o}", "type",
+						u->kind_name[u->by_name[i]], "nodes",
+						json_node_ids(c->blocks[b].nodes, &u->t.ids),
+						"size", memory_json_number(c->blocks[b].bytes)));
 	return blocks;
 }
 
@@ -320,8 +306,8 @@ static json_t *by_kind(const struct setup *u, unsigned node, const uint64_t byte
 
 	for (unsigned i = 0; i < u->t.nr_kinds; i++)
 		if (u->kinds[node] >> u->by_name[i] & 1)
-			(void)json_object_set_new(
-				o, u->kind_name[u->by_name[i]], number(bytes[u->by_name[i]]));
+			(void)json_object_set_new(o, u->kind_name[u->by_name[i]],
+				memory_json_number(bytes[u->by_name[i]]));
 	return o;
 }
 
@@ -344,7 +330,7 @@ static json_t *state_json(const struct setup *u, const struct memory_state *m)
 
 		set_by_id(state, &u->t, n,
 			json_pack("{s:i, s:o, s:o, s:o}", "assignments", (int)node->assignments,
-				"cells", list_of(node->group, &u->t), "free",
+				"cells", json_node_ids(node->group, &u->t.ids), "free",
 				by_kind(u, n, node->free), "reserved",
 				by_kind(u, n, node->reserved)));
 	}
@@ -364,9 +350,12 @@ static json_t *initial_json(const struct setup *u, const struct memory_state *m)
 			if (u->kinds[n] >> k & 1)
 				(void)json_object_set_new(kinds, u->kind_name[k],
 					json_pack("{s:o, s:o, s:o}", "total",
-						number(u->t.node[n].memory[k]), "system_reserved",
-						number(memory_reserved(&u->t, &u->s, n, k)),
-						"allocatable", number(m->node[n].allocatable[k])));
+						memory_json_number(u->t.node[n].memory[k]),
+						"system_reserved",
+						memory_json_number(
+							memory_reserved(&u->t, &u->s, n, k)),
+						"allocatable",
+						memory_json_number(m->node[n].allocatable[k])));
 		}
 		set_by_id(initial, &u->t, n, kinds);
 	}
@@ -399,7 +388,7 @@ static int add_container(struct player *g, struct memory_pod *p, unsigned i, jso
 	const char *name = p->ask->container[i].name;
 	struct hint affinity;
 	struct err why;
-	int rc = read_affinity(
+	int rc = memory_json_read_affinity(
 		json_object_get(step, "affinities"), name, &g->setup->t, &affinity, e);
 
 	if (rc)
@@ -437,7 +426,7 @@ static int add_pod(
 	return rc < 0 ? rc : 0;
 }
 
-static int step_add(struct player *g, json_t *step, json_t *answer, struct err *e)
+static int memory_json_step_add(struct player *g, json_t *step, json_t *answer, struct err *e)
 {
 	static const char *const keys[] = {"op", "pod", "scope", "affinities", NULL};
 	const char *scope = json_string_value(json_object_get(step, "scope"));
@@ -452,12 +441,12 @@ static int step_add(struct player *g, json_t *step, json_t *answer, struct err *
 	if (!json_is_object(affinities))
 		return err_add(e, json_want("an object", affinities, e), "affinities");
 	if (!ask)
-		return too_large(e);
+		return err_set(e, ENOMEM, "too large");
 	rc = pod_json_read_ask(json_object_get(step, "pod"), NULL, 0, g->play.arena, ask, e);
 	return rc ? err_add(e, rc, "pod") : add_pod(g, ask, step, answer, e);
 }
 
-static int read_uid(const json_t *step, const char **uid, struct err *e)
+static int memory_json_read_uid(const json_t *step, const char **uid, struct err *e)
 {
 	const json_t *v = json_object_get(step, "uid");
 
@@ -465,7 +454,7 @@ static int read_uid(const json_t *step, const char **uid, struct err *e)
 	return *uid ? 0 : err_add(e, json_want("a string", v, e), "uid");
 }
 
-static int step_start(struct player *g, json_t *step, json_t *answer, struct err *e)
+static int memory_json_step_start(struct player *g, json_t *step, json_t *answer, struct err *e)
 {
 	static const char *const keys[] = {"op", "uid", "containers", NULL};
 	const json_t *names = json_object_get(step, "containers");
@@ -474,7 +463,7 @@ static int step_start(struct player *g, json_t *step, json_t *answer, struct err
 
 	(void)answer;
 	if (!rc)
-		rc = read_uid(step, &uid, e);
+		rc = memory_json_read_uid(step, &uid, e);
 	if (rc)
 		return rc;
 	if (!json_is_array(names))
@@ -489,7 +478,7 @@ static int step_start(struct player *g, json_t *step, json_t *answer, struct err
 	return 0;
 }
 
-static int step_remove(struct player *g, json_t *step, json_t *answer, struct err *e)
+static int memory_json_step_remove(struct player *g, json_t *step, json_t *answer, struct err *e)
 {
 	static const char *const keys[] = {"op", "uid", NULL};
 	const char *uid;
@@ -497,7 +486,7 @@ static int step_remove(struct player *g, json_t *step, json_t *answer, struct er
 
 	(void)answer;
 	if (!rc)
-		rc = read_uid(step, &uid, e);
+		rc = memory_json_read_uid(step, &uid, e);
 	if (!rc)
 		memory_play_remove(&g->play, uid);
 	return rc;
@@ -506,7 +495,8 @@ static int step_remove(struct player *g, json_t *step, json_t *answer, struct er
 static const struct op {
 	const char *name;
 	int (*play)(struct player *g, json_t *step, json_t *answer, struct err *e);
-} ops[] = {{"add", step_add}, {"start", step_start}, {"remove", step_remove}};
+} ops[] = {{"add", memory_json_step_add}, {"start", memory_json_step_start},
+	{"remove", memory_json_step_remove}};
 
 static int play_step(struct player *g, json_t *step, json_t *answer, struct err *e)
 {
@@ -537,7 +527,7 @@ static int play_steps(struct player *g, json_t *steps, json_t *answers, struct e
 	return 0;
 }
 
-static int play(
+static int memory_json_play(
 	const struct setup *u, json_t *steps, struct arena *a, json_t **result, struct err *e)
 {
 	struct player *g = arena_alloc(a, sizeof *g);
@@ -546,7 +536,7 @@ static int play(
 	if (!json_is_array(steps))
 		return err_add(e, json_want("a list", steps, e), "steps");
 	if (!g)
-		return too_large(e);
+		return err_set(e, ENOMEM, "too large");
 	g->setup = u;
 	rc = memory_play_init(&g->play, &u->t, &u->s, json_array_size(steps), a, e);
 	if (rc)
@@ -573,8 +563,8 @@ int memory_json_answer(json_t *item, struct arena *a, json_t **result, struct er
 	if (rc)
 		return rc;
 	if (!u)
-		return too_large(e);
-	rc = read_setup(item, u, e);
+		return err_set(e, ENOMEM, "too large");
+	rc = memory_json_read_setup(item, u, e);
 	if (rc)
 		return rc;
 	if (memory_check_reserved(
@@ -582,5 +572,5 @@ int memory_json_answer(json_t *item, struct arena *a, json_t **result, struct er
 		*result = policy_json_refusal(why.text);
 		return 0;
 	}
-	return play(u, json_object_get(item, "steps"), a, result, e);
+	return memory_json_play(u, json_object_get(item, "steps"), a, result, e);
 }

@@ -5,11 +5,6 @@
 #include <numafit/text.h>
 #include <string.h>
 
-static int too_large(struct err *e)
-{
-	return err_set(e, ENOMEM, "too large");
-}
-
 int memory_play_init(struct memory_play *g, const struct topo *t, const struct settings *s,
 	size_t nr_pods, struct arena *a, struct err *e)
 {
@@ -20,10 +15,10 @@ int memory_play_init(struct memory_play *g, const struct topo *t, const struct s
 		.work = arena_alloc(a, ADMIT_ARENA_BYTES),
 	};
 	memory_init(&g->state, t, s);
-	return (g->pod || !nr_pods) && g->work ? 0 : too_large(e);
+	return (g->pod || !nr_pods) && g->work ? 0 : err_set(e, ENOMEM, "too large");
 }
 
-static struct memory_pod *find_pod(const struct memory_play *g, const char *uid)
+static struct memory_pod *play_find_pod(const struct memory_play *g, const char *uid)
 {
 	for (size_t i = 0; i < g->nr_pods; i++)
 		if (text_equal(g->pod[i].ask->uid, uid))
@@ -32,7 +27,7 @@ static struct memory_pod *find_pod(const struct memory_play *g, const char *uid)
 }
 
 /* Where the container stands in its pod; the number of them when it is none of them. */
-static unsigned place_of(const struct pod *pod, const char *name)
+static unsigned play_find_place(const struct pod *pod, const char *name)
 {
 	unsigned i = 0;
 
@@ -53,10 +48,10 @@ static void release_all(struct memory_play *g, struct memory_pod *p)
 		memory_release(&g->state, p->container[i].blocks, p->container[i].nr_blocks);
 }
 
-static void take_over(struct memory_play *g, struct memory_pod *from, struct memory_pod *to)
+static void play_take_over(struct memory_play *g, struct memory_pod *from, struct memory_pod *to)
 {
 	for (unsigned i = 0; i < to->ask->nr; i++) {
-		unsigned old = place_of(from->ask, to->ask->container[i].name);
+		unsigned old = play_find_place(from->ask, to->ask->container[i].name);
 
 		if (old == from->ask->nr)
 			continue;
@@ -68,7 +63,7 @@ static void take_over(struct memory_play *g, struct memory_pod *from, struct mem
 	release_all(g, from);
 }
 
-static int read_demands(struct memory_play *g, struct memory_pod *p, struct err *e)
+static int play_read_demands(struct memory_play *g, struct memory_pod *p, struct err *e)
 {
 	for (unsigned i = 0; i < p->ask->nr; i++) {
 		const struct ask *ask = &p->ask->container[i];
@@ -89,15 +84,15 @@ int memory_play_enter(
 	struct memory_play *g, const struct pod *ask, struct memory_pod **out, struct err *e)
 {
 	struct memory_pod p = {ask, arena_array(g->arena, ask->nr, sizeof *p.container)};
-	struct memory_pod *slot = find_pod(g, ask->uid);
+	struct memory_pod *slot = play_find_pod(g, ask->uid);
 
 	if (!p.container && ask->nr)
-		return too_large(e);
-	int rc = read_demands(g, &p, e);
+		return err_set(e, ENOMEM, "too large");
+	int rc = play_read_demands(g, &p, e);
 	if (rc)
 		return rc;
 	if (slot)
-		take_over(g, slot, &p);
+		play_take_over(g, slot, &p);
 	else
 		slot = &g->pod[g->nr_pods++];
 	*slot = p;
@@ -200,15 +195,15 @@ int memory_play_allocate(struct memory_play *g, struct memory_pod *p, unsigned i
 
 void memory_play_start(struct memory_play *g, const char *uid, const char *name)
 {
-	struct memory_pod *p = find_pod(g, uid);
+	struct memory_pod *p = play_find_pod(g, uid);
 
 	if (p)
-		memory_start(&g->state, p->container, place_of(p->ask, name) + 1);
+		memory_start(&g->state, p->container, play_find_place(p->ask, name) + 1);
 }
 
 void memory_play_remove(struct memory_play *g, const char *uid)
 {
-	struct memory_pod *p = find_pod(g, uid);
+	struct memory_pod *p = play_find_pod(g, uid);
 
 	if (!p)
 		return;

@@ -69,7 +69,7 @@ static void add_labels(struct text *t, const struct label *labels, const char *l
 
 enum { SECONDS_MAX = 32 };
 /* Exactly, without floating point: "0.0000125", "3". */
-static const char *seconds(char buf[SECONDS_MAX], uint64_t ns)
+static const char *metrics_seconds(char buf[SECONDS_MAX], uint64_t ns)
 {
 	int len =
 		snprintf(buf, SECONDS_MAX, "%" PRIu64 ".%09" PRIu64, ns / NS_PER_S, ns % NS_PER_S);
@@ -81,7 +81,7 @@ static const char *seconds(char buf[SECONDS_MAX], uint64_t ns)
 	return buf;
 }
 
-static void begin(struct writer *w)
+static void metrics_begin(struct writer *w)
 {
 	static const char *const kinds[] = {
 		[COUNTER] = "counter", [GAUGE] = "gauge", [HISTOGRAM] = "histogram"};
@@ -97,26 +97,27 @@ static void add_sample(struct writer *w, const struct label *labels, uint64_t va
 {
 	char text[SECONDS_MAX];
 
-	begin(w);
+	metrics_begin(w);
 	text_add(w->t, "%s", w->metric->name);
 	add_labels(w->t, labels, NULL);
 	if (w->metric->unit == NANOSECONDS)
-		text_add(w->t, "%s\n", seconds(text, value));
+		text_add(w->t, "%s\n", metrics_seconds(text, value));
 	else
 		text_add(w->t, "%" PRIu64 "\n", value);
 }
 
-static void add_histogram(struct writer *w, const struct label *labels, const struct histogram *h)
+static void metrics_add_histogram(
+	struct writer *w, const struct label *labels, const struct histogram *h)
 {
 	const char *name = w->metric->name;
 	char bound[SECONDS_MAX];
 	uint64_t nr = 0;
 
-	begin(w);
+	metrics_begin(w);
 	for (unsigned i = 0; i < HISTOGRAM_BOUNDS; i++) {
 		nr += h->within[i];
 		text_add(w->t, "%s_bucket", name);
-		add_labels(w->t, labels, seconds(bound, histogram_bound_ns(i)));
+		add_labels(w->t, labels, metrics_seconds(bound, histogram_bound_ns(i)));
 		text_add(w->t, "%" PRIu64 "\n", nr);
 	}
 	nr += h->beyond;
@@ -124,7 +125,7 @@ static void add_histogram(struct writer *w, const struct label *labels, const st
 	add_labels(w->t, labels, "+Inf");
 	text_add(w->t, "%" PRIu64 "\n%s_sum", nr, name);
 	add_labels(w->t, labels, NULL);
-	text_add(w->t, "%s\n%s_count", seconds(bound, h->sum_ns), name);
+	text_add(w->t, "%s\n%s_count", metrics_seconds(bound, h->sum_ns), name);
 	add_labels(w->t, labels, NULL);
 	text_add(w->t, "%" PRIu64 "\n", nr);
 }
@@ -160,7 +161,7 @@ static void admissions(struct writer *w, const struct metrics *m)
 
 static void admission_duration(struct writer *w, const struct metrics *m)
 {
-	add_histogram(w, NO_LABELS, &m->measured.admission);
+	metrics_add_histogram(w, NO_LABELS, &m->measured.admission);
 }
 
 static void advice(struct writer *w, const struct metrics *m)
@@ -198,7 +199,7 @@ static const char *id_text(char buf[ID_TEXT_MAX], const struct metrics *m, unsig
 	return buf;
 }
 
-static uint64_t left(uint64_t all, uint64_t taken)
+static uint64_t amount_left(uint64_t all, uint64_t taken)
 {
 	return all > taken ? all - taken : 0;
 }
@@ -212,7 +213,7 @@ static void node_cpus(struct writer *w, const struct metrics *m)
 			{"exclusive", of->cpus_held},
 			{"reserved", of->cpus_reserved},
 			{"promised", m->promised[n]},
-			{"free", left(of->cpus, taken)},
+			{"free", amount_left(of->cpus, taken)},
 		};
 		char id[ID_TEXT_MAX];
 
@@ -246,7 +247,7 @@ static void node_memory(struct writer *w, const struct metrics *m)
 			add_sample(w, LABELS({"numa_node", id}, {"type", type}, {"state", "free"}),
 				of->free[k]);
 			add_sample(w, LABELS({"numa_node", id}, {"type", type}, {"state", "held"}),
-				left(of->allocatable[k], of->free[k]));
+				amount_left(of->allocatable[k], of->free[k]));
 		}
 }
 
@@ -268,7 +269,7 @@ static void hooks(struct writer *w, const struct metrics *m)
 	};
 
 	for (unsigned i = 0; i < NR_HOOKS; i++)
-		add_histogram(w, LABELS({"request", names[i]}), &m->measured.hook[i]);
+		metrics_add_histogram(w, LABELS({"request", names[i]}), &m->measured.hook[i]);
 }
 
 static void tokens(struct writer *w, const struct metrics *m)
@@ -276,9 +277,9 @@ static void tokens(struct writer *w, const struct metrics *m)
 	const struct status_kubelet *k = m->kubelet;
 
 	if (k && k->tokens)
-		STATES(w, "state", {"claimed", left(k->leased, k->waiting)},
+		STATES(w, "state", {"claimed", amount_left(k->leased, k->waiting)},
 			{"waiting", k->waiting}, {"unhealthy", k->unhealthy},
-			{"free", left(k->tokens, (uint64_t)k->leased + k->unhealthy)});
+			{"free", amount_left(k->tokens, (uint64_t)k->leased + k->unhealthy)});
 }
 
 static const char *const object_names[] = {
@@ -306,7 +307,7 @@ static void lags(struct writer *w, const struct metrics *m)
 				m->cluster.object[i].lag_ns);
 }
 
-static void behind(struct writer *w, const struct metrics *m)
+static void metrics_add_lag(struct writer *w, const struct metrics *m)
 {
 	for (unsigned i = 0; i < NR_OBJECTS; i++)
 		if (m->cluster.object[i].on)
@@ -465,7 +466,7 @@ static const struct metric metrics[] = {
 	EACH("apiserver_writes_total", COUNTER, writes, "Writes of an object to the API server."),
 	SECONDS_OF("apiserver_write_lag", GAUGE, lags,
 		"How long the object's last change took to be in the API server."),
-	SECONDS_OF("apiserver_write_behind", GAUGE, behind,
+	SECONDS_OF("apiserver_write_behind", GAUGE, metrics_add_lag,
 		"How long the API server has been without the object's oldest change; 0: it has "
 		"all."),
 	EACH("apiserver_credentials_usable", GAUGE, credentials,

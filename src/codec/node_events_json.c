@@ -86,12 +86,12 @@ static const char *const container_keys[] = {"op", CONTAINER_KEYS, NULL};
 static const char *const running_keys[] = {CONTAINER_KEYS, "placement", NULL};
 static const char *const sync_keys[] = {"op", "containers", "sandboxes", NULL};
 
-static const char *first_of(const char *a, const char *b, const char *c)
+static const char *first_string(const char *a, const char *b, const char *c)
 {
 	return a ? a : b ? b : c;
 }
 
-static const struct pod *find_pod(const struct run *r, const char *sandbox_id)
+static const struct pod *events_find_pod(const struct run *r, const char *sandbox_id)
 {
 	for (size_t i = r->pods.nr; i-- > 0;)
 		if (text_equal(r->pods.at[i]->sandbox_id, sandbox_id))
@@ -109,13 +109,13 @@ static void complete_pod(
 	const struct pod *of = v ? spec : known; /* where its containers are */
 	const char *uid = json_string_value(json_object_get(metadata, "uid"));
 
-	p->uid = first_of(p->uid, uid, known->uid);
-	p->sandbox_id = first_of(p->sandbox_id, p->uid, "");
-	p->uid = first_of(p->uid, p->sandbox_id, "");
-	p->ns = first_of(p->ns, json_string_value(json_object_get(metadata, "namespace")),
-		first_of(known->ns, "default", NULL));
-	p->name = first_of(p->name, json_string_value(json_object_get(metadata, "name")),
-		first_of(known->name, p->uid, NULL));
+	p->uid = first_string(p->uid, uid, known->uid);
+	p->sandbox_id = first_string(p->sandbox_id, p->uid, "");
+	p->uid = first_string(p->uid, p->sandbox_id, "");
+	p->ns = first_string(p->ns, json_string_value(json_object_get(metadata, "namespace")),
+		first_string(known->ns, "default", NULL));
+	p->name = first_string(p->name, json_string_value(json_object_get(metadata, "name")),
+		first_string(known->name, p->uid, NULL));
 	p->nr = of->nr;
 	p->container = of->container;
 	p->pod_level = of->pod_level;
@@ -125,13 +125,13 @@ static void complete_pod(
 		p->totals = known->totals;
 }
 
-static int read_told(
+static int events_read_told(
 	struct run *r, json_t *v, const char *const *keys, struct told *told, struct err *e)
 {
 	const json_t *pod = json_object_get(v, "pod");
 	struct pod spec;
 	const struct fields_context context = {&r->t->ids, r->arena};
-	int rc = json_is_object(v) ? json_only_keys(v, keys, e) : json_want("an object", v, e);
+	int rc = json_want_object(v, keys, e);
 
 	*told = (struct told){0};
 	if (!rc)
@@ -142,14 +142,14 @@ static int read_told(
 		rc = pod_json_read_ask(pod, NULL, 0, r->arena, &spec, e);
 	if (rc)
 		return err_add(e, rc, "pod");
-	const char *sandbox = first_of(told->request.pod.sandbox_id, told->request.pod.uid, "");
-	complete_pod(pod, &spec, find_pod(r, sandbox), told);
+	const char *sandbox = first_string(told->request.pod.sandbox_id, told->request.pod.uid, "");
+	complete_pod(pod, &spec, events_find_pod(r, sandbox), told);
 	return 0;
 }
 
-static int read_pod(struct run *r, json_t *step, struct told *told, struct err *e)
+static int events_read_pod(struct run *r, json_t *step, struct told *told, struct err *e)
 {
-	int rc = read_told(r, step, pod_keys, told, e);
+	int rc = events_read_told(r, step, pod_keys, told, e);
 
 	if (!rc && !*told->request.pod.sandbox_id)
 		rc = err_set(e, EINVAL, "sandbox_id is missing");
@@ -167,11 +167,11 @@ static void ask_as_in_spec(const struct ask *c, struct told *told)
 		req->ask.nr_memory = ask_memory(c, req->ask.memory);
 }
 
-static int name_container(struct run *r, struct request *req, struct err *e)
+static int events_name_container(struct run *r, struct request *req, struct err *e)
 {
 	const char *sandbox = req->pod.sandbox_id;
 
-	req->ask.name = first_of(req->ask.name, "main", NULL);
+	req->ask.name = first_string(req->ask.name, "main", NULL);
 	if (!req->container_id) {
 		size_t cap = strlen(sandbox) + strlen(req->ask.name) + sizeof ".";
 		char *id = arena_alloc(r->arena, cap);
@@ -189,21 +189,21 @@ static int name_container(struct run *r, struct request *req, struct err *e)
 	return 0;
 }
 
-static int read_container(
+static int events_read_container(
 	struct run *r, json_t *v, const char *const *keys, struct told *told, struct err *e)
 {
 	struct request *req = &told->request;
-	int rc = read_told(r, v, keys, told, e);
+	int rc = events_read_told(r, v, keys, told, e);
 
 	if (!rc)
-		rc = name_container(r, req, e);
+		rc = events_name_container(r, req, e);
 	if (rc)
 		return rc;
 	for (size_t i = 0; i < req->pod.nr; i++)
 		if (text_equal(req->pod.container[i].name, req->ask.name))
 			ask_as_in_spec(&req->pod.container[i], told);
-	req->cpus = first_of(req->cpus, "", NULL);
-	req->mems = first_of(req->mems, "", NULL);
+	req->cpus = first_string(req->cpus, "", NULL);
+	req->mems = first_string(req->mems, "", NULL);
 	return 0;
 }
 
@@ -263,7 +263,7 @@ static int step_run_pod(struct run *r, json_t *step, json_t *result, struct err 
 	struct pod *known = arena_alloc(r->arena, sizeof *known);
 	struct decision d;
 	struct told told;
-	int rc = known ? read_pod(r, step, &told, e) : err_set(e, ENOMEM, "too large");
+	int rc = known ? events_read_pod(r, step, &told, e) : err_set(e, ENOMEM, "too large");
 
 	if (rc)
 		return rc;
@@ -282,7 +282,7 @@ static int step_create(struct run *r, json_t *step, json_t *result, struct err *
 {
 	struct decision d;
 	struct told told;
-	int rc = read_container(r, step, container_keys, &told, e);
+	int rc = events_read_container(r, step, container_keys, &told, e);
 
 	if (rc)
 		return rc;
@@ -294,7 +294,7 @@ static int step_create(struct run *r, json_t *step, json_t *result, struct err *
 static int step_live(struct run *r, json_t *step, json_t *result, struct err *e)
 {
 	struct told told;
-	int rc = read_container(r, step, container_keys, &told, e);
+	int rc = events_read_container(r, step, container_keys, &told, e);
 
 	(void)result;
 	if (rc)
@@ -323,7 +323,7 @@ static int step_update(struct run *r, json_t *step, json_t *result, struct err *
 {
 	struct decision d;
 	struct told told;
-	int rc = read_container(r, step, container_keys, &told, e);
+	int rc = events_read_container(r, step, container_keys, &told, e);
 
 	if (rc)
 		return rc;
@@ -338,7 +338,7 @@ static int step_update(struct run *r, json_t *step, json_t *result, struct err *
 static int step_stop(struct run *r, json_t *step, json_t *result, struct err *e)
 {
 	struct told told;
-	int rc = read_container(r, step, container_keys, &told, e);
+	int rc = events_read_container(r, step, container_keys, &told, e);
 
 	(void)result;
 	if (!rc)
@@ -346,10 +346,10 @@ static int step_stop(struct run *r, json_t *step, json_t *result, struct err *e)
 	return rc;
 }
 
-static int step_remove(struct run *r, json_t *step, json_t *result, struct err *e)
+static int events_step_remove(struct run *r, json_t *step, json_t *result, struct err *e)
 {
 	struct told told;
-	int rc = read_container(r, step, container_keys, &told, e);
+	int rc = events_read_container(r, step, container_keys, &told, e);
 
 	(void)result;
 	if (!rc)
@@ -360,7 +360,7 @@ static int step_remove(struct run *r, json_t *step, json_t *result, struct err *
 static int step_pod_gone(struct run *r, json_t *step, json_t *result, struct err *e)
 {
 	struct told told;
-	int rc = read_pod(r, step, &told, e);
+	int rc = events_read_pod(r, step, &told, e);
 
 	(void)result;
 	if (!rc)
@@ -376,11 +376,12 @@ struct running {
 	struct placement *placements;
 };
 
-static int read_running(struct run *r, const json_t *list, struct running *all, struct err *e)
+static int events_read_running(
+	struct run *r, const json_t *list, struct running *all, struct err *e)
 {
 	for (size_t i = 0; i < json_array_size(list); i++) {
 		struct told told;
-		int rc = read_container(r, json_array_get(list, i), running_keys, &told, e);
+		int rc = events_read_container(r, json_array_get(list, i), running_keys, &told, e);
 
 		if (!rc && told.placement)
 			rc = placement_json_parse(
@@ -394,7 +395,7 @@ static int read_running(struct run *r, const json_t *list, struct running *all, 
 	return 0;
 }
 
-static int read_sandboxes(const json_t *list, const char **ids, struct err *e)
+static int events_read_sandboxes(const json_t *list, const char **ids, struct err *e)
 {
 	for (size_t i = 0; i < json_array_size(list); i++) {
 		ids[i] = json_string_value(json_array_get(list, i));
@@ -405,7 +406,7 @@ static int read_sandboxes(const json_t *list, const char **ids, struct err *e)
 	return 0;
 }
 
-static int synchronize(struct run *r, const json_t *containers, const json_t *sandboxes,
+static int events_synchronize(struct run *r, const json_t *containers, const json_t *sandboxes,
 	struct running *all, struct err *e)
 {
 	struct inventory what = {
@@ -415,10 +416,10 @@ static int synchronize(struct run *r, const json_t *containers, const json_t *sa
 		.sandbox_ids = all->sandboxes,
 		.nr_sandboxes = json_array_size(sandboxes ? sandboxes : containers),
 	};
-	int rc = read_running(r, containers, all, e);
+	int rc = events_read_running(r, containers, all, e);
 
 	if (!rc && sandboxes)
-		rc = read_sandboxes(sandboxes, all->sandboxes, e);
+		rc = events_read_sandboxes(sandboxes, all->sandboxes, e);
 	if (!rc)
 		engine_synchronize(r->engine, 0, &what, &r->updates);
 	return rc;
@@ -443,7 +444,7 @@ static int step_sync(struct run *r, json_t *step, json_t *result, struct err *e)
 		.placements = xcalloc(nr, sizeof *all.placements),
 		.sandboxes = xcalloc(nr + nr_sandboxes, sizeof *all.sandboxes),
 	};
-	rc = synchronize(r, containers, sandboxes, &all, e);
+	rc = events_synchronize(r, containers, sandboxes, &all, e);
 	free(all.requests);
 	free(all.placed);
 	free(all.placements);
@@ -461,14 +462,14 @@ static const struct {
 	{"live", step_live},
 	{"update", step_update},
 	{"stop", step_stop},
-	{"remove", step_remove},
+	{"remove", events_step_remove},
 	{"stop-pod", step_pod_gone},
 	{"remove-pod", step_pod_gone},
 	{"sync", step_sync},
 };
 enum { NR_OPS = sizeof ops / sizeof *ops };
 
-static size_t find_op(const char *op)
+static size_t events_find_op(const char *op)
 {
 	size_t i = 0;
 
@@ -479,7 +480,7 @@ static size_t find_op(const char *op)
 
 bool node_events_has(const char *op)
 {
-	return op && find_op(op) < NR_OPS;
+	return op && events_find_op(op) < NR_OPS;
 }
 
 /* What must be told with the reply, and the pool then. */
@@ -502,7 +503,7 @@ static void end_of_answer(const struct run *r, json_t *result)
 			cpuset_format(&ledger_view(engine_ledger(r->engine))->pool, cpus, sizeof cpus)));
 }
 
-static int run_step(struct run *r, json_t *step, json_t *result, struct err *e)
+static int events_run_step(struct run *r, json_t *step, json_t *result, struct err *e)
 {
 	const char *op = json_string_value(json_object_get(step, "op"));
 
@@ -514,7 +515,7 @@ static int run_step(struct run *r, json_t *step, json_t *result, struct err *e)
 			op ? op : "");
 	r->parts = json_array();
 	r->adopted = json_array();
-	int rc = ops[find_op(op)].run(r, step, result, e);
+	int rc = ops[events_find_op(op)].run(r, step, result, e);
 	if (!rc)
 		end_of_answer(r, result);
 	json_decref(r->parts);
@@ -534,7 +535,7 @@ int node_events_answer(const struct topo *t, const struct settings *s, bool reas
 	for (size_t i = 0; i < json_array_size(steps) && !rc; i++) {
 		json_t *result = json_object();
 
-		rc = run_step(&r, json_array_get(steps, i), result, e);
+		rc = events_run_step(&r, json_array_get(steps, i), result, e);
 		(void)json_array_append_new(results, result);
 		if (rc)
 			rc = err_add(e, rc, "element %zu", i);

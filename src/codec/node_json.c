@@ -26,7 +26,7 @@ struct question {
 
 /* Settings: every value under its path, as a config file would have it */
 
-static int set_value(struct question *q, const char *path, const json_t *v, struct err *e)
+static int node_set_value(struct question *q, const char *path, const json_t *v, struct err *e)
 {
 	char number[TEXT_SIZE_MAX];
 	const char *text = json_string_value(v);
@@ -59,12 +59,12 @@ static int set_under(struct question *q, const char *path, json_t *v, struct err
 		text_add(&t, "%s%s%s", path, *path ? "." : "", json_object_iter_key(it));
 		rc = set_under(q, key, json_object_iter_value(it), e);
 	}
-	return rc || json_is_object(v) || json_is_array(v) ? rc : set_value(q, path, v, e);
+	return rc || json_is_object(v) || json_is_array(v) ? rc : node_set_value(q, path, v, e);
 }
 
 /* systemReserved and kubeReserved: CPUs are a setting, memory is what reservedMemory must add up
  * to. */
-static int read_reservation(struct question *q, const char *key, json_t *v, struct err *e)
+static int node_json_read_reservation(struct question *q, const char *key, json_t *v, struct err *e)
 {
 	for (void *it = json_object_iter(v); it; it = json_object_iter_next(v, it)) {
 		const char *type = json_object_iter_key(it);
@@ -77,7 +77,7 @@ static int read_reservation(struct question *q, const char *key, json_t *v, stru
 		text_init(&t, path, sizeof path);
 		text_add(&t, "%s.%s", key, type);
 		if (text_equal(type, "cpu")) {
-			rc = set_value(q, path, json_object_iter_value(it), e);
+			rc = node_set_value(q, path, json_object_iter_value(it), e);
 			if (rc)
 				return rc;
 			continue;
@@ -98,7 +98,7 @@ static int read_reservation(struct question *q, const char *key, json_t *v, stru
 	return 0;
 }
 
-static int read_settings(json_t *settings, struct question *q, struct err *e)
+static int node_json_read_settings(json_t *settings, struct question *q, struct err *e)
 {
 	if (!json_is_object(settings))
 		return json_want("an object", settings, e);
@@ -106,8 +106,9 @@ static int read_settings(json_t *settings, struct question *q, struct err *e)
 		const char *key = json_object_iter_key(it);
 		bool reservation =
 			text_equal(key, "systemReserved") || text_equal(key, "kubeReserved");
-		int rc = reservation ? read_reservation(q, key, json_object_iter_value(it), e)
-				     : set_under(q, key, json_object_iter_value(it), e);
+		int rc = reservation
+				 ? node_json_read_reservation(q, key, json_object_iter_value(it), e)
+				 : set_under(q, key, json_object_iter_value(it), e);
 
 		if (rc)
 			return rc;
@@ -116,26 +117,26 @@ static int read_settings(json_t *settings, struct question *q, struct err *e)
 }
 
 /* Who asks waits for the exact answer. */
-static int read_kubelets_settings(json_t *settings, struct question *q, struct err *e)
+static int node_json_read_kubelets_settings(json_t *settings, struct question *q, struct err *e)
 {
 	settings_init(&q->settings);
 	q->settings.merge_visit_budget = 0;
 	q->settings.topology_policy = POLICY_NONE; /* the kubelet's defaults */
 	q->settings.cpu_manager_policy = q->settings.memory_manager_policy = MANAGER_NONE;
 	q->settings.device_memory = DEVICE_MEMORY_INCLUDE; /* it knows no difference */
-	int rc = read_settings(settings, q, e);
+	int rc = node_json_read_settings(settings, q, e);
 	if (!q->settings.max_allowable_numa_nodes)
 		q->settings.max_allowable_numa_nodes = KUBELET_MAX_NODES;
 	return rc;
 }
 
 /* The daemon's defaults, but the shared pool is all that nobody holds, as in the kubelet. */
-static int read_daemons_settings(json_t *settings, struct question *q, struct err *e)
+static int node_json_read_daemons_settings(json_t *settings, struct question *q, struct err *e)
 {
 	settings_init(&q->settings);
 	q->settings.merge_visit_budget = 0;
 	q->settings.shared_pool_step = 0;
-	return settings ? read_settings(settings, q, e) : 0;
+	return settings ? node_json_read_settings(settings, q, e) : 0;
 }
 
 /* Answers */
@@ -282,7 +283,7 @@ struct run {
 	json_t *result;      /* of this step */
 };
 
-static int step_admit(struct run *r, const json_t *step, struct err *e)
+static int node_step_admit(struct run *r, const json_t *step, struct err *e)
 {
 	struct pod pod;
 	struct refusal why;
@@ -308,7 +309,7 @@ static int step_admit(struct run *r, const json_t *step, struct err *e)
 	return 0;
 }
 
-static int step_start(struct run *r, const json_t *step, struct err *e)
+static int node_step_start(struct run *r, const json_t *step, struct err *e)
 {
 	const char *uid = json_string_value(json_object_get(step, "uid"));
 	const json_t *names = json_object_get(step, "containers");
@@ -326,7 +327,7 @@ static int step_start(struct run *r, const json_t *step, struct err *e)
 	return 0;
 }
 
-static int step_remove(struct run *r, const json_t *step, struct err *e)
+static int node_step_remove(struct run *r, const json_t *step, struct err *e)
 {
 	const char *uid = json_string_value(json_object_get(step, "uid"));
 
@@ -339,10 +340,10 @@ static int step_remove(struct run *r, const json_t *step, struct err *e)
 static const struct {
 	const char *op;
 	int (*run)(struct run *r, const json_t *step, struct err *e);
-} ops[] = {{"admit", step_admit}, {"start", step_start}, {"remove", step_remove}};
+} ops[] = {{"admit", node_step_admit}, {"start", node_step_start}, {"remove", node_step_remove}};
 enum { NR_OPS = sizeof ops / sizeof *ops };
 
-static size_t find_op(const char *op)
+static size_t node_find_op(const char *op)
 {
 	size_t i = 0;
 
@@ -351,10 +352,10 @@ static size_t find_op(const char *op)
 	return i;
 }
 
-static int run_step(struct run *r, json_t *step, struct err *e)
+static int node_run_step(struct run *r, json_t *step, struct err *e)
 {
 	const char *op = json_string_value(json_object_get(step, "op"));
-	size_t i = find_op(op);
+	size_t i = node_find_op(op);
 
 	if (i < NR_OPS) {
 		int rc = ops[i].run(r, step, e);
@@ -379,7 +380,7 @@ static int run_steps(struct run *r, const json_t *steps, json_t *results, struct
 		return json_want("a list", steps, e);
 	for (size_t i = 0; i < json_array_size(steps); i++) {
 		r->result = json_object();
-		int rc = run_step(r, json_array_get(steps, i), e);
+		int rc = node_run_step(r, json_array_get(steps, i), e);
 
 		(void)json_array_append_new(results, r->result);
 		if (rc)
@@ -417,7 +418,7 @@ static int answer_pods(const struct question *q, const json_t *steps, struct are
 	return rc;
 }
 
-static int reserve_cpus(struct settings *s, const struct topo *t, struct err *e)
+static int node_reserve_cpus(struct settings *s, const struct topo *t, struct err *e)
 {
 	unsigned count = settings_reserved_cpu_count(s);
 
@@ -433,7 +434,7 @@ static int answer_events(
 	const struct topo *t = &q->machine.topo;
 	struct err why;
 
-	if (settings_check(&q->settings, t, &why) || reserve_cpus(&q->settings, t, &why)) {
+	if (settings_check(&q->settings, t, &why) || node_reserve_cpus(&q->settings, t, &why)) {
 		*result = policy_json_refusal(why.text);
 		return 0;
 	}
@@ -449,7 +450,7 @@ static bool are_events(const json_t *steps)
 	for (size_t i = 0; i < json_array_size(steps); i++) {
 		const char *op = json_string_value(json_object_get(json_array_get(steps, i), "op"));
 
-		if (find_op(op) == NR_OPS)
+		if (node_find_op(op) == NR_OPS)
 			return node_events_has(op);
 		if (!node_events_has(op))
 			return false;
@@ -457,13 +458,14 @@ static bool are_events(const json_t *steps)
 	return false;
 }
 
-static int answer(struct question *q, json_t *item, struct arena *a, json_t **result, struct err *e)
+static int node_json_answer_item(
+	struct question *q, json_t *item, struct arena *a, json_t **result, struct err *e)
 {
 	const json_t *steps = json_object_get(item, "steps");
 	json_t *settings = json_object_get(item, "settings");
 	bool events = are_events(steps);
-	int rc = events ? read_daemons_settings(settings, q, e)
-			: read_kubelets_settings(settings, q, e);
+	int rc = events ? node_json_read_daemons_settings(settings, q, e)
+			: node_json_read_kubelets_settings(settings, q, e);
 
 	if (rc)
 		return err_add(e, rc, "settings");
@@ -487,5 +489,5 @@ int node_json_answer(
 		return rc;
 	q->reasons = json_is_true(json_object_get(item, "reasons"));
 	rc = machine_json_read(json_object_get(item, "machine"), load, a, &q->machine, e);
-	return rc ? err_add(e, rc, "machine") : answer(q, item, a, result, e);
+	return rc ? err_add(e, rc, "machine") : node_json_answer_item(q, item, a, result, e);
 }

@@ -5,7 +5,7 @@
 #include <jansson.h>
 #include <numafit/text.h>
 
-static int read_cost(const json_t *v, struct sched_topology *t, unsigned zone, struct err *e)
+static int nrt_read_cost(const json_t *v, struct sched_topology *t, unsigned zone, struct err *e)
 {
 	const json_t *value = json_member(v, "value");
 	const char *name;
@@ -22,7 +22,7 @@ static int read_cost(const json_t *v, struct sched_topology *t, unsigned zone, s
 }
 
 /* A quantity that the schema asks for, but nobody computes from, may be missing. */
-static int read_quantity(
+static int nrt_read_quantity(
 	const json_t *v, const char *key, bool needed, struct quantity *out, struct err *e)
 {
 	const json_t *q = json_member(v, key);
@@ -31,8 +31,8 @@ static int read_quantity(
 	return rc ? err_add(e, rc, "%s", key) : 0;
 }
 
-static int read_resource(const json_t *v, const struct sched_reader *r, struct sched_topology *t,
-	unsigned zone, struct err *e)
+static int nrt_read_resource(const json_t *v, const struct sched_reader *r,
+	struct sched_topology *t, unsigned zone, struct err *e)
 {
 	struct zone_amounts amounts = {0};
 	const char *name;
@@ -41,31 +41,31 @@ static int read_resource(const json_t *v, const struct sched_reader *r, struct s
 	if (!rc && !name)
 		rc = err_add(e, json_want("a string", NULL, e), "name");
 	if (!rc)
-		rc = read_quantity(v, "capacity", false, &amounts.capacity, e);
+		rc = nrt_read_quantity(v, "capacity", false, &amounts.capacity, e);
 	if (!rc)
-		rc = read_quantity(v, "allocatable", false, &amounts.allocatable, e);
+		rc = nrt_read_quantity(v, "allocatable", false, &amounts.allocatable, e);
 	if (!rc)
-		rc = read_quantity(v, "available", true, &amounts.available, e);
+		rc = nrt_read_quantity(v, "available", true, &amounts.available, e);
 	if (!rc)
 		sched_topology_resource(t, zone, resource_number(r->names, name), &amounts);
 	return rc;
 }
 
-static int read_zone(const json_t *v, const struct sched_reader *r, struct sched_topology *t,
+static int nrt_read_zone(const json_t *v, const struct sched_reader *r, struct sched_topology *t,
 	unsigned zone, struct err *e)
 {
 	json_t *costs, *resources;
 	int rc = json_member_list(v, "costs", &costs, e);
 
 	for (size_t i = 0; !rc && i < json_array_size(costs); i++)
-		if ((rc = read_cost(json_array_get(costs, i), t, zone, e)))
+		if ((rc = nrt_read_cost(json_array_get(costs, i), t, zone, e)))
 			return err_add(e, rc, "costs[%zu]", i);
 	if (!rc)
 		rc = json_member_list(v, "resources", &resources, e);
 	if (rc)
 		return rc;
 	for (size_t i = 0; i < json_array_size(resources); i++)
-		if ((rc = read_resource(json_array_get(resources, i), r, t, zone, e)))
+		if ((rc = nrt_read_resource(json_array_get(resources, i), r, t, zone, e)))
 			return err_add(e, rc, "resources[%zu]", i);
 	return 0;
 }
@@ -86,7 +86,7 @@ static int zone_id(const json_t *zone, struct err *e)
 }
 
 /* Which zones there are has to be known before what is in them. */
-static int read_zones(const json_t *zones, const struct sched_reader *r,
+static int nrt_read_zones(const json_t *zones, const struct sched_reader *r,
 	struct sched_topology **out, struct err *e)
 {
 	uint8_t ids[ZONES_MAX];
@@ -108,14 +108,14 @@ static int read_zones(const json_t *zones, const struct sched_reader *r,
 
 		if (zone_id(v, NULL) < 0)
 			continue;
-		int rc = read_zone(v, r, *out, zone++, e);
+		int rc = nrt_read_zone(v, r, *out, zone++, e);
 		if (rc)
 			return err_add(e, rc, "zones[%zu]", i);
 	}
 	return 0;
 }
 
-static int read_attributes(const json_t *list, struct sched_topology *t, struct err *e)
+static int nrt_read_attributes(const json_t *list, struct sched_topology *t, struct err *e)
 {
 	for (size_t i = 0; i < json_array_size(list); i++) {
 		const json_t *v = json_array_get(list, i);
@@ -132,7 +132,7 @@ static int read_attributes(const json_t *list, struct sched_topology *t, struct 
 	return 0;
 }
 
-static int read_topology(
+static int nrt_read_topology(
 	json_t *v, const struct sched_reader *r, struct sched_topology **out, struct err *e)
 {
 	json_t *zones, *policies, *attributes;
@@ -148,13 +148,13 @@ static int read_topology(
 	if (!rc)
 		rc = json_member_list(v, "attributes", &attributes, e);
 	if (!rc)
-		rc = read_zones(zones, r, out, e);
+		rc = nrt_read_zones(zones, r, out, e);
 	if (rc)
 		return rc;
 	const char *first = json_string_value(json_array_get(policies, 0));
 	if (first)
 		sched_topology_policy(*out, first);
-	return read_attributes(attributes, *out, e);
+	return nrt_read_attributes(attributes, *out, e);
 }
 
 int nrt_json_read(
@@ -164,7 +164,7 @@ int nrt_json_read(
 
 	if (!json_is_object(v))
 		return json_want("a NodeResourceTopology", v, e);
-	int rc = read_topology(v, r, &t, e);
+	int rc = nrt_read_topology(v, r, &t, e);
 	if (rc) {
 		sched_topology_free(t);
 		return rc;

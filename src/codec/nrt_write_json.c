@@ -7,7 +7,7 @@
 /* MAX_NUMA_USUAL: what readers take where nothing is said, and the kubelet's own limit. */
 enum { NUMBER_TEXT_MAX = 24, ZONE_NAME_MAX = 16, MAX_NUMA_USUAL = 8 };
 
-static const char *number(char *buf, uint64_t value)
+static const char *nrt_number_text(char *buf, uint64_t value)
 {
 	(void)snprintf(buf, NUMBER_TEXT_MAX, "%llu", (unsigned long long)value);
 	return buf;
@@ -18,11 +18,11 @@ static void add_attribute(json_t *list, const char *name, const char *value)
 	(void)json_array_append_new(list, json_pack("{s:s,s:s}", "name", name, "value", value));
 }
 
-static void add_number(json_t *list, const char *name, uint64_t value)
+static void nrt_add_number(json_t *list, const char *name, uint64_t value)
 {
 	char buf[NUMBER_TEXT_MAX];
 
-	add_attribute(list, name, number(buf, value));
+	add_attribute(list, name, nrt_number_text(buf, value));
 }
 
 /* Attributes */
@@ -43,11 +43,11 @@ static void add_policy(json_t *list, const struct report *r)
 		return;
 	add_attribute(list, "topologyManagerPolicy", topology_policy_name(p->policy));
 	add_attribute(list, "topologyManagerScope", topology_scope_name(p->scope));
-	add_number(list, "topologyManagerMaxNUMANodes", max_numa_nodes(r));
+	nrt_add_number(list, "topologyManagerMaxNUMANodes", max_numa_nodes(r));
 	add_attribute(list, "topologyManagerOptionPreferClosestNumaNodes",
 		p->prefer_closest_numa_nodes ? "true" : "false");
 	if (p->max_allowable_numa_nodes)
-		add_number(list, "topologyManagerOptionMaxAllowableNumaNodes",
+		nrt_add_number(list, "topologyManagerOptionMaxAllowableNumaNodes",
 			p->max_allowable_numa_nodes);
 	if (strategies[p->strategy])
 		add_attribute(list, "topologyManagerOptionNumaAllocationStrategy",
@@ -75,10 +75,10 @@ static json_t *attributes(const struct report *r, uint64_t beat)
 	add_policy(list, r);
 	add_pods(list, r);
 	add_attribute(list, "numafit.io/decider", decider_name(r->decider));
-	add_number(list, "numafit.io/generation", r->generation);
+	nrt_add_number(list, "numafit.io/generation", r->generation);
 	add_attribute(list, "numafit.io/pods", r->pods);
 	add_attribute(list, "numafit.io/pod-zones", r->pod_zones);
-	add_number(list, "numafit.io/beat", beat);
+	nrt_add_number(list, "numafit.io/beat", beat);
 	return list;
 }
 
@@ -126,9 +126,9 @@ static json_t *resources(const struct report *r, unsigned node)
 
 		(void)json_array_append_new(
 			list, json_pack("{s:s,s:s,s:s,s:s}", "name", r->resource[i].name,
-				      "capacity", number(capacity, on->capacity), "allocatable",
-				      number(allocatable, on->allocatable), "available",
-				      number(available, on->available)));
+				      "capacity", nrt_number_text(capacity, on->capacity),
+				      "allocatable", nrt_number_text(allocatable, on->allocatable),
+				      "available", nrt_number_text(available, on->available)));
 	}
 	return list;
 }
@@ -139,7 +139,7 @@ static json_t *zone_attributes(const struct report *r, unsigned node)
 	json_t *list = json_array();
 
 	if (r->topo->ids.id[node] != node)
-		add_number(list, "numafit.io/numa-node-id", r->topo->ids.id[node]);
+		nrt_add_number(list, "numafit.io/numa-node-id", r->topo->ids.id[node]);
 	if (r->has_placement && r->placement.vector[node])
 		add_attribute(list, "topology.node.k8s.io/numaplacement-vector",
 			r->placement.vector[node]);

@@ -10,7 +10,8 @@
 /* Ids of cores and sockets; the kernel's are int. */
 enum { ID_MAX = INT32_MAX };
 
-static int read_id(const json_t *v, const char *key, unsigned max, unsigned *out, struct err *e)
+static int numatopology_read_id(
+	const json_t *v, const char *key, unsigned max, unsigned *out, struct err *e)
 {
 	const json_t *id = json_member(v, key);
 	json_int_t n = json_integer_value(id);
@@ -24,7 +25,8 @@ static int read_id(const json_t *v, const char *key, unsigned max, unsigned *out
 	return 0;
 }
 
-static int read_cpu(const char *name, const json_t *v, struct volcano_cpu *c, struct err *e)
+static int numatopology_read_cpu(
+	const char *name, const json_t *v, struct volcano_cpu *c, struct err *e)
 {
 	uint64_t cpu;
 
@@ -32,11 +34,11 @@ static int read_cpu(const char *name, const json_t *v, struct volcano_cpu *c, st
 		return json_want("an object", v, e);
 	int rc = text_u64(name, strlen(name), CPUSET_BITS - 1, &cpu, e);
 	if (!rc)
-		rc = read_id(v, "numa", NODE_ID_MAX, &c->numa, e);
+		rc = numatopology_read_id(v, "numa", NODE_ID_MAX, &c->numa, e);
 	if (!rc)
-		rc = read_id(v, "socket", ID_MAX, &c->socket, e);
+		rc = numatopology_read_id(v, "socket", ID_MAX, &c->socket, e);
 	if (!rc)
-		rc = read_id(v, "core", ID_MAX, &c->core, e);
+		rc = numatopology_read_id(v, "core", ID_MAX, &c->core, e);
 	if (!rc)
 		c->cpu = (unsigned)cpu;
 	return rc;
@@ -69,7 +71,8 @@ static int number_nodes(struct volcano_cpu *cpu, unsigned nr, struct node_ids *i
 	return 0;
 }
 
-static int read_cpus(json_t *detail, struct arena *a, struct volcano_node *out, struct err *e)
+static int numatopology_read_cpus(
+	json_t *detail, struct arena *a, struct volcano_node *out, struct err *e)
 {
 	struct volcano_cpu *cpu;
 	unsigned nr = 0;
@@ -81,7 +84,7 @@ static int read_cpus(json_t *detail, struct arena *a, struct volcano_node *out, 
 		return err_set(e, ENOMEM, "too large");
 	for (void *it = json_object_iter(detail); it; it = json_object_iter_next(detail, it)) {
 		const char *name = json_object_iter_key(it);
-		int rc = read_cpu(name, json_object_iter_value(it), &cpu[nr++], e);
+		int rc = numatopology_read_cpu(name, json_object_iter_value(it), &cpu[nr++], e);
 
 		if (rc)
 			return err_add(e, rc, "%.64s", name);
@@ -96,7 +99,7 @@ static int read_cpus(json_t *detail, struct arena *a, struct volcano_node *out, 
 	return number_nodes(cpu, nr, &out->ids, e);
 }
 
-static int read_free(const json_t *numares, struct volcano_node *out, struct err *e)
+static int numatopology_read_free(const json_t *numares, struct volcano_node *out, struct err *e)
 {
 	const json_t *cpu = json_member(numares, "cpu");
 	const char *list;
@@ -112,7 +115,8 @@ static int read_free(const json_t *numares, struct volcano_node *out, struct err
 	return 0;
 }
 
-static int read_reserved(const json_t *reserved, struct volcano_node *out, struct err *e)
+static int numatopology_read_reserved(
+	const json_t *reserved, struct volcano_node *out, struct err *e)
 {
 	const json_t *cpu = json_member(reserved, "cpu");
 	struct quantity q;
@@ -128,7 +132,8 @@ static int read_reserved(const json_t *reserved, struct volcano_node *out, struc
 	return 0;
 }
 
-static int read_policies(const json_t *policies, struct volcano_node *out, struct err *e)
+static int numatopology_read_policies(
+	const json_t *policies, struct volcano_node *out, struct err *e)
 {
 	int rc = json_member_string(policies, "CPUManagerPolicy", &out->cpu_manager_policy, e);
 
@@ -148,13 +153,13 @@ int numatopology_json_read(json_t *v, struct arena *a, struct volcano_node *out,
 	int rc = json_member_string(v, "kind", &kind, e);
 	if (!rc && kind && !text_equal(kind, "Numatopology"))
 		return err_set(e, EINVAL, "kind: should be Numatopology, is %.64s", kind);
-	if (!rc && (rc = read_policies(json_member(spec, "policies"), out, e)))
+	if (!rc && (rc = numatopology_read_policies(json_member(spec, "policies"), out, e)))
 		rc = err_add(e, rc, "spec.policies");
-	if (!rc && (rc = read_cpus(json_member(spec, "cpuDetail"), a, out, e)))
+	if (!rc && (rc = numatopology_read_cpus(json_member(spec, "cpuDetail"), a, out, e)))
 		rc = err_add(e, rc, "spec.cpuDetail");
-	if (!rc && (rc = read_free(json_member(spec, "numares"), out, e)))
+	if (!rc && (rc = numatopology_read_free(json_member(spec, "numares"), out, e)))
 		rc = err_add(e, rc, "spec.numares");
-	if (!rc && (rc = read_reserved(json_member(spec, "resReserved"), out, e)))
+	if (!rc && (rc = numatopology_read_reserved(json_member(spec, "resReserved"), out, e)))
 		rc = err_add(e, rc, "spec.resReserved");
 	return rc;
 }

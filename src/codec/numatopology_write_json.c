@@ -35,7 +35,7 @@ static json_t *reserved(const struct report *r, const struct settings *s)
 	return json_pack("{s:s}", "cpu", count);
 }
 
-static json_t *free_cpus(const struct report *r, const struct ledger *l)
+static json_t *numatopology_free_cpus(const struct report *r, const struct ledger *l)
 {
 	struct cpuset promised = ledger_promised_cpus(l, NULL);
 	struct cpuset left = cpuset_minus(r->topo->cpus, &ledger_view(l)->held);
@@ -60,7 +60,7 @@ static void number_cores(const struct topo *t, unsigned *core)
 }
 
 /* Zeros are left out, as the exporter's are. */
-static void set_number(json_t *object, const char *key, unsigned value)
+static void numatopology_set_number(json_t *object, const char *key, unsigned value)
 {
 	if (value)
 		(void)json_object_set_new(object, key, json_integer(value));
@@ -77,9 +77,9 @@ static json_t *cpu_detail(const struct topo *t)
 		char id[NUMBER_TEXT_MAX];
 
 		(void)snprintf(id, sizeof id, "%u", cpu);
-		set_number(one, "numa", t->ids.id[t->cpu[cpu].node]);
-		set_number(one, "socket", t->cpu[cpu].socket);
-		set_number(one, "core", core[cpu]);
+		numatopology_set_number(one, "numa", t->ids.id[t->cpu[cpu].node]);
+		numatopology_set_number(one, "socket", t->cpu[cpu].socket);
+		numatopology_set_number(one, "core", core[cpu]);
 		(void)json_object_set_new(detail, id, one);
 	}
 	return detail;
@@ -148,7 +148,7 @@ char *numatopology_json_write(
 	json_t *object = json_pack("{s:s,s:s,s:o,s:{s:o,s:o,s:o,s:o,s:o}}", "apiVersion",
 		"nodeinfo.volcano.sh/v1alpha1", "kind", "Numatopology", "metadata", metadata,
 		"spec", "policies", policies(r), "resReserved", reserved(r, s), "numares",
-		free_cpus(r, l), "cpuDetail", cpu_detail(r->topo), "podAllocations",
+		numatopology_free_cpus(r, l), "cpuDetail", cpu_detail(r->topo), "podAllocations",
 		pod_allocations(l));
 	char *text = json_dumps(object, JSON_COMPACT);
 	json_decref(object);

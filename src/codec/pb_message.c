@@ -75,7 +75,7 @@ enum { WIRE_VARINT = 0, WIRE_64_BITS = 1, WIRE_LENGTH = 2, WIRE_32_BITS = 5 };
 enum { WIRE_TYPE_BITS = 3, WIRE_TYPE_MASK = 7 };
 enum { VARINT_BYTES_MAX = 10, VARINT_BITS = 7, VARINT_MORE = 1 << VARINT_BITS };
 
-static bool skip(struct blob *left, uint64_t len)
+static bool wire_skip(struct blob *left, uint64_t len)
 {
 	if (len > left->len)
 		return false;
@@ -83,7 +83,7 @@ static bool skip(struct blob *left, uint64_t len)
 	return true;
 }
 
-static bool take_varint(struct blob *left, uint64_t *value)
+static bool wire_take_varint(struct blob *left, uint64_t *value)
 {
 	const unsigned char *at = left->data;
 	uint64_t v = 0;
@@ -92,24 +92,24 @@ static bool take_varint(struct blob *left, uint64_t *value)
 		v |= (uint64_t)(at[i] & (VARINT_MORE - 1)) << (VARINT_BITS * i);
 		if (!(at[i] & VARINT_MORE)) {
 			*value = v;
-			return skip(left, i + 1);
+			return wire_skip(left, i + 1);
 		}
 	}
 	return false;
 }
 
 /* Takes what follows the key of a field that is no number. */
-static bool skip_value(struct blob *left, unsigned wire_type)
+static bool wire_skip_value(struct blob *left, unsigned wire_type)
 {
 	uint64_t len;
 
 	switch (wire_type) {
 	case WIRE_64_BITS:
-		return skip(left, sizeof(uint64_t));
+		return wire_skip(left, sizeof(uint64_t));
 	case WIRE_LENGTH:
-		return take_varint(left, &len) && skip(left, len);
+		return wire_take_varint(left, &len) && wire_skip(left, len);
 	case WIRE_32_BITS:
-		return skip(left, sizeof(uint32_t));
+		return wire_skip(left, sizeof(uint32_t));
 	default:
 		return false;
 	}
@@ -120,11 +120,11 @@ int pb_peek_number(struct blob message, unsigned field, uint64_t *number)
 	uint64_t key, value, found = 0;
 
 	while (message.len) {
-		if (!take_varint(&message, &key))
+		if (!wire_take_varint(&message, &key))
 			return -EBADMSG;
 		unsigned type = key & WIRE_TYPE_MASK;
-		if (type == WIRE_VARINT ? !take_varint(&message, &value)
-					: !skip_value(&message, type))
+		if (type == WIRE_VARINT ? !wire_take_varint(&message, &value)
+					: !wire_skip_value(&message, type))
 			return -EBADMSG;
 		if (key >> WIRE_TYPE_BITS != field)
 			continue;

@@ -6,13 +6,14 @@
 #include <numafit/devices.h>
 #include <numafit/text.h>
 
-static int too_large(struct err *e)
+static int pod_json_too_large(struct err *e)
 {
 	return err_set(e, ENOMEM, "a v1.Pod that is too large");
 }
 
 /* The member's text; "" when it is not there. */
-static int read_text(const json_t *object, const char *key, const char **out, struct err *e)
+static int pod_json_read_text(
+	const json_t *object, const char *key, const char **out, struct err *e)
 {
 	int rc = json_member_string(object, key, out, e);
 
@@ -31,7 +32,7 @@ int resource_list_json_read(const json_t *object, const char *key, struct arena 
 	struct resource_amount *at = rc ? NULL : arena_array(a, json_object_size(v), sizeof *at);
 
 	if (!at)
-		return rc ? rc : too_large(e);
+		return rc ? rc : pod_json_too_large(e);
 	*out = (struct resource_list){at, json_object_size(v)};
 	for (void *it = json_object_iter(v); it; it = json_object_iter_next(v, it), at++) {
 		at->name = json_object_iter_key(it);
@@ -41,7 +42,7 @@ int resource_list_json_read(const json_t *object, const char *key, struct arena 
 	return 0;
 }
 
-static int read_resources(
+static int pod_json_read_resources(
 	const json_t *owner, struct arena *a, struct resource_spec *out, struct err *e)
 {
 	json_t *v;
@@ -55,28 +56,28 @@ static int read_resources(
 	return rc ? err_add(e, rc, "resources") : 0;
 }
 
-static int read_container(
+static int pod_json_read_container(
 	const json_t *v, bool init, struct arena *a, struct container_spec *c, struct err *e)
 {
 	const char *restart;
 
 	if (!json_is_object(v))
 		return json_want("an object", v, e);
-	int rc = read_text(v, "name", &c->name, e);
+	int rc = pod_json_read_text(v, "name", &c->name, e);
 	if (!rc)
-		rc = read_text(v, "restartPolicy", &restart, e);
+		rc = pod_json_read_text(v, "restartPolicy", &restart, e);
 	if (rc)
 		return rc;
 	c->kind = container_kind_of(init, restart);
-	rc = read_resources(v, a, &c->resources, e);
+	rc = pod_json_read_resources(v, a, &c->resources, e);
 	return rc && *c->name ? err_add(e, rc, "%.64s", c->name) : rc;
 }
 
-static int read_containers(
+static int pod_json_read_containers(
 	const json_t *list, bool init, struct arena *a, struct container_spec *c, struct err *e)
 {
 	for (size_t i = 0; i < json_array_size(list); i++) {
-		int rc = read_container(json_array_get(list, i), init, a, &c[i], e);
+		int rc = pod_json_read_container(json_array_get(list, i), init, a, &c[i], e);
 
 		if (rc)
 			return err_add(e, rc, "%s[%zu]", init ? "initContainers" : "containers", i);
@@ -84,7 +85,8 @@ static int read_containers(
 	return 0;
 }
 
-static int read_spec(const json_t *spec, struct arena *a, struct pod_spec *out, struct err *e)
+static int pod_json_read_spec(
+	const json_t *spec, struct arena *a, struct pod_spec *out, struct err *e)
 {
 	json_t *init, *app;
 	int rc = json_member_list(spec, "initContainers", &init, e);
@@ -94,17 +96,18 @@ static int read_spec(const json_t *spec, struct arena *a, struct pod_spec *out, 
 	if (!rc)
 		rc = pod_spec_alloc(out, json_array_size(init), json_array_size(app), a, e);
 	if (!rc)
-		rc = read_containers(init, true, a, out->container, e);
+		rc = pod_json_read_containers(init, true, a, out->container, e);
 	if (!rc)
-		rc = read_containers(app, false, a, out->container + json_array_size(init), e);
+		rc = pod_json_read_containers(
+			app, false, a, out->container + json_array_size(init), e);
 	if (!rc)
-		rc = read_resources(spec, a, &out->resources, e);
+		rc = pod_json_read_resources(spec, a, &out->resources, e);
 	return rc ? rc : resource_list_json_read(spec, "overhead", a, &out->overhead, e);
 }
 
 /* The metadata */
 
-static int read_annotations(
+static int pod_json_read_annotations(
 	const json_t *metadata, struct arena *a, struct pod_spec *out, struct err *e)
 {
 	json_t *v;
@@ -112,7 +115,7 @@ static int read_annotations(
 	struct key_value *at = rc ? NULL : arena_array(a, json_object_size(v), sizeof *at);
 
 	if (!at)
-		return rc ? rc : too_large(e);
+		return rc ? rc : pod_json_too_large(e);
 	out->annotations = at;
 	out->nr_annotations = json_object_size(v);
 	for (void *it = json_object_iter(v); it; it = json_object_iter_next(v, it), at++) {
@@ -152,24 +155,24 @@ static enum pod_owner owner_of(const json_t *references)
 	return POD_OWNER_NONE;
 }
 
-static int read_metadata(
+static int pod_json_read_metadata(
 	const json_t *metadata, struct arena *a, struct pod_spec *out, struct err *e)
 {
-	int rc = read_text(metadata, "uid", &out->uid, e);
+	int rc = pod_json_read_text(metadata, "uid", &out->uid, e);
 
 	if (!rc)
-		rc = read_text(metadata, "namespace", &out->ns, e);
+		rc = pod_json_read_text(metadata, "namespace", &out->ns, e);
 	if (!rc)
-		rc = read_text(metadata, "name", &out->name, e);
+		rc = pod_json_read_text(metadata, "name", &out->name, e);
 	out->owner = owner_of(json_object_get(metadata, "ownerReferences"));
-	return rc ? rc : read_annotations(metadata, a, out, e);
+	return rc ? rc : pod_json_read_annotations(metadata, a, out, e);
 }
 
-static int read_status(const json_t *status, struct pod_spec *out, struct err *e)
+static int pod_json_read_status(const json_t *status, struct pod_spec *out, struct err *e)
 {
-	int rc = read_text(status, "qosClass", &out->qos, e);
+	int rc = pod_json_read_text(status, "qosClass", &out->qos, e);
 
-	return rc ? rc : read_text(status, "phase", &out->phase, e);
+	return rc ? rc : pod_json_read_text(status, "phase", &out->phase, e);
 }
 
 int pod_json_read(const json_t *pod, struct arena *a, struct pod_spec *out, struct err *e)
@@ -180,15 +183,15 @@ int pod_json_read(const json_t *pod, struct arena *a, struct pod_spec *out, stru
 	if (!json_is_object(pod))
 		return json_want("a v1.Pod", pod, e);
 	int rc = json_member_object(pod, "metadata", &metadata, e);
-	if (!rc && (rc = read_metadata(metadata, a, &read, e)))
+	if (!rc && (rc = pod_json_read_metadata(metadata, a, &read, e)))
 		rc = err_add(e, rc, "metadata");
 	if (!rc)
 		rc = json_member_object(pod, "spec", &spec, e);
-	if (!rc && (rc = read_spec(spec, a, &read, e)))
+	if (!rc && (rc = pod_json_read_spec(spec, a, &read, e)))
 		rc = err_add(e, rc, "spec");
 	if (!rc)
 		rc = json_member_object(pod, "status", &status, e);
-	if (!rc && (rc = read_status(status, &read, e)))
+	if (!rc && (rc = pod_json_read_status(status, &read, e)))
 		rc = err_add(e, rc, "status");
 	if (!rc)
 		*out = read;
@@ -218,7 +221,7 @@ int pod_json_read_ask(const json_t *pod, const struct device_resource *resources
 
 	if (!json_is_object(json_object_get(pod, "spec")))
 		return json_want("a v1.Pod", pod, e);
-	int rc = name ? pod_json_read(pod, a, &s, e) : too_large(e);
+	int rc = name ? pod_json_read(pod, a, &s, e) : pod_json_too_large(e);
 	if (!rc)
 		rc = check_names(&s, e);
 	if (rc)

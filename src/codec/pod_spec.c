@@ -10,14 +10,15 @@
 
 static const char hugepages[] = "hugepages-", ours[] = "numafit.io/";
 
-static bool starts(const char *s, const char *with)
+static bool spec_starts_with(const char *s, const char *with)
 {
 	return strncmp(s, with, strlen(with)) == 0;
 }
 
 bool resource_is_extended(const char *name)
 {
-	return strchr(name, '/') && !strstr(name, "kubernetes.io/") && !starts(name, "requests.");
+	return strchr(name, '/') && !strstr(name, "kubernetes.io/") &&
+	       !spec_starts_with(name, "requests.");
 }
 
 enum container_kind container_kind_of(bool init, const char *restart_policy)
@@ -45,7 +46,7 @@ int pod_spec_alloc(
 
 static int put_memory(const struct resource_amount *r, struct ask *c, struct err *e)
 {
-	bool huge = starts(r->name, hugepages);
+	bool huge = spec_starts_with(r->name, hugepages);
 	uint64_t page = huge ? page_bytes_from_name(r->name + sizeof hugepages - 1) : 0, bytes;
 	unsigned i = 0;
 
@@ -71,7 +72,7 @@ static int put_resources(const struct resource_list *list, struct ask *c, struct
 
 		if (text_equal(r->name, "cpu"))
 			rc = quantity_count(r->q, QUANTITY_MILLI, &c->cpu_milli, e);
-		else if (text_equal(r->name, "memory") || starts(r->name, hugepages))
+		else if (text_equal(r->name, "memory") || spec_starts_with(r->name, hugepages))
 			rc = put_memory(r, c, e);
 		if (rc)
 			return err_add(e, rc, "%.64s", r->name);
@@ -100,7 +101,7 @@ static int put_device(unsigned resource, struct quantity q, struct ask *c, struc
 	return 0;
 }
 
-static int compare_names(const void *key, const void *entry)
+static int spec_compare_names(const void *key, const void *entry)
 {
 	return strcmp(key, *(const char *const *)entry);
 }
@@ -112,7 +113,7 @@ static int put_devices(const struct resource_list *limits, const struct resource
 	for (size_t i = 0; i < limits->nr && resources->nr; i++) {
 		const struct resource_amount *r = &limits->at[i];
 		const char *const *found = bsearch(r->name, resources->at, resources->nr,
-			sizeof *resources->at, compare_names);
+			sizeof *resources->at, spec_compare_names);
 		int rc = found ? put_device((unsigned)(found - resources->at), r->q, c, e) : 0;
 
 		if (rc)
@@ -147,7 +148,7 @@ static void add_to_qos(const struct resource_spec *s, struct qos_sums *sums)
 }
 
 /* What a container or a pod with these resources asks for, into *c, and to the sums. */
-static int read_resources(
+static int spec_read_resources(
 	const struct resource_spec *r, struct ask *c, struct qos_sums *sums, struct err *e)
 {
 	int rc = put_resources(&r->limits, c, e);
@@ -161,7 +162,7 @@ static int read_resources(
 	return 0;
 }
 
-static int read_containers(const struct pod_spec *s, const struct resource_names *resources,
+static int spec_read_containers(const struct pod_spec *s, const struct resource_names *resources,
 	struct ask *ask, struct qos_sums *sums, struct err *e)
 {
 	for (unsigned i = 0; i < s->nr; i++) {
@@ -170,7 +171,7 @@ static int read_containers(const struct pod_spec *s, const struct resource_names
 		ask[i].name = c->name;
 		ask[i].kind = c->kind;
 		ask[i].place = i;
-		int rc = read_resources(&c->resources, &ask[i], sums, e);
+		int rc = spec_read_resources(&c->resources, &ask[i], sums, e);
 		if (!rc)
 			rc = put_devices(&c->resources.limits, resources, &ask[i], e);
 		if (rc)
@@ -183,7 +184,7 @@ static bool has_pod_level(const struct resource_list *list)
 {
 	for (size_t i = 0; i < list->nr; i++)
 		if (text_equal(list->at[i].name, "cpu") || text_equal(list->at[i].name, "memory") ||
-			starts(list->at[i].name, hugepages))
+			spec_starts_with(list->at[i].name, hugepages))
 			return true;
 	return false;
 }
@@ -199,10 +200,10 @@ int pod_spec_ask(const struct pod_spec *s, const struct resource_names *resource
 
 	if (!ask)
 		return err_set(e, ENOMEM, "%u containers are too many", s->nr);
-	int rc = read_containers(s, resources, ask, &sums, e);
+	int rc = spec_read_containers(s, resources, ask, &sums, e);
 	if (!rc && pod_level) {
 		sums = (struct qos_sums){0};
-		rc = read_resources(&s->resources, &of_pod, &sums, e);
+		rc = spec_read_resources(&s->resources, &of_pod, &sums, e);
 	}
 	if (rc)
 		return rc;
@@ -225,7 +226,7 @@ static int compare_strings(const void *a, const void *b)
 	return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-static unsigned sort_once_each(const char **name, unsigned nr)
+static unsigned spec_sort_once_each(const char **name, unsigned nr)
 {
 	unsigned kept = 0;
 
@@ -237,7 +238,7 @@ static unsigned sort_once_each(const char **name, unsigned nr)
 }
 
 /* All extended resources that containers ask for. */
-static int list_resources(
+static int spec_list_resources(
 	const struct pod_spec *s, struct arena *a, struct resource_names *out, struct err *e)
 {
 	size_t room = 0;
@@ -255,7 +256,7 @@ static int list_resources(
 			if (resource_is_extended(limits->at[i].name))
 				name[nr++] = limits->at[i].name;
 	}
-	*out = (struct resource_names){name, sort_once_each(name, nr)};
+	*out = (struct resource_names){name, spec_sort_once_each(name, nr)};
 	return 0;
 }
 
@@ -290,7 +291,8 @@ static int keep_annotations(
 	out->annotations = list;
 	out->nr_annotations = 0;
 	for (size_t i = 0; i < s->nr_annotations; i++)
-		if (starts(s->annotations[i].key, ours) || advice_source_of(s->annotations[i].key))
+		if (spec_starts_with(s->annotations[i].key, ours) ||
+			advice_source_of(s->annotations[i].key))
 			list[out->nr_annotations++] = s->annotations[i];
 	return 0;
 }
@@ -305,7 +307,7 @@ int pod_spec_known(const struct pod_spec *s, enum pod_source source, struct aren
 	int rc = check_all_lists(s, e);
 
 	if (!rc)
-		rc = list_resources(s, a, &resources, e);
+		rc = spec_list_resources(s, a, &resources, e);
 	if (!rc)
 		rc = pod_spec_ask(s, &resources, a, &known.pod, e);
 	if (!rc)

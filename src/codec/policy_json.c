@@ -9,24 +9,6 @@
 
 enum { KEY_MAX = 128, VALUE_MAX = 128, ASCII_END = 0x80 };
 
-static bool is_listed(const char *key, const char *const *keys)
-{
-	while (*keys && !text_equal(key, *keys))
-		keys++;
-	return *keys;
-}
-
-int json_only_keys(json_t *object, const char *const *keys, struct err *e)
-{
-	for (void *it = json_object_iter(object); it; it = json_object_iter_next(object, it)) {
-		const char *key = json_object_iter_key(it);
-
-		if (!is_listed(key, keys))
-			return err_set(e, EINVAL, "unknown key \"%.64s\"", key);
-	}
-	return 0;
-}
-
 int json_number(const json_t *v, uint64_t max, uint64_t *out, struct err *e)
 {
 	if (!json_is_integer(v))
@@ -51,7 +33,7 @@ json_t *json_message(const char *why)
 	return json_string(ascii);
 }
 
-static int read_ids(const json_t *nodes, struct node_ids *ids, struct err *e)
+static int policy_read_ids(const json_t *nodes, struct node_ids *ids, struct err *e)
 {
 	struct cpuset listed = {0}; /* sorts them */
 	uint64_t id;
@@ -75,7 +57,7 @@ static int read_ids(const json_t *nodes, struct node_ids *ids, struct err *e)
 	return 0;
 }
 
-static int read_row(const json_t *row, const json_t *nodes, const struct node_ids *ids,
+static int policy_read_row(const json_t *row, const json_t *nodes, const struct node_ids *ids,
 	uint8_t *distance, struct err *e)
 {
 	uint64_t value;
@@ -96,7 +78,7 @@ static int read_row(const json_t *row, const json_t *nodes, const struct node_id
 	return 0;
 }
 
-static int read_distances(
+static int policy_read_distances(
 	json_t *table, const json_t *nodes, struct policy_question *q, struct err *e)
 {
 	if (!json_is_object(table))
@@ -110,7 +92,7 @@ static int read_distances(
 		if (!rc && node < 0)
 			rc = err_set(e, EINVAL, "is not in nodes");
 		if (!rc)
-			rc = read_row(
+			rc = policy_read_row(
 				json_object_iter_value(it), nodes, &q->ids, q->distance[node], e);
 		if (rc)
 			return err_add(e, rc, "row %.64s", key);
@@ -126,13 +108,13 @@ int policy_json_machine(const json_t *item, struct policy_question *q, struct er
 {
 	const json_t *nodes = json_object_get(item, "nodes");
 	json_t *distances = json_object_get(item, "distances");
-	int rc = read_ids(nodes, &q->ids, e);
+	int rc = policy_read_ids(nodes, &q->ids, e);
 
 	if (rc)
 		return err_add(e, rc, "nodes");
 	if (!distances)
 		return 0;
-	rc = read_distances(distances, nodes, q, e);
+	rc = policy_read_distances(distances, nodes, q, e);
 	return rc ? err_add(e, rc, "distances") : 0;
 }
 
@@ -154,7 +136,7 @@ static int option_text(const json_t *v, char *buf, size_t cap, struct err *e)
 }
 
 /* The kubelet's rules for each option are those of our own setting of that name. 1: refused. */
-static int read_option(struct settings *s, const char *name, const json_t *v, struct err *e)
+static int policy_read_option(struct settings *s, const char *name, const json_t *v, struct err *e)
 {
 	char key[KEY_MAX], value[VALUE_MAX];
 	struct text t;
@@ -169,7 +151,7 @@ static int read_option(struct settings *s, const char *name, const json_t *v, st
 	return settings_set(s, key, value, e) ? 1 : 0;
 }
 
-static int read_options(json_t *options, struct policy_question *q, struct err *e)
+static int policy_read_options(json_t *options, struct policy_question *q, struct err *e)
 {
 	struct settings s;
 
@@ -177,7 +159,8 @@ static int read_options(json_t *options, struct policy_question *q, struct err *
 	if (options && !json_is_object(options))
 		return json_want("an object", options, e);
 	for (void *it = json_object_iter(options); it; it = json_object_iter_next(options, it)) {
-		int rc = read_option(&s, json_object_iter_key(it), json_object_iter_value(it), e);
+		int rc = policy_read_option(
+			&s, json_object_iter_key(it), json_object_iter_value(it), e);
 
 		if (rc)
 			return rc;
@@ -188,7 +171,7 @@ static int read_options(json_t *options, struct policy_question *q, struct err *
 }
 
 /* 1: the kubelet knows no such policy. */
-static int read_policy(const json_t *v, enum topology_policy *out, struct err *e)
+static int policy_read_policy(const json_t *v, enum topology_policy *out, struct err *e)
 {
 	int policy;
 
@@ -205,13 +188,13 @@ static int read_policy(const json_t *v, enum topology_policy *out, struct err *e
 
 int policy_json_start(const json_t *item, struct policy_question *q, struct err *e)
 {
-	int rc = read_policy(json_object_get(item, "policy"), &q->policy, e);
+	int rc = policy_read_policy(json_object_get(item, "policy"), &q->policy, e);
 
 	/* with policy none the kubelet does not look at the options (topology_manager.go,
 	 * NewManager) */
 	if (rc || q->policy == POLICY_NONE)
 		return rc;
-	rc = read_options(json_object_get(item, "options"), q, e);
+	rc = policy_read_options(json_object_get(item, "options"), q, e);
 	if (rc)
 		return rc < 0 ? err_add(e, rc, "options") : rc;
 	if (q->closest && !json_object_get(item, "distances")) {
@@ -229,21 +212,12 @@ struct hint_space policy_question_space(const struct policy_question *q)
 		.all = nodeset_first(q->ids.nr), .distance = q->closest ? q->distance : NULL};
 }
 
-static json_t *list_of(struct nodeset nodes, const struct node_ids *ids)
-{
-	json_t *list = json_array();
-
-	nodeset_each (node, nodes)
-		(void)json_array_append_new(list, json_integer(ids->id[node]));
-	return list;
-}
-
 json_t *policy_json_result(const struct policy_question *q, const struct policy_answer *p)
 {
 	const struct hint *h = &p->affinity;
 
 	return json_pack("{s:o, s:b, s:b}", "affinity",
-		h->any ? json_null() : list_of(h->mask, &q->ids), "preferred", h->preferred,
+		h->any ? json_null() : json_node_ids(h->mask, &q->ids), "preferred", h->preferred,
 		"admit", p->admit);
 }
 

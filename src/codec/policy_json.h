@@ -19,9 +19,6 @@ struct policy_question {
 	uint8_t distance[NODES_MAX][NODES_MAX]; /* dense; only with closest */
 };
 
-/* Every key of the object is in keys (NULL ends them), or -EINVAL: a key that is misspelt would
- * otherwise be a question that was never asked. */
-int json_only_keys(struct json_t *object, const char *const *keys, struct err *e);
 /* A whole number from 0 to max. 0; -EINVAL, -ERANGE. */
 int json_number(const struct json_t *v, uint64_t max, uint64_t *out, struct err *e);
 /* The text as a JSON string (new reference), also when it quotes half a character. */

@@ -1,5 +1,6 @@
 #include <codec/reasons_json.h>
 
+#include <codec/fields_json.h>
 #include <inttypes.h>
 #include <jansson.h>
 
@@ -47,19 +48,9 @@ static const struct field reasons_rows[] = {
 const struct fields reasons_fields = FIELDS(reasons_rows, struct reasons);
 #undef AT
 
-static json_t *ids_of(struct nodeset nodes, const struct topo *t)
-{
-	json_t *list = json_array();
-
-	nodeset_each (node, nodes)
-		if (node < t->ids.nr)
-			(void)json_array_append_new(list, json_integer(t->ids.id[node]));
-	return list;
-}
-
 static json_t *affinity_of(const struct hint *h, const struct topo *t)
 {
-	return h->any ? json_null() : ids_of(h->mask, t);
+	return h->any ? json_null() : json_node_ids(h->mask, &t->ids);
 }
 
 static json_t *runner_up_of(const struct reasons *r, const struct topo *t)
@@ -70,7 +61,7 @@ static json_t *runner_up_of(const struct reasons *r, const struct topo *t)
 		r->runner_up.preferred);
 }
 
-static json_t *number(uint64_t n)
+static json_t *reasons_number(uint64_t n)
 {
 	return n <= INT64_MAX ? json_integer((json_int_t)n) : json_sprintf("%" PRIu64, n);
 }
@@ -80,9 +71,9 @@ static json_t *resource_json(const struct reasons_resource *r, const struct topo
 	json_t *best = json_array();
 
 	for (unsigned i = 0; i < r->nr_best; i++)
-		(void)json_array_append_new(best, ids_of(r->best[i], t));
+		(void)json_array_append_new(best, json_node_ids(r->best[i], &t->ids));
 	return json_pack("{s:s, s:s, s:o, s:b, s:i, s:i, s:o}", "resource", r->resource, "kind",
-		family_kind_words[r->kind], "masks", number(r->masks), "masks_at_least",
+		family_kind_words[r->kind], "masks", reasons_number(r->masks), "masks_at_least",
 		r->more_masks, "smallest", (int)r->smallest, "preferred_size",
 		(int)r->preferred_size, "best", best);
 }

@@ -371,7 +371,8 @@ static const struct arg generic_rows[] = {
 static const struct args generic_arguments =
 	ARGS("v1.GenericNodeResourcesArgs", generic_rows, struct generic_arguments);
 
-static const char *member(char buf[ARGS_PLACE_MAX], enum generic_portion p, const char *name)
+static const char *portion_member(
+	char buf[ARGS_PLACE_MAX], enum generic_portion p, const char *name)
 {
 	struct text t;
 
@@ -422,15 +423,15 @@ static int read_part(enum generic_portion portion, struct part_arguments *from,
 		return rc;
 	*to = (struct generic_part){
 		.portion = portion,
-		.values = (enum generic_values)word(member(place, portion, "values"), from->values,
-			values_word, NR_GENERIC_VALUES, p),
-		.prefer = (enum generic_prefer)word(member(place, portion, "prefer"), from->prefer,
-			prefer_word, NR_GENERIC_PREFERS, p),
+		.values = (enum generic_values)word(portion_member(place, portion, "values"),
+			from->values, values_word, NR_GENERIC_VALUES, p),
+		.prefer = (enum generic_prefer)word(portion_member(place, portion, "prefer"),
+			from->prefer, prefer_word, NR_GENERIC_PREFERS, p),
 		.shape = from->shape,
 		.nr_shape = from->nr_shape,
 	};
-	args_check_weights(member(place, portion, "resources"), &from->resources, p);
-	(void)member(place, portion, "shape");
+	args_check_weights(portion_member(place, portion, "resources"), &from->resources, p);
+	(void)portion_member(place, portion, "shape");
 	if (from->shape && (to->values != VALUES_RATIO || to->prefer != PREFER_MOST))
 		args_problem(
 			p, place, ARGS_FORBIDDEN, "goes with RatioToAllocatable and Most alone");

@@ -46,7 +46,8 @@ static int check_keys(json_t *object, const char *const *known, size_t nr, struc
 	return 0;
 }
 
-static int read_pods(const json_t *v, struct question *q, struct sched_node *out, struct err *e)
+static int score_read_pods(
+	const json_t *v, struct question *q, struct sched_node *out, struct err *e)
 {
 	json_t *list;
 	int rc = json_member_list(v, "pods", &list, e);
@@ -64,7 +65,7 @@ static int read_pods(const json_t *v, struct question *q, struct sched_node *out
 	return 0;
 }
 
-static int read_volcano(json_t *v, struct question *q, struct candidate *out, struct err *e)
+static int score_read_volcano(json_t *v, struct question *q, struct candidate *out, struct err *e)
 {
 	struct volcano_node *node = arena_alloc(q->r.arena, sizeof *node);
 
@@ -74,7 +75,7 @@ static int read_volcano(json_t *v, struct question *q, struct candidate *out, st
 	return numatopology_json_read(v, q->r.arena, node, e);
 }
 
-static int read_topology(const json_t *v, enum topology_kind kind, struct question *q,
+static int score_read_topology(const json_t *v, enum topology_kind kind, struct question *q,
 	struct candidate *out, struct err *e)
 {
 	json_t *topology = json_member(v, "topology");
@@ -85,12 +86,12 @@ static int read_topology(const json_t *v, enum topology_kind kind, struct questi
 	if (kind == NODE_RESOURCE_TOPOLOGY)
 		rc = nrt_json_read(topology, &q->r, &out->topology, e);
 	else if (kind == NUMATOPOLOGY)
-		rc = read_volcano(topology, q, out, e);
+		rc = score_read_volcano(topology, q, out, e);
 	out->node.topology = out->topology;
 	return rc ? err_add(e, rc, "topology") : 0;
 }
 
-static int read_candidate(json_t *v, enum topology_kind kind, struct question *q,
+static int score_read_candidate(json_t *v, enum topology_kind kind, struct question *q,
 	struct candidate *out, struct err *e)
 {
 	static const char *const keys[] = {"node", "topology", "pods"};
@@ -101,12 +102,12 @@ static int read_candidate(json_t *v, enum topology_kind kind, struct question *q
 	if (!rc && (rc = sched_node_json_read(json_object_get(v, "node"), &q->r, &out->node, e)))
 		rc = err_add(e, rc, "node");
 	if (!rc)
-		rc = read_pods(v, q, &out->node, e);
-	return rc ? rc : read_topology(v, kind, q, out, e);
+		rc = score_read_pods(v, q, &out->node, e);
+	return rc ? rc : score_read_topology(v, kind, q, out, e);
 }
 
 /* The nodes and the pod. */
-static int read_objects(struct question *q, enum topology_kind kind, struct err *e)
+static int score_read_objects(struct question *q, enum topology_kind kind, struct err *e)
 {
 	json_t *nodes = json_object_get(q->item, "nodes");
 
@@ -116,7 +117,8 @@ static int read_objects(struct question *q, enum topology_kind kind, struct err 
 	if (!q->at && json_array_size(nodes))
 		return err_set(e, ENOMEM, "too large");
 	for (size_t i = 0; i < json_array_size(nodes); i++) {
-		int rc = read_candidate(json_array_get(nodes, i), kind, q, &q->at[q->nr++], e);
+		int rc =
+			score_read_candidate(json_array_get(nodes, i), kind, q, &q->at[q->nr++], e);
 
 		if (rc)
 			return err_add(e, rc, "nodes[%zu]", i);
@@ -127,22 +129,22 @@ static int read_objects(struct question *q, enum topology_kind kind, struct err 
 
 /* Answers. */
 
-static void put(json_t *object, const char *key, json_t *value)
+static void score_put(json_t *object, const char *key, json_t *value)
 {
 	(void)json_object_set_new(object, key, value);
 }
 
 /* A node's answer, not scored yet; why becomes part of it. */
-static json_t *add_node(
+static json_t *score_add_node(
 	json_t *nodes, const struct sched_node *n, enum sched_code code, json_t *why)
 {
 	json_t *node = json_object();
 
-	put(node, "name", json_string(n->name));
-	put(node, "fits", json_boolean(code == SCHED_SUCCESS));
-	put(node, "code", json_string(sched_code_name(code)));
-	put(node, "why", why);
-	put(node, "score", json_null());
+	score_put(node, "name", json_string(n->name));
+	score_put(node, "fits", json_boolean(code == SCHED_SUCCESS));
+	score_put(node, "code", json_string(sched_code_name(code)));
+	score_put(node, "why", why);
+	score_put(node, "score", json_null());
 	(void)json_array_append_new(nodes, node);
 	return node;
 }
@@ -158,7 +160,7 @@ static json_t *one_reason(const char *why)
 
 static void put_score(const struct question *q, json_t *node, int64_t score)
 {
-	put(node, "score", json_integer(score));
+	score_put(node, "score", json_integer(score));
 	steps_add(q->steps, "score %lld", (long long)score);
 }
 
@@ -197,7 +199,7 @@ static int answer_fit(
 	struct fit_args a;
 	int rc = fit_args_json_read(args, &q->r, &a, p, e);
 
-	if (rc || (rc = read_objects(q, WITHOUT_TOPOLOGY, e)))
+	if (rc || (rc = score_read_objects(q, WITHOUT_TOPOLOGY, e)))
 		return rc;
 	unsigned nr, *lacks = arena_array(q->r.arena, q->names.nr, sizeof *lacks);
 	if (!lacks)
@@ -205,7 +207,7 @@ static int answer_fit(
 	for (size_t i = 0; i < q->nr; i++) {
 		struct fit_view v = view_of(q, i);
 		enum sched_code code = fit_filter(&v, &a.ignored, lacks, &nr);
-		json_t *node = add_node(
+		json_t *node = score_add_node(
 			json_object_get(result, "nodes"), v.node, code, lack_texts(q, lacks, nr));
 
 		if (code == SCHED_SUCCESS)
@@ -230,14 +232,14 @@ static int answer_balanced(
 	struct resource_weights w;
 	int rc = balanced_args_json_read(args, &q->r, &w, p, e);
 
-	if (rc || (rc = read_objects(q, WITHOUT_TOPOLOGY, e)))
+	if (rc || (rc = score_read_objects(q, WITHOUT_TOPOLOGY, e)))
 		return rc;
 	bool skip = !asks_for_any(q, &w);
 	if (skip)
-		put(result, "prescore", json_string("Skip"));
+		score_put(result, "prescore", json_string("Skip"));
 	for (size_t i = 0; i < q->nr; i++) {
 		struct fit_view v = view_of(q, i);
-		json_t *node = add_node(
+		json_t *node = score_add_node(
 			json_object_get(result, "nodes"), v.node, SCHED_SUCCESS, json_array());
 
 		if (!skip)
@@ -259,9 +261,9 @@ static int put_generic(struct question *q, const struct generic_args *g, bool wi
 		struct fit_view v = view_of(q, i);
 
 		score[i] = generic_raw(g, &v, q->steps);
-		json_t *node = add_node(nodes, v.node, SCHED_SUCCESS, json_array());
+		json_t *node = score_add_node(nodes, v.node, SCHED_SUCCESS, json_array());
 		if (with_raw)
-			put(node, "raw", json_integer(score[i]));
+			score_put(node, "raw", json_integer(score[i]));
 	}
 	if (!generic_is_final(g))
 		generic_normalise(score, q->nr);
@@ -279,7 +281,7 @@ static int answer_allocatable(
 	int rc = allocatable_args_json_read(args, &q->r, &g, p, e);
 
 	if (!rc)
-		rc = read_objects(q, WITHOUT_TOPOLOGY, e);
+		rc = score_read_objects(q, WITHOUT_TOPOLOGY, e);
 	return rc ? rc : put_generic(q, &g, true, json_object_get(result, "nodes"), e);
 }
 
@@ -290,7 +292,7 @@ static int answer_generic(
 	int rc = generic_args_json_read(args, &q->r, &g, p, e);
 
 	if (!rc)
-		rc = read_objects(q, WITHOUT_TOPOLOGY, e);
+		rc = score_read_objects(q, WITHOUT_TOPOLOGY, e);
 	return rc ? rc : put_generic(q, &g, false, json_object_get(result, "nodes"), e);
 }
 
@@ -314,9 +316,9 @@ static void put_zones(const struct question *q, const struct nrt_ask *ask,
 
 	for (unsigned i = 0; t && i < (whole ? 1 : q->pod.nr_containers); i++)
 		if (nrt_taken(ask, i))
-			put(zones, whole ? "*" : q->pod.container[i].name,
+			score_put(zones, whole ? "*" : q->pod.container[i].name,
 				zone_ids(t, nrt_taken(ask, i)));
-	put(node, "zones", zones);
+	score_put(node, "zones", zones);
 }
 
 static void put_match(struct question *q, struct nrt_ask *ask, struct candidate *c,
@@ -331,9 +333,9 @@ static void put_match(struct question *q, struct nrt_ask *ask, struct candidate 
 	}
 	steps_add(q->steps, "node %s", c->node.name);
 	enum nrt_reason why = nrt_filter(ask, &c->node);
-	json_t *node =
-		add_node(nodes, &c->node, why == NRT_FITS ? SCHED_SUCCESS : SCHED_UNSCHEDULABLE,
-			one_reason(why == NRT_FITS ? "" : nrt_reason_text(why)));
+	json_t *node = score_add_node(nodes, &c->node,
+		why == NRT_FITS ? SCHED_SUCCESS : SCHED_UNSCHEDULABLE,
+		one_reason(why == NRT_FITS ? "" : nrt_reason_text(why)));
 	if (why != NRT_FITS)
 		return;
 	put_score(q, node, nrt_score(ask, &c->node));
@@ -346,7 +348,7 @@ static int answer_match(
 	struct nrt_args a;
 	int rc = nrt_args_json_read(args, &q->r, &a, p, e);
 
-	if (rc || (rc = read_objects(q, NODE_RESOURCE_TOPOLOGY, e)))
+	if (rc || (rc = score_read_objects(q, NODE_RESOURCE_TOPOLOGY, e)))
 		return rc;
 	a.compat = json_is_true(json_object_get(q->item, "compat"));
 	struct nrt_ask *ask = nrt_ask_new(&q->pod, &a, &q->names);
@@ -366,10 +368,10 @@ static void put_cpus(const struct volcano_answer *a, const struct volcano_node *
 	if (!n || cpuset_empty(&a->cpus))
 		return;
 	json_t *ids = json_array();
-	put(node, "cpus", json_string(cpuset_format(&a->cpus, list, sizeof list)));
+	score_put(node, "cpus", json_string(cpuset_format(&a->cpus, list, sizeof list)));
 	nodeset_each (i, a->nodes)
 		(void)json_array_append_new(ids, json_integer(n->ids.id[i]));
-	put(node, "zones", json_pack("{s:o}", "*", ids));
+	score_put(node, "zones", json_pack("{s:o}", "*", ids));
 }
 
 static int answer_volcano(
@@ -380,7 +382,7 @@ static int answer_volcano(
 	size_t nr = 0;
 	int rc = volcano_args_json_read(args, &q->r, &weight, p, e);
 
-	if (rc || (rc = read_objects(q, NUMATOPOLOGY, e)))
+	if (rc || (rc = score_read_objects(q, NUMATOPOLOGY, e)))
 		return rc;
 	if (!(score = scores_of(q, e)))
 		return -ENOMEM;
@@ -389,7 +391,8 @@ static int answer_volcano(
 		struct volcano_answer a;
 
 		volcano_predicate(q->at[i].volcano, &q->pod, &a, q->steps);
-		put_cpus(&a, q->at[i].volcano, add_node(nodes, v.node, a.code, one_reason(a.why)));
+		put_cpus(&a, q->at[i].volcano,
+			score_add_node(nodes, v.node, a.code, one_reason(a.why)));
 		if (a.code == SCHED_SUCCESS)
 			score[nr++] = nodeset_count(a.nodes);
 	}

@@ -125,7 +125,7 @@ static const struct field status_rows[] = {
 static const struct fields status_fields = FIELDS(status_rows, struct status);
 #undef AT
 
-static const char *keep(struct arena *a, const char *s)
+static const char *status_keep_string(struct arena *a, const char *s)
 {
 	return arena_strndup(a, s, strlen(s));
 }
@@ -134,14 +134,14 @@ static const char *keep_nodes(struct arena *a, struct nodeset nodes, const struc
 {
 	char list[NODESET_TEXT_MAX];
 
-	return keep(a, nodeset_format(nodes, ids, list, sizeof list));
+	return status_keep_string(a, nodeset_format(nodes, ids, list, sizeof list));
 }
 
 static const char *keep_cpus(struct arena *a, const struct cpuset *cpus)
 {
 	char list[CPUSET_TEXT_MAX];
 
-	return keep(a, cpuset_format(cpus, list, sizeof list));
+	return status_keep_string(a, cpuset_format(cpus, list, sizeof list));
 }
 
 static const struct status_memory *list_memory(
@@ -152,7 +152,7 @@ static const struct status_memory *list_memory(
 
 	for (unsigned k = 0; k < t->nr_kinds; k++)
 		list[k] = (struct status_memory){
-			.type = keep(a, topo_kind_name(t, k, name, sizeof name)),
+			.type = status_keep_string(a, topo_kind_name(t, k, name, sizeof name)),
 			.allocatable = n->allocatable[k],
 			.free = n->free[k],
 		};
@@ -180,7 +180,7 @@ static void list_nodes(struct status *st, const struct snapshot *s, struct arena
 	st->nr_nodes = t->ids.nr;
 }
 
-static struct status_container container_of(
+static struct status_container status_of_container(
 	const struct holding *h, const struct node_ids *ids, struct arena *a)
 {
 	const struct decision *d = &h->decision;
@@ -208,13 +208,13 @@ static void list_containers(struct status *st, const struct ledger *l, struct ar
 	struct status_container *list = arena_array(a, nr, sizeof *list);
 
 	for (size_t i = 0; i < nr; i++)
-		list[i] = container_of(ledger_at(l, i), ids, a);
+		list[i] = status_of_container(ledger_at(l, i), ids, a);
 	st->containers = list;
 	st->nr_containers = nr;
 }
 
 /* Into a buffer that doubles until it is large enough. */
-static char *format(const struct status *st)
+static char *status_print(const struct status *st)
 {
 	struct text t = {.cut = true};
 
@@ -244,7 +244,7 @@ char *status_json_format(const struct status_info *info, const struct settings *
 	list_nodes(&st, snapshot, &a);
 	list_containers(&st, l, &a);
 	(void)words_of_settings(s, &a, &st.settings, NULL);
-	char *document = format(&st);
+	char *document = status_print(&st);
 	arena_fini(&a);
 	return document;
 }

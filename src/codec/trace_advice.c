@@ -8,7 +8,7 @@ enum { TTL_DEFAULT_S = 120 };
 
 /* Whether the NUMA nodes exist is for the machine that the trace is played on, and for advice they
  * need not. */
-static int read_numa(
+static int trace_advice_read_numa(
 	struct trace_advice *h, const char *value, struct arena *strings, struct err *e)
 {
 	struct cpuset ids;
@@ -22,7 +22,7 @@ static int read_numa(
 	return h->numa ? 0 : err_set(e, E2BIG, "the trace is too large");
 }
 
-static int read_mode(
+static int trace_advice_read_mode(
 	struct trace_advice *h, const char *value, struct arena *strings, struct err *e)
 {
 	int mode = advice_mode_from_name(value);
@@ -34,7 +34,8 @@ static int read_mode(
 	return 0;
 }
 
-static int read_ttl(struct trace_advice *h, const char *value, struct arena *strings, struct err *e)
+static int trace_advice_read_ttl(
+	struct trace_advice *h, const char *value, struct arena *strings, struct err *e)
 {
 	size_t len = strlen(value);
 	uint64_t seconds;
@@ -52,14 +53,15 @@ static int read_ttl(struct trace_advice *h, const char *value, struct arena *str
 	return 0;
 }
 
-static int read_gen(struct trace_advice *h, const char *value, struct arena *strings, struct err *e)
+static int trace_advice_read_gen(
+	struct trace_advice *h, const char *value, struct arena *strings, struct err *e)
 {
 	(void)strings;
 	return text_u64(value, strlen(value), INT64_MAX, &h->generation, e);
 }
 
 /* What can be wrong with the advice itself, not with what it asks for. */
-static int read_wrong(
+static int trace_advice_read_wrong(
 	struct trace_advice *h, const char *value, struct arena *strings, struct err *e)
 {
 	(void)strings;
@@ -80,11 +82,11 @@ static const struct key {
 	int (*read)(
 		struct trace_advice *h, const char *value, struct arena *strings, struct err *e);
 } keys[] = {
-	{"numa", read_numa},
-	{"mode", read_mode},
-	{"ttl", read_ttl},
-	{"gen", read_gen},
-	{"wrong", read_wrong},
+	{"numa", trace_advice_read_numa},
+	{"mode", trace_advice_read_mode},
+	{"ttl", trace_advice_read_ttl},
+	{"gen", trace_advice_read_gen},
+	{"wrong", trace_advice_read_wrong},
 };
 enum { NR_KEYS = sizeof keys / sizeof *keys };
 

@@ -55,13 +55,13 @@ enum {
 	IN_STOP_POD = 1 << TRACE_STOP_POD
 };
 
-static int keep(struct reader *r, const char **out, const char *value, struct err *e)
+static int trace_keep_string(struct reader *r, const char **out, const char *value, struct err *e)
 {
 	*out = arena_strndup(&r->t->strings, value, strlen(value));
 	return *out ? 0 : err_set(e, E2BIG, "the trace's names exceed %d bytes", STRINGS_MAX);
 }
 
-static int read_name(struct reader *r, const char **out, const char *value, struct err *e)
+static int trace_read_name(struct reader *r, const char **out, const char *value, struct err *e)
 {
 	size_t len = strlen(value);
 
@@ -71,25 +71,26 @@ static int read_name(struct reader *r, const char **out, const char *value, stru
 		return err_set(e, EINVAL,
 			"\"%.80s\" is not a name: 1 to %d of a-z, 0-9 and inner dashes", value,
 			TRACE_NAME_MAX);
-	return keep(r, out, value, e);
+	return trace_keep_string(r, out, value, e);
 }
 
-static int read_ns(struct reader *r, struct trace_step *s, const char *value, struct err *e)
+static int trace_read_ns(struct reader *r, struct trace_step *s, const char *value, struct err *e)
 {
-	return read_name(r, &s->ns, value, e);
+	return trace_read_name(r, &s->ns, value, e);
 }
 
-static int read_pod(struct reader *r, struct trace_step *s, const char *value, struct err *e)
+static int trace_read_pod(struct reader *r, struct trace_step *s, const char *value, struct err *e)
 {
-	return read_name(r, &s->pod, value, e);
+	return trace_read_name(r, &s->pod, value, e);
 }
 
-static int read_container(struct reader *r, struct trace_step *s, const char *value, struct err *e)
+static int trace_read_container(
+	struct reader *r, struct trace_step *s, const char *value, struct err *e)
 {
-	return read_name(r, &s->container, value, e);
+	return trace_read_name(r, &s->container, value, e);
 }
 
-static int read_qos(struct reader *r, struct trace_step *s, const char *value, struct err *e)
+static int trace_read_qos(struct reader *r, struct trace_step *s, const char *value, struct err *e)
 {
 	static const char *const words[NR_QOS] = {
 		[QOS_GUARANTEED] = "guaranteed",
@@ -108,7 +109,7 @@ static int read_qos(struct reader *r, struct trace_step *s, const char *value, s
 		e, EINVAL, "\"%.80s\" is not one of guaranteed, burstable, besteffort", value);
 }
 
-static int read_cpu(struct reader *r, struct trace_step *s, const char *value, struct err *e)
+static int trace_read_cpu(struct reader *r, struct trace_step *s, const char *value, struct err *e)
 {
 	uint64_t milli;
 	int rc = quantity_parse_count(value, QUANTITY_MILLI, &milli, e);
@@ -124,7 +125,7 @@ static int read_cpu(struct reader *r, struct trace_step *s, const char *value, s
 	return 0;
 }
 
-static int read_bytes(uint64_t *out, const char *value, struct err *e)
+static int trace_read_bytes(uint64_t *out, const char *value, struct err *e)
 {
 	uint64_t bytes;
 	int rc = quantity_parse_count(value, QUANTITY_WHOLE, &bytes, e);
@@ -137,14 +138,16 @@ static int read_bytes(uint64_t *out, const char *value, struct err *e)
 	return 0;
 }
 
-static int read_memory(struct reader *r, struct trace_step *s, const char *value, struct err *e)
+static int trace_read_memory(
+	struct reader *r, struct trace_step *s, const char *value, struct err *e)
 {
 	(void)r;
 	s->has_memory = true;
-	return read_bytes(&s->memory_bytes, value, e);
+	return trace_read_bytes(&s->memory_bytes, value, e);
 }
 
-static int read_count(struct reader *r, struct trace_step *s, const char *value, struct err *e)
+static int trace_read_count(
+	struct reader *r, struct trace_step *s, const char *value, struct err *e)
 {
 	uint64_t count;
 	int rc = text_u64(value, strlen(value), TRACE_COUNT_MAX, &count, e);
@@ -158,7 +161,7 @@ static int read_count(struct reader *r, struct trace_step *s, const char *value,
 	return 0;
 }
 
-static int read_kind(struct reader *r, struct trace_step *s, const char *value, struct err *e)
+static int trace_read_kind(struct reader *r, struct trace_step *s, const char *value, struct err *e)
 {
 	(void)r;
 	for (unsigned k = 0; k < NR_CONTAINER_KINDS; k++)
@@ -169,14 +172,15 @@ static int read_kind(struct reader *r, struct trace_step *s, const char *value, 
 	return err_set(e, EINVAL, "\"%.80s\" is not one of init, sidecar, app", value);
 }
 
-static int read_unasked(struct reader *r, struct trace_step *s, const char *value, struct err *e)
+static int trace_read_unasked(
+	struct reader *r, struct trace_step *s, const char *value, struct err *e)
 {
 	(void)r;
 	return text_bool(value, &s->unasked, e);
 }
 
 /* A kernel list; whether its numbers exist is for the machine that the trace is played on. */
-static int read_list(struct reader *r, const char **out, const char *value, struct err *e)
+static int trace_read_list(struct reader *r, const char **out, const char *value, struct err *e)
 {
 	struct cpuset set;
 	int rc = cpuset_parse(&set, value, strlen(value), e);
@@ -185,35 +189,36 @@ static int read_list(struct reader *r, const char **out, const char *value, stru
 		return rc;
 	if (cpuset_empty(&set))
 		return err_set(e, EINVAL, "the list is empty");
-	return keep(r, out, value, e);
+	return trace_keep_string(r, out, value, e);
 }
 
-static int read_cpus(struct reader *r, struct trace_step *s, const char *value, struct err *e)
+static int trace_read_cpus(struct reader *r, struct trace_step *s, const char *value, struct err *e)
 {
-	return read_list(r, &s->cpus, value, e);
+	return trace_read_list(r, &s->cpus, value, e);
 }
 
-static int read_mems(struct reader *r, struct trace_step *s, const char *value, struct err *e)
+static int trace_read_mems(struct reader *r, struct trace_step *s, const char *value, struct err *e)
 {
-	return read_list(r, &s->mems, value, e);
+	return trace_read_list(r, &s->mems, value, e);
 }
 
 static const struct key keys[] = {
-	{"namespace", IN_CREATE, read_ns},
-	{"pod", IN_CREATE | IN_UPDATE | IN_STOP | IN_STOP_POD, read_pod},
-	{"container", IN_CREATE | IN_UPDATE | IN_STOP, read_container},
-	{"qos", IN_CREATE, read_qos},
-	{"cpu", IN_CREATE | IN_UPDATE, read_cpu},
-	{"memory", IN_CREATE | IN_UPDATE, read_memory},
-	{"kind", IN_CREATE, read_kind},
-	{"count", IN_CREATE, read_count},
-	{"unasked", IN_CREATE, read_unasked},
-	{"cpus", IN_CREATE | IN_UPDATE, read_cpus},
-	{"mems", IN_CREATE | IN_UPDATE, read_mems},
+	{"namespace", IN_CREATE, trace_read_ns},
+	{"pod", IN_CREATE | IN_UPDATE | IN_STOP | IN_STOP_POD, trace_read_pod},
+	{"container", IN_CREATE | IN_UPDATE | IN_STOP, trace_read_container},
+	{"qos", IN_CREATE, trace_read_qos},
+	{"cpu", IN_CREATE | IN_UPDATE, trace_read_cpu},
+	{"memory", IN_CREATE | IN_UPDATE, trace_read_memory},
+	{"kind", IN_CREATE, trace_read_kind},
+	{"count", IN_CREATE, trace_read_count},
+	{"unasked", IN_CREATE, trace_read_unasked},
+	{"cpus", IN_CREATE | IN_UPDATE, trace_read_cpus},
+	{"mems", IN_CREATE | IN_UPDATE, trace_read_mems},
 };
 enum { NR_KEYS = sizeof keys / sizeof *keys };
 
-static int read_hugepages(struct trace_step *s, const char *size, const char *value, struct err *e)
+static int trace_read_hugepages(
+	struct trace_step *s, const char *size, const char *value, struct err *e)
 {
 	struct memory_ask ask = {.page_bytes = page_bytes_from_name(size)};
 
@@ -221,7 +226,7 @@ static int read_hugepages(struct trace_step *s, const char *size, const char *va
 		return err_set(e, EINVAL, "\"%.40s\" is not a page size such as 2Mi", size);
 	if (s->nr_hugepages == sizeof s->hugepages / sizeof *s->hugepages)
 		return err_set(e, E2BIG, "more than %u sizes of huge pages", s->nr_hugepages);
-	int rc = read_bytes(&ask.bytes, value, e);
+	int rc = trace_read_bytes(&ask.bytes, value, e);
 
 	if (rc)
 		return rc;
@@ -233,14 +238,14 @@ static int read_hugepages(struct trace_step *s, const char *size, const char *va
 
 /* Devices */
 
-static int read_device_count(uint64_t *out, const char *value, struct err *e)
+static int trace_read_device_count(uint64_t *out, const char *value, struct err *e)
 {
 	int rc = text_u64(value, strlen(value), CPUSET_BITS, out, e);
 
 	return rc || *out ? rc : err_set(e, ERANGE, "0 is not within 1..%d", CPUSET_BITS);
 }
 
-static int read_resource(
+static int trace_read_resource(
 	struct reader *r, const char **out, const char *name, size_t len, struct err *e)
 {
 	*out = arena_strndup(&r->t->strings, name, len);
@@ -254,16 +259,17 @@ static int read_resource(
 }
 
 /* "example.com/gpu=2" */
-static int read_device_ask(struct reader *r, struct trace_step *s, const char *value, struct err *e)
+static int trace_read_device_ask(
+	struct reader *r, struct trace_step *s, const char *value, struct err *e)
 {
 	struct trace_devices ask = {0};
 	size_t len = strcspn(value, "=");
 
 	if (!value[len])
 		return err_set(e, EINVAL, "\"%.80s\" is not RESOURCE=COUNT", value);
-	int rc = read_resource(r, &ask.resource, value, len, e);
+	int rc = trace_read_resource(r, &ask.resource, value, len, e);
 	if (!rc)
-		rc = read_device_count(&ask.count, value + len + 1, e);
+		rc = trace_read_device_count(&ask.count, value + len + 1, e);
 	for (unsigned i = 0; i < s->nr_devices && !rc; i++)
 		if (text_equal(s->device[i].resource, ask.resource))
 			rc = err_set(e, EINVAL, "%.80s is there twice", ask.resource);
@@ -275,7 +281,8 @@ static int read_device_ask(struct reader *r, struct trace_step *s, const char *v
 }
 
 /* "numafit.io/numa-hint={...}" */
-static int read_annotation(struct reader *r, struct trace_step *s, const char *value, struct err *e)
+static int trace_read_annotation(
+	struct reader *r, struct trace_step *s, const char *value, struct err *e)
 {
 	size_t len = strcspn(value, "=");
 	struct key_value *a = &s->annotation[s->nr_annotations];
@@ -291,7 +298,7 @@ static int read_annotation(struct reader *r, struct trace_step *s, const char *v
 		if (text_equal(s->annotation[i].key, a->key))
 			return err_set(e, EINVAL, "%.80s is there twice", a->key);
 	s->nr_annotations++;
-	return keep(r, &a->value, value + len + 1, e);
+	return trace_keep_string(r, &a->value, value + len + 1, e);
 }
 
 /* Whether path is prefix and more; *rest is what follows it. */
@@ -303,17 +310,17 @@ static bool has_prefix(const char *path, const char *prefix, const char **rest)
 	return strncmp(path, prefix, len) == 0;
 }
 
-static int read_key(
+static int trace_read_key(
 	struct reader *r, struct trace_step *s, const char *name, const char *value, struct err *e)
 {
 	const char *rest;
 
 	if (s->op == TRACE_CREATE && has_prefix(name, "hugepages-", &rest))
-		return read_hugepages(s, rest, value, e);
+		return trace_read_hugepages(s, rest, value, e);
 	if (s->op == TRACE_CREATE && has_prefix(name, "devices.", &rest))
-		return read_device_ask(r, s, value, e);
+		return trace_read_device_ask(r, s, value, e);
 	if (s->op == TRACE_CREATE && has_prefix(name, "annotations.", &rest))
-		return read_annotation(r, s, value, e);
+		return trace_read_annotation(r, s, value, e);
 	if (s->op == TRACE_CREATE && has_prefix(name, "hint.", &rest))
 		return trace_advice_read(&s->advice, rest, value, &r->t->strings, e);
 	for (unsigned i = 0; i < NR_KEYS; i++)
@@ -407,7 +414,8 @@ static int op_from_name(const char *name, size_t len)
 	return -1;
 }
 
-static int begin_step(struct reader *r, uint64_t id, enum trace_op op, unsigned line, struct err *e)
+static int trace_begin_step(
+	struct reader *r, uint64_t id, enum trace_op op, unsigned line, struct err *e)
 {
 	int rc = finish_step(r->t, e);
 
@@ -426,7 +434,7 @@ static int begin_step(struct reader *r, uint64_t id, enum trace_op op, unsigned 
 /* The kubelet */
 
 /* "N.KEY" of kubelet.devices. */
-static int read_devices(struct reader *r, const char *path, const char *value, struct err *e)
+static int trace_read_devices(struct reader *r, const char *path, const char *value, struct err *e)
 {
 	size_t digits = strcspn(path, ".");
 	const char *key = path + digits + !!path[digits];
@@ -441,9 +449,9 @@ static int read_devices(struct reader *r, const char *path, const char *value, s
 	r->devices_id = id;
 	struct trace_devices *d = &r->t->devices.at[r->t->devices.nr - 1];
 	if (text_equal(key, "resource"))
-		return read_resource(r, &d->resource, value, strlen(value), e);
+		return trace_read_resource(r, &d->resource, value, strlen(value), e);
 	if (text_equal(key, "count"))
-		return read_device_count(&d->count, value, e);
+		return trace_read_device_count(&d->count, value, e);
 	if (!text_equal(key, "node"))
 		return err_set(e, EINVAL, "unknown key; devices have resource, node, count");
 	int rc = text_u64(value, strlen(value), NODE_ID_MAX, &node, e);
@@ -452,13 +460,13 @@ static int read_devices(struct reader *r, const char *path, const char *value, s
 	return rc;
 }
 
-static int read_kubelet(struct reader *r, const char *key, const char *value, struct err *e)
+static int trace_read_kubelet(struct reader *r, const char *key, const char *value, struct err *e)
 {
 	const char *rest;
 
 	r->t->has_kubelet = true;
 	if (has_prefix(key, "devices.", &rest))
-		return read_devices(r, rest, value, e);
+		return trace_read_devices(r, rest, value, e);
 	if (has_prefix(key, "topologyManager", &rest))
 		return settings_set(&r->t->kubelet, key, value, e);
 	return err_set(e, EINVAL,
@@ -486,14 +494,15 @@ static int check_kubelet(const struct trace *t, struct err *e)
 }
 
 /* "steps.N.OP.KEY", or "steps.N" with the operation as the value; or "kubelet.KEY". */
-static int read_scalar(void *ctx, const char *path, const char *value, unsigned line, struct err *e)
+static int trace_read_scalar(
+	void *ctx, const char *path, const char *value, unsigned line, struct err *e)
 {
 	struct reader *r = ctx;
 	const char *text = value ? value : "", *number;
 	uint64_t id;
 
 	if (has_prefix(path, "kubelet.", &number)) {
-		int rc = read_kubelet(r, number, text, e);
+		int rc = trace_read_kubelet(r, number, text, e);
 
 		return rc ? err_add(e, rc, "line %u: %.80s", line, path) : 0;
 	}
@@ -520,7 +529,7 @@ static int read_scalar(void *ctx, const char *path, const char *value, unsigned 
 			line, (unsigned)id,
 			(int)(word_len < TRACE_NAME_MAX ? word_len : TRACE_NAME_MAX), word);
 	if (!r->t->nr || r->step_id != id) {
-		int rc = begin_step(r, id, (enum trace_op)op, line, e);
+		int rc = trace_begin_step(r, id, (enum trace_op)op, line, e);
 
 		if (rc)
 			return rc;
@@ -534,7 +543,7 @@ static int read_scalar(void *ctx, const char *path, const char *value, unsigned 
 		return 0;
 	if (!word[word_len])
 		return err_set(e, EINVAL, "line %u: %s: keys such as pod are expected", line, path);
-	int rc = read_key(r, s, word + word_len + 1, text, e);
+	int rc = trace_read_key(r, s, word + word_len + 1, text, e);
 
 	return rc ? err_add(e, rc, "line %u: %.80s", line, path) : 0;
 }
@@ -547,7 +556,7 @@ int trace_yaml_read(struct trace *t, const char *text, size_t len, struct err *e
 	arena_init(&t->strings, STRINGS_MAX);
 	settings_init(&t->kubelet);
 	t->kubelet.topology_policy = POLICY_NONE; /* as a kubelet's */
-	int rc = flat_yaml_read(text, len, read_scalar, &r, e);
+	int rc = flat_yaml_read(text, len, trace_read_scalar, &r, e);
 
 	if (!rc)
 		rc = finish_step(t, e);

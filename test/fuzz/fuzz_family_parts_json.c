@@ -27,7 +27,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	for (unsigned i = 0; i < NODES; i++)
 		r.ids.id[i] = (uint16_t)(2 * i);
-	int rc = family_object_check(item, keys, &e);
+	int rc = json_want_object(item, keys, &e);
 	if (!rc)
 		rc = family_nodes_read(&r, json_object_get(item, "nodes"), false, &nodes, &e);
 	if (!rc)
