@@ -7,7 +7,8 @@
 #include <numafit/text.h>
 #include <string.h>
 
-/* That a bookmark ends what a watch tells of what was there already (apimachinery's meta/v1). */
+/* The annotation of the bookmark that ends what was there when a watch began (apimachinery's
+ * meta/v1). */
 #define INITIAL_EVENTS_END "k8s.io/initial-events-end"
 
 /* jansson goes no deeper than 2,048 levels (JSON_PARSER_MAX_DEPTH). */

@@ -14,14 +14,14 @@
 struct json_t; /* jansson's */
 
 /* An object, and nothing else. Keeps texts with a \u0000 in them, which anybody may put into an
- * annotation; they end there for whoever reads them. 0; -EINVAL: the text says where. */
+ * annotation; a C string ends there. 0; -EINVAL: the text says where. */
 int api_json_parse(const char *text, size_t len, struct json_t **out, struct err *e);
 /* NULL is fine. */
 void api_json_free(struct json_t *v);
 
 struct api_meta {
 	const char *ns, *name, *uid, *version; /* version: metadata.resourceVersion */
-	bool initial_events_end;               /* of a bookmark: all that was there has been told */
+	bool initial_events_end;               /* of a bookmark: all that was there has been sent */
 };
 void api_json_meta(const struct json_t *object, struct api_meta *out);
 /* metadata.labels, in the object's order; the list is *a's. 0, or -ENOMEM: the arena's limit. */

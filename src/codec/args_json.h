@@ -7,8 +7,8 @@
 struct json_t; /* jansson's */
 
 /* The arguments of a scheduler's plugin, read as the scheduler reads them: by Go's strict decoder
- * into a struct of known fields, then checked field by field. What is wrong is told in the
- * scheduler's words, the place first. */
+ * into a struct of known fields, then checked field by field. What is wrong is reported in
+ * the scheduler's words, the place first. */
 
 enum arg_type {
 	ARG_INT,     /* int64_t */
@@ -47,7 +47,7 @@ struct args_problems {
  * value", "Required value", "Forbidden", "Duplicate value". */
 enum args_fault { ARGS_INVALID, ARGS_UNSUPPORTED, ARGS_REQUIRED, ARGS_FORBIDDEN, ARGS_DUPLICATE };
 /* One more: "place: fault: detail", such as "resources[0].weight", ARGS_INVALID, "0: must be 1".
- * The same one again is not told again. */
+ * One that is there already is not added. */
 void args_problem(struct args_problems *p, const char *place, enum args_fault fault,
 	const char *fmt, ...) __attribute__((format(printf, 4, 5)));
 /* As the scheduler prints several: "[a, b]"; one is just itself. Returns buf. */

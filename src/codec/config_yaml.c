@@ -201,7 +201,8 @@ static int judge_sections(struct reader *r, struct err *e)
 
 		if (!s->has_names && !s->has_labels)
 			return err_set(e, EINVAL,
-				"line %u: nodes.%u: whom it is for is missing: names or labels",
+				"line %u: nodes.%u: which nodes it is for is missing: names or "
+				"labels",
 				out->at[i].line, i);
 		out->at[i].match = match(r, s);
 		matched = matched || out->at[i].match == CONFIG_THIS_NODE;

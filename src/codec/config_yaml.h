@@ -20,7 +20,7 @@
  *
  * All sections are checked on every node, whichever they are for. */
 
-/* A node, as far as sections tell nodes apart. */
+/* A node, as far as sections distinguish nodes. */
 struct config_node {
 	const char *name;
 	bool knows_labels;

@@ -6,8 +6,8 @@
 struct json_t; /* jansson's */
 
 /* Recorded decisions and what-if questions: one JSON object each, in the words of Kubernetes, its
- * form shown by its keys; "name" names it. Each form is one codec of its own (families_json.h, ...),
- * and a result has the shape of the question's "expected". */
+ * form shown by its keys; "name" names it. Each form is one codec of its own (families_json.h,
+ * ...), and a result has the shape of the question's "expected". */
 
 /* The questions of one text: a single object, or an array of them. */
 struct decide_items;
@@ -37,7 +37,7 @@ const char *decide_item_name(
 
 /* Compare with the question's "expected"; a bare list there is what the result's "cpus" should be.
  * A recorded answer that "takes_unavailable" CPUs is the released code's mistake: it is compared
- * with nothing. differs() is told each difference: the path into the result, and both values as
+ * with nothing. differs() gets each difference: the path into the result, and both values as
  * JSON ("nothing" for one that is not there). Returns the number of differences; -ENOENT when
  * nothing is expected. */
 int decide_item_check(const struct decide_items *d, size_t i, struct json_t *result,

@@ -3,7 +3,7 @@
 
 struct json_t; /* jansson's */
 
-/* Where two JSON values differ. differs() is told each place in wanted's order, then what only got
+/* Where two JSON values differ. differs() gets each place in wanted's order, then what only got
  * has: the path ("steps[2].admit", "" for the whole) and both values as JSON, "nothing" for one
  * that is not there. Returns the number of differences. */
 int json_diff(struct json_t *wanted, struct json_t *got,

@@ -41,7 +41,7 @@ struct extender_metrics {
 	struct histogram duration[NR_EXTENDER_VERBS];
 	uint64_t nodes_asked[NR_EXTENDER_VERBS], nodes_refused; /* by filter */
 	uint64_t binds[NR_EXTENDER_BOUNDS];
-	uint64_t refusals; /* of nodes, told by pods */
+	uint64_t refusals; /* of nodes, which pods report */
 	uint64_t unreadable[NR_WATCHES];
 	bool synced[NR_WATCHES];
 	uint64_t crowded_out;                 /* requests, by those that hold too much */

@@ -22,7 +22,7 @@ struct span {
  * below takes values that came from here. */
 int span_read(const char *text, size_t len, struct span *out, struct err *e);
 
-/* The value's first character tells what it is: '{', '[', '"', 't', 'f', 'n', else a number. */
+/* What kind of value it is, by its first character: '{', '[', '"', 't', 'f', 'n', else a number. */
 static inline char span_kind(struct span v)
 {
 	return v.len ? *v.at : '\0';

@@ -28,7 +28,7 @@ struct extender_pod {
  * -ERANGE, -ENOMEM: it cannot be read. A hint that cannot be read is none. */
 int extender_pod_json_read(struct json_t *v, const struct sched_reader *r,
 	const struct topo *every_node, struct extender_pod *out, struct err *e);
-/* Whether two v1.Pods carry the same hint of ours, or none: it is not from whoever has bound the
+/* Whether two v1.Pods carry the same hint of ours, or none: it is not from what has bound the
  * pod if it was there before. */
 bool extender_pod_json_same_advice(const struct json_t *a, const struct json_t *b);
 /* The node that a v1.Pod is bound to; "": none. Borrowed. */

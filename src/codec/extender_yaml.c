@@ -46,7 +46,7 @@ static const struct row rows[] = {
 		"address and port to serve at; empty: :9467 for clients with a certificate, and "
 		"127.0.0.1:9467 without tls.clientCAFile"),
 	ROW("insecure", BOOL, AT(insecure), "false",
-		"serve whoever comes, at any address, though nobody has to show a certificate: "
+		"serve every client, at any address, though none has to show a certificate: "
 		"they may bind any pod to any node"),
 	ROW("tls.certFile", STRING, AT(cert_file), "",
 		"serve HTTPS with this certificate (PEM); the files are read again as they change"),
@@ -54,7 +54,8 @@ static const struct row rows[] = {
 	ROW("tls.clientCAFile", STRING, AT(client_ca_file), "",
 		"clients must have a certificate by this authority (PEM)"),
 	ROW("metrics.address", STRING, AT(metrics_address), "",
-		"where metrics and health are served over plain HTTP, for who has no certificate; "
+		"where metrics and health are served over plain HTTP, for clients without a "
+		"certificate; "
 		"empty: only with the rest"),
 	ROW("kubeconfig", STRING, AT(kubeconfig), "",
 		"how to reach the API server; without it, as a pod of the cluster"),

@@ -29,7 +29,7 @@ struct extender_config {
 	const char *listen, *cert_file, *key_file, *client_ca_file; /* files: "": none */
 	const char *metrics_address;                                /* "": none of its own */
 	const char *kubeconfig, *context;
-	bool insecure; /* whoever comes is served, though nobody has shown a certificate */
+	bool insecure; /* every client is served, though none has shown a certificate */
 	uint64_t request_bytes_max, held_bytes_max, api_timeout_ms, refusal_delay_ms, score_max;
 	bool advice, avoid;
 	uint64_t advice_ttl_ms, assume_ms;

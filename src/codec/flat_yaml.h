@@ -24,8 +24,8 @@ typedef int flat_yaml_scalar(
 	void *ctx, const char *path, const char *value, unsigned line, struct err *e);
 
 /* Read the len bytes at text: one map, or nothing at all. 0; what scalar() returned; -E2BIG for too
- * many bytes, -EINVAL for all else, with the line in the text. Scalars before the faulty place were
- * told already. */
+ * many bytes, -EINVAL for all else, with the line in the text. scalar() has had those before the
+ * faulty place. */
 int flat_yaml_read(
 	const char *text, size_t len, flat_yaml_scalar *scalar, void *ctx, struct err *e);
 

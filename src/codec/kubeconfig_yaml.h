@@ -29,7 +29,7 @@ struct kubeconfig {
 
 /* Read the len bytes at text; context NULL or "": the current one. 0, and kubeconfig_fini() ends
  * it; -E2BIG: too many bytes; -ENOENT: no such context, or what it names is not there; -ENOTSUP: it
- * is told to do what we do not (plugins, passwords, impersonation), and the text says what to do
+ * asks for what we do not do (plugins, passwords, impersonation), and the text says what to do
  * instead; -EINVAL for all else, with the line. No text holds a secret. */
 int kubeconfig_yaml_read(
 	struct kubeconfig *k, const char *text, size_t len, const char *context, struct err *e);

@@ -255,7 +255,7 @@ static void node_memory(struct writer *w, const struct metrics *m)
 
 static void hooks(struct writer *w, const struct metrics *m)
 {
-	/* the names of NRI's calls; live is told by two of them */
+	/* the names of NRI's calls; two of them report what is live */
 	static const char *const names[] = {
 		[HOOK_SYNCHRONIZE] = "Synchronize",
 		[HOOK_RUN_POD] = "RunPodSandbox",
@@ -452,7 +452,7 @@ static const struct metric metrics[] = {
 		"not to be had, and free."),
 	NOW("generation", generation, "Grows whenever other CPUs or memory are free."),
 	NOW("nri_connected", connected,
-		"Whether the container runtime is connected and has told what runs."),
+		"Whether the container runtime is connected and has listed what runs."),
 	TOTAL("nri_connects", counters.connects, "Sessions with the container runtime."),
 	SECONDS_OF("nri_request_duration", HISTOGRAM, hooks,
 		"How long the container runtime waited for an answer, without its way there and "
@@ -462,7 +462,7 @@ static const struct metric metrics[] = {
 		"Whether the journal cannot be written: new containers are refused meanwhile."),
 	TOTAL("journal_writes", measured.journal_writes, "Lines written to the journal."),
 	TOTAL("journal_write_errors", measured.journal_errors,
-		"Lines that could not be written to the journal: what they told of was refused."),
+		"Lines that could not be written to the journal: what they recorded was refused."),
 	EACH("apiserver_writes_total", COUNTER, writes, "Writes of an object to the API server."),
 	SECONDS_OF("apiserver_write_lag", GAUGE, lags,
 		"How long the object's last change took to be in the API server."),

@@ -5,7 +5,7 @@
 #include <numafit/histogram.h>
 
 /* What is measured, as Prometheus reads it (text format 0.0.4). Names are modelled on the
- * kubelet's, so that who knows its dashboards knows ours; units are seconds and bytes. Where one
+ * kubelet's, so that its dashboards are a guide to ours; units are seconds and bytes. Where one
  * metric has several states, these exclude each other: their sum means something. */
 #define METRICS_TEXT_TYPE "text/plain; version=0.0.4; charset=utf-8"
 

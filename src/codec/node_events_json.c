@@ -15,8 +15,8 @@
 /* One decision with its reasons. */
 enum { RECORD_BYTES_MAX = 256 << 10 };
 
-/* A pod and a container as a step tells them. */
-struct told {
+/* A pod and a container as a step has them. */
+struct input {
 	bool has_qos, has_cpu, has_memory;
 	struct request request;
 	const char *placement;
@@ -53,8 +53,8 @@ static const struct field totals_rows[] = {
 static const struct fields totals_fields = FIELDS(totals_rows, struct pod_totals);
 #undef AT
 
-#define AT(member) offsetof(struct told, member)
-static const struct field told_rows[] = {
+#define AT(member) offsetof(struct input, member)
+static const struct field input_rows[] = {
 	FIELD("sandbox_id", STRING, AT(request.pod.sandbox_id), .optional = true),
 	FIELD("pod_uid", STRING, AT(request.pod.uid), .optional = true),
 	FIELD("pod_namespace", STRING, AT(request.pod.ns), .optional = true),
@@ -74,7 +74,7 @@ static const struct field told_rows[] = {
 	FIELD("mems", STRING, AT(request.mems), .optional = true),
 	FIELD("placement", STRING, AT(placement), .optional = true),
 };
-static const struct fields told_fields = FIELDS(told_rows, struct told);
+static const struct fields input_fields = FIELDS(input_rows, struct input);
 #undef AT
 
 #define POD_KEYS "sandbox_id", "pod_uid", "pod_namespace", "pod_name", "qos", "totals", "pod"
@@ -101,10 +101,10 @@ static const struct pod *events_find_pod(const struct run *r, const char *sandbo
 
 /* What the step does not say of the pod: from its v1.Pod, or from the run-pod before. */
 static void complete_pod(
-	const json_t *v, const struct pod *spec, const struct pod *before, struct told *told)
+	const json_t *v, const struct pod *spec, const struct pod *before, struct input *input)
 {
 	const json_t *metadata = json_object_get(v, "metadata");
-	struct pod *p = &told->request.pod;
+	struct pod *p = &input->request.pod;
 	const struct pod zeros = {0}, *known = before ? before : &zeros;
 	const struct pod *of = v ? spec : known; /* where its containers are */
 	const char *uid = json_string_value(json_object_get(metadata, "uid"));
@@ -119,51 +119,52 @@ static void complete_pod(
 	p->nr = of->nr;
 	p->container = of->container;
 	p->pod_level = of->pod_level;
-	if (!told->has_qos)
+	if (!input->has_qos)
 		p->qos = v || before ? of->qos : QOS_GUARANTEED;
 	if (!p->totals.known)
 		p->totals = known->totals;
 }
 
-static int events_read_told(
-	struct run *r, json_t *v, const char *const *keys, struct told *told, struct err *e)
+static int events_read_input(
+	struct run *r, json_t *v, const char *const *keys, struct input *input, struct err *e)
 {
 	const json_t *pod = json_object_get(v, "pod");
 	struct pod spec;
 	const struct fields_context context = {&r->t->ids, r->arena};
 	int rc = json_want_object(v, keys, e);
 
-	*told = (struct told){0};
+	*input = (struct input){0};
 	if (!rc)
-		rc = fields_read(v, &told_fields, told, &context, e);
+		rc = fields_read(v, &input_fields, input, &context, e);
 	if (rc)
 		return rc;
 	if (pod)
 		rc = pod_json_read_ask(pod, NULL, 0, r->arena, &spec, e);
 	if (rc)
 		return err_add(e, rc, "pod");
-	const char *sandbox = first_string(told->request.pod.sandbox_id, told->request.pod.uid, "");
-	complete_pod(pod, &spec, events_find_pod(r, sandbox), told);
+	const char *sandbox =
+		first_string(input->request.pod.sandbox_id, input->request.pod.uid, "");
+	complete_pod(pod, &spec, events_find_pod(r, sandbox), input);
 	return 0;
 }
 
-static int events_read_pod(struct run *r, json_t *step, struct told *told, struct err *e)
+static int events_read_pod(struct run *r, json_t *step, struct input *input, struct err *e)
 {
-	int rc = events_read_told(r, step, pod_keys, told, e);
+	int rc = events_read_input(r, step, pod_keys, input, e);
 
-	if (!rc && !*told->request.pod.sandbox_id)
+	if (!rc && !*input->request.pod.sandbox_id)
 		rc = err_set(e, EINVAL, "sandbox_id is missing");
 	return rc;
 }
 
 /* What the pod's spec says that the container asks for. */
-static void ask_as_in_spec(const struct ask *c, struct told *told)
+static void ask_as_in_spec(const struct ask *c, struct input *input)
 {
-	struct request *req = &told->request;
+	struct request *req = &input->request;
 
-	if (!told->has_cpu)
+	if (!input->has_cpu)
 		req->ask.cpu_milli = c->cpu_milli;
-	if (!told->has_memory)
+	if (!input->has_memory)
 		req->ask.nr_memory = ask_memory(c, req->ask.memory);
 }
 
@@ -190,10 +191,10 @@ static int events_name_container(struct run *r, struct request *req, struct err 
 }
 
 static int events_read_container(
-	struct run *r, json_t *v, const char *const *keys, struct told *told, struct err *e)
+	struct run *r, json_t *v, const char *const *keys, struct input *input, struct err *e)
 {
-	struct request *req = &told->request;
-	int rc = events_read_told(r, v, keys, told, e);
+	struct request *req = &input->request;
+	int rc = events_read_input(r, v, keys, input, e);
 
 	if (!rc)
 		rc = events_name_container(r, req, e);
@@ -201,7 +202,7 @@ static int events_read_container(
 		return rc;
 	for (size_t i = 0; i < req->pod.nr; i++)
 		if (text_equal(req->pod.container[i].name, req->ask.name))
-			ask_as_in_spec(&req->pod.container[i], told);
+			ask_as_in_spec(&req->pod.container[i], input);
 	req->cpus = first_string(req->cpus, "", NULL);
 	req->mems = first_string(req->mems, "", NULL);
 	return 0;
@@ -262,12 +263,12 @@ static int step_run_pod(struct run *r, json_t *step, json_t *result, struct err 
 {
 	struct pod *known = arena_alloc(r->arena, sizeof *known);
 	struct decision d;
-	struct told told;
-	int rc = known ? events_read_pod(r, step, &told, e) : err_set(e, ENOMEM, "too large");
+	struct input input;
+	int rc = known ? events_read_pod(r, step, &input, e) : err_set(e, ENOMEM, "too large");
 
 	if (rc)
 		return rc;
-	*known = told.request.pod;
+	*known = input.request.pod;
 	*vec_push(&r->pods) = known;
 	engine_run_pod(r->engine, 0, known, &d);
 	(void)json_object_set_new(result, "admit", json_boolean(d.admit));
@@ -281,39 +282,39 @@ static int step_run_pod(struct run *r, json_t *step, json_t *result, struct err 
 static int step_create(struct run *r, json_t *step, json_t *result, struct err *e)
 {
 	struct decision d;
-	struct told told;
-	int rc = events_read_container(r, step, container_keys, &told, e);
+	struct input input;
+	int rc = events_read_container(r, step, container_keys, &input, e);
 
 	if (rc)
 		return rc;
-	engine_create(r->engine, 0, &told.request, &d, &r->updates);
+	engine_create(r->engine, 0, &input.request, &d, &r->updates);
 	add_decision(r, &d, result);
 	return 0;
 }
 
 static int step_live(struct run *r, json_t *step, json_t *result, struct err *e)
 {
-	struct told told;
-	int rc = events_read_container(r, step, container_keys, &told, e);
+	struct input input;
+	int rc = events_read_container(r, step, container_keys, &input, e);
 
 	(void)result;
 	if (rc)
 		return rc;
-	engine_live(r->engine, 0, &told.request, NULL);
-	engine_started(r->engine, 0, told.request.container_id);
+	engine_live(r->engine, 0, &input.request, NULL);
+	engine_started(r->engine, 0, input.request.container_id);
 	return 0;
 }
 
 /* What the step does not say stays as it is. */
-static void ask_as_held(const struct holding *h, struct told *told)
+static void ask_as_held(const struct holding *h, struct input *input)
 {
-	struct request *req = &told->request;
+	struct request *req = &input->request;
 
-	if (!told->has_qos)
+	if (!input->has_qos)
 		req->pod.qos = h->request.pod.qos;
-	if (!told->has_cpu)
+	if (!input->has_cpu)
 		req->ask.cpu_milli = h->request.ask.cpu_milli;
-	if (!told->has_memory) {
+	if (!input->has_memory) {
 		req->ask.nr_memory = h->request.ask.nr_memory;
 		memcpy(req->ask.memory, h->request.ask.memory, sizeof req->ask.memory);
 	}
@@ -322,49 +323,49 @@ static void ask_as_held(const struct holding *h, struct told *told)
 static int step_update(struct run *r, json_t *step, json_t *result, struct err *e)
 {
 	struct decision d;
-	struct told told;
-	int rc = events_read_container(r, step, container_keys, &told, e);
+	struct input input;
+	int rc = events_read_container(r, step, container_keys, &input, e);
 
 	if (rc)
 		return rc;
-	const struct holding *h = ledger_find(engine_ledger(r->engine), told.request.container_id);
+	const struct holding *h = ledger_find(engine_ledger(r->engine), input.request.container_id);
 	if (h)
-		ask_as_held(h, &told);
-	if (engine_update(r->engine, 0, &told.request, &d, &r->updates))
+		ask_as_held(h, &input);
+	if (engine_update(r->engine, 0, &input.request, &d, &r->updates))
 		add_decision(r, &d, result);
 	return 0;
 }
 
 static int step_stop(struct run *r, json_t *step, json_t *result, struct err *e)
 {
-	struct told told;
-	int rc = events_read_container(r, step, container_keys, &told, e);
+	struct input input;
+	int rc = events_read_container(r, step, container_keys, &input, e);
 
 	(void)result;
 	if (!rc)
-		engine_release(r->engine, 0, "stop", told.request.container_id, &r->updates);
+		engine_release(r->engine, 0, "stop", input.request.container_id, &r->updates);
 	return rc;
 }
 
 static int events_step_remove(struct run *r, json_t *step, json_t *result, struct err *e)
 {
-	struct told told;
-	int rc = events_read_container(r, step, container_keys, &told, e);
+	struct input input;
+	int rc = events_read_container(r, step, container_keys, &input, e);
 
 	(void)result;
 	if (!rc)
-		engine_forget(r->engine, 0, "remove", told.request.container_id);
+		engine_forget(r->engine, 0, "remove", input.request.container_id);
 	return rc;
 }
 
 static int step_pod_gone(struct run *r, json_t *step, json_t *result, struct err *e)
 {
-	struct told told;
-	int rc = events_read_pod(r, step, &told, e);
+	struct input input;
+	int rc = events_read_pod(r, step, &input, e);
 
 	(void)result;
 	if (!rc)
-		engine_release_pod(r->engine, 0, "pod-gone", &told.request.pod);
+		engine_release_pod(r->engine, 0, "pod-gone", &input.request.pod);
 	return rc;
 }
 
@@ -380,17 +381,17 @@ static int events_read_running(
 	struct run *r, const json_t *list, struct running *all, struct err *e)
 {
 	for (size_t i = 0; i < json_array_size(list); i++) {
-		struct told told;
-		int rc = events_read_container(r, json_array_get(list, i), running_keys, &told, e);
+		struct input input;
+		int rc = events_read_container(r, json_array_get(list, i), running_keys, &input, e);
 
-		if (!rc && told.placement)
+		if (!rc && input.placement)
 			rc = placement_json_parse(
-				told.placement, &r->t->ids, &all->placements[i], e);
+				input.placement, &r->t->ids, &all->placements[i], e);
 		if (rc)
 			return err_add(e, rc, "containers: element %zu", i);
-		all->requests[i] = told.request;
-		all->placed[i] = told.placement ? &all->placements[i] : NULL;
-		all->sandboxes[i] = told.request.pod.sandbox_id;
+		all->requests[i] = input.request;
+		all->placed[i] = input.placement ? &all->placements[i] : NULL;
+		all->sandboxes[i] = input.request.pod.sandbox_id;
 	}
 	return 0;
 }
@@ -483,7 +484,7 @@ bool node_events_has(const char *op)
 	return op && events_find_op(op) < NR_OPS;
 }
 
-/* What must be told with the reply, and the pool then. */
+/* What must be updated with the reply, and the pool then. */
 static void end_of_answer(const struct run *r, json_t *result)
 {
 	char cpus[CPUSET_TEXT_MAX], mems[NODESET_TEXT_MAX];

@@ -6,8 +6,8 @@
 /* The value of the annotation numafit.io/placement, which every container that we placed carries:
  * {"v":1,"policy":"restricted","exclusive":true,"cpus":"8-15","mems":"1","nodes":"1","preferred":true}
  * "nodes" is what the merge chose and is missing when there was no NUMA affinity; "hint" is the
- * verdict on a scheduler's advice, if there was one. Anybody who can
- * create pods can write one, so what is read is a claim and no more. */
+ * verdict on a scheduler's advice, if there was one. Anybody that can create pods can write such a
+ * value: what is read is a claim and no more. */
 
 enum {
 	PLACEMENT_JSON_MAX = CPUSET_TEXT_MAX + 2 * NODESET_TEXT_MAX + 256,

@@ -20,14 +20,14 @@ struct json_t; /* jansson's */
  * NodeResourcesBalancedAllocation, NodeResourcesAllocatable, GenericNodeResources, numa-aware. */
 
 /* The answer as *result (a new reference), with working memory from *a; steps, which may be NULL,
- * is told the arithmetic. 0; -EINVAL, -ERANGE, -ENOMEM: cannot be read, the text says where and
+ * gets the arithmetic. 0; -EINVAL, -ERANGE, -ENOMEM: cannot be read, the text says where and
  * why. */
 int score_json_answer(struct json_t *item, const struct steps *steps, struct arena *a,
 	struct json_t **result, struct err *e);
 
 /* Compare with the question's "expected": what it has, the result has to have, except what only
  * informs ("cpus"); of an error the place counts, not the wording. null there is a mistake of the
- * released code, and any answer will do. differs() is told each difference, as json_diff() does.
+ * released code, and any answer will do. differs() gets each difference, as json_diff() does.
  * Returns the number of differences; -ENOENT when nothing is expected. */
 int score_json_check(struct json_t *item, struct json_t *result,
 	void (*differs)(void *ctx, const char *path, const char *wanted, const char *got),

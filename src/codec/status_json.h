@@ -33,7 +33,7 @@ struct status_kubelet {
 							whose container is still to come */
 	const char *pod_resources;                   /* "off", "waiting", "up" */
 	const char *pods_api;                        /* "off", "waiting", "up" */
-	uint64_t pods;                               /* that the Pods API tells of */
+	uint64_t pods;                               /* that the Pods API has reported */
 };
 
 /* The config file, which is read again when it changes. */
@@ -61,7 +61,7 @@ struct status_info {
 		*journal; /* why it cannot be written, and containers are refused; NULL: it can */
 	const struct status_kubelet *kubelet;     /* NULL: all of it is off */
 	const struct status_config *config;       /* NULL: there is no file */
-	const struct status_apiserver *apiserver; /* NULL: nothing is told to it nor asked of it */
+	const struct status_apiserver *apiserver; /* NULL: nothing is sent to it nor asked of it */
 	struct status_counters counters;
 };
 

@@ -386,7 +386,7 @@ static bool names_something(const struct trace *t, const struct trace_step *s)
 	return false;
 }
 
-/* The last step is complete: check what only the whole can tell. */
+/* The last step is complete: check what needs the whole of it. */
 static int finish_step(struct trace *t, struct err *e)
 {
 	struct trace_step *s = t->nr ? &t->at[t->nr - 1] : NULL;

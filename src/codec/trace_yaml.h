@@ -43,7 +43,7 @@
  *	    cpu: 4                  # an in-place resize
  *	    memory: 16Gi
  *	- stop: {pod: db}           # stop and remove containers, as for update
- *	- stop-pod: {pod: db}       # only the pod's end is told, not that of its containers
+ *	- stop-pod: {pod: db}       # only the pod's end is reported, not that of its containers
  *	- restart-runtime           # the daemon must come again and is synchronized
  *	- restart-kubelet           # plugins must register again, and have the devices that it gave
  *
