@@ -57,13 +57,6 @@ struct reading {
 	char place[PLACE_MAX]; /* the same with the places in lists: "a.b[0]" */
 };
 
-static const char *without_package(const char *go)
-{
-	const char *dot = strrchr(go, '.');
-
-	return dot ? dot + 1 : go;
-}
-
 static void args_describe_value(const json_t *v, char *buf, size_t cap)
 {
 	static const char *const kinds[] = {
@@ -103,7 +96,8 @@ static void wrong_type(struct reading *r, const struct args *in, const char *go,
 		text_add(&t, "value of type %s", go);
 		return;
 	}
-	text_add(&t, "struct field %s.", without_package(in->go));
+	const char *dot = strrchr(in->go, '.'); /* behind the package */
+	text_add(&t, "struct field %s.", dot ? dot + 1 : in->go);
 	for (unsigned i = 0; i < r->depth; i++)
 		text_add(&t, "%s%s", i ? "." : "", r->key[i]);
 	text_add(&t, " of type %s", go);
@@ -254,15 +248,6 @@ static void args_read_value(
 	}
 }
 
-static void unknown_field(struct reading *r, const char *key)
-{
-	char text[2 * PLACE_MAX];
-
-	(void)snprintf(
-		text, sizeof text, "unknown field \"%s%s%s\"", r->place, *r->place ? "." : "", key);
-	args_add_problem(&r->unknown, text);
-}
-
 static void args_read_field(
 	struct reading *r, const struct args *in, const char *key, json_t *v, void *to)
 {
@@ -271,7 +256,11 @@ static void args_read_field(
 	while (i < in->nr && !text_equal(in->row[i].key, key))
 		i++;
 	if (i == in->nr) {
-		unknown_field(r, key);
+		char text[2 * PLACE_MAX];
+
+		(void)snprintf(text, sizeof text, "unknown field \"%s%s%s\"", r->place,
+			len ? "." : "", key);
+		args_add_problem(&r->unknown, text);
 		return;
 	}
 	if (json_is_null(v) || r->depth == DEPTH_MAX)

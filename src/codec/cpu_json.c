@@ -265,15 +265,6 @@ static int cpu_json_start_policy(struct policy *p, struct err *e)
 	return 0;
 }
 
-static json_t *hint_of(const struct family *f, struct nodeset mask, const struct node_ids *ids)
-{
-	json_t *nodes = json_array();
-
-	nodeset_each (node, mask)
-		(void)json_array_append_new(nodes, json_integer(ids->id[node]));
-	return json_pack("{s:o, s:b}", "mask", nodes, "preferred", family_prefers(f, mask));
-}
-
 /* Those with the chosen nodes and `more` of the open ones, in the order of the kubelet's
  * IterateBitMasks. */
 static void add_hints(json_t *hints, const struct family *f, const struct node_ids *ids,
@@ -281,7 +272,9 @@ static void add_hints(json_t *hints, const struct family *f, const struct node_i
 {
 	if (!more) {
 		if (family_has(f, chosen))
-			(void)json_array_append_new(hints, hint_of(f, chosen, ids));
+			(void)json_array_append_new(
+				hints, json_pack("{s:o, s:b}", "mask", json_node_ids(chosen, ids),
+					       "preferred", family_prefers(f, chosen)));
 		return;
 	}
 	nodeset_each (node, open) {

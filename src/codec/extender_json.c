@@ -170,18 +170,14 @@ static void add_span(struct out *o, struct span v)
 	out_add(o, v.at, v.len);
 }
 
-static bool out_is_plain(char c)
-{
-	return (unsigned char)c >= ' ' && c != '"' && c != '\\';
-}
-
 static void add_escaped(struct out *o, const char *s)
 {
 	char escape[sizeof "\\u0000"];
 	size_t plain;
 
 	for (; *s; s++) {
-		for (plain = 0; out_is_plain(s[plain]);)
+		plain = 0;
+		while ((unsigned char)s[plain] >= ' ' && s[plain] != '"' && s[plain] != '\\')
 			plain++;
 		out_add(o, s, plain);
 		s += plain;
@@ -328,14 +324,6 @@ static int extender_read_string(json_t *object, const char *name, const char **o
 	return **out ? 0 : err_set(e, EINVAL, "%s: is empty", name);
 }
 
-/* A victim: {"UID": ...} of a MetaPod, or a whole v1.Pod. */
-static int extender_read_victim(json_t *v, bool meta, const char **out, struct err *e)
-{
-	json_t *at = meta ? v : json_object_get(v, "metadata");
-
-	return extender_read_string(at, meta ? "UID" : "uid", out, e);
-}
-
 static int extender_read_victims(
 	json_t *v, bool meta, struct arena *a, struct extender_victims *out, struct err *e)
 {
@@ -348,8 +336,10 @@ static int extender_read_victims(
 	if (!out->uid && json_array_size(pods))
 		return err_set(e, ENOMEM, "too large");
 	for (; out->nr < json_array_size(pods); out->nr++) {
-		int rc = extender_read_victim(
-			json_array_get(pods, out->nr), meta, &out->uid[out->nr], e);
+		json_t *pod =
+			json_array_get(pods, out->nr); /* {"UID": ...} of a MetaPod, or whole */
+		int rc = extender_read_string(meta ? pod : json_object_get(pod, "metadata"),
+			meta ? "UID" : "uid", &out->uid[out->nr], e);
 
 		if (rc)
 			return err_add(e, rc, "Pods[%zu]", out->nr);

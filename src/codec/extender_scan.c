@@ -1,5 +1,6 @@
 #include <codec/extender_scan.h>
 
+#include <ctype.h>
 #include <errno.h>
 #include <numafit/text.h>
 #include <string.h>
@@ -29,11 +30,6 @@ static bool is_digit(char c)
 	return c >= '0' && c <= '9';
 }
 
-static bool is_hex(char c)
-{
-	return is_digit(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
-}
-
 static bool skip_escape(struct scan *s)
 {
 	enum { HEX_DIGITS = 4 };
@@ -43,7 +39,7 @@ static bool skip_escape(struct scan *s)
 	if (*s->at++ != 'u')
 		return true;
 	for (unsigned i = 0; i < HEX_DIGITS; i++)
-		if (s->at == s->end || !is_hex(*s->at++))
+		if (s->at == s->end || !isxdigit((unsigned char)*s->at++))
 			return false;
 	return true;
 }

@@ -311,13 +311,6 @@ static int watch_read_numbers(
 	return 0;
 }
 
-static int watch_read_pods(
-	const char *text, struct arena *a, struct sched_report *out, struct err *e)
-{
-	out->names_pods = true;
-	return watch_read_numbers(text, a, &out->pod, &out->nr_pods, e);
-}
-
 /* Behind the pods. */
 static int watch_read_zones(
 	const char *text, struct arena *a, struct sched_report *out, struct err *e)
@@ -343,7 +336,8 @@ int extender_report_json_read(
 	if (generation &&
 		(rc = text_u64(generation, strlen(generation), UINT64_MAX, &out->generation, e)))
 		return err_add(e, rc, "numafit.io/generation");
-	if (pods && (rc = watch_read_pods(pods, r->arena, out, e)))
+	out->names_pods = pods;
+	if (pods && (rc = watch_read_numbers(pods, r->arena, &out->pod, &out->nr_pods, e)))
 		return err_add(e, rc, "numafit.io/pods");
 	if (zones && (rc = watch_read_zones(zones, r->arena, out, e)))
 		return err_add(e, rc, "numafit.io/pod-zones");

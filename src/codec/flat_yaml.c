@@ -272,17 +272,11 @@ static int flat_refuse_text(
 		parser->problem);
 }
 
-static int flat_on_event(struct reader *r, const yaml_event_t *ev, struct err *e)
-{
-	size_t nr = sizeof handlers / sizeof *handlers;
-
-	return ev->type < nr && handlers[ev->type] ? handlers[ev->type](r, ev, e) : 0;
-}
-
 int flat_yaml_read(const char *text, size_t len, flat_yaml_scalar *scalar, void *ctx, struct err *e)
 {
 	yaml_parser_t parser;
 	yaml_event_t ev;
+	const size_t nr_handlers = sizeof handlers / sizeof *handlers;
 	bool more = true;
 	int rc = 0;
 
@@ -300,7 +294,8 @@ int flat_yaml_read(const char *text, size_t len, flat_yaml_scalar *scalar, void 
 			rc = flat_refuse_text(&parser, text, len, e);
 			break;
 		}
-		rc = flat_on_event(&r, &ev, e);
+		if (ev.type < nr_handlers && handlers[ev.type])
+			rc = handlers[ev.type](&r, &ev, e);
 		more = ev.type != YAML_STREAM_END_EVENT;
 		yaml_event_delete(&ev);
 	}

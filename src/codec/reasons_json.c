@@ -61,21 +61,18 @@ static json_t *runner_up_of(const struct reasons *r, const struct topo *t)
 		r->runner_up.preferred);
 }
 
-static json_t *reasons_number(uint64_t n)
-{
-	return n <= INT64_MAX ? json_integer((json_int_t)n) : json_sprintf("%" PRIu64, n);
-}
-
 static json_t *resource_json(const struct reasons_resource *r, const struct topo *t)
 {
 	json_t *best = json_array();
+	json_t *masks = r->masks <= INT64_MAX ? json_integer((json_int_t)r->masks)
+					      : json_sprintf("%" PRIu64, r->masks);
 
 	for (unsigned i = 0; i < r->nr_best; i++)
 		(void)json_array_append_new(best, json_node_ids(r->best[i], &t->ids));
 	return json_pack("{s:s, s:s, s:o, s:b, s:i, s:i, s:o}", "resource", r->resource, "kind",
-		family_kind_words[r->kind], "masks", reasons_number(r->masks), "masks_at_least",
-		r->more_masks, "smallest", (int)r->smallest, "preferred_size",
-		(int)r->preferred_size, "best", best);
+		family_kind_words[r->kind], "masks", masks, "masks_at_least", r->more_masks,
+		"smallest", (int)r->smallest, "preferred_size", (int)r->preferred_size, "best",
+		best);
 }
 
 json_t *reasons_json(const struct reasons *r, const struct topo *t)
