@@ -15,8 +15,7 @@ enum arg_type {
 	ARG_BOOL,    /* bool */
 	ARG_STRING,  /* const char * */
 	ARG_STRUCT,  /* pointer to a struct, by the fields in of; NULL where it is not there */
-	ARG_STRUCTS, /* pointer to structs, by the fields in of; their number is the unsigned at
-			count */
+	ARG_STRUCTS, /* pointer to structs, likewise; their number is the unsigned at count */
 	ARG_STRINGS  /* pointer to const char *, likewise */
 };
 
@@ -54,8 +53,7 @@ void args_problem(struct args_problems *p, const char *place, enum args_fault fa
 const char *args_problems_text(const struct args_problems *p, char *buf, size_t cap);
 
 /* Fill *to, zeros before, from the object; what is null is not there, and v may be NULL. Strings
- * and lists live in *a. 0; 1: it is refused, the whole text is in *p; -ENOMEM: the arena's limit.
- */
+ * and lists live in *a. 0; 1: it is refused, *p has the whole text; -ENOMEM: the arena's limit. */
 int args_json_read(struct json_t *v, const struct args *args, void *to, struct arena *a,
 	struct args_problems *p, struct err *e);
 

@@ -26,8 +26,7 @@ static json_t *value_of(const char *s)
 	return json_string(s);
 }
 
-/* The place below *at that the first len bytes of path name: one of a list when they are a number.
- */
+/* The place below *at that the first len bytes of path name: of a list when they are a number. */
 static int step(json_t **at, const char *path, size_t len, json_t **below, struct err *e)
 {
 	uint64_t i;

@@ -38,8 +38,7 @@ static struct quantity quantity_of_advice(const struct advice_amount *a)
 	return (struct quantity){n / MILLI, (uint32_t)(n % MILLI) * QUANTITY_NANOS_OF_MILLI};
 }
 
-/* Into out, which has room. False: nobody has such a resource, and so the pod does not ask for it.
- */
+/* Into out, which has room. False: a resource that is not in r's table; no pod asks for it then. */
 static bool watch_take_container(
 	const struct advice_container *c, const struct sched_reader *r, struct sched_taken *out)
 {

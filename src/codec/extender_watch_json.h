@@ -11,12 +11,11 @@ enum { EXTENDER_POD_BYTES_MAX = 12 << 20 }; /* for the arena: any pod with any h
 
 struct extender_pod {
 	struct sched_pod pod;
-	const char *node;             /* that it is bound to; "": none yet */
-	const char *workload;         /* its controller's uid, else its own */
-	bool pending, running, ended; /* by its phase */
-	bool refused; /* the node has said that it cannot run there for want of NUMA nodes
-		       */
-	bool ours;    /* it has our hint, for this pod on this node */
+	const char *node;                /* that it is bound to; "": none yet */
+	const char *workload;            /* its controller's uid, else its own */
+	bool pending, running, ended;    /* by its phase */
+	bool refused;                    /* the node has refused it for want of NUMA nodes */
+	bool ours;                       /* it has our hint, for this pod on this node */
 	const struct sched_taken *taken; /* by the hint */
 	size_t nr_taken;
 	/* When it was bound, as the API server has it, which its author cannot change (the end of

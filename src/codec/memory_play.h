@@ -26,8 +26,7 @@ struct memory_play {
 
 /* The hints of one container or pod. */
 struct memory_hints {
-	bool nil; /* the kubelet's nil map: memory is not managed, or its blocks are of another size
-		   */
+	bool nil; /* the kubelet's nil map: memory is not managed, or blocks have another size */
 	unsigned nr;
 	struct family f[TOPO_KINDS];
 	struct memory_rows rows;

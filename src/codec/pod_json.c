@@ -22,7 +22,7 @@ static int pod_json_read_text(
 	return rc;
 }
 
-/* The spec */
+/* The spec. */
 
 int resource_list_json_read(const json_t *object, const char *key, struct arena *a,
 	struct resource_list *out, struct err *e)
