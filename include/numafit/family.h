@@ -59,6 +59,8 @@ bool family_demand_met(const struct family_demand *d, struct nodeset mask);
 bool family_in_rule(const struct family *f, struct nodeset mask);
 /* Whether mask is one of the family's (FAMILY_CAPACITY only). */
 bool family_has(const struct family *f, struct nodeset mask);
+/* Whether it is a FAMILY_CAPACITY without any mask. */
+bool family_is_empty(const struct family *f);
 /* Whether a mask of the family is preferred. */
 bool family_prefers(const struct family *f, struct nodeset mask);
 /* The size of the smallest mask; 0 when there is none, or when *a is too small to find out. Once

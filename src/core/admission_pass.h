@@ -3,19 +3,37 @@
 
 #include <numafit/admission.h>
 
-/* One pass through a pod's admission (admission.c); with schedulers' advice there are two
- * (admission_advice.c). */
+/* What admission.c, which leads a pod through its admission and gives its containers what they ask
+ * for, and admission_merge.c, which finds the NUMA nodes for it, share. */
 
-struct admission_way {
-	const struct hint *settled; /* as in admission() */
-	bool follow;                /* schedulers' advice; else they are only judged, and those that
-				       would change anything are overruled */
-	struct refusal *by_advice;  /* zeros; the first container that its own advice refuses. NULL:
-				     there    are no advice */
+/* One pass of a pod through the admission; with schedulers' advice there are two. */
+struct way_in {
+	struct books *b;
+	const struct pod *ask;
+	struct grants *out;
+	struct budget *budget; /* of the container that is dealt with, or of the pod */
+	struct arena *arena;
+	enum topology_policy policy;
+	bool pins_memory;
+	unsigned place; /* the container that is dealt with */
+	bool whole;     /* not yet: the pod as a whole is */
+	struct cpuset reusable_cpus;
+	struct memory_reuse reuse;
+	bool *reusable[POD_DEVICES_MAX];
+	bool follow;         /* schedulers' advice; else it is only judged, and overruled where it
+				would change anything */
+	struct refusal *why; /* of this pass */
+	struct refusal *by_advice; /* the first container that its own advice refuses */
 };
 
-/* As admission(); -EPERM too when advice that is followed refuses. */
-int admission_pass(const struct admission_way *how, struct books *b, const struct pod *pod,
-	struct budget *budget, struct arena *a, struct grants *out, struct refusal *why);
+/* Refuse the container that is dealt with, or the pod. -EPERM, for the caller to return. */
+int admission_refuse(struct way_in *w, const char *reason, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+/* The same when the arena is too small. */
+int admission_refuse_for_room(struct way_in *w);
+
+/* Collect the hints of all managers, merge them, judge advice, and enter in *g where the container
+ * that is dealt with (pod_scope: the whole pod) is to be, and why. 0, or -EPERM: refused. */
+int admission_align(struct way_in *w, bool pod_scope, struct grant *g);
 
 #endif

@@ -18,32 +18,30 @@ bool family_demand_met(const struct family_demand *d, struct nodeset mask)
 	return family_demand_sum(d, mask) >= d->need;
 }
 
-static bool meets_demands(const struct family *f, struct nodeset mask)
+bool family_in_rule(const struct family *f, struct nodeset mask)
 {
-	for (unsigned i = 0; i < f->nr_demands; i++) {
+	if (nodeset_empty(mask) || !nodeset_within(mask, f->ground) ||
+		!nodeset_within(f->required, mask))
+		return false;
+	for (unsigned i = 0; i < f->nr_demands; i++)
 		if (!family_demand_met(&f->demand[i], mask))
 			return false;
-	}
 	return true;
 }
 
-bool family_in_rule(const struct family *f, struct nodeset mask)
+bool family_has(const struct family *f, struct nodeset mask)
 {
-	return !nodeset_empty(mask) && nodeset_within(mask, f->ground) &&
-	       nodeset_within(f->required, mask) && meets_demands(f, mask);
-}
-
-static bool is_extra(const struct family *f, struct nodeset mask)
-{
+	if (family_in_rule(f, mask))
+		return true;
 	for (unsigned i = 0; i < f->nr_extra; i++)
 		if (nodeset_equal(f->extra[i], mask))
 			return true;
 	return false;
 }
 
-bool family_has(const struct family *f, struct nodeset mask)
+bool family_is_empty(const struct family *f)
 {
-	return family_in_rule(f, mask) || is_extra(f, mask);
+	return f->kind == FAMILY_CAPACITY && !f->nr_extra && !family_in_rule(f, f->ground);
 }
 
 bool family_prefers(const struct family *f, struct nodeset mask)

@@ -1,0 +1,284 @@
+/* Where a container, or a whole pod, is to be: the hints of devices, CPUs and memory -> one merge
+ * -> a scheduler's advice -> the policy's verdict, with the reasons. */
+#include "admission_pass.h"
+
+#include <numafit/cpus.h>
+#include <numafit/number.h>
+#include <numafit/text.h>
+
+#include <errno.h>
+
+enum { MILLI_PER_CPU = 1000 };
+
+/* All hints that enter one merge. */
+struct hints {
+	struct cpus_per_node per_node;
+	struct memory_rows rows;
+	unsigned nr;
+	struct family *family;
+};
+
+/* What the container asks for of the resource, or NULL. */
+static const struct device_ask *ask_for_device(const struct ask *c, unsigned resource)
+{
+	for (unsigned i = 0; i < c->nr_devices; i++)
+		if (c->device[i].resource == resource)
+			return &c->device[i];
+	return NULL;
+}
+
+static uint64_t nr_devices_asked(const struct pod *pod, unsigned c, unsigned resource)
+{
+	const struct device_ask *asked = ask_for_device(&pod->container[c], resource);
+
+	return asked ? asked->count : 0;
+}
+
+static uint64_t nr_cpus_asked(const struct pod *pod, unsigned c, unsigned what)
+{
+	(void)what;
+	return pod_exclusive_cpus(pod, c);
+}
+
+/* CPUs that the container, or the whole pod, is to have for itself. Of a pod of which only sums are
+ * known, whole CPUs of the sum count: what is not whole CPUs cannot be exclusive ones. */
+static unsigned exclusive_cpus(const struct way_in *w, bool pod_scope)
+{
+	const struct pod_totals *totals = &w->ask->totals;
+
+	if (w->b->s->cpu_manager_policy != MANAGER_STATIC)
+		return 0;
+	if (!pod_scope)
+		return pod_exclusive_cpus(w->ask, w->place);
+	uint64_t count = pod_needs_at_once(w->ask, nr_cpus_asked, 0);
+	if (count && totals->known)
+		count = number_max(count, totals->cpu_milli / MILLI_PER_CPU);
+	return (unsigned)count;
+}
+
+/* 0, or -ENOMEM: the arena's limit is reached. */
+static int add_device_hints(const struct way_in *w, bool pod_scope, struct hints *h)
+{
+	unsigned first = pod_scope ? 0 : w->place, end = pod_scope ? w->ask->nr : w->place + 1;
+
+	for (unsigned r = 0; r < w->b->nr_resources; r++) {
+		bool asked = false;
+
+		for (unsigned c = first; c < end && !asked; c++)
+			asked = ask_for_device(&w->ask->container[c], r);
+		if (!asked)
+			continue;
+		const struct device_claim what = {
+			.resource = &w->b->resource[r],
+			.count = pod_scope ? pod_needs_at_once(w->ask, nr_devices_asked, r)
+					   : nr_devices_asked(w->ask, w->place, r),
+			.held = w->b->held[r],
+			.reusable = pod_scope ? NULL : w->reusable[r],
+		};
+		struct budget part = budget_part(w->budget, 1, 4);
+		int rc =
+			devices_family(&what, w->b->t->nodes, &part, w->arena, &h->family[h->nr++]);
+		budget_return(w->budget, &part);
+		if (rc)
+			return rc;
+	}
+	return 0;
+}
+
+static void add_cpu_hints(const struct way_in *w, unsigned count, struct hints *h)
+{
+	const struct books *b = w->b;
+	struct cpuset available = cpuset_minus(b->shared, &b->promised);
+
+	available = cpuset_minus(available, &b->reserved);
+	cpus_family(b->t, &b->s->cpu_options, &available, &w->reusable_cpus, count, &h->per_node,
+		&h->family[h->nr++]);
+	cpus_set_aside(b->t, &b->reserved, &h->per_node);
+}
+
+/* Where the container's CPUs lie by its tokens; no node: it has none. */
+static struct nodeset nodes_of_tokens(const struct way_in *w)
+{
+	const unsigned *cpus_on = w->ask->container[w->place].cpus_on;
+	struct nodeset nodes = {0};
+
+	for (unsigned n = 0; cpus_on && n < NODES_MAX; n++)
+		if (cpus_on[n])
+			nodes = nodeset_or(nodes, nodeset_of(n));
+	return nodes;
+}
+
+/* Where the container's CPUs are is settled, by the kubelet's Topology Manager: its memory is to be
+ * on nodes of theirs, on as few as it needs. What is not there may come from around them, or from
+ * anywhere, which is not preferred. */
+static void keep_beside(struct nodeset beside, struct family *f)
+{
+	const struct family anywhere = *f;
+
+	f->ground = nodeset_and(f->ground, beside);
+	f->nr_extra = 0;
+	for (unsigned i = 0; i < anywhere.nr_extra; i++)
+		if (nodeset_within(anywhere.extra[i], beside))
+			f->extra[f->nr_extra++] = anywhere.extra[i];
+	if (!family_is_empty(f))
+		return;
+	*f = anywhere;
+	f->preferred_size = NODES_MAX + 1;
+	f->required = nodeset_or(f->required, beside);
+	f->nr_extra = 0;
+	for (unsigned i = 0; i < anywhere.nr_extra; i++)
+		if (nodeset_within(beside, anywhere.extra[i]))
+			f->extra[f->nr_extra++] = anywhere.extra[i];
+	if (!family_is_empty(f))
+		return;
+	*f = anywhere;
+	f->preferred_size = NODES_MAX + 1;
+}
+
+static void add_memory_hints(const struct way_in *w, bool pod_scope, struct hints *h)
+{
+	const struct pod_totals *totals = &w->ask->totals;
+	struct memory_demand total;
+
+	if (pod_scope)
+		memory_pod_demand(w->out->memory, w->out->nr, &total);
+	else
+		total = w->out->memory[w->place].demand;
+	if (pod_scope && totals->known && total.kinds & 1)
+		total.bytes[0] = number_max(total.bytes[0], totals->memory_bytes);
+	struct budget part = budget_part(w->budget, 1, 4);
+	unsigned nr = memory_families(w->b->t, &w->b->memory, &total, pod_scope ? NULL : &w->reuse,
+		&h->rows, &part, w->arena, &h->family[h->nr]);
+	budget_return(w->budget, &part);
+	for (unsigned i = 0; w->ask->container[w->place].cpus_on && i < nr; i++)
+		keep_beside(nodes_of_tokens(w), &h->family[h->nr + i]);
+	h->nr += nr;
+}
+
+/* The hints of all managers. NULL: the arena's limit is reached. */
+static const struct hints *collect_hints(const struct way_in *w, bool pod_scope, unsigned cpus)
+{
+	const struct books *b = w->b;
+	struct hints *h = arena_alloc(w->arena, sizeof *h);
+
+	if (h)
+		h->family = arena_array(
+			w->arena, b->nr_resources + 1 + b->t->nr_kinds, sizeof *h->family);
+	if (!h || !h->family || add_device_hints(w, pod_scope, h))
+		return NULL;
+	if (cpus && !w->ask->container[w->place].cpus_on)
+		add_cpu_hints(w, cpus, h);
+	if (w->pins_memory)
+		add_memory_hints(w, pod_scope, h);
+	return h;
+}
+
+/* A scheduler's advice chooses among answers that are as good as that without it. -EPERM: it must
+ * be followed and cannot be. */
+static int follow_advice(struct way_in *w, const struct advice_merge *merge, struct grant *g,
+	struct policy_answer *answer)
+{
+	const struct advice_ask *advice = w->ask->container[w->place].advice;
+	struct refusal *why = w->by_advice;
+	struct advice_ruling ruling;
+	struct text t;
+
+	if (!advice || advice->mode == ADVICE_OFF)
+		return 0;
+	const struct advice_terms terms = {
+		.so_far = advice->so_far,
+		.mode = advice->mode,
+		.repair = advice->repair,
+		.fixed = nodes_of_tokens(w),
+		.overruled = w->follow ? ADVICE_NONE : ADVICE_REJECTED_NOT_FIT,
+	};
+	advice_judge(merge, advice->asked, &terms, &ruling);
+	g->advice = (struct advice_result){
+		true, ruling.verdict, ruling.cause, advice->mode, ruling.asked, ruling.given};
+	w->why->advice = g->advice;
+	*answer = ruling.answer;
+	if (ruling.refuse && !why->reason) {
+		*why = (struct refusal){.reason = "TopologyAffinityError",
+			.place = w->place,
+			.of_pod = w->whole,
+			.advice = g->advice};
+		text_init(&t, why->message, sizeof why->message);
+		text_add(&t, ADVICE_REFUSES " (%s): ", advice_verdict_name(ruling.verdict));
+		advice_explain(&ruling, &w->b->t->ids, &t);
+	}
+	return ruling.refuse && w->follow ? -EPERM : 0;
+}
+
+/* Why the merge came out so, into *reasons; NULL: there were no hints. */
+static void enter_reasons(struct way_in *w, const struct advice_merge *m,
+	const struct policy_answer *answer, struct reasons *reasons, struct grant *g)
+{
+	const struct reasons *found = reasons ? reasons_of(m->policy, m->space, m->family, m->nr,
+							answer, w->budget->cut, w->budget, w->arena)
+					      : NULL;
+
+	if (found) {
+		*reasons = *found;
+		g->reasons = reasons;
+	}
+	w->why->reasons = g->reasons;
+	if (w->by_advice->place == w->place)
+		w->by_advice->reasons = g->reasons;
+}
+
+static int merge_hints(
+	struct way_in *w, bool pod_scope, unsigned cpus, struct reasons *reasons, struct grant *g)
+{
+	const struct settings *s = w->b->s;
+	const struct hint_space space = {
+		.all = w->b->t->nodes,
+		.distance = s->prefer_closest_numa_nodes ? w->b->t->distance : NULL,
+		.strategy = s->allocation_strategy,
+	};
+	static const struct hints none;
+	const struct hints *h = reasons ? collect_hints(w, pod_scope, cpus) : &none;
+	struct policy_answer answer;
+
+	if (!h)
+		return admission_refuse_for_room(w);
+	bool cut = w->budget->cut;
+	struct budget part = budget_part(w->budget, 3, 4);
+	int rc = policy_merge_families(
+		w->policy, &space, h->family, h->nr, &part, w->arena, &answer);
+	budget_return(w->budget, &part);
+	if (rc < 0)
+		return admission_refuse_for_room(w);
+	g->policy = w->policy;
+	const struct advice_merge merge = {g->policy, &space, h->family, h->nr, answer};
+	int advised = follow_advice(w, &merge, g, &answer);
+	enter_reasons(w, &merge, &answer, reasons, g);
+	g->affinity = answer.affinity;
+	if (answer.affinity.any && w->ask->container[w->place].cpus_on) {
+		g->affinity.any = false; /* it is where its tokens are */
+		g->affinity.mask = nodes_of_tokens(w);
+	}
+	if (advised || answer.admit)
+		return advised;
+	return admission_refuse(w, "TopologyAffinityError", "%s%s",
+		"Resources cannot be allocated with Topology locality",
+		cut || rc == MERGE_CUT ? ", as far as a search cut short by mergeVisitBudget can "
+					 "tell" /* with more steps it may have been admitted */
+				       : "");
+}
+
+int admission_align(struct way_in *w, bool pod_scope, struct grant *g)
+{
+	unsigned cpus = exclusive_cpus(w, pod_scope);
+	struct reasons *reasons = NULL;
+
+	/* a container that shares CPUs and pins no memory goes anywhere: there are no hints */
+	if (cpus || w->pins_memory || w->b->nr_resources) {
+		reasons = arena_alloc(w->arena, sizeof *reasons);
+		if (!reasons)
+			return admission_refuse_for_room(w);
+	}
+	struct arena_mark before = arena_mark(w->arena); /* the reasons stay, the rest goes */
+	int rc = merge_hints(w, pod_scope, cpus, reasons, g);
+	arena_release(w->arena, before);
+	return rc;
+}
