@@ -61,6 +61,8 @@ bool family_in_rule(const struct family *f, struct nodeset mask);
 bool family_has(const struct family *f, struct nodeset mask);
 /* Whether it is a FAMILY_CAPACITY without any mask. */
 bool family_is_empty(const struct family *f);
+/* How many sockets the mask touches; socket_of_node as in struct family. */
+unsigned family_sockets(const uint8_t *socket_of_node, struct nodeset mask);
 /* Whether a mask of the family is preferred. */
 bool family_prefers(const struct family *f, struct nodeset mask);
 /* The size of the smallest mask; 0 when there is none, or when *a is too small to find out. Once

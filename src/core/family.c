@@ -44,15 +44,19 @@ bool family_is_empty(const struct family *f)
 	return f->kind == FAMILY_CAPACITY && !f->nr_extra && !family_in_rule(f, f->ground);
 }
 
-bool family_prefers(const struct family *f, struct nodeset mask)
+unsigned family_sockets(const uint8_t *socket_of_node, struct nodeset mask)
 {
 	uint64_t sockets = 0;
 
+	nodeset_each (node, mask)
+		sockets |= UINT64_C(1) << socket_of_node[node];
+	return (unsigned)__builtin_popcountll(sockets);
+}
+
+bool family_prefers(const struct family *f, struct nodeset mask)
+{
 	if (nodeset_count(mask) == f->preferred_size)
 		return true;
-	if (!f->preferred_sockets)
-		return false;
-	nodeset_each (node, mask)
-		sockets |= UINT64_C(1) << f->socket_of_node[node];
-	return (unsigned)__builtin_popcountll(sockets) == f->preferred_sockets;
+	return f->preferred_sockets &&
+	       family_sockets(f->socket_of_node, mask) == f->preferred_sockets;
 }

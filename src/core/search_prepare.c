@@ -7,47 +7,26 @@
  */
 enum { COVERS_PER_STEP = 16, NUMBERS_PER_STEP = 64 };
 
-static bool is_there(const struct search *s, const struct family_cover *c)
-{
-	return !nodeset_empty(nodeset_and(c->nodes, s->required));
-}
-
 /* What each node brings besides the required ones, and how much of the need these leave. */
-static void weigh(struct search *s, struct row *r)
+static void weigh_nodes(struct search *s, struct row *r)
 {
 	uint64_t have = family_demand_sum(&r->demand, s->required);
 
 	r->need = r->demand.need > have ? r->demand.need - have : 0;
+	r->overlaps = false;
 	nodeset_each (node, s->ground)
 		r->of_node[node] = r->demand.weight ? r->demand.weight[node] : 0;
 	for (size_t i = 0; i < r->demand.nr_covers; i++) {
 		const struct family_cover *c = &r->demand.cover[i];
+		struct nodeset on = nodeset_and(c->nodes, s->ground);
 
-		if (!is_there(s, c))
-			nodeset_each (node, nodeset_and(c->nodes, s->ground))
-				r->of_node[node] += c->count;
+		if (!nodeset_empty(nodeset_and(c->nodes, s->required)))
+			continue;
+		r->overlaps = r->overlaps || nodeset_count(on) > 1;
+		nodeset_each (node, on)
+			r->of_node[node] += c->count;
 	}
 	(void)budget_spend(s->budget, r->demand.nr_covers / COVERS_PER_STEP);
-}
-
-static bool covers_overlap(const struct search *s, const struct row *r)
-{
-	for (size_t i = 0; i < r->demand.nr_covers; i++)
-		if (!is_there(s, &r->demand.cover[i]) &&
-			nodeset_count(nodeset_and(r->demand.cover[i].nodes, s->ground)) > 1)
-			return true;
-	return false;
-}
-
-static void place_nodes(struct search *s, struct nodeset nodes)
-{
-	s->n = 0;
-	s->below[0] = (struct nodeset){0};
-	nodeset_each (node, nodes) {
-		s->node[s->n] = (uint8_t)node;
-		s->below[s->n + 1] = nodeset_or(s->below[s->n], nodeset_of(node));
-		s->n++;
-	}
 }
 
 /* The weights of `nodes`, largest first, added up as far as the c-th. */
@@ -75,19 +54,8 @@ static uint64_t largest_sum(const struct row *r, struct nodeset nodes, unsigned 
 	return sum;
 }
 
-/* The nodes that some set of k nodes with enough of this demand can have. */
-static struct nodeset useful_for(const struct row *r, struct nodeset nodes, unsigned k)
-{
-	uint64_t others = largest_sum(r, nodes, k - 1);
-	struct nodeset useful = {0};
-
-	nodeset_each (node, nodes)
-		if (r->of_node[node] + others >= r->need)
-			useful = nodeset_or(useful, nodeset_of(node));
-	return useful;
-}
-
-/* For sets of k nodes beside the required ones. */
+/* The nodes that some set of k nodes with enough of each demand can have beside the required ones.
+ */
 static struct nodeset useful_nodes(const struct search *s, unsigned k)
 {
 	struct nodeset useful = nodeset_minus(s->ground, s->required), before;
@@ -96,8 +64,14 @@ static struct nodeset useful_nodes(const struct search *s, unsigned k)
 		return (struct nodeset){0};
 	do {
 		before = useful;
-		for (unsigned i = 0; i < s->nr_rows; i++)
-			useful = useful_for(&s->row[i], useful, k);
+		for (unsigned i = 0; i < s->nr_rows; i++) {
+			const struct row *r = &s->row[i];
+			uint64_t others = largest_sum(r, useful, k - 1);
+
+			nodeset_each (node, useful)
+				if (r->of_node[node] + others < r->need)
+					useful = nodeset_minus(useful, nodeset_of(node));
+		}
 	} while (!nodeset_equal(useful, before));
 	return useful;
 }
@@ -107,7 +81,6 @@ static void prepare_row(const struct search *s, struct row *r)
 	uint64_t largest[NODES_MAX]; /* the weights below hi, descending */
 
 	r->sum = r->parts = 0;
-	r->overlaps = covers_overlap(s, r);
 	for (unsigned hi = 0; hi <= s->n; hi++) {
 		uint64_t *top = &r->top[hi * s->width];
 
@@ -120,6 +93,11 @@ static void prepare_row(const struct search *s, struct row *r)
 		unsigned at = hi;
 
 		r->weight[hi] = w;
+		r->part[hi] =
+			w >= r->need
+				? SEARCH_WHOLE
+				: (uint64_t)(((unsigned __int128)w * SEARCH_WHOLE + r->need - 1) /
+					     r->need);
 		for (; at > 0 && largest[at - 1] < w; at--)
 			largest[at] = largest[at - 1];
 		largest[at] = w;
@@ -135,7 +113,7 @@ static void prepare_near(const struct search *s, unsigned q)
 	unsigned nr = 0;
 
 	for (unsigned hi = 0; hi <= s->n; hi++) {
-		uint16_t *sum = near_row(s, hi, q);
+		uint16_t *sum = s->near[hi * s->width + q];
 
 		sum[0] = 0;
 		for (unsigned c = 0; c < s->near_depth; c++)
@@ -154,7 +132,8 @@ static void prepare_near(const struct search *s, unsigned q)
 	}
 }
 
-/* Without distances, or when they tell no two sets apart, the lowest-numbered set is the best. */
+/* Without distances, or when all sets of one size are equally close, the lowest-numbered set is the
+ * best. */
 static void prepare_distances(struct search *s, unsigned k)
 {
 	const uint8_t(*d)[NODES_MAX] = s->space->distance;
@@ -188,7 +167,7 @@ static void prepare_distances(struct search *s, unsigned k)
 }
 
 /* Whether position i can take the place of j in any set without making it worse. */
-static bool is_better(const struct search *s, unsigned i, unsigned j)
+static bool is_no_worse(const struct search *s, unsigned i, unsigned j)
 {
 	for (unsigned r = 0; r < s->nr_rows; r++)
 		if (s->row[r].weight[i] < s->row[r].weight[j])
@@ -210,70 +189,43 @@ static void prepare_better(struct search *s)
 		return;
 	for (unsigned j = 1; j < s->n; j++)
 		for (unsigned i = 0; i < j; i++)
-			if (is_better(s, i, j))
+			if (is_no_worse(s, i, j))
 				s->better[j] |= UINT64_C(1) << i;
-}
-
-static uint64_t covers_of(const struct family_demand *d)
-{
-	return d->nr_covers / COVERS_PER_STEP;
-}
-
-/* Devices on several nodes are looked through at each visit, and so is all that a strategy weighs.
- */
-static void prepare_visits(struct search *s)
-{
-	s->visit_steps = 1;
-	for (unsigned i = 0; i < s->nr_rows; i++)
-		if (s->row[i].overlaps)
-			s->visit_steps += covers_of(&s->row[i].demand);
-	for (size_t i = 0; s->scoring && i < s->scoring->nr; i++)
-		s->visit_steps += 1 + covers_of(&s->scoring->family[i].capacity) +
-				  covers_of(&s->scoring->family[i].unallocated);
 }
 
 void search_prepare(struct search *s, unsigned k)
 {
 	if (s->prepared_for && s->prepared_for == k)
 		return;
-	for (unsigned i = 0; i < s->nr_rows; i++)
-		weigh(s, &s->row[i]);
-	place_nodes(s, useful_nodes(s, k));
+	s->visit_steps = 1; /* at each visit devices on several nodes are looked through, */
 	s->overlaps = false;
+	for (unsigned i = 0; i < s->nr_rows; i++) {
+		struct row *r = &s->row[i];
+
+		weigh_nodes(s, r);
+		s->overlaps = s->overlaps || r->overlaps;
+		s->visit_steps += r->overlaps ? r->demand.nr_covers / COVERS_PER_STEP : 0;
+	}
+	for (size_t i = 0; s->scoring && i < s->scoring->nr; i++) { /* and all that is scored */
+		const struct family *f = &s->scoring->family[i];
+
+		s->visit_steps += 1 + f->capacity.nr_covers / COVERS_PER_STEP +
+				  f->unallocated.nr_covers / COVERS_PER_STEP;
+	}
+	s->rows_are_all = !s->overlaps && !s->socket_of && !s->possible && nodeset_empty(s->except);
+	s->n = 0;
+	s->below[0] = (struct nodeset){0};
+	const struct nodeset useful = useful_nodes(s, k);
+	nodeset_each (node, useful) {
+		s->node[s->n] = (uint8_t)node;
+		s->below[s->n + 1] = nodeset_or(s->below[s->n], nodeset_of(node));
+		s->n++;
+	}
 	(void)budget_spend(
 		s->budget, (uint64_t)s->n * s->n * (s->nr_rows + 1) / NUMBERS_PER_STEP + 1);
-	for (unsigned i = 0; i < s->nr_rows; i++) {
+	for (unsigned i = 0; i < s->nr_rows; i++)
 		prepare_row(s, &s->row[i]);
-		s->overlaps = s->overlaps || s->row[i].overlaps;
-	}
-	search_prepare_room(s);
 	prepare_distances(s, k);
 	prepare_better(s);
-	prepare_visits(s);
 	s->prepared_for = k;
-}
-
-static unsigned sockets_touched(const struct search *s, struct nodeset m)
-{
-	uint64_t sockets = 0;
-
-	nodeset_each (node, m)
-		sockets |= UINT64_C(1) << s->socket_of[node];
-	return (unsigned)__builtin_popcountll(sockets);
-}
-
-bool search_fits(const struct search *s, struct nodeset chosen, struct nodeset wide)
-{
-	for (unsigned i = 0; s->overlaps && i < s->nr_rows; i++)
-		if (s->row[i].overlaps && !family_demand_met(&s->row[i].demand, wide))
-			return false;
-	if (s->socket_of && (sockets_touched(s, chosen) > s->nr_sockets ||
-				    sockets_touched(s, wide) < s->nr_sockets))
-		return false;
-	return !s->possible || s->possible(s->ctx, wide);
-}
-
-bool search_accepts(const struct search *s, struct nodeset m)
-{
-	return !nodeset_equal(m, s->except) && search_fits(s, m, m);
 }

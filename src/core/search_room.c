@@ -8,8 +8,7 @@
 
 #include <string.h>
 
-/* A need, of which each weight is a part; how often a mix is tried; what the shares in it are. */
-#define WHOLE (UINT64_C(1) << 30)
+/* How often a mix is tried; what the shares in it are. */
 enum { TRIES = 24, SHARE = 1 << 12, SHARE_MAX = 1 << 20, NUMBERS_PER_STEP = 16 };
 
 /* One question. */
@@ -18,32 +17,14 @@ struct question {
 	unsigned hi, left;
 	unsigned nr;
 	uint8_t row[SEARCH_DEMANDS];   /* whose need the chosen nodes do not meet */
-	uint64_t lack[SEARCH_DEMANDS]; /* of WHOLE */
+	uint64_t lack[SEARCH_DEMANDS]; /* of SEARCH_WHOLE */
 	uint64_t share[SEARCH_DEMANDS];
 	uint8_t order[NODES_MAX]; /* positions, those with most of the mix first */
 	uint64_t mix[NODES_MAX];
 };
 
-void search_prepare_room(struct search *s)
-{
-	for (unsigned i = 0; i < s->nr_rows; i++) {
-		struct row *r = &s->row[i];
-
-		for (unsigned q = 0; q < s->n; q++) {
-			uint64_t w = r->weight[q];
-
-			/* rounded up: it must never seem to be less than it is */
-			r->part[q] =
-				w >= r->need
-					? WHOLE
-					: (uint64_t)(((unsigned __int128)w * WHOLE + r->need - 1) /
-						     r->need);
-		}
-	}
-}
-
 /* False: one demand alone cannot be met. */
-static bool ask(struct question *x, struct search *s, unsigned hi, unsigned left)
+static bool ask_room(struct question *x, struct search *s, unsigned hi, unsigned left)
 {
 	*x = (struct question){.s = s, .hi = hi, .left = left};
 	for (unsigned i = 0; i < s->nr_rows; i++) {
@@ -53,7 +34,7 @@ static bool ask(struct question *x, struct search *s, unsigned hi, unsigned left
 			continue;
 		if (r->sum + r->top[hi * s->width + left] < r->need)
 			return false;
-		x->lack[x->nr] = r->parts < WHOLE ? WHOLE - r->parts : 0;
+		x->lack[x->nr] = r->parts < SEARCH_WHOLE ? SEARCH_WHOLE - r->parts : 0;
 		x->share[x->nr] = SHARE_MAX / 2;
 		x->row[x->nr++] = (uint8_t)i;
 	}
@@ -62,25 +43,30 @@ static bool ask(struct question *x, struct search *s, unsigned hi, unsigned left
 	return true;
 }
 
-/* Sort by the mix; it changes little from one try to the next. */
-static void sort(struct question *x)
+/* Sort the positions, those with most of it first; from one try to the next it changes little. */
+static void sort_positions(struct question *x, const uint64_t *by)
 {
-	memset(x->mix, 0, x->hi * sizeof *x->mix);
-	for (unsigned i = 0; i < x->nr; i++)
-		for (unsigned q = 0; q < x->hi; q++)
-			x->mix[q] += x->share[i] * x->s->row[x->row[i]].part[q];
 	for (unsigned i = 1; i < x->hi; i++) {
 		uint8_t q = x->order[i];
 		unsigned at = i;
 
-		for (; at && x->mix[x->order[at - 1]] < x->mix[q]; at--)
+		for (; at && by[x->order[at - 1]] < by[q]; at--)
 			x->order[at] = x->order[at - 1];
 		x->order[at] = q;
 	}
 }
 
+static void sort_by_mix(struct question *x)
+{
+	memset(x->mix, 0, x->hi * sizeof *x->mix);
+	for (unsigned i = 0; i < x->nr; i++)
+		for (unsigned q = 0; q < x->hi; q++)
+			x->mix[q] += x->share[i] * x->s->row[x->row[i]].part[q];
+	sort_positions(x, x->mix);
+}
+
 /* Whether the mix's largest weights are less than the mix's need: then nothing has room. */
-static bool is_short(const struct question *x)
+static bool mix_is_short(const struct question *x)
 {
 	uint64_t need = 0, have = 0;
 
@@ -93,7 +79,7 @@ static bool is_short(const struct question *x)
 
 /* What the first ones in order have of each demand, less what it lacks, in 1/SHARE of what it
  * lacks. True: they meet all. */
-static bool suffices(const struct question *x, int64_t beyond[SEARCH_DEMANDS])
+static bool mix_suffices(const struct question *x, int64_t beyond[SEARCH_DEMANDS])
 {
 	bool all = true;
 
@@ -119,7 +105,7 @@ struct bracket {
 };
 
 /* Move the mix towards what is not met. False: it has nowhere to go. */
-static bool move(struct question *x, const int64_t beyond[SEARCH_DEMANDS], struct bracket *b)
+static bool move_mix(struct question *x, const int64_t beyond[SEARCH_DEMANDS], struct bracket *b)
 {
 	if (x->nr == 2) {
 		if (beyond[0] < beyond[1])
@@ -143,56 +129,43 @@ static bool move(struct question *x, const int64_t beyond[SEARCH_DEMANDS], struc
 
 static struct nodeset first_in_order(const struct question *x)
 {
-	struct nodeset nodes = {0};
+	struct nodeset nodes = x->s->required;
 
 	for (unsigned c = 0; c < x->left; c++)
 		nodes = nodeset_or(nodes, nodeset_of(x->s->node[x->order[c]]));
 	return nodes;
 }
 
-static enum room answer(struct question *x, struct nodeset *found)
+static enum room answer_room(struct question *x, struct nodeset *found)
 {
 	struct bracket b = {0, SHARE_MAX};
 	int64_t beyond[SEARCH_DEMANDS];
 
 	for (unsigned try = 0; try < TRIES; try++) {
-		sort(x);
-		if (suffices(x, beyond)) {
+		sort_by_mix(x);
+		if (mix_suffices(x, beyond)) {
 			*found = first_in_order(x);
 			return ROOM_FOUND;
 		}
-		if (is_short(x))
+		if (mix_is_short(x))
 			return ROOM_NONE;
 		if (!search_spend(x->s, 1 + x->hi * x->nr / NUMBERS_PER_STEP) ||
-			!move(x, beyond, &b))
+			!move_mix(x, beyond, &b))
 			break;
 	}
 	return ROOM_UNKNOWN;
-}
-
-/* The largest are enough (ask()). */
-static void largest(struct question *x)
-{
-	for (unsigned i = 1; x->nr && i < x->hi; i++) {
-		const uint64_t *weight = x->s->row[x->row[0]].weight;
-		uint8_t q = x->order[i];
-		unsigned at = i;
-
-		for (; at && weight[x->order[at - 1]] < weight[q]; at--)
-			x->order[at] = x->order[at - 1];
-		x->order[at] = q;
-	}
 }
 
 enum room search_room(struct search *s, unsigned hi, unsigned left, struct nodeset *found)
 {
 	struct question x;
 
-	if (left > hi || !ask(&x, s, hi, left))
+	if (left > hi || !ask_room(&x, s, hi, left))
 		return ROOM_NONE;
 	if (x.nr > 1)
-		return answer(&x, found);
-	largest(&x);
+		return answer_room(&x, found);
+	if (x.nr) /* the largest are enough: ask_room() has seen it */
+		sort_positions(&x, s->row[x.row[0]].weight);
 	*found = first_in_order(&x);
 	return ROOM_FOUND;
 }

@@ -14,26 +14,18 @@ struct walk {
 	uint64_t sum[SEARCH_DEMANDS];
 };
 
-static void add(const struct search *s, struct walk *w, unsigned q)
+/* Put position q into the set, or take it out again. */
+static void put_position(const struct search *s, struct walk *w, unsigned q, bool in)
 {
-	w->chosen |= UINT64_C(1) << q;
-	w->cost += w->link[q];
-	for (unsigned i = 0; i < s->nr_rows; i++)
-		w->sum[i] += s->row[i].weight[q];
-	for (unsigned p = 0; p < s->n && s->closest; p++)
-		if (p != q)
-			w->link[p] += s->apart[p][q];
-}
+	const uint32_t by = in ? 1 : UINT32_MAX; /* plus or minus one, modulo the type */
 
-static void take_out(const struct search *s, struct walk *w, unsigned q)
-{
-	w->chosen &= ~(UINT64_C(1) << q);
-	w->cost -= w->link[q];
+	w->chosen ^= UINT64_C(1) << q;
+	w->cost += in ? w->link[q] : -(uint64_t)w->link[q];
 	for (unsigned i = 0; i < s->nr_rows; i++)
-		w->sum[i] -= s->row[i].weight[q];
+		w->sum[i] += in ? s->row[i].weight[q] : -s->row[i].weight[q];
 	for (unsigned p = 0; p < s->n && s->closest; p++)
 		if (p != q)
-			w->link[p] -= s->apart[p][q];
+			w->link[p] += by * s->apart[p][q];
 }
 
 /* Whether q and the `more` largest nodes could complete the set. */
@@ -48,31 +40,24 @@ static bool could_complete(const struct search *s, const struct walk *w, unsigne
 	return true;
 }
 
-/* The nearest position that may join the set, s->n when there is none. */
-static unsigned nearest(const struct search *s, const struct walk *w, unsigned more)
-{
-	unsigned best = s->n;
-
-	for (unsigned q = 0; q < s->n; q++)
-		if (!(w->chosen >> q & 1) && (best == s->n || w->link[q] < w->link[best]) &&
-			could_complete(s, w, q, more))
-			best = q;
-	return best;
-}
-
-static bool grow(const struct search *s, struct walk *w, unsigned first, unsigned k)
+/* A set of k nodes from the first on: each time the nearest position that may join it. */
+static bool grow_set(const struct search *s, struct walk *w, unsigned first, unsigned k)
 {
 	*w = (struct walk){.cost = s->cost};
 	memcpy(w->link, s->link, sizeof w->link);
 	if (!could_complete(s, w, first, k - 1))
 		return false;
-	add(s, w, first);
+	put_position(s, w, first, true);
 	for (unsigned more = k - 1; more > 0; more--) {
-		unsigned q = nearest(s, w, more - 1);
+		unsigned best = s->n;
 
-		if (q == s->n)
+		for (unsigned q = 0; q < s->n; q++)
+			if (!(w->chosen >> q & 1) && (best == s->n || w->link[q] < w->link[best]) &&
+				could_complete(s, w, q, more - 1))
+				best = q;
+		if (best == s->n)
 			return false;
-		add(s, w, q);
+		put_position(s, w, best, true);
 	}
 	return true;
 }
@@ -90,7 +75,7 @@ static bool may_replace(const struct search *s, const struct walk *w, unsigned o
 }
 
 /* Exchange the first node for which there is a nearer one. False when there is none. */
-static bool exchange(const struct search *s, struct walk *w)
+static bool exchange_node(const struct search *s, struct walk *w)
 {
 	for (unsigned out = 0; out < s->n; out++) {
 		if (!(w->chosen >> out & 1))
@@ -100,22 +85,12 @@ static bool exchange(const struct search *s, struct walk *w)
 				w->link[in] - s->apart[in][out] >= w->link[out] ||
 				!may_replace(s, w, out, in))
 				continue;
-			take_out(s, w, out);
-			add(s, w, in);
+			put_position(s, w, out, false);
+			put_position(s, w, in, true);
 			return true;
 		}
 	}
 	return false;
-}
-
-static struct nodeset nodes_of(const struct search *s, uint64_t positions)
-{
-	struct nodeset nodes = s->required;
-
-	for (unsigned q = 0; q < s->n; q++)
-		if (positions >> q & 1)
-			nodes = nodeset_or(nodes, nodeset_of(s->node[q]));
-	return nodes;
 }
 
 bool search_start(struct search *s, unsigned k, struct nodeset *start)
@@ -125,12 +100,15 @@ bool search_start(struct search *s, unsigned k, struct nodeset *start)
 
 	for (unsigned first = 0; first < s->n && !(first && s->exhausted); first++) {
 		(void)search_spend(s, 1 + (uint64_t)k * s->n * (s->nr_rows + 1) / NUMBERS_PER_STEP);
-		if (!grow(s, &w, first, k))
+		if (!grow_set(s, &w, first, k))
 			continue;
-		while (s->closest && exchange(s, &w) &&
+		while (s->closest && exchange_node(s, &w) &&
 			search_spend(s, 1 + (uint64_t)k * s->n / NUMBERS_PER_STEP))
 			;
-		struct nodeset nodes = nodes_of(s, w.chosen);
+		struct nodeset nodes = s->required;
+		for (unsigned q = 0; q < s->n; q++)
+			if (w.chosen >> q & 1)
+				nodes = nodeset_or(nodes, nodeset_of(s->node[q]));
 		if (w.cost < s->limit && search_accepts(s, nodes)) {
 			s->limit = w.cost;
 			*start = nodes;

@@ -15,9 +15,14 @@ struct row {
 	uint64_t parts;              /* part[] of the chosen nodes, added up */
 	uint64_t of_node[NODES_MAX]; /* by dense node, what there are of devices once */
 	uint64_t weight[NODES_MAX];  /* by position */
-	uint64_t part[NODES_MAX];    /* the same as a part of the need (search_room.c) */
+	uint64_t part[NODES_MAX]; /* the same as a part of the need, which is SEARCH_WHOLE; rounded
+				     up: it must never seem to be less than it is */
 	uint64_t *top; /* [hi * width + c]: the c largest weights below position hi, added up */
 };
+
+#define SEARCH_WHOLE (UINT64_C(1) << 30)
+
+enum { NEAR_DEPTH = 16 };
 
 struct search {
 	const struct hint_space *space;
@@ -28,6 +33,7 @@ struct search {
 	unsigned prepared_for; /* the size that all below is right for; 0: for none */
 	bool any_will_do;      /* the lowest set will do, however far apart its nodes are */
 	bool closest, overlaps;
+	bool rows_are_all; /* a set that satisfies the rows will do */
 	unsigned n;
 	uint8_t node[NODES_MAX];             /* position -> dense index, ascending */
 	struct nodeset below[NODES_MAX + 1]; /* the nodes of all lower positions */
@@ -42,8 +48,9 @@ struct search {
 	uint64_t cost;           /* of the required nodes */
 	uint32_t own[NODES_MAX]; /* what a position adds to it */
 	uint32_t apart[NODES_MAX][NODES_MAX]; /* distance there and back */
-	uint16_t *near; /* the smallest apart[q][p] with p below hi, added up; see near_sum() */
-	unsigned near_depth;        /* of how many of them the sum is known */
+	/* [hi * width + q][c]: the c smallest apart[q][p] with p below hi, added up */
+	uint16_t (*near)[NEAR_DEPTH + 1];
+	unsigned near_depth;        /* the largest such c; see near_sum() */
 	uint64_t better[NODES_MAX]; /* lower positions that can always take its place */
 	uint32_t link[NODES_MAX];   /* what position q would add to the chosen ones' cost */
 	bool exhausted;
@@ -55,14 +62,6 @@ struct search {
 	uint8_t *share; /* [family * width + hi]: the share most wanted of a node below hi */
 };
 
-enum { NEAR_DEPTH = 16 };
-
-/* Where the sums for position q among those below hi are: [c] for the c nearest. */
-static inline uint16_t *near_row(const struct search *s, unsigned hi, unsigned q)
-{
-	return s->near + ((size_t)hi * s->width + q) * (NEAR_DEPTH + 1);
-}
-
 /* Set all that depends on the demands and on k. */
 void search_prepare(struct search *s, unsigned k);
 
@@ -71,25 +70,21 @@ void search_prepare(struct search *s, unsigned k);
 bool search_start(struct search *s, unsigned k, struct nodeset *start);
 
 /* Whether `left` positions below hi have room for all that the rows still need beside the chosen
- * ones: with ROOM_FOUND such nodes are in *found. */
+ * ones: with ROOM_FOUND such nodes are in *found, and the required ones. */
 enum room { ROOM_NONE, ROOM_FOUND, ROOM_UNKNOWN };
 enum room search_room(struct search *s, unsigned hi, unsigned left, struct nodeset *found);
 /* No set of `left` positions below hi that has room has its highest one below that; hi: there is no
  * such set. left is at least 1. */
 unsigned search_lowest_room(struct search *s, unsigned hi, unsigned left);
-/* What these two need once the rows are prepared. */
-void search_prepare_room(struct search *s);
 
-/* The same for the scoring, of which the rank of s->best is the one to beat. False: the arena's
- * limit is reached. */
+/* Look through the sets of so many nodes more than the required ones that may beat s->limit, or
+ * s->best by the scoring: the best goes into s->best. */
+void search_walk(struct search *s, unsigned more);
+/* What the walk needs for the scoring once the rows are prepared; the rank of s->best is the one to
+ * beat. False: the arena's limit is reached. */
 bool search_prepare_scoring(struct search *s);
-/* Whether the chosen nodes and some of those at positions below hi may yet beat the best set. */
-bool search_promises(const struct search *s, struct nodeset chosen, unsigned hi);
-
-/* What rows do not see: devices on several nodes, sockets, the caller's own limit. wide: the
- * widest set that a branch can still reach; chosen: what it has for certain. */
-bool search_fits(const struct search *s, struct nodeset chosen, struct nodeset wide);
-/* Whether a whole set keeps what the rows do not tell. */
+/* Whether a whole set that satisfies the rows keeps what these do not say: devices on several
+ * nodes, sockets, the caller's own limit. */
 bool search_accepts(const struct search *s, struct nodeset m);
 
 #endif
