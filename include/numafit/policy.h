@@ -14,10 +14,14 @@ struct policy_answer {
 	bool admit;
 };
 
-/* Hints in, one affinity and a verdict out: the seam between whoever offers hints and whoever
- * allocates. prefer-closest-numa-nodes counts for best-effort and restricted only; pass the
- * machine's distances in *space when the option is on. numa-allocation-strategy counts for
- * single-numa-node too (the KEP's first examples are of it). 0, or as hint_merge_families(). */
+/* The space as the policy sees it: distances count only where it honours
+ * prefer-closest-numa-nodes. */
+struct hint_space policy_space(enum topology_policy policy, const struct hint_space *space);
+
+/* Hints in, one affinity and a verdict out: the seam between what offers hints and what allocates.
+ * prefer-closest-numa-nodes counts for best-effort and restricted only; pass the machine's
+ * distances in *space when the option is on. numa-allocation-strategy counts for single-numa-node
+ * too (the KEP's first examples are of it). 0, or as hint_merge_families(). */
 int policy_merge_families(enum topology_policy policy, const struct hint_space *space,
 	const struct family *families, size_t nr, struct budget *b, struct arena *a,
 	struct policy_answer *out);

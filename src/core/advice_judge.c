@@ -28,25 +28,6 @@ static struct standing standing_of(const struct advice_merge *m, struct nodeset 
 	return s;
 }
 
-/* As the policies have it (policy.c): distances count for these two only. */
-static struct hint_space space_of(const struct advice_merge *m)
-{
-	struct hint_space s = *m->space;
-
-	if (m->policy != POLICY_BEST_EFFORT && m->policy != POLICY_RESTRICTED)
-		s.distance = NULL;
-	return s;
-}
-
-/* Of sets that satisfy every resource. That a preferred one is asked of them is cause_of()'s rule.
- */
-static bool policy_allows(const struct advice_merge *m, struct nodeset mask)
-{
-	if (!m->without.admit || m->policy == POLICY_NONE)
-		return false;
-	return m->policy != POLICY_SINGLE_NUMA_NODE || nodeset_count(mask) == 1;
-}
-
 /* Why the asked set cannot stand for the given one; ADVICE_NONE: it can. So can a set that is
  * better than the given one, which only a search that was cut short has missed. */
 static enum advice_verdict cause_of(const struct advice_merge *m, const struct hint_space *space,
@@ -56,7 +37,8 @@ static enum advice_verdict cause_of(const struct advice_merge *m, const struct h
 		return ADVICE_REJECTED_NOT_FIT;
 	if (m->without.admit && nodeset_equal(r->asked, r->given))
 		return ADVICE_NONE;
-	if (!policy_allows(m, r->asked))
+	if (!m->without.admit || m->policy == POLICY_NONE ||
+		(m->policy == POLICY_SINGLE_NUMA_NODE && nodeset_count(r->asked) != 1))
 		return ADVICE_REJECTED_POLICY;
 	if (nodeset_count(r->asked) > nodeset_count(r->given))
 		return ADVICE_REJECTED_NOT_NARROWEST;
@@ -67,47 +49,24 @@ static enum advice_verdict cause_of(const struct advice_merge *m, const struct h
 	return ADVICE_NONE;
 }
 
-/* Whether a is farther apart than b on the average: each sum over the square of its size. */
-static bool is_farther(const struct hint_space *space, struct nodeset a, struct nodeset b)
-{
-	uint64_t na = nodeset_count(a), nb = nodeset_count(b);
-
-	return hint_distance_sum(space, a) * nb * nb > hint_distance_sum(space, b) * na * na;
-}
-
+/* Whether the given set, which is not the one asked for, is as good a one: no larger, and no
+ * farther apart on the average, which is the sum over the square of the size. */
 static bool may_repair(const struct advice_merge *m, const struct hint_space *space,
 	const struct advice_terms *terms, const struct advice_ruling *r)
 {
+	uint64_t given = nodeset_count(r->given), asked = nodeset_count(r->asked);
+
 	return terms->repair && !advice_is_rejection(terms->so_far) &&
 	       terms->mode != ADVICE_REQUIRE && m->without.admit &&
-	       !nodeset_equal(r->given, r->asked) &&
-	       nodeset_count(r->given) <= nodeset_count(r->asked) &&
-	       !is_farther(space, r->given, r->asked);
-}
-
-static void accept(enum advice_verdict so_far, const struct standing *s, struct advice_ruling *r)
-{
-	r->verdict = so_far;
-	if (!nodeset_equal(r->asked, r->given))
-		r->answer.affinity = (struct hint){.mask = r->asked, .preferred = s->preferred};
-	r->given = r->asked;
-}
-
-static void decline(const struct advice_merge *m, const struct hint_space *space,
-	const struct advice_terms *terms, struct advice_ruling *r)
-{
-	bool repaired = may_repair(m, space, terms, r);
-
-	r->verdict = repaired ? ADVICE_REPAIRED : r->cause;
-	r->refuse = terms->mode == ADVICE_REQUIRE;
-	if (r->refuse || !m->without.admit)
-		r->given = (struct nodeset){0};
+	       !nodeset_equal(r->given, r->asked) && given <= asked &&
+	       hint_distance_sum(space, r->given) * asked * asked <=
+		       hint_distance_sum(space, r->asked) * given * given;
 }
 
 void advice_judge(const struct advice_merge *m, struct nodeset asked,
 	const struct advice_terms *terms, struct advice_ruling *out)
 {
-	const struct hint_space space = space_of(m);
+	const struct hint_space space = policy_space(m->policy, m->space);
 	const struct standing standing = standing_of(m, asked);
 	const struct hint *without = &m->without.affinity;
 
@@ -125,10 +84,18 @@ void advice_judge(const struct advice_merge *m, struct nodeset asked,
 		out->cause = terms->overruled;
 	if (out->cause == ADVICE_REJECTED_NOT_FIT && standing.lacking)
 		(void)text_copy(out->lacking, sizeof out->lacking, standing.lacking);
-	if (!out->cause)
-		accept(terms->so_far, &standing, out);
-	else
-		decline(m, &space, terms, out);
+	if (!out->cause) {
+		out->verdict = terms->so_far;
+		if (!nodeset_equal(out->asked, out->given))
+			out->answer.affinity =
+				(struct hint){.mask = asked, .preferred = standing.preferred};
+		out->given = asked;
+		return;
+	}
+	out->verdict = may_repair(m, &space, terms, out) ? ADVICE_REPAIRED : out->cause;
+	out->refuse = terms->mode == ADVICE_REQUIRE;
+	if (out->refuse || !m->without.admit)
+		out->given = (struct nodeset){0};
 }
 
 static const char *const cause_words[NR_ADVICE_VERDICTS] = {

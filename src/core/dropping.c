@@ -6,7 +6,7 @@
 /* The steps bound one question; costs are in units of 2^-COST_BITS of a family's slack. */
 enum { DROP_STEPS = 1000000, COST_BITS = 20 };
 
-static bool may_drop(const struct slack *s, unsigned node)
+static bool may_drop_node(const struct slack *s, unsigned node)
 {
 	if (nodeset_has(s->family->required, node))
 		return false;
@@ -20,25 +20,21 @@ static bool may_drop(const struct slack *s, unsigned node)
 	return true;
 }
 
-static void drop(struct slack *s, unsigned node)
+/* Drop the node, or (back) take it in again. */
+static void drop_node(struct slack *s, unsigned node, bool back)
 {
-	s->kept = nodeset_minus(s->kept, nodeset_of(node));
-	for (unsigned i = 0; i < s->family->nr_demands; i++)
-		if (s->family->demand[i].weight)
-			s->spare[i] -= s->family->demand[i].weight[node];
-}
+	s->kept.bits ^= nodeset_of(node).bits;
+	for (unsigned i = 0; i < s->family->nr_demands; i++) {
+		const uint64_t *weight = s->family->demand[i].weight;
 
-static void undrop(struct slack *s, unsigned node)
-{
-	s->kept = nodeset_or(s->kept, nodeset_of(node));
-	for (unsigned i = 0; i < s->family->nr_demands; i++)
-		if (s->family->demand[i].weight)
-			s->spare[i] += s->family->demand[i].weight[node];
+		if (weight)
+			s->spare[i] += back ? weight[node] : -weight[node];
+	}
 }
 
 /* Whether each of the nodes, from the i-th in order on, can be dropped by some family, all at once.
  */
-static bool can_drop(struct dropping *d, unsigned i, struct nodeset nodes)
+static bool can_drop_nodes(struct dropping *d, unsigned i, struct nodeset nodes)
 {
 	while (i < d->nr_ordered && !nodeset_has(nodes, d->order[i]))
 		i++;
@@ -50,11 +46,11 @@ static bool can_drop(struct dropping *d, unsigned i, struct nodeset nodes)
 	}
 	d->steps--;
 	for (unsigned f = 0; f < d->nr; f++) {
-		if (!may_drop(&d->slack[f], d->order[i]))
+		if (!may_drop_node(&d->slack[f], d->order[i]))
 			continue;
-		drop(&d->slack[f], d->order[i]);
-		bool rest = can_drop(d, i + 1, nodes);
-		undrop(&d->slack[f], d->order[i]);
+		drop_node(&d->slack[f], d->order[i], false);
+		bool rest = can_drop_nodes(d, i + 1, nodes);
+		drop_node(&d->slack[f], d->order[i], true);
 		if (rest)
 			return true;
 	}
@@ -74,20 +70,41 @@ bool dropping_reaches(void *ctx, struct nodeset mask)
 	if (cost > (uint64_t)d->nr << COST_BITS)
 		return false; /* more than all of all families' slack */
 	d->steps = DROP_STEPS;
-	if (!can_drop(d, 0, dropped))
+	if (!can_drop_nodes(d, 0, dropped))
 		return false;
 	d->could = dropped;
 	return true;
 }
 
+void dropping_begin(struct dropping *d, struct search *search, struct nodeset mask,
+	const struct family *const *family, uint64_t which)
+{
+	d->search = search;
+	d->nr = 0;
+	d->common = mask;
+	for (; which; which &= which - 1) {
+		const struct family *f = family[__builtin_ctzll(which)];
+		struct slack *s = &d->slack[d->nr++];
+
+		*s = (struct slack){.family = f, .kept = f->ground};
+		d->common = nodeset_and(d->common, f->ground);
+		for (unsigned r = 0; r < f->nr_demands; r++) {
+			s->spare[r] = f->demand[r].base - f->demand[r].need;
+			if (f->demand[r].weight)
+				nodeset_each (node, f->ground)
+					s->spare[r] += f->demand[r].weight[node];
+		}
+	}
+}
+
 /* The part of the family's slack that the node takes: the mean over its demands by weight. More
  * than all of it when it cannot be dropped at all. */
-static uint64_t cost_of(const struct slack *s, unsigned node)
+static uint64_t cost_of_dropping(const struct slack *s, unsigned node)
 {
 	const uint64_t all = UINT64_C(1) << COST_BITS;
 	uint64_t sum = 0;
 
-	if (!may_drop(s, node))
+	if (!may_drop_node(s, node))
 		return NODES_MAX * all;
 	for (unsigned i = 0; i < s->family->nr_demands; i++) {
 		const struct family_demand *d = &s->family->demand[i];
@@ -98,7 +115,8 @@ static uint64_t cost_of(const struct slack *s, unsigned node)
 	return s->family->nr_demands ? sum / s->family->nr_demands : 0;
 }
 
-static bool misses(const struct family *f, unsigned node)
+/* Whether the family would have less of anything without the node. */
+static bool misses_node(const struct family *f, unsigned node)
 {
 	if (nodeset_has(f->required, node))
 		return true;
@@ -112,34 +130,27 @@ static bool misses(const struct family *f, unsigned node)
 	return false;
 }
 
-/* Each family is asked. */
-static uint64_t cost_of_step(const struct dropping *d)
+void dropping_prepare(struct dropping *d)
 {
 	enum { FAMILIES_PER_STEP = 8, COVERS_PER_STEP = 16 };
-	uint64_t covers = 0;
+	uint64_t covers = 0, all = 0;
 
+	d->nr_ordered = 0;
+	d->free = d->could = (struct nodeset){0};
 	for (unsigned f = 0; f < d->nr; f++)
 		for (unsigned i = 0; i < d->slack[f].family->nr_demands; i++)
 			covers += d->slack[f].family->demand[i].nr_covers;
-	return 1 + d->nr / FAMILIES_PER_STEP + covers / COVERS_PER_STEP;
-}
-
-void dropping_prepare(struct dropping *d)
-{
-	d->nr_ordered = 0;
-	d->free = d->could = (struct nodeset){0};
-	d->cost_of_step = cost_of_step(d);
-	uint64_t all = 0;
+	d->cost_of_step = 1 + d->nr / FAMILIES_PER_STEP + covers / COVERS_PER_STEP;
 
 	nodeset_each (node, d->common) {
 		unsigned at = d->nr_ordered++;
 
 		d->cost[node] = UINT64_MAX;
 		for (unsigned f = 0; f < d->nr; f++) {
-			uint64_t cost = cost_of(&d->slack[f], node);
+			uint64_t cost = cost_of_dropping(&d->slack[f], node);
 
 			d->cost[node] = cost < d->cost[node] ? cost : d->cost[node];
-			if (!misses(d->slack[f].family, node))
+			if (!misses_node(d->slack[f].family, node))
 				d->free = nodeset_or(d->free, nodeset_of(node));
 		}
 		for (; at > 0 && d->cost[d->order[at - 1]] < d->cost[node]; at--)
@@ -152,31 +163,4 @@ void dropping_prepare(struct dropping *d)
 		all += d->cost[node];
 	uint64_t slack = (uint64_t)d->nr << COST_BITS;
 	d->kept = (struct family_demand){.weight = d->cost, .need = all > slack ? all - slack : 0};
-}
-
-/* What a family can spare when it contributes its whole ground set. */
-static struct slack slack_of(const struct family *f)
-{
-	struct slack s = {.family = f, .kept = f->ground};
-
-	for (unsigned r = 0; r < f->nr_demands; r++) {
-		s.spare[r] = f->demand[r].base - f->demand[r].need;
-		if (f->demand[r].weight)
-			nodeset_each (node, f->ground)
-				s.spare[r] += f->demand[r].weight[node];
-	}
-	return s;
-}
-
-void dropping_begin(struct dropping *d, struct search *search, struct nodeset mask)
-{
-	d->search = search;
-	d->nr = 0;
-	d->common = mask;
-}
-
-void dropping_add(struct dropping *d, const struct family *f)
-{
-	d->slack[d->nr++] = slack_of(f);
-	d->common = nodeset_and(d->common, f->ground);
 }

@@ -32,10 +32,12 @@ struct dropping {
 	bool unsure;           /* they ran out: a yes is always right, such a no may be wrong */
 };
 
-/* Start with the nodes of mask, then add the families (at most MERGE_FAMILIES, each satisfied by
- * its whole ground), then prepare. The search counts the steps. */
-void dropping_begin(struct dropping *d, struct search *search, struct nodeset mask);
-void dropping_add(struct dropping *d, const struct family *f);
+/* Start with the nodes of mask and those families of family[] whose bits `which` has (at most
+ * MERGE_FAMILIES, each satisfied by its whole ground): d->nr of them, and d->common, are known
+ * then. The search counts the steps. */
+void dropping_begin(struct dropping *d, struct search *search, struct nodeset mask,
+	const struct family *const *family, uint64_t which);
+/* What dropping_reaches() needs besides. */
 void dropping_prepare(struct dropping *d);
 
 /* Whether the families (ctx: a struct dropping) reach the set: for search_limit(). */

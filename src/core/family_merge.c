@@ -16,7 +16,7 @@
 
 enum { PATTERNS_PER_STEP = 16, NODES_PER_STEP = 4 };
 
-static unsigned smallest(const struct family *f, struct search *s)
+static unsigned smallest_mask(const struct family *f, struct search *s)
 {
 	unsigned min = 0;
 
@@ -41,7 +41,7 @@ unsigned family_smallest(const struct family *f, struct budget *b, struct arena 
 	for (unsigned i = 0; i < f->nr_extra; i++)
 		all = nodeset_or(all, f->extra[i]);
 	struct search *s = search_new(&(struct hint_space){.all = all}, b, a);
-	return s ? smallest(f, s) : 0;
+	return s ? smallest_mask(f, s) : 0;
 }
 
 /* The families that have a preference, and what the others amount to. */
@@ -57,7 +57,7 @@ struct merge {
 	struct arena *arena;
 };
 
-static void keep_better(const struct merge *m, struct nodeset *best, struct nodeset mask)
+static void keep_better_mask(const struct merge *m, struct nodeset *best, struct nodeset mask)
 {
 	if (nodeset_empty(mask) || nodeset_equal(mask, m->taken))
 		return;
@@ -77,7 +77,7 @@ static int keep_best_found(struct merge *m, unsigned k, struct nodeset *best)
 		rc = search_tied(m->search, &m->scoring, &found);
 	else
 		rc = search_best(m->search, k, &found);
-	keep_better(m, best, found);
+	keep_better_mask(m, best, found);
 	return rc > 0;
 }
 
@@ -95,43 +95,39 @@ static bool goes_on(const struct merge *m, int rc)
 	return nodeset_empty(m->taken) ? rc >= 0 : !rc;
 }
 
-static bool all_prefer(const struct merge *m, struct nodeset mask)
-{
-	for (unsigned i = 0; i < m->nr; i++)
-		if (!family_has(m->family[i], mask) || !family_prefers(m->family[i], mask))
-			return false;
-	return true;
-}
-
-/* Add what makes a set of k nodes preferred by the family besides its size. False: nothing does. */
-static bool add_preference(struct search *s, const struct family *f, unsigned k)
-{
-	if (f->preferred_size == k)
-		return true;
-	return f->preferred_sockets && search_touch(s, f->socket_of_node, f->preferred_sockets);
-}
-
 /* The best preferred set of k nodes by the families' rules into *best if it beats it. Returns as
  * best_preferred() does. */
 static int best_of_size(struct merge *m, unsigned k, struct nodeset *best)
 {
 	search_begin(m->search, m->space->all);
 	for (unsigned i = 0; i < m->nr; i++) {
-		if (!add_preference(m->search, m->family[i], k))
+		const struct family *f = m->family[i];
+
+		/* a set of another size is preferred for the sockets that it touches, if at all */
+		if (f->preferred_size != k &&
+			!(f->preferred_sockets &&
+				search_touch(m->search, f->socket_of_node, f->preferred_sockets)))
 			return 0;
-		if (!search_add_family(m->search, m->family[i]))
+		if (!search_add_family(m->search, f))
 			return -ENOMEM;
 	}
 	return keep_best_found(m, k, best);
 }
 
+/* The best extra mask that all families have and prefer into *best if it beats it. */
 static void best_of_extra(const struct merge *m, struct nodeset *best)
 {
 	for (unsigned i = 0; i < m->nr; i++)
-		for (unsigned x = 0; x < m->family[i]->nr_extra; x++)
-			if (all_prefer(m, m->family[i]->extra[x]))
-				keep_better(m, best,
-					nodeset_and(m->family[i]->extra[x], m->space->all));
+		for (unsigned x = 0; x < m->family[i]->nr_extra; x++) {
+			struct nodeset mask = m->family[i]->extra[x];
+			unsigned f = 0;
+
+			while (f < m->nr && family_has(m->family[f], mask) &&
+				family_prefers(m->family[f], mask))
+				f++;
+			if (f == m->nr)
+				keep_better_mask(m, best, nodeset_and(mask, m->space->all));
+		}
 }
 
 /* 0 with the best preferred mask, empty when there is none; 1 when the budget ran out. */
@@ -157,8 +153,8 @@ static int best_preferred(struct merge *m, struct nodeset *best)
 	return rc;
 }
 
-/* One choice of who contributes an extra mask: what those masks leave of the machine, and which
- * families (bit i) still follow their rule. */
+/* One choice of the families that contribute an extra mask: what those masks leave of the machine,
+ * and which families (bit i) still follow their rule. */
 struct pattern {
 	struct nodeset mask;
 	uint64_t by_rule;
@@ -219,31 +215,16 @@ static int collect_patterns(const struct merge *m, struct patterns *out)
 	return rc;
 }
 
-/* Only sets that are reached. */
-static void limit(struct search *s, struct dropping *d)
-{
-	bool by_demands = true;
-
-	search_limit(s, dropping_reaches, d);
-	for (unsigned i = 0; i < d->nr && by_demands; i++)
-		by_demands = search_limit_by(s, d->slack[i].family);
-	if (!by_demands)
-		search_limit(s, dropping_reaches, d);
-}
-
 /* The best set of size k that the pattern reaches into *best if it beats it. 1: budget ran out. */
 static int best_reachable(
 	struct merge *m, struct pattern p, unsigned k, struct dropping *d, struct nodeset *best)
 {
 	if (!budget_spend(m->budget, 1))
 		return 1;
-	dropping_begin(d, m->search, p.mask);
-	for (unsigned i = 0; i < m->nr; i++)
-		if (p.by_rule >> i & 1)
-			dropping_add(d, m->family[i]);
+	dropping_begin(d, m->search, p.mask, m->family, p.by_rule);
 	if (!d->nr) {
 		if (nodeset_count(p.mask) == k)
-			keep_better(m, best, p.mask);
+			keep_better_mask(m, best, p.mask);
 		return 0;
 	}
 	search_begin(m->search, d->common);
@@ -257,7 +238,12 @@ static int best_reachable(
 	(void)budget_spend(m->budget, nodeset_count(d->common) * d->nr / NODES_PER_STEP);
 	if (!search_add(m->search, &d->kept))
 		return 1;
-	limit(m->search, d);
+	search_limit(m->search, dropping_reaches, d);
+	bool by_demands = true;
+	for (unsigned i = 0; i < d->nr && by_demands; i++)
+		by_demands = search_limit_by(m->search, d->slack[i].family);
+	if (!by_demands)
+		search_limit(m->search, dropping_reaches, d);
 	return keep_best_found(m, k, best) || d->unsure;
 }
 
@@ -288,34 +274,25 @@ static void fall_back(
 	}
 }
 
-static unsigned size_aimed_at(struct merge *m)
-{
-	unsigned aim = 0;
-
-	for (unsigned i = 0; i < m->nr; i++) {
-		unsigned min = smallest(m->family[i], m->search);
-
-		aim = min > aim ? min : aim;
-	}
-	return aim;
-}
-
-/* The size that comes i-th: the one aimed at, then smaller ones, then larger ones. */
-static unsigned size_tried(unsigned i, unsigned aim)
-{
-	return i < aim ? aim - i : i + 1;
-}
-
 static int best_intersection(struct merge *m, struct nodeset *best)
 {
 	struct dropping *d = arena_alloc(m->arena, sizeof *d);
 	struct patterns patterns = {0};
-	unsigned aim = size_aimed_at(m), sizes = nodeset_count(m->space->all);
-	int rc = d ? collect_patterns(m, &patterns) : -ENOMEM;
+	unsigned aim = 0, sizes = nodeset_count(m->space->all);
 
+	for (unsigned i = 0; i < m->nr; i++) {
+		unsigned min = smallest_mask(m->family[i], m->search);
+
+		aim = min > aim ? min : aim;
+	}
+	int rc = d ? collect_patterns(m, &patterns) : -ENOMEM;
 	*best = (struct nodeset){0};
-	for (unsigned i = 0; goes_on(m, rc) && i < sizes && nodeset_empty(*best); i++)
-		rc |= best_of_patterns(m, &patterns, size_tried(i, aim), d, best);
+	for (unsigned i = 0; goes_on(m, rc) && i < sizes && nodeset_empty(*best); i++) {
+		/* the size aimed at comes first, then smaller ones, then larger ones */
+		unsigned size = i < aim ? aim - i : i + 1;
+
+		rc |= best_of_patterns(m, &patterns, size, d, best);
+	}
 	if (begin_ties(m, rc, *best))
 		rc = best_of_patterns(m, &patterns, nodeset_count(*best), d, best);
 	if (rc > 0 && nodeset_empty(*best))
@@ -323,8 +300,11 @@ static int best_intersection(struct merge *m, struct nodeset *best)
 	return rc;
 }
 
-static int sort_out(struct merge *m, const struct family *families, size_t nr)
+/* As hint_merge_families(); an empty mask when nothing comes out. */
+static int merge_all(struct merge *m, const struct family *families, size_t nr, struct hint *out)
 {
+	struct nodeset best = {0};
+
 	m->all_preferred = true;
 	m->scoring = (struct scoring){.family = families, .nr = nr};
 	m->family = arena_array(m->arena, nr, sizeof *m->family);
@@ -336,23 +316,12 @@ static int sort_out(struct merge *m, const struct family *families, size_t nr)
 			m->family[m->nr++] = &families[i];
 		m->all_preferred = m->all_preferred && families[i].kind != FAMILY_NONE;
 	}
-	return 0;
-}
-
-/* As hint_merge_families(); an empty mask when nothing comes out. */
-static int merge(struct merge *m, const struct family *families, size_t nr, struct hint *out)
-{
-	struct nodeset best = {0};
-	int rc = sort_out(m, families, nr);
-
-	if (rc)
-		return rc;
 	if (!m->nr) {
-		keep_better(m, &best, m->space->all);
+		keep_better_mask(m, &best, m->space->all);
 		*out = (struct hint){.mask = best, .preferred = m->all_preferred};
 		return 0;
 	}
-	rc = best_preferred(m, &best);
+	int rc = best_preferred(m, &best);
 	if (rc < 0)
 		return rc;
 	bool preferred = !nodeset_empty(best);
@@ -371,7 +340,7 @@ int hint_merge_families(const struct hint_space *space, const struct family *fam
 	struct budget *b, struct arena *a, struct hint *out)
 {
 	struct merge m = {.space = space, .budget = b, .arena = a};
-	int rc = merge(&m, families, nr, out);
+	int rc = merge_all(&m, families, nr, out);
 
 	if (rc >= 0 && nodeset_empty(out->mask))
 		out->mask = space->all;
@@ -382,7 +351,7 @@ int hint_merge_others(const struct hint_space *space, const struct family *famil
 	struct nodeset taken, struct budget *b, struct arena *a, struct hint *out)
 {
 	struct merge m = {.space = space, .budget = b, .arena = a, .taken = taken};
-	int rc = merge(&m, families, nr, out);
+	int rc = merge_all(&m, families, nr, out);
 
 	return rc || !nodeset_empty(out->mask) ? rc : -ENOENT;
 }

@@ -16,41 +16,18 @@ static const struct policy_row rows[NR_POLICIES] = {
 	[POLICY_SINGLE_NUMA_NODE] = {.merges = true, .one_node = true},
 };
 
-static struct hint_space space_for(const struct policy_row *row, const struct hint_space *space)
+struct hint_space policy_space(enum topology_policy policy, const struct hint_space *space)
 {
 	struct hint_space s = *space;
 
-	if (!row->closest)
+	if (!rows[policy].closest)
 		s.distance = NULL;
 	return s;
 }
 
-static void judge(const struct policy_row *row, const struct hint_space *space, struct hint merged,
-	struct policy_answer *out)
-{
-	if (row->one_node && nodeset_equal(merged.mask, space->all))
-		merged.any = true;
-	if (merged.any)
-		merged.mask = (struct nodeset){0};
-	*out = (struct policy_answer){
-		.affinity = merged, .admit = row->any_result || merged.preferred};
-}
-
-static struct policy_answer no_affinity(void)
-{
-	return (struct policy_answer){.affinity = {.any = true}, .admit = true};
-}
-
-static bool offers_node(const struct family *f, unsigned node)
-{
-	struct nodeset mask = nodeset_of(node);
-
-	return f->kind == FAMILY_ANY ||
-	       (f->kind == FAMILY_CAPACITY && family_has(f, mask) && family_prefers(f, mask));
-}
-
 /* What single-numa-node lets in is, of each family, at most one hint for each node: the best node
- * that all offer. All nodes, not preferred, when there is none; all nodes when nobody cares. */
+ * that all offer. All nodes, not preferred, when there is none; all nodes when no family has a
+ * preference. */
 static struct hint merge_one_node(const struct hint_space *space, const struct family *families,
 	size_t nr, struct nodeset taken)
 {
@@ -63,13 +40,20 @@ static struct hint merge_one_node(const struct hint_space *space, const struct f
 	if (indifferent == nr)
 		return (struct hint){.mask = space->all, .preferred = true};
 	nodeset_each (node, nodeset_minus(space->all, taken)) {
+		const struct nodeset mask = nodeset_of(node);
 		size_t offers = 0;
 
-		while (offers < nr && offers_node(&families[offers], node))
-			offers++;
-		if (offers == nr && (!best.preferred || scoring_compare(space, &scoring,
-								nodeset_of(node), best.mask) < 0))
-			best = (struct hint){.mask = nodeset_of(node), .preferred = true};
+		for (; offers < nr; offers++) {
+			const struct family *f = &families[offers];
+
+			if (f->kind != FAMILY_ANY &&
+				(f->kind != FAMILY_CAPACITY || !family_has(f, mask) ||
+					!family_prefers(f, mask)))
+				break;
+		}
+		if (offers == nr &&
+			(!best.preferred || scoring_compare(space, &scoring, mask, best.mask) < 0))
+			best = (struct hint){.mask = mask, .preferred = true};
 	}
 	return best;
 }
@@ -79,20 +63,26 @@ int policy_merge_families(enum topology_policy policy, const struct hint_space *
 	struct policy_answer *out)
 {
 	const struct policy_row *row = &rows[policy];
-	struct hint_space s = space_for(row, space);
+	struct hint_space s = policy_space(policy, space);
 	struct hint merged;
 	int rc = 0;
 
 	if (!row->merges) {
-		*out = no_affinity();
+		*out = (struct policy_answer){.affinity = {.any = true}, .admit = true};
 		return 0;
 	}
 	if (row->one_node)
 		merged = merge_one_node(&s, families, nr, (struct nodeset){0});
 	else
 		rc = hint_merge_families(&s, families, nr, b, a, &merged);
-	if (rc >= 0)
-		judge(row, space, merged, out);
+	if (rc < 0)
+		return rc;
+	if (row->one_node && nodeset_equal(merged.mask, space->all))
+		merged.any = true;
+	if (merged.any)
+		merged.mask = (struct nodeset){0};
+	*out = (struct policy_answer){
+		.affinity = merged, .admit = row->any_result || merged.preferred};
 	return rc;
 }
 
@@ -101,7 +91,7 @@ int policy_runner_up(enum topology_policy policy, const struct hint_space *space
 	struct arena *a, struct hint *out)
 {
 	const struct policy_row *row = &rows[policy];
-	struct hint_space s = space_for(row, space);
+	struct hint_space s = policy_space(policy, space);
 
 	if (!row->merges || best->any)
 		return -ENOENT;

@@ -22,10 +22,18 @@ struct count {
 	struct nodeset from[NODES_MAX + 1]; /* the i-th and all after it */
 };
 
-static void insert(const struct hint_space *space, struct nodeset mask, struct reasons_resource *r)
+/* A mask of the family: enter it if it is among the best ones. */
+static void enter_mask(
+	const struct hint_space *space, struct nodeset mask, struct reasons_resource *r)
 {
-	unsigned at = r->nr_best;
+	unsigned size = nodeset_count(mask);
 
+	if (r->smallest && size > r->smallest)
+		return;
+	if (size != r->smallest)
+		r->nr_best = 0;
+	r->smallest = size;
+	unsigned at = r->nr_best;
 	while (at > 0 && hint_compare_masks(space, mask, r->best[at - 1]) < 0)
 		at--;
 	if (at == REASONS_BEST)
@@ -37,38 +45,15 @@ static void insert(const struct hint_space *space, struct nodeset mask, struct r
 	r->best[at] = mask;
 }
 
-/* A mask of the family: is it among the best ones? */
-static void offer(const struct hint_space *space, struct nodeset mask, struct reasons_resource *r)
-{
-	unsigned size = nodeset_count(mask);
-
-	if (r->smallest && size > r->smallest)
-		return;
-	if (size != r->smallest)
-		r->nr_best = 0;
-	r->smallest = size;
-	insert(space, mask, r);
-}
-
-static uint64_t brings(const struct family *f, unsigned node)
-{
-	return f->nr_demands ? family_demand_sum(&f->demand[0], nodeset_of(node)) : 0;
-}
-
-static uint64_t cost_of_offer(const struct hint_space *space, struct nodeset mask)
-{
-	uint64_t nr = space->distance ? nodeset_count(mask) : 0;
-
-	return nr * nr / PAIRS_PER_STEP;
-}
-
 /* Required nodes are in every set; the others are to be decided. */
-static void order_nodes(struct count *c)
+static void order_by_demand(struct count *c)
 {
+	const struct family *f = c->family;
 	uint64_t sum[NODES_MAX];
 
-	nodeset_each (node, nodeset_minus(c->family->ground, c->family->required)) {
-		uint64_t mine = brings(c->family, node);
+	nodeset_each (node, nodeset_minus(f->ground, f->required)) {
+		uint64_t mine =
+			f->nr_demands ? family_demand_sum(&f->demand[0], nodeset_of(node)) : 0;
 		unsigned at = c->nr++;
 
 		for (; at > 0 && sum[at - 1] < mine; at--) {
@@ -96,8 +81,9 @@ static bool count_from(struct count *c, unsigned i, struct nodeset chosen)
 		i++;
 		if (family_in_rule(c->family, with)) {
 			c->out->masks += UINT64_C(1) << (c->nr - i);
-			(void)budget_spend(c->budget, cost_of_offer(c->space, with));
-			offer(c->space, with, c->out);
+			uint64_t size = c->space->distance ? nodeset_count(with) : 0;
+			(void)budget_spend(c->budget, size * size / PAIRS_PER_STEP);
+			enter_mask(c->space, with, c->out);
 		} else if (!count_from(c, i, with)) {
 			return false;
 		}
@@ -105,35 +91,25 @@ static bool count_from(struct count *c, unsigned i, struct nodeset chosen)
 	return true;
 }
 
-/* Devices on many sets of nodes take long to look through. */
-static uint64_t cost_of(const struct family *f)
-{
-	enum { COVERS_PER_STEP = 64 };
-	uint64_t covers = 0;
-
-	for (unsigned i = 0; i < f->nr_demands; i++)
-		covers += f->demand[i].nr_covers;
-	return 1 + covers / COVERS_PER_STEP;
-}
-
 /* The masks that follow the family's rule. False: there are more than could be counted. */
 static bool count_rule(const struct hint_space *space, const struct family *f, struct budget *b,
 	struct reasons_resource *r)
 {
-	struct count c = {.space = space,
-		.family = f,
-		.out = r,
-		.budget = b,
-		.sets = REASONS_STEPS,
-		.cost = cost_of(f)};
+	enum { COVERS_PER_STEP = 64 };
+	struct count c = {
+		.space = space, .family = f, .out = r, .budget = b, .sets = REASONS_STEPS};
+	uint64_t covers = 0;
 
+	for (unsigned i = 0; i < f->nr_demands; i++)
+		covers += f->demand[i].nr_covers;
+	c.cost = 1 + covers / COVERS_PER_STEP; /* many devices take long to look through */
 	if (!family_in_rule(f, f->ground))
 		return true;
-	order_nodes(&c);
+	order_by_demand(&c);
 	if (!family_in_rule(f, f->required))
 		return count_from(&c, 0, f->required);
 	r->masks = UINT64_C(1) << c.nr;
-	offer(space, f->required, r);
+	enter_mask(space, f->required, r);
 	return true;
 }
 
@@ -166,30 +142,14 @@ static void search_rule(struct search *s, const struct family *f, struct reasons
 	}
 }
 
-/* The masks beside the rule. */
-static void add_extra(
-	const struct hint_space *space, const struct family *f, struct reasons_resource *r)
-{
-	for (unsigned i = 0; i < f->nr_extra; i++) {
-		unsigned first = 0;
-
-		while (!nodeset_equal(f->extra[first], f->extra[i]))
-			first++;
-		if (first < i || family_in_rule(f, f->extra[i]))
-			continue;
-		r->masks++;
-		offer(space, f->extra[i], r);
-	}
-}
-
 /* What the searches for all resources share. */
 struct searches {
 	struct search *search; /* NULL: none was needed yet */
 	struct budget budget;
 };
 
-static void describe(const struct hint_space *space, const struct family *f, struct searches *all,
-	struct budget *b, struct arena *a, struct reasons_resource *r)
+static void describe_family(const struct hint_space *space, const struct family *f,
+	struct searches *all, struct budget *b, struct arena *a, struct reasons_resource *r)
 {
 	struct budget part = budget_take_aside(b, COUNT_STEPS);
 
@@ -206,7 +166,16 @@ static void describe(const struct hint_space *space, const struct family *f, str
 	}
 	if (r->more_masks && all->search)
 		search_rule(all->search, f, r);
-	add_extra(space, f, r);
+	for (unsigned i = 0; i < f->nr_extra; i++) { /* masks beside the rule */
+		unsigned first = 0;
+
+		while (!nodeset_equal(f->extra[first], f->extra[i]))
+			first++;
+		if (first < i || family_in_rule(f, f->extra[i]))
+			continue;
+		r->masks++;
+		enter_mask(space, f->extra[i], r);
+	}
 }
 
 const struct reasons *reasons_of(enum topology_policy policy, const struct hint_space *space,
@@ -225,7 +194,7 @@ const struct reasons *reasons_of(enum topology_policy policy, const struct hint_
 	r->cut_short = cut_short;
 	r->nr = nr < REASONS_RESOURCES ? (unsigned)nr : REASONS_RESOURCES;
 	for (unsigned i = 0; i < r->nr; i++)
-		describe(space, &families[i], &all, b, a, &r->resource[i]);
+		describe_family(space, &families[i], &all, b, a, &r->resource[i]);
 	if (all.search)
 		budget_return_aside(b, &all.budget);
 	struct budget part = budget_take_aside(b, REASONS_STEPS);
