@@ -7,11 +7,6 @@
 /* CPUs are reserved at the start, where nobody waits; on 64 uneven nodes that is some 100 ms. */
 enum { RESERVE_STEPS = 1 << 22 };
 
-static unsigned cpus_per_core(const struct topo *t)
-{
-	return t->nr_cpus / t->nr_cores;
-}
-
 /* Options that cannot be on together, in the kubelet's order (NewStaticPolicyOptions). */
 #define FULL_PCPUS  "full-pcpus-only"
 #define ACROSS_NUMA "distribute-cpus-across-numa"
@@ -105,7 +100,7 @@ struct cpuset cpus_whole_cores(const struct topo *t, const struct cpuset *cpus)
 int cpus_check_whole_cores(const struct topo *t, const struct cpu_options *o,
 	const struct cpuset *available_physical, unsigned count, struct err *e)
 {
-	unsigned per_core = cpus_per_core(t), available = cpuset_count(available_physical);
+	unsigned per_core = t->nr_cpus / t->nr_cores, available = cpuset_count(available_physical);
 
 	if (!o->full_pcpus_only)
 		return 0;
@@ -143,35 +138,6 @@ static unsigned fewest_nodes(const struct cpus_per_node *n, struct nodeset nodes
 	return nr;
 }
 
-static void number_sockets(const struct topo *t, struct cpus_per_node *n)
-{
-	uint16_t known[NODES_MAX];
-	unsigned nr = 0;
-
-	nodeset_each (node, t->nodes_with_cpus) {
-		unsigned i = 0;
-
-		known[nr] = t->cpu[cpuset_next(&t->node[node].cpus, 0)].socket;
-		while (known[i] != known[nr])
-			i++;
-		nr += i == nr;
-		n->socket[node] = (uint8_t)i;
-	}
-}
-
-/* The second way to be preferred: to touch exactly as many sockets as the preferred number of nodes
- * would fill (kubelet isHintSocketAligned). */
-static void prefer_sockets(
-	const struct cpus_wanted *w, const struct cpus_per_node *n, struct family *f)
-{
-	unsigned per_socket = nodeset_count(w->nodes) / w->nr_sockets;
-
-	if (!per_socket)
-		return;
-	f->socket_of_node = n->socket;
-	f->preferred_sockets = (f->preferred_size + per_socket - 1) / per_socket;
-}
-
 void cpus_family_by_node(
 	const struct cpus_wanted *w, const struct cpus_per_node *n, struct family *f)
 {
@@ -186,8 +152,13 @@ void cpus_family_by_node(
 	f->capacity.weight = n->allocatable;
 	f->unallocated.weight = n->free;
 	f->preferred_size = fewest_nodes(n, f->ground, w->count);
-	if (w->nr_sockets)
-		prefer_sockets(w, n, f);
+	/* the second way to be preferred: to touch exactly as many sockets as the preferred number
+	 * of nodes would fill (kubelet isHintSocketAligned) */
+	unsigned per_socket = w->nr_sockets ? nodeset_count(w->nodes) / w->nr_sockets : 0;
+	if (per_socket) {
+		f->socket_of_node = n->socket;
+		f->preferred_sockets = (f->preferred_size + per_socket - 1) / per_socket;
+	}
 	f->kind = family_demand_met(&f->demand[0], f->ground) ? FAMILY_CAPACITY : FAMILY_NONE;
 }
 
@@ -200,14 +171,21 @@ void cpus_family(const struct topo *t, const struct cpu_options *o, const struct
 		.nr_reusable = cpuset_count(reusable),
 		.nr_sockets = o->align_by_socket ? t->nr_sockets : 0};
 
+	uint16_t socket[NODES_MAX]; /* as reported, by the number that it has here */
+	unsigned nr_sockets = 0;
+
 	*n = (struct cpus_per_node){0};
 	nodeset_each (node, t->nodes_with_cpus) {
 		n->total[node] = cpuset_count(&t->node[node].cpus);
 		n->free[node] = cpuset_count_and(&t->node[node].cpus, available);
 		n->allocatable[node] = n->total[node];
+		if (!wanted.nr_sockets)
+			continue;
+		socket[nr_sockets] = t->cpu[cpuset_next(&t->node[node].cpus, 0)].socket;
+		while (socket[n->socket[node]] != socket[nr_sockets])
+			n->socket[node]++;
+		nr_sockets += n->socket[node] == nr_sockets;
 	}
-	if (wanted.nr_sockets)
-		number_sockets(t, n);
 	cpus_family_by_node(&wanted, n, f);
 }
 
@@ -224,7 +202,7 @@ struct cpus_how cpus_how(const struct topo *t, const struct cpu_options *o)
 		.distributed = o->distribute_cpus_across_numa,
 		.spread = o->distribute_cpus_across_cores,
 		.uncore = o->prefer_align_cpus_by_uncorecache,
-		.group = o->full_pcpus_only ? cpus_per_core(t) : 1,
+		.group = o->full_pcpus_only ? t->nr_cpus / t->nr_cores : 1,
 	};
 }
 

@@ -31,39 +31,26 @@ struct spread {
 	uint64_t limit;               /* only what is more even than that is of interest */
 };
 
-static uint64_t square_root(uint64_t of)
-{
-	uint64_t root = 0;
-
-	for (uint64_t bit = UINT64_C(1) << 31; bit; bit >>= 1)
-		if ((root + bit) * (root + bit) <= of)
-			root += bit;
-	return root;
-}
-
-/* The kubelet's standardDeviation() in thousandths, from the sum of squares of what each node has
- * left. Whole numbers give what it rounds its doubles to: on fewer than 64 nodes nothing is exactly
- * half a thousandth. */
-static uint64_t balance(const struct spread *s, uint64_t squares)
-{
-	uint64_t mean = (2 * PRECISION * s->left + s->nr) / (2 * s->nr);
-	uint64_t variance = PRECISION * PRECISION * squares + s->nr * mean * mean -
-			    2 * PRECISION * mean * s->left;
-
-	return (square_root(4 * variance / s->nr) + 1) / 2;
-}
-
-/* The balance when the nodes come down to after[]. */
+/* The balance when the nodes come down to after[]: the kubelet's standardDeviation() in
+ * thousandths, from the sum of squares of what each node has left. Whole numbers give what it
+ * rounds its doubles to: on fewer than 64 nodes nothing is exactly half a thousandth. */
 static uint64_t balance_after(
 	const struct spread *s, struct nodeset nodes, const unsigned after[NODES_MAX])
 {
-	uint64_t squares = s->squares;
+	uint64_t squares = s->squares, root = 0;
 
 	nodeset_each (p, nodes) {
 		squares -= (uint64_t)s->count[p] * s->count[p];
 		squares += (uint64_t)after[p] * after[p];
 	}
-	return balance(s, squares);
+	uint64_t mean = (2 * PRECISION * s->left + s->nr) / (2 * s->nr);
+	uint64_t variance = PRECISION * PRECISION * squares + s->nr * mean * mean -
+			    2 * PRECISION * mean * s->left;
+	uint64_t fourfold = 4 * variance / s->nr;
+	for (uint64_t bit = UINT64_C(1) << 31; bit; bit >>= 1) /* twice the square root */
+		if ((root + bit) * (root + bit) <= fourfold)
+			root += bit;
+	return (root + 1) / 2;
 }
 
 /* The balance once the nodes have given each, and the givers in turn one group after another. */
@@ -114,7 +101,7 @@ static uint64_t balance_at_best(
 }
 
 /* The nr places of the set with the most free CPUs. */
-static struct nodeset fullest(const struct spread *s, struct nodeset set, unsigned nr)
+static struct nodeset fullest_places(const struct spread *s, struct nodeset set, unsigned nr)
 {
 	struct nodeset found = {0};
 
@@ -127,8 +114,8 @@ static struct nodeset fullest(const struct spread *s, struct nodeset set, unsign
 	return found;
 }
 
-/* Whether this is the best so far; then it is kept. */
-static bool offer(struct spread *s, struct nodeset nodes, struct nodeset givers)
+/* Keep the way if it is the best so far. False: it is not. */
+static bool keep_more_even(struct spread *s, struct nodeset nodes, struct nodeset givers)
 {
 	uint64_t b = balance_in_turn(s, nodes, givers);
 
@@ -156,17 +143,21 @@ struct walk {
 	unsigned most; /* groups from one giver */
 };
 
-static void walk(struct spread *s, struct walk w, void (*found)(struct spread *, struct walk))
+static void try_nodes(struct spread *s, struct nodeset nodes);
+
+/* Try all that w can become: sets of nodes, or of givers among them. */
+static void walk_subsets(struct spread *s, struct walk w)
 {
 	struct nodeset tried = {0};
-	struct nodeset at_best = nodeset_or(w.chosen, fullest(s, w.open, w.missing));
+	struct nodeset at_best = nodeset_or(w.chosen, fullest_places(s, w.open, w.missing));
+	bool of_givers = !nodeset_empty(w.nodes);
 
-	if (!w.missing) {
-		found(s, w);
-		return;
-	}
-	if (balance_at_best(s, nodeset_empty(w.nodes) ? at_best : w.nodes, at_best, w.most) >=
-		s->limit)
+	if (!w.missing && of_givers)
+		(void)keep_more_even(s, w.nodes, w.chosen);
+	else if (!w.missing)
+		try_nodes(s, w.chosen);
+	if (!w.missing ||
+		balance_at_best(s, of_givers ? w.nodes : at_best, at_best, w.most) >= s->limit)
 		return;
 	nodeset_each (p, w.open) {
 		struct walk deeper = w;
@@ -181,20 +172,8 @@ static void walk(struct spread *s, struct walk w, void (*found)(struct spread *,
 		deeper.chosen = nodeset_or(w.chosen, nodeset_of(p));
 		deeper.open = w.open;
 		deeper.missing--;
-		walk(s, deeper, found);
+		walk_subsets(s, deeper);
 	}
-}
-
-static void givers_found(struct spread *s, struct walk w)
-{
-	(void)offer(s, w.nodes, w.chosen);
-}
-
-static struct nodeset without_last(struct nodeset set, unsigned nr)
-{
-	for (; nr; nr--)
-		set.bits ^= UINT64_C(1) << (NODES_MAX - 1 - (unsigned)__builtin_clzll(set.bits));
-	return set;
 }
 
 /* The first of the best subsets of nr givers. When there are more givers than groups, each gives at
@@ -204,15 +183,18 @@ static void try_givers(struct spread *s, struct nodeset nodes, struct nodeset gi
 	unsigned giving = nr < s->rest ? nr : s->rest;
 	struct walk w = {
 		.nodes = nodes,
-		.open = without_last(givers, nr - giving),
+		.open = givers,
 		.missing = giving,
 		.most = nr < s->rest ? s->rest : 1,
 	};
 
+	for (; nr > giving; nr--)
+		w.open.bits ^= UINT64_C(1)
+			       << (NODES_MAX - 1 - (unsigned)__builtin_clzll(w.open.bits));
 	/* the fullest are a good choice: nothing worse is looked at, and the first as good wins */
-	if (offer(s, nodes, fullest(s, w.open, giving)))
+	if (keep_more_even(s, nodes, fullest_places(s, w.open, giving)))
 		s->limit++;
-	walk(s, w, givers_found);
+	walk_subsets(s, w);
 }
 
 static void try_nodes(struct spread *s, struct nodeset nodes)
@@ -221,7 +203,7 @@ static void try_nodes(struct spread *s, struct nodeset nodes)
 	struct nodeset givers = {0};
 
 	if (!s->rest && at_best < s->limit)
-		(void)offer(s, nodes, givers);
+		(void)keep_more_even(s, nodes, givers);
 	nodeset_each (p, nodes)
 		if (s->count[p] >= s->each + s->group)
 			givers = nodeset_or(givers, nodeset_of(p));
@@ -232,47 +214,25 @@ static void try_nodes(struct spread *s, struct nodeset nodes)
 	}
 }
 
-static void nodes_found(struct spread *s, struct walk w)
-{
-	try_nodes(s, w.chosen);
-}
-
 /* The best way with exactly width nodes; false when there is none. */
-static bool find(struct spread *s, unsigned width, unsigned groups)
+static bool spread_over(struct spread *s, unsigned width, unsigned groups)
 {
 	struct nodeset all = nodeset_first(s->nr);
 
 	s->each = groups / width * s->group;
 	s->rest = groups % width;
 	s->limit = UNEVEN;
-	try_nodes(s, fullest(s, all, width));
+	try_nodes(s, fullest_places(s, all, width));
 	if (s->limit == UNEVEN)
 		return false; /* the fullest could not give as much: then no others can */
 	s->limit++;
-	walk(s, (struct walk){.open = all, .missing = width, .most = s->rest}, nodes_found);
+	walk_subsets(s, (struct walk){.open = all, .missing = width, .most = s->rest});
 	return true;
 }
 
-static void begin(struct spread *s, const struct topo *t, const struct cpuset *free, unsigned want,
-	unsigned group, struct budget *b)
-{
-	*s = (struct spread){
-		.group = group, .budget = b, .left = cpuset_count_and(free, &t->cpus) - want};
-	s->nr = cpus_order_nodes(t, free, s->node);
-	for (unsigned i = 0; i < s->nr; i++) {
-		unsigned at = i;
-
-		s->count[i] = (uint16_t)cpuset_count_and(&t->node[s->node[i]].cpus, free);
-		s->squares += (uint64_t)s->count[i] * s->count[i];
-		for (; at && s->count[s->fullest[at - 1]] < s->count[i]; at--)
-			s->fullest[at] = s->fullest[at - 1];
-		s->fullest[at] = (uint8_t)i;
-	}
-}
-
 /* Take from one node; what is taken leaves *free. */
-static void take_from(const struct topo *t, unsigned node, unsigned nr, const struct cpus_how *how,
-	struct cpuset *free, struct cpuset *out)
+static void take_from_node(const struct topo *t, unsigned node, unsigned nr,
+	const struct cpus_how *how, struct cpuset *free, struct cpuset *out)
 {
 	struct cpuset here = cpuset_and(t->node[node].cpus, free);
 
@@ -288,14 +248,14 @@ static struct cpuset take_found(const struct spread *s, const struct topo *t, st
 	struct cpuset taken = {0};
 
 	nodeset_each (p, s->nodes)
-		take_from(t, s->node[p], s->each, &packed, &free, &taken);
+		take_from_node(t, s->node[p], s->each, &packed, &free, &taken);
 	for (unsigned rest = s->rest; rest;)
 		nodeset_each (p, s->givers) {
 			const struct cpuset *here = &t->node[s->node[p]].cpus;
 
 			if (!rest || cpuset_count_and(here, &free) < s->group)
 				continue;
-			take_from(t, s->node[p], s->group, &packed, &free, &taken);
+			take_from_node(t, s->node[p], s->group, &packed, &free, &taken);
 			rest--;
 		}
 	return taken;
@@ -313,12 +273,22 @@ bool cpus_distribute(const struct topo *t, const struct cpuset *free, unsigned w
 	unsigned groups = want / how->group;
 	unsigned per_node =
 		divide_up(divide_up(t->nr_cpus, how->group), nodeset_count(t->nodes_with_cpus));
-	struct spread s;
+	struct spread s = {
+		.group = how->group, .budget = b, .left = cpuset_count_and(free, &t->cpus) - want};
 
-	begin(&s, t, free, want, how->group, b);
+	s.nr = cpus_order_nodes(t, free, s.node);
+	for (unsigned i = 0; i < s.nr; i++) {
+		unsigned at = i;
+
+		s.count[i] = (uint16_t)cpuset_count_and(&t->node[s.node[i]].cpus, free);
+		s.squares += (uint64_t)s.count[i] * s.count[i];
+		for (; at && s.count[s.fullest[at - 1]] < s.count[i]; at--)
+			s.fullest[at] = s.fullest[at - 1];
+		s.fullest[at] = (uint8_t)i;
+	}
 	for (unsigned width = divide_up(groups, per_node); width <= groups && width <= s.nr;
 		width++)
-		if (find(&s, width, groups)) {
+		if (spread_over(&s, width, groups)) {
 			*out = take_found(&s, t, *free, how);
 			return true;
 		}

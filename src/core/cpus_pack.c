@@ -50,7 +50,7 @@ static unsigned part_end(const struct order *o, unsigned i)
 }
 
 /* Shell's sort: no heap, and quick on what is nearly in order, as machines number their CPUs. */
-static void sort(struct order *o)
+static void sort_order(struct order *o)
 {
 	static const unsigned gaps[] = {301, 132, 57, 23, 10, 4, 1};
 
@@ -106,7 +106,7 @@ static void order_cpus(const struct pack *p, enum topo_level level, struct order
 		key = key << FIELD_BITS | part;
 		o->at[o->nr++] = key << FIELD_BITS | cpu;
 	}
-	sort(o);
+	sort_order(o);
 }
 
 static void take_cpu(struct pack *p, unsigned cpu)
@@ -152,7 +152,7 @@ static bool whole_parts(const struct pack *p, enum topo_level level, uint16_t si
 
 /* Take every such part while it is not larger than what is still needed (kubelet
  * takeFull{NUMANodes,Sockets,Uncore,Cores}). */
-static void take_whole(struct pack *p, enum topo_level level)
+static void take_whole_parts(struct pack *p, enum topo_level level)
 {
 	uint16_t size[CPUSET_BITS];
 	struct order o;
@@ -189,15 +189,6 @@ static struct cpuset fewest_cores(const struct pack *p, unsigned uncore, unsigne
 	return cpus;
 }
 
-static void drop_highest(struct cpuset *cpus)
-{
-	unsigned highest = 0;
-
-	cpuset_each (cpu, cpus)
-		highest = cpu;
-	cpuset_del(cpus, highest);
-}
-
 /* All that is still needed out of one cache, when that comes out even (kubelet
  * takePartialUncore). */
 static void take_partial_uncore(struct pack *p, unsigned uncore)
@@ -205,8 +196,13 @@ static void take_partial_uncore(struct pack *p, unsigned uncore)
 	unsigned per_core = average_size(p->t, LEVEL_CORE);
 	struct cpuset cpus = fewest_cores(p, uncore, per_core);
 
-	if (p->need % 2 && per_core > 1 && cpuset_count(&cpus) > p->need)
-		drop_highest(&cpus);
+	if (p->need % 2 && per_core > 1 && cpuset_count(&cpus) > p->need) {
+		unsigned highest = 0; /* one thread of a core is left */
+
+		cpuset_each (cpu, &cpus)
+			highest = cpu;
+		cpuset_del(&cpus, highest);
+	}
 	if (cpuset_count(&cpus) != p->need)
 		return;
 	cpuset_each (cpu, &cpus)
@@ -224,7 +220,7 @@ static void take_uncores(struct pack *p)
 		order_cpus(p, LEVEL_UNCORE, &o);
 	for (unsigned i = 0; p->need && i < o.nr; i = part_end(&o, i)) {
 		if (p->need >= average)
-			take_whole(p, LEVEL_UNCORE);
+			take_whole_parts(p, LEVEL_UNCORE);
 		if (p->need)
 			take_partial_uncore(p, part_at(&o, i));
 	}
@@ -260,12 +256,12 @@ struct cpuset cpus_pack(
 	struct pack p = pack_of(t, free, count);
 
 	assert(cpuset_count(&p.free) >= count);
-	take_whole(&p, p.outer);
-	take_whole(&p, p.inner);
+	take_whole_parts(&p, p.outer);
+	take_whole_parts(&p, p.inner);
 	if (how->uncore)
 		take_uncores(&p);
 	if (!how->spread)
-		take_whole(&p, LEVEL_CORE);
+		take_whole_parts(&p, LEVEL_CORE);
 	take_threads(&p, how->spread);
 	return p.taken;
 }

@@ -24,22 +24,13 @@ static bool any_has_node(const struct device_resource *r)
 	return false;
 }
 
-static unsigned count_usable(const struct device_claim *c)
-{
-	unsigned nr = 0;
-
-	for (unsigned i = 0; i < c->resource->nr; i++)
-		nr += is_available(c, i) || is_reusable(c, i);
-	return nr;
-}
-
 /* Devices on the same NUMA nodes, put together. */
 struct covers {
 	struct family_cover *at;
 	size_t nr;
 };
 
-static void cover(struct covers *c, struct nodeset nodes)
+static void add_cover(struct covers *c, struct nodeset nodes)
 {
 	if (!nodeset_empty(nodes))
 		c->at[c->nr++] = (struct family_cover){.nodes = nodes, .count = 1};
@@ -54,7 +45,7 @@ static int by_nodes(const void *a, const void *b)
 }
 
 /* One cover for all that lie on the same nodes. */
-static void join(struct covers *c)
+static void join_covers(struct covers *c)
 {
 	size_t nr = 0;
 
@@ -100,6 +91,8 @@ int devices_family(const struct device_claim *c, struct nodeset all, struct budg
 	struct covers healthy = {arena_array(a, r->nr, sizeof *healthy.at), 0};
 	struct covers available = {arena_array(a, 2 * (size_t)r->nr, sizeof *available.at), 0};
 
+	uint64_t usable = 0;
+
 	if (!registered.at || !healthy.at || !available.at)
 		return -ENOMEM;
 	*f = (struct family){.nr_demands = 1};
@@ -107,16 +100,17 @@ int devices_family(const struct device_claim *c, struct nodeset all, struct budg
 	if (!any_has_node(r))
 		return 0; /* FAMILY_ANY is 0 */
 	for (unsigned i = 0; i < r->nr; i++) {
-		cover(&registered, r->device[i].nodes);
+		add_cover(&registered, r->device[i].nodes);
 		if (r->device[i].healthy)
-			cover(&healthy, r->device[i].nodes);
+			add_cover(&healthy, r->device[i].nodes);
 		if (is_available(c, i))
-			cover(&available, r->device[i].nodes);
+			add_cover(&available, r->device[i].nodes);
+		usable += is_available(c, i) || is_reusable(c, i);
 		f->ground = nodeset_or(f->ground, r->device[i].nodes);
 	}
-	join(&registered);
-	join(&healthy);
-	join(&available);
+	join_covers(&registered);
+	join_covers(&healthy);
+	join_covers(&available);
 	if (nodeset_empty(f->ground))
 		f->ground = all;
 	f->kind = FAMILY_CAPACITY;
@@ -131,8 +125,7 @@ int devices_family(const struct device_claim *c, struct nodeset all, struct budg
 		.cover = available.at, .nr_covers = available.nr, .need = c->count};
 	f->capacity = (struct family_demand){.cover = healthy.at, .nr_covers = healthy.nr};
 	f->unallocated = (struct family_demand){.cover = available.at, .nr_covers = available.nr};
-	if (!require_reusable(c, &available, f) || count_usable(c) < c->count ||
-		!family_has(f, f->ground))
+	if (!require_reusable(c, &available, f) || usable < c->count || !family_has(f, f->ground))
 		f->kind = FAMILY_NONE;
 	return 0;
 }
@@ -140,18 +133,12 @@ int devices_family(const struct device_claim *c, struct nodeset all, struct budg
 /* How the allocation goes on: from the best class of devices to the worst. */
 enum device_class { ALIGNED, UNALIGNED, NOWHERE, NR_DEVICE_CLASSES };
 
-static enum device_class class_of(
+static enum device_class device_class_of(
 	const struct device *d, const struct hint *affinity, bool with_nodes)
 {
 	if (!with_nodes || affinity->any || nodeset_empty(d->nodes))
 		return NOWHERE;
 	return nodeset_empty(nodeset_and(d->nodes, affinity->mask)) ? UNALIGNED : ALIGNED;
-}
-
-static void take(bool *chosen, unsigned i, uint64_t *needed)
-{
-	chosen[i] = true;
-	--*needed;
 }
 
 static int check_registered(const struct device_claim *c, struct err *e)
@@ -178,9 +165,10 @@ int devices_allocate(
 	if (rc)
 		return rc;
 	memset(chosen, 0, r->nr);
-	for (unsigned i = 0; i < r->nr && needed; i++)
-		if (is_reusable(c, i))
-			take(chosen, i, &needed);
+	for (unsigned i = 0; i < r->nr && needed; i++) {
+		chosen[i] = is_reusable(c, i);
+		needed -= chosen[i];
+	}
 	for (unsigned i = 0; i < r->nr; i++)
 		available += is_available(c, i);
 	if (available < needed)
@@ -190,8 +178,11 @@ int devices_allocate(
 			r->name, (unsigned long long)needed, (unsigned long long)available);
 	for (int class = ALIGNED; class < NR_DEVICE_CLASSES; class ++)
 		for (unsigned i = 0; i < r->nr && needed; i++)
-			if (is_available(c, i) && class_of(&r->device[i], affinity, with_nodes) ==
-							  (enum device_class) class)
-				take(chosen, i, &needed);
+			if (is_available(c, i) &&
+				device_class_of(&r->device[i], affinity, with_nodes) ==
+					(enum device_class) class) {
+				chosen[i] = true;
+				needed--;
+			}
 	return 0;
 }

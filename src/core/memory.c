@@ -3,6 +3,7 @@
  * each other in memory_pod.c. */
 #include <numafit/memory.h>
 
+#include <numafit/number.h>
 #include <numafit/text.h>
 
 #include <errno.h>
@@ -24,11 +25,6 @@ uint64_t memory_reserved(
 	return bytes;
 }
 
-static uint64_t minus(uint64_t a, uint64_t b)
-{
-	return a > b ? a - b : 0;
-}
-
 struct nodeset memory_usable_nodes(const struct topo *t, const struct settings *s)
 {
 	struct nodeset own = nodeset_minus(t->nodes_with_memory, t->device_memory);
@@ -48,11 +44,12 @@ void memory_init(struct memory_state *m, const struct topo *t, const struct sett
 		uint64_t huge = 0;
 
 		for (unsigned k = 0; k < t->nr_kinds; k++) {
-			node->allocatable[k] =
-				minus(t->node[n].memory[k], memory_reserved(t, s, n, k));
-			huge += k ? t->node[n].memory[k] : 0;
+			uint64_t all = t->node[n].memory[k];
+
+			node->allocatable[k] = all - number_min(all, memory_reserved(t, s, n, k));
+			huge += k ? all : 0;
 		}
-		node->allocatable[0] = minus(node->allocatable[0], huge);
+		node->allocatable[0] -= number_min(node->allocatable[0], huge);
 		memcpy(node->free, node->allocatable, sizeof node->free);
 	}
 }
@@ -74,18 +71,13 @@ int memory_demand(const struct topo *t, const struct memory_ask *asks, unsigned 
 	return 0;
 }
 
-static uint64_t plus(uint64_t a, uint64_t b)
-{
-	return a + b < a ? UINT64_MAX : a + b;
-}
-
 static uint64_t sum_of_type(const struct reserved_memory *r, unsigned nr, const char *type)
 {
 	uint64_t sum = 0;
 
 	for (unsigned i = 0; i < nr; i++)
 		if (text_equal(r[i].type, type))
-			sum = plus(sum, r[i].bytes);
+			sum += number_min(r[i].bytes, UINT64_MAX - sum);
 	return sum;
 }
 
@@ -151,7 +143,7 @@ void memory_hold(struct memory_state *m, const struct memory_block *blocks, unsi
 		nodeset_each (n, blocks[b].nodes) {
 			struct memory_node *node = &m->node[n];
 			uint64_t *free = &node->free[blocks[b].kind],
-				 part = left < *free ? left : *free;
+				 part = number_min(left, *free);
 
 			node->assignments++;
 			node->group = blocks[b].nodes;
@@ -184,7 +176,7 @@ void memory_release(struct memory_state *m, const struct memory_block *blocks, u
 			unsigned n = m->keep_groups ? mirrored(blocks[b].nodes, i) : i;
 			struct memory_node *node = &m->node[n];
 			uint64_t *held = &node->reserved[blocks[b].kind],
-				 part = left < *held ? left : *held;
+				 part = number_min(left, *held);
 
 			if (--node->assignments == 0)
 				node->group = nodeset_of(n);

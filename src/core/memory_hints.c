@@ -5,7 +5,7 @@
 
 #include <errno.h>
 
-static bool asks_for(const struct memory_demand *d, unsigned kind)
+static bool asks_for_kind(const struct memory_demand *d, unsigned kind)
 {
 	return d->kinds >> kind & 1;
 }
@@ -19,7 +19,7 @@ static bool enough(const struct topo *t, struct nodeset mask, const struct memor
 
 		nodeset_each (n, mask)
 			sum += rows[k][n];
-		if (asks_for(d, k) && sum < d->bytes[k])
+		if (asks_for_kind(d, k) && sum < d->bytes[k])
 			return false;
 	}
 	return true;
@@ -38,7 +38,7 @@ static void add_demands(const struct topo *t, const struct memory_demand *d,
 	const uint64_t weights[TOPO_KINDS][NODES_MAX], struct family *f)
 {
 	for (unsigned k = 0; k < t->nr_kinds; k++)
-		if (asks_for(d, k) && d->bytes[k])
+		if (asks_for_kind(d, k) && d->bytes[k])
 			f->demand[f->nr_demands++] =
 				(struct family_demand){.weight = weights[k], .need = d->bytes[k]};
 }
@@ -74,8 +74,8 @@ struct question {
 };
 
 /* The mask stands outside the rule: is it a hint all the same? */
-static void add_extra(const struct question *q, const struct memory_rows *rows, struct nodeset mask,
-	struct family *f)
+static void add_extra_mask(const struct question *q, const struct memory_rows *rows,
+	struct nodeset mask, struct family *f)
 {
 	if (!nodeset_empty(mask) && !family_has(f, mask) && !breaks_group(q->m, mask) &&
 		!inside_group(q->m, mask) && enough(q->t, mask, q->d, rows->allocatable, NULL) &&
@@ -95,35 +95,9 @@ static void add_masks(const struct question *q, const struct memory_rows *rows, 
 			f->ground.bits |= nodeset_of(n).bits;
 	nodeset_each (n, q->t->nodes)
 		if (q->m->node[n].assignments && nodeset_next(q->m->node[n].group, 0) == n)
-			add_extra(q, rows, q->m->node[n].group, f);
+			add_extra_mask(q, rows, q->m->node[n].group, f);
 	for (unsigned i = 0; q->reuse && i < q->reuse->nr; i++)
-		add_extra(q, rows, q->reuse->entry[i].nodes, f);
-}
-
-/* The fewest nodes that could hold the demand if nothing were held. */
-static unsigned size_by_allocatable(const struct question *q, const struct memory_rows *rows)
-{
-	struct family f = {.kind = FAMILY_CAPACITY, .ground = q->t->nodes};
-
-	add_demands(q->t, q->d, rows->allocatable, &f);
-	return family_smallest(&f, q->budget, q->arena);
-}
-
-static unsigned copy_for_each_kind(const struct topo *t, const struct memory_demand *d,
-	const struct family *one, const struct memory_rows *rows, struct family f[TOPO_KINDS])
-{
-	unsigned nr = 0;
-
-	for (unsigned k = 0; k < t->nr_kinds; k++) {
-		if (!asks_for(d, k))
-			continue;
-		f[nr] = *one;
-		f[nr].capacity.weight = rows->allocatable[k];
-		f[nr].unallocated.weight = rows->free[k];
-		(void)topo_kind_name(t, k, f[nr].resource, sizeof f[nr].resource);
-		nr++;
-	}
-	return nr;
+		add_extra_mask(q, rows, q->reuse->entry[i].nodes, f);
 }
 
 /* The family that all kinds share; false when no set of nodes has room. */
@@ -133,9 +107,12 @@ static bool build_family(const struct question *q, struct memory_rows *rows, str
 	fill_rows(q->t, q->m, rows);
 	add_demands(q->t, q->d, rows->free, f);
 	add_masks(q, rows, f);
-	if (!f->nr_extra && !family_has(f, f->ground))
+	if (family_is_empty(f))
 		return false;
-	f->preferred_size = size_by_allocatable(q, rows);
+	/* the fewest nodes that could hold the demand if nothing were held */
+	struct family whole = {.kind = FAMILY_CAPACITY, .ground = q->t->nodes};
+	add_demands(q->t, q->d, rows->allocatable, &whole);
+	f->preferred_size = family_smallest(&whole, q->budget, q->arena);
 	return true;
 }
 
@@ -145,25 +122,31 @@ unsigned memory_families(const struct topo *t, const struct memory_state *m,
 {
 	const struct question q = {t, m, d, reuse, b, a};
 	struct family one;
+	unsigned nr = 0;
 
-	return build_family(&q, rows, &one) ? copy_for_each_kind(t, d, &one, rows, f) : 0;
-}
-
-/* Whether the blocks are what is asked for: as many, each of a kind and size asked for. */
-static bool answers(const struct memory_demand *d, const struct memory_block *blocks, unsigned nr)
-{
-	for (unsigned b = 0; b < nr; b++)
-		if (!asks_for(d, blocks[b].kind) || blocks[b].bytes != d->bytes[blocks[b].kind])
-			return false;
-	return nr == (unsigned)__builtin_popcount(d->kinds);
+	if (!build_family(&q, rows, &one))
+		return 0;
+	for (unsigned k = 0; k < t->nr_kinds; k++) {
+		if (!asks_for_kind(d, k))
+			continue;
+		f[nr] = one;
+		f[nr].capacity.weight = rows->allocatable[k];
+		f[nr].unallocated.weight = rows->free[k];
+		(void)topo_kind_name(t, k, f[nr].resource, sizeof f[nr].resource);
+		nr++;
+	}
+	return nr;
 }
 
 unsigned memory_families_of_blocks(const struct topo *t, const struct memory_demand *d,
 	const struct memory_block *blocks, unsigned nr, struct family f[TOPO_KINDS])
 {
-	if (!answers(d, blocks, nr))
+	if (nr != (unsigned)__builtin_popcount(d->kinds))
 		return 0;
 	for (unsigned b = 0; b < nr; b++) {
+		if (!asks_for_kind(d, blocks[b].kind) ||
+			blocks[b].bytes != d->bytes[blocks[b].kind])
+			return 0;
 		f[b] = (struct family){
 			.kind = FAMILY_CAPACITY,
 			.nr_extra = 1,
@@ -177,8 +160,8 @@ unsigned memory_families_of_blocks(const struct topo *t, const struct memory_dem
 
 /* The best of the hints that contain the nodes: preferred before narrow before low (kubelet
  * findBestHint). */
-static bool best_hint(const struct question *q, struct family *hints, struct nodeset containing,
-	struct hint *best)
+static bool best_hint_around(const struct question *q, struct family *hints,
+	struct nodeset containing, struct hint *best)
 {
 	unsigned nr = 0;
 
@@ -187,13 +170,13 @@ static bool best_hint(const struct question *q, struct family *hints, struct nod
 		if (nodeset_within(containing, hints->extra[i]))
 			hints->extra[nr++] = hints->extra[i];
 	hints->nr_extra = nr;
-	if (!nr && !family_has(hints, hints->ground))
+	if (family_is_empty(hints))
 		return false;
 	return hint_merge_families(&(struct hint_space){.all = q->t->nodes}, hints, 1, q->budget,
 		       q->arena, best) >= 0;
 }
 
-/* What is told when no hint will do, and when only one will that is worse than the affinity. */
+/* The messages for no hint that will do, and for only one that is worse than the affinity. */
 struct refusals {
 	const char *none, *worse;
 };
@@ -208,7 +191,7 @@ static const struct refusals extend_refusals = {
 /* The nodes that the demand is held on: what the merge chose, or what the memory alone would
  * (kubelet getDefaultHint, extendTopologyManagerHint). Both look only at the hints for ordinary
  * memory. */
-static int choose_nodes(
+static int choose_memory_nodes(
 	const struct question *q, const struct hint *affinity, struct nodeset *nodes, struct err *e)
 {
 	const struct refusals *why = affinity->any ? &default_refusals : &extend_refusals;
@@ -223,7 +206,8 @@ static int choose_nodes(
 	if (!affinity->any && enough(q->t, *nodes, q->d, rows->free, NULL) &&
 		!(q->m->keep_groups && inside_group(q->m, *nodes)))
 		return 0;
-	if (!asks_for(q->d, 0) || !build_family(q, rows, f) || !best_hint(q, f, *nodes, &best))
+	if (!asks_for_kind(q->d, 0) || !build_family(q, rows, f) ||
+		!best_hint_around(q, f, *nodes, &best))
 		return err_set(e, ENOSPC, "%s", why->none);
 	if (affinity->preferred && !best.preferred)
 		return err_set(e, ENOSPC, "%s", why->worse);
@@ -238,7 +222,7 @@ int memory_allocate(const struct topo *t, const struct memory_state *m,
 {
 	const struct question q = {t, m, d, reuse, b, a};
 	struct nodeset nodes = {0};
-	int nr = 0, rc = choose_nodes(&q, affinity, &nodes, e);
+	int nr = 0, rc = choose_memory_nodes(&q, affinity, &nodes, e);
 
 	if (rc)
 		return rc;
@@ -246,7 +230,7 @@ int memory_allocate(const struct topo *t, const struct memory_state *m,
 		return err_set(
 			e, ENOSPC, "[memorymanager] preferred hint violates NUMA node allocation");
 	for (unsigned k = 0; k < t->nr_kinds; k++)
-		if (asks_for(d, k))
+		if (asks_for_kind(d, k))
 			blocks[nr++] = (struct memory_block){
 				.kind = k, .nodes = nodes, .bytes = d->bytes[k]};
 	return nr;

@@ -5,23 +5,10 @@
 
 #include <assert.h>
 
-/* Plain init containers end before the next container starts; whatever they hold is left to it. */
-static bool ends(const struct memory_container *c)
+/* Plain init containers end before the next container starts; what they hold is left to it. */
+static bool ends_before_next(const struct memory_container *c)
 {
 	return c->init && !c->restartable;
-}
-
-static uint64_t pod_bytes(const struct memory_container *pod, unsigned nr, unsigned kind)
-{
-	uint64_t lasting = 0, peak = 0;
-
-	for (unsigned i = 0; i < nr; i++) {
-		if (ends(&pod[i]))
-			peak = number_max(peak, lasting + pod[i].demand.bytes[kind]);
-		else
-			lasting += pod[i].demand.bytes[kind];
-	}
-	return number_max(peak, lasting);
 }
 
 void memory_pod_demand(const struct memory_container *pod, unsigned nr, struct memory_demand *total)
@@ -30,12 +17,22 @@ void memory_pod_demand(const struct memory_container *pod, unsigned nr, struct m
 	for (unsigned i = 0; i < nr; i++)
 		if (!pod[i].init)
 			total->kinds |= pod[i].demand.kinds;
-	for (unsigned k = 0; k < TOPO_KINDS; k++)
-		if (total->kinds >> k & 1)
-			total->bytes[k] = pod_bytes(pod, nr, k);
+	for (unsigned k = 0; k < TOPO_KINDS; k++) {
+		uint64_t lasting = 0, peak = 0;
+
+		if (!(total->kinds >> k & 1))
+			continue;
+		for (unsigned i = 0; i < nr; i++) {
+			if (ends_before_next(&pod[i]))
+				peak = number_max(peak, lasting + pod[i].demand.bytes[k]);
+			else
+				lasting += pod[i].demand.bytes[k];
+		}
+		total->bytes[k] = number_max(peak, lasting);
+	}
 }
 
-static const struct memory_block *find_entry(
+static const struct memory_block *find_reusable(
 	const struct memory_reuse *r, struct nodeset nodes, unsigned kind)
 {
 	for (unsigned i = 0; r && i < r->nr; i++)
@@ -46,30 +43,24 @@ static const struct memory_block *find_entry(
 
 uint64_t memory_reusable(const struct memory_reuse *r, struct nodeset nodes, unsigned kind)
 {
-	const struct memory_block *entry = find_entry(r, nodes, kind);
+	const struct memory_block *entry = find_reusable(r, nodes, kind);
 
 	return entry ? entry->bytes : 0;
-}
-
-static void set_reusable(struct memory_reuse *r, const struct memory_block *b, uint64_t bytes)
-{
-	const struct memory_block *entry = find_entry(r, b->nodes, b->kind);
-
-	if (entry)
-		r->entry[entry - r->entry].bytes = bytes;
-	else if (bytes && r->nr < MEMORY_REUSE_MAX)
-		r->entry[r->nr++] = (struct memory_block){b->kind, b->nodes, bytes};
 }
 
 void memory_reuse_update(struct memory_reuse *reuse, const struct memory_container *c)
 {
 	for (unsigned b = 0; b < c->nr_blocks; b++) {
-		const struct memory_block *block = &c->blocks[b];
-		uint64_t old = memory_reusable(reuse, block->nodes, block->kind);
+		struct memory_block now = c->blocks[b];
+		const struct memory_block *entry = find_reusable(reuse, now.nodes, now.kind);
+		uint64_t old = entry ? entry->bytes : 0;
 
-		set_reusable(reuse, block,
-			ends(c) ? number_max(old, block->bytes)
-				: old - number_min(old, block->bytes));
+		now.bytes = ends_before_next(c) ? number_max(old, now.bytes)
+						: old - number_min(old, now.bytes);
+		if (entry)
+			reuse->entry[entry - reuse->entry].bytes = now.bytes;
+		else if (now.bytes && reuse->nr < MEMORY_REUSE_MAX)
+			reuse->entry[reuse->nr++] = now;
 	}
 }
 
@@ -81,7 +72,7 @@ static void shrink_earlier(
 	uint64_t left = block->bytes;
 
 	for (unsigned i = 0; i < nr; i++)
-		for (unsigned b = 0; ends(&pod[i]) && b < pod[i].nr_blocks; b++) {
+		for (unsigned b = 0; ends_before_next(&pod[i]) && b < pod[i].nr_blocks; b++) {
 			struct memory_block *old = &pod[i].blocks[b];
 			uint64_t part = number_min(left, old->bytes);
 
@@ -112,7 +103,7 @@ void memory_hold_in_pod(struct memory_state *m, struct memory_reuse *reuse,
 void memory_start(struct memory_state *m, struct memory_container *pod, unsigned nr)
 {
 	for (unsigned i = 0; i + 1 < nr; i++) {
-		if (!ends(&pod[i]))
+		if (!ends_before_next(&pod[i]))
 			continue;
 		memory_release(m, pod[i].blocks, pod[i].nr_blocks);
 		pod[i].nr_blocks = 0;
