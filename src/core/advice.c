@@ -135,7 +135,8 @@ const struct advice_container *advice_for_pod(const struct advice *h)
 
 /* The checks, each one row; what a form does not say is not checked. */
 
-static int check_version(const struct advice *h, const struct advice_facts *facts, struct err *e)
+static int check_advice_version(
+	const struct advice *h, const struct advice_facts *facts, struct err *e)
 {
 	(void)facts;
 	if (h->format != ADVICE_NUMAFIT || h->version == ADVICE_VERSION)
@@ -143,7 +144,7 @@ static int check_version(const struct advice *h, const struct advice_facts *fact
 	return err_set(e, ENOTSUP, "version %u is not known, only %d", h->version, ADVICE_VERSION);
 }
 
-static int check_uid(const struct advice *h, const struct advice_facts *facts, struct err *e)
+static int check_advice_uid(const struct advice *h, const struct advice_facts *facts, struct err *e)
 {
 	if (!h->uid || text_equal(h->uid, facts->uid))
 		return 0;
@@ -152,7 +153,8 @@ static int check_uid(const struct advice *h, const struct advice_facts *facts, s
 		facts->uid ? facts->uid : "");
 }
 
-static int check_node(const struct advice *h, const struct advice_facts *facts, struct err *e)
+static int check_advice_node(
+	const struct advice *h, const struct advice_facts *facts, struct err *e)
 {
 	if (!h->node || text_equal(h->node, facts->node))
 		return 0;
@@ -161,7 +163,8 @@ static int check_node(const struct advice *h, const struct advice_facts *facts, 
 }
 
 /* No sum that an annotation's number can make overflow. */
-static int check_clock(const struct advice *h, const struct advice_facts *facts, struct err *e)
+static int check_advice_clock(
+	const struct advice *h, const struct advice_facts *facts, struct err *e)
 {
 	if (!h->at_ms || h->at_ms <= facts->now_ms || h->at_ms - facts->now_ms <= facts->skew_ms)
 		return 0;
@@ -169,7 +172,7 @@ static int check_clock(const struct advice *h, const struct advice_facts *facts,
 		(long long)(h->at_ms - facts->now_ms), (long long)facts->skew_ms);
 }
 
-static int check_age(const struct advice *h, const struct advice_facts *facts, struct err *e)
+static int check_advice_age(const struct advice *h, const struct advice_facts *facts, struct err *e)
 {
 	if (!h->at_ms || h->at_ms >= facts->now_ms ||
 		facts->now_ms - h->at_ms <= (int64_t)h->ttl_s * MS_PER_S)
@@ -178,7 +181,8 @@ static int check_age(const struct advice *h, const struct advice_facts *facts, s
 		(long long)(facts->now_ms - h->at_ms), h->ttl_s);
 }
 
-static int check_numa(const struct advice *h, const struct advice_facts *facts, struct err *e)
+static int check_advice_numa(
+	const struct advice *h, const struct advice_facts *facts, struct err *e)
 {
 	for (size_t i = 0; i < h->nr_containers; i++) {
 		const struct advice_container *c = &h->container[i];
@@ -193,7 +197,8 @@ static int check_numa(const struct advice *h, const struct advice_facts *facts, 
 	return 0;
 }
 
-static int check_cpus(const struct advice *h, const struct advice_facts *facts, struct err *e)
+static int check_advice_cpus(
+	const struct advice *h, const struct advice_facts *facts, struct err *e)
 {
 	char list[CPUSET_TEXT_MAX];
 	struct cpuset wrong;
@@ -216,13 +221,13 @@ static const struct check {
 	int (*run)(const struct advice *h, const struct advice_facts *facts, struct err *e);
 	enum advice_verdict otherwise;
 } checks[] = {
-	{check_version, ADVICE_REJECTED_VERSION},
-	{check_uid, ADVICE_REJECTED_UID},
-	{check_node, ADVICE_REJECTED_NODE},
-	{check_clock, ADVICE_REJECTED_CLOCK},
-	{check_age, ADVICE_REJECTED_EXPIRED},
-	{check_numa, ADVICE_REJECTED_NUMA},
-	{check_cpus, ADVICE_REJECTED_FOREIGN_CPUSET},
+	{check_advice_version, ADVICE_REJECTED_VERSION},
+	{check_advice_uid, ADVICE_REJECTED_UID},
+	{check_advice_node, ADVICE_REJECTED_NODE},
+	{check_advice_clock, ADVICE_REJECTED_CLOCK},
+	{check_advice_age, ADVICE_REJECTED_EXPIRED},
+	{check_advice_numa, ADVICE_REJECTED_NUMA},
+	{check_advice_cpus, ADVICE_REJECTED_FOREIGN_CPUSET},
 };
 enum { NR_CHECKS = sizeof checks / sizeof *checks };
 

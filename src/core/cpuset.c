@@ -86,7 +86,7 @@ static void skip_blank(const char **s, const char *end)
 		(*s)++;
 }
 
-static int read_id(const char **s, const char *end, unsigned *id, struct err *e)
+static int read_cpu_id(const char **s, const char *end, unsigned *id, struct err *e)
 {
 	const char *from = *s;
 	uint64_t value;
@@ -106,12 +106,12 @@ int cpuset_parse(struct cpuset *out, const char *s, size_t len, struct err *e)
 	unsigned lo, hi;
 
 	for (skip_blank(&s, end); s < end; skip_blank(&s, end)) {
-		int rc = read_id(&s, end, &lo, e);
+		int rc = read_cpu_id(&s, end, &lo, e);
 
 		hi = lo;
 		if (!rc && s < end && *s == '-') {
 			s++;
-			rc = read_id(&s, end, &hi, e);
+			rc = read_cpu_id(&s, end, &hi, e);
 		}
 		if (rc)
 			return err_add(e, rc, "list \"%.*s\"", (int)(len < 64 ? len : 64), text);

@@ -51,8 +51,9 @@ static struct hint merge_one_node(const struct hint_space *space, const struct f
 					!family_prefers(f, mask)))
 				break;
 		}
-		if (offers == nr &&
-			(!best.preferred || scoring_compare(space, &scoring, mask, best.mask) < 0))
+		if (offers < nr)
+			continue;
+		if (!best.preferred || scoring_compare(space, &scoring, mask, best.mask) < 0)
 			best = (struct hint){.mask = mask, .preferred = true};
 	}
 	return best;

@@ -9,6 +9,8 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
 
 /* A resize on its way. */
 struct change {
@@ -24,18 +26,17 @@ struct change {
 	struct decision *d;
 };
 
-static int refuse(struct change *c, const char *reason, const char *message)
+static int __attribute__((format(printf, 3, 4)))
+refuse_resize(struct change *c, const char *reason, const char *fmt, ...)
 {
+	va_list ap;
+
 	c->d->admit = false;
 	c->d->reason = decision_reason(reason);
-	(void)text_copy(c->d->message, sizeof c->d->message, message);
+	va_start(ap, fmt);
+	(void)vsnprintf(c->d->message, sizeof c->d->message, fmt, ap);
+	va_end(ap);
 	return -EPERM;
-}
-
-static int refuse_for_room(struct change *c)
-{
-	return refuse(c, "UnexpectedAdmissionError",
-		"Resize failed due to the decision needing more working memory than there is");
 }
 
 /* The narrowest set of nodes, all of `with` among them, that has so many of the CPUs; the closest
@@ -58,14 +59,16 @@ static int nodes_for(struct change *c, const struct cpuset *cpus, struct nodeset
 	struct search *s = search_new(&space, c->budget, c->arena);
 
 	if (!s)
-		return refuse_for_room(c);
+		return refuse_resize(c, "UnexpectedAdmissionError",
+			"Resize failed due to the decision needing more working memory than there "
+			"is");
 	nodeset_each (n, space.all)
 		per_node[n] = cpuset_count_and(&c->t->node[n].cpus, cpus);
 	search_begin(s, space.all);
 	(void)search_add_family(s, &f); /* one demand always fits in */
 	unsigned k = search_smallest(s);
 	if (!k || search_best(s, k, out) < 0 || nodeset_empty(*out))
-		return refuse(c, "UnexpectedAdmissionError",
+		return refuse_resize(c, "UnexpectedAdmissionError",
 			"Resize failed due to not enough cpus available to satisfy request");
 	return 0;
 }
@@ -77,12 +80,12 @@ static int check_cores(struct change *c, unsigned more)
 	struct err e;
 
 	if (cpus_check_whole_cores(c->t, &c->s->cpu_options, &physical, more, &e) < 0)
-		return refuse(c, "SMTAlignmentError", e.text);
+		return refuse_resize(c, "SMTAlignmentError", "%s", e.text);
 	return 0;
 }
 
 /* As many of the CPUs on those nodes as there are, `need` at most, into *got. */
-static unsigned take(
+static unsigned take_on_nodes(
 	const struct change *c, struct nodeset nodes, unsigned need, struct cpuset *got)
 {
 	struct cpus_how how = cpus_how(c->t, &c->s->cpu_options);
@@ -106,22 +109,18 @@ static bool is_preferred(const struct change *c, unsigned nodes)
 	return nodes == f.preferred_size;
 }
 
-/* The node's, or the stricter one that the pod asked for when it was admitted. */
-static enum topology_policy policy_of(const struct change *c)
-{
-	return c->s->advice_policy ? advice_policy_of(c->s->topology_policy, c->d->policy)
-				   : c->s->topology_policy;
-}
-
 /* Whether the policy would have admitted CPUs on so many NUMA nodes. */
 static int check_width(struct change *c, unsigned nodes)
 {
-	enum topology_policy policy = policy_of(c);
+	enum topology_policy policy = c->s->topology_policy;
+
+	if (c->s->advice_policy) /* the pod may have asked for a stricter one when it came */
+		policy = advice_policy_of(policy, c->d->policy);
 
 	c->d->preferred = is_preferred(c, nodes);
 	if ((policy == POLICY_SINGLE_NUMA_NODE && nodes > 1) ||
 		(policy == POLICY_RESTRICTED && !c->d->preferred))
-		return refuse(c, "TopologyAffinityError",
+		return refuse_resize(c, "TopologyAffinityError",
 			"Resources cannot be allocated with Topology locality");
 	return 0;
 }
@@ -131,19 +130,16 @@ static int check_pool(struct change *c)
 	struct cpuset left = cpuset_minus(ledger_shareable_cpus(c->l), &ledger_view(c->l)->held);
 	struct cpuset promised = ledger_promised_cpus(c->l, NULL);
 	unsigned minimum = settings_pool_minimum(c->s);
-	struct text t;
 
 	left = cpuset_minus(cpuset_minus(left, &promised), &c->d->cpus);
 	if (cpuset_count(&left) >= minimum)
 		return 0;
-	(void)refuse(c, "UnexpectedAdmissionError", "");
-	text_init(&t, c->d->message, sizeof c->d->message);
-	text_add(&t, "the shared pool would be left with %u CPUs, sharedPoolMinimum is %u",
+	return refuse_resize(c, "UnexpectedAdmissionError",
+		"the shared pool would be left with %u CPUs, sharedPoolMinimum is %u",
 		cpuset_count(&left), minimum);
-	return -EPERM;
 }
 
-/* With full-pcpus-only only cores of which nobody has a CPU are there to be taken. */
+/* With full-pcpus-only only cores of which no container has a CPU are there to be taken. */
 static void keep_to_whole_cores(struct change *c)
 {
 	struct cpuset taken = cpuset_minus(c->t->cpus, &c->free);
@@ -154,7 +150,7 @@ static void keep_to_whole_cores(struct change *c)
 	c->free = cpuset_minus(c->free, &taken);
 }
 
-static int grow(struct change *c)
+static int grow_cpus(struct change *c)
 {
 	unsigned more = c->count - cpuset_count(&c->present);
 	struct cpuset own, got = c->present;
@@ -168,8 +164,8 @@ static int grow(struct change *c)
 		rc = nodes_for(c, &own, c->around, c->count, &nodes);
 	if (rc)
 		return rc;
-	more -= take(c, c->around, more, &got);
-	more -= take(c, nodeset_minus(nodes, c->around), more, &got);
+	more -= take_on_nodes(c, c->around, more, &got);
+	more -= take_on_nodes(c, nodeset_minus(nodes, c->around), more, &got);
 	assert(!more);
 	on = topo_nodes_of(c->t, &got);
 	c->d->cpus = got;
@@ -177,7 +173,7 @@ static int grow(struct change *c)
 	return rc ? rc : check_pool(c);
 }
 
-static int shrink(struct change *c)
+static int shrink_cpus(struct change *c)
 {
 	struct nodeset nodes;
 	int rc = nodes_for(c, &c->present, (struct nodeset){0}, c->count, &nodes);
@@ -186,7 +182,7 @@ static int shrink(struct change *c)
 		return rc;
 	c->d->cpus = (struct cpuset){0};
 	c->free = c->present;
-	(void)take(c, nodes, c->count, &c->d->cpus);
+	(void)take_on_nodes(c, nodes, c->count, &c->d->cpus);
 	c->d->preferred = is_preferred(c, nodeset_count(nodes));
 	return 0;
 }
@@ -200,9 +196,9 @@ static int resize_cpus(struct change *c)
 	if (!c->count)
 		c->d->cpus = ledger_view(c->l)->pool;
 	else if (c->count > had)
-		rc = grow(c);
+		rc = grow_cpus(c);
 	else if (c->count < had)
-		rc = shrink(c);
+		rc = shrink_cpus(c);
 	return rc;
 }
 
@@ -214,31 +210,18 @@ static struct memory_block *block_of(struct decision *d, unsigned kind)
 	return NULL;
 }
 
-static uint64_t free_bytes(const struct change *c, const struct memory_block *b)
-{
-	uint64_t bytes = 0;
-
-	nodeset_each (n, b->nodes)
-		bytes += ledger_view(c->l)->memory.node[n].free[b->kind];
-	return bytes;
-}
-
 /* The bytes that a block is to have, where it is. */
 static int resize_block(struct change *c, struct memory_block *b, uint64_t bytes)
 {
-	uint64_t left = free_bytes(c, b);
-	struct text t;
+	uint64_t left = 0;
 
-	if (bytes > b->bytes && bytes - b->bytes > left) {
-		(void)refuse(c, "UnexpectedAdmissionError", "");
-		text_init(&t, c->d->message, sizeof c->d->message);
-		text_add(&t,
+	nodeset_each (n, b->nodes)
+		left += ledger_view(c->l)->memory.node[n].free[b->kind];
+	if (bytes > b->bytes && bytes - b->bytes > left)
+		return refuse_resize(c, "UnexpectedAdmissionError",
 			"Resize failed due to %llu bytes more where the container's NUMA nodes "
-			"have "
-			"%llu free",
+			"have %llu free",
 			(unsigned long long)(bytes - b->bytes), (unsigned long long)left);
-		return -EPERM;
-	}
 	b->bytes = bytes;
 	return 0;
 }
@@ -252,14 +235,14 @@ static int resize_memory(struct change *c, const struct request *req)
 	if (c->s->memory_manager_policy != MANAGER_STATIC || !request_pins_memory(req))
 		return 0;
 	if (memory_demand(c->t, req->ask.memory, req->ask.nr_memory, &demand, &e) < 0)
-		return refuse(c, "UnexpectedAdmissionError", e.text);
+		return refuse_resize(c, "UnexpectedAdmissionError", "%s", e.text);
 	for (unsigned k = 0; k < c->t->nr_kinds && !rc; k++) {
 		struct memory_block *b = block_of(c->d, k);
 
 		if (b)
 			rc = resize_block(c, b, demand.bytes[k]);
 		else if (demand.bytes[k])
-			rc = refuse(c, "UnexpectedAdmissionError",
+			rc = refuse_resize(c, "UnexpectedAdmissionError",
 				"Resize failed due to memory of a kind that the container started "
 				"without");
 	}
@@ -267,7 +250,7 @@ static int resize_memory(struct change *c, const struct request *req)
 }
 
 /* Refused: it has what it had. */
-static void keep(struct decision *d, const struct decision *had)
+static void keep_as_it_was(struct decision *d, const struct decision *had)
 {
 	struct decision refused = *had;
 
@@ -279,22 +262,15 @@ static void keep(struct decision *d, const struct decision *had)
 	*d = refused;
 }
 
-static struct cpuset free_for_others(const struct ledger *l)
-{
-	struct cpuset promised = ledger_promised_cpus(l, NULL);
-
-	return cpuset_minus(ledger_free_cpus(l), &promised);
-}
-
 /* Tokens are given out by the kubelet, which knows nothing of a resize. */
-static int check_tokens(struct change *c, const struct holding *h)
+static int check_leased_count(struct change *c, const struct holding *h)
 {
 	const struct request had = h->request;
 
 	if (!h->decision.lease || c->count == request_exclusive_cpus(&had) ||
 		c->count == leases_count_of(ledger_view(c->l)->leases, h->request.container_id))
 		return 0;
-	return refuse(c, "UnexpectedAdmissionError",
+	return refuse_resize(c, "UnexpectedAdmissionError",
 		"Resize failed due to its CPUs being those of its numafit.io/cpu, of which it has "
 		"as many as before");
 }
@@ -303,7 +279,7 @@ void resize(const struct ledger *l, const struct settings *s, const struct holdi
 	const struct request *req, struct budget *b, struct arena *a, struct decision *d)
 {
 	const struct topo *t = ledger_view(l)->topo;
-	struct cpuset none = {0};
+	struct cpuset none = {0}, promised = ledger_promised_cpus(l, NULL);
 	struct change c = {
 		.l = l,
 		.t = t,
@@ -311,7 +287,7 @@ void resize(const struct ledger *l, const struct settings *s, const struct holdi
 		.budget = b,
 		.arena = a,
 		.present = h->decision.exclusive ? h->decision.cpus : none,
-		.free = free_for_others(l),
+		.free = cpuset_minus(ledger_free_cpus(l), &promised),
 		.count = s->cpu_manager_policy == MANAGER_STATIC ? request_exclusive_cpus(req) : 0,
 		.d = d,
 	};
@@ -325,14 +301,14 @@ void resize(const struct ledger *l, const struct settings *s, const struct holdi
 		c.around = topo_nodes_of(t, &c.present);
 	else if (h->decision.nr_blocks)
 		c.around = h->decision.mems;
-	int rc = check_tokens(&c, h);
+	int rc = check_leased_count(&c, h);
 	if (!rc)
 		rc = resize_cpus(&c);
 	if (!rc)
 		rc = resize_memory(&c, req);
 	d->cut_short = b->cut;
 	if (rc)
-		keep(d, &h->decision);
+		keep_as_it_was(d, &h->decision);
 	if (!rc && d->has_affinity && d->exclusive)
 		d->nodes = topo_nodes_of(t, &d->cpus);
 	if (!rc && d->has_affinity && d->exclusive && d->nr_blocks)

@@ -21,12 +21,6 @@ const char *tokens_format(const struct node_ids *ids, struct token k, char *buf,
 	return buf;
 }
 
-/* Len digits at s without leading zeros. */
-static bool is_plain(const char *s, size_t len)
-{
-	return len == 1 || *s != '0';
-}
-
 int tokens_parse(const struct node_ids *ids, const char *id, struct token *out, struct err *e)
 {
 	size_t len = strnlen(id, TOKEN_ID_MAX);
@@ -37,7 +31,7 @@ int tokens_parse(const struct node_ids *ids, const char *id, struct token *out, 
 	if (!dash || dash < digits || memcmp(id, NODE, sizeof NODE - 1) != 0 ||
 		len - (size_t)(dash + 1 - id) != NUMBER_DIGITS ||
 		text_u64(digits, (size_t)(dash - digits), NODE_ID_MAX, &node_id, NULL) ||
-		!is_plain(digits, (size_t)(dash - digits)) ||
+		(*digits == '0' && dash - digits != 1) || /* a leading zero */
 		text_u64(dash + 1, NUMBER_DIGITS, CPUSET_BITS - 1, &number, NULL))
 		return err_set(e, EINVAL,
 			"\"%.*s\" is not the id of a CPU token, such as node0-0003", TOKEN_ID_MAX,
@@ -102,7 +96,7 @@ const char *tokenset_format(
 }
 
 /* One node's part of the text. */
-static int parse_node(
+static int parse_node_tokens(
 	struct tokenset *out, const struct node_ids *ids, const char *s, size_t len, struct err *e)
 {
 	const char *equals = memchr(s, '=', len);
@@ -136,7 +130,7 @@ int tokenset_parse(
 
 	for (const char *s = text; *s;) {
 		size_t len = strcspn(s, ";");
-		int rc = parse_node(&set, ids, s, len, e);
+		int rc = parse_node_tokens(&set, ids, s, len, e);
 
 		if (rc)
 			return rc == -ERANGE ? -EINVAL : rc;
@@ -223,7 +217,7 @@ static bool read_offer(const struct topo *t, const struct token_wish *w, struct 
 }
 
 /* The fewest nodes that have so many tokens, those that must be among them: the fullest. */
-static unsigned smallest(const struct offer *o, size_t size)
+static unsigned fewest_offer_nodes(const struct offer *o, size_t size)
 {
 	struct nodeset chosen = o->must.nodes;
 	size_t left = size - o->nr_must;
@@ -245,8 +239,8 @@ static unsigned smallest(const struct offer *o, size_t size)
 }
 
 /* The NUMA nodes for size tokens of the offer. */
-static bool choose_nodes(const struct topo *t, const struct offer *o, size_t size, struct budget *b,
-	struct arena *a, struct nodeset *best)
+static bool choose_token_nodes(const struct topo *t, const struct offer *o, size_t size,
+	struct budget *b, struct arena *a, struct nodeset *best)
 {
 	const struct hint_space space = {.all = t->nodes, .distance = t->distance};
 	uint64_t weight[NODES_MAX] = {0};
@@ -261,14 +255,14 @@ static bool choose_nodes(const struct topo *t, const struct offer *o, size_t siz
 	search_require(s, o->must.nodes);
 	if (!search_add(s, &enough))
 		return false;
-	(void)search_best(s, smallest(o, size), best);
+	(void)search_best(s, fewest_offer_nodes(o, size), best);
 	if (nodeset_empty(*best)) /* the budget ran out: any that do */
 		*best = nodeset_or(o->may.nodes, o->must.nodes);
 	return true;
 }
 
 /* How many tokens of the set come before this one, when those of lower nodes are `before`. */
-static unsigned rank(const struct tokenset *s, const unsigned *before, struct token k)
+static unsigned token_rank(const struct tokenset *s, const unsigned *before, struct token k)
 {
 	const uint64_t *w = s->on[k.node].w;
 	unsigned nr = before[k.node];
@@ -279,7 +273,7 @@ static unsigned rank(const struct tokenset *s, const unsigned *before, struct to
 			    w[k.number / 64] & ((UINT64_C(1) << k.number % 64) - 1));
 }
 
-static void put(const struct topo *t, const struct tokenset *chosen, const char *const *ids,
+static void enter_tokens(const struct topo *t, const struct tokenset *chosen, const char *const *ids,
 	size_t nr, const char **out)
 {
 	unsigned before[NODES_MAX] = {0}, sum = 0;
@@ -292,17 +286,17 @@ static void put(const struct topo *t, const struct tokenset *chosen, const char 
 		struct token k;
 
 		if (!tokens_parse(&t->ids, ids[i], &k, NULL) && tokenset_has(chosen, k))
-			out[rank(chosen, before, k)] = ids[i];
+			out[token_rank(chosen, before, k)] = ids[i];
 	}
 }
 
-static bool prefer(const struct topo *t, const struct token_wish *w, struct budget *b,
+static bool prefer_tokens(const struct topo *t, const struct token_wish *w, struct budget *b,
 	struct arena *a, const char **out)
 {
 	struct offer o = {0};
 	struct nodeset nodes = {0};
 
-	if (!read_offer(t, w, &o) || !choose_nodes(t, &o, w->size, b, a, &nodes))
+	if (!read_offer(t, w, &o) || !choose_token_nodes(t, &o, w->size, b, a, &nodes))
 		return false;
 	size_t needed = w->size - o.nr_must;
 	tokenset_each (k, &o.may) {
@@ -313,8 +307,8 @@ static bool prefer(const struct topo *t, const struct token_wish *w, struct budg
 		tokenset_add(&o.must, k);
 		needed--;
 	}
-	put(t, &o.must, w->available, w->nr_available, out);
-	put(t, &o.must, w->must_include, w->nr_must_include, out);
+	enter_tokens(t, &o.must, w->available, w->nr_available, out);
+	enter_tokens(t, &o.must, w->must_include, w->nr_must_include, out);
 	return true;
 }
 
@@ -332,7 +326,7 @@ static int compare_places(const void *a, const void *b)
 }
 
 /* The first ids of both lists, each once. */
-static size_t first_of(const struct token_wish *w, struct arena *a, const char **out)
+static size_t first_ids(const struct token_wish *w, struct arena *a, const char **out)
 {
 	size_t nr = w->nr_must_include + w->nr_available, taken = 0;
 	struct place *sorted = arena_array(a, nr, sizeof *sorted);
@@ -361,5 +355,5 @@ size_t tokens_prefer(const struct topo *t, const struct token_wish *w, struct bu
 {
 	if (!w->size)
 		return 0;
-	return prefer(t, w, b, a, out) ? w->size : first_of(w, a, out);
+	return prefer_tokens(t, w, b, a, out) ? w->size : first_ids(w, a, out);
 }
