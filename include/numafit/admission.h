@@ -12,7 +12,7 @@
  * managers in this order
  * (pkg/kubelet/cm/topologymanager/{scope_container,scope_pod,scope_none}.go): for each container,
  * or once for the pod (scope), hints -> merge -> the policy's verdict; then each container is given
- * its devices, CPUs and memory, the next one seeing what the one before has taken. Whoever keeps a
+ * its devices, CPUs and memory, the next one seeing what the one before has taken. The keeper of a
  * node's state lends it as books. */
 
 /* What a node has left. A plain value. */
@@ -22,13 +22,12 @@ struct books {
 	struct cpuset reserved;
 	struct cpuset shared;   /* CPUs that no container has for itself; reserved ones are among
 				   them unless strict-cpu-reservation */
-	struct cpuset promised; /* of these, what nobody else gets (ledger_promised_cpus()) */
-	unsigned keep_shared; /* fewest of them that must be left; 0: the kubelet, which counts not
-			       */
+	struct cpuset promised; /* of these, what no other pod gets (ledger_promised_cpus()) */
+	unsigned keep_shared;   /* fewest of them that must be left; 0: as in the kubelet, any */
 	struct memory_state memory;
 	const struct device_resource *resource;
 	unsigned nr_resources;
-	bool *held[POD_DEVICES_MAX]; /* by resource: devices that somebody holds */
+	bool *held[POD_DEVICES_MAX]; /* by resource: devices that a container holds */
 };
 
 /* What one container is given. */
@@ -38,7 +37,7 @@ struct grant {
 	struct nodeset mems;           /* where its memory is; empty: anywhere */
 	bool *device[POD_DEVICES_MAX]; /* by resource: a flag for each of its devices; NULL: none */
 	struct advice_result advice;
-	enum topology_policy policy;   /* whose verdict it was */
+	enum topology_policy policy;   /* the one that gave the verdict */
 	bool cut_short;                /* some search for it ran out of its budget */
 	const struct reasons *reasons; /* NULL: nothing was merged for it */
 };
@@ -47,8 +46,7 @@ struct grant {
 struct grants {
 	unsigned nr;
 	struct grant *of;
-	/* What is booked for each: of an init container's memory what later ones do not take over
-	 */
+	/* What is booked for each; of an init container's memory what no later one takes over. */
 	struct memory_container *memory;
 };
 
@@ -67,11 +65,11 @@ struct refusal {
 
 /* Enter what the pod is given in *b. settled, when not NULL, is the affinity of the whole pod,
  * chosen before: nothing is merged. Schedulers' advice (ask.advice) is followed when the
- * pod as a whole is admitted as it is without them, with as much of everything on places as good;
- * one that must be followed and cannot be refuses the pod. *out and working memory come from *a,
- * which must be fixed (arena_init_fixed()); all its searches together spend *budget. 0, or -EPERM
- * with *why; *out then has what was given until that point and is still booked (grants_return()).
- */
+ * pod as a whole is admitted as it is without it, with as much of everything in places as good;
+ * advice that must be followed and cannot be refuses the pod. *out and working memory come from
+ * *a, which must be fixed (arena_init_fixed()); all its searches together spend *budget. 0, or
+ * -EPERM with *why; *out then has what was given until that point and is still booked
+ * (grants_return()). */
 int admission(struct books *b, const struct pod *pod, const struct hint *settled,
 	struct budget *budget, struct arena *a, struct grants *out, struct refusal *why);
 

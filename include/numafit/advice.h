@@ -12,15 +12,16 @@
  *   - it is read (codec/advice.h) and checked against what needs no ledger (advice_check());
  *   - admission merges as if there were none, and then asks advice_judge() whether the answer
  *     may be the advised set instead: one that satisfies every resource, that the policy admits,
- * and that is no worse: as preferred, as narrow and, with prefer-closest-numa-nodes, as close.
- *     (numa-allocation-strategy, which would otherwise choose among those, comes after the advice.)
+ *     and that is no worse: as preferred, as narrow and, with prefer-closest-numa-nodes, as
+ *     close. (numa-allocation-strategy, which would otherwise choose among those, comes after
+ *     the advice.)
  * So amounts never change, nor does anything of another container. Its own amounts are what the
  * scheduler reckoned with; they are reported, and no answer depends on them.
  *
  * A container that is started again keeps what its predecessor had: its advice has been judged
  * once, and will have expired. */
 
-/* Whose form it came in, in the default order of precedence. */
+/* The scheduler that has this form, in the default order of precedence. */
 enum advice_format {
 	ADVICE_NUMAFIT,
 	ADVICE_KOORDINATOR,
@@ -59,17 +60,15 @@ struct advice_amount {
 
 struct advice_container {
 	const char *name;     /* "*": any container without an entry of its own, or the whole pod */
-	struct nodeset nodes; /* those of the machine; empty only with has_unknown or
-				 cpus */
+	struct nodeset nodes; /* those of the machine; empty only with has_unknown or cpus */
 	bool has_unknown;     /* it names a NUMA node that the machine lacks, */
 	unsigned unknown_id;  /* the first one is this */
-	unsigned distance_x100; /* average distance times 100, as the scheduler saw it; 0: not said
-				 */
+	unsigned distance_x100; /* average one times 100, as the scheduler saw it; 0: not said */
 	size_t nr_amounts;
 	const struct advice_amount *amount; /* by node */
 };
 
-/* A plain value; strings and lists are borrowed from whoever read it. Zeros: says nothing. */
+/* A plain value; strings and lists are borrowed from its reader. Zeros: says nothing. */
 struct advice {
 	enum advice_format format;
 	unsigned version;        /* of our own form */
@@ -167,13 +166,13 @@ struct advice_result {
 
 /* How advice is to be judged. */
 struct advice_terms {
-	enum advice_verdict so_far; /* what reading and advice_check() gave; a rejection
-					   stays one */
-	enum advice_mode mode;      /* in force (advice_mode_of()) */
-	bool repair;                /* false: what would be repaired is rejected; so it is with
-				       ADVICE_REQUIRE */
-	struct nodeset fixed; /* where CPUs of the container lie by somebody else's decision (its
-				 tokens'): what it is given must contain them */
+	enum advice_verdict so_far;    /* what reading and advice_check() gave; a rejection
+					      stays one */
+	enum advice_mode mode;         /* in force (advice_mode_of()) */
+	bool repair;                   /* false: what would be repaired is rejected; so it is with
+					  ADVICE_REQUIRE */
+	struct nodeset fixed;          /* where CPUs of the container lie by another's decision (its
+					  tokens'): what it is given must contain them */
 	enum advice_verdict overruled; /* when it is not to change the answer: the rejection of
 					      one that would; else ADVICE_NONE */
 };

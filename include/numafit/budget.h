@@ -4,7 +4,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The steps that one event may take to find its answer. Whoever receives the event makes one budget
+/* The steps that one event may take to find its answer. The receiver of the event makes one budget
  * and hands it down to every search: however many containers the event is about, and however many
  * searches each of them takes, they end together. A step is about what looking at one set of NUMA
  * nodes takes; what takes longer spends more of them. Steps are counted and time is not, so that

@@ -37,7 +37,7 @@ int cpus_check_whole_cores(const struct topo *t, const struct cpu_options *o,
 struct cpus_per_node {
 	uint64_t total[NODES_MAX];
 	uint64_t free[NODES_MAX];
-	uint64_t allocatable[NODES_MAX]; /* total, less reserved ones once they are told */
+	uint64_t allocatable[NODES_MAX]; /* total, less those of cpus_set_aside() */
 	uint8_t socket[NODES_MAX];       /* which one the node is on, numbered from 0 */
 };
 
@@ -56,8 +56,8 @@ void cpus_family_by_node(
 void cpus_family(const struct topo *t, const struct cpu_options *o, const struct cpuset *available,
 	const struct cpuset *reusable, unsigned count, struct cpus_per_node *n, struct family *f);
 
-/* Tell which CPUs no container can ever have for itself; else they count as allocated where a
- * numa-allocation-strategy looks at the family that borrows *n. */
+/* Leave out of *n->allocatable the CPUs that no container can ever have for itself; else they count
+ * as allocated where a numa-allocation-strategy looks at the family that borrows *n. */
 void cpus_set_aside(const struct topo *t, const struct cpuset *reserved, struct cpus_per_node *n);
 
 /* How CPUs are picked. */

@@ -37,7 +37,7 @@ struct decision {
 	struct memory_block blocks[TOPO_KINDS];
 	struct advice_result advice;
 	bool left;             /* it runs on as it was found (onAdopt: leave) and gets no update */
-	struct cpuset left_on; /* left, and confined to these CPUs by somebody else: no container
+	struct cpuset left_on; /* left, and confined to these CPUs by another program: no container
 				  gets any of them for its own. Empty: it is not confined */
 	bool lost_cpus; /* CPUs of its own have gone offline since: as long as it has fewer than it
 			   asks for, others are looked for when CPUs come or go */
@@ -45,7 +45,7 @@ struct decision {
 	bool cut_short; /* a search ran out of steps: it is the best that was found until then */
 	uint64_t steps; /* it had so many where others of the same event had had theirs (budget.h);
 			   0: those of a whole event */
-	uint64_t lease; /* whose tokens it has come for (leases.h); 0: none */
+	uint64_t lease; /* of the tokens that it has come for (leases.h); 0: none */
 	const char *reason;                 /* when refused: one of decision_reason() */
 	char message[DECISION_MESSAGE_MAX]; /* when refused: the kubelet's message; else what was
 					       assumed, or "" */

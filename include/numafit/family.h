@@ -46,8 +46,8 @@ struct family {
 	unsigned preferred_size;
 	unsigned preferred_sockets;
 	const uint8_t *socket_of_node; /* by dense node, below NODES_MAX; only with such a rule */
-	/* What there is of the resource, and what of it nobody has been given (on no node more than
-	 * that), for a strategy: as a demand's weight or cover. Zeros: the family cannot say. */
+	/* What there is of the resource, and what of it is free (on no node more than that), for a
+	 * strategy: as a demand's weight or cover. Zeros: the family cannot say. */
 	struct family_demand capacity, unallocated;
 };
 
@@ -82,7 +82,7 @@ struct scoring {
  * than 1 counts as 1. 0: it cannot say, or has nothing there. */
 unsigned family_share(const struct family *f, struct nodeset mask);
 /* How much the strategy wants a set of which that percentage is allocated: more is better, and 0
- * (nobody can say) is the worst. */
+ * (no family can say) is the worst. */
 unsigned scoring_rank_of(const struct scoring *s, unsigned share);
 /* The rank of the mask: by the mean of what the families say, rounded down. */
 unsigned scoring_rank(const struct scoring *s, struct nodeset mask);
@@ -96,8 +96,7 @@ int scoring_compare(const struct hint_space *space, const struct scoring *s, str
  * nodes that the space lacks; they count until masks are intersected. 0; MERGE_CUT when the budget
  * ran out and *out is the best found until then (the same one each time), or
  * MERGE_CUT_NOT_PREFERRED when it is certain all the same that nothing preferred comes out; -ENOMEM
- * when the arena's limit is reached.
- */
+ * when the arena's limit is reached. */
 enum { MERGE_CUT = 1, MERGE_CUT_NOT_PREFERRED = 2 };
 int hint_merge_families(const struct hint_space *space, const struct family *families, size_t nr,
 	struct budget *b, struct arena *a, struct hint *out);

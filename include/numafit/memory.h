@@ -20,8 +20,8 @@ struct memory_node {
 struct memory_state {
 	/* Widen one node out of a larger group to the group. The kubelet books such a node alone:
 	 * its group falls apart, what is booked then depends on the order of events, and its check
-	 * of the state may fail at the next start. Whoever must arrive at one state from records
-	 * in any order sets this; false is the kubelet's answer. */
+	 * of the state may fail at the next start. A caller that must arrive at one state from
+	 * records in any order sets this; false is the kubelet's answer. */
 	bool keep_groups;
 	struct nodeset usable; /* the nodes that have memory for containers, reserved or not */
 	struct memory_node node[NODES_MAX];
@@ -42,8 +42,8 @@ struct memory_demand {
 
 /* The nr entries of settings' reservedMemory against what Node Allocatable reserves in all (kube,
  * system and eviction reservations, by type; kubelet validateReservedMemory): each type's sums must
- * be equal, and some ordinary memory must be reserved. Of several types that differ the first by
- * name is told. 0 or -EINVAL with the kubelet's words. */
+ * be equal, and some ordinary memory must be reserved. Of several types that differ the text names
+ * the first by name. 0 or -EINVAL with the kubelet's words. */
 int memory_check_reserved(const struct topo *t, const struct settings *s,
 	const struct reserved_memory *node_allocatable, unsigned nr, struct err *e);
 

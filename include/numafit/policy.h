@@ -4,9 +4,8 @@
 #include <numafit/family.h>
 #include <numafit/settings.h>
 
-/* The Topology Manager's policies: one row each in policy.c, saying which hints enter the merge
- * and which result is admitted (kubelet policy_{none,best_effort,restricted,single_numa_node}.go).
- */
+/* The Topology Manager's policies: one row each in policy.c, which says what hints enter the merge
+ * and what result is let in (kubelet policy_{none,best_effort,restricted,single_numa_node}.go). */
 
 struct policy_answer {
 	struct hint affinity; /* any: no NUMA affinity, as the policies none and single-numa-node

@@ -11,8 +11,7 @@
  * container is created. The tokens of a node are numbered from 0, as many as it has CPUs less the
  * reserved ones (with full-pcpus-only less all of a reserved one's core); their ids ("node8-0003":
  * the kernel's id of the node, then the number) are the same after every restart. What the kubelet
- * does with them: pkg/kubelet/cm/devicemanager of 1.36.
- */
+ * does with them: pkg/kubelet/cm/devicemanager of 1.36. */
 
 #define TOKEN_RESOURCE "numafit.io/cpu"
 
@@ -46,9 +45,8 @@ static inline void tokenset_add(struct tokenset *s, struct token k)
 	cpuset_add(&s->on[k.node], k.number);
 }
 unsigned tokenset_count(const struct tokenset *s);
-/* The lowest token from there on, by node and then number; its node is NODES_MAX when there is
- * none.
- */
+/* The lowest token from there on, by node and then number; without one its node is
+ * NODES_MAX. */
 struct token tokenset_next(const struct tokenset *s, unsigned node, unsigned number);
 
 /* for each token of *set, ascending */
@@ -58,12 +56,11 @@ struct token tokenset_next(const struct tokenset *s, unsigned node, unsigned num
 
 enum { TOKENSET_TEXT_MAX = NODES_MAX * (sizeof "1023=;" + sizeof "1000-1001,") + CPUSET_TEXT_MAX };
 /* The set as text, node by node: kernel id, "=", a kernel list of numbers ("0=0-3,5;8=2"), into buf
- * of cap bytes. Returns buf; with cap >= TOKENSET_TEXT_MAX the tokens of a machine are never cut.
- */
+ * of cap bytes. Returns buf; with cap >= TOKENSET_TEXT_MAX no machine's tokens are cut. */
 const char *tokenset_format(
 	const struct tokenset *s, const struct node_ids *ids, char *buf, size_t cap);
-/* The set that tokenset_format() writes just so. 0; -EINVAL: nobody writes it so; -ENOENT: there is
- * no such NUMA node. */
+/* The set that tokenset_format() writes just so. 0; -EINVAL: it is not written so; -ENOENT: there
+ * is no such NUMA node. */
 int tokenset_parse(
 	struct tokenset *out, const struct node_ids *ids, const char *text, struct err *e);
 
@@ -85,7 +82,7 @@ struct tokens_state {
 					   (&ledger_view()->held, &ledger_view()->left) */
 	const struct tokenset *leased;  /* tokens that the kubelet has given out, */
 	const struct tokenset *claimed; /* and those of them whose CPUs are among the held ones */
-	unsigned spare; /* CPUs that can be given to anybody at all, beside the leased tokens */
+	unsigned spare; /* CPUs that any container can get at all, beside the leased tokens */
 };
 /* All tokens, ascending, from *a. Leased ones are always there, even when their CPU has gone
  * offline, and always healthy: a kubelet that misses an allocated device at its next start dies of

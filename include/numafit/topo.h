@@ -26,7 +26,7 @@ struct topo_node {
 	uint64_t memory[TOPO_KINDS]; /* bytes in total, by kind */
 };
 
-/* What CPUs can share. Sockets, caches and cores are told by the numbers in struct topo_cpu. */
+/* What CPUs can share. Sockets, caches and cores go by the numbers in struct topo_cpu. */
 enum topo_level { LEVEL_NODE, LEVEL_SOCKET, LEVEL_UNCORE, LEVEL_CORE, TOPO_LEVELS };
 
 struct topo {

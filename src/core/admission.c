@@ -330,27 +330,13 @@ static bool fares_as_well(const struct attempt *with, const struct attempt *with
 	return true;
 }
 
-static int admit_plainly(struct books *b, const struct pod *pod, const struct hint *settled,
-	struct budget *budget, struct arena *a, struct grants *out, struct refusal *why)
+/* Both passes, and of them the one that counts. NULL: there is no room for them. */
+static const struct attempt *attempt_both(
+	const struct books *b, const struct pod *pod, struct budget *budget, struct arena *a)
 {
-	struct refusal by_advice = {0};
-	struct way_in w = {
-		.b = b, .ask = pod, .out = out, .arena = a, .why = why, .by_advice = &by_advice};
-
-	return run_pass(&w, settled, budget);
-}
-
-int admission(struct books *b, const struct pod *pod, const struct hint *settled,
-	struct budget *budget, struct arena *a, struct grants *out, struct refusal *why)
-{
-	bool advised = false;
-
-	for (unsigned c = 0; c < pod->nr; c++)
-		advised = advised || pod->container[c].advice;
-	if (settled || !advised)
-		return admit_plainly(b, pod, settled, budget, a, out, why);
 	/* as much for both: what one of them finds the other does, but for the advice */
 	struct budget half[2] = {budget_part(budget, 1, 2), budget_part(budget, 1, 2)};
+
 	half[0].aside = half[0].given_aside /= 2;
 	half[1].aside = half[1].given_aside /= 2;
 	const struct attempt *without = attempt_pass(b, pod, false, &half[0], a);
@@ -358,11 +344,23 @@ int admission(struct books *b, const struct pod *pod, const struct hint *settled
 	budget_return(budget, &half[0]);
 	budget_return(budget, &half[1]);
 	if (!with) /* no room for advice: as if there were none */
-		with = without;
-	if (!with)
-		return admit_plainly(b, pod, settled, budget, a, out, why);
-	const struct attempt *it =
-		with->by_advice.reason || fares_as_well(with, without) ? with : without;
+		return without;
+	return with->by_advice.reason || fares_as_well(with, without) ? with : without;
+}
+
+int admission(struct books *b, const struct pod *pod, const struct hint *settled,
+	struct budget *budget, struct arena *a, struct grants *out, struct refusal *why)
+{
+	struct refusal by_advice = {0};
+	struct way_in only = {
+		.b = b, .ask = pod, .out = out, .arena = a, .why = why, .by_advice = &by_advice};
+	bool advised = false;
+
+	for (unsigned c = 0; c < pod->nr; c++)
+		advised = advised || pod->container[c].advice;
+	const struct attempt *it = advised && !settled ? attempt_both(b, pod, budget, a) : NULL;
+	if (!it)
+		return run_pass(&only, settled, budget);
 	*b = it->books;
 	*out = it->grants;
 	*why = it->by_advice.reason ? it->by_advice : it->why;

@@ -4,7 +4,7 @@
 
 #include <errno.h>
 
-/* CPUs are reserved at the start, where nobody waits; on 64 uneven nodes that is some 100 ms. */
+/* CPUs are reserved at the start, before any container; on 64 uneven nodes it takes some 100 ms. */
 enum { RESERVE_STEPS = 1 << 22 };
 
 /* Options that cannot be on together, in the kubelet's order (NewStaticPolicyOptions). */

@@ -1,6 +1,6 @@
-/* Packing the nodes to drop into what the families can spare: nodes that nobody misses are free, a
- * bound on the sum refuses most of the rest at once, and then the costliest nodes are placed first.
- */
+/* Packing the nodes to drop into what the families can spare. Nodes that no family misses are free,
+ * a bound on the sum refuses most of the rest at once, and what is left is tried, the costliest
+ * nodes first. */
 #include "dropping.h"
 
 /* The steps bound one question; costs are in units of 2^-COST_BITS of a family's slack. */
@@ -32,8 +32,8 @@ static void drop_node(struct slack *s, unsigned node, bool back)
 	}
 }
 
-/* Whether each of the nodes, from the i-th in order on, can be dropped by some family, all at once.
- */
+/* Whether each of the nodes, from the i-th in order on, can be dropped by some family, all at
+ * once. */
 static bool can_drop_nodes(struct dropping *d, unsigned i, struct nodeset nodes)
 {
 	while (i < d->nr_ordered && !nodeset_has(nodes, d->order[i]))

@@ -3,8 +3,7 @@
 
 #include <string.h>
 
-/* What one of several NUMA nodes' devices is counted for; many of them take long to look through.
- */
+/* Steps of the budget: devices on several nodes, and numbers, that are looked through in one. */
 enum { COVERS_PER_STEP = 16, NUMBERS_PER_STEP = 64 };
 
 /* What each node brings besides the required ones, and how much of the need these leave. */
@@ -54,8 +53,7 @@ static uint64_t largest_sum(const struct row *r, struct nodeset nodes, unsigned 
 	return sum;
 }
 
-/* The nodes that some set of k nodes with enough of each demand can have beside the required ones.
- */
+/* The nodes, required ones apart, that some set of k nodes with enough of each demand can have. */
 static struct nodeset useful_nodes(const struct search *s, unsigned k)
 {
 	struct nodeset useful = nodeset_minus(s->ground, s->required), before;

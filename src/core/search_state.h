@@ -6,8 +6,7 @@
 /* What search.c and its helpers share: the nodes of one search at positions 0..n-1, ascending. */
 
 /* One demand, base and what the required nodes bring taken off. A node's weight is all that it
- * could bring: with devices that lie on several nodes a set may bring less than the sum (overlaps).
- */
+ * could bring: with devices that lie on several nodes a set may bring less than that (overlaps). */
 struct row {
 	struct family_demand demand;
 	bool overlaps;

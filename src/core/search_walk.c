@@ -197,8 +197,7 @@ static bool accept_set(struct search *s, struct nodeset chosen, uint64_t cost)
 struct branch {
 	struct nodeset chosen;
 	uint64_t cost;
-	uint64_t owed; /* positions below that must be chosen too: they are better than one that is
-			*/
+	uint64_t owed; /* positions below that are better than a chosen one, and must be, too */
 };
 
 /* The budget stands for time, and a bound takes as much of it as it compares numbers. */

@@ -43,8 +43,8 @@ int tokens_parse(const struct node_ids *ids, const char *id, struct token *out, 
 	return 0;
 }
 
-/* CPUs of the node that a container may have for itself; of a core that is reserved in part nobody
- * gets the rest when all get whole cores. */
+/* CPUs of the node that a container may have for itself; of a core that is reserved in part no
+ * container gets the rest when all get whole cores. */
 static struct cpuset allocatable_on(const struct topo *t, const struct settings *s, unsigned node)
 {
 	struct cpuset reserved = s->cpu_options.full_pcpus_only
@@ -143,7 +143,7 @@ int tokenset_parse(
 	return 0;
 }
 
-/* How many of the node's tokens that nobody has been given are healthy. */
+/* How many of the node's tokens that are not given out are healthy. */
 static unsigned free_tokens(const struct tokens_state *now, unsigned node)
 {
 	unsigned promised = cpuset_count(&now->leased->on[node]) -
@@ -273,8 +273,8 @@ static unsigned token_rank(const struct tokenset *s, const unsigned *before, str
 			    w[k.number / 64] & ((UINT64_C(1) << k.number % 64) - 1));
 }
 
-static void enter_tokens(const struct topo *t, const struct tokenset *chosen, const char *const *ids,
-	size_t nr, const char **out)
+static void enter_tokens(const struct topo *t, const struct tokenset *chosen,
+	const char *const *ids, size_t nr, const char **out)
 {
 	unsigned before[NODES_MAX] = {0}, sum = 0;
 

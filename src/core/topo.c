@@ -129,7 +129,7 @@ static int seal_distances(struct topo *t, struct err *e)
 	return 0;
 }
 
-/* No hardware is like that: somebody has mistyped a row. */
+/* No hardware is like that: a row is mistyped. */
 static int check_distances(const struct topo *t, struct err *e)
 {
 	for (unsigned i = 0; i < t->ids.nr; i++)
