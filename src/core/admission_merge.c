@@ -85,17 +85,6 @@ static int add_device_hints(const struct way_in *w, bool pod_scope, struct hints
 	return 0;
 }
 
-static void add_cpu_hints(const struct way_in *w, unsigned count, struct hints *h)
-{
-	const struct books *b = w->b;
-	struct cpuset available = cpuset_minus(b->shared, &b->promised);
-
-	available = cpuset_minus(available, &b->reserved);
-	cpus_family(b->t, &b->s->cpu_options, &available, &w->reusable_cpus, count, &h->per_node,
-		&h->family[h->nr++]);
-	cpus_set_aside(b->t, &b->reserved, &h->per_node);
-}
-
 /* Where the container's CPUs lie by its tokens; no node: it has none. */
 static struct nodeset nodes_of_tokens(const struct way_in *w)
 {
@@ -166,8 +155,14 @@ static const struct hints *collect_hints(const struct way_in *w, bool pod_scope,
 			w->arena, b->nr_resources + 1 + b->t->nr_kinds, sizeof *h->family);
 	if (!h || !h->family || add_device_hints(w, pod_scope, h))
 		return NULL;
-	if (cpus && !w->ask->container[w->place].cpus_on)
-		add_cpu_hints(w, cpus, h);
+	if (cpus && !w->ask->container[w->place].cpus_on) {
+		struct cpuset available = cpuset_minus(b->shared, &b->promised);
+
+		available = cpuset_minus(available, &b->reserved);
+		cpus_family(b->t, &b->s->cpu_options, &available, &w->reusable_cpus, cpus,
+			&h->per_node, &h->family[h->nr++]);
+		cpus_set_aside(b->t, &b->reserved, &h->per_node);
+	}
 	if (w->pins_memory)
 		add_memory_hints(w, pod_scope, h);
 	return h;

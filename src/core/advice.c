@@ -133,120 +133,97 @@ const struct advice_container *advice_for_pod(const struct advice *h)
 	return alike ? h->container : NULL;
 }
 
-/* The checks, each one row; what a form does not say is not checked. */
-
-static int check_advice_version(
+/* What advice says of itself; what a form does not say is not checked. ADVICE_NONE: it may count.
+ */
+static enum advice_verdict check_origin(
 	const struct advice *h, const struct advice_facts *facts, struct err *e)
 {
-	(void)facts;
-	if (h->format != ADVICE_NUMAFIT || h->version == ADVICE_VERSION)
-		return 0;
-	return err_set(e, ENOTSUP, "version %u is not known, only %d", h->version, ADVICE_VERSION);
-}
-
-static int check_advice_uid(const struct advice *h, const struct advice_facts *facts, struct err *e)
-{
-	if (!h->uid || text_equal(h->uid, facts->uid))
-		return 0;
-	return err_set(e, EINVAL,
-		"it was written for the pod with uid \"%.64s\", this one has \"%.64s\"", h->uid,
-		facts->uid ? facts->uid : "");
-}
-
-static int check_advice_node(
-	const struct advice *h, const struct advice_facts *facts, struct err *e)
-{
-	if (!h->node || text_equal(h->node, facts->node))
-		return 0;
-	return err_set(e, EINVAL, "it was written for node \"%.64s\", this is \"%.64s\"", h->node,
-		facts->node ? facts->node : "");
-}
-
-/* No sum that an annotation's number can make overflow. */
-static int check_advice_clock(
-	const struct advice *h, const struct advice_facts *facts, struct err *e)
-{
-	if (!h->at_ms || h->at_ms <= facts->now_ms || h->at_ms - facts->now_ms <= facts->skew_ms)
-		return 0;
-	return err_set(e, EINVAL, "it was made %lld ms from now, clocks may differ by %lld ms",
-		(long long)(h->at_ms - facts->now_ms), (long long)facts->skew_ms);
-}
-
-static int check_advice_age(const struct advice *h, const struct advice_facts *facts, struct err *e)
-{
-	if (!h->at_ms || h->at_ms >= facts->now_ms ||
-		facts->now_ms - h->at_ms <= (int64_t)h->ttl_s * MS_PER_S)
-		return 0;
-	return err_set(e, EINVAL, "it was made %lld ms ago and was good for %u s",
-		(long long)(facts->now_ms - h->at_ms), h->ttl_s);
-}
-
-static int check_advice_numa(
-	const struct advice *h, const struct advice_facts *facts, struct err *e)
-{
-	for (size_t i = 0; i < h->nr_containers; i++) {
-		const struct advice_container *c = &h->container[i];
-
-		if (c->has_unknown)
-			return err_set(e, EINVAL, "container \"%.64s\": there is no NUMA node %u",
-				c->name, c->unknown_id);
-		if (!nodeset_within(c->nodes, facts->t->nodes))
-			return err_set(e, EINVAL,
-				"container \"%.64s\": a NUMA node that the machine lacks", c->name);
+	if (h->format == ADVICE_NUMAFIT && h->version != ADVICE_VERSION) {
+		(void)err_set(
+			e, ENOTSUP, "version %u is not known, only %d", h->version, ADVICE_VERSION);
+		return ADVICE_REJECTED_VERSION;
 	}
-	return 0;
+	if (h->uid && !text_equal(h->uid, facts->uid)) {
+		(void)err_set(e, EINVAL,
+			"it was written for the pod with uid \"%.64s\", this one has \"%.64s\"",
+			h->uid, facts->uid ? facts->uid : "");
+		return ADVICE_REJECTED_UID;
+	}
+	if (h->node && !text_equal(h->node, facts->node)) {
+		(void)err_set(e, EINVAL, "it was written for node \"%.64s\", this is \"%.64s\"",
+			h->node, facts->node ? facts->node : "");
+		return ADVICE_REJECTED_NODE;
+	}
+	/* differences, for no sum of an annotation's number is sure not to overflow */
+	if (h->at_ms > facts->now_ms && h->at_ms && h->at_ms - facts->now_ms > facts->skew_ms) {
+		(void)err_set(e, EINVAL,
+			"it was made %lld ms from now, clocks may differ by %lld ms",
+			(long long)(h->at_ms - facts->now_ms), (long long)facts->skew_ms);
+		return ADVICE_REJECTED_CLOCK;
+	}
+	if (h->at_ms < facts->now_ms && h->at_ms &&
+		facts->now_ms - h->at_ms > (int64_t)h->ttl_s * MS_PER_S) {
+		(void)err_set(e, EINVAL, "it was made %lld ms ago and was good for %u s",
+			(long long)(facts->now_ms - h->at_ms), h->ttl_s);
+		return ADVICE_REJECTED_EXPIRED;
+	}
+	return ADVICE_NONE;
 }
 
-static int check_advice_cpus(
+/* The places that advice names. ADVICE_NONE: the pod can have them. */
+static enum advice_verdict check_places(
 	const struct advice *h, const struct advice_facts *facts, struct err *e)
 {
 	char list[CPUSET_TEXT_MAX];
 	struct cpuset wrong;
 
+	for (size_t i = 0; i < h->nr_containers; i++) {
+		const struct advice_container *c = &h->container[i];
+
+		if (c->has_unknown)
+			(void)err_set(e, EINVAL, "container \"%.64s\": there is no NUMA node %u",
+				c->name, c->unknown_id);
+		else if (!nodeset_within(c->nodes, facts->t->nodes))
+			(void)err_set(e, EINVAL,
+				"container \"%.64s\": a NUMA node that the machine lacks", c->name);
+		else
+			continue;
+		return ADVICE_REJECTED_NUMA;
+	}
 	if (!h->cpus)
-		return 0;
+		return ADVICE_NONE;
 	wrong = cpuset_minus(*h->cpus, &facts->t->cpus);
-	if (!cpuset_empty(&wrong))
-		return err_set(e, EINVAL, "the machine lacks CPUs %s",
+	if (!cpuset_empty(&wrong)) {
+		(void)err_set(e, EINVAL, "the machine lacks CPUs %s",
 			cpuset_format(&wrong, list, sizeof list));
+		return ADVICE_REJECTED_FOREIGN_CPUSET;
+	}
 	if (facts->foreign)
 		wrong = cpuset_and(*h->cpus, facts->foreign);
 	if (cpuset_empty(&wrong))
-		return 0;
-	return err_set(e, EINVAL, "CPUs %s are reserved or another container's",
+		return ADVICE_NONE;
+	(void)err_set(e, EINVAL, "CPUs %s are reserved or another container's",
 		cpuset_format(&wrong, list, sizeof list));
-}
-
-static const struct check {
-	int (*run)(const struct advice *h, const struct advice_facts *facts, struct err *e);
-	enum advice_verdict otherwise;
-} checks[] = {
-	{check_advice_version, ADVICE_REJECTED_VERSION},
-	{check_advice_uid, ADVICE_REJECTED_UID},
-	{check_advice_node, ADVICE_REJECTED_NODE},
-	{check_advice_clock, ADVICE_REJECTED_CLOCK},
-	{check_advice_age, ADVICE_REJECTED_EXPIRED},
-	{check_advice_numa, ADVICE_REJECTED_NUMA},
-	{check_advice_cpus, ADVICE_REJECTED_FOREIGN_CPUSET},
-};
-enum { NR_CHECKS = sizeof checks / sizeof *checks };
-
-/* A generation that went back is another one too: the daemon has counted from the start again. */
-static bool is_stale(const struct advice *h, const struct advice_facts *facts)
-{
-	if (h->generation && facts->generation)
-		return h->generation != facts->generation;
-	return h->fingerprint && facts->fingerprint &&
-	       !text_equal(h->fingerprint, facts->fingerprint);
+	return ADVICE_REJECTED_FOREIGN_CPUSET;
 }
 
 enum advice_verdict advice_check(
 	const struct advice *h, const struct advice_facts *facts, struct err *e)
 {
+	bool stale;
+
 	if (!h->nr_containers)
 		return ADVICE_NONE;
-	for (unsigned i = 0; i < NR_CHECKS; i++)
-		if (checks[i].run(h, facts, e))
-			return checks[i].otherwise;
-	return is_stale(h, facts) ? ADVICE_ACCEPTED_STALE : ADVICE_ACCEPTED;
+	enum advice_verdict wrong = check_origin(h, facts, e);
+	if (!wrong)
+		wrong = check_places(h, facts, e);
+	if (wrong)
+		return wrong;
+	if (h->generation && facts->generation)
+		/* one that went back is another one too: the daemon has counted from the start */
+		stale = h->generation != facts->generation;
+	else
+		stale = h->fingerprint && facts->fingerprint &&
+			!text_equal(h->fingerprint, facts->fingerprint);
+	return stale ? ADVICE_ACCEPTED_STALE : ADVICE_ACCEPTED;
 }

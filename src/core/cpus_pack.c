@@ -116,16 +116,6 @@ static void take_cpu(struct pack *p, unsigned cpu)
 	p->need--;
 }
 
-/* How many CPUs of its parts are the kubelet's measure for sockets and cores (isSocketFree,
- * isCoreFree): the machine's average. 0: it looks at each part's own. */
-static unsigned average_size(const struct topo *t, enum topo_level level)
-{
-	const unsigned parts[TOPO_LEVELS] = {
-		[LEVEL_SOCKET] = t->nr_sockets, [LEVEL_CORE] = t->nr_cores};
-
-	return parts[level] ? t->nr_cpus / parts[level] : 0;
-}
-
 /* The size of every part that is free as a whole and not larger than what is needed, else 0.
  * Whole is what has all of its own CPUs free. Where sockets or cores differ in size, the kubelet
  * sees a whole one in any that has the average free, busy CPUs and all; those of another size it
@@ -133,7 +123,11 @@ static unsigned average_size(const struct topo *t, enum topo_level level)
  * Returns whether there is any. */
 static bool whole_parts(const struct pack *p, enum topo_level level, uint16_t size[CPUSET_BITS])
 {
-	unsigned average = average_size(p->t, level);
+	/* the kubelet's measure for sockets and cores (isSocketFree, isCoreFree); others go by each
+	 * part's own size */
+	const unsigned parts[TOPO_LEVELS] = {
+		[LEVEL_SOCKET] = p->t->nr_sockets, [LEVEL_CORE] = p->t->nr_cores};
+	unsigned average = parts[level] ? p->t->nr_cpus / parts[level] : 0;
 	uint16_t free[CPUSET_BITS];
 	bool any = false;
 
@@ -193,7 +187,7 @@ static struct cpuset fewest_cores(const struct pack *p, unsigned uncore, unsigne
  * takePartialUncore). */
 static void take_partial_uncore(struct pack *p, unsigned uncore)
 {
-	unsigned per_core = average_size(p->t, LEVEL_CORE);
+	unsigned per_core = p->t->nr_cpus / p->t->nr_cores;
 	struct cpuset cpus = fewest_cores(p, uncore, per_core);
 
 	if (p->need % 2 && per_core > 1 && cpuset_count(&cpus) > p->need) {

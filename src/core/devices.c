@@ -141,36 +141,28 @@ static enum device_class device_class_of(
 	return nodeset_empty(nodeset_and(d->nodes, affinity->mask)) ? UNALIGNED : ALIGNED;
 }
 
-static int check_registered(const struct device_claim *c, struct err *e)
-{
-	const struct device_resource *r = c->resource;
-
-	if (!r->nr)
-		return err_set(e, ENOSPC, "cannot allocate unregistered device %s", r->name);
-	for (unsigned i = 0; i < r->nr; i++)
-		if (r->device[i].healthy)
-			return 0;
-	return err_set(e, ENOSPC,
-		"no healthy devices present; cannot allocate unhealthy devices %s", r->name);
-}
-
 int devices_allocate(
 	const struct device_claim *c, const struct hint *affinity, bool *chosen, struct err *e)
 {
 	const struct device_resource *r = c->resource;
-	bool with_nodes = any_has_node(r);
+	bool with_nodes = any_has_node(r), any_healthy = false;
 	uint64_t needed = c->count, available = 0;
-	int rc = check_registered(c, e);
 
-	if (rc)
-		return rc;
+	for (unsigned i = 0; i < r->nr; i++) {
+		any_healthy = any_healthy || r->device[i].healthy;
+		available += is_available(c, i);
+	}
+	if (!r->nr)
+		return err_set(e, ENOSPC, "cannot allocate unregistered device %s", r->name);
+	if (!any_healthy)
+		return err_set(e, ENOSPC,
+			"no healthy devices present; cannot allocate unhealthy devices %s",
+			r->name);
 	memset(chosen, 0, r->nr);
 	for (unsigned i = 0; i < r->nr && needed; i++) {
 		chosen[i] = is_reusable(c, i);
 		needed -= chosen[i];
 	}
-	for (unsigned i = 0; i < r->nr; i++)
-		available += is_available(c, i);
 	if (available < needed)
 		return err_set(e, ENOSPC,
 			"requested number of devices unavailable for %s. Requested: %llu, "

@@ -17,26 +17,23 @@ uint64_t hint_distance_sum(const struct hint_space *space, struct nodeset mask)
 	return sum;
 }
 
-static int compare_u64(uint64_t a, uint64_t b)
-{
-	return a < b ? -1 : a > b;
-}
-
 int hint_compare_fit(const struct hint_space *space, struct nodeset a, struct nodeset b)
 {
-	int c = compare_u64(nodeset_count(a), nodeset_count(b));
+	uint64_t of_a = nodeset_count(a), of_b = nodeset_count(b);
 
 	/* at equal size the average distance orders as its numerator does */
-	if (!c && space->distance)
-		c = compare_u64(hint_distance_sum(space, a), hint_distance_sum(space, b));
-	return c;
+	if (of_a == of_b && space->distance) {
+		of_a = hint_distance_sum(space, a);
+		of_b = hint_distance_sum(space, b);
+	}
+	return (of_a > of_b) - (of_a < of_b);
 }
 
 int hint_compare_masks(const struct hint_space *space, struct nodeset a, struct nodeset b)
 {
 	int c = hint_compare_fit(space, a, b);
 
-	return c ? c : compare_u64(a.bits, b.bits);
+	return c ? c : (a.bits > b.bits) - (a.bits < b.bits);
 }
 
 /* How far from the size aimed at: 0 on it, then below it, then above it. */

@@ -86,31 +86,27 @@ static void add_extra_mask(const struct question *q, const struct memory_rows *r
 _Static_assert(
 	NODES_MAX + MEMORY_REUSE_MAX <= FAMILY_EXTRA, "a mask for each group and each reuse");
 
-/* Nodes that hold nothing may join any set: that is the rule. One that is in use serves alone, or
- * with just its group; and a set may have enough thanks to what can be taken over just there. */
-static void add_masks(const struct question *q, const struct memory_rows *rows, struct family *f)
+/* The family that all kinds share; false when no set of nodes has room. Nodes that hold nothing may
+ * join any set: that is the rule. One that is in use serves alone, or with just its group; and a
+ * set may have enough thanks to what can be taken over just there. */
+static bool build_family(const struct question *q, struct memory_rows *rows, struct family *f)
 {
+	struct family whole = {.kind = FAMILY_CAPACITY, .ground = q->t->nodes};
+
+	*f = (struct family){.kind = FAMILY_CAPACITY};
+	fill_rows(q->t, q->m, rows);
+	add_demands(q->t, q->d, rows->free, f);
 	nodeset_each (n, q->t->nodes)
 		if (!q->m->node[n].assignments)
-			f->ground.bits |= nodeset_of(n).bits;
+			f->ground = nodeset_or(f->ground, nodeset_of(n));
 	nodeset_each (n, q->t->nodes)
 		if (q->m->node[n].assignments && nodeset_next(q->m->node[n].group, 0) == n)
 			add_extra_mask(q, rows, q->m->node[n].group, f);
 	for (unsigned i = 0; q->reuse && i < q->reuse->nr; i++)
 		add_extra_mask(q, rows, q->reuse->entry[i].nodes, f);
-}
-
-/* The family that all kinds share; false when no set of nodes has room. */
-static bool build_family(const struct question *q, struct memory_rows *rows, struct family *f)
-{
-	*f = (struct family){.kind = FAMILY_CAPACITY};
-	fill_rows(q->t, q->m, rows);
-	add_demands(q->t, q->d, rows->free, f);
-	add_masks(q, rows, f);
 	if (family_is_empty(f))
 		return false;
 	/* the fewest nodes that could hold the demand if nothing were held */
-	struct family whole = {.kind = FAMILY_CAPACITY, .ground = q->t->nodes};
 	add_demands(q->t, q->d, rows->allocatable, &whole);
 	f->preferred_size = family_smallest(&whole, q->budget, q->arena);
 	return true;

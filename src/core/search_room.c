@@ -56,15 +56,6 @@ static void sort_positions(struct question *x, const uint64_t *by)
 	}
 }
 
-static void sort_by_mix(struct question *x)
-{
-	memset(x->mix, 0, x->hi * sizeof *x->mix);
-	for (unsigned i = 0; i < x->nr; i++)
-		for (unsigned q = 0; q < x->hi; q++)
-			x->mix[q] += x->share[i] * x->s->row[x->row[i]].part[q];
-	sort_positions(x, x->mix);
-}
-
 /* Whether the mix's largest weights are less than the mix's need: then nothing has room. */
 static bool mix_is_short(const struct question *x)
 {
@@ -142,7 +133,11 @@ static enum room answer_room(struct question *x, struct nodeset *found)
 	int64_t beyond[SEARCH_DEMANDS];
 
 	for (unsigned try = 0; try < TRIES; try++) {
-		sort_by_mix(x);
+		memset(x->mix, 0, x->hi * sizeof *x->mix);
+		for (unsigned i = 0; i < x->nr; i++)
+			for (unsigned q = 0; q < x->hi; q++)
+				x->mix[q] += x->share[i] * x->s->row[x->row[i]].part[q];
+		sort_positions(x, x->mix);
 		if (mix_suffices(x, beyond)) {
 			*found = first_in_order(x);
 			return ROOM_FOUND;
