@@ -3,6 +3,8 @@
 
 #include <io/loop.h>
 #include <nri/nri_conn.h>
+#include <numafit/decision.h>
+#include <numafit/request.h>
 
 struct daemon;
 
