@@ -19,8 +19,8 @@ static int check_strings(const ProtobufCMessage *m, struct err *e)
 {
 	for (unsigned k = 0; k < m->descriptor->n_fields; k++) {
 		const ProtobufCFieldDescriptor *f = &m->descriptor->fields[k];
-		const char *at = (const char *)m + f->offset; /* pointers to the field's values */
-		const void *value;
+		/* pointers to the field's values */
+		const void *at = (const char *)m + f->offset, *value;
 		size_t nr = 1;
 
 		if (f->type != PROTOBUF_C_TYPE_MESSAGE && f->type != PROTOBUF_C_TYPE_STRING)
@@ -30,7 +30,7 @@ static int check_strings(const ProtobufCMessage *m, struct err *e)
 			memcpy(&at, at, sizeof at);
 		}
 		for (size_t i = 0; i < nr; i++) {
-			memcpy(&value, at + i * sizeof value, sizeof value);
+			memcpy(&value, (const char *)at + i * sizeof value, sizeof value);
 			if (value && f->type == PROTOBUF_C_TYPE_MESSAGE) {
 				if (check_strings(value, e) < 0)
 					return -EILSEQ;
