@@ -341,7 +341,7 @@ void http_call_cancel(struct http_call *call)
 	if (!call)
 		return;
 	call->state = CALL_ENDED;
-	/* what it holds goes in a later turn: somebody may wait for the one who cancels */
+	/* what it holds goes in a later turn: somebody may wait for the caller */
 	if (!call->client->busy)
 		loop_timer_set(call->client->starter, 0);
 }

@@ -27,7 +27,7 @@ void registration_not_watched(struct registration *r)
 	struct err e;
 
 	(void)err_set(&e, ETIMEDOUT,
-		"the kubelet accepted %s and has not come to watch it in %u ms: its log tells why",
+		"the kubelet accepted %s and has not come to watch it in %u ms: its log says why",
 		r->o.resource, r->o.watch_ms);
 	register_refused(r, "device-plugin-not-watched", &e);
 }

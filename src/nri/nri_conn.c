@@ -20,9 +20,9 @@ struct nri_conn {
 	bool socket_changed;      /* since the last attempt */
 	struct stream *stream;
 	struct nri_session *session;
-	bool connecting; /* connected() is still to come */
+	bool connecting; /* conn_on_connected() is still to come */
 	bool in_session; /* a handler may be running */
-	bool closed;     /* free it when connected() has come */
+	bool closed;     /* free it when conn_on_connected() has come */
 	struct backoff backoff;
 	char problem[sizeof((struct err *)0)->text]; /* logged last; "" when all is well */
 };
