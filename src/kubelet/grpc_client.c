@@ -67,12 +67,20 @@ static grpc_channel *channel_on(int fd)
 	return channel;
 }
 
+static void call_start(struct rpc_call *c, const grpc_op *ops, size_t nr, struct rpc_tag *tag)
+{
+	grpc_call_error rc = grpc_call_start_batch(c->call, ops, nr, tag, NULL);
+
+	assert(rc == GRPC_CALL_OK);
+	(void)rc;
+	c->nr_pending++;
+}
+
 static void call_receive(struct rpc_call *c)
 {
 	grpc_op op = {.op = GRPC_OP_RECV_MESSAGE, .data.recv_message.recv_message = &c->message};
 
-	rpc_start_batch(c->call, &op, 1, &c->received);
-	c->nr_pending++;
+	call_start(c, &op, 1, &c->received);
 }
 
 static void call_free_all(struct rpc_call *c)
@@ -173,9 +181,8 @@ static void call_start_all(struct rpc_call *c)
 			.status = &c->code,
 			.status_details = &c->text}};
 
-	rpc_start_batch(c->call, send, sizeof send / sizeof send[0], &c->sent);
-	rpc_start_batch(c->call, &status, 1, &c->ended);
-	c->nr_pending += 2;
+	call_start(c, send, sizeof send / sizeof send[0], &c->sent);
+	call_start(c, &status, 1, &c->ended);
 	call_receive(c);
 }
 

@@ -29,10 +29,6 @@ void rpc_pump_release(struct rpc_pump *p);
 /* Handle what is through, waiting up to timeout_ms for something. False: time is up. */
 bool rpc_pump_wait(struct rpc_pump *p, unsigned timeout_ms);
 
-/* Start the nr operations of a call: tag->done() comes when all are through. It cannot fail but by
- * a mistake of ours. */
-void rpc_start_batch(grpc_call *call, const grpc_op *ops, size_t nr, struct rpc_tag *tag);
-
 /* A message with a copy of these bytes; grpc_byte_buffer_destroy() it. */
 grpc_byte_buffer *rpc_bytes(const void *data, size_t len);
 /* The message's bytes in one piece, to be given back with grpc_slice_unref(). False: it was

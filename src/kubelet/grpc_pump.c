@@ -167,14 +167,6 @@ bool rpc_pump_wait(struct rpc_pump *p, unsigned timeout_ms)
 	return inbox_wait(p->inbox, timeout_ms) > 0;
 }
 
-void rpc_start_batch(grpc_call *call, const grpc_op *ops, size_t nr, struct rpc_tag *tag)
-{
-	grpc_call_error rc = grpc_call_start_batch(call, ops, nr, tag, NULL);
-
-	assert(rc == GRPC_CALL_OK);
-	(void)rc;
-}
-
 grpc_byte_buffer *rpc_bytes(const void *data, size_t len)
 {
 	grpc_slice slice = grpc_slice_from_copied_buffer(data, len);

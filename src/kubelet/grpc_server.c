@@ -55,6 +55,15 @@ struct rpc {
 	bool sending, ending, gone;
 };
 
+static void rpc_start(struct rpc *r, const grpc_op *ops, size_t nr, struct rpc_tag *tag)
+{
+	grpc_call_error rc = grpc_call_start_batch(r->call, ops, nr, tag, NULL);
+
+	assert(rc == GRPC_CALL_OK);
+	(void)rc;
+	r->nr_pending++;
+}
+
 static void rpc_free(struct rpc *r)
 {
 	grpc_byte_buffer_destroy(r->request);
@@ -103,8 +112,7 @@ static void rpc_send_status(struct rpc *r)
 				.status_details = &text}},
 		{.op = GRPC_OP_SEND_INITIAL_METADATA}};
 
-	rpc_start_batch(r->call, ops, r->opened ? 1 : 2, &r->ended);
-	r->nr_pending++;
+	rpc_start(r, ops, r->opened ? 1 : 2, &r->ended);
 	r->opened = true;
 	grpc_slice_unref(text);
 }
@@ -141,8 +149,7 @@ static void rpc_send_message(struct rpc *r, const void *data, size_t len, bool l
 		ops[nr++] = (grpc_op){.op = GRPC_OP_SEND_STATUS_FROM_SERVER,
 			.data.send_status_from_server.status = GRPC_STATUS_OK};
 	r->opened = true;
-	rpc_start_batch(r->call, ops, nr, last ? &r->ended : &r->sent);
-	r->nr_pending++;
+	rpc_start(r, ops, nr, last ? &r->ended : &r->sent);
 }
 
 void rpc_answer(struct rpc *r, const void *message, size_t len)
@@ -213,10 +220,20 @@ static const struct rpc_method *server_find_method(
 	return NULL;
 }
 
+static void rpc_call_method(struct rpc *r, grpc_slice request)
+{
+	void *ctx = NULL;
+	const struct rpc_method *m = server_find_method(r->server, r->details.method, &ctx);
+
+	r->method = m;
+	r->ctx = ctx;
+	r->owed = m->kind == RPC_UNARY;
+	m->called(ctx, r, GRPC_SLICE_START_PTR(request), GRPC_SLICE_LENGTH(request));
+}
+
 static void rpc_on_received(void *owner, bool ok)
 {
 	struct rpc *r = owner;
-	const struct rpc_method *m;
 	grpc_byte_buffer *request = steal(r->request);
 	grpc_slice bytes;
 
@@ -226,9 +243,7 @@ static void rpc_on_received(void *owner, bool ok)
 		} else if (!rpc_bytes_read(request, &bytes)) {
 			rpc_end(r, RPC_INTERNAL, "the request message is damaged");
 		} else {
-			r->method = m = server_find_method(r->server, r->details.method, &r->ctx);
-			r->owed = m->kind == RPC_UNARY;
-			m->called(r->ctx, r, GRPC_SLICE_START_PTR(bytes), GRPC_SLICE_LENGTH(bytes));
+			rpc_call_method(r, bytes);
 			grpc_slice_unref(bytes);
 		}
 	}
@@ -253,18 +268,15 @@ static void server_accept_call(struct rpc *r)
 	r->link = &s->open;
 	s->open = r;
 	s->nr_open++;
-	rpc_start_batch(r->call, &heard, 1, &r->heard);
-	r->nr_pending++;
+	rpc_start(r, &heard, 1, &r->heard);
 	if (s->closing)
 		rpc_end(r, RPC_UNAVAILABLE, "numafit is going down");
 	else if (!server_find_method(s, r->details.method, &ctx))
 		rpc_end(r, RPC_UNIMPLEMENTED, "numafit does not serve this method");
 	else if (s->nr_open > RPC_OPEN_MAX)
 		rpc_end(r, RPC_RESOURCE_EXHAUSTED, "too many calls are open");
-	else {
-		rpc_start_batch(r->call, &receive, 1, &r->received);
-		r->nr_pending++;
-	}
+	else
+		rpc_start(r, &receive, 1, &r->received);
 }
 
 static void rpc_on_came(void *owner, bool ok)
