@@ -7,7 +7,9 @@ FUZZ_SECONDS ?= 60
 
 LIBDIRS  := $(patsubst src/%/,%,$(wildcard src/*/))
 LIBS     := $(LIBDIRS:%=$(B)/lib%.a)
-BINS     := $(patsubst src/%/main.c,$(B)/%,$(wildcard src/*/main.c))
+PROGRAMS := $(patsubst src/%/main.c,%,$(wildcard src/*/main.c))
+BINS     := $(PROGRAMS:%=$(B)/%)
+BINS     := $(BINS:%-cli=%)
 HEADERS  := $(wildcard include/*/*.h src/*/*.h)
 PB_INCLUDE ?= /usr/include
 PB_H     := $(patsubst proto/%.proto,$(B)/gen/%.pb-c.h,$(wildcard proto/*.proto))
@@ -98,8 +100,11 @@ define link
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(LDFLAGS) -o $@ $(filter %.o,$^) $(1) $(ARCHIVES)
 endef
-$(BINS): $(B)/%: $(B)/src/%/main.o $(B)/lib%.a $(LIBS)
-	$(call link)
+define program # of its folder's name, less -cli
+$(B)/$(1:%-cli=%): $(B)/src/$(1)/main.o $(LIBS)
+	$$(call link)
+endef
+$(foreach p,$(PROGRAMS),$(eval $(call program,$(p))))
 $(B)/test/%: $(B)/test/unit/%.o $(LIBS)
 	$(call link,-lcmocka)
 $(B)/replay/%: $(B)/test/fuzz/fuzz_%.o $(B)/test/fuzz/replay.o $(LIBS)

@@ -1,6 +1,6 @@
 #include <apiserver/auth.h>
 
-#include <codec/kubeconfig_yaml.h>
+#include <apiserver/kubeconfig_yaml.h>
 #include <errno.h>
 #include <io/file.h>
 #include <limits.h>

@@ -2,7 +2,7 @@
 #define NUMAFIT_APISERVER_EVENTS_H
 
 #include <apiserver/api.h>
-#include <codec/event_json.h>
+#include <apiserver/event_json.h>
 
 /* Events on pods. None is emitted more often than people can read, and a cluster's store can bear:
  *

@@ -3,7 +3,7 @@
 #include <apiserver/path.h>
 #include <apiserver/reflector.h>
 #include <codec/api_json.h>
-#include <codec/pod_object_json.h>
+#include <apiserver/pod_object_json.h>
 #include <numafit/mem.h>
 #include <numafit/once.h>
 #include <numafit/text.h>

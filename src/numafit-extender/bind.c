@@ -3,7 +3,7 @@
 
 #include <apiserver/path.h>
 #include <codec/api_json.h>
-#include <codec/binding_json.h>
+#include <numafit-extender/binding_json.h>
 #include <codec/advice_json.h>
 #include <errno.h>
 #include <io/log.h>

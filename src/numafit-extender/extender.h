@@ -2,10 +2,10 @@
 #define NUMAFIT_EXTENDER_EXTENDER_H
 
 #include <apiserver/reflector.h>
-#include <codec/extender_json.h>
-#include <codec/extender_metrics_text.h>
-#include <codec/extender_watch_json.h>
-#include <codec/extender_yaml.h>
+#include <numafit-extender/extender_json.h>
+#include <numafit-extender/extender_metrics_text.h>
+#include <numafit-extender/extender_watch_json.h>
+#include <numafit-extender/extender_yaml.h>
 #include <io/http_server.h>
 #include <numafit/sched_avoid.h>
 #include <numafit/advice.h>

@@ -1,7 +1,7 @@
 #ifndef NUMAFIT_SIM_DEVICE_TABLE_H
 #define NUMAFIT_SIM_DEVICE_TABLE_H
 
-#include <codec/trace_yaml.h>
+#include <numafit-sim/trace_yaml.h>
 #include <kubelet/device_plugin_pb.h>
 #include <kubelet/pods_pb.h>
 #include <numafit/settings.h>

@@ -1,7 +1,7 @@
 #ifndef NUMAFIT_SIM_NODE_H
 #define NUMAFIT_SIM_NODE_H
 
-#include <codec/trace_yaml.h>
+#include <numafit-sim/trace_yaml.h>
 #include <nri/runtime.h>
 #include <numafit-sim/kubelet.h>
 #include <numafit/engine.h>

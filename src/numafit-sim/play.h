@@ -1,7 +1,7 @@
 #ifndef NUMAFIT_SIM_PLAY_H
 #define NUMAFIT_SIM_PLAY_H
 
-#include <codec/trace_yaml.h>
+#include <numafit-sim/trace_yaml.h>
 #include <numafit-sim/report.h>
 
 struct play_options {

@@ -1,7 +1,7 @@
 #ifndef NUMAFIT_SIM_REPORT_H
 #define NUMAFIT_SIM_REPORT_H
 
-#include <codec/trace_yaml.h>
+#include <numafit-sim/trace_yaml.h>
 #include <numafit-sim/node.h>
 #include <stdio.h>
 

@@ -1,7 +1,7 @@
 #ifndef NUMAFIT_SIM_SCRIPT_H
 #define NUMAFIT_SIM_SCRIPT_H
 
-#include <codec/trace_yaml.h>
+#include <numafit-sim/trace_yaml.h>
 #include <numafit-sim/node.h>
 
 /* A trace's steps as the calls that a runtime makes for them, and the queue of these. */

@@ -1,7 +1,7 @@
 #ifndef NUMAFIT_SIM_SIM_KUBELET_H
 #define NUMAFIT_SIM_SIM_KUBELET_H
 
-#include <codec/trace_yaml.h>
+#include <numafit-sim/trace_yaml.h>
 #include <kubelet/grpc_pump.h>
 #include <kubelet/pods_pb.h>
 

@@ -1,7 +1,7 @@
 #ifndef NUMAFIT_NUMAFITD_CLUSTER_H
 #define NUMAFIT_NUMAFITD_CLUSTER_H
 
-#include <codec/metrics_text.h>
+#include <numafitd/metrics_text.h>
 #include <codec/status_json.h>
 #include <numafit/decision.h>
 #include <numafit/pod_store.h>

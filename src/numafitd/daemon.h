@@ -1,5 +1,5 @@
-#ifndef NUMAFITD_DAEMON_H
-#define NUMAFITD_DAEMON_H
+#ifndef NUMAFIT_NUMAFITD_DAEMON_H
+#define NUMAFIT_NUMAFITD_DAEMON_H
 
 #include "advice.h"
 #include "in_force.h"

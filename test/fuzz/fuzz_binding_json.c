@@ -2,7 +2,7 @@
 #include <stdint.h>
 
 #include <assert.h>
-#include <codec/binding_json.h>
+#include <numafit-extender/binding_json.h>
 #include <jansson.h>
 #include <numafit/text.h>
 #include <stdlib.h>

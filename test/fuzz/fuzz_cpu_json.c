@@ -1,7 +1,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <codec/cpu_json.h>
+#include <questions/cpu_json.h>
 #include <codec/fields_json.h>
 #include <jansson.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <codec/decide_json.h>
+#include <questions/decide_json.h>
 #include <numafit/mem.h>
 #include <string.h>
 

@@ -1,7 +1,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <codec/event_json.h>
+#include <apiserver/event_json.h>
 #include <codec/fields_json.h>
 #include <jansson.h>
 #include <numafit/mem.h>

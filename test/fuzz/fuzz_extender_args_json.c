@@ -3,7 +3,7 @@
 
 #include <assert.h>
 #include <codec/api_json.h>
-#include <codec/extender_args_json.h>
+#include <numafit-extender/extender_args_json.h>
 #include <jansson.h>
 #include <numafit/text.h>
 #include <string.h>

@@ -2,7 +2,7 @@
 #include <stdint.h>
 
 #include <assert.h>
-#include <codec/extender_json.h>
+#include <numafit-extender/extender_json.h>
 #include <jansson.h>
 #include <numafit/mem.h>
 #include <string.h>

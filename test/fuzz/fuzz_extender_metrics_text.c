@@ -2,7 +2,7 @@
 #include <stdint.h>
 
 #include <assert.h>
-#include <codec/extender_metrics_text.h>
+#include <numafit-extender/extender_metrics_text.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -3,8 +3,8 @@
 
 #include <assert.h>
 #include <codec/api_json.h>
-#include <codec/extender_watch_json.h>
-#include <core/sched_cluster_state.h>
+#include <numafit-extender/extender_watch_json.h>
+#include <sched/sched_cluster_state.h>
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>

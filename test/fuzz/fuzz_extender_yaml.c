@@ -2,7 +2,7 @@
 #include <stdint.h>
 
 #include <assert.h>
-#include <codec/extender_yaml.h>
+#include <numafit-extender/extender_yaml.h>
 #include <string.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

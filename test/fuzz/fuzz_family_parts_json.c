@@ -1,7 +1,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <codec/family_parts_json.h>
+#include <questions/family_parts_json.h>
 #include <codec/fields_json.h>
 #include <jansson.h>
 #include <stdlib.h>

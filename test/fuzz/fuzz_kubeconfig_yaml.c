@@ -1,7 +1,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <codec/kubeconfig_yaml.h>
+#include <apiserver/kubeconfig_yaml.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -2,7 +2,7 @@
 #include <stdint.h>
 
 #include <codec/fields_json.h>
-#include <codec/machine_json.h>
+#include <questions/machine_json.h>
 #include <jansson.h>
 #include <numafit/mem.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
 #include <stdint.h>
 
 #include <codec/fields_json.h>
-#include <codec/node_json.h>
+#include <questions/node_json.h>
 #include <jansson.h>
 #include <stdlib.h>
 

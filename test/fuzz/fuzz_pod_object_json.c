@@ -2,7 +2,7 @@
 #include <stdint.h>
 
 #include <codec/api_json.h>
-#include <codec/pod_object_json.h>
+#include <apiserver/pod_object_json.h>
 #include <codec/pod_spec.h>
 #include <numafit/mem.h>
 #include <string.h>

@@ -2,7 +2,7 @@
 #include <stdint.h>
 
 #include <codec/fields_json.h>
-#include <codec/policy_json.h>
+#include <questions/policy_json.h>
 #include <jansson.h>
 #include <stdlib.h>
 

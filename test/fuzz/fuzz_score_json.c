@@ -2,7 +2,7 @@
 #include <stdint.h>
 
 #include <codec/fields_json.h>
-#include <codec/score_json.h>
+#include <questions/score_json.h>
 #include <jansson.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

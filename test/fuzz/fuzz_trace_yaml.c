@@ -1,4 +1,4 @@
-#include <codec/trace_yaml.h>
+#include <numafit-sim/trace_yaml.h>
 #include <stddef.h>
 #include <stdint.h>
 

@@ -6,7 +6,7 @@
 #include <io/journal.h>
 #include <numafit/mem.h>
 #include <numafit/text.h>
-#include <numafit/verbs.h>
+#include <numafit-cli/verbs.h>
 
 #include <stdio.h>
 #include <stdlib.h>

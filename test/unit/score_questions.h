@@ -2,7 +2,7 @@
 #define NUMAFIT_TEST_SCORE_QUESTIONS_H
 
 #include <codec/fields_json.h>
-#include <codec/score_json.h>
+#include <questions/score_json.h>
 #include <jansson.h>
 #include <stdarg.h>
 #include <stdio.h>

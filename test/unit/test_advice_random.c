@@ -8,7 +8,7 @@
 
 #include <codec/journal_json.h>
 #include <io/log.h>
-#include <numafit/again.h>
+#include <numafit-cli/again.h>
 
 #include "advice_random.h"
 

@@ -1,7 +1,7 @@
 /* Recorded answers of the released kubelet, and questions that cannot be read. */
-#include <codec/cpu_json.h>
+#include <questions/cpu_json.h>
 
-#include <codec/diff_json.h>
+#include <questions/diff_json.h>
 #include <codec/fields_json.h>
 #include <jansson.h>
 #include <stdarg.h>

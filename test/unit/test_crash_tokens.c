@@ -11,7 +11,7 @@
 #include <io/journal.h>
 #include <io/loop.h>
 #include <nri/runtime.h>
-#include <numafit/journal_fold.h>
+#include <numafit-cli/journal_fold.h>
 #include <numafit/tokens.h>
 
 #include "core_random.h"

@@ -1,7 +1,7 @@
-#include <codec/decide_json.h>
+#include <questions/decide_json.h>
 
 #include <codec/fields_json.h>
-#include <codec/families_json.h>
+#include <questions/families_json.h>
 #include <errno.h>
 #include <jansson.h>
 #include <numafit/mem.h>

@@ -1,4 +1,4 @@
-#include <codec/event_json.h>
+#include <apiserver/event_json.h>
 
 #include <codec/fields_json.h>
 #include <jansson.h>

@@ -1,4 +1,4 @@
-#include <codec/extender_json.h>
+#include <numafit-extender/extender_json.h>
 
 #include <codec/api_json.h>
 #include <errno.h>

@@ -1,7 +1,7 @@
-#include <codec/extender_watch_json.h>
+#include <numafit-extender/extender_watch_json.h>
 
 #include <codec/api_json.h>
-#include <codec/binding_json.h>
+#include <numafit-extender/binding_json.h>
 #include <errno.h>
 #include <jansson.h>
 #include <numafit/mem.h>

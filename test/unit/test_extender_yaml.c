@@ -1,4 +1,4 @@
-#include <codec/extender_yaml.h>
+#include <numafit-extender/extender_yaml.h>
 
 #include <errno.h>
 #include <numafit/settings.h>

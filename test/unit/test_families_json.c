@@ -1,5 +1,5 @@
 /* Questions by capacities: what is read becomes the right rule, what cannot be read says where. */
-#include <codec/families_json.h>
+#include <questions/families_json.h>
 
 #include <codec/fields_json.h>
 #include <errno.h>

@@ -8,7 +8,7 @@
 #include <io/loop.h>
 #include <nri/runtime.h>
 #include <nri/session.h>
-#include <numafit/journal_fold.h>
+#include <numafit-cli/journal_fold.h>
 
 #include "daemon_rig.h"
 

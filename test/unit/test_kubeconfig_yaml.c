@@ -1,4 +1,4 @@
-#include <codec/kubeconfig_yaml.h>
+#include <apiserver/kubeconfig_yaml.h>
 
 #include <errno.h>
 #include <numafit/mem.h>

@@ -1,4 +1,4 @@
-#include <codec/kubelet_config_yaml.h>
+#include <numafitd/kubelet_config_yaml.h>
 
 #include <errno.h>
 #include <setjmp.h>

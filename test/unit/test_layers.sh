@@ -9,7 +9,7 @@ trap 'rm -rf "$tree"' EXIT
 mkdir -p "$tree/test" "$tree/build"
 cp -R include src tools "$tree"
 cp -R test/fuzz "$tree/test"
-cp "$build/libbase.a" "$build/libcore.a" "$tree/build"
+cp "$build/libbase.a" "$build/libcore.a" "$build/libnode.a" "$build/libsched.a" "$tree/build"
 cd "$tree"
 
 result() { # 0 or 1, name
@@ -43,8 +43,15 @@ while read -r file header words; do
 	plant "$file" "#include <$header>" "$file $words" "$file that includes $header is reported"
 done <<X
 src/base/text.c numafit/topo.h may not include
-src/core/admit.c io/log.h may not include
-src/core/admit.c time.h includes time.h
+src/core/hint.c io/log.h may not include
+src/node/admit.c io/log.h may not include
+src/node/admit.c time.h includes time.h
+src/core/hint.c numafit/ledger.h may not include
+src/core/hint.c numafit/sched.h may not include
+src/sched/fit.c numafit/ledger.h may not include
+src/node/report.c numafit/sched.h may not include
+src/codec/words.c questions/diff_json.h may not include
+src/numafitd/planted.c numafit-cli/table.h may not include
 src/codec/words.c io/log.h may not include
 src/io/planted.c codec/placement_json.h may not include
 src/nri/session.c kubelet/grpc_call.h may not include

@@ -1,5 +1,5 @@
 /* ledger_check() sees each invariant break: the faults are planted from inside. */
-#include <core/ledger_state.h>
+#include <node/ledger_state.h>
 
 #include "core_machine.h"
 

@@ -1,6 +1,6 @@
-#include <codec/memory_json.h>
+#include <questions/memory_json.h>
 
-#include <codec/diff_json.h>
+#include <questions/diff_json.h>
 #include <errno.h>
 #include <jansson.h>
 #include <numafit/mem.h>

@@ -1,4 +1,4 @@
-#include <codec/metrics_text.h>
+#include <numafitd/metrics_text.h>
 
 #include <numafit/mem.h>
 

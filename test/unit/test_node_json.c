@@ -1,7 +1,7 @@
 /* Whole admissions as the released kubelet decided them, and questions that cannot be read. */
-#include <codec/decide_json.h>
+#include <questions/decide_json.h>
 #include <codec/fields_json.h>
-#include <codec/node_json.h>
+#include <questions/node_json.h>
 #include <codec/pod_json.h>
 #include <host/discover.h>
 

@@ -1,7 +1,7 @@
 #include <codec/pod_json.h>
 
 #include <codec/fields_json.h>
-#include <codec/pod_object_json.h>
+#include <apiserver/pod_object_json.h>
 #include <codec/sched_json.h>
 #include <errno.h>
 #include <jansson.h>

@@ -1,4 +1,4 @@
-#include <codec/pod_object_json.h>
+#include <apiserver/pod_object_json.h>
 #include <codec/pod_spec.h>
 
 #include <codec/fields_json.h>

@@ -1,6 +1,6 @@
 /* Merges of lists of hints with the answers of the kubelet's own code: what merges lists in tests
  * gives them, and so does core where rules say the same as the lists. */
-#include <codec/policy_json.h>
+#include <questions/policy_json.h>
 
 #include "hint_lists.h"
 

@@ -8,7 +8,7 @@
 #include <io/loop.h>
 #include <nri/runtime.h>
 #include <nri/session.h>
-#include <numafit/ask.h>
+#include <numafit-cli/ask.h>
 #include <numafitd/cluster.h>
 #include <numafitd/config.h>
 #include <numafitd/daemon.h>

@@ -3,7 +3,7 @@
  * admitted. ROUNDS and SEED choose how many and which. */
 #include <numafit/sched_plan.h>
 
-#include <core/sched_cluster_state.h>
+#include <sched/sched_cluster_state.h>
 #include <numafit/node.h>
 
 #include "core_machine.h"

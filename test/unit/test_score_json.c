@@ -1,4 +1,4 @@
-#include <codec/score_json.h>
+#include <questions/score_json.h>
 
 #include "score_questions.h"
 

@@ -1,8 +1,8 @@
-#include <numafit/verbs.h>
+#include <numafit-cli/verbs.h>
 
-#include <numafit/ask.h>
+#include <numafit-cli/ask.h>
 #include <numafit/mem.h>
-#include <numafit/table.h>
+#include <numafit-cli/table.h>
 #include <numafit/text.h>
 #include <errno.h>
 #include <setjmp.h>

@@ -1,5 +1,5 @@
 /* The verb lives in a program, not in a library that a test could link. */
-#include <numafit/table.c>
+#include <numafit-cli/table.c>
 #include <numafit/topology.c>
 
 #include <setjmp.h>

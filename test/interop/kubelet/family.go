@@ -8,7 +8,7 @@ import (
 	"slices"
 )
 
-// family is what the hints of one provider follow from (see src/codec/families_json.h).
+// family is what the hints of one provider follow from (see src/questions/families_json.h).
 type family struct{ rule }
 
 type rule interface {

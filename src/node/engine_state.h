@@ -1,0 +1,123 @@
+#ifndef NUMAFIT_NODE_ENGINE_STATE_H
+#define NUMAFIT_NODE_ENGINE_STATE_H
+
+#include <numafit/admit.h>
+#include <numafit/engine.h>
+
+/* What the engine's files share. */
+
+struct apart_pod {
+	char *sandbox_id;
+	enum pod_apart why;
+};
+enum { APART_PODS_MAX = 1024 };
+
+struct engine {
+	const struct topo *t;
+	const struct settings *s;
+	struct engine_hooks hooks;
+	struct ledger *ledger;
+	uint64_t seq;
+	/* Tokens that PodResources has not shown since that time, and since one before (not part of
+	 * the state: it is gone over from anew). */
+	struct tokenset missed, missed_before;
+	int64_t missed_since_ms;
+	/* Sandboxes of pods that are decided container by container, those that came last (not part
+	 * of the state: the decisions for their containers say so, too). */
+	struct {
+		VEC(struct apart_pod);
+	} apart;
+	void *work;         /* ADMIT_ARENA_BYTES for one decision */
+	struct arena arena; /* over them */
+};
+
+/* engine_record.c: record, then apply. A record that cannot be kept changes nothing and its error
+ * is returned, except that a container that is gone is gone, and one that runs runs: `must` is for
+ * those. */
+int engine_change(struct engine *g, struct record *r, bool must, struct err *e);
+
+/* engine_steps.c, to the end but for one. The entry is gone, or waits again; the pool takes its
+ * CPUs back if `grow`. */
+void engine_drop(
+	struct engine *g, int64_t now_ms, const char *cause, const char *container_id, bool grow);
+/* The same when its pod is gone, too: what was held for the container does not wait for it. */
+void engine_drop_for_good(
+	struct engine *g, int64_t now_ms, const char *cause, const struct holding *h);
+/* The entry's request once more, with another id, in the engine's arena: it outlives the entry
+ * until the next decision. */
+struct request engine_request_of(
+	struct engine *g, const struct holding *h, const char *container_id);
+/* Whether the container comes with tokens that it may have, which are that owner's; a decision that
+ * gives it CPUs of its own then takes them. */
+bool engine_claims(const struct engine *g, const struct request *req, enum token_owner owner,
+	struct decision *d);
+/* engine_pod.c: why the container is not decided with its pod, which was known. */
+enum pod_apart engine_apart(const struct engine *g, const struct request *req);
+/* The pod's sandbox is gone: nothing of that kind is to be known of it. */
+void engine_forget_apart(struct engine *g, const char *sandbox_id);
+/* Whose the tokens are of a container that runs, if it came with any. */
+enum token_owner engine_token_owner(const struct engine *g, const struct request *req);
+/* The same of one that is taken over: what is shown later is looked at then. */
+enum token_owner engine_owner_of_running(const struct engine *g, const struct request *req);
+/* engine_tokens.c: no sandbox of the pod has a container any more. */
+void engine_pod_is_gone(struct engine *g, int64_t now_ms, const char *cause, const char *pod_uid);
+/* The steps of one event: whoever receives it makes them and hands them down. */
+static inline struct budget engine_budget(const struct engine *g)
+{
+	return budget_of(g->s->merge_visit_budget);
+}
+/* admit() with the engine's own arena. */
+void engine_decide(
+	struct engine *g, const struct request *req, struct budget *b, struct decision *d);
+/* engine_update() with the budget of another event. */
+bool engine_update_within(struct engine *g, int64_t now_ms, const struct request *req,
+	struct budget *b, struct decision *d, struct update_list *ups);
+/* Record the decision and enter it, the pool moved out of its way; refuse what cannot be recorded.
+ */
+void engine_settle(struct engine *g, int64_t now_ms, const char *cause, const struct request *req,
+	struct decision *d);
+/* The same for a container that runs already: nobody else gets what it has, recorded or not. */
+void engine_enter_running(struct engine *g, int64_t now_ms, const char *cause,
+	const struct request *req, struct decision *d);
+/* The decision cannot be kept: refused with that as the message. */
+void decision_refuse_unrecorded(struct decision *d, const struct err *e);
+/* After an event whose reply carries no updates: if the pool has moved, those that run on it are
+ * updated with the next one that does. */
+void engine_update_later(struct engine *g, const struct cpuset *pool_before);
+/* What a container is to have now: its own CPUs or the shared pool. */
+struct update engine_placement_of(const struct holding *h);
+/* Every running container but one whose cpuset must be updated: those of the shared pool when it
+ * has moved since, and those that could not be updated before. */
+void engine_collect_updates(struct engine *g, const struct cpuset *pool_before,
+	const char *not_container_id, struct update_list *ups);
+/* What a dead predecessor, or its pod, leaves to the container: true with *d. Who has no name has
+ * none: two nameless containers may well run at once. Of which kind it is, only its pod's spec
+ * said: that goes into *req. */
+bool engine_inherit(struct engine *g, int64_t now_ms, struct request *req, struct decision *d);
+/* It was seen to exist. */
+void engine_mark_live(struct engine *g, int64_t now_ms, const char *container_id);
+/* engine_sync.c: what the container runs with becomes what it holds, as its placement says; or,
+ * when that cannot be, it is decided anew, and put into the shared pool when that refuses it. With
+ * onAdopt: leave one that was never placed (it has no placement annotation, and is not `ours`: the
+ * ledger did not have it either) runs on as it does, unless others hold CPUs that it is confined
+ * to. */
+void engine_adopt(struct engine *g, int64_t now_ms, const char *cause, const struct request *req,
+	const struct placement *placed, bool ours, struct budget *b);
+/* engine_in_force.c: the CPUs that somebody has confined it to; none when it may run on all that
+ * are online. */
+struct cpuset engine_confined_to(const struct engine *g, const struct request *req);
+/* Whether it runs as it was left. */
+bool engine_is_left_on(const struct engine *g, const struct request *req, const struct decision *d);
+/* Whether the request's cpuset is that one. */
+bool engine_runs_as(const struct engine *g, const struct request *req, const struct update *want);
+/* Whether the ledger counts and not the request, which is a report that may be as old as the
+ * container; said is what its annotation says, or NULL. */
+bool engine_knows_better(
+	const struct engine *g, const struct request *req, const struct placement *said);
+/* Whether what the one holds is what the other needs: only exclusive CPUs and pinned memory are
+ * held. The runtime's numbers are those of the cgroup, and a spec's may be finer. */
+bool holding_suits(const struct holding *h, const struct request *req);
+/* Whether it has fewer CPUs of its own than it asks for. */
+bool holding_lacks_cpus(const struct holding *h);
+
+#endif

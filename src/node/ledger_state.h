@@ -1,0 +1,40 @@
+#ifndef NUMAFIT_NODE_LEDGER_STATE_H
+#define NUMAFIT_NODE_LEDGER_STATE_H
+
+#include <numafit/ledger.h>
+#include <numafit/vec.h>
+
+/* What ledger.c and its helpers share. */
+
+/* Entries are found by id, by pod and name, and by sandbox, each through its own sorted array: a
+ * create costs the same on a full node as on an empty one. */
+enum ledger_order { BY_ID, BY_NAME, BY_SANDBOX, NR_LEDGER_ORDERS };
+
+struct ledger {
+	struct ledger_view now;
+	const struct settings *s;
+	struct ledger_index {
+		VEC(struct holding *);
+	} by[NR_LEDGER_ORDERS];
+};
+
+/* Whether its pod was decided as a whole, and keeps it until the pod goes. */
+static inline bool holding_is_kept(const struct holding *h)
+{
+	return h->decision.source == SOURCE_HELD;
+}
+
+/* CPUs that other parts of the pod than *but (NULL: all) hold, and that one of its parts may hold
+ * as well. */
+struct cpuset ledger_held_by_pod(
+	const struct ledger *l, const char *pod_uid, const struct holding *but);
+/* What other containers than *self (NULL: nobody) are left on. */
+struct cpuset ledger_left_by_others(const struct ledger *l, const struct holding *self);
+/* ledger_pool.c */
+/* Whether they are the pool's, but for reserved ones: those are what strict-cpu-reservation made of
+ * them when the pool moved last. */
+bool ledger_is_of_pool(const struct ledger *l, const struct cpuset *cpus);
+/* 0, or -EINVAL with what is wrong with such a pool. */
+int ledger_pool_is_sound(const struct ledger *l, const struct cpuset *pool, struct err *e);
+
+#endif

@@ -1,0 +1,27 @@
+#ifndef NUMAFIT_CLI_AGAIN_H
+#define NUMAFIT_CLI_AGAIN_H
+
+#include <numafit/admit.h>
+#include <numafit/engine.h>
+
+/* Deciding outside of the daemon, from a ledger as it was or is. Nothing is changed. */
+
+/* The record that a decision would make. parts live in the arena of the call. */
+struct answer {
+	struct record record; /* GRANT and HOLD: it may be entered with engine_replay() */
+	struct decision decision;
+};
+
+/* Decide what was decided in *r once more, from the ledger and settings that it was decided from:
+ * *out is what the record should have been. False: it was not decided there (taken over, handed
+ * on, given back, carried over from an earlier journal). Working memory from *a, a fixed arena of
+ * ADMIT_ARENA_BYTES like the daemon's. */
+bool decide_again(const struct ledger *l, const struct settings *s, const struct record *r,
+	struct arena *a, struct answer *out);
+
+/* Decide the pod, all of whose containers are known, as a whole. *out is a HOLD with a part for
+ * each of them, or a REFUSE without a request. */
+void decide_pod(const struct ledger *l, const struct settings *s, const struct pod *pod,
+	struct arena *a, struct answer *out);
+
+#endif

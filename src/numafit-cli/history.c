@@ -1,0 +1,203 @@
+#include <numafit-cli/history.h>
+
+#include <errno.h>
+#include <numafit/mem.h>
+#include <numafit/text.h>
+#include <string.h>
+
+enum { ID_LEAST = 4, MOVED_SHOWN = 8, MOVED_TEXT_MAX = 4 << 10 };
+
+/* Whom a record is about. */
+struct subject {
+	const char *uid, *ns, *pod, *container, *container_id, *sandbox_id;
+};
+
+int query_parse(struct query *q, const char *text, struct err *e)
+{
+	char *rest, *part;
+
+	*q = (struct query){.text = xstrdup(text)};
+	for (part = strtok_r(q->text, "/", &rest); part; part = strtok_r(NULL, "/", &rest)) {
+		if (q->nr == sizeof q->part / sizeof *q->part)
+			return err_set(e, EINVAL,
+				"\"%.64s\" has more parts than "
+				"NAMESPACE/POD/CONTAINER",
+				text);
+		q->part[q->nr++] = part;
+	}
+	return q->nr ? 0 : err_set(e, EINVAL, "\"%.64s\" names no container", text);
+}
+
+void query_fini(struct query *q)
+{
+	free(q->text);
+}
+
+static bool begins(const char *id, const char *with)
+{
+	size_t len = strlen(with);
+
+	return len >= ID_LEAST && strncmp(id, with, len) == 0;
+}
+
+static bool is_pod(const char *name, const struct subject *s)
+{
+	return text_equal(name, s->pod) || text_equal(name, s->uid);
+}
+
+static bool suits(const struct query *q, const struct subject *s)
+{
+	char *const *p = q->part;
+
+	if (q->nr == 1)
+		return is_pod(p[0], s) || text_equal(p[0], s->container) ||
+		       begins(s->container_id, p[0]) || begins(s->sandbox_id, p[0]);
+	if (q->nr == 2)
+		return (is_pod(p[0], s) && text_equal(p[1], s->container)) ||
+		       (text_equal(p[0], s->ns) && is_pod(p[1], s));
+	return text_equal(p[0], s->ns) && is_pod(p[1], s) && text_equal(p[2], s->container);
+}
+
+static struct subject subject_of(const struct request *req, const char *container_id)
+{
+	return (struct subject){req->pod.uid, req->pod.ns, req->pod.name, req->ask.name,
+		container_id, req->pod.sandbox_id};
+}
+
+static struct story *story_of(struct history *h, const struct subject *s)
+{
+	for (size_t i = 0; i < h->stories.nr; i++) {
+		struct story *one = &h->stories.at[i];
+
+		if (text_equal(one->uid, s->uid) && text_equal(one->ns, s->ns) &&
+			text_equal(one->pod, s->pod) && text_equal(one->container, s->container))
+			return one;
+	}
+	struct story *one = vec_push(&h->stories);
+
+	one->uid = xstrdup(s->uid);
+	one->ns = xstrdup(s->ns);
+	one->pod = xstrdup(s->pod);
+	one->container = xstrdup(s->container);
+	return one;
+}
+
+/* Who runs in the shared pool and must follow it. */
+static void list_moved(const struct ledger *l, const char *but_id, struct moment *m)
+{
+	char names[MOVED_TEXT_MAX];
+	struct text t;
+
+	text_init(&t, names, sizeof names);
+	for (size_t i = 0; i < ledger_count(l); i++) {
+		const struct holding *h = ledger_at(l, i);
+
+		if (h->decision.exclusive || h->state == HOLDING_WAITING ||
+			text_equal(h->request.container_id, but_id))
+			continue;
+		if (m->nr_moved++ < MOVED_SHOWN)
+			text_add(&t, "%s%s/%s/%s", t.len ? ", " : "", h->request.pod.ns,
+				h->request.pod.name, h->request.ask.name);
+	}
+	if (m->nr_moved > MOVED_SHOWN)
+		text_add(&t, " and %u more", m->nr_moved - MOVED_SHOWN);
+	m->moved = m->nr_moved ? xstrdup(names) : NULL;
+}
+
+/* The record's line, for as long as the history is there. */
+static const char *keep_line(struct history *h, const char *line, size_t part)
+{
+	size_t nr = h->lines.nr;
+
+	if (!part || !nr || !text_equal(h->lines.at[nr - 1], line))
+		*vec_push(&h->lines) = xstrdup(line);
+	return h->lines.at[h->lines.nr - 1];
+}
+
+static void add(struct history *h, const struct journal_fold *f, const struct record *r,
+	const char *line, const struct subject *s, size_t part)
+{
+	const struct ledger *l = engine_ledger(f->engine);
+	struct moment *m = vec_push(&story_of(h, s)->moments);
+
+	*m = (struct moment){
+		.f = f,
+		.op = r->op,
+		.seq = r->seq,
+		.time_ms = r->time_ms,
+		.cause = xstrdup(r->cause),
+		.container_id = xstrdup(s->container_id),
+		.line = r->op == RECORD_RELEASE || r->op == RECORD_LIVE ? NULL
+									: keep_line(h, line, part),
+		.part = part,
+		.pool_before = ledger_view(l)->pool,
+		.pool = r->pool,
+	};
+	/* what a journal starts with was told to nobody */
+	if (!cpuset_equal(&m->pool_before, &m->pool) && !text_equal(r->cause, "snapshot"))
+		list_moved(l, s->container_id, m);
+	if (r->op != RECORD_REFUSE)
+		return;
+	m->node = xcalloc(1, sizeof *m->node);
+	snapshot_take(m->node, l, &f->settings);
+}
+
+static void add_if(struct history *h, const struct journal_fold *f, const struct record *r,
+	const char *line, const struct subject *s, size_t part)
+{
+	if (suits(h->query, s))
+		add(h, f, r, line, s, part);
+}
+
+int history_add(void *ctx, const struct journal_fold *f, const struct record *r, const char *line,
+	struct err *e)
+{
+	struct history *h = ctx;
+	const struct holding *held;
+	struct subject s;
+
+	(void)e;
+	for (size_t i = 0; i < r->nr_parts; i++) {
+		s = subject_of(&r->parts[i].request, "");
+		s.sandbox_id = r->container_id;
+		add_if(h, f, r, line, &s, i);
+	}
+	if (r->request) {
+		s = subject_of(r->request, r->container_id);
+		add_if(h, f, r, line, &s, 0);
+		return 0;
+	}
+	held = ledger_find(engine_ledger(f->engine), r->container_id);
+	if (held && r->op != RECORD_HOLD) {
+		const struct request was = held->request;
+
+		s = subject_of(&was, r->container_id);
+		add_if(h, f, r, line, &s, 0);
+	}
+	return 0;
+}
+
+void history_fini(struct history *h)
+{
+	for (size_t i = 0; i < h->stories.nr; i++) {
+		struct story *one = &h->stories.at[i];
+
+		for (size_t k = 0; k < one->moments.nr; k++) {
+			struct moment *m = &one->moments.at[k];
+
+			free(m->cause);
+			free(m->container_id);
+			free(m->moved);
+			free(m->node);
+		}
+		vec_fini(&one->moments);
+		free(one->uid);
+		free(one->ns);
+		free(one->pod);
+		free(one->container);
+	}
+	vec_fini(&h->stories);
+	for (size_t i = 0; i < h->lines.nr; i++)
+		free(h->lines.at[i]);
+	vec_fini(&h->lines);
+}

@@ -1,0 +1,332 @@
+#include <numafit-cli/verbs.h>
+
+#include <codec/config_yaml.h>
+#include <codec/status_json.h>
+#include <errno.h>
+#include <getopt.h>
+#include <numafit-cli/ask.h>
+#include <numafit-cli/config_file.h>
+#include <numafit/mem.h>
+#include <numafit-cli/table.h>
+#include <numafit/text.h>
+#include <stdio.h>
+#include <string.h>
+
+static const char help[] =
+	"usage: numafit status [--socket PATH | --config FILE] [--json]\n"
+	"\n"
+	"Show what numafitd on this node does: policy, NUMA nodes, containers.\n"
+	"\n"
+	"  --socket PATH   the daemon's socket (default /run/numafit/numafitd.sock)\n"
+	"  --config FILE   the daemon's config file, which may name another runDirectory\n"
+	"  --json          the whole as one JSON document\n"
+	"  --help          this text\n";
+
+enum { SOCKET_PATH_MAX = SETTINGS_PATH_MAX + 16, UPTIME_TEXT_MAX = 32 };
+
+struct options {
+	const char *socket, *config;
+	bool json;
+};
+
+static int read_config(const char *path, struct settings *s, struct err *e)
+{
+	struct config_sections sections;
+	size_t len;
+	auto_free char *text = config_file_text(path, &len, e);
+
+	if (!text)
+		return -e->code;
+	/* no section has a runDirectory: it is the same for every node */
+	int rc = config_yaml_read(s, text, len, NULL, &sections, e);
+
+	return rc ? err_add(e, rc, "%s", path) : 0;
+}
+
+static int socket_path(const struct options *o, char *buf, size_t cap, struct err *e)
+{
+	auto_free struct settings *s = xcalloc(1, sizeof *s);
+	struct text t;
+
+	settings_init(s);
+	int rc = o->config ? read_config(o->config, s, e) : 0;
+	text_init(&t, buf, cap);
+	if (o->socket)
+		text_add(&t, "%s", o->socket);
+	else
+		text_add(&t, "%s/numafitd.sock", s->run_directory);
+	return t.cut ? err_set(e, ENAMETOOLONG, "the socket's path is longer than %zu bytes",
+			       cap - 1)
+		     : rc;
+}
+
+static const char *setting(const struct status *st, const char *key)
+{
+	for (size_t i = 0; i < st->settings.nr; i++)
+		if (text_equal(st->settings.at[i].key, key))
+			return st->settings.at[i].value;
+	return "?";
+}
+
+static const char *uptime(uint64_t ms, char *buf, size_t cap)
+{
+	static const struct {
+		uint64_t ms;
+		const char *unit;
+	} units[] = {{86400000, "d"}, {3600000, "h"}, {60000, "m"}, {1000, "s"}};
+	unsigned i = 0;
+	struct text t;
+
+	text_init(&t, buf, cap);
+	while (i < 2 && ms < units[i].ms)
+		i++;
+	/* the two largest units say enough */
+	for (unsigned last = i + 1; i <= last; ms %= units[i++].ms)
+		text_add(&t, "%llu%s", (unsigned long long)(ms / units[i].ms), units[i].unit);
+	return buf;
+}
+
+/* The options of the CPU manager that are on, if any. */
+static void print_cpu_options(const struct status *st)
+{
+	static const char group[] = "cpuManagerPolicyOptions.";
+	const char *before = "CPU manager options: ", *after = "";
+
+	for (size_t i = 0; i < st->settings.nr; i++) {
+		const struct key_value *s = &st->settings.at[i];
+
+		if (strncmp(s->key, group, sizeof group - 1) != 0 || !text_equal(s->value, "true"))
+			continue;
+		(void)printf("%s%s", before, s->key + sizeof group - 1);
+		before = ", ";
+		after = "\n";
+	}
+	(void)fputs(after, stdout);
+}
+
+static void print_kubelet(const struct status_kubelet *k)
+{
+	if (!k)
+		return;
+	(void)printf("kubelet: device plugin %s", k->device_plugin);
+	if (k->tokens)
+		(void)printf(
+			", %u of numafit.io/cpu (%u unhealthy), %u given out (%u wait for their "
+			"container)",
+			k->tokens, k->unhealthy, k->leased, k->waiting);
+	(void)printf("; PodResources %s; Pods API %s", k->pod_resources, k->pods_api);
+	if (k->pods)
+		(void)printf(", %llu pods", (unsigned long long)k->pods);
+	(void)putchar('\n');
+}
+
+/* Nothing, where what the file says is in force. */
+static void print_config(const struct status_config *c)
+{
+	if (c && c->refused)
+		(void)printf("config: what %s says is not in force: %s\n", c->file, c->refused);
+	if (c && c->restart)
+		(void)printf("config: waits for a restart of numafitd: %s\n", c->restart);
+}
+
+static void print_apiserver(const struct status_apiserver *a)
+{
+	if (a && a->unusable)
+		(void)printf(
+			"API server: the credentials for it cannot be used: %s\n", a->unusable);
+}
+
+static void print_head(const struct status *st)
+{
+	const struct status_counters *c = &st->info.counters;
+	char list[CPUSET_TEXT_MAX], up[UPTIME_TEXT_MAX];
+
+	(void)printf("numafitd %s on machine %s, up %s\n", st->info.version, st->machine,
+		uptime(st->info.uptime_ms, up, sizeof up));
+	(void)printf("mode %s, policy %s, scope %s, prefer-closest-numa-nodes %s\n",
+		setting(st, "mode"), setting(st, "topologyManagerPolicy"),
+		setting(st, "topologyManagerScope"),
+		setting(st, "topologyManagerPolicyOptions.prefer-closest-numa-nodes"));
+	print_cpu_options(st);
+	print_config(st->info.config);
+	(void)printf("runtime %s: %s\n", *st->info.runtime ? st->info.runtime : "unknown",
+		st->info.connection);
+	if (st->info.journal)
+		(void)printf("journal: it cannot be written, new containers are refused: %s\n",
+			st->info.journal);
+	print_kubelet(st->info.kubelet);
+	print_apiserver(st->info.apiserver);
+	(void)printf(
+		"containers: %llu created, %llu refused, %llu adopted, %llu moved, %llu released\n",
+		(unsigned long long)c->creates, (unsigned long long)c->refused,
+		(unsigned long long)c->adopted, (unsigned long long)c->updates,
+		(unsigned long long)c->released);
+	if (c->cut_short)
+		(void)printf("%llu decided with what was found when mergeVisitBudget ran out\n",
+			(unsigned long long)c->cut_short);
+	if (c->advice_accepted + c->advice_repaired + c->advice_rejected)
+		(void)printf("schedulers' hints: %llu accepted, %llu repaired, %llu rejected\n",
+			(unsigned long long)c->advice_accepted,
+			(unsigned long long)c->advice_repaired,
+			(unsigned long long)c->advice_rejected);
+	if (c->compared)
+		(void)printf("shadow: %llu compared with the kubelet's choice, %llu differ\n",
+			(unsigned long long)c->compared, (unsigned long long)c->disagreed);
+	(void)printf("shared pool: CPUs %s", cpuset_format(&st->pool, list, sizeof list));
+	(void)printf("; reserved: %s\n\n",
+		cpuset_empty(&st->reserved) ? "none"
+					    : cpuset_format(&st->reserved, list, sizeof list));
+}
+
+/* Every node has the kinds of memory that the first one has: they are the machine's. */
+static void print_nodes(const struct status *st)
+{
+	size_t nr_kinds = st->nr_nodes ? st->nodes[0].nr_memory : 0;
+	struct table t = {.nr_columns = 6 + nr_kinds};
+	char free_text[TEXT_SIZE_MAX], all_text[TEXT_SIZE_MAX];
+	static const char *const titles[] = {"NODE", "CPUS", "EXCLUSIVE", "RESERVED", "POOL"};
+
+	for (size_t i = 0; i < sizeof titles / sizeof *titles; i++)
+		table_add(&t, "%s", titles[i]);
+	for (size_t k = 0; k < nr_kinds; k++)
+		table_add(&t, "FREE %s", st->nodes[0].memory[k].type);
+	table_add(&t, "TOGETHER WITH");
+	for (const struct status_node *n = st->nodes; n < st->nodes + st->nr_nodes; n++) {
+		table_add(&t, "%u", n->id);
+		table_add(&t, "%u", n->cpus);
+		table_add(&t, "%u", n->cpus_held);
+		table_add(&t, "%u", n->cpus_reserved);
+		table_add(&t, "%u", n->cpus_pool);
+		for (size_t k = 0; k < nr_kinds; k++)
+			if (k < n->nr_memory && n->device_memory && !n->memory[k].allocatable)
+				table_add(&t, "a device's");
+			else if (k < n->nr_memory)
+				table_add(&t, "%s of %s", text_size(free_text, n->memory[k].free),
+					text_size(all_text, n->memory[k].allocatable));
+			else
+				table_add(&t, "-");
+		table_add(&t, "%s",
+			strchr(n->memory_group, ',') || strchr(n->memory_group, '-')
+				? n->memory_group
+				: "-");
+	}
+	table_print(&t, stdout);
+	table_fini(&t);
+}
+
+static const char *affinity(const struct status_container *c)
+{
+	return c->nodes ? c->nodes : "any";
+}
+
+static void print_containers(const struct status *st)
+{
+	static const char *const titles[] = {
+		"CONTAINER", "QOS", "CPUS", "OWN", "MEMS", "AFFINITY", "PREFERRED", "SOURCE"};
+	struct table t = {.nr_columns = sizeof titles / sizeof *titles};
+
+	if (!st->nr_containers) {
+		(void)puts("\nno containers");
+		return;
+	}
+	for (size_t i = 0; i < t.nr_columns; i++)
+		table_add(&t, "%s", titles[i]);
+	for (const struct status_container *c = st->containers;
+		c < st->containers + st->nr_containers; c++) {
+		table_add(&t, "%s/%s/%s", c->ns, c->pod, c->container);
+		table_add(&t, "%s", qos_name(c->qos));
+		table_add(&t, "%s", *c->cpus ? c->cpus : "any");
+		table_add(&t, "%s", c->left ? "left" : c->exclusive ? "yes" : "shared");
+		table_add(&t, "%s", c->mems);
+		table_add(&t, "%s", affinity(c));
+		table_add(&t, "%s", c->preferred ? "yes" : "no");
+		table_add(&t, "%s", decision_source_name(c->source));
+	}
+	(void)putchar('\n');
+	table_print(&t, stdout);
+	table_fini(&t);
+}
+
+static int show(const char *document, size_t len, bool json, struct err *e)
+{
+	struct status st;
+	struct arena a;
+
+	arena_init(&a, STATUS_JSON_MAX);
+	int rc = status_json_parse(document, len, &a, &st, e);
+	if (rc) {
+		(void)err_add(e, rc, "the daemon's answer is no status document");
+	} else if (json) {
+		(void)puts(document);
+	} else {
+		print_head(&st);
+		print_nodes(&st);
+		print_containers(&st);
+	}
+	arena_fini(&a);
+	return rc;
+}
+
+static int status(const struct options *o, struct err *e)
+{
+	auto_free char *document = NULL;
+	char path[SOCKET_PATH_MAX];
+	size_t len;
+	int rc = socket_path(o, path, sizeof path, e);
+
+	if (rc)
+		return rc;
+	rc = ask_daemon(path, "status", &document, &len, e);
+	return rc ? rc : show(document, len, o->json, e);
+}
+
+/* -1: go on; else the exit code. */
+static int read_options(int argc, char **argv, struct options *o)
+{
+	static const struct option options[] = {{"socket", required_argument, NULL, 's'},
+		{"config", required_argument, NULL, 'c'}, {"json", no_argument, NULL, 'j'},
+		{"help", no_argument, NULL, 'h'}, {0}};
+	int c;
+
+	optind = 0; /* main() hands on its own arguments: start over */
+	while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
+		if (c == 's')
+			o->socket = optarg;
+		else if (c == 'c')
+			o->config = optarg;
+		else if (c == 'j')
+			o->json = true;
+		else
+			break;
+	}
+	if (c == 'h') {
+		(void)fputs(help, stdout);
+		return EXIT_DONE;
+	}
+	if (c != -1)
+		return EXIT_USAGE;
+	if (optind == argc && !(o->socket && o->config))
+		return -1;
+	(void)fputs(help, stderr);
+	return EXIT_USAGE;
+}
+
+int verb_status(int argc, char **argv)
+{
+	struct options o = {0};
+	struct err e = {0};
+	int code = read_options(argc, argv, &o);
+
+	if (code >= 0)
+		return code;
+	if (!status(&o, &e))
+		return EXIT_DONE;
+	(void)fprintf(stderr, "numafit status: %s\n", e.text);
+	if (e.code == ENOENT || e.code == ECONNREFUSED || e.code == EACCES)
+		(void)fputs("Check that numafitd runs on this node, that you may open its socket "
+			    "(root may), and that\n"
+			    "its runDirectory is the one above (--socket PATH or --config FILE "
+			    "name another).\n",
+			stderr);
+	return EXIT_FAILED;
+}

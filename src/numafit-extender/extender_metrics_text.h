@@ -1,0 +1,58 @@
+#ifndef NUMAFIT_EXTENDER_EXTENDER_METRICS_TEXT_H
+#define NUMAFIT_EXTENDER_EXTENDER_METRICS_TEXT_H
+
+#include <numafit/histogram.h>
+#include <numafit/sched_cluster.h>
+
+/* What numafit-extender measures, as Prometheus reads it (text format 0.0.4). Units are seconds and
+ * bytes. */
+#define EXTENDER_METRICS_TYPE "text/plain; version=0.0.4; charset=utf-8"
+
+enum extender_verb { VERB_FILTER, VERB_PRIORITIZE, VERB_PREEMPT, VERB_BIND, NR_EXTENDER_VERBS };
+const char *extender_verb_name(unsigned verb); /* "filter", ... */
+
+/* How a request ended: done; not understood (400); the extender is not ready (503). */
+enum extender_result { RESULT_OK, RESULT_BAD, RESULT_NOT_READY, NR_EXTENDER_RESULTS };
+
+enum extender_bound {
+	BOUND_WITH_ADVICE,
+	BOUND_PLAIN,   /* NUMA nodes do not matter to the pod, or the node says nothing of them */
+	BOUND_ALREADY, /* by an earlier attempt */
+	BIND_CONFLICT, /* the node has changed since the decision */
+	BIND_REFUSED,  /* by the API server */
+	BIND_UNKNOWN,  /* no pod, or nobody knows what became of it */
+	NR_EXTENDER_BOUNDS
+};
+
+/* A list that is watched. */
+enum extender_watch {
+	WATCH_NODES,
+	WATCH_PODS,
+	WATCH_REPORTS,
+	WATCH_NUMATOPOLOGIES,
+	WATCH_EVENTS, /* of numafitd's, that are warnings */
+	NR_WATCHES
+};
+const char *extender_watch_name(unsigned watch); /* "nodes", ... */
+
+struct extender_metrics {
+	const char *version;
+	uint64_t requests[NR_EXTENDER_VERBS][NR_EXTENDER_RESULTS];
+	struct histogram duration[NR_EXTENDER_VERBS];
+	uint64_t nodes_asked[NR_EXTENDER_VERBS], nodes_refused; /* by filter */
+	uint64_t binds[NR_EXTENDER_BOUNDS];
+	uint64_t refusals; /* of nodes, which pods report */
+	uint64_t unreadable[NR_WATCHES];
+	bool synced[NR_WATCHES];
+	uint64_t crowded_out;                 /* requests, by those that hold too much */
+	uint64_t closed_crowded, closed_slow; /* connections */
+	uint64_t strangers;                   /* handshakes with a certificate that was not taken */
+	size_t kept, avoided, binding;
+	struct sched_cluster_counts cluster;
+	uint64_t cpu_ns, resident_bytes, start_ns;
+};
+
+/* The text, of *len bytes; the caller frees. */
+char *extender_metrics_text(const struct extender_metrics *m, size_t *len);
+
+#endif

@@ -1,0 +1,577 @@
+#include <numafit-sim/trace_yaml.h>
+
+#include <codec/flat_yaml.h>
+#include <codec/pod_spec.h>
+#include <numafit-sim/trace_advice.h>
+#include <errno.h>
+#include <numafit/quantity.h>
+#include <numafit/text.h>
+#include <stdio.h>
+#include <string.h>
+
+enum {
+	STRINGS_MAX = 1 << 20,
+	CPU_MILLI_MAX = CPUSET_BITS * 1000,
+	NODE_ID_NONE = NODE_ID_MAX + 1 /* not given */
+};
+
+static const char *const op_names[NR_TRACE_OPS] = {
+	[TRACE_CREATE] = "create",
+	[TRACE_UPDATE] = "update",
+	[TRACE_STOP] = "stop",
+	[TRACE_STOP_POD] = "stop-pod",
+	[TRACE_RESTART_RUNTIME] = "restart-runtime",
+	[TRACE_RESTART_KUBELET] = "restart-kubelet",
+};
+
+/* Whether it is a word alone, without keys. */
+static bool is_bare(enum trace_op op)
+{
+	return op == TRACE_RESTART_RUNTIME || op == TRACE_RESTART_KUBELET;
+}
+
+const char *trace_op_name(enum trace_op op)
+{
+	return op_names[op];
+}
+
+/* The trace as far as it is read. */
+struct reader {
+	struct trace *t;
+	uint64_t step_id;    /* N of the path "steps.N" that the last step came from */
+	uint64_t devices_id; /* the same of "kubelet.devices.N" */
+};
+
+/* A key of a step: the steps that may have it, and what reads its value into the step. */
+struct key {
+	const char *name;
+	unsigned ops; /* bits of enum trace_op */
+	int (*read)(struct reader *r, struct trace_step *s, const char *value, struct err *e);
+};
+enum {
+	IN_CREATE = 1 << TRACE_CREATE,
+	IN_UPDATE = 1 << TRACE_UPDATE,
+	IN_STOP = 1 << TRACE_STOP,
+	IN_STOP_POD = 1 << TRACE_STOP_POD
+};
+
+static int trace_keep_string(struct reader *r, const char **out, const char *value, struct err *e)
+{
+	*out = arena_strndup(&r->t->strings, value, strlen(value));
+	return *out ? 0 : err_set(e, E2BIG, "the trace's names exceed %d bytes", STRINGS_MAX);
+}
+
+static int trace_read_name(struct reader *r, const char **out, const char *value, struct err *e)
+{
+	size_t len = strlen(value);
+
+	/* k8s.io/apimachinery/pkg/util/validation: IsDNS1123Label */
+	if (!len || len > TRACE_NAME_MAX || value[0] == '-' || value[len - 1] == '-' ||
+		strspn(value, "abcdefghijklmnopqrstuvwxyz0123456789-") != len)
+		return err_set(e, EINVAL,
+			"\"%.80s\" is not a name: 1 to %d of a-z, 0-9 and inner dashes", value,
+			TRACE_NAME_MAX);
+	return trace_keep_string(r, out, value, e);
+}
+
+static int trace_read_ns(struct reader *r, struct trace_step *s, const char *value, struct err *e)
+{
+	return trace_read_name(r, &s->ns, value, e);
+}
+
+static int trace_read_pod(struct reader *r, struct trace_step *s, const char *value, struct err *e)
+{
+	return trace_read_name(r, &s->pod, value, e);
+}
+
+static int trace_read_container(
+	struct reader *r, struct trace_step *s, const char *value, struct err *e)
+{
+	return trace_read_name(r, &s->container, value, e);
+}
+
+static int trace_read_qos(struct reader *r, struct trace_step *s, const char *value, struct err *e)
+{
+	static const char *const words[NR_QOS] = {
+		[QOS_GUARANTEED] = "guaranteed",
+		[QOS_BURSTABLE] = "burstable",
+		[QOS_BEST_EFFORT] = "besteffort",
+	};
+
+	(void)r;
+	for (unsigned q = 0; q < NR_QOS; q++)
+		if (text_equal(value, words[q])) {
+			s->qos = (enum qos)q;
+			s->has_qos = true;
+			return 0;
+		}
+	return err_set(
+		e, EINVAL, "\"%.80s\" is not one of guaranteed, burstable, besteffort", value);
+}
+
+static int trace_read_cpu(struct reader *r, struct trace_step *s, const char *value, struct err *e)
+{
+	uint64_t milli;
+	int rc = quantity_parse_count(value, QUANTITY_MILLI, &milli, e);
+
+	(void)r;
+	if (rc)
+		return rc;
+	if (milli == 0 || milli > CPU_MILLI_MAX)
+		return err_set(
+			e, ERANGE, "\"%.80s\" is not within 1m..%d CPUs", value, CPUSET_BITS);
+	s->cpu_milli = milli;
+	s->has_cpu = true;
+	return 0;
+}
+
+static int trace_read_bytes(uint64_t *out, const char *value, struct err *e)
+{
+	uint64_t bytes;
+	int rc = quantity_parse_count(value, QUANTITY_WHOLE, &bytes, e);
+
+	if (rc)
+		return rc;
+	if (bytes == 0)
+		return err_set(e, ERANGE, "\"%.80s\" is no memory at all", value);
+	*out = bytes;
+	return 0;
+}
+
+static int trace_read_memory(
+	struct reader *r, struct trace_step *s, const char *value, struct err *e)
+{
+	(void)r;
+	s->has_memory = true;
+	return trace_read_bytes(&s->memory_bytes, value, e);
+}
+
+static int trace_read_count(
+	struct reader *r, struct trace_step *s, const char *value, struct err *e)
+{
+	uint64_t count;
+	int rc = text_u64(value, strlen(value), TRACE_COUNT_MAX, &count, e);
+
+	(void)r;
+	if (rc)
+		return rc;
+	if (!count)
+		return err_set(e, ERANGE, "0 is not within 1..%d", TRACE_COUNT_MAX);
+	s->count = (unsigned)count;
+	return 0;
+}
+
+static int trace_read_kind(struct reader *r, struct trace_step *s, const char *value, struct err *e)
+{
+	(void)r;
+	for (unsigned k = 0; k < NR_CONTAINER_KINDS; k++)
+		if (text_equal(value, container_kind_name((enum container_kind)k))) {
+			s->kind = (enum container_kind)k;
+			return 0;
+		}
+	return err_set(e, EINVAL, "\"%.80s\" is not one of init, sidecar, app", value);
+}
+
+static int trace_read_unasked(
+	struct reader *r, struct trace_step *s, const char *value, struct err *e)
+{
+	(void)r;
+	return text_bool(value, &s->unasked, e);
+}
+
+/* A kernel list; whether its numbers exist is for the machine that the trace is played on. */
+static int trace_read_list(struct reader *r, const char **out, const char *value, struct err *e)
+{
+	struct cpuset set;
+	int rc = cpuset_parse(&set, value, strlen(value), e);
+
+	if (rc)
+		return rc;
+	if (cpuset_empty(&set))
+		return err_set(e, EINVAL, "the list is empty");
+	return trace_keep_string(r, out, value, e);
+}
+
+static int trace_read_cpus(struct reader *r, struct trace_step *s, const char *value, struct err *e)
+{
+	return trace_read_list(r, &s->cpus, value, e);
+}
+
+static int trace_read_mems(struct reader *r, struct trace_step *s, const char *value, struct err *e)
+{
+	return trace_read_list(r, &s->mems, value, e);
+}
+
+static const struct key keys[] = {
+	{"namespace", IN_CREATE, trace_read_ns},
+	{"pod", IN_CREATE | IN_UPDATE | IN_STOP | IN_STOP_POD, trace_read_pod},
+	{"container", IN_CREATE | IN_UPDATE | IN_STOP, trace_read_container},
+	{"qos", IN_CREATE, trace_read_qos},
+	{"cpu", IN_CREATE | IN_UPDATE, trace_read_cpu},
+	{"memory", IN_CREATE | IN_UPDATE, trace_read_memory},
+	{"kind", IN_CREATE, trace_read_kind},
+	{"count", IN_CREATE, trace_read_count},
+	{"unasked", IN_CREATE, trace_read_unasked},
+	{"cpus", IN_CREATE | IN_UPDATE, trace_read_cpus},
+	{"mems", IN_CREATE | IN_UPDATE, trace_read_mems},
+};
+enum { NR_KEYS = sizeof keys / sizeof *keys };
+
+static int trace_read_hugepages(
+	struct trace_step *s, const char *size, const char *value, struct err *e)
+{
+	struct memory_ask ask = {.page_bytes = page_bytes_from_name(size)};
+
+	if (!ask.page_bytes)
+		return err_set(e, EINVAL, "\"%.40s\" is not a page size such as 2Mi", size);
+	if (s->nr_hugepages == sizeof s->hugepages / sizeof *s->hugepages)
+		return err_set(e, E2BIG, "more than %u sizes of huge pages", s->nr_hugepages);
+	int rc = trace_read_bytes(&ask.bytes, value, e);
+
+	if (rc)
+		return rc;
+	if (ask.bytes % ask.page_bytes)
+		return err_set(e, EINVAL, "%s is not a whole number of pages", value);
+	s->hugepages[s->nr_hugepages++] = ask;
+	return 0;
+}
+
+/* Devices */
+
+static int trace_read_device_count(uint64_t *out, const char *value, struct err *e)
+{
+	int rc = text_u64(value, strlen(value), CPUSET_BITS, out, e);
+
+	return rc || *out ? rc : err_set(e, ERANGE, "0 is not within 1..%d", CPUSET_BITS);
+}
+
+static int trace_read_resource(
+	struct reader *r, const char **out, const char *name, size_t len, struct err *e)
+{
+	*out = arena_strndup(&r->t->strings, name, len);
+	if (!*out)
+		return err_set(e, E2BIG, "the trace's names exceed %d bytes", STRINGS_MAX);
+	if (!resource_is_extended(*out))
+		return err_set(e, EINVAL,
+			"\"%.80s\" is not a device plugin's resource such as example.com/gpu",
+			*out);
+	return 0;
+}
+
+/* "example.com/gpu=2" */
+static int trace_read_device_ask(
+	struct reader *r, struct trace_step *s, const char *value, struct err *e)
+{
+	struct trace_devices ask = {0};
+	size_t len = strcspn(value, "=");
+
+	if (!value[len])
+		return err_set(e, EINVAL, "\"%.80s\" is not RESOURCE=COUNT", value);
+	int rc = trace_read_resource(r, &ask.resource, value, len, e);
+	if (!rc)
+		rc = trace_read_device_count(&ask.count, value + len + 1, e);
+	for (unsigned i = 0; i < s->nr_devices && !rc; i++)
+		if (text_equal(s->device[i].resource, ask.resource))
+			rc = err_set(e, EINVAL, "%.80s is there twice", ask.resource);
+	if (!rc && s->nr_devices == POD_DEVICES_MAX)
+		rc = err_set(e, E2BIG, "more than %d resources", POD_DEVICES_MAX);
+	if (!rc)
+		s->device[s->nr_devices++] = ask;
+	return rc;
+}
+
+/* "numafit.io/numa-hint={...}" */
+static int trace_read_annotation(
+	struct reader *r, struct trace_step *s, const char *value, struct err *e)
+{
+	size_t len = strcspn(value, "=");
+	struct key_value *a = &s->annotation[s->nr_annotations];
+
+	if (!len || !value[len])
+		return err_set(e, EINVAL, "\"%.80s\" is not KEY=VALUE", value);
+	if (s->nr_annotations == TRACE_ANNOTATIONS_MAX)
+		return err_set(e, E2BIG, "more than %d annotations", TRACE_ANNOTATIONS_MAX);
+	a->key = arena_strndup(&r->t->strings, value, len);
+	if (!a->key)
+		return err_set(e, E2BIG, "the trace's names exceed %d bytes", STRINGS_MAX);
+	for (unsigned i = 0; i < s->nr_annotations; i++)
+		if (text_equal(s->annotation[i].key, a->key))
+			return err_set(e, EINVAL, "%.80s is there twice", a->key);
+	s->nr_annotations++;
+	return trace_keep_string(r, &a->value, value + len + 1, e);
+}
+
+/* Whether path is prefix and more; *rest is what follows it. */
+static bool has_prefix(const char *path, const char *prefix, const char **rest)
+{
+	size_t len = strlen(prefix);
+
+	*rest = path + len;
+	return strncmp(path, prefix, len) == 0;
+}
+
+static int trace_read_key(
+	struct reader *r, struct trace_step *s, const char *name, const char *value, struct err *e)
+{
+	const char *rest;
+
+	if (s->op == TRACE_CREATE && has_prefix(name, "hugepages-", &rest))
+		return trace_read_hugepages(s, rest, value, e);
+	if (s->op == TRACE_CREATE && has_prefix(name, "devices.", &rest))
+		return trace_read_device_ask(r, s, value, e);
+	if (s->op == TRACE_CREATE && has_prefix(name, "annotations.", &rest))
+		return trace_read_annotation(r, s, value, e);
+	if (s->op == TRACE_CREATE && has_prefix(name, "hint.", &rest))
+		return trace_advice_read(&s->advice, rest, value, &r->t->strings, e);
+	for (unsigned i = 0; i < NR_KEYS; i++)
+		if (text_equal(keys[i].name, name) && keys[i].ops & 1u << s->op)
+			return keys[i].read(r, s, value, e);
+
+	char known[200];
+	struct text list;
+
+	text_init(&list, known, sizeof known);
+	for (unsigned i = 0; i < NR_KEYS; i++)
+		if (keys[i].ops & 1u << s->op)
+			text_add(&list, "%s%s", list.len ? ", " : "", keys[i].name);
+	return err_set(e, EINVAL, "unknown key; %s has %s%s", op_names[s->op], known,
+		s->op == TRACE_CREATE ? ", hugepages-SIZE, devices: [RESOURCE=COUNT], "
+					"annotations: [KEY=VALUE], hint: {numa: NODES}"
+				      : "");
+}
+
+static int check_create(struct trace_step *s, struct err *e)
+{
+	if (!s->has_qos)
+		return err_set(e, EINVAL, "qos is missing");
+	if (s->qos == QOS_GUARANTEED && !(s->has_cpu && s->has_memory))
+		return err_set(e, EINVAL, "qos guaranteed needs cpu and memory");
+	if (s->qos == QOS_BURSTABLE && !(s->has_cpu || s->has_memory))
+		return err_set(e, EINVAL, "qos burstable needs cpu or memory");
+	if (s->qos == QOS_BEST_EFFORT && (s->has_cpu || s->has_memory || s->nr_hugepages))
+		return err_set(e, EINVAL, "qos besteffort has neither cpu, memory nor huge pages");
+	if (s->count && s->cpus)
+		return err_set(e, EINVAL, "cpus are of one container, count makes many");
+	if (s->unasked && s->nr_devices)
+		return err_set(e, EINVAL, "unasked containers come without devices");
+	if (s->advice.ttl_s && !s->advice.numa)
+		return err_set(e, EINVAL, "hint.numa is missing");
+	if (!s->ns)
+		s->ns = "default";
+	if (!s->container)
+		s->container = "main";
+	return 0;
+}
+
+/* Whether the pods that *create makes include one of that name, or are meant by it together. */
+static bool creates(const struct trace_step *create, const char *pod)
+{
+	size_t len = strlen(create->pod);
+	uint64_t replica;
+
+	if (text_equal(create->pod, pod))
+		return true;
+	return create->count && strncmp(pod, create->pod, len) == 0 && pod[len] == '-' &&
+	       text_u64(pod + len + 1, strlen(pod + len + 1), create->count - 1, &replica, NULL) ==
+		       0;
+}
+
+/* Whether an earlier step creates what this one names. */
+static bool names_something(const struct trace *t, const struct trace_step *s)
+{
+	for (const struct trace_step *c = t->at; c < s; c++)
+		if (c->op == TRACE_CREATE && creates(c, s->pod) &&
+			(!s->container || text_equal(s->container, c->container)))
+			return true;
+	return false;
+}
+
+/* The last step is complete: check what needs the whole of it. */
+static int finish_step(struct trace *t, struct err *e)
+{
+	struct trace_step *s = t->nr ? &t->at[t->nr - 1] : NULL;
+	int rc = 0;
+
+	if (!s || is_bare(s->op))
+		return 0;
+	if (!s->pod)
+		rc = err_set(e, EINVAL, "pod is missing");
+	else if (s->op == TRACE_CREATE)
+		rc = check_create(s, e);
+	else if (!names_something(t, s))
+		rc = err_set(e, EINVAL, "no step before creates pod %s%s%s", s->pod,
+			s->container ? " with container " : "", s->container ? s->container : "");
+	else if (s->op == TRACE_UPDATE && !(s->cpus || s->mems || s->has_cpu || s->has_memory))
+		rc = err_set(e, EINVAL, "nothing to update: cpus, mems, cpu or memory");
+	return rc ? err_add(e, rc, "line %u: %s", s->line, op_names[s->op]) : 0;
+}
+
+static int op_from_name(const char *name, size_t len)
+{
+	for (int op = 0; op < NR_TRACE_OPS; op++)
+		if (strlen(op_names[op]) == len && memcmp(op_names[op], name, len) == 0)
+			return op;
+	return -1;
+}
+
+static int trace_begin_step(
+	struct reader *r, uint64_t id, enum trace_op op, unsigned line, struct err *e)
+{
+	int rc = finish_step(r->t, e);
+
+	if (rc)
+		return rc;
+	if (r->t->nr == TRACE_STEPS_MAX)
+		return err_set(e, E2BIG, "line %u: more than %d steps", line, TRACE_STEPS_MAX);
+	struct trace_step *s = vec_push(r->t);
+
+	s->op = op;
+	s->line = line;
+	r->step_id = id;
+	return 0;
+}
+
+/* The kubelet */
+
+/* "N.KEY" of kubelet.devices. */
+static int trace_read_devices(struct reader *r, const char *path, const char *value, struct err *e)
+{
+	size_t digits = strcspn(path, ".");
+	const char *key = path + digits + !!path[digits];
+	uint64_t id, node;
+
+	if (text_u64(path, digits, UINT32_MAX, &id, NULL) < 0)
+		return err_set(e, EINVAL, "a list of {resource, node, count} is expected");
+	if (r->t->devices.nr == TRACE_DEVICES_MAX)
+		return err_set(e, E2BIG, "more than %d lines of devices", TRACE_DEVICES_MAX);
+	if (!r->t->devices.nr || r->devices_id != id)
+		vec_push(&r->t->devices)->node_id = NODE_ID_NONE;
+	r->devices_id = id;
+	struct trace_devices *d = &r->t->devices.at[r->t->devices.nr - 1];
+	if (text_equal(key, "resource"))
+		return trace_read_resource(r, &d->resource, value, strlen(value), e);
+	if (text_equal(key, "count"))
+		return trace_read_device_count(&d->count, value, e);
+	if (!text_equal(key, "node"))
+		return err_set(e, EINVAL, "unknown key; devices have resource, node, count");
+	int rc = text_u64(value, strlen(value), NODE_ID_MAX, &node, e);
+	if (!rc)
+		d->node_id = (unsigned)node;
+	return rc;
+}
+
+static int trace_read_kubelet(struct reader *r, const char *key, const char *value, struct err *e)
+{
+	const char *rest;
+
+	r->t->has_kubelet = true;
+	if (has_prefix(key, "devices.", &rest))
+		return trace_read_devices(r, rest, value, e);
+	if (has_prefix(key, "topologyManager", &rest))
+		return settings_set(&r->t->kubelet, key, value, e);
+	return err_set(e, EINVAL,
+		"unknown key; a kubelet has topologyManagerPolicy, topologyManagerScope, "
+		"topologyManagerPolicyOptions, devices");
+}
+
+static int check_kubelet(const struct trace *t, struct err *e)
+{
+	for (size_t i = 0; i < t->devices.nr; i++) {
+		const struct trace_devices *d = &t->devices.at[i];
+
+		if (!d->resource || !d->count || d->node_id == NODE_ID_NONE)
+			return err_set(e, EINVAL,
+				"kubelet.devices.%zu: resource, node and count are needed", i);
+	}
+	for (size_t i = 0; i < t->nr && !t->has_kubelet; i++)
+		if (t->at[i].nr_devices || t->at[i].kind != CONTAINER_APP ||
+			t->at[i].op == TRACE_RESTART_KUBELET)
+			return err_set(e, EINVAL,
+				"line %u: devices, kinds of containers and restart-kubelet need a "
+				"kubelet: \"kubelet: {topologyManagerPolicy: none}\" at least",
+				t->at[i].line);
+	return 0;
+}
+
+/* "steps.N.OP.KEY", or "steps.N" with the operation as the value; or "kubelet.KEY". */
+static int trace_read_scalar(
+	void *ctx, const char *path, const char *value, unsigned line, struct err *e)
+{
+	struct reader *r = ctx;
+	const char *text = value ? value : "", *number;
+	uint64_t id;
+
+	if (has_prefix(path, "kubelet.", &number)) {
+		int rc = trace_read_kubelet(r, number, text, e);
+
+		return rc ? err_add(e, rc, "line %u: %.80s", line, path) : 0;
+	}
+	if (text_equal(path, "steps"))
+		return err_set(e, EINVAL, "line %u: steps: a list of steps is expected", line);
+	if (!has_prefix(path, "steps.", &number))
+		return err_set(e, EINVAL,
+			"line %u: %.80s: unknown key; a trace has steps, and may have a kubelet",
+			line, path);
+
+	size_t digits = strcspn(number, ".");
+	bool bare = !number[digits];
+	const char *word = bare ? text : number + digits + 1;
+	size_t word_len = bare ? strlen(word) : strcspn(word, ".");
+	int op = op_from_name(word, word_len);
+
+	if (text_u64(number, digits, UINT32_MAX, &id, NULL) < 0)
+		return err_set(e, EINVAL, "line %u: steps: a list of steps is expected", line);
+	if (op < 0 || bare != is_bare((enum trace_op)op))
+		return err_set(e, EINVAL,
+			"line %u: steps.%u: \"%.*s\" is not a step; one of \"create:\", "
+			"\"update:\", \"stop:\", \"stop-pod:\" with keys below, or "
+			"\"restart-runtime\", \"restart-kubelet\"",
+			line, (unsigned)id,
+			(int)(word_len < TRACE_NAME_MAX ? word_len : TRACE_NAME_MAX), word);
+	if (!r->t->nr || r->step_id != id) {
+		int rc = trace_begin_step(r, id, (enum trace_op)op, line, e);
+
+		if (rc)
+			return rc;
+	}
+	struct trace_step *s = &r->t->at[r->t->nr - 1];
+
+	if (s->op != (enum trace_op)op)
+		return err_set(e, EINVAL, "line %u: steps.%u: both %s and %s in one step", line,
+			(unsigned)id, op_names[s->op], op_names[op]);
+	if (bare)
+		return 0;
+	if (!word[word_len])
+		return err_set(e, EINVAL, "line %u: %s: keys such as pod are expected", line, path);
+	int rc = trace_read_key(r, s, word + word_len + 1, text, e);
+
+	return rc ? err_add(e, rc, "line %u: %.80s", line, path) : 0;
+}
+
+int trace_yaml_read(struct trace *t, const char *text, size_t len, struct err *e)
+{
+	struct reader r = {.t = t};
+
+	*t = (struct trace){0};
+	arena_init(&t->strings, STRINGS_MAX);
+	settings_init(&t->kubelet);
+	t->kubelet.topology_policy = POLICY_NONE; /* as a kubelet's */
+	int rc = flat_yaml_read(text, len, trace_read_scalar, &r, e);
+
+	if (!rc)
+		rc = finish_step(t, e);
+	if (!rc)
+		rc = check_kubelet(t, e);
+	if (!rc && !t->nr)
+		rc = err_set(e, EINVAL, "the trace has no steps");
+	if (rc)
+		trace_fini(t);
+	return rc;
+}
+
+void trace_fini(struct trace *t)
+{
+	vec_fini(&t->devices);
+	arena_fini(&t->strings);
+	vec_fini(t);
+}

@@ -1,0 +1,83 @@
+#ifndef NUMAFIT_NUMAFITD_METRICS_TEXT_H
+#define NUMAFIT_NUMAFITD_METRICS_TEXT_H
+
+#include <codec/status_json.h>
+#include <numafit/histogram.h>
+
+/* What is measured, as Prometheus reads it (text format 0.0.4). Names are modelled on the
+ * kubelet's, so that its dashboards are a guide to ours; units are seconds and bytes. Where one
+ * metric has several states, these exclude each other: their sum means something. */
+#define METRICS_TEXT_TYPE "text/plain; version=0.0.4; charset=utf-8"
+
+/* What the container runtime asks (struct nri_handler). */
+enum metrics_hook {
+	HOOK_SYNCHRONIZE,
+	HOOK_RUN_POD,
+	HOOK_CREATE,
+	HOOK_UPDATE,
+	HOOK_STOP,
+	HOOK_REMOVE,
+	HOOK_LIVE,
+	HOOK_STARTED,
+	HOOK_REMOVE_POD,
+	NR_HOOKS
+};
+
+/* Counted for metrics alone, all since the daemon's start; more is in struct status_counters. */
+struct metrics_counters {
+	/* Containers that were admitted and refused, and pods that were refused as a whole; in mode
+	 * shadow what would have become of them. By the policy whose verdict it was. */
+	uint64_t admitted[NR_POLICIES], refused[NR_POLICIES];
+	struct histogram admission;          /* a container's, from its request to the decision */
+	uint64_t cpu_pins, cpu_pins_refused; /* containers that were to have CPUs alone */
+	uint64_t memory_pins, memory_pins_refused;
+	uint64_t advice[NR_ADVICE_VERDICTS]; /* one for each container */
+	uint64_t healed;                     /* drifts that were found to be put right */
+	struct histogram hook[NR_HOOKS];     /* from the decoded request to its answer */
+	uint64_t journal_writes, journal_errors;
+};
+
+/* An object that is kept in the API server. */
+enum metrics_object_kind { OBJECT_NRT, OBJECT_NUMATOPOLOGY, NR_OBJECTS };
+struct metrics_object {
+	bool on; /* false: it is not shown */
+	uint64_t written, conflicts, failed;
+	uint64_t lag_ns;    /* of the last change: until the server had it */
+	uint64_t behind_ns; /* since when the oldest change that it has not is waiting */
+};
+
+/* The API server's side; zeros: there is none. */
+struct metrics_cluster {
+	struct metrics_object object[NR_OBJECTS];
+	bool events, evictions; /* whether they are shown */
+	uint64_t events_sent, events_failed, events_dropped;
+	uint64_t evicted, evictions_failed, evictions_dropped;
+};
+
+struct metrics_process {
+	uint64_t start_ns; /* since the epoch */
+	uint64_t cpu_ns;
+	uint64_t resident_bytes, open_fds, max_fds;
+};
+
+struct metrics {
+	const char *version;
+	const struct settings *settings;
+	const struct snapshot *snapshot;
+	unsigned promised[NODES_MAX]; /* CPUs kept for tokens that nobody has come for yet */
+	struct status_counters counters;
+	struct metrics_counters measured;
+	uint64_t connected; /* to the runtime, and synchronized: 1 */
+	uint64_t generation, journal_bytes;
+	uint64_t journal_failing;                 /* it cannot be written: 1 */
+	const struct status_kubelet *kubelet;     /* NULL: all of it is off */
+	const struct status_config *config;       /* NULL: there is no file */
+	const struct status_apiserver *apiserver; /* NULL: there is none */
+	struct metrics_cluster cluster;
+	struct metrics_process process;
+};
+
+/* The text, of *len bytes; the caller frees. The same metrics give the same text. */
+char *metrics_text(const struct metrics *m, size_t *len);
+
+#endif

@@ -1,0 +1,96 @@
+#include <questions/family_parts_json.h>
+
+#include <codec/fields_json.h>
+#include <questions/policy_json.h>
+#include <errno.h>
+#include <jansson.h>
+#include <numafit/text.h>
+#include <string.h>
+
+enum { SOCKET_MAX = NODES_MAX - 1 };
+
+int family_node_of_key(const struct family_reader *r, const char *key, struct err *e)
+{
+	uint64_t id;
+	int rc = text_u64(key, strlen(key), NODE_ID_MAX, &id, e);
+
+	if (rc)
+		return rc;
+	int node = node_index(&r->ids, (unsigned)id);
+	return node < 0 ? err_set(e, EINVAL, "node %.16s is not in nodes", key) : node;
+}
+
+int family_nodes_read(const struct family_reader *r, const json_t *list, bool strict,
+	struct nodeset *out, struct err *e)
+{
+	if (!json_is_array(list))
+		return json_want("a list of node ids", list, e);
+	for (size_t i = 0; i < json_array_size(list); i++) {
+		uint64_t id;
+		int rc = json_number(json_array_get(list, i), NODE_ID_MAX, &id, e);
+		int node = rc ? rc : node_index(&r->ids, (unsigned)id);
+
+		if (!rc && node < 0 && strict)
+			rc = err_set(e, EINVAL, "node %u is not in nodes", (unsigned)id);
+		if (rc)
+			return err_add(e, rc, "element %zu", i);
+		if (node >= 0)
+			*out = nodeset_or(*out, nodeset_of((unsigned)node));
+	}
+	return 0;
+}
+
+int family_row_read(const struct family_reader *r, json_t *object, uint64_t row[NODES_MAX],
+	struct nodeset *named, struct err *e)
+{
+	if (!json_is_object(object))
+		return json_want("an object", object, e);
+	for (void *it = json_object_iter(object); it; it = json_object_iter_next(object, it)) {
+		int node = family_node_of_key(r, json_object_iter_key(it), e);
+
+		if (node < 0)
+			return node;
+		int rc = json_number(json_object_iter_value(it), FAMILY_AMOUNT_MAX, &row[node], e);
+		if (rc)
+			return err_add(e, rc, "%.16s", json_object_iter_key(it));
+		*named = nodeset_or(*named, nodeset_of((unsigned)node));
+	}
+	return 0;
+}
+
+int family_amount_read(const json_t *item, const char *key, uint64_t *out, struct err *e)
+{
+	const json_t *v = json_object_get(item, key);
+	int rc = v ? json_number(v, FAMILY_AMOUNT_MAX, out, e) : 0;
+
+	return rc ? err_add(e, rc, "%s", key) : 0;
+}
+
+int family_row_read_of(const struct family_reader *r, const json_t *item, const char *key,
+	uint64_t row[NODES_MAX], struct nodeset *named, struct err *e)
+{
+	json_t *v = json_object_get(item, key);
+	int rc = v ? family_row_read(r, v, row, named, e) : 0;
+
+	return rc ? err_add(e, rc, "%s", key) : 0;
+}
+
+int family_sockets_read(const struct family_reader *r, const json_t *item, struct nodeset nodes,
+	uint8_t socket[NODES_MAX], unsigned *nr, struct err *e)
+{
+	uint64_t row[NODES_MAX] = {0}, sockets = 0;
+	struct nodeset named = {0};
+	int rc = family_row_read_of(r, item, "sockets", row, &named, e);
+
+	if (rc || !json_object_get(item, "sockets"))
+		return rc;
+	nodeset_each (n, nodes) {
+		if (!nodeset_has(named, n) || row[n] > SOCKET_MAX)
+			return err_set(e, EINVAL, "sockets: node %u: should be from 0 to %d",
+				r->ids.id[n], SOCKET_MAX);
+		socket[n] = (uint8_t)row[n];
+		sockets |= UINT64_C(1) << row[n];
+	}
+	*nr = (unsigned)__builtin_popcountll(sockets);
+	return 0;
+}

@@ -1,0 +1,143 @@
+#ifndef NUMAFIT_SCHED_SCHED_CLUSTER_STATE_H
+#define NUMAFIT_SCHED_SCHED_CLUSTER_STATE_H
+
+#include <numafit/sched_cluster.h>
+
+#include <sched/sched_index.h>
+#include <numafit/vec.h>
+
+/* What sched_cluster.c (what is told), sched_cluster_left.c (what follows for a node),
+ * sched_cluster_pod.c (a pod by itself), sched_cluster_claim.c (what is said of its zones) and
+ * sched_cluster_age.c (who waits for time to go by) share. */
+
+struct known_node;
+
+/* What a pod takes of zones, each zone's resource once. Zeros: not known. */
+struct sched_claim {
+	struct sched_taken *taken;
+	size_t nr;
+	unsigned *lacks; /* resources that it asks of zones, and that are not in taken */
+	unsigned nr_lacks;
+};
+
+/* From where a pod that waits is taken. */
+enum known_hold {
+	HOLDS_NOTHING,
+	HOLDS_CLAIM,    /* the zones of its claim */
+	HOLDS_ANYWHERE, /* each zone: it has started, and nobody knows where */
+	HOLDS_SOMEWHERE /* where the node would put it: it has not started */
+};
+
+struct tracked_pod {
+	struct sched_key key;  /* uid */
+	struct sched_pod *pod; /* a copy, one free() */
+	/* What was said when it was bound, or, if that was not seen, what was said when it was
+	 * first heard of, until a report names it. Never what is said later. */
+	struct sched_claim claim;
+	bool seen_bound; /* so that the claim is of whoever has bound it */
+	struct known_node *node;
+	uint64_t part;    /* its fingerprint_pod() */
+	int64_t since_ms; /* when it was bound, or has ended: reports of later should know */
+	bool assumed, ours, pending, ended;
+	bool gone;            /* from the API server; kept for what it gives back */
+	bool settled;         /* a report of no names contained it once */
+	bool named;           /* by the node's last report, or by the one before it was bound */
+	bool came;            /* a report has named it that did not before: it means this one */
+	bool overdue;         /* since_ms is long enough ago */
+	bool expired;         /* and a report of later is there: it is the truth */
+	enum known_hold hold; /* since the node was made anew the last time */
+	uint64_t round;
+	bool ages; /* it is in the cluster's list of those, between these two */
+	struct tracked_pod *older, *younger;
+};
+
+/* Those whose since_ms is not long enough ago, ascending by it. */
+struct known_age {
+	struct tracked_pod *oldest, *youngest;
+};
+
+/* A pod as a report names it. */
+struct known_part {
+	uint64_t part, zones;
+};
+
+struct known_node {
+	struct sched_key key;
+	bool is_there; /* the node itself */
+	struct sched_node node;
+	struct sched_candidate candidate;
+	struct sched_topology *reported, *left; /* left NULL: as reported */
+	uint64_t generation;
+	struct known_part *part; /* pods that the report names, ascending */
+	size_t nr_parts;
+	bool names_pods, says_zones;
+	int64_t report_ms;
+	struct volcano_node volcano;
+	void *volcano_memory; /* NULL: there is no Numatopology */
+	struct {
+		VEC(struct tracked_pod *);
+	} pods;
+	bool changed; /* node.pods, left and candidate are to be made anew */
+	size_t nr_waiting, nr_gone;
+	uint64_t round[NR_CLUSTER_KINDS];
+};
+
+struct sched_cluster {
+	struct sched_cluster_args args;
+	const struct resource_table *names;
+	struct sched_index nodes, pods;
+	struct known_age age;
+	uint64_t round[NR_CLUSTER_KINDS];
+	bool listing[NR_CLUSTER_KINDS];
+	struct {
+		VEC(uint64_t);
+	} parts; /* working memory */
+};
+
+/* A copy of all that plugins look at of a pod that is bound: not its limits, nor its annotations.
+ * One free(). */
+struct sched_pod *sched_pod_copy(const struct sched_pod *pod);
+/* Whether the two ask for the same. */
+bool sched_pod_asks_alike(const struct sched_pod *a, const struct sched_pod *b);
+/* What is said of its zones; zeros: nothing, or it does not add up to what the pod asks of zones.
+ * sched_claim_fini(). */
+void sched_claim_of(
+	const struct sched_bound *b, const struct resource_table *names, struct sched_claim *out);
+void sched_claim_fini(struct sched_claim *c);
+/* Whether of each resource it has no more than the pod asks for in all. */
+bool sched_claim_is_within(const struct sched_claim *c, const struct sched_pod *pod,
+	const struct resource_table *names);
+/* Whether the topology has its zones, and lists nothing that it lacks. False of zeros. */
+bool sched_claim_is_of(const struct sched_claim *c, const struct sched_topology *t);
+/* Whether all of it is available there. */
+bool sched_claim_fits(const struct sched_claim *c, const struct sched_topology *t);
+/* From, and to, what is available: not below 0, nor above what is allocatable. */
+void sched_claim_take(const struct sched_claim *c, struct sched_topology *t);
+void sched_claim_give_back(const struct sched_claim *c, struct sched_topology *t);
+/* The same of a pod of which nobody knows where it lies: all of its request, of each zone. */
+void sched_pod_take_anywhere(const struct sched_pod *pod, struct sched_topology *t);
+void sched_pod_give_back_anywhere(const struct sched_pod *pod, struct sched_topology *t);
+/* Its request once: from where the node would put it (a search that spends *walk; NULL: do not),
+ * or, where it does not fit, what there is from the first zone on. */
+void sched_pod_take_somewhere(const struct sched_pod *pod, const struct resource_table *names,
+	struct budget *walk, struct sched_topology *t);
+
+/* Whether the pod is still to be taken away from what its node reports. */
+bool tracked_pod_waits(const struct sched_cluster *c, const struct tracked_pod *p);
+/* Whether its node reports it still, though it has ended: what it held is free by now. */
+bool tracked_pod_gives_back(const struct sched_cluster *c, const struct tracked_pod *p);
+/* Whether it holds something of a zone, by the scheduler's rule. */
+bool tracked_pod_holds(const struct sched_cluster *c, const struct tracked_pod *p);
+/* A report has come, or the pod: whether it is named, and what follows for its claim. */
+void tracked_pod_note_name(struct tracked_pod *p, bool is_news);
+
+/* A report has come, or pods have: whether a fingerprint contains them now. */
+void known_node_settle(struct sched_cluster *c, struct known_node *n);
+/* Make anew what has changed. */
+void known_node_refresh(struct sched_cluster *c, struct known_node *n);
+
+void known_age_add(struct known_age *a, struct tracked_pod *p);
+/* Nothing happens to one that is not there. */
+void known_age_remove(struct known_age *a, struct tracked_pod *p);
+
+#endif
