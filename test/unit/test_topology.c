@@ -1,6 +1,6 @@
 /* The verb lives in a program, not in a library that a test could link. */
 #include <numafit-cli/table.c>
-#include <numafit/topology.c>
+#include <numafit-cli/topology.c>
 
 #include <setjmp.h>
 #include <stdarg.h>
