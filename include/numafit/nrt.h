@@ -58,7 +58,7 @@ struct nrt_ask;
 struct nrt_ask *nrt_ask_new(const struct sched_pod *pod, const struct nrt_args *args,
 	const struct resource_table *names);
 void nrt_ask_free(struct nrt_ask *ask);
-/* Who follows the arithmetic from now on; NULL: nobody. Borrowed. */
+/* Each step of the arithmetic goes there from now on; NULL: nowhere. Borrowed. */
 void nrt_ask_listen(struct nrt_ask *ask, const struct steps *steps);
 
 /* Whether the pod fits on the node (Filter). */
@@ -86,6 +86,16 @@ int64_t nrt_least_numa_score(unsigned count, bool closest, unsigned max_numa_nod
  * request) taken from every zone, not below 0. A new one; the caller frees. */
 struct sched_topology *nrt_over_reserve(
 	const struct sched_topology *t, const struct sched_pod *pods, size_t nr_pods);
+
+/* Take an amount from what is available in a zone, or give it back: not below 0, nor above what is
+ * allocatable. */
+enum zone_change { ZONE_TAKE, ZONE_GIVE_BACK };
+void zone_change(
+	const struct zone_resource *r, unsigned zone, enum zone_change change, struct quantity q);
+/* The same in every zone, for a pod's whole effective request: nobody knows which zone the pod
+ * gets. */
+void nrt_change_all_zones(
+	struct sched_topology *t, const struct sched_pod *pod, enum zone_change change);
 
 /* A pod's effective request: of each resource the larger of any init container's and of the sum
  * over the app containers, and its overhead. Sidecars count as init containers; spec.resources is

@@ -11,6 +11,8 @@
 
 /* XXH64 of the len bytes at data. */
 uint64_t xxh64(const void *data, size_t len, uint64_t seed);
+/* That of a text, with seed 0. */
+uint64_t xxh64_text(const char *text);
 
 /* One pod's part in it. */
 uint64_t fingerprint_pod(const char *ns, const char *name);

@@ -5,11 +5,11 @@
 #include <numafit/nrt_fingerprint.h>
 #include <numafit/numaplacement.h>
 
-/* What schedulers are told of the node: of each resource what every NUMA node has, gives out and
+/* What schedulers read of the node: of each resource what every NUMA node has, gives out and
  * has left, by whose rules, and for which pods that accounts. Available is what a newcomer could be
  * given on that NUMA node alone. */
 
-/* Who decides on which NUMA nodes containers run. */
+/* What decides on which NUMA nodes containers run. */
 enum decider { DECIDER_NOBODY, DECIDER_NUMAFIT, DECIDER_KUBELET };
 const char *decider_name(enum decider d); /* "none", "numafit", "kubelet" */
 
@@ -86,9 +86,9 @@ struct report {
  * whose memory is held together with others': there it is given out together only. Without these
  * managers nothing is booked, and all that is allocatable is available.
  *
- * Fingerprint and placement count whom schedulers count (nrt_pod_is_exclusive()), by the
- * containers' asks and devices: apps and sidecars of Guaranteed pods that ask for whole CPUs or
- * memory, and who has devices. Schedulers can read the placement only when it has all of those, and
+ * Fingerprint and placement count the containers that schedulers count (nrt_pod_is_exclusive()), by
+ * their asks and devices: apps and sidecars of Guaranteed pods that ask for whole CPUs or memory,
+ * and those with devices. Schedulers can read the placement only when it has all of those, and
  * each has one NUMA node: if not, there is none. */
 int report_take(struct report *out, const struct ledger *l, const struct settings *s,
 	const struct report_facts *f, struct arena *a);

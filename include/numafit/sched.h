@@ -68,8 +68,7 @@ struct sched_pod {
 	enum qos qos; /* sched_pod_qos(), unless status.qosClass says one */
 	const struct key_value *annotations;
 	size_t nr_annotations;
-	/* Init containers and sidecars as spec.initContainers lists them, then the app containers.
-	 */
+	/* Init containers and sidecars in the order of spec.initContainers, then app containers. */
 	const struct sched_container *container;
 	unsigned nr_containers;
 	struct amounts overhead;

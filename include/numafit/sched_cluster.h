@@ -114,11 +114,11 @@ struct sched_bound {
 	bool pending; /* its phase: schedulers do not count such pods in a fingerprint */
 	bool ended;   /* Succeeded, Failed */
 };
-/* As the watch tells; replaces what was assumed of it. */
+/* As the watch has it; replaces what was assumed of it. */
 void sched_cluster_put_pod(struct sched_cluster *c, const struct sched_bound *b, int64_t now_ms);
 /* It is no longer there, and counts for nothing but what it may give back. */
 void sched_cluster_remove_pod(struct sched_cluster *c, const char *uid);
-/* It is about to be bound there: counts from now on, until put_pod() tells of it or forget(), or
+/* It is about to be bound there: counts from now on, until put_pod() has it or forget(), or
  * assume_ms have passed. A pod that is known already stays as it is. */
 void sched_cluster_assume(struct sched_cluster *c, const struct sched_bound *b, int64_t now_ms);
 void sched_cluster_forget(struct sched_cluster *c, const char *uid);

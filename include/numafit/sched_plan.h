@@ -52,9 +52,6 @@ struct sched_plan *sched_plan_new(const struct sched_profile *profile, const str
 	const struct resource_table *names);
 /* NULL is fine. */
 void sched_plan_free(struct sched_plan *p);
-/* Whether NUMA nodes are of any matter to the pod: some container asks for something that is not
- * native, or the pod is Guaranteed and it asks for whole CPUs, memory or huge pages. */
-bool sched_plan_is_about_numa(const struct sched_plan *p);
 
 /* Whether the pod fits. *why: the reason when it does not, a literal that is alike on every node,
  * as schedulers group by it; else "". Never SCHED_ERROR: what Volcano calls one (there is no

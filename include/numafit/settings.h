@@ -13,7 +13,7 @@
  * checks and the printed documentation all come from it. */
 
 enum mode { MODE_OFF, MODE_MANAGE, MODE_SHADOW, MODE_RELEASE };
-/* What becomes of containers that were created while nobody listened. */
+/* What becomes of containers that were created while numafitd was away. */
 enum on_adopt { ADOPT_PLACE, ADOPT_LEAVE };
 /* What manage becomes where the kubelet's own managers are static. */
 enum beside { BESIDE_SHADOW, BESIDE_MANAGE };
@@ -116,7 +116,7 @@ struct settings {
 	unsigned nri_failure_policy; /* bits of enum failure_policy */
 	bool device_plugin;          /* serve numafit.io/cpu to the kubelet */
 	bool pre_start_container;  /* and hold containers back while the runtime does not ask us */
-	uint64_t reclaim_after_ms; /* give up what nobody came for */
+	uint64_t reclaim_after_ms; /* give up tokens for which no container came */
 	bool pod_resources;        /* ask the kubelet for what it has given out */
 	bool pods_api;             /* watch the kubelet's pods */
 	char kubelet_config[SETTINGS_PATH_MAX]; /* the kubelet's config file; mode shadow */
@@ -154,17 +154,10 @@ void settings_reset(struct settings *s, const char *key);
 /* Take from *wanted what a running daemon can change; what needs a restart stays (setting_doc). */
 void settings_reload(struct settings *s, const struct settings *wanted);
 
-/* What the kubelet would refuse to start with, in its order and words: options of its Topology
- * Manager whose feature gate is off (not looked at with the policy none), with a machine (t may be
- * NULL) more NUMA nodes than max-allowable-numa-nodes, then options of its CPU manager
- * whose gate is off or, with a machine, that do not go together (cpus_check_options()); with the
- * policy none that manager takes no options at all. 0, -EINVAL or -E2BIG. */
-int settings_check_options(const struct settings *s, const struct topo *t, struct err *e);
-
-/* What only the whole can tell: settings_check_options(), what is not there yet, reserved CPUs that
- * leave a CPU free, reservedMemory entries that name a node, and, with a machine (t may be NULL),
- * that its CPUs, NUMA nodes and huge page sizes exist and that the reservations fit into them.
- * 0, or as above; the text names the key. */
+/* What no key alone can show: what the kubelet would refuse to start with, in its order and words;
+ * what is not there yet, reserved CPUs that leave a CPU free, reservedMemory entries that name a
+ * node, and, with a machine (t may be NULL), that its CPUs, NUMA nodes and huge page sizes exist
+ * and that the reservations fit into them. 0, -EINVAL or -E2BIG; the text names the key. */
 int settings_check(const struct settings *s, const struct topo *t, struct err *e);
 
 /* The same for a daemon, which others wait for: mergeVisitBudget must have a bound, 1 to

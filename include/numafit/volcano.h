@@ -17,7 +17,7 @@ struct volcano_cpu {
 };
 /* The spec of a Numatopology, nodeinfo.volcano.sh/v1alpha1. */
 struct volcano_node {
-	const char *cpu_manager_policy, *topology_manager_policy; /* NULL: not told */
+	const char *cpu_manager_policy, *topology_manager_policy; /* NULL: not known */
 	struct node_ids ids;
 	const struct volcano_cpu *cpu; /* cpuDetail, ascending by CPU */
 	unsigned nr_cpus;

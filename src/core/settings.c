@@ -210,10 +210,10 @@ static const struct row rows[] = {
 		"the context of apiServer.kubeconfig; not set: its current one", .restart = true),
 	ROW("podsWatch.enabled", kind_bool, pods_watch, "false",
 		"watch this node's pods at the API server: pods are then decided as a whole where "
-		"the kubelet's Pods API does not tell of them",
+		"the kubelet's Pods API does not list them",
 		.restart = true),
 	ROW("events.enabled", kind_bool, events, "false",
-		"tell refusals, and schedulers' hints that could not be followed, as events of the "
+		"emit refusals, and schedulers' hints that could not be followed, as events of the "
 		"pod",
 		.restart = true),
 	ROW("nodeResourceTopology.enabled", kind_bool, nrt, "false",
@@ -227,7 +227,7 @@ static const struct row rows[] = {
 		"it is written that often even if nothing has changed", .min = HEARTBEAT_MIN_MS,
 		.max = HEARTBEAT_MAX_MS),
 	ROW("nodeResourceTopology.takeOver", kind_bool, nrt_take_over, "false",
-		"write it even where somebody else does, too; false: say who, and leave it alone"),
+		"write it even where somebody else does, too; false: log that, and leave it alone"),
 	ROW("nodeResourceTopology.topologyPolicies", kind_bool, nrt_policies, "false",
 		"with the deprecated field topologyPolicies, too, for old schedulers"),
 	ROW("nodeResourceTopology.podsFingerprint", kind_word, nrt_fingerprint,
@@ -287,28 +287,23 @@ bool settings_option_given(const struct settings *s, const struct row *row)
 	return s->options_given & bit_of(row);
 }
 
-static void *field(struct settings *s, const struct row *row)
+static void *row_field(struct settings *s, const struct row *row)
 {
 	return (char *)s + row->at;
 }
 
-static const void *const_field(const struct settings *s, const struct row *row)
-{
-	return (const char *)s + row->at;
-}
-
-/* Make it what it is when nobody says anything. */
-static void reset(struct settings *s, unsigned i)
+/* Set it to its default. */
+static void reset_row(struct settings *s, unsigned i)
 {
 	const struct row *row = &rows[i];
 
 	assert(i < OPTIONS_END || !row->option);
-	memset(field(s, row), 0, row->size);
+	memset(row_field(s, row), 0, row->size);
 	s->options_given &= ~bit_of(row);
 	if (row->kind == &kind_reserved)
 		s->nr_reserved_memory = 0;
 	if (*row->fallback) {
-		int rc = row->kind->parse(row, row->fallback, field(s, row), NULL);
+		int rc = row->kind->parse(row, row->fallback, row_field(s, row), NULL);
 
 		assert(rc == 0);
 		(void)rc;
@@ -319,7 +314,7 @@ void settings_init(struct settings *s)
 {
 	memset(s, 0, sizeof *s);
 	for (unsigned i = 0; i < NR_ROWS; i++)
-		reset(s, i);
+		reset_row(s, i);
 }
 
 void settings_reset(struct settings *s, const char *key)
@@ -328,7 +323,7 @@ void settings_reset(struct settings *s, const char *key)
 		const char *rest = settings_behind(rows[i].key, key);
 
 		if (rest && (!*rest || *rest == '.'))
-			reset(s, i);
+			reset_row(s, i);
 	}
 }
 
@@ -339,14 +334,14 @@ void settings_reload(struct settings *s, const struct settings *wanted)
 
 		if (row->restart)
 			continue;
-		memcpy(field(s, row), const_field(wanted, row), row->size);
+		memcpy(row_field(s, row), (const char *)wanted + row->at, row->size);
 		s->options_given &= ~bit_of(row);
 		s->options_given |= wanted->options_given & bit_of(row);
 	}
 }
 
 /* Levenshtein's distance, capitals counted as small letters. */
-static unsigned distance(const char *a, const char *b)
+static unsigned edit_distance(const char *a, const char *b)
 {
 	unsigned before[SETTING_SHOWN + 1], now[SETTING_SHOWN + 1];
 	size_t nr = strlen(b);
@@ -368,15 +363,15 @@ static unsigned distance(const char *a, const char *b)
 }
 
 /* The key that was probably meant, or NULL. "pluginIndex" may mean "nri.pluginIndex". */
-static const char *nearest(const char *key)
+static const char *nearest_key(const char *key)
 {
 	unsigned least = 2 + (unsigned)strlen(key) / LETTERS_PER_SLIP;
 	const char *best = NULL;
 
 	for (unsigned i = 0; i < NR_ROWS && strlen(key) <= SETTING_SHOWN; i++) {
 		const char *dot = strchr(key, '.') ? NULL : strchr(rows[i].key, '.');
-		unsigned whole = distance(key, rows[i].key);
-		unsigned tail = dot ? distance(key, dot + 1) : whole;
+		unsigned whole = edit_distance(key, rows[i].key);
+		unsigned tail = dot ? edit_distance(key, dot + 1) : whole;
 		unsigned d = tail < whole ? tail : whole;
 
 		if (d <= least && d < strlen(key)) {
@@ -397,9 +392,9 @@ static const struct {
 };
 enum { NR_FOREIGN = sizeof foreign / sizeof *foreign };
 
-static int unknown(const char *key, struct err *e)
+static int unknown_key(const char *key, struct err *e)
 {
-	const char *meant = nearest(key), *rest;
+	const char *meant = nearest_key(key), *rest;
 
 	for (unsigned i = 0; i < NR_FOREIGN; i++)
 		if ((rest = settings_behind(key, foreign[i].group)))
@@ -414,19 +409,13 @@ static int unknown(const char *key, struct err *e)
 		     : err_set(e, ENOENT, "%.*s: unknown key", SETTING_SHOWN, key);
 }
 
-static const struct row *find_row(const char *key)
-{
-	for (unsigned i = 0; i < NR_ROWS; i++)
-		if (text_equal(rows[i].key, key))
-			return &rows[i];
-	return NULL;
-}
-
 int settings_set(struct settings *s, const char *key, const char *value, struct err *e)
 {
-	const struct row *row = find_row(key);
+	const struct row *row = NULL;
 	int rc;
 
+	for (unsigned i = 0; i < NR_ROWS && !row; i++)
+		row = text_equal(rows[i].key, key) ? &rows[i] : NULL;
 	for (const char *c = value; *c; c++)
 		if (iscntrl((unsigned char)*c))
 			return err_set(e, EINVAL, "%.*s: the value holds a control character",
@@ -434,13 +423,13 @@ int settings_set(struct settings *s, const char *key, const char *value, struct 
 	if (!text_is_utf8(value, strlen(value)))
 		return err_set(e, EINVAL, "%.*s: the value is not UTF-8", SETTING_SHOWN, key);
 	if (row)
-		rc = row->kind->parse(row, value, field(s, row), e);
+		rc = row->kind->parse(row, value, row_field(s, row), e);
 	else if (settings_behind(key, RESERVED "."))
 		rc = reserved_set(s, key, value, e);
 	else if (settings_is_group(key))
 		rc = err_set(e, EINVAL, "a map is expected, not \"%.*s\"", SETTING_SHOWN, value);
 	else
-		return unknown(key, e);
+		return unknown_key(key, e);
 	if (rc < 0 && !(row && row->kind->whole_text))
 		return err_add(e, rc, "%.*s", SETTING_SHOWN, key);
 	if (!rc && row)
@@ -487,7 +476,7 @@ bool settings_get(const struct settings *s, unsigned i, char *buf, size_t cap)
 		return false;
 	text_init(&t, buf, cap);
 	if (!rows[i].option || settings_option_given(s, &rows[i]))
-		rows[i].kind->print(&rows[i], const_field(s, &rows[i]), &t);
+		rows[i].kind->print(&rows[i], (const char *)s + rows[i].at, &t);
 	return true;
 }
 

@@ -5,7 +5,7 @@
 #include <numafit/policy.h>
 #include <numafit/advice.h>
 
-/* What no key alone can tell. Of reservedMemory there is one struct for each type of each entry. */
+/* What no key alone can show. Of reservedMemory there is one struct for each type of each entry. */
 
 enum { TYPE_MAX = sizeof((struct reserved_memory *)NULL)->type };
 
@@ -50,18 +50,11 @@ static int check_no_cpu_options(const struct settings *s, struct err *e)
 		     : 0;
 }
 
-static int check_cpu_options(const struct settings *s, const struct topo *t, struct err *e)
-{
-	if (s->cpu_manager_policy == MANAGER_NONE)
-		return check_no_cpu_options(s, e);
-	int rc = check_gates(s, CPU_OPTIONS ".", e);
-
-	if (!rc && t)
-		rc = cpus_check_options(t, &s->cpu_options, s->topology_policy, e);
-	return rc ? err_add(e, rc, "new static policy error") : 0;
-}
-
-int settings_check_options(const struct settings *s, const struct topo *t, struct err *e)
+/* What the kubelet would refuse to start with, in its order and words: options of its Topology
+ * Manager whose feature gate is off (not looked at with the policy none), more NUMA nodes than
+ * max-allowable-numa-nodes, then options of its CPU manager whose gate is off or that do not go
+ * together (cpus_check_options()). */
+static int check_kubelet_options(const struct settings *s, const struct topo *t, struct err *e)
 {
 	int rc = 0;
 
@@ -70,16 +63,14 @@ int settings_check_options(const struct settings *s, const struct topo *t, struc
 	if (!rc && t)
 		rc = policy_check_nodes(
 			s->topology_policy, t->ids.nr, s->max_allowable_numa_nodes, e);
-	return rc ? rc : check_cpu_options(s, t, e);
-}
-
-/* What is in the table but not in the daemon. */
-static int check_is_there(const struct settings *s, struct err *e)
-{
-	if (s->gates.pod_level_resource_managers)
-		return err_set(e, EINVAL,
-			GATES ".PodLevelResourceManagers: true is not there yet, only false is");
-	return 0;
+	if (rc)
+		return rc;
+	if (s->cpu_manager_policy == MANAGER_NONE)
+		return check_no_cpu_options(s, e);
+	rc = check_gates(s, CPU_OPTIONS ".", e);
+	if (!rc && t)
+		rc = cpus_check_options(t, &s->cpu_options, s->topology_policy, e);
+	return rc ? err_add(e, rc, "new static policy error") : 0;
 }
 
 static int check_reserved_cpus(const struct settings *s, const struct topo *t, struct err *e)
@@ -114,29 +105,22 @@ static int check_entry(const struct settings *s, const struct reserved_memory *r
 	return 0;
 }
 
-/* The kind of memory that the type names on this machine, or -1. */
-static int kind_of_type(const struct topo *t, const char *type)
-{
-	char name[TYPE_MAX + TEXT_SIZE_MAX];
-
-	for (unsigned kind = 0; kind < t->nr_kinds; kind++)
-		if (text_equal(topo_kind_name(t, kind, name, sizeof name), type))
-			return (int)kind;
-	return -1;
-}
-
 static int check_entry_fits(const struct reserved_memory *r, const struct topo *t, struct err *e)
 {
-	int node = node_index(&t->ids, r->node_id), kind = kind_of_type(t, r->type);
-	char size[TEXT_SIZE_MAX], room[TEXT_SIZE_MAX];
+	int node = node_index(&t->ids, r->node_id);
+	char name[TYPE_MAX + TEXT_SIZE_MAX], size[TEXT_SIZE_MAX], room[TEXT_SIZE_MAX];
+	unsigned kind = 0;
 
+	while (kind < t->nr_kinds &&
+		!text_equal(topo_kind_name(t, kind, name, sizeof name), r->type))
+		kind++;
 	if (node < 0)
 		return err_set(e, EINVAL,
 			"reservedMemory.%u: the reserved memory configuration references a NUMA "
 			"node %u "
 			"that does not exist on this machine",
 			r->entry, r->node_id);
-	if (kind < 0)
+	if (kind == t->nr_kinds)
 		return err_set(
 			e, EINVAL, "reservedMemory.%u: the machine has no %s", r->entry, r->type);
 	uint64_t left = t->node[node].memory[kind];
@@ -148,34 +132,6 @@ static int check_entry_fits(const struct reserved_memory *r, const struct topo *
 			"reservedMemory.%u: %s of %s are reserved, NUMA node %u has %s", r->entry,
 			text_size(size, r->bytes), r->type, r->node_id, text_size(room, left));
 	return 0;
-}
-
-static int check_tokens(const struct settings *s, struct err *e)
-{
-	return s->device_plugin && s->cpu_manager_policy != MANAGER_STATIC
-		       ? err_set(e, EINVAL,
-				 "devicePlugin.enabled: its tokens stand for CPUs that containers "
-				 "have "
-				 "for themselves: cpuManagerPolicy must be static")
-		       : 0;
-}
-
-/* Only the pod's owner tells whether another one would come. */
-static int check_refusal(const struct settings *s, struct err *e)
-{
-	return s->refusal_action == REFUSAL_EVICT && !s->pods_watch
-		       ? err_set(e, EINVAL,
-				 "refusalAction: evict needs to know who made a pod: "
-				 "podsWatch.enabled must be true")
-		       : 0;
-}
-
-static int check_advice_order(const struct settings *s, struct err *e)
-{
-	enum advice_format format[NR_ADVICE_FORMATS];
-	int rc = advice_order_parse(s->advice_order, format, e);
-
-	return rc < 0 ? rc : 0;
 }
 
 static int check_budget(const struct settings *s, struct err *e)
@@ -202,16 +158,28 @@ int settings_check_daemon(const struct settings *s, const struct topo *t, struct
 
 int settings_check(const struct settings *s, const struct topo *t, struct err *e)
 {
-	int rc = settings_check_options(s, t, e);
+	enum advice_format format[NR_ADVICE_FORMATS];
+	int rc = check_kubelet_options(s, t, e);
 
-	if (!rc)
-		rc = check_tokens(s, e);
-	if (!rc)
-		rc = check_refusal(s, e);
-	if (!rc)
-		rc = check_advice_order(s, e);
-	if (!rc)
-		rc = check_is_there(s, e);
+	if (rc)
+		return rc;
+	if (s->device_plugin && s->cpu_manager_policy != MANAGER_STATIC)
+		return err_set(e, EINVAL,
+			"devicePlugin.enabled: its tokens stand for CPUs that containers have for "
+			"themselves: cpuManagerPolicy must be static");
+	/* only the pod's owner shows whether another pod would come */
+	if (s->refusal_action == REFUSAL_EVICT && !s->pods_watch)
+		return err_set(e, EINVAL,
+			"refusalAction: evict needs to know what made a pod: podsWatch.enabled "
+			"must "
+			"be true");
+	rc = advice_order_parse(s->advice_order, format, e);
+	if (rc < 0)
+		return rc;
+	if (s->gates.pod_level_resource_managers) /* in the table, but not in the daemon */
+		return err_set(e, EINVAL,
+			GATES ".PodLevelResourceManagers: true is not there yet, only false is");
+	rc = 0;
 	for (unsigned i = 0; !rc && i < s->nr_reserved_memory; i++)
 		rc = check_entry(s, &s->reserved_memory[i], e);
 	for (unsigned i = 0; t && !rc && i < s->nr_reserved_memory; i++)

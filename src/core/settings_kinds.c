@@ -31,7 +31,7 @@ static int parse_word(const struct row *row, const char *value, void *out, struc
 	return err_set(e, EINVAL, "\"%.*s\" is not one of %s", SETTING_SHOWN, value, list);
 }
 
-static void print_word(const struct row *row, const void *in, struct text *to)
+static void print_setting_word(const struct row *row, const void *in, struct text *to)
 {
 	unsigned i;
 
@@ -44,7 +44,7 @@ static void describe_word(const struct row *row, struct text *to)
 	add_words(row->words, " | ", to);
 }
 
-static int parse_number(const struct row *row, const char *value, void *out, struct err *e)
+static int parse_setting_number(const struct row *row, const char *value, void *out, struct err *e)
 {
 	uint64_t number = 0;
 	int rc = text_u64(value, strlen(value), row->max, &number, NULL);
@@ -67,7 +67,7 @@ static void print_number(const struct row *row, const void *in, struct text *to)
 					      : *(const unsigned *)in);
 }
 
-static void describe_number(const struct row *row, struct text *to)
+static void describe_setting_number(const struct row *row, struct text *to)
 {
 	text_add(to, "number%s%s, %llu to %llu", row->unit ? " of " : "",
 		row->unit ? row->unit : "", (unsigned long long)row->min,
@@ -158,7 +158,8 @@ static const char *duration_text(uint64_t ms, char buf[DURATION_MAX])
 	return buf;
 }
 
-static int parse_duration(const struct row *row, const char *value, void *out, struct err *e)
+static int parse_setting_duration(
+	const struct row *row, const char *value, void *out, struct err *e)
 {
 	char min[DURATION_MAX], max[DURATION_MAX];
 	uint64_t ms = duration_ms(value);
@@ -171,7 +172,7 @@ static int parse_duration(const struct row *row, const char *value, void *out, s
 	return 0;
 }
 
-static void print_duration(const struct row *row, const void *in, struct text *to)
+static void print_setting_duration(const struct row *row, const void *in, struct text *to)
 {
 	char buf[DURATION_MAX];
 
@@ -349,9 +350,11 @@ static int parse_gate(const struct row *row, const char *value, void *out, struc
 	return 0;
 }
 
-const struct kind kind_word = {parse_word, print_word, .describe = describe_word};
-const struct kind kind_number = {parse_number, print_number, .describe = describe_number};
-const struct kind kind_duration = {parse_duration, print_duration, .describe = describe_duration};
+const struct kind kind_word = {parse_word, print_setting_word, .describe = describe_word};
+const struct kind kind_number = {
+	parse_setting_number, print_number, .describe = describe_setting_number};
+const struct kind kind_duration = {
+	parse_setting_duration, print_setting_duration, .describe = describe_duration};
 const struct kind kind_size = {parse_size, print_size, .describe = describe_size};
 const struct kind kind_cpus = {parse_cpus, print_cpus, .type = "kernel list, such as 0-3,8"};
 const struct kind kind_cpu_amount = {
@@ -365,7 +368,7 @@ const struct kind kind_bool_option = {
 const struct kind kind_nodes_option = {parse_nodes_option, print_number,
 	.type = "number of NUMA nodes, at least 8", .whole_text = true};
 const struct kind kind_strategy_option = {
-	parse_strategy_option, print_word, .describe = describe_word, .whole_text = true};
+	parse_strategy_option, print_setting_word, .describe = describe_word, .whole_text = true};
 const struct kind kind_gate = {parse_gate, print_bool, .type = "true | false", .whole_text = true};
 
 const char *settings_behind(const char *key, const char *prefix)

@@ -91,21 +91,12 @@ static const char *vector_of(const struct placed_container *list, size_t nr, uns
 	return vector;
 }
 
-static unsigned busiest_node(const size_t *nr_on, unsigned nr_nodes)
-{
-	unsigned busiest = 0;
-
-	for (unsigned n = 1; n < nr_nodes; n++)
-		if (nr_on[n] > nr_on[busiest])
-			busiest = n;
-	return busiest;
-}
-
 int numaplacement_pack(struct placed_container *list, size_t nr, unsigned nr_nodes, struct arena *a,
 	struct numaplacement *out)
 {
 	struct numaplacement packed = {0};
 	size_t nr_on[NODES_MAX] = {0};
+	unsigned busiest = 0;
 
 	if (nr)
 		qsort(list, nr, sizeof *list, by_hash);
@@ -114,7 +105,9 @@ int numaplacement_pack(struct placed_container *list, size_t nr, unsigned nr_nod
 		return rc;
 	for (size_t i = 0; i < nr; i++)
 		nr_on[list[i].node]++;
-	unsigned busiest = busiest_node(nr_on, nr_nodes);
+	for (unsigned n = 1; n < nr_nodes; n++)
+		if (nr_on[n] > nr_on[busiest])
+			busiest = n;
 	for (unsigned n = 0; n < nr_nodes; n++) {
 		if (!nr_on[n] || n == busiest)
 			continue;

@@ -1,4 +1,4 @@
-/* What each NUMA node has, and has left. Whom that accounts for is told in report_pods.c. */
+/* What each NUMA node has, and has left. Which pods that accounts for is in report_pods.c. */
 #include <node/report_pods.h>
 
 #include <numafit/cpus.h>
@@ -32,38 +32,24 @@ struct taking {
 
 /* Policies */
 
-static enum decider decider_of(enum mode m)
-{
-	switch (m) {
-	case MODE_MANAGE:
-		return DECIDER_NUMAFIT;
-	case MODE_SHADOW:
-		return DECIDER_KUBELET;
-	case MODE_OFF:
-	case MODE_RELEASE:
-		break;
-	}
-	return DECIDER_NOBODY;
-}
+static const enum decider decider_of_mode[] = {[MODE_OFF] = DECIDER_NOBODY,
+	[MODE_MANAGE] = DECIDER_NUMAFIT,
+	[MODE_SHADOW] = DECIDER_KUBELET,
+	[MODE_RELEASE] = DECIDER_NOBODY};
 
-static struct report_policy our_policy(const struct settings *s)
-{
-	return (struct report_policy){
-		.policy = s->topology_policy,
-		.scope = s->topology_scope,
-		.prefer_closest_numa_nodes = s->prefer_closest_numa_nodes,
-		.max_allowable_numa_nodes = s->max_allowable_numa_nodes,
-		.strategy = s->allocation_strategy,
-		.cpu_manager = s->cpu_manager_policy,
-	};
-}
-
-static void take_policy(const struct taking *q, struct report *out)
+static void report_policy(const struct taking *q, struct report *out)
 {
 	out->decider = q->decider;
 	out->has_policy = q->decider != DECIDER_KUBELET || q->f->kubelet;
 	if (q->decider == DECIDER_NUMAFIT)
-		out->policy = our_policy(q->s);
+		out->policy = (struct report_policy){
+			.policy = q->s->topology_policy,
+			.scope = q->s->topology_scope,
+			.prefer_closest_numa_nodes = q->s->prefer_closest_numa_nodes,
+			.max_allowable_numa_nodes = q->s->max_allowable_numa_nodes,
+			.strategy = q->s->allocation_strategy,
+			.cpu_manager = q->s->cpu_manager_policy,
+		};
 	else if (q->decider == DECIDER_KUBELET && q->f->kubelet)
 		out->policy = *q->f->kubelet;
 }
@@ -72,7 +58,7 @@ static void take_policy(const struct taking *q, struct report *out)
 
 /* All CPUs but these, that a newcomer could be given: of a core that is kept in part nobody gets
  * the rest when all get whole cores. */
-static struct cpuset all_but(const struct taking *q, const struct cpuset *kept)
+static struct cpuset cpus_all_but(const struct taking *q, const struct cpuset *kept)
 {
 	struct cpuset whole =
 		q->s->cpu_options.full_pcpus_only ? cpus_whole_cores(q->t, kept) : *kept;
@@ -80,16 +66,8 @@ static struct cpuset all_but(const struct taking *q, const struct cpuset *kept)
 	return cpuset_minus(q->t->cpus, &whole);
 }
 
-static struct cpuset free_cpus(const struct taking *q, const struct cpuset *promised)
-{
-	struct cpuset left = cpuset_minus(ledger_free_cpus(q->l), promised);
-	struct cpuset kept = cpuset_minus(q->t->cpus, &left);
-
-	return all_but(q, &kept);
-}
-
 /* How many the shared pool can give up. The kubelet's gives all. */
-static unsigned spare_cpus(const struct taking *q, const struct cpuset *promised)
+static unsigned pool_spare_cpus(const struct taking *q, const struct cpuset *promised)
 {
 	struct cpuset left = cpuset_minus(ledger_shareable_cpus(q->l), &ledger_view(q->l)->held);
 	unsigned kept = settings_pool_minimum(q->s) + cpuset_count(promised);
@@ -99,11 +77,13 @@ static unsigned spare_cpus(const struct taking *q, const struct cpuset *promised
 	return cpuset_count(&left) > kept ? cpuset_count(&left) - kept : 0;
 }
 
-static void take_cpus(const struct taking *q, struct report_resource *cpu)
+static void report_cpus(const struct taking *q, struct report_resource *cpu)
 {
 	struct cpuset promised = ledger_promised_cpus(q->l, NULL);
-	struct cpuset all = all_but(q, &q->s->reserved_cpus), left = free_cpus(q, &promised);
-	unsigned spare = spare_cpus(q, &promised);
+	struct cpuset free = cpuset_minus(ledger_free_cpus(q->l), &promised);
+	struct cpuset kept = cpuset_minus(q->t->cpus, &free);
+	struct cpuset all = cpus_all_but(q, &q->s->reserved_cpus), left = cpus_all_but(q, &kept);
+	unsigned spare = pool_spare_cpus(q, &promised);
 	bool booked = q->s->cpu_manager_policy == MANAGER_STATIC;
 
 	cpu->name = "cpu";
@@ -122,18 +102,7 @@ static void take_cpus(const struct taking *q, struct report_resource *cpu)
 
 /* Memory */
 
-static uint64_t available_memory(const struct taking *q, unsigned node, unsigned kind)
-{
-	const struct memory_node *m = &ledger_view(q->l)->memory.node[node];
-
-	if (q->s->memory_manager_policy != MANAGER_STATIC)
-		return m->allocatable[kind];
-	if (m->assignments && !nodeset_equal(m->group, nodeset_of(node)))
-		return 0;
-	return m->free[kind];
-}
-
-static int take_memory(const struct taking *q, unsigned kind, struct report_resource *r)
+static int report_memory(const struct taking *q, unsigned kind, struct report_resource *r)
 {
 	char name[KIND_NAME_MAX];
 
@@ -141,18 +110,25 @@ static int take_memory(const struct taking *q, unsigned kind, struct report_reso
 	r->name = arena_strndup(q->arena, name, strlen(name));
 	if (!r->name)
 		return -ENOMEM;
-	nodeset_each (n, q->t->nodes)
+	nodeset_each (n, q->t->nodes) {
+		const struct memory_node *m = &ledger_view(q->l)->memory.node[n];
+		bool in_group = m->assignments && !nodeset_equal(m->group, nodeset_of(n));
+
 		r->on[n] = (struct report_amounts){
 			.capacity = q->t->node[n].memory[kind],
-			.allocatable = ledger_view(q->l)->memory.node[n].allocatable[kind],
-			.available = available_memory(q, n, kind),
+			.allocatable = m->allocatable[kind],
+			.available = q->s->memory_manager_policy != MANAGER_STATIC
+					     ? m->allocatable[kind]
+				     : in_group ? 0
+						: m->free[kind],
 		};
+	}
 	return 0;
 }
 
 /* Devices */
 
-static int take_tokens(const struct taking *q, struct report_resource *r)
+static int report_tokens(const struct taking *q, struct report_resource *r)
 {
 	struct tokenset leased, claimed;
 	struct token_reports tokens;
@@ -174,7 +150,7 @@ static int take_tokens(const struct taking *q, struct report_resource *r)
 	return 0;
 }
 
-static void take_devices(
+static void report_devices(
 	const struct taking *q, const struct report_devices *d, struct report_resource *r)
 {
 	r->name = d->resource;
@@ -188,14 +164,14 @@ static void take_devices(
 
 /* All */
 
-static int by_name(const void *a, const void *b)
+static int by_resource_name(const void *a, const void *b)
 {
 	const struct report_resource *x = a, *y = b;
 
 	return strcmp(x->name, y->name);
 }
 
-static bool has(const struct report_resource *list, size_t nr, const char *name)
+static bool lists_resource(const struct report_resource *list, size_t nr, const char *name)
 {
 	for (size_t i = 0; i < nr; i++)
 		if (text_equal(list[i].name, name))
@@ -203,7 +179,7 @@ static bool has(const struct report_resource *list, size_t nr, const char *name)
 	return false;
 }
 
-static int take_resources(const struct taking *q, struct report *out)
+static int report_resources(const struct taking *q, struct report *out)
 {
 	enum { CPU_AND_TOKENS = 2 };
 	size_t nr = 0, room = q->t->nr_kinds + q->f->nr_devices + CPU_AND_TOKENS;
@@ -212,17 +188,17 @@ static int take_resources(const struct taking *q, struct report *out)
 
 	if (!list)
 		return -ENOMEM;
-	take_cpus(q, &list[nr++]);
+	report_cpus(q, &list[nr++]);
 	for (unsigned k = 0; !rc && k < q->t->nr_kinds; k++)
-		rc = take_memory(q, k, &list[nr++]);
+		rc = report_memory(q, k, &list[nr++]);
 	if (!rc && q->s->device_plugin)
-		rc = take_tokens(q, &list[nr++]);
+		rc = report_tokens(q, &list[nr++]);
 	if (rc)
 		return rc;
 	for (size_t i = 0; i < q->f->nr_devices; i++) /* the kubelet knows our tokens, too */
-		if (!has(list, nr, q->f->devices[i].resource))
-			take_devices(q, &q->f->devices[i], &list[nr++]);
-	qsort(list, nr, sizeof *list, by_name);
+		if (!lists_resource(list, nr, q->f->devices[i].resource))
+			report_devices(q, &q->f->devices[i], &list[nr++]);
+	qsort(list, nr, sizeof *list, by_resource_name);
 	out->resource = list;
 	out->nr_resources = nr;
 	return 0;
@@ -236,7 +212,7 @@ int report_take(struct report *out, const struct ledger *l, const struct setting
 		.s = s,
 		.t = ledger_view(l)->topo,
 		.f = f,
-		.decider = decider_of(s->mode),
+		.decider = decider_of_mode[s->mode],
 		.arena = a,
 	};
 
@@ -247,7 +223,7 @@ int report_take(struct report *out, const struct ledger *l, const struct setting
 		.generation = f->generation,
 		.fingerprint_of = s->nrt_fingerprint,
 	};
-	take_policy(&q, out);
-	int rc = take_resources(&q, out);
+	report_policy(&q, out);
+	int rc = report_resources(&q, out);
 	return rc ? rc : report_take_pods(out, l, s, f, a);
 }

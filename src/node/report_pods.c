@@ -10,10 +10,9 @@
 #include <string.h>
 
 /* Plain init containers are not looked at; what others ask for decides, not what they were given:
- * a scheduler knows nothing else. Who has tokens has asked for as many whole CPUs. */
-static bool counts(const struct report_facts *f, const struct holding *h)
+ * a scheduler knows nothing else. A container with tokens has asked for as many whole CPUs. */
+static bool counts_for_schedulers(const struct report_facts *f, const struct holding *h)
 {
-	const struct request ask = h->request;
 	struct nodeset nodes = {0};
 
 	if (h->request.ask.kind == CONTAINER_INIT)
@@ -21,7 +20,7 @@ static bool counts(const struct report_facts *f, const struct holding *h)
 	if (f->has_devices && f->has_devices(f->ctx, h, &nodes))
 		return true;
 	return h->request.pod.qos == QOS_GUARANTEED &&
-	       (request_exclusive_cpus(&ask) || h->request.ask.nr_memory);
+	       (request_exclusive_cpus(&h->request) || h->request.ask.nr_memory);
 }
 
 /* Fingerprint */
@@ -35,26 +34,14 @@ static int by_pod(const void *a, const void *b)
 	return rc ? rc : strcmp(x->request.pod.name, y->request.pod.name);
 }
 
-/* Each pod's part once; its containers stand together in the list. */
-static size_t fingerprints(const struct holding **list, size_t nr, uint64_t *out)
-{
-	size_t nr_pods = 0;
-
-	for (size_t i = 0; i < nr; i++)
-		if (!i || by_pod(&list[i - 1], &list[i]))
-			out[nr_pods++] =
-				fingerprint_pod(list[i]->request.pod.ns, list[i]->request.pod.name);
-	return nr_pods;
-}
-
 /* The containers that count, by pod, into list (room for each entry of the ledger); how many. */
-static size_t list_of(
+static size_t list_counted(
 	const struct ledger *l, const struct report_facts *f, bool all, const struct holding **list)
 {
 	size_t nr = 0;
 
 	for (size_t i = 0; i < ledger_count(l); i++)
-		if (all || counts(f, ledger_at(l, i)))
+		if (all || counts_for_schedulers(f, ledger_at(l, i)))
 			list[nr++] = ledger_at(l, i);
 	if (nr)
 		qsort(list, nr, sizeof *list, by_pod);
@@ -68,7 +55,7 @@ struct named_pod {
 	struct nodeset nodes;
 };
 
-static int by_part(const void *a, const void *b)
+static int by_pod_part(const void *a, const void *b)
 {
 	const struct named_pod *x = a, *y = b;
 
@@ -76,7 +63,7 @@ static int by_part(const void *a, const void *b)
 }
 
 /* Where the container's own CPUs, memory and devices are. */
-static struct nodeset nodes_of(
+static struct nodeset nodes_of_holding(
 	const struct topo *t, const struct report_facts *f, const struct holding *h)
 {
 	struct nodeset nodes = decision_nodes_used(t, &h->decision);
@@ -117,16 +104,16 @@ static int name_pods(struct report *out, const struct report_facts *f,
 				(struct named_pod){.part = fingerprint_pod(list[i]->request.pod.ns,
 							   list[i]->request.pod.name)};
 		pod[nr_pods - 1].nodes =
-			nodeset_or(pod[nr_pods - 1].nodes, nodes_of(out->topo, f, list[i]));
+			nodeset_or(pod[nr_pods - 1].nodes, nodes_of_holding(out->topo, f, list[i]));
 	}
 	if (nr_pods)
-		qsort(pod, nr_pods, sizeof *pod, by_part);
+		qsort(pod, nr_pods, sizeof *pod, by_pod_part);
 	out->pods = digits_of(pod, nr_pods, false, a);
 	out->pod_zones = digits_of(pod, nr_pods, true, a);
 	return out->pods && out->pod_zones ? 0 : -ENOMEM;
 }
 
-static int take_fingerprint(
+static int report_fingerprint(
 	struct report *out, const struct ledger *l, const struct report_facts *f, struct arena *a)
 {
 	size_t room = ledger_count(l);
@@ -135,17 +122,22 @@ static int take_fingerprint(
 
 	if (!list || !parts)
 		return -ENOMEM;
-	int rc = name_pods(out, f, list, list_of(l, f, false, list), a);
+	int rc = name_pods(out, f, list, list_counted(l, f, false, list), a);
 	if (rc || out->fingerprint_of == PODS_FINGERPRINT_NONE)
 		return rc;
-	size_t nr = list_of(l, f, out->fingerprint_of == PODS_FINGERPRINT_ALL, list);
-	(void)fingerprint_text(out->fingerprint, parts, fingerprints(list, nr, parts));
+	size_t nr = list_counted(l, f, out->fingerprint_of == PODS_FINGERPRINT_ALL, list),
+	       nr_pods = 0;
+	for (size_t i = 0; i < nr; i++) /* a pod's containers stand together in the list */
+		if (!i || by_pod(&list[i - 1], &list[i]))
+			parts[nr_pods++] =
+				fingerprint_pod(list[i]->request.pod.ns, list[i]->request.pod.name);
+	(void)fingerprint_text(out->fingerprint, parts, nr_pods);
 	return 0;
 }
 
 /* Placement */
 
-static int take_placement(
+static int report_placement(
 	struct report *out, const struct ledger *l, const struct report_facts *f, struct arena *a)
 {
 	size_t nr = 0, room = ledger_count(l);
@@ -156,9 +148,9 @@ static int take_placement(
 	for (size_t i = 0; i < room; i++) {
 		const struct holding *h = ledger_at(l, i);
 
-		if (!counts(f, h))
+		if (!counts_for_schedulers(f, h))
 			continue;
-		struct nodeset nodes = nodes_of(out->topo, f, h);
+		struct nodeset nodes = nodes_of_holding(out->topo, f, h);
 		if (nodeset_count(nodes) != 1)
 			return 0;
 		list[nr++] =
@@ -174,9 +166,9 @@ static int take_placement(
 int report_take_pods(struct report *out, const struct ledger *l, const struct settings *s,
 	const struct report_facts *f, struct arena *a)
 {
-	int rc = take_fingerprint(out, l, f, a);
+	int rc = report_fingerprint(out, l, f, a);
 
 	if (!rc && s->nrt_placement)
-		rc = take_placement(out, l, f, a);
+		rc = report_placement(out, l, f, a);
 	return rc;
 }

@@ -5,8 +5,9 @@
 #include <numafit/text.h>
 #include <string.h>
 
-/* The shared pool moves out of the way of what is given; who has no CPUs of its own gets it. */
-static void settle(const struct ledger *l, struct answer *out)
+/* The shared pool moves out of the way of what is given; a container without CPUs of its own gets
+ * it. */
+static void follow_with_pool(const struct ledger *l, struct answer *out)
 {
 	struct record *r = &out->record;
 	bool one = out->decision.admit && out->decision.exclusive;
@@ -24,7 +25,7 @@ static void decide_container(const struct ledger *l, const struct settings *s,
 	struct budget b = budget_of(s->merge_visit_budget);
 
 	admit(&(struct admit_question){l, s, .container = r->request}, &b, a, &out->decision, NULL);
-	settle(l, out);
+	follow_with_pool(l, out);
 }
 
 /* How the pool follows depends on what the container had: it is taken as recorded. */
@@ -65,16 +66,10 @@ void decide_pod(const struct ledger *l, const struct settings *s, const struct p
 		.parts = parts,
 		.nr_parts = parts ? pod->nr : 0,
 	};
-	settle(l, out);
+	follow_with_pool(l, out);
 	for (size_t i = 0; i < out->record.nr_parts; i++)
 		if (!parts[i].decision.exclusive)
 			parts[i].decision.cpus = out->record.pool;
-}
-
-static void decide_whole_pod(const struct ledger *l, const struct settings *s,
-	const struct record *r, struct arena *a, struct answer *out)
-{
-	decide_pod(l, s, r->pod, a, out);
 }
 
 static void decide_totals(const struct ledger *l, const struct settings *s, const struct record *r,
@@ -85,64 +80,35 @@ static void decide_totals(const struct ledger *l, const struct settings *s, cons
 
 	admit(&(struct admit_question){l, s, .pod = &r->request->pod}, &b, a, &out->decision, NULL);
 	out->decision.steps = part;
-	settle(l, out);
+	follow_with_pool(l, out);
 }
-
-static bool was_decided(const struct record *r)
-{
-	return r->op == RECORD_REFUSE ||
-	       (r->op == RECORD_GRANT && r->decision->source == SOURCE_DECIDED);
-}
-
-static bool was_resized(const struct record *r)
-{
-	return r->op == RECORD_REFUSE || r->op == RECORD_GRANT;
-}
-
-static bool was_whole_pod(const struct record *r)
-{
-	if (r->op == RECORD_HOLD)
-		return r->nr_parts && r->pod;
-	return r->op == RECORD_REFUSE && r->pod;
-}
-
-static bool was_totals(const struct record *r)
-{
-	return r->op == RECORD_REFUSE && !r->pod;
-}
-
-/* What is decided at which event, and how. */
-static const struct way {
-	const char *cause;
-	bool (*applies)(const struct record *r);
-	void (*decide)(const struct ledger *l, const struct settings *s, const struct record *r,
-		struct arena *a, struct answer *out);
-} ways[] = {
-	{"create", was_decided, decide_container},
-	{"shadow", was_decided, decide_container},
-	{"resize", was_resized, decide_resize},
-	{"run-pod", was_whole_pod, decide_whole_pod},
-	{"run-pod", was_totals, decide_totals},
-};
 
 bool decide_again(const struct ledger *l, const struct settings *s, const struct record *r,
 	struct arena *a, struct answer *out)
 {
-	for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
-		if (!text_equal(r->cause, ways[i].cause) || !ways[i].applies(r))
-			continue;
-		*out = (struct answer){.record = *r};
-		ways[i].decide(l, s, r, a, out);
-		if (!out->record.parts) {
-			out->record.op = out->decision.admit ? RECORD_GRANT : RECORD_REFUSE;
-			out->record.decision = &out->decision;
-		}
-		out->record.seq = r->seq;
-		out->record.time_ms = r->time_ms;
-		out->record.cause = r->cause;
-		out->record.container_id = r->container_id;
-		out->record.request = r->request;
-		return true;
+	bool created = text_equal(r->cause, "create") || text_equal(r->cause, "shadow");
+	bool refused = r->op == RECORD_REFUSE, granted = r->op == RECORD_GRANT;
+	bool held = r->op == RECORD_HOLD && r->nr_parts;
+
+	*out = (struct answer){.record = *r};
+	if (created && (refused || (granted && r->decision->source == SOURCE_DECIDED)))
+		decide_container(l, s, r, a, out);
+	else if (text_equal(r->cause, "resize") && (refused || granted))
+		decide_resize(l, s, r, a, out);
+	else if (text_equal(r->cause, "run-pod") && r->pod && (refused || held))
+		decide_pod(l, s, r->pod, a, out);
+	else if (text_equal(r->cause, "run-pod") && refused && !r->pod)
+		decide_totals(l, s, r, a, out);
+	else
+		return false;
+	if (!out->record.parts) {
+		out->record.op = out->decision.admit ? RECORD_GRANT : RECORD_REFUSE;
+		out->record.decision = &out->decision;
 	}
-	return false;
+	out->record.seq = r->seq;
+	out->record.time_ms = r->time_ms;
+	out->record.cause = r->cause;
+	out->record.container_id = r->container_id;
+	out->record.request = r->request;
+	return true;
 }

@@ -21,7 +21,7 @@ static int socket_error(const char *what, const char *path, struct err *e)
 	return err_set(e, errno, "%s %s: %s", what, path, strerror(errno));
 }
 
-static int connect_to(const char *path, struct err *e)
+static int connect_to_daemon(const char *path, struct err *e)
 {
 	const struct timeval timeout = {.tv_sec = TIMEOUT_S};
 	struct sockaddr_un to = {.sun_family = AF_UNIX};
@@ -43,18 +43,7 @@ static int connect_to(const char *path, struct err *e)
 	return fd;
 }
 
-static int send_word(int fd, const char *path, const char *word, struct err *e)
-{
-	char line[WORD_MAX];
-	int len = snprintf(line, sizeof line, "%s\n", word);
-
-	/* so short a line goes out whole or not at all */
-	return send(fd, line, (size_t)len, MSG_NOSIGNAL) == len
-		       ? 0
-		       : socket_error("cannot write to", path, e);
-}
-
-static int read_answer(int fd, const char *path, char **answer, size_t *len, struct err *e)
+static int read_daemon_answer(int fd, const char *path, char **answer, size_t *len, struct err *e)
 {
 	auto_free char *text = NULL;
 	size_t have = 0;
@@ -80,13 +69,17 @@ static int read_answer(int fd, const char *path, char **answer, size_t *len, str
 
 int ask_daemon(const char *socket_path, const char *word, char **answer, size_t *len, struct err *e)
 {
-	int fd = connect_to(socket_path, e);
+	char line[WORD_MAX];
+	int fd = connect_to_daemon(socket_path, e), rc;
+	int len_sent = snprintf(line, sizeof line, "%s\n", word);
 
 	if (fd < 0)
 		return fd;
-	int rc = send_word(fd, socket_path, word, e);
-	if (!rc)
-		rc = read_answer(fd, socket_path, answer, len, e);
+	/* so short a line goes out whole or not at all */
+	if (send(fd, line, (size_t)len_sent, MSG_NOSIGNAL) != len_sent)
+		rc = socket_error("cannot write to", socket_path, e);
+	else
+		rc = read_daemon_answer(fd, socket_path, answer, len, e);
 	(void)close(fd);
 	return rc;
 }

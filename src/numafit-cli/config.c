@@ -2,9 +2,10 @@
 
 #include <apiserver/auth.h>
 #include <codec/config_yaml.h>
+#include <codec/flat_yaml.h>
 #include <errno.h>
 #include <getopt.h>
-#include <numafit-cli/config_file.h>
+#include <io/file.h>
 #include <numafit/text.h>
 #include <numafit/vec.h>
 #include <stdio.h>
@@ -16,7 +17,7 @@ static const char help[] =
 	"                      [--set KEY=VALUE ...]\n"
 	"       numafit config --markdown\n"
 	"\n"
-	"What numafitd can be told, and whether a config file tells it so.\n"
+	"What can be set for numafitd, and what a config file sets.\n"
 	"\n"
 	"  --explain     every setting, or the one called KEY, or those in the map called KEY: "
 	"what\n"
@@ -26,7 +27,7 @@ static const char help[] =
 	"for\n"
 	"                that node, and which settings it then has that are not the defaults. "
 	"Its\n"
-	"                kubeconfig is read, too, if it is here. What only the machine tells,\n"
+	"                kubeconfig is read, too, if it is here. What only the machine shows,\n"
 	"                numafitd --check-config checks\n"
 	"  --node-name   the node's name; default: none, which only sections by labels or * can "
 	"fit\n"
@@ -50,28 +51,23 @@ struct options {
 	} labels;
 };
 
-static const char *shown(const char *value)
+static const char *value_shown(const char *value)
 {
 	return *value ? value : "not set";
 }
 
-static bool is_asked_for(const char *key, const char *asked)
+static int explain_settings(const char *key, struct err *e)
 {
-	size_t len = asked ? strlen(asked) : 0;
-
-	return !len || (strncmp(key, asked, len) == 0 && (!key[len] || key[len] == '.'));
-}
-
-static int explain(const char *key, struct err *e)
-{
+	size_t len = key ? strlen(key) : 0;
 	struct setting_doc doc;
 	unsigned nr = 0;
 
 	for (unsigned i = 0; settings_doc(i, &doc); i++) {
-		if (!is_asked_for(doc.key, key))
+		if (len &&
+			(strncmp(doc.key, key, len) != 0 || (doc.key[len] && doc.key[len] != '.')))
 			continue;
 		(void)printf("%s%s\n    takes:   %s\n    default: %s\n    change:  %s\n    %s\n",
-			nr++ ? "\n" : "", doc.key, doc.type, shown(doc.fallback),
+			nr++ ? "\n" : "", doc.key, doc.type, value_shown(doc.fallback),
 			doc.reloadable ? "while numafitd runs" : "needs a restart of numafitd",
 			doc.help);
 	}
@@ -82,28 +78,24 @@ static int explain(const char *key, struct err *e)
 	return settings_set(s, key, "", e); /* which says what may have been meant */
 }
 
-/* A row of deploy/README.md's table. */
-static void print_row(const struct setting_doc *doc)
-{
-	(void)printf("| `%s` | ", doc->key);
-	for (const char *c = doc->type; *c; c++)
-		(void)printf(*c == '|' ? "\\%c" : "%c", *c);
-	(void)printf(*doc->fallback ? " | `%s` |" : " | %s |", shown(doc->fallback));
-	(void)printf(" %s | %s |\n", doc->reloadable ? "yes" : "restart", doc->help);
-}
-
-static void print_table(void)
+/* The table of deploy/README.md. */
+static void print_reference(void)
 {
 	struct setting_doc doc;
 
 	(void)fputs("| key | takes | default | reload | meaning |\n"
 		    "| --- | --- | --- | --- | --- |\n",
 		stdout);
-	for (unsigned i = 0; settings_doc(i, &doc); i++)
-		print_row(&doc);
+	for (unsigned i = 0; settings_doc(i, &doc); i++) {
+		(void)printf("| `%s` | ", doc.key);
+		for (const char *c = doc.type; *c; c++)
+			(void)printf(*c == '|' ? "\\%c" : "%c", *c);
+		(void)printf(*doc.fallback ? " | `%s` |" : " | %s |", value_shown(doc.fallback));
+		(void)printf(" %s | %s |\n", doc.reloadable ? "yes" : "restart", doc.help);
+	}
 }
 
-static void print_settings(const struct settings *s)
+static void print_changed_settings(const struct settings *s)
 {
 	auto_free char *value = xcalloc(SETTING_TEXT_MAX, 1);
 	struct setting_doc doc;
@@ -111,11 +103,11 @@ static void print_settings(const struct settings *s)
 	for (unsigned i = 0; settings_doc(i, &doc); i++) {
 		(void)settings_get(s, i, value, SETTING_TEXT_MAX);
 		if (!text_equal(value, doc.fallback))
-			(void)printf("%s: %s\n", doc.key, shown(value));
+			(void)printf("%s: %s\n", doc.key, value_shown(value));
 	}
 }
 
-static int check(const struct options *o, struct err *e)
+static int check_config_file(const struct options *o, struct err *e)
 {
 	auto_free struct settings *s = xcalloc(1, sizeof *s);
 	const struct config_node node = {
@@ -127,12 +119,13 @@ static int check(const struct options *o, struct err *e)
 	struct config_source from = {.file = o->file, .sets = o->sets.at, .nr_sets = o->sets.nr};
 	struct config_sections sections;
 	char text[CONFIG_SECTIONS_TEXT_MAX];
-	auto_free char *file = config_file_text(o->file, &from.len, e);
+	auto_free char *file = NULL;
+	int rc = file_read_waiting(o->file, FLAT_YAML_BYTES_MAX, &file, &from.len, e);
 
-	if (!file)
-		return -e->code;
+	if (rc)
+		return rc;
 	from.text = file;
-	int rc = config_settings(s, &from, &node, &sections, e);
+	rc = config_settings(s, &from, &node, &sections, e);
 	if (!rc)
 		rc = settings_check_daemon(s, NULL, e);
 	if (rc)
@@ -141,25 +134,16 @@ static int check(const struct options *o, struct err *e)
 	if (rc < 0)
 		return err_add(e, rc, "apiServer.kubeconfig");
 	(void)fputs(config_sections_text(&sections, text), stdout);
-	print_settings(s);
+	print_changed_settings(s);
 	if (rc)
 		(void)printf("apiServer.kubeconfig not checked: %s\n", e->text);
 	return 0;
 }
 
-static bool add_label(struct options *o, char *assignment)
+static bool take_config_option(struct options *o, int c)
 {
-	char *equals = strchr(assignment, '=');
+	char *equals;
 
-	if (!equals)
-		return false;
-	*equals = '\0';
-	*vec_push(&o->labels) = (struct key_value){assignment, equals + 1};
-	return true;
-}
-
-static bool take(struct options *o, int c)
-{
 	switch (c) {
 	case 'e':
 	case 'm':
@@ -173,7 +157,12 @@ static bool take(struct options *o, int c)
 		o->node_name = optarg;
 		return true;
 	case 'l':
-		return add_label(o, optarg);
+		equals = strchr(optarg, '=');
+		if (!equals)
+			return false;
+		*equals = '\0';
+		*vec_push(&o->labels) = (struct key_value){optarg, equals + 1};
+		return true;
 	case 's':
 		*vec_push(&o->sets) = optarg;
 		return true;
@@ -183,7 +172,7 @@ static bool take(struct options *o, int c)
 }
 
 /* -1: go on; else the exit code. */
-static int read_options(int argc, char **argv, struct options *o)
+static int read_config_options(int argc, char **argv, struct options *o)
 {
 	static const struct option options[] = {{"explain", no_argument, NULL, 'e'},
 		{"check", required_argument, NULL, 'c'}, {"markdown", no_argument, NULL, 'm'},
@@ -199,7 +188,7 @@ static int read_options(int argc, char **argv, struct options *o)
 			(void)fputs(help, stdout);
 			return EXIT_DONE;
 		}
-		good = take(o, c);
+		good = take_config_option(o, c);
 	}
 	if (o->action == EXPLAIN && optind < argc)
 		o->key = argv[optind++];
@@ -211,25 +200,21 @@ static int read_options(int argc, char **argv, struct options *o)
 	return EXIT_USAGE;
 }
 
-static int act(const struct options *o, struct err *e)
-{
-	if (o->action == EXPLAIN)
-		return explain(o->key, e);
-	if (o->action == CHECK)
-		return check(o, e);
-	print_table();
-	return 0;
-}
-
 int verb_config(int argc, char **argv)
 {
 	struct options o = {0};
 	struct err e = {0};
-	int code = read_options(argc, argv, &o);
+	int code = read_config_options(argc, argv, &o), rc = 0;
 
 	if (code < 0) {
-		code = act(&o, &e) ? EXIT_FAILED : EXIT_DONE;
-		if (code)
+		if (o.action == EXPLAIN)
+			rc = explain_settings(o.key, &e);
+		else if (o.action == CHECK)
+			rc = check_config_file(&o, &e);
+		else
+			print_reference();
+		code = rc ? EXIT_FAILED : EXIT_DONE;
+		if (rc)
 			(void)fprintf(stderr, "numafit config: %s\n", e.text);
 	}
 	vec_fini(&o.sets);

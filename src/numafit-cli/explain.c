@@ -6,7 +6,7 @@
 #include <numafit-cli/history.h>
 #include <numafit/mem.h>
 #include <numafit-cli/run_directory.h>
-#include <numafit-cli/tell.h>
+#include <numafit-cli/wording.h>
 #include <numafit/text.h>
 #include <stdio.h>
 #include <string.h>
@@ -15,7 +15,7 @@ static const char help[] =
 	"usage: numafit explain [--all] [--json] [--run-directory DIR] CONTAINER\n"
 	"\n"
 	"What numafitd decided for a container: what was asked, what it was given, when and why, "
-	"who\n"
+	"what\n"
 	"was moved for it; of a refusal what was missing and what can be done. All of it is read\n"
 	"from the journal: the daemon may be dead.\n"
 	"\n"
@@ -41,14 +41,14 @@ struct options {
 };
 
 /* A moment's record, read again. */
-struct told {
+struct moment_record {
 	struct arena arena;
 	struct decoded_record record;
 	const struct request *request;
 	const struct decision *decision;
 };
 
-static void read_moment(const struct moment *m, struct told *x)
+static void read_moment(const struct moment *m, struct moment_record *x)
 {
 	struct err e;
 
@@ -70,7 +70,7 @@ static const struct {
 	{"create", "when it was created"},
 	{"run-pod", "when its pod's sandbox was started, for all of the pod's containers at once"},
 	{"adopt", "when numafitd found it running"},
-	{"claim", "when the kubelet told of its tokens, of which numafitd did not know"},
+	{"claim", "when the kubelet past of its tokens, of which numafitd did not know"},
 	{"withdrawn", "when the kubelet showed that its tokens are another container's"},
 	{"shadow", "when it was created; in mode shadow the kubelet places it"},
 	{"resize", "when its resources were changed while it ran"},
@@ -105,25 +105,17 @@ static const char *source_words(const struct decision *d)
 	return words[d->source];
 }
 
-static void tell_policy(const struct scene *x, const struct decision *d)
-{
-	const struct settings *s = x->s;
-
-	tell(x->to, "policy", "%s, scope %s%s", topology_policy_name(d->policy),
-		topology_scope_name(s->topology_scope),
-		s->prefer_closest_numa_nodes ? ", prefer-closest-numa-nodes" : "");
-}
-
-static void tell_moved(const struct scene *x, const struct moment *m)
+static void print_moved(const struct scene *x, const struct moment *m)
 {
 	char before[CPUSET_TEXT_MAX], after[CPUSET_TEXT_MAX];
 
 	if (!m->moved)
 		return;
 	cpuset_format(&m->pool_before, before, sizeof before);
-	tell(x->to, "moved", "%u shared container%s, with the shared pool from %s to %s: %s",
-		m->nr_moved, m->nr_moved == 1 ? "" : "s", before,
-		cpuset_format(&m->pool, after, sizeof after), m->moved);
+	wording_print(x->to, "moved",
+		"%u shared container%s, with the shared pool from %s to %s: %s", m->nr_moved,
+		m->nr_moved == 1 ? "" : "s", before, cpuset_format(&m->pool, after, sizeof after),
+		m->moved);
 }
 
 static bool same_grant(const struct decision *a, const struct decision *b)
@@ -134,9 +126,9 @@ static bool same_grant(const struct decision *a, const struct decision *b)
 }
 
 /* What was handed on, claimed or carried over was decided earlier: the last moment before i that
- * tells why. NULL: the journal has none. */
+ * says why. NULL: the journal has none. */
 static const struct moment *decided_before(
-	const struct story *s, size_t i, const struct decision *d, struct told *x)
+	const struct story *s, size_t i, const struct decision *d, struct moment_record *x)
 {
 	while (i-- > 0) {
 		const struct moment *m = &s->moments.at[i];
@@ -149,26 +141,27 @@ static const struct moment *decided_before(
 	return NULL;
 }
 
-static void tell_why(
+static void print_why(
 	const struct scene *x, const struct story *s, size_t i, const struct decision *d)
 {
-	static struct told earlier;
+	static struct moment_record earlier;
 	const struct moment *m = d->reasons || !d->admit ? NULL : decided_before(s, i, d, &earlier);
-	char when[TELL_TIME_MAX];
+	char when[WORDING_TIME_MAX];
 
 	if (m)
-		tell(x->to, "decided", "%s, %s", tell_time(m->time_ms, when), words_of(m->cause));
-	tell_reasons(x, d, m ? earlier.decision->reasons : d->reasons);
+		wording_print(x->to, "decided", "%s, %s", wording_time(m->time_ms, when),
+			words_of(m->cause));
+	wording_print_reasons(x, d, m ? earlier.decision->reasons : d->reasons);
 	if (m)
 		arena_fini(&earlier.arena);
 }
 
 /* What became of it: the last that is known of that container id. */
-static void tell_fate(
+static void print_fate(
 	const struct scene *x, const struct story *s, size_t i, const struct decision *d)
 {
 	const struct moment *at = &s->moments.at[i], *live = NULL, *gone = NULL;
-	char when[TELL_TIME_MAX];
+	char when[WORDING_TIME_MAX];
 
 	for (size_t k = i + 1; k < s->moments.nr; k++) {
 		const struct moment *m = &s->moments.at[k];
@@ -179,14 +172,14 @@ static void tell_fate(
 		gone = m->op == RECORD_RELEASE ? m : NULL;
 	}
 	if (gone)
-		tell(x->to, "now", "gone since %s: %s", tell_time(gone->time_ms, when),
+		wording_print(x->to, "now", "gone since %s: %s", wording_time(gone->time_ms, when),
 			words_of(gone->cause));
 	else if (at->op == RECORD_HOLD)
-		tell(x->to, "now", "held for it; the container is still to come");
+		wording_print(x->to, "now", "held for it; the container is still to come");
 	else if (live || d->source == SOURCE_ADOPTED)
-		tell(x->to, "now", "it is there, container id %.12s", at->container_id);
+		wording_print(x->to, "now", "it is there, container id %.12s", at->container_id);
 	else
-		tell(x->to, "now", "answered; not seen to run yet, container id %.12s",
+		wording_print(x->to, "now", "answered; not seen to run yet, container id %.12s",
 			at->container_id);
 }
 
@@ -196,35 +189,37 @@ static bool is_refused_change(const struct moment *m)
 	return m->op == RECORD_REFUSE && text_equal(m->cause, "resize");
 }
 
-static void explain_decision(const struct story *s, size_t i, const struct told *told)
+static void explain_decision(const struct story *s, size_t i, const struct moment_record *past)
 {
 	const struct moment *m = &s->moments.at[i];
 	const struct scene x = {stdout, &m->f->topo, &m->f->settings};
-	const struct decision *d = told->decision;
-	char when[TELL_TIME_MAX];
+	const struct decision *d = past->decision;
+	char when[WORDING_TIME_MAX];
 
 	if (*s->container)
-		tell_request(&x, told->request);
+		wording_print_request(&x, past->request);
 	else
-		tell_pod(&x,
-			told->record.record.pod ? told->record.record.pod : &told->request->pod);
-	tell_tokens(&x, told->request, d);
-	tell(x.to, d->admit ? "given" : "refused", "%s, %s", tell_time(m->time_ms, when),
-		words_of(m->cause));
+		wording_print_pod(&x,
+			past->record.record.pod ? past->record.record.pod : &past->request->pod);
+	wording_print_tokens(&x, past->request, d);
+	wording_print(x.to, d->admit ? "given" : "refused", "%s, %s",
+		wording_time(m->time_ms, when), words_of(m->cause));
 	if (d->admit && source_words(d))
-		tell(x.to, "how", "%s", source_words(d));
+		wording_print(x.to, "how", "%s", source_words(d));
 	if (!d->admit && d->apart) /* else it is in the note */
-		tell(x.to, "how", "%s", pod_apart_text(d->apart));
-	tell_policy(&x, d);
-	tell_grant(&x, d);
+		wording_print(x.to, "how", "%s", pod_apart_text(d->apart));
+	wording_print(x.to, "policy", "%s, scope %s%s", topology_policy_name(d->policy),
+		topology_scope_name(x.s->topology_scope),
+		x.s->prefer_closest_numa_nodes ? ", prefer-closest-numa-nodes" : "");
+	wording_print_grant(&x, d);
 	if (!d->admit)
-		tell_refusal(&x, d, m->node);
-	tell_why(&x, s, i, d);
-	tell_moved(&x, m);
+		wording_print_refusal(&x, d, m->node);
+	print_why(&x, s, i, d);
+	print_moved(&x, m);
 	if (d->admit)
-		tell_fate(&x, s, i, d);
+		print_fate(&x, s, i, d);
 	else if (is_refused_change(m))
-		tell(x.to, "now", "nothing has changed: it goes on with what it had");
+		wording_print(x.to, "now", "nothing has changed: it goes on with what it had");
 }
 
 static void print_name(const struct story *s)
@@ -236,24 +231,24 @@ static void print_name(const struct story *s)
 		if (!*parts[i])
 			continue;
 		(void)fputs(between, stdout);
-		tell_plain(stdout, parts[i]);
+		wording_print_plain(stdout, parts[i]);
 		between = "/";
 	}
 }
 
-static void print_moment(const struct story *s, size_t i, const struct told *told)
+static void print_moment(const struct story *s, size_t i, const struct moment_record *past)
 {
 	const struct moment *m = &s->moments.at[i];
-	char when[TELL_TIME_MAX];
+	char when[WORDING_TIME_MAX];
 
 	print_name(s);
-	if (told->decision) {
+	if (past->decision) {
 		(void)printf("%s: %s\n", *s->container ? "" : " (the whole pod)",
-			tell_verdict(told->decision));
-		explain_decision(s, i, told);
+			wording_verdict(past->decision));
+		explain_decision(s, i, past);
 	} else {
 		(void)printf(": %s\n", m->op == RECORD_LIVE ? "seen to run" : "given back");
-		tell(stdout, "when", "%s%s%s", tell_time(m->time_ms, when),
+		wording_print(stdout, "when", "%s%s%s", wording_time(m->time_ms, when),
 			m->op == RECORD_LIVE ? "" : ": ",
 			m->op == RECORD_LIVE ? "" : words_of(m->cause));
 	}
@@ -262,30 +257,30 @@ static void print_moment(const struct story *s, size_t i, const struct told *tol
 /* One story: its last decision, and what it left as it was, or all of it. */
 static void explain_story(const struct story *s, const struct options *o)
 {
-	static struct told told;
+	static struct moment_record past;
 	bool done = false;
 
 	for (size_t i = s->moments.nr; i-- > 0 && !done;) {
-		read_moment(&s->moments.at[i], &told);
+		read_moment(&s->moments.at[i], &past);
 		if (o->json && s->moments.at[i].line)
 			(void)puts(s->moments.at[i].line);
-		else if (!o->json && (told.decision || o->all))
-			print_moment(s, i, &told);
-		done = told.decision && !o->all && !is_refused_change(&s->moments.at[i]);
-		arena_fini(&told.arena);
+		else if (!o->json && (past.decision || o->all))
+			print_moment(s, i, &past);
+		done = past.decision && !o->all && !is_refused_change(&s->moments.at[i]);
+		arena_fini(&past.arena);
 	}
 }
 
-static int64_t last_of(const struct story *s)
+static int64_t last_moment_ms(const struct story *s)
 {
 	return s->moments.at[s->moments.nr - 1].time_ms;
 }
 
 /* Latest first; of one moment in the order of their names. */
-static int by_time(const void *a, const void *b)
+static int by_last_moment(const void *a, const void *b)
 {
 	const struct story *x = a, *y = b;
-	int64_t tx = last_of(x), ty = last_of(y);
+	int64_t tx = last_moment_ms(x), ty = last_moment_ms(y);
 	int c = tx == ty ? strcmp(x->pod, y->pod) : 0;
 
 	if (tx != ty)
@@ -304,7 +299,7 @@ static int explain_history(struct history *h, const struct options *o)
 		list_set_aside(stderr, o->directory);
 		return EXIT_FAILED;
 	}
-	qsort(h->stories.at, h->stories.nr, sizeof *h->stories.at, by_time);
+	qsort(h->stories.at, h->stories.nr, sizeof *h->stories.at, by_last_moment);
 	for (size_t i = 0; i < h->stories.nr; i++) {
 		if (i && !o->json)
 			(void)putchar('\n');
@@ -335,7 +330,7 @@ static int read_journals(
 	return rc;
 }
 
-static int explain(const struct options *o)
+static int explain_container(const struct options *o)
 {
 	struct journal_fold *f = xcalloc(NR_JOURNALS, sizeof *f);
 	struct query q;
@@ -356,7 +351,7 @@ static int explain(const struct options *o)
 }
 
 /* -1: go on; else the exit code. */
-static int read_options(int argc, char **argv, struct options *o)
+static int read_explain_options(int argc, char **argv, struct options *o)
 {
 	static const struct option options[] = {{"all", no_argument, NULL, 'a'},
 		{"json", no_argument, NULL, 'j'}, {"run-directory", required_argument, NULL, 'd'},
@@ -388,7 +383,7 @@ static int read_options(int argc, char **argv, struct options *o)
 int verb_explain(int argc, char **argv)
 {
 	struct options o = {.directory = RUN_DIRECTORY};
-	int code = read_options(argc, argv, &o);
+	int code = read_explain_options(argc, argv, &o);
 
-	return code >= 0 ? code : explain(&o);
+	return code >= 0 ? code : explain_container(&o);
 }

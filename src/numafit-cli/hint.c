@@ -7,7 +7,7 @@
 #include <getopt.h>
 #include <host/discover.h>
 #include <numafit/mem.h>
-#include <numafit-cli/tell.h>
+#include <numafit-cli/wording.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -17,13 +17,13 @@ static const char help[] =
 	"       numafit hint check [OPTIONS] [FILE|-]\n"
 	"\n"
 	"Write the annotation " ADVICE_KEY " that a scheduler leaves on a pod, or show what a\n"
-	"node would say of one. Whether it fits is seen when the container is created: explain\n"
-	"tells.\n"
+	"node would say of one. Whether it fits is seen when the container is created: numafit\n"
+	"explain shows it.\n"
 	"\n"
 	"encode, check:\n"
-	"  --node NODE, --uid UID   the node's name and the pod's uid: whom a hint is written "
+	"  --node NODE, --uid UID   the node's name and the pod's uid: what a hint is written "
 	"for,\n"
-	"                           and who looks at it\n"
+	"                           and where it is read\n"
 	"  --gen N, --pfp TEXT      generation, and fingerprint of the pods, of the node's state\n"
 	"  --machine MACHINE        as for numafit topology (default this)\n"
 	"encode:\n"
@@ -52,7 +52,8 @@ struct entries {
 };
 
 struct question {
-	struct advice advice; /* encode: what is written but for the entries; check: who looks */
+	struct advice
+		advice; /* encode: what is written but for the entries; check: the node's own */
 	struct entries entries;
 	const char *key, *machine, *file;
 	int64_t now_ms;
@@ -61,7 +62,7 @@ struct question {
 	struct arena arena;
 };
 
-static int64_t now_ms(void)
+static int64_t wall_clock_ms(void)
 {
 	struct timespec now;
 
@@ -71,7 +72,7 @@ static int64_t now_ms(void)
 
 /* The entry that "NAME=rest" is about, and the rest. A '=' behind a ':' or in quotes belongs to the
  * rest. */
-static struct advice_container *entry_of(struct question *q, char *arg, char **rest)
+static struct advice_container *hint_entry_of(struct question *q, char *arg, char **rest)
 {
 	size_t len = strcspn(arg, "=:{");
 	const char *name = "*";
@@ -90,11 +91,11 @@ static struct advice_container *entry_of(struct question *q, char *arg, char **r
 	return c;
 }
 
-static int add_nodes(struct question *q, char *arg, struct err *e)
+static int add_hint_nodes(struct question *q, char *arg, struct err *e)
 {
 	struct nodeset nodes;
 	char *list;
-	struct advice_container *c = entry_of(q, arg, &list);
+	struct advice_container *c = hint_entry_of(q, arg, &list);
 	int rc = nodeset_parse(&nodes, &q->t.ids, list, strlen(list), e);
 
 	if (!rc)
@@ -106,7 +107,7 @@ static int add_placed(struct question *q, char *arg, struct err *e)
 {
 	struct placement p;
 	char *value;
-	struct advice_container *c = entry_of(q, arg, &value);
+	struct advice_container *c = hint_entry_of(q, arg, &value);
 	int rc = placement_json_parse(value, &q->t.ids, &p, e);
 
 	if (rc)
@@ -123,7 +124,7 @@ static int add_amounts(struct question *q, char *arg, struct err *e)
 	const struct advice_context c = {.t = &q->t, .arena = &q->arena};
 	struct advice read;
 	char *list;
-	struct advice_container *to = entry_of(q, arg, &list);
+	struct advice_container *to = hint_entry_of(q, arg, &list);
 	int rc = advice_read(
 		advice_source_of("godel.bytedance.com/micro-topology"), list, &c, &read, e);
 
@@ -140,32 +141,7 @@ static int add_amounts(struct question *q, char *arg, struct err *e)
 	return 0;
 }
 
-static int read_number(const char *arg, uint64_t max, uint64_t *out, struct err *e)
-{
-	return text_u64(arg, strlen(arg), max, out, e);
-}
-
-static int read_time(const char *arg, int64_t *out, struct err *e)
-{
-	uint64_t ms;
-	int rc = read_number(arg, INT64_MAX, &ms, e);
-
-	if (!rc)
-		*out = (int64_t)ms;
-	return rc;
-}
-
-static int read_ttl(const char *arg, unsigned *out, struct err *e)
-{
-	uint64_t s;
-	int rc = read_number(arg, ADVICE_TTL_MAX_S, &s, e);
-
-	if (!rc)
-		*out = (unsigned)s;
-	return rc;
-}
-
-static int read_mode(const char *arg, enum advice_mode *out, struct err *e)
+static int read_hint_mode(const char *arg, enum advice_mode *out, struct err *e)
 {
 	int mode = advice_mode_from_name(arg);
 
@@ -175,7 +151,7 @@ static int read_mode(const char *arg, enum advice_mode *out, struct err *e)
 	return 0;
 }
 
-static int read_scope(const char *arg, enum topology_scope *out, struct err *e)
+static int read_hint_scope(const char *arg, enum topology_scope *out, struct err *e)
 {
 	if (!text_equal(arg, topology_scope_name(SCOPE_CONTAINER)) &&
 		!text_equal(arg, topology_scope_name(SCOPE_POD)))
@@ -229,8 +205,11 @@ static const struct option check_options[] = {
 	{0},
 };
 
-static int read_option(struct question *q, int option, char *arg, struct err *e)
+static int read_hint_option(struct question *q, int option, char *arg, struct err *e)
 {
+	uint64_t number = 0;
+	int rc;
+
 	switch (option) {
 	case OPT_NODE:
 		q->advice.node = arg;
@@ -239,46 +218,51 @@ static int read_option(struct question *q, int option, char *arg, struct err *e)
 		q->advice.uid = arg;
 		return 0;
 	case OPT_GEN:
-		return read_number(arg, UINT64_MAX, &q->advice.generation, e);
+		return text_u64(arg, strlen(arg), UINT64_MAX, &q->advice.generation, e);
 	case OPT_PFP:
 		q->advice.fingerprint = arg;
 		return 0;
 	case OPT_NUMA:
-		return add_nodes(q, arg, e);
+		return add_hint_nodes(q, arg, e);
 	case OPT_PLACED:
 		return add_placed(q, arg, e);
 	case OPT_AMOUNTS:
 		return add_amounts(q, arg, e);
 	case OPT_AT:
-		return read_time(arg, &q->advice.at_ms, e);
+	case OPT_NOW:
+		rc = text_u64(arg, strlen(arg), INT64_MAX, &number, e);
+		if (!rc)
+			*(option == OPT_AT ? &q->advice.at_ms : &q->now_ms) = (int64_t)number;
+		return rc;
 	case OPT_TTL:
-		return read_ttl(arg, &q->advice.ttl_s, e);
+		rc = text_u64(arg, strlen(arg), ADVICE_TTL_MAX_S, &number, e);
+		if (!rc)
+			q->advice.ttl_s = (unsigned)number;
+		return rc;
 	case OPT_MODE:
-		return read_mode(arg, &q->advice.mode, e);
+		return read_hint_mode(arg, &q->advice.mode, e);
 	case OPT_SCOPE:
-		return read_scope(arg, &q->advice.scope, e);
+		return read_hint_scope(arg, &q->advice.scope, e);
 	case OPT_KEY:
 		q->key = arg;
 		return advice_source_of(arg)
 			       ? 0
 			       : err_set(e, ENOENT, "no hints are read from \"%s\"", arg);
-	case OPT_NOW:
-		return read_time(arg, &q->now_ms, e);
 	case OPT_SKEW:
-		return read_number(arg, INT64_MAX, &q->skew_ms, e);
+		return text_u64(arg, strlen(arg), INT64_MAX, &q->skew_ms, e);
 	default:
 		return 0;
 	}
 }
 
-static void print_note(void *ctx, const char *text)
+static void print_hint_note(void *ctx, const char *text)
 {
 	(void)ctx;
 	(void)fprintf(stderr, "numafit hint: note: %s\n", text);
 }
 
 /* The machine comes first, whatever the order of options: NUMA nodes are its own. */
-static int load_machine(
+static int load_hint_machine(
 	struct question *q, int argc, char **argv, const struct option *options, struct err *e)
 {
 	int c;
@@ -294,18 +278,18 @@ static int load_machine(
 			return 1;
 		}
 	}
-	return machine_load(q->machine, &q->t, print_note, NULL, e);
+	return machine_load(q->machine, &q->t, print_hint_note, NULL, e);
 }
 
 /* 0; 1: there was no more to do than to help; or an error. */
-static int read_options(
+static int read_hint_options(
 	struct question *q, int argc, char **argv, const struct option *options, struct err *e)
 {
-	int c, which, rc = load_machine(q, argc, argv, options, e);
+	int c, which, rc = load_hint_machine(q, argc, argv, options, e);
 
 	optind = 0;
 	while (!rc && (c = getopt_long(argc, argv, "", options, &which)) != -1) {
-		rc = read_option(q, c, optarg, e);
+		rc = read_hint_option(q, c, optarg, e);
 		if (rc)
 			return err_add(e, rc, "--%s", options[which].name);
 	}
@@ -317,7 +301,7 @@ static int read_options(
 	return 0;
 }
 
-static int encode(struct question *q, struct err *e)
+static int encode_hint(struct question *q, struct err *e)
 {
 	auto_free char *text = NULL;
 
@@ -337,7 +321,7 @@ static int encode(struct question *q, struct err *e)
 	return rc;
 }
 
-static int read_file(const char *path, char *buf, size_t cap, struct err *e)
+static int read_hint_file(const char *path, char *buf, size_t cap, struct err *e)
 {
 	bool is_stdin = text_equal(path, "-");
 	FILE *in = is_stdin ? stdin : fopen(path, "re");
@@ -356,7 +340,8 @@ static int read_file(const char *path, char *buf, size_t cap, struct err *e)
 	return rc;
 }
 
-static void add_amount(struct text *t, const struct advice_amount *a, const struct node_ids *ids)
+static void add_amount_text(
+	struct text *t, const struct advice_amount *a, const struct node_ids *ids)
 {
 	unsigned long long n = a->amount;
 	char size[TEXT_SIZE_MAX];
@@ -370,7 +355,7 @@ static void add_amount(struct text *t, const struct advice_amount *a, const stru
 		text_add(t, "%llu", n / MILLI);
 }
 
-static void tell_container(const struct question *q, const struct advice_container *c)
+static void print_hint_container(const struct question *q, const struct advice_container *c)
 {
 	enum { SAID_MAX = 4096 };
 	char list[NODESET_TEXT_MAX], said[SAID_MAX];
@@ -385,27 +370,27 @@ static void tell_container(const struct question *q, const struct advice_contain
 		text_add(
 			&t, "; distance %u.%02u", c->distance_x100 / CENT, c->distance_x100 % CENT);
 	for (size_t i = 0; i < c->nr_amounts; i++)
-		add_amount(&t, &c->amount[i], &q->t.ids);
-	tell(stdout, "container", "%s", said);
+		add_amount_text(&t, &c->amount[i], &q->t.ids);
+	wording_print(stdout, "container", "%s", said);
 }
 
-static void tell_advice(const struct question *q, const struct advice *h)
+static void print_hint_lines(const struct question *q, const struct advice *h)
 {
 	char list[CPUSET_TEXT_MAX];
 
 	if (h->nr_containers)
-		tell(stdout, "mode", "%s, scope %s", advice_mode_name(h->mode),
+		wording_print(stdout, "mode", "%s, scope %s", advice_mode_name(h->mode),
 			topology_scope_name(h->scope));
 	for (size_t i = 0; i < h->nr_containers; i++)
-		tell_container(q, &h->container[i]);
+		print_hint_container(q, &h->container[i]);
 	if (h->cpus)
-		tell(stdout, "cpus", "%s", cpuset_format(h->cpus, list, sizeof list));
+		wording_print(stdout, "cpus", "%s", cpuset_format(h->cpus, list, sizeof list));
 	if (h->has_policy)
-		tell(stdout, "policy", "%s", topology_policy_name(h->policy));
+		wording_print(stdout, "policy", "%s", topology_policy_name(h->policy));
 }
 
 /* 0; 1: it is rejected. */
-static int check(struct question *q, struct err *e)
+static int check_hint(struct question *q, struct err *e)
 {
 	auto_free char *text =
 		xcalloc(ADVICE_TEXT_MAX + 2, 1); /* one byte more shows that it is longer */
@@ -419,7 +404,7 @@ static int check(struct question *q, struct err *e)
 		.t = &q->t};
 	struct advice h = {0};
 	struct err why = {0};
-	int rc = read_file(q->file, text, ADVICE_TEXT_MAX + 2, e);
+	int rc = read_hint_file(q->file, text, ADVICE_TEXT_MAX + 2, e);
 
 	if (rc)
 		return rc;
@@ -427,12 +412,13 @@ static int check(struct question *q, struct err *e)
 	enum advice_verdict v = rc ? advice_read_verdict(rc) : advice_check(&h, &facts, &why);
 	(void)puts(advice_verdict_name(v));
 	if (why.code)
-		tell(stdout, "why", "%s", why.text);
-	tell_advice(q, &h);
+		wording_print(stdout, "why", "%s", why.text);
+	print_hint_lines(q, &h);
 	return advice_is_rejection(v);
 }
 
-static int answer(struct question *q, int argc, char **argv, struct err *e, bool *bad_usage)
+static int answer_hint_verb(
+	struct question *q, int argc, char **argv, struct err *e, bool *bad_usage)
 {
 	bool encodes = argc > 1 && text_equal(argv[1], "encode");
 	bool helps = argc > 1 && text_equal(argv[1], "--help");
@@ -444,11 +430,12 @@ static int answer(struct question *q, int argc, char **argv, struct err *e, bool
 		return 0;
 	if (!encodes && (argc < 2 || !text_equal(argv[1], "check")))
 		return err_set(e, EINVAL, "encode or check? See numafit hint --help");
-	int rc = read_options(q, argc - 1, argv + 1, encodes ? encode_options : check_options, e);
+	int rc = read_hint_options(
+		q, argc - 1, argv + 1, encodes ? encode_options : check_options, e);
 	if (rc)
 		return rc > 0 ? 0 : rc;
 	*bad_usage = false;
-	return encodes ? encode(q, e) : check(q, e);
+	return encodes ? encode_hint(q, e) : check_hint(q, e);
 }
 
 int verb_hint(int argc, char **argv)
@@ -457,14 +444,14 @@ int verb_hint(int argc, char **argv)
 	struct err e = {0};
 	bool bad_usage;
 
-	q->advice.at_ms = q->now_ms = now_ms();
+	q->advice.at_ms = q->now_ms = wall_clock_ms();
 	q->advice.ttl_s = TTL_S;
 	q->advice.mode = ADVICE_PREFER;
 	q->key = ADVICE_KEY;
 	q->machine = "this";
 	q->skew_ms = SKEW_MS;
 	arena_init(&q->arena, ADVICE_ARENA_BYTES);
-	int rc = answer(q, argc, argv, &e, &bad_usage);
+	int rc = answer_hint_verb(q, argc, argv, &e, &bad_usage);
 	if (e.code)
 		(void)fprintf(stderr, "numafit hint: %s\n", e.text);
 	arena_fini(&q->arena);

@@ -7,7 +7,7 @@
 
 enum { ID_LEAST = 4, MOVED_SHOWN = 8, MOVED_TEXT_MAX = 4 << 10 };
 
-/* Whom a record is about. */
+/* The container or pod that a record is about. */
 struct subject {
 	const char *uid, *ns, *pod, *container, *container_id, *sandbox_id;
 };
@@ -82,7 +82,7 @@ static struct story *story_of(struct history *h, const struct subject *s)
 	return one;
 }
 
-/* Who runs in the shared pool and must follow it. */
+/* The containers that run in the shared pool and must follow it. */
 static void list_moved(const struct ledger *l, const char *but_id, struct moment *m)
 {
 	char names[MOVED_TEXT_MAX];
@@ -104,22 +104,19 @@ static void list_moved(const struct ledger *l, const char *but_id, struct moment
 	m->moved = m->nr_moved ? xstrdup(names) : NULL;
 }
 
-/* The record's line, for as long as the history is there. */
-static const char *keep_line(struct history *h, const char *line, size_t part)
-{
-	size_t nr = h->lines.nr;
-
-	if (!part || !nr || !text_equal(h->lines.at[nr - 1], line))
-		*vec_push(&h->lines) = xstrdup(line);
-	return h->lines.at[h->lines.nr - 1];
-}
-
-static void add(struct history *h, const struct journal_fold *f, const struct record *r,
-	const char *line, const struct subject *s, size_t part)
+static void add_moment_if_asked(struct history *h, const struct journal_fold *f,
+	const struct record *r, const char *line, const struct subject *s, size_t part)
 {
 	const struct ledger *l = engine_ledger(f->engine);
-	struct moment *m = vec_push(&story_of(h, s)->moments);
+	bool has_line = r->op != RECORD_RELEASE && r->op != RECORD_LIVE;
+	size_t nr = h->lines.nr;
 
+	if (!suits(h->query, s))
+		return;
+	/* the lines last as long as the history; the parts of a record share one */
+	if (has_line && (!part || !nr || !text_equal(h->lines.at[nr - 1], line)))
+		*vec_push(&h->lines) = xstrdup(line);
+	struct moment *m = vec_push(&story_of(h, s)->moments);
 	*m = (struct moment){
 		.f = f,
 		.op = r->op,
@@ -127,26 +124,18 @@ static void add(struct history *h, const struct journal_fold *f, const struct re
 		.time_ms = r->time_ms,
 		.cause = xstrdup(r->cause),
 		.container_id = xstrdup(s->container_id),
-		.line = r->op == RECORD_RELEASE || r->op == RECORD_LIVE ? NULL
-									: keep_line(h, line, part),
+		.line = has_line ? h->lines.at[h->lines.nr - 1] : NULL,
 		.part = part,
 		.pool_before = ledger_view(l)->pool,
 		.pool = r->pool,
 	};
-	/* what a journal starts with was told to nobody */
+	/* no container was updated for what a journal starts with */
 	if (!cpuset_equal(&m->pool_before, &m->pool) && !text_equal(r->cause, "snapshot"))
 		list_moved(l, s->container_id, m);
 	if (r->op != RECORD_REFUSE)
 		return;
 	m->node = xcalloc(1, sizeof *m->node);
 	snapshot_take(m->node, l, &f->settings);
-}
-
-static void add_if(struct history *h, const struct journal_fold *f, const struct record *r,
-	const char *line, const struct subject *s, size_t part)
-{
-	if (suits(h->query, s))
-		add(h, f, r, line, s, part);
 }
 
 int history_add(void *ctx, const struct journal_fold *f, const struct record *r, const char *line,
@@ -160,11 +149,11 @@ int history_add(void *ctx, const struct journal_fold *f, const struct record *r,
 	for (size_t i = 0; i < r->nr_parts; i++) {
 		s = subject_of(&r->parts[i].request, "");
 		s.sandbox_id = r->container_id;
-		add_if(h, f, r, line, &s, i);
+		add_moment_if_asked(h, f, r, line, &s, i);
 	}
 	if (r->request) {
 		s = subject_of(r->request, r->container_id);
-		add_if(h, f, r, line, &s, 0);
+		add_moment_if_asked(h, f, r, line, &s, 0);
 		return 0;
 	}
 	held = ledger_find(engine_ledger(f->engine), r->container_id);
@@ -172,7 +161,7 @@ int history_add(void *ctx, const struct journal_fold *f, const struct record *r,
 		const struct request was = held->request;
 
 		s = subject_of(&was, r->container_id);
-		add_if(h, f, r, line, &s, 0);
+		add_moment_if_asked(h, f, r, line, &s, 0);
 	}
 	return 0;
 }

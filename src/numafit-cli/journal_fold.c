@@ -15,9 +15,9 @@ struct folding {
 	void *ctx;
 };
 
-static int begin(struct journal_fold *f, const char *line, size_t len, struct err *e)
+static int begin_fold(struct journal_fold *f, const char *line, size_t len, struct err *e)
 {
-	const struct engine_hooks none = {0}; /* of what is only entered no hook is told */
+	const struct engine_hooks none = {0}; /* what is only entered needs no hook */
 	struct journal_header *h = &f->header;
 	int rc = journal_json_parse_header(line, len, &f->arena, h, e);
 
@@ -32,7 +32,8 @@ static int begin(struct journal_fold *f, const char *line, size_t len, struct er
 	return rc;
 }
 
-static int enter(struct folding *x, const char *line, size_t len, struct arena *a, struct err *e)
+static int fold_record(
+	struct folding *x, const char *line, size_t len, struct arena *a, struct err *e)
 {
 	static struct decoded_record decoded;
 	struct journal_fold *f = x->f;
@@ -49,15 +50,15 @@ static int enter(struct folding *x, const char *line, size_t len, struct arena *
 	return 0;
 }
 
-static int fold_line(void *ctx, char *line, size_t len, struct err *e)
+static int fold_journal_line(void *ctx, char *line, size_t len, struct err *e)
 {
 	struct folding *x = ctx;
 	struct arena a;
 
 	if (!x->f->engine)
-		return begin(x->f, line, len, e);
+		return begin_fold(x->f, line, len, e);
 	arena_init(&a, RECORD_BYTES_MAX);
-	int rc = enter(x, line, len, &a, e);
+	int rc = fold_record(x, line, len, &a, e);
 	arena_fini(&a);
 	return rc;
 }
@@ -71,7 +72,7 @@ int journal_fold(struct journal_fold *f, const char *path,
 
 	memset(f, 0, sizeof *f);
 	arena_init(&f->arena, HEADER_BYTES_MAX);
-	int rc = journal_read(path, fold_line, &x, e);
+	int rc = journal_read(path, fold_journal_line, &x, e);
 	if (rc < 0)
 		return rc;
 	return f->engine ? 0 : err_set(e, ENOENT, "%s: there is no journal", path);

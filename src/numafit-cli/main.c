@@ -1,6 +1,5 @@
 #include <codec/fields_json.h>
 #include <numafit/text.h>
-#include <numafit-cli/topology.h>
 #include <numafit-cli/verbs.h>
 #include <numafit/version.h>
 #include <stdio.h>
@@ -44,7 +43,7 @@ static int verb_version(int argc, char **argv)
 	return EXIT_DONE;
 }
 
-static int run(int argc, char **argv)
+static int run_verb(int argc, char **argv)
 {
 	for (unsigned i = 0; i < NR_VERBS; i++)
 		if (text_equal(argv[0], verbs[i].name))
@@ -64,7 +63,7 @@ static int verb_help(int argc, char **argv)
 		list_verbs(stdout);
 		return EXIT_DONE;
 	}
-	return run(2, (char *[]){argv[1], help, NULL});
+	return run_verb(2, (char *[]){argv[1], help, NULL});
 }
 
 int main(int argc, char **argv)
@@ -78,7 +77,7 @@ int main(int argc, char **argv)
 		return verb_help(1, argv);
 	if (text_equal(argv[1], "--version"))
 		return verb_version(1, argv);
-	int code = run(argc - 1, argv + 1);
+	int code = run_verb(argc - 1, argv + 1);
 	if (fflush(stdout) || ferror(stdout)) {
 		perror("numafit: standard output");
 		return EXIT_FAILED;

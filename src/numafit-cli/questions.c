@@ -1,89 +1,145 @@
 #include <numafit-cli/questions.h>
 
 #include <errno.h>
+#include <getopt.h>
 #include <numafit/mem.h>
 #include <numafit/text.h>
+#include <numafit-cli/verbs.h>
+#include <stdio.h>
 #include <string.h>
 
-enum { READ_BYTES = 64 << 10 };
+/* QUESTION_BYTES_MAX: memory for one question. */
+enum { READ_BYTES = 64 << 10, QUESTION_BYTES_MAX = 256 << 20, NAME_TEXT_MAX = 128 };
 
-void questions_print(char *line)
+struct questions {
+	const struct question_verb *verb;
+	bool check, explain;
+	unsigned passed, failed;
+	const char *name; /* of the question at hand */
+};
+
+static void print_answer_difference(
+	void *ctx, const char *path, const char *wanted, const char *got)
+{
+	const struct questions *q = ctx;
+
+	(void)printf("%s: %s: wanted %s, got %s\n", q->name, *path ? path : "result", wanted, got);
+}
+
+static void print_step(void *ctx, const char *text)
+{
+	const struct questions *q = ctx;
+
+	(void)printf("%s: %s\n", q->name, text);
+}
+
+static void print_json_line(char *line)
 {
 	(void)puts(line);
-	(void)fflush(stdout); /* whoever asks line by line waits for this one */
+	(void)fflush(stdout); /* a program that asks line by line waits for this one */
 	free(line);
 }
 
-static void read_text(const struct question_reader *r, const char *text, size_t len, size_t line)
+static void answer_question(
+	struct questions *q, const struct decide_items *d, size_t i, size_t line)
+{
+	const struct steps steps = {print_step, q};
+	char name[NAME_TEXT_MAX];
+	struct json_t *result = NULL;
+	struct arena a;
+	struct err e;
+	int nr = 0; /* of differences */
+
+	q->name = decide_item_name(d, i, line, name, sizeof name);
+	arena_init(&a, QUESTION_BYTES_MAX);
+	if (q->verb->answer(d, i, q->explain ? &steps : NULL, &a, &result, &e)) {
+		nr = 1;
+		print_json_line(decide_item_error(d, i, line, e.text));
+	} else if (q->check) {
+		nr = q->verb->check(d, i, result, print_answer_difference, q);
+		if (nr < 0)
+			(void)printf("%s: nothing is expected: the key \"expected\" is missing\n",
+				q->name);
+	} else {
+		print_json_line(decide_item_print(d, i, line, result));
+	}
+	*(nr ? &q->failed : &q->passed) += 1;
+	decide_result_free(result);
+	arena_fini(&a);
+}
+
+static void answer_text(struct questions *q, const char *text, size_t len, size_t line)
 {
 	struct decide_items *d = NULL;
 	struct err e;
 
 	if (decide_items_parse(text, len, &d, &e)) {
-		r->unreadable(r->ctx, line, e.text);
+		q->failed++;
+		print_json_line(decide_item_error(NULL, 0, line, e.text));
 		return;
 	}
 	for (size_t i = 0; i < decide_items_count(d); i++)
-		r->question(r->ctx, d, i, line);
+		answer_question(q, d, i, line);
 	decide_items_free(d);
 }
 
-static bool is_blank(const char *s)
-{
-	return s[strspn(s, " \t\r\n")] == '\0';
-}
-
-static void read_lines(const struct question_reader *r, FILE *in, size_t line)
-{
-	auto_free char *text = NULL;
-	size_t cap = 0;
-	ssize_t len;
-
-	for (; (len = getline(&text, &cap, in)) >= 0; line++)
-		if (!is_blank(text))
-			read_text(r, text, (size_t)len, line);
-}
-
-static void read_array(const struct question_reader *r, FILE *in, size_t line)
-{
-	auto_free char *text = NULL;
-	size_t len = 0, got;
-
-	do {
-		text = xrealloc(text, len + READ_BYTES, 1);
-		got = fread(text + len, 1, READ_BYTES, in);
-		len += got;
-	} while (got);
-	read_text(r, text, len, line);
-}
-
 /* A text that starts with '[' is one array, any other has one question on each line. */
-static int read_all(const struct question_reader *r, FILE *in)
+static int answer_file(struct questions *q, FILE *in)
 {
-	size_t line = 1;
+	auto_free char *text = NULL;
+	size_t line = 1, cap = 0, all = 0;
+	ssize_t len;
 	int c;
 
 	while ((c = getc(in)) == ' ' || c == '\t' || c == '\r' || c == '\n')
 		line += c == '\n';
 	(void)ungetc(c, in);
-	if (c == '[')
-		read_array(r, in, line);
-	else
-		read_lines(r, in, line);
+	if (c == '[') {
+		do {
+			text = xrealloc(text, all + READ_BYTES, 1);
+			cap = fread(text + all, 1, READ_BYTES, in);
+			all += cap;
+		} while (cap);
+		answer_text(q, text, all, line);
+	} else {
+		for (; (len = getline(&text, &cap, in)) >= 0; line++)
+			if (text[strspn(text, " \t\r\n")])
+				answer_text(q, text, (size_t)len, line);
+	}
 	return ferror(in) ? -errno : 0;
 }
 
-int questions_read(const char *path, const struct question_reader *r)
+int questions_run(const struct question_verb *verb, int argc, char **argv)
 {
-	FILE *in;
-	int rc;
+	static const struct option options[] = {{"explain", no_argument, NULL, 'e'},
+		{"check", no_argument, NULL, 'c'}, {"help", no_argument, NULL, 'h'}, {0}};
+	struct questions q = {.verb = verb};
+	int c, rc;
 
-	if (text_equal(path, "-"))
-		return read_all(r, stdin);
-	in = fopen(path, "re");
-	if (!in)
-		return -errno;
-	rc = read_all(r, in);
-	(void)fclose(in);
-	return rc;
+	optind = 0; /* main() hands on its own arguments: start over */
+	while ((c = getopt_long(argc, argv, "", options + !verb->explains, NULL)) != -1) {
+		if (c == 'h') {
+			(void)fputs(verb->help, stdout);
+			return EXIT_DONE;
+		}
+		if (c == '?')
+			return EXIT_USAGE;
+		q.check = q.check || c == 'c';
+		q.explain = q.explain || c == 'e';
+	}
+	if (argc - optind > 1) {
+		(void)fprintf(stderr, "numafit %s: one FILE at a time, not also \"%s\"\n",
+			verb->name, argv[optind + 1]);
+		return EXIT_USAGE;
+	}
+	const char *path = optind < argc ? argv[optind] : "-";
+	FILE *in = text_equal(path, "-") ? stdin : fopen(path, "re");
+	rc = in ? answer_file(&q, in) : -errno;
+	if (in && in != stdin)
+		(void)fclose(in);
+	if (rc)
+		(void)fprintf(stderr, "numafit %s: %s: %s\n", verb->name, path, strerror(-rc));
+	if (q.check)
+		(void)printf("%u passed, %u failed\n", q.passed, q.failed);
+	return rc || q.failed ? EXIT_FAILED : EXIT_DONE;
 }

@@ -2,23 +2,26 @@
 #define NUMAFIT_CLI_QUESTIONS_H
 
 #include <questions/decide_json.h>
-#include <stdio.h>
+#include <numafit/steps.h>
 
-/* Files of questions, one JSON object on each line or one JSON array of them, read one after the
- * other: whoever asks line by line gets each answer before the next line. */
+/* Files of questions, one JSON object on each line or one JSON array of them, answered one after
+ * the other: a program that asks line by line gets each answer before the next line. */
 
-struct question_reader {
-	/* Question i of d, which ends after the call; on which line it came. */
-	void (*question)(void *ctx, const struct decide_items *d, size_t i, size_t line);
-	/* A line that is no JSON. */
-	void (*unreadable)(void *ctx, size_t line, const char *why);
-	void *ctx;
+/* A verb that answers such files: [--check] [--explain] [FILE|-]. */
+struct question_verb {
+	const char *name, *help;
+	bool explains; /* it has --explain */
+	/* Question i of d; steps is NULL without --explain. *result needs decide_result_free(). 0,
+	 * or below 0 with the reason in *e. */
+	int (*answer)(const struct decide_items *d, size_t i, const struct steps *steps,
+		struct arena *a, struct json_t **result, struct err *e);
+	/* As decide_item_check(). */
+	int (*check)(const struct decide_items *d, size_t i, struct json_t *result,
+		void (*differs)(void *ctx, const char *path, const char *wanted, const char *got),
+		void *ctx);
 };
 
-/* All of the file's; "-" is the standard input. 0, or -errno. */
-int questions_read(const char *path, const struct question_reader *r);
-
-/* Print the line, and free it. */
-void questions_print(char *line);
+/* Run the verb; "-" or no FILE is the standard input. Returns the exit code. */
+int questions_run(const struct question_verb *verb, int argc, char **argv);
 
 #endif

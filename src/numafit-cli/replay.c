@@ -35,7 +35,8 @@ struct replay {
 	void *work; /* ADMIT_ARENA_BYTES */
 };
 
-static void print_difference(void *ctx, const char *path, const char *wanted, const char *got)
+static void print_record_difference(
+	void *ctx, const char *path, const char *wanted, const char *got)
 {
 	const struct replay *x = ctx;
 
@@ -59,11 +60,11 @@ static int replay_record(void *ctx, const struct journal_fold *f, const struct r
 	int rc = journal_json_record(&answer.record, &f->topo.ids, again, sizeof again, e);
 	if (rc < 0)
 		return rc;
-	x->differing += json_diff_texts(line, again, print_difference, x) > 0;
+	x->differing += json_diff_texts(line, again, print_record_difference, x) > 0;
 	return 0;
 }
 
-static int replay(const char *path)
+static int replay_journal(const char *path)
 {
 	auto_free struct journal_fold *f = xcalloc(1, sizeof *f);
 	auto_free void *work = xcalloc(1, ADMIT_ARENA_BYTES);
@@ -96,7 +97,7 @@ int verb_replay(int argc, char **argv)
 		return EXIT_DONE;
 	}
 	if (argc - optind == 1)
-		return replay(argv[optind]);
+		return replay_journal(argv[optind]);
 	(void)fputs("numafit replay: one FILE is expected; see numafit replay --help\n", stderr);
 	return EXIT_USAGE;
 }

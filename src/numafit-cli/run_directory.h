@@ -12,7 +12,7 @@ enum { RUN_PATH_MAX = 4096 };
 
 /* "DIRECTORY/journal", or with a suffix ("1") "DIRECTORY/journal.1". Returns buf. */
 const char *journal_path(const char *directory, const char *suffix, char buf[RUN_PATH_MAX]);
-/* Tell why there may be no journal that can be read, after that error, and which ones were set
+/* Print why there may be no journal that can be read, after that error, and which ones were set
  * aside. */
 void advise_on_journal(FILE *to, const char *directory, const struct err *e);
 /* Name the journals that the daemon has set aside; nothing where there are none. */

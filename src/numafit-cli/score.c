@@ -1,13 +1,7 @@
 #include <numafit-cli/verbs.h>
 
 #include <questions/score_json.h>
-#include <errno.h>
-#include <getopt.h>
 #include <numafit-cli/questions.h>
-#include <stdio.h>
-#include <string.h>
-
-enum { QUESTION_BYTES_MAX = 256 << 20, NAME_TEXT_MAX = 128 };
 
 static const char help[] =
 	"usage: numafit score [--check] [--explain] [FILE|-]\n"
@@ -29,111 +23,22 @@ static const char help[] =
 	"Exit code: 0; 1 when a question could not be answered or an answer was not the expected "
 	"one.\n";
 
-struct run {
-	bool check, explain;
-	unsigned passed, failed;
-	const char *name; /* of the question at hand */
-};
-
-static void print_difference(void *ctx, const char *path, const char *wanted, const char *got)
+static int score_question(const struct decide_items *d, size_t i, const struct steps *steps,
+	struct arena *a, struct json_t **result, struct err *e)
 {
-	const struct run *run = ctx;
-
-	(void)printf(
-		"%s: %s: wanted %s, got %s\n", run->name, *path ? path : "result", wanted, got);
+	return score_json_answer(decide_item(d, i), steps, a, result, e);
 }
 
-static void print_step(void *ctx, const char *text)
+static int check_score(const struct decide_items *d, size_t i, struct json_t *result,
+	void (*differs)(void *ctx, const char *path, const char *wanted, const char *got),
+	void *ctx)
 {
-	const struct run *run = ctx;
-
-	(void)printf("%s: %s\n", run->name, text);
-}
-
-static void check(struct run *run, struct json_t *item, struct json_t *result)
-{
-	int nr = score_json_check(item, result, print_difference, run);
-
-	if (nr < 0)
-		(void)printf(
-			"%s: nothing is expected: the key \"expected\" is missing\n", run->name);
-	if (nr)
-		run->failed++;
-	else
-		run->passed++;
-}
-
-static void answer(void *ctx, const struct decide_items *d, size_t i, size_t line)
-{
-	struct run *run = ctx;
-	const struct steps steps = {print_step, run};
-	char name[NAME_TEXT_MAX];
-	struct json_t *result = NULL;
-	struct arena a;
-	struct err e;
-
-	run->name = decide_item_name(d, i, line, name, sizeof name);
-	arena_init(&a, QUESTION_BYTES_MAX);
-	if (score_json_answer(decide_item(d, i), run->explain ? &steps : NULL, &a, &result, &e)) {
-		run->failed++;
-		questions_print(decide_item_error(d, i, line, e.text));
-	} else if (run->check) {
-		check(run, decide_item(d, i), result);
-	} else {
-		run->passed++;
-		questions_print(decide_item_print(d, i, line, result));
-	}
-	decide_result_free(result);
-	arena_fini(&a);
-}
-
-static void tell_unreadable(void *ctx, size_t line, const char *why)
-{
-	struct run *run = ctx;
-
-	run->failed++;
-	questions_print(decide_item_error(NULL, 0, line, why));
-}
-
-/* The options into *run. Whether to go on; if not, *leave is the exit code. */
-static bool read_options(int argc, char **argv, struct run *run, int *leave)
-{
-	static const struct option options[] = {{"check", no_argument, NULL, 'c'},
-		{"explain", no_argument, NULL, 'e'}, {"help", no_argument, NULL, 'h'}, {0}};
-	int c;
-
-	*leave = EXIT_USAGE;
-	optind = 0; /* main() hands on its own arguments: start over */
-	while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
-		if (c == 'h') {
-			(void)fputs(help, stdout);
-			*leave = EXIT_DONE;
-			return false;
-		}
-		if (c != 'c' && c != 'e')
-			return false;
-		run->check = run->check || c == 'c';
-		run->explain = run->explain || c == 'e';
-	}
-	if (argc - optind > 1)
-		(void)fprintf(stderr, "numafit score: one FILE at a time, not also \"%s\"\n",
-			argv[optind + 1]);
-	return argc - optind <= 1;
+	return score_json_check(decide_item(d, i), result, differs, ctx);
 }
 
 int verb_score(int argc, char **argv)
 {
-	struct run run = {0};
-	const struct question_reader reader = {answer, tell_unreadable, &run};
-	int leave;
+	static const struct question_verb verb = {"score", help, true, score_question, check_score};
 
-	if (!read_options(argc, argv, &run, &leave))
-		return leave;
-	const char *path = optind < argc ? argv[optind] : "-";
-	int rc = questions_read(path, &reader);
-	if (rc)
-		(void)fprintf(stderr, "numafit score: %s: %s\n", path, strerror(-rc));
-	if (run.check)
-		(void)printf("%u passed, %u failed\n", run.passed, run.failed);
-	return rc || run.failed ? EXIT_FAILED : EXIT_DONE;
+	return questions_run(&verb, argc, argv);
 }

@@ -1,11 +1,12 @@
 #include <numafit-cli/verbs.h>
 
 #include <codec/config_yaml.h>
+#include <codec/flat_yaml.h>
 #include <codec/status_json.h>
 #include <errno.h>
 #include <getopt.h>
+#include <io/file.h>
 #include <numafit-cli/ask.h>
-#include <numafit-cli/config_file.h>
 #include <numafit/mem.h>
 #include <numafit-cli/table.h>
 #include <numafit/text.h>
@@ -29,17 +30,17 @@ struct options {
 	bool json;
 };
 
-static int read_config(const char *path, struct settings *s, struct err *e)
+static int read_status_config(const char *path, struct settings *s, struct err *e)
 {
 	struct config_sections sections;
 	size_t len;
-	auto_free char *text = config_file_text(path, &len, e);
+	auto_free char *text = NULL;
+	int rc = file_read_waiting(path, FLAT_YAML_BYTES_MAX, &text, &len, e);
 
-	if (!text)
-		return -e->code;
+	if (rc)
+		return rc;
 	/* no section has a runDirectory: it is the same for every node */
-	int rc = config_yaml_read(s, text, len, NULL, &sections, e);
-
+	rc = config_yaml_read(s, text, len, NULL, &sections, e);
 	return rc ? err_add(e, rc, "%s", path) : 0;
 }
 
@@ -49,7 +50,7 @@ static int socket_path(const struct options *o, char *buf, size_t cap, struct er
 	struct text t;
 
 	settings_init(s);
-	int rc = o->config ? read_config(o->config, s, e) : 0;
+	int rc = o->config ? read_status_config(o->config, s, e) : 0;
 	text_init(&t, buf, cap);
 	if (o->socket)
 		text_add(&t, "%s", o->socket);
@@ -60,7 +61,7 @@ static int socket_path(const struct options *o, char *buf, size_t cap, struct er
 		     : rc;
 }
 
-static const char *setting(const struct status *st, const char *key)
+static const char *setting_value(const struct status *st, const char *key)
 {
 	for (size_t i = 0; i < st->settings.nr; i++)
 		if (text_equal(st->settings.at[i].key, key))
@@ -68,7 +69,7 @@ static const char *setting(const struct status *st, const char *key)
 	return "?";
 }
 
-static const char *uptime(uint64_t ms, char *buf, size_t cap)
+static const char *uptime_text(uint64_t ms, char *buf, size_t cap)
 {
 	static const struct {
 		uint64_t ms;
@@ -120,42 +121,33 @@ static void print_kubelet(const struct status_kubelet *k)
 	(void)putchar('\n');
 }
 
-/* Nothing, where what the file says is in force. */
-static void print_config(const struct status_config *c)
-{
-	if (c && c->refused)
-		(void)printf("config: what %s says is not in force: %s\n", c->file, c->refused);
-	if (c && c->restart)
-		(void)printf("config: waits for a restart of numafitd: %s\n", c->restart);
-}
-
-static void print_apiserver(const struct status_apiserver *a)
-{
-	if (a && a->unusable)
-		(void)printf(
-			"API server: the credentials for it cannot be used: %s\n", a->unusable);
-}
-
-static void print_head(const struct status *st)
+static void print_status_head(const struct status *st)
 {
 	const struct status_counters *c = &st->info.counters;
+	const struct status_config *config = st->info.config;
 	char list[CPUSET_TEXT_MAX], up[UPTIME_TEXT_MAX];
 
 	(void)printf("numafitd %s on machine %s, up %s\n", st->info.version, st->machine,
-		uptime(st->info.uptime_ms, up, sizeof up));
+		uptime_text(st->info.uptime_ms, up, sizeof up));
 	(void)printf("mode %s, policy %s, scope %s, prefer-closest-numa-nodes %s\n",
-		setting(st, "mode"), setting(st, "topologyManagerPolicy"),
-		setting(st, "topologyManagerScope"),
-		setting(st, "topologyManagerPolicyOptions.prefer-closest-numa-nodes"));
+		setting_value(st, "mode"), setting_value(st, "topologyManagerPolicy"),
+		setting_value(st, "topologyManagerScope"),
+		setting_value(st, "topologyManagerPolicyOptions.prefer-closest-numa-nodes"));
 	print_cpu_options(st);
-	print_config(st->info.config);
+	if (config && config->refused)
+		(void)printf("config: what %s says is not in force: %s\n", config->file,
+			config->refused);
+	if (config && config->restart)
+		(void)printf("config: waits for a restart of numafitd: %s\n", config->restart);
 	(void)printf("runtime %s: %s\n", *st->info.runtime ? st->info.runtime : "unknown",
 		st->info.connection);
 	if (st->info.journal)
 		(void)printf("journal: it cannot be written, new containers are refused: %s\n",
 			st->info.journal);
 	print_kubelet(st->info.kubelet);
-	print_apiserver(st->info.apiserver);
+	if (st->info.apiserver && st->info.apiserver->unusable)
+		(void)printf("API server: the credentials for it cannot be used: %s\n",
+			st->info.apiserver->unusable);
 	(void)printf(
 		"containers: %llu created, %llu refused, %llu adopted, %llu moved, %llu released\n",
 		(unsigned long long)c->creates, (unsigned long long)c->refused,
@@ -179,7 +171,7 @@ static void print_head(const struct status *st)
 }
 
 /* Every node has the kinds of memory that the first one has: they are the machine's. */
-static void print_nodes(const struct status *st)
+static void print_status_nodes(const struct status *st)
 {
 	size_t nr_kinds = st->nr_nodes ? st->nodes[0].nr_memory : 0;
 	struct table t = {.nr_columns = 6 + nr_kinds};
@@ -214,11 +206,6 @@ static void print_nodes(const struct status *st)
 	table_fini(&t);
 }
 
-static const char *affinity(const struct status_container *c)
-{
-	return c->nodes ? c->nodes : "any";
-}
-
 static void print_containers(const struct status *st)
 {
 	static const char *const titles[] = {
@@ -238,7 +225,7 @@ static void print_containers(const struct status *st)
 		table_add(&t, "%s", *c->cpus ? c->cpus : "any");
 		table_add(&t, "%s", c->left ? "left" : c->exclusive ? "yes" : "shared");
 		table_add(&t, "%s", c->mems);
-		table_add(&t, "%s", affinity(c));
+		table_add(&t, "%s", c->nodes ? c->nodes : "any");
 		table_add(&t, "%s", c->preferred ? "yes" : "no");
 		table_add(&t, "%s", decision_source_name(c->source));
 	}
@@ -247,7 +234,7 @@ static void print_containers(const struct status *st)
 	table_fini(&t);
 }
 
-static int show(const char *document, size_t len, bool json, struct err *e)
+static int print_status(const char *document, size_t len, bool json, struct err *e)
 {
 	struct status st;
 	struct arena a;
@@ -259,15 +246,15 @@ static int show(const char *document, size_t len, bool json, struct err *e)
 	} else if (json) {
 		(void)puts(document);
 	} else {
-		print_head(&st);
-		print_nodes(&st);
+		print_status_head(&st);
+		print_status_nodes(&st);
 		print_containers(&st);
 	}
 	arena_fini(&a);
 	return rc;
 }
 
-static int status(const struct options *o, struct err *e)
+static int ask_status(const struct options *o, struct err *e)
 {
 	auto_free char *document = NULL;
 	char path[SOCKET_PATH_MAX];
@@ -277,11 +264,11 @@ static int status(const struct options *o, struct err *e)
 	if (rc)
 		return rc;
 	rc = ask_daemon(path, "status", &document, &len, e);
-	return rc ? rc : show(document, len, o->json, e);
+	return rc ? rc : print_status(document, len, o->json, e);
 }
 
 /* -1: go on; else the exit code. */
-static int read_options(int argc, char **argv, struct options *o)
+static int read_status_options(int argc, char **argv, struct options *o)
 {
 	static const struct option options[] = {{"socket", required_argument, NULL, 's'},
 		{"config", required_argument, NULL, 'c'}, {"json", no_argument, NULL, 'j'},
@@ -315,11 +302,11 @@ int verb_status(int argc, char **argv)
 {
 	struct options o = {0};
 	struct err e = {0};
-	int code = read_options(argc, argv, &o);
+	int code = read_status_options(argc, argv, &o);
 
 	if (code >= 0)
 		return code;
-	if (!status(&o, &e))
+	if (!ask_status(&o, &e))
 		return EXIT_DONE;
 	(void)fprintf(stderr, "numafit status: %s\n", e.text);
 	if (e.code == ENOENT || e.code == ECONNREFUSED || e.code == EACCES)

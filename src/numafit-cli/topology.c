@@ -1,4 +1,4 @@
-#include <numafit-cli/topology.h>
+#include <numafit-cli/verbs.h>
 
 #include <codec/machine_text.h>
 #include <getopt.h>
@@ -6,7 +6,6 @@
 #include <numafit/mem.h>
 #include <numafit-cli/table.h>
 #include <numafit/text.h>
-#include <numafit-cli/verbs.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -37,14 +36,14 @@ static const struct option long_options[] = {
 	{0},
 };
 
-static int bad_usage(const char *why)
+static int topology_usage_error(const char *why)
 {
 	(void)fprintf(stderr, "numafit topology: %s\n", why);
 	return EXIT_USAGE;
 }
 
 /* The options; or -1 when the verb is done with *code already. */
-static int read_options(int argc, char **argv, struct options *o, int *code)
+static int read_topology_options(int argc, char **argv, struct options *o, int *code)
 {
 	int c;
 
@@ -70,17 +69,17 @@ static int read_options(int argc, char **argv, struct options *o, int *code)
 			return -1; /* getopt_long() has said what is wrong */
 		}
 	if (optind < argc) {
-		(void)bad_usage("it takes no arguments, only options");
+		(void)topology_usage_error("it takes no arguments, only options");
 		return -1;
 	}
 	if (o->average && o->export) {
-		(void)bad_usage("--average and --export exclude each other");
+		(void)topology_usage_error("--average and --export exclude each other");
 		return -1;
 	}
 	return 0;
 }
 
-static void print_note(void *ctx, const char *text)
+static void print_topology_note(void *ctx, const char *text)
 {
 	(void)ctx;
 	(void)fprintf(stderr, "numafit topology: note: %s\n", text);
@@ -103,21 +102,21 @@ static int print_average(const struct topo *t, struct nodeset nodes)
 	return EXIT_DONE;
 }
 
-static int average(const struct topo *t, const char *list)
+static int average_distance(const struct topo *t, const char *list)
 {
 	struct nodeset nodes;
 	struct err e = {0};
 
 	if (nodeset_parse(&nodes, &t->ids, list, strlen(list), &e)) {
 		(void)err_add(&e, 0, "--average %s", list);
-		return bad_usage(e.text);
+		return topology_usage_error(e.text);
 	}
 	if (nodeset_empty(nodes))
-		return bad_usage("--average needs at least one NUMA node");
+		return topology_usage_error("--average needs at least one NUMA node");
 	return print_average(t, nodes);
 }
 
-static int export_text(const struct topo *t)
+static int export_machine(const struct topo *t)
 {
 	auto_free char *buf = xcalloc(MACHINE_TEXT_MAX, 1);
 	struct text out;
@@ -128,7 +127,7 @@ static int export_text(const struct topo *t)
 	return EXIT_DONE;
 }
 
-static void add_cpus(struct table *tab, const struct topo *t, const struct cpuset *cpus)
+static void add_cpu_cells(struct table *tab, const struct topo *t, const struct cpuset *cpus)
 {
 	char list[CPUSET_TEXT_MAX];
 	struct cpuset sockets = {0};
@@ -144,7 +143,7 @@ static void add_cpus(struct table *tab, const struct topo *t, const struct cpuse
 	table_add(tab, "%s", cpuset_format(cpus, list, sizeof list));
 }
 
-static void print_nodes(const struct topo *t)
+static void print_topology_nodes(const struct topo *t)
 {
 	enum { OTHER_COLUMNS = 3 }; /* beside the kinds of memory */
 	bool has_devices = !nodeset_empty(t->device_memory);
@@ -162,7 +161,7 @@ static void print_nodes(const struct topo *t)
 		table_add(&tab, "%u", t->ids.id[n]);
 		for (unsigned k = 0; k < t->nr_kinds; k++)
 			table_add(&tab, "%s", text_size(size, t->node[n].memory[k]));
-		add_cpus(&tab, t, &t->node[n].cpus);
+		add_cpu_cells(&tab, t, &t->node[n].cpus);
 		if (has_devices)
 			table_add(&tab, "%s", nodeset_has(t->device_memory, n) ? "a device" : "-");
 	}
@@ -186,14 +185,14 @@ static void print_distances(const struct topo *t)
 	table_fini(&tab);
 }
 
-static int show(const struct topo *t)
+static int show_topology(const struct topo *t)
 {
 	char list[CPUSET_TEXT_MAX];
 
 	(void)printf("machine %s: NUMA nodes %u, sockets %u, cores %u, CPUs %u", t->name, t->ids.nr,
 		t->nr_sockets, t->nr_cores, t->nr_cpus);
 	(void)printf(", last-level caches %u\n\n", t->nr_uncores);
-	print_nodes(t);
+	print_topology_nodes(t);
 	if (!cpuset_empty(&t->nodeless))
 		(void)printf("\nCPUs %s belong to no NUMA node that is online: no container gets "
 			     "them\n",
@@ -210,13 +209,13 @@ int verb_topology(int argc, char **argv)
 	struct err e = {0};
 	int code;
 
-	if (read_options(argc, argv, &o, &code))
+	if (read_topology_options(argc, argv, &o, &code))
 		return code;
-	if (machine_load(o.machine, &t, print_note, NULL, &e)) {
+	if (machine_load(o.machine, &t, print_topology_note, NULL, &e)) {
 		(void)fprintf(stderr, "numafit topology: %s\n", e.text);
 		return EXIT_FAILED;
 	}
 	if (o.average)
-		return average(&t, o.average);
-	return o.export ? export_text(&t) : show(&t);
+		return average_distance(&t, o.average);
+	return o.export ? export_machine(&t) : show_topology(&t);
 }

@@ -8,17 +8,17 @@ enum verb_exit {
 	EXIT_USAGE
 }; /* done; what was asked for failed; bad usage */
 
+/* numafit topology: show a machine, write it as text, or answer a distance. */
+int verb_topology(int argc, char **argv);
 /* numafit status [--socket PATH | --config FILE] [--json]: what the daemon on this node does. */
 int verb_status(int argc, char **argv);
-/* numafit config --explain [KEY] | --check FILE | --markdown: what numafitd can be told. */
+/* numafit config --explain [KEY] | --check FILE | --markdown: what can be set for numafitd. */
 int verb_config(int argc, char **argv);
 /* numafit decide [--check] [FILE|-]: answer recorded or imagined questions, one JSON line each. */
 int verb_decide(int argc, char **argv);
-/* numafit score [--check] [--explain] [FILE|-]: what a scheduler's plugin says of nodes for a pod.
- */
+/* numafit score [--check] [--explain] [FILE|-]: what schedulers' plugins say of nodes for a pod. */
 int verb_score(int argc, char **argv);
-/* numafit explain [--all] [--json] CONTAINER: what was decided for it, and why, from the journal.
- */
+/* numafit explain [--all] [--json] CONTAINER: what was decided for it and why, by the journal. */
 int verb_explain(int argc, char **argv);
 /* numafit whatif --cpus N --memory SIZE ...: would it fit now, and where? */
 int verb_whatif(int argc, char **argv);

@@ -11,7 +11,7 @@
 #include <numafit/quantity.h>
 #include <numafit-cli/run_directory.h>
 #include <numafit-cli/table.h>
-#include <numafit-cli/tell.h>
+#include <numafit-cli/wording.h>
 #include <numafit/text.h>
 #include <stdio.h>
 #include <string.h>
@@ -57,7 +57,8 @@ struct question {
 
 /* The question */
 
-static int add_memory(struct question *q, uint64_t page_bytes, const char *value, struct err *e)
+static int add_memory_asked(
+	struct question *q, uint64_t page_bytes, const char *value, struct err *e)
 {
 	uint64_t bytes;
 	int rc = quantity_parse_count(value, QUANTITY_WHOLE, &bytes, e);
@@ -72,7 +73,7 @@ static int add_memory(struct question *q, uint64_t page_bytes, const char *value
 	return rc;
 }
 
-static int read_qos(struct question *q, const char *value, struct err *e)
+static int read_whatif_qos(struct question *q, const char *value, struct err *e)
 {
 	int qos = qos_from_name(value);
 
@@ -101,15 +102,15 @@ static int split_set(struct question *q, char *assignment, struct err *e)
 	return add_set(q, assignment, value, e);
 }
 
-static int read_option(struct question *q, int c, char *value, struct err *e)
+static int read_whatif_option(struct question *q, int c, char *value, struct err *e)
 {
 	switch (c) {
 	case 'c':
 		return quantity_parse_count(value, QUANTITY_MILLI, &q->cpu_milli, e);
 	case 'm':
-		return add_memory(q, 0, value, e);
+		return add_memory_asked(q, 0, value, e);
 	case 'q':
-		return read_qos(q, value, e);
+		return read_whatif_qos(q, value, e);
 	case 'n':
 		return text_u64(value, strlen(value), CONTAINERS_MAX, &q->containers, e);
 	case 'p':
@@ -130,7 +131,7 @@ static int read_option(struct question *q, int c, char *value, struct err *e)
 
 /* --hugepages-2Mi SIZE and --hugepages-2Mi=SIZE: any page size, so getopt cannot know them. They
  * are taken out of argv. 0, or -errno. */
-static int take_hugepages(struct question *q, int *argc, char **argv, struct err *e)
+static int take_hugepage_options(struct question *q, int *argc, char **argv, struct err *e)
 {
 	int left = 1, rc = 0;
 
@@ -151,7 +152,7 @@ static int take_hugepages(struct question *q, int *argc, char **argv, struct err
 		else if (!value)
 			rc = err_set(e, EINVAL, "a size is expected");
 		else
-			rc = add_memory(q, page, value, e);
+			rc = add_memory_asked(q, page, value, e);
 		if (rc)
 			(void)err_add(e, rc, "%s", name);
 	}
@@ -170,7 +171,7 @@ static int read_question(int argc, char **argv, struct question *q, struct err *
 		{"run-directory", required_argument, NULL, 'd'},
 		{"machine", required_argument, NULL, 'M'}, {"json", no_argument, NULL, 'j'},
 		{"help", no_argument, NULL, 'h'}, {0}};
-	int c, which = 0, rc = take_hugepages(q, &argc, argv, e);
+	int c, which = 0, rc = take_hugepage_options(q, &argc, argv, e);
 
 	optind = 0; /* main() hands on its own arguments: start over */
 	while (!rc && (c = getopt_long(argc, argv, "", options, &which)) != -1) {
@@ -178,7 +179,7 @@ static int read_question(int argc, char **argv, struct question *q, struct err *
 			return 1;
 		if (c == '?')
 			return err_set(e, EINVAL, "see numafit whatif --help");
-		rc = read_option(q, c, optarg, e);
+		rc = read_whatif_option(q, c, optarg, e);
 		if (rc)
 			return err_add(e, rc, "--%s", options[which].name);
 	}
@@ -221,7 +222,7 @@ static int apply_sets(
 		else
 			rc = settings_set(s, q->sets[i].key, q->sets[i].value, e);
 	}
-	s->merge_visit_budget = MERGE_VISIT_BUDGET_MAX; /* somebody waits, but no container */
+	s->merge_visit_budget = MERGE_VISIT_BUDGET_MAX; /* no container waits */
 	return rc || !(q->nr_sets || q->machine) ? rc : settings_check(s, t, e);
 }
 
@@ -276,7 +277,7 @@ struct imagined {
 	char name[CONTAINERS_MAX][CONTAINER_NAME_MAX];
 };
 
-static void imagine(const struct question *q, struct imagined *x)
+static void imagine_pod(const struct question *q, struct imagined *x)
 {
 	struct ask one = {.cpu_milli = q->cpu_milli, .nr_memory = q->nr_memory};
 
@@ -295,30 +296,20 @@ static void imagine(const struct question *q, struct imagined *x)
 	}
 }
 
-static int print_json(const struct journal_fold *f, const struct answer *a, struct err *e)
-{
-	auto_free char *line = xcalloc(JOURNAL_TEXT_MAX + 1, 1);
-	int rc = journal_json_record(&a->record, &f->topo.ids, line, JOURNAL_TEXT_MAX + 1, e);
-
-	if (rc > 0)
-		(void)puts(line);
-	return rc < 0 ? rc : 0;
-}
-
-static unsigned free_cpus(const struct snapshot_node *n)
+static unsigned free_cpus_of(const struct snapshot_node *n)
 {
 	return n->cpus - n->cpus_held - n->cpus_reserved;
 }
 
-static void add_node(struct table *t, const struct snapshot_node *was,
+static void add_node_cells(struct table *t, const struct snapshot_node *was,
 	const struct snapshot_node *is, unsigned nr_kinds)
 {
 	char left[TEXT_SIZE_MAX], before[TEXT_SIZE_MAX];
 
-	if (free_cpus(was) == free_cpus(is))
-		table_add(t, "%u of %u", free_cpus(is), is->cpus);
+	if (free_cpus_of(was) == free_cpus_of(is))
+		table_add(t, "%u of %u", free_cpus_of(is), is->cpus);
 	else
-		table_add(t, "%u of %u (was %u)", free_cpus(is), is->cpus, free_cpus(was));
+		table_add(t, "%u of %u (was %u)", free_cpus_of(is), is->cpus, free_cpus_of(was));
 	for (unsigned k = 0; k < nr_kinds; k++)
 		if (was->free[k] == is->free[k])
 			table_add(t, "%s", text_size(left, is->free[k]));
@@ -347,22 +338,22 @@ static int print_left(struct journal_fold *f, const struct answer *a, struct err
 		table_add(&t, "FREE %s", topo_kind_name(&f->topo, k, kind, sizeof kind));
 	nodeset_each (n, f->topo.nodes) {
 		table_add(&t, "  %u", f->topo.ids.id[n]);
-		add_node(&t, &was->node[n], &is->node[n], f->topo.nr_kinds);
+		add_node_cells(&t, &was->node[n], &is->node[n], f->topo.nr_kinds);
 	}
 	table_print(&t, stdout);
 	table_fini(&t);
 	return 0;
 }
 
-static void print_head(const struct journal_fold *f, const struct question *q)
+static void print_whatif_head(const struct journal_fold *f, const struct question *q)
 {
-	char when[TELL_TIME_MAX];
+	char when[WORDING_TIME_MAX];
 
 	if (q->machine)
 		(void)printf("on machine %s, empty:\n", f->topo.name);
 	else if (f->nr_records)
 		(void)printf("on machine %s, as numafitd had it at %s:\n", f->topo.name,
-			tell_time(f->last_ms, when));
+			wording_time(f->last_ms, when));
 	else
 		(void)printf("on machine %s, where numafitd holds nothing:\n", f->topo.name);
 }
@@ -373,29 +364,30 @@ static int print_words(struct journal_fold *f, const struct question *q, const s
 	const struct scene scene = {stdout, &f->topo, s};
 	auto_free struct snapshot *now = xcalloc(1, sizeof *now);
 
-	print_head(f, q);
+	print_whatif_head(f, q);
 	if (!a->decision.admit) {
 		(void)puts("it would be refused");
 		snapshot_take(now, engine_ledger(f->engine), &f->settings);
 		const struct request first = request_of_part(&x->pod, 0);
-		tell_request(&scene, &first);
-		tell_refusal(&scene, &a->decision, now);
-		tell_reasons(&scene, &a->decision, a->decision.reasons);
+		wording_print_request(&scene, &first);
+		wording_print_refusal(&scene, &a->decision, now);
+		wording_print_reasons(&scene, &a->decision, a->decision.reasons);
 		return 0;
 	}
 	for (size_t i = 0; i < a->record.nr_parts; i++) {
 		const struct record_part *part = &a->record.parts[i];
 
 		(void)printf("%s would be %s\n", a->record.nr_parts > 1 ? x->name[i] : "it",
-			tell_verdict(&part->decision));
-		tell_request(&scene, &part->request);
-		tell_grant(&scene, &part->decision);
-		tell_reasons(&scene, &part->decision, part->decision.reasons);
+			wording_verdict(&part->decision));
+		wording_print_request(&scene, &part->request);
+		wording_print_grant(&scene, &part->decision);
+		wording_print_reasons(&scene, &part->decision, part->decision.reasons);
 	}
 	return print_left(f, a, e);
 }
 
-static int ask(const struct question *q, struct journal_fold *f, bool *fits, struct err *e)
+static int answer_whatif(
+	const struct question *q, struct journal_fold *f, bool *fits, struct err *e)
 {
 	auto_free struct settings *s = xcalloc(1, sizeof *s);
 	auto_free struct imagined *x = xcalloc(1, sizeof *x);
@@ -406,13 +398,19 @@ static int ask(const struct question *q, struct journal_fold *f, bool *fits, str
 
 	if (rc)
 		return rc;
-	imagine(q, x);
+	imagine_pod(q, x);
 	arena_init_fixed(&a, work, ADMIT_ARENA_BYTES);
 	decide_pod(engine_ledger(f->engine), s, &x->pod, &a, &answer);
 	answer.record.cause = "whatif";
 	answer.record.time_ms = f->last_ms;
 	*fits = answer.decision.admit;
-	return q->json ? print_json(f, &answer, e) : print_words(f, q, s, x, &answer, e);
+	if (!q->json)
+		return print_words(f, q, s, x, &answer, e);
+	auto_free char *line = xcalloc(JOURNAL_TEXT_MAX + 1, 1);
+	rc = journal_json_record(&answer.record, &f->topo.ids, line, JOURNAL_TEXT_MAX + 1, e);
+	if (rc > 0)
+		(void)puts(line);
+	return rc < 0 ? rc : 0;
 }
 
 int verb_whatif(int argc, char **argv)
@@ -428,7 +426,7 @@ int verb_whatif(int argc, char **argv)
 		return EXIT_DONE;
 	}
 	if (!rc)
-		rc = ask(&q, f, &fits, &e);
+		rc = answer_whatif(&q, f, &fits, &e);
 	journal_fold_fini(f);
 	if (rc && *e.text)
 		(void)fprintf(stderr, "numafit whatif: %s\n", e.text);

@@ -21,14 +21,14 @@ enum { ERROR_BYTES = 512, ZONES_TEXT_MAX = CPUSET_TEXT_MAX };
 struct bind {
 	struct bind *next, **at;
 	struct extender *x;
-	struct http_exchange *exchange; /* NULL: whoever asked is gone */
+	struct http_exchange *exchange; /* NULL: the client is gone */
 	uint64_t since_ns;
 	struct extender_bind ask;
 	struct api_call *call;
 	enum extender_bound how;
 	bool assumed;
 	uint64_t zones;        /* by the NUMA nodes' ids */
-	int score;             /* that was told; -1: not by us */
+	int score;             /* that the scheduler got; -1: not from us */
 	char why[ERROR_BYTES]; /* what the API server has said against it */
 };
 
@@ -55,24 +55,18 @@ static void bind_free(struct bind *b)
 	free(b);
 }
 
-static const char *zones_text(uint64_t zones, char *buf, size_t cap)
-{
-	struct cpuset ids = {0};
-
-	for (unsigned id = 0; id < ZONES_MAX; id++)
-		if (zones >> id & 1)
-			cpuset_add(&ids, id);
-	return zones ? cpuset_format(&ids, buf, cap) : "-";
-}
-
 static void log_bind(const struct bind *b, const char *error)
 {
 	char pod[ERROR_BYTES], node[ERROR_BYTES], text[2 * ERROR_BYTES], zones[ZONES_TEXT_MAX];
+	struct cpuset ids = {0};
 
+	for (unsigned id = 0; id < ZONES_MAX; id++)
+		if (b->zones >> id & 1)
+			cpuset_add(&ids, id);
 	(void)snprintf(text, sizeof text, "%s/%s", b->ask.ns, b->ask.name);
 	(void)log_text(pod, sizeof pod, text);
 	(void)log_text(node, sizeof node, b->ask.node);
-	(void)zones_text(b->zones, zones, sizeof zones);
+	(void)cpuset_format(&ids, zones, sizeof zones);
 	if (*error)
 		log_line(LOG_INFO, "bind-failed", "pod=%s node=%s numa_nodes=%s error=%s", pod,
 			node, b->zones ? zones : "-", log_text(text, sizeof text, error));
@@ -83,7 +77,7 @@ static void log_bind(const struct bind *b, const char *error)
 }
 
 /* error "": it is bound. */
-static void finish(struct bind *b, enum extender_bound how, const char *error)
+static void bind_finish(struct bind *b, enum extender_bound how, const char *error)
 {
 	struct extender *x = b->x;
 	size_t len;
@@ -104,9 +98,9 @@ static void finish(struct bind *b, enum extender_bound how, const char *error)
 		loop_stop(x->loop);
 }
 
-static void fail(struct bind *b, enum extender_bound how, const char *fmt, ...)
+static void bind_fail(struct bind *b, enum extender_bound how, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
-static void fail(struct bind *b, enum extender_bound how, const char *fmt, ...)
+static void bind_fail(struct bind *b, enum extender_bound how, const char *fmt, ...)
 {
 	char error[ERROR_BYTES];
 	va_list ap;
@@ -114,7 +108,7 @@ static void fail(struct bind *b, enum extender_bound how, const char *fmt, ...)
 	va_start(ap, fmt);
 	(void)vsnprintf(error, sizeof error, fmt, ap);
 	va_end(ap);
-	finish(b, how, error);
+	bind_finish(b, how, error);
 }
 
 /* The API server's answer */
@@ -124,27 +118,29 @@ static bool is_ok(const struct api_answer *answer)
 	return answer->status >= STATUS_OK && answer->status < STATUS_OTHER;
 }
 
-/* Whether somebody, perhaps we with an attempt whose answer was lost, has bound it there. */
-static void on_looked(void *ctx, const struct api_answer *answer)
+/* The pod may be bound there by now, perhaps by an attempt of ours whose answer was lost. */
+static void on_pod_looked_up(void *ctx, const struct api_answer *answer)
 {
 	struct bind *b = ctx;
 	struct api_meta meta;
 
 	b->call = NULL;
 	if (!is_ok(answer) || !answer->body) {
-		fail(b, BIND_UNKNOWN, "numafit: binding pod %s: %s", b->ask.name, answer->message);
+		bind_fail(b, BIND_UNKNOWN, "numafit: binding pod %s: %s", b->ask.name,
+			answer->message);
 		return;
 	}
 	api_json_meta(answer->body, &meta);
 	const char *node = extender_pod_json_node(answer->body);
 	if (!text_equal(meta.uid, b->ask.uid))
-		fail(b, BIND_REFUSED, "numafit: pod %s is another one by now", b->ask.name);
+		bind_fail(b, BIND_REFUSED, "numafit: pod %s is another one by now", b->ask.name);
 	else if (text_equal(node, b->ask.node))
-		finish(b, BOUND_ALREADY, "");
+		bind_finish(b, BOUND_ALREADY, "");
 	else if (*node)
-		fail(b, BIND_REFUSED, "numafit: pod %s is bound to %s already", b->ask.name, node);
+		bind_fail(b, BIND_REFUSED, "numafit: pod %s is bound to %s already", b->ask.name,
+			node);
 	else
-		fail(b, BIND_REFUSED, "numafit: binding pod %s: %s", b->ask.name, b->why);
+		bind_fail(b, BIND_REFUSED, "numafit: binding pod %s: %s", b->ask.name, b->why);
 }
 
 static void pod_path(const struct bind *b, char path[API_PATH_MAX], const char *tail)
@@ -159,20 +155,13 @@ static void pod_path(const struct bind *b, char path[API_PATH_MAX], const char *
 	text_add(&t, "%s", tail);
 }
 
-static void look(struct bind *b, const char *why)
+static void look_up_pod(struct bind *b, const char *why)
 {
 	char path[API_PATH_MAX];
 
 	(void)text_copy(b->why, sizeof b->why, why);
 	pod_path(b, path, "");
-	b->call = api_call(b->x->api, &(struct api_ask){.path = path}, b, on_looked);
-}
-
-/* Whether it may have happened all the same. */
-static bool is_open(const struct api_answer *answer)
-{
-	return !answer->status || answer->status == STATUS_CONFLICT ||
-	       answer->status >= STATUS_SERVER_ERROR;
+	b->call = api_call(b->x->api, &(struct api_ask){.path = path}, b, on_pod_looked_up);
 }
 
 static void on_bound(void *ctx, const struct api_answer *answer)
@@ -181,11 +170,13 @@ static void on_bound(void *ctx, const struct api_answer *answer)
 
 	b->call = NULL;
 	if (is_ok(answer))
-		finish(b, b->how, "");
-	else if (is_open(answer))
-		look(b, answer->message);
+		bind_finish(b, b->how, "");
+	else if (!answer->status || answer->status == STATUS_CONFLICT ||
+		 answer->status >= STATUS_SERVER_ERROR)
+		look_up_pod(b, answer->message); /* it may be bound all the same */
 	else
-		fail(b, BIND_REFUSED, "numafit: binding pod %s: %s", b->ask.name, answer->message);
+		bind_fail(b, BIND_REFUSED, "numafit: binding pod %s: %s", b->ask.name,
+			answer->message);
 }
 
 /* The hint */
@@ -250,7 +241,7 @@ static char *print_advice(const struct bind *b, struct plan *p)
 }
 
 /* From here on the pod counts on that node. */
-static void assume(struct bind *b, const struct plan *p, bool ours)
+static void assume_bound(struct bind *b, const struct plan *p, bool ours)
 {
 	struct extender *x = b->x;
 	struct sched_taken *taken = NULL;
@@ -283,7 +274,7 @@ static void assume(struct bind *b, const struct plan *p, bool ours)
 	b->assumed = true;
 }
 
-static void post(struct bind *b, struct plan *p)
+static void post_binding(struct bind *b, struct plan *p)
 {
 	auto_free char *hint = p->placed && b->x->config.advice ? print_advice(b, p) : NULL;
 	const struct key_value annotation = {ADVICE_KEY, hint};
@@ -299,11 +290,11 @@ static void post(struct bind *b, struct plan *p)
 	char path[API_PATH_MAX];
 
 	if (!body) {
-		fail(b, BIND_REFUSED, "numafit: the request is not UTF-8");
+		bind_fail(b, BIND_REFUSED, "numafit: the request is not UTF-8");
 		return;
 	}
 	b->how = hint ? BOUND_WITH_ADVICE : BOUND_PLAIN;
-	assume(b, p, hint != NULL);
+	assume_bound(b, p, hint != NULL);
 	pod_path(b, path, "/binding");
 	b->call = api_call(b->x->api,
 		&(struct api_ask){
@@ -328,12 +319,6 @@ static int plan_init(struct plan *p, struct bind *b, struct json_t *pod, struct 
 	return 0;
 }
 
-static void plan_fini(struct plan *p)
-{
-	sched_plan_free(p->plan);
-	arena_fini(&p->arena);
-}
-
 /* Whether the node still has what it had when it was chosen: room, and not spread wider. */
 static bool still_fits(struct bind *b, struct plan *p)
 {
@@ -351,19 +336,20 @@ static bool still_fits(struct bind *b, struct plan *p)
 	return p->placed && __builtin_popcountll(b->zones) <= __builtin_popcountll(kept->zones);
 }
 
-static void decide(struct bind *b, struct json_t *pod)
+static void decide_bind(struct bind *b, struct json_t *pod)
 {
 	struct plan p;
 	struct err e;
 
 	if (plan_init(&p, b, pod, &e))
-		fail(b, BIND_UNKNOWN, "numafit: pod %s: %s", b->ask.name, e.text);
+		bind_fail(b, BIND_UNKNOWN, "numafit: pod %s: %s", b->ask.name, e.text);
 	else if (!still_fits(b, &p))
-		fail(b, BIND_CONFLICT, "numafit: %s changed since the decision, try again",
+		bind_fail(b, BIND_CONFLICT, "numafit: %s changed since the decision, try again",
 			b->ask.node);
 	else
-		post(b, &p);
-	plan_fini(&p);
+		post_binding(b, &p);
+	sched_plan_free(p.plan);
+	arena_fini(&p.arena);
 }
 
 static bool is_under_way(const struct bind *b)
@@ -397,17 +383,18 @@ int bind_begin(struct extender *x, struct http_exchange *exchange, const struct 
 	const char *node = sched_cluster_node_of(x->cluster, ask.uid);
 	struct json_t *pod = decide_known_pod(x, ask.uid);
 	if (is_under_way(b))
-		fail(b, BIND_UNKNOWN, "numafit: pod %s is being bound", ask.name);
+		bind_fail(b, BIND_UNKNOWN, "numafit: pod %s is being bound", ask.name);
 	else if (node && text_equal(node, ask.node))
-		look(b, "it is not bound"); /* whether that is of this name, too */
+		look_up_pod(b, "it is not bound"); /* whether that is of this name, too */
 	else if (node)
-		fail(b, BIND_REFUSED, "numafit: pod %s is bound to %s already", ask.name, node);
+		bind_fail(
+			b, BIND_REFUSED, "numafit: pod %s is bound to %s already", ask.name, node);
 	else if (!pod)
-		fail(b, BIND_UNKNOWN, "numafit: pod %s is not known yet, try again", ask.name);
+		bind_fail(b, BIND_UNKNOWN, "numafit: pod %s is not known yet, try again", ask.name);
 	else if (decide_same_pod(x, ask.uid, ask.ns, ask.name, &another))
-		fail(b, BIND_REFUSED, "numafit: %s", another.text);
+		bind_fail(b, BIND_REFUSED, "numafit: %s", another.text);
 	else
-		decide(b, pod);
+		decide_bind(b, pod);
 	return 0;
 }
 

@@ -1,4 +1,4 @@
-/* What kube-scheduler asks: which nodes do, which is best, whom preemption would help. */
+/* What kube-scheduler asks: which nodes do, which is best, on which preemption would help. */
 #include "extender.h"
 
 #include <codec/api_json.h>
@@ -15,7 +15,7 @@ struct question {
 	struct arena arena;
 };
 
-static void ask_fini(struct question *a)
+static void question_fini(struct question *a)
 {
 	sched_plan_free(a->plan);
 	arena_fini(&a->arena);
@@ -43,7 +43,7 @@ int decide_same_pod(
 		e, EINVAL, "%s is pod %s/%s, not %s/%s", uid, known.ns, known.name, ns, name);
 }
 
-static int ask_init(struct question *a, struct extender *x, struct json_t *pod, struct err *e)
+static int question_init(struct question *a, struct extender *x, struct json_t *pod, struct err *e)
 {
 	struct api_meta meta;
 
@@ -55,7 +55,7 @@ static int ask_init(struct question *a, struct extender *x, struct json_t *pod, 
 	if (!rc)
 		rc = decide_same_pod(x, meta.uid, meta.ns, meta.name, e);
 	if (rc) {
-		ask_fini(a);
+		question_fini(a);
 		return err_add(e, rc, "Pod");
 	}
 	a->plan = sched_plan_new(&x->config.profile, &a->pod.pod, &x->config.names);
@@ -80,7 +80,7 @@ static bool is_avoided(
 	return x->config.avoid && sched_avoid_is(x->avoid, a->pod.workload, node, now_ms);
 }
 
-static struct extender_verdict judge(
+static struct extender_verdict judge_node(
 	struct extender *x, const struct question *a, const char *name, int64_t now_ms)
 {
 	struct sched_candidate c;
@@ -109,7 +109,7 @@ uint64_t decide_zones(const struct sched_candidate *c, const struct sched_placem
 }
 
 /* The zones that the pod would take on the node, for the time when it is bound. */
-static struct kept_node keep(
+static struct kept_node keep_node(
 	struct extender *x, const struct question *a, const char *name, int64_t score)
 {
 	struct kept_node kept = {.node = kept_node_name(name), .score = (unsigned)score};
@@ -137,27 +137,27 @@ char *decide_filter(
 
 	if (extender_args_read(r->body, r->len, &args, e))
 		return NULL;
-	if (ask_init(&a, x, args.pod, e)) {
+	if (question_init(&a, x, args.pod, e)) {
 		extender_args_fini(&args);
 		return NULL;
 	}
 	auto_free struct extender_verdict *v = xcalloc(args.nr + 1, sizeof *v);
 	for (size_t i = 0; i < args.nr; i++) {
-		v[i] = judge(x, &a, args.node[i].name, now_ms);
+		v[i] = judge_node(x, &a, args.node[i].name, now_ms);
 		fitting += !v[i].why;
 		last = v[i].why ? last : i;
 	}
 	x->measured.nodes_asked[VERB_FILTER] += args.nr;
 	x->measured.nodes_refused += args.nr - fitting;
 	out->nowhere = args.nr && !fitting;
-	/* With one node left nobody will ask which is the best. */
+	/* with one node left the scheduler does not ask which is the best */
 	struct kept_node kept = {0};
 	if (fitting == 1)
-		kept = keep(x, &a, args.node[last].name, 0);
+		kept = keep_node(x, &a, args.node[last].name, 0);
 	kept_put(x->kept, a.pod.pod.uid, extender_pod_json_keep(args.pod), &kept, fitting == 1,
 		now_ms);
 	char *text = extender_filter_write(&args, v, &out->len);
-	ask_fini(&a);
+	question_fini(&a);
 	extender_args_fini(&args);
 	return text;
 }
@@ -188,7 +188,7 @@ static void keep_best(struct extender *x, const struct question *a,
 	for (unsigned equal = 0; equal < 2; equal++)
 		for (size_t i = 0; i < args->nr && nr < KEPT_NODES_MAX; i++)
 			if (equal ? score[i] == least : score[i] > least)
-				best[nr++] = keep(x, a, args->node[i].name, score[i]);
+				best[nr++] = keep_node(x, a, args->node[i].name, score[i]);
 	kept_put(x->kept, a->pod.pod.uid, extender_pod_json_keep(args->pod), best, nr,
 		loop_wall_ms());
 }
@@ -201,7 +201,7 @@ char *decide_prioritize(
 
 	if (extender_args_read(r->body, r->len, &args, e))
 		return NULL;
-	if (ask_init(&a, x, args.pod, e)) {
+	if (question_init(&a, x, args.pod, e)) {
 		extender_args_fini(&args);
 		return NULL;
 	}
@@ -216,14 +216,14 @@ char *decide_prioritize(
 		score[i] = score[i] * (int64_t)x->config.score_max / SCHED_SCORE_MAX;
 	x->measured.nodes_asked[VERB_PRIORITIZE] += args.nr;
 	char *text = extender_scores_write(&args, score, &out->len);
-	ask_fini(&a);
+	question_fini(&a);
 	extender_args_fini(&args);
 	return text;
 }
 
 /* Preempt: a node that would still not do is none to make room on. */
 
-static bool would_help(struct extender *x, const struct question *a,
+static bool preemption_would_help(struct extender *x, const struct question *a,
 	const struct extender_victims *v, int64_t now_ms)
 {
 	const struct sched_candidate *known = sched_cluster_find(x->cluster, v->node);
@@ -244,15 +244,15 @@ char *decide_preempt(
 
 	if (extender_preempt_read(r->body, r->len, &p, e))
 		return NULL;
-	if (ask_init(&a, x, p.pod, e)) {
+	if (question_init(&a, x, p.pod, e)) {
 		extender_preempt_fini(&p);
 		return NULL;
 	}
 	for (size_t i = 0; i < p.nr; i++)
-		p.at[i].dropped = !would_help(x, &a, &p.at[i], now_ms);
+		p.at[i].dropped = !preemption_would_help(x, &a, &p.at[i], now_ms);
 	x->measured.nodes_asked[VERB_PREEMPT] += p.nr;
 	char *text = extender_preempt_write(&p, &out->len);
-	ask_fini(&a);
+	question_fini(&a);
 	extender_preempt_fini(&p);
 	return text;
 }

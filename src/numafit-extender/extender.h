@@ -26,9 +26,9 @@ struct watch {
 	enum extender_watch which;
 	struct reflector *reflector;
 	struct api_call *look; /* whether the resource exists at all */
-	bool synced;           /* all of it was told, some time */
+	bool synced;           /* all of it was listed, some time */
 	bool absent;           /* there is no such resource */
-	unsigned told_odd;     /* objects that could not be read, as far as the log has them */
+	unsigned nr_odd;       /* objects that could not be read */
 };
 
 struct extender {
@@ -56,11 +56,10 @@ int state_start(struct extender *x, struct err *e);
 void state_stop(struct extender *x);
 /* Whether everything is known that decisions need; *why: what is not. */
 bool state_ready(const struct extender *x, const char **why);
-/* A pod that waits for a node, as the watch told of it, or NULL. Borrowed. */
+/* A pod that waits for a node, as the watch has it, or NULL. Borrowed. */
 struct json_t *state_unbound(const struct extender *x, const char *uid);
 
-/* unbound.c: pods from their creation until they run, for what has to be known of them meanwhile.
- */
+/* unbound.c: pods from their creation until they run, with what has to be known of them then. */
 struct unbound *unbound_new(void);
 void unbound_free(struct unbound *u);
 void unbound_begin(struct unbound *u);
@@ -78,6 +77,9 @@ bool unbound_remove(struct unbound *u, const char *uid);
 struct json_t *unbound_find(const struct unbound *u, const char *uid);
 
 /* kept.c: what was decided of a pod, until it is bound. */
+/* Where the entry of that uid is, or would be, among nr entries of `size` bytes that ascend by
+ * their uid and begin with it, a char *. */
+size_t uid_place(const void *at, size_t nr, size_t size, const char *uid, bool *found);
 enum { KEPT_NODES_MAX = 64 };
 struct kept_node {
 	uint64_t node;  /* kept_node_name() */
@@ -101,8 +103,7 @@ const struct kept_node *kept_find(const struct kept *k, const char *uid, const c
  * understood. */
 struct decided {
 	size_t len;   /* of the body */
-	bool nowhere; /* of some nodes none does; *out is as it was for verbs that say no such thing
-		       */
+	bool nowhere; /* of some nodes none does; untouched by verbs to which this does not apply */
 };
 char *decide_filter(
 	struct extender *x, const struct http_request *r, struct decided *out, struct err *e);
@@ -110,8 +111,7 @@ char *decide_prioritize(
 	struct extender *x, const struct http_request *r, struct decided *out, struct err *e);
 char *decide_preempt(
 	struct extender *x, const struct http_request *r, struct decided *out, struct err *e);
-/* The node as plugins are to see it. False: it is not known, and *out has its name alone in *node.
- */
+/* The node as plugins are to see it. False: it is not known; *out has its name alone in *node. */
 bool decide_candidate(
 	struct extender *x, const char *name, struct sched_node *node, struct sched_candidate *out);
 /* The pod of that uid, as the watch has it, else as the last decision had it; NULL: it is not
@@ -124,7 +124,8 @@ int decide_same_pod(
 uint64_t decide_zones(const struct sched_candidate *c, const struct sched_placement *p);
 
 /* bind.c */
-/* Answers x when the API server has. -EINVAL with text: not understood, and nothing is answered. */
+/* Answers the exchange when the API server has answered. -EINVAL with text: not understood, and
+ * nothing is answered. */
 int bind_begin(struct extender *x, struct http_exchange *exchange, const struct http_request *r,
 	uint64_t since_ns, struct err *e);
 /* Whoever asked is gone. */
@@ -145,6 +146,9 @@ bool hold_begin(struct extender *x, struct http_exchange *exchange, const struct
 void hold_gone(struct extender *x, const struct http_exchange *exchange);
 
 /* serve.c */
+void answer_json(struct http_exchange *exchange, const char *body, size_t len);
+void answer_count(struct extender *x, enum extender_verb verb, enum extender_result result,
+	uint64_t since_ns);
 int serve_start(struct extender *x, struct err *e);
 void serve_stop(struct extender *x);
 
@@ -153,10 +157,5 @@ void serve_stop(struct extender *x);
  * -errno with text: they cannot be read. */
 int tls_start(struct extender *x, struct http_server_options *o, struct err *e);
 void tls_stop(struct extender *x);
-
-/* answer.c */
-void answer_json(struct http_exchange *exchange, const char *body, size_t len);
-void answer_count(struct extender *x, enum extender_verb verb, enum extender_result result,
-	uint64_t since_ns);
 
 #endif

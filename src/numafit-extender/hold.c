@@ -1,8 +1,8 @@
 /* A pod that no node has room for is looked at twice. kube-scheduler asks again when it hears of a
  * pod's end, at the same moment as we hear of it, and perhaps some milliseconds earlier; and when
- * it is refused then, there may be no other reason to ask for minutes. kube-scheduler asks about
- * one pod at a time: so one is held at a time, and not more than half of the time, or a long queue
- * of pods that wait would take longer to go through. */
+ * it is refused then, there may be no other reason to ask again for minutes. kube-scheduler asks
+ * about one pod at a time: so one is held at a time, and not more than half of the time, or a long
+ * queue of pods that wait would take longer to go through. */
 #include "extender.h"
 
 #include <numafit/mem.h>
@@ -17,23 +17,18 @@ struct hold {
 	hold_over *over;
 };
 
-static uint64_t patience_ns(const struct extender *x)
-{
-	return x->config.refusal_delay_ms * (uint64_t)NS_PER_MS;
-}
-
-static void end(struct hold *h)
+static void hold_end(struct hold *h)
 {
 	h->exchange = NULL;
 	h->ended_ns = loop_monotonic_ns();
 }
 
-static void on_time(void *ctx)
+static void on_hold_time(void *ctx)
 {
 	struct hold *h = ctx;
 	struct http_exchange *exchange = h->exchange;
 
-	end(h);
+	hold_end(h);
 	h->over(h->x, exchange, &h->request, h->since_ns);
 }
 
@@ -41,9 +36,9 @@ bool hold_begin(struct extender *x, struct http_exchange *exchange, const struct
 	uint64_t since_ns, hold_over *over)
 {
 	struct hold *h = x->hold;
+	uint64_t delay_ns = x->config.refusal_delay_ms * (uint64_t)NS_PER_MS;
 
-	if (h->exchange || x->stopping || !patience_ns(x) ||
-		loop_monotonic_ns() - h->ended_ns < patience_ns(x))
+	if (h->exchange || x->stopping || !delay_ns || loop_monotonic_ns() - h->ended_ns < delay_ns)
 		return false;
 	h->exchange = exchange;
 	h->request = (struct http_request){.body = r->body, .len = r->len};
@@ -58,14 +53,14 @@ void hold_gone(struct extender *x, const struct http_exchange *exchange)
 	if (x->hold->exchange != exchange)
 		return;
 	loop_timer_stop(x->hold->timer);
-	end(x->hold);
+	hold_end(x->hold);
 }
 
 void hold_start(struct extender *x)
 {
 	x->hold = xcalloc(1, sizeof *x->hold);
 	x->hold->x = x;
-	x->hold->timer = loop_timer_new(x->loop, on_time, x->hold);
+	x->hold->timer = loop_timer_new(x->loop, on_hold_time, x->hold);
 }
 
 void hold_stop(struct extender *x)

@@ -26,7 +26,7 @@ struct kept *kept_new(void)
 	return xcalloc(1, sizeof(struct kept));
 }
 
-static void forget(struct plan *p)
+static void plan_forget(struct plan *p)
 {
 	free(p->uid);
 	free(p->node);
@@ -38,56 +38,58 @@ void kept_free(struct kept *k)
 	if (!k)
 		return;
 	for (size_t i = 0; i < k->nr; i++)
-		forget(&k->at[i]);
+		plan_forget(&k->at[i]);
 	vec_fini(k);
 	free(k);
 }
 
 uint64_t kept_node_name(const char *node)
 {
-	return xxh64(node, strlen(node), 0);
+	return xxh64_text(node);
 }
 
-static size_t place_of(const struct kept *k, const char *uid, bool *found)
+size_t uid_place(const void *at, size_t nr, size_t size, const char *uid, bool *found)
 {
-	size_t low = 0, high = k->nr;
+	size_t low = 0, high = nr;
 
+	*found = false;
 	while (low < high) {
 		size_t mid = low + (high - low) / 2;
+		int c = strcmp(*(char *const *)((const char *)at + mid * size), uid);
 
-		if (strcmp(k->at[mid].uid, uid) < 0)
+		if (c < 0)
 			low = mid + 1;
 		else
 			high = mid;
+		*found = *found || c == 0;
 	}
-	*found = low < k->nr && strcmp(k->at[low].uid, uid) == 0;
 	return low;
 }
 
-static void remove_at(struct kept *k, size_t i)
+static size_t kept_place(const struct kept *k, const char *uid, bool *found)
 {
-	forget(&k->at[i]);
-	vec_remove(k, i);
+	return uid_place(k->at, k->nr, sizeof *k->at, uid, found);
 }
 
-static void remove_oldest(struct kept *k)
+static void kept_remove_at(struct kept *k, size_t i)
 {
-	size_t oldest = 0;
-
-	for (size_t i = 1; i < k->nr; i++)
-		if (k->at[i].at_ms < k->at[oldest].at_ms)
-			oldest = i;
-	remove_at(k, oldest);
+	plan_forget(&k->at[i]);
+	vec_remove(k, i);
 }
 
 void kept_put(struct kept *k, const char *uid, struct json_t *pod, const struct kept_node *node,
 	size_t nr, int64_t now_ms)
 {
-	kept_remove(k, uid);
-	if (k->nr == KEPT_MAX)
-		remove_oldest(k);
+	size_t oldest = 0;
 	bool found;
-	struct plan *p = vec_insert(k, place_of(k, uid, &found));
+
+	kept_remove(k, uid);
+	for (size_t i = 1; i < k->nr && k->nr == KEPT_MAX; i++)
+		if (k->at[i].at_ms < k->at[oldest].at_ms)
+			oldest = i;
+	if (k->nr == KEPT_MAX)
+		kept_remove_at(k, oldest);
+	struct plan *p = vec_insert(k, kept_place(k, uid, &found));
 	*p = (struct plan){.uid = xstrdup(uid),
 		.at_ms = now_ms,
 		.pod = pod,
@@ -100,10 +102,10 @@ void kept_put(struct kept *k, const char *uid, struct json_t *pod, const struct 
 void kept_remove(struct kept *k, const char *uid)
 {
 	bool found;
-	size_t i = place_of(k, uid, &found);
+	size_t i = kept_place(k, uid, &found);
 
 	if (found)
-		remove_at(k, i);
+		kept_remove_at(k, i);
 }
 
 void kept_expire(struct kept *k, int64_t now_ms)
@@ -114,7 +116,7 @@ void kept_expire(struct kept *k, int64_t now_ms)
 		if (now_ms - k->at[i].at_ms < KEPT_MS)
 			k->at[nr++] = k->at[i];
 		else
-			forget(&k->at[i]);
+			plan_forget(&k->at[i]);
 	k->nr = nr;
 }
 
@@ -126,7 +128,7 @@ size_t kept_count(const struct kept *k)
 struct json_t *kept_pod(const struct kept *k, const char *uid)
 {
 	bool found;
-	size_t i = place_of(k, uid, &found);
+	size_t i = kept_place(k, uid, &found);
 
 	return found ? k->at[i].pod : NULL;
 }
@@ -135,7 +137,7 @@ const struct kept_node *kept_find(const struct kept *k, const char *uid, const c
 {
 	uint64_t name = kept_node_name(node);
 	bool found;
-	size_t i = place_of(k, uid, &found);
+	size_t i = kept_place(k, uid, &found);
 
 	for (size_t n = 0; found && n < k->at[i].nr; n++)
 		if (k->at[i].node[n].node == name)

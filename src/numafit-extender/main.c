@@ -41,7 +41,7 @@ static const struct option options[] = {
 	{0},
 };
 
-static int read_options(
+static int read_extender_options(
 	int argc, char **argv, const char **file, enum action *action, struct err *e)
 {
 	int opt;
@@ -65,7 +65,7 @@ static int read_options(
 		       : err_set(e, EINVAL, "\"%s\" is not an option; see --help", argv[optind]);
 }
 
-static int read_config(const char *file, struct extender_config *c, struct err *e)
+static int read_extender_config(const char *file, struct extender_config *c, struct err *e)
 {
 	if (!file)
 		return extender_yaml_read("", 0, c, e);
@@ -79,7 +79,7 @@ static int read_config(const char *file, struct extender_config *c, struct err *
 	return rc ? err_add(e, rc, "%s", file) : 0;
 }
 
-static void print_config(const struct extender_config *c)
+static void print_extender_config(const struct extender_config *c)
 {
 	struct extender_doc doc;
 
@@ -88,7 +88,7 @@ static void print_config(const struct extender_config *c)
 			*doc.fallback ? doc.fallback : "empty", doc.help);
 }
 
-static void print_check(const struct extender_config *c)
+static void print_extender_check(const struct extender_config *c)
 {
 	(void)printf("config ok: serves at %s%s%s\n", c->listen,
 		*c->client_ca_file ? " by TLS, for clients with a certificate"
@@ -103,8 +103,8 @@ static void print_check(const struct extender_config *c)
 			(long long)c->profile.use[i].weight);
 }
 
-/* Bindings under way are waited for: whoever asked for them wants to know. */
-static void stop(void *ctx)
+/* Bindings under way are waited for, so that the scheduler gets their answers. */
+static void stop_extender(void *ctx)
 {
 	struct extender *x = ctx;
 
@@ -114,11 +114,11 @@ static void stop(void *ctx)
 	}
 	x->stopping = true;
 	log_line(LOG_INFO, "stopping", "binds=%zu", bind_count(x));
-	x->drain = loop_timer_new(x->loop, stop, x);
+	x->drain = loop_timer_new(x->loop, stop_extender, x);
 	loop_timer_set(x->drain, DRAIN_MS);
 }
 
-static int start(struct extender *x, struct err *e)
+static int start_extender(struct extender *x, struct err *e)
 {
 	uint64_t descriptors = descriptors_raise();
 
@@ -128,28 +128,18 @@ static int start(struct extender *x, struct err *e)
 			"could keep kube-scheduler out",
 			(unsigned long long)descriptors, DESCRIPTORS_MIN);
 	x->loop = loop_new();
-	if (loop_on_signal(x->loop, SIGTERM, stop, x) || loop_on_signal(x->loop, SIGINT, stop, x))
+	if (loop_on_signal(x->loop, SIGTERM, stop_extender, x) ||
+		loop_on_signal(x->loop, SIGINT, stop_extender, x))
 		return err_set(e, EIO, "signal handlers cannot be set");
 	int rc = state_start(x, e);
 
 	return rc ? rc : serve_start(x, e);
 }
 
-static void warn_insecure(const struct extender_config *c)
-{
-	char text[256];
-
-	if (c->insecure && !*c->client_ca_file)
-		log_line(LOG_WARN, "insecure",
-			"listen=%s action=\"whoever reaches it may bind any pod to any node: set "
-			"tls.clientCAFile, or keep others away\"",
-			log_text(text, sizeof text, c->listen));
-}
-
-static int run(struct extender *x, struct err *e)
+static int run_extender(struct extender *x, struct err *e)
 {
 	char address[256];
-	int rc = start(x, e);
+	int rc = start_extender(x, e);
 
 	if (!rc) {
 		log_line(LOG_INFO, "started",
@@ -159,7 +149,11 @@ static int run(struct extender *x, struct err *e)
 			x->config.profile.nr,
 			x->config.advice ? advice_mode_name((enum advice_mode)x->config.advice_mode)
 					 : "off");
-		warn_insecure(&x->config);
+		if (x->config.insecure && !*x->config.client_ca_file)
+			log_line(LOG_WARN, "insecure",
+				"listen=%s action=\"whoever reaches it may bind any pod to any "
+				"node: set tls.clientCAFile, or keep others away\"",
+				address);
 		loop_run(x->loop);
 		log_line(LOG_INFO, "stopped", "binds=%llu",
 			(unsigned long long)x->measured.binds[BOUND_WITH_ADVICE]);
@@ -182,19 +176,19 @@ int main(int argc, char **argv)
 
 	(void)mallopt(M_TRIM_THRESHOLD, TRIM_BYTES); /* what a large request took goes back */
 	json_seed();
-	int rc = read_options(argc, argv, &file, &action, &e);
+	int rc = read_extender_options(argc, argv, &file, &action, &e);
 	if (!rc && action == DONE)
 		return 0;
 	if (!rc)
-		rc = read_config(file, &x.config, &e);
+		rc = read_extender_config(file, &x.config, &e);
 	int code = rc ? EXIT_USAGE : 0;
 	if (!rc && action == PRINT)
-		print_config(&x.config);
+		print_extender_config(&x.config);
 	else if (!rc && action == CHECK)
-		print_check(&x.config);
+		print_extender_check(&x.config);
 	else if (!rc) {
 		log_set_level((enum log_level)x.config.log_level);
-		code = run(&x, &e) ? EXIT_FAILURE : 0;
+		code = run_extender(&x, &e) ? EXIT_FAILURE : 0;
 	}
 	if (code)
 		(void)fprintf(stderr, "numafit-extender: %s\n", e.text);

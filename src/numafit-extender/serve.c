@@ -22,7 +22,24 @@ enum {
 
 /* Answers */
 
-static void say(struct http_exchange *exchange, int status, const char *text, const char *extra)
+void answer_json(struct http_exchange *exchange, const char *body, size_t len)
+{
+	http_answer_send(exchange, PAGE_OK, "application/json", body, len, NULL);
+}
+
+void answer_count(
+	struct extender *x, enum extender_verb verb, enum extender_result result, uint64_t since_ns)
+{
+	uint64_t ns = loop_monotonic_ns() - since_ns;
+
+	x->measured.requests[verb][result]++;
+	histogram_add(&x->measured.duration[verb], ns);
+	log_line(LOG_DEBUG, "request", "verb=%s result=%u us=%llu", extender_verb_name(verb),
+		(unsigned)result, (unsigned long long)(ns / NS_PER_US));
+}
+
+static void send_text(
+	struct http_exchange *exchange, int status, const char *text, const char *extra)
 {
 	http_answer_send(exchange, status, "text/plain", text, strlen(text), extra);
 }
@@ -37,8 +54,8 @@ static decide *const decides[NR_EXTENDER_VERBS] = {
 	[VERB_PREEMPT] = decide_preempt,
 };
 
-static void refuse(struct extender *x, struct http_exchange *exchange, enum extender_verb verb,
-	uint64_t since_ns, const char *why)
+static void refuse_request(struct extender *x, struct http_exchange *exchange,
+	enum extender_verb verb, uint64_t since_ns, const char *why)
 {
 	char text[512];
 
@@ -46,7 +63,7 @@ static void refuse(struct extender *x, struct http_exchange *exchange, enum exte
 		log_text(text, sizeof text, why));
 	answer_count(x, verb, RESULT_BAD, since_ns);
 	(void)snprintf(text, sizeof text, "numafit: %s\n", why);
-	say(exchange, PAGE_BAD_REQUEST, text, NULL);
+	send_text(exchange, PAGE_BAD_REQUEST, text, NULL);
 }
 
 static void answer_body(struct extender *x, struct http_exchange *exchange, enum extender_verb verb,
@@ -67,11 +84,11 @@ static void answer_filter(struct extender *x, struct http_exchange *exchange,
 	if (body)
 		answer_body(x, exchange, VERB_FILTER, since_ns, body, out.len);
 	else
-		refuse(x, exchange, VERB_FILTER, since_ns, e.text);
+		refuse_request(x, exchange, VERB_FILTER, since_ns, e.text);
 }
 
-static void answer(struct extender *x, struct http_exchange *exchange, enum extender_verb verb,
-	const struct http_request *r)
+static void answer_scheduler(struct extender *x, struct http_exchange *exchange,
+	enum extender_verb verb, const struct http_request *r)
 {
 	uint64_t since_ns = loop_monotonic_ns();
 	struct decided out = {0};
@@ -83,24 +100,24 @@ static void answer(struct extender *x, struct http_exchange *exchange, enum exte
 
 		answer_count(x, verb, RESULT_NOT_READY, since_ns);
 		(void)snprintf(text, sizeof text, "numafit: %s\n", why);
-		say(exchange, PAGE_UNAVAILABLE, text, "Retry-After: 1");
+		send_text(exchange, PAGE_UNAVAILABLE, text, "Retry-After: 1");
 		return;
 	}
 	if (verb == VERB_BIND) {
 		if (bind_begin(x, exchange, r, since_ns, &e))
-			refuse(x, exchange, verb, since_ns, e.text);
+			refuse_request(x, exchange, verb, since_ns, e.text);
 		return;
 	}
 	auto_free char *body = decides[verb](x, r, &out, &e);
 	if (!body)
-		refuse(x, exchange, verb, since_ns, e.text);
+		refuse_request(x, exchange, verb, since_ns, e.text);
 	else if (!out.nowhere || !hold_begin(x, exchange, r, since_ns, answer_filter))
 		answer_body(x, exchange, verb, since_ns, body, out.len);
 }
 
 /* Pages */
 
-static uint64_t resident_bytes(void)
+static uint64_t extender_resident_bytes(void)
 {
 	unsigned long long size, resident = 0;
 	FILE *f = fopen("/proc/self/statm", "re");
@@ -127,7 +144,7 @@ static void count_connections(const struct extender *x, struct extender_metrics 
 	}
 }
 
-static void show_metrics(struct extender *x, struct http_exchange *exchange)
+static void show_extender_metrics(struct extender *x, struct http_exchange *exchange)
 {
 	struct extender_metrics *m = &x->measured;
 	struct timespec cpu = {0};
@@ -136,7 +153,7 @@ static void show_metrics(struct extender *x, struct http_exchange *exchange)
 	(void)clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &cpu);
 	m->version = NUMAFIT_VERSION;
 	m->cpu_ns = (uint64_t)cpu.tv_sec * NS_PER_S + (uint64_t)cpu.tv_nsec;
-	m->resident_bytes = resident_bytes();
+	m->resident_bytes = extender_resident_bytes();
 	m->kept = kept_count(x->kept);
 	m->avoided = sched_avoid_count(x->avoid, loop_wall_ms());
 	m->binding = bind_count(x);
@@ -151,7 +168,7 @@ static void show_metrics(struct extender *x, struct http_exchange *exchange)
 static void show_live(struct extender *x, struct http_exchange *exchange)
 {
 	(void)x;
-	say(exchange, PAGE_OK, "ok", NULL);
+	send_text(exchange, PAGE_OK, "ok", NULL);
 }
 
 static void show_ready(struct extender *x, struct http_exchange *exchange)
@@ -159,9 +176,9 @@ static void show_ready(struct extender *x, struct http_exchange *exchange)
 	const char *why = "it is being stopped";
 
 	if (!x->stopping && state_ready(x, &why))
-		say(exchange, PAGE_OK, "ok", NULL);
+		send_text(exchange, PAGE_OK, "ok", NULL);
 	else
-		say(exchange, PAGE_UNAVAILABLE, why, NULL);
+		send_text(exchange, PAGE_UNAVAILABLE, why, NULL);
 }
 
 static const struct page {
@@ -171,7 +188,7 @@ static const struct page {
 	{"healthz", show_live},
 	{"livez", show_live},
 	{"readyz", show_ready},
-	{"metrics", show_metrics},
+	{"metrics", show_extender_metrics},
 };
 
 /* The last part of the path says what is asked, whatever prefix the scheduler was given. */
@@ -191,9 +208,9 @@ static bool answer_verb(
 		if (!text_equal(name, extender_verb_name(i)))
 			continue;
 		if (text_equal(r->method, "POST"))
-			answer(x, exchange, (enum extender_verb)i, r);
+			answer_scheduler(x, exchange, (enum extender_verb)i, r);
 		else
-			say(exchange, PAGE_NOT_ALLOWED, "POST is expected\n", "Allow: POST");
+			send_text(exchange, PAGE_NOT_ALLOWED, "POST is expected\n", "Allow: POST");
 		return true;
 	}
 	return false;
@@ -210,16 +227,17 @@ static bool answer_page(
 		if (text_equal(r->method, "GET") || text_equal(r->method, "HEAD"))
 			pages[i].show(x, exchange);
 		else
-			say(exchange, PAGE_NOT_ALLOWED, "GET is expected\n", "Allow: GET, HEAD");
+			send_text(exchange, PAGE_NOT_ALLOWED, "GET is expected\n",
+				"Allow: GET, HEAD");
 		return true;
 	}
 	return false;
 }
 
-static void handle(void *ctx, struct http_exchange *exchange, const struct http_request *r)
+static void handle_request(void *ctx, struct http_exchange *exchange, const struct http_request *r)
 {
 	if (!answer_verb(ctx, exchange, r) && !answer_page(ctx, exchange, r))
-		say(exchange, PAGE_NOT_FOUND,
+		send_text(exchange, PAGE_NOT_FOUND,
 			"filter, prioritize, preempt, bind; healthz, livez, readyz, metrics\n",
 			NULL);
 }
@@ -228,17 +246,17 @@ static void handle(void *ctx, struct http_exchange *exchange, const struct http_
 static void handle_page(void *ctx, struct http_exchange *exchange, const struct http_request *r)
 {
 	if (!answer_page(ctx, exchange, r))
-		say(exchange, PAGE_NOT_FOUND, "healthz, livez, readyz, metrics\n", NULL);
+		send_text(exchange, PAGE_NOT_FOUND, "healthz, livez, readyz, metrics\n", NULL);
 }
 
-static void gone(void *ctx, struct http_exchange *exchange)
+static void on_client_gone(void *ctx, struct http_exchange *exchange)
 {
 	bind_gone(ctx, exchange);
 	hold_gone(ctx, exchange);
 }
 
 /* Anybody can make certificates: it is said once in a while. */
-static void stranger(void *ctx, const char *why)
+static void on_stranger(void *ctx, const char *why)
 {
 	enum { SAID_AGAIN_S = 60 };
 	struct extender *x = ctx;
@@ -296,9 +314,9 @@ int serve_start(struct extender *x, struct err *e)
 		.held_max = c->held_bytes_max,
 		.clients_max = CLIENTS_MAX,
 		.ctx = x,
-		.handle = handle,
-		.stranger = stranger,
-		.gone = gone,
+		.handle = handle_request,
+		.stranger = on_stranger,
+		.gone = on_client_gone,
 	};
 	int rc = tls_start(x, &o, e);
 

@@ -30,7 +30,7 @@ static void note_refusal(
 		log_text(quoted, sizeof quoted, node), x->config.avoid ? "yes" : "no");
 }
 
-/* Until it runs a pod may still be refused; that is told once. */
+/* Until it runs a pod may still be refused; that is counted once. */
 static void follow_start(struct extender *x, const struct extender_pod *p, struct json_t *v)
 {
 	const char *uid = p->pod.uid, *workload;
@@ -70,16 +70,6 @@ static int put_event(struct watch *w, struct json_t *v, const struct sched_reade
 	return 0;
 }
 
-/* Whether this is the pod's binding, with a hint that was not there before: somebody who may bind
- * has written it. */
-static bool is_binding(
-	const struct extender *x, const struct extender_pod *p, const struct json_t *v)
-{
-	const struct json_t *before = unbound_find(x->unbound, p->pod.uid);
-
-	return *p->node && before && !extender_pod_json_same_advice(before, v);
-}
-
 static int put_pod(struct watch *w, struct json_t *v, const struct sched_reader *r, struct err *e)
 {
 	struct extender *x = w->x;
@@ -88,7 +78,9 @@ static int put_pod(struct watch *w, struct json_t *v, const struct sched_reader 
 
 	if (rc)
 		return rc;
-	bool seen_bound = is_binding(x, &p, v);
+	/* the pod's binding, with a hint that was not there before, is by somebody who may bind */
+	const struct json_t *before = unbound_find(x->unbound, p.pod.uid);
+	bool seen_bound = *p.node && before && !extender_pod_json_same_advice(before, v);
 	follow_start(x, &p, v);
 	if (!*p.node)
 		return 0;
@@ -162,7 +154,7 @@ static void remove_report(struct extender *x, const struct api_meta *m)
 	sched_cluster_remove_report(x->cluster, m->name);
 }
 
-/* Events are thrown away after an hour; what they told holds for as long as it holds. */
+/* The API server drops events after an hour; what they have shown is still so. */
 static void remove_event(struct extender *x, const struct api_meta *m)
 {
 	(void)x, (void)m;
@@ -197,13 +189,13 @@ static const struct kind {
 		false, put_event, remove_event, NULL},
 };
 
-static void tell_odd(struct watch *w, const struct json_t *object, const char *why)
+static void log_unreadable(struct watch *w, const struct json_t *object, const char *why)
 {
 	char name[512], text[512];
 	struct api_meta meta;
 
 	w->x->measured.unreadable[w->which]++;
-	if (w->told_odd++ >= ODD_LINES_MAX)
+	if (w->nr_odd++ >= ODD_LINES_MAX)
 		return;
 	api_json_meta(object, &meta);
 	log_line(LOG_WARN, "object-unreadable", "resource=%s name=%s error=%s",
@@ -211,7 +203,7 @@ static void tell_odd(struct watch *w, const struct json_t *object, const char *w
 		log_text(text, sizeof text, why));
 }
 
-static void on_object(void *ctx, enum reflector_change change, struct json_t *object)
+static void on_watched_object(void *ctx, enum reflector_change change, struct json_t *object)
 {
 	struct watch *w = ctx;
 	const struct kind *k = &kinds[w->which];
@@ -226,13 +218,13 @@ static void on_object(void *ctx, enum reflector_change change, struct json_t *ob
 	}
 	arena_init(&a, OBJECT_BYTES_MAX);
 	if (k->put(w, object, &(struct sched_reader){&w->x->config.names, &a}, &e))
-		tell_odd(w, object, e.text);
+		log_unreadable(w, object, e.text);
 	arena_fini(&a);
 }
 
 /* Lists */
 
-static void on_begin(void *ctx)
+static void on_list_begin(void *ctx)
 {
 	struct watch *w = ctx;
 
@@ -242,7 +234,7 @@ static void on_begin(void *ctx)
 		unbound_begin(w->x->unbound);
 }
 
-static void on_synced(void *ctx)
+static void on_list_end(void *ctx)
 {
 	struct watch *w = ctx;
 
@@ -255,7 +247,7 @@ static void on_synced(void *ctx)
 }
 
 /* There is no such resource: then no node has any. */
-static void on_looked(void *ctx, const struct api_answer *answer)
+static void on_resource_looked_up(void *ctx, const struct api_answer *answer)
 {
 	struct watch *w = ctx;
 
@@ -280,7 +272,7 @@ static void on_watch_event(void *ctx, bool bad, const char *event, const char *t
 	if (!bad || !kinds[w->which].is_crd || w->look)
 		return;
 	(void)snprintf(buf, sizeof buf, "%s?limit=1", kinds[w->which].path);
-	w->look = api_call(w->x->api, &(struct api_ask){.path = buf}, w, on_looked);
+	w->look = api_call(w->x->api, &(struct api_ask){.path = buf}, w, on_resource_looked_up);
 }
 
 static void on_api_event(void *ctx, bool bad, const char *event, const char *text)
@@ -306,9 +298,9 @@ static void start_watch(struct extender *x, enum extender_watch which)
 		.path = kinds[which].path, .query = kinds[which].query, .page = PAGE};
 	const struct reflector_handler handler = {
 		.ctx = w,
-		.begin = on_begin,
-		.object = on_object,
-		.synced = on_synced,
+		.begin = on_list_begin,
+		.object = on_watched_object,
+		.synced = on_list_end,
 		.on_event = on_watch_event,
 	};
 

@@ -52,7 +52,7 @@ static bool pem_equal(const struct pem *a, const struct pem *b)
 	return true;
 }
 
-static int read_all(const struct extender *x, struct pem *out, struct err *e)
+static int pem_read(const struct extender *x, struct pem *out, struct err *e)
 {
 	int rc = 0;
 
@@ -67,28 +67,13 @@ static int read_all(const struct extender *x, struct pem *out, struct err *e)
 
 /* Changes */
 
-static void refuse(struct tls *t, const struct err *e)
-{
-	char text[2 * sizeof e->text];
-
-	if (!text_equal(e->text, t->why.text)) /* else it has been told */
-		log_line(LOG_ERROR, "tls-refused",
-			"error=%s action=\"mend the files: until then those before them serve\"",
-			log_text(text, sizeof text, e->text));
-	t->why = *e;
-}
-
-static int put_in_force(struct tls *t, const struct pem *p, struct err *e)
-{
-	return http_server_set_tls(t->x->http, p->text[CERT], p->text[KEY], p->text[CLIENT_CA], e);
-}
-
-static void look(void *ctx)
+static void reload_tls_files(void *ctx)
 {
 	struct tls *t = ctx;
 	struct pem now;
 	struct err e;
-	int rc = read_all(t->x, &now, &e);
+	char text[2 * sizeof e.text];
+	int rc = pem_read(t->x, &now, &e);
 	bool is_news = rc || !pem_equal(&now, &t->last);
 
 	pem_fini(&t->last);
@@ -96,28 +81,34 @@ static void look(void *ctx)
 	if (!is_news)
 		return;
 	if (!rc)
-		rc = put_in_force(t, &now, &e);
+		rc = http_server_set_tls(
+			t->x->http, now.text[CERT], now.text[KEY], now.text[CLIENT_CA], &e);
 	if (rc) {
-		refuse(t, &e);
+		if (!text_equal(e.text, t->why.text)) /* else it is in the log already */
+			log_line(LOG_ERROR, "tls-refused",
+				"error=%s action=\"mend the files: until then those before them "
+				"serve\"",
+				log_text(text, sizeof text, e.text));
+		t->why = e;
 		return;
 	}
 	t->why = (struct err){0};
 	log_line(LOG_INFO, "tls-reloaded", "text=\"they count for new connections\"");
 }
 
-static void touched(void *ctx)
+static void on_tls_file_change(void *ctx)
 {
 	struct tls *t = ctx;
 
 	loop_timer_set(t->settled, SETTLE_MS);
 }
 
-static void watch(struct tls *t, unsigned i)
+static void watch_tls_file(struct tls *t, unsigned i)
 {
 	const char *file = file_of(t->x, i);
 	char text[512];
 
-	if (*file && !file_watch_start(&t->watch[i], t->x->loop, file, touched, t))
+	if (*file && !file_watch_start(&t->watch[i], t->x->loop, file, on_tls_file_change, t))
 		log_line(LOG_WARN, "tls-not-watched",
 			"file=%s action=\"restart numafit-extender when it has changed\"",
 			log_text(text, sizeof text, file));
@@ -131,10 +122,10 @@ int tls_start(struct extender *x, struct http_server_options *o, struct err *e)
 		return 0;
 	struct tls *t = x->tls = xcalloc(1, sizeof *t);
 	t->x = x;
-	t->settled = loop_timer_new(x->loop, look, t);
+	t->settled = loop_timer_new(x->loop, reload_tls_files, t);
 	for (unsigned i = 0; i < NR_FILES; i++) /* before they are read: no change is missed */
-		watch(t, i);
-	int rc = read_all(x, &t->last, e);
+		watch_tls_file(t, i);
+	int rc = pem_read(x, &t->last, e);
 	if (rc)
 		return err_add(e, rc, "tls");
 	o->cert = t->last.text[CERT];

@@ -9,7 +9,7 @@ struct waiting {
 	struct json_t *pod;  /* NULL: bound */
 	char *ns, *workload; /* of a bound one */
 	bool refused;        /* it is known that its node has */
-	bool told;           /* since unbound_begin() */
+	bool listed;         /* since unbound_begin() */
 };
 
 struct unbound {
@@ -21,7 +21,7 @@ struct unbound *unbound_new(void)
 	return xcalloc(1, sizeof(struct unbound));
 }
 
-static void forget(struct waiting *w)
+static void waiting_free(struct waiting *w)
 {
 	free(w->uid);
 	free(w->ns);
@@ -34,32 +34,21 @@ void unbound_free(struct unbound *u)
 	if (!u)
 		return;
 	for (size_t i = 0; i < u->nr; i++)
-		forget(&u->at[i]);
+		waiting_free(&u->at[i]);
 	vec_fini(u);
 	free(u);
 }
 
 /* Where it is, or would be. */
-static size_t place_of(const struct unbound *u, const char *uid, bool *found)
+static size_t unbound_place(const struct unbound *u, const char *uid, bool *found)
 {
-	size_t low = 0, high = u->nr;
-
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-
-		if (strcmp(u->at[mid].uid, uid) < 0)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	*found = low < u->nr && strcmp(u->at[low].uid, uid) == 0;
-	return low;
+	return uid_place(u->at, u->nr, sizeof *u->at, uid, found);
 }
 
 void unbound_begin(struct unbound *u)
 {
 	for (size_t i = 0; i < u->nr; i++)
-		u->at[i].told = false;
+		u->at[i].listed = false;
 }
 
 void unbound_sweep(struct unbound *u)
@@ -67,35 +56,35 @@ void unbound_sweep(struct unbound *u)
 	size_t nr = 0;
 
 	for (size_t i = 0; i < u->nr; i++)
-		if (u->at[i].told)
+		if (u->at[i].listed)
 			u->at[nr++] = u->at[i];
 		else
-			forget(&u->at[i]);
+			waiting_free(&u->at[i]);
 	u->nr = nr;
 }
 
-static struct waiting *put(struct unbound *u, const char *uid, struct json_t *pod)
+static struct waiting *unbound_enter(struct unbound *u, const char *uid, struct json_t *pod)
 {
 	bool found;
-	size_t i = place_of(u, uid, &found);
+	size_t i = unbound_place(u, uid, &found);
 
 	if (found)
 		api_json_free(u->at[i].pod);
 	else
 		vec_insert(u, i)->uid = xstrdup(uid);
 	u->at[i].pod = pod;
-	u->at[i].told = true;
+	u->at[i].listed = true;
 	return &u->at[i];
 }
 
 void unbound_put(struct unbound *u, const char *uid, struct json_t *pod)
 {
-	(void)put(u, uid, pod);
+	(void)unbound_enter(u, uid, pod);
 }
 
 void unbound_bind(struct unbound *u, const char *uid, const char *ns, const char *workload)
 {
-	struct waiting *w = put(u, uid, NULL);
+	struct waiting *w = unbound_enter(u, uid, NULL);
 
 	if (w->workload)
 		return;
@@ -107,14 +96,14 @@ bool unbound_knows(const struct unbound *u, const char *uid)
 {
 	bool found;
 
-	(void)place_of(u, uid, &found);
+	(void)unbound_place(u, uid, &found);
 	return found;
 }
 
 const char *unbound_refuse(struct unbound *u, const char *uid, const char *ns)
 {
 	bool found;
-	size_t i = place_of(u, uid, &found);
+	size_t i = unbound_place(u, uid, &found);
 
 	if (!found || !u->at[i].workload || u->at[i].refused || strcmp(u->at[i].ns, ns))
 		return NULL;
@@ -125,11 +114,11 @@ const char *unbound_refuse(struct unbound *u, const char *uid, const char *ns)
 bool unbound_remove(struct unbound *u, const char *uid)
 {
 	bool found;
-	size_t i = place_of(u, uid, &found);
+	size_t i = unbound_place(u, uid, &found);
 
 	if (!found)
 		return false;
-	forget(&u->at[i]);
+	waiting_free(&u->at[i]);
 	vec_remove(u, i);
 	return true;
 }
@@ -137,7 +126,7 @@ bool unbound_remove(struct unbound *u, const char *uid)
 struct json_t *unbound_find(const struct unbound *u, const char *uid)
 {
 	bool found;
-	size_t i = place_of(u, uid, &found);
+	size_t i = unbound_place(u, uid, &found);
 
 	return found ? u->at[i].pod : NULL;
 }

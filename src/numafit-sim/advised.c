@@ -10,8 +10,7 @@
 
 enum { WRONG_BY_S = 60 * 60 };
 
-/* Our advice with all that can be wrong in it, which is why codec/advice_json.h does not write it.
- */
+/* Our advice with all that can be wrong in it: codec/advice_json.h writes no such thing. */
 struct spoken {
 	unsigned version, ttl_s;
 	const char *node, *uid, *mode;
@@ -46,7 +45,7 @@ static const struct field spoken_rows[] = {
 };
 static const struct fields spoken_fields = FIELDS(spoken_rows, struct spoken);
 
-static void spoil(struct spoken *s, enum advice_verdict wrong)
+static void spoil_advice(struct spoken *s, enum advice_verdict wrong)
 {
 	if (wrong == ADVICE_REJECTED_VERSION)
 		s->version++;
@@ -60,13 +59,13 @@ static void spoil(struct spoken *s, enum advice_verdict wrong)
 		s->at_ms -= (s->ttl_s + WRONG_BY_S) * (int64_t)MS_PER_S;
 }
 
-static int too_large(struct err *e)
+static int annotations_too_large(struct err *e)
 {
 	return err_set(e, E2BIG, "the pods' annotations are too large");
 }
 
-static int write_advice(struct sim_node *n, const struct container *c, const struct trace_advice *h,
-	const char **out, struct err *e)
+static int write_spoken_advice(struct sim_node *n, const struct container *c,
+	const struct trace_advice *h, const char **out, struct err *e)
 {
 	struct spoken s = {.version = ADVICE_VERSION,
 		.node = n->name,
@@ -79,13 +78,13 @@ static int write_advice(struct sim_node *n, const struct container *c, const str
 	char buf[CPUSET_TEXT_MAX + 1024];
 	struct text t;
 
-	spoil(&s, h->wrong);
+	spoil_advice(&s, h->wrong);
 	text_init(&t, buf, sizeof buf);
 	fields_write(&t, &spoken_fields, &s, NULL);
 	if (h->wrong == ADVICE_REJECTED_FORMAT)
 		t.len--; /* the last brace */
 	*out = t.cut ? NULL : arena_strndup(&n->texts, buf, t.len);
-	return *out ? 0 : too_large(e);
+	return *out ? 0 : annotations_too_large(e);
 }
 
 int advised_annotate(
@@ -95,11 +94,11 @@ int advised_annotate(
 	size_t nr = step->nr_annotations;
 
 	if (!list)
-		return too_large(e);
+		return annotations_too_large(e);
 	memcpy(list, step->annotation, nr * sizeof *list);
 	if (step->advice.numa) {
 		list[nr].key = ADVICE_KEY;
-		int rc = write_advice(n, c, &step->advice, &list[nr++].value, e);
+		int rc = write_spoken_advice(n, c, &step->advice, &list[nr++].value, e);
 
 		if (rc)
 			return rc;
@@ -172,15 +171,6 @@ void advised_note(const struct sim_node *n, struct container *c, const char *ref
 		h->verdict = advice_verdict_name(c->says.advice);
 }
 
-static const char *given_text(
-	const struct sim_node *n, const struct container *c, char buf[NODESET_TEXT_MAX])
-{
-	if (c->state == CONTAINER_REFUSED)
-		return "refused";
-	nodeset_format(c->advised.given, &n->topo->ids, buf, NODESET_TEXT_MAX);
-	return *buf ? buf : "-";
-}
-
 static const char line_form[] = "%-23s %-8s %-6s %-8s %s\n";
 
 static void print_one(FILE *out, const struct sim_node *n, const struct container *c)
@@ -189,7 +179,11 @@ static void print_one(FILE *out, const struct sim_node *n, const struct containe
 	const struct advised *h = &c->advised;
 
 	(void)snprintf(name, sizeof name, "%s/%s", c->pod, c->name);
-	fprintf(out, line_form, name, h->mode, h->asked, given_text(n, c, given),
+	nodeset_format(h->given, &n->topo->ids, given, sizeof given);
+	fprintf(out, line_form, name, h->mode, h->asked,
+		c->state == CONTAINER_REFUSED ? "refused"
+		: *given                      ? given
+					      : "-",
 		h->verdict ? h->verdict : "-");
 }
 

@@ -15,8 +15,8 @@ void advised_read(struct sim_node *n, struct container *c);
 /* It was created, or refused with that message: the verdict, as that or its placement has it. */
 void advised_note(const struct sim_node *n, struct container *c, const char *refusal);
 
-/* The advised ones in a table: who asked for what, what it was given, and the verdict. Nothing when
- * there are none. */
+/* The advised containers in a table: what each asked for, what it was given, and the verdict.
+ * Nothing when there are none. */
 void advised_print(FILE *out, const struct sim_node *n);
 
 #endif

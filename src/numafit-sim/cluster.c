@@ -43,18 +43,6 @@ int cluster_size_parse(struct cluster_options *o, const char *text, struct err *
 
 /* The day */
 
-static int read_file(const char *path, struct cluster_trace *t, struct err *e)
-{
-	auto_free char *text = NULL;
-	size_t len;
-	int rc = file_read_waiting(path, TRACE_BYTES_MAX, &text, &len, e);
-
-	if (rc)
-		return rc;
-	rc = cluster_trace_read(t, text, len, e);
-	return rc ? err_add(e, rc, "%s", path) : 0;
-}
-
 static int get_trace(const struct cluster_options *o, const struct cluster_machine *m,
 	struct cluster_trace *t, struct err *e)
 {
@@ -68,10 +56,17 @@ static int get_trace(const struct cluster_options *o, const struct cluster_machi
 				 QUANTITY_MILLIS,
 	};
 
-	if (o->trace)
-		return read_file(o->trace, t, e);
-	cluster_trace_make(t, &plan);
-	return 0;
+	if (!o->trace) {
+		cluster_trace_make(t, &plan);
+		return 0;
+	}
+	auto_free char *text = NULL;
+	size_t len;
+	int rc = file_read_waiting(o->trace, TRACE_BYTES_MAX, &text, &len, e);
+	if (rc)
+		return rc;
+	rc = cluster_trace_read(t, text, len, e);
+	return rc ? err_add(e, rc, "%s", o->trace) : 0;
 }
 
 /* The strategies, several at a time: a world shares nothing with another one. */
@@ -86,7 +81,7 @@ struct run {
 	struct err *e;
 };
 
-static void tell_progress(void *ctx, const struct strategy *s, unsigned hour)
+static void print_progress(void *ctx, const struct strategy *s, unsigned hour)
 {
 	(void)ctx;
 	fprintf(stderr, "numafit-sim: %s: %u:00\n", s->name, hour);
@@ -150,13 +145,6 @@ static int write_svg(const struct run *r, struct err *e)
 	return fclose(f) || broken ? err_set(e, EIO, "%s: it cannot be written", o->svg) : 0;
 }
 
-static int tell(const struct run *r, struct err *e)
-{
-	if (r->o->table || !r->o->svg)
-		cluster_report_print(stdout, r->o->strategy, r->outcome, r->o->nr_strategies);
-	return r->o->svg ? write_svg(r, e) : 0;
-}
-
 int cluster_run(const struct cluster_options *given, struct err *e)
 {
 	struct cluster_options o = *given;
@@ -179,12 +167,14 @@ int cluster_run(const struct cluster_options *given, struct err *e)
 			.machine = m,
 			.trace = &trace,
 			.facts = facts,
-			.progress = tell_progress},
+			.progress = print_progress},
 		.lock = PTHREAD_MUTEX_INITIALIZER,
 		.e = e};
 	rc = run_all(r);
-	if (!rc)
-		rc = tell(r, e);
+	if (!rc && (o.table || !o.svg))
+		cluster_report_print(stdout, o.strategy, r->outcome, o.nr_strategies);
+	if (!rc && o.svg)
+		rc = write_svg(r, e);
 	free(facts);
 	cluster_trace_fini(&trace);
 	cluster_machine_fini(m);

@@ -54,26 +54,21 @@ static unsigned enough_nodes(const struct world_options *o)
 	return nr < NODES_MIN ? NODES_MIN : (unsigned)nr;
 }
 
-static bool fits(const struct world_node *n, const struct fit_view *v)
-{
-	const struct quantity *pods = amounts_find(&n->seen.allocatable, RESOURCE_PODS);
-	unsigned lacks[NR_USUAL_RESOURCES + TOPO_KINDS], nr;
-
-	return n->nr_pods < (uint64_t)pods->whole &&
-	       fit_filter(v, &(struct fit_ignored){0}, lacks, &nr) == SCHED_SUCCESS;
-}
-
 /* The stock score of the node, or -1: NodeResourcesFit does not let it through. */
 static int32_t ask_stock(struct world *w, const struct seen_pod *pod, unsigned node)
 {
 	struct stock_answer *known = &w->answer[pod->shape * w->set->options->nr_nodes + node];
 	const struct world_node *n = &w->node[node];
 	const struct fit_view v = {&w->set->machine->names, &n->seen, &pod->is};
+	const struct quantity *pods = amounts_find(&n->seen.allocatable, RESOURCE_PODS);
+	unsigned lacks[NR_USUAL_RESOURCES + TOPO_KINDS], nr;
 
-	if (known->version != n->version) {
-		known->version = n->version;
-		known->score = fits(n, &v) ? (int32_t)strategy_stock_score(w->strategy, &v) : -1;
-	}
+	if (known->version == n->version)
+		return known->score;
+	known->version = n->version;
+	bool fits = n->nr_pods < (uint64_t)pods->whole &&
+		    fit_filter(&v, &(struct fit_ignored){0}, lacks, &nr) == SCHED_SUCCESS;
+	known->score = fits ? (int32_t)strategy_stock_score(w->strategy, &v) : -1;
 	return known->score;
 }
 
@@ -92,11 +87,6 @@ static size_t filter_stock(struct world *w, const struct seen_pod *pod)
 	return nr;
 }
 
-static bool is_avoided(const struct world *w, const struct world_pod *p, const char *node)
-{
-	return p->refused && sched_avoid_is(w->avoid, p->workload, node, w->now_ms);
-}
-
 static size_t filter_plugin(
 	struct world *w, const struct world_pod *p, struct sched_plan *plan, size_t nr)
 {
@@ -108,7 +98,8 @@ static size_t filter_plugin(
 		const struct sched_candidate *c = sched_cluster_find(w->cluster, name);
 
 		assert(c);
-		if (is_avoided(w, p, name) || sched_plan_filter(plan, c, &why) != SCHED_SUCCESS)
+		if ((p->refused && sched_avoid_is(w->avoid, p->workload, name, w->now_ms)) ||
+			sched_plan_filter(plan, c, &why) != SCHED_SUCCESS)
 			continue;
 		w->candidate[left] = *c;
 		w->fitting[left++] = w->fitting[i];
@@ -116,9 +107,8 @@ static size_t filter_plugin(
 	return left;
 }
 
-/* Of those that score highest the first one: the search goes round, so it is another one each time.
- */
-static size_t best_of(struct world *w, const struct seen_pod *pod, size_t nr)
+/* The first node of those that score highest: as the search goes round, another one each time. */
+static size_t best_scored(struct world *w, const struct seen_pod *pod, size_t nr)
 {
 	int64_t most = INT64_MIN;
 	size_t best = 0;
@@ -145,7 +135,7 @@ static int choose_with_plugin(struct world *w, const struct world_pod *p,
 	nr = filter_plugin(w, p, plan, nr);
 	if (nr) {
 		sched_plan_score(plan, w->candidate, nr, w->score);
-		size_t best = best_of(w, seen, nr);
+		size_t best = best_scored(w, seen, nr);
 
 		node = (int)w->fitting[best];
 		if (!sched_plan_place(plan, &w->candidate[best], a, where))
@@ -165,5 +155,5 @@ int world_choose(struct world *w, const struct world_pod *p, const struct seen_p
 		return -1;
 	if (w->cluster)
 		return choose_with_plugin(w, p, seen, nr, a, where);
-	return (int)w->fitting[best_of(w, seen, nr)];
+	return (int)w->fitting[best_scored(w, seen, nr)];
 }

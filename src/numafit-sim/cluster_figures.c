@@ -7,13 +7,9 @@
 
 enum { FRAGMENT_CPUS = 8, SAMPLES_AN_HOUR = SAMPLES / DAY_HOURS };
 
-static unsigned fewest_of(const struct world *w, unsigned pod, unsigned container)
-{
-	return w->set->facts[w->set->trace->pods.at[pod].shape].nodes[container];
-}
-
 void world_count_nodes(struct world *w, unsigned pod, const struct node_answer *answer)
 {
+	const struct shape_facts *fewest = &w->set->facts[w->set->trace->pods.at[pod].shape];
 	struct outcome *o = w->out;
 	bool pinned = false, minimal = true;
 
@@ -21,7 +17,7 @@ void world_count_nodes(struct world *w, unsigned pod, const struct node_answer *
 		if (nodeset_empty(answer->on[c]))
 			continue;
 		pinned = true;
-		minimal = minimal && nodeset_count(answer->on[c]) <= fewest_of(w, pod, c);
+		minimal = minimal && nodeset_count(answer->on[c]) <= fewest->nodes[c];
 		o->containers++;
 		o->distance += topo_distance_average(&w->set->machine->topo, answer->on[c]);
 	}
@@ -36,7 +32,7 @@ void world_count_advice(struct world *w, enum advice_verdict v)
 	w->out->rejected += advice_is_rejection(v);
 }
 
-static double fragmentation(const struct world *w)
+static double world_fragmentation(const struct world *w)
 {
 	const struct topo *t = &w->set->machine->topo;
 	uint64_t unasked = 0, pods = 0;
@@ -61,7 +57,7 @@ void world_take_sample(struct world *w, unsigned number)
 
 	*s = (struct sample){
 		.utilisation = (double)w->cpus_used_milli / (double)w->cpus_milli,
-		.fragmentation = fragmentation(w),
+		.fragmentation = world_fragmentation(w),
 		.refused = w->out->refused,
 	};
 	w->out->utilisation += s->utilisation / SAMPLES;
@@ -70,8 +66,8 @@ void world_take_sample(struct world *w, unsigned number)
 		w->set->progress(w->set->ctx, w->strategy, (number + 1) / SAMPLES_AN_HOUR);
 }
 
-/* No CPU or memory is held twice, and nobody holds what no pod has asked for. */
-static int check_node(const struct world_node *n, struct err *e)
+/* No CPU or memory is held twice, and nothing is held that no pod has asked for. */
+static int check_world_node(const struct world_node *n, struct err *e)
 {
 	const struct quantity *has = amounts_find(&n->seen.allocatable, RESOURCE_CPU);
 	int rc = ledger_check(n->is.ledger, e);
@@ -84,7 +80,7 @@ static int check_node(const struct world_node *n, struct err *e)
 	return rc ? err_add(e, rc, "%s", n->is.name) : 0;
 }
 
-static int check_sums(const struct world *w, struct err *e)
+static int check_pod_sums(const struct world *w, struct err *e)
 {
 	const struct outcome *o = w->out;
 	unsigned long running = 0, waiting = 0;
@@ -103,10 +99,10 @@ static int check_sums(const struct world *w, struct err *e)
 
 int world_check(const struct world *w, struct err *e)
 {
-	int rc = check_sums(w, e);
+	int rc = check_pod_sums(w, e);
 
 	for (unsigned i = 0; i < w->set->options->nr_nodes && !rc; i++)
-		rc = check_node(&w->node[i], e);
+		rc = check_world_node(&w->node[i], e);
 	if (!rc && w->cluster)
 		rc = sched_cluster_check(w->cluster, e);
 	return rc ? err_add(e, rc, "%s", w->strategy->name) : 0;

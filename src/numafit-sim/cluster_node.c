@@ -14,13 +14,13 @@ enum {
 	MAX_NUMA_USUAL = 8, /* of readers, where nothing is said */
 	HEXADECIMAL = 16
 };
-/* As NPS4 machines tell them: a neighbour, the same socket, the other one. */
+/* As NPS4 machines have them: a neighbour, the same socket, the other one. */
 enum { DISTANCE_PAIR = 11, DISTANCE_SOCKET = 12, DISTANCE_OTHER = 32 };
 #define GI (UINT64_C(1) << 30)
 
 /* The machine */
 
-static unsigned distance(unsigned from, unsigned to, unsigned nr)
+static unsigned simulated_distance(unsigned from, unsigned to, unsigned nr)
 {
 	unsigned in_socket = nr % 2 ? nr : nr / 2;
 
@@ -31,7 +31,7 @@ static unsigned distance(unsigned from, unsigned to, unsigned nr)
 	return from / 2 == to / 2 ? DISTANCE_PAIR : DISTANCE_SOCKET;
 }
 
-static int add_node(struct topo *t, unsigned n, unsigned nr, struct err *e)
+static int add_numa_node(struct topo *t, unsigned n, unsigned nr, struct err *e)
 {
 	unsigned socket = nr % 2 ? 0 : n / (nr / 2);
 	int rc = 0;
@@ -49,7 +49,7 @@ static int add_node(struct topo *t, unsigned n, unsigned nr, struct err *e)
 			page * (m == POD_HUGE_2MI ? HUGE_2MI_PAGES : HUGE_1GI_PAGES), e);
 	}
 	for (unsigned to = 0; to < nr && rc >= 0; to++)
-		rc = topo_set_distance(t, n, to, distance(n, to, nr), e);
+		rc = topo_set_distance(t, n, to, simulated_distance(n, to, nr), e);
 	return rc;
 }
 
@@ -61,11 +61,12 @@ static int build_topo(struct topo *t, unsigned nr, struct err *e)
 	for (unsigned n = 0; n < nr && rc >= 0; n++)
 		rc = topo_add_node(t, n, e);
 	for (unsigned n = 0; n < nr && rc >= 0; n++)
-		rc = add_node(t, n, nr, e);
+		rc = add_numa_node(t, n, nr, e);
 	return rc < 0 ? rc : topo_seal(t, e);
 }
 
-static int set_all(struct settings *s, unsigned nr, enum topology_policy policy, struct err *e)
+static int set_cluster_settings(
+	struct settings *s, unsigned nr, enum topology_policy policy, struct err *e)
 {
 	char cores[2 * TEXT_SIZE_MAX], nodes[TEXT_SIZE_MAX];
 	const char *const values[][2] = {
@@ -107,7 +108,7 @@ int cluster_machine_init(
 	int rc = build_topo(&m->topo, nr_numa, e);
 
 	if (!rc)
-		rc = set_all(&m->settings, nr_numa, policy, e);
+		rc = set_cluster_settings(&m->settings, nr_numa, policy, e);
 	if (!rc)
 		rc = settings_check(&m->settings, &m->topo, e);
 	if (!rc)
@@ -157,7 +158,7 @@ struct asked {
 	struct pod pod;
 };
 
-static void ask_for(struct asked *a, const struct cluster_pod *pod)
+static void ask_for_pod(struct asked *a, const struct cluster_pod *pod)
 {
 	const struct pod_shape *s = pod->shape;
 
@@ -210,7 +211,7 @@ static void ask_by_advice(const struct cluster_node *n, const struct cluster_mac
 }
 
 /* The pool moves out of the way of all parts at once (engine_run_pod()), then each is held. */
-static void hold(struct cluster_node *n, const struct asked *a, struct decision *part)
+static void hold_pod_parts(struct cluster_node *n, const struct asked *a, struct decision *part)
 {
 	struct cpuset own = {0};
 
@@ -238,7 +239,7 @@ void cluster_node_run(struct cluster_node *n, const struct cluster_machine *m,
 	struct asked a = {0};
 	struct decision whole, *part;
 
-	ask_for(&a, pod);
+	ask_for_pod(&a, pod);
 	if (advice)
 		ask_by_advice(n, m, advice, now_ms, &a);
 	admit(&(struct admit_question){n->ledger, &m->settings, .pod = &a.pod}, &budget,
@@ -253,7 +254,7 @@ void cluster_node_run(struct cluster_node *n, const struct cluster_machine *m,
 		if (out->advice == ADVICE_NONE)
 			out->advice = part[c].advice.verdict;
 	}
-	hold(n, &a, part);
+	hold_pod_parts(n, &a, part);
 }
 
 void cluster_node_stop(struct cluster_node *n, const char *uid)
@@ -272,7 +273,7 @@ void cluster_node_stop(struct cluster_node *n, const char *uid)
 
 /* The report */
 
-static void take(const struct cluster_node *n, const struct cluster_machine *m,
+static void take_node_report(const struct cluster_node *n, const struct cluster_machine *m,
 	struct cluster_work *w, struct report *r)
 {
 	const struct report_facts facts = {
@@ -283,7 +284,7 @@ static void take(const struct cluster_node *n, const struct cluster_machine *m,
 }
 
 /* The number of a resource that is in the table: threads share it, so nothing is entered. */
-static unsigned number_of(const struct cluster_machine *m, const char *name)
+static unsigned resource_number_of(const struct cluster_machine *m, const char *name)
 {
 	unsigned i = 0;
 
@@ -293,7 +294,7 @@ static unsigned number_of(const struct cluster_machine *m, const char *name)
 	return i;
 }
 
-static struct quantity whole(uint64_t amount)
+static struct quantity whole_amount(uint64_t amount)
 {
 	return quantity_of((int64_t)amount);
 }
@@ -326,21 +327,22 @@ static struct sched_topology *topology_of(const struct cluster_machine *m, const
 		for (unsigned to = 0; to < t->ids.nr; to++)
 			sched_topology_cost(s, z, to, t->distance[z][to]);
 	for (size_t i = 0; i < r->nr_resources; i++) {
-		unsigned number = number_of(m, r->resource[i].name);
+		unsigned number = resource_number_of(m, r->resource[i].name);
 
 		for (unsigned z = 0; z < t->ids.nr; z++) {
 			const struct report_amounts *on = &r->resource[i].on[z];
 
 			sched_topology_resource(s, z, number,
-				&(struct zone_amounts){whole(on->capacity), whole(on->allocatable),
-					whole(on->available)});
+				&(struct zone_amounts){whole_amount(on->capacity),
+					whole_amount(on->allocatable),
+					whole_amount(on->available)});
 		}
 	}
 	return s;
 }
 
 /* numafit.io/pods, as numbers, behind each other in the arena. */
-static size_t read_pods(const char *text, struct arena *a, const uint64_t **out)
+static size_t read_report_pods(const char *text, struct arena *a, const uint64_t **out)
 {
 	size_t nr = strlen(text) / REPORT_POD_DIGITS;
 	uint64_t *list = arena_array(a, nr, sizeof *list);
@@ -361,11 +363,11 @@ void cluster_node_report(const struct cluster_node *n, const struct cluster_mach
 {
 	struct report taken;
 
-	take(n, m, w, &taken);
+	take_node_report(n, m, w, &taken);
 	*r = (struct sched_report){.topology = topology_of(m, &taken),
 		.generation = taken.generation,
 		.names_pods = true};
-	r->nr_pods = read_pods(taken.pods, &w->arena, &r->pod);
+	r->nr_pods = read_report_pods(taken.pods, &w->arena, &r->pod);
 }
 
 struct amounts cluster_node_allocatable(
@@ -374,7 +376,7 @@ struct amounts cluster_node_allocatable(
 	enum { PODS_USUAL = 110 };
 	struct report r;
 
-	take(n, m, w, &r);
+	take_node_report(n, m, w, &r);
 	struct amount *list = arena_array(&w->arena, r.nr_resources + 1, sizeof *list);
 	assert(list);
 	for (size_t i = 0; i < r.nr_resources; i++) {
@@ -382,8 +384,9 @@ struct amounts cluster_node_allocatable(
 
 		nodeset_each (z, r.topo->nodes)
 			sum += r.resource[i].on[z].allocatable;
-		list[i] = (struct amount){number_of(m, r.resource[i].name), whole(sum)};
+		list[i] = (struct amount){
+			resource_number_of(m, r.resource[i].name), whole_amount(sum)};
 	}
-	list[r.nr_resources] = (struct amount){RESOURCE_PODS, whole(PODS_USUAL)};
+	list[r.nr_resources] = (struct amount){RESOURCE_PODS, whole_amount(PODS_USUAL)};
 	return (struct amounts){list, (unsigned)r.nr_resources + 1};
 }

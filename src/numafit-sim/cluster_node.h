@@ -24,7 +24,7 @@ int cluster_machine_init(
 	struct cluster_machine *m, unsigned nr_numa, enum topology_policy policy, struct err *e);
 void cluster_machine_fini(struct cluster_machine *m);
 
-/* A pod of the trace, once more under a name that tells which try it is. */
+/* A pod of the trace; its uid says which try it is. */
 enum { POD_UID_MAX = 32 };
 struct cluster_pod {
 	const struct pod_shape *shape;

@@ -6,103 +6,54 @@
 
 enum { PERCENT = 100 };
 
-static double share(unsigned long part, unsigned long of)
-{
-	return of ? (double)part * PERCENT / (double)of : 0;
-}
-
-static double waited_minutes(const struct outcome *o)
-{
-	enum { MS_PER_MINUTE = 60 * MS_PER_S };
-
-	return o->waited ? o->wait_ms / (double)o->waited / MS_PER_MINUTE : 0;
-}
-
-static double placed(const struct outcome *o)
-{
-	return (double)o->placed;
-}
-static double refused(const struct outcome *o)
-{
-	return (double)o->refused;
-}
-static double refused_pods(const struct outcome *o)
-{
-	return (double)o->refused_pods;
-}
-static double waited(const struct outcome *o)
-{
-	return (double)o->waited;
-}
-static double never(const struct outcome *o)
-{
-	return (double)o->never;
-}
-static double minimal(const struct outcome *o)
-{
-	return share(o->minimal, o->pinned);
-}
-static double distance(const struct outcome *o)
-{
-	return o->containers ? o->distance / (double)o->containers : 0;
-}
-static double utilisation(const struct outcome *o)
-{
-	return o->utilisation * PERCENT;
-}
-static double fragmentation(const struct outcome *o)
-{
-	return o->fragmentation * PERCENT;
-}
-static double accepted(const struct outcome *o)
-{
-	return (double)o->accepted;
-}
-static double repaired(const struct outcome *o)
-{
-	return (double)o->repaired;
-}
-static double rejected(const struct outcome *o)
-{
-	return (double)o->rejected;
-}
-static double seconds(const struct outcome *o)
-{
-	return o->seconds;
-}
-
 static const struct {
 	const char *name, *help;
-	double (*of)(const struct outcome *o);
 	int digits; /* behind the point */
 } columns[] = {
-	{"PLACED", "pods that a node took", placed, 0},
+	{"PLACED", "pods that a node took", 0},
 	{"REFUSED",
 		"pods that failed on the node they were bound to (TopologyAffinityError, or with\n"
 		"            best-effort no memory beside that of others)",
-		refused, 0},
-	{"PODS", "workloads of which one or more pods were refused", refused_pods, 0},
-	{"WAITED", "placed, but not at the first try", waited, 0},
-	{"MINUTES", "that these waited, on average", waited_minutes, 1},
-	{"NEVER", "still waiting at the end of the day", never, 0},
+		0},
+	{"PODS", "workloads of which one or more pods were refused", 0},
+	{"WAITED", "placed, but not at the first try", 0},
+	{"MINUTES", "that these waited, on average", 1},
+	{"NEVER", "still waiting at the end of the day", 0},
 	{"MINIMAL%",
 		"of the placed pods with CPUs or memory of their own: those whose containers lie "
 		"on as\n            few NUMA nodes as on an empty node",
-		minimal, 2},
+		2},
 	{"DISTANCE", "average distance within the NUMA nodes of a container (10: one NUMA node)",
-		distance, 3},
-	{"USED%", "CPUs that running pods ask for, of all that pods may have, over the day",
-		utilisation, 1},
+		3},
+	{"USED%", "CPUs that running pods ask for, of all that pods may have, over the day", 1},
 	{"FRAGM%",
 		"of the CPUs that nobody asks for: those that pods of 8 CPUs, each on one NUMA\n"
 		"            node, could not have, over the day",
-		fragmentation, 1},
-	{"ACCEPT", "hints that the node followed", accepted, 0},
-	{"REPAIR", "hints in whose place the node found NUMA nodes as good", repaired, 0},
-	{"REJECT", "hints that the node dropped", rejected, 0},
-	{"SECONDS", "that the simulation took", seconds, 1},
+		1},
+	{"ACCEPT", "hints that the node followed", 0},
+	{"REPAIR", "hints in whose place the node found NUMA nodes as good", 0},
+	{"REJECT", "hints that the node dropped", 0},
+	{"SECONDS", "that the simulation took", 1},
 };
 enum { NR_COLUMNS = sizeof columns / sizeof *columns, NAME_WIDTH = 16, COUNT_WIDTH = 7 };
+
+/* What stands in each column. */
+struct figures {
+	double of[NR_COLUMNS];
+};
+
+static struct figures outcome_figures(const struct outcome *o)
+{
+	enum { MS_PER_MINUTE = 60 * MS_PER_S };
+	double minutes = o->waited ? o->wait_ms / (double)o->waited / MS_PER_MINUTE : 0;
+	double minimal = o->pinned ? (double)o->minimal * PERCENT / (double)o->pinned : 0;
+	double distance = o->containers ? o->distance / (double)o->containers : 0;
+
+	return (struct figures){{(double)o->placed, (double)o->refused, (double)o->refused_pods,
+		(double)o->waited, minutes, (double)o->never, minimal, distance,
+		o->utilisation * PERCENT, o->fragmentation * PERCENT, (double)o->accepted,
+		(double)o->repaired, (double)o->rejected, o->seconds}};
+}
 
 /* Wide enough for the name and for counts below ten millions. */
 static int width(unsigned column)
@@ -120,9 +71,11 @@ void cluster_report_print(
 		fprintf(out, " %*s", width(c), columns[c].name);
 	fputc('\n', out);
 	for (unsigned i = 0; i < nr; i++) {
+		const struct figures f = outcome_figures(&o[i]);
+
 		fprintf(out, "%-*s", NAME_WIDTH, s[i]->name);
 		for (unsigned c = 0; c < NR_COLUMNS; c++)
-			fprintf(out, " %*.*f", width(c), columns[c].digits, columns[c].of(&o[i]));
+			fprintf(out, " %*.*f", width(c), columns[c].digits, f.of[c]);
 		fputc('\n', out);
 	}
 }

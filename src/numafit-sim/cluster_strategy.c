@@ -18,20 +18,12 @@ static const struct strategy rows[] = {
 	{"least-numa-nodes", "stock, and the extender with LeastNUMANodes", "#ff7f0e", PORTION_LEFT,
 		true, NRT_LEAST_NUMA_NODES},
 };
-enum { NR_ROWS = sizeof rows / sizeof *rows, WORD_TOLD = 32 };
+enum { NR_ROWS = sizeof rows / sizeof *rows, WORD_SHOWN = 32 };
 _Static_assert((int)NR_ROWS <= (int)STRATEGIES_MAX, "room for all of them");
 
 const struct strategy *strategy_at(unsigned i)
 {
 	return i < NR_ROWS ? &rows[i] : NULL;
-}
-
-static const struct strategy *find(const char *name, size_t len)
-{
-	for (unsigned i = 0; i < NR_ROWS; i++)
-		if (strlen(rows[i].name) == len && memcmp(rows[i].name, name, len) == 0)
-			return &rows[i];
-	return NULL;
 }
 
 int strategy_list(const char *names, const struct strategy *list[STRATEGIES_MAX], struct err *e)
@@ -45,11 +37,14 @@ int strategy_list(const char *names, const struct strategy *list[STRATEGIES_MAX]
 	}
 	for (const char *at = names;; at++) {
 		size_t len = strcspn(at, ",");
-		const struct strategy *s = find(at, len);
+		const struct strategy *s = NULL;
 
+		for (unsigned i = 0; i < NR_ROWS; i++)
+			if (strlen(rows[i].name) == len && memcmp(rows[i].name, at, len) == 0)
+				s = &rows[i];
 		if (!s)
 			return err_set(e, EINVAL, "\"%.*s\" is no strategy",
-				(int)(len < WORD_TOLD ? len : WORD_TOLD), at);
+				(int)(len < WORD_SHOWN ? len : WORD_SHOWN), at);
 		for (int i = 0; i < nr; i++)
 			if (list[i] == s)
 				return err_set(e, EINVAL, "%s is there twice", s->name);

@@ -52,7 +52,8 @@ static double round_above(double most)
 	return most;
 }
 
-static double most_of(double (*of)(const struct sample *s), const struct outcome *o, unsigned nr)
+static double most_of_samples(
+	double (*of)(const struct sample *s), const struct outcome *o, unsigned nr)
 {
 	double most = 0;
 
@@ -62,7 +63,7 @@ static double most_of(double (*of)(const struct sample *s), const struct outcome
 	return most;
 }
 
-static void print_axes(FILE *out, const struct plot *p)
+static void print_svg_axes(FILE *out, const struct plot *p)
 {
 	fprintf(out, "<text x=\"%d\" y=\"%d\" font-weight=\"bold\">%s</text>\n", LEFT,
 		p->top - TEXT_GAP, p->title);
@@ -85,7 +86,7 @@ static void print_axes(FILE *out, const struct plot *p)
 		LEFT, p->top, PLOT_WIDTH, PLOT_HEIGHT);
 }
 
-static void print_line(
+static void print_polyline(
 	FILE *out, const struct plot *p, const struct strategy *s, const struct outcome *o)
 {
 	fprintf(out, "<polyline fill=\"none\" stroke=\"%s\" stroke-width=\"1.5\" points=\"",
@@ -97,7 +98,7 @@ static void print_line(
 	fprintf(out, "\"><title>%s</title></polyline>\n", s->name);
 }
 
-static void print_legend(FILE *out, const struct strategy *s, unsigned i)
+static void print_svg_legend(FILE *out, const struct strategy *s, unsigned i)
 {
 	int y = FIRST_TOP + TEXT_GAP + LEGEND_STEP * (int)i;
 
@@ -113,7 +114,7 @@ void cluster_svg_print(FILE *out, const char *title, const struct strategy *cons
 {
 	const struct plot plots[] = {
 		{"Pods refused by their node, so far", refused_of, FIRST_TOP,
-			round_above(most_of(refused_of, o, nr))},
+			round_above(most_of_samples(refused_of, o, nr))},
 		{"CPUs asked for by running pods, %", percent_of, SECOND_TOP, PERCENT},
 	};
 
@@ -125,11 +126,11 @@ void cluster_svg_print(FILE *out, const char *title, const struct strategy *cons
 		"<text x=\"%d\" y=\"20\" font-size=\"15\">%s</text>\n",
 		WIDTH, HEIGHT, WIDTH, HEIGHT, WIDTH, HEIGHT, LEFT, title);
 	for (unsigned p = 0; p < sizeof plots / sizeof *plots; p++) {
-		print_axes(out, &plots[p]);
+		print_svg_axes(out, &plots[p]);
 		for (unsigned i = 0; i < nr; i++)
-			print_line(out, &plots[p], s[i], &o[i]);
+			print_polyline(out, &plots[p], s[i], &o[i]);
 	}
 	for (unsigned i = 0; i < nr; i++)
-		print_legend(out, s[i], i);
+		print_svg_legend(out, s[i], i);
 	fputs("</svg>\n", out);
 }

@@ -22,7 +22,7 @@ void cluster_trace_fini(struct cluster_trace *t)
 	vec_fini(&t->pods);
 }
 
-static bool is_alike(const struct pod_shape *a, const struct pod_shape *b)
+static bool shapes_are_alike(const struct pod_shape *a, const struct pod_shape *b)
 {
 	return strcmp(a->family, b->family) == 0 && a->qos == b->qos &&
 	       a->nr_containers == b->nr_containers && a->cpu_milli == b->cpu_milli &&
@@ -34,14 +34,14 @@ static unsigned enter_shape(struct cluster_trace *t, const struct pod_shape *s)
 {
 	unsigned i = 0;
 
-	while (i < t->shapes.nr && !is_alike(&t->shapes.at[i], s))
+	while (i < t->shapes.nr && !shapes_are_alike(&t->shapes.at[i], s))
 		i++;
 	if (i == t->shapes.nr && i < SHAPES_MAX)
 		*vec_push(&t->shapes) = *s;
 	return i;
 }
 
-static int by_time(const void *a, const void *b)
+static int by_arrival(const void *a, const void *b)
 {
 	const struct trace_pod *x = a, *y = b;
 
@@ -52,10 +52,10 @@ static int by_time(const void *a, const void *b)
 	return (x->shape > y->shape) - (x->shape < y->shape);
 }
 
-static void sort(struct cluster_trace *t)
+static void sort_by_arrival(struct cluster_trace *t)
 {
 	if (t->pods.nr)
-		qsort(t->pods.at, t->pods.nr, sizeof *t->pods.at, by_time);
+		qsort(t->pods.at, t->pods.nr, sizeof *t->pods.at, by_arrival);
 }
 
 /* Made up. */
@@ -92,7 +92,7 @@ struct dice {
 	uint64_t x;
 };
 
-static uint64_t roll(struct dice *d)
+static uint64_t dice_roll(struct dice *d)
 {
 	d->x ^= d->x >> 12;
 	d->x ^= d->x << 25;
@@ -100,21 +100,21 @@ static uint64_t roll(struct dice *d)
 	return d->x * UINT64_C(0x2545F4914F6CDD1D);
 }
 
-static unsigned below(struct dice *d, unsigned n)
+static unsigned dice_below(struct dice *d, unsigned n)
 {
-	return (unsigned)((roll(d) >> HALF_BITS) * n >> HALF_BITS);
+	return (unsigned)((dice_roll(d) >> HALF_BITS) * n >> HALF_BITS);
 }
 
-static double fraction(struct dice *d)
+static double dice_fraction(struct dice *d)
 {
-	return (double)(roll(d) >> (2 * HALF_BITS - MANTISSA_BITS)) /
+	return (double)(dice_roll(d) >> (2 * HALF_BITS - MANTISSA_BITS)) /
 	       (double)(UINT64_C(1) << MANTISSA_BITS);
 }
 
 static const struct family *draw_family(struct dice *d)
 {
 	const struct family *f = families;
-	unsigned at = below(d, PERCENT);
+	unsigned at = dice_below(d, PERCENT);
 
 	while (at >= f->share)
 		at -= f++->share;
@@ -127,13 +127,13 @@ static struct pod_shape draw_shape(struct dice *d, const struct family *f, unsig
 	unsigned nr = 1;
 
 	(void)text_copy(s.family, sizeof s.family, f->name);
-	s.nr_containers = 1 + below(d, f->containers_max);
+	s.nr_containers = 1 + dice_below(d, f->containers_max);
 	while (nr < CHOICES && f->cpu_milli[nr] <= cpu_milli_max)
 		nr++;
-	s.cpu_milli = f->cpu_milli[below(d, nr)];
+	s.cpu_milli = f->cpu_milli[dice_below(d, nr)];
 	s.bytes[POD_MEMORY] = s.cpu_milli * f->memory_mi_per_cpu / MS_PER_S * MI;
-	s.bytes[POD_HUGE_2MI] = below(d, f->huge_half_gi_max + 1) * (GI / 2);
-	s.bytes[POD_HUGE_1GI] = below(d, f->huge_gi_max + 1) * GI;
+	s.bytes[POD_HUGE_2MI] = dice_below(d, f->huge_half_gi_max + 1) * (GI / 2);
+	s.bytes[POD_HUGE_1GI] = dice_below(d, f->huge_gi_max + 1) * GI;
 	return s;
 }
 
@@ -141,10 +141,10 @@ static struct pod_shape draw_shape(struct dice *d, const struct family *f, unsig
 static int64_t draw_time(struct dice *d, const struct family *f)
 {
 	for (;;) {
-		double at = fraction(d) * DAY_HOURS;
+		double at = dice_fraction(d) * DAY_HOURS;
 		double off = (at < PEAK_HOUR ? PEAK_HOUR - at : at - PEAK_HOUR) / PEAK_HOUR;
 
-		if (fraction(d) < 1 - f->by_day * off)
+		if (dice_fraction(d) < 1 - f->by_day * off)
 			return (int64_t)(at * MS_PER_HOUR);
 	}
 }
@@ -157,7 +157,7 @@ struct draft {
 
 /* A pod that lives L is there, at any moment of a day of D to which it comes within [-L, D), with
  * the likelihood L / (D + L). */
-static double cpus_of(const struct draft *list, size_t nr, double stretch)
+static double cpus_in_use(const struct draft *list, size_t nr, double stretch)
 {
 	double all = 0;
 
@@ -177,7 +177,7 @@ static double stretch_for(const struct draft *list, size_t nr, double cpus)
 	for (unsigned i = 0; i < HALVINGS; i++) {
 		double mid = (low + high) / 2;
 
-		if (cpus_of(list, nr, mid) < cpus)
+		if (cpus_in_use(list, nr, mid) < cpus)
 			low = mid;
 		else
 			high = mid;
@@ -186,14 +186,14 @@ static double stretch_for(const struct draft *list, size_t nr, double cpus)
 }
 
 /* When it comes: what came before midnight and still runs counts from midnight on. */
-static struct trace_pod settle(struct dice *d, const struct draft *draft, double stretch)
+static struct trace_pod settle_arrival(struct dice *d, const struct draft *draft, double stretch)
 {
 	double life = draft->life_ms * stretch;
-	double since = fraction(d) * ((double)DAY_MS + life) - life;
+	double since = dice_fraction(d) * ((double)DAY_MS + life) - life;
 	struct trace_pod p = {.shape = draft->shape};
 
 	if (since < 0) {
-		p.at_ms = (int64_t)(fraction(d) * FIRST_HOUR_MS);
+		p.at_ms = (int64_t)(dice_fraction(d) * FIRST_HOUR_MS);
 		p.life_ms = (int64_t)(life + since) + MS_PER_S;
 		return p;
 	}
@@ -217,14 +217,15 @@ void cluster_trace_make(struct cluster_trace *t, const struct trace_plan *plan)
 		list[i] = (struct draft){
 			.family = f,
 			.cpus = (double)s.cpu_milli * s.nr_containers / MS_PER_S,
-			.life_ms = (fraction(&d) + fraction(&d)) * f->life_hours * MS_PER_HOUR,
+			.life_ms = (dice_fraction(&d) + dice_fraction(&d)) * f->life_hours *
+				   MS_PER_HOUR,
 			.shape = enter_shape(t, &s),
 		};
 	}
 	double stretch = stretch_for(list, plan->nr_pods, plan->cpus);
 	for (unsigned i = 0; i < plan->nr_pods; i++)
-		*vec_push(&t->pods) = settle(&d, &list[i], stretch);
-	sort(t);
+		*vec_push(&t->pods) = settle_arrival(&d, &list[i], stretch);
+	sort_by_arrival(t);
 }
 
 /* Read. */
@@ -238,7 +239,7 @@ struct line {
 	unsigned nr;
 };
 
-static int split(struct line *l, const char *s, size_t len, struct err *e)
+static int split_words(struct line *l, const char *s, size_t len, struct err *e)
 {
 	const char *end = s + len;
 
@@ -260,7 +261,7 @@ static int split(struct line *l, const char *s, size_t len, struct err *e)
 	}
 }
 
-static int read_seconds(const char *word, const char *what, int64_t *ms, struct err *e)
+static int read_trace_seconds(const char *word, const char *what, int64_t *ms, struct err *e)
 {
 	enum { LIFE_MAX_S = 365 * DAY_HOURS * 3600 };
 	uint64_t seconds;
@@ -272,7 +273,8 @@ static int read_seconds(const char *word, const char *what, int64_t *ms, struct 
 }
 
 /* CPUs, and of each kind of memory as much as there are words for. */
-static int read_amounts(struct pod_shape *s, char (*word)[WORD_MAX], unsigned nr, struct err *e)
+static int read_shape_amounts(
+	struct pod_shape *s, char (*word)[WORD_MAX], unsigned nr, struct err *e)
 {
 	static const char *const names[] = {"memory", "hugepages-2Mi", "hugepages-1Gi"};
 	uint64_t amount;
@@ -313,24 +315,24 @@ static int read_shape(struct pod_shape *s, struct line *l, struct err *e)
 		return rc ? err_add(e, rc, "containers")
 			  : err_set(e, EINVAL, "containers: there is one at least");
 	s->nr_containers = (unsigned)nr;
-	return read_amounts(s, l->word + CPU, l->nr - CPU, e);
+	return read_shape_amounts(s, l->word + CPU, l->nr - CPU, e);
 }
 
-static int read_line(struct cluster_trace *t, const char *s, size_t len, struct err *e)
+static int read_trace_line(struct cluster_trace *t, const char *s, size_t len, struct err *e)
 {
 	struct trace_pod p;
 	struct pod_shape shape;
 	struct line l;
-	int rc = split(&l, s, len, e);
+	int rc = split_words(&l, s, len, e);
 
 	if (rc || !l.nr)
 		return rc;
 	if (l.nr < LINE_WORDS_MIN)
 		return err_set(
 			e, EINVAL, "%u words, at least %d are expected", l.nr, LINE_WORDS_MIN);
-	rc = read_seconds(l.word[0], "arrival", &p.at_ms, e);
+	rc = read_trace_seconds(l.word[0], "arrival", &p.at_ms, e);
 	if (!rc)
-		rc = read_seconds(l.word[1], "lifetime", &p.life_ms, e);
+		rc = read_trace_seconds(l.word[1], "lifetime", &p.life_ms, e);
 	if (!rc)
 		rc = read_shape(&shape, &l, e);
 	if (rc)
@@ -356,7 +358,7 @@ int cluster_trace_read(struct cluster_trace *t, const char *text, size_t len, st
 		const char *newline = memchr(text, '\n', (size_t)(end - text));
 		size_t size = newline ? (size_t)(newline - text) : (size_t)(end - text);
 
-		rc = read_line(t, text, size, e);
+		rc = read_trace_line(t, text, size, e);
 		if (rc)
 			(void)err_add(e, rc, "line %u", line);
 		text += size + 1;
@@ -365,6 +367,6 @@ int cluster_trace_read(struct cluster_trace *t, const char *text, size_t len, st
 		rc = err_set(e, EINVAL, "there is no pod in it");
 	if (rc)
 		cluster_trace_fini(t);
-	sort(t);
+	sort_by_arrival(t);
 	return rc;
 }

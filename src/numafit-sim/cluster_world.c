@@ -16,6 +16,43 @@ enum {
 };
 #define SAMPLE_MS (DAY_MS / SAMPLES)
 
+/* The queue */
+
+static bool event_is_before(const struct event *a, const struct event *b)
+{
+	return a->at_ms != b->at_ms ? a->at_ms < b->at_ms : a->turn < b->turn;
+}
+
+static void event_queue_put(struct event_queue *q, int64_t at_ms, unsigned kind, unsigned what)
+{
+	const struct event e = {at_ms, q->turn++, kind, what};
+	size_t i = q->nr;
+
+	(void)vec_push(q);
+	for (; i && event_is_before(&e, &q->at[(i - 1) / 2]); i = (i - 1) / 2)
+		q->at[i] = q->at[(i - 1) / 2];
+	q->at[i] = e;
+}
+
+/* The next one into *out; false: there is none. */
+static bool event_queue_take(struct event_queue *q, struct event *out)
+{
+	if (!q->nr)
+		return false;
+	*out = q->at[0];
+	const struct event last = q->at[--q->nr];
+	size_t i = 0;
+	for (size_t child; (child = 2 * i + 1) < q->nr; i = child) {
+		if (child + 1 < q->nr && event_is_before(&q->at[child + 1], &q->at[child]))
+			child++;
+		if (!event_is_before(&q->at[child], &last))
+			break;
+		q->at[i] = q->at[child];
+	}
+	q->at[i] = last;
+	return true;
+}
+
 /* The world */
 
 static void init_node(struct world *w, unsigned number)
@@ -40,7 +77,7 @@ static void init_node(struct world *w, unsigned number)
 }
 
 /* What a node has for pods is the same for all. */
-static void tell_allocatable(struct world *w)
+static void set_allocatable(struct world *w)
 {
 	unsigned nr = w->set->options->nr_nodes;
 	const struct amounts all =
@@ -53,7 +90,7 @@ static void tell_allocatable(struct world *w)
 	w->cpus_milli = quantity_milli(*amounts_find(&all, RESOURCE_CPU)) * nr;
 }
 
-static void report(struct world *w, unsigned node)
+static void report_world_node(struct world *w, unsigned node)
 {
 	struct world_node *n = &w->node[node];
 	struct sched_report r;
@@ -78,11 +115,11 @@ static void start_plugin(struct world *w)
 
 		empty.nr_pods = 0;
 		sched_cluster_put_node(w->cluster, &empty);
-		report(w, i);
+		report_world_node(w, i);
 	}
 }
 
-static void init(struct world *w)
+static void world_init(struct world *w)
 {
 	const struct world_setting *set = w->set;
 	unsigned nr = set->options->nr_nodes;
@@ -95,7 +132,7 @@ static void init(struct world *w)
 	w->answer = xcalloc(set->trace->shapes.nr * nr, sizeof *w->answer);
 	for (unsigned i = 0; i < nr; i++)
 		init_node(w, i);
-	tell_allocatable(w);
+	set_allocatable(w);
 	start_plugin(w);
 	w->pod = xcalloc(set->trace->pods.nr, sizeof *w->pod);
 	for (unsigned i = 0; i < set->trace->pods.nr; i++) {
@@ -111,7 +148,7 @@ static void init(struct world *w)
 		event_queue_put(&w->queue, (i + 1) * SAMPLE_MS - 1, EVENT_SAMPLE, i);
 }
 
-static void fini(struct world *w)
+static void world_fini(struct world *w)
 {
 	sched_cluster_free(w->cluster);
 	sched_avoid_free(w->avoid);
@@ -143,7 +180,7 @@ static void note_change(struct world *w, unsigned node)
 }
 
 /* The pod's asks join those on the node, or leave them. */
-static void account(struct world *w, unsigned node, const struct pod_shape *s, bool join)
+static void account_pod(struct world *w, unsigned node, const struct pod_shape *s, bool join)
 {
 	struct quantity (*put)(struct quantity, struct quantity) =
 		join ? quantity_add : quantity_sub;
@@ -169,7 +206,7 @@ static void try_later(struct world *w, unsigned pod)
 	p->delay_ms = p->delay_ms * 2 < RETRY_MOST_MS ? p->delay_ms * 2 : RETRY_MOST_MS;
 }
 
-static void started(struct world *w, unsigned pod, const struct node_answer *answer)
+static void world_pod_started(struct world *w, unsigned pod, const struct node_answer *answer)
 {
 	const struct trace_pod *t = &w->set->trace->pods.at[pod];
 	struct world_pod *p = &w->pod[pod];
@@ -182,13 +219,13 @@ static void started(struct world *w, unsigned pod, const struct node_answer *ans
 	world_count_nodes(w, pod, answer);
 	if (w->avoid && p->refused)
 		sched_avoid_took(w->avoid, p->workload, w->node[p->node].is.name);
-	account(w, p->node, p->is.shape, true);
+	account_pod(w, p->node, p->is.shape, true);
 	event_queue_put(&w->queue, w->now_ms + t->life_ms, EVENT_END, pod);
 	note_change(w, p->node);
 }
 
 /* It has failed, and its controller makes another one. */
-static void refused(struct world *w, unsigned pod)
+static void world_pod_refused(struct world *w, unsigned pod)
 {
 	struct world_pod *p = &w->pod[pod];
 
@@ -205,7 +242,7 @@ static void refused(struct world *w, unsigned pod)
 }
 
 /* The binding, as all see it. */
-static void bind(struct world *w, const struct world_pod *p, const struct seen_pod *seen,
+static void bind_pod(struct world *w, const struct world_pod *p, const struct seen_pod *seen,
 	const struct sched_placement *where, struct arena *a)
 {
 	struct sched_bound b = {.pod = &seen->is, .node = w->node[p->node].is.name, .ours = true};
@@ -230,7 +267,7 @@ static void bind(struct world *w, const struct world_pod *p, const struct seen_p
 }
 
 /* What the annotation would say. False: there is none. */
-static bool write_advice(const struct world *w, const struct world_pod *p,
+static bool world_advice_write(const struct world *w, const struct world_pod *p,
 	const struct sched_placement *where, struct arena *a, struct advice *h)
 {
 	struct advice_container *list = arena_array(a, where->nr, sizeof *list);
@@ -265,12 +302,12 @@ static void run_on_node(struct world *w, unsigned pod, const struct advice *hint
 	if (hint)
 		world_count_advice(w, answer.advice);
 	if (answer.admit)
-		started(w, pod, &answer);
+		world_pod_started(w, pod, &answer);
 	else
-		refused(w, pod);
+		world_pod_refused(w, pod);
 }
 
-static void try_pod(struct world *w, unsigned pod)
+static void try_to_place_pod(struct world *w, unsigned pod)
 {
 	struct world_pod *p = &w->pod[pod];
 	struct sched_placement where;
@@ -286,8 +323,8 @@ static void try_pod(struct world *w, unsigned pod)
 	} else {
 		p->node = (unsigned)node;
 		if (w->cluster)
-			bind(w, p, &seen, &where, &a);
-		bool advised = w->cluster && write_advice(w, p, &where, &a, &hint);
+			bind_pod(w, p, &seen, &where, &a);
+		bool advised = w->cluster && world_advice_write(w, p, &where, &a, &hint);
 		run_on_node(w, pod, advised ? &hint : NULL);
 	}
 	arena_fini(&a);
@@ -298,7 +335,7 @@ static void end_pod(struct world *w, unsigned pod)
 	struct world_pod *p = &w->pod[pod];
 
 	cluster_node_stop(&w->node[p->node].is, p->is.uid);
-	account(w, p->node, p->is.shape, false);
+	account_pod(w, p->node, p->is.shape, false);
 	w->nr_ended++;
 	if (w->cluster)
 		sched_cluster_remove_pod(w->cluster, p->is.uid);
@@ -316,13 +353,13 @@ static double clock_seconds(void)
 /* The events */
 
 static void (*const happen[NR_EVENT_KINDS])(struct world *w, unsigned what) = {
-	[EVENT_TRY] = try_pod,
+	[EVENT_TRY] = try_to_place_pod,
 	[EVENT_END] = end_pod,
-	[EVENT_REPORT] = report,
+	[EVENT_REPORT] = report_world_node,
 	[EVENT_SAMPLE] = world_take_sample,
 };
 
-static void live(struct world *w)
+static void live_through_day(struct world *w)
 {
 	int64_t expire_ms = 0;
 	struct event e;
@@ -347,11 +384,11 @@ int world_run(const struct world_setting *set, const struct strategy *s, struct 
 	struct world w = {.set = set, .strategy = s, .out = out};
 
 	*out = (struct outcome){0};
-	init(&w);
-	live(&w);
+	world_init(&w);
+	live_through_day(&w);
 	out->seconds = clock_seconds() - begin;
 	int rc = world_check(&w, e);
-	fini(&w);
+	world_fini(&w);
 	return rc;
 }
 

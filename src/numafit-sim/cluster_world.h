@@ -39,8 +39,7 @@ struct outcome {
 	unsigned long containers;      /* with CPUs or memory of their own */
 	double distance;               /* the average distances within their NUMA nodes, in all */
 	unsigned long accepted, repaired, rejected; /* hints */
-	double utilisation; /* average: CPUs asked for by pods that run, of all that pods may have
-			     */
+	double utilisation; /* average: CPUs that running pods ask for, of all for pods */
 	/* Average: of the CPUs that nobody asks for, the part that pods of 8 CPUs, each on one NUMA
 	 * node, could not have. */
 	double fragmentation;
@@ -62,7 +61,7 @@ struct world_setting {
 	const struct cluster_machine *machine;
 	const struct cluster_trace *trace;
 	const struct shape_facts *facts; /* by shape */
-	/* optional: told once in a while */
+	/* optional: called once an hour of the day */
 	void (*progress)(void *ctx, const struct strategy *s, unsigned hour);
 	void *ctx;
 };

@@ -1,14 +1,25 @@
 #ifndef NUMAFIT_SIM_CLUSTER_WORLD_STATE_H
 #define NUMAFIT_SIM_CLUSTER_WORLD_STATE_H
 
-#include <numafit-sim/cluster_queue.h>
 #include <numafit-sim/cluster_world.h>
 #include <numafit/sched_avoid.h>
+#include <numafit/vec.h>
 
 /* What the files of a world share. */
 
 enum event_kind { EVENT_TRY, EVENT_END, EVENT_REPORT, EVENT_SAMPLE, NR_EVENT_KINDS };
 enum { POD_RESOURCES = 1 + NR_POD_MEMORIES, WORKLOAD_MAX = 16 };
+
+/* What is to happen, by time; of one time in the order of entry. */
+struct event {
+	int64_t at_ms;
+	uint64_t turn;
+	unsigned kind, what;
+};
+struct event_queue {
+	VEC(struct event); /* a heap: at[i] is not after at[2i + 1] and at[2i + 2] */
+	uint64_t turn;
+};
 
 /* A node, and what the stock scheduler sees of it: all its pods as one, since it only adds up. */
 struct world_node {

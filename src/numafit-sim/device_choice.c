@@ -4,12 +4,7 @@
 #include <numafit/text.h>
 #include <string.h>
 
-static struct device_resource resource_of(const struct device_table *d, unsigned row)
-{
-	return (struct device_resource){d->row[row].name, d->row[row].nr, d->row[row].device};
-}
-
-static int index_of(const struct device_row *row, const char *id)
+static int device_place(const struct device_row *row, const char *id)
 {
 	for (unsigned i = 0; i < row->nr; i++)
 		if (text_equal(row->device[i].id, id))
@@ -17,11 +12,11 @@ static int index_of(const struct device_row *row, const char *id)
 	return -1;
 }
 
-static void mark(
+static void flag_devices(
 	const struct device_row *row, const struct device_ids *ids, bool value, bool *flags)
 {
 	for (size_t i = 0; i < ids->nr; i++) {
-		int at = index_of(row, ids->id[i]);
+		int at = device_place(row, ids->id[i]);
 
 		if (at >= 0)
 			flags[at] = value;
@@ -29,19 +24,19 @@ static void mark(
 }
 
 /* The devices that any container holds. NULL: *a is full. */
-static bool *held(const struct device_table *d, unsigned row, struct arena *a)
+static bool *flags_held(const struct device_table *d, unsigned row, struct arena *a)
 {
 	bool *flags = arena_array(a, d->row[row].nr, sizeof *flags);
 
 	for (size_t i = 0; i < d->nr && flags; i++)
 		for (size_t g = 0; g < d->at[i]->given.nr; g++)
 			if (d->at[i]->given.at[g].row == row)
-				mark(&d->row[row], &d->at[i]->given.at[g].ids, true, flags);
+				flag_devices(&d->row[row], &d->at[i]->given.at[g].ids, true, flags);
 	return flags;
 }
 
 /* Those of the pod's init containers that no later container has taken over. */
-static bool *reusable(
+static bool *flags_reusable(
 	const struct device_table *d, const struct sim_pod *p, unsigned row, struct arena *a)
 {
 	bool *flags = arena_array(a, d->row[row].nr, sizeof *flags);
@@ -51,7 +46,7 @@ static bool *reusable(
 		bool init = p->spec.pod.container[of->container].kind == CONTAINER_INIT;
 
 		if (of->row == row)
-			mark(&d->row[row], &of->ids, init, flags);
+			flag_devices(&d->row[row], &of->ids, init, flags);
 	}
 	return flags;
 }
@@ -60,17 +55,17 @@ static int claim_of(const struct device_table *d, const struct sim_pod *p, unsig
 	uint64_t count, bool reuse, struct device_resource *r, struct arena *a,
 	struct device_claim *out)
 {
-	*r = resource_of(d, row);
+	*r = (struct device_resource){d->row[row].name, d->row[row].nr, d->row[row].device};
 	*out = (struct device_claim){
 		.resource = r,
 		.count = count,
-		.held = held(d, row, a),
-		.reusable = reuse ? reusable(d, p, row, a) : NULL,
+		.held = flags_held(d, row, a),
+		.reusable = reuse ? flags_reusable(d, p, row, a) : NULL,
 	};
 	return out->held && (!reuse || out->reusable) ? 0 : -ENOMEM;
 }
 
-static uint64_t devices_of(const struct pod *ask, unsigned container, unsigned resource)
+static uint64_t devices_asked(const struct pod *ask, unsigned container, unsigned resource)
 {
 	const struct ask *c = &ask->container[container];
 
@@ -97,8 +92,8 @@ int device_table_align(const struct device_table *d, const struct sim_pod *p, un
 	int rc = f ? 0 : -ENOMEM;
 
 	for (unsigned i = 0; i < p->spec.nr_resources && !rc; i++) {
-		uint64_t count = pod_scope ? pod_needs_at_once(ask, devices_of, i)
-					   : devices_of(ask, container, i);
+		uint64_t count = pod_scope ? pod_needs_at_once(ask, devices_asked, i)
+					   : devices_asked(ask, container, i);
 		if (!count)
 			continue;
 		rc = claim_of(d, p, p->row[i], count, !pod_scope, &r, a, &c);
@@ -110,7 +105,7 @@ int device_table_align(const struct device_table *d, const struct sim_pod *p, un
 	return rc < 0 ? rc : 0;
 }
 
-static size_t count(const bool *set, unsigned nr)
+static size_t count_flags(const bool *set, unsigned nr)
 {
 	size_t sum = 0;
 
@@ -121,7 +116,7 @@ static size_t count(const bool *set, unsigned nr)
 
 /* The kubelet takes reusable devices; then, when the rest can be of several, it asks: of those on
  * the affinity's nodes if they are more than needed, else, with these taken, of all. */
-static void narrow(
+static void narrow_candidates(
 	const struct device_claim *c, const struct hint *affinity, struct device_choice *out)
 {
 	size_t nr_aligned = 0, nr_taken, needed;
@@ -136,7 +131,7 @@ static void narrow(
 		out->candidates[i] = aligned;
 		nr_aligned += aligned;
 	}
-	nr_taken = count(out->taken, c->resource->nr);
+	nr_taken = count_flags(out->taken, c->resource->nr);
 	needed = out->size - nr_taken;
 	out->open = needed && needed != nr_aligned;
 	for (unsigned i = 0; i < c->resource->nr && needed > nr_aligned; i++) {
@@ -168,7 +163,7 @@ int device_table_choose(const struct device_table *d, const struct sim_pod *p, u
 		return err_set(e, ENOMEM, "%s: too many devices", d->row[row].name);
 	int rc = devices_allocate(&c, affinity, out->chosen, e);
 	if (!rc)
-		narrow(&c, affinity, out);
+		narrow_candidates(&c, affinity, out);
 	return rc;
 }
 
@@ -183,7 +178,7 @@ int device_table_prefer(const struct device_table *d, struct device_choice *c,
 			c->size);
 	memset(c->chosen, 0, row->nr);
 	for (size_t i = 0; i < answer->nr; i++) {
-		int at = index_of(row, answer->id[i]);
+		int at = device_place(row, answer->id[i]);
 
 		if (at < 0 || c->chosen[at] || !(c->taken[at] || c->candidates[at]))
 			return err_set(e, EINVAL,
@@ -192,10 +187,10 @@ int device_table_prefer(const struct device_table *d, struct device_choice *c,
 		c->chosen[at] = true;
 		nr_taken += c->taken[at];
 	}
-	if (nr_taken != count(c->taken, row->nr))
+	if (nr_taken != count_flags(c->taken, row->nr))
 		return err_set(e, EINVAL,
 			"GetPreferredAllocation: of those it must have, %u of %zu", nr_taken,
-			count(c->taken, row->nr));
+			count_flags(c->taken, row->nr));
 	return 0;
 }
 

@@ -15,7 +15,7 @@ void device_table_init(
 	*d = (struct device_table){.topo = t, .settings = settings};
 }
 
-static void free_pod(struct sim_pod *p)
+static void sim_pod_free(struct sim_pod *p)
 {
 	vec_fini(&p->given);
 	vec_fini(&p->annotations);
@@ -26,7 +26,7 @@ static void free_pod(struct sim_pod *p)
 void device_table_fini(struct device_table *d)
 {
 	for (size_t i = 0; i < d->nr; i++)
-		free_pod(d->at[i]);
+		sim_pod_free(d->at[i]);
 	for (unsigned r = 0; r < d->nr_rows; r++) {
 		free(d->row[r].name);
 		arena_fini(&d->row[r].arena);
@@ -58,18 +58,11 @@ int device_table_row(struct device_table *d, const char *resource, struct err *e
 	return (int)d->nr_rows++;
 }
 
-static int compare_devices(const void *a, const void *b)
+static int compare_device_ids(const void *a, const void *b)
 {
 	const struct device *x = a, *y = b;
 
 	return strcmp(x->id, y->id);
-}
-
-static const struct device *find_device(const struct device *list, unsigned nr, const char *id)
-{
-	struct device key = {.id = id};
-
-	return nr ? bsearch(&key, list, nr, sizeof *list, compare_devices) : NULL;
 }
 
 /* What would bring a kubelet down at its next start, or end pods there. */
@@ -81,7 +74,10 @@ static int check_given(const struct device_table *d, unsigned row, const struct 
 			const struct given *of = &d->at[i]->given.at[g];
 
 			for (size_t k = 0; k < of->ids.nr && of->row == row; k++) {
-				const struct device *at = find_device(list, nr, of->ids.id[k]);
+				const struct device key = {.id = of->ids.id[k]};
+				const struct device *at =
+					nr ? bsearch(&key, list, nr, sizeof key, compare_device_ids)
+					   : NULL;
 
 				if (!at || !at->healthy)
 					return err_set(e, EINVAL,
@@ -93,7 +89,7 @@ static int check_given(const struct device_table *d, unsigned row, const struct 
 	return 0;
 }
 
-static struct device device_of(
+static struct device device_from_plugin(
 	const struct topo *t, const struct plugin_device *from, struct arena *a)
 {
 	int node =
@@ -119,14 +115,14 @@ int device_table_replace(struct device_table *d, unsigned row, const struct plug
 	if (!new)
 		rc = err_set(e, EINVAL, "%zu devices are too many", nr);
 	for (size_t i = 0; i < nr && !rc; i++) {
-		new[i] = device_of(d->topo, &list[i], &a);
+		new[i] = device_from_plugin(d->topo, &list[i], &a);
 		if (!new[i].id)
 			rc = err_set(e, EINVAL, "%zu devices are too many", nr);
 	}
 	if (!rc && nr)
-		qsort(new, nr, sizeof *new, compare_devices);
+		qsort(new, nr, sizeof *new, compare_device_ids);
 	for (size_t i = 1; i < nr && !rc; i++)
-		if (compare_devices(&new[i - 1], &new[i]) == 0)
+		if (compare_device_ids(&new[i - 1], &new[i]) == 0)
 			rc = err_set(e, EINVAL, "device %.64s is there twice", new[i].id);
 	if (!rc)
 		rc = check_given(d, row, new, (unsigned)nr, e);
@@ -221,7 +217,7 @@ struct sim_pod *device_table_add_pod(
 			p->row[i] = (unsigned)row;
 	}
 	if (rc) {
-		free_pod(p);
+		sim_pod_free(p);
 		return NULL;
 	}
 	*vec_push(d) = p;
@@ -233,7 +229,7 @@ void device_table_remove_pod(struct device_table *d, struct sim_pod *p)
 	for (size_t i = 0; i < d->nr; i++)
 		if (d->at[i] == p) {
 			vec_remove(d, i);
-			free_pod(p);
+			sim_pod_free(p);
 			return;
 		}
 }
@@ -257,7 +253,7 @@ int sim_pod_container(const struct sim_pod *p, const char *name)
 }
 
 /* What a pod keeps is bounded by what one message can hold: its arena has room for that. */
-static const char *keep(struct sim_pod *p, const char *s)
+static const char *sim_pod_keep_text(struct sim_pod *p, const char *s)
 {
 	const char *kept = arena_strndup(&p->arena, s, strlen(s));
 
@@ -269,7 +265,7 @@ void sim_pod_give(struct sim_pod *p, unsigned container, unsigned row, const str
 	const char **id = arena_array(&p->arena, ids->nr, sizeof *id);
 
 	for (size_t i = 0; id && i < ids->nr; i++)
-		id[i] = keep(p, ids->id[i]);
+		id[i] = sim_pod_keep_text(p, ids->id[i]);
 	*vec_push(&p->given) = (struct given){container, row, {id, id ? ids->nr : 0}};
 }
 
@@ -277,6 +273,6 @@ void sim_pod_annotate(
 	struct sim_pod *p, unsigned container, const struct key_value *pairs, size_t nr)
 {
 	for (size_t i = 0; i < nr; i++)
-		*vec_push(&p->annotations) = (struct given_annotation){
-			container, {keep(p, pairs[i].key), keep(p, pairs[i].value)}};
+		*vec_push(&p->annotations) = (struct given_annotation){container,
+			{sim_pod_keep_text(p, pairs[i].key), sim_pod_keep_text(p, pairs[i].value)}};
 }

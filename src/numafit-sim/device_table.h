@@ -39,7 +39,7 @@ struct sim_pod {
 		VEC(struct given_annotation);
 	} annotations;
 	bool admitted;
-	bool has_sandbox; /* for so long that whoever wants to know what it has could ask */
+	bool has_sandbox; /* for so long that clients could ask what it was given */
 };
 
 struct device_table {
@@ -57,7 +57,7 @@ void device_table_fini(struct device_table *d);
 /* The row of that resource, or -1; made when there is none: -E2BIG. */
 int device_table_find(const struct device_table *d, const char *resource);
 int device_table_row(struct device_table *d, const char *resource, struct err *e);
-/* Enter devices of plugins that nobody plays. -EINVAL: a NUMA node that the machine lacks. */
+/* Enter devices that have no plugin. -EINVAL: a NUMA node that the machine lacks. */
 int device_table_make_up(
 	struct device_table *d, const struct trace_devices *from, size_t nr, struct err *e);
 /* All devices of the row, from its plugin. 0; -EINVAL: the list is one that a kubelet or its pods

@@ -3,8 +3,7 @@
 #include <errno.h>
 #include <stdio.h>
 
-/* pkg/kubelet/cm/helpers_linux.go: MinShares, MaxShares, SharesPerCPU, QuotaPeriod, MinQuotaPeriod
- */
+/* pkg/kubelet/cm/helpers_linux.go: MinShares, MaxShares, SharesPerCPU; QuotaPeriod and its least */
 enum { SHARES_MIN = 2, SHARES_MAX = 262144, SHARES_PER_CPU = 1024 };
 enum { QUOTA_PERIOD_US = 100000, QUOTA_MIN_US = 1000 };
 

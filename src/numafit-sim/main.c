@@ -27,7 +27,7 @@ struct arguments {
 	bool json, help;
 };
 
-static int read_string(void *member, const char *value, struct err *e)
+static int read_string_argument(void *member, const char *value, struct err *e)
 {
 	(void)e;
 	*(const char **)member = value;
@@ -41,7 +41,7 @@ static int read_flag(void *member, const char *value, struct err *e)
 	return 0;
 }
 
-static int read_seconds(void *member, const char *value, struct err *e)
+static int read_seconds_argument(void *member, const char *value, struct err *e)
 {
 	uint64_t seconds;
 	int rc = text_u64(value, strlen(value), WAIT_MAX_S, &seconds, e);
@@ -51,12 +51,12 @@ static int read_seconds(void *member, const char *value, struct err *e)
 	return rc;
 }
 
-static int read_cpus(void *member, const char *value, struct err *e)
+static int read_cpus_argument(void *member, const char *value, struct err *e)
 {
 	return cpuset_parse(member, value, strlen(value), e);
 }
 
-static int read_number(void *member, const char *value, struct err *e)
+static int read_number_argument(void *member, const char *value, struct err *e)
 {
 	uint64_t number;
 	int rc = text_u64(value, strlen(value), NUMBER_MAX, &number, e);
@@ -70,7 +70,7 @@ static int read_percent(void *member, const char *value, struct err *e)
 {
 	enum { PERCENT_MAX = 100 };
 	unsigned number;
-	int rc = read_number(&number, value, e);
+	int rc = read_number_argument(&number, value, e);
 
 	if (!rc && number > PERCENT_MAX)
 		return err_set(e, ERANGE, "%u is more than %d", number, PERCENT_MAX);
@@ -87,14 +87,14 @@ static int read_seed(void *member, const char *value, struct err *e)
 static int read_delay(void *member, const char *value, struct err *e)
 {
 	unsigned ms;
-	int rc = read_number(&ms, value, e);
+	int rc = read_number_argument(&ms, value, e);
 
 	if (!rc)
 		*(int64_t *)member = ms;
 	return rc;
 }
 
-static int read_policy(void *member, const char *value, struct err *e)
+static int read_policy_argument(void *member, const char *value, struct err *e)
 {
 	int policy = topology_policy_from_name(value);
 
@@ -126,18 +126,19 @@ static const struct {
 	int (*read)(void *member, const char *value, struct err *e);
 } options[] = {
 	{"socket", "PATH", "listen there for the daemon, as a runtime does", AT(play.socket),
-		read_string},
+		read_string_argument},
 	{"machine", "NAME", "the machine to be: a name, a path or \"this\", as for numafitd",
-		AT(machine), read_string},
-	{"trace", "FILE", "what to do, step by step", AT(trace), read_string},
-	{"wait", "SECONDS", "for the daemon to come (default 10)", AT(play.wait_ms), read_seconds},
+		AT(machine), read_string_argument},
+	{"trace", "FILE", "what to do, step by step", AT(trace), read_string_argument},
+	{"wait", "SECONDS", "for the daemon to come (default 10)", AT(play.wait_ms),
+		read_seconds_argument},
 	{"reserved", "CPUS", "the daemon's reservedSystemCPUs, to draw and to check them",
-		AT(reserved), read_cpus},
+		AT(reserved), read_cpus_argument},
 	{"kubelet", "DIR", "be a kubelet too, with that root directory", AT(play.kubelet_root),
-		read_string},
+		read_string_argument},
 	{"node-name", "NAME", "the daemon's nodeName, for hints (default numafit-sim)",
-		AT(node_name), read_string},
-	{"state-change", NULL, "tell events as NRI before 0.12 does", AT(play.state_change),
+		AT(node_name), read_string_argument},
+	{"state-change", NULL, "send events as NRI before 0.12 does", AT(play.state_change),
 		read_flag},
 	{"forget", NULL,
 		"report containers as they were created after restart-runtime, as CRI-O does",
@@ -146,14 +147,14 @@ static const struct {
 	{"cluster", "NxM", "instead: a day of N nodes with M NUMA nodes each, as data", AT(cluster),
 		read_size},
 	{"pods", "N", "of the cluster's day (default 20 for each node)", AT(cluster.nr_pods),
-		read_number},
+		read_number_argument},
 	{"seed", "N", "another day (default 1)", AT(cluster.seed), read_seed},
 	{"load", "PERCENT", "of the CPUs that the day's pods would have (default 85)",
 		AT(cluster.load_percent), read_percent},
 	{"strategies", "LIST", "how nodes are chosen, as \"stock,least-numa-nodes\" (default all)",
 		AT(cluster), read_strategies},
 	{"policy", "POLICY", "the nodes' topologyManagerPolicy (default restricted)",
-		AT(cluster.policy), read_policy},
+		AT(cluster.policy), read_policy_argument},
 	{"percentage", "PERCENT", "percentageOfNodesToScore (default 0: as kube-scheduler)",
 		AT(cluster.world.percent_to_score), read_percent},
 	{"weight", "N", "of the extender's score (default 10; the stock ones have 1)",
@@ -161,8 +162,8 @@ static const struct {
 	{"delay", "MS", "from a change of a node to its report (default 300)",
 		AT(cluster.world.report_delay_ms), read_delay},
 	{"jobs", "N", "strategies at the same time (default: processors)", AT(cluster.jobs),
-		read_number},
-	{"svg", "FILE", "plot the cluster's day", AT(cluster.svg), read_string},
+		read_number_argument},
+	{"svg", "FILE", "plot the cluster's day", AT(cluster.svg), read_string_argument},
 	{"table", NULL, "and print the table, too", AT(cluster.table), read_flag},
 	{"help", NULL, "print this", AT(help), read_flag},
 };
@@ -189,7 +190,7 @@ static void print_help(FILE *out)
 		"containers have a CPU\nthat is one's own; 2 wrong usage, machine or trace.\n");
 }
 
-static int parse(struct arguments *a, int argc, char **argv, struct err *e)
+static int parse_arguments(struct arguments *a, int argc, char **argv, struct err *e)
 {
 	struct option longs[NR_OPTIONS + 1] = {{0}};
 	int at, c;
@@ -231,7 +232,7 @@ static int read_trace(const char *path, struct trace *t, struct err *e)
 	return rc ? err_add(e, rc, "%s", path) : 0;
 }
 
-static void note(void *ctx, const char *text)
+static void print_machine_note(void *ctx, const char *text)
 {
 	(void)ctx;
 	fprintf(stderr, "numafit-sim: %s\n", text);
@@ -243,7 +244,7 @@ static int complain(const struct err *e, enum exit_code code)
 	return code;
 }
 
-static int run(const struct arguments *a, const struct topo *t, const struct trace *trace)
+static int run_simulator(const struct arguments *a, const struct topo *t, const struct trace *trace)
 {
 	struct sim_node node;
 	struct err e = {0};
@@ -278,7 +279,7 @@ int main(int argc, char **argv)
 	struct err e = {0};
 
 	cluster_options_init(&a.cluster);
-	if (parse(&a, argc, argv, &e) < 0)
+	if (parse_arguments(&a, argc, argv, &e) < 0)
 		return complain(&e, EXIT_USAGE);
 	if (a.help) {
 		print_help(stdout);
@@ -286,13 +287,13 @@ int main(int argc, char **argv)
 	}
 	if (a.cluster.nr_nodes)
 		return run_cluster(&a);
-	if (machine_load(a.machine, &topo, note, NULL, &e) < 0 ||
+	if (machine_load(a.machine, &topo, print_machine_note, NULL, &e) < 0 ||
 		read_trace(a.trace, &trace, &e) < 0)
 		return complain(&e, EXIT_USAGE);
 	if (trace.has_kubelet && !a.play.kubelet_root)
 		err_set(&e, EINVAL, "%s: the trace is of a kubelet: --kubelet DIR is needed",
 			a.trace);
-	int code = e.code ? complain(&e, EXIT_USAGE) : run(&a, &topo, &trace);
+	int code = e.code ? complain(&e, EXIT_USAGE) : run_simulator(&a, &topo, &trace);
 
 	trace_fini(&trace);
 	return code;

@@ -31,7 +31,7 @@ bool container_exists(const struct container *c)
 	return c->state == CONTAINER_CREATING || c->state == CONTAINER_RUNNING;
 }
 
-static bool same_pod(const struct container *a, const struct container *b)
+static bool is_of_same_pod(const struct container *a, const struct container *b)
 {
 	return text_equal(a->ns, b->ns) && text_equal(a->pod, b->pod);
 }
@@ -40,7 +40,7 @@ static bool same_pod(const struct container *a, const struct container *b)
 static struct container *find_in_pod(const struct sim_node *n, const struct container *c)
 {
 	for (size_t i = 0; i < n->nr; i++)
-		if (n->at[i] != c && container_exists(n->at[i]) && same_pod(n->at[i], c))
+		if (n->at[i] != c && container_exists(n->at[i]) && is_of_same_pod(n->at[i], c))
 			return n->at[i];
 	return NULL;
 }
@@ -50,31 +50,31 @@ bool sim_node_shares_sandbox(const struct sim_node *n, const struct container *c
 	return find_in_pod(n, c) != NULL;
 }
 
-static void join_sandbox(struct container *c, const struct container *other)
-{
-	memcpy(c->sandbox_id, other->sandbox_id, sizeof c->sandbox_id);
-	memcpy(c->pod_uid, other->pod_uid, sizeof c->pod_uid);
-	memcpy(c->cgroup_parent, other->cgroup_parent, sizeof c->cgroup_parent);
-	c->annotations = other->annotations;
-	c->nr_annotations = other->nr_annotations;
-}
-
 enum { SPREAD = 0x1e3779b1 }; /* odd: different numbers give different ids */
 
-/* 64 hex digits as of a real runtime, of which the first 12 tell the nr-th thing from others. */
+/* 64 hex digits as of a real runtime, of which the first 12 differ between things. */
 static void make_id(char id[SIM_ID_MAX], const char *what, unsigned nr)
 {
 	snprintf(id, SIM_ID_MAX, "%08x%04x%052x", text_crc32c(what, strlen(what)) + nr * SPREAD,
 		nr & UINT16_MAX, nr);
 }
 
-static void new_sandbox(struct sim_node *n, struct container *c)
+/* The container is in the sandbox of the other one, or in a new one where that is NULL. */
+static void enter_sandbox(struct sim_node *n, struct container *c, const struct container *other)
 {
-	unsigned nr = ++n->nr_sandboxes;
+	if (!other) {
+		unsigned nr = ++n->nr_sandboxes;
 
-	make_id(c->sandbox_id, "sandbox", nr);
-	snprintf(c->pod_uid, sizeof c->pod_uid, "00000000-0000-4000-8000-%012u", nr);
-	kubelet_cgroup_parent(c->cgroup_parent, c->asked.qos, c->pod_uid);
+		make_id(c->sandbox_id, "sandbox", nr);
+		snprintf(c->pod_uid, sizeof c->pod_uid, "00000000-0000-4000-8000-%012u", nr);
+		kubelet_cgroup_parent(c->cgroup_parent, c->asked.qos, c->pod_uid);
+		return;
+	}
+	memcpy(c->sandbox_id, other->sandbox_id, sizeof c->sandbox_id);
+	memcpy(c->pod_uid, other->pod_uid, sizeof c->pod_uid);
+	memcpy(c->cgroup_parent, other->cgroup_parent, sizeof c->cgroup_parent);
+	c->annotations = other->annotations;
+	c->nr_annotations = other->nr_annotations;
 }
 
 struct container *sim_node_add(struct sim_node *n, const struct container *c, struct err *e)
@@ -83,7 +83,7 @@ struct container *sim_node_add(struct sim_node *n, const struct container *c, st
 	const struct container *other = find_in_pod(n, c);
 
 	for (size_t i = 0; i < n->nr; i++)
-		if (container_exists(n->at[i]) && same_pod(n->at[i], c) &&
+		if (container_exists(n->at[i]) && is_of_same_pod(n->at[i], c) &&
 			text_equal(n->at[i]->name, c->name)) {
 			err_set(e, EEXIST, "%s/%s/%s runs already", c->ns, c->pod, c->name);
 			return NULL;
@@ -96,10 +96,7 @@ struct container *sim_node_add(struct sim_node *n, const struct container *c, st
 	new->state = CONTAINER_CREATING;
 	if (kubelet_resources(n->topo, &c->asked, &new->resources, e) < 0)
 		return NULL;
-	if (other)
-		join_sandbox(new, other);
-	else
-		new_sandbox(n, new);
+	enter_sandbox(n, new, other);
 	make_id(new->id, "container", (unsigned)n->nr + 1);
 	new->cpus = n->topo->cpus;
 	new->mems = n->topo->nodes_with_memory;
@@ -199,7 +196,7 @@ int container_annotate(const struct topo *t, struct container *c,
 }
 
 /* What the kubelet's static CPU manager would give it for itself. */
-static unsigned whole_cpus(const struct asked *a)
+static unsigned whole_cpus_of(const struct asked *a)
 {
 	bool whole = a->qos == QOS_GUARANTEED && a->cpu_milli % MILLI_PER_CPU == 0;
 
@@ -210,7 +207,7 @@ bool container_exclusive(const struct container *c)
 {
 	if (c->placed)
 		return c->says.exclusive;
-	return c->pinned && whole_cpus(&c->asked) == cpuset_count(&c->cpus);
+	return c->pinned && whole_cpus_of(&c->asked) == cpuset_count(&c->cpus);
 }
 
 struct nodeset container_nodes(const struct topo *t, const struct container *c)
@@ -239,17 +236,9 @@ bool nodes_are_nearest(const struct topo *t, struct nodeset nodes)
 	return true;
 }
 
-/* One CPU that both have, for the message. */
-static unsigned common_cpu(const struct container *a, const struct container *b)
-{
-	struct cpuset both = cpuset_and(a->cpus, &b->cpus);
-
-	return cpuset_next(&both, 0);
-}
-
 static int check_exclusive(const struct sim_node *n, const struct container *c, struct err *e)
 {
-	unsigned asked = whole_cpus(&c->asked), given = cpuset_count(&c->cpus);
+	unsigned asked = whole_cpus_of(&c->asked), given = cpuset_count(&c->cpus);
 
 	if (asked != given)
 		return err_set(e, EINVAL, "%s/%s/%s asked for %u CPUs of its own and has %u", c->ns,
@@ -259,12 +248,13 @@ static int check_exclusive(const struct sim_node *n, const struct container *c, 
 			c->name);
 	for (size_t i = 0; i < n->nr; i++) {
 		const struct container *o = n->at[i];
+		struct cpuset both = cpuset_and(o->cpus, &c->cpus);
 
-		if (o != c && o->state == CONTAINER_RUNNING &&
-			cpuset_intersects(&o->cpus, &c->cpus))
+		if (o != c && o->state == CONTAINER_RUNNING && !cpuset_empty(&both))
 			return err_set(e, EINVAL,
 				"CPU %u is %s/%s/%s's own and in the cpuset of %s/%s/%s",
-				common_cpu(c, o), c->ns, c->pod, c->name, o->ns, o->pod, o->name);
+				cpuset_next(&both, 0), c->ns, c->pod, c->name, o->ns, o->pod,
+				o->name);
 	}
 	return 0;
 }

@@ -55,8 +55,7 @@ struct container {
 	bool pinned, mems_pinned; /* cpus, mems were set; else all are allowed */
 	struct cpuset cpus;
 	struct nodeset mems;
-	struct remembered first, known; /* what its runtime has written down, and what it knows
-					 */
+	struct remembered first, known; /* what its runtime has on disk; what it knows */
 	char *placement;                /* value of the daemon's annotation, or NULL */
 	bool placed; /* it could be read, into this, and it was not resized since: */
 	struct placement says;
@@ -93,8 +92,7 @@ int container_set(const struct topo *t, struct container *c, const char *cpus, c
 int container_resize(const struct topo *t, struct container *c, uint64_t cpu_milli,
 	uint64_t memory_bytes, struct err *e);
 /* What is in force; and the runtime knows that from now on, its resources only if an update had
- * them.
- */
+ * them. */
 struct remembered container_now(const struct container *c);
 void container_remember(struct container *c, bool resources);
 /* It is created with what is in force now. */

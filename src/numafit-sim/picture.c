@@ -21,17 +21,17 @@ struct scene {
 	int width;          /* inside a block's frame */
 };
 
-static bool runs(const struct container *c)
+static bool container_runs(const struct container *c)
 {
 	return c->state == CONTAINER_RUNNING;
 }
 
-static char letter(unsigned nr)
+static char letter_of(unsigned nr)
 {
 	return nr < sizeof letters - 1 ? letters[nr] : SYMBOL_MORE;
 }
 
-static void mark(struct scene *s, const struct cpuset *cpus, char symbol)
+static void mark_symbol(struct scene *s, const struct cpuset *cpus, char symbol)
 {
 	cpuset_each (cpu, cpus)
 		s->symbol[cpu] = symbol;
@@ -41,20 +41,20 @@ static void mark_cpus(struct scene *s)
 {
 	memset(s->symbol, SYMBOL_IDLE, sizeof s->symbol);
 	for (size_t i = 0; i < s->node->nr; i++)
-		if (runs(s->node->at[i]) && !container_exclusive(s->node->at[i])) {
+		if (container_runs(s->node->at[i]) && !container_exclusive(s->node->at[i])) {
 			s->pool = cpuset_or(s->pool, &s->node->at[i]->cpus);
 			s->nr_shared++;
 		}
-	mark(s, &s->pool, SYMBOL_POOL);
-	mark(s, &s->node->reserved, SYMBOL_RESERVED);
+	mark_symbol(s, &s->pool, SYMBOL_POOL);
+	mark_symbol(s, &s->node->reserved, SYMBOL_RESERVED);
 	for (size_t i = 0; i < s->node->nr; i++)
-		if (runs(s->node->at[i]) && container_exclusive(s->node->at[i]))
-			mark(s, &s->node->at[i]->cpus, letter(s->nr_exclusive++));
+		if (container_runs(s->node->at[i]) && container_exclusive(s->node->at[i]))
+			mark_symbol(s, &s->node->at[i]->cpus, letter_of(s->nr_exclusive++));
 }
 
 /* A runtime knows what a container may use and where, not which bytes lie where: what is pinned
  * to several nodes is drawn as an even share on each. */
-static void add_memory(struct scene *s, const struct container *c)
+static void add_pinned_memory(struct scene *s, const struct container *c)
 {
 	double bytes = (double)c->asked.memory_bytes;
 
@@ -79,7 +79,7 @@ static unsigned thread_of(const struct topo *t, unsigned cpu)
 }
 
 /* The node's CPUs that are the thread-th of their cores. */
-static struct cpuset threads(const struct topo *t, unsigned node, unsigned thread)
+static struct cpuset threads_of_node(const struct topo *t, unsigned node, unsigned thread)
 {
 	struct cpuset set = {0};
 
@@ -91,12 +91,7 @@ static struct cpuset threads(const struct topo *t, unsigned node, unsigned threa
 
 enum { PER_ROW_MAX = 32, SPACED_MAX = 8, BAR_WIDTH = 8, PERCENT = 100, BLOCK_LINE_MAX = 160 };
 
-static int digits(unsigned n)
-{
-	return snprintf(NULL, 0, "%u", n);
-}
-
-static void measure(struct scene *s)
+static void measure_blocks(struct scene *s)
 {
 	const struct topo *t = s->topo;
 	int memory_width = (int)strlen("mem  100%") + BAR_WIDTH;
@@ -104,9 +99,9 @@ static void measure(struct scene *s)
 
 	cpuset_each (cpu, &t->cpus)
 		last = cpu;
-	s->label_width = digits(last);
+	s->label_width = snprintf(NULL, 0, "%u", last);
 	nodeset_each (node, t->nodes) {
-		struct cpuset first = threads(t, node, 0);
+		struct cpuset first = threads_of_node(t, node, 0);
 		int nr = (int)cpuset_count(&first);
 
 		s->per_row = nr > s->per_row ? nr : s->per_row;
@@ -122,7 +117,7 @@ struct block {
 	VEC(struct { char text[BLOCK_LINE_MAX]; });
 };
 
-static void add_row(const struct scene *s, struct block *b, const struct cpuset *cpus)
+static void add_cpu_row(const struct scene *s, struct block *b, const struct cpuset *cpus)
 {
 	struct text t = {0};
 	int in_row = 0;
@@ -159,9 +154,9 @@ static void fill_block(const struct scene *s, struct block *b, unsigned node)
 	unsigned left = cpuset_count(&s->topo->node[node].cpus);
 
 	for (unsigned thread = 0; left; thread++) {
-		struct cpuset row = threads(s->topo, node, thread);
+		struct cpuset row = threads_of_node(s->topo, node, thread);
 
-		add_row(s, b, &row);
+		add_cpu_row(s, b, &row);
 		left -= cpuset_count(&row);
 	}
 	add_bar(s, b, node);
@@ -170,7 +165,7 @@ static void fill_block(const struct scene *s, struct block *b, unsigned node)
 static const char dashes[] = "----------------------------------------------------------------"
 			     "----------------------------------------------------------------";
 
-static void put_frame(FILE *out, const struct scene *s, const char *title, const char *after)
+static void draw_frame(FILE *out, const struct scene *s, const char *title, const char *after)
 {
 	int rest = s->width + 1 - (int)strlen(title);
 
@@ -178,7 +173,7 @@ static void put_frame(FILE *out, const struct scene *s, const char *title, const
 }
 
 /* Blocks side by side. */
-static void put_blocks(
+static void draw_blocks(
 	FILE *out, const struct scene *s, struct block *blocks, const unsigned *nodes, unsigned nr)
 {
 	char title[TEXT_SIZE_MAX];
@@ -186,7 +181,7 @@ static void put_blocks(
 
 	for (unsigned i = 0; i < nr; i++) {
 		snprintf(title, sizeof title, " node %u ", s->topo->ids.id[nodes[i]]);
-		put_frame(out, s, title, i + 1 < nr ? " " : "\n");
+		draw_frame(out, s, title, i + 1 < nr ? " " : "\n");
 		lines = blocks[i].nr > lines ? blocks[i].nr : lines;
 	}
 	for (size_t l = 0; l < lines; l++)
@@ -195,11 +190,11 @@ static void put_blocks(
 				l < blocks[i].nr ? blocks[i].at[l].text : "",
 				i + 1 < nr ? " " : "\n");
 	for (unsigned i = 0; i < nr; i++)
-		put_frame(out, s, "", i + 1 < nr ? " " : "\n");
+		draw_frame(out, s, "", i + 1 < nr ? " " : "\n");
 }
 
 /* The NUMA nodes of a socket, or of none, as many in a line as fit. */
-static void put_nodes(FILE *out, const struct scene *s, struct nodeset set)
+static void draw_nodes(FILE *out, const struct scene *s, struct nodeset set)
 {
 	enum { FRAME = 4 };
 	int fit = (PICTURE_WIDTH + 1) / (s->width + FRAME + 1);
@@ -211,7 +206,7 @@ static void put_nodes(FILE *out, const struct scene *s, struct nodeset set)
 		fill_block(s, &blocks[nr++], node);
 	}
 	for (unsigned at = 0, step = fit > 1 ? (unsigned)fit : 1; at < nr; at += step)
-		put_blocks(out, s, blocks + at, nodes + at, nr - at < step ? nr - at : step);
+		draw_blocks(out, s, blocks + at, nodes + at, nr - at < step ? nr - at : step);
 	for (unsigned i = 0; i < nr; i++)
 		vec_fini(&blocks[i]);
 }
@@ -221,7 +216,7 @@ static unsigned socket_of(const struct topo *t, unsigned node)
 	return t->cpu[cpuset_next(&t->node[node].cpus, 0)].socket;
 }
 
-static void put_sockets(FILE *out, const struct scene *s)
+static void draw_sockets(FILE *out, const struct scene *s)
 {
 	struct nodeset left = s->topo->nodes_with_cpus;
 
@@ -233,18 +228,18 @@ static void put_sockets(FILE *out, const struct scene *s)
 			if (socket_of(s->topo, node) == socket)
 				here = nodeset_or(here, nodeset_of(node));
 		fprintf(out, "socket %u\n", socket);
-		put_nodes(out, s, here);
+		draw_nodes(out, s, here);
 		left = nodeset_minus(left, here);
 	}
 	struct nodeset memory_only = nodeset_minus(s->topo->nodes, s->topo->nodes_with_cpus);
 
 	if (!nodeset_empty(memory_only)) {
 		fprintf(out, "without CPUs\n");
-		put_nodes(out, s, memory_only);
+		draw_nodes(out, s, memory_only);
 	}
 }
 
-static void put_letters(FILE *out, const struct scene *s)
+static void draw_letters(FILE *out, const struct scene *s)
 {
 	enum { WHERE_WIDTH = 9 };
 	char cpus[CPUSET_TEXT_MAX], nodes[NODESET_TEXT_MAX], name[2 * SIM_NAME_MAX];
@@ -255,7 +250,7 @@ static void put_letters(FILE *out, const struct scene *s)
 	for (size_t i = 0; i < s->node->nr; i++) {
 		const struct container *c = s->node->at[i];
 
-		if (!runs(c) || !container_exclusive(c))
+		if (!container_runs(c) || !container_exclusive(c))
 			continue;
 		bool right = nr % 2;
 
@@ -264,7 +259,7 @@ static void put_letters(FILE *out, const struct scene *s)
 		snprintf(name, sizeof name, "%s/%s", c->pod, c->name);
 		snprintf(where, sizeof where, "node%s %s", nodeset_count(on) == 1 ? "" : "s",
 			nodeset_format(on, &s->topo->ids, nodes, sizeof nodes));
-		fprintf(out, "%*s%c %-22s %-14s %s%s", gap, "", letter(nr), name,
+		fprintf(out, "%*s%c %-22s %-14s %s%s", gap, "", letter_of(nr), name,
 			cpuset_format(&c->cpus, cpus, sizeof cpus), where, right ? "\n" : "");
 		gap = right ? 0 : WHERE_WIDTH + 1 - (int)strlen(where);
 		nr++;
@@ -282,9 +277,9 @@ static unsigned count_symbol(const struct scene *s, char symbol)
 	return nr;
 }
 
-static void put_legend(FILE *out, const struct scene *s)
+static void draw_legend(FILE *out, const struct scene *s)
 {
-	put_letters(out, s);
+	draw_letters(out, s);
 	fprintf(out, "%c shared: %u CPUs for %u container%s   ", SYMBOL_POOL,
 		cpuset_count(&s->pool), s->nr_shared, s->nr_shared == 1 ? "" : "s");
 	if (!cpuset_empty(&s->node->reserved))
@@ -301,10 +296,10 @@ void picture_draw(FILE *out, const struct sim_node *n)
 
 	mark_cpus(&s);
 	for (size_t i = 0; i < n->nr; i++)
-		if (runs(n->at[i]) && n->at[i]->mems_pinned &&
+		if (container_runs(n->at[i]) && n->at[i]->mems_pinned &&
 			n->at[i]->asked.qos == QOS_GUARANTEED)
-			add_memory(&s, n->at[i]);
-	measure(&s);
-	put_sockets(out, &s);
-	put_legend(out, &s);
+			add_pinned_memory(&s, n->at[i]);
+	measure_blocks(&s);
+	draw_sockets(out, &s);
+	draw_legend(out, &s);
 }

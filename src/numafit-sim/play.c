@@ -26,13 +26,35 @@ static const char *const call_names[] = {
 	[NRI_CALL_REMOVE_POD] = "RemovePodSandbox",
 };
 
+void play_end(struct play *p, int rc)
+{
+	p->rc = rc;
+	p->over = p->busy = true;
+	loop_timer_stop(p->timer);
+	loop_stop(p->loop);
+}
+
+void play_refuse_rest(struct play *p, const struct container *of, const char *why)
+{
+	script_drop(&p->script, of->sandbox_id);
+	for (size_t i = 0; i < p->node->nr; i++) {
+		struct container *c = p->node->at[i];
+
+		if (c->state != CONTAINER_CREATING || !text_equal(c->sandbox_id, of->sandbox_id))
+			continue;
+		c->state = CONTAINER_REFUSED;
+		advised_note(p->node, c, why);
+		report_create(p->report, c, why, 0);
+	}
+}
+
 /* What a runtime shows of a container; the texts are in here. */
 struct view {
 	char cpus[CPUSET_TEXT_MAX], mems[NODESET_TEXT_MAX];
 	struct key_value annotations[PLAY_ANNOTATIONS_MAX];
 };
 
-static struct nri_container show(const struct play *p, const struct container *c,
+static struct nri_container show_container(const struct play *p, const struct container *c,
 	const struct remembered *as, struct view *v)
 {
 	const struct topo *t = p->node->topo;
@@ -76,14 +98,15 @@ static void call_synchronize(struct play *p)
 		if (p->node->at[i]->state == CONTAINER_RUNNING) {
 			const struct container *c = p->node->at[i];
 
-			shown[at] = show(p, c, &c->known, &views[at]);
+			shown[at] = show_container(p, c, &c->known, &views[at]);
 			at++;
 		}
 	nri_runtime_synchronize(p->runtime, shown, nr);
 }
 
 /* What the container would become were the step's wishes all that counts. */
-static int wish(const struct play *p, const struct task *k, struct container *c, struct err *e)
+static int wish_container(
+	const struct play *p, const struct task *k, struct container *c, struct err *e)
 {
 	const struct trace_step *s = k->step;
 
@@ -109,7 +132,7 @@ static void make_call(struct play *p, const struct task *k)
 		k->c->created_at_ns = loop_wall_ms() * NS_PER_MS;
 	c = *k->c;
 	if (k->call == NRI_CALL_UPDATE) {
-		int rc = wish(p, k, &c, p->e);
+		int rc = wish_container(p, k, &c, p->e);
 
 		if (rc) {
 			play_end(p, rc);
@@ -117,7 +140,7 @@ static void make_call(struct play *p, const struct task *k)
 		}
 	}
 	const struct remembered as_it_is = container_now(&c);
-	shown = show(p, &c, &as_it_is, &view);
+	shown = show_container(p, &c, &as_it_is, &view);
 	nri_runtime_call(p->runtime, k->call, &shown);
 }
 
@@ -139,7 +162,7 @@ static int apply_updates(struct play *p, const struct nri_answer *a)
 	return (int)a->nr_updates;
 }
 
-static int pod_ran(struct play *p, const struct task *k, const struct nri_answer *a)
+static int on_run_pod_answer(struct play *p, const struct task *k, const struct nri_answer *a)
 {
 	if (!a->status)
 		return 0;
@@ -149,7 +172,7 @@ static int pod_ran(struct play *p, const struct task *k, const struct nri_answer
 	return 0;
 }
 
-static int pod_removed(struct play *p, const struct task *k, const struct nri_answer *a)
+static int on_remove_pod_answer(struct play *p, const struct task *k, const struct nri_answer *a)
 {
 	(void)a;
 	if (p->kubelet)
@@ -168,7 +191,7 @@ static void queue_life(struct script *s, struct container *c)
 		script_queue(s, i, life[i], c, NULL);
 }
 
-static int created(struct play *p, const struct task *k, const struct nri_answer *a)
+static int on_create_answer(struct play *p, const struct task *k, const struct nri_answer *a)
 {
 	struct container *c = k->c;
 
@@ -202,10 +225,10 @@ static int created(struct play *p, const struct task *k, const struct nri_answer
 	return 0;
 }
 
-static int updated(struct play *p, const struct task *k, const struct nri_answer *a)
+static int on_update_answer(struct play *p, const struct task *k, const struct nri_answer *a)
 {
 	struct container wished;
-	int rc = wish(p, k, &wished, p->e);
+	int rc = wish_container(p, k, &wished, p->e);
 
 	if (rc)
 		return rc;
@@ -223,7 +246,7 @@ static int updated(struct play *p, const struct task *k, const struct nri_answer
 	return moved;
 }
 
-static int stopped(struct play *p, const struct task *k, const struct nri_answer *a)
+static int on_stop_answer(struct play *p, const struct task *k, const struct nri_answer *a)
 {
 	k->c->state = CONTAINER_GONE;
 	int moved = apply_updates(p, a);
@@ -234,8 +257,8 @@ static int stopped(struct play *p, const struct task *k, const struct nri_answer
 	return moved;
 }
 
-/* Who still ran in the sandbox does not any more. */
-static int pod_stopped(struct play *p, const struct task *k, const struct nri_answer *a)
+/* The containers that still ran in the sandbox run no more. */
+static int on_stop_pod_answer(struct play *p, const struct task *k, const struct nri_answer *a)
 {
 	(void)a; /* it carries no updates */
 	for (size_t i = 0; i < p->node->nr; i++) {
@@ -249,7 +272,7 @@ static int pod_stopped(struct play *p, const struct task *k, const struct nri_an
 	return 0;
 }
 
-static int synchronized(struct play *p, const struct task *k, const struct nri_answer *a)
+static int on_synchronize_answer(struct play *p, const struct task *k, const struct nri_answer *a)
 {
 	int moved = apply_updates(p, a);
 
@@ -261,16 +284,16 @@ static int synchronized(struct play *p, const struct task *k, const struct nri_a
 }
 
 static int (*const handlers[])(struct play *p, const struct task *k, const struct nri_answer *a) = {
-	[NRI_CALL_RUN_POD] = pod_ran,
-	[NRI_CALL_CREATE] = created,
-	[NRI_CALL_UPDATE] = updated,
-	[NRI_CALL_STOP] = stopped,
-	[NRI_CALL_SYNCHRONIZE] = synchronized,
-	[NRI_CALL_STOP_POD] = pod_stopped,
-	[NRI_CALL_REMOVE_POD] = pod_removed,
+	[NRI_CALL_RUN_POD] = on_run_pod_answer,
+	[NRI_CALL_CREATE] = on_create_answer,
+	[NRI_CALL_UPDATE] = on_update_answer,
+	[NRI_CALL_STOP] = on_stop_answer,
+	[NRI_CALL_SYNCHRONIZE] = on_synchronize_answer,
+	[NRI_CALL_STOP_POD] = on_stop_pod_answer,
+	[NRI_CALL_REMOVE_POD] = on_remove_pod_answer,
 };
 
-static void answered(void *ctx, enum nri_call which, const struct nri_answer *a)
+static void on_plugin_answer(void *ctx, enum nri_call which, const struct nri_answer *a)
 {
 	struct play *p = ctx;
 	bool may_refuse =
@@ -293,14 +316,7 @@ static void answered(void *ctx, enum nri_call which, const struct nri_answer *a)
 		play_end(p, rc);
 }
 
-/* The runtime starts again. */
-static void forget_changes(struct play *p)
-{
-	for (size_t i = 0; p->options->forgets && i < p->node->nr; i++)
-		p->node->at[i]->known = p->node->at[i]->first;
-}
-
-static void configured(void *ctx, const char *name, const char *index, uint32_t events)
+static void on_plugin_configured(void *ctx, const char *name, const char *index, uint32_t events)
 {
 	struct play *p = ctx;
 
@@ -309,19 +325,9 @@ static void configured(void *ctx, const char *name, const char *index, uint32_t 
 	script_queue(&p->script, 0, NRI_CALL_SYNCHRONIZE, NULL, NULL);
 }
 
-static void flush(struct play *p)
-{
-	const void *data;
-	size_t len;
+static void play_advance(struct play *p);
 
-	while (p->stream && (len = nri_runtime_take(p->runtime, &data)))
-		if (stream_write(p->stream, data, len) < 0)
-			return; /* closed() tells */
-}
-
-static void advance(struct play *p);
-
-static void on_data(void *ctx, const void *data, size_t len)
+static void on_plugin_data(void *ctx, const void *data, size_t len)
 {
 	struct play *p = ctx;
 
@@ -331,26 +337,26 @@ static void on_data(void *ctx, const void *data, size_t len)
 		play_end(p, err_set(p->e, EPROTO, "the plugin broke the protocol: %s",
 				    nri_runtime_error(p->runtime)));
 	else
-		advance(p);
+		play_advance(p);
 }
 
 static void expect_plugin(struct play *p);
 
-static void on_closed(void *ctx, int error)
+static void on_plugin_closed(void *ctx, int error)
 {
 	struct play *p = ctx;
 
 	p->stream = NULL;
 	if (p->over)
 		return;
-	if (p->waiting) /* somebody only looked whether we are there */
+	if (p->waiting) /* a client only looked whether there is a socket */
 		expect_plugin(p);
 	else
 		play_end(p, err_set(p->e, ECONNRESET, "the plugin closed the connection%s%s",
 				    error ? ": " : "", error ? strerror(-error) : ""));
 }
 
-static struct stream_events on_accepted(void *ctx, struct stream *s)
+static struct stream_events on_plugin_accepted(void *ctx, struct stream *s)
 {
 	struct play *p = ctx;
 
@@ -362,7 +368,7 @@ static struct stream_events on_accepted(void *ctx, struct stream *s)
 			play_end(p, err_set(p->e, EPROTO, "a second plugin connected to %s",
 					    p->options->socket));
 	}
-	return (struct stream_events){.ctx = p, .data = on_data, .closed = on_closed};
+	return (struct stream_events){.ctx = p, .data = on_plugin_data, .closed = on_plugin_closed};
 }
 
 static void on_timeout(void *ctx)
@@ -394,22 +400,24 @@ static void expect_plugin(struct play *p)
 {
 	struct nri_runtime_options o = {
 		.name = "numafit-sim", .version = "v1", .state_change = p->options->state_change};
-	struct nri_runtime_events ev = {.ctx = p, .configured = configured, .answered = answered};
+	struct nri_runtime_events ev = {
+		.ctx = p, .configured = on_plugin_configured, .answered = on_plugin_answer};
 
 	nri_runtime_free(p->runtime);
 	p->runtime = nri_runtime_new(&o, &ev);
 }
 
-static int appear(struct play *p)
+static int runtime_appear(struct play *p)
 {
 	p->waiting = p->busy = true;
 	expect_plugin(p);
 	loop_timer_set(p->timer, p->options->wait_ms);
-	p->listener = listener_new(p->loop, p->options->socket, SOCKET_MODE, p, on_accepted, p->e);
+	p->listener =
+		listener_new(p->loop, p->options->socket, SOCKET_MODE, p, on_plugin_accepted, p->e);
 	return p->listener ? 0 : -p->e->code;
 }
 
-static void disappear(struct play *p)
+static void runtime_disappear(struct play *p)
 {
 	stream_close(p->stream);
 	p->stream = NULL;
@@ -419,7 +427,7 @@ static void disappear(struct play *p)
 	p->runtime = NULL;
 }
 
-static void begin_step(struct play *p)
+static void play_begin_step(struct play *p)
 {
 	int op = script_step(&p->script, p->e);
 
@@ -428,28 +436,22 @@ static void begin_step(struct play *p)
 	} else if (op == TRACE_RESTART_KUBELET) {
 		play_restart_kubelet(p);
 	} else if (op == TRACE_RESTART_RUNTIME) {
-		disappear(p);
-		forget_changes(p);
-		int rc = appear(p);
+		runtime_disappear(p);
+		for (size_t i = 0; p->options->forgets && i < p->node->nr; i++)
+			p->node->at[i]->known = p->node->at[i]->first;
+		int rc = runtime_appear(p);
 
 		if (rc)
 			play_end(p, rc);
 	}
 }
 
-static void do_task(struct play *p, const struct task *k)
-{
-	p->busy = true;
-	p->asked = *k;
-	if (k->kind == TASK_CALL)
-		make_call(p, k);
-	else
-		play_kubelet_task(p, k);
-}
-
 /* Do what there is until something has to be waited for. Some is done at once: hence a loop. */
-static void advance(struct play *p)
+static void play_advance(struct play *p)
 {
+	const void *data;
+	size_t len;
+
 	while (!p->busy) {
 		if (!p->script.nr && !play_kubelet_ready(p)) {
 			p->busy = p->lacks_devices = true;
@@ -457,24 +459,31 @@ static void advance(struct play *p)
 			continue;
 		}
 		if (!p->script.nr) {
-			begin_step(p);
+			play_begin_step(p);
 			continue;
 		}
 		struct task k = p->script.at[0];
 
 		vec_remove(&p->script, 0);
-		do_task(p, &k);
+		p->busy = true;
+		p->asked = k;
+		if (k.kind == TASK_CALL)
+			make_call(p, &k);
+		else
+			play_kubelet_task(p, &k);
 	}
-	flush(p);
+	while (p->stream && (len = nri_runtime_take(p->runtime, &data)))
+		if (stream_write(p->stream, data, len) < 0)
+			return; /* on_plugin_closed() follows */
 }
 
-static void go_on(struct play *p)
+static void play_go_on(struct play *p)
 {
 	if (p->over)
 		return;
 	loop_timer_stop(p->timer);
 	p->busy = false;
-	advance(p);
+	play_advance(p);
 }
 
 static void on_signal(void *ctx)
@@ -494,7 +503,7 @@ int play(const struct trace *t, struct sim_node *n, struct report *r, const stru
 		.report = r,
 		.options = o,
 		.loop = loop_new(),
-		.go_on = go_on,
+		.go_on = play_go_on,
 		.e = e,
 	};
 
@@ -504,12 +513,12 @@ int play(const struct trace *t, struct sim_node *n, struct report *r, const stru
 	report_begin(r);
 	p.rc = play_start_kubelet(&p);
 	if (!p.rc)
-		p.rc = appear(&p);
+		p.rc = runtime_appear(&p);
 	if (!p.rc)
 		loop_run(p.loop);
 	if (!p.rc)
 		report_end(r);
-	disappear(&p);
+	runtime_disappear(&p);
 	sim_kubelet_free(p.kubelet);
 	rpc_pump_free(p.pump);
 	loop_free(p.loop);

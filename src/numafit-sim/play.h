@@ -7,7 +7,7 @@
 struct play_options {
 	const char *socket; /* path to listen on */
 	unsigned wait_ms;   /* for the plugin to come */
-	bool state_change;  /* tell events as NRI before 0.12 does */
+	bool state_change;  /* send events as NRI before 0.12 does */
 	bool forgets;       /* started again, know of containers what they were created with */
 	/* be a kubelet too, with that root directory, which plugins register with; NULL: none */
 	const char *kubelet_root;

@@ -24,7 +24,7 @@ struct play {
 	struct sim_kubelet *kubelet; /* NULL: none is played */
 	struct task asked;           /* the call that is waited for, once there is a plugin */
 	bool waiting;                /* for a plugin */
-	bool lacks_devices;          /* and waits for whoever has them */
+	bool lacks_devices;          /* and waits for the plugin that has them */
 	bool busy;                   /* nothing to do until something comes in */
 	bool came_before;
 	bool over; /* what still comes in this turn of the loop changes nothing */
@@ -55,8 +55,7 @@ size_t play_annotations(const struct play *p, const struct container *c,
 /* Its own CPUs must be as many, and where, as the devices that stand for them. 0, or -EINVAL with
  * text. */
 int play_check_devices(const struct play *p, const struct container *c);
-/* Keep what it was given, for people: "4 numafit.io/cpu of node 0, 2 example.com/gpu of nodes 0,7".
- */
+/* Keep what it was given as words: "4 numafit.io/cpu of node 0, 2 example.com/gpu of nodes 0,7". */
 void play_note_devices(const struct play *p, struct container *c);
 
 #endif

@@ -90,65 +90,44 @@ static void row_fill(
 	distance_text(row->distance, r->node->topo, row->nodes);
 }
 
-#define ROW(key_, type_, member_)                                                                  \
-	{                                                                                          \
-		.key = (key_), .type = (type_), .at = offsetof(struct row, member_)                \
-	}
-#define ROW_CHARS(key_, member_)                                                                   \
-	{                                                                                          \
-		.key = (key_), .type = FIELD_CHARS, .at = offsetof(struct row, member_),           \
-		.max = sizeof(((struct row *)0)->member_)                                          \
-	}
-
+#define AT(member) offsetof(struct row, member)
 static const struct field row_fields[] = {
-	ROW("event", FIELD_STRING, event),
-	ROW("namespace", FIELD_STRING, ns),
-	ROW("pod", FIELD_STRING, pod),
-	ROW("container", FIELD_STRING, container),
-	ROW("qos", FIELD_STRING, qos),
-	ROW_CHARS("cpu", cpu),
-	ROW_CHARS("memory", memory),
-	ROW("admitted", FIELD_BOOL, admitted),
-	ROW("exclusive", FIELD_BOOL, exclusive),
-	ROW("cpus", FIELD_CPUS, cpus),
-	ROW("mems", FIELD_NODES, mems),
-	ROW("nodes", FIELD_NODES, nodes),
-	ROW_CHARS("distance", distance),
-	ROW("preferred", FIELD_BOOL, preferred),
-	ROW("updates", FIELD_UNSIGNED, updates),
-	{.key = "devices",
-		.type = FIELD_STRING,
-		.at = offsetof(struct row, devices),
-		.optional = true},
-	{.key = "hintAsked",
-		.type = FIELD_STRING,
-		.at = offsetof(struct row, advice_asked),
-		.optional = true},
-	{.key = "hintVerdict",
-		.type = FIELD_STRING,
-		.at = offsetof(struct row, verdict),
-		.optional = true},
-	{.key = "message",
-		.type = FIELD_STRING,
-		.at = offsetof(struct row, message),
-		.optional = true},
+	FIELD("event", STRING, AT(event)),
+	FIELD("namespace", STRING, AT(ns)),
+	FIELD("pod", STRING, AT(pod)),
+	FIELD("container", STRING, AT(container)),
+	FIELD("qos", STRING, AT(qos)),
+	FIELD("cpu", CHARS, AT(cpu), .max = CPU_TEXT_MAX),
+	FIELD("memory", CHARS, AT(memory), .max = MEMORY_TEXT_MAX),
+	FIELD("admitted", BOOL, AT(admitted)),
+	FIELD("exclusive", BOOL, AT(exclusive)),
+	FIELD("cpus", CPUS, AT(cpus)),
+	FIELD("mems", NODES, AT(mems)),
+	FIELD("nodes", NODES, AT(nodes)),
+	FIELD("distance", CHARS, AT(distance), .max = DISTANCE_TEXT_MAX),
+	FIELD("preferred", BOOL, AT(preferred)),
+	FIELD("updates", UNSIGNED, AT(updates)),
+	FIELD("devices", STRING, AT(devices), .optional = true),
+	FIELD("hintAsked", STRING, AT(advice_asked), .optional = true),
+	FIELD("hintVerdict", STRING, AT(verdict), .optional = true),
+	FIELD("message", STRING, AT(message), .optional = true),
 };
 static const struct fields row_json = FIELDS(row_fields, struct row);
 
 /* The summary: the report's own counters. */
 static const struct field end_fields[] = {
-	{.key = "placed", .type = FIELD_UNSIGNED, .at = offsetof(struct report, placed)},
-	{.key = "refused", .type = FIELD_UNSIGNED, .at = offsetof(struct report, refused)},
-	{.key = "oneNode", .type = FIELD_UNSIGNED, .at = offsetof(struct report, one_node)},
-	{.key = "nearest", .type = FIELD_UNSIGNED, .at = offsetof(struct report, nearest)},
-	{.key = "farther", .type = FIELD_UNSIGNED, .at = offsetof(struct report, farther)},
-	{.key = "updates", .type = FIELD_UNSIGNED, .at = offsetof(struct report, updates)},
+	FIELD("placed", UNSIGNED, offsetof(struct report, placed)),
+	FIELD("refused", UNSIGNED, offsetof(struct report, refused)),
+	FIELD("oneNode", UNSIGNED, offsetof(struct report, one_node)),
+	FIELD("nearest", UNSIGNED, offsetof(struct report, nearest)),
+	FIELD("farther", UNSIGNED, offsetof(struct report, farther)),
+	FIELD("updates", UNSIGNED, offsetof(struct report, updates)),
 };
 static const struct fields end_json = FIELDS(end_fields, struct report);
 
 enum { JSON_LINE_MAX = 32 << 10 };
 
-static void print_json(const struct report *r, const struct fields *f, const void *from)
+static void print_report_json(const struct report *r, const struct fields *f, const void *from)
 {
 	char line[JSON_LINE_MAX];
 	struct text t;
@@ -158,7 +137,7 @@ static void print_json(const struct report *r, const struct fields *f, const voi
 	fprintf(r->out, "%s\n", line);
 }
 
-/* The table's columns, 100 wide with the blanks between; the first ones tell what was asked for. */
+/* The table's columns, 100 wide with the blanks between; the first ones have what was asked for. */
 enum column { NAME, QOS, CPU, MEMORY, CPUS, NODES, MEMS, DISTANCE, PREFERRED, MOVED, NR_COLUMNS };
 static const struct {
 	const char *title;
@@ -182,25 +161,25 @@ struct line {
 	char buf[LINE_TEXT_MAX];
 };
 
-static void put(struct line *l, enum column c, const char *text)
+static void line_put(struct line *l, enum column c, const char *text)
 {
 	if (c == NAME)
 		text_init(&l->t, l->buf, sizeof l->buf);
 	text_add(&l->t, "%-*s ", columns[c].width, text);
 }
 
-static void put_asked(struct line *l, const struct row *row)
+static void line_put_asked(struct line *l, const struct row *row)
 {
 	char name[2 * SIM_NAME_MAX];
 
 	snprintf(name, sizeof name, "%s/%s", row->pod, row->container);
-	put(l, NAME, name);
-	put(l, QOS, row->qos);
-	put(l, CPU, row->cpu);
-	put(l, MEMORY, row->memory);
+	line_put(l, NAME, name);
+	line_put(l, QOS, row->qos);
+	line_put(l, CPU, row->cpu);
+	line_put(l, MEMORY, row->memory);
 }
 
-static void put_given(struct line *l, const struct row *row, const struct node_ids *ids)
+static void line_put_given(struct line *l, const struct row *row, const struct node_ids *ids)
 {
 	bool aligned = !nodeset_empty(row->nodes);
 	char cpus[CPUSET_TEXT_MAX], nodes[NODESET_TEXT_MAX], moved[TEXT_SIZE_MAX] = "";
@@ -211,15 +190,15 @@ static void put_given(struct line *l, const struct row *row, const struct node_i
 		snprintf(cpus, sizeof cpus, "shared (%u)", cpuset_count(&row->cpus));
 	if (row->updates)
 		snprintf(moved, sizeof moved, "%u", row->updates);
-	put(l, CPUS, cpus);
-	put(l, NODES, aligned ? nodeset_format(row->nodes, ids, nodes, sizeof nodes) : "-");
-	put(l, MEMS, nodeset_format(row->mems, ids, nodes, sizeof nodes));
-	put(l, DISTANCE, row->distance);
-	put(l, PREFERRED, !aligned ? "-" : row->preferred ? "yes" : "no");
-	put(l, MOVED, moved);
+	line_put(l, CPUS, cpus);
+	line_put(l, NODES, aligned ? nodeset_format(row->nodes, ids, nodes, sizeof nodes) : "-");
+	line_put(l, MEMS, nodeset_format(row->mems, ids, nodes, sizeof nodes));
+	line_put(l, DISTANCE, row->distance);
+	line_put(l, PREFERRED, !aligned ? "-" : row->preferred ? "yes" : "no");
+	line_put(l, MOVED, moved);
 }
 
-static void print_line(FILE *out, const struct line *l)
+static void print_report_line(FILE *out, const struct line *l)
 {
 	size_t len = l->t.len;
 
@@ -229,7 +208,7 @@ static void print_line(FILE *out, const struct line *l)
 }
 
 /* The rest of the line: text, broken at blanks so that it keeps right of what was asked. */
-static void put_message(struct line *l, const char *text)
+static void line_put_message(struct line *l, const char *text)
 {
 	int from = 0;
 
@@ -249,21 +228,21 @@ static void put_message(struct line *l, const char *text)
 	text_add(&l->t, "%s", text);
 }
 
-static void print(struct report *r, struct row *row, const char *message)
+static void print_report_row(struct report *r, struct row *row, const char *message)
 {
 	row->message = message;
 	r->updates += row->updates;
 	if (r->json) {
-		print_json(r, &row_json, row);
+		print_report_json(r, &row_json, row);
 	} else {
 		struct line l;
 
-		put_asked(&l, row);
+		line_put_asked(&l, row);
 		if (message)
-			put_message(&l, message);
+			line_put_message(&l, message);
 		else
-			put_given(&l, row, &r->node->topo->ids);
-		print_line(r->out, &l);
+			line_put_given(&l, row, &r->node->topo->ids);
+		print_report_line(r->out, &l);
 	}
 	fflush(r->out);
 }
@@ -275,12 +254,12 @@ void report_begin(struct report *r)
 	if (r->json)
 		return;
 	for (enum column c = NAME; c < NR_COLUMNS; c++)
-		put(&l, c, columns[c].title);
-	print_line(r->out, &l);
+		line_put(&l, c, columns[c].title);
+	print_report_line(r->out, &l);
 }
 
 /* Count how well it was placed. */
-static void judge(struct report *r, struct nodeset nodes)
+static void count_placement(struct report *r, struct nodeset nodes)
 {
 	r->placed++;
 	if (nodeset_empty(nodes))
@@ -307,12 +286,12 @@ void report_create(struct report *r, const struct container *c, const char *refu
 	if (refusal) {
 		r->refused++;
 		snprintf(message, sizeof message, "refused: %s", refusal);
-		print(r, &row, message);
+		print_report_row(r, &row, message);
 		return;
 	}
-	judge(r, row.nodes);
+	count_placement(r, row.nodes);
 	row.devices = c->devices;
-	print(r, &row, NULL);
+	print_report_row(r, &row, NULL);
 	if (c->devices && !r->json)
 		fprintf(r->out, "  with %s\n", c->devices);
 	fflush(r->out);
@@ -335,7 +314,7 @@ void report_update(struct report *r, const struct container *c, const char *refu
 		text_add(&t, "updated: cpus %s, mems %s in force",
 			cpuset_format(&c->cpus, cpus, sizeof cpus),
 			nodeset_format(c->mems, &r->node->topo->ids, mems, sizeof mems));
-	print(r, &row, message);
+	print_report_row(r, &row, message);
 }
 
 void report_stop(struct report *r, const struct container *c, const char *how, unsigned moved)
@@ -350,7 +329,7 @@ void report_stop(struct report *r, const struct container *c, const char *how, u
 	text_add(&t, "%s", how);
 	if (moved)
 		text_add(&t, ", %u running container%s moved", moved, moved == 1 ? "" : "s");
-	print(r, &row, message);
+	print_report_row(r, &row, message);
 }
 
 struct restart {
@@ -358,9 +337,9 @@ struct restart {
 	unsigned containers, updates;
 };
 static const struct field restart_fields[] = {
-	{.key = "event", .type = FIELD_STRING, .at = offsetof(struct restart, event)},
-	{.key = "containers", .type = FIELD_UNSIGNED, .at = offsetof(struct restart, containers)},
-	{.key = "updates", .type = FIELD_UNSIGNED, .at = offsetof(struct restart, updates)},
+	FIELD("event", STRING, offsetof(struct restart, event)),
+	FIELD("containers", UNSIGNED, offsetof(struct restart, containers)),
+	FIELD("updates", UNSIGNED, offsetof(struct restart, updates)),
 };
 static const struct fields restart_json = FIELDS(restart_fields, struct restart);
 
@@ -370,10 +349,10 @@ void report_restart(struct report *r, unsigned nr, unsigned moved)
 
 	r->updates += moved;
 	if (r->json)
-		print_json(r, &restart_json, &row);
+		print_report_json(r, &restart_json, &row);
 	else
 		fprintf(r->out,
-			"-- the runtime came back: %u running containers told, %u set anew\n", nr,
+			"-- the runtime came back: %u running containers listed, %u set anew\n", nr,
 			moved);
 	fflush(r->out);
 }
@@ -390,7 +369,7 @@ void report_restart_kubelet(struct report *r)
 void report_end(struct report *r)
 {
 	if (r->json) {
-		print_json(r, &end_json, r);
+		print_report_json(r, &end_json, r);
 		return;
 	}
 	fputc('\n', r->out);

@@ -5,7 +5,7 @@
 #include <numafit-sim/node.h>
 #include <stdio.h>
 
-/* What the simulator tells while it plays: one line for every container created, updated and
+/* What the simulator prints while it plays: one line for every container created, updated and
  * stopped, and a summary; as a table of 100 columns for people, or as lines of JSON. */
 
 struct report {
@@ -16,7 +16,7 @@ struct report {
 	unsigned one_node, nearest, farther; /* of the placed ones that were put on NUMA nodes */
 };
 
-enum { REPORT_DEVICES_MAX = 1024 }; /* bytes of what is told of a container's devices */
+enum { REPORT_DEVICES_MAX = 1024 }; /* bytes of what is printed of a container's devices */
 
 void report_begin(struct report *r);
 /* A container was created, or refused with that message; moved: how many running containers got
@@ -28,7 +28,7 @@ void report_update(
 	struct report *r, const struct container *c, const char *refusal, unsigned moved);
 /* A container is gone; how: "stopped". */
 void report_stop(struct report *r, const struct container *c, const char *how, unsigned moved);
-/* The runtime came back and told of nr containers. */
+/* The runtime came back and listed nr containers. */
 void report_restart(struct report *r, unsigned nr, unsigned moved);
 /* So did the kubelet. */
 void report_restart_kubelet(struct report *r);

@@ -19,13 +19,13 @@ void script_drop(struct script *s, const char *sandbox_id)
 			vec_remove(s, i--);
 }
 
-static void append(
+static void script_append(
 	struct script *s, enum nri_call call, struct container *c, const struct trace_step *step)
 {
 	script_queue(s, s->nr, call, c, step);
 }
 
-static void append_task(struct script *s, enum task_kind kind, struct container *c)
+static void script_append_task(struct script *s, enum task_kind kind, struct container *c)
 {
 	if (s->has_kubelet)
 		*vec_push(s) = (struct task){.kind = kind, .c = c};
@@ -45,7 +45,7 @@ static int check_known(const struct script *s, const struct container *c, struct
 		c->name);
 }
 
-static struct container *enter(
+static struct container *script_enter_container(
 	struct script *s, const struct trace_step *step, const char *pod, struct err *e)
 {
 	bool annotates = step->advice.numa || step->nr_annotations;
@@ -76,7 +76,7 @@ static struct container *enter(
 		return NULL;
 	advised_read(s->node, new);
 	container_write_down(new);
-	if (step->unasked) /* a later Synchronize tells of it */
+	if (step->unasked) /* a later Synchronize lists it */
 		new->state = CONTAINER_RUNNING;
 	return new;
 }
@@ -92,7 +92,7 @@ static int create_pod(
 	size_t from = s->node->nr;
 
 	for (size_t i = 0; i < nr; i++) {
-		const struct container *new = enter(s, &step[i], pod, e);
+		const struct container *new = script_enter_container(s, &step[i], pod, e);
 		int rc = new ? 0 : -EINVAL;
 
 		if (!rc && joins && s->has_kubelet && !step[i].unasked)
@@ -101,31 +101,33 @@ static int create_pod(
 			return i ? err_add(e, rc, "line %u", step[i].line) : rc;
 	}
 	if (!joins && !step->unasked) {
-		append_task(s, TASK_ADMIT, s->node->at[from]);
-		append(s, NRI_CALL_RUN_POD, s->node->at[from], step);
+		script_append_task(s, TASK_ADMIT, s->node->at[from]);
+		script_append(s, NRI_CALL_RUN_POD, s->node->at[from], step);
 	}
 	for (size_t i = from; i < s->node->nr; i++) {
 		if (step[i - from].unasked)
 			continue;
-		append_task(s, TASK_PREPARE, s->node->at[i]);
-		append(s, NRI_CALL_CREATE, s->node->at[i], &step[i - from]);
+		script_append_task(s, TASK_PREPARE, s->node->at[i]);
+		script_append(s, NRI_CALL_CREATE, s->node->at[i], &step[i - from]);
 	}
 	return 0;
 }
 
-static bool same_pod(const struct trace_step *a, const struct trace_step *b)
+static bool steps_share_pod(const struct trace_step *a, const struct trace_step *b)
 {
 	return b->op == TRACE_CREATE && text_equal(a->ns, b->ns) && text_equal(a->pod, b->pod) &&
 	       a->count == b->count && a->unasked == b->unasked;
 }
 
 /* A kubelet has the whole pod at once: the steps that follow for it are taken, too. */
-static int take_pod(struct script *s, const struct trace_step *step, size_t *nr, struct err *e)
+static int take_pod_steps(
+	struct script *s, const struct trace_step *step, size_t *nr, struct err *e)
 {
 	const struct trace *t = s->trace;
 
 	*nr = 1;
-	while (s->has_kubelet && s->next_step < t->nr && same_pod(step, &t->at[s->next_step])) {
+	while (s->has_kubelet && s->next_step < t->nr &&
+		steps_share_pod(step, &t->at[s->next_step])) {
 		if (step[*nr - 1].kind == CONTAINER_APP && step[*nr].kind != CONTAINER_APP)
 			return err_set(e, EINVAL, "line %u: %s comes after the pod's containers",
 				step[*nr].line, container_kind_name(step[*nr].kind));
@@ -135,11 +137,11 @@ static int take_pod(struct script *s, const struct trace_step *step, size_t *nr,
 	return 0;
 }
 
-static int create(struct script *s, const struct trace_step *step, struct err *e)
+static int expand_create(struct script *s, const struct trace_step *step, struct err *e)
 {
 	char pod[SIM_NAME_MAX];
 	size_t nr;
-	int rc = take_pod(s, step, &nr, e);
+	int rc = take_pod_steps(s, step, &nr, e);
 
 	if (!step->count)
 		return rc ? rc : create_pod(s, step, nr, step->pod, e);
@@ -151,19 +153,19 @@ static int create(struct script *s, const struct trace_step *step, struct err *e
 }
 
 /* Whether the step means that running container: by its pod's name, or by that of all replicas. */
-static bool means(const struct trace_step *step, const struct container *c)
+static bool step_means(const struct trace_step *step, const struct container *c)
 {
 	return c->state == CONTAINER_RUNNING &&
 	       (text_equal(step->pod, c->pod) || text_equal(step->pod, c->base)) &&
 	       (!step->container || text_equal(step->container, c->name));
 }
 
-static int update(struct script *s, const struct trace_step *step, struct err *e)
+static int expand_update(struct script *s, const struct trace_step *step, struct err *e)
 {
 	(void)e;
 	for (size_t i = 0; i < s->node->nr; i++)
-		if (means(step, s->node->at[i]))
-			append(s, NRI_CALL_UPDATE, s->node->at[i], step);
+		if (step_means(step, s->node->at[i]))
+			script_append(s, NRI_CALL_UPDATE, s->node->at[i], step);
 	return 0;
 }
 
@@ -175,7 +177,7 @@ static bool sandbox_ends(
 		const struct container *o = s->node->at[i];
 
 		if (o->state == CONTAINER_RUNNING && text_equal(o->sandbox_id, c->sandbox_id) &&
-			!means(step, o))
+			!step_means(step, o))
 			return false;
 	}
 	for (size_t i = 0; i < s->nr; i++)
@@ -186,34 +188,34 @@ static bool sandbox_ends(
 }
 
 /* The sandboxes in which the step leaves nothing. */
-static int stop_pod(struct script *s, const struct trace_step *step, struct err *e)
+static int expand_stop_pod(struct script *s, const struct trace_step *step, struct err *e)
 {
 	(void)e;
 	for (size_t i = 0; i < s->node->nr; i++)
-		if (means(step, s->node->at[i]) && sandbox_ends(s, step, s->node->at[i])) {
-			append(s, NRI_CALL_STOP_POD, s->node->at[i], step);
-			append(s, NRI_CALL_REMOVE_POD, s->node->at[i], step);
+		if (step_means(step, s->node->at[i]) && sandbox_ends(s, step, s->node->at[i])) {
+			script_append(s, NRI_CALL_STOP_POD, s->node->at[i], step);
+			script_append(s, NRI_CALL_REMOVE_POD, s->node->at[i], step);
 		}
 	return 0;
 }
 
 /* Containers first. */
-static int stop(struct script *s, const struct trace_step *step, struct err *e)
+static int expand_stop(struct script *s, const struct trace_step *step, struct err *e)
 {
 	for (size_t i = 0; i < s->node->nr; i++)
-		if (means(step, s->node->at[i])) {
-			append(s, NRI_CALL_STOP, s->node->at[i], step);
-			append(s, NRI_CALL_REMOVE, s->node->at[i], step);
+		if (step_means(step, s->node->at[i])) {
+			script_append(s, NRI_CALL_STOP, s->node->at[i], step);
+			script_append(s, NRI_CALL_REMOVE, s->node->at[i], step);
 		}
-	return stop_pod(s, step, e);
+	return expand_stop_pod(s, step, e);
 }
 
 static int (*const expand[NR_TRACE_OPS])(
 	struct script *s, const struct trace_step *step, struct err *e) = {
-	[TRACE_CREATE] = create,
-	[TRACE_UPDATE] = update,
-	[TRACE_STOP] = stop,
-	[TRACE_STOP_POD] = stop_pod,
+	[TRACE_CREATE] = expand_create,
+	[TRACE_UPDATE] = expand_update,
+	[TRACE_STOP] = expand_stop,
+	[TRACE_STOP_POD] = expand_stop_pod,
 	[TRACE_RESTART_RUNTIME] = NULL, /* not a call: the connection's matter */
 	[TRACE_RESTART_KUBELET] = NULL,
 };

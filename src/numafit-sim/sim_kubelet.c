@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <numafit/text.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -11,6 +12,23 @@
 
 /* YOUTH_MS: clients that found no socket try again after some 100 ms. */
 enum { DIRECTORY_MODE = 0750, PATH_TEXT_MAX = 512, YOUTH_MS = 500 };
+
+void sim_kubelet_broken(struct sim_kubelet *k, const char *fmt, ...)
+{
+	char text[sizeof(struct err)];
+	va_list args;
+
+	va_start(args, fmt);
+	vsnprintf(text, sizeof text, fmt, args);
+	va_end(args);
+	k->ev.broken(k->ev.ctx, text);
+}
+
+void sim_kubelet_visited(struct sim_kubelet *k)
+{
+	if (!k->ready && k->nr_lists && k->watchers.nr)
+		loop_timer_set(k->youth, 0);
+}
 
 /* Directories and sockets */
 
@@ -22,7 +40,7 @@ static int make_directory(const char *path, struct err *e)
 }
 
 /* Remove the sockets in it, as the device manager does. */
-static int wipe(const char *path, struct err *e)
+static int remove_sockets(const char *path, struct err *e)
 {
 	DIR *d = opendir(path);
 	struct stat st;
@@ -57,7 +75,8 @@ static int open_doors(struct sim_kubelet *k, struct err *e)
 
 	snprintf(path, sizeof path, "%s/%s", k->o.root, plugins);
 	k->plugins_directory = xstrdup(path);
-	if (make_directory(k->o.root, e) < 0 || make_directory(path, e) < 0 || wipe(path, e) < 0)
+	if (make_directory(k->o.root, e) < 0 || make_directory(path, e) < 0 ||
+		remove_sockets(path, e) < 0)
 		return -e->code;
 	k->resources_door = open_door(k, "pod-resources", "kubelet.sock", e);
 	if (k->resources_door)
@@ -67,7 +86,7 @@ static int open_doors(struct sim_kubelet *k, struct err *e)
 	return k->plugins_door ? 0 : -e->code;
 }
 
-static void grow_up(void *ctx)
+static void on_youth_end(void *ctx)
 {
 	struct sim_kubelet *k = ctx;
 
@@ -86,7 +105,7 @@ struct sim_kubelet *sim_kubelet_new(struct loop *l, struct rpc_pump *p,
 	k->o = *o;
 	k->ev = *ev;
 	k->timer = loop_timer_new(l, sim_kubelet_timer, k);
-	k->youth = loop_timer_new(l, grow_up, k);
+	k->youth = loop_timer_new(l, on_youth_end, k);
 	loop_timer_set(k->youth, o->youth_ms ? o->youth_ms : YOUTH_MS);
 	k->server = rpc_server_new(p, &server);
 	sim_kubelet_serve_plugins(k);
@@ -169,7 +188,7 @@ void sim_kubelet_forget(struct sim_kubelet *k, const char *uid)
 		return;
 	struct known_pod gone = {.pod = pod_identity(&p->spec.pod)};
 	gone.pod.nr_annotations = 0;
-	sim_kubelet_tell(k, PODS_DELETED, &gone);
+	sim_kubelet_send_event(k, PODS_DELETED, &gone);
 	device_table_remove_pod(&k->table, p);
 }
 
@@ -190,7 +209,7 @@ size_t sim_kubelet_annotations(const struct sim_kubelet *k, const char *uid, con
 	return found;
 }
 
-static void count_nodes(const struct device_row *row, const char *id, unsigned on[NODES_MAX])
+static void count_device_nodes(const struct device_row *row, const char *id, unsigned on[NODES_MAX])
 {
 	for (unsigned i = 0; i < row->nr; i++)
 		if (text_equal(row->device[i].id, id))
@@ -213,7 +232,7 @@ unsigned sim_kubelet_devices(const struct sim_kubelet *k, const char *uid, const
 		if (of->container != (unsigned)place || (int)of->row != row)
 			continue;
 		for (size_t i = 0; i < of->ids.nr; i++)
-			count_nodes(&k->table.row[row], of->ids.id[i], on);
+			count_device_nodes(&k->table.row[row], of->ids.id[i], on);
 		nr += (unsigned)of->ids.nr;
 	}
 	return nr;

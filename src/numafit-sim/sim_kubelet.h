@@ -5,11 +5,11 @@
 #include <kubelet/grpc_pump.h>
 #include <kubelet/pods_pb.h>
 
-/* The kubelet of a node, as its device plugins and those who ask it about pods see it: the
+/* The kubelet of a node, as its device plugins and clients that ask it about pods see it: the
  * device manager (pkg/kubelet/cm/devicemanager of 1.36), a Topology Manager over it that decides by
  * core's rules, PodResources, and the Pods API, each on the socket that a kubelet with this root
- * has. CPUs and memory are nobody's matter here, as with managers of policy none. A plugin that
- * does what would bring a kubelet or its pods down is told of. */
+ * has. CPUs and memory are nobody's matter here, as with managers of policy none. What a plugin
+ * does that would bring a kubelet or its pods down is reported (sim_kubelet_events). */
 struct sim_kubelet;
 
 struct sim_kubelet_options {
@@ -41,18 +41,18 @@ void sim_kubelet_free(struct sim_kubelet *k);
 /* Whether devices of that resource are known, and their plugin, if they need one, is there. */
 bool sim_kubelet_has(const struct sim_kubelet *k, const char *resource);
 
-/* Whether those who ask and watch have come, or have had the time to: a kubelet is long up when
+/* Whether clients that ask and watch have come, or have had the time to: a kubelet is long up when
  * pods arrive. */
 bool sim_kubelet_ready(const struct sim_kubelet *k);
 
 /* Lead the pod through its admission: hints, merge, GetPreferredAllocation, Allocate, container by
  * container. done() comes later, or before this returns, with reason and message of the pod's
- * status when it is refused, else NULL: it is admitted, and those who watch pods have been told of
- * it. One pod at a time; its uid is new. */
+ * status when it is refused, else NULL: it is admitted, and the watches of pods have it. One pod at
+ * a time; its uid is new. */
 void sim_kubelet_admit(struct sim_kubelet *k, const struct known_pod *pod,
 	void (*done)(void *ctx, const char *refusal), void *ctx);
 /* What a kubelet does between the pod's sandbox and its container: PreStartContainer of each plugin
- * that wants it, as often as it takes. Who asks for PodResources gets the time to do so. done() as
+ * that wants it, as often as it takes. A client of PodResources gets the time to ask. done() as
  * above. */
 void sim_kubelet_prepare(struct sim_kubelet *k, const char *uid, const char *container,
 	void (*done)(void *ctx), void *ctx);

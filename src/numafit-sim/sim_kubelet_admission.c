@@ -7,20 +7,21 @@
 #include <stdio.h>
 
 /* A pod's way in: container by container its affinity, then for each resource the devices, which
- * its plugin may choose among and is told of. And what follows before a container is created. */
+ * its plugin may choose among and is asked to allocate. And what follows before a container is
+ * created. */
 
 enum {
 	DECIDE_BYTES = 8 << 20,
 	CHOICE_BYTES_MAX = 16 << 20,
 	REFUSAL_TEXT_MAX = 400,
-	TOLD_MS = 20,     /* for others to take in what they were told, over other sockets */
+	TAKEN_IN_MS = 20, /* for others to take in what they were sent, over other sockets */
 	SANDBOX_MS = 150, /* for others to ask what a pod was given; a kubelet takes 280 */
 	PRE_START_AGAIN_MS = 50
 };
 
-static void go_on(struct sim_kubelet *k);
+static void admission_go_on(struct sim_kubelet *k);
 
-static void finish(struct sim_kubelet *k, const char *refusal)
+static void finish_admission(struct sim_kubelet *k, const char *refusal)
 {
 	struct admission *a = &k->admission;
 	struct sim_pod *pod = steal(a->pod);
@@ -30,31 +31,26 @@ static void finish(struct sim_kubelet *k, const char *refusal)
 		device_table_remove_pod(&k->table, pod);
 	} else {
 		pod->admitted = true;
-		sim_kubelet_tell(k, PODS_ADDED, &pod->spec);
+		sim_kubelet_send_event(k, PODS_ADDED, &pod->spec);
 	}
 	sim_kubelet_take_lists(k);
 	if (refusal || !k->watchers.nr)
 		a->done(a->ctx, refusal);
 	else
-		loop_timer_set(k->timer, TOLD_MS); /* and then it is done */
+		loop_timer_set(k->timer, TAKEN_IN_MS); /* and then it is done */
 }
 
-static void refuse(struct sim_kubelet *k, const char *what)
+static void refuse_admission(struct sim_kubelet *k, const char *what)
 {
 	char text[REFUSAL_TEXT_MAX];
 
 	snprintf(text, sizeof text,
 		"UnexpectedAdmissionError: Allocate failed due to %s, which is unexpected", what);
-	finish(k, text);
-}
-
-static const struct ask *container_of(const struct admission *a)
-{
-	return &a->pod->spec.pod.container[a->container];
+	finish_admission(k, text);
 }
 
 /* The affinity of the container, or of the pod. False: it was refused. */
-static bool align(struct sim_kubelet *k)
+static bool align_container(struct sim_kubelet *k)
 {
 	struct admission *a = &k->admission;
 	bool by_pod = k->table.settings->topology_scope == SCOPE_POD;
@@ -65,12 +61,13 @@ static bool align(struct sim_kubelet *k)
 		return true;
 	arena_init_fixed(&fixed, k->memory, DECIDE_BYTES);
 	if (device_table_align(&k->table, a->pod, a->container, by_pod, &fixed, &answer) < 0) {
-		refuse(k, "more devices than there is room for");
+		refuse_admission(k, "more devices than there is room for");
 		return false;
 	}
 	if (!answer.admit) {
-		finish(k, "TopologyAffinityError: Resources cannot be allocated with Topology "
-			  "locality");
+		finish_admission(k,
+			"TopologyAffinityError: Resources cannot be allocated with Topology "
+			"locality");
 		return false;
 	}
 	a->affinity = answer.affinity;
@@ -78,7 +75,7 @@ static bool align(struct sim_kubelet *k)
 	return true;
 }
 
-static void give(struct sim_kubelet *k)
+static void give_chosen_devices(struct sim_kubelet *k)
 {
 	struct admission *a = &k->admission;
 	struct device_ids ids =
@@ -88,7 +85,7 @@ static void give(struct sim_kubelet *k)
 	a->ask++;
 }
 
-static void allocated(void *ctx, struct blob reply, const char *text)
+static void on_allocated(void *ctx, struct blob reply, const char *text)
 {
 	struct sim_kubelet *k = ctx;
 	struct admission *a = &k->admission;
@@ -99,7 +96,7 @@ static void allocated(void *ctx, struct blob reply, const char *text)
 
 	if (text) {
 		snprintf(problem, sizeof problem, "rpc error: code = Unknown desc = %s", text);
-		refuse(k, problem);
+		refuse_admission(k, problem);
 		return;
 	}
 	int rc = allocate_response_decode(reply, &a->arena, &answer, &nr, &e);
@@ -107,15 +104,15 @@ static void allocated(void *ctx, struct blob reply, const char *text)
 		rc = err_set(&e, EBADMSG, "an answer for %zu containers", nr);
 	if (rc) {
 		sim_kubelet_broken(k, "Allocate: %s", e.text);
-		refuse(k, e.text);
+		refuse_admission(k, e.text);
 		return;
 	}
 	sim_pod_annotate(a->pod, a->container, answer->annotation, answer->nr_annotations);
-	give(k);
-	go_on(k);
+	give_chosen_devices(k);
+	admission_go_on(k);
 }
 
-static void allocate(struct sim_kubelet *k)
+static void call_allocate(struct sim_kubelet *k)
 {
 	struct admission *a = &k->admission;
 	struct device_ids ids =
@@ -125,13 +122,14 @@ static void allocate(struct sim_kubelet *k)
 	struct err e;
 
 	if (allocate_request_encode(&request, &a->arena, &message, &e) < 0)
-		refuse(k, e.text);
+		refuse_admission(k, e.text);
 	else
 		plugin_call_start(&k->call, k->plugin[a->choice.row],
-			DEVICE_PLUGIN_PATH("Allocate"), message, SIM_KUBELET_CALL_MS, allocated, k);
+			DEVICE_PLUGIN_PATH("Allocate"), message, SIM_KUBELET_CALL_MS, on_allocated,
+			k);
 }
 
-static void preferred(void *ctx, struct blob reply, const char *text)
+static void on_preference(void *ctx, struct blob reply, const char *text)
 {
 	struct sim_kubelet *k = ctx;
 	struct admission *a = &k->admission;
@@ -150,11 +148,11 @@ static void preferred(void *ctx, struct blob reply, const char *text)
 		rc = device_table_prefer(&k->table, &a->choice, answer, &e);
 	if (rc) {
 		sim_kubelet_broken(k, "%s: %s", k->table.row[a->choice.row].name, e.text);
-		refuse(k, e.text);
+		refuse_admission(k, e.text);
 	} else if (!k->plugin[a->choice.row]) {
-		refuse(k, "its endpoint having been stopped");
+		refuse_admission(k, "its endpoint having been stopped");
 	} else {
-		allocate(k);
+		call_allocate(k);
 	}
 }
 
@@ -170,53 +168,53 @@ static void ask_preference(struct sim_kubelet *k)
 	struct err e;
 
 	if (preferred_request_encode(&request, &a->arena, &message, &e) < 0)
-		refuse(k, e.text);
+		refuse_admission(k, e.text);
 	else
 		plugin_call_start(&k->call, k->plugin[c->row],
 			DEVICE_PLUGIN_PATH("GetPreferredAllocation"), message, SIM_KUBELET_CALL_MS,
-			preferred, k);
+			on_preference, k);
 }
 
 /* The devices for what is asked for next. False: that goes on later, or the pod was refused. */
-static bool choose(struct sim_kubelet *k)
+static bool choose_devices(struct sim_kubelet *k)
 {
 	struct admission *a = &k->admission;
 	struct err e;
 
 	if (device_table_choose(&k->table, a->pod, a->container, a->ask, &a->affinity, &a->arena,
 		    &a->choice, &e) < 0) {
-		refuse(k, e.text);
+		refuse_admission(k, e.text);
 		return false;
 	}
 	const struct plugin *p = k->plugin[a->choice.row];
 	if (!p) {
-		give(k);
+		give_chosen_devices(k);
 		return true;
 	}
 	if (p->options.preferred_allocation && a->choice.open)
 		ask_preference(k);
 	else
-		allocate(k);
+		call_allocate(k);
 	return false;
 }
 
-static void go_on(struct sim_kubelet *k)
+static void admission_go_on(struct sim_kubelet *k)
 {
 	struct admission *a = &k->admission;
 	bool by_pod = k->table.settings->topology_scope == SCOPE_POD;
 
 	while (a->container < a->pod->spec.pod.nr) {
-		if (!align(k))
+		if (!align_container(k))
 			return;
-		if (a->ask == container_of(a)->nr_devices) {
+		if (a->ask == a->pod->spec.pod.container[a->container].nr_devices) {
 			a->container++;
 			a->ask = 0;
 			a->aligned = by_pod;
-		} else if (!choose(k)) {
+		} else if (!choose_devices(k)) {
 			return;
 		}
 	}
-	finish(k, NULL);
+	finish_admission(k, NULL);
 }
 
 void sim_kubelet_admit(struct sim_kubelet *k, const struct known_pod *pod,
@@ -233,14 +231,14 @@ void sim_kubelet_admit(struct sim_kubelet *k, const struct known_pod *pod,
 	arena_init(&k->admission.arena, CHOICE_BYTES_MAX);
 	if (!k->memory)
 		k->memory = xcalloc(1, DECIDE_BYTES);
-	go_on(k);
+	admission_go_on(k);
 }
 
 /* Before a container is created */
 
-static void pre_start(struct sim_kubelet *k);
+static void call_pre_start(struct sim_kubelet *k);
 
-static void pre_started(void *ctx, struct blob reply, const char *text)
+static void on_pre_started(void *ctx, struct blob reply, const char *text)
 {
 	struct sim_kubelet *k = ctx;
 
@@ -250,11 +248,11 @@ static void pre_started(void *ctx, struct blob reply, const char *text)
 		return;
 	}
 	k->preparation.at++;
-	pre_start(k);
+	call_pre_start(k);
 }
 
 /* Ask the next plugin that wants it. */
-static void pre_start(struct sim_kubelet *k)
+static void call_pre_start(struct sim_kubelet *k)
 {
 	struct preparation *p = &k->preparation;
 	const struct given *g = NULL;
@@ -279,7 +277,7 @@ static void pre_start(struct sim_kubelet *k)
 	if (pre_start_request_encode(&g->ids, &a, &message, NULL) == 0)
 		plugin_call_start(&k->call, k->plugin[g->row],
 			DEVICE_PLUGIN_PATH("PreStartContainer"), message, SIM_KUBELET_CALL_MS,
-			pre_started, k);
+			on_pre_started, k);
 	arena_fini(&a);
 }
 
@@ -298,7 +296,7 @@ void sim_kubelet_prepare(struct sim_kubelet *k, const char *uid, const char *con
 	if (k->nr_lists && pod->given.nr && !pod->has_sandbox)
 		loop_timer_set(k->timer, SANDBOX_MS);
 	else
-		pre_start(k);
+		call_pre_start(k);
 }
 
 /* Time for what comes next. */
@@ -308,7 +306,7 @@ void sim_kubelet_timer(void *ctx)
 
 	if (k->preparation.pod) {
 		k->preparation.pod->has_sandbox = true;
-		pre_start(k);
+		call_pre_start(k);
 	} else {
 		k->admission.done(k->admission.ctx, NULL);
 	}

@@ -13,7 +13,7 @@ enum { PATH_TEXT_MAX = 512 };
 
 /* Calls */
 
-static void on_reply(void *ctx, const void *data, size_t len)
+static void on_call_reply(void *ctx, const void *data, size_t len)
 {
 	struct plugin_call *c = ctx;
 
@@ -23,7 +23,7 @@ static void on_reply(void *ctx, const void *data, size_t len)
 	memcpy(c->reply, data, len);
 }
 
-static void on_ended(void *ctx, enum rpc_code code, const char *text)
+static void on_call_ended(void *ctx, enum rpc_code code, const char *text)
 {
 	struct plugin_call *c = ctx;
 	auto_free void *reply = steal(c->reply);
@@ -39,7 +39,7 @@ void plugin_call_start(struct plugin_call *c, const struct plugin *p, const char
 {
 	const struct rpc_request r = {
 		p->socket, method, RPC_UNARY, request.data, request.len, timeout_ms};
-	const struct rpc_call_events ev = {c, on_reply, on_ended};
+	const struct rpc_call_events ev = {c, on_call_reply, on_call_ended};
 	struct err e;
 
 	*c = (struct plugin_call){.done = done, .ctx = ctx};
@@ -58,15 +58,6 @@ void plugin_call_cancel(struct plugin_call *c)
 
 /* Plugins */
 
-static void free_plugin(struct plugin *p)
-{
-	plugin_call_cancel(&p->asked_options);
-	rpc_call_cancel(p->watch);
-	free(p->list);
-	free(p->socket);
-	free(p);
-}
-
 static void drop_plugin(struct plugin *p)
 {
 	struct sim_kubelet *k = p->k;
@@ -76,7 +67,11 @@ static void drop_plugin(struct plugin *p)
 			vec_remove(&k->plugins, i--);
 	if (k->plugin[p->row] == p)
 		k->plugin[p->row] = NULL;
-	free_plugin(p);
+	plugin_call_cancel(&p->asked_options);
+	rpc_call_cancel(p->watch);
+	free(p->list);
+	free(p->socket);
+	free(p);
 }
 
 void sim_kubelet_end_plugins(struct sim_kubelet *k)
@@ -87,7 +82,7 @@ void sim_kubelet_end_plugins(struct sim_kubelet *k)
 	vec_fini(&k->plugins);
 }
 
-static void take_list(struct plugin *p)
+static void take_device_list(struct plugin *p)
 {
 	struct sim_kubelet *k = p->k;
 	struct plugin_device *list;
@@ -112,10 +107,10 @@ void sim_kubelet_take_lists(struct sim_kubelet *k)
 {
 	for (unsigned r = 0; r < POD_DEVICES_MAX; r++)
 		if (k->plugin[r] && k->plugin[r]->list)
-			take_list(k->plugin[r]);
+			take_device_list(k->plugin[r]);
 }
 
-static void on_list(void *ctx, const void *data, size_t len)
+static void on_device_list(void *ctx, const void *data, size_t len)
 {
 	struct plugin *p = ctx;
 
@@ -124,11 +119,11 @@ static void on_list(void *ctx, const void *data, size_t len)
 	p->list_len = len;
 	memcpy(p->list, data, len);
 	if (p->k->plugin[p->row] == p && !p->k->admission.pod)
-		take_list(p);
+		take_device_list(p);
 }
 
-/* The device manager of 1.36 looks up by the resource's name whom it has lost: a newer registration
- * of it goes, too. */
+/* The device manager of 1.36 looks up by the resource's name which plugin it has lost: a newer
+ * registration of it goes, too. */
 static void on_watch_ended(void *ctx, enum rpc_code code, const char *text)
 {
 	struct plugin *p = ctx, *now = p->k->plugin[p->row];
@@ -145,19 +140,19 @@ static void on_watch_ended(void *ctx, enum rpc_code code, const char *text)
 
 /* Registration */
 
-static void refuse(struct plugin *p, const char *text)
+static void refuse_plugin(struct plugin *p, const char *text)
 {
 	rpc_end(steal(p->registering), RPC_UNKNOWN, text);
 	drop_plugin(p);
 }
 
-static void watch(struct plugin *p)
+static void watch_plugin(struct plugin *p)
 {
 	const struct rpc_request r = {.socket = p->socket,
 		.method = DEVICE_PLUGIN_PATH("ListAndWatch"),
 		.kind = RPC_STREAM,
 		.data = ""};
-	const struct rpc_call_events ev = {p, on_list, on_watch_ended};
+	const struct rpc_call_events ev = {p, on_device_list, on_watch_ended};
 	struct err e;
 
 	p->k->plugin[p->row] = p;
@@ -170,25 +165,25 @@ static void watch(struct plugin *p)
 	drop_plugin(p);
 }
 
-static void options_came(void *ctx, struct blob reply, const char *text)
+static void on_plugin_options(void *ctx, struct blob reply, const char *text)
 {
 	struct plugin *p = ctx;
 	struct arena a;
 	struct err e;
 
 	if (text) {
-		refuse(p, text);
+		refuse_plugin(p, text);
 		return;
 	}
 	arena_init(&a, SIM_KUBELET_MESSAGE_MAX);
 	int rc = device_plugin_options_decode(reply, &a, &p->options, &e);
 	arena_fini(&a);
 	if (rc) {
-		refuse(p, e.text);
+		refuse_plugin(p, e.text);
 		return;
 	}
 	rpc_answer(steal(p->registering), "", 0);
-	watch(p);
+	watch_plugin(p);
 }
 
 static struct plugin *new_plugin(
@@ -234,7 +229,7 @@ static void on_register(void *ctx, struct rpc *r, const void *request, size_t le
 	}
 	p->registering = r;
 	plugin_call_start(&p->asked_options, p, DEVICE_PLUGIN_PATH("GetDevicePluginOptions"),
-		(struct blob){"", 0}, SIM_KUBELET_CALL_MS, options_came, p);
+		(struct blob){"", 0}, SIM_KUBELET_CALL_MS, on_plugin_options, p);
 }
 
 void sim_kubelet_serve_plugins(struct sim_kubelet *k)

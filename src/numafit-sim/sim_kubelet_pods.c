@@ -19,7 +19,7 @@ static int compare_held(const void *a, const void *b)
 	return rc ? rc : strcmp(x->id, y->id);
 }
 
-static struct held_device hold(
+static struct held_device held_device_of(
 	const struct sim_kubelet *k, unsigned row, const char *id, struct arena *a)
 {
 	const struct device_row *from = &k->table.row[row];
@@ -39,7 +39,7 @@ static struct held_device hold(
 	return d;
 }
 
-static struct container_held hold_container(
+static struct container_held container_held_of(
 	const struct sim_kubelet *k, const struct sim_pod *p, unsigned container, struct arena *a)
 {
 	struct container_held c = {.name = p->spec.pod.container[container].name};
@@ -51,8 +51,8 @@ static struct container_held hold_container(
 	for (size_t g = 0; g < p->given.nr && list; g++)
 		for (size_t i = 0; i < p->given.at[g].ids.nr; i++)
 			if (p->given.at[g].container == container)
-				list[c.nr_devices++] =
-					hold(k, p->given.at[g].row, p->given.at[g].ids.id[i], a);
+				list[c.nr_devices++] = held_device_of(
+					k, p->given.at[g].row, p->given.at[g].ids.id[i], a);
 	if (c.nr_devices)
 		qsort(list, c.nr_devices, sizeof *list, compare_held);
 	c.device = list;
@@ -60,7 +60,7 @@ static struct container_held hold_container(
 }
 
 /* Plain init containers are never shown. */
-static struct pod_held hold_pod(
+static struct pod_held pod_held_of(
 	const struct sim_kubelet *k, const struct sim_pod *p, struct arena *a)
 {
 	const struct pod *ask = &p->spec.pod;
@@ -69,11 +69,11 @@ static struct pod_held hold_pod(
 
 	for (unsigned i = 0; i < ask->nr && list; i++)
 		if (ask->container[i].kind != CONTAINER_INIT)
-			list[held.nr++] = hold_container(k, p, i, a);
+			list[held.nr++] = container_held_of(k, p, i, a);
 	return held;
 }
 
-static void answer(struct rpc *r, int rc, struct blob message, const struct err *e)
+static void answer_rpc(struct rpc *r, int rc, struct blob message, const struct err *e)
 {
 	if (rc)
 		rpc_end(r, RPC_UNKNOWN, e->text);
@@ -81,7 +81,7 @@ static void answer(struct rpc *r, int rc, struct blob message, const struct err 
 		rpc_answer(r, message.data, message.len);
 }
 
-static void on_list(void *ctx, struct rpc *r, const void *request, size_t len)
+static void on_list_call(void *ctx, struct rpc *r, const void *request, size_t len)
 {
 	struct sim_kubelet *k = ctx;
 	struct pods_held held = {0};
@@ -93,16 +93,16 @@ static void on_list(void *ctx, struct rpc *r, const void *request, size_t len)
 	arena_init(&a, SIM_KUBELET_MESSAGE_MAX);
 	struct pod_held *list = arena_array(&a, k->table.nr, sizeof *list);
 	for (size_t i = 0; i < k->table.nr && list; i++)
-		list[held.nr++] = hold_pod(k, k->table.at[i], &a);
+		list[held.nr++] = pod_held_of(k, k->table.at[i], &a);
 	held.pod = list;
-	answer(r, pod_resources_list_encode(&held, &a, &message, &e), message, &e);
+	answer_rpc(r, pod_resources_list_encode(&held, &a, &message, &e), message, &e);
 	arena_fini(&a);
 	k->nr_lists++;
 	sim_kubelet_visited(k);
 }
 
-/* What can be given out: the healthy devices, whoever has them. */
-static void on_allocatable(void *ctx, struct rpc *r, const void *request, size_t len)
+/* What can be given out: the healthy devices, held or not. */
+static void on_allocatable_call(void *ctx, struct rpc *r, const void *request, size_t len)
 {
 	struct sim_kubelet *k = ctx;
 	struct devices_allocatable all = {0};
@@ -119,9 +119,10 @@ static void on_allocatable(void *ctx, struct rpc *r, const void *request, size_t
 	for (unsigned row = 0; row < k->table.nr_rows && list; row++)
 		for (unsigned i = 0; i < k->table.row[row].nr; i++)
 			if (k->table.row[row].device[i].healthy)
-				list[all.nr++] = hold(k, row, k->table.row[row].device[i].id, &a);
+				list[all.nr++] =
+					held_device_of(k, row, k->table.row[row].device[i].id, &a);
 	all.device = list;
-	answer(r, pod_resources_allocatable_encode(&all, &a, &message, &e), message, &e);
+	answer_rpc(r, pod_resources_allocatable_encode(&all, &a, &message, &e), message, &e);
 	arena_fini(&a);
 }
 
@@ -132,7 +133,7 @@ static void free_message(struct blob message)
 	free((void *)(uintptr_t)message.data);
 }
 
-static void send_next(struct watcher *w)
+static void watcher_send_next(struct watcher *w)
 {
 	while (!w->busy && w->nr) {
 		struct blob next = w->at[0];
@@ -143,7 +144,7 @@ static void send_next(struct watcher *w)
 	}
 }
 
-static void tell(struct watcher *w, enum pods_event_type type, const struct known_pod *pod)
+static void watcher_send(struct watcher *w, enum pods_event_type type, const struct known_pod *pod)
 {
 	struct pods_event event = {.type = type};
 	struct blob bytes;
@@ -158,16 +159,17 @@ static void tell(struct watcher *w, enum pods_event_type type, const struct know
 		*vec_push(w) = (struct blob){copy, bytes.len};
 	}
 	arena_fini(&a);
-	send_next(w);
+	watcher_send_next(w);
 }
 
-void sim_kubelet_tell(struct sim_kubelet *k, enum pods_event_type type, const struct known_pod *pod)
+void sim_kubelet_send_event(
+	struct sim_kubelet *k, enum pods_event_type type, const struct known_pod *pod)
 {
 	for (size_t i = 0; i < k->watchers.nr; i++)
-		tell(k->watchers.at[i], type, pod);
+		watcher_send(k->watchers.at[i], type, pod);
 }
 
-static void on_watch(void *ctx, struct rpc *r, const void *request, size_t len)
+static void on_watch_call(void *ctx, struct rpc *r, const void *request, size_t len)
 {
 	struct sim_kubelet *k = ctx;
 	struct watcher *w = xcalloc(1, sizeof *w);
@@ -177,8 +179,8 @@ static void on_watch(void *ctx, struct rpc *r, const void *request, size_t len)
 	*vec_push(&k->watchers) = w;
 	for (size_t i = 0; i < k->table.nr; i++)
 		if (k->table.at[i]->admitted)
-			tell(w, PODS_ADDED, &k->table.at[i]->spec);
-	tell(w, PODS_SYNCED, NULL);
+			watcher_send(w, PODS_ADDED, &k->table.at[i]->spec);
+	watcher_send(w, PODS_SYNCED, NULL);
 	sim_kubelet_visited(k);
 }
 
@@ -191,12 +193,12 @@ static struct watcher *watcher_of(const struct sim_kubelet *k, const struct rpc 
 	return k->watchers.at[i];
 }
 
-static void on_sendable(void *ctx, struct rpc *r)
+static void on_pods_watch_sendable(void *ctx, struct rpc *r)
 {
 	struct watcher *w = watcher_of(ctx, r);
 
 	w->busy = false;
-	send_next(w);
+	watcher_send_next(w);
 }
 
 static void free_watcher(struct watcher *w)
@@ -207,7 +209,7 @@ static void free_watcher(struct watcher *w)
 	free(w);
 }
 
-static void on_closed(void *ctx, struct rpc *r)
+static void on_pods_watch_closed(void *ctx, struct rpc *r)
 {
 	struct sim_kubelet *k = ctx;
 	struct watcher *w = watcher_of(k, r);
@@ -234,11 +236,12 @@ void sim_kubelet_drop_watches(struct sim_kubelet *k)
 void sim_kubelet_serve_pods(struct sim_kubelet *k)
 {
 	static const struct rpc_method methods[] = {
-		{.path = POD_RESOURCES_PATH("List"), .kind = RPC_UNARY, .called = on_list},
+		{.path = POD_RESOURCES_PATH("List"), .kind = RPC_UNARY, .called = on_list_call},
 		{.path = POD_RESOURCES_PATH("GetAllocatableResources"),
 			.kind = RPC_UNARY,
-			.called = on_allocatable},
-		{PODS_WATCH_PATH, RPC_STREAM, on_watch, on_sendable, on_closed},
+			.called = on_allocatable_call},
+		{PODS_WATCH_PATH, RPC_STREAM, on_watch_call, on_pods_watch_sendable,
+			on_pods_watch_closed},
 	};
 
 	rpc_server_add(k->server, methods, sizeof methods / sizeof *methods, k);

@@ -71,8 +71,8 @@ struct sim_kubelet {
 	struct acceptor *plugins_door, *resources_door, *pods_door;
 	char *plugins_directory;
 	struct device_table table;
-	struct plugin *plugin[POD_DEVICES_MAX]; /* by row: who serves it now */
-	bool of_plugin[POD_DEVICES_MAX];        /* somebody has ever served it, */
+	struct plugin *plugin[POD_DEVICES_MAX]; /* by row: the one that serves it now */
+	bool of_plugin[POD_DEVICES_MAX];        /* a plugin has ever served it, */
 	bool pre_start[POD_DEVICES_MAX];        /* and wants PreStartContainer */
 	struct {
 		VEC(struct plugin *);
@@ -80,7 +80,7 @@ struct sim_kubelet {
 	struct {
 		VEC(struct watcher *);
 	} watchers;
-	bool ends;         /* nobody may register any more */
+	bool ends;         /* no plugin may register any more */
 	uint64_t nr_lists; /* PodResources answers so far */
 	struct plugin_call call;
 	struct loop_timer *timer; /* of the preparation, or after an admission */
@@ -106,7 +106,7 @@ void sim_kubelet_take_lists(struct sim_kubelet *k);
 void sim_kubelet_serve_pods(struct sim_kubelet *k);
 void sim_kubelet_end_watches(struct sim_kubelet *k); /* they are over when closed() was called */
 void sim_kubelet_drop_watches(struct sim_kubelet *k);
-void sim_kubelet_tell(
+void sim_kubelet_send_event(
 	struct sim_kubelet *k, enum pods_event_type type, const struct known_pod *pod);
 
 /* What the timer fires. */

@@ -7,11 +7,6 @@ static int64_t rounded(unsigned resource, struct quantity q)
 	return resource == RESOURCE_CPU ? quantity_milli(q) : quantity_value(q);
 }
 
-static int64_t sum(int64_t a, int64_t b)
-{
-	return quantity_add(quantity_of(a), quantity_of(b)).whole;
-}
-
 static struct quantity larger(struct quantity a, struct quantity b)
 {
 	return quantity_compare(a, b) < 0 ? b : a;
@@ -32,7 +27,7 @@ static bool has_pod_level_requests(const struct resource_table *names, const str
 	return false;
 }
 
-static bool asks_for(const struct sched_pod *p, unsigned resource)
+static bool pod_asks_for(const struct sched_pod *p, unsigned resource)
 {
 	if (amounts_find(&p->own_requests, resource) || amounts_find(&p->overhead, resource))
 		return true;
@@ -52,7 +47,7 @@ static struct quantity default_request(
 
 	if (resource != RESOURCE_CPU && resource != RESOURCE_MEMORY)
 		return (struct quantity){0};
-	if (has_pod_level_requests(names, p) && asks_for(p, resource))
+	if (has_pod_level_requests(names, p) && pod_asks_for(p, resource))
 		return (struct quantity){0};
 	return resource == RESOURCE_CPU ? cpu : memory;
 }
@@ -98,11 +93,12 @@ int64_t fit_request(const struct resource_table *names, const struct sched_pod *
 int64_t fit_allocated(const struct resource_table *names, const struct sched_node *n,
 	unsigned resource, enum fit_missing missing)
 {
-	int64_t all = 0;
+	struct quantity all = {0};
 
 	for (size_t i = 0; i < n->nr_pods; i++)
-		all = sum(all, fit_request(names, &n->pods[i], resource, missing));
-	return all;
+		all = quantity_add(
+			all, quantity_of(fit_request(names, &n->pods[i], resource, missing)));
+	return all.whole;
 }
 
 int64_t fit_allocatable(
@@ -113,15 +109,12 @@ int64_t fit_allocatable(
 	return q && names->at[resource].of_nodes ? rounded(resource, *q) : 0;
 }
 
-static bool has_field(unsigned resource)
-{
-	return resource == RESOURCE_CPU || resource == RESOURCE_MEMORY ||
-	       resource == RESOURCE_EPHEMERAL_STORAGE || resource == RESOURCE_PODS;
-}
-
 bool fit_is_scalar(const struct resource_table *names, unsigned resource)
 {
-	return names->at[resource].of_nodes && !has_field(resource);
+	bool has_field = resource == RESOURCE_CPU || resource == RESOURCE_MEMORY ||
+			 resource == RESOURCE_EPHEMERAL_STORAGE || resource == RESOURCE_PODS;
+
+	return names->at[resource].of_nodes && !has_field;
 }
 
 static bool is_ignored(
@@ -148,18 +141,7 @@ struct filter {
 	enum sched_code code;
 };
 
-static void look_at_pods(struct filter *f)
-{
-	const struct sched_node *n = f->v->node;
-	int64_t allowed = fit_allocatable(f->v->names, n, RESOURCE_PODS);
-
-	if (allowed > 0 && n->nr_pods < (uint64_t)allowed)
-		return;
-	f->lacks[f->nr++] = RESOURCE_PODS;
-	f->code = SCHED_UNSCHEDULABLE;
-}
-
-static void look_at(struct filter *f, unsigned resource)
+static void check_resource_fits(struct filter *f, unsigned resource)
 {
 	const struct fit_view *v = f->v;
 	int64_t asked = fit_request(v->names, v->pod, resource, FIT_MISSING_IS_NOTHING);
@@ -194,14 +176,19 @@ enum sched_code fit_filter(
 {
 	struct filter f = {.v = v, .lacks = lacks, .code = SCHED_SUCCESS};
 
-	look_at_pods(&f);
-	look_at(&f, RESOURCE_CPU);
-	look_at(&f, RESOURCE_MEMORY);
-	look_at(&f, RESOURCE_EPHEMERAL_STORAGE);
+	int64_t pods = fit_allocatable(v->names, v->node, RESOURCE_PODS);
+
+	if (pods <= 0 || v->node->nr_pods >= (uint64_t)pods) {
+		f.lacks[f.nr++] = RESOURCE_PODS;
+		f.code = SCHED_UNSCHEDULABLE;
+	}
+	check_resource_fits(&f, RESOURCE_CPU);
+	check_resource_fits(&f, RESOURCE_MEMORY);
+	check_resource_fits(&f, RESOURCE_EPHEMERAL_STORAGE);
 	unsigned usual = f.nr;
 	for (unsigned r = 0; r < v->names->nr; r++)
 		if (fit_is_scalar(v->names, r) && !is_ignored(v->names, ignored, r))
-			look_at(&f, r);
+			check_resource_fits(&f, r);
 	sort_by_name(&f, usual);
 	*nr = f.nr;
 	return f.code;

@@ -22,7 +22,7 @@ const char *generic_prefer_name(enum generic_prefer p)
 /* Numbers wide enough for a product of two amounts; a sum stays at the end of its range. */
 __extension__ typedef __int128 wide;
 
-static wide add(wide a, wide b)
+static wide wide_add(wide a, wide b)
 {
 	wide sum;
 
@@ -31,49 +31,50 @@ static wide add(wide a, wide b)
 	return a < 0 ? -((wide)1 << 126) : (wide)1 << 126;
 }
 
-static int64_t narrow(wide v)
+static int64_t wide_to_int64(wide v)
 {
 	return v > INT64_MAX ? INT64_MAX : v < -INT64_MAX ? -INT64_MAX : (int64_t)v;
 }
 
-static int64_t sum(int64_t a, int64_t b)
+static int64_t sum_clamped(int64_t a, int64_t b)
 {
-	return narrow((wide)a + b);
+	return wide_to_int64((wide)a + b);
 }
 
 /* Portions. */
 
 /* How many pods a node takes is for the filter; no plugin scores it. */
-static int64_t allocatable(const struct fit_view *v, unsigned resource)
+static int64_t portion_allocatable(const struct fit_view *v, unsigned resource)
 {
 	return resource == RESOURCE_PODS ? 0 : fit_allocatable(v->names, v->node, resource);
 }
 
-static int64_t allocated(const struct fit_view *v, unsigned resource)
+static int64_t portion_allocated(const struct fit_view *v, unsigned resource)
 {
-	return sum(fit_allocated(v->names, v->node, resource, FIT_MISSING_IS_SOME),
+	return sum_clamped(fit_allocated(v->names, v->node, resource, FIT_MISSING_IS_SOME),
 		fit_request(v->names, v->pod, resource, FIT_MISSING_IS_SOME));
 }
 
-static int64_t left(const struct fit_view *v, unsigned resource)
+static int64_t portion_left(const struct fit_view *v, unsigned resource)
 {
-	return narrow((wide)allocatable(v, resource) - allocated(v, resource));
+	return wide_to_int64(
+		(wide)portion_allocatable(v, resource) - portion_allocated(v, resource));
 }
 
-static int64_t requesting(const struct fit_view *v, unsigned resource)
+static int64_t portion_requesting(const struct fit_view *v, unsigned resource)
 {
 	return fit_request(v->names, v->pod, resource, FIT_MISSING_IS_NOTHING);
 }
 
 /* BalancedAllocation counts without defaults, before and with the pod. */
-static int64_t bound(const struct fit_view *v, unsigned resource)
+static int64_t portion_bound(const struct fit_view *v, unsigned resource)
 {
 	return fit_allocated(v->names, v->node, resource, FIT_MISSING_IS_NOTHING);
 }
 
-static int64_t bound_with_pod(const struct fit_view *v, unsigned resource)
+static int64_t portion_bound_with_pod(const struct fit_view *v, unsigned resource)
 {
-	return sum(bound(v, resource), requesting(v, resource));
+	return sum_clamped(portion_bound(v, resource), portion_requesting(v, resource));
 }
 
 struct portion {
@@ -81,13 +82,13 @@ struct portion {
 	int64_t (*of)(const struct fit_view *v, unsigned resource);
 };
 static const struct portion portions[] = {
-	[PORTION_ALLOCATABLE] = {"allocatable", allocatable},
-	[PORTION_ALLOCATED] = {"allocated", allocated},
-	[PORTION_LEFT] = {"left", left},
-	[PORTION_REQUESTING] = {"requesting", requesting},
+	[PORTION_ALLOCATABLE] = {"allocatable", portion_allocatable},
+	[PORTION_ALLOCATED] = {"allocated", portion_allocated},
+	[PORTION_LEFT] = {"left", portion_left},
+	[PORTION_REQUESTING] = {"requesting", portion_requesting},
 };
-static const struct portion before_pod = {"before the pod", bound},
-			    with_pod = {"with the pod", bound_with_pod};
+static const struct portion before_pod = {"before the pod", portion_bound},
+			    with_pod = {"with the pod", portion_bound_with_pod};
 
 const char *generic_portion_name(enum generic_portion p)
 {
@@ -95,11 +96,11 @@ const char *generic_portion_name(enum generic_portion p)
 }
 
 /* Whether the resource says anything of this node (calculateNodeAllocatableRequest). */
-static bool counts(const struct fit_view *v, unsigned resource)
+static bool resource_counts(const struct fit_view *v, unsigned resource)
 {
-	bool asked = requesting(v, resource) != 0 || !fit_is_scalar(v->names, resource);
+	bool asked = portion_requesting(v, resource) != 0 || !fit_is_scalar(v->names, resource);
 
-	return asked && allocatable(v, resource) > 0;
+	return asked && portion_allocatable(v, resource) > 0;
 }
 
 /* Sums by weight. */
@@ -108,20 +109,15 @@ struct mean {
 	wide sum, weights;
 };
 
-static void put(struct mean *m, int64_t x, int64_t weight)
+static void mean_add(struct mean *m, int64_t x, int64_t weight)
 {
-	m->sum = add(m->sum, (wide)x * weight);
+	m->sum = wide_add(m->sum, (wide)x * weight);
 	m->weights += weight;
 }
 
 static wide rounded_down(const struct mean *m)
 {
 	return m->weights ? m->sum / m->weights : 0;
-}
-
-static wide rounded_half_up(const struct mean *m)
-{
-	return m->weights ? (2 * m->sum + m->weights) / (2 * m->weights) : 0;
 }
 
 /* helper.BuildBrokenLinearFunction */
@@ -139,13 +135,6 @@ static int64_t broken_line(const struct generic_part *p, int64_t utilization)
 						  (to->utilization - from->utilization);
 }
 
-static int64_t percent(int64_t x, int64_t of)
-{
-	int64_t within = x < 0 ? 0 : x > of ? of : x;
-
-	return (int64_t)((wide)within * PERCENT / of);
-}
-
 static struct mean ratios(
 	const struct generic_part *p, const struct fit_view *v, const struct steps *steps)
 {
@@ -155,13 +144,13 @@ static struct mean ratios(
 		const struct resource_weight *w = &p->resources.at[i];
 		const char *name = v->names->at[w->resource].name;
 
-		if (!counts(v, w->resource)) {
+		if (!resource_counts(v, w->resource)) {
 			steps_add(steps, "%s: left out", name);
 			continue;
 		}
 		int64_t x = portions[p->portion].of(v, w->resource),
-			of = allocatable(v, w->resource);
-		int64_t s = percent(x, of);
+			of = portion_allocatable(v, w->resource);
+		int64_t s = (int64_t)((wide)(x < 0 ? 0 : x > of ? of : x) * PERCENT / of);
 		steps_add(steps, "%s: %s %lld of %lld: %lld, weight %lld", name,
 			portions[p->portion].name, (long long)x, (long long)of, (long long)s,
 			(long long)w->weight);
@@ -170,7 +159,7 @@ static struct mean ratios(
 			steps_add(steps, "%s: by the shape %lld", name, (long long)s);
 		}
 		if (s > 0 || !p->nr_shape)
-			put(&m, s, w->weight);
+			mean_add(&m, s, w->weight);
 	}
 	return m;
 }
@@ -184,14 +173,14 @@ static struct mean absolutes(
 		const struct resource_weight *w = &p->resources.at[i];
 		const char *name = v->names->at[w->resource].name;
 
-		if (p->portion != PORTION_ALLOCATABLE && !counts(v, w->resource)) {
+		if (p->portion != PORTION_ALLOCATABLE && !resource_counts(v, w->resource)) {
 			steps_add(steps, "%s: left out", name);
 			continue;
 		}
 		int64_t x = portions[p->portion].of(v, w->resource);
 		steps_add(steps, "%s: %s %lld, weight %lld", name, portions[p->portion].name,
 			(long long)x, (long long)w->weight);
-		put(&m, x, w->weight);
+		mean_add(&m, x, w->weight);
 	}
 	return m;
 }
@@ -211,7 +200,7 @@ static double power_of_two(int exponent)
 
 /* The square root of 0 or a normal number, correctly rounded as IEEE 754 wants it: core calls no
  * libm. x is m * 2^e with an even e; the root of m * 2^54 has 54 bits, one more than a double. */
-static double square_root(double x)
+static double double_square_root(double x)
 {
 	uint64_t bits;
 
@@ -235,26 +224,26 @@ static double square_root(double x)
 	return (double)(root / 2 + root % 2) * power_of_two((e - ROOT_BITS) / 2 + 1);
 }
 
-static double fraction(const struct portion *p, const struct fit_view *v, unsigned resource)
+static double portion_fraction(const struct portion *p, const struct fit_view *v, unsigned resource)
 {
 	int64_t x = p->of(v, resource);
-	double f = (double)(x < 0 ? 0 : x) / (double)allocatable(v, resource);
+	double f = (double)(x < 0 ? 0 : x) / (double)portion_allocatable(v, resource);
 
 	return f > 1 ? 1 : f;
 }
 
 /* The standard deviation of what is used of each resource (balancedResourceScore): in the order of
  * the resources, since float64 sums depend on it. */
-static double deviation(
+static double balance_deviation(
 	const struct resource_weights *w, const struct fit_view *v, const struct portion *p)
 {
 	double total = 0, squares = 0, first = 0, last = 0;
 	unsigned nr = 0;
 
 	for (unsigned i = 0; i < w->nr; i++) {
-		if (!counts(v, w->at[i].resource))
+		if (!resource_counts(v, w->at[i].resource))
 			continue;
-		last = fraction(p, v, w->at[i].resource);
+		last = portion_fraction(p, v, w->at[i].resource);
 		first = nr++ ? first : last;
 		total += last;
 	}
@@ -264,19 +253,19 @@ static double deviation(
 		return first > last ? (first - last) / 2 : (last - first) / 2;
 	double mean = total / nr;
 	for (unsigned i = 0; i < w->nr; i++) {
-		if (!counts(v, w->at[i].resource))
+		if (!resource_counts(v, w->at[i].resource))
 			continue;
-		double off = fraction(p, v, w->at[i].resource) - mean;
+		double off = portion_fraction(p, v, w->at[i].resource) - mean;
 		double square = off * off;
 		squares += square;
 	}
-	return square_root(squares / nr);
+	return double_square_root(squares / nr);
 }
 
-static int64_t balance(const struct resource_weights *w, const struct fit_view *v,
+static int64_t balance_score(const struct resource_weights *w, const struct fit_view *v,
 	const struct portion *p, const struct steps *steps)
 {
-	double off = deviation(w, v, p);
+	double off = balance_deviation(w, v, p);
 	int64_t score = (int64_t)((1 - off) * PERCENT);
 
 	steps_add(steps, "%s: standard deviation %.17g: balance %lld", p->name, off,
@@ -287,8 +276,8 @@ static int64_t balance(const struct resource_weights *w, const struct fit_view *
 int64_t generic_balance_gain(const struct resource_weights *resources, const struct fit_view *v,
 	const struct steps *steps)
 {
-	int64_t with = balance(resources, v, &with_pod, steps);
-	int64_t before = balance(resources, v, &before_pod, steps);
+	int64_t with = balance_score(resources, v, &with_pod, steps);
+	int64_t before = balance_score(resources, v, &before_pod, steps);
 	int64_t score = PERCENT / 2 + (PERCENT / 2 + with - before) / 2;
 
 	steps_add(steps, "50 + (50 + %lld - %lld) / 2 = %lld", (long long)with, (long long)before,
@@ -298,16 +287,18 @@ int64_t generic_balance_gain(const struct resource_weights *resources, const str
 
 /* Parts. */
 
-static int64_t most(const struct generic_part *p, bool alone, const struct fit_view *v,
+static int64_t most_score(const struct generic_part *p, bool alone, const struct fit_view *v,
 	const struct steps *steps)
 {
 	if (p->values == VALUES_RATIO) {
 		struct mean m = ratios(p, v, steps);
 
-		return narrow(p->nr_shape ? rounded_half_up(&m) : rounded_down(&m));
+		if (p->nr_shape && m.weights) /* rounded half up */
+			return wide_to_int64((2 * m.sum + m.weights) / (2 * m.weights));
+		return wide_to_int64(rounded_down(&m));
 	}
 	struct mean m = absolutes(p, v, steps);
-	return narrow(alone ? rounded_down(&m) : m.sum);
+	return wide_to_int64(alone ? rounded_down(&m) : m.sum);
 }
 
 static int64_t part_raw(const struct generic_part *p, bool alone, const struct fit_view *v,
@@ -315,14 +306,15 @@ static int64_t part_raw(const struct generic_part *p, bool alone, const struct f
 {
 	switch (p->prefer) {
 	case PREFER_MOST:
-		return most(p, alone, v, steps);
+		return most_score(p, alone, v, steps);
 	case PREFER_LEAST:
 		return (alone && p->values == VALUES_RATIO ? PERCENT : 0) -
-		       most(p, alone, v, steps);
+		       most_score(p, alone, v, steps);
 	case PREFER_MOST_BALANCED:
-		return balance(&p->resources, v, &portions[p->portion], steps);
+		return balance_score(&p->resources, v, &portions[p->portion], steps);
 	case PREFER_LEAST_BALANCED:
-		return (int64_t)(deviation(&p->resources, v, &portions[p->portion]) * PERCENT);
+		return (int64_t)(balance_deviation(&p->resources, v, &portions[p->portion]) *
+				 PERCENT);
 	case NR_GENERIC_PREFERS:
 		break;
 	}
@@ -341,7 +333,7 @@ int64_t generic_raw(
 		steps_add(steps, "%s, %s, %s: %lld", portions[p->portion].name,
 			generic_values_name(p->values), generic_prefer_name(p->prefer),
 			(long long)one);
-		raw = sum(raw, one);
+		raw = sum_clamped(raw, one);
 	}
 	return raw;
 }

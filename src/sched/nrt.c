@@ -26,7 +26,7 @@ int nrt_strategy_from_name(const char *name)
 	return -1;
 }
 
-static int64_t weight_of(const struct nrt_args *args, unsigned resource)
+static int64_t nrt_weight_of(const struct nrt_args *args, unsigned resource)
 {
 	int64_t weight = 1;
 
@@ -36,23 +36,10 @@ static int64_t weight_of(const struct nrt_args *args, unsigned resource)
 	return weight < 1 ? 1 : weight > NRT_WEIGHT_MAX ? NRT_WEIGHT_MAX : weight;
 }
 
-/* filter.go, isHostLevelResource */
-static bool is_host_level(const struct resource_table *names, unsigned resource)
+static unsigned nrt_column_of(struct nrt_ask *ask, unsigned resource)
 {
-	return resource == RESOURCE_EPHEMERAL_STORAGE || resource == RESOURCE_STORAGE ||
-	       !names->at[resource].native;
-}
-
-/* filter.go, isResourceSetSuitable: of pods that are not Guaranteed these float */
-static bool is_by_amount(const struct nrt_ask *ask, unsigned resource)
-{
-	return ask->pod->qos == QOS_GUARANTEED ||
-	       !(resource == RESOURCE_CPU || resource == RESOURCE_MEMORY ||
-		       ask->names->at[resource].huge_page);
-}
-
-static unsigned column_of(struct nrt_ask *ask, unsigned resource)
-{
+	const struct resource_kind *kind = &ask->names->at[resource];
+	bool floats = resource == RESOURCE_CPU || resource == RESOURCE_MEMORY || kind->huge_page;
 	unsigned i = 0;
 
 	while (i < ask->nr_columns && ask->column[i].resource != resource)
@@ -60,8 +47,11 @@ static unsigned column_of(struct nrt_ask *ask, unsigned resource)
 	if (i == ask->nr_columns)
 		ask->column[ask->nr_columns++] = (struct nrt_column){
 			.resource = resource,
-			.host_level = is_host_level(ask->names, resource),
-			.by_amount = is_by_amount(ask, resource),
+			/* filter.go, isHostLevelResource */
+			.host_level = resource == RESOURCE_EPHEMERAL_STORAGE ||
+				      resource == RESOURCE_STORAGE || !kind->native,
+			/* filter.go, isResourceSetSuitable: without Guaranteed some float */
+			.by_amount = ask->pod->qos == QOS_GUARANTEED || !floats,
 		};
 	return i;
 }
@@ -72,10 +62,10 @@ static void part_init(struct nrt_ask *ask, struct nrt_part *part, const struct a
 	part->want = xcalloc(asks->nr ? asks->nr : 1, sizeof *part->want);
 	for (unsigned i = 0; i < asks->nr; i++) {
 		part->want[i] = (struct nrt_want){
-			.column = column_of(ask, asks->at[i].resource),
+			.column = nrt_column_of(ask, asks->at[i].resource),
 			.q = asks->at[i].q,
 			.value = quantity_value(asks->at[i].q),
-			.weight = weight_of(ask->args, asks->at[i].resource),
+			.weight = nrt_weight_of(ask->args, asks->at[i].resource),
 		};
 		part->weight_sum += part->want[i].weight;
 	}

@@ -6,11 +6,11 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-enum { LINE_MAX_TOLD = 400 };
+enum { STEP_LINE_MAX = 400 };
 
-void nrt_tell(const struct nrt_ask *ask, const struct nrt_part *part, const char *fmt, ...)
+void nrt_add_step(const struct nrt_ask *ask, const struct nrt_part *part, const char *fmt, ...)
 {
-	char line[LINE_MAX_TOLD];
+	char line[STEP_LINE_MAX];
 	va_list args;
 
 	va_start(args, fmt);

@@ -65,8 +65,8 @@ static inline const struct nrt_part *nrt_part(
 /* The column's amounts, to be changed. */
 struct quantity *nrt_own(struct nrt_column *c, const struct sched_topology *t);
 
-/* Tell a step of that part; not to be called when ask->steps is NULL. */
-void nrt_tell(const struct nrt_ask *ask, const struct nrt_part *part, const char *fmt, ...)
+/* Report a step of that part; not to be called when ask->steps is NULL. */
+void nrt_add_step(const struct nrt_ask *ask, const struct nrt_part *part, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 enum { NRT_ZONES_TEXT_MAX = NODESET_TEXT_MAX };
 /* The NUMA ids of the zones as a list, "0-1"; "none". Into buf of NRT_ZONES_TEXT_MAX bytes; returns

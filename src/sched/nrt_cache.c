@@ -1,24 +1,19 @@
 #include <numafit/nrt.h>
 
+#include <sched/sched_place.h>
 #include <string.h>
-
-static struct amount *entry(struct amount *list, unsigned nr, unsigned resource)
-{
-	for (unsigned i = 0; i < nr; i++)
-		if (list[i].resource == resource)
-			return &list[i];
-	return NULL;
-}
 
 /* Each resource of *more into the list of *nr: what is there already becomes the greater of both,
  * or their sum. */
-static void merge(struct amount *list, unsigned *nr, const struct amounts *more, bool sum)
+static void merge_amounts(struct amount *list, unsigned *nr, const struct amounts *more, bool sum)
 {
 	for (unsigned i = 0; i < more->nr; i++) {
 		const struct amount *a = &more->at[i];
-		struct amount *there = entry(list, *nr, a->resource);
+		struct amount *there = list;
 
-		if (!there)
+		while (there < list + *nr && there->resource != a->resource)
+			there++;
+		if (there == list + *nr)
 			list[(*nr)++] = *a;
 		else if (sum)
 			there->q = quantity_add(there->q, a->q);
@@ -29,10 +24,7 @@ static void merge(struct amount *list, unsigned *nr, const struct amounts *more,
 
 struct amount *nrt_effective_request(const struct sched_pod *pod, unsigned *nr)
 {
-	unsigned most = pod->overhead.nr, nr_apps = 0;
-
-	for (unsigned i = 0; i < pod->nr_containers; i++)
-		most += pod->container[i].requests.nr;
+	unsigned most = pod->overhead.nr + sched_pod_nr_requests(pod), nr_apps = 0;
 	struct amount *all = xcalloc(most ? most : 1, sizeof *all);
 	auto_free struct amount *apps = xcalloc(most ? most : 1, sizeof *apps);
 
@@ -41,16 +33,16 @@ struct amount *nrt_effective_request(const struct sched_pod *pod, unsigned *nr)
 		const struct sched_container *c = &pod->container[i];
 
 		if (c->kind == CONTAINER_APP)
-			merge(apps, &nr_apps, &c->requests, true);
+			merge_amounts(apps, &nr_apps, &c->requests, true);
 		else
-			merge(all, nr, &c->requests, false);
+			merge_amounts(all, nr, &c->requests, false);
 	}
-	merge(all, nr, &(struct amounts){apps, nr_apps}, false);
-	merge(all, nr, &pod->overhead, true);
+	merge_amounts(all, nr, &(struct amounts){apps, nr_apps}, false);
+	merge_amounts(all, nr, &pod->overhead, true);
 	return all;
 }
 
-static struct sched_topology *copy_of(const struct sched_topology *t)
+static struct sched_topology *topology_copy(const struct sched_topology *t)
 {
 	struct sched_topology *copy = sched_topology_new(t->zone_id, t->nr_zones);
 	struct sched_topology own = *copy;
@@ -72,30 +64,43 @@ static struct sched_topology *copy_of(const struct sched_topology *t)
 	return copy;
 }
 
-/* Nobody knows which zone the pod will get, so it takes from all of them. */
-static void take_everywhere(struct sched_topology *t, const struct amount *a)
+void zone_change(
+	const struct zone_resource *r, unsigned zone, enum zone_change change, struct quantity q)
 {
-	const struct zone_resource *r = sched_topology_find(t, a->resource);
+	struct quantity *available = &r->available[zone];
 
-	for (unsigned zone = 0; r && zone < t->nr_zones; zone++) {
-		struct quantity rest = quantity_sub(r->available[zone], a->q);
+	if (change == ZONE_TAKE) {
+		*available = quantity_sub(*available, q);
+		if (available->whole < 0)
+			*available = quantity_of(0);
+	} else {
+		*available = quantity_add(*available, q);
+		if (quantity_compare(*available, r->allocatable[zone]) > 0)
+			*available = r->allocatable[zone];
+	}
+}
 
-		r->available[zone] = rest.whole < 0 ? quantity_of(0) : rest;
+void nrt_change_all_zones(
+	struct sched_topology *t, const struct sched_pod *pod, enum zone_change change)
+{
+	unsigned nr;
+	auto_free struct amount *all = nrt_effective_request(pod, &nr);
+
+	for (unsigned i = 0; i < nr; i++) {
+		const struct zone_resource *r = sched_topology_find(t, all[i].resource);
+
+		for (unsigned zone = 0; r && zone < t->nr_zones; zone++)
+			zone_change(r, zone, change, all[i].q);
 	}
 }
 
 struct sched_topology *nrt_over_reserve(
 	const struct sched_topology *t, const struct sched_pod *pods, size_t nr_pods)
 {
-	struct sched_topology *view = copy_of(t);
+	struct sched_topology *view = topology_copy(t);
 
-	for (size_t p = 0; p < nr_pods; p++) {
-		unsigned nr;
-		auto_free struct amount *effective = nrt_effective_request(&pods[p], &nr);
-
-		for (unsigned i = 0; i < nr; i++)
-			take_everywhere(view, &effective[i]);
-	}
+	for (size_t i = 0; i < nr_pods; i++)
+		nrt_change_all_zones(view, &pods[i], ZONE_TAKE);
 	return view;
 }
 

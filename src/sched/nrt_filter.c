@@ -17,18 +17,10 @@ const char *nrt_reason_text(enum nrt_reason r)
 	return texts[r];
 }
 
-static enum nrt_reason passes(const struct nrt_ask *ask, const char *why)
+static enum nrt_reason passes_filter(const struct nrt_ask *ask, const char *why)
 {
 	steps_add(ask->steps, "fits: %s", why);
 	return NRT_FITS;
-}
-
-/* Whether the scheduler has the resource among what the node has at all: cpu, memory,
- * ephemeral-storage and pods even when the node says nothing of them (framework.Resource). */
-static bool node_has(const struct nrt_ask *ask, const struct sched_node *node, unsigned resource)
-{
-	return resource <= RESOURCE_PODS ||
-	       (ask->names->at[resource].of_nodes && amounts_find(&node->allocatable, resource));
 }
 
 static uint64_t zones_with(const struct nrt_column *c, struct quantity q)
@@ -46,7 +38,7 @@ static uint64_t zones_with(const struct nrt_column *c, struct quantity q)
 	return zones;
 }
 
-static void tell_zones(const struct nrt_ask *ask, const struct sched_topology *t,
+static void add_zones_step(const struct nrt_ask *ask, const struct sched_topology *t,
 	const struct nrt_part *part, const struct nrt_want *w, uint64_t zones)
 {
 	const struct nrt_column *c = &ask->column[w->column];
@@ -54,10 +46,10 @@ static void tell_zones(const struct nrt_ask *ask, const struct sched_topology *t
 	char amount[QUANTITY_TEXT_MAX], text[NRT_ZONES_TEXT_MAX];
 
 	if (!c->listed)
-		nrt_tell(ask, part, "%s: no zone lists it%s", name,
+		nrt_add_step(ask, part, "%s: no zone lists it%s", name,
 			c->host_level ? ", it need not be of one" : "");
 	else
-		nrt_tell(ask, part, "%s %s: %s on zones %s", name, quantity_text(amount, w->q),
+		nrt_add_step(ask, part, "%s %s: %s on zones %s", name, quantity_text(amount, w->q),
 			c->by_amount ? "free" : "listed, which is enough,",
 			nrt_zones_text(text, t, zones));
 }
@@ -67,35 +59,26 @@ static uint64_t zones_for(const struct nrt_ask *ask, const struct sched_node *no
 	const struct nrt_part *part, const struct nrt_want *w)
 {
 	const struct nrt_column *c = &ask->column[w->column];
+	const struct resource_kind *kind = &ask->names->at[c->resource];
 	uint64_t zones = zones_with(c, w->q);
 
 	if (quantity_is_zero(w->q))
 		return ~UINT64_C(0);
-	if (!node_has(ask, node, c->resource)) {
+	/* the scheduler has cpu, memory, ephemeral-storage and pods even when the node says nothing
+	 * of them (framework.Resource) */
+	if (c->resource > RESOURCE_PODS &&
+		(!kind->of_nodes || !amounts_find(&node->allocatable, c->resource))) {
 		if (ask->steps)
-			nrt_tell(ask, part, "%s: the node has none at all",
-				ask->names->at[c->resource].name);
+			nrt_add_step(ask, part, "%s: the node has none at all", kind->name);
 		return 0;
 	}
 	if (ask->steps)
-		tell_zones(ask, node->topology, part, w, zones);
+		add_zones_step(ask, node->topology, part, w, zones);
 	return c->listed || !c->host_level ? zones : ~UINT64_C(0);
 }
 
-/* The zones that have all of it, as above; 0: there is none.
- * filter.go, resourcesAvailableInAnyNUMANodes */
-static uint64_t zones_for_all(
-	const struct nrt_ask *ask, const struct sched_node *node, const struct nrt_part *part)
-{
-	uint64_t zones = ~UINT64_C(0);
-
-	for (unsigned i = 0; i < part->nr && zones; i++)
-		zones &= zones_for(ask, node, part, &part->want[i]);
-	return zones;
-}
-
 /* The one with the lowest id: the kubelet's choice among single NUMA nodes. */
-static unsigned lowest(const struct sched_topology *t, uint64_t zones)
+static unsigned lowest_zone(const struct sched_topology *t, uint64_t zones)
 {
 	unsigned best = (unsigned)__builtin_ctzll(zones);
 
@@ -110,8 +93,8 @@ static unsigned lowest(const struct sched_topology *t, uint64_t zones)
 
 /* What an app container takes is not there for those behind it; init containers are gone by then,
  * and sidecars are overlooked (upstream's choice). */
-static void take(struct nrt_ask *ask, const struct sched_topology *t, const struct nrt_part *part,
-	unsigned zone)
+static void take_from_zone(struct nrt_ask *ask, const struct sched_topology *t,
+	const struct nrt_part *part, unsigned zone)
 {
 	for (unsigned i = 0; i < part->nr; i++) {
 		struct nrt_column *c = &ask->column[part->want[i].column];
@@ -131,28 +114,31 @@ enum nrt_reason nrt_filter(struct nrt_ask *ask, const struct sched_node *node)
 
 	memset(ask->taken, 0, (ask->pod->nr_containers + 1) * sizeof *ask->taken);
 	if (ask->passes_anywhere)
-		return passes(ask, "BestEffort, and nothing but native resources");
+		return passes_filter(ask, "BestEffort, and nothing but native resources");
 	if (nrt_is_stale(ask, node))
 		return NRT_STALE;
 	if (!t)
-		return passes(ask, "the node has no NodeResourceTopology");
+		return passes_filter(ask, "the node has no NodeResourceTopology");
 	if (t->policy != POLICY_SINGLE_NUMA_NODE)
-		return passes(ask, "the policy is not single-numa-node");
+		return passes_filter(ask, "the policy is not single-numa-node");
 	nrt_ask_of(ask, t);
 	for (unsigned i = 0; (part = nrt_part(ask, t->scope, i)); i++) {
-		uint64_t zones = zones_for_all(ask, node, part);
+		uint64_t zones = ~UINT64_C(0);
 
+		/* filter.go, resourcesAvailableInAnyNUMANodes */
+		for (unsigned w = 0; w < part->nr && zones; w++)
+			zones &= zones_for(ask, node, part, &part->want[w]);
 		if (!zones)
 			return part->failure;
 		if (zones == ~UINT64_C(0) && t->nr_zones < ZONES_MAX)
 			continue;
-		unsigned zone = lowest(t, zones);
+		unsigned zone = lowest_zone(t, zones);
 
 		ask->taken[i] = UINT64_C(1) << zone;
 		if (ask->steps)
-			nrt_tell(ask, part, "takes zone %u", t->zone_id[zone]);
+			nrt_add_step(ask, part, "takes zone %u", t->zone_id[zone]);
 		if (part->failure == NRT_CONTAINER)
-			take(ask, t, part, zone);
+			take_from_zone(ask, t, part, zone);
 	}
 	return NRT_FITS;
 }

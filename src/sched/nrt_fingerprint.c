@@ -67,9 +67,14 @@ uint64_t xxh64(const void *data, size_t len, uint64_t seed)
 	return h ^ h >> 32;
 }
 
+uint64_t xxh64_text(const char *text)
+{
+	return xxh64(text, strlen(text), 0);
+}
+
 uint64_t fingerprint_pod(const char *ns, const char *name)
 {
-	return xxh64(name, strlen(name), xxh64(ns, strlen(ns), 0));
+	return xxh64(name, strlen(name), xxh64_text(ns));
 }
 
 static int by_number(const void *a, const void *b)

@@ -48,12 +48,12 @@ static nanos nanos_of(struct quantity q)
 }
 
 /* As upstream: in float32, which decides what is equal. */
-static float average(int64_t sum, unsigned size)
+static float average_cost(int64_t sum, unsigned size)
 {
 	return (float)sum / (float)(size * size);
 }
 
-static int64_t cost(const struct nrt_search *s, unsigned from, unsigned to)
+static int64_t zone_cost(const struct nrt_search *s, unsigned from, unsigned to)
 {
 	return s->t->cost[from * s->t->nr_zones + to];
 }
@@ -61,12 +61,12 @@ static int64_t cost(const struct nrt_search *s, unsigned from, unsigned to)
 /* What the zone adds to the sum over all ordered pairs. */
 static int64_t added_cost(const struct nrt_search *s, unsigned zone)
 {
-	int64_t sum = cost(s, zone, zone);
+	int64_t sum = zone_cost(s, zone, zone);
 
 	for (uint64_t rest = s->chosen; rest; rest &= rest - 1) {
 		unsigned other = (unsigned)__builtin_ctzll(rest);
 
-		sum += cost(s, zone, other) + cost(s, other, zone);
+		sum += zone_cost(s, zone, other) + zone_cost(s, other, zone);
 	}
 	return sum;
 }
@@ -77,11 +77,11 @@ static float least_average(const struct nrt_search *s, unsigned nr_chosen, int64
 	int64_t more = s->size - nr_chosen;
 	int64_t pairs = more * nr_chosen + more * (more - 1) / 2;
 
-	return average(sum + more * s->self + pairs * s->pair, s->size);
+	return average_cost(sum + more * s->self + pairs * s->pair, s->size);
 }
 
 /* Take the zone's amounts; false: so many more zones from there on do not suffice. */
-static bool take(struct nrt_search *s, unsigned zone, unsigned more)
+static bool take_zone(struct nrt_search *s, unsigned zone, unsigned more)
 {
 	bool may = true;
 
@@ -94,18 +94,12 @@ static bool take(struct nrt_search *s, unsigned zone, unsigned more)
 	return may;
 }
 
-static void give_back(struct nrt_search *s, unsigned zone)
-{
-	for (unsigned d = 0; d < s->nr; d++)
-		s->demand[d].left += s->demand[d].in[zone];
-}
-
 /* Go through the subsets that begin with the chosen zones. true: the search is over. */
-static bool walk(struct nrt_search *s, unsigned nr_chosen, uint64_t open, int64_t sum)
+static bool walk_subsets(struct nrt_search *s, unsigned nr_chosen, uint64_t open, int64_t sum)
 {
 	if (nr_chosen == s->size) {
 		s->best = s->chosen;
-		s->below = average(sum, s->size);
+		s->below = average_cost(sum, s->size);
 		return !s->by_distance || s->below <= s->enough;
 	}
 	unsigned more = s->size - nr_chosen - 1;
@@ -115,15 +109,16 @@ static bool walk(struct nrt_search *s, unsigned nr_chosen, uint64_t open, int64_
 		int64_t with = s->by_distance ? sum + added_cost(s, zone) : 0;
 		bool over = !budget_spend(&s->budget, 1);
 
-		if (!over && take(s, zone, more) &&
+		if (!over && take_zone(s, zone, more) &&
 			(!s->by_distance || least_average(s, nr_chosen + 1, with) < s->below)) {
 			s->chosen |= UINT64_C(1) << zone;
-			over = walk(s, nr_chosen + 1, open & (open - 1), with);
+			over = walk_subsets(s, nr_chosen + 1, open & (open - 1), with);
 			s->chosen &= ~(UINT64_C(1) << zone);
 		}
 		if (over)
 			return true;
-		give_back(s, zone);
+		for (unsigned d = 0; d < s->nr; d++)
+			s->demand[d].left += s->demand[d].in[zone];
 	}
 	return false;
 }
@@ -137,7 +132,7 @@ static void look_at_zones(struct nrt_ask *ask, const struct sched_topology *t)
 	s->self = INT64_MAX;
 	s->knows_pair = false;
 	for (unsigned a = 0; a < t->nr_zones; a++)
-		s->self = cost(s, a, a) < s->self ? cost(s, a, a) : s->self;
+		s->self = zone_cost(s, a, a) < s->self ? zone_cost(s, a, a) : s->self;
 }
 
 static void look_at_pairs(struct nrt_search *s)
@@ -146,14 +141,14 @@ static void look_at_pairs(struct nrt_search *s)
 	s->pair = INT64_MAX;
 	for (unsigned a = 1; a < s->t->nr_zones; a++)
 		for (unsigned b = 0; b < a; b++) {
-			int64_t pair = cost(s, a, b) + cost(s, b, a);
+			int64_t pair = zone_cost(s, a, b) + zone_cost(s, b, a);
 
 			s->pair = pair < s->pair ? pair : s->pair;
 		}
 }
 
 /* The best subset of that size whose average is below that, or 0. */
-static uint64_t best_of(struct nrt_search *s, uint64_t ground, unsigned size, float below)
+static uint64_t search_best_zones(struct nrt_search *s, uint64_t ground, unsigned size, float below)
 {
 	for (unsigned d = 0; d < s->nr; d++) {
 		s->demand[d].left = s->demand[d].need;
@@ -167,20 +162,9 @@ static uint64_t best_of(struct nrt_search *s, uint64_t ground, unsigned size, fl
 	s->enough = s->by_distance ? least_average(s, 0, 0) : 0;
 	s->chosen = s->best = 0;
 	s->budget = budget_part(&s->of_node, 1, SEARCH_PARTS);
-	(void)walk(s, 0, ground, 0);
+	(void)walk_subsets(s, 0, ground, 0);
 	budget_return(&s->of_node, &s->budget);
 	return s->best;
-}
-
-/* Whether no others, as many, have a smaller average; nobody asks whether these would fit. */
-static bool is_closest(struct nrt_search *s, unsigned size, float mine)
-{
-	uint64_t all = nodeset_first(s->t->nr_zones).bits;
-
-	if (mine > closest_at_most)
-		return false;
-	s->nr = 0;
-	return !best_of(s, all, size, mine);
 }
 
 /* false: not even all of the ground has that much. */
@@ -214,15 +198,17 @@ struct found {
 };
 
 /* numaNodesRequired() */
-static struct found required(
+static struct found zones_required(
 	struct nrt_ask *ask, const struct sched_topology *t, const struct nrt_part *part)
 {
 	struct nrt_search *s = ask->search;
 	struct found found = {0};
 
+	uint64_t all = nodeset_first(t->nr_zones).bits;
+
 	s->nr = 0;
 	s->by_distance = ask->args->compat || t->prefer_closest;
-	s->ground = nodeset_first(t->nr_zones).bits;
+	s->ground = all;
 	for (unsigned i = 0; i < part->nr; i++)
 		s->ground &= ask->column[part->want[i].column].listed;
 	for (unsigned i = 0; i < part->nr; i++) {
@@ -234,10 +220,13 @@ static struct found required(
 	}
 	unsigned most = (unsigned)__builtin_popcountll(s->ground), size = 1;
 
-	while (size <= most && !(found.zones = best_of(s, s->ground, size, too_far)))
+	while (size <= most && !(found.zones = search_best_zones(s, s->ground, size, too_far)))
 		size++;
 	found.average = s->below;
-	found.closest = found.zones && s->by_distance && is_closest(s, size, found.average);
+	if (!found.zones || !s->by_distance || found.average > closest_at_most)
+		return found;
+	s->nr = 0; /* nobody asks whether closer ones would fit */
+	found.closest = !search_best_zones(s, all, size, found.average);
 	return found;
 }
 
@@ -249,18 +238,6 @@ static bool is_of_zones(const struct nrt_ask *ask, const struct nrt_part *part)
 	for (unsigned i = 0; i < part->nr; i++)
 		listed |= ask->column[part->want[i].column].listed;
 	return listed != 0;
-}
-
-/* Take from the zone as much of what is left of q as it has. */
-static struct quantity take_from(struct quantity *available, struct quantity q)
-{
-	if (quantity_compare(q, *available) < 0) {
-		*available = quantity_sub(*available, q);
-		return quantity_of(0);
-	}
-	q = quantity_sub(q, *available);
-	*available = quantity_of(0);
-	return q;
 }
 
 /* The places from which the subtraction takes when these zones are chosen, in its order. As
@@ -280,7 +257,7 @@ static unsigned places_of(
 	return nr;
 }
 
-static void subtract(struct nrt_ask *ask, const struct sched_topology *t,
+static void subtract_part(struct nrt_ask *ask, const struct sched_topology *t,
 	const struct nrt_part *part, uint64_t zones)
 {
 	uint8_t place[ZONES_MAX];
@@ -290,9 +267,15 @@ static void subtract(struct nrt_ask *ask, const struct sched_topology *t,
 		struct nrt_column *c = &ask->column[part->want[i].column];
 		struct quantity left = part->want[i].q;
 
-		for (unsigned p = 0; p < nr && !quantity_is_zero(left); p++)
-			if (c->listed >> place[p] & 1)
-				left = take_from(&nrt_own(c, t)[place[p]], left);
+		for (unsigned p = 0; p < nr && !quantity_is_zero(left); p++) {
+			if (!(c->listed >> place[p] & 1))
+				continue;
+			struct quantity *has = &nrt_own(c, t)[place[p]];
+			struct quantity took = quantity_compare(left, *has) < 0 ? left : *has;
+
+			*has = quantity_sub(*has, took);
+			left = quantity_sub(left, took);
+		}
 	}
 }
 
@@ -303,23 +286,23 @@ int64_t nrt_least_numa_score(unsigned count, bool closest, unsigned max_numa_nod
 	return SCHED_SCORE_MAX - count * unit + (closest ? unit / 2 : 0);
 }
 
-static void tell_found(const struct nrt_ask *ask, const struct sched_topology *t,
+static void add_found_step(const struct nrt_ask *ask, const struct sched_topology *t,
 	const struct nrt_part *part, const struct found *found)
 {
 	char zones[NRT_ZONES_TEXT_MAX];
 
 	if (!found->zones)
-		nrt_tell(ask, part, "no zones have that much together");
+		nrt_add_step(ask, part, "no zones have that much together");
 	else if (!ask->search->by_distance)
-		nrt_tell(ask, part, "zones %s; distances do not count",
+		nrt_add_step(ask, part, "zones %s; distances do not count",
 			nrt_zones_text(zones, t, found->zones));
 	else
-		nrt_tell(ask, part, "zones %s, average distance %.4g: %s",
+		nrt_add_step(ask, part, "zones %s, average distance %.4g: %s",
 			nrt_zones_text(zones, t, found->zones), (double)found->average,
 			found->closest ? "no others are closer" : "others are closer");
 }
 
-static int64_t score(struct nrt_ask *ask, const struct sched_topology *t)
+static int64_t least_numa_score(struct nrt_ask *ask, const struct sched_topology *t)
 {
 	const struct nrt_part *part;
 	bool closest = true;
@@ -329,18 +312,18 @@ static int64_t score(struct nrt_ask *ask, const struct sched_topology *t)
 	for (unsigned i = 0; (part = nrt_part(ask, t->scope, i)); i++) {
 		if (!is_of_zones(ask, part))
 			continue;
-		struct found found = required(ask, t, part);
+		struct found found = zones_required(ask, t, part);
 		unsigned count = (unsigned)__builtin_popcountll(found.zones);
 
 		if (ask->steps)
-			tell_found(ask, t, part, &found);
+			add_found_step(ask, t, part, &found);
 		if (!found.zones)
 			return 0;
 		ask->taken[i] = found.zones;
 		closest = closest && found.closest;
 		most = count > most ? count : most;
 		if (nrt_part(ask, t->scope, i + 1))
-			subtract(ask, t, part, found.zones);
+			subtract_part(ask, t, part, found.zones);
 	}
 	return most ? nrt_least_numa_score(most, closest, t->max_numa_nodes) : SCHED_SCORE_MAX;
 }
@@ -348,7 +331,7 @@ static int64_t score(struct nrt_ask *ask, const struct sched_topology *t)
 int64_t nrt_score_least_numa(struct nrt_ask *ask, const struct sched_topology *t)
 {
 	look_at_zones(ask, t);
-	int64_t found = score(ask, t);
+	int64_t found = least_numa_score(ask, t);
 	budget_return(&ask->budget, &ask->search->of_node);
 	return found;
 }
@@ -357,7 +340,7 @@ uint64_t nrt_required(struct nrt_ask *ask, const struct sched_topology *t, bool 
 {
 	nrt_ask_of(ask, t);
 	look_at_zones(ask, t);
-	struct found found = required(ask, t, &ask->whole);
+	struct found found = zones_required(ask, t, &ask->whole);
 	budget_return(&ask->budget, &ask->search->of_node);
 
 	*closest = found.closest;

@@ -10,50 +10,40 @@ static struct quantity available_in(const struct nrt_column *c, unsigned zone)
 	return c->listed >> zone & 1 ? c->available[zone] : quantity_of(0);
 }
 
-/* part of whole in per cent, in Go's arithmetic, which wraps around */
-static int64_t percent(int64_t part, int64_t whole)
-{
-	return (int64_t)((uint64_t)part * SCHED_SCORE_MAX) / whole;
-}
-
+/* In per cent, by Go's arithmetic, which wraps around. */
 static int64_t allocated_score(
 	const struct nrt_ask *ask, const struct nrt_want *w, struct quantity available)
 {
 	int64_t value = quantity_value(available);
+	bool least = ask->args->strategy == NRT_LEAST_ALLOCATED;
 
 	if (value <= 0 || quantity_compare(w->q, available) > 0)
 		return 0;
-	return percent(
-		ask->args->strategy == NRT_LEAST_ALLOCATED ? value - w->value : w->value, value);
-}
-
-static void tell_resource(const struct nrt_ask *ask, const struct nrt_part *part,
-	const struct nrt_want *w, struct quantity available, int64_t score)
-{
-	char asked[QUANTITY_TEXT_MAX], free[QUANTITY_TEXT_MAX];
-
-	nrt_tell(ask, part, "  %s: %s of %s asked for: score %lld, weight %lld",
-		ask->names->at[ask->column[w->column].resource].name, quantity_text(asked, w->q),
-		quantity_text(free, available), (long long)score, (long long)w->weight);
+	return (int64_t)((uint64_t)(least ? value - w->value : w->value) * SCHED_SCORE_MAX) / value;
 }
 
 static int64_t allocated_zone(const struct nrt_ask *ask, const struct nrt_part *part, unsigned zone)
 {
+	char asked[QUANTITY_TEXT_MAX], free[QUANTITY_TEXT_MAX];
 	int64_t sum = 0;
 
 	for (unsigned i = 0; i < part->nr; i++) {
 		const struct nrt_want *w = &part->want[i];
-		struct quantity available = available_in(&ask->column[w->column], zone);
+		const struct nrt_column *c = &ask->column[w->column];
+		struct quantity available = available_in(c, zone);
 		int64_t score = allocated_score(ask, w, available);
 
 		sum += score * w->weight;
 		if (ask->steps)
-			tell_resource(ask, part, w, available, score);
+			nrt_add_step(ask, part, "  %s: %s of %s asked for: score %lld, weight %lld",
+				ask->names->at[c->resource].name, quantity_text(asked, w->q),
+				quantity_text(free, available), (long long)score,
+				(long long)w->weight);
 	}
 	return part->weight_sum ? sum / part->weight_sum : 0;
 }
 
-static double fraction(const struct nrt_want *w, struct quantity available)
+static double fraction_asked(const struct nrt_want *w, struct quantity available)
 {
 	int64_t value = quantity_value(available);
 
@@ -67,7 +57,7 @@ static int64_t balanced_zone(const struct nrt_ask *ask, const struct nrt_part *p
 
 	for (unsigned i = 0; i < part->nr; i++) {
 		const struct nrt_want *w = &part->want[i];
-		double f = fraction(w, available_in(&ask->column[w->column], zone));
+		double f = fraction_asked(w, available_in(&ask->column[w->column], zone));
 
 		if (f > 1)
 			return 0;
@@ -77,8 +67,8 @@ static int64_t balanced_zone(const struct nrt_ask *ask, const struct nrt_part *p
 		return part->nr ? SCHED_SCORE_MAX : 0;
 	for (unsigned i = 0; i < part->nr; i++) {
 		const struct nrt_want *w = &part->want[i];
-		double d =
-			fraction(w, available_in(&ask->column[w->column], zone)) - sum / part->nr;
+		double d = fraction_asked(w, available_in(&ask->column[w->column], zone)) -
+			   sum / part->nr;
 
 		squares += d * d;
 		lost += d;
@@ -102,7 +92,8 @@ static int64_t part_score(
 		if (!least || (score && score < least))
 			least = score;
 		if (ask->steps)
-			nrt_tell(ask, part, "zone %u: %lld", t->zone_id[zone], (long long)score);
+			nrt_add_step(
+				ask, part, "zone %u: %lld", t->zone_id[zone], (long long)score);
 	}
 	return least;
 }
@@ -118,7 +109,7 @@ static int64_t zones_score(const struct nrt_ask *ask, const struct sched_topolog
 
 		sum += score;
 		if (ask->steps)
-			nrt_tell(ask, part, "%lld, the least that is not 0", (long long)score);
+			nrt_add_step(ask, part, "%lld, the least that is not 0", (long long)score);
 	}
 	return nr ? sum / nr : 0;
 }

@@ -3,21 +3,21 @@
 #include <numafit/qos.h>
 #include <string.h>
 
-static bool starts(const char *s, const char *with)
+static bool text_starts_with(const char *s, const char *with)
 {
 	return !strncmp(s, with, strlen(with));
 }
 
-static struct resource_kind kind_of(const char *name)
+static struct resource_kind resource_kind_of(const char *name)
 {
 	bool prefixed = strstr(name, "kubernetes.io/") != NULL;
 	struct resource_kind k = {
 		.native = prefixed || !strchr(name, '/'),
-		.huge_page = starts(name, "hugepages-"),
-		.attachable = starts(name, "attachable-volumes-"),
+		.huge_page = text_starts_with(name, "hugepages-"),
+		.attachable = text_starts_with(name, "attachable-volumes-"),
 	};
 
-	k.extended = !k.native && !starts(name, "requests.");
+	k.extended = !k.native && !text_starts_with(name, "requests.");
 	k.of_nodes = k.extended || k.huge_page || k.attachable || prefixed;
 	return k;
 }
@@ -64,7 +64,7 @@ unsigned resource_number(struct resource_table *t, const char *name)
 		return number;
 	struct resource_kind *k = vec_push(t);
 
-	*k = kind_of(name);
+	*k = resource_kind_of(name);
 	k->name = xstrdup(name);
 	return (unsigned)t->nr - 1;
 }

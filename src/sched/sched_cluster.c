@@ -23,21 +23,11 @@ static struct known_node *node_at(const struct sched_cluster *c, size_t slot)
 	return (struct known_node *)(void *)c->nodes.slot[slot];
 }
 
-static struct tracked_pod *pod_at(const struct sched_cluster *c, size_t slot)
-{
-	return (struct tracked_pod *)(void *)c->pods.slot[slot];
-}
-
 /* Nodes */
-
-static struct known_node *find_node(const struct sched_cluster *c, const char *name)
-{
-	return sched_index_find(&c->nodes, name);
-}
 
 static struct known_node *want_node(struct sched_cluster *c, const char *name)
 {
-	struct known_node *n = find_node(c, name);
+	struct known_node *n = sched_index_find(&c->nodes, name);
 
 	if (!n) {
 		n = xcalloc(1, sizeof *n);
@@ -68,7 +58,7 @@ static void drop_allocatable(struct known_node *n)
 	n->node.allocatable = (struct amounts){0};
 }
 
-static void free_node(void *entry)
+static void known_node_free(void *entry)
 {
 	struct known_node *n = entry;
 
@@ -80,18 +70,7 @@ static void free_node(void *entry)
 	free(n);
 }
 
-static void detach(struct tracked_pod *p)
-{
-	struct known_node *n = p->node;
-	size_t i = 0;
-
-	while (n->pods.at[i] != p)
-		i++;
-	vec_remove(&n->pods, i);
-	n->changed = true;
-}
-
-static void free_pod(void *entry)
+static void tracked_pod_free(void *entry)
 {
 	struct tracked_pod *p = entry;
 
@@ -100,15 +79,48 @@ static void free_pod(void *entry)
 	free(p);
 }
 
-static void forget_pod(struct sched_cluster *c, struct tracked_pod *p)
+/* Pods that time alone may still change, the oldest first. */
+
+/* They come almost in order, so the place of a new one is sought from the youngest on. */
+static void start_ageing(struct known_age *a, struct tracked_pod *p)
 {
-	detach(p);
-	known_age_remove(&c->age, p);
-	sched_index_remove(&c->pods, &p->key);
-	free_pod(p);
+	struct tracked_pod *older = a->youngest;
+
+	while (older && older->since_ms > p->since_ms)
+		older = older->older;
+	struct tracked_pod **next = older ? &older->younger : &a->oldest;
+	p->older = older;
+	p->younger = *next;
+	*(p->younger ? &p->younger->older : &a->youngest) = p;
+	*next = p;
+	p->ages = true;
 }
 
-/* Who is gone, and has nothing to give back any more, is forgotten. */
+/* Nothing happens to a pod that is not among them. */
+static void stop_ageing(struct known_age *a, struct tracked_pod *p)
+{
+	if (!p->ages)
+		return;
+	*(p->older ? &p->older->younger : &a->oldest) = p->younger;
+	*(p->younger ? &p->younger->older : &a->youngest) = p->older;
+	p->ages = false;
+}
+
+static void forget_pod(struct sched_cluster *c, struct tracked_pod *p)
+{
+	struct known_node *n = p->node;
+	size_t i = 0;
+
+	while (n->pods.at[i] != p)
+		i++;
+	vec_remove(&n->pods, i);
+	n->changed = true;
+	stop_ageing(&c->age, p);
+	sched_index_remove(&c->pods, &p->key);
+	tracked_pod_free(p);
+}
+
+/* Forget the pods that are gone and have nothing to give back any more. */
 static void forget_gone(struct sched_cluster *c, const struct known_node *n)
 {
 	for (size_t i = n->pods.nr; i-- > 0;)
@@ -122,7 +134,7 @@ static void drop_unknown(struct sched_cluster *c, struct known_node *n)
 	if (n->is_there || n->reported || n->volcano_memory || n->pods.nr)
 		return;
 	sched_index_remove(&c->nodes, &n->key);
-	free_node(n);
+	known_node_free(n);
 }
 
 void sched_cluster_put_node(struct sched_cluster *c, const struct sched_node *node)
@@ -151,9 +163,10 @@ static void lose_numatopology(struct known_node *n)
 	n->changed = true;
 }
 
-static void lose(struct sched_cluster *c, const char *name, void (*what)(struct known_node *n))
+static void lose_from_node(
+	struct sched_cluster *c, const char *name, void (*what)(struct known_node *n))
 {
-	struct known_node *n = find_node(c, name);
+	struct known_node *n = sched_index_find(&c->nodes, name);
 
 	if (!n)
 		return;
@@ -164,19 +177,19 @@ static void lose(struct sched_cluster *c, const char *name, void (*what)(struct 
 
 void sched_cluster_remove_node(struct sched_cluster *c, const char *name)
 {
-	lose(c, name, lose_node);
+	lose_from_node(c, name, lose_node);
 }
 
 void sched_cluster_remove_report(struct sched_cluster *c, const char *node)
 {
-	lose(c, node, drop_report);
+	lose_from_node(c, node, drop_report);
 }
 
 void sched_cluster_put_numatopology(
 	struct sched_cluster *c, const char *node, const struct volcano_node *volcano, void *memory)
 {
 	if (!volcano) {
-		lose(c, node, lose_numatopology);
+		lose_from_node(c, node, lose_numatopology);
 		return;
 	}
 	struct known_node *n = want_node(c, node);
@@ -189,7 +202,7 @@ void sched_cluster_put_numatopology(
 /* Pods */
 
 /* The node's pods or its report are others. */
-static void settle(struct sched_cluster *c, struct known_node *n)
+static void settle_node(struct sched_cluster *c, struct known_node *n)
 {
 	known_node_settle(c, n);
 	forget_gone(c, n);
@@ -204,7 +217,7 @@ static void drop_pod(struct sched_cluster *c, struct tracked_pod *p)
 	drop_unknown(c, n);
 }
 
-/* It is not there any more; false: nor is it here. */
+/* The API server has the pod no more. False: nor has this cluster, as the pod gave back nothing. */
 static bool leaves_something(struct sched_cluster *c, struct tracked_pod *p)
 {
 	p->gone = p->node->changed = true;
@@ -214,14 +227,8 @@ static bool leaves_something(struct sched_cluster *c, struct tracked_pod *p)
 	return false;
 }
 
-static void attach(struct sched_cluster *c, struct tracked_pod *p, const char *node)
-{
-	p->node = want_node(c, node);
-	*vec_push(&p->node->pods) = p;
-}
-
 /* A pod is bound once, and has one name. */
-static bool is_same(const struct tracked_pod *p, const struct sched_bound *b)
+static bool is_same_binding(const struct tracked_pod *p, const struct sched_bound *b)
 {
 	return !strcmp(p->node->key.name, b->node) && !strcmp(p->pod->ns, b->pod->ns) &&
 	       !strcmp(p->pod->name, b->pod->name);
@@ -229,8 +236,8 @@ static bool is_same(const struct tracked_pod *p, const struct sched_bound *b)
 
 /* It is heard of for the first time: nobody could change what was said of its zones, or some could.
  * Then it counts as long as nothing better is known; and not for a pod that has ended already. */
-static void believe(struct sched_cluster *c, struct tracked_pod *p, const struct sched_bound *b,
-	bool seen_bound)
+static void believe_claim(struct sched_cluster *c, struct tracked_pod *p,
+	const struct sched_bound *b, bool seen_bound)
 {
 	sched_claim_fini(&p->claim);
 	p->seen_bound = seen_bound;
@@ -249,19 +256,10 @@ static struct tracked_pod *new_pod(
 	p->pod = sched_pod_copy(b->pod);
 	p->part = fingerprint_pod(p->pod->ns, p->pod->name);
 	p->ours = b->ours;
-	attach(c, p, b->node);
-	believe(c, p, b, seen_bound);
+	p->node = want_node(c, b->node);
+	*vec_push(&p->node->pods) = p;
+	believe_claim(c, p, b, seen_bound);
 	return p;
-}
-
-/* What is said of the zones of one that is known already may be its author's. */
-static void renew_pod(struct tracked_pod *p, const struct sched_bound *b)
-{
-	if (!sched_pod_asks_alike(p->pod, b->pod))
-		sched_claim_fini(&p->claim); /* it was resized: nobody knows where that is from */
-	free(p->pod);
-	p->pod = sched_pod_copy(b->pod);
-	p->node->changed = true;
 }
 
 static struct tracked_pod *want_pod(
@@ -269,7 +267,7 @@ static struct tracked_pod *want_pod(
 {
 	struct tracked_pod *p = sched_index_find(&c->pods, b->pod->uid);
 
-	if (p && (p->gone || !is_same(p, b))) {
+	if (p && (p->gone || !is_same_binding(p, b))) {
 		struct known_node *before = p->node;
 
 		forget_pod(c, p);
@@ -278,68 +276,63 @@ static struct tracked_pod *want_pod(
 	}
 	if (!p)
 		return new_pod(c, b, seen_bound);
-	renew_pod(p, b);
+	/* what is said of the zones of a pod that is known already may be its author's */
+	if (!sched_pod_asks_alike(p->pod, b->pod))
+		sched_claim_fini(&p->claim); /* it was resized: nobody knows where that is from */
+	free(p->pod);
+	p->pod = sched_pod_copy(b->pod);
+	p->node->changed = true;
 	return p;
 }
 
-static bool is_over(const struct sched_cluster *c, const struct tracked_pod *p, int64_t now_ms)
+static bool assume_time_is_over(
+	const struct sched_cluster *c, const struct tracked_pod *p, int64_t now_ms)
 {
 	return now_ms >= p->since_ms &&
 	       (uint64_t)now_ms - (uint64_t)p->since_ms >= c->args.assume_ms;
 }
 
-/* Whether it has waited for long enough: a report of later is the truth. What has not started yet
- * on a node of numafitd is in none, however late. */
-static bool has_expired(const struct sched_cluster *c, const struct tracked_pod *p, int64_t now_ms)
+/* Once a pod has waited for long enough a report of later is the truth. A pod that has not started
+ * yet on a node of numafitd is in no report, however late. */
+static void expire_pod(struct sched_cluster *c, struct tracked_pod *p, int64_t now_ms)
 {
-	const struct known_node *n = p->node;
+	struct known_node *n = p->node;
 
-	return !p->assumed && n->reported && n->report_ms > p->since_ms &&
-	       !(n->names_pods && p->pending) && is_over(c, p, now_ms);
-}
-
-static void expire(struct sched_cluster *c, struct tracked_pod *p, int64_t now_ms)
-{
-	if (p->expired || !has_expired(c, p, now_ms))
+	if (p->expired || p->assumed || !n->reported || n->report_ms <= p->since_ms ||
+		(n->names_pods && p->pending) || !assume_time_is_over(c, p, now_ms))
 		return;
-	p->expired = true;
-	p->node->changed = true;
+	p->expired = n->changed = true;
 }
 
-/* From then on reports should say so; clocks of others may be ahead. */
+/* From since_ms on reports should name the pod; clocks of others may be ahead. */
 static void count_since(
 	struct sched_cluster *c, struct tracked_pod *p, int64_t since_ms, int64_t now_ms)
 {
-	known_age_remove(&c->age, p);
+	stop_ageing(&c->age, p);
 	p->since_ms = since_ms < now_ms ? since_ms : now_ms;
 	p->expired = false;
-	p->overdue = is_over(c, p, now_ms);
+	p->overdue = assume_time_is_over(c, p, now_ms);
 	if (!p->overdue)
-		known_age_add(&c->age, p);
-}
-
-static int64_t bound_since(
-	const struct sched_cluster *c, const struct sched_bound *b, int64_t now_ms)
-{
-	if (b->bound_ms)
-		return b->bound_ms;
-	return c->listing[CLUSTER_PODS] ? long_ago : now_ms;
+		start_ageing(&c->age, p);
 }
 
 void sched_cluster_put_pod(struct sched_cluster *c, const struct sched_bound *b, int64_t now_ms)
 {
-	struct tracked_pod *p = want_pod(c, b, b->seen_bound && !c->listing[CLUSTER_PODS]);
+	bool listing = c->listing[CLUSTER_PODS];
+	struct tracked_pod *p = want_pod(c, b, b->seen_bound && !listing);
 
 	if (b->ended && !p->ended)
 		count_since(c, p, now_ms, now_ms);
+	else if (p->since_ms == INT64_MAX && !b->bound_ms)
+		count_since(c, p, listing ? long_ago : now_ms, now_ms);
 	else if (p->since_ms == INT64_MAX)
-		count_since(c, p, bound_since(c, b, now_ms), now_ms);
+		count_since(c, p, b->bound_ms, now_ms);
 	p->assumed = false;
 	p->pending = b->pending;
 	p->ended = b->ended;
 	p->round = c->round[CLUSTER_PODS];
-	settle(c, p->node);
-	expire(c, p, now_ms);
+	settle_node(c, p->node);
+	expire_pod(c, p, now_ms);
 }
 
 void sched_cluster_remove_pod(struct sched_cluster *c, const char *uid)
@@ -357,7 +350,7 @@ void sched_cluster_assume(struct sched_cluster *c, const struct sched_bound *b, 
 	if (there && !there->assumed && !there->gone)
 		return;
 	struct tracked_pod *p = want_pod(c, b, true);
-	believe(c, p, b, true);
+	believe_claim(c, p, b, true);
 	count_since(c, p, now_ms, now_ms);
 	p->assumed = p->ours = p->pending = true;
 	forget_gone(c, p->node);
@@ -375,11 +368,11 @@ void sched_cluster_expire(struct sched_cluster *c, int64_t now_ms)
 {
 	struct tracked_pod *p;
 
-	/* what has not expired by then does with its node's next report, or with its next word */
-	while ((p = c->age.oldest) && is_over(c, p, now_ms)) {
-		known_age_remove(&c->age, p);
+	/* a pod that has not expired by then expires with its node's next report or its own put */
+	while ((p = c->age.oldest) && assume_time_is_over(c, p, now_ms)) {
+		stop_ageing(&c->age, p);
 		p->overdue = p->node->changed = true;
-		expire(c, p, now_ms);
+		expire_pod(c, p, now_ms);
 		if (p->assumed || (p->gone && p->expired))
 			drop_pod(c, p);
 	}
@@ -394,22 +387,11 @@ static int by_value(const void *a, const void *b)
 	return (x->part > y->part) - (x->part < y->part);
 }
 
-static struct known_part *sorted(const struct sched_report *r)
-{
-	struct known_part *own = xcalloc(r->nr_pods + 1, sizeof *own);
-
-	for (size_t i = 0; i < r->nr_pods; i++)
-		own[i] = (struct known_part){r->pod[i], r->pod_zones ? r->pod_zones[i] : 0};
-	if (r->nr_pods)
-		qsort(own, r->nr_pods, sizeof *own, by_value);
-	return own;
-}
-
 void sched_cluster_put_report(
 	struct sched_cluster *c, const char *node, const struct sched_report *r, int64_t now_ms)
 {
 	struct known_node *n = want_node(c, node);
-	/* the same one may come again, which tells nothing of what was bound since */
+	/* the same report may come again: it shows nothing of what was bound since */
 	bool again = n->reported && r->generation && r->generation == n->generation;
 	int64_t made_ms = again ? n->report_ms : now_ms;
 	bool is_first = !n->reported;
@@ -417,17 +399,21 @@ void sched_cluster_put_report(
 	drop_report(n);
 	n->reported = r->topology;
 	n->generation = r->generation;
-	n->part = sorted(r);
+	n->part = xcalloc(r->nr_pods + 1, sizeof *n->part);
 	n->nr_parts = r->nr_pods;
+	for (size_t i = 0; i < r->nr_pods; i++)
+		n->part[i] = (struct known_part){r->pod[i], r->pod_zones ? r->pod_zones[i] : 0};
+	if (r->nr_pods)
+		qsort(n->part, r->nr_pods, sizeof *n->part, by_value);
 	n->names_pods = r->names_pods;
 	n->says_zones = r->pod_zones;
 	n->report_ms = r->made_ms ? r->made_ms : made_ms;
 	n->round[CLUSTER_REPORTS] = c->round[CLUSTER_REPORTS];
 	for (size_t i = 0; i < n->pods.nr; i++) {
 		tracked_pod_note_name(n->pods.at[i], !is_first);
-		expire(c, n->pods.at[i], now_ms);
+		expire_pod(c, n->pods.at[i], now_ms);
 	}
-	settle(c, n);
+	settle_node(c, n);
 }
 
 /* Lists */
@@ -441,24 +427,12 @@ void sched_cluster_begin(struct sched_cluster *c, enum sched_cluster_kind kind)
 static void sweep_pods(struct sched_cluster *c)
 {
 	for (size_t i = 0; i < c->pods.cap;) {
-		struct tracked_pod *p = pod_at(c, i);
-
+		struct tracked_pod *p = (struct tracked_pod *)(void *)c->pods.slot[i];
 		bool is_swept = p && !p->assumed && !p->gone && p->round != c->round[CLUSTER_PODS];
+
 		if (!is_swept || leaves_something(c, p))
 			i++; /* else another one may have moved into its slot */
 	}
-}
-
-/* Whether the node has something of that kind. */
-static bool has(const struct known_node *n, enum sched_cluster_kind kind)
-{
-	const bool is_there[NR_CLUSTER_KINDS] = {
-		[CLUSTER_NODES] = n->is_there,
-		[CLUSTER_REPORTS] = n->reported != NULL,
-		[CLUSTER_NUMATOPOLOGIES] = n->volcano_memory != NULL,
-	};
-
-	return is_there[kind];
 }
 
 static void sweep_nodes(struct sched_cluster *c, enum sched_cluster_kind kind)
@@ -471,9 +445,14 @@ static void sweep_nodes(struct sched_cluster *c, enum sched_cluster_kind kind)
 
 	for (size_t i = 0; i < c->nodes.cap;) {
 		struct known_node *n = node_at(c, i);
+		const bool has[NR_CLUSTER_KINDS] = {
+			[CLUSTER_NODES] = n && n->is_there,
+			[CLUSTER_REPORTS] = n && n->reported,
+			[CLUSTER_NUMATOPOLOGIES] = n && n->volcano_memory,
+		};
 
-		if (n && has(n, kind) && n->round[kind] != c->round[kind])
-			lose(c, n->key.name, lost[kind]);
+		if (has[kind] && n->round[kind] != c->round[kind])
+			lose_from_node(c, n->key.name, lost[kind]);
 		else
 			i++;
 	}
@@ -492,8 +471,8 @@ void sched_cluster_free(struct sched_cluster *c)
 {
 	if (!c)
 		return;
-	sched_index_fini(&c->pods, free_pod);
-	sched_index_fini(&c->nodes, free_node);
+	sched_index_fini(&c->pods, tracked_pod_free);
+	sched_index_fini(&c->nodes, known_node_free);
 	vec_fini(&c->parts);
 	free(c);
 }
@@ -502,14 +481,14 @@ void sched_cluster_free(struct sched_cluster *c)
 
 uint64_t sched_cluster_generation(const struct sched_cluster *c, const char *name)
 {
-	const struct known_node *n = find_node(c, name);
+	const struct known_node *n = sched_index_find(&c->nodes, name);
 
 	return n ? n->generation : 0;
 }
 
 const char *sched_cluster_fingerprint(const struct sched_cluster *c, const char *name)
 {
-	const struct known_node *n = find_node(c, name);
+	const struct known_node *n = sched_index_find(&c->nodes, name);
 
 	return n && n->reported ? n->reported->fingerprint : NULL;
 }

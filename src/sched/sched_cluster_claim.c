@@ -1,4 +1,4 @@
-/* What a pod takes of zones, as somebody says: its hint, or a placement. It is believed as a whole
+/* What a pod takes of zones, as its hint or a placement says. It is believed as a whole
  * or not at all, and only where it adds up to what the pod asks of zones. */
 #include "sched_cluster_state.h"
 
@@ -23,25 +23,23 @@ static bool is_of_whole(const struct sched_taken *t)
 	return !t->container || !strcmp(t->container, "*");
 }
 
-static bool is_of_part(const struct claimant *c, const struct sched_taken *t, unsigned part)
-{
-	if (c->is_whole)
-		return is_of_whole(t);
-	return !is_of_whole(t) && text_equal(t->container, c->b->pod->container[part].name);
-}
-
 /* Sort what is said by part. False: some of it is of no part, or of nothing. */
 static bool sort_by_part(struct claimant *c)
 {
 	size_t nr = 0;
 
 	for (unsigned part = c->from; part < c->to; part++) {
-		for (size_t i = 0; i < c->b->nr_taken; i++)
-			if (is_of_part(c, &c->b->taken[i], part)) {
-				if (nr == c->b->nr_taken)
-					return false;
-				c->said[nr++] = &c->b->taken[i];
-			}
+		for (size_t i = 0; i < c->b->nr_taken; i++) {
+			const struct sched_taken *t = &c->b->taken[i];
+
+			if (c->is_whole != is_of_whole(t) ||
+				(!c->is_whole &&
+					!text_equal(t->container, c->b->pod->container[part].name)))
+				continue;
+			if (nr == c->b->nr_taken)
+				return false;
+			c->said[nr++] = t;
+		}
 		c->end[part] = nr;
 	}
 	return nr == c->b->nr_taken;
@@ -52,18 +50,7 @@ static size_t begin_of(const struct claimant *c, unsigned part)
 	return part == c->from ? 0 : c->end[part - 1];
 }
 
-/* What is said of a part's resource, in all zones. */
-static struct quantity sum_of(const struct claimant *c, unsigned part, unsigned resource)
-{
-	struct quantity sum = {0};
-
-	for (size_t i = begin_of(c, part); i < c->end[part]; i++)
-		if (c->said[i]->resource == resource)
-			sum = quantity_add(sum, c->said[i]->q);
-	return sum;
-}
-
-/* One amount after the other. */
+/* Whether each amount by itself is one: above 0, of a zone that there may be. */
 static bool are_amounts(const struct claimant *c)
 {
 	for (size_t i = 0; i < c->b->nr_taken; i++) {
@@ -92,14 +79,17 @@ static bool part_adds_up(const struct claimant *c, unsigned part, struct sched_c
 
 	(void)sched_walk_needs(c->walk, part, need);
 	for (unsigned i = 0; i < nr; i++) {
-		struct quantity sum = sum_of(c, part, need[i].resource);
+		struct quantity sum = {0}; /* in all zones */
 
+		for (size_t k = begin_of(c, part); k < c->end[part]; k++)
+			if (c->said[k]->resource == need[i].resource) {
+				sum = quantity_add(sum, c->said[k]->q);
+				nr_said++;
+			}
 		if (quantity_is_zero(sum))
 			note_lack(out, need[i].resource);
 		else if (quantity_compare(sum, quantity_of(need[i].amount)))
 			return false;
-		for (size_t k = begin_of(c, part); k < c->end[part]; k++)
-			nr_said += c->said[k]->resource == need[i].resource;
 	}
 	return nr_said == c->end[part] - begin_of(c, part);
 }
@@ -177,28 +167,15 @@ static bool adds_up(struct claimant *c, const struct resource_table *names, stru
 	return !lacks_what_it_has(out) && sched_claim_is_within(out, c->b->pod, names);
 }
 
-static unsigned nr_asked(const struct sched_pod *pod)
-{
-	unsigned nr = 0;
-
-	for (unsigned i = 0; i < pod->nr_containers; i++)
-		nr += pod->container[i].requests.nr;
-	return nr;
-}
-
-/* No honest hint has more: they could be many, and are compared with each other. */
-static bool is_too_long(const struct sched_bound *b)
-{
-	return b->nr_taken > (size_t)nr_asked(b->pod) * ZONES_MAX;
-}
-
 void sched_claim_of(
 	const struct sched_bound *b, const struct resource_table *names, struct sched_claim *out)
 {
 	struct claimant c = {.b = b, .to = b->pod->nr_containers};
+	unsigned nr_requests = sched_pod_nr_requests(b->pod);
 
 	*out = (struct sched_claim){0};
-	if (!b->taken || !b->nr_taken || is_too_long(b))
+	/* no honest hint has more: amounts are compared with each other, and could be many */
+	if (!b->taken || !b->nr_taken || b->nr_taken > (size_t)nr_requests * ZONES_MAX)
 		return;
 	c.is_whole = is_of_whole(&b->taken[0]);
 	if (c.is_whole) {
@@ -211,7 +188,7 @@ void sched_claim_of(
 	c.said = said;
 	c.end = end;
 	out->taken = xcalloc(b->nr_taken, sizeof *out->taken);
-	out->lacks = xcalloc(nr_asked(b->pod) + 1, sizeof *out->lacks);
+	out->lacks = xcalloc(nr_requests + 1, sizeof *out->lacks);
 	if (!adds_up(&c, names, out))
 		sched_claim_fini(out);
 	sched_walk_free(c.walk);
@@ -226,25 +203,16 @@ void sched_claim_fini(struct sched_claim *c)
 
 /* On a node */
 
-static int place_of(const struct sched_topology *t, unsigned zone_id)
-{
-	for (unsigned i = 0; i < t->nr_zones; i++)
-		if (t->zone_id[i] == zone_id)
-			return (int)i;
-	return -1;
-}
-
 /* The zone's amounts of a resource that is claimed, or NULL. */
 static const struct zone_resource *claimed_of(
 	const struct sched_topology *t, const struct sched_taken *taken, unsigned *zone)
 {
-	int place = place_of(t, taken->zone_id);
 	const struct zone_resource *r = sched_topology_find(t, taken->resource);
 
-	if (place < 0 || !r || !(r->listed >> place & 1))
-		return NULL;
-	*zone = (unsigned)place;
-	return r;
+	*zone = 0;
+	while (*zone < t->nr_zones && t->zone_id[*zone] != taken->zone_id)
+		++*zone;
+	return *zone < t->nr_zones && r && r->listed >> *zone & 1 ? r : NULL;
 }
 
 bool sched_claim_is_of(const struct sched_claim *c, const struct sched_topology *t)
@@ -273,28 +241,8 @@ bool sched_claim_fits(const struct sched_claim *c, const struct sched_topology *
 	return true;
 }
 
-/* What becomes of a zone's available amount. */
-typedef struct quantity change(
-	struct quantity available, struct quantity allocatable, struct quantity q);
-
-static struct quantity less(
-	struct quantity available, struct quantity allocatable, struct quantity q)
-{
-	struct quantity rest = quantity_sub(available, q);
-
-	(void)allocatable;
-	return rest.whole < 0 ? quantity_of(0) : rest;
-}
-
-static struct quantity more(
-	struct quantity available, struct quantity allocatable, struct quantity q)
-{
-	struct quantity sum = quantity_add(available, q);
-
-	return quantity_compare(sum, allocatable) > 0 ? allocatable : sum;
-}
-
-static void change_claimed(const struct sched_claim *c, struct sched_topology *t, change *to)
+void sched_claim_apply(
+	const struct sched_claim *c, enum zone_change change, struct sched_topology *t)
 {
 	unsigned zone;
 
@@ -302,45 +250,11 @@ static void change_claimed(const struct sched_claim *c, struct sched_topology *t
 		const struct zone_resource *r = claimed_of(t, &c->taken[i], &zone);
 
 		if (r)
-			r->available[zone] =
-				to(r->available[zone], r->allocatable[zone], c->taken[i].q);
+			zone_change(r, zone, change, c->taken[i].q);
 	}
 }
 
-void sched_claim_take(const struct sched_claim *c, struct sched_topology *t)
-{
-	change_claimed(c, t, less);
-}
-
-void sched_claim_give_back(const struct sched_claim *c, struct sched_topology *t)
-{
-	change_claimed(c, t, more);
-}
-
-static void change_everywhere(const struct sched_pod *pod, struct sched_topology *t, change *to)
-{
-	unsigned nr;
-	auto_free struct amount *all = nrt_effective_request(pod, &nr);
-
-	for (unsigned i = 0; i < nr; i++) {
-		const struct zone_resource *r = sched_topology_find(t, all[i].resource);
-
-		for (unsigned zone = 0; r && zone < t->nr_zones; zone++)
-			r->available[zone] = to(r->available[zone], r->allocatable[zone], all[i].q);
-	}
-}
-
-void sched_pod_take_anywhere(const struct sched_pod *pod, struct sched_topology *t)
-{
-	change_everywhere(pod, t, less);
-}
-
-void sched_pod_give_back_anywhere(const struct sched_pod *pod, struct sched_topology *t)
-{
-	change_everywhere(pod, t, more);
-}
-
-/* What the walk has found, as if somebody had said it. */
+/* What the walk has found, as if a hint said it. */
 static void claim_of_walk(const struct sched_walk *w, const struct sched_pod *pod,
 	const struct resource_table *names, const struct sched_topology *t, struct sched_claim *out)
 {
@@ -365,17 +279,6 @@ static void claim_of_walk(const struct sched_walk *w, const struct sched_pod *po
 }
 
 /* As much as there is, from the first zone on. */
-static void take_what_there_is(const struct zone_resource *r, unsigned nr_zones, struct quantity q)
-{
-	for (unsigned zone = 0; zone < nr_zones && !quantity_is_zero(q); zone++) {
-		struct quantity has = r->available[zone];
-		struct quantity took = quantity_compare(has, q) < 0 ? has : q;
-
-		r->available[zone] = quantity_sub(has, took);
-		q = quantity_sub(q, took);
-	}
-}
-
 static void take_from_the_first(
 	const struct sched_walk *w, const struct sched_pod *pod, struct sched_topology *t)
 {
@@ -385,9 +288,15 @@ static void take_from_the_first(
 	(void)sched_walk_needs(w, pod->nr_containers, need);
 	for (unsigned i = 0; i < nr; i++) {
 		const struct zone_resource *r = sched_topology_find(t, need[i].resource);
+		struct quantity q = quantity_of(need[i].amount);
 
-		if (r)
-			take_what_there_is(r, t->nr_zones, quantity_of(need[i].amount));
+		for (unsigned zone = 0; r && zone < t->nr_zones && !quantity_is_zero(q); zone++) {
+			struct quantity has = r->available[zone];
+			struct quantity took = quantity_compare(has, q) < 0 ? has : q;
+
+			r->available[zone] = quantity_sub(has, took);
+			q = quantity_sub(q, took);
+		}
 	}
 }
 
@@ -400,7 +309,7 @@ void sched_pod_take_somewhere(const struct sched_pod *pod, const struct resource
 	if (walk && sched_walk(w, t, false, walk) == WALK_FITS)
 		claim_of_walk(w, pod, names, t, &claim);
 	if (claim.nr && sched_claim_fits(&claim, t))
-		sched_claim_take(&claim, t);
+		sched_claim_apply(&claim, ZONE_TAKE, t);
 	else
 		take_from_the_first(w, pod, t);
 	sched_claim_fini(&claim);

@@ -6,14 +6,14 @@
 #include <numafit/nrt_fingerprint.h>
 #include <string.h>
 
-/* Who waits */
+/* Pods that wait */
 
 bool tracked_pod_holds(const struct sched_cluster *c, const struct tracked_pod *p)
 {
 	return nrt_pod_is_exclusive(p->pod, p->node->reported, c->names);
 }
 
-static int by_part(const void *a, const void *b)
+static int compare_to_part(const void *a, const void *b)
 {
 	const uint64_t *part = a;
 	const struct known_part *there = b;
@@ -24,12 +24,8 @@ static int by_part(const void *a, const void *b)
 /* The pod as the node's report names it, or NULL. */
 static const struct known_part *find_part(const struct known_node *n, uint64_t part)
 {
-	return n->nr_parts ? bsearch(&part, n->part, n->nr_parts, sizeof *n->part, by_part) : NULL;
-}
-
-static bool is_named(const struct known_node *n, uint64_t part)
-{
-	return find_part(n, part);
+	return n->nr_parts ? bsearch(&part, n->part, n->nr_parts, sizeof *n->part, compare_to_part)
+			   : NULL;
 }
 
 /* Whether there is a report, and it is not taken as it is. */
@@ -45,17 +41,8 @@ bool tracked_pod_waits(const struct sched_cluster *c, const struct tracked_pod *
 	if (!is_mended(c, n) || p->ended || p->expired)
 		return false;
 	if (n->names_pods)
-		return tracked_pod_holds(c, p) && !is_named(n, p->part);
+		return tracked_pod_holds(c, p) && !find_part(n, p->part);
 	return !p->settled;
-}
-
-static bool is_elsewhere(const struct tracked_pod *p, const struct known_part *named)
-{
-	uint64_t zones = 0;
-
-	for (size_t i = 0; i < p->claim.nr; i++)
-		zones |= UINT64_C(1) << p->claim.taken[i].zone_id;
-	return p->node->says_zones && zones != named->zones;
 }
 
 /* A pod that was not seen being bound: the hint may have been changed since, and from now on there
@@ -63,10 +50,14 @@ static bool is_elsewhere(const struct tracked_pod *p, const struct known_part *n
 void tracked_pod_note_name(struct tracked_pod *p, bool is_news)
 {
 	const struct known_part *named = find_part(p->node, p->part);
+	uint64_t zones = 0;
 
+	for (size_t i = 0; i < p->claim.nr; i++)
+		zones |= UINT64_C(1) << p->claim.taken[i].zone_id;
+	bool is_elsewhere = named && p->node->says_zones && zones != named->zones;
 	p->came = p->came || (named && !p->named && is_news);
 	p->named = named;
-	if (named && (!p->seen_bound || (p->came && is_elsewhere(p, named))))
+	if (named && (!p->seen_bound || (p->came && is_elsewhere)))
 		sched_claim_fini(&p->claim);
 }
 
@@ -78,7 +69,7 @@ static bool has_zones(const struct tracked_pod *p)
 	return n->generation && n->reported && sched_claim_is_of(&p->claim, n->reported);
 }
 
-/* Of two by one name nobody knows which one a report means. */
+/* Whether another pod has its name: then it is not known which of the two a report means. */
 static bool has_namesake(const struct tracked_pod *p)
 {
 	for (size_t i = 0; i < p->node->pods.nr; i++)
@@ -92,25 +83,23 @@ bool tracked_pod_gives_back(const struct sched_cluster *c, const struct tracked_
 	const struct known_node *n = p->node;
 
 	return p->ended && !p->expired && p->seen_bound && p->came && n->names_pods &&
-	       is_mended(c, n) && has_zones(p) && is_named(n, p->part) && !has_namesake(p);
+	       is_mended(c, n) && has_zones(p) && find_part(n, p->part) && !has_namesake(p);
 }
 
-/* Whether the pod is one of those that the fingerprint is said to be of. A node counts a pod as
- * soon as it has started it, schedulers when its phase says so. */
-static bool is_counted(
-	const struct sched_cluster *c, const struct tracked_pod *p, bool with_pending)
-{
-	if (p->ended || p->assumed || (p->pending && !with_pending))
-		return false;
-	return p->node->reported->fingerprint_method == FINGERPRINT_ALL || tracked_pod_holds(c, p);
-}
-
+/* Whether the fingerprint is that of the pods that it is said to be of. A node counts a pod as soon
+ * as it has started it, schedulers when its phase says so. */
 static bool is_fingerprint(struct sched_cluster *c, const struct known_node *n, bool with_pending)
 {
+	bool all = n->reported->fingerprint_method == FINGERPRINT_ALL;
+
 	c->parts.nr = 0;
-	for (size_t i = 0; i < n->pods.nr; i++)
-		if (is_counted(c, n->pods.at[i], with_pending))
-			*vec_push(&c->parts) = n->pods.at[i]->part;
+	for (size_t i = 0; i < n->pods.nr; i++) {
+		const struct tracked_pod *p = n->pods.at[i];
+
+		if (!p->ended && !p->assumed && (with_pending || !p->pending) &&
+			(all || tracked_pod_holds(c, p)))
+			*vec_push(&c->parts) = p->part;
+	}
 	return !fingerprint_check(n->reported->fingerprint, c->parts.at, c->parts.nr, NULL);
 }
 
@@ -139,7 +128,7 @@ static struct sched_topology *by_now(const struct sched_cluster *c, const struct
 
 	for (size_t i = 0; i < n->pods.nr; i++)
 		if (tracked_pod_gives_back(c, n->pods.at[i]))
-			sched_claim_give_back(&n->pods.at[i]->claim, t);
+			sched_claim_apply(&n->pods.at[i]->claim, ZONE_GIVE_BACK, t);
 	return t;
 }
 
@@ -147,16 +136,8 @@ static struct sched_topology *by_now(const struct sched_cluster *c, const struct
  * is done anew whenever something of it changes. */
 enum { WALKS_MAX = 32, WALKS_STEPS = WALKS_MAX << 13 };
 
-static enum known_hold hold_of(const struct sched_topology *left, const struct tracked_pod *p)
-{
-	if (has_zones(p) && sched_claim_fits(&p->claim, left))
-		return HOLDS_CLAIM;
-	/* what has started on a node that names pods will be named at once */
-	return p->pending && p->node->names_pods ? HOLDS_SOMEWHERE : HOLDS_ANYWHERE;
-}
-
-/* Of t, what those that wait leave, skip (a flag for each of the node's pods, or NULL) not among
- * them; those that hold what they claim first. From where each is taken goes into hold[]. The
+/* What the pods that wait leave of t, but for those of skip (a flag for each of the node's pods, or
+ * NULL). Pods that hold what they claim come first. From where each is taken goes into hold[]. The
  * caller frees. */
 static struct sched_topology *left_by(const struct sched_cluster *c, const struct known_node *n,
 	const struct sched_topology *t, const bool *skip, enum known_hold *hold)
@@ -169,13 +150,16 @@ static struct sched_topology *left_by(const struct sched_cluster *c, const struc
 		hold[i] = HOLDS_NOTHING;
 		if ((skip && skip[i]) || !tracked_pod_waits(c, p))
 			continue;
-		hold[i] = hold_of(left, p);
-		if (hold[i] == HOLDS_CLAIM)
-			sched_claim_take(&p->claim, left);
+		/* what has started on a node that names pods will be named at once */
+		hold[i] = p->pending && n->names_pods ? HOLDS_SOMEWHERE : HOLDS_ANYWHERE;
+		if (has_zones(p) && sched_claim_fits(&p->claim, left)) {
+			hold[i] = HOLDS_CLAIM;
+			sched_claim_apply(&p->claim, ZONE_TAKE, left);
+		}
 	}
 	for (size_t i = 0; i < n->pods.nr; i++)
 		if (hold[i] == HOLDS_ANYWHERE)
-			sched_pod_take_anywhere(n->pods.at[i]->pod, left);
+			nrt_change_all_zones(left, n->pods.at[i]->pod, ZONE_TAKE);
 	struct budget budget = budget_of(WALKS_STEPS);
 	unsigned walks = 0;
 	for (size_t i = 0; i < n->pods.nr; i++) {
@@ -229,18 +213,12 @@ static struct sched_pod *pods_of(const struct known_node *n, const bool *skip, s
 	return pods;
 }
 
-static void free_pods(struct known_node *n)
-{
-	free((void *)(uintptr_t)n->node.pods);
-	n->node.pods = NULL;
-}
-
 void known_node_refresh(struct sched_cluster *c, struct known_node *n)
 {
 	if (!n->changed)
 		return;
 	n->changed = false;
-	free_pods(n);
+	free((void *)(uintptr_t)n->node.pods);
 	n->node.pods = pods_of(n, NULL, &n->node.nr_pods);
 	n->nr_waiting = n->nr_gone = 0;
 	n->candidate = (struct sched_candidate){
@@ -271,7 +249,7 @@ const struct sched_candidate *sched_cluster_find(struct sched_cluster *c, const 
 
 /* Preemption */
 
-static bool is_one_of(const char *uid, const char *const *list, size_t nr)
+static bool is_uid_of(const char *uid, const char *const *list, size_t nr)
 {
 	for (size_t i = 0; i < nr; i++)
 		if (!strcmp(uid, list[i]))
@@ -294,14 +272,14 @@ bool sched_cluster_fits_without(struct sched_cluster *c, struct sched_plan *p, c
 	for (size_t i = 0; i < n->pods.nr; i++) {
 		const struct tracked_pod *victim = n->pods.at[i];
 
-		goes[i] = is_one_of(victim->key.name, uid, nr);
+		goes[i] = is_uid_of(victim->key.name, uid, nr);
 		if (!goes[i] || !with || victim->ended || tracked_pod_waits(c, victim) ||
 			!tracked_pod_holds(c, victim))
 			continue;
 		if (victim->seen_bound && has_zones(victim))
-			sched_claim_give_back(&victim->claim, with);
+			sched_claim_apply(&victim->claim, ZONE_GIVE_BACK, with);
 		else /* it may lie where that helps */
-			sched_pod_give_back_anywhere(victim->pod, with);
+			nrt_change_all_zones(with, victim->pod, ZONE_GIVE_BACK);
 	}
 	struct sched_topology *left = with ? left_by(c, n, with, goes, hold) : NULL;
 	struct sched_node then = n->node;
@@ -319,7 +297,8 @@ bool sched_cluster_fits_without(struct sched_cluster *c, struct sched_plan *p, c
 
 /* Invariants */
 
-static int check_pods(const struct sched_cluster *c, const struct known_node *n, struct err *e)
+static int check_tracked_pods(
+	const struct sched_cluster *c, const struct known_node *n, struct err *e)
 {
 	for (size_t i = 0; i < n->pods.nr; i++) {
 		const struct tracked_pod *p = n->pods.at[i];
@@ -336,11 +315,6 @@ static int check_pods(const struct sched_cluster *c, const struct known_node *n,
 				p->key.name);
 	}
 	return 0;
-}
-
-static struct quantity not_below_0(struct quantity q)
-{
-	return q.whole < 0 ? quantity_of(0) : q;
 }
 
 /* What the pod asks for of the resource in all. */
@@ -397,11 +371,14 @@ static struct quantity left_without(
 
 	if (!quantity_is_zero(b->given_back) && quantity_compare(by_now, r->allocatable[zone]) > 0)
 		by_now = r->allocatable[zone];
-	return quantity_is_zero(b->taken) ? by_now : not_below_0(quantity_sub(by_now, b->taken));
+	if (quantity_is_zero(b->taken))
+		return by_now;
+	struct quantity left = quantity_sub(by_now, b->taken);
+	return left.whole < 0 ? quantity_of(0) : left;
 }
 
 /* What has not started yet is taken once, from whatever zones. */
-static int check_resource(const struct sched_cluster *c, const struct known_node *n,
+static int check_zone_resource(const struct sched_cluster *c, const struct known_node *n,
 	const struct zone_resource *r, struct err *e)
 {
 	const struct zone_resource *left = sched_topology_find(n->node.topology, r->resource);
@@ -424,13 +401,13 @@ static int check_resource(const struct sched_cluster *c, const struct known_node
 	return 0;
 }
 
-static int check_node(struct sched_cluster *c, struct known_node *n, struct err *e)
+static int check_zones_left(struct sched_cluster *c, struct known_node *n, struct err *e)
 {
-	int rc = check_pods(c, n, e);
+	int rc = check_tracked_pods(c, n, e);
 
 	known_node_refresh(c, n);
 	for (size_t i = 0; n->reported && i < n->reported->resources.nr && !rc; i++)
-		rc = check_resource(c, n, &n->reported->resources.at[i], e);
+		rc = check_zone_resource(c, n, &n->reported->resources.at[i], e);
 	return rc;
 }
 
@@ -445,7 +422,7 @@ int sched_cluster_check(struct sched_cluster *c, struct err *e)
 		if (!n)
 			continue;
 		nr_pods += n->pods.nr;
-		rc = check_node(c, n, e);
+		rc = check_zones_left(c, n, e);
 	}
 	if (!rc && nr_pods != c->pods.nr)
 		rc = err_set(e, EINVAL, "nodes have %zu pods, there are %zu", nr_pods, c->pods.nr);

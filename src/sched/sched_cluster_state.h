@@ -6,9 +6,9 @@
 #include <sched/sched_index.h>
 #include <numafit/vec.h>
 
-/* What sched_cluster.c (what is told), sched_cluster_left.c (what follows for a node),
- * sched_cluster_pod.c (a pod by itself), sched_cluster_claim.c (what is said of its zones) and
- * sched_cluster_age.c (who waits for time to go by) share. */
+/* What sched_cluster.c (what comes in), sched_cluster_left.c (what follows for a node),
+ * sched_cluster_pod.c (a pod by itself) and sched_cluster_claim.c (what is said of its zones)
+ * share. */
 
 struct known_node;
 
@@ -34,7 +34,7 @@ struct tracked_pod {
 	/* What was said when it was bound, or, if that was not seen, what was said when it was
 	 * first heard of, until a report names it. Never what is said later. */
 	struct sched_claim claim;
-	bool seen_bound; /* so that the claim is of whoever has bound it */
+	bool seen_bound; /* so that the claim is the one it was bound with */
 	struct known_node *node;
 	uint64_t part;    /* its fingerprint_pod() */
 	int64_t since_ms; /* when it was bound, or has ended: reports of later should know */
@@ -47,11 +47,11 @@ struct tracked_pod {
 	bool expired;         /* and a report of later is there: it is the truth */
 	enum known_hold hold; /* since the node was made anew the last time */
 	uint64_t round;
-	bool ages; /* it is in the cluster's list of those, between these two */
+	bool ages; /* it is in the cluster's list of pods that age, between these two */
 	struct tracked_pod *older, *younger;
 };
 
-/* Those whose since_ms is not long enough ago, ascending by it. */
+/* The pods whose since_ms is not long enough ago, ascending by it. */
 struct known_age {
 	struct tracked_pod *oldest, *youngest;
 };
@@ -111,12 +111,9 @@ bool sched_claim_is_within(const struct sched_claim *c, const struct sched_pod *
 bool sched_claim_is_of(const struct sched_claim *c, const struct sched_topology *t);
 /* Whether all of it is available there. */
 bool sched_claim_fits(const struct sched_claim *c, const struct sched_topology *t);
-/* From, and to, what is available: not below 0, nor above what is allocatable. */
-void sched_claim_take(const struct sched_claim *c, struct sched_topology *t);
-void sched_claim_give_back(const struct sched_claim *c, struct sched_topology *t);
-/* The same of a pod of which nobody knows where it lies: all of its request, of each zone. */
-void sched_pod_take_anywhere(const struct sched_pod *pod, struct sched_topology *t);
-void sched_pod_give_back_anywhere(const struct sched_pod *pod, struct sched_topology *t);
+/* Take it from, or give it back to, what is available (zone_change()). */
+void sched_claim_apply(
+	const struct sched_claim *c, enum zone_change change, struct sched_topology *t);
 /* Its request once: from where the node would put it (a search that spends *walk; NULL: do not),
  * or, where it does not fit, what there is from the first zone on. */
 void sched_pod_take_somewhere(const struct sched_pod *pod, const struct resource_table *names,
@@ -135,9 +132,5 @@ void tracked_pod_note_name(struct tracked_pod *p, bool is_news);
 void known_node_settle(struct sched_cluster *c, struct known_node *n);
 /* Make anew what has changed. */
 void known_node_refresh(struct sched_cluster *c, struct known_node *n);
-
-void known_age_add(struct known_age *a, struct tracked_pod *p);
-/* Nothing happens to one that is not there. */
-void known_age_remove(struct known_age *a, struct tracked_pod *p);
 
 #endif

@@ -6,14 +6,8 @@
 
 /* The pod */
 
-static bool is_aligned(const struct sched_pod *pod)
-{
-	/* with spec.resources the managers give nothing to containers (gate off) */
-	return pod->qos == QOS_GUARANTEED && !pod->own_requests.nr;
-}
-
-/* Whether the zones' amounts are given out to whom asks for that. */
-static bool matters(
+/* Whether a container that asks for this is given some of the zones' amounts. */
+static bool is_amount_of_zones(
 	const struct sched_pod *pod, const struct resource_table *names, const struct amount *a)
 {
 	const struct resource_kind *k = &names->at[a->resource];
@@ -22,7 +16,8 @@ static bool matters(
 		return false;
 	if (!k->native)
 		return true;
-	if (!is_aligned(pod))
+	/* with spec.resources the managers give nothing to containers (gate off) */
+	if (pod->qos != QOS_GUARANTEED || pod->own_requests.nr)
 		return false;
 	return a->resource == RESOURCE_MEMORY || k->huge_page ||
 	       (a->resource == RESOURCE_CPU && !a->q.nano);
@@ -34,7 +29,7 @@ bool sched_pod_is_about_numa(const struct sched_pod *pod, const struct resource_
 		const struct amounts *asks = &pod->container[c].requests;
 
 		for (unsigned i = 0; i < asks->nr; i++)
-			if (matters(pod, names, &asks->at[i]))
+			if (is_amount_of_zones(pod, names, &asks->at[i]))
 				return true;
 	}
 	return false;
@@ -48,7 +43,7 @@ static enum way way_of(const struct resource_table *names, unsigned resource)
 									    : WAY_DEVICE;
 }
 
-static unsigned column_of(struct sched_walk *w, unsigned resource)
+static unsigned walk_column_of(struct sched_walk *w, unsigned resource)
 {
 	unsigned i = 0;
 
@@ -61,15 +56,6 @@ static unsigned column_of(struct sched_walk *w, unsigned resource)
 		w->nr_columns++;
 	}
 	return i;
-}
-
-static void container_part(struct sched_walk *w, struct part *p, const struct amounts *asks)
-{
-	p->nr = asks->nr;
-	p->want = xcalloc(asks->nr + 1, sizeof *p->want);
-	for (unsigned i = 0; i < asks->nr; i++)
-		p->want[i] = (struct want){.column = column_of(w, asks->at[i].resource),
-			.need = (uint64_t)quantity_value(asks->at[i].q)};
 }
 
 static bool is_asked_for_by_an_app(const struct sched_pod *pod, unsigned resource)
@@ -96,7 +82,7 @@ static void whole_part(struct sched_walk *w, struct part *p, const struct sched_
 	}
 }
 
-static unsigned nr_asked(const struct sched_pod *pod)
+unsigned sched_pod_nr_requests(const struct sched_pod *pod)
 {
 	unsigned nr = 0;
 
@@ -108,7 +94,7 @@ static unsigned nr_asked(const struct sched_pod *pod)
 struct sched_walk *sched_walk_new(const struct sched_pod *pod, const struct resource_table *names)
 {
 	struct sched_walk *w = xcalloc(1, sizeof *w);
-	unsigned most = nr_asked(pod), nr = 0;
+	unsigned most = sched_pod_nr_requests(pod), nr = 0;
 	auto_free struct amount *kept = xcalloc(most + 1, sizeof *kept);
 	auto_free struct sched_container *container =
 		xcalloc(pod->nr_containers + 1, sizeof *container);
@@ -122,15 +108,20 @@ struct sched_walk *sched_walk_new(const struct sched_pod *pod, const struct reso
 	for (unsigned c = 0; c < pod->nr_containers; c++) {
 		const struct amounts *asks = &pod->container[c].requests;
 		struct amounts *own = &container[c].requests;
+		struct part *p = &w->part[c];
 
 		container[c].kind = pod->container[c].kind;
 		own->at = &kept[nr];
 		for (unsigned i = 0; i < asks->nr; i++)
-			if (matters(pod, names, &asks->at[i]))
+			if (is_amount_of_zones(pod, names, &asks->at[i]))
 				kept[nr + own->nr++] = asks->at[i];
 		nr += own->nr;
-		w->part[c].is_init = pod->container[c].kind == CONTAINER_INIT;
-		container_part(w, &w->part[c], own);
+		p->is_init = pod->container[c].kind == CONTAINER_INIT;
+		p->nr = own->nr;
+		p->want = xcalloc(own->nr + 1, sizeof *p->want);
+		for (unsigned i = 0; i < own->nr; i++)
+			p->want[i] = (struct want){.column = walk_column_of(w, own->at[i].resource),
+				.need = (uint64_t)quantity_value(own->at[i].q)};
 	}
 	whole_part(w, &w->part[pod->nr_containers], &bare);
 	return w;
@@ -162,8 +153,8 @@ static void sort_places(struct sched_walk *w, const struct sched_topology *t)
 	}
 }
 
-/* Rounded down: of a part of a CPU nobody gets anything. */
-static uint64_t units(struct quantity q)
+/* Rounded down: no container gets a part of a CPU. */
+static uint64_t whole_units(struct quantity q)
 {
 	return q.whole > 0 ? (uint64_t)q.whole : 0;
 }
@@ -176,9 +167,9 @@ static void load_column(const struct sched_walk *w, struct column *c)
 	for (unsigned i = 0; i < w->n && c->listed; i++) {
 		unsigned zone = w->place[i];
 
-		c->free[i] = units(r->available[zone]);
-		c->total[i] =
-			units(c->way == WAY_MEMORY ? r->allocatable[zone] : r->capacity[zone]);
+		c->free[i] = whole_units(r->available[zone]);
+		c->total[i] = whole_units(
+			c->way == WAY_MEMORY ? r->allocatable[zone] : r->capacity[zone]);
 		c->reusable[i] = 0;
 	}
 }
@@ -198,7 +189,7 @@ static void load_groups(struct sched_walk *w)
 	}
 }
 
-static void load(struct sched_walk *w, const struct sched_topology *t)
+static void walk_load_node(struct sched_walk *w, const struct sched_topology *t)
 {
 	w->t = t;
 	sort_places(w, t);
@@ -213,7 +204,7 @@ static void load(struct sched_walk *w, const struct sched_topology *t)
 /* The walk */
 
 /* From the lowest node on. */
-static void take(struct sched_walk *w, struct part *p)
+static void walk_take_part(struct sched_walk *w, struct part *p)
 {
 	for (unsigned i = 0; i < p->nr; i++) {
 		struct want *want = &p->want[i];
@@ -274,7 +265,7 @@ enum sched_walk_answer sched_walk(
 	unsigned to = t->scope == SCOPE_POD ? from + 1 : w->nr_containers;
 	enum sched_walk_answer answer = WALK_FITS;
 
-	load(w, t);
+	walk_load_node(w, t);
 	for (unsigned i = from; i < to && answer == WALK_FITS; i++) {
 		struct budget part = budget_share(budget, to - from, i - from);
 
@@ -284,7 +275,7 @@ enum sched_walk_answer sched_walk(
 		if (t->scope == SCOPE_POD && answer == WALK_FITS &&
 			!has_room_for_each(w, w->part[i].nodes))
 			return WALK_NO_ROOM;
-		take(w, &w->part[i]);
+		walk_take_part(w, &w->part[i]);
 	}
 	return answer;
 }

@@ -8,8 +8,11 @@
  * Manager does it, container after container, each with what those before it hold taken away.
  * Integers are exact; the CPUs within a zone are all alike. */
 
-/* Whether NUMA nodes matter to the pod (sched_plan_is_about_numa()). */
+/* Whether NUMA nodes are of any matter to the pod: some container asks for something that is not
+ * native, or the pod is Guaranteed and it asks for whole CPUs, memory or huge pages. */
 bool sched_pod_is_about_numa(const struct sched_pod *pod, const struct resource_table *names);
+/* How many requests its containers have, all together. */
+unsigned sched_pod_nr_requests(const struct sched_pod *pod);
 
 /* A pod made ready for many nodes. Working memory: one node at a time. */
 struct sched_walk;

@@ -15,7 +15,7 @@ bool walk_is_demand(const struct sched_walk *w, const struct want *want)
 }
 
 /* The fewest of the nodes that have so much together; none: not even all of them have. */
-static struct nodeset fewest(
+static struct nodeset fewest_nodes_with(
 	const struct sched_walk *w, const uint64_t *have, struct nodeset among, uint64_t need)
 {
 	struct nodeset chosen = {0};
@@ -106,7 +106,8 @@ static struct sizes sizes_of(struct sched_walk *w, const struct part *p)
 
 		if (!walk_is_demand(w, &p->want[i]))
 			continue;
-		struct nodeset nodes = fewest(w, c->total, w->space.all, p->want[i].need);
+		struct nodeset nodes =
+			fewest_nodes_with(w, c->total, w->space.all, p->want[i].need);
 
 		if (c->way != WAY_MEMORY || nodeset_empty(nodes))
 			add_size(&s, nodeset_count(nodes));
@@ -138,7 +139,7 @@ bool walk_has_all(const struct sched_walk *w, const struct part *p, struct nodes
 }
 
 /* Where things are that are to be taken over from init containers. */
-static struct nodeset required(const struct sched_walk *w, const struct part *p)
+static struct nodeset nodes_with_reusable(const struct sched_walk *w, const struct part *p)
 {
 	struct nodeset nodes = {0};
 
@@ -152,15 +153,15 @@ static struct nodeset required(const struct sched_walk *w, const struct part *p)
 	return nodes;
 }
 
-static void keep_better(
+static void keep_better_mask(
 	struct sched_walk *w, const struct part *p, struct nodeset mask, struct nodeset *best)
 {
-	if (nodeset_within(required(w, p), mask) && walk_has_all(w, p, mask) &&
+	if (nodeset_within(nodes_with_reusable(w, p), mask) && walk_has_all(w, p, mask) &&
 		(nodeset_empty(*best) || hint_compare_masks(&w->space, mask, *best) < 0))
 		*best = mask;
 }
 
-/* One zone, or several whose memory serves somebody together. */
+/* One zone, or several whose memory serves containers together. */
 static void best_group(struct sched_walk *w, const struct part *p, const struct sizes *sizes,
 	unsigned size, struct nodeset *best)
 {
@@ -170,7 +171,7 @@ static void best_group(struct sched_walk *w, const struct part *p, const struct 
 		if (nodeset_empty(mask))
 			mask = nodeset_of(n);
 		if (nodeset_count(mask) == size)
-			keep_better(w, p, mask, best);
+			keep_better_mask(w, p, mask, best);
 	}
 }
 
@@ -186,7 +187,8 @@ static void best_joined(struct sched_walk *w, const struct part *p, const struct
 			ground = nodeset_or(ground, nodeset_of(n));
 	for (unsigned i = 0; i < p->nr; i++) { /* spares most searches */
 		const struct want *want = &p->want[i];
-		struct nodeset nodes = fewest(w, w->column[want->column].free, ground, want->need);
+		struct nodeset nodes =
+			fewest_nodes_with(w, w->column[want->column].free, ground, want->need);
 
 		if (walk_is_demand(w, want) &&
 			(nodeset_empty(nodes) || nodeset_count(nodes) > size))
@@ -196,7 +198,7 @@ static void best_joined(struct sched_walk *w, const struct part *p, const struct
 	if (!s)
 		return;
 	search_begin(s, ground);
-	search_require(s, required(w, p));
+	search_require(s, nodes_with_reusable(w, p));
 	for (unsigned i = 0; i < p->nr; i++)
 		if (walk_is_demand(w, &p->want[i]) &&
 			!search_add(s,
@@ -205,18 +207,7 @@ static void best_joined(struct sched_walk *w, const struct part *p, const struct
 			return;
 	(void)search_best(s, size, &found);
 	if (!nodeset_empty(found))
-		keep_better(w, p, found, best);
-}
-
-static struct nodeset best_of(
-	struct sched_walk *w, const struct part *p, const struct sizes *sizes, unsigned size)
-{
-	struct nodeset best = {0};
-
-	best_group(w, p, sizes, size, &best);
-	if (size > 1)
-		best_joined(w, p, sizes, size, &best);
-	return best;
+		keep_better_mask(w, p, found, best);
 }
 
 /* The choice */
@@ -250,7 +241,10 @@ enum sched_walk_answer walk_choose(struct sched_walk *w, struct part *p, bool cl
 		return WALK_NEVER;
 	if (sizes.most > 1 && closest && !w->space.distance)
 		load_distances(w);
-	for (unsigned size = sizes.most; size <= most && nodeset_empty(p->nodes); size++)
-		p->nodes = best_of(w, p, &sizes, size);
+	for (unsigned size = sizes.most; size <= most && nodeset_empty(p->nodes); size++) {
+		best_group(w, p, &sizes, size, &p->nodes);
+		if (size > 1)
+			best_joined(w, p, &sizes, size, &p->nodes);
+	}
 	return nodeset_empty(p->nodes) ? WALK_NO_ROOM : WALK_FITS;
 }

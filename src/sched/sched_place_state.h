@@ -3,8 +3,7 @@
 
 #include <sched/sched_place.h>
 
-/* What sched_place.c (the pod's walk) and sched_place_choose.c (where one part of it goes) share.
- */
+/* What sched_place.c (a pod's walk) and sched_place_choose.c (where one part of it goes) share. */
 
 /* How the node's managers look at a resource. */
 enum way {
@@ -50,8 +49,8 @@ struct sched_walk {
 	const struct sched_topology *t;
 	unsigned n;
 	uint8_t place[NODES_MAX]; /* dense node -> place in the list */
-	/* Memory that serves somebody: alone (the node itself), or together with others. Only nodes
-	 * that serve nobody may join others (memory.h). */
+	/* Nodes whose memory serves containers: the node itself, or with those that serve together
+	 * with it. Only nodes that serve none may join others (memory.h). */
 	struct nodeset group[NODES_MAX];
 	struct hint_space space;
 	struct budget *budget; /* of the part that is placed */

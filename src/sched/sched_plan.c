@@ -221,11 +221,6 @@ void sched_plan_free(struct sched_plan *p)
 	free(p);
 }
 
-bool sched_plan_is_about_numa(const struct sched_plan *p)
-{
-	return p->about_numa;
-}
-
 /* However many nodes there are, they are looked at within the scheduler's patience, and none of
  * them takes more than a small part of that. */
 static enum sched_walk_answer walk_node(
@@ -277,19 +272,14 @@ enum sched_code sched_plan_filter(
 	return restricted_filter(p, c, why);
 }
 
-/* Room for a number of each node. */
-static int64_t *raw_scores(struct sched_plan *p, size_t nr)
-{
-	while (p->raw.nr < nr)
-		(void)vec_push(&p->raw);
-	return p->raw.at;
-}
-
 void sched_plan_score(
 	struct sched_plan *p, const struct sched_candidate *c, size_t nr, int64_t *score)
 {
-	int64_t *raw = raw_scores(p, nr), weights = 0;
+	int64_t weights = 0;
 
+	while (p->raw.nr < nr)
+		(void)vec_push(&p->raw);
+	int64_t *raw = p->raw.at;
 	memset(score, 0, nr * sizeof *score);
 	for (unsigned i = 0; i < p->profile->nr && nr; i++) {
 		const struct used *u = &p->used[i];

@@ -113,7 +113,7 @@ static void set_fingerprint(struct sched_topology *t, const char *value)
 		t->fingerprint = xstrdup(value);
 }
 
-static void set_method(struct sched_topology *t, const char *value)
+static void set_fingerprint_method(struct sched_topology *t, const char *value)
 {
 	if (!strcmp(value, "with-exclusive-resources"))
 		t->fingerprint_method = FINGERPRINT_EXCLUSIVE;
@@ -130,7 +130,7 @@ void sched_topology_attribute(struct sched_topology *t, const char *name, const 
 		{"topologyManagerMaxNUMANodes", set_max_numa_nodes},
 		{"topologyManagerOptionPreferClosestNumaNodes", set_prefer_closest},
 		{"nodeTopologyPodsFingerprint", set_fingerprint},
-		{"nodeTopologyPodsFingerprintMethod", set_method},
+		{"nodeTopologyPodsFingerprintMethod", set_fingerprint_method},
 	};
 
 	for (unsigned i = 0; i < sizeof attributes / sizeof *attributes; i++)
@@ -155,26 +155,19 @@ const struct zone_resource *sched_topology_find(const struct sched_topology *t, 
 	return NULL;
 }
 
-static struct zone_resource *resource_of(struct sched_topology *t, unsigned resource)
-{
-	for (size_t i = 0; i < t->resources.nr; i++)
-		if (t->resources.at[i].resource == resource)
-			return &t->resources.at[i];
-	struct zone_resource *r = vec_push(&t->resources);
-	enum { AMOUNTS = 3 };
-
-	r->resource = resource;
-	r->available = xcalloc((size_t)AMOUNTS * t->nr_zones, sizeof *r->available);
-	r->allocatable = r->available + t->nr_zones;
-	r->capacity = r->allocatable + t->nr_zones;
-	return r;
-}
-
 void sched_topology_resource(struct sched_topology *t, unsigned zone, unsigned resource,
 	const struct zone_amounts *amounts)
 {
-	struct zone_resource *r = resource_of(t, resource);
+	enum { AMOUNTS = 3 };
+	struct zone_resource *r = (void *)(uintptr_t)sched_topology_find(t, resource);
 
+	if (!r) {
+		r = vec_push(&t->resources);
+		r->resource = resource;
+		r->available = xcalloc((size_t)AMOUNTS * t->nr_zones, sizeof *r->available);
+		r->allocatable = r->available + t->nr_zones;
+		r->capacity = r->allocatable + t->nr_zones;
+	}
 	r->listed |= UINT64_C(1) << zone;
 	r->available[zone] = amounts->available;
 	r->allocatable[zone] = amounts->allocatable;

@@ -18,7 +18,7 @@ static const struct policy {
 	{"single-numa-node", PREFERRED_SINGLE},
 };
 
-static const struct policy *policy_of(const char *name)
+static const struct policy *policy_named(const char *name)
 {
 	for (unsigned i = 0; i < sizeof policies / sizeof *policies; i++)
 		if (text_equal(policies[i].name, name))
@@ -55,7 +55,8 @@ struct counts {
 
 /* A free CPU of which the object says nothing counts for NUMA node 0, as a missing entry of a Go
  * map does; it is never given to anybody. */
-static void count(const struct volcano_node *n, const struct cpuset *free, struct counts *out)
+static void count_node_cpus(
+	const struct volcano_node *n, const struct cpuset *free, struct counts *out)
 {
 	struct cpuset unknown = *free;
 
@@ -72,7 +73,7 @@ static void count(const struct volcano_node *n, const struct cpuset *free, struc
 }
 
 /* The most that k of the first nr NUMA nodes have together. */
-static long most_of(const long *have, unsigned nr, unsigned k)
+static long most_cpus_of(const long *have, unsigned nr, unsigned k)
 {
 	long sum = 0;
 	uint64_t used = 0;
@@ -92,10 +93,10 @@ static long most_of(const long *have, unsigned nr, unsigned k)
 }
 
 /* The fewest NUMA nodes that have so many together; none: 0. */
-static unsigned fewest(const long *have, unsigned nr, long want)
+static unsigned fewest_nodes_having(const long *have, unsigned nr, long want)
 {
 	for (unsigned k = 1; k <= nr; k++)
-		if (most_of(have, nr, k) >= want)
+		if (most_cpus_of(have, nr, k) >= want)
 			return k;
 	return 0;
 }
@@ -107,7 +108,7 @@ static struct nodeset lowest_set(const struct counts *c, unsigned k, long want)
 	struct nodeset set = {0};
 
 	for (unsigned i = c->nr; i > 0 && k; i--) {
-		if (most_of(c->free, i - 1, k) >= want)
+		if (most_cpus_of(c->free, i - 1, k) >= want)
 			continue;
 		set = nodeset_or(set, nodeset_of(i - 1));
 		want -= c->free[i - 1];
@@ -124,9 +125,10 @@ struct best {
 /* The best hint for so many CPUs, as the one provider's hints are merged: preferred when no fewer
  * NUMA nodes could ever have them; then narrow, then low. All nodes, not preferred: no hint is
  * better. */
-static struct best best_hint(const struct counts *c, long want)
+static struct best best_hint_for(const struct counts *c, long want)
 {
-	unsigned ever = fewest(c->total, c->nr, want), now = fewest(c->free, c->nr, want);
+	unsigned ever = fewest_nodes_having(c->total, c->nr, want),
+		 now = fewest_nodes_having(c->free, c->nr, want);
 
 	if (!now)
 		return (struct best){nodeset_first(c->nr), false};
@@ -135,7 +137,7 @@ static struct best best_hint(const struct counts *c, long want)
 	return (struct best){lowest_set(c, now, want), now == ever};
 }
 
-static bool admits(const struct policy *p, const struct best *best, bool asked)
+static bool policy_admits(const struct policy *p, const struct best *best, bool asked)
 {
 	if (p->admits == ANY)
 		return true;
@@ -147,14 +149,14 @@ static bool admits(const struct policy *p, const struct best *best, bool asked)
 /* Allocation. */
 
 /* Requests of whole CPUs; others have no say in it. */
-static long whole_cpus(const struct sched_container *c)
+static long whole_cpus_asked(const struct sched_container *c)
 {
 	const struct quantity *q = amounts_find(&c->requests, RESOURCE_CPU);
 
 	return q && !q->nano && q->whole > 0 ? (long)q->whole : 0;
 }
 
-static struct cpuset allocate(
+static struct cpuset allocate_cpus(
 	const struct volcano_node *n, const struct cpuset *free, struct nodeset nodes, long want)
 {
 	struct cpuset aligned = {0}, taken, rest;
@@ -171,13 +173,7 @@ static struct cpuset allocate(
 	return cpuset_or(taken, &rest);
 }
 
-static void refuse(struct volcano_answer *out, enum sched_code code, const char *why)
-{
-	out->code = code;
-	(void)text_copy(out->why, sizeof out->why, why);
-}
-
-static void tell_container(const struct volcano_node *n, const char *name, long want,
+static void add_container_step(const struct volcano_node *n, const char *name, long want,
 	const struct best *best, const struct cpuset *cpus, const struct steps *steps)
 {
 	char nodes[NODESET_TEXT_MAX], list[CPUSET_TEXT_MAX];
@@ -190,10 +186,10 @@ static void tell_container(const struct volcano_node *n, const char *name, long 
 }
 
 /* Play the kubelet: one app container after the other; init containers are not thought of. */
-static void play(const struct volcano_node *n, const struct sched_pod *pod,
+static void play_kubelet(const struct volcano_node *n, const struct sched_pod *pod,
 	struct volcano_answer *out, const struct steps *steps)
 {
-	const struct policy *policy = policy_of(n->topology_manager_policy);
+	const struct policy *policy = policy_named(n->topology_manager_policy);
 	struct cpuset all = {0}, reserved, free = n->free;
 
 	for (unsigned i = 0; i < n->nr_cpus; i++)
@@ -203,25 +199,25 @@ static void play(const struct volcano_node *n, const struct sched_pod *pod,
 	for (unsigned i = 0; i < pod->nr_containers; i++) {
 		const struct sched_container *c = &pod->container[i];
 		struct best best = {nodeset_first(n->ids.nr), n->ids.nr > 0};
-		long want = whole_cpus(c);
+		long want = whole_cpus_asked(c);
 		bool asked = want && n->lists_cpus;
 		struct counts counts;
 
 		if (c->kind != CONTAINER_APP)
 			continue;
-		count(n, &free, &counts);
+		count_node_cpus(n, &free, &counts);
 		if (asked)
-			best = best_hint(&counts, want);
-		if (policy && !admits(policy, &best, asked)) {
-			tell_container(n, c->name, want, &best, &(struct cpuset){0}, steps);
+			best = best_hint_for(&counts, want);
+		if (policy && !policy_admits(policy, &best, asked)) {
+			add_container_step(n, c->name, want, &best, &(struct cpuset){0}, steps);
 			*out = (struct volcano_answer){.code = SCHED_UNRESOLVABLE};
 			(void)snprintf(out->why, sizeof out->why,
 				"container %s cannot be assigned by numa", c->name);
 			return;
 		}
 		struct cpuset cpus =
-			allocate(n, &free, policy ? best.nodes : (struct nodeset){0}, want);
-		tell_container(n, c->name, want, &best, &cpus, steps);
+			allocate_cpus(n, &free, policy ? best.nodes : (struct nodeset){0}, want);
+		add_container_step(n, c->name, want, &best, &cpus, steps);
 		out->cpus = cpuset_or(out->cpus, &cpus);
 		free = cpuset_minus(free, &cpus);
 	}
@@ -241,23 +237,27 @@ void volcano_predicate(const struct volcano_node *node, const struct sched_pod *
 	bool is_static = node && text_equal(node->cpu_manager_policy, "static");
 	if (!wanted) {
 		if (is_static && !is_no_policy(node->topology_manager_policy))
-			play(node, pod, out, steps);
+			play_kubelet(node, pod, out, steps);
 		return;
 	}
-	if (!node) {
-		refuse(out, SCHED_ERROR, "numa info is empty");
-	} else if (!is_static) {
-		refuse(out, SCHED_ERROR, "cpu manager policy isn't static");
-	} else if (!text_equal(wanted, node->topology_manager_policy)) {
-		out->code = SCHED_ERROR;
+	const char *why = "";
+	bool differs = node && !text_equal(wanted, node->topology_manager_policy);
+	if (!node)
+		why = "numa info is empty";
+	else if (!is_static)
+		why = "cpu manager policy isn't static";
+	else if (!differs && (!node->lists_cpus || cpuset_empty(&node->free)))
+		why = "cpu allocatable map is empty";
+	if (!*why && !differs) {
+		play_kubelet(node, pod, out, steps);
+		return;
+	}
+	out->code = SCHED_ERROR;
+	(void)text_copy(out->why, sizeof out->why, why);
+	if (!*why)
 		(void)snprintf(out->why, sizeof out->why,
 			"task topology policy[%s] is different with node[%s]", wanted,
 			node->topology_manager_policy ? node->topology_manager_policy : "");
-	} else if (!node->lists_cpus || cpuset_empty(&node->free)) {
-		refuse(out, SCHED_ERROR, "cpu allocatable map is empty");
-	} else {
-		play(node, pod, out, steps);
-	}
 }
 
 void volcano_score(int64_t *count, size_t nr, int64_t weight)

@@ -23,13 +23,8 @@ struct ids {
 	struct key at[CPUSET_BITS];
 };
 
-static unsigned id_of(const struct volcano_cpu *c, enum by by)
-{
-	return by == BY_SOCKET ? c->socket : c->core;
-}
-
 /* Enter an id that is not there yet; they ascend. */
-static void enter(struct ids *l, unsigned id)
+static void ids_enter(struct ids *l, unsigned id)
 {
 	unsigned at = l->nr;
 
@@ -42,24 +37,27 @@ static void enter(struct ids *l, unsigned id)
 	l->nr++;
 }
 
-static struct cpuset cpus_of(const struct taking *t, enum by by, unsigned id)
+static struct cpuset cpus_with_id(const struct taking *t, enum by by, unsigned id)
 {
 	struct cpuset set = {0};
 
-	for (unsigned i = 0; i < t->n->nr_cpus; i++)
-		if (id_of(&t->n->cpu[i], by) == id)
-			cpuset_add(&set, t->n->cpu[i].cpu);
+	for (unsigned i = 0; i < t->n->nr_cpus; i++) {
+		const struct volcano_cpu *c = &t->n->cpu[i];
+
+		if ((by == BY_SOCKET ? c->socket : c->core) == id)
+			cpuset_add(&set, c->cpu);
+	}
 	return set;
 }
 
 static long count_of(const struct taking *t, enum by by, unsigned id, const struct cpuset *among)
 {
-	struct cpuset set = cpus_of(t, by, id);
+	struct cpuset set = cpus_with_id(t, by, id);
 
 	return cpuset_count_and(&set, among);
 }
 
-static void take(struct taking *t, const struct cpuset *cpus)
+static void taking_add(struct taking *t, const struct cpuset *cpus)
 {
 	t->taken = cpuset_or(t->taken, cpus);
 	t->free = cpuset_minus(t->free, cpus);
@@ -67,13 +65,13 @@ static void take(struct taking *t, const struct cpuset *cpus)
 }
 
 /* Take all free CPUs of each while a whole one's worth is missing. Returns whether that was all. */
-static bool take_whole(struct taking *t, const struct ids *l, enum by by, long whole)
+static bool taking_add_whole(struct taking *t, const struct ids *l, enum by by, long whole)
 {
 	for (unsigned i = 0; i < l->nr && t->missing >= whole; i++) {
-		struct cpuset cpus = cpus_of(t, by, l->at[i].id);
+		struct cpuset cpus = cpus_with_id(t, by, l->at[i].id);
 
 		cpus = cpuset_and(cpus, &t->free);
-		take(t, &cpus);
+		taking_add(t, &cpus);
 		if (t->missing < 1)
 			return true;
 	}
@@ -88,7 +86,7 @@ static void free_sockets(const struct taking *t, struct ids *out)
 		const struct volcano_cpu *c = &t->n->cpu[i];
 
 		if (cpuset_has(&t->free, c->cpu) && cpuset_has(&t->free, c->socket))
-			enter(out, c->socket);
+			ids_enter(out, c->socket);
 	}
 }
 
@@ -101,13 +99,13 @@ static void free_cores_of(const struct taking *t, unsigned socket, struct ids *o
 
 		if (c->socket == socket && cpuset_has(&t->free, c->cpu) &&
 			cpuset_has(&t->free, c->core))
-			enter(out, c->core);
+			ids_enter(out, c->core);
 	}
 }
 
 /* What the released code takes for an order: any part smaller. Since it is none, the way of sorting
  * matters: insertion, as Go sorts up to 12 elements; what it makes of more is not repeated here. */
-static bool less(const struct key *a, const struct key *b)
+static bool key_is_less(const struct key *a, const struct key *b)
 {
 	for (unsigned i = 0; i < KEY_PARTS; i++)
 		if (a->part[i] < b->part[i])
@@ -115,10 +113,10 @@ static bool less(const struct key *a, const struct key *b)
 	return false;
 }
 
-static void sort(struct ids *l)
+static void ids_sort(struct ids *l)
 {
 	for (unsigned i = 1; i < l->nr; i++)
-		for (unsigned j = i; j > 0 && less(&l->at[j], &l->at[j - 1]); j--) {
+		for (unsigned j = i; j > 0 && key_is_less(&l->at[j], &l->at[j - 1]); j--) {
 			struct key k = l->at[j];
 
 			l->at[j] = l->at[j - 1];
@@ -133,13 +131,13 @@ static void free_cores(const struct taking *t, struct ids *out)
 	sockets.nr = 0;
 	for (unsigned i = 0; i < t->n->nr_cpus; i++)
 		if (cpuset_has(&t->free, t->n->cpu[i].cpu))
-			enter(&sockets, t->n->cpu[i].socket);
+			ids_enter(&sockets, t->n->cpu[i].socket);
 	for (unsigned i = 0; i < sockets.nr; i++) {
 		free_cores_of(t, sockets.at[i].id, &cores);
 		sockets.at[i].part[0] = cores.nr;
 		sockets.at[i].part[1] = sockets.at[i].id;
 	}
-	sort(&sockets);
+	ids_sort(&sockets);
 	out->nr = 0;
 	for (unsigned i = 0; i < sockets.nr; i++) {
 		free_cores_of(t, sockets.at[i].id, &cores);
@@ -164,7 +162,7 @@ static void cores_for_single_cpus(const struct taking *t, struct ids *out)
 	out->nr = 0;
 	for (unsigned i = 0; i < t->n->nr_cpus; i++)
 		if (cpuset_has(&t->free, t->n->cpu[i].cpu))
-			enter(out, t->n->cpu[i].core);
+			ids_enter(out, t->n->cpu[i].core);
 	for (unsigned i = 0; i < out->nr; i++) {
 		struct key *k = &out->at[i];
 		unsigned socket = socket_of_core(t, k->id);
@@ -175,7 +173,7 @@ static void cores_for_single_cpus(const struct taking *t, struct ids *out)
 		k->part[3] = socket;
 		k->part[4] = k->id;
 	}
-	sort(out);
+	ids_sort(out);
 }
 
 static void take_single_cpus(struct taking *t)
@@ -184,7 +182,7 @@ static void take_single_cpus(struct taking *t)
 
 	cores_for_single_cpus(t, &cores);
 	for (unsigned i = 0; i < cores.nr; i++) {
-		struct cpuset cpus = cpus_of(t, BY_CORE, cores.at[i].id);
+		struct cpuset cpus = cpus_with_id(t, BY_CORE, cores.at[i].id);
 
 		cpus = cpuset_and(cpus, &t->free);
 		cpuset_each (cpu, &cpus) {
@@ -193,44 +191,44 @@ static void take_single_cpus(struct taking *t)
 			if (t->missing < 1)
 				return;
 			cpuset_add(&one, cpu);
-			take(t, &one);
+			taking_add(t, &one);
 		}
 	}
 }
 
 /* CPUs to a whole socket and to a whole core: the mean, of which some have more. */
-static void measure(struct taking *t)
+static void measure_means(struct taking *t)
 {
 	struct ids sockets, of_socket;
 	long cores = 0;
 
 	sockets.nr = 0;
 	for (unsigned i = 0; i < t->n->nr_cpus; i++)
-		enter(&sockets, t->n->cpu[i].socket);
+		ids_enter(&sockets, t->n->cpu[i].socket);
 	for (unsigned s = 0; s < sockets.nr; s++) {
 		of_socket.nr = 0;
 		for (unsigned i = 0; i < t->n->nr_cpus; i++)
 			if (t->n->cpu[i].socket == sockets.at[s].id)
-				enter(&of_socket, t->n->cpu[i].core);
+				ids_enter(&of_socket, t->n->cpu[i].core);
 		cores += of_socket.nr;
 	}
 	t->per_socket = sockets.nr ? (long)(t->n->nr_cpus / sockets.nr) : 0;
 	t->per_core = cores ? (long)t->n->nr_cpus / cores : 0;
 }
 
-static void pick(struct taking *t)
+static void take_by_topology(struct taking *t)
 {
 	struct ids l;
 
-	measure(t);
+	measure_means(t);
 	if (t->missing >= t->per_socket) {
 		free_sockets(t, &l);
-		if (take_whole(t, &l, BY_SOCKET, t->per_socket))
+		if (taking_add_whole(t, &l, BY_SOCKET, t->per_socket))
 			return;
 	}
 	if (t->missing >= t->per_core) {
 		free_cores(t, &l);
-		if (take_whole(t, &l, BY_CORE, t->per_core))
+		if (taking_add_whole(t, &l, BY_CORE, t->per_core))
 			return;
 	}
 	take_single_cpus(t);
@@ -250,7 +248,7 @@ bool volcano_take(
 		return true;
 	if (want > (long)cpuset_count(&t.free))
 		return false;
-	pick(&t);
+	take_by_topology(&t);
 	if (t.missing > 0)
 		return false;
 	*out = t.taken;

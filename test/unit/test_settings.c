@@ -440,9 +440,11 @@ static void the_whole_is_checked_against_itself_and_the_machine(void **state)
 		{{{"topologyManagerScope", "pod"}}, NULL, NULL},
 		{{{"reservedSystemCPUs", "0,2"}}, NULL, NULL},
 		{{{"refusalAction", "evict"}},
-			"refusalAction: evict needs to know who made a pod: podsWatch.enabled must "
+			"refusalAction: evict needs to know what made a pod: podsWatch.enabled "
+			"must "
 			"be true",
-			"refusalAction: evict needs to know who made a pod: podsWatch.enabled must "
+			"refusalAction: evict needs to know what made a pod: podsWatch.enabled "
+			"must "
 			"be true"},
 		{{{"refusalAction", "evict"}, {"podsWatch.enabled", "true"}}, NULL, NULL},
 		{{{"reservedSystemCPUs", "0,4-5"}}, NULL,

@@ -351,7 +351,7 @@ static const char told_text[] =
 	"                                                      TopologyAffinityError: Resources "
 	"cannot be\n"
 	"                                                      allocated with Topology locality\n"
-	"-- the runtime came back: 3 running containers told, 0 set anew\n"
+	"-- the runtime came back: 3 running containers listed, 0 set anew\n"
 	"train/watch             Guaranteed 250m  1Gi          stopped\n"
 	"train/main              Guaranteed 3     1Gi          stopped\n"
 	"late/main               Guaranteed 2     1Gi          0-1                0     0-3   10  "

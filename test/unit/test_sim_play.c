@@ -203,7 +203,7 @@ static const char whole_day_told[] =
 	"force\n"
 	"db/main                 Guaranteed 1     1Gi          updated: cpus 2, mems 0 in force\n"
 	"db/main                 Guaranteed 64    1Gi          update refused: no room to grow\n"
-	"-- the runtime came back: 3 running containers told, 3 set anew\n"
+	"-- the runtime came back: 3 running containers listed, 3 set anew\n"
 	"web-0/main              Burstable  500m  -            stopped\n"
 	"web-1/main              Burstable  500m  -            stopped with its pod\n";
 

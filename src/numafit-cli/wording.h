@@ -1,5 +1,5 @@
-#ifndef NUMAFIT_CLI_TELL_H
-#define NUMAFIT_CLI_TELL_H
+#ifndef NUMAFIT_CLI_WORDING_H
+#define NUMAFIT_CLI_WORDING_H
 
 #include <numafit/engine.h>
 #include <numafit/snapshot.h>
@@ -16,29 +16,33 @@ struct scene {
 };
 
 /* "  label     text", broken into lines where it is long; control characters come out as "?". */
-void tell(FILE *to, const char *label, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+void wording_print(FILE *to, const char *label, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
 
 /* The text as it is, but for control characters. */
-void tell_plain(FILE *to, const char *text);
+void wording_print_plain(FILE *to, const char *text);
 
-enum { TELL_TIME_MAX = 40 };
+enum { WORDING_TIME_MAX = 40 };
 /* "2026-11-21 13:05:56.123 UTC" */
-const char *tell_time(int64_t ms, char buf[TELL_TIME_MAX]);
+const char *wording_time(int64_t ms, char buf[WORDING_TIME_MAX]);
 
 /* "accepted", "accepted, spilled", "refused", ...: what came of it, in a word or two. */
-const char *tell_verdict(const struct decision *d);
+const char *wording_verdict(const struct decision *d);
 /* What was asked for. */
-void tell_request(const struct scene *x, const struct request *req);
+void wording_print_request(const struct scene *x, const struct request *req);
 /* The tokens of numafit.io/cpu that the container came with, if it did. */
-void tell_tokens(const struct scene *x, const struct request *req, const struct decision *d);
+void wording_print_tokens(
+	const struct scene *x, const struct request *req, const struct decision *d);
 /* What a whole pod asked for: its containers where they are known, else their sums. */
-void tell_pod(const struct scene *x, const struct pod *pod);
+void wording_print_pod(const struct scene *x, const struct pod *pod);
 /* What it was given; nothing for a refusal. */
-void tell_grant(const struct scene *x, const struct decision *d);
+void wording_print_grant(const struct scene *x, const struct decision *d);
 /* Why it is, or is not, on as few NUMA nodes as can be: what each resource had to offer. */
-void tell_reasons(const struct scene *x, const struct decision *d, const struct reasons *r);
+void wording_print_reasons(
+	const struct scene *x, const struct decision *d, const struct reasons *r);
 /* What a refusal means, what was missing and what can be done. free (or NULL) is the node as it was
  * then. */
-void tell_refusal(const struct scene *x, const struct decision *d, const struct snapshot *free);
+void wording_print_refusal(
+	const struct scene *x, const struct decision *d, const struct snapshot *free);
 
 #endif

@@ -1,5 +1,5 @@
 #include <numafit/number.h>
-#include <numafit-cli/tell.h>
+#include <numafit-cli/wording.h>
 
 #include <ctype.h>
 #include <numafit/mem.h>
@@ -11,19 +11,19 @@
 
 enum { LABEL_WIDTH = 10, LINE_WIDTH = 100, SAID_MAX = 8 << 10, MILLI = 1000 };
 
-static void put_word(FILE *to, const char *word, size_t len)
+static void print_printable(FILE *to, const char *word, size_t len)
 {
 	for (size_t i = 0; i < len; i++)
 		(void)putc(iscntrl((unsigned char)word[i]) ? '?' : word[i], to);
 }
 
-void tell_plain(FILE *to, const char *text)
+void wording_print_plain(FILE *to, const char *text)
 {
-	put_word(to, text, strlen(text));
+	print_printable(to, text, strlen(text));
 }
 
 /* The text broken into lines at spaces. */
-static void put_wrapped(FILE *to, const char *text)
+static void print_wrapped(FILE *to, const char *text)
 {
 	size_t at = 2 + LABEL_WIDTH;
 
@@ -37,13 +37,13 @@ static void put_wrapped(FILE *to, const char *text)
 			(void)putc(' ', to);
 			at++;
 		}
-		put_word(to, text, len);
+		print_printable(to, text, len);
 		at += len;
 		text += len + strspn(text + len, " ");
 	}
 }
 
-void tell(FILE *to, const char *label, const char *fmt, ...)
+void wording_print(FILE *to, const char *label, const char *fmt, ...)
 {
 	char said[SAID_MAX];
 	va_list ap;
@@ -52,25 +52,25 @@ void tell(FILE *to, const char *label, const char *fmt, ...)
 	(void)vsnprintf(said, sizeof said, fmt, ap);
 	va_end(ap);
 	(void)fprintf(to, "  %-*s", LABEL_WIDTH, label);
-	put_wrapped(to, said);
+	print_wrapped(to, said);
 	(void)putc('\n', to);
 }
 
-const char *tell_time(int64_t ms, char buf[TELL_TIME_MAX])
+const char *wording_time(int64_t ms, char buf[WORDING_TIME_MAX])
 {
 	time_t s = (time_t)(ms / MS_PER_S);
 	struct tm tm;
-	char date[TELL_TIME_MAX];
+	char date[WORDING_TIME_MAX];
 
 	if (!gmtime_r(&s, &tm) || !strftime(date, sizeof date, "%Y-%m-%d %H:%M:%S", &tm))
-		(void)snprintf(buf, TELL_TIME_MAX, "%lld ms", (long long)ms);
+		(void)snprintf(buf, WORDING_TIME_MAX, "%lld ms", (long long)ms);
 	else
-		(void)snprintf(buf, TELL_TIME_MAX, "%.19s.%03d UTC", date, (int)(ms % MS_PER_S));
+		(void)snprintf(buf, WORDING_TIME_MAX, "%.19s.%03d UTC", date, (int)(ms % MS_PER_S));
 	return buf;
 }
 
 /* "NUMA node 3", "NUMA nodes 0-1" */
-static const char *nodes_text(const struct scene *x, struct nodeset nodes, char buf[], size_t cap)
+static const char *nodes_words(const struct scene *x, struct nodeset nodes, char buf[], size_t cap)
 {
 	char list[NODESET_TEXT_MAX];
 
@@ -80,7 +80,7 @@ static const char *nodes_text(const struct scene *x, struct nodeset nodes, char 
 }
 enum { NODES_WORDS_MAX = NODESET_TEXT_MAX + 16 };
 
-const char *tell_verdict(const struct decision *d)
+const char *wording_verdict(const struct decision *d)
 {
 	if (!d->admit)
 		return "refused";
@@ -91,40 +91,33 @@ const char *tell_verdict(const struct decision *d)
 	return "accepted";
 }
 
-static void add_cpu_amount(struct text *t, uint64_t milli)
-{
-	if (milli % MILLI)
-		text_add(t, "%llum CPUs", (unsigned long long)milli);
-	else
-		text_add(t, "%llu CPU%s", (unsigned long long)(milli / MILLI),
-			milli == MILLI ? "" : "s");
-}
-
-static void add_ask(struct text *t, const char *before, const struct memory_ask *m)
+/* "8 CPUs, 16Gi of memory" */
+static void add_amounts_asked(
+	struct text *t, uint64_t cpu_milli, const struct memory_ask *memory, unsigned nr)
 {
 	char size[TEXT_SIZE_MAX], page[TEXT_SIZE_MAX];
 
-	text_add(t, "%s%s of ", before, text_size(size, m->bytes));
-	if (m->page_bytes)
-		text_add(t, "huge pages of %s", text_size(page, m->page_bytes));
-	else
-		text_add(t, "memory");
-}
+	if (cpu_milli % MILLI)
+		text_add(t, "%llum CPUs", (unsigned long long)cpu_milli);
+	else if (cpu_milli)
+		text_add(t, "%llu CPU%s", (unsigned long long)(cpu_milli / MILLI),
+			cpu_milli == MILLI ? "" : "s");
+	for (unsigned i = 0; i < nr; i++) {
+		const struct memory_ask *m = &memory[i];
 
-/* "8 CPUs, 16Gi of memory" */
-static void add_asks(
-	struct text *t, uint64_t cpu_milli, const struct memory_ask *memory, unsigned nr)
-{
-	if (cpu_milli)
-		add_cpu_amount(t, cpu_milli);
-	for (unsigned i = 0; i < nr; i++)
-		add_ask(t, i || cpu_milli ? ", " : "", &memory[i]);
+		text_add(t, "%s%s of ", i || cpu_milli ? ", " : "", text_size(size, m->bytes));
+		if (m->page_bytes)
+			text_add(t, "huge pages of %s", text_size(page, m->page_bytes));
+		else
+			text_add(t, "memory");
+	}
 	if (!cpu_milli && !nr)
 		text_add(t, "nothing that is placed");
 }
 
 /* "gpu0, gpu1 (nvidia.com/gpu) on NUMA node 5" */
-static void tell_device(const struct scene *x, const char *label, const struct device_resource *r)
+static void print_device_resource(
+	const struct scene *x, const char *label, const struct device_resource *r)
 {
 	struct nodeset on = {0};
 	char has[SAID_MAX], nodes[NODES_WORDS_MAX];
@@ -135,74 +128,74 @@ static void tell_device(const struct scene *x, const char *label, const struct d
 		text_add(&t, "%s%s", i ? ", " : "", r->device[i].id);
 		on = nodeset_or(on, r->device[i].nodes);
 	}
-	tell(x->to, label, "%s (%s) on %s", has, r->name, nodes_text(x, on, nodes, sizeof nodes));
+	wording_print(x->to, label, "%s (%s) on %s", has, r->name,
+		nodes_words(x, on, nodes, sizeof nodes));
 }
 
-static void tell_devices(const struct scene *x, const struct device_resource *r, size_t nr)
+static void print_attached_devices(
+	const struct scene *x, const struct device_resource *r, size_t nr)
 {
 	for (size_t i = 0; i < nr; i++)
-		tell_device(x, i ? "" : "devices", &r[i]);
+		print_device_resource(x, i ? "" : "devices", &r[i]);
 }
 
-void tell_request(const struct scene *x, const struct request *req)
+void wording_print_request(const struct scene *x, const struct request *req)
 {
 	char asked[SAID_MAX];
 	struct text t;
 
 	text_init(&t, asked, sizeof asked);
-	add_asks(&t, req->ask.cpu_milli, req->ask.memory, req->ask.nr_memory);
+	add_amounts_asked(&t, req->ask.cpu_milli, req->ask.memory, req->ask.nr_memory);
 	text_add(&t, "; %s pod", qos_name(req->pod.qos));
 	if (req->ask.kind != CONTAINER_APP)
 		text_add(&t, ", %s container", container_kind_name(req->ask.kind));
 	if (req->pod.qos == QOS_GUARANTEED && req->ask.cpu_milli % MILLI)
 		text_add(&t, " (only whole CPUs are given to a container alone)");
-	tell(x->to, "asked", "%s", asked);
-	tell_devices(x, req->pod.attached, req->pod.nr_attached);
+	wording_print(x->to, "asked", "%s", asked);
+	print_attached_devices(x, req->pod.attached, req->pod.nr_attached);
 }
 
-void tell_tokens(const struct scene *x, const struct request *req, const struct decision *d)
+void wording_print_tokens(
+	const struct scene *x, const struct request *req, const struct decision *d)
 {
 	const char *tokens = req->allocated ? strrchr(req->allocated, ':') : NULL;
 
 	if (!req->allocated)
 		return;
 	if (d->lease)
-		tell(x->to, "tokens", "%s of numafit.io/cpu, as NUMA node=numbers (lease %llu)",
+		wording_print(x->to, "tokens",
+			"%s of numafit.io/cpu, as NUMA node=numbers (lease %llu)",
 			tokens ? tokens + 1 : "", (unsigned long long)d->lease);
 	else
-		tell(x->to, "tokens", "none: it came with \"%s\"", req->allocated);
+		wording_print(x->to, "tokens", "none: it came with \"%s\"", req->allocated);
 }
 
-static void tell_part(const struct scene *x, const char *label, const struct ask *c)
+void wording_print_pod(const struct scene *x, const struct pod *pod)
 {
+	const struct memory_ask sum = {0, pod->totals.memory_bytes};
 	struct memory_ask memory[TOPO_KINDS];
 	char asked[SAID_MAX];
 	struct text t;
 
-	text_init(&t, asked, sizeof asked);
-	add_asks(&t, c->cpu_milli, memory, ask_memory(c, memory));
-	tell(x->to, label, "%s (%s container): %s", c->name, container_kind_name(c->kind), asked);
-}
+	wording_print(x->to, "asked", "%s pod", qos_name(pod->qos));
+	for (size_t i = 0; i < pod->nr; i++) {
+		const struct ask *c = &pod->container[i];
 
-void tell_pod(const struct scene *x, const struct pod *pod)
-{
-	const struct memory_ask sum = {0, pod->totals.memory_bytes};
-	char asked[SAID_MAX];
-	struct text t;
-
-	tell(x->to, "asked", "%s pod", qos_name(pod->qos));
-	for (size_t i = 0; i < pod->nr; i++)
-		tell_part(x, "", &pod->container[i]);
+		text_init(&t, asked, sizeof asked);
+		add_amounts_asked(&t, c->cpu_milli, memory, ask_memory(c, memory));
+		wording_print(x->to, "", "%s (%s container): %s", c->name,
+			container_kind_name(c->kind), asked);
+	}
 	if (pod->container)
-		tell_devices(x, pod->attached, pod->nr_attached);
+		print_attached_devices(x, pod->attached, pod->nr_attached);
 	if (pod->container || !pod->totals.known)
 		return;
 	text_init(&t, asked, sizeof asked);
-	add_asks(&t, pod->totals.cpu_milli, &sum, sum.bytes > 0);
-	tell(x->to, "", "its containers together: %s", asked);
+	add_amounts_asked(&t, pod->totals.cpu_milli, &sum, sum.bytes > 0);
+	wording_print(x->to, "", "its containers together: %s", asked);
 }
 
-static void tell_memory(const struct scene *x, const struct decision *d)
+static void print_memory_given(const struct scene *x, const struct decision *d)
 {
 	char given[SAID_MAX], size[TEXT_SIZE_MAX], kind[TOPO_NAME_MAX], nodes[NODES_WORDS_MAX];
 	struct text t;
@@ -211,14 +204,14 @@ static void tell_memory(const struct scene *x, const struct decision *d)
 	for (unsigned i = 0; i < d->nr_blocks; i++)
 		text_add(&t, "%s%s of %s on %s", i ? ", " : "", text_size(size, d->blocks[i].bytes),
 			topo_kind_name(x->t, d->blocks[i].kind, kind, sizeof kind),
-			nodes_text(x, d->blocks[i].nodes, nodes, sizeof nodes));
+			nodes_words(x, d->blocks[i].nodes, nodes, sizeof nodes));
 	if (!d->nr_blocks)
 		text_add(&t, "none is set aside for it; it may use %s",
-			nodes_text(x, d->mems, nodes, sizeof nodes));
-	tell(x->to, "memory", "%s", given);
+			nodes_words(x, d->mems, nodes, sizeof nodes));
+	wording_print(x->to, "memory", "%s", given);
 }
 
-void tell_grant(const struct scene *x, const struct decision *d)
+void wording_print_grant(const struct scene *x, const struct decision *d)
 {
 	char cpus[CPUSET_TEXT_MAX], nodes[NODES_WORDS_MAX];
 
@@ -226,17 +219,17 @@ void tell_grant(const struct scene *x, const struct decision *d)
 		return;
 	cpuset_format(&d->cpus, cpus, sizeof cpus);
 	if (d->exclusive)
-		tell(x->to, "CPUs", "%s, for it alone, on %s", cpus,
-			nodes_text(x, topo_nodes_of(x->t, &d->cpus), nodes, sizeof nodes));
+		wording_print(x->to, "CPUs", "%s, for it alone, on %s", cpus,
+			nodes_words(x, topo_nodes_of(x->t, &d->cpus), nodes, sizeof nodes));
 	else
-		tell(x->to, "CPUs", "none of its own: it runs in the shared pool, %s at that time",
-			cpus);
-	tell_memory(x, d);
+		wording_print(x->to, "CPUs",
+			"none of its own: it runs in the shared pool, %s at that time", cpus);
+	print_memory_given(x, d);
 }
 
 /* Why it is where it is */
 
-static const char *count_text(unsigned nr, char buf[], size_t cap)
+static const char *node_count_text(unsigned nr, char buf[], size_t cap)
 {
 	if (nr)
 		(void)snprintf(buf, cap, "%u node%s", nr, nr == 1 ? "" : "s");
@@ -245,7 +238,7 @@ static const char *count_text(unsigned nr, char buf[], size_t cap)
 	return buf;
 }
 
-static void add_best(struct table *t, const struct scene *x, const struct reasons_resource *r)
+static void add_best_nodes(struct table *t, const struct scene *x, const struct reasons_resource *r)
 {
 	char list[NODESET_TEXT_MAX], best[SAID_MAX];
 	struct text b;
@@ -260,7 +253,7 @@ static void add_best(struct table *t, const struct scene *x, const struct reason
 	table_add(t, "%s", r->nr_best ? best : "-");
 }
 
-static void add_resource(struct table *t, const struct scene *x, const struct reasons_resource *r)
+static void add_reason_row(struct table *t, const struct scene *x, const struct reasons_resource *r)
 {
 	char buf[TEXT_SIZE_MAX];
 
@@ -271,12 +264,12 @@ static void add_resource(struct table *t, const struct scene *x, const struct re
 		table_add(t, "-");
 		return;
 	}
-	table_add(t, "%s", count_text(r->smallest, buf, sizeof buf));
-	table_add(t, "%s", count_text(r->preferred_size, buf, sizeof buf));
-	add_best(t, x, r);
+	table_add(t, "%s", node_count_text(r->smallest, buf, sizeof buf));
+	table_add(t, "%s", node_count_text(r->preferred_size, buf, sizeof buf));
+	add_best_nodes(t, x, r);
 }
 
-static void tell_resources(const struct scene *x, const struct reasons *r)
+static void print_reasons_table(const struct scene *x, const struct reasons *r)
 {
 	struct table t = {.nr_columns = 4};
 
@@ -285,31 +278,31 @@ static void tell_resources(const struct scene *x, const struct reasons *r)
 	table_add(&t, "if all were free");
 	table_add(&t, "best NUMA nodes for it alone");
 	for (unsigned i = 0; i < r->nr; i++)
-		add_resource(&t, x, &r->resource[i]);
+		add_reason_row(&t, x, &r->resource[i]);
 	table_print(&t, x->to);
 	table_fini(&t);
 }
 
-static void tell_choice(const struct scene *x, const struct decision *d, const struct reasons *r)
+static void print_choice(const struct scene *x, const struct decision *d, const struct reasons *r)
 {
 	const char *label = d->admit && r->admit ? "chosen" : "best there is";
 	char chosen[NODES_WORDS_MAX], next[NODES_WORDS_MAX];
 
 	if (r->affinity.any || !r->nr)
 		return;
-	nodes_text(x, r->affinity.mask, chosen, sizeof chosen);
+	nodes_words(x, r->affinity.mask, chosen, sizeof chosen);
 	if (r->has_runner_up && !r->runner_up.any)
-		tell(x->to, "", "%s: %s%s; next best: %s%s", label, chosen,
+		wording_print(x->to, "", "%s: %s%s; next best: %s%s", label, chosen,
 			r->affinity.preferred ? "" : " (not preferred)",
-			nodes_text(x, r->runner_up.mask, next, sizeof next),
+			nodes_words(x, r->runner_up.mask, next, sizeof next),
 			r->runner_up.preferred ? "" : " (not preferred)");
 	else
-		tell(x->to, "", "%s: %s%s; nothing else would do", label, chosen,
+		wording_print(x->to, "", "%s: %s%s; nothing else would do", label, chosen,
 			r->affinity.preferred ? "" : " (not preferred)");
 }
 
 /* Whether the resource alone needs more NUMA nodes than the policy likes. */
-static bool is_short(const struct reasons_resource *r, enum topology_policy policy)
+static bool is_short_of_nodes(const struct reasons_resource *r, enum topology_policy policy)
 {
 	unsigned most = policy == POLICY_SINGLE_NUMA_NODE ? 1 : r->preferred_size;
 
@@ -317,42 +310,43 @@ static bool is_short(const struct reasons_resource *r, enum topology_policy poli
 	       (r->kind == FAMILY_CAPACITY && (!r->smallest || r->smallest > most));
 }
 
-static void tell_fit(const struct scene *x, const struct decision *d, const struct reasons *r)
+static void print_fit(const struct scene *x, const struct decision *d, const struct reasons *r)
 {
 	char short_of[SAID_MAX];
 	struct text t;
 
 	if (d->policy == POLICY_NONE) {
-		tell(x->to, "fit", "not looked at: policy none has no regard to NUMA nodes");
+		wording_print(
+			x->to, "fit", "not looked at: policy none has no regard to NUMA nodes");
 		return;
 	}
 	if (!d->has_affinity || !(d->exclusive || d->nr_blocks)) {
-		tell(x->to, "fit",
+		wording_print(x->to, "fit",
 			"it asks for nothing that would have to be on certain NUMA nodes");
 		return;
 	}
 	if (d->preferred) {
-		tell(x->to, "fit",
+		wording_print(x->to, "fit",
 			"preferred: all of it together on as few NUMA nodes as if nothing else "
 			"ran");
 		return;
 	}
 	text_init(&t, short_of, sizeof short_of);
 	for (unsigned i = 0; r && i < r->nr; i++)
-		if (is_short(&r->resource[i], d->policy))
+		if (is_short_of_nodes(&r->resource[i], d->policy))
 			text_add(&t, "%s%s", t.len ? " and " : "", r->resource[i].resource);
 	if (t.len)
-		tell(x->to, "fit",
+		wording_print(x->to, "fit",
 			"spilled: too little %s was free on the few NUMA nodes that could have "
 			"held it",
 			short_of);
 	else
-		tell(x->to, "fit", "spilled: %s",
+		wording_print(x->to, "fit", "spilled: %s",
 			r ? "each resource had room on few NUMA nodes, but not on the same ones"
 			  : "it is on more NUMA nodes than it would be if nothing else ran");
 }
 
-static void tell_advice(const struct scene *x, const struct advice_result *h)
+static void print_hint_result(const struct scene *x, const struct advice_result *h)
 {
 	const struct advice_ruling ruling = {
 		.verdict = h->verdict, .cause = h->cause, .asked = h->asked, .given = h->given};
@@ -363,21 +357,21 @@ static void tell_advice(const struct scene *x, const struct advice_result *h)
 		return;
 	text_init(&t, said, sizeof said);
 	advice_explain(&ruling, &x->t->ids, &t);
-	tell(x->to, "hint", "%s, mode %s: %s", advice_verdict_name(h->verdict),
+	wording_print(x->to, "hint", "%s, mode %s: %s", advice_verdict_name(h->verdict),
 		advice_mode_name(h->mode), said);
 }
 
-void tell_reasons(const struct scene *x, const struct decision *d, const struct reasons *r)
+void wording_print_reasons(const struct scene *x, const struct decision *d, const struct reasons *r)
 {
 	if (d->admit)
-		tell_fit(x, d, r);
+		print_fit(x, d, r);
 	if (r && r->nr)
-		tell_resources(x, r);
+		print_reasons_table(x, r);
 	if (r)
-		tell_choice(x, d, r);
-	tell_advice(x, &d->advice);
+		print_choice(x, d, r);
+	print_hint_result(x, &d->advice);
 	if (d->admit && *d->message)
-		tell(x->to, "note", "%s", d->message);
+		wording_print(x->to, "note", "%s", d->message);
 }
 
 /* Refusals */
@@ -398,7 +392,7 @@ static const struct remedy {
 		"and "
 		"node say prefer, which takes other NUMA nodes instead"},
 	{"TopologyAffinityError", "", NULL, /* the policy says it */
-		"let containers on one NUMA node end (numafit status lists who is where), ask for "
+		"let containers on one NUMA node end (numafit status lists what is where), ask for "
 		"less, send the pod to another node, or use topologyManagerPolicy best-effort, "
 		"which spreads it over more NUMA nodes instead"},
 	{"SMTAlignmentError", "not multiple",
@@ -453,7 +447,7 @@ static const struct remedy too_much = {NULL, "", "less is free on the whole node
 	"to "
 	"another node"};
 
-static bool is_too_much(const struct reasons *r)
+static bool exceeds_the_node(const struct reasons *r)
 {
 	bool found = false;
 
@@ -461,17 +455,6 @@ static bool is_too_much(const struct reasons *r)
 		found = found || r->resource[i].kind == FAMILY_NONE ||
 			(r->resource[i].kind == FAMILY_CAPACITY && !r->resource[i].smallest);
 	return found;
-}
-
-static const struct remedy *remedy_for(const struct decision *d)
-{
-	const struct remedy *a = advices;
-
-	if (is_too_much(d->reasons))
-		return &too_much;
-	while (a->reason && !(text_equal(a->reason, d->reason) && strstr(d->message, a->words)))
-		a++;
-	return a;
 }
 
 static const char *policy_meaning(enum topology_policy p)
@@ -527,8 +510,8 @@ static void add_most_free(struct text *t, const struct scene *x, const struct sn
 		text_add(t, "%s", text_size(size, most));
 }
 
-static void tell_short(const struct scene *x, const char *label, const struct reasons_resource *r,
-	const struct snapshot *s)
+static void print_short_resource(const struct scene *x, const char *label,
+	const struct reasons_resource *r, const struct snapshot *s)
 {
 	char said[SAID_MAX], needs[TEXT_SIZE_MAX];
 	struct text t;
@@ -538,38 +521,43 @@ static void tell_short(const struct scene *x, const char *label, const struct re
 		text_add(&t, "%s: not enough on all NUMA nodes together", r->resource);
 	else
 		text_add(&t, "%s: enough only on %s together", r->resource,
-			count_text(r->smallest, needs, sizeof needs));
+			node_count_text(r->smallest, needs, sizeof needs));
 	if (r->smallest > r->preferred_size)
 		text_add(&t, ", where %u could have it", r->preferred_size);
 	else if (r->smallest)
 		text_add(&t, ", even if nothing else ran");
 	add_most_free(&t, x, s, r);
-	tell(x->to, label, "%s", said);
+	wording_print(x->to, label, "%s", said);
 }
 
-static void tell_missing(const struct scene *x, const struct decision *d, const struct snapshot *s)
+static void print_missing(const struct scene *x, const struct decision *d, const struct snapshot *s)
 {
 	const struct reasons *r = d->reasons;
 	const char *label = "missing";
 
 	for (unsigned i = 0; i < r->nr; i++) {
-		if (!is_short(&r->resource[i], d->policy))
+		if (!is_short_of_nodes(&r->resource[i], d->policy))
 			continue;
-		tell_short(x, label, &r->resource[i], s);
+		print_short_resource(x, label, &r->resource[i], s);
 		label = "";
 	}
 	if (r->nr && *label)
-		tell(x->to, label,
+		wording_print(x->to, label,
 			"each resource has room, but not all of them on the same NUMA nodes");
 }
 
-void tell_refusal(const struct scene *x, const struct decision *d, const struct snapshot *free)
+void wording_print_refusal(
+	const struct scene *x, const struct decision *d, const struct snapshot *free)
 {
-	const struct remedy *a = remedy_for(d);
+	const struct remedy *a = advices;
 
-	tell(x->to, "reason", "%s: %s", d->reason ? d->reason : "refused", d->message);
-	tell(x->to, "meaning", "%s", a->meaning ? a->meaning : policy_meaning(d->policy));
+	while (a->reason && !(text_equal(a->reason, d->reason) && strstr(d->message, a->words)))
+		a++;
+	if (exceeds_the_node(d->reasons))
+		a = &too_much;
+	wording_print(x->to, "reason", "%s: %s", d->reason ? d->reason : "refused", d->message);
+	wording_print(x->to, "meaning", "%s", a->meaning ? a->meaning : policy_meaning(d->policy));
 	if (d->reasons && !strstr(d->message, ADVICE_REFUSES))
-		tell_missing(x, d, free);
-	tell(x->to, "advice", "%s", a->advice);
+		print_missing(x, d, free);
+	wording_print(x->to, "advice", "%s", a->advice);
 }
