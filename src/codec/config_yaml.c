@@ -10,7 +10,7 @@ enum { KEY_MAX = 256 };
 
 static const char reserved_memory[] = "reservedMemory";
 
-/* Whom a section is for, as its names and labels have said so far. */
+/* Which nodes a section is for, as its names and labels have said so far. */
 struct section {
 	bool has_names, is_named;
 	bool has_labels, lacks_label;

@@ -11,7 +11,7 @@ int machine_from_numa(struct topo *t, struct err *e);
 /* Fill in the distances of *t, which has none, from *numa where that has the same nodes. */
 void machine_borrow_distances(struct topo *t, const struct topo *numa);
 
-/* Tell note() each difference between the two in nodes, CPUs and distances. */
+/* Call note() with each difference between the two in nodes, CPUs and distances. */
 void machine_compare(const struct topo *hwloc, const struct topo *numa,
 	void (*note)(void *ctx, const char *text), void *ctx);
 

@@ -140,7 +140,7 @@ static bool know_pod(const struct admit_question *q, struct facts *f, struct dec
 
 /* Books */
 
-/* What nobody holds, by the ledger, but for whom the tokens are: a copy to decide on. NULL: the
+/* What nobody holds, by the ledger, with the CPUs of its own tokens: a copy to decide on. NULL: the
  * arena's limit is reached. */
 static struct books *books_of(
 	const struct admit_question *q, const struct facts *f, struct arena *a)

@@ -184,7 +184,7 @@ static int start_journal_over(struct daemon *d, struct err *e)
 	return 0;
 }
 
-/* Told once, not for every container that it refuses. */
+/* Logged once, not for every container that is refused for it. */
 static void note_journal_failure(struct daemon *d, const struct err *e)
 {
 	char buf[2 * sizeof e->text];

@@ -37,7 +37,7 @@ static void name_paths(struct services *v)
 	(void)snprintf(v->pod_resources_socket, sizeof v->pod_resources_socket,
 		"%s/pod-resources/kubelet.sock", root);
 	(void)snprintf(v->pods_socket, sizeof v->pods_socket, "%s/pods-api/pods-api.sock", root);
-	/* never one that an earlier process had: the kubelet tells registrations apart by it */
+	/* never one that an earlier process had: the kubelet distinguishes registrations by it */
 	(void)snprintf(v->endpoint, sizeof v->endpoint, "numafit-%d-%llx.sock", (int)getpid(),
 		(unsigned long long)loop_wall_ms());
 }

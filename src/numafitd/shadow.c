@@ -183,7 +183,8 @@ static bool is_placed(const struct daemon *d, const struct request *req)
 	return req->placement || (h && !h->decision.left);
 }
 
-/* Whom numafit has placed, by the journal or by its annotation, gets the whole machine. */
+/* A container that numafit has placed, by the journal or by its annotation, gets the whole machine.
+ */
 static void release_synchronize(
 	void *ctx, const struct nri_inventory *what, struct nri_reply *reply)
 {

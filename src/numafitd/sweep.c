@@ -36,7 +36,7 @@ struct drift {
 			     applies updates after our answer */
 };
 
-enum step { LOOK_AT_CPUS, LOOK_AT_MEMORY, LOOK_AT_CONTAINERS, TELL, ROUND_ENDS };
+enum step { LOOK_AT_CPUS, LOOK_AT_MEMORY, LOOK_AT_CONTAINERS, UPDATE, ROUND_ENDS };
 
 struct sweep {
 	const char *root;
@@ -207,7 +207,7 @@ static enum step look_at_next_container(struct daemon *d)
 	free(s->at);
 	s->at = at;
 	if (!h)
-		return TELL;
+		return UPDATE;
 	sweep_look_at(d, h);
 	return LOOK_AT_CONTAINERS;
 }
@@ -383,7 +383,7 @@ static enum step look_at_containers(struct daemon *d)
 	/* without a connection no end of a container is known, and none could be updated */
 	bool can = d->in_force.cgroups && nri_conn_state(d->runtime.conn) == NRI_READY;
 
-	return can ? look_at_next_container(d) : TELL;
+	return can ? look_at_next_container(d) : UPDATE;
 }
 
 static enum step end_round(struct daemon *d)
@@ -397,7 +397,7 @@ static enum step (*const steps[ROUND_ENDS])(struct daemon *d) = {
 	[LOOK_AT_CPUS] = look_at_cpus,
 	[LOOK_AT_MEMORY] = look_at_memory,
 	[LOOK_AT_CONTAINERS] = look_at_containers,
-	[TELL] = end_round,
+	[UPDATE] = end_round,
 };
 
 static void next_round(struct daemon *d)
