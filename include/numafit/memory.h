@@ -47,10 +47,6 @@ struct memory_demand {
 int memory_check_reserved(const struct topo *t, const struct settings *s,
 	const struct reserved_memory *node_allocatable, unsigned nr, struct err *e);
 
-/* The nodes whose memory is for containers: all that have any, less devices' unless deviceMemory
- * includes them. Where that leaves none: all that have any. */
-struct nodeset memory_usable_nodes(const struct topo *t, const struct settings *s);
-
 /* A machine on which nothing is held (getDefaultMachineState): allocatable is the total less the
  * reservation, for ordinary memory also less all huge pages. A reservation that exceeds the node
  * leaves 0, where the kubelet's numbers wrap around; nodes that are not usable have 0.

@@ -44,7 +44,6 @@ enum token_owner {
 	NR_TOKEN_OWNERS
 };
 extern const char *const token_owner_words[NR_TOKEN_OWNERS];
-const char *token_owner_name(enum token_owner o); /* "not-asked", "not-shown-yet", ... */
 
 struct request {
 	const char *container_id;

@@ -40,8 +40,6 @@ struct volcano_answer {
  * Numatopology. */
 void volcano_predicate(const struct volcano_node *node, const struct sched_pod *pod,
 	struct volcano_answer *out, const struct steps *steps);
-/* The pod's annotation volcano.sh/numa-topology-policy; NULL: none, "" or "none". */
-const char *volcano_policy(const struct sched_pod *pod);
 /* Whether such a pod's nodes are scored at all: Guaranteed, and with a policy. */
 bool volcano_scores(const struct sched_pod *pod);
 /* From the NUMA nodes that each fitting node would need (count) to its score, in place:

@@ -25,7 +25,9 @@ uint64_t memory_reserved(
 	return bytes;
 }
 
-struct nodeset memory_usable_nodes(const struct topo *t, const struct settings *s)
+/* The nodes whose memory is for containers: all that have any, less devices' unless deviceMemory
+ * includes them. Where that leaves none: all that have any. */
+static struct nodeset memory_usable_nodes(const struct topo *t, const struct settings *s)
 {
 	struct nodeset own = nodeset_minus(t->nodes_with_memory, t->device_memory);
 	bool all = s->device_memory == DEVICE_MEMORY_INCLUDE || nodeset_empty(own);

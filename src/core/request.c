@@ -34,11 +34,6 @@ const char *const token_owner_words[NR_TOKEN_OWNERS] = {
 	[TOKENS_ANOTHERS] = "anothers",
 };
 
-const char *token_owner_name(enum token_owner o)
-{
-	return token_owner_words[o];
-}
-
 uint64_t cpu_milli_from_shares(const struct linux_resources *r)
 {
 	if (!r->has_shares || r->cpu_shares <= SHARES_MIN)

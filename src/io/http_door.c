@@ -315,11 +315,6 @@ void door_set(struct door_guest *g, enum door_state state)
 	door_look_again(g->d);
 }
 
-enum door_state door_get(const struct door_guest *g)
-{
-	return g->state;
-}
-
 void door_prove(struct door_guest *g)
 {
 	if (g->where == INSIDE)

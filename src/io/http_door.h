@@ -59,7 +59,6 @@ void door_close(struct door *d);
 
 /* It begins to do that. */
 void door_set(struct door_guest *g, enum door_state state);
-enum door_state door_get(const struct door_guest *g);
 /* It has shown a certificate. */
 void door_prove(struct door_guest *g);
 /* Its connection is closed; g is dead. */

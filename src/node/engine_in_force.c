@@ -10,7 +10,9 @@ struct cpuset engine_confined_to(const struct engine *g, const struct request *r
 	return cpuset_within(&g->t->cpus, &cpus) ? (struct cpuset){0} : cpus;
 }
 
-bool engine_is_left_on(const struct engine *g, const struct request *req, const struct decision *d)
+/* Whether it runs as it was left. */
+static bool engine_is_left_on(
+	const struct engine *g, const struct request *req, const struct decision *d)
 {
 	const struct nodeset mems = placement_in_force(g->t, g->s, req).mems;
 	const struct cpuset cpus = engine_confined_to(g, req);

@@ -106,8 +106,6 @@ void engine_adopt(struct engine *g, int64_t now_ms, const char *cause, const str
 /* engine_in_force.c: the CPUs that somebody has confined it to; none when it may run on all that
  * are online. */
 struct cpuset engine_confined_to(const struct engine *g, const struct request *req);
-/* Whether it runs as it was left. */
-bool engine_is_left_on(const struct engine *g, const struct request *req, const struct decision *d);
 /* Whether the request's cpuset is that one. */
 bool engine_runs_as(const struct engine *g, const struct request *req, const struct update *want);
 /* Whether the ledger counts and not the request, which is a report that may be as old as the

@@ -222,7 +222,9 @@ const struct holding *ledger_find_in_sandbox(const struct ledger *l, const char 
 	return ledger_first(l, BY_SANDBOX, sandbox_id);
 }
 
-struct cpuset ledger_held_by_pod(
+/* CPUs that other parts of the pod than *but (NULL: all) hold, and that one of its parts may hold
+ * as well. */
+static struct cpuset ledger_held_by_pod(
 	const struct ledger *l, const char *pod_uid, const struct holding *but)
 {
 	struct cpuset cpus = {0};

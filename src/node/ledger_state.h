@@ -24,10 +24,6 @@ static inline bool holding_is_kept(const struct holding *h)
 	return h->decision.source == SOURCE_HELD;
 }
 
-/* CPUs that other parts of the pod than *but (NULL: all) hold, and that one of its parts may hold
- * as well. */
-struct cpuset ledger_held_by_pod(
-	const struct ledger *l, const char *pod_uid, const struct holding *but);
 /* What other containers than *self (NULL: nobody) are left on. */
 struct cpuset ledger_left_by_others(const struct ledger *l, const struct holding *self);
 /* ledger_pool.c */

@@ -26,7 +26,7 @@ void sim_node_fini(struct sim_node *n)
 	arena_fini(&n->texts);
 }
 
-bool container_exists(const struct container *c)
+static bool container_exists(const struct container *c)
 {
 	return c->state == CONTAINER_CREATING || c->state == CONTAINER_RUNNING;
 }

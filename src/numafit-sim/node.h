@@ -81,7 +81,6 @@ struct container *sim_node_add(struct sim_node *n, const struct container *c, st
 struct container *sim_node_find(const struct sim_node *n, const char *id);
 /* Whether a container of the pod of *c, other than itself, is there. */
 bool sim_node_shares_sandbox(const struct sim_node *n, const struct container *c);
-bool container_exists(const struct container *c);
 
 /* Set what is in force: kernel lists, "" or NULL leaves as it is. 0, or -EINVAL with text: not a
  * list, or not CPUs and NUMA nodes of this machine. */

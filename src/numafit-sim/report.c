@@ -8,7 +8,7 @@
 
 enum { TENTHS = 10 };
 
-const char *cpu_text(char buf[CPU_TEXT_MAX], uint64_t milli)
+static const char *cpu_text(char buf[CPU_TEXT_MAX], uint64_t milli)
 {
 	bool whole = milli % MILLI_PER_CPU == 0;
 
@@ -19,7 +19,7 @@ const char *cpu_text(char buf[CPU_TEXT_MAX], uint64_t milli)
 	return buf;
 }
 
-const char *memory_text(char buf[MEMORY_TEXT_MAX], const struct asked *a)
+static const char *memory_text(char buf[MEMORY_TEXT_MAX], const struct asked *a)
 {
 	char size[TEXT_SIZE_MAX];
 	struct text t;

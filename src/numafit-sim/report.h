@@ -37,10 +37,8 @@ void report_end(struct report *r);
 
 /* 1500 -> "1500m", 2000 -> "2"; 0 -> "-". */
 enum { CPU_TEXT_MAX = 24 };
-const char *cpu_text(char buf[CPU_TEXT_MAX], uint64_t milli);
 /* "16Gi+4x1Gi": ordinary memory, then huge pages; "-" when nothing is asked for. */
 enum { MEMORY_TEXT_MAX = 512 };
-const char *memory_text(char buf[MEMORY_TEXT_MAX], const struct asked *a);
 /* "10", "10.5", "11.1": the average with at most one place. */
 enum { DISTANCE_TEXT_MAX = 16 };
 const char *distance_text(char buf[DISTANCE_TEXT_MAX], const struct topo *t, struct nodeset nodes);

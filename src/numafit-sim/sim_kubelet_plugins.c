@@ -48,7 +48,7 @@ void plugin_call_start(struct plugin_call *c, const struct plugin *p, const char
 		done(ctx, (struct blob){0}, e.text);
 }
 
-void plugin_call_cancel(struct plugin_call *c)
+static void plugin_call_cancel(struct plugin_call *c)
 {
 	rpc_call_cancel(c->call);
 	c->call = NULL;

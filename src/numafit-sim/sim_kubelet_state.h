@@ -95,7 +95,6 @@ struct sim_kubelet {
 void plugin_call_start(struct plugin_call *c, const struct plugin *p, const char *method,
 	struct blob request, unsigned timeout_ms,
 	void (*done)(void *ctx, struct blob reply, const char *text), void *ctx);
-void plugin_call_cancel(struct plugin_call *c);
 /* The table of methods that plugins call, and the plugins' end. */
 void sim_kubelet_serve_plugins(struct sim_kubelet *k);
 void sim_kubelet_end_plugins(struct sim_kubelet *k);

@@ -8,7 +8,8 @@
 
 /* Pods that wait */
 
-bool tracked_pod_holds(const struct sched_cluster *c, const struct tracked_pod *p)
+/* Whether it holds something of a zone, by the scheduler's rule. */
+static bool tracked_pod_holds(const struct sched_cluster *c, const struct tracked_pod *p)
 {
 	return nrt_pod_is_exclusive(p->pod, p->node->reported, c->names);
 }
@@ -34,7 +35,8 @@ static bool is_mended(const struct sched_cluster *c, const struct known_node *n)
 	return c->args.over_reserve && !c->args.discard_reserved && n->reported;
 }
 
-bool tracked_pod_waits(const struct sched_cluster *c, const struct tracked_pod *p)
+/* Whether the pod is still to be taken away from what its node reports. */
+static bool tracked_pod_waits(const struct sched_cluster *c, const struct tracked_pod *p)
 {
 	const struct known_node *n = p->node;
 

@@ -119,12 +119,8 @@ void sched_claim_apply(
 void sched_pod_take_somewhere(const struct sched_pod *pod, const struct resource_table *names,
 	struct budget *walk, struct sched_topology *t);
 
-/* Whether the pod is still to be taken away from what its node reports. */
-bool tracked_pod_waits(const struct sched_cluster *c, const struct tracked_pod *p);
 /* Whether its node reports it still, though it has ended: what it held is free by now. */
 bool tracked_pod_gives_back(const struct sched_cluster *c, const struct tracked_pod *p);
-/* Whether it holds something of a zone, by the scheduler's rule. */
-bool tracked_pod_holds(const struct sched_cluster *c, const struct tracked_pod *p);
 /* A report has come, or the pod: whether it is named, and what follows for its claim. */
 void tracked_pod_note_name(struct tracked_pod *p, bool is_news);
 

@@ -31,7 +31,8 @@ static bool is_no_policy(const char *name)
 	return text_equal(name, "") || text_equal(name, "none");
 }
 
-const char *volcano_policy(const struct sched_pod *pod)
+/* The pod's annotation volcano.sh/numa-topology-policy; NULL: none, "" or "none". */
+static const char *volcano_policy(const struct sched_pod *pod)
 {
 	for (size_t i = 0; i < pod->nr_annotations; i++)
 		if (text_equal(pod->annotations[i].key, policy_key))
