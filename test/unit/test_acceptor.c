@@ -108,7 +108,7 @@ static int connect_to(const char *path)
 	return -errno;
 }
 
-static void a_connection_is_given_away(void **state)
+static void a_new_connection_is_handed_to_the_owner_of_the_acceptor(void **state)
 {
 	struct world *w = *state;
 
@@ -121,7 +121,7 @@ static void a_connection_is_given_away(void **state)
 	(void)close(two);
 }
 
-static void the_socket_is_for_its_owner_alone(void **state)
+static void only_the_owner_may_use_the_socket_file(void **state)
 {
 	struct world *w = *state;
 	struct stat st;
@@ -301,8 +301,8 @@ int main(void)
 {
 #define CASE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		CASE(a_connection_is_given_away),
-		CASE(the_socket_is_for_its_owner_alone),
+		CASE(a_new_connection_is_handed_to_the_owner_of_the_acceptor),
+		CASE(only_the_owner_may_use_the_socket_file),
 		CASE(another_user_is_turned_away),
 		CASE(the_longest_path_has_107_characters),
 		CASE(a_socket_that_nobody_listens_on_is_replaced),

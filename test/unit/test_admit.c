@@ -294,7 +294,7 @@ static void the_last_cpus_of_the_pool_are_refused(void **state)
 	node_free(n);
 }
 
-static void managers_that_are_off_ask_for_nothing(void **state)
+static void a_manager_that_is_off_adds_no_hints(void **state)
 {
 	struct node *n = node_new(POLICY_RESTRICTED);
 	struct request req = ask("c", QOS_GUARANTEED, 4000, GIB(4));
@@ -344,7 +344,7 @@ static void in_pod_scope_the_first_container_is_aligned_for_all(void **state)
 	}
 }
 
-static void a_search_that_was_cut_short_says_so_either_way(void **state)
+static void a_cut_search_is_reported_with_admission_and_with_refusal(void **state)
 {
 	(void)state;
 	for (unsigned refused = 0; refused < 2; refused++) {
@@ -377,7 +377,7 @@ static void full_pcpus_only_refuses_half_a_core(void **state)
 	node_free(n);
 }
 
-static void strictly_reserved_cpus_are_nobodys(void **state)
+static void strictly_reserved_cpus_are_in_no_cpuset(void **state)
 {
 	struct node *n = calloc(1, sizeof *n);
 	struct request req = ask("c", QOS_BURSTABLE, 100, 0);
@@ -430,11 +430,11 @@ int main(void)
 		cmocka_unit_test(huge_pages_that_the_machine_lacks_are_refused_by_name),
 		cmocka_unit_test(reserved_cpus_are_never_given_and_stay_in_the_pool),
 		cmocka_unit_test(the_last_cpus_of_the_pool_are_refused),
-		cmocka_unit_test(managers_that_are_off_ask_for_nothing),
+		cmocka_unit_test(a_manager_that_is_off_adds_no_hints),
 		cmocka_unit_test(in_pod_scope_the_first_container_is_aligned_for_all),
-		cmocka_unit_test(a_search_that_was_cut_short_says_so_either_way),
+		cmocka_unit_test(a_cut_search_is_reported_with_admission_and_with_refusal),
 		cmocka_unit_test(full_pcpus_only_refuses_half_a_core),
-		cmocka_unit_test(strictly_reserved_cpus_are_nobodys),
+		cmocka_unit_test(strictly_reserved_cpus_are_in_no_cpuset),
 		cmocka_unit_test(too_little_working_memory_refuses_and_says_so),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -189,7 +189,7 @@ static void every_verdict_has_its_consequence(void **state)
 }
 
 /* The same container as all of a pod that is known when its sandbox starts. */
-static void a_pod_that_is_known_is_judged_alike(void **state)
+static void a_pod_decided_as_a_whole_gets_the_same_verdicts(void **state)
 {
 	struct arena a;
 	char *work = malloc(ADMIT_ARENA_BYTES);
@@ -220,7 +220,7 @@ static void a_pod_that_is_known_is_judged_alike(void **state)
 	free(work);
 }
 
-static void a_hint_that_is_off_is_not_looked_at(void **state)
+static void a_hint_is_ignored_when_the_setting_is_off(void **state)
 {
 	const struct advice_ask advice = {ADVICE_REJECTED_UID, ADVICE_OFF, true, {0x20}};
 	struct node *n = node_new(POLICY_RESTRICTED);
@@ -234,7 +234,7 @@ static void a_hint_that_is_off_is_not_looked_at(void **state)
 	node_free(n);
 }
 
-static void in_pod_scope_the_others_follow_the_first(void **state)
+static void in_pod_scope_the_other_containers_follow_the_first(void **state)
 {
 	const struct advice_ask there = {ADVICE_ACCEPTED, ADVICE_PREFER, true, {0x20}};
 	struct node *n = node_new(POLICY_RESTRICTED);
@@ -273,7 +273,7 @@ static void a_container_that_is_started_again_keeps_its_verdict(void **state)
 	node_free(n);
 }
 
-static void devices_that_it_has_say_where_it_can_be(void **state)
+static void devices_of_a_container_come_before_its_hint(void **state)
 {
 	const struct device gpu[] = {{"gpu0", true, true, {0x60}, true}};
 	const struct device_resource has = {"nvidia.com/gpu", 1, gpu};
@@ -359,7 +359,7 @@ static void a_pod_may_have_a_stricter_policy(void **state)
 	node_free(n);
 }
 
-static void its_policy_holds_when_it_grows(void **state)
+static void a_stricter_policy_of_a_pod_also_holds_for_a_resize(void **state)
 {
 	struct node *n = node_new(POLICY_BEST_EFFORT);
 	struct request req = ask("web", QOS_GUARANTEED, 6000, GIB(4)), more = req;
@@ -461,7 +461,7 @@ static void a_hint_takes_nothing_from_the_pods_other_containers(void **state)
 	}
 }
 
-static void the_pod_is_refused_when_that_hint_must_be_followed(void **state)
+static void a_pod_is_refused_when_a_hint_that_must_be_followed_cannot_be(void **state)
 {
 	struct node *n = node_for_two(SINGLE);
 	struct two p;
@@ -475,7 +475,7 @@ static void the_pod_is_refused_when_that_hint_must_be_followed(void **state)
 	node_free(n);
 }
 
-static void each_container_of_a_pod_has_its_own(void **state)
+static void each_container_of_a_pod_has_its_own_hint(void **state)
 {
 	struct node *n = node_new(SINGLE);
 	struct two p;
@@ -512,17 +512,17 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_verdict_has_its_consequence),
-		cmocka_unit_test(a_pod_that_is_known_is_judged_alike),
-		cmocka_unit_test(a_hint_that_is_off_is_not_looked_at),
-		cmocka_unit_test(in_pod_scope_the_others_follow_the_first),
+		cmocka_unit_test(a_pod_decided_as_a_whole_gets_the_same_verdicts),
+		cmocka_unit_test(a_hint_is_ignored_when_the_setting_is_off),
+		cmocka_unit_test(in_pod_scope_the_other_containers_follow_the_first),
 		cmocka_unit_test(a_container_that_is_started_again_keeps_its_verdict),
-		cmocka_unit_test(devices_that_it_has_say_where_it_can_be),
+		cmocka_unit_test(devices_of_a_container_come_before_its_hint),
 		cmocka_unit_test(tokens_come_before_a_hint),
 		cmocka_unit_test(a_pod_may_have_a_stricter_policy),
-		cmocka_unit_test(its_policy_holds_when_it_grows),
+		cmocka_unit_test(a_stricter_policy_of_a_pod_also_holds_for_a_resize),
 		cmocka_unit_test(a_hint_takes_nothing_from_the_pods_other_containers),
-		cmocka_unit_test(the_pod_is_refused_when_that_hint_must_be_followed),
-		cmocka_unit_test(each_container_of_a_pod_has_its_own),
+		cmocka_unit_test(a_pod_is_refused_when_a_hint_that_must_be_followed_cannot_be),
+		cmocka_unit_test(each_container_of_a_pod_has_its_own_hint),
 		cmocka_unit_test(what_is_refused_for_another_reason_has_no_accepted_hint),
 	};
 

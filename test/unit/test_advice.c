@@ -17,7 +17,7 @@
 enum { SEED = 20261121, NODES = 6, PRODUCTS_MAX = 20000, ROUNDS = 3000 };
 enum { NOW_MS = 1000000, SKEW_MS = 5000 };
 
-static void every_word_is_found_again(void **state)
+static void every_word_is_parsed_to_the_value_that_prints_it(void **state)
 {
 	(void)state;
 	for (unsigned i = 0; i < NR_ADVICE_VERDICTS; i++)
@@ -34,7 +34,7 @@ static void every_word_is_found_again(void **state)
 		advice_verdict_name(ADVICE_REJECTED_FOREIGN_CPUSET), "rejected:foreign-cpuset");
 }
 
-static void an_order_is_read_as_it_stands(void **state)
+static void an_order_of_hints_is_read_as_it_is_written(void **state)
 {
 	enum advice_format f[NR_ADVICE_FORMATS];
 
@@ -125,7 +125,7 @@ static const struct {
 	{{.version = 1, .fingerprint = "pfp0v001", ASKS(on_first)}, ADVICE_ACCEPTED, ""},
 };
 
-static void what_needs_no_ledger_is_checked_in_this_order(void **state)
+static void checks_without_the_ledger_run_in_a_fixed_order(void **state)
 {
 	const struct advice_facts facts = {.node = "worker",
 		.uid = "pod-1",
@@ -147,7 +147,7 @@ static void what_needs_no_ledger_is_checked_in_this_order(void **state)
 	}
 }
 
-static void without_an_identity_of_ours_no_hint_that_has_one_is_ours(void **state)
+static void a_hint_with_a_uid_is_rejected_when_our_own_uid_is_unknown(void **state)
 {
 	const struct advice h = {.version = 1, .uid = "pod-1", ASKS(on_first)};
 	const struct advice_facts facts = {.t = two_nodes()};
@@ -156,7 +156,7 @@ static void without_an_identity_of_ours_no_hint_that_has_one_is_ours(void **stat
 	assert_int_equal(advice_check(&h, &facts, NULL), ADVICE_REJECTED_UID);
 }
 
-static void an_entry_of_its_own_comes_before_the_one_for_all(void **state)
+static void an_entry_with_the_containers_name_comes_before_the_entry_for_all(void **state)
 {
 	static const struct advice_container list[] = {{.name = "a", .nodes = {1}},
 		{.name = "*", .nodes = {2}}, {.name = "b", .nodes = {1}}};
@@ -175,7 +175,7 @@ static void an_entry_of_its_own_comes_before_the_one_for_all(void **state)
 	assert_null(advice_for_pod(&h));
 }
 
-static void a_pod_whose_containers_go_apart_has_no_one_place(void **state)
+static void a_hint_with_different_nodes_for_containers_names_no_place_for_the_pod(void **state)
 {
 	static const struct advice_container list[] = {
 		{.name = "a", .nodes = {1}}, {.name = "b", .nodes = {2}}};
@@ -463,7 +463,7 @@ static void each_ruling_says_why(void **state)
 		judge_by_hand(&by_hand[i]);
 }
 
-static void what_shares_all_cpus_and_memory_has_no_use_for_a_hint(void **state)
+static void a_container_without_cpus_or_memory_of_its_own_ignores_hints(void **state)
 {
 	const struct hint_space space = {.all = {3}};
 	const struct family f = {.resource = "cpu", .kind = FAMILY_ANY};
@@ -508,16 +508,17 @@ static void a_hint_may_be_better_than_a_search_that_was_cut_short(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_word_is_found_again),
-		cmocka_unit_test(an_order_is_read_as_it_stands),
+		cmocka_unit_test(every_word_is_parsed_to_the_value_that_prints_it),
+		cmocka_unit_test(an_order_of_hints_is_read_as_it_is_written),
 		cmocka_unit_test(a_pod_may_ask_for_stricter_and_never_for_looser),
-		cmocka_unit_test(what_needs_no_ledger_is_checked_in_this_order),
-		cmocka_unit_test(without_an_identity_of_ours_no_hint_that_has_one_is_ours),
-		cmocka_unit_test(an_entry_of_its_own_comes_before_the_one_for_all),
-		cmocka_unit_test(a_pod_whose_containers_go_apart_has_no_one_place),
+		cmocka_unit_test(checks_without_the_ledger_run_in_a_fixed_order),
+		cmocka_unit_test(a_hint_with_a_uid_is_rejected_when_our_own_uid_is_unknown),
+		cmocka_unit_test(an_entry_with_the_containers_name_comes_before_the_entry_for_all),
+		cmocka_unit_test(
+			a_hint_with_different_nodes_for_containers_names_no_place_for_the_pod),
 		cmocka_unit_test(a_hint_breaks_ties_and_does_nothing_else),
 		cmocka_unit_test(each_ruling_says_why),
-		cmocka_unit_test(what_shares_all_cpus_and_memory_has_no_use_for_a_hint),
+		cmocka_unit_test(a_container_without_cpus_or_memory_of_its_own_ignores_hints),
 		cmocka_unit_test(a_hint_may_be_better_than_a_search_that_was_cut_short),
 	};
 

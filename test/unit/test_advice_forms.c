@@ -95,7 +95,7 @@ static void check_record(const json_t *record)
 	arena_fini(&a);
 }
 
-static void recorded_advice_of_others_are_read(void **state)
+static void recorded_hints_of_other_schedulers_are_read(void **state)
 {
 	FILE *in = fopen("test/golden/hints_others.jsonl", "re");
 	char line[LINE_MAX];
@@ -166,7 +166,7 @@ static const struct {
 	{GODEL, "0:cpu=-1", "cpu of NUMA node 0: "},
 };
 
-static void what_is_no_such_advice_is_refused_and_told_why(void **state)
+static void a_malformed_foreign_hint_is_refused_with_a_reason(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
@@ -184,7 +184,7 @@ static void what_is_no_such_advice_is_refused_and_told_why(void **state)
 	}
 }
 
-static void cpus_that_the_machine_lacks_are_still_asked_for(void **state)
+static void a_hint_keeps_cpus_that_the_machine_lacks(void **state)
 {
 	const struct advice_facts facts = {.t = &machine};
 	struct arena a;
@@ -230,7 +230,7 @@ static const struct precedence {
 	{5, 0, {0}, 0, NULL, 0},
 };
 
-static void the_first_that_says_anything_counts(void **state)
+static void the_first_form_with_an_annotation_counts(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < sizeof precedences / sizeof *precedences; i++) {
@@ -270,7 +270,7 @@ static void policies_and_cpus_are_found_apart_from_nodes(void **state)
 	arena_fini(&a);
 }
 
-static void one_that_cannot_be_read_hides_those_behind_it(void **state)
+static void an_unreadable_hint_hides_the_forms_after_it(void **state)
 {
 	static const struct key_value list[] = {{KATALYST, "1"}, {KOORDINATOR, "bad"}};
 	const struct pod pod = {.annotations = list, .nr_annotations = 2};
@@ -389,7 +389,7 @@ static void check(const struct families *x, const struct advice_merge *m, const 
 		assert_int_equal(r->verdict, made->want);
 }
 
-static void no_annotation_whatever_does_harm(void **state)
+static void no_random_annotation_breaks_the_readers(void **state)
 {
 	static struct families x;
 	static struct made made;
@@ -419,13 +419,13 @@ static void no_annotation_whatever_does_harm(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(recorded_advice_of_others_are_read),
-		cmocka_unit_test(what_is_no_such_advice_is_refused_and_told_why),
-		cmocka_unit_test(cpus_that_the_machine_lacks_are_still_asked_for),
-		cmocka_unit_test(the_first_that_says_anything_counts),
+		cmocka_unit_test(recorded_hints_of_other_schedulers_are_read),
+		cmocka_unit_test(a_malformed_foreign_hint_is_refused_with_a_reason),
+		cmocka_unit_test(a_hint_keeps_cpus_that_the_machine_lacks),
+		cmocka_unit_test(the_first_form_with_an_annotation_counts),
 		cmocka_unit_test(policies_and_cpus_are_found_apart_from_nodes),
-		cmocka_unit_test(one_that_cannot_be_read_hides_those_behind_it),
-		cmocka_unit_test(no_annotation_whatever_does_harm),
+		cmocka_unit_test(an_unreadable_hint_hides_the_forms_after_it),
+		cmocka_unit_test(no_random_annotation_breaks_the_readers),
 	};
 
 	return cmocka_run_group_tests(tests, set_up, NULL);

@@ -56,7 +56,7 @@ static void what_is_written_is_what_was_read(void **state)
 	}
 }
 
-static void every_part_of_a_advice_is_read(void **state)
+static void every_member_of_a_hint_is_read(void **state)
 {
 	struct arena a;
 	const struct advice_context c = rig_context(&machine, &a);
@@ -88,7 +88,7 @@ static void every_part_of_a_advice_is_read(void **state)
 	arena_fini(&a);
 }
 
-static void a_numa_node_that_the_machine_lacks_is_no_fault_of_the_form(void **state)
+static void a_hint_may_name_a_numa_node_that_the_machine_lacks(void **state)
 {
 	struct arena a;
 	const struct advice_context c = rig_context(&machine, &a);
@@ -177,7 +177,7 @@ static const struct {
 	{"[[[[[[[[[", -EINVAL, "nests deeper than 8 levels"},
 };
 
-static void anything_else_is_refused_and_told_why(void **state)
+static void a_malformed_hint_is_refused_with_a_reason(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
@@ -196,7 +196,7 @@ static void anything_else_is_refused_and_told_why(void **state)
 	}
 }
 
-static void brackets_in_text_are_no_levels(void **state)
+static void brackets_within_strings_do_not_count_as_nesting(void **state)
 {
 	struct arena a;
 	const struct advice_context c = rig_context(&machine, &a);
@@ -226,7 +226,7 @@ static int read_padded(size_t len)
 	return rc;
 }
 
-static void a_advice_has_64_kib_at_most(void **state)
+static void a_hint_has_at_most_64_kib(void **state)
 {
 	(void)state;
 	assert_int_equal(read_padded(ADVICE_TEXT_MAX), 0);
@@ -253,7 +253,7 @@ static int read_filled(const char *before, const char *value, const char *after)
 	return rc;
 }
 
-static void whatever_fits_into_64_kib_can_be_read(void **state)
+static void every_hint_of_up_to_64_kib_can_be_read(void **state)
 {
 	(void)state;
 	assert_int_equal(read_filled(HEAD WHEN ",\"containers\":{", "{\"numa\":\"0\"}", "}}"), 0);
@@ -263,7 +263,7 @@ static void whatever_fits_into_64_kib_can_be_read(void **state)
 		0);
 }
 
-static void what_reading_would_refuse_is_not_written(void **state)
+static void a_hint_that_could_not_be_read_back_is_not_written(void **state)
 {
 	static const struct advice_container bad[] = {{.name = "*"},
 		{.name = "*", .nodes = {1}, .has_unknown = true}, {.name = "\xff", .nodes = {1}},
@@ -374,7 +374,7 @@ static enum advice_verdict verdict_of(const json_t *record, bool repair)
 	return v;
 }
 
-static void recorded_advice_get_the_recorded_verdicts(void **state)
+static void recorded_hints_get_the_recorded_verdicts(void **state)
 {
 	FILE *in = fopen("test/golden/hints.jsonl", "re");
 	char line[LINE_MAX];
@@ -405,14 +405,14 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_is_written_is_what_was_read),
-		cmocka_unit_test(every_part_of_a_advice_is_read),
-		cmocka_unit_test(a_numa_node_that_the_machine_lacks_is_no_fault_of_the_form),
-		cmocka_unit_test(anything_else_is_refused_and_told_why),
-		cmocka_unit_test(brackets_in_text_are_no_levels),
-		cmocka_unit_test(a_advice_has_64_kib_at_most),
-		cmocka_unit_test(whatever_fits_into_64_kib_can_be_read),
-		cmocka_unit_test(what_reading_would_refuse_is_not_written),
-		cmocka_unit_test(recorded_advice_get_the_recorded_verdicts),
+		cmocka_unit_test(every_member_of_a_hint_is_read),
+		cmocka_unit_test(a_hint_may_name_a_numa_node_that_the_machine_lacks),
+		cmocka_unit_test(a_malformed_hint_is_refused_with_a_reason),
+		cmocka_unit_test(brackets_within_strings_do_not_count_as_nesting),
+		cmocka_unit_test(a_hint_has_at_most_64_kib),
+		cmocka_unit_test(every_hint_of_up_to_64_kib_can_be_read),
+		cmocka_unit_test(a_hint_that_could_not_be_read_back_is_not_written),
+		cmocka_unit_test(recorded_hints_get_the_recorded_verdicts),
 	};
 
 	return cmocka_run_group_tests(tests, set_up, NULL);

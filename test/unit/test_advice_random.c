@@ -588,7 +588,7 @@ static void advised_init(struct advised *x, unsigned i, unsigned long seed, stru
 	assert_int_equal(advice_start(&x->d, NULL), 0);
 }
 
-static void no_annotation_whatever_changes_an_amount_or_a_neighbour(void **state)
+static void no_annotation_changes_an_amount_or_a_neighbour(void **state)
 {
 	static struct advised x;
 	unsigned long seed = number_from("SEED", 1),
@@ -627,7 +627,7 @@ static void no_annotation_whatever_changes_an_amount_or_a_neighbour(void **state
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(no_annotation_whatever_changes_an_amount_or_a_neighbour),
+		cmocka_unit_test(no_annotation_changes_an_amount_or_a_neighbour),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

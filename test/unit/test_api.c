@@ -196,7 +196,7 @@ static const struct told *get(struct world *w, const char *path)
 	"\",\"details\":{" details "}}"
 #define OBJECT "{\"kind\":\"Node\",\"metadata\":{\"name\":\"n1\"}}"
 
-static void a_call_says_who_we_are_and_what_we_want(void **state)
+static void a_call_sends_token_method_path_and_body(void **state)
 {
 	static const struct fake_answer script[] = {
 		{"GET /api/v1/nodes/n1?timeout=5s", .body = "{}"},
@@ -230,7 +230,7 @@ static void a_call_says_who_we_are_and_what_we_want(void **state)
 	assert_string_equal(api_namespace(w->api), "here");
 }
 
-static void an_answer_is_told_with_its_words_and_whether_it_may_pass(void **state)
+static void an_answer_is_reported_with_its_message_and_whether_a_retry_may_help(void **state)
 {
 	static const struct {
 		struct fake_answer says;
@@ -301,7 +301,7 @@ static void an_answer_is_told_with_its_words_and_whether_it_may_pass(void **stat
 	}
 }
 
-static void an_answer_that_does_not_come_is_given_up(void **state)
+static void a_call_without_an_answer_times_out(void **state)
 {
 	static const struct fake_answer script[] = {{.how = FAKE_NEVER}, {.body = "{}"}};
 	struct world *w = *state;
@@ -341,7 +341,7 @@ static void no_answer_is_taken_beyond_its_limit(void **state)
 	assert_non_null(strstr(w->told.message, "4194304"));
 }
 
-static void a_token_that_is_refused_is_read_anew_and_tried_once_more(void **state)
+static void a_refused_token_is_read_again_and_tried_once_more(void **state)
 {
 	static const struct fake_answer script[] = {{.status = 401}, {.body = OBJECT}};
 	struct world *w = *state;
@@ -356,7 +356,7 @@ static void a_token_that_is_refused_is_read_anew_and_tried_once_more(void **stat
 	assert_string_equal(w->f.log, " apiserver-up");
 }
 
-static void credentials_are_read_anew_when_they_are_old(void **state)
+static void old_credentials_are_read_again(void **state)
 {
 	static const struct fake_answer script[] = {{.body = OBJECT}, {.body = OBJECT}};
 	struct world *w = *state;
@@ -385,7 +385,7 @@ static void without_a_token_none_is_sent(void **state)
 	assert_string_equal(fake_api_header(w->f.last, "Authorization", value, sizeof value), "");
 }
 
-static void who_is_refused_is_told_so_once(void **state)
+static void a_refusal_is_logged_once(void **state)
 {
 	static const struct fake_answer refused = {
 		.status = 401, .body = STATUS(401, "Unauthorized", "who are you", "")};
@@ -409,7 +409,7 @@ static void who_is_refused_is_told_so_once(void **state)
 	assert_string_equal(w->f.log, " apiserver-refused! apiserver-up");
 }
 
-static void credentials_that_cannot_be_read_are_told_once_and_used_as_they_were(void **state)
+static void unreadable_credentials_are_logged_once_and_the_old_ones_are_used(void **state)
 {
 	static const struct fake_answer script[] = {{.status = 401}, {.status = 401},
 		{.status = 401}, {.body = OBJECT}, {.body = OBJECT}};
@@ -430,7 +430,7 @@ static void credentials_that_cannot_be_read_are_told_once_and_used_as_they_were(
 	assert_string_equal(w->f.log, " credentials-unreadable! apiserver-refused! apiserver-up");
 }
 
-static void a_server_that_is_not_there_is_told_once_and_is_bad_when_it_lasts(void **state)
+static void an_absent_server_is_logged_once_and_again_as_bad_when_it_lasts(void **state)
 {
 	static const struct fake_answer script[] = {
 		{.body = OBJECT}, {.status = 503}, {.body = OBJECT}};
@@ -456,7 +456,7 @@ static void a_server_that_is_not_there_is_told_once_and_is_bad_when_it_lasts(voi
 		" apiserver-up apiserver-unreachable apiserver-unreachable! apiserver-up");
 }
 
-static void a_server_that_cannot_prove_who_it_is_is_bad_at_once(void **state)
+static void a_server_with_a_wrong_certificate_is_bad_at_once(void **state)
 {
 	struct world *w = *state;
 
@@ -471,7 +471,7 @@ static void a_server_that_cannot_prove_who_it_is_is_bad_at_once(void **state)
 	assert_string_equal(w->f.log, " apiserver-unreachable!");
 }
 
-static void a_canceled_call_is_never_done(void **state)
+static void a_canceled_call_never_calls_back(void **state)
 {
 	static const struct fake_answer script[] = {
 		{.how = FAKE_NEVER}, {.how = FAKE_GOES_ON, .body = "{"}, {.body = OBJECT}};
@@ -491,7 +491,7 @@ static void a_canceled_call_is_never_done(void **state)
 	assert_int_equal(w->told.nr, 1);
 }
 
-static void calls_end_with_the_server(void **state)
+static void closing_the_api_ends_its_calls(void **state)
 {
 	static const struct fake_answer script[] = {{.how = FAKE_NEVER}, {.how = FAKE_NEVER}};
 	struct world *w = *state;
@@ -517,7 +517,7 @@ static void call_again_and_cancel(void *ctx, const struct api_answer *a)
 	(void)api_call(w->api, &(struct api_ask){.path = "/second"}, w, on_done);
 }
 
-static void whoever_is_told_may_call_and_cancel(void **state)
+static void a_callback_may_start_and_cancel_calls(void **state)
 {
 	static const struct fake_answer script[] = {
 		{.how = FAKE_NEVER}, {"/first", .body = OBJECT}, {"/second", .body = OBJECT}};
@@ -547,7 +547,7 @@ static void stream(struct world *w, unsigned idle_ms)
 	(void)api_stream(w->api, &(struct api_stream){"/w", idle_ms, w, on_data, on_done});
 }
 
-static void an_answer_may_go_on(void **state)
+static void an_answer_may_be_a_stream(void **state)
 {
 	static const struct fake_answer script[] = {{"GET /w", .how = FAKE_GOES_ON, .body = "one"}};
 	struct world *w = *state;
@@ -563,7 +563,7 @@ static void an_answer_may_go_on(void **state)
 	assert_false(w->told.has_body);
 }
 
-static void what_a_stream_is_refused_with_is_told(void **state)
+static void the_reason_for_a_refused_stream_is_reported(void **state)
 {
 	static const struct fake_answer script[] = {{.status = 401},
 		{.status = 429,
@@ -579,7 +579,7 @@ static void what_a_stream_is_refused_with_is_told(void **state)
 }
 
 /* Whether the server is there, the next call will tell. */
-static void a_stream_that_breaks_off_says_nothing_of_the_server(void **state)
+static void a_broken_stream_does_not_make_the_server_bad(void **state)
 {
 	static const struct fake_answer script[] = {{.how = FAKE_CUTS, .body = "x"},
 		{.how = FAKE_GOES_ON, .body = "x"}, {.how = FAKE_GOES_ON, .body = "x"}};
@@ -603,7 +603,7 @@ static void a_stream_that_breaks_off_says_nothing_of_the_server(void **state)
 	assert_string_equal(w->f.log, " apiserver-unreachable");
 }
 
-static void without_credentials_there_is_a_reason(void **state)
+static void missing_credentials_are_an_error_with_a_reason(void **state)
 {
 	struct world *w = *state;
 	struct err e = {0};
@@ -619,24 +619,24 @@ static void without_credentials_there_is_a_reason(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		CASE(a_call_says_who_we_are_and_what_we_want),
-		CASE(an_answer_is_told_with_its_words_and_whether_it_may_pass),
-		CASE(an_answer_that_does_not_come_is_given_up),
+		CASE(a_call_sends_token_method_path_and_body),
+		CASE(an_answer_is_reported_with_its_message_and_whether_a_retry_may_help),
+		CASE(a_call_without_an_answer_times_out),
 		CASE(no_answer_is_taken_beyond_its_limit),
-		CASE(a_token_that_is_refused_is_read_anew_and_tried_once_more),
-		CASE(credentials_are_read_anew_when_they_are_old),
+		CASE(a_refused_token_is_read_again_and_tried_once_more),
+		CASE(old_credentials_are_read_again),
 		CASE(without_a_token_none_is_sent),
-		CASE(who_is_refused_is_told_so_once),
-		CASE(credentials_that_cannot_be_read_are_told_once_and_used_as_they_were),
-		CASE(a_server_that_is_not_there_is_told_once_and_is_bad_when_it_lasts),
-		CASE(a_server_that_cannot_prove_who_it_is_is_bad_at_once),
-		CASE(a_canceled_call_is_never_done),
-		CASE(calls_end_with_the_server),
-		CASE(whoever_is_told_may_call_and_cancel),
-		CASE(an_answer_may_go_on),
-		CASE(what_a_stream_is_refused_with_is_told),
-		CASE(a_stream_that_breaks_off_says_nothing_of_the_server),
-		CASE(without_credentials_there_is_a_reason),
+		CASE(a_refusal_is_logged_once),
+		CASE(unreadable_credentials_are_logged_once_and_the_old_ones_are_used),
+		CASE(an_absent_server_is_logged_once_and_again_as_bad_when_it_lasts),
+		CASE(a_server_with_a_wrong_certificate_is_bad_at_once),
+		CASE(a_canceled_call_never_calls_back),
+		CASE(closing_the_api_ends_its_calls),
+		CASE(a_callback_may_start_and_cancel_calls),
+		CASE(an_answer_may_be_a_stream),
+		CASE(the_reason_for_a_refused_stream_is_reported),
+		CASE(a_broken_stream_does_not_make_the_server_bad),
+		CASE(missing_credentials_are_an_error_with_a_reason),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

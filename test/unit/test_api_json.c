@@ -21,7 +21,7 @@ static struct json_t *parsed(const char *text)
 	return v;
 }
 
-static void a_body_is_one_object_and_nothing_else(void **state)
+static void a_body_must_be_exactly_one_object(void **state)
 {
 	static const struct {
 		const char *text, *says;
@@ -61,7 +61,7 @@ static char *nested(size_t depth)
 	return text;
 }
 
-static void nobody_makes_us_go_too_deep(void **state)
+static void json_that_is_nested_too_deeply_is_refused(void **state)
 {
 	char *text = nested(DEEP);
 	struct json_t *v = NULL;
@@ -78,7 +78,7 @@ static void nobody_makes_us_go_too_deep(void **state)
 }
 
 /* Anybody who may make a pod may write this, and the whole list would be lost. */
-static void a_nul_in_an_annotation_spoils_no_list(void **state)
+static void a_nul_in_an_annotation_does_not_spoil_the_list(void **state)
 {
 	struct json_t *v =
 		parsed("{\"metadata\":{\"resourceVersion\":\"7\"},\"items\":[{\"metadata\":"
@@ -109,7 +109,7 @@ static void metadata_is_read(void **state)
 	api_json_free(v);
 }
 
-static void what_is_not_there_or_of_another_type_is_empty(void **state)
+static void a_member_that_is_missing_or_of_another_type_is_empty(void **state)
 {
 	static const char *const texts[] = {"{}", "{\"metadata\":null}", "{\"metadata\":[]}",
 		"{\"metadata\":{\"name\":7,\"namespace\":null,\"resourceVersion\":{}}}"};
@@ -129,7 +129,7 @@ static void what_is_not_there_or_of_another_type_is_empty(void **state)
 	}
 }
 
-static void a_status_says_what_is_wrong_and_when_to_come_back(void **state)
+static void a_status_has_a_message_and_a_retry_time(void **state)
 {
 	static const struct {
 		const char *text;
@@ -173,7 +173,7 @@ static void a_status_says_what_is_wrong_and_when_to_come_back(void **state)
 #define CAUSE(message)                                                                             \
 	"{\"reason\":\"FieldManagerConflict\",\"message\":\"" message "\",\"field\":\".zones\"}"
 
-static void a_conflict_names_who_has_the_field(void **state)
+static void a_conflict_names_the_manager_of_the_field(void **state)
 {
 	static const struct {
 		const char *text, *manager;
@@ -206,7 +206,7 @@ static void a_conflict_names_who_has_the_field(void **state)
 	}
 }
 
-static void a_manager_is_as_long_as_the_api_server_lets_it_be(void **state)
+static void a_field_manager_may_be_as_long_as_the_api_server_allows(void **state)
 {
 	static const struct {
 		int len;
@@ -267,7 +267,7 @@ static void a_list_has_a_version_items_and_perhaps_more(void **state)
 	assert_int_equal(api_json_list(NULL, &(struct api_list){0}, NULL), -EINVAL);
 }
 
-static void a_watch_tells_what_happened_to_what(void **state)
+static void a_watch_event_has_a_type_and_an_object(void **state)
 {
 	static const struct {
 		const char *type;
@@ -301,7 +301,7 @@ static void a_watch_tells_what_happened_to_what(void **state)
 	}
 }
 
-static void a_bookmark_may_end_what_was_there_already(void **state)
+static void a_bookmark_may_end_the_initial_events(void **state)
 {
 	struct json_t *v = parsed("{\"type\":\"BOOKMARK\",\"object\":{\"metadata\":{"
 				  "\"resourceVersion\":\"9\",\"annotations\":{"
@@ -329,7 +329,7 @@ static void an_error_event_has_its_status(void **state)
 	api_json_free(v);
 }
 
-static void what_is_no_event_is_refused(void **state)
+static void a_malformed_event_is_refused(void **state)
 {
 	static const struct {
 		const char *text, *says;
@@ -356,19 +356,19 @@ static void what_is_no_event_is_refused(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_body_is_one_object_and_nothing_else),
-		cmocka_unit_test(nobody_makes_us_go_too_deep),
-		cmocka_unit_test(a_nul_in_an_annotation_spoils_no_list),
+		cmocka_unit_test(a_body_must_be_exactly_one_object),
+		cmocka_unit_test(json_that_is_nested_too_deeply_is_refused),
+		cmocka_unit_test(a_nul_in_an_annotation_does_not_spoil_the_list),
 		cmocka_unit_test(metadata_is_read),
-		cmocka_unit_test(what_is_not_there_or_of_another_type_is_empty),
-		cmocka_unit_test(a_status_says_what_is_wrong_and_when_to_come_back),
-		cmocka_unit_test(a_conflict_names_who_has_the_field),
-		cmocka_unit_test(a_manager_is_as_long_as_the_api_server_lets_it_be),
+		cmocka_unit_test(a_member_that_is_missing_or_of_another_type_is_empty),
+		cmocka_unit_test(a_status_has_a_message_and_a_retry_time),
+		cmocka_unit_test(a_conflict_names_the_manager_of_the_field),
+		cmocka_unit_test(a_field_manager_may_be_as_long_as_the_api_server_allows),
 		cmocka_unit_test(a_list_has_a_version_items_and_perhaps_more),
-		cmocka_unit_test(a_watch_tells_what_happened_to_what),
-		cmocka_unit_test(a_bookmark_may_end_what_was_there_already),
+		cmocka_unit_test(a_watch_event_has_a_type_and_an_object),
+		cmocka_unit_test(a_bookmark_may_end_the_initial_events),
 		cmocka_unit_test(an_error_event_has_its_status),
-		cmocka_unit_test(what_is_no_event_is_refused),
+		cmocka_unit_test(a_malformed_event_is_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

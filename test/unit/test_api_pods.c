@@ -134,7 +134,7 @@ static void only_this_nodes_pods_are_watched(void **state)
 	assert_true(reflector.from_memory);
 }
 
-static void a_name_that_is_none_stays_within_the_selector(void **state)
+static void an_odd_node_name_stays_within_the_selector(void **state)
 {
 	struct world *w = *state;
 
@@ -143,7 +143,7 @@ static void a_name_that_is_none_stays_within_the_selector(void **state)
 	assert_string_equal(reflector.query, "fieldSelector=spec.nodeName%3Da%26b%2Cc%3Dd");
 }
 
-static void a_pod_is_there_until_it_is_deleted(void **state)
+static void a_pod_is_kept_until_it_is_deleted(void **state)
 {
 	struct world *w = *state;
 
@@ -161,7 +161,7 @@ static void a_pod_is_there_until_it_is_deleted(void **state)
 	assert_int_equal(api_pods_count(w->p), 0);
 }
 
-static void a_change_is_told_when_it_asks_for_something_else(void **state)
+static void a_change_is_reported_when_the_pod_asks_for_something_else(void **state)
 {
 	struct world *w = *state;
 
@@ -174,7 +174,7 @@ static void a_change_is_told_when_it_asks_for_something_else(void **state)
 	synced();
 }
 
-static void what_a_new_list_does_not_tell_is_gone(void **state)
+static void a_pod_that_a_new_list_lacks_is_gone(void **state)
 {
 	struct world *w = *state;
 
@@ -191,7 +191,7 @@ static void what_a_new_list_does_not_tell_is_gone(void **state)
 	assert_string_equal(w->changed, " old again");
 }
 
-static void a_pod_that_cannot_be_read_is_told_once(void **state)
+static void an_unreadable_pod_is_logged_once(void **state)
 {
 	struct world *w = *state;
 
@@ -204,7 +204,7 @@ static void a_pod_that_cannot_be_read_is_told_once(void **state)
 }
 
 /* An update in place may ask for what nobody has. */
-static void a_pod_that_cannot_be_read_any_more_goes_all_the_same(void **state)
+static void a_pod_that_became_unreadable_can_still_be_deleted(void **state)
 {
 	struct world *w = *state;
 
@@ -249,7 +249,7 @@ static void more_pods_than_a_node_has_are_not_kept(void **state)
 }
 
 /* Whoever may create pods may write that annotation, in any namespace. */
-static void a_pod_that_claims_anothers_uid_does_not_get_it(void **state)
+static void a_pod_cannot_take_the_uid_of_another_pod(void **state)
 {
 	static const char thief[] =
 		"{\"metadata\":{\"uid\":\"t-1\",\"name\":\"thief\",\"namespace\":\"evil\","
@@ -271,7 +271,7 @@ static void a_pod_that_claims_anothers_uid_does_not_get_it(void **state)
 }
 
 /* A list is in order of namespaces: the thief may come first. */
-static void who_has_a_uid_gets_it_back(void **state)
+static void the_true_owner_of_a_uid_gets_it_back_from_a_thief(void **state)
 {
 	static const char thief[] =
 		"{\"metadata\":{\"uid\":\"t-1\",\"name\":\"thief\",\"namespace\":\"evil\","
@@ -286,7 +286,7 @@ static void who_has_a_uid_gets_it_back(void **state)
 	assert_string_equal(api_pods_find(w->p, "u-1")->pod.name, "p");
 }
 
-static void what_the_watch_says_is_told_as_the_pods(void **state)
+static void events_of_the_watch_are_reported_with_the_prefix_pods(void **state)
 {
 	struct world *w = *state;
 
@@ -296,7 +296,7 @@ static void what_the_watch_says_is_told_as_the_pods(void **state)
 	assert_string_equal(w->last_text, "text");
 }
 
-static void changes_need_not_be_heard(void **state)
+static void the_callback_for_changes_is_optional(void **state)
 {
 	struct world *w = *state;
 
@@ -313,17 +313,17 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		IN_WORLD(only_this_nodes_pods_are_watched),
-		IN_WORLD(a_name_that_is_none_stays_within_the_selector),
-		IN_WORLD(a_pod_is_there_until_it_is_deleted),
-		IN_WORLD(a_change_is_told_when_it_asks_for_something_else),
-		IN_WORLD(what_a_new_list_does_not_tell_is_gone),
-		IN_WORLD(a_pod_that_cannot_be_read_is_told_once),
-		IN_WORLD(a_pod_that_cannot_be_read_any_more_goes_all_the_same),
+		IN_WORLD(an_odd_node_name_stays_within_the_selector),
+		IN_WORLD(a_pod_is_kept_until_it_is_deleted),
+		IN_WORLD(a_change_is_reported_when_the_pod_asks_for_something_else),
+		IN_WORLD(a_pod_that_a_new_list_lacks_is_gone),
+		IN_WORLD(an_unreadable_pod_is_logged_once),
+		IN_WORLD(a_pod_that_became_unreadable_can_still_be_deleted),
 		IN_WORLD(more_pods_than_a_node_has_are_not_kept),
-		IN_WORLD(a_pod_that_claims_anothers_uid_does_not_get_it),
-		IN_WORLD(who_has_a_uid_gets_it_back),
-		IN_WORLD(what_the_watch_says_is_told_as_the_pods),
-		IN_WORLD(changes_need_not_be_heard),
+		IN_WORLD(a_pod_cannot_take_the_uid_of_another_pod),
+		IN_WORLD(the_true_owner_of_a_uid_gets_it_back_from_a_thief),
+		IN_WORLD(events_of_the_watch_are_reported_with_the_prefix_pods),
+		IN_WORLD(the_callback_for_changes_is_optional),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -109,7 +109,7 @@ static struct apply_counters counters(const struct world *w)
 	return c;
 }
 
-static void it_is_applied_with_our_field_manager(void **state)
+static void the_object_is_applied_with_our_field_manager(void **state)
 {
 	struct world *w = *state;
 
@@ -138,7 +138,7 @@ static void taking_over_is_by_force(void **state)
 	assert_int_equal(w->created, 0);
 }
 
-static void a_change_after_a_calm_time_is_written_at_once(void **state)
+static void a_change_after_a_quiet_time_is_written_at_once(void **state)
 {
 	struct world *w = *state;
 	enum { LONG_MS = 1000 };
@@ -176,7 +176,7 @@ static void changes_within_the_interval_are_one_write_at_its_end(void **state)
 }
 
 /* As the issue has it: in a burst one write in an interval at most, whatever it lasts. */
-static void a_burst_is_no_more_than_a_write_in_an_interval(void **state)
+static void a_burst_of_changes_makes_one_write_in_each_interval(void **state)
 {
 	struct world *w = *state;
 	enum { TURNS = 10 };
@@ -215,7 +215,7 @@ static void one_write_is_under_way_at_a_time_and_the_newest_state_follows(void *
 	assert_int_equal(w->api.asked, 2);
 }
 
-static void what_prints_the_same_is_not_written(void **state)
+static void an_unchanged_object_is_not_written_again(void **state)
 {
 	struct world *w = *state;
 
@@ -236,7 +236,7 @@ static void what_prints_the_same_is_not_written(void **state)
 	calls_answer(&w->api, 200);
 }
 
-static void a_heartbeat_writes_with_another_beat(void **state)
+static void a_heartbeat_writes_the_object_with_a_new_beat_number(void **state)
 {
 	struct world *w = *state;
 	uint64_t last = 0;
@@ -251,7 +251,7 @@ static void a_heartbeat_writes_with_another_beat(void **state)
 	assert_string_equal(w->api.log, " apply-written"); /* told once */
 }
 
-static void any_write_is_a_heartbeat(void **state)
+static void any_write_counts_as_a_heartbeat(void **state)
 {
 	struct world *w = *state;
 	enum { BEAT_MS = 300 };
@@ -269,7 +269,7 @@ static void any_write_is_a_heartbeat(void **state)
 	calls_answer(&w->api, 200);
 }
 
-static void nothing_to_print_is_asked_again_with_a_heartbeat(void **state)
+static void an_object_without_content_is_asked_for_again_with_the_heartbeat(void **state)
 {
 	struct world *w = *state;
 	enum { BEATS = 3 };
@@ -294,7 +294,7 @@ static void the_beat_goes_on_after_a_restart(void **state)
 	assert_true(w->beat > 1700000000);
 }
 
-static void one_that_was_deleted_comes_back_with_a_heartbeat(void **state)
+static void a_deleted_object_is_written_again_with_the_heartbeat(void **state)
 {
 	struct world *w = *state;
 
@@ -307,7 +307,7 @@ static void one_that_was_deleted_comes_back_with_a_heartbeat(void **state)
 	assert_int_equal(w->created, 1);
 }
 
-static void nothing_to_print_is_asked_again_after_a_change(void **state)
+static void an_object_without_content_is_asked_for_again_after_a_change(void **state)
 {
 	struct world *w = *state;
 
@@ -333,7 +333,7 @@ static const char conflict[] =
 	"\"FieldManagerConflict\",\"message\":\"conflict with \\\"nfd-master\\\" using "
 	"topology.node.k8s.io/v1alpha2\",\"field\":\".zones\"}]},\"code\":409}";
 
-static void a_conflict_is_told_and_waits_for_the_heartbeat(void **state)
+static void a_conflict_is_reported_and_retried_with_the_heartbeat(void **state)
 {
 	struct world *w = *state;
 	enum { BEAT_MS = 4 * SHORT_MS };
@@ -361,7 +361,7 @@ static void a_conflict_is_told_and_waits_for_the_heartbeat(void **state)
 	assert_int_equal(counters(w).behind_ms, 0);
 }
 
-static void other_options_end_a_conflict_and_no_count(void **state)
+static void new_options_end_a_conflict_and_keep_the_count_of_writes(void **state)
 {
 	struct world *w = *state;
 	const struct apply_options o = {.path = PATH,
@@ -384,7 +384,7 @@ static void other_options_end_a_conflict_and_no_count(void **state)
 	assert_int_equal(counters(w).conflicts, 1);
 }
 
-static void a_write_under_way_goes_on_with_other_options(void **state)
+static void a_write_under_way_survives_new_options(void **state)
 {
 	struct world *w = *state;
 	const struct apply_options o = {
@@ -434,7 +434,7 @@ static void a_failure_is_tried_again_later(void **state)
 }
 
 /* It may have been done all the same: what was there before is a change, then. */
-static void after_a_failure_nobody_knows_what_is_there(void **state)
+static void after_a_failure_the_object_is_written_even_if_unchanged(void **state)
 {
 	struct world *w = *state;
 
@@ -451,7 +451,7 @@ static void after_a_failure_nobody_knows_what_is_there(void **state)
 	calls_answer(&w->api, 200);
 }
 
-static void it_is_not_tried_before_the_server_wants_it(void **state)
+static void a_retry_waits_as_long_as_the_server_asks(void **state)
 {
 	struct world *w = *state;
 	enum { AFTER_MS = 500 };
@@ -486,7 +486,7 @@ static uint64_t ms_since(uint64_t when_ns)
 	return (loop_monotonic_ns() - when_ns) / NS_PER_MS;
 }
 
-static void how_long_a_change_waits_is_known(void **state)
+static void the_age_of_the_oldest_waiting_change_is_known(void **state)
 {
 	struct world *w = *state;
 	enum { SLOW_MS = 60 };
@@ -513,7 +513,7 @@ static void how_long_a_change_waits_is_known(void **state)
 	assert_int_equal(counters(w).written, 3);
 }
 
-static void it_may_be_closed_at_any_time(void **state)
+static void closing_is_allowed_at_any_time(void **state)
 {
 	struct world *w = *state;
 
@@ -536,28 +536,28 @@ static void it_may_be_closed_at_any_time(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		IN_WORLD(it_is_applied_with_our_field_manager),
+		IN_WORLD(the_object_is_applied_with_our_field_manager),
 		IN_WORLD(taking_over_is_by_force),
-		IN_WORLD(a_change_after_a_calm_time_is_written_at_once),
+		IN_WORLD(a_change_after_a_quiet_time_is_written_at_once),
 		IN_WORLD(changes_within_the_interval_are_one_write_at_its_end),
-		IN_WORLD(a_burst_is_no_more_than_a_write_in_an_interval),
+		IN_WORLD(a_burst_of_changes_makes_one_write_in_each_interval),
 		IN_WORLD(one_write_is_under_way_at_a_time_and_the_newest_state_follows),
-		IN_WORLD(what_prints_the_same_is_not_written),
-		IN_WORLD(a_heartbeat_writes_with_another_beat),
-		IN_WORLD(any_write_is_a_heartbeat),
-		IN_WORLD(nothing_to_print_is_asked_again_with_a_heartbeat),
+		IN_WORLD(an_unchanged_object_is_not_written_again),
+		IN_WORLD(a_heartbeat_writes_the_object_with_a_new_beat_number),
+		IN_WORLD(any_write_counts_as_a_heartbeat),
+		IN_WORLD(an_object_without_content_is_asked_for_again_with_the_heartbeat),
 		IN_WORLD(the_beat_goes_on_after_a_restart),
-		IN_WORLD(one_that_was_deleted_comes_back_with_a_heartbeat),
-		IN_WORLD(nothing_to_print_is_asked_again_after_a_change),
-		IN_WORLD(a_conflict_is_told_and_waits_for_the_heartbeat),
-		IN_WORLD(other_options_end_a_conflict_and_no_count),
-		IN_WORLD(a_write_under_way_goes_on_with_other_options),
+		IN_WORLD(a_deleted_object_is_written_again_with_the_heartbeat),
+		IN_WORLD(an_object_without_content_is_asked_for_again_after_a_change),
+		IN_WORLD(a_conflict_is_reported_and_retried_with_the_heartbeat),
+		IN_WORLD(new_options_end_a_conflict_and_keep_the_count_of_writes),
+		IN_WORLD(a_write_under_way_survives_new_options),
 		IN_WORLD(a_failure_is_tried_again_later),
-		IN_WORLD(after_a_failure_nobody_knows_what_is_there),
-		IN_WORLD(it_is_not_tried_before_the_server_wants_it),
+		IN_WORLD(after_a_failure_the_object_is_written_even_if_unchanged),
+		IN_WORLD(a_retry_waits_as_long_as_the_server_asks),
 		IN_WORLD(a_heartbeat_that_fails_is_tried_again),
-		IN_WORLD(how_long_a_change_waits_is_known),
-		IN_WORLD(it_may_be_closed_at_any_time),
+		IN_WORLD(the_age_of_the_oldest_waiting_change_is_known),
+		IN_WORLD(closing_is_allowed_at_any_time),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -72,7 +72,7 @@ static void fixed_memory_serves_the_same_and_is_zeroed_anew(void **state)
 	}
 }
 
-static void the_limit_is_an_answer(void **state)
+static void an_allocation_beyond_the_limit_returns_null(void **state)
 {
 	static const size_t limits[] = {0, 1, 15, 16, 17, 1000, 65536, 100000};
 	struct arena a;
@@ -95,7 +95,7 @@ static void the_limit_is_an_answer(void **state)
 	arena_fini(&a);
 }
 
-static void fixed_memory_is_never_left(void **state)
+static void an_arena_in_fixed_memory_never_allocates_outside_of_it(void **state)
 {
 	char mem[256 + 2 * ALIGN];
 	struct arena a;
@@ -130,7 +130,7 @@ static void sizes_that_overflow_are_refused(void **state)
 	arena_fini(&a);
 }
 
-static void nothing_is_something_too(void **state)
+static void an_allocation_of_zero_bytes_is_not_null(void **state)
 {
 	struct arena a, zeros = {0};
 
@@ -146,7 +146,7 @@ static void nothing_is_something_too(void **state)
 	assert_null(arena_alloc(&zeros, 1));
 }
 
-static void strings_are_copied_to_their_length(void **state)
+static void strings_are_copied_up_to_their_length(void **state)
 {
 	static const char text[] = "as long as a few of the pieces that the arena gives out";
 	struct arena a;
@@ -165,7 +165,7 @@ static void strings_are_copied_to_their_length(void **state)
 	arena_fini(&a);
 }
 
-static void what_was_given_since_a_mark_comes_back(void **state)
+static void memory_allocated_since_a_mark_is_released(void **state)
 {
 	alignas(max_align_t) char memory[256];
 	struct arena a;
@@ -192,12 +192,12 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(pieces_are_zeroed_aligned_and_apart),
 		cmocka_unit_test(fixed_memory_serves_the_same_and_is_zeroed_anew),
-		cmocka_unit_test(the_limit_is_an_answer),
-		cmocka_unit_test(fixed_memory_is_never_left),
+		cmocka_unit_test(an_allocation_beyond_the_limit_returns_null),
+		cmocka_unit_test(an_arena_in_fixed_memory_never_allocates_outside_of_it),
 		cmocka_unit_test(sizes_that_overflow_are_refused),
-		cmocka_unit_test(nothing_is_something_too),
-		cmocka_unit_test(strings_are_copied_to_their_length),
-		cmocka_unit_test(what_was_given_since_a_mark_comes_back),
+		cmocka_unit_test(an_allocation_of_zero_bytes_is_not_null),
+		cmocka_unit_test(strings_are_copied_up_to_their_length),
+		cmocka_unit_test(memory_allocated_since_a_mark_is_released),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

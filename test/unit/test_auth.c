@@ -144,7 +144,7 @@ static void a_pod_without_a_namespace_is_in_default(void **state)
 	auth_free(a);
 }
 
-static void what_a_pod_lacks_is_said(void **state)
+static void missing_credentials_of_a_pod_are_named(void **state)
 {
 	const struct world *w = *state;
 
@@ -185,7 +185,7 @@ static void a_file_is_bounded(void **state)
 }
 
 /* As the kubelet rotates them: the files are links into a folder that is a link itself. */
-static void a_rotated_token_is_read_when_we_ask(void **state)
+static void a_rotated_token_is_read_at_the_next_refresh(void **state)
 {
 	static const char *const names[] = {"token", "ca.crt", "namespace"};
 	const struct world *w = *state;
@@ -222,7 +222,7 @@ static void a_rotated_token_is_read_when_we_ask(void **state)
 	auth_free(a);
 }
 
-static void what_cannot_be_read_anew_stays_as_it_was(void **state)
+static void credentials_that_became_unreadable_stay_as_they_were(void **state)
 {
 	const struct world *w = *state;
 	struct auth *a = must_be(w);
@@ -303,7 +303,7 @@ static void a_kubeconfig_without_a_folder_names_files_here(void **state)
 	auth_free(a);
 }
 
-static void who_we_are_is_not_said_in_the_clear(void **state)
+static void credentials_are_not_sent_over_plain_http(void **state)
 {
 	struct world *w = *state;
 
@@ -317,7 +317,7 @@ static void who_we_are_is_not_said_in_the_clear(void **state)
 	auth_free(a);
 }
 
-static void what_is_wrong_with_a_kubeconfig_is_said(void **state)
+static void errors_in_a_kubeconfig_are_named(void **state)
 {
 	static const struct {
 		const char *cluster, *user;
@@ -382,14 +382,14 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		CASE(a_pod_finds_the_server_and_itself),
 		CASE(a_pod_without_a_namespace_is_in_default),
-		CASE(what_a_pod_lacks_is_said),
+		CASE(missing_credentials_of_a_pod_are_named),
 		CASE(a_file_is_bounded),
-		CASE(a_rotated_token_is_read_when_we_ask),
-		CASE(what_cannot_be_read_anew_stays_as_it_was),
+		CASE(a_rotated_token_is_read_at_the_next_refresh),
+		CASE(credentials_that_became_unreadable_stay_as_they_were),
 		CASE(a_kubeconfig_names_files_beside_it),
 		CASE(a_kubeconfig_without_a_folder_names_files_here),
-		CASE(who_we_are_is_not_said_in_the_clear),
-		CASE(what_is_wrong_with_a_kubeconfig_is_said),
+		CASE(credentials_are_not_sent_over_plain_http),
+		CASE(errors_in_a_kubeconfig_are_named),
 		CASE(a_kubeconfig_can_be_checked_before_its_files_are_there),
 	};
 

@@ -23,7 +23,7 @@ static void delays_double_up_to_the_longest(void **state)
 	}
 }
 
-static void two_clients_get_out_of_step(void **state)
+static void delays_of_two_clients_differ(void **state)
 {
 	struct backoff b = {.min_ms = MAX_MS, .max_ms = MAX_MS};
 	unsigned first = backoff_next(&b, 0), differ = 0;
@@ -35,7 +35,7 @@ static void two_clients_get_out_of_step(void **state)
 }
 
 /* A server that is too busy tells all of them the same. */
-static void so_do_those_that_were_asked_to_wait(void **state)
+static void delays_differ_also_when_the_server_sets_the_minimum(void **state)
 {
 	struct backoff b = {.min_ms = MAX_MS, .max_ms = MAX_MS};
 	unsigned first = backoff_next(&b, 2 * MAX_MS), differ = 0;
@@ -46,7 +46,7 @@ static void so_do_those_that_were_asked_to_wait(void **state)
 	assert_true(differ > TRIES / 2);
 }
 
-static void the_server_may_ask_for_more_but_not_for_less(void **state)
+static void a_server_may_lengthen_a_delay_but_not_shorten_it(void **state)
 {
 	struct backoff b = {.min_ms = MIN_MS, .max_ms = MAX_MS};
 
@@ -55,7 +55,7 @@ static void the_server_may_ask_for_more_but_not_for_less(void **state)
 	assert_in_range(backoff_next(&b, 1), 150, 250);
 }
 
-static void extremes_are_no_overflow(void **state)
+static void extreme_delays_do_not_overflow(void **state)
 {
 	struct backoff none = {0}, one = {1, 1, 0}, most = {UINT_MAX / 2, UINT_MAX / 2, 0};
 
@@ -70,10 +70,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(delays_double_up_to_the_longest),
-		cmocka_unit_test(two_clients_get_out_of_step),
-		cmocka_unit_test(so_do_those_that_were_asked_to_wait),
-		cmocka_unit_test(the_server_may_ask_for_more_but_not_for_less),
-		cmocka_unit_test(extremes_are_no_overflow),
+		cmocka_unit_test(delays_of_two_clients_differ),
+		cmocka_unit_test(delays_differ_also_when_the_server_sets_the_minimum),
+		cmocka_unit_test(a_server_may_lengthen_a_delay_but_not_shorten_it),
+		cmocka_unit_test(extreme_delays_do_not_overflow),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

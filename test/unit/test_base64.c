@@ -16,7 +16,7 @@ static char *room_for(size_t len)
 }
 
 /* RFC 4648, section 10, and what it leaves open. */
-static void what_is_base64_is_decoded(void **state)
+static void valid_base64_is_decoded(void **state)
 {
 	static const struct {
 		const char *in, *want;
@@ -46,7 +46,7 @@ static void what_is_base64_is_decoded(void **state)
 	}
 }
 
-static void what_is_not_base64_is_refused(void **state)
+static void invalid_base64_is_refused(void **state)
 {
 	static const char *const bad[] = {
 		"Z", "Zg", "Zg=", "Zm8", "=", "====", "Zm9v====", "Z===", /* too short, padding */
@@ -69,8 +69,8 @@ static void what_is_not_base64_is_refused(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_is_base64_is_decoded),
-		cmocka_unit_test(what_is_not_base64_is_refused),
+		cmocka_unit_test(valid_base64_is_decoded),
+		cmocka_unit_test(invalid_base64_is_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

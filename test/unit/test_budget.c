@@ -131,7 +131,7 @@ static void hard_pod(struct uneven *u, struct ask *c, char (*name)[UNEVEN_NAME_M
 	u->pod.nr = nr;
 }
 
-static void a_pod_of_120_init_containers_spends_one_budget(void **state)
+static void a_pod_of_120_init_containers_shares_one_budget(void **state)
 {
 	static struct uneven u;
 	static struct ask c[MANY];
@@ -158,7 +158,8 @@ static void a_pod_of_120_init_containers_spends_one_budget(void **state)
 	end(&u);
 }
 
-static void the_last_of_many_has_its_part_and_a_hard_one_more_than_half(void **state)
+static void the_last_container_gets_its_share_and_a_hard_one_more_than_half_of_the_steps(
+	void **state)
 {
 	enum { STEPS = 1 << 20 };
 	struct budget whole = budget_of(STEPS), part;
@@ -187,7 +188,7 @@ static void the_last_of_many_has_its_part_and_a_hard_one_more_than_half(void **s
 	assert_true(part.left + MANY > whole.given && !whole.cut);
 }
 
-static void reasons_and_memory_spend_the_hooks_budget(void **state)
+static void the_memory_manager_and_reasons_use_the_budget_of_the_hook(void **state)
 {
 	static struct uneven u;
 	struct budget b;
@@ -219,7 +220,7 @@ static void reasons_and_memory_spend_the_hooks_budget(void **state)
 	end(&u);
 }
 
-static void what_is_set_aside_is_given_out_once(void **state)
+static void steps_that_are_set_aside_are_given_out_once(void **state)
 {
 	struct budget whole = budget_of(800), a, b, c;
 
@@ -288,7 +289,7 @@ static void the_daemon_refuses_a_budget_of_zero(void **state)
 	}
 }
 
-static void nothing_is_cut_short_on_up_to_32_nodes(void **state)
+static void no_search_is_cut_short_on_up_to_32_nodes(void **state)
 {
 	static struct uneven u;
 
@@ -312,7 +313,7 @@ static void nothing_is_cut_short_on_up_to_32_nodes(void **state)
 }
 
 /* What comes out with hardly any steps may be worse than it could be, but never wrong. */
-static void without_steps_nobody_gets_what_is_not_there(void **state)
+static void decisions_without_steps_never_give_more_than_is_free(void **state)
 {
 	static struct uneven u;
 	unsigned admitted = 0, cut = 0;
@@ -349,7 +350,8 @@ static void without_steps_nobody_gets_what_is_not_there(void **state)
 }
 
 /* Whether a set is preferred is known long before the best of those that are not is found. */
-static void a_refusal_says_that_it_is_uncertain_only_when_it_is(void **state)
+static void a_refusal_is_marked_uncertain_only_when_the_search_was_cut_before_it_was_sure(
+	void **state)
 {
 	static struct uneven u;
 	struct decision d;
@@ -389,7 +391,7 @@ static int see(void *ctx, const struct record *r, struct err *e)
 	return 0;
 }
 
-static void a_cut_decision_says_so_and_comes_out_the_same_again(void **state)
+static void a_cut_decision_is_marked_and_is_the_same_when_repeated(void **state)
 {
 	static struct uneven u;
 	struct seen seen = {0};
@@ -429,16 +431,18 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(uneven_64_nodes_are_answered_within_the_budget),
-		cmocka_unit_test(a_pod_of_120_init_containers_spends_one_budget),
-		cmocka_unit_test(the_last_of_many_has_its_part_and_a_hard_one_more_than_half),
-		cmocka_unit_test(reasons_and_memory_spend_the_hooks_budget),
-		cmocka_unit_test(what_is_set_aside_is_given_out_once),
+		cmocka_unit_test(a_pod_of_120_init_containers_shares_one_budget),
+		cmocka_unit_test(
+			the_last_container_gets_its_share_and_a_hard_one_more_than_half_of_the_steps),
+		cmocka_unit_test(the_memory_manager_and_reasons_use_the_budget_of_the_hook),
+		cmocka_unit_test(steps_that_are_set_aside_are_given_out_once),
 		cmocka_unit_test(distributing_cpus_spends_the_budget),
 		cmocka_unit_test(the_daemon_refuses_a_budget_of_zero),
-		cmocka_unit_test(nothing_is_cut_short_on_up_to_32_nodes),
-		cmocka_unit_test(without_steps_nobody_gets_what_is_not_there),
-		cmocka_unit_test(a_refusal_says_that_it_is_uncertain_only_when_it_is),
-		cmocka_unit_test(a_cut_decision_says_so_and_comes_out_the_same_again),
+		cmocka_unit_test(no_search_is_cut_short_on_up_to_32_nodes),
+		cmocka_unit_test(decisions_without_steps_never_give_more_than_is_free),
+		cmocka_unit_test(
+			a_refusal_is_marked_uncertain_only_when_the_search_was_cut_before_it_was_sure),
+		cmocka_unit_test(a_cut_decision_is_marked_and_is_the_same_when_repeated),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -124,7 +124,7 @@ static void v2_is_read_where_the_hosts_mount_lies(void **state)
 	assert_false(cgroup_has_processes(&c, c2));
 }
 
-static void what_is_gone_is_told_from_what_makes_no_sense(void **state)
+static void a_missing_cgroup_and_a_malformed_one_give_different_errors(void **state)
 {
 	struct cgroup_cpuset s;
 	struct cgroups v1, v2;
@@ -260,7 +260,7 @@ static void each_controller_is_found_where_it_is(void **state)
 	assert_string_equal(c.memory.root, c.root);
 }
 
-static void without_a_hierarchy_there_is_nothing_to_find(void **state)
+static void a_system_without_a_cpuset_hierarchy_is_an_error(void **state)
 {
 	struct cgroups c;
 	struct err e;
@@ -277,11 +277,11 @@ int main(void)
 		cmocka_unit_test(a_path_that_is_too_long_is_refused),
 		cmocka_unit_test(v1_has_the_cpusets_of_a_hybrid_system),
 		cmocka_unit_test(v2_is_read_where_the_hosts_mount_lies),
-		cmocka_unit_test(what_is_gone_is_told_from_what_makes_no_sense),
+		cmocka_unit_test(a_missing_cgroup_and_a_malformed_one_give_different_errors),
 		cmocka_unit_test(a_file_that_is_too_long_is_an_error),
 		cmocka_unit_test(limits_are_read_in_both_forms),
 		cmocka_unit_test(each_controller_is_found_where_it_is),
-		cmocka_unit_test(without_a_hierarchy_there_is_nothing_to_find),
+		cmocka_unit_test(a_system_without_a_cpuset_hierarchy_is_an_error),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

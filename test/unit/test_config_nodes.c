@@ -31,7 +31,7 @@ static struct outcome read_for(const struct config_node *node, const char *yaml)
 	return o;
 }
 
-static void a_section_is_for_the_nodes_that_its_names_and_labels_fit(void **state)
+static void a_section_applies_to_nodes_whose_name_and_labels_match(void **state)
 {
 	static const struct {
 		const char *whom;
@@ -82,7 +82,7 @@ static void a_section_is_for_the_nodes_that_its_names_and_labels_fit(void **stat
 	}
 }
 
-static void what_comes_later_counts_and_the_rest_of_the_file_is_below(void **state)
+static void a_later_section_overrides_an_earlier_one_and_the_top_of_the_file(void **state)
 {
 	static const char yaml[] = "nodes:\n"
 				   "- names: ['*']\n"
@@ -106,7 +106,7 @@ static void what_comes_later_counts_and_the_rest_of_the_file_is_below(void **sta
 	assert_false(o.s.advice_repair);
 }
 
-static void a_list_replaces_the_one_above_and_an_empty_map_undoes_it(void **state)
+static void a_list_replaces_the_inherited_one_and_an_empty_map_clears_it(void **state)
 {
 	static const char yaml[] =
 		"reservedMemory:\n"
@@ -147,7 +147,7 @@ static void a_list_replaces_the_one_above_and_an_empty_map_undoes_it(void **stat
 	assert_int_equal(o.s.nr_reserved_memory, 0);
 }
 
-static void nodes_that_no_section_is_for_can_be_off(void **state)
+static void a_node_without_a_section_can_be_off(void **state)
 {
 	static const char off[] = "unmatchedNodes: off\nnodes:\n- names: [gpu-07.example]\n",
 			  by_label[] = "nodes:\n- labels: {pool: latency}\nunmatchedNodes: off\n",
@@ -247,7 +247,7 @@ static void a_mistake_in_any_section_refuses_the_file_with_its_line(void **state
 	}
 }
 
-static void there_is_an_end_to_sections(void **state)
+static void the_number_of_sections_is_limited(void **state)
 {
 	static char yaml[64 * CONFIG_SECTIONS_MAX + 128];
 	struct config_sections sections;
@@ -273,7 +273,7 @@ static void there_is_an_end_to_sections(void **state)
 	assert_string_equal(e.text, "line 66: nodes: more than 64 sections");
 }
 
-static void what_the_command_line_says_is_above_and_may_name_the_node(void **state)
+static void the_command_line_overrides_sections_and_may_name_the_node(void **state)
 {
 	static const char yaml[] = "nodeName: file-1\n"
 				   "nodes:\n"
@@ -314,13 +314,13 @@ static void what_the_command_line_says_is_above_and_may_name_the_node(void **sta
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_section_is_for_the_nodes_that_its_names_and_labels_fit),
-		cmocka_unit_test(what_comes_later_counts_and_the_rest_of_the_file_is_below),
-		cmocka_unit_test(a_list_replaces_the_one_above_and_an_empty_map_undoes_it),
-		cmocka_unit_test(nodes_that_no_section_is_for_can_be_off),
+		cmocka_unit_test(a_section_applies_to_nodes_whose_name_and_labels_match),
+		cmocka_unit_test(a_later_section_overrides_an_earlier_one_and_the_top_of_the_file),
+		cmocka_unit_test(a_list_replaces_the_inherited_one_and_an_empty_map_clears_it),
+		cmocka_unit_test(a_node_without_a_section_can_be_off),
 		cmocka_unit_test(a_mistake_in_any_section_refuses_the_file_with_its_line),
-		cmocka_unit_test(there_is_an_end_to_sections),
-		cmocka_unit_test(what_the_command_line_says_is_above_and_may_name_the_node),
+		cmocka_unit_test(the_number_of_sections_is_limited),
+		cmocka_unit_test(the_command_line_overrides_sections_and_may_name_the_node),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -51,7 +51,7 @@ static const char *file_text(const char *path)
 	return text;
 }
 
-static void a_file_that_says_nothing_means_the_defaults(void **state)
+static void an_empty_file_means_the_defaults(void **state)
 {
 	static const char *const yamls[] = {"", "# mode: off\n", "---\n", "{}", "nri:\n",
 		"nri:\n  # socketPath: /x\nreservedMemory:\ntopologyManagerPolicyOptions: {}\n",
@@ -167,7 +167,7 @@ static void keys_that_are_not_in_the_file_keep_their_value(void **state)
 	assert_int_equal(s.mode, MODE_OFF);
 }
 
-static void a_mistake_is_told_with_line_key_value_and_what_was_expected(void **state)
+static void a_mistake_is_reported_with_line_key_value_and_the_expected_form(void **state)
 {
 	static const struct {
 		const char *yaml;
@@ -249,7 +249,7 @@ static void a_mistake_leaves_the_settings_as_they_were(void **state)
 	assert_memory_equal(&s, &want, sizeof s);
 }
 
-static void the_example_is_the_defaults(void **state)
+static void the_example_file_holds_the_defaults(void **state)
 {
 	const struct settings want = defaults(), s = read_good(file_text("deploy/numafitd.yaml"));
 
@@ -278,12 +278,12 @@ static void the_example_has_every_key(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_file_that_says_nothing_means_the_defaults),
+		cmocka_unit_test(an_empty_file_means_the_defaults),
 		cmocka_unit_test(every_key_reaches_its_setting),
 		cmocka_unit_test(keys_that_are_not_in_the_file_keep_their_value),
-		cmocka_unit_test(a_mistake_is_told_with_line_key_value_and_what_was_expected),
+		cmocka_unit_test(a_mistake_is_reported_with_line_key_value_and_the_expected_form),
 		cmocka_unit_test(a_mistake_leaves_the_settings_as_they_were),
-		cmocka_unit_test(the_example_is_the_defaults),
+		cmocka_unit_test(the_example_file_holds_the_defaults),
 		cmocka_unit_test(the_example_has_every_key),
 	};
 

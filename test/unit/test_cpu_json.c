@@ -65,13 +65,13 @@ static unsigned check_all(const char *path)
 	return compared;
 }
 
-static void the_released_policy_gave_the_same(void **state)
+static void recorded_assignments_of_the_released_policy_are_the_same(void **state)
 {
 	(void)state;
 	assert_int_equal(check_all("test/golden/cpu.jsonl"), 199);
 }
 
-static void hand_checked_assignments_are_the_same(void **state)
+static void assignments_that_were_checked_by_hand_are_the_same(void **state)
 {
 	(void)state;
 	assert_int_equal(check_all("test/golden/cpu_assign.jsonl"), 10);
@@ -79,7 +79,7 @@ static void hand_checked_assignments_are_the_same(void **state)
 
 /* Sockets, nodes and cores of different sizes, answered by the released code, without the cases in
  * which it gives CPUs that are not free, too few of them, or what a changed slice says. */
-static void on_uneven_machines_the_released_code_gave_the_same(void **state)
+static void recorded_assignments_on_uneven_machines_are_the_same(void **state)
 {
 	(void)state;
 	assert_int_equal(check_all("test/golden/cpu_uneven.jsonl"), 240);
@@ -95,7 +95,7 @@ static void on_uneven_machines_the_released_code_gave_the_same(void **state)
 	"\"reusable\": [], \"affinity\": null, \"options\": " options                              \
 	", \"reserved_count\": " reserved "}"
 
-static void a_question_that_cannot_be_read_says_where(void **state)
+static void an_unreadable_question_is_an_error_with_its_place(void **state)
 {
 	static const struct {
 		const char *in, *text;
@@ -130,7 +130,7 @@ static void a_question_that_cannot_be_read_says_where(void **state)
 	}
 }
 
-static void a_policy_that_does_not_start_answers_with_the_error_alone(void **state)
+static void options_that_the_policy_refuses_give_an_error_answer(void **state)
 {
 	static const struct {
 		const char *in, *text;
@@ -170,11 +170,11 @@ static void a_policy_that_does_not_start_answers_with_the_error_alone(void **sta
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_released_policy_gave_the_same),
-		cmocka_unit_test(hand_checked_assignments_are_the_same),
-		cmocka_unit_test(on_uneven_machines_the_released_code_gave_the_same),
-		cmocka_unit_test(a_question_that_cannot_be_read_says_where),
-		cmocka_unit_test(a_policy_that_does_not_start_answers_with_the_error_alone),
+		cmocka_unit_test(recorded_assignments_of_the_released_policy_are_the_same),
+		cmocka_unit_test(assignments_that_were_checked_by_hand_are_the_same),
+		cmocka_unit_test(recorded_assignments_on_uneven_machines_are_the_same),
+		cmocka_unit_test(an_unreadable_question_is_an_error_with_its_place),
+		cmocka_unit_test(options_that_the_policy_refuses_give_an_error_answer),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

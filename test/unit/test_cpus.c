@@ -56,7 +56,7 @@ static struct cpuset list(const char *text)
 	return s;
 }
 
-static void packed_takes_what_the_kubelet_took(void **state)
+static void packed_allocation_takes_the_same_cpus_as_the_kubelet(void **state)
 {
 	FILE *f = fopen("test/golden/cpus_packed.txt", "r");
 	char *line = malloc(LINE_MAX_BYTES);
@@ -95,7 +95,7 @@ static void packed_takes_what_the_kubelet_took(void **state)
 	(void)fclose(f);
 }
 
-static void what_is_taken_was_free_and_is_as_many_as_wanted(void **state)
+static void taken_cpus_were_free_and_are_as_many_as_wanted(void **state)
 {
 	struct random r = {7};
 	struct topo *t = machine_of_eight();
@@ -134,7 +134,7 @@ static void a_socket_is_whole_only_when_all_of_its_own_cpus_are_free(void **stat
 	free(t);
 }
 
-static void affinity_comes_first_and_the_rest_from_anywhere(void **state)
+static void cpus_of_the_affinity_are_taken_before_others(void **state)
 {
 	struct topo *t = machine_of_eight();
 	struct hint on_two = {.mask = nodeset_of(2)};
@@ -446,7 +446,7 @@ static bool kubelet_has(const struct topo *t, const struct cpuset *available,
 	       cpuset_count(reusable) + cpuset_count_and(&cpus, available) >= count;
 }
 
-static void a_family_is_the_kubelets_list_also_with_cpus_to_reuse(void **state)
+static void a_family_stands_for_the_kubelets_list_also_with_cpus_to_reuse(void **state)
 {
 	struct random r = {3};
 
@@ -534,10 +534,10 @@ static void a_family_prefers_the_fewest_nodes_that_could_ever_do(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(packed_takes_what_the_kubelet_took),
-		cmocka_unit_test(what_is_taken_was_free_and_is_as_many_as_wanted),
+		cmocka_unit_test(packed_allocation_takes_the_same_cpus_as_the_kubelet),
+		cmocka_unit_test(taken_cpus_were_free_and_are_as_many_as_wanted),
 		cmocka_unit_test(a_socket_is_whole_only_when_all_of_its_own_cpus_are_free),
-		cmocka_unit_test(affinity_comes_first_and_the_rest_from_anywhere),
+		cmocka_unit_test(cpus_of_the_affinity_are_taken_before_others),
 		cmocka_unit_test(distribution_takes_as_much_from_each_of_the_fewest_nodes),
 		cmocka_unit_test(no_other_way_to_give_out_one_by_one_is_more_even),
 		cmocka_unit_test(distribution_ends_on_64_uneven_nodes),
@@ -545,7 +545,7 @@ int main(void)
 		cmocka_unit_test(options_that_exclude_each_other_are_refused),
 		cmocka_unit_test(reserved_cpus_are_picked_as_the_options_say),
 		cmocka_unit_test(full_pcpus_only_takes_whole_cores_or_nothing),
-		cmocka_unit_test(a_family_is_the_kubelets_list_also_with_cpus_to_reuse),
+		cmocka_unit_test(a_family_stands_for_the_kubelets_list_also_with_cpus_to_reuse),
 		cmocka_unit_test(align_by_socket_prefers_and_takes_whole_sockets),
 		cmocka_unit_test(a_family_prefers_the_fewest_nodes_that_could_ever_do),
 	};

@@ -31,7 +31,7 @@ static struct cpuset parsed(const char *text)
 	return s;
 }
 
-static void a_set_has_what_was_put_in(void **state)
+static void a_set_contains_what_was_added(void **state)
 {
 	struct cpuset s = {0};
 
@@ -86,7 +86,7 @@ static void operations_are_those_on_single_cpus(void **state)
 	}
 }
 
-static void a_single_cpu_makes_a_difference(void **state)
+static void each_single_cpu_changes_the_result_of_every_comparison(void **state)
 {
 	struct cpuset all = parsed("0-1023");
 
@@ -234,9 +234,9 @@ static void a_buffer_that_is_too_small_holds_a_string(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_set_has_what_was_put_in),
+		cmocka_unit_test(a_set_contains_what_was_added),
 		cmocka_unit_test(operations_are_those_on_single_cpus),
-		cmocka_unit_test(a_single_cpu_makes_a_difference),
+		cmocka_unit_test(each_single_cpu_changes_the_result_of_every_comparison),
 		cmocka_unit_test(lists_are_read_and_written_in_the_kernels_form),
 		cmocka_unit_test(a_refused_list_leaves_the_set_alone),
 		cmocka_unit_test(every_set_comes_back_from_its_text),

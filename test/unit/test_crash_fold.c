@@ -331,7 +331,7 @@ static size_t stride(void)
 	return text && atoi(text) > 0 ? (size_t)atoi(text) : STRIDE;
 }
 
-static void a_journal_cut_anywhere_loses_nothing(void **state)
+static void a_journal_cut_at_any_byte_loses_no_answered_container(void **state)
 {
 	struct world *w = world_new(steady);
 
@@ -346,7 +346,7 @@ static void a_journal_cut_anywhere_loses_nothing(void **state)
 	world_free(w);
 }
 
-static void a_bit_flipped_anywhere_loses_nothing(void **state)
+static void a_flipped_bit_anywhere_in_the_journal_loses_no_answered_container(void **state)
 {
 	struct world *w = world_new(steady);
 	size_t last;
@@ -371,7 +371,7 @@ static void a_bit_flipped_anywhere_loses_nothing(void **state)
 	world_free(w);
 }
 
-static void a_whole_journal_gives_back_what_waits_and_what_runs(void **state)
+static void a_whole_journal_restores_waiting_and_running_parts(void **state)
 {
 	struct world *w = world_new(steady);
 
@@ -390,7 +390,7 @@ static void a_whole_journal_gives_back_what_waits_and_what_runs(void **state)
 	world_free(w);
 }
 
-static void nothing_depends_on_the_wall_clock(void **state)
+static void recovery_does_not_depend_on_the_wall_clock(void **state)
 {
 	struct world *w = world_new(steady), *v = world_new(jumping);
 
@@ -416,10 +416,10 @@ static void nothing_depends_on_the_wall_clock(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_whole_journal_gives_back_what_waits_and_what_runs),
-		cmocka_unit_test(a_journal_cut_anywhere_loses_nothing),
-		cmocka_unit_test(a_bit_flipped_anywhere_loses_nothing),
-		cmocka_unit_test(nothing_depends_on_the_wall_clock),
+		cmocka_unit_test(a_whole_journal_restores_waiting_and_running_parts),
+		cmocka_unit_test(a_journal_cut_at_any_byte_loses_no_answered_container),
+		cmocka_unit_test(a_flipped_bit_anywhere_in_the_journal_loses_no_answered_container),
+		cmocka_unit_test(recovery_does_not_depend_on_the_wall_clock),
 	};
 
 	json_seed();

@@ -992,7 +992,7 @@ static void setup(struct rig *r)
 	crash_kubelet_init(&r->kubelet, r->loop, root, PODS, &events);
 }
 
-static void what_the_kubelet_was_told_survives_kill_9_at_every_step(void **state)
+static void what_was_answered_to_the_kubelet_survives_kill_9_at_every_step(void **state)
 {
 	const char *rounds_text = getenv("CRASH_ROUNDS");
 	unsigned rounds = rounds_text ? (unsigned)atoi(rounds_text) : ROUNDS;
@@ -1023,7 +1023,7 @@ static void what_the_kubelet_was_told_survives_kill_9_at_every_step(void **state
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_the_kubelet_was_told_survives_kill_9_at_every_step),
+		cmocka_unit_test(what_was_answered_to_the_kubelet_survives_kill_9_at_every_step),
 	};
 
 	json_seed();

@@ -189,7 +189,7 @@ static const char *refusal(struct asked *x)
 	return x->rc ? x->e.text : "an answer";
 }
 
-static void what_cannot_be_answered_says_where_and_why(void **state)
+static void a_question_without_an_answer_is_an_error_with_place_and_reason(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
@@ -203,7 +203,7 @@ static void what_cannot_be_answered_says_where_and_why(void **state)
 	}
 }
 
-static void with_policy_none_the_options_are_not_looked_at(void **state)
+static void policy_none_ignores_the_options(void **state)
 {
 	struct asked *x = ask(
 		"{\"nodes\":[0],\"policy\":\"none\",\"families\":[],\"options\":{\"shiny\":1}}");
@@ -260,7 +260,7 @@ static void an_answer_is_one_line_in_fixed_order(void **state)
 	}
 }
 
-static void an_error_is_told_even_when_it_quotes_half_a_character(void **state)
+static void an_error_that_quotes_half_a_character_is_still_valid_json(void **state)
 {
 	auto_free char *text = decide_item_error(NULL, 0, 3, "unknown key \"\xc3");
 
@@ -292,7 +292,7 @@ static const struct {
 	{"{}", -ENOENT, ""},
 };
 
-static void each_difference_is_told_with_its_path(void **state)
+static void each_difference_is_printed_with_its_path(void **state)
 {
 	json_t *result;
 
@@ -340,12 +340,12 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_worked_example_of_families_is_decided_again),
 		cmocka_unit_test(rows_of_distances_are_in_the_order_of_nodes),
-		cmocka_unit_test(what_cannot_be_answered_says_where_and_why),
-		cmocka_unit_test(with_policy_none_the_options_are_not_looked_at),
+		cmocka_unit_test(a_question_without_an_answer_is_an_error_with_place_and_reason),
+		cmocka_unit_test(policy_none_ignores_the_options),
 		cmocka_unit_test(more_than_64_nodes_in_one_question_are_refused),
 		cmocka_unit_test(an_answer_is_one_line_in_fixed_order),
-		cmocka_unit_test(an_error_is_told_even_when_it_quotes_half_a_character),
-		cmocka_unit_test(each_difference_is_told_with_its_path),
+		cmocka_unit_test(an_error_that_quotes_half_a_character_is_still_valid_json),
+		cmocka_unit_test(each_difference_is_printed_with_its_path),
 		cmocka_unit_test(questions_beyond_the_arena_are_refused),
 	};
 

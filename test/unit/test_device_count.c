@@ -42,7 +42,7 @@ static const struct pod_held pods[] = {{.ns = "ml", .name = "a", .container = co
 	{.ns = "ml", .name = "b", .container = &containers[2], .nr = 1}, {.ns = "ml", .name = "c"}};
 static const struct pods_held held = {pods, 3};
 
-static void devices_are_counted_where_they_are(void **state)
+static void devices_are_counted_on_their_numa_nodes(void **state)
 {
 	static const struct {
 		const char *resource;
@@ -72,7 +72,7 @@ static void devices_are_counted_where_they_are(void **state)
 	arena_fini(&a);
 }
 
-static void where_there_is_none_nothing_is_counted(void **state)
+static void no_devices_give_no_counts(void **state)
 {
 	static const struct devices_allocatable none;
 	static const struct pods_held nobody;
@@ -90,7 +90,7 @@ static void where_there_is_none_nothing_is_counted(void **state)
 	arena_fini(&a);
 }
 
-static void what_does_not_fit_the_arena_is_told(void **state)
+static void an_arena_that_is_too_small_is_an_error(void **state)
 {
 	enum { ROOM = 4096 };
 	const struct device_count *got;
@@ -114,9 +114,9 @@ static void what_does_not_fit_the_arena_is_told(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(devices_are_counted_where_they_are),
-		cmocka_unit_test(where_there_is_none_nothing_is_counted),
-		cmocka_unit_test(what_does_not_fit_the_arena_is_told),
+		cmocka_unit_test(devices_are_counted_on_their_numa_nodes),
+		cmocka_unit_test(no_devices_give_no_counts),
+		cmocka_unit_test(an_arena_that_is_too_small_is_an_error),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

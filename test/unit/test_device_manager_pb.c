@@ -68,7 +68,7 @@ static void devices_are_read_as_they_were_written(void **state)
 	assert_int_equal(nr, 0);
 }
 
-static void a_device_whose_place_cannot_be_told_is_refused(void **state)
+static void a_device_with_a_malformed_numa_node_is_refused(void **state)
 {
 	/* a device "a" with the topology that follows */
 	static const struct {
@@ -104,7 +104,7 @@ static void assert_ids(const struct device_ids *got, const struct device_ids *wa
 		assert_string_equal(got->id[i], want->id[i]);
 }
 
-static void a_plugin_reads_whom_it_shall_prefer(void **state)
+static void a_request_for_preferred_devices_is_read(void **state)
 {
 	const struct preferred_ask asks[] = {{both[0], both[1], 2}, {both[1], {0}, 0}};
 	const struct preferred_request request = {asks, 2};
@@ -121,7 +121,7 @@ static void a_plugin_reads_whom_it_shall_prefer(void **state)
 	}
 }
 
-static void what_is_allocated_is_written_as_go_writes_it(void **state)
+static void an_allocate_message_is_written_as_go_writes_it(void **state)
 {
 	struct allocate_request again;
 	struct device_ids start;
@@ -163,7 +163,7 @@ static void answers_are_read_container_by_container(void **state)
 	assert_int_equal(answer[1].nr_annotations, 0);
 }
 
-static void what_is_no_message_is_refused(void **state)
+static void a_malformed_message_is_refused(void **state)
 {
 	static const unsigned char cut[] = {0x0a, 200};
 	struct blob in = {cut, sizeof cut};
@@ -188,11 +188,11 @@ int main(void)
 		ON_ARENA(another_version_is_refused_in_the_kubelets_words),
 		ON_ARENA(options_are_read),
 		ON_ARENA(devices_are_read_as_they_were_written),
-		ON_ARENA(a_device_whose_place_cannot_be_told_is_refused),
-		ON_ARENA(a_plugin_reads_whom_it_shall_prefer),
-		ON_ARENA(what_is_allocated_is_written_as_go_writes_it),
+		ON_ARENA(a_device_with_a_malformed_numa_node_is_refused),
+		ON_ARENA(a_request_for_preferred_devices_is_read),
+		ON_ARENA(an_allocate_message_is_written_as_go_writes_it),
 		ON_ARENA(answers_are_read_container_by_container),
-		ON_ARENA(what_is_no_message_is_refused),
+		ON_ARENA(a_malformed_message_is_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

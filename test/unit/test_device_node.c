@@ -241,7 +241,7 @@ static void a_vfio_group_leads_to_its_devices(void **state)
 			cases[i].want);
 }
 
-static void a_cdi_name_with_a_pci_address_leads_there(void **state)
+static void a_cdi_name_with_a_pci_address_leads_to_that_device(void **state)
 {
 	static const struct {
 		const char *in, *want;
@@ -295,13 +295,13 @@ static const struct request everything = {.file = all_files,
 	.cdi = all_cdi,
 	.nr_cdi = sizeof all_cdi / sizeof *all_cdi};
 
-static void a_device_that_is_reached_in_several_ways_is_one(void **state)
+static void a_device_that_is_found_by_several_ways_is_counted_once(void **state)
 {
 	assert_string_equal(
 		told(*state, &everything), "0000:00:02.0@0 0000:81:00.0@4 0000:81:00.1@4");
 }
 
-static void the_result_is_fit_for_the_merge(void **state)
+static void found_devices_make_a_family_that_can_be_merged(void **state)
 {
 	struct tree *tree = *state;
 	static const bool none_held[3];
@@ -324,7 +324,7 @@ static void the_result_is_fit_for_the_merge(void **state)
 	assert_true(family_has(&f, tree->t.nodes));
 }
 
-static void an_arena_that_is_too_small_gives_nothing(void **state)
+static void no_devices_are_found_in_an_arena_that_is_too_small(void **state)
 {
 	static const struct device_file near_and_long[] = {
 		{"/dev/infiniband/uverbs0", 'c', 231, 0}, {"/dev/x", 'c', 242, 1}};
@@ -344,7 +344,7 @@ static void an_arena_that_is_too_small_gives_nothing(void **state)
 	assert_in_range(nr_given, 1, sizeof memory / sizeof(max_align_t) - 1);
 }
 
-static void a_search_has_an_end(void **state)
+static void the_search_for_devices_is_bounded(void **state)
 {
 	enum { MANY = 5000 };
 	struct device_file *many = xcalloc(MANY, sizeof *many);
@@ -383,7 +383,7 @@ static void more_devices_than_can_be_held_are_left_out(void **state)
 	free(many);
 }
 
-static void without_a_sysfs_nothing_is_told(void **state)
+static void without_a_sysfs_no_node_is_known(void **state)
 {
 	struct tree *tree = *state;
 
@@ -398,14 +398,14 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		in_tree(a_device_node_leads_to_its_devices_numa_node),
 		in_tree(a_vfio_group_leads_to_its_devices),
-		in_tree(a_cdi_name_with_a_pci_address_leads_there),
+		in_tree(a_cdi_name_with_a_pci_address_leads_to_that_device),
 		in_tree(links_that_lead_elsewhere_lead_nowhere),
-		in_tree(a_device_that_is_reached_in_several_ways_is_one),
-		in_tree(the_result_is_fit_for_the_merge),
-		in_tree(an_arena_that_is_too_small_gives_nothing),
-		in_tree(a_search_has_an_end),
+		in_tree(a_device_that_is_found_by_several_ways_is_counted_once),
+		in_tree(found_devices_make_a_family_that_can_be_merged),
+		in_tree(no_devices_are_found_in_an_arena_that_is_too_small),
+		in_tree(the_search_for_devices_is_bounded),
 		in_tree(more_devices_than_can_be_held_are_left_out),
-		in_tree(without_a_sysfs_nothing_is_told),
+		in_tree(without_a_sysfs_no_node_is_known),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

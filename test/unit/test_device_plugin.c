@@ -440,7 +440,7 @@ static struct seen *start_container(struct world *w, size_t nr)
 
 /* The list. */
 
-static void who_watches_gets_all_devices(void **state)
+static void a_new_watcher_gets_all_devices(void **state)
 {
 	struct world *w = *state;
 
@@ -475,7 +475,7 @@ static void changes_are_sent(void **state)
 	}
 }
 
-static void what_was_sent_is_not_sent_again(void **state)
+static void an_unchanged_list_is_not_sent_again(void **state)
 {
 	struct world *w = *state;
 	struct seen *s = watch(w);
@@ -494,7 +494,7 @@ static void what_was_sent_is_not_sent_again(void **state)
 	assert_int_equal(s->nr_messages, 3);
 }
 
-static void a_burst_of_changes_is_few_lists(void **state)
+static void a_burst_of_changes_makes_few_lists(void **state)
 {
 	struct world *w = *state;
 	struct seen *s = watch(w);
@@ -507,7 +507,7 @@ static void a_burst_of_changes_is_few_lists(void **state)
 	assert_int_equal(w->nr_lists, s->nr_messages);
 }
 
-static void nobody_watching_costs_nothing(void **state)
+static void changes_without_a_watcher_build_no_list(void **state)
 {
 	struct world *w = *state;
 
@@ -529,7 +529,7 @@ static void ten_thousand_devices_are_sent(void **state)
 	assert_int_equal(s->nr_messages, 2);
 }
 
-static void several_streams_have_one_list(void **state)
+static void several_streams_share_one_list(void **state)
 {
 	struct world *w = *state;
 	struct seen *first = watch(w), *second = watch(w);
@@ -572,7 +572,7 @@ static void a_hundred_streams_are_served(void **state)
 	still_serves(w);
 }
 
-static void the_end_of_a_stream_is_told(void **state)
+static void the_end_of_a_stream_is_reported(void **state)
 {
 	struct world *w = *state;
 
@@ -587,7 +587,7 @@ static void the_end_of_a_stream_is_told(void **state)
 	assert_int_equal(w->nr_told, 6);
 }
 
-static void streams_end_when_they_are_to(void **state)
+static void ending_all_streams_closes_each_of_them(void **state)
 {
 	struct world *w = *state;
 	struct seen *first = watch(w), *second = watch(w);
@@ -708,7 +708,7 @@ static void a_client_that_never_reads_holds_one_list(void **state)
 	UNTIL(w, w->nr_watching == 1);
 }
 
-static void garbage_hurts_its_sender_alone(void **state)
+static void garbage_only_ends_the_connection_that_sent_it(void **state)
 {
 	static const struct blob garbage[] = {
 		{"x", 1},
@@ -748,7 +748,7 @@ static void an_unknown_method_is_answered(void **state)
 	still_serves(w);
 }
 
-static void a_request_that_is_none_is_refused(void **state)
+static void a_malformed_request_is_refused(void **state)
 {
 	static const char *const methods[] = {PREFERRED, ALLOCATE, PRE_START};
 	static const struct blob bad[] = {{"\x0a\x05x", 3}, {"\x0a\x01\xfc", 3}, {"\xff", 1}};
@@ -766,7 +766,7 @@ static void a_request_that_is_none_is_refused(void **state)
 	still_serves(w);
 }
 
-static void a_request_beyond_all_measure_is_refused(void **state)
+static void an_oversized_request_is_refused(void **state)
 {
 	enum { HUGE_REQUEST = 16 << 20, MOST = DEVICE_PLUGIN_MESSAGE_MAX };
 	static const char *const methods[] = {PREFERRED, ALLOCATE, PRE_START};
@@ -792,7 +792,7 @@ static void a_request_beyond_all_measure_is_refused(void **state)
 
 /* Calls. */
 
-static void options_say_which_calls_are_wanted(void **state)
+static void the_options_list_the_calls_that_have_handlers(void **state)
 {
 	struct world *w = *state;
 	struct blob all = {"\x08\x01\x10\x01", 4}, no_pre_start = {"\x10\x01", 2};
@@ -805,7 +805,7 @@ static void options_say_which_calls_are_wanted(void **state)
 	assert_false(device_plugin_options(w->plugin).pre_start);
 }
 
-static void a_preference_is_the_handlers(void **state)
+static void a_preferred_allocation_comes_from_the_handler(void **state)
 {
 	struct world *w = *state;
 	const char *const want[] = {w->id[2], w->id[3]};
@@ -820,7 +820,7 @@ static void a_preference_is_the_handlers(void **state)
 	assert_string_equal(w->first, w->id[0]);
 }
 
-static void each_container_has_its_preference(void **state)
+static void each_container_gets_its_own_preferred_allocation(void **state)
 {
 	struct world *w = *state;
 	const char *const want[] = {w->id[0], w->id[4]};
@@ -835,7 +835,7 @@ static void each_container_has_its_preference(void **state)
 	vec_fini(&request);
 }
 
-static void ten_thousand_ids_are_preferred_from(void **state)
+static void a_preferred_allocation_may_choose_from_ten_thousand_ids(void **state)
 {
 	struct world *w = *state;
 	const char **want = arena_array(&w->arena, DEVICE_PLUGIN_IDS_MAX, sizeof *want);
@@ -851,7 +851,7 @@ static void ten_thousand_ids_are_preferred_from(void **state)
 }
 
 /* Too many ids, or an answer beyond what the kubelet takes. */
-static void what_cannot_be_preferred_from_ends_no_pod(void **state)
+static void a_preferred_allocation_without_a_choice_does_not_fail_the_pod(void **state)
 {
 	struct world *w = *state;
 	struct bytes request = {0};
@@ -881,7 +881,7 @@ static void devices_are_allocated(void **state)
 	assert_string_equal(w->last, w->id[2]);
 }
 
-static void each_container_is_allocated_its_own(void **state)
+static void each_container_is_allocated_its_own_devices(void **state)
 {
 	struct world *w = *state;
 	const char *const want[] = {w->id[0], w->id[1]};
@@ -904,7 +904,7 @@ static void each_container_is_allocated_its_own(void **state)
 	vec_fini(&request);
 }
 
-static void ten_thousand_ids_are_allocated_and_not_one_more(void **state)
+static void ten_thousand_ids_are_allocated_and_more_are_refused(void **state)
 {
 	struct world *w = *state;
 
@@ -938,7 +938,7 @@ static void an_answer_that_cannot_be_sent_is_an_error(void **state)
 	assert_non_null(strstr(s->text, "not UTF-8"));
 }
 
-static void a_start_is_the_handlers(void **state)
+static void a_pre_start_call_reaches_the_handler(void **state)
 {
 	struct world *w = *state;
 
@@ -950,7 +950,7 @@ static void a_start_is_the_handlers(void **state)
 	assert_string_equal(s->text, "the runtime is not connected");
 }
 
-static void a_start_that_nobody_wants_to_hear_of_is_no_error(void **state)
+static void a_pre_start_call_without_a_handler_succeeds(void **state)
 {
 	struct world *w = *state;
 
@@ -1003,34 +1003,34 @@ int main(void)
 {
 #define CASE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		CASE(who_watches_gets_all_devices),
+		CASE(a_new_watcher_gets_all_devices),
 		CASE(a_list_may_be_empty),
 		CASE(changes_are_sent),
-		CASE(what_was_sent_is_not_sent_again),
-		CASE(a_burst_of_changes_is_few_lists),
-		CASE(nobody_watching_costs_nothing),
+		CASE(an_unchanged_list_is_not_sent_again),
+		CASE(a_burst_of_changes_makes_few_lists),
+		CASE(changes_without_a_watcher_build_no_list),
 		CASE(ten_thousand_devices_are_sent),
-		CASE(several_streams_have_one_list),
+		CASE(several_streams_share_one_list),
 		CASE(a_hundred_streams_are_served),
-		CASE(the_end_of_a_stream_is_told),
-		CASE(streams_end_when_they_are_to),
+		CASE(the_end_of_a_stream_is_reported),
+		CASE(ending_all_streams_closes_each_of_them),
 		CASE(a_list_that_cannot_be_made_breaks_no_stream),
 		CASE(a_client_that_never_reads_holds_one_list),
-		CASE(garbage_hurts_its_sender_alone),
+		CASE(garbage_only_ends_the_connection_that_sent_it),
 		CASE(an_unknown_method_is_answered),
-		CASE(a_request_that_is_none_is_refused),
-		CASE(a_request_beyond_all_measure_is_refused),
-		CASE(options_say_which_calls_are_wanted),
-		CASE(a_preference_is_the_handlers),
-		CASE(each_container_has_its_preference),
-		CASE(ten_thousand_ids_are_preferred_from),
-		CASE(what_cannot_be_preferred_from_ends_no_pod),
+		CASE(a_malformed_request_is_refused),
+		CASE(an_oversized_request_is_refused),
+		CASE(the_options_list_the_calls_that_have_handlers),
+		CASE(a_preferred_allocation_comes_from_the_handler),
+		CASE(each_container_gets_its_own_preferred_allocation),
+		CASE(a_preferred_allocation_may_choose_from_ten_thousand_ids),
+		CASE(a_preferred_allocation_without_a_choice_does_not_fail_the_pod),
 		CASE(devices_are_allocated),
-		CASE(each_container_is_allocated_its_own),
-		CASE(ten_thousand_ids_are_allocated_and_not_one_more),
+		CASE(each_container_is_allocated_its_own_devices),
+		CASE(ten_thousand_ids_are_allocated_and_more_are_refused),
 		CASE(an_answer_that_cannot_be_sent_is_an_error),
-		CASE(a_start_is_the_handlers),
-		CASE(a_start_that_nobody_wants_to_hear_of_is_no_error),
+		CASE(a_pre_start_call_reaches_the_handler),
+		CASE(a_pre_start_call_without_a_handler_succeeds),
 		CASE(an_error_arrives_with_its_text),
 		CASE(a_text_that_was_cut_within_a_character_arrives),
 	};

@@ -110,7 +110,7 @@ static void an_id_that_is_not_utf8_is_not_sent(void **state)
 	assert_int_equal(allocate_response_encode(&note, 1, *state, &out, NULL), -EILSEQ);
 }
 
-static void what_does_not_fit_the_arena_is_refused(void **state)
+static void a_message_that_does_not_fit_the_arena_is_refused(void **state)
 {
 	static const char *const id = "x";
 	static const struct device_ids ids = {&id, 1};
@@ -280,7 +280,7 @@ static void requests_for_too_many_containers_are_refused(void **state)
 	assert_int_equal(allocate_request_decode(more, *state, &in, NULL), -E2BIG);
 }
 
-static void what_is_no_message_is_refused(void **state)
+static void a_malformed_message_is_refused(void **state)
 {
 	static const unsigned char cut[] = {0x0a, 5, 'x'}, latin[] = {0x0a, 1, 0xfc};
 	static const struct blob bad[] = {{cut, sizeof cut}, {latin, sizeof latin}};
@@ -306,7 +306,7 @@ int main(void)
 		ON_ARENA(ten_thousand_devices_are_written_as_go_writes_them),
 		ON_ARENA(more_devices_than_the_kubelet_takes_are_refused),
 		ON_ARENA(an_id_that_is_not_utf8_is_not_sent),
-		ON_ARENA(what_does_not_fit_the_arena_is_refused),
+		ON_ARENA(a_message_that_does_not_fit_the_arena_is_refused),
 		ON_ARENA(gos_preferred_request_is_read),
 		ON_ARENA(a_preferred_answer_is_written_as_go_writes_it),
 		ON_ARENA(gos_allocate_request_is_read),
@@ -314,7 +314,7 @@ int main(void)
 		ON_ARENA(gos_pre_start_request_is_read),
 		ON_ARENA(huge_lists_are_refused),
 		ON_ARENA(requests_for_too_many_containers_are_refused),
-		ON_ARENA(what_is_no_message_is_refused),
+		ON_ARENA(a_malformed_message_is_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

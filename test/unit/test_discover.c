@@ -88,7 +88,7 @@ static void this_machine_is_what_the_kernel_says(void **state)
 	assert_int_equal(t.distance[0][0], DISTANCE_MIN);
 }
 
-static void a_text_is_called_like_its_file(void **state)
+static void a_machine_from_a_text_is_named_after_its_file(void **state)
 {
 	struct topo t;
 
@@ -147,7 +147,7 @@ static void a_path_to_nothing_and_a_folder_of_no_machine_are_refused(void **stat
 static void run(const char *command);
 
 /* What was done to a copy of a recorded tree, and what is said of it; NULL: it is read. */
-static void a_recorded_tree_with_a_part_missing_is_refused_by_that_part(void **state)
+static void a_recorded_tree_without_a_part_is_refused_with_the_name_of_that_part(void **state)
 {
 	static const struct {
 		const char *done, *error;
@@ -206,7 +206,7 @@ static void a_recorded_tree_with_a_part_missing_is_refused_by_that_part(void **s
 
 /* hwloc says on its standard error why it does not read an XML: that is the reason, and nothing of
  * it gets through. */
-static void hwlocs_own_reason_is_the_reason(void **state)
+static void the_reason_of_hwloc_is_in_the_error(void **state)
 {
 	static const struct {
 		const char *command, *error;
@@ -291,7 +291,7 @@ static void a_name_is_looked_up_beside_the_program_too(void **state)
 	run(command);
 }
 
-static void an_unknown_name_is_answered_with_those_that_there_are(void **state)
+static void an_unknown_machine_name_is_an_error_that_lists_the_known_ones(void **state)
 {
 	static const char *const names[] = {"nope", "", ".", "..", "kep3545-8.machine"};
 
@@ -336,7 +336,7 @@ static void a_name_is_the_last_part_of_the_path_without_suffix(void **state)
 	}
 }
 
-static void hwloc_reads_the_tree_it_was_told_whatever_its_environment_says(void **state)
+static void hwloc_reads_the_given_tree_whatever_its_environment_says(void **state)
 {
 	struct topo t;
 
@@ -397,7 +397,7 @@ static void load_changed_xml(const char *old, const char *new, int want, const c
 		fail_msg("\"%s\" instead of \"%s\"", e.text, error);
 }
 
-static void what_an_xml_says_too_much_is_refused(void **state)
+static void an_xml_with_too_many_nodes_or_cpus_is_refused(void **state)
 {
 	(void)state;
 	load_changed_xml("local_memory=\"34359738368\"", "local_memory=\"34359738369\"", 0, NULL);
@@ -425,7 +425,7 @@ static void hear(void *ctx, const char *text)
 	(void)snprintf(h->text[h->nr++], sizeof *h->text, "%s", text);
 }
 
-static void libnumas_differences_are_told_one_by_one(void **state)
+static void each_difference_from_libnuma_is_reported(void **state)
 {
 	static const char *const want[] = {
 		"NUMA node 2: hwloc has it, libnuma does not",
@@ -499,18 +499,18 @@ int main(int argc, char **argv)
 #define CASE(name) cmocka_unit_test_setup_teardown(name, make_folder, remove_folder)
 	const struct CMUnitTest tests[] = {
 		CASE(this_machine_is_what_the_kernel_says),
-		CASE(a_text_is_called_like_its_file),
+		CASE(a_machine_from_a_text_is_named_after_its_file),
 		CASE(a_machine_that_cannot_be_used_is_refused_with_its_file),
 		CASE(a_path_to_nothing_and_a_folder_of_no_machine_are_refused),
-		CASE(a_recorded_tree_with_a_part_missing_is_refused_by_that_part),
-		CASE(hwlocs_own_reason_is_the_reason),
+		CASE(a_recorded_tree_without_a_part_is_refused_with_the_name_of_that_part),
+		CASE(the_reason_of_hwloc_is_in_the_error),
 		CASE(a_name_is_looked_up_beside_the_program_too),
-		CASE(an_unknown_name_is_answered_with_those_that_there_are),
+		CASE(an_unknown_machine_name_is_an_error_that_lists_the_known_ones),
 		CASE(a_name_is_the_last_part_of_the_path_without_suffix),
-		CASE(hwloc_reads_the_tree_it_was_told_whatever_its_environment_says),
+		CASE(hwloc_reads_the_given_tree_whatever_its_environment_says),
 		CASE(gpu_memory_is_there_unless_the_environment_hides_it),
-		CASE(what_an_xml_says_too_much_is_refused),
-		CASE(libnumas_differences_are_told_one_by_one),
+		CASE(an_xml_with_too_many_nodes_or_cpus_is_refused),
+		CASE(each_difference_from_libnuma_is_reported),
 		CASE(distances_are_borrowed_only_from_the_same_nodes),
 		CASE(libnuma_knows_this_machines_nodes),
 	};

@@ -256,7 +256,7 @@ static void random_events_keep_every_invariant_and_fold_to_the_same(void **state
 	}
 }
 
-static void most_exclusive_creates_move_nobody_when_the_pool_steps_ahead(void **state)
+static void most_exclusive_creates_move_no_container_when_the_pool_shrinks_in_steps(void **state)
 {
 	unsigned updates[2];
 
@@ -292,7 +292,7 @@ static void a_step_is_a_quarter_of_the_node_at_most(void **state)
 	node_free(n);
 }
 
-static void the_pool_grows_back_once_much_lies_idle(void **state)
+static void the_pool_grows_back_once_many_cpus_are_idle(void **state)
 {
 	struct node *n = node_new(POLICY_SINGLE_NUMA_NODE, 2);
 
@@ -328,7 +328,7 @@ static void a_restarted_container_keeps_what_its_predecessor_had(void **state)
 }
 
 /* Not every runtime tells a pod's uid or a container's name. */
-static void nameless_containers_are_nobodys_successors(void **state)
+static void a_container_without_a_name_succeeds_no_other(void **state)
 {
 	struct node *n = node_new(POLICY_RESTRICTED, 0);
 	struct update_list ups = {0};
@@ -355,7 +355,7 @@ static void nameless_containers_are_nobodys_successors(void **state)
 	node_free(n);
 }
 
-static void a_record_that_cannot_be_kept_refuses_and_changes_nothing(void **state)
+static void a_failed_write_of_a_record_refuses_the_container_and_changes_nothing(void **state)
 {
 	struct node *n = node_new(POLICY_RESTRICTED, 0);
 
@@ -390,8 +390,8 @@ static void running_containers_are_adopted_where_they_run(void **state)
 	synchronize(after);
 	check(after);
 	assert_int_equal(after->updates, 0); /* nobody had to move */
-	assert_true(cpuset_equal(
-		&ledger_view(engine_ledger(n->g))->held, &ledger_view(engine_ledger(after->g))->held));
+	assert_true(cpuset_equal(&ledger_view(engine_ledger(n->g))->held,
+		&ledger_view(engine_ledger(after->g))->held));
 	for (size_t i = 0; i < ledger_count(engine_ledger(n->g)); i++) {
 		const struct holding *x = ledger_at(engine_ledger(n->g), i),
 				     *y = ledger_at(engine_ledger(after->g), i);
@@ -466,7 +466,7 @@ static void a_container_that_started_unpinned_is_placed_by_an_update(void **stat
 	node_free(n);
 }
 
-static void what_the_runtime_could_not_be_told_comes_with_the_next_reply(void **state)
+static void updates_that_could_not_be_sent_come_with_the_next_reply(void **state)
 {
 	struct node *n = node_new(POLICY_RESTRICTED, 0);
 	struct request stray = ask("stray", QOS_GUARANTEED, 4000, GIB(1));
@@ -509,7 +509,7 @@ static void a_running_container_that_fits_nowhere_goes_on_in_the_shared_pool(voi
 
 /* The pool shrank in an event that cannot carry updates: the others hear of it with the next one.
  */
-static void a_late_one_moves_the_others_with_the_next_reply(void **state)
+static void a_container_seen_late_updates_the_others_with_the_next_reply(void **state)
 {
 	struct node *n = node_new(POLICY_RESTRICTED, 0);
 	struct request stray = ask("stray", QOS_GUARANTEED, 4000, GIB(1));
@@ -588,7 +588,7 @@ static void a_dump_is_the_ledger(void **state)
 	node_free(n);
 }
 
-static void a_pod_that_goes_takes_its_containers_with_it(void **state)
+static void removing_a_pod_removes_its_containers(void **state)
 {
 	struct node *n = node_new(POLICY_BEST_EFFORT, 2);
 
@@ -630,22 +630,24 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(random_events_keep_every_invariant_and_fold_to_the_same),
-		cmocka_unit_test(most_exclusive_creates_move_nobody_when_the_pool_steps_ahead),
+		cmocka_unit_test(
+			most_exclusive_creates_move_no_container_when_the_pool_shrinks_in_steps),
 		cmocka_unit_test(a_step_is_a_quarter_of_the_node_at_most),
-		cmocka_unit_test(the_pool_grows_back_once_much_lies_idle),
+		cmocka_unit_test(the_pool_grows_back_once_many_cpus_are_idle),
 		cmocka_unit_test(a_restarted_container_keeps_what_its_predecessor_had),
-		cmocka_unit_test(nameless_containers_are_nobodys_successors),
-		cmocka_unit_test(a_record_that_cannot_be_kept_refuses_and_changes_nothing),
+		cmocka_unit_test(a_container_without_a_name_succeeds_no_other),
+		cmocka_unit_test(
+			a_failed_write_of_a_record_refuses_the_container_and_changes_nothing),
 		cmocka_unit_test(running_containers_are_adopted_where_they_run),
 		cmocka_unit_test(adopted_memory_is_not_booked_on_devices),
 		cmocka_unit_test(a_container_that_started_unpinned_is_placed_by_an_update),
-		cmocka_unit_test(what_the_runtime_could_not_be_told_comes_with_the_next_reply),
+		cmocka_unit_test(updates_that_could_not_be_sent_come_with_the_next_reply),
 		cmocka_unit_test(a_running_container_that_fits_nowhere_goes_on_in_the_shared_pool),
-		cmocka_unit_test(a_late_one_moves_the_others_with_the_next_reply),
+		cmocka_unit_test(a_container_seen_late_updates_the_others_with_the_next_reply),
 		cmocka_unit_test(of_two_containers_on_one_cpu_the_older_one_keeps_it),
 		cmocka_unit_test(an_annotation_gives_no_more_cpus_than_the_request),
 		cmocka_unit_test(a_dump_is_the_ledger),
-		cmocka_unit_test(a_pod_that_goes_takes_its_containers_with_it),
+		cmocka_unit_test(removing_a_pod_removes_its_containers),
 		cmocka_unit_test(a_record_that_contradicts_the_ones_before_is_refused),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

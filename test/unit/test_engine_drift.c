@@ -74,7 +74,8 @@ static void check(struct node *n)
 		assert_string_equal(x->decision.message, y->decision.message);
 		assert_int_equal(x->decision.lost_cpus, y->decision.lost_cpus);
 	}
-	assert_true(ledger_count(a) == 0 || cpuset_equal(&ledger_view(a)->pool, &ledger_view(b)->pool));
+	assert_true(
+		ledger_count(a) == 0 || cpuset_equal(&ledger_view(a)->pool, &ledger_view(b)->pool));
 	engine_free(folded);
 }
 
@@ -141,7 +142,7 @@ static unsigned nodes_of(const struct node *n, const struct cpuset *cpus)
 	return nodeset_count(topo_nodes_of(n->t, cpus));
 }
 
-static void who_loses_a_cpu_gets_another_of_its_node(void **state)
+static void a_container_that_loses_a_cpu_gets_another_of_its_node(void **state)
 {
 	struct node *n = node_new(POLICY_SINGLE_NUMA_NODE);
 	struct request web = ask("web", QOS_GUARANTEED, 4000, GIB(1)),
@@ -169,7 +170,7 @@ static void who_loses_a_cpu_gets_another_of_its_node(void **state)
 	node_free(n);
 }
 
-static void who_cannot_get_another_keeps_the_rest_until_it_comes_back(void **state)
+static void a_container_keeps_its_remaining_cpus_until_the_lost_one_comes_back(void **state)
 {
 	struct node *n = node_new(POLICY_SINGLE_NUMA_NODE);
 	struct request web = ask("web", QOS_GUARANTEED, 8000, 0); /* all of a NUMA node */
@@ -192,7 +193,7 @@ static void who_cannot_get_another_keeps_the_rest_until_it_comes_back(void **sta
 	node_free(n);
 }
 
-static void who_loses_all_goes_to_another_node_or_into_the_pool(void **state)
+static void a_container_that_loses_all_cpus_moves_to_another_node_or_the_pool(void **state)
 {
 	static const struct {
 		enum topology_policy policy;
@@ -215,8 +216,8 @@ static void who_loses_all_goes_to_another_node_or_into_the_pool(void **state)
 		if (cases[i].exclusive)
 			assert_int_equal(cpuset_count(&h->decision.cpus), 8);
 		else
-			assert_true(
-				cpuset_equal(&h->decision.cpus, &ledger_view(engine_ledger(n->g))->pool));
+			assert_true(cpuset_equal(
+				&h->decision.cpus, &ledger_view(engine_ledger(n->g))->pool));
 		set_offline(n, (struct cpuset){0});
 		assert_int_equal(cpuset_count(&h->decision.cpus), 8);
 		assert_true(h->decision.exclusive);
@@ -257,7 +258,7 @@ static void the_pool_follows_and_is_never_empty(void **state)
 	node_free(n);
 }
 
-static void memory_that_goes_is_booked_no_more_until_it_comes_back(void **state)
+static void memory_that_goes_offline_is_not_booked_until_it_comes_back(void **state)
 {
 	struct node *n = node_new(POLICY_SINGLE_NUMA_NODE);
 	struct request web = ask("web", QOS_GUARANTEED, 2000, GIB(40));
@@ -275,7 +276,7 @@ static void memory_that_goes_is_booked_no_more_until_it_comes_back(void **state)
 	node_free(n);
 }
 
-static void cpus_that_were_lost_come_back_though_memory_has_changed_meanwhile(void **state)
+static void lost_cpus_come_back_although_memory_has_changed_meanwhile(void **state)
 {
 	struct node *n = node_new(POLICY_SINGLE_NUMA_NODE);
 	struct request web = ask("web", QOS_GUARANTEED, 8000, GIB(40)); /* all CPUs of a node */
@@ -296,7 +297,7 @@ static void cpus_that_were_lost_come_back_though_memory_has_changed_meanwhile(vo
 	node_free(n);
 }
 
-static void parts_that_wait_move_as_well(void **state)
+static void waiting_parts_of_a_pod_also_move_off_offline_cpus(void **state)
 {
 	static const struct ask containers[] = {
 		{.name = "init", .kind = CONTAINER_INIT, .cpu_milli = 4000},
@@ -328,7 +329,7 @@ static void parts_that_wait_move_as_well(void **state)
 
 /* The whole machine is held when a CPU goes: its container has no other in its place until somebody
  * ends. The next life of the container gets what it asks for. */
-static void what_starts_again_after_it_lost_cpus_gets_others(void **state)
+static void a_container_that_restarts_after_it_lost_cpus_gets_others(void **state)
 {
 	static const struct ask containers[] = {
 		{.name = "main", .cpu_milli = 6000, .nr_memory = 1, .memory = {{0, GIB(1)}}},
@@ -367,7 +368,7 @@ static void what_starts_again_after_it_lost_cpus_gets_others(void **state)
 	node_free(n);
 }
 
-static void only_who_was_seen_to_exist_is_told_without_being_asked(void **state)
+static void an_unsolicited_update_is_only_for_containers_that_are_known_to_exist(void **state)
 {
 	struct node *n = node_new(POLICY_BEST_EFFORT);
 	struct request log = ask("log", QOS_BURSTABLE, 100, 0),
@@ -396,7 +397,7 @@ static void only_who_was_seen_to_exist_is_told_without_being_asked(void **state)
 }
 
 /* Any CPUs go and come, any containers come and go: the ledger stays sound throughout. */
-static void any_cpus_may_go_and_come(void **state)
+static void any_cpus_may_go_offline_and_come_back(void **state)
 {
 	enum { ROUNDS = 400, CONTAINERS = 12 };
 	struct node *n = node_new(POLICY_BEST_EFFORT);
@@ -428,16 +429,18 @@ static void any_cpus_may_go_and_come(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(who_loses_a_cpu_gets_another_of_its_node),
-		cmocka_unit_test(who_cannot_get_another_keeps_the_rest_until_it_comes_back),
-		cmocka_unit_test(who_loses_all_goes_to_another_node_or_into_the_pool),
+		cmocka_unit_test(a_container_that_loses_a_cpu_gets_another_of_its_node),
+		cmocka_unit_test(
+			a_container_keeps_its_remaining_cpus_until_the_lost_one_comes_back),
+		cmocka_unit_test(a_container_that_loses_all_cpus_moves_to_another_node_or_the_pool),
 		cmocka_unit_test(the_pool_follows_and_is_never_empty),
-		cmocka_unit_test(memory_that_goes_is_booked_no_more_until_it_comes_back),
-		cmocka_unit_test(cpus_that_were_lost_come_back_though_memory_has_changed_meanwhile),
-		cmocka_unit_test(parts_that_wait_move_as_well),
-		cmocka_unit_test(what_starts_again_after_it_lost_cpus_gets_others),
-		cmocka_unit_test(only_who_was_seen_to_exist_is_told_without_being_asked),
-		cmocka_unit_test(any_cpus_may_go_and_come),
+		cmocka_unit_test(memory_that_goes_offline_is_not_booked_until_it_comes_back),
+		cmocka_unit_test(lost_cpus_come_back_although_memory_has_changed_meanwhile),
+		cmocka_unit_test(waiting_parts_of_a_pod_also_move_off_offline_cpus),
+		cmocka_unit_test(a_container_that_restarts_after_it_lost_cpus_gets_others),
+		cmocka_unit_test(
+			an_unsolicited_update_is_only_for_containers_that_are_known_to_exist),
+		cmocka_unit_test(any_cpus_may_go_offline_and_come_back),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -164,7 +164,7 @@ static void a_report_as_old_as_the_container_undoes_no_resize(void **state)
 }
 
 /* Its cpuset was set once more, but not how much it may use. */
-static void a_runtime_that_knows_the_cpuset_again_may_not_know_the_numbers(void **state)
+static void a_report_with_the_right_cpuset_may_have_outdated_limits(void **state)
 {
 	static const unsigned sizes[] = {6000, 2000, 1500};
 
@@ -206,7 +206,7 @@ static void memory_that_grew_is_still_booked(void **state)
 }
 
 /* The pool was taken from, and is as it was at the creation when the CPUs are released. */
-static void who_shares_is_set_when_the_report_only_happens_to_be_right(void **state)
+static void a_shared_container_is_updated_although_an_old_report_happens_to_match(void **state)
 {
 	static const enum in_force states[] = {IN_FORCE_UNKNOWN, IN_FORCE_SHOWN};
 
@@ -227,7 +227,7 @@ static void who_shares_is_set_when_the_report_only_happens_to_be_right(void **st
 	}
 }
 
-static void what_it_was_not_told_yet_it_is_told_whatever_is_reported(void **state)
+static void a_pending_update_is_sent_whatever_the_report_says(void **state)
 {
 	struct node *n = node_new();
 
@@ -247,7 +247,7 @@ static void what_it_was_not_told_yet_it_is_told_whatever_is_reported(void **stat
 	node_free(n);
 }
 
-static void a_report_that_is_not_of_the_creation_wins(void **state)
+static void a_report_newer_than_the_creation_overrides_the_ledger(void **state)
 {
 	static const struct {
 		unsigned cpu_milli, want; /* CPUs of its own */
@@ -277,7 +277,7 @@ static void a_container_that_the_ledger_lacks_is_taken_over_as_reported(void **s
 	node_free(n);
 }
 
-static void who_was_placed_late_has_no_annotation_and_keeps_what_it_got(void **state)
+static void a_container_placed_after_its_start_keeps_its_cpus_without_an_annotation(void **state)
 {
 	struct node *n = node_new();
 	struct request late = ask("late", QOS_GUARANTEED, 4000, 0);
@@ -296,7 +296,7 @@ static void who_was_placed_late_has_no_annotation_and_keeps_what_it_got(void **s
 	node_free(n);
 }
 
-static void what_is_left_as_it_runs_keeps_others_off_its_cpus(void **state)
+static void cpus_of_a_container_that_is_left_alone_are_given_to_no_other(void **state)
 {
 	struct node *n = node_new();
 	struct request left = ask("left", QOS_BURSTABLE, 1000, 0);
@@ -326,7 +326,7 @@ static void what_is_left_as_it_runs_keeps_others_off_its_cpus(void **state)
 	node_free(n);
 }
 
-static void a_look_is_wanted_where_the_report_may_be_wrong(void **state)
+static void a_cgroup_is_read_where_the_report_may_be_wrong(void **state)
 {
 	struct node *n = node_new();
 	struct request unknown = ask("unknown", QOS_GUARANTEED, 4000, 0), news = n->web,
@@ -356,7 +356,7 @@ static void a_look_is_wanted_where_the_report_may_be_wrong(void **state)
 	node_free(n);
 }
 
-static void what_is_found_later_is_told_and_resized(void **state)
+static void values_read_later_from_a_cgroup_update_and_resize_the_container(void **state)
 {
 	struct node *n = node_new();
 	struct request found = n->web, gone = ask("gone", QOS_GUARANTEED, 1000, 0);
@@ -377,7 +377,7 @@ static void what_is_found_later_is_told_and_resized(void **state)
 	node_free(n);
 }
 
-static void an_update_keeps_the_numbers_that_it_does_not_name(void **state)
+static void an_update_keeps_the_values_that_it_does_not_name(void **state)
 {
 	struct node *n = node_new();
 	struct request cpuset_alone = n->web; /* as the runtime reports it: four CPUs */
@@ -400,17 +400,19 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_report_as_old_as_the_container_undoes_no_resize),
-		cmocka_unit_test(a_runtime_that_knows_the_cpuset_again_may_not_know_the_numbers),
+		cmocka_unit_test(a_report_with_the_right_cpuset_may_have_outdated_limits),
 		cmocka_unit_test(memory_that_grew_is_still_booked),
-		cmocka_unit_test(who_shares_is_set_when_the_report_only_happens_to_be_right),
-		cmocka_unit_test(what_it_was_not_told_yet_it_is_told_whatever_is_reported),
-		cmocka_unit_test(a_report_that_is_not_of_the_creation_wins),
+		cmocka_unit_test(
+			a_shared_container_is_updated_although_an_old_report_happens_to_match),
+		cmocka_unit_test(a_pending_update_is_sent_whatever_the_report_says),
+		cmocka_unit_test(a_report_newer_than_the_creation_overrides_the_ledger),
 		cmocka_unit_test(a_container_that_the_ledger_lacks_is_taken_over_as_reported),
-		cmocka_unit_test(who_was_placed_late_has_no_annotation_and_keeps_what_it_got),
-		cmocka_unit_test(what_is_left_as_it_runs_keeps_others_off_its_cpus),
-		cmocka_unit_test(a_look_is_wanted_where_the_report_may_be_wrong),
-		cmocka_unit_test(what_is_found_later_is_told_and_resized),
-		cmocka_unit_test(an_update_keeps_the_numbers_that_it_does_not_name),
+		cmocka_unit_test(
+			a_container_placed_after_its_start_keeps_its_cpus_without_an_annotation),
+		cmocka_unit_test(cpus_of_a_container_that_is_left_alone_are_given_to_no_other),
+		cmocka_unit_test(a_cgroup_is_read_where_the_report_may_be_wrong),
+		cmocka_unit_test(values_read_later_from_a_cgroup_update_and_resize_the_container),
+		cmocka_unit_test(an_update_keeps_the_values_that_it_does_not_name),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -120,7 +120,7 @@ static void a_container_that_grows_moves_the_others_in_the_same_reply(void **sta
 	node_free(n);
 }
 
-static void a_change_that_cannot_be_leaves_all_as_it_was(void **state)
+static void a_refused_change_leaves_all_as_it_was(void **state)
 {
 	struct node *n = node_new(POLICY_SINGLE_NUMA_NODE);
 	struct request web = ask("web", QOS_GUARANTEED, 4000, 0);
@@ -143,7 +143,7 @@ static void a_change_that_cannot_be_leaves_all_as_it_was(void **state)
 	node_free(n);
 }
 
-static void a_container_that_never_came_is_given_up_in_the_second_round(void **state)
+static void a_container_that_never_starts_is_given_up_at_the_second_synchronize(void **state)
 {
 	struct node *n = node_new(POLICY_RESTRICTED);
 	struct request web = ask("web", QOS_GUARANTEED, 4000, 0),
@@ -182,7 +182,7 @@ static void a_container_that_starts_after_it_was_given_up_is_taken_over_as_it_ru
 	node_free(n);
 }
 
-static void of_two_that_run_on_one_cpu_the_older_keeps_it_and_the_other_is_told_why(void **state)
+static void of_two_containers_on_one_cpu_the_older_keeps_it(void **state)
 {
 	struct node *n = node_new(POLICY_RESTRICTED);
 	struct request two[] = {
@@ -213,7 +213,7 @@ static void of_two_that_run_on_one_cpu_the_older_keeps_it_and_the_other_is_told_
 	node_free(n);
 }
 
-static void who_was_resized_meanwhile_keeps_what_it_runs_with(void **state)
+static void a_container_resized_while_the_daemon_was_away_keeps_its_new_size(void **state)
 {
 	struct node *n = node_new(POLICY_RESTRICTED);
 	struct request web = ask("web", QOS_GUARANTEED, 4000, 0);
@@ -236,7 +236,7 @@ static void who_was_resized_meanwhile_keeps_what_it_runs_with(void **state)
 	node_free(n);
 }
 
-static void who_runs_and_would_be_refused_is_recorded_as_unaligned(void **state)
+static void a_running_container_that_would_be_refused_is_recorded_as_unaligned(void **state)
 {
 	struct node *n = node_new(POLICY_SINGLE_NUMA_NODE);
 	struct request big = ask("big", QOS_GUARANTEED, 12000, 0);
@@ -253,7 +253,7 @@ static void who_runs_and_would_be_refused_is_recorded_as_unaligned(void **state)
 	node_free(n);
 }
 
-static void what_was_created_meanwhile_may_be_left_as_it_runs(void **state)
+static void a_container_created_while_the_daemon_was_away_may_be_left_alone(void **state)
 {
 	struct node *n = node_new(POLICY_RESTRICTED);
 	struct request stray = ask("stray", QOS_GUARANTEED, 4000, 0);
@@ -329,19 +329,19 @@ static void it_has_shrunk_while_nobody_listened(bool annotated)
 	node_free(n);
 }
 
-static void what_was_placed_and_has_shrunk_meanwhile_is_not_left(void **state)
+static void a_placed_container_that_shrank_meanwhile_is_not_left_alone(void **state)
 {
 	(void)state;
 	it_has_shrunk_while_nobody_listened(true);
 }
 
-static void what_only_the_journal_knows_and_has_shrunk_meanwhile_is_not_left(void **state)
+static void a_container_of_the_journal_that_shrank_meanwhile_is_not_left_alone(void **state)
 {
 	(void)state;
 	it_has_shrunk_while_nobody_listened(false);
 }
 
-static void what_was_moved_into_the_pool_is_not_left_without_the_journal(void **state)
+static void a_container_that_was_moved_to_the_pool_is_not_left_alone_without_a_journal(void **state)
 {
 	struct node *n = node_new(POLICY_RESTRICTED);
 	struct request web = ask("web", QOS_GUARANTEED, 5000, 0),
@@ -367,7 +367,7 @@ static void what_was_moved_into_the_pool_is_not_left_without_the_journal(void **
 	node_free(n);
 }
 
-static void nobody_gets_the_cpus_that_another_one_is_left_on(void **state)
+static void cpus_of_a_container_that_is_left_alone_are_not_given_out(void **state)
 {
 	struct node *n = node_new(POLICY_BEST_EFFORT);
 	struct request stray = ask("stray", QOS_BURSTABLE, 100, 0),
@@ -393,7 +393,7 @@ static void nobody_gets_the_cpus_that_another_one_is_left_on(void **state)
 	node_free(n);
 }
 
-static void what_runs_on_cpus_that_another_one_has_is_not_left(void **state)
+static void a_container_on_the_cpus_of_another_one_is_not_left_alone(void **state)
 {
 	struct node *n = node_new(POLICY_RESTRICTED);
 	struct request web = ask("web", QOS_GUARANTEED, 4000, 0),
@@ -411,7 +411,7 @@ static void what_runs_on_cpus_that_another_one_has_is_not_left(void **state)
 	node_free(n);
 }
 
-static void what_is_left_is_placed_when_somebody_sets_its_cpus(void **state)
+static void a_container_that_is_left_alone_is_placed_when_its_cpus_are_set(void **state)
 {
 	struct node *n = node_new(POLICY_RESTRICTED);
 	struct request stray = ask("stray", QOS_BURSTABLE, 100, 0),
@@ -424,12 +424,13 @@ static void what_is_left_is_placed_when_somebody_sets_its_cpus(void **state)
 	assert_true(ledger_find(engine_ledger(n->g), "stray")->decision.left);
 	same.cpus = "1-4";
 	assert_true(engine_update(n->g, 0, &same, &d, &n->ups));
-	assert_true(d.admit && !d.left && cpuset_equal(&d.cpus, &ledger_view(engine_ledger(n->g))->pool));
+	assert_true(d.admit && !d.left &&
+		    cpuset_equal(&d.cpus, &ledger_view(engine_ledger(n->g))->pool));
 	assert_false(ledger_find(engine_ledger(n->g), "stray")->decision.left);
 	node_free(n);
 }
 
-static void what_is_left_is_looked_at_anew_with_every_synchronize(void **state)
+static void a_container_that_is_left_alone_is_examined_with_every_synchronize(void **state)
 {
 	struct node *n = node_new(POLICY_RESTRICTED);
 	struct request stray = ask("stray", QOS_BURSTABLE, 100, 0);
@@ -471,7 +472,7 @@ static void with_strict_reservation_the_pool_never_grows_into_the_reserved_cpus(
 	node_free(n);
 }
 
-static void who_is_still_being_created_is_told_once_more_when_it_runs(void **state)
+static void a_container_moved_during_its_creation_is_updated_again_when_it_runs(void **state)
 {
 	struct node *n = node_new(POLICY_RESTRICTED);
 	struct request log = ask("log", QOS_BURSTABLE, 100, 0),
@@ -491,7 +492,7 @@ static void who_is_still_being_created_is_told_once_more_when_it_runs(void **sta
 	node_free(n);
 }
 
-static void who_is_found_in_creation_is_told_once_more_when_it_runs(void **state)
+static void a_container_found_in_creation_is_updated_again_when_it_runs(void **state)
 {
 	struct node *n = node_new(POLICY_RESTRICTED);
 	struct request log = ask("log", QOS_BURSTABLE, 100, 0),
@@ -513,7 +514,7 @@ static void who_is_found_in_creation_is_told_once_more_when_it_runs(void **state
 	node_free(n);
 }
 
-static void who_is_resized_before_it_runs_is_told_once_more_when_it_does(void **state)
+static void a_container_resized_before_it_runs_is_updated_again_when_it_runs(void **state)
 {
 	struct node *n = node_new(POLICY_RESTRICTED);
 	struct request web = ask("web", QOS_GUARANTEED, 4000, 0),
@@ -534,7 +535,7 @@ static void who_is_resized_before_it_runs_is_told_once_more_when_it_does(void **
 }
 
 /* What status shows of it is what is in force. */
-static void what_is_left_keeps_its_memory_nodes(void **state)
+static void a_container_that_is_left_alone_keeps_its_memory_nodes(void **state)
 {
 	struct node *n = node_new(POLICY_RESTRICTED);
 	const struct ledger *l = engine_ledger(n->g);
@@ -551,7 +552,7 @@ static void what_is_left_keeps_its_memory_nodes(void **state)
 	node_free(n);
 }
 
-static void who_is_left_as_it_runs_is_never_told(void **state)
+static void a_container_that_is_left_alone_is_never_updated(void **state)
 {
 	struct node *n = node_new(POLICY_RESTRICTED);
 	struct request stray = ask("stray", QOS_BURSTABLE, 100, 0),
@@ -601,7 +602,7 @@ static void a_successor_inherits_only_what_was_asked_for(void **state)
 	node_free(n);
 }
 
-static void who_grew_meanwhile_gets_the_rest_around_what_it_has(void **state)
+static void a_container_that_grew_meanwhile_keeps_its_cpus_and_gets_more_near_them(void **state)
 {
 	struct node *n = node_new(POLICY_RESTRICTED);
 	struct request web = ask("web", QOS_GUARANTEED, 4000, 0);
@@ -633,7 +634,7 @@ static void who_grew_meanwhile_gets_the_rest_around_what_it_has(void **state)
 	node_free(n);
 }
 
-static void an_update_that_does_not_say_whose_it_is_is_the_ledgers(void **state)
+static void an_update_without_pod_or_name_takes_them_from_the_ledger(void **state)
 {
 	struct node *n = node_new(POLICY_RESTRICTED);
 	struct request web = ask("web", QOS_GUARANTEED, 4000, 0);
@@ -653,7 +654,7 @@ static void an_update_that_does_not_say_whose_it_is_is_the_ledgers(void **state)
 	node_free(n);
 }
 
-static void numbers_that_change_without_a_move_are_recorded(void **state)
+static void a_changed_request_is_recorded_although_no_cpu_moves(void **state)
 {
 	struct node *n = node_new(POLICY_RESTRICTED);
 	struct request log = ask("log", QOS_BURSTABLE, 100, 0);
@@ -669,7 +670,7 @@ static void numbers_that_change_without_a_move_are_recorded(void **state)
 	node_free(n);
 }
 
-static void all_that_never_came_are_given_up_at_once(void **state)
+static void all_containers_that_never_started_are_given_up_at_once(void **state)
 {
 	struct node *n = node_new(POLICY_RESTRICTED);
 	struct ask parts[] = {{.name = "p0", .cpu_milli = 1000}, {.name = "p1", .cpu_milli = 1000}};
@@ -769,7 +770,7 @@ static void shadow_compares_and_follows_the_kubelet(void **state)
 	}
 }
 
-static void shadow_says_what_it_would_have_refused(void **state)
+static void shadow_mode_reports_what_it_would_have_refused(void **state)
 {
 	struct node *n = node_new(POLICY_SINGLE_NUMA_NODE);
 	struct request big = ask("big", QOS_GUARANTEED, 12000, 0);
@@ -833,37 +834,42 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(an_update_that_needs_the_same_keeps_what_it_has),
 		cmocka_unit_test(a_container_that_grows_moves_the_others_in_the_same_reply),
-		cmocka_unit_test(a_change_that_cannot_be_leaves_all_as_it_was),
-		cmocka_unit_test(a_container_that_never_came_is_given_up_in_the_second_round),
+		cmocka_unit_test(a_refused_change_leaves_all_as_it_was),
+		cmocka_unit_test(
+			a_container_that_never_starts_is_given_up_at_the_second_synchronize),
 		cmocka_unit_test(
 			a_container_that_starts_after_it_was_given_up_is_taken_over_as_it_runs),
+		cmocka_unit_test(of_two_containers_on_one_cpu_the_older_keeps_it),
+		cmocka_unit_test(a_container_resized_while_the_daemon_was_away_keeps_its_new_size),
 		cmocka_unit_test(
-			of_two_that_run_on_one_cpu_the_older_keeps_it_and_the_other_is_told_why),
-		cmocka_unit_test(who_was_resized_meanwhile_keeps_what_it_runs_with),
-		cmocka_unit_test(who_runs_and_would_be_refused_is_recorded_as_unaligned),
-		cmocka_unit_test(what_was_created_meanwhile_may_be_left_as_it_runs),
+			a_running_container_that_would_be_refused_is_recorded_as_unaligned),
+		cmocka_unit_test(a_container_created_while_the_daemon_was_away_may_be_left_alone),
 		cmocka_unit_test(
 			with_strict_reservation_the_pool_never_grows_into_the_reserved_cpus),
-		cmocka_unit_test(who_is_still_being_created_is_told_once_more_when_it_runs),
-		cmocka_unit_test(who_is_found_in_creation_is_told_once_more_when_it_runs),
-		cmocka_unit_test(who_is_resized_before_it_runs_is_told_once_more_when_it_does),
-		cmocka_unit_test(who_is_left_as_it_runs_is_never_told),
-		cmocka_unit_test(what_was_placed_and_has_shrunk_meanwhile_is_not_left),
-		cmocka_unit_test(what_only_the_journal_knows_and_has_shrunk_meanwhile_is_not_left),
-		cmocka_unit_test(what_was_moved_into_the_pool_is_not_left_without_the_journal),
-		cmocka_unit_test(nobody_gets_the_cpus_that_another_one_is_left_on),
-		cmocka_unit_test(what_is_left_keeps_its_memory_nodes),
-		cmocka_unit_test(what_runs_on_cpus_that_another_one_has_is_not_left),
-		cmocka_unit_test(what_is_left_is_placed_when_somebody_sets_its_cpus),
-		cmocka_unit_test(what_is_left_is_looked_at_anew_with_every_synchronize),
+		cmocka_unit_test(
+			a_container_moved_during_its_creation_is_updated_again_when_it_runs),
+		cmocka_unit_test(a_container_found_in_creation_is_updated_again_when_it_runs),
+		cmocka_unit_test(a_container_resized_before_it_runs_is_updated_again_when_it_runs),
+		cmocka_unit_test(a_container_that_is_left_alone_is_never_updated),
+		cmocka_unit_test(a_placed_container_that_shrank_meanwhile_is_not_left_alone),
+		cmocka_unit_test(
+			a_container_of_the_journal_that_shrank_meanwhile_is_not_left_alone),
+		cmocka_unit_test(
+			a_container_that_was_moved_to_the_pool_is_not_left_alone_without_a_journal),
+		cmocka_unit_test(cpus_of_a_container_that_is_left_alone_are_not_given_out),
+		cmocka_unit_test(a_container_that_is_left_alone_keeps_its_memory_nodes),
+		cmocka_unit_test(a_container_on_the_cpus_of_another_one_is_not_left_alone),
+		cmocka_unit_test(a_container_that_is_left_alone_is_placed_when_its_cpus_are_set),
+		cmocka_unit_test(a_container_that_is_left_alone_is_examined_with_every_synchronize),
 		cmocka_unit_test(a_successor_inherits_only_what_was_asked_for),
-		cmocka_unit_test(who_grew_meanwhile_gets_the_rest_around_what_it_has),
-		cmocka_unit_test(an_update_that_does_not_say_whose_it_is_is_the_ledgers),
-		cmocka_unit_test(numbers_that_change_without_a_move_are_recorded),
-		cmocka_unit_test(all_that_never_came_are_given_up_at_once),
+		cmocka_unit_test(
+			a_container_that_grew_meanwhile_keeps_its_cpus_and_gets_more_near_them),
+		cmocka_unit_test(an_update_without_pod_or_name_takes_them_from_the_ledger),
+		cmocka_unit_test(a_changed_request_is_recorded_although_no_cpu_moves),
+		cmocka_unit_test(all_containers_that_never_started_are_given_up_at_once),
 		cmocka_unit_test(a_container_of_an_older_sandbox_takes_nothing_of_the_new_one),
 		cmocka_unit_test(shadow_compares_and_follows_the_kubelet),
-		cmocka_unit_test(shadow_says_what_it_would_have_refused),
+		cmocka_unit_test(shadow_mode_reports_what_it_would_have_refused),
 		cmocka_unit_test(a_pod_whose_sums_cannot_fit_is_refused_when_its_sandbox_starts),
 	};
 

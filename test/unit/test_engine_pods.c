@@ -37,7 +37,7 @@ static uint64_t reserved_bytes(const struct world *w)
 	return bytes;
 }
 
-static void a_pod_is_decided_as_a_whole_and_each_create_claims_its_part(void **state)
+static void a_pod_is_decided_as_a_whole_and_each_container_claims_its_part(void **state)
 {
 	struct world *w = world_new(POLICY_RESTRICTED, SCOPE_CONTAINER, 0, false);
 	struct guest *p = web(w, 0);
@@ -74,7 +74,7 @@ static void later_containers_take_over_from_the_init_container(void **state)
 	world_free(w);
 }
 
-static void what_does_not_fit_is_refused_at_once_and_nothing_is_held(void **state)
+static void a_pod_that_does_not_fit_is_refused_at_once_and_holds_nothing(void **state)
 {
 	struct world *w = world_new(POLICY_SINGLE_NUMA_NODE, SCOPE_CONTAINER, 0, false);
 	struct guest *p = web(w, 0);
@@ -94,7 +94,7 @@ static void what_does_not_fit_is_refused_at_once_and_nothing_is_held(void **stat
 	world_free(w);
 }
 
-static void the_container_that_is_in_the_way_is_named_unless_it_is_the_pod(void **state)
+static void a_refusal_names_the_container_that_does_not_fit(void **state)
 {
 	static const struct {
 		enum topology_scope scope;
@@ -122,7 +122,7 @@ static void the_container_that_is_in_the_way_is_named_unless_it_is_the_pod(void 
 	}
 }
 
-static void who_asks_for_something_else_than_its_spec_said_is_decided_alone(void **state)
+static void a_container_that_differs_from_its_spec_is_decided_alone(void **state)
 {
 	struct world *w = world_new(POLICY_RESTRICTED, SCOPE_CONTAINER, 0, false);
 	struct guest *p = web(w, 0);
@@ -158,7 +158,7 @@ static void a_spec_may_list_memory_in_any_order(void **state)
 	world_free(w);
 }
 
-static void an_init_containers_memory_is_free_once_the_next_one_is_live(void **state)
+static void memory_of_an_init_container_is_free_once_the_next_one_runs(void **state)
 {
 	struct world *w = world_new(POLICY_RESTRICTED, SCOPE_CONTAINER, 0, false);
 	struct guest *p = web(w, 0);
@@ -176,7 +176,7 @@ static void an_init_containers_memory_is_free_once_the_next_one_is_live(void **s
 	world_free(w);
 }
 
-static void a_container_of_its_own_mind_ends_the_init_containers_as_well(void **state)
+static void a_container_that_differs_from_its_spec_ends_the_init_containers_as_well(void **state)
 {
 	struct world *w = world_new(POLICY_RESTRICTED, SCOPE_CONTAINER, 0, false);
 	struct guest *p = web(w, 0);
@@ -215,7 +215,7 @@ static void a_container_that_stops_and_comes_again_gets_the_same(void **state)
 	world_free(w);
 }
 
-static void the_pool_does_not_grow_into_what_waits(void **state)
+static void the_pool_does_not_grow_into_cpus_of_waiting_parts(void **state)
 {
 	struct world *w = world_new(POLICY_RESTRICTED, SCOPE_CONTAINER, 0, false);
 	struct guest *p = web(w, 0);
@@ -231,7 +231,7 @@ static void the_pool_does_not_grow_into_what_waits(void **state)
 	world_free(w);
 }
 
-static void a_pod_that_goes_leaves_nothing(void **state)
+static void a_removed_pod_leaves_nothing_in_the_ledger(void **state)
 {
 	struct world *w = world_new(POLICY_RESTRICTED, SCOPE_POD, 2, false);
 
@@ -252,7 +252,7 @@ static void a_pod_that_goes_leaves_nothing(void **state)
 	world_free(w);
 }
 
-static void a_sandbox_that_is_started_anew_takes_the_place_of_the_old_one(void **state)
+static void a_restarted_sandbox_replaces_the_old_one(void **state)
 {
 	struct world *w = world_new(POLICY_RESTRICTED, SCOPE_CONTAINER, 0, false);
 	struct guest *p = web(w, 0);
@@ -304,7 +304,7 @@ static void shared_containers_get_the_room_of_a_pod_that_has_gone(void **state)
 	world_free(w);
 }
 
-static void synchronize_keeps_what_waits_for_pods_that_are_there(void **state)
+static void synchronize_keeps_waiting_parts_of_pods_that_exist(void **state)
 {
 	struct world *w = world_new(POLICY_RESTRICTED, SCOPE_CONTAINER, 0, false);
 	struct guest *p = web(w, 0), *q;
@@ -327,7 +327,7 @@ static void synchronize_keeps_what_waits_for_pods_that_are_there(void **state)
 	world_free(w);
 }
 
-static void who_was_created_while_nobody_listened_gets_what_is_held_for_it(void **state)
+static void a_container_created_while_the_daemon_was_away_gets_its_waiting_part(void **state)
 {
 	struct world *w = world_new(POLICY_RESTRICTED, SCOPE_CONTAINER, 0, false);
 	struct guest *p = web(w, 0);
@@ -358,7 +358,7 @@ static void who_was_created_while_nobody_listened_gets_what_is_held_for_it(void 
 	world_free(w);
 }
 
-static void a_record_that_cannot_be_kept_refuses_the_pod_and_changes_nothing(void **state)
+static void a_failed_write_of_a_record_refuses_the_pod_and_changes_nothing(void **state)
 {
 	struct world *w = world_new(POLICY_RESTRICTED, SCOPE_CONTAINER, 2, false);
 	struct guest *p = web(w, 0);
@@ -398,7 +398,7 @@ static void a_known_pod_without_a_uid_is_decided_container_by_container(void **s
 }
 
 /* A runtime takes a class from the pod's cgroup, which may say nothing of it. */
-static void what_is_held_by_the_spec_goes_to_a_container_of_the_runtimes_class(void **state)
+static void a_waiting_part_is_claimed_although_the_runtime_reports_another_qos_class(void **state)
 {
 	struct world *w = world_new(POLICY_RESTRICTED, SCOPE_CONTAINER, 0, false);
 	struct guest *p = guest(w, 0, QOS_BURSTABLE);
@@ -415,7 +415,7 @@ static void what_is_held_by_the_spec_goes_to_a_container_of_the_runtimes_class(v
 	world_free(w);
 }
 
-static void who_runs_already_is_held_even_if_that_cannot_be_recorded(void **state)
+static void a_running_container_is_held_even_if_the_record_cannot_be_written(void **state)
 {
 	struct world *w = world_new(POLICY_RESTRICTED, SCOPE_CONTAINER, 0, false);
 	struct guest *p = guest(w, 0, QOS_GUARANTEED);
@@ -436,7 +436,7 @@ static void who_runs_already_is_held_even_if_that_cannot_be_recorded(void **stat
 	world_free(w);
 }
 
-static void records_that_hold_what_is_taken_are_refused(void **state)
+static void a_record_that_holds_taken_cpus_is_refused(void **state)
 {
 	struct world *w = world_new(POLICY_RESTRICTED, SCOPE_CONTAINER, 0, false);
 	struct guest *p = web(w, 0);
@@ -505,7 +505,7 @@ static void a_refused_resize_is_on_record_and_changes_nothing(void **state)
 	world_free(w);
 }
 
-static void who_can_stay_is_adopted_before_others_are_placed(void **state)
+static void containers_that_can_stay_are_adopted_before_others_are_placed(void **state)
 {
 	struct world *w = world_new(POLICY_RESTRICTED, SCOPE_CONTAINER, 0, false);
 	struct guest *older = guest(w, 0, QOS_GUARANTEED), *p = guest(w, 1, QOS_GUARANTEED);
@@ -525,7 +525,7 @@ static void who_can_stay_is_adopted_before_others_are_placed(void **state)
 	world_free(w);
 }
 
-static void who_got_cpus_of_its_own_by_a_resize_keeps_them_without_the_journal(void **state)
+static void a_container_that_got_cpus_by_a_resize_keeps_them_without_a_journal(void **state)
 {
 	struct world *w = world_new(POLICY_RESTRICTED, SCOPE_CONTAINER, 0, false);
 	struct guest *p = guest(w, 0, QOS_GUARANTEED);
@@ -544,7 +544,7 @@ static void who_got_cpus_of_its_own_by_a_resize_keeps_them_without_the_journal(v
 	world_free(w);
 }
 
-static void what_waits_on_cpus_that_the_kubelet_gives_away_is_dropped(void **state)
+static void a_waiting_part_is_dropped_when_the_kubelet_gives_its_cpus_away(void **state)
 {
 	struct world *w = world_new(POLICY_RESTRICTED, SCOPE_CONTAINER, 0, false);
 	struct guest *p = web(w, 0), *q = guest(w, 1, QOS_GUARANTEED);
@@ -568,7 +568,7 @@ static void what_waits_on_cpus_that_the_kubelet_gives_away_is_dropped(void **sta
 	world_free(w);
 }
 
-static void of_shared_pools_only_that_they_are_shared_is_compared(void **state)
+static void shared_cpusets_are_compared_only_by_being_shared(void **state)
 {
 	struct world *w = world_new(POLICY_RESTRICTED, SCOPE_CONTAINER, 0, false);
 	struct guest *p = guest(w, 0, QOS_BURSTABLE);
@@ -588,35 +588,37 @@ static void of_shared_pools_only_that_they_are_shared_is_compared(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_pod_is_decided_as_a_whole_and_each_create_claims_its_part),
+		cmocka_unit_test(a_pod_is_decided_as_a_whole_and_each_container_claims_its_part),
 		cmocka_unit_test(later_containers_take_over_from_the_init_container),
-		cmocka_unit_test(what_does_not_fit_is_refused_at_once_and_nothing_is_held),
-		cmocka_unit_test(the_container_that_is_in_the_way_is_named_unless_it_is_the_pod),
-		cmocka_unit_test(who_asks_for_something_else_than_its_spec_said_is_decided_alone),
+		cmocka_unit_test(a_pod_that_does_not_fit_is_refused_at_once_and_holds_nothing),
+		cmocka_unit_test(a_refusal_names_the_container_that_does_not_fit),
+		cmocka_unit_test(a_container_that_differs_from_its_spec_is_decided_alone),
 		cmocka_unit_test(a_spec_may_list_memory_in_any_order),
-		cmocka_unit_test(an_init_containers_memory_is_free_once_the_next_one_is_live),
-		cmocka_unit_test(a_container_of_its_own_mind_ends_the_init_containers_as_well),
+		cmocka_unit_test(memory_of_an_init_container_is_free_once_the_next_one_runs),
+		cmocka_unit_test(
+			a_container_that_differs_from_its_spec_ends_the_init_containers_as_well),
 		cmocka_unit_test(a_container_that_stops_and_comes_again_gets_the_same),
-		cmocka_unit_test(the_pool_does_not_grow_into_what_waits),
-		cmocka_unit_test(a_pod_that_goes_leaves_nothing),
-		cmocka_unit_test(a_sandbox_that_is_started_anew_takes_the_place_of_the_old_one),
+		cmocka_unit_test(the_pool_does_not_grow_into_cpus_of_waiting_parts),
+		cmocka_unit_test(a_removed_pod_leaves_nothing_in_the_ledger),
+		cmocka_unit_test(a_restarted_sandbox_replaces_the_old_one),
 		cmocka_unit_test(shared_containers_make_room_before_any_container_of_the_pod_runs),
 		cmocka_unit_test(shared_containers_get_the_room_of_a_pod_that_has_gone),
-		cmocka_unit_test(synchronize_keeps_what_waits_for_pods_that_are_there),
-		cmocka_unit_test(who_was_created_while_nobody_listened_gets_what_is_held_for_it),
-		cmocka_unit_test(a_record_that_cannot_be_kept_refuses_the_pod_and_changes_nothing),
+		cmocka_unit_test(synchronize_keeps_waiting_parts_of_pods_that_exist),
+		cmocka_unit_test(
+			a_container_created_while_the_daemon_was_away_gets_its_waiting_part),
+		cmocka_unit_test(a_failed_write_of_a_record_refuses_the_pod_and_changes_nothing),
 		cmocka_unit_test(a_known_pod_without_a_uid_is_decided_container_by_container),
 		cmocka_unit_test(
-			what_is_held_by_the_spec_goes_to_a_container_of_the_runtimes_class),
-		cmocka_unit_test(who_runs_already_is_held_even_if_that_cannot_be_recorded),
-		cmocka_unit_test(records_that_hold_what_is_taken_are_refused),
+			a_waiting_part_is_claimed_although_the_runtime_reports_another_qos_class),
+		cmocka_unit_test(a_running_container_is_held_even_if_the_record_cannot_be_written),
+		cmocka_unit_test(a_record_that_holds_taken_cpus_is_refused),
 		cmocka_unit_test(a_part_that_shrinks_gives_back_what_no_other_part_holds),
 		cmocka_unit_test(a_refused_resize_is_on_record_and_changes_nothing),
-		cmocka_unit_test(who_can_stay_is_adopted_before_others_are_placed),
+		cmocka_unit_test(containers_that_can_stay_are_adopted_before_others_are_placed),
 		cmocka_unit_test(
-			who_got_cpus_of_its_own_by_a_resize_keeps_them_without_the_journal),
-		cmocka_unit_test(what_waits_on_cpus_that_the_kubelet_gives_away_is_dropped),
-		cmocka_unit_test(of_shared_pools_only_that_they_are_shared_is_compared),
+			a_container_that_got_cpus_by_a_resize_keeps_them_without_a_journal),
+		cmocka_unit_test(a_waiting_part_is_dropped_when_the_kubelet_gives_its_cpus_away),
+		cmocka_unit_test(shared_cpusets_are_compared_only_by_being_shared),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

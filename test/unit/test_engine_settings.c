@@ -51,7 +51,7 @@ static bool runs_on_cpu_0(const struct guest *p)
 	return has_cpu_0(&cpus);
 }
 
-static void the_pool_changes_for_newcomers_and_with_its_next_move_for_all(void **state)
+static void a_new_pool_setting_applies_at_once_only_to_new_containers(void **state)
 {
 	struct guest *own, *shared;
 	struct world *w = begin(&own, &shared);
@@ -73,7 +73,7 @@ static void the_pool_changes_for_newcomers_and_with_its_next_move_for_all(void *
 	world_free(w);
 }
 
-static void a_machine_that_changes_takes_all_to_the_pool(void **state)
+static void a_changed_machine_moves_all_containers_to_the_new_pool(void **state)
 {
 	struct guest *own, *shared;
 	struct world *w = begin(&own, &shared);
@@ -119,8 +119,8 @@ static void the_pool_never_becomes_empty(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_pool_changes_for_newcomers_and_with_its_next_move_for_all),
-		cmocka_unit_test(a_machine_that_changes_takes_all_to_the_pool),
+		cmocka_unit_test(a_new_pool_setting_applies_at_once_only_to_new_containers),
+		cmocka_unit_test(a_changed_machine_moves_all_containers_to_the_new_pool),
 		cmocka_unit_test(the_pool_never_becomes_empty),
 	};
 

@@ -26,7 +26,7 @@ static unsigned healthy_on(const struct node *n, unsigned node)
 	return nr;
 }
 
-static void as_many_cpus_come_from_each_node_as_tokens(void **state)
+static void each_node_gives_as_many_cpus_as_the_container_has_tokens_of_it(void **state)
 {
 	struct node *n = node_new(POLICY_RESTRICTED);
 	char text[LEASE_TEXT_MAX];
@@ -45,7 +45,7 @@ static void as_many_cpus_come_from_each_node_as_tokens(void **state)
 	node_free(n);
 }
 
-static void what_is_promised_goes_to_nobody_else(void **state)
+static void leased_cpus_go_to_no_other_container(void **state)
 {
 	struct node *n = node_new(POLICY_SINGLE_NUMA_NODE);
 	char text[LEASE_TEXT_MAX];
@@ -72,7 +72,7 @@ static void what_is_promised_goes_to_nobody_else(void **state)
 	node_free(n);
 }
 
-static void who_comes_without_tokens_makes_as_many_unhealthy(void **state)
+static void a_container_without_tokens_makes_as_many_tokens_unhealthy(void **state)
 {
 	struct node *n = node_new(POLICY_SINGLE_NUMA_NODE);
 	struct request web = ask("web", QOS_GUARANTEED, 3000, 0);
@@ -104,7 +104,7 @@ static void tokens_that_were_given_out_do_not_count_twice(void **state)
 	node_free(n);
 }
 
-static void what_the_tokens_are_not_for_is_refused_with_the_reason(void **state)
+static void a_container_whose_tokens_do_not_match_is_refused_with_a_reason(void **state)
 {
 	struct node *n = node_new(POLICY_RESTRICTED);
 	char text[LEASE_TEXT_MAX], others[LEASE_TEXT_MAX];
@@ -141,7 +141,7 @@ static void what_the_tokens_are_not_for_is_refused_with_the_reason(void **state)
 	node_free(n);
 }
 
-static void without_the_plugin_nobody_reads_the_annotation(void **state)
+static void without_the_device_plugin_the_token_annotation_is_ignored(void **state)
 {
 	struct node *n = node_new(POLICY_RESTRICTED);
 	struct request web = ask_with("web", 2, "v1:1:0=0");
@@ -197,7 +197,7 @@ static void the_shared_pool_keeps_what_it_needs(void **state)
 	node_free(n);
 }
 
-static void a_pod_that_was_rejected_gives_its_tokens_back(void **state)
+static void a_rejected_pod_gives_its_tokens_back(void **state)
 {
 	struct node *n = node_new(POLICY_RESTRICTED);
 	char text[LEASE_TEXT_MAX];
@@ -263,7 +263,7 @@ static void later_containers_take_an_init_containers_tokens(void **state)
 	node_free(n);
 }
 
-static void a_lost_journal_is_made_good_by_podresources(void **state)
+static void leases_of_a_lost_journal_come_back_from_podresources(void **state)
 {
 	struct node *n = node_new(POLICY_RESTRICTED);
 	struct request web = ask_with("web", 2, "v1:4000:0=0-1");
@@ -286,7 +286,7 @@ static void a_lost_journal_is_made_good_by_podresources(void **state)
 	node_free(n);
 }
 
-static void who_ran_before_its_tokens_are_known_is_placed_all_the_same(void **state)
+static void a_container_that_runs_before_its_tokens_are_known_is_still_placed(void **state)
 {
 	struct node *n = node_new(POLICY_RESTRICTED);
 	struct request web = ask_with("web", 2, "v1:4000:6=0-1");
@@ -299,7 +299,7 @@ static void who_ran_before_its_tokens_are_known_is_placed_all_the_same(void **st
 	node_free(n);
 }
 
-static void pods_that_went_while_nobody_listened_leave_their_tokens(void **state)
+static void tokens_of_pods_that_ended_while_the_daemon_was_away_are_free(void **state)
 {
 	struct node *n = node_new(POLICY_RESTRICTED);
 	const char *stays[] = {"stays"};
@@ -326,7 +326,7 @@ static void pods_that_went_while_nobody_listened_leave_their_tokens(void **state
 	node_free(n);
 }
 
-static void what_cannot_be_recorded_is_not_given_out(void **state)
+static void tokens_are_not_given_out_when_the_record_cannot_be_written(void **state)
 {
 	struct node *n = node_new(POLICY_RESTRICTED);
 	char text[LEASE_TEXT_MAX];
@@ -401,7 +401,7 @@ static void a_pod_must_ask_for_as_many_tokens_as_cpus(void **state)
 	node_free(n);
 }
 
-static void memory_is_beside_the_tokens_on_as_few_nodes_as_it_needs(void **state)
+static void memory_is_on_the_nodes_of_the_tokens_and_on_no_more_than_needed(void **state)
 {
 	struct node *n = node_new(POLICY_RESTRICTED);
 	char text[LEASE_TEXT_MAX];
@@ -454,7 +454,7 @@ static void memory_of_a_group_does_not_keep_tokens_out(void **state)
 	node_free(n);
 }
 
-static void cpus_go_where_a_containers_devices_are(void **state)
+static void cpus_are_on_the_nodes_of_the_containers_devices(void **state)
 {
 	struct node *n = node_new(POLICY_SINGLE_NUMA_NODE);
 	const struct device gpus[] = {
@@ -479,7 +479,7 @@ static void cpus_go_where_a_containers_devices_are(void **state)
 	node_free(n);
 }
 
-static void who_runs_on_fewer_cpus_than_it_has_tokens_gets_the_others(void **state)
+static void a_container_with_fewer_cpus_than_tokens_gets_the_missing_ones(void **state)
 {
 	struct node *n = node_new(POLICY_RESTRICTED);
 	char text[LEASE_TEXT_MAX];
@@ -506,7 +506,7 @@ static void who_runs_on_fewer_cpus_than_it_has_tokens_gets_the_others(void **sta
 	node_free(n);
 }
 
-static void a_name_that_comes_later_is_nothing_to_who_runs(void **state)
+static void a_running_container_keeps_its_lease_when_a_second_allocate_renames_it(void **state)
 {
 	struct node *n = node_new(POLICY_RESTRICTED);
 	char text[LEASE_TEXT_MAX];
@@ -528,7 +528,7 @@ static void a_name_that_comes_later_is_nothing_to_who_runs(void **state)
 	node_free(n);
 }
 
-static void of_two_that_come_with_the_same_tokens_one_has_them(void **state)
+static void of_two_containers_with_the_same_tokens_only_one_gets_them(void **state)
 {
 	struct node *n = node_new(POLICY_RESTRICTED);
 	char text[LEASE_TEXT_MAX];
@@ -581,7 +581,7 @@ static void a_container_that_waits_to_be_started_again_keeps_its_tokens(void **s
 	node_free(n);
 }
 
-static void an_image_may_be_long_on_its_way_when_the_kubelet_starts_anew(void **state)
+static void a_lease_outlives_a_kubelet_restart_while_an_image_is_pulled(void **state)
 {
 	struct node *n = node_new(POLICY_RESTRICTED);
 	char text[LEASE_TEXT_MAX];
@@ -615,7 +615,7 @@ static void tokens_of_half_cores_are_not_given_out(void **state)
 	node_free(n);
 }
 
-static void who_claims_late_is_told_its_cpus_all_the_same(void **state)
+static void a_container_that_claims_its_lease_late_is_still_updated(void **state)
 {
 	struct node *n = node_new(POLICY_RESTRICTED);
 	struct request web = ask_with("web", 2, "v1:4000:6=0-1");
@@ -631,7 +631,7 @@ static void who_claims_late_is_told_its_cpus_all_the_same(void **state)
 }
 
 /* The annotation is right to the letter each time: it was forged, or it was not. */
-static void a_waiting_lease_goes_to_whom_podresources_shows(void **state)
+static void a_waiting_lease_goes_to_the_pod_that_podresources_shows(void **state)
 {
 	static const struct {
 		enum token_owner owner;
@@ -664,7 +664,7 @@ static void a_waiting_lease_goes_to_whom_podresources_shows(void **state)
 	}
 }
 
-static void tokens_that_wait_for_a_pod_are_no_other_pods(void **state)
+static void tokens_that_wait_for_one_pod_are_refused_to_others(void **state)
 {
 	static const enum token_owner unknown[] = {
 		TOKENS_NOT_ASKED, TOKENS_NOT_SHOWN_YET, TOKENS_NOBODYS};
@@ -696,7 +696,7 @@ static void tokens_that_wait_for_a_pod_are_no_other_pods(void **state)
 	}
 }
 
-static void who_ran_with_a_forged_annotation_loses_the_tokens_when_that_is_shown(void **state)
+static void a_forged_claim_on_tokens_ends_when_podresources_shows_their_owner(void **state)
 {
 	struct node *n = node_new(POLICY_RESTRICTED);
 	char text[LEASE_TEXT_MAX];
@@ -721,7 +721,7 @@ static void who_ran_with_a_forged_annotation_loses_the_tokens_when_that_is_shown
 	node_free(n);
 }
 
-static void who_ran_with_tokens_that_are_another_ones_never_claims_them(void **state)
+static void a_running_container_never_claims_tokens_of_another_one(void **state)
 {
 	struct node *n = node_new(POLICY_RESTRICTED);
 	struct request forger = ask_with("forger", 4, "v1:4000:0=0-3");
@@ -740,38 +740,38 @@ static void who_ran_with_tokens_that_are_another_ones_never_claims_them(void **s
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_waiting_lease_goes_to_whom_podresources_shows),
-		cmocka_unit_test(tokens_that_wait_for_a_pod_are_no_other_pods),
-		cmocka_unit_test(
-			who_ran_with_a_forged_annotation_loses_the_tokens_when_that_is_shown),
-		cmocka_unit_test(who_ran_with_tokens_that_are_another_ones_never_claims_them),
-		cmocka_unit_test(as_many_cpus_come_from_each_node_as_tokens),
-		cmocka_unit_test(what_is_promised_goes_to_nobody_else),
-		cmocka_unit_test(who_comes_without_tokens_makes_as_many_unhealthy),
+		cmocka_unit_test(a_waiting_lease_goes_to_the_pod_that_podresources_shows),
+		cmocka_unit_test(tokens_that_wait_for_one_pod_are_refused_to_others),
+		cmocka_unit_test(a_forged_claim_on_tokens_ends_when_podresources_shows_their_owner),
+		cmocka_unit_test(a_running_container_never_claims_tokens_of_another_one),
+		cmocka_unit_test(each_node_gives_as_many_cpus_as_the_container_has_tokens_of_it),
+		cmocka_unit_test(leased_cpus_go_to_no_other_container),
+		cmocka_unit_test(a_container_without_tokens_makes_as_many_tokens_unhealthy),
 		cmocka_unit_test(tokens_that_were_given_out_do_not_count_twice),
-		cmocka_unit_test(what_the_tokens_are_not_for_is_refused_with_the_reason),
-		cmocka_unit_test(without_the_plugin_nobody_reads_the_annotation),
+		cmocka_unit_test(a_container_whose_tokens_do_not_match_is_refused_with_a_reason),
+		cmocka_unit_test(without_the_device_plugin_the_token_annotation_is_ignored),
 		cmocka_unit_test(cpus_that_were_taken_a_moment_ago_are_not_given_out),
 		cmocka_unit_test(the_shared_pool_keeps_what_it_needs),
-		cmocka_unit_test(a_pod_that_was_rejected_gives_its_tokens_back),
+		cmocka_unit_test(a_rejected_pod_gives_its_tokens_back),
 		cmocka_unit_test(a_container_that_is_started_again_has_the_same_tokens),
 		cmocka_unit_test(later_containers_take_an_init_containers_tokens),
-		cmocka_unit_test(a_lost_journal_is_made_good_by_podresources),
-		cmocka_unit_test(who_ran_before_its_tokens_are_known_is_placed_all_the_same),
-		cmocka_unit_test(pods_that_went_while_nobody_listened_leave_their_tokens),
-		cmocka_unit_test(what_cannot_be_recorded_is_not_given_out),
+		cmocka_unit_test(leases_of_a_lost_journal_come_back_from_podresources),
+		cmocka_unit_test(a_container_that_runs_before_its_tokens_are_known_is_still_placed),
+		cmocka_unit_test(tokens_of_pods_that_ended_while_the_daemon_was_away_are_free),
+		cmocka_unit_test(tokens_are_not_given_out_when_the_record_cannot_be_written),
 		cmocka_unit_test(tokens_do_not_grow_with_a_resize),
 		cmocka_unit_test(a_pod_must_ask_for_as_many_tokens_as_cpus),
-		cmocka_unit_test(memory_is_beside_the_tokens_on_as_few_nodes_as_it_needs),
+		cmocka_unit_test(memory_is_on_the_nodes_of_the_tokens_and_on_no_more_than_needed),
 		cmocka_unit_test(memory_of_a_group_does_not_keep_tokens_out),
-		cmocka_unit_test(cpus_go_where_a_containers_devices_are),
-		cmocka_unit_test(who_runs_on_fewer_cpus_than_it_has_tokens_gets_the_others),
-		cmocka_unit_test(a_name_that_comes_later_is_nothing_to_who_runs),
-		cmocka_unit_test(of_two_that_come_with_the_same_tokens_one_has_them),
+		cmocka_unit_test(cpus_are_on_the_nodes_of_the_containers_devices),
+		cmocka_unit_test(a_container_with_fewer_cpus_than_tokens_gets_the_missing_ones),
+		cmocka_unit_test(
+			a_running_container_keeps_its_lease_when_a_second_allocate_renames_it),
+		cmocka_unit_test(of_two_containers_with_the_same_tokens_only_one_gets_them),
 		cmocka_unit_test(a_container_that_waits_to_be_started_again_keeps_its_tokens),
-		cmocka_unit_test(an_image_may_be_long_on_its_way_when_the_kubelet_starts_anew),
+		cmocka_unit_test(a_lease_outlives_a_kubelet_restart_while_an_image_is_pulled),
 		cmocka_unit_test(tokens_of_half_cores_are_not_given_out),
-		cmocka_unit_test(who_claims_late_is_told_its_cpus_all_the_same),
+		cmocka_unit_test(a_container_that_claims_its_lease_late_is_still_updated),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

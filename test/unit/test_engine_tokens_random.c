@@ -545,7 +545,7 @@ static unsigned long number_from(const char *name, unsigned long otherwise)
 	return text ? strtoul(text, NULL, 0) : otherwise;
 }
 
-static void nothing_promised_is_ever_missing(void **state)
+static void every_leased_token_can_be_turned_into_a_cpu(void **state)
 {
 	unsigned long seed = number_from("SEED", 1),
 		      nr = number_from("TOKEN_EVENTS", STEPS_DEFAULT);
@@ -575,7 +575,7 @@ static void nothing_promised_is_ever_missing(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(nothing_promised_is_ever_missing),
+		cmocka_unit_test(every_leased_token_can_be_turned_into_a_cpu),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

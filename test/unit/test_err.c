@@ -19,7 +19,7 @@ static void an_error_has_a_code_and_a_text(void **state)
 	assert_string_equal(e.text, "range 7-3 runs backwards");
 }
 
-static void places_are_put_in_front_of_the_text(void **state)
+static void err_add_puts_a_place_in_front_of_the_text(void **state)
 {
 	struct err e;
 
@@ -31,7 +31,7 @@ static void places_are_put_in_front_of_the_text(void **state)
 	assert_string_equal(e.text, "line 3: container web: no such node");
 }
 
-static void nobody_needs_to_listen(void **state)
+static void the_err_argument_may_be_null(void **state)
 {
 	(void)state;
 	assert_int_equal(err_set(NULL, EBUSY, "%s", "unheard"), -EBUSY);
@@ -56,7 +56,7 @@ static void a_text_that_is_too_long_is_cut_and_stays_a_string(void **state)
 	assert_null(strstr(e.text, "here"));
 }
 
-static void a_place_of_any_length_leaves_a_string(void **state)
+static void a_place_of_any_length_leaves_a_terminated_string(void **state)
 {
 	char place[TEXT_BYTES + 8];
 	struct err e;
@@ -77,10 +77,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(an_error_has_a_code_and_a_text),
-		cmocka_unit_test(places_are_put_in_front_of_the_text),
-		cmocka_unit_test(nobody_needs_to_listen),
+		cmocka_unit_test(err_add_puts_a_place_in_front_of_the_text),
+		cmocka_unit_test(the_err_argument_may_be_null),
 		cmocka_unit_test(a_text_that_is_too_long_is_cut_and_stays_a_string),
-		cmocka_unit_test(a_place_of_any_length_leaves_a_string),
+		cmocka_unit_test(a_place_of_any_length_leaves_a_terminated_string),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -59,7 +59,7 @@ static json_t *written(const struct pod_event *event)
 	return v;
 }
 
-static void its_type_and_container_are_told(void **state)
+static void an_event_has_its_type_and_the_path_of_its_container(void **state)
 {
 	static const struct {
 		bool warning;
@@ -119,7 +119,7 @@ static void a_message_fits_and_ends_between_two_characters(void **state)
 	}
 }
 
-static void bytes_that_are_no_text_do_not_get_out(void **state)
+static void bytes_that_are_not_utf8_are_replaced(void **state)
 {
 	char got[EVENT_MESSAGE_MAX + 1], text[EVENT_MESSAGE_MAX * 2];
 
@@ -133,7 +133,7 @@ static void bytes_that_are_no_text_do_not_get_out(void **state)
 	assert_in_range(strlen(got), EVENT_MESSAGE_MAX - 4, EVENT_MESSAGE_MAX);
 }
 
-static void a_name_is_one_that_objects_can_have(void **state)
+static void the_name_of_an_event_is_a_valid_object_name(void **state)
 {
 	char pod[EVENT_NAME_MAX + 1];
 
@@ -174,10 +174,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(an_event_is_written_as_the_kubelet_writes_its_own),
-		cmocka_unit_test(its_type_and_container_are_told),
+		cmocka_unit_test(an_event_has_its_type_and_the_path_of_its_container),
 		cmocka_unit_test(a_message_fits_and_ends_between_two_characters),
-		cmocka_unit_test(bytes_that_are_no_text_do_not_get_out),
-		cmocka_unit_test(a_name_is_one_that_objects_can_have),
+		cmocka_unit_test(bytes_that_are_not_utf8_are_replaced),
+		cmocka_unit_test(the_name_of_an_event_is_a_valid_object_name),
 		cmocka_unit_test(the_longest_event_fits),
 	};
 

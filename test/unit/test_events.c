@@ -112,7 +112,7 @@ static void an_event_is_posted_into_the_pods_namespace(void **state)
 }
 
 /* Who tells has somebody else wait for his answer. */
-static void nothing_is_asked_while_it_is_told(void **state)
+static void a_call_to_queue_sends_nothing_by_itself(void **state)
 {
 	struct world *w = *state;
 
@@ -124,7 +124,7 @@ static void nothing_is_asked_while_it_is_told(void **state)
 }
 
 /* A webhook of its namespace may be down. */
-static void one_that_is_not_taken_does_not_stop_the_others(void **state)
+static void a_rejected_event_does_not_hold_up_the_others(void **state)
 {
 	struct world *w = *state;
 
@@ -142,7 +142,7 @@ static void one_that_is_not_taken_does_not_stop_the_others(void **state)
 	calls_answer(&w->api, 201);
 }
 
-static void the_same_text_is_told_once_and_then_with_its_number(void **state)
+static void a_repeated_event_is_sent_once_and_then_with_a_count(void **state)
 {
 	struct world *w = *state;
 	char first[64], name[64];
@@ -172,7 +172,7 @@ static void the_same_text_is_told_once_and_then_with_its_number(void **state)
 	assert_int_equal(counters(w).waiting, 0);
 }
 
-static void another_text_pod_reason_or_container_is_another_event(void **state)
+static void a_different_text_pod_reason_or_container_is_a_new_event(void **state)
 {
 	static const struct pod_event cases[] = {
 		{true, "A", "m", "ml", "p", "u-1", NULL, CONTAINER_APP},
@@ -196,7 +196,7 @@ static void another_text_pod_reason_or_container_is_another_event(void **state)
 	assert_int_equal(w->api.asked, nr);
 }
 
-static void beyond_a_burst_there_is_one_in_an_interval(void **state)
+static void after_a_burst_one_event_is_sent_in_each_interval(void **state)
 {
 	struct world *w = *state;
 	enum { BURST = 4, EVENTS = 7 };
@@ -218,7 +218,7 @@ static void beyond_a_burst_there_is_one_in_an_interval(void **state)
 		    ((EVENTS - BURST) * SHORT_MS - 1) * (uint64_t)NS_PER_MS);
 }
 
-static void what_is_more_than_can_wait_is_dropped_and_counted(void **state)
+static void events_beyond_the_queue_are_dropped_and_counted(void **state)
 {
 	struct world *w = *state;
 	char uid[16];
@@ -270,7 +270,7 @@ static void a_failure_is_tried_again_later_with_the_same_name(void **state)
 	calls_answer(&w->api, 201);
 }
 
-static void the_server_is_not_asked_before_it_wants_it(void **state)
+static void a_retry_waits_as_long_as_the_server_wants(void **state)
 {
 	struct world *w = *state;
 	enum { AFTER_MS = 500 };
@@ -288,7 +288,7 @@ static void the_server_is_not_asked_before_it_wants_it(void **state)
 	calls_answer(&w->api, 201);
 }
 
-static void a_refusal_is_told_once_and_the_event_dropped(void **state)
+static void a_refused_event_is_logged_once_and_dropped(void **state)
 {
 	static const char ends[] =
 		"{\"kind\": \"Status\", \"message\": \"in other words\", \"details\": "
@@ -322,7 +322,7 @@ static void a_refusal_is_told_once_and_the_event_dropped(void **state)
 	assert_int_equal(counters(w).waiting, 0);
 }
 
-static void it_may_be_closed_at_any_time(void **state)
+static void closing_is_allowed_at_any_time(void **state)
 {
 	struct world *w = *state;
 
@@ -349,16 +349,16 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		IN_WORLD(an_event_is_posted_into_the_pods_namespace),
-		IN_WORLD(nothing_is_asked_while_it_is_told),
-		IN_WORLD(one_that_is_not_taken_does_not_stop_the_others),
-		IN_WORLD(the_same_text_is_told_once_and_then_with_its_number),
-		IN_WORLD(another_text_pod_reason_or_container_is_another_event),
-		IN_WORLD(beyond_a_burst_there_is_one_in_an_interval),
-		IN_WORLD(what_is_more_than_can_wait_is_dropped_and_counted),
+		IN_WORLD(a_call_to_queue_sends_nothing_by_itself),
+		IN_WORLD(a_rejected_event_does_not_hold_up_the_others),
+		IN_WORLD(a_repeated_event_is_sent_once_and_then_with_a_count),
+		IN_WORLD(a_different_text_pod_reason_or_container_is_a_new_event),
+		IN_WORLD(after_a_burst_one_event_is_sent_in_each_interval),
+		IN_WORLD(events_beyond_the_queue_are_dropped_and_counted),
 		IN_WORLD(a_failure_is_tried_again_later_with_the_same_name),
-		IN_WORLD(the_server_is_not_asked_before_it_wants_it),
-		IN_WORLD(a_refusal_is_told_once_and_the_event_dropped),
-		IN_WORLD(it_may_be_closed_at_any_time),
+		IN_WORLD(a_retry_waits_as_long_as_the_server_wants),
+		IN_WORLD(a_refused_event_is_logged_once_and_dropped),
+		IN_WORLD(closing_is_allowed_at_any_time),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

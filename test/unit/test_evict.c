@@ -91,7 +91,7 @@ static void a_pod_is_evicted_by_its_uid(void **state)
 }
 
 /* Who refuses a container has the runtime wait for his answer. */
-static void nothing_is_asked_while_it_is_told(void **state)
+static void a_call_to_queue_sends_nothing_by_itself(void **state)
 {
 	struct world *w = *state;
 
@@ -105,7 +105,7 @@ static void nothing_is_asked_while_it_is_told(void **state)
 	calls_answer(&w->api, 201);
 }
 
-static void names_cannot_lead_elsewhere(void **state)
+static void odd_names_cannot_change_the_path_of_the_request(void **state)
 {
 	struct world *w = *state;
 
@@ -118,7 +118,7 @@ static void names_cannot_lead_elsewhere(void **state)
 	calls_answer(&w->api, 404);
 }
 
-static void what_is_gone_already_is_done(void **state)
+static void a_pod_that_is_already_gone_counts_as_evicted(void **state)
 {
 	static const int gone[] = {404, 409};
 
@@ -159,7 +159,7 @@ static void a_pod_is_evicted_once(void **state)
 	calls_answer(&w->api, 200);
 }
 
-static void a_disruption_budget_is_waited_for(void **state)
+static void an_eviction_waits_for_the_disruption_budget(void **state)
 {
 	struct world *w = *state;
 	enum { TRIES = 4 };
@@ -184,7 +184,7 @@ static void a_disruption_budget_is_waited_for(void **state)
 	assert_string_equal(w->api.log, " pod-eviction-waiting pod-evicted");
 }
 
-static void others_do_not_wait_for_it(void **state)
+static void a_pod_that_waits_for_its_budget_does_not_hold_up_others(void **state)
 {
 	struct world *w = *state;
 	enum { AFTER_MS = 400 };
@@ -232,7 +232,7 @@ static void a_failure_is_tried_again_later(void **state)
 	assert_non_null(strstr(w->api.log, "pod-evicted !pod-eviction-refused"));
 }
 
-static void it_is_given_up_when_the_pod_is_admitted_or_gone(void **state)
+static void an_eviction_is_given_up_when_the_pod_is_admitted_or_gone(void **state)
 {
 	struct world *w = *state;
 
@@ -256,7 +256,7 @@ static void it_is_given_up_when_the_pod_is_admitted_or_gone(void **state)
 	assert_string_equal(w->api.log, " pod-eviction-waiting pod-evicted");
 }
 
-static void a_setting_that_refuses_all_does_not_empty_the_node(void **state)
+static void a_setting_that_refuses_all_pods_does_not_empty_the_node(void **state)
 {
 	struct world *w = *state;
 	enum { BURST = 2, PODS = 4, EVERY_MS = 300 };
@@ -281,7 +281,7 @@ static void a_setting_that_refuses_all_does_not_empty_the_node(void **state)
 }
 
 /* What was not evicted is no eviction. */
-static void the_pace_is_that_of_pods_that_go(void **state)
+static void the_pace_of_evictions_is_that_of_pods_that_end(void **state)
 {
 	struct world *w = *state;
 
@@ -318,7 +318,7 @@ static void no_more_pods_wait_than_a_node_can_have(void **state)
 	assert_int_equal(counters(w).dropped, 10);
 }
 
-static void it_may_be_closed_at_any_time(void **state)
+static void closing_is_allowed_at_any_time(void **state)
 {
 	struct world *w = *state;
 
@@ -344,18 +344,18 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		IN_WORLD(a_pod_is_evicted_by_its_uid),
-		IN_WORLD(nothing_is_asked_while_it_is_told),
-		IN_WORLD(names_cannot_lead_elsewhere),
-		IN_WORLD(what_is_gone_already_is_done),
+		IN_WORLD(a_call_to_queue_sends_nothing_by_itself),
+		IN_WORLD(odd_names_cannot_change_the_path_of_the_request),
+		IN_WORLD(a_pod_that_is_already_gone_counts_as_evicted),
 		IN_WORLD(a_pod_is_evicted_once),
-		IN_WORLD(a_disruption_budget_is_waited_for),
-		IN_WORLD(others_do_not_wait_for_it),
+		IN_WORLD(an_eviction_waits_for_the_disruption_budget),
+		IN_WORLD(a_pod_that_waits_for_its_budget_does_not_hold_up_others),
 		IN_WORLD(a_failure_is_tried_again_later),
-		IN_WORLD(it_is_given_up_when_the_pod_is_admitted_or_gone),
-		IN_WORLD(a_setting_that_refuses_all_does_not_empty_the_node),
-		IN_WORLD(the_pace_is_that_of_pods_that_go),
+		IN_WORLD(an_eviction_is_given_up_when_the_pod_is_admitted_or_gone),
+		IN_WORLD(a_setting_that_refuses_all_pods_does_not_empty_the_node),
+		IN_WORLD(the_pace_of_evictions_is_that_of_pods_that_end),
 		IN_WORLD(no_more_pods_wait_than_a_node_can_have),
-		IN_WORLD(it_may_be_closed_at_any_time),
+		IN_WORLD(closing_is_allowed_at_any_time),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -257,7 +257,7 @@ static void write_golden(const char *said)
 	assert_int_equal(fclose(f), 0);
 }
 
-static void what_was_decided_is_told_in_these_words(void **state)
+static void each_decision_is_explained_in_fixed_words(void **state)
 {
 	auto_free char *buf = xcalloc(SAID_MAX, 1), *wanted = xcalloc(SAID_MAX, 1);
 	const char *write = getenv("NUMAFIT_GOLDEN");
@@ -287,7 +287,7 @@ static void what_was_decided_is_told_in_these_words(void **state)
 }
 
 /* What explain says about journals that numafitd could not use. */
-static void a_journal_that_was_set_aside_is_named(void **state)
+static void explain_names_a_journal_that_was_set_aside(void **state)
 {
 	struct node n;
 	char aside[RUN_MAX + 32], command[4 * RUN_MAX];
@@ -309,8 +309,8 @@ static void a_journal_that_was_set_aside_is_named(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_was_decided_is_told_in_these_words),
-		cmocka_unit_test(a_journal_that_was_set_aside_is_named),
+		cmocka_unit_test(each_decision_is_explained_in_fixed_words),
+		cmocka_unit_test(explain_names_a_journal_that_was_set_aside),
 	};
 
 	json_seed();

@@ -116,7 +116,7 @@ static void a_pod_is_bound_with_its_hint(void **state)
 	assert_true(rig_said(r, "event=bind pod=default/a node=n1 numa_nodes=1 "));
 }
 
-static void what_is_bound_counts_at_once(void **state)
+static void a_bound_pod_counts_at_once(void **state)
 {
 	struct rig *r = *state;
 
@@ -127,7 +127,7 @@ static void what_is_bound_counts_at_once(void **state)
 	filter(r, new_pod(r, "b", 4), FITS_NONE);
 }
 
-static void what_the_report_contains_counts_once(void **state)
+static void a_pod_in_the_report_counts_once(void **state)
 {
 	struct rig *r = *state;
 	char part[32];
@@ -174,7 +174,7 @@ static void delete_bound(struct rig *r, const char *name)
 
 /* Who waits for room is asked about as soon as a pod has ended, and not again when the node has
  * said so. */
-static void what_has_ended_is_room_before_the_node_has_said_so(void **state)
+static void an_ended_pod_frees_room_before_the_node_reports_it(void **state)
 {
 	struct rig *r = *state;
 
@@ -250,7 +250,7 @@ static void change_advice(struct rig *r, const char *name, int cpus0, int cpus1)
 
 /* Of a pod that was bound to NUMA node 1 and has ended, by then said to have been elsewhere, too.
  */
-static void a_hint_that_was_changed_gives_back_what_it_said_at_first(void **state)
+static void a_pod_with_a_changed_hint_gives_back_what_the_first_hint_took(void **state)
 {
 	static const struct {
 		int cpus[2];
@@ -293,7 +293,7 @@ static void a_hint_that_was_changed_gives_back_what_it_said_at_first(void **stat
 }
 
 /* Nobody knows then whether it is as it was. */
-static void who_starts_gives_nothing_back_for_hints_that_it_has_not_seen_written(void **state)
+static void a_restarted_extender_gives_nothing_back_for_hints_it_did_not_see_written(void **state)
 {
 	struct rig *r = *state;
 
@@ -313,7 +313,7 @@ static void who_starts_gives_nothing_back_for_hints_that_it_has_not_seen_written
 }
 
 /* Such as with an image that is not there. */
-static void a_pod_that_its_author_has_bound_holds_its_request_and_no_more(void **state)
+static void a_pod_bound_by_another_scheduler_holds_its_request_and_no_more(void **state)
 {
 	struct rig *r = *state;
 	json_t *pod = rig_pod("a", 4, NULL);
@@ -331,7 +331,7 @@ static void a_pod_that_its_author_has_bound_holds_its_request_and_no_more(void *
 }
 
 /* What was there before the binding is not from whoever has bound it. */
-static void a_hint_that_was_there_before_the_binding_is_its_authors(void **state)
+static void a_hint_from_before_the_binding_is_not_believed(void **state)
 {
 	struct rig *r = *state;
 	char part[32];
@@ -353,7 +353,7 @@ static void a_hint_that_was_there_before_the_binding_is_its_authors(void **state
 }
 
 /* kube-scheduler has heard of the end sooner than we have. */
-static void who_is_refused_is_looked_at_again_before_it_is_said(void **state)
+static void a_refusal_is_computed_again_after_a_delay_before_it_is_sent(void **state)
 {
 	struct rig *r = *state;
 
@@ -368,7 +368,7 @@ static void who_is_refused_is_looked_at_again_before_it_is_said(void **state)
 	assert_string_equal(r->answer, FITS_N1);
 }
 
-static void who_is_gone_while_held_is_not_answered(void **state)
+static void a_client_that_leaves_during_the_refusal_delay_gets_no_answer(void **state)
 {
 	struct rig *r = *state;
 
@@ -385,7 +385,7 @@ static void who_is_gone_while_held_is_not_answered(void **state)
 }
 
 /* By force, that is: its containers may run still. */
-static void what_is_deleted_while_it_runs_is_no_room(void **state)
+static void a_pod_that_is_being_deleted_but_still_runs_frees_no_room(void **state)
 {
 	struct rig *r = *state;
 
@@ -444,7 +444,7 @@ static json_t *best_effort(unsigned generation, int cpus0, int cpus1)
 	return report;
 }
 
-static void a_node_where_it_would_be_spread_by_now_is_a_conflict(void **state)
+static void a_node_that_would_now_spread_the_pod_is_a_conflict(void **state)
 {
 	struct rig *r = *state;
 
@@ -465,7 +465,7 @@ static void a_node_where_it_would_be_spread_by_now_is_a_conflict(void **state)
 	json_decref(probe);
 }
 
-static void a_node_where_it_cannot_be_placed_by_now_is_a_conflict(void **state)
+static void a_node_that_can_no_longer_place_the_pod_is_a_conflict(void **state)
 {
 	struct rig *r = *state;
 
@@ -533,7 +533,7 @@ static void a_bind_that_happened_in_spite_of_an_error_is_one(void **state)
 	filter(r, new_pod(r, "b", 4), FITS_NONE);
 }
 
-static void a_pod_that_was_made_anew_is_another_one(void **state)
+static void a_recreated_pod_is_another_pod(void **state)
 {
 	struct rig *r = *state;
 	json_t *again = rig_pod("a", 4, NULL);
@@ -552,7 +552,7 @@ static void a_pod_that_was_made_anew_is_another_one(void **state)
 }
 
 /* Of "a", by another name or namespace. */
-static void a_uid_is_of_one_pod(void **state)
+static void a_uid_belongs_to_one_pod(void **state)
 {
 	static const struct {
 		const char *ns, *name;
@@ -653,7 +653,7 @@ static void preempt(struct rig *r, json_t *pod, const char *victims, const char 
 }
 
 /* kube-scheduler fails the preemption as a whole of which a node is left without victims. */
-static void a_node_without_victims_is_none_to_preempt_on(void **state)
+static void a_node_without_victims_is_no_candidate_for_preemption(void **state)
 {
 	struct rig *r = *state;
 
@@ -663,7 +663,7 @@ static void a_node_without_victims_is_none_to_preempt_on(void **state)
 		"{\"NodeNameToMetaVictims\":{}}");
 }
 
-static void another_life_goes_on_where_the_last_one_was_killed(void **state)
+static void a_restarted_extender_continues_after_kill_9(void **state)
 {
 	struct rig *r = *state;
 
@@ -741,7 +741,7 @@ static void tell_of(
 /* A pod whose sandbox may not start waits for ever in ContainerCreating; the node's event says why.
  * Who may write events may write any: of a pod of another namespace, or of a node that it is not
  * on, none is believed. */
-static void a_node_that_says_so_in_an_event_is_left_out_too(void **state)
+static void a_node_with_a_refusal_event_is_left_out_too(void **state)
 {
 	static const char avoided[] =
 		"\"numafit: the node refused this workload a short while ago\"";
@@ -769,7 +769,7 @@ static void a_node_that_says_so_in_an_event_is_left_out_too(void **state)
 }
 
 /* What would go there would go for nothing: filter leaves the node out afterwards, too. */
-static void nobody_is_preempted_on_a_node_that_refused(void **state)
+static void no_pod_is_preempted_on_a_node_that_refused(void **state)
 {
 	static const char victims[] = "{\"n1\":{\"Pods\":[{\"UID\":\"v\"}],\"NumPDBViolations\":0},"
 				      "\"n2\":{\"Pods\":[{\"UID\":\"w\"}],\"NumPDBViolations\":0}}";
@@ -999,7 +999,7 @@ static void a_request_without_an_end_does_not_hold_up_others(void **state)
 }
 
 /* What it is to have been sent is what counts. */
-static void all_bodies_have_one_budget(void **state)
+static void all_request_bodies_share_one_budget(void **state)
 {
 	enum { FIT = 3, ASKED = 8 };
 	static const char begin[] = "POST /filter HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\n"
@@ -1031,7 +1031,7 @@ static void all_bodies_have_one_budget(void **state)
 		assert_int_equal(r->status, 503);
 }
 
-static void who_is_served_without_a_certificate_is_warned_of(void **state)
+static void serving_without_client_certificates_logs_a_warning(void **state)
 {
 	struct rig *r = *state;
 
@@ -1041,7 +1041,7 @@ static void who_is_served_without_a_certificate_is_warned_of(void **state)
 	assert_true(rig_said(r, "level=warn event=insecure "));
 }
 
-static void what_is_deep_is_refused(void **state)
+static void a_deeply_nested_request_is_refused(void **state)
 {
 	enum { DEEP = 100000 };
 	struct rig *r = *state;
@@ -1056,7 +1056,7 @@ static void what_is_deep_is_refused(void **state)
 	assert_int_equal(rig_ask(r, "/healthz", NULL), FAKE_OK);
 }
 
-static void metrics_count(void **state)
+static void the_metrics_count_requests(void **state)
 {
 	static const char *const series[] = {
 		"numafit_extender_requests_total{verb=\"filter\",result=\"ok\"} 1\n",
@@ -1079,7 +1079,7 @@ static void metrics_count(void **state)
 			fail_msg("%s: %s", series[i], r->answer);
 }
 
-static void it_ends_when_it_is_told_to(void **state)
+static void sigterm_ends_the_extender(void **state)
 {
 	struct rig *r = *state;
 
@@ -1087,7 +1087,7 @@ static void it_ends_when_it_is_told_to(void **state)
 	assert_int_equal(rig_end(r, SIGTERM), 0);
 }
 
-static void who_waits_for_a_bind_hears_of_it_before_the_end(void **state)
+static void a_pending_bind_is_answered_before_the_extender_ends(void **state)
 {
 	struct rig *r = *state;
 
@@ -1108,7 +1108,7 @@ static void who_waits_for_a_bind_hears_of_it_before_the_end(void **state)
 		rig_end(r, 0), 0); /* another SIGTERM may come when none is caught any more */
 }
 
-static void before_it_knows_the_cluster_it_says_so(void **state)
+static void requests_before_the_first_list_get_an_error(void **state)
 {
 	struct rig *r = *state;
 
@@ -1123,7 +1123,7 @@ static void before_it_knows_the_cluster_it_says_so(void **state)
 }
 
 /* Whoever has no certificate may see how it is, and nothing else. */
-static void pages_have_an_address_of_their_own(void **state)
+static void metrics_and_probes_have_an_address_of_their_own(void **state)
 {
 	static const struct {
 		const char *path, *body;
@@ -1228,7 +1228,7 @@ static int ask_anew(struct rig *r)
 	return rig_ask(r, "/livez", NULL);
 }
 
-static void tls_files_that_change_count_for_new_connections(void **state)
+static void changed_tls_files_apply_to_new_connections(void **state)
 {
 	static const char *const versions[][TLS_FILES] = {
 		{"expired.pem", "server.key", "ca.pem"},
@@ -1278,7 +1278,7 @@ static void tls_files_that_change_count_for_new_connections(void **state)
 }
 
 /* Nor one that does not say what it is for. */
-static void a_servers_certificate_is_no_clients(void **state)
+static void a_server_certificate_is_refused_for_a_client(void **state)
 {
 	struct rig *r = *state;
 	auto_free char *ca = pem("ca.pem"), *cert = pem("server.pem"), *key = pem("server.key");
@@ -1308,49 +1308,49 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		T(a_pod_is_bound_with_its_hint),
-		T(what_is_bound_counts_at_once),
-		T(what_the_report_contains_counts_once),
-		T(what_has_ended_is_room_before_the_node_has_said_so),
-		T(a_hint_that_was_changed_gives_back_what_it_said_at_first),
-		T(who_starts_gives_nothing_back_for_hints_that_it_has_not_seen_written),
-		T(a_pod_that_its_author_has_bound_holds_its_request_and_no_more),
-		T(a_hint_that_was_there_before_the_binding_is_its_authors),
-		T(who_is_refused_is_looked_at_again_before_it_is_said),
-		T(who_is_gone_while_held_is_not_answered),
-		T(what_is_deleted_while_it_runs_is_no_room),
+		T(a_bound_pod_counts_at_once),
+		T(a_pod_in_the_report_counts_once),
+		T(an_ended_pod_frees_room_before_the_node_reports_it),
+		T(a_pod_with_a_changed_hint_gives_back_what_the_first_hint_took),
+		T(a_restarted_extender_gives_nothing_back_for_hints_it_did_not_see_written),
+		T(a_pod_bound_by_another_scheduler_holds_its_request_and_no_more),
+		T(a_hint_from_before_the_binding_is_not_believed),
+		T(a_refusal_is_computed_again_after_a_delay_before_it_is_sent),
+		T(a_client_that_leaves_during_the_refusal_delay_gets_no_answer),
+		T(a_pod_that_is_being_deleted_but_still_runs_frees_no_room),
 		T(a_pod_without_numa_needs_gets_no_hint),
 		T(the_roomier_node_scores_better),
 		T(a_node_that_has_filled_up_meanwhile_is_a_conflict),
-		T(a_node_where_it_would_be_spread_by_now_is_a_conflict),
-		T(a_node_where_it_cannot_be_placed_by_now_is_a_conflict),
+		T(a_node_that_would_now_spread_the_pod_is_a_conflict),
+		T(a_node_that_can_no_longer_place_the_pod_is_a_conflict),
 		T(a_bind_that_fails_gives_back_what_it_held),
 		T(a_bind_whose_answer_was_lost_is_looked_up),
 		T(a_bind_that_happened_in_spite_of_an_error_is_one),
-		T(a_pod_that_was_made_anew_is_another_one),
-		T(a_uid_is_of_one_pod),
+		T(a_recreated_pod_is_another_pod),
+		T(a_uid_belongs_to_one_pod),
 		T(a_bound_uid_does_not_bind_another_name),
 		T(a_pod_of_another_node_is_not_bound_again),
 		T(preemption_is_only_for_nodes_that_it_would_help),
-		T(a_node_without_victims_is_none_to_preempt_on),
-		T(another_life_goes_on_where_the_last_one_was_killed),
+		T(a_node_without_victims_is_no_candidate_for_preemption),
+		T(a_restarted_extender_continues_after_kill_9),
 		T(without_topologies_every_node_passes),
 		T(a_node_that_refused_a_workload_is_left_out_for_a_while),
-		T(a_node_that_says_so_in_an_event_is_left_out_too),
-		T(nobody_is_preempted_on_a_node_that_refused),
+		T(a_node_with_a_refusal_event_is_left_out_too),
+		T(no_pod_is_preempted_on_a_node_that_refused),
 		T(a_node_that_passes_though_it_is_stale_may_be_preempted_on),
 		T(thousands_of_nodes_are_answered),
 		T(odd_requests_are_refused_with_a_reason),
 		T(a_request_without_an_end_does_not_hold_up_others),
-		T(all_bodies_have_one_budget),
-		T(who_is_served_without_a_certificate_is_warned_of),
-		T(what_is_deep_is_refused),
-		T(metrics_count),
-		T(who_waits_for_a_bind_hears_of_it_before_the_end),
-		T(it_ends_when_it_is_told_to),
-		T(pages_have_an_address_of_their_own),
-		T(before_it_knows_the_cluster_it_says_so),
-		T(tls_files_that_change_count_for_new_connections),
-		T(a_servers_certificate_is_no_clients),
+		T(all_request_bodies_share_one_budget),
+		T(serving_without_client_certificates_logs_a_warning),
+		T(a_deeply_nested_request_is_refused),
+		T(the_metrics_count_requests),
+		T(a_pending_bind_is_answered_before_the_extender_ends),
+		T(sigterm_ends_the_extender),
+		T(metrics_and_probes_have_an_address_of_their_own),
+		T(requests_before_the_first_list_get_an_error),
+		T(changed_tls_files_apply_to_new_connections),
+		T(a_server_certificate_is_refused_for_a_client),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

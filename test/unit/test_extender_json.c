@@ -144,7 +144,7 @@ static void a_recorded_preemption_is_answered_as_it_was(void **state)
 	free(request);
 }
 
-static void whole_victims_are_answered_by_their_uids(void **state)
+static void preemption_answers_victims_by_their_uids(void **state)
 {
 	static const char request[] = "{\"Pod\":{},\"NodeNameToVictims\":{\"a\":{\"Pods\":[{"
 				      "\"metadata\":{\"uid\":\"u\"}}],"
@@ -257,7 +257,7 @@ static char *padded(const char *begin, const char *piece, size_t nr, const char 
 }
 
 /* "1," takes 32 bytes as a value. */
-static void what_would_become_too_many_values_is_refused(void **state)
+static void a_request_with_too_many_values_is_refused(void **state)
 {
 	auto_free char *pod = padded("{\"Pod\":{\"a\":[", "1,", EXTENDER_POD_TEXT_MAX / 2, "1]}}");
 	auto_free char *nodes =
@@ -281,7 +281,7 @@ static void what_would_become_too_many_values_is_refused(void **state)
 	assert_non_null(strstr(e.text, "too long"));
 }
 
-static void what_go_takes_is_taken(void **state)
+static void json_that_go_accepts_is_accepted(void **state)
 {
 	static const struct {
 		const char *text;
@@ -328,7 +328,7 @@ static void depth_is_bounded(void **state)
 	assert_non_null(strstr(e.text, "too deep"));
 }
 
-static void values_are_walked_over(void **state)
+static void a_walk_visits_each_key_and_value(void **state)
 {
 	static const char text[] =
 		"{\"a\\\"\" : \"}\\\\\" , \"b\":[1,{\"c\":[]},\"]\\\"\",true],\"d\":-1.5e+3}";
@@ -360,14 +360,14 @@ int main(void)
 		cmocka_unit_test(nodes_go_back_byte_for_byte),
 		cmocka_unit_test(recorded_scores_are_answered_as_they_were),
 		cmocka_unit_test(a_recorded_preemption_is_answered_as_it_was),
-		cmocka_unit_test(whole_victims_are_answered_by_their_uids),
+		cmocka_unit_test(preemption_answers_victims_by_their_uids),
 		cmocka_unit_test(recorded_bindings_are_answered_as_they_were),
 		cmocka_unit_test(an_error_is_escaped),
 		cmocka_unit_test(odd_requests_are_refused),
-		cmocka_unit_test(what_would_become_too_many_values_is_refused),
-		cmocka_unit_test(what_go_takes_is_taken),
+		cmocka_unit_test(a_request_with_too_many_values_is_refused),
+		cmocka_unit_test(json_that_go_accepts_is_accepted),
 		cmocka_unit_test(depth_is_bounded),
-		cmocka_unit_test(values_are_walked_over),
+		cmocka_unit_test(a_walk_visits_each_key_and_value),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -73,7 +73,7 @@ static void read_pod(struct world *w, json_t *v, struct extender_pod *out)
 	"\"nodeName\":\"" node "\",\"containers\":[{\"name\":\"c\",\"image\":\"i\","               \
 	"\"resources\":{\"requests\":{\"cpu\":\"1500m\"}}}]},\"status\":{\"phase\":\"Pending\"}}"
 
-static void a_hint_says_what_a_bound_pod_takes(void **state)
+static void the_hint_of_a_bound_pod_gives_its_zones(void **state)
 {
 	struct world *w = *state;
 	struct extender_pod p;
@@ -92,7 +92,7 @@ static void a_hint_says_what_a_bound_pod_takes(void **state)
 	assert_int_equal(p.taken[1].q.whole, 1 << 30);
 }
 
-static void a_hint_for_another_pod_or_node_says_nothing(void **state)
+static void a_hint_for_another_pod_or_node_is_ignored(void **state)
 {
 	static const char *const rows[] = {POD("n2", "u1", HINT), POD("n1", "u2", HINT),
 		POD("", "u1", HINT), POD("n1", "u1", "x")};
@@ -107,7 +107,7 @@ static void a_hint_for_another_pod_or_node_says_nothing(void **state)
 }
 
 /* A hint says when it was made, too, and is its author's to change. */
-static void the_api_server_says_when_a_pod_was_bound(void **state)
+static void the_time_of_binding_is_that_of_the_api_server(void **state)
 {
 	static const struct {
 		const char *more;
@@ -146,7 +146,7 @@ static void the_api_server_says_when_a_pod_was_bound(void **state)
 	assert_int_equal(p.bound_ms, 60999);
 }
 
-static void a_hint_is_compared_as_it_is_written(void **state)
+static void hints_are_compared_by_their_text(void **state)
 {
 	static const struct {
 		const char *a, *b;
@@ -170,7 +170,7 @@ static void a_hint_is_compared_as_it_is_written(void **state)
 }
 
 /* Annotations can be written again and again: their words are not kept. */
-static void a_hint_names_no_resource_that_nobody_has(void **state)
+static void a_hint_with_an_unknown_resource_is_ignored(void **state)
 {
 	struct world *w = *state;
 	struct extender_pod p;
@@ -184,7 +184,7 @@ static void a_hint_names_no_resource_that_nobody_has(void **state)
 	assert_int_equal(w->names.nr, before);
 }
 
-static void phases_and_refusals_are_told_apart(void **state)
+static void phases_and_refusals_are_distinguished(void **state)
 {
 	static const struct {
 		const char *status;
@@ -220,7 +220,7 @@ static void phases_and_refusals_are_told_apart(void **state)
 	}
 }
 
-static void the_workload_is_the_controller(void **state)
+static void the_workload_of_a_pod_is_its_controller(void **state)
 {
 	struct world *w = *state;
 	struct extender_pod p;
@@ -232,7 +232,7 @@ static void the_workload_is_the_controller(void **state)
 	assert_string_equal(p.workload, "rs");
 }
 
-static void what_is_kept_reads_the_same(void **state)
+static void the_kept_part_of_a_pod_reads_the_same(void **state)
 {
 	struct world *w = *state;
 	struct extender_pod before, after;
@@ -253,7 +253,7 @@ static void what_is_kept_reads_the_same(void **state)
 	assert_null(extender_pod_json_keep(parse(w, "{}")));
 }
 
-static void pods_that_are_none_are_refused(void **state)
+static void malformed_pods_are_refused(void **state)
 {
 	static const char *const rows[] = {"{}", "{\"metadata\":{\"uid\":7}}",
 		"{\"metadata\":{\"uid\":\"u\"},\"spec\":{\"containers\":{}}}"};
@@ -296,7 +296,7 @@ static void a_report_says_what_is_in_it(void **state)
 	sched_topology_free(r.topology);
 }
 
-static void reports_of_others_and_wrong_ones(void **state)
+static void reports_of_other_writers_and_malformed_ones_are_recognised(void **state)
 {
 	static const struct {
 		const char *text;
@@ -352,7 +352,7 @@ static void a_numatopology_is_one_block(void **state)
 			parse(w, "{\"spec\":{\"cpuDetail\":{\"x\":{}}}}"), &n, &memory, NULL) < 0);
 }
 
-static void a_binding_is_what_the_api_server_takes(void **state)
+static void a_binding_is_written_as_the_api_server_accepts_it(void **state)
 {
 	const struct key_value annotation = {"numafit.io/numa-hint", "{\"v\":1}"};
 	struct binding b = {"default", "db-0", "u", "worker-0", &annotation, 1};
@@ -375,19 +375,19 @@ static void a_binding_is_what_the_api_server_takes(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		T(a_hint_says_what_a_bound_pod_takes),
-		T(a_hint_for_another_pod_or_node_says_nothing),
-		T(the_api_server_says_when_a_pod_was_bound),
-		T(a_hint_is_compared_as_it_is_written),
-		T(a_hint_names_no_resource_that_nobody_has),
-		T(phases_and_refusals_are_told_apart),
-		T(the_workload_is_the_controller),
-		T(what_is_kept_reads_the_same),
-		T(pods_that_are_none_are_refused),
+		T(the_hint_of_a_bound_pod_gives_its_zones),
+		T(a_hint_for_another_pod_or_node_is_ignored),
+		T(the_time_of_binding_is_that_of_the_api_server),
+		T(hints_are_compared_by_their_text),
+		T(a_hint_with_an_unknown_resource_is_ignored),
+		T(phases_and_refusals_are_distinguished),
+		T(the_workload_of_a_pod_is_its_controller),
+		T(the_kept_part_of_a_pod_reads_the_same),
+		T(malformed_pods_are_refused),
 		T(a_report_says_what_is_in_it),
-		T(reports_of_others_and_wrong_ones),
+		T(reports_of_other_writers_and_malformed_ones_are_recognised),
 		T(a_numatopology_is_one_block),
-		T(a_binding_is_what_the_api_server_takes),
+		T(a_binding_is_written_as_the_api_server_accepts_it),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -119,7 +119,7 @@ static void all_keys_are_read(void **state)
 }
 
 /* Who may ask may bind any pod anywhere. */
-static void whoever_has_no_certificate_is_served_on_the_loopback_alone(void **state)
+static void clients_without_certificates_are_served_on_the_loopback_only(void **state)
 {
 #define TLS  "tls: {certFile: c, keyFile: k, clientCAFile: ca}\n"
 #define OPEN "tls: {certFile: c, keyFile: k}\n"
@@ -165,7 +165,7 @@ static void whoever_has_no_certificate_is_served_on_the_loopback_alone(void **st
 	}
 }
 
-static void upstreams_zero_takes_reports_as_they_are(void **state)
+static void a_resync_period_of_zero_takes_reports_as_they_are(void **state)
 {
 	static const char text[] = "plugins:\n- name: NodeResourceTopologyMatch\n"
 				   "  args: {cacheResyncPeriodSeconds: 0}\n";
@@ -266,8 +266,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(an_empty_file_is_enough),
 		cmocka_unit_test(all_keys_are_read),
-		cmocka_unit_test(whoever_has_no_certificate_is_served_on_the_loopback_alone),
-		cmocka_unit_test(upstreams_zero_takes_reports_as_they_are),
+		cmocka_unit_test(clients_without_certificates_are_served_on_the_loopback_only),
+		cmocka_unit_test(a_resync_period_of_zero_takes_reports_as_they_are),
 		cmocka_unit_test(mistakes_are_named_with_their_line),
 		cmocka_unit_test(every_key_can_be_printed),
 	};

@@ -169,7 +169,7 @@ static void each_kind_of_family_has_its_rule(void **state)
 	}
 }
 
-static void what_the_policy_and_the_kubelet_say_is_in_the_answer(void **state)
+static void the_answer_holds_the_words_of_policy_and_kubelet(void **state)
 {
 	static const struct {
 		const char *policy, *answer;
@@ -208,7 +208,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_kind_of_family_has_its_rule),
-		cmocka_unit_test(what_the_policy_and_the_kubelet_say_is_in_the_answer),
+		cmocka_unit_test(the_answer_holds_the_words_of_policy_and_kubelet),
 		cmocka_unit_test(too_many_families_are_refused),
 	};
 

@@ -444,7 +444,7 @@ static void a_failing_disk_refuses_containers_and_changes_nothing(void **state)
 	}
 }
 
-static void what_happened_while_the_disk_was_full_is_written_down_later(void **state)
+static void changes_made_while_the_disk_was_full_are_written_later(void **state)
 {
 	struct rig *r = *state;
 	char freed[CPUSET_TEXT_MAX];
@@ -484,7 +484,7 @@ static void a_disk_that_is_full_at_start_is_tried_again(void **state)
 	the_journal_is_what_runs(r);
 }
 
-static void what_runs_is_taken_over_although_the_disk_is_full(void **state)
+static void running_containers_are_taken_over_although_the_disk_is_full(void **state)
 {
 	struct rig *r = *state;
 	char fault[64];
@@ -506,7 +506,7 @@ static void what_runs_is_taken_over_although_the_disk_is_full(void **state)
 }
 #endif
 
-static void a_run_directory_that_may_not_be_written_any_more_stops_nobody(void **state)
+static void a_run_directory_that_became_read_only_stops_no_container(void **state)
 {
 	struct rig *r = *state;
 
@@ -741,7 +741,7 @@ static void a_run_directory_may_appear_later(void **state)
 }
 
 /* One that is another daemon's by the time it appears: that one is named. */
-static void a_run_directory_that_appears_later_may_be_another_daemons(void **state)
+static void a_run_directory_that_appears_later_may_belong_to_another_daemon(void **state)
 {
 	struct rig *r = *state;
 	char its[PATH_MAX], path[PATH_MAX + 16];
@@ -781,7 +781,7 @@ static void fails_with(struct rig *r, const char *text)
 		fail_msg("it says %s, not %s", r->log, text);
 }
 
-static void a_run_directory_is_made_or_its_fault_is_told(void **state)
+static void a_run_directory_is_created_or_the_error_is_logged(void **state)
 {
 	struct rig *r = *state;
 	struct stat st;
@@ -815,7 +815,7 @@ static void a_second_daemon_names_the_first_and_ends(void **state)
 	assert_non_null(create(r, "a", 1));
 }
 
-static void a_runtime_that_starts_anew_finds_all_as_it_was(void **state)
+static void a_restarted_runtime_finds_every_container_as_it_was(void **state)
 {
 	struct rig *r = *state;
 
@@ -849,7 +849,7 @@ static void sigterm_ends_it_and_sighup_does_not(void **state)
 	the_journal_is_what_runs(r);
 }
 
-static void a_reader_of_the_log_that_is_stuck_costs_lines_and_nothing_else(void **state)
+static void a_stuck_reader_of_the_log_only_loses_lines(void **state)
 {
 	enum { CREATES = 60 };
 	struct rig *r = *state;
@@ -1034,8 +1034,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 #ifdef NUMAFIT_FAULTS
 		CASE(a_failing_disk_refuses_containers_and_changes_nothing),
-		CASE(what_happened_while_the_disk_was_full_is_written_down_later),
-		CASE(what_runs_is_taken_over_although_the_disk_is_full),
+		CASE(changes_made_while_the_disk_was_full_are_written_later),
+		CASE(running_containers_are_taken_over_although_the_disk_is_full),
 		CASE(a_disk_that_is_full_at_start_is_tried_again),
 #endif
 		CASE(a_full_run_directory_at_start_refuses_containers_and_is_tried_again),
@@ -1043,13 +1043,13 @@ int main(void)
 		CASE(a_full_run_directory_at_a_reload_is_tried_again),
 		CASE(a_read_only_run_directory_is_tried_again),
 		CASE(a_run_directory_may_appear_later),
-		CASE(a_run_directory_that_appears_later_may_be_another_daemons),
-		CASE(a_run_directory_that_may_not_be_written_any_more_stops_nobody),
-		CASE(a_run_directory_is_made_or_its_fault_is_told),
+		CASE(a_run_directory_that_appears_later_may_belong_to_another_daemon),
+		CASE(a_run_directory_that_became_read_only_stops_no_container),
+		CASE(a_run_directory_is_created_or_the_error_is_logged),
 		CASE(a_second_daemon_names_the_first_and_ends),
-		CASE(a_runtime_that_starts_anew_finds_all_as_it_was),
+		CASE(a_restarted_runtime_finds_every_container_as_it_was),
 		CASE(sigterm_ends_it_and_sighup_does_not),
-		CASE(a_reader_of_the_log_that_is_stuck_costs_lines_and_nothing_else),
+		CASE(a_stuck_reader_of_the_log_only_loses_lines),
 		CASE(a_damaged_journal_is_set_aside_and_nothing_is_lost),
 	};
 

@@ -47,7 +47,7 @@ static void put(size_t len)
 }
 
 /* Of each length around those at which the buffer grows, and around the limit. */
-static void a_file_comes_whole_or_not_at_all(void **state)
+static void a_file_is_read_whole_or_not_at_all(void **state)
 {
 	static const size_t lengths[] = {0, 1, 4095, 4096, 4097, 8192, BYTES - 1, BYTES, BYTES + 1};
 	struct err e = {0};
@@ -74,7 +74,7 @@ static void a_file_comes_whole_or_not_at_all(void **state)
 	}
 }
 
-static void a_buffer_holds_it_with_its_end_or_refuses_it(void **state)
+static void a_file_must_fit_the_buffer_with_its_terminator(void **state)
 {
 	char buf[8];
 	struct err e = {0};
@@ -88,7 +88,7 @@ static void a_buffer_holds_it_with_its_end_or_refuses_it(void **state)
 	assert_non_null(strstr(e.text, "/file: more than 7 bytes"));
 }
 
-static void what_cannot_be_read_is_named(void **state)
+static void an_unreadable_file_is_named(void **state)
 {
 	char buf[8];
 	char *text = NULL;
@@ -104,7 +104,7 @@ static void what_cannot_be_read_is_named(void **state)
 	assert_null(text);
 }
 
-static void what_the_kernel_makes_up_has_no_size_and_comes_whole(void **state)
+static void files_of_proc_without_a_size_are_read_whole(void **state)
 {
 	auto_free char *text = NULL;
 	size_t len;
@@ -115,7 +115,7 @@ static void what_the_kernel_makes_up_has_no_size_and_comes_whole(void **state)
 	assert_int_equal(text[len - 1], '\n');
 }
 
-static void a_fifo_is_waited_for_by_those_who_may(void **state)
+static void a_fifo_is_waited_for_only_by_callers_that_may_block(void **state)
 {
 	auto_free char *text = NULL;
 	struct err e = {0};
@@ -147,11 +147,11 @@ int main(void)
 {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 	static const struct CMUnitTest tests[] = {
-		CASE(a_file_comes_whole_or_not_at_all),
-		CASE(a_buffer_holds_it_with_its_end_or_refuses_it),
-		CASE(what_cannot_be_read_is_named),
-		CASE(what_the_kernel_makes_up_has_no_size_and_comes_whole),
-		CASE(a_fifo_is_waited_for_by_those_who_may),
+		CASE(a_file_is_read_whole_or_not_at_all),
+		CASE(a_file_must_fit_the_buffer_with_its_terminator),
+		CASE(an_unreadable_file_is_named),
+		CASE(files_of_proc_without_a_size_are_read_whole),
+		CASE(a_fifo_is_waited_for_only_by_callers_that_may_block),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

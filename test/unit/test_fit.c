@@ -41,7 +41,7 @@ static int64_t request_of(const char *spec, const char *resource, enum fit_missi
 }
 
 /* component-helpers/resource, PodRequests; framework.PodInfo.CalculateResource */
-static void a_pod_asks_for_what_kubernetes_says(void **state)
+static void a_pod_requests_what_kubernetes_computes(void **state)
 {
 	static const struct {
 		const char *spec, *resource;
@@ -126,7 +126,7 @@ static const char *filtered(
 	return text;
 }
 
-static void a_node_without_enough_says_of_what(void **state)
+static void a_refusal_names_the_insufficient_resource(void **state)
 {
 #define HAS   "'cpu':4,'memory':'4Gi','ephemeral-storage':'4Gi','pods':2,'a.b/c':2,'vendor/x':1"
 #define BOUND "{'spec':{'containers':[" CONTAINER("'cpu':2,'a.b/c':1") "]}}"
@@ -210,8 +210,8 @@ static void quantities_are_read_in_every_form(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_pod_asks_for_what_kubernetes_says),
-		cmocka_unit_test(a_node_without_enough_says_of_what),
+		cmocka_unit_test(a_pod_requests_what_kubernetes_computes),
+		cmocka_unit_test(a_refusal_names_the_insufficient_resource),
 		cmocka_unit_test(quantities_are_read_in_every_form),
 	};
 

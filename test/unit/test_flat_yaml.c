@@ -40,7 +40,7 @@ static int read_bytes(const char *yaml, size_t len, char *told, struct err *e)
 	return flat_yaml_read(yaml, len, tell, &t, e);
 }
 
-static void scalars_are_told_in_order_with_path_and_line(void **state)
+static void scalars_are_reported_in_order_with_path_and_line(void **state)
 {
 	static const struct {
 		const char *yaml, *want;
@@ -86,7 +86,7 @@ static void scalars_are_told_in_order_with_path_and_line(void **state)
 	}
 }
 
-static void what_is_not_taken_is_refused_with_its_line(void **state)
+static void unsupported_yaml_is_refused_with_its_line(void **state)
 {
 	static const struct {
 		const char *yaml, *says[2];
@@ -142,7 +142,7 @@ static void what_is_not_taken_is_refused_with_its_line(void **state)
 	}
 }
 
-static void what_stands_before_a_mistake_is_told(void **state)
+static void scalars_before_a_mistake_are_reported(void **state)
 {
 	static const char yaml[] = "a: 1\nb: 2\na: 3\n";
 	char told[TOLD_MAX];
@@ -260,9 +260,9 @@ static void a_path_is_bounded_in_bytes(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(scalars_are_told_in_order_with_path_and_line),
-		cmocka_unit_test(what_is_not_taken_is_refused_with_its_line),
-		cmocka_unit_test(what_stands_before_a_mistake_is_told),
+		cmocka_unit_test(scalars_are_reported_in_order_with_path_and_line),
+		cmocka_unit_test(unsupported_yaml_is_refused_with_its_line),
+		cmocka_unit_test(scalars_before_a_mistake_are_reported),
 		cmocka_unit_test(a_refused_scalar_ends_the_reading),
 		cmocka_unit_test(a_file_is_bounded_in_bytes),
 		cmocka_unit_test(maps_and_lists_are_bounded_in_depth),

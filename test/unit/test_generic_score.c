@@ -97,7 +97,7 @@ static json_t *args_of(const char *name, const json_t *weights)
 	return args;
 }
 
-static void the_replaced_scorers_give_what_was_recorded(void **state)
+static void the_replaced_scorers_give_the_recorded_scores(void **state)
 {
 	json_t *rows = vectors("fitScorers"), *row, *want;
 	const char *name;
@@ -129,7 +129,7 @@ static json_t *weight_list(const json_t *weights)
 	return list;
 }
 
-static void allocatable_resources_give_what_was_recorded(void **state)
+static void allocatable_resources_give_the_recorded_scores(void **state)
 {
 	json_t *rows = vectors("nodeResourcesAllocatable"), *row, *node;
 	const char *name;
@@ -173,7 +173,7 @@ static json_t *minus(const json_t *a, const json_t *b)
 	return rest;
 }
 
-static void balance_is_that_of_before_and_after_the_pod(void **state)
+static void balance_is_computed_before_and_after_the_pod(void **state)
 {
 	json_t *rows = vectors("balancedNewest(2025+)"), *row = json_array_get(rows, 0);
 	json_t *before = json_object_get(row, "before");
@@ -339,7 +339,7 @@ static void one_absolute_part_is_normalised_and_equal_ones_are_0(void **state)
 
 /* What the node lacks, how many pods it takes, names that nodes keep no account of, and what the
  * pod does not ask for: their weights do not count either. */
-static void what_says_nothing_of_the_node_is_left_out(void **state)
+static void a_part_without_data_for_the_node_is_left_out(void **state)
 {
 	static const char *const names[] = {"ephemeral-storage", "pods", "storage", "a.b/c"};
 
@@ -450,15 +450,15 @@ static void free_resources_never_lower_least_allocated(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_replaced_scorers_give_what_was_recorded),
-		cmocka_unit_test(allocatable_resources_give_what_was_recorded),
-		cmocka_unit_test(balance_is_that_of_before_and_after_the_pod),
+		cmocka_unit_test(the_replaced_scorers_give_the_recorded_scores),
+		cmocka_unit_test(allocatable_resources_give_the_recorded_scores),
+		cmocka_unit_test(balance_is_computed_before_and_after_the_pod),
 		cmocka_unit_test(seed_kep_2143_story_1_gives_0_57_and_100),
 		cmocka_unit_test(seed_kep_2143_story_2_gives_100_93_and_0),
 		cmocka_unit_test(seed_kep_2143_story_2_has_weights_that_its_types_refuse),
 		cmocka_unit_test(every_portion_has_every_preference),
 		cmocka_unit_test(one_absolute_part_is_normalised_and_equal_ones_are_0),
-		cmocka_unit_test(what_says_nothing_of_the_node_is_left_out),
+		cmocka_unit_test(a_part_without_data_for_the_node_is_left_out),
 		cmocka_unit_test(the_standard_deviation_is_that_of_float64),
 		cmocka_unit_test(no_amount_is_too_large),
 		cmocka_unit_test(free_resources_never_lower_least_allocated),

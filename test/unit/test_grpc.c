@@ -450,7 +450,7 @@ static void many_streams_run_at_once(void **state)
 	UNTIL(w, w->nr_closed == NR_STREAMS);
 }
 
-static void who_goes_leaves_its_streams_closed(void **state)
+static void a_client_that_leaves_closes_its_streams(void **state)
 {
 	struct world *w = *state;
 	struct seen s = {0};
@@ -464,7 +464,7 @@ static void who_goes_leaves_its_streams_closed(void **state)
 }
 
 /* Its message is under way, and most often waits in the inbox already. */
-static void who_cancels_hears_nothing_more(void **state)
+static void a_canceled_call_gets_no_more_callbacks(void **state)
 {
 	struct world *w = *state;
 
@@ -495,7 +495,7 @@ static void a_message_callback_may_cancel_its_call(void **state)
 	assert_int_equal(s.nr_ended + unary.nr_ended, 0);
 }
 
-static void a_call_that_was_given_up_may_still_be_answered(void **state)
+static void a_call_canceled_by_the_client_may_still_be_answered(void **state)
 {
 	struct world *w = *state;
 	struct seen s = {0};
@@ -547,7 +547,7 @@ static void messages_of_16_megabytes_pass_and_no_larger_ones(void **state)
 
 /* Sockets. */
 
-static void who_is_not_there_is_known_at_once(void **state)
+static void a_call_to_an_absent_server_fails_at_once(void **state)
 {
 	struct world *w = *state;
 	char none[PATH_BYTES], longer[2 * PATH_BYTES];
@@ -597,7 +597,7 @@ static void calls_go_on_when_their_socket_is_closed(void **state)
 	assert_int_equal(s.code, RPC_OK);
 }
 
-static void a_server_that_ends_says_so(void **state)
+static void a_server_that_ends_closes_its_calls(void **state)
 {
 	struct world *w = *state;
 	struct seen unary = {0}, stream = {0}, sending = {0};
@@ -616,7 +616,7 @@ static void a_server_that_ends_says_so(void **state)
 	still_serves(w);
 }
 
-static void all_can_be_started_again(void **state)
+static void a_server_and_a_client_can_be_started_again(void **state)
 {
 	struct world *w = *state;
 	struct err e = {0};
@@ -657,7 +657,7 @@ static void write_all(int fd, const void *data, size_t len)
 	"application/grpc"
 #define DATA "\0\0\5\0\1\0\0\0\1\0\0\0\0\0" /* an empty message, and the end of the request */
 
-static void a_call_by_hand_is_a_call(void **state)
+static void a_handwritten_http2_call_is_answered(void **state)
 {
 	struct world *w = *state;
 	static const char bytes[] = PREFACE SETTINGS HEADERS("\4", "/test.Test/Hold") DATA;
@@ -670,7 +670,7 @@ static void a_call_by_hand_is_a_call(void **state)
 	(void)close(fd);
 }
 
-static void a_request_without_a_message_calls_nobody(void **state)
+static void a_request_without_a_message_reaches_no_handler(void **state)
 {
 	struct world *w = *state;
 	static const char bytes[] = PREFACE SETTINGS HEADERS("\5", "/test.Test/Hold");
@@ -688,7 +688,7 @@ static void a_request_without_a_message_calls_nobody(void **state)
 		s, sizeof(s) - 1, calls                                                            \
 	}
 
-static void garbage_hurts_its_sender_alone(void **state)
+static void garbage_only_ends_the_connection_that_sent_it(void **state)
 {
 	struct world *w = *state;
 	static const struct {
@@ -841,7 +841,7 @@ static struct stream_events fake_accepted(void *ctx, struct stream *s)
 	return (struct stream_events){.ctx = f, .data = fake_data, .closed = fake_closed};
 }
 
-static void a_server_that_is_none_ends_the_call(void **state)
+static void a_server_that_does_not_speak_grpc_ends_the_call(void **state)
 {
 	struct world *w = *state;
 	static const struct {
@@ -895,7 +895,7 @@ static bool blocks_signals(const char *task)
 	return (blocked & wanted) == wanted;
 }
 
-static void signals_are_for_the_loops_thread(void **state)
+static void signals_are_delivered_to_the_thread_of_the_loop(void **state)
 {
 	struct world *w = *state;
 	DIR *tasks = opendir("/proc/self/task");
@@ -927,25 +927,25 @@ int main(void)
 		CASE(a_stream_may_end_without_a_message),
 		CASE(a_status_waits_for_the_message_before_it),
 		CASE(many_streams_run_at_once),
-		CASE(who_goes_leaves_its_streams_closed),
-		CASE(who_cancels_hears_nothing_more),
+		CASE(a_client_that_leaves_closes_its_streams),
+		CASE(a_canceled_call_gets_no_more_callbacks),
 		CASE(a_message_callback_may_cancel_its_call),
-		CASE(a_call_that_was_given_up_may_still_be_answered),
+		CASE(a_call_canceled_by_the_client_may_still_be_answered),
 		CASE(a_unary_call_wants_exactly_one_reply),
 		CASE(messages_of_16_megabytes_pass_and_no_larger_ones),
-		CASE(who_is_not_there_is_known_at_once),
+		CASE(a_call_to_an_absent_server_fails_at_once),
 		CASE(calls_go_on_when_their_socket_is_closed),
-		CASE(a_server_that_ends_says_so),
-		CASE(all_can_be_started_again),
-		CASE(a_call_by_hand_is_a_call),
-		CASE(a_request_without_a_message_calls_nobody),
-		CASE(garbage_hurts_its_sender_alone),
+		CASE(a_server_that_ends_closes_its_calls),
+		CASE(a_server_and_a_client_can_be_started_again),
+		CASE(a_handwritten_http2_call_is_answered),
+		CASE(a_request_without_a_message_reaches_no_handler),
+		CASE(garbage_only_ends_the_connection_that_sent_it),
 		CASE(calls_beyond_the_most_that_may_be_open_are_refused),
 		CASE(a_client_that_never_reads_holds_one_message),
 		CASE(a_client_that_dies_is_noticed_in_the_middle_of_a_message),
 		CASE(a_server_ends_in_time_although_a_client_never_reads),
-		CASE(a_server_that_is_none_ends_the_call),
-		CASE(signals_are_for_the_loops_thread),
+		CASE(a_server_that_does_not_speak_grpc_ends_the_call),
+		CASE(signals_are_delivered_to_the_thread_of_the_loop),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -298,7 +298,7 @@ static void rename_families(const struct families *x, const unsigned *name, stru
 	}
 }
 
-static void names_of_nodes_and_the_order_of_families_mean_nothing(void **state)
+static void node_numbers_and_the_order_of_families_do_not_change_the_merge(void **state)
 {
 	static struct families x, y;
 	struct random r = {SEED + 4};
@@ -414,7 +414,7 @@ int main(void)
 		cmocka_unit_test(lists_merge_as_the_cross_product_does_in_any_order),
 		cmocka_unit_test(families_merge_as_the_lists_they_stand_for),
 		cmocka_unit_test(on_up_to_16_nodes_counting_gives_the_same),
-		cmocka_unit_test(names_of_nodes_and_the_order_of_families_mean_nothing),
+		cmocka_unit_test(node_numbers_and_the_order_of_families_do_not_change_the_merge),
 		cmocka_unit_test(without_distances_the_plain_rule_holds),
 		cmocka_unit_test(a_spent_budget_gives_the_best_found_so_far_and_says_so),
 		cmocka_unit_test(an_arena_that_is_too_small_is_reported_and_not_overrun),

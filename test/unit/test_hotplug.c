@@ -95,7 +95,7 @@ static int read_now(struct tree *tree, struct err *e)
 	return rc;
 }
 
-static void nothing_differs_at_first(void **state)
+static void an_unchanged_machine_shows_no_difference(void **state)
 {
 	struct tree *tree = *state;
 
@@ -103,7 +103,7 @@ static void nothing_differs_at_first(void **state)
 	assert_false(hotplug_differs(&tree->t, &tree->now));
 }
 
-static void a_cpu_that_another_node_lists_contradicts(void **state)
+static void a_cpu_listed_by_another_node_is_a_contradiction(void **state)
 {
 	struct tree *tree = *state;
 	struct cpuset cpus = tree->t.node[0].cpus;
@@ -162,7 +162,7 @@ static void memory_and_huge_pages_change(void **state)
 	assert_int_equal(t.node[0].memory[0], GIB(8));
 }
 
-static void a_node_that_goes_has_nothing_any_more(void **state)
+static void a_node_that_goes_offline_has_no_cpus_and_memory(void **state)
 {
 	struct tree *tree = *state;
 	struct topo t;
@@ -182,7 +182,7 @@ static void a_node_that_goes_has_nothing_any_more(void **state)
 }
 
 /* A driver that is started late brings its device's memory online as a node. */
-static void memory_that_a_driver_brings_online_is_its_devices(void **state)
+static void memory_that_a_driver_brings_online_belongs_to_its_device(void **state)
 {
 	static const char with_gpu[] = "machine gpu\nnode 0 memory 8Gi cpus 0-3\nnode 1 memory 8Gi "
 				       "cpus 4-7\nnode 252 memory 0\nnode 253 memory 0\n";
@@ -229,7 +229,7 @@ static void memory_that_a_driver_brings_online_is_its_devices(void **state)
 	assert_int_equal(later.device_memory.bits, 1 << 2 | 1 << 3);
 }
 
-static void cpus_that_nobody_knows_need_discovery(void **state)
+static void unknown_cpus_need_a_new_discovery(void **state)
 {
 	struct tree *tree = *state;
 	struct topo t;
@@ -263,7 +263,7 @@ static void cpus_of_no_node_come_and_go_unnoticed(void **state)
 	assert_int_equal(hotplug_apply(&tree->t, &tree->now, &t, NULL), -ENXIO);
 }
 
-static void what_makes_no_sense_is_an_error(void **state)
+static void malformed_files_of_sysfs_are_an_error(void **state)
 {
 	static const struct {
 		const char *file, *content;
@@ -288,7 +288,7 @@ static void what_makes_no_sense_is_an_error(void **state)
 	}
 }
 
-static void no_cpu_at_all_is_no_machine(void **state)
+static void a_machine_without_an_online_cpu_is_an_error(void **state)
 {
 	struct tree *tree = *state;
 	struct topo t;
@@ -316,16 +316,16 @@ int main(void)
 {
 #define CASE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		CASE(nothing_differs_at_first),
-		CASE(a_cpu_that_another_node_lists_contradicts),
+		CASE(an_unchanged_machine_shows_no_difference),
+		CASE(a_cpu_listed_by_another_node_is_a_contradiction),
 		CASE(a_cpu_goes_and_comes_back_as_it_was),
 		CASE(memory_and_huge_pages_change),
-		CASE(a_node_that_goes_has_nothing_any_more),
-		CASE(memory_that_a_driver_brings_online_is_its_devices),
-		CASE(cpus_that_nobody_knows_need_discovery),
+		CASE(a_node_that_goes_offline_has_no_cpus_and_memory),
+		CASE(memory_that_a_driver_brings_online_belongs_to_its_device),
+		CASE(unknown_cpus_need_a_new_discovery),
 		CASE(cpus_of_no_node_come_and_go_unnoticed),
-		CASE(what_makes_no_sense_is_an_error),
-		CASE(no_cpu_at_all_is_no_machine),
+		CASE(malformed_files_of_sysfs_are_an_error),
+		CASE(a_machine_without_an_online_cpu_is_an_error),
 		cmocka_unit_test(this_machine_is_as_it_was_discovered),
 	};
 

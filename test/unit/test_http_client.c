@@ -104,7 +104,7 @@ static void a_retry_after_that_is_a_date_counts_from_now(void **state)
 	assert_in_range(r->h.retry_after_s, 50, 100);
 }
 
-static void what_is_no_whole_answer_is_an_error(void **state)
+static void an_incomplete_answer_is_an_error(void **state)
 {
 	static const struct {
 		const char *answer;
@@ -216,7 +216,7 @@ static void an_answer_without_end_is_cut_off(void **state)
 	assert_in_range(after.ru_maxrss - before.ru_maxrss, 0, GROWTH_MAX_KB);
 }
 
-static void data_takes_more_than_we_keep(void **state)
+static void a_data_callback_may_take_more_than_the_body_limit(void **state)
 {
 	struct rig *r = *state;
 	char url[RIG_URL_MAX];
@@ -232,7 +232,7 @@ static void data_takes_more_than_we_keep(void **state)
 	assert_int_equal(r->h.code, -EMSGSIZE);
 }
 
-static void data_is_given_good_answers_only(void **state)
+static void the_data_callback_only_gets_successful_answers(void **state)
 {
 	struct rig *r = *state;
 	char url[RIG_URL_MAX];
@@ -252,7 +252,7 @@ static int refuse_data(void *ctx, const void *data, size_t len)
 	return -EBADMSG;
 }
 
-static void an_error_of_data_ends_the_call_with_it(void **state)
+static void an_error_of_the_data_callback_ends_the_call(void **state)
 {
 	struct rig *r = *state;
 	char url[RIG_URL_MAX];
@@ -313,7 +313,7 @@ static void a_request_is_sent_as_it_was_asked(void **state)
 	assert_int_equal(r->peer->nr_conns, 1);
 }
 
-static void a_large_body_is_sent_without_waiting_for_leave(void **state)
+static void a_large_body_is_sent_without_expect_100_continue(void **state)
 {
 	enum { LEN = 2 << 20 };
 	struct rig *r = *state;
@@ -347,7 +347,7 @@ static void an_answer_to_head_has_no_body(void **state)
 	assert_memory_equal(r->peer->request, "HEAD ", 5);
 }
 
-static void what_cannot_be_asked_is_told_by_done(void **state)
+static void a_request_that_cannot_be_sent_is_reported_by_done(void **state)
 {
 	static const char *const two_lines[] = {"A: secret\r\nB: c", NULL};
 	static const char *const no_colon[] = {"secret", NULL};
@@ -389,7 +389,7 @@ static void a_redirect_is_not_followed(void **state)
 	assert_int_equal(r->other->nr_conns, 0);
 }
 
-static void a_connection_is_used_again(void **state)
+static void a_connection_is_reused(void **state)
 {
 	struct rig *r = *state;
 
@@ -415,7 +415,7 @@ static void a_kept_connection_that_was_closed_is_replaced(void **state)
 	assert_int_equal(r->peer->nr_requests, 5);
 }
 
-static void silence_ends_a_call_at_its_idle_limit(void **state)
+static void a_silent_server_ends_a_call_at_the_idle_limit(void **state)
 {
 	struct rig *r = *state;
 	char url[RIG_URL_MAX];
@@ -438,7 +438,7 @@ static void drip(struct peer_conn *c)
 		(void)usleep(SHORT_MS * MS_PER_S / 10);
 }
 
-static void a_slow_answer_ends_at_the_limit_of_the_whole(void **state)
+static void a_slow_answer_ends_at_the_total_time_limit(void **state)
 {
 	struct rig *r = *state;
 	char url[RIG_URL_MAX];
@@ -472,7 +472,7 @@ static void an_answer_that_stops_ends_at_the_idle_limit(void **state)
 	assert_int_equal(r->h.code, -ETIMEDOUT);
 }
 
-static void who_does_not_answer_is_told_apart(void **state)
+static void failures_to_resolve_and_to_connect_are_distinguished(void **state)
 {
 	struct rig *r = *state;
 
@@ -486,7 +486,7 @@ static void who_does_not_answer_is_told_apart(void **state)
 	assert_non_null(strstr(r->h.text, "none.test"));
 }
 
-static void a_name_server_that_hangs_does_not_stop_us(void **state)
+static void a_hanging_name_server_does_not_block_the_loop(void **state)
 {
 	struct rig *r = *state;
 	char slow[RIG_URL_MAX], url[RIG_URL_MAX];
@@ -690,7 +690,7 @@ static void stop_loop(void *ctx)
 	loop_stop(ctx);
 }
 
-static void what_fails_at_once_for_ever_leaves_others_their_turn(void **state)
+static void calls_that_always_fail_at_once_do_not_starve_the_loop(void **state)
 {
 	struct rig *r = *state;
 	struct chain bad = {.r = r, .left = 1000000, .ask.url = "nothing"};
@@ -708,28 +708,28 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		CASE(an_answer_comes_with_status_type_and_body),
 		CASE(a_retry_after_that_is_a_date_counts_from_now),
-		CASE(what_is_no_whole_answer_is_an_error),
+		CASE(an_incomplete_answer_is_an_error),
 		CASE(an_answer_without_end_is_cut_off),
-		CASE(data_takes_more_than_we_keep),
-		CASE(data_is_given_good_answers_only),
-		CASE(an_error_of_data_ends_the_call_with_it),
+		CASE(a_data_callback_may_take_more_than_the_body_limit),
+		CASE(the_data_callback_only_gets_successful_answers),
+		CASE(an_error_of_the_data_callback_ends_the_call),
 		CASE(a_request_is_sent_as_it_was_asked),
-		CASE(a_large_body_is_sent_without_waiting_for_leave),
+		CASE(a_large_body_is_sent_without_expect_100_continue),
 		CASE(an_answer_to_head_has_no_body),
-		CASE(what_cannot_be_asked_is_told_by_done),
+		CASE(a_request_that_cannot_be_sent_is_reported_by_done),
 		CASE(a_redirect_is_not_followed),
-		CASE(a_connection_is_used_again),
+		CASE(a_connection_is_reused),
 		CASE(a_kept_connection_that_was_closed_is_replaced),
-		CASE(silence_ends_a_call_at_its_idle_limit),
-		CASE(a_slow_answer_ends_at_the_limit_of_the_whole),
+		CASE(a_silent_server_ends_a_call_at_the_idle_limit),
+		CASE(a_slow_answer_ends_at_the_total_time_limit),
 		CASE(an_answer_that_stops_ends_at_the_idle_limit),
-		CASE(who_does_not_answer_is_told_apart),
-		CASE(a_name_server_that_hangs_does_not_stop_us),
+		CASE(failures_to_resolve_and_to_connect_are_distinguished),
+		CASE(a_hanging_name_server_does_not_block_the_loop),
 		CASE(many_calls_share_a_few_connections),
 		cmocka_unit_test(a_call_may_be_canceled_at_any_time),
 		cmocka_unit_test(a_client_may_be_freed_at_any_time),
 		CASE(done_may_start_the_next_call),
-		CASE(what_fails_at_once_for_ever_leaves_others_their_turn),
+		CASE(calls_that_always_fail_at_once_do_not_starve_the_loop),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -23,7 +23,7 @@ __attribute__((visibility("default"))) void *dlopen(const char *name, int flags)
 	return real(instead ? instead : name, flags);
 }
 
-static void what_is_no_libcurl_is_said(void **state)
+static void a_library_that_is_not_libcurl_is_an_error(void **state)
 {
 	static const struct {
 		const char *library, *says;
@@ -58,7 +58,7 @@ static void libcurl_is_loaded_once(void **state)
 	assert_ptr_equal(libcurl_load(&e), curl);
 }
 
-static void its_words_tell_what_its_code_does_not(void **state)
+static void the_error_of_libcurl_is_taken_from_code_detail_and_errno(void **state)
 {
 	static const struct {
 		CURLcode code;
@@ -99,9 +99,9 @@ static void its_words_tell_what_its_code_does_not(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_is_no_libcurl_is_said),
+		cmocka_unit_test(a_library_that_is_not_libcurl_is_an_error),
 		cmocka_unit_test(libcurl_is_loaded_once),
-		cmocka_unit_test(its_words_tell_what_its_code_does_not),
+		cmocka_unit_test(the_error_of_libcurl_is_taken_from_code_detail_and_errno),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

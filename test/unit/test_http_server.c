@@ -301,7 +301,7 @@ static unsigned count(const char *text, const char *what)
 
 #define END "Host: x\r\nConnection: close\r\n\r\n"
 
-static void what_was_asked_reaches_the_handler(void **state)
+static void the_request_reaches_the_handler(void **state)
 {
 	static const struct {
 		const char *in, *want;
@@ -332,7 +332,7 @@ static void what_was_asked_reaches_the_handler(void **state)
 	assert_true(w->local);
 }
 
-static void what_is_no_request_is_refused(void **state)
+static void a_malformed_http_request_is_refused(void **state)
 {
 	static char long_uri[96 << 10], long_header[96 << 10];
 	const struct {
@@ -379,7 +379,7 @@ static void pipeline(struct world *w)
 		    "Content-Length: 2\r\n\r\nhiGET /3 HTTP/1.1\r\n" END);
 }
 
-static void several_requests_may_come_at_once(void **state)
+static void several_requests_may_arrive_at_once(void **state)
 {
 	struct world *w = *state;
 
@@ -403,7 +403,7 @@ static void byte_by_byte(struct world *w)
 	hear_all(w, fd);
 }
 
-static void a_request_may_come_byte_by_byte(void **state)
+static void a_request_may_arrive_byte_by_byte(void **state)
 {
 	struct world *w = *state;
 
@@ -488,7 +488,7 @@ static void send_never(struct world *w)
 	ask_once(w, "POST /f HTTP/1.1\r\nTransfer-Encoding: chunked\r\n" END "ff");
 }
 
-static void where_no_body_is_expected_none_is_waited_for(void **state)
+static void a_get_request_does_not_wait_for_a_body(void **state)
 {
 	struct world *w = *state;
 
@@ -514,7 +514,7 @@ static void send_large(struct world *w)
 	hear_all(w, fd);
 }
 
-static void a_body_of_64_mib_comes_whole(void **state)
+static void a_body_of_64_mib_arrives_whole(void **state)
 {
 	auto_free char *body = xcalloc(LARGE, 1);
 	struct world *w = *state;
@@ -599,7 +599,7 @@ static void pipelined_holds(struct world *w)
 	hear_all(w, fd);
 }
 
-static void what_comes_behind_a_held_request_waits_for_it(void **state)
+static void a_request_behind_an_unanswered_one_waits_for_it(void **state)
 {
 	struct world *w = *state;
 
@@ -620,7 +620,7 @@ static void hang_up(struct world *w)
 		await(&w->nr_gone, 1);
 }
 
-static void a_client_that_hangs_up_is_told(void **state)
+static void a_client_that_hangs_up_is_reported_to_the_handler(void **state)
 {
 	struct world *w = *state;
 
@@ -632,7 +632,7 @@ static void a_client_that_hangs_up_is_told(void **state)
 	assert_non_null(strstr(play(w, one_request), "GET /next "));
 }
 
-static void nobody_needs_to_be_told(void **state)
+static void the_hangup_callback_is_optional(void **state)
 {
 	struct world *w = *state;
 
@@ -691,7 +691,7 @@ static void drip(struct world *w)
 		(unsigned long long)(loop_monotonic_ns() - from) / 1000000);
 }
 
-static void half_a_request_is_given_up(void **state)
+static void an_incomplete_request_times_out(void **state)
 {
 	struct world *w = *state;
 
@@ -702,7 +702,7 @@ static void half_a_request_is_given_up(void **state)
 	assert_int_equal(w->nr_handled, 0);
 }
 
-static void who_sends_a_byte_now_and_then_is_given_up(void **state)
+static void a_client_that_sends_a_byte_now_and_then_times_out(void **state)
 {
 	struct world *w = *state;
 
@@ -728,7 +728,7 @@ static void stop_loop(void *ctx)
 	loop_stop(ctx);
 }
 
-static void without_descriptors_it_waits(void **state)
+static void without_file_descriptors_the_server_waits_to_accept(void **state)
 {
 	enum { SOME_MS = 300, MOST_CPU_MS = 150 };
 	struct world *w = *state;
@@ -811,7 +811,7 @@ static void ask_among_slow_ones(struct world *w)
 	note_and_leave(w);
 }
 
-static void who_has_not_asked_takes_no_place_of_who_does(void **state)
+static void a_silent_connection_gives_way_to_one_that_asks(void **state)
 {
 	static const char *const says[] = {NULL, "G", "GET / HTTP/1.1\r\nHost: x\r\n"};
 	struct world *w = *state;
@@ -861,7 +861,7 @@ static void come_after_another_source(struct world *w)
 	note_and_leave(w);
 }
 
-static void one_source_does_not_push_out_another(void **state)
+static void connections_of_one_address_do_not_push_out_those_of_another(void **state)
 {
 	enum { WAITING = 16, OF_ONE = 8 };
 	struct world *w = *state;
@@ -900,7 +900,7 @@ static void others_hold_all_they_may(struct world *w)
 	note_and_leave(w);
 }
 
-static void places_are_kept_for_this_host(void **state)
+static void some_connections_are_reserved_for_this_host(void **state)
 {
 	enum { WAITING = 16 };
 	struct world *w = *state;
@@ -929,7 +929,7 @@ static void wait_for_the_end(struct world *w)
 		hear_all(w, crowded.fd[i]);
 }
 
-static void who_asks_for_nothing_is_let_go(void **state)
+static void a_client_that_asks_for_nothing_is_disconnected(void **state)
 {
 	static const char *const says[] = {NULL, "G", "GET / HTTP/1.1\r\nHost: x\r\n"};
 	struct world *w = *state;
@@ -946,7 +946,7 @@ static void who_asks_for_nothing_is_let_go(void **state)
 	assert_int_equal(http_server_counts(w->server).slow, FEW * 3);
 }
 
-static void a_body_without_an_end_is_given_up(void **state)
+static void an_unfinished_body_times_out(void **state)
 {
 	struct world *w = *state;
 
@@ -981,7 +981,7 @@ static void send_bodies(struct world *w)
 	note_and_leave(w);
 }
 
-static void all_bodies_have_one_budget(void **state)
+static void all_request_bodies_share_one_budget(void **state)
 {
 	struct world *w = *state;
 
@@ -1044,7 +1044,7 @@ static void do_not_read(struct world *w)
 }
 
 /* What they do not take is held for them, within the same budget. */
-static void answers_that_are_not_read_have_a_budget(void **state)
+static void unread_answers_share_one_budget(void **state)
 {
 	enum { HELD = 3 };
 	struct world *w = *state;
@@ -1106,7 +1106,7 @@ static void addresses_are_read_strictly(void **state)
 	}
 }
 
-static void an_address_is_given_to_one(void **state)
+static void a_second_server_on_an_address_is_refused(void **state)
 {
 	struct world *w = *state;
 	struct http_server_options o = w->o;
@@ -1124,7 +1124,7 @@ static void an_address_is_given_to_one(void **state)
 	assert_non_null(w->server);
 }
 
-static void every_address_is_ipv4_too(void **state)
+static void a_wildcard_address_also_serves_ipv4(void **state)
 {
 	struct world *w = *state;
 
@@ -1135,7 +1135,7 @@ static void every_address_is_ipv4_too(void **state)
 	assert_true(w->local); /* ::ffff:127.0.0.1 */
 }
 
-static void the_loopback_is_local(void **state)
+static void loopback_addresses_are_recognised_as_local(void **state)
 {
 	static const struct {
 		const char *in;
@@ -1274,7 +1274,7 @@ static void show_a_certificate_among_slow_ones(struct world *w)
 }
 
 /* Nothing, half of a hello, and a hello without what follows. */
-static void who_shows_no_certificate_takes_no_place_of_who_does(void **state)
+static void a_connection_without_certificate_gives_way_to_one_with_it(void **state)
 {
 	struct world *w = *state;
 	struct hello hello;
@@ -1311,7 +1311,7 @@ static void wait_in_vain(struct world *w)
 	s_client(w);
 }
 
-static void a_handshake_has_a_limit_of_time(void **state)
+static void a_tls_handshake_has_a_time_limit(void **state)
 {
 	struct world *w = *state;
 	struct hello hello;
@@ -1334,7 +1334,7 @@ static void a_handshake_has_a_limit_of_time(void **state)
 	assert_int_equal(http_server_counts(w->server).slow, FEW);
 }
 
-static void tls_lets_in_who_has_a_certificate(void **state)
+static void tls_accepts_clients_with_a_certificate(void **state)
 {
 	static const struct {
 		const char *arguments;
@@ -1429,7 +1429,7 @@ static void tls_may_change_while_it_serves(void **state)
 	}
 }
 
-static void what_is_no_certificate_is_told(void **state)
+static void an_unusable_certificate_is_an_error(void **state)
 {
 	struct world *w = *state;
 	struct err e = {0};
@@ -1463,43 +1463,43 @@ static void what_is_no_certificate_is_told(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		CASE(what_was_asked_reaches_the_handler),
-		CASE(what_is_no_request_is_refused),
+		CASE(the_request_reaches_the_handler),
+		CASE(a_malformed_http_request_is_refused),
 		CASE(head_gets_no_body),
-		CASE(several_requests_may_come_at_once),
-		CASE(a_request_may_come_byte_by_byte),
+		CASE(several_requests_may_arrive_at_once),
+		CASE(a_request_may_arrive_byte_by_byte),
 		CASE(a_hundred_requests_go_through_one_connection),
 		CASE(bodies_have_a_limit),
-		CASE(where_no_body_is_expected_none_is_waited_for),
-		CASE(a_body_of_64_mib_comes_whole),
+		CASE(a_get_request_does_not_wait_for_a_body),
+		CASE(a_body_of_64_mib_arrives_whole),
 		CASE(a_hundred_clients_are_served_at_once),
 		CASE(more_clients_than_there_may_be_wait),
 		CASE(answers_may_come_in_a_later_turn),
-		CASE(what_comes_behind_a_held_request_waits_for_it),
-		CASE(a_client_that_hangs_up_is_told),
-		CASE(nobody_needs_to_be_told),
+		CASE(a_request_behind_an_unanswered_one_waits_for_it),
+		CASE(a_client_that_hangs_up_is_reported_to_the_handler),
+		CASE(the_hangup_callback_is_optional),
 		CASE(a_server_may_end_before_it_has_answered),
-		CASE(half_a_request_is_given_up),
-		CASE(who_sends_a_byte_now_and_then_is_given_up),
-		CASE(without_descriptors_it_waits),
-		CASE(who_has_not_asked_takes_no_place_of_who_does),
+		CASE(an_incomplete_request_times_out),
+		CASE(a_client_that_sends_a_byte_now_and_then_times_out),
+		CASE(without_file_descriptors_the_server_waits_to_accept),
+		CASE(a_silent_connection_gives_way_to_one_that_asks),
 		CASE(the_oldest_silent_client_makes_room),
-		CASE(one_source_does_not_push_out_another),
-		CASE(places_are_kept_for_this_host),
-		CASE(who_asks_for_nothing_is_let_go),
-		CASE(a_body_without_an_end_is_given_up),
-		CASE(all_bodies_have_one_budget),
+		CASE(connections_of_one_address_do_not_push_out_those_of_another),
+		CASE(some_connections_are_reserved_for_this_host),
+		CASE(a_client_that_asks_for_nothing_is_disconnected),
+		CASE(an_unfinished_body_times_out),
+		CASE(all_request_bodies_share_one_budget),
 		CASE(a_body_of_no_known_length_counts_as_it_grows),
-		CASE(answers_that_are_not_read_have_a_budget),
+		CASE(unread_answers_share_one_budget),
 		CASE(addresses_are_read_strictly),
-		CASE(an_address_is_given_to_one),
-		CASE(every_address_is_ipv4_too),
-		CASE(the_loopback_is_local),
-		CASE(tls_lets_in_who_has_a_certificate),
+		CASE(a_second_server_on_an_address_is_refused),
+		CASE(a_wildcard_address_also_serves_ipv4),
+		CASE(loopback_addresses_are_recognised_as_local),
+		CASE(tls_accepts_clients_with_a_certificate),
 		CASE(tls_may_change_while_it_serves),
-		CASE(who_shows_no_certificate_takes_no_place_of_who_does),
-		CASE(a_handshake_has_a_limit_of_time),
-		CASE(what_is_no_certificate_is_told),
+		CASE(a_connection_without_certificate_gives_way_to_one_with_it),
+		CASE(a_tls_handshake_has_a_time_limit),
+		CASE(an_unusable_certificate_is_an_error),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

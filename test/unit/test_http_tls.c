@@ -51,7 +51,7 @@ static struct http_trust with_texts(const struct http_trust *t)
 
 #define BROKEN "-----BEGIN CERTIFICATE-----\nZm9v\n-----END CERTIFICATE-----\n"
 
-static void who_the_other_side_is_must_be_proven(void **state)
+static void a_server_without_a_valid_certificate_is_refused(void **state)
 {
 	static const struct peer_tls expired = {.cert = TLS "expired.pem", .key = TLS "server.key"};
 	static const struct peer_tls strict = {
@@ -122,7 +122,7 @@ static void hang_up(struct peer_conn *c)
 	(void)peer_read(c, hello, sizeof hello);
 }
 
-static void a_handshake_that_breaks_off_is_no_question_of_trust(void **state)
+static void a_broken_handshake_is_not_reported_as_a_wrong_certificate(void **state)
 {
 	struct rig *r = rig_new(NULL);
 
@@ -134,7 +134,7 @@ static void a_handshake_that_breaks_off_is_no_question_of_trust(void **state)
 	rig_free(r);
 }
 
-static void a_connection_is_used_again(void **state)
+static void a_connection_is_reused(void **state)
 {
 	const struct http_trust trust = {.ca = pem("ca.pem")};
 	struct rig *r = rig_new(&trust);
@@ -149,7 +149,7 @@ static void a_connection_is_used_again(void **state)
 	rig_free(r);
 }
 
-static void what_is_no_pem_text_is_refused(void **state)
+static void text_that_is_not_pem_is_refused(void **state)
 {
 	static const struct {
 		struct http_trust trust;
@@ -178,7 +178,7 @@ static void what_is_no_pem_text_is_refused(void **state)
 	loop_free(l);
 }
 
-static void trust_may_change(void **state)
+static void the_trusted_certificates_may_change(void **state)
 {
 	static const struct peer_tls strict = {
 		.cert = TLS "server.pem", .key = TLS "server.key", .client_ca = TLS "ca.pem"};
@@ -270,7 +270,7 @@ static void ask_behind_proxy(struct rig *r, const char *host)
 	rig_ask(r, &ask, false);
 }
 
-static void a_proxy_is_not_told_our_token(void **state)
+static void the_token_is_not_sent_to_a_proxy(void **state)
 {
 	struct rig *r = rig_with_proxy((struct http_trust){0}, be_proxy);
 
@@ -284,7 +284,7 @@ static void a_proxy_is_not_told_our_token(void **state)
 	rig_free(r);
 }
 
-static void a_proxy_is_asked_for_where_the_server_is_not_for_its_name(void **state)
+static void a_proxy_gets_the_address_of_the_server_and_not_its_tls_name(void **state)
 {
 	struct rig *r = rig_with_proxy(
 		(struct http_trust){.server_name = "kubernetes.default.svc"}, be_proxy);
@@ -309,7 +309,7 @@ static void a_proxy_that_is_set_serves_all_hosts(void **state)
 	rig_free(r);
 }
 
-static void a_proxy_that_refuses_is_told(void **state)
+static void a_refusal_by_a_proxy_is_reported(void **state)
 {
 	struct rig *r = rig_with_proxy((struct http_trust){0}, say_no);
 
@@ -320,7 +320,7 @@ static void a_proxy_that_refuses_is_told(void **state)
 	rig_free(r);
 }
 
-static void the_environment_says_who_is_behind_a_proxy(void **state)
+static void proxy_settings_come_from_the_environment(void **state)
 {
 	static const struct {
 		const char *no_proxy, *host;
@@ -358,17 +358,17 @@ static void the_environment_says_who_is_behind_a_proxy(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(who_the_other_side_is_must_be_proven),
-		cmocka_unit_test(a_handshake_that_breaks_off_is_no_question_of_trust),
-		cmocka_unit_test(a_connection_is_used_again),
-		cmocka_unit_test(what_is_no_pem_text_is_refused),
-		cmocka_unit_test(trust_may_change),
+		cmocka_unit_test(a_server_without_a_valid_certificate_is_refused),
+		cmocka_unit_test(a_broken_handshake_is_not_reported_as_a_wrong_certificate),
+		cmocka_unit_test(a_connection_is_reused),
+		cmocka_unit_test(text_that_is_not_pem_is_refused),
+		cmocka_unit_test(the_trusted_certificates_may_change),
 		cmocka_unit_test(an_address_of_ipv6_may_have_another_name),
-		cmocka_unit_test(a_proxy_is_not_told_our_token),
-		cmocka_unit_test(a_proxy_is_asked_for_where_the_server_is_not_for_its_name),
+		cmocka_unit_test(the_token_is_not_sent_to_a_proxy),
+		cmocka_unit_test(a_proxy_gets_the_address_of_the_server_and_not_its_tls_name),
 		cmocka_unit_test(a_proxy_that_is_set_serves_all_hosts),
-		cmocka_unit_test(a_proxy_that_refuses_is_told),
-		cmocka_unit_test(the_environment_says_who_is_behind_a_proxy),
+		cmocka_unit_test(a_refusal_by_a_proxy_is_reported),
+		cmocka_unit_test(proxy_settings_come_from_the_environment),
 	};
 	static const char *const proxies[] = {"http_proxy", "https_proxy", "HTTPS_PROXY",
 		"all_proxy", "ALL_PROXY", "no_proxy", "NO_PROXY"};

@@ -85,7 +85,7 @@ static void start_putter(struct world *w, int nr)
 	w->nr_putters++;
 }
 
-static void items_of_many_threads_come_each_in_its_order(void **state)
+static void items_of_each_thread_arrive_in_order(void **state)
 {
 	struct world *w = *state;
 
@@ -98,7 +98,7 @@ static void items_of_many_threads_come_each_in_its_order(void **state)
 }
 
 /* With the loop not running, a thread that puts one more than there is room for must wait. */
-static void who_puts_into_a_full_inbox_waits(void **state)
+static void a_thread_that_puts_into_a_full_inbox_waits(void **state)
 {
 	struct world *w = *state;
 
@@ -111,7 +111,7 @@ static void who_puts_into_a_full_inbox_waits(void **state)
 	assert_true(w->in_order);
 }
 
-static void waiting_for_nothing_ends(void **state)
+static void waiting_on_an_empty_inbox_times_out(void **state)
 {
 	struct world *w = *state;
 
@@ -155,7 +155,7 @@ static void a_flood_leaves_timers_their_turn(void **state)
 	loop_timer_close(t);
 }
 
-static void what_waits_at_the_close_is_dropped(void **state)
+static void items_left_at_the_close_are_dropped(void **state)
 {
 	struct world *w = *state;
 
@@ -171,11 +171,11 @@ int main(void)
 {
 #define CASE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		CASE(items_of_many_threads_come_each_in_its_order),
-		CASE(who_puts_into_a_full_inbox_waits),
-		CASE(waiting_for_nothing_ends),
+		CASE(items_of_each_thread_arrive_in_order),
+		CASE(a_thread_that_puts_into_a_full_inbox_waits),
+		CASE(waiting_on_an_empty_inbox_times_out),
 		CASE(a_flood_leaves_timers_their_turn),
-		CASE(what_waits_at_the_close_is_dropped),
+		CASE(items_left_at_the_close_are_dropped),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -118,7 +118,7 @@ static void spill(const char *path, const char *buf, size_t len)
 
 static const char *const three[] = {"one", "", "{\"three\":\"\xc3\xa9\"}"};
 
-static void what_was_appended_is_read_back_in_order(void **state)
+static void appended_lines_are_read_back_in_order(void **state)
 {
 	struct world *w = *state;
 
@@ -128,7 +128,7 @@ static void what_was_appended_is_read_back_in_order(void **state)
 		assert_string_equal(w->line[i], three[i]);
 }
 
-static void a_line_is_its_checksum_and_its_text(void **state)
+static void a_line_has_a_checksum_and_a_text(void **state)
 {
 	struct world *w = *state;
 	static const char *const lines[] = {"123456789"};
@@ -141,7 +141,7 @@ static void a_line_is_its_checksum_and_its_text(void **state)
 	assert_memory_equal(buf, "e3069283 123456789\n", len);
 }
 
-static void no_file_has_no_lines(void **state)
+static void a_missing_journal_reads_as_empty(void **state)
 {
 	struct world *w = *state;
 
@@ -150,7 +150,7 @@ static void no_file_has_no_lines(void **state)
 	assert_int_equal(read_all(w), 0);
 }
 
-static void what_is_no_file_is_not_waited_for(void **state)
+static void a_journal_that_is_not_a_regular_file_is_refused_without_waiting(void **state)
 {
 	struct world *w = *state;
 	char expected[256];
@@ -162,7 +162,7 @@ static void what_is_no_file_is_not_waited_for(void **state)
 	assert_int_equal(journal_read(w->dir, on_line, w, &w->e), -EINVAL);
 }
 
-static void a_line_torn_anywhere_at_the_end_is_passed_over(void **state)
+static void a_torn_last_line_is_skipped(void **state)
 {
 	struct world *w = *state;
 	char buf[FILE_MAX];
@@ -181,7 +181,7 @@ static void a_line_torn_anywhere_at_the_end_is_passed_over(void **state)
 	assert_int_equal(read_all(w), 1);
 }
 
-static void a_wrong_byte_is_passed_over_at_the_end_and_an_error_before(void **state)
+static void a_wrong_byte_is_skipped_in_the_last_line_and_an_error_before_it(void **state)
 {
 	struct world *w = *state;
 	char buf[FILE_MAX];
@@ -210,7 +210,7 @@ static void a_wrong_byte_is_passed_over_at_the_end_and_an_error_before(void **st
 		}
 }
 
-static void capitals_and_blanks_are_no_checksum(void **state)
+static void a_checksum_must_be_eight_lowercase_hex_digits(void **state)
 {
 	struct world *w = *state;
 	static const char *const files[] = {
@@ -230,7 +230,7 @@ static void capitals_and_blanks_are_no_checksum(void **state)
 	}
 }
 
-static void a_reader_may_end_the_reading(void **state)
+static void a_callback_may_end_the_reading(void **state)
 {
 	struct world *w = *state;
 	char expected[256];
@@ -285,7 +285,7 @@ static char *take_file(const char *path, size_t *len)
 	return file;
 }
 
-static void pieces_that_no_line_commits_count_as_nothing(void **state)
+static void pieces_without_their_last_line_are_ignored(void **state)
 {
 	enum { LEN = 2 * JOURNAL_LINE_MAX + 100, FIRST = 10 + 3 };
 	struct world *w = *state;
@@ -338,7 +338,7 @@ static void more_pieces_than_a_text_can_have_are_damage(void **state)
 	free(text);
 }
 
-static void a_file_without_an_end_of_line_does_not_fill_the_memory(void **state)
+static void a_journal_without_a_newline_does_not_fill_the_memory(void **state)
 {
 	struct world *w = *state;
 	int fd = open(w->path, O_WRONLY | O_CREAT, 0600);
@@ -388,7 +388,7 @@ static void a_file_that_was_not_published_is_removed(void **state)
 	assert_int_equal(access(w->path, F_OK), -1);
 }
 
-static void what_an_earlier_life_left_half_done_is_replaced(void **state)
+static void an_unfinished_file_of_an_earlier_run_is_replaced(void **state)
 {
 	struct world *w = *state;
 	struct stat st;
@@ -424,7 +424,7 @@ static rlim_t limit_files(rlim_t bytes)
 	return before;
 }
 
-static void a_full_file_takes_nothing_half(void **state)
+static void a_full_file_takes_no_partial_line(void **state)
 {
 	struct world *w = *state;
 	static const char long_line[] = "a line that does not fit";
@@ -476,7 +476,7 @@ static void a_full_file_keeps_no_piece(void **state)
 	free(text);
 }
 
-static void a_full_device_is_told_with_its_path(void **state)
+static void a_full_device_is_an_error_with_its_path(void **state)
 {
 	struct world *w = *state;
 	char expected[256];
@@ -525,7 +525,7 @@ static void the_journal_before_is_kept_beside_the_new_one(void **state)
 	assert_int_equal(journal_keep("/dev/null/journal", "old", &w->e), -ENOTDIR);
 }
 
-static void a_directory_in_the_way_is_set_aside_in_its_turn(void **state)
+static void a_directory_in_place_of_the_journal_is_set_aside_too(void **state)
 {
 	struct world *w = *state;
 	char inside[128], further[120];
@@ -551,28 +551,28 @@ static void a_directory_in_the_way_is_set_aside_in_its_turn(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		CASE(what_was_appended_is_read_back_in_order),
-		CASE(a_line_is_its_checksum_and_its_text),
-		CASE(no_file_has_no_lines),
-		CASE(what_is_no_file_is_not_waited_for),
-		CASE(a_line_torn_anywhere_at_the_end_is_passed_over),
-		CASE(a_wrong_byte_is_passed_over_at_the_end_and_an_error_before),
-		CASE(capitals_and_blanks_are_no_checksum),
-		CASE(a_reader_may_end_the_reading),
+		CASE(appended_lines_are_read_back_in_order),
+		CASE(a_line_has_a_checksum_and_a_text),
+		CASE(a_missing_journal_reads_as_empty),
+		CASE(a_journal_that_is_not_a_regular_file_is_refused_without_waiting),
+		CASE(a_torn_last_line_is_skipped),
+		CASE(a_wrong_byte_is_skipped_in_the_last_line_and_an_error_before_it),
+		CASE(a_checksum_must_be_eight_lowercase_hex_digits),
+		CASE(a_callback_may_end_the_reading),
 		CASE(a_text_that_is_too_long_for_a_line_has_several),
-		CASE(pieces_that_no_line_commits_count_as_nothing),
+		CASE(pieces_without_their_last_line_are_ignored),
 		CASE(more_pieces_than_a_text_can_have_are_damage),
-		CASE(a_file_without_an_end_of_line_does_not_fill_the_memory),
+		CASE(a_journal_without_a_newline_does_not_fill_the_memory),
 		CASE(a_newline_in_a_line_is_refused),
 		CASE(the_old_file_stays_until_the_new_one_is_published),
 		CASE(a_file_that_was_not_published_is_removed),
-		CASE(what_an_earlier_life_left_half_done_is_replaced),
+		CASE(an_unfinished_file_of_an_earlier_run_is_replaced),
 		CASE(a_missing_directory_is_named),
-		CASE(a_full_file_takes_nothing_half),
+		CASE(a_full_file_takes_no_partial_line),
 		CASE(a_full_file_keeps_no_piece),
-		CASE(a_full_device_is_told_with_its_path),
+		CASE(a_full_device_is_an_error_with_its_path),
 		CASE(a_journal_is_set_aside_over_an_older_one),
-		CASE(a_directory_in_the_way_is_set_aside_in_its_turn),
+		CASE(a_directory_in_place_of_the_journal_is_set_aside_too),
 		CASE(the_journal_before_is_kept_beside_the_new_one),
 	};
 

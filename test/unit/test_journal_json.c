@@ -493,7 +493,7 @@ static const char grant_line[] =
 	"\"message\":\"\"},"
 	"\"pool\":\"0-1\"}";
 
-static void a_record_is_written_in_this_order(void **state)
+static void the_members_of_a_record_are_written_in_a_fixed_order(void **state)
 {
 	(void)state;
 	assert_int_equal(
@@ -510,7 +510,7 @@ static void a_line_that_does_not_fit_is_an_error_at_every_size(void **state)
 		sizeof grant_line - 1);
 }
 
-static void a_line_that_was_cut_anywhere_is_an_error(void **state)
+static void a_line_that_is_cut_at_any_byte_is_an_error(void **state)
 {
 	(void)state;
 	for (size_t len = 0; len + 1 < sizeof grant_line; len++) {
@@ -576,7 +576,7 @@ static const struct {
 	{START "\"op\":\"live\",\"op\":\"live\"}", -EINVAL, "duplicate"},
 };
 
-static void a_line_that_is_no_record_says_why(void **state)
+static void a_line_that_is_not_a_record_is_an_error_with_a_reason(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
@@ -617,7 +617,7 @@ static const struct {
 		"memory: has 9 elements, more than 8"},
 };
 
-static void a_record_that_contradicts_itself_says_where(void **state)
+static void a_record_that_contradicts_itself_is_an_error_with_the_place(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < sizeof changed / sizeof *changed; i++) {
@@ -641,7 +641,7 @@ static void a_record_that_contradicts_itself_says_where(void **state)
 }
 
 /* What a line says that was written before there were flags, and with them. */
-static void what_an_old_line_says_in_its_message_alone_is_read_into_the_flags(void **state)
+static void an_old_line_with_its_verdict_only_in_the_message_sets_the_flags(void **state)
 {
 	static const struct {
 		const char *flags, *message;
@@ -674,7 +674,7 @@ static void what_an_old_line_says_in_its_message_alone_is_read_into_the_flags(vo
 	}
 }
 
-static void what_an_old_line_says_of_parts_is_read_into_their_flags(void **state)
+static void an_old_line_of_a_pod_sets_the_flags_of_its_parts(void **state)
 {
 	const struct record_part part = {
 		web, {.admit = true,
@@ -769,7 +769,7 @@ static void a_header_of_another_format_is_refused(void **state)
 	}
 }
 
-static void settings_come_back_from_their_words(void **state)
+static void settings_are_read_back_from_their_words(void **state)
 {
 	static const char *const given[][2] = {
 		{"topologyManagerPolicy", "single-numa-node"},
@@ -807,7 +807,7 @@ static void settings_come_back_from_their_words(void **state)
 	arena_fini(&a);
 }
 
-static void words_that_are_no_settings_are_refused(void **state)
+static void unknown_words_for_settings_are_refused(void **state)
 {
 	static const struct {
 		struct key_value word;
@@ -882,19 +882,19 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(any_record_comes_back_bit_for_bit),
-		cmocka_unit_test(a_record_is_written_in_this_order),
+		cmocka_unit_test(the_members_of_a_record_are_written_in_a_fixed_order),
 		cmocka_unit_test(a_line_that_does_not_fit_is_an_error_at_every_size),
-		cmocka_unit_test(a_line_that_was_cut_anywhere_is_an_error),
+		cmocka_unit_test(a_line_that_is_cut_at_any_byte_is_an_error),
 		cmocka_unit_test(a_message_cut_within_a_character_can_be_read_back),
 		cmocka_unit_test(strings_beyond_the_arena_are_refused),
-		cmocka_unit_test(a_line_that_is_no_record_says_why),
-		cmocka_unit_test(a_record_that_contradicts_itself_says_where),
-		cmocka_unit_test(what_an_old_line_says_in_its_message_alone_is_read_into_the_flags),
-		cmocka_unit_test(what_an_old_line_says_of_parts_is_read_into_their_flags),
+		cmocka_unit_test(a_line_that_is_not_a_record_is_an_error_with_a_reason),
+		cmocka_unit_test(a_record_that_contradicts_itself_is_an_error_with_the_place),
+		cmocka_unit_test(an_old_line_with_its_verdict_only_in_the_message_sets_the_flags),
+		cmocka_unit_test(an_old_line_of_a_pod_sets_the_flags_of_its_parts),
 		cmocka_unit_test(the_header_comes_back),
 		cmocka_unit_test(a_header_of_another_format_is_refused),
-		cmocka_unit_test(settings_come_back_from_their_words),
-		cmocka_unit_test(words_that_are_no_settings_are_refused),
+		cmocka_unit_test(settings_are_read_back_from_their_words),
+		cmocka_unit_test(unknown_words_for_settings_are_refused),
 		cmocka_unit_test(the_longest_line_can_be_read_again),
 	};
 

@@ -108,7 +108,7 @@ static void a_context_gives_its_cluster_and_its_user(void **state)
 	expect(two, "nobody", "server=https://[fd00::1]:6443/prefix/ insecure=yes");
 }
 
-static void json_is_yaml_too(void **state)
+static void a_kubeconfig_may_be_json(void **state)
 {
 	(void)state;
 	expect("{\n\t\"current-context\": \"a\",\n"
@@ -138,7 +138,7 @@ static void data_goes_before_a_file(void **state)
 #define WITH_USER(fields)    CONTEXT CLUSTER "users: [{name: u, user: {" fields "}}]\n"
 #define WITH_CLUSTER(fields) CONTEXT "clusters: [{name: c, cluster: {" fields "}}]\n" USER
 
-static void what_we_do_not_do_is_refused_with_what_to_do(void **state)
+static void unsupported_credentials_are_refused_with_advice(void **state)
 {
 	static const struct {
 		const char *yaml, *says[2];
@@ -168,7 +168,7 @@ static void what_we_do_not_do_is_refused_with_what_to_do(void **state)
 	}
 }
 
-static void what_others_use_is_not_our_concern(void **state)
+static void unknown_keys_are_ignored(void **state)
 {
 	(void)state;
 	expect(CONTEXT CLUSTER
@@ -176,7 +176,7 @@ static void what_others_use_is_not_our_concern(void **state)
 		NULL, "server=https://x token=t");
 }
 
-static void what_is_wrong_is_said(void **state)
+static void mistakes_are_reported_with_their_place(void **state)
 {
 	static const struct {
 		const char *yaml;
@@ -261,11 +261,11 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_context_gives_its_cluster_and_its_user),
-		cmocka_unit_test(json_is_yaml_too),
+		cmocka_unit_test(a_kubeconfig_may_be_json),
 		cmocka_unit_test(data_goes_before_a_file),
-		cmocka_unit_test(what_we_do_not_do_is_refused_with_what_to_do),
-		cmocka_unit_test(what_others_use_is_not_our_concern),
-		cmocka_unit_test(what_is_wrong_is_said),
+		cmocka_unit_test(unsupported_credentials_are_refused_with_advice),
+		cmocka_unit_test(unknown_keys_are_ignored),
+		cmocka_unit_test(mistakes_are_reported_with_their_place),
 		cmocka_unit_test(a_file_is_bounded),
 	};
 

@@ -53,7 +53,7 @@ static void a_real_file_is_read(void **state)
 	assert_int_equal(p.max_allowable_numa_nodes, 16);
 }
 
-static void what_is_not_said_is_at_the_kubelets_default(void **state)
+static void missing_keys_have_the_kubelets_defaults(void **state)
 {
 	static const char *const texts[] = {
 		"kind: KubeletConfiguration\n",
@@ -89,7 +89,7 @@ static void json_is_read_as_well(void **state)
 	assert_int_equal(p.strategy, ALLOCATION_LEAST);
 }
 
-static void what_a_kubelet_would_not_start_with_is_told(void **state)
+static void values_that_stop_a_kubelet_are_errors(void **state)
 {
 	static const struct {
 		const char *text, *says;
@@ -142,9 +142,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_real_file_is_read),
-		cmocka_unit_test(what_is_not_said_is_at_the_kubelets_default),
+		cmocka_unit_test(missing_keys_have_the_kubelets_defaults),
 		cmocka_unit_test(json_is_read_as_well),
-		cmocka_unit_test(what_a_kubelet_would_not_start_with_is_told),
+		cmocka_unit_test(values_that_stop_a_kubelet_are_errors),
 		cmocka_unit_test(a_file_that_is_too_large_is_not_read),
 	};
 

@@ -218,8 +218,7 @@ static void the_verbs_read_it(
 	free(read_by(verb_whatif, whatif, 0));
 }
 
-static void a_pod_that_does_not_fit_in_a_line_is_decided_container_by_container_and_says_so(
-	void **state)
+static void a_pod_too_long_for_one_line_is_decided_container_by_container(void **state)
 {
 	struct world *w = world_new(SCOPE_CONTAINER, INITS);
 	struct decision d = run_pod(w);
@@ -320,8 +319,7 @@ static void a_journal_that_ends_between_the_lines_forgets_the_pod(void **state)
 	world_free(w);
 }
 
-static void a_pod_that_takes_more_than_the_working_memory_is_decided_container_by_container(
-	void **state)
+static void a_pod_too_large_for_working_memory_is_decided_container_by_container(void **state)
 {
 	static const enum topology_scope scopes[] = {SCOPE_CONTAINER, SCOPE_POD};
 
@@ -343,7 +341,7 @@ static void a_pod_that_takes_more_than_the_working_memory_is_decided_container_b
 	}
 }
 
-static void a_refusal_of_a_large_pod_is_recorded_and_no_fault_of_the_journal(void **state)
+static void a_refused_large_pod_is_recorded_and_the_journal_stays_good(void **state)
 {
 	struct world *w = world_new(SCOPE_CONTAINER, INITS);
 
@@ -359,7 +357,7 @@ static void a_refusal_of_a_large_pod_is_recorded_and_no_fault_of_the_journal(voi
 	world_free(w);
 }
 
-static void what_is_too_long_for_any_record_is_refused_and_no_fault_of_the_journal(void **state)
+static void a_pod_too_long_for_any_record_is_refused_and_the_journal_stays_good(void **state)
 {
 	struct world *w = world_new(SCOPE_CONTAINER, 1);
 	struct request req = ask("c", QOS_GUARANTEED, 2000, GIB(1));
@@ -393,16 +391,15 @@ static void what_is_too_long_for_any_record_is_refused_and_no_fault_of_the_journ
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(
-			a_pod_that_does_not_fit_in_a_line_is_decided_container_by_container_and_says_so),
+		cmocka_unit_test(a_pod_too_long_for_one_line_is_decided_container_by_container),
 		cmocka_unit_test(a_pod_that_fits_is_held_as_a_whole),
 		cmocka_unit_test(in_pod_scope_it_is_recorded_as_several_lines),
 		cmocka_unit_test(a_journal_that_ends_between_the_lines_forgets_the_pod),
 		cmocka_unit_test(
-			a_pod_that_takes_more_than_the_working_memory_is_decided_container_by_container),
-		cmocka_unit_test(a_refusal_of_a_large_pod_is_recorded_and_no_fault_of_the_journal),
+			a_pod_too_large_for_working_memory_is_decided_container_by_container),
+		cmocka_unit_test(a_refused_large_pod_is_recorded_and_the_journal_stays_good),
 		cmocka_unit_test(
-			what_is_too_long_for_any_record_is_refused_and_no_fault_of_the_journal),
+			a_pod_too_long_for_any_record_is_refused_and_the_journal_stays_good),
 	};
 
 	json_seed();

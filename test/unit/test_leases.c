@@ -139,7 +139,7 @@ static unsigned reclaim(struct rig *g, const char *shown)
 	return nr;
 }
 
-static void a_container_comes_for_what_its_annotation_says(void **state)
+static void a_container_claims_the_lease_that_its_annotation_names(void **state)
 {
 	struct rig *g = rig_new();
 	struct lease_user u = user_of("c1", "pod", "main");
@@ -162,7 +162,7 @@ static void a_container_comes_for_what_its_annotation_says(void **state)
 	rig_free(g);
 }
 
-static void what_is_not_so_is_refused_with_the_reason(void **state)
+static void a_wrong_annotation_is_refused_with_a_reason(void **state)
 {
 	static const struct {
 		const char *annotation, *id, *pod, *name;
@@ -217,7 +217,7 @@ static void what_is_not_so_is_refused_with_the_reason(void **state)
 	rig_free(g);
 }
 
-static void who_runs_keeps_what_gets_a_name_later(void **state)
+static void a_running_container_keeps_its_tokens_when_they_are_allocated_again(void **state)
 {
 	struct rig *g = rig_new();
 	struct tokenset shown = tokens_of(g, "0=0-1");
@@ -234,7 +234,7 @@ static void who_runs_keeps_what_gets_a_name_later(void **state)
 	rig_free(g);
 }
 
-static void tokens_that_are_asked_for_again_stay_in_their_lease(void **state)
+static void tokens_that_are_allocated_again_stay_in_their_lease(void **state)
 {
 	static const struct {
 		const char *tokens, *annotation;
@@ -264,7 +264,7 @@ static void tokens_that_are_asked_for_again_stay_in_their_lease(void **state)
 	rig_free(g);
 }
 
-static void later_containers_come_for_an_init_containers_tokens(void **state)
+static void later_containers_may_claim_the_tokens_of_an_init_container(void **state)
 {
 	struct rig *g = rig_new();
 	char init[LEASE_TEXT_MAX], one[LEASE_TEXT_MAX], two[LEASE_TEXT_MAX];
@@ -289,7 +289,7 @@ static void later_containers_come_for_an_init_containers_tokens(void **state)
 	rig_free(g);
 }
 
-static void what_nobody_has_and_nobody_shows_is_given_up(void **state)
+static void tokens_that_no_container_has_and_podresources_lacks_are_given_up(void **state)
 {
 	struct rig *g = rig_new();
 	char text[LEASE_TEXT_MAX], kept[LEASE_TEXT_MAX];
@@ -337,7 +337,7 @@ static void a_pod_that_gets_another_sandbox_keeps_its_tokens(void **state)
 	rig_free(g);
 }
 
-static void tokens_go_to_the_next_pod_before_the_last_one_is_seen_to_go(void **state)
+static void tokens_may_go_to_the_next_pod_before_the_end_of_the_last_one_is_seen(void **state)
 {
 	struct rig *g = rig_new();
 	char text[LEASE_TEXT_MAX];
@@ -357,7 +357,7 @@ static void tokens_go_to_the_next_pod_before_the_last_one_is_seen_to_go(void **s
 	rig_free(g);
 }
 
-static void what_podresources_shows_outlives_a_lost_journal(void **state)
+static void tokens_shown_by_podresources_outlive_a_lost_journal(void **state)
 {
 	struct rig *g = rig_new();
 	struct tokenset shown = tokens_of(g, "0=0-3"), nowhere = {0};
@@ -433,7 +433,7 @@ static void tokens_that_the_machine_lacks_are_not_leased(void **state)
 	free(fewer);
 }
 
-static void what_a_journal_says_is_checked(void **state)
+static void leases_read_from_a_journal_are_checked(void **state)
 {
 	struct rig *g = rig_new();
 	struct lease good = {.name = 7,
@@ -464,7 +464,7 @@ static void what_a_journal_says_is_checked(void **state)
 	rig_free(g);
 }
 
-static void there_is_a_limit(void **state)
+static void the_number_of_leases_is_limited(void **state)
 {
 	struct rig *g = rig_new();
 	struct lease part = {.name = 1, .since_ms = 1};
@@ -505,7 +505,7 @@ static void names_longer_than_kubernetes_grants_are_refused(void **state)
 }
 
 /* Any byte of an annotation changed: never more than was leased, never a crash. */
-static void no_other_text_gets_anything_else(void **state)
+static void no_other_annotation_gets_any_tokens(void **state)
 {
 	struct random r = {20261121};
 	struct rig *g = rig_new();
@@ -791,7 +791,7 @@ static void live_on(struct world *w)
 		we_start_anew(w);
 }
 
-static void nothing_is_lost_or_kept_under_a_kubelet_at_random(void **state)
+static void a_random_kubelet_neither_loses_nor_leaks_tokens(void **state)
 {
 	const struct tokenset none = {0};
 
@@ -826,22 +826,24 @@ static void nothing_is_lost_or_kept_under_a_kubelet_at_random(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_container_comes_for_what_its_annotation_says),
-		cmocka_unit_test(what_is_not_so_is_refused_with_the_reason),
-		cmocka_unit_test(who_runs_keeps_what_gets_a_name_later),
-		cmocka_unit_test(tokens_that_are_asked_for_again_stay_in_their_lease),
-		cmocka_unit_test(later_containers_come_for_an_init_containers_tokens),
-		cmocka_unit_test(what_nobody_has_and_nobody_shows_is_given_up),
+		cmocka_unit_test(a_container_claims_the_lease_that_its_annotation_names),
+		cmocka_unit_test(a_wrong_annotation_is_refused_with_a_reason),
+		cmocka_unit_test(
+			a_running_container_keeps_its_tokens_when_they_are_allocated_again),
+		cmocka_unit_test(tokens_that_are_allocated_again_stay_in_their_lease),
+		cmocka_unit_test(later_containers_may_claim_the_tokens_of_an_init_container),
+		cmocka_unit_test(tokens_that_no_container_has_and_podresources_lacks_are_given_up),
 		cmocka_unit_test(a_pod_that_gets_another_sandbox_keeps_its_tokens),
-		cmocka_unit_test(tokens_go_to_the_next_pod_before_the_last_one_is_seen_to_go),
-		cmocka_unit_test(what_podresources_shows_outlives_a_lost_journal),
+		cmocka_unit_test(
+			tokens_may_go_to_the_next_pod_before_the_end_of_the_last_one_is_seen),
+		cmocka_unit_test(tokens_shown_by_podresources_outlive_a_lost_journal),
 		cmocka_unit_test(adopted_tokens_wait_as_long_as_they_are_shown),
 		cmocka_unit_test(tokens_that_the_machine_lacks_are_not_leased),
-		cmocka_unit_test(what_a_journal_says_is_checked),
-		cmocka_unit_test(there_is_a_limit),
+		cmocka_unit_test(leases_read_from_a_journal_are_checked),
+		cmocka_unit_test(the_number_of_leases_is_limited),
 		cmocka_unit_test(names_longer_than_kubernetes_grants_are_refused),
-		cmocka_unit_test(no_other_text_gets_anything_else),
-		cmocka_unit_test(nothing_is_lost_or_kept_under_a_kubelet_at_random),
+		cmocka_unit_test(no_other_annotation_gets_any_tokens),
+		cmocka_unit_test(a_random_kubelet_neither_loses_nor_leaks_tokens),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

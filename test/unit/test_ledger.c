@@ -55,7 +55,7 @@ static void node_free(struct node *n)
 	free(n);
 }
 
-static void what_does_not_fit_is_refused_with_who_is_in_the_way(void **state)
+static void cpus_or_memory_that_are_taken_are_refused_with_the_name_of_their_holder(void **state)
 {
 	static const struct {
 		const char *cpus; /* NULL: not exclusive */
@@ -93,7 +93,7 @@ static void what_does_not_fit_is_refused_with_who_is_in_the_way(void **state)
 	node_free(n);
 }
 
-static void an_entry_is_not_in_its_own_way(void **state)
+static void an_entry_does_not_conflict_with_itself(void **state)
 {
 	struct node *n = node_new();
 	struct decision again = ledger_find(n->l, "one")->decision;
@@ -108,7 +108,7 @@ static void an_entry_is_not_in_its_own_way(void **state)
 	node_free(n);
 }
 
-static void the_pool_cannot_be_moved_to_where_it_must_not_be(void **state)
+static void the_pool_cannot_move_to_held_or_reserved_cpus(void **state)
 {
 	static const struct {
 		const char *pool, *says;
@@ -167,9 +167,10 @@ static void entries_are_found_by_id_by_name_and_by_pod(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_does_not_fit_is_refused_with_who_is_in_the_way),
-		cmocka_unit_test(an_entry_is_not_in_its_own_way),
-		cmocka_unit_test(the_pool_cannot_be_moved_to_where_it_must_not_be),
+		cmocka_unit_test(
+			cpus_or_memory_that_are_taken_are_refused_with_the_name_of_their_holder),
+		cmocka_unit_test(an_entry_does_not_conflict_with_itself),
+		cmocka_unit_test(the_pool_cannot_move_to_held_or_reserved_cpus),
 		cmocka_unit_test(idle_cpus_come_back_before_the_pool_is_too_small),
 		cmocka_unit_test(entries_are_found_by_id_by_name_and_by_pod),
 	};

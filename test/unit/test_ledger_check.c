@@ -156,7 +156,7 @@ static void each_broken_invariant_is_named(void **state)
 	}
 }
 
-static void what_a_container_gives_up_counts_as_free_for_itself(void **state)
+static void cpus_that_a_container_gives_up_count_as_free_for_it(void **state)
 {
 	struct node n;
 	struct decision d;
@@ -181,7 +181,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_broken_invariant_is_named),
-		cmocka_unit_test(what_a_container_gives_up_counts_as_free_for_itself),
+		cmocka_unit_test(cpus_that_a_container_gives_up_count_as_free_for_it),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

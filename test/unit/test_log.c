@@ -98,7 +98,7 @@ static void lines_above_the_level_are_not_written(void **state)
 	}
 }
 
-static void no_control_character_gets_out(void **state)
+static void control_characters_are_escaped(void **state)
 {
 	(void)state;
 	log_line(LOG_INFO, "x", "a=\n\x1b[2J\t\x7f\xc2\x9b\xff.");
@@ -239,7 +239,7 @@ static void tells_what_a_stuck_reader_missed(struct tap t)
 	assert_non_null(strstr(after, "\n<6>"));
 }
 
-static void a_pipe_that_nobody_reads_costs_lines_that_are_counted(void **state)
+static void lines_to_an_unread_pipe_are_dropped_and_counted(void **state)
 {
 	int ends[2];
 
@@ -248,7 +248,7 @@ static void a_pipe_that_nobody_reads_costs_lines_that_are_counted(void **state)
 	tells_what_a_stuck_reader_missed(tap_stderr(ends));
 }
 
-static void a_socket_that_nobody_reads_costs_lines_that_are_counted(void **state)
+static void lines_to_an_unread_socket_are_dropped_and_counted(void **state)
 {
 	int ends[2];
 
@@ -257,7 +257,7 @@ static void a_socket_that_nobody_reads_costs_lines_that_are_counted(void **state
 	tells_what_a_stuck_reader_missed(tap_stderr(ends));
 }
 
-static void a_reader_that_is_gone_is_survived(void **state)
+static void a_closed_reader_does_not_end_the_program(void **state)
 {
 	const uint64_t before = log_dropped();
 	int ends[2];
@@ -286,7 +286,7 @@ static void a_file_keeps_its_flags(void **state)
 	assert_false(flags & O_NONBLOCK);
 }
 
-static void a_line_that_passed_in_part_is_closed_by_the_next_one(void **state)
+static void a_partly_written_line_is_ended_by_the_next_one(void **state)
 {
 	const uint64_t before = log_dropped();
 	char path[] = "/tmp/test_log.XXXXXX", room[] = "x\n", text[LINE_SIZE];
@@ -327,14 +327,14 @@ int main(void)
 		CASE(a_line_has_priority_time_level_event_and_pairs),
 		CASE(an_event_needs_no_pairs),
 		CASE(lines_above_the_level_are_not_written),
-		CASE(no_control_character_gets_out),
+		CASE(control_characters_are_escaped),
 		CASE(a_line_that_is_too_long_is_cut_and_says_so),
 		CASE(a_value_is_quoted_when_it_needs_it),
 		CASE(a_quoted_value_that_is_too_long_keeps_its_last_quote),
-		CASE(a_pipe_that_nobody_reads_costs_lines_that_are_counted),
-		CASE(a_socket_that_nobody_reads_costs_lines_that_are_counted),
-		CASE(a_reader_that_is_gone_is_survived),
-		CASE(a_line_that_passed_in_part_is_closed_by_the_next_one),
+		CASE(lines_to_an_unread_pipe_are_dropped_and_counted),
+		CASE(lines_to_an_unread_socket_are_dropped_and_counted),
+		CASE(a_closed_reader_does_not_end_the_program),
+		CASE(a_partly_written_line_is_ended_by_the_next_one),
 		CASE(a_file_keeps_its_flags),
 	};
 

@@ -186,7 +186,7 @@ static void fire_again(void *ctx)
 	loop_timer_set(w->busy, 0);
 }
 
-static void a_timer_that_sets_itself_lets_others_have_their_turn(void **state)
+static void a_timer_that_sets_itself_does_not_starve_others(void **state)
 {
 	struct world *w = *state;
 	int peer = adopt_one(w);
@@ -216,7 +216,7 @@ static void a_stopped_or_closed_timer_does_not_fire(void **state)
 	assert_int_equal(w->nr_fired, 0);
 }
 
-static void the_wall_clock_is_of_this_century(void **state)
+static void the_wall_clock_shows_a_plausible_year(void **state)
 {
 	(void)state;
 	assert_true(loop_wall_ms() > INT64_C(1700000000000));
@@ -234,7 +234,7 @@ static void a_signal_calls_its_function(void **state)
 	assert_int_equal(w->nr_fired, 1);
 }
 
-static void a_signal_alone_is_nothing_to_wait_for(void **state)
+static void a_loop_with_only_a_signal_handler_returns(void **state)
 {
 	struct world *w = *state;
 
@@ -244,7 +244,7 @@ static void a_signal_alone_is_nothing_to_wait_for(void **state)
 	assert_int_equal(w->nr_fired, 0);
 }
 
-static void what_one_side_writes_the_other_reads(void **state)
+static void bytes_written_on_one_side_are_read_on_the_other(void **state)
 {
 	struct world *w = *state;
 
@@ -261,7 +261,7 @@ static void what_one_side_writes_the_other_reads(void **state)
 	assert_string_equal(w->got, "to youback");
 }
 
-static void the_other_side_hears_that_a_stream_was_closed(void **state)
+static void closing_a_stream_is_reported_to_the_other_side(void **state)
 {
 	struct world *w = *state;
 
@@ -272,7 +272,7 @@ static void the_other_side_hears_that_a_stream_was_closed(void **state)
 	assert_int_equal(w->closed_error, 0);
 }
 
-static void a_stream_that_is_closed_in_its_callback_is_not_heard_of_again(void **state)
+static void a_stream_closed_in_its_callback_gets_no_more_callbacks(void **state)
 {
 	struct world *w = *state;
 
@@ -327,7 +327,7 @@ static void a_stream_may_be_finished_in_its_callback(void **state)
 	assert_int_equal(w->closed_error, 0);
 }
 
-static void nobody_waits_for_ever_for_a_reader_that_does_not_read(void **state)
+static void finishing_a_stream_to_a_stuck_reader_times_out(void **state)
 {
 	enum { MUCH = 8 << 20 };
 	struct world *w = *state;
@@ -378,7 +378,7 @@ static void a_write_that_fails_closes_the_stream(void **state)
 	(void)close(peer);
 }
 
-static void what_is_no_socket_is_not_adopted(void **state)
+static void a_descriptor_that_is_not_a_socket_is_not_adopted(void **state)
 {
 	struct world *w = *state;
 	const struct stream_events events = events_of(w);
@@ -388,7 +388,7 @@ static void what_is_no_socket_is_not_adopted(void **state)
 	assert_int_equal(e.code, EBADF);
 }
 
-static void connecting_to_nobody_is_told_later(void **state)
+static void a_failed_connect_is_reported_in_a_later_turn(void **state)
 {
 	struct world *w = *state;
 	const struct stream_events events = events_of(w);
@@ -518,22 +518,22 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		CASE(a_timer_fires_once_when_its_time_has_come),
-		CASE(a_timer_that_sets_itself_lets_others_have_their_turn),
+		CASE(a_timer_that_sets_itself_does_not_starve_others),
 		CASE(a_stopped_or_closed_timer_does_not_fire),
-		CASE(the_wall_clock_is_of_this_century),
+		CASE(the_wall_clock_shows_a_plausible_year),
 		CASE(a_signal_calls_its_function),
-		CASE(a_signal_alone_is_nothing_to_wait_for),
-		CASE(what_one_side_writes_the_other_reads),
-		CASE(the_other_side_hears_that_a_stream_was_closed),
-		CASE(a_stream_that_is_closed_in_its_callback_is_not_heard_of_again),
+		CASE(a_loop_with_only_a_signal_handler_returns),
+		CASE(bytes_written_on_one_side_are_read_on_the_other),
+		CASE(closing_a_stream_is_reported_to_the_other_side),
+		CASE(a_stream_closed_in_its_callback_gets_no_more_callbacks),
 		CASE(a_broken_stream_may_still_be_closed_by_its_owner),
 		CASE(everything_queued_is_sent_before_a_stream_is_finished),
 		CASE(a_stream_may_be_finished_in_its_callback),
-		CASE(nobody_waits_for_ever_for_a_reader_that_does_not_read),
+		CASE(finishing_a_stream_to_a_stuck_reader_times_out),
 		CASE(a_reader_that_does_not_read_breaks_the_stream),
 		CASE(a_write_that_fails_closes_the_stream),
-		CASE(what_is_no_socket_is_not_adopted),
-		CASE(connecting_to_nobody_is_told_later),
+		CASE(a_descriptor_that_is_not_a_socket_is_not_adopted),
+		CASE(a_failed_connect_is_reported_in_a_later_turn),
 		CASE(a_path_that_is_too_long_is_refused),
 		CASE(a_listener_removes_its_socket_and_gives_it_the_mode),
 		CASE(a_stale_socket_is_replaced),

@@ -77,7 +77,7 @@ static void without_a_table_distances_are_10_and_20(void **state)
 	assert_int_equal(t.distance[1][0], 20);
 }
 
-static void the_order_of_the_list_tells_which_cpus_share_a_core(void **state)
+static void the_order_of_the_cpu_list_gives_the_cores(void **state)
 {
 	struct topo t;
 
@@ -315,7 +315,7 @@ static void more_than_64_nodes_are_refused(void **state)
 	assert_non_null(strstr(e.text, "line 66: NUMA node 64 is one too many"));
 }
 
-static void what_is_written_reads_back_as_the_same_machine(void **state)
+static void a_written_machine_reads_back_as_the_same(void **state)
 {
 	static const char *const machines[] = {
 		"machine one\nnode 0 cpus 0\n",
@@ -376,7 +376,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_machine_is_what_its_lines_say),
 		cmocka_unit_test(without_a_table_distances_are_10_and_20),
-		cmocka_unit_test(the_order_of_the_list_tells_which_cpus_share_a_core),
+		cmocka_unit_test(the_order_of_the_cpu_list_gives_the_cores),
 		cmocka_unit_test(a_cache_may_span_nodes_when_it_is_named),
 		cmocka_unit_test(more_lines_add_cpus_of_another_kind_to_a_node),
 		cmocka_unit_test(offline_cpus_are_left_out_and_isolated_ones_are_not),
@@ -384,7 +384,7 @@ int main(void)
 		cmocka_unit_test(a_file_that_is_no_text_is_refused),
 		cmocka_unit_test(a_file_beyond_the_limit_is_refused_and_one_at_it_is_not),
 		cmocka_unit_test(more_than_64_nodes_are_refused),
-		cmocka_unit_test(what_is_written_reads_back_as_the_same_machine),
+		cmocka_unit_test(a_written_machine_reads_back_as_the_same),
 		cmocka_unit_test(the_written_form_is_short),
 	};
 

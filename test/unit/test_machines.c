@@ -53,7 +53,7 @@ static void load(const char *name, struct topo *t)
 		fail_msg("%s: %s", name, e.text);
 }
 
-static void every_machine_is_what_it_is_meant_to_be(void **state)
+static void every_machine_file_has_the_expected_nodes_cpus_and_memory(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < NR(shapes); i++) {
@@ -127,7 +127,7 @@ static void every_machine_in_the_folders_can_be_exported_as_text(void **state)
 
 /* The averages that KEP-3545 works out, the leftmost bit of its masks being node 0. Its last one,
  * 11100000, it divides by 6 and gets 16.7, but there are 9 pairs: 100 / 9. */
-static void the_averages_are_those_of_the_kep(void **state)
+static void average_distances_of_both_kep_machines_are_those_of_the_kep(void **state)
 {
 	static const struct {
 		const char *machine, *nodes;
@@ -229,7 +229,7 @@ static void a_cluster_shares_its_sockets_cache(void **state)
 }
 
 /* Of cores 3, 5 and 12 both threads, the first and the second one are offline. */
-static void offline_cpus_are_not_there_and_isolated_ones_are(void **state)
+static void offline_cpus_are_left_out_and_isolated_ones_are_kept(void **state)
 {
 	char list[CPUSET_TEXT_MAX];
 	struct topo t;
@@ -314,14 +314,14 @@ static void nodes_have_the_cpus_that_the_kubelet_sees(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_machine_is_what_it_is_meant_to_be),
+		cmocka_unit_test(every_machine_file_has_the_expected_nodes_cpus_and_memory),
 		cmocka_unit_test(every_machine_in_the_folders_can_be_exported_as_text),
-		cmocka_unit_test(the_averages_are_those_of_the_kep),
+		cmocka_unit_test(average_distances_of_both_kep_machines_are_those_of_the_kep),
 		cmocka_unit_test(the_laptop_numbers_threads_next_to_each_other),
 		cmocka_unit_test(an_hwloc_xml_keeps_cores_caches_and_distances),
 		cmocka_unit_test(a_recorded_tree_keeps_gaps_and_memory_only_nodes),
 		cmocka_unit_test(a_cluster_shares_its_sockets_cache),
-		cmocka_unit_test(offline_cpus_are_not_there_and_isolated_ones_are),
+		cmocka_unit_test(offline_cpus_are_left_out_and_isolated_ones_are_kept),
 		cmocka_unit_test(the_threads_of_a_power_core_are_neighbours),
 		cmocka_unit_test(memory_of_gpus_is_marked_and_that_of_expanders_is_not),
 		cmocka_unit_test(nodes_have_the_cpus_that_the_kubelet_sees),

@@ -55,7 +55,7 @@ static int allocate(const struct topo *t, const struct memory_state *m,
 	return rc;
 }
 
-static void allocatable_is_what_is_not_reserved_and_not_huge(void **state)
+static void allocatable_memory_is_neither_reserved_nor_in_huge_pages(void **state)
 {
 	struct topo *t = machine(3, GIB(64), GIB(8));
 	struct settings s = settings_of(POLICY_NONE);
@@ -163,7 +163,7 @@ static void every_refusal_has_the_kubelets_words(void **state)
 	free(t);
 }
 
-static void too_little_working_memory_is_told(void **state)
+static void too_little_working_memory_is_reported_as_an_error(void **state)
 {
 	struct settings s = settings_of(POLICY_NONE);
 	struct topo *t = machine(2, GIB(10), 0);
@@ -423,7 +423,7 @@ static void blocks_found_in_place_only_change_what_can_be_taken_over(void **stat
 	assert_int_equal(memory_reusable(NULL, (struct nodeset){3}, 0), 0);
 }
 
-static void a_full_table_takes_no_more_and_forgets_none(void **state)
+static void a_full_table_refuses_new_entries_and_keeps_the_old(void **state)
 {
 	struct memory_reuse reuse = {0};
 	struct memory_container init = part(INIT, GIB(1), 0);
@@ -797,10 +797,10 @@ static void random_requests_are_answered_like_the_kubelet_and_all_comes_back(voi
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(allocatable_is_what_is_not_reserved_and_not_huge),
+		cmocka_unit_test(allocatable_memory_is_neither_reserved_nor_in_huge_pages),
 		cmocka_unit_test(a_demand_is_the_request_by_kind),
 		cmocka_unit_test(every_refusal_has_the_kubelets_words),
-		cmocka_unit_test(too_little_working_memory_is_told),
+		cmocka_unit_test(too_little_working_memory_is_reported_as_an_error),
 		cmocka_unit_test(an_affinity_that_is_too_narrow_is_widened),
 		cmocka_unit_test(nodes_of_a_group_serve_together_until_the_last_is_gone),
 		cmocka_unit_test(one_node_of_a_group_is_widened_to_the_group),
@@ -809,7 +809,7 @@ int main(void)
 			a_pod_asks_for_its_peak_and_only_for_what_an_app_container_asks_for),
 		cmocka_unit_test(later_containers_take_over_what_an_init_container_held),
 		cmocka_unit_test(blocks_found_in_place_only_change_what_can_be_taken_over),
-		cmocka_unit_test(a_full_table_takes_no_more_and_forgets_none),
+		cmocka_unit_test(a_full_table_refuses_new_entries_and_keeps_the_old),
 		cmocka_unit_test(a_start_gives_back_what_plain_init_containers_before_it_held),
 		cmocka_unit_test(a_container_with_blocks_has_just_those_as_hints),
 		cmocka_unit_test(random_requests_are_answered_like_the_kubelet_and_all_comes_back),

@@ -117,7 +117,7 @@ static void expect(const char *steps, const char *path, const char *want, const 
 }
 
 /* Of the last step: pod_hints, the last container's hints and blocks, what is free on node 8. */
-static void a_container_that_is_there_already_keeps_its_nodes_and_has_them_as_hints(void **state)
+static void a_known_container_keeps_its_nodes_and_has_them_as_hints(void **state)
 {
 	static const char first[] = ADD("p", "container", ONE("2Gi"), ON("c", "8"));
 	static const struct {
@@ -216,7 +216,7 @@ static void a_pod_that_is_not_managed_has_no_preference_and_holds_nothing(void *
 }
 
 /* What the released code does, and the daemon does not (memory.h, keep_groups). */
-static void one_node_of_a_group_is_taken_alone(void **state)
+static void a_single_node_of_a_group_may_be_taken_alone(void **state)
 {
 	struct err e;
 	json_t *result =
@@ -254,7 +254,7 @@ static void a_manager_that_would_not_start_is_an_answer(void **state)
 	"\"node_reservation\": {\"memory\": 5}"
 #define STEP(step) "{" NODES ", " RESERVED ", \"steps\": [" step "]}"
 
-static void what_cannot_be_read_is_told_with_its_place(void **state)
+static void an_unreadable_question_is_reported_with_its_place(void **state)
 {
 	static const struct {
 		const char *question, *text;
@@ -337,7 +337,7 @@ static void what_cannot_be_read_is_told_with_its_place(void **state)
 	}
 }
 
-static void too_little_memory_is_told(void **state)
+static void an_answer_without_enough_working_memory_is_an_error(void **state)
 {
 	json_t *item = parse(with_steps(ADD("p", "pod", ONE("1Gi"), ""))), *result = NULL;
 	unsigned refused = 0;
@@ -363,13 +363,12 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_recorded_sequence_is_answered_as_the_kubelet_did),
-		cmocka_unit_test(
-			a_container_that_is_there_already_keeps_its_nodes_and_has_them_as_hints),
+		cmocka_unit_test(a_known_container_keeps_its_nodes_and_has_them_as_hints),
 		cmocka_unit_test(a_pod_that_is_not_managed_has_no_preference_and_holds_nothing),
-		cmocka_unit_test(one_node_of_a_group_is_taken_alone),
+		cmocka_unit_test(a_single_node_of_a_group_may_be_taken_alone),
 		cmocka_unit_test(a_manager_that_would_not_start_is_an_answer),
-		cmocka_unit_test(what_cannot_be_read_is_told_with_its_place),
-		cmocka_unit_test(too_little_memory_is_told),
+		cmocka_unit_test(an_unreadable_question_is_reported_with_its_place),
+		cmocka_unit_test(an_answer_without_enough_working_memory_is_an_error),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -176,7 +176,7 @@ static void a_histogram_counts_up_to_and_with_its_bounds(void **state)
 		must_have(w, want[i]);
 }
 
-static void nodes_are_told_by_their_kernel_ids(void **state)
+static void nodes_are_labelled_with_their_kernel_ids(void **state)
 {
 	struct world *w = *state;
 
@@ -211,7 +211,7 @@ static void states_of_a_node_add_up(void **state)
 	must_have(w, "numafit_numa_node_cpus{numa_node=\"4\",state=\"free\"} 0");
 }
 
-static void what_is_off_is_left_out(void **state)
+static void metrics_of_a_service_that_is_off_are_left_out(void **state)
 {
 	static const char *const absent[] = {"numafit_device_plugin_tokens", "numafit_config_",
 		"numafit_apiserver_", "numafit_events_", "numafit_evictions_", "numafit_shadow_"};
@@ -222,7 +222,7 @@ static void what_is_off_is_left_out(void **state)
 		assert_null(strstr(w->text, absent[i]));
 }
 
-static void what_is_on_is_told(void **state)
+static void metrics_of_a_service_that_is_on_are_printed(void **state)
 {
 	static const struct status_kubelet kubelet = {
 		.tokens = 10, .unhealthy = 1, .leased = 4, .waiting = 3};
@@ -275,7 +275,7 @@ static void what_is_on_is_told(void **state)
 	assert_null(strstr(w->text, "Numatopology"));
 }
 
-static void verdicts_have_their_words(void **state)
+static void each_verdict_has_its_label(void **state)
 {
 	struct world *w = *state;
 
@@ -319,11 +319,11 @@ int main(void)
 		CASE(labels_are_escaped),
 		CASE(seconds_are_exact),
 		CASE(a_histogram_counts_up_to_and_with_its_bounds),
-		CASE(nodes_are_told_by_their_kernel_ids),
+		CASE(nodes_are_labelled_with_their_kernel_ids),
 		CASE(states_of_a_node_add_up),
-		CASE(what_is_off_is_left_out),
-		CASE(what_is_on_is_told),
-		CASE(verdicts_have_their_words),
+		CASE(metrics_of_a_service_that_is_off_are_left_out),
+		CASE(metrics_of_a_service_that_is_on_are_printed),
+		CASE(each_verdict_has_its_label),
 		CASE(the_largest_machine_fits),
 	};
 

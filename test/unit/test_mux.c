@@ -93,7 +93,7 @@ static void frames_of_the_two_streams_may_alternate(void **state)
 	fini(&s, &in);
 }
 
-static void empty_frames_and_unknown_streams_are_passed_over(void **state)
+static void empty_frames_and_unknown_streams_are_skipped(void **state)
 {
 	struct mux m = {0};
 	struct streams s = {0};
@@ -173,7 +173,7 @@ static void a_message_is_a_header_frame_and_a_body_frame(void **state)
 	}
 }
 
-static void what_was_taken_stays_while_more_is_written(void **state)
+static void bytes_that_were_taken_stay_valid_while_more_is_written(void **state)
 {
 	struct outbox o = {0};
 	const void *data;
@@ -196,11 +196,11 @@ int main(void)
 		cmocka_unit_test(a_frame_may_arrive_byte_by_byte),
 		cmocka_unit_test(frames_may_be_split_anywhere),
 		cmocka_unit_test(frames_of_the_two_streams_may_alternate),
-		cmocka_unit_test(empty_frames_and_unknown_streams_are_passed_over),
+		cmocka_unit_test(empty_frames_and_unknown_streams_are_skipped),
 		cmocka_unit_test(a_frame_above_the_limit_ends_the_connection),
 		cmocka_unit_test(a_sink_that_fails_ends_the_feeding),
 		cmocka_unit_test(a_message_is_a_header_frame_and_a_body_frame),
-		cmocka_unit_test(what_was_taken_stays_while_more_is_written),
+		cmocka_unit_test(bytes_that_were_taken_stay_valid_while_more_is_written),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -76,7 +76,7 @@ static void events_of_a_runtime_are_answered_as_the_daemon_does(void **state)
 #define POD      "{\"spec\":{\"containers\":[{\"name\":\"a\"}]}}"
 #define STEPS(x) "{" MACHINE ",\"settings\":{},\"steps\":[" x "]}"
 
-static void what_cannot_be_read_is_told_with_its_place(void **state)
+static void an_unreadable_question_is_reported_with_its_place(void **state)
 {
 	static const struct {
 		const char *question, *says;
@@ -153,8 +153,7 @@ static json_t *answer(const char *question, struct arena *a)
 	return result;
 }
 
-static void a_machine_that_is_not_there_is_an_error_and_one_that_does_not_start_an_answer(
-	void **state)
+static void a_missing_machine_is_an_error_and_a_refused_one_is_an_answer(void **state)
 {
 	static const char nowhere[] = "{\"machine\":\"nowhere\",\"settings\":{},\"steps\":[]}";
 	json_t *item, *result = NULL;
@@ -176,7 +175,7 @@ static void a_machine_that_is_not_there_is_an_error_and_one_that_does_not_start_
 	arena_fini(&a);
 }
 
-static void reasons_come_when_they_are_asked_for(void **state)
+static void reasons_are_in_the_answer_when_the_question_wants_them(void **state)
 {
 	static const char *const ask[] = {"", ",\"reasons\":true"};
 	static const char *const steps[] = {
@@ -255,10 +254,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(admissions_are_those_of_the_released_kubelet),
 		cmocka_unit_test(events_of_a_runtime_are_answered_as_the_daemon_does),
-		cmocka_unit_test(what_cannot_be_read_is_told_with_its_place),
-		cmocka_unit_test(
-			a_machine_that_is_not_there_is_an_error_and_one_that_does_not_start_an_answer),
-		cmocka_unit_test(reasons_come_when_they_are_asked_for),
+		cmocka_unit_test(an_unreadable_question_is_reported_with_its_place),
+		cmocka_unit_test(a_missing_machine_is_an_error_and_a_refused_one_is_an_answer),
+		cmocka_unit_test(reasons_are_in_the_answer_when_the_question_wants_them),
 		cmocka_unit_test(a_pods_class_follows_from_what_it_asks_for),
 	};
 

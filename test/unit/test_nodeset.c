@@ -52,7 +52,7 @@ static void lists_are_of_kernel_ids(void **state)
 	}
 }
 
-static void what_the_machine_lacks_is_not_written(void **state)
+static void nodes_that_the_machine_lacks_are_not_written(void **state)
 {
 	const struct node_ids one = {1, {5}};
 	char buf[NODESET_TEXT_MAX];
@@ -151,7 +151,7 @@ static void operations_are_those_on_single_nodes(void **state)
 	}
 }
 
-static void the_first_and_the_last_node_are_no_exception(void **state)
+static void the_first_and_the_last_node_behave_like_others(void **state)
 {
 	(void)state;
 	assert_int_equal(nodeset_first(0).bits, 0);
@@ -171,12 +171,12 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(ids_and_indexes_translate),
 		cmocka_unit_test(lists_are_of_kernel_ids),
-		cmocka_unit_test(what_the_machine_lacks_is_not_written),
+		cmocka_unit_test(nodes_that_the_machine_lacks_are_not_written),
 		cmocka_unit_test(a_refused_list_leaves_the_set_alone),
 		cmocka_unit_test(every_set_comes_back_from_its_text),
 		cmocka_unit_test(the_longest_text_fits),
 		cmocka_unit_test(operations_are_those_on_single_nodes),
-		cmocka_unit_test(the_first_and_the_last_node_are_no_exception),
+		cmocka_unit_test(the_first_and_the_last_node_behave_like_others),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -173,7 +173,8 @@ static int setup(void **state)
 		return -1;
 	(void)snprintf(w->socket, sizeof w->socket, "%s/s", w->dir);
 	w->handler = (struct nri_handler){w, on_synchronize, on_run_pod, on_create, on_change,
-		on_change, on_container, on_container, on_container, on_pod, NULL, NULL, NULL, on_event};
+		on_change, on_container, on_container, on_container, on_pod, NULL, NULL, NULL,
+		on_event};
 	w->loop = loop_new();
 	w->guard = loop_timer_new(w->loop, on_guard, w);
 	loop_timer_set(w->guard, GUARD_MS);
@@ -223,7 +224,7 @@ static unsigned count(const char *text, const char *word)
 	return nr;
 }
 
-static void it_connects_and_gets_ready(void **state)
+static void a_connection_becomes_ready(void **state)
 {
 	struct world *w = *state;
 
@@ -260,7 +261,7 @@ static void a_missing_socket_is_logged_once_and_then_tried_again(void **state)
 }
 
 /* Were the delay not back at 1 ms each time, the last one alone would be a minute. */
-static void a_runtime_that_restarts_is_found_again(void **state)
+static void a_restarted_runtime_is_connected_to_again(void **state)
 {
 	enum { RESTARTS = 16, NO_MAX_MS = 1 << 30 };
 	struct world *w = *state;
@@ -280,7 +281,7 @@ static void a_runtime_that_restarts_is_found_again(void **state)
 }
 
 /* Delays of 1, 2, 4, 8, 16 and five times 20 ms, a quarter less at the least: 99 ms. */
-static void a_connection_that_is_closed_each_time_is_tried_ever_later_and_logged_once(void **state)
+static void a_connection_that_always_closes_is_retried_ever_later_and_logged_once(void **state)
 {
 	enum { CLOSED = 10, AT_LEAST_NS = 90 * 1000000 };
 	struct world *w = *state;
@@ -295,7 +296,7 @@ static void a_connection_that_is_closed_each_time_is_tried_ever_later_and_logged
 	assert_true(loop_monotonic_ns() - from > AT_LEAST_NS);
 }
 
-static void a_handshake_that_stands_still_is_given_up(void **state)
+static void a_handshake_without_progress_times_out(void **state)
 {
 	struct world *w = *state;
 	struct bytes timeouts = {0};
@@ -312,8 +313,7 @@ static void a_handshake_that_stands_still_is_given_up(void **state)
 }
 
 /* The bytes fill one read, so that the end comes in the same turn of the loop as the mistake. */
-static void a_mistake_of_the_runtime_is_the_reason_that_is_logged_when_it_closes_as_well(
-	void **state)
+static void a_mistake_of_the_runtime_is_logged_as_the_reason_for_closing(void **state)
 {
 	enum { ONE_READ_BYTES = 64 << 10 };
 	struct world *w = *state;
@@ -331,7 +331,7 @@ static void a_mistake_of_the_runtime_is_the_reason_that_is_logged_when_it_closes
 	bytes_fini(&w->only);
 }
 
-static void it_may_be_closed_while_it_connects(void **state)
+static void a_connection_may_be_closed_while_it_connects(void **state)
 {
 	struct world *w = *state;
 
@@ -341,7 +341,7 @@ static void it_may_be_closed_while_it_connects(void **state)
 	w->conn = NULL;
 }
 
-static void it_may_be_closed_while_it_waits(void **state)
+static void a_connection_may_be_closed_while_it_waits(void **state)
 {
 	struct world *w = *state;
 
@@ -351,7 +351,7 @@ static void it_may_be_closed_while_it_waits(void **state)
 	w->conn = NULL;
 }
 
-static void it_may_be_closed_in_the_handshake(void **state)
+static void a_connection_may_be_closed_during_the_handshake(void **state)
 {
 	struct world *w = *state;
 
@@ -411,7 +411,7 @@ static void a_launched_plugin_talks_over_the_socket_it_was_given(void **state)
 	assert_int_equal(count(w->events, "nri-disconnected"), 1);
 }
 
-static void a_launched_plugin_without_a_socket_has_ended_at_once(void **state)
+static void a_launched_plugin_without_a_socket_ends_at_once(void **state)
 {
 	struct world *w = *state;
 
@@ -425,19 +425,18 @@ static void a_launched_plugin_without_a_socket_has_ended_at_once(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		in_world(it_connects_and_gets_ready),
+		in_world(a_connection_becomes_ready),
 		in_world(a_missing_socket_is_logged_once_and_then_tried_again),
-		in_world(a_runtime_that_restarts_is_found_again),
-		in_world(a_connection_that_is_closed_each_time_is_tried_ever_later_and_logged_once),
-		in_world(a_handshake_that_stands_still_is_given_up),
-		in_world(
-			a_mistake_of_the_runtime_is_the_reason_that_is_logged_when_it_closes_as_well),
-		in_world(it_may_be_closed_while_it_connects),
-		in_world(it_may_be_closed_while_it_waits),
-		in_world(it_may_be_closed_in_the_handshake),
+		in_world(a_restarted_runtime_is_connected_to_again),
+		in_world(a_connection_that_always_closes_is_retried_ever_later_and_logged_once),
+		in_world(a_handshake_without_progress_times_out),
+		in_world(a_mistake_of_the_runtime_is_logged_as_the_reason_for_closing),
+		in_world(a_connection_may_be_closed_while_it_connects),
+		in_world(a_connection_may_be_closed_while_it_waits),
+		in_world(a_connection_may_be_closed_during_the_handshake),
 		in_world(a_path_that_is_too_long_is_logged),
 		in_world(a_launched_plugin_talks_over_the_socket_it_was_given),
-		in_world(a_launched_plugin_without_a_socket_has_ended_at_once),
+		in_world(a_launched_plugin_without_a_socket_ends_at_once),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -50,7 +50,7 @@ static int arena_teardown(void **state)
 	return 0;
 }
 
-static void what_we_send_is_what_was_recorded(void **state)
+static void encoded_messages_equal_the_recorded_ones(void **state)
 {
 	static const struct nri_cpuset c7 = {"c7", "8-15", "1"};
 	struct nri_reply none = {0}, one = {.updates = &c7, .nr_updates = 1};
@@ -144,7 +144,7 @@ static void recorded_events_are_read(void **state)
 	assert_string_equal(s.req.container_id, "c1");
 }
 
-static void a_container_survives_the_way_there(void **state)
+static void a_container_is_the_same_after_encoding_and_decoding(void **state)
 {
 	static const struct key_value pod_notes[] = {{"a", "1"}, {"b", "2"}};
 	static const struct key_value notes[] = {
@@ -220,7 +220,7 @@ static void assert_has_devices(const struct request *req)
 	assert_string_equal(req->allocated, "v1:7:0-1");
 }
 
-static void devices_are_told_in_every_message(void **state)
+static void every_message_carries_the_devices(void **state)
 {
 	static const struct key_value note = {NRI_ALLOCATED_ANNOTATION, "v1:7:0-1"};
 	const struct nri_container c = with_devices(&note);
@@ -244,7 +244,7 @@ static void devices_are_told_in_every_message(void **state)
 	assert_has_devices(&all.containers[0]);
 }
 
-static void what_is_allocated_is_told_by_the_container_alone(void **state)
+static void allocated_devices_come_from_the_container_alone(void **state)
 {
 	static const struct {
 		struct key_value of_pod, of_container;
@@ -332,7 +332,7 @@ static void decode_container(struct bytes *linux, struct arena *a, struct nri_su
 	bytes_fini(&m);
 }
 
-static void only_what_can_be_a_device_node_is_taken(void **state)
+static void only_possible_device_nodes_are_accepted(void **state)
 {
 	static const struct {
 		const char *type;
@@ -365,7 +365,7 @@ static void only_what_can_be_a_device_node_is_taken(void **state)
 	}
 }
 
-static void of_too_many_devices_the_first_ones_count(void **state)
+static void of_too_many_devices_the_first_are_kept(void **state)
 {
 	enum { MANY = 5000, FILES = 4096, NAMES = 1024 };
 	struct bytes linux = {0}, m = {0}, c = {0}, name;
@@ -412,7 +412,7 @@ static void put_rule(struct bytes *resources, const struct rule *r)
 	put_message(resources, 7, &d);
 }
 
-static void who_may_use_all_devices_has_been_given_none(void **state)
+static void a_container_with_access_to_all_devices_was_allocated_none(void **state)
 {
 	static const struct {
 		struct rule in[2];
@@ -470,7 +470,7 @@ static struct blob blob_of(const struct bytes *b)
 	return (struct blob){b->at, b->len};
 }
 
-static void an_update_changes_what_is_not_zero(void **state)
+static void an_update_changes_the_values_that_are_not_zero(void **state)
 {
 	struct bytes m = {0}, has = {0}, asked = {0};
 	struct nri_subject s;
@@ -493,7 +493,7 @@ static void an_update_changes_what_is_not_zero(void **state)
 	bytes_fini(&m);
 }
 
-static void an_update_tells_which_numbers_it_leaves_as_they_are(void **state)
+static void an_update_marks_the_values_that_it_leaves_unchanged(void **state)
 {
 	static const struct {
 		uint64_t shares, quota;
@@ -525,7 +525,7 @@ static void an_update_tells_which_numbers_it_leaves_as_they_are(void **state)
 	}
 }
 
-static void resources_that_cannot_be_held_are_told_beside_the_request(void **state)
+static void resources_that_are_out_of_range_are_reported_with_the_request(void **state)
 {
 	static const char *const nine[] = {
 		"1KB", "2KB", "4KB", "8KB", "16KB", "32KB", "64KB", "128KB", "256KB"};
@@ -550,7 +550,7 @@ static void resources_that_cannot_be_held_are_told_beside_the_request(void **sta
 	bytes_fini(&m);
 }
 
-static void whether_more_follows_is_told_from_the_outermost_fields(void **state)
+static void the_flag_for_more_chunks_is_read_from_the_outermost_fields(void **state)
 {
 	static const struct {
 		const char *bytes;
@@ -621,7 +621,7 @@ static void chunks_join_in_any_order_and_without_their_pods(void **state)
 	bytes_fini(&m);
 }
 
-static void a_container_that_is_told_twice_counts_once(void **state)
+static void a_container_that_is_reported_twice_counts_once(void **state)
 {
 	struct bytes m = {0}, none = {0};
 	struct nri_running all;
@@ -637,7 +637,7 @@ static void a_container_that_is_told_twice_counts_once(void **state)
 	bytes_fini(&m);
 }
 
-static void strings_that_are_not_utf8_neither_come_in_nor_go_out(void **state)
+static void strings_that_are_not_utf8_are_neither_read_nor_written(void **state)
 {
 	static const struct nri_cpuset bad = {"c\xff", "0", "0"};
 	struct nri_reply update = {.updates = &bad, .nr_updates = 1};
@@ -657,7 +657,7 @@ static void strings_that_are_not_utf8_neither_come_in_nor_go_out(void **state)
 	bytes_fini(&m);
 }
 
-static void what_is_no_message_is_refused(void **state)
+static void a_malformed_message_is_refused(void **state)
 {
 	struct nri_subject s;
 	struct nri_running all;
@@ -675,7 +675,7 @@ static void what_is_no_message_is_refused(void **state)
 		-EBADMSG);
 }
 
-static void a_message_that_swells_up_hits_the_arenas_limit(void **state)
+static void a_message_that_expands_too_much_hits_the_limit_of_the_arena(void **state)
 {
 	enum { EMPTY_CONTAINERS = 4 << 20 };
 	struct bytes m = {0};
@@ -688,7 +688,7 @@ static void a_message_that_swells_up_hits_the_arenas_limit(void **state)
 	bytes_fini(&m);
 }
 
-static void an_unknown_event_is_none(void **state)
+static void an_unknown_event_is_read_as_none(void **state)
 {
 	struct bytes m = {0};
 	struct nri_subject s;
@@ -769,25 +769,25 @@ static void a_configuration_goes_out_as_recorded(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		in_arena(what_we_send_is_what_was_recorded),
+		in_arena(encoded_messages_equal_the_recorded_ones),
 		in_arena(recorded_configurations_are_read),
 		in_arena(recorded_events_are_read),
-		in_arena(a_container_survives_the_way_there),
-		in_arena(devices_are_told_in_every_message),
-		in_arena(what_is_allocated_is_told_by_the_container_alone),
-		in_arena(only_what_can_be_a_device_node_is_taken),
-		in_arena(of_too_many_devices_the_first_ones_count),
-		in_arena(who_may_use_all_devices_has_been_given_none),
-		in_arena(an_update_changes_what_is_not_zero),
-		in_arena(an_update_tells_which_numbers_it_leaves_as_they_are),
-		in_arena(resources_that_cannot_be_held_are_told_beside_the_request),
-		cmocka_unit_test(whether_more_follows_is_told_from_the_outermost_fields),
+		in_arena(a_container_is_the_same_after_encoding_and_decoding),
+		in_arena(every_message_carries_the_devices),
+		in_arena(allocated_devices_come_from_the_container_alone),
+		in_arena(only_possible_device_nodes_are_accepted),
+		in_arena(of_too_many_devices_the_first_are_kept),
+		in_arena(a_container_with_access_to_all_devices_was_allocated_none),
+		in_arena(an_update_changes_the_values_that_are_not_zero),
+		in_arena(an_update_marks_the_values_that_it_leaves_unchanged),
+		in_arena(resources_that_are_out_of_range_are_reported_with_the_request),
+		cmocka_unit_test(the_flag_for_more_chunks_is_read_from_the_outermost_fields),
 		in_arena(chunks_join_in_any_order_and_without_their_pods),
-		in_arena(a_container_that_is_told_twice_counts_once),
-		in_arena(strings_that_are_not_utf8_neither_come_in_nor_go_out),
-		in_arena(what_is_no_message_is_refused),
-		in_arena(a_message_that_swells_up_hits_the_arenas_limit),
-		in_arena(an_unknown_event_is_none),
+		in_arena(a_container_that_is_reported_twice_counts_once),
+		in_arena(strings_that_are_not_utf8_are_neither_read_nor_written),
+		in_arena(a_malformed_message_is_refused),
+		in_arena(a_message_that_expands_too_much_hits_the_limit_of_the_arena),
+		in_arena(an_unknown_event_is_read_as_none),
 		in_arena(recorded_answers_are_read_by_the_runtimes_side),
 		in_arena(the_annotation_goes_with_the_adjustment),
 		in_arena(a_configuration_goes_out_as_recorded),

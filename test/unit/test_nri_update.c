@@ -89,7 +89,7 @@ static void update(struct plugin *p)
 	assert_int_equal(nri_session_update(p->session, &c7, 1, on_updated, NULL), 0);
 }
 
-static void only_versions_that_can_bear_it_are_sent_updates(void **state)
+static void unsolicited_updates_are_only_sent_to_runtimes_that_handle_them(void **state)
 {
 	static const struct {
 		const char *version;
@@ -120,7 +120,7 @@ static void only_versions_that_can_bear_it_are_sent_updates(void **state)
 	}
 }
 
-static void it_takes_none_before_it_is_ready(void **state)
+static void a_session_takes_no_updates_before_it_is_ready(void **state)
 {
 	struct plugin p;
 
@@ -140,7 +140,7 @@ static void it_takes_none_before_it_is_ready(void **state)
 	nri_session_free(p.session);
 }
 
-static void the_call_is_as_recorded_and_one_at_a_time(void **state)
+static void an_update_call_equals_the_recorded_one_and_only_one_is_pending(void **state)
 {
 	struct plugin p;
 	const void *data;
@@ -157,7 +157,7 @@ static void the_call_is_as_recorded_and_one_at_a_time(void **state)
 	nri_session_free(p.session);
 }
 
-static void a_failure_is_told_and_ends_nothing(void **state)
+static void a_failed_update_is_reported_and_the_session_goes_on(void **state)
 {
 	static const char updated_hex[] = "000000020000000a 00000000000000050200";
 	struct plugin p;
@@ -176,7 +176,7 @@ static void a_failure_is_told_and_ends_nothing(void **state)
 	nri_session_free(p.session);
 }
 
-static void it_is_idle_between_messages_only(void **state)
+static void a_session_is_idle_only_between_messages(void **state)
 {
 	struct bytes line = {0};
 	struct plugin p;
@@ -211,11 +211,11 @@ static void it_is_idle_between_messages_only(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(only_versions_that_can_bear_it_are_sent_updates),
-		cmocka_unit_test(it_takes_none_before_it_is_ready),
-		cmocka_unit_test(the_call_is_as_recorded_and_one_at_a_time),
-		cmocka_unit_test(a_failure_is_told_and_ends_nothing),
-		cmocka_unit_test(it_is_idle_between_messages_only),
+		cmocka_unit_test(unsolicited_updates_are_only_sent_to_runtimes_that_handle_them),
+		cmocka_unit_test(a_session_takes_no_updates_before_it_is_ready),
+		cmocka_unit_test(an_update_call_equals_the_recorded_one_and_only_one_is_pending),
+		cmocka_unit_test(a_failed_update_is_reported_and_the_session_goes_on),
+		cmocka_unit_test(a_session_is_idle_only_between_messages),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -212,7 +212,7 @@ static void told_of(struct rows *r, const struct sched_topology *t, unsigned nr,
 	nrt_ask_free(ask);
 }
 
-static void the_average_distance_counts_each_pair_twice_and_each_zone_once(void **state)
+static void the_average_distance_counts_ordered_pairs_and_each_zone_with_itself(void **state)
 {
 	static const uint8_t id[] = {0, 1, 2, 3};
 	struct rows *r = *state;
@@ -295,7 +295,7 @@ static void an_assumed_pod_takes_from_every_zone(void **state)
 	}
 }
 
-static void only_pods_that_hold_something_alone_are_exclusive(void **state)
+static void only_pods_with_cpus_memory_or_devices_of_their_own_are_exclusive(void **state)
 {
 	struct rows *r = *state;
 	json_t *row;
@@ -399,10 +399,11 @@ int main(void)
 		GOLDEN(least_numa_nodes_takes_the_zones_that_upstream_takes, open_leastnuma),
 		GOLDEN(the_fewest_zones_are_found_in_any_order_of_ids, open_required),
 		GOLDEN(each_zone_less_costs_one_unit_and_the_closest_gain_half, open_required),
-		GOLDEN(the_average_distance_counts_each_pair_twice_and_each_zone_once,
+		GOLDEN(the_average_distance_counts_ordered_pairs_and_each_zone_with_itself,
 			open_required),
 		GOLDEN(an_assumed_pod_takes_from_every_zone, open_overreserve),
-		GOLDEN(only_pods_that_hold_something_alone_are_exclusive, open_exclusive),
+		GOLDEN(only_pods_with_cpus_memory_or_devices_of_their_own_are_exclusive,
+			open_exclusive),
 		GOLDEN(whole_cpus_alone_are_exclusive_and_fractions_are_not, open_exclusive),
 		cmocka_unit_test(a_sidecar_counts_as_an_init_container_in_the_effective_request),
 	};

@@ -417,7 +417,7 @@ static struct sched_topology *renamed(const struct sched_topology *t, const uint
 	return copy;
 }
 
-static void other_ids_change_nothing_but_ids(void **state)
+static void other_zone_ids_only_change_the_ids_of_the_answer(void **state)
 {
 	static struct made_up m;
 
@@ -452,7 +452,7 @@ static void other_ids_change_nothing_but_ids(void **state)
 
 /* 64 zones of four to a board, all but the last two boards full: upstream would write out 2^64
  * subsets. */
-static void sixty_four_zones_are_no_trouble(void **state)
+static void sixty_four_zones_are_searched(void **state)
 {
 	uint8_t id[ZONES_MAX];
 	struct resource_table names;
@@ -489,8 +489,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_search_finds_what_plain_enumeration_finds),
 		cmocka_unit_test(more_free_resources_never_lower_least_allocated),
-		cmocka_unit_test(other_ids_change_nothing_but_ids),
-		cmocka_unit_test(sixty_four_zones_are_no_trouble),
+		cmocka_unit_test(other_zone_ids_only_change_the_ids_of_the_answer),
+		cmocka_unit_test(sixty_four_zones_are_searched),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

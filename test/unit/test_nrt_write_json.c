@@ -195,7 +195,7 @@ static void attributes_follow_the_policy(void **state)
 	free(w);
 }
 
-static void what_is_not_wanted_is_not_there(void **state)
+static void disabled_attributes_are_left_out(void **state)
 {
 	struct small *w = calloc(1, sizeof *w);
 
@@ -305,7 +305,7 @@ static bool scheduler_fits(
 
 /* In what state the node is: under the policy single-numa-node the stock filter, by the object,
  * says of a container just what the node will say. */
-static void a_scheduler_comes_to_the_nodes_own_verdicts(void **state)
+static void a_scheduler_reaches_the_same_verdicts_as_the_node(void **state)
 {
 	unsigned nr_fit = 0, nr_not = 0;
 
@@ -401,8 +401,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_object_is_written_byte_for_byte),
 		cmocka_unit_test(attributes_follow_the_policy),
-		cmocka_unit_test(what_is_not_wanted_is_not_there),
-		cmocka_unit_test(a_scheduler_comes_to_the_nodes_own_verdicts),
+		cmocka_unit_test(disabled_attributes_are_left_out),
+		cmocka_unit_test(a_scheduler_reaches_the_same_verdicts_as_the_node),
 		cmocka_unit_test(sixty_four_nodes_have_indexes_up_to_63),
 	};
 

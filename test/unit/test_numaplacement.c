@@ -108,7 +108,7 @@ static void numbers_are_written_as_recorded(void **state)
 	json_decref(all);
 }
 
-static void nobody_is_on_node_0(void **state)
+static void without_containers_each_vector_is_empty(void **state)
 {
 	struct numaplacement got;
 	struct arena a;
@@ -121,7 +121,7 @@ static void nobody_is_on_node_0(void **state)
 		assert_null(got.vector[n]);
 }
 
-static void a_container_counts_once_and_not_on_two_nodes(void **state)
+static void a_container_counts_once_and_only_on_a_single_node(void **state)
 {
 	struct placed_container same[] = {{7, 1}, {5, 0}, {7, 1}}, other[] = {{7, 1}, {7, 0}};
 	struct numaplacement got;
@@ -136,7 +136,7 @@ static void a_container_counts_once_and_not_on_two_nodes(void **state)
 	arena_fini(&a);
 }
 
-static void what_does_not_fit_the_arena_is_told(void **state)
+static void an_arena_that_is_too_small_is_an_error(void **state)
 {
 	struct placed_container list[] = {{1, 0}, {2, 0}, {3, 1}};
 	struct numaplacement got;
@@ -219,9 +219,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(recorded_containers_are_packed_as_recorded),
 		cmocka_unit_test(numbers_are_written_as_recorded),
-		cmocka_unit_test(nobody_is_on_node_0),
-		cmocka_unit_test(a_container_counts_once_and_not_on_two_nodes),
-		cmocka_unit_test(what_does_not_fit_the_arena_is_told),
+		cmocka_unit_test(without_containers_each_vector_is_empty),
+		cmocka_unit_test(a_container_counts_once_and_only_on_a_single_node),
+		cmocka_unit_test(an_arena_that_is_too_small_is_an_error),
 		cmocka_unit_test(a_reader_finds_every_container),
 	};
 

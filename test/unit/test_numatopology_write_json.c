@@ -116,7 +116,7 @@ static void the_object_is_written_byte_for_byte(void **state)
 	free(t);
 }
 
-static void the_kubelets_policies_are_published_where_it_decides(void **state)
+static void in_shadow_mode_the_kubelets_policies_are_published(void **state)
 {
 	struct report_policy kubelets = {
 		.policy = POLICY_SINGLE_NUMA_NODE, .cpu_manager = MANAGER_NONE};
@@ -230,7 +230,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_object_is_written_byte_for_byte),
-		cmocka_unit_test(the_kubelets_policies_are_published_where_it_decides),
+		cmocka_unit_test(in_shadow_mode_the_kubelets_policies_are_published),
 		cmocka_unit_test(random_machines_are_read_back_and_played_on),
 	};
 

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-static void a_text_is_new_once(void **state)
+static void a_text_is_new_only_the_first_time(void **state)
 {
 	struct once o = {0};
 
@@ -40,7 +40,7 @@ static void the_oldest_are_forgotten(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_text_is_new_once),
+		cmocka_unit_test(a_text_is_new_only_the_first_time),
 		cmocka_unit_test(the_oldest_are_forgotten),
 	};
 

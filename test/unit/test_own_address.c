@@ -28,7 +28,7 @@ static union address address(const char *text)
 	return a;
 }
 
-static void the_loopback_and_what_it_is_told_of_are_own(void **state)
+static void loopback_and_configured_addresses_are_own(void **state)
 {
 	static const struct {
 		const char *also, *in;
@@ -83,7 +83,7 @@ static void the_addresses_of_interfaces_are_own(void **state)
 }
 
 /* Where the default route of this machine leads, if it has one. */
-static void gateways_are_own_where_that_is_said(void **state)
+static void gateways_are_own_when_the_setting_says_so(void **state)
 {
 	struct own_addresses *plain = own_addresses_new(NULL), *o = own_addresses_new("gateway");
 	char line[512];
@@ -119,9 +119,9 @@ static void ipv4_has_one_form(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_loopback_and_what_it_is_told_of_are_own),
+		cmocka_unit_test(loopback_and_configured_addresses_are_own),
 		cmocka_unit_test(the_addresses_of_interfaces_are_own),
-		cmocka_unit_test(gateways_are_own_where_that_is_said),
+		cmocka_unit_test(gateways_are_own_when_the_setting_says_so),
 		cmocka_unit_test(ipv4_has_one_form),
 	};
 

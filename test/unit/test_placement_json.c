@@ -50,7 +50,7 @@ static void assert_same(const struct placement *a, const struct placement *b)
 	assert_int_equal(a->nodes.bits, b->nodes.bits);
 }
 
-static void a_placement_is_the_same_both_ways(void **state)
+static void a_placement_is_the_same_after_writing_and_reading(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < sizeof both_ways / sizeof *both_ways; i++) {
@@ -83,7 +83,7 @@ static void the_largest_placement_fits_into_its_maximum(void **state)
 	assert_same(&back, &p);
 }
 
-static void what_does_not_fit_is_cut_and_still_a_string(void **state)
+static void a_text_that_does_not_fit_is_cut_and_terminated(void **state)
 {
 	struct placement p = both_ways[0].p;
 	char buf[16];
@@ -98,7 +98,7 @@ static void what_does_not_fit_is_cut_and_still_a_string(void **state)
 	"{\"v\":1,\"policy\":\"none\",\"exclusive\":true,\"cpus\":" cpus ",\"mems\":" mems         \
 	",\"preferred\":true}"
 
-static void an_unknown_key_is_passed_over(void **state)
+static void an_unknown_key_is_skipped(void **state)
 {
 	struct placement p;
 
@@ -145,7 +145,7 @@ static const struct {
 	{"{\"v\":1,\"policy\":\"\xff\"}", -EINVAL, "not JSON"},
 };
 
-static void a_hostile_value_gives_an_error_and_nothing_else(void **state)
+static void a_hostile_value_is_an_error_without_output(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
@@ -160,7 +160,7 @@ static void a_hostile_value_gives_an_error_and_nothing_else(void **state)
 	}
 }
 
-static void an_endless_value_is_not_read(void **state)
+static void a_value_that_is_too_long_or_too_deep_is_refused(void **state)
 {
 	static char text[PLACEMENT_READ_MAX * 2];
 	struct placement p;
@@ -176,12 +176,12 @@ static void an_endless_value_is_not_read(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_placement_is_the_same_both_ways),
+		cmocka_unit_test(a_placement_is_the_same_after_writing_and_reading),
 		cmocka_unit_test(the_largest_placement_fits_into_its_maximum),
-		cmocka_unit_test(what_does_not_fit_is_cut_and_still_a_string),
-		cmocka_unit_test(an_unknown_key_is_passed_over),
-		cmocka_unit_test(a_hostile_value_gives_an_error_and_nothing_else),
-		cmocka_unit_test(an_endless_value_is_not_read),
+		cmocka_unit_test(a_text_that_does_not_fit_is_cut_and_terminated),
+		cmocka_unit_test(an_unknown_key_is_skipped),
+		cmocka_unit_test(a_hostile_value_is_an_error_without_output),
+		cmocka_unit_test(a_value_that_is_too_long_or_too_deep_is_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

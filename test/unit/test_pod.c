@@ -21,7 +21,7 @@ static void classes_have_kubernetes_names(void **state)
 	assert_int_equal(qos_from_name(NULL), -1);
 }
 
-static void the_cgroup_path_tells_the_class(void **state)
+static void the_qos_class_is_read_from_the_cgroup_path(void **state)
 {
 	static const struct {
 		const char *in;
@@ -61,7 +61,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(classes_have_kubernetes_names),
-		cmocka_unit_test(the_cgroup_path_tells_the_class),
+		cmocka_unit_test(the_qos_class_is_read_from_the_cgroup_path),
 		cmocka_unit_test(annotations_are_found_by_their_key),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

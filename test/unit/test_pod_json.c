@@ -33,7 +33,7 @@ static json_t *parsed(const char *text)
 #define WHOLE          "'limits':{'cpu':'1','memory':'1Gi'},'requests':{'cpu':'1','memory':'1Gi'}"
 
 /* One pod, as a question to a node, as the API server's and as a scheduler's. */
-static void a_pod_is_the_same_whoever_asks_for_it(void **state)
+static void a_pod_is_the_same_for_every_reader(void **state)
 {
 	static const struct {
 		const char *pod;
@@ -93,7 +93,7 @@ static void a_pod_is_the_same_whoever_asks_for_it(void **state)
 	}
 }
 
-static void all_that_is_read_of_a_pod_is_there(void **state)
+static void every_member_that_is_read_of_a_pod_is_filled(void **state)
 {
 	json_t *pod = parsed("{'metadata':{'uid':'u','namespace':'ml','name':'n','annotations':"
 			     "{'a':'1','b':''},'ownerReferences':[{'kind':'DaemonSet',"
@@ -130,7 +130,7 @@ static void all_that_is_read_of_a_pod_is_there(void **state)
 }
 
 /* It is a question that somebody wrote: the API server's objects may lack both. */
-static void a_question_says_what_its_containers_are(void **state)
+static void a_question_names_the_kinds_of_its_containers(void **state)
 {
 	static const struct {
 		const char *pod, *want;
@@ -158,7 +158,7 @@ static void a_question_says_what_its_containers_are(void **state)
 	}
 }
 
-static void devices_of_a_question_are_those_that_the_node_has(void **state)
+static void devices_of_a_question_are_limited_to_those_of_the_node(void **state)
 {
 	static const struct device_resource resources[] = {
 		{.name = "a.b/c"}, {.name = "x.y/z"}, {.name = "x.y/zz"}};
@@ -181,10 +181,10 @@ static void devices_of_a_question_are_those_that_the_node_has(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_pod_is_the_same_whoever_asks_for_it),
-		cmocka_unit_test(all_that_is_read_of_a_pod_is_there),
-		cmocka_unit_test(a_question_says_what_its_containers_are),
-		cmocka_unit_test(devices_of_a_question_are_those_that_the_node_has),
+		cmocka_unit_test(a_pod_is_the_same_for_every_reader),
+		cmocka_unit_test(every_member_that_is_read_of_a_pod_is_filled),
+		cmocka_unit_test(a_question_names_the_kinds_of_its_containers),
+		cmocka_unit_test(devices_of_a_question_are_limited_to_those_of_the_node),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

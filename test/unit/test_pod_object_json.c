@@ -105,7 +105,7 @@ static void a_pod_is_read_as_the_api_server_has_it(void **state)
 	done(&r);
 }
 
-static void only_annotations_that_somebody_reads_are_taken(void **state)
+static void only_annotations_that_are_used_are_kept(void **state)
 {
 	struct reading r;
 
@@ -121,7 +121,7 @@ static void only_annotations_that_somebody_reads_are_taken(void **state)
 #define OWNER(kind)                                                                                \
 	OWNED("'ownerReferences':[{'kind':'ConfigMap'},{'kind':'" kind "','controller':true}]")
 
-static void who_made_it_is_its_controller(void **state)
+static void the_owner_of_a_pod_is_its_controller(void **state)
 {
 	static const struct {
 		const char *text;
@@ -151,7 +151,7 @@ static void who_made_it_is_its_controller(void **state)
 }
 
 /* As seen at a kubelet of 1.36: NRI says the hash, and nobody the mirror's own uid. */
-static void a_static_pod_has_the_uid_that_the_runtime_says(void **state)
+static void a_static_pod_has_the_uid_that_the_runtime_reports(void **state)
 {
 	static const char text[] =
 		"{'metadata':{'name':'web-n1','namespace':'default','uid':'7d1c-of-the-mirror',"
@@ -169,7 +169,7 @@ static void a_static_pod_has_the_uid_that_the_runtime_says(void **state)
 	done(&r);
 }
 
-static void a_pod_whose_phase_is_the_last_has_ended(void **state)
+static void a_pod_in_a_final_phase_has_ended(void **state)
 {
 	static const struct {
 		const char *text;
@@ -210,7 +210,7 @@ static void the_class_is_computed_while_the_status_is_empty(void **state)
 
 #define SPEC(more) "{'metadata':{'uid':'u','name':'n','namespace':'s'},'spec':{" more "}}"
 
-static void what_is_no_pod_is_refused_with_its_name(void **state)
+static void a_malformed_pod_is_refused_with_its_name(void **state)
 {
 	static const struct {
 		const char *text;
@@ -295,12 +295,12 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_pod_is_read_as_the_api_server_has_it),
-		cmocka_unit_test(only_annotations_that_somebody_reads_are_taken),
-		cmocka_unit_test(who_made_it_is_its_controller),
-		cmocka_unit_test(a_static_pod_has_the_uid_that_the_runtime_says),
-		cmocka_unit_test(a_pod_whose_phase_is_the_last_has_ended),
+		cmocka_unit_test(only_annotations_that_are_used_are_kept),
+		cmocka_unit_test(the_owner_of_a_pod_is_its_controller),
+		cmocka_unit_test(a_static_pod_has_the_uid_that_the_runtime_reports),
+		cmocka_unit_test(a_pod_in_a_final_phase_has_ended),
 		cmocka_unit_test(the_class_is_computed_while_the_status_is_empty),
-		cmocka_unit_test(what_is_no_pod_is_refused_with_its_name),
+		cmocka_unit_test(a_malformed_pod_is_refused_with_its_name),
 		cmocka_unit_test(too_many_containers_or_resources_are_refused),
 	};
 

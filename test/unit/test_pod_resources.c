@@ -174,7 +174,7 @@ static void assert_holds(const struct world *w, const char *ns, const char *pod,
 		assert_string_equal(c->device[0].id, device);
 }
 
-static void what_the_kubelet_has_given_is_at_hand(void **state)
+static void devices_given_by_the_kubelet_are_known(void **state)
 {
 	struct world *w = *state;
 
@@ -194,7 +194,7 @@ static void what_the_kubelet_has_given_is_at_hand(void **state)
 	assert_null(pod_resources_find(w->r, "zz", "", ""));
 }
 
-static void an_absent_kubelet_is_told_once_and_found_when_its_directory_comes(void **state)
+static void an_absent_kubelet_is_logged_once_and_found_when_its_directory_appears(void **state)
 {
 	struct world *w = *state;
 
@@ -221,7 +221,7 @@ static void a_kubelet_that_starts_is_asked_at_once(void **state)
 	assert_string_equal(w->k.log, " pod-resources-waiting pod-resources-up");
 }
 
-static void a_kubelet_that_restarts_is_asked_without_a_wish(void **state)
+static void a_restarted_kubelet_is_asked_without_a_refresh(void **state)
 {
 	struct world *w = *state;
 
@@ -237,7 +237,7 @@ static void a_kubelet_that_restarts_is_asked_without_a_wish(void **state)
 	assert_string_equal(w->k.log, " pod-resources-up");
 }
 
-static void what_a_dead_kubelet_had_given_stays(void **state)
+static void what_a_dead_kubelet_gave_stays_known(void **state)
 {
 	struct world *w = *state;
 
@@ -259,7 +259,7 @@ static void what_a_dead_kubelet_had_given_stays(void **state)
 	assert_string_equal(w->k.log, " pod-resources-up pod-resources-waiting pod-resources-up");
 }
 
-static void wishes_while_an_answer_is_on_its_way_make_one_more_question(void **state)
+static void refreshes_during_a_pending_call_make_one_more_call(void **state)
 {
 	struct world *w = *state;
 	uint64_t wished;
@@ -283,7 +283,7 @@ static void wishes_while_an_answer_is_on_its_way_make_one_more_question(void **s
 	assert_int_equal(w->nr_asked, 2);
 }
 
-static void without_a_wish_it_is_asked_once_in_a_while(void **state)
+static void without_a_refresh_the_kubelet_is_asked_periodically(void **state)
 {
 	struct world *w = *state;
 
@@ -295,7 +295,7 @@ static void without_a_wish_it_is_asked_once_in_a_while(void **state)
 	assert_string_equal(w->k.log, " pod-resources-up");
 }
 
-static void questions_keep_their_distance(void **state)
+static void calls_keep_a_minimum_interval(void **state)
 {
 	enum { GAP_MS = 20, NR = 10, EARLY_MS = 3 }; /* the loop's clock stands during a turn */
 	struct world *w = *state;
@@ -311,7 +311,7 @@ static void questions_keep_their_distance(void **state)
 		    (uint64_t)(NR - 1) * (GAP_MS - EARLY_MS) * NS_PER_MS);
 }
 
-static void the_kubelets_limit_is_told_once_and_passes(void **state)
+static void the_rate_limit_of_the_kubelet_is_logged_once_and_passes(void **state)
 {
 	struct world *w = *state;
 
@@ -326,7 +326,7 @@ static void the_kubelets_limit_is_told_once_and_passes(void **state)
 	assert_string_equal(w->k.log, " pod-resources-refused pod-resources-up");
 }
 
-static void a_limit_that_lasts_is_bad(void **state)
+static void a_rate_limit_that_lasts_is_logged_as_bad(void **state)
 {
 	struct world *w = *state;
 
@@ -340,7 +340,7 @@ static void a_limit_that_lasts_is_bad(void **state)
 	assert_non_null(strstr(w->k.last_text, "the kubelet's words"));
 }
 
-static void a_wish_does_not_hurry_a_kubelet_that_said_no(void **state)
+static void a_refresh_does_not_shorten_the_delay_after_a_refusal(void **state)
 {
 	struct world *w = *state;
 
@@ -355,7 +355,7 @@ static void a_wish_does_not_hurry_a_kubelet_that_said_no(void **state)
 	assert_int_equal(w->nr_asked, 1);
 }
 
-static void a_kubelet_that_starts_and_says_no_is_not_pestered(void **state)
+static void a_started_kubelet_that_refuses_is_retried_after_a_delay(void **state)
 {
 	struct world *w = *state;
 
@@ -399,7 +399,7 @@ static void renew_socket_in_question(struct world *w)
 	w->reply = REPLY_ANSWER;
 }
 
-static void a_kubelet_that_comes_during_a_question_is_asked_too(void **state)
+static void a_kubelet_that_starts_during_a_call_is_asked_too(void **state)
 {
 	struct world *w = *state;
 
@@ -409,7 +409,7 @@ static void a_kubelet_that_comes_during_a_question_is_asked_too(void **state)
 	assert_int_equal(w->nr_asked, 2);
 }
 
-static void a_kubelet_that_comes_during_a_question_is_asked_after_a_no_as_well(void **state)
+static void a_kubelet_that_starts_during_a_refused_call_is_asked_too(void **state)
 {
 	struct world *w = *state;
 
@@ -420,7 +420,7 @@ static void a_kubelet_that_comes_during_a_question_is_asked_after_a_no_as_well(v
 	assert_int_equal(w->nr_asked, 2);
 }
 
-static void delays_begin_anew_after_an_answer(void **state)
+static void delays_start_over_after_an_answer(void **state)
 {
 	struct world *w = *state;
 
@@ -440,7 +440,7 @@ static void delays_begin_anew_after_an_answer(void **state)
 				      " pod-resources-refused pod-resources-up");
 }
 
-static void refusals_differ(void **state)
+static void each_grpc_status_is_logged_with_its_own_event(void **state)
 {
 	static const struct {
 		enum rpc_code code;
@@ -470,7 +470,7 @@ static void refusals_differ(void **state)
 	w->r = NULL;
 }
 
-static void a_socket_that_cannot_be_used_is_bad(void **state)
+static void an_unusable_socket_is_logged_as_bad(void **state)
 {
 	static const char directory[] = "no-directory/because-it-is-a-file";
 	struct world *w = *state;
@@ -497,7 +497,7 @@ static void a_socket_that_cannot_be_used_is_bad(void **state)
 	(void)unlink(file);
 }
 
-static void an_answer_that_cannot_be_read_leaves_the_one_before(void **state)
+static void an_unreadable_answer_keeps_the_previous_answer(void **state)
 {
 	static const struct blob bad = {"\x0a\x05xy", 4};
 	struct world *w = *state;
@@ -545,7 +545,7 @@ static void a_kubelet_that_never_answers_is_asked_again(void **state)
 	assert_string_equal(w->k.log, " pod-resources-refused pod-resources-up");
 }
 
-static void of_two_pods_of_one_name_the_one_that_holds_something_counts(void **state)
+static void of_two_pods_with_one_name_the_one_with_devices_counts(void **state)
 {
 	static const struct pod_held pods[] = {POD("b", "first-holds", &with_gpu),
 		POD("a", "last-holds", &bare), POD("c", "both-hold", &with_gpu),
@@ -627,7 +627,7 @@ static void devices_are_asked_for_beside_the_pods(void **state)
 	assert_string_equal(w->k.log, " pod-resources-up");
 }
 
-static void other_devices_are_news_and_the_same_are_none(void **state)
+static void only_changed_devices_are_reported(void **state)
 {
 	const struct device_count *got;
 	struct world *w = *state;
@@ -652,7 +652,7 @@ static void other_devices_are_news_and_the_same_are_none(void **state)
 	assert_int_equal(got->nr, 1);
 }
 
-static void without_an_answer_the_devices_before_stay_and_it_is_told_once(void **state)
+static void without_an_answer_the_previous_devices_stay_and_one_line_is_logged(void **state)
 {
 	const struct device_count *got;
 	struct world *w = *state;
@@ -683,7 +683,7 @@ static void without_an_answer_the_devices_before_stay_and_it_is_told_once(void *
 	assert_int_equal(nr_resources(w, &got), 1);
 }
 
-static void who_does_not_want_devices_does_not_ask_for_them(void **state)
+static void devices_are_only_asked_for_when_they_are_wanted(void **state)
 {
 	const struct device_count *got;
 	struct world *w = *state;
@@ -697,7 +697,7 @@ static void who_does_not_want_devices_does_not_ask_for_them(void **state)
 	assert_int_equal(nr_resources(w, &got), 0);
 }
 
-static void it_may_be_closed_in_any_state(void **state)
+static void closing_is_allowed_in_any_state(void **state)
 {
 	struct world *w = *state;
 
@@ -729,33 +729,33 @@ static void it_may_be_closed_in_any_state(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		IN_WORLD(what_the_kubelet_has_given_is_at_hand),
-		IN_WORLD(an_absent_kubelet_is_told_once_and_found_when_its_directory_comes),
+		IN_WORLD(devices_given_by_the_kubelet_are_known),
+		IN_WORLD(an_absent_kubelet_is_logged_once_and_found_when_its_directory_appears),
 		IN_WORLD(a_kubelet_that_starts_is_asked_at_once),
-		IN_WORLD(a_kubelet_that_restarts_is_asked_without_a_wish),
-		IN_WORLD(what_a_dead_kubelet_had_given_stays),
-		IN_WORLD(wishes_while_an_answer_is_on_its_way_make_one_more_question),
-		IN_WORLD(without_a_wish_it_is_asked_once_in_a_while),
-		IN_WORLD(questions_keep_their_distance),
-		IN_WORLD(the_kubelets_limit_is_told_once_and_passes),
-		IN_WORLD(a_limit_that_lasts_is_bad),
-		IN_WORLD(a_wish_does_not_hurry_a_kubelet_that_said_no),
-		IN_WORLD(a_kubelet_that_starts_and_says_no_is_not_pestered),
-		IN_WORLD(a_kubelet_that_comes_during_a_question_is_asked_too),
-		IN_WORLD(a_kubelet_that_comes_during_a_question_is_asked_after_a_no_as_well),
-		IN_WORLD(delays_begin_anew_after_an_answer),
-		IN_WORLD(refusals_differ),
-		IN_WORLD(a_socket_that_cannot_be_used_is_bad),
-		IN_WORLD(an_answer_that_cannot_be_read_leaves_the_one_before),
+		IN_WORLD(a_restarted_kubelet_is_asked_without_a_refresh),
+		IN_WORLD(what_a_dead_kubelet_gave_stays_known),
+		IN_WORLD(refreshes_during_a_pending_call_make_one_more_call),
+		IN_WORLD(without_a_refresh_the_kubelet_is_asked_periodically),
+		IN_WORLD(calls_keep_a_minimum_interval),
+		IN_WORLD(the_rate_limit_of_the_kubelet_is_logged_once_and_passes),
+		IN_WORLD(a_rate_limit_that_lasts_is_logged_as_bad),
+		IN_WORLD(a_refresh_does_not_shorten_the_delay_after_a_refusal),
+		IN_WORLD(a_started_kubelet_that_refuses_is_retried_after_a_delay),
+		IN_WORLD(a_kubelet_that_starts_during_a_call_is_asked_too),
+		IN_WORLD(a_kubelet_that_starts_during_a_refused_call_is_asked_too),
+		IN_WORLD(delays_start_over_after_an_answer),
+		IN_WORLD(each_grpc_status_is_logged_with_its_own_event),
+		IN_WORLD(an_unusable_socket_is_logged_as_bad),
+		IN_WORLD(an_unreadable_answer_keeps_the_previous_answer),
 		IN_WORLD(an_answer_that_is_too_large_is_refused),
 		IN_WORLD(a_kubelet_that_never_answers_is_asked_again),
-		IN_WORLD(of_two_pods_of_one_name_the_one_that_holds_something_counts),
+		IN_WORLD(of_two_pods_with_one_name_the_one_with_devices_counts),
 		IN_WORLD(a_thousand_pods_are_found),
 		IN_WORLD(devices_are_asked_for_beside_the_pods),
-		IN_WORLD(other_devices_are_news_and_the_same_are_none),
-		IN_WORLD(without_an_answer_the_devices_before_stay_and_it_is_told_once),
-		IN_WORLD(who_does_not_want_devices_does_not_ask_for_them),
-		IN_WORLD(it_may_be_closed_in_any_state),
+		IN_WORLD(only_changed_devices_are_reported),
+		IN_WORLD(without_an_answer_the_previous_devices_stay_and_one_line_is_logged),
+		IN_WORLD(devices_are_only_asked_for_when_they_are_wanted),
+		IN_WORLD(closing_is_allowed_in_any_state),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

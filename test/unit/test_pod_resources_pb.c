@@ -33,7 +33,7 @@ static struct pod_held get(const char *name, struct arena *a)
 	return all.pod[0];
 }
 
-static void a_device_is_one_whatever_nodes_it_is_on(void **state)
+static void a_device_on_several_nodes_is_one_device(void **state)
 {
 	static const struct {
 		const char *resource, *id;
@@ -61,7 +61,7 @@ static void a_device_is_one_whatever_nodes_it_is_on(void **state)
 	}
 }
 
-static void cpus_come_in_no_order(void **state)
+static void cpus_may_come_in_any_order(void **state)
 {
 	struct pod_held pod = get("held_get", *state);
 
@@ -70,7 +70,7 @@ static void cpus_come_in_no_order(void **state)
 	assert_cpus(&pod.cpus, "2-3,9,1023");
 }
 
-static void a_cpu_beyond_what_we_count_is_refused(void **state)
+static void a_cpu_number_beyond_the_limit_is_refused(void **state)
 {
 	struct pods_held all;
 	struct err e;
@@ -102,7 +102,7 @@ static void memory_has_its_kind_and_nodes(void **state)
 	assert_int_equal(pod.memory[0].bytes, 8 * GiB);
 }
 
-static void claims_are_told_device_by_device(void **state)
+static void claims_are_listed_device_by_device(void **state)
 {
 	struct pod_held pod = get("held_get", *state);
 	const struct held_claim *claim = pod.container[0].claim;
@@ -150,7 +150,7 @@ static void gos_list_is_read(void **state)
 }
 
 /* The kubelet's GetAllocatableResources: a row for each of a device's nodes, in no order. */
-static void what_can_be_given_out_is_read(void **state)
+static void the_allocatable_answer_is_read(void **state)
 {
 	static const int64_t node[] = {0, 1};
 	static const struct held_device want[] = {
@@ -178,7 +178,7 @@ static void what_can_be_given_out_is_read(void **state)
 	assert_int_equal(all.nr, 0);
 }
 
-static void what_does_not_fit_the_arena_is_refused(void **state)
+static void a_message_that_does_not_fit_the_arena_is_refused(void **state)
 {
 	enum { ROOM = 64 << 10 };
 	struct blob in = recorded("held_list", *state);
@@ -197,7 +197,7 @@ static void what_does_not_fit_the_arena_is_refused(void **state)
 	assert_true(failed > 0);
 }
 
-static void what_is_cut_short_is_no_message(void **state)
+static void a_truncated_message_is_refused(void **state)
 {
 	struct blob in = recorded("held_get", *state);
 	struct pods_held all;
@@ -211,15 +211,15 @@ static void what_is_cut_short_is_no_message(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		ON_ARENA(a_device_is_one_whatever_nodes_it_is_on),
-		ON_ARENA(cpus_come_in_no_order),
-		ON_ARENA(a_cpu_beyond_what_we_count_is_refused),
+		ON_ARENA(a_device_on_several_nodes_is_one_device),
+		ON_ARENA(cpus_may_come_in_any_order),
+		ON_ARENA(a_cpu_number_beyond_the_limit_is_refused),
 		ON_ARENA(memory_has_its_kind_and_nodes),
-		ON_ARENA(claims_are_told_device_by_device),
+		ON_ARENA(claims_are_listed_device_by_device),
 		ON_ARENA(gos_list_is_read),
-		ON_ARENA(what_can_be_given_out_is_read),
-		ON_ARENA(what_does_not_fit_the_arena_is_refused),
-		ON_ARENA(what_is_cut_short_is_no_message),
+		ON_ARENA(the_allocatable_answer_is_read),
+		ON_ARENA(a_message_that_does_not_fit_the_arena_is_refused),
+		ON_ARENA(a_truncated_message_is_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

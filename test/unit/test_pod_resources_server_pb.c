@@ -57,7 +57,7 @@ static void a_client_reads_what_pods_hold(void **state)
 		assert_pod(&got.pod[i], &pods[i]);
 }
 
-static void nobody_is_the_message_that_go_writes(void **state)
+static void an_empty_list_is_written_as_go_writes_it(void **state)
 {
 	const struct pods_held nobody = {NULL, 0};
 	struct blob out;
@@ -66,7 +66,7 @@ static void nobody_is_the_message_that_go_writes(void **state)
 	assert_bytes(out, "held_list_none", *state);
 }
 
-static void a_client_reads_what_can_be_given_out(void **state)
+static void a_client_reads_the_allocatable_resources(void **state)
 {
 	const struct devices_allocatable all = {devices, 4};
 	struct devices_allocatable got;
@@ -92,8 +92,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		ON_ARENA(a_client_reads_what_pods_hold),
-		ON_ARENA(nobody_is_the_message_that_go_writes),
-		ON_ARENA(a_client_reads_what_can_be_given_out),
+		ON_ARENA(an_empty_list_is_written_as_go_writes_it),
+		ON_ARENA(a_client_reads_the_allocatable_resources),
 		ON_ARENA(names_that_are_not_utf8_are_not_sent),
 	};
 

@@ -212,7 +212,7 @@ static void devices_go_by_limits_in_order_of_their_resources(void **state)
 	}
 }
 
-static void what_is_wrong_is_named(void **state)
+static void a_wrong_quantity_of_a_spec_is_named(void **state)
 {
 	static const struct {
 		struct texts from;
@@ -276,7 +276,7 @@ int main(void)
 		cmocka_unit_test(the_class_is_kubernetes),
 		cmocka_unit_test(requests_count_and_limits_stand_in_for_them),
 		cmocka_unit_test(devices_go_by_limits_in_order_of_their_resources),
-		cmocka_unit_test(what_is_wrong_is_named),
+		cmocka_unit_test(a_wrong_quantity_of_a_spec_is_named),
 		cmocka_unit_test(extended_resources_have_a_domain_of_their_own),
 	};
 

@@ -53,7 +53,7 @@ static bool put(struct pod_store *s, const char *uid, uint64_t cpu_milli)
 	return changed;
 }
 
-static void what_is_kept_is_a_copy_of_all_of_it(void **state)
+static void the_store_keeps_a_deep_copy_of_a_pod(void **state)
 {
 	char uid[] = "u-1", ns[] = "ml", name[] = "train-0", container[] = "main";
 	char key[] = "numafit.io/numa-hint", value[] = "{}", gpu[] = "example.com/gpu";
@@ -105,7 +105,7 @@ static void what_is_kept_is_a_copy_of_all_of_it(void **state)
 	assert_int_equal(kept->pod.container[1].device[0].count, 2);
 }
 
-static void it_is_told_whether_a_pod_asks_for_something_else(void **state)
+static void putting_a_pod_returns_whether_its_requests_changed(void **state)
 {
 	static const char *const gpu[] = {"example.com/gpu"}, *const nic[] = {"example.com/nic"};
 	static const struct {
@@ -179,7 +179,7 @@ static void pods_are_found_and_walked_in_order_of_uid(void **state)
 	assert_true(put(*state, "c", 1));
 }
 
-static void what_is_not_told_anew_is_gone(void **state)
+static void a_pod_that_is_not_listed_again_is_gone(void **state)
 {
 	assert_true(put(*state, "old", 1));
 	assert_true(put(*state, "again", 1));
@@ -227,14 +227,14 @@ static void many_pods_come_and_go(void **state)
 				    pod_store_at(*state, i)->pod.uid) < 0);
 }
 
-static void only_a_controllers_pods_come_back_elsewhere(void **state)
+static void only_pods_of_a_controller_are_recreated_elsewhere(void **state)
 {
 	(void)state;
 	for (enum pod_owner o = POD_OWNER_UNKNOWN; o <= POD_OWNER_CONTROLLER; o++)
 		assert_int_equal(pod_owner_makes_another(o), o == POD_OWNER_CONTROLLER);
 }
 
-static void nothing_can_be_freed(void **state)
+static void freeing_a_null_store_is_allowed(void **state)
 {
 	(void)state;
 	pod_store_free(NULL);
@@ -245,13 +245,13 @@ static void nothing_can_be_freed(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		ON_STORE(what_is_kept_is_a_copy_of_all_of_it),
-		ON_STORE(it_is_told_whether_a_pod_asks_for_something_else),
+		ON_STORE(the_store_keeps_a_deep_copy_of_a_pod),
+		ON_STORE(putting_a_pod_returns_whether_its_requests_changed),
 		ON_STORE(pods_are_found_and_walked_in_order_of_uid),
-		ON_STORE(what_is_not_told_anew_is_gone),
+		ON_STORE(a_pod_that_is_not_listed_again_is_gone),
 		ON_STORE(many_pods_come_and_go),
-		cmocka_unit_test(only_a_controllers_pods_come_back_elsewhere),
-		cmocka_unit_test(nothing_can_be_freed),
+		cmocka_unit_test(only_pods_of_a_controller_are_recreated_elsewhere),
+		cmocka_unit_test(freeing_a_null_store_is_allowed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

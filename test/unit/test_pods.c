@@ -204,7 +204,7 @@ static uint64_t cpus_of(const struct world *w, const char *uid)
 	return pod ? pod->pod.container[0].cpu_milli / 1000 : 0;
 }
 
-static void what_the_kubelet_tells_is_at_hand(void **state)
+static void pods_that_the_kubelet_reports_can_be_found(void **state)
 {
 	static const char *const resources[] = {"another.example/nic", "vendor.example/gpu"};
 	static const struct ask asks[] = {
@@ -265,7 +265,7 @@ static void what_the_kubelet_tells_is_at_hand(void **state)
 	assert_string_equal(got->resource[1], "vendor.example/gpu");
 }
 
-static void pods_come_change_and_go(void **state)
+static void pods_are_added_changed_and_removed(void **state)
 {
 	struct world *w = *state;
 
@@ -293,7 +293,7 @@ static void pods_come_change_and_go(void **state)
 	assert_string_equal(w->k.log, " pods-api-synced");
 }
 
-static void any_change_of_what_is_asked_is_told(void **state)
+static void any_change_of_the_requests_is_reported(void **state)
 {
 	static const char *const some[] = {"another.example/nic", "vendor.example/gpu"},
 				 *const others[] = {"another.example/nic", "vendor.example/tpu"};
@@ -356,7 +356,7 @@ static void any_change_of_what_is_asked_is_told(void **state)
 	assert_int_equal(pods_count(w->p), 1);
 }
 
-static void what_a_new_watch_does_not_tell_is_gone(void **state)
+static void a_pod_that_a_new_watch_lacks_is_gone(void **state)
 {
 	struct world *w = *state;
 
@@ -402,7 +402,7 @@ static void a_kubelet_that_starts_is_watched_at_once(void **state)
 	assert_int_equal(w->nr_watched, 1);
 }
 
-static void an_absent_kubelet_is_told_once_and_found_when_its_directory_comes(void **state)
+static void an_absent_kubelet_is_logged_once_and_found_when_its_directory_appears(void **state)
 {
 	struct world *w = *state;
 
@@ -429,7 +429,7 @@ static void a_kubelet_that_is_not_ready_is_asked_again(void **state)
 	assert_string_equal(w->k.log, " pods-api-refused pods-api-synced");
 }
 
-static void refusals_differ(void **state)
+static void each_grpc_status_is_logged_with_its_own_event(void **state)
 {
 	static const struct {
 		enum rpc_code code;
@@ -457,7 +457,7 @@ static void refusals_differ(void **state)
 	w->p = NULL;
 }
 
-static void a_watch_that_ends_at_once_is_begun_later_and_later(void **state)
+static void a_watch_that_ends_at_once_is_started_later_and_later(void **state)
 {
 	enum { MIN_MS = 20, WATCHES = 4, AT_LEAST_MS = 20 + 40 + 80, NS_PER_MS = 1000000 };
 	struct world *w = *state;
@@ -473,7 +473,7 @@ static void a_watch_that_ends_at_once_is_begun_later_and_later(void **state)
 	assert_true(took_ms >= AT_LEAST_MS - AT_LEAST_MS / 3); /* jitter, and the loop's clock */
 }
 
-static void events_of_other_kinds_are_passed_over(void **state)
+static void events_of_unknown_kinds_are_skipped(void **state)
 {
 	static const struct blob unknown = {"\x08\x4d", 2};
 	struct world *w = *state;
@@ -489,7 +489,7 @@ static void events_of_other_kinds_are_passed_over(void **state)
 	assert_string_equal(w->k.log, " pods-api-synced");
 }
 
-static void a_pod_that_cannot_be_read_is_told_once_and_skipped(void **state)
+static void an_unreadable_pod_is_logged_once_and_skipped(void **state)
 {
 	static const struct blob no_event = {"\x12\x05x", 3}, no_pod = {"\x0a\x05x", 3},
 				 no_uid = {"\x0a\x00", 2};
@@ -590,7 +590,7 @@ static void a_thousand_pods_are_kept_in_little_memory(void **state)
 	assert_int_equal(pods_count(w->p), 0);
 }
 
-static void it_may_be_closed_in_any_state(void **state)
+static void closing_is_allowed_in_any_state(void **state)
 {
 	struct world *w = *state;
 
@@ -626,21 +626,21 @@ static void it_may_be_closed_in_any_state(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		IN_WORLD(what_the_kubelet_tells_is_at_hand),
-		IN_WORLD(pods_come_change_and_go),
-		IN_WORLD(any_change_of_what_is_asked_is_told),
-		IN_WORLD(what_a_new_watch_does_not_tell_is_gone),
+		IN_WORLD(pods_that_the_kubelet_reports_can_be_found),
+		IN_WORLD(pods_are_added_changed_and_removed),
+		IN_WORLD(any_change_of_the_requests_is_reported),
+		IN_WORLD(a_pod_that_a_new_watch_lacks_is_gone),
 		IN_WORLD(a_kubelet_that_starts_is_watched_at_once),
-		IN_WORLD(an_absent_kubelet_is_told_once_and_found_when_its_directory_comes),
+		IN_WORLD(an_absent_kubelet_is_logged_once_and_found_when_its_directory_appears),
 		IN_WORLD(a_kubelet_that_is_not_ready_is_asked_again),
-		IN_WORLD(refusals_differ),
-		IN_WORLD(a_watch_that_ends_at_once_is_begun_later_and_later),
-		IN_WORLD(events_of_other_kinds_are_passed_over),
-		IN_WORLD(a_pod_that_cannot_be_read_is_told_once_and_skipped),
+		IN_WORLD(each_grpc_status_is_logged_with_its_own_event),
+		IN_WORLD(a_watch_that_ends_at_once_is_started_later_and_later),
+		IN_WORLD(events_of_unknown_kinds_are_skipped),
+		IN_WORLD(an_unreadable_pod_is_logged_once_and_skipped),
 		IN_WORLD(a_pod_of_16_mib_takes_little_room),
 		IN_WORLD(a_pod_that_is_too_large_ends_the_watch_and_leaves_the_others),
 		IN_WORLD(a_thousand_pods_are_kept_in_little_memory),
-		IN_WORLD(it_may_be_closed_in_any_state),
+		IN_WORLD(closing_is_allowed_in_any_state),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -140,7 +140,7 @@ static void extended_resources_are_named(void **state)
 	assert_int_equal(log->device[1].count, 1);
 }
 
-static void the_class_is_what_the_status_says_or_is_computed(void **state)
+static void the_qos_class_is_that_of_the_status_or_is_computed(void **state)
 {
 	static const struct {
 		const char *name;
@@ -232,7 +232,7 @@ static struct blob pod_with_limits(
 	return pod_of(&spec, a);
 }
 
-static void what_there_is_too_much_of_is_refused(void **state)
+static void a_pod_with_too_many_parts_is_refused(void **state)
 {
 	const struct {
 		struct blob pod;
@@ -268,7 +268,7 @@ static void what_there_is_too_much_of_is_refused(void **state)
 	}
 }
 
-static void a_pod_without_uid_is_none(void **state)
+static void a_pod_without_a_uid_is_refused(void **state)
 {
 	static const unsigned char no_uid[] = {0x0a, 3, 0x0a, 1, 'n'};
 	struct known_pod pod;
@@ -333,7 +333,7 @@ static void a_pod_that_bursts_the_arena_is_refused(void **state)
 	free(pod.at);
 }
 
-static void what_does_not_fit_the_arena_is_refused(void **state)
+static void a_message_that_does_not_fit_the_arena_is_refused(void **state)
 {
 	enum { ROOM = 64 << 10 };
 	struct blob in = recorded("pod", *state);
@@ -371,12 +371,12 @@ int main(void)
 		ON_ARENA(containers_come_in_the_order_of_their_admission),
 		ON_ARENA(memory_and_huge_pages_are_bytes),
 		ON_ARENA(extended_resources_are_named),
-		ON_ARENA(the_class_is_what_the_status_says_or_is_computed),
-		ON_ARENA(what_there_is_too_much_of_is_refused),
-		ON_ARENA(a_pod_without_uid_is_none),
+		ON_ARENA(the_qos_class_is_that_of_the_status_or_is_computed),
+		ON_ARENA(a_pod_with_too_many_parts_is_refused),
+		ON_ARENA(a_pod_without_a_uid_is_refused),
 		cmocka_unit_test(a_pod_of_16_mib_is_read),
 		cmocka_unit_test(a_pod_that_bursts_the_arena_is_refused),
-		ON_ARENA(what_does_not_fit_the_arena_is_refused),
+		ON_ARENA(a_message_that_does_not_fit_the_arena_is_refused),
 		ON_ARENA(text_that_is_not_utf8_is_refused),
 	};
 

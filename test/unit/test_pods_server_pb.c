@@ -44,7 +44,7 @@ static struct known_pod again(
 	return read;
 }
 
-static void a_pod_comes_out_as_it_went_in(void **state)
+static void a_pod_is_the_same_after_encoding_and_decoding(void **state)
 {
 	const struct ask containers[] = {
 		{.name = "setup",
@@ -148,7 +148,7 @@ static void an_event_is_wrapped_as_go_wraps_it(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		ON_ARENA(a_pod_comes_out_as_it_went_in),
+		ON_ARENA(a_pod_is_the_same_after_encoding_and_decoding),
 		ON_ARENA(the_class_follows_from_the_spec_alone),
 		ON_ARENA(a_deleted_pod_has_its_names_alone),
 		ON_ARENA(an_event_without_a_pod_is_as_go_writes_it),

@@ -143,7 +143,7 @@ static void on_a_machine_of_one_node_single_numa_node_gives_no_affinity(void **s
 }
 
 /* Nodes 0 and 1 are far apart, 2 and 3 near; node 3 is nearest to itself. */
-static void distances_count_for_best_effort_and_restricted_only(void **state)
+static void distances_are_used_by_best_effort_and_restricted_only(void **state)
 {
 	static const uint8_t distance[NODES_MAX][NODES_MAX] = {
 		{20, 40, 40, 40}, {40, 20, 40, 40}, {40, 40, 20, 21}, {40, 40, 21, 10}};
@@ -182,7 +182,7 @@ static struct hint_list written_out(const struct family *f, struct nodeset all, 
 	return (struct hint_list){hint, nr};
 }
 
-static void families_are_judged_like_the_lists_they_stand_for(void **state)
+static void families_get_the_same_verdict_as_the_lists_they_stand_for(void **state)
 {
 	enum { NODES = 4, SETS = 1 << NODES, FAMILIES = 2 };
 	struct hint hint[FAMILIES][SETS];
@@ -259,8 +259,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_policy_has_its_own_answer),
 		cmocka_unit_test(on_a_machine_of_one_node_single_numa_node_gives_no_affinity),
-		cmocka_unit_test(distances_count_for_best_effort_and_restricted_only),
-		cmocka_unit_test(families_are_judged_like_the_lists_they_stand_for),
+		cmocka_unit_test(distances_are_used_by_best_effort_and_restricted_only),
+		cmocka_unit_test(families_get_the_same_verdict_as_the_lists_they_stand_for),
 		cmocka_unit_test(too_little_working_memory_is_reported),
 		cmocka_unit_test(the_kubelets_limit_of_nodes_holds_for_all_but_none),
 	};

@@ -128,7 +128,7 @@ static void whole_units_and_thousandths_are_counted_as_kubernetes_counts_them(vo
 
 /* Each line: a text, then Value() and MilliValue() of apimachinery's Quantity of it, "negative" or
  * "large" where no count is wanted or int64 does not hold it, or "error". */
-static void texts_count_as_recorded_of_kubernetes(void **state)
+static void quantities_count_as_recorded_from_kubernetes(void **state)
 {
 	FILE *f = fopen("test/golden/quantities.txt", "re");
 	char line[256];
@@ -247,7 +247,7 @@ static void an_amount_is_kept_as_exactly_as_kubernetes_keeps_it(void **state)
 	}
 }
 
-static void what_is_no_amount_is_refused(void **state)
+static void a_malformed_amount_is_refused(void **state)
 {
 	static const char *const cases[] = {"", "-", ".", "m", "1 ", " 1", "1K", "1mi", "1e", "1e+",
 		"1e99999999999", "0x10", "1.2.3", "--1", "+-1", "1e5m", "NaN"};
@@ -289,7 +289,7 @@ static void amounts_add_subtract_and_compare_with_their_fractions(void **state)
 	assert_int_equal(quantity_sub(parsed("-8Ei"), parsed("8Ei")).whole, INT64_MIN);
 }
 
-static void an_amount_is_written_as_it_can_be_read(void **state)
+static void a_written_amount_can_be_read_back(void **state)
 {
 	static const char *const cases[] = {"0", "2", "500m", "1500m", "16Gi", "1000", "-3",
 		"-1500m", "0.000000001", "-1Ki", "-9223372036854775807.999990000"};
@@ -305,12 +305,12 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(whole_units_and_thousandths_are_counted_as_kubernetes_counts_them),
-		cmocka_unit_test(texts_count_as_recorded_of_kubernetes),
+		cmocka_unit_test(quantities_count_as_recorded_from_kubernetes),
 		cmocka_unit_test(a_refused_quantity_is_quoted),
 		cmocka_unit_test(an_amount_is_kept_as_exactly_as_kubernetes_keeps_it),
-		cmocka_unit_test(what_is_no_amount_is_refused),
+		cmocka_unit_test(a_malformed_amount_is_refused),
 		cmocka_unit_test(amounts_add_subtract_and_compare_with_their_fractions),
-		cmocka_unit_test(an_amount_is_written_as_it_can_be_read),
+		cmocka_unit_test(a_written_amount_can_be_read_back),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -7,7 +7,7 @@
 
 enum { START = 1000, EVERY = 10, BURST = 3 };
 
-static void a_burst_passes_at_once_and_then_one_in_an_interval(void **state)
+static void a_burst_passes_at_once_and_then_one_in_each_interval(void **state)
 {
 	struct rate r = {.burst = BURST, .every_ns = EVERY};
 	uint64_t now = START;
@@ -24,7 +24,7 @@ static void a_burst_passes_at_once_and_then_one_in_an_interval(void **state)
 	}
 }
 
-static void time_that_passes_gives_the_burst_back_and_no_more(void **state)
+static void the_burst_is_restored_with_time_up_to_its_size(void **state)
 {
 	struct rate r = {.burst = BURST, .every_ns = EVERY};
 	uint64_t now = START;
@@ -40,7 +40,7 @@ static void time_that_passes_gives_the_burst_back_and_no_more(void **state)
 	assert_int_equal(rate_when(&r, now), now + EVERY);
 }
 
-static void no_burst_is_one_at_a_time(void **state)
+static void a_burst_of_zero_allows_one_at_a_time(void **state)
 {
 	struct rate r = {.burst = 1, .every_ns = EVERY};
 
@@ -54,9 +54,9 @@ static void no_burst_is_one_at_a_time(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_burst_passes_at_once_and_then_one_in_an_interval),
-		cmocka_unit_test(time_that_passes_gives_the_burst_back_and_no_more),
-		cmocka_unit_test(no_burst_is_one_at_a_time),
+		cmocka_unit_test(a_burst_passes_at_once_and_then_one_in_each_interval),
+		cmocka_unit_test(the_burst_is_restored_with_time_up_to_its_size),
+		cmocka_unit_test(a_burst_of_zero_allows_one_at_a_time),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

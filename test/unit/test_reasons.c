@@ -188,7 +188,7 @@ static uint64_t sets_of_half(unsigned n)
 	return sum;
 }
 
-static void twelve_nodes_are_counted_to_the_last_and_more_as_far_as_it_goes(void **state)
+static void sets_of_twelve_nodes_are_all_counted_and_sets_of_more_up_to_a_limit(void **state)
 {
 	static uint64_t weight[NODES_MAX];
 
@@ -215,7 +215,7 @@ static void twelve_nodes_are_counted_to_the_last_and_more_as_far_as_it_goes(void
 	}
 }
 
-static void all_sets_of_64_nodes_are_a_number_that_can_be_told(void **state)
+static void the_number_of_sets_of_64_nodes_can_be_printed(void **state)
 {
 	static uint64_t weight[NODES_MAX];
 	const struct hint_space space = {.all = nodeset_first(NODES_MAX)};
@@ -238,7 +238,7 @@ static void all_sets_of_64_nodes_are_a_number_that_can_be_told(void **state)
 	assert_int_equal(r->resource[0].nr_best, 1);
 }
 
-static void nothing_is_told_where_nothing_is_merged_or_memory_is_short(void **state)
+static void no_reasons_are_given_without_a_merge_or_without_memory(void **state)
 {
 	const struct hint_space space = {.all = {0xf}};
 	const struct policy_answer answer = {.affinity = {.any = true}, .admit = true};
@@ -259,9 +259,10 @@ int main(void)
 		cmocka_unit_test(each_resource_is_described_as_its_list_would_be),
 		cmocka_unit_test(the_runner_up_is_the_second_best_of_all_combinations),
 		cmocka_unit_test(single_numa_node_has_only_single_nodes_to_choose_from),
-		cmocka_unit_test(twelve_nodes_are_counted_to_the_last_and_more_as_far_as_it_goes),
-		cmocka_unit_test(all_sets_of_64_nodes_are_a_number_that_can_be_told),
-		cmocka_unit_test(nothing_is_told_where_nothing_is_merged_or_memory_is_short),
+		cmocka_unit_test(
+			sets_of_twelve_nodes_are_all_counted_and_sets_of_more_up_to_a_limit),
+		cmocka_unit_test(the_number_of_sets_of_64_nodes_can_be_printed),
+		cmocka_unit_test(no_reasons_are_given_without_a_merge_or_without_memory),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -58,7 +58,7 @@ static void check_json(const struct reasons *r, const char *want)
 	json_decref(got);
 }
 
-static void decide_tells_them_with_the_kernels_ids(void **state)
+static void decide_prints_reasons_with_the_ids_of_the_kernel(void **state)
 {
 	(void)state;
 	check_json(&some,
@@ -77,7 +77,7 @@ static void decide_tells_them_with_the_kernels_ids(void **state)
 	check_json(NULL, "null");
 }
 
-static void the_journals_form_reads_back_as_it_was(void **state)
+static void reasons_in_the_form_of_the_journal_read_back_as_they_were(void **state)
 {
 	static const struct node_ids ids = {.nr = 3, .id = {0, 8, 255}};
 	static struct reasons back;
@@ -99,7 +99,7 @@ static void the_journals_form_reads_back_as_it_was(void **state)
 	assert_memory_equal(&back, &some, sizeof some);
 }
 
-static void what_cannot_be_is_not_read(void **state)
+static void impossible_reasons_are_refused(void **state)
 {
 	static const struct node_ids ids = {.nr = 1, .id = {0}};
 	static const char resource[] =
@@ -131,9 +131,9 @@ static void what_cannot_be_is_not_read(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(decide_tells_them_with_the_kernels_ids),
-		cmocka_unit_test(the_journals_form_reads_back_as_it_was),
-		cmocka_unit_test(what_cannot_be_is_not_read),
+		cmocka_unit_test(decide_prints_reasons_with_the_ids_of_the_kernel),
+		cmocka_unit_test(reasons_in_the_form_of_the_journal_read_back_as_they_were),
+		cmocka_unit_test(impossible_reasons_are_refused),
 	};
 	json_object_seed(1);
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -161,7 +161,7 @@ static void a_list_comes_in_pages_and_a_watch_goes_on_from_there(void **state)
 	assert_int_equal(w->f.asked, 3);
 }
 
-static void lines_come_in_any_pieces(void **state)
+static void lines_may_arrive_in_any_pieces(void **state)
 {
 	static const struct fake_answer script[] = {{.body = LISTED}, GOES_ON("5")};
 	static const char events[] = EVENT("ADDED", "b", "6") "\n" EVENT("DELETED", "b", "7");
@@ -177,7 +177,7 @@ static void lines_come_in_any_pieces(void **state)
 	UNTIL_TOLD(w, " begin +a:1 synced +b:6 -b");
 }
 
-static void bookmarks_and_words_that_we_do_not_know_move_the_version_on(void **state)
+static void bookmarks_and_unknown_event_types_advance_the_version(void **state)
 {
 	static const struct fake_answer script[] = {{.body = LISTED},
 		{.how = FAKE_CUTS, .body = EVENT("BOOKMARK", "", "77")},
@@ -191,7 +191,7 @@ static void bookmarks_and_words_that_we_do_not_know_move_the_version_on(void **s
 	assert_string_equal(w->f.log, " watch-synced");
 }
 
-static void half_a_line_counts_for_nothing(void **state)
+static void an_incomplete_line_is_ignored(void **state)
 {
 	static const struct fake_answer script[] = {{.body = LISTED},
 		{.how = FAKE_CUTS,
@@ -203,7 +203,7 @@ static void half_a_line_counts_for_nothing(void **state)
 	UNTIL_TOLD(w, " begin +a:1 synced +b:6 +c:7");
 }
 
-static void a_watch_that_ends_is_resumed_where_it_was(void **state)
+static void an_ended_watch_is_resumed_at_its_last_version(void **state)
 {
 	static const struct fake_answer script[] = {
 		{.body = LISTED}, {.how = FAKE_GOES_ON}, GOES_ON("6")};
@@ -220,7 +220,7 @@ static void a_watch_that_ends_is_resumed_where_it_was(void **state)
 }
 
 /* One is told, the other is not: a watch that was cut once says nothing, twice in a row does. */
-static void a_watch_that_cannot_be_resumed_is_told_once(void **state)
+static void a_watch_that_cannot_be_resumed_is_logged_once(void **state)
 {
 	static const struct fake_answer script[] = {{.body = LISTED}, {.how = FAKE_CUTS},
 		{.status = 503}, {.status = 503}, {.status = 503},
@@ -239,7 +239,7 @@ static void a_watch_that_cannot_be_resumed_is_told_once(void **state)
 	assert_true(reflector_synced(w->r));
 }
 
-static void a_version_that_is_gone_costs_a_list(void **state)
+static void an_expired_version_causes_a_new_list(void **state)
 {
 	static const struct fake_answer gone[] = {
 		{.status = 410, .body = STATUS(410, "too old")},
@@ -270,7 +270,7 @@ static void a_version_that_is_gone_costs_a_list(void **state)
 }
 
 /* As etcd 3.4 has it. */
-static void a_server_whose_watches_only_fail_is_told_once(void **state)
+static void a_server_whose_watches_always_fail_is_logged_once(void **state)
 {
 	static const struct fake_answer failed = {
 		.how = FAKE_GOES_ON, .body = ERROR(500, "RequestWatchProgress is disabled")};
@@ -304,7 +304,7 @@ static void a_list_that_takes_too_long_for_pages_comes_as_a_whole(void **state)
 	assert_string_equal(w->f.log, " watch-synced");
 }
 
-static void a_page_that_does_not_come_is_asked_for_again(void **state)
+static void a_failed_page_is_asked_for_again(void **state)
 {
 	static const struct fake_answer script[] = {
 		{"limit=2", .body = LIST("5", "c", OBJECT("a", "1"))},
@@ -317,7 +317,7 @@ static void a_page_that_does_not_come_is_asked_for_again(void **state)
 	assert_string_equal(w->told, " begin +a:1 +b:2 synced");
 }
 
-static void what_is_no_list_is_asked_for_again(void **state)
+static void a_malformed_list_is_asked_for_again(void **state)
 {
 	static const struct fake_answer script[] = {{.body = "{}"}, {.body = "<html>"},
 		{.status = 204}, {.body = LIST("5", "c", "7")},
@@ -330,7 +330,7 @@ static void what_is_no_list_is_asked_for_again(void **state)
 	assert_string_equal(w->told, " begin +a:1 synced");
 }
 
-static void tokens_have_a_limit(void **state)
+static void versions_and_continue_tokens_have_a_maximum_length(void **state)
 {
 	static char version[2048], lists[2][4096], event[4096];
 	struct world *w = *state;
@@ -384,7 +384,7 @@ static void a_list_may_come_from_the_servers_memory(void **state)
 }
 
 /* It knows no pages there: as large as it is it never comes. */
-static void what_is_too_large_there_comes_in_pages(void **state)
+static void a_list_too_large_to_come_from_memory_comes_in_pages(void **state)
 {
 	auto_free char *large = xcalloc(1, BIG + 1);
 	memset(large, ' ', BIG);
@@ -419,7 +419,7 @@ static void a_line_has_a_limit(void **state)
 }
 
 /* A fresh CRD's first watch is answered like that, and each one's after the server started. */
-static void who_is_asked_to_wait_waits(void **state)
+static void a_retry_after_header_is_obeyed(void **state)
 {
 	static const struct fake_answer script[] = {{.status = 429, .extra = "Retry-After: 1\r\n"},
 		{.body = LISTED},
@@ -440,7 +440,7 @@ static void who_is_asked_to_wait_waits(void **state)
 	assert_string_equal(w->f.log, " watch-waiting watch-synced");
 }
 
-static void a_wish_to_wait_may_come_in_an_event(void **state)
+static void a_retry_time_in_an_error_event_is_obeyed(void **state)
 {
 	static const struct fake_answer script[] = {{.body = LISTED},
 		{.how = FAKE_GOES_ON,
@@ -457,7 +457,7 @@ static void a_wish_to_wait_may_come_in_an_event(void **state)
 	UNTIL_ASKED(w, 4);
 }
 
-static void what_is_not_there_or_not_allowed_is_told_once_and_waited_for(void **state)
+static void a_missing_or_forbidden_resource_is_logged_once_and_retried(void **state)
 {
 	static const int statuses[] = {404, 403, 401};
 
@@ -484,7 +484,7 @@ static void what_is_not_there_or_not_allowed_is_told_once_and_waited_for(void **
 }
 
 /* Its CRD was removed while we watched, and comes back. */
-static void what_goes_away_is_told_and_waited_for(void **state)
+static void a_resource_that_goes_away_is_logged_and_retried(void **state)
 {
 	static const struct fake_answer script[] = {{.body = LISTED}, {.how = FAKE_CUTS},
 		{"watch=1", .status = 404, .body = STATUS(404, "no such resource")},
@@ -499,7 +499,7 @@ static void what_goes_away_is_told_and_waited_for(void **state)
 	assert_true(reflector_synced(w->r));
 }
 
-static void a_pace_is_kept_where_asking_is_in_vain(void **state)
+static void requests_that_are_refused_are_retried_at_a_steady_pace(void **state)
 {
 	static const int statuses[] = {404, 403};
 
@@ -521,7 +521,7 @@ static void a_pace_is_kept_where_asking_is_in_vain(void **state)
 	(void)state;
 }
 
-static void what_passes_by_itself_costs_no_list(void **state)
+static void a_temporary_error_causes_no_new_list(void **state)
 {
 	static const int statuses[] = {302, 401, 403, 408, 429, 500, 502, 503, 504};
 
@@ -539,7 +539,7 @@ static void what_passes_by_itself_costs_no_list(void **state)
 	(void)state;
 }
 
-static void a_watch_in_silence_is_dead(void **state)
+static void a_silent_watch_is_ended_and_started_again(void **state)
 {
 	static const struct fake_answer script[] = {{.body = LISTED}, {.how = FAKE_NEVER},
 		{.how = FAKE_GOES_ON, .body = EVENT("BOOKMARK", "", "6")},
@@ -552,7 +552,7 @@ static void a_watch_in_silence_is_dead(void **state)
 	assert_int_equal(w->nr_synced, 1);
 }
 
-static void a_server_that_comes_back_is_found(void **state)
+static void a_server_that_comes_back_is_watched_again(void **state)
 {
 	static const struct fake_answer script[] = {{.body = LISTED}, GOES_ON("5"),
 		{"resourceVersion=5", .how = FAKE_GOES_ON, .body = EVENT("ADDED", "b", "6")}};
@@ -581,7 +581,7 @@ static void a_server_that_is_not_there_at_first_is_waited_for(void **state)
 }
 
 /* A server that ends each watch at once is not asked as fast as it can. */
-static void watches_that_do_not_last_are_asked_for_later_and_later(void **state)
+static void short_watches_are_started_later_and_later(void **state)
 {
 	static const struct fake_answer ends = {.extra = "", .body = ""};
 	const struct fake_answer script[] = {{.body = LISTED}, ends, ends, ends, GOES_ON("5")};
@@ -599,7 +599,7 @@ static void watches_that_do_not_last_are_asked_for_later_and_later(void **state)
 	assert_true(reflector_synced(w->r));
 }
 
-static void it_may_be_closed_in_every_state(void **state)
+static void closing_is_allowed_in_every_state(void **state)
 {
 	static const struct fake_answer script[] = {{.body = LIST("5", "c", OBJECT("a", "1"))},
 		{.status = 500}, {.body = LISTED}, {.how = FAKE_CUTS},
@@ -624,7 +624,7 @@ static void it_may_be_closed_in_every_state(void **state)
 }
 
 /* begin() and synced() are optional. */
-static void who_wants_objects_only_gets_them(void **state)
+static void the_callbacks_for_begin_and_synced_are_optional(void **state)
 {
 	static const struct fake_answer script[] = {{.body = LISTED}, GOES_ON("5")};
 	struct world *w = *state;
@@ -644,33 +644,33 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		CASE(a_list_comes_in_pages_and_a_watch_goes_on_from_there),
-		CASE(lines_come_in_any_pieces),
-		CASE(bookmarks_and_words_that_we_do_not_know_move_the_version_on),
-		CASE(half_a_line_counts_for_nothing),
-		CASE(a_watch_that_ends_is_resumed_where_it_was),
-		CASE(a_watch_that_cannot_be_resumed_is_told_once),
-		cmocka_unit_test(a_version_that_is_gone_costs_a_list),
-		CASE(a_server_whose_watches_only_fail_is_told_once),
+		CASE(lines_may_arrive_in_any_pieces),
+		CASE(bookmarks_and_unknown_event_types_advance_the_version),
+		CASE(an_incomplete_line_is_ignored),
+		CASE(an_ended_watch_is_resumed_at_its_last_version),
+		CASE(a_watch_that_cannot_be_resumed_is_logged_once),
+		cmocka_unit_test(an_expired_version_causes_a_new_list),
+		CASE(a_server_whose_watches_always_fail_is_logged_once),
 		CASE(a_list_that_takes_too_long_for_pages_comes_as_a_whole),
-		CASE(a_page_that_does_not_come_is_asked_for_again),
-		CASE(what_is_no_list_is_asked_for_again),
-		CASE(tokens_have_a_limit),
+		CASE(a_failed_page_is_asked_for_again),
+		CASE(a_malformed_list_is_asked_for_again),
+		CASE(versions_and_continue_tokens_have_a_maximum_length),
 		CASE(a_page_that_is_too_large_is_asked_for_in_halves),
 		CASE(a_list_may_come_from_the_servers_memory),
-		CASE(what_is_too_large_there_comes_in_pages),
+		CASE(a_list_too_large_to_come_from_memory_comes_in_pages),
 		CASE(a_line_has_a_limit),
-		CASE(who_is_asked_to_wait_waits),
-		CASE(a_wish_to_wait_may_come_in_an_event),
-		cmocka_unit_test(what_is_not_there_or_not_allowed_is_told_once_and_waited_for),
-		CASE(what_goes_away_is_told_and_waited_for),
-		cmocka_unit_test(a_pace_is_kept_where_asking_is_in_vain),
-		cmocka_unit_test(what_passes_by_itself_costs_no_list),
-		CASE(a_watch_in_silence_is_dead),
-		CASE(a_server_that_comes_back_is_found),
+		CASE(a_retry_after_header_is_obeyed),
+		CASE(a_retry_time_in_an_error_event_is_obeyed),
+		cmocka_unit_test(a_missing_or_forbidden_resource_is_logged_once_and_retried),
+		CASE(a_resource_that_goes_away_is_logged_and_retried),
+		cmocka_unit_test(requests_that_are_refused_are_retried_at_a_steady_pace),
+		cmocka_unit_test(a_temporary_error_causes_no_new_list),
+		CASE(a_silent_watch_is_ended_and_started_again),
+		CASE(a_server_that_comes_back_is_watched_again),
 		CASE(a_server_that_is_not_there_at_first_is_waited_for),
-		CASE(watches_that_do_not_last_are_asked_for_later_and_later),
-		CASE(it_may_be_closed_in_every_state),
-		CASE(who_wants_objects_only_gets_them),
+		CASE(short_watches_are_started_later_and_later),
+		CASE(closing_is_allowed_in_every_state),
+		CASE(the_callbacks_for_begin_and_synced_are_optional),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

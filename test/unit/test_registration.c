@@ -255,7 +255,7 @@ static int teardown(void **state)
 
 /* The cases. */
 
-static void a_kubelet_that_is_there_hears_of_us_and_watches(void **state)
+static void a_running_kubelet_gets_our_registration_and_watches(void **state)
 {
 	struct world *w = *state;
 
@@ -299,7 +299,7 @@ static int bind_only(const char *path)
 	return fd;
 }
 
-static void a_socket_that_refuses_is_tried_again(void **state)
+static void a_refused_connection_is_tried_again(void **state)
 {
 	struct world *w = *state;
 
@@ -319,7 +319,7 @@ static void a_socket_that_refuses_is_tried_again(void **state)
 	assert_int_equal(w->k.nr_registers, 1);
 }
 
-static void a_socket_wiped_alone_is_bound_again(void **state)
+static void a_removed_plugin_socket_is_bound_again(void **state)
 {
 	struct world *w = *state;
 
@@ -331,7 +331,7 @@ static void a_socket_wiped_alone_is_bound_again(void **state)
 	assert_int_equal(w->k.nr_registers, 1);
 }
 
-static void a_socket_wiped_during_register_is_bound_and_registered_again(void **state)
+static void a_plugin_socket_removed_during_register_is_bound_and_registered_again(void **state)
 {
 	struct world *w = *state;
 
@@ -346,7 +346,7 @@ static void a_socket_wiped_during_register_is_bound_and_registered_again(void **
 	assert_int_equal(w->nr_told, 1);
 }
 
-static void a_socket_wiped_during_every_register_is_told_once(void **state)
+static void a_plugin_socket_removed_during_every_register_is_logged_once(void **state)
 {
 	struct world *w = *state;
 
@@ -383,7 +383,7 @@ static void fifty_restarts_lose_nothing(void **state)
 	assert_int_equal(count(w, "device-plugin-refused"), 0);
 }
 
-static void a_refusal_is_told_once_and_tried_again(void **state)
+static void a_refused_registration_is_logged_once_and_tried_again(void **state)
 {
 	struct world *w = *state;
 
@@ -405,7 +405,7 @@ static void a_refusal_is_told_once_and_tried_again(void **state)
 	until_up(w);
 }
 
-static void a_new_kubelet_does_not_wait_for_what_the_old_refused(void **state)
+static void a_new_kubelet_is_registered_with_although_the_old_one_refused(void **state)
 {
 	struct world *w = *state;
 
@@ -421,7 +421,7 @@ static void a_new_kubelet_does_not_wait_for_what_the_old_refused(void **state)
 	until_up(w);
 }
 
-static void a_new_kubelet_is_asked_soon_again_whatever_the_old_refused(void **state)
+static void delays_for_a_new_kubelet_start_over_after_refusals_of_the_old_one(void **state)
 {
 	struct world *w = *state;
 
@@ -446,7 +446,7 @@ static void a_new_kubelet_is_asked_soon_again_whatever_the_old_refused(void **st
 	}
 }
 
-static void a_register_without_an_answer_is_given_up(void **state)
+static void a_register_call_without_an_answer_times_out(void **state)
 {
 	struct world *w = *state;
 
@@ -463,7 +463,7 @@ static void a_register_without_an_answer_is_given_up(void **state)
 	until_up(w);
 }
 
-static void a_watch_after_a_register_that_was_given_up_counts(void **state)
+static void a_watch_counts_although_its_register_call_timed_out(void **state)
 {
 	struct world *w = *state;
 
@@ -478,7 +478,7 @@ static void a_watch_after_a_register_that_was_given_up_counts(void **state)
 	assert_true(w->k.nr_registers <= 1); /* or it was given up before it came */
 }
 
-static void a_yes_without_a_watch_is_told_once_and_tried_again(void **state)
+static void a_registration_without_a_watch_is_logged_once_and_tried_again(void **state)
 {
 	struct world *w = *state;
 
@@ -495,7 +495,7 @@ static void a_yes_without_a_watch_is_told_once_and_tried_again(void **state)
 	until_up(w);
 }
 
-static void a_kubelet_that_dies_before_it_watches_is_registered_with_anew(void **state)
+static void a_kubelet_that_dies_before_it_watches_is_registered_with_again(void **state)
 {
 	struct world *w = *state;
 
@@ -515,7 +515,7 @@ static bool paused(const struct world *w)
 	return w->k.registered_ns - w->k.unwatched_ns >= (w->options.ending_ms - 5) * NS_PER_MS;
 }
 
-static void a_watch_that_ends_alone_is_registered_anew_after_a_pause(void **state)
+static void a_watch_that_ends_alone_is_registered_again_after_a_pause(void **state)
 {
 	struct world *w = *state;
 
@@ -528,7 +528,7 @@ static void a_watch_that_ends_alone_is_registered_anew_after_a_pause(void **stat
 	assert_true(paused(w));
 }
 
-static void a_kubelet_that_lets_go_at_once_is_asked_less_and_less(void **state)
+static void a_kubelet_that_ends_its_watch_at_once_is_asked_less_and_less(void **state)
 {
 	enum { FIRST_MS = 20, LAST_MS = FIRST_MS << 4 };
 	struct world *w = *state;
@@ -547,7 +547,7 @@ static void a_kubelet_that_lets_go_at_once_is_asked_less_and_less(void **state)
 	} while (w->k.registered_ns - w->k.unwatched_ns < (LAST_MS - 5) * NS_PER_MS);
 }
 
-static void a_watch_before_a_no_is_ended_before_the_next_register(void **state)
+static void a_watch_before_a_refusal_is_ended_before_the_next_register(void **state)
 {
 	struct world *w = *state;
 
@@ -583,7 +583,7 @@ static void the_old_stream_is_over_before_another_socket_is_used(void **state)
 	UNTIL(w, w->k.nr_watches >= 1 && w->nr_streams >= 1);
 }
 
-static void when_one_of_two_streams_ends_all_is_made_anew(void **state)
+static void the_end_of_one_of_two_streams_restarts_the_registration(void **state)
 {
 	struct world *w = *state;
 
@@ -598,7 +598,7 @@ static void when_one_of_two_streams_ends_all_is_made_anew(void **state)
 	UNTIL(w, w->k.nr_watches == 1 && w->nr_streams == 1);
 }
 
-static void a_directory_removed_and_made_anew_is_used(void **state)
+static void a_recreated_directory_is_used(void **state)
 {
 	struct world *w = *state;
 
@@ -630,7 +630,7 @@ static void an_empty_directory_may_be_replaced_while_the_kubelet_is_absent(void 
 	assert_int_equal(w->nr_told, 2);
 }
 
-static void a_directory_may_be_missing_with_all_above_it(void **state)
+static void a_directory_and_its_parents_may_be_missing(void **state)
 {
 	struct world *w = *state;
 
@@ -647,7 +647,7 @@ static void a_directory_may_be_missing_with_all_above_it(void **state)
 	until_up(w);
 }
 
-static void a_file_instead_of_the_directory_is_told(void **state)
+static void a_file_in_place_of_the_directory_is_logged(void **state)
 {
 	struct world *w = *state;
 
@@ -663,7 +663,7 @@ static void a_file_instead_of_the_directory_is_told(void **state)
 	until_up(w);
 }
 
-static void a_path_too_long_for_a_socket_is_told(void **state)
+static void a_path_too_long_for_a_socket_is_logged(void **state)
 {
 	enum { TOO_LONG = 107 };
 	struct world *w = *state;
@@ -681,7 +681,7 @@ static void a_path_too_long_for_a_socket_is_told(void **state)
 	assert_int_equal(w->nr_told, 1);
 }
 
-static void something_else_in_the_place_of_our_socket_is_told(void **state)
+static void a_foreign_file_in_place_of_our_socket_is_logged(void **state)
 {
 	struct world *w = *state;
 
@@ -707,7 +707,7 @@ static unsigned registers_allowed(const struct world *w, uint64_t took_ns, unsig
 	return QUIET + (unsigned)(took_ms - quiet_ms) / w->options.connect_min_ms;
 }
 
-static void a_storm_of_file_events_makes_no_storm_of_registers(void **state)
+static void many_file_events_cause_few_register_calls(void **state)
 {
 	enum { NR_EVENTS_OF_STORM = 300 };
 	struct world *w = *state;
@@ -727,7 +727,7 @@ static void a_storm_of_file_events_makes_no_storm_of_registers(void **state)
 	UNTIL(w, is(w, REGISTRATION_UP) && w->k.nr_watches >= 1);
 }
 
-static void files_of_others_and_labels_are_no_reason_to_register(void **state)
+static void other_files_of_the_directory_cause_no_register_call(void **state)
 {
 	enum { NR_CHANGES = 100 };
 	struct world *w = *state;
@@ -759,7 +759,7 @@ static const struct {
 	[REGISTRATION_ENDING] = {true, KUBELET_WATCHES, true},
 };
 
-static void it_may_be_closed_in_every_state_and_begin_again(void **state)
+static void a_registration_may_be_closed_in_every_state_and_started_again(void **state)
 {
 	struct world *w = *state;
 
@@ -784,7 +784,7 @@ static void it_may_be_closed_in_every_state_and_begin_again(void **state)
 	registration_close(NULL);
 }
 
-static void states_have_names(void **state)
+static void each_state_has_a_name(void **state)
 {
 	(void)state;
 	assert_string_equal(registration_state_name(REGISTRATION_WAITING), "waiting");
@@ -800,35 +800,35 @@ static void states_have_names(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		WITH_WORLD(a_kubelet_that_is_there_hears_of_us_and_watches),
+		WITH_WORLD(a_running_kubelet_gets_our_registration_and_watches),
 		WITH_WORLD(an_absent_kubelet_is_waited_for),
-		WITH_WORLD(a_socket_that_refuses_is_tried_again),
-		WITH_WORLD(a_socket_wiped_alone_is_bound_again),
-		WITH_WORLD(a_socket_wiped_during_register_is_bound_and_registered_again),
-		WITH_WORLD(a_socket_wiped_during_every_register_is_told_once),
+		WITH_WORLD(a_refused_connection_is_tried_again),
+		WITH_WORLD(a_removed_plugin_socket_is_bound_again),
+		WITH_WORLD(a_plugin_socket_removed_during_register_is_bound_and_registered_again),
+		WITH_WORLD(a_plugin_socket_removed_during_every_register_is_logged_once),
 		WITH_WORLD(fifty_restarts_lose_nothing),
-		WITH_WORLD(a_refusal_is_told_once_and_tried_again),
-		WITH_WORLD(a_new_kubelet_does_not_wait_for_what_the_old_refused),
-		WITH_WORLD(a_new_kubelet_is_asked_soon_again_whatever_the_old_refused),
-		WITH_WORLD(a_register_without_an_answer_is_given_up),
-		WITH_WORLD(a_watch_after_a_register_that_was_given_up_counts),
-		WITH_WORLD(a_yes_without_a_watch_is_told_once_and_tried_again),
-		WITH_WORLD(a_kubelet_that_dies_before_it_watches_is_registered_with_anew),
-		WITH_WORLD(a_watch_that_ends_alone_is_registered_anew_after_a_pause),
-		WITH_WORLD(a_kubelet_that_lets_go_at_once_is_asked_less_and_less),
-		WITH_WORLD(a_watch_before_a_no_is_ended_before_the_next_register),
+		WITH_WORLD(a_refused_registration_is_logged_once_and_tried_again),
+		WITH_WORLD(a_new_kubelet_is_registered_with_although_the_old_one_refused),
+		WITH_WORLD(delays_for_a_new_kubelet_start_over_after_refusals_of_the_old_one),
+		WITH_WORLD(a_register_call_without_an_answer_times_out),
+		WITH_WORLD(a_watch_counts_although_its_register_call_timed_out),
+		WITH_WORLD(a_registration_without_a_watch_is_logged_once_and_tried_again),
+		WITH_WORLD(a_kubelet_that_dies_before_it_watches_is_registered_with_again),
+		WITH_WORLD(a_watch_that_ends_alone_is_registered_again_after_a_pause),
+		WITH_WORLD(a_kubelet_that_ends_its_watch_at_once_is_asked_less_and_less),
+		WITH_WORLD(a_watch_before_a_refusal_is_ended_before_the_next_register),
 		WITH_WORLD(the_old_stream_is_over_before_another_socket_is_used),
-		WITH_WORLD(when_one_of_two_streams_ends_all_is_made_anew),
-		WITH_WORLD(a_directory_removed_and_made_anew_is_used),
+		WITH_WORLD(the_end_of_one_of_two_streams_restarts_the_registration),
+		WITH_WORLD(a_recreated_directory_is_used),
 		WITH_WORLD(an_empty_directory_may_be_replaced_while_the_kubelet_is_absent),
-		WITH_WORLD(a_directory_may_be_missing_with_all_above_it),
-		WITH_WORLD(a_file_instead_of_the_directory_is_told),
-		WITH_WORLD(a_path_too_long_for_a_socket_is_told),
-		WITH_WORLD(something_else_in_the_place_of_our_socket_is_told),
-		WITH_WORLD(a_storm_of_file_events_makes_no_storm_of_registers),
-		WITH_WORLD(files_of_others_and_labels_are_no_reason_to_register),
-		WITH_WORLD(it_may_be_closed_in_every_state_and_begin_again),
-		cmocka_unit_test(states_have_names),
+		WITH_WORLD(a_directory_and_its_parents_may_be_missing),
+		WITH_WORLD(a_file_in_place_of_the_directory_is_logged),
+		WITH_WORLD(a_path_too_long_for_a_socket_is_logged),
+		WITH_WORLD(a_foreign_file_in_place_of_our_socket_is_logged),
+		WITH_WORLD(many_file_events_cause_few_register_calls),
+		WITH_WORLD(other_files_of_the_directory_cause_no_register_call),
+		WITH_WORLD(a_registration_may_be_closed_in_every_state_and_started_again),
+		cmocka_unit_test(each_state_has_a_name),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -477,7 +477,7 @@ static void assert_newcomer(struct rig *r, const char *policy, bool strict)
 	assert_int_equal(r->updates, 0);
 }
 
-static void swaps_change_who_comes_and_nobody_who_runs(void **state)
+static void reloaded_settings_apply_to_new_containers_and_not_to_running_ones(void **state)
 {
 	struct rig *r = *state;
 	struct box *shared, before[BOXES];
@@ -620,7 +620,7 @@ static void a_signal_reads_a_file_that_is_written_in_place(void **state)
 	assert_in_force(r, "topologyManagerPolicy", "restricted", "line 3: nri.socketPath");
 }
 
-static void what_needs_a_restart_is_named_and_waits(void **state)
+static void a_setting_that_needs_a_restart_is_named_and_not_applied(void **state)
 {
 	struct rig *r = *state;
 	struct status st;
@@ -645,7 +645,7 @@ static void what_needs_a_restart_is_named_and_waits(void **state)
 }
 
 /* What is right by itself, but not beside what cannot change before a restart. */
-static void what_does_not_go_together_with_the_rest_is_refused(void **state)
+static void settings_that_contradict_each_other_are_refused(void **state)
 {
 	struct rig *r = *state;
 
@@ -810,7 +810,7 @@ static void begin_without_credentials(struct rig *r, char set[PATH_MAX + 64])
 	begin(r);
 }
 
-static void credentials_that_cannot_be_used_are_tried_until_they_can(void **state)
+static void unusable_credentials_are_tried_until_they_work(void **state)
 {
 	static const struct {
 		const char *text, *refused;
@@ -853,7 +853,7 @@ static void credentials_that_cannot_be_used_are_tried_until_they_can(void **stat
 	end(r, SIGTERM);
 }
 
-static void credentials_that_cannot_be_read_anew_are_told(void **state)
+static void credentials_that_became_unreadable_are_logged(void **state)
 {
 	struct rig *r = *state;
 	char set[PATH_MAX + 64], good[1024];
@@ -927,7 +927,7 @@ static void pods_are_evicted_while_the_settings_say_so(void **state)
 	end(r, SIGTERM);
 }
 
-static void a_pod_that_is_refused_is_told_which_container_was_in_the_way(void **state)
+static void a_refusal_names_the_container_that_does_not_fit(void **state)
 {
 	struct rig *r = *state;
 	struct box large = {.id = "p9", .cpu = 66};
@@ -1098,7 +1098,7 @@ static void labels_are_asked_for_when_a_section_first_needs_them(void **state)
 	(void)await_log(r, "node-unknown");
 }
 
-static void whom_nobody_can_ask_for_labels_says_so(void **state)
+static void a_daemon_without_credentials_for_labels_logs_that(void **state)
 {
 	struct rig *r = *state;
 
@@ -1110,7 +1110,7 @@ static void whom_nobody_can_ask_for_labels_says_so(void **state)
 	assert_newcomer(r, "best-effort", false);
 }
 
-static void a_daemon_begins_with_the_labels_that_it_was_told_before(void **state)
+static void a_daemon_starts_with_the_labels_that_it_remembers(void **state)
 {
 	struct rig *r = *state;
 	char path[PATH_MAX + 64], set[SET_MAX];
@@ -1132,24 +1132,24 @@ int main(void)
 {
 #define CASE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		CASE(swaps_change_who_comes_and_nobody_who_runs),
+		CASE(reloaded_settings_apply_to_new_containers_and_not_to_running_ones),
 		CASE(journals_replay_and_restarts_fold_across_changes),
 		CASE(mode_release_gives_back_what_was_pinned),
 		CASE(a_signal_reads_a_file_that_is_written_in_place),
-		CASE(what_needs_a_restart_is_named_and_waits),
-		CASE(what_does_not_go_together_with_the_rest_is_refused),
+		CASE(a_setting_that_needs_a_restart_is_named_and_not_applied),
+		CASE(settings_that_contradict_each_other_are_refused),
 		CASE(a_file_that_vanishes_is_an_error_and_not_the_defaults),
 		CASE(the_pool_keeps_a_cpu_when_all_others_are_held),
-		CASE(credentials_that_cannot_be_used_are_tried_until_they_can),
-		CASE(credentials_that_cannot_be_read_anew_are_told),
+		CASE(unusable_credentials_are_tried_until_they_work),
+		CASE(credentials_that_became_unreadable_are_logged),
 		CASE(labels_are_asked_for_once_the_credentials_are_there),
 		CASE(pods_are_evicted_while_the_settings_say_so),
-		CASE(a_pod_that_is_refused_is_told_which_container_was_in_the_way),
+		CASE(a_refusal_names_the_container_that_does_not_fit),
 		CASE(labels_choose_sections_and_outlive_the_daemon),
 		CASE(labels_that_need_a_restart_end_the_daemon_when_they_come_first),
 		CASE(labels_are_asked_for_when_a_section_first_needs_them),
-		CASE(whom_nobody_can_ask_for_labels_says_so),
-		CASE(a_daemon_begins_with_the_labels_that_it_was_told_before),
+		CASE(a_daemon_without_credentials_for_labels_logs_that),
+		CASE(a_daemon_starts_with_the_labels_that_it_remembers),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

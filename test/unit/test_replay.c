@@ -343,7 +343,7 @@ static void a_decision_that_was_tampered_with_is_found(void **state)
 	world_free(x);
 }
 
-static void what_cannot_be_read_is_said(void **state)
+static void an_unreadable_trace_is_reported(void **state)
 {
 	char *argv[] = {(char[]){"replay"}, (char[]){"/nowhere/journal"}, NULL};
 	char *folder[] = {(char[]){"replay"}, (char[]){"/tmp"}, NULL};
@@ -360,7 +360,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_decision_of_random_events_is_made_again),
 		cmocka_unit_test(a_decision_that_was_tampered_with_is_found),
-		cmocka_unit_test(what_cannot_be_read_is_said),
+		cmocka_unit_test(an_unreadable_trace_is_reported),
 	};
 
 	json_seed();

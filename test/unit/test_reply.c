@@ -8,7 +8,7 @@
 #include <numafitd/daemon.h>
 #include <numafitd/reply.h>
 
-static void a_stopped_sandbox_without_containers_is_not_there(void **state)
+static void a_stopped_sandbox_without_containers_is_ignored(void **state)
 {
 	static const struct {
 		bool process[3];
@@ -45,7 +45,7 @@ static void a_stopped_sandbox_without_containers_is_not_there(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_stopped_sandbox_without_containers_is_not_there),
+		cmocka_unit_test(a_stopped_sandbox_without_containers_is_ignored),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

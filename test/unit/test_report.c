@@ -126,7 +126,7 @@ static void hold_shared(struct world *w, const char *id, enum qos qos, enum cont
 	hold(w, &req, &d);
 }
 
-static void an_idle_machine_has_it_all_but_what_is_reserved(void **state)
+static void an_idle_machine_has_all_but_the_reserved_available(void **state)
 {
 	static const char *const names[] = {"cpu", "hugepages-1Gi", "memory"};
 	struct world *w = *state;
@@ -152,7 +152,7 @@ static void an_idle_machine_has_it_all_but_what_is_reserved(void **state)
 	assert_string_equal(w->report.node_uid, "u1");
 }
 
-static void what_somebody_holds_is_not_available(void **state)
+static void held_cpus_and_memory_are_not_available(void **state)
 {
 	struct world *w = *state;
 
@@ -165,7 +165,7 @@ static void what_somebody_holds_is_not_available(void **state)
 	assert_amounts(w, "memory", 0, GIB(64), GIB(56), GIB(56));
 }
 
-static void the_shared_pool_keeps_what_it_must_have(void **state)
+static void the_minimum_of_the_shared_pool_is_not_available(void **state)
 {
 	struct world *w = *state;
 
@@ -185,7 +185,7 @@ static void the_shared_pool_keeps_what_it_must_have(void **state)
 	assert_amounts(w, "cpu", 7, 8, 8, 8);
 }
 
-static void of_a_core_that_is_kept_in_part_whole_cores_leave_nothing(void **state)
+static void with_full_pcpus_only_a_partly_kept_core_is_not_available(void **state)
 {
 	struct world *w = *state;
 
@@ -201,7 +201,7 @@ static void of_a_core_that_is_kept_in_part_whole_cores_leave_nothing(void **stat
 }
 
 /* "A group of nodes serves containers together only." */
-static void memory_that_is_held_together_is_not_available_on_a_node_alone(void **state)
+static void memory_held_on_a_group_of_nodes_is_not_available_on_one_of_them(void **state)
 {
 	struct world *w = *state;
 
@@ -216,7 +216,7 @@ static void memory_that_is_held_together_is_not_available_on_a_node_alone(void *
 	assert_amounts(w, "hugepages-1Gi", 4, GIB(8), GIB(8), GIB(8));
 }
 
-static void where_nothing_is_booked_all_is_available(void **state)
+static void without_booked_memory_all_of_it_is_available(void **state)
 {
 	struct world *w = *state;
 
@@ -232,7 +232,7 @@ static void where_nothing_is_booked_all_is_available(void **state)
 	assert_amounts(w, "cpu", 1, 8, 8, 8);
 }
 
-static void a_node_without_cpus_says_so(void **state)
+static void a_node_without_cpus_reports_zero_cpus(void **state)
 {
 	struct world *w = *state;
 
@@ -256,7 +256,7 @@ static void a_node_without_cpus_says_so(void **state)
 }
 
 /* The zone is there with all that it has, and nothing of it for pods. */
-static void memory_of_devices_is_reported_as_for_nobody(void **state)
+static void memory_of_devices_is_reported_as_not_allocatable(void **state)
 {
 	struct world *w = *state;
 
@@ -275,7 +275,7 @@ static void memory_of_devices_is_reported_as_for_nobody(void **state)
 	assert_amounts(w, "memory", 8, GIB(128), GIB(128), GIB(128));
 }
 
-static void devices_are_there_on_every_node_if_only_as_none(void **state)
+static void every_node_lists_every_device_even_with_none(void **state)
 {
 	static const struct report_devices devices[] = {
 		{"vendor.example/nic", {[1] = 4, [2] = 2}, {[1] = 1, [2] = 3}},
@@ -310,7 +310,7 @@ static struct tokenset tokens(unsigned node, unsigned nr)
 	return set;
 }
 
-static void tokens_that_are_given_out_are_promised_cpus(void **state)
+static void leased_tokens_reduce_the_available_cpus(void **state)
 {
 	struct tokenset three = tokens(5, 3);
 	struct world *w = *state;
@@ -326,7 +326,7 @@ static void tokens_that_are_given_out_are_promised_cpus(void **state)
 	assert_amounts(w, "numafit.io/cpu", 4, 8, 8, 8);
 }
 
-static void the_policy_is_that_of_whoever_decides(void **state)
+static void the_reported_policy_is_that_of_the_side_that_decides(void **state)
 {
 	static const struct report_policy kubelets = {.policy = POLICY_RESTRICTED,
 		.scope = SCOPE_POD,
@@ -383,7 +383,7 @@ static void assert_fingerprint(struct world *w, enum pods_fingerprint of, const 
 	assert_string_equal(w->report.fingerprint, fingerprint_text(want, part, nr));
 }
 
-static void the_fingerprint_is_of_those_whom_a_scheduler_counts(void **state)
+static void the_fingerprint_covers_the_pods_that_a_scheduler_counts(void **state)
 {
 	struct nodeset node1 = nodeset_of(1);
 	struct world *w = *state;
@@ -414,7 +414,7 @@ static void the_fingerprint_is_of_those_whom_a_scheduler_counts(void **state)
 }
 
 /* Whatever the fingerprint is of: to be found one by one, without the containers' number. */
-static void each_pod_with_something_of_its_own_is_named(void **state)
+static void each_pod_with_exclusive_resources_is_named(void **state)
 {
 	static const char *const names[] = {"one", "two", "three"};
 	char text[sizeof names / sizeof *names * REPORT_POD_DIGITS + 1] = "", hex[32];
@@ -484,7 +484,7 @@ static void assert_placement(struct world *w, const char *metadata, const char *
 		assert_string_equal(w->report.placement.vector[2], on_2);
 }
 
-static void the_placement_is_there_when_each_has_one_node(void **state)
+static void the_placement_is_reported_when_each_container_is_on_one_node(void **state)
 {
 	struct nodeset gpus = nodeset_of(2);
 	struct world *w = *state;
@@ -511,7 +511,7 @@ static void the_placement_is_there_when_each_has_one_node(void **state)
 	assert_placement(w, NULL, NULL); /* counted, and nowhere: what it has is not booked */
 }
 
-static void cpus_of_one_node_and_memory_of_another_are_two(void **state)
+static void cpus_on_one_node_and_memory_on_another_count_as_two_nodes(void **state)
 {
 	struct world *w = *state;
 
@@ -520,7 +520,7 @@ static void cpus_of_one_node_and_memory_of_another_are_two(void **state)
 	assert_placement(w, NULL, NULL);
 }
 
-static void what_does_not_fit_the_arena_is_told(void **state)
+static void an_arena_that_is_too_small_is_an_error(void **state)
 {
 	enum { ROOM = 64 << 10 };
 	struct world *w = *state;
@@ -548,23 +548,23 @@ static void what_does_not_fit_the_arena_is_told(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		IN_WORLD(an_idle_machine_has_it_all_but_what_is_reserved),
-		IN_WORLD(what_somebody_holds_is_not_available),
-		IN_WORLD(the_shared_pool_keeps_what_it_must_have),
-		IN_WORLD(of_a_core_that_is_kept_in_part_whole_cores_leave_nothing),
-		IN_WORLD(memory_that_is_held_together_is_not_available_on_a_node_alone),
-		IN_WORLD(where_nothing_is_booked_all_is_available),
-		IN_WORLD(a_node_without_cpus_says_so),
-		IN_WORLD(memory_of_devices_is_reported_as_for_nobody),
-		IN_WORLD(devices_are_there_on_every_node_if_only_as_none),
-		IN_WORLD(tokens_that_are_given_out_are_promised_cpus),
-		IN_WORLD(the_policy_is_that_of_whoever_decides),
-		IN_WORLD(the_fingerprint_is_of_those_whom_a_scheduler_counts),
-		IN_WORLD(each_pod_with_something_of_its_own_is_named),
+		IN_WORLD(an_idle_machine_has_all_but_the_reserved_available),
+		IN_WORLD(held_cpus_and_memory_are_not_available),
+		IN_WORLD(the_minimum_of_the_shared_pool_is_not_available),
+		IN_WORLD(with_full_pcpus_only_a_partly_kept_core_is_not_available),
+		IN_WORLD(memory_held_on_a_group_of_nodes_is_not_available_on_one_of_them),
+		IN_WORLD(without_booked_memory_all_of_it_is_available),
+		IN_WORLD(a_node_without_cpus_reports_zero_cpus),
+		IN_WORLD(memory_of_devices_is_reported_as_not_allocatable),
+		IN_WORLD(every_node_lists_every_device_even_with_none),
+		IN_WORLD(leased_tokens_reduce_the_available_cpus),
+		IN_WORLD(the_reported_policy_is_that_of_the_side_that_decides),
+		IN_WORLD(the_fingerprint_covers_the_pods_that_a_scheduler_counts),
+		IN_WORLD(each_pod_with_exclusive_resources_is_named),
 		IN_WORLD(each_pod_is_named_with_the_numa_nodes_that_it_is_on),
-		IN_WORLD(the_placement_is_there_when_each_has_one_node),
-		IN_WORLD(cpus_of_one_node_and_memory_of_another_are_two),
-		IN_WORLD(what_does_not_fit_the_arena_is_told),
+		IN_WORLD(the_placement_is_reported_when_each_container_is_on_one_node),
+		IN_WORLD(cpus_on_one_node_and_memory_on_another_count_as_two_nodes),
+		IN_WORLD(an_arena_that_is_too_small_is_an_error),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -100,7 +100,7 @@ static void shares_and_quota_become_thousandths_of_a_cpu(void **state)
 	}
 }
 
-static void what_is_not_told_is_not_used(void **state)
+static void values_that_are_not_given_are_not_used(void **state)
 {
 	struct linux_resources r = cpu_resources(SHARES_MAX, 300 * PERIOD_US, PERIOD_US);
 
@@ -329,7 +329,7 @@ int main(void)
 		cmocka_unit_test(whole_cpus_come_back_from_shares),
 		cmocka_unit_test(parts_of_a_cpu_stay_parts),
 		cmocka_unit_test(shares_and_quota_become_thousandths_of_a_cpu),
-		cmocka_unit_test(what_is_not_told_is_not_used),
+		cmocka_unit_test(values_that_are_not_given_are_not_used),
 		cmocka_unit_test(only_a_guaranteed_pods_limit_is_its_memory_request),
 		cmocka_unit_test(memory_comes_first_then_huge_pages_by_size),
 		cmocka_unit_test(more_page_sizes_than_a_machine_may_have_are_refused),

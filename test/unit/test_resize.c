@@ -90,7 +90,7 @@ static void occupy(struct node *n, const char *id, struct cpuset cpus)
 	commit(n, &req, &d);
 }
 
-static void cpus_grow_and_shrink_around_what_is_there(void **state)
+static void cpus_grow_and_shrink_around_those_in_use(void **state)
 {
 	static const struct {
 		enum topology_policy policy;
@@ -284,7 +284,7 @@ static void random_changes_keep_the_ledger_sound(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(cpus_grow_and_shrink_around_what_is_there),
+		cmocka_unit_test(cpus_grow_and_shrink_around_those_in_use),
 		cmocka_unit_test(fewer_cpus_keep_the_nodes_that_lie_together),
 		cmocka_unit_test(a_container_moves_between_its_own_cpus_and_the_pool),
 		cmocka_unit_test(memory_grows_where_it_is_or_not_at_all),

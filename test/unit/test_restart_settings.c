@@ -392,7 +392,7 @@ static void change(struct settings *s, const struct row *row)
 		fail_msg("%s", e.text);
 }
 
-static void no_setting_costs_a_container_its_place(void **state)
+static void no_changed_setting_takes_a_container_its_cpus(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < NR_ROWS; i++) {
@@ -414,7 +414,7 @@ static void no_setting_costs_a_container_its_place(void **state)
 	}
 }
 
-static void tokens_are_kept_for_who_comes_after_the_reserved_cpus_have_changed(void **state)
+static void waiting_tokens_are_kept_when_the_reserved_cpus_change(void **state)
 {
 	struct world *w = world_new();
 	struct settings s = w->d.settings;
@@ -426,7 +426,7 @@ static void tokens_are_kept_for_who_comes_after_the_reserved_cpus_have_changed(v
 	world_free(w);
 }
 
-static void what_cannot_be_replaced_is_fewer_until_it_can(void **state)
+static void a_container_has_fewer_cpus_until_lost_ones_can_be_replaced(void **state)
 {
 	struct world *w = world_new();
 	const struct settings before = w->d.settings;
@@ -450,7 +450,7 @@ static void what_cannot_be_replaced_is_fewer_until_it_can(void **state)
 }
 
 /* All is as the journal has it, and somebody has ended meanwhile. */
-static void what_lacks_cpus_gets_them_with_any_restart_once_there_are_some(void **state)
+static void a_container_that_lacks_cpus_gets_them_at_a_restart_once_some_are_free(void **state)
 {
 	struct world *w = world_new();
 	struct settings s = w->d.settings;
@@ -477,7 +477,7 @@ static void what_lacks_cpus_gets_them_with_any_restart_once_there_are_some(void 
 	world_free(w);
 }
 
-static void more_reserved_memory_is_booked_no_more(void **state)
+static void newly_reserved_memory_is_no_longer_booked(void **state)
 {
 	struct world *w = world_new();
 	const struct settings before = w->d.settings;
@@ -496,7 +496,7 @@ static void more_reserved_memory_is_booked_no_more(void **state)
 	world_free(w);
 }
 
-static void memory_of_devices_is_booked_no_more_once_it_is_excluded(void **state)
+static void memory_of_devices_is_no_longer_booked_once_it_is_excluded(void **state)
 {
 	struct world *w = world_new();
 	struct settings s = w->d.settings;
@@ -584,7 +584,7 @@ static void machine_and_settings_may_change_together(void **state)
 	free(less);
 }
 
-static void a_journal_is_damaged_only_when_it_is(void **state)
+static void only_a_damaged_journal_is_called_damaged(void **state)
 {
 	struct world *w = world_new();
 	struct settings s = w->d.settings;
@@ -606,16 +606,16 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_setting_that_needs_a_restart_has_a_row),
-		cmocka_unit_test(no_setting_costs_a_container_its_place),
+		cmocka_unit_test(no_changed_setting_takes_a_container_its_cpus),
+		cmocka_unit_test(waiting_tokens_are_kept_when_the_reserved_cpus_change),
+		cmocka_unit_test(a_container_has_fewer_cpus_until_lost_ones_can_be_replaced),
 		cmocka_unit_test(
-			tokens_are_kept_for_who_comes_after_the_reserved_cpus_have_changed),
-		cmocka_unit_test(what_cannot_be_replaced_is_fewer_until_it_can),
-		cmocka_unit_test(what_lacks_cpus_gets_them_with_any_restart_once_there_are_some),
-		cmocka_unit_test(more_reserved_memory_is_booked_no_more),
-		cmocka_unit_test(memory_of_devices_is_booked_no_more_once_it_is_excluded),
+			a_container_that_lacks_cpus_gets_them_at_a_restart_once_some_are_free),
+		cmocka_unit_test(newly_reserved_memory_is_no_longer_booked),
+		cmocka_unit_test(memory_of_devices_is_no_longer_booked_once_it_is_excluded),
 		cmocka_unit_test(strict_reservation_with_all_else_held_takes_from_the_widest),
 		cmocka_unit_test(machine_and_settings_may_change_together),
-		cmocka_unit_test(a_journal_is_damaged_only_when_it_is),
+		cmocka_unit_test(only_a_damaged_journal_is_called_damaged),
 	};
 
 	json_seed();

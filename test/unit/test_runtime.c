@@ -245,7 +245,7 @@ static const struct nri_runtime_options variants[] = {
 };
 enum { NR_VARIANTS = sizeof variants / sizeof *variants };
 
-static void a_life_goes_the_same_way_through_every_variant(void **state)
+static void the_life_of_a_container_is_the_same_for_every_variant_of_runtime(void **state)
 {
 	static const size_t steps[] = {0, 1, 11};
 
@@ -318,7 +318,7 @@ static void calls_wait_until_the_plugin_is_configured(void **state)
 	pair_fini(&p);
 }
 
-static void what_cannot_be_sent_is_answered_in_its_turn(void **state)
+static void a_call_that_cannot_be_sent_is_answered_in_order(void **state)
 {
 	struct pair p;
 	struct nri_container c = container("web", 2), bad = container("bad\xff", 2);
@@ -390,7 +390,7 @@ static int configure_with(struct by_hand *h, const struct nri_runtime_options *o
 	return feed_bytes(h->r, &in);
 }
 
-static void only_known_events_may_be_asked_for(void **state)
+static void only_known_events_may_be_subscribed_to(void **state)
 {
 	static const struct {
 		bool old;
@@ -417,7 +417,7 @@ static void only_known_events_may_be_asked_for(void **state)
 	}
 }
 
-static void events_nobody_asked_for_are_answered_with_nothing_in_their_turn(void **state)
+static void events_without_a_subscriber_are_answered_empty_and_in_order(void **state)
 {
 	struct nri_container c = container("web", 2);
 	struct by_hand h;
@@ -436,7 +436,7 @@ static void events_nobody_asked_for_are_answered_with_nothing_in_their_turn(void
 	nri_runtime_free(h.r);
 }
 
-static void each_variant_tells_events_in_its_own_way(void **state)
+static void each_variant_of_runtime_sends_events_in_its_own_way(void **state)
 {
 	static const struct {
 		enum nri_call call;
@@ -474,7 +474,7 @@ static void each_variant_tells_events_in_its_own_way(void **state)
 	}
 }
 
-static void a_plugin_that_does_not_know_chunks_is_given_up(void **state)
+static void a_plugin_without_support_for_chunks_is_dropped(void **state)
 {
 	static const struct {
 		bool more, update;
@@ -569,7 +569,7 @@ static void ignore_configured(void *ctx, const char *name, const char *index, ui
 	(void)ctx, (void)name, (void)index, (void)events;
 }
 
-static void a_call_from_an_answer_is_sent(void **state)
+static void a_call_made_in_the_callback_of_an_answer_is_sent(void **state)
 {
 	struct nri_runtime_events ev = {NULL, ignore_configured, on_chain};
 	struct nri_container c = container("web", 2);
@@ -592,17 +592,17 @@ static void a_call_from_an_answer_is_sent(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_life_goes_the_same_way_through_every_variant),
+		cmocka_unit_test(the_life_of_a_container_is_the_same_for_every_variant_of_runtime),
 		cmocka_unit_test(a_node_where_nothing_runs_synchronizes_too),
 		cmocka_unit_test(calls_wait_until_the_plugin_is_configured),
-		cmocka_unit_test(what_cannot_be_sent_is_answered_in_its_turn),
-		cmocka_unit_test(only_known_events_may_be_asked_for),
-		cmocka_unit_test(events_nobody_asked_for_are_answered_with_nothing_in_their_turn),
-		cmocka_unit_test(each_variant_tells_events_in_its_own_way),
-		cmocka_unit_test(a_plugin_that_does_not_know_chunks_is_given_up),
+		cmocka_unit_test(a_call_that_cannot_be_sent_is_answered_in_order),
+		cmocka_unit_test(only_known_events_may_be_subscribed_to),
+		cmocka_unit_test(events_without_a_subscriber_are_answered_empty_and_in_order),
+		cmocka_unit_test(each_variant_of_runtime_sends_events_in_its_own_way),
+		cmocka_unit_test(a_plugin_without_support_for_chunks_is_dropped),
 		cmocka_unit_test(an_answer_that_cannot_be_read_is_an_error),
 		cmocka_unit_test(a_bad_name_or_index_is_refused_and_the_connection_left_open),
-		cmocka_unit_test(a_call_from_an_answer_is_sent),
+		cmocka_unit_test(a_call_made_in_the_callback_of_an_answer_is_sent),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

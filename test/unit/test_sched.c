@@ -139,7 +139,7 @@ static struct sched_topology *two_zones(void)
 	return sched_topology_new(id, 2);
 }
 
-static void attributes_beat_the_policy_and_the_last_valid_one_counts(void **state)
+static void attributes_override_the_policy_and_the_last_valid_one_counts(void **state)
 {
 	static const struct {
 		const char *first, *name[2], *value[2];
@@ -197,7 +197,7 @@ static void the_first_fingerprint_counts_and_its_method(void **state)
 	sched_topology_free(t);
 }
 
-static void what_a_topology_does_not_say_is_unknown(void **state)
+static void members_that_a_topology_lacks_are_unknown(void **state)
 {
 	struct sched_topology *t = two_zones();
 	const struct zone_amounts four = {quantity_of(6), quantity_of(5), quantity_of(4)};
@@ -241,9 +241,9 @@ int main(void)
 		cmocka_unit_test(a_resource_is_what_kubernetes_makes_of_its_name),
 		cmocka_unit_test(the_qos_class_follows_from_cpu_and_memory_of_all_containers),
 		cmocka_unit_test(only_numbered_nodes_are_numa_zones),
-		cmocka_unit_test(attributes_beat_the_policy_and_the_last_valid_one_counts),
+		cmocka_unit_test(attributes_override_the_policy_and_the_last_valid_one_counts),
 		cmocka_unit_test(the_first_fingerprint_counts_and_its_method),
-		cmocka_unit_test(what_a_topology_does_not_say_is_unknown),
+		cmocka_unit_test(members_that_a_topology_lacks_are_unknown),
 		cmocka_unit_test(more_zones_than_fit_are_refused),
 	};
 

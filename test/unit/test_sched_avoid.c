@@ -42,7 +42,7 @@ static void a_clock_that_is_set_back_does_not_prolong_it(void **state)
 	assert_int_equal(sched_avoid_count(a, START_MS - SCHED_AVOID_MOST_MS), 0);
 }
 
-static void each_refusal_doubles_it_up_to_a_limit(void **state)
+static void each_refusal_doubles_the_time_up_to_a_limit(void **state)
 {
 	struct sched_avoid *a = *state;
 	int64_t delay = SCHED_AVOID_FIRST_MS;
@@ -58,7 +58,7 @@ static void each_refusal_doubles_it_up_to_a_limit(void **state)
 	assert_int_equal(sched_avoid_count(a, START_MS), 1);
 }
 
-static void the_same_pod_s_refusal_counts_once(void **state)
+static void repeated_refusals_of_one_pod_count_once(void **state)
 {
 	struct sched_avoid *a = *state;
 
@@ -67,7 +67,7 @@ static void the_same_pod_s_refusal_counts_once(void **state)
 	assert_false(sched_avoid_is(a, "job", "n1", START_MS + SCHED_AVOID_FIRST_MS));
 }
 
-static void who_took_one_is_forgiven(void **state)
+static void a_node_that_accepts_a_pod_is_no_longer_avoided(void **state)
 {
 	struct sched_avoid *a = *state;
 
@@ -80,7 +80,7 @@ static void who_took_one_is_forgiven(void **state)
 	assert_false(sched_avoid_is(a, "job", "n1", START_MS + SCHED_AVOID_FIRST_MS));
 }
 
-static void the_oldest_goes_when_there_are_too_many(void **state)
+static void the_oldest_entry_is_dropped_when_there_are_too_many(void **state)
 {
 	struct sched_avoid *a = *state;
 	char node[16];
@@ -106,12 +106,13 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			a_clock_that_is_set_back_does_not_prolong_it, setup, teardown),
 		cmocka_unit_test_setup_teardown(
-			each_refusal_doubles_it_up_to_a_limit, setup, teardown),
+			each_refusal_doubles_the_time_up_to_a_limit, setup, teardown),
 		cmocka_unit_test_setup_teardown(
-			the_same_pod_s_refusal_counts_once, setup, teardown),
-		cmocka_unit_test_setup_teardown(who_took_one_is_forgiven, setup, teardown),
+			repeated_refusals_of_one_pod_count_once, setup, teardown),
 		cmocka_unit_test_setup_teardown(
-			the_oldest_goes_when_there_are_too_many, setup, teardown),
+			a_node_that_accepts_a_pod_is_no_longer_avoided, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			the_oldest_entry_is_dropped_when_there_are_too_many, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

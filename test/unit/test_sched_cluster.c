@@ -63,7 +63,7 @@ static void a_failed_binding_is_forgotten(void **state)
 	rig_fini(&r);
 }
 
-static void a_binding_that_nobody_hears_of_is_dropped_in_the_end(void **state)
+static void a_binding_that_is_never_confirmed_is_dropped_after_a_time(void **state)
 {
 	struct rig r;
 
@@ -79,7 +79,7 @@ static void a_binding_that_nobody_hears_of_is_dropped_in_the_end(void **state)
 	rig_fini(&r);
 }
 
-static void whose_zones_nobody_knows_is_taken_from_all(void **state)
+static void a_pod_with_unknown_zones_is_subtracted_from_all_zones(void **state)
 {
 	struct rig r;
 
@@ -98,7 +98,8 @@ static void whose_zones_nobody_knows_is_taken_from_all(void **state)
 	rig_fini(&r);
 }
 
-static void who_holds_nothing_is_not_waited_for_on_nodes_that_name_pods(void **state)
+static void a_pod_without_exclusive_resources_is_not_waited_for_on_nodes_that_name_pods(
+	void **state)
 {
 	struct rig_pod p;
 	struct rig r;
@@ -115,7 +116,7 @@ static void who_holds_nothing_is_not_waited_for_on_nodes_that_name_pods(void **s
 	rig_fini(&r);
 }
 
-static void a_fingerprint_says_that_all_are_contained(void **state)
+static void a_matching_fingerprint_means_that_all_pods_are_in_the_report(void **state)
 {
 	struct rig_pod p;
 	struct rig r;
@@ -155,7 +156,7 @@ static void a_fingerprint_says_that_all_are_contained(void **state)
 	rig_fini(&r);
 }
 
-static void after_a_while_a_report_is_the_truth(void **state)
+static void a_later_report_is_believed_after_a_time(void **state)
 {
 	static const struct {
 		bool foreign, pending;
@@ -196,7 +197,7 @@ static void after_a_while_a_report_is_the_truth(void **state)
 	}
 }
 
-static void who_has_ended_or_is_gone_takes_nothing(void **state)
+static void an_ended_or_deleted_pod_takes_nothing(void **state)
 {
 	struct sched_cluster_counts counts;
 	struct rig_pod p;
@@ -233,7 +234,7 @@ static void end(struct rig *r, const char *name, const char *node, int64_t cpus,
 	sched_cluster_put_pod(r->c, &p.bound, r->now_ms);
 }
 
-static void who_has_ended_gives_back_what_the_report_still_counts(void **state)
+static void an_ended_pod_gives_back_what_the_report_still_counts(void **state)
 {
 	struct sched_cluster_counts counts;
 	struct rig r;
@@ -266,7 +267,7 @@ static void who_has_ended_gives_back_what_the_report_still_counts(void **state)
 	rig_fini(&r);
 }
 
-static void nobody_gives_back_what_is_not_surely_free(void **state)
+static void an_ended_pod_gives_back_only_what_is_certainly_free(void **state)
 {
 	static const struct {
 		struct sched_cluster_args args;
@@ -317,7 +318,7 @@ static void nobody_gives_back_what_is_not_surely_free(void **state)
 	}
 }
 
-static void no_more_is_given_back_than_there_is(void **state)
+static void no_more_is_given_back_than_the_node_has(void **state)
 {
 	struct rig r;
 
@@ -334,7 +335,7 @@ static void no_more_is_given_back_than_there_is(void **state)
 	rig_fini(&r);
 }
 
-static void after_a_while_a_report_is_the_truth_of_an_end_too(void **state)
+static void a_later_report_is_believed_about_an_end_after_a_time(void **state)
 {
 	static const int64_t reported[] = {12, 16};
 
@@ -378,7 +379,7 @@ static void after_a_while_a_report_is_the_truth_of_an_end_too(void **state)
 }
 
 /* What is known stays known, and who is new in a list gives back nothing. */
-static void lists_tell_who_has_ended_but_not_what_they_held(void **state)
+static void a_list_shows_ended_pods_but_not_what_they_held(void **state)
 {
 	struct sched_cluster_counts counts;
 	struct rig r;
@@ -412,7 +413,7 @@ static void lists_tell_who_has_ended_but_not_what_they_held(void **state)
 	rig_fini(&r);
 }
 
-static void a_pod_of_that_name_is_the_one_that_ends(void **state)
+static void a_recreated_pod_gives_back_nothing_of_its_predecessor(void **state)
 {
 	struct rig_pod p;
 	struct rig r;
@@ -444,7 +445,7 @@ static double cpu_seconds(void)
 }
 
 /* Beside making them: many times the looks of their whole lives. */
-static void pods_that_nothing_is_to_happen_to_cost_nothing(void **state)
+static void pods_that_have_expired_cost_no_more_time(void **state)
 {
 	enum { MANY = 20000, LOOKS = 50000 };
 	char name[16];
@@ -470,7 +471,7 @@ static void pods_that_nothing_is_to_happen_to_cost_nothing(void **state)
 	rig_fini(&r);
 }
 
-static void everybody_expires_at_his_own_time(void **state)
+static void each_binding_expires_at_its_own_time(void **state)
 {
 	static const int64_t bound_ms[] = {5, 3, 9, 1, 7, 3}; /* as they are told of */
 	enum { NR = sizeof bound_ms / sizeof *bound_ms };
@@ -503,7 +504,7 @@ static void everybody_expires_at_his_own_time(void **state)
 }
 
 /* Clocks of replicas differ. */
-static void nobody_was_bound_in_the_future(void **state)
+static void a_binding_in_the_future_counts_as_bound_now(void **state)
 {
 	struct rig_pod p;
 	struct rig r;
@@ -521,7 +522,7 @@ static void nobody_was_bound_in_the_future(void **state)
 	rig_fini(&r);
 }
 
-static void pods_of_others_make_a_node_stale_as_it_is_set(void **state)
+static void foreign_pods_make_a_node_stale_as_configured(void **state)
 {
 	enum { FRACTIONAL = 1, EXCLUSIVE = 2 };
 	static const struct {
@@ -573,7 +574,7 @@ static void pods_of_others_make_a_node_stale_as_it_is_set(void **state)
 	}
 }
 
-static void a_new_list_sweeps_what_is_gone(void **state)
+static void a_new_list_removes_what_it_lacks(void **state)
 {
 	struct sched_cluster_counts counts;
 	struct rig r;
@@ -614,7 +615,7 @@ static void a_new_list_sweeps_what_is_gone(void **state)
 	rig_fini(&r);
 }
 
-static void pods_of_the_first_list_have_been_there_for_long(void **state)
+static void pods_of_the_first_list_count_as_old(void **state)
 {
 	struct rig_pod p;
 	struct rig r;
@@ -636,7 +637,7 @@ static void pods_of_the_first_list_have_been_there_for_long(void **state)
 	rig_fini(&r);
 }
 
-static void what_init_containers_leave_is_not_taken_twice(void **state)
+static void what_init_containers_leave_is_not_counted_twice(void **state)
 {
 	static const struct {
 		int64_t init, app, left;
@@ -746,7 +747,7 @@ static void victims_make_room_in_their_own_zones(void **state)
 	}
 }
 
-static void victims_are_not_needed_where_one_has_ended(void **state)
+static void no_victims_are_needed_after_a_pod_has_ended(void **state)
 {
 	const struct sched_profile profile = {
 		.use = {{.plugin = sched_plugin_find("NodeResourceTopologyMatch"), .weight = 1}},
@@ -774,7 +775,7 @@ static void victims_are_not_needed_where_one_has_ended(void **state)
 	}
 }
 
-static void no_victim_gives_back_more_than_there_is(void **state)
+static void a_victim_gives_back_no_more_than_the_node_has(void **state)
 {
 	const struct sched_profile profile = {
 		.use = {{.plugin = sched_plugin_find("NodeResourceTopologyMatch"), .weight = 1}},
@@ -795,7 +796,7 @@ static void no_victim_gives_back_more_than_there_is(void **state)
 	rig_fini(&r);
 }
 
-static void who_was_bound_here_is_not_foreign(void **state)
+static void a_pod_that_this_extender_bound_is_not_foreign(void **state)
 {
 	struct rig r;
 
@@ -810,7 +811,7 @@ static void who_was_bound_here_is_not_foreign(void **state)
 	rig_fini(&r);
 }
 
-static void a_node_of_which_nothing_is_known_any_more_is_gone(void **state)
+static void a_node_without_object_report_and_pods_is_forgotten(void **state)
 {
 	struct sched_cluster_counts counts;
 	struct rig r;
@@ -840,31 +841,32 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(an_assumed_pod_is_taken_from_its_zones_until_it_is_reported),
 		cmocka_unit_test(a_failed_binding_is_forgotten),
-		cmocka_unit_test(a_binding_that_nobody_hears_of_is_dropped_in_the_end),
-		cmocka_unit_test(whose_zones_nobody_knows_is_taken_from_all),
-		cmocka_unit_test(who_holds_nothing_is_not_waited_for_on_nodes_that_name_pods),
-		cmocka_unit_test(a_fingerprint_says_that_all_are_contained),
-		cmocka_unit_test(after_a_while_a_report_is_the_truth),
-		cmocka_unit_test(who_has_ended_or_is_gone_takes_nothing),
-		cmocka_unit_test(who_has_ended_gives_back_what_the_report_still_counts),
-		cmocka_unit_test(nobody_gives_back_what_is_not_surely_free),
-		cmocka_unit_test(no_more_is_given_back_than_there_is),
-		cmocka_unit_test(after_a_while_a_report_is_the_truth_of_an_end_too),
-		cmocka_unit_test(lists_tell_who_has_ended_but_not_what_they_held),
-		cmocka_unit_test(a_pod_of_that_name_is_the_one_that_ends),
-		cmocka_unit_test(pods_that_nothing_is_to_happen_to_cost_nothing),
-		cmocka_unit_test(everybody_expires_at_his_own_time),
-		cmocka_unit_test(nobody_was_bound_in_the_future),
-		cmocka_unit_test(pods_of_others_make_a_node_stale_as_it_is_set),
-		cmocka_unit_test(a_new_list_sweeps_what_is_gone),
-		cmocka_unit_test(pods_of_the_first_list_have_been_there_for_long),
-		cmocka_unit_test(what_init_containers_leave_is_not_taken_twice),
+		cmocka_unit_test(a_binding_that_is_never_confirmed_is_dropped_after_a_time),
+		cmocka_unit_test(a_pod_with_unknown_zones_is_subtracted_from_all_zones),
+		cmocka_unit_test(
+			a_pod_without_exclusive_resources_is_not_waited_for_on_nodes_that_name_pods),
+		cmocka_unit_test(a_matching_fingerprint_means_that_all_pods_are_in_the_report),
+		cmocka_unit_test(a_later_report_is_believed_after_a_time),
+		cmocka_unit_test(an_ended_or_deleted_pod_takes_nothing),
+		cmocka_unit_test(an_ended_pod_gives_back_what_the_report_still_counts),
+		cmocka_unit_test(an_ended_pod_gives_back_only_what_is_certainly_free),
+		cmocka_unit_test(no_more_is_given_back_than_the_node_has),
+		cmocka_unit_test(a_later_report_is_believed_about_an_end_after_a_time),
+		cmocka_unit_test(a_list_shows_ended_pods_but_not_what_they_held),
+		cmocka_unit_test(a_recreated_pod_gives_back_nothing_of_its_predecessor),
+		cmocka_unit_test(pods_that_have_expired_cost_no_more_time),
+		cmocka_unit_test(each_binding_expires_at_its_own_time),
+		cmocka_unit_test(a_binding_in_the_future_counts_as_bound_now),
+		cmocka_unit_test(foreign_pods_make_a_node_stale_as_configured),
+		cmocka_unit_test(a_new_list_removes_what_it_lacks),
+		cmocka_unit_test(pods_of_the_first_list_count_as_old),
+		cmocka_unit_test(what_init_containers_leave_is_not_counted_twice),
 		cmocka_unit_test(a_numatopology_comes_and_goes),
 		cmocka_unit_test(victims_make_room_in_their_own_zones),
-		cmocka_unit_test(victims_are_not_needed_where_one_has_ended),
-		cmocka_unit_test(no_victim_gives_back_more_than_there_is),
-		cmocka_unit_test(who_was_bound_here_is_not_foreign),
-		cmocka_unit_test(a_node_of_which_nothing_is_known_any_more_is_gone),
+		cmocka_unit_test(no_victims_are_needed_after_a_pod_has_ended),
+		cmocka_unit_test(a_victim_gives_back_no_more_than_the_node_has),
+		cmocka_unit_test(a_pod_that_this_extender_bound_is_not_foreign),
+		cmocka_unit_test(a_node_without_object_report_and_pods_is_forgotten),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -92,7 +92,7 @@ static void a_hint_is_believed_as_it_was_when_the_pod_was_bound(void **state)
 	}
 }
 
-static void a_binding_of_our_own_is_believed_whatever_the_watch_tells(void **state)
+static void our_own_binding_is_believed_whatever_the_watch_reports(void **state)
 {
 	struct rig_pod honest, forged;
 	struct rig r;
@@ -111,7 +111,7 @@ static void a_binding_of_our_own_is_believed_whatever_the_watch_tells(void **sta
 }
 
 /* One that was bound without a hint gets none later. */
-static void a_hint_that_comes_after_the_binding_is_none(void **state)
+static void a_hint_written_after_the_binding_is_ignored(void **state)
 {
 	struct rig_pod without, forged;
 	struct rig r;
@@ -134,7 +134,7 @@ static void a_hint_that_comes_after_the_binding_is_none(void **state)
 	}
 }
 
-static void a_hint_that_does_not_add_up_to_the_request_is_none(void **state)
+static void a_hint_that_does_not_add_up_to_the_request_is_ignored(void **state)
 {
 	static const struct {
 		const char *what;
@@ -217,7 +217,7 @@ static void a_hint_that_does_not_add_up_to_the_request_is_none(void **state)
 }
 
 /* The node may have seen another hint, or have had no room where it says. */
-static void a_pod_that_its_node_had_elsewhere_gives_back_nothing(void **state)
+static void a_pod_that_its_node_placed_elsewhere_gives_back_nothing(void **state)
 {
 	static const struct {
 		uint64_t zones[2]; /* in two reports */
@@ -281,7 +281,7 @@ static void a_hint_that_is_listed_counts_until_the_report_names_the_pod(void **s
 	}
 }
 
-static void a_pod_that_is_first_heard_of_with_its_end_gives_back_nothing(void **state)
+static void a_pod_that_is_first_seen_with_its_end_gives_back_nothing(void **state)
 {
 	struct rig_pod p;
 	struct rig r;
@@ -324,7 +324,7 @@ static void a_pod_that_was_named_before_it_was_bound_gives_back_nothing(void **s
 	rig_fini(&r);
 }
 
-static void a_pod_that_asks_for_something_else_by_now_is_not_believed(void **state)
+static void the_hint_of_a_resized_pod_is_not_believed(void **state)
 {
 	static const int64_t asks[] = {ASKS - 1, ASKS + 1};
 
@@ -482,14 +482,14 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(an_ended_pod_gives_back_no_more_than_it_asked_for),
 		cmocka_unit_test(a_hint_is_believed_as_it_was_when_the_pod_was_bound),
-		cmocka_unit_test(a_binding_of_our_own_is_believed_whatever_the_watch_tells),
-		cmocka_unit_test(a_hint_that_comes_after_the_binding_is_none),
-		cmocka_unit_test(a_hint_that_does_not_add_up_to_the_request_is_none),
-		cmocka_unit_test(a_pod_that_its_node_had_elsewhere_gives_back_nothing),
+		cmocka_unit_test(our_own_binding_is_believed_whatever_the_watch_reports),
+		cmocka_unit_test(a_hint_written_after_the_binding_is_ignored),
+		cmocka_unit_test(a_hint_that_does_not_add_up_to_the_request_is_ignored),
+		cmocka_unit_test(a_pod_that_its_node_placed_elsewhere_gives_back_nothing),
 		cmocka_unit_test(a_hint_that_is_listed_counts_until_the_report_names_the_pod),
-		cmocka_unit_test(a_pod_that_is_first_heard_of_with_its_end_gives_back_nothing),
+		cmocka_unit_test(a_pod_that_is_first_seen_with_its_end_gives_back_nothing),
 		cmocka_unit_test(a_pod_that_was_named_before_it_was_bound_gives_back_nothing),
-		cmocka_unit_test(a_pod_that_asks_for_something_else_by_now_is_not_believed),
+		cmocka_unit_test(the_hint_of_a_resized_pod_is_not_believed),
 		cmocka_unit_test(a_uid_on_another_node_or_of_another_name_is_another_pod),
 		cmocka_unit_test(a_hint_for_a_zone_without_room_holds_its_request_elsewhere),
 		cmocka_unit_test(

@@ -583,7 +583,7 @@ static unsigned long number_from(const char *variable, unsigned long otherwise)
 	return text ? strtoul(text, NULL, 10) : otherwise;
 }
 
-static void what_is_left_follows_from_reports_and_pods(void **state)
+static void free_resources_follow_from_reports_and_pods(void **state)
 {
 	unsigned long rounds = number_from("ROUNDS", ROUNDS_DEFAULT), from = number_from("SEED", 0);
 	const struct sched_cluster_args args = {.over_reserve = true};
@@ -624,7 +624,7 @@ static void what_is_left_follows_from_reports_and_pods(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_is_left_follows_from_reports_and_pods),
+		cmocka_unit_test(free_resources_follow_from_reports_and_pods),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -188,7 +188,7 @@ static unsigned compare(struct asked *a, json_t *question)
 	return compared;
 }
 
-static void one_plugin_says_what_the_score_command_says(void **state)
+static void one_plugin_gives_the_score_of_the_score_command(void **state)
 {
 	static struct asked a;
 	FILE *f = fopen("test/golden/score.jsonl", "r");
@@ -365,7 +365,7 @@ static void restricted_refuses_two_zones_when_one_would_do(void **state)
 	}
 }
 
-static void memory_in_use_is_not_joined_by_other_zones(void **state)
+static void memory_in_use_on_one_zone_is_not_combined_with_other_zones(void **state)
 {
 	const struct sched_profile profile = matching(NRT_LEAST_NUMA_NODES);
 	struct small s;
@@ -385,7 +385,7 @@ static void memory_in_use_is_not_joined_by_other_zones(void **state)
 
 /* One zone would do for either kind, but no zone has both: two are as few as can be, also for CPUs.
  */
-static void all_memory_of_a_container_is_looked_at_together(void **state)
+static void all_memory_of_a_container_is_placed_together(void **state)
 {
 	const struct sched_profile profile = matching(NRT_LEAST_NUMA_NODES);
 	struct small s;
@@ -472,7 +472,7 @@ static void a_pod_is_placed_on_the_fewest_zones_that_are_close(void **state)
 	small_fini(&s);
 }
 
-static void each_container_gets_what_those_before_it_leave(void **state)
+static void each_container_gets_what_earlier_containers_leave(void **state)
 {
 	enum { CONTAINERS = 3 };
 	static const struct {
@@ -523,7 +523,7 @@ static void a_pod_that_is_placed_as_a_whole_has_one_entry(void **state)
 	small_fini(&s);
 }
 
-static void there_is_no_place_where_nothing_is_aligned(void **state)
+static void without_alignment_no_place_is_given(void **state)
 {
 	struct sched_placement where;
 	struct small s;
@@ -545,7 +545,7 @@ static void there_is_no_place_where_nothing_is_aligned(void **state)
 	small_fini(&s);
 }
 
-static void numa_nodes_matter_to_whom_they_are_given(void **state)
+static void numa_nodes_matter_only_to_pods_with_exclusive_resources(void **state)
 {
 	static const struct {
 		enum qos qos;
@@ -619,7 +619,7 @@ static void plugins_are_combined_by_weight(void **state)
 }
 
 /* numa-aware has no say in a pod without Volcano's policy: it does not dilute the others. */
-static void who_has_no_say_does_not_count(void **state)
+static void a_plugin_that_abstains_does_not_dilute_the_score(void **state)
 {
 	struct sched_profile profile = matching(NRT_LEAST_ALLOCATED);
 	struct small s;
@@ -687,18 +687,18 @@ static void the_table_has_every_plugin_once(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(one_plugin_says_what_the_score_command_says),
+		cmocka_unit_test(one_plugin_gives_the_score_of_the_score_command),
 		cmocka_unit_test(restricted_refuses_two_zones_when_one_would_do),
-		cmocka_unit_test(memory_in_use_is_not_joined_by_other_zones),
-		cmocka_unit_test(all_memory_of_a_container_is_looked_at_together),
+		cmocka_unit_test(memory_in_use_on_one_zone_is_not_combined_with_other_zones),
+		cmocka_unit_test(all_memory_of_a_container_is_placed_together),
 		cmocka_unit_test(stale_zones_are_not_relied_upon),
 		cmocka_unit_test(a_pod_is_placed_on_the_fewest_zones_that_are_close),
-		cmocka_unit_test(each_container_gets_what_those_before_it_leave),
+		cmocka_unit_test(each_container_gets_what_earlier_containers_leave),
 		cmocka_unit_test(a_pod_that_is_placed_as_a_whole_has_one_entry),
-		cmocka_unit_test(there_is_no_place_where_nothing_is_aligned),
-		cmocka_unit_test(numa_nodes_matter_to_whom_they_are_given),
+		cmocka_unit_test(without_alignment_no_place_is_given),
+		cmocka_unit_test(numa_nodes_matter_only_to_pods_with_exclusive_resources),
 		cmocka_unit_test(plugins_are_combined_by_weight),
-		cmocka_unit_test(who_has_no_say_does_not_count),
+		cmocka_unit_test(a_plugin_that_abstains_does_not_dilute_the_score),
 		cmocka_unit_test(a_score_is_never_below_0),
 		cmocka_unit_test(the_table_has_every_plugin_once),
 	};

@@ -388,7 +388,7 @@ static struct tally play(enum topology_policy policy)
 	return tally;
 }
 
-static void who_fits_on_a_restricted_node_is_admitted_there(void **state)
+static void a_pod_planned_for_a_restricted_node_is_admitted_there(void **state)
 {
 	(void)state;
 	struct tally tally = play(POLICY_RESTRICTED);
@@ -399,7 +399,7 @@ static void who_fits_on_a_restricted_node_is_admitted_there(void **state)
 }
 
 /* The stock filter overlooks what sidecars take, so that more fit there than have a place. */
-static void who_has_a_place_on_one_node_is_admitted_there(void **state)
+static void a_pod_planned_for_single_numa_node_is_admitted_there(void **state)
 {
 	(void)state;
 	struct tally tally = play(POLICY_SINGLE_NUMA_NODE);
@@ -407,7 +407,7 @@ static void who_has_a_place_on_one_node_is_admitted_there(void **state)
 	assert_int_equal(tally.on_several, 0);
 }
 
-static void who_has_a_place_is_given_as_few_nodes_at_best_effort(void **state)
+static void a_pod_planned_for_best_effort_gets_as_few_nodes_as_planned(void **state)
 {
 	(void)state;
 	struct tally tally = play(POLICY_BEST_EFFORT);
@@ -418,9 +418,9 @@ static void who_has_a_place_is_given_as_few_nodes_at_best_effort(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(who_fits_on_a_restricted_node_is_admitted_there),
-		cmocka_unit_test(who_has_a_place_on_one_node_is_admitted_there),
-		cmocka_unit_test(who_has_a_place_is_given_as_few_nodes_at_best_effort),
+		cmocka_unit_test(a_pod_planned_for_a_restricted_node_is_admitted_there),
+		cmocka_unit_test(a_pod_planned_for_single_numa_node_is_admitted_there),
+		cmocka_unit_test(a_pod_planned_for_best_effort_gets_as_few_nodes_as_planned),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

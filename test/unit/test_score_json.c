@@ -164,7 +164,7 @@ static void arguments_that_are_missing_or_null_are_the_defaults(void **state)
 	}
 }
 
-static void what_cannot_be_read_is_told_with_the_place(void **state)
+static void an_unreadable_question_is_reported_with_the_place(void **state)
 {
 #define ASK(nodes, pod) "{'plugin':'NodeResourcesFit','nodes':" nodes ",'pod':" pod "}"
 	static const struct {
@@ -322,7 +322,7 @@ static void costs_of_zones_are_read(void **state)
 }
 
 /* Whatever scores: the zone of a single-numa-node is the filter's choice. */
-static void every_strategy_tells_the_zone_of_each_container(void **state)
+static void every_strategy_reports_the_zone_of_each_container(void **state)
 {
 	static const char *const strategies[] = {
 		"LeastAllocated", "MostAllocated", "BalancedAllocation", "LeastNUMANodes"};
@@ -403,7 +403,7 @@ __attribute__((format(printf, 1, 2))) static const char *explained(const char *f
 	return l.text;
 }
 
-static void the_arithmetic_is_told_step_by_step(void **state)
+static void the_arithmetic_is_printed_step_by_step(void **state)
 {
 #define OBJECTS                                                                                    \
 	"'nodes':[{'node':{'metadata':{'name':'n'},'status':{'allocatable':{'cpu':4,'memory':'"    \
@@ -456,7 +456,7 @@ static void note(void *ctx, const char *path, const char *wanted, const char *go
 		(void)snprintf(d->first, sizeof d->first, "%s: %s, %s", path, wanted, got);
 }
 
-static void a_recorded_answer_is_compared_with(void **state)
+static void a_recorded_answer_is_compared_with_the_computed_one(void **state)
 {
 #define ANSWERED(expected)                                                                         \
 	"{'plugin':'NodeResourcesAllocatable','args':{%s},'nodes':[{'node':{'metadata':{'name':'"  \
@@ -507,14 +507,14 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(wrong_arguments_are_refused_with_the_place),
 		cmocka_unit_test(arguments_that_are_missing_or_null_are_the_defaults),
-		cmocka_unit_test(what_cannot_be_read_is_told_with_the_place),
+		cmocka_unit_test(an_unreadable_question_is_reported_with_the_place),
 		cmocka_unit_test(a_pod_that_asks_for_nothing_is_not_balanced),
 		cmocka_unit_test(reserved_pods_count_as_the_arguments_say),
 		cmocka_unit_test(costs_of_zones_are_read),
-		cmocka_unit_test(every_strategy_tells_the_zone_of_each_container),
+		cmocka_unit_test(every_strategy_reports_the_zone_of_each_container),
 		cmocka_unit_test(the_cpus_are_those_that_the_plugin_gives),
-		cmocka_unit_test(the_arithmetic_is_told_step_by_step),
-		cmocka_unit_test(a_recorded_answer_is_compared_with),
+		cmocka_unit_test(the_arithmetic_is_printed_step_by_step),
+		cmocka_unit_test(a_recorded_answer_is_compared_with_the_computed_one),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -146,7 +146,7 @@ static void check(const char *what, unsigned round, unsigned k, int rc, struct n
 			(unsigned long long)want.bits, (unsigned long long)got.bits, rc);
 }
 
-static void the_best_set_is_found_as_by_trying_all(void **state)
+static void the_best_set_is_the_one_that_trying_all_finds(void **state)
 {
 	struct random r = {41};
 
@@ -218,7 +218,7 @@ static void a_limit_of_the_callers_own_is_kept(void **state)
 	}
 }
 
-static void a_demand_that_comes_twice_counts_once_with_the_larger_need(void **state)
+static void a_repeated_demand_counts_once_with_its_larger_need(void **state)
 {
 	static const uint64_t weight[NODES_MAX] = {4, 4, 4, 4};
 	const struct hint_space space = {.all = {0xf}};
@@ -260,7 +260,7 @@ static void too_many_demands_are_refused(void **state)
 	arena_fini(&a);
 }
 
-static void too_little_memory_is_an_answer(void **state)
+static void too_little_memory_for_a_search_is_an_error(void **state)
 {
 	static const uint64_t weight[NODES_MAX];
 	const struct hint_space space = {.all = nodeset_first(NODES_MAX)};
@@ -278,7 +278,7 @@ static void too_little_memory_is_an_answer(void **state)
 	arena_fini(&a);
 }
 
-static void a_family_brings_its_ground_and_its_demands(void **state)
+static void a_search_takes_ground_and_demands_from_a_family(void **state)
 {
 	static const uint64_t weight[NODES_MAX] = {5, 1, 5, 5, 5};
 	const struct hint_space space = {.all = {0x1f}};
@@ -302,7 +302,7 @@ static void a_family_brings_its_ground_and_its_demands(void **state)
 }
 
 /* 64 nodes with random distances: trying all is out of the question, and so is finishing. */
-static void a_budget_ends_every_search_with_the_best_so_far(void **state)
+static void a_spent_budget_ends_every_search_with_the_best_so_far(void **state)
 {
 	static struct problem p;
 	struct nodeset got, again, first = {0};
@@ -342,7 +342,7 @@ static void a_budget_ends_every_search_with_the_best_so_far(void **state)
 	}
 }
 
-static void sizes_that_cannot_be_are_not_found(void **state)
+static void a_search_for_an_impossible_size_finds_nothing(void **state)
 {
 	const struct hint_space space = {.all = {7}};
 	struct nodeset got = {9};
@@ -366,14 +366,14 @@ static void sizes_that_cannot_be_are_not_found(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_best_set_is_found_as_by_trying_all),
+		cmocka_unit_test(the_best_set_is_the_one_that_trying_all_finds),
 		cmocka_unit_test(a_limit_of_the_callers_own_is_kept),
-		cmocka_unit_test(a_demand_that_comes_twice_counts_once_with_the_larger_need),
+		cmocka_unit_test(a_repeated_demand_counts_once_with_its_larger_need),
 		cmocka_unit_test(too_many_demands_are_refused),
-		cmocka_unit_test(too_little_memory_is_an_answer),
-		cmocka_unit_test(a_family_brings_its_ground_and_its_demands),
-		cmocka_unit_test(a_budget_ends_every_search_with_the_best_so_far),
-		cmocka_unit_test(sizes_that_cannot_be_are_not_found),
+		cmocka_unit_test(too_little_memory_for_a_search_is_an_error),
+		cmocka_unit_test(a_search_takes_ground_and_demands_from_a_family),
+		cmocka_unit_test(a_spent_budget_ends_every_search_with_the_best_so_far),
+		cmocka_unit_test(a_search_for_an_impossible_size_finds_nothing),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -309,7 +309,7 @@ static void the_recorded_conversation_goes_as_recorded(void **state)
 	}
 }
 
-static void it_may_be_split_at_any_byte(void **state)
+static void the_conversation_may_be_split_at_any_byte(void **state)
 {
 	struct bytes in = {0};
 
@@ -388,7 +388,7 @@ static void a_refused_registration_fails_the_session(void **state)
 	plugin_fini(&p);
 }
 
-static void a_handshake_that_stands_still_fails_the_session(void **state)
+static void a_handshake_without_progress_fails_the_session(void **state)
 {
 	static const struct {
 		const char *configure; /* at 1,000 ms; NULL: it never comes */
@@ -488,7 +488,7 @@ static void assert_policy_sent(struct plugin *p, const char *want, size_t len)
 	assert_memory_equal(end - len - sizeof events, events, sizeof events);
 }
 
-static void the_failure_policy_goes_to_those_that_may_know_it(void **state)
+static void the_failure_policy_is_sent_to_runtimes_that_know_it(void **state)
 {
 	static const struct {
 		const char *nri_version;
@@ -604,7 +604,7 @@ static void put_running(struct bytes *out, const char *id, const char *pod_id)
 	put_message(out, 2, &c);
 }
 
-static void chunks_are_acknowledged_and_told_as_one(void **state)
+static void chunks_are_acknowledged_and_handled_as_one(void **state)
 {
 	struct plugin p;
 	struct bytes chunk = {0}, pod = {0};
@@ -669,7 +669,7 @@ static void a_synchronize_of_15_mb_is_taken(void **state)
 	plugin_fini(&p);
 }
 
-static void too_much_that_runs_fails_the_session(void **state)
+static void too_many_running_containers_fail_the_session(void **state)
 {
 	enum { CHUNK = 30 << 20, MANY = 16385 };
 	struct plugin p;
@@ -698,7 +698,7 @@ static void too_much_that_runs_fails_the_session(void **state)
 	plugin_fini(&p);
 }
 
-static void both_ways_of_telling_an_event_end_in_the_same_handler(void **state)
+static void both_ways_to_send_an_event_call_the_same_handler(void **state)
 {
 	static const struct {
 		enum nri_event event;
@@ -748,7 +748,7 @@ static void both_ways_of_telling_an_event_end_in_the_same_handler(void **state)
 	plugin_fini(&p);
 }
 
-static void calls_that_make_no_sense_are_answered_with_a_status(void **state)
+static void malformed_calls_are_answered_with_a_status(void **state)
 {
 	struct plugin p;
 	struct bytes payload = {0};
@@ -780,7 +780,7 @@ static void calls_that_make_no_sense_are_answered_with_a_status(void **state)
 	plugin_fini(&p);
 }
 
-static void nothing_is_handled_before_synchronize(void **state)
+static void no_event_is_handled_before_synchronize(void **state)
 {
 	struct plugin p;
 	struct bytes payload = {0};
@@ -809,7 +809,7 @@ static void nothing_is_handled_before_synchronize(void **state)
 	plugin_fini(&p);
 }
 
-static void a_refused_container_is_told_with_the_reason(void **state)
+static void a_refused_container_is_answered_with_the_reason(void **state)
 {
 	struct plugin p;
 	struct bytes payload = {0};
@@ -872,8 +872,7 @@ static void a_second_call_may_come_before_the_first_is_answered(void **state)
 	plugin_fini(&p);
 }
 
-static void what_is_left_of_a_call_is_done_when_its_answer_is_out_or_the_next_call_comes(
-	void **state)
+static void work_after_a_call_runs_once_its_answer_is_sent_or_the_next_call_arrives(void **state)
 {
 	struct plugin p;
 	struct bytes in = {0}, payload = {0};
@@ -898,7 +897,7 @@ static void what_is_left_of_a_call_is_done_when_its_answer_is_out_or_the_next_ca
 	plugin_fini(&p);
 }
 
-static void what_is_not_utf8_is_never_sent(void **state)
+static void text_that_is_not_utf8_is_never_sent(void **state)
 {
 	struct plugin p;
 	struct bytes payload = {0};
@@ -926,7 +925,7 @@ static void what_is_not_utf8_is_never_sent(void **state)
 	plugin_fini(&p);
 }
 
-static void every_update_may_fail_alone(void **state)
+static void each_update_may_fail_alone(void **state)
 {
 	struct plugin p;
 	struct bytes payload = {0};
@@ -984,7 +983,7 @@ static bool create_aborts(const char *first, const char *second)
 	return WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT;
 }
 
-static void a_reply_with_two_updates_of_one_container_is_our_own_mistake(void **state)
+static void a_reply_with_two_updates_of_one_container_is_refused_as_our_own_error(void **state)
 {
 	(void)state;
 	assert_false(create_aborts("c7", "c8"));
@@ -1040,31 +1039,32 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_recorded_conversation_goes_as_recorded),
-		cmocka_unit_test(it_may_be_split_at_any_byte),
+		cmocka_unit_test(the_conversation_may_be_split_at_any_byte),
 		cmocka_unit_test(the_answer_to_the_registration_may_come_last),
 		cmocka_unit_test(frames_of_both_streams_may_alternate_within_messages),
 		cmocka_unit_test(a_refused_registration_fails_the_session),
-		cmocka_unit_test(a_handshake_that_stands_still_fails_the_session),
+		cmocka_unit_test(a_handshake_without_progress_fails_the_session),
 		cmocka_unit_test(the_runtimes_own_timeouts_count),
 		cmocka_unit_test(a_ready_session_waits_without_end),
-		cmocka_unit_test(the_failure_policy_goes_to_those_that_may_know_it),
+		cmocka_unit_test(the_failure_policy_is_sent_to_runtimes_that_know_it),
 		cmocka_unit_test(a_failure_policy_is_sent_as_it_is_wanted),
 		cmocka_unit_test(a_launched_plugin_of_an_old_runtime_is_ready_without_synchronize),
 		cmocka_unit_test(a_launched_plugin_waits_for_synchronize_without_a_deadline),
-		cmocka_unit_test(chunks_are_acknowledged_and_told_as_one),
+		cmocka_unit_test(chunks_are_acknowledged_and_handled_as_one),
 		cmocka_unit_test(a_synchronize_of_15_mb_is_taken),
-		cmocka_unit_test(too_much_that_runs_fails_the_session),
-		cmocka_unit_test(both_ways_of_telling_an_event_end_in_the_same_handler),
-		cmocka_unit_test(calls_that_make_no_sense_are_answered_with_a_status),
-		cmocka_unit_test(nothing_is_handled_before_synchronize),
-		cmocka_unit_test(a_refused_container_is_told_with_the_reason),
+		cmocka_unit_test(too_many_running_containers_fail_the_session),
+		cmocka_unit_test(both_ways_to_send_an_event_call_the_same_handler),
+		cmocka_unit_test(malformed_calls_are_answered_with_a_status),
+		cmocka_unit_test(no_event_is_handled_before_synchronize),
+		cmocka_unit_test(a_refused_container_is_answered_with_the_reason),
 		cmocka_unit_test(a_container_of_odd_resources_is_refused_but_may_stop),
 		cmocka_unit_test(a_second_call_may_come_before_the_first_is_answered),
 		cmocka_unit_test(
-			what_is_left_of_a_call_is_done_when_its_answer_is_out_or_the_next_call_comes),
-		cmocka_unit_test(what_is_not_utf8_is_never_sent),
-		cmocka_unit_test(every_update_may_fail_alone),
-		cmocka_unit_test(a_reply_with_two_updates_of_one_container_is_our_own_mistake),
+			work_after_a_call_runs_once_its_answer_is_sent_or_the_next_call_arrives),
+		cmocka_unit_test(text_that_is_not_utf8_is_never_sent),
+		cmocka_unit_test(each_update_may_fail_alone),
+		cmocka_unit_test(
+			a_reply_with_two_updates_of_one_container_is_refused_as_our_own_error),
 		cmocka_unit_test(a_frame_above_the_limit_fails_the_session_in_every_state),
 		cmocka_unit_test(the_connection_may_end_after_any_byte),
 	};

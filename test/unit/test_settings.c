@@ -32,7 +32,7 @@ static const char *value_of(const struct settings *s, const char *key)
 	return NULL;
 }
 
-static void settings_begin_with_their_defaults(void **state)
+static void settings_start_with_their_defaults(void **state)
 {
 	const struct settings s = defaults();
 
@@ -320,7 +320,7 @@ static void a_wrong_value_is_named_with_what_was_expected(void **state)
 	}
 }
 
-static void a_cpu_list_that_is_none_names_key_and_value(void **state)
+static void a_malformed_cpu_list_is_reported_with_key_and_value(void **state)
 {
 	struct settings s = defaults();
 	struct err e = {0};
@@ -367,7 +367,7 @@ static void reserved_memory_is_set_entry_by_entry_in_any_order(void **state)
 	assert_int_equal(settings_check(&s, NULL, NULL), 0);
 }
 
-static void reserved_memory_has_an_end(void **state)
+static void reserved_memory_has_a_maximum_number_of_entries(void **state)
 {
 	struct settings s = defaults();
 	struct err e = {0};
@@ -384,7 +384,7 @@ static void reserved_memory_has_an_end(void **state)
 	assert_int_equal(settings_set(&s, "reservedMemory.9.limits.memory", "2", &e), 0);
 }
 
-static void groups_are_told_from_values(void **state)
+static void a_group_of_settings_is_not_accepted_as_a_value(void **state)
 {
 	static const struct {
 		const char *key;
@@ -430,7 +430,7 @@ static struct topo *machine(void)
 	return &t;
 }
 
-static void the_whole_is_checked_against_itself_and_the_machine(void **state)
+static void all_settings_are_checked_together_and_against_the_machine(void **state)
 {
 	static const struct {
 		const char *pairs[4][2];
@@ -570,7 +570,7 @@ static void options_are_refused_as_the_kubelet_refuses_them(void **state)
 	}
 }
 
-static void too_many_nodes_come_before_the_cpu_managers_options(void **state)
+static void too_many_nodes_are_refused_before_the_options_of_the_cpu_manager(void **state)
 {
 	struct settings s = defaults();
 	struct topo *t = machine();
@@ -585,7 +585,7 @@ static void too_many_nodes_come_before_the_cpu_managers_options(void **state)
 	assert_int_equal(settings_check(&s, t, &e), -EINVAL);
 }
 
-static void what_is_not_there_yet_is_refused(void **state)
+static void options_that_no_kubelet_has_yet_are_refused(void **state)
 {
 	static const char *const pods[][2] = {{"featureGates.PodLevelResourceManagers", "true"}};
 	struct settings s = defaults();
@@ -598,7 +598,7 @@ static void what_is_not_there_yet_is_refused(void **state)
 				    "only false is");
 }
 
-static void a_strategy_is_accepted_with_the_gate_of_alpha_options(void **state)
+static void an_alpha_strategy_is_accepted_with_its_feature_gate(void **state)
 {
 	static const char *const words[] = {"none", "most-allocated", "least-allocated"};
 
@@ -674,7 +674,7 @@ static void reserved_cpus_are_counted_as_the_kubelet_counts_them(void **state)
 	}
 }
 
-static void the_names_are_those_of_the_config_file(void **state)
+static void settings_have_the_names_of_the_config_file(void **state)
 {
 	(void)state;
 	assert_string_equal(mode_name(MODE_OFF), "off");
@@ -739,7 +739,7 @@ static bool set_another(struct settings *s, const struct setting_doc *doc)
 	return false;
 }
 
-static void what_needs_a_restart_stays_when_settings_are_reloaded(void **state)
+static void settings_that_need_a_restart_stay_at_a_reload(void **state)
 {
 	struct setting_doc doc;
 	unsigned changed = 0, stayed = 0;
@@ -768,7 +768,7 @@ static void what_needs_a_restart_stays_when_settings_are_reloaded(void **state)
 	assert_int_equal(stayed, 24);
 }
 
-static void the_trunk_of_the_daemon_needs_a_restart(void **state)
+static void the_basic_settings_of_the_daemon_need_a_restart(void **state)
 {
 	static const char *const restart[] = {"mode", "reservedSystemCPUs", "reservedMemory",
 		"nodeName", "nri.socketPath", "devicePlugin.enabled", "runDirectory", "machine"};
@@ -810,25 +810,25 @@ static void a_reset_undoes_a_key_or_all_of_a_map(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_needs_a_restart_stays_when_settings_are_reloaded),
-		cmocka_unit_test(the_trunk_of_the_daemon_needs_a_restart),
+		cmocka_unit_test(settings_that_need_a_restart_stay_at_a_reload),
+		cmocka_unit_test(the_basic_settings_of_the_daemon_need_a_restart),
 		cmocka_unit_test(a_reset_undoes_a_key_or_all_of_a_map),
-		cmocka_unit_test(settings_begin_with_their_defaults),
+		cmocka_unit_test(settings_start_with_their_defaults),
 		cmocka_unit_test(each_row_prints_its_default_and_reads_it_back),
 		cmocka_unit_test(a_fitting_value_is_taken),
 		cmocka_unit_test(a_wrong_value_is_named_with_what_was_expected),
-		cmocka_unit_test(a_cpu_list_that_is_none_names_key_and_value),
+		cmocka_unit_test(a_malformed_cpu_list_is_reported_with_key_and_value),
 		cmocka_unit_test(reserved_memory_is_set_entry_by_entry_in_any_order),
-		cmocka_unit_test(reserved_memory_has_an_end),
-		cmocka_unit_test(groups_are_told_from_values),
-		cmocka_unit_test(the_whole_is_checked_against_itself_and_the_machine),
+		cmocka_unit_test(reserved_memory_has_a_maximum_number_of_entries),
+		cmocka_unit_test(a_group_of_settings_is_not_accepted_as_a_value),
+		cmocka_unit_test(all_settings_are_checked_together_and_against_the_machine),
 		cmocka_unit_test(options_are_refused_as_the_kubelet_refuses_them),
-		cmocka_unit_test(too_many_nodes_come_before_the_cpu_managers_options),
-		cmocka_unit_test(what_is_not_there_yet_is_refused),
-		cmocka_unit_test(a_strategy_is_accepted_with_the_gate_of_alpha_options),
+		cmocka_unit_test(too_many_nodes_are_refused_before_the_options_of_the_cpu_manager),
+		cmocka_unit_test(options_that_no_kubelet_has_yet_are_refused),
+		cmocka_unit_test(an_alpha_strategy_is_accepted_with_its_feature_gate),
 		cmocka_unit_test(the_order_of_hints_names_each_form_once),
 		cmocka_unit_test(reserved_cpus_are_counted_as_the_kubelet_counts_them),
-		cmocka_unit_test(the_names_are_those_of_the_config_file),
+		cmocka_unit_test(settings_have_the_names_of_the_config_file),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -370,7 +370,7 @@ static void pods_with_devices_are_played_to_their_end(void **state)
 	assert_string_equal(got->out, told_text);
 }
 
-static void what_the_plugin_does_wrong_is_told(void **state)
+static void mistakes_of_the_plugin_are_printed(void **state)
 {
 	static const struct {
 		enum fault fault;
@@ -439,7 +439,7 @@ static void nothing_runs_after_an_init_container_that_was_refused(void **state)
 	assert_non_null(strstr(got->out, "with 2 gpu.example/gpu of node 1\n"));
 }
 
-static void a_pod_takes_in_no_container_that_its_spec_lacks(void **state)
+static void a_container_that_the_spec_lacks_is_refused(void **state)
 {
 	static const struct {
 		const char *steps, *says;
@@ -465,7 +465,7 @@ static void a_pod_takes_in_no_container_that_its_spec_lacks(void **state)
 	}
 }
 
-static void a_container_that_starts_again_has_what_it_had(void **state)
+static void a_restarted_container_has_the_devices_that_it_had(void **state)
 {
 	static const char again[] =
 		"kubelet: {topologyManagerPolicy: restricted}\n"
@@ -492,11 +492,11 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(pods_with_devices_are_played_to_their_end),
-		cmocka_unit_test(what_the_plugin_does_wrong_is_told),
+		cmocka_unit_test(mistakes_of_the_plugin_are_printed),
 		cmocka_unit_test(a_pod_whose_sandbox_is_refused_holds_nothing),
 		cmocka_unit_test(nothing_runs_after_an_init_container_that_was_refused),
-		cmocka_unit_test(a_pod_takes_in_no_container_that_its_spec_lacks),
-		cmocka_unit_test(a_container_that_starts_again_has_what_it_had),
+		cmocka_unit_test(a_container_that_the_spec_lacks_is_refused),
+		cmocka_unit_test(a_restarted_container_has_the_devices_that_it_had),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

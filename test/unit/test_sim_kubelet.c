@@ -403,7 +403,7 @@ static void a_plugin_that_registers_is_known_once_its_devices_are(void **state)
 	UNTIL(r, p->watched == 1);
 }
 
-static void a_registration_that_is_wrong_is_refused(void **state)
+static void a_malformed_registration_is_refused(void **state)
 {
 	struct rig *r = *state;
 
@@ -415,7 +415,7 @@ static void a_registration_that_is_wrong_is_refused(void **state)
 	assert_false(sim_kubelet_has(r->kubelet, cpu));
 }
 
-static void tokens_go_where_the_gpus_are(void **state)
+static void tokens_are_taken_on_the_nodes_of_the_gpus(void **state)
 {
 	struct rig *r = *state;
 	struct peer *p = peer_up(r);
@@ -435,7 +435,7 @@ static void tokens_go_where_the_gpus_are(void **state)
 	assert_on(r, "next", "main", cpu, "0 0 0 1");
 }
 
-static void where_there_is_a_choice_the_plugin_has_it(void **state)
+static void the_plugin_chooses_where_there_is_a_choice(void **state)
 {
 	struct rig *r = *state;
 	struct peer *p = peer_up(r);
@@ -446,7 +446,7 @@ static void where_there_is_a_choice_the_plugin_has_it(void **state)
 	assert_on(r, "train", "main", cpu, "2 0 0 0");
 }
 
-static void a_choice_that_is_not_what_was_asked_for_is_a_fault(void **state)
+static void a_wrong_choice_of_the_plugin_is_a_fault(void **state)
 {
 	struct rig *r = *state;
 
@@ -456,7 +456,7 @@ static void a_choice_that_is_not_what_was_asked_for_is_a_fault(void **state)
 	assert_string_equal(r->broken, "numafit.io/cpu: GetPreferredAllocation: 1 devices for 2");
 }
 
-static void what_cannot_be_aligned_is_refused(void **state)
+static void a_pod_that_cannot_be_aligned_is_refused(void **state)
 {
 	struct rig *r = *state;
 	static const char affinity[] = "TopologyAffinityError: Resources cannot be allocated with "
@@ -478,7 +478,7 @@ static void what_cannot_be_aligned_is_refused(void **state)
 	assert_int_equal(r->nr_broken, 0);
 }
 
-static void a_plugin_that_refuses_ends_the_pod(void **state)
+static void a_refusal_by_the_plugin_ends_the_pod(void **state)
 {
 	struct rig *r = *state;
 
@@ -491,7 +491,7 @@ static void a_plugin_that_refuses_ends_the_pod(void **state)
 	assert_on(r, "other", "main", gpu, "0 2 0 0"); /* its GPU is free again */
 }
 
-static void what_an_init_container_had_comes_again(void **state)
+static void devices_of_an_init_container_are_used_again(void **state)
 {
 	struct rig *r = *state;
 	struct peer *p = peer_up(r);
@@ -511,7 +511,7 @@ static void what_an_init_container_had_comes_again(void **state)
 	assert_on(r, "other", "main", cpu, "0 4 0 0");
 }
 
-static void what_a_container_must_have_is_not_the_plugins_to_leave_out(void **state)
+static void the_plugin_cannot_leave_out_devices_that_a_container_must_have(void **state)
 {
 	struct rig *r = *state;
 	const struct ask c[] = {
@@ -527,7 +527,7 @@ static void what_a_container_must_have_is_not_the_plugins_to_leave_out(void **st
 	assert_true(r->refused);
 }
 
-static void in_pod_scope_containers_stay_together(void **state)
+static void in_pod_scope_the_containers_are_on_the_same_nodes(void **state)
 {
 	struct rig *r = *state;
 	const struct ask c[] = {
@@ -546,7 +546,7 @@ static void in_pod_scope_containers_stay_together(void **state)
 	assert_on(r, "together", "b", cpu, "0 1 0 0");
 }
 
-static void a_pod_that_goes_leaves_its_devices(void **state)
+static void the_devices_of_a_removed_pod_are_free(void **state)
 {
 	struct rig *r = *state;
 
@@ -614,7 +614,7 @@ static void devices_that_are_not_healthy_are_not_given_out(void **state)
 	assert_on(r, "train", "main", cpu, "0 0 0 2");
 }
 
-static void without_its_plugin_a_resource_is_not_to_be_had(void **state)
+static void a_resource_without_its_plugin_is_not_available(void **state)
 {
 	struct rig *r = *state;
 	unsigned changed;
@@ -668,7 +668,7 @@ static void a_start_wipes_the_sockets_of_plugins_and_nothing_else(void **state)
 	close(fd);
 }
 
-static void a_node_that_the_machine_lacks_is_told(void **state)
+static void a_device_on_a_node_that_the_machine_lacks_is_reported(void **state)
 {
 	struct rig *r = *state;
 	const struct sim_kubelet_options o = {r->root, &r->topo, &r->trace, 1};
@@ -781,7 +781,7 @@ static struct rpc_call *call(struct client *c, const char *socket, const char *m
 	return started;
 }
 
-static void pod_resources_show_what_runs_on(void **state)
+static void pod_resources_show_the_devices_of_running_containers(void **state)
 {
 	struct rig *r = *state;
 	struct client c = {.r = r};
@@ -824,7 +824,7 @@ static void on_allocatable(void *ctx, const void *data, size_t len)
 }
 
 /* Healthy ones, whoever has them. */
-static void pod_resources_show_what_can_be_given_out(void **state)
+static void pod_resources_show_the_allocatable_devices(void **state)
 {
 	enum { NR_GPUS = 4 };
 	struct rig *r = *state;
@@ -853,7 +853,7 @@ static void pod_resources_show_what_can_be_given_out(void **state)
 	arena_fini(&c.a);
 }
 
-static void who_watches_pods_hears_of_one_before_it_runs(void **state)
+static void a_watcher_of_pods_gets_a_pod_before_it_runs(void **state)
 {
 	struct rig *r = *state;
 	struct client c = {.r = r};
@@ -885,28 +885,28 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		ON_RIG(a_plugin_that_registers_is_known_once_its_devices_are),
-		ON_RIG(a_registration_that_is_wrong_is_refused),
-		ON_RIG(tokens_go_where_the_gpus_are),
-		ON_RIG(where_there_is_a_choice_the_plugin_has_it),
-		ON_RIG(a_choice_that_is_not_what_was_asked_for_is_a_fault),
-		ON_RIG(what_cannot_be_aligned_is_refused),
-		ON_RIG(a_plugin_that_refuses_ends_the_pod),
-		ON_RIG(what_an_init_container_had_comes_again),
-		ON_RIG(what_a_container_must_have_is_not_the_plugins_to_leave_out),
-		ON_RIG(in_pod_scope_containers_stay_together),
-		ON_RIG(a_pod_that_goes_leaves_its_devices),
+		ON_RIG(a_malformed_registration_is_refused),
+		ON_RIG(tokens_are_taken_on_the_nodes_of_the_gpus),
+		ON_RIG(the_plugin_chooses_where_there_is_a_choice),
+		ON_RIG(a_wrong_choice_of_the_plugin_is_a_fault),
+		ON_RIG(a_pod_that_cannot_be_aligned_is_refused),
+		ON_RIG(a_refusal_by_the_plugin_ends_the_pod),
+		ON_RIG(devices_of_an_init_container_are_used_again),
+		ON_RIG(the_plugin_cannot_leave_out_devices_that_a_container_must_have),
+		ON_RIG(in_pod_scope_the_containers_are_on_the_same_nodes),
+		ON_RIG(the_devices_of_a_removed_pod_are_free),
 		ON_RIG(a_container_waits_until_its_plugin_is_ready),
 		ON_RIG(a_device_that_is_given_out_must_stay_and_stay_healthy),
 		ON_RIG(devices_that_are_not_healthy_are_not_given_out),
-		ON_RIG(without_its_plugin_a_resource_is_not_to_be_had),
+		ON_RIG(a_resource_without_its_plugin_is_not_available),
 		ON_RIG(the_end_of_an_old_stream_takes_a_newer_registration_with_it),
 		ON_RIG(a_start_wipes_the_sockets_of_plugins_and_nothing_else),
-		ON_RIG(a_node_that_the_machine_lacks_is_told),
+		ON_RIG(a_device_on_a_node_that_the_machine_lacks_is_reported),
 		ON_RIG(a_kubelet_that_restarts_knows_what_it_gave),
 		ON_RIG(after_a_restart_no_device_that_it_gave_may_be_missing),
-		ON_RIG(pod_resources_show_what_runs_on),
-		ON_RIG(pod_resources_show_what_can_be_given_out),
-		ON_RIG(who_watches_pods_hears_of_one_before_it_runs),
+		ON_RIG(pod_resources_show_the_devices_of_running_containers),
+		ON_RIG(pod_resources_show_the_allocatable_devices),
+		ON_RIG(a_watcher_of_pods_gets_a_pod_before_it_runs),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

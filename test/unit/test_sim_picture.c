@@ -153,7 +153,7 @@ static void a_container_without_a_cpuset_is_on_every_cpu(void **state)
 	sim_node_fini(&n);
 }
 
-static void exclusive_is_what_the_annotation_says_or_what_was_asked_for(void **state)
+static void a_container_is_exclusive_by_its_annotation_or_its_request(void **state)
 {
 	static const struct {
 		const char *cpus, *placement;
@@ -180,7 +180,7 @@ static void exclusive_is_what_the_annotation_says_or_what_was_asked_for(void **s
 	}
 }
 
-static void too_few_own_cpus_and_reserved_ones_are_found(void **state)
+static void too_few_exclusive_cpus_and_use_of_reserved_ones_are_found(void **state)
 {
 	struct sim_node n;
 	struct err e = {0};
@@ -198,7 +198,7 @@ static void too_few_own_cpus_and_reserved_ones_are_found(void **state)
 	sim_node_fini(&n);
 }
 
-static void a_resized_container_is_measured_by_what_it_asks_for_now(void **state)
+static void a_resized_container_is_checked_against_its_new_request(void **state)
 {
 	struct sim_node n;
 	struct err e = {0};
@@ -238,7 +238,7 @@ static void a_cpuset_that_the_kernel_would_refuse_is_refused(void **state)
 	sim_node_fini(&n);
 }
 
-static void a_claim_that_is_no_placement_is_refused(void **state)
+static void a_malformed_placement_annotation_is_refused(void **state)
 {
 	struct key_value annotation = {NRI_PLACEMENT_ANNOTATION, "{\"exclusive\":3}"};
 	struct sim_node n;
@@ -252,7 +252,7 @@ static void a_claim_that_is_no_placement_is_refused(void **state)
 	sim_node_fini(&n);
 }
 
-static void nearest_nodes_are_those_that_no_other_could_better(void **state)
+static void nodes_are_nearest_when_no_other_set_is_better(void **state)
 {
 	static const struct {
 		uint64_t nodes;
@@ -305,7 +305,7 @@ static const char *calls(struct script *s)
 	return word;
 }
 
-static void steps_become_a_runtimes_calls(void **state)
+static void each_step_of_a_trace_makes_the_calls_of_a_runtime(void **state)
 {
 	struct trace_step steps[] = {
 		step_of(TRACE_CREATE, "web", "main"), /* three replicas */
@@ -343,7 +343,7 @@ static void steps_become_a_runtimes_calls(void **state)
 	sim_node_fini(&n);
 }
 
-static void a_second_container_of_that_name_is_a_mistake_in_the_trace(void **state)
+static void a_second_container_of_one_name_is_a_mistake_in_the_trace(void **state)
 {
 	struct trace_step steps[] = {
 		step_of(TRACE_CREATE, "db", "main"), step_of(TRACE_CREATE, "db", "main")};
@@ -375,7 +375,7 @@ static char *printed(
 	return text;
 }
 
-static void the_picture_shows_whose_every_cpu_is(void **state)
+static void the_picture_shows_the_container_of_each_cpu(void **state)
 {
 	static const char want[] =
 		"socket 0\n"
@@ -430,7 +430,7 @@ static void print_table(FILE *out, const struct sim_node *n)
 	assert_int_equal(r.updates, 5);
 }
 
-static void the_table_tells_what_was_asked_and_given(void **state)
+static void the_table_shows_what_was_asked_for_and_given(void **state)
 {
 	static const char want[] =
 		"POD/CONTAINER           QOS        CPU   MEMORY       GIVEN CPUS         NODES "
@@ -470,7 +470,7 @@ static void print_json_lines(FILE *out, const struct sim_node *n)
 	report_end(&r);
 }
 
-static void json_has_the_same_in_lines(void **state)
+static void the_json_output_has_the_same_facts_line_by_line(void **state)
 {
 	static const char want[] =
 		"{\"event\":\"create\",\"namespace\":\"default\",\"pod\":\"db\",\"container\":"
@@ -499,17 +499,17 @@ int main(void)
 		cmocka_unit_test(huge_pages_become_limits_for_every_size),
 		cmocka_unit_test(an_exclusive_cpu_in_another_cpuset_is_found),
 		cmocka_unit_test(a_container_without_a_cpuset_is_on_every_cpu),
-		cmocka_unit_test(exclusive_is_what_the_annotation_says_or_what_was_asked_for),
-		cmocka_unit_test(too_few_own_cpus_and_reserved_ones_are_found),
-		cmocka_unit_test(a_resized_container_is_measured_by_what_it_asks_for_now),
+		cmocka_unit_test(a_container_is_exclusive_by_its_annotation_or_its_request),
+		cmocka_unit_test(too_few_exclusive_cpus_and_use_of_reserved_ones_are_found),
+		cmocka_unit_test(a_resized_container_is_checked_against_its_new_request),
 		cmocka_unit_test(a_cpuset_that_the_kernel_would_refuse_is_refused),
-		cmocka_unit_test(a_claim_that_is_no_placement_is_refused),
-		cmocka_unit_test(nearest_nodes_are_those_that_no_other_could_better),
-		cmocka_unit_test(steps_become_a_runtimes_calls),
-		cmocka_unit_test(a_second_container_of_that_name_is_a_mistake_in_the_trace),
-		cmocka_unit_test(the_picture_shows_whose_every_cpu_is),
-		cmocka_unit_test(the_table_tells_what_was_asked_and_given),
-		cmocka_unit_test(json_has_the_same_in_lines),
+		cmocka_unit_test(a_malformed_placement_annotation_is_refused),
+		cmocka_unit_test(nodes_are_nearest_when_no_other_set_is_better),
+		cmocka_unit_test(each_step_of_a_trace_makes_the_calls_of_a_runtime),
+		cmocka_unit_test(a_second_container_of_one_name_is_a_mistake_in_the_trace),
+		cmocka_unit_test(the_picture_shows_the_container_of_each_cpu),
+		cmocka_unit_test(the_table_shows_what_was_asked_for_and_given),
+		cmocka_unit_test(the_json_output_has_the_same_facts_line_by_line),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

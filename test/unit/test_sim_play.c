@@ -207,7 +207,7 @@ static const char whole_day_told[] =
 	"web-0/main              Burstable  500m  -            stopped\n"
 	"web-1/main              Burstable  500m  -            stopped with its pod\n";
 
-static void a_trace_is_played_to_its_end(void **state)
+static void a_whole_trace_is_played(void **state)
 {
 	(void)state;
 	for (int old_style = 0; old_style < 2; old_style++) {
@@ -221,7 +221,7 @@ static void a_trace_is_played_to_its_end(void **state)
 	}
 }
 
-static void what_the_plugin_does_wrong_is_told(void **state)
+static void mistakes_of_the_plugin_are_printed(void **state)
 {
 	static const struct {
 		enum fault fault;
@@ -289,8 +289,8 @@ static void without_a_plugin_the_wait_ends(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_trace_is_played_to_its_end),
-		cmocka_unit_test(what_the_plugin_does_wrong_is_told),
+		cmocka_unit_test(a_whole_trace_is_played),
+		cmocka_unit_test(mistakes_of_the_plugin_are_printed),
 		cmocka_unit_test(an_update_with_cpus_that_the_machine_lacks_names_its_line),
 		cmocka_unit_test(without_a_plugin_the_wait_ends),
 	};

@@ -63,7 +63,7 @@ static void an_idle_node_is_all_pool_and_all_free(void **state)
 	free(t);
 }
 
-static void what_containers_hold_is_counted_on_its_nodes(void **state)
+static void held_cpus_and_memory_are_counted_on_their_nodes(void **state)
 {
 	const struct memory_block pair = {0, {0x0c}, GIB(60)};
 	struct settings s = settings_of(POLICY_BEST_EFFORT);
@@ -141,7 +141,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(an_idle_node_is_all_pool_and_all_free),
-		cmocka_unit_test(what_containers_hold_is_counted_on_its_nodes),
+		cmocka_unit_test(held_cpus_and_memory_are_counted_on_their_nodes),
 		cmocka_unit_test(the_nodes_add_up_to_the_machine),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

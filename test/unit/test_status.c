@@ -86,7 +86,7 @@ static void an_answer_in_pieces_arrives_whole(void **state)
 	assert_served(child);
 }
 
-static void a_daemon_that_hangs_up_gave_no_answer(void **state)
+static void a_daemon_that_closes_the_connection_is_reported_as_no_answer(void **state)
 {
 	pid_t child = serve(NULL);
 	char *answer = NULL;
@@ -192,7 +192,7 @@ static const char table[] =
 	"default/p?1/web       Guaranteed  4-5   yes     8     8         yes        decided\n"
 	"kube-system/helper/h  Burstable   0-3   shared  0,8   any       no         adopted\n";
 
-static void people_get_a_table(void **state)
+static void the_default_output_is_a_table(void **state)
 {
 	char printed[PRINTED_MAX];
 
@@ -201,7 +201,7 @@ static void people_get_a_table(void **state)
 	assert_string_equal(printed, table);
 }
 
-static void scripts_get_the_document(void **state)
+static void the_json_output_is_the_document_of_the_daemon(void **state)
 {
 	char printed[PRINTED_MAX];
 
@@ -225,10 +225,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(an_answer_in_pieces_arrives_whole),
-		cmocka_unit_test(a_daemon_that_hangs_up_gave_no_answer),
+		cmocka_unit_test(a_daemon_that_closes_the_connection_is_reported_as_no_answer),
 		cmocka_unit_test(a_socket_that_cannot_be_reached_is_named),
-		cmocka_unit_test(people_get_a_table),
-		cmocka_unit_test(scripts_get_the_document),
+		cmocka_unit_test(the_default_output_is_a_table),
+		cmocka_unit_test(the_json_output_is_the_document_of_the_daemon),
 		cmocka_unit_test(an_answer_that_is_no_status_is_an_error),
 	};
 

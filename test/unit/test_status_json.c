@@ -103,7 +103,7 @@ static char *document_of(const struct ledger *l)
 	return status_json_format(&info, &settings, &s, l);
 }
 
-static void the_document_says_what_ledger_and_snapshot_say(void **state)
+static void the_document_agrees_with_ledger_and_snapshot(void **state)
 {
 	struct ledger *l = ledger_new(&machine, &settings);
 	struct status st;
@@ -175,7 +175,7 @@ static void the_document_says_what_ledger_and_snapshot_say(void **state)
 	ledger_free(l);
 }
 
-static void a_shared_container_is_shown_with_the_pool_of_now(void **state)
+static void a_shared_container_is_shown_with_the_present_pool(void **state)
 {
 	struct ledger *l = ledger_new(&machine, &settings);
 	char pool[CPUSET_TEXT_MAX];
@@ -227,7 +227,7 @@ static void the_same_state_gives_the_same_bytes(void **state)
 	ledger_free(l);
 }
 
-static void thousands_of_containers_are_all_there(void **state)
+static void thousands_of_containers_are_all_listed(void **state)
 {
 	struct ledger *l = ledger_new(&machine, &settings);
 	struct status st;
@@ -248,7 +248,7 @@ static void thousands_of_containers_are_all_there(void **state)
 	ledger_free(l);
 }
 
-static void what_is_not_a_status_is_refused(void **state)
+static void a_document_that_is_not_a_status_is_refused(void **state)
 {
 	static const char *const texts[] = {"", "{}", "[]", "{\"version\":1}", "unknown command"};
 
@@ -285,12 +285,12 @@ static void a_document_beyond_the_arena_is_refused(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_document_says_what_ledger_and_snapshot_say),
-		cmocka_unit_test(a_shared_container_is_shown_with_the_pool_of_now),
+		cmocka_unit_test(the_document_agrees_with_ledger_and_snapshot),
+		cmocka_unit_test(a_shared_container_is_shown_with_the_present_pool),
 		cmocka_unit_test(memory_of_a_device_is_marked),
 		cmocka_unit_test(the_same_state_gives_the_same_bytes),
-		cmocka_unit_test(thousands_of_containers_are_all_there),
-		cmocka_unit_test(what_is_not_a_status_is_refused),
+		cmocka_unit_test(thousands_of_containers_are_all_listed),
+		cmocka_unit_test(a_document_that_is_not_a_status_is_refused),
 		cmocka_unit_test(a_document_beyond_the_arena_is_refused),
 	};
 

@@ -27,7 +27,7 @@ static int connect_to(const struct daemon_rig *g)
 	return fd;
 }
 
-static void who_asks_for_nothing_is_let_go(void **state)
+static void a_client_that_asks_for_nothing_is_disconnected(void **state)
 {
 	static const char question[] = "status\n";
 	struct daemon_rig g;
@@ -59,7 +59,7 @@ static void who_asks_for_nothing_is_let_go(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(who_asks_for_nothing_is_let_go),
+		cmocka_unit_test(a_client_that_asks_for_nothing_is_disconnected),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -101,7 +101,7 @@ static void the_strategy_decides_among_the_tied_masks_and_no_others(void **state
 }
 
 /* 64 nodes and 16 of them wanted: 4.9e14 sets are equal in size. */
-static void on_a_large_machine_that_is_alike_everywhere_the_lowest_is_found_at_once(void **state)
+static void on_a_large_uniform_machine_the_lowest_nodes_are_found_at_once(void **state)
 {
 	static uint64_t capacity[NODES_MAX], unallocated[NODES_MAX];
 	struct hint_space space = {.all = nodeset_first(64)};
@@ -123,7 +123,7 @@ static void on_a_large_machine_that_is_alike_everywhere_the_lowest_is_found_at_o
 }
 
 /* Of sets of five nodes on a machine where all nodes differ not all can be looked at. */
-static void without_budget_the_answer_is_an_equal_of_the_best_and_the_same_each_time(void **state)
+static void without_budget_the_answer_ties_with_the_best_and_is_always_the_same(void **state)
 {
 	static uint64_t capacity[NODES_MAX], unallocated[NODES_MAX], weight[NODES_MAX];
 	struct hint_space space = {.all = nodeset_first(64)};
@@ -160,7 +160,7 @@ static void without_budget_the_answer_is_an_equal_of_the_best_and_the_same_each_
 	assert_true(family_share(&f, first.mask) > family_share(&f, plain.mask));
 }
 
-static void each_policy_that_merges_honours_it(void **state)
+static void each_merging_policy_follows_the_strategy(void **state)
 {
 	static const uint64_t capacity[NODES_MAX] = {8, 8, 8, 8},
 			      unallocated[NODES_MAX] = {8, 4, 2, 6};
@@ -193,7 +193,7 @@ static void each_policy_that_merges_honours_it(void **state)
 		}
 }
 
-static void a_share_is_from_1_to_100_and_0_where_nothing_is(void **state)
+static void a_share_is_from_1_to_100_or_0_where_nothing_is_allocated(void **state)
 {
 	static const uint64_t capacity[NODES_MAX] = {
 		0, 1000, 1000, 3, UINT64_MAX / 2, UINT64_MAX / 2};
@@ -215,7 +215,7 @@ static void a_share_is_from_1_to_100_and_0_where_nothing_is(void **state)
 
 /* Devices that lie on two nodes count once in both: together the nodes are more allocated than
  * either is. */
-static void nodes_that_share_devices_may_be_wanted_more_together_than_each(void **state)
+static void nodes_that_share_devices_may_rank_higher_together_than_alone(void **state)
 {
 	static const uint64_t one_each[NODES_MAX] = {1, 1, 1, 1};
 	static const struct family_cover all[] = {{{1}, 100}, {{2}, 100}, {{4}, 1}, {{0xc}, 10},
@@ -254,7 +254,7 @@ static void check_shares(const struct family *f, unsigned first, unsigned second
 	assert_int_equal(family_share(f, (struct nodeset){3}), both);
 }
 
-static void cpus_memory_and_devices_tell_how_much_of_them_is_allocated(void **state)
+static void the_allocated_share_is_computed_of_cpus_memory_and_devices(void **state)
 {
 	static const struct device devices[] = {
 		{.id = "a", .has_topology = true, .placed = true, .nodes = {1}, .healthy = true},
@@ -300,14 +300,13 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_strategy_decides_among_the_tied_masks_and_no_others),
+		cmocka_unit_test(on_a_large_uniform_machine_the_lowest_nodes_are_found_at_once),
 		cmocka_unit_test(
-			on_a_large_machine_that_is_alike_everywhere_the_lowest_is_found_at_once),
-		cmocka_unit_test(
-			without_budget_the_answer_is_an_equal_of_the_best_and_the_same_each_time),
-		cmocka_unit_test(each_policy_that_merges_honours_it),
-		cmocka_unit_test(a_share_is_from_1_to_100_and_0_where_nothing_is),
-		cmocka_unit_test(nodes_that_share_devices_may_be_wanted_more_together_than_each),
-		cmocka_unit_test(cpus_memory_and_devices_tell_how_much_of_them_is_allocated),
+			without_budget_the_answer_ties_with_the_best_and_is_always_the_same),
+		cmocka_unit_test(each_merging_policy_follows_the_strategy),
+		cmocka_unit_test(a_share_is_from_1_to_100_or_0_where_nothing_is_allocated),
+		cmocka_unit_test(nodes_that_share_devices_may_rank_higher_together_than_alone),
+		cmocka_unit_test(the_allocated_share_is_computed_of_cpus_memory_and_devices),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

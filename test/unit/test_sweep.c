@@ -469,7 +469,7 @@ static bool is_there(const struct rig *r, const char *name)
 
 /* Cases */
 
-static void what_a_foreign_hand_changes_is_brought_back(void **state)
+static void a_cpuset_changed_by_another_program_is_restored(void **state)
 {
 	(void)state;
 	for (int v2 = 0; v2 < 2; v2++) {
@@ -491,7 +491,7 @@ static void what_a_foreign_hand_changes_is_brought_back(void **state)
 	}
 }
 
-static void who_passed_over_what_it_was_told_is_told_once_it_runs(void **state)
+static void a_container_that_missed_its_update_is_updated_once_it_runs(void **state)
 {
 	struct rig *r = rig_new(true, "v0.12.1");
 
@@ -515,7 +515,7 @@ static bool has_drifted(struct rig *r)
 	return r->d.measured.counters.drifted > 0;
 }
 
-static void where_that_is_not_safe_the_next_reply_brings_it_back(void **state)
+static void on_runtimes_without_safe_updates_the_next_reply_restores_a_cpuset(void **state)
 {
 	static const char *const versions[] = {"v0.12.0", "v0.10.0", "0.0.0-unknown", ""};
 
@@ -551,7 +551,7 @@ static bool witness_is_back(struct rig *r)
 	return is_as_held(r, &r->box[1]);
 }
 
-static void who_is_stopping_is_left_alone(void **state)
+static void a_stopping_container_is_not_updated(void **state)
 {
 	(void)state;
 	for (int v2 = 0; v2 < 2; v2++) {
@@ -583,7 +583,7 @@ static bool some_time_has_passed(struct rig *r)
 	return ++looks >= LOOKS;
 }
 
-static void who_has_ended_meanwhile_is_not_told(void **state)
+static void a_container_that_has_ended_is_not_updated(void **state)
 {
 	struct rig *r = rig_new(true, "v0.12.5");
 	struct box *web = start_box(r, 0, 4);
@@ -624,7 +624,7 @@ static void an_update_that_fails_is_tried_again(void **state)
 }
 
 /* As with ignore_failure: the runtime says that all is well. */
-static void an_update_that_is_swallowed_is_tried_again(void **state)
+static void an_update_without_effect_is_tried_again(void **state)
 {
 	struct rig *r = rig_new(true, "v0.12.5");
 	struct box *web = start_box(r, 0, 4);
@@ -642,7 +642,7 @@ static void an_update_that_is_swallowed_is_tried_again(void **state)
 }
 
 /* Where no cgroup can be looked at, the runtime's answer is all that there is. */
-static void who_cannot_be_looked_at_is_told_until_the_runtime_agrees(void **state)
+static void without_a_cgroup_updates_are_repeated_until_the_runtime_accepts_one(void **state)
 {
 	struct rig *r = rig_new(true, "v0.12.5");
 	struct box *web;
@@ -663,7 +663,7 @@ static void who_cannot_be_looked_at_is_told_until_the_runtime_agrees(void **stat
 
 /* A runtime that has sent the beginning of a request is not kept waiting by a sweep, and not asked
  * for anything. */
-static void nothing_is_done_while_a_request_comes_in(void **state)
+static void no_sweep_runs_while_a_request_arrives(void **state)
 {
 	struct rig *r = rig_new(true, "v0.12.5");
 	struct box *web = start_box(r, 0, 4);
@@ -713,7 +713,7 @@ static void update_and_look(void *ctx, const struct request *req, struct nri_rep
 
 /* The runtime answers such a call after its present event only: whoever waited for it would wait
  * for ever. */
-static void inside_a_handler_nothing_can_be_sent(void **state)
+static void no_update_is_sent_inside_a_handler(void **state)
 {
 	struct rig *r = rig_new(true, "v0.12.5");
 	struct box *web = start_box(r, 0, 4);
@@ -765,7 +765,7 @@ static unsigned count_in_log(const struct rig *r, int saved, const char *words)
 	return count_lines(r, "log", words);
 }
 
-static void the_log_says_once_who_it_was(void **state)
+static void the_log_names_a_drifted_container_once(void **state)
 {
 	struct rig *r = rig_new(true, "v0.12.5");
 	struct box *web = start_box(r, 0, 4);
@@ -796,7 +796,7 @@ static bool narrowed_is_known(struct rig *r)
 	return r->unasked > 0;
 }
 
-static void what_only_a_cgroup_above_narrows_is_no_drift(void **state)
+static void a_cpuset_narrowed_by_a_parent_cgroup_is_not_drift(void **state)
 {
 	struct rig *r = rig_new(true, "v0.12.5");
 	struct box *web = start_box(r, 0, 4), *log = start_box(r, 1, 0);
@@ -823,7 +823,7 @@ static bool has_all_cpus(struct rig *r)
 	return r->d.topo.nr_cpus == 16 && all_are_as_held(r);
 }
 
-static void cpus_go_and_come_without_anybody_doing_anything(void **state)
+static void offline_and_online_cpus_are_followed_without_a_request(void **state)
 {
 	struct rig *r = rig_new(true, "v0.12.5");
 	struct box *web = start_box(r, 0, 4), *log = start_box(r, 1, 0);
@@ -873,7 +873,7 @@ static bool has_come_amid(struct rig *r)
 }
 
 /* CPUs that come and go change /sys file by file. */
-static void a_machine_that_was_read_amid_a_change_is_read_again(void **state)
+static void a_machine_read_during_a_change_is_read_again(void **state)
 {
 	static const char amid[] = "machine two\n"
 				   "node 0 memory 8Gi cpus 0-7,10-15\n"
@@ -916,7 +916,7 @@ static void a_machine_that_was_read_amid_a_change_is_read_again(void **state)
 }
 
 /* A node that comes is for the next start; what goes meanwhile is followed all the same. */
-static void cpus_are_followed_though_the_machine_has_another_node(void **state)
+static void cpus_are_followed_although_the_machine_has_a_new_node(void **state)
 {
 	static const char more[] = "machine two\n"
 				   "node 0 memory 8Gi cpus 0-7\n"
@@ -937,7 +937,7 @@ static void cpus_are_followed_though_the_machine_has_another_node(void **state)
 	rig_free(r);
 }
 
-static void a_cpu_that_goes_while_the_daemon_is_away_sets_no_journal_aside(void **state)
+static void a_cpu_that_goes_offline_while_the_daemon_is_away_keeps_the_journal_valid(void **state)
 {
 	struct rig *r = rig_new(true, "v0.12.5");
 	struct box *web = start_box(r, 0, 4);
@@ -956,7 +956,7 @@ static void a_cpu_that_goes_while_the_daemon_is_away_sets_no_journal_aside(void 
 	rig_free(r);
 }
 
-static void another_machine_still_sets_the_journal_aside(void **state)
+static void the_journal_of_another_machine_is_set_aside(void **state)
 {
 	static const char other[] = "machine two\nnode 0 memory 8Gi cpus 0-15\n";
 	struct rig *r = rig_new(true, "v0.12.5");
@@ -1033,7 +1033,7 @@ static void a_resize_outlives_a_runtime_that_forgets_it(void **state)
 	}
 }
 
-static void without_cgroups_it_is_told_what_the_journal_has(void **state)
+static void without_cgroups_a_container_is_updated_to_what_the_journal_has(void **state)
 {
 	struct rig *r = rig_new(true, "v0.10.0");
 	struct box *web = start_box(r, 0, 4);
@@ -1055,7 +1055,7 @@ static void second_ends(struct rig *r)
 	r->box[1].runs = false;
 }
 
-static void who_shares_follows_the_pool_although_the_report_looks_right(void **state)
+static void a_shared_container_follows_the_pool_although_the_report_looks_right(void **state)
 {
 	(void)state;
 	for (unsigned v2 = 0; v2 < 2; v2++) {
@@ -1079,7 +1079,7 @@ static void both_are_elsewhere(struct rig *r)
 	r->d.in_force.budget_ns = 0;
 }
 
-static void what_there_is_no_time_for_is_read_later(void **state)
+static void cgroups_beyond_the_time_limit_are_read_later(void **state)
 {
 	struct rig *r = rig_new(true, "v0.12.1");
 	struct box *web = start_box(r, 0, 4), *log = start_box(r, 1, 0);
@@ -1122,7 +1122,7 @@ static void a_resize_that_is_read_later_counts(void **state)
 	rig_free(r);
 }
 
-static void in_shadow_what_is_in_force_counts_too(void **state)
+static void in_shadow_mode_the_cpusets_in_force_are_read_too(void **state)
 {
 	struct rig *r = rig_new(true, "v0.10.0");
 	struct box *web = start_box(r, 0, 4);
@@ -1173,7 +1173,7 @@ static bool a_round_or_so(struct rig *r)
 	return calls++ % 2;
 }
 
-static void whatever_is_changed_all_is_right_in_the_end(void **state)
+static void after_random_changes_every_cpuset_is_restored(void **state)
 {
 	static const char *const versions[] = {"v0.12.5", "v0.11.0"};
 
@@ -1202,30 +1202,33 @@ static void whatever_is_changed_all_is_right_in_the_end(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_a_foreign_hand_changes_is_brought_back),
-		cmocka_unit_test(who_passed_over_what_it_was_told_is_told_once_it_runs),
-		cmocka_unit_test(where_that_is_not_safe_the_next_reply_brings_it_back),
-		cmocka_unit_test(who_is_stopping_is_left_alone),
-		cmocka_unit_test(who_has_ended_meanwhile_is_not_told),
+		cmocka_unit_test(a_cpuset_changed_by_another_program_is_restored),
+		cmocka_unit_test(a_container_that_missed_its_update_is_updated_once_it_runs),
+		cmocka_unit_test(on_runtimes_without_safe_updates_the_next_reply_restores_a_cpuset),
+		cmocka_unit_test(a_stopping_container_is_not_updated),
+		cmocka_unit_test(a_container_that_has_ended_is_not_updated),
 		cmocka_unit_test(an_update_that_fails_is_tried_again),
-		cmocka_unit_test(an_update_that_is_swallowed_is_tried_again),
-		cmocka_unit_test(who_cannot_be_looked_at_is_told_until_the_runtime_agrees),
-		cmocka_unit_test(nothing_is_done_while_a_request_comes_in),
-		cmocka_unit_test(inside_a_handler_nothing_can_be_sent),
-		cmocka_unit_test(the_log_says_once_who_it_was),
-		cmocka_unit_test(what_only_a_cgroup_above_narrows_is_no_drift),
-		cmocka_unit_test(cpus_go_and_come_without_anybody_doing_anything),
-		cmocka_unit_test(a_cpu_that_goes_while_the_daemon_is_away_sets_no_journal_aside),
-		cmocka_unit_test(a_machine_that_was_read_amid_a_change_is_read_again),
-		cmocka_unit_test(cpus_are_followed_though_the_machine_has_another_node),
-		cmocka_unit_test(another_machine_still_sets_the_journal_aside),
+		cmocka_unit_test(an_update_without_effect_is_tried_again),
+		cmocka_unit_test(
+			without_a_cgroup_updates_are_repeated_until_the_runtime_accepts_one),
+		cmocka_unit_test(no_sweep_runs_while_a_request_arrives),
+		cmocka_unit_test(no_update_is_sent_inside_a_handler),
+		cmocka_unit_test(the_log_names_a_drifted_container_once),
+		cmocka_unit_test(a_cpuset_narrowed_by_a_parent_cgroup_is_not_drift),
+		cmocka_unit_test(offline_and_online_cpus_are_followed_without_a_request),
+		cmocka_unit_test(
+			a_cpu_that_goes_offline_while_the_daemon_is_away_keeps_the_journal_valid),
+		cmocka_unit_test(a_machine_read_during_a_change_is_read_again),
+		cmocka_unit_test(cpus_are_followed_although_the_machine_has_a_new_node),
+		cmocka_unit_test(the_journal_of_another_machine_is_set_aside),
 		cmocka_unit_test(a_resize_outlives_a_runtime_that_forgets_it),
-		cmocka_unit_test(without_cgroups_it_is_told_what_the_journal_has),
-		cmocka_unit_test(who_shares_follows_the_pool_although_the_report_looks_right),
-		cmocka_unit_test(what_there_is_no_time_for_is_read_later),
+		cmocka_unit_test(without_cgroups_a_container_is_updated_to_what_the_journal_has),
+		cmocka_unit_test(
+			a_shared_container_follows_the_pool_although_the_report_looks_right),
+		cmocka_unit_test(cgroups_beyond_the_time_limit_are_read_later),
 		cmocka_unit_test(a_resize_that_is_read_later_counts),
-		cmocka_unit_test(in_shadow_what_is_in_force_counts_too),
-		cmocka_unit_test(whatever_is_changed_all_is_right_in_the_end),
+		cmocka_unit_test(in_shadow_mode_the_cpusets_in_force_are_read_too),
+		cmocka_unit_test(after_random_changes_every_cpuset_is_restored),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

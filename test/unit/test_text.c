@@ -14,7 +14,7 @@
 
 #define COUNT(a) (sizeof(a) / sizeof *(a))
 
-static void a_size_is_read_back_as_it_was_written(void **state)
+static void a_printed_size_is_read_back_as_the_same_value(void **state)
 {
 	static const struct {
 		uint64_t in;
@@ -82,7 +82,7 @@ static void numbers_are_decimal_whole_and_bounded(void **state)
 	assert_int_equal(got, 12);
 }
 
-static void booleans_are_those_of_go(void **state)
+static void booleans_are_written_as_go_accepts_them(void **state)
 {
 	static const char *const words[] = {
 		"1", "t", "T", "TRUE", "true", "True", "0", "f", "F", "FALSE", "false", "False"};
@@ -102,7 +102,7 @@ static void booleans_are_those_of_go(void **state)
 	assert_string_equal(e.text, "\"yes\" is not true or false");
 }
 
-static void a_writer_remembers_that_it_was_cut(void **state)
+static void a_text_remembers_that_it_was_cut(void **state)
 {
 	char buf[8];
 	struct text t;
@@ -176,7 +176,7 @@ static bool utf8_by_definition(const unsigned char *s, size_t len)
 	return false;
 }
 
-static void utf8_is_what_its_definition_says(void **state)
+static void utf8_is_checked_as_its_definition_demands(void **state)
 {
 	static const unsigned char bytes[] = {0x00, 'a', 0x7f, 0x80, 0x8f, 0x90, 0x9f, 0xa0, 0xbf,
 		0xc0, 0xc1, 0xc2, 0xdf, 0xe0, 0xe1, 0xec, 0xed, 0xee, 0xef, 0xf0, 0xf1, 0xf3, 0xf4,
@@ -221,12 +221,12 @@ static void the_checksum_is_crc32c(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_size_is_read_back_as_it_was_written),
+		cmocka_unit_test(a_printed_size_is_read_back_as_the_same_value),
 		cmocka_unit_test(numbers_are_decimal_whole_and_bounded),
-		cmocka_unit_test(booleans_are_those_of_go),
-		cmocka_unit_test(a_writer_remembers_that_it_was_cut),
+		cmocka_unit_test(booleans_are_written_as_go_accepts_them),
+		cmocka_unit_test(a_text_remembers_that_it_was_cut),
 		cmocka_unit_test(copies_fit_or_are_cut),
-		cmocka_unit_test(utf8_is_what_its_definition_says),
+		cmocka_unit_test(utf8_is_checked_as_its_definition_demands),
 		cmocka_unit_test(the_checksum_is_crc32c),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

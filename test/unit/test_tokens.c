@@ -19,7 +19,7 @@ enum { SEED = 20261121, ROUNDS = 3000, IDS_MAX = 64 };
 /* Kernel ids with gaps, as on POWER. */
 static const struct node_ids gaps = {.nr = 3, .id = {0, 8, 255}};
 
-static void an_id_is_written_in_one_way_only(void **state)
+static void an_id_has_only_one_spelling(void **state)
 {
 	static const struct {
 		const char *id;
@@ -65,7 +65,7 @@ static void an_id_is_written_in_one_way_only(void **state)
 	}
 }
 
-static void a_set_is_written_in_one_way_only(void **state)
+static void a_set_of_tokens_has_only_one_spelling(void **state)
 {
 	static const struct {
 		const char *text;
@@ -157,7 +157,7 @@ static void report_word(const struct token_reports *r, unsigned node_id, char *w
 	word[len] = '\0';
 }
 
-static void as_many_are_healthy_as_there_are_free_cpus(void **state)
+static void as_many_tokens_are_healthy_as_there_are_free_cpus(void **state)
 {
 	static const struct {
 		const char *held, *leased, *claimed, *want;
@@ -196,7 +196,7 @@ static void as_many_are_healthy_as_there_are_free_cpus(void **state)
 	free(t);
 }
 
-static void the_list_is_ascending_and_says_where_each_is(void **state)
+static void the_list_is_ascending_and_names_the_node_of_each_token(void **state)
 {
 	struct topo *t = machine_of_eight();
 	struct settings s = settings_of(POLICY_RESTRICTED);
@@ -244,7 +244,7 @@ static size_t ask_once(struct question *q)
 		q->t, &q->w, &(struct budget){.given = 10000, .left = 10000}, &a, q->answer);
 }
 
-static void the_answer_is_narrow_then_close_then_low(void **state)
+static void the_preferred_answer_has_few_nodes_then_close_nodes_then_low_ids(void **state)
 {
 	static const struct {
 		const char *available, *must;
@@ -294,7 +294,7 @@ static void the_answer_is_narrow_then_close_then_low(void **state)
 	free(q.work);
 }
 
-static void what_cannot_be_had_is_answered_all_the_same(void **state)
+static void a_preference_that_cannot_be_met_is_still_answered(void **state)
 {
 	static const struct {
 		const char *available[4], *must[3];
@@ -421,7 +421,7 @@ static bool is_best_answer(const struct question *q, size_t nr)
 	return nr == q->w.size && i == nr;
 }
 
-static void random_answers_are_the_best_of_all(void **state)
+static void random_answers_are_the_best_possible_ones(void **state)
 {
 	struct random r = {SEED};
 	struct question q = {.t = machine_of_eight(), .work = malloc(WORK_BYTES)};
@@ -522,14 +522,14 @@ static void random_reports_keep_their_promises(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(an_id_is_written_in_one_way_only),
-		cmocka_unit_test(a_set_is_written_in_one_way_only),
+		cmocka_unit_test(an_id_has_only_one_spelling),
+		cmocka_unit_test(a_set_of_tokens_has_only_one_spelling),
 		cmocka_unit_test(the_tokens_of_any_machine_fit_into_the_text),
-		cmocka_unit_test(as_many_are_healthy_as_there_are_free_cpus),
-		cmocka_unit_test(the_list_is_ascending_and_says_where_each_is),
-		cmocka_unit_test(the_answer_is_narrow_then_close_then_low),
-		cmocka_unit_test(what_cannot_be_had_is_answered_all_the_same),
-		cmocka_unit_test(random_answers_are_the_best_of_all),
+		cmocka_unit_test(as_many_tokens_are_healthy_as_there_are_free_cpus),
+		cmocka_unit_test(the_list_is_ascending_and_names_the_node_of_each_token),
+		cmocka_unit_test(the_preferred_answer_has_few_nodes_then_close_nodes_then_low_ids),
+		cmocka_unit_test(a_preference_that_cannot_be_met_is_still_answered),
+		cmocka_unit_test(random_answers_are_the_best_possible_ones),
 		cmocka_unit_test(random_reports_keep_their_promises),
 	};
 

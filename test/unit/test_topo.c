@@ -66,7 +66,7 @@ static void core_on_two_sockets(struct topo *t)
 	(void)topo_add_cpu(t, 9, 0, 0, 1, 0, NULL);
 }
 
-static void a_machine_that_cannot_be_is_refused(void **state)
+static void an_impossible_machine_is_refused(void **state)
 {
 	static const struct {
 		void (*spoil)(struct topo *t);
@@ -128,7 +128,7 @@ static void nodes_come_in_order_and_within_bounds(void **state)
 	free(t);
 }
 
-static void cpus_memory_and_distances_are_checked_as_they_come(void **state)
+static void cpus_memory_and_distances_are_checked_when_they_are_added(void **state)
 {
 	struct topo *t = malloc(sizeof *t);
 	struct err e;
@@ -166,7 +166,7 @@ static void cpus_memory_and_distances_are_checked_as_they_come(void **state)
 	free(t);
 }
 
-static void a_sealed_machine_is_counted(void **state)
+static void a_sealed_machine_has_its_counts(void **state)
 {
 	struct topo *t = machine_of_eight();
 
@@ -380,10 +380,10 @@ static void another_machine_has_another_fingerprint(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_machine_that_cannot_be_is_refused),
+		cmocka_unit_test(an_impossible_machine_is_refused),
 		cmocka_unit_test(nodes_come_in_order_and_within_bounds),
-		cmocka_unit_test(cpus_memory_and_distances_are_checked_as_they_come),
-		cmocka_unit_test(a_sealed_machine_is_counted),
+		cmocka_unit_test(cpus_memory_and_distances_are_checked_when_they_are_added),
+		cmocka_unit_test(a_sealed_machine_has_its_counts),
 		cmocka_unit_test(cores_are_named_after_their_lowest_cpu),
 		cmocka_unit_test(nodes_may_lack_cpus_or_memory),
 		cmocka_unit_test(without_a_table_other_nodes_are_twice_as_far),

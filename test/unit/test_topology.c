@@ -52,7 +52,7 @@ static int run(const char *words, char out[OUTPUT_MAX], char errors[OUTPUT_MAX])
 	return code;
 }
 
-static void an_average_is_the_shortest_decimal(void **state)
+static void an_average_is_printed_as_the_shortest_decimal(void **state)
 {
 	static const struct {
 		const char *words, *out;
@@ -75,7 +75,7 @@ static void an_average_is_the_shortest_decimal(void **state)
 	}
 }
 
-static void a_wrong_call_says_why(void **state)
+static void a_wrong_command_line_is_explained(void **state)
 {
 	static const struct {
 		const char *words;
@@ -136,7 +136,7 @@ static void the_table_shows_nodes_and_distances(void **state)
 	assert_string_equal(out, want);
 }
 
-static void an_export_is_a_machine_again(void **state)
+static void an_exported_machine_can_be_read_again(void **state)
 {
 	static char out[OUTPUT_MAX], errors[OUTPUT_MAX];
 	struct topo before, after;
@@ -154,11 +154,11 @@ static void an_export_is_a_machine_again(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(an_average_is_the_shortest_decimal),
-		cmocka_unit_test(a_wrong_call_says_why),
+		cmocka_unit_test(an_average_is_printed_as_the_shortest_decimal),
+		cmocka_unit_test(a_wrong_command_line_is_explained),
 		cmocka_unit_test(help_goes_to_stdout),
 		cmocka_unit_test(the_table_shows_nodes_and_distances),
-		cmocka_unit_test(an_export_is_a_machine_again),
+		cmocka_unit_test(an_exported_machine_can_be_read_again),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -212,7 +212,7 @@ static void note(void *ctx, const char *line)
 	(void)strcat(strcat(all, line), "\n");
 }
 
-static void each_step_of_the_arithmetic_is_told(void **state)
+static void each_step_of_the_arithmetic_is_printed(void **state)
 {
 	struct fixture *f = *state;
 	char told[2048] = "";
@@ -267,7 +267,7 @@ int main(void)
 		CASE(a_weight_below_1_counts_1),
 		CASE(amounts_below_0_do_no_harm),
 		CASE(a_stale_node_takes_no_pod),
-		CASE(each_step_of_the_arithmetic_is_told),
+		CASE(each_step_of_the_arithmetic_is_printed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -114,7 +114,7 @@ static void a_kubelet_has_devices_and_containers_ask_for_them(void **state)
 	trace_fini(&t);
 }
 
-static void without_a_word_a_kubelet_aligns_nothing(void **state)
+static void a_kubelet_without_settings_aligns_nothing(void **state)
 {
 	struct trace t;
 
@@ -125,7 +125,7 @@ static void without_a_word_a_kubelet_aligns_nothing(void **state)
 	trace_fini(&t);
 }
 
-static void a_scheduler_leaves_a_hint_and_a_pod_has_annotations(void **state)
+static void a_trace_may_give_hints_and_annotations(void **state)
 {
 	static const char text[] =
 		"steps:\n"
@@ -206,7 +206,7 @@ static void steps_keep_their_order_and_their_lines(void **state)
 	trace_fini(&t);
 }
 
-static void a_mistake_is_told_with_line_and_key(void **state)
+static void a_mistake_is_reported_with_line_and_key(void **state)
 {
 #define POD "steps:\n- create: {pod: a, qos: besteffort}\n"
 #define KUBELET                                                                                    \
@@ -373,7 +373,7 @@ static void a_trace_is_bounded(void **state)
 	assert_int_equal(read_text(&t, text, &e), -E2BIG);
 }
 
-static void the_traces_that_come_along_are_good(void **state)
+static void every_trace_of_the_repository_can_be_read(void **state)
 {
 	static const char *const paths[] = {"test/traces/demo.yaml", "test/traces/small.yaml",
 		"test/traces/shadow.yaml", "test/traces/unasked.yaml", "test/traces/devices.yaml",
@@ -403,14 +403,14 @@ int main(void)
 		cmocka_unit_test(namespace_and_container_have_defaults),
 		cmocka_unit_test(a_kubelet_with_static_managers_gives_a_cpuset),
 		cmocka_unit_test(a_kubelet_has_devices_and_containers_ask_for_them),
-		cmocka_unit_test(without_a_word_a_kubelet_aligns_nothing),
-		cmocka_unit_test(a_scheduler_leaves_a_hint_and_a_pod_has_annotations),
+		cmocka_unit_test(a_kubelet_without_settings_aligns_nothing),
+		cmocka_unit_test(a_trace_may_give_hints_and_annotations),
 		cmocka_unit_test(annotations_are_bounded),
 		cmocka_unit_test(steps_keep_their_order_and_their_lines),
-		cmocka_unit_test(a_mistake_is_told_with_line_and_key),
+		cmocka_unit_test(a_mistake_is_reported_with_line_and_key),
 		cmocka_unit_test(two_operations_in_one_step_are_refused),
 		cmocka_unit_test(a_trace_is_bounded),
-		cmocka_unit_test(the_traces_that_come_along_are_good),
+		cmocka_unit_test(every_trace_of_the_repository_can_be_read),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -91,7 +91,7 @@ static void assert_response(struct blob *rest, uint32_t id, int status, const ch
 	arena_fini(&a);
 }
 
-static void recorded_messages_come_out_again_as_they_went_in(void **state)
+static void recorded_messages_are_the_same_after_decoding_and_encoding(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < NR_TRANSCRIPT; i++) {
@@ -277,7 +277,7 @@ static void a_reply_that_is_too_long_becomes_an_error(void **state)
 	}
 }
 
-static void an_event_that_fails_ends_the_feeding_unanswered(void **state)
+static void a_failing_event_handler_ends_the_feeding_without_an_answer(void **state)
 {
 	struct end end;
 	struct bytes in = {0};
@@ -293,7 +293,7 @@ static void an_event_that_fails_ends_the_feeding_unanswered(void **state)
 	fini(&end);
 }
 
-static void only_the_answer_to_the_call_on_its_way_counts(void **state)
+static void only_the_answer_to_the_pending_call_counts(void **state)
 {
 	struct end end;
 	struct bytes in = {0};
@@ -362,15 +362,15 @@ static void a_request_that_is_not_utf8_is_not_sent(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(recorded_messages_come_out_again_as_they_went_in),
+		cmocka_unit_test(recorded_messages_are_the_same_after_decoding_and_encoding),
 		cmocka_unit_test(the_fields_of_recorded_messages_are_read),
 		cmocka_unit_test(calls_may_be_split_anywhere),
 		cmocka_unit_test(stream_ids_are_odd_and_rise_and_may_have_gaps),
 		cmocka_unit_test(faulty_calls_are_answered_with_a_status),
 		cmocka_unit_test(a_call_that_is_too_long_fails_alone),
 		cmocka_unit_test(a_reply_that_is_too_long_becomes_an_error),
-		cmocka_unit_test(an_event_that_fails_ends_the_feeding_unanswered),
-		cmocka_unit_test(only_the_answer_to_the_call_on_its_way_counts),
+		cmocka_unit_test(a_failing_event_handler_ends_the_feeding_without_an_answer),
+		cmocka_unit_test(only_the_answer_to_the_pending_call_counts),
 		cmocka_unit_test(a_status_text_always_gets_through),
 		cmocka_unit_test(a_request_that_is_not_utf8_is_not_sent),
 	};

@@ -72,7 +72,7 @@ static void inserting_and_removing_keep_the_order(void **state)
 	vec_fini(&v);
 }
 
-static void what_was_removed_does_not_shine_through(void **state)
+static void a_new_element_is_zeroed_where_another_was_removed(void **state)
 {
 	struct items v = {0};
 
@@ -85,7 +85,7 @@ static void what_was_removed_does_not_shine_through(void **state)
 	vec_fini(&v);
 }
 
-static void memory_is_zeroed_and_copied_and_handed_on(void **state)
+static void the_helpers_for_memory_zero_copy_and_hand_over(void **state)
 {
 	auto_free char *empty = xstrdup(NULL);
 	auto_free char *copy = xstrdup("text");
@@ -110,8 +110,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(pushing_keeps_what_was_there),
 		cmocka_unit_test(inserting_and_removing_keep_the_order),
-		cmocka_unit_test(what_was_removed_does_not_shine_through),
-		cmocka_unit_test(memory_is_zeroed_and_copied_and_handed_on),
+		cmocka_unit_test(a_new_element_is_zeroed_where_another_was_removed),
+		cmocka_unit_test(the_helpers_for_memory_zero_copy_and_hand_over),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

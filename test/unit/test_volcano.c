@@ -101,7 +101,7 @@ static unsigned nodes_of(const json_t *ids)
 
 /* What the policies make of a list of hints, narrow ones first: the first preferred, else the
  * first. The released merge comes to that with one provider of hints. */
-static void every_recorded_list_of_hints_leads_to_its_best(void **state)
+static void every_recorded_list_of_hints_gives_its_recorded_best_hint(void **state)
 {
 	static const char *const names[] = {"best-effort", "restricted", "single-numa-node"};
 	json_t *rows = vectors("hints"), *row;
@@ -199,7 +199,7 @@ static void every_recorded_pod_gets_what_was_recorded(void **state)
 	json_decref(rows);
 }
 
-static void a_request_for_part_of_a_cpu_has_no_say(void **state)
+static void a_request_for_part_of_a_cpu_gives_no_hints(void **state)
 {
 	static const char *const names[] = {"best-effort", "restricted", "single-numa-node"};
 	static const int64_t millis[] = {2500, 500};
@@ -243,7 +243,7 @@ static void cpus_are_picked_in_the_released_order(void **state)
 
 /* A free CPU that the object does not describe counts for NUMA node 0, and is nobody's: with it a
  * node seems to have more free CPUs than CPUs. */
-static void a_cpu_that_nobody_knows_is_counted_but_not_given(void **state)
+static void a_cpu_outside_of_the_topology_is_counted_but_not_given(void **state)
 {
 	static const int64_t five = 5000, seven = 7000;
 	struct machine m;
@@ -421,7 +421,7 @@ static void an_object_is_read(void **state)
 	arena_fini(&a);
 }
 
-static void what_is_no_object_is_refused_with_the_place(void **state)
+static void a_malformed_object_is_refused_with_the_place(void **state)
 {
 	static const struct {
 		const char *text, *why;
@@ -461,19 +461,19 @@ static void what_is_no_object_is_refused_with_the_place(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_recorded_list_of_hints_leads_to_its_best),
+		cmocka_unit_test(every_recorded_list_of_hints_gives_its_recorded_best_hint),
 		cmocka_unit_test(every_recorded_allocation_is_made),
 		cmocka_unit_test(every_recorded_pod_gets_what_was_recorded),
-		cmocka_unit_test(a_request_for_part_of_a_cpu_has_no_say),
+		cmocka_unit_test(a_request_for_part_of_a_cpu_gives_no_hints),
 		cmocka_unit_test(cpus_are_picked_in_the_released_order),
-		cmocka_unit_test(a_cpu_that_nobody_knows_is_counted_but_not_given),
+		cmocka_unit_test(a_cpu_outside_of_the_topology_is_counted_but_not_given),
 		cmocka_unit_test(the_policies_must_be_the_same),
 		cmocka_unit_test(a_node_without_an_object_takes_pods_without_a_policy),
 		cmocka_unit_test(every_recorded_score_is_given),
 		cmocka_unit_test(seed_volcano_numa_aware_scores_750_500_and_0),
 		cmocka_unit_test(seed_volcano_numa_aware_the_kubelet_admits_in_another_order),
 		cmocka_unit_test(an_object_is_read),
-		cmocka_unit_test(what_is_no_object_is_refused_with_the_place),
+		cmocka_unit_test(a_malformed_object_is_refused_with_the_place),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

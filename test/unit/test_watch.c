@@ -73,7 +73,7 @@ static void touch(const char *path)
 	(void)close(fd);
 }
 
-static void a_name_that_comes_or_goes_is_told(void **state)
+static void a_file_that_appears_or_vanishes_is_reported(void **state)
 {
 	struct world *w = *state;
 
@@ -88,7 +88,7 @@ static void a_name_that_comes_or_goes_is_told(void **state)
 }
 
 /* Events come in order: when that of the watched name is here, others would have been before. */
-static void other_names_are_not_told(void **state)
+static void other_files_are_not_reported(void **state)
 {
 	struct world *w = *state;
 	struct watch *watched = watch_new(w->loop, w->path, changed, w);
@@ -113,7 +113,7 @@ static void a_directory_that_is_not_there_cannot_be_watched(void **state)
 }
 
 /* In all the ways in which it changes; a descriptor of the old one would not tell of the new. */
-static void a_file_is_told_however_it_changes(void **state)
+static void every_kind_of_change_to_a_file_is_reported(void **state)
 {
 	struct world *w = *state;
 	struct file_watch f = {0};
@@ -166,7 +166,7 @@ static void listen_now(void *ctx)
 	assert_non_null(w->listener);
 }
 
-static void a_runtime_that_is_back_is_connected_to_at_once(void **state)
+static void a_runtime_that_appears_again_is_connected_to_at_once(void **state)
 {
 	struct world *w = *state;
 	const struct nri_handler handler = {.ctx = w};
@@ -188,11 +188,11 @@ static void a_runtime_that_is_back_is_connected_to_at_once(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		CASE(a_name_that_comes_or_goes_is_told),
-		CASE(other_names_are_not_told),
+		CASE(a_file_that_appears_or_vanishes_is_reported),
+		CASE(other_files_are_not_reported),
 		CASE(a_directory_that_is_not_there_cannot_be_watched),
-		CASE(a_file_is_told_however_it_changes),
-		CASE(a_runtime_that_is_back_is_connected_to_at_once),
+		CASE(every_kind_of_change_to_a_file_is_reported),
+		CASE(a_runtime_that_appears_again_is_connected_to_at_once),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
