@@ -2,254 +2,17 @@
  * be written, runtimes that start anew, a second daemon, signals, readers that do not read. The
  * daemon is the real program; this test is its container runtime and the reader of its log. */
 #include <codec/fields_json.h>
-#include <codec/placement_json.h>
 #include <io/fault.h>
 #include <io/journal.h>
-#include <io/loop.h>
-#include <nri/runtime.h>
-#include <nri/session.h>
 #include <numafit-cli/journal_fold.h>
 
-#include "daemon_rig.h"
+#include "live_rig.h"
 
 #include <sched.h>
 #include <sys/file.h>
 #include <sys/mount.h>
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <cmocka.h>
-
-enum {
-	BOXES = 8,
-	NAME_BYTES = 8,
-	LOG_BYTES = 1 << 20,
-	PATIENCE_MS = 30000,
-	PIPE_BYTES = 4096,
-	SHARES_PER_CPU = 1024
-};
-
-/* A container as the runtime has it. */
-struct box {
-	char id[NAME_BYTES], cpus[CPUSET_TEXT_MAX], mems[NODESET_TEXT_MAX],
-		placement[PLACEMENT_JSON_MAX];
-	bool runs;
-	unsigned cpu;
-};
-
-struct rig {
-	struct daemon_rig daemon;
-	struct loop *loop;
-	struct loop_timer *watchdog;
-	struct listener *listener;
-	struct stream *stream, *reader;
-	struct nri_runtime *runtime;
-	struct box box[BOXES];
-	unsigned updates; /* of containers with CPUs of their own */
-	bool answered, synchronized, dead;
-	int status; /* of the last answer */
-	char message[512];
-	int log_fd; /* the reading end */
-	size_t log_len;
-	char log[LOG_BYTES];
-};
-
-/* The runtime's side */
-
-static void flush(struct rig *r)
-{
-	const void *data;
-	size_t len;
-
-	while (r->stream && (len = nri_runtime_take(r->runtime, &data)) > 0)
-		(void)stream_write(r->stream, data, len);
-}
-
-static struct box *find(struct rig *r, const char *id)
-{
-	for (unsigned i = 0; i < BOXES; i++)
-		if (r->box[i].runs && strcmp(r->box[i].id, id) == 0)
-			return &r->box[i];
-	fail_msg("%s does not run", id);
-	return NULL;
-}
-
-static struct nri_container shown(const struct box *b, struct key_value *annotation)
-{
-	struct nri_container c = {
-		.sandbox_id = b->id,
-		.pod_uid = b->id,
-		.pod_ns = "default",
-		.pod_name = b->id,
-		.cgroup_parent = b->cpu ? "/kubepods/pod1" : "/kubepods/burstable/pod1",
-		.id = b->id,
-		.name = "main",
-		.cpus = b->cpus,
-		.mems = b->mems,
-	};
-
-	c.resources.has_shares = c.resources.has_memory_limit = true;
-	c.resources.cpu_shares = b->cpu ? SHARES_PER_CPU * b->cpu : 100;
-	c.resources.memory_limit = INT64_C(1) << 30;
-	*annotation = (struct key_value){NRI_PLACEMENT_ANNOTATION, b->placement};
-	c.annotations = annotation;
-	c.nr_annotations = *b->placement != '\0';
-	return c;
-}
-
-static void apply_updates(struct rig *r, const struct nri_answer *a)
-{
-	for (size_t i = 0; i < a->nr_updates; i++) {
-		struct box *b = find(r, a->updates[i].container_id);
-
-		r->updates += b->cpu > 0;
-		assert_true(text_copy(b->cpus, sizeof b->cpus, a->updates[i].cpus));
-		assert_true(text_copy(b->mems, sizeof b->mems, a->updates[i].mems));
-	}
-}
-
-static void on_answer(void *ctx, enum nri_call what, const struct nri_answer *a)
-{
-	struct rig *r = ctx;
-
-	apply_updates(r, a);
-	r->answered = true;
-	r->synchronized = r->synchronized || what == NRI_CALL_SYNCHRONIZE;
-	r->status = a->status;
-	(void)text_copy(r->message, sizeof r->message, a->status ? a->message : "");
-	if (what == NRI_CALL_CREATE && !a->status) {
-		struct box *b = NULL;
-
-		for (unsigned i = 0; i < BOXES; i++)
-			if (*r->box[i].id && !r->box[i].runs && !*r->box[i].cpus)
-				b = &r->box[i];
-		assert_non_null(b);
-		assert_true(text_copy(b->cpus, sizeof b->cpus, a->cpus));
-		assert_true(text_copy(b->mems, sizeof b->mems, a->mems));
-		assert_true(text_copy(b->placement, sizeof b->placement, a->annotations[0].value));
-		b->runs = true;
-	}
-	loop_stop(r->loop);
-}
-
-static void on_configured(void *ctx, const char *name, const char *index, uint32_t events)
-{
-	struct rig *r = ctx;
-	struct nri_container list[BOXES];
-	struct key_value annotation[BOXES];
-	size_t nr = 0;
-
-	(void)name, (void)index, (void)events;
-	for (unsigned i = 0; i < BOXES; i++)
-		if (r->box[i].runs) {
-			list[nr] = shown(&r->box[i], &annotation[nr]);
-			nr++;
-		}
-	nri_runtime_synchronize(r->runtime, list, nr);
-}
-
-static void data_came(void *ctx, const void *data, size_t len)
-{
-	struct rig *r = ctx;
-
-	if (nri_runtime_feed(r->runtime, data, len) < 0)
-		fail_msg("%s", nri_runtime_error(r->runtime));
-	flush(r);
-}
-
-static void hung_up(void *ctx, int error)
-{
-	struct rig *r = ctx;
-
-	(void)error;
-	r->stream = NULL;
-}
-
-static struct stream_events accepted(void *ctx, struct stream *s)
-{
-	static const struct nri_runtime_options options = {.name = "faults", .version = "1"};
-	struct rig *r = ctx;
-	const struct nri_runtime_events events = {
-		.ctx = r, .configured = on_configured, .answered = on_answer};
-
-	nri_runtime_free(r->runtime);
-	r->runtime = nri_runtime_new(&options, &events);
-	r->stream = s;
-	r->synchronized = false;
-	return (struct stream_events){.ctx = r, .data = data_came, .closed = hung_up};
-}
-
-static void listen_anew(struct rig *r)
-{
-	r->listener = listener_new(r->loop, r->daemon.socket, 0600, r, accepted, NULL);
-	assert_non_null(r->listener);
-}
-
-static void hang_up(struct rig *r)
-{
-	listener_close(r->listener);
-	stream_close(r->stream);
-	r->stream = NULL;
-	r->synchronized = false;
-}
-
-/* The reader of the log */
-
-static void log_came(void *ctx, const void *data, size_t len)
-{
-	struct rig *r = ctx;
-
-	assert_true(r->log_len + len < LOG_BYTES);
-	memcpy(r->log + r->log_len, data, len);
-	r->log_len += len;
-	r->log[r->log_len] = '\0';
-	loop_stop(r->loop);
-}
-
-static void log_ended(void *ctx, int error)
-{
-	struct rig *r = ctx;
-
-	(void)error;
-	r->reader = NULL;
-	loop_stop(r->loop);
-}
-
-static void read_log(struct rig *r)
-{
-	const struct stream_events events = {r, log_came, log_ended};
-
-	r->reader = stream_adopt(r->loop, r->log_fd, &events, NULL);
-	assert_non_null(r->reader);
-}
-
-static unsigned count_of(const struct rig *r, const char *text)
-{
-	unsigned nr = 0;
-
-	for (const char *at = r->log; (at = strstr(at, text)); at++)
-		nr++;
-	return nr;
-}
-
-static void too_slow(void *ctx)
-{
-	struct rig *r = ctx;
-
-	fail_msg("nothing happens any more; the log: %s", r->log);
-}
-
-static void await_log(struct rig *r, const char *text)
-{
-	loop_timer_set(r->watchdog, PATIENCE_MS);
-	while (!strstr(r->log, text)) {
-		if (!r->reader)
-			fail_msg("the daemon ended without a word of %s: %s", text, r->log);
-		loop_run(r->loop);
-	}
-	loop_timer_stop(r->watchdog);
-}
+enum { PIPE_BYTES = 4096 };
 
 static void await_end_of_log(struct rig *r)
 {
@@ -257,86 +20,6 @@ static void await_end_of_log(struct rig *r)
 	while (r->reader)
 		loop_run(r->loop);
 	loop_timer_stop(r->watchdog);
-}
-
-/* What tests say */
-
-static void launch(struct rig *r, const char *fault)
-{
-	int ends[2];
-
-	assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
-	stream_close(r->reader);
-	r->log_len = 0;
-	r->log[0] = '\0';
-	r->daemon.fault = fault;
-	r->daemon.log = ends[1];
-	r->log_fd = ends[0];
-	rig_start(&r->daemon);
-	(void)close(ends[1]);
-}
-
-static void await_synchronized(struct rig *r)
-{
-	loop_timer_set(r->watchdog, PATIENCE_MS);
-	while (!r->synchronized)
-		loop_run(r->loop);
-	loop_timer_stop(r->watchdog);
-}
-
-/* A daemon that knows what runs. */
-static void begin(struct rig *r, const char *fault)
-{
-	launch(r, fault);
-	read_log(r);
-	await_synchronized(r);
-}
-
-static void end(struct rig *r, int signum)
-{
-	(void)rig_end(&r->daemon, signum);
-	stream_close(r->stream);
-	r->stream = NULL;
-	r->synchronized = false;
-}
-
-static void call(struct rig *r, enum nri_call what, const struct box *b)
-{
-	struct key_value annotation;
-	struct nri_container c = shown(b, &annotation);
-
-	r->answered = false;
-	nri_runtime_call(r->runtime, what, &c);
-	flush(r);
-	loop_timer_set(r->watchdog, PATIENCE_MS);
-	while (!r->answered)
-		loop_run(r->loop);
-	loop_timer_stop(r->watchdog);
-}
-
-/* Create a container with that many CPUs of its own; 0: in the shared pool. Its place, or NULL. */
-static struct box *create(struct rig *r, const char *id, unsigned cpu)
-{
-	struct box *b = r->box;
-
-	while (*b->id)
-		b++;
-	assert_true(b < r->box + BOXES);
-	*b = (struct box){.cpu = cpu};
-	assert_true(text_copy(b->id, sizeof b->id, id));
-	call(r, NRI_CALL_CREATE, b);
-	if (b->runs)
-		return b;
-	*b->id = '\0';
-	return NULL;
-}
-
-static void stop(struct rig *r, const char *id)
-{
-	struct box gone = *find(r, id);
-
-	*find(r, id) = (struct box){0};
-	call(r, NRI_CALL_STOP, &gone);
 }
 
 /* The journal tells what runs, and nothing else. */
@@ -366,14 +49,9 @@ static void the_journal_is_what_runs(struct rig *r)
 
 static int setup(void **state)
 {
-	struct rig *r = calloc(1, sizeof *r);
+	struct rig *r = rig_new();
 
-	(void)signal(SIGPIPE, SIG_IGN);
-	rig_init(&r->daemon);
 	r->daemon.setting[0] = "journalMaxBytes=64Ki";
-	r->loop = loop_new();
-	r->watchdog = loop_timer_new(r->loop, too_slow, r);
-	listen_anew(r);
 	*state = r;
 	return 0;
 }
@@ -385,10 +63,7 @@ static int teardown(void **state)
 	if (r->daemon.pid)
 		(void)rig_end(&r->daemon, SIGKILL);
 	(void)umount2(r->daemon.run, MNT_DETACH);
-	loop_free(r->loop);
-	nri_runtime_free(r->runtime);
-	rig_fini(&r->daemon);
-	free(r);
+	rig_free(r);
 	return 0;
 }
 
@@ -437,9 +112,9 @@ static void a_failing_disk_refuses_containers_and_changes_nothing(void **state)
 		the_journal_is_what_runs(r);
 		await_log(r, "event=journal-written-again");
 		assert_non_null(strstr(r->log, table[i].action));
-		assert_int_equal(count_of(r, "event=journal-not-written"), 1);
-		stop(r, "first");
-		stop(r, "second");
+		assert_int_equal(count_log(r, "event=journal-not-written"), 1);
+		stop(r, find(r, "first"));
+		stop(r, find(r, "second"));
 		end(r, SIGKILL);
 	}
 }
@@ -453,18 +128,18 @@ static void changes_made_while_the_disk_was_full_are_written_later(void **state)
 	begin_with_writes_that_fail(r, FAULT_ENOSPC, 3);
 	assert_true(text_copy(freed, sizeof freed, create(r, "a", 3)->cpus));
 	assert_non_null(create(r, "b", 2));
-	stop(r, "a");
+	stop(r, find(r, "a"));
 	assert_null(create(r, "c", 3)); /* whose CPUs the journal says are a's */
 	assert_non_null(strstr(r->message, "an earlier change is missing"));
 	await_log(r, "event=journal-written-again");
-	assert_int_equal(count_of(r, "event=journal-not-written"), 1);
+	assert_int_equal(count_log(r, "event=journal-not-written"), 1);
 	the_journal_is_what_runs(r);
 	assert_string_equal(create(r, "c", 3)->cpus, freed);
 	end(r, SIGKILL);
 	begin(r, NULL);
 	the_journal_is_what_runs(r);
 	assert_non_null(strstr(r->log, "event=journal-folded"));
-	assert_int_equal(r->updates, 0);
+	assert_int_equal(r->updates_of_own, 0);
 }
 
 static void a_disk_that_is_full_at_start_is_tried_again(void **state)
@@ -475,7 +150,7 @@ static void a_disk_that_is_full_at_start_is_tried_again(void **state)
 	const char *cpus = create(r, "a", 2)->cpus;
 	end(r, SIGKILL);
 	begin(r, "enospc:1:3"); /* the header, three times */
-	assert_int_equal(r->updates, 0);
+	assert_int_equal(r->updates_of_own, 0);
 	assert_null(create(r, "b", 2));
 	assert_non_null(strstr(r->message, strerror(ENOSPC)));
 	await_log(r, "event=journal-written-again");
@@ -497,7 +172,7 @@ static void running_containers_are_taken_over_although_the_disk_is_full(void **s
 	/* its line, and the first try to write all anew */
 	(void)snprintf(fault, sizeof fault, "enospc:%d:2", lines + 1);
 	begin(r, fault);
-	assert_int_equal(r->updates, 0);
+	assert_int_equal(r->updates_of_own, 0);
 	assert_null(create(r, "b", 2));
 	await_log(r, "event=journal-written-again");
 	the_journal_is_what_runs(r);
@@ -515,7 +190,7 @@ static void a_run_directory_that_became_read_only_stops_no_container(void **stat
 	assert_int_equal(chmod(r->daemon.run, 0500), 0);
 	while (!strstr(r->log, "event=journal-rotate")) { /* its journal is full, and stays */
 		assert_non_null(create(r, "x", 1));
-		stop(r, "x");
+		stop(r, find(r, "x"));
 	}
 	assert_non_null(strstr(r->log, "let numafitd write in runDirectory"));
 	assert_int_equal(chmod(r->daemon.run, 0700), 0);
@@ -529,7 +204,7 @@ static void a_run_directory_that_became_read_only_stops_no_container(void **stat
 /* Whether this process may mount: it is root, or made itself root of a namespace of its own. */
 static bool may_mount;
 
-static void write_text(const char *path, const char *text)
+static void write_proc(const char *path, const char *text)
 {
 	int fd = open(path, O_WRONLY | O_CLOEXEC);
 
@@ -545,11 +220,11 @@ static void get_own_mounts(void)
 
 	may_mount = unshare(CLONE_NEWNS) == 0;
 	if (!may_mount && unshare(CLONE_NEWUSER | CLONE_NEWNS) == 0) {
-		write_text("/proc/self/setgroups", "deny");
+		write_proc("/proc/self/setgroups", "deny");
 		(void)snprintf(map, sizeof map, "0 %u 1", uid);
-		write_text("/proc/self/uid_map", map);
+		write_proc("/proc/self/uid_map", map);
 		(void)snprintf(map, sizeof map, "0 %u 1", gid);
-		write_text("/proc/self/gid_map", map);
+		write_proc("/proc/self/gid_map", map);
 		may_mount = true;
 	}
 	may_mount = may_mount && mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0;
@@ -614,7 +289,7 @@ static void refuses_because(struct rig *r, const char *why)
 		fail_msg("it says %s, not %s", r->message, why);
 	assert_null(create(r, "no", 0));
 	await_log(r, "event=journal-not-written");
-	assert_int_equal(count_of(r, "event=journal-not-written"), 1);
+	assert_int_equal(count_log(r, "event=journal-not-written"), 1);
 }
 
 static void a_full_run_directory_at_start_refuses_containers_and_is_tried_again(void **state)
@@ -633,12 +308,12 @@ static void a_full_run_directory_at_start_refuses_containers_and_is_tried_again(
 			fill_up(r);
 		begin(r, NULL);
 		assert_non_null(strstr(r->log, "event=journal-folded"));
-		assert_int_equal(r->updates, 0);
+		assert_int_equal(r->updates_of_own, 0);
 		refuses_because(r, strerror(ENOSPC));
 		assert_non_null(strstr(r->log, "make room"));
 		says(r, "journal: .*No space left on device");
 	}
-	stop(r, "b");
+	stop(r, find(r, "b"));
 	make_room_in_run(r);
 	await_log(r, "event=journal-written-again");
 	the_journal_is_what_runs(r);
@@ -711,7 +386,7 @@ static void a_read_only_run_directory_is_tried_again(void **state)
 	make_garbage(r->daemon.journal); /* which cannot be set aside at once */
 	remount_run(r, MS_RDONLY);
 	begin(r, NULL);
-	assert_int_equal(r->updates, 0);
+	assert_int_equal(r->updates_of_own, 0);
 	refuses_because(r, strerror(EROFS));
 	remount_run(r, 0);
 	await_log(r, "event=journal-written-again");
@@ -823,15 +498,15 @@ static void a_restarted_runtime_finds_every_container_as_it_was(void **state)
 	assert_non_null(create(r, "a", 2));
 	assert_non_null(create(r, "b", 0));
 	hang_up(r); /* and its socket is gone */
-	listen_anew(r);
-	await_synchronized(r);
-	assert_int_equal(r->updates, 0);
-	stop(r, "b");
+	fake_runtime_listen(&r->runtime, r->daemon.socket);
+	run_until(r, &r->synchronized);
+	assert_int_equal(r->updates_of_own, 0);
+	stop(r, find(r, "b"));
 	hang_up(r);
 	(void)unlink(r->daemon.socket);
-	listen_anew(r);
-	await_synchronized(r);
-	assert_int_equal(r->updates, 0);
+	fake_runtime_listen(&r->runtime, r->daemon.socket);
+	run_until(r, &r->synchronized);
+	assert_int_equal(r->updates_of_own, 0);
 	the_journal_is_what_runs(r);
 }
 
@@ -856,16 +531,16 @@ static void a_stuck_reader_of_the_log_only_loses_lines(void **state)
 
 	launch(r, NULL);
 	assert_true(fcntl(r->log_fd, F_SETPIPE_SZ, PIPE_BYTES) >= 0);
-	await_synchronized(r);
+	run_until(r, &r->synchronized);
 	for (unsigned i = 0; i < CREATES; i++) {
 		assert_non_null(create(r, "x", 1));
-		stop(r, "x");
+		stop(r, find(r, "x"));
 	}
 	read_log(r);
 	await_log(r, "event=started");
 	assert_non_null(create(r, "y", 1));
 	await_log(r, "event=log-dropped lines=");
-	assert_true(count_of(r, "event=decision") < CREATES);
+	assert_true(count_log(r, "event=decision") < CREATES);
 }
 
 /* Damage of the journal at start: what is done to it, and the word in the name that it is set aside
@@ -1012,7 +687,7 @@ static void a_damaged_journal_is_set_aside_and_nothing_is_lost(void **state)
 		end(r, SIGKILL);
 		table[i].damage(r->daemon.journal);
 		begin(r, NULL);
-		assert_int_equal(r->updates, 0);
+		assert_int_equal(r->updates_of_own, 0);
 		the_journal_is_what_runs(r);
 		if (!table[i].suffix) {
 			assert_null(strstr(r->log, "event=journal-set-aside"));

@@ -6,32 +6,19 @@
 #include <numafitd/updater.h>
 
 #include <codec/machine_text.h>
-#include <nri/runtime.h>
-#include <numafit/text.h>
 
 #include "core_random.h"
+#include "fake_runtime.h"
 
 #include <fcntl.h>
 #include <ftw.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <cmocka.h>
 
-enum {
-	BOXES = 8,
-	PATH_BYTES = 300,
-	LIST_BYTES = 256,
-	PLACEMENT_BYTES = 512,
-	GUARD_MS = 20000,
-	POLL_MS = 2,
-	ROUND_MS = 5
-};
+enum { BOXES = 8, PATH_BYTES = 300, LIST_BYTES = 256, GUARD_MS = 20000, POLL_MS = 2, ROUND_MS = 5 };
 
 static const char machine[] = "machine two\n"
 			      "node 0 memory 8Gi cpus 0-7\n"
@@ -42,27 +29,22 @@ static const char without_cpu_1[] = "machine two\n"
 				    "node 1 memory 8Gi cpus 8-15 socket 1\n";
 
 struct box {
-	bool runs;
-	unsigned cpus; /* of its own; 0: shared */
-	char id[16], pod[16], cgroup[64];
-	/* as it was created: what a runtime that forgets reports */
-	unsigned first_own;
-	char first_cpus[LIST_BYTES], first_mems[LIST_BYTES], placement[PLACEMENT_BYTES];
+	struct fake_container
+		c;     /* with the texts of its creation: a runtime that forgets has these */
+	unsigned cpus; /* of its own; 0: shared. c.cpu_milli is that of its creation */
+	char cgroup[64];
 };
 
 struct rig {
 	struct daemon d;
 	char dir[64], root[80], socket[96];
-	const char *nri_version;
-	bool v2, silent;
+	struct fake_runtime runtime;
+	bool v2;
 	bool refuses, ignores; /* what it is set without having asked: with an error, or without */
 	bool hides_cgroups;
 	bool in_shadow;
 	bool forgets; /* it is CRI-O, and has been started again since it created them */
 	const char *client_wants; /* CPUs that an UpdateContainer ends with, whatever is answered */
-	struct listener *listener;
-	struct stream *stream;
-	struct nri_runtime *runtime;
 	struct loop_timer *guard, *poll;
 	bool (*until)(struct rig *r);
 	struct box box[BOXES];
@@ -134,7 +116,7 @@ static bool cpus_are(const struct rig *r, const struct box *b, const char *want)
 
 static const struct holding *held(const struct rig *r, const struct box *b)
 {
-	return ledger_find(engine_ledger(r->d.engine), b->id);
+	return ledger_find(engine_ledger(r->d.engine), b->c.id);
 }
 
 static bool is_as_held(const struct rig *r, const struct box *b)
@@ -148,27 +130,19 @@ static bool is_as_held(const struct rig *r, const struct box *b)
 static bool all_are_as_held(struct rig *r)
 {
 	for (unsigned i = 0; i < BOXES; i++)
-		if (r->box[i].runs && !is_as_held(r, &r->box[i]))
+		if (r->box[i].c.runs && !is_as_held(r, &r->box[i]))
 			return false;
 	return ledger_view(engine_ledger(r->d.engine))->nr_misplaced == 0;
 }
 
 /* The runtime */
 
-static void flush(struct rig *r)
-{
-	const void *data;
-	size_t len;
-
-	while (r->stream && !r->silent && (len = nri_runtime_take(r->runtime, &data)) > 0)
-		(void)stream_write(r->stream, data, len);
-}
-
 static void apply(struct rig *r, const struct nri_update *updates, size_t nr)
 {
 	for (size_t i = 0; i < nr; i++)
 		for (unsigned k = 0; k < BOXES; k++)
-			if (r->box[k].runs && text_equal(r->box[k].id, updates[i].container_id)) {
+			if (r->box[k].c.runs &&
+				text_equal(r->box[k].c.id, updates[i].container_id)) {
 				set_cpus(r, &r->box[k], updates[i].cpus);
 				set_mems(r, &r->box[k], updates[i].mems);
 			}
@@ -203,45 +177,37 @@ static void on_answered(void *ctx, enum nri_call call, const struct nri_answer *
 	set_cpus(r, r->asked, a->cpus);
 	set_mems(r, r->asked, a->mems);
 	set_populated(r, r->asked, true);
-	r->asked->runs = true;
-	r->asked->first_own = r->asked->cpus;
-	(void)snprintf(r->asked->first_cpus, LIST_BYTES, "%s", a->cpus);
-	(void)snprintf(r->asked->first_mems, LIST_BYTES, "%s", a->mems);
-	assert_int_equal(a->nr_annotations, 1);
-	(void)snprintf(r->asked->placement, PLACEMENT_BYTES, "%s", a->annotations[0].value);
+	r->asked->c.cpu_milli = FAKE_MILLI_PER_CPU * r->asked->cpus;
+	fake_container_start(&r->asked->c, a);
 }
 
-static struct nri_container shown(const struct rig *r, const struct box *b)
+/* As it is now, without what it was answered. */
+static struct nri_container shown(
+	const struct rig *r, const struct box *b, struct key_value annotation[2])
 {
-	struct nri_container c = {
-		.sandbox_id = b->pod,
-		.pod_uid = b->pod,
-		.pod_ns = "default",
-		.pod_name = b->pod,
-		.cgroup_parent = b->cpus ? "/kubepods/pod1" : "/kubepods/burstable/pod1",
-		.id = b->id,
-		.name = "main",
-		.cgroups_path = r->hides_cgroups ? NULL : b->cgroup,
-	};
+	struct nri_container c = fake_container_shown(&b->c, annotation);
 
-	c.resources.has_shares = true;
-	c.resources.cpu_shares = b->cpus ? 1024 * b->cpus : 100;
+	c.cgroup_parent = b->cpus ? "/kubepods/pod1" : "/kubepods/burstable/pod1";
+	c.cgroups_path = r->hides_cgroups ? NULL : b->cgroup;
+	c.resources.cpu_shares = b->cpus ? FAKE_SHARES_PER_CPU * b->cpus : 100;
+	c.resources.has_memory_limit = false;
+	c.resources.memory_limit = 0;
+	c.cpus = c.mems = NULL;
+	c.nr_annotations = 0;
 	return c;
 }
 
-/* What is left of it once the runtime has started again; said is for its annotation. */
+/* What is left of it once the runtime has started again. */
 static struct nri_container remembered(
-	const struct rig *r, const struct box *b, struct key_value *said)
+	const struct rig *r, const struct box *b, struct key_value annotation[2])
 {
-	struct nri_container c = shown(r, b);
+	struct nri_container c = shown(r, b, annotation);
 
-	*said = (struct key_value){NRI_PLACEMENT_ANNOTATION, b->placement};
-	c.cpus = b->first_cpus;
-	c.mems = b->first_mems;
-	c.annotations = said;
+	c.cpus = b->c.cpus;
+	c.mems = b->c.mems;
 	c.nr_annotations = 1;
-	if (b->first_own)
-		c.resources.cpu_shares = 1024 * b->first_own;
+	if (b->c.cpu_milli)
+		c.resources.cpu_shares = FAKE_SHARES_PER_CPU * b->c.cpu_milli / FAKE_MILLI_PER_CPU;
 	return c;
 }
 
@@ -249,55 +215,34 @@ static void on_configured(void *ctx, const char *name, const char *index, uint32
 {
 	struct rig *r = ctx;
 	struct nri_container list[BOXES];
-	struct key_value said[BOXES];
+	struct key_value said[BOXES][2];
 	size_t nr = 0;
 
 	(void)name, (void)index, (void)events;
 	for (unsigned i = 0; i < BOXES; i++)
-		if (r->box[i].runs) {
-			list[nr] = r->forgets ? remembered(r, &r->box[i], &said[nr])
-					      : shown(r, &r->box[i]);
+		if (r->box[i].c.runs) {
+			list[nr] = r->forgets ? remembered(r, &r->box[i], said[nr])
+					      : shown(r, &r->box[i], said[nr]);
 			nr++;
 		}
-	nri_runtime_synchronize(r->runtime, list, nr);
+	nri_runtime_synchronize(r->runtime.nri, list, nr);
 }
 
-static void on_data(void *ctx, const void *data, size_t len)
+/* It is CRI-O now, and has been started again since it created the containers. */
+static void forget(struct rig *r)
 {
-	struct rig *r = ctx;
-
-	assert_int_equal(nri_runtime_feed(r->runtime, data, len), 0);
-	flush(r);
-}
-
-static void on_closed(void *ctx, int error)
-{
-	(void)error;
-	((struct rig *)ctx)->stream = NULL;
-}
-
-static struct stream_events on_accepted(void *ctx, struct stream *s)
-{
-	static const struct nri_runtime_options containerd = {"containerd", "v2.3.4", false, 0},
-						crio = {"cri-o", "1.34.0", true, 0};
-	struct rig *r = ctx;
-	const struct nri_runtime_events ev = {r, on_configured, on_answered};
-
-	nri_runtime_free(r->runtime);
-	r->stream = s;
-	r->runtime = nri_runtime_new(r->forgets ? &crio : &containerd, &ev);
-	nri_runtime_accept_updates(r->runtime, r->nri_version, on_set);
-	return (struct stream_events){r, on_data, on_closed};
+	r->forgets = true;
+	r->runtime.options = (struct nri_runtime_options){"cri-o", "1.34.0", true, 0};
 }
 
 static void call(struct rig *r, enum nri_call what, struct box *b)
 {
-	const struct nri_container c = shown(r, b);
+	struct key_value annotation[2];
+	const struct nri_container c = shown(r, b, annotation);
 
 	r->outstanding++;
 	r->asked = what == NRI_CALL_CREATE ? b : r->asked;
-	nri_runtime_call(r->runtime, what, &c);
-	flush(r);
+	fake_runtime_call(&r->runtime, what, &c);
 }
 
 /* Waiting */
@@ -342,8 +287,8 @@ static struct box *create_box(struct rig *r, unsigned i, unsigned cpus)
 	struct box *b = &r->box[i];
 
 	b->cpus = cpus;
-	(void)snprintf(b->id, sizeof b->id, "c%u", i);
-	(void)snprintf(b->pod, sizeof b->pod, "p%u", i);
+	(void)snprintf(b->c.id, sizeof b->c.id, "c%u", i);
+	(void)snprintf(b->c.pod, sizeof b->c.pod, "p%u", i);
 	(void)snprintf(b->cgroup, sizeof b->cgroup, "/kubepods/p%u/c%u", i, i);
 	call(r, NRI_CALL_CREATE, b);
 	wait_until(r, is_quiet);
@@ -380,8 +325,8 @@ static void start_daemon(struct rig *r)
 	(void)snprintf(d->settings.machine, sizeof d->settings.machine, "%s/machine", r->dir);
 	(void)snprintf(d->run.journal_path, sizeof d->run.journal_path, "%s/journal", r->dir);
 	d->loop = loop_new();
-	r->listener = listener_new(d->loop, r->socket, 0600, r, on_accepted, NULL);
-	assert_non_null(r->listener);
+	r->runtime.loop = d->loop;
+	fake_runtime_listen(&r->runtime, r->socket);
 	r->guard = loop_timer_new(d->loop, on_guard, NULL);
 	r->poll = loop_timer_new(d->loop, on_poll, r);
 	if (recorder_start(d, &e) < 0)
@@ -402,7 +347,7 @@ static void stop_daemon(struct rig *r)
 	updater_stop(&r->d);
 	loop_free(r->d.loop);
 	recorder_stop(&r->d);
-	r->stream = NULL;
+	r->runtime.stream = NULL;
 	memset(&r->d, 0, sizeof r->d);
 }
 
@@ -426,7 +371,10 @@ static struct rig *rig_new(bool v2, const char *nri_version)
 	(void)snprintf(r->root, sizeof r->root, "%s/root", r->dir);
 	(void)snprintf(r->socket, sizeof r->socket, "%s/nri.sock", r->dir);
 	r->v2 = v2;
-	r->nri_version = nri_version;
+	r->runtime = (struct fake_runtime){.options = {"containerd", "v2.3.4", false, 0},
+		.events = {r, on_configured, on_answered},
+		.nri_version = nri_version,
+		.on_update = on_set};
 	put(r, "proc/self/mountinfo",
 		v2 ? "29 22 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n"
 		   : "33 31 0:31 / /sys/fs/cgroup/cpuset rw - cgroup cgroup rw,cpuset\n");
@@ -454,7 +402,7 @@ static void rig_free(struct rig *r)
 	if (ledger_check(engine_ledger(r->d.engine), &e))
 		fail_msg("%s", e.text);
 	stop_daemon(r);
-	nri_runtime_free(r->runtime);
+	fake_runtime_fini(&r->runtime);
 	(void)nftw(r->dir, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 	free(r);
 }
@@ -498,9 +446,9 @@ static void a_container_that_missed_its_update_is_updated_once_it_runs(void **st
 	(void)state;
 	sweep_stop(&r->d); /* which would find it */
 	struct box *log = create_box(r, 1, 0);
-	log->runs = false;
+	log->c.runs = false;
 	(void)start_box(r, 0, 4);
-	log->runs = true;
+	log->c.runs = true;
 	assert_true(cpus_are(r, log, "0-15"));
 	assert_int_equal(r->unasked, 0);
 	call(r, NRI_CALL_POST_START, log);
@@ -565,7 +513,7 @@ static void a_stopping_container_is_not_updated(void **state)
 		wait_until(r, witness_is_back);
 		assert_true(cpus_are(r, web, "0-15"));
 		assert_int_equal(r->d.measured.counters.drifted, 1);
-		web->runs = false;
+		web->c.runs = false;
 		call(r, NRI_CALL_STOP, web);
 		wait_until(r, is_quiet);
 		assert_null(held(r, web));
@@ -593,7 +541,7 @@ static void a_container_that_has_ended_is_not_updated(void **state)
 	r->set = 0;
 	set_cpus(r, web, "0-15");
 	set_populated(r, web, false);
-	engine_must_update(r->d.engine, web->id);
+	engine_must_update(r->d.engine, web->c.id);
 	wait_until(r, some_time_has_passed);
 	assert_int_equal(r->set, 0);
 	set_populated(r, web, true); /* it had not ended: it has only now started */
@@ -653,7 +601,7 @@ static void without_a_cgroup_updates_are_repeated_until_the_runtime_accepts_one(
 	set_cpus(r, web, "0-15");
 	r->refuses = true;
 	r->unasked = 0;
-	engine_must_update(r->d.engine, web->id);
+	engine_must_update(r->d.engine, web->c.id);
 	wait_until(r, was_set_thrice);
 	r->refuses = false;
 	wait_until(r, all_are_as_held);
@@ -667,21 +615,22 @@ static void no_sweep_runs_while_a_request_arrives(void **state)
 {
 	struct rig *r = rig_new(true, "v0.12.5");
 	struct box *web = start_box(r, 0, 4);
-	struct nri_container c = shown(r, web);
+	struct key_value annotation[2];
+	struct nri_container c = shown(r, web, annotation);
 	const unsigned char *bytes;
 	const void *data;
 
 	(void)state;
 	wait_until(r, all_are_as_held);
-	r->silent = true;
-	nri_runtime_call(r->runtime, NRI_CALL_UPDATE, &c);
+	r->runtime.silent = true;
+	nri_runtime_call(r->runtime.nri, NRI_CALL_UPDATE, &c);
 	r->outstanding++;
-	size_t len = nri_runtime_take(r->runtime, &data);
+	size_t len = nri_runtime_take(r->runtime.nri, &data);
 	auto_free unsigned char *copy = malloc(len);
 	memcpy(copy, data, len);
 	bytes = copy;
 	for (size_t cut = 3; cut < len; cut += len / 3) {
-		assert_int_equal(stream_write(r->stream, bytes, cut), 0);
+		assert_int_equal(stream_write(r->runtime.stream, bytes, cut), 0);
 		bytes += cut;
 		len -= cut;
 		set_cpus(r, web, "0-15");
@@ -691,8 +640,8 @@ static void no_sweep_runs_while_a_request_arrives(void **state)
 		wait_until(r, is_ready);
 		assert_int_equal(r->d.measured.counters.drifted, 0);
 	}
-	assert_int_equal(stream_write(r->stream, bytes, len), 0);
-	r->silent = false;
+	assert_int_equal(stream_write(r->runtime.stream, bytes, len), 0);
+	r->runtime.silent = false;
 	wait_until(r, is_quiet);
 	wait_until(r, all_are_as_held);
 	rig_free(r);
@@ -724,7 +673,7 @@ static void no_update_is_sent_inside_a_handler(void **state)
 	daemons_update = r->d.runtime.handler.update;
 	r->d.runtime.handler.update = update_and_look;
 	updates_seen = 0;
-	engine_must_update(r->d.engine, web->id);
+	engine_must_update(r->d.engine, web->c.id);
 	call(r, NRI_CALL_UPDATE, web);
 	wait_until(r, is_quiet);
 	assert_int_equal(updates_seen, 1);
@@ -966,7 +915,7 @@ static void the_journal_of_another_machine_is_set_aside(void **state)
 	stop_daemon(r);
 	read_machine(r, other);
 	r->d.topo.this_machine = false;
-	r->box[0].runs = false;
+	r->box[0].c.runs = false;
 	start_daemon(r);
 	assert_true(is_there(r, "journal.other-machine"));
 	assert_null(r->d.sweep); /* and its cgroups are not here */
@@ -1001,9 +950,9 @@ static bool is_connected_again(struct rig *r)
 /* It starts again, with all that happens meanwhile, and has forgotten. */
 static void restart_runtime(struct rig *r, void (*meanwhile)(struct rig *r))
 {
-	stream_close(r->stream);
-	r->stream = NULL;
-	r->forgets = true;
+	stream_close(r->runtime.stream);
+	r->runtime.stream = NULL;
+	forget(r);
 	if (meanwhile)
 		meanwhile(r);
 	wait_until(r, is_connected_again);
@@ -1052,7 +1001,7 @@ static void without_cgroups_a_container_is_updated_to_what_the_journal_has(void 
 
 static void second_ends(struct rig *r)
 {
-	r->box[1].runs = false;
+	r->box[1].c.runs = false;
 }
 
 static void a_shared_container_follows_the_pool_although_the_report_looks_right(void **state)
@@ -1063,10 +1012,10 @@ static void a_shared_container_follows_the_pool_although_the_report_looks_right(
 		struct box *log = start_box(r, 0, 0);
 
 		(void)start_box(r, 1, 4);
-		assert_false(cpus_are(r, log, log->first_cpus));
+		assert_false(cpus_are(r, log, log->c.cpus));
 		sweep_stop(&r->d);
 		restart_runtime(r, second_ends);
-		assert_true(cpus_are(r, log, log->first_cpus));
+		assert_true(cpus_are(r, log, log->c.cpus));
 		assert_true(is_as_held(r, log));
 		rig_free(r);
 	}
@@ -1133,7 +1082,8 @@ static void in_shadow_mode_the_cpusets_in_force_are_read_too(void **state)
 	web->cpus = 6; /* by the kubelet */
 	set_limits(r, web);
 	set_cpus(r, web, "2-7");
-	r->forgets = r->in_shadow = true;
+	forget(r);
+	r->in_shadow = true;
 	read_machine(r, machine);
 	start_daemon(r);
 	assert_int_equal(cpuset_parse(&want, "2-7", strlen("2-7"), NULL), 0);
@@ -1148,10 +1098,10 @@ static void random_event(struct rig *r, struct random *random)
 	char list[LIST_BYTES];
 	unsigned cpu = random_below(random, 16);
 
-	if (!b->runs) {
+	if (!b->c.runs) {
 		(void)start_box(r, (unsigned)(b - r->box), random_below(random, 2) * 2);
 	} else if (random_chance(random, 20)) {
-		b->runs = false;
+		b->c.runs = false;
 		call(r, NRI_CALL_STOP, b);
 	} else if (random_chance(random, 20)) {
 		call(r, NRI_CALL_UPDATE, b);
@@ -1162,7 +1112,7 @@ static void random_event(struct rig *r, struct random *random)
 		(void)snprintf(list, sizeof list, "%u-15", cpu);
 		set_cpus(r, b, list);
 	}
-	flush(r);
+	fake_runtime_flush(&r->runtime);
 }
 
 static bool a_round_or_so(struct rig *r)
