@@ -57,7 +57,7 @@ ARCHIVES  = -Wl,--start-group $(filter %.a,$^) -Wl,--end-group $(LDLIBS)
 ifeq ($(MAKELEVEL),0) # as many jobs as processors, unless the user says otherwise
 MAKEFLAGS += -j$(shell nproc) --no-print-directory
 endif
-.PHONY: all help demo test checks interop e2e soak fuzz run-fuzz bench run-bench layers headers reach lint format \
+.PHONY: all help demo test checks interop e2e soak fuzz run-fuzz pack-corpus bench run-bench layers headers reach lint format \
         coverage list-coverage install image write-image clean
 .SECONDARY:
 .DELETE_ON_ERROR:
@@ -109,6 +109,14 @@ $(B)/test/%: $(B)/test/unit/%.o $(LIBS)
 	$(call link,-lcmocka)
 $(B)/replay/%: $(B)/test/fuzz/fuzz_%.o $(B)/test/fuzz/replay.o $(LIBS)
 	$(call link)
+# A corpus is one text in git, and a folder with a file for each input where it is used.
+$(B)/corpus_pack: test/fuzz/corpus_pack.c
+	$(call SAY,CC,$<)
+	@mkdir -p $(@D)
+	$(Q)$(CC) -std=gnu11 -D_GNU_SOURCE $(WARN) -O1 -o $@ $<
+$(B)/corpus/%: test/fuzz/corpus/%.txt $(B)/corpus_pack
+	@mkdir -p $(@D)
+	$(Q)$(B)/corpus_pack unpack $< $@ && touch $@
 $(B)/fuzz/%: $(B)/test/fuzz/%.o $(LIBS)
 	$(call link,-fsanitize=fuzzer)
 $(B)/bench/%: $(B)/test/bench/%.o $(LIBS)
@@ -125,9 +133,9 @@ test: ## build and run all tests (VARIANT=asan or tsan: under that sanitizer)
 	@$(MAKE) -s checks
 # gcc's TSan before 14 does not bear as much address randomization as kernels since 6.6 do
 UNSHUFFLED := $(if $(filter tsan,$(VARIANT)),setarch -R)
-checks: $(BINS) $(TESTS) $(FUZZED:%=$(B)/replay/%) $(LIBS) $(if $(T),,headers)
+checks: $(BINS) $(TESTS) $(FUZZED:%=$(B)/replay/%) $(FUZZED:%=$(B)/corpus/%) $(LIBS) $(if $(T),,headers)
 	@BUILD=$(B) CC='$(CC)' $(UNSHUFFLED) tools/run-tests $(TESTS) $(SCRIPTS) \
-		$(foreach f,$(FUZZED),"$(B)/replay/$f test/fuzz/corpus/$f") $(if $(T),,"tools/layers $(B)")
+		$(foreach f,$(FUZZED),"$(B)/replay/$f $(B)/corpus/$f") $(if $(T),,"tools/layers $(B)")
 layers: $(LIBS) ## fail if a dependency points up or sideways, or base or core is impure
 	@tools/layers $(B)
 reach: ## count the functions, files and climbs of one CreateContainer, from the socket to the answer
@@ -164,11 +172,13 @@ fuzz: ## fuzz every parser for FUZZ_SECONDS (60) each
 	@tools/setup build fuzz
 	@$(MAKE) -s VARIANT=fuzz run-fuzz
 run-fuzz: $(FUZZED:%=run-fuzz-%)
-run-fuzz-%: $(B)/fuzz/fuzz_%
+run-fuzz-%: $(B)/fuzz/fuzz_% $(B)/corpus/%
 	@mkdir -p $(B)/found/$*
 	@$< -max_total_time=$(FUZZ_SECONDS) -timeout=10 -verbosity=0 -artifact_prefix=$(B)/found/crash-$*- \
-		$(B)/found/$* test/fuzz/corpus/$*
+		$(B)/found/$* $(B)/corpus/$*
 	@echo "  fuzz	$*: nothing found in $(FUZZ_SECONDS) s"
+pack-corpus: $(B)/corpus_pack ## write build/VARIANT/corpus/T back into test/fuzz/corpus/T.txt: T=name
+	@$< pack $(B)/corpus/$(T) test/fuzz/corpus/$(T).txt
 bench: ## measure (release build), beside the kubelet's own code, behind NRI's and as a device plugin where there is Go
 	@tools/setup build
 	@$(MAKE) -s VARIANT=release run-bench

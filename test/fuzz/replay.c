@@ -1,6 +1,6 @@
 /* Feed every file of a fuzzer's corpus to it once, without libFuzzer: what was found stays fixed,
  * and under the sanitizers the parsers see their corpus in every test run.
- * usage: replay/NAME test/fuzz/corpus/NAME */
+ * usage: replay/NAME CORPUS     (a folder that corpus_pack has unpacked) */
 #include <dirent.h>
 #include <limits.h>
 #include <stddef.h>
