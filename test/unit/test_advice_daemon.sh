@@ -4,29 +4,9 @@
 # settings which cannot be meant are told before anything runs.
 # usage: BUILD=build/debug test/unit/test_advice_daemon.sh
 set -u
-bin=${BUILD:-build/debug}
-dir=$(mktemp -d /tmp/numafit-hints.XXXXXX) || exit 1 # a short path: a socket's has 107 bytes at most
-daemon=
-trap '[ -z "$daemon" ] || kill "$daemon"; rm -rf "$dir"' EXIT
-number=0 bad=0 sim=
-
-tell() { # 0 or 1, what was to be seen
-	number=$((number + 1))
-	if [ "$1" -eq 0 ]; then
-		echo "ok $number - $2"
-	else
-		echo "not ok $number - $2"
-		sed 's/^/# /' "$dir/out" "$dir/log"
-		bad=1
-	fi
-}
-
-see() { # WHAT COMMAND...
-	what=$1
-	shift
-	"$@" >/dev/null 2>&1
-	tell $? "$what"
-}
+test=advice-daemon short=yes
+. test/unit/script_rig.sh
+sim=
 
 settings() { # SETTING...: the daemon's options, into the file options
 	for setting in machine=kep3545-8 topologyManagerPolicy=restricted reservedSystemCPUs=0,64 \
@@ -52,7 +32,7 @@ play() {
 	daemon=$!
 	"$bin/numafit-sim" --socket "$dir/nri.sock" --machine kep3545-8 --reserved 0,64 \
 		--node-name "$name" ${sim:+"$sim"} --json --trace "$dir/trace.yaml" >"$dir/out" 2>&1
-	tell $? "the trace is played to its end as $name with $*"
+	report $? "the trace is played to its end as $name with $*"
 	"$bin/numafit" status --socket "$dir/run/numafitd.sock" >"$dir/status" 2>&1
 	kill -9 "$daemon"
 	wait "$daemon" 2>/dev/null
@@ -89,7 +69,7 @@ see "none at all is what mode off is for" check schedulerHint.order= schedulerHi
 see "a mode that there is not" check schedulerHint.mode=insist schedulerHint.mode
 settings schedulerHint.order=godel
 (numafitd --check-config) >"$dir/out" 2>&1
-tell $? "one format alone will do"
+report $? "one format alone will do"
 
 # Whose hint counts
 
@@ -123,9 +103,7 @@ daemon=$!
 printf 'steps:\n- create: {pod: later, qos: besteffort}\n' >"$dir/trace.yaml"
 "$bin/numafit-sim" --socket "$dir/nri.sock" --machine kep3545-8 --reserved 0,64 \
 	--trace "$dir/trace.yaml" >"$dir/out" 2>&1
-kill "$daemon"
-wait "$daemon"
-daemon=
+stop_daemon
 "$bin/numafit" explain --run-directory "$dir/run" --all ours >"$dir/out"
 see "a daemon that comes back knows the verdict" \
 	grep -qx '  hint      accepted, mode prefer: asked for NUMA nodes 5, given 5' "$dir/out"
@@ -175,5 +153,4 @@ see "its hint is rejected in one line" sh -c '[ "$(grep -c "hint-rejected.*pod=d
 	sh "$dir/log"
 see "and counted for each container, and for a pod that is refused" grep -qx \
 	"schedulers' hints: 0 accepted, 0 repaired, 3 rejected" "$dir/status"
-echo "1..$number"
-exit $bad
+finish

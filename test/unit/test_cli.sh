@@ -2,42 +2,11 @@
 # The command line as people and scripts meet it: texts, exit codes, one JSON line for each line.
 # usage: BUILD=build/debug test/unit/test_cli.sh
 set -u
-numafit=${BUILD:-build/debug}/numafit
-dir=$(mktemp -d "${TMPDIR:-/tmp}/numafit-cli.XXXXXX") || exit 1
-trap 'rm -rf "$dir"' EXIT
-number=0 bad=0
-
-tell() { # 0 or 1, what was to be seen
-	number=$((number + 1))
-	if [ "$1" -eq 0 ]; then
-		echo "ok $number - $2"
-	else
-		echo "not ok $number - $2"
-		sed 's/^/# /' "$dir/out" "$dir/err"
-		bad=1
-	fi
-}
-
-# run NAME WANTED-STATUS COMMAND...: what it prints is looked at by see
-run() {
-	name=$1 wanted=$2
-	shift 2
-	"$@" >"$dir/out" 2>"$dir/err"
-	[ $? -eq "$wanted" ]
-	tell $? "$name"
-}
-
-# see WHAT COMMAND...
-see() {
-	what=$1
-	shift
-	"$@" >/dev/null 2>&1
-	tell $? "$name: $what"
-}
+test=cli
+. test/unit/script_rig.sh
+numafit=$bin/numafit
 
 decide() { printf "$1" | "$numafit" decide ${2:+"$2"}; }
-is() { [ "$(cat "$dir/$1")" = "$2" ]; }
-says() { grep -qF -e "$2" "$dir/$1"; }
 
 line='{"name":"a","nodes":[0,1],"policy":"restricted","families":[{"kind":"dev","all":{"x":[1]},"avail":["x"],"request":1}]'
 answer='{"name":"a","result":{"affinity":[1],"preferred":true,"admit":true}}'
@@ -121,5 +90,4 @@ see "and given" says out "2Gi of hugepages-1Gi on NUMA node 0"
 run "a replay of nothing is bad usage" 2 "$numafit" replay
 run "a journal that is none is said" 2 "$numafit" replay "$dir/none"
 see "with its name" says err "$dir/none: there is no journal"
-echo "1..$number"
-exit $bad
+finish

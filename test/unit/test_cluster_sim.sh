@@ -3,28 +3,16 @@
 # add up, and the plot is well-formed. That no CPU is held twice, the program checks itself.
 # usage: BUILD=build/debug test/unit/test_cluster_sim.sh
 set -u
-sim=${BUILD:-build/debug}/numafit-sim
+test=cluster-sim
+. test/unit/script_rig.sh
+sim=$bin/numafit-sim
 golden=test/golden/cluster_sim.txt
-dir=$(mktemp -d "${TMPDIR:-/tmp}/numafit-cluster.XXXXXX") || exit 1
-trap 'rm -rf "$dir"' EXIT
-number=0 bad=0
-
-tell() { # 0 or 1, what was to be seen
-	number=$((number + 1))
-	if [ "$1" -eq 0 ]; then
-		echo "ok $number - $2"
-	else
-		echo "not ok $number - $2"
-		sed 's/^/# /' "$dir/out" "$dir/err"
-		bad=1
-	fi
-}
 
 see() { # WHAT COMMAND...
 	what=$1
 	shift
 	"$@" >>"$dir/out" 2>&1
-	tell $? "$what"
+	report $? "$what"
 }
 
 # run WHAT STATUS OPTION...: what it prints is in $dir/out and $dir/err
@@ -33,7 +21,7 @@ run() {
 	shift 2
 	"$sim" "$@" >"$dir/out" 2>"$dir/err"
 	[ $? -eq "$wanted" ]
-	tell $? "$what"
+	report $? "$what"
 }
 
 timeless() { sed 's/ *[^ ]*$//' "$@"; } # the last column is of the clock
@@ -112,7 +100,7 @@ see "with a point for each quarter of an hour" awk '/<polyline/ { split($0, part
 sed 's/<\/svg>//' "$dir/day.svg" >"$dir/broken.svg"
 see "(the check sees one that is cut)" sh -c "! grep -q '</svg>' '$dir/broken.svg'"
 ! well_formed "$dir/broken.svg" >/dev/null
-tell $? "(and calls it broken)"
+report $? "(and calls it broken)"
 run "an SVG and a table" 0 --cluster 20x4 --strategies stock --svg "$dir/day.svg" --table
 see "are both there" grep -q '^stock ' "$dir/out"
 run "an SVG where none can be written" 2 --cluster 1x1 --svg "$dir/none/day.svg"
@@ -163,5 +151,4 @@ usage "a strategy that there is not" '"fastest" is no strategy' --cluster 2x2 --
 usage "a strategy twice" "stock is there twice" --cluster 2x2 --strategies stock,stock
 usage "a policy that there is not" '"any" is no policy' --cluster 2x2 --policy any
 usage "a cluster and a socket" "goes without --socket" --cluster 2x2 --socket "$dir/s"
-echo "1..$number"
-exit $bad
+finish

@@ -2,41 +2,9 @@
 # numafit config, and numafitd --check-config with a file for many nodes.
 # usage: BUILD=build/debug test/unit/test_config.sh
 set -u
-bin=${BUILD:-build/debug}
-dir=$(mktemp -d "${TMPDIR:-/tmp}/numafit-config.XXXXXX") || exit 1
-trap 'rm -rf "$dir"' EXIT
-number=0 bad=0
+test=config
+. test/unit/script_rig.sh
 
-tell() { # 0 or 1, what was to be seen
-	number=$((number + 1))
-	if [ "$1" -eq 0 ]; then
-		echo "ok $number - $2"
-	else
-		echo "not ok $number - $2"
-		sed 's/^/# /' "$dir/out" "$dir/err"
-		bad=1
-	fi
-}
-
-# run NAME WANTED-STATUS COMMAND...: what it prints is looked at by see
-run() {
-	name=$1 wanted=$2
-	shift 2
-	"$@" >"$dir/out" 2>"$dir/err"
-	[ $? -eq "$wanted" ]
-	tell $? "$name"
-}
-
-# see WHAT COMMAND...
-see() {
-	what=$1
-	shift
-	"$@" >/dev/null 2>&1
-	tell $? "$name: $what"
-}
-
-is() { [ "$(cat "$dir/$1")" = "$2" ]; }
-says() { grep -qF -e "$2" "$dir/$1"; }
 config() { "$bin/numafit" config "$@"; }
 documented() { # the table in deploy/README.md is what is printed
 	awk '/^\| key \| takes \|/ { on = 1 } on && !/^\|/ { exit } on' deploy/README.md | cmp - "$dir/out"
@@ -151,5 +119,4 @@ see "with its value and what a change needs" says out "topologyManagerPolicy: si
 see "or a restart" says out "default this; needs a restart."
 run "a label that is none" 2 "$bin/numafitd" --node-label pool
 see "is told" is err "numafitd: --node-label pool: KEY=VALUE is expected"
-echo "1..$number"
-exit $bad
+finish

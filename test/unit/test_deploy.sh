@@ -3,32 +3,20 @@
 # that the daemon takes, an archive that is the same twice and whose programs run.
 # usage: BUILD=build/debug test/unit/test_deploy.sh
 set -u
-bin=${BUILD:-build/debug}
-dir=$(mktemp -d "${TMPDIR:-/tmp}/numafit-deploy.XXXXXX") || exit 1
-trap 'rm -rf "$dir"' EXIT
-number=0 bad=0
+test=deploy
+. test/unit/script_rig.sh
 : >"$dir/out"
 
-tell() { # 0 or 1, what was to be seen
-	number=$((number + 1))
-	if [ "$1" -eq 0 ]; then
-		echo "ok $number - $2"
-	else
-		echo "not ok $number - $2"
-		sed 's/^/# /' "$dir/out"
-		bad=1
-	fi
-}
 check() { # WHAT COMMAND...
 	what=$1
 	shift
 	"$@" >"$dir/out" 2>&1
-	tell $? "$what"
+	report $? "$what"
 }
 same() { # WHAT WANTED GOT
 	printf '%s' "${2:+$2
 }" | diff - "$dir/got" >"$dir/out" 2>&1
-	tell $? "$1"
+	report $? "$1"
 }
 
 # Every value of a YAML file with its path, list elements by number: "0.metadata.name numafitd", the
@@ -335,5 +323,4 @@ metrics=$(sed -n 's/^\t\(EACH\|NOW\|TOTAL\|SECONDS_OF\)("\([a-z_]*\)".*/\1 \2/p;
 	src/numafitd/metrics_text.c | awk '{print ($1 == "-" ? "" : "numafit_") $2 ($1 == "TOTAL" ? "_total" : $1 == "SECONDS_OF" ? "_seconds" : "")}' | sort)
 grep -o '`\(numafit\|process\)_[a-z][a-z_]*`' deploy/README.md | tr -d '`' | sort -u >"$dir/got"
 same "deploy/README.md tells of every metric, and of no other" "$metrics"
-echo "1..$number"
-exit $bad
+finish

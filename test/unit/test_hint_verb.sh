@@ -2,39 +2,18 @@
 # numafit hint: what encode writes, check accepts, and what is wrong with any other hint is told.
 # usage: BUILD=build/debug test/unit/test_hint_verb.sh
 set -u
-numafit=${BUILD:-build/debug}/numafit
-dir=$(mktemp -d "${TMPDIR:-/tmp}/numafit-hint.XXXXXX") || exit 1
-trap 'rm -rf "$dir"' EXIT
-number=0 bad=0
-
-tell() { # 0 or 1, what was to be seen
-	number=$((number + 1))
-	if [ "$1" -eq 0 ]; then
-		echo "ok $number - $2"
-	else
-		echo "not ok $number - $2"
-		sed 's/^/# /' "$dir/out" "$dir/err"
-		bad=1
-	fi
-}
-
-# run NAME WANTED-STATUS COMMAND...: what it prints is looked at by see
-run() {
-	name=$1 wanted=$2
-	shift 2
-	"$@" >"$dir/out" 2>"$dir/err" </dev/null
-	[ $? -eq "$wanted" ]
-	tell $? "$name"
-}
+test=hint-verb
+. test/unit/script_rig.sh
+numafit=$bin/numafit
 
 see() { # WHAT FILE TEXT
 	grep -qF -e "$3" "$dir/$2"
-	tell $? "$name: $1"
+	report $? "$name: $1"
 }
 
 verdict() { # WORD
 	grep -qxF -e "$1" "$dir/out"
-	tell $? "$name: $1"
+	report $? "$name: $1"
 }
 
 encode() { "$numafit" hint encode --machine kep3545-8 --node n0 --uid u1 --at 1000000 "$@"; }
@@ -102,5 +81,4 @@ run "hint explains itself" 0 "$numafit" hint --help
 see "with its usage" out "usage: numafit hint encode"
 run "help hint says the same" 0 "$numafit" help hint
 see "with its usage" out "usage: numafit hint encode"
-echo "1..$number"
-exit $bad
+finish

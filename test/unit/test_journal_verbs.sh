@@ -3,23 +3,10 @@
 # numafit wrote it. numafit-sim is the container runtime.
 # usage: BUILD=build/debug test/unit/test_journal_verbs.sh
 set -u
-build=${BUILD:-build/debug}
-numafit=$build/numafit
-dir=$(mktemp -d /tmp/numafit.XXXXXX) || exit 1 # a short path: a socket's has 107 bytes at most
-daemon=
+test=journal-verbs short=yes
+. test/unit/script_rig.sh
+numafit=$bin/numafit
 trap 'stop; rm -rf "$dir"' EXIT
-number=0 bad=0
-
-tell() { # 0 or 1, what was to be seen
-	number=$((number + 1))
-	if [ "$1" -eq 0 ]; then
-		echo "ok $number - $2"
-	else
-		echo "not ok $number - $2"
-		sed 's/^/# /' "$dir/out"
-		bad=1
-	fi
-}
 
 # run NAME WANTED-STATUS COMMAND...
 run() {
@@ -27,16 +14,16 @@ run() {
 	shift 2
 	"$@" >"$dir/out" 2>&1
 	[ $? -eq "$wanted" ]
-	tell $? "$name"
+	report $? "$name"
 }
 see() { # WHAT TEXT
 	grep -qF -e "$2" "$dir/out"
-	tell $? "$name: $1"
+	report $? "$name: $1"
 }
 
 start() { # SETTING...
 	: >"$dir/log"
-	"$build/numafitd" --set machine=kep3545-8 --set nri.socketPath="$dir/nri.sock" \
+	"$bin/numafitd" --set machine=kep3545-8 --set nri.socketPath="$dir/nri.sock" \
 		--set runDirectory="$dir/run" --set metrics.address= --set topologyManagerPolicy=restricted \
 		--set reservedSystemCPUs=0,64 "$@" >"$dir/log" 2>&1 &
 	daemon=$!
@@ -52,7 +39,7 @@ stop() {
 }
 
 start
-run "the demo's containers are placed" 0 "$build/numafit-sim" --socket "$dir/nri.sock" \
+run "the demo's containers are placed" 0 "$bin/numafit-sim" --socket "$dir/nri.sock" \
 	--machine kep3545-8 --reserved 0,64 --trace test/traces/demo.yaml
 stop
 run "all that the daemon has decided is decided the same from its journal" 0 \
@@ -72,7 +59,7 @@ run "whatif asks a journal in use" 0 "$numafit" whatif --run-directory "$dir/run
 see "and sees what is held" "0     0 of 16 (was 2)"
 stop
 test -s "$dir/run/journal.1"
-tell $? "the journal before a restart is kept"
+report $? "the journal before a restart is kept"
 run "and still says why" 0 "$numafit" explain --run-directory "$dir/run" postgres
 see "when it was decided" "chosen: NUMA node 0; next best: "
 run "the new journal can be replayed, too" 0 "$numafit" replay "$dir/run/journal"
@@ -86,8 +73,7 @@ name="a journal of another format"
 see "is set aside by its reason" "journal.other-version"
 see "and said to be of another format" "it has format 1, numafit 0.1.0 reads format 3 only"
 grep -q '"journal":1' "$dir/run/journal.other-version"
-tell $? "it is not lost"
+report $? "it is not lost"
 run "what is not known any more" 1 "$numafit" explain --run-directory "$dir/run" nobody
 see "is told with the journal that was set aside" "$dir/run/journal.other-version aside"
-echo "1..$number"
-exit $bad
+finish

@@ -2,29 +2,18 @@
 # Metrics and health as a real numafitd serves them, while numafit-sim plays the container runtime.
 # usage: BUILD=build/debug test/unit/test_metrics.sh
 set -u
+test=metrics short=yes
+. test/unit/script_rig.sh
 ulimit -S -n 512 # as systemd and shells give fewer than they allow
-bin=${BUILD:-build/debug}
-dir=$(mktemp -d /tmp/numafit-metrics.XXXXXX) || exit 1 # a short path: a socket's has 107 bytes at most
 daemon= sim=
 trap 'kill -KILL $daemon $sim 2>/dev/null; rm -rf "$dir"' EXIT
-number=0 bad=0
 : >"$dir/out"
 
-tell() { # 0 or 1, what was to be seen
-	number=$((number + 1))
-	if [ "$1" -eq 0 ]; then
-		echo "ok $number - $2"
-	else
-		echo "not ok $number - $2"
-		sed 's/^/# /' "$dir/said" "$dir/out" "$dir/log"
-		bad=1
-	fi
-}
 see() { # WHAT COMMAND...
 	what=$1
 	shift
 	"$@" >"$dir/said" 2>&1
-	tell $? "$what"
+	report $? "$what"
 }
 no() { ! "$@"; }
 
@@ -293,5 +282,4 @@ see "a count that is not the last bucket" wrong "${hist}a_seconds_bucket{le=\"+I
 see "bounds that do not ascend" wrong "${hist}a_seconds_bucket{le=\"2\"} 1\na_seconds_bucket{le=\"1\"} 1\na_seconds_bucket{le=\"+Inf\"} 1\na_seconds_sum 1\na_seconds_count 1\n"
 see "no bucket for +Inf" wrong "${hist}a_seconds_bucket{le=\"1\"} 1\na_seconds_sum 1\na_seconds_count 1\n"
 see "no sum" wrong "${hist}a_seconds_bucket{le=\"+Inf\"} 1\na_seconds_count 1\n"
-echo "1..$number"
-exit $bad
+finish

@@ -3,22 +3,8 @@
 # numafit-sim plays runtime and kubelet, and says what came into force.
 # usage: BUILD=build/debug test/unit/test_modes.sh
 set -u
-bin=${BUILD:-build/debug}
-dir=$(mktemp -d /tmp/numafit-modes.XXXXXX) || exit 1 # a short path: a socket's has 107 bytes at most
-daemon=
-trap '[ -z "$daemon" ] || kill "$daemon"; rm -rf "$dir"' EXIT
-number=0 bad=0
-
-tell() { # 0 or 1, what was to be seen
-	number=$((number + 1))
-	if [ "$1" -eq 0 ]; then
-		echo "ok $number - $2"
-	else
-		echo "not ok $number - $2"
-		sed 's/^/# /' "$dir/out" "$dir/log"
-		bad=1
-	fi
-}
+test=modes short=yes
+. test/unit/script_rig.sh
 
 # play NAME TRACE SETTING...: the daemon with these settings, through the whole trace
 play() {
@@ -36,37 +22,11 @@ play() {
 	"$bin/numafit-sim" --socket "$dir/nri.sock" --machine kep3545-8 --reserved 0,64 --json \
 		--trace "$trace" >"$dir/out" 2>&1
 	played=$?
-	kill "$daemon"
-	wait "$daemon"
-	daemon=
-	tell "$played" "$name: the trace is played to its end"
+	stop_daemon
+	report "$played" "$name: the trace is played to its end"
 }
 
-see() { # WHAT COMMAND...
-	what=$1
-	shift
-	"$@" >/dev/null 2>&1
-	tell $? "$name: $what"
-}
 
-# line FILE WORDS...: one line of the file has all of them
-line() {
-	file=$dir/$1
-	shift
-	awk 'BEGIN {
-			n = ARGC - 1
-			for (i = 1; i <= n; i++) {
-				w[i] = ARGV[i]
-				ARGV[i] = ""
-			}
-		}
-		{
-			hit = 1
-			for (i = 1; i <= n; i++) hit = hit && index($0, w[i])
-			found = found || hit
-		}
-		END { exit !found }' "$@" <"$file"
-}
 told() { line out '"event":"'"$1"'"' '"pod":"'"$2"'"' "$3"; } # EVENT POD WORD
 says() { line log "$@"; }
 count() { [ "$(grep -c -e "$2" "$dir/log")" -eq "$1" ]; }
@@ -120,5 +80,4 @@ see "with CPUs of its own" says cause=adopt pod=db exclusive=yes cpus=1-4,65-68
 play "onAdopt leave" unasked onAdopt=leave
 see "who ran unasked is left" untouched
 see "and the log says why" says cause=adopt pod=db exclusive=no "left as it ran: onAdopt is leave"
-echo "1..$number"
-exit $bad
+finish

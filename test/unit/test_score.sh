@@ -2,42 +2,11 @@
 # numafit score: the recorded answers of the schedulers' plugins, and the manners of the verb.
 # usage: BUILD=build/debug test/unit/test_score.sh
 set -u
-numafit=${BUILD:-build/debug}/numafit
-dir=$(mktemp -d "${TMPDIR:-/tmp}/numafit-score.XXXXXX") || exit 1
-trap 'rm -rf "$dir"' EXIT
-number=0 bad=0
-
-tell() { # 0 or 1, what was to be seen
-	number=$((number + 1))
-	if [ "$1" -eq 0 ]; then
-		echo "ok $number - $2"
-	else
-		echo "not ok $number - $2"
-		sed 's/^/# /' "$dir/out" "$dir/err"
-		bad=1
-	fi
-}
-
-# run NAME WANTED-STATUS COMMAND...: what it prints is looked at by see
-run() {
-	name=$1 wanted=$2
-	shift 2
-	"$@" >"$dir/out" 2>"$dir/err"
-	[ $? -eq "$wanted" ]
-	tell $? "$name"
-}
-
-# see WHAT COMMAND...
-see() {
-	what=$1
-	shift
-	"$@" >/dev/null 2>&1
-	tell $? "$name: $what"
-}
+test=score
+. test/unit/script_rig.sh
+numafit=$bin/numafit
 
 score() { text=$1; shift; printf '%s\n' "$text" | "$numafit" score "$@"; }
-is() { [ "$(cat "$dir/$1")" = "$2" ]; }
-says() { grep -qF -e "$2" "$dir/$1"; }
 
 node='{"node":{"metadata":{"name":"n"},"status":{"allocatable":{"cpu":4,"memory":"4Gi","pods":2}}}}'
 pod='{"spec":{"containers":[{"name":"c","resources":{"requests":{"cpu":"1","memory":"1Gi"}}}]}}'
@@ -87,5 +56,4 @@ see "on how to use it" says out "usage: numafit score [--check] [--explain] [FIL
 run "the verb is listed" 0 "$numafit" help
 see "with what it does" says out "score"
 
-echo "1..$number"
-exit $bad
+finish

@@ -3,29 +3,8 @@
 # preferred and when they are required, and the node's own settings. The trace's comments say why.
 # usage: BUILD=build/debug test/unit/test_sim_advice.sh
 set -u
-bin=${BUILD:-build/debug}
-dir=$(mktemp -d /tmp/numafit-hints.XXXXXX) || exit 1 # a short path: a socket's has 107 bytes at most
-daemon=
-trap '[ -z "$daemon" ] || kill "$daemon"; rm -rf "$dir"' EXIT
-number=0 bad=0
-
-tell() { # 0 or 1, what was to be seen
-	number=$((number + 1))
-	if [ "$1" -eq 0 ]; then
-		echo "ok $number - $2"
-	else
-		echo "not ok $number - $2"
-		sed 's/^/# /' "$dir/out" "$dir/log"
-		bad=1
-	fi
-}
-
-see() { # WHAT COMMAND...
-	what=$1
-	shift
-	"$@" >/dev/null 2>&1
-	tell $? "$what"
-}
+test=sim-advice short=yes
+. test/unit/script_rig.sh
 
 # play TRACE NUMAFIT-SIM'S-OPTION SETTING...
 play() {
@@ -39,11 +18,9 @@ play() {
 	daemon=$!
 	"$bin/numafit-sim" --socket "$dir/nri.sock" --machine kep3545-8 --reserved 0,64 \
 		--node-name n1 --trace "$trace" "$option" >"$dir/out" 2>&1
-	tell $? "$trace is played to its end with $*, and no CPU is given twice"
+	report $? "$trace is played to its end with $*, and no CPU is given twice"
 	"$bin/numafit" status --socket "$dir/run/numafitd.sock" >"$dir/status" 2>&1
-	kill "$daemon"
-	wait "$daemon"
-	daemon=
+	stop_daemon
 }
 
 # The table of verdicts, its words one blank apart.
@@ -144,5 +121,4 @@ daemon=$!
 	>"$dir/out" 2>&1
 see "a pod that is there gets no other hint" grep -q "line 3.*come with its first container" \
 	"$dir/out"
-echo "1..$number"
-exit $bad
+finish

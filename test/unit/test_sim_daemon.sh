@@ -3,38 +3,9 @@
 # pods with devices, from their admission to their end.
 # usage: BUILD=build/debug test/unit/test_sim_daemon.sh
 set -u
-bin=${BUILD:-build/debug}
-dir=$(mktemp -d /tmp/numafit-sim.XXXXXX) || exit 1 # a short path: a socket's has 107 bytes at most
-daemon=
-trap '[ -z "$daemon" ] || kill "$daemon"; rm -rf "$dir"' EXIT
-number=0 bad=0
+test=sim-daemon short=yes
+. test/unit/script_rig.sh
 
-tell() { # 0 or 1, what was to be seen
-	number=$((number + 1))
-	if [ "$1" -eq 0 ]; then
-		echo "ok $number - $2"
-	else
-		echo "not ok $number - $2"
-		sed 's/^/# /' "$dir/out" "$dir/log"
-		bad=1
-	fi
-}
-
-see() { # WHAT COMMAND...
-	what=$1
-	shift
-	"$@" >/dev/null 2>&1
-	tell $? "$what"
-}
-
-# line FILE WORD WORD...: a line of the file has all of them
-line() {
-	file=$dir/$1
-	shift
-	awk 'BEGIN { for (i = 1; i < ARGC; i++) { w[i] = ARGV[i]; ARGV[i] = "" }; n = ARGC - 1 }
-		{ hit = 1; for (i = 1; i <= n; i++) hit = hit && index($0, w[i]); found = found || hit }
-		END { exit !found }' "$@" <"$file"
-}
 made() { # POD CONTAINER WORD...
 	pod=$1 container=$2
 	shift 2
@@ -50,10 +21,8 @@ made() { # POD CONTAINER WORD...
 daemon=$!
 "$bin/numafit-sim" --socket "$dir/nri.sock" --machine kep3545-8 --reserved 0,64 \
 	--kubelet "$dir/kubelet" --trace test/traces/devices.yaml --json >"$dir/out" 2>&1
-tell $? "the trace is played to its end"
-kill "$daemon"
-wait "$daemon"
-daemon=
+report $? "the trace is played to its end"
+stop_daemon
 
 see "CPUs lie where the kubelet gave their devices, beside the GPUs" \
 	made trainer train '"exclusive":true' '"cpus":"24-25,88-89"' '"mems":"3"' \
@@ -71,5 +40,4 @@ see "the daemon registers anew" [ "$(grep -c event=device-plugin-up "$dir/log")"
 see "a GPU comes back with its pod" made late main '"admitted":true' '"nodes":"3"'
 see "the daemon took part by what it was told of the pods" line log event=pods-api-synced
 see "and of their devices" line log pod=trainer container=train nvidia.com/gpu
-echo "1..$number"
-exit $bad
+finish

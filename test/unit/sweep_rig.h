@@ -1,0 +1,440 @@
+#ifndef NUMAFIT_TEST_SWEEP_RIG_H
+#define NUMAFIT_TEST_SWEEP_RIG_H
+
+#include <numafitd/daemon.h>
+#include <numafitd/sweep.h>
+#include <numafitd/updater.h>
+
+#include <codec/machine_text.h>
+
+#include "core_random.h"
+#include "fake_runtime.h"
+
+#include <fcntl.h>
+#include <ftw.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* The daemon's parts in one process with a runtime that keeps its cpusets in a made-up cgroup tree.
+ */
+
+enum { BOXES = 8, PATH_BYTES = 300, LIST_BYTES = 256, GUARD_MS = 20000, POLL_MS = 2, ROUND_MS = 5 };
+
+static const char machine[] = "machine two\n"
+			      "node 0 memory 8Gi cpus 0-7\n"
+			      "node 1 memory 8Gi cpus 8-15 socket 1\n";
+
+struct box {
+	struct fake_container
+		c;     /* with the texts of its creation: a runtime that forgets has these */
+	unsigned cpus; /* of its own; 0: shared. c.cpu_milli is that of its creation */
+	char cgroup[64];
+};
+
+struct rig {
+	struct daemon d;
+	char dir[64], root[80], socket[96];
+	struct fake_runtime runtime;
+	bool v2;
+	bool refuses, ignores; /* what it is set without having asked: with an error, or without */
+	bool hides_cgroups;
+	bool in_shadow;
+	bool forgets; /* it is CRI-O, and has been started again since it created them */
+	const char *client_wants; /* CPUs that an UpdateContainer ends with, whatever is answered */
+	struct loop_timer *guard, *poll;
+	bool (*until)(struct rig *r);
+	struct box box[BOXES];
+	unsigned outstanding, unasked, set, answers, nr_updates;
+	struct box *asked;
+};
+
+/* The tree */
+
+static inline void put(const struct rig *r, const char *name, const char *content)
+{
+	char path[PATH_BYTES];
+
+	(void)snprintf(path, sizeof path, "%s/%s", r->root, name);
+	for (char *at = strchr(path + 1, '/'); at; at = strchr(at + 1, '/')) {
+		*at = '\0';
+		(void)mkdir(path, 0755);
+		*at = '/';
+	}
+	FILE *f = fopen(path, "w");
+	assert_non_null(f);
+	assert_true(fputs(content, f) >= 0);
+	assert_int_equal(fclose(f), 0);
+}
+
+static inline void put_cgroup(
+	const struct rig *r, const struct box *b, const char *file, const char *content)
+{
+	char name[PATH_BYTES / 2];
+
+	(void)snprintf(
+		name, sizeof name, "sys/fs/cgroup/%s%s/%s", r->v2 ? "" : "cpuset", b->cgroup, file);
+	put(r, name, content);
+}
+
+static inline void set_cpus(const struct rig *r, const struct box *b, const char *cpus)
+{
+	put_cgroup(r, b, "cpuset.cpus", cpus);
+	put_cgroup(r, b, r->v2 ? "cpuset.cpus.effective" : "cpuset.effective_cpus", cpus);
+}
+
+static inline void set_mems(const struct rig *r, const struct box *b, const char *mems)
+{
+	put_cgroup(r, b, "cpuset.mems", mems);
+	put_cgroup(r, b, r->v2 ? "cpuset.mems.effective" : "cpuset.effective_mems", mems);
+}
+
+static inline void set_populated(const struct rig *r, const struct box *b, bool populated)
+{
+	if (r->v2)
+		put_cgroup(r, b, "cgroup.events",
+			populated ? "populated 1\nfrozen 0\n" : "populated 0\nfrozen 0\n");
+	else
+		put_cgroup(r, b, "cgroup.procs", populated ? "4711\n" : "");
+}
+
+static inline bool cpus_are(const struct rig *r, const struct box *b, const char *want)
+{
+	char path[PATH_BYTES], list[LIST_BYTES] = "";
+
+	(void)snprintf(path, sizeof path, "%s/sys/fs/cgroup/%s%s/cpuset.cpus", r->root,
+		r->v2 ? "" : "cpuset", b->cgroup);
+	FILE *f = fopen(path, "r");
+	assert_non_null(f);
+	(void)!fgets(list, sizeof list, f);
+	(void)fclose(f);
+	return strcmp(list, want) == 0;
+}
+
+static inline const struct holding *held(const struct rig *r, const struct box *b)
+{
+	return ledger_find(engine_ledger(r->d.engine), b->c.id);
+}
+
+static inline bool is_as_held(const struct rig *r, const struct box *b)
+{
+	char list[CPUSET_TEXT_MAX];
+	const struct holding *h = held(r, b);
+
+	return h && cpus_are(r, b, cpuset_format(&h->decision.cpus, list, sizeof list));
+}
+
+static inline bool all_are_as_held(struct rig *r)
+{
+	for (unsigned i = 0; i < BOXES; i++)
+		if (r->box[i].c.runs && !is_as_held(r, &r->box[i]))
+			return false;
+	return ledger_view(engine_ledger(r->d.engine))->nr_misplaced == 0;
+}
+
+/* The runtime */
+
+static inline void apply(struct rig *r, const struct nri_update *updates, size_t nr)
+{
+	for (size_t i = 0; i < nr; i++)
+		for (unsigned k = 0; k < BOXES; k++)
+			if (r->box[k].c.runs &&
+				text_equal(r->box[k].c.id, updates[i].container_id)) {
+				set_cpus(r, &r->box[k], updates[i].cpus);
+				set_mems(r, &r->box[k], updates[i].mems);
+			}
+}
+
+/* UpdateContainers */
+static inline bool on_set(void *ctx, const struct nri_update *updates, size_t nr)
+{
+	struct rig *r = ctx;
+
+	r->unasked++;
+	r->set += (unsigned)nr;
+	if (!r->refuses && !r->ignores)
+		apply(r, updates, nr);
+	return !r->refuses;
+}
+
+static inline void on_answered(void *ctx, enum nri_call call, const struct nri_answer *a)
+{
+	struct rig *r = ctx;
+
+	r->answers++;
+	if (call != NRI_CALL_SYNCHRONIZE)
+		r->outstanding--;
+	assert_int_equal(a->status, 0);
+	r->nr_updates = (unsigned)a->nr_updates;
+	apply(r, a->updates, a->nr_updates);
+	if (call == NRI_CALL_UPDATE && r->client_wants)
+		set_cpus(r, &r->box[0], r->client_wants);
+	if (call != NRI_CALL_CREATE)
+		return;
+	set_cpus(r, r->asked, a->cpus);
+	set_mems(r, r->asked, a->mems);
+	set_populated(r, r->asked, true);
+	r->asked->c.cpu_milli = FAKE_MILLI_PER_CPU * r->asked->cpus;
+	fake_container_start(&r->asked->c, a);
+}
+
+/* As it is now, without what it was answered. */
+static inline struct nri_container shown(
+	const struct rig *r, const struct box *b, struct key_value annotation[2])
+{
+	struct nri_container c = fake_container_shown(&b->c, annotation);
+
+	c.cgroup_parent = b->cpus ? "/kubepods/pod1" : "/kubepods/burstable/pod1";
+	c.cgroups_path = r->hides_cgroups ? NULL : b->cgroup;
+	c.resources.cpu_shares = b->cpus ? FAKE_SHARES_PER_CPU * b->cpus : 100;
+	c.resources.has_memory_limit = false;
+	c.resources.memory_limit = 0;
+	c.cpus = c.mems = NULL;
+	c.nr_annotations = 0;
+	return c;
+}
+
+/* What is left of it once the runtime has started again. */
+static inline struct nri_container remembered(
+	const struct rig *r, const struct box *b, struct key_value annotation[2])
+{
+	struct nri_container c = shown(r, b, annotation);
+
+	c.cpus = b->c.cpus;
+	c.mems = b->c.mems;
+	c.nr_annotations = 1;
+	if (b->c.cpu_milli)
+		c.resources.cpu_shares = FAKE_SHARES_PER_CPU * b->c.cpu_milli / FAKE_MILLI_PER_CPU;
+	return c;
+}
+
+static inline void on_configured(void *ctx, const char *name, const char *index, uint32_t events)
+{
+	struct rig *r = ctx;
+	struct nri_container list[BOXES];
+	struct key_value said[BOXES][2];
+	size_t nr = 0;
+
+	(void)name, (void)index, (void)events;
+	for (unsigned i = 0; i < BOXES; i++)
+		if (r->box[i].c.runs) {
+			list[nr] = r->forgets ? remembered(r, &r->box[i], said[nr])
+					      : shown(r, &r->box[i], said[nr]);
+			nr++;
+		}
+	nri_runtime_synchronize(r->runtime.nri, list, nr);
+}
+
+static inline void call(struct rig *r, enum nri_call what, struct box *b)
+{
+	struct key_value annotation[2];
+	const struct nri_container c = shown(r, b, annotation);
+
+	r->outstanding++;
+	r->asked = what == NRI_CALL_CREATE ? b : r->asked;
+	fake_runtime_call(&r->runtime, what, &c);
+}
+
+/* Waiting */
+
+static inline void on_guard(void *ctx)
+{
+	(void)ctx;
+	fail_msg("what the test waits for did not come");
+}
+
+static inline void on_poll(void *ctx)
+{
+	struct rig *r = ctx;
+
+	if (r->until(r))
+		loop_stop(r->d.loop);
+	else
+		loop_timer_set(r->poll, POLL_MS);
+}
+
+static inline void wait_until(struct rig *r, bool (*until)(struct rig *r))
+{
+	r->until = until;
+	loop_timer_set(r->poll, POLL_MS); /* not at once: some libuv would stop before it reads */
+	loop_timer_set(r->guard, GUARD_MS);
+	loop_run(r->d.loop);
+	loop_timer_stop(r->guard);
+}
+
+static inline bool is_ready(struct rig *r)
+{
+	return nri_conn_state(r->d.runtime.conn) == NRI_READY;
+}
+
+static inline bool is_quiet(struct rig *r)
+{
+	return r->outstanding == 0;
+}
+
+static inline struct box *create_box(struct rig *r, unsigned i, unsigned cpus)
+{
+	struct box *b = &r->box[i];
+
+	b->cpus = cpus;
+	(void)snprintf(b->c.id, sizeof b->c.id, "c%u", i);
+	(void)snprintf(b->c.pod, sizeof b->c.pod, "p%u", i);
+	(void)snprintf(b->cgroup, sizeof b->cgroup, "/kubepods/p%u/c%u", i, i);
+	call(r, NRI_CALL_CREATE, b);
+	wait_until(r, is_quiet);
+	return b;
+}
+
+static inline struct box *start_box(struct rig *r, unsigned i, unsigned cpus)
+{
+	struct box *b = create_box(r, i, cpus);
+
+	call(r, NRI_CALL_POST_START, b);
+	wait_until(r, is_quiet);
+	return b;
+}
+
+/* The rig */
+
+static inline void read_machine(struct rig *r, const char *text)
+{
+	assert_int_equal(machine_text_parse(text, strlen(text), &r->d.topo, NULL), 0);
+	r->d.topo.this_machine = true;
+}
+
+static inline void start_daemon(struct rig *r)
+{
+	struct daemon *d = &r->d;
+	struct err e;
+
+	settings_init(&d->settings);
+	d->settings.sweep_interval_ms = ROUND_MS;
+	d->settings.shared_pool_step = 0;
+	d->settings.mode = r->in_shadow ? MODE_SHADOW : MODE_MANAGE;
+	(void)snprintf(d->settings.nri_socket, sizeof d->settings.nri_socket, "%s", r->socket);
+	(void)snprintf(d->settings.machine, sizeof d->settings.machine, "%s/machine", r->dir);
+	(void)snprintf(d->run.journal_path, sizeof d->run.journal_path, "%s/journal", r->dir);
+	d->loop = loop_new();
+	r->runtime.loop = d->loop;
+	fake_runtime_listen(&r->runtime, r->socket);
+	r->guard = loop_timer_new(d->loop, on_guard, NULL);
+	r->poll = loop_timer_new(d->loop, on_poll, r);
+	if (recorder_start(d, &e) < 0)
+		fail_msg("%s", e.text);
+	wiring_start(d);
+	sweep_stop(d);
+	in_force_stop(d);
+	in_force_start(d, r->root);
+	sweep_start(d, r->root);
+	wait_until(r, is_ready);
+}
+
+static inline void stop_daemon(struct rig *r)
+{
+	nri_conn_close(r->d.runtime.conn);
+	sweep_stop(&r->d);
+	in_force_stop(&r->d);
+	updater_stop(&r->d);
+	loop_free(r->d.loop);
+	recorder_stop(&r->d);
+	r->runtime.stream = NULL;
+	memset(&r->d, 0, sizeof r->d);
+}
+
+static inline void write_file(const struct rig *r, const char *name, const char *text)
+{
+	char path[PATH_BYTES];
+
+	(void)snprintf(path, sizeof path, "%s/%s", r->dir, name);
+	FILE *f = fopen(path, "w");
+	assert_non_null(f);
+	assert_true(fputs(text, f) >= 0);
+	assert_int_equal(fclose(f), 0);
+}
+
+static inline struct rig *rig_new(bool v2, const char *nri_version)
+{
+	struct rig *r = calloc(1, sizeof *r);
+
+	(void)strcpy(r->dir, "/tmp/numafit-sweep-XXXXXX");
+	assert_non_null(mkdtemp(r->dir));
+	(void)snprintf(r->root, sizeof r->root, "%s/root", r->dir);
+	(void)snprintf(r->socket, sizeof r->socket, "%s/nri.sock", r->dir);
+	r->v2 = v2;
+	r->runtime = (struct fake_runtime){.options = {"containerd", "v2.3.4", false, 0},
+		.events = {r, on_configured, on_answered},
+		.nri_version = nri_version,
+		.on_update = on_set};
+	put(r, "proc/self/mountinfo",
+		v2 ? "29 22 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n"
+		   : "33 31 0:31 / /sys/fs/cgroup/cpuset rw - cgroup cgroup rw,cpuset\n");
+	if (v2)
+		put(r, "sys/fs/cgroup/cgroup.controllers", "cpuset cpu memory\n");
+	put(r, "sys/devices/system/cpu/online", "0-15\n");
+	put(r, "sys/devices/system/node/node0/meminfo", "Node 0 MemTotal: 8388608 kB\n");
+	put(r, "sys/devices/system/node/node1/meminfo", "Node 1 MemTotal: 8388608 kB\n");
+	write_file(r, "machine", machine);
+	read_machine(r, machine);
+	start_daemon(r);
+	return r;
+}
+
+static inline int remove_one(const char *path, const struct stat *st, int flag, struct FTW *at)
+{
+	(void)st, (void)flag, (void)at;
+	return remove(path);
+}
+
+static inline void rig_free(struct rig *r)
+{
+	struct err e;
+
+	if (ledger_check(engine_ledger(r->d.engine), &e))
+		fail_msg("%s", e.text);
+	stop_daemon(r);
+	fake_runtime_fini(&r->runtime);
+	(void)nftw(r->dir, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+	free(r);
+}
+
+static inline bool is_there(const struct rig *r, const char *name)
+{
+	char path[PATH_BYTES];
+
+	(void)snprintf(path, sizeof path, "%s/%s", r->dir, name);
+	return access(path, F_OK) == 0;
+}
+
+static inline bool has_drifted(struct rig *r)
+{
+	return r->d.measured.counters.drifted > 0;
+}
+
+/* Rounds go on, which another container shows. */
+static inline void pass_rounds(struct rig *r, struct box *witness)
+{
+	uint64_t before = r->d.measured.counters.drifted;
+
+	set_cpus(r, witness, "3");
+	wait_until(r, has_drifted);
+	while (r->d.measured.counters.drifted == before)
+		wait_until(r, has_drifted);
+}
+
+static inline unsigned count_lines(const struct rig *r, const char *file, const char *words)
+{
+	char path[PATH_BYTES], line[4096];
+	unsigned nr = 0;
+
+	(void)snprintf(path, sizeof path, "%s/%s", r->dir, file);
+	FILE *f = fopen(path, "r");
+	assert_non_null(f);
+	while (fgets(line, sizeof line, f))
+		nr += strstr(line, words) != NULL;
+	(void)fclose(f);
+	return nr;
+}
+
+#endif

@@ -1,0 +1,234 @@
+/* numafit-extender binds pods: conflicts, failures, lost answers, pods that are made again. */
+#include "extender_cases.h"
+
+static void a_node_that_has_filled_up_meanwhile_is_a_conflict(void **state)
+{
+	struct rig *r = *state;
+
+	start(r);
+	prioritize(r, new_pod(r, "a", 4));
+	filter(r, new_pod(r, "b", 4), FITS_N1);
+	bind_pod(r, "b", "n1", OK);
+	bind_pod(r, "a", "n1", "{\"Error\":\"numafit: n1 changed since the decision, try again\"}");
+	assert_int_equal(r->nr_binds, 1);
+}
+
+static json_t *best_effort(unsigned generation, int cpus0, int cpus1)
+{
+	json_t *report = rig_report("n1", generation, cpus0, cpus1, "");
+
+	(void)json_object_set_new(json_array_get(json_object_get(report, "attributes"), 0), "value",
+		json_string("best-effort"));
+	return report;
+}
+
+static void a_node_that_would_now_spread_the_pod_is_a_conflict(void **state)
+{
+	struct rig *r = *state;
+
+	rig_put(r, REPORTS, best_effort(9, 2, 6));
+	start(r);
+	json_t *probe = rig_pod("probe", 4, NULL);
+	prioritize(r, new_pod(r, "a", 4));
+	auto_free char *before = xstrdup(r->answer);
+	rig_put(r, REPORTS, best_effort(10, 2, 2));
+	do
+		prioritize(r, probe);
+	while (text_equal(r->answer, before)); /* until the watch has told */
+	bind_pod(r, "a", "n1", "{\"Error\":\"numafit: n1 changed since the decision, try again\"}");
+	prioritize(r, rig_find(&r->list[PODS], "a")); /* with this known it is as good as it gets */
+	bind_pod(r, "a", "n1", OK);
+	assert_non_null(strstr(hint_of(r), "\"gen\":10,"));
+	assert_non_null(strstr(hint_of(r), "\"numa\":\"0-1\",\"dist\":1500,"));
+	json_decref(probe);
+}
+
+static void a_node_that_can_no_longer_place_the_pod_is_a_conflict(void **state)
+{
+	struct rig *r = *state;
+
+	rig_put(r, REPORTS, best_effort(9, 2, 6));
+	start(r);
+	prioritize(r, new_pod(r, "a", 4));
+	prioritize(r, new_pod(r, "b", 4));
+	bind_pod(r, "b", "n1", OK); /* memory of one NUMA node is then no part of a larger group */
+	bind_pod(r, "a", "n1", "{\"Error\":\"numafit: n1 changed since the decision, try again\"}");
+	prioritize(r, rig_find(&r->list[PODS], "a"));
+	bind_pod(r, "a", "n1", OK); /* such a node takes it all the same */
+	assert_null(hint_of(r));
+}
+
+static void a_bind_that_fails_gives_back_what_it_held(void **state)
+{
+	static const struct {
+		int status;
+		const char *wanted;
+	} rows[] = {
+		{500, "{\"Error\":\"numafit: binding pod a: no such luck\"}"},
+		{403, "{\"Error\":\"numafit: binding pod a: no such luck\"}"},
+		{409, "{\"Error\":\"numafit: binding pod a: no such luck\"}"},
+	};
+	struct rig *r = *state;
+
+	start(r);
+	json_t *b = new_pod(r, "b", 4);
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		filter(r, new_pod(r, "a", 4), FITS_N1);
+		r->bind_status = rows[i].status;
+		bind_pod(r, "a", "n1", rows[i].wanted);
+		filter(r, b, FITS_N1);
+	}
+	r->bind_status = 0;
+	bind_pod(r, "b", "n1", OK);
+}
+
+static void a_bind_whose_answer_was_lost_is_looked_up(void **state)
+{
+	struct rig *r = *state;
+
+	start(r);
+	filter(r, new_pod(r, "a", 4), FITS_N1);
+	r->bind_goes_unsaid = true;
+	bind_pod(r, "a", "n1", OK);
+	assert_int_equal(r->nr_binds, 1);
+	bind_pod(r, "a", "n1", OK); /* whoever asks again need not be told */
+}
+
+/* An error of the API server does not say that nothing has happened. */
+static void a_bind_that_happened_in_spite_of_an_error_is_one(void **state)
+{
+	struct rig *r = *state;
+	auto_free char *args = rig_bind_args("a", "n1");
+
+	start(r);
+	filter(r, new_pod(r, "a", 4), FITS_N1);
+	r->bind_waits = r->bind_untold = true;
+	rig_begin(r, "/bind", args, strlen(args));
+	FAKE_UNTIL(&r->f, r->unanswered);
+	fake_api_answer(r->unanswered, 504, NULL, "{\"kind\":\"Status\",\"message\":\"too late\"}");
+	rig_wait(r);
+	assert_string_equal(r->answer, OK);
+	filter(r, new_pod(r, "b", 4), FITS_NONE);
+}
+
+static void a_recreated_pod_is_another_pod(void **state)
+{
+	struct rig *r = *state;
+	json_t *again = rig_pod("a", 4, NULL);
+
+	start(r);
+	filter(r, new_pod(r, "a", 4), FITS_N1);
+	r->bind_status = 409;
+	(void)json_object_set_new(
+		json_object_get(again, "metadata"), "uid", json_string("another"));
+	rig_put(r, PODS, again);
+	bind_pod(r, "a", "n1", "{\"Error\":\"numafit: pod a is another one by now\"}");
+	assert_string_equal(
+		json_string_value(json_object_get(json_object_get(r->binding, "metadata"), "uid")),
+		"uid-of-a");
+	filter(r, again, FITS_N1); /* nothing is held for the one before */
+}
+
+/* Of "a", by another name or namespace. */
+static void a_uid_belongs_to_one_pod(void **state)
+{
+	static const struct {
+		const char *ns, *name;
+	} rows[] = {{"default", "b"}, {"kube-system", "a"}};
+	struct rig *r = *state;
+
+	start(r);
+	(void)new_pod(r, "b", 6);
+	filter(r, new_pod(r, "a", 4), FITS_N1);
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		auto_free char *bind = NULL, *says = NULL;
+
+		assert_true(asprintf(&bind,
+				    "{\"PodName\":\"%s\",\"PodNamespace\":\"%s\",\"PodUID\":"
+				    "\"uid-of-a\",\"Node\":\"n1\"}",
+				    rows[i].name, rows[i].ns) > 0);
+		assert_true(asprintf(&says,
+				    "{\"Error\":\"numafit: uid-of-a is pod default/a, not %s/%s\"}",
+				    rows[i].ns, rows[i].name) > 0);
+		assert_int_equal(rig_ask(r, "/bind", bind), FAKE_OK);
+		assert_string_equal(r->answer, says);
+		json_t *other = rig_pod("a", 4, NULL), *meta = json_object_get(other, "metadata");
+		(void)json_object_set_new(meta, "namespace", json_string(rows[i].ns));
+		(void)json_object_set_new(meta, "name", json_string(rows[i].name));
+		auto_free char *args = rig_args(other, both);
+		assert_int_equal(rig_ask(r, "/filter", args), 400);
+		assert_non_null(strstr(r->answer, "uid-of-a is pod default/a, not "));
+		json_decref(other);
+	}
+	assert_int_equal(r->nr_binds, 0);
+	filter(r, rig_find(&r->list[PODS], "a"), FITS_N1); /* nothing is held for it */
+	bind_pod(r, "a", "n1", OK);
+}
+
+/* That it is bound already is the API server's to say, of that name. */
+static void a_bound_uid_does_not_bind_another_name(void **state)
+{
+	struct rig *r = *state;
+
+	start(r);
+	(void)new_pod(r, "b", 1);
+	filter(r, new_pod(r, "a", 4), FITS_N1);
+	bind_pod(r, "a", "n1", OK);
+	assert_int_equal(rig_ask(r, "/bind",
+				 "{\"PodName\":\"b\",\"PodNamespace\":\"default\",\"PodUID\":"
+				 "\"uid-of-a\",\"Node\":\"n1\"}"),
+		FAKE_OK);
+	assert_string_equal(r->answer, "{\"Error\":\"numafit: pod b is another one by now\"}");
+	bind_pod(r, "a", "n1", OK); /* it is told again */
+	assert_int_equal(r->nr_binds, 1);
+}
+
+static void a_pod_of_another_node_is_not_bound_again(void **state)
+{
+	struct rig *r = *state;
+	auto_free char *args = rig_bind_args("a", "n2");
+
+	start(r);
+	filter(r, new_pod(r, "a", 3), FITS_BOTH);
+	bind_pod(r, "a", "n1", OK);
+	/* by the watch, or, before it has told, by the API server */
+	assert_int_equal(rig_ask(r, "/bind", args), FAKE_OK);
+	assert_non_null(strstr(r->answer, "numafit: pod a is bound to n1 already"));
+	bind_pod(r, "x", "n2", "{\"Error\":\"numafit: pod x is not known yet, try again\"}");
+}
+
+static void a_restarted_extender_continues_after_kill_9(void **state)
+{
+	struct rig *r = *state;
+
+	start(r);
+	filter(r, new_pod(r, "a", 4), FITS_N1);
+	bind_pod(r, "a", "n1", OK);
+	(void)new_pod(r, "b", 2);
+	assert_int_equal(rig_end(r, SIGKILL), -SIGKILL);
+	start(r);
+	filter(r, new_pod(r, "c", 4), FITS_NONE); /* the hint on a says what it holds */
+	bind_pod(r, "b", "n1", OK);               /* nobody has asked this life about it */
+	assert_non_null(hint_of(r));
+	bind_pod(r, "a", "n1", OK);
+	assert_int_equal(r->nr_binds, 2);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		T(a_node_that_has_filled_up_meanwhile_is_a_conflict),
+		T(a_node_that_would_now_spread_the_pod_is_a_conflict),
+		T(a_node_that_can_no_longer_place_the_pod_is_a_conflict),
+		T(a_bind_that_fails_gives_back_what_it_held),
+		T(a_bind_whose_answer_was_lost_is_looked_up),
+		T(a_bind_that_happened_in_spite_of_an_error_is_one),
+		T(a_recreated_pod_is_another_pod),
+		T(a_uid_belongs_to_one_pod),
+		T(a_bound_uid_does_not_bind_another_name),
+		T(a_pod_of_another_node_is_not_bound_again),
+		T(a_restarted_extender_continues_after_kill_9),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
