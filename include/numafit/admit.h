@@ -17,17 +17,23 @@ struct admit_question {
 /* Decide it: collect hints, merge them, ask the policy, assign CPUs and memory (admission.h). It
  * changes nothing but its outputs, so a what-if is this very call. Refused is an answer (d->admit
  * false, with reason and message).
- *   container - *d is what it gets. In pod scope the pod's first container is aligned for as much
- * as its sandbox sums up, the others follow it. pod whose containers are known (pod->container) -
- * as the kubelet does: either *d is refused, with the name of the container that was in the way
- * (none when the pod was aligned as a whole) before the kubelet's message, or (*parts)[i], from *a,
- * is what container i gets. What an init container leaves to later ones is in both: CPUs that two
- * parts have, and of memory only what the later does not take over is in the earlier one's blocks.
- * Refused with d->apart is one that takes a larger arena to decide. A pod that asks for tokens of
- * numafit.io/cpu is only checked for asking for as many CPUs, in which case *parts is NULL: each
- * container comes with its own. pod of which only sums are known - it is refused when no way to
- * share them out can fit: a Guaranteed pod's memory, in pod scope with the policy's verdict on it.
- * *d holds nothing for anybody. Working memory and the decisions' reasons come from *a, a fixed
+ *
+ * A container: *d is what it gets. In pod scope the pod's first container is aligned for as much as
+ * its sandbox sums up, the others follow it.
+ *
+ * A pod whose containers are known (pod->container), as the kubelet does: either *d is refused,
+ * with the name of the container that was in the way (none when the pod was aligned as a whole)
+ * before the kubelet's message, or (*parts)[i], from *a, is what container i gets. What an init
+ * container leaves to later ones is in both: CPUs that two parts have, and of memory only what the
+ * later does not take over is in the earlier one's blocks. Refused with d->apart is one that takes
+ * a larger arena to decide. A pod that asks for tokens of numafit.io/cpu is only checked for asking
+ * for as many CPUs, in which case *parts is NULL: each container comes with its own.
+ *
+ * A pod of which only sums are known: it is refused when no way to share them out can fit: a
+ * Guaranteed pod's memory, in pod scope with the policy's verdict on it. *d holds nothing for
+ * anybody.
+ *
+ * Working memory and the decisions' reasons come from *a, a fixed
  * arena (arena_init_fixed(), ADMIT_ARENA_BYTES are plenty for a container); when that is too small
  * the refusal says so. All searches spend *b; d->cut_short when one had too few steps. parts may be
  * NULL for anything but a pod whose containers are known. */

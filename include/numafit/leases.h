@@ -8,14 +8,14 @@
  *
  * The kubelet does not say for which container it asks. The answer to its Allocate is an annotation
  * that it puts on the container (numafit.io/allocated: "v1:", a lease's name, ":", the tokens); a
- * container that comes with it claims those tokens. No secret is in it: it counts only where just
+ * container that comes with it claims those tokens. Others can read it. It counts only where just
  * those tokens are leased, the latest of them under just that name, and nobody else runs on them;
  * its reader must take it from a container's annotations, which the kubelet writes, never from a
  * pod's; and whose the tokens are is asked of others (enum token_owner, leases_wait_for()).
  *
  * A token is in one lease, from when it is given out until it is given up. An Allocate for tokens
  * that are leased gives their lease again; with others among them, those are a lease of their own,
- * and the annotation names the latest. So it is with what a plain init container has: before any
+ * and the annotation names the latest. Example: an init container's tokens. Before any
  * container of a pod is created the kubelet asks for each of them, and for some of the init
  * container's tokens once more, with others or without, for a later one. Both come, one after the
  * other.
@@ -23,7 +23,7 @@
  * Nobody says that tokens are free again. A container that ends leaves its tokens to its pod, where
  * a successor will come with the same annotation: they wait until the pod is gone, whatever
  * PodResources shows, for it never shows plain init containers, and a kubelet that has just started
- * shows nobody. Of no pod that is known, leases_stale() are those that PodResources does not show.
+ * shows nobody. Tokens of no known pod that PodResources does not show are stale (leases_stale()).
  *
  * All changes follow from the state and the arguments alone: a journal that holds the arguments, or
  * the leases as they are (leases_next(), leases_enter()), leads to the same state. Invariants, all

@@ -68,10 +68,10 @@ struct cpuset ledger_free_cpus(const struct ledger *l);
  */
 struct cpuset ledger_shareable_cpus(const struct ledger *l);
 
-/* CPUs that stay in the shared pool though nobody holds them, and that no newcomer gets: those that
- * containers are left on; and as many as the tokens stand for which are given out and nobody has
- * come for, not those of `but` (NULL: all of them), whole cores where that can be. Without the
- * device plugin there are none of the latter. */
+/* CPUs that nobody holds and no newcomer gets; they stay in the shared pool. First those that
+ * containers are left on. Then, with the device plugin, as many as the tokens stand for that are
+ * given out and that no container has come for, without those of `but` (NULL: all count); whole
+ * cores where that can be. */
 struct tokenset;
 struct cpuset ledger_promised_cpus(const struct ledger *l, const struct tokenset *but);
 /* Whether the kubelet may give out these tokens, as far as CPUs go: there is one left for each that

@@ -17,6 +17,7 @@ enum mode { MODE_OFF, MODE_MANAGE, MODE_SHADOW, MODE_RELEASE };
 enum on_adopt { ADOPT_PLACE, ADOPT_LEAVE };
 /* What manage becomes where the kubelet's own managers are static. */
 enum beside { BESIDE_SHADOW, BESIDE_MANAGE };
+/* From the least to the most strict (advice_policy_of() compares them). */
 enum topology_policy {
 	POLICY_NONE,
 	POLICY_BEST_EFFORT,

@@ -41,7 +41,7 @@ int admission_refuse_for_room(struct way_in *w)
 /* Make room for what the containers will be given, and read how much memory each asks for. */
 static int begin_pass(struct way_in *w)
 {
-	const struct pod *pod = w->ask;
+	const struct pod *pod = w->pod;
 	struct grants *out = w->out;
 	struct err e;
 
@@ -75,7 +75,7 @@ static int begin_pass(struct way_in *w)
 
 static int give_devices(struct way_in *w, const struct hint *affinity)
 {
-	const struct ask *c = &w->ask->container[w->place];
+	const struct ask *c = &w->pod->container[w->place];
 	struct err e;
 
 	for (unsigned i = 0; i < c->nr_devices; i++) {
@@ -108,7 +108,7 @@ static int give_devices(struct way_in *w, const struct hint *affinity)
 static int check_whole_cores(struct way_in *w, unsigned count)
 {
 	const struct books *b = w->b;
-	const unsigned *cpus_on = w->ask->container[w->place].cpus_on;
+	const unsigned *cpus_on = w->pod->container[w->place].cpus_on;
 	struct cpuset reserved = cpus_whole_cores(b->t, &b->reserved);
 	struct cpuset physical = cpuset_minus(b->shared, &b->promised);
 	struct err e;
@@ -129,7 +129,7 @@ static int check_whole_cores(struct way_in *w, unsigned count)
 static int take_cpus_by_node(
 	const struct way_in *w, const struct cpuset *free_cpus, struct cpuset *got, struct err *e)
 {
-	const unsigned *cpus_on = w->ask->container[w->place].cpus_on;
+	const unsigned *cpus_on = w->pod->container[w->place].cpus_on;
 	const struct books *b = w->b;
 
 	*got = (struct cpuset){0};
@@ -151,9 +151,9 @@ static int take_cpus_by_node(
 static int give_cpus(struct way_in *w, const struct hint *affinity)
 {
 	struct books *b = w->b;
-	const struct ask *c = &w->ask->container[w->place];
+	const struct ask *c = &w->pod->container[w->place];
 	unsigned count = b->s->cpu_manager_policy == MANAGER_STATIC
-				 ? pod_exclusive_cpus(w->ask, w->place)
+				 ? pod_exclusive_cpus(w->pod, w->place)
 				 : 0;
 	struct cpuset from = cpuset_minus(b->shared, &b->promised), got;
 	struct err e;
@@ -225,7 +225,7 @@ static int place_container(struct way_in *w, const struct grant *of_pod)
 static int run_pass(struct way_in *w, const struct hint *settled, struct budget *budget)
 {
 	const struct settings *s = w->b->s;
-	const struct pod *pod = w->ask;
+	const struct pod *pod = w->pod;
 	struct budget part;
 
 	assert(w->arena->fixed);
@@ -284,7 +284,7 @@ static struct attempt *attempt_pass(const struct books *b, const struct pod *pod
 	}
 	x->by_advice = (struct refusal){0};
 	struct way_in w = {.b = &x->books,
-		.ask = pod,
+		.pod = pod,
 		.out = &x->grants,
 		.arena = a,
 		.follow = follow,
@@ -353,7 +353,7 @@ int admission(struct books *b, const struct pod *pod, const struct hint *settled
 {
 	struct refusal by_advice = {0};
 	struct way_in only = {
-		.b = b, .ask = pod, .out = out, .arena = a, .why = why, .by_advice = &by_advice};
+		.b = b, .pod = pod, .out = out, .arena = a, .why = why, .by_advice = &by_advice};
 	bool advised = false;
 
 	for (unsigned c = 0; c < pod->nr; c++)

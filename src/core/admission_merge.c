@@ -44,13 +44,13 @@ static uint64_t nr_cpus_asked(const struct pod *pod, unsigned c, unsigned what)
  * known, whole CPUs of the sum count: what is not whole CPUs cannot be exclusive ones. */
 static unsigned exclusive_cpus(const struct way_in *w, bool pod_scope)
 {
-	const struct pod_totals *totals = &w->ask->totals;
+	const struct pod_totals *totals = &w->pod->totals;
 
 	if (w->b->s->cpu_manager_policy != MANAGER_STATIC)
 		return 0;
 	if (!pod_scope)
-		return pod_exclusive_cpus(w->ask, w->place);
-	uint64_t count = pod_needs_at_once(w->ask, nr_cpus_asked, 0);
+		return pod_exclusive_cpus(w->pod, w->place);
+	uint64_t count = pod_needs_at_once(w->pod, nr_cpus_asked, 0);
 	if (count && totals->known)
 		count = number_max(count, totals->cpu_milli / MILLI_PER_CPU);
 	return (unsigned)count;
@@ -59,19 +59,19 @@ static unsigned exclusive_cpus(const struct way_in *w, bool pod_scope)
 /* 0, or -ENOMEM: the arena's limit is reached. */
 static int add_device_hints(const struct way_in *w, bool pod_scope, struct hints *h)
 {
-	unsigned first = pod_scope ? 0 : w->place, end = pod_scope ? w->ask->nr : w->place + 1;
+	unsigned first = pod_scope ? 0 : w->place, end = pod_scope ? w->pod->nr : w->place + 1;
 
 	for (unsigned r = 0; r < w->b->nr_resources; r++) {
 		bool asked = false;
 
 		for (unsigned c = first; c < end && !asked; c++)
-			asked = ask_for_device(&w->ask->container[c], r);
+			asked = ask_for_device(&w->pod->container[c], r);
 		if (!asked)
 			continue;
 		const struct device_claim what = {
 			.resource = &w->b->resource[r],
-			.count = pod_scope ? pod_needs_at_once(w->ask, nr_devices_asked, r)
-					   : nr_devices_asked(w->ask, w->place, r),
+			.count = pod_scope ? pod_needs_at_once(w->pod, nr_devices_asked, r)
+					   : nr_devices_asked(w->pod, w->place, r),
 			.held = w->b->held[r],
 			.reusable = pod_scope ? NULL : w->reusable[r],
 		};
@@ -88,7 +88,7 @@ static int add_device_hints(const struct way_in *w, bool pod_scope, struct hints
 /* Where the container's CPUs lie by its tokens; no node: it has none. */
 static struct nodeset nodes_of_tokens(const struct way_in *w)
 {
-	const unsigned *cpus_on = w->ask->container[w->place].cpus_on;
+	const unsigned *cpus_on = w->pod->container[w->place].cpus_on;
 	struct nodeset nodes = {0};
 
 	for (unsigned n = 0; cpus_on && n < NODES_MAX; n++)
@@ -126,7 +126,7 @@ static void keep_beside(struct nodeset beside, struct family *f)
 
 static void add_memory_hints(const struct way_in *w, bool pod_scope, struct hints *h)
 {
-	const struct pod_totals *totals = &w->ask->totals;
+	const struct pod_totals *totals = &w->pod->totals;
 	struct memory_demand total;
 
 	if (pod_scope)
@@ -139,7 +139,7 @@ static void add_memory_hints(const struct way_in *w, bool pod_scope, struct hint
 	unsigned nr = memory_families(w->b->t, &w->b->memory, &total, pod_scope ? NULL : &w->reuse,
 		&h->rows, &part, w->arena, &h->family[h->nr]);
 	budget_return(w->budget, &part);
-	for (unsigned i = 0; w->ask->container[w->place].cpus_on && i < nr; i++)
+	for (unsigned i = 0; w->pod->container[w->place].cpus_on && i < nr; i++)
 		keep_beside(nodes_of_tokens(w), &h->family[h->nr + i]);
 	h->nr += nr;
 }
@@ -155,7 +155,7 @@ static const struct hints *collect_hints(const struct way_in *w, bool pod_scope,
 			w->arena, b->nr_resources + 1 + b->t->nr_kinds, sizeof *h->family);
 	if (!h || !h->family || add_device_hints(w, pod_scope, h))
 		return NULL;
-	if (cpus && !w->ask->container[w->place].cpus_on) {
+	if (cpus && !w->pod->container[w->place].cpus_on) {
 		struct cpuset available = cpuset_minus(b->shared, &b->promised);
 
 		available = cpuset_minus(available, &b->reserved);
@@ -173,7 +173,7 @@ static const struct hints *collect_hints(const struct way_in *w, bool pod_scope,
 static int follow_advice(struct way_in *w, const struct advice_merge *merge, struct grant *g,
 	struct policy_answer *answer)
 {
-	const struct advice_ask *advice = w->ask->container[w->place].advice;
+	const struct advice_ask *advice = w->pod->container[w->place].advice;
 	struct refusal *why = w->by_advice;
 	struct advice_ruling ruling;
 	struct text t;
@@ -248,7 +248,7 @@ static int merge_hints(
 	int advised = follow_advice(w, &merge, g, &answer);
 	enter_reasons(w, &merge, &answer, reasons, g);
 	g->affinity = answer.affinity;
-	if (answer.affinity.any && w->ask->container[w->place].cpus_on) {
+	if (answer.affinity.any && w->pod->container[w->place].cpus_on) {
 		g->affinity.any = false; /* it is where its tokens are */
 		g->affinity.mask = nodes_of_tokens(w);
 	}

@@ -9,14 +9,14 @@
 /* One pass of a pod through the admission; with schedulers' advice there are two. */
 struct way_in {
 	struct books *b;
-	const struct pod *ask;
+	const struct pod *pod;
 	struct grants *out;
 	struct budget *budget; /* of the container that is dealt with, or of the pod */
 	struct arena *arena;
 	enum topology_policy policy;
 	bool pins_memory;
-	unsigned place; /* the container that is dealt with */
-	bool whole;     /* not yet: the pod as a whole is */
+	unsigned place; /* the container that is dealt with; 0 while the whole pod is */
+	bool whole;     /* the pod is aligned as a whole: no container is dealt with yet */
 	struct cpuset reusable_cpus;
 	struct memory_reuse reuse;
 	bool *reusable[POD_DEVICES_MAX];
