@@ -17,9 +17,9 @@
 
 /* A case of `make bench` is run n times and printed as one row for test/bench/run, which makes the
  * table: name, unit, n, median, p99, how many answers are the best found until the budget ran out
- * ("-": no such thing), the answer ("-": not told), with tabs between them. Lines that follow a row
- * and begin with a space belong to it. Under callgrind nothing is printed, cases run a few times,
- * and each run's instructions are dumped under the name of its case. */
+ * ("-": no such thing), the answer ("-": not printed), with tabs between them. Lines that follow a
+ * row and begin with a space belong to it. Under callgrind nothing is printed, cases run a few
+ * times, and each run's instructions are dumped under the name of its case. */
 
 enum { BENCH_COUNTED = 5 };
 
@@ -27,7 +27,7 @@ struct bench_row {
 	const char *name, *unit;
 	uint64_t *values; /* sorted when the row is printed */
 	size_t n;
-	const char *answer; /* NULL: not told */
+	const char *answer; /* NULL: not printed */
 	bool has_budget;
 	size_t incumbents;
 };

@@ -18,7 +18,7 @@ static int check(void *ctx, const char *path, const char *value, unsigned line, 
 		abort();
 	if (value && line < *last)
 		abort();
-	*last = value ? line : *last; /* an empty map tells where it began */
+	*last = value ? line : *last; /* an empty map has the line where it began */
 	return value && strcmp(value, "stop") == 0 ? -1 : 0;
 }
 

@@ -8,7 +8,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* Whoever is refused is told why; a machine that was read has its nodes in order. */
+/* A refusal has a reason; a machine that was read has its nodes in order. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct policy_question q = {0};

@@ -11,7 +11,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 enum { TEXT_BYTES = 1 << 20 };
 
-/* Reasons that can be read come out in one form, which reads back as the same, and can be told. */
+/* Reasons that can be read come out in one form, which reads back as the same, and can be printed.
+ */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static char once[TEXT_BYTES], twice[TEXT_BYTES];
@@ -34,9 +35,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		abort();
 	text_init(&to, twice, sizeof twice);
 	fields_write(&to, &reasons_fields, &back, &t.ids);
-	json_t *told = reasons_json(&r, &t);
-	if (strcmp(once, twice) != 0 || !told)
+	json_t *printed = reasons_json(&r, &t);
+	if (strcmp(once, twice) != 0 || !printed)
 		abort();
-	json_decref(told);
+	json_decref(printed);
 	return 0;
 }

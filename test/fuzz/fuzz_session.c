@@ -76,7 +76,8 @@ static void check_shape(const unsigned char *at, size_t len)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static const struct nri_handler handler = {NULL, on_synchronize, on_run_pod, on_create,
-		on_change, on_change, on_container, on_container, on_container, on_pod, NULL, NULL, NULL, NULL};
+		on_change, on_change, on_container, on_container, on_container, on_pod, NULL, NULL,
+		NULL, NULL};
 	const struct nri_plugin plugin = {.name = "numafit",
 		.index = "50",
 		.launched = size % 2,

@@ -6,12 +6,12 @@ import (
 	"strings"
 )
 
-// The oracle knows only what the runtime was told: cpusets in answers and updates. Whether a cpuset
+// The oracle knows only what the runtime was sent: cpusets in answers and updates. Whether a cpuset
 // is a container's own says the annotation that came with the answer to its create; of a container
 // that was placed later, and has none, `numafit status` says so.
 
 // A window is a stretch of time in which a container may run where it should not, as nobody could
-// have told the runtime otherwise. Each has an end; from there on the rules hold at once.
+// have updated the runtime otherwise. Each has an end; from there on the rules hold at once.
 type window struct {
 	kind   windowKind
 	opened int // the event
@@ -25,7 +25,7 @@ const (
 	// created while numafitd was away, and onAdopt is leave; ends with the container, or with the
 	// first cpuset that numafitd gives it
 	windowLeft
-	// CPUs that it has went offline, or came back; ends when numafitd has seen it and has told all
+	// CPUs that it has went offline, or came back; ends when numafitd has seen it and has updated all
 	windowHotplug
 )
 
@@ -112,11 +112,11 @@ func (r *runtimeSide) judgeMemory(c *container) {
 
 // judgeUpdated: whether its CPUs are its own still says status. It may have to do with fewer than it
 // asks for where it had fewer already, or when the machine changes meanwhile.
-func (r *runtimeSide) judgeUpdated(c *container, told bool) {
+func (r *runtimeSide) judgeUpdated(c *container, updated bool) {
 	static := r.o.settings["cpuManagerPolicy"] == "static"
-	c.granted = c.granted && told && c.whole() > 0 && static && !r.o.changing
+	c.granted = c.granted && updated && c.whole() > 0 && static && !r.o.changing
 	c.booked = false
-	c.changedAway = !told || r.o.changing || (c.changedAway && c.cpus().count() != c.whole())
+	c.changedAway = !updated || r.o.changing || (c.changedAway && c.cpus().count() != c.whole())
 	delete(r.o.exclusive, c.Id)
 }
 
@@ -241,7 +241,7 @@ func (o *oracle) cameOrWent(changed cpuSet) {
 			c.granted, c.changedAway = false, true
 			delete(o.kept, c.Id)
 		}
-		if c.window == nil && c.told {
+		if c.window == nil && c.hasCpuset {
 			o.open(c, windowHotplug)
 		}
 	}
@@ -298,7 +298,7 @@ func (o *oracle) synchronized() {
 		}
 		away := c.window != nil && c.window.kind == windowAway
 		switch was, kept := o.kept[c.Id]; {
-		case away && !c.told && o.settings["onAdopt"] == "leave":
+		case away && !c.hasCpuset && o.settings["onAdopt"] == "leave":
 			o.open(c, windowLeft)
 		case away:
 			c.window = nil

@@ -19,7 +19,7 @@ import (
 )
 
 // The container runtime: what containerd and CRI-O do around the package that both embed. It puts
-// what it is told of cpusets into force at once, and remembers nothing else of numafitd.
+// what it is sent of cpusets into force at once, and remembers nothing else of numafitd.
 
 // requestTimeout is what the runtime gives a plugin for one request; one that takes longer is a
 // violation in itself.
@@ -38,7 +38,7 @@ type container struct {
 	created        *nri.LinuxCPU // all of its CPU resources as it was created
 	born           int           // the event that created it
 	answered       bool          // numafitd answered its create
-	told           bool          // numafitd has given it a cpuset, then or later
+	hasCpuset      bool          // numafitd has given it a cpuset, then or later
 	stale          bool          // the runtime reports it as it was created, as CRI-O does after a restart
 	starting       bool          // it is created, and its process does not run yet
 	booked         bool          // its memory is on the nodes that it was created for
@@ -193,7 +193,7 @@ func (r *runtimeSide) place(c *container, cpu *nri.LinuxCPU) {
 		return
 	}
 	place(c.Container, cpu)
-	c.told, c.stale = true, false
+	c.hasCpuset, c.stale = true, false
 	c.window = nil
 }
 
@@ -252,8 +252,8 @@ func (r *runtimeSide) create(p *runningPod, name, id string, w want, annotations
 		for k, v := range reply.GetAdjust().GetAnnotations() {
 			msg.Annotations[k] = v
 		}
-		c.answered = c.told
-		if !c.told {
+		c.answered = c.hasCpuset
+		if !c.hasCpuset {
 			r.unanswered(c, "CreateContainer")
 		}
 		c.created = proto.Clone(msg.Linux.Resources.Cpu).(*nri.LinuxCPU)
@@ -301,16 +301,16 @@ func (r *runtimeSide) update(c *container, w want, cpus string) error {
 		}
 		// with no plugin's word of the container itself the package puts nil there
 		updates := slices.DeleteFunc(reply.Update, func(u *nri.ContainerUpdate) bool { return u == nil })
-		told := slices.ContainsFunc(updates, func(u *nri.ContainerUpdate) bool { return u.GetContainerId() == c.Id })
+		updated := slices.ContainsFunc(updates, func(u *nri.ContainerUpdate) bool { return u.GetContainerId() == c.Id })
 		is := c.Linux.Resources
 		is.Cpu.Shares, is.Cpu.Quota, is.Cpu.Period, is.Memory = asked.Cpu.Shares, asked.Cpu.Quota, asked.Cpu.Period, asked.Memory
 		c.want = w
-		if !told {
+		if !updated {
 			place(c.Container, asked.Cpu) // nobody objected
 			r.unanswered(c, "UpdateContainer")
 		}
 		r.apply(updates, "")
-		r.judgeUpdated(c, told)
+		r.judgeUpdated(c, updated)
 		return nil
 	})
 	return err

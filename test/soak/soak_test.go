@@ -95,7 +95,7 @@ func newSoak(t *testing.T) *soak {
 	return s
 }
 
-// rest is where nothing is under way: who has died comes back, and the oracle looks.
+// rest is where nothing is under way: what has died comes back, and the oracle looks.
 func (s *soak) rest() {
 	s.o.look()
 	for s.d.hasEnded() && !s.report.failed() {

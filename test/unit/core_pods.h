@@ -22,7 +22,7 @@ static const char *const part_names[PARTS_MAX] = {"p0", "p1", "p2", "p3", "p4", 
 
 /* A container as the runtime has it: the cpuset that it runs with. */
 struct running {
-	bool runs, exclusive, seen; /* seen: its process runs, and the engine was told so */
+	bool runs, exclusive, seen; /* seen: its process runs, and the engine knows it */
 	bool floats;                /* it never had a cpuset set: it runs on all CPUs there are */
 	char id[ID_MAX], cpus[CPUSET_TEXT_MAX], mems[NODESET_TEXT_MAX];
 	struct request req;
@@ -92,7 +92,8 @@ static inline struct world *world_new(
 static inline void assert_same_ledger(const struct ledger *a, const struct ledger *b)
 {
 	assert_int_equal(ledger_count(a), ledger_count(b));
-	assert_true(cpuset_equal(&ledger_view(a)->pool, &ledger_view(b)->pool) || ledger_count(a) == 0);
+	assert_true(
+		cpuset_equal(&ledger_view(a)->pool, &ledger_view(b)->pool) || ledger_count(a) == 0);
 	assert_true(cpuset_equal(&ledger_view(a)->held, &ledger_view(b)->held));
 	for (size_t i = 0; i < ledger_count(a); i++) {
 		const struct holding *x = ledger_at(a, i), *y = ledger_at(b, i);
@@ -147,7 +148,7 @@ static inline bool runs_as_it_was_left(struct world *w, const struct running *r)
 }
 
 /* By what is in force: nobody runs on a CPU that another one has to itself. Who does not run yet
- * may have passed over what it was told. */
+ * may have missed its update. */
 static inline void assert_nobody_shares(struct world *w)
 {
 	struct cpuset exclusive = {0};
@@ -298,8 +299,8 @@ static inline void note_exclusive(struct world *w, struct running *r)
 		r->exclusive = h->decision.exclusive;
 }
 
-/* Its process runs; what it could not be told before it is told now. */
-static inline void tell_started(struct world *w, struct running *r)
+/* Its process runs; an update that could not be sent before is sent now. */
+static inline void report_start(struct world *w, struct running *r)
 {
 	struct update_list ups = {0};
 
@@ -313,7 +314,7 @@ static inline void tell_started(struct world *w, struct running *r)
 
 static inline void live(struct world *w, struct guest *p, unsigned i)
 {
-	tell_started(w, &p->run[i]);
+	report_start(w, &p->run[i]);
 }
 
 static inline struct decision start(struct world *w, struct guest *p, unsigned i)
@@ -423,7 +424,7 @@ static inline void synchronize(struct world *w)
 }
 
 /* Nothing says any more that it was placed: a cpuset of all CPUs is as good as none. */
-static inline void forget_that_it_was_told(struct world *w, struct running *r)
+static inline void forget_update_of(struct world *w, struct running *r)
 {
 	const struct cpuset now = r->runs ? cpus_of(r) : (struct cpuset){0};
 
@@ -441,7 +442,7 @@ static inline void lose_the_journal(struct world *w)
 	w->g = engine_new(w->t, &w->s, &hooks);
 	w->folded = engine_new(w->t, &w->s, &hooks);
 	for (unsigned i = 0; i < PODS_MAX * PARTS_MAX; i++)
-		forget_that_it_was_told(w, slot(w, i));
+		forget_update_of(w, slot(w, i));
 	synchronize(w);
 }
 

@@ -98,7 +98,7 @@ static inline void change_settings(struct settings *s, struct random *r)
 	s->on_adopt = coin(r) ? ADOPT_LEAVE : ADOPT_PLACE;
 }
 
-/* Nobody holds anything else than before, and nobody is to be told anything. */
+/* Nobody holds anything else than before, and no container is to be updated. */
 static inline void the_settings_change(struct world *w, struct random *r)
 {
 	const struct ledger *l = engine_ledger(w->g);

@@ -3,7 +3,7 @@
 
 #include <stdint.h>
 
-/* A repeatable stream of numbers (xorshift64*), so that a failing case can be told by its seed. */
+/* A repeatable stream of numbers (xorshift64*), so that a failing case can be named by its seed. */
 struct random {
 	uint64_t state;
 };

@@ -357,7 +357,7 @@ static inline void queue_event(
 	send_event(w);
 }
 
-static inline void crash_kubelet_tell(
+static inline void crash_kubelet_send(
 	struct crash_kubelet *k, enum pods_event_type type, const struct known_pod *pod)
 {
 	for (struct pods_watcher *w = k->watcher; w < k->watcher + WATCHERS_MAX; w++)

@@ -69,7 +69,7 @@ struct world {
 	size_t nr_ids; /* of all calls */
 	char first[ID_BYTES], last[ID_BYTES];
 	size_t ask_size, nr_available, nr_must;
-	unsigned nr_watching, nr_told;
+	unsigned nr_watching, nr_logged;
 	unsigned nr_events;
 	char event[TEXT_MAX];
 };
@@ -167,7 +167,7 @@ static inline void watched(void *ctx, unsigned nr_streams)
 	struct world *w = ctx;
 
 	w->nr_watching = nr_streams;
-	w->nr_told++;
+	w->nr_logged++;
 	loop_stop(w->l);
 }
 

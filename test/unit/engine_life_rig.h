@@ -81,7 +81,7 @@ static inline struct cpuset list(const char *text)
 	return c;
 }
 
-static inline void assert_told(struct node *n, const char *id)
+static inline void assert_updated(struct node *n, const char *id)
 {
 	engine_take_updates(n->g, 10, &n->ups);
 	assert_int_equal(n->ups.nr, id ? 1 : 0);

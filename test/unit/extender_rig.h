@@ -29,7 +29,7 @@ struct rig {
 	/* Bindings: how they are answered (0: as they should be), and the last one. */
 	int bind_status;
 	bool bind_goes_unsaid; /* it happens, but the connection breaks */
-	bool bind_untold;      /* it happens, but watches do not tell */
+	bool bind_untold;      /* it happens, but watches do not show it */
 	bool bind_waits;       /* it happens, but is not answered before rig_answer_bind() */
 	struct fake_ask *unanswered;
 	unsigned nr_binds;
@@ -94,7 +94,7 @@ static inline void rig_list_items(struct rig *r, const struct rig_list *l, struc
 	json_decref(v);
 }
 
-static inline void rig_tell_one(struct fake_ask *q, const char *type, json_t *object)
+static inline void rig_send_one(struct fake_ask *q, const char *type, json_t *object)
 {
 	json_t *event = json_pack("{s:s, s:O}", "type", type, "object", object);
 	char *text = json_dumps(event, JSON_COMPACT);
@@ -105,12 +105,12 @@ static inline void rig_tell_one(struct fake_ask *q, const char *type, json_t *ob
 	json_decref(event);
 }
 
-/* Tell those who watch. */
-static inline void rig_tell(struct rig *r, unsigned list, const char *type, json_t *object)
+/* Send it to those that watch. */
+static inline void rig_send_event(struct rig *r, unsigned list, const char *type, json_t *object)
 {
 	for (struct fake_ask *q = r->f.first; q; q = q->next)
 		if (q->open && rig_list_of(r, q->path) == &r->list[list])
-			rig_tell_one(q, type, object);
+			rig_send_one(q, type, object);
 }
 
 /* A watch begins with what has happened since the list. */
@@ -128,7 +128,7 @@ static inline void rig_watch(const struct rig_list *l, struct fake_ask *q)
 			json_object_get(json_object_get(v, "metadata"), "resourceVersion"));
 
 		if (of && strtoul(of, NULL, 10) > version)
-			rig_tell_one(q, "MODIFIED", v);
+			rig_send_one(q, "MODIFIED", v);
 	}
 }
 
@@ -148,7 +148,7 @@ static inline void rig_put(struct rig *r, unsigned list, json_t *object)
 		(void)json_array_set_new(r->list[list].items, i, object);
 	else
 		(void)json_array_append_new(r->list[list].items, object);
-	rig_tell(r, list, old ? "MODIFIED" : "ADDED", object);
+	rig_send_event(r, list, old ? "MODIFIED" : "ADDED", object);
 }
 
 static inline void rig_answer_bind(struct rig *r)
@@ -353,7 +353,7 @@ static inline void rig_start(struct rig *r)
 	assert_int_equal(fcntl(r->log_fd, F_SETFL, O_NONBLOCK), 0);
 }
 
-/* Its exit code, or -signal. signum 0: it was told to end already. */
+/* Its exit code, or -signal. signum 0: a signal was sent already. */
 static inline int rig_end(struct rig *r, int signum)
 {
 	int status;

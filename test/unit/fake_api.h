@@ -314,7 +314,7 @@ static inline void fake_api_is_late(void *ctx)
 		f->log);
 }
 
-/* On the loop of others. Nobody is told who we are over plain HTTP, so there is no token. */
+/* On the loop of others. No credentials are sent over plain HTTP, so there is no token. */
 static inline void fake_api_init_on(struct fake_api *f, struct loop *l)
 {
 	const char *tmp = getenv("TMPDIR");

@@ -24,7 +24,7 @@ static inline void await_end_of_log(struct rig *r)
 	loop_timer_stop(r->watchdog);
 }
 
-/* The journal tells what runs, and nothing else. */
+/* The journal has what runs, and nothing else. */
 static inline void the_journal_is_what_runs(struct rig *r)
 {
 	struct journal_fold f;

@@ -1,7 +1,7 @@
 #ifndef NUMAFIT_TEST_HTTP_PEER_H
 #define NUMAFIT_TEST_HTTP_PEER_H
 
-/* A server on 127.0.0.1 that does what a test tells it to, byte by byte: each connection is served
+/* A server on 127.0.0.1 that does what a test wants, byte by byte: each connection is served
  * by a function of the test's in a thread of its own. TLS is GnuTLS's, so that libcurl's OpenSSL
  * does not speak with itself. */
 
@@ -127,7 +127,7 @@ static inline bool peer_begin_tls(struct peer_conn *c)
 	do
 		rc = gnutls_handshake(c->tls);
 	while (rc < 0 && !gnutls_error_is_fatal(rc));
-	if (rc < 0) /* a client is told why */
+	if (rc < 0) /* a client is answered why */
 		(void)gnutls_alert_send_appropriate(c->tls, rc);
 	return rc == 0;
 }

@@ -41,7 +41,7 @@ struct rig {
 };
 
 static pthread_mutex_t rig_lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t rig_told = PTHREAD_COND_INITIALIZER;
+static pthread_cond_t rig_woken = PTHREAD_COND_INITIALIZER;
 static bool rig_hangs;
 static unsigned rig_nr_hanging;
 
@@ -53,10 +53,10 @@ static void rig_wait_for_release(void)
 	end.tv_sec += RIG_HANGS_S; /* as resolvers give up too */
 	(void)pthread_mutex_lock(&rig_lock);
 	rig_nr_hanging++;
-	while (rig_hangs && pthread_cond_timedwait(&rig_told, &rig_lock, &end) == 0)
+	while (rig_hangs && pthread_cond_timedwait(&rig_woken, &rig_lock, &end) == 0)
 		;
 	rig_nr_hanging--;
-	(void)pthread_cond_broadcast(&rig_told);
+	(void)pthread_cond_broadcast(&rig_woken);
 	(void)pthread_mutex_unlock(&rig_lock);
 }
 
@@ -73,9 +73,9 @@ static inline void rig_let_go(void)
 {
 	(void)pthread_mutex_lock(&rig_lock);
 	rig_hangs = false;
-	(void)pthread_cond_broadcast(&rig_told);
+	(void)pthread_cond_broadcast(&rig_woken);
 	while (rig_nr_hanging)
-		(void)pthread_cond_wait(&rig_told, &rig_lock);
+		(void)pthread_cond_wait(&rig_woken, &rig_lock);
 	(void)pthread_mutex_unlock(&rig_lock);
 }
 

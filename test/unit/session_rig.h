@@ -18,7 +18,7 @@
 
 /* A plugin that writes down what it is asked, and the session around it. */
 
-/* A plugin that writes down what it is told, and the session around it. */
+/* A plugin that writes down its calls, and the session around it. */
 struct plugin {
 	struct nri_handler handler;
 	struct nri_session *session;

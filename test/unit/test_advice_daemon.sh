@@ -1,7 +1,7 @@
 #!/bin/sh
 # What a real numafitd makes of hints besides their verdicts (test_sim_advice.sh): whose annotation
 # counts, what the node is called, what the log, explain, replay and a restart know of it, and that
-# settings which cannot be meant are told before anything runs.
+# settings which cannot be meant are reported before anything runs.
 # usage: BUILD=build/debug test/unit/test_advice_daemon.sh
 set -u
 test=advice-daemon short=yes
@@ -85,7 +85,7 @@ END
 NODE_NAME=elsewhere play n1 nodeName=n1
 see "our own comes first" became ours 5 accepted
 see "then others' in their order" became theirs 3 accepted
-see "what is wrong with one is told" logged event=hint-rejected \
+see "what is wrong with one is logged" logged event=hint-rejected \
 	'annotation=volcano.sh/topology-decision verdict=rejected:format error="volcano.sh/topology-decision: numa: should be an object'
 see "with its pod" logged event=hint-rejected pod=garbled
 see "the decision's line has the verdict" logged "event=decision cause=create namespace=default pod=ours" \

@@ -380,7 +380,7 @@ static void check(const struct families *x, const struct advice_merge *m, const 
 	}
 	if (!made->known)
 		return;
-	/* what is wrong with it is told, whatever the machine's state */
+	/* what is wrong with it is reported, whatever the machine's state */
 	if (advice_is_rejection(made->want))
 		assert_int_equal(r->verdict, made->want);
 	else

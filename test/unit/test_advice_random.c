@@ -14,7 +14,7 @@
 
 enum { ANNOTATIONS_DEFAULT = 12000, WORLDS = 64, NODES = 8, GENERATION = 4711, HOUR_S = 3600 };
 
-/* What is told in one world. */
+/* What one world knows. */
 struct tally {
 	unsigned annotations, verdict[NR_ADVICE_VERDICTS], conflicts, refused, records;
 };

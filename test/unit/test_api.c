@@ -19,7 +19,7 @@ enum {
 };
 
 /* What an answer was. */
-struct told {
+struct answered {
 	unsigned nr;
 	int status;
 	bool again, has_body;
@@ -31,10 +31,10 @@ struct world {
 	struct fake_api f;
 	struct api_options o;
 	struct api *api;
-	struct told told;
+	struct answered answered;
 	char data[256]; /* of a stream */
 	int data_rc;
-	/* who we are, instead of apiserver/auth.c, which tells nobody over plain HTTP */
+	/* who we are, instead of apiserver/auth.c, which sends none over plain HTTP */
 	char url[64], header[64];
 	const char *token;
 	bool is_old, unreadable, no_server;
@@ -84,7 +84,7 @@ int auth_renew(struct auth *a, struct err *e)
 	if (w->unreadable)
 		return err_set(e, ENOENT, "no token");
 	(void)snprintf(w->header, sizeof w->header, "Authorization: Bearer %s", w->token);
-	return 1; /* http_client_trust() is told each time */
+	return 1; /* http_client_trust() is called each time */
 }
 
 const char *auth_url(const struct auth *a)
@@ -125,14 +125,14 @@ static void on_done(void *ctx, const struct api_answer *a)
 
 	if (a->body)
 		api_json_meta(a->body, &meta);
-	w->told.nr++;
-	w->told.status = a->status;
-	w->told.again = a->again;
-	w->told.has_body = a->body;
-	w->told.after_ms = a->after_ms;
-	(void)text_copy(w->told.reason, sizeof w->told.reason, a->reason);
-	(void)text_copy(w->told.message, sizeof w->told.message, a->message);
-	(void)text_copy(w->told.name, sizeof w->told.name, meta.name);
+	w->answered.nr++;
+	w->answered.status = a->status;
+	w->answered.again = a->again;
+	w->answered.has_body = a->body;
+	w->answered.after_ms = a->after_ms;
+	(void)text_copy(w->answered.reason, sizeof w->answered.reason, a->reason);
+	(void)text_copy(w->answered.message, sizeof w->answered.message, a->message);
+	(void)text_copy(w->answered.name, sizeof w->answered.name, meta.name);
 	loop_stop(w->f.loop);
 }
 
@@ -181,14 +181,14 @@ static void begin_with(struct world *w, const struct fake_answer *script, size_t
 }
 #define BEGIN(w, script) begin_with((w), (script), sizeof(script) / sizeof *(script))
 
-static const struct told *get(struct world *w, const char *path)
+static const struct answered *get(struct world *w, const char *path)
 {
-	unsigned before = w->told.nr;
+	unsigned before = w->answered.nr;
 
 	(void)api_call(w->api, &(struct api_ask){.path = path}, w, on_done);
-	assert_int_equal(w->told.nr, before); /* in a later turn */
-	FAKE_UNTIL(&w->f, w->told.nr > before);
-	return &w->told;
+	assert_int_equal(w->answered.nr, before); /* in a later turn */
+	FAKE_UNTIL(&w->f, w->answered.nr > before);
+	return &w->answered;
 }
 
 #define STATUS(code, reason, message, details)                                                     \
@@ -215,14 +215,14 @@ static void a_call_sends_token_method_path_and_body(void **state)
 	const struct api_ask patch = {
 		"PATCH", "/apis/x/y", "application/apply-patch+yaml", "{1}~", 3};
 	(void)api_call(w->api, &patch, w, on_done);
-	FAKE_UNTIL(&w->f, w->told.nr == 2);
+	FAKE_UNTIL(&w->f, w->answered.nr == 2);
 	assert_string_equal(fake_api_header(q, "Content-Type", value, sizeof value),
 		"application/apply-patch+yaml");
 	assert_string_equal(q->body, "{1}");
 
 	const struct api_ask post = {.method = "POST", .path = "/z", .body = "", .len = 0};
 	(void)api_call(w->api, &post, w, on_done);
-	FAKE_UNTIL(&w->f, w->told.nr == 3);
+	FAKE_UNTIL(&w->f, w->answered.nr == 3);
 	assert_string_equal(
 		fake_api_header(q, "Content-Type", value, sizeof value), "application/json");
 	assert_string_equal(fake_api_header(q, "Content-Length", value, sizeof value), "0");
@@ -234,7 +234,7 @@ static void an_answer_is_reported_with_its_message_and_whether_a_retry_may_help(
 {
 	static const struct {
 		struct fake_answer says;
-		struct told want;
+		struct answered want;
 	} cases[] = {
 		{{.body = OBJECT}, {.status = 200, .has_body = true, .name = "n1"}},
 		{{.status = 201, .body = OBJECT}, {.status = 201, .has_body = true, .name = "n1"}},
@@ -284,20 +284,20 @@ static void an_answer_is_reported_with_its_message_and_whether_a_retry_may_help(
 
 	begin(w);
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-		const struct told *want = &cases[i].want;
+		const struct answered *want = &cases[i].want;
 
 		fake_api_script(&w->f, &cases[i].says, 1);
-		const struct told *told = get(w, "/x");
-		assert_int_equal(told->status, want->status);
-		assert_int_equal(told->again, want->again);
-		assert_int_equal(told->has_body, want->has_body);
-		assert_int_equal(told->after_ms, want->after_ms);
-		assert_string_equal(told->reason, want->reason);
-		assert_string_equal(told->name, want->name);
-		if (!strstr(told->message, want->message))
-			fail_msg("case %zu: \"%s\"", i, told->message);
-		assert_true(told->status ? told->status < 300 || told->message[0]
-					 : told->message[0] != '\0');
+		const struct answered *answered = get(w, "/x");
+		assert_int_equal(answered->status, want->status);
+		assert_int_equal(answered->again, want->again);
+		assert_int_equal(answered->has_body, want->has_body);
+		assert_int_equal(answered->after_ms, want->after_ms);
+		assert_string_equal(answered->reason, want->reason);
+		assert_string_equal(answered->name, want->name);
+		if (!strstr(answered->message, want->message))
+			fail_msg("case %zu: \"%s\"", i, answered->message);
+		assert_true(answered->status ? answered->status < 300 || answered->message[0]
+					     : answered->message[0] != '\0');
 	}
 }
 
@@ -308,9 +308,9 @@ static void a_call_without_an_answer_times_out(void **state)
 
 	w->o.timeout_ms = SOON_MS;
 	BEGIN(w, script);
-	const struct told *told = get(w, "/x");
-	assert_int_equal(told->status, 0);
-	assert_true(told->again);
+	const struct answered *answered = get(w, "/x");
+	assert_int_equal(answered->status, 0);
+	assert_true(answered->again);
 	assert_string_equal(w->f.log, " apiserver-unreachable");
 	assert_int_equal(get(w, "/x")->status, 200);
 }
@@ -336,9 +336,9 @@ static void no_answer_is_taken_beyond_its_limit(void **state)
 	FAKE_UNTIL(&w->f, w->f.asked == 1);
 	w->flood = loop_timer_new(w->f.loop, send_piece, w);
 	send_piece(w);
-	FAKE_UNTIL(&w->f, w->told.nr == 1);
-	assert_int_equal(w->told.status, 0);
-	assert_non_null(strstr(w->told.message, "4194304"));
+	FAKE_UNTIL(&w->f, w->answered.nr == 1);
+	assert_int_equal(w->answered.status, 0);
+	assert_non_null(strstr(w->answered.message, "4194304"));
 }
 
 static void a_refused_token_is_read_again_and_tried_once_more(void **state)
@@ -394,16 +394,16 @@ static void a_refusal_is_logged_once(void **state)
 	struct world *w = *state;
 
 	BEGIN(w, script);
-	const struct told *told = get(w, "/x");
-	assert_int_equal(told->status, 401);
-	assert_false(told->again);
+	const struct answered *answered = get(w, "/x");
+	assert_int_equal(answered->status, 401);
+	assert_false(answered->again);
 	assert_int_equal(w->f.asked, 2);
 	assert_string_equal(w->f.log, " apiserver-refused!");
 	assert_string_equal(w->f.last_text, "who are you");
 	(void)get(w, "/x");
 	assert_string_equal(w->f.log, " apiserver-refused!");
 	(void)get(w, "/x");
-	/* what one may not do is for those who asked for it to tell */
+	/* what one may not do is reported by the caller */
 	(void)get(w, "/x");
 	(void)get(w, "/x");
 	assert_string_equal(w->f.log, " apiserver-refused! apiserver-up");
@@ -440,9 +440,9 @@ static void an_absent_server_is_logged_once_and_again_as_bad_when_it_lasts(void 
 	BEGIN(w, script);
 	(void)get(w, "/x");
 	fake_api_down(&w->f);
-	const struct told *told = get(w, "/x");
-	assert_int_equal(told->status, 0);
-	assert_true(told->again);
+	const struct answered *answered = get(w, "/x");
+	assert_int_equal(answered->status, 0);
+	assert_true(answered->again);
 	assert_string_equal(w->f.log, " apiserver-up apiserver-unreachable");
 	fake_api_stay_quiet(&w->f);
 	(void)get(w, "/x");
@@ -466,8 +466,8 @@ static void a_server_with_a_wrong_certificate_is_bad_at_once(void **state)
 	(void)api_call(w->api, &(struct api_ask){.path = "/x"}, w, on_done);
 	FAKE_UNTIL(&w->f, w->f.first);
 	fake_api_answer(w->f.first, 400, NULL, "not TLS");
-	FAKE_UNTIL(&w->f, w->told.nr == 1);
-	assert_int_equal(w->told.status, 0);
+	FAKE_UNTIL(&w->f, w->answered.nr == 1);
+	assert_int_equal(w->answered.status, 0);
 	assert_string_equal(w->f.log, " apiserver-unreachable!");
 }
 
@@ -488,7 +488,7 @@ static void a_canceled_call_never_calls_back(void **state)
 		api_cancel(call);
 	}
 	(void)get(w, "/x");
-	assert_int_equal(w->told.nr, 1);
+	assert_int_equal(w->answered.nr, 1);
 }
 
 static void closing_the_api_ends_its_calls(void **state)
@@ -505,7 +505,7 @@ static void closing_the_api_ends_its_calls(void **state)
 	api_free(w->api);
 	w->api = NULL;
 	fake_api_stay_quiet(&w->f);
-	assert_int_equal(w->told.nr, 0);
+	assert_int_equal(w->answered.nr, 0);
 }
 
 static void call_again_and_cancel(void *ctx, const struct api_answer *a)
@@ -527,7 +527,7 @@ static void a_callback_may_start_and_cancel_calls(void **state)
 	w->victim = api_call(w->api, &(struct api_ask){.path = "/victim"}, w, on_done);
 	FAKE_UNTIL(&w->f, w->f.asked == 1);
 	(void)api_call(w->api, &(struct api_ask){.path = "/first"}, w, call_again_and_cancel);
-	FAKE_UNTIL(&w->f, w->told.nr == 1);
+	FAKE_UNTIL(&w->f, w->answered.nr == 1);
 	assert_int_equal(w->f.asked, 3);
 }
 
@@ -558,9 +558,9 @@ static void an_answer_may_be_a_stream(void **state)
 	fake_api_say(w->f.last, "two");
 	FAKE_UNTIL(&w->f, text_equal(w->data, "onetwo"));
 	fake_api_end(w->f.last);
-	FAKE_UNTIL(&w->f, w->told.nr == 1);
-	assert_int_equal(w->told.status, 200);
-	assert_false(w->told.has_body);
+	FAKE_UNTIL(&w->f, w->answered.nr == 1);
+	assert_int_equal(w->answered.status, 200);
+	assert_false(w->answered.has_body);
 }
 
 static void the_reason_for_a_refused_stream_is_reported(void **state)
@@ -572,13 +572,13 @@ static void the_reason_for_a_refused_stream_is_reported(void **state)
 
 	BEGIN(w, script);
 	stream(w, 0);
-	FAKE_UNTIL(&w->f, w->told.nr == 1);
-	assert_int_equal(w->told.status, 429);
-	assert_int_equal(w->told.after_ms, 1000);
+	FAKE_UNTIL(&w->f, w->answered.nr == 1);
+	assert_int_equal(w->answered.status, 429);
+	assert_int_equal(w->answered.after_ms, 1000);
 	assert_string_equal(w->data, "");
 }
 
-/* Whether the server is there, the next call will tell. */
+/* The next call will show whether the server is there. */
 static void a_broken_stream_does_not_make_the_server_bad(void **state)
 {
 	static const struct fake_answer script[] = {{.how = FAKE_CUTS, .body = "x"},
@@ -587,19 +587,19 @@ static void a_broken_stream_does_not_make_the_server_bad(void **state)
 
 	BEGIN(w, script);
 	stream(w, 0);
-	FAKE_UNTIL(&w->f, w->told.nr == 1);
-	assert_int_equal(w->told.status, 0);
+	FAKE_UNTIL(&w->f, w->answered.nr == 1);
+	assert_int_equal(w->answered.status, 0);
 	stream(w, SOON_MS); /* silence */
-	FAKE_UNTIL(&w->f, w->told.nr == 2);
-	assert_int_equal(w->told.status, 0);
+	FAKE_UNTIL(&w->f, w->answered.nr == 2);
+	assert_int_equal(w->answered.status, 0);
 	w->data_rc = -EPROTO; /* we do not want it */
 	stream(w, 0);
-	FAKE_UNTIL(&w->f, w->told.nr == 3);
-	assert_int_equal(w->told.status, 0);
+	FAKE_UNTIL(&w->f, w->answered.nr == 3);
+	assert_int_equal(w->answered.status, 0);
 	assert_string_equal(w->f.log, "");
 	fake_api_down(&w->f);
 	stream(w, 0);
-	FAKE_UNTIL(&w->f, w->told.nr == 4);
+	FAKE_UNTIL(&w->f, w->answered.nr == 4);
 	assert_string_equal(w->f.log, " apiserver-unreachable");
 }
 

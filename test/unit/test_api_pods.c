@@ -13,7 +13,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-/* A reflector that tells what the test wants, in the place of the real one. */
+/* A reflector that delivers what the test wants, in the place of the real one. */
 
 enum { LOG_MAX = 1024 };
 
@@ -94,7 +94,7 @@ static int teardown(void **state)
 	return 0;
 }
 
-static void tell(enum reflector_change change, const char *text)
+static void deliver(enum reflector_change change, const char *text)
 {
 	struct json_t *v = NULL;
 
@@ -103,7 +103,7 @@ static void tell(enum reflector_change change, const char *text)
 	api_json_free(v);
 }
 
-static void tell_pod(enum reflector_change change, const char *uid, const char *cpu)
+static void deliver_pod(enum reflector_change change, const char *uid, const char *cpu)
 {
 	char text[512];
 
@@ -112,7 +112,7 @@ static void tell_pod(enum reflector_change change, const char *uid, const char *
 		"\"containers\":[{\"name\":\"main\",\"resources\":{\"limits\":{\"cpu\":\"%s\"}}}]}"
 		"}",
 		uid, cpu);
-	tell(change, text);
+	deliver(change, text);
 }
 
 static void begin(void)
@@ -148,7 +148,7 @@ static void a_pod_is_kept_until_it_is_deleted(void **state)
 	struct world *w = *state;
 
 	begin();
-	tell_pod(REFLECTOR_PUT, "u-1", "2");
+	deliver_pod(REFLECTOR_PUT, "u-1", "2");
 	assert_false(api_pods_synced(w->p));
 	synced();
 	assert_true(api_pods_synced(w->p));
@@ -156,7 +156,7 @@ static void a_pod_is_kept_until_it_is_deleted(void **state)
 	assert_int_equal(api_pods_find(w->p, "u-1")->pod.source, POD_FROM_API_SERVER);
 	assert_int_equal(api_pods_count(w->p), 1);
 	assert_ptr_equal(api_pods_at(w->p, 0), api_pods_find(w->p, "u-1"));
-	tell_pod(REFLECTOR_DELETE, "u-1", "2");
+	deliver_pod(REFLECTOR_DELETE, "u-1", "2");
 	assert_null(api_pods_find(w->p, "u-1"));
 	assert_int_equal(api_pods_count(w->p), 0);
 }
@@ -166,10 +166,10 @@ static void a_change_is_reported_when_the_pod_asks_for_something_else(void **sta
 	struct world *w = *state;
 
 	begin();
-	tell_pod(REFLECTOR_PUT, "u-1", "2");
-	tell_pod(REFLECTOR_PUT, "u-1", "2");
+	deliver_pod(REFLECTOR_PUT, "u-1", "2");
+	deliver_pod(REFLECTOR_PUT, "u-1", "2");
 	assert_string_equal(w->changed, " u-1");
-	tell_pod(REFLECTOR_PUT, "u-1", "3");
+	deliver_pod(REFLECTOR_PUT, "u-1", "3");
 	assert_string_equal(w->changed, " u-1 u-1");
 	synced();
 }
@@ -179,11 +179,11 @@ static void a_pod_that_a_new_list_lacks_is_gone(void **state)
 	struct world *w = *state;
 
 	begin();
-	tell_pod(REFLECTOR_PUT, "old", "2");
-	tell_pod(REFLECTOR_PUT, "again", "2");
+	deliver_pod(REFLECTOR_PUT, "old", "2");
+	deliver_pod(REFLECTOR_PUT, "again", "2");
 	synced();
 	begin();
-	tell_pod(REFLECTOR_PUT, "again", "2");
+	deliver_pod(REFLECTOR_PUT, "again", "2");
 	assert_non_null(api_pods_find(w->p, "old"));
 	synced();
 	assert_null(api_pods_find(w->p, "old"));
@@ -197,7 +197,7 @@ static void an_unreadable_pod_is_logged_once(void **state)
 
 	begin();
 	for (unsigned i = 0; i < 3; i++)
-		tell(REFLECTOR_PUT, "{\"metadata\":{\"name\":\"p\",\"namespace\":\"ml\"}}");
+		deliver(REFLECTOR_PUT, "{\"metadata\":{\"name\":\"p\",\"namespace\":\"ml\"}}");
 	assert_string_equal(w->log, " !pods-watch-odd-pod");
 	assert_string_equal(w->last_text, "pod ml/p: no v1.Pod with a uid");
 	assert_int_equal(api_pods_count(w->p), 0);
@@ -209,11 +209,11 @@ static void a_pod_that_became_unreadable_can_still_be_deleted(void **state)
 	struct world *w = *state;
 
 	begin();
-	tell_pod(REFLECTOR_PUT, "u-1", "2");
+	deliver_pod(REFLECTOR_PUT, "u-1", "2");
 	synced();
-	tell_pod(REFLECTOR_PUT, "u-1", "two");
+	deliver_pod(REFLECTOR_PUT, "u-1", "two");
 	assert_int_equal(api_pods_find(w->p, "u-1")->pod.container[0].cpu_milli, 2000);
-	tell_pod(REFLECTOR_DELETE, "u-1", "two");
+	deliver_pod(REFLECTOR_DELETE, "u-1", "two");
 	assert_null(api_pods_find(w->p, "u-1"));
 	assert_string_equal(w->log, " !pods-watch-odd-pod");
 }
@@ -237,14 +237,14 @@ static void more_pods_than_a_node_has_are_not_kept(void **state)
 			text_add(&t, ",{\"name\":\"c\"}");
 		text_add(&t, "]}}");
 		assert_false(t.cut);
-		tell(REFLECTOR_PUT, text);
+		deliver(REFLECTOR_PUT, text);
 	}
 	assert_in_range(api_pods_count(w->p), 2, PODS - 1);
 	assert_string_equal(w->log, " !pods-watch-odd-pod");
 	assert_string_equal(w->last_text,
 		"pods of 32 MiB are known already, more than a node has: others are passed over");
-	tell_pod(REFLECTOR_DELETE, "u-0", "1");
-	tell_pod(REFLECTOR_PUT, "late", "1");
+	deliver_pod(REFLECTOR_DELETE, "u-0", "1");
+	deliver_pod(REFLECTOR_PUT, "late", "1");
 	assert_non_null(api_pods_find(w->p, "late"));
 }
 
@@ -259,12 +259,12 @@ static void a_pod_cannot_take_the_uid_of_another_pod(void **state)
 	struct world *w = *state;
 
 	begin();
-	tell_pod(REFLECTOR_PUT, "u-1", "2");
+	deliver_pod(REFLECTOR_PUT, "u-1", "2");
 	synced();
-	tell(REFLECTOR_PUT, thief);
+	deliver(REFLECTOR_PUT, thief);
 	assert_int_equal(api_pods_find(w->p, "u-1")->pod.container[0].cpu_milli, 2000);
 	assert_string_equal(w->changed, " u-1");
-	tell(REFLECTOR_DELETE, thief);
+	deliver(REFLECTOR_DELETE, thief);
 	assert_non_null(api_pods_find(w->p, "u-1"));
 	assert_string_equal(w->log, " !pods-watch-odd-pod");
 	assert_string_equal(w->last_text, "pod evil/thief: it claims the uid of pod ml/p");
@@ -279,9 +279,9 @@ static void the_true_owner_of_a_uid_gets_it_back_from_a_thief(void **state)
 	struct world *w = *state;
 
 	begin();
-	tell(REFLECTOR_PUT, thief);
-	tell_pod(REFLECTOR_PUT, "u-1", "2");
-	tell(REFLECTOR_PUT, thief);
+	deliver(REFLECTOR_PUT, thief);
+	deliver_pod(REFLECTOR_PUT, "u-1", "2");
+	deliver(REFLECTOR_PUT, thief);
 	synced();
 	assert_string_equal(api_pods_find(w->p, "u-1")->pod.name, "p");
 }
@@ -302,7 +302,7 @@ static void the_callback_for_changes_is_optional(void **state)
 
 	w->handler.changed = NULL;
 	begin();
-	tell_pod(REFLECTOR_PUT, "u-1", "2");
+	deliver_pod(REFLECTOR_PUT, "u-1", "2");
 	assert_non_null(api_pods_find(w->p, "u-1"));
 	api_pods_close(NULL);
 }

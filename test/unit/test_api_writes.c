@@ -140,7 +140,7 @@ static void a_conflict_is_read_from_the_answer(void **state)
 static void an_event_and_an_eviction_are_posted(void **state)
 {
 	struct world *w = *state;
-	struct events_counters told;
+	struct events_counters counted;
 
 	serve(w);
 	struct events *events = events_new(w->f.loop, w->api,
@@ -158,8 +158,8 @@ static void an_event_and_an_eviction_are_posted(void **state)
 	evict_pod(evictions, "ml", "train-0", "u-1");
 	FAKE_UNTIL(&w->f, strstr(w->f.log, " pod-evicted"));
 	asked_is(w, "POST", "/api/v1/namespaces/ml/pods/train-0/eviction", "application/json");
-	events_counters(events, &told);
-	assert_int_equal(told.sent, 1);
+	events_counters(events, &counted);
+	assert_int_equal(counted.sent, 1);
 	evictions_close(evictions);
 	events_close(events);
 }

@@ -248,7 +248,7 @@ static void a_heartbeat_writes_the_object_with_a_new_beat_number(void **state)
 		last = w->beat;
 		calls_answer(&w->api, 200);
 	}
-	assert_string_equal(w->api.log, " apply-written"); /* told once */
+	assert_string_equal(w->api.log, " apply-written"); /* logged once */
 }
 
 static void any_write_counts_as_a_heartbeat(void **state)
@@ -404,7 +404,7 @@ static void a_failure_is_tried_again_later(void **state)
 		int status;
 		const char *log;
 	} cases[] = {
-		{0, ""}, /* whoever has the connection tells of it */
+		{0, ""}, /* the connection reports it */
 		{429, " apply-refused"}, {500, " apply-refused"}, {503, " apply-refused"},
 		{403, " !apply-refused"}, {404, " !apply-refused"}, {422, " !apply-refused"},
 		{409, " !apply-refused"}, /* of another kind: nobody else has its fields */

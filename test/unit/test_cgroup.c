@@ -91,8 +91,8 @@ static void v1_has_the_cpusets_of_a_hybrid_system(void **state)
 	assert_false(c.v2);
 	assert_string_equal(c.root, "test/cgroups/hybrid/sys/fs/cgroup/cpuset");
 	assert_int_equal(cgroup_read(&c, "/kubepods/podu1/c1", &two_nodes, &s, NULL), 0);
-	struct cpuset told = cpus_of("0-3,8"), effective = cpus_of("0-3");
-	assert_true(cpuset_equal(&s.cpus, &told));
+	struct cpuset own = cpus_of("0-3,8"), effective = cpus_of("0-3");
+	assert_true(cpuset_equal(&s.cpus, &own));
 	assert_true(cpuset_equal(&s.effective_cpus, &effective));
 	assert_true(nodeset_equal(s.mems, nodeset_of(0)));
 	assert_true(cgroup_has_processes(&c, "/kubepods/podu1/c1"));
@@ -113,8 +113,8 @@ static void v2_is_read_where_the_hosts_mount_lies(void **state)
 	assert_true(c.v2);
 	assert_string_equal(c.root, "test/cgroups/v2/host/sys/fs/cgroup");
 	assert_int_equal(cgroup_read(&c, c1, &two_nodes, &s, NULL), 0);
-	struct cpuset told = cpus_of("4-7"), effective = cpus_of("4-6");
-	assert_true(cpuset_equal(&s.cpus, &told));
+	struct cpuset own = cpus_of("4-7"), effective = cpus_of("4-6");
+	assert_true(cpuset_equal(&s.cpus, &own));
 	assert_true(cpuset_equal(&s.effective_cpus, &effective));
 	assert_true(nodeset_equal(s.effective_mems, nodeset_of(1)));
 	assert_true(cgroup_has_processes(&c, c1));

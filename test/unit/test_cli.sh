@@ -76,10 +76,10 @@ run "a run directory without a journal is said" 2 "$numafit" explain web --run-d
 see "with what may be the reason" says err "numafitd has not run here since the last boot"
 run "whatif with no such option is bad usage" 2 "$numafit" whatif --cores 8
 run "an amount that is none is bad usage" 2 "$numafit" whatif --memory lots
-see "and told with its option" says err "--memory: \"lots\" is not a quantity"
+see "and named with its option" says err "--memory: \"lots\" is not a quantity"
 run "a policy that is none, too" 2 "$numafit" whatif --machine kep3545-4 --policy best
 run "what fits on an empty machine" 0 "$numafit" whatif --machine kep3545-4 --cpus 16 --memory 8Gi
-see "is told with its place" says out "for it alone, on NUMA node 0"
+see "is printed with its place" says out "for it alone, on NUMA node 0"
 run "what does not is refused" 1 "$numafit" whatif --machine kep3545-4 --cpus 17 --memory 8Gi \
 	--policy single-numa-node
 see "with what is missing" says out "cpu: enough only on 2 nodes together, even if nothing else ran"

@@ -25,7 +25,7 @@ see "are all there" [ "$(grep -c '^schedulerHint\.' "$dir/out")" -eq 5 ]
 run "all of them" 0 config --explain
 see "are many" [ "$(grep -c 'takes:' "$dir/out")" -gt 60 ]
 run "an unknown one" 1 config --explain logLevl
-see "is told from the one that is meant" is err "numafit config: logLevl: unknown key, did you mean logLevel?"
+see "is named with the key that is meant" is err "numafit config: logLevl: unknown key, did you mean logLevel?"
 run "a map that is none" 1 config --explain nr
 run "nothing to do is bad usage" 2 config
 run "two things are, too" 2 config --explain --markdown
@@ -58,7 +58,7 @@ mode: shadow
 topologyManagerPolicy: restricted
 logLevel: debug"
 run "a node whose labels are not known" 0 config --check "$dir/fleet.yaml" --node-name a
-see "is told so" is out "nodes.0 (line 3): for other nodes
+see "is reported so" is out "nodes.0 (line 3): for other nodes
 nodes.1 (line 5): by labels, and this node's are not known: not used
 no section is for this node, and unmatchedNodes is off: mode off
 mode: off
@@ -73,7 +73,7 @@ see "is refused" says err "refusalAction: evict needs"
 sed -i '/mode: on/d' "$dir/fleet.yaml"
 run "the daemon's own check" 0 "$bin/numafitd" --check-config --config "$dir/fleet.yaml" \
 	--set machine=kep3545-8 --node-name gpu-7 --node-label pool=x
-see "tells of sections, too" is out "config ok: mode manage, policy single-numa-node, machine kep3545-8 with 8 NUMA nodes and 128 CPUs
+see "lists sections, too" is out "config ok: mode manage, policy single-numa-node, machine kep3545-8 with 8 NUMA nodes and 128 CPUs
 nodes.0 (line 3): for this node
 nodes.1 (line 5): for other nodes"
 on_host() { # NAME COMMAND...
@@ -118,5 +118,5 @@ see "with its value and what a change needs" says out "topologyManagerPolicy: si
     none | best-effort | restricted | single-numa-node; default best-effort; reloadable."
 see "or a restart" says out "default this; needs a restart."
 run "a label that is none" 2 "$bin/numafitd" --node-label pool
-see "is told" is err "numafitd: --node-label pool: KEY=VALUE is expected"
+see "is reported" is err "numafitd: --node-label pool: KEY=VALUE is expected"
 finish

@@ -34,7 +34,7 @@ static struct outcome read_for(const struct config_node *node, const char *yaml)
 static void a_section_applies_to_nodes_whose_name_and_labels_match(void **state)
 {
 	static const struct {
-		const char *whom;
+		const char *selector;
 		enum config_match known, unknown;
 	} table[] = {
 		{"names: [gpu-07.example]", CONFIG_THIS_NODE, CONFIG_THIS_NODE},
@@ -61,19 +61,20 @@ static void a_section_applies_to_nodes_whose_name_and_labels_match(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
 		(void)snprintf(yaml, sizeof yaml,
-			"nodes:\n- {settings: {mode: shadow}, %s}\nmode: 'off'\n", table[i].whom);
+			"nodes:\n- {settings: {mode: shadow}, %s}\nmode: 'off'\n",
+			table[i].selector);
 		struct outcome o = read_for(&known, yaml);
 
 		assert_int_equal(o.sections.nr, 1);
 		assert_int_equal(o.sections.at[0].line, 2);
-		assert_int_equal(o.sections.by_labels, strstr(table[i].whom, "labels") != NULL);
+		assert_int_equal(o.sections.by_labels, strstr(table[i].selector, "labels") != NULL);
 		if (o.sections.at[0].match != table[i].known)
-			fail_msg("%s", table[i].whom);
+			fail_msg("%s", table[i].selector);
 		assert_int_equal(
 			o.s.mode, table[i].known == CONFIG_THIS_NODE ? MODE_SHADOW : MODE_OFF);
 		o = read_for(&unknown, yaml);
 		if (o.sections.at[0].match != table[i].unknown)
-			fail_msg("labels unknown: %s", table[i].whom);
+			fail_msg("labels unknown: %s", table[i].selector);
 		assert_int_equal(
 			o.s.mode, table[i].unknown == CONFIG_THIS_NODE ? MODE_SHADOW : MODE_OFF);
 		o = read_for(NULL, yaml);

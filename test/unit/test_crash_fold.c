@@ -1,7 +1,7 @@
 /* What a journal gives back that was cut or damaged at any byte, by the daemon's own recorder:
- * never a refusal to start, and once the runtime has told what runs, all as it was: containers that
- * came one by one, and pods that were decided as a whole. The runtime here is a list; the same life
- * goes on under a clock that jumps. JOURNAL_STRIDE=1 takes every byte. */
+ * never a refusal to start, and once the runtime has reported what runs, all as it was: containers
+ * that came one by one, and pods that were decided as a whole. The runtime here is a list; the same
+ * life goes on under a clock that jumps. JOURNAL_STRIDE=1 takes every byte. */
 #include <codec/fields_json.h>
 #include <io/log.h>
 #include <numafitd/daemon.h>

@@ -63,12 +63,12 @@ static void allocate(struct rig *r, struct pod_here *p, const struct given *g)
 
 static bool pods_api_pod(void *ctx, unsigned nr, struct known_pod *out);
 
-static void tell_pod(struct rig *r, enum pods_event_type type, const struct pod_here *p)
+static void send_pod(struct rig *r, enum pods_event_type type, const struct pod_here *p)
 {
 	struct known_pod pod;
 
 	if (pods_api_pod(r, (unsigned)(p - r->pod), &pod))
-		crash_kubelet_tell(&r->kubelet, type, &pod);
+		crash_kubelet_send(&r->kubelet, type, &pod);
 }
 
 static void admit_pod(struct rig *r, struct pod_here *p)
@@ -76,7 +76,7 @@ static void admit_pod(struct rig *r, struct pod_here *p)
 	enum pods_event_type type = p->admitted ? PODS_MODIFIED : PODS_ADDED;
 
 	p->admitted = true;
-	tell_pod(r, type, p);
+	send_pod(r, type, p);
 }
 
 static void create(struct rig *r, struct pod_here *p)
@@ -116,7 +116,7 @@ static void new_pod(struct rig *r, struct pod_here *p)
 /* Its tokens are the kubelet's again, whether the daemon hears of the pod's end or not. */
 static void forget_pod(struct rig *r, struct pod_here *p)
 {
-	tell_pod(r, PODS_DELETED, p);
+	send_pod(r, PODS_DELETED, p);
 	for (unsigned i = 0; i < p->given.nr; i++)
 		r->kubelet.token[p->given.token[i]].given = false;
 	*p = (struct pod_here){0};

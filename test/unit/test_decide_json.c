@@ -278,7 +278,7 @@ static void note_difference(void *ctx, const char *path, const char *wanted, con
 static const struct {
 	const char *question;
 	int nr;
-	const char *told;
+	const char *printed;
 } checks[] = {
 	{EXPECT(CHECKED), 0, ""},
 	{EXPECT("{\"admit\":true,\"cpus\":[0,8]}"), 0, ""},
@@ -300,16 +300,16 @@ static void each_difference_is_printed_with_its_path(void **state)
 	assert_int_equal(json_parse(CHECKED, sizeof CHECKED - 1, &result, NULL), 0);
 	for (size_t i = 0; i < sizeof checks / sizeof *checks; i++) {
 		struct decide_items *d;
-		char told[512];
+		char printed[512];
 		struct text t;
 
-		text_init(&t, told, sizeof told);
+		text_init(&t, printed, sizeof printed);
 		assert_int_equal(decide_items_parse(
 					 checks[i].question, strlen(checks[i].question), &d, NULL),
 			0);
 		assert_int_equal(
 			decide_item_check(d, 0, result, note_difference, &t), checks[i].nr);
-		assert_string_equal(told, checks[i].told);
+		assert_string_equal(printed, checks[i].printed);
 		decide_items_free(d);
 	}
 	json_decref(result);

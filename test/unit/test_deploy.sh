@@ -317,10 +317,10 @@ if command -v systemd-analyze >/dev/null; then
 	check "systemd takes the unit" systemd-analyze verify "$dir/numafitd.service"
 fi
 for file in base $(cd deploy && ls -d overlays/* components/* extender/scheduler.yaml extender/extender.yaml extender/numatopology extender/networkpolicy containerd/* crio/* crd/n* systemd/* Dockerfile ./*.yaml | sed 's|^\./||'); do
-	check "deploy/README.md tells of $file" grep -qF "$file" deploy/README.md
+	check "deploy/README.md names $file" grep -qF "$file" deploy/README.md
 done
 metrics=$(sed -n 's/^\t\(EACH\|NOW\|TOTAL\|SECONDS_OF\)("\([a-z_]*\)".*/\1 \2/p; s/^\t{"\(process_[a-z_]*\)".*/- \1/p' \
 	src/numafitd/metrics_text.c | awk '{print ($1 == "-" ? "" : "numafit_") $2 ($1 == "TOTAL" ? "_total" : $1 == "SECONDS_OF" ? "_seconds" : "")}' | sort)
 grep -o '`\(numafit\|process\)_[a-z][a-z_]*`' deploy/README.md | tr -d '`' | sort -u >"$dir/got"
-same "deploy/README.md tells of every metric, and of no other" "$metrics"
+same "deploy/README.md names every metric, and of no other" "$metrics"
 finish

@@ -162,7 +162,7 @@ static int tear_down(void **state)
 }
 
 /* "id@node id@node", or "" when there is nothing; nodes as the kernel numbers them. */
-static const char *told(struct tree *tree, const struct request *req)
+static const char *found_devices(struct tree *tree, const struct request *req)
 {
 	static char buf[1024];
 	struct text text;
@@ -211,8 +211,8 @@ static void a_device_node_leads_to_its_devices_numa_node(void **state)
 	};
 
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-		assert_string_equal(
-			told(*state, &(struct request){.file = &cases[i].in, .nr_files = 1}),
+		assert_string_equal(found_devices(*state,
+					    &(struct request){.file = &cases[i].in, .nr_files = 1}),
 			cases[i].want);
 }
 
@@ -236,8 +236,8 @@ static void a_vfio_group_leads_to_its_devices(void **state)
 	};
 
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-		assert_string_equal(
-			told(*state, &(struct request){.file = &cases[i].in, .nr_files = 1}),
+		assert_string_equal(found_devices(*state,
+					    &(struct request){.file = &cases[i].in, .nr_files = 1}),
 			cases[i].want);
 }
 
@@ -268,7 +268,7 @@ static void a_cdi_name_with_a_pci_address_leads_to_that_device(void **state)
 
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
 		assert_string_equal(
-			told(*state, &(struct request){.cdi = &cases[i].in, .nr_cdi = 1}),
+			found_devices(*state, &(struct request){.cdi = &cases[i].in, .nr_cdi = 1}),
 			cases[i].want);
 }
 
@@ -277,7 +277,8 @@ static void links_that_lead_elsewhere_lead_nowhere(void **state)
 	for (unsigned minor = 0; minor < 8; minor++) {
 		struct device_file f = {"/dev/x", 'c', 250, minor};
 
-		assert_string_equal(told(*state, &(struct request){.file = &f, .nr_files = 1}), "");
+		assert_string_equal(
+			found_devices(*state, &(struct request){.file = &f, .nr_files = 1}), "");
 	}
 }
 
@@ -298,7 +299,7 @@ static const struct request everything = {.file = all_files,
 static void a_device_that_is_found_by_several_ways_is_counted_once(void **state)
 {
 	assert_string_equal(
-		told(*state, &everything), "0000:00:02.0@0 0000:81:00.0@4 0000:81:00.1@4");
+		found_devices(*state, &everything), "0000:00:02.0@0 0000:81:00.0@4 0000:81:00.1@4");
 }
 
 static void found_devices_make_a_family_that_can_be_merged(void **state)
@@ -354,7 +355,8 @@ static void the_search_for_devices_is_bounded(void **state)
 	many[0] = (struct device_file){"/dev/infiniband/uverbs0", 'c', 231, 0};
 	many[MANY - 1] = (struct device_file){"/dev/dri/card0", 'c', 226, 0};
 	assert_string_equal(
-		told(*state, &(struct request){.file = many, .nr_files = MANY}), "0000:00:02.0@0");
+		found_devices(*state, &(struct request){.file = many, .nr_files = MANY}),
+		"0000:00:02.0@0");
 	free(many);
 }
 

@@ -58,7 +58,7 @@ static void a_new_watcher_gets_all_devices(void **state)
 	struct seen *s = watch(w);
 	until_it_has_the_present_list(w, s);
 	assert_int_equal(w->nr_watching, 1);
-	assert_int_equal(w->nr_told, 1);
+	assert_int_equal(w->nr_logged, 1);
 }
 
 static void a_list_may_be_empty(void **state)
@@ -193,7 +193,7 @@ static void the_end_of_a_stream_is_reported(void **state)
 		leave(s);
 		UNTIL(w, w->nr_watching == 0);
 	}
-	assert_int_equal(w->nr_told, 6);
+	assert_int_equal(w->nr_logged, 6);
 }
 
 static void ending_all_streams_closes_each_of_them(void **state)

@@ -284,7 +284,7 @@ static void a_name_is_looked_up_beside_the_program_too(void **state)
 			"cd / && '%s/%s/prog' only-there >/dev/null", folder, bin);
 		run(command);
 	}
-	/* here and beside the program are the same folder now: it is told once */
+	/* here and beside the program are the same folder now: it is listed once */
 	(void)snprintf(command, sizeof command,
 		"cd '%s' && test $(build/debug/prog nope | grep -o only-there | wc -l) = 1",
 		folder);

@@ -327,7 +327,7 @@ static void a_restarted_container_keeps_what_its_predecessor_had(void **state)
 	node_free(n);
 }
 
-/* Not every runtime tells a pod's uid or a container's name. */
+/* Not every runtime sends a pod's uid or a container's name. */
 static void a_container_without_a_name_succeeds_no_other(void **state)
 {
 	struct node *n = node_new(POLICY_RESTRICTED, 0);
@@ -372,7 +372,7 @@ static void a_failed_write_of_a_record_refuses_the_container_and_changes_nothing
 	node_free(n);
 }
 
-/* The daemon's memory is gone: only the runtime and the annotations tell. */
+/* The daemon's memory is gone: only the runtime and the annotations are left. */
 static void running_containers_are_adopted_where_they_run(void **state)
 {
 	struct node *n = node_new(POLICY_RESTRICTED, 0), *after = node_new(POLICY_RESTRICTED, 0);

@@ -1,4 +1,4 @@
-/* Machines whose CPUs and memory come and go, and containers that must be told again. */
+/* Machines whose CPUs and memory come and go, and containers that must be updated again. */
 #include <numafit/engine.h>
 
 #include <numafit/text.h>
@@ -161,7 +161,7 @@ static void a_container_that_loses_a_cpu_gets_another_of_its_node(void **state)
 	assert_string_equal(h->decision.message, "CPUs are offline: 0; replaced");
 	assert_int_equal(n->moved, 1);
 	assert_int_equal(h->state, HOLDING_LIVE);
-	/* both are told: the one its CPUs, the other that the pool has moved */
+	/* both are updated: the one with its CPUs, the other that the pool has moved */
 	engine_take_updates(n->g, 16, &n->ups);
 	assert_int_equal(n->ups.nr, 2);
 	assert_string_equal(n->ups.at[0].container_id, "log");
@@ -390,7 +390,7 @@ static void an_unsolicited_update_is_only_for_containers_that_are_known_to_exist
 	assert_string_equal(n->ups.at[0].container_id, "log");
 	vec_fini(&n->ups);
 	engine_take_updates(n->g, 16, &n->ups);
-	assert_int_equal(n->ups.nr, 0); /* told already */
+	assert_int_equal(n->ups.nr, 0); /* updated already */
 	engine_release(n->g, 0, "stop", "log", &n->ups);
 	assert_int_equal(n->ups.nr, 1); /* the other one goes out with a reply */
 	node_free(n);

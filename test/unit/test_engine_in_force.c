@@ -152,11 +152,11 @@ static void a_report_as_old_as_the_container_undoes_no_resize(void **state)
 		assert_int_equal(h->request.ask.cpu_milli, sizes[i / 2]);
 		assert_int_equal(h->decision.exclusive, before.exclusive);
 		assert_cpus(h->decision.cpus, before.cpus);
-		const struct update *told = update_of(n, "web");
+		const struct update *sent = update_of(n, "web");
 		/* what nobody can look at is set, what somebody will look at is not */
-		assert_int_equal(told != NULL, states[i % 2] == IN_FORCE_UNKNOWN);
-		if (told)
-			assert_cpus(told->cpus, before.cpus);
+		assert_int_equal(sent != NULL, states[i % 2] == IN_FORCE_UNKNOWN);
+		if (sent)
+			assert_cpus(sent->cpus, before.cpus);
 		struct cpuset others = create(n, &next, NULL);
 		assert_false(before.exclusive && cpuset_intersects(&others, &before.cpus));
 		node_free(n);
@@ -219,10 +219,10 @@ static void a_shared_container_is_updated_although_an_old_report_happens_to_matc
 		if (states[i] == IN_FORCE_SHOWN) /* by its cgroup */
 			n->log.cpus = cpuset_format(&small, list, sizeof list);
 		synchronize(n, &n->log, states[i]); /* web is gone */
-		const struct update *told = update_of(n, "log");
-		assert_non_null(told);
-		assert_cpus(told->cpus, ledger_view(engine_ledger(n->g))->pool);
-		assert_false(cpuset_equal(&told->cpus, &small));
+		const struct update *sent = update_of(n, "log");
+		assert_non_null(sent);
+		assert_cpus(sent->cpus, ledger_view(engine_ledger(n->g))->pool);
+		assert_false(cpuset_equal(&sent->cpus, &small));
 		node_free(n);
 	}
 }

@@ -146,7 +146,7 @@ static void a_container_on_the_cpus_of_another_one_is_not_left_alone(void **stat
 	engine_live(n->g, 0, &stray, NULL);
 	engine_started(n->g, 0, "stray");
 	assert_false(ledger_find(engine_ledger(n->g), "stray")->decision.left);
-	assert_told(n, "stray");
+	assert_updated(n, "stray");
 	node_free(n);
 }
 
@@ -226,7 +226,7 @@ static void a_container_that_is_left_alone_is_never_updated(void **state)
 	engine_live(n->g, 0, &late, NULL);
 	engine_create(n->g, 0, &web, &d, &n->ups);
 	assert_int_equal(n->ups.nr, 0);
-	again = stray; /* its successor is placed, and told */
+	again = stray; /* its successor is placed, and updated */
 	again.container_id = "again";
 	engine_create(n->g, 0, &again, &d, &n->ups);
 	assert_string_equal(d.message, "");

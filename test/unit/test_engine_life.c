@@ -120,7 +120,7 @@ static void of_two_containers_on_one_cpu_the_older_keeps_it(void **state)
 	two[1].created_at_ns = 10;
 	two[0].cpus = two[1].cpus = "4-5";
 	two[0].mems = two[1].mems = "1";
-	for (unsigned round = 0; round < 3; round++) { /* and nothing twice when told again */
+	for (unsigned round = 0; round < 3; round++) { /* and nothing twice when reported again */
 		engine_synchronize(n->g, 0, &what, &n->ups);
 		const struct holding *old = ledger_find(engine_ledger(n->g), "old"),
 				     *young = ledger_find(engine_ledger(n->g), "young");
@@ -210,10 +210,10 @@ static void a_container_moved_during_its_creation_is_updated_again_when_it_runs(
 	assert_int_equal(n->ups.nr, 1);
 	vec_fini(&n->ups);
 	engine_live(n->g, 0, &log, NULL);
-	assert_told(n, NULL); /* it exists, but does not run */
+	assert_updated(n, NULL); /* it exists, but does not run */
 	engine_started(n->g, 0, "log");
-	assert_told(n, "log");
-	assert_told(n, NULL);
+	assert_updated(n, "log");
+	assert_updated(n, NULL);
 	node_free(n);
 }
 
@@ -231,9 +231,9 @@ static void a_container_found_in_creation_is_updated_again_when_it_runs(void **s
 	engine_synchronize(n->g, 0, &all, &n->ups);
 	assert_int_equal(n->ups.nr, 2);
 	vec_fini(&n->ups);
-	assert_told(n, NULL);
+	assert_updated(n, NULL);
 	engine_started(n->g, 0, "web");
-	assert_told(n, "web");
+	assert_updated(n, "web");
 	engine_started(n->g, 0, "gone"); /* its end has overtaken it */
 	assert_null(ledger_find(engine_ledger(n->g), "gone"));
 	node_free(n);
@@ -251,11 +251,11 @@ static void a_container_resized_before_it_runs_is_updated_again_when_it_runs(voi
 	engine_live(n->g, 0, &web, NULL);
 	assert_true(engine_update(n->g, 0, &more, &d, &n->ups));
 	assert_true(d.admit);
-	assert_told(n, NULL);
+	assert_updated(n, NULL);
 	engine_started(n->g, 0, "web");
-	assert_told(n, "web");
+	assert_updated(n, "web");
 	assert_true(engine_update(n->g, 0, &web, &d, &n->ups));
-	assert_told(n, NULL); /* the answer has told it */
+	assert_updated(n, NULL); /* the answer has carried it */
 	node_free(n);
 }
 

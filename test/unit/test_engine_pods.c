@@ -210,7 +210,7 @@ static void a_container_that_stops_and_comes_again_gets_the_same(void **state)
 	assert_int_equal(again.source, SOURCE_HELD);
 	assert_true(cpuset_equal(&first.cpus, &again.cpus));
 	assert_true(cpuset_equal(&first.cpus, &ledger_view(engine_ledger(w->g))->held));
-	again = start(w, p, 0); /* before the runtime has told that the last one is dead */
+	again = start(w, p, 0); /* before the runtime has reported that the last one is dead */
 	assert_true(cpuset_equal(&first.cpus, &again.cpus));
 	world_free(w);
 }
@@ -350,7 +350,7 @@ static void a_container_created_while_the_daemon_was_away_gets_its_waiting_part(
 		assert_int_equal(h->state, HOLDING_LIVE);
 		assert_true(cpuset_equal(&h->decision.cpus, &cpus));
 		if (i == 3)
-			(void)shared_guest(w, 1); /* whose reply tells it */
+			(void)shared_guest(w, 1); /* whose reply carries it */
 		now = cpus_of(&p->run[i]);
 		assert_true(cpuset_equal(&now, &cpus));
 	}

@@ -20,7 +20,7 @@ static void some_pod_starts(struct world *w, struct random *r)
 		if (random_chance(r, 20))
 			p->unknown = true; /* its spec is not known */
 	}
-	/* the old sandbox stops first; only who is known as a whole may do without being told */
+	/* the old sandbox stops first; only a pod that is known as a whole needs no event */
 	if (again && (p->unknown || random_chance(r, 50)))
 		gone(w, p);
 	w->failing = random_chance(r, 3);
@@ -86,7 +86,7 @@ static void some_come_back(struct world *w, struct random *r, struct guest *p)
 		cpus = cpuset_and(cpus, &w->t->cpus);
 		c->runs = !cpuset_empty(&cpus);
 		(void)cpuset_format(&cpus, c->cpus, sizeof c->cpus);
-		forget_that_it_was_told(w, c);
+		forget_update_of(w, c);
 	}
 }
 
@@ -186,7 +186,7 @@ static void something_is_live(struct world *w, struct random *r)
 	struct running *c = any_running(w, r);
 
 	if (c)
-		tell_started(w, c);
+		report_start(w, c);
 }
 
 /* What somebody asks for a running container: the same once more with another cpuset, as kubelets
@@ -259,14 +259,14 @@ static void some_container_is_resized(struct world *w, struct random *r)
 		assert_has_kept(w, c->id, &before);
 }
 
-/* Creations that fail in the runtime, which tells nothing. */
+/* Creations that fail in the runtime, which reports nothing. */
 static void some_never_came(struct world *w, struct random *r)
 {
 	for (unsigned i = 0; i < PODS_MAX * PARTS_MAX; i++) {
 		struct running *c = slot(w, i);
 
 		if (c->runs && !c->seen && random_chance(r, 50))
-			tell_started(w, c);
+			report_start(w, c);
 		else if (!c->seen)
 			c->runs = false;
 	}
@@ -277,7 +277,7 @@ static void some_never_came(struct world *w, struct random *r)
 		assert_int_not_equal(ledger_at(engine_ledger(w->g), i)->state, HOLDING_TENTATIVE);
 }
 
-/* The sweep: who runs otherwise than it is to is told. */
+/* The sweep: who runs otherwise than it is to is updated. */
 static void sweep(struct world *w)
 {
 	struct update_list ups = {0};
@@ -304,7 +304,7 @@ static void somebody_sets_a_cpuset(struct world *w, struct random *r)
 
 	if (!h || h->decision.left) /* nobody heals what is left */
 		return;
-	tell_started(w, c);
+	report_start(w, c);
 	set_cpuset(w, c, &w->t->cpus, w->t->nodes_with_memory);
 	sweep(w);
 }
@@ -342,7 +342,7 @@ static void cpus_and_memory_come_and_go(struct world *w, struct random *r)
 			halved = nodeset_or(halved, nodeset_of(n));
 	for (unsigned i = 0; i < PODS_MAX * PARTS_MAX; i++)
 		if (slot(w, i)->runs && !slot(w, i)->seen)
-			tell_started(w, slot(w, i));
+			report_start(w, slot(w, i));
 	w->t = machine_without(full, &offline, halved);
 	engine_set_topo(w->g, 0, w->t);
 	fold_anew(w);

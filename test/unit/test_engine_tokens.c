@@ -224,7 +224,7 @@ static void a_container_that_is_started_again_has_the_same_tokens(void **state)
 	struct request web = ask_with("web", 4, text);
 	struct decision first = create(n, &web);
 	assert_int_equal(see(n, "0=0-3"), 0);
-	web.container_id = "web-again"; /* nobody told that the first one is dead */
+	web.container_id = "web-again"; /* no event says that the first one is dead */
 	struct decision second = create(n, &web);
 	assert_true(second.admit && cpuset_equal(&first.cpus, &second.cpus));
 	stop(n, "web-again");
@@ -365,7 +365,7 @@ static void tokens_do_not_grow_with_a_resize(void **state)
 	node_free(n);
 }
 
-/* A pod of one container as the kubelet tells of it. */
+/* A pod of one container as the kubelet shows it. */
 static struct decision run_pod(struct node *n, enum qos qos, unsigned milli, uint64_t tokens)
 {
 	const struct ask app = {.name = "app", .cpu_milli = milli, .tokens = tokens};

@@ -223,7 +223,7 @@ static void container_comes(struct world *w, struct guest *p, unsigned i)
 	if (!c->cpus)
 		return;
 	end(w, &p->part[i == INIT ? APP : INIT]);
-	if (random_chance(&w->r, 80)) /* else nobody told that it is dead */
+	if (random_chance(&w->r, 80)) /* else no event says that it is dead */
 		end(w, c);
 	(void)snprintf(c->id, sizeof c->id, "c%u", w->next_id++);
 	struct request req = request_of(p, i);

@@ -51,7 +51,7 @@ static void start(struct world *w, unsigned same_ms, unsigned burst, unsigned ev
 	w->v = events_new(w->api.loop, &w->api, &o, &(struct events_handler){&w->api, calls_log});
 }
 
-static void tell(struct world *w, const char *uid, const char *message)
+static void report_event(struct world *w, const char *uid, const char *message)
 {
 	events_emit(w->v, &(struct pod_event){true, "TopologyAffinityError", message, "ml",
 				  "train-0", uid, NULL, CONTAINER_APP});
@@ -96,7 +96,7 @@ static void an_event_is_posted_into_the_pods_namespace(void **state)
 	struct world *w = *state;
 
 	start(w, NEVER_MS, 0, 0);
-	tell(w, "u-1", "no room");
+	report_event(w, "u-1", "no room");
 	calls_until(&w->api, 1);
 	const struct api_call *c = calls_first(&w->api);
 	assert_string_equal(c->method, "POST");
@@ -111,13 +111,13 @@ static void an_event_is_posted_into_the_pods_namespace(void **state)
 	assert_string_equal(w->api.log, "");
 }
 
-/* Who tells has somebody else wait for his answer. */
+/* The caller answers a request meanwhile, which must not wait. */
 static void a_call_to_queue_sends_nothing_by_itself(void **state)
 {
 	struct world *w = *state;
 
 	start(w, NEVER_MS, 0, 0);
-	tell(w, "u-1", "no room");
+	report_event(w, "u-1", "no room");
 	assert_int_equal(w->api.asked, 0);
 	calls_until(&w->api, 1);
 	calls_answer(&w->api, 201);
@@ -129,8 +129,8 @@ static void a_rejected_event_does_not_hold_up_the_others(void **state)
 	struct world *w = *state;
 
 	start(w, NEVER_MS, 0, 0);
-	tell(w, "u-1", "stuck");
-	tell(w, "u-2", "fine");
+	report_event(w, "u-1", "stuck");
+	report_event(w, "u-2", "fine");
 	calls_until(&w->api, 1);
 	sent_has(w, "stuck");
 	calls_answer(&w->api, 500);
@@ -149,20 +149,20 @@ static void a_repeated_event_is_sent_once_and_then_with_a_count(void **state)
 
 	start(w, SHORT_MS, 0, 1);
 	uint64_t began = loop_monotonic_ns();
-	tell(w, "u-1", "no room");
+	report_event(w, "u-1", "no room");
 	calls_until(&w->api, 1);
 	for (unsigned i = 0; i < 4; i++)
-		tell(w, "u-1", "no room");
+		report_event(w, "u-1", "no room");
 	assert_int_equal(sent_count(w), 1);
 	sent_name(w, first, sizeof first);
 	calls_answer(&w->api, 201);
 	assert_int_equal(counters(w).waiting, 1);
-	calls_until(&w->api, 2); /* without anybody telling it again */
+	calls_until(&w->api, 2); /* without another report */
 	assert_true(loop_monotonic_ns() - began >= (SHORT_MS - 1) * (uint64_t)NS_PER_MS);
 	assert_int_equal(sent_count(w), 4);
 	sent_name(w, name, sizeof name);
 	assert_string_not_equal(name, first);
-	tell(w, "u-1", "no room"); /* while that is under way */
+	report_event(w, "u-1", "no room"); /* while that is under way */
 	calls_answer(&w->api, 201);
 	calls_until(&w->api, 3);
 	assert_int_equal(sent_count(w), 1);
@@ -206,7 +206,7 @@ static void after_a_burst_one_event_is_sent_in_each_interval(void **state)
 	uint64_t began = loop_monotonic_ns();
 	for (unsigned i = 0; i < EVENTS; i++) {
 		(void)snprintf(uid, sizeof uid, "u-%u", i);
-		tell(w, uid, "no room");
+		report_event(w, uid, "no room");
 	}
 	for (unsigned i = 1; i <= EVENTS; i++) {
 		(void)snprintf(uid, sizeof uid, "\"u-%u\"", i - 1);
@@ -226,15 +226,15 @@ static void events_beyond_the_queue_are_dropped_and_counted(void **state)
 	start(w, NEVER_MS, 0, 0);
 	for (unsigned i = 0; i < MANY + 10; i++) {
 		(void)snprintf(uid, sizeof uid, "u-%u", i);
-		tell(w, uid, "no room");
+		report_event(w, uid, "no room");
 	}
 	assert_int_equal(counters(w).dropped, 10);
 	assert_int_equal(counters(w).waiting, MANY);
 	calls_until(&w->api, 1);
-	calls_answer(&w->api, 201); /* what was told makes room */
-	tell(w, "another", "no room");
+	calls_answer(&w->api, 201); /* what was sent makes room */
+	report_event(w, "another", "no room");
 	assert_int_equal(counters(w).dropped, 10);
-	tell(w, "yet another", "no room");
+	report_event(w, "yet another", "no room");
 	assert_int_equal(counters(w).dropped, 11);
 }
 
@@ -245,13 +245,13 @@ static void a_failure_is_tried_again_later_with_the_same_name(void **state)
 	char first[64], name[64];
 
 	start(w, NEVER_MS, 0, 0);
-	tell(w, "u-1", "no room");
+	report_event(w, "u-1", "no room");
 	calls_until(&w->api, 1);
 	sent_name(w, first, sizeof first);
 	for (unsigned i = 0; i < sizeof failures / sizeof *failures; i++) {
 		uint64_t began = loop_monotonic_ns();
 
-		tell(w, "u-1", "no room");
+		report_event(w, "u-1", "no room");
 		calls_answer(&w->api, failures[i]);
 		calls_until(&w->api, i + 2);
 		assert_true(loop_monotonic_ns() - began >= SHORT_MS / 2 * (uint64_t)NS_PER_MS);
@@ -263,7 +263,7 @@ static void a_failure_is_tried_again_later_with_the_same_name(void **state)
 	calls_answer(&w->api, 409); /* the first one got there */
 	assert_int_equal(counters(w).sent, 1);
 	assert_int_equal(counters(w).waiting, 0);
-	tell(w, "u-2", "no room");
+	report_event(w, "u-2", "no room");
 	calls_until(&w->api, 6);
 	sent_name(w, name, sizeof name);
 	assert_string_not_equal(name, first);
@@ -276,8 +276,8 @@ static void a_retry_waits_as_long_as_the_server_wants(void **state)
 	enum { AFTER_MS = 500 };
 
 	start(w, NEVER_MS, 0, 0);
-	tell(w, "u-1", "no room");
-	tell(w, "u-2", "no room");
+	report_event(w, "u-1", "no room");
+	report_event(w, "u-2", "no room");
 	calls_until(&w->api, 1);
 	uint64_t began = loop_monotonic_ns();
 	calls_answer_with(&w->api, (struct api_answer){.status = 429, .after_ms = AFTER_MS}, NULL);
@@ -312,7 +312,7 @@ static void a_refused_event_is_logged_once_and_dropped(void **state)
 	start(w, NEVER_MS, 0, 0);
 	for (unsigned i = 0; i < sizeof cases / sizeof *cases; i++) {
 		(void)snprintf(uid, sizeof uid, "u-%u", i);
-		tell(w, uid, "no room");
+		report_event(w, uid, "no room");
 		calls_until(&w->api, i + 1);
 		calls_answer_with(
 			&w->api, (struct api_answer){.status = cases[i].status}, cases[i].body);
@@ -330,14 +330,14 @@ static void closing_is_allowed_at_any_time(void **state)
 	start(w, NEVER_MS, 0, 0);
 	events_close(w->v);
 	start(w, NEVER_MS, 0, 0);
-	tell(w, "u-1", "no room");
-	tell(w, "u-2", "no room");
+	report_event(w, "u-1", "no room");
+	report_event(w, "u-2", "no room");
 	calls_until(&w->api, 1);
 	events_close(w->v);
 	assert_int_equal(w->api.cancelled, 1);
 	start(w, NEVER_MS, 1, NEVER_MS);
-	tell(w, "u-1", "no room");
-	tell(w, "u-2", "no room");
+	report_event(w, "u-1", "no room");
+	report_event(w, "u-2", "no room");
 	calls_until(&w->api, 2);
 	calls_answer(&w->api, 201);
 	events_close(steal(w->v)); /* one waits */

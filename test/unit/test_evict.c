@@ -90,7 +90,7 @@ static void a_pod_is_evicted_by_its_uid(void **state)
 	assert_int_equal(counters(w).waiting, 0);
 }
 
-/* Who refuses a container has the runtime wait for his answer. */
+/* The runtime waits meanwhile for the answer that refuses a container. */
 static void a_call_to_queue_sends_nothing_by_itself(void **state)
 {
 	struct world *w = *state;
@@ -210,7 +210,7 @@ static void a_failure_is_tried_again_later(void **state)
 		int status;
 		const char *log;
 	} cases[] = {
-		{0, ""}, /* whoever has the connection tells of it */
+		{0, ""}, /* the connection reports it */
 		{500, " pod-eviction-waiting"},
 		{403, " pod-eviction-waiting !pod-eviction-refused"},
 		{400, " pod-eviction-waiting !pod-eviction-refused"},

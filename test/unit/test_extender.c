@@ -58,7 +58,7 @@ static void a_pod_in_the_report_counts_once(void **state)
 	auto_free char *args = rig_args(b, both);
 	do
 		assert_int_equal(rig_ask(r, "/filter", args), FAKE_OK);
-	while (!text_equal(r->answer, FITS_BOTH)); /* as soon as the watch has told */
+	while (!text_equal(r->answer, FITS_BOTH)); /* as soon as the watch has sent it */
 }
 
 static void await_metric(struct rig *r, const char *line)
@@ -68,7 +68,7 @@ static void await_metric(struct rig *r, const char *line)
 	while (!strstr(r->answer, line));
 }
 
-/* On n1, until the watch has told of both. */
+/* On n1, until the watch has sent both. */
 static void bind_and_report(struct rig *r, const char *name, int cpus, unsigned generation)
 {
 	char part[32];
@@ -81,10 +81,10 @@ static void bind_and_report(struct rig *r, const char *name, int cpus, unsigned 
 	await_metric(r, "\nnumafit_extender_pods_unreported 0\n");
 }
 
-/* The only one that is bound; until the watch has told. */
+/* The only one that is bound; until the watch has sent it. */
 static void delete_bound(struct rig *r, const char *name)
 {
-	rig_tell(r, PODS, "DELETED", rig_find(&r->list[PODS], name));
+	rig_send_event(r, PODS, "DELETED", rig_find(&r->list[PODS], name));
 	await_metric(r, "\nnumafit_extender_pods 0\n");
 }
 
@@ -102,7 +102,7 @@ static void an_ended_pod_frees_room_before_the_node_reports_it(void **state)
 	set_status(r, "a", "{\"phase\":\"Succeeded\"}");
 	do
 		assert_int_equal(rig_ask(r, "/filter", args), FAKE_OK);
-	while (!text_equal(r->answer, FITS_N1)); /* as soon as the watch has told */
+	while (!text_equal(r->answer, FITS_N1)); /* as soon as the watch has sent it */
 	delete_bound(r, "a");
 	filter(r, b, FITS_N1);
 	bind_pod(r, "b", "n1", OK);
@@ -116,7 +116,7 @@ static void remove_pod(struct rig *r, const char *name)
 
 	while (json_array_get(r->list[PODS].items, i) != pod)
 		i++;
-	rig_tell(r, PODS, "DELETED", pod);
+	rig_send_event(r, PODS, "DELETED", pod);
 	(void)json_array_remove(r->list[PODS].items, i);
 }
 
@@ -131,7 +131,7 @@ static int pods_there(struct rig *r)
 	return nr;
 }
 
-/* What was told of pods so far: one more comes behind it. */
+/* What was sent of pods so far: one more comes behind it. */
 static void hear_of_pods(struct rig *r)
 {
 	json_t *pod = rig_pod("last", 0, NULL);
@@ -183,7 +183,7 @@ static void a_pod_with_a_changed_hint_gives_back_what_the_first_hint_took(void *
 		auto_free char *args = rig_args(b, both);
 		do
 			assert_int_equal(rig_ask(r, "/filter", args), FAKE_OK);
-		while (!text_equal(r->answer, FITS_N1)); /* as soon as the watch has told */
+		while (!text_equal(r->answer, FITS_N1)); /* as soon as the watch has sent it */
 		filter(r, new_pod(r, "a", 4), FITS_N1);
 		bind_pod(r, "a", "n1", OK);
 		if (rows[i].before_report)
@@ -246,7 +246,7 @@ static void a_pod_bound_by_another_scheduler_holds_its_request_and_no_more(void 
 	await_metric(r, "\nnumafit_extender_nodes_stale 0\n");
 }
 
-/* What was there before the binding is not from whoever has bound it. */
+/* What was there before the binding is not of the scheduler that has bound it. */
 static void a_hint_from_before_the_binding_is_not_believed(void **state)
 {
 	struct rig *r = *state;
@@ -427,7 +427,7 @@ static void a_node_that_refused_a_workload_is_left_out_for_a_while(void **state)
 	}
 }
 
-static void tell_of(
+static void put_event(
 	struct rig *r, const char *name, const char *ns, const char *type, const char *node)
 {
 	const char *uid = json_string_value(json_object_get(
@@ -456,15 +456,15 @@ static void a_node_with_a_refusal_event_is_left_out_too(void **state)
 	bind_pod(r, "p", "n1", OK);
 	json_t *next = rig_pod("next", 2, "p");
 	auto_free char *args = rig_args(next, both);
-	tell_of(r, "p", "elsewhere", "Warning", "n1");
-	tell_of(r, "p", "default", "Normal", "n1");
-	tell_of(r, "p", "default", "Warning", "n2");
-	rig_put(r, REPORTS, rig_report("n1", 9, 2, 6, "")); /* told after both */
+	put_event(r, "p", "elsewhere", "Warning", "n1");
+	put_event(r, "p", "default", "Normal", "n1");
+	put_event(r, "p", "default", "Warning", "n2");
+	rig_put(r, REPORTS, rig_report("n1", 9, 2, 6, "")); /* sent after both */
 	for (unsigned i = 0; i < 20; i++) {
 		assert_int_equal(rig_ask(r, "/filter", args), FAKE_OK);
 		assert_null(strstr(r->answer, avoided));
 	}
-	tell_of(r, "p", "default", "Warning", "n1");
+	put_event(r, "p", "default", "Warning", "n1");
 	do
 		assert_int_equal(rig_ask(r, "/filter", args), FAKE_OK);
 	while (!strstr(r->answer, avoided));

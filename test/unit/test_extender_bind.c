@@ -34,7 +34,7 @@ static void a_node_that_would_now_spread_the_pod_is_a_conflict(void **state)
 	rig_put(r, REPORTS, best_effort(10, 2, 2));
 	do
 		prioritize(r, probe);
-	while (text_equal(r->answer, before)); /* until the watch has told */
+	while (text_equal(r->answer, before)); /* until the watch has sent it */
 	bind_pod(r, "a", "n1", "{\"Error\":\"numafit: n1 changed since the decision, try again\"}");
 	prioritize(r, rig_find(&r->list[PODS], "a")); /* with this known it is as good as it gets */
 	bind_pod(r, "a", "n1", OK);
@@ -91,7 +91,7 @@ static void a_bind_whose_answer_was_lost_is_looked_up(void **state)
 	r->bind_goes_unsaid = true;
 	bind_pod(r, "a", "n1", OK);
 	assert_int_equal(r->nr_binds, 1);
-	bind_pod(r, "a", "n1", OK); /* whoever asks again need not be told */
+	bind_pod(r, "a", "n1", OK); /* who asks again gets the same */
 }
 
 /* An error of the API server does not say that nothing has happened. */
@@ -179,7 +179,7 @@ static void a_bound_uid_does_not_bind_another_name(void **state)
 				 "\"uid-of-a\",\"Node\":\"n1\"}"),
 		FAKE_OK);
 	assert_string_equal(r->answer, "{\"Error\":\"numafit: pod b is another one by now\"}");
-	bind_pod(r, "a", "n1", OK); /* it is told again */
+	bind_pod(r, "a", "n1", OK); /* it is sent again */
 	assert_int_equal(r->nr_binds, 1);
 }
 
@@ -191,7 +191,7 @@ static void a_pod_of_another_node_is_not_bound_again(void **state)
 	start(r);
 	filter(r, new_pod(r, "a", 3), FITS_BOTH);
 	bind_pod(r, "a", "n1", OK);
-	/* by the watch, or, before it has told, by the API server */
+	/* by the watch, or, before that has come, by the API server */
 	assert_int_equal(rig_ask(r, "/bind", args), FAKE_OK);
 	assert_non_null(strstr(r->answer, "numafit: pod a is bound to n1 already"));
 	bind_pod(r, "x", "n2", "{\"Error\":\"numafit: pod x is not known yet, try again\"}");

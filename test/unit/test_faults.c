@@ -314,7 +314,7 @@ static void a_damaged_journal_is_set_aside_and_nothing_is_lost(void **state)
 		(void)snprintf(aside, sizeof aside, "file=%s.%s reason=", r->daemon.journal,
 			table[i].suffix);
 		if (!strstr(r->log, aside))
-			fail_msg("%zu: %s is not told: %s", i, aside, r->log);
+			fail_msg("%zu: %s is not logged: %s", i, aside, r->log);
 		(void)snprintf(aside, sizeof aside, "%s.%s", r->daemon.journal, table[i].suffix);
 		assert_int_equal(access(aside, F_OK), 0);
 	}

@@ -9,15 +9,15 @@
 
 #include <cmocka.h>
 
-enum { TOLD_MAX = 4096, ENOUGH = -1000 };
+enum { NOTED_MAX = 4096, ENOUGH = -1000 };
 
-/* Writes what it is told as "LINE PATH=VALUE;", an empty map or list as "LINE PATH;". */
-static int tell(void *ctx, const char *path, const char *value, unsigned line, struct err *e)
+/* Writes each scalar as "LINE PATH=VALUE;", an empty map or list as "LINE PATH;". */
+static int note_scalar(void *ctx, const char *path, const char *value, unsigned line, struct err *e)
 {
-	struct text *told = ctx;
+	struct text *noted = ctx;
 
 	(void)e;
-	text_add(told, "%u %s%s%s;", line, path, value ? "=" : "", value ? value : "");
+	text_add(noted, "%u %s%s%s;", line, path, value ? "=" : "", value ? value : "");
 	return 0;
 }
 
@@ -32,12 +32,12 @@ static int stop_at_second(
 	return ++*calls == 2 ? err_set(e, -ENOUGH, "enough") : 0;
 }
 
-static int read_bytes(const char *yaml, size_t len, char *told, struct err *e)
+static int read_bytes(const char *yaml, size_t len, char *noted, struct err *e)
 {
 	struct text t;
 
-	text_init(&t, told, TOLD_MAX);
-	return flat_yaml_read(yaml, len, tell, &t, e);
+	text_init(&t, noted, NOTED_MAX);
+	return flat_yaml_read(yaml, len, note_scalar, &t, e);
 }
 
 static void scalars_are_reported_in_order_with_path_and_line(void **state)
@@ -74,15 +74,15 @@ static void scalars_are_reported_in_order_with_path_and_line(void **state)
 		{"n:\n- labels: {a.b: x}\n", "2 n.0.labels.a.b=x;"},
 		{"a: {b: {c: {d: {e: {f: {g: 1}}}}}}\n", "1 a.b.c.d.e.f.g=1;"},
 	};
-	char told[TOLD_MAX];
+	char noted[NOTED_MAX];
 
 	(void)state;
 	for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
 		struct err e = {0};
 
-		if (read_bytes(good[i].yaml, strlen(good[i].yaml), told, &e))
+		if (read_bytes(good[i].yaml, strlen(good[i].yaml), noted, &e))
 			fail_msg("%s: %s", good[i].yaml, e.text);
-		assert_string_equal(told, good[i].want);
+		assert_string_equal(noted, good[i].want);
 	}
 }
 
@@ -127,14 +127,14 @@ static void unsupported_yaml_is_refused_with_its_line(void **state)
 		{"a: 1\n\nb: \x01\n", {"line 3", "control characters"}},
 		{"a: 1\n'b\xc2\xa0': 1\n", {"line 2", "is not a key"}},
 	};
-	char told[TOLD_MAX];
+	char noted[NOTED_MAX];
 
 	(void)state;
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
 		struct err e = {0};
 
-		if (read_bytes(bad[i].yaml, strlen(bad[i].yaml), told, &e) != -EINVAL)
-			fail_msg("%s: code %d: %s", bad[i].yaml, e.code, told);
+		if (read_bytes(bad[i].yaml, strlen(bad[i].yaml), noted, &e) != -EINVAL)
+			fail_msg("%s: code %d: %s", bad[i].yaml, e.code, noted);
 		for (unsigned k = 0; k < 2; k++)
 			if (!strstr(e.text, bad[i].says[k]))
 				fail_msg("%s: \"%s\" lacks \"%s\"", bad[i].yaml, e.text,
@@ -145,11 +145,11 @@ static void unsupported_yaml_is_refused_with_its_line(void **state)
 static void scalars_before_a_mistake_are_reported(void **state)
 {
 	static const char yaml[] = "a: 1\nb: 2\na: 3\n";
-	char told[TOLD_MAX];
+	char noted[NOTED_MAX];
 
 	(void)state;
-	assert_int_equal(read_bytes(yaml, strlen(yaml), told, NULL), -EINVAL);
-	assert_string_equal(told, "1 a=1;2 b=2;");
+	assert_int_equal(read_bytes(yaml, strlen(yaml), noted, NULL), -EINVAL);
+	assert_string_equal(noted, "1 a=1;2 b=2;");
 }
 
 static void a_refused_scalar_ends_the_reading(void **state)
@@ -172,15 +172,15 @@ static void a_refused_scalar_ends_the_reading(void **state)
 
 /* Room for a file of the greatest size and what we put around it. */
 static char big[FLAT_YAML_BYTES_MAX + 64];
-static char big_told[sizeof big + TOLD_MAX];
+static char big_noted[sizeof big + NOTED_MAX];
 
 static int read_big(size_t len, struct err *e)
 {
 	struct text t;
 
 	*e = (struct err){0};
-	text_init(&t, big_told, sizeof big_told);
-	return flat_yaml_read(big, len, tell, &t, e);
+	text_init(&t, big_noted, sizeof big_noted);
+	return flat_yaml_read(big, len, note_scalar, &t, e);
 }
 
 static void a_file_is_bounded_in_bytes(void **state)
@@ -191,7 +191,7 @@ static void a_file_is_bounded_in_bytes(void **state)
 	memset(big, '#', sizeof big);
 	memcpy(big, "a: 1\n", 5);
 	assert_int_equal(read_big(FLAT_YAML_BYTES_MAX, &e), 0);
-	assert_string_equal(big_told, "1 a=1;");
+	assert_string_equal(big_noted, "1 a=1;");
 	assert_int_equal(read_big(FLAT_YAML_BYTES_MAX + 1, &e), -E2BIG);
 	assert_non_null(strstr(e.text, "262144"));
 }
@@ -212,7 +212,7 @@ static void maps_and_lists_are_bounded_in_depth(void **state)
 			at = stpcpy(at, "]");
 		if (depth <= FLAT_YAML_DEPTH_MAX) {
 			assert_int_equal(read_big((size_t)(at - big), &e), 0);
-			assert_string_equal(big_told, "2 a.0.0.0.0.0.0.0=x;");
+			assert_string_equal(big_noted, "2 a.0.0.0.0.0.0.0=x;");
 			continue;
 		}
 		assert_int_equal(read_big((size_t)(at - big), &e), -EINVAL);
@@ -237,7 +237,7 @@ static void a_map_is_bounded_in_keys_and_a_list_is_not(void **state)
 	for (unsigned i = 0; i <= FLAT_YAML_KEYS_MAX; i++)
 		at = stpcpy(at, "- 1\n");
 	assert_int_equal(read_big((size_t)(at - big), &e), 0);
-	assert_non_null(strstr(big_told, ";1026 a.1024=1;"));
+	assert_non_null(strstr(big_noted, ";1026 a.1024=1;"));
 }
 
 static void a_path_is_bounded_in_bytes(void **state)

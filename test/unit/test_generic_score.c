@@ -200,7 +200,7 @@ static void balance_is_computed_before_and_after_the_pod(void **state)
 }
 
 /* One of the user stories, its nodes' allocated resources bound by a pod each. */
-static void tell_story(const char *name)
+static void check_story(const char *name)
 {
 	json_t *rows = vectors("proposedGeneric"), *row, *node, *term;
 	json_t *args = json_object(), *nodes = json_array(), *asked = NULL;
@@ -240,14 +240,14 @@ static void tell_story(const char *name)
 static void seed_kep_2143_story_1_gives_0_57_and_100(void **state)
 {
 	(void)state;
-	tell_story("story 1");
+	check_story("story 1");
 }
 
 /* Story 2: "small" nodes full earlier; its weights scaled to the 1 to 100 of its own types. */
 static void seed_kep_2143_story_2_gives_100_93_and_0(void **state)
 {
 	(void)state;
-	tell_story("story 2");
+	check_story("story 2");
 }
 
 /* Story 2 as it is written: 10000000000000 is no weight. */

@@ -325,8 +325,8 @@ static void node_numbers_and_the_order_of_families_do_not_change_the_merge(void 
 	}
 }
 
-/* Distances that tell no two sets apart change nothing; of two sets that differ only in how close
- * they are, the closer one is taken. */
+/* Distances that are the same for all sets change nothing; of two sets that differ only in how
+ * close they are, the closer one is taken. */
 static void without_distances_the_plain_rule_holds(void **state)
 {
 	static struct families x;

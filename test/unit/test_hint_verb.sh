@@ -1,5 +1,5 @@
 #!/bin/sh
-# numafit hint: what encode writes, check accepts, and what is wrong with any other hint is told.
+# numafit hint: what encode writes, check accepts, and what is wrong with any other hint is reported.
 # usage: BUILD=build/debug test/unit/test_hint_verb.sh
 set -u
 test=hint-verb
@@ -35,9 +35,9 @@ run "each container has its own" 0 encode --gen 7 --mode require --scope pod --n
 see "with what it takes" out '"web":{"numa":"2","dist":1000,"res":[{"node":2,"resources":{"cpu":"1500m","memory":"8Gi"}}]}'
 see "or where it was placed" out '"log":{"numa":"1","dist":1000}'
 cp "$dir/out" "$dir/hint"
-run "it is accepted by whom it is for" 0 check --node n0 --uid u1 --gen 7 "$dir/hint"
+run "it is accepted by the node and pod that it is for" 0 check --node n0 --uid u1 --gen 7 "$dir/hint"
 verdict accepted
-see "and told" out "container web: NUMA nodes 2; distance 10.00; node 2: cpu 1500m; node 2: memory 8Gi"
+see "and printed" out "container web: NUMA nodes 2; distance 10.00; node 2: cpu 1500m; node 2: memory 8Gi"
 run "later it is stale" 0 check --node n0 --uid u1 --gen 8 "$dir/hint"
 verdict accepted-stale
 run "another pod's is rejected" 1 check --node n0 --uid u2 "$dir/hint"
@@ -57,7 +57,7 @@ verdict rejected:version
 run "control characters do not reach the terminal" 1 hint $ours '{"v":1,"\u001b[31m":1}'
 see "they come out as ?" out 'unknown key "?[31m"'
 run "another project's hint is read" 0 hint katalyst.kubewharf.io/numa_bind_result 0,2-3
-see "and told" out 'container *: NUMA nodes 0,2-3'
+see "and printed" out 'container *: NUMA nodes 0,2-3'
 run "a NUMA node that is not there is named" 1 hint godel.bytedance.com/micro-topology '0:cpu=1;9:cpu=1'
 verdict rejected:numa
 see "with its number" out 'there is no NUMA node 9'
@@ -66,10 +66,10 @@ verdict rejected:foreign-cpuset
 run "a policy is no hint about NUMA nodes" 0 hint volcano.sh/numa-topology-policy restricted
 verdict none
 run "a hint for nobody is not written" 1 "$numafit" hint encode --machine kep3545-8 --node n0 --numa 0
-see "and told why" err "uid is missing"
+see "and the reason is printed" err "uid is missing"
 run "nor one for no NUMA node" 1 encode
 run "a NUMA node that the machine lacks is bad usage" 2 encode --numa 8
-see "and told with its option" err "--numa: there is no NUMA node 8"
+see "and named with its option" err "--numa: there is no NUMA node 8"
 run "an unknown mode, too" 2 encode --numa 0 --mode off
 run "and an annotation that nobody reads" 2 check --key example.com/hint
 run "and no word" 2 "$numafit" hint

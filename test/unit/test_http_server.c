@@ -206,7 +206,7 @@ static void send_large(struct world *w)
 
 	for (size_t i = 0; i < LARGE; i++)
 		body[i] = (char)(i % 251);
-	int fd = dial(w); /* only now: who is silent for 2 s is let go */
+	int fd = dial(w); /* only now: a client that is silent for 2 s is disconnected */
 	(void)snprintf(head, sizeof head, "POST /f HTTP/1.1\r\nContent-Length: %d\r\n" END, LARGE);
 	ask(fd, head);
 	must(put(fd, body, LARGE), "send");
@@ -239,7 +239,7 @@ static void hold_then_release(struct world *w)
 		fd[i] = dial(w);
 		ask(fd[i], "GET /hold HTTP/1.1\r\n" END);
 	}
-	/* who asks to release them is not to come before they do */
+	/* the request that releases them is not to come before they do */
 	await_handled(w, HUNDRED);
 	ask_once(w, "GET /release HTTP/1.1\r\n" END);
 	for (int i = 0; i < HUNDRED; i++)

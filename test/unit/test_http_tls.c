@@ -222,7 +222,7 @@ static void an_address_of_ipv6_may_have_another_name(void **state)
 	rig_free(r);
 }
 
-/* What the proxy was told, before it handed the connection on. */
+/* What the proxy was asked, before it handed the connection on. */
 static char proxy_request[1024];
 
 /* A proxy that plays the server behind it too. */

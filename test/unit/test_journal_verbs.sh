@@ -75,5 +75,5 @@ see "and said to be of another format" "it has format 1, numafit 0.1.0 reads for
 grep -q '"journal":1' "$dir/run/journal.other-version"
 report $? "it is not lost"
 run "what is not known any more" 1 "$numafit" explain --run-directory "$dir/run" nobody
-see "is told with the journal that was set aside" "$dir/run/journal.other-version aside"
+see "is reported with the journal that was set aside" "$dir/run/journal.other-version aside"
 finish

@@ -552,7 +552,7 @@ struct part {
 	bool runs;
 };
 struct guest {
-	bool there, told_gone;
+	bool there, end_reported;
 	bool created; /* one of its containers, once */
 	char uid[16];
 	int64_t admitted_ms;
@@ -605,7 +605,7 @@ static void some_pod_is_admitted(struct world *w)
 
 	if (p->there)
 		return;
-	if (p->created && !p->told_gone) /* its place is needed */
+	if (p->created && !p->end_reported) /* its place is needed */
 		leases_pod_gone(w->g->l, w->g->now_ms, p->uid);
 	memset(p, 0, sizeof *p);
 	(void)snprintf(p->uid, sizeof p->uid, "pod%u", w->next_id++);
@@ -689,8 +689,8 @@ static void some_pod_ends(struct world *w)
 		end(w, &p->part[i]);
 	if (p->there || random_chance(&w->r, 30)) {
 		p->there = false;
-		p->told_gone = random_chance(&w->r, 50);
-		if (p->told_gone)
+		p->end_reported = random_chance(&w->r, 50);
+		if (p->end_reported)
 			leases_pod_gone(w->g->l, w->g->now_ms, p->uid);
 	}
 }

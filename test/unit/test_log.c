@@ -215,7 +215,7 @@ static void tells_what_a_stuck_reader_missed(struct tap t)
 {
 	const uint64_t before = log_dropped();
 	unsigned sent = 0;
-	char told[64];
+	char dropped_line[64];
 
 	while (log_dropped() < before + 3) /* would stand still here if a write could block */
 		log_line(LOG_INFO, "flood", "n=%u", sent++);
@@ -229,10 +229,10 @@ static void tells_what_a_stuck_reader_missed(struct tap t)
 	const uint64_t dropped = log_dropped();
 	untap(t);
 
-	snprintf(told, sizeof told, "level=warn event=log-dropped lines=%u ", 3);
+	snprintf(dropped_line, sizeof dropped_line, "level=warn event=log-dropped lines=%u ", 3);
 	assert_int_equal(dropped, before + 3);
-	assert_int_equal(count(after, told), 1);
-	assert_true(strstr(after, told) < strstr(after, "event=after\n"));
+	assert_int_equal(count(after, dropped_line), 1);
+	assert_true(strstr(after, dropped_line) < strstr(after, "event=after\n"));
 	assert_int_equal(count(after, "log-dropped"), 1);
 	/* whole lines alone, whatever was torn before */
 	assert_int_equal(count(after, "\n<6>"), 2);
@@ -295,7 +295,7 @@ static void a_partly_written_line_is_ended_by_the_next_one(void **state)
 
 	(void)state;
 	(void)signal(SIGXFSZ, SIG_IGN);
-	log_line(LOG_INFO, "x", "%s", ""); /* tells what earlier cases dropped */
+	log_line(LOG_INFO, "x", "%s", ""); /* reports what earlier cases dropped */
 	assert_int_equal(unlink(path), 0);
 	int file = dup(ends[1]);
 	assert_int_equal(getrlimit(RLIMIT_FSIZE, &limit), 0);

@@ -17,7 +17,7 @@
 
 enum { TIMEOUT_MS = 20000, TEXT_MAX = 256, NOT_CALLED = 12345 };
 
-/* One test's loop, a directory for its sockets, and what one stream told. */
+/* One test's loop, a directory for its sockets, and what one stream reported. */
 struct world {
 	struct loop *l;
 	char dir[64], path[96];
@@ -279,7 +279,7 @@ static void a_stream_closed_in_its_callback_gets_no_more_callbacks(void **state)
 	connect_there(w);
 	w->close_in_callback = true;
 	assert_int_equal(stream_write(w->out, "x", 1), 0);
-	loop_run(w->l); /* until the side that did not close is told */
+	loop_run(w->l); /* until the side that did not close knows it */
 	assert_int_equal(w->nr_got, 1);
 	assert_int_equal(w->nr_closed, 1);
 	stream_close(NULL);
@@ -292,7 +292,7 @@ static void a_broken_stream_may_still_be_closed_by_its_owner(void **state)
 
 	(void)close(adopt_one(w));
 	for (int rc = 0;
-		rc == 0;) /* the first write meets EPIPE, told later; the queue then fills */
+		rc == 0;) /* the first write meets EPIPE, reported later; the queue then fills */
 		rc = stream_write(w->in, huge, sizeof huge);
 	stream_close(w->in);
 	loop_timer_stop(w->deadline);
@@ -309,7 +309,7 @@ static void everything_queued_is_sent_before_a_stream_is_finished(void **state)
 	memset(data, 'x', sizeof data);
 	assert_int_equal(stream_write(w->in, data, sizeof data), 0);
 	stream_finish(w->in);
-	loop_run(w->l); /* until the connected side is told */
+	loop_run(w->l); /* until the connected side knows it */
 	assert_int_equal(w->nr_got, sizeof data);
 	assert_int_equal(w->nr_closed, 1);
 	assert_int_equal(w->closed_error, 0);

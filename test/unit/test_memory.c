@@ -557,7 +557,7 @@ static bool better(const struct oracle *o, struct nodeset a, struct nodeset b)
 	return na != nb ? na < nb : a.bits < b.bits;
 }
 
-/* Where we differ from the kubelet when we are told to. */
+/* Where we differ from the kubelet when a setting says so. */
 static bool splits_a_group(const struct memory_state *m, struct nodeset mask)
 {
 	unsigned n = nodeset_next(mask, 0);

@@ -78,7 +78,7 @@ see "it lives" gets 200 /livez ok
 see "healthz is the same" gets 200 /healthz ok
 see "it is not ready" gets 503 /readyz
 see "for one reason" eval '[ "$(sed "1,/^$/d" "$dir/out" | grep -c .)" = 1 ] && grep -q "^nri: .*$dir/nri.sock" "$dir/out"'
-see "verbosely, each check is told" gets 503 "/readyz?verbose"
+see "verbosely, each check is listed" gets 503 "/readyz?verbose"
 see "those that pass" grep -qx '\[+\]journal ok' "$dir/out"
 see "those that do not" grep -q '^\[-\]nri: the container runtime is not connected' "$dir/out"
 see "and the whole" grep -qx 'readyz check failed' "$dir/out"
@@ -88,7 +88,7 @@ see "there is no connection" is numafit_nri_connected 0
 
 # Decisions
 see "the demo is played" play demo
-see "metrics are told" scrape
+see "metrics are served" scrape
 see "in the format's content type" grep -qx 'Content-Type: text/plain; version=0.0.4; charset=utf-8' "$dir/out"
 see "well-formed" well_formed
 see "admissions are those of the log" is \
@@ -118,7 +118,7 @@ see "two are reserved" adds_up 'numafit_numa_node_cpus.*reserved' 2
 see "the containers are there" adds_up 'numafit_containers[{]' \
 	"$("$bin/numafit" status --socket "$dir/run/numafitd.sock" --json | grep -o '"container":' | grep -c .)"
 see "memory is held" [ "$(sum 'numafit_numa_node_memory_bytes.*type="memory".*held')" -gt 0 ]
-see "updates are those that the runtime was told" is numafit_container_updates_total \
+see "updates are those that were sent to the runtime" is numafit_container_updates_total \
 	"$(grep '"event":' "$dir/played" | grep -o '"updates":[0-9]*' | awk -F: '{ s += $2 } END { print s }')"
 see "the journal is as large as its file" is numafit_journal_bytes "$(stat -c %s "$dir/run/journal")"
 see "it was there twice" is numafit_nri_connects_total "$(log_count event=synchronized)"
@@ -142,7 +142,7 @@ see "it ends well" stop
 rm -rf "$dir/run"
 start metrics.address=127.0.0.1:0 topologyManagerPolicyOptions.prefer-closest-numa-nodes=true
 see "hints are played" play hints
-see "metrics are told" scrape
+see "metrics are served" scrape
 see "well-formed" well_formed
 hinted() { log_count "event=decision cause=create.* hint=$1 "; }
 for verdict in accepted accepted-stale repaired rejected:uid rejected:not-fit rejected:numa; do
@@ -157,7 +157,7 @@ start metrics.address=127.0.0.1:0 mode=shadow
 see "shadow is played" play shadow
 scrape
 see "metrics are well-formed" well_formed
-see "the mode is told" is 'numafit_settings_info{mode="shadow",policy="restricted",scope="container"}' 1
+see "the mode is shown" is 'numafit_settings_info{mode="shadow",policy="restricted",scope="container"}' 1
 see "agreement is counted" is 'numafit_shadow_comparisons_total{result="agrees"}' "$(log_count verdict=agrees)"
 see "disagreement, too" is 'numafit_shadow_comparisons_total{result="disagrees"}' "$(log_count verdict=disagrees)"
 stop
@@ -189,7 +189,7 @@ daemon=$!
 see "an address that is taken is an error with a way out" await \
 	grep -q 'level=error event=metrics-not-served error="address 127.0.0.1:.*Address already in use" action=' "$dir/log"
 see "not the daemon's end" await grep -q event=started "$dir/log"
-see "told once" [ "$(log_count event=metrics-not-served)" = 1 ]
+see "that is logged once" [ "$(log_count event=metrics-not-served)" = 1 ]
 kill "$first"
 wait "$first"
 see "and had as soon as it is free" await grep -q event=metrics-served "$dir/log"
@@ -219,7 +219,7 @@ rm -rf "$dir/run"
 start metrics.address=127.0.0.1:0 mode=off podsWatch.enabled=true apiServer.kubeconfig="$dir/kube"
 see "credentials that are not there are an error with a way out" grep -q \
 	"level=error event=credentials-unusable error=\".*/kube: No such file or directory\" action=" "$dir/log"
-see "told beside a check that passes" eval 'gets 503 "/readyz?verbose" &&
+see "that is shown beside a check that passes" eval 'gets 503 "/readyz?verbose" &&
 	grep -q "^\[+\]apiserver: the credentials for it cannot be used: $dir/kube: No such file or directory$" "$dir/out"'
 see "by the status" eval '"$bin/numafit" status --socket "$dir/run/numafitd.sock" |
 	grep -q "^API server: the credentials for it cannot be used: $dir/kube: No such file or directory$"'
@@ -230,7 +230,7 @@ printf '%s\n' 'current-context: a' 'contexts: [{name: a, context: {cluster: c}}]
 	'clusters: [{name: c, cluster: {server: "http://127.0.0.1:1"}}]' >"$dir/kube.new"
 mv "$dir/kube.new" "$dir/kube"
 see "they are used as soon as they are there" await grep -q event=credentials-usable "$dir/log"
-see "which is told" eval 'gets 503 "/readyz?verbose" && grep -qx "\[+\]apiserver ok" "$dir/out"'
+see "which is shown" eval 'gets 503 "/readyz?verbose" && grep -qx "\[+\]apiserver ok" "$dir/out"'
 see "and counted" eval 'scrape && is numafit_apiserver_credentials_usable 1'
 see "an API server that is away is no matter of theirs" await grep -q event=apiserver-unreachable "$dir/log"
 stop

@@ -27,21 +27,21 @@ play() {
 }
 
 
-told() { line out '"event":"'"$1"'"' '"pod":"'"$2"'"' "$3"; } # EVENT POD WORD
+decided() { line out '"event":"'"$1"'"' '"pod":"'"$2"'"' "$3"; } # EVENT POD WORD
 says() { line log "$@"; }
 count() { [ "$(grep -c -e "$2" "$dir/log")" -eq "$1" ]; }
 no() { ! "$@"; }
 untouched() { grep -q '"updates":0}$' "$dir/out" && no grep -q '"updates":[1-9]' "$dir/out"; }
 
 play manage shadow
-see "the kubelet's word does not count" told create cache '"cpus":"5-6,69-70"'
-see "a cpuset from elsewhere is put right" told update web '"cpus":"0-127"'
-see "who must make room does" told create db '"updates":1'
+see "the kubelet's word does not count" decided create cache '"cpus":"5-6,69-70"'
+see "a cpuset from elsewhere is put right" decided update web '"cpus":"0-127"'
+see "a container that must make room does" decided create db '"updates":1'
 see "nothing is compared" count 0 event=shadow
 
 play shadow shadow mode=shadow
 see "nobody is adjusted or updated" untouched
-see "the kubelet's word counts" told create cache '"cpus":"40-41,104-105"'
+see "the kubelet's word counts" decided create cache '"cpus":"40-41,104-105"'
 see "agreement is reported" says event=shadow pod=db verdict=agrees
 see "so is that there was nothing to compare" says event=shadow pod=web verdict=nothing-to-compare
 see "one disagreement" count 1 verdict=disagrees
@@ -52,12 +52,12 @@ see "which does not lead to the next" says event=shadow pod=upf verdict=agrees
 play off shadow mode=off
 see "nobody is adjusted or updated" untouched
 see "nothing is decided" no grep -q 'event=decision cause=[^a]' "$dir/log"
-see "who runs is known" says event=stopped containers=4
+see "running containers are known" says event=stopped containers=4
 
 mkdir "$dir/kubelet"
 echo '{"policyName":"none","defaultCpuSet":"","checksum":1353318690}' >"$dir/kubelet/cpu_manager_state"
 play "beside a kubelet that places nothing" shadow
-see "we do" told create cache '"cpus":"5-6,69-70"'
+see "numafitd decides" decided create cache '"cpus":"5-6,69-70"'
 see "without a warning" count 0 kubelet-manages-too
 
 echo '{"policyName":"static","defaultCpuSet":"0-127","checksum":1}' >"$dir/kubelet/cpu_manager_state"
@@ -67,17 +67,17 @@ see "and compare" says event=shadow pod=cache verdict=disagrees
 see "one line says so" count 1 kubelet-manages-too
 see "as a warning with the way out" says level=warn mode=shadow cpuManagerPolicy besideStaticKubelet
 
-play "told to manage beside it" shadow besideStaticKubelet=manage
-see "we do" told create cache '"cpus":"5-6,69-70"'
+play "set to manage beside it" shadow besideStaticKubelet=manage
+see "numafitd decides" decided create cache '"cpus":"5-6,69-70"'
 see "and warn all the same" says level=warn kubelet-manages-too mode=manage
-see "a cpuset in a request is told once" count 1 cpuset-in-request
+see "a cpuset in a request is logged once" count 1 cpuset-in-request
 rm -r "$dir/kubelet"
 
 play "onAdopt place" unasked
-see "who ran unasked is placed" line out '"event":"restart-runtime"' '"containers":2,"updates":2'
+see "a container that ran before is placed" line out '"event":"restart-runtime"' '"containers":2,"updates":2'
 see "with CPUs of its own" says cause=adopt pod=db exclusive=yes cpus=1-4,65-68
 
 play "onAdopt leave" unasked onAdopt=leave
-see "who ran unasked is left" untouched
+see "a container that ran before is left alone" untouched
 see "and the log says why" says cause=adopt pod=db exclusive=no "left as it ran: onAdopt is leave"
 finish

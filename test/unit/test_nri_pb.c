@@ -230,12 +230,13 @@ static void every_message_carries_the_devices(void **state)
 	struct blob out;
 
 	for (int event = NRI_EVENT_CREATE; event <= NRI_EVENT_REMOVE; event++) {
-		bool told = event == NRI_EVENT_POST_START;
+		bool is_call = event == NRI_EVENT_POST_START;
 
 		assert_int_equal(
-			nri_subject_encode((enum nri_event)event, told, &c, *state, &out, NULL), 0);
-		assert_int_equal(told ? nri_state_change_decode(out, *state, &s, NULL)
-				      : nri_subject_decode(out, *state, &s, NULL),
+			nri_subject_encode((enum nri_event)event, is_call, &c, *state, &out, NULL),
+			0);
+		assert_int_equal(is_call ? nri_state_change_decode(out, *state, &s, NULL)
+					 : nri_subject_decode(out, *state, &s, NULL),
 			0);
 		assert_has_devices(&s.req);
 	}
@@ -504,7 +505,7 @@ static void an_update_marks_the_values_that_it_leaves_unchanged(void **state)
 		{1024, 0, NULL, REQUEST_CPU_LIMIT | REQUEST_MEMORY},
 		{1024, (uint64_t)-1, NULL, REQUEST_MEMORY}, /* no limit any more */
 		{0, 0, "2MB", REQUEST_CPU | REQUEST_CPU_LIMIT},
-		{1024, 100000, "many", 0}, /* what cannot be read is told beside it */
+		{1024, 100000, "many", 0}, /* what cannot be read is reported beside it */
 	};
 
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

@@ -196,7 +196,7 @@ static void keep(void *ctx, const char *line)
 		(void)snprintf(ctx, LINE_MAX_KEPT, "%s", line);
 }
 
-/* What is told of so many zones, when each has one CPU. */
+/* What is printed of so many zones, when each has one CPU. */
 static void told_of(struct rows *r, const struct sched_topology *t, unsigned nr, char *line)
 {
 	const struct nrt_args args = {.strategy = NRT_LEAST_NUMA_NODES, .compat = true};

@@ -49,7 +49,7 @@ static struct resource_spec spec_of(struct room *r, struct texts from)
 static void the_class_is_kubernetes(void **state)
 {
 	static const struct {
-		const char *told;
+		const char *status_qos;
 		struct texts container[SOME_MAX], pod;
 		enum qos want;
 		unsigned nr;
@@ -99,11 +99,11 @@ static void the_class_is_kubernetes(void **state)
 			.container = {{NULL, "cpu=1 memory=1Gi"}},
 			.pod = {"a.b/c=1", NULL},
 			.want = QOS_GUARANTEED},
-		{.told = "Burstable",
+		{.status_qos = "Burstable",
 			.nr = 1,
 			.container = {{NULL, "cpu=1 memory=1Gi"}},
 			.want = QOS_BURSTABLE},
-		{.told = "Splendid",
+		{.status_qos = "Splendid",
 			.nr = 1,
 			.container = {{NULL, "cpu=1 memory=1Gi"}},
 			.want = QOS_GUARANTEED},
@@ -114,7 +114,7 @@ static void the_class_is_kubernetes(void **state)
 		struct container_spec container[SOME_MAX];
 		struct room room[SOME_MAX + 1];
 		struct pod_spec spec = {.uid = "u",
-			.qos = cases[i].told,
+			.qos = cases[i].status_qos,
 			.container = container,
 			.nr = cases[i].nr,
 			.resources = spec_of(&room[SOME_MAX], cases[i].pod)};

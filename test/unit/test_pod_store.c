@@ -186,7 +186,7 @@ static void a_pod_that_is_not_listed_again_is_gone(void **state)
 	pod_store_begin(*state);
 	assert_false(put(*state, "again", 1));
 	assert_true(put(*state, "new", 1));
-	assert_int_equal(pod_store_count(*state), 3); /* until then it may still be told */
+	assert_int_equal(pod_store_count(*state), 3); /* until then it may still be listed */
 	pod_store_sweep(*state);
 	assert_int_equal(pod_store_count(*state), 2);
 	assert_null(pod_store_find(*state, "old"));

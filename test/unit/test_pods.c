@@ -11,7 +11,7 @@
 
 #include "kubelet_server.h"
 
-/* The watch against a server of ours that tells what the case wants. */
+/* The watch against a server of ours that sends what the case wants. */
 
 enum { NEVER_MS = 20 * SERVER_PATIENCE_MS, SLOW_MS = NEVER_MS / 2 };
 
@@ -20,10 +20,10 @@ struct world {
 	struct pods *p;
 	struct pods_options options;
 	struct pods_handler handler;
-	struct arena memory; /* of what is told */
+	struct arena memory; /* of what is sent */
 	struct {
 		VEC(struct blob);
-	} script;            /* told to whoever watches; it may grow */
+	} script;            /* sent to each watcher; it may grow */
 	size_t at;           /* the next one of the script */
 	struct rpc *watcher; /* NULL: nobody watches */
 	bool sending;        /* a message has not left yet */
@@ -144,7 +144,7 @@ static void tell_bytes(struct world *w, struct blob message)
 	tell_next(w);
 }
 
-static void tell(struct world *w, enum pods_event_type type, struct blob pod)
+static void send_event(struct world *w, enum pods_event_type type, struct blob pod)
 {
 	const struct pods_event event = {type, pod};
 	struct blob message;
@@ -165,7 +165,7 @@ static struct blob encoded(struct world *w, const struct known_pod *pod)
 }
 
 /* A Guaranteed pod with one container that asks for that many CPUs. */
-static void tell_pod(struct world *w, enum pods_event_type type, const char *uid, unsigned cpus)
+static void send_pod(struct world *w, enum pods_event_type type, const char *uid, unsigned cpus)
 {
 	const struct ask app = {.name = "app",
 		.kind = CONTAINER_APP,
@@ -181,15 +181,15 @@ static void tell_pod(struct world *w, enum pods_event_type type, const char *uid
 					      .annotations = annotations,
 					      .nr_annotations = 2}};
 
-	tell(w, type, encoded(w, &pod));
+	send_event(w, type, encoded(w, &pod));
 }
 
 static void tell_synced(struct world *w)
 {
-	tell(w, PODS_SYNCED, (struct blob){0});
+	send_event(w, PODS_SYNCED, (struct blob){0});
 }
 
-/* The kubelet dies, and has nothing to tell when it comes back. */
+/* The kubelet dies, and has nothing to send when it comes back. */
 static void die(struct world *w)
 {
 	kubelet_die(&w->k);
@@ -219,7 +219,7 @@ static void pods_that_the_kubelet_reports_can_be_found(void **state)
 			.device = {{0, 1}, {1, 2}}},
 	};
 	const struct pod ask = {.uid = "u", .qos = QOS_BURSTABLE, .nr = 3, .container = asks};
-	const struct known_pod told = {.pod = {.uid = "u",
+	const struct known_pod sent = {.pod = {.uid = "u",
 					       .ns = "ml",
 					       .name = "train",
 					       .qos = QOS_BURSTABLE,
@@ -232,7 +232,7 @@ static void pods_that_the_kubelet_reports_can_be_found(void **state)
 		.nr_resources = 2};
 	struct world *w = *state;
 
-	tell(w, PODS_ADDED, encoded(w, &told));
+	send_event(w, PODS_ADDED, encoded(w, &sent));
 	tell_synced(w);
 	kubelet_start(&w->k);
 	begin(w);
@@ -273,20 +273,20 @@ static void pods_are_added_changed_and_removed(void **state)
 	kubelet_start(&w->k);
 	begin(w);
 	UNTIL(&w->k, pods_synced(w->p));
-	tell_pod(w, PODS_ADDED, "b", 2);
+	send_pod(w, PODS_ADDED, "b", 2);
 	UNTIL(&w->k, cpus_of(w, "b") == 2);
-	tell_pod(w, PODS_MODIFIED, "b", 2); /* its status, say */
-	tell_pod(w, PODS_ADDED, "a", 1);
+	send_pod(w, PODS_MODIFIED, "b", 2); /* its status, say */
+	send_pod(w, PODS_ADDED, "a", 1);
 	UNTIL(&w->k, cpus_of(w, "a") == 1);
-	tell_pod(w, PODS_MODIFIED, "b", 3);
+	send_pod(w, PODS_MODIFIED, "b", 3);
 	UNTIL(&w->k, cpus_of(w, "b") == 3);
-	tell_pod(w, PODS_MODIFIED, "c", 4); /* not told before: as good as added */
+	send_pod(w, PODS_MODIFIED, "c", 4); /* not sent before: as good as added */
 	UNTIL(&w->k, cpus_of(w, "c") == 4);
 	assert_int_equal(pods_count(w->p), 3);
 	assert_string_equal(w->changed, " b a b c");
-	tell_pod(w, PODS_DELETED, "b", 0);
-	tell_pod(w, PODS_DELETED, "nobody", 0);
-	tell_pod(w, PODS_ADDED, "z", 5);
+	send_pod(w, PODS_DELETED, "b", 0);
+	send_pod(w, PODS_DELETED, "nobody", 0);
+	send_pod(w, PODS_ADDED, "z", 5);
 	UNTIL(&w->k, pods_find(w->p, "z"));
 	assert_null(pods_find(w->p, "b"));
 	assert_int_equal(pods_count(w->p), 3);
@@ -346,7 +346,7 @@ static void any_change_of_the_requests_is_reported(void **state)
 			.resource = cases[i / 2].resource,
 			.nr_resources = 2};
 
-		tell(w, PODS_MODIFIED, encoded(w, &pod));
+		send_event(w, PODS_MODIFIED, encoded(w, &pod));
 	}
 	tell_synced(w);
 	kubelet_start(&w->k);
@@ -360,9 +360,9 @@ static void a_pod_that_a_new_watch_lacks_is_gone(void **state)
 {
 	struct world *w = *state;
 
-	tell_pod(w, PODS_ADDED, "stays", 1);
-	tell_pod(w, PODS_ADDED, "goes", 1);
-	tell_pod(w, PODS_ADDED, "grows", 1);
+	send_pod(w, PODS_ADDED, "stays", 1);
+	send_pod(w, PODS_ADDED, "goes", 1);
+	send_pod(w, PODS_ADDED, "grows", 1);
 	tell_synced(w);
 	kubelet_start(&w->k);
 	begin(w);
@@ -372,12 +372,12 @@ static void a_pod_that_a_new_watch_lacks_is_gone(void **state)
 	assert_false(pods_synced(w->p));
 	assert_int_equal(pods_count(w->p), 3); /* better than nothing */
 	w->changed[0] = '\0';
-	tell_pod(w, PODS_ADDED, "comes", 1);
-	tell_pod(w, PODS_ADDED, "grows", 2);
-	tell_pod(w, PODS_ADDED, "stays", 1);
+	send_pod(w, PODS_ADDED, "comes", 1);
+	send_pod(w, PODS_ADDED, "grows", 2);
+	send_pod(w, PODS_ADDED, "stays", 1);
 	kubelet_start(&w->k);
 	UNTIL(&w->k, w->nr_watched == 2 && cpus_of(w, "grows") == 2 && !w->sending);
-	assert_non_null(pods_find(w->p, "goes")); /* not all is told yet */
+	assert_non_null(pods_find(w->p, "goes")); /* not all is sent yet */
 	tell_synced(w);
 	UNTIL(&w->k, pods_synced(w->p));
 	assert_null(pods_find(w->p, "goes"));
@@ -482,7 +482,7 @@ static void events_of_unknown_kinds_are_skipped(void **state)
 	tell_bytes(w, (struct blob){"", 0});
 	tell_synced(w);
 	tell_synced(w);
-	tell_pod(w, PODS_ADDED, "a", 1);
+	send_pod(w, PODS_ADDED, "a", 1);
 	kubelet_start(&w->k);
 	begin(w);
 	UNTIL(&w->k, pods_find(w->p, "a"));
@@ -497,11 +497,11 @@ static void an_unreadable_pod_is_logged_once_and_skipped(void **state)
 
 	for (unsigned i = 0; i < 3; i++) {
 		tell_bytes(w, no_event);
-		tell(w, PODS_ADDED, no_pod);
-		tell(w, PODS_MODIFIED, no_uid);
-		tell(w, PODS_DELETED, no_uid);
+		send_event(w, PODS_ADDED, no_pod);
+		send_event(w, PODS_MODIFIED, no_uid);
+		send_event(w, PODS_DELETED, no_uid);
 	}
-	tell_pod(w, PODS_ADDED, "a", 1);
+	send_pod(w, PODS_ADDED, "a", 1);
 	tell_synced(w);
 	kubelet_start(&w->k);
 	begin(w);
@@ -524,7 +524,7 @@ static void tell_large_pod(struct world *w, const char *uid, size_t event_bytes)
 					.nr_annotations = 1}};
 
 	memset(much, 'x', event_bytes - 2 * AROUND);
-	tell(w, PODS_ADDED, encoded(w, &pod));
+	send_event(w, PODS_ADDED, encoded(w, &pod));
 	size_t len = w->script.at[w->script.nr - 1].len;
 	assert_true(len <= event_bytes && len + 2 * AROUND >= event_bytes);
 }
@@ -534,7 +534,7 @@ static void a_pod_of_16_mib_takes_little_room(void **state)
 	struct world *w = *state;
 
 	tell_large_pod(w, "large", RPC_REPLY_MAX);
-	tell_pod(w, PODS_ADDED, "a", 1);
+	send_pod(w, PODS_ADDED, "a", 1);
 	tell_synced(w);
 	kubelet_start(&w->k);
 	begin(w);
@@ -549,7 +549,7 @@ static void a_pod_that_is_too_large_ends_the_watch_and_leaves_the_others(void **
 	struct world *w = *state;
 
 	w->options.retry_min_ms = SLOW_MS;
-	tell_pod(w, PODS_ADDED, "a", 1);
+	send_pod(w, PODS_ADDED, "a", 1);
 	tell_large_pod(w, "too-large", RPC_REPLY_MAX + 1024);
 	tell_synced(w);
 	kubelet_start(&w->k);
@@ -569,7 +569,7 @@ static void a_thousand_pods_are_kept_in_little_memory(void **state)
 
 	for (unsigned i = 0; i < NR; i++) {
 		(void)snprintf(uid[i], sizeof uid[i], "u%u", i * 7 % NR);
-		tell_pod(w, PODS_ADDED, uid[i], i + 1);
+		send_pod(w, PODS_ADDED, uid[i], i + 1);
 	}
 	tell_synced(w);
 	kubelet_start(&w->k);
@@ -601,11 +601,11 @@ static void closing_is_allowed_in_any_state(void **state)
 	UNTIL(&w->k, w->k.log[0]);
 	pods_close(w->p);
 	kubelet_start(&w->k);
-	begin(w); /* nothing was told yet */
+	begin(w); /* nothing was sent yet */
 	UNTIL(&w->k, w->nr_watched);
 	pods_close(w->p);
 	UNTIL(&w->k, !w->watcher);
-	tell_pod(w, PODS_ADDED, "a", 1);
+	send_pod(w, PODS_ADDED, "a", 1);
 	begin(w); /* in the middle of it */
 	UNTIL(&w->k, w->nr_changed);
 	pods_close(w->p);

@@ -1,4 +1,4 @@
-/* Reasons as the journal keeps them and as `numafit decide` tells them. */
+/* Reasons as the journal keeps them and as `numafit decide` prints them. */
 #include <codec/reasons_json.h>
 
 #include <codec/fields_json.h>

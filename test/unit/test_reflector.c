@@ -13,20 +13,20 @@ struct world {
 	struct api *api;
 	struct reflector_options o;
 	struct reflector *r;
-	char told[4096]; /* "begin", "+name:version", "-name", "synced", each after a blank */
+	char reported[4096]; /* "begin", "+name:version", "-name", "synced", each after a blank */
 	unsigned nr_synced;
 };
 
 static void note(struct world *w, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 static void note(struct world *w, const char *fmt, ...)
 {
-	size_t had = strlen(w->told);
+	size_t had = strlen(w->reported);
 	va_list ap;
 
 	va_start(ap, fmt);
-	int len = vsnprintf(w->told + had, sizeof w->told - had, fmt, ap);
+	int len = vsnprintf(w->reported + had, sizeof w->reported - had, fmt, ap);
 	va_end(ap);
-	assert_true(len > 0 && (size_t)len < sizeof w->told - had);
+	assert_true(len > 0 && (size_t)len < sizeof w->reported - had);
 	loop_stop(w->f.loop);
 }
 
@@ -111,8 +111,8 @@ static void begin_with(struct world *w, const struct fake_answer *script, size_t
 
 #define UNTIL_TOLD(w, want)                                                                        \
 	do {                                                                                       \
-		FAKE_UNTIL(&(w)->f, strlen((w)->told) >= strlen(want));                            \
-		assert_string_equal((w)->told, want);                                              \
+		FAKE_UNTIL(&(w)->f, strlen((w)->reported) >= strlen(want));                        \
+		assert_string_equal((w)->reported, want);                                          \
 	} while (0)
 /* So many requests came. */
 #define UNTIL_ASKED(w, want) FAKE_UNTIL(&(w)->f, (w)->f.asked >= (want))
@@ -187,7 +187,7 @@ static void bookmarks_and_unknown_event_types_advance_the_version(void **state)
 
 	BEGIN(w, script);
 	UNTIL_ASKED(w, 4);
-	assert_string_equal(w->told, " begin +a:1 synced");
+	assert_string_equal(w->reported, " begin +a:1 synced");
 	assert_string_equal(w->f.log, " watch-synced");
 }
 
@@ -261,7 +261,7 @@ static void an_expired_version_causes_a_new_list(void **state)
 		(void)setup((void **)&w);
 		BEGIN(w, script);
 		UNTIL_ASKED(w, 4);
-		assert_string_equal(w->told, " begin +a:1 synced begin +b:8 synced");
+		assert_string_equal(w->reported, " begin +a:1 synced begin +b:8 synced");
 		assert_true(reflector_synced(w->r));
 		assert_string_equal(w->f.log, " watch-synced");
 		(void)teardown((void **)&w);
@@ -300,7 +300,7 @@ static void a_list_that_takes_too_long_for_pages_comes_as_a_whole(void **state)
 
 	BEGIN(w, script);
 	UNTIL_ASKED(w, 6);
-	assert_string_equal(w->told, " begin +a:1 begin +a:1 +b:6 synced begin synced");
+	assert_string_equal(w->reported, " begin +a:1 begin +a:1 +b:6 synced begin synced");
 	assert_string_equal(w->f.log, " watch-synced");
 }
 
@@ -314,7 +314,7 @@ static void a_failed_page_is_asked_for_again(void **state)
 
 	BEGIN(w, script);
 	UNTIL_ASKED(w, 5);
-	assert_string_equal(w->told, " begin +a:1 +b:2 synced");
+	assert_string_equal(w->reported, " begin +a:1 +b:2 synced");
 }
 
 static void a_malformed_list_is_asked_for_again(void **state)
@@ -327,7 +327,7 @@ static void a_malformed_list_is_asked_for_again(void **state)
 
 	BEGIN(w, script);
 	UNTIL_ASKED(w, 7);
-	assert_string_equal(w->told, " begin +a:1 synced");
+	assert_string_equal(w->reported, " begin +a:1 synced");
 }
 
 static void versions_and_continue_tokens_have_a_maximum_length(void **state)
@@ -349,7 +349,7 @@ static void versions_and_continue_tokens_have_a_maximum_length(void **state)
 		{"limit=2", .body = LISTED}, GOES_ON("5")};
 	BEGIN(w, script);
 	UNTIL_ASKED(w, 6);
-	assert_string_equal(w->told, " begin +a:1 synced begin +a:1 synced");
+	assert_string_equal(w->reported, " begin +a:1 synced begin +a:1 synced");
 }
 
 /* A dozen pods may be as large as etcd takes them. */
@@ -365,7 +365,7 @@ static void a_page_that_is_too_large_is_asked_for_in_halves(void **state)
 
 	BEGIN(w, script);
 	UNTIL_ASKED(w, 6);
-	assert_string_equal(w->told, " begin +a:1 begin +a:1 synced");
+	assert_string_equal(w->reported, " begin +a:1 begin +a:1 synced");
 	assert_string_equal(w->f.log, " watch-synced");
 }
 
@@ -380,7 +380,7 @@ static void a_list_may_come_from_the_servers_memory(void **state)
 	w->o.from_memory = true;
 	BEGIN(w, script);
 	UNTIL_ASKED(w, 4);
-	assert_string_equal(w->told, " begin +a:1 synced begin synced");
+	assert_string_equal(w->reported, " begin +a:1 synced begin synced");
 }
 
 /* It knows no pages there: as large as it is it never comes. */
@@ -399,7 +399,7 @@ static void a_list_too_large_to_come_from_memory_comes_in_pages(void **state)
 	UNTIL_ASKED(w, 2);
 	assert_null(strstr(w->f.last->path, "resourceVersion"));
 	UNTIL_ASKED(w, 4);
-	assert_string_equal(w->told, " begin +a:1 +b:2 synced");
+	assert_string_equal(w->reported, " begin +a:1 +b:2 synced");
 }
 
 static void a_line_has_a_limit(void **state)
@@ -495,7 +495,7 @@ static void a_resource_that_goes_away_is_logged_and_retried(void **state)
 
 	BEGIN(w, script);
 	FAKE_UNTIL(&w->f, text_equal(w->f.log, " watch-synced watch-waiting! watch-synced"));
-	assert_string_equal(w->told, " begin +a:1 synced begin synced");
+	assert_string_equal(w->reported, " begin +a:1 synced begin synced");
 	assert_true(reflector_synced(w->r));
 }
 
@@ -614,7 +614,7 @@ static void closing_is_allowed_in_every_state(void **state)
 		BEGIN(w, script);
 		UNTIL_ASKED(w, before + asked);
 		if (asked == nr) /* half a line is kept */
-			FAKE_UNTIL(&w->f, strstr(w->told, "+b:6"));
+			FAKE_UNTIL(&w->f, strstr(w->reported, "+b:6"));
 		reflector_close(w->r);
 		w->r = NULL;
 	}
@@ -634,7 +634,7 @@ static void the_callbacks_for_begin_and_synced_are_optional(void **state)
 	w->r = reflector_new(w->api, &w->o,
 		&(struct reflector_handler){.ctx = w, .object = on_object, .on_event = on_event});
 	UNTIL_ASKED(w, 2);
-	assert_string_equal(w->told, " +a:1");
+	assert_string_equal(w->reported, " +a:1");
 	assert_non_null(strstr(w->f.last->path, "allowWatchBookmarks=true&timeoutSeconds="));
 }
 

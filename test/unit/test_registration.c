@@ -16,7 +16,7 @@
 static const uint64_t NS_PER_MS = 1000000;
 enum { TIMEOUT_MS = 120000, NR_EVENTS = 1024, TICK_MS = 1, PLUGIN_STREAMS = 4 };
 
-struct told {
+struct logged {
 	bool bad;
 	const char *event;
 	char text[sizeof((struct err *)0)->text];
@@ -35,8 +35,8 @@ struct world {
 	struct registration_handler handler;
 	struct registration *r;
 	struct kubelet k;
-	struct told told[NR_EVENTS];
-	unsigned nr_told;
+	struct logged logged[NR_EVENTS];
+	unsigned nr_logged;
 	bool over; /* time of run_for() */
 };
 
@@ -137,8 +137,8 @@ static void on_event(void *ctx, bool bad, const char *event, const char *text)
 {
 	struct world *w = ctx;
 
-	assert_true(w->nr_told < NR_EVENTS);
-	struct told *t = &w->told[w->nr_told++];
+	assert_true(w->nr_logged < NR_EVENTS);
+	struct logged *t = &w->logged[w->nr_logged++];
 	t->bad = bad;
 	t->event = event;
 	(void)snprintf(t->text, sizeof t->text, "%s", text);
@@ -149,16 +149,16 @@ static unsigned count(const struct world *w, const char *event)
 {
 	unsigned nr = 0;
 
-	for (unsigned n = 0; n < w->nr_told; n++)
-		nr += strcmp(w->told[n].event, event) == 0;
+	for (unsigned n = 0; n < w->nr_logged; n++)
+		nr += strcmp(w->logged[n].event, event) == 0;
 	return nr;
 }
 
-static const struct told *last(const struct world *w)
+static const struct logged *last(const struct world *w)
 {
-	static const struct told nothing = {.event = ""};
+	static const struct logged nothing = {.event = ""};
 
-	return w->nr_told ? &w->told[w->nr_told - 1] : &nothing;
+	return w->nr_logged ? &w->logged[w->nr_logged - 1] : &nothing;
 }
 
 static void start(struct world *w)
@@ -261,7 +261,7 @@ static void a_running_kubelet_gets_our_registration_and_watches(void **state)
 
 	start_with_kubelet(w);
 	assert_int_equal(w->k.nr_registers, 1);
-	assert_int_equal(w->nr_told, 1);
+	assert_int_equal(w->nr_logged, 1);
 	assert_false(last(w)->bad);
 	assert_non_null(memmem(w->k.request, REQUEST_BYTES, "v1beta1", strlen("v1beta1")));
 	assert_non_null(memmem(w->k.request, REQUEST_BYTES, ENDPOINT, strlen(ENDPOINT)));
@@ -275,16 +275,16 @@ static void an_absent_kubelet_is_waited_for(void **state)
 	struct world *w = *state;
 
 	start(w);
-	UNTIL(w, w->nr_told);
+	UNTIL(w, w->nr_logged);
 	assert_string_equal(last(w)->event, "device-plugin-waiting");
 	assert_false(last(w)->bad);
 	assert_non_null(strstr(last(w)->text, w->k.socket));
 	assert_true(is(w, REGISTRATION_WAITING));
 	run_for(w, 12 * w->options.connect_max_ms); /* looks again, says nothing */
-	assert_int_equal(w->nr_told, 1);
+	assert_int_equal(w->nr_logged, 1);
 	kubelet_start(&w->k);
 	until_up(w);
-	assert_int_equal(w->nr_told, 2);
+	assert_int_equal(w->nr_logged, 2);
 }
 
 /* A socket that is bound refuses connects until it listens. */
@@ -304,10 +304,10 @@ static void a_refused_connection_is_tried_again(void **state)
 	struct world *w = *state;
 
 	start(w);
-	UNTIL(w, is(w, REGISTRATION_WAITING) && w->nr_told);
+	UNTIL(w, is(w, REGISTRATION_WAITING) && w->nr_logged);
 	int fd = bind_only(w->k.socket);
 	UNTIL(w, is(w, REGISTRATION_CONNECTING));
-	UNTIL(w, w->nr_told == 2); /* it lasts */
+	UNTIL(w, w->nr_logged == 2); /* it lasts */
 	assert_string_equal(last(w)->event, "device-plugin-waiting");
 	assert_false(last(w)->bad);
 	assert_non_null(strstr(last(w)->text, "refused"));
@@ -343,7 +343,7 @@ static void a_plugin_socket_removed_during_register_is_bound_and_registered_agai
 	until_up(w); /* long before Register's deadline */
 	assert_true(exists(w->k.plugin));
 	assert_int_equal(w->k.nr_registers, 2);
-	assert_int_equal(w->nr_told, 1);
+	assert_int_equal(w->nr_logged, 1);
 }
 
 static void a_plugin_socket_removed_during_every_register_is_logged_once(void **state)
@@ -353,12 +353,12 @@ static void a_plugin_socket_removed_during_every_register_is_logged_once(void **
 	w->k.behaviour = KUBELET_WIPES;
 	kubelet_start(&w->k);
 	start(w);
-	UNTIL(w, w->nr_told);
+	UNTIL(w, w->nr_logged);
 	assert_string_equal(last(w)->event, "device-plugin-no-socket");
 	assert_true(last(w)->bad);
 	unsigned nr = w->k.nr_registers;
 	UNTIL(w, w->k.nr_registers == nr + 3);
-	assert_int_equal(w->nr_told, 1);
+	assert_int_equal(w->nr_logged, 1);
 	w->k.behaviour = KUBELET_WATCHES;
 	until_up(w);
 }
@@ -391,13 +391,13 @@ static void a_refused_registration_is_logged_once_and_tried_again(void **state)
 	w->k.words = "the ResourceName is invalid";
 	kubelet_start(&w->k);
 	start(w);
-	UNTIL(w, w->nr_told);
+	UNTIL(w, w->nr_logged);
 	assert_string_equal(last(w)->event, "device-plugin-refused");
 	assert_true(last(w)->bad);
 	assert_non_null(strstr(last(w)->text, w->k.words));
 	assert_true(is(w, REGISTRATION_CONNECTING));
 	UNTIL(w, w->k.nr_registers == 8);
-	assert_int_equal(w->nr_told, 1);
+	assert_int_equal(w->nr_logged, 1);
 	uint64_t before = w->k.registered_ns; /* the longest wait is reached */
 	UNTIL(w, w->k.nr_registers == 9);
 	assert_true(w->k.registered_ns - before >= (w->options.refused_max_ms - 5) * NS_PER_MS);
@@ -414,7 +414,7 @@ static void a_new_kubelet_is_registered_with_although_the_old_one_refused(void *
 	w->k.words = "no";
 	kubelet_start(&w->k);
 	start(w);
-	UNTIL(w, w->nr_told);
+	UNTIL(w, w->nr_logged);
 	kubelet_die(&w->k, false);
 	w->k.behaviour = KUBELET_WATCHES;
 	kubelet_start(&w->k);
@@ -455,7 +455,7 @@ static void a_register_call_without_an_answer_times_out(void **state)
 	kubelet_start(&w->k);
 	start(w);
 	UNTIL(w, w->k.nr_registers == 4);
-	assert_int_equal(w->nr_told, 1);
+	assert_int_equal(w->nr_logged, 1);
 	assert_string_equal(last(w)->event, "device-plugin-refused");
 	assert_true(last(w)->bad);
 	assert_non_null(strstr(last(w)->text, "no answer in 50 ms"));
@@ -488,7 +488,7 @@ static void a_registration_without_a_watch_is_logged_once_and_tried_again(void *
 	start(w);
 	UNTIL(w, is(w, REGISTRATION_EXPECTING));
 	UNTIL(w, w->k.nr_registers == 4);
-	assert_int_equal(w->nr_told, 1);
+	assert_int_equal(w->nr_logged, 1);
 	assert_string_equal(last(w)->event, "device-plugin-not-watched");
 	assert_true(last(w)->bad);
 	w->k.behaviour = KUBELET_WATCHES;
@@ -627,7 +627,7 @@ static void an_empty_directory_may_be_replaced_while_the_kubelet_is_absent(void 
 	run_for(w, 20); /* what happens now happens in the new one */
 	kubelet_start(&w->k);
 	until_up(w);
-	assert_int_equal(w->nr_told, 2);
+	assert_int_equal(w->nr_logged, 2);
 }
 
 static void a_directory_and_its_parents_may_be_missing(void **state)
@@ -637,10 +637,10 @@ static void a_directory_and_its_parents_may_be_missing(void **state)
 	(void)snprintf(w->dir, sizeof w->dir, "%s/kubelet/device-plugins", w->top);
 	kubelet_init(&w->k, w->l, w->pump, w->dir, ENDPOINT);
 	start(w);
-	UNTIL(w, w->nr_told);
+	UNTIL(w, w->nr_logged);
 	assert_string_equal(last(w)->event, "device-plugin-no-directory");
 	run_for(w, 3 * w->options.connect_max_ms);
-	assert_int_equal(w->nr_told, 1);
+	assert_int_equal(w->nr_logged, 1);
 	*strrchr(w->dir, '/') = '\0';
 	assert_int_equal(mkdir(w->dir, 0750), 0);
 	kubelet_start(&w->k);
@@ -654,7 +654,7 @@ static void a_file_in_place_of_the_directory_is_logged(void **state)
 	assert_int_equal(rmdir(w->dir), 0);
 	(void)close(open(w->dir, O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
 	start(w);
-	UNTIL(w, w->nr_told);
+	UNTIL(w, w->nr_logged);
 	assert_string_equal(last(w)->event, "device-plugin-no-directory");
 	assert_true(last(w)->bad);
 	assert_non_null(strstr(last(w)->text, "not a directory"));
@@ -673,12 +673,12 @@ static void a_path_too_long_for_a_socket_is_logged(void **state)
 	w->dir[len + TOO_LONG] = '\0';
 	assert_int_equal(mkdir(w->dir, 0750), 0);
 	start(w);
-	UNTIL(w, w->nr_told);
+	UNTIL(w, w->nr_logged);
 	assert_string_equal(last(w)->event, "device-plugin-no-socket");
 	assert_true(last(w)->bad);
 	assert_non_null(strstr(last(w)->text, "107"));
 	run_for(w, 3 * w->options.connect_max_ms);
-	assert_int_equal(w->nr_told, 1);
+	assert_int_equal(w->nr_logged, 1);
 }
 
 static void a_foreign_file_in_place_of_our_socket_is_logged(void **state)
@@ -688,7 +688,7 @@ static void a_foreign_file_in_place_of_our_socket_is_logged(void **state)
 	kubelet_start(&w->k);
 	(void)close(open(w->k.plugin, O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
 	start(w);
-	UNTIL(w, w->nr_told);
+	UNTIL(w, w->nr_logged);
 	assert_string_equal(last(w)->event, "device-plugin-no-socket");
 	assert_true(last(w)->bad);
 	assert_int_equal(unlink(w->k.plugin), 0);
@@ -774,12 +774,12 @@ static void a_registration_may_be_closed_in_every_state_and_started_again(void *
 			until_up(w);
 			kubelet_unwatch(&w->k);
 		}
-		UNTIL(w, is(w, s) && (w->nr_told || w->k.nr_registers));
+		UNTIL(w, is(w, s) && (w->nr_logged || w->k.nr_registers));
 		registration_close(steal(w->r));
 		assert_false(exists(w->k.plugin));
 		kubelet_die(&w->k, false);
 		UNTIL(w, !w->nr_streams);
-		w->nr_told = w->k.nr_registers = 0;
+		w->nr_logged = w->k.nr_registers = 0;
 	}
 	registration_close(NULL);
 }

@@ -102,7 +102,7 @@ static void create(struct world *x, struct guest *p, unsigned i)
 	struct update_list ups = {0};
 	struct decision d;
 
-	if (*p->id[i] && below(x, 2)) /* it crashed, and nobody told */
+	if (*p->id[i] && below(x, 2)) /* it crashed, and no event was sent */
 		engine_release(x->w.engine, ++x->now, "stop", p->id[i], &ups);
 	if (below(x, 8) == 0)
 		p->part[i] = any_ask(x, i); /* its predecessor asked for something else */
@@ -138,7 +138,7 @@ static void stop(struct world *x, struct guest *p, unsigned i)
 	vec_fini(&ups);
 }
 
-/* The daemon was away: what runs is told, and something that it has never seen. */
+/* The daemon was away: what runs is reported, and something that it has never seen. */
 static void synchronize(struct world *x)
 {
 	struct request list[PODS * PARTS + 1];

@@ -18,7 +18,7 @@ static void a_stopped_sandbox_without_containers_is_ignored(void **state)
 	} cases[] = {
 		{{true, false, true}, "a", 2, {"a", "c"}},
 		{{true, false, true}, "b", 3, {"a", "b", "c"}}, /* some runtimes keep no process */
-		{{false, false, false}, "b", 3, {"a", "b", "c"}}, /* or do not tell of it */
+		{{false, false, false}, "b", 3, {"a", "b", "c"}}, /* or do not report it */
 	};
 
 	(void)state;

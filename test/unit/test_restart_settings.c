@@ -23,7 +23,7 @@ enum { RUNNING_MAX = 16, NOW_MS = 1700000000 };
 /* A container as the runtime has it. */
 struct running {
 	bool exclusive, left;
-	unsigned told; /* how many updates it has had */
+	unsigned updates; /* how many updates it has had */
 	struct request req;
 	char cpus[CPUSET_TEXT_MAX], mems[NODESET_TEXT_MAX];
 };
@@ -90,7 +90,7 @@ static void apply(struct world *w, struct update_list *ups)
 			(void)cpuset_format(&ups->at[i].cpus, r->cpus, sizeof r->cpus);
 			(void)nodeset_format(
 				ups->at[i].mems, &w->d.topo.ids, r->mems, sizeof r->mems);
-			r->told++;
+			r->updates++;
 		}
 	vec_fini(ups);
 }
@@ -125,7 +125,7 @@ static struct decision create(struct world *w, const struct request *req)
 	return d;
 }
 
-/* No CPU twice, as the runtime was told; and every container has what it is held to have. */
+/* No CPU twice, as the runtime was answered; and every container has what it is held to have. */
 static void assert_apart(const struct world *w)
 {
 	const struct ledger *l = engine_ledger(w->d.engine);
@@ -164,7 +164,7 @@ static void synchronize(struct world *w)
 	struct update_list ups = {0};
 
 	for (size_t i = 0; i < w->nr; i++) {
-		w->running[i].told = 0;
+		w->running[i].updates = 0;
 		requests[i] = w->running[i].req;
 		requests[i].pod = pod_identity(&requests[i].pod); /* no runtime reports a spec */
 	}
@@ -355,15 +355,15 @@ static const struct row rows[] = {
 };
 enum { NR_ROWS = sizeof rows / sizeof *rows };
 
-static void assert_told(const struct world *w, const char *moves)
+static void assert_updated(const struct world *w, const char *moves)
 {
 	for (size_t i = 0; i < w->nr; i++) {
 		const struct running *r = &w->running[i];
 		const char *at = strstr(moves, r->req.container_id);
 
-		if (!at != !r->told || r->told > 1)
+		if (!at != !r->updates || r->updates > 1)
 			fail_msg("%s was told %u times, and runs on %s", r->req.container_id,
-				r->told, r->cpus);
+				r->updates, r->cpus);
 	}
 }
 
@@ -405,9 +405,9 @@ static void no_changed_setting_takes_a_container_its_cpus(void **state)
 		print_message("%s\n", rows[i].key);
 		change(&after, &rows[i]);
 		restart_with(w, &after);
-		assert_told(w, rows[i].moves);
+		assert_updated(w, rows[i].moves);
 		restart_with(w, &w->d.settings); /* what was written anew is read again */
-		assert_told(w, "");
+		assert_updated(w, "");
 		restart_with(w, &before);
 		assert_lease_is_kept(w);
 		world_free(w);
@@ -489,7 +489,7 @@ static void newly_reserved_memory_is_no_longer_booked(void **state)
 	restart_with(w, &s);
 	const struct holding *own = ledger_find(engine_ledger(w->d.engine), "own");
 	assert_int_equal(own->decision.blocks[0].bytes, GIB(25)); /* of 56, and the pod has 1 */
-	assert_told(w, "");
+	assert_updated(w, "");
 	restart_with(w, &before);
 	own = ledger_find(engine_ledger(w->d.engine), "own");
 	assert_int_equal(own->decision.blocks[0].bytes, GIB(40));
@@ -542,7 +542,7 @@ static void strict_reservation_with_all_else_held_takes_from_the_widest(void **s
 	synchronize(w);
 	assert_false(cpuset_empty(&ledger_view(engine_ledger(w->d.engine))->pool));
 	assert_string_equal(w->running[0].req.container_id, "shared");
-	assert_int_equal(w->running[0].told, 1);
+	assert_int_equal(w->running[0].updates, 1);
 	world_free(w);
 }
 

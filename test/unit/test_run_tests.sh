@@ -29,7 +29,7 @@ expect "a crash after the first case fails the others" "1 passed, 2 failed, 0 sk
 expect "a crash after the last case is a failure" "1 passed, 1 failed, 0 skipped status 1" "" \
 	'printf "1..1\nok 1 - a\n"; kill -ABRT $$'
 expect "a program that speaks no TAP is one case" "1 passed, 0 failed, 0 skipped status 0" "" 'echo hello'
-expect "its status tells whether it failed" "0 passed, 1 failed, 0 skipped status 1" "" 'exit 3'
+expect "its status says whether it failed" "0 passed, 1 failed, 0 skipped status 1" "" 'exit 3'
 expect "a hang is a failure" "0 passed, 1 failed, 0 skipped status 1" "" 'exec sleep 60'
 expect "a skipped case is counted" "1 passed, 0 failed, 1 skipped status 0" "" \
 	'printf "1..2\nok 1 - a\nok 2 - b # SKIP no such device\n"'

@@ -26,7 +26,7 @@ struct pair {
 	struct nri_runtime *runtime;
 	struct nri_session *session;
 	struct nri_handler handler;
-	char told[LOG];     /* what the plugin was told */
+	char calls[LOG];    /* calls of the plugin */
 	char answered[LOG]; /* what the runtime was answered */
 	size_t nr_running;
 	uint32_t subscribed;
@@ -49,7 +49,7 @@ static void on_synchronize(void *ctx, const struct nri_inventory *what, struct n
 		assert_int_equal(running->pod.qos, odd ? QOS_BURSTABLE : QOS_GUARANTEED);
 	}
 	p->nr_running = what->nr;
-	note(p->told, "synchronize", "");
+	note(p->calls, "synchronize", "");
 	reply->updates = &p->update;
 	reply->nr_updates = p->with_update;
 }
@@ -58,7 +58,7 @@ static int on_run_pod(void *ctx, const struct pod *pod, struct err *e)
 {
 	struct pair *p = ctx;
 
-	note(p->told, "run-pod", pod->sandbox_id);
+	note(p->calls, "run-pod", pod->sandbox_id);
 	(void)e;
 	return 0;
 }
@@ -67,7 +67,7 @@ static int on_create(void *ctx, const struct request *req, struct nri_reply *rep
 {
 	struct pair *p = ctx;
 
-	note(p->told, "create", req->container_id);
+	note(p->calls, "create", req->container_id);
 	if (req->ask.cpu_milli > 8000)
 		return err_set(
 			e, ENOSPC, "%u CPUs are too many", (unsigned)req->ask.cpu_milli / 1000);
@@ -85,7 +85,7 @@ static void on_update(void *ctx, const struct request *req, struct nri_reply *re
 	struct pair *p = ctx;
 	struct nri_cpuset *keep = arena_array(reply->arena, 1, sizeof *keep);
 
-	note(p->told, "update", req->container_id);
+	note(p->calls, "update", req->container_id);
 	*keep = (struct nri_cpuset){req->container_id, "2-3", "0"};
 	reply->updates = keep;
 	reply->nr_updates = 1;
@@ -94,22 +94,22 @@ static void on_update(void *ctx, const struct request *req, struct nri_reply *re
 static void on_stop(void *ctx, const struct request *req, struct nri_reply *reply)
 {
 	(void)reply;
-	note(((struct pair *)ctx)->told, "stop", req->container_id);
+	note(((struct pair *)ctx)->calls, "stop", req->container_id);
 }
 
 static void on_remove(void *ctx, const struct request *req)
 {
-	note(((struct pair *)ctx)->told, "remove", req->container_id);
+	note(((struct pair *)ctx)->calls, "remove", req->container_id);
 }
 
 static void on_live(void *ctx, const struct request *req)
 {
-	note(((struct pair *)ctx)->told, "live", req->container_id);
+	note(((struct pair *)ctx)->calls, "live", req->container_id);
 }
 
 static void on_remove_pod(void *ctx, const struct pod *pod)
 {
-	note(((struct pair *)ctx)->told, "remove-pod", pod->sandbox_id);
+	note(((struct pair *)ctx)->calls, "remove-pod", pod->sandbox_id);
 }
 
 static void on_configured(void *ctx, const char *name, const char *index, uint32_t events)
@@ -273,7 +273,7 @@ static void the_life_of_a_container_is_the_same_for_every_variant_of_runtime(voi
 		nri_runtime_call(p.runtime, NRI_CALL_REMOVE_POD, &c);
 		run(&p);
 		assert_int_equal(p.nr_running, MANY);
-		assert_string_equal(p.told,
+		assert_string_equal(p.calls,
 			"synchronize ;run-pod s1;create web;live web;live web;update web;"
 			"create big;stop web;remove web;remove-pod s1;remove-pod s1;");
 		assert_string_equal(p.answered, "synchronize  set c7 0-1 0 or not;run-pod ;"
@@ -314,7 +314,7 @@ static void calls_wait_until_the_plugin_is_configured(void **state)
 	nri_runtime_call(p.runtime, NRI_CALL_CREATE, &c);
 	assert_false(to_session(&p));
 	run(&p);
-	assert_string_equal(p.told, "synchronize ;create web;");
+	assert_string_equal(p.calls, "synchronize ;create web;");
 	pair_fini(&p);
 }
 

@@ -11,7 +11,7 @@ static void an_assumed_pod_is_taken_from_its_zones_until_it_is_reported(void **s
 	assume(&r, "a", "n", 4, 1);
 	assert_left(&r, "n", 16, 12);
 	assert_int_equal(rig_left(&r, "n", 1, RESOURCE_MEMORY), 15 * RIG_GIB);
-	put(&r, "a", "n", 4, 1); /* the watch tells of it */
+	put(&r, "a", "n", 4, 1); /* the watch sends it */
 	assert_left(&r, "n", 16, 12);
 	rig_report(&r, "n", 2, all_free, ""); /* it is not in it yet */
 	assert_left(&r, "n", 16, 12);
@@ -144,7 +144,7 @@ static void a_later_report_is_believed_after_a_time(void **state)
 	} rows[] = {
 		{true, false, 0, RIG_ASSUME_MS, 16}, {true, true, 0, RIG_ASSUME_MS, 16},
 		{true, false, 0, RIG_ASSUME_MS - 1, 12}, {false, false, 2, RIG_ASSUME_MS, 16},
-		{false, false, 1, RIG_ASSUME_MS, 12}, /* the same one: tells nothing new */
+		{false, false, 1, RIG_ASSUME_MS, 12}, /* the same one: says nothing new */
 		{false, true, 2, RIG_ASSUME_MS, 12},  /* it may not have started yet */
 	};
 

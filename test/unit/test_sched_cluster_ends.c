@@ -111,7 +111,7 @@ static void an_ended_pod_gives_back_only_what_is_certainly_free(void **state)
 		p.bound.ended = !rows[i].is_alive;
 		sched_cluster_put_pod(r.c, &p.bound, r.now_ms);
 		sched_cluster_remove_pod(r.c, "a");
-		p.pod.uid = "successor"; /* in the node's report, for all that one can tell */
+		p.pod.uid = "successor"; /* in the node's report, as far as is known */
 		p.bound.ended = false;
 		if (rows[i].has_successor)
 			sched_cluster_assume(r.c, &p.bound, r.now_ms);
@@ -278,7 +278,7 @@ static void pods_that_have_expired_cost_no_more_time(void **state)
 
 static void each_binding_expires_at_its_own_time(void **state)
 {
-	static const int64_t bound_ms[] = {5, 3, 9, 1, 7, 3}; /* as they are told of */
+	static const int64_t bound_ms[] = {5, 3, 9, 1, 7, 3}; /* as they are reported */
 	enum { NR = sizeof bound_ms / sizeof *bound_ms };
 	struct rig r;
 

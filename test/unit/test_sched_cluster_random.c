@@ -1,4 +1,4 @@
-/* Any sequence of what a cluster is told: what is left in each zone is what its node reports, with
+/* Any sequence of what a cluster learns: what is left in each zone is what its node reports, with
  * what has ended since, less the pods that the report does not contain; whatever authors of pods
  * write into their hints. Who starts anew from what the API server has holds as much, and gives
  * back nothing that it has not seen itself. ROUNDS and SEED choose how many and which. */
@@ -404,7 +404,7 @@ static bool waits(const struct model *m, unsigned node, const struct guest *g)
 }
 
 /* Those that wait, in the order in which they were heard of. */
-static unsigned who_waits(struct model *m, unsigned node, const struct guest *who[PODS])
+static unsigned list_waiting(struct model *m, unsigned node, const struct guest *waiting[PODS])
 {
 	unsigned nr = 0;
 
@@ -413,9 +413,9 @@ static unsigned who_waits(struct model *m, unsigned node, const struct guest *wh
 
 		if (!waits(m, node, &m->guest[i]))
 			continue;
-		for (; at && who[at - 1]->since > m->guest[i].since; at--)
-			who[at] = who[at - 1];
-		who[at] = &m->guest[i];
+		for (; at && waiting[at - 1]->since > m->guest[i].since; at--)
+			waiting[at] = waiting[at - 1];
+		waiting[at] = &m->guest[i];
 		nr++;
 	}
 	m->waited += nr;
@@ -424,21 +424,21 @@ static unsigned who_waits(struct model *m, unsigned node, const struct guest *wh
 
 static void take_those_that_wait(struct model *m, unsigned node, struct left *left)
 {
-	const struct guest *who[PODS];
-	unsigned nr = who_waits(m, node, who);
+	const struct guest *waiting[PODS];
+	unsigned nr = list_waiting(m, node, waiting);
 	bool held[PODS] = {false};
 
 	for (unsigned i = 0; i < nr; i++) {
-		held[i] = who[i]->zone >= 0 && fits(left, who[i]->zone, who[i]->cpus);
+		held[i] = waiting[i]->zone >= 0 && fits(left, waiting[i]->zone, waiting[i]->cpus);
 		if (held[i])
-			take(left, who[i]->zone, who[i]->cpus);
+			take(left, waiting[i]->zone, waiting[i]->cpus);
 	}
 	for (unsigned i = 0; i < nr; i++)
-		for (int z = 0; z < RIG_ZONES && !held[i] && !who[i]->pending; z++)
-			take(left, z, who[i]->cpus);
+		for (int z = 0; z < RIG_ZONES && !held[i] && !waiting[i]->pending; z++)
+			take(left, z, waiting[i]->cpus);
 	for (unsigned i = 0; i < nr; i++)
-		if (!held[i] && who[i]->pending) {
-			take_somewhere(left, who[i]->cpus);
+		if (!held[i] && waiting[i]->pending) {
+			take_somewhere(left, waiting[i]->cpus);
 			m->elsewhere++;
 		}
 }

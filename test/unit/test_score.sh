@@ -33,7 +33,7 @@ run "a misspelt key is an error" 1 score "$line,\"arg\":{}}"
 see "that names it" is out '{"name":"a","error":"unknown key \"arg\""}'
 run "arguments that the plugin refuses are answered" 0 score "$line,\"args\":{\"x\":1}}"
 see "with what it says" is out '{"name":"a","result":{"error":"strict decoding error: unknown field \"x\""}}'
-run "the arithmetic is told" 0 score "$line}" --explain
+run "the arithmetic is printed" 0 score "$line}" --explain
 see "before the answer" is out "a: node n
 a: cpu: left 3000 of 4000: 75, weight 1
 a: memory: left 3221225472 of 4294967296: 75, weight 1

@@ -38,6 +38,6 @@ see "whole CPUs need no device" made db postgres '"exclusive":true' '"nodes":"0"
 see "the kubelet starts again" line out '"event":"restart-kubelet"'
 see "the daemon registers anew" [ "$(grep -c event=device-plugin-up "$dir/log")" -eq 2 ]
 see "a GPU comes back with its pod" made late main '"admitted":true' '"nodes":"3"'
-see "the daemon took part by what it was told of the pods" line log event=pods-api-synced
+see "the daemon took part by what it knew of the pods" line log event=pods-api-synced
 see "and of their devices" line log pod=trainer container=train nvidia.com/gpu
 finish

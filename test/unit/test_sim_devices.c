@@ -119,7 +119,7 @@ static void end_streams(void *ctx)
 	device_plugin_end_streams(child.devices);
 }
 
-static void told(void *ctx, bool bad, const char *event, const char *text)
+static void on_event(void *ctx, bool bad, const char *event, const char *text)
 {
 	(void)ctx, (void)bad, (void)event, (void)text;
 }
@@ -164,7 +164,7 @@ static void update(void *ctx, const struct request *req, struct nri_reply *reply
 	(void)ctx, (void)req, (void)reply;
 }
 
-static void tell(void *ctx, const struct request *req)
+static void log_request(void *ctx, const struct request *req)
 {
 	(void)ctx, (void)req;
 }
@@ -182,7 +182,7 @@ static void serve_devices(struct loop *l, const char *root)
 		.pre_start = pre_start,
 		.watched = watched};
 	static const struct registration_handler events = {
-		.end_streams = end_streams, .on_event = told};
+		.end_streams = end_streams, .on_event = on_event};
 	static const struct rpc_server_options server = {.request_max = 1 << 20};
 	static char directory[PATH_BYTES];
 	struct rpc_pump *pump = rpc_pump_new(l, NULL);
@@ -205,9 +205,9 @@ static void be_the_plugin(const char *socket, const char *root)
 		.create = create,
 		.update = update,
 		.stop = update,
-		.remove = tell,
-		.live = tell,
-		.started = tell,
+		.remove = log_request,
+		.live = log_request,
+		.started = log_request,
 		.remove_pod = remove_pod,
 	};
 	struct nri_conn_options o = {.socket = socket,

@@ -16,8 +16,8 @@ played=$?
 see "the trace is played to its end" [ $played -eq 0 ]
 see "no CPU belongs to two" says out "no CPU given twice"
 see "nothing is taken for a resize that was none" sh -c "! grep -q cause=resized '$dir/log'"
-see "nobody is adopted anew" says status " 0 adopted"
-see "it says that cgroups cannot be read" says log event=in-force-unknown
+see "no container is adopted again" says status " 0 adopted"
+see "the log says that cgroups cannot be read" says log event=in-force-unknown
 see "a journal of it can be decided once more" "$bin/numafit" replay "$dir/run/journal"
 stop_daemon
 finish

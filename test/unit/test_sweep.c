@@ -92,7 +92,7 @@ static void a_stopping_container_is_not_updated(void **state)
 	}
 }
 
-/* Marked to be told, it has ended by the time that it could be. */
+/* Marked for an update, it has ended by the time that one could be sent. */
 static bool some_time_has_passed(struct rig *r)
 {
 	enum { LOOKS = 100 };
@@ -136,7 +136,7 @@ static void an_update_that_fails_is_tried_again(void **state)
 	r->unasked = 0;
 	set_cpus(r, web, "0-15");
 	wait_until(r, was_set_thrice);
-	assert_int_equal(r->d.measured.counters.drifted, 1); /* told once */
+	assert_int_equal(r->d.measured.counters.drifted, 1); /* logged once */
 	r->refuses = false;
 	wait_until(r, all_are_as_held);
 	rig_free(r);
@@ -154,7 +154,7 @@ static void an_update_without_effect_is_tried_again(void **state)
 	r->unasked = 0;
 	set_cpus(r, web, "0-15");
 	wait_until(r, was_set_thrice);
-	assert_int_equal(r->d.measured.counters.drifted, 1); /* told once */
+	assert_int_equal(r->d.measured.counters.drifted, 1); /* logged once */
 	r->ignores = false;
 	wait_until(r, all_are_as_held);
 	rig_free(r);
@@ -231,8 +231,8 @@ static void update_and_look(void *ctx, const struct request *req, struct nri_rep
 	updates_seen++;
 }
 
-/* The runtime answers such a call after its present event only: whoever waited for it would wait
- * for ever. */
+/* The runtime answers such a call after its present event only: a handler that waited for it would
+ * wait for ever. */
 static void no_update_is_sent_inside_a_handler(void **state)
 {
 	struct rig *r = rig_new(true, "v0.12.5");

@@ -1,4 +1,4 @@
-/* Ids and sets of tokens, what the kubelet is told of them, and which ones it is advised to take.
+/* Ids and sets of tokens, what the kubelet is sent of them, and which ones it is advised to take.
  */
 #include <numafit/tokens.h>
 

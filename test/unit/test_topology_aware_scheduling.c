@@ -215,8 +215,8 @@ static void note(void *ctx, const char *line)
 static void each_step_of_the_arithmetic_is_printed(void **state)
 {
 	struct fixture *f = *state;
-	char told[2048] = "";
-	const struct steps steps = {note, told};
+	char printed[2048] = "";
+	const struct steps steps = {note, printed};
 	json_t *row =
 		json_loads("{\"containers\": [{\"name\": \"web\", \"requests\": {\"cpu\": \"6\","
 			   " \"memory\": \"1Gi\"}}]}",
@@ -230,7 +230,7 @@ static void each_step_of_the_arithmetic_is_printed(void **state)
 	nrt_ask_listen(asked, &steps);
 	(void)nrt_filter(asked, &node);
 	(void)nrt_score(asked, &node);
-	assert_string_equal(told,
+	assert_string_equal(printed,
 		"app container web: cpu 6: free on zones 1\n"
 		"app container web: memory 1Gi: free on zones 0-1\n"
 		"app container web: takes zone 1\n"
@@ -242,11 +242,11 @@ static void each_step_of_the_arithmetic_is_printed(void **state)
 		"app container web: zone 1: 56\n"
 		"app container web: 43, the least that is not 0\n"
 		"score 43\n");
-	told[0] = '\0';
+	printed[0] = '\0';
 	f->args.strategy = NRT_LEAST_NUMA_NODES;
 	f->args.compat = true;
 	(void)nrt_score(asked, &node);
-	assert_string_equal(told,
+	assert_string_equal(printed,
 		"app container web: zones 1, average distance 255: no others are closer\n"
 		"score 94\n");
 	nrt_ask_free(asked);

@@ -112,7 +112,7 @@ static void a_directory_that_is_not_there_cannot_be_watched(void **state)
 	assert_null(watch_new(w->loop, "/nowhere/socket", changed, w));
 }
 
-/* In all the ways in which it changes; a descriptor of the old one would not tell of the new. */
+/* In all the ways in which it changes; a descriptor of the old one would not report the new. */
 static void every_kind_of_change_to_a_file_is_reported(void **state)
 {
 	struct world *w = *state;

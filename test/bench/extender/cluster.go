@@ -20,7 +20,7 @@ import (
 )
 
 // cluster are the nodes that both are asked about (those of bench.go), and as much of an API server as
-// it takes to tell numafit-extender of them.
+// it takes to send them to numafit-extender.
 type cluster struct {
 	*httptest.Server
 	pod                   *v1.Pod
@@ -32,7 +32,7 @@ const (
 	nodesPath    = "/api/v1/nodes"
 	podsPath     = "/api/v1/pods"
 	topologyPath = "/apis/topology.node.k8s.io/v1alpha2/noderesourcetopologies"
-	images       = 40 // that a kubelet tells of; 50 at most
+	images       = 40 // that a kubelet reports; 50 at most
 	podsOfNode   = 110
 )
 

@@ -85,7 +85,7 @@ func spent() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// askPlugin asks it about every node; what is spent is told for each node.
+// askPlugin asks it about every node; what is spent is printed for each node.
 func askPlugin(c *cluster, s series, args []byte) answers {
 	q := &upstream.Question{Plugin: noderesourcetopology.Name, Args: args}
 	var infos []*framework.NodeInfo
@@ -165,7 +165,7 @@ func (s *serving) ask(verb string, body []byte) []byte {
 	return text
 }
 
-// timed asks so many times; what the extender spends is told for each node.
+// timed asks so many times; what the extender spends is printed for each node.
 func (s *serving) timed(to series, name, verb string, body []byte, nodes, times int) (text []byte) {
 	for range times {
 		used, from := s.cpuTime(), time.Now()

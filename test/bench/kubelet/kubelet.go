@@ -96,7 +96,7 @@ type plugin struct {
 	client     devices.DevicePluginClient
 	annotation string
 	lists      chan list
-	devices    []*devices.Device // as they were told last
+	devices    []*devices.Device // as they were sent last
 	seen       time.Time         // when that came
 	given      map[string]bool   // ids that are allocated
 }
@@ -115,9 +115,9 @@ func (p *plugin) unhealthy() int {
 func (p *plugin) watch() {
 	stream, err := p.client.ListAndWatch(background, &devices.Empty{})
 	for err == nil {
-		var told *devices.ListAndWatchResponse
-		if told, err = stream.Recv(); err == nil {
-			p.lists <- list{told.Devices, time.Now()}
+		var sent *devices.ListAndWatchResponse
+		if sent, err = stream.Recv(); err == nil {
+			p.lists <- list{sent.Devices, time.Now()}
 		}
 	}
 	close(p.lists)

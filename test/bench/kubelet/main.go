@@ -88,7 +88,7 @@ func doNothing(k *kubelet) *process {
 	return start("do-nothing (Go)", *nothing, k.plugins(), strconv.Itoa(machineCPUs))
 }
 
-// createAndSee: pods that come without devices take CPUs, and the kubelet is told. What is timed
+// createAndSee: pods that come without devices take CPUs, and the kubelet gets a new list. What is timed
 // begins with RunPodSandbox, and with StopContainer.
 func createAndSee(s series, r *runtimeSide, p *plugin) {
 	for i := range *nrCreates {

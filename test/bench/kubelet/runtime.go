@@ -11,7 +11,7 @@ import (
 	nri "github.com/containerd/nri/pkg/adaptation"
 )
 
-// listener is the runtime side's logger: it tells in no other way that a plugin is in its chain.
+// listener is the runtime side's logger: it shows in no other way that a plugin is in its chain.
 type listener chan string
 
 func (l listener) Infof(_ context.Context, format string, args ...any) {

@@ -51,7 +51,7 @@ func check(err error) {
 	os.Exit(1)
 }
 
-// listener is the runtime sides' logger: they tell in no other way that a plugin is in their chain.
+// listener is the runtime sides' logger: they show in no other way that a plugin is in their chain.
 type listener map[string]chan string
 
 func (l listener) Infof(_ context.Context, format string, args ...any) {
@@ -109,7 +109,7 @@ func restart(present int) {
 			}
 		}
 	}
-	runtime.GC() // of what was made to be told; no create sees it
+	runtime.GC() // of what was made to be reported; no create sees it
 }
 
 func addSync(p *plugin, series string) {

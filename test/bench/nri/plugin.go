@@ -31,7 +31,7 @@ type plugin struct {
 	started     chan struct{} // closed once there is a process
 	said        bytes.Buffer
 	connected   chan string
-	present     int                      // how many shared containers Synchronize tells
+	present     int                      // how many shared containers Synchronize reports
 	given       map[string]*nri.LinuxCPU // what it has updated those to
 	sync        struct {                 // the last one
 		took    time.Duration
@@ -62,7 +62,7 @@ func (p *plugin) synchronize(ctx context.Context, ask nri.SyncCB) error {
 	}
 	<-p.started
 	pods, containers := sharedContainers(p.present, p.given)
-	runtime.GC() // of those told before
+	runtime.GC() // of those reported before
 	used, from := p.cpuTime(), time.Now()
 	updates, err := ask(ctx, pods, containers)
 	p.sync.took, p.sync.used = time.Since(from), p.cpuTime()-used
@@ -100,7 +100,7 @@ func (p *plugin) start(present int, anew bool) {
 	}
 }
 
-// stop ends the process. One that does not pin tells itself how often it was asked: a runtime that
+// stop ends the process. One that does not pin counts itself how often it was asked: a runtime that
 // has dropped a plugin is fast, and silent.
 func (p *plugin) stop() {
 	check(p.process.Process.Signal(syscall.SIGTERM))

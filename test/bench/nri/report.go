@@ -60,7 +60,7 @@ func human(f *figure, unit string) string {
 
 type table struct{ json *os.File }
 
-// print one series; updates names the series that tells of other containers' updates in its answers.
+// print one series; updates names the series of other containers' updates in its answers.
 func (t *table) print(series, unit, updates string) {
 	var all []*figure
 	for _, p := range plugins {
