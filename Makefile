@@ -57,7 +57,7 @@ ARCHIVES  = -Wl,--start-group $(filter %.a,$^) -Wl,--end-group $(LDLIBS)
 ifeq ($(MAKELEVEL),0) # as many jobs as processors, unless the user says otherwise
 MAKEFLAGS += -j$(shell nproc) --no-print-directory
 endif
-.PHONY: all help demo test checks interop e2e soak fuzz run-fuzz pack-corpus bench run-bench layers headers reach lint format \
+.PHONY: all help demo test checks interop e2e soak fuzz run-fuzz corpus bench run-bench layers headers reach lint format \
         coverage list-coverage install image write-image clean
 .SECONDARY:
 .DELETE_ON_ERROR:
@@ -177,7 +177,7 @@ run-fuzz-%: $(B)/fuzz/fuzz_% $(B)/corpus/%
 	@$< -max_total_time=$(FUZZ_SECONDS) -timeout=10 -verbosity=0 -artifact_prefix=$(B)/found/crash-$*- \
 		$(B)/found/$* $(B)/corpus/$*
 	@echo "  fuzz	$*: nothing found in $(FUZZ_SECONDS) s"
-pack-corpus: $(B)/corpus_pack ## write build/VARIANT/corpus/T back into test/fuzz/corpus/T.txt: T=name
+corpus: $(B)/corpus_pack ## write build/VARIANT/corpus/T back into test/fuzz/corpus/T.txt: T=name
 	@$< pack $(B)/corpus/$(T) test/fuzz/corpus/$(T).txt
 bench: ## measure (release build), beside the kubelet's own code, behind NRI's and as a device plugin where there is Go
 	@tools/setup build
