@@ -1,18 +1,6 @@
-#include <codec/journal_json.h>
-
-#include <errno.h>
-#include <numafit/text.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
-enum { LINE_MAX_BYTES = 256 << 10, RANDOM_RECORDS = 3000, ARENA_BYTES = 1 << 20 };
+#include "journal_json_rig.h"
 
 static const struct node_ids ids = {.nr = 6, .id = {0, 8, 250, 251, 254, 255}};
-static char line[LINE_MAX_BYTES];
 
 /* xorshift64: the same records each time */
 static uint64_t seed = 0x9e3779b97f4a7c15;
@@ -445,38 +433,6 @@ static void any_record_comes_back_bit_for_bit(void **state)
 		arena_fini(&a);
 	}
 }
-
-static const struct request web = {
-	.container_id = "c1",
-	.ask.name = "web",
-	.pod = {.sandbox_id = "s1",
-		.uid = "u1",
-		.ns = "default",
-		.name = "p1",
-		.qos = QOS_GUARANTEED},
-	.created_at_ns = 7,
-	.ask.cpu_milli = 2000,
-	.ask.cpu_limit_milli = 2000,
-	.ask.nr_memory = 1,
-	.ask.memory = {{0, 1 << 20}},
-	.cpus = "",
-	.mems = "",
-	.placement = "not kept",
-};
-static const struct decision granted = {
-	.admit = true,
-	.policy = POLICY_RESTRICTED,
-	.exclusive = true,
-	.cpus = {{0xc}},
-	.mems = {2},
-	.has_affinity = true,
-	.nodes = {2},
-	.preferred = true,
-	.nr_blocks = 1,
-	.blocks = {{0, {2}, 1 << 20}},
-};
-static const struct record grant = {3, 1700000000000, RECORD_GRANT, "create", "c1", &web, &granted,
-	NULL, NULL, 0, NULL, {{3}}, false};
 static const char grant_line[] =
 	"{\"seq\":3,\"time_ms\":1700000000000,\"op\":\"grant\",\"cause\":\"create\",\"container_"
 	"id\":\"c1\","
@@ -559,23 +515,6 @@ static void strings_beyond_the_arena_are_refused(void **state)
 	assert_true(limit > 9 * 16);
 }
 
-#define START "{\"seq\":1,\"time_ms\":1,\"cause\":\"stop\",\"container_id\":\"c1\",\"pool\":\"0\","
-static const struct {
-	const char *line;
-	int rc;
-	const char *says;
-} refused[] = {
-	{"", -EINVAL, "not JSON"},
-	{"[1]", -EINVAL, "should be an object, is a list"},
-	{"{\"time_ms\":1}", -EINVAL, "seq is missing"},
-	{START "\"op\":\"take\"}", -EINVAL, "op: there is no \"take\""},
-	{START "\"op\":\"grant\"}", -EINVAL, "\"grant\" has a request and a decision"},
-	{START "\"op\":\"release\",\"request\":{}}", -EINVAL, "request: container_name is missing"},
-	{"{\"seq\":\"18446744073709551616\"}", -ERANGE, "seq: "},
-	{"{\"seq\":1,\"time_ms\":\"1\"}", -EINVAL, "time_ms: should be an integer, is a string"},
-	{START "\"op\":\"live\",\"op\":\"live\"}", -EINVAL, "duplicate"},
-};
-
 static void a_line_that_is_not_a_record_is_an_error_with_a_reason(void **state)
 {
 	(void)state;
@@ -593,29 +532,6 @@ static void a_line_that_is_not_a_record_is_an_error_with_a_reason(void **state)
 		arena_fini(&a);
 	}
 }
-
-/* grant_line with one thing changed */
-static const struct {
-	const char *from, *to;
-	int rc;
-	const char *says;
-} changed[] = {
-	{"\"op\":\"grant\"", "\"op\":\"refuse\"", -EINVAL, "admit contradicts op \"refuse\""},
-	{"\"op\":\"grant\"", "\"op\":\"release\"", -EINVAL, "\"release\" does not have a request"},
-	{"\"kind\":0", "\"kind\":8", -ERANGE, "decision: blocks: element 0: kind: 8 is above 7"},
-	{"\"pool\":", "\"pod\":{\"pod_level\":false,\"containers\":[]},\"pool\":", -EINVAL,
-		"op: \"grant\" does not have a pod"},
-	{"\"mems\":\"8\"", "\"mems\":\"9\"", -ENOENT, "decision: mems: there is no NUMA node 9"},
-	{"\"cpus\":\"2-3\"", "\"cpus\":\"3-2\"", -EINVAL, "decision: cpus: list"},
-	{"\"message\":\"\"", "\"message\":\"\",\"reason\":\"Bad\"", -EINVAL,
-		"reason: there is no \"Bad\""},
-	{"\"qos\":\"Guaranteed\"", "\"qos\":\"guaranteed\"", -EINVAL,
-		"request: qos: there is no \"guaranteed\""},
-	{"\"memory\":[", "\"memory\":[1,", -EINVAL,
-		"request: memory: element 0: should be an object, is an integer"},
-	{"\"memory\":[", "\"memory\":[0,0,0,0,0,0,0,0,", -ERANGE,
-		"memory: has 9 elements, more than 8"},
-};
 
 static void a_record_that_contradicts_itself_is_an_error_with_the_place(void **state)
 {
@@ -696,148 +612,6 @@ static void an_old_line_of_a_pod_sets_the_flags_of_its_parts(void **state)
 	arena_fini(&a);
 }
 
-static void the_header_comes_back(void **state)
-{
-	struct journal_header h = {.version = "0.1.0",
-		.boot_id = "b",
-		.machine = "kep\"3545",
-		.fingerprint = UINT32_MAX,
-		.topology = "machine a\nnode 0 memory 1Gi cpus 0-1\n"};
-	struct journal_header back;
-	struct settings s;
-	struct arena a;
-
-	(void)state;
-	arena_init(&a, ARENA_BYTES);
-	settings_init(&s);
-	assert_int_equal(words_of_settings(&s, &a, &h.settings, NULL), 0);
-	assert_true(h.settings.nr > 0);
-	int len = journal_json_header(&h, line, sizeof line, NULL);
-	assert_true(len > 0);
-	assert_null(strchr(line, '\n'));
-	assert_int_equal(journal_json_parse_header(line, (size_t)len, &a, &back, NULL), 0);
-	assert_string_equal(back.version, h.version);
-	assert_string_equal(back.boot_id, h.boot_id);
-	assert_string_equal(back.machine, h.machine);
-	assert_int_equal(back.fingerprint, h.fingerprint);
-	assert_string_equal(back.topology, h.topology);
-	assert_int_equal(back.settings.nr, h.settings.nr);
-	for (size_t i = 0; i < h.settings.nr; i++) {
-		assert_string_equal(back.settings.at[i].key, h.settings.at[i].key);
-		assert_string_equal(back.settings.at[i].value, h.settings.at[i].value);
-	}
-	arena_fini(&a);
-}
-
-/* Of another numafit, with keys that this one does not know; or no header at all. */
-static const struct {
-	const char *line;
-	int rc;
-	const char *says;
-} headers[] = {
-	{"{\"journal\":1,\"version\":\"9\",\"boot_id\":\"b\",\"machine\":\"m\","
-	 "\"fingerprint\":1,\"settings\":{}}",
-		-ENOTSUP, "it has format 1, numafit 0.1.0 reads format 3 only"},
-	{"{\"journal\":4}", -ENOTSUP, "it has format 4"},
-	{"{\"seq\":1}", -EINVAL, "journal is missing"},
-	{"{\"journal\":3,\"version\":\"1\",\"boot_id\":\"b\",\"machine\":\"m\","
-	 "\"fingerprint\":4294967296,\"settings\":{}}",
-		-ERANGE, "fingerprint: "},
-	{"{\"journal\":3,\"version\":\"1\",\"boot_id\":\"b\",\"machine\":\"m\","
-	 "\"fingerprint\":1,\"settings\":{\"mode\":1}}",
-		-EINVAL, "settings: mode: "},
-	{"{\"journal\":3,\"version\":\"1\",\"boot_id\":\"b\",\"machine\":\"m\","
-	 "\"fingerprint\":1,\"settings\":{}}",
-		-EINVAL, "topology is missing"},
-};
-
-static void a_header_of_another_format_is_refused(void **state)
-{
-	(void)state;
-	for (size_t i = 0; i < sizeof headers / sizeof *headers; i++) {
-		struct journal_header back;
-		struct arena a;
-		struct err e = {0};
-
-		arena_init(&a, ARENA_BYTES);
-		assert_int_equal(journal_json_parse_header(
-					 headers[i].line, strlen(headers[i].line), &a, &back, &e),
-			headers[i].rc);
-		if (!strstr(e.text, headers[i].says))
-			fail_msg("\"%s\" does not say \"%s\"", e.text, headers[i].says);
-		arena_fini(&a);
-	}
-}
-
-static void settings_are_read_back_from_their_words(void **state)
-{
-	static const char *const given[][2] = {
-		{"topologyManagerPolicy", "single-numa-node"},
-		{"topologyManagerPolicyOptions.prefer-closest-numa-nodes", "false"},
-		{"topologyManagerPolicyOptions.max-allowable-numa-nodes", "12"},
-		{"cpuManagerPolicyOptions.full-pcpus-only", "true"},
-		{"systemReserved.cpu", "1500m"},
-		{"reservedSystemCPUs", "0,64"},
-		{"reservedMemory.0.numaNode", "0"},
-		{"reservedMemory.0.limits.memory", "1Gi"},
-		{"reservedMemory.0.limits.hugepages-1Gi", "2Gi"},
-		{"reservedMemory.1.numaNode", "8"},
-		{"reservedMemory.1.limits.memory", "1500"},
-		{"mergeVisitBudget", "0"},
-		{"journalMaxBytes", "1Gi"},
-	};
-	struct word_list words, back_words;
-	struct settings s, back;
-	struct arena a;
-
-	(void)state;
-	arena_init(&a, ARENA_BYTES);
-	settings_init(&s);
-	for (size_t i = 0; i < sizeof given / sizeof *given; i++)
-		assert_int_equal(settings_set(&s, given[i][0], given[i][1], NULL), 0);
-	assert_int_equal(words_of_settings(&s, &a, &words, NULL), 0);
-	assert_int_equal(settings_of_words(&words, &a, &back, NULL), 0);
-	assert_int_equal(words_of_settings(&back, &a, &back_words, NULL), 0);
-	assert_int_equal(words.nr, back_words.nr);
-	for (size_t i = 0; i < words.nr; i++)
-		assert_string_equal(words.at[i].value, back_words.at[i].value);
-	assert_int_equal(back.nr_reserved_memory, 3);
-	assert_memory_equal(back.reserved_memory, s.reserved_memory, sizeof s.reserved_memory);
-	assert_int_equal(back.options_given, s.options_given);
-	arena_fini(&a);
-}
-
-static void unknown_words_for_settings_are_refused(void **state)
-{
-	static const struct {
-		struct key_value word;
-		int rc;
-	} cases[] = {
-		{{"mode", "manage"}, 0},
-		{{"mode", ""}, 0},
-		{{"mode", "on"}, -EINVAL},
-		{{"colour", "red"}, -ENOENT},
-		{{"reservedMemory", "0:memory=1Gi"}, 0},
-		{{"reservedMemory", "0"}, 0},
-		{{"reservedMemory", "x:memory=1Gi"}, -EINVAL},
-		{{"reservedMemory", "0:memory"}, -EINVAL},
-		{{"reservedMemory", ":"}, -EINVAL},
-		{{"reservedMemory", "0:memory=x"}, -EINVAL},
-	};
-
-	(void)state;
-	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-		struct settings s;
-		struct arena a;
-
-		arena_init(&a, ARENA_BYTES);
-		assert_int_equal(
-			settings_of_words(&(struct word_list){&cases[i].word, 1}, &a, &s, NULL),
-			cases[i].rc);
-		arena_fini(&a);
-	}
-}
-
 /* As long as a journal takes it, and read with as much memory as the daemon has for it
  * (recorder.c). */
 static void the_longest_line_can_be_read_again(void **state)
@@ -891,10 +665,6 @@ int main(void)
 		cmocka_unit_test(a_record_that_contradicts_itself_is_an_error_with_the_place),
 		cmocka_unit_test(an_old_line_with_its_verdict_only_in_the_message_sets_the_flags),
 		cmocka_unit_test(an_old_line_of_a_pod_sets_the_flags_of_its_parts),
-		cmocka_unit_test(the_header_comes_back),
-		cmocka_unit_test(a_header_of_another_format_is_refused),
-		cmocka_unit_test(settings_are_read_back_from_their_words),
-		cmocka_unit_test(unknown_words_for_settings_are_refused),
 		cmocka_unit_test(the_longest_line_can_be_read_again),
 	};
 
