@@ -145,8 +145,16 @@ static void pair_init(struct pair *p, const struct nri_runtime_options *o)
 {
 	struct nri_runtime_events ev = {p, on_configured, on_answered};
 
-	*p = (struct pair){.handler = {p, on_synchronize, on_run_pod, on_create, on_update, on_stop,
-				   on_remove, on_live, on_live, on_remove_pod, NULL}};
+	*p = (struct pair){.handler = {.ctx = p,
+				   .synchronize = on_synchronize,
+				   .run_pod = on_run_pod,
+				   .create = on_create,
+				   .update = on_update,
+				   .stop = on_stop,
+				   .remove = on_remove,
+				   .live = on_live,
+				   .started = on_live,
+				   .remove_pod = on_remove_pod}};
 	p->runtime = nri_runtime_new(o, &ev);
 	p->session = nri_session_new(
 		&(struct nri_plugin){.name = "numafit", .index = "50"}, &p->handler, 0);
