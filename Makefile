@@ -145,21 +145,11 @@ headers: $(HEADERS:%=$(B)/%.ok) ## fail if a header does not compile on its own
 $(B)/%.h.ok: %.h | $(PB_H)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CPPFLAGS) $(filter-out --coverage,$(CFLAGS)) -Wno-unused-function -fsyntax-only -x c $< -MF $@.d -MT $@ && touch $@
-interop: ## run against the other sides' own code: containerd's NRI package, grpc-go, the kubelet's managers and APIs, schedulers' plugins (needs Go)
+interop: ## run against the other sides' own code: containerd's NRI package, grpc-go, the kubelet's managers and APIs, schedulers' plugins (needs Go); PART="nri kubelet" takes some, ALL=1 all versions
 	@tools/setup build interop
 	@$(MAKE) -s $(B)/numafitd $(B)/numafit $(B)/numafit-extender $(B)/interop/grpc_peer
-	@test/interop/nri/run $(B)/numafitd
-	@test/interop/kubelet-api/run $(B)/interop/grpc_peer
-	@test/interop/kubelet-devices/run $(B)/numafitd $(B)/numafit
-	@test/interop/metrics/run $(B)/numafitd
-	@test/interop/apiserver/run $(B)/numafitd $(B)/numafit
-	@test/interop/nrt/run $(B)/numafitd $(B)/numafit
-	@test/interop/extender/run $(B)/numafit-extender $(B)/numafit
-	@test/interop/kubelet/run $(B)/numafit
-	@test/interop/scheduler/run $(B)/numafit
-	@test/interop/scheduler/mutants $(B)
-	@test/interop/kubelet/mutants $(B)
-e2e: ## run with real containerd, runc and kernel (root, Go); PART="containerd-2.4.2 vm" takes some
+	@test/interop/run $(B) $(PART)
+e2e: ## run with real containerd, runc and kernel (root, Go); PART="containerd-2.4.2 vm" takes some, ALL=1 all
 	@tools/setup build e2e
 	@$(MAKE) -s $(B)/numafitd $(B)/numafit $(B)/numafit-extender
 	@test/e2e/run $(B)/numafitd $(B)/numafit $(PART)

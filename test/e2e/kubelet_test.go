@@ -118,7 +118,7 @@ func (n *node) startKubelet() {
 	n.Helper()
 	socket := filepath.Join(kubeletRoot, "device-plugins/kubelet.sock")
 	os.Remove(socket) // of one that was killed
-	n.kubeletProcess = n.start(filepath.Join(os.Getenv("KUBELET"), "kubelet"), append([]string{
+	n.kubeletProcess = n.start(filepath.Join(os.Getenv("KUBERNETES"), "kubelet"), append([]string{
 		"--config=" + n.path("kubelet.json"), "--hostname-override=" + nodeName, "--v=2"}, n.kubelet.args...)...)
 	n.await("the kubelet to listen", func() bool {
 		_, err := os.Stat(socket)

@@ -4,6 +4,8 @@ go 1.26.0
 
 godebug default=go1.26
 
+// go.yaml.in/yaml/v3 as NRI 0.12.5 wants it, which is in other rigs beside v1.36.3: what has the same
+// versions everywhere is compiled once.
 require (
 	github.com/go-logr/logr v1.4.3
 	k8s.io/api v0.36.3
@@ -50,7 +52,7 @@ require (
 	go.opentelemetry.io/otel v1.41.0 // indirect
 	go.opentelemetry.io/otel/trace v1.41.0 // indirect
 	go.yaml.in/yaml/v2 v2.4.3 // indirect
-	go.yaml.in/yaml/v3 v3.0.4 // indirect
+	go.yaml.in/yaml/v3 v3.0.5 // indirect
 	golang.org/x/exp v0.0.0-20251219203646-944ab1f22d93 // indirect
 	golang.org/x/net v0.49.0 // indirect
 	golang.org/x/oauth2 v0.34.0 // indirect

@@ -1,4 +1,4 @@
-module numafit/test/interop/apiserver/etcd
+module numafit/test/programs/etcd
 
 go 1.26.0
 

@@ -1,4 +1,4 @@
-module numafit/test/e2e/containerd
+module numafit/test/programs/containerd
 
 go 1.26.6
 
