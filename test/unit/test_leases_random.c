@@ -109,7 +109,7 @@ static void some_pod_is_admitted(struct world *w)
 	p->part[APP].nr = random_below(&w->r, 8);
 	for (unsigned i = 0; i < PARTS; i++) {
 		struct part *c = &p->part[i];
-		uint64_t name;
+		uint64_t name = 0;
 
 		reusable = p->part[INIT].tokens;
 		unsigned got = i == APP ? take_some(&w->r, &reusable, c->nr, &c->tokens) : 0;
