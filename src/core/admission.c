@@ -9,33 +9,12 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
-
-int admission_refuse(struct way_in *w, const char *reason, const char *fmt, ...)
-{
-	va_list ap;
-
-	w->why->reason = reason;
-	w->why->place = w->place;
-	w->why->of_pod = w->whole;
-	va_start(ap, fmt);
-	(void)vsnprintf(w->why->message, sizeof w->why->message, fmt, ap);
-	va_end(ap);
-	return -EPERM;
-}
 
 static int refuse_allocation(struct way_in *w, const char *what)
 {
 	return admission_refuse(w, "UnexpectedAdmissionError",
 		"Allocate failed due to %s, which is unexpected", what);
-}
-
-int admission_refuse_for_room(struct way_in *w)
-{
-	w->why->no_room = true;
-	return refuse_allocation(w, "the decision needing more working memory than there is");
 }
 
 /* Make room for what the containers will be given, and read how much memory each asks for. */

@@ -7,6 +7,29 @@
 #include <numafit/text.h>
 
 #include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+int admission_refuse(struct way_in *w, const char *reason, const char *fmt, ...)
+{
+	va_list ap;
+
+	w->why->reason = reason;
+	w->why->place = w->place;
+	w->why->of_pod = w->whole;
+	va_start(ap, fmt);
+	(void)vsnprintf(w->why->message, sizeof w->why->message, fmt, ap);
+	va_end(ap);
+	return -EPERM;
+}
+
+int admission_refuse_for_room(struct way_in *w)
+{
+	w->why->no_room = true;
+	return admission_refuse(w, "UnexpectedAdmissionError",
+		"Allocate failed due to the decision needing more working memory than there is, "
+		"which is unexpected");
+}
 
 enum { MILLI_PER_CPU = 1000 };
 

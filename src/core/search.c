@@ -122,13 +122,6 @@ void search_except(struct search *s, struct nodeset set)
 	s->prepared_for = 0;
 }
 
-bool search_spend(struct search *s, uint64_t steps)
-{
-	if (!budget_spend(s->budget, steps))
-		s->exhausted = true;
-	return !s->exhausted;
-}
-
 enum { START_FROM = 3 };          /* smaller sets are found at once */
 #define NO_LIMIT (UINT64_MAX / 4) /* of a cost; twice as much is still a number */
 

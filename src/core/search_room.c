@@ -8,6 +8,13 @@
 
 #include <string.h>
 
+bool search_spend(struct search *s, uint64_t steps)
+{
+	if (!budget_spend(s->budget, steps))
+		s->exhausted = true;
+	return !s->exhausted;
+}
+
 /* How often a mix is tried; what the shares in it are. */
 enum { TRIES = 24, SHARE = 1 << 12, SHARE_MAX = 1 << 20, NUMBERS_PER_STEP = 16 };
 

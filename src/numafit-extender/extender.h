@@ -145,10 +145,12 @@ bool hold_begin(struct extender *x, struct http_exchange *exchange, const struct
 /* Whoever asked is gone. */
 void hold_gone(struct extender *x, const struct http_exchange *exchange);
 
-/* serve.c */
+/* answer.c: an answer to kube-scheduler, and what is counted of it. */
 void answer_json(struct http_exchange *exchange, const char *body, size_t len);
 void answer_count(struct extender *x, enum extender_verb verb, enum extender_result result,
 	uint64_t since_ns);
+
+/* serve.c */
 int serve_start(struct extender *x, struct err *e);
 void serve_stop(struct extender *x);
 

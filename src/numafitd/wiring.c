@@ -69,7 +69,7 @@ static int on_run_pod(void *ctx, const struct pod *asked, struct err *e)
 static void after_answer(void *ctx)
 {
 	struct daemon *d = ctx;
-	struct created *c = &d->runtime.created;
+	struct answered_create *c = &d->runtime.answered;
 	const struct request *req = &c->req;
 
 	if (!c->is_due)
@@ -134,7 +134,7 @@ static int on_create(void *ctx, const struct request *asked, struct nri_reply *r
 	engine_create(d->engine, loop_wall_ms(), &req, &dec, &ups);
 	add_updates(d, &ups, reply);
 	int rc = dec.admit ? adjust(d, &dec, reply, e) : refuse_with_text(&dec, e);
-	d->runtime.created = (struct created){.is_due = true,
+	d->runtime.answered = (struct answered_create){.is_due = true,
 		.req = req,
 		.dec = dec,
 		.nr_updates = ups.nr,

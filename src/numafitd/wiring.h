@@ -10,7 +10,7 @@ struct daemon;
 
 /* What on_create() has answered, to be noted once the answer has gone out. The strings are the
  * event's. */
-struct created {
+struct answered_create {
 	bool is_due;
 	struct request req;
 	struct decision dec;
@@ -31,7 +31,7 @@ struct runtime {
 		const char *name, *index;
 	} launch;
 	bool warned_of_cpuset;
-	struct created created;
+	struct answered_create answered;
 };
 
 /* The runtime's events and the engine. */
