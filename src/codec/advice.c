@@ -4,7 +4,7 @@
 #include <errno.h>
 
 static const struct advice_source sources[] = {
-	{ADVICE_KEY, ADVICE_NUMAFIT, ADVICE_ABOUT_NODES, ADVICE_OBJECT, advice_json_read},
+	ADVICE_OWN_SOURCE,
 	{ADVICE_POLICY_KEY, ADVICE_NUMAFIT, ADVICE_ABOUT_POLICY, ADVICE_TEXT, advice_policy_read},
 	{"scheduling.koordinator.sh/resource-status", ADVICE_KOORDINATOR, ADVICE_ABOUT_NODES,
 		ADVICE_OBJECT, advice_koordinator_status_read},

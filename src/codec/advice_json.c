@@ -425,6 +425,7 @@ static char *advice_json_print(const struct advice *h, const struct node_ids *id
 
 int advice_json_write(const struct advice *h, const struct topo *t, char **out, struct err *e)
 {
+	const struct advice_source own = ADVICE_OWN_SOURCE;
 	auto_free char *text = NULL;
 	struct advice back;
 	struct arena a;
@@ -436,8 +437,7 @@ int advice_json_write(const struct advice *h, const struct topo *t, char **out, 
 		return err_set(
 			e, EINVAL, "text that is not UTF-8, or a NUMA node that is not known");
 	arena_init(&a, ADVICE_ARENA_BYTES);
-	int rc = advice_read(advice_source_of(ADVICE_KEY), text,
-		&(struct advice_context){.t = t, .arena = &a}, &back, e);
+	int rc = advice_read(&own, text, &(struct advice_context){.t = t, .arena = &a}, &back, e);
 	arena_fini(&a);
 	if (!rc)
 		*out = steal(text);

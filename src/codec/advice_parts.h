@@ -1,12 +1,45 @@
 #ifndef NUMAFIT_CODEC_ADVICE_PARTS_H
 #define NUMAFIT_CODEC_ADVICE_PARTS_H
 
-#include <codec/advice.h>
+#include <numafit/advice.h>
+#include <numafit/arena.h>
+#include <numafit/pod.h>
 
 /* The readers of advice, one for each kind of annotation, and what they have in common (it stands
  * in advice_json.c). */
 
 struct json_t; /* jansson's */
+
+enum { ADVICE_TEXT_MAX = 64 << 10, ADVICE_DEPTH_MAX = 8, ADVICE_ARENA_BYTES = 4 << 20 };
+#define ADVICE_KEY        "numafit.io/numa-hint"
+#define ADVICE_POLICY_KEY "numafit.io/topology-policy"
+
+/* What an annotation speaks of. */
+enum advice_about { ADVICE_ABOUT_NODES, ADVICE_ABOUT_POLICY, ADVICE_ABOUT_CPUS };
+
+struct advice_context {
+	const struct topo *t; /* borrowed; gives NUMA nodes their indexes */
+	struct arena *arena;  /* all that is read lives here; ADVICE_ARENA_BYTES hold any value */
+};
+
+/* What its value is: plain text, or JSON and of which kind. */
+enum advice_form { ADVICE_TEXT, ADVICE_OBJECT, ADVICE_LIST };
+
+struct advice_reading;
+/* A kind of annotation. */
+struct advice_source {
+	const char *key;
+	enum advice_format format;
+	enum advice_about about;
+	enum advice_form form;
+	/* Fill *out, zeros but for its format. Only advice_read() calls it. */
+	int (*read)(struct advice_reading *r, struct advice *out, struct err *e);
+};
+/* Read a value. 0, with *out (nr_containers 0: it names no NUMA nodes); -ENOTSUP: a version of ours
+ * that is not known; -EINVAL, -ERANGE, -E2BIG, -ENOMEM: it cannot be read; the text says why. *out
+ * is written only on success. */
+int advice_read(const struct advice_source *source, const char *text,
+	const struct advice_context *c, struct advice *out, struct err *e);
 
 /* An annotation's value on its way to become advice. */
 struct advice_reading {
@@ -48,5 +81,11 @@ ADVICE_READER(advice_crane_read);    /* [{"name":"node1","type":"Node","resource
 ADVICE_READER(advice_katalyst_read); /* 0-1 */
 ADVICE_READER(advice_godel_read);    /* 0:cpu=20,memory=100Gi;1:cpu=18 */
 ADVICE_READER(advice_policy_read);   /* single-numa-node */
+
+/* The row of our own hint among the sources. */
+#define ADVICE_OWN_SOURCE                                                                          \
+	{                                                                                          \
+		ADVICE_KEY, ADVICE_NUMAFIT, ADVICE_ABOUT_NODES, ADVICE_OBJECT, advice_json_read    \
+	}
 
 #endif

@@ -26,28 +26,6 @@ static const char *const call_names[] = {
 	[NRI_CALL_REMOVE_POD] = "RemovePodSandbox",
 };
 
-void play_end(struct play *p, int rc)
-{
-	p->rc = rc;
-	p->over = p->busy = true;
-	loop_timer_stop(p->timer);
-	loop_stop(p->loop);
-}
-
-void play_refuse_rest(struct play *p, const struct container *of, const char *why)
-{
-	script_drop(&p->script, of->sandbox_id);
-	for (size_t i = 0; i < p->node->nr; i++) {
-		struct container *c = p->node->at[i];
-
-		if (c->state != CONTAINER_CREATING || !text_equal(c->sandbox_id, of->sandbox_id))
-			continue;
-		c->state = CONTAINER_REFUSED;
-		advised_note(p->node, c, why);
-		report_create(p->report, c, why, 0);
-	}
-}
-
 /* What a runtime shows of a container; the texts are in here. */
 struct view {
 	char cpus[CPUSET_TEXT_MAX], mems[NODESET_TEXT_MAX];

@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <numafit/text.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -12,23 +11,6 @@
 
 /* YOUTH_MS: clients that found no socket try again after some 100 ms. */
 enum { DIRECTORY_MODE = 0750, PATH_TEXT_MAX = 512, YOUTH_MS = 500 };
-
-void sim_kubelet_broken(struct sim_kubelet *k, const char *fmt, ...)
-{
-	char text[sizeof(struct err)];
-	va_list args;
-
-	va_start(args, fmt);
-	vsnprintf(text, sizeof text, fmt, args);
-	va_end(args);
-	k->ev.broken(k->ev.ctx, text);
-}
-
-void sim_kubelet_visited(struct sim_kubelet *k)
-{
-	if (!k->ready && k->nr_lists && k->watchers.nr)
-		loop_timer_set(k->youth, 0);
-}
 
 /* Directories and sockets */
 

@@ -94,7 +94,8 @@ static void look_at_node(void *ctx)
  * goes, if another one comes for it. */
 static void emit_refusal(struct cluster *c, struct pod_event *event)
 {
-	const struct known_pod *pod = cluster_find_pod(c->d, event->uid);
+	const struct known_pod *pod =
+		c->d->api_pods ? api_pods_find(c->d->api_pods, event->uid) : NULL;
 
 	if (c->events)
 		events_emit(c->events, event);
@@ -155,11 +156,6 @@ void cluster_note_decision(struct daemon *d, const struct pod *pod, const char *
 	event.reason = dec->reason ? dec->reason : "NUMARefused";
 	event.message = refusal;
 	emit_refusal(c, &event);
-}
-
-const struct known_pod *cluster_find_pod(const struct daemon *d, const char *uid)
-{
-	return d->cluster && d->cluster->pods ? api_pods_find(d->cluster->pods, uid) : NULL;
 }
 
 void cluster_note_change(struct daemon *d)
@@ -251,7 +247,7 @@ static void start_parts(struct cluster *c)
 	c->again = (struct backoff){.min_ms = LOOK_AGAIN_MIN_MS, .max_ms = LOOK_AGAIN_MAX_MS};
 	c->pods_handler = (struct api_pods_handler){c, on_api_pod, log_event};
 	if (s->pods_watch)
-		c->pods = api_pods_new(c->api, d->node_name, &c->pods_handler);
+		d->api_pods = api_pods_new(c->api, d->node_name, &c->pods_handler);
 	if (s->events && s->mode == MODE_MANAGE)
 		c->events =
 			events_new(d->loop, c->api, &(struct events_options){.node = d->node_name},
@@ -371,7 +367,7 @@ void cluster_stop(struct daemon *d)
 	reports_stop(c);
 	events_close(c->events);
 	evictions_close(c->evictions);
-	api_pods_close(c->pods);
+	api_pods_close(steal(d->api_pods));
 	api_free(c->api);
 	free(c);
 }

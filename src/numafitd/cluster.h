@@ -22,9 +22,6 @@ void cluster_note_change(struct daemon *d);
  * was answered. */
 void cluster_note_decision(struct daemon *d, const struct pod *pod, const char *container,
 	enum container_kind kind, const struct decision *dec, const char *refusal);
-/* The pod as the API server has it; NULL: pods are not watched, or it is not known. The pointer is
- * good until the next turn of the loop. */
-const struct known_pod *cluster_find_pod(const struct daemon *d, const char *uid);
 void cluster_note_pod_gone(struct daemon *d, const char *pod_uid);
 /* For `numafit status`; false: there is none. The text is borrowed until the next turn. */
 bool cluster_status(const struct daemon *d, struct status_apiserver *out);

@@ -42,7 +42,6 @@ struct cluster {
 	struct report_pace pace;
 	struct apply *nrt, *numatopology;
 	struct apply_handler nrt_handler, numatopology_handler;
-	struct api_pods *pods; /* those of this node; NULL: they are not watched */
 	struct api_pods_handler pods_handler;
 	struct events *events;
 	struct evictions *evictions;

@@ -25,6 +25,7 @@ struct daemon {
 	char node_name[NODE_NAME_MAX];
 	struct advice_formats advice;
 	struct services *services; /* NULL: there are none */
+	struct api_pods *api_pods; /* this node's, as the API server has them; likewise */
 	struct runtime runtime;
 	struct updater *updater; /* NULL: there is none */
 	struct in_force_reads in_force;

@@ -3,10 +3,10 @@
  * is waited for. */
 #include "gather.h"
 
-#include "cluster.h"
 #include "reply.h"
 #include "services_state.h"
 
+#include <apiserver/pods.h>
 #include <host/device_node.h>
 #include <io/log.h>
 #include <numafit/admit.h>
@@ -338,7 +338,7 @@ static const struct known_pod *find_known_pod(const struct daemon *d, const stru
 	const struct known_pod *known = v && v->pods ? pods_find(v->pods, pod->uid) : NULL;
 
 	if (!known)
-		known = cluster_find_pod(d, pod->uid);
+		known = d->api_pods ? api_pods_find(d->api_pods, pod->uid) : NULL;
 	return known && text_equal(known->pod.ns, pod->ns) && text_equal(known->pod.name, pod->name)
 		       ? known
 		       : NULL;
