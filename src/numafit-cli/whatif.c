@@ -200,7 +200,8 @@ static int read_question(int argc, char **argv, struct question *q, struct err *
 static bool is_of_ledger(const char *key)
 {
 	static const char *const kinds[] = {"reserved", "systemReserved", "kubeReserved",
-		"cpuManagerPolicyOptions.strict-cpu-reservation", "machine", "runDirectory"};
+		"deviceMemory", "cpuManagerPolicyOptions.strict-cpu-reservation", "machine",
+		"runDirectory"};
 
 	for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
 		if (strncmp(key, kinds[i], strlen(kinds[i])) == 0)

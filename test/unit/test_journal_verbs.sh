@@ -57,6 +57,10 @@ start
 started
 run "whatif asks a journal in use" 0 "$numafit" whatif --run-directory "$dir/run" --cpus 2
 see "and sees what is held" "0     0 of 16 (was 2)"
+for set in reservedSystemCPUs=1 deviceMemory=include; do
+	run "whatif refuses $set, which the ledger was built without" 2 "$numafit" whatif --run-directory "$dir/run" --cpus 2 --set "$set"
+	see "and why" "cannot be changed while containers are held"
+done
 stop
 test -s "$dir/run/journal.1"
 report $? "the journal before a restart is kept"
