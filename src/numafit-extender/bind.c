@@ -276,7 +276,7 @@ static void assume_bound(struct bind *b, const struct plan *p, bool ours)
 
 static void post_binding(struct bind *b, struct plan *p)
 {
-	auto_free char *hint = p->placed && b->x->config.advice ? print_advice(b, p) : NULL;
+	char *hint = p->placed && b->x->config.advice ? print_advice(b, p) : NULL;
 	const struct key_value annotation = {ADVICE_KEY, hint};
 	const struct binding binding = {
 		.ns = b->ask.ns,
@@ -286,20 +286,21 @@ static void post_binding(struct bind *b, struct plan *p)
 		.annotation = &annotation,
 		.nr_annotations = hint != NULL,
 	};
-	auto_free char *body = binding_json_write(&binding);
-	char path[API_PATH_MAX];
+	char *body = binding_json_write(&binding), path[API_PATH_MAX];
 
-	if (!body) {
+	if (body) {
+		b->how = hint ? BOUND_WITH_ADVICE : BOUND_PLAIN;
+		assume_bound(b, p, hint != NULL);
+		pod_path(b, path, "/binding");
+		b->call = api_call(b->x->api,
+			&(struct api_ask){
+				.method = "POST", .path = path, .body = body, .len = strlen(body)},
+			b, on_bound);
+		free(body);
+	} else {
 		bind_fail(b, BIND_REFUSED, "numafit: the request is not UTF-8");
-		return;
 	}
-	b->how = hint ? BOUND_WITH_ADVICE : BOUND_PLAIN;
-	assume_bound(b, p, hint != NULL);
-	pod_path(b, path, "/binding");
-	b->call = api_call(b->x->api,
-		&(struct api_ask){
-			.method = "POST", .path = path, .body = body, .len = strlen(body)},
-		b, on_bound);
+	free(hint);
 }
 
 /* The decision, once more: the state is another one than when it was made. */
