@@ -3,6 +3,10 @@ VARIANT ?= debug
 B       := build/$(VARIANT)
 PREFIX  ?= /usr/local
 ETC     ?= $(patsubst /usr/etc,/etc,$(PREFIX)/etc)
+MAN     ?= $(PREFIX)/share/man
+BASH_COMPLETION ?= $(PREFIX)/share/bash-completion/completions
+ZSH_COMPLETION  ?= $(PREFIX)/share/zsh/site-functions
+FISH_COMPLETION ?= $(PREFIX)/share/fish/vendor_completions.d
 FUZZ_SECONDS ?= 60
 
 LIBDIRS  := $(patsubst src/%/,%,$(wildcard src/*/))
@@ -23,7 +27,9 @@ WARN := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wold-st
         -Wpointer-arith -Wcast-qual -Wwrite-strings -Wvla -Wformat=2 -Wundef \
         -Wswitch-enum -Wnull-dereference -Wdouble-promotion $(WERROR)
 HARD := -fstack-protector-strong -fstack-clash-protection -fno-common -fvisibility=hidden -fPIE
-LINK := -pie -Wl,-z,relro,-z,now,-z,noexecstack,--as-needed
+# a section for each function and table: what nobody calls is in no program (make kept lists it)
+HARD += -ffunction-sections -fdata-sections
+LINK := -pie -Wl,-z,relro,-z,now,-z,noexecstack,--as-needed,--gc-sections
 # by itself Ubuntu's gcc does so with every -O, and warns then of results that nobody looks at
 FORTIFY   := -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2
 V_debug   := -O1 -g3 $(FORTIFY)
@@ -48,7 +54,7 @@ archive   = $(wildcard $(shell $(CC) -print-file-name=lib$(1).a 2>/dev/null))
 GRPC_DIR := $(if $(filter release,$(VARIANT)),$(dir $(call archive,grpc_unsecure)))
 GRPC_A   := $(if $(GRPC_DIR),$(wildcard $(addprefix $(GRPC_DIR)lib, \
               grpc_unsecure.a gpr.a upb.a address_sorting.a cares*.a z.a absl_*.a)))
-INSIDE   := -static-libgcc -Wl,--gc-sections,-z,pack-relative-relocs -Wl,--start-group $(GRPC_A) \
+INSIDE   := -static-libgcc -Wl,-z,pack-relative-relocs -Wl,--start-group $(GRPC_A) \
             -Wl,--end-group $(or $(call archive,stdc++),-l:libstdc++.so.6)
 LDLIBS   += $(if $(GRPC_A),$(INSIDE),-lgrpc_unsecure -lgpr)
 LDLIBS   += -lprotobuf-c -luv -lmicrohttpd -lgnutls -ljansson -lyaml -lhwloc -lnuma -lm
@@ -57,12 +63,16 @@ ARCHIVES  = -Wl,--start-group $(filter %.a,$^) -Wl,--end-group $(LDLIBS)
 ifeq ($(MAKELEVEL),0) # as many jobs as processors, unless the user says otherwise
 MAKEFLAGS += -j$(shell nproc) --no-print-directory
 endif
-.PHONY: all help demo test checks interop e2e soak fuzz run-fuzz corpus bench run-bench layers headers reach lint format \
+.PHONY: all help demo test checks interop e2e soak fuzz run-fuzz corpus bench run-bench layers headers kept reach lint format \
         coverage list-coverage install image write-image clean
 .SECONDARY:
 .DELETE_ON_ERROR:
 
-all: $(BINS) ## build every program
+# What is made of the programs' own tables of options: a program prints it. Programs that a sanitizer
+# is in, and those for another machine, print the same: make PAGES= leaves it out.
+PAGES := $(addprefix $(B)/man/,numafit.1 numafit-sim.1 numafitd.yaml.5 numafitd.8 numafit-extender.8) \
+         $(foreach s,bash zsh fish,$(BINS:$(B)/%=$(B)/completion/$s/%))
+all: $(BINS) $(PAGES) ## build every program, man pages and completion for shells
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z0-9-]+:.*## /{printf "  %-10s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 	@echo "  VARIANT=debug|release|asan|tsan|cov|fuzz selects the flags and build/VARIANT/"
@@ -124,6 +134,21 @@ $(B)/bench/%: $(B)/test/bench/%.o $(LIBS)
 $(B)/interop/%: $(B)/test/interop/kubelet-api/%.o $(LIBS)
 	$(call link)
 
+define page
+	$(call SAY,DOC)
+	@mkdir -p $(@D)
+	$(Q)$(UNSHUFFLED) $1 >$@
+endef
+$(B)/man/numafitd.yaml.5: $(B)/numafit
+	$(call page,$< config --manual)
+$(B)/man/%.1 $(B)/man/%.8: $(B)/%
+	$(call page,$< --man)
+define completion
+$(B)/completion/$(1)/%: $(B)/%
+	$$(call page,$$< --completion $(1))
+endef
+$(foreach s,bash zsh fish,$(eval $(call completion,$(s))))
+
 demo: ## place demo containers on an 8-node machine and show where they went
 	@tools/setup build
 	@$(MAKE) -s VARIANT=release
@@ -133,11 +158,15 @@ test: ## build and run all tests (VARIANT=asan or tsan: under that sanitizer)
 	@$(MAKE) -s checks
 # gcc's TSan before 14 does not bear as much address randomization as kernels since 6.6 do
 UNSHUFFLED := $(if $(filter tsan,$(VARIANT)),setarch -R)
-checks: $(BINS) $(TESTS) $(FUZZED:%=$(B)/replay/%) $(FUZZED:%=$(B)/corpus/%) $(LIBS) $(if $(T),,headers)
+# libraries of folders that are no more
+$(shell rm -f $(filter-out $(LIBS),$(wildcard $(B)/lib*.a)))
+checks: $(BINS) $(if $(T),,$(PAGES)) $(TESTS) $(FUZZED:%=$(B)/replay/%) $(FUZZED:%=$(B)/corpus/%) $(LIBS) $(if $(T),,headers)
 	@BUILD=$(B) CC='$(CC)' $(UNSHUFFLED) tools/run-tests $(TESTS) $(SCRIPTS) \
-		$(foreach f,$(FUZZED),"$(B)/replay/$f $(B)/corpus/$f") $(if $(T),,"tools/layers $(B)")
+		$(foreach f,$(FUZZED),"$(B)/replay/$f $(B)/corpus/$f") $(if $(T),,"tools/layers $(B)" "tools/kept $(B)")
 layers: $(LIBS) ## fail if a dependency points up or sideways, or base or core is impure
 	@tools/layers $(B)
+kept: $(BINS) $(TESTS) $(FUZZED:%=$(B)/replay/%) $(LIBS) ## fail if there is a public function that no program and no test keeps
+	@tools/kept $(B)
 reach: ## count the functions, files and climbs of one CreateContainer, from the socket to the answer
 	@tools/setup build
 	@tools/reach
@@ -201,10 +230,16 @@ format: ## rewrite the sources with clang-format
 install: ## install a release build under $(DESTDIR)$(PREFIX)
 	@$(MAKE) -s VARIANT=release
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/numafit $(DESTDIR)$(ETC)/numafit
-	install -m755 $(addprefix build/release/,$(notdir $(BINS))) $(DESTDIR)$(PREFIX)/bin
+	install -m755 $(addprefix build/release/,$(notdir $(BINS))) deploy/kubectl-numafit $(DESTDIR)$(PREFIX)/bin
 	cp -R test/machines $(DESTDIR)$(PREFIX)/share/numafit
 	rm -r $(DESTDIR)$(PREFIX)/share/numafit/machines/recorded
 	install -m644 deploy/numafitd.yaml $(DESTDIR)$(ETC)/numafit/numafitd.yaml.example
+	for page in build/release/man/*; do install -D -m644 $$page $(DESTDIR)$(MAN)/man$${page##*.}/$${page##*/} || exit; done
+	for p in $(notdir $(BINS)); do \
+		install -D -m644 build/release/completion/bash/$$p $(DESTDIR)$(BASH_COMPLETION)/$$p && \
+		install -D -m644 build/release/completion/zsh/$$p $(DESTDIR)$(ZSH_COMPLETION)/_$$p && \
+		install -D -m644 build/release/completion/fish/$$p $(DESTDIR)$(FISH_COMPLETION)/$$p.fish || exit; \
+	done
 image: ## write a container image, build/numafit-VERSION-ARCH.tar; no container tool is needed (IMAGE=name)
 	@tools/setup build
 	@$(MAKE) -s VARIANT=release write-image

@@ -30,6 +30,9 @@ struct books {
 	bool *held[POD_DEVICES_MAX]; /* by resource: devices that a container holds */
 };
 
+/* The CPUs that a container may get for itself: shared ones, neither promised nor reserved. */
+struct cpuset books_free_cpus(const struct books *b);
+
 /* What one container is given. */
 struct grant {
 	struct hint affinity;
@@ -48,6 +51,11 @@ struct grants {
 	struct grant *of;
 	/* What is booked for each; of an init container's memory what no later one takes over. */
 	struct memory_container *memory;
+	/* A pod that was given its own resources as one: what its containers have is within these,
+	 * and only these are booked. */
+	bool as_one;
+	struct cpuset pod_cpus;
+	struct memory_container pod_memory;
 };
 
 /* Why a pod was refused: the words of its status, and which container it was. */

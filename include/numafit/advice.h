@@ -31,16 +31,13 @@ enum advice_format {
 	ADVICE_GODEL,
 	NR_ADVICE_FORMATS
 };
-const char *advice_format_name(enum advice_format f); /* "numafit", "koordinator", ... */
-int advice_format_from_name(const char *name);        /* or -1 */
+extern const char *const advice_format_words[NR_ADVICE_FORMATS]; /* "numafit", "koordinator", ... */
 /* schedulerHint.order, as "numafit,godel": names, each once at most, into format[]. Returns how
  * many, or -EINVAL: the text says which word is wrong. */
 int advice_order_parse(
 	const char *order, enum advice_format format[NR_ADVICE_FORMATS], struct err *e);
 
-extern const char *const advice_mode_words[NR_ADVICE_MODES];
-const char *advice_mode_name(enum advice_mode m); /* "off", "prefer", "require" */
-int advice_mode_from_name(const char *name);      /* or -1 */
+extern const char *const advice_mode_words[NR_ADVICE_MODES]; /* "off", "prefer", "require" */
 /* What holds when the node is set so and the advice asks for that: never looser than the node, and
  * off stays off. */
 enum advice_mode advice_mode_of(enum advice_mode node, enum advice_mode asked);
@@ -119,8 +116,6 @@ enum advice_verdict {
 	NR_ADVICE_VERDICTS
 };
 extern const char *const advice_verdict_words[NR_ADVICE_VERDICTS];
-const char *advice_verdict_name(enum advice_verdict v);
-int advice_verdict_from_name(const char *name); /* or -1 */
 static inline bool advice_is_rejection(enum advice_verdict v)
 {
 	return v >= ADVICE_REJECTED_FORMAT;

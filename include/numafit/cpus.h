@@ -64,6 +64,7 @@ void cpus_set_aside(const struct topo *t, const struct cpuset *reserved, struct 
 struct cpus_how {
 	bool distributed; /* evenly over NUMA nodes, else packed */
 	bool spread;      /* over cores: threads one by one in order of their ids */
+	bool by_socket;   /* distributed: NUMA nodes of one socket before any others */
 	bool uncore;      /* whole uncore caches before whole cores; packed only */
 	unsigned group;   /* distributed: CPUs are given out by so many; at least 1 */
 };
@@ -74,7 +75,8 @@ struct cpus_how cpus_how(const struct topo *t, const struct cpu_options *o);
  * cores, then threads, always where the least is left (kubelet takeByTopologyNUMAPacked). Whole is
  * what has all of its own CPUs free and, a socket or a core, as many as the average one of the
  * machine has. Distributed: the same number from each of as few NUMA nodes as can be, in the way
- * that leaves the nodes most alike (kubelet takeByTopologyNUMADistributed, as it is meant), or
+ * that leaves the nodes most alike, with by_socket that of nodes of one socket where one can
+ * (kubelet takeByTopologyNUMADistributed, as it is meant), or
  * the best way found until the budget runs out; only this spends any of it.
  * 0; -ENOSPC when *free has fewer than count (*out untouched). */
 int cpus_take(const struct topo *t, const struct cpuset *free, unsigned count,

@@ -18,10 +18,17 @@ enum decision_source {
 	SOURCE_HELD, /* decided with its pod, and held for it since the pod's sandbox started */
 	NR_DECISION_SOURCES
 };
-extern const char *const decision_source_words[NR_DECISION_SOURCES];
-const char *decision_source_name(enum decision_source s); /* "decided", "adopted", ... */
+extern const char *const decision_source_words[NR_DECISION_SOURCES]; /* "decided", "adopted", ... */
 
 enum { DECISION_MESSAGE_MAX = 256 };
+
+/* What a refusal came of. Not in the journal: deciding again says it. */
+enum refusal_cause {
+	REFUSED_BY_DAEMON, /* nothing that admit() looks at: the decision could not be recorded */
+	REFUSED_FOR_ROOM,  /* deciding it takes more working memory than there is */
+	REFUSED_FOR_TOKENS,
+	REFUSED_ON_BOOKS, /* what is asked for, what is free, and the rules */
+};
 
 struct decision {
 	bool admit;
@@ -39,6 +46,10 @@ struct decision {
 	bool left;             /* it runs on as it was found (onAdopt: leave) and gets no update */
 	struct cpuset left_on; /* left, and confined to these CPUs by another program: no container
 				  gets any of them for its own. Empty: it is not confined */
+	/* Its CPUs, unless it runs in the shared pool, and its memory are of what its pod has as
+	 * one, and booked there; containers without CPUs for themselves share what others of the
+	 * pod leave, and are `exclusive` likewise. */
+	bool within_pod;
 	bool lost_cpus; /* CPUs of its own have gone offline since: as long as it has fewer than it
 			   asks for, others are looked for when CPUs come or go */
 	enum pod_apart apart; /* decided container by container, although its pod was known */
@@ -46,6 +57,9 @@ struct decision {
 	uint64_t steps; /* it had so many where others of the same event had had theirs (budget.h);
 			   0: those of a whole event */
 	uint64_t lease; /* of the tokens that it has come for (leases.h); 0: none */
+	enum refusal_cause cause;           /* when refused */
+	const struct ask *in_the_way;       /* of a pod that is refused: this container of it, of
+					       the question; NULL: all together */
 	const char *reason;                 /* when refused: one of decision_reason() */
 	char message[DECISION_MESSAGE_MAX]; /* when refused: the kubelet's message; else what was
 					       assumed, or "" */
@@ -60,6 +74,10 @@ void decision_begin_anew(struct decision *d);
 
 /* The reasons for a refusal, as literals: the one equal to name, or NULL. */
 const char *decision_reason(const char *name);
+/* Refuse, with a reason of those and a message that is cut where it is too long. -EPERM, for the
+ * caller to return. */
+int decision_refuse(struct decision *d, enum refusal_cause cause, const char *reason,
+	const char *fmt, ...) __attribute__((format(printf, 4, 5)));
 
 /* The NUMA nodes that the container's own CPUs and memory really lie on (not what was aimed at). */
 struct nodeset decision_nodes_used(const struct topo *t, const struct decision *d);

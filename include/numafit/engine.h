@@ -27,14 +27,18 @@ enum record_op {
 	RECORD_POD_GONE, /* container_id is the pod's uid: no container of it is to come */
 	NR_RECORD_OPS
 };
-extern const char *const record_op_words[NR_RECORD_OPS];
-const char *record_op_name(enum record_op op); /* "grant", "hold", "refuse", ... */
+extern const char *const record_op_words[NR_RECORD_OPS]; /* "grant", "hold", "refuse", ... */
 
 /* What is held for one container of a pod; the request has no container id. */
 struct record_part {
 	struct request request;
 	struct decision decision;
 };
+
+/* What admit() gives the nr parts of a pod, as they are recorded: what the pod has as one comes
+ * first, as the other parts are of it. */
+void record_parts(const struct pod *pod, const struct decision *decisions, size_t nr,
+	struct record_part *parts);
 
 struct record {
 	uint64_t seq;
@@ -46,7 +50,7 @@ struct record {
 	const struct decision *decision;
 	const struct pod
 		*pod; /* HOLD, and REFUSE of a whole pod: what it was decided for, or NULL */
-	const struct record_part *parts; /* HOLD, in the pod's order of admission */
+	const struct record_part *parts; /* HOLD: record_parts() */
 	size_t nr_parts;
 	const struct lease *lease;
 	struct cpuset pool; /* the shared pool once this is done */

@@ -5,7 +5,7 @@
  * Everywhere in numafit a struct err * may be NULL: the caller then only wants the code. */
 struct err {
 	int code; /* positive errno value; 0 when nothing went wrong */
-	char text[240];
+	char text[384];
 };
 
 /* Fill *e with code (a positive errno) and the formatted text, cutting what does not fit.

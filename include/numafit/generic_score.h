@@ -26,7 +26,8 @@ enum generic_portion {
 const char *generic_portion_name(enum generic_portion p); /* "allocatable", ... */
 
 enum generic_values { VALUES_ABSOLUTE, VALUES_RATIO, NR_GENERIC_VALUES };
-const char *generic_values_name(enum generic_values v); /* "AbsoluteValue", "RatioToAllocatable" */
+/* "AbsoluteValue", "RatioToAllocatable" */
+extern const char *const generic_values_words[NR_GENERIC_VALUES];
 
 enum generic_prefer {
 	PREFER_MOST,
@@ -35,7 +36,8 @@ enum generic_prefer {
 	PREFER_LEAST_BALANCED,
 	NR_GENERIC_PREFERS
 };
-const char *generic_prefer_name(enum generic_prefer p); /* "Most", ..., "LeastBalanced" */
+/* "Most", ..., "LeastBalanced" */
+extern const char *const generic_prefer_words[NR_GENERIC_PREFERS];
 
 struct resource_weight {
 	unsigned resource;

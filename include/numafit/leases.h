@@ -127,8 +127,7 @@ void leases_give_up(struct leases *l, const struct tokenset *tokens);
 
 /* Whether no token is leased. */
 bool leases_empty(const struct leases *l);
-/* Whether the container runs on tokens, on how many, and how many containers do. */
-bool leases_runs(const struct leases *l, const char *container_id);
+/* On how many tokens the container runs, and how many containers run on any. */
 unsigned leases_count_of(const struct leases *l, const char *container_id);
 size_t leases_nr_running(const struct leases *l);
 /* Whether any token is kept for the pod, or one of its containers runs on it. */
@@ -139,8 +138,6 @@ bool leases_has_pod(const struct leases *l, const char *pod_uid);
 const char *leases_next_idle_pod(const struct leases *l, size_t *at);
 /* The leased tokens, and those on which a container runs. */
 void leases_tokens(const struct leases *l, struct tokenset *leased, struct tokenset *claimed);
-/* The lease that a token is in, or 0. */
-uint64_t leases_name_of(const struct leases *l, struct token k);
 /* The latest lease that any of the tokens is in, or 0. */
 uint64_t leases_latest(const struct leases *l, const struct tokenset *tokens);
 /* The lease that comes next in order of lowest tokens, each split into parts that are alike; *at is

@@ -14,7 +14,10 @@
  * empty;
  *   - a container without CPUs of its own has the pool's; of the reserved ones those that the pool
  *     had when it moved last, for strict-cpu-reservation may have been switched since;
- *   - the memory booked on every node is the sum of the containers' blocks. */
+ *   - the memory booked on every node is the sum of the containers' blocks;
+ *   - what is within a pod is of what the pod has as one, and no two containers have a CPU of it of
+ *     which one has it for itself, unless an init container leaves it to a later one, or has for
+ *     itself what sidecars share. */
 
 enum holding_state {
 	HOLDING_WAITING,   /* decided with its pod; the container is still to come, or to come again
@@ -25,9 +28,11 @@ enum holding_state {
 
 /* One container's entry; the ledger owns the strings. An entry of a pod that was decided as a whole
  * (decision.source is SOURCE_HELD) stays until the pod goes: while it waits for a container its id
- * is one of the ledger's own, which no container has. */
+ * is one of the ledger's own, which no container has. So it always is for what a pod has as one
+ * (ask.whole_pod), of which its containers' entries have parts (decision.within_pod): it is booked,
+ * and they are not. */
 struct holding {
-	/* What the container asked for, as far as it lasts (request_kept()). */
+	/* What the container asked for, as far as it lasts: nothing of it is an event's. */
 	struct request request;
 	enum holding_state state;
 	bool aged;      /* tentative for a while; see ledger_age() */
@@ -36,6 +41,9 @@ struct holding {
 	bool starting; /* its process does not run yet: the runtime may pass over an update of it */
 	struct decision decision; /* admit is true */
 };
+
+/* Whether the container shares CPUs of its pod, which others have not, with containers of it. */
+bool request_shares_in_pod(const struct request *req, const struct decision *d);
 
 struct ledger;
 struct leases;
@@ -68,12 +76,20 @@ struct cpuset ledger_free_cpus(const struct ledger *l);
  */
 struct cpuset ledger_shareable_cpus(const struct ledger *l);
 
+/* Where the request of an entry has its strings, each of which may be NULL, for whoever copies
+ * them.
+ */
+enum { HOLDING_STRINGS = 8 };
+void holding_strings(struct request *req, const char **text[HOLDING_STRINGS]);
+
 /* CPUs that nobody holds and no newcomer gets; they stay in the shared pool. First those that
  * containers are left on. Then, with the device plugin, as many as the tokens stand for that are
  * given out and that no container has come for, without those of `but` (NULL: all count); whole
  * cores where that can be. */
 struct tokenset;
 struct cpuset ledger_promised_cpus(const struct ledger *l, const struct tokenset *but);
+/* CPUs that the shared pool can still give up, beside those that are promised. */
+unsigned ledger_spare_cpus(const struct ledger *l, const struct cpuset *promised);
 /* Whether the kubelet may give out these tokens, as far as CPUs go: there is one left for each that
  * is new, on its NUMA node and beside what the shared pool needs. 0; -EBUSY; or, with
  * full-pcpus-only, -EINVAL when those of a node are not whole cores. */
@@ -85,6 +101,8 @@ size_t ledger_count(const struct ledger *l);
 /* Entry i in order of container id, or NULL; valid until the ledger changes. */
 const struct holding *ledger_at(const struct ledger *l, size_t i);
 const struct holding *ledger_find(const struct ledger *l, const char *container_id);
+/* Entry i in order of pod (uid) and container name, or NULL: a pod's stand together. */
+const struct holding *ledger_at_by_pod(const struct ledger *l, size_t i);
 /* The entry that comes next behind that id, which need not be there, or NULL. */
 const struct holding *ledger_after(const struct ledger *l, const char *container_id);
 /* The entry of that container of the pod (uid) under any other id, be it waiting, or NULL. */
@@ -133,7 +151,8 @@ void ledger_age(struct ledger *l, const char *container_id);
 struct cpuset ledger_held_alone_by(const struct ledger *l, const struct holding *h);
 /* The CPUs that would be free once more if the entry were released now. */
 struct cpuset ledger_released_by(const struct ledger *l, const struct holding *h);
-/* Remove the entry, or let it wait again when its pod holds it; false when there was none. */
+/* Remove the entry, or let it wait again when its pod holds it; false when there was none. With
+ * what a pod has as one its parts go, too. */
 bool ledger_release(struct ledger *l, const char *container_id);
 
 /* What the pool becomes once *held are taken from it: unchanged when they are not in it, else less

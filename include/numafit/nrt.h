@@ -17,9 +17,7 @@ enum nrt_strategy {
 	NR_NRT_STRATEGIES
 };
 /* "LeastAllocated", ...: scoringStrategy.type. */
-const char *nrt_strategy_name(enum nrt_strategy s);
-/* The strategy of that name, or -1. */
-int nrt_strategy_from_name(const char *name);
+extern const char *const nrt_strategy_words[NR_NRT_STRATEGIES];
 
 enum { NRT_WEIGHT_MAX = INT32_MAX };
 /* Upstream's arguments. Zeros are its defaults. */
@@ -40,7 +38,7 @@ struct nrt_args {
 	bool compat;
 };
 
-/* Why a node does not fit; nrt_reason_text() gives upstream's words. */
+/* Why a node does not fit; nrt_reason_texts[] has upstream's words. */
 enum nrt_reason {
 	NRT_FITS,
 	NRT_STALE,
@@ -50,7 +48,7 @@ enum nrt_reason {
 	NRT_SIDECAR,
 	NR_NRT_REASONS
 };
-const char *nrt_reason_text(enum nrt_reason r);
+extern const char *const nrt_reason_texts[NR_NRT_REASONS];
 
 /* A pod made ready. Holds working memory: one node at a time. args, the table and the pod are
  * borrowed and must stay as they are. */

@@ -1,4 +1,4 @@
-/* base: small arithmetic and units of time that every floor uses. */
+/* base: small arithmetic and units that every floor uses. */
 #ifndef NUMAFIT_NUMBER_H
 #define NUMAFIT_NUMBER_H
 
@@ -9,6 +9,7 @@ enum {
 	NS_PER_MS = 1000000,
 	NS_PER_S = 1000000000,
 	MS_PER_S = 1000,
+	MILLI_PER_CPU = 1000,
 	S_PER_MIN = 60,
 	MIN_PER_H = 60,
 };

@@ -13,17 +13,13 @@
 enum qos { QOS_GUARANTEED, QOS_BURSTABLE, QOS_BEST_EFFORT, NR_QOS };
 /* "Guaranteed", "Burstable", "BestEffort"; a table of words has one for every value of its enum. */
 extern const char *const qos_words[NR_QOS];
-const char *qos_name(enum qos q);
-/* The class whose name that is, or -1. */
-int qos_from_name(const char *name);
 /* The class as the kubelet writes it into the pod's cgroup path: "besteffort" or "burstable"
  * somewhere in it, else Guaranteed (pkg/kubelet/cm/qos_container_manager_linux.go). */
 enum qos qos_from_cgroup_parent(const char *cgroup_parent);
 
 /* What kind of container of its pod it is; SIDECAR: a restartable init container. */
 enum container_kind { CONTAINER_APP, CONTAINER_INIT, CONTAINER_SIDECAR, NR_CONTAINER_KINDS };
-extern const char *const container_kind_words[NR_CONTAINER_KINDS];
-const char *container_kind_name(enum container_kind k); /* "app", "init", "sidecar" */
+extern const char *const container_kind_words[NR_CONTAINER_KINDS]; /* "app", "init", "sidecar" */
 
 /* Bytes of one kind of memory; page_bytes 0 is ordinary memory. */
 struct memory_ask {
@@ -58,11 +54,20 @@ struct ask {
 	 * NODES_MAX of them). NULL: from anywhere. */
 	const unsigned *cpus_on;
 	const struct advice_ask *advice; /* a scheduler's, for this container; NULL: none */
+	/* CPUs and memory are limited to what is requested, and neither is 0: in a pod that shares
+	 * its own resources out it has its part for itself (kubelet
+	 * cm/qos, IsContainerEquivalentQOSGuaranteed). */
+	bool guaranteed;
+	bool whole_pod; /* it is the pod that asks, for resources of its own (pod.own), and none of
+			   its containers */
 };
 
 /* Its asks for memory that are not zero, ordinary memory first, then by page size, as a request has
  * them. Returns their number. */
 unsigned ask_memory(const struct ask *c, struct memory_ask out[TOPO_KINDS]);
+
+/* Whether both ask for the same memory, as requests have it. */
+bool ask_same_memory(const struct ask *a, const struct ask *b);
 
 struct key_value {
 	const char *key, *value;
@@ -84,10 +89,9 @@ enum pod_apart {
 				once */
 	NR_POD_APARTS
 };
-extern const char *const pod_apart_words[NR_POD_APARTS];
-const char *pod_apart_name(enum pod_apart why); /* "no", "too-long", "too-large", ... */
+extern const char *const pod_apart_words[NR_POD_APARTS]; /* "no", "too-long", "too-large", ... */
 /* "decided container by container, not as a whole pod: ...", or "". */
-const char *pod_apart_text(enum pod_apart why);
+extern const char *const pod_apart_texts[NR_POD_APARTS];
 
 /* Where what is known of a pod comes from, the best source last. */
 enum pod_source { POD_FROM_RUNTIME, POD_FROM_API_SERVER, POD_FROM_KUBELET };
@@ -112,8 +116,11 @@ struct pod {
 	enum pod_apart apart;        /* container is NULL for that reason */
 	bool has_policy;             /* the pod asks for a topology policy of its own, */
 	enum topology_policy policy; /* which is as strict as the node's, or stricter */
-	bool pod_level; /* the pod has resources of its own: no CPUs or memory are assigned (gate
-			   off) */
+	bool pod_level;              /* the pod has resources of its own: only containers that are
+					`guaranteed` have CPUs or memory for themselves; */
+	const struct ask *own;       /* what it asks for, shared out among its containers (gate
+					PodLevelResourceManagers). NULL: its containers are not
+					`guaranteed` either */
 	/* Devices that its containers have been given already: each resource is of one container,
 	 * which asks for all of it. 0: their asks are for the node's resources. At most
 	 * POD_DEVICES_MAX. */
@@ -131,11 +138,36 @@ unsigned pod_exclusive_cpus(const struct pod *pod, unsigned container);
 /* Whether memory is pinned for the pod's containers (kubelet memorymanager): Guaranteed pods only.
  */
 bool pod_pins_memory(const struct pod *pod);
-/* What the pod needs of something at once, when each container needs of() of it: its init
- * containers run one after the other, each beside the sidecars that have started before it; then
- * the sidecars run beside all the others (k8s.io/component-helpers/resource). */
-uint64_t pod_needs_at_once(const struct pod *pod,
-	uint64_t (*of)(const struct pod *pod, unsigned container, unsigned what), unsigned what);
+/* The policy that the pod is admitted by: its own where it has one, else the node's. */
+enum topology_policy pod_policy(const struct settings *s, const struct pod *pod);
+/* Whether the pod is aligned once for all its containers (kubelet scope_pod.go): in pod scope, with
+ * a policy. */
+bool pod_is_aligned_as_one(const struct settings *s, const struct pod *pod);
+/* With gate PodLevelResourceManagers off what the pod has as resources of its own is shared out to
+ * none of its containers, which are pod->container. */
+void pod_obey_gate(const struct settings *s, struct pod *pod, struct ask *containers);
+/* What the container asks for of that resource, or NULL. */
+const struct device_ask *ask_for_device(const struct ask *c, unsigned resource);
+/* What a container needs some of. */
+struct pod_resource {
+	enum {
+		POD_DEVICES,
+		POD_CPUS,      /* CPUs for itself */
+		POD_CPU_MILLI, /* thousandths of a CPU that it requests */
+		POD_BYTES      /* bytes, also those that are not pinned */
+	} kind;
+	unsigned device;     /* of POD_DEVICES: struct device_ask's resource */
+	uint64_t page_bytes; /* of POD_BYTES: struct memory_ask's */
+};
+/* How much of it the container needs. */
+uint64_t pod_needs(const struct pod *pod, unsigned container, struct pod_resource r);
+/* How much the pod needs at once: its init containers run one after the other, each beside the
+ * sidecars that have started before it; then the sidecars run beside all the others
+ * (k8s.io/component-helpers/resource). */
+uint64_t pod_needs_at_once(const struct pod *pod, struct pod_resource r);
+/* CPUs and memory that the pod needs at once, as one ask without a name; of a pod whose containers
+ * are not known, what its sandbox says. */
+struct ask pod_ask(const struct pod *pod);
 
 /* Who the pod is, by the runtime, without what its containers ask for. */
 struct pod pod_identity(const struct pod *p);

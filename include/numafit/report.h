@@ -10,8 +10,8 @@
  * given on that NUMA node alone. */
 
 /* What decides on which NUMA nodes containers run. */
-enum decider { DECIDER_NOBODY, DECIDER_NUMAFIT, DECIDER_KUBELET };
-const char *decider_name(enum decider d); /* "none", "numafit", "kubelet" */
+enum decider { DECIDER_NOBODY, DECIDER_NUMAFIT, DECIDER_KUBELET, NR_DECIDERS };
+extern const char *const decider_words[NR_DECIDERS]; /* "none", "numafit", "kubelet" */
 
 /* The rules that go by. Zeros: none. */
 struct report_policy {

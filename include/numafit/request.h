@@ -69,16 +69,9 @@ struct request {
 	size_t nr_cdi;
 };
 
-/* What the pod's container of that place asks for, all of whose containers are known. It has no
- * container id yet. */
+/* What the pod's container of that place asks for, all of whose containers are known; behind them
+ * what the pod asks for that has resources of its own. It has no container id yet. */
 struct request request_of_part(const struct pod *pod, size_t place);
-/* What of a request lasts: who the container is and what it asks for, without what is there for one
- * event alone (its spec's cpuset, devices, advice, annotations, the pod's policy). Strings are
- * those of *req. */
-struct request request_kept(const struct request *req);
-/* Where such a request has its strings, each of which may be NULL, for whoever copies them. */
-enum { REQUEST_STRINGS = 8 };
-void request_strings(struct request *req, const char **text[REQUEST_STRINGS]);
 
 /* A container's resources as a runtime holds them: cgroup values, not Kubernetes' numbers. */
 struct linux_resources {
@@ -108,7 +101,8 @@ void request_take_limits(struct request *req, const struct linux_resources *in_f
 uint64_t page_bytes_from_name(const char *name);
 
 /* How many CPUs the container gets for itself: its request when the pod is Guaranteed and the
- * request is whole CPUs, else 0 (kubelet policy_static.go, guaranteedCPUs). */
+ * request is whole CPUs, else 0; 0 also in a pod with resources of its own where it is not
+ * `guaranteed` (kubelet policy_static.go, guaranteedCPUs). */
 unsigned request_exclusive_cpus(const struct request *req);
 /* Whether memory is pinned for it: Guaranteed pods only (kubelet memorymanager). */
 bool request_pins_memory(const struct request *req);

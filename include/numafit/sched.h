@@ -148,7 +148,7 @@ enum sched_code {
 	NR_SCHED_CODES
 };
 /* "Success", "Error", "Unschedulable", "UnschedulableAndUnresolvable". */
-const char *sched_code_name(enum sched_code c);
+extern const char *const sched_code_words[NR_SCHED_CODES];
 enum { SCHED_SCORE_MAX = 100 };
 
 #endif

@@ -4,7 +4,9 @@
 #include <numafit/cpuset.h>
 #include <numafit/err.h>
 #include <numafit/hint.h>
+#include <numafit/kubernetes.h>
 #include <numafit/log_level.h>
+#include <numafit/mistakes.h>
 #include <numafit/topo.h>
 #include <stdbool.h>
 
@@ -39,6 +41,9 @@ enum manager_policy { MANAGER_NONE, MANAGER_STATIC }; /* cpuManagerPolicy, memor
 /* What becomes of a pod whose container is refused: its create fails, again and again; or it is
  * evicted as well, so that its controller makes another one elsewhere. */
 enum refusal_action { REFUSAL_ERROR, REFUSAL_EVICT };
+enum observed_placement { OBSERVED_OFF, OBSERVED_KAI };
+/* podsAPI.enabled. Auto: while the kubelet serves it. */
+enum pods_api_use { PODS_API_AUTO, PODS_API_ON, PODS_API_OFF };
 /* nodeResourceTopology.podsFingerprint */
 enum pods_fingerprint { PODS_FINGERPRINT_NONE, PODS_FINGERPRINT_ALL, PODS_FINGERPRINT_EXCLUSIVE };
 /* nri.failurePolicy: two choices of containerd/nri's FailurePolicy, as bits. */
@@ -51,6 +56,7 @@ enum {
 	CONTEXT_NAME_MAX = 128,
 	ADDRESS_MAX = 128,
 	NODE_NAME_MAX = 254,
+	GROUP_NAME_MAX = 64,
 	RESERVED_MEMORY_MAX = NODES_MAX * 2
 };
 
@@ -71,6 +77,7 @@ struct cpu_options {
 	bool distribute_cpus_across_cores;
 	bool strict_cpu_reservation;
 	bool prefer_align_cpus_by_uncorecache;
+	enum kubernetes_version kubernetes; /* the kubelet that is followed where they differ */
 };
 
 /* featureGates: those of the kubelet that decide which options there are
@@ -78,7 +85,7 @@ struct cpu_options {
 struct feature_gates {
 	bool topology_options, topology_alpha_options, topology_beta_options;
 	bool cpu_options, cpu_alpha_options, cpu_beta_options;
-	bool pod_level_resource_managers;
+	bool pod_level_resources, pod_level_resource_managers;
 };
 
 struct settings {
@@ -116,16 +123,17 @@ struct settings {
 	char nri_index[3];           /* two digits: the place in the runtime's chain of plugins */
 	unsigned nri_failure_policy; /* bits of enum failure_policy */
 	bool device_plugin;          /* serve numafit.io/cpu to the kubelet */
-	bool pre_start_container;  /* and hold containers back while the runtime does not ask us */
-	uint64_t reclaim_after_ms; /* give up tokens for which no container came */
-	bool pod_resources;        /* ask the kubelet for what it has given out */
-	bool pods_api;             /* watch the kubelet's pods */
+	bool pre_start_container;   /* and hold containers back while the runtime does not ask us */
+	uint64_t reclaim_after_ms;  /* give up tokens for which no container came */
+	bool pod_resources;         /* ask the kubelet for what it has given out */
+	enum pods_api_use pods_api; /* watch the kubelet's pods */
 	char kubelet_config[SETTINGS_PATH_MAX]; /* the kubelet's config file; mode shadow */
 	enum refusal_action refusal_action;
 	char kubeconfig[SETTINGS_PATH_MAX]; /* "": as a pod of the cluster */
 	char kube_context[CONTEXT_NAME_MAX];
 	bool pods_watch; /* the API server's pods of this node */
 	bool events;     /* on pods */
+	enum observed_placement observed_placement;
 	/* NodeResourceTopology */
 	bool nrt, nrt_take_over, nrt_policies, nrt_placement;
 	enum pods_fingerprint nrt_fingerprint;
@@ -133,9 +141,11 @@ struct settings {
 	bool numatopology;                 /* Volcano's */
 	char metrics_address[ADDRESS_MAX]; /* "": none */
 	char run_directory[SETTINGS_PATH_MAX];
-	uint64_t journal_max_bytes;      /* the journal is rewritten when it grows beyond */
-	char machine[SETTINGS_PATH_MAX]; /* "this", a machine's name, or a path */
+	uint64_t journal_max_bytes;         /* the journal is rewritten when it grows beyond */
+	char journal_group[GROUP_NAME_MAX]; /* whose members may read it: a name, or a number */
+	char machine[SETTINGS_PATH_MAX];    /* "this", a machine's name, or a path */
 	enum log_level log_level;
+	enum log_format log_format;
 };
 
 /* Every key at its default. */
@@ -160,12 +170,25 @@ void settings_reload(struct settings *s, const struct settings *wanted);
  * node, and, with a machine (t may be NULL), that its CPUs, NUMA nodes and huge page sizes exist
  * and that the reservations fit into them. 0, -EINVAL or -E2BIG; the text names the key. */
 int settings_check(const struct settings *s, const struct topo *t, struct err *e);
+/* The part of it that a kubelet checks of gates for resources of pods. 0 or -EINVAL. */
+int settings_check_pod_level(const struct settings *s, struct err *e);
 
 /* The same for a daemon, which others wait for: mergeVisitBudget must have a bound, 1 to
  * MERGE_VISIT_BUDGET_MAX. A step takes some 20 ns, twice as long on a slow machine: that is a small
- * part of the 2 s for which a runtime waits. */
-int settings_check_daemon(const struct settings *s, const struct topo *t, struct err *e);
+ * part of the 2 s for which a runtime waits. With a list (e is not NULL then) all mistakes are
+ * added to it, by their keys. */
+int settings_check_daemon(
+	const struct settings *s, const struct topo *t, struct mistakes *all, struct err *e);
 enum { MERGE_VISIT_BUDGET_MAX = 8 << 20 };
+
+/* A key of the kubelet's that is set, and the reason for which it changes no decision beside the
+ * other settings: an operator may have meant something else. Static texts. */
+struct idle_setting {
+	const char *key, *why;
+};
+enum { IDLE_SETTINGS_MAX = 16 };
+/* All of them; returns their number. */
+unsigned settings_idle(const struct settings *s, struct idle_setting found[IDLE_SETTINGS_MAX]);
 
 /* How many CPUs are kept for the system: as many as reservedSystemCPUs has, or, where that is not
  * given, systemReserved.cpu and kubeReserved.cpu together, rounded up to whole ones (kubelet
@@ -193,12 +216,8 @@ bool settings_doc(unsigned i, struct setting_doc *doc);
 bool settings_get(const struct settings *s, unsigned i, char *buf, size_t cap);
 
 /* The words of the config file: "manage", "single-numa-node", "container", "Static", "info". */
-const char *mode_name(enum mode m);
-extern const char *const topology_policy_words[NR_POLICIES + 1]; /* NULL ends it, and the next */
+extern const char *const mode_words[MODE_RELEASE + 2]; /* NULL ends each */
+extern const char *const topology_policy_words[NR_POLICIES + 1];
 extern const char *const topology_scope_words[SCOPE_POD + 2];
-const char *topology_policy_name(enum topology_policy p);
-const char *topology_scope_name(enum topology_scope s);
-/* The policy of that name, or -1. */
-int topology_policy_from_name(const char *name);
 
 #endif

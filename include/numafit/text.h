@@ -20,7 +20,13 @@ struct text {
 void text_init(struct text *t, char *buf, size_t cap);
 void text_add(struct text *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
-/* Copy the string s into dst of cap bytes. Returns whether all of it fitted. */
+/* What of s stands behind the prefix, or NULL where s does not begin with it. */
+const char *text_behind(const char *s, const char *prefix);
+
+/* The place of s in a list of nr words, or -1. */
+int text_index(const char *const *words, unsigned nr, const char *s);
+
+/* Copy the string s (NULL: "") into dst of cap bytes. Returns whether all of it fitted. */
 bool text_copy(char *dst, size_t cap, const char *s);
 /* Whether the two strings are equal; NULL counts as "". */
 bool text_equal(const char *a, const char *b);
@@ -41,6 +47,9 @@ enum { TEXT_SIZE_MAX = 32 };
 /* bytes as people read them and Kubernetes parses them: the largest binary suffix that divides
  * it without a rest ("16Gi", "1536Mi", "1000"). Returns buf, of TEXT_SIZE_MAX bytes. */
 const char *text_size(char *buf, uint64_t bytes);
+/* The same for people alone: a number of more than four digits has the largest suffix instead, and
+ * two decimals, rounded down ("135.75Gi", not "139008Mi"). */
+const char *text_size_rounded(char *buf, uint64_t bytes);
 
 /* CRC-32C (Castagnoli) of the len bytes at data: the journal's checksum. */
 uint32_t text_crc32c(const void *data, size_t len);

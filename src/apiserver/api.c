@@ -325,11 +325,6 @@ void api_free(struct api *a)
 	free(a);
 }
 
-const char *api_namespace(const struct api *a)
-{
-	return auth_namespace(a->auth);
-}
-
 const char *api_unreadable(const struct api *a, uint64_t *failures)
 {
 	*failures = a->failures;

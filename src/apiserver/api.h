@@ -8,7 +8,7 @@
 struct api;
 struct json_t; /* jansson's */
 
-/* What a pod finds of the cluster: token, ca.crt, namespace. */
+/* What a pod finds of the cluster: token and ca.crt. */
 #define API_SERVICE_DIRECTORY "/var/run/secrets/kubernetes.io/serviceaccount"
 
 struct api_options {
@@ -32,8 +32,6 @@ struct api_options {
 struct api *api_new(struct loop *l, const struct api_options *o, struct err *e);
 /* Cancels all calls. Before loop_free(), after the reflectors. NULL is fine. */
 void api_free(struct api *a);
-/* The namespace we are in: the pod's, or the context's; "default" when none is said. */
-const char *api_namespace(const struct api *a);
 /* Why its credentials could not be read anew the last time, and those before are still used; NULL:
  * they could. *failures: how often that was so. The text is good until the next turn. */
 const char *api_unreadable(const struct api *a, uint64_t *failures);

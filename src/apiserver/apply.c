@@ -169,23 +169,17 @@ static void apply_on_timer(void *ctx)
 	apply_plan(p);
 }
 
-static char *apply_path(const struct apply_options *o)
+static void apply_take_options(struct apply *p, const struct apply_options *o)
 {
-	char *path = xcalloc(1, API_PATH_MAX);
 	struct text t;
 
-	text_init(&t, path, API_PATH_MAX);
+	free(p->path);
+	p->path = xcalloc(1, API_PATH_MAX);
+	text_init(&t, p->path, API_PATH_MAX);
 	text_add(&t, "%s?fieldManager=", o->path);
 	path_add_escaped(&t, o->manager);
 	if (o->take_over)
 		text_add(&t, "&force=true");
-	return path;
-}
-
-static void apply_take_options(struct apply *p, const struct apply_options *o)
-{
-	free(p->path);
-	p->path = apply_path(o);
 	p->interval_ns = (uint64_t)(o->interval_ms ? o->interval_ms : INTERVAL_MS) * NS_PER_MS;
 	p->heartbeat_ns = (uint64_t)(o->heartbeat_ms ? o->heartbeat_ms : HEARTBEAT_MS) * NS_PER_MS;
 }

@@ -15,7 +15,7 @@ enum { TEXT_MAX = 1 << 20, URL_MAX = 512, FIRST_PRINTABLE = 0x21, LAST_PRINTABLE
 
 /* All that is known at one time. */
 struct credentials {
-	char *url, *ns, *header;
+	char *url, *header;
 	char *ca, *cert, *key, *server_name, *proxy;
 	struct http_trust trust; /* the line above, and insecure */
 };
@@ -29,7 +29,7 @@ struct auth {
 static void credentials_fini(struct credentials *c)
 {
 	char *const owned[] = {
-		c->url, c->ns, c->header, c->ca, c->cert, c->key, c->server_name, c->proxy};
+		c->url, c->header, c->ca, c->cert, c->key, c->server_name, c->proxy};
 
 	for (unsigned i = 0; i < sizeof owned / sizeof *owned; i++)
 		free(owned[i]);
@@ -96,7 +96,6 @@ static int credentials_load_pod(struct credentials *c, const struct auth *a, str
 	const char *port = getenv("KUBERNETES_SERVICE_PORT");
 	auto_free char *token_file = join_path(a->service, "token");
 	auto_free char *ca_file = join_path(a->service, "ca.crt");
-	auto_free char *ns_file = join_path(a->service, "namespace");
 	auto_free char *token = NULL;
 
 	if (!host || !*host || !port || !*port)
@@ -109,8 +108,6 @@ static int credentials_load_pod(struct credentials *c, const struct auth *a, str
 		rc = read_text_file(&token, token_file, e);
 	if (token)
 		rc = make_header(&c->header, token, token_file, e);
-	if (!rc && read_text_file(&c->ns, ns_file, NULL) == 0) /* not every cluster writes it */
-		c->ns[strcspn(c->ns, " \t\r\n")] = '\0';
 	return rc;
 }
 
@@ -195,7 +192,6 @@ static int take_kubeconfig(
 	c->url = xstrdup(k->server);
 	for (size_t len = strlen(c->url); len && c->url[len - 1] == '/'; len--)
 		c->url[len - 1] = '\0';
-	c->ns = k->ns ? xstrdup(k->ns) : NULL;
 	c->server_name = k->server_name ? xstrdup(k->server_name) : NULL;
 	c->proxy = k->proxy ? xstrdup(k->proxy) : NULL;
 	c->trust.insecure = k->insecure;
@@ -221,10 +217,6 @@ static int credentials_load(struct credentials *c, const struct auth *a, struct 
 
 	if (rc)
 		return rc;
-	if (!c->ns || !*c->ns) {
-		free(c->ns);
-		c->ns = xstrdup("default");
-	}
 	c->trust.ca = c->ca;
 	c->trust.cert = c->cert;
 	c->trust.key = c->key;
@@ -302,11 +294,6 @@ int auth_renew(struct auth *a, struct err *e)
 const char *auth_url(const struct auth *a)
 {
 	return a->now.url;
-}
-
-const char *auth_namespace(const struct auth *a)
-{
-	return a->now.ns;
 }
 
 const struct http_trust *auth_trust(const struct auth *a)

@@ -29,7 +29,6 @@ int auth_renew(struct auth *a, struct err *e);
 
 /* All of these are good until the next auth_renew(). */
 const char *auth_url(const struct auth *a); /* "https://10.0.0.1:443": paths follow behind it */
-const char *auth_namespace(const struct auth *a); /* ours; "default" when none is said */
 const struct http_trust *auth_trust(const struct auth *a);
 /* "Authorization: Bearer ...", one of http_ask's headers; NULL: we have no token. */
 const char *auth_header(const struct auth *a);

@@ -15,6 +15,8 @@ struct pod_event {
 	bool warning;
 	const char *reason;  /* a word for programs: "TopologyAffinityError" */
 	const char *message; /* for people; what is too long is cut between two characters */
+	const char *about;   /* texts about the same are one event, the last of them; NULL: only
+				equal texts are */
 	const char *ns, *pod, *uid;
 	const char *container; /* NULL: the pod as a whole */
 	enum container_kind kind;

@@ -1,13 +1,13 @@
 #include <apiserver/events.h>
 
 #include <apiserver/path.h>
-#include <apiserver/rate.h>
 #include <codec/api_json.h>
 #include <io/backoff.h>
 #include <numafit/arena.h>
 #include <numafit/number.h>
 #include <numafit/text.h>
 #include <numafit/vec.h>
+#include <string.h>
 
 enum {
 	SAME_MS = 5 * 60 * 1000,
@@ -27,8 +27,9 @@ enum {
 
 /* A text, and how often it came since it was sent. It stays for a while after that. */
 struct note {
-	struct arena memory; /* of the event's strings */
-	struct pod_event event;
+	struct arena memory;    /* of the event's strings */
+	struct pod_event event; /* its message is the one below */
+	char message[EVENT_MESSAGE_MAX + 1];
 	struct event_times waiting, sent; /* sent: by the call under way */
 	uint64_t due_ns;                  /* not before that */
 	uint64_t unique;                  /* of the attempts under way; 0: there was none */
@@ -95,8 +96,11 @@ static struct note *events_find_or_add_note(
 		if (text_equal(known->uid, event->uid) &&
 			text_equal(known->reason, event->reason) &&
 			text_equal(known->container, event->container) &&
-			text_equal(known->message, message))
+			text_equal(known->about, event->about) &&
+			(event->about || text_equal(known->message, message))) {
+			memcpy(v->notes.at[i]->message, message, sizeof message);
 			return v->notes.at[i];
+		}
 	}
 	if (!events_make_room(v))
 		return NULL;
@@ -105,13 +109,15 @@ static struct note *events_find_or_add_note(
 	n->event = (struct pod_event){
 		.warning = event->warning,
 		.reason = arena_strdup(&n->memory, event->reason),
-		.message = arena_strdup(&n->memory, message),
+		.message = n->message,
+		.about = arena_strdup(&n->memory, event->about),
 		.ns = arena_strdup(&n->memory, event->ns),
 		.pod = arena_strdup(&n->memory, event->pod),
 		.uid = arena_strdup(&n->memory, event->uid),
 		.container = arena_strdup(&n->memory, event->container),
 		.kind = event->kind,
 	};
+	memcpy(n->message, message, sizeof message);
 	n->due_ns = now;
 	*vec_push(&v->notes) = n;
 	return n;

@@ -8,7 +8,7 @@
  *
  * what                                 | how often
  * ------------------------------------ | ---------------------------------------------------------
- * the same text of a pod and container | once in 5 minutes, then with how often it was since
+ * the same of a pod and container      | once in 5 minutes, then with how often it was since
  * all of the node                      | 25 at once, then one in 10 s (a node that refuses all its
  *                                      | 110 pods has reported them within 15 minutes)
  * waiting                              | 256; what comes beyond them is dropped, and counted

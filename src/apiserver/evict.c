@@ -1,7 +1,6 @@
 #include <apiserver/evict.h>
 
 #include <apiserver/path.h>
-#include <apiserver/rate.h>
 #include <codec/fields.h>
 #include <io/backoff.h>
 #include <numafit/arena.h>

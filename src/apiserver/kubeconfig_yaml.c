@@ -1,5 +1,6 @@
 #include <apiserver/kubeconfig_yaml.h>
 
+#include <codec/flat_yaml.h>
 #include <errno.h>
 #include <numafit/base64.h>
 #include <numafit/text.h>
@@ -27,7 +28,6 @@ enum field {
 	CA_DATA,
 	CONTEXT_CLUSTER,
 	CONTEXT_USER,
-	NAMESPACE,
 	CERT_FILE,
 	CERT_DATA,
 	KEY_FILE,
@@ -62,7 +62,6 @@ static const struct {
 	[CA_DATA] = {CLUSTERS, "certificate-authority-data", NULL},
 	[CONTEXT_CLUSTER] = {CONTEXTS, "cluster", NULL},
 	[CONTEXT_USER] = {CONTEXTS, "user", NULL},
-	[NAMESPACE] = {CONTEXTS, "namespace", NULL},
 	[CERT_FILE] = {USERS, "client-certificate", NULL},
 	[CERT_DATA] = {USERS, "client-certificate-data", NULL},
 	[KEY_FILE] = {USERS, "client-key", NULL},
@@ -172,23 +171,17 @@ static int kubeconfig_on_scalar(
 	return 0;
 }
 
-static bool find_section(const char *name, enum section *out)
-{
-	for (unsigned i = 0; i < NR_SECTIONS; i++)
-		if (text_equal(name, sections[i].name)) {
-			*out = (enum section)i;
-			return true;
-		}
-	return false;
-}
-
 /* Whether what opens now is one that we follow. */
 static bool is_ours(struct reader *r)
 {
 	const char *key = r->key[r->depth];
 
-	if (r->depth == IN_FILE)
-		return find_section(key, &r->section);
+	if (r->depth == IN_FILE) {
+		r->section = CLUSTERS;
+		while (r->section < NR_SECTIONS && !text_equal(key, sections[r->section].name))
+			r->section++;
+		return r->section < NR_SECTIONS;
+	}
 	if (r->depth == IN_ELEMENT)
 		return text_equal(key, sections[r->section].inner);
 	return r->depth < IN_INNER;
@@ -239,8 +232,9 @@ static void on_close(struct reader *r)
 		r->has_key[r->depth] = false;
 }
 
-static int kubeconfig_on_event(struct reader *r, const yaml_event_t *ev, struct err *e)
+static int kubeconfig_on_event(void *ctx, const yaml_event_t *ev, struct err *e)
 {
+	struct reader *r = ctx;
 	unsigned line = (unsigned)ev->start_mark.line + 1;
 
 	if (ev->type == YAML_SCALAR_EVENT)
@@ -251,40 +245,7 @@ static int kubeconfig_on_event(struct reader *r, const yaml_event_t *ev, struct 
 		on_close(r);
 	if (ev->type == YAML_ALIAS_EVENT)
 		return err_set(e, EINVAL, "line %u: aliases are not supported", line);
-	return 0;
-}
-
-static int kubeconfig_refuse_text(const yaml_parser_t *parser, struct err *e)
-{
-	const char *problem = parser->problem ? parser->problem : "no YAML";
-
-	if (parser->error == YAML_READER_ERROR) /* the bytes themselves: no mark is given */
-		return err_set(e, EINVAL, "byte %zu: %s", parser->problem_offset, problem);
-	return err_set(e, EINVAL, "line %zu: %s", parser->problem_mark.line + 1, problem);
-}
-
-static int read_events(struct reader *r, const char *text, size_t len, struct err *e)
-{
-	yaml_parser_t parser;
-	yaml_event_t ev;
-	bool more = true;
-	int rc = 0;
-
-	if (!yaml_parser_initialize(&parser))
-		return err_set(e, ENOMEM, "no memory is left to read the file");
-	yaml_parser_set_encoding(&parser, YAML_UTF8_ENCODING);
-	yaml_parser_set_input_string(&parser, (const unsigned char *)text, len);
-	while (!rc && more) {
-		if (!yaml_parser_parse(&parser, &ev)) {
-			rc = kubeconfig_refuse_text(&parser, e);
-			break;
-		}
-		rc = kubeconfig_on_event(r, &ev, e);
-		more = ev.type != YAML_DOCUMENT_END_EVENT && ev.type != YAML_STREAM_END_EVENT;
-		yaml_event_delete(&ev);
-	}
-	yaml_parser_delete(&parser);
-	return rc;
+	return ev->type == YAML_DOCUMENT_END_EVENT; /* what comes behind it is not looked at */
 }
 
 static const struct entry *kubeconfig_find(
@@ -382,7 +343,6 @@ static int take_context(
 		kubeconfig_find(r, CLUSTERS, context->value[CONTEXT_CLUSTER], e);
 	int rc = cluster ? take_cluster(k, cluster, e) : -ENOENT;
 
-	k->ns = context->value[NAMESPACE];
 	if (rc || !context->value[CONTEXT_USER])
 		return rc;
 	const struct entry *user = kubeconfig_find(r, USERS, context->value[CONTEXT_USER], e);
@@ -398,7 +358,7 @@ int kubeconfig_yaml_read(
 	/* every character once, and once more decoded; some for the alignment */
 	arena_init(&k->strings, KUBECONFIG_BYTES_MAX * 4);
 	struct reader r = {.strings = &k->strings};
-	int rc = read_events(&r, text, len, e);
+	int rc = yaml_read_events(text, len, kubeconfig_on_event, &r, e);
 
 	if (!rc)
 		rc = take_context(k, &r, context, e);

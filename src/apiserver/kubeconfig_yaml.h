@@ -23,7 +23,6 @@ struct kubeconfig {
 	const char *ca_file, *ca;
 	const char *cert_file, *cert, *key_file, *key;
 	const char *token_file, *token; /* of these too: the file goes before */
-	const char *ns;
 	struct arena strings;
 };
 

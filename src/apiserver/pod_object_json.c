@@ -17,29 +17,19 @@ static void take_static_uid(struct pod_spec *s)
 		}
 }
 
-static int read_known(const json_t *pod, struct arena *a, struct known_pod *out, struct err *e)
+int pod_object_json_read(const json_t *pod, struct arena *a, struct known_pod *out, struct err *e)
 {
+	const json_t *metadata = json_object_get(pod, "metadata");
+	const char *ns = json_string_value(json_object_get(metadata, "namespace"));
+	const char *name = json_string_value(json_object_get(metadata, "name"));
 	struct pod_spec s;
 	int rc = pod_json_read(pod, a, &s, e);
 
-	if (rc)
-		return rc;
-	take_static_uid(&s);
-	if (!*s.uid)
-		return err_set(e, EINVAL, "no v1.Pod with a uid");
-	return pod_spec_known(&s, POD_FROM_API_SERVER, a, out, e);
-}
-
-int pod_object_json_read(const json_t *pod, struct arena *a, struct known_pod *out, struct err *e)
-{
-	int rc = read_known(pod, a, out, e);
-
-	if (rc) {
-		const json_t *metadata = json_object_get(pod, "metadata");
-		const char *ns = json_string_value(json_object_get(metadata, "namespace"));
-		const char *name = json_string_value(json_object_get(metadata, "name"));
-
-		return err_add(e, rc, "pod %.64s/%.64s", ns ? ns : "", name ? name : "");
-	}
-	return 0;
+	if (!rc)
+		take_static_uid(&s);
+	if (!rc && !*s.uid)
+		rc = err_set(e, EINVAL, "no v1.Pod with a uid");
+	if (!rc)
+		rc = pod_spec_known(&s, POD_FROM_API_SERVER, a, out, e);
+	return rc ? err_add(e, rc, "pod %.64s/%.64s", ns ? ns : "", name ? name : "") : 0;
 }

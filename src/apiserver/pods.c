@@ -58,21 +58,13 @@ static int pods_check_room(const struct api_pods *p, struct err *e)
 				 PODS_BYTES_MAX / BYTES_PER_MIB);
 }
 
-/* One that cannot be read any more may have been read before. */
-static void remove_unread(struct api_pods *p, const struct json_t *object)
-{
-	struct api_meta meta;
-
-	api_json_meta(object, &meta);
-	(void)pod_store_remove(p->store, meta.uid);
-}
-
 static void pods_on_object(void *ctx, enum reflector_change change, struct json_t *object)
 {
 	struct api_pods *p = ctx;
 	bool gone = change == REFLECTOR_DELETE;
 	const struct known_pod *kept;
 	struct known_pod pod;
+	struct api_meta meta;
 	struct arena a;
 	struct err e;
 
@@ -84,11 +76,10 @@ static void pods_on_object(void *ctx, enum reflector_change change, struct json_
 		rc = pods_check_room(p, &e);
 	if (rc < 0 && once_is_new(&p->odd, e.text))
 		p->handler->on_event(p->handler->ctx, true, "pods-watch-odd-pod", e.text);
-	if (rc < 0 && gone)
-		remove_unread(p, object);
-	else if (gone)
-		(void)pod_store_remove(p->store, pod.pod.uid);
-	else if (!rc && pod_store_put(p->store, &pod, &kept) && p->handler->changed)
+	if (gone) { /* one that cannot be read any more may have been read before */
+		api_json_meta(object, &meta);
+		(void)pod_store_remove(p->store, rc < 0 ? meta.uid : pod.pod.uid);
+	} else if (!rc && pod_store_put(p->store, &pod, &kept) && p->handler->changed)
 		p->handler->changed(p->handler->ctx, kept);
 	arena_fini(&a);
 }

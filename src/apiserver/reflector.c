@@ -91,14 +91,6 @@ static void reflector_log(struct reflector *r, const char *event, int status, co
 	r->handler.on_event(r->handler.ctx, bad, event, e.text);
 }
 
-static void reflector_log_listed(struct reflector *r)
-{
-	char text[sizeof "18446744073709551615 objects"];
-
-	(void)snprintf(text, sizeof text, "%zu objects", r->listed);
-	reflector_log(r, "watch-synced", 0, text);
-}
-
 /* What becomes of it after a failure */
 
 enum { RESUME = 0, ANEW = 1, CALMLY = 2 };
@@ -197,6 +189,7 @@ static void reflector_take_items(
 
 static void reflector_take_page(struct reflector *r, const struct json_t *body)
 {
+	char text[sizeof "18446744073709551615 objects"];
 	struct api_list page;
 	struct err e;
 
@@ -215,8 +208,10 @@ static void reflector_take_page(struct reflector *r, const struct json_t *body)
 	r->whole = false;
 	if (r->handler.synced)
 		r->handler.synced(r->handler.ctx);
-	if (!r->failures)
-		reflector_log_listed(r);
+	if (!r->failures) {
+		(void)snprintf(text, sizeof text, "%zu objects", r->listed);
+		reflector_log(r, "watch-synced", 0, text);
+	}
 	reflector_watch(r);
 }
 
@@ -364,17 +359,6 @@ static void watch_failed(struct reflector *r, int status, const char *text, unsi
 		reflector_log(r, *r->version ? "watch-lost" : "watch-waiting", status, text);
 }
 
-/* Every one ends some time. A server that ends them at once is asked later and later. */
-static void watch_ended(struct reflector *r, uint64_t lasted_ms)
-{
-	if (lasted_ms < LASTS_MS) {
-		reflector_retry(r, RESUME, 0);
-		return;
-	}
-	r->failures = 0;
-	reflector_watch(r);
-}
-
 static void on_watch_done(void *ctx, const struct api_answer *answer)
 {
 	struct reflector *r = ctx;
@@ -385,10 +369,16 @@ static void on_watch_done(void *ctx, const struct api_answer *answer)
 		backoff_reset(&r->backoff);
 	if (r->fault.is)
 		watch_failed(r, r->fault.status, r->fault.e.text, r->fault.after_ms);
-	else if (answer->status == OK)
-		watch_ended(r, lasted_ms);
-	else
+	else if (answer->status != OK)
 		watch_failed(r, answer->status, answer->message, answer->after_ms);
+	else if (lasted_ms < LASTS_MS) {
+		/* every one ends some time; a server that ends them at once is asked later and
+		 * later */
+		reflector_retry(r, RESUME, 0);
+	} else {
+		r->failures = 0;
+		reflector_watch(r);
+	}
 }
 
 static void reflector_watch(struct reflector *r)

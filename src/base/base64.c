@@ -16,11 +16,6 @@ static int digit_of(char c)
 	return at ? (int)(at - digits) : -1;
 }
 
-static bool is_line_end(char c)
-{
-	return c == '\n' || c == '\r';
-}
-
 long base64_decode(const char *s, size_t len, char *out)
 {
 	unsigned nr_digits = 0, nr_padding = 0, held = 0; /* bits of word that are not out yet */
@@ -30,7 +25,7 @@ long base64_decode(const char *s, size_t len, char *out)
 	for (size_t i = 0; i < len; i++) {
 		int digit = digit_of(s[i]);
 
-		if (is_line_end(s[i]))
+		if (s[i] == '\n' || s[i] == '\r')
 			continue;
 		if (s[i] == '=')
 			nr_padding++;

@@ -31,7 +31,7 @@ void text_add(struct text *t, const char *fmt, ...)
 
 bool text_copy(char *dst, size_t cap, const char *s)
 {
-	int len = snprintf(dst, cap, "%s", s);
+	int len = snprintf(dst, cap, "%s", s ? s : "");
 
 	return len >= 0 && (size_t)len < cap;
 }
@@ -39,6 +39,21 @@ bool text_copy(char *dst, size_t cap, const char *s)
 bool text_equal(const char *a, const char *b)
 {
 	return strcmp(a ? a : "", b ? b : "") == 0;
+}
+
+const char *text_behind(const char *s, const char *prefix)
+{
+	size_t len = strlen(prefix);
+
+	return strncmp(s, prefix, len) == 0 ? s + len : NULL;
+}
+
+int text_index(const char *const *words, unsigned nr, const char *s)
+{
+	for (unsigned i = 0; i < nr; i++)
+		if (text_equal(words[i], s))
+			return (int)i;
+	return -1;
 }
 
 /* The lead bytes of UTF-8's longer forms, and which first continuation byte each allows: the table
@@ -148,6 +163,30 @@ const char *text_size(char *buf, uint64_t bytes)
 	}
 	(void)snprintf(
 		buf, TEXT_SIZE_MAX, "%llu%s", (unsigned long long)bytes, binary_suffixes[unit]);
+	return buf;
+}
+
+const char *text_size_rounded(char *buf, uint64_t bytes)
+{
+	enum { DIGITS = 4, PERCENT = 100 };
+	unsigned unit = 0;
+
+	(void)text_size(buf, bytes);
+	if (strspn(buf, "0123456789") <= DIGITS)
+		return buf;
+	while (unit + 1 < NR_BINARY && bytes >> BINARY_BITS * (unit + 1))
+		unit++;
+	/* of what is behind the point ten bits are enough for two digits */
+	uint64_t parts = bytes >> BINARY_BITS * (unit - 1), rest = parts % (1u << BINARY_BITS);
+	unsigned decimals = (unsigned)(rest * PERCENT >> BINARY_BITS);
+	struct text t;
+
+	text_init(&t, buf, TEXT_SIZE_MAX);
+	text_add(&t, "%llu", (unsigned long long)(parts >> BINARY_BITS));
+	if (decimals)
+		text_add(&t, decimals % 10 ? ".%02u" : ".%u",
+			decimals % 10 ? decimals : decimals / 10);
+	text_add(&t, "%s", binary_suffixes[unit]);
 	return buf;
 }
 

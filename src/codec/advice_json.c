@@ -402,8 +402,8 @@ static json_t *advice_json_of_head(const struct advice *h, int *bad)
 		*bad |= json_object_set_new(to, "pfp", json_string(h->fingerprint));
 	*bad |= json_object_set_new(to, "at", json_integer(h->at_ms));
 	*bad |= json_object_set_new(to, "ttl", json_integer(h->ttl_s));
-	*bad |= json_object_set_new(to, "mode", json_string(advice_mode_name(h->mode)));
-	*bad |= json_object_set_new(to, "scope", json_string(topology_scope_name(h->scope)));
+	*bad |= json_object_set_new(to, "mode", json_string(advice_mode_words[h->mode]));
+	*bad |= json_object_set_new(to, "scope", json_string(topology_scope_words[h->scope]));
 	return to;
 }
 

@@ -14,7 +14,7 @@ int advice_katalyst_read(struct advice_reading *r, struct advice *out, struct er
 
 int advice_policy_read(struct advice_reading *r, struct advice *out, struct err *e)
 {
-	int policy = topology_policy_from_name(r->text);
+	int policy = text_index(topology_policy_words, NR_POLICIES, r->text);
 
 	if (policy < 0)
 		return err_set(e, EINVAL, "there is no topology policy \"%.64s\"", r->text);

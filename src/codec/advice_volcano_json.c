@@ -2,7 +2,6 @@
 #include <codec/advice_parts.h>
 
 #include <codec/fields_json.h>
-#include <errno.h>
 #include <jansson.h>
 
 int advice_volcano_read(struct advice_reading *r, struct advice *out, struct err *e)

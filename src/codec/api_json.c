@@ -63,6 +63,13 @@ void api_json_meta(const json_t *object, struct api_meta *out)
 	};
 }
 
+const char *api_json_kubelet_version(const json_t *node)
+{
+	const json_t *status = json_object_get(node, "status");
+
+	return string_at(json_object_get(status, "nodeInfo"), "kubeletVersion");
+}
+
 int api_json_labels(const json_t *object, struct arena *a, const struct key_value **out, size_t *nr)
 {
 	json_t *labels = json_object_get(json_object_get(object, "metadata"), "labels");
@@ -99,14 +106,24 @@ static const json_t *causes_of(const json_t *status)
 	return json_object_get(json_object_get(status, "details"), "causes");
 }
 
-bool api_json_has_cause(const json_t *status, const char *cause)
+static bool has_cause_with(const json_t *status, const char *key, const char *value)
 {
 	const json_t *causes = causes_of(status);
 
 	for (size_t i = 0; i < json_array_size(causes); i++)
-		if (text_equal(string_at(json_array_get(causes, i), "reason"), cause))
+		if (text_equal(string_at(json_array_get(causes, i), key), value))
 			return true;
 	return false;
+}
+
+bool api_json_has_cause(const json_t *status, const char *cause)
+{
+	return has_cause_with(status, "reason", cause);
+}
+
+bool api_json_blames(const json_t *status, const char *field)
+{
+	return has_cause_with(status, "field", field);
 }
 
 /* The cause's message is all that names the manager, as a Go string: conflict with "kubectl" using

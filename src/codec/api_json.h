@@ -24,6 +24,8 @@ struct api_meta {
 	bool initial_events_end;               /* of a bookmark: all that was there has been sent */
 };
 void api_json_meta(const struct json_t *object, struct api_meta *out);
+/* A Node's status.nodeInfo.kubeletVersion, or "". */
+const char *api_json_kubelet_version(const struct json_t *node);
 /* metadata.labels, in the object's order; the list is *a's. 0, or -ENOMEM: the arena's limit. */
 int api_json_labels(
 	const struct json_t *object, struct arena *a, const struct key_value **out, size_t *nr);
@@ -40,6 +42,8 @@ bool api_json_status(const struct json_t *v, struct api_status *out);
 /* Whether one of the Status' causes is that ("NamespaceTerminating",
  * corev1.NamespaceTerminatingCause). NULL: it has none. */
 bool api_json_has_cause(const struct json_t *status, const char *cause);
+/* Whether one of them is about that field ("metadata.uid"). */
+bool api_json_blames(const struct json_t *status, const char *field);
 
 enum { API_MANAGER_MAX = 128 }; /* bytes of a field manager's name, by the API server */
 struct api_conflict {

@@ -14,7 +14,7 @@ struct weight_spec {
 };
 struct weight_specs {
 	const struct weight_spec *at;
-	unsigned nr;
+	size_t nr;
 };
 
 enum { ARGS_PLACE_MAX = 160 };

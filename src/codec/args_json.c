@@ -1,6 +1,6 @@
 #include <codec/args_json.h>
 
-#include <errno.h>
+#include <codec/fields_json.h>
 #include <jansson.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -48,10 +48,9 @@ const char *args_problems_text(const struct args_problems *p, char *buf, size_t 
 /* Reading. Go's decoder goes on after a value of the wrong type and reports the first at the end;
  * only if there is none does the strict one report all unknown fields. */
 struct reading {
-	struct arena *arena;
+	const struct fields *in; /* the struct whose field is read */
 	struct args_problems unknown;
-	char wrong[PLACE_MAX]; /* the first value of the wrong type */
-	bool full;
+	char wrong[PLACE_MAX];      /* the first value of the wrong type */
 	const char *key[DEPTH_MAX]; /* of the struct fields that lead here */
 	unsigned depth;
 	char place[PLACE_MAX]; /* the same with the places in lists: "a.b[0]" */
@@ -84,7 +83,7 @@ static void args_describe_number(const json_t *v, char *buf, size_t cap)
 }
 
 /* json.UnmarshalTypeError */
-static void wrong_type(struct reading *r, const struct args *in, const char *go, const char *value)
+static void wrong_type(struct reading *r, const char *go, const char *value)
 {
 	struct text t;
 
@@ -96,40 +95,15 @@ static void wrong_type(struct reading *r, const struct args *in, const char *go,
 		text_add(&t, "value of type %s", go);
 		return;
 	}
-	const char *dot = strrchr(in->go, '.'); /* behind the package */
-	text_add(&t, "struct field %s.", dot ? dot + 1 : in->go);
+	const char *dot = strrchr(r->in->go, '.'); /* behind the package */
+	text_add(&t, "struct field %s.", dot ? dot + 1 : r->in->go);
 	for (unsigned i = 0; i < r->depth; i++)
 		text_add(&t, "%s%s", i ? "." : "", r->key[i]);
 	text_add(&t, " of type %s", go);
 }
 
-static void wrong_value(
-	struct reading *r, const struct args *in, const struct arg *f, const json_t *v)
-{
-	char value[PLACE_MAX];
-
-	if (f->type == ARG_INT)
-		args_describe_number(v, value, sizeof value);
-	else
-		args_describe_value(v, value, sizeof value);
-	wrong_type(r, in, f->go, value);
-}
-
-static void args_read_struct(
-	struct reading *r, const struct args *in, json_t *v, const struct args *args, void *to);
-
-#define SLOT(T, to, offset) ((T *)(void *)((char *)(to) + (offset)))
-
-static void *args_allocate(struct reading *r, size_t nr, size_t size)
-{
-	void *p = arena_array(r->arena, nr ? nr : 1, size);
-
-	r->full = r->full || !p;
-	return p;
-}
-
 /* {"cpu": 2} as [{"name": "cpu", "weight": 2}]; a new one. */
-static json_t *as_list(const struct arg *f, json_t *map)
+static json_t *as_list(const struct field *f, json_t *map)
 {
 	json_t *list = json_array();
 
@@ -137,120 +111,73 @@ static json_t *as_list(const struct arg *f, json_t *map)
 		json_t *one = json_object();
 
 		(void)json_object_set_new(
-			one, f->of->row[0].key, json_string(json_object_iter_key(it)));
-		(void)json_object_set(one, f->of->row[1].key, json_object_iter_value(it));
+			one, f->fields->row[0].key, json_string(json_object_iter_key(it)));
+		(void)json_object_set(one, f->fields->row[1].key, json_object_iter_value(it));
 		(void)json_array_append_new(list, one);
 	}
 	return list;
 }
 
-static void args_read_structs(
-	struct reading *r, const struct args *in, json_t *list, const struct arg *f, void *to)
+static bool arg_fits(const struct field *f, const json_t *v)
 {
-	size_t nr = json_array_size(list), len = strlen(r->place);
-	char *first = args_allocate(r, nr, f->of->size);
+	json_int_t n = json_integer_value(v), max = f->max;
 
-	if (!first)
-		return;
-	for (size_t i = 0; i < nr; i++) {
-		(void)snprintf(r->place + len, sizeof r->place - len, "[%zu]", i);
-		args_read_struct(r, in, json_array_get(list, i), f->of, first + i * f->of->size);
-		r->place[len] = '\0';
-	}
-	*SLOT(char *, to, f->at) = first;
-	*SLOT(unsigned, to, f->count) = (unsigned)nr;
-}
-
-static char *args_copy_string(struct reading *r, const json_t *v)
-{
-	char *s = arena_strndup(r->arena, json_string_value(v), json_string_length(v));
-
-	r->full = r->full || !s;
-	return s;
-}
-
-static void args_read_strings(
-	struct reading *r, const struct args *in, const struct arg *f, const json_t *list, void *to)
-{
-	size_t nr = json_array_size(list);
-	const char **first = args_allocate(r, nr, sizeof *first);
-
-	if (!first)
-		return;
-	for (size_t i = 0; i < nr; i++) {
-		const json_t *v = json_array_get(list, i);
-		char value[PLACE_MAX];
-
-		first[i] = "";
-		if (json_is_string(v)) {
-			first[i] = args_copy_string(r, v);
-		} else if (!json_is_null(v)) {
-			args_describe_value(v, value, sizeof value);
-			wrong_type(r, in, "string", value);
-		}
-	}
-	*SLOT(const char **, to, f->at) = first;
-	*SLOT(unsigned, to, f->count) = (unsigned)nr;
-}
-
-static bool arg_fits(const struct arg *f, const json_t *v)
-{
-	switch (f->type) {
-	case ARG_INT:
-		return json_is_integer(v) && json_integer_value(v) <= f->max &&
-		       json_integer_value(v) >= -f->max - 1;
-	case ARG_BOOL:
+	if (f->type == FIELD_I64)
+		return json_is_integer(v) && (!max || (n <= max && n >= -max - 1));
+	if (f->type == FIELD_BOOL)
 		return json_is_boolean(v);
-	case ARG_STRING:
+	if (f->type == FIELD_STRING)
 		return json_is_string(v);
-	case ARG_STRUCT:
+	if (f->type == FIELD_POINTER)
 		return json_is_object(v);
-	case ARG_STRUCTS:
-		return json_is_array(v) || (f->map && json_is_object(v));
-	case ARG_STRINGS:
-		return json_is_array(v);
-	}
-	return false;
+	return json_is_array(v) || (f->map && json_is_object(v));
 }
 
-static void args_read_value(
-	struct reading *r, const struct args *in, const struct arg *f, json_t *v, void *to)
+/* Whether all of a list of strings are such. */
+static bool strings_fit(struct reading *r, const json_t *list)
 {
-	void *p;
+	char value[PLACE_MAX];
+	bool fit = true;
+
+	for (size_t i = 0; i < json_array_size(list); i++) {
+		const json_t *v = json_array_get(list, i);
+
+		if (json_is_string(v) || json_is_null(v))
+			continue;
+		args_describe_value(v, value, sizeof value);
+		wrong_type(r, "string", value);
+		fit = false;
+	}
+	return fit;
+}
+
+static int args_read_value(
+	const struct fields_context *c, const struct field *f, json_t *v, void *to, struct err *e)
+{
+	struct reading *r = c->reader;
+	char value[PLACE_MAX];
 
 	if (!arg_fits(f, v)) {
-		wrong_value(r, in, f, v);
-		return;
+		if (f->type == FIELD_I64)
+			args_describe_number(v, value, sizeof value);
+		else
+			args_describe_value(v, value, sizeof value);
+		wrong_type(r, f->go, value);
+		return 0;
 	}
-	switch (f->type) {
-	case ARG_INT:
-		*SLOT(int64_t, to, f->at) = json_integer_value(v);
-		return;
-	case ARG_BOOL:
-		*SLOT(bool, to, f->at) = json_is_true(v);
-		return;
-	case ARG_STRING:
-		*SLOT(char *, to, f->at) = args_copy_string(r, v);
-		return;
-	case ARG_STRUCT:
-		if ((p = args_allocate(r, 1, f->of->size)))
-			args_read_struct(r, in, v, f->of, p);
-		*SLOT(void *, to, f->at) = p;
-		return;
-	case ARG_STRUCTS:
-		v = json_is_array(v) ? json_incref(v) : as_list(f, v);
-		args_read_structs(r, in, v, f, to);
-		json_decref(v);
-		return;
-	case ARG_STRINGS:
-		args_read_strings(r, in, f, v, to);
-		return;
-	}
+	if (f->type == FIELD_STRINGS && !strings_fit(r, v))
+		return 0;
+	json_t *taken = f->map && json_is_object(v) ? as_list(f, v) : json_incref(v);
+	int rc = fields_read_member(taken, f, to, c, e);
+	json_decref(taken);
+	return rc;
 }
 
-static void args_read_field(
-	struct reading *r, const struct args *in, const char *key, json_t *v, void *to)
+static int args_read_field(
+	const struct fields_context *c, const char *key, json_t *v, void *to, struct err *e)
 {
+	struct reading *r = c->reader;
+	const struct fields *in = r->in;
 	size_t len = strlen(r->place), i = 0;
 
 	while (i < in->nr && !text_equal(in->row[i].key, key))
@@ -261,44 +188,56 @@ static void args_read_field(
 		(void)snprintf(text, sizeof text, "unknown field \"%s%s%s\"", r->place,
 			len ? "." : "", key);
 		args_add_problem(&r->unknown, text);
-		return;
+		return 0;
 	}
 	if (json_is_null(v) || r->depth == DEPTH_MAX)
-		return;
+		return 0;
 	r->key[r->depth++] = in->row[i].key;
 	(void)snprintf(
 		r->place + len, sizeof r->place - len, "%s%s", len ? "." : "", in->row[i].key);
-	args_read_value(r, in, &in->row[i], v, to);
+	int rc = args_read_value(c, &in->row[i], v, to, e);
 	r->place[len] = '\0';
 	r->depth--;
+	return rc;
 }
 
-/* in: the struct that it is in, which is named where it is no object. */
-static void args_read_struct(
-	struct reading *r, const struct args *in, json_t *v, const struct args *args, void *to)
+/* Of what is no object the struct that it is in is named. */
+static int args_read_object(const struct fields_context *c, json_t *v, const struct fields *f,
+	void *to, int nr, struct err *e)
 {
+	struct reading *r = c->reader;
+	const struct fields *in = r->in;
+	size_t len = strlen(r->place);
 	char value[PLACE_MAX];
+	int rc = 0;
 
 	if (json_is_null(v))
-		return;
-	if (!json_is_object(v)) {
+		return 0;
+	if (nr >= 0)
+		(void)snprintf(r->place + len, sizeof r->place - len, "[%d]", nr);
+	if (json_is_object(v)) {
+		r->in = f;
+		for (void *it = json_object_iter(v); it && !rc; it = json_object_iter_next(v, it))
+			rc = args_read_field(
+				c, json_object_iter_key(it), json_object_iter_value(it), to, e);
+		r->in = in;
+	} else {
 		args_describe_value(v, value, sizeof value);
-		wrong_type(r, in, args->go, value);
-		return;
+		wrong_type(r, f->go, value);
 	}
-	for (void *it = json_object_iter(v); it; it = json_object_iter_next(v, it))
-		args_read_field(r, args, json_object_iter_key(it), json_object_iter_value(it), to);
+	r->place[len] = '\0';
+	return rc;
 }
 
-int args_json_read(json_t *v, const struct args *args, void *to, struct arena *a,
+int args_json_read(json_t *v, const struct fields *args, void *to, struct arena *a,
 	struct args_problems *p, struct err *e)
 {
-	struct reading r = {.arena = a};
+	struct reading r = {.in = args};
+	const struct fields_context c = {.arena = a, .read = args_read_object, .reader = &r};
+	int rc = v ? args_read_object(&c, v, args, to, -1, e) : 0;
 
-	if (v)
-		args_read_struct(&r, args, v, args, to);
-	if (r.full)
-		return err_set(e, ENOMEM, "too large");
+	if (rc)
+		return rc;
 	if (r.wrong[0]) {
 		args_add_problem(p, r.wrong);
 	} else if (r.unknown.nr) {

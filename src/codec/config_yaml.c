@@ -19,6 +19,7 @@ struct section {
 struct reader {
 	const struct config_node *node; /* NULL: none */
 	struct config_sections *out;
+	struct mistakes *all; /* NULL: the first one ends the reading */
 	struct section section[CONFIG_SECTIONS_MAX];
 	bool unmatched_off;
 	struct settings read;
@@ -151,21 +152,13 @@ static int take_in_section(
 	if (nr >= CONFIG_SECTIONS_MAX)
 		return err_set(e, E2BIG, "line %u: nodes: more than %d sections", line,
 			CONFIG_SECTIONS_MAX);
+	while (r->out->nr < nr) /* of which no key can be read */
+		r->out->nr++;
 	if (nr == r->out->nr)
 		r->out->at[r->out->nr++].line = line;
 	int rc = take_whom(r, &r->section[nr], key, value, e);
 
 	return rc < 0 ? err_add(e, rc, "line %u: nodes.%u", line, nr) : 0;
-}
-
-static int take_unmatched(struct reader *r, const char *value, unsigned line, struct err *e)
-{
-	r->unmatched_off = text_equal(value, "off");
-	return r->unmatched_off || text_equal(value, "as-above")
-		       ? 0
-		       : err_set(e, EINVAL,
-				 "line %u: unmatchedNodes: \"%.64s\" is not one of as-above, off",
-				 line, value ? value : "");
 }
 
 /* The first time: all but sections' settings. */
@@ -177,9 +170,16 @@ static int config_take_value(
 
 	if (rest)
 		return take_in_section(r, rest, value, line, e);
-	if (text_equal(path, "unmatchedNodes"))
-		return take_unmatched(r, value, line, e);
-	return take_setting(&r->read, path, value, line, e);
+	if (!text_equal(path, "unmatchedNodes")) {
+		mistakes_note_key(r->all, path, MISTAKE_IN_FILE, line);
+		return take_setting(&r->read, path, value, line, e);
+	}
+	r->unmatched_off = text_equal(value, "off");
+	return r->unmatched_off || text_equal(value, "as-above")
+		       ? 0
+		       : err_set(e, EINVAL,
+				 "line %u: unmatchedNodes: \"%.64s\" is not one of as-above, off",
+				 line, value ? value : "");
 }
 
 static enum config_match match(const struct reader *r, const struct section *s)
@@ -195,22 +195,27 @@ static int judge_sections(struct reader *r, struct err *e)
 {
 	struct config_sections *out = r->out;
 	bool matched = false;
+	int rc = 0;
 
 	for (unsigned i = 0; i < out->nr; i++) {
 		const struct section *s = &r->section[i];
 
-		if (!s->has_names && !s->has_labels)
-			return err_set(e, EINVAL,
+		if (!s->has_names && !s->has_labels && out->at[i].line) {
+			rc = err_set(e, EINVAL,
 				"line %u: nodes.%u: which nodes it is for is missing: names or "
 				"labels",
 				out->at[i].line, i);
+			if (!r->all)
+				return rc;
+			mistakes_add(r->all, MISTAKE_IN_FILE, out->at[i].line, e);
+		}
 		out->at[i].match = match(r, s);
 		matched = matched || out->at[i].match == CONFIG_THIS_NODE;
 	}
 	out->off = r->node && r->unmatched_off && !matched;
 	if (out->off)
 		r->read.mode = MODE_OFF;
-	return 0;
+	return rc;
 }
 
 /* One key of a section, over what the file's top and earlier sections say. */
@@ -246,34 +251,55 @@ static int take_override(
 
 	rest = rest ? behind_number(rest, &nr) : NULL;
 	rest = rest ? path_behind_word(rest, "settings") : NULL;
-	if (!rest || !*rest)
+	if (!rest || !*rest || nr >= r->out->nr) /* a mistake of the first time */
 		return 0;
 	bool ours = r->out->at[nr].match == CONFIG_THIS_NODE;
 	if (nr != r->at) {
 		r->at = nr;
 		r->has_list = false;
 	}
+	if (ours)
+		mistakes_note_key(r->all, rest, MISTAKE_IN_FILE, line);
 	return override(r, ours ? &r->read : &r->other, rest, value, line, e);
+}
+
+/* With a list for all mistakes the three go on after those of the ones before, and *s is what was
+ * right. */
+static int config_yaml_read_all(struct settings *s, const struct config_source *from,
+	const struct config_node *node, struct config_sections *sections, struct err *e)
+{
+	auto_free struct reader *r = xcalloc(1, sizeof *r);
+	struct err next = {0};
+
+	*sections = (struct config_sections){0};
+	r->node = node;
+	r->out = sections;
+	r->all = from->all;
+	r->read = *s;
+	r->at = CONFIG_SECTIONS_MAX;
+	int rc = flat_yaml_read(from->text, from->len, config_take_value, r, from->all, e);
+	if (!rc || from->all) {
+		int judged = judge_sections(r, rc ? &next : e);
+
+		rc = rc ? rc : judged;
+	}
+	if (!rc || from->all) {
+		int read = flat_yaml_read(
+			from->text, from->len, take_override, r, from->all, rc ? &next : e);
+
+		rc = rc ? rc : read;
+	}
+	if (!rc || from->all)
+		*s = r->read;
+	return rc;
 }
 
 int config_yaml_read(struct settings *s, const char *text, size_t len,
 	const struct config_node *node, struct config_sections *sections, struct err *e)
 {
-	auto_free struct reader *r = xcalloc(1, sizeof *r);
+	const struct config_source from = {.text = text, .len = len};
 
-	*sections = (struct config_sections){0};
-	r->node = node;
-	r->out = sections;
-	r->read = *s;
-	r->at = CONFIG_SECTIONS_MAX;
-	int rc = flat_yaml_read(text, len, config_take_value, r, e);
-	if (!rc)
-		rc = judge_sections(r, e);
-	if (!rc)
-		rc = flat_yaml_read(text, len, take_override, r, e);
-	if (!rc)
-		*s = r->read;
-	return rc;
+	return config_yaml_read_all(s, &from, node, sections, e);
 }
 
 const char *config_sections_text(
@@ -294,7 +320,7 @@ const char *config_sections_text(
 	return buf;
 }
 
-static int set_one(struct settings *s, const char *assignment, struct err *e)
+static int set_one(struct settings *s, const char *assignment, struct mistakes *all, struct err *e)
 {
 	const char *equals = strchr(assignment, '=');
 	char key[KEY_MAX];
@@ -304,6 +330,7 @@ static int set_one(struct settings *s, const char *assignment, struct err *e)
 		return err_set(e, EINVAL, "--set %.64s: KEY=VALUE is expected", assignment);
 	text_init(&t, key, sizeof key);
 	text_add(&t, "%.*s", (int)(equals - assignment), assignment);
+	mistakes_note_key(all, key, MISTAKE_ON_COMMAND_LINE, 0);
 	int rc = settings_set(s, key, equals + 1, e);
 
 	return rc ? err_add(e, rc, "--set") : 0;
@@ -312,16 +339,24 @@ static int set_one(struct settings *s, const char *assignment, struct err *e)
 static int config_read_source(struct settings *s, const struct config_source *from,
 	const struct config_node *node, struct config_sections *sections, struct err *e)
 {
+	struct err next = {0};
 	int rc = 0;
 
 	settings_init(s);
+	mistakes_forget_keys(from->all);
 	*sections = (struct config_sections){0};
 	if (from->file)
-		rc = config_yaml_read(s, from->text, from->len, node, sections, e);
+		rc = config_yaml_read_all(s, from, node, sections, e);
 	if (rc)
-		return err_add(e, rc, "config file %s", from->file);
-	for (size_t i = 0; i < from->nr_sets && !rc; i++)
-		rc = set_one(s, from->sets[i], e);
+		(void)err_add(e, rc, "config file %s", from->file);
+	for (size_t i = 0; i < from->nr_sets && (!rc || from->all); i++) {
+		struct err *at = rc ? &next : e;
+		int set = set_one(s, from->sets[i], from->all, at);
+
+		if (set)
+			mistakes_add(from->all, MISTAKE_ON_COMMAND_LINE, 0, at);
+		rc = rc ? rc : set;
+	}
 	return rc;
 }
 
@@ -334,12 +369,12 @@ int config_settings(struct settings *s, const struct config_source *from,
 	char name[NODE_NAME_MAX];
 	int rc = config_read_source(read, from, NULL, sections, e);
 
-	if (rc)
+	if (rc && !from->all)
 		return rc;
 	if (text_copy(name, sizeof name, read->node_name) && *name)
 		named.name = name;
 	rc = config_read_source(read, from, &named, sections, e);
-	if (!rc)
+	if (!rc || from->all)
 		*s = *read;
 	return rc;
 }

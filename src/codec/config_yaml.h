@@ -1,6 +1,7 @@
 #ifndef NUMAFIT_CODEC_CONFIG_YAML_H
 #define NUMAFIT_CODEC_CONFIG_YAML_H
 
+#include <numafit/mistakes.h>
 #include <numafit/pod.h>
 #include <numafit/settings.h>
 
@@ -65,9 +66,11 @@ struct config_source {
 	size_t len;
 	const char *const *sets;
 	size_t nr_sets;
+	struct mistakes *all; /* NULL: the first mistake ends the reading */
 };
 /* All settings of the node, from the defaults on. Where nodeName is set it counts instead of
- * node->name. 0, or as config_yaml_read() and settings_set(). */
+ * node->name. 0, or as config_yaml_read() and settings_set(). With a list, *s is then what was
+ * right, and the list knows where each key was set. */
 int config_settings(struct settings *s, const struct config_source *from,
 	const struct config_node *node, struct config_sections *sections, struct err *e);
 

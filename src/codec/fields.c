@@ -163,6 +163,8 @@ static void put_value(
 	case FIELD_MAP:
 		put_map(t, MEMBER(struct key_value *, p, 0), MEMBER(size_t, from, f->count));
 		return;
+	case FIELD_STRINGS:
+		return;
 	}
 }
 

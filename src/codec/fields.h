@@ -24,7 +24,8 @@ enum field_type {
 	FIELD_POINTER, /* pointer to a struct, by the rows in fields; NULL and optional: absent */
 	FIELD_ARRAY,   /* structs in place, at most max; their number is the unsigned at count */
 	FIELD_LIST,    /* pointer to structs; their number is the size_t at count */
-	FIELD_MAP      /* pointer to struct key_value, likewise; an object of strings */
+	FIELD_MAP,     /* pointer to struct key_value, likewise; an object of strings */
+	FIELD_STRINGS  /* pointer to const char *, likewise; null is "". Not written. */
 };
 
 struct field {
@@ -39,11 +40,15 @@ struct field {
 	unsigned max;             /* FIELD_UNSIGNED: the largest value, 0: any */
 	const char *const *words; /* FIELD_NAME: of its max values */
 	const struct fields *fields;
+	/* args_json.h */
+	const char *go; /* its type there */
+	bool map;       /* FIELD_LIST: {"cpu": 2} does as well as [{row 0: "cpu", row 1: 2}] */
 };
 
 struct fields {
 	const struct field *row;
 	size_t nr, size; /* rows; bytes of the struct */
+	const char *go;  /* args_json.h: the struct's type there */
 };
 /* FIELD("qos", NAME, offsetof(struct pod, qos), .words = qos_words, .max = NR_QOS) */
 #define FIELD(key_, type_, at_, ...)                                                               \

@@ -196,6 +196,13 @@ static int fields_read_text(const json_t *v, const struct field *f, void *to,
 
 #define SLOT(T, to, offset) ((T *)(void *)((char *)(to) + (offset)))
 
+static int read_object(const json_t *v, const struct fields *f, void *to,
+	const struct fields_context *c, int nr, struct err *e)
+{
+	return c->read ? c->read(c, (json_t *)(uintptr_t)v, f, to, nr, e)
+		       : fields_read(v, f, to, c, e);
+}
+
 /* An array in place, or a list that goes into the arena. */
 static int fields_read_list(const json_t *v, const struct field *f, void *to,
 	const struct fields_context *c, struct err *e)
@@ -217,12 +224,34 @@ static int fields_read_list(const json_t *v, const struct field *f, void *to,
 		*SLOT(unsigned, to, f->count) = (unsigned)nr;
 	}
 	for (size_t i = 0; i < nr; i++, first += f->fields->size) {
-		int rc = fields_read(json_array_get(v, i), f->fields, first, c, e);
+		int rc = read_object(json_array_get(v, i), f->fields, first, c, (int)i, e);
 
 		if (rc)
 			return err_add(e, rc, "element %zu", i);
 	}
 	return 0;
+}
+
+static int fields_read_strings(const json_t *v, const struct field *f, void *to,
+	const struct fields_context *c, struct err *e)
+{
+	static const struct field text = {.type = FIELD_STRING};
+	size_t nr = json_array_size(v);
+	const char **s = arena_array(c->arena, nr, sizeof *s);
+	int rc = 0;
+
+	if (!json_is_array(v))
+		return json_want("a list", v, e);
+	if (!s)
+		return err_set(e, ENOMEM, "too large");
+	*SLOT(const char **, to, f->at) = s;
+	*SLOT(size_t, to, f->count) = nr;
+	for (size_t i = 0; i < nr && !rc; i++) {
+		s[i] = "";
+		if (!json_is_null(json_array_get(v, i)))
+			rc = fields_read_text(json_array_get(v, i), &text, &s[i], c, e);
+	}
+	return rc;
 }
 
 static int fields_read_map(
@@ -251,7 +280,7 @@ static int fields_read_map(
 	return 0;
 }
 
-static int fields_read_value(
+int fields_read_member(
 	json_t *v, const struct field *f, void *to, const struct fields_context *c, struct err *e)
 {
 	void *at = SLOT(void, to, f->at), *object;
@@ -279,16 +308,18 @@ static int fields_read_value(
 	case FIELD_TOKENS:
 		return fields_read_text(v, f, at, c, e);
 	case FIELD_OBJECT:
-		return fields_read(v, f->fields, at, c, e);
+		return read_object(v, f->fields, at, c, -1, e);
 	case FIELD_POINTER:
 		*(void **)at = object = arena_alloc(c->arena, f->fields->size);
-		return object ? fields_read(v, f->fields, object, c, e)
+		return object ? read_object(v, f->fields, object, c, -1, e)
 			      : err_set(e, ENOMEM, "too large");
 	case FIELD_ARRAY:
 	case FIELD_LIST:
 		return fields_read_list(v, f, to, c, e);
 	case FIELD_MAP:
 		return fields_read_map(v, f, to, c, e);
+	case FIELD_STRINGS:
+		return fields_read_strings(v, f, to, c, e);
 	}
 	return 0;
 }
@@ -306,7 +337,7 @@ int fields_read(const json_t *object, const struct fields *f, void *to,
 			continue;
 		if (!v)
 			return err_set(e, EINVAL, "%s is missing", row->key);
-		int rc = fields_read_value(v, row, to, c, e);
+		int rc = fields_read_member(v, row, to, c, e);
 		if (rc)
 			return err_add(e, rc, "%s", row->key);
 		if (row->has_flag)

@@ -46,13 +46,22 @@ int json_quantity_count(
 struct fields_context {
 	const struct node_ids *ids; /* for FIELD_NODES */
 	struct arena *arena;        /* strings and lists live here; NULL when the table has none */
+	/* What reads each object within, by another decoder's rules; NULL: fields_read(). The
+	 * object is element nr of a list, or that of a member, with nr -1. */
+	int (*read)(const struct fields_context *c, struct json_t *v, const struct fields *f,
+		void *to, int nr, struct err *e);
+	void *reader; /* read()'s own */
 };
 /* Fill *to, all zeros before, from the object. 0; -EINVAL, -ERANGE, -ENOENT (a NUMA node that is
  * not in ids), -ENOMEM (the arena's limit); the text leads to the key. *to is half filled then. */
 int fields_read(const struct json_t *object, const struct fields *f, void *to,
 	const struct fields_context *c, struct err *e);
 
-/* The same from the len bytes at text, which hold one object and nothing else. */
+/* The one member of *to that the row is for, from its value. 0, or an error of fields_read(). */
+int fields_read_member(struct json_t *v, const struct field *f, void *to,
+	const struct fields_context *c, struct err *e);
+
+/* The same as fields_read() from the len bytes at text, which hold one object and nothing else. */
 int fields_parse(const char *text, size_t len, const struct fields *f, void *to,
 	const struct fields_context *c, struct err *e);
 

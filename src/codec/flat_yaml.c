@@ -24,6 +24,10 @@ struct reader {
 	void *ctx;
 	struct level level[FLAT_YAML_DEPTH_MAX + 1];
 	unsigned depth, nr_documents;
+	struct mistakes *all; /* NULL: the first one ends the reading */
+	struct err first;     /* of them; code 0: none */
+	unsigned skipping;    /* the level of the map whose value is passed over; 0: none is */
+	unsigned line;        /* of what was read last */
 	char path[FLAT_YAML_PATH_MAX];
 	/* the keys of the open maps, each with its NUL: never more bytes than the text */
 	char *names;
@@ -38,6 +42,22 @@ static unsigned line_of(const yaml_mark_t *mark)
 static struct level *innermost(struct reader *r)
 {
 	return &r->level[r->depth];
+}
+
+/* A mistake after which the rest can be read; e says which, if rc says that there is one. 0: it is
+ * to be read. */
+static int flat_mistake(struct reader *r, unsigned line, int rc, struct err *e)
+{
+	if (!rc || !r->all)
+		return rc;
+	if (r->skipping)
+		return 0;
+	mistakes_add(r->all, MISTAKE_IN_FILE, line, e);
+	if (!r->first.code) {
+		r->first = *e;
+		r->first.code = -rc;
+	}
+	return 0;
 }
 
 /* Make the path that of the element or key name of in, the innermost level. */
@@ -74,6 +94,8 @@ static void end_value(struct reader *r)
 
 	in->has_key = false;
 	r->path[in->path_len] = '\0';
+	if (r->skipping == r->depth)
+		r->skipping = 0;
 }
 
 #define WORD "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_"
@@ -111,9 +133,10 @@ static int flat_add_name(
 		if (text_equal(r->names + at, name))
 			return err_set(
 				e, EINVAL, "line %u: %.80s: the key is there twice", line, r->path);
-	if (map->nr++ == FLAT_YAML_KEYS_MAX || size > r->names_cap - r->names_len)
+	if (map->nr == FLAT_YAML_KEYS_MAX || size > r->names_cap - r->names_len)
 		return err_set(e, EINVAL, "line %u: more than %d keys in one map", line,
 			FLAT_YAML_KEYS_MAX);
+	map->nr++;
 	memcpy(r->names + r->names_len, name, size);
 	r->names_len += size;
 	map->has_key = true;
@@ -132,16 +155,37 @@ static int on_key(
 	return rc ? rc : flat_add_name(r, map, name, line, e);
 }
 
-static int refuse_marked(
-	unsigned line, const yaml_char_t *anchor, const yaml_char_t *tag, struct err *e)
+/* The value of a key that is wrong is passed over. */
+static int skip_wrong_key(struct reader *r, struct level *map, unsigned line, int rc, struct err *e)
 {
+	if (!rc)
+		return 0;
+	rc = flat_mistake(r, line, rc, e);
+	map->has_key = true;
+	map->nr += !map->nr; /* it is not an empty one */
+	if (!r->skipping)
+		r->skipping = r->depth;
+	return rc;
+}
+
+static int refuse_marked(struct reader *r, unsigned line, const yaml_char_t *anchor,
+	const yaml_char_t *tag, struct err *e)
+{
+	int rc = 0;
+
 	if (anchor)
-		return err_set(e, EINVAL, "line %u: anchors (&%.40s) are not supported", line,
+		rc = err_set(e, EINVAL, "line %u: anchors (&%.40s) are not supported", line,
 			(const char *)anchor);
-	if (tag)
-		return err_set(e, EINVAL, "line %u: tags (%.40s) are not supported", line,
+	else if (tag)
+		rc = err_set(e, EINVAL, "line %u: tags (%.40s) are not supported", line,
 			(const char *)tag);
-	return 0;
+	return flat_mistake(r, line, rc, e);
+}
+
+static int report_scalar(struct reader *r, const char *value, unsigned line, struct err *e)
+{
+	return r->skipping ? 0
+			   : flat_mistake(r, line, r->scalar(r->ctx, r->path, value, line, e), e);
 }
 
 static int flat_on_scalar(struct reader *r, const yaml_event_t *ev, struct err *e)
@@ -149,7 +193,7 @@ static int flat_on_scalar(struct reader *r, const yaml_event_t *ev, struct err *
 	const char *value = (const char *)ev->data.scalar.value;
 	unsigned line = line_of(&ev->start_mark);
 	struct level *in = innermost(r);
-	int rc = refuse_marked(line, ev->data.scalar.anchor, ev->data.scalar.tag, e);
+	int rc = refuse_marked(r, line, ev->data.scalar.anchor, ev->data.scalar.tag, e);
 
 	if (rc)
 		return rc;
@@ -161,10 +205,10 @@ static int flat_on_scalar(struct reader *r, const yaml_event_t *ev, struct err *
 		return err_set(e, EINVAL, "line %u: \"%.80s\": a key with a colon is expected",
 			line, value);
 	if (in->kind == MAP && !in->has_key)
-		return on_key(r, in, value, line, e);
+		return skip_wrong_key(r, in, line, on_key(r, in, value, line, e), e);
 	rc = begin_value(r, line, e);
 	if (!rc)
-		rc = r->scalar(r->ctx, r->path, value, line, e);
+		rc = report_scalar(r, value, line, e);
 	end_value(r);
 	return rc;
 }
@@ -195,7 +239,8 @@ static int open_level(struct reader *r, enum level_kind kind, unsigned line, str
 static int on_map(struct reader *r, const yaml_event_t *ev, struct err *e)
 {
 	unsigned line = line_of(&ev->start_mark);
-	int rc = refuse_marked(line, ev->data.mapping_start.anchor, ev->data.mapping_start.tag, e);
+	int rc = refuse_marked(
+		r, line, ev->data.mapping_start.anchor, ev->data.mapping_start.tag, e);
 
 	return rc ? rc : open_level(r, MAP, line, e);
 }
@@ -203,8 +248,8 @@ static int on_map(struct reader *r, const yaml_event_t *ev, struct err *e)
 static int flat_on_list(struct reader *r, const yaml_event_t *ev, struct err *e)
 {
 	unsigned line = line_of(&ev->start_mark);
-	int rc =
-		refuse_marked(line, ev->data.sequence_start.anchor, ev->data.sequence_start.tag, e);
+	int rc = refuse_marked(
+		r, line, ev->data.sequence_start.anchor, ev->data.sequence_start.tag, e);
 
 	return rc ? rc : open_level(r, LIST, line, e);
 }
@@ -217,16 +262,25 @@ static int on_end(struct reader *r, const yaml_event_t *ev, struct err *e)
 	(void)ev;
 	r->names_len = closed.first_name;
 	if (!closed.nr && r->depth)
-		rc = r->scalar(r->ctx, r->path, NULL, closed.line, e);
+		rc = report_scalar(r, NULL, closed.line, e);
 	end_value(r);
 	return rc;
 }
 
 static int on_alias(struct reader *r, const yaml_event_t *ev, struct err *e)
 {
-	(void)r;
-	return err_set(e, EINVAL, "line %u: aliases (*%.40s) are not supported",
-		line_of(&ev->start_mark), (const char *)ev->data.alias.anchor);
+	struct level *in = innermost(r);
+	unsigned line = line_of(&ev->start_mark);
+	int rc = err_set(e, EINVAL, "line %u: aliases (*%.40s) are not supported", line,
+		(const char *)ev->data.alias.anchor);
+
+	if (in->kind == MAP && !in->has_key)
+		return skip_wrong_key(r, in, line, rc, e);
+	rc = flat_mistake(r, line, rc, e);
+	if (!rc)
+		rc = begin_value(r, line, e);
+	end_value(r);
+	return rc;
 }
 
 static int on_document(struct reader *r, const yaml_event_t *ev, struct err *e)
@@ -269,21 +323,16 @@ static int flat_refuse_text(
 	return err_set(e, EINVAL, "line %u: %s",
 		no_mark ? line_of_offset(text, len, parser->problem_offset)
 			: line_of(&parser->problem_mark),
-		parser->problem);
+		parser->problem ? parser->problem : "no YAML");
 }
 
-int flat_yaml_read(const char *text, size_t len, flat_yaml_scalar *scalar, void *ctx, struct err *e)
+int yaml_read_events(const char *text, size_t len,
+	int (*on_event)(void *ctx, const yaml_event_t *ev, struct err *e), void *ctx, struct err *e)
 {
 	yaml_parser_t parser;
 	yaml_event_t ev;
-	const size_t nr_handlers = sizeof handlers / sizeof *handlers;
 	bool more = true;
 	int rc = 0;
-
-	if (len > FLAT_YAML_BYTES_MAX)
-		return err_set(e, E2BIG, "the file is larger than %d bytes", FLAT_YAML_BYTES_MAX);
-	auto_free char *names = xcalloc(len + 1, 1);
-	struct reader r = {.scalar = scalar, .ctx = ctx, .names = names, .names_cap = len};
 
 	if (!yaml_parser_initialize(&parser))
 		return err_set(e, ENOMEM, "no memory is left to read the file");
@@ -294,11 +343,51 @@ int flat_yaml_read(const char *text, size_t len, flat_yaml_scalar *scalar, void 
 			rc = flat_refuse_text(&parser, text, len, e);
 			break;
 		}
-		if (ev.type < nr_handlers && handlers[ev.type])
-			rc = handlers[ev.type](&r, &ev, e);
+		rc = on_event(ctx, &ev, e);
 		more = ev.type != YAML_STREAM_END_EVENT;
 		yaml_event_delete(&ev);
 	}
 	yaml_parser_delete(&parser);
+	return rc < 0 ? rc : 0;
+}
+
+static int flat_on_event(void *ctx, const yaml_event_t *ev, struct err *e)
+{
+	bool ours = ev->type < sizeof handlers / sizeof *handlers && handlers[ev->type];
+	struct reader *r = ctx;
+	int rc = ours ? handlers[ev->type](r, ev, e) : 0;
+
+	r->line = line_of(&ev->start_mark);
+	return rc;
+}
+
+static int flat_pass_over(void *ctx, const yaml_event_t *ev, struct err *e)
+{
+	(void)ctx, (void)ev, (void)e;
+	return 0;
+}
+
+int flat_yaml_read(const char *text, size_t len, flat_yaml_scalar *scalar, void *ctx,
+	struct mistakes *all, struct err *e)
+{
+	bool large = len > FLAT_YAML_BYTES_MAX;
+	auto_free char *names = xcalloc(large ? 1 : len + 1, 1);
+	struct reader r = {
+		.scalar = scalar, .ctx = ctx, .names = names, .names_cap = len, .all = all};
+	int rc = large ? err_set(e, E2BIG, "the file is larger than %d bytes", FLAT_YAML_BYTES_MAX)
+		 : all ? yaml_read_events(text, len, flat_pass_over, NULL, e)
+		       : 0;
+
+	/* what stands before an open bracket or quote may be a mistake for that alone */
+	if (!rc)
+		rc = yaml_read_events(text, len, flat_on_event, &r, e);
+	if (rc && all) {
+		mistakes_add(all, MISTAKE_IN_FILE, r.line, e);
+		all->unread = true;
+	}
+	if (r.first.code) { /* only where there is a list */
+		*e = r.first;
+		rc = -r.first.code;
+	}
 	return rc;
 }

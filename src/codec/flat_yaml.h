@@ -1,7 +1,7 @@
 #ifndef NUMAFIT_CODEC_FLAT_YAML_H
 #define NUMAFIT_CODEC_FLAT_YAML_H
 
-#include <numafit/err.h>
+#include <numafit/mistakes.h>
 #include <stddef.h>
 
 /* A YAML document as a run of paths and scalars, in the order of the file: "nri.socketPath",
@@ -25,8 +25,18 @@ typedef int flat_yaml_scalar(
 
 /* Read the len bytes at text: one map, or nothing at all. 0; what scalar() returned; -E2BIG for too
  * many bytes, -EINVAL for all else, with the line in the text. scalar() has had those before the
- * faulty place. */
-int flat_yaml_read(
-	const char *text, size_t len, flat_yaml_scalar *scalar, void *ctx, struct err *e);
+ * faulty place. With a list for all mistakes (e is not NULL then) what scalar() refuses, keys that
+ * are none or are there twice, anchors, tags and aliases are added, and the reading goes on: *e is
+ * the first one. What is no YAML is the one mistake then, of which others may follow: nothing is
+ * read, and the list is marked unread. */
+int flat_yaml_read(const char *text, size_t len, flat_yaml_scalar *scalar, void *ctx,
+	struct mistakes *all, struct err *e);
+
+/* libyaml's events of the len bytes at text, for a reader with rules of its own. on_event() may
+ * return 1: that is enough. 0; what on_event() returned below 0; -EINVAL with the line, -ENOMEM. */
+struct yaml_event_s;
+int yaml_read_events(const char *text, size_t len,
+	int (*on_event)(void *ctx, const struct yaml_event_s *ev, struct err *e), void *ctx,
+	struct err *e);
 
 #endif

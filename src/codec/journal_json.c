@@ -77,6 +77,14 @@ static const struct fields hint_fields = FIELDS(hint_rows, struct advice_result)
 /* What is added to an ask has its row here, once: requests and pods both have it. (Its name, kind,
  * CPUs and memory were there before, each at its place in either.) */
 #define ASK_ROWS                                                                                   \
+	{.key = "guaranteed",                                                                      \
+		.type = FIELD_BOOL,                                                                \
+		.at = ASK_AT + offsetof(struct ask, guaranteed),                                   \
+		.optional = true},                                                                 \
+		{.key = "whole_pod",                                                               \
+			.type = FIELD_BOOL,                                                        \
+			.at = ASK_AT + offsetof(struct ask, whole_pod),                            \
+			.optional = true},                                                         \
 	{                                                                                          \
 		.key = "hint", .type = FIELD_POINTER, .at = ASK_AT + offsetof(struct ask, advice), \
 		.optional = true, .fields = &advice_ask_fields                                     \
@@ -95,7 +103,7 @@ static const struct field container_rows[] = {
 	FIELD("tokens", U64, AT(tokens), .optional = true),
 	ASK_ROWS,
 };
-static const struct fields container_fields = FIELDS(container_rows, struct ask);
+const struct fields journal_ask_fields = FIELDS(container_rows, struct ask);
 #undef ASK_AT
 #undef AT
 
@@ -106,7 +114,8 @@ static const struct field pod_rows[] = {
 	FIELD("pod_level", BOOL, AT(pod_level)),
 	FIELD("at_least", OBJECT, AT(totals), .has_flag = true, .flag = AT(totals.known),
 		.fields = &totals_fields),
-	FIELD("containers", LIST, AT(container), .count = AT(nr), .fields = &container_fields),
+	FIELD("containers", LIST, AT(container), .count = AT(nr), .fields = &journal_ask_fields),
+	FIELD("own", POINTER, AT(own), .optional = true, .fields = &journal_ask_fields),
 	FIELD("attached", LIST, AT(attached), .count = AT(nr_attached), .optional = true,
 		.fields = &resource_fields),
 };
@@ -126,6 +135,7 @@ static const struct field request_rows[] = {
 	FIELD("qos", NAME, AT(pod.qos), .words = qos_words, .max = NR_QOS),
 	FIELD("totals", OBJECT, AT(pod.totals), .has_flag = true, .flag = AT(pod.totals.known),
 		.fields = &totals_fields),
+	FIELD("pod_level", BOOL, AT(pod.pod_level), .optional = true),
 	FIELD("created_at_ns", I64, AT(created_at_ns)),
 	FIELD("cpu_milli", U64, AT(ask.cpu_milli)),
 	FIELD("cpu_limit_milli", U64, AT(ask.cpu_limit_milli)),
@@ -175,6 +185,7 @@ static const struct field decision_rows[] = {
 		.fields = &hint_fields),
 	FIELD("left", BOOL, AT(left), .optional = true),
 	FIELD("left_on", CPUS, AT(left_on), .optional = true),
+	FIELD("within_pod", BOOL, AT(within_pod), .optional = true),
 	FIELD("lost_cpus", BOOL, AT(lost_cpus), .optional = true),
 	FIELD("apart", NAME, AT(apart), .optional = true, .words = pod_apart_words,
 		.max = NR_POD_APARTS),
@@ -265,7 +276,7 @@ static const struct fields header_fields = FIELDS(header_rows, struct header_lin
 #undef AT
 
 /* Returns its length, or -EMSGSIZE. */
-static int journal_write_line(char *buf, size_t cap, const struct fields *f, const void *line,
+static int journal_json_line(char *buf, size_t cap, const struct fields *f, const void *line,
 	const struct node_ids *ids, struct err *e)
 {
 	struct text t;
@@ -281,7 +292,7 @@ int journal_json_header(const struct journal_header *h, char *buf, size_t cap, s
 {
 	struct header_line line = {.format = FORMAT, .header = *h};
 
-	return journal_write_line(buf, cap, &header_fields, &line, NULL, e);
+	return journal_json_line(buf, cap, &header_fields, &line, NULL, e);
 }
 
 int journal_json_parse_header(
@@ -320,7 +331,7 @@ int journal_json_record(
 	if (r->pod)
 		line.pod = *r->pod;
 	line.pod.totals.known = false; /* its containers are there */
-	return journal_write_line(buf, cap, &record_fields, &line, ids, e);
+	return journal_json_line(buf, cap, &record_fields, &line, ids, e);
 }
 
 /* Before there were the flags, a line said this in its message alone. A line that has them has
@@ -388,7 +399,11 @@ static int check_pod(const struct record_line *line, struct err *e)
 
 	if (r->op != RECORD_HOLD && r->op != RECORD_REFUSE)
 		return err_set(e, EINVAL, "op: \"%s\" does not have a pod", record_op_words[r->op]);
-	if (r->op == RECORD_HOLD && line->pod.nr != r->nr_parts)
+	size_t nr = r->op == RECORD_HOLD && r->nr_parts
+			    ? line->pod.nr + r->parts[0].request.ask.whole_pod
+			    : line->pod.nr;
+
+	if (r->op == RECORD_HOLD && nr != r->nr_parts)
 		return err_set(
 			e, EINVAL, "pod: %zu containers for %zu parts", line->pod.nr, r->nr_parts);
 	if (line->pod.nr > UINT32_MAX)
@@ -406,8 +421,8 @@ int journal_json_parse(const char *text, size_t len, const struct node_ids *ids,
 	struct decoded_record *out, struct err *e)
 {
 	struct record_line line = {0};
-	int rc =
-		fields_parse(text, len, &record_fields, &line, &(struct fields_context){ids, a}, e);
+	int rc = fields_parse(text, len, &record_fields, &line,
+		&(struct fields_context){.ids = ids, .arena = a}, e);
 
 	if (!rc)
 		rc = check_record(&line.of, e);

@@ -1,6 +1,7 @@
 #ifndef NUMAFIT_CODEC_JOURNAL_JSON_H
 #define NUMAFIT_CODEC_JOURNAL_JSON_H
 
+#include <codec/fields.h>
 #include <codec/words.h>
 #include <numafit/engine.h>
 
@@ -15,6 +16,9 @@ struct journal_header {
 	struct word_list settings; /* words_of_settings() */
 	const char *topology;      /* the whole machine, as machine_text_write() has it */
 };
+
+/* A container's ask as a record has it. */
+extern const struct fields journal_ask_fields;
 
 /* The first line into buf of cap bytes. Returns its length, or -EMSGSIZE when it does not fit. */
 int journal_json_header(const struct journal_header *h, char *buf, size_t cap, struct err *e);

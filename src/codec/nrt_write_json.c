@@ -1,11 +1,12 @@
 #include <codec/nrt_write_json.h>
 
 #include <jansson.h>
+#include <numafit/number.h>
 #include <numafit/text.h>
 #include <stdio.h>
 
 /* MAX_NUMA_USUAL: what readers take where nothing is said, and the kubelet's own limit. */
-enum { NUMBER_TEXT_MAX = 24, ZONE_NAME_MAX = 16, MAX_NUMA_USUAL = 8 };
+enum { NUMBER_TEXT_MAX = 24, MAX_NUMA_USUAL = 8 };
 
 static const char *nrt_number_text(char *buf, uint64_t value)
 {
@@ -27,13 +28,6 @@ static void nrt_add_number(json_t *list, const char *name, uint64_t value)
 
 /* Attributes */
 
-/* The divisor of LeastNUMANodes: 1 is refused, and with fewer than there are zones scores leave
- * their range. */
-static unsigned max_numa_nodes(const struct report *r)
-{
-	return r->topo->ids.nr > MAX_NUMA_USUAL ? r->topo->ids.nr : MAX_NUMA_USUAL;
-}
-
 static void add_policy(json_t *list, const struct report *r)
 {
 	static const char *const strategies[] = {NULL, "most-allocated", "least-allocated"};
@@ -41,9 +35,12 @@ static void add_policy(json_t *list, const struct report *r)
 
 	if (!r->has_policy)
 		return;
-	add_attribute(list, "topologyManagerPolicy", topology_policy_name(p->policy));
-	add_attribute(list, "topologyManagerScope", topology_scope_name(p->scope));
-	nrt_add_number(list, "topologyManagerMaxNUMANodes", max_numa_nodes(r));
+	add_attribute(list, "topologyManagerPolicy", topology_policy_words[p->policy]);
+	add_attribute(list, "topologyManagerScope", topology_scope_words[p->scope]);
+	/* The divisor of LeastNUMANodes: 1 is refused, and with fewer than there are zones scores
+	 * leave their range. */
+	nrt_add_number(list, "topologyManagerMaxNUMANodes",
+		(unsigned)number_max(r->topo->ids.nr, MAX_NUMA_USUAL));
 	add_attribute(list, "topologyManagerOptionPreferClosestNumaNodes",
 		p->prefer_closest_numa_nodes ? "true" : "false");
 	if (p->max_allowable_numa_nodes)
@@ -74,7 +71,7 @@ static json_t *attributes(const struct report *r, uint64_t beat)
 
 	add_policy(list, r);
 	add_pods(list, r);
-	add_attribute(list, "numafit.io/decider", decider_name(r->decider));
+	add_attribute(list, "numafit.io/decider", decider_words[r->decider]);
 	nrt_add_number(list, "numafit.io/generation", r->generation);
 	add_attribute(list, "numafit.io/pods", r->pods);
 	add_attribute(list, "numafit.io/pod-zones", r->pod_zones);
@@ -98,20 +95,20 @@ static json_t *old_policies(const struct report *r)
 
 /* Zones */
 
-static const char *zone_name(char *buf, unsigned node)
+const char *nrt_zone_name(char buf[NRT_ZONE_NAME_MAX], unsigned node)
 {
-	(void)snprintf(buf, ZONE_NAME_MAX, "node-%u", node);
+	(void)snprintf(buf, NRT_ZONE_NAME_MAX, "node-%u", node);
 	return buf;
 }
 
 static json_t *costs(const struct topo *t, unsigned from)
 {
 	json_t *list = json_array();
-	char name[ZONE_NAME_MAX];
+	char name[NRT_ZONE_NAME_MAX];
 
 	nodeset_each (to, t->nodes)
 		(void)json_array_append_new(
-			list, json_pack("{s:s,s:i}", "name", zone_name(name, to), "value",
+			list, json_pack("{s:s,s:i}", "name", nrt_zone_name(name, to), "value",
 				      (int)t->distance[from][to]));
 	return list;
 }
@@ -152,11 +149,11 @@ static json_t *zone_attributes(const struct report *r, unsigned node)
 static json_t *zones(const struct report *r)
 {
 	json_t *list = json_array();
-	char name[ZONE_NAME_MAX];
+	char name[NRT_ZONE_NAME_MAX];
 
 	nodeset_each (n, r->topo->nodes)
 		(void)json_array_append_new(
-			list, json_pack("{s:s,s:s,s:o,s:o*,s:o}", "name", zone_name(name, n),
+			list, json_pack("{s:s,s:s,s:o,s:o*,s:o}", "name", nrt_zone_name(name, n),
 				      "type", "Node", "costs", costs(r->topo, n), "attributes",
 				      zone_attributes(r, n), "resources", resources(r, n)));
 	return list;

@@ -13,6 +13,9 @@ struct nrt_write_options {
 	bool topology_policies; /* with the deprecated field, as far as it has words for it */
 };
 
+/* The name of the zone with that dense index: "node-1". */
+enum { NRT_ZONE_NAME_MAX = 16 };
+const char *nrt_zone_name(char buf[NRT_ZONE_NAME_MAX], unsigned node);
 /* The object; the caller frees. NULL: the node's name or uid is not UTF-8. */
 char *nrt_json_write(const struct report *r, const struct nrt_write_options *o);
 

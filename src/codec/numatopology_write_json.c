@@ -1,4 +1,4 @@
-#include <codec/numatopology_write_json.h>
+#include <codec/numatopology_json.h>
 
 #include <jansson.h>
 #include <numafit/mem.h>
@@ -23,7 +23,7 @@ static json_t *policies(const struct report *r)
 	if (!r->has_policy)
 		return json_object();
 	return json_pack("{s:s,s:s}", "CPUManagerPolicy", is_static ? "static" : "none",
-		"TopologyManagerPolicy", topology_policy_name(r->policy.policy));
+		"TopologyManagerPolicy", topology_policy_words[r->policy.policy]);
 }
 
 static json_t *reserved(const struct report *r, const struct settings *s)
@@ -99,19 +99,7 @@ static int compare_holdings(const void *a, const void *b)
 	return rc ? rc : strcmp(x->request.container_id, y->request.container_id);
 }
 
-static json_t *allocation(const struct holding *h)
-{
-	return json_pack("{s:s,s:{s:o}}", "name", h->request.ask.name, "allocations", "cpu",
-		cpu_list(&h->decision.cpus));
-}
-
-static json_t *pod_allocation(const struct holding *h)
-{
-	return json_pack("{s:s,s:s,s:s,s:[]}", "uid", h->request.pod.uid, "name",
-		h->request.pod.name, "namespace", h->request.pod.ns, "containerAllocations");
-}
-
-/* Containers with CPUs of their own, pod by pod. */
+/* Containers with CPUs of their own, pod by pod; what a pod has as one has no container's name. */
 static json_t *pod_allocations(const struct ledger *l)
 {
 	size_t nr = 0, room = ledger_count(l);
@@ -119,16 +107,20 @@ static json_t *pod_allocations(const struct ledger *l)
 	json_t *pods = json_array(), *pod = NULL;
 
 	for (size_t i = 0; i < room; i++)
-		if (ledger_at(l, i)->decision.exclusive)
+		if (ledger_at(l, i)->decision.exclusive && !ledger_at(l, i)->decision.within_pod)
 			list[nr++] = ledger_at(l, i);
 	qsort(list, nr, sizeof *list, compare_holdings);
 	for (size_t i = 0; i < nr; i++) {
-		if (!i || !text_equal(list[i - 1]->request.pod.uid, list[i]->request.pod.uid)) {
-			pod = pod_allocation(list[i]);
+		const struct pod *p = &list[i]->request.pod;
+
+		if (!i || !text_equal(list[i - 1]->request.pod.uid, p->uid)) {
+			pod = json_pack("{s:s,s:s,s:s,s:[]}", "uid", p->uid, "name", p->name,
+				"namespace", p->ns, "containerAllocations");
 			(void)json_array_append_new(pods, pod);
 		}
-		(void)json_array_append_new(
-			json_object_get(pod, "containerAllocations"), allocation(list[i]));
+		(void)json_array_append_new(json_object_get(pod, "containerAllocations"),
+			json_pack("{s:s,s:{s:o}}", "name", list[i]->request.ask.name, "allocations",
+				"cpu", cpu_list(&list[i]->decision.cpus)));
 	}
 	free(list);
 	return pods;

@@ -1,7 +1,6 @@
 #include <codec/placement_json.h>
 
 #include <codec/fields_json.h>
-#include <codec/words.h>
 #include <errno.h>
 #include <string.h>
 

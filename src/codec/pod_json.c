@@ -50,6 +50,7 @@ static int pod_json_read_resources(
 
 	if (rc)
 		return rc;
+	out->said = v;
 	rc = resource_list_json_read(v, "requests", a, &out->requests, e);
 	if (!rc)
 		rc = resource_list_json_read(v, "limits", a, &out->limits, e);
@@ -214,7 +215,8 @@ static int check_names(const struct pod_spec *s, struct err *e)
 }
 
 int pod_json_read_ask(const json_t *pod, const struct device_resource *resources,
-	unsigned nr_resources, struct arena *a, struct pod *out, struct err *e)
+	unsigned nr_resources, struct arena *a, const struct settings *rules, struct pod *out,
+	struct err *e)
 {
 	const char **name = arena_array(a, nr_resources, sizeof *name);
 	struct pod_spec s;
@@ -228,5 +230,5 @@ int pod_json_read_ask(const json_t *pod, const struct device_resource *resources
 		return rc;
 	for (unsigned i = 0; i < nr_resources; i++)
 		name[i] = resources[i].name;
-	return pod_spec_ask(&s, &(struct resource_names){name, nr_resources}, a, out, e);
+	return pod_spec_ask(&s, &(struct resource_names){name, nr_resources}, a, rules, out, e);
 }

@@ -22,6 +22,7 @@ struct device_resource; /* devices.h */
  * extended resources do not count. It must have a spec, and each container a name. 0; -EINVAL,
  * -E2BIG, -ENOMEM as above; -EINVAL, -ERANGE as pod_spec_ask(). */
 int pod_json_read_ask(const struct json_t *pod, const struct device_resource *resources,
-	unsigned nr_resources, struct arena *a, struct pod *out, struct err *e);
+	unsigned nr_resources, struct arena *a, const struct settings *rules, struct pod *out,
+	struct err *e);
 
 #endif

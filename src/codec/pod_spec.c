@@ -1,6 +1,7 @@
 #include <codec/pod_spec.h>
 
 #include <codec/advice.h>
+#include <codec/observed_json.h>
 #include <errno.h>
 #include <numafit/qos.h>
 #include <numafit/request.h>
@@ -162,6 +163,22 @@ static int spec_read_resources(
 	return 0;
 }
 
+/* IsContainerEquivalentQOSGuaranteed; a request that is missing is the limit. */
+static bool limits_are_requests(const struct resource_spec *r)
+{
+	static const char *const name[NR_QOS_RESOURCES] = {"cpu", "memory"};
+
+	for (unsigned i = 0; i < NR_QOS_RESOURCES; i++) {
+		const struct quantity *limit = find_amount(&r->limits, name[i]);
+		const struct quantity *request = find_amount(&r->requests, name[i]);
+
+		if (!limit || !quantity_compare(*limit, quantity_of(0)) ||
+			(request && quantity_compare(*request, *limit)))
+			return false;
+	}
+	return true;
+}
+
 static int spec_read_containers(const struct pod_spec *s, const struct resource_names *resources,
 	struct ask *ask, struct qos_sums *sums, struct err *e)
 {
@@ -171,6 +188,7 @@ static int spec_read_containers(const struct pod_spec *s, const struct resource_
 		ask[i].name = c->name;
 		ask[i].kind = c->kind;
 		ask[i].place = i;
+		ask[i].guaranteed = limits_are_requests(&c->resources);
 		int rc = spec_read_resources(&c->resources, &ask[i], sums, e);
 		if (!rc)
 			rc = put_devices(&c->resources.limits, resources, &ask[i], e);
@@ -189,33 +207,51 @@ static bool has_pod_level(const struct resource_list *list)
 	return false;
 }
 
+/* The class of the pod, from the sums of its containers and those of its own resources. */
+static enum qos class_of(const struct pod_spec *s, const struct settings *rules, bool pod_level,
+	const struct qos_sums *containers, const struct qos_sums *own)
+{
+	int said = text_index(qos_words, NR_QOS, s->qos);
+
+	if (said >= 0)
+		return (enum qos)said;
+	if (rules && !rules->gates.pod_level_resources)
+		return qos_of(containers);
+	if (pod_level || (s->resources.said && rules &&
+				 !kubernetes_has(rules->cpu_options.kubernetes,
+					 RULE_EMPTY_POD_RESOURCES_ARE_NONE)))
+		return qos_of(own);
+	return qos_of(containers);
+}
+
 int pod_spec_ask(const struct pod_spec *s, const struct resource_names *resources, struct arena *a,
-	struct pod *out, struct err *e)
+	const struct settings *rules, struct pod *out, struct err *e)
 {
 	bool pod_level =
 		has_pod_level(&s->resources.requests) || has_pod_level(&s->resources.limits);
-	struct ask *ask = arena_array(a, s->nr, sizeof *ask), of_pod = {0};
-	int said = qos_from_name(s->qos);
-	struct qos_sums sums = {0};
+	struct ask *ask = arena_array(a, s->nr, sizeof *ask), *own = arena_alloc(a, sizeof *own);
+	struct qos_sums sums = {0}, of_pod = {0};
 
-	if (!ask)
+	if (!ask || !own)
 		return err_set(e, ENOMEM, "%u containers are too many", s->nr);
+	*own = (struct ask){.name = "", .guaranteed = true, .whole_pod = true};
 	int rc = spec_read_containers(s, resources, ask, &sums, e);
-	if (!rc && pod_level) {
-		sums = (struct qos_sums){0};
-		rc = spec_read_resources(&s->resources, &of_pod, &sums, e);
-	}
+	if (!rc && pod_level)
+		rc = spec_read_resources(&s->resources, own, &of_pod, e);
 	if (rc)
 		return rc;
 	*out = (struct pod){
 		.uid = s->uid,
 		.ns = s->ns,
 		.name = s->name,
-		.qos = said >= 0 ? (enum qos)said : qos_of(&sums),
+		.qos = class_of(s, rules, pod_level, &sums, &of_pod),
 		.pod_level = pod_level,
+		.own = pod_level ? own : NULL,
 		.nr = s->nr,
 		.container = ask,
 	};
+	if (rules)
+		pod_obey_gate(rules, out, ask);
 	return 0;
 }
 
@@ -292,7 +328,8 @@ static int keep_annotations(
 	out->nr_annotations = 0;
 	for (size_t i = 0; i < s->nr_annotations; i++)
 		if (spec_starts_with(s->annotations[i].key, ours) ||
-			advice_source_of(s->annotations[i].key))
+			advice_source_of(s->annotations[i].key) ||
+			text_equal(s->annotations[i].key, OBSERVED_ANNOTATION))
 			list[out->nr_annotations++] = s->annotations[i];
 	return 0;
 }
@@ -309,7 +346,7 @@ int pod_spec_known(const struct pod_spec *s, enum pod_source source, struct aren
 	if (!rc)
 		rc = spec_list_resources(s, a, &resources, e);
 	if (!rc)
-		rc = pod_spec_ask(s, &resources, a, &known.pod, e);
+		rc = pod_spec_ask(s, &resources, a, NULL, &known.pod, e);
 	if (!rc)
 		rc = keep_annotations(s, a, &known.pod, e);
 	if (rc)

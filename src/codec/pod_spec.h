@@ -5,6 +5,7 @@
 #include <numafit/err.h>
 #include <numafit/pod_store.h>
 #include <numafit/quantity.h>
+#include <numafit/settings.h>
 
 /* What a v1.Pod says, in whatever form it came (pod_json.h, the kubelet's Pods API), and what that
  * comes to. Amounts are as written: no request follows from a limit here. */
@@ -24,6 +25,7 @@ struct resource_list {
 	size_t nr;
 };
 struct resource_spec {
+	bool said; /* if only that there are none: "resources: {}" */
 	struct resource_list requests, limits;
 };
 
@@ -68,15 +70,18 @@ struct resource_names {
 /* Who the pod is, what it asks for, and its class when its status does not say one (qos.h).
  * Requests that are missing are the limits, as the API server fills them in; the pod has resources
  * of its own when it says something of CPUs, memory or huge pages (component-helpers/resource,
- * IsPodLevelResourcesSet). Parts of *out come from *a, strings are the spec's. 0; -EINVAL, -ERANGE
- * with the place: a size of huge pages that is none, a negative amount, too many kinds; -ENOMEM. */
+ * IsPodLevelResourcesSet). How the class is computed, and whether these are shared out,
+ * rules->gates and ->cpu_options.kubernetes say; NULL: as the newest kubelet computes it, and
+ * pod_obey_gate() is the caller's to call. Parts of *out come from *a, strings are the spec's. 0;
+ * -EINVAL, -ERANGE with the place: a size of huge pages that is none, a negative amount, too many
+ * kinds; -ENOMEM. */
 int pod_spec_ask(const struct pod_spec *s, const struct resource_names *resources, struct arena *a,
-	struct pod *out, struct err *e);
+	const struct settings *rules, struct pod *out, struct err *e);
 
 /* The pod as one of this node, with all extended resources that its containers ask for. Of its
- * annotations there are ours and those of schedulers' advice (advice.h). Parts of *out come from
- * *a, strings are the spec's. 0; -E2BIG: a list of more than POD_SPEC_RESOURCES_MAX; or as
- * pod_spec_ask(). */
+ * annotations there are ours, those of schedulers' advice (advice.h) and the placement that was
+ * observed (observed_json.h). Parts of *out come from *a, strings are the spec's. 0; -E2BIG: a list
+ * of more than POD_SPEC_RESOURCES_MAX; or as pod_spec_ask(). */
 int pod_spec_known(const struct pod_spec *s, enum pod_source source, struct arena *a,
 	struct known_pod *out, struct err *e);
 

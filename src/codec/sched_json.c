@@ -55,7 +55,7 @@ int sched_pod_json_read(
 
 	if (rc)
 		return rc;
-	int said = qos_from_name(s.qos);
+	int said = text_index(qos_words, NR_QOS, s.qos);
 	if (*s.qos && said < 0)
 		return err_set(e, EINVAL, "status: qosClass: there is no \"%.64s\"", s.qos);
 	*out = (struct sched_pod){

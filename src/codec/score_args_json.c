@@ -7,7 +7,7 @@
 
 struct ratio { /* v1.RequestedToCapacityRatioParam */
 	const struct shape_point *shape;
-	unsigned nr;
+	size_t nr;
 };
 struct strategy { /* v1.ScoringStrategy */
 	const char *type;
@@ -17,7 +17,7 @@ struct strategy { /* v1.ScoringStrategy */
 
 #define ARG(key_, type_, at_, go_, ...)                                                            \
 	{                                                                                          \
-		.key = (key_), .type = ARG_##type_, .at = (at_), .go = (go_), ##__VA_ARGS__        \
+		.key = (key_), .type = FIELD_##type_, .at = (at_), .go = (go_), ##__VA_ARGS__      \
 	}
 #define ARGS(go_, rows, T)                                                                         \
 	{                                                                                          \
@@ -25,52 +25,54 @@ struct strategy { /* v1.ScoringStrategy */
 	}
 #define RESOURCES(T, member, ...)                                                                  \
 	{                                                                                          \
-		.key = "resources", .type = ARG_STRUCTS, .at = offsetof(T, member.at),             \
-		.go = "[]v1.ResourceSpec", .count = offsetof(T, member.nr), .of = &spec_args,      \
+		.key = "resources", .type = FIELD_LIST, .at = offsetof(T, member.at),              \
+		.go = "[]v1.ResourceSpec", .count = offsetof(T, member.nr), .fields = &spec_args,  \
 		##__VA_ARGS__                                                                      \
 	}
 #define SHAPE(T, at_, nr_)                                                                         \
 	{                                                                                          \
-		.key = "shape", .type = ARG_STRUCTS, .at = offsetof(T, at_),                       \
-		.go = "[]v1.UtilizationShapePoint", .count = offsetof(T, nr_), .of = &point_args   \
+		.key = "shape", .type = FIELD_LIST, .at = offsetof(T, at_),                        \
+		.go = "[]v1.UtilizationShapePoint", .count = offsetof(T, nr_),                     \
+		.fields = &point_args                                                              \
 	}
 /* metav1.TypeMeta: there, and of no matter */
 #define TYPE_META(T)                                                                               \
-	{.key = "kind", .type = ARG_STRING, .at = offsetof(T, meta), .go = "string"},              \
+	{.key = "kind", .type = FIELD_STRING, .at = offsetof(T, meta), .go = "string"},            \
 	{                                                                                          \
-		.key = "apiVersion", .type = ARG_STRING, .at = offsetof(T, meta), .go = "string"   \
+		.key = "apiVersion", .type = FIELD_STRING, .at = offsetof(T, meta), .go = "string" \
 	}
 
-static const struct arg spec_rows[] = {
+static const struct field spec_rows[] = {
 	ARG("name", STRING, offsetof(struct weight_spec, name), "string"),
-	ARG("weight", INT, offsetof(struct weight_spec, weight), "int64", .max = INT64_MAX),
+	ARG("weight", I64, offsetof(struct weight_spec, weight), "int64"),
 };
-static const struct args spec_args = ARGS("v1.ResourceSpec", spec_rows, struct weight_spec);
+static const struct fields spec_args = ARGS("v1.ResourceSpec", spec_rows, struct weight_spec);
 
-static const struct arg point_rows[] = {
-	ARG("utilization", INT, offsetof(struct shape_point, utilization), "int32",
+static const struct field point_rows[] = {
+	ARG("utilization", I64, offsetof(struct shape_point, utilization), "int32",
 		.max = INT32_MAX),
-	ARG("score", INT, offsetof(struct shape_point, score), "int32", .max = INT32_MAX),
+	ARG("score", I64, offsetof(struct shape_point, score), "int32", .max = INT32_MAX),
 };
-static const struct args point_args =
+static const struct fields point_args =
 	ARGS("v1.UtilizationShapePoint", point_rows, struct shape_point);
 
-static const struct arg ratio_rows[] = {SHAPE(struct ratio, shape, nr)};
-static const struct args ratio_args =
+static const struct field ratio_rows[] = {SHAPE(struct ratio, shape, nr)};
+static const struct fields ratio_args =
 	ARGS("v1.RequestedToCapacityRatioParam", ratio_rows, struct ratio);
 
 /* scheduler-plugins' ScoringStrategy has the first two of these. */
-static const struct arg strategy_rows[] = {
+static const struct field strategy_rows[] = {
 	ARG("type", STRING, offsetof(struct strategy, type), "v1.ScoringStrategyType"),
 	RESOURCES(struct strategy, resources),
-	ARG("requestedToCapacityRatio", STRUCT, offsetof(struct strategy, ratio),
-		"v1.RequestedToCapacityRatioParam", .of = &ratio_args),
+	ARG("requestedToCapacityRatio", POINTER, offsetof(struct strategy, ratio),
+		"v1.RequestedToCapacityRatioParam", .fields = &ratio_args),
 };
-static const struct args strategy_args = ARGS("v1.ScoringStrategy", strategy_rows, struct strategy),
-			 nrt_strategy_args = {.go = "v1.ScoringStrategy",
-				 .row = strategy_rows,
-				 .nr = 2,
-				 .size = sizeof(struct strategy)};
+static const struct fields strategy_args =
+				   ARGS("v1.ScoringStrategy", strategy_rows, struct strategy),
+			   nrt_strategy_args = {.go = "v1.ScoringStrategy",
+				   .row = strategy_rows,
+				   .nr = 2,
+				   .size = sizeof(struct strategy)};
 
 /* Conversions. */
 
@@ -115,19 +117,19 @@ static int to_weights(const struct weight_specs *s, const struct sched_reader *r
 struct fit_arguments {
 	const char *meta;
 	const char *const *ignored, *const *groups;
-	unsigned nr_ignored, nr_groups;
+	size_t nr_ignored, nr_groups;
 	struct strategy *strategy;
 };
-static const struct arg fit_rows[] = {
+static const struct field fit_rows[] = {
 	TYPE_META(struct fit_arguments),
 	ARG("ignoredResources", STRINGS, offsetof(struct fit_arguments, ignored), "[]string",
 		.count = offsetof(struct fit_arguments, nr_ignored)),
 	ARG("ignoredResourceGroups", STRINGS, offsetof(struct fit_arguments, groups), "[]string",
 		.count = offsetof(struct fit_arguments, nr_groups)),
-	ARG("scoringStrategy", STRUCT, offsetof(struct fit_arguments, strategy),
-		"v1.ScoringStrategy", .of = &strategy_args),
+	ARG("scoringStrategy", POINTER, offsetof(struct fit_arguments, strategy),
+		"v1.ScoringStrategy", .fields = &strategy_args),
 };
-static const struct args fit_arguments =
+static const struct fields fit_arguments =
 	ARGS("v1.NodeResourcesFitArgs", fit_rows, struct fit_arguments);
 
 static const struct {
@@ -220,11 +222,11 @@ struct balanced_arguments {
 	const char *meta;
 	struct weight_specs resources;
 };
-static const struct arg balanced_rows[] = {
+static const struct field balanced_rows[] = {
 	TYPE_META(struct balanced_arguments),
 	RESOURCES(struct balanced_arguments, resources),
 };
-static const struct args balanced_arguments =
+static const struct fields balanced_arguments =
 	ARGS("v1.NodeResourcesBalancedAllocationArgs", balanced_rows, struct balanced_arguments);
 
 static bool is_listed_before(const struct weight_specs *s, unsigned at)
@@ -262,12 +264,12 @@ struct allocatable_arguments {
 	const char *meta, *mode;
 	struct weight_specs resources;
 };
-static const struct arg allocatable_rows[] = {
+static const struct field allocatable_rows[] = {
 	TYPE_META(struct allocatable_arguments),
 	ARG("mode", STRING, offsetof(struct allocatable_arguments, mode), "v1.ModeType"),
 	RESOURCES(struct allocatable_arguments, resources),
 };
-static const struct args allocatable_arguments =
+static const struct fields allocatable_arguments =
 	ARGS("v1.NodeResourcesAllocatableArgs", allocatable_rows, struct allocatable_arguments);
 
 static void check_allocatable(const struct allocatable_arguments *a, struct args_problems *p)
@@ -340,15 +342,15 @@ struct part_arguments {
 	const char *values, *prefer;
 	struct weight_specs resources;
 	const struct shape_point *shape;
-	unsigned nr_shape;
+	size_t nr_shape;
 };
-static const struct arg part_rows[] = {
+static const struct field part_rows[] = {
 	ARG("values", STRING, offsetof(struct part_arguments, values), "v1.ValueResourceOn"),
 	ARG("prefer", STRING, offsetof(struct part_arguments, prefer), "v1.ScoreResourceBy"),
 	RESOURCES(struct part_arguments, resources, .map = true),
 	SHAPE(struct part_arguments, shape, nr_shape),
 };
-static const struct args part_args =
+static const struct fields part_args =
 	ARGS("v1.NodeResourcesPartArgs", part_rows, struct part_arguments);
 
 struct generic_arguments {
@@ -357,18 +359,18 @@ struct generic_arguments {
 };
 #define PART(key_, portion_)                                                                       \
 	{                                                                                          \
-		.key = (key_), .type = ARG_STRUCT,                                                 \
+		.key = (key_), .type = FIELD_POINTER,                                              \
 		.at = offsetof(struct generic_arguments, part[portion_]),                          \
-		.go = "v1.NodeResourcesPartArgs", .of = &part_args                                 \
+		.go = "v1.NodeResourcesPartArgs", .fields = &part_args                             \
 	}
-static const struct arg generic_rows[] = {
+static const struct field generic_rows[] = {
 	TYPE_META(struct generic_arguments),
 	PART("allocatable", PORTION_ALLOCATABLE),
 	PART("allocated", PORTION_ALLOCATED),
 	PART("left", PORTION_LEFT),
 	PART("requesting", PORTION_REQUESTING),
 };
-static const struct args generic_arguments =
+static const struct fields generic_arguments =
 	ARGS("v1.GenericNodeResourcesArgs", generic_rows, struct generic_arguments);
 
 static const char *portion_member(
@@ -383,12 +385,12 @@ static const char *portion_member(
 
 static const char *values_word(unsigned i)
 {
-	return generic_values_name((enum generic_values)i);
+	return generic_values_words[(enum generic_values)i];
 }
 
 static const char *prefer_word(unsigned i)
 {
-	return generic_prefer_name((enum generic_prefer)i);
+	return generic_prefer_words[(enum generic_prefer)i];
 }
 
 /* Which of the nr words it is; 0, and a problem, when it is none. */
@@ -464,7 +466,7 @@ int generic_args_json_read(struct json_t *v, const struct sched_reader *r, struc
 struct cache_arguments {
 	const char *foreign_pods_detect, *resync_method, *informer_mode, *resync_scope;
 };
-static const struct arg cache_rows[] = {
+static const struct field cache_rows[] = {
 	ARG("foreignPodsDetect", STRING, offsetof(struct cache_arguments, foreign_pods_detect),
 		"v1.ForeignPodsDetectMode"),
 	ARG("resyncMethod", STRING, offsetof(struct cache_arguments, resync_method),
@@ -474,7 +476,7 @@ static const struct arg cache_rows[] = {
 	ARG("resyncScope", STRING, offsetof(struct cache_arguments, resync_scope),
 		"v1.CacheResyncScope"),
 };
-static const struct args cache_args =
+static const struct fields cache_args =
 	ARGS("v1.NodeResourceTopologyCache", cache_rows, struct cache_arguments);
 
 struct nrt_arguments {
@@ -484,17 +486,17 @@ struct nrt_arguments {
 	bool discard_reserved;
 	struct cache_arguments *cache; /* how it is kept up to date: of no matter for an answer */
 };
-static const struct arg nrt_rows[] = {
+static const struct field nrt_rows[] = {
 	TYPE_META(struct nrt_arguments),
-	ARG("scoringStrategy", STRUCT, offsetof(struct nrt_arguments, strategy),
-		"v1.ScoringStrategy", .of = &nrt_strategy_args),
-	ARG("cacheResyncPeriodSeconds", INT, offsetof(struct nrt_arguments, resync_seconds),
-		"int64", .max = INT64_MAX),
+	ARG("scoringStrategy", POINTER, offsetof(struct nrt_arguments, strategy),
+		"v1.ScoringStrategy", .fields = &nrt_strategy_args),
+	ARG("cacheResyncPeriodSeconds", I64, offsetof(struct nrt_arguments, resync_seconds),
+		"int64"),
 	ARG("discardReservedNodes", BOOL, offsetof(struct nrt_arguments, discard_reserved), "bool"),
-	ARG("cache", STRUCT, offsetof(struct nrt_arguments, cache), "v1.NodeResourceTopologyCache",
-		.of = &cache_args),
+	ARG("cache", POINTER, offsetof(struct nrt_arguments, cache), "v1.NodeResourceTopologyCache",
+		.fields = &cache_args),
 };
-static const struct args nrt_arguments =
+static const struct fields nrt_arguments =
 	ARGS("v1.NodeResourceTopologyMatchArgs", nrt_rows, struct nrt_arguments);
 
 int nrt_args_json_read(struct json_t *v, const struct sched_reader *r, struct nrt_args *out,
@@ -502,9 +504,9 @@ int nrt_args_json_read(struct json_t *v, const struct sched_reader *r, struct nr
 {
 	struct nrt_arguments n = {0};
 	int rc = args_json_read(v, &nrt_arguments, &n, r->arena, p, e);
-	struct strategy least = {.type = nrt_strategy_name(NRT_LEAST_ALLOCATED)};
+	struct strategy least = {.type = nrt_strategy_words[NRT_LEAST_ALLOCATED]};
 	struct strategy *s = n.strategy ? n.strategy : &least;
-	int strategy = nrt_strategy_from_name(s->type ? s->type : "");
+	int strategy = text_index(nrt_strategy_words, NR_NRT_STRATEGIES, s->type ? s->type : "");
 
 	if (rc || (rc = default_specs(&s->resources, r->arena, e)))
 		return rc;
@@ -534,10 +536,10 @@ int nrt_args_json_read(struct json_t *v, const struct sched_reader *r, struct nr
 struct volcano_arguments {
 	int64_t weight;
 };
-static const struct arg volcano_rows[] = {
-	ARG("weight", INT, offsetof(struct volcano_arguments, weight), "int", .max = INT32_MAX),
+static const struct field volcano_rows[] = {
+	ARG("weight", I64, offsetof(struct volcano_arguments, weight), "int", .max = INT32_MAX),
 };
-static const struct args volcano_arguments =
+static const struct fields volcano_arguments =
 	ARGS("framework.Arguments", volcano_rows, struct volcano_arguments);
 
 int volcano_args_json_read(struct json_t *v, const struct sched_reader *r, int64_t *out,

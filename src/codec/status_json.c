@@ -38,6 +38,7 @@ static const struct field container_rows[] = {
 	FIELD("source", NAME, AT(source), .words = decision_source_words,
 		.max = NR_DECISION_SOURCES),
 	FIELD("exclusive", BOOL, AT(exclusive)),
+	FIELD("shares_in_pod", BOOL, AT(shares_in_pod), .optional = true),
 	FIELD("left", BOOL, AT(left), .optional = true),
 	FIELD("cpus", STRING, AT(cpus)),
 	FIELD("mems", STRING, AT(mems)),
@@ -110,6 +111,7 @@ static const struct field status_rows[] = {
 	FIELD("uptime_ms", U64, AT(info.uptime_ms)),
 	FIELD("generation", U64, AT(info.generation)),
 	FIELD("journal", STRING, AT(info.journal), .optional = true),
+	FIELD("pod_facts", STRING, AT(info.pod_facts), .optional = true),
 	FIELD("kubelet", POINTER, AT(info.kubelet), .optional = true, .fields = &kubelet_fields),
 	FIELD("config", POINTER, AT(info.config), .optional = true, .fields = &config_fields),
 	FIELD("apiserver", POINTER, AT(info.apiserver), .optional = true,
@@ -192,7 +194,8 @@ static struct status_container status_of_container(
 		.id = h->request.container_id,
 		.qos = h->request.pod.qos,
 		.source = d->source,
-		.exclusive = d->exclusive,
+		.exclusive = d->exclusive && !request_shares_in_pod(&h->request, d),
+		.shares_in_pod = request_shares_in_pod(&h->request, d),
 		.preferred = d->preferred,
 		.left = d->left,
 		.cpus = keep_cpus(a, d->left ? &d->left_on : &d->cpus),
@@ -204,11 +207,12 @@ static struct status_container status_of_container(
 static void list_containers(struct status *st, const struct ledger *l, struct arena *a)
 {
 	const struct node_ids *ids = &ledger_view(l)->topo->ids;
-	size_t nr = ledger_count(l);
-	struct status_container *list = arena_array(a, nr, sizeof *list);
+	size_t all = ledger_count(l), nr = 0;
+	struct status_container *list = arena_array(a, all, sizeof *list);
 
-	for (size_t i = 0; i < nr; i++)
-		list[i] = status_of_container(ledger_at(l, i), ids, a);
+	for (size_t i = 0; i < all; i++)
+		if (!ledger_at(l, i)->request.ask.whole_pod)
+			list[nr++] = status_of_container(ledger_at(l, i), ids, a);
 	st->containers = list;
 	st->nr_containers = nr;
 }

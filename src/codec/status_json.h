@@ -32,8 +32,8 @@ struct status_kubelet {
 	unsigned tokens, unhealthy, leased, waiting; /* of numafit.io/cpu; waiting: leased ones
 							whose container is still to come */
 	const char *pod_resources;                   /* "off", "waiting", "up" */
-	const char *pods_api;                        /* "off", "waiting", "up" */
-	uint64_t pods;                               /* that the Pods API has reported */
+	const char *pods_api; /* "off", "waiting", "up", "absent": not served */
+	uint64_t pods;        /* that the Pods API has reported */
 };
 
 /* The config file, which is read again when it changes. */
@@ -59,6 +59,8 @@ struct status_info {
 	uint64_t generation; /* of what is free, as it is reported to schedulers */
 	const char
 		*journal; /* why it cannot be written, and containers are refused; NULL: it can */
+	const char *pod_facts; /* where a pod's containers are known from, a word: "kubelet",
+				  "apiserver", "sandbox"; NULL: an older daemon */
 	const struct status_kubelet *kubelet;     /* NULL: all of it is off */
 	const struct status_config *config;       /* NULL: there is no file */
 	const struct status_apiserver *apiserver; /* NULL: nothing is sent to it nor asked of it */
@@ -84,6 +86,7 @@ struct status_container {
 	enum qos qos;
 	enum decision_source source;
 	bool exclusive, preferred, left; /* left: it runs as it was found, on cpus; "": on any */
+	bool shares_in_pod;              /* it shares CPUs of its pod with containers of it */
 	const char *cpus, *mems;
 	const char *nodes; /* the NUMA affinity; NULL: none */
 };

@@ -67,6 +67,8 @@ int settings_of_words(
 	int rc = 0;
 
 	settings_init(s);
+	/* a journal that does not say so is older than the choice */
+	s->cpu_options.kubernetes = KUBERNETES_1_36;
 	for (size_t i = 0; i < words->nr && !rc; i++) {
 		const struct key_value *w = &words->at[i];
 		char *copy = arena_strndup(a, w->value, strlen(w->value));

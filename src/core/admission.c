@@ -9,7 +9,30 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
+
+int admission_refuse(struct way_in *w, const char *reason, const char *fmt, ...)
+{
+	va_list ap;
+
+	w->why->reason = reason;
+	w->why->place = w->place;
+	w->why->of_pod = w->whole;
+	va_start(ap, fmt);
+	(void)vsnprintf(w->why->message, sizeof w->why->message, fmt, ap);
+	va_end(ap);
+	return -EPERM;
+}
+
+int admission_refuse_for_room(struct way_in *w)
+{
+	w->why->no_room = true;
+	return admission_refuse(w, "UnexpectedAdmissionError",
+		"Allocate failed due to the decision needing more working memory than there is, "
+		"which is unexpected");
+}
 
 static int refuse_allocation(struct way_in *w, const char *what)
 {
@@ -42,13 +65,21 @@ static int begin_pass(struct way_in *w)
 
 		m->init = ask->kind != CONTAINER_APP;
 		m->restartable = ask->kind == CONTAINER_SIDECAR;
-		if (!w->pins_memory ||
+		if (!w->pins_memory || (pod->pod_level && !ask->guaranteed) ||
 			memory_demand(w->b->t, ask->memory, ask->nr_memory, &m->demand, &e) == 0)
 			continue;
 		w->whole = false;
 		w->place = c;
 		return refuse_allocation(w, e.text);
 	}
+	struct memory_demand *own = &out->pod_memory.demand;
+	if (!pod->own || !w->pins_memory)
+		return 0;
+	if (memory_demand(w->b->t, pod->own->memory, pod->own->nr_memory, own, &e))
+		return refuse_allocation(w, e.text);
+	for (unsigned k = 0; k < TOPO_KINDS; k++)
+		if (!own->bytes[k]) /* of a pod none is none */
+			own->kinds &= ~(1U << k);
 	return 0;
 }
 
@@ -81,6 +112,13 @@ static int give_devices(struct way_in *w, const struct hint *affinity)
 			}
 	}
 	return 0;
+}
+
+struct cpuset books_free_cpus(const struct books *b)
+{
+	const struct cpuset kept = cpuset_or(b->promised, &b->reserved);
+
+	return cpuset_minus(b->shared, &kept);
 }
 
 /* What full-pcpus-only asks for, of what is left of cores without a reserved CPU. */
@@ -127,6 +165,17 @@ static int take_cpus_by_node(
 	return 0;
 }
 
+int admission_check_pool(struct way_in *w)
+{
+	const struct cpuset left = cpuset_minus(w->b->shared, &w->b->promised);
+
+	if (cpuset_count(&left) >= w->b->keep_shared)
+		return 0;
+	return admission_refuse(w, "UnexpectedAdmissionError",
+		"the shared pool would be left with %u CPUs, sharedPoolMinimum is %u",
+		cpuset_count(&left), w->b->keep_shared);
+}
+
 static int give_cpus(struct way_in *w, const struct hint *affinity)
 {
 	struct books *b = w->b;
@@ -134,7 +183,7 @@ static int give_cpus(struct way_in *w, const struct hint *affinity)
 	unsigned count = b->s->cpu_manager_policy == MANAGER_STATIC
 				 ? pod_exclusive_cpus(w->pod, w->place)
 				 : 0;
-	struct cpuset from = cpuset_minus(b->shared, &b->promised), got;
+	struct cpuset from = books_free_cpus(b), got;
 	struct err e;
 
 	if (!count)
@@ -142,7 +191,6 @@ static int give_cpus(struct way_in *w, const struct hint *affinity)
 	int rc = check_whole_cores(w, count);
 	if (rc)
 		return rc;
-	from = cpuset_minus(from, &b->reserved);
 	from = cpuset_or(from, &w->reusable_cpus);
 	rc = c->cpus_on ? take_cpus_by_node(w, &from, &got, &e)
 			: cpus_allocate(b->t, &b->s->cpu_options, &from, count, affinity, w->budget,
@@ -153,12 +201,7 @@ static int give_cpus(struct way_in *w, const struct hint *affinity)
 	b->shared = cpuset_minus(b->shared, &got);
 	w->reusable_cpus = c->kind == CONTAINER_INIT ? cpuset_or(w->reusable_cpus, &got)
 						     : cpuset_minus(w->reusable_cpus, &got);
-	const struct cpuset left = cpuset_minus(b->shared, &b->promised);
-	if (cpuset_count(&left) >= b->keep_shared)
-		return 0;
-	return admission_refuse(w, "UnexpectedAdmissionError",
-		"the shared pool would be left with %u CPUs, sharedPoolMinimum is %u",
-		cpuset_count(&left), b->keep_shared);
+	return admission_check_pool(w);
 }
 
 static int give_memory(struct way_in *w, const struct hint *affinity)
@@ -166,7 +209,8 @@ static int give_memory(struct way_in *w, const struct hint *affinity)
 	struct memory_container *c = &w->out->memory[w->place];
 	struct err e;
 
-	if (!w->pins_memory)
+	if (!w->pins_memory || (!c->demand.kinds && kubernetes_has(w->b->s->cpu_options.kubernetes,
+							    RULE_PASSES_OVER_NO_MEMORY)))
 		return 0;
 	struct arena_mark before = arena_mark(w->arena);
 	int nr = memory_allocate(w->b->t, &w->b->memory, &c->demand, &w->reuse, affinity, w->budget,
@@ -200,7 +244,8 @@ static int place_container(struct way_in *w, const struct grant *of_pod)
 	return rc ? rc : give_memory(w, &g->affinity);
 }
 
-/* The pod as a whole, and then each container, has its share of the budget. */
+/* The pod as a whole, and then each container, has its share of the budget. With `settled` the pod
+ * has containers on the node already, and lies where they do. */
 static int run_pass(struct way_in *w, const struct hint *settled, struct budget *budget)
 {
 	const struct settings *s = w->b->s;
@@ -210,27 +255,29 @@ static int run_pass(struct way_in *w, const struct hint *settled, struct budget 
 	assert(w->arena->fixed);
 	*w->why = (struct refusal){0};
 	w->whole = true;
-	w->policy = pod->has_policy ? pod->policy : s->topology_policy;
+	w->policy = pod_policy(s, pod);
 	w->pins_memory = s->memory_manager_policy == MANAGER_STATIC && pod_pins_memory(pod);
-	bool by_pod = s->topology_scope == SCOPE_POD && w->policy != POLICY_NONE;
+	w->by_pod = pod_is_aligned_as_one(s, pod);
 	struct grant of_pod = {.policy = w->policy};
 	int rc = begin_pass(w);
 	if (settled) {
 		of_pod.affinity = *settled;
-	} else if (!rc && by_pod) {
+	} else if (!rc && w->by_pod) {
 		part = budget_share(budget, pod->nr + 1, 0);
 		w->budget = &part;
 		rc = admission_align(w, true, &of_pod);
 		of_pod.cut_short = part.cut;
 		budget_return(budget, &part);
 	}
+	if (!rc && w->by_pod && pod->own && !settled)
+		return admission_share_out(w, &of_pod, budget);
 	w->whole = false;
 	for (; !rc && w->place < pod->nr; w->place++) {
 		struct grant *g = &w->out->of[w->place];
 
 		part = budget_share(budget, pod->nr + 1, w->place + 1);
 		w->budget = &part;
-		rc = place_container(w, settled || by_pod ? &of_pod : NULL);
+		rc = place_container(w, settled || w->by_pod ? &of_pod : NULL);
 		g->cut_short = g->cut_short || part.cut;
 		budget_return(budget, &part);
 	}
@@ -356,6 +403,10 @@ int admission(struct books *b, const struct pod *pod, const struct hint *settled
 
 void grants_return(struct books *b, const struct grants *g)
 {
+	b->shared = cpuset_or(b->shared, &g->pod_cpus);
+	memory_release(&b->memory, g->pod_memory.blocks, g->pod_memory.nr_blocks);
+	if (g->as_one)
+		return;
 	for (unsigned c = 0; c < g->nr; c++) {
 		b->shared = cpuset_or(b->shared, &g->of[c].cpus);
 		memory_release(&b->memory, g->memory[c].blocks, g->memory[c].nr_blocks);

@@ -7,31 +7,6 @@
 #include <numafit/text.h>
 
 #include <errno.h>
-#include <stdarg.h>
-#include <stdio.h>
-
-int admission_refuse(struct way_in *w, const char *reason, const char *fmt, ...)
-{
-	va_list ap;
-
-	w->why->reason = reason;
-	w->why->place = w->place;
-	w->why->of_pod = w->whole;
-	va_start(ap, fmt);
-	(void)vsnprintf(w->why->message, sizeof w->why->message, fmt, ap);
-	va_end(ap);
-	return -EPERM;
-}
-
-int admission_refuse_for_room(struct way_in *w)
-{
-	w->why->no_room = true;
-	return admission_refuse(w, "UnexpectedAdmissionError",
-		"Allocate failed due to the decision needing more working memory than there is, "
-		"which is unexpected");
-}
-
-enum { MILLI_PER_CPU = 1000 };
 
 /* All hints that enter one merge. */
 struct hints {
@@ -40,28 +15,6 @@ struct hints {
 	unsigned nr;
 	struct family *family;
 };
-
-/* What the container asks for of the resource, or NULL. */
-static const struct device_ask *ask_for_device(const struct ask *c, unsigned resource)
-{
-	for (unsigned i = 0; i < c->nr_devices; i++)
-		if (c->device[i].resource == resource)
-			return &c->device[i];
-	return NULL;
-}
-
-static uint64_t nr_devices_asked(const struct pod *pod, unsigned c, unsigned resource)
-{
-	const struct device_ask *asked = ask_for_device(&pod->container[c], resource);
-
-	return asked ? asked->count : 0;
-}
-
-static uint64_t nr_cpus_asked(const struct pod *pod, unsigned c, unsigned what)
-{
-	(void)what;
-	return pod_exclusive_cpus(pod, c);
-}
 
 /* CPUs that the container, or the whole pod, is to have for itself. Of a pod of which only sums are
  * known, whole CPUs of the sum count: what is not whole CPUs cannot be exclusive ones. */
@@ -73,7 +26,9 @@ static unsigned exclusive_cpus(const struct way_in *w, bool pod_scope)
 		return 0;
 	if (!pod_scope)
 		return pod_exclusive_cpus(w->pod, w->place);
-	uint64_t count = pod_needs_at_once(w->pod, nr_cpus_asked, 0);
+	if (w->pod->own)
+		return admission_own_cpus(w);
+	uint64_t count = pod_needs_at_once(w->pod, (struct pod_resource){.kind = POD_CPUS});
 	if (count && totals->known)
 		count = number_max(count, totals->cpu_milli / MILLI_PER_CPU);
 	return (unsigned)count;
@@ -85,6 +40,7 @@ static int add_device_hints(const struct way_in *w, bool pod_scope, struct hints
 	unsigned first = pod_scope ? 0 : w->place, end = pod_scope ? w->pod->nr : w->place + 1;
 
 	for (unsigned r = 0; r < w->b->nr_resources; r++) {
+		const struct pod_resource of = {.device = r};
 		bool asked = false;
 
 		for (unsigned c = first; c < end && !asked; c++)
@@ -93,8 +49,8 @@ static int add_device_hints(const struct way_in *w, bool pod_scope, struct hints
 			continue;
 		const struct device_claim what = {
 			.resource = &w->b->resource[r],
-			.count = pod_scope ? pod_needs_at_once(w->pod, nr_devices_asked, r)
-					   : nr_devices_asked(w->pod, w->place, r),
+			.count = pod_scope ? pod_needs_at_once(w->pod, of)
+					   : pod_needs(w->pod, w->place, of),
 			.held = w->b->held[r],
 			.reusable = pod_scope ? NULL : w->reusable[r],
 		};
@@ -152,11 +108,13 @@ static void add_memory_hints(const struct way_in *w, bool pod_scope, struct hint
 	const struct pod_totals *totals = &w->pod->totals;
 	struct memory_demand total;
 
-	if (pod_scope)
+	if (pod_scope && w->pod->own)
+		total = w->out->pod_memory.demand;
+	else if (pod_scope)
 		memory_pod_demand(w->out->memory, w->out->nr, &total);
 	else
 		total = w->out->memory[w->place].demand;
-	if (pod_scope && totals->known && total.kinds & 1)
+	if (pod_scope && !w->pod->own && totals->known && total.kinds & 1)
 		total.bytes[0] = number_max(total.bytes[0], totals->memory_bytes);
 	struct budget part = budget_part(w->budget, 1, 4);
 	unsigned nr = memory_families(w->b->t, &w->b->memory, &total, pod_scope ? NULL : &w->reuse,
@@ -167,8 +125,19 @@ static void add_memory_hints(const struct way_in *w, bool pod_scope, struct hint
 	h->nr += nr;
 }
 
+/* A manager that finds that containers of the pod would share nothing has no hint that fits;
+ * whether the pod is refused for that the merge says. */
+static bool shares_nothing(struct way_in *w, bool pod_scope, int (*check)(struct way_in *w))
+{
+	bool nothing = pod_scope && w->pod->own && check(w);
+
+	if (nothing)
+		*w->why = (struct refusal){0};
+	return nothing;
+}
+
 /* The hints of all managers. NULL: the arena's limit is reached. */
-static const struct hints *collect_hints(const struct way_in *w, bool pod_scope, unsigned cpus)
+static const struct hints *collect_hints(struct way_in *w, bool pod_scope, unsigned cpus)
 {
 	const struct books *b = w->b;
 	struct hints *h = arena_alloc(w->arena, sizeof *h);
@@ -179,14 +148,18 @@ static const struct hints *collect_hints(const struct way_in *w, bool pod_scope,
 	if (!h || !h->family || add_device_hints(w, pod_scope, h))
 		return NULL;
 	if (cpus && !w->pod->container[w->place].cpus_on) {
-		struct cpuset available = cpuset_minus(b->shared, &b->promised);
+		const struct cpuset available = books_free_cpus(b);
 
-		available = cpuset_minus(available, &b->reserved);
 		cpus_family(b->t, &b->s->cpu_options, &available, &w->reusable_cpus, cpus,
 			&h->per_node, &h->family[h->nr++]);
 		cpus_set_aside(b->t, &b->reserved, &h->per_node);
+		if (shares_nothing(w, pod_scope, admission_check_cpu_shares))
+			h->family[h->nr - 1] =
+				(struct family){.kind = FAMILY_NONE, .resource = "cpu"};
 	}
-	if (w->pins_memory)
+	if (w->pins_memory && shares_nothing(w, pod_scope, admission_check_memory_shares))
+		h->family[h->nr++] = (struct family){.kind = FAMILY_NONE, .resource = "memory"};
+	else if (w->pins_memory)
 		add_memory_hints(w, pod_scope, h);
 	return h;
 }
@@ -221,7 +194,7 @@ static int follow_advice(struct way_in *w, const struct advice_merge *merge, str
 			.of_pod = w->whole,
 			.advice = g->advice};
 		text_init(&t, why->message, sizeof why->message);
-		text_add(&t, ADVICE_REFUSES " (%s): ", advice_verdict_name(ruling.verdict));
+		text_add(&t, ADVICE_REFUSES " (%s): ", advice_verdict_words[ruling.verdict]);
 		advice_explain(&ruling, &w->b->t->ids, &t);
 	}
 	return ruling.refuse && w->follow ? -EPERM : 0;
@@ -242,6 +215,17 @@ static void enter_reasons(struct way_in *w, const struct advice_merge *m,
 	w->why->reasons = g->reasons;
 	if (w->by_advice->place == w->place)
 		w->by_advice->reasons = g->reasons;
+}
+
+/* The kubelet's words. */
+static const char *no_locality(const struct way_in *w)
+{
+	if (!w->pod->own)
+		return "Resources cannot be allocated with Topology locality";
+	return w->by_pod ? "Pod Scope pod with pod-level resources failed admission under "
+			   "pod-scope topology manager"
+			 : "Pod Scope pod with pod-level resources failed admission with a "
+			   "container-level topology manager";
 }
 
 static int merge_hints(
@@ -277,8 +261,7 @@ static int merge_hints(
 	}
 	if (advised || answer.admit)
 		return advised;
-	return admission_refuse(w, "TopologyAffinityError", "%s%s",
-		"Resources cannot be allocated with Topology locality",
+	return admission_refuse(w, "TopologyAffinityError", "%s%s", no_locality(w),
 		cut || rc == MERGE_CUT ? ", as far as a search cut short by mergeVisitBudget can "
 					 "tell" /* with more steps it may have been admitted */
 				       : "");

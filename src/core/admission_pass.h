@@ -14,7 +14,7 @@ struct way_in {
 	struct budget *budget; /* of the container that is dealt with, or of the pod */
 	struct arena *arena;
 	enum topology_policy policy;
-	bool pins_memory;
+	bool pins_memory, by_pod;
 	unsigned place; /* the container that is dealt with; 0 while the whole pod is */
 	bool whole;     /* the pod is aligned as a whole: no container is dealt with yet */
 	struct cpuset reusable_cpus;
@@ -31,6 +31,18 @@ int admission_refuse(struct way_in *w, const char *reason, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 /* The same when the arena is too small. */
 int admission_refuse_for_room(struct way_in *w);
+
+/* Whether the shared pool has as many CPUs as it is to keep. 0 or -EPERM with the refusal. */
+int admission_check_pool(struct way_in *w);
+
+/* A pod with resources of its own, aligned as one (admission_shares.c): what it asks for as CPUs
+ * for itself and as memory; whether something is left for each container that shares, -EPERM with
+ * the refusal when not; and CPUs and memory for the pod, and of these for its containers. 0 or
+ * -EPERM. */
+unsigned admission_own_cpus(const struct way_in *w);
+int admission_check_cpu_shares(struct way_in *w);
+int admission_check_memory_shares(struct way_in *w);
+int admission_share_out(struct way_in *w, const struct grant *of_pod, struct budget *budget);
 
 /* Collect the hints of all managers, merge them, judge advice, and enter in *g where the container
  * that is dealt with (pod_scope: the whole pod) is to be, and why. 0, or -EPERM: refused. */

@@ -4,16 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
-/* The place of name in a table of nr words, or -1. */
-static int word_index(const char *const *words, unsigned nr, const char *name)
-{
-	for (unsigned i = 0; i < nr; i++)
-		if (text_equal(words[i], name))
-			return (int)i;
-	return -1;
-}
-
-static const char *const format_words[NR_ADVICE_FORMATS] = {
+const char *const advice_format_words[NR_ADVICE_FORMATS] = {
 	[ADVICE_NUMAFIT] = "numafit",
 	[ADVICE_KOORDINATOR] = "koordinator",
 	[ADVICE_KATALYST] = "katalyst",
@@ -21,16 +12,6 @@ static const char *const format_words[NR_ADVICE_FORMATS] = {
 	[ADVICE_CRANE] = "crane",
 	[ADVICE_GODEL] = "godel",
 };
-
-const char *advice_format_name(enum advice_format f)
-{
-	return format_words[f];
-}
-
-int advice_format_from_name(const char *name)
-{
-	return word_index(format_words, NR_ADVICE_FORMATS, name);
-}
 
 int advice_order_parse(
 	const char *order, enum advice_format format[NR_ADVICE_FORMATS], struct err *e)
@@ -45,7 +26,7 @@ int advice_order_parse(
 		memcpy(word, order, len < sizeof word ? len : sizeof word - 1);
 		order += len;
 		order += strspn(order, ", ");
-		int f = advice_format_from_name(word);
+		int f = text_index(advice_format_words, NR_ADVICE_FORMATS, word);
 		if (f < 0 || has[f])
 			return err_set(e, EINVAL,
 				"schedulerHint.order: \"%s\" %s numafit, koordinator, katalyst, "
@@ -58,16 +39,6 @@ int advice_order_parse(
 }
 
 const char *const advice_mode_words[NR_ADVICE_MODES] = {"off", "prefer", "require"};
-
-const char *advice_mode_name(enum advice_mode m)
-{
-	return advice_mode_words[m];
-}
-
-int advice_mode_from_name(const char *name)
-{
-	return word_index(advice_mode_words, NR_ADVICE_MODES, name);
-}
 
 enum advice_mode advice_mode_of(enum advice_mode node, enum advice_mode asked)
 {
@@ -97,16 +68,6 @@ const char *const advice_verdict_words[NR_ADVICE_VERDICTS] = {
 	[ADVICE_REJECTED_POLICY] = "rejected:policy",
 	[ADVICE_REJECTED_FOREIGN_CPUSET] = "rejected:foreign-cpuset",
 };
-
-const char *advice_verdict_name(enum advice_verdict v)
-{
-	return advice_verdict_words[v];
-}
-
-int advice_verdict_from_name(const char *name)
-{
-	return word_index(advice_verdict_words, NR_ADVICE_VERDICTS, name);
-}
 
 const struct advice_container *advice_for(const struct advice *h, const char *name)
 {

@@ -25,6 +25,7 @@ struct budget budget_share(const struct budget *of, unsigned nr, unsigned i)
 
 	if (of->endless)
 		return *of;
+	/* half is divided evenly; of the other half the first ones have what they need of it */
 	return bounded(of->left - number_min(of->given / 2 / nr * later, of->left),
 		of->aside / (later + 1));
 }
@@ -38,10 +39,10 @@ struct budget budget_part(const struct budget *of, unsigned parts, unsigned all)
 
 struct budget budget_take_aside(struct budget *of, uint64_t most)
 {
-	if (of->endless)
-		return bounded(most, 0);
-	most = number_min(of->aside, most);
-	of->aside -= most;
+	if (!of->endless) {
+		most = number_min(of->aside, most);
+		of->aside -= most;
+	}
 	return bounded(most, 0);
 }
 

@@ -202,6 +202,8 @@ struct cpus_how cpus_how(const struct topo *t, const struct cpu_options *o)
 		.distributed = o->distribute_cpus_across_numa,
 		.spread = o->distribute_cpus_across_cores,
 		.uncore = o->prefer_align_cpus_by_uncorecache,
+		.by_socket = o->align_by_socket &&
+			     kubernetes_has(o->kubernetes, RULE_DISTRIBUTES_IN_SOCKET),
 		.group = o->full_pcpus_only ? t->nr_cpus / t->nr_cores : 1,
 	};
 }
@@ -254,6 +256,7 @@ static struct cpuset aligned_cpus(
 	return cpus;
 }
 
+/* Kubelet policy_static.go, allocateCPUs(): as many as the affinity has, the rest from anywhere. */
 int cpus_allocate(const struct topo *t, const struct cpu_options *o,
 	const struct cpuset *available_and_reusable, unsigned count, const struct hint *affinity,
 	struct budget *b, struct cpuset *out, struct err *e)

@@ -15,6 +15,12 @@ enum {
 };
 #define UNEVEN UINT64_MAX /* worse than any balance: there is no such way */
 
+/* What chosen nodes give: CPUs that each of them does, and groups that some of them, the givers,
+ * give besides. */
+struct share {
+	unsigned each, rest;
+};
+
 /* Nodes are known by their place in the order of cpus_order_nodes(); a struct nodeset is a set of
  * places here. */
 struct spread {
@@ -24,8 +30,12 @@ struct spread {
 	uint8_t fullest[NODES_MAX]; /* places, most free CPUs first */
 	uint64_t squares;           /* sum of the squares of count[] */
 	uint64_t left;              /* free CPUs in the end */
-	unsigned group, each;       /* CPUs per group, CPUs that each chosen node gives */
-	unsigned rest;              /* groups that some of them, the givers, give besides */
+	unsigned group, groups;     /* CPUs per group, groups that are wanted */
+	struct share share;         /* of the nodes that are tried */
+	struct share least;         /* of any nodes of that number: what a bound may build on */
+	bool by_socket;             /* nodes of one socket go before any others */
+	bool in_socket;             /* only nodes of one socket are tried */
+	struct nodeset beside[NODES_MAX]; /* by_socket: places of the same socket */
 	struct budget *budget;
 	struct nodeset nodes, givers; /* the best so far */
 	uint64_t limit;               /* only what is more even than that is of interest */
@@ -56,11 +66,11 @@ static uint64_t balance_after(
 /* The balance once the nodes have given each, and the givers in turn one group after another. */
 static uint64_t balance_in_turn(const struct spread *s, struct nodeset nodes, struct nodeset givers)
 {
-	unsigned after[NODES_MAX], rest = s->rest;
+	unsigned after[NODES_MAX], rest = s->share.rest;
 
 	(void)budget_spend(s->budget, 1 + rest / NUMBERS_PER_STEP);
 	nodeset_each (p, nodes)
-		after[p] = s->count[p] - s->each;
+		after[p] = s->count[p] - s->share.each;
 	for (unsigned before = rest + 1; rest && rest < before;) {
 		before = rest;
 		nodeset_each (p, givers) {
@@ -75,18 +85,18 @@ static uint64_t balance_in_turn(const struct spread *s, struct nodeset nodes, st
 
 /* No way to give is more even: each further group comes from whichever giver has the most left, up
  * to `most` groups from one. */
-static uint64_t balance_at_best(
-	const struct spread *s, struct nodeset nodes, struct nodeset givers, unsigned most)
+static uint64_t balance_at_best(const struct spread *s, const struct share *share,
+	struct nodeset nodes, struct nodeset givers, unsigned most)
 {
 	unsigned after[NODES_MAX], given[NODES_MAX] = {0};
 
-	(void)budget_spend(s->budget, 1 + s->rest * nodeset_count(givers) / NUMBERS_PER_STEP);
+	(void)budget_spend(s->budget, 1 + share->rest * nodeset_count(givers) / NUMBERS_PER_STEP);
 	nodeset_each (p, nodes) {
-		if (s->count[p] < s->each)
+		if (s->count[p] < share->each)
 			return UNEVEN;
-		after[p] = s->count[p] - s->each;
+		after[p] = s->count[p] - share->each;
 	}
-	for (unsigned rest = s->rest; rest; rest--) {
+	for (unsigned rest = share->rest; rest; rest--) {
 		unsigned from = NODES_MAX;
 
 		nodeset_each (p, givers)
@@ -145,6 +155,15 @@ struct walk {
 
 static void try_nodes(struct spread *s, struct nodeset nodes);
 
+/* Those places of the set that can be chosen beside p. */
+static struct nodeset alike_places(
+	const struct spread *s, const struct walk *w, struct nodeset set, unsigned p)
+{
+	bool of_givers = !nodeset_empty(w->nodes);
+
+	return s->in_socket && !of_givers ? nodeset_and(set, s->beside[p]) : set;
+}
+
 /* Try all that w can become: sets of nodes, or of givers among them. */
 static void walk_subsets(struct spread *s, struct walk w)
 {
@@ -156,8 +175,8 @@ static void walk_subsets(struct spread *s, struct walk w)
 		(void)keep_more_even(s, w.nodes, w.chosen);
 	else if (!w.missing)
 		try_nodes(s, w.chosen);
-	if (!w.missing ||
-		balance_at_best(s, of_givers ? w.nodes : at_best, at_best, w.most) >= s->limit)
+	if (!w.missing || balance_at_best(s, of_givers ? &s->share : &s->least,
+				  of_givers ? w.nodes : at_best, at_best, w.most) >= s->limit)
 		return;
 	nodeset_each (p, w.open) {
 		struct walk deeper = w;
@@ -166,13 +185,14 @@ static void walk_subsets(struct spread *s, struct walk w)
 			return;
 		w.open = nodeset_minus(w.open, nodeset_of(p));
 		/* a node with as many CPUs as one before it does the same, but comes later */
-		if (has_count(s, tried, s->count[p]))
+		if (has_count(s, alike_places(s, &w, tried, p), s->count[p]))
 			continue;
 		tried = nodeset_or(tried, nodeset_of(p));
 		deeper.chosen = nodeset_or(w.chosen, nodeset_of(p));
-		deeper.open = w.open;
+		deeper.open = alike_places(s, &w, w.open, p);
 		deeper.missing--;
-		walk_subsets(s, deeper);
+		if (nodeset_count(deeper.open) >= deeper.missing)
+			walk_subsets(s, deeper);
 	}
 }
 
@@ -180,12 +200,12 @@ static void walk_subsets(struct spread *s, struct walk w)
  * most one and those at the end none. */
 static void try_givers(struct spread *s, struct nodeset nodes, struct nodeset givers, unsigned nr)
 {
-	unsigned giving = nr < s->rest ? nr : s->rest;
+	unsigned giving = nr < s->share.rest ? nr : s->share.rest;
 	struct walk w = {
 		.nodes = nodes,
 		.open = givers,
 		.missing = giving,
-		.most = nr < s->rest ? s->rest : 1,
+		.most = nr < s->share.rest ? s->share.rest : 1,
 	};
 
 	for (; nr > giving; nr--)
@@ -197,36 +217,57 @@ static void try_givers(struct spread *s, struct nodeset nodes, struct nodeset gi
 	walk_subsets(s, w);
 }
 
+/* As much from each as can be. With by_socket a node that has less than its part cuts that of all
+ * of them; else such nodes are left out. */
+static struct share share_of(const struct spread *s, struct nodeset nodes)
+{
+	unsigned width = nodeset_count(nodes), each = s->groups / width;
+
+	nodeset_each (p, nodes)
+		if (s->by_socket && s->count[p] / s->group < each)
+			each = s->count[p] / s->group;
+	return (struct share){each * s->group, s->groups - each * width};
+}
+
 static void try_nodes(struct spread *s, struct nodeset nodes)
 {
-	uint64_t at_best = balance_at_best(s, nodes, nodes, s->rest);
 	struct nodeset givers = {0};
 
-	if (!s->rest && at_best < s->limit)
+	s->share = share_of(s, nodes);
+	uint64_t at_best = balance_at_best(s, &s->share, nodes, nodes, s->share.rest);
+	if (!s->share.rest && at_best < s->limit)
 		(void)keep_more_even(s, nodes, givers);
 	nodeset_each (p, nodes)
-		if (s->count[p] >= s->each + s->group)
+		if (s->count[p] >= s->share.each + s->group)
 			givers = nodeset_or(givers, nodeset_of(p));
-	for (unsigned nr = nodeset_count(givers); s->rest && nr && at_best < s->limit; nr--) {
+	for (unsigned nr = nodeset_count(givers); s->share.rest && nr && at_best < s->limit; nr--) {
 		try_givers(s, nodes, givers, nr);
 		if (s->limit != UNEVEN && !budget_spend(s->budget, 1))
 			return;
 	}
 }
 
-/* The best way with exactly width nodes; false when there is none. */
-static bool spread_over(struct spread *s, unsigned width, unsigned groups)
+/* The best way with exactly width nodes, of one socket if in_socket; false when there is none. */
+static bool spread_over(struct spread *s, unsigned width, bool in_socket)
 {
 	struct nodeset all = nodeset_first(s->nr);
 
-	s->each = groups / width * s->group;
-	s->rest = groups % width;
+	s->in_socket = in_socket;
+	s->least = (struct share){s->groups / width * s->group, s->groups % width};
+	if (s->by_socket)
+		s->least = (struct share){0, s->groups};
 	s->limit = UNEVEN;
-	try_nodes(s, fullest_places(s, all, width));
+	nodeset_each (p, in_socket ? all : nodeset_of(0)) {
+		struct nodeset open = in_socket ? s->beside[p] : all;
+
+		/* when the fullest cannot give as much, no others can */
+		if (nodeset_count(open) >= width)
+			try_nodes(s, fullest_places(s, open, width));
+	}
 	if (s->limit == UNEVEN)
-		return false; /* the fullest could not give as much: then no others can */
+		return false;
 	s->limit++;
-	walk_subsets(s, (struct walk){.open = all, .missing = width, .most = s->rest});
+	walk_subsets(s, (struct walk){.open = all, .missing = width, .most = s->least.rest});
 	return true;
 }
 
@@ -245,11 +286,12 @@ static struct cpuset take_found(const struct spread *s, const struct topo *t, st
 	const struct cpus_how *how)
 {
 	const struct cpus_how packed = {.spread = how->spread};
+	const struct share share = share_of(s, s->nodes);
 	struct cpuset taken = {0};
 
 	nodeset_each (p, s->nodes)
-		take_from_node(t, s->node[p], s->each, &packed, &free, &taken);
-	for (unsigned rest = s->rest; rest;)
+		take_from_node(t, s->node[p], share.each, &packed, &free, &taken);
+	for (unsigned rest = share.rest; rest;)
 		nodeset_each (p, s->givers) {
 			const struct cpuset *here = &t->node[s->node[p]].cpus;
 
@@ -266,6 +308,29 @@ static unsigned divide_up(unsigned n, unsigned by)
 	return (n + by - 1) / by;
 }
 
+/* The number of the socket that all of the node's CPUs are on; -1: there are several. */
+static int socket_of_node(const struct topo *t, unsigned node)
+{
+	int socket = t->cpu[cpuset_next(&t->node[node].cpus, 0)].socket;
+
+	cpuset_each (cpu, &t->node[node].cpus)
+		if (t->cpu[cpu].socket != socket)
+			return -1;
+	return socket;
+}
+
+static void find_sockets(struct spread *s, const struct topo *t)
+{
+	int socket[NODES_MAX];
+
+	for (unsigned i = 0; i < s->nr; i++)
+		socket[i] = socket_of_node(t, s->node[i]);
+	for (unsigned i = 0; i < s->nr; i++)
+		for (unsigned k = 0; k < s->nr; k++)
+			if (socket[i] >= 0 && socket[i] == socket[k])
+				s->beside[i] = nodeset_or(s->beside[i], nodeset_of(k));
+}
+
 bool cpus_distribute(const struct topo *t, const struct cpuset *free, unsigned want,
 	const struct cpus_how *how, struct budget *b, struct cpuset *out)
 {
@@ -273,8 +338,11 @@ bool cpus_distribute(const struct topo *t, const struct cpuset *free, unsigned w
 	unsigned groups = want / how->group;
 	unsigned per_node =
 		divide_up(divide_up(t->nr_cpus, how->group), nodeset_count(t->nodes_with_cpus));
-	struct spread s = {
-		.group = how->group, .budget = b, .left = cpuset_count_and(free, &t->cpus) - want};
+	struct spread s = {.group = how->group,
+		.groups = groups,
+		.by_socket = how->by_socket,
+		.budget = b,
+		.left = cpuset_count_and(free, &t->cpus) - want};
 
 	s.nr = cpus_order_nodes(t, free, s.node);
 	for (unsigned i = 0; i < s.nr; i++) {
@@ -286,9 +354,12 @@ bool cpus_distribute(const struct topo *t, const struct cpuset *free, unsigned w
 			s.fullest[at] = s.fullest[at - 1];
 		s.fullest[at] = (uint8_t)i;
 	}
+	if (s.by_socket)
+		find_sockets(&s, t);
 	for (unsigned width = divide_up(groups, per_node); width <= groups && width <= s.nr;
 		width++)
-		if (spread_over(&s, width, groups)) {
+		if ((s.by_socket && spread_over(&s, width, true)) ||
+			spread_over(&s, width, false)) {
 			*out = take_found(&s, t, *free, how);
 			return true;
 		}

@@ -220,17 +220,6 @@ static void take_uncores(struct pack *p)
 	}
 }
 
-static void take_threads(struct pack *p, bool spread)
-{
-	struct order o;
-
-	if (!p->need)
-		return;
-	order_cpus(p, spread ? LEVEL_SOCKET : LEVEL_CORE, &o);
-	for (unsigned i = 0; p->need; i++)
-		take_cpu(p, cpu_at(&o, i));
-}
-
 static struct pack pack_of(const struct topo *t, const struct cpuset *free, unsigned need)
 {
 	bool sockets_in_nodes = t->nr_sockets >= nodeset_count(t->nodes_with_cpus);
@@ -248,6 +237,7 @@ struct cpuset cpus_pack(
 	const struct topo *t, const struct cpuset *free, unsigned count, const struct cpus_how *how)
 {
 	struct pack p = pack_of(t, free, count);
+	struct order o;
 
 	assert(cpuset_count(&p.free) >= count);
 	take_whole_parts(&p, p.outer);
@@ -256,7 +246,10 @@ struct cpuset cpus_pack(
 		take_uncores(&p);
 	if (!how->spread)
 		take_whole_parts(&p, LEVEL_CORE);
-	take_threads(&p, how->spread);
+	if (p.need)
+		order_cpus(&p, how->spread ? LEVEL_SOCKET : LEVEL_CORE, &o);
+	for (unsigned i = 0; p.need; i++)
+		take_cpu(&p, cpu_at(&o, i));
 	return p.taken;
 }
 

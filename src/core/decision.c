@@ -2,6 +2,10 @@
 
 #include <numafit/text.h>
 
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+
 const char *const decision_source_words[NR_DECISION_SOURCES] = {
 	[SOURCE_DECIDED] = "decided",
 	[SOURCE_ADOPTED] = "adopted",
@@ -13,17 +17,25 @@ const char *const decision_source_words[NR_DECISION_SOURCES] = {
 static const char *const reasons[] = {
 	"TopologyAffinityError", "UnexpectedAdmissionError", "SMTAlignmentError"};
 
-const char *decision_source_name(enum decision_source s)
-{
-	return decision_source_words[s];
-}
-
 const char *decision_reason(const char *name)
 {
-	for (unsigned i = 0; i < sizeof reasons / sizeof *reasons; i++)
-		if (text_equal(name, reasons[i]))
-			return reasons[i];
-	return NULL;
+	int i = text_index(reasons, sizeof reasons / sizeof *reasons, name);
+
+	return i < 0 ? NULL : reasons[i];
+}
+
+int decision_refuse(
+	struct decision *d, enum refusal_cause cause, const char *reason, const char *fmt, ...)
+{
+	va_list ap;
+
+	d->admit = false;
+	d->cause = cause;
+	d->reason = decision_reason(reason);
+	va_start(ap, fmt);
+	(void)vsnprintf(d->message, sizeof d->message, fmt, ap);
+	va_end(ap);
+	return -EPERM;
 }
 
 void decision_begin_anew(struct decision *d)

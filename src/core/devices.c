@@ -24,7 +24,7 @@ static bool any_has_node(const struct device_resource *r)
 	return false;
 }
 
-/* Devices on the same NUMA nodes, put together. */
+/* Devices on the same NUMA nodes, put together: a family counts them, whichever they are. */
 struct covers {
 	struct family_cover *at;
 	size_t nr;
@@ -130,7 +130,8 @@ int devices_family(const struct device_claim *c, struct nodeset all, struct budg
 	return 0;
 }
 
-/* How the allocation goes on: from the best class of devices to the worst. */
+/* How the allocation goes on: from the best class of devices to the worst (kubelet
+ * filterByAffinity). */
 enum device_class { ALIGNED, UNALIGNED, NOWHERE, NR_DEVICE_CLASSES };
 
 static enum device_class device_class_of(

@@ -25,20 +25,14 @@ uint64_t memory_reserved(
 	return bytes;
 }
 
-/* The nodes whose memory is for containers: all that have any, less devices' unless deviceMemory
- * includes them. Where that leaves none: all that have any. */
-static struct nodeset memory_usable_nodes(const struct topo *t, const struct settings *s)
-{
-	struct nodeset own = nodeset_minus(t->nodes_with_memory, t->device_memory);
-	bool all = s->device_memory == DEVICE_MEMORY_INCLUDE || nodeset_empty(own);
-
-	return all ? t->nodes_with_memory : own;
-}
-
 void memory_init(struct memory_state *m, const struct topo *t, const struct settings *s)
 {
+	/* less devices', unless deviceMemory includes it or no other memory is there */
+	struct nodeset own = nodeset_minus(t->nodes_with_memory, t->device_memory);
+	bool any = s->device_memory == DEVICE_MEMORY_INCLUDE || nodeset_empty(own);
+
 	memset(m, 0, sizeof *m);
-	m->usable = memory_usable_nodes(t, s);
+	m->usable = any ? t->nodes_with_memory : own;
 	nodeset_each (n, t->nodes)
 		m->node[n].group = nodeset_of(n);
 	nodeset_each (n, m->usable) {

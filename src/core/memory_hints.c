@@ -1,8 +1,6 @@
 /* Which NUMA nodes may hold a demand, and which of them do (kubelet policy_static.go). */
 #include <numafit/memory.h>
 
-#include <numafit/search.h>
-
 #include <errno.h>
 
 static bool asks_for_kind(const struct memory_demand *d, unsigned kind)

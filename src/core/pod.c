@@ -4,26 +4,11 @@
 #include <numafit/text.h>
 #include <string.h>
 
-enum { MILLI_PER_CPU = 1000 };
-
 const char *const qos_words[NR_QOS] = {
 	[QOS_GUARANTEED] = "Guaranteed",
 	[QOS_BURSTABLE] = "Burstable",
 	[QOS_BEST_EFFORT] = "BestEffort",
 };
-
-const char *qos_name(enum qos q)
-{
-	return qos_words[q];
-}
-
-int qos_from_name(const char *name)
-{
-	for (int q = 0; q < NR_QOS; q++)
-		if (text_equal(name, qos_words[q]))
-			return q;
-	return -1;
-}
 
 enum qos qos_from_cgroup_parent(const char *cgroup_parent)
 {
@@ -43,7 +28,8 @@ struct pod pod_identity(const struct pod *p)
 	it.has_runtime_qos = false;
 	it.nr = 0;
 	it.container = NULL;
-	it.has_policy = it.pod_level = false;
+	it.own = NULL;
+	it.has_policy = false;
 	it.attached = NULL;
 	it.nr_attached = 0;
 	return it;
@@ -63,11 +49,6 @@ const char *const container_kind_words[NR_CONTAINER_KINDS] = {
 	[CONTAINER_SIDECAR] = "sidecar",
 };
 
-const char *container_kind_name(enum container_kind k)
-{
-	return container_kind_words[k];
-}
-
 unsigned ask_memory(const struct ask *c, struct memory_ask out[TOPO_KINDS])
 {
 	unsigned nr = 0;
@@ -85,6 +66,12 @@ unsigned ask_memory(const struct ask *c, struct memory_ask out[TOPO_KINDS])
 	return nr;
 }
 
+bool ask_same_memory(const struct ask *a, const struct ask *b)
+{
+	return a->nr_memory == b->nr_memory &&
+	       memcmp(a->memory, b->memory, b->nr_memory * sizeof *b->memory) == 0;
+}
+
 const char *const pod_apart_words[NR_POD_APARTS] = {
 	[POD_APART_NOT] = "no",
 	[POD_APART_TOO_LONG] = "too-long",
@@ -92,7 +79,7 @@ const char *const pod_apart_words[NR_POD_APARTS] = {
 	[POD_APART_TOO_MANY] = "too-many",
 };
 
-static const char *const pod_apart_texts[NR_POD_APARTS] = {
+const char *const pod_apart_texts[NR_POD_APARTS] = {
 	[POD_APART_NOT] = "",
 	[POD_APART_TOO_LONG] =
 		"decided container by container, not as a whole pod: what the pod would be given "
@@ -105,16 +92,6 @@ static const char *const pod_apart_texts[NR_POD_APARTS] = {
 		"kinds of devices, than are decided at once",
 };
 
-const char *pod_apart_name(enum pod_apart why)
-{
-	return pod_apart_words[why];
-}
-
-const char *pod_apart_text(enum pod_apart why)
-{
-	return pod_apart_texts[why];
-}
-
 unsigned qos_exclusive_cpus(enum qos q, uint64_t cpu_milli)
 {
 	uint64_t cpus = cpu_milli / MILLI_PER_CPU;
@@ -126,22 +103,81 @@ unsigned qos_exclusive_cpus(enum qos q, uint64_t cpu_milli)
 
 unsigned pod_exclusive_cpus(const struct pod *pod, unsigned container)
 {
-	return pod->pod_level ? 0
-			      : qos_exclusive_cpus(pod->qos, pod->container[container].cpu_milli);
+	const struct ask *c = &pod->container[container];
+
+	return pod->pod_level && !c->guaranteed ? 0 : qos_exclusive_cpus(pod->qos, c->cpu_milli);
+}
+
+enum topology_policy pod_policy(const struct settings *s, const struct pod *pod)
+{
+	return pod->has_policy ? pod->policy : s->topology_policy;
+}
+
+bool pod_is_aligned_as_one(const struct settings *s, const struct pod *pod)
+{
+	return s->topology_scope == SCOPE_POD && pod_policy(s, pod) != POLICY_NONE;
+}
+
+void pod_obey_gate(const struct settings *s, struct pod *pod, struct ask *containers)
+{
+	if (s->gates.pod_level_resource_managers)
+		return;
+	pod->own = NULL;
+	for (size_t i = 0; i < pod->nr; i++)
+		containers[i].guaranteed = false;
 }
 
 bool pod_pins_memory(const struct pod *pod)
 {
-	return pod->qos == QOS_GUARANTEED && !pod->pod_level;
+	bool shares_out = pod->own;
+
+	for (size_t i = 0; i < pod->nr; i++)
+		shares_out = shares_out || pod->container[i].guaranteed;
+	return pod->qos == QOS_GUARANTEED && (!pod->pod_level || shares_out);
 }
 
-uint64_t pod_needs_at_once(const struct pod *pod,
-	uint64_t (*of)(const struct pod *pod, unsigned container, unsigned what), unsigned what)
+const struct device_ask *ask_for_device(const struct ask *c, unsigned resource)
+{
+	for (unsigned i = 0; i < c->nr_devices; i++)
+		if (c->device[i].resource == resource)
+			return &c->device[i];
+	return NULL;
+}
+
+static uint64_t ask_bytes(const struct ask *c, uint64_t page_bytes)
+{
+	uint64_t bytes = 0;
+
+	for (unsigned i = 0; i < c->nr_memory; i++)
+		bytes += c->memory[i].page_bytes == page_bytes ? c->memory[i].bytes : 0;
+	return bytes;
+}
+
+uint64_t pod_needs(const struct pod *pod, unsigned container, struct pod_resource r)
+{
+	const struct ask *c = &pod->container[container];
+	const struct device_ask *asked;
+
+	switch (r.kind) {
+	case POD_CPUS:
+		return pod_exclusive_cpus(pod, container);
+	case POD_CPU_MILLI:
+		return c->cpu_milli;
+	case POD_BYTES:
+		return ask_bytes(c, r.page_bytes);
+	case POD_DEVICES:
+		break;
+	}
+	asked = ask_for_device(c, r.device);
+	return asked ? asked->count : 0;
+}
+
+uint64_t pod_needs_at_once(const struct pod *pod, struct pod_resource r)
 {
 	uint64_t sidecars = 0, most = 0, apps = 0;
 
 	for (unsigned c = 0; c < pod->nr; c++) {
-		uint64_t need = of(pod, c, what);
+		uint64_t need = pod_needs(pod, c, r);
 
 		if (pod->container[c].kind == CONTAINER_SIDECAR)
 			sidecars += need;
@@ -151,4 +187,34 @@ uint64_t pod_needs_at_once(const struct pod *pod,
 			apps += need;
 	}
 	return number_max(most, sidecars + apps);
+}
+
+static bool has_page_size(const struct ask *c, uint64_t page_bytes)
+{
+	for (unsigned i = 0; i < c->nr_memory; i++)
+		if (c->memory[i].page_bytes == page_bytes)
+			return true;
+	return false;
+}
+
+struct ask pod_ask(const struct pod *pod)
+{
+	const struct pod_totals *totals = &pod->totals;
+	struct ask sum = {
+		.cpu_milli = pod_needs_at_once(pod, (struct pod_resource){.kind = POD_CPU_MILLI})};
+
+	for (size_t i = 0; i < pod->nr; i++)
+		for (unsigned k = 0; k < pod->container[i].nr_memory; k++) {
+			const struct pod_resource r = {.kind = POD_BYTES,
+				.page_bytes = pod->container[i].memory[k].page_bytes};
+
+			if (sum.nr_memory < TOPO_KINDS && !has_page_size(&sum, r.page_bytes))
+				sum.memory[sum.nr_memory++] = (struct memory_ask){
+					r.page_bytes, pod_needs_at_once(pod, r)};
+		}
+	if (pod->container || !totals->known)
+		return sum;
+	sum.cpu_milli = totals->cpu_milli;
+	sum.memory[sum.nr_memory++] = (struct memory_ask){0, totals->memory_bytes};
+	return sum;
 }

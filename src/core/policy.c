@@ -78,6 +78,7 @@ int policy_merge_families(enum topology_policy policy, const struct hint_space *
 		rc = hint_merge_families(&s, families, nr, b, a, &merged);
 	if (rc < 0)
 		return rc;
+	/* all nodes are no affinity (kubelet policy_single_numa_node.go) */
 	if (row->one_node && nodeset_equal(merged.mask, space->all))
 		merged.any = true;
 	if (merged.any)

@@ -3,10 +3,11 @@
 #include <errno.h>
 #include <numafit/quantity.h>
 #include <numafit/text.h>
+#include <numafit/number.h>
 #include <string.h>
 
 /* pkg/kubelet/cm/helpers_linux.go: SharesPerCPU, MinShares, MaxShares, MilliCPUToCPU */
-enum { SHARES_PER_CPU = 1024, SHARES_MIN = 2, SHARES_MAX = 262144, MILLI_PER_CPU = 1000 };
+enum { SHARES_PER_CPU = 1024, SHARES_MIN = 2, SHARES_MAX = 262144 };
 
 static bool limits_cpu(const struct linux_resources *r)
 {
@@ -80,16 +81,12 @@ int request_from_resources(struct request *req, const struct linux_resources *r,
 	return 0;
 }
 
-static uint64_t ordinary_memory(const struct request *req)
-{
-	return req->ask.nr_memory && !req->ask.memory[0].page_bytes ? req->ask.memory[0].bytes : 0;
-}
-
 bool request_has_limits(const struct request *req, const struct linux_resources *in_force)
 {
 	/* runc libcontainer/cgroups/systemd, addCpuQuota(); the largest page of any kernel */
 	enum { STEP_MILLI = 10, PAGE_BYTES_MAX = 65536 };
-	uint64_t milli = cpu_limit(in_force), bytes = ordinary_memory(req);
+	bool ordinary = req->ask.nr_memory && !req->ask.memory[0].page_bytes;
+	uint64_t milli = cpu_limit(in_force), bytes = ordinary ? req->ask.memory[0].bytes : 0;
 	bool cpu = !milli || (milli >= req->ask.cpu_limit_milli &&
 				     milli - req->ask.cpu_limit_milli < STEP_MILLI);
 	uint64_t limit = in_force->has_memory_limit ? (uint64_t)in_force->memory_limit : bytes;
@@ -125,59 +122,31 @@ uint64_t page_bytes_from_name(const char *name)
 
 struct request request_of_part(const struct pod *pod, size_t place)
 {
+	const struct ask *ask = place < pod->nr ? &pod->container[place] : pod->own;
 	struct request req = {
 		.container_id = "",
-		.ask = pod->container[place],
+		.ask = *ask,
 		.pod = pod_identity(pod),
 		.cpus = "",
 		.mems = "",
 	};
 
-	req.ask.place = (unsigned)place;
+	req.ask.place = ask == pod->own ? 0 : (unsigned)place;
 	req.ask.advice = NULL; /* a record has it with the pod */
 	memset(req.ask.memory, 0, sizeof req.ask.memory);
-	req.ask.nr_memory = ask_memory(&pod->container[place], req.ask.memory);
+	req.ask.nr_memory = ask_memory(ask, req.ask.memory);
 	return req;
-}
-
-struct request request_kept(const struct request *req)
-{
-	struct request kept = {
-		.container_id = req->container_id,
-		.ask = req->ask,
-		.pod = {.sandbox_id = req->pod.sandbox_id,
-			.uid = req->pod.uid,
-			.ns = req->pod.ns,
-			.name = req->pod.name,
-			.qos = req->pod.qos},
-		.created_at_ns = req->created_at_ns,
-		.cpus = "",
-		.mems = "",
-		.cgroup = req->cgroup,
-		.allocated = req->allocated,
-	};
-
-	kept.ask.nr_devices = 0; /* of resources that only the event knows */
-	kept.ask.cpus_on = NULL;
-	kept.ask.advice = NULL;
-	return kept;
-}
-
-void request_strings(struct request *req, const char **text[REQUEST_STRINGS])
-{
-	const char **const all[REQUEST_STRINGS] = {&req->container_id, &req->ask.name,
-		&req->pod.sandbox_id, &req->pod.uid, &req->pod.ns, &req->pod.name, &req->cgroup,
-		&req->allocated};
-
-	memcpy(text, all, sizeof all);
 }
 
 unsigned request_exclusive_cpus(const struct request *req)
 {
-	return qos_exclusive_cpus(req->pod.qos, req->ask.cpu_milli);
+	return req->pod.pod_level && !req->ask.guaranteed
+		       ? 0
+		       : qos_exclusive_cpus(req->pod.qos, req->ask.cpu_milli);
 }
 
 bool request_pins_memory(const struct request *req)
 {
-	return req->pod.qos == QOS_GUARANTEED && req->ask.nr_memory > 0;
+	return req->pod.qos == QOS_GUARANTEED && req->ask.nr_memory > 0 &&
+	       (!req->pod.pod_level || req->ask.guaranteed);
 }

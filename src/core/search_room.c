@@ -171,21 +171,3 @@ enum room search_room(struct search *s, unsigned hi, unsigned left, struct nodes
 	*found = first_in_order(&x);
 	return ROOM_FOUND;
 }
-
-unsigned search_lowest_room(struct search *s, unsigned hi, unsigned left)
-{
-	struct nodeset found;
-	unsigned none = left - 1, some = hi;
-
-	if (search_room(s, hi, left, &found) == ROOM_NONE)
-		return hi;
-	while (some - none > 1) {
-		unsigned middle = (none + some) / 2;
-
-		if (search_room(s, middle, left, &found) == ROOM_NONE)
-			none = middle;
-		else
-			some = middle;
-	}
-	return some - 1;
-}

@@ -72,9 +72,6 @@ bool search_start(struct search *s, unsigned k, struct nodeset *start);
  * ones: with ROOM_FOUND such nodes are in *found, and the required ones. */
 enum room { ROOM_NONE, ROOM_FOUND, ROOM_UNKNOWN };
 enum room search_room(struct search *s, unsigned hi, unsigned left, struct nodeset *found);
-/* No set of `left` positions below hi that has room has its highest one below that; hi: there is no
- * such set. left is at least 1. */
-unsigned search_lowest_room(struct search *s, unsigned hi, unsigned left);
 
 /* Look through the sets of so many nodes more than the required ones that may beat s->limit, or
  * s->best by the scoring: the best goes into s->best. */

@@ -203,6 +203,26 @@ struct branch {
 /* The budget stands for time, and a bound takes as much of it as it compares numbers. */
 enum { BOUND_PER_VISIT = 64 };
 
+/* No set of `left` positions (at least 1) below hi that has room has its highest one below that;
+ * hi: there is no such set. */
+static unsigned lowest_room(struct search *s, unsigned hi, unsigned left)
+{
+	struct nodeset found;
+	unsigned none = left - 1, some = hi;
+
+	if (search_room(s, hi, left, &found) == ROOM_NONE)
+		return hi;
+	while (some - none > 1) {
+		unsigned middle = (none + some) / 2;
+
+		if (search_room(s, middle, left, &found) == ROOM_NONE)
+			none = middle;
+		else
+			some = middle;
+	}
+	return some - 1;
+}
+
 /* The lowest position below hi that may be the highest of `left` more. */
 static unsigned first_position(struct search *s, unsigned hi, unsigned left, uint64_t owed)
 {
@@ -210,7 +230,7 @@ static unsigned first_position(struct search *s, unsigned hi, unsigned left, uin
 	unsigned room = left - 1;
 
 	if (s->nr_rows > 1 && !s->closest)
-		room = search_lowest_room(s, hi, left);
+		room = lowest_room(s, hi, left);
 	return first > room ? first : room;
 }
 

@@ -1,5 +1,7 @@
 #include <core/settings_row.h>
 
+#include <numafit/nearest.h>
+
 #include <assert.h>
 #include <ctype.h>
 #include <errno.h>
@@ -16,9 +18,8 @@ enum {
 	HEARTBEAT_MIN_MS = 1000,
 	HEARTBEAT_MAX_MS = 60 * 60 * 1000
 };
-enum { LETTERS_PER_SLIP = 8 }; /* beyond two, how far a key may be from the one that was meant */
 
-static const char *const mode_words[] = {"off", "manage", "shadow", "release", NULL};
+const char *const mode_words[MODE_RELEASE + 2] = {"off", "manage", "shadow", "release", NULL};
 static const char *const adopt_words[] = {"place", "leave", NULL};
 static const char *const beside_words[] = {"shadow", "manage", NULL};
 const char *const topology_policy_words[NR_POLICIES + 1] = {
@@ -32,8 +33,11 @@ static const char *const device_memory_words[] = {"exclude", "include", NULL};
 static const char *const failure_words[] = {/* by the bits of enum failure_policy */
 	"drop-and-proceed", "drop-and-fail", "keep-and-proceed", "keep-and-fail", NULL};
 static const char *const refusal_words[] = {"error", "evict", NULL};
+static const char *const observed_words[] = {"off", "kai", NULL};
+static const char *const pods_api_words[] = {"auto", "true", "false", NULL};
 static const char *const fingerprint_words[] = {"none", "all", "with-exclusive-resources", NULL};
 static const char *const log_words[] = {"error", "warn", "info", "debug", NULL};
+static const char *const log_format_words[] = {"auto", "text", "json", "journal", NULL};
 
 #define FIELD(member) offsetof(struct settings, member)
 static const struct gate topology_alpha = {
@@ -80,6 +84,11 @@ static const struct row rows[] = {
 	ROW("kubeletConfigFile", kind_path, kubelet_config, "/var/lib/kubelet/config.yaml",
 		"mode shadow: the kubelet's config file, whose policy is the one to publish",
 		.restart = true),
+	ROW("kubernetesVersion", kind_word, cpu_options.kubernetes, "auto",
+		"the release of Kubernetes whose kubelet is followed where they decide "
+		"differently. auto: that of the node's kubelet, where the API server is asked for "
+		"the node (a restart remembers it), else the newest",
+		.words = kubernetes_words),
 	ROW("topologyManagerPolicy", kind_word, topology_policy, "best-effort",
 		"which sets of NUMA nodes a container is admitted on, as in the kubelet",
 		.words = topology_policy_words),
@@ -195,10 +204,12 @@ static const struct row rows[] = {
 		"ask the kubelet which devices containers have: CPUs and memory are then placed "
 		"beside them, and nobody comes with numafit.io/cpu of another container",
 		.restart = true),
-	ROW("podsAPI.enabled", kind_bool, pods_api, "false",
-		"watch the kubelet's pods (on by default from Kubernetes 1.37): pods are then "
-		"decided as a whole before their sandbox starts",
-		.restart = true),
+	ROW("podsAPI.enabled", kind_word, pods_api, "auto",
+		"watch the kubelet's pods: pods are then decided as a whole before their sandbox "
+		"starts. auto: where the kubelet serves them, as Kubernetes 1.37 does; else those "
+		"of podsWatch are taken, else the totals of the pod's sandbox. true: gRPC is "
+		"started for it even where no kubelet is",
+		.words = pods_api_words, .restart = true),
 	ROW("refusalAction", kind_word, refusal_action, "error",
 		"what becomes of a pod whose container is refused. error: its create fails until "
 		"there is room. evict: it is evicted as well, when a controller makes another one "
@@ -216,6 +227,11 @@ static const struct row rows[] = {
 		"emit refusals, and schedulers' hints that could not be followed, as events of the "
 		"pod",
 		.restart = true),
+	ROW("observedPlacement", kind_word, observed_placement, "off",
+		"publish on each pod with CPUs of its own what it has of each NUMA node, which the "
+		"kubelet's PodResources cannot show. kai: as the annotation that KAI's own "
+		"exporter writes (needs podsWatch.enabled and podResources.enabled)",
+		.words = observed_words),
 	ROW("nodeResourceTopology.enabled", kind_bool, nrt, "false",
 		"publish what each NUMA node has left, for schedulers: the NodeResourceTopology of "
 		"this node",
@@ -248,11 +264,19 @@ static const struct row rows[] = {
 	ROW("journalMaxBytes", kind_size, journal_max_bytes, "16Mi",
 		"the journal is rewritten when it grows beyond", .min = 64 * KIB,
 		.max = KIB * KIB * KIB),
+	ROW("journalGroup", kind_text, journal_group, "",
+		"the group whose members may read the journal and enter runDirectory, by its name in "
+		"/etc/group or its number; not set: root alone"),
 	ROW("machine", kind_text, machine, "this",
 		"this machine, or the name or path of a recorded one to try things on",
 		.restart = true),
 	ROW("logLevel", kind_word, log_level, "info", "lines above this level are not written",
 		.words = log_words),
+	ROW("logFormat", kind_word, log_format, "auto",
+		"text: time=, level=, event=, then key=value. json: one object a line. journal: "
+		"text with the priority in front that journald reads. auto: journal where systemd "
+		"has connected standard error with journald, else text",
+		.words = log_format_words),
 	GATE_ROW("CPUManagerPolicyAlphaOptions", cpu_alpha_options, "false",
 		"allow align-by-socket and distribute-cpus-across-cores"),
 	GATE_ROW("CPUManagerPolicyBetaOptions", cpu_beta_options, "true",
@@ -260,7 +284,10 @@ static const struct row rows[] = {
 	GATE_ROW("CPUManagerPolicyOptions", cpu_options, "true",
 		"allow " CPU_OPTIONS "; cannot be turned off", .locked = true),
 	GATE_ROW("PodLevelResourceManagers", pod_level_resource_managers, "false",
-		"place pods by spec.resources; only false is there yet"),
+		"share CPUs and memory of spec.resources out among the pod's containers; podsAPI.enabled "
+		"or podsWatch.enabled must be set as well"),
+	GATE_ROW("PodLevelResources", pod_level_resources, "true",
+		"a pod's class is that of its spec.resources, where it has any"),
 	GATE_ROW("TopologyManagerPolicyAlphaOptions", topology_alpha_options, "false",
 		"allow numa-allocation-strategy"),
 	GATE_ROW("TopologyManagerPolicyBetaOptions", topology_beta_options, "true",
@@ -320,7 +347,7 @@ void settings_init(struct settings *s)
 void settings_reset(struct settings *s, const char *key)
 {
 	for (unsigned i = 0; i < NR_ROWS; i++) {
-		const char *rest = settings_behind(rows[i].key, key);
+		const char *rest = text_behind(rows[i].key, key);
 
 		if (rest && (!*rest || *rest == '.'))
 			reset_row(s, i);
@@ -340,46 +367,20 @@ void settings_reload(struct settings *s, const struct settings *wanted)
 	}
 }
 
-/* Levenshtein's distance, capitals counted as small letters. */
-static unsigned edit_distance(const char *a, const char *b)
-{
-	unsigned before[SETTING_SHOWN + 1], now[SETTING_SHOWN + 1];
-	size_t nr = strlen(b);
-
-	for (size_t i = 0; i <= nr; i++)
-		before[i] = (unsigned)i;
-	for (; *a; a++) {
-		now[0] = before[0] + 1;
-		for (size_t i = 0; i < nr; i++) {
-			bool same = tolower((unsigned char)*a) == tolower((unsigned char)b[i]);
-			unsigned changed = before[i] + !same;
-			unsigned dropped = before[i + 1] < now[i] ? before[i + 1] + 1 : now[i] + 1;
-
-			now[i + 1] = changed < dropped ? changed : dropped;
-		}
-		memcpy(before, now, sizeof before);
-	}
-	return before[nr];
-}
-
 /* The key that was probably meant, or NULL. "pluginIndex" may mean "nri.pluginIndex". */
 static const char *nearest_key(const char *key)
 {
-	unsigned least = 2 + (unsigned)strlen(key) / LETTERS_PER_SLIP;
-	const char *best = NULL;
+	struct nearest n;
 
-	for (unsigned i = 0; i < NR_ROWS && strlen(key) <= SETTING_SHOWN; i++) {
+	nearest_begin(&n, key);
+	for (unsigned i = 0; i < NR_ROWS; i++) {
 		const char *dot = strchr(key, '.') ? NULL : strchr(rows[i].key, '.');
-		unsigned whole = edit_distance(key, rows[i].key);
-		unsigned tail = dot ? edit_distance(key, dot + 1) : whole;
-		unsigned d = tail < whole ? tail : whole;
 
-		if (d <= least && d < strlen(key)) {
-			best = rows[i].key;
-			least = d ? d - 1 : 0;
-		}
+		nearest_try(&n, rows[i].key, rows[i].key);
+		if (dot)
+			nearest_try(&n, dot + 1, rows[i].key);
 	}
-	return best;
+	return n.best;
 }
 
 /* Maps whose keys the kubelet knows too, and what it says of one that it does not know. */
@@ -397,11 +398,11 @@ static int unknown_key(const char *key, struct err *e)
 	const char *meant = nearest_key(key), *rest;
 
 	for (unsigned i = 0; i < NR_FOREIGN; i++)
-		if ((rest = settings_behind(key, foreign[i].group)))
+		if ((rest = text_behind(key, foreign[i].group)))
 			return err_set(e, ENOENT, "%s%.*s%s", foreign[i].before, SETTING_SHOWN,
 				rest, foreign[i].after);
 	for (unsigned i = 0; i < NR_ROWS; i++)
-		if ((rest = settings_behind(key, rows[i].key)) && *rest == '.')
+		if ((rest = text_behind(key, rows[i].key)) && *rest == '.')
 			return err_set(e, ENOENT, "%s: one value is expected, not a map or a list",
 				rows[i].key);
 	return meant ? err_set(e, ENOENT, "%.*s: unknown key, did you mean %s?", SETTING_SHOWN, key,
@@ -424,7 +425,7 @@ int settings_set(struct settings *s, const char *key, const char *value, struct 
 		return err_set(e, EINVAL, "%.*s: the value is not UTF-8", SETTING_SHOWN, key);
 	if (row)
 		rc = row->kind->parse(row, value, row_field(s, row), e);
-	else if (settings_behind(key, RESERVED "."))
+	else if (text_behind(key, RESERVED "."))
 		rc = reserved_set(s, key, value, e);
 	else if (settings_is_group(key))
 		rc = err_set(e, EINVAL, "a map is expected, not \"%.*s\"", SETTING_SHOWN, value);
@@ -442,7 +443,7 @@ bool settings_is_group(const char *key)
 	if (reserved_is_group(key))
 		return true;
 	for (unsigned i = 0; i < NR_ROWS; i++) {
-		const char *tail = settings_behind(rows[i].key, key);
+		const char *tail = text_behind(rows[i].key, key);
 
 		if (*key && tail && *tail == '.')
 			return true;
@@ -461,10 +462,7 @@ bool settings_doc(unsigned i, struct setting_doc *doc)
 	doc->reloadable = !rows[i].restart;
 	(void)text_copy(doc->fallback, sizeof doc->fallback, rows[i].fallback);
 	text_init(&t, doc->type, sizeof doc->type);
-	if (rows[i].kind->describe)
-		rows[i].kind->describe(&rows[i], &t);
-	else
-		text_add(&t, "%s", rows[i].kind->type);
+	row_describe(&rows[i], &t);
 	return true;
 }
 
@@ -487,27 +485,4 @@ unsigned settings_reserved_cpu_count(const struct settings *s)
 	if (!cpuset_empty(&s->reserved_cpus))
 		return cpuset_count(&s->reserved_cpus);
 	return (unsigned)((milli + MILLI - 1) / MILLI);
-}
-
-const char *mode_name(enum mode m)
-{
-	return mode_words[m];
-}
-
-const char *topology_policy_name(enum topology_policy p)
-{
-	return topology_policy_words[p];
-}
-
-const char *topology_scope_name(enum topology_scope s)
-{
-	return topology_scope_words[s];
-}
-
-int topology_policy_from_name(const char *name)
-{
-	for (int i = 0; topology_policy_words[i]; i++)
-		if (text_equal(name, topology_policy_words[i]))
-			return i;
-	return -1;
 }

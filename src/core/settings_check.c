@@ -9,22 +9,47 @@
 
 enum { TYPE_MAX = sizeof((struct reserved_memory *)NULL)->type };
 
+/* What is checked, and what has been found: with a list all mistakes, else the first one. */
+struct checking {
+	const struct settings *s;
+	const struct topo *t; /* NULL: no machine */
+	struct mistakes *all;
+	struct err *e;
+	int rc; /* of the first one */
+};
+
+/* rc is of a check of that key; true: the next one is due. */
+static bool settings_go_on(struct checking *c, const char *key, int rc)
+{
+	if (!rc)
+		return true;
+	if (c->all)
+		mistakes_add_key(c->all, key, c->e);
+	c->rc = c->rc ? c->rc : rc;
+	return c->all;
+}
+
 /* The options under that key whose feature gate is off; it does not matter what they are set to
- * (kubelet CheckPolicyOptionAvailable of both managers). */
-static int check_gates(const struct settings *s, const char *group, struct err *e)
+ * (kubelet CheckPolicyOptionAvailable of both managers). place: what the text begins with, or NULL.
+ */
+static bool check_gates(struct checking *c, const char *group, const char *place)
 {
 	const struct row *row;
 
 	for (unsigned i = 0; (row = settings_row(i)); i++) {
-		const char *name = settings_behind(row->key, group);
+		const char *name = text_behind(row->key, group);
 
-		if (!name || !row->gate || !settings_option_given(s, row))
+		if (!name || !row->gate || !settings_option_given(c->s, row) ||
+			*(const bool *)((const char *)c->s + row->gate->at))
 			continue;
-		if (!*(const bool *)((const char *)s + row->gate->at))
-			return err_set(e, EINVAL, "%s not enabled, but option \"%s\" provided",
-				row->gate->options, name);
+		int rc = err_set(c->e, EINVAL, "%s not enabled, but option \"%s\" provided",
+			row->gate->options, name);
+		if (place)
+			(void)err_add(c->e, rc, "%s", place);
+		if (!settings_go_on(c, row->key, rc))
+			return false;
 	}
-	return 0;
+	return true;
 }
 
 /* The CPU manager with the policy none takes no options at all (cpumanager NewNonePolicy). */
@@ -36,7 +61,7 @@ static int check_no_cpu_options(const struct settings *s, struct err *e)
 
 	text_init(&t, list, sizeof list);
 	for (unsigned i = 0; (row = settings_row(i)); i++) {
-		const char *name = settings_behind(row->key, CPU_OPTIONS ".");
+		const char *name = text_behind(row->key, CPU_OPTIONS ".");
 
 		if (name && settings_option_given(s, row)) {
 			text_add(&t, "%s%s:", t.len ? " " : "", name);
@@ -54,23 +79,26 @@ static int check_no_cpu_options(const struct settings *s, struct err *e)
  * Manager whose feature gate is off (not looked at with the policy none), more NUMA nodes than
  * max-allowable-numa-nodes, then options of its CPU manager whose gate is off or that do not go
  * together (cpus_check_options()). */
-static int check_kubelet_options(const struct settings *s, const struct topo *t, struct err *e)
+static bool check_kubelet_options(struct checking *c)
 {
+	static const char place[] = "new static policy error";
+	const struct settings *s = c->s;
 	int rc = 0;
 
-	if (s->topology_policy != POLICY_NONE) /* else it does not look at its options */
-		rc = check_gates(s, TOPOLOGY_OPTIONS ".", e);
-	if (!rc && t)
+	/* with the policy none it does not look at its options */
+	if (s->topology_policy != POLICY_NONE && !check_gates(c, TOPOLOGY_OPTIONS ".", NULL))
+		return false;
+	if (c->t)
 		rc = policy_check_nodes(
-			s->topology_policy, t->ids.nr, s->max_allowable_numa_nodes, e);
-	if (rc)
-		return rc;
+			s->topology_policy, c->t->ids.nr, s->max_allowable_numa_nodes, c->e);
+	if (!settings_go_on(c, TOPOLOGY_OPTIONS ".max-allowable-numa-nodes", rc))
+		return false;
 	if (s->cpu_manager_policy == MANAGER_NONE)
-		return check_no_cpu_options(s, e);
-	rc = check_gates(s, CPU_OPTIONS ".", e);
-	if (!rc && t)
-		rc = cpus_check_options(t, &s->cpu_options, s->topology_policy, e);
-	return rc ? err_add(e, rc, "new static policy error") : 0;
+		return settings_go_on(c, CPU_OPTIONS, check_no_cpu_options(s, c->e));
+	if (!check_gates(c, CPU_OPTIONS ".", place))
+		return false;
+	rc = c->t ? cpus_check_options(c->t, &s->cpu_options, s->topology_policy, c->e) : 0;
+	return settings_go_on(c, CPU_OPTIONS, rc ? err_add(c->e, rc, place) : 0);
 }
 
 static int check_reserved_cpus(const struct settings *s, const struct topo *t, struct err *e)
@@ -149,40 +177,122 @@ static int check_budget(const struct settings *s, struct err *e)
 	return 0;
 }
 
-int settings_check_daemon(const struct settings *s, const struct topo *t, struct err *e)
+static int check_tokens(const struct settings *s, struct err *e)
 {
-	int rc = check_budget(s, e);
-
-	return rc ? rc : settings_check(s, t, e);
-}
-
-int settings_check(const struct settings *s, const struct topo *t, struct err *e)
-{
-	enum advice_format format[NR_ADVICE_FORMATS];
-	int rc = check_kubelet_options(s, t, e);
-
-	if (rc)
-		return rc;
 	if (s->device_plugin && s->cpu_manager_policy != MANAGER_STATIC)
 		return err_set(e, EINVAL,
 			"devicePlugin.enabled: its tokens stand for CPUs that containers have for "
 			"themselves: cpuManagerPolicy must be static");
-	/* only the pod's owner shows whether another pod would come */
+	return 0;
+}
+
+/* Only the pod's owner shows whether another pod would come. */
+static int check_eviction(const struct settings *s, struct err *e)
+{
 	if (s->refusal_action == REFUSAL_EVICT && !s->pods_watch)
 		return err_set(e, EINVAL,
 			"refusalAction: evict needs to know what made a pod: podsWatch.enabled "
 			"must "
 			"be true");
-	rc = advice_order_parse(s->advice_order, format, e);
-	if (rc < 0)
-		return rc;
-	if (s->gates.pod_level_resource_managers) /* in the table, but not in the daemon */
+	return 0;
+}
+
+/* What is on a pod already is in what the API server lists, and without the devices that it has an
+ * observation would say that it has none. */
+static int check_observed(const struct settings *s, struct err *e)
+{
+	if (s->observed_placement == OBSERVED_KAI && !(s->pods_watch && s->pod_resources))
 		return err_set(e, EINVAL,
-			GATES ".PodLevelResourceManagers: true is not there yet, only false is");
-	rc = 0;
-	for (unsigned i = 0; !rc && i < s->nr_reserved_memory; i++)
-		rc = check_entry(s, &s->reserved_memory[i], e);
-	for (unsigned i = 0; t && !rc && i < s->nr_reserved_memory; i++)
-		rc = check_entry_fits(&s->reserved_memory[i], t, e);
-	return rc || !t ? rc : check_reserved_cpus(s, t, e);
+			"observedPlacement: kai needs to know what pods have: podsWatch.enabled "
+			"and podResources.enabled must be true");
+	return 0;
+}
+
+static int check_advice_order(const struct settings *s, struct err *e)
+{
+	enum advice_format format[NR_ADVICE_FORMATS];
+	int rc = advice_order_parse(s->advice_order, format, e);
+
+	return rc < 0 ? rc : 0;
+}
+
+int settings_check_pod_level(const struct settings *s, struct err *e)
+{
+	if (s->gates.pod_level_resource_managers && !s->gates.pod_level_resources)
+		return err_set(e, EINVAL,
+			"PodLevelResourceManagers is enabled, but depends on features that are "
+			"disabled: [PodLevelResources]"); /* the kubelet's words */
+	return 0;
+}
+
+static int check_pods_are_known(const struct settings *s, struct err *e)
+{
+	if (s->gates.pod_level_resource_managers && s->pods_api == PODS_API_OFF && !s->pods_watch)
+		return err_set(e, EINVAL,
+			GATES ".PodLevelResourceManagers: no runtime says what a pod has as "
+			      "resources of its own: podsAPI.enabled (true or auto) or "
+			      "podsWatch.enabled must be set as well");
+	return 0;
+}
+
+static const struct {
+	const char *key;
+	int (*check)(const struct settings *s, struct err *e);
+} checks[] = {
+	{"devicePlugin.enabled", check_tokens},
+	{"refusalAction", check_eviction},
+	{"observedPlacement", check_observed},
+	{"schedulerHint.order", check_advice_order},
+	{GATES ".PodLevelResourceManagers", settings_check_pod_level},
+	{GATES ".PodLevelResourceManagers", check_pods_are_known},
+};
+
+/* Entry by entry, first by themselves, then on the machine. */
+static bool check_reserved_memory(struct checking *c)
+{
+	for (int fits = 0; fits <= (c->t ? 1 : 0); fits++)
+		for (unsigned i = 0; i < c->s->nr_reserved_memory; i++) {
+			const struct reserved_memory *r = &c->s->reserved_memory[i];
+			char key[sizeof RESERVED "." + TEXT_SIZE_MAX];
+			struct text t;
+
+			if (fits && !(r->has_node && *r->type))
+				continue; /* that has been said */
+			text_init(&t, key, sizeof key);
+			text_add(&t, RESERVED ".%u", r->entry);
+			if (!settings_go_on(c, key,
+				    fits ? check_entry_fits(r, c->t, c->e)
+					 : check_entry(c->s, r, c->e)))
+				return false;
+		}
+	return true;
+}
+
+static int settings_check_all(struct checking *c)
+{
+	if (!check_kubelet_options(c))
+		return c->rc;
+	for (size_t i = 0; i < sizeof checks / sizeof *checks; i++)
+		if (!settings_go_on(c, checks[i].key, checks[i].check(c->s, c->e)))
+			return c->rc;
+	if (check_reserved_memory(c) && c->t)
+		(void)settings_go_on(c,
+			cpuset_empty(&c->s->reserved_cpus) ? "systemReserved"
+							   : "reservedSystemCPUs",
+			check_reserved_cpus(c->s, c->t, c->e));
+	return c->rc;
+}
+
+int settings_check(const struct settings *s, const struct topo *t, struct err *e)
+{
+	return settings_check_all(&(struct checking){.s = s, .t = t, .e = e});
+}
+
+int settings_check_daemon(
+	const struct settings *s, const struct topo *t, struct mistakes *all, struct err *e)
+{
+	struct checking c = {.s = s, .t = t, .all = all, .e = e};
+
+	return settings_go_on(&c, "mergeVisitBudget", check_budget(s, e)) ? settings_check_all(&c)
+									  : c.rc;
 }

@@ -21,13 +21,13 @@ static int parse_word(const struct row *row, const char *value, void *out, struc
 	char list[2 * SETTING_SHOWN];
 	struct text t;
 
-	for (unsigned i = 0; row->words[i]; i++)
+	for (unsigned i = (unsigned)row->min; row->words[i]; i++)
 		if (text_equal(value, row->words[i])) {
 			memcpy(out, &i, sizeof i);
 			return 0;
 		}
 	text_init(&t, list, sizeof list);
-	add_words(row->words, ", ", &t);
+	add_words(row->words + row->min, ", ", &t);
 	return err_set(e, EINVAL, "\"%.*s\" is not one of %s", SETTING_SHOWN, value, list);
 }
 
@@ -41,67 +41,43 @@ static void print_setting_word(const struct row *row, const void *in, struct tex
 
 static void describe_word(const struct row *row, struct text *to)
 {
-	add_words(row->words, " | ", to);
+	add_words(row->words + row->min, " | ", to);
 }
 
-static int parse_setting_number(const struct row *row, const char *value, void *out, struct err *e)
-{
-	uint64_t number = 0;
-	int rc = text_u64(value, strlen(value), row->max, &number, NULL);
+/* An amount between the row's two limits: how its text is read, with its maximum known, and
+ * printed.
+ */
+enum { AMOUNT_MAX = 32 };
+struct amount {
+	const char *noun, *type;
+	int (*read)(const char *value, uint64_t max, uint64_t *out); /* 0, -EINVAL, -ERANGE */
+	const char *(*text)(uint64_t amount, char buf[AMOUNT_MAX]);
+};
 
-	if (rc < 0 || number < row->min)
-		return err_set(e, rc == -EINVAL ? EINVAL : ERANGE,
-			"\"%.*s\" is not a number from %llu to %llu", SETTING_SHOWN, value,
-			(unsigned long long)row->min, (unsigned long long)row->max);
-	if (row->size == sizeof number)
-		*(uint64_t *)out = number;
-	else
-		*(unsigned *)out = (unsigned)number;
-	return 0;
+static int read_setting_number(const char *value, uint64_t max, uint64_t *out)
+{
+	return text_u64(value, strlen(value), max, out, NULL);
 }
 
-static void print_number(const struct row *row, const void *in, struct text *to)
+static const char *setting_number_text(uint64_t amount, char buf[AMOUNT_MAX])
 {
-	text_add(to, "%llu",
-		row->size == sizeof(uint64_t) ? (unsigned long long)*(const uint64_t *)in
-					      : *(const unsigned *)in);
+	struct text t;
+
+	text_init(&t, buf, AMOUNT_MAX);
+	text_add(&t, "%llu", (unsigned long long)amount);
+	return buf;
 }
 
-static void describe_setting_number(const struct row *row, struct text *to)
+static int read_setting_size(const char *value, uint64_t max, uint64_t *out)
 {
-	text_add(to, "number%s%s, %llu to %llu", row->unit ? " of " : "",
-		row->unit ? row->unit : "", (unsigned long long)row->min,
-		(unsigned long long)row->max);
+	(void)max;
+	return quantity_parse_count(value, QUANTITY_WHOLE, out, NULL);
 }
 
-static int parse_size(const struct row *row, const char *value, void *out, struct err *e)
+static const char *setting_size_text(uint64_t amount, char buf[AMOUNT_MAX])
 {
-	char min[TEXT_SIZE_MAX], max[TEXT_SIZE_MAX];
-	uint64_t bytes = 0;
-	int rc = quantity_parse_count(value, QUANTITY_WHOLE, &bytes, NULL);
-
-	if (rc < 0 || bytes < row->min || bytes > row->max)
-		return err_set(e, rc == -EINVAL ? EINVAL : ERANGE,
-			"\"%.*s\" is not a quantity from %s to %s", SETTING_SHOWN, value,
-			text_size(min, row->min), text_size(max, row->max));
-	*(uint64_t *)out = bytes;
-	return 0;
-}
-
-static void print_size(const struct row *row, const void *in, struct text *to)
-{
-	char buf[TEXT_SIZE_MAX];
-
-	(void)row;
-	text_add(to, "%s", text_size(buf, *(const uint64_t *)in));
-}
-
-static void describe_size(const struct row *row, struct text *to)
-{
-	char min[TEXT_SIZE_MAX], max[TEXT_SIZE_MAX];
-
-	text_add(to, "quantity of bytes, %s to %s", text_size(min, row->min),
-		text_size(max, row->max));
+	_Static_assert((int)AMOUNT_MAX >= (int)TEXT_SIZE_MAX, "there is room");
+	return text_size(buf, amount);
 }
 
 /* Go's time.ParseDuration() in the units that Kubernetes' config files use; ascending. */
@@ -114,7 +90,7 @@ static const struct {
 	{"m", UINT64_C(60) * 1000},
 	{"h", UINT64_C(60) * 60 * 1000},
 };
-enum { NR_UNITS = sizeof units / sizeof *units, DURATION_MAX = 32 };
+enum { NR_UNITS = sizeof units / sizeof *units };
 
 /* How many ms the unit is that is exactly the len bytes at s; 0: not one. */
 static uint64_t unit_ms(const char *s, size_t len)
@@ -125,12 +101,14 @@ static uint64_t unit_ms(const char *s, size_t len)
 	return 0;
 }
 
-/* "1m30s", "500ms", "0": its ms, UINT64_MAX when it is none or far too long. */
-static uint64_t duration_ms(const char *value)
+/* "1m30s", "500ms", "0" in ms; one that is far too long is none. */
+static int read_setting_duration(const char *value, uint64_t max, uint64_t *out)
 {
 	static const char digits[] = "0123456789";
 	uint64_t sum = 0;
 
+	(void)max;
+	*out = 0;
 	if (text_equal(value, "0"))
 		return 0;
 	for (const char *at = value; *at || at == value;) {
@@ -139,53 +117,67 @@ static uint64_t duration_ms(const char *value)
 
 		if (!ms || text_u64(at, len, UINT32_MAX, &number, NULL) < 0 ||
 			__builtin_add_overflow(sum, number * ms, &sum))
-			return UINT64_MAX;
+			return -EINVAL;
 		at += len + unit;
 	}
-	return sum;
+	*out = sum;
+	return 0;
 }
 
 /* In the largest unit that leaves no rest. */
-static const char *duration_text(uint64_t ms, char buf[DURATION_MAX])
+static const char *setting_duration_text(uint64_t ms, char buf[AMOUNT_MAX])
 {
 	size_t i = NR_UNITS - 1;
 	struct text t;
 
 	while (ms % units[i].ms)
 		i--;
-	text_init(&t, buf, DURATION_MAX);
+	text_init(&t, buf, AMOUNT_MAX);
 	text_add(&t, "%llu%s", (unsigned long long)(ms / units[i].ms), ms ? units[i].unit : "");
 	return buf;
 }
 
-static int parse_setting_duration(
-	const struct row *row, const char *value, void *out, struct err *e)
-{
-	char min[DURATION_MAX], max[DURATION_MAX];
-	uint64_t ms = duration_ms(value);
+static const struct amount amount_number = {
+	"number", "number", read_setting_number, setting_number_text};
+static const struct amount amount_size = {
+	"quantity", "quantity of bytes", read_setting_size, setting_size_text};
+static const struct amount amount_duration = {
+	"duration", "duration", read_setting_duration, setting_duration_text};
 
-	if (ms < row->min || ms > row->max)
-		return err_set(e, ms == UINT64_MAX ? EINVAL : ERANGE,
-			"\"%.*s\" is not a duration from %s to %s", SETTING_SHOWN, value,
-			duration_text(row->min, min), duration_text(row->max, max));
-	*(uint64_t *)out = ms;
+static int parse_amount(const struct row *row, const char *value, void *out, struct err *e)
+{
+	const struct amount *a = row->kind->amount;
+	char min[AMOUNT_MAX], max[AMOUNT_MAX];
+	uint64_t amount = 0;
+	int rc = a->read(value, row->max, &amount);
+
+	if (rc < 0 || amount < row->min || amount > row->max)
+		return err_set(e, rc == -EINVAL ? EINVAL : ERANGE,
+			"\"%.*s\" is not a %s from %s to %s", SETTING_SHOWN, value, a->noun,
+			a->text(row->min, min), a->text(row->max, max));
+	if (row->size == sizeof amount)
+		*(uint64_t *)out = amount;
+	else
+		*(unsigned *)out = (unsigned)amount;
 	return 0;
 }
 
-static void print_setting_duration(const struct row *row, const void *in, struct text *to)
+static void print_amount(const struct row *row, const void *in, struct text *to)
 {
-	char buf[DURATION_MAX];
+	uint64_t amount =
+		row->size == sizeof amount ? *(const uint64_t *)in : *(const unsigned *)in;
+	char buf[AMOUNT_MAX];
 
-	(void)row;
-	text_add(to, "%s", duration_text(*(const uint64_t *)in, buf));
+	text_add(to, "%s", row->kind->amount->text(amount, buf));
 }
 
-static void describe_duration(const struct row *row, struct text *to)
+static void describe_amount(const struct row *row, struct text *to)
 {
-	char min[DURATION_MAX], max[DURATION_MAX];
+	const struct amount *a = row->kind->amount;
+	char min[AMOUNT_MAX], max[AMOUNT_MAX];
 
-	text_add(to, "duration, %s to %s", duration_text(row->min, min),
-		duration_text(row->max, max));
+	text_add(to, "%s%s%s, %s to %s", a->type, row->unit ? " of " : "",
+		row->unit ? row->unit : "", a->text(row->min, min), a->text(row->max, max));
 }
 
 static int parse_cpus(const struct row *row, const char *value, void *out, struct err *e)
@@ -352,10 +344,11 @@ static int parse_gate(const struct row *row, const char *value, void *out, struc
 
 const struct kind kind_word = {parse_word, print_setting_word, .describe = describe_word};
 const struct kind kind_number = {
-	parse_setting_number, print_number, .describe = describe_setting_number};
+	parse_amount, print_amount, .describe = describe_amount, .amount = &amount_number};
 const struct kind kind_duration = {
-	parse_setting_duration, print_setting_duration, .describe = describe_duration};
-const struct kind kind_size = {parse_size, print_size, .describe = describe_size};
+	parse_amount, print_amount, .describe = describe_amount, .amount = &amount_duration};
+const struct kind kind_size = {
+	parse_amount, print_amount, .describe = describe_amount, .amount = &amount_size};
 const struct kind kind_cpus = {parse_cpus, print_cpus, .type = "kernel list, such as 0-3,8"};
 const struct kind kind_cpu_amount = {
 	parse_cpu_amount, print_cpu_amount, .type = "quantity of CPUs, such as 2 or 1500m"};
@@ -365,15 +358,16 @@ const struct kind kind_two_digits = {parse_index, print_text, .type = "two digit
 const struct kind kind_bool = {parse_bool, print_bool, .type = "true | false"};
 const struct kind kind_bool_option = {
 	parse_bool_option, print_bool, .type = "true | false", .whole_text = true};
-const struct kind kind_nodes_option = {parse_nodes_option, print_number,
+const struct kind kind_nodes_option = {parse_nodes_option, print_amount, .amount = &amount_number,
 	.type = "number of NUMA nodes, at least 8", .whole_text = true};
 const struct kind kind_strategy_option = {
 	parse_strategy_option, print_setting_word, .describe = describe_word, .whole_text = true};
 const struct kind kind_gate = {parse_gate, print_bool, .type = "true | false", .whole_text = true};
 
-const char *settings_behind(const char *key, const char *prefix)
+void row_describe(const struct row *row, struct text *to)
 {
-	size_t len = strlen(prefix);
-
-	return strncmp(key, prefix, len) == 0 ? key + len : NULL;
+	if (row->kind->describe)
+		row->kind->describe(row, to);
+	else
+		text_add(to, "%s", row->kind->type);
 }

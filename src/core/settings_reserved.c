@@ -98,9 +98,8 @@ static int reserved_type(const char *name, struct text *type, struct err *e)
 		text_add(type, "%s", name);
 		return 0;
 	}
-	if (strncmp(name, HUGEPAGES, sizeof HUGEPAGES - 1) != 0 ||
-		quantity_parse_count(
-			name + sizeof HUGEPAGES - 1, QUANTITY_WHOLE, &page_bytes, NULL) < 0 ||
+	const char *page = text_behind(name, HUGEPAGES);
+	if (!page || quantity_parse_count(page, QUANTITY_WHOLE, &page_bytes, NULL) < 0 ||
 		!page_bytes)
 		return err_set(
 			e, EINVAL, "\"%.*s\" is not memory or hugepages-SIZE", SETTING_SHOWN, name);
@@ -138,7 +137,7 @@ static int set_reserved_limit(
 /* The entry's number, and what of the key stands behind it; NULL: no number. */
 static const char *reserved_entry(const char *key, unsigned *entry)
 {
-	const char *digits = settings_behind(key, RESERVED ".");
+	const char *digits = text_behind(key, RESERVED ".");
 	size_t len = digits ? strcspn(digits, ".") : 0;
 	uint64_t nr;
 
@@ -158,7 +157,7 @@ int reserved_set(struct settings *s, const char *key, const char *value, struct 
 			e, EINVAL, "a list of at most %d entries is expected", RESERVED_MEMORY_MAX);
 	if (text_equal(rest, ".numaNode"))
 		return set_reserved_node(s, entry, value, e);
-	type = settings_behind(rest, ".limits.");
+	type = text_behind(rest, ".limits.");
 	if (type)
 		return set_reserved_limit(s, entry, type, value, e);
 	return err_set(e, ENOENT, "an entry has numaNode and limits.TYPE");

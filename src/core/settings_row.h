@@ -5,7 +5,7 @@
 #include <numafit/text.h>
 
 /* The table of settings from the inside: a row for each key, and what the kinds of values that rows
- * have can do. For settings*.c only. */
+ * have can do. For settings*.c, and for other programs' tables of settings. */
 
 enum {
 	SETTING_SHOWN = 64, /* bytes of somebody's key or value in an error's text */
@@ -13,6 +13,7 @@ enum {
 }; /* of a CPU */
 
 struct row;
+struct amount;
 
 /* What one kind of value has of its own. */
 struct kind {
@@ -21,6 +22,7 @@ struct kind {
 	void (*print)(const struct row *row, const void *in, struct text *to);
 	const char *type;                                         /* for people */
 	void (*describe)(const struct row *row, struct text *to); /* instead of type */
+	const struct amount *amount; /* of a number, a size, a duration */
 	bool whole_text; /* parse() words its errors in full, without the key in front */
 };
 
@@ -33,11 +35,11 @@ struct gate {
 struct row {
 	const char *key;
 	const struct kind *kind;
-	size_t at, size;      /* the field in struct settings */
+	size_t at, size;      /* the field in struct settings, or another program's */
 	const char *fallback; /* "" leaves the field zero */
 	const char *help;
 	const char *unit;         /* of a number: what is counted; NULL: nothing */
-	uint64_t min, max;        /* of a number */
+	uint64_t min, max;        /* of a number; of an enum the first word that can be said */
 	const char *const *words; /* of an enum, in its order */
 	bool option;              /* one that is given or not: options_given */
 	const struct gate *gate;  /* of an option; NULL: it needs none */
@@ -50,6 +52,9 @@ extern const struct kind kind_word, kind_number, kind_duration, kind_size, kind_
 	kind_cpu_amount, kind_text, kind_path, kind_two_digits, kind_bool, kind_bool_option,
 	kind_nodes_option, kind_strategy_option, kind_gate, kind_reserved;
 
+/* What the row's value may be, for people. */
+void row_describe(const struct row *row, struct text *to);
+
 /* Row i of the table, or NULL when there are no more. */
 const struct row *settings_row(unsigned i);
 /* Whether the option of that row was given. */
@@ -59,9 +64,6 @@ bool settings_option_given(const struct settings *s, const struct row *row);
 #define CPU_OPTIONS      "cpuManagerPolicyOptions"
 #define GATES            "featureGates"
 #define RESERVED         "reservedMemory"
-
-/* The part of a key behind prefix, or NULL. */
-const char *settings_behind(const char *key, const char *prefix);
 
 /* A key under reservedMemory, as settings_set() and settings_is_group(). */
 int reserved_set(struct settings *s, const char *key, const char *value, struct err *e);

@@ -143,24 +143,17 @@ int tokenset_parse(
 	return 0;
 }
 
-/* How many of the node's tokens that are not given out are healthy. */
-static unsigned free_tokens(const struct tokens_state *now, unsigned node)
+static void report_node(const struct tokens_state *now, unsigned node, unsigned nr, unsigned *spare,
+	struct token_reports *out)
 {
 	unsigned promised = cpuset_count(&now->leased->on[node]) -
 			    cpuset_count_and(&now->leased->on[node], &now->claimed->on[node]);
 	struct cpuset here = allocatable_on(now->t, now->s, node);
 	unsigned left = cpuset_count(&here) - cpuset_count_and(&here, now->held);
-
-	return left > promised ? left - promised : 0;
-}
-
-static void report_node(const struct tokens_state *now, unsigned node, unsigned nr, unsigned *spare,
-	struct token_reports *out)
-{
-	unsigned healthy = (unsigned)number_min(free_tokens(now, node), *spare);
+	/* of those that are not given out */
+	unsigned healthy = (unsigned)number_min(left > promised ? left - promised : 0, *spare);
 
 	*spare -= healthy;
-
 	for (unsigned number = 0; number < CPUSET_BITS; number++) {
 		struct token k = {(uint16_t)node, (uint16_t)number};
 		struct token_report *r = &out->at[out->nr];

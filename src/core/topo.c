@@ -126,15 +126,9 @@ static int seal_distances(struct topo *t, struct err *e)
 					"distance from NUMA node %u to %u is missing", t->ids.id[i],
 					t->ids.id[j]);
 		}
-	return 0;
-}
-
-/* No hardware is like that: a row is mistyped. */
-static int check_distances(const struct topo *t, struct err *e)
-{
-	for (unsigned i = 0; i < t->ids.nr; i++)
+	for (unsigned i = 0; i < t->ids.nr && !t->made_up; i++)
 		for (unsigned j = 0; j < t->ids.nr; j++)
-			if (t->distance[i][j] < t->distance[i][i])
+			if (t->distance[i][j] < t->distance[i][i]) /* on no hardware: mistyped */
 				return err_set(e, EINVAL,
 					"NUMA node %u is farther from itself (%u) than from node "
 					"%u (%u)",
@@ -227,8 +221,6 @@ int topo_seal(struct topo *t, struct err *e)
 	if (cpuset_empty(&t->cpus))
 		return err_set(e, EINVAL, "the machine has no CPU");
 	int rc = seal_distances(t, e);
-	if (!rc && !t->made_up)
-		rc = check_distances(t, e);
 	if (!rc && !t->made_up)
 		rc = check_memory(t, e);
 	if (!rc)

@@ -77,7 +77,7 @@ static int look_at_mount(
 {
 	bool is_v1 = text_equal(m->type, "cgroup"), is_v2 = text_equal(m->type, "cgroup2");
 	/* it shows the hierarchy from its top, or, in a cgroup namespace, from above */
-	bool is_whole = text_equal(m->root, "/") || strncmp(m->root, "/..", strlen("/..")) == 0;
+	bool is_whole = text_equal(m->root, "/") || text_behind(m->root, "/..");
 	char path[CGROUP_PATH_MAX], file[CGROUP_PATH_MAX + sizeof "/cgroup.controllers"],
 		list[CONTROLLERS_MAX];
 
@@ -228,17 +228,11 @@ static int read_below(const char *root, const char *cgroups_path, const char *fi
 		     : file_read_into(path, buf, cap, e);
 }
 
-static int read_cpuset_file(const struct cgroups *c, const char *cgroups_path, unsigned file,
-	char *buf, size_t cap, struct err *e)
-{
-	return read_below(c->root, cgroups_path, files[c->v2][file], buf, cap, e);
-}
-
 static int read_cpuset_cpus(const struct cgroups *c, const char *cgroups_path, unsigned file,
 	struct cpuset *out, struct err *e)
 {
 	char list[LIST_MAX];
-	int rc = read_cpuset_file(c, cgroups_path, file, list, sizeof list, e);
+	int rc = read_below(c->root, cgroups_path, files[c->v2][file], list, sizeof list, e);
 
 	if (rc < 0)
 		return rc;
@@ -250,7 +244,7 @@ static int read_cpuset_mems(const struct cgroups *c, const char *cgroups_path, u
 	const struct node_ids *ids, struct nodeset *out, struct err *e)
 {
 	char list[LIST_MAX];
-	int rc = read_cpuset_file(c, cgroups_path, file, list, sizeof list, e);
+	int rc = read_below(c->root, cgroups_path, files[c->v2][file], list, sizeof list, e);
 
 	if (rc < 0)
 		return rc;
@@ -335,7 +329,8 @@ int cgroup_read_limits(const struct cgroups *c, const char *cgroups_path,
 bool cgroup_has_processes(const struct cgroups *c, const char *cgroups_path)
 {
 	char text[CONTROLLERS_MAX];
-	int rc = read_cpuset_file(c, cgroups_path, PROCESSES, text, sizeof text, NULL);
+	int rc =
+		read_below(c->root, cgroups_path, files[c->v2][PROCESSES], text, sizeof text, NULL);
 
 	if (rc == -EFBIG)
 		return true;

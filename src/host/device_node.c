@@ -143,9 +143,8 @@ static void look_at_device(struct search *s, char *path)
  * are relative; nobody follows this one, and one that points elsewhere points nowhere. */
 static bool read_link(struct search *s, const char *name, char path[PATH_MAX])
 {
-	static const char up[] = "../", home[] = "devices/";
 	char link[PATH_MAX], target[PATH_MAX];
-	const char *at = target;
+	const char *at = target, *up;
 	int len = snprintf(link, sizeof link, "%s/sys/%s", s->root, name);
 
 	if (len >= (int)sizeof link || !may_look(s))
@@ -154,11 +153,10 @@ static bool read_link(struct search *s, const char *name, char path[PATH_MAX])
 	if (got < 0 || (size_t)got == sizeof target)
 		return false;
 	target[got] = '\0';
-	while (strncmp(at, up, sizeof up - 1) == 0)
-		at += sizeof up - 1;
-	if (strncmp(at, home, sizeof home - 1) != 0 || strstr(at, "/.."))
-		return false;
-	return text_copy(path, PATH_MAX, at + sizeof home - 1);
+	while ((up = text_behind(at, "../")))
+		at = up;
+	at = text_behind(at, "devices/");
+	return at && !strstr(at, "/..") && text_copy(path, PATH_MAX, at);
 }
 
 /* VFIO: /dev/vfio/12 stands for all devices of IOMMU group 12 */
@@ -184,14 +182,6 @@ static void look_at_group(struct search *s, const char *number)
 	(void)closedir(d);
 }
 
-/* What follows the prefix in s, or NULL. */
-static const char *after_prefix(const char *s, const char *prefix)
-{
-	size_t len = strlen(prefix);
-
-	return strncmp(s, prefix, len) == 0 ? s + len : NULL;
-}
-
 static void look_at_file(struct search *s, const struct device_file *f)
 {
 	char name[LINK_NAME_MAX], path[PATH_MAX];
@@ -202,11 +192,11 @@ static void look_at_file(struct search *s, const struct device_file *f)
 		f->major, f->minor);
 	bool linked = read_link(s, name, path);
 	const char *group =
-		linked ? after_prefix(path, "virtual/vfio/") : after_prefix(f->path, "/dev/vfio/");
+		linked ? text_behind(path, "virtual/vfio/") : text_behind(f->path, "/dev/vfio/");
 
 	if (group)
 		look_at_group(s, group);
-	else if (linked && !after_prefix(path, "virtual/"))
+	else if (linked && !text_behind(path, "virtual/"))
 		look_at_device(s, path);
 }
 
@@ -216,7 +206,7 @@ static void look_at_cdi(struct search *s, const char *name)
 {
 	char link[LINK_NAME_MAX], path[PATH_MAX];
 	const char *equals = strchr(name, '='), *device = equals ? equals + 1 : name;
-	const char *at = after_prefix(device, "pci-") ?: device;
+	const char *at = text_behind(device, "pci-") ?: device;
 	size_t len = pci_address(at, as_in_sysfs) ?: pci_address(at, with_dashes);
 
 	if (!len)

@@ -22,15 +22,6 @@ static int load_text(const char *path, struct topo *out, struct err *e)
 	return rc ? err_add(e, rc, "%s", path) : 0;
 }
 
-static int load_hwloc(enum hwloc_place place, const char *path, struct topo *out, struct err *e)
-{
-	topo_init(out, "");
-	int rc = machine_from_hwloc(place, path, out, e);
-	if (!rc)
-		rc = topo_seal(out, e);
-	return rc ? err_add(e, rc, "%s", path) : 0;
-}
-
 /* What libnuma has to add to what hwloc found, and where they differ. */
 static void check_this(struct topo *t, void (*note)(void *ctx, const char *text), void *ctx)
 {
@@ -47,16 +38,16 @@ static void check_this(struct topo *t, void (*note)(void *ctx, const char *text)
 	}
 }
 
-static int load_this(
-	struct topo *out, void (*note)(void *ctx, const char *text), void *ctx, struct err *e)
+static int load_hwloc(enum hwloc_place place, const char *path, struct topo *out,
+	void (*note)(void *ctx, const char *text), void *ctx, struct err *e)
 {
-	topo_init(out, "this");
-	int rc = machine_from_hwloc(PLACE_THIS, NULL, out, e);
-	if (rc == 0) {
+	topo_init(out, path);
+	int rc = machine_from_hwloc(place, path, out, e);
+	if (!rc && place == PLACE_THIS)
 		check_this(out, note, ctx);
+	if (!rc)
 		rc = topo_seal(out, e);
-	}
-	return rc ? err_add(e, rc, "this machine") : 0;
+	return rc ? err_add(e, rc, "%s", place == PLACE_THIS ? "this machine" : path) : 0;
 }
 
 static int load_path(const char *path, struct topo *out, struct err *e)
@@ -72,9 +63,9 @@ static int load_path(const char *path, struct topo *out, struct err *e)
 	if (stat(path, &st) != 0)
 		return err_set(e, errno, "%s: %s", path, strerror(errno));
 	if (S_ISDIR(st.st_mode))
-		rc = load_hwloc(PLACE_TREE, path, out, e);
+		rc = load_hwloc(PLACE_TREE, path, out, NULL, NULL, e);
 	else if (len > suffix && strcmp(path + len - suffix, xml) == 0)
-		rc = load_hwloc(PLACE_XML, path, out, e);
+		rc = load_hwloc(PLACE_XML, path, out, NULL, NULL, e);
 	else
 		rc = load_text(path, out, e);
 	if (rc)
@@ -91,7 +82,7 @@ int machine_load(const char *what, struct topo *out, void (*note)(void *ctx, con
 	int rc;
 
 	if (strcmp(what, "this") == 0) {
-		rc = load_this(&t, note, ctx, e);
+		rc = load_hwloc(PLACE_THIS, what, &t, note, ctx, e);
 	} else if (strchr(what, '/')) {
 		rc = load_path(what, &t, e);
 	} else {

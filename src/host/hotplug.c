@@ -29,32 +29,26 @@ int hotplug_read_cpus(const char *root, struct cpuset *online, struct err *e)
 }
 
 /* "Node 0 MemTotal:       16326460 kB" somewhere in it. */
-static int find_total(const char *meminfo, uint64_t *bytes, struct err *e)
-{
-	static const char key[] = "MemTotal:";
-	const char *at = strstr(meminfo, key);
-	uint64_t number;
-
-	if (!at)
-		return err_set(e, EINVAL, "there is no %s", key);
-	at += sizeof key - 1;
-	at += strspn(at, " ");
-	int rc = text_u64(at, strspn(at, "0123456789"), UINT64_MAX / kib, &number, e);
-	if (!rc)
-		*bytes = number * kib;
-	return rc;
-}
-
 static int read_total(const char *directory, uint64_t *bytes, struct err *e)
 {
+	static const char key[] = "MemTotal:";
 	char path[PATH_MAX + sizeof "/meminfo"], text[MEMINFO_MAX];
 
 	(void)snprintf(path, sizeof path, "%s/meminfo", directory);
 	int rc = file_read_into(path, text, sizeof text, e);
 	if (rc < 0)
 		return rc;
-	rc = find_total(text, bytes, e);
-	return rc ? err_add(e, rc, "%s", path) : 0;
+	const char *at = strstr(text, key);
+	if (!at)
+		return err_set(e, EINVAL, "%s: there is no %s", path, key);
+	at += sizeof key - 1;
+	at += strspn(at, " ");
+	uint64_t number;
+	rc = text_u64(at, strspn(at, "0123456789"), UINT64_MAX / kib, &number, e);
+	if (rc)
+		return err_add(e, rc, "%s", path);
+	*bytes = number * kib;
+	return 0;
 }
 
 /* A size that the kernel has none of any more is no directory of its own, either. */
@@ -75,14 +69,6 @@ static int read_huge_pages(
 	if (!rc)
 		*bytes = nr * page_bytes;
 	return rc;
-}
-
-static bool node_directory_is_there(const char *root)
-{
-	char path[PATH_MAX];
-
-	(void)snprintf(path, sizeof path, "%s/sys/devices/system/node", without_slash(root));
-	return access(path, F_OK) == 0;
 }
 
 /* A tree that was recorded may lack the list: then it is as it was. */
@@ -112,7 +98,9 @@ int hotplug_read_node(
 	int rc = read_total(directory, &memory[0], e);
 	if (rc == -ENOENT) { /* the node is gone; or the kernel knows no nodes, and nothing comes or
 				goes */
-		bool gone = node_directory_is_there(root);
+		(void)snprintf(directory, sizeof directory, "%s/sys/devices/system/node",
+			without_slash(root));
+		bool gone = access(directory, F_OK) == 0;
 
 		now->of_node[node] = t->node[node].cpus;
 		for (unsigned k = 0; k < TOPO_KINDS; k++)

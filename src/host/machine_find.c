@@ -141,8 +141,9 @@ static void not_found(const char *name, struct err *e)
 	}
 	vec_fini(&names);
 	(void)err_set(e, ENOENT,
-		"no machine \"%s\": there are %s (in %s, or beside the program in %s and %s)", name,
-		list, homes[0].path, homes[1].path, homes[2].path);
+		"no machine \"%s\": the names known here are %s (recorded machines are looked "
+		"for in %s, and beside the program in %s and %s)",
+		name, list, homes[0].path, homes[1].path, homes[2].path);
 }
 
 char *machine_find(const char *name, struct err *e)

@@ -1,15 +1,18 @@
 #include <host/machine_hwloc.h>
 
 #include <errno.h>
+#include <fcntl.h>
 #include <host/device_memory.h>
 #include <host/machine_tree.h>
-#include <host/overheard.h>
 #include <hwloc.h>
 #include <hwloc/distances.h>
 #include <numafit/mem.h>
+#include <numafit/text.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 /* Variables by which hwloc would look at another machine than the one it is asked for. A recorded
  * tree can be given in no other way than by HWLOC_FSROOT (hwloc 2.9, "Environment Variables"). */
@@ -77,11 +80,45 @@ static int hwloc_configure(hwloc_topology_t h, enum hwloc_place place, const cha
 	return hwloc_topology_set_components(h, HWLOC_TOPOLOGY_COMPONENTS_FLAG_BLACKLIST, "x86");
 }
 
+/* What hwloc prints on standard error, which is where it says why it fails. Between the two calls
+ * all of it, of every thread, goes into memory: only while there is one thread. */
+struct overheard {
+	int real, memory; /* descriptors; -1: nothing is overheard */
+};
+
+static void overhear(struct overheard *o)
+{
+	(void)fflush(stderr);
+	*o = (struct overheard){fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0), -1};
+	if (o->real >= 0)
+		o->memory = memfd_create("overheard", MFD_CLOEXEC);
+	if (o->memory >= 0)
+		(void)dup2(o->memory, STDERR_FILENO);
+}
+
+/* Standard error is as it was. Its first max bytes as a text that the caller frees; "" when nothing
+ * was printed or could be heard. */
+static char *overheard_end(struct overheard *o, size_t max)
+{
+	char *text = xcalloc(1, max + 1);
+
+	(void)fflush(stderr);
+	if (o->memory >= 0) {
+		ssize_t len = pread(o->memory, text, max, 0);
+
+		text[len < 0 ? 0 : len] = '\0';
+		(void)dup2(o->real, STDERR_FILENO);
+		(void)close(o->memory);
+	}
+	if (o->real >= 0)
+		(void)close(o->real);
+	return text;
+}
+
 /* Of all that hwloc printed what it failed at, into buf: the first sentence that is not about
  * something that it could ignore, without the file's name before it. "" when there is none. */
 static void find_reason(const char *printed, const char *path, char *buf, size_t cap)
 {
-	static const char ignored[] = "ignoring ";
 	const char *slash = strrchr(path, '/'), *file = slash ? slash + 1 : path, *at = printed;
 	size_t name = strlen(file), len = 0;
 
@@ -90,7 +127,7 @@ static void find_reason(const char *printed, const char *path, char *buf, size_t
 
 		if (strncmp(line, file, name) == 0 && strncmp(line + name, ": ", 2) == 0)
 			line += name + 2;
-		if (strncmp(line, ignored, sizeof ignored - 1) == 0)
+		if (text_behind(line, "ignoring "))
 			continue;
 		len = strcspn(line, "\n");
 		const char *end = memmem(line, len, ". ", 2);
@@ -177,16 +214,6 @@ static int hwloc_add_nodes(hwloc_topology_t h, struct topo *t, struct err *e)
 	}
 	hwloc_bitmap_foreach_end();
 	return 0;
-}
-
-static int hwloc_add_device_memory(const char *root, struct topo *t, struct err *e)
-{
-	int rc = 0;
-
-	nodeset_each (n, device_memory_read(root, &t->ids))
-		if (!rc)
-			rc = topo_set_device_memory(t, n, e);
-	return rc;
 }
 
 /* The NUMA node that the kernel counts the CPU to, NULL when there is none: of several that list it
@@ -290,7 +317,9 @@ int machine_from_hwloc(enum hwloc_place place, const char *path, struct topo *t,
 	if (rc == 0)
 		rc = hwloc_add_nodes(h, t, e);
 	if (rc == 0 && place != PLACE_XML)
-		rc = hwloc_add_device_memory(place == PLACE_TREE ? path : "", t, e);
+		nodeset_each (n, device_memory_read(place == PLACE_TREE ? path : "", &t->ids))
+			if (rc == 0)
+				rc = topo_set_device_memory(t, n, e);
 	if (rc == 0)
 		rc = hwloc_add_cpus(h, t, e);
 	if (rc == 0 && place == PLACE_TREE)

@@ -32,31 +32,20 @@ static int check_folder(const char *tree, const char *part, struct err *e)
 	return error ? err_set(e, EINVAL, "%s: %s: %s", refusal, part, strerror(error)) : 0;
 }
 
-/* The number behind the prefix: of "cpu12", not of "cpufreq"; -1. */
-static int number_after_prefix(const char *name, const char *prefix, unsigned max)
-{
-	size_t len = strlen(prefix);
-	uint64_t number;
-
-	if (strncmp(name, prefix, len) != 0 ||
-		text_u64(name + len, strlen(name + len), max, &number, NULL) < 0)
-		return -1;
-	return (int)number;
-}
-
-/* The numbers of the part's folders that are called prefix and a number. */
+/* The numbers of the part's folders that are called prefix and a number: "cpu12", not "cpufreq". */
 static struct cpuset list_numbered(const char *tree, const char *part, const char *prefix)
 {
 	char path[PATH_MAX];
 	struct cpuset numbers = {0};
 	const struct dirent *entry;
+	uint64_t number;
 
 	(void)snprintf(path, sizeof path, "%s/%s", tree, part);
 	DIR *d = opendir(path);
 	while (d && (entry = readdir(d))) {
-		int number = number_after_prefix(entry->d_name, prefix, CPUSET_BITS - 1);
+		const char *digits = text_behind(entry->d_name, prefix);
 
-		if (number >= 0)
+		if (digits && !text_u64(digits, strlen(digits), CPUSET_BITS - 1, &number, NULL))
 			cpuset_add(&numbers, (unsigned)number);
 	}
 	if (d)
@@ -90,14 +79,6 @@ static int read_online(const char *tree, struct cpuset *online, struct err *e)
 	return 0;
 }
 
-static bool is_readable(const char *tree, const char *folder, const char *file)
-{
-	char path[PATH_MAX];
-
-	(void)snprintf(path, sizeof path, "%s/%s/%s", tree, folder, file);
-	return access(path, R_OK) == 0;
-}
-
 /* Old kernels' names beside the new ones. Without any of them hwloc makes a core of each CPU, and
  * one socket of all. */
 static const char *const topology_files[] = {
@@ -105,15 +86,17 @@ static const char *const topology_files[] = {
 
 static int check_topology(const char *tree, unsigned cpu, struct err *e)
 {
-	char folder[NAME_MAX];
+	char folder[NAME_MAX], path[PATH_MAX];
 
 	(void)snprintf(folder, sizeof folder, "%s/cpu%u/topology", cpus_path, cpu);
 	int rc = check_folder(tree, folder, e);
 	if (rc)
 		return rc;
-	for (unsigned i = 0; i < sizeof topology_files / sizeof *topology_files; i++)
-		if (is_readable(tree, folder, topology_files[i]))
+	for (unsigned i = 0; i < sizeof topology_files / sizeof *topology_files; i++) {
+		(void)snprintf(path, sizeof path, "%s/%s/%s", tree, folder, topology_files[i]);
+		if (access(path, R_OK) == 0)
 			return 0;
+	}
 	return err_set(e, EINVAL,
 		"%s: %s has none of core_cpus, thread_siblings, package_cpus, core_siblings",
 		refusal, folder);
@@ -142,14 +125,6 @@ static int nothing_there(const char *part, unsigned number, const char *below, s
 		part, number, below);
 }
 
-/* Where the environment makes hwloc hide the memory of GPUs, nothing is missing. */
-static bool is_hidden(const char *path, unsigned id)
-{
-	const struct node_ids it = {.nr = 1, .id = {(uint16_t)id}};
-
-	return !nodeset_empty(device_memory_read(path, &it));
-}
-
 int machine_tree_compare(const char *path, const struct topo *t, struct err *e)
 {
 	struct cpuset known = cpuset_or(t->cpus, &t->nodeless), online, missing, nodes;
@@ -161,8 +136,12 @@ int machine_tree_compare(const char *path, const struct topo *t, struct err *e)
 	cpuset_each (cpu, &missing)
 		return nothing_there("sys/devices/system/cpu/cpu", cpu, "/topology", e);
 	nodes = list_numbered(path, nodes_path, "node");
-	cpuset_each (id, &nodes)
-		if (node_index(&t->ids, id) < 0 && !is_hidden(path, id))
+	cpuset_each (id, &nodes) {
+		/* where the environment makes hwloc hide the memory of GPUs, nothing is missing */
+		const struct node_ids it = {.nr = 1, .id = {(uint16_t)id}};
+
+		if (node_index(&t->ids, id) < 0 && nodeset_empty(device_memory_read(path, &it)))
 			return nothing_there("sys/devices/system/node/node", id, "", e);
+	}
 	return 0;
 }

@@ -2,7 +2,6 @@
 
 #include <io/http_client_setup.h>
 #include <io/http_client_sockets.h>
-#include <numafit/number.h>
 #include <numafit/text.h>
 #include <numafit/vec.h>
 

@@ -1,7 +1,6 @@
 #include <io/http_door_state.h>
 
 #include <numafit/mem.h>
-#include <numafit/number.h>
 
 #include <stdlib.h>
 #include <string.h>

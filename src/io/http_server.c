@@ -574,6 +574,14 @@ int http_server_set_tls(struct http_server *s, const char *cert, const char *key
 	return 0;
 }
 
+int http_server_check_tls(const char *cert, const char *key, const char *client_ca, struct err *e)
+{
+	struct http_server_tls *tls = http_server_tls_new(cert, key, client_ca, e);
+
+	http_server_tls_drop(tls);
+	return tls ? 0 : -EINVAL;
+}
+
 unsigned http_server_port(const struct http_server *s)
 {
 	return s->port;

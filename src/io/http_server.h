@@ -71,6 +71,8 @@ struct http_server *http_server_new(
  * as it was. */
 int http_server_set_tls(struct http_server *s, const char *cert, const char *key,
 	const char *client_ca, struct err *e);
+/* Whether a server could have them: 0, or as http_server_set_tls(). */
+int http_server_check_tls(const char *cert, const char *key, const char *client_ca, struct err *e);
 /* The port that it listens on. */
 unsigned http_server_port(const struct http_server *s);
 struct http_counts http_server_counts(const struct http_server *s);

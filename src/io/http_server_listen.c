@@ -70,7 +70,8 @@ static int parse_address(const char *text, union address *a, struct err *e)
 	return inet_pton(AF_INET, host, &a->v4.sin_addr) == 1 ? 0 : no_address(text, e);
 }
 
-static int bind_to(const union address *a)
+/* A socket at that address; listening where there is room for that many. */
+static int bind_to(const union address *a, int backlog)
 {
 	const int on = 1, off = 0;
 	socklen_t size = a->any.sa_family == AF_INET6 ? sizeof a->v6 : sizeof a->v4;
@@ -83,11 +84,24 @@ static int bind_to(const union address *a)
 	(void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
 	if (a->any.sa_family == AF_INET6)
 		(void)setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
-	if (bind(fd, &a->any, size) == 0 && listen(fd, BACKLOG) == 0)
+	if (bind(fd, &a->any, size) == 0 && (!backlog || listen(fd, backlog) == 0))
 		return fd;
 	int rc = -errno;
 	(void)close(fd);
 	return rc;
+}
+
+static int bind_address(const char *address, union address a, int backlog, struct err *e)
+{
+	int rc = bind_to(&a, backlog);
+
+	if ((rc == -EAFNOSUPPORT || rc == -EADDRNOTAVAIL) && a.any.sa_family == AF_INET6 &&
+		IN6_IS_ADDR_UNSPECIFIED(&a.v6.sin6_addr)) {
+		/* a system without IPv6 */
+		a.v4 = (struct sockaddr_in){.sin_family = AF_INET, .sin_port = a.v6.sin6_port};
+		rc = bind_to(&a, backlog);
+	}
+	return rc < 0 ? err_set(e, -rc, "address %s: %s", address, strerror(-rc)) : rc;
 }
 
 int http_listen(const char *address, struct err *e)
@@ -95,16 +109,20 @@ int http_listen(const char *address, struct err *e)
 	union address a;
 	int rc = parse_address(address, &a, e);
 
-	if (rc)
+	return rc ? rc : bind_address(address, a, BACKLOG, e);
+}
+
+int http_check_address(const char *address, enum http_address_check how, struct err *e)
+{
+	union address a;
+	int rc = parse_address(address, &a, e);
+
+	if (rc || how == HTTP_ADDRESS_TEXT)
 		return rc;
-	rc = bind_to(&a);
-	if ((rc == -EAFNOSUPPORT || rc == -EADDRNOTAVAIL) && a.any.sa_family == AF_INET6 &&
-		IN6_IS_ADDR_UNSPECIFIED(&a.v6.sin6_addr)) {
-		/* a system without IPv6 */
-		a.v4 = (struct sockaddr_in){.sin_family = AF_INET, .sin_port = a.v6.sin6_port};
-		rc = bind_to(&a);
-	}
-	return rc < 0 ? err_set(e, -rc, "address %s: %s", address, strerror(-rc)) : rc;
+	rc = bind_address(address, a, 0, e);
+	if (rc >= 0)
+		(void)close(rc);
+	return rc >= 0 || rc == -EADDRINUSE ? 0 : rc;
 }
 
 unsigned http_port_of(int fd)

@@ -150,17 +150,25 @@ static int open_to_read(const char *path, FILE **f, struct err *e)
 	return err_set(e, EINVAL, "%s: not a file that can be read", path);
 }
 
+int journal_read_stream(FILE *f, const char *name,
+	int (*line)(void *ctx, char *text, size_t len, struct err *e), void *ctx, struct err *e)
+{
+	struct pieces before = {0};
+	int rc = journal_read_lines(f, name, line, ctx, &before, e);
+
+	free(before.text);
+	return rc;
+}
+
 int journal_read(const char *path, int (*line)(void *ctx, char *text, size_t len, struct err *e),
 	void *ctx, struct err *e)
 {
-	struct pieces before = {0};
 	FILE *f = NULL;
 	int rc = open_to_read(path, &f, e);
 
 	if (rc <= 0)
 		return rc;
-	rc = journal_read_lines(f, path, line, ctx, &before, e);
-	free(before.text);
+	rc = journal_read_stream(f, path, line, ctx, e);
 	(void)fclose(f);
 	return rc;
 }

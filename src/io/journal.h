@@ -4,6 +4,7 @@
 #include <numafit/err.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 /* An append-only file of texts, a line each, with its checksum: "<crc32c as 8 hex digits>
  * <text>\n", one write(2) a line, never synced: the page cache outlives kill -9, and a reboot ends
@@ -24,6 +25,10 @@ enum { JOURNAL_LINE_MAX = 256 << 10, JOURNAL_TEXT_MAX = 16 * JOURNAL_LINE_MAX };
  * file; -errno when it cannot be read. */
 int journal_read(const char *path, int (*line)(void *ctx, char *text, size_t len, struct err *e),
 	void *ctx, struct err *e);
+
+/* The same of what is open, a pipe or a file, to its end; errors call it `name`. */
+int journal_read_stream(FILE *f, const char *name,
+	int (*line)(void *ctx, char *text, size_t len, struct err *e), void *ctx, struct err *e);
 
 /* Start a new file beside path; lines are appended to it, and journal_publish() puts it in the
  * place of the old one. Until then the old one is untouched. NULL with text on error. */

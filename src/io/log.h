@@ -5,11 +5,19 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* One line per event on stderr: <N> time level event key=value ... ; N is the priority that
- * journald strips. The descriptor is made non-blocking when it can be (pipes, sockets): a reader
- * that is stuck costs lines, counted and logged with the next one that passes, never a container.
- */
+/* One line per event on stderr, in one of these forms (time is UTC, RFC 3339 with milliseconds):
+ *
+ *	text     time=T level=info event=started key=value ...
+ *	journal  <6>time=T level=info event=started key=value ...   6: the priority, for journald
+ *	json     {"time":"T","level":"info","event":"started","key":"value",...}
+ *
+ * The descriptor is made non-blocking when it can be (pipes, sockets): a reader that is stuck costs
+ * lines, counted and logged with the next one that passes, never a container. */
 
+/* The form of all lines from here on; auto looks at JOURNAL_STREAM now (systemd.exec(5)). Until it
+ * is set it is text. In json every value is a text, so that a key has one type in all lines; bytes
+ * beyond ASCII stay as log_text() writes them, "\xHH". */
+void log_set_format(enum log_format format);
 /* Lines above this level are not written. */
 void log_set_level(enum log_level level);
 /* One line: event is a short word with dashes ("decision", "nri-connected"), then the formatted

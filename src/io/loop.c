@@ -98,22 +98,16 @@ static void turn_ends(uv_check_t *h)
 	l->nr_turns++;
 }
 
-static void count_turns(struct loop *l)
-{
-	uv_check_t *turns = xcalloc(1, sizeof *turns);
-
-	(void)uv_check_init(&l->uv, turns); /* neither can fail */
-	(void)uv_check_start(turns, turn_ends);
-	uv_unref((uv_handle_t *)turns);
-}
-
 struct loop *loop_new(void)
 {
 	struct loop *l = xcalloc(1, sizeof *l);
+	uv_check_t *turns = xcalloc(1, sizeof *turns);
 
 	if (uv_loop_init(&l->uv))
 		abort();
-	count_turns(l);
+	(void)uv_check_init(&l->uv, turns); /* neither can fail */
+	(void)uv_check_start(turns, turn_ends);
+	uv_unref((uv_handle_t *)turns);
 	/* libuv writes without MSG_NOSIGNAL; a peer that is gone is an error of that write */
 	(void)signal(SIGPIPE, SIG_IGN);
 	return l;

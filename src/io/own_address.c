@@ -126,17 +126,6 @@ static void add_word(struct own_addresses *o, const char *word)
 	}
 }
 
-static void addresses_read(struct own_addresses *o)
-{
-	auto_free char *words = xstrdup(o->also);
-	char *rest = words, *word;
-
-	o->all.nr = 0;
-	add_interfaces(o);
-	while ((word = strsep(&rest, ", ")))
-		add_word(o, word);
-}
-
 static bool addresses_find(const struct own_addresses *o, const struct in6_addr *a)
 {
 	for (size_t i = 0; i < o->all.nr; i++)
@@ -172,6 +161,11 @@ bool own_addresses_have(struct own_addresses *o, const struct sockaddr *address,
 		return false;
 	o->read = true;
 	o->read_ms = now_ms;
-	addresses_read(o);
+	o->all.nr = 0;
+	add_interfaces(o);
+	auto_free char *words = xstrdup(o->also);
+	char *rest = words, *word;
+	while ((word = strsep(&rest, ", ")))
+		add_word(o, word);
 	return addresses_find(o, &a);
 }

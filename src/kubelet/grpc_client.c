@@ -98,7 +98,7 @@ static void call_free_all(struct rpc_call *c)
 }
 
 /* What is wrong is what the caller hears, instead of what the server says. */
-static void call_fail(struct rpc_call *c, const char *fault)
+static void grpc_call_fail(struct rpc_call *c, const char *fault)
 {
 	if (!c->fault)
 		c->fault = fault;
@@ -110,7 +110,7 @@ static void call_deliver(struct rpc_call *c, grpc_byte_buffer *message)
 	grpc_slice bytes;
 
 	if (!rpc_bytes_read(message, &bytes)) {
-		call_fail(c, "the message is damaged");
+		grpc_call_fail(c, "the message is damaged");
 		return;
 	}
 	c->events.message(c->events.ctx, GRPC_SLICE_START_PTR(bytes), GRPC_SLICE_LENGTH(bytes));
@@ -158,7 +158,7 @@ static void call_on_received(void *owner, bool ok)
 		if (c->kind == RPC_STREAM)
 			call_deliver(c, message);
 		else if (c->reply)
-			call_fail(c, "there is more than one reply");
+			grpc_call_fail(c, "there is more than one reply");
 		else
 			c->reply = steal(message);
 		call_receive(c);

@@ -162,20 +162,18 @@ static void list_on_ended(void *ctx, enum rpc_code code, const char *text)
 
 /* The devices: asked for beside the pods, and nobody waits for them */
 
-static bool same_device(const struct held_device *a, const struct held_device *b)
-{
-	return text_equal(a->resource, b->resource) && text_equal(a->id, b->id) &&
-	       a->nodes.nr == b->nodes.nr &&
-	       (!a->nodes.nr ||
-		       !memcmp(a->nodes.id, b->nodes.id, a->nodes.nr * sizeof *a->nodes.id));
-}
-
 static bool same_devices(const struct devices_allocatable *a, const struct devices_allocatable *b)
 {
 	bool same = a->nr == b->nr;
 
-	for (size_t i = 0; i < a->nr && same; i++)
-		same = same_device(&a->device[i], &b->device[i]);
+	for (size_t i = 0; i < a->nr && same; i++) {
+		const struct held_device *x = &a->device[i], *y = &b->device[i];
+
+		same = text_equal(x->resource, y->resource) && text_equal(x->id, y->id) &&
+		       x->nodes.nr == y->nodes.nr &&
+		       (!x->nodes.nr || !memcmp(x->nodes.id, y->nodes.id,
+						x->nodes.nr * sizeof *x->nodes.id));
+	}
 	return same;
 }
 

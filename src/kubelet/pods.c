@@ -1,6 +1,5 @@
 #include <kubelet/pods.h>
 
-#include <errno.h>
 #include <kubelet/retry.h>
 #include <numafit/mem.h>
 #include <numafit/number.h>

@@ -174,7 +174,7 @@ int pods_pod_encode(const struct known_pod *pod, struct arena *a, struct blob *o
 	if (pod->pod.container) {
 		m.spec = &spec;
 		m.status = &status;
-		status.qosclass = pb_string(qos_name(pod->pod.qos));
+		status.qosclass = pb_string(qos_words[pod->pod.qos]);
 		rc = fill_spec(&spec, pod, a, e);
 	}
 	if (!rc)

@@ -1,18 +1,25 @@
 #include <kubelet/retry.h>
 
 #include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
 #include <io/backoff.h>
 #include <io/watch.h>
 #include <numafit/mem.h>
 #include <numafit/text.h>
 
 enum { LISTENS_SOON_MS = 10 };
+/* What a kubelet does not have it will not have before it is another one: so many times the longest
+ * delay. */
+enum { UNIMPLEMENTED_DELAYS = 10 };
 
 struct retry {
 	struct loop *loop;
 	struct retry_options options;
 	struct loop_timer *timer;
-	struct watch *watch; /* of the socket; NULL: its directory is not there */
+	struct watch *watch; /* of the socket, or of its directory while that is not there; NULL:
+				neither can be watched */
 	bool changed;        /* the socket, since the last attempt began */
 	struct backoff backoff;
 	struct {
@@ -51,11 +58,25 @@ struct retry *retry_new(struct loop *l, const struct retry_options *o)
 	return r;
 }
 
+static struct watch *watch_of_directory(struct retry *r)
+{
+	const char *slash = strrchr(r->options.socket, '/');
+	char directory[PATH_MAX];
+
+	if (!slash || (size_t)(slash - r->options.socket) >= sizeof directory)
+		return NULL;
+	(void)snprintf(directory, sizeof directory, "%.*s", (int)(slash - r->options.socket),
+		r->options.socket);
+	return watch_new(r->loop, directory, retry_on_changed, r);
+}
+
 void retry_begin(struct retry *r)
 {
 	r->changed = false;
 	watch_close(r->watch); /* the directory may be another one by now */
 	r->watch = watch_new(r->loop, r->options.socket, retry_on_changed, r);
+	if (!r->watch) /* that comes with the first kubelet that serves it */
+		r->watch = watch_of_directory(r);
 }
 
 void retry_in(struct retry *r, unsigned delay_ms)
@@ -116,7 +137,10 @@ void retry_ended(struct retry *r, enum rpc_code code, const char *text)
 		retry_report(r, false, r->options.waiting, 0, e.text);
 	else
 		retry_report(r, bad, r->options.refused, (int)code, e.text);
-	retry_later(r);
+	if (code == RPC_UNIMPLEMENTED)
+		retry_in(r, UNIMPLEMENTED_DELAYS * r->options.max_ms);
+	else
+		retry_later(r);
 }
 
 void retry_unreadable(struct retry *r, const struct err *e)

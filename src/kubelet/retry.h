@@ -7,8 +7,10 @@
 
 /* What the clients of the kubelet's sockets have in common: when to try again, and what to say of
  * it. A server that is not there, not ready, or says no is tried again after a delay that doubles,
- * with jitter, or as soon as its socket is seen to be made anew, which is a kubelet that starts. An
- * event is reported once for what lasts: not again until another one, or another reason, was. */
+ * with jitter, or as soon as its socket is seen to be made anew, which is a kubelet that starts.
+ * One that does not have the service at all (UNIMPLEMENTED) is asked again ten times as seldom as
+ * that delay gets, and at once when its socket is made anew. An event is reported once for what
+ * lasts: not again until another one, or another reason, was. */
 struct retry;
 
 struct retry_options {

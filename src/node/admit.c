@@ -73,9 +73,22 @@ static bool know_tokens(const struct admit_question *q, struct facts *f, struct 
 		return true;
 	}
 	f->tokens.name = 0;
-	d->reason = decision_reason("UnexpectedAdmissionError");
-	(void)text_copy(d->message, sizeof d->message, e.text);
+	(void)decision_refuse(d, REFUSED_FOR_TOKENS, "UnexpectedAdmissionError", "%s", e.text);
 	return false;
+}
+
+/* Any entry of the pod that is supposed to be there, or NULL. */
+static const struct holding *find_supposed_of_pod(const struct admit_question *q, const char *uid)
+{
+	if (!*uid || q->suppose.empty)
+		return NULL;
+	if (!q->suppose.gone)
+		return ledger_find_of_pod(q->ledger, uid);
+	for (size_t i = 0; i < ledger_count(q->ledger); i++)
+		if (!q->suppose.gone[i] &&
+			text_equal(ledger_at(q->ledger, i)->request.pod.uid, uid))
+			return ledger_at(q->ledger, i);
+	return NULL;
 }
 
 /* A container whose pod's others are not known. False: it is refused. */
@@ -85,14 +98,14 @@ static bool know_container(const struct admit_question *q, struct facts *f, stru
 
 	f->ask = q->container->ask;
 	f->pod = q->container->pod;
-	f->pod.pod_level = false; /* no runtime says so */
+	f->pod.own = NULL; /* it was to be shared out as its sandbox started */
 	f->pod.nr = 1;
 	f->pod.container = &f->ask;
 	f->ask.nr_devices = (unsigned)f->pod.nr_attached;
 	for (unsigned r = 0; r < f->pod.nr_attached; r++)
 		f->ask.device[r] = (struct device_ask){r, f->pod.attached[r].nr};
-	if (q->settings->topology_scope == SCOPE_POD && *f->pod.uid)
-		first = ledger_find_of_pod(q->ledger, f->pod.uid);
+	if (q->settings->topology_scope == SCOPE_POD)
+		first = find_supposed_of_pod(q, f->pod.uid);
 	f->settled = first;
 	if (first)
 		f->affinity = (struct hint){
@@ -109,7 +122,6 @@ static bool know_container(const struct admit_question *q, struct facts *f, stru
 static bool judge_tokens(const struct pod *pod, struct decision *d)
 {
 	bool asks = false;
-	struct text t;
 
 	d->admit = true;
 	for (unsigned i = 0; i < pod->nr && d->admit; i++) {
@@ -119,26 +131,49 @@ static bool judge_tokens(const struct pod *pod, struct decision *d)
 		asks = asks || c->tokens;
 		if (!c->tokens || c->tokens == cpus)
 			continue;
-		d->admit = false;
-		d->reason = decision_reason("UnexpectedAdmissionError");
-		text_init(&t, d->message, sizeof d->message);
-		text_add(&t,
+		(void)decision_refuse(d, REFUSED_FOR_TOKENS, "UnexpectedAdmissionError",
 			"container %.63s of a %s pod asks for %llu of numafit.io/cpu and %u CPUs "
 			"of its own: the two must be the same, in a Guaranteed pod",
-			c->name, qos_name(pod->qos), (unsigned long long)c->tokens, cpus);
+			c->name, qos_words[pod->qos], (unsigned long long)c->tokens, cpus);
 	}
 	return asks;
 }
 
-/* A pod whose containers are known. False: there is nothing to give, and *d has the answer. */
-static bool know_pod(const struct admit_question *q, struct facts *f, struct decision *d)
+/* Books */
+
+/* As if those entries were not there. */
+static void suppose_gone(const struct admit_question *q, struct books *b)
 {
-	f->pod = *q->pod;
-	f->pod.totals.known = false; /* they are rounded, and the containers are known */
-	return !q->settings->device_plugin || !judge_tokens(q->pod, d);
+	const struct ledger_view *now = ledger_view(q->ledger);
+	struct cpuset held = {0}, left = {0};
+
+	for (size_t i = 0; i < ledger_count(q->ledger); i++) {
+		const struct decision *d = &ledger_at(q->ledger, i)->decision;
+
+		if (d->within_pod)
+			continue; /* booked with its pod */
+		if (q->suppose.gone[i]) {
+			memory_release(&b->memory, d->blocks, d->nr_blocks);
+			continue;
+		}
+		held = d->exclusive ? cpuset_or(held, &d->cpus) : held;
+		left = cpuset_or(left, &d->left_on);
+	}
+	b->shared = ledger_shareable_cpus(q->ledger);
+	b->shared = cpuset_minus(b->shared, &held);
+	left = cpuset_minus(now->left, &left);
+	b->promised = cpuset_minus(b->promised, &left);
 }
 
-/* Books */
+static void suppose_empty(const struct admit_question *q, struct books *b)
+{
+	bool keep_groups = b->memory.keep_groups;
+
+	memory_init(&b->memory, b->t, b->s);
+	b->memory.keep_groups = keep_groups;
+	b->shared = ledger_shareable_cpus(q->ledger);
+	b->promised = (struct cpuset){0};
+}
 
 /* What nobody holds, by the ledger, with the CPUs of its own tokens: a copy to decide on. NULL: the
  * arena's limit is reached. */
@@ -160,6 +195,8 @@ static struct books *books_of(
 		if (!b->held[r])
 			return NULL;
 	}
+	if (f->pod.own)
+		cpus = qos_exclusive_cpus(f->pod.qos, f->pod.own->cpu_milli);
 	for (unsigned i = 0; i < f->pod.nr && !cpus; i++)
 		cpus = pod_exclusive_cpus(&f->pod, i);
 	if (cpus)
@@ -168,10 +205,26 @@ static struct books *books_of(
 	b->s = s;
 	b->reserved = s->reserved_cpus;
 	b->shared = cpuset_minus(shareable, &ledger_view(l)->held);
-	b->keep_shared = settings_pool_minimum(s);
+	b->keep_shared = q->suppose.any_pool ? 0 : settings_pool_minimum(s);
 	b->memory.keep_groups = ledger_view(l)->memory.keep_groups;
 	memcpy(b->memory.node, ledger_view(l)->memory.node, b->t->ids.nr * sizeof *b->memory.node);
+	if (q->suppose.gone)
+		suppose_gone(q, b);
+	if (q->suppose.empty)
+		suppose_empty(q, b);
 	return b;
+}
+
+const struct books *admit_books(const struct admit_question *q, struct arena *a)
+{
+	struct decision ignored = {0};
+	struct facts f = {0};
+
+	if (q->container)
+		(void)know_container(q, &f, &ignored);
+	else
+		f.pod = *q->pod;
+	return books_of(q, &f, a);
 }
 
 /* Answers */
@@ -179,6 +232,7 @@ static struct books *books_of(
 static void admit_refuse(struct decision *d, const struct refusal *why)
 {
 	d->admit = false;
+	d->cause = why->no_room ? REFUSED_FOR_ROOM : REFUSED_ON_BOOKS;
 	d->reason = decision_reason(why->reason);
 	d->cut_short = why->cut_short;
 	d->reasons = why->reasons;
@@ -194,12 +248,10 @@ static const struct refusal no_room = {
 	.no_room = true,
 };
 
-/* What the container of that place was given, as its answer. */
-static void fill(const struct ledger *l, const struct grants *g, unsigned place, struct decision *d)
+/* What a container, or a pod that has its own resources as one, was given, as its answer. */
+static void fill(const struct ledger *l, const struct grant *of,
+	const struct memory_container *memory, struct decision *d)
 {
-	const struct grant *of = &g->of[place];
-	const struct memory_container *memory = &g->memory[place];
-
 	*d = (struct decision){
 		.admit = true,
 		.policy = of->policy,
@@ -221,6 +273,33 @@ static void fill(const struct ledger *l, const struct grants *g, unsigned place,
 			"found is used");
 }
 
+/* Each container's part, and behind them what the pod has as one, if it does. */
+static void fill_parts(const struct ledger *l, const struct grants *g, struct decision *parts)
+{
+	struct grant of_pod = g->of[0];
+	const struct memory_container *memory = &g->pod_memory;
+	bool within = g->as_one && (!cpuset_empty(&g->pod_cpus) || memory->nr_blocks);
+
+	for (unsigned i = 0; i < g->nr; i++) {
+		fill(l, &g->of[i], &g->memory[i], &parts[i]);
+		parts[i].source = SOURCE_HELD;
+		parts[i].within_pod = within;
+	}
+	if (!within)
+		return;
+	of_pod.cpus = g->pod_cpus;
+	of_pod.mems = (struct nodeset){0};
+	for (unsigned i = 0; i < memory->nr_blocks; i++)
+		of_pod.mems = nodeset_or(of_pod.mems, memory->blocks[i].nodes);
+	fill(l, &of_pod, memory, &parts[g->nr]);
+	parts[g->nr].source = SOURCE_HELD;
+}
+
+size_t admit_nr_parts(const struct pod *pod, const struct decision *parts)
+{
+	return pod->nr + (pod->nr && parts[0].within_pod);
+}
+
 /* What the answer for a lone container says beside what it gives. */
 static void finish_container(
 	const struct admit_question *q, const struct facts *f, struct decision *d)
@@ -230,7 +309,12 @@ static void finish_container(
 	struct text t;
 
 	/* the runtime shows one container at a time: which others come, it does not say */
-	if (q->settings->topology_scope == SCOPE_POD && !*d->message) {
+	if (q->container->pod.pod_level && q->settings->gates.pod_level_resource_managers &&
+		!q->container->ask.guaranteed)
+		assumed = "its pod has resources of its own, or may have, and was not known as its "
+			  "sandbox started: it shares the node's CPUs (podsAPI.enabled or "
+			  "podsWatch.enabled lets numafitd know pods; make this one anew)";
+	else if (q->settings->topology_scope == SCOPE_POD && !*d->message) {
 		if (f->settled)
 			assumed = "aligned with the pod's first container";
 		else if (f->pod.totals.known)
@@ -243,7 +327,7 @@ static void finish_container(
 	d->apart = q->container->apart;
 	text_init(&t, d->message, sizeof d->message);
 	if (d->apart) /* before all else that is to be said of it */
-		text_add(&t, "%s%s", pod_apart_text(d->apart), *said ? "; " : "");
+		text_add(&t, "%s%s", pod_apart_texts[d->apart], *said ? "; " : "");
 	text_add(&t, "%s", said);
 	if (!f->tokens.name)
 		return;
@@ -254,48 +338,45 @@ static void finish_container(
 
 /* Only sums are known */
 
-/* Whether the merge for the pod's memory alone is refused: with CPUs it can only be more so. */
-static void judge_memory_of_pod(
-	const struct admit_question *q, struct budget *b, struct arena *a, struct decision *d)
-{
-	const struct request as_one = {
-		.container_id = q->pod->sandbox_id,
-		.ask.name = "",
-		.pod = *q->pod,
-		.ask.nr_memory = 1,
-		.ask.memory = {{0, q->pod->totals.memory_bytes}},
-	};
-	const struct admit_question one = {q->ledger, q->settings, .container = &as_one};
-
-	admit(&one, b, a, d, NULL);
-}
-
-/* CPUs are not looked at: any of them may be for the shared pool. */
+/* CPUs are not looked at: any of them may be for the shared pool. Where a pod is aligned as a whole
+ * the merge for its memory alone says whether it is refused: with CPUs it can only be more so. */
 static void judge_sums(
 	const struct admit_question *q, struct budget *b, struct arena *a, struct decision *d)
 {
 	const struct settings *s = q->settings;
 	uint64_t need = q->pod->totals.known ? q->pod->totals.memory_bytes : 0, left = 0;
-	struct text t;
+	const struct facts f = {.pod = *q->pod};
+	const struct request as_one = {
+		.container_id = q->pod->sandbox_id,
+		.ask.name = "",
+		.pod = *q->pod,
+		.ask.nr_memory = 1,
+		.ask.memory = {{0, need}},
+	};
 
 	d->admit = true;
 	if (!need || q->pod->qos != QOS_GUARANTEED || s->memory_manager_policy != MANAGER_STATIC)
 		return;
-	if (ledger_find_of_pod(q->ledger, q->pod->uid)) /* part of it is what the pod has */
+	if (find_supposed_of_pod(q, q->pod->uid)) /* part of it is what the pod has */
 		return;
-	if (s->topology_scope == SCOPE_POD && s->topology_policy != POLICY_NONE) {
-		judge_memory_of_pod(q, b, a, d);
+	if (pod_is_aligned_as_one(s, q->pod)) {
+		const struct admit_question one = {
+			q->ledger, s, .container = &as_one, .suppose = q->suppose};
+
+		admit(&one, b, a, d, NULL);
 		return;
 	}
-	nodeset_each (n, ledger_view(q->ledger)->topo->nodes)
-		left += ledger_view(q->ledger)->memory.node[n].free[0];
-	if (need <= left)
+	const struct books *books = books_of(q, &f, a);
+	if (!books) {
+		admit_refuse(d, &no_room);
 		return;
-	d->admit = false;
-	d->reason = decision_reason("UnexpectedAdmissionError");
-	text_init(&t, d->message, sizeof d->message);
-	text_add(&t, "the pod's containers sum up to %llu bytes of memory, %llu are free",
-		(unsigned long long)need, (unsigned long long)left);
+	}
+	nodeset_each (n, books->t->nodes)
+		left += books->memory.node[n].free[0];
+	if (need > left)
+		(void)decision_refuse(d, REFUSED_ON_BOOKS, "UnexpectedAdmissionError",
+			"the pod's containers sum up to %llu bytes of memory, %llu are free",
+			(unsigned long long)need, (unsigned long long)left);
 }
 
 /* The way */
@@ -311,38 +392,30 @@ static int admit_on_books(const struct admit_question *q, const struct facts *f,
 	return -EPERM;
 }
 
-static void refuse_pod(const struct pod *pod, const struct refusal *why, struct decision *d)
-{
-	struct text t;
-
-	admit_refuse(d, why);
-	d->apart = why->no_room ? POD_APART_TOO_LARGE : POD_APART_NOT;
-	if (why->of_pod)
-		return;
-	/* a pod's containers share its events, and those of its sandbox name none of them */
-	text_init(&t, d->message, sizeof d->message);
-	text_add(&t, "container %.63s: %s", pod->container[why->place].name, why->message);
-}
-
 static void admit_pod(const struct admit_question *q, struct budget *budget, struct arena *a,
 	struct decision *d, struct decision **parts)
 {
 	assert(parts);
-	struct decision *given = arena_array(a, q->pod->nr, sizeof *given);
+	struct decision *given = arena_array(a, q->pod->nr + 1, sizeof *given);
 	struct refusal why = no_room;
-	struct facts f = {0};
+	struct facts f = {.pod = *q->pod};
 	struct grants g;
 
-	if (!know_pod(q, &f, d))
-		return;
+	f.pod.totals.known = false; /* they are rounded, and the containers are known */
+	if (q->settings->device_plugin && judge_tokens(q->pod, d))
+		return; /* there is nothing to give */
 	if (!given || admit_on_books(q, &f, budget, a, &g, &why)) {
-		refuse_pod(q->pod, &why, d);
+		admit_refuse(d, &why);
+		d->apart = why.no_room ? POD_APART_TOO_LARGE : POD_APART_NOT;
+		if (why.of_pod)
+			return;
+		d->in_the_way = &q->pod->container[why.place];
+		/* the events are the pod's, and none of them names a container */
+		(void)decision_refuse(d, d->cause, why.reason, "container %.63s: %s",
+			q->pod->container[why.place].name, why.message);
 		return;
 	}
-	for (unsigned i = 0; i < g.nr; i++) {
-		fill(q->ledger, &g, i, &given[i]);
-		given[i].source = SOURCE_HELD;
-	}
+	fill_parts(q->ledger, &g, given);
 	d->admit = true;
 	d->cut_short = budget->cut;
 	*parts = given;
@@ -361,7 +434,7 @@ static void admit_container(
 		admit_refuse(d, &why);
 		return;
 	}
-	fill(q->ledger, &g, 0, d);
+	fill(q->ledger, g.of, g.memory, d);
 	finish_container(q, &f, d);
 }
 
@@ -371,8 +444,7 @@ void admit(const struct admit_question *q, struct budget *budget, struct arena *
 	const struct pod *pod = q->container ? &q->container->pod : q->pod;
 
 	assert(a->fixed);
-	*d = (struct decision){
-		.policy = pod->has_policy ? pod->policy : q->settings->topology_policy};
+	*d = (struct decision){.policy = pod_policy(q->settings, pod)};
 	if (parts)
 		*parts = NULL;
 	if (q->container)

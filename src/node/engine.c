@@ -1,11 +1,6 @@
 /* Events in, decisions out: one container's life. */
 #include "engine_state.h"
 
-#include <numafit/text.h>
-
-#include <errno.h>
-#include <string.h>
-
 struct engine *engine_new(
 	const struct topo *t, const struct settings *s, const struct engine_hooks *hooks)
 {
@@ -73,13 +68,15 @@ void engine_create(struct engine *g, int64_t now_ms, struct request *req, struct
 	struct update_list *ups)
 {
 	struct cpuset before = ledger_view(g->ledger)->pool;
-	struct budget budget = engine_budget(g);
+	struct budget budget = budget_of(g->s->merge_visit_budget);
 
 	req->apart = engine_apart(g, req);
 	engine_drop(g, now_ms, "replaced", req->container_id, true);
-	if (!engine_inherit(g, now_ms, req, d))
+	if (!engine_inherit(g, now_ms, req, d)) {
+		engine_bound_by_pod(g, req);
 		engine_decide(g, req, &budget, d);
-	engine_settle(g, now_ms, "create", req, d);
+	}
+	engine_settle(g, now_ms, "create", req, d, false);
 	if (d->admit)
 		engine_collect_updates(g, &before, req->container_id, ups);
 	else /* an error to the runtime, which carries no updates */

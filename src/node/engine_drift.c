@@ -2,10 +2,10 @@
  * are to, and a machine whose CPUs and memory come and go. */
 #include "engine_state.h"
 
+#include <numafit/cpus.h>
+#include <numafit/number.h>
 #include <numafit/resize.h>
 #include <numafit/text.h>
-
-#include <string.h>
 
 bool engine_wants(const struct engine *g, const char *container_id, struct update *want)
 {
@@ -123,44 +123,106 @@ static bool has_other_memory(const struct decision *a, const struct decision *b)
 	return false;
 }
 
-static void note_memory(struct engine *g, const struct holding *h)
-{
-	struct decision d = h->decision;
-	struct text t;
-
-	text_init(&t, d.message, sizeof d.message);
-	text_add(&t, "memory of its NUMA nodes has changed: booked is what there is of it");
-	ledger_move(g->ledger, h->request.container_id, &d);
-}
-
 static void note_moved(struct engine *g, int64_t now_ms, const char *cause, const struct holding *h)
 {
-	const struct request req = h->request;
-	const struct record r = {
-		.time_ms = now_ms,
-		.op = RECORD_GRANT,
-		.cause = cause,
-		.container_id = h->request.container_id,
-		.request = &req,
-		.decision = &h->decision,
-		.pool = ledger_view(g->ledger)->pool,
-	};
+	struct record r = engine_record_of(g, now_ms, RECORD_GRANT, cause, h->request.container_id);
 
+	r.request = &h->request;
+	r.decision = &h->decision;
 	if (g->hooks.done)
 		g->hooks.done(g->hooks.ctx, &r);
 }
 
-/* Who shares CPUs follows the pool, and who had not followed it yet (engine_settings_changed())
- * does now. */
-static void move_those_that_share(struct engine *g, const struct decision *before)
+/* The CPUs that containers of the pod which run beside it have for themselves; of sidecars alone
+ * those that run beside an init container. */
+static struct cpuset own_beside(const struct engine *g, const struct holding *h)
 {
+	bool init = h->request.ask.kind == CONTAINER_INIT;
+	struct cpuset cpus = {0};
+
 	for (size_t i = 0; i < ledger_count(g->ledger); i++) {
+		const struct holding *o = ledger_at(g->ledger, i);
+		enum container_kind kind = o->request.ask.kind;
+		bool beside = kind == CONTAINER_SIDECAR || (!init && kind != CONTAINER_INIT);
+
+		if (o != h && beside && o->decision.within_pod && o->decision.exclusive &&
+			text_equal(o->request.pod.uid, h->request.pod.uid) &&
+			request_exclusive_cpus(&o->request))
+			cpus = cpuset_or(cpus, &o->decision.cpus);
+	}
+	return cpus;
+}
+
+/* Its part of the CPUs that its pod has by now, around those that it still has. */
+static void share_out_again(
+	struct engine *g, const struct holding *h, const struct holding *pod, struct budget *b)
+{
+	struct decision d = h->decision;
+	struct cpuset own = own_beside(g, h), more = {0}, left = {0};
+	struct cpus_how how = cpus_how(g->t, &g->s->cpu_options);
+	unsigned want = request_exclusive_cpus(&h->request), has;
+
+	if (pod->decision.exclusive)
+		left = cpuset_minus(pod->decision.cpus, &own);
+	d.cpus = d.exclusive ? cpuset_and(d.cpus, &left) : (struct cpuset){0};
+	has = cpuset_count(&d.cpus);
+	left = cpuset_minus(left, &d.cpus);
+	if (!want)
+		more = left;
+	else if (has < want && cpus_take(g->t, &left, number_min(want - has, cpuset_count(&left)),
+				       &how, b, &more, NULL))
+		more = (struct cpuset){0};
+	d.cpus = cpuset_or(d.cpus, &more);
+	d.exclusive = !cpuset_empty(&d.cpus);
+	if (!d.exclusive)
+		d.cpus = ledger_view(g->ledger)->pool;
+	ledger_move(g->ledger, h->request.container_id, &d);
+}
+
+/* What pods have as one has moved: their containers follow, first those with CPUs for themselves.
+ */
+static void follow_pod(struct engine *g, const struct holding *pod, struct budget *b)
+{
+	for (int shares = 0; shares <= 1; shares++)
+		for (size_t i = 0; i < ledger_count(g->ledger); i++) {
+			const struct holding *h = ledger_at(g->ledger, i);
+
+			if (h->decision.within_pod &&
+				text_equal(h->request.pod.uid, pod->request.pod.uid) &&
+				(request_exclusive_cpus(&h->request) == 0) == shares)
+				share_out_again(g, h, pod, b);
+		}
+}
+
+static bool has_other_cpus(const struct decision *a, const struct decision *b)
+{
+	return a->exclusive != b->exclusive || (a->exclusive && !cpuset_equal(&a->cpus, &b->cpus));
+}
+
+/* The containers of pods that have other CPUs as one now; before: by entry. */
+static void follow_pods(struct engine *g, int64_t now_ms, const char *cause,
+	const struct decision *before, struct budget *b)
+{
+	size_t nr = ledger_count(g->ledger);
+
+	for (size_t i = 0; i < nr; i++) {
 		const struct holding *h = ledger_at(g->ledger, i);
 
-		if (!before[i].exclusive && !h->decision.exclusive &&
-			!cpuset_equal(&before[i].cpus, &h->decision.cpus) &&
-			h->state != HOLDING_WAITING && !h->decision.left)
+		if (h->request.ask.whole_pod && has_other_cpus(&before[i], &h->decision))
+			follow_pod(g, h, b);
+	}
+	for (size_t i = 0; i < nr; i++) {
+		const struct holding *h = ledger_at(g->ledger, i);
+		struct decision d = h->decision;
+
+		if (!d.within_pod || !has_other_cpus(&before[i], &d))
+			continue;
+		(void)text_copy(d.message, sizeof d.message,
+			"the CPUs of its pod have changed: it has its part of them");
+		ledger_move(g->ledger, h->request.container_id, &d);
+		if (h->state != HOLDING_WAITING)
 			engine_must_update(g, h->request.container_id);
+		note_moved(g, now_ms, cause, h);
 	}
 }
 
@@ -168,7 +230,7 @@ static void move_those_that_share(struct engine *g, const struct decision *befor
 static void adapt(struct engine *g, int64_t now_ms, const char *cause, const struct topo *t)
 {
 	size_t nr = ledger_count(g->ledger);
-	struct budget budget = engine_budget(g);
+	struct budget budget = budget_of(g->s->merge_visit_budget);
 	auto_free struct decision *before = xcalloc(nr, sizeof *before);
 
 	for (size_t i = 0; i < nr; i++)
@@ -177,20 +239,38 @@ static void adapt(struct engine *g, int64_t now_ms, const char *cause, const str
 	g->t = t;
 	for (size_t i = 0; i < nr; i++) {
 		const struct holding *h = ledger_at(g->ledger, i);
+		if (h->decision.within_pod)
+			continue; /* it follows its pod */
 		struct budget part = budget_share(&budget, (unsigned)nr, (unsigned)i);
 		bool moved = mend_cpus(g, h, &before[i], &part);
 		bool booked = has_other_memory(&h->decision, &before[i]);
 
 		budget_return(&budget, &part);
 		/* the message names what it lacks until it has it */
-		if (!moved && booked && !(h->decision.lost_cpus && holding_lacks_cpus(h)))
-			note_memory(g, h);
+		if (!moved && booked && !(h->decision.lost_cpus && holding_lacks_cpus(h))) {
+			struct decision d = h->decision;
+
+			(void)text_copy(d.message, sizeof d.message,
+				"memory of its NUMA nodes has changed: booked is what there is of "
+				"it");
+			ledger_move(g->ledger, h->request.container_id, &d);
+		}
 		if (moved && h->state != HOLDING_WAITING)
 			engine_must_update(g, h->request.container_id);
 		if (moved || booked)
 			note_moved(g, now_ms, cause, h);
 	}
-	move_those_that_share(g, before);
+	follow_pods(g, now_ms, cause, before, &budget);
+	/* what shares CPUs follows the pool, and what had not followed it yet does so now
+	 * (engine_settings_changed()) */
+	for (size_t i = 0; i < nr; i++) {
+		const struct holding *h = ledger_at(g->ledger, i);
+
+		if (!before[i].exclusive && !h->decision.exclusive &&
+			!cpuset_equal(&before[i].cpus, &h->decision.cpus) &&
+			h->state != HOLDING_WAITING && !h->decision.left)
+			engine_must_update(g, h->request.container_id);
+	}
 }
 
 void engine_set_topo(struct engine *g, int64_t now_ms, const struct topo *t)

@@ -10,17 +10,6 @@ struct cpuset engine_confined_to(const struct engine *g, const struct request *r
 	return cpuset_within(&g->t->cpus, &cpus) ? (struct cpuset){0} : cpus;
 }
 
-/* Whether it runs as it was left. */
-static bool engine_is_left_on(
-	const struct engine *g, const struct request *req, const struct decision *d)
-{
-	const struct nodeset mems = placement_in_force(g->t, g->s, req).mems;
-	const struct cpuset cpus = engine_confined_to(g, req);
-
-	return cpuset_equal(&cpus, &d->left_on) &&
-	       (nodeset_empty(mems) || nodeset_equal(mems, d->mems));
-}
-
 bool engine_runs_as(const struct engine *g, const struct request *req, const struct update *want)
 {
 	struct cpuset cpus;
@@ -64,18 +53,23 @@ bool engine_knows_better(
 	if (!h || req->in_force == IN_FORCE_SHOWN)
 		return false;
 	const struct update want = engine_placement_of(h);
-	const struct request held = h->request;
 	bool first = has_first_cpuset(g, req, said);
-	bool same_number = own_cpus(g, req) == own_cpus(g, &held);
+	struct request known = *req;
+	engine_learn(h, &known);
+	bool same_number =
+		h->decision.within_pod || own_cpus(g, &known) == own_cpus(g, &h->request);
 	return (first || engine_runs_as(g, req, &want)) &&
-	       (same_number || ((said || first) && has_first_number(g, req, said)));
+	       (same_number || ((said || first) && has_first_number(g, &known, said)));
 }
 
 static bool is_as_held(const struct engine *g, const struct request *req, const struct holding *h)
 {
 	const struct update want = engine_placement_of(h);
-	bool same = h->decision.left ? engine_is_left_on(g, req, &h->decision)
-				     : engine_runs_as(g, req, &want);
+	const struct nodeset mems = placement_in_force(g->t, g->s, req).mems;
+	const struct cpuset cpus = engine_confined_to(g, req);
+	bool as_left = cpuset_equal(&cpus, &h->decision.left_on) &&
+		       (nodeset_empty(mems) || nodeset_equal(mems, h->decision.mems));
+	bool same = h->decision.left ? as_left : engine_runs_as(g, req, &want);
 
 	return same && !h->misplaced && holding_suits(h, req);
 }
@@ -92,26 +86,20 @@ enum doubt engine_doubts(const struct engine *g, const struct request *req,
 		       : DOUBT_NONE;
 }
 
-/* It grows or shrinks around what it has; all that move are updated with the next reply. */
-static void resize_later(struct engine *g, int64_t now_ms, const struct request *req)
-{
-	struct update_list ups = {0};
-	struct decision d;
-
-	(void)engine_update(g, now_ms, req, &d, &ups);
-	for (size_t i = 0; i < ups.nr; i++)
-		engine_must_update(g, ups.at[i].container_id);
-	vec_fini(&ups);
-}
-
 void engine_note_in_force(struct engine *g, int64_t now_ms, const struct request *req)
 {
 	const struct holding *h = ledger_find(g->ledger, req->container_id);
 
+	struct update_list ups = {0};
+	struct decision d;
+
 	if (!h || h->decision.left)
 		return;
-	if (!holding_suits(h, req))
-		resize_later(g, now_ms, req);
+	if (!holding_suits(h, req)) /* it grows or shrinks around what it has */
+		(void)engine_update(g, now_ms, req, &d, &ups);
+	for (size_t i = 0; i < ups.nr; i++) /* with the next reply */
+		engine_must_update(g, ups.at[i].container_id);
+	vec_fini(&ups);
 	h = ledger_find(g->ledger, req->container_id);
 	const struct update want = engine_placement_of(h);
 	if (!engine_runs_as(g, req, &want))

@@ -5,24 +5,6 @@
 
 #include <errno.h>
 
-/* A pod whose sandbox is started anew: what it had before is not coming back. */
-static void release_older_sandboxes(struct engine *g, int64_t now_ms, const struct pod *pod)
-{
-	for (const struct holding *h; (h = ledger_find_of_pod(g->ledger, pod->uid));)
-		engine_drop_for_good(g, now_ms, "replaced", h);
-}
-
-/* What a whole pod was given, as the parts of a record. NULL: the arena's limit is reached. */
-static struct record_part *parts_of(
-	struct engine *g, const struct pod *pod, const struct decision *decisions)
-{
-	struct record_part *parts = arena_array(&g->arena, pod->nr, sizeof *parts);
-
-	for (unsigned i = 0; parts && i < pod->nr; i++)
-		parts[i] = (struct record_part){request_of_part(pod, i), decisions[i]};
-	return parts;
-}
-
 /* The pool moves out of the way of all parts at once; those without CPUs of their own get it. */
 static void make_room_for_parts(
 	const struct engine *g, struct record_part *parts, size_t nr, struct cpuset *pool)
@@ -67,7 +49,7 @@ static void let_apart(
 	const enum topology_policy policy = d->policy;
 
 	*d = (struct decision){.admit = true, .policy = policy, .apart = why};
-	(void)text_copy(d->message, sizeof d->message, pod_apart_text(why));
+	(void)text_copy(d->message, sizeof d->message, pod_apart_texts[why]);
 	engine_forget_apart(g, pod->sandbox_id);
 	if (g->apart.nr == APART_PODS_MAX)
 		engine_forget_apart(g, g->apart.at[0].sandbox_id);
@@ -78,29 +60,27 @@ static void let_apart(
 static void hold_whole_pod(struct engine *g, int64_t now_ms, const struct pod *pod,
 	const struct decision *decisions, struct decision *d)
 {
-	struct record_part *parts = parts_of(g, pod, decisions);
-	struct record r = {
-		.time_ms = now_ms,
-		.op = RECORD_HOLD,
-		.cause = "run-pod",
-		.container_id = pod->sandbox_id,
-		.pod = pod,
-		.parts = parts,
-		.nr_parts = pod->nr,
-		.in_one_line = g->s->topology_scope != SCOPE_POD,
-	};
+	size_t nr = admit_nr_parts(pod, decisions);
+	struct record_part *parts = arena_array(&g->arena, nr, sizeof *parts);
+	struct record r = engine_record_of(g, now_ms, RECORD_HOLD, "run-pod", pod->sandbox_id);
 	struct err e;
 
 	if (!parts) {
 		let_apart(g, pod, POD_APART_TOO_LARGE, d);
 		return;
 	}
+	record_parts(pod, decisions, nr, parts);
+	r.pod = pod;
+	r.parts = parts;
+	r.nr_parts = nr;
+	r.in_one_line = g->s->topology_scope != SCOPE_POD;
 	make_room_for_parts(g, parts, r.nr_parts, &r.pool);
 	int rc = engine_change(g, &r, false, &e);
 	if (rc == -EMSGSIZE)
 		let_apart(g, pod, POD_APART_TOO_LONG, d);
 	else if (rc < 0)
-		decision_refuse_unrecorded(d, &e);
+		(void)decision_refuse(
+			d, REFUSED_BY_DAEMON, "UnexpectedAdmissionError", "%s", e.text);
 }
 
 static void record_pod_refusal(
@@ -111,17 +91,11 @@ static void record_pod_refusal(
 		.pod = pod_identity(pod),
 		.cpus = "",
 		.mems = ""};
-	struct record r = {
-		.time_ms = now_ms,
-		.op = RECORD_REFUSE,
-		.cause = "run-pod",
-		.container_id = pod->sandbox_id,
-		.request = &whole,
-		.pod = pod->container ? pod : NULL,
-		.decision = d,
-		.pool = ledger_view(g->ledger)->pool,
-	};
+	struct record r = engine_record_of(g, now_ms, RECORD_REFUSE, "run-pod", pod->sandbox_id);
 
+	r.request = &whole;
+	r.pod = pod->container ? pod : NULL;
+	r.decision = d;
 	(void)engine_change(g, &r, false, NULL); /* kept for explain, if it can be */
 }
 
@@ -141,20 +115,10 @@ static void judge_totals(struct engine *g, int64_t now_ms, const struct pod *pod
 		let_apart(g, pod, pod->apart, d);
 }
 
-/* The pod is known, and it takes too much to decide it as a whole. */
-static void judge_apart(struct engine *g, int64_t now_ms, const struct pod *pod, enum pod_apart why,
-	struct budget *b, struct decision *d)
-{
-	struct pod unknown = pod_identity(pod);
-
-	unknown.apart = why;
-	judge_totals(g, now_ms, &unknown, b, d);
-}
-
 void engine_run_pod(struct engine *g, int64_t now_ms, const struct pod *pod, struct decision *d)
 {
 	struct cpuset before = ledger_view(g->ledger)->pool;
-	struct budget budget = engine_budget(g);
+	struct budget budget = budget_of(g->s->merge_visit_budget);
 	struct decision *decisions = NULL;
 
 	if (!pod->container || !*pod->uid) { /* without a uid no container could claim its part */
@@ -163,15 +127,21 @@ void engine_run_pod(struct engine *g, int64_t now_ms, const struct pod *pod, str
 		judge_totals(g, now_ms, &sums, &budget, d);
 		return;
 	}
-	release_older_sandboxes(g, now_ms, pod);
+	/* where its sandbox is started anew: what it had before is not coming back */
+	for (const struct holding *h; (h = ledger_find_of_pod(g->ledger, pod->uid));)
+		engine_drop_for_good(g, now_ms, "replaced", h);
 	arena_init_fixed(&g->arena, g->work, ADMIT_ARENA_BYTES);
 	admit(&(struct admit_question){g->ledger, g->s, .pod = pod}, &budget, &g->arena, d,
 		&decisions);
-	if (!d->admit && d->apart)
-		judge_apart(g, now_ms, pod, d->apart, &budget, d);
-	else if (!d->admit)
+	if (!d->admit && d->apart) { /* it takes too much to decide it as a whole */
+		struct pod unknown = pod_identity(pod);
+
+		unknown.apart = d->apart;
+		judge_totals(g, now_ms, &unknown, &budget, d);
+	} else if (!d->admit) {
 		record_pod_refusal(g, now_ms, pod, d);
-	else if (decisions)
+	} else if (decisions) {
 		hold_whole_pod(g, now_ms, pod, decisions, d);
+	}
 	engine_update_later(g, &before);
 }

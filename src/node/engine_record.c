@@ -18,9 +18,15 @@ const char *const record_op_words[NR_RECORD_OPS] = {
 	[RECORD_POD_GONE] = "pod-gone",
 };
 
-const char *record_op_name(enum record_op op)
+void record_parts(const struct pod *pod, const struct decision *decisions, size_t nr,
+	struct record_part *parts)
 {
-	return record_op_words[op];
+	bool shares_out = nr > pod->nr;
+
+	if (shares_out)
+		parts[0] = (struct record_part){request_of_part(pod, pod->nr), decisions[pod->nr]};
+	for (size_t i = 0; i < pod->nr; i++)
+		parts[i + shares_out] = (struct record_part){request_of_part(pod, i), decisions[i]};
 }
 
 /* The container has the tokens that its decision names, or none. */
@@ -123,19 +129,11 @@ static int apply_pod_gone(struct engine *g, const struct record *r, struct err *
 	return 0;
 }
 
-static int apply_nothing(struct engine *g, const struct record *r, struct err *e)
-{
-	(void)g;
-	(void)r;
-	(void)e;
-	return 0;
-}
-
 static int (*const apply_op[NR_RECORD_OPS])(
 	struct engine *g, const struct record *r, struct err *e) = {
 	[RECORD_GRANT] = apply_grant,
 	[RECORD_HOLD] = apply_hold,
-	[RECORD_REFUSE] = apply_nothing,
+	[RECORD_REFUSE] = NULL, /* it is kept for explain */
 	[RECORD_RELEASE] = apply_release,
 	[RECORD_LIVE] = apply_live,
 	[RECORD_ALLOCATE] = apply_allocate,
@@ -166,13 +164,25 @@ int engine_replay(struct engine *g, const struct record *r, struct err *e)
 
 	if (!rc && r->op == RECORD_GRANT)
 		rc = ledger_fits(g->ledger, r->request, r->decision, e);
-	if (!rc)
+	if (!rc && apply_op[r->op])
 		rc = apply_op[r->op](g, r, e);
 	if (rc)
 		return err_add(e, rc, "record %llu, container %s", (unsigned long long)r->seq,
 			r->container_id);
 	g->seq = r->seq;
 	return 0;
+}
+
+struct record engine_record_of(const struct engine *g, int64_t now_ms, enum record_op op,
+	const char *cause, const char *container_id)
+{
+	return (struct record){
+		.time_ms = now_ms,
+		.op = op,
+		.cause = cause,
+		.container_id = container_id,
+		.pool = ledger_view(g->ledger)->pool,
+	};
 }
 
 int engine_change(struct engine *g, struct record *r, bool must, struct err *e)
@@ -183,7 +193,7 @@ int engine_change(struct engine *g, struct record *r, bool must, struct err *e)
 		g->seq = r->seq;
 	if (rc && !must)
 		return rc;
-	if (apply_op[r->op](g, r, NULL))
+	if (apply_op[r->op] && apply_op[r->op](g, r, NULL))
 		abort(); /* what is recorded was decided from this very ledger */
 	if (g->hooks.done)
 		g->hooks.done(g->hooks.ctx, r);
@@ -250,7 +260,10 @@ int engine_dump(struct engine *g, int64_t now_ms,
 		.time_ms = now_ms, .cause = "snapshot", .pool = ledger_view(g->ledger)->pool};
 	int rc = dump_leases(g, &common, record, ctx, e);
 
-	for (size_t i = 0; i < ledger_count(g->ledger) && !rc; i++)
-		rc = dump_entry(g, ledger_at(g->ledger, i), &common, record, ctx, e);
+	for (int parts = 0; parts <= 1; parts++) /* after what they are parts of */
+		for (size_t i = 0; i < ledger_count(g->ledger) && !rc; i++)
+			if (ledger_at(g->ledger, i)->decision.within_pod == parts)
+				rc = dump_entry(
+					g, ledger_at(g->ledger, i), &common, record, ctx, e);
 	return rc;
 }

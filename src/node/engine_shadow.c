@@ -3,35 +3,13 @@
 
 #include <numafit/text.h>
 
-#include <string.h>
-
-/* What the kubelet's managers gave the container, as its cpuset says it. */
-struct theirs {
-	bool has_cpus, has_mems, exclusive;
-	struct cpuset cpus;
-	struct nodeset mems;
-};
-
-static struct theirs read_theirs(const struct engine *g, const struct request *req)
-{
-	const struct placement p = placement_in_force(g->t, g->s, req);
-
-	return (struct theirs){
-		.has_cpus = !cpuset_empty(&p.cpus),
-		.has_mems = !nodeset_empty(p.mems),
-		.exclusive = p.exclusive,
-		.cpus = p.cpus,
-		.mems = p.mems,
-	};
-}
-
 /* Of two that share CPUs only that they do is compared: our pool moves in steps of its own. */
-static void compare_cpus(const struct decision *ours, const struct theirs *t, struct comparison *c,
-	struct text *text)
+static void compare_cpus(const struct decision *ours, const struct placement *t,
+	struct comparison *c, struct text *text)
 {
 	char mine[CPUSET_TEXT_MAX], other[CPUSET_TEXT_MAX];
 
-	if (!t->has_cpus || (!ours->exclusive && !t->exclusive) ||
+	if (cpuset_empty(&t->cpus) || (!ours->exclusive && !t->exclusive) ||
 		cpuset_equal(&ours->cpus, &t->cpus))
 		return;
 	c->agrees = false;
@@ -42,11 +20,11 @@ static void compare_cpus(const struct decision *ours, const struct theirs *t, st
 
 /* The kubelet sets the memory nodes of containers whose memory it pins only. */
 static void compare_mems(const struct engine *g, const struct decision *ours,
-	const struct theirs *t, struct comparison *c, struct text *text)
+	const struct placement *t, struct comparison *c, struct text *text)
 {
 	char mine[NODESET_TEXT_MAX], other[NODESET_TEXT_MAX];
 
-	if (!t->has_mems || !ours->nr_blocks || nodeset_equal(ours->mems, t->mems))
+	if (nodeset_empty(t->mems) || !ours->nr_blocks || nodeset_equal(ours->mems, t->mems))
 		return;
 	c->agrees = false;
 	text_add(text, "%sNUMA nodes of memory: numafit %s, kubelet %s", text->len ? "; " : "",
@@ -55,11 +33,12 @@ static void compare_mems(const struct engine *g, const struct decision *ours,
 }
 
 static void compare_with_theirs(const struct engine *g, const struct decision *ours,
-	const struct theirs *t, struct comparison *c)
+	const struct placement *t, struct comparison *c)
 {
 	struct text text;
 
-	*c = (struct comparison){.compared = t->has_cpus || t->has_mems, .agrees = true};
+	*c = (struct comparison){
+		.compared = !cpuset_empty(&t->cpus) || !nodeset_empty(t->mems), .agrees = true};
 	if (!c->compared)
 		return;
 	text_init(&text, c->text, sizeof c->text);
@@ -89,26 +68,27 @@ static void drop_contradicted(struct engine *g, int64_t now_ms, const struct cpu
 void engine_shadow(struct engine *g, int64_t now_ms, const struct request *req,
 	struct decision *ours, struct comparison *c)
 {
-	const struct theirs theirs = read_theirs(g, req);
-	struct budget budget = engine_budget(g);
+	const struct placement theirs = placement_in_force(g->t, g->s, req);
+	struct budget budget = budget_of(g->s->merge_visit_budget);
 	struct request known = *req;
 
 	known.apart = engine_apart(g, req);
 	known.owner = engine_owner_of_running(g, req);
 	engine_drop(g, now_ms, "replaced", req->container_id, false);
-	if (!engine_inherit(g, now_ms, &known, ours))
+	if (!engine_inherit(g, now_ms, &known, ours)) {
+		engine_bound_by_pod(g, &known);
 		engine_decide(g, &known, &budget, ours);
+	}
 	compare_with_theirs(g, ours, &theirs, c);
 	if (ours->admit && c->agrees) {
-		engine_settle(g, now_ms, "shadow", &known, ours);
+		engine_settle(g, now_ms, "shadow", &known, ours, false);
 		return;
 	}
 	const struct holding *waiting = ledger_find_waiting(g->ledger, req->pod.uid, req->ask.name);
-	const struct placement placed = placement_in_force(g->t, g->s, req);
 
 	if (waiting)
 		engine_drop_for_good(g, now_ms, "shadow", waiting);
-	if (placed.exclusive)
-		drop_contradicted(g, now_ms, &placed.cpus);
-	engine_adopt(g, now_ms, "shadow", req, &placed, false, &budget);
+	if (theirs.exclusive)
+		drop_contradicted(g, now_ms, &theirs.cpus);
+	engine_adopt(g, now_ms, "shadow", req, &theirs, false, &budget);
 }

@@ -35,6 +35,9 @@ struct engine {
  * is returned, except that a container that is gone is gone, and one that runs runs: `must` is for
  * those. */
 int engine_change(struct engine *g, struct record *r, bool must, struct err *e);
+/* A record of that kind, with the pool as it is. */
+struct record engine_record_of(const struct engine *g, int64_t now_ms, enum record_op op,
+	const char *cause, const char *container_id);
 
 /* engine_steps.c, to the end but for one. The entry is gone, or waits again; the pool takes its
  * CPUs back if `grow`. */
@@ -61,26 +64,16 @@ enum token_owner engine_token_owner(const struct engine *g, const struct request
 enum token_owner engine_owner_of_running(const struct engine *g, const struct request *req);
 /* engine_tokens.c: no sandbox of the pod has a container any more. */
 void engine_pod_is_gone(struct engine *g, int64_t now_ms, const char *cause, const char *pod_uid);
-/* The steps of one event: whoever receives it makes them and hands them down. */
-static inline struct budget engine_budget(const struct engine *g)
-{
-	return budget_of(g->s->merge_visit_budget);
-}
 /* admit() with the engine's own arena. */
 void engine_decide(
 	struct engine *g, const struct request *req, struct budget *b, struct decision *d);
 /* engine_update() with the budget of another event. */
 bool engine_update_within(struct engine *g, int64_t now_ms, const struct request *req,
 	struct budget *b, struct decision *d, struct update_list *ups);
-/* Record the decision and enter it, the pool moved out of its way; refuse what cannot be recorded.
- */
+/* Record the decision and enter it, the pool moved out of its way; refuse what cannot be recorded,
+ * unless the container runs already (`must`): no other one gets what it has, recorded or not. */
 void engine_settle(struct engine *g, int64_t now_ms, const char *cause, const struct request *req,
-	struct decision *d);
-/* The same for a container that runs already: nobody else gets what it has, recorded or not. */
-void engine_enter_running(struct engine *g, int64_t now_ms, const char *cause,
-	const struct request *req, struct decision *d);
-/* The decision cannot be kept: refused with that as the message. */
-void decision_refuse_unrecorded(struct decision *d, const struct err *e);
+	struct decision *d, bool must);
 /* After an event whose reply carries no updates: if the pool has moved, those that run on it are
  * updated with the next one that does. */
 void engine_update_later(struct engine *g, const struct cpuset *pool_before);
@@ -114,7 +107,14 @@ bool engine_knows_better(
 	const struct engine *g, const struct request *req, const struct placement *said);
 /* Whether what the one holds is what the other needs: only exclusive CPUs and pinned memory are
  * held. The runtime's numbers are those of the cgroup, and a spec's may be finer. */
-bool holding_suits(const struct holding *h, const struct request *req);
+bool holding_suits(const struct holding *h, const struct request *of_runtime);
+/* What only the spec of its pod says of the container, which the entry has, into *req. */
+void engine_learn(const struct holding *h, struct request *req);
+/* A pod whose spec is not known may have resources of its own (gate PodLevelResourceManagers), and
+ * a runtime shows them as those of each of its containers: together these get no more CPUs for
+ * themselves than the pod's sandbox says, and one that would is taken as a container without any
+ * (pod_level). Before it is decided by itself. */
+void engine_bound_by_pod(const struct engine *g, struct request *req);
 /* Whether it has fewer CPUs of its own than it asks for. */
 bool holding_lacks_cpus(const struct holding *h);
 

@@ -3,8 +3,8 @@
 #include "engine_state.h"
 
 #include <numafit/text.h>
+#include <numafit/number.h>
 
-#include <errno.h>
 #include <string.h>
 
 struct placement placement_in_force(
@@ -72,26 +72,19 @@ void engine_update_later(struct engine *g, const struct cpuset *pool_before)
 void engine_drop(
 	struct engine *g, int64_t now_ms, const char *cause, const char *container_id, bool grow)
 {
-	struct err e;
 	const struct holding *h = ledger_find(g->ledger, container_id);
 
 	if (!h)
 		return;
 	/* the id outlives the entry, whoever passed it */
 	auto_free char *id = xstrdup(container_id);
-	struct record r = {
-		.time_ms = now_ms,
-		.op = RECORD_RELEASE,
-		.cause = cause,
-		.container_id = id,
-		.pool = ledger_view(g->ledger)->pool,
-	};
+	struct record r = engine_record_of(g, now_ms, RECORD_RELEASE, cause, id);
 	if (grow) {
 		struct cpuset released = ledger_released_by(g->ledger, h);
 
 		r.pool = ledger_pool_grown(g->ledger, &released);
 	}
-	(void)engine_change(g, &r, true, &e);
+	(void)engine_change(g, &r, true, NULL);
 }
 
 void engine_drop_for_good(
@@ -106,17 +99,28 @@ void engine_drop_for_good(
 		engine_drop(g, now_ms, cause, h->request.container_id, true);
 }
 
-bool holding_suits(const struct holding *h, const struct request *req)
+void engine_learn(const struct holding *h, struct request *req)
+{
+	req->ask.kind = h->request.ask.kind;
+	req->ask.place = h->request.ask.place;
+	req->ask.guaranteed = h->request.ask.guaranteed;
+	req->pod.pod_level = h->request.pod.pod_level;
+}
+
+bool holding_suits(const struct holding *h, const struct request *of_runtime)
 {
 	const struct request *held = &h->request;
-	bool pinned = request_pins_memory(req);
+	struct request known = *of_runtime;
+	const struct request *req = &known;
 
+	engine_learn(h, &known);
+	bool pinned = request_pins_memory(req);
+	if (h->decision.within_pod) /* it has its part, whatever it asks for by now */
+		return true;
 	if (request_exclusive_cpus(held) != request_exclusive_cpus(req) ||
 		request_pins_memory(held) != pinned)
 		return false;
-	return !pinned || (held->ask.nr_memory == req->ask.nr_memory &&
-				  memcmp(held->ask.memory, req->ask.memory,
-					  req->ask.nr_memory * sizeof *req->ask.memory) == 0);
+	return !pinned || ask_same_memory(&held->ask, &req->ask);
 }
 
 bool holding_lacks_cpus(const struct holding *h)
@@ -134,8 +138,9 @@ static bool has_what_it_asked_for(const struct engine *g, const struct holding *
 	unsigned own = g->s->cpu_manager_policy == MANAGER_STATIC ? request_exclusive_cpus(req) : 0;
 	bool pinned = g->s->memory_manager_policy == MANAGER_STATIC && request_pins_memory(req);
 
-	return own == (h->decision.exclusive ? cpuset_count(&h->decision.cpus) : 0) &&
-	       pinned == (h->decision.nr_blocks > 0);
+	return h->decision.within_pod ||
+	       (own == (h->decision.exclusive ? cpuset_count(&h->decision.cpus) : 0) &&
+		       pinned == (h->decision.nr_blocks > 0));
 }
 
 bool engine_inherit(struct engine *g, int64_t now_ms, struct request *req, struct decision *d)
@@ -152,8 +157,7 @@ bool engine_inherit(struct engine *g, int64_t now_ms, struct request *req, struc
 
 	if (!h)
 		return false;
-	req->ask.kind = h->request.ask.kind;
-	req->ask.place = h->request.ask.place;
+	engine_learn(h, req);
 	*d = h->decision;
 	if (!same)
 		engine_drop_for_good(g, now_ms, "replaced", h);
@@ -166,15 +170,44 @@ bool engine_inherit(struct engine *g, int64_t now_ms, struct request *req, struc
 	return same && (engine_claims(g, req, req->owner, d) || !admit_has_tokens(g->s, req));
 }
 
+/* CPUs that containers of the pod have for themselves, but for those of that name. */
+static unsigned own_cpus_of_others(const struct ledger *l, const struct request *req)
+{
+	unsigned nr = 0;
+
+	for (size_t i = 0; i < ledger_count(l); i++) {
+		const struct holding *h = ledger_at(l, i);
+
+		if (h->decision.exclusive && text_equal(h->request.pod.uid, req->pod.uid) &&
+			!text_equal(h->request.ask.name, req->ask.name))
+			nr += cpuset_count(&h->decision.cpus);
+	}
+	return nr;
+}
+
+void engine_bound_by_pod(const struct engine *g, struct request *req)
+{
+	const struct pod_totals *totals = &req->pod.totals;
+	uint64_t own = request_exclusive_cpus(req);
+
+	if (!g->s->gates.pod_level_resource_managers || !totals->known || !own || req->allocated)
+		return;
+	own += own_cpus_of_others(g->ledger, req);
+	if (own * MILLI_PER_CPU < totals->cpu_milli + MILLI_PER_CPU)
+		return;
+	req->pod.pod_level = true;
+	req->ask.guaranteed = false;
+}
+
 struct request engine_request_of(
 	struct engine *g, const struct holding *h, const char *container_id)
 {
 	struct request req = h->request;
-	const char **text[REQUEST_STRINGS];
+	const char **text[HOLDING_STRINGS];
 
 	arena_init_fixed(&g->arena, g->work, ADMIT_ARENA_BYTES);
-	request_strings(&req, text);
-	for (size_t i = 0; i < REQUEST_STRINGS; i++) {
+	holding_strings(&req, text);
+	for (size_t i = 0; i < HOLDING_STRINGS; i++) {
 		const char *copy =
 			*text[i] ? arena_strndup(&g->arena, *text[i], strlen(*text[i])) : NULL;
 
@@ -217,58 +250,28 @@ void engine_decide(
 	admit(&(struct admit_question){g->ledger, g->s, .container = req}, b, &g->arena, d, NULL);
 }
 
-void decision_refuse_unrecorded(struct decision *d, const struct err *e)
+void engine_settle(struct engine *g, int64_t now_ms, const char *cause, const struct request *req,
+	struct decision *d, bool must)
 {
-	d->admit = false;
-	d->reason = decision_reason("UnexpectedAdmissionError");
-	(void)text_copy(d->message, sizeof d->message, e->text);
-}
+	struct record r = engine_record_of(
+		g, now_ms, d->admit ? RECORD_GRANT : RECORD_REFUSE, cause, req->container_id);
+	struct err e;
 
-static int change_by(struct engine *g, int64_t now_ms, const char *cause, const struct request *req,
-	struct decision *d, bool must, struct err *e)
-{
-	struct record r = {
-		.time_ms = now_ms,
-		.op = d->admit ? RECORD_GRANT : RECORD_REFUSE,
-		.cause = cause,
-		.container_id = req->container_id,
-		.request = req,
-		.decision = d,
-		.pool = ledger_view(g->ledger)->pool,
-	};
-
+	r.request = req;
+	r.decision = d;
 	if (d->admit && d->exclusive)
 		r.pool = ledger_pool_without(g->ledger, &d->cpus);
 	if (d->admit && !d->exclusive)
 		d->cpus = r.pool;
-	return engine_change(g, &r, must, e);
-}
-
-void engine_settle(struct engine *g, int64_t now_ms, const char *cause, const struct request *req,
-	struct decision *d)
-{
-	struct err e;
-
-	if (change_by(g, now_ms, cause, req, d, false, &e) < 0 && d->admit)
-		decision_refuse_unrecorded(d, &e);
-}
-
-void engine_enter_running(struct engine *g, int64_t now_ms, const char *cause,
-	const struct request *req, struct decision *d)
-{
-	(void)change_by(g, now_ms, cause, req, d, true, NULL);
+	if (engine_change(g, &r, must, &e) < 0 && d->admit && !must)
+		(void)decision_refuse(
+			d, REFUSED_BY_DAEMON, "UnexpectedAdmissionError", "%s", e.text);
 }
 
 void engine_mark_live(struct engine *g, int64_t now_ms, const char *container_id)
 {
 	const struct holding *h = ledger_find(g->ledger, container_id);
-	struct record r = {
-		.time_ms = now_ms,
-		.op = RECORD_LIVE,
-		.cause = "live",
-		.container_id = container_id,
-		.pool = ledger_view(g->ledger)->pool,
-	};
+	struct record r = engine_record_of(g, now_ms, RECORD_LIVE, "live", container_id);
 
 	if (h && h->state != HOLDING_LIVE)
 		(void)engine_change(g, &r, true, NULL);

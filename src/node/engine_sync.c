@@ -2,11 +2,10 @@
 #include "engine_state.h"
 
 #include <numafit/text.h>
+#include <numafit/number.h>
 
 #include <errno.h>
 #include <string.h>
-
-enum { MILLI_PER_CPU = 1000 };
 
 /* The memory that an adopted container has where it runs, as far as it can be booked there: that of
  * devices is not in the books where it is excluded. */
@@ -88,8 +87,7 @@ static bool claim_held(struct engine *g, int64_t now_ms, struct request *req, st
 	if (!h || !text_equal(h->request.pod.sandbox_id,
 			  req->pod.sandbox_id)) /* of another life of the pod */
 		return false;
-	req->ask.kind = h->request.ask.kind;
-	req->ask.place = h->request.ask.place;
+	engine_learn(h, req);
 	*d = h->decision;
 	if (!suits)
 		engine_drop_for_good(g, now_ms, "replaced", h);
@@ -117,9 +115,9 @@ static int leave_as_it_runs(
 }
 
 /* Decide it as if it came now, but never refuse it. */
-static void place_late(
-	struct engine *g, const struct request *req, struct budget *b, struct decision *d)
+static void place_late(struct engine *g, struct request *req, struct budget *b, struct decision *d)
 {
+	engine_bound_by_pod(g, req);
 	struct request entitled = *req;
 	if (!engine_claims(g, req, engine_owner_of_running(g, req),
 		    d)) /* nobody knows of its tokens yet, and it runs */
@@ -143,17 +141,6 @@ static bool how_placed(const struct engine *g, const struct request *req,
 	*p = said ? *said : now;
 	p->exclusive = (said && said->exclusive) || (own && old);
 	return said || own;
-}
-
-/* Why the container does not keep what it runs with, where it could have been expected to. */
-static void note_lost(struct decision *d, const struct err *why)
-{
-	struct text t;
-
-	if (!why->code || *d->message)
-		return;
-	text_init(&t, d->message, sizeof d->message);
-	text_add(&t, "what it ran with was not taken over: %s", why->text);
 }
 
 /* It may run with fewer CPUs of its own than it asks for: then that is what it has so far. */
@@ -180,16 +167,20 @@ void engine_adopt(struct engine *g, int64_t now_ms, const char *cause, const str
 	bool was_placed = how_placed(g, req, placed, &p);
 	struct decision d = {0};
 	struct err why = {0};
+	struct text t;
 
 	if (!claim_held(g, now_ms, &known, &d) &&
 		(!was_placed || adopt_placement(g, req, &p, &d, &why)) &&
 		(!may_be_left(g, req, placed, ours) || leave_as_it_runs(g, req, &d, &why))) {
 		place_late(g, &known, b, &d);
-		note_lost(&d, &why);
+		if (why.code && !*d.message) { /* it could have been expected to keep it */
+			text_init(&t, d.message, sizeof d.message);
+			text_add(&t, "what it ran with was not taken over: %s", why.text);
+		}
 	}
 	(void)engine_claims(g, req, engine_owner_of_running(g, req), &d);
 	count_what_it_has(&d, &known);
-	engine_enter_running(g, now_ms, cause, &known, &d);
+	engine_settle(g, now_ms, cause, &known, &d, true);
 	engine_mark_live(g, now_ms, req->container_id);
 	ledger_set_starting(g->ledger, req->container_id, req->in_creation);
 }
@@ -221,7 +212,7 @@ static void adopt_in_place(
 		return;
 	(void)engine_claims(g, req, engine_owner_of_running(g, req), &d);
 	count_what_it_has(&d, &known);
-	engine_enter_running(g, now_ms, "adopt", &known, &d);
+	engine_settle(g, now_ms, "adopt", &known, &d, true);
 	engine_mark_live(g, now_ms, req->container_id);
 }
 
@@ -235,7 +226,7 @@ void engine_live(
 	struct engine *g, int64_t now_ms, const struct request *req, const struct placement *placed)
 {
 	struct cpuset before = ledger_view(g->ledger)->pool;
-	struct budget budget = engine_budget(g);
+	struct budget budget = budget_of(g->s->merge_visit_budget);
 
 	if (ledger_find(g->ledger, req->container_id)) {
 		engine_mark_live(g, now_ms, req->container_id);
@@ -291,24 +282,15 @@ static const char **sorted_copy(const char *const *list, size_t nr)
 	return copy;
 }
 
-/* The ids of all entries: releasing moves them. */
-static char **ids_of_all(const struct ledger *l, size_t *nr)
-{
-	char **ids = xcalloc(ledger_count(l), sizeof *ids);
-
-	*nr = ledger_count(l);
-	for (size_t i = 0; i < *nr; i++)
-		ids[i] = xstrdup(ledger_at(l, i)->request.container_id);
-	return ids;
-}
-
 static void release_gone(struct engine *g, int64_t now_ms, const struct inventory *what)
 {
 	const struct request **known = pointers_to(what->requests, what->nr, inventory_by_id);
 	const char **pods = sorted_copy(what->sandbox_ids, what->nr_sandboxes);
-	size_t nr;
-	char **ids = ids_of_all(g->ledger, &nr);
+	size_t nr = ledger_count(g->ledger);
+	char **ids = xcalloc(nr, sizeof *ids); /* of all entries: releasing moves them */
 
+	for (size_t i = 0; i < nr; i++)
+		ids[i] = xstrdup(ledger_at(g->ledger, i)->request.container_id);
 	for (size_t i = 0; i < nr; i++) {
 		const struct holding *h = ledger_find(g->ledger, ids[i]);
 		struct request key = {.container_id = ids[i]};
@@ -374,7 +356,7 @@ static void note_left_mems(struct engine *g, int64_t now_ms, const struct reques
 	if (nodeset_empty(mems) || nodeset_equal(mems, d.mems))
 		return;
 	d.mems = mems;
-	engine_enter_running(g, now_ms, "adopt", req, &d);
+	engine_settle(g, now_ms, "adopt", req, &d, true);
 }
 
 /* What was left, and is to be left no more or on other CPUs, is adopted anew. */
@@ -426,7 +408,7 @@ void engine_synchronize(
 	struct engine *g, int64_t now_ms, const struct inventory *what, struct update_list *ups)
 {
 	const struct request **oldest_first = pointers_to(what->requests, what->nr, by_age);
-	struct budget budget = engine_budget(g);
+	struct budget budget = budget_of(g->s->merge_visit_budget);
 	unsigned parts = 2 * (unsigned)what->nr, part = 0; /* each is placed, and resized */
 
 	release_gone(g, now_ms, what);

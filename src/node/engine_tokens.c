@@ -1,22 +1,14 @@
 /* The kubelet's side of the ledger: which tokens it has given out, and who still comes for them. */
 #include "engine_state.h"
 
-#include <numafit/text.h>
-
 enum { MISSED_MS = 60 * 1000 }; /* a kubelet that has started shows its pods before */
 
 static int change(struct engine *g, int64_t now_ms, enum record_op op, const struct lease *lease,
 	bool must, struct err *e)
 {
-	struct record r = {
-		.time_ms = now_ms,
-		.op = op,
-		.cause = "kubelet",
-		.container_id = "",
-		.lease = lease,
-		.pool = ledger_view(g->ledger)->pool,
-	};
+	struct record r = engine_record_of(g, now_ms, op, "kubelet", "");
 
+	r.lease = lease;
 	return engine_change(g, &r, must, e);
 }
 
@@ -48,13 +40,23 @@ int engine_allocate(struct engine *g, int64_t now_ms, const struct tokenset *tok
 	return rc;
 }
 
+/* A container that runs has that decision from now on. */
+static void enter_again(struct engine *g, int64_t now_ms, const char *cause,
+	const struct holding *h, struct decision *d)
+{
+	auto_free char *id = xstrdup(h->request.container_id); /* outlives the entry */
+	struct request req = engine_request_of(g, h, id);
+	bool misplaced = h->misplaced;
+
+	engine_settle(g, now_ms, cause, &req, d, true);
+	ledger_set_misplaced(g->ledger, id, misplaced);
+}
+
 /* What a container that runs could not claim before: nobody knew of its tokens. */
 static void claim_tokens_late(struct engine *g, int64_t now_ms, const struct holding *h)
 {
-	auto_free char *id = xstrdup(h->request.container_id);
 	struct request req = h->request;
 	struct decision d = h->decision;
-	bool misplaced = h->misplaced;
 	struct lease_user user;
 	struct lease_claim c;
 
@@ -66,35 +68,23 @@ static void claim_tokens_late(struct engine *g, int64_t now_ms, const struct hol
 		admit_token_owner(g->ledger, &req, &c.tokens, NULL) < 0 ||
 		tokenset_count(&c.tokens) < request_exclusive_cpus(&req)) /* it may have fewer */
 		return;
-	req = engine_request_of(g, h, id);
 	d.lease = c.name;
 	d.source = SOURCE_ADOPTED;
-	engine_enter_running(g, now_ms, "claim", &req, &d);
-	ledger_set_misplaced(g->ledger, id, misplaced);
+	enter_again(g, now_ms, "claim", h, &d);
 }
 
 /* What a container claimed that was found running before PodResources showed it, and is
  * another's: it keeps its CPUs, and the tokens wait for whose they are. */
 static void withdraw_forged(struct engine *g, int64_t now_ms, const struct holding *h)
 {
-	auto_free char *id = xstrdup(h->request.container_id);
 	struct request req = h->request;
 	struct decision d = h->decision;
-	bool misplaced = h->misplaced;
 
 	if (!d.lease || d.source != SOURCE_ADOPTED ||
 		engine_token_owner(g, &req) != TOKENS_ANOTHERS)
 		return;
-	req = engine_request_of(g, h, id);
 	d.lease = 0;
-	engine_enter_running(g, now_ms, "withdrawn", &req, &d);
-	ledger_set_misplaced(g->ledger, id, misplaced);
-}
-
-static bool has_news(const struct leases *l, const struct tokenset *shown, struct lease *news)
-{
-	news->tokens = leases_news(l, shown);
-	return tokenset_count(&news->tokens) && leases_may_adopt(l, &news->tokens, NULL) == 0;
+	enter_again(g, now_ms, "withdrawn", h, &d);
 }
 
 static struct tokenset in_both(const struct tokenset *a, const struct tokenset *b)
@@ -141,9 +131,9 @@ static unsigned give_up_stale(struct engine *g, int64_t now_ms, const struct tok
 unsigned engine_see_tokens(struct engine *g, int64_t now_ms, const struct tokenset *shown)
 {
 	const struct leases *leases = ledger_view(g->ledger)->leases;
-	struct lease news = {0};
+	struct lease news = {.tokens = leases_news(leases, shown)};
 
-	if (has_news(leases, shown, &news))
+	if (tokenset_count(&news.tokens) && leases_may_adopt(leases, &news.tokens, NULL) == 0)
 		(void)change(g, now_ms, RECORD_SHOWN, &news, false, NULL);
 	for (size_t i = 0; i < ledger_count(g->ledger); i++)
 		withdraw_forged(g, now_ms, ledger_at(g->ledger, i));
@@ -155,13 +145,7 @@ unsigned engine_see_tokens(struct engine *g, int64_t now_ms, const struct tokens
 
 void engine_pod_is_gone(struct engine *g, int64_t now_ms, const char *cause, const char *pod_uid)
 {
-	struct record r = {
-		.time_ms = now_ms,
-		.op = RECORD_POD_GONE,
-		.cause = cause,
-		.container_id = pod_uid,
-		.pool = ledger_view(g->ledger)->pool,
-	};
+	struct record r = engine_record_of(g, now_ms, RECORD_POD_GONE, cause, pod_uid);
 
 	if (*pod_uid && leases_has_pod(ledger_view(g->ledger)->leases, pod_uid) &&
 		!ledger_find_of_pod(g->ledger, pod_uid))

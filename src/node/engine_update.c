@@ -2,7 +2,6 @@
 #include "engine_state.h"
 
 #include <numafit/resize.h>
-#include <numafit/text.h>
 
 #include <string.h>
 
@@ -11,18 +10,12 @@ static void record_resize(
 {
 	const struct holding *h = ledger_find(g->ledger, req->container_id);
 	struct cpuset released = ledger_held_alone_by(g->ledger, h);
-	struct record r = {
-		.time_ms = now_ms,
-		.op = RECORD_GRANT,
-		.cause = "resize",
-		.container_id = req->container_id,
-		.request = req,
-		.decision = d,
-		.pool = ledger_view(g->ledger)->pool,
-	};
+	struct record r = engine_record_of(g, now_ms, RECORD_GRANT, "resize", req->container_id);
 	bool live = h->state == HOLDING_LIVE;
 	struct err e;
 
+	r.request = req;
+	r.decision = d;
 	if (d->exclusive)
 		released = cpuset_minus(released, &d->cpus);
 	r.pool = cpuset_empty(&released) ? r.pool : ledger_pool_grown(g->ledger, &released);
@@ -32,25 +25,10 @@ static void record_resize(
 	else
 		d->cpus = r.pool;
 	if (engine_change(g, &r, false, &e) < 0)
-		decision_refuse_unrecorded(d, &e);
+		(void)decision_refuse(
+			d, REFUSED_BY_DAEMON, "UnexpectedAdmissionError", "%s", e.text);
 	else if (live)
 		engine_mark_live(g, now_ms, req->container_id);
-}
-
-static void record_update_refusal(
-	struct engine *g, int64_t now_ms, const struct request *req, const struct decision *d)
-{
-	struct record r = {
-		.time_ms = now_ms,
-		.op = RECORD_REFUSE,
-		.cause = "resize",
-		.container_id = req->container_id,
-		.request = req,
-		.decision = d,
-		.pool = ledger_view(g->ledger)->pool,
-	};
-
-	(void)engine_change(g, &r, false, NULL); /* kept for explain, if it can be */
 }
 
 /* The change as asked for; who the container is, and what it does not name, the ledger knows best.
@@ -71,16 +49,10 @@ static struct request with_identity_of(
 	return known;
 }
 
-static bool has_other_numbers(const struct holding *h, const struct request *req)
-{
-	return h->request.ask.cpu_milli != req->ask.cpu_milli ||
-	       h->request.ask.cpu_limit_milli != req->ask.cpu_limit_milli;
-}
-
 bool engine_update(struct engine *g, int64_t now_ms, const struct request *req, struct decision *d,
 	struct update_list *ups)
 {
-	struct budget budget = engine_budget(g);
+	struct budget budget = budget_of(g->s->merge_visit_budget);
 
 	return engine_update_within(g, now_ms, req, &budget, d, ups);
 }
@@ -96,7 +68,11 @@ bool engine_update_within(struct engine *g, int64_t now_ms, const struct request
 		return false;
 	known = with_identity_of(g, h, req);
 	*d = h->decision;
-	bool changes = !holding_suits(h, &known) || has_other_numbers(h, &known);
+	bool changes =
+		!holding_suits(h, &known) ||
+		(request_pins_memory(&known) && !ask_same_memory(&h->request.ask, &known.ask)) ||
+		h->request.ask.cpu_milli != known.ask.cpu_milli ||
+		h->request.ask.cpu_limit_milli != known.ask.cpu_limit_milli;
 	if (h->decision.left && !changes && !*req->cpus)
 		return false;
 	if (changes || h->decision.left) {
@@ -110,7 +86,7 @@ bool engine_update_within(struct engine *g, int64_t now_ms, const struct request
 		if (d->admit)
 			record_resize(g, now_ms, &known, d);
 		else
-			record_update_refusal(g, now_ms, &known, d);
+			engine_settle(g, now_ms, "resize", &known, d, false);
 	}
 	if (d->admit) {
 		h = ledger_find(

@@ -50,22 +50,17 @@ const char *lease_annotation(
 	return buf;
 }
 
-static bool copy_name(char *dst, size_t cap, const char *name)
-{
-	return text_copy(dst, cap, name ? name : "");
-}
-
 int lease_user_of(const struct request *req, struct lease_user *out, struct err *e)
 {
 	struct lease_user u = {0};
 
 	if (text_equal(req->container_id, ""))
 		return err_set(e, EINVAL, "a container without an id");
-	if (!copy_name(u.container_id, sizeof u.container_id, req->container_id) ||
-		!copy_name(u.container_name, sizeof u.container_name, req->ask.name) ||
-		!copy_name(u.pod_uid, sizeof u.pod_uid, req->pod.uid) ||
-		!copy_name(u.pod_ns, sizeof u.pod_ns, req->pod.ns) ||
-		!copy_name(u.pod_name, sizeof u.pod_name, req->pod.name))
+	if (!text_copy(u.container_id, sizeof u.container_id, req->container_id) ||
+		!text_copy(u.container_name, sizeof u.container_name, req->ask.name) ||
+		!text_copy(u.pod_uid, sizeof u.pod_uid, req->pod.uid) ||
+		!text_copy(u.pod_ns, sizeof u.pod_ns, req->pod.ns) ||
+		!text_copy(u.pod_name, sizeof u.pod_name, req->pod.name))
 		return err_set(e, ENAMETOOLONG,
 			"container %.63s: a name is longer than Kubernetes allows",
 			req->container_id);
@@ -133,16 +128,6 @@ static bool user_runs(const struct leased *x)
 	return x->user && x->user->runs;
 }
 
-static void drop_user(struct leases *l, struct user *u)
-{
-	size_t i = 0;
-
-	while (l->users.at[i] != u)
-		i++;
-	vec_remove(&l->users, i);
-	free(u);
-}
-
 /* The token's user is that one from now on, or (NULL) nobody. */
 static void set_user(struct leases *l, struct leased *x, struct user *u)
 {
@@ -151,8 +136,13 @@ static void set_user(struct leases *l, struct leased *x, struct user *u)
 	if (u)
 		u->nr_tokens++;
 	x->user = u;
-	if (before && !--before->nr_tokens)
-		drop_user(l, before);
+	if (!before || --before->nr_tokens)
+		return;
+	size_t i = 0;
+	while (l->users.at[i] != before)
+		i++;
+	vec_remove(&l->users, i);
+	free(before);
 }
 
 static struct user *find_user(const struct leases *l, const char *container_id)
@@ -172,40 +162,17 @@ static struct user *add_user(struct leases *l, const struct lease_user *is)
 	return *slot;
 }
 
-static void remove_token_at(struct leases *l, size_t i)
-{
-	set_user(l, &l->tokens.at[i], NULL);
-	vec_remove(&l->tokens, i);
-}
-
-/* Whether they are of the machine's NUMA nodes, and there is room for those that are not leased. */
-static int leases_check_room(const struct leases *l, const struct tokenset *tokens, struct err *e)
+int leases_may_adopt(const struct leases *l, const struct tokenset *shown, struct err *e)
 {
 	size_t nr = l->tokens.nr;
 
-	if (!nodeset_within(tokens->nodes, l->t->nodes))
+	if (!nodeset_within(shown->nodes, l->t->nodes))
 		return err_set(e, ENOENT, "CPU tokens of a NUMA node that is not there");
-	tokenset_each (k, tokens)
+	tokenset_each (k, shown)
 		nr += !find_leased(l, k);
 	return nr > LEASES_TOKENS_MAX
 		       ? err_set(e, ENOSPC, "more than %d CPU tokens are leased", LEASES_TOKENS_MAX)
 		       : 0;
-}
-
-static int check_asked(const struct leases *l, const struct tokenset *tokens, struct err *e)
-{
-	int rc = leases_check_room(l, tokens, e);
-	char id[TOKEN_ID_MAX];
-
-	if (rc)
-		return rc;
-	if (!tokenset_count(tokens))
-		return err_set(e, EINVAL, "no CPU tokens are asked for");
-	tokenset_each (k, tokens)
-		if (k.number >= tokens_on(l->t, l->s, k.node) && !find_leased(l, k))
-			return err_set(e, ENOENT, "there is no CPU token %s",
-				tokens_format(&l->t->ids, k, id, sizeof id));
-	return 0;
 }
 
 static struct leased *find_or_add(struct leases *l, struct token k)
@@ -224,29 +191,33 @@ uint64_t leases_latest(const struct leases *l, const struct tokenset *tokens)
 	uint64_t latest = 0;
 
 	tokenset_each (k, tokens) {
-		uint64_t name = leases_name_of(l, k);
+		const struct leased *x = find_leased(l, k);
 
-		latest = name > latest ? name : latest;
+		if (x && x->lease > latest)
+			latest = x->lease;
 	}
 	return latest;
-}
-
-/* A name that no lease has had; by the time, so that it is none from before a lost journal. */
-static uint64_t new_name(const struct leases *l, int64_t from)
-{
-	uint64_t name = from > 0 ? (uint64_t)from : 0;
-
-	return name > l->last ? name : l->last + 1;
 }
 
 int leases_may_allocate(const struct leases *l, int64_t from, const struct tokenset *tokens,
 	uint64_t *name, struct err *e)
 {
-	int rc = check_asked(l, tokens, e);
+	int rc = leases_may_adopt(l, tokens, e);
+	char id[TOKEN_ID_MAX];
 
-	if (!rc)
-		*name = new_name(l, from);
-	return rc;
+	if (rc)
+		return rc;
+	if (!tokenset_count(tokens))
+		return err_set(e, EINVAL, "no CPU tokens are asked for");
+	tokenset_each (k, tokens)
+		if (k.number >= tokens_on(l->t, l->s, k.node) && !find_leased(l, k))
+			return err_set(e, ENOENT, "there is no CPU token %s",
+				tokens_format(&l->t->ids, k, id, sizeof id));
+	/* one that no lease has had; by the time, so that it is none from before a lost journal */
+	*name = from > 0 ? (uint64_t)from : 0;
+	if (*name <= l->last)
+		*name = l->last + 1;
+	return 0;
 }
 
 uint64_t leases_allocate(
@@ -280,14 +251,9 @@ struct tokenset leases_news(const struct leases *l, const struct tokenset *shown
 	return news;
 }
 
-int leases_may_adopt(const struct leases *l, const struct tokenset *shown, struct err *e)
-{
-	return leases_check_room(l, shown, e);
-}
-
 int leases_adopt(struct leases *l, int64_t now_ms, const struct tokenset *shown, struct err *e)
 {
-	int rc = leases_check_room(l, shown, e);
+	int rc = leases_may_adopt(l, shown, e);
 
 	if (rc)
 		return rc;
@@ -304,10 +270,10 @@ int leases_adopt(struct leases *l, int64_t now_ms, const struct tokenset *shown,
 static int parse_annotation(
 	const struct node_ids *ids, const char *s, struct lease_claim *c, struct err *e)
 {
-	const char *name = s + sizeof VERSION - 1, *colon;
+	const char *name = text_behind(s, VERSION), *colon;
 	int rc;
 
-	if (strncmp(s, VERSION, sizeof VERSION - 1) != 0)
+	if (!name)
 		return err_set(e, EINVAL, "it does not start with " VERSION);
 	colon = name + strcspn(name, ":");
 	rc = text_u64(name, (size_t)(colon - name), INT64_MAX, &c->name, e);
@@ -484,21 +450,18 @@ struct tokenset leases_stale(
 void leases_give_up(struct leases *l, const struct tokenset *tokens)
 {
 	tokenset_each (k, tokens) {
-		const struct leased *x = find_leased(l, k);
+		struct leased *x = find_leased(l, k);
 
-		if (x && !user_runs(x))
-			remove_token_at(l, (size_t)(x - l->tokens.at));
+		if (!x || user_runs(x))
+			continue;
+		set_user(l, x, NULL);
+		vec_remove(&l->tokens, (size_t)(x - l->tokens.at));
 	}
 }
 
 bool leases_empty(const struct leases *l)
 {
 	return !l->tokens.nr;
-}
-
-bool leases_runs(const struct leases *l, const char *container_id)
-{
-	return leases_count_of(l, container_id) > 0;
 }
 
 unsigned leases_count_of(const struct leases *l, const char *container_id)
@@ -552,13 +515,6 @@ void leases_tokens(const struct leases *l, struct tokenset *leased, struct token
 		if (user_runs(&l->tokens.at[i]))
 			tokenset_add(claimed, l->tokens.at[i].token);
 	}
-}
-
-uint64_t leases_name_of(const struct leases *l, struct token k)
-{
-	const struct leased *x = find_leased(l, k);
-
-	return x ? x->lease : 0;
 }
 
 static bool are_alike(const struct leased *a, const struct leased *b)
@@ -617,7 +573,7 @@ static int check_part(const struct leases *l, const struct lease *part, struct e
 		if (find_leased(l, k))
 			return err_set(e, EEXIST, "CPU token %s is leased already",
 				tokens_format(&l->t->ids, k, id, sizeof id));
-	return leases_check_room(l, &part->tokens, e);
+	return leases_may_adopt(l, &part->tokens, e);
 }
 
 int leases_enter(struct leases *l, const struct lease *part, struct err *e)

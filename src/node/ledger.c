@@ -63,38 +63,66 @@ static void ledger_take_out(struct ledger *l, struct holding *h)
 	}
 }
 
+void holding_strings(struct request *req, const char **text[HOLDING_STRINGS])
+{
+	const char **const all[HOLDING_STRINGS] = {&req->container_id, &req->ask.name,
+		&req->pod.sandbox_id, &req->pod.uid, &req->pod.ns, &req->pod.name, &req->cgroup,
+		&req->allocated};
+
+	memcpy(text, all, sizeof all);
+}
+
 static void holding_free(struct holding *h)
 {
-	const char **text[REQUEST_STRINGS];
+	const char **text[HOLDING_STRINGS];
 
-	request_strings(&h->request, text);
-	for (size_t i = 0; i < REQUEST_STRINGS; i++)
+	holding_strings(&h->request, text);
+	for (size_t i = 0; i < HOLDING_STRINGS; i++)
 		free((void *)(uintptr_t)*text[i]); /* ours since holding_new() */
 	free(h);
 }
 
-/* An id for what waits for a container: container ids have no slash. */
+/* An id for what waits for a container: container ids have no slash. That of what a pod has as one,
+ * without a name, comes behind all others: its parts go first. */
 static char *waiting_id(const char *pod_uid, const char *container_name)
 {
-	size_t cap = strlen(pod_uid) + strlen(container_name) + sizeof "/";
+	size_t cap = strlen(pod_uid) + strlen(container_name) + sizeof "~/";
 	char *id = xcalloc(1, cap);
 	struct text t;
 
 	text_init(&t, id, cap);
-	text_add(&t, "%s/%s", pod_uid, container_name);
+	text_add(&t, "%s%s/%s", *container_name ? "" : "~", pod_uid, container_name);
 	return id;
 }
 
+/* What an entry needs of the request for as long as it lasts: who it is and what it asked for,
+ * without what belongs to the event that brought it. */
 static struct holding *holding_new(
 	const char *container_id, const struct request *req, const struct decision *d)
 {
 	struct holding *h = xcalloc(1, sizeof *h);
-	const char **text[REQUEST_STRINGS];
+	const char **text[HOLDING_STRINGS];
 
-	h->request = request_kept(req);
-	h->request.container_id = container_id;
-	request_strings(&h->request, text);
-	for (size_t i = 0; i < REQUEST_STRINGS; i++)
+	h->request = (struct request){
+		.container_id = container_id,
+		.ask = req->ask,
+		.pod = {.sandbox_id = req->pod.sandbox_id,
+			.uid = req->pod.uid,
+			.ns = req->pod.ns,
+			.name = req->pod.name,
+			.qos = req->pod.qos,
+			.pod_level = req->pod.pod_level},
+		.created_at_ns = req->created_at_ns,
+		.cpus = "",
+		.mems = "",
+		.cgroup = req->cgroup,
+		.allocated = req->allocated,
+	};
+	h->request.ask.nr_devices = 0; /* of resources that only the event knows */
+	h->request.ask.cpus_on = NULL;
+	h->request.ask.advice = NULL;
+	holding_strings(&h->request, text);
+	for (size_t i = 0; i < HOLDING_STRINGS; i++)
 		*text[i] = *text[i] ? xstrdup(*text[i]) : NULL;
 	h->decision = *d;
 	h->decision.reasons = NULL; /* they live no longer than the event */
@@ -174,6 +202,11 @@ const struct holding *ledger_at(const struct ledger *l, size_t i)
 	return i < l->by[BY_ID].nr ? l->by[BY_ID].at[i] : NULL;
 }
 
+const struct holding *ledger_at_by_pod(const struct ledger *l, size_t i)
+{
+	return i < l->by[BY_NAME].nr ? l->by[BY_NAME].at[i] : NULL;
+}
+
 /* The first entry in that order whose key begins with the text: an id, a pod's uid, a sandbox. */
 static struct holding *ledger_first(
 	const struct ledger *l, enum ledger_order order, const char *text)
@@ -234,7 +267,7 @@ static struct cpuset ledger_held_by_pod(
 		i++) {
 		const struct holding *h = l->by[BY_NAME].at[i];
 
-		if (h != but && holding_is_kept(h) && h->decision.exclusive)
+		if (h != but && holding_is_kept(h) && holding_is_booked(h) && h->decision.exclusive)
 			cpus = cpuset_or(cpus, &h->decision.cpus);
 	}
 	return cpus;
@@ -244,7 +277,7 @@ struct cpuset ledger_held_alone_by(const struct ledger *l, const struct holding 
 {
 	struct cpuset others = {0};
 
-	if (!h->decision.exclusive)
+	if (!h->decision.exclusive || !holding_is_booked(h))
 		return others;
 	if (holding_is_kept(h))
 		others = ledger_held_by_pod(l, h->request.pod.uid, h);
@@ -256,7 +289,8 @@ static void ledger_drop(struct ledger *l, struct holding *h)
 	struct cpuset cpus = ledger_held_alone_by(l, h);
 
 	l->now.held = cpuset_minus(l->now.held, &cpus);
-	memory_release(&l->now.memory, h->decision.blocks, h->decision.nr_blocks);
+	if (holding_is_booked(h))
+		memory_release(&l->now.memory, h->decision.blocks, h->decision.nr_blocks);
 	l->now.nr_misplaced -= h->misplaced;
 	l->now.left = ledger_left_by_others(l, h);
 	ledger_take_out(l, h);
@@ -274,8 +308,33 @@ static struct holding *find_waiting(
 	const struct ledger *l, const char *pod_uid, const char *container_name)
 {
 	auto_free char *id = waiting_id(pod_uid, container_name);
+	struct holding *h = ledger_first(l, BY_ID, id);
 
-	return ledger_first(l, BY_ID, id);
+	return h && holding_is_pod(h) ? NULL : h; /* no container has that */
+}
+
+const struct holding *ledger_pod_of(const struct ledger *l, const struct request *req)
+{
+	auto_free char *id = waiting_id(req->pod.uid, "");
+	const struct holding *h = ledger_first(l, BY_ID, id);
+
+	return h && holding_is_pod(h) ? h : NULL;
+}
+
+bool request_shares_in_pod(const struct request *req, const struct decision *d)
+{
+	return d->within_pod && d->exclusive && !request_exclusive_cpus(req);
+}
+
+/* The containers that have parts of what the pod has as one go with it. */
+static void drop_parts(struct ledger *l, const struct holding *pod)
+{
+	for (size_t i = l->by[BY_ID].nr; i-- > 0;) {
+		struct holding *h = l->by[BY_ID].at[i];
+
+		if (!holding_is_booked(h) && text_equal(h->request.pod.uid, pod->request.pod.uid))
+			ledger_drop(l, h);
+	}
 }
 
 bool ledger_release(struct ledger *l, const char *container_id)
@@ -286,6 +345,8 @@ bool ledger_release(struct ledger *l, const char *container_id)
 	if (!h)
 		return false;
 	req = &h->request;
+	if (holding_is_pod(h))
+		drop_parts(l, h);
 	if (!holding_is_kept(h) || h->state == HOLDING_WAITING ||
 		find_waiting(l, req->pod.uid, req->ask.name)) {
 		ledger_drop(l, h);
@@ -312,7 +373,9 @@ static void ledger_take_in(struct ledger *l, struct holding *h)
 	struct decision *d = &h->decision;
 
 	assert(d->admit);
-	if (d->exclusive) {
+	if (d->exclusive && d->within_pod) {
+		assert(cpuset_within(&d->cpus, &l->now.held));
+	} else if (d->exclusive) {
 		struct cpuset pods = {0}, others;
 
 		if (holding_is_kept(h))
@@ -327,7 +390,8 @@ static void ledger_take_in(struct ledger *l, struct holding *h)
 	}
 	assert(!cpuset_intersects(&l->now.held, &d->left_on));
 	l->now.left = cpuset_or(l->now.left, &d->left_on);
-	memory_hold(&l->now.memory, d->blocks, d->nr_blocks);
+	if (holding_is_booked(h))
+		memory_hold(&l->now.memory, d->blocks, d->nr_blocks);
 	ledger_enter(l, h);
 }
 
@@ -378,7 +442,7 @@ void ledger_set_live(struct ledger *l, const char *container_id)
 		bool has_ended = earlier->request.ask.kind == CONTAINER_INIT &&
 				 earlier->request.ask.place < started->request.ask.place;
 
-		if (!holding_is_kept(earlier) || !has_ended)
+		if (!holding_is_kept(earlier) || !holding_is_booked(earlier) || !has_ended)
 			continue;
 		memory_release(&l->now.memory, d->blocks, d->nr_blocks);
 		d->nr_blocks = 0;

@@ -8,31 +8,18 @@
 #include <errno.h>
 #include <string.h>
 
-static const struct holding *exclusive_holder_of(const struct ledger *l, unsigned cpu)
-{
-	for (size_t i = 0; i < l->by[BY_ID].nr; i++)
-		if (l->by[BY_ID].at[i]->decision.exclusive &&
-			cpuset_has(&l->by[BY_ID].at[i]->decision.cpus, cpu))
-			return l->by[BY_ID].at[i];
-	return NULL;
-}
-
 static int check_is_held(const struct ledger *l, unsigned cpu, struct err *e)
 {
-	const struct holding *h = exclusive_holder_of(l, cpu);
+	const struct holding *h = NULL;
 
+	for (size_t i = 0; i < l->by[BY_ID].nr && !h; i++)
+		if (l->by[BY_ID].at[i]->decision.exclusive &&
+			holding_is_booked(l->by[BY_ID].at[i]) &&
+			cpuset_has(&l->by[BY_ID].at[i]->decision.cpus, cpu))
+			h = l->by[BY_ID].at[i];
 	assert(h);
 	return err_set(e, EBUSY, "CPU %u is held by container %s of pod %s/%s", cpu,
 		h->request.ask.name, h->request.pod.ns, h->request.pod.name);
-}
-
-/* Whether a container can be left on CPUs, of which no other one may hold any. */
-static int may_be_left_on(const struct ledger *l, const struct cpuset *others,
-	const struct cpuset *cpus, struct err *e)
-{
-	struct cpuset both = cpuset_and(*others, cpus);
-
-	return cpuset_empty(&both) ? 0 : check_is_held(l, cpuset_next(&both, 0), e);
 }
 
 /* Whether CPUs are there to be held, when of those that are held only `others` count, and nobody is
@@ -58,29 +45,22 @@ static int cpus_fit(const struct ledger *l, const struct cpuset *others, const s
 				   : 0;
 }
 
-/* What *self (NULL: nobody) holds of that kind on just these nodes, and would give up. */
-static uint64_t given_up(const struct holding *self, const struct memory_block *b)
-{
-	uint64_t bytes = 0;
-
-	for (unsigned i = 0; self && i < self->decision.nr_blocks; i++) {
-		const struct memory_block *own = &self->decision.blocks[i];
-
-		if (own->kind == b->kind && nodeset_equal(own->nodes, b->nodes))
-			bytes += own->bytes;
-	}
-	return bytes;
-}
-
 static int memory_fits(const struct ledger *l, const struct holding *self,
 	const struct memory_block *b, struct err *e)
 {
-	uint64_t free = given_up(self, b);
+	uint64_t free = 0;
 
 	if (b->kind >= l->now.topo->nr_kinds || nodeset_empty(b->nodes) ||
 		!nodeset_within(b->nodes, l->now.topo->nodes))
 		return err_set(
 			e, EINVAL, "memory on NUMA nodes or of a kind that the machine lacks");
+	/* what *self holds of that kind on just these nodes it would give up */
+	for (unsigned i = 0; self && i < self->decision.nr_blocks; i++) {
+		const struct memory_block *own = &self->decision.blocks[i];
+
+		if (own->kind == b->kind && nodeset_equal(own->nodes, b->nodes))
+			free += own->bytes;
+	}
 	nodeset_each (n, b->nodes) {
 		const struct memory_node *node = &l->now.memory.node[n];
 
@@ -96,13 +76,64 @@ static int memory_fits(const struct ledger *l, const struct holding *self,
 	return 0;
 }
 
+/* Whether one of the two takes over CPUs from the other, whose container has ended by then. */
+static bool takes_over(const struct holding *h, enum container_kind kind, unsigned place)
+{
+	return holding_is_kept(h) && h->request.ask.place != place &&
+	       (h->request.ask.place < place ? h->request.ask.kind : kind) == CONTAINER_INIT;
+}
+
+/* Whether of the two containers of a pod, neither of which has CPUs of the node for itself, one may
+ * run on CPUs of the pod that the other one has as well: both share them; or, as in the kubelet, an
+ * init container has them meanwhile, for itself, beside sidecars that share them. */
+static bool may_share_in_pod(
+	const struct holding *h, const struct request *req, const struct decision *d)
+{
+	bool alone = request_exclusive_cpus(&h->request), other_alone = request_exclusive_cpus(req);
+	bool init = h->request.ask.kind == CONTAINER_INIT || req->ask.kind == CONTAINER_INIT;
+
+	return !cpuset_intersects(&h->decision.cpus, &d->cpus) || (!alone && !other_alone) ||
+	       (init && !(alone && other_alone)) || takes_over(h, req->ask.kind, req->ask.place);
+}
+
+/* Whether what a container is to have is its pod's, and of that nothing that another one has for
+ * itself. */
+static int within_pod_fits(const struct ledger *l, const struct holding *self,
+	const struct request *req, const struct decision *d, struct err *e)
+{
+	const struct holding *pod = ledger_pod_of(l, req);
+
+	if (!pod || d->source != SOURCE_HELD ||
+		(d->exclusive &&
+			!(pod->decision.exclusive && cpuset_within(&d->cpus, &pod->decision.cpus))))
+		return err_set(e, EINVAL, "container %s: its pod %s/%s has no such CPUs as one",
+			req->ask.name, req->pod.ns, req->pod.name);
+	for (size_t i = 0; d->exclusive && i < l->by[BY_ID].nr; i++) {
+		const struct holding *h = l->by[BY_ID].at[i];
+
+		if (h != self && !holding_is_booked(h) && h->decision.exclusive &&
+			text_equal(h->request.pod.uid, req->pod.uid) &&
+			!text_equal(h->request.ask.name, req->ask.name) &&
+			!may_share_in_pod(h, req, d))
+			return err_set(e, EBUSY,
+				"containers %s and %s of pod %s/%s have a CPU that one of them has "
+				"for itself",
+				req->ask.name, h->request.ask.name, req->pod.ns, req->pod.name);
+	}
+	return 0;
+}
+
 static int all_fits(const struct ledger *l, const struct holding *self, const struct cpuset *others,
 	const struct decision *d, struct err *e)
 {
 	const struct cpuset left = ledger_left_by_others(l, self);
-	int rc = d->exclusive ? cpus_fit(l, others, &left, &d->cpus, e)
-			      : may_be_left_on(l, others, &d->left_on, e);
+	const struct cpuset both = cpuset_and(*others, &d->left_on); /* no other may hold any */
+	int rc = 0;
 
+	if (d->exclusive)
+		rc = cpus_fit(l, others, &left, &d->cpus, e);
+	else if (!cpuset_empty(&both))
+		rc = check_is_held(l, cpuset_next(&both, 0), e);
 	for (unsigned i = 0; i < d->nr_blocks && !rc; i++)
 		rc = memory_fits(l, self, &d->blocks[i], e);
 	return rc;
@@ -112,13 +143,6 @@ static bool is_the_same(const struct decision *a, const struct decision *b)
 {
 	return a->exclusive == b->exclusive && nodeset_equal(a->mems, b->mems) &&
 	       (!a->exclusive || cpuset_equal(&a->cpus, &b->cpus)) && a->nr_blocks == b->nr_blocks;
-}
-
-/* Whether one of the two takes over CPUs from the other, whose container has ended by then. */
-static bool takes_over(const struct holding *h, enum container_kind kind, unsigned place)
-{
-	return holding_is_kept(h) && h->request.ask.place != place &&
-	       (h->request.ask.place < place ? h->request.ask.kind : kind) == CONTAINER_INIT;
 }
 
 /* All held CPUs but those of *self and those that a part of a pod may hold beside others of it. */
@@ -134,7 +158,7 @@ static struct cpuset held_by_others(
 		bool shared = text_equal(h->request.pod.uid, req->pod.uid) &&
 			      (before || takes_over(h, req->ask.kind, req->ask.place));
 
-		if (h != self && h->decision.exclusive && !shared)
+		if (h != self && h->decision.exclusive && holding_is_booked(h) && !shared)
 			cpus = cpuset_or(cpus, &h->decision.cpus);
 	}
 	return cpus;
@@ -151,6 +175,8 @@ int ledger_fits(
 		struct cpuset own = ledger_released_by(l, self);
 		others = cpuset_minus(others, &own);
 	}
+	if (d->within_pod && (self || d->source != SOURCE_HELD))
+		return within_pod_fits(l, self, req, d, e);
 	if (self || d->source != SOURCE_HELD)
 		return all_fits(l, self, &others, d, e);
 	const struct holding *waiting = ledger_find_waiting(l, req->pod.uid, req->ask.name);
@@ -165,6 +191,8 @@ int ledger_may_hold(
 {
 	struct cpuset others = held_by_others(l, NULL, req);
 
+	if (d->within_pod)
+		return within_pod_fits(l, NULL, req, d, e);
 	return all_fits(l, NULL, &others, d, e);
 }
 
@@ -175,8 +203,9 @@ static int memory_is_sound(const struct ledger *l, struct err *e)
 
 	memory_init(&sum, l->now.topo, l->s);
 	for (size_t i = 0; i < l->by[BY_ID].nr; i++)
-		memory_hold(&sum, l->by[BY_ID].at[i]->decision.blocks,
-			l->by[BY_ID].at[i]->decision.nr_blocks);
+		if (holding_is_booked(l->by[BY_ID].at[i]))
+			memory_hold(&sum, l->by[BY_ID].at[i]->decision.blocks,
+				l->by[BY_ID].at[i]->decision.nr_blocks);
 	nodeset_each (n, l->now.topo->nodes) {
 		const struct memory_node *have = &l->now.memory.node[n], *want = &sum.node[n];
 
@@ -212,7 +241,7 @@ static bool shares_as_a_pod_may(const struct ledger *l, const struct holding *h)
 	for (size_t i = 0; i < l->by[BY_ID].nr; i++) {
 		const struct holding *o = l->by[BY_ID].at[i];
 
-		if (o == h || !o->decision.exclusive ||
+		if (o == h || !o->decision.exclusive || !holding_is_booked(o) ||
 			!cpuset_intersects(&o->decision.cpus, &h->decision.cpus))
 			continue;
 		if (!holding_is_kept(h) || !text_equal(o->request.pod.uid, h->request.pod.uid) ||
@@ -231,7 +260,7 @@ static int leases_are_sound(const struct ledger *l, struct err *e)
 		const struct holding *h = l->by[BY_ID].at[i];
 		bool has = h->decision.lease;
 
-		if (has != leases_runs(l->now.leases, h->request.container_id))
+		if (has != !!leases_count_of(l->now.leases, h->request.container_id))
 			return err_set(e, EINVAL, "container %s %s", h->request.container_id,
 				has ? "has a lease whose tokens it does not run on"
 				    : "runs on tokens without a lease");
@@ -265,14 +294,14 @@ static int left_is_sound(const struct ledger *l, struct err *e)
 		       : 0;
 }
 
-/* Nothing that an entry has is borrowed from an event (request_kept()). */
+/* Nothing that an entry has is borrowed from an event (holding_new()). */
 static int entries_are_their_own(const struct ledger *l, struct err *e)
 {
 	for (size_t i = 0; i < l->by[BY_ID].nr; i++) {
 		const struct request *r = &l->by[BY_ID].at[i]->request;
 
 		if (r->ask.advice || r->ask.cpus_on || r->ask.nr_devices || r->pod.container ||
-			r->pod.attached || r->pod.annotations)
+			r->pod.own || r->pod.attached || r->pod.annotations)
 			return err_set(e, EINVAL, "container %s has a part of an event's memory",
 				r->container_id);
 	}
@@ -294,6 +323,13 @@ int ledger_check(const struct ledger *l, struct err *e)
 			return err_set(e, EINVAL,
 				"container %s runs on other CPUs than the shared pool's",
 				h->request.container_id);
+		if (!holding_is_booked(h)) {
+			int rc = within_pod_fits(l, h, &h->request, &h->decision, e);
+
+			if (rc)
+				return rc;
+			continue;
+		}
 		if (!h->decision.exclusive)
 			continue;
 		if (cpuset_intersects(&seen, &h->decision.cpus) && !shares_as_a_pod_may(l, h))

@@ -6,18 +6,32 @@
 
 #include <assert.h>
 
-static void count_held(struct ledger *l)
-{
-	l->now.held = (struct cpuset){0};
-	for (size_t i = 0; i < l->by[BY_ID].nr; i++)
-		if (l->by[BY_ID].at[i]->decision.exclusive)
-			l->now.held = cpuset_or(l->now.held, &l->by[BY_ID].at[i]->decision.cpus);
-}
-
 static void take_away(struct holding *h, const struct cpuset *left)
 {
 	h->decision.cpus = cpuset_and(h->decision.cpus, left);
 	h->decision.exclusive = !cpuset_empty(&h->decision.cpus);
+}
+
+static void count_held(struct ledger *l)
+{
+	l->now.held = (struct cpuset){0};
+	for (size_t i = 0; i < l->by[BY_ID].nr; i++)
+		if (l->by[BY_ID].at[i]->decision.exclusive && holding_is_booked(l->by[BY_ID].at[i]))
+			l->now.held = cpuset_or(l->now.held, &l->by[BY_ID].at[i]->decision.cpus);
+}
+
+/* What a pod has not as one any more its containers have no part of. */
+static void follow_pods(struct ledger *l)
+{
+	for (size_t i = 0; i < l->by[BY_ID].nr; i++) {
+		struct holding *h = l->by[BY_ID].at[i];
+		const struct holding *pod =
+			holding_is_booked(h) ? NULL : ledger_pod_of(l, &h->request);
+
+		if (pod && h->decision.exclusive)
+			take_away(h, pod->decision.exclusive ? &pod->decision.cpus
+							     : &(const struct cpuset){0});
+	}
 }
 
 /* Who holds most CPUs; NULL: nobody holds any. */
@@ -28,7 +42,7 @@ static struct holding *widest(const struct ledger *l)
 	for (size_t i = 0; i < l->by[BY_ID].nr; i++) {
 		struct holding *h = l->by[BY_ID].at[i];
 
-		if (h->decision.exclusive &&
+		if (h->decision.exclusive && holding_is_booked(h) &&
 			(!w || cpuset_count(&h->decision.cpus) > cpuset_count(&w->decision.cpus)))
 			w = h;
 	}
@@ -52,6 +66,7 @@ static struct cpuset pool_on(struct ledger *l, const struct cpuset *new_cpus)
 		take_away(w, &pool);
 		count_held(l);
 	}
+	follow_pods(l);
 	return pool;
 }
 
@@ -76,7 +91,7 @@ static void book_again(struct ledger *l)
 	for (size_t i = 0; i < l->by[BY_ID].nr; i++) {
 		struct holding *h = l->by[BY_ID].at[i];
 
-		for (unsigned k = 0; k < h->decision.nr_blocks; k++) {
+		for (unsigned k = 0; holding_is_booked(h) && k < h->decision.nr_blocks; k++) {
 			struct memory_block *b = &h->decision.blocks[k];
 			uint64_t left = 0;
 
@@ -86,14 +101,6 @@ static void book_again(struct ledger *l)
 			memory_hold(&l->now.memory, b, 1);
 		}
 	}
-}
-
-static void set_pool(struct ledger *l, const struct cpuset *pool)
-{
-	l->now.pool = *pool;
-	for (size_t i = 0; i < l->by[BY_ID].nr; i++)
-		if (!l->by[BY_ID].at[i]->decision.exclusive)
-			l->by[BY_ID].at[i]->decision.cpus = *pool;
 }
 
 void ledger_set_topo(struct ledger *l, const struct topo *t)
@@ -109,7 +116,7 @@ void ledger_set_topo(struct ledger *l, const struct topo *t)
 			take_away(l->by[BY_ID].at[i], &left);
 	count_held(l);
 	pool = pool_on(l, &new_cpus);
-	set_pool(l, &pool);
+	ledger_enter_pool(l, &pool);
 	book_again(l);
 }
 
@@ -120,10 +127,11 @@ void ledger_move(struct ledger *l, const char *container_id, const struct decisi
 	for (size_t i = 0; i < l->by[BY_ID].nr && !h; i++)
 		if (l->by[BY_ID].at[i] == ledger_find(l, container_id))
 			h = l->by[BY_ID].at[i];
-	assert(h && d->admit && !(d->exclusive && cpuset_intersects(&l->now.pool, &d->cpus)));
+	assert(h && d->admit && d->within_pod == h->decision.within_pod &&
+		!(d->exclusive && cpuset_intersects(&l->now.pool, &d->cpus)));
 	h->decision = *d;
 	h->decision.reasons = NULL;
 	l->now.left = ledger_left_by_others(l, NULL);
 	count_held(l);
-	set_pool(l, &l->now.pool);
+	ledger_enter_pool(l, &l->now.pool);
 }

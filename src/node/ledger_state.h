@@ -24,9 +24,24 @@ static inline bool holding_is_kept(const struct holding *h)
 	return h->decision.source == SOURCE_HELD;
 }
 
+/* Whether it is what a pod has as one, of which its containers have parts (decision.within_pod). */
+static inline bool holding_is_pod(const struct holding *h)
+{
+	return h->request.ask.whole_pod;
+}
+/* Whether its CPUs and memory are booked; else they are with the pod's. */
+static inline bool holding_is_booked(const struct holding *h)
+{
+	return !h->decision.within_pod;
+}
+/* What the pod of that part has as one, or NULL. */
+const struct holding *ledger_pod_of(const struct ledger *l, const struct request *req);
+
 /* What other containers than *self (NULL: nobody) are left on. */
 struct cpuset ledger_left_by_others(const struct ledger *l, const struct holding *self);
 /* ledger_pool.c */
+/* The pool is that now, and with it cpus of all entries without CPUs of their own. */
+void ledger_enter_pool(struct ledger *l, const struct cpuset *pool);
 /* Whether they are the pool's, but for reserved ones: those are what strict-cpu-reservation made of
  * them when the pool moved last. */
 bool ledger_is_of_pool(const struct ledger *l, const struct cpuset *cpus);

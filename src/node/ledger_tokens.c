@@ -33,8 +33,7 @@ struct cpuset ledger_promised_cpus(const struct ledger *l, const struct tokenset
 	return promised;
 }
 
-/* CPUs that the shared pool can still give up, beside those that are promised. */
-static unsigned cpus_to_spare(const struct ledger *l, const struct cpuset *promised)
+unsigned ledger_spare_cpus(const struct ledger *l, const struct cpuset *promised)
 {
 	struct cpuset left = cpuset_minus(ledger_shareable_cpus(l), &l->now.held);
 	unsigned kept = settings_pool_minimum(l->s) + cpuset_count(promised);
@@ -47,7 +46,7 @@ int ledger_may_promise(const struct ledger *l, const struct tokenset *tokens, st
 	struct cpuset promised = ledger_promised_cpus(l, NULL);
 	struct cpuset free_cpus = cpuset_minus(ledger_free_cpus(l), &promised);
 	struct tokenset leased, claimed;
-	unsigned all = 0, spare = cpus_to_spare(l, &promised);
+	unsigned all = 0, spare = ledger_spare_cpus(l, &promised);
 	int rc = 0;
 
 	leases_tokens(l->now.leases, &leased, &claimed);
@@ -84,7 +83,7 @@ int ledger_report_tokens(const struct ledger *l, struct arena *a, struct token_r
 		.held = &held,
 		.leased = &leased,
 		.claimed = &claimed,
-		.spare = cpus_to_spare(l, &promised),
+		.spare = ledger_spare_cpus(l, &promised),
 	};
 
 	leases_tokens(l->now.leases, &leased, &claimed);

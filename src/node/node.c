@@ -95,7 +95,7 @@ static struct node_pod *pod_new(
 
 	p->uid = xstrdup(ask->uid);
 	p->name = xcalloc(g->nr, sizeof *p->name);
-	p->grants.nr = g->nr;
+	p->grants = *g;
 	p->grants.of = node_copy_of(g->of, g->nr, sizeof *g->of);
 	p->grants.memory = node_copy_of(g->memory, g->nr, sizeof *g->memory);
 	for (unsigned c = 0; c < g->nr; c++) {
@@ -138,7 +138,8 @@ void node_start(struct node *n, const char *uid, const char *name)
 	struct node_pod *p = n->pods.at[i];
 	for (unsigned c = 0; c < p->grants.nr; c++)
 		if (text_equal(p->name[c], name))
-			memory_start(&n->books.memory, p->grants.memory, c + 1);
+			if (!p->grants.as_one) /* else all is the pod's until it ends */
+				memory_start(&n->books.memory, p->grants.memory, c + 1);
 }
 
 void node_remove(struct node *n, const char *uid)

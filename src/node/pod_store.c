@@ -51,47 +51,37 @@ static const char *store_string(const char *s, struct arena *a)
 	return arena_strndup(a, s, strlen(s));
 }
 
-static const struct ask *store_containers(const struct pod *from, struct arena *a)
-{
-	struct ask *list = arena_array(a, from->nr, sizeof *list);
-
-	for (unsigned i = 0; list && i < from->nr; i++) {
-		list[i] = from->container[i];
-		list[i].name = store_string(list[i].name, a);
-	}
-	return list;
-}
-
-static const char *const *copy_resources(const struct known_pod *from, struct arena *a)
-{
-	const char **list = arena_array(a, from->nr_resources, sizeof *list);
-
-	for (unsigned i = 0; list && i < from->nr_resources; i++)
-		list[i] = store_string(from->resource[i], a);
-	return list;
-}
-
-static const struct key_value *store_annotations(const struct pod *from, struct arena *a)
-{
-	struct key_value *list = arena_array(a, from->nr_annotations, sizeof *list);
-
-	for (size_t i = 0; list && i < from->nr_annotations; i++)
-		list[i] = (struct key_value){store_string(from->annotations[i].key, a),
-			store_string(from->annotations[i].value, a)};
-	return list;
-}
-
 /* Takes from *a the same each time; where it is too small, *to is of no use. */
 static void store_pod(const struct known_pod *from, struct arena *a, struct known_pod *to)
 {
+	const struct pod *pod = &from->pod;
+	struct ask *asks = arena_array(a, pod->nr, sizeof *asks);
+	struct key_value *annotations = arena_array(a, pod->nr_annotations, sizeof *annotations);
+	const char **resources = arena_array(a, from->nr_resources, sizeof *resources);
+	struct ask *own = pod->own ? arena_alloc(a, sizeof *own) : NULL;
+
 	*to = *from;
 	to->pod.sandbox_id = "";
-	to->pod.ns = store_string(from->pod.ns, a);
-	to->pod.name = store_string(from->pod.name, a);
-	to->pod.uid = store_string(from->pod.uid, a);
-	to->pod.container = store_containers(&from->pod, a);
-	to->pod.annotations = store_annotations(&from->pod, a);
-	to->resource = copy_resources(from, a);
+	to->pod.ns = store_string(pod->ns, a);
+	to->pod.name = store_string(pod->name, a);
+	to->pod.uid = store_string(pod->uid, a);
+	for (unsigned i = 0; asks && i < pod->nr; i++) {
+		asks[i] = pod->container[i];
+		asks[i].name = store_string(asks[i].name, a);
+	}
+	for (size_t i = 0; annotations && i < pod->nr_annotations; i++)
+		annotations[i] = (struct key_value){store_string(pod->annotations[i].key, a),
+			store_string(pod->annotations[i].value, a)};
+	for (unsigned i = 0; resources && i < from->nr_resources; i++)
+		resources[i] = store_string(from->resource[i], a);
+	if (own) {
+		*own = *pod->own;
+		own->name = "";
+	}
+	to->pod.own = own;
+	to->pod.container = asks;
+	to->pod.annotations = annotations;
+	to->resource = resources;
 }
 
 static struct kept *kept_pod_new(const struct known_pod *from, uint64_t round)
@@ -124,8 +114,8 @@ static void drop_kept_pod(struct pod_store *s, struct kept *k)
 static bool same_containers(const struct ask *x, const struct ask *y)
 {
 	bool same = text_equal(x->name, y->name) && x->kind == y->kind && x->tokens == y->tokens &&
-		    x->cpu_milli == y->cpu_milli && x->nr_memory == y->nr_memory &&
-		    x->nr_devices == y->nr_devices;
+		    x->cpu_milli == y->cpu_milli && x->guaranteed == y->guaranteed &&
+		    x->nr_memory == y->nr_memory && x->nr_devices == y->nr_devices;
 
 	for (unsigned i = 0; same && i < x->nr_memory; i++)
 		same = x->memory[i].page_bytes == y->memory[i].page_bytes &&
@@ -139,8 +129,11 @@ static bool same_containers(const struct ask *x, const struct ask *y)
 static bool same_asks(const struct known_pod *x, const struct known_pod *y)
 {
 	const struct pod *a = &x->pod, *b = &y->pod;
-	bool same = a->qos == b->qos && a->pod_level == b->pod_level && a->nr == b->nr &&
-		    x->nr_resources == y->nr_resources;
+	bool same = a->qos == b->qos && a->pod_level == b->pod_level && !a->own == !b->own &&
+		    a->nr == b->nr && x->nr_resources == y->nr_resources;
+	static const struct ask none = {.name = ""};
+
+	same = same && same_containers(a->own ? a->own : &none, b->own ? b->own : &none);
 
 	for (unsigned i = 0; same && i < a->nr; i++)
 		same = same_containers(&a->container[i], &b->container[i]);

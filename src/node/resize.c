@@ -5,12 +5,8 @@
 #include <numafit/cpus.h>
 #include <numafit/leases.h>
 #include <numafit/search.h>
-#include <numafit/text.h>
 
 #include <assert.h>
-#include <errno.h>
-#include <stdarg.h>
-#include <stdio.h>
 
 /* A resize on its way. */
 struct change {
@@ -21,23 +17,11 @@ struct change {
 	struct arena *arena;
 	struct cpuset present; /* its own CPUs now */
 	struct nodeset around; /* NUMA nodes that it is on: of its CPUs, else of its memory */
+	struct nodeset memory; /* of its pinned memory */
 	struct cpuset free;
 	unsigned count; /* CPUs of its own that it is to have */
 	struct decision *d;
 };
-
-static int __attribute__((format(printf, 3, 4)))
-refuse_resize(struct change *c, const char *reason, const char *fmt, ...)
-{
-	va_list ap;
-
-	c->d->admit = false;
-	c->d->reason = decision_reason(reason);
-	va_start(ap, fmt);
-	(void)vsnprintf(c->d->message, sizeof c->d->message, fmt, ap);
-	va_end(ap);
-	return -EPERM;
-}
 
 /* The narrowest set of nodes, all of `with` among them, that has so many of the CPUs; the closest
  * one of those. 0, or -EPERM: refused. */
@@ -59,7 +43,7 @@ static int nodes_for(struct change *c, const struct cpuset *cpus, struct nodeset
 	struct search *s = search_new(&space, c->budget, c->arena);
 
 	if (!s)
-		return refuse_resize(c, "UnexpectedAdmissionError",
+		return decision_refuse(c->d, REFUSED_ON_BOOKS, "UnexpectedAdmissionError",
 			"Resize failed due to the decision needing more working memory than there "
 			"is");
 	nodeset_each (n, space.all)
@@ -68,19 +52,8 @@ static int nodes_for(struct change *c, const struct cpuset *cpus, struct nodeset
 	(void)search_add_family(s, &f); /* one demand always fits in */
 	unsigned k = search_smallest(s);
 	if (!k || search_best(s, k, out) < 0 || nodeset_empty(*out))
-		return refuse_resize(c, "UnexpectedAdmissionError",
+		return decision_refuse(c->d, REFUSED_ON_BOOKS, "UnexpectedAdmissionError",
 			"Resize failed due to not enough cpus available to satisfy request");
-	return 0;
-}
-
-static int check_cores(struct change *c, unsigned more)
-{
-	struct cpuset reserved = cpus_whole_cores(c->t, &c->s->reserved_cpus);
-	struct cpuset physical = cpuset_minus(c->free, &reserved);
-	struct err e;
-
-	if (cpus_check_whole_cores(c->t, &c->s->cpu_options, &physical, more, &e) < 0)
-		return refuse_resize(c, "SMTAlignmentError", "%s", e.text);
 	return 0;
 }
 
@@ -98,19 +71,20 @@ static unsigned take_on_nodes(
 	return nr;
 }
 
-/* Whether the CPUs are on as few NUMA nodes as so many could be. */
-static bool is_preferred(const struct change *c, unsigned nodes)
+/* Whether these are NUMA nodes that so many CPUs were preferred on if all were free: as few as can
+ * be, with align-by-socket those of as few sockets. */
+static bool is_preferred(const struct change *c, struct nodeset nodes)
 {
 	struct cpuset nothing = {0};
 	struct cpus_per_node per_node;
 	struct family f;
 
 	cpus_family(c->t, &c->s->cpu_options, &c->t->cpus, &nothing, c->count, &per_node, &f);
-	return nodes == f.preferred_size;
+	return family_prefers(&f, nodes);
 }
 
-/* Whether the policy would have admitted CPUs on so many NUMA nodes. */
-static int check_width(struct change *c, unsigned nodes)
+/* Whether the policy would have admitted CPUs on these NUMA nodes. */
+static int check_width(struct change *c, struct nodeset nodes)
 {
 	enum topology_policy policy = c->s->topology_policy;
 
@@ -118,9 +92,9 @@ static int check_width(struct change *c, unsigned nodes)
 		policy = advice_policy_of(policy, c->d->policy);
 
 	c->d->preferred = is_preferred(c, nodes);
-	if ((policy == POLICY_SINGLE_NUMA_NODE && nodes > 1) ||
+	if ((policy == POLICY_SINGLE_NUMA_NODE && nodeset_count(nodes) > 1) ||
 		(policy == POLICY_RESTRICTED && !c->d->preferred))
-		return refuse_resize(c, "TopologyAffinityError",
+		return decision_refuse(c->d, REFUSED_ON_BOOKS, "TopologyAffinityError",
 			"Resources cannot be allocated with Topology locality");
 	return 0;
 }
@@ -134,34 +108,29 @@ static int check_pool(struct change *c)
 	left = cpuset_minus(cpuset_minus(left, &promised), &c->d->cpus);
 	if (cpuset_count(&left) >= minimum)
 		return 0;
-	return refuse_resize(c, "UnexpectedAdmissionError",
+	return decision_refuse(c->d, REFUSED_ON_BOOKS, "UnexpectedAdmissionError",
 		"the shared pool would be left with %u CPUs, sharedPoolMinimum is %u",
 		cpuset_count(&left), minimum);
-}
-
-/* With full-pcpus-only only cores of which no container has a CPU are there to be taken. */
-static void keep_to_whole_cores(struct change *c)
-{
-	struct cpuset taken = cpuset_minus(c->t->cpus, &c->free);
-
-	if (!c->s->cpu_options.full_pcpus_only)
-		return;
-	taken = cpus_whole_cores(c->t, &taken);
-	c->free = cpuset_minus(c->free, &taken);
 }
 
 static int grow_cpus(struct change *c)
 {
 	unsigned more = c->count - cpuset_count(&c->present);
-	struct cpuset own, got = c->present;
+	struct cpuset reserved = cpus_whole_cores(c->t, &c->s->reserved_cpus);
+	struct cpuset physical = cpuset_minus(c->free, &reserved), got = c->present;
 	struct nodeset nodes, on;
-	int rc = check_cores(c, more);
+	struct err e;
 
-	keep_to_whole_cores(c);
-	own = cpuset_or(c->free, &c->present);
+	if (cpus_check_whole_cores(c->t, &c->s->cpu_options, &physical, more, &e) < 0)
+		return decision_refuse(c->d, REFUSED_ON_BOOKS, "SMTAlignmentError", "%s", e.text);
+	if (c->s->cpu_options.full_pcpus_only) { /* cores of which no container has a CPU */
+		struct cpuset taken = cpuset_minus(c->t->cpus, &c->free);
 
-	if (!rc)
-		rc = nodes_for(c, &own, c->around, c->count, &nodes);
+		taken = cpus_whole_cores(c->t, &taken);
+		c->free = cpuset_minus(c->free, &taken);
+	}
+	struct cpuset own = cpuset_or(c->free, &c->present);
+	int rc = nodes_for(c, &own, c->around, c->count, &nodes);
 	if (rc)
 		return rc;
 	more -= take_on_nodes(c, c->around, more, &got);
@@ -169,8 +138,26 @@ static int grow_cpus(struct change *c)
 	assert(!more);
 	on = topo_nodes_of(c->t, &got);
 	c->d->cpus = got;
-	rc = check_width(c, nodeset_count(on));
+	rc = check_width(c, on);
 	return rc ? rc : check_pool(c);
+}
+
+/* Of the sets of nodes that are as narrow as *nodes, one that keeps CPUs and memory together:
+ * within the nodes of its memory, else around them. */
+static int move_to_memory(struct change *c, struct nodeset *nodes)
+{
+	struct cpuset beside = topo_cpus_of(c->t, c->memory);
+	struct nodeset on = nodeset_and(c->memory, c->around), other = *nodes;
+	int rc = 0;
+
+	beside = cpuset_and(beside, &c->present);
+	if (cpuset_count(&beside) >= c->count)
+		rc = nodes_for(c, &beside, (struct nodeset){0}, c->count, &other);
+	else
+		rc = nodes_for(c, &c->present, on, c->count, &other);
+	if (!rc && nodeset_count(other) == nodeset_count(*nodes))
+		*nodes = other;
+	return rc;
 }
 
 static int shrink_cpus(struct change *c)
@@ -178,12 +165,14 @@ static int shrink_cpus(struct change *c)
 	struct nodeset nodes;
 	int rc = nodes_for(c, &c->present, (struct nodeset){0}, c->count, &nodes);
 
+	if (!rc && !nodeset_empty(c->memory))
+		rc = move_to_memory(c, &nodes);
 	if (rc)
 		return rc;
 	c->d->cpus = (struct cpuset){0};
 	c->free = c->present;
 	(void)take_on_nodes(c, nodes, c->count, &c->d->cpus);
-	c->d->preferred = is_preferred(c, nodeset_count(nodes));
+	c->d->preferred = is_preferred(c, nodes);
 	return 0;
 }
 
@@ -202,14 +191,6 @@ static int resize_cpus(struct change *c)
 	return rc;
 }
 
-static struct memory_block *block_of(struct decision *d, unsigned kind)
-{
-	for (unsigned i = 0; i < d->nr_blocks; i++)
-		if (d->blocks[i].kind == kind)
-			return &d->blocks[i];
-	return NULL;
-}
-
 /* The bytes that a block is to have, where it is. */
 static int resize_block(struct change *c, struct memory_block *b, uint64_t bytes)
 {
@@ -218,7 +199,7 @@ static int resize_block(struct change *c, struct memory_block *b, uint64_t bytes
 	nodeset_each (n, b->nodes)
 		left += ledger_view(c->l)->memory.node[n].free[b->kind];
 	if (bytes > b->bytes && bytes - b->bytes > left)
-		return refuse_resize(c, "UnexpectedAdmissionError",
+		return decision_refuse(c->d, REFUSED_ON_BOOKS, "UnexpectedAdmissionError",
 			"Resize failed due to %llu bytes more where the container's NUMA nodes "
 			"have %llu free",
 			(unsigned long long)(bytes - b->bytes), (unsigned long long)left);
@@ -235,31 +216,21 @@ static int resize_memory(struct change *c, const struct request *req)
 	if (c->s->memory_manager_policy != MANAGER_STATIC || !request_pins_memory(req))
 		return 0;
 	if (memory_demand(c->t, req->ask.memory, req->ask.nr_memory, &demand, &e) < 0)
-		return refuse_resize(c, "UnexpectedAdmissionError", "%s", e.text);
+		return decision_refuse(
+			c->d, REFUSED_ON_BOOKS, "UnexpectedAdmissionError", "%s", e.text);
 	for (unsigned k = 0; k < c->t->nr_kinds && !rc; k++) {
-		struct memory_block *b = block_of(c->d, k);
+		unsigned b = 0;
 
-		if (b)
-			rc = resize_block(c, b, demand.bytes[k]);
+		while (b < c->d->nr_blocks && c->d->blocks[b].kind != k)
+			b++;
+		if (b < c->d->nr_blocks)
+			rc = resize_block(c, &c->d->blocks[b], demand.bytes[k]);
 		else if (demand.bytes[k])
-			rc = refuse_resize(c, "UnexpectedAdmissionError",
+			rc = decision_refuse(c->d, REFUSED_ON_BOOKS, "UnexpectedAdmissionError",
 				"Resize failed due to memory of a kind that the container started "
 				"without");
 	}
 	return rc;
-}
-
-/* Refused: it has what it had. */
-static void keep_as_it_was(struct decision *d, const struct decision *had)
-{
-	struct decision refused = *had;
-
-	refused.admit = false;
-	refused.cut_short = d->cut_short;
-	refused.steps = 0;
-	refused.reason = d->reason;
-	(void)text_copy(refused.message, sizeof refused.message, d->message);
-	*d = refused;
 }
 
 /* Tokens are given out by the kubelet, which knows nothing of a resize. */
@@ -270,9 +241,39 @@ static int check_leased_count(struct change *c, const struct holding *h)
 	if (!h->decision.lease || c->count == request_exclusive_cpus(&had) ||
 		c->count == leases_count_of(ledger_view(c->l)->leases, h->request.container_id))
 		return 0;
-	return refuse_resize(c, "UnexpectedAdmissionError",
+	return decision_refuse(c->d, REFUSED_ON_BOOKS, "UnexpectedAdmissionError",
 		"Resize failed due to its CPUs being those of its numafit.io/cpu, of which it has "
 		"as many as before");
+}
+
+/* What a pod has as one was shared out as it started, and stays so: who shares CPUs there may get
+ * other limits, but nobody more or fewer CPUs or memory for itself. */
+static int resize_within_pod(struct change *c, const struct holding *h, const struct request *req)
+{
+	bool same = request_exclusive_cpus(&h->request) == request_exclusive_cpus(req) &&
+		    (!request_pins_memory(req) || ask_same_memory(&h->request.ask, &req->ask));
+
+	return same ? 0
+		    : decision_refuse(c->d, REFUSED_ON_BOOKS, "UnexpectedAdmissionError",
+			      "Resize failed due to the CPUs and memory of its pod (spec.resources) "
+			      "being shared out as the pod starts, until it ends: make the pod anew");
+}
+
+static int resize_booked(struct change *c, const struct holding *h, const struct request *req)
+{
+	struct decision *d = c->d;
+	int rc = check_leased_count(c, h);
+
+	if (!rc)
+		rc = resize_cpus(c);
+	if (!rc)
+		rc = resize_memory(c, req);
+	if (rc || !d->has_affinity || !d->exclusive)
+		return rc;
+	d->nodes = topo_nodes_of(c->t, &d->cpus);
+	if (d->nr_blocks)
+		d->nodes = nodeset_or(d->nodes, d->mems);
+	return 0;
 }
 
 void resize(const struct ledger *l, const struct settings *s, const struct holding *h,
@@ -297,21 +298,18 @@ void resize(const struct ledger *l, const struct settings *s, const struct holdi
 	decision_begin_anew(d);
 	d->cut_short = false;
 	d->steps = 0;
-	if (h->decision.exclusive)
-		c.around = topo_nodes_of(t, &c.present);
-	else if (h->decision.nr_blocks)
-		c.around = h->decision.mems;
-	int rc = check_leased_count(&c, h);
-	if (!rc)
-		rc = resize_cpus(&c);
-	if (!rc)
-		rc = resize_memory(&c, req);
+	if (h->decision.nr_blocks)
+		c.memory = h->decision.mems;
+	c.around = h->decision.exclusive ? topo_nodes_of(t, &c.present) : c.memory;
+	int rc = h->decision.within_pod ? resize_within_pod(&c, h, req) : resize_booked(&c, h, req);
 	d->cut_short = b->cut;
-	if (rc)
-		keep_as_it_was(d, &h->decision);
-	if (!rc && d->has_affinity && d->exclusive)
-		d->nodes = topo_nodes_of(t, &d->cpus);
-	if (!rc && d->has_affinity && d->exclusive && d->nr_blocks)
-		d->nodes = nodeset_or(d->nodes, d->mems);
+	if (rc) { /* it has what it had */
+		struct decision refused = h->decision;
+
+		refused.cut_short = d->cut_short;
+		refused.steps = 0;
+		(void)decision_refuse(&refused, REFUSED_ON_BOOKS, d->reason, "%s", d->message);
+		*d = refused;
+	}
 	assert(rc == 0 || !d->admit);
 }

@@ -2,21 +2,6 @@
 
 #include <string.h>
 
-static void count_containers(struct snapshot *s, const struct ledger *l)
-{
-	for (size_t i = 0; i < ledger_count(l); i++) {
-		const struct decision *d = &ledger_at(l, i)->decision;
-
-		if (ledger_at(l, i)->state == HOLDING_WAITING) {
-			s->nr_waiting++;
-			continue;
-		}
-		s->nr_containers++;
-		s->nr_exclusive += d->exclusive;
-		s->nr_not_preferred += !d->preferred;
-	}
-}
-
 void snapshot_take(struct snapshot *s, const struct ledger *l, const struct settings *settings)
 {
 	const struct topo *t = ledger_view(l)->topo;
@@ -27,7 +12,20 @@ void snapshot_take(struct snapshot *s, const struct ledger *l, const struct sett
 	s->pool = ledger_view(l)->pool;
 	s->held = ledger_view(l)->held;
 	s->reserved = cpuset_and(settings->reserved_cpus, &t->cpus);
-	count_containers(s, l);
+	for (size_t i = 0; i < ledger_count(l); i++) {
+		const struct decision *d = &ledger_at(l, i)->decision;
+		const struct request *req = &ledger_at(l, i)->request;
+
+		if (req->ask.whole_pod)
+			continue; /* none of the containers */
+		if (ledger_at(l, i)->state == HOLDING_WAITING) {
+			s->nr_waiting++;
+			continue;
+		}
+		s->nr_containers++;
+		s->nr_exclusive += d->exclusive && !request_shares_in_pod(req, d);
+		s->nr_not_preferred += !d->preferred;
+	}
 	nodeset_each (n, t->nodes) {
 		const struct cpuset *cpus = &t->node[n].cpus;
 

@@ -165,18 +165,6 @@ static void conn_attempt(struct nri_conn *c)
 		conn_start_over_with_error(c, rc);
 }
 
-static void conn_adopt(struct nri_conn *c)
-{
-	struct stream_events events = {c, on_data, conn_on_closed};
-	struct err e;
-	struct stream *s = stream_adopt(c->loop, c->options.fd, &events, &e);
-
-	if (s)
-		conn_begin_session(c, s);
-	else
-		conn_start_over(c, e.text);
-}
-
 static void conn_on_timer(void *ctx)
 {
 	struct nri_conn *c = ctx;
@@ -205,10 +193,18 @@ struct nri_conn *nri_conn_new(
 	};
 	c->handler = handler;
 	c->timer = loop_timer_new(l, conn_on_timer, c);
-	if (o->plugin.launched)
-		conn_adopt(c);
-	else
+	if (!o->plugin.launched) {
 		conn_attempt(c);
+		return c;
+	}
+	struct stream_events events = {c, on_data, conn_on_closed};
+	struct err e;
+	struct stream *s = stream_adopt(l, o->fd, &events, &e);
+
+	if (s)
+		conn_begin_session(c, s);
+	else
+		conn_start_over(c, e.text);
 	return c;
 }
 

@@ -245,20 +245,6 @@ static int nri_read_device_files(struct request *req, const Nri__LinuxContainer 
 	return 0;
 }
 
-static int nri_read_cdi_names(struct request *req, const Nri__Container *c, struct arena *a)
-{
-	size_t nr = c->n_cdi_devices < CDI_MAX ? c->n_cdi_devices : CDI_MAX;
-	const char **names = nr ? arena_array(a, nr, sizeof *names) : NULL;
-
-	if (nr && !names)
-		return -ENOMEM;
-	for (size_t i = 0; i < nr; i++)
-		names[i] = c->cdi_devices[i]->name;
-	req->cdi = names;
-	req->nr_cdi = nr;
-	return 0;
-}
-
 /* What the kubelet, or we, have put on the container. A runtime that copies a pod's annotations to
  * its containers (CRI-O) sets the others over them: what is still the pod's is its author's. */
 static const char *annotation_not_of_pod(
@@ -281,6 +267,7 @@ static int nri_read_request(struct request *req, const Nri__PodSandbox *pod,
 	if (!c)
 		return 0;
 	const Nri__LinuxResources *has = c->linux ? c->linux->resources : NULL;
+	size_t nr_cdi = c->n_cdi_devices < CDI_MAX ? c->n_cdi_devices : CDI_MAX;
 	req->container_id = c->id;
 	req->ask.name = c->name;
 	req->created_at_ns = c->created_at;
@@ -297,12 +284,14 @@ static int nri_read_request(struct request *req, const Nri__PodSandbox *pod,
 	req->unnamed = asked ? unnamed_by(asked) : 0;
 	if (c->linux && nri_read_device_files(req, c->linux, a) < 0)
 		return -ENOMEM;
-	return nri_read_cdi_names(req, c, a);
-}
-
-static int request_too_large(struct blob payload, struct err *e)
-{
-	return err_set(e, EBADMSG, "%zu bytes hold more than we can take", payload.len);
+	const char **names = arena_array(a, nr_cdi, sizeof *names);
+	if (!names)
+		return -ENOMEM;
+	for (size_t i = 0; i < nr_cdi; i++)
+		names[i] = c->cdi_devices[i]->name;
+	req->cdi = names;
+	req->nr_cdi = nr_cdi;
+	return 0;
 }
 
 int nri_subject_decode(struct blob payload, struct arena *a, struct nri_subject *out, struct err *e)
@@ -314,7 +303,7 @@ int nri_subject_decode(struct blob payload, struct arena *a, struct nri_subject 
 	if (!m)
 		return -EBADMSG;
 	if (nri_read_request(&s.req, m->pod, m->container, m->linux_resources, a, &s.odd) < 0)
-		return request_too_large(payload, e);
+		return err_set(e, EBADMSG, "%zu bytes hold more than we can take", payload.len);
 	*out = s;
 	return 0;
 }
@@ -332,7 +321,7 @@ int nri_state_change_decode(
 	if (event > NRI_EVENT_NONE && event < NR_NRI_EVENTS)
 		s.event = (enum nri_event)event;
 	if (nri_read_request(&s.req, m->pod, m->container, NULL, a, &s.odd) < 0)
-		return request_too_large(payload, e);
+		return err_set(e, EBADMSG, "%zu bytes hold more than we can take", payload.len);
 	*out = s;
 	return 0;
 }
@@ -353,32 +342,6 @@ static int compare_container_ids(const void *a, const void *b)
 	return strcmp((*x)->id, (*y)->id);
 }
 
-static const Nri__PodSandbox *find_listed_pod(
-	Nri__PodSandbox *const *sorted, size_t nr, const char *id)
-{
-	size_t low = 0, high = nr;
-
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-		int order = strcmp(id, sorted[mid]->id);
-
-		if (order == 0)
-			return sorted[mid];
-		if (order < 0)
-			high = mid;
-		else
-			low = mid + 1;
-	}
-	return NULL;
-}
-
-/* Whether c is a container of the list: it runs, or will, and is not the last one over again. */
-static bool is_new_in_list(const Nri__Container *c, const struct request *last)
-{
-	return *c->id && c->state != NRI__CONTAINER_STATE__CONTAINER_STOPPED &&
-	       !(last && strcmp(last->container_id, c->id) == 0);
-}
-
 /* Sorts pods and containers by id: to find, and so that what comes twice lies together. */
 static int list_running(Nri__SynchronizeRequest *m, struct arena *a, struct nri_running *all)
 {
@@ -388,29 +351,21 @@ static int list_running(Nri__SynchronizeRequest *m, struct arena *a, struct nri_
 		qsort(m->containers, m->n_containers, sizeof *m->containers, compare_container_ids);
 	for (size_t i = 0; i < m->n_containers; i++) {
 		const Nri__Container *c = m->containers[i];
-		const Nri__PodSandbox *pod = find_listed_pod(m->pods, m->n_pods, c->pod_sandbox_id);
+		const Nri__PodSandbox of = {.id = c->pod_sandbox_id}, *key = &of;
+		Nri__PodSandbox *const *pod = NULL;
 		struct err odd = {0};
+		bool again =
+			all->nr && strcmp(all->containers[all->nr - 1].container_id, c->id) == 0;
 
-		if (!is_new_in_list(c, all->nr ? &all->containers[all->nr - 1] : NULL))
+		if (!*c->id || c->state == NRI__CONTAINER_STATE__CONTAINER_STOPPED || again)
 			continue;
-		if (nri_read_request(&all->containers[all->nr++], pod, c, NULL, a, &odd) < 0)
+		if (m->n_pods)
+			pod = bsearch(&key, m->pods, m->n_pods, sizeof *m->pods, compare_pod_ids);
+		if (nri_read_request(
+			    &all->containers[all->nr++], pod ? *pod : NULL, c, NULL, a, &odd) < 0)
 			return -ENOMEM;
 		if (odd.code && !all->odd.code)
 			all->odd = odd;
-	}
-	return 0;
-}
-
-/* Those of pods that are sorted. */
-static int list_pods(Nri__SynchronizeRequest *m, struct arena *a, struct nri_running *all)
-{
-	for (size_t i = 0; i < m->n_pods; i++) {
-		bool again = all->nr_pods &&
-			     strcmp(all->pods[all->nr_pods - 1].sandbox_id, m->pods[i]->id) == 0;
-
-		if (*m->pods[i]->id && !again &&
-			nri_read_pod(&all->pods[all->nr_pods++], m->pods[i], NULL, a) < 0)
-			return -ENOMEM;
 	}
 	return 0;
 }
@@ -428,9 +383,16 @@ int nri_running_decode(
 		return err_set(e, E2BIG, "%zu containers: the limit is %zu", m->n_containers, max);
 	all.containers = arena_array(a, m->n_containers, sizeof *all.containers);
 	all.pods = arena_array(a, m->n_pods, sizeof *all.pods);
-	if (!all.containers || !all.pods || list_running(m, a, &all) < 0 ||
-		list_pods(m, a, &all) < 0)
-		return request_too_large(payload, e);
+	bool fits = all.containers && all.pods && list_running(m, a, &all) == 0;
+	for (size_t i = 0; fits && i < m->n_pods; i++) { /* they are sorted by now */
+		bool again = all.nr_pods &&
+			     strcmp(all.pods[all.nr_pods - 1].sandbox_id, m->pods[i]->id) == 0;
+
+		if (*m->pods[i]->id && !again)
+			fits = nri_read_pod(&all.pods[all.nr_pods++], m->pods[i], NULL, a) == 0;
+	}
+	if (!fits)
+		return err_set(e, EBADMSG, "%zu bytes hold more than we can take", payload.len);
 	*out = all;
 	return 0;
 }

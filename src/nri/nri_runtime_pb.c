@@ -250,22 +250,11 @@ int nri_running_encode(
 	return pb_encode(&m.base, a, out, e);
 }
 
-static int encode_state_change(enum nri_event event, Nri__PodSandbox *pod,
-	Nri__Container *container, struct arena *a, struct blob *out, struct err *e)
-{
-	Nri__StateChangeEvent m;
-
-	nri__state_change_event__init(&m);
-	m.event = (Nri__Event)event;
-	m.pod = pod;
-	m.container = container;
-	return pb_encode(&m.base, a, out, e);
-}
-
 int nri_subject_encode(enum nri_event event, bool state_change, const struct nri_container *c,
 	struct arena *a, struct blob *out, struct err *e)
 {
 	Nri__UpdateContainerRequest m;
+	Nri__StateChangeEvent change;
 	struct pod_form pod;
 	struct container_form container;
 	struct resources_form asked;
@@ -278,9 +267,13 @@ int nri_subject_encode(enum nri_event event, bool state_change, const struct nri
 		return out_of_memory(e);
 	if (event == NRI_EVENT_UPDATE)
 		m.linux_resources = resources_form_fill(&asked, c);
-	if (state_change)
-		return encode_state_change(event, m.pod, m.container, a, out, e);
-	return pb_encode(&m.base, a, out, e);
+	if (!state_change)
+		return pb_encode(&m.base, a, out, e);
+	nri__state_change_event__init(&change);
+	change.event = (Nri__Event)event;
+	change.pod = m.pod;
+	change.container = m.container;
+	return pb_encode(&change.base, a, out, e);
 }
 
 /* Answers */

@@ -63,30 +63,7 @@ struct nri_runtime {
 
 static const struct nri_answer no_answer = {.message = "", .cpus = "", .mems = ""};
 
-static void runtime_answered(
-	struct nri_runtime *r, enum nri_call call, const struct nri_answer *answer)
-{
-	r->events.answered(r->events.ctx, call, answer);
-}
-
-static void runtime_answered_with_error(
-	struct nri_runtime *r, enum nri_call call, int status, const char *message)
-{
-	struct nri_answer answer = no_answer;
-
-	answer.status = status;
-	answer.message = message;
-	runtime_answered(r, call, &answer);
-}
-
 /* Sending */
-
-static bool runtime_wants_call(const struct nri_runtime *r, enum nri_call call)
-{
-	uint32_t bit = nri_event_bit(calls[call].event);
-
-	return !bit || (r->wanted & bit);
-}
 
 static bool by_state_change(const struct nri_runtime *r, enum nri_call call)
 {
@@ -96,17 +73,20 @@ static bool by_state_change(const struct nri_runtime *r, enum nri_call call)
 static int runtime_send_one(struct nri_runtime *r, struct queued *q, struct err *e)
 {
 	const char *method = by_state_change(r, q->call) ? "StateChange" : calls[q->call].method;
-	struct blob payload = {q->payload.at, q->payload.len};
+	uint32_t bit = nri_event_bit(calls[q->call].event);
+	struct nri_answer answer = no_answer;
 
-	if (q->unsendable)
-		runtime_answered_with_error(r, q->call, TTRPC_INTERNAL, q->unsendable);
-	else if (!runtime_wants_call(r, q->call))
-		runtime_answered(r, q->call, &no_answer);
-	else {
-		r->current = (struct queued){.call = q->call, .more = q->more};
-		return ttrpc_call(&r->plugin, method, payload, request_timeout_ns, e);
+	if (q->unsendable) {
+		answer.status = TTRPC_INTERNAL;
+		answer.message = q->unsendable;
 	}
-	return 0;
+	if (q->unsendable || (bit && !(r->wanted & bit))) {
+		r->events.answered(r->events.ctx, q->call, &answer);
+		return 0;
+	}
+	r->current = (struct queued){.call = q->call, .more = q->more};
+	return ttrpc_call(&r->plugin, method, (struct blob){q->payload.at, q->payload.len},
+		request_timeout_ns, e);
 }
 
 static void queued_fini(struct queued *q)
@@ -170,19 +150,6 @@ void nri_runtime_call(struct nri_runtime *r, enum nri_call call, const struct nr
 	runtime_send_now(r);
 }
 
-static void queue_chunk(struct nri_runtime *r, const struct nri_chunk *chunk)
-{
-	struct queued q = {.call = NRI_CALL_SYNCHRONIZE, .more = chunk->more};
-	struct blob payload = {0};
-	struct arena a;
-	struct err e = {0};
-
-	arena_init(&a, TTRPC_MEMORY_MAX);
-	int rc = nri_running_encode(chunk, &a, &payload, &e);
-	enqueue(r, q, payload, rc, &e);
-	arena_fini(&a);
-}
-
 static int by_sandbox(const void *a, const void *b)
 {
 	const struct nri_container *const *x = a, *const *y = b;
@@ -218,8 +185,15 @@ void nri_runtime_synchronize(
 	do {
 		size_t take = nr - at < step ? nr - at : step;
 		struct nri_chunk chunk = {containers + at, with_pod + at, take, at + take < nr};
+		struct queued q = {.call = NRI_CALL_SYNCHRONIZE, .more = chunk.more};
+		struct blob payload = {0};
+		struct arena a;
+		struct err e = {0};
 
-		queue_chunk(r, &chunk);
+		arena_init(&a, TTRPC_MEMORY_MAX);
+		int rc = nri_running_encode(&chunk, &a, &payload, &e);
+		enqueue(r, q, payload, rc, &e);
+		arena_fini(&a);
 		at += take;
 	} while (at < nr);
 	runtime_send_now(r);
@@ -288,7 +262,7 @@ static int runtime_take_answer(struct nri_runtime *r, const struct ttrpc_respons
 	if (q.more && (!more || answer.nr_updates))
 		return err_set(e, EPROTO, "the plugin does not handle split sync requests");
 	if (!q.more)
-		runtime_answered(r, q.call, &answer);
+		r->events.answered(r->events.ctx, q.call, &answer);
 	return runtime_send_next(r, e);
 }
 

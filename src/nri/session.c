@@ -42,55 +42,6 @@ struct call {
 	struct ttrpc_response *reply;
 };
 
-/* What each call does. Below 0: the session has failed, and *e says why. */
-static int session_configure(struct nri_session *s, struct call *c, struct err *e);
-static int session_synchronize(struct nri_session *s, struct call *c, struct err *e);
-static int session_state_change(struct nri_session *s, struct call *c, struct err *e);
-static int session_ignore_call(struct nri_session *s, struct call *c, struct err *e);
-
-static const struct {
-	const char *name;
-	int (*serve)(struct nri_session *s, struct call *c, struct err *e);
-} methods[] = {
-	{"Configure", session_configure},
-	{"Synchronize", session_synchronize},
-	{"StateChange", session_state_change},
-	{"Shutdown", session_ignore_call},
-};
-
-static void event_run_pod(struct nri_session *s, const struct request *req, struct call *c);
-static void event_create(struct nri_session *s, const struct request *req, struct call *c);
-static void event_update(struct nri_session *s, const struct request *req, struct call *c);
-static void event_stop(struct nri_session *s, const struct request *req, struct call *c);
-static void event_removed(struct nri_session *s, const struct request *req, struct call *c);
-static void event_live(struct nri_session *s, const struct request *req, struct call *c);
-static void event_started(struct nri_session *s, const struct request *req, struct call *c);
-static void event_pod_gone(struct nri_session *s, const struct request *req, struct call *c);
-
-/* Every event comes as a method of its own or, from runtimes before NRI 0.12, as the number that
- * is its index here, through StateChange. Those without a function are answered with nothing. We
- * ask for those that are wanted, and for none above number 11: older runtimes refuse them. */
-static const struct {
-	const char *method;
-	bool wanted;
-	void (*handle)(struct nri_session *s, const struct request *req, struct call *c);
-} events[NR_NRI_EVENTS] = {
-	[NRI_EVENT_RUN_POD] = {"RunPodSandbox", true, event_run_pod},
-	[NRI_EVENT_STOP_POD] = {"StopPodSandbox", true, event_pod_gone},
-	[NRI_EVENT_REMOVE_POD] = {"RemovePodSandbox", true, event_pod_gone},
-	[NRI_EVENT_CREATE] = {"CreateContainer", true, event_create},
-	[NRI_EVENT_POST_CREATE] = {"PostCreateContainer", true, event_live},
-	[NRI_EVENT_START] = {"StartContainer", false, NULL},
-	[NRI_EVENT_POST_START] = {"PostStartContainer", true, event_started},
-	[NRI_EVENT_UPDATE] = {"UpdateContainer", true, event_update},
-	[NRI_EVENT_POST_UPDATE] = {"PostUpdateContainer", false, NULL},
-	[NRI_EVENT_STOP] = {"StopContainer", true, event_stop},
-	[NRI_EVENT_REMOVE] = {"RemoveContainer", true, event_removed},
-	[NRI_EVENT_UPDATE_POD] = {"UpdatePodSandbox", false, NULL},
-	[NRI_EVENT_POST_UPDATE_POD] = {"PostUpdatePodSandbox", false, NULL},
-	[NRI_EVENT_VALIDATE] = {"ValidateContainerAdjustment", false, NULL},
-};
-
 static void session_log(struct nri_session *s, const char *event, const char *text)
 {
 	if (s->handler->on_event)
@@ -105,18 +56,6 @@ static int session_refuse(
 	return ttrpc_refuse(c->reply, c->a, status, text);
 }
 
-static void session_begin(struct nri_session *s)
-{
-	if (s->handler->began)
-		s->handler->began(s->handler->ctx);
-}
-
-static void session_end(struct nri_session *s, enum nri_event event)
-{
-	if (s->handler->ended)
-		s->handler->ended(s->handler->ctx, event);
-}
-
 static void session_after(void *ctx)
 {
 	struct nri_session *s = ctx;
@@ -125,137 +64,7 @@ static void session_after(void *ctx)
 		s->handler->after(s->handler->ctx);
 }
 
-/* The handshake */
-
-static uint64_t timeout_from(int64_t sent, uint64_t otherwise)
-{
-	if (sent <= 0)
-		return otherwise;
-	return sent < TIMEOUT_MAX_MS ? (uint64_t)sent : TIMEOUT_MAX_MS;
-}
-
-static void session_wait_for(struct nri_session *s, enum nri_state state, uint64_t patience_ms)
-{
-	s->state = state;
-	s->patience_ms = patience_ms;
-	s->deadline_ms = s->launched ? UINT64_MAX : s->now_ms + patience_ms;
-}
-
-static void session_become_ready(struct nri_session *s)
-{
-	s->state = NRI_READY;
-	s->deadline_ms = UINT64_MAX;
-}
-
-static char *join_name_and_version(const char *name, const char *version)
-{
-	size_t size = strlen(name) + strlen(version) + 2;
-	char *text = xcalloc(size, 1);
-
-	(void)snprintf(text, size, "%s%s%s", name, *name && *version ? " " : "", version);
-	return text;
-}
-
-static uint32_t wanted_events(void)
-{
-	uint32_t mask = 0;
-
-	for (int i = NRI_EVENT_NONE; i < NR_NRI_EVENTS; i++)
-		if (events[i].wanted)
-			mask |= nri_event_bit((enum nri_event)i);
-	return mask;
-}
-
-enum { VERSION_PARTS = 3 };
-
-/* Whether a runtime's version, "v0.12.5" for one, is that one or a later one. */
-static bool is_at_least(const char *version, const unsigned since[VERSION_PARTS])
-{
-	const char *at = version + (*version == 'v');
-
-	for (size_t i = 0; i < VERSION_PARTS; i++) {
-		size_t digits = strspn(at, "0123456789");
-		uint64_t number = UINT64_MAX; /* stays, if it is larger still */
-
-		if (!digits)
-			return false;
-		(void)text_u64(at, digits, UINT64_MAX, &number, NULL);
-		if (number != since[i])
-			return number > since[i];
-		at += digits;
-		at += *at == '.';
-	}
-	return true;
-}
-
-/* Before this NRI an UpdateContainers that meets any other event locks up the runtime (containerd
- * issue 13733, NRI pull request 301). A runtime that gives no version may be older. */
-static const unsigned safe_updates_since[VERSION_PARTS] = {0, 12, 1};
-/* Since this one a runtime knows FailurePolicy. One that was built without its version
- * ("0.0.0-unknown") may: if not, it skips the field, as protobuf demands. */
-static const unsigned failure_policy_since[VERSION_PARTS] = {0, 12, 4};
-
-/* What to answer Configure with, beside the events: NULL when nothing is wanted or of use. */
-static const struct nri_failure_policy *configured_failure_policy(
-	struct nri_session *s, const struct nri_configuration *conf)
-{
-	const struct nri_failure_policy *p = &s->on_failure;
-	char text[TEXT_MAX];
-
-	if (!p->fail_request && !p->keep_connected)
-		return NULL;
-	if (!strstr(conf->nri_version, "unknown") &&
-		!is_at_least(conf->nri_version, failure_policy_since)) {
-		session_log(s, "nri-failure-policy",
-			"this runtime has none: while the daemon hangs, containers start unpinned");
-		return NULL;
-	}
-	(void)snprintf(text, sizeof text, "fail_request=%d keep_connected=%d", p->fail_request,
-		p->keep_connected);
-	session_log(s, "nri-failure-policy", text);
-	return p;
-}
-
-/* What comes after Configure: Synchronize, unless the runtime is one that never calls it. (It is of
- * the releases that do not send their timeouts.) */
-static void session_expect_synchronize(struct nri_session *s, const struct nri_configuration *conf)
-{
-	if (s->launched && !conf->registration_timeout_ms && !conf->request_timeout_ms) {
-		session_become_ready(s);
-		session_log(s, "nri-not-synchronized",
-			"this runtime does not list what runs for plugins that it starts itself: "
-			"containers are taken over as they are started or change");
-		return;
-	}
-	session_wait_for(s, NRI_SYNCHRONIZING,
-		timeout_from(conf->registration_timeout_ms, REGISTRATION_TIMEOUT_MS) +
-			timeout_from(conf->request_timeout_ms, REQUEST_TIMEOUT_MS));
-}
-
-static int session_configure(struct nri_session *s, struct call *c, struct err *e)
-{
-	struct nri_configuration conf;
-	struct err wrong;
-
-	if (s->state != NRI_REGISTERING)
-		return session_refuse(
-			s, c, TTRPC_FAILED_PRECONDITION, "Configure came a second time");
-	if (nri_configuration_decode(c->payload, c->a, &conf, &wrong) < 0)
-		return session_refuse(s, c, TTRPC_INTERNAL, wrong.text);
-	free(s->runtime_name);
-	s->runtime_name = join_name_and_version(conf.runtime_name, conf.runtime_version);
-	s->updates_are_safe = is_at_least(conf.nri_version, safe_updates_since);
-	s->forgets = !text_equal(conf.runtime_name, "containerd");
-	session_log(s, "nri-configured", s->runtime_name);
-	if (*conf.config)
-		session_log(s, "nri-config-ignored", "settings come from --config and --set alone");
-	int rc = nri_configured_encode(
-		wanted_events(), configured_failure_policy(s, &conf), c->a, &c->reply->payload, e);
-	if (rc < 0)
-		return rc;
-	session_expect_synchronize(s, &conf);
-	return 0;
-}
+/* Events */
 
 static int compare_cpuset_owners(const void *a, const void *b)
 {
@@ -277,109 +86,6 @@ static void assert_updates_are_sound(const struct nri_reply *reply, const char *
 	qsort(sorted, reply->nr_updates, sizeof *sorted, compare_cpuset_owners);
 	for (size_t i = 1; i < reply->nr_updates; i++)
 		assert(strcmp(sorted[i - 1]->container_id, sorted[i]->container_id) != 0);
-}
-
-/* All chunks are here: from now on events may come. */
-static int session_synchronize_all(struct nri_session *s, struct call *c, struct err *e)
-{
-	struct nri_reply reply = {.arena = c->a};
-	struct nri_running all;
-	char text[TEXT_MAX];
-	struct blob chunks = {s->running.at, s->running.len};
-	int rc = nri_running_decode(chunks, RUNNING_CONTAINERS_MAX, c->a, &all, e);
-
-	if (rc < 0)
-		return err_add(e, rc, "Synchronize");
-	if (all.odd.code)
-		session_log(s, "nri-odd-resources", all.odd.text);
-	const struct nri_inventory what = {all.containers, all.nr, all.pods, all.nr_pods};
-	session_begin(s);
-	s->handler->synchronize(s->handler->ctx, &what, &reply);
-	session_end(s, NRI_EVENT_NONE);
-	assert_updates_are_sound(&reply, NULL);
-	rc = nri_updates_encode(&reply, c->a, &c->reply->payload, e);
-	if (rc < 0)
-		return err_add(e, rc, "the answer to Synchronize");
-	bytes_fini(&s->running);
-	session_become_ready(s);
-	(void)snprintf(text, sizeof text, "%zu containers", all.nr);
-	session_log(s, "nri-synchronized", text);
-	return 0;
-}
-
-static int session_synchronize(struct nri_session *s, struct call *c, struct err *e)
-{
-	struct err wrong;
-	bool more;
-
-	if (s->state != NRI_SYNCHRONIZING)
-		return session_refuse(
-			s, c, TTRPC_FAILED_PRECONDITION, "Synchronize came out of turn");
-	if (nri_chunk_decode(c->payload, &more, &wrong) < 0)
-		return session_refuse(s, c, TTRPC_INTERNAL, wrong.text);
-	if (c->payload.len > RUNNING_BYTES_MAX - s->running.len)
-		return err_set(e, EPROTO, "Synchronize: more than %d bytes of pods and containers",
-			RUNNING_BYTES_MAX);
-	bytes_append(&s->running, c->payload.data, c->payload.len);
-	return more ? nri_chunk_encode(c->a, &c->reply->payload, e)
-		    : session_synchronize_all(s, c, e);
-}
-
-/* The runtime's answer to our own call. */
-static int session_on_answer(
-	void *ctx, const struct ttrpc_response *r, struct arena *a, struct err *e)
-{
-	struct nri_session *s = ctx;
-	void (*updated)(void *ctx, const char *problem) = s->updated;
-
-	(void)a;
-	s->updated = NULL;
-	if (updated) {
-		updated(s->handler->ctx, r->status ? r->message : NULL);
-		return 0;
-	}
-	if (r->status)
-		return err_set(e, EPROTO, "the runtime refuses the registration: %s", r->message);
-	session_log(s, "nri-registered", "");
-	return 0;
-}
-
-/* Events */
-
-static int session_ignore_call(struct nri_session *s, struct call *c, struct err *e)
-{
-	(void)s, (void)c, (void)e;
-	return 0;
-}
-
-static int session_serve_event(
-	struct nri_session *s, const struct nri_subject *what, enum nri_event event, struct call *c)
-{
-	if (s->state != NRI_READY)
-		return session_refuse(
-			s, c, TTRPC_FAILED_PRECONDITION, "an event came before Synchronize");
-	if (event >= NRI_EVENT_CREATE && !*what->req.container_id)
-		return session_refuse(
-			s, c, TTRPC_INTERNAL, "an event about a container names none");
-	if (what->odd.code && event == NRI_EVENT_CREATE)
-		return session_refuse(s, c, TTRPC_FAILED_PRECONDITION, what->odd.text);
-	if (what->odd.code)
-		session_log(s, "nri-odd-resources", what->odd.text);
-	session_begin(s);
-	events[event].handle(s, &what->req, c);
-	session_end(s, event);
-	return 0;
-}
-
-static int session_state_change(struct nri_session *s, struct call *c, struct err *e)
-{
-	struct nri_subject what;
-	struct err wrong;
-
-	(void)e;
-	if (nri_state_change_decode(c->payload, c->a, &what, &wrong) < 0)
-		return session_refuse(s, c, TTRPC_INTERNAL, wrong.text);
-	return events[what.event].handle ? session_serve_event(s, &what, what.event, c) : 0;
 }
 
 static void event_answer_with_updates(
@@ -460,6 +166,263 @@ static void event_pod_gone(struct nri_session *s, const struct request *req, str
 		s->handler->remove_pod(s->handler->ctx, &req->pod);
 }
 
+/* Every event comes as a method of its own or, from runtimes before NRI 0.12, as the number that
+ * is its index here, through StateChange. Those without a function are answered with nothing. We
+ * ask for those that are wanted, and for none above number 11: older runtimes refuse them. */
+static const struct {
+	const char *method;
+	bool wanted;
+	void (*handle)(struct nri_session *s, const struct request *req, struct call *c);
+} events[NR_NRI_EVENTS] = {
+	[NRI_EVENT_RUN_POD] = {"RunPodSandbox", true, event_run_pod},
+	[NRI_EVENT_STOP_POD] = {"StopPodSandbox", true, event_pod_gone},
+	[NRI_EVENT_REMOVE_POD] = {"RemovePodSandbox", true, event_pod_gone},
+	[NRI_EVENT_CREATE] = {"CreateContainer", true, event_create},
+	[NRI_EVENT_POST_CREATE] = {"PostCreateContainer", true, event_live},
+	[NRI_EVENT_START] = {"StartContainer", false, NULL},
+	[NRI_EVENT_POST_START] = {"PostStartContainer", true, event_started},
+	[NRI_EVENT_UPDATE] = {"UpdateContainer", true, event_update},
+	[NRI_EVENT_POST_UPDATE] = {"PostUpdateContainer", false, NULL},
+	[NRI_EVENT_STOP] = {"StopContainer", true, event_stop},
+	[NRI_EVENT_REMOVE] = {"RemoveContainer", true, event_removed},
+	[NRI_EVENT_UPDATE_POD] = {"UpdatePodSandbox", false, NULL},
+	[NRI_EVENT_POST_UPDATE_POD] = {"PostUpdatePodSandbox", false, NULL},
+	[NRI_EVENT_VALIDATE] = {"ValidateContainerAdjustment", false, NULL},
+};
+
+static int session_serve_event(
+	struct nri_session *s, const struct nri_subject *what, enum nri_event event, struct call *c)
+{
+	if (s->state != NRI_READY)
+		return session_refuse(
+			s, c, TTRPC_FAILED_PRECONDITION, "an event came before Synchronize");
+	if (event >= NRI_EVENT_CREATE && !*what->req.container_id)
+		return session_refuse(
+			s, c, TTRPC_INTERNAL, "an event about a container names none");
+	if (what->odd.code && event == NRI_EVENT_CREATE)
+		return session_refuse(s, c, TTRPC_FAILED_PRECONDITION, what->odd.text);
+	if (what->odd.code)
+		session_log(s, "nri-odd-resources", what->odd.text);
+	if (s->handler->began)
+		s->handler->began(s->handler->ctx);
+	events[event].handle(s, &what->req, c);
+	if (s->handler->ended)
+		s->handler->ended(s->handler->ctx, event);
+	return 0;
+}
+
+static int session_state_change(struct nri_session *s, struct call *c, struct err *e)
+{
+	struct nri_subject what;
+	struct err wrong;
+
+	(void)e;
+	if (nri_state_change_decode(c->payload, c->a, &what, &wrong) < 0)
+		return session_refuse(s, c, TTRPC_INTERNAL, wrong.text);
+	return events[what.event].handle ? session_serve_event(s, &what, what.event, c) : 0;
+}
+
+/* The handshake */
+
+static uint64_t timeout_from(int64_t sent, uint64_t otherwise)
+{
+	if (sent <= 0)
+		return otherwise;
+	return sent < TIMEOUT_MAX_MS ? (uint64_t)sent : TIMEOUT_MAX_MS;
+}
+
+static void session_wait_for(struct nri_session *s, enum nri_state state, uint64_t patience_ms)
+{
+	s->state = state;
+	s->patience_ms = patience_ms;
+	s->deadline_ms = s->launched ? UINT64_MAX : s->now_ms + patience_ms;
+}
+
+static void session_become_ready(struct nri_session *s)
+{
+	s->state = NRI_READY;
+	s->deadline_ms = UINT64_MAX;
+}
+
+enum { VERSION_PARTS = 3 };
+
+/* Whether a runtime's version, "v0.12.5" for one, is that one or a later one. */
+static bool is_at_least(const char *version, const unsigned since[VERSION_PARTS])
+{
+	const char *at = version + (*version == 'v');
+
+	for (size_t i = 0; i < VERSION_PARTS; i++) {
+		size_t digits = strspn(at, "0123456789");
+		uint64_t number = UINT64_MAX; /* stays, if it is larger still */
+
+		if (!digits)
+			return false;
+		(void)text_u64(at, digits, UINT64_MAX, &number, NULL);
+		if (number != since[i])
+			return number > since[i];
+		at += digits;
+		at += *at == '.';
+	}
+	return true;
+}
+
+/* Before this NRI an UpdateContainers that meets any other event locks up the runtime (containerd
+ * issue 13733, NRI pull request 301). A runtime that gives no version may be older. */
+static const unsigned safe_updates_since[VERSION_PARTS] = {0, 12, 1};
+/* Since this one a runtime knows FailurePolicy. One that was built without its version
+ * ("0.0.0-unknown") may: if not, it skips the field, as protobuf demands. */
+static const unsigned failure_policy_since[VERSION_PARTS] = {0, 12, 4};
+
+/* What to answer Configure with, beside the events: NULL when nothing is wanted or of use. */
+static const struct nri_failure_policy *configured_failure_policy(
+	struct nri_session *s, const struct nri_configuration *conf)
+{
+	const struct nri_failure_policy *p = &s->on_failure;
+	char text[TEXT_MAX];
+
+	if (!p->fail_request && !p->keep_connected)
+		return NULL;
+	if (!strstr(conf->nri_version, "unknown") &&
+		!is_at_least(conf->nri_version, failure_policy_since)) {
+		session_log(s, "nri-failure-policy",
+			"this runtime has none: while the daemon hangs, containers start unpinned");
+		return NULL;
+	}
+	(void)snprintf(text, sizeof text, "fail_request=%d keep_connected=%d", p->fail_request,
+		p->keep_connected);
+	session_log(s, "nri-failure-policy", text);
+	return p;
+}
+
+/* What comes after Configure: Synchronize, unless the runtime is one that never calls it. (It is of
+ * the releases that do not send their timeouts.) */
+static void session_expect_synchronize(struct nri_session *s, const struct nri_configuration *conf)
+{
+	if (s->launched && !conf->registration_timeout_ms && !conf->request_timeout_ms) {
+		session_become_ready(s);
+		session_log(s, "nri-not-synchronized",
+			"this runtime does not list what runs for plugins that it starts itself: "
+			"containers are taken over as they are started or change");
+		return;
+	}
+	session_wait_for(s, NRI_SYNCHRONIZING,
+		timeout_from(conf->registration_timeout_ms, REGISTRATION_TIMEOUT_MS) +
+			timeout_from(conf->request_timeout_ms, REQUEST_TIMEOUT_MS));
+}
+
+static int session_configure(struct nri_session *s, struct call *c, struct err *e)
+{
+	struct nri_configuration conf;
+	uint32_t wanted = 0;
+	struct err wrong;
+
+	if (s->state != NRI_REGISTERING)
+		return session_refuse(
+			s, c, TTRPC_FAILED_PRECONDITION, "Configure came a second time");
+	if (nri_configuration_decode(c->payload, c->a, &conf, &wrong) < 0)
+		return session_refuse(s, c, TTRPC_INTERNAL, wrong.text);
+	free(s->runtime_name);
+	size_t size = strlen(conf.runtime_name) + strlen(conf.runtime_version) + sizeof " ";
+	s->runtime_name = xcalloc(size, 1);
+	(void)snprintf(s->runtime_name, size, "%s%s%s", conf.runtime_name,
+		*conf.runtime_name && *conf.runtime_version ? " " : "", conf.runtime_version);
+	s->updates_are_safe = is_at_least(conf.nri_version, safe_updates_since);
+	s->forgets = !text_equal(conf.runtime_name, "containerd");
+	session_log(s, "nri-configured", s->runtime_name);
+	if (*conf.config)
+		session_log(s, "nri-config-ignored", "settings come from --config and --set alone");
+	for (int i = NRI_EVENT_NONE; i < NR_NRI_EVENTS; i++)
+		if (events[i].wanted)
+			wanted |= nri_event_bit((enum nri_event)i);
+	int rc = nri_configured_encode(
+		wanted, configured_failure_policy(s, &conf), c->a, &c->reply->payload, e);
+	if (rc < 0)
+		return rc;
+	session_expect_synchronize(s, &conf);
+	return 0;
+}
+
+/* All chunks are here: from now on events may come. */
+static int session_synchronize_all(struct nri_session *s, struct call *c, struct err *e)
+{
+	struct nri_reply reply = {.arena = c->a};
+	struct nri_running all;
+	char text[TEXT_MAX];
+	struct blob chunks = {s->running.at, s->running.len};
+	int rc = nri_running_decode(chunks, RUNNING_CONTAINERS_MAX, c->a, &all, e);
+
+	if (rc < 0)
+		return err_add(e, rc, "Synchronize");
+	if (all.odd.code)
+		session_log(s, "nri-odd-resources", all.odd.text);
+	const struct nri_inventory what = {all.containers, all.nr, all.pods, all.nr_pods};
+	if (s->handler->began)
+		s->handler->began(s->handler->ctx);
+	s->handler->synchronize(s->handler->ctx, &what, &reply);
+	if (s->handler->ended)
+		s->handler->ended(s->handler->ctx, NRI_EVENT_NONE);
+	assert_updates_are_sound(&reply, NULL);
+	rc = nri_updates_encode(&reply, c->a, &c->reply->payload, e);
+	if (rc < 0)
+		return err_add(e, rc, "the answer to Synchronize");
+	bytes_fini(&s->running);
+	session_become_ready(s);
+	(void)snprintf(text, sizeof text, "%zu containers", all.nr);
+	session_log(s, "nri-synchronized", text);
+	return 0;
+}
+
+static int session_synchronize(struct nri_session *s, struct call *c, struct err *e)
+{
+	struct err wrong;
+	bool more;
+
+	if (s->state != NRI_SYNCHRONIZING)
+		return session_refuse(
+			s, c, TTRPC_FAILED_PRECONDITION, "Synchronize came out of turn");
+	if (nri_chunk_decode(c->payload, &more, &wrong) < 0)
+		return session_refuse(s, c, TTRPC_INTERNAL, wrong.text);
+	if (c->payload.len > RUNNING_BYTES_MAX - s->running.len)
+		return err_set(e, EPROTO, "Synchronize: more than %d bytes of pods and containers",
+			RUNNING_BYTES_MAX);
+	bytes_append(&s->running, c->payload.data, c->payload.len);
+	return more ? nri_chunk_encode(c->a, &c->reply->payload, e)
+		    : session_synchronize_all(s, c, e);
+}
+
+/* The runtime's answer to our own call. */
+static int session_on_answer(
+	void *ctx, const struct ttrpc_response *r, struct arena *a, struct err *e)
+{
+	struct nri_session *s = ctx;
+	void (*updated)(void *ctx, const char *problem) = s->updated;
+
+	(void)a;
+	s->updated = NULL;
+	if (updated) {
+		updated(s->handler->ctx, r->status ? r->message : NULL);
+		return 0;
+	}
+	if (r->status)
+		return err_set(e, EPROTO, "the runtime refuses the registration: %s", r->message);
+	session_log(s, "nri-registered", "");
+	return 0;
+}
+
+/* Calls */
+
+/* What each call does that is no event; NULL: nothing. Below 0: the session has failed, and *e says
+ * why. */
+static const struct {
+	const char *name;
+	int (*serve)(struct nri_session *s, struct call *c, struct err *e);
+} methods[] = {
+	{"Configure", session_configure},
+	{"Synchronize", session_synchronize},
+	{"StateChange", session_state_change},
+	{"Shutdown", NULL},
+};
+
 static int session_serve(void *ctx, const struct ttrpc_request *req, struct arena *a,
 	struct ttrpc_response *reply, struct err *e)
 {
@@ -472,7 +435,7 @@ static int session_serve(void *ctx, const struct ttrpc_request *req, struct aren
 
 	for (size_t i = 0; i < sizeof methods / sizeof *methods; i++)
 		if (strcmp(methods[i].name, req->method) == 0)
-			return methods[i].serve(s, &c, e);
+			return methods[i].serve ? methods[i].serve(s, &c, e) : 0;
 	while (event < NR_NRI_EVENTS && strcmp(events[event].method, req->method) != 0)
 		event++;
 	if (event == NR_NRI_EVENTS) {

@@ -3,7 +3,6 @@
 #include <codec/pb_message.h>
 #include <errno.h>
 #include <numafit/text.h>
-#include <string.h>
 #include <ttrpc.pb-c.h>
 
 static ProtobufCBinaryData binary(struct blob b)

@@ -1,5 +1,6 @@
 #include <numafit-cli/again.h>
 
+#include <numafit-cli/journal_fold.h>
 #include <numafit/mem.h>
 #include <numafit/resize.h>
 #include <numafit/text.h>
@@ -52,19 +53,22 @@ void decide_pod(const struct ledger *l, const struct settings *s, const struct p
 	struct budget b = budget_of(s->merge_visit_budget);
 	struct record_part *parts = NULL;
 	struct decision *decisions;
+	size_t nr = 0;
 
 	admit(&(struct admit_question){l, s, .pod = pod}, &b, a, &out->decision, &decisions);
-	if (out->decision.admit && decisions)
-		parts = arena_array(a, pod->nr, sizeof *parts);
-	for (size_t i = 0; parts && i < pod->nr; i++)
-		parts[i] = (struct record_part){request_of_part(pod, i), decisions[i]};
+	if (out->decision.admit && decisions) {
+		nr = admit_nr_parts(pod, decisions);
+		parts = arena_array(a, nr, sizeof *parts);
+	}
+	if (parts)
+		record_parts(pod, decisions, nr, parts);
 	out->record = (struct record){
 		.op = parts ? RECORD_HOLD : RECORD_REFUSE,
 		.container_id = pod->sandbox_id,
 		.decision = parts ? NULL : &out->decision,
 		.pod = pod,
 		.parts = parts,
-		.nr_parts = parts ? pod->nr : 0,
+		.nr_parts = parts ? nr : 0,
 	};
 	follow_with_pool(l, out);
 	for (size_t i = 0; i < out->record.nr_parts; i++)
@@ -111,4 +115,16 @@ bool decide_again(const struct ledger *l, const struct settings *s, const struct
 	out->record.container_id = r->container_id;
 	out->record.request = r->request;
 	return true;
+}
+
+bool refusal_decide_again(const struct journal_fold *f, const struct record *r, struct arena *a,
+	struct refusal_again *out)
+{
+	const struct ledger *l = engine_ledger(f->engine);
+	const struct pod *pod = r->pod ? r->pod : &r->request->pod;
+	bool of_pod = text_equal(r->cause, "run-pod");
+
+	out->question = (struct admit_question){l, &f->settings,
+		.container = of_pod ? NULL : r->request, .pod = of_pod ? pod : NULL};
+	return decide_again(l, &f->settings, r, a, &out->answer) && !out->answer.decision.admit;
 }

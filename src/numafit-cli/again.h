@@ -19,6 +19,18 @@ struct answer {
 bool decide_again(const struct ledger *l, const struct settings *s, const struct record *r,
 	struct arena *a, struct answer *out);
 
+/* A refusal that is in the journal, and what it was decided on. */
+struct refusal_again {
+	struct admit_question question; /* on the node as it was, for diagnose() */
+	struct answer answer;
+};
+/* Decide a record that refuses once more, with the ledger as it is in *f now: *out, which points
+ * into *f and *r, can be asked why. False: it cannot be decided again, or is admitted, as another
+ * numafit had decided. Working memory as for decide_again(). */
+struct journal_fold;
+bool refusal_decide_again(const struct journal_fold *f, const struct record *r, struct arena *a,
+	struct refusal_again *out);
+
 /* Decide the pod, all of whose containers are known, as a whole. *out is a HOLD with a part for
  * each of them, or a REFUSE without a request. */
 void decide_pod(const struct ledger *l, const struct settings *s, const struct pod *pod,

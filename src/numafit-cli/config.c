@@ -3,52 +3,20 @@
 #include <apiserver/auth.h>
 #include <codec/config_yaml.h>
 #include <codec/flat_yaml.h>
+#include <command/settings_man.h>
 #include <errno.h>
-#include <getopt.h>
 #include <io/file.h>
+#include <io/http_server_listen.h>
 #include <numafit/text.h>
 #include <numafit/vec.h>
 #include <stdio.h>
 #include <string.h>
 
-static const char help[] =
-	"usage: numafit config --explain [KEY]\n"
-	"       numafit config --check FILE [--node-name NAME] [--node-label KEY=VALUE ...]\n"
-	"                      [--set KEY=VALUE ...]\n"
-	"       numafit config --markdown\n"
-	"\n"
-	"What can be set for numafitd, and what a config file sets.\n"
-	"\n"
-	"  --explain     every setting, or the one called KEY, or those in the map called KEY: "
-	"what\n"
-	"                it takes, its default, whether it can change while numafitd runs, what it "
-	"does\n"
-	"  --check       read the file as numafitd on the node would: which of its sections are "
-	"for\n"
-	"                that node, and which settings it then has that are not the defaults. "
-	"Its\n"
-	"                kubeconfig is read, too, if it is here. What only the machine shows,\n"
-	"                numafitd --check-config checks\n"
-	"  --node-name   the node's name; default: none, which only sections by labels or * can "
-	"fit\n"
-	"  --node-label  one of its labels; when none is given they are not known\n"
-	"  --set         as numafitd's command line\n"
-	"  --markdown    the reference, as in deploy/README.md\n"
-	"  --help        this text\n"
-	"\n"
-	"Exit code: 0 done; 1 the file is wrong, or there is no such key; 2 bad usage.\n";
-
-enum action { NOTHING, EXPLAIN, CHECK, MARKDOWN };
-
 struct options {
-	enum action action;
+	bool explain, markdown, man;
 	const char *file, *key, *node_name;
-	struct {
-		VEC(const char *);
-	} sets;
-	struct {
-		VEC(struct key_value);
-	} labels;
+	struct texts sets;
+	struct assignments labels;
 };
 
 static const char *value_shown(const char *value)
@@ -107,117 +75,156 @@ static void print_changed_settings(const struct settings *s)
 	}
 }
 
-static int check_config_file(const struct options *o, struct err *e)
+/* What no other key and no machine has to be known for. */
+static void check_by_themselves(const struct settings *s, struct mistakes *all)
+{
+	struct err e;
+
+	if (*s->metrics_address &&
+		http_check_address(s->metrics_address, HTTP_ADDRESS_TEXT, &e) < 0) {
+		(void)err_add(&e, 0, "metrics.address");
+		mistakes_add_key(all, "metrics.address", &e);
+	}
+	if (auth_check(s->kubeconfig, s->kube_context, &e) < 0) {
+		(void)err_add(&e, 0, "apiServer.kubeconfig");
+		mistakes_add_key(all, "apiServer.kubeconfig", &e);
+	}
+}
+
+static int check_config_file(const struct call *c, const struct options *o)
 {
 	auto_free struct settings *s = xcalloc(1, sizeof *s);
+	struct mistakes all = {0};
+	struct err e = {0};
 	const struct config_node node = {
 		.name = o->node_name ? o->node_name : "",
 		.knows_labels = o->labels.nr > 0,
 		.labels = o->labels.at,
 		.nr_labels = o->labels.nr,
 	};
-	struct config_source from = {.file = o->file, .sets = o->sets.at, .nr_sets = o->sets.nr};
+	struct config_source from = {
+		.file = o->file, .sets = o->sets.at, .nr_sets = o->sets.nr, .all = &all};
 	struct config_sections sections;
 	char text[CONFIG_SECTIONS_TEXT_MAX];
+	struct idle_setting idle[IDLE_SETTINGS_MAX];
 	auto_free char *file = NULL;
-	int rc = file_read_waiting(o->file, FLAT_YAML_BYTES_MAX, &file, &from.len, e);
 
-	if (rc)
-		return rc;
+	if (file_read_waiting(o->file, FLAT_YAML_BYTES_MAX, &file, &from.len, &e)) {
+		(void)err_add(&e, 0, "config file");
+		return call_fail(c, EXIT_USAGE, &e);
+	}
 	from.text = file;
-	rc = config_settings(s, &from, &node, &sections, e);
-	if (!rc)
-		rc = settings_check_daemon(s, NULL, e);
-	if (rc)
-		return rc;
-	rc = auth_check(s->kubeconfig, s->kube_context, e);
-	if (rc < 0)
-		return err_add(e, rc, "apiServer.kubeconfig");
+	(void)config_settings(s, &from, &node, &sections, &e); /* mistakes are in the list */
+	if (!all.unread) {
+		(void)settings_check_daemon(s, NULL, &all, &e);
+		check_by_themselves(s, &all);
+	}
+	int code = call_mistakes(c, &all, o->file);
+	mistakes_fini(&all);
+	if (code)
+		return code;
 	(void)fputs(config_sections_text(&sections, text), stdout);
 	print_changed_settings(s);
-	if (rc)
-		(void)printf("apiServer.kubeconfig not checked: %s\n", e->text);
-	return 0;
+	for (unsigned i = 0, nr = settings_idle(s, idle); i < nr; i++)
+		(void)printf("warning: %s: it changes no decision: %s\n", idle[i].key, idle[i].why);
+	if (auth_check(s->kubeconfig, s->kube_context, &e) > 0)
+		(void)printf("apiServer.kubeconfig not checked: %s\n", e.text);
+	return EXIT_DONE;
 }
 
-static bool take_config_option(struct options *o, int c)
+static const struct option_row rows[] = {
+	{.name = "explain",
+		.help = "every setting, or the one called KEY, or those in the map called KEY: what it "
+			"takes, its default, whether it can change while numafitd runs, what it does",
+		.read = option_flag,
+		.at = offsetof(struct options, explain)},
+	{.name = "check",
+		.value = "FILE",
+		.help = "read the file as numafitd on the node would: which of its sections are for "
+			"that node, and which settings it then has that are not the defaults. Its "
+			"kubeconfig is read, too, if it is here. What only the machine shows, numafitd "
+			"--check-config checks",
+		.read = option_text,
+		.at = offsetof(struct options, file),
+		.completes = COMPLETE_FILE},
+	{.name = "node-name",
+		.value = "NAME",
+		.help = "the node's name; default: none, which only sections by labels or * can fit",
+		.read = option_text,
+		.at = offsetof(struct options, node_name)},
+	{.name = "node-label",
+		.value = "KEY=VALUE",
+		.help = "one of its labels; when none is given they are not known",
+		.read = option_assignment,
+		.at = offsetof(struct options, labels),
+		.repeats = true},
+	{.letter = 's',
+		.name = "set",
+		.value = "KEY=VALUE",
+		.help = "as numafitd's command line",
+		.read = option_texts,
+		.at = offsetof(struct options, sets),
+		.completes = COMPLETE_SETTING,
+		.repeats = true},
+	{.name = "markdown",
+		.help = "the settings as a table for a document",
+		.read = option_flag,
+		.at = offsetof(struct options, markdown)},
+	{.name = "manual",
+		.help = "the reference as the man page numafitd.yaml(5)",
+		.read = option_flag,
+		.at = offsetof(struct options, man)},
+	{0},
+};
+
+static int answer_config(const struct call *c, const struct options *o)
 {
-	char *equals;
+	struct err e = {0};
+	int rc = 0;
 
-	switch (c) {
-	case 'e':
-	case 'm':
-	case 'c':
-		if (o->action)
-			return false;
-		o->action = c == 'e' ? EXPLAIN : c == 'm' ? MARKDOWN : CHECK;
-		o->file = c == 'c' ? optarg : NULL;
-		return true;
-	case 'n':
-		o->node_name = optarg;
-		return true;
-	case 'l':
-		equals = strchr(optarg, '=');
-		if (!equals)
-			return false;
-		*equals = '\0';
-		*vec_push(&o->labels) = (struct key_value){optarg, equals + 1};
-		return true;
-	case 's':
-		*vec_push(&o->sets) = optarg;
-		return true;
-	default:
-		return false;
-	}
+	if (o->explain + o->markdown + o->man + (o->file != NULL) != 1)
+		return call_misused(
+			c, "one of --explain, --check FILE, --markdown and --manual is expected");
+	if (o->key && !o->explain)
+		return call_misused(c, "\"%s\" is one argument too many", o->key);
+	if (o->file)
+		return check_config_file(c, o);
+	if (o->explain)
+		rc = explain_settings(o->key, &e);
+	else if (o->man)
+		settings_man_print(stdout);
+	else
+		print_reference();
+	return rc ? call_fail(c, EXIT_NO, &e) : EXIT_DONE;
 }
 
-/* -1: go on; else the exit code. */
-static int read_config_options(int argc, char **argv, struct options *o)
-{
-	static const struct option options[] = {{"explain", no_argument, NULL, 'e'},
-		{"check", required_argument, NULL, 'c'}, {"markdown", no_argument, NULL, 'm'},
-		{"node-name", required_argument, NULL, 'n'},
-		{"node-label", required_argument, NULL, 'l'}, {"set", required_argument, NULL, 's'},
-		{"help", no_argument, NULL, 'h'}, {0}};
-	bool good = true;
-	int c;
-
-	optind = 0; /* main() hands on its own arguments: start over */
-	while (good && (c = getopt_long(argc, argv, "", options, NULL)) != -1) {
-		if (c == 'h') {
-			(void)fputs(help, stdout);
-			return EXIT_DONE;
-		}
-		good = take_config_option(o, c);
-	}
-	if (o->action == EXPLAIN && optind < argc)
-		o->key = argv[optind++];
-	if (good && o->action && optind == argc)
-		return -1;
-	(void)fputs("numafit config: one of --explain, --check FILE and --markdown; see numafit "
-		    "config --help\n",
-		stderr);
-	return EXIT_USAGE;
-}
-
-int verb_config(int argc, char **argv)
+static int run_config(const struct call *c)
 {
 	struct options o = {0};
-	struct err e = {0};
-	int code = read_config_options(argc, argv, &o), rc = 0;
+	int code = call_read(c, &o);
 
-	if (code < 0) {
-		if (o.action == EXPLAIN)
-			rc = explain_settings(o.key, &e);
-		else if (o.action == CHECK)
-			rc = check_config_file(&o, &e);
-		else
-			print_reference();
-		code = rc ? EXIT_FAILED : EXIT_DONE;
-		if (rc)
-			(void)fprintf(stderr, "numafit config: %s\n", e.text);
-	}
+	if (code < 0)
+		code = answer_config(c, &o);
 	vec_fini(&o.sets);
 	vec_fini(&o.labels);
 	return code;
 }
+
+const struct command verb_config = {
+	.name = "config",
+	.summary = "explain numafitd's settings, or check a config file",
+	.about = "What can be set for numafitd, and what a config file sets.",
+	.forms = {"config --explain [KEY]",
+		"config --check FILE [--node-name NAME] [--node-label KEY=VALUE]... [-s KEY=VALUE]...",
+		"config --markdown | --manual"},
+	.options = rows,
+	.operand = {"KEY", 0, 1, option_text, offsetof(struct options, key), COMPLETE_KEY},
+	.examples = {{"numafit config --explain topologyManagerPolicy", "what one setting does"},
+		{"numafit config --check numafitd.yaml --node-name gpu-7 --node-label pool=gpu",
+			"what a file would mean on that node"}},
+	.exits = {[EXIT_NO] = "there is no such key",
+		[EXIT_USAGE] =
+			"wrong usage, or the file is wrong: all mistakes are printed, each with its "
+			"line"},
+	.run = run_config,
+};

@@ -1,43 +1,26 @@
 #include <numafit-cli/verbs.h>
 
 #include <errno.h>
-#include <getopt.h>
 #include <io/journal.h>
 #include <numafit-cli/history.h>
 #include <numafit/mem.h>
+#include <numafit-cli/output.h>
+#include <numafit-cli/refusal_line.h>
 #include <numafit-cli/run_directory.h>
+#include <numafit-cli/table.h>
 #include <numafit-cli/wording.h>
+#include <numafit/nearest.h>
 #include <numafit/text.h>
 #include <stdio.h>
 #include <string.h>
 
-static const char help[] =
-	"usage: numafit explain [--all] [--json] [--run-directory DIR] CONTAINER\n"
-	"\n"
-	"What numafitd decided for a container: what was asked, what it was given, when and why, "
-	"what\n"
-	"was moved for it; of a refusal what was missing and what can be done. All of it is read\n"
-	"from the journal: the daemon may be dead.\n"
-	"\n"
-	"  CONTAINER            its name, POD, POD/CONTAINER, NAMESPACE/POD or "
-	"NAMESPACE/POD/CONTAINER,\n"
-	"                       where POD may be a pod's uid; or the beginning of a container's "
-	"id.\n"
-	"                       Of several that this suits, the latest comes first\n"
-	"  --all                not only the last decision: all that the journal has, latest "
-	"first\n"
-	"  --json               the journal's records instead of words, one line each\n"
-	"  --run-directory DIR  numafitd's (default " RUN_DIRECTORY ")\n"
-	"  --help               this text\n"
-	"\n"
-	"Exit code: 0; 1 the journal has nothing of it; 2 bad usage, or there is no journal to "
-	"read.\n";
-
-enum { RECORD_BYTES_MAX = 16 * JOURNAL_TEXT_MAX, NR_JOURNALS = 2 };
+enum { RECORD_BYTES_MAX = 16 * JOURNAL_TEXT_MAX, NAMES_SUGGESTED = 5, NAME_BYTES_MAX = 1024 };
 
 struct options {
-	const char *directory, *container;
-	bool all, json;
+	const char *directory, *container, *ns;
+	enum output output;
+	bool all, list;
+	const struct cpuset *pool; /* not an option: the shared pool as it is now */
 };
 
 /* A moment's record, read again. */
@@ -157,26 +140,37 @@ static void print_why(
 }
 
 /* What became of it: the last that is known of that container id. */
-static void print_fate(
-	const struct scene *x, const struct story *s, size_t i, const struct decision *d)
+struct fate {
+	bool live;
+	const struct moment *gone; /* NULL: it is not */
+};
+
+static struct fate fate_of(const struct story *s, size_t i)
 {
-	const struct moment *at = &s->moments.at[i], *live = NULL, *gone = NULL;
-	char when[WORDING_TIME_MAX];
+	struct fate fate = {0};
 
 	for (size_t k = i + 1; k < s->moments.nr; k++) {
 		const struct moment *m = &s->moments.at[k];
 
-		if (!text_equal(m->container_id, at->container_id))
+		if (!text_equal(m->container_id, s->moments.at[i].container_id))
 			continue;
-		live = m->op == RECORD_LIVE ? m : live;
-		gone = m->op == RECORD_RELEASE ? m : NULL;
+		fate.live = fate.live || m->op == RECORD_LIVE;
+		fate.gone = m->op == RECORD_RELEASE ? m : NULL;
 	}
-	if (gone)
-		wording_print(x->to, "now", "gone since %s: %s", wording_time(gone->time_ms, when),
-			words_of(gone->cause));
+	return fate;
+}
+
+static void print_fate(const struct scene *x, const struct moment *at, const struct fate *fate,
+	const struct decision *d)
+{
+	char when[WORDING_TIME_MAX];
+
+	if (fate->gone)
+		wording_print(x->to, "now", "gone since %s: %s",
+			wording_time(fate->gone->time_ms, when), words_of(fate->gone->cause));
 	else if (at->op == RECORD_HOLD)
 		wording_print(x->to, "now", "held for it; the container is still to come");
-	else if (live || d->source == SOURCE_ADOPTED)
+	else if (fate->live || d->source == SOURCE_ADOPTED)
 		wording_print(x->to, "now", "it is there, container id %.12s", at->container_id);
 	else
 		wording_print(x->to, "now", "answered; not seen to run yet, container id %.12s",
@@ -189,10 +183,13 @@ static bool is_refused_change(const struct moment *m)
 	return m->op == RECORD_REFUSE && text_equal(m->cause, "resize");
 }
 
-static void explain_decision(const struct story *s, size_t i, const struct moment_record *past)
+static void explain_decision(
+	const struct story *s, size_t i, const struct moment_record *past, const struct options *o)
 {
 	const struct moment *m = &s->moments.at[i];
-	const struct scene x = {stdout, &m->f->topo, &m->f->settings};
+	const struct fate fate = fate_of(s, i);
+	const struct scene x = {stdout, &m->f->topo, &m->f->settings,
+		.pool = fate.gone ? NULL : o->pool, .wide = o->output == OUTPUT_WIDE};
 	const struct decision *d = past->decision;
 	char when[WORDING_TIME_MAX];
 
@@ -207,17 +204,20 @@ static void explain_decision(const struct story *s, size_t i, const struct momen
 	if (d->admit && source_words(d))
 		wording_print(x.to, "how", "%s", source_words(d));
 	if (!d->admit && d->apart) /* else it is in the note */
-		wording_print(x.to, "how", "%s", pod_apart_text(d->apart));
-	wording_print(x.to, "policy", "%s, scope %s%s", topology_policy_name(d->policy),
-		topology_scope_name(x.s->topology_scope),
+		wording_print(x.to, "how", "%s", pod_apart_texts[d->apart]);
+	wording_print(x.to, "policy", "%s, scope %s%s", topology_policy_words[d->policy],
+		topology_scope_words[x.s->topology_scope],
 		x.s->prefer_closest_numa_nodes ? ", prefer-closest-numa-nodes" : "");
-	wording_print_grant(&x, d);
-	if (!d->admit)
-		wording_print_refusal(&x, d, m->node);
+	wording_print_grant(&x, past->request, d);
+	if (m->refusal)
+		(void)fputs(m->refusal, stdout);
+	else if (!d->admit)
+		wording_print(
+			x.to, "reason", "%s: %s", d->reason ? d->reason : "refused", d->message);
 	print_why(&x, s, i, d);
 	print_moved(&x, m);
 	if (d->admit)
-		print_fate(&x, s, i, d);
+		print_fate(&x, m, &fate, d);
 	else if (is_refused_change(m))
 		wording_print(x.to, "now", "nothing has changed: it goes on with what it had");
 }
@@ -236,7 +236,8 @@ static void print_name(const struct story *s)
 	}
 }
 
-static void print_moment(const struct story *s, size_t i, const struct moment_record *past)
+static void print_moment(
+	const struct story *s, size_t i, const struct moment_record *past, const struct options *o)
 {
 	const struct moment *m = &s->moments.at[i];
 	char when[WORDING_TIME_MAX];
@@ -245,7 +246,7 @@ static void print_moment(const struct story *s, size_t i, const struct moment_re
 	if (past->decision) {
 		(void)printf("%s: %s\n", *s->container ? "" : " (the whole pod)",
 			wording_verdict(past->decision));
-		explain_decision(s, i, past);
+		explain_decision(s, i, past, o);
 	} else {
 		(void)printf(": %s\n", m->op == RECORD_LIVE ? "seen to run" : "given back");
 		wording_print(stdout, "when", "%s%s%s", wording_time(m->time_ms, when),
@@ -254,20 +255,86 @@ static void print_moment(const struct story *s, size_t i, const struct moment_re
 	}
 }
 
+static void add_moment_row(
+	struct table *t, const struct story *s, const struct moment *m, const struct decision *d)
+{
+	char when[WORDING_TIME_MAX], cpus[CPUSET_TEXT_MAX], nodes[NODESET_TEXT_MAX];
+	bool given = d && d->admit;
+
+	table_add(t, "%s", wording_time(m->time_ms, when));
+	table_add(t, "%s/%s%s%s", s->ns, s->pod, *s->container ? "/" : "", s->container);
+	table_add(t, "%s",
+		d                      ? wording_verdict(d)
+		: m->op == RECORD_LIVE ? "seen to run"
+				       : "given back");
+	table_add(t, "%s", given ? cpuset_format(&d->cpus, cpus, sizeof cpus) : "-");
+	table_add(t, "%s",
+		given ? nodeset_format(d->mems, &m->f->topo.ids, nodes, sizeof nodes) : "-");
+}
+
+static bool is_text(const struct options *o)
+{
+	return o->output == OUTPUT_TEXT || o->output == OUTPUT_WIDE;
+}
+
 /* One story: its last decision, and what it left as it was, or all of it. */
-static void explain_story(const struct story *s, const struct options *o)
+static void explain_story(const struct story *s, const struct options *o, struct table *t)
 {
 	static struct moment_record past;
 	bool done = false;
 
 	for (size_t i = s->moments.nr; i-- > 0 && !done;) {
-		read_moment(&s->moments.at[i], &past);
-		if (o->json && s->moments.at[i].line)
-			(void)puts(s->moments.at[i].line);
-		else if (!o->json && (past.decision || o->all))
-			print_moment(s, i, &past);
-		done = past.decision && !o->all && !is_refused_change(&s->moments.at[i]);
+		const struct moment *m = &s->moments.at[i];
+
+		read_moment(m, &past);
+		if (o->output == OUTPUT_JSON && m->line && m->refusal)
+			refusal_line_print(stdout, m->line, m->refusal);
+		else if (o->output == OUTPUT_JSON && m->line)
+			(void)puts(m->line);
+		else if (is_text(o) && (past.decision || o->all))
+			print_moment(s, i, &past, o);
+		else if (o->output != OUTPUT_JSON && (past.decision || o->all))
+			add_moment_row(t, s, m, past.decision);
+		done = past.decision && !o->all && !is_refused_change(m);
 		arena_fini(&past.arena);
+	}
+}
+
+/* Those that explain_story() is going to show. */
+static bool mark_refusals_of(struct story *s, const struct options *o)
+{
+	static struct moment_record past;
+	bool any = false, done = false;
+
+	for (size_t i = s->moments.nr; i-- > 0 && !done;) {
+		struct moment *m = &s->moments.at[i];
+
+		read_moment(m, &past);
+		m->is_to_be_explained = past.decision && !past.decision->admit;
+		any = any || m->is_to_be_explained;
+		done = past.decision && !o->all && !is_refused_change(m);
+		arena_fini(&past.arena);
+	}
+	return any;
+}
+
+/* Why something was refused is worked out on the node as it was then: the journals are read once
+ * more for it. */
+static void explain_refusals(
+	struct history *h, const struct options *o, const struct journal_fold f[NR_JOURNALS])
+{
+	bool any = false;
+	char path[RUN_PATH_MAX];
+
+	for (size_t i = 0; i < h->stories.nr; i++)
+		any = mark_refusals_of(&h->stories.at[i], o) || any;
+	for (unsigned i = 0; i < NR_JOURNALS && any; i++) {
+		auto_free struct journal_fold *again = xcalloc(1, sizeof *again);
+		struct explainer x = {h, o->output == OUTPUT_JSON, &f[i]};
+
+		(void)journal_fold(again, journal_path(o->directory, journal_suffixes[i], path),
+			history_explain, &x, NULL);
+		journal_fold_fini(again);
 	}
 }
 
@@ -288,102 +355,218 @@ static int by_last_moment(const void *a, const void *b)
 	return c ? c : strcmp(x->container, y->container);
 }
 
-static int explain_history(struct history *h, const struct options *o)
+static bool is_same_name(const struct story *a, const struct story *b)
 {
-	if (!h->stories.nr) {
-		(void)fprintf(stderr, "numafit explain: the journal in %s has nothing of \"%s\"\n",
-			o->directory, o->container);
-		(void)fputs("It keeps what happened since it was last started anew, and the time "
-			    "before that.\n",
-			stderr);
-		list_set_aside(stderr, o->directory);
-		return EXIT_FAILED;
-	}
+	return text_equal(a->ns, b->ns) && text_equal(a->pod, b->pod) &&
+	       text_equal(a->container, b->container);
+}
+
+static void print_history(struct history *h, const struct options *o)
+{
+	static const char *const titles[] = {"TIME", "CONTAINER", "WHAT", "CPUS", "MEMS"};
+	struct table t = {.nr_columns = sizeof titles / sizeof *titles};
+	bool in_table = o->output == OUTPUT_TABLE;
+
+	for (size_t i = 0; in_table && i < t.nr_columns; i++)
+		table_add(&t, "%s", titles[i]);
 	qsort(h->stories.at, h->stories.nr, sizeof *h->stories.at, by_last_moment);
 	for (size_t i = 0; i < h->stories.nr; i++) {
-		if (i && !o->json)
+		if (i && is_text(o))
 			(void)putchar('\n');
-		explain_story(&h->stories.at[i], o);
+		if (i && is_text(o) && is_same_name(&h->stories.at[i - 1], &h->stories.at[i]))
+			(void)printf("an earlier pod of this name:\n");
+		explain_story(&h->stories.at[i], o, &t);
 	}
-	return EXIT_DONE;
+	if (in_table)
+		table_print(&t, stdout);
+	table_fini(&t);
 }
 
-/* The journal before the present one, which there need not be, then the present one. */
-static int read_journals(
-	const struct options *o, struct history *h, struct journal_fold f[NR_JOURNALS])
+static void history_forget(void *ctx)
 {
-	static const char *const suffixes[NR_JOURNALS] = {JOURNAL_PREVIOUS, NULL};
-	char path[RUN_PATH_MAX];
-	int rc = 0;
+	struct history *h = ctx;
 
-	for (unsigned i = 0; i < NR_JOURNALS; i++) {
-		struct err e;
-
-		rc = journal_fold(
-			&f[i], journal_path(o->directory, suffixes[i], path), history_add, h, &e);
-		if (!rc || (rc == -ENOENT && suffixes[i]))
-			continue;
-		(void)fprintf(stderr, "numafit explain: %s\n", e.text);
-		if (!suffixes[i])
-			advise_on_journal(stderr, o->directory, &e);
-	}
-	return rc;
+	history_fini(h);
 }
 
-static int explain_container(const struct options *o)
+/* The name of a story, as it is asked for. */
+static const char *story_name(const struct story *s, char buf[NAME_BYTES_MAX])
 {
-	struct journal_fold *f = xcalloc(NR_JOURNALS, sizeof *f);
-	struct query q;
-	struct history h = {.query = &q};
-	struct err e;
-	int code = EXIT_USAGE;
+	(void)snprintf(buf, NAME_BYTES_MAX, "%s/%s%s%s", s->ns, s->pod, *s->container ? "/" : "",
+		s->container);
+	return buf;
+}
 
-	if (query_parse(&q, o->container, &e))
-		(void)fprintf(stderr, "numafit explain: %s\n", e.text);
-	else if (!read_journals(o, &h, f) || h.stories.nr)
-		code = explain_history(&h, o);
+static int by_name(const void *a, const void *b)
+{
+	char x[NAME_BYTES_MAX], y[NAME_BYTES_MAX];
+
+	return strcmp(story_name(a, x), story_name(b, y));
+}
+
+static int list_names(const struct call *c, const struct options *o)
+{
+	struct journal_fold f[NR_JOURNALS] = {0};
+	const struct query q = {.ns = o->ns};
+	struct history h = {.query = o->ns ? &q : NULL, .names_only = true};
+	const struct gathering g = {&h, history_add, history_forget};
+	int rc = journals_gather(c, o->directory, &g, f);
+
+	if (h.stories.nr)
+		qsort(h.stories.at, h.stories.nr, sizeof *h.stories.at, by_name);
+	for (size_t i = 0; i < h.stories.nr; i++) {
+		char name[NAME_BYTES_MAX];
+
+		wording_print_plain(stdout, story_name(&h.stories.at[i], name));
+		(void)putchar('\n');
+	}
 	history_fini(&h);
-	for (unsigned i = 0; i < NR_JOURNALS; i++)
-		journal_fold_fini(&f[i]);
+	journals_fini(f);
+	return rc ? EXIT_CANNOT : EXIT_DONE;
+}
+
+/* How near a name is to what was asked: a part of it, or few letters away. */
+static bool may_be_meant(const struct story *s, const char *asked)
+{
+	const char *const parts[] = {s->pod, s->container};
+	char name[NAME_BYTES_MAX];
+	struct nearest near;
+
+	nearest_begin(&near, asked);
+	nearest_try(&near, story_name(s, name), name);
+	for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+		nearest_try(&near, parts[i], parts[i]);
+		if (*parts[i] && (strstr(parts[i], asked) || strstr(asked, parts[i])))
+			return true;
+	}
+	return near.best;
+}
+
+static void suggest_names(const struct call *c, const struct options *o)
+{
+	struct journal_fold f[NR_JOURNALS] = {0};
+	struct history h = {.names_only = true};
+	const struct gathering g = {&h, history_add, history_forget};
+	unsigned nr = 0;
+
+	(void)journals_gather(c, o->directory, &g, f);
+	for (size_t i = 0; i < h.stories.nr && nr < NAMES_SUGGESTED; i++) {
+		char name[NAME_BYTES_MAX];
+
+		if (!may_be_meant(&h.stories.at[i], o->container))
+			continue;
+		(void)fputs(nr++ ? ", " : "Did you mean ", stderr);
+		wording_print_plain(stderr, story_name(&h.stories.at[i], name));
+	}
+	(void)fputs(nr ? "?\n" : "numafit explain --list prints what it has.\n", stderr);
+	history_fini(&h);
+	journals_fini(f);
+}
+
+static int nothing_known(const struct call *c, const struct options *o)
+{
+	struct err e;
+
+	(void)err_set(&e, ENOENT, "the journal in %s has nothing of \"%s\"%s%s", o->directory,
+		o->container, o->ns ? " in namespace " : "", o->ns ? o->ns : "");
+	(void)call_fail(c, EXIT_NO, &e);
+	suggest_names(c, o);
+	(void)fputs("It keeps what happened since it was last started anew, and the time before "
+		    "that.\n",
+		stderr);
+	list_set_aside(stderr, o->directory);
+	return EXIT_NO;
+}
+
+static int explain_container(const struct call *c, const struct options *o)
+{
+	struct journal_fold f[NR_JOURNALS] = {0};
+	struct query q = {0};
+	struct history h = {.query = &q};
+	const struct gathering g = {&h, history_add, history_forget};
+	struct err e;
+	int rc = 0, code = EXIT_CANNOT;
+
+	if (query_parse(&q, o->container, &e)) {
+		query_fini(&q);
+		return call_misused(c, "%s", e.text);
+	}
+	q.ns = o->ns;
+	rc = journals_gather(c, o->directory, &g, f);
+	if (!rc && !h.stories.nr) {
+		q.loose = true;
+		rc = journals_gather(c, o->directory, &g, f);
+	}
+	if (h.stories.nr) {
+		const struct journal_fold *present = &f[NR_JOURNALS - 1];
+		struct options known = *o;
+
+		if (present->engine)
+			known.pool = &ledger_view(engine_ledger(present->engine))->pool;
+		if (o->output != OUTPUT_TABLE)
+			explain_refusals(&h, o, f);
+		print_history(&h, &known);
+		code = EXIT_DONE;
+	} else if (!rc) {
+		code = nothing_known(c, o);
+	}
+	history_fini(&h);
+	journals_fini(f);
 	query_fini(&q);
-	free(f);
 	return code;
 }
 
-/* -1: go on; else the exit code. */
-static int read_explain_options(int argc, char **argv, struct options *o)
+static int run_explain(const struct call *c)
 {
-	static const struct option options[] = {{"all", no_argument, NULL, 'a'},
-		{"json", no_argument, NULL, 'j'}, {"run-directory", required_argument, NULL, 'd'},
-		{"help", no_argument, NULL, 'h'}, {0}};
-	int c;
+	struct options o = {.directory = RUN_DIRECTORY, .output = OUTPUT_TEXT};
+	int code = call_read(c, &o);
 
-	optind = 0; /* main() hands on its own arguments: start over */
-	while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
-		if (c == 'h') {
-			(void)fputs(help, stdout);
-			return EXIT_DONE;
-		}
-		if (c == '?')
-			return EXIT_USAGE;
-		o->all = o->all || c == 'a';
-		o->json = o->json || c == 'j';
-		o->directory = c == 'd' ? optarg : o->directory;
-	}
-	if (argc - optind != 1) {
-		(void)fputs("numafit explain: one CONTAINER is expected; see numafit explain "
-			    "--help\n",
-			stderr);
-		return EXIT_USAGE;
-	}
-	o->container = argv[optind];
-	return -1;
+	if (code >= 0)
+		return code;
+	if (o.list == (o.container != NULL))
+		return call_misused(c, "one CONTAINER is expected, or --list");
+	return o.list ? list_names(c, &o) : explain_container(c, &o);
 }
 
-int verb_explain(int argc, char **argv)
-{
-	struct options o = {.directory = RUN_DIRECTORY};
-	int code = read_explain_options(argc, argv, &o);
+static const struct option_row rows[] = {
+	{.letter = 'a',
+		.name = "all",
+		.help = "not only the last decision: all that the journal has, latest first",
+		.read = option_flag,
+		.at = offsetof(struct options, all)},
+	{.letter = 'l',
+		.name = "list",
+		.help = "only the names that the journal has, one on each line",
+		.read = option_flag,
+		.at = offsetof(struct options, list)},
+	NAMESPACE_ROW(struct options),
+	OUTPUT_ROWS(struct options, "text|wide|table|json"),
+	RUN_DIRECTORY_ROW(struct options),
+	{0},
+};
 
-	return code >= 0 ? code : explain_container(&o);
-}
+const struct command verb_explain = {
+	.name = "explain",
+	.summary = "explain what was decided for a container, and why",
+	.about =
+		"What numafitd decided for a container: what was asked, what it was given, when and why, "
+		"what was moved for it; of a refusal what was missing and what can be done. All of it is "
+		"read from the journal: the daemon may be dead. With -o wide also what each resource "
+		"had to choose from, and what was chosen; with -o table a line for each. With -o json the journal's records, one "
+		"on each line; one that refuses has class, why, help and remedies besides.\n"
+		"\n"
+		"CONTAINER is its name, POD, POD/CONTAINER, NAMESPACE/POD or NAMESPACE/POD/CONTAINER, "
+		"where POD may be a pod's uid; or the beginning of a container's id. A "
+		"Deployment's or a StatefulSet's name stands for all pods that are named after it: web "
+		"for web-0 and web-1. Of several that this suits, the latest comes first.",
+	.options = rows,
+	.operand = {"CONTAINER", 0, 1, option_text, offsetof(struct options, container),
+		COMPLETE_CONTAINER},
+	.examples = {{"numafit explain web-0", "the containers of a pod"},
+		{"numafit explain -n shop web", "those of web-0, web-1, ... in a namespace"},
+		{"numafit explain --all -o table shop/web-0/main",
+			"all that became of one container, a line for each event"}},
+	.exits = {[EXIT_NO] = "the journal has nothing of it",
+		[EXIT_CANNOT] = "there is no journal, or it cannot be read"},
+	.run = run_explain,
+};

@@ -1,49 +1,15 @@
-#include <numafit/number.h>
 #include <numafit-cli/verbs.h>
 
 #include <codec/advice_json.h>
 #include <codec/placement_json.h>
 #include <errno.h>
-#include <getopt.h>
 #include <host/discover.h>
+#include <io/loop.h>
 #include <numafit/mem.h>
 #include <numafit-cli/wording.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
-
-static const char help[] =
-	"usage: numafit hint encode --node NODE --uid UID --numa [CONTAINER=]NODES ... [OPTIONS]\n"
-	"       numafit hint check [OPTIONS] [FILE|-]\n"
-	"\n"
-	"Write the annotation " ADVICE_KEY " that a scheduler leaves on a pod, or show what a\n"
-	"node would say of one. Whether it fits is seen when the container is created: numafit\n"
-	"explain shows it.\n"
-	"\n"
-	"encode, check:\n"
-	"  --node NODE, --uid UID   the node's name and the pod's uid: what a hint is written "
-	"for,\n"
-	"                           and where it is read\n"
-	"  --gen N, --pfp TEXT      generation, and fingerprint of the pods, of the node's state\n"
-	"  --machine MACHINE        as for numafit topology (default this)\n"
-	"encode:\n"
-	"  --numa [CONTAINER=]NODES a container's NUMA nodes (web=0-1); without a name, or with "
-	"*:\n"
-	"                           those of any that is not named\n"
-	"  --placed [CONTAINER=]VALUE  the same as it has been decided: the value of a "
-	"container's\n"
-	"                           numafit.io/placement\n"
-	"  --amounts [CONTAINER=]LIST  what it was reckoned to take where "
-	"(0:cpu=4,memory=8Gi;1:cpu=2)\n"
-	"  --at MS, --ttl S         when it was made (default now), for how long it is good (120)\n"
-	"  --mode prefer|require    what becomes of the container if it is not followed (prefer)\n"
-	"  --scope container|pod    what was placed as one (container)\n"
-	"check:\n"
-	"  --key KEY                the annotation's key, ours or another project's\n"
-	"  --now MS, --skew MS      what time it is, and by how much clocks may differ (5000)\n"
-	"  --help                   this text\n"
-	"\n"
-	"Exit code: 0; 1 the hint is rejected, or cannot be written; 2 bad usage.\n";
+#include <unistd.h>
 
 enum { TTL_S = 120, SKEW_MS = 5000, CENT = 100, MILLI = 1000 };
 
@@ -51,24 +17,28 @@ struct entries {
 	VEC(struct advice_container);
 };
 
+struct question;
+/* An option about the machine's NUMA nodes, which is read when the machine is known. */
+struct of_nodes {
+	const struct option_row *row;
+	int (*add)(struct question *q, char *value, struct err *e);
+	char *value;
+};
+
 struct question {
 	struct advice
 		advice; /* encode: what is written but for the entries; check: the node's own */
 	struct entries entries;
+	struct {
+		VEC(struct of_nodes);
+	} of_nodes;
 	const char *key, *machine, *file;
+	bool unreadable; /* the file */
 	int64_t now_ms;
 	uint64_t skew_ms;
 	struct topo t;
 	struct arena arena;
 };
-
-static int64_t wall_clock_ms(void)
-{
-	struct timespec now;
-
-	(void)clock_gettime(CLOCK_REALTIME, &now);
-	return (int64_t)now.tv_sec * MS_PER_S + now.tv_nsec / NS_PER_MS;
-}
 
 /* The entry that "NAME=rest" is about, and the rest. A '=' behind a ':' or in quotes belongs to the
  * rest. */
@@ -141,164 +111,174 @@ static int add_amounts(struct question *q, char *arg, struct err *e)
 	return 0;
 }
 
-static int read_hint_mode(const char *arg, enum advice_mode *out, struct err *e)
+static int read_hint_mode(const struct option_row *o, void *member, char *value, struct err *e)
 {
-	int mode = advice_mode_from_name(arg);
+	unsigned word;
+	int rc = option_word(o, &word, value, e);
 
-	if (mode <= ADVICE_OFF)
-		return err_set(e, EINVAL, "\"%s\" is not prefer or require", arg);
-	*out = (enum advice_mode)mode;
+	if (!rc)
+		*(enum advice_mode *)member =
+			(enum advice_mode)text_index(advice_mode_words, NR_ADVICE_MODES, value);
+	return rc;
+}
+
+static int read_hint_key(const struct option_row *o, void *member, char *value, struct err *e)
+{
+	(void)o;
+	*(const char **)member = value;
+	return advice_source_of(value) ? 0
+				       : err_set(e, ENOENT, "no hints are read from \"%s\"", value);
+}
+
+static int read_hint_u64(const struct option_row *o, void *member, char *value, struct err *e)
+{
+	(void)o;
+	return text_u64(value, strlen(value), UINT64_MAX, member, e);
+}
+
+static int read_hint_ms(const struct option_row *o, void *member, char *value, struct err *e)
+{
+	uint64_t number;
+	int rc = text_u64(value, strlen(value), INT64_MAX, &number, e);
+
+	(void)o;
+	if (!rc)
+		*(int64_t *)member = (int64_t)number;
+	return rc;
+}
+
+static int read_hint_ttl(const struct option_row *o, void *member, char *value, struct err *e)
+{
+	uint64_t number;
+	int rc = text_u64(value, strlen(value), ADVICE_TTL_MAX_S, &number, e);
+
+	(void)o;
+	if (!rc)
+		*(unsigned *)member = (unsigned)number;
+	return rc;
+}
+
+static int keep_of_nodes(const struct option_row *o, struct question *q, char *value,
+	int (*add)(struct question *q, char *value, struct err *e))
+{
+	*vec_push(&q->of_nodes) = (struct of_nodes){o, add, value};
 	return 0;
 }
 
-static int read_hint_scope(const char *arg, enum topology_scope *out, struct err *e)
+static int read_hint_nodes(const struct option_row *o, void *member, char *value, struct err *e)
 {
-	if (!text_equal(arg, topology_scope_name(SCOPE_CONTAINER)) &&
-		!text_equal(arg, topology_scope_name(SCOPE_POD)))
-		return err_set(e, EINVAL, "\"%s\" is not container or pod", arg);
-	*out = text_equal(arg, topology_scope_name(SCOPE_POD)) ? SCOPE_POD : SCOPE_CONTAINER;
-	return 0;
+	(void)e;
+	return keep_of_nodes(o, member, value, add_hint_nodes);
 }
 
-enum {
-	OPT_NODE = 1,
-	OPT_UID,
-	OPT_GEN,
-	OPT_PFP,
-	OPT_MACHINE,
-	OPT_NUMA,
-	OPT_PLACED,
-	OPT_AMOUNTS,
-	OPT_AT,
-	OPT_TTL,
-	OPT_MODE,
-	OPT_SCOPE,
-	OPT_KEY,
-	OPT_NOW,
-	OPT_SKEW,
-	OPT_HELP,
-};
-#define COMMON                                                                                     \
-	{"node", required_argument, NULL, OPT_NODE}, {"uid", required_argument, NULL, OPT_UID},    \
-		{"gen", required_argument, NULL, OPT_GEN},                                         \
-		{"pfp", required_argument, NULL, OPT_PFP},                                         \
-		{"machine", required_argument, NULL, OPT_MACHINE},                                 \
+static int read_hint_placed(const struct option_row *o, void *member, char *value, struct err *e)
+{
+	(void)e;
+	return keep_of_nodes(o, member, value, add_placed);
+}
+
+static int read_hint_amounts(const struct option_row *o, void *member, char *value, struct err *e)
+{
+	(void)e;
+	return keep_of_nodes(o, member, value, add_amounts);
+}
+
+#define AT(member) offsetof(struct question, member)
+#define COMMON_ROWS                                                                                \
+	{.name = "node",                                                                           \
+		.value = "NODE",                                                                   \
+		.help = "the node's name: the one that a hint is written for, and where it is "    \
+			"read",                                                                    \
+		.read = option_text,                                                               \
+		.at = offsetof(struct question, advice.node)},                                     \
+		{.name = "uid",                                                                    \
+			.value = "UID",                                                            \
+			.help = "the pod's uid, likewise",                                         \
+			.read = option_text,                                                       \
+			.at = offsetof(struct question, advice.uid)},                              \
+		{.name = "gen",                                                                    \
+			.value = "N",                                                              \
+			.help = "generation of the node's state",                                  \
+			.read = read_hint_u64,                                                     \
+			.at = offsetof(struct question, advice.generation)},                       \
+		{.name = "pfp",                                                                    \
+			.value = "TEXT",                                                           \
+			.help = "fingerprint of the node's pods",                                  \
+			.read = option_text,                                                       \
+			.at = offsetof(struct question, advice.fingerprint)},                      \
 	{                                                                                          \
-		"help", no_argument, NULL, OPT_HELP                                                \
+		.name = "machine", .value = "MACHINE",                                             \
+		.help = "as for numafit topology (default this)", .read = option_text,             \
+		.at = offsetof(struct question, machine), .completes = COMPLETE_FILE               \
 	}
-static const struct option encode_options[] = {
-	COMMON,
-	{"numa", required_argument, NULL, OPT_NUMA},
-	{"placed", required_argument, NULL, OPT_PLACED},
-	{"amounts", required_argument, NULL, OPT_AMOUNTS},
-	{"at", required_argument, NULL, OPT_AT},
-	{"ttl", required_argument, NULL, OPT_TTL},
-	{"mode", required_argument, NULL, OPT_MODE},
-	{"scope", required_argument, NULL, OPT_SCOPE},
+
+static const struct option_row encode_rows[] = {
+	COMMON_ROWS,
+	{.name = "numa",
+		.value = "[CONTAINER=]NODES",
+		.help = "a container's NUMA nodes (web=0-1); without a name, or with *: those of any "
+			"that is not named",
+		.read = read_hint_nodes,
+		.repeats = true},
+	{.name = "placed",
+		.value = "[CONTAINER=]VALUE",
+		.help = "the same as it has been decided: the value of a container's "
+			"numafit.io/placement",
+		.read = read_hint_placed,
+		.repeats = true},
+	{.name = "amounts",
+		.value = "[CONTAINER=]LIST",
+		.help = "what it was reckoned to take where (0:cpu=4,memory=8Gi;1:cpu=2)",
+		.read = read_hint_amounts,
+		.repeats = true},
+	{.name = "at",
+		.value = "MS",
+		.help = "when it was made, in ms since 1970 (default now)",
+		.read = read_hint_ms,
+		.at = AT(advice.at_ms)},
+	{.name = "ttl",
+		.value = "S",
+		.help = "for how many seconds it is good (default 120)",
+		.read = read_hint_ttl,
+		.at = AT(advice.ttl_s)},
+	{.name = "mode",
+		.value = "prefer|require",
+		.help = "what becomes of the container if it is not followed (default prefer)",
+		.read = read_hint_mode,
+		.at = AT(advice.mode),
+		.completes = COMPLETE_WORDS},
+	{.name = "scope",
+		.value = "container|pod",
+		.help = "what was placed as one (default container)",
+		.read = option_word,
+		.at = AT(advice.scope),
+		.completes = COMPLETE_WORDS},
 	{0},
 };
-static const struct option check_options[] = {
-	COMMON,
-	{"key", required_argument, NULL, OPT_KEY},
-	{"now", required_argument, NULL, OPT_NOW},
-	{"skew", required_argument, NULL, OPT_SKEW},
+static const struct option_row check_rows[] = {
+	COMMON_ROWS,
+	{.name = "key",
+		.value = "KEY",
+		.help = "the annotation's key, ours (" ADVICE_KEY ") or another project's",
+		.read = read_hint_key,
+		.at = AT(key)},
+	{.name = "now",
+		.value = "MS",
+		.help = "what time it is, in ms since 1970",
+		.read = read_hint_ms,
+		.at = AT(now_ms)},
+	{.name = "skew",
+		.value = "MS",
+		.help = "by how much clocks may differ (default 5000)",
+		.read = read_hint_u64,
+		.at = AT(skew_ms)},
 	{0},
 };
-
-static int read_hint_option(struct question *q, int option, char *arg, struct err *e)
-{
-	uint64_t number = 0;
-	int rc;
-
-	switch (option) {
-	case OPT_NODE:
-		q->advice.node = arg;
-		return 0;
-	case OPT_UID:
-		q->advice.uid = arg;
-		return 0;
-	case OPT_GEN:
-		return text_u64(arg, strlen(arg), UINT64_MAX, &q->advice.generation, e);
-	case OPT_PFP:
-		q->advice.fingerprint = arg;
-		return 0;
-	case OPT_NUMA:
-		return add_hint_nodes(q, arg, e);
-	case OPT_PLACED:
-		return add_placed(q, arg, e);
-	case OPT_AMOUNTS:
-		return add_amounts(q, arg, e);
-	case OPT_AT:
-	case OPT_NOW:
-		rc = text_u64(arg, strlen(arg), INT64_MAX, &number, e);
-		if (!rc)
-			*(option == OPT_AT ? &q->advice.at_ms : &q->now_ms) = (int64_t)number;
-		return rc;
-	case OPT_TTL:
-		rc = text_u64(arg, strlen(arg), ADVICE_TTL_MAX_S, &number, e);
-		if (!rc)
-			q->advice.ttl_s = (unsigned)number;
-		return rc;
-	case OPT_MODE:
-		return read_hint_mode(arg, &q->advice.mode, e);
-	case OPT_SCOPE:
-		return read_hint_scope(arg, &q->advice.scope, e);
-	case OPT_KEY:
-		q->key = arg;
-		return advice_source_of(arg)
-			       ? 0
-			       : err_set(e, ENOENT, "no hints are read from \"%s\"", arg);
-	case OPT_SKEW:
-		return text_u64(arg, strlen(arg), INT64_MAX, &q->skew_ms, e);
-	default:
-		return 0;
-	}
-}
 
 static void print_hint_note(void *ctx, const char *text)
 {
 	(void)ctx;
 	(void)fprintf(stderr, "numafit hint: note: %s\n", text);
-}
-
-/* The machine comes first, whatever the order of options: NUMA nodes are its own. */
-static int load_hint_machine(
-	struct question *q, int argc, char **argv, const struct option *options, struct err *e)
-{
-	int c;
-
-	optind = 0; /* main() hands on its own arguments: start over */
-	while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
-		if (c == '?')
-			return err_set(e, EINVAL, "see numafit hint --help");
-		if (c == OPT_MACHINE)
-			q->machine = optarg;
-		if (c == OPT_HELP) {
-			(void)fputs(help, stdout);
-			return 1;
-		}
-	}
-	return machine_load(q->machine, &q->t, print_hint_note, NULL, e);
-}
-
-/* 0; 1: there was no more to do than to help; or an error. */
-static int read_hint_options(
-	struct question *q, int argc, char **argv, const struct option *options, struct err *e)
-{
-	int c, which, rc = load_hint_machine(q, argc, argv, options, e);
-
-	optind = 0;
-	while (!rc && (c = getopt_long(argc, argv, "", options, &which)) != -1) {
-		rc = read_hint_option(q, c, optarg, e);
-		if (rc)
-			return err_add(e, rc, "--%s", options[which].name);
-	}
-	if (rc)
-		return rc;
-	q->file = optind < argc ? argv[optind] : "-";
-	if (optind < argc - (options == check_options))
-		return err_set(e, EINVAL, "\"%s\" is one argument too many", argv[argc - 1]);
-	return 0;
 }
 
 static int encode_hint(struct question *q, struct err *e)
@@ -379,14 +359,14 @@ static void print_hint_lines(const struct question *q, const struct advice *h)
 	char list[CPUSET_TEXT_MAX];
 
 	if (h->nr_containers)
-		wording_print(stdout, "mode", "%s, scope %s", advice_mode_name(h->mode),
-			topology_scope_name(h->scope));
+		wording_print(stdout, "mode", "%s, scope %s", advice_mode_words[h->mode],
+			topology_scope_words[h->scope]);
 	for (size_t i = 0; i < h->nr_containers; i++)
 		print_hint_container(q, &h->container[i]);
 	if (h->cpus)
 		wording_print(stdout, "cpus", "%s", cpuset_format(h->cpus, list, sizeof list));
 	if (h->has_policy)
-		wording_print(stdout, "policy", "%s", topology_policy_name(h->policy));
+		wording_print(stdout, "policy", "%s", topology_policy_words[h->policy]);
 }
 
 /* 0; 1: it is rejected. */
@@ -404,59 +384,128 @@ static int check_hint(struct question *q, struct err *e)
 		.t = &q->t};
 	struct advice h = {0};
 	struct err why = {0};
-	int rc = read_hint_file(q->file, text, ADVICE_TEXT_MAX + 2, e);
+	int rc = read_hint_file(q->file ? q->file : "-", text, ADVICE_TEXT_MAX + 2, e);
 
+	q->unreadable = rc != 0;
 	if (rc)
 		return rc;
 	rc = advice_read(advice_source_of(q->key), text, &c, &h, &why);
 	enum advice_verdict v = rc ? advice_read_verdict(rc) : advice_check(&h, &facts, &why);
-	(void)puts(advice_verdict_name(v));
+	(void)puts(advice_verdict_words[v]);
 	if (why.code)
 		wording_print(stdout, "why", "%s", why.text);
 	print_hint_lines(q, &h);
 	return advice_is_rejection(v);
 }
 
-static int answer_hint_verb(
-	struct question *q, int argc, char **argv, struct err *e, bool *bad_usage)
+/* The machine comes first, whatever the order of options: NUMA nodes are its own. -1: go on; else
+ * the exit code. */
+static int read_hint(const struct call *c, struct question *q)
 {
-	bool encodes = argc > 1 && text_equal(argv[1], "encode");
-	bool helps = argc > 1 && text_equal(argv[1], "--help");
+	struct err e = {0};
+	int code = call_read(c, q);
 
-	*bad_usage = true;
-	if (helps)
-		(void)fputs(help, stdout);
-	if (helps)
-		return 0;
-	if (!encodes && (argc < 2 || !text_equal(argv[1], "check")))
-		return err_set(e, EINVAL, "encode or check? See numafit hint --help");
-	int rc = read_hint_options(
-		q, argc - 1, argv + 1, encodes ? encode_options : check_options, e);
-	if (rc)
-		return rc > 0 ? 0 : rc;
-	*bad_usage = false;
-	return encodes ? encode_hint(q, e) : check_hint(q, e);
+	if (code >= 0)
+		return code;
+	if (machine_load(q->machine, &q->t, print_hint_note, NULL, &e))
+		return call_fail(c, EXIT_CANNOT, &e);
+	for (size_t i = 0; i < q->of_nodes.nr; i++) {
+		const struct of_nodes *n = &q->of_nodes.at[i];
+
+		if (n->add(q, n->value, &e))
+			return call_misused(c, "--%s: %s", n->row->name, e.text);
+	}
+	return -1;
 }
 
-int verb_hint(int argc, char **argv)
+/* What a hint cannot be written without. */
+static int check_encode(const struct call *c, const struct question *q)
+{
+	if (!q->advice.node || !q->advice.uid)
+		return call_misused(c, "the pod is missing: --node and --uid are expected");
+	if (!q->entries.nr)
+		return call_misused(
+			c, "NUMA nodes are missing: --numa, --placed or --amounts is expected");
+	return -1;
+}
+
+/* A person who gives nothing to read wants to know what there is to give. */
+static int check_input(const struct call *c, const struct question *q)
+{
+	if (q->file || !isatty(STDIN_FILENO))
+		return -1;
+	call_help(c, stderr);
+	return call_misused(c, "a FILE, or the annotation on the standard input, is expected");
+}
+
+static int run_hint(const struct call *c,
+	int (*check)(const struct call *c, const struct question *q),
+	int (*answer)(struct question *q, struct err *e))
 {
 	auto_free struct question *q = xcalloc(1, sizeof *q);
 	struct err e = {0};
-	bool bad_usage;
 
-	q->advice.at_ms = q->now_ms = wall_clock_ms();
+	q->advice.at_ms = q->now_ms = loop_wall_ms();
 	q->advice.ttl_s = TTL_S;
 	q->advice.mode = ADVICE_PREFER;
 	q->key = ADVICE_KEY;
 	q->machine = "this";
 	q->skew_ms = SKEW_MS;
 	arena_init(&q->arena, ADVICE_ARENA_BYTES);
-	int rc = answer_hint_verb(q, argc, argv, &e, &bad_usage);
-	if (e.code)
-		(void)fprintf(stderr, "numafit hint: %s\n", e.text);
+	int code = read_hint(c, q);
+	if (code < 0)
+		code = check(c, q);
+	if (code < 0) {
+		int rc = answer(q, &e);
+
+		code = rc ? EXIT_NO : EXIT_DONE;
+		if (rc < 0)
+			code = call_fail(c, q->unreadable ? EXIT_CANNOT : EXIT_NO, &e);
+	}
 	arena_fini(&q->arena);
 	vec_fini(&q->entries);
-	if (!rc)
-		return EXIT_DONE;
-	return bad_usage ? EXIT_USAGE : EXIT_FAILED;
+	vec_fini(&q->of_nodes);
+	return code;
 }
+
+static int run_encode(const struct call *c)
+{
+	return run_hint(c, check_encode, encode_hint);
+}
+
+static int run_check(const struct call *c)
+{
+	return run_hint(c, check_input, check_hint);
+}
+
+const struct command verb_hint_encode = {
+	.name = "hint encode",
+	.summary = "write a scheduler's hint for a pod",
+	.about = "Write the annotation " ADVICE_KEY " that a scheduler leaves on a pod. Whether it "
+		 "fits is seen when the container is created: numafit explain shows it.",
+	.options = encode_rows,
+	.examples = {{"numafit hint encode --node n0 --uid 5c1e --numa 0-1",
+			     "every container of the pod on NUMA nodes 0 and 1"},
+		{"numafit hint encode --node n0 --uid 5c1e --numa web=2 --mode require",
+			"only container web, and nowhere else"}},
+	.exits = {[EXIT_NO] = "such a hint cannot be written",
+		[EXIT_CANNOT] = "the machine cannot be read"},
+	.run = run_encode,
+};
+const struct command verb_hint_check = {
+	.name = "hint check",
+	.summary = "show what a node would make of a scheduler's hint",
+	.about =
+		"Show what a node would say of the value of an annotation that a scheduler left on "
+		"a pod. Without FILE, or with -, it is read from the standard input.",
+	.options = check_rows,
+	.operand = {"FILE|-", 0, 1, option_text, AT(file), COMPLETE_FILE},
+	.examples = {{"numafit hint check --node n0 --uid 5c1e hint.json",
+			     "one of ours, in a file"},
+		{"echo 0,2-3 | numafit hint check --key katalyst.kubewharf.io/numa_bind_result",
+			"another project's"}},
+	.exits = {[EXIT_DONE] = "it is accepted",
+		[EXIT_NO] = "it is rejected",
+		[EXIT_CANNOT] = "the file or the machine cannot be read"},
+	.run = run_check,
+};

@@ -1,5 +1,9 @@
 #include <numafit-cli/history.h>
 
+#include <numafit-cli/again.h>
+#include <numafit-cli/refusal_line.h>
+#include <numafit-cli/wording.h>
+
 #include <errno.h>
 #include <numafit/mem.h>
 #include <numafit/text.h>
@@ -40,22 +44,27 @@ static bool begins(const char *id, const char *with)
 	return len >= ID_LEAST && strncmp(id, with, len) == 0;
 }
 
-static bool is_pod(const char *name, const struct subject *s)
+static bool is_pod(const struct query *q, const char *name, const struct subject *s)
 {
-	return text_equal(name, s->pod) || text_equal(name, s->uid);
+	size_t len = strlen(name);
+
+	return text_equal(name, s->pod) || text_equal(name, s->uid) ||
+	       (q->loose && strncmp(s->pod, name, len) == 0 && s->pod[len] == '-');
 }
 
 static bool suits(const struct query *q, const struct subject *s)
 {
 	char *const *p = q->part;
 
+	if (q->ns && !text_equal(q->ns, s->ns))
+		return false;
 	if (q->nr == 1)
-		return is_pod(p[0], s) || text_equal(p[0], s->container) ||
+		return is_pod(q, p[0], s) || text_equal(p[0], s->container) ||
 		       begins(s->container_id, p[0]) || begins(s->sandbox_id, p[0]);
 	if (q->nr == 2)
-		return (is_pod(p[0], s) && text_equal(p[1], s->container)) ||
-		       (text_equal(p[0], s->ns) && is_pod(p[1], s));
-	return text_equal(p[0], s->ns) && is_pod(p[1], s) && text_equal(p[2], s->container);
+		return (is_pod(q, p[0], s) && text_equal(p[1], s->container)) ||
+		       (text_equal(p[0], s->ns) && is_pod(q, p[1], s));
+	return text_equal(p[0], s->ns) && is_pod(q, p[1], s) && text_equal(p[2], s->container);
 }
 
 static struct subject subject_of(const struct request *req, const char *container_id)
@@ -111,8 +120,12 @@ static void add_moment_if_asked(struct history *h, const struct journal_fold *f,
 	bool has_line = r->op != RECORD_RELEASE && r->op != RECORD_LIVE;
 	size_t nr = h->lines.nr;
 
-	if (!suits(h->query, s))
+	if (h->query && !suits(h->query, s))
 		return;
+	if (h->names_only) {
+		(void)story_of(h, s);
+		return;
+	}
 	/* the lines last as long as the history; the parts of a record share one */
 	if (has_line && (!part || !nr || !text_equal(h->lines.at[nr - 1], line)))
 		*vec_push(&h->lines) = xstrdup(line);
@@ -132,10 +145,6 @@ static void add_moment_if_asked(struct history *h, const struct journal_fold *f,
 	/* no container was updated for what a journal starts with */
 	if (!cpuset_equal(&m->pool_before, &m->pool) && !text_equal(r->cause, "snapshot"))
 		list_moved(l, s->container_id, m);
-	if (r->op != RECORD_REFUSE)
-		return;
-	m->node = xcalloc(1, sizeof *m->node);
-	snapshot_take(m->node, l, &f->settings);
 }
 
 int history_add(void *ctx, const struct journal_fold *f, const struct record *r, const char *line,
@@ -166,6 +175,59 @@ int history_add(void *ctx, const struct journal_fold *f, const struct record *r,
 	return 0;
 }
 
+/* wording_print_refusal() into a text for the caller to free. */
+static char *words_of_refusal(const struct journal_fold *f, const struct admit_question *q,
+	const struct decision *d, const struct diagnosis *why)
+{
+	struct scene into = {.t = &f->topo, .s = &f->settings};
+	char *words = NULL;
+	size_t len = 0;
+
+	into.to = open_memstream(&words, &len);
+	if (!into.to)
+		return NULL;
+	wording_print_refusal(&into, d, why, q);
+	(void)fclose(into.to);
+	return words;
+}
+
+/* The record's refusal explained, for the caller to free. NULL: there is no more than its record
+ * says, as deciding again admits it. */
+static char *explain_refusal(
+	const struct explainer *x, const struct journal_fold *f, const struct record *r)
+{
+	auto_free void *work = xcalloc(1, ADMIT_ARENA_BYTES);
+	struct refusal_again again;
+	struct diagnosis why;
+	struct arena a;
+
+	arena_init_fixed(&a, work, ADMIT_ARENA_BYTES);
+	if (!refusal_decide_again(f, r, &a, &again))
+		return x->as_members ? refusal_members_recorded(r->decision) : NULL;
+	const struct decision *d = &again.answer.decision;
+	diagnose_with_remedies(&again.question, d, REMEDIES_THOROUGHLY, &why);
+	return x->as_members ? refusal_members(&again.question, d, &why)
+			     : words_of_refusal(f, &again.question, d, &why);
+}
+
+int history_explain(void *ctx, const struct journal_fold *f, const struct record *r,
+	const char *line, struct err *e)
+{
+	const struct explainer *x = ctx;
+
+	(void)line;
+	(void)e;
+	for (size_t i = 0; r->op == RECORD_REFUSE && i < x->h->stories.nr; i++)
+		for (size_t k = 0; k < x->h->stories.at[i].moments.nr; k++) {
+			struct moment *m = &x->h->stories.at[i].moments.at[k];
+
+			if (m->is_to_be_explained && m->f == x->f && m->seq == r->seq &&
+				!m->refusal)
+				m->refusal = explain_refusal(x, f, r);
+		}
+	return 0;
+}
+
 void history_fini(struct history *h)
 {
 	for (size_t i = 0; i < h->stories.nr; i++) {
@@ -177,7 +239,7 @@ void history_fini(struct history *h)
 			free(m->cause);
 			free(m->container_id);
 			free(m->moved);
-			free(m->node);
+			free(m->refusal);
 		}
 		vec_fini(&one->moments);
 		free(one->uid);

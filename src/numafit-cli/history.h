@@ -2,7 +2,6 @@
 #define NUMAFIT_CLI_HISTORY_H
 
 #include <numafit-cli/journal_fold.h>
-#include <numafit/snapshot.h>
 #include <numafit/vec.h>
 
 /* What the journal says of some containers, gathered while it is folded. */
@@ -12,7 +11,9 @@
 struct query {
 	char *part[3];
 	unsigned nr;
-	char *text; /* owns the parts */
+	char *text;     /* owns the parts */
+	const char *ns; /* only this namespace; NULL: any */
+	bool loose;     /* "web" is any pod whose name begins with "web-", too */
 };
 /* 0, or -EINVAL when it is empty or has too many parts. */
 int query_parse(struct query *q, const char *text, struct err *e);
@@ -30,7 +31,8 @@ struct moment {
 	struct cpuset pool_before, pool;
 	char *moved; /* shared containers that ran then and were moved along; NULL: none */
 	unsigned nr_moved;
-	struct snapshot *node; /* the node as it was, for a refusal; its topo is f's */
+	bool is_to_be_explained; /* a refusal, */
+	char *refusal;           /* in words, or refusal_members(); NULL: that was not asked for */
 };
 
 /* All that is known of one container of one pod, by name: its id changes when it restarts. The name
@@ -42,7 +44,8 @@ struct story {
 	} moments; /* in the order of the journal */
 };
 struct history {
-	const struct query *query;
+	const struct query *query; /* NULL: all */
+	bool names_only;           /* stories without moments */
 	struct {
 		VEC(struct story);
 	} stories;
@@ -54,6 +57,17 @@ struct history {
 /* For journal_fold(): gather what suits the query into the struct history at ctx. */
 int history_add(void *ctx, const struct journal_fold *f, const struct record *r, const char *line,
 	struct err *e);
+
+/* For journal_fold(), of the same journals once more: put the refusals that are to be explained
+ * into words, or members of JSON, each on the node as it was then. */
+struct explainer {
+	struct history *h;
+	bool as_members;
+	const struct journal_fold *f; /* of this journal, as it was when the history was gathered */
+};
+int history_explain(void *ctx, const struct journal_fold *f, const struct record *r,
+	const char *line, struct err *e);
+/* Nothing is gathered any more; it may begin anew. */
 void history_fini(struct history *h);
 
 #endif

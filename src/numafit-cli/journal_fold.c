@@ -72,7 +72,8 @@ int journal_fold(struct journal_fold *f, const char *path,
 
 	memset(f, 0, sizeof *f);
 	arena_init(&f->arena, HEADER_BYTES_MAX);
-	int rc = journal_read(path, fold_journal_line, &x, e);
+	int rc = text_equal(path, "-") ? journal_read_stream(stdin, "-", fold_journal_line, &x, e)
+				       : journal_read(path, fold_journal_line, &x, e);
 	if (rc < 0)
 		return rc;
 	return f->engine ? 0 : err_set(e, ENOENT, "%s: there is no journal", path);

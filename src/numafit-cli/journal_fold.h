@@ -16,11 +16,12 @@ struct journal_fold {
 	struct arena arena;
 };
 
-/* Read the journal at path into *f. record (NULL: nobody looks), with the line that it came from,
- * is shown each record before it is entered into the ledger; a negative return of it ends the
- * reading. 0; -ENOENT: there is no journal; -EBADMSG, -EINVAL, -EBUSY, ...: a line is damaged or
- * contradicts those before it, the text says which one; -ENOTSUP: another numafit's; -errno: it
- * cannot be read. *f then has all before that, and needs journal_fold_fini() in any case. */
+/* Read the journal at path ("-": the standard input, a pipe or a file) into *f. record (NULL:
+ * nobody looks), with the line that it came from, is shown each record before it is entered into
+ * the ledger; a negative return of it ends the reading. 0; -ENOENT: there is no journal; -EBADMSG,
+ * -EINVAL, -EBUSY, ...: a line is damaged or contradicts those before it, the text says which one;
+ * -ENOTSUP: another numafit's; -errno: it cannot be read. *f then has all before that, and needs
+ * journal_fold_fini() in any case. */
 int journal_fold(struct journal_fold *f, const char *path,
 	int (*record)(void *ctx, const struct journal_fold *f, const struct record *r,
 		const char *line, struct err *e),

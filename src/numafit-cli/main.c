@@ -1,86 +1,49 @@
 #include <codec/fields_json.h>
-#include <numafit/text.h>
 #include <numafit-cli/verbs.h>
-#include <numafit/version.h>
-#include <stdio.h>
 
-static int verb_version(int argc, char **argv);
-static int verb_help(int argc, char **argv);
-
-static const struct verb {
-	const char *name;
-	int (*run)(int argc, char **argv);
-	const char *help;
-} verbs[] = {
-	{"topology", verb_topology, "show a machine: NUMA nodes, CPUs, memory, distances"},
-	{"status", verb_status, "show what the daemon on this node holds and has done"},
-	{"config", verb_config, "explain numafitd's settings, or check a config file"},
-	{"decide", verb_decide,
-		"answer placement questions from a file, or check recorded answers"},
-	{"score", verb_score, "filter and score nodes as schedulers do, or check recorded answers"},
-	{"explain", verb_explain, "explain what was decided for a container, and why"},
-	{"whatif", verb_whatif, "ask whether a container would fit now, and where"},
-	{"hint", verb_hint, "write a scheduler's hint for a pod, or check one"},
-	{"replay", verb_replay, "decide everything in a journal once more, and compare"},
-	{"version", verb_version, "print the version"},
-	{"help", verb_help, "explain a verb: numafit help VERB"},
+static const struct command *const verbs[] = {
+	&verb_status,
+	&verb_explain,
+	&verb_refusals,
+	&verb_whatif,
+	&verb_topology,
+	&verb_config,
+	&verb_decide,
+	&verb_score,
+	&verb_hint_encode,
+	&verb_hint_check,
+	&verb_replay,
+	&command_version,
+	&command_help,
 };
-enum { NR_VERBS = sizeof verbs / sizeof *verbs };
 
-static void list_verbs(FILE *to)
-{
-	(void)fputs("usage: numafit VERB [OPTIONS]\n\n", to);
-	for (unsigned i = 0; i < NR_VERBS; i++)
-		(void)fprintf(to, "  %-10s %s\n", verbs[i].name, verbs[i].help);
-	(void)fputs("\n\"numafit VERB --help\" explains one of them.\n", to);
-}
+static const struct section sections[] = {
+	{"FILES",
+		" /run/numafit/journal          what numafitd has decided since it was last started\n"
+		" /run/numafit/journal.1        and the time before\n"
+		" /run/numafit/numafitd.sock    where numafitd answers numafit status\n"
+		" /usr/share/numafit/machines   machines by name, for --machine\n"
+		"\n"
+		"The journal can be read by root, and by the group that numafitd's setting journalGroup "
+		"names."},
+	{"SEE ALSO", "numafitd(8), numafitd.yaml(5), numafit-extender(8), numafit-sim(1)"},
+	{0},
+};
 
-static int verb_version(int argc, char **argv)
-{
-	(void)argc;
-	(void)argv;
-	(void)puts("numafit " NUMAFIT_VERSION);
-	return EXIT_DONE;
-}
-
-static int run_verb(int argc, char **argv)
-{
-	for (unsigned i = 0; i < NR_VERBS; i++)
-		if (text_equal(argv[0], verbs[i].name))
-			return verbs[i].run(argc, argv);
-	(void)fprintf(stderr, "numafit: there is no verb \"%s\"\n", argv[0]);
-	list_verbs(stderr);
-	return EXIT_USAGE;
-}
-
-static int verb_help(int argc, char **argv)
-{
-	static char help[] = "--help";
-
-	/* the two verbs without options of their own */
-	if (argc < 2 || text_equal(argv[1], "help") || text_equal(argv[1], "version") ||
-		argv[1][0] == '-') {
-		list_verbs(stdout);
-		return EXIT_DONE;
-	}
-	return run_verb(2, (char *[]){argv[1], help, NULL});
-}
+static const struct program program = {
+	.name = "numafit",
+	.man = 1,
+	.summary = "show, explain and try what numafit decides",
+	.about =
+		"What numafitd, the node daemon that pins containers to NUMA nodes, has decided on "
+		"this node and why; and what it would decide. No verb changes the node.",
+	.commands = verbs,
+	.nr = sizeof verbs / sizeof *verbs,
+	.sections = sections,
+};
 
 int main(int argc, char **argv)
 {
 	json_seed();
-	if (argc < 2) {
-		list_verbs(stderr);
-		return EXIT_USAGE;
-	}
-	if (text_equal(argv[1], "--help") || text_equal(argv[1], "-h"))
-		return verb_help(1, argv);
-	if (text_equal(argv[1], "--version"))
-		return verb_version(1, argv);
-	int code = run_verb(argc - 1, argv + 1);
-	if (fflush(stdout) || ferror(stdout)) {
-		perror("numafit: standard output");
-		return EXIT_FAILED;
-	}
-	return code;
+	return program_run(&program, argc, argv);
 }

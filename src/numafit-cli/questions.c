@@ -1,19 +1,18 @@
 #include <numafit-cli/questions.h>
 
 #include <errno.h>
-#include <getopt.h>
 #include <numafit/mem.h>
 #include <numafit/text.h>
-#include <numafit-cli/verbs.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 /* QUESTION_BYTES_MAX: memory for one question. */
 enum { READ_BYTES = 64 << 10, QUESTION_BYTES_MAX = 256 << 20, NAME_TEXT_MAX = 128 };
 
 struct questions {
 	const struct question_verb *verb;
-	bool check, explain;
+	struct question_options options;
 	unsigned passed, failed;
 	const char *name; /* of the question at hand */
 };
@@ -52,10 +51,10 @@ static void answer_question(
 
 	q->name = decide_item_name(d, i, line, name, sizeof name);
 	arena_init(&a, QUESTION_BYTES_MAX);
-	if (q->verb->answer(d, i, q->explain ? &steps : NULL, &a, &result, &e)) {
+	if (q->verb->answer(d, i, q->options.explain ? &steps : NULL, &a, &result, &e)) {
 		nr = 1;
 		print_json_line(decide_item_error(d, i, line, e.text));
-	} else if (q->check) {
+	} else if (q->options.check) {
 		nr = q->verb->check(d, i, result, print_answer_difference, q);
 		if (nr < 0)
 			(void)printf("%s: nothing is expected: the key \"expected\" is missing\n",
@@ -109,37 +108,27 @@ static int answer_file(struct questions *q, FILE *in)
 	return ferror(in) ? -errno : 0;
 }
 
-int questions_run(const struct question_verb *verb, int argc, char **argv)
+int questions_run(const struct question_verb *verb, const struct call *c)
 {
-	static const struct option options[] = {{"explain", no_argument, NULL, 'e'},
-		{"check", no_argument, NULL, 'c'}, {"help", no_argument, NULL, 'h'}, {0}};
 	struct questions q = {.verb = verb};
-	int c, rc;
+	int code = call_read(c, &q.options), rc;
 
-	optind = 0; /* main() hands on its own arguments: start over */
-	while ((c = getopt_long(argc, argv, "", options + !verb->explains, NULL)) != -1) {
-		if (c == 'h') {
-			(void)fputs(verb->help, stdout);
-			return EXIT_DONE;
-		}
-		if (c == '?')
-			return EXIT_USAGE;
-		q.check = q.check || c == 'c';
-		q.explain = q.explain || c == 'e';
+	if (code >= 0)
+		return code;
+	if (!q.options.file && isatty(STDIN_FILENO)) {
+		call_help(c, stderr);
+		return call_misused(c, "a FILE, or questions on the standard input, are expected");
 	}
-	if (argc - optind > 1) {
-		(void)fprintf(stderr, "numafit %s: one FILE at a time, not also \"%s\"\n",
-			verb->name, argv[optind + 1]);
-		return EXIT_USAGE;
-	}
-	const char *path = optind < argc ? argv[optind] : "-";
+	const char *path = q.options.file ? q.options.file : "-";
 	FILE *in = text_equal(path, "-") ? stdin : fopen(path, "re");
 	rc = in ? answer_file(&q, in) : -errno;
 	if (in && in != stdin)
 		(void)fclose(in);
-	if (rc)
-		(void)fprintf(stderr, "numafit %s: %s: %s\n", verb->name, path, strerror(-rc));
-	if (q.check)
+	if (q.options.check)
 		(void)printf("%u passed, %u failed\n", q.passed, q.failed);
-	return rc || q.failed ? EXIT_FAILED : EXIT_DONE;
+	if (!rc)
+		return q.failed ? EXIT_NO : EXIT_DONE;
+	struct err e;
+	(void)err_set(&e, -rc, "%s: %s", path, strerror(-rc));
+	return call_fail(c, EXIT_CANNOT, &e);
 }

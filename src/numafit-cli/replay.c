@@ -1,33 +1,12 @@
 #include <numafit-cli/verbs.h>
 
 #include <questions/diff_json.h>
-#include <getopt.h>
 #include <io/journal.h>
 #include <numafit-cli/again.h>
 #include <numafit-cli/journal_fold.h>
 #include <numafit/mem.h>
-#include <numafit/text.h>
+#include <numafit-cli/run_directory.h>
 #include <stdio.h>
-
-static const char help[] =
-	"usage: numafit replay FILE|-\n"
-	"\n"
-	"Decide everything in a journal of numafitd once more, on the machine, with the settings "
-	"and\n"
-	"from the state that it records, and compare the decisions byte for byte. It needs "
-	"nothing\n"
-	"but the file, and changes nothing: a journal from any node can be replayed anywhere.\n"
-	"\n"
-	"  FILE    a journal (/run/numafit/journal, or the one before it, journal.1); - for stdin\n"
-	"  --help  this text\n"
-	"\n"
-	"For each difference it prints the record's number, what differs, what is recorded and "
-	"what\n"
-	"is decided now. Containers that were taken over running, that inherited their place, or "
-	"that\n"
-	"were carried over from an earlier journal were not decided there; they count as records.\n"
-	"\n"
-	"Exit code: 0 every decision is the same; 1 some differ; 2 the journal cannot be read.\n";
 
 struct replay {
 	unsigned decided, differing;
@@ -64,40 +43,54 @@ static int replay_record(void *ctx, const struct journal_fold *f, const struct r
 	return 0;
 }
 
-static int replay_journal(const char *path)
+static int replay_journal(const struct call *c, const char *path)
 {
 	auto_free struct journal_fold *f = xcalloc(1, sizeof *f);
 	auto_free void *work = xcalloc(1, ADMIT_ARENA_BYTES);
 	struct replay x = {.work = work};
 	struct err e;
-	int rc =
-		journal_fold(f, text_equal(path, "-") ? "/dev/stdin" : path, replay_record, &x, &e);
+	int rc = journal_fold(f, path, replay_record, &x, &e), code;
 
-	if (rc)
-		(void)fprintf(stderr, "numafit replay: %s\n", e.text);
 	if (f->engine)
 		(void)printf("%u records, %u decided again, %u differ\n", f->nr_records, x.decided,
 			x.differing);
+	code = rc ? call_fail(c, EXIT_CANNOT, &e) : EXIT_DONE;
 	journal_fold_fini(f);
-	if (x.differing)
-		return EXIT_FAILED;
-	return rc ? EXIT_USAGE : EXIT_DONE;
+	return x.differing ? EXIT_NO : code;
 }
 
-int verb_replay(int argc, char **argv)
+static int run_replay(const struct call *c)
 {
-	static const struct option options[] = {{"help", no_argument, NULL, 'h'}, {0}};
-	int c;
+	const char *path = NULL;
+	int code = call_read(c, &path);
 
-	optind = 0; /* main() hands on its own arguments: start over */
-	while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
-		if (c != 'h')
-			return EXIT_USAGE;
-		(void)fputs(help, stdout);
-		return EXIT_DONE;
-	}
-	if (argc - optind == 1)
-		return replay_journal(argv[optind]);
-	(void)fputs("numafit replay: one FILE is expected; see numafit replay --help\n", stderr);
-	return EXIT_USAGE;
+	return code >= 0 ? code : replay_journal(c, path);
 }
+
+const struct command verb_replay = {
+	.name = "replay",
+	.summary = "decide everything in a journal once more, and compare",
+	.about =
+		"Decide everything in a journal of numafitd once more, on the machine, with the settings "
+		"and from the state that it records, and compare the decisions byte for byte. It needs "
+		"nothing but the file, and changes nothing: a journal from any node can be replayed "
+		"anywhere.\n"
+		"\n"
+		"FILE is a journal (" RUN_DIRECTORY
+		"/journal, or the one before it, journal.1); - is the "
+		"standard input, a pipe or a file.\n"
+		"\n"
+		"For each difference it prints the record's number, what differs, what is recorded and "
+		"what is decided now. Containers that were taken over running, that inherited their "
+		"place, or that were carried over from an earlier journal were not decided there; they "
+		"count as records.",
+	.operand = {"FILE|-", 1, 1, option_text, .completes = COMPLETE_FILE},
+	.examples = {{"numafit replay " RUN_DIRECTORY "/journal", "this node's journal"},
+		{"kubectl -n numafit-system exec numafitd-x7k2p -- cat " RUN_DIRECTORY
+		 "/journal | numafit replay -",
+			"that of another node, from here"}},
+	.exits = {[EXIT_DONE] = "every decision is the same",
+		[EXIT_NO] = "some differ",
+		[EXIT_CANNOT] = "the journal cannot be read"},
+	.run = run_replay,
+};

@@ -4,30 +4,22 @@
 #include <codec/flat_yaml.h>
 #include <codec/status_json.h>
 #include <errno.h>
-#include <getopt.h>
 #include <io/file.h>
 #include <numafit-cli/ask.h>
+#include <numafit-cli/output.h>
+#include <numafit-cli/run_directory.h>
 #include <numafit/mem.h>
 #include <numafit-cli/table.h>
 #include <numafit/text.h>
 #include <stdio.h>
 #include <string.h>
 
-static const char help[] =
-	"usage: numafit status [--socket PATH | --config FILE] [--json]\n"
-	"\n"
-	"Show what numafitd on this node does: policy, NUMA nodes, containers.\n"
-	"\n"
-	"  --socket PATH   the daemon's socket (default /run/numafit/numafitd.sock)\n"
-	"  --config FILE   the daemon's config file, which may name another runDirectory\n"
-	"  --json          the whole as one JSON document\n"
-	"  --help          this text\n";
-
 enum { SOCKET_PATH_MAX = SETTINGS_PATH_MAX + 16, UPTIME_TEXT_MAX = 32 };
 
 struct options {
-	const char *socket, *config;
-	bool json;
+	const char *socket, *config, *directory, *ns;
+	enum output output;
+	bool watch;
 };
 
 static int read_status_config(const char *path, struct settings *s, struct err *e)
@@ -55,7 +47,7 @@ static int socket_path(const struct options *o, char *buf, size_t cap, struct er
 	if (o->socket)
 		text_add(&t, "%s", o->socket);
 	else
-		text_add(&t, "%s/numafitd.sock", s->run_directory);
+		text_add(&t, "%s/numafitd.sock", o->directory ? o->directory : s->run_directory);
 	return t.cut ? err_set(e, ENAMETOOLONG, "the socket's path is longer than %zu bytes",
 			       cap - 1)
 		     : rc;
@@ -121,6 +113,21 @@ static void print_kubelet(const struct status_kubelet *k)
 	(void)putchar('\n');
 }
 
+static void print_pod_facts(const char *source)
+{
+	static const struct {
+		const char *source, *text;
+	} texts[] = {
+		{"kubelet", "the kubelet's Pods API"},
+		{"apiserver", "the API server (podsWatch)"},
+		{"sandbox", "their sandboxes' totals alone"},
+	};
+
+	for (size_t i = 0; source && i < sizeof texts / sizeof *texts; i++)
+		if (text_equal(source, texts[i].source))
+			(void)printf("pods are known from %s\n", texts[i].text);
+}
+
 static void print_status_head(const struct status *st)
 {
 	const struct status_counters *c = &st->info.counters;
@@ -145,14 +152,19 @@ static void print_status_head(const struct status *st)
 		(void)printf("journal: it cannot be written, new containers are refused: %s\n",
 			st->info.journal);
 	print_kubelet(st->info.kubelet);
+	print_pod_facts(st->info.pod_facts);
 	if (st->info.apiserver && st->info.apiserver->unusable)
 		(void)printf("API server: the credentials for it cannot be used: %s\n",
 			st->info.apiserver->unusable);
 	(void)printf(
-		"containers: %llu created, %llu refused, %llu adopted, %llu moved, %llu released\n",
+		"containers: %llu created, %llu refused, %llu adopted, %llu moved, %llu released, "
+		"since numafitd started\n",
 		(unsigned long long)c->creates, (unsigned long long)c->refused,
 		(unsigned long long)c->adopted, (unsigned long long)c->updates,
 		(unsigned long long)c->released);
+	if (c->refused)
+		(void)puts(
+			"numafit refusals lists what was refused, also before that, and resizes");
 	if (c->cut_short)
 		(void)printf("%llu decided with what was found when mergeVisitBudget ran out\n",
 			(unsigned long long)c->cut_short);
@@ -193,8 +205,9 @@ static void print_status_nodes(const struct status *st)
 			if (k < n->nr_memory && n->device_memory && !n->memory[k].allocatable)
 				table_add(&t, "a device's");
 			else if (k < n->nr_memory)
-				table_add(&t, "%s of %s", text_size(free_text, n->memory[k].free),
-					text_size(all_text, n->memory[k].allocatable));
+				table_add(&t, "%s of %s",
+					text_size_rounded(free_text, n->memory[k].free),
+					text_size_rounded(all_text, n->memory[k].allocatable));
 			else
 				table_add(&t, "-");
 		table_add(&t, "%s",
@@ -206,35 +219,49 @@ static void print_status_nodes(const struct status *st)
 	table_fini(&t);
 }
 
-static void print_containers(const struct status *st)
+static const char *own_words(const struct status_container *c)
+{
+	if (c->left)
+		return "left";
+	return c->exclusive ? "yes" : c->shares_in_pod ? "its pod's" : "shared";
+}
+
+static void print_containers(const struct status *st, const struct options *o)
 {
 	static const char *const titles[] = {
-		"CONTAINER", "QOS", "CPUS", "OWN", "MEMS", "AFFINITY", "PREFERRED", "SOURCE"};
+		"CONTAINER", "QOS", "CPUS", "OWN", "MEMS", "AFFINITY", "PREFERRED", "SOURCE", "ID"};
 	struct table t = {.nr_columns = sizeof titles / sizeof *titles};
+	bool any = false;
 
-	if (!st->nr_containers) {
-		(void)puts("\nno containers");
-		return;
-	}
+	t.nr_columns -= o->output != OUTPUT_WIDE;
 	for (size_t i = 0; i < t.nr_columns; i++)
 		table_add(&t, "%s", titles[i]);
 	for (const struct status_container *c = st->containers;
 		c < st->containers + st->nr_containers; c++) {
+		if (o->ns && !text_equal(o->ns, c->ns))
+			continue;
+		any = true;
 		table_add(&t, "%s/%s/%s", c->ns, c->pod, c->container);
-		table_add(&t, "%s", qos_name(c->qos));
+		table_add(&t, "%s", qos_words[c->qos]);
 		table_add(&t, "%s", *c->cpus ? c->cpus : "any");
-		table_add(&t, "%s", c->left ? "left" : c->exclusive ? "yes" : "shared");
+		table_add(&t, "%s", own_words(c));
 		table_add(&t, "%s", c->mems);
 		table_add(&t, "%s", c->nodes ? c->nodes : "any");
 		table_add(&t, "%s", c->preferred ? "yes" : "no");
-		table_add(&t, "%s", decision_source_name(c->source));
+		table_add(&t, "%s", decision_source_words[c->source]);
+		if (o->output == OUTPUT_WIDE)
+			table_add(&t, "%s", c->id);
 	}
 	(void)putchar('\n');
-	table_print(&t, stdout);
+	if (any)
+		table_print(&t, stdout);
+	else
+		(void)printf(
+			"no containers%s%s\n", o->ns ? " in namespace " : "", o->ns ? o->ns : "");
 	table_fini(&t);
 }
 
-static int print_status(const char *document, size_t len, bool json, struct err *e)
+static int print_status(const char *document, size_t len, const struct options *o, struct err *e)
 {
 	struct status st;
 	struct arena a;
@@ -243,77 +270,94 @@ static int print_status(const char *document, size_t len, bool json, struct err 
 	int rc = status_json_parse(document, len, &a, &st, e);
 	if (rc) {
 		(void)err_add(e, rc, "the daemon's answer is no status document");
-	} else if (json) {
+	} else if (o->output == OUTPUT_JSON) {
 		(void)puts(document);
 	} else {
 		print_status_head(&st);
 		print_status_nodes(&st);
-		print_containers(&st);
+		print_containers(&st, o);
 	}
 	arena_fini(&a);
 	return rc;
 }
 
-static int ask_status(const struct options *o, struct err *e)
+static int ask_status(const char *path, const struct options *o, struct err *e)
 {
 	auto_free char *document = NULL;
-	char path[SOCKET_PATH_MAX];
 	size_t len;
-	int rc = socket_path(o, path, sizeof path, e);
+	int rc = ask_daemon(path, "status", &document, &len, e);
 
-	if (rc)
-		return rc;
-	rc = ask_daemon(path, "status", &document, &len, e);
-	return rc ? rc : print_status(document, len, o->json, e);
+	if (!rc && o->watch && o->output != OUTPUT_JSON)
+		screen_clear();
+	return rc ? rc : print_status(document, len, o, e);
 }
 
-/* -1: go on; else the exit code. */
-static int read_status_options(int argc, char **argv, struct options *o)
+static int status_error(const struct call *c, const struct err *e)
 {
-	static const struct option options[] = {{"socket", required_argument, NULL, 's'},
-		{"config", required_argument, NULL, 'c'}, {"json", no_argument, NULL, 'j'},
-		{"help", no_argument, NULL, 'h'}, {0}};
-	int c;
-
-	optind = 0; /* main() hands on its own arguments: start over */
-	while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
-		if (c == 's')
-			o->socket = optarg;
-		else if (c == 'c')
-			o->config = optarg;
-		else if (c == 'j')
-			o->json = true;
-		else
-			break;
-	}
-	if (c == 'h') {
-		(void)fputs(help, stdout);
-		return EXIT_DONE;
-	}
-	if (c != -1)
-		return EXIT_USAGE;
-	if (optind == argc && !(o->socket && o->config))
-		return -1;
-	(void)fputs(help, stderr);
-	return EXIT_USAGE;
+	(void)call_fail(c, EXIT_CANNOT, e);
+	if (e->code != ENOENT && e->code != ECONNREFUSED && e->code != EACCES)
+		return EXIT_CANNOT;
+	(void)fputs(
+		"Check that numafitd runs on this node, that you may open its socket (root may), and "
+		"that\nits runDirectory is the one above (--run-directory DIR, --socket PATH or "
+		"--config FILE\nname another). ",
+		stderr);
+	advise_kubectl(stderr, c->command->name);
+	return EXIT_CANNOT;
 }
 
-int verb_status(int argc, char **argv)
+static int run_status(const struct call *c)
 {
-	struct options o = {0};
+	struct options o = {.output = OUTPUT_TABLE};
 	struct err e = {0};
-	int code = read_status_options(argc, argv, &o);
+	char path[SOCKET_PATH_MAX];
+	int code = call_read(c, &o);
 
 	if (code >= 0)
 		return code;
-	if (!ask_status(&o, &e))
-		return EXIT_DONE;
-	(void)fprintf(stderr, "numafit status: %s\n", e.text);
-	if (e.code == ENOENT || e.code == ECONNREFUSED || e.code == EACCES)
-		(void)fputs("Check that numafitd runs on this node, that you may open its socket "
-			    "(root may), and that\n"
-			    "its runDirectory is the one above (--socket PATH or --config FILE "
-			    "name another).\n",
-			stderr);
-	return EXIT_FAILED;
+	if ((o.socket != NULL) + (o.config != NULL) + (o.directory != NULL) > 1)
+		return call_misused(c, "--run-directory, --socket and --config exclude each other");
+	if (socket_path(&o, path, sizeof path, &e))
+		return status_error(c, &e);
+	do {
+		if (ask_status(path, &o, &e))
+			return status_error(c, &e);
+	} while (o.watch && watch_wait());
+	return EXIT_DONE;
 }
+
+static const struct option_row rows[] = {
+	OUTPUT_ROWS(struct options, "table|wide|json"),
+	NAMESPACE_ROW(struct options),
+	WATCH_ROW(struct options, "print it again every two seconds, until it is interrupted"),
+	RUN_DIRECTORY_ROW(struct options),
+	{.name = "socket",
+		.value = "PATH",
+		.help = "the daemon's socket (default " RUN_DIRECTORY "/numafitd.sock)",
+		.read = option_text,
+		.at = offsetof(struct options, socket),
+		.completes = COMPLETE_FILE},
+	{.letter = 'c',
+		.name = "config",
+		.value = "FILE",
+		.help = "the daemon's config file, which may name another runDirectory",
+		.read = option_text,
+		.at = offsetof(struct options, config),
+		.completes = COMPLETE_FILE},
+	{0},
+};
+
+const struct command verb_status = {
+	.name = "status",
+	.summary = "show what the daemon on this node holds and has done",
+	.about =
+		"Show what numafitd on this node does: policy, NUMA nodes, containers. With -o json "
+		"the whole as one document, whatever the namespace.",
+	.options = rows,
+	.examples = {{"numafit status", "policy, NUMA nodes and containers of this node"},
+		{"numafit status -n inference -w", "one namespace's containers, again and again"},
+		{"kubectl -n numafit-system exec ds/numafitd -- numafit status -o json",
+			"for a program, from a pod of the daemon's"}},
+	.exits = {[EXIT_CANNOT] = "no daemon answers"},
+	.run = run_status,
+};

@@ -1,7 +1,6 @@
 #include <numafit-cli/verbs.h>
 
 #include <codec/machine_text.h>
-#include <getopt.h>
 #include <host/discover.h>
 #include <numafit/mem.h>
 #include <numafit-cli/table.h>
@@ -9,75 +8,31 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char help[] =
-	"usage: numafit topology [--machine MACHINE] [--average NODES | --export]\n"
-	"\n"
-	"Show a machine's NUMA nodes: CPUs, sockets, memory, huge pages and distances;\n"
-	"on a machine that has such, which nodes are the memory of a device (a GPU).\n"
-	"\n"
-	"  --machine MACHINE  this (the default), a name (kep3545-8), or a path with a '/':\n"
-	"                     our text, an hwloc .xml, a tree of hwloc-gather-topology\n"
-	"  --average NODES    only the average distance of these nodes (0,2-3), each to\n"
-	"                     every one of them and to itself\n"
-	"  --export           the machine as text, to be kept as NAME.machine\n"
-	"  --help             this text\n";
-
 struct options {
 	const char *machine, *average;
 	bool export;
 };
 
-enum { OPT_MACHINE = 'm', OPT_AVERAGE = 'a', OPT_EXPORT = 'e', OPT_HELP = 'h' };
-static const struct option long_options[] = {
-	{"machine", required_argument, NULL, OPT_MACHINE},
-	{"average", required_argument, NULL, OPT_AVERAGE},
-	{"export", no_argument, NULL, OPT_EXPORT},
-	{"help", no_argument, NULL, OPT_HELP},
+static const struct option_row rows[] = {
+	{.name = "machine",
+		.value = "MACHINE",
+		.help = "this (the default), a name (kep3545-8), or a path with a '/': our text, an "
+			"hwloc .xml, a tree of hwloc-gather-topology",
+		.read = option_text,
+		.at = offsetof(struct options, machine),
+		.completes = COMPLETE_FILE},
+	{.name = "average",
+		.value = "NODES",
+		.help = "only the average distance of these nodes (0,2-3), each to every one of them "
+			"and to itself",
+		.read = option_text,
+		.at = offsetof(struct options, average)},
+	{.name = "export",
+		.help = "the machine as text, to be kept as NAME.machine",
+		.read = option_flag,
+		.at = offsetof(struct options, export)},
 	{0},
 };
-
-static int topology_usage_error(const char *why)
-{
-	(void)fprintf(stderr, "numafit topology: %s\n", why);
-	return EXIT_USAGE;
-}
-
-/* The options; or -1 when the verb is done with *code already. */
-static int read_topology_options(int argc, char **argv, struct options *o, int *code)
-{
-	int c;
-
-	*o = (struct options){.machine = "this"};
-	*code = EXIT_USAGE;
-	optind = 0; /* main() used getopt before: 0 makes glibc start over */
-	while ((c = getopt_long(argc, argv, "", long_options, NULL)) != -1)
-		switch (c) {
-		case OPT_MACHINE:
-			o->machine = optarg;
-			break;
-		case OPT_AVERAGE:
-			o->average = optarg;
-			break;
-		case OPT_EXPORT:
-			o->export = true;
-			break;
-		case OPT_HELP:
-			(void)fputs(help, stdout);
-			*code = EXIT_DONE;
-			return -1;
-		default:
-			return -1; /* getopt_long() has said what is wrong */
-		}
-	if (optind < argc) {
-		(void)topology_usage_error("it takes no arguments, only options");
-		return -1;
-	}
-	if (o->average && o->export) {
-		(void)topology_usage_error("--average and --export exclude each other");
-		return -1;
-	}
-	return 0;
-}
 
 static void print_topology_note(void *ctx, const char *text)
 {
@@ -102,17 +57,15 @@ static int print_average(const struct topo *t, struct nodeset nodes)
 	return EXIT_DONE;
 }
 
-static int average_distance(const struct topo *t, const char *list)
+static int average_distance(const struct call *c, const struct topo *t, const char *list)
 {
 	struct nodeset nodes;
 	struct err e = {0};
 
-	if (nodeset_parse(&nodes, &t->ids, list, strlen(list), &e)) {
-		(void)err_add(&e, 0, "--average %s", list);
-		return topology_usage_error(e.text);
-	}
+	if (nodeset_parse(&nodes, &t->ids, list, strlen(list), &e))
+		return call_misused(c, "--average %s: %s", list, e.text);
 	if (nodeset_empty(nodes))
-		return topology_usage_error("--average needs at least one NUMA node");
+		return call_misused(c, "--average needs at least one NUMA node");
 	return print_average(t, nodes);
 }
 
@@ -160,7 +113,7 @@ static void print_topology_nodes(const struct topo *t)
 	nodeset_each (n, t->nodes) {
 		table_add(&tab, "%u", t->ids.id[n]);
 		for (unsigned k = 0; k < t->nr_kinds; k++)
-			table_add(&tab, "%s", text_size(size, t->node[n].memory[k]));
+			table_add(&tab, "%s", text_size_rounded(size, t->node[n].memory[k]));
 		add_cpu_cells(&tab, t, &t->node[n].cpus);
 		if (has_devices)
 			table_add(&tab, "%s", nodeset_has(t->device_memory, n) ? "a device" : "-");
@@ -202,20 +155,32 @@ static int show_topology(const struct topo *t)
 	return EXIT_DONE;
 }
 
-int verb_topology(int argc, char **argv)
+static int run_topology(const struct call *c)
 {
-	struct options o;
+	struct options o = {.machine = "this"};
 	struct topo t;
 	struct err e = {0};
-	int code;
+	int code = call_read(c, &o);
 
-	if (read_topology_options(argc, argv, &o, &code))
+	if (code >= 0)
 		return code;
-	if (machine_load(o.machine, &t, print_topology_note, NULL, &e)) {
-		(void)fprintf(stderr, "numafit topology: %s\n", e.text);
-		return EXIT_FAILED;
-	}
+	if (o.average && o.export)
+		return call_misused(c, "--average and --export exclude each other");
+	if (machine_load(o.machine, &t, print_topology_note, NULL, &e))
+		return call_fail(c, EXIT_CANNOT, &e);
 	if (o.average)
-		return average_distance(&t, o.average);
+		return average_distance(c, &t, o.average);
 	return o.export ? export_machine(&t) : show_topology(&t);
 }
+
+const struct command verb_topology = {
+	.name = "topology",
+	.summary = "show a machine: NUMA nodes, CPUs, memory, distances",
+	.about = "Show a machine's NUMA nodes: CPUs, sockets, memory, huge pages and distances; on "
+		 "a machine that has such, which nodes are the memory of a device (a GPU).",
+	.options = rows,
+	.examples = {{"numafit topology", "the NUMA nodes of this machine"},
+		{"numafit topology --machine kep3545-8 --average 0,2-3",
+			"how far these nodes of a recorded machine are from each other"}},
+	.run = run_topology,
+};

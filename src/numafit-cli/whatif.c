@@ -1,7 +1,6 @@
 #include <numafit-cli/verbs.h>
 
 #include <errno.h>
-#include <getopt.h>
 #include <host/discover.h>
 #include <io/journal.h>
 #include <numafit-cli/again.h>
@@ -9,39 +8,19 @@
 #include <numafit-cli/journal_fold.h>
 #include <numafit/mem.h>
 #include <numafit/quantity.h>
+#include <numafit-cli/output.h>
+#include <numafit-cli/pod_file.h>
+#include <numafit-cli/refusal_line.h>
+#include <numafit/snapshot.h>
 #include <numafit-cli/run_directory.h>
 #include <numafit-cli/table.h>
 #include <numafit-cli/wording.h>
 #include <numafit/text.h>
+#include <numafit/number.h>
 #include <stdio.h>
 #include <string.h>
 
-static const char help[] =
-	"usage: numafit whatif [--cpus N] [--memory SIZE] [--hugepages-PAGE SIZE ...]\n"
-	"                      [--qos CLASS] [--containers N] [--policy POLICY] [--set KEY=VALUE "
-	"...]\n"
-	"                      [--run-directory DIR | --machine MACHINE] [--json]\n"
-	"\n"
-	"Would a pod that asks for this fit on the node as it is now, and where would it go? What\n"
-	"numafitd holds is read from its journal; the daemon is not asked and nothing is changed.\n"
-	"\n"
-	"  --cpus N             CPUs of each container (8, 500m)\n"
-	"  --memory SIZE        memory of each container (16Gi)\n"
-	"  --hugepages-PAGE SIZE  huge pages of each, such as --hugepages-1Gi 4Gi\n"
-	"  --qos CLASS          Guaranteed (default), Burstable or BestEffort\n"
-	"  --containers N       a pod of so many of these containers (default 1)\n"
-	"  --policy POLICY      another topologyManagerPolicy than numafitd's\n"
-	"  --set KEY=VALUE      another value of any setting that decides where containers go\n"
-	"  --run-directory DIR  numafitd's (default " RUN_DIRECTORY ")\n"
-	"  --machine MACHINE    an empty machine instead, as for numafit topology\n"
-	"  --json               the answer as a record of the journal\n"
-	"  --help               this text\n"
-	"\n"
-	"Exit code: 0 it fits; 1 it would be refused; 2 the question or the journal cannot be "
-	"read.\n";
-
-enum { CONTAINERS_MAX = 256, CONTAINER_NAME_MAX = 24, SETS_MAX = 64 };
-#define HUGEPAGES "hugepages-"
+enum { CONTAINERS_MAX = 256, CONTAINER_NAME_MAX = 24, SAID_MAX = 1024 };
 
 /* What is asked, and of which node. */
 struct question {
@@ -49,10 +28,9 @@ struct question {
 	enum qos qos;
 	unsigned nr_memory;
 	struct memory_ask memory[TOPO_KINDS];
-	unsigned nr_sets;
-	struct key_value sets[SETS_MAX];
-	const char *directory, *machine;
-	bool json;
+	struct assignments sets;
+	const char *directory, *machine, *file;
+	enum output output;
 };
 
 /* The question */
@@ -73,125 +51,47 @@ static int add_memory_asked(
 	return rc;
 }
 
-static int read_whatif_qos(struct question *q, const char *value, struct err *e)
+static int read_whatif_cpus(const struct option_row *o, void *member, char *value, struct err *e)
 {
-	int qos = qos_from_name(value);
-
-	if (qos < 0)
-		return err_set(
-			e, EINVAL, "\"%s\" is not Guaranteed, Burstable or BestEffort", value);
-	q->qos = (enum qos)qos;
-	return 0;
+	(void)o;
+	return quantity_parse_count(value, QUANTITY_MILLI, member, e);
 }
 
-static int add_set(struct question *q, const char *key, const char *value, struct err *e)
+static int read_whatif_memory(const struct option_row *o, void *member, char *value, struct err *e)
 {
-	if (q->nr_sets == SETS_MAX)
-		return err_set(e, E2BIG, "more than %d settings", SETS_MAX);
-	q->sets[q->nr_sets++] = (struct key_value){key, value};
-	return 0;
+	(void)o;
+	return add_memory_asked(member, 0, value, e);
 }
 
-static int split_set(struct question *q, char *assignment, struct err *e)
+/* "1Gi=2Gi" */
+static int read_whatif_pages(const struct option_row *o, void *member, char *value, struct err *e)
 {
-	char *value = strchr(assignment, '=');
+	char *size = strchr(value, '=');
 
-	if (!value)
-		return err_set(e, EINVAL, "\"%s\": KEY=VALUE is expected", assignment);
-	*value++ = '\0';
-	return add_set(q, assignment, value, e);
+	(void)o;
+	*size++ = '\0';
+	uint64_t page = page_bytes_from_name(value);
+	return page ? add_memory_asked(member, page, size, e)
+		    : err_set(e, EINVAL, "that is no page size");
 }
 
-static int read_whatif_option(struct question *q, int c, char *value, struct err *e)
+static int read_whatif_containers(
+	const struct option_row *o, void *member, char *value, struct err *e)
 {
-	switch (c) {
-	case 'c':
-		return quantity_parse_count(value, QUANTITY_MILLI, &q->cpu_milli, e);
-	case 'm':
-		return add_memory_asked(q, 0, value, e);
-	case 'q':
-		return read_whatif_qos(q, value, e);
-	case 'n':
-		return text_u64(value, strlen(value), CONTAINERS_MAX, &q->containers, e);
-	case 'p':
-		return add_set(q, "topologyManagerPolicy", value, e);
-	case 's':
-		return split_set(q, value, e);
-	case 'd':
-		q->directory = value;
-		return 0;
-	case 'M':
-		q->machine = value;
-		return 0;
-	default:
-		q->json = true;
-		return 0;
-	}
+	(void)o;
+	int rc = text_u64(value, strlen(value), CONTAINERS_MAX, member, e);
+	return rc || *(uint64_t *)member ? rc : err_set(e, EINVAL, "a pod has one at least");
 }
 
-/* --hugepages-2Mi SIZE and --hugepages-2Mi=SIZE: any page size, so getopt cannot know them. They
- * are taken out of argv. 0, or -errno. */
-static int take_hugepage_options(struct question *q, int *argc, char **argv, struct err *e)
+static int read_whatif_policy(const struct option_row *o, void *member, char *value, struct err *e)
 {
-	int left = 1, rc = 0;
+	unsigned word;
+	int rc = option_word(o, &word, value, e);
 
-	for (int i = 1; i < *argc && !rc; i++) {
-		char *name = argv[i], *value = strchr(name, '=');
-
-		if (strncmp(name, "--" HUGEPAGES, sizeof "--" HUGEPAGES - 1) != 0) {
-			argv[left++] = name;
-			continue;
-		}
-		if (value)
-			*value++ = '\0';
-		else
-			value = ++i < *argc ? argv[i] : NULL;
-		uint64_t page = page_bytes_from_name(name + sizeof "--" HUGEPAGES - 1);
-		if (!page)
-			rc = err_set(e, EINVAL, "that is no page size");
-		else if (!value)
-			rc = err_set(e, EINVAL, "a size is expected");
-		else
-			rc = add_memory_asked(q, page, value, e);
-		if (rc)
-			(void)err_add(e, rc, "%s", name);
-	}
-	*argc = left;
-	argv[left] = NULL;
+	if (!rc)
+		*vec_push((struct assignments *)member) =
+			(struct key_value){"topologyManagerPolicy", value};
 	return rc;
-}
-
-/* 0: go on; 1: it was --help; -errno. */
-static int read_question(int argc, char **argv, struct question *q, struct err *e)
-{
-	static const struct option options[] = {{"cpus", required_argument, NULL, 'c'},
-		{"memory", required_argument, NULL, 'm'}, {"qos", required_argument, NULL, 'q'},
-		{"containers", required_argument, NULL, 'n'},
-		{"policy", required_argument, NULL, 'p'}, {"set", required_argument, NULL, 's'},
-		{"run-directory", required_argument, NULL, 'd'},
-		{"machine", required_argument, NULL, 'M'}, {"json", no_argument, NULL, 'j'},
-		{"help", no_argument, NULL, 'h'}, {0}};
-	int c, which = 0, rc = take_hugepage_options(q, &argc, argv, e);
-
-	optind = 0; /* main() hands on its own arguments: start over */
-	while (!rc && (c = getopt_long(argc, argv, "", options, &which)) != -1) {
-		if (c == 'h')
-			return 1;
-		if (c == '?')
-			return err_set(e, EINVAL, "see numafit whatif --help");
-		rc = read_whatif_option(q, c, optarg, e);
-		if (rc)
-			return err_add(e, rc, "--%s", options[which].name);
-	}
-	if (rc)
-		return rc;
-	if (optind < argc)
-		return err_set(e, EINVAL, "\"%s\" is not an option", argv[optind]);
-	if (q->machine && q->directory)
-		return err_set(e, EINVAL, "--machine and --run-directory exclude each other");
-	if (!q->containers)
-		return err_set(e, EINVAL, "--containers: a pod has one at least");
-	return 0;
 }
 
 /* The node */
@@ -214,66 +114,68 @@ static int apply_sets(
 {
 	int rc = 0;
 
-	for (unsigned i = 0; i < q->nr_sets && !rc; i++) {
-		if (!q->machine && is_of_ledger(q->sets[i].key))
+	for (size_t i = 0; i < q->sets.nr && !rc; i++) {
+		if (!q->machine && is_of_ledger(q->sets.at[i].key))
 			rc = err_set(e, EINVAL,
 				"%s: it cannot be changed while containers are held; ask for an "
 				"empty machine (--machine)",
-				q->sets[i].key);
+				q->sets.at[i].key);
 		else
-			rc = settings_set(s, q->sets[i].key, q->sets[i].value, e);
+			rc = settings_set(s, q->sets.at[i].key, q->sets.at[i].value, e);
 	}
 	s->merge_visit_budget = MERGE_VISIT_BUDGET_MAX; /* no container waits */
-	return rc || !(q->nr_sets || q->machine) ? rc : settings_check(s, t, e);
+	return rc || !(q->sets.nr || q->machine) ? rc : settings_check(s, t, e);
 }
 
-static int empty_machine(const struct question *q, struct journal_fold *f, struct err *e)
+/* -1: go on; else the exit code. */
+static int empty_machine(const struct call *c, const struct question *q, struct journal_fold *f)
 {
 	const struct engine_hooks none = {0};
 	struct settings *s = &f->settings;
-	int rc = machine_load(q->machine, &f->topo, NULL, NULL, e);
+	struct err e;
 
+	if (machine_load(q->machine, &f->topo, NULL, NULL, &e))
+		return call_fail(c, EXIT_CANNOT, &e);
 	settings_init(s);
-	if (!rc)
-		rc = apply_sets(q, s, &f->topo, e);
-	if (rc)
-		return rc;
+	if (apply_sets(q, s, &f->topo, &e))
+		return call_misused(c, "%s", e.text);
 	unsigned reserved = settings_reserved_cpu_count(s);
-	if (reserved && cpuset_empty(&s->reserved_cpus))
-		rc = cpus_reserve(&f->topo, &s->cpu_options, reserved, &s->reserved_cpus, e);
+	if (reserved && cpuset_empty(&s->reserved_cpus) &&
+		cpus_reserve(&f->topo, &s->cpu_options, reserved, &s->reserved_cpus, &e))
+		return call_misused(c, "%s", e.text);
 	f->engine = engine_new(&f->topo, s, &none);
-	return rc;
+	return -1;
 }
 
-/* The node into *f and the settings to decide with into *s. */
+/* The node into *f and the settings to decide with into *s. -1: go on; else the exit code. */
 static int load_node(
-	const struct question *q, struct journal_fold *f, struct settings *s, struct err *e)
+	const struct call *c, const struct question *q, struct journal_fold *f, struct settings *s)
 {
 	char path[RUN_PATH_MAX];
 	const char *directory = q->directory ? q->directory : RUN_DIRECTORY;
-	int rc;
+	struct err e;
+	int code;
 
 	if (q->machine) {
-		rc = empty_machine(q, f, e);
+		code = empty_machine(c, q, f);
 		*s = f->settings;
-		return rc;
+		return code;
 	}
-	rc = journal_fold(f, journal_path(directory, NULL, path), NULL, NULL, e);
-	if (rc) {
-		(void)fprintf(stderr, "numafit whatif: %s\n", e->text);
-		advise_on_journal(stderr, directory, e);
-		e->text[0] = '\0'; /* said */
-		return rc;
+	if (journal_fold(f, journal_path(directory, NULL, path), NULL, NULL, &e)) {
+		(void)call_fail(c, EXIT_CANNOT, &e);
+		advise_on_journal(stderr, c->command->name, directory, &e);
+		return EXIT_CANNOT;
 	}
 	*s = f->settings;
-	return apply_sets(q, s, &f->topo, e);
+	return apply_sets(q, s, &f->topo, &e) ? call_misused(c, "%s", e.text) : -1;
 }
 
 /* The answer */
 
-/* The pod in question, its containers alike. */
+/* The pod in question: a file's, or of containers that are alike. */
 struct imagined {
 	struct pod pod;
+	struct pod_file file;
 	struct ask container[CONTAINERS_MAX];
 	char name[CONTAINERS_MAX][CONTAINER_NAME_MAX];
 };
@@ -313,10 +215,10 @@ static void add_node_cells(struct table *t, const struct snapshot_node *was,
 		table_add(t, "%u of %u (was %u)", free_cpus_of(is), is->cpus, free_cpus_of(was));
 	for (unsigned k = 0; k < nr_kinds; k++)
 		if (was->free[k] == is->free[k])
-			table_add(t, "%s", text_size(left, is->free[k]));
+			table_add(t, "%s", text_size_rounded(left, is->free[k]));
 		else
-			table_add(t, "%s (was %s)", text_size(left, is->free[k]),
-				text_size(before, was->free[k]));
+			table_add(t, "%s (was %s)", text_size_rounded(left, is->free[k]),
+				text_size_rounded(before, was->free[k]));
 }
 
 /* What would be left on each NUMA node. */
@@ -359,79 +261,235 @@ static void print_whatif_head(const struct journal_fold *f, const struct questio
 		(void)printf("on machine %s, where numafitd holds nothing:\n", f->topo.name);
 }
 
+static void print_workload(const struct workload *w)
+{
+	(void)printf("%s ", w->kind);
+	wording_print_plain(stdout, w->name);
+	if (w->replicas > 1)
+		(void)printf(", one of its %llu pods", (unsigned long long)w->replicas);
+	(void)puts(":");
+}
+
+/* numafit refuses no pod for memory that it does not set aside; a scheduler does. */
+static void print_what_no_scheduler_sends(const struct journal_fold *f, const struct pod *pod)
+{
+	const struct memory_ask has = {0, topo_memory_of(&f->topo, f->topo.nodes, 0)};
+	const struct ask machine = {.cpu_milli = f->topo.nr_cpus * (uint64_t)MILLI_PER_CPU,
+		.nr_memory = 1,
+		.memory = {has}};
+	const struct pod_resource memory = {.kind = POD_BYTES};
+	const struct ask asked = pod_ask(pod);
+	char said[SAID_MAX];
+	struct text t;
+
+	if (asked.cpu_milli <= machine.cpu_milli && pod_needs_at_once(pod, memory) <= has.bytes)
+		return;
+	text_init(&t, said, sizeof said);
+	text_add(&t, "note: it asks for ");
+	diagnosis_add_ask(&t, &asked);
+	text_add(&t, ", and this machine has ");
+	diagnosis_add_ask(&t, &machine);
+	(void)printf("%s: no scheduler sends it here\n", said);
+}
+
 static int print_words(struct journal_fold *f, const struct question *q, const struct settings *s,
 	const struct imagined *x, const struct answer *a, struct err *e)
 {
-	const struct scene scene = {stdout, &f->topo, s};
-	auto_free struct snapshot *now = xcalloc(1, sizeof *now);
+	const struct scene scene = {
+		stdout, &f->topo, s, .pool = &a->record.pool, .wide = q->output == OUTPUT_WIDE};
+	const struct admit_question asked = {engine_ledger(f->engine), s, .pod = &x->pod};
+	struct diagnosis why;
 
 	print_whatif_head(f, q);
+	if (q->file)
+		print_workload(&x->file.workload);
 	if (!a->decision.admit) {
 		(void)puts("it would be refused");
-		snapshot_take(now, engine_ledger(f->engine), &f->settings);
+		diagnose_with_remedies(&asked, &a->decision, REMEDIES_THOROUGHLY, &why);
 		const struct request first = request_of_part(&x->pod, 0);
-		wording_print_request(&scene, &first);
-		wording_print_refusal(&scene, &a->decision, now);
+		if (x->pod.nr > 1)
+			wording_print_pod(&scene, &x->pod);
+		else
+			wording_print_request(&scene, &first);
+		wording_print_refusal(&scene, &a->decision, &why, &asked);
 		wording_print_reasons(&scene, &a->decision, a->decision.reasons);
 		return 0;
 	}
 	for (size_t i = 0; i < a->record.nr_parts; i++) {
 		const struct record_part *part = &a->record.parts[i];
 
-		(void)printf("%s would be %s\n", a->record.nr_parts > 1 ? x->name[i] : "it",
+		(void)printf("%s would be %s\n",
+			part->request.ask.whole_pod ? "the pod as one"
+			: a->record.nr_parts > 1    ? part->request.ask.name
+						    : "it",
 			wording_verdict(&part->decision));
 		wording_print_request(&scene, &part->request);
-		wording_print_grant(&scene, &part->decision);
+		wording_print_grant(&scene, &part->request, &part->decision);
 		wording_print_reasons(&scene, &part->decision, part->decision.reasons);
 	}
+	print_what_no_scheduler_sends(f, &x->pod);
 	return print_left(f, a, e);
 }
 
-static int answer_whatif(
-	const struct question *q, struct journal_fold *f, bool *fits, struct err *e)
+static int print_record(const struct journal_fold *f, const struct settings *s,
+	const struct imagined *x, const struct answer *a, struct err *e)
+{
+	const struct admit_question asked = {engine_ledger(f->engine), s, .pod = &x->pod};
+	auto_free char *line = xcalloc(JOURNAL_TEXT_MAX + 1, 1);
+	struct diagnosis why;
+	int rc = journal_json_record(&a->record, &f->topo.ids, line, JOURNAL_TEXT_MAX + 1, e);
+
+	if (rc < 0)
+		return rc;
+	if (a->decision.admit) {
+		(void)puts(line);
+		return 0;
+	}
+	diagnose_with_remedies(&asked, &a->decision, REMEDIES_THOROUGHLY, &why);
+	auto_free char *members = refusal_members(&asked, &a->decision, &why);
+	refusal_line_print(stdout, line, members);
+	return 0;
+}
+
+static int answer_whatif(const struct call *c, const struct question *q, struct journal_fold *f)
 {
 	auto_free struct settings *s = xcalloc(1, sizeof *s);
 	auto_free struct imagined *x = xcalloc(1, sizeof *x);
 	auto_free void *work = xcalloc(1, ADMIT_ARENA_BYTES);
 	struct answer answer;
 	struct arena a;
-	int rc = load_node(q, f, s, e);
+	struct err e;
+	int code = load_node(c, q, f, s);
 
-	if (rc)
-		return rc;
-	imagine_pod(q, x);
+	if (code >= 0)
+		return code;
+	if (!q->file)
+		imagine_pod(q, x);
+	else if ((code = pod_file_read(c, q->file, &x->file)) >= 0)
+		return code;
+	else
+		x->pod = x->file.workload.pod;
+	if (q->file) /* the containers are the file's reader's, and nobody's by now */
+		pod_obey_gate(s, &x->pod, (struct ask *)(uintptr_t)x->pod.container);
 	arena_init_fixed(&a, work, ADMIT_ARENA_BYTES);
 	decide_pod(engine_ledger(f->engine), s, &x->pod, &a, &answer);
 	answer.record.cause = "whatif";
 	answer.record.time_ms = f->last_ms;
-	*fits = answer.decision.admit;
-	if (!q->json)
-		return print_words(f, q, s, x, &answer, e);
-	auto_free char *line = xcalloc(JOURNAL_TEXT_MAX + 1, 1);
-	rc = journal_json_record(&answer.record, &f->topo.ids, line, JOURNAL_TEXT_MAX + 1, e);
-	if (rc > 0)
-		(void)puts(line);
-	return rc < 0 ? rc : 0;
-}
-
-int verb_whatif(int argc, char **argv)
-{
-	struct question q = {.containers = 1};
-	auto_free struct journal_fold *f = xcalloc(1, sizeof *f);
-	bool fits = false;
-	struct err e = {0};
-	int rc = read_question(argc, argv, &q, &e);
-
-	if (rc > 0) {
-		(void)fputs(help, stdout);
-		return EXIT_DONE;
-	}
-	if (!rc)
-		rc = answer_whatif(&q, f, &fits, &e);
-	journal_fold_fini(f);
-	if (rc && *e.text)
-		(void)fprintf(stderr, "numafit whatif: %s\n", e.text);
+	int rc = q->output == OUTPUT_JSON ? print_record(f, s, x, &answer, &e)
+					  : print_words(f, q, s, x, &answer, &e);
+	code = answer.decision.admit ? EXIT_DONE : EXIT_NO;
 	if (rc)
-		return EXIT_USAGE;
-	return fits ? EXIT_DONE : EXIT_FAILED;
+		code = call_fail(c, EXIT_CANNOT, &e);
+	if (q->file)
+		pod_file_fini(&x->file);
+	return code;
 }
+
+static bool asks_for_anything(const struct question *q)
+{
+	return q->cpu_milli || q->nr_memory || q->containers != 1 || q->qos != QOS_GUARANTEED;
+}
+
+static int run_whatif(const struct call *c)
+{
+	struct question q = {.containers = 1, .output = OUTPUT_TEXT};
+	auto_free struct journal_fold *f = xcalloc(1, sizeof *f);
+	int code = call_read(c, &q);
+
+	if (code < 0 && q.machine && q.directory)
+		code = call_misused(c, "--machine and --run-directory exclude each other");
+	if (code < 0 && q.file && asks_for_anything(&q))
+		code = call_misused(c, "-f goes without options that say what is asked for");
+	/* no spec makes a pod Guaranteed that asks for nothing */
+	if (code < 0 && !q.file && !q.cpu_milli && !q.nr_memory && q.qos == QOS_GUARANTEED)
+		code = call_misused(c, "say what is asked for: --cpus, --memory or -f FILE");
+	if (code < 0)
+		code = answer_whatif(c, &q, f);
+	journal_fold_fini(f);
+	vec_fini(&q.sets);
+	return code;
+}
+
+#define AT(member) offsetof(struct question, member)
+static const struct option_row rows[] = {
+	{.name = "cpus",
+		.value = "N",
+		.help = "CPUs of each container (8, 500m)",
+		.read = read_whatif_cpus,
+		.at = AT(cpu_milli)},
+	{.name = "memory",
+		.value = "SIZE",
+		.help = "memory of each container (16Gi)",
+		.read = read_whatif_memory},
+	{.name = "hugepages-",
+		.rest = "PAGE",
+		.value = "SIZE",
+		.help = "huge pages of each, such as --hugepages-1Gi 4Gi",
+		.read = read_whatif_pages,
+		.repeats = true},
+	{.name = "qos",
+		.value = "Guaranteed|Burstable|BestEffort",
+		.help = "the pod's class (default Guaranteed)",
+		.read = option_word,
+		.at = AT(qos),
+		.completes = COMPLETE_WORDS},
+	{.name = "containers",
+		.value = "N",
+		.help = "a pod of so many of these containers (default 1)",
+		.read = read_whatif_containers,
+		.at = AT(containers)},
+	{.letter = 'p',
+		.name = "policy",
+		.value = "none|best-effort|restricted|single-numa-node",
+		.help = "another topologyManagerPolicy than numafitd's",
+		.read = read_whatif_policy,
+		.at = AT(sets),
+		.completes = COMPLETE_WORDS},
+	{.letter = 's',
+		.name = "set",
+		.value = "KEY=VALUE",
+		.help = "another value of any setting that decides where containers go",
+		.read = option_assignment,
+		.at = AT(sets),
+		.completes = COMPLETE_SETTING,
+		.repeats = true},
+	{.letter = 'f',
+		.name = "filename",
+		.value = "FILE",
+		.help = "instead of these a pod as for kubectl, YAML or JSON, or a Deployment or "
+			"another object with a pod's template; - is the standard input",
+		.read = option_text,
+		.at = AT(file),
+		.completes = COMPLETE_FILE},
+	OUTPUT_ROWS(struct question, "text|wide|json"),
+	RUN_DIRECTORY_ROW(struct question),
+	{.name = "machine",
+		.value = "MACHINE",
+		.help = "an empty machine instead, as for numafit topology",
+		.read = option_text,
+		.at = AT(machine),
+		.completes = COMPLETE_FILE},
+	{0},
+};
+
+const struct command verb_whatif = {
+	.name = "whatif",
+	.summary = "ask whether a pod would fit now, and where",
+	.about =
+		"Would a pod that asks for this fit on the node as it is now, and where would it "
+		"go? What numafitd holds is read from its journal; the daemon is not asked and nothing "
+		"is changed. With -o wide also what each resource has to choose from; with -o json the answer as a record of the journal; one that refuses "
+		"has class, why, help and remedies besides. Devices are not looked "
+		"at: which ones the kubelet would take is its own choice.",
+	.options = rows,
+	.examples = {{"numafit whatif --cpus 8 --memory 16Gi", "a Guaranteed pod of one container"},
+		{"numafit whatif -f deployment.yaml", "one of a Deployment's pods"},
+		{"numafit whatif --cpus 8 --policy best-effort",
+			"and if the policy were another one"},
+		{"numafit whatif --machine kep3545-8 --cpus 4 --hugepages-1Gi 2Gi",
+			"on an empty machine instead of this node"}},
+	.exits = {[EXIT_DONE] = "it fits",
+		[EXIT_NO] = "it would be refused",
+		[EXIT_CANNOT] = "there is no journal, or it cannot be read"},
+	.run = run_whatif,
+};

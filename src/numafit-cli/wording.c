@@ -91,30 +91,6 @@ const char *wording_verdict(const struct decision *d)
 	return "accepted";
 }
 
-/* "8 CPUs, 16Gi of memory" */
-static void add_amounts_asked(
-	struct text *t, uint64_t cpu_milli, const struct memory_ask *memory, unsigned nr)
-{
-	char size[TEXT_SIZE_MAX], page[TEXT_SIZE_MAX];
-
-	if (cpu_milli % MILLI)
-		text_add(t, "%llum CPUs", (unsigned long long)cpu_milli);
-	else if (cpu_milli)
-		text_add(t, "%llu CPU%s", (unsigned long long)(cpu_milli / MILLI),
-			cpu_milli == MILLI ? "" : "s");
-	for (unsigned i = 0; i < nr; i++) {
-		const struct memory_ask *m = &memory[i];
-
-		text_add(t, "%s%s of ", i || cpu_milli ? ", " : "", text_size(size, m->bytes));
-		if (m->page_bytes)
-			text_add(t, "huge pages of %s", text_size(page, m->page_bytes));
-		else
-			text_add(t, "memory");
-	}
-	if (!cpu_milli && !nr)
-		text_add(t, "nothing that is placed");
-}
-
 /* "gpu0, gpu1 (nvidia.com/gpu) on NUMA node 5" */
 static void print_device_resource(
 	const struct scene *x, const char *label, const struct device_resource *r)
@@ -145,10 +121,10 @@ void wording_print_request(const struct scene *x, const struct request *req)
 	struct text t;
 
 	text_init(&t, asked, sizeof asked);
-	add_amounts_asked(&t, req->ask.cpu_milli, req->ask.memory, req->ask.nr_memory);
-	text_add(&t, "; %s pod", qos_name(req->pod.qos));
+	diagnosis_add_ask(&t, &req->ask);
+	text_add(&t, "; %s pod", qos_words[req->pod.qos]);
 	if (req->ask.kind != CONTAINER_APP)
-		text_add(&t, ", %s container", container_kind_name(req->ask.kind));
+		text_add(&t, ", %s container", container_kind_words[req->ask.kind]);
 	if (req->pod.qos == QOS_GUARANTEED && req->ask.cpu_milli % MILLI)
 		text_add(&t, " (only whole CPUs are given to a container alone)");
 	wording_print(x->to, "asked", "%s", asked);
@@ -172,26 +148,30 @@ void wording_print_tokens(
 
 void wording_print_pod(const struct scene *x, const struct pod *pod)
 {
-	const struct memory_ask sum = {0, pod->totals.memory_bytes};
-	struct memory_ask memory[TOPO_KINDS];
+	const struct ask sum = pod_ask(pod);
 	char asked[SAID_MAX];
 	struct text t;
 
-	wording_print(x->to, "asked", "%s pod", qos_name(pod->qos));
+	wording_print(x->to, "asked", "%s pod", qos_words[pod->qos]);
+	if (pod->own) {
+		text_init(&t, asked, sizeof asked);
+		diagnosis_add_ask(&t, pod->own);
+		wording_print(x->to, "", "as one (spec.resources): %s", asked);
+	}
 	for (size_t i = 0; i < pod->nr; i++) {
 		const struct ask *c = &pod->container[i];
 
 		text_init(&t, asked, sizeof asked);
-		add_amounts_asked(&t, c->cpu_milli, memory, ask_memory(c, memory));
+		diagnosis_add_ask(&t, c);
 		wording_print(x->to, "", "%s (%s container): %s", c->name,
-			container_kind_name(c->kind), asked);
+			container_kind_words[c->kind], asked);
 	}
 	if (pod->container)
 		print_attached_devices(x, pod->attached, pod->nr_attached);
 	if (pod->container || !pod->totals.known)
 		return;
 	text_init(&t, asked, sizeof asked);
-	add_amounts_asked(&t, pod->totals.cpu_milli, &sum, sum.bytes > 0);
+	diagnosis_add_ask(&t, &sum);
 	wording_print(x->to, "", "its containers together: %s", asked);
 }
 
@@ -202,7 +182,8 @@ static void print_memory_given(const struct scene *x, const struct decision *d)
 
 	text_init(&t, given, sizeof given);
 	for (unsigned i = 0; i < d->nr_blocks; i++)
-		text_add(&t, "%s%s of %s on %s", i ? ", " : "", text_size(size, d->blocks[i].bytes),
+		text_add(&t, "%s%s of %s on %s", i ? ", " : "",
+			text_size_rounded(size, d->blocks[i].bytes),
 			topo_kind_name(x->t, d->blocks[i].kind, kind, sizeof kind),
 			nodes_words(x, d->blocks[i].nodes, nodes, sizeof nodes));
 	if (!d->nr_blocks)
@@ -211,19 +192,50 @@ static void print_memory_given(const struct scene *x, const struct decision *d)
 	wording_print(x->to, "memory", "%s", given);
 }
 
-void wording_print_grant(const struct scene *x, const struct decision *d)
+/* The shared pool moves: what it was says little of where the container runs. */
+static void print_pool(const struct scene *x, const struct decision *d)
+{
+	static const char moves[] = "it changes as containers with CPUs of their own come and go";
+	char then[CPUSET_TEXT_MAX], now[CPUSET_TEXT_MAX];
+
+	cpuset_format(&d->cpus, then, sizeof then);
+	if (!x->pool)
+		wording_print(x->to, "CPUs",
+			"none of its own: it ran in the shared pool, CPUs %s at that time", then);
+	else if (cpuset_equal(x->pool, &d->cpus))
+		wording_print(x->to, "CPUs",
+			"none of its own: it runs in the shared pool, now CPUs %s; %s", then,
+			moves);
+	else
+		wording_print(x->to, "CPUs",
+			"none of its own: it runs in the shared pool, now CPUs %s (CPUs %s at that "
+			"time); %s",
+			cpuset_format(x->pool, now, sizeof now), then, moves);
+}
+
+static const char *whose_cpus(const struct request *req, const struct decision *d)
+{
+	if (req->ask.whole_pod)
+		return "for the pod alone, shared out among its containers";
+	if (request_shares_in_pod(req, d))
+		return "shared with other containers of its pod";
+	return d->within_pod ? "of its pod's, for it alone" : "for it alone";
+}
+
+void wording_print_grant(const struct scene *x, const struct request *req, const struct decision *d)
 {
 	char cpus[CPUSET_TEXT_MAX], nodes[NODES_WORDS_MAX];
 
 	if (!d->admit)
 		return;
+	if (!d->exclusive) {
+		print_pool(x, d);
+		print_memory_given(x, d);
+		return;
+	}
 	cpuset_format(&d->cpus, cpus, sizeof cpus);
-	if (d->exclusive)
-		wording_print(x->to, "CPUs", "%s, for it alone, on %s", cpus,
-			nodes_words(x, topo_nodes_of(x->t, &d->cpus), nodes, sizeof nodes));
-	else
-		wording_print(x->to, "CPUs",
-			"none of its own: it runs in the shared pool, %s at that time", cpus);
+	wording_print(x->to, "CPUs", "%s, %s, on %s", cpus, whose_cpus(req, d),
+		nodes_words(x, topo_nodes_of(x->t, &d->cpus), nodes, sizeof nodes));
 	print_memory_given(x, d);
 }
 
@@ -283,21 +295,20 @@ static void print_reasons_table(const struct scene *x, const struct reasons *r)
 	table_fini(&t);
 }
 
-static void print_choice(const struct scene *x, const struct decision *d, const struct reasons *r)
+static void print_choice(const struct scene *x, const struct reasons *r)
 {
-	const char *label = d->admit && r->admit ? "chosen" : "best there is";
 	char chosen[NODES_WORDS_MAX], next[NODES_WORDS_MAX];
 
 	if (r->affinity.any || !r->nr)
 		return;
 	nodes_words(x, r->affinity.mask, chosen, sizeof chosen);
 	if (r->has_runner_up && !r->runner_up.any)
-		wording_print(x->to, "", "%s: %s%s; next best: %s%s", label, chosen,
+		wording_print(x->to, "", "chosen: %s%s; next best: %s%s", chosen,
 			r->affinity.preferred ? "" : " (not preferred)",
 			nodes_words(x, r->runner_up.mask, next, sizeof next),
 			r->runner_up.preferred ? "" : " (not preferred)");
 	else
-		wording_print(x->to, "", "%s: %s%s; nothing else would do", label, chosen,
+		wording_print(x->to, "", "chosen: %s%s; nothing else would do", chosen,
 			r->affinity.preferred ? "" : " (not preferred)");
 }
 
@@ -357,18 +368,18 @@ static void print_hint_result(const struct scene *x, const struct advice_result 
 		return;
 	text_init(&t, said, sizeof said);
 	advice_explain(&ruling, &x->t->ids, &t);
-	wording_print(x->to, "hint", "%s, mode %s: %s", advice_verdict_name(h->verdict),
-		advice_mode_name(h->mode), said);
+	wording_print(x->to, "hint", "%s, mode %s: %s", advice_verdict_words[h->verdict],
+		advice_mode_words[h->mode], said);
 }
 
 void wording_print_reasons(const struct scene *x, const struct decision *d, const struct reasons *r)
 {
 	if (d->admit)
 		print_fit(x, d, r);
-	if (r && r->nr)
+	if (d->admit && r && r->nr && x->wide)
 		print_reasons_table(x, r);
-	if (r)
-		print_choice(x, d, r);
+	if (d->admit && r && x->wide)
+		print_choice(x, r);
 	print_hint_result(x, &d->advice);
 	if (d->admit && *d->message)
 		wording_print(x->to, "note", "%s", d->message);
@@ -376,188 +387,63 @@ void wording_print_reasons(const struct scene *x, const struct decision *d, cons
 
 /* Refusals */
 
-/* What the words of a refusal mean; the first row whose words are in the message counts. */
-static const struct remedy {
-	const char *reason, *words;
-	const char *meaning, *advice;
-} advices[] = {
-	{"TopologyAffinityError", "mergeVisitBudget",
-		"the search for NUMA nodes was stopped before it had looked at every combination, "
-		"and the best found until then is not good enough for the policy",
-		"raise mergeVisitBudget, or make room as below"},
-	{"TopologyAffinityError", ADVICE_REFUSES,
-		"it must be on the NUMA nodes that its scheduler asked for, or not run here: the "
-		"hint says so, or the node's schedulerHint.mode does",
-		"have the pod scheduled anew, with a hint for the node as it is now, or let hint "
-		"and "
-		"node say prefer, which takes other NUMA nodes instead"},
-	{"TopologyAffinityError", "", NULL, /* the policy says it */
-		"let containers on one NUMA node end (numafit status lists what is where), ask for "
-		"less, send the pod to another node, or use topologyManagerPolicy best-effort, "
-		"which spreads it over more NUMA nodes instead"},
-	{"SMTAlignmentError", "not multiple",
-		"the CPU manager option full-pcpus-only gives out whole cores, and the number of "
-		"CPUs is not a multiple of a core's threads",
-		"ask for a multiple of the threads of a core"},
-	{"SMTAlignmentError", "",
-		"the CPU manager option full-pcpus-only gives out whole cores, and too few cores "
-		"have all of their threads free",
-		"let other containers with CPUs of their own end, or ask for fewer CPUs"},
-	{"UnexpectedAdmissionError", "Resize failed",
-		"the container cannot grow where it is; it goes on with what it had",
-		"ask for less, or start the container anew, so that it can be placed elsewhere"},
-	{"UnexpectedAdmissionError", "the two must be the same",
-		"each of numafit.io/cpu stands for one CPU of the container's own; asked for "
-		"otherwise, the scheduler would sell those CPUs twice",
-		"ask for as many of numafit.io/cpu as of cpu, whole ones, in a Guaranteed pod"},
-	{"UnexpectedAdmissionError", "annotation numafit.io/allocated",
-		"what the container came with does not entitle it to any tokens: it was not "
-		"written by the kubelet for this container, or its tokens were given up",
-		"let the pod be made anew; if it happens again, see which program writes that "
-		"annotation"},
-	{"UnexpectedAdmissionError", "sharedPoolMinimum",
-		"containers without CPUs of their own would be left with too few",
-		"ask for fewer CPUs, or lower sharedPoolMinimum"},
-	{"UnexpectedAdmissionError", "not enough cpus",
-		"fewer CPUs are free on this node than it asks for: the others are held by "
-		"containers or reserved for the system",
-		"ask for fewer CPUs, let a Guaranteed container end, or reserve fewer "
-		"(reservedSystemCPUs). That the scheduler sent it here means that it counts more "
-		"CPUs as allocatable than there are"},
-	{"UnexpectedAdmissionError", "the machine has no hugepages",
-		"it asks for huge pages of a size that this machine does not have",
-		"set them up at boot, or send the pod to another node"},
-	{"UnexpectedAdmissionError", "sum up to",
-		"the pod's containers need more memory together than is free on this node",
-		"ask for less, or let a Guaranteed pod end"},
-	{"UnexpectedAdmissionError", "[memorymanager]",
-		"no NUMA nodes that may serve it together have that much memory free; nodes that "
-		"serve other containers as a group serve no one else",
-		"ask for less memory, let Guaranteed containers on these NUMA nodes end, or "
-		"reserve less (reservedMemory)"},
-	{"UnexpectedAdmissionError", "working memory",
-		"the decision did not fit into the memory that the daemon sets aside for one",
-		"split the pod, or report it: this is a limit of numafit"},
-	{NULL, "", "it could not be given what it asks for", "see the message above"},
-};
-
-/* The policy is not to blame when even all NUMA nodes together would not do. */
-static const struct remedy too_much = {NULL, "", "less is free on the whole node than it asks for",
-	"ask for less, let Guaranteed containers end (numafit status lists them), or send the pod "
-	"to "
-	"another node"};
-
-static bool exceeds_the_node(const struct reasons *r)
+/* Also what is not short: the figures that show it. */
+static void print_amounts(const struct scene *x, const struct diagnosis *d)
 {
-	bool found = false;
+	struct table t = {.nr_columns = 6};
+	char size[TEXT_SIZE_MAX], kind[TEXT_SIZE_MAX];
 
-	for (unsigned i = 0; r && i < r->nr; i++)
-		found = found || r->resource[i].kind == FAMILY_NONE ||
-			(r->resource[i].kind == FAMILY_CAPACITY && !r->resource[i].smallest);
-	return found;
-}
-
-static const char *policy_meaning(enum topology_policy p)
-{
-	static const char restricted[] =
-		"policy restricted admits a container only on as few NUMA nodes as it would need "
-		"if nothing else ran on this machine, all resources together";
-	static const char single[] =
-		"policy single-numa-node admits a container only if all that it asks for is free "
-		"on one NUMA node";
-	static const char *const meanings[NR_POLICIES] = {
-		[POLICY_NONE] = "policy none refuses nothing for its NUMA nodes",
-		[POLICY_BEST_EFFORT] = "policy best-effort refuses nothing for its NUMA nodes",
-		[POLICY_RESTRICTED] = restricted,
-		[POLICY_SINGLE_NUMA_NODE] = single,
-	};
-
-	return meanings[p];
-}
-
-/* "; most is free on NUMA node 2: 6 CPUs" */
-static void add_most_free(struct text *t, const struct scene *x, const struct snapshot *s,
-	const struct reasons_resource *r)
-{
-	char size[TEXT_SIZE_MAX], kind[TOPO_NAME_MAX];
-	bool cpus = text_equal(r->resource, "cpu");
-	unsigned k = 0, best = 0;
-	uint64_t most = 0;
-
-	while (k < x->t->nr_kinds &&
-		!text_equal(r->resource, topo_kind_name(x->t, k, kind, sizeof kind)))
-		k++;
-	if (!s || (!cpus && k == x->t->nr_kinds))
+	if (!d->nr)
 		return;
-	nodeset_each (n, x->t->nodes) {
-		const struct snapshot_node *node = &s->node[n];
-		uint64_t left =
-			cpus ? node->cpus - node->cpus_held - node->cpus_reserved : node->free[k];
+	table_add(&t, "  %-*sresource", LABEL_WIDTH, "amounts");
+	table_add(&t, "asked");
+	table_add(&t, "this node has");
+	table_add(&t, "free");
+	table_add(&t, "largest NUMA node has");
+	table_add(&t, "most free on one");
+	for (unsigned i = 0; i < d->nr; i++) {
+		const struct diagnosis_amount *m = &d->of[i];
+		const uint64_t figures[] = {
+			m->asked, m->exists, m->free, m->node_exists, m->node_free};
 
-		if (left > most) {
-			most = left;
-			best = n;
-		}
+		table_add(&t, "%*s%s%s", 2 + LABEL_WIDTH, "",
+			m->cpus         ? "CPUs"
+			: m->page_bytes ? "hugepages-"
+					: "memory",
+			m->page_bytes ? text_size(kind, m->page_bytes) : "");
+		for (size_t k = 0; k < sizeof figures / sizeof *figures; k++)
+			if (m->cpus)
+				table_add(&t, "%llu", (unsigned long long)figures[k]);
+			else
+				table_add(&t, "%s", text_size_rounded(size, figures[k]));
 	}
-	if (!most) {
-		text_add(t, "; nothing of it is free");
-		return;
-	}
-	text_add(t, "; most is free on NUMA node %u: ", x->t->ids.id[best]);
-	if (cpus)
-		text_add(t, "%llu CPUs", (unsigned long long)most);
-	else
-		text_add(t, "%s", text_size(size, most));
+	table_print(&t, x->to);
+	table_fini(&t);
 }
 
-static void print_short_resource(const struct scene *x, const char *label,
-	const struct reasons_resource *r, const struct snapshot *s)
+/* A text of the diagnosis as a sentence. */
+static void print_sentence(const struct scene *x, const char *label, char *said)
 {
-	char said[SAID_MAX], needs[TEXT_SIZE_MAX];
+	*said = (char)toupper((unsigned char)*said);
+	wording_print(x->to, label, "%s.", said);
+}
+
+void wording_print_refusal(const struct scene *x, const struct decision *d,
+	const struct diagnosis *why, const struct admit_question *q)
+{
+	char said[SAID_MAX];
 	struct text t;
 
 	text_init(&t, said, sizeof said);
-	if (!r->smallest)
-		text_add(&t, "%s: not enough on all NUMA nodes together", r->resource);
-	else
-		text_add(&t, "%s: enough only on %s together", r->resource,
-			node_count_text(r->smallest, needs, sizeof needs));
-	if (r->smallest > r->preferred_size)
-		text_add(&t, ", where %u could have it", r->preferred_size);
-	else if (r->smallest)
-		text_add(&t, ", even if nothing else ran");
-	add_most_free(&t, x, s, r);
-	wording_print(x->to, label, "%s", said);
-}
-
-static void print_missing(const struct scene *x, const struct decision *d, const struct snapshot *s)
-{
-	const struct reasons *r = d->reasons;
-	const char *label = "missing";
-
-	for (unsigned i = 0; i < r->nr; i++) {
-		if (!is_short_of_nodes(&r->resource[i], d->policy))
-			continue;
-		print_short_resource(x, label, &r->resource[i], s);
-		label = "";
-	}
-	if (r->nr && *label)
-		wording_print(x->to, label,
-			"each resource has room, but not all of them on the same NUMA nodes");
-}
-
-void wording_print_refusal(
-	const struct scene *x, const struct decision *d, const struct snapshot *free)
-{
-	const struct remedy *a = advices;
-
-	while (a->reason && !(text_equal(a->reason, d->reason) && strstr(d->message, a->words)))
-		a++;
-	if (exceeds_the_node(d->reasons))
-		a = &too_much;
-	wording_print(x->to, "reason", "%s: %s", d->reason ? d->reason : "refused", d->message);
-	wording_print(x->to, "meaning", "%s", a->meaning ? a->meaning : policy_meaning(d->policy));
-	if (d->reasons && !strstr(d->message, ADVICE_REFUSES))
-		print_missing(x, d, free);
-	wording_print(x->to, "advice", "%s", a->advice);
+	diagnosis_add_numbers(&t, why, d, q);
+	bool is_message = text_equal(said, d->message);
+	print_sentence(x, "why", said);
+	print_amounts(x, why);
+	text_init(&t, said, sizeof said);
+	diagnosis_add_remedies(&t, why, q);
+	print_sentence(x, "help", said);
+	wording_print(x->to, "class", "%s: %s", refusal_class_words[why->class],
+		refusal_class_texts[why->class]);
+	wording_print(x->to, "reason", "%s%s%s", d->reason ? d->reason : "refused",
+		is_message ? "" : ": ", is_message ? "" : d->message);
 }

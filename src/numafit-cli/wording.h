@@ -1,8 +1,8 @@
 #ifndef NUMAFIT_CLI_WORDING_H
 #define NUMAFIT_CLI_WORDING_H
 
+#include <numafit/diagnosis.h>
 #include <numafit/engine.h>
-#include <numafit/snapshot.h>
 #include <stdio.h>
 
 /* Decisions in words for people who run a node and have never seen the code: one labelled line for
@@ -13,6 +13,8 @@ struct scene {
 	FILE *to;
 	const struct topo *t;
 	const struct settings *s;
+	const struct cpuset *pool; /* the shared pool as it is now; NULL: that says nothing of it */
+	bool wide;                 /* also what only those need who look into a decision */
 };
 
 /* "  label     text", broken into lines where it is long; control characters come out as "?". */
@@ -36,13 +38,14 @@ void wording_print_tokens(
 /* What a whole pod asked for: its containers where they are known, else their sums. */
 void wording_print_pod(const struct scene *x, const struct pod *pod);
 /* What it was given; nothing for a refusal. */
-void wording_print_grant(const struct scene *x, const struct decision *d);
+void wording_print_grant(
+	const struct scene *x, const struct request *req, const struct decision *d);
 /* Why it is, or is not, on as few NUMA nodes as can be: what each resource had to offer. */
 void wording_print_reasons(
 	const struct scene *x, const struct decision *d, const struct reasons *r);
-/* What a refusal means, what was missing and what can be done. free (or NULL) is the node as it was
- * then. */
-void wording_print_refusal(
-	const struct scene *x, const struct decision *d, const struct snapshot *free);
+/* Why it was refused, in numbers, and what would help, then the kubelet's words. *q as in
+ * diagnose(). */
+void wording_print_refusal(const struct scene *x, const struct decision *d,
+	const struct diagnosis *why, const struct admit_question *q);
 
 #endif

@@ -7,6 +7,7 @@
 #include <codec/advice_json.h>
 #include <errno.h>
 #include <io/log.h>
+#include <sched/sched_place.h>
 #include <numafit/mem.h>
 #include <numafit/number.h>
 #include <numafit/text.h>
@@ -34,14 +35,12 @@ struct bind {
 
 /* What is known, and decided, of the pod at this moment. */
 struct plan {
-	struct extender_pod pod;
-	struct sched_plan *plan;
+	struct question of;
 	struct sched_node node;
 	struct sched_candidate candidate;
 	bool known; /* the node is */
 	bool placed;
 	struct sched_placement placement;
-	struct arena arena;
 };
 
 /* Answers */
@@ -213,13 +212,13 @@ static int add_place(struct advice_container *to, const struct plan *p,
 static char *print_advice(const struct bind *b, struct plan *p)
 {
 	const struct extender *x = b->x;
-	struct advice_container *c = arena_array(&p->arena, p->placement.nr, sizeof *c);
+	struct advice_container *c = arena_array(&p->of.arena, p->placement.nr, sizeof *c);
 	char *text = NULL;
 	struct err e;
 	int rc = c ? 0 : -ENOMEM;
 
 	for (unsigned i = 0; i < p->placement.nr && !rc; i++)
-		rc = add_place(&c[i], p, &p->placement.place[i], &x->config.names, &p->arena);
+		rc = add_place(&c[i], p, &p->placement.place[i], &x->config.names, &p->of.arena);
 	const struct advice hint = {
 		.version = ADVICE_VERSION,
 		.node = b->ask.node,
@@ -241,31 +240,19 @@ static char *print_advice(const struct bind *b, struct plan *p)
 }
 
 /* From here on the pod counts on that node. */
-static void assume_bound(struct bind *b, const struct plan *p, bool ours)
+static void assume_bound(struct bind *b, struct plan *p, bool ours)
 {
 	struct extender *x = b->x;
-	struct sched_taken *taken = NULL;
-	size_t nr = 0, room = 0;
+	const struct sched_taken *taken = NULL;
+	size_t nr = 0;
 
-	for (unsigned i = 0; i < p->placement.nr; i++)
-		room += p->placement.place[i].nr_amounts;
-	auto_free struct sched_taken *list = xcalloc(room + 1, sizeof *list);
-	taken = list;
-	for (unsigned i = 0; ours && i < p->placement.nr; i++)
-		for (unsigned k = 0; k < p->placement.place[i].nr_amounts; k++) {
-			const struct sched_place_amount *a = &p->placement.place[i].amount[k];
-
-			taken[nr++] = (struct sched_taken){
-				.zone_id = p->candidate.node->topology->zone_id[a->zone],
-				.resource = a->resource,
-				.q = a->q,
-				.container = p->placement.place[i].container,
-			};
-		}
+	if (ours)
+		taken = sched_placement_taken(
+			&p->placement, p->candidate.node->topology->zone_id, &p->of.arena, &nr);
 	const struct sched_bound bound = {
-		.pod = &p->pod.pod,
+		.pod = &p->of.pod.pod,
 		.node = b->ask.node,
-		.taken = ours ? taken : NULL,
+		.taken = taken,
 		.nr_taken = nr,
 		.ours = true, /* by us, whatever it carries */
 		.pending = true,
@@ -305,21 +292,6 @@ static void post_binding(struct bind *b, struct plan *p)
 
 /* The decision, once more: the state is another one than when it was made. */
 
-static int plan_init(struct plan *p, struct bind *b, struct json_t *pod, struct err *e)
-{
-	struct extender *x = b->x;
-
-	*p = (struct plan){0};
-	arena_init(&p->arena, EXTENDER_POD_BYTES_MAX);
-	int rc = extender_pod_json_read(pod, &(struct sched_reader){&x->config.names, &p->arena},
-		&x->every_node, &p->pod, e);
-	if (rc)
-		return rc;
-	p->plan = sched_plan_new(&x->config.profile, &p->pod.pod, &x->config.names);
-	p->known = decide_candidate(x, b->ask.node, &p->node, &p->candidate);
-	return 0;
-}
-
 /* Whether the node still has what it had when it was chosen: room, and not spread wider. */
 static bool still_fits(struct bind *b, struct plan *p)
 {
@@ -327,9 +299,10 @@ static bool still_fits(struct bind *b, struct plan *p)
 	const char *why;
 
 	b->score = kept ? (int)kept->score : -1;
-	if (sched_plan_filter(p->plan, &p->candidate, &why) != SCHED_SUCCESS)
+	if (sched_plan_filter(p->of.plan, &p->candidate, &why) != SCHED_SUCCESS)
 		return false;
-	p->placed = p->known && sched_plan_place(p->plan, &p->candidate, &p->arena, &p->placement);
+	p->placed = p->known &&
+		    sched_plan_place(p->of.plan, &p->candidate, &p->of.arena, &p->placement);
 	if (p->placed)
 		b->zones = decide_zones(&p->candidate, &p->placement);
 	if (!kept || !kept->zones)
@@ -339,37 +312,34 @@ static bool still_fits(struct bind *b, struct plan *p)
 
 static void decide_bind(struct bind *b, struct json_t *pod)
 {
-	struct plan p;
+	struct plan p = {0};
 	struct err e;
 
-	if (plan_init(&p, b, pod, &e))
+	if (question_init(&p.of, b->x, pod, &e)) {
 		bind_fail(b, BIND_UNKNOWN, "numafit: pod %s: %s", b->ask.name, e.text);
-	else if (!still_fits(b, &p))
+		return;
+	}
+	p.known = decide_candidate(b->x, b->ask.node, &p.node, &p.candidate);
+	if (!still_fits(b, &p))
 		bind_fail(b, BIND_CONFLICT, "numafit: %s changed since the decision, try again",
 			b->ask.node);
 	else
 		post_binding(b, &p);
-	sched_plan_free(p.plan);
-	arena_fini(&p.arena);
-}
-
-static bool is_under_way(const struct bind *b)
-{
-	for (const struct bind *o = b->x->binds; o; o = o->next)
-		if (o != b && text_equal(o->ask.uid, b->ask.uid))
-			return true;
-	return false;
+	question_fini(&p.of);
 }
 
 int bind_begin(struct extender *x, struct http_exchange *exchange, const struct http_request *r,
 	uint64_t since_ns, struct err *e)
 {
 	struct extender_bind ask;
+	bool is_under_way = false;
 	struct err another;
 	int rc = extender_bind_read(r->body, r->len, &ask, e);
 
 	if (rc)
 		return rc;
+	for (const struct bind *o = x->binds; o; o = o->next)
+		is_under_way = is_under_way || text_equal(o->ask.uid, ask.uid);
 	struct bind *b = xcalloc(1, sizeof *b);
 	*b = (struct bind){.next = x->binds,
 		.at = &x->binds,
@@ -383,7 +353,7 @@ int bind_begin(struct extender *x, struct http_exchange *exchange, const struct 
 	x->binds = b;
 	const char *node = sched_cluster_node_of(x->cluster, ask.uid);
 	struct json_t *pod = decide_known_pod(x, ask.uid);
-	if (is_under_way(b))
+	if (is_under_way)
 		bind_fail(b, BIND_UNKNOWN, "numafit: pod %s is being bound", ask.name);
 	else if (node && text_equal(node, ask.node))
 		look_up_pod(b, "it is not bound"); /* whether that is of this name, too */

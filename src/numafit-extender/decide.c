@@ -8,14 +8,7 @@
 
 static const char avoided[] = "the node refused this workload a short while ago";
 
-/* A pod that is being asked about. */
-struct question {
-	struct extender_pod pod;
-	struct sched_plan *plan;
-	struct arena arena;
-};
-
-static void question_fini(struct question *a)
+void question_fini(struct question *a)
 {
 	sched_plan_free(a->plan);
 	arena_fini(&a->arena);
@@ -23,7 +16,7 @@ static void question_fini(struct question *a)
 
 struct json_t *decide_known_pod(const struct extender *x, const char *uid)
 {
-	struct json_t *pod = state_unbound(x, uid);
+	struct json_t *pod = unbound_find(x->unbound, uid);
 
 	return pod ? pod : kept_pod(x->kept, uid);
 }
@@ -43,7 +36,7 @@ int decide_same_pod(
 		e, EINVAL, "%s is pod %s/%s, not %s/%s", uid, known.ns, known.name, ns, name);
 }
 
-static int question_init(struct question *a, struct extender *x, struct json_t *pod, struct err *e)
+int question_init(struct question *a, struct extender *x, struct json_t *pod, struct err *e)
 {
 	struct api_meta meta;
 

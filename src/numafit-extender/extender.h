@@ -11,14 +11,14 @@
 #include <numafit/advice.h>
 
 /* The scheduler's side: state.c follows the cluster, serve.c speaks with kube-scheduler, decide.c
- * answers it, bind.c binds, and kept.c remembers what was decided in between. Replicas know nothing
- * of each other: what one has bound, the others learn from the pods. */
+ * answers it, bind.c binds, and pods.c remembers pods and what was decided in between. Replicas
+ * know nothing of each other: what one has bound, the others learn from the pods. */
 
 struct json_t;
 struct kept;
 struct unbound;
 struct bind;
-struct hold;
+struct second_look;
 struct tls;
 
 struct watch {
@@ -45,7 +45,7 @@ struct extender {
 	struct http_server *http, *pages; /* NULL: pages are with the rest alone */
 	struct tls *tls;                  /* NULL: plain HTTP */
 	struct bind *binds;               /* under way */
-	struct hold *hold;
+	struct second_look *second_look;
 	struct extender_metrics measured;
 	uint64_t stranger_said_ns; /* 0: not yet */
 	bool stopping;
@@ -56,10 +56,8 @@ int state_start(struct extender *x, struct err *e);
 void state_stop(struct extender *x);
 /* Whether everything is known that decisions need; *why: what is not. */
 bool state_ready(const struct extender *x, const char **why);
-/* A pod that waits for a node, as the watch has it, or NULL. Borrowed. */
-struct json_t *state_unbound(const struct extender *x, const char *uid);
 
-/* unbound.c: pods from their creation until they run, with what has to be known of them then. */
+/* pods.c: pods from their creation until they run, with what has to be known of them then. */
 struct unbound *unbound_new(void);
 void unbound_free(struct unbound *u);
 void unbound_begin(struct unbound *u);
@@ -74,12 +72,10 @@ bool unbound_knows(const struct unbound *u, const char *uid);
 const char *unbound_refuse(struct unbound *u, const char *uid, const char *ns);
 /* Whether it was there. */
 bool unbound_remove(struct unbound *u, const char *uid);
+/* As the watch has it, or NULL: it is bound, or not known. Borrowed. */
 struct json_t *unbound_find(const struct unbound *u, const char *uid);
 
-/* kept.c: what was decided of a pod, until it is bound. */
-/* Where the entry of that uid is, or would be, among nr entries of `size` bytes that ascend by
- * their uid and begin with it, a char *. */
-size_t uid_place(const void *at, size_t nr, size_t size, const char *uid, bool *found);
+/* pods.c: what was decided of a pod, until it is bound. */
 enum { KEPT_NODES_MAX = 64 };
 struct kept_node {
 	uint64_t node;  /* kept_node_name() */
@@ -111,6 +107,15 @@ char *decide_prioritize(
 	struct extender *x, const struct http_request *r, struct decided *out, struct err *e);
 char *decide_preempt(
 	struct extender *x, const struct http_request *r, struct decided *out, struct err *e);
+/* A pod that is being asked about. question_init(): from a v1.Pod; -EINVAL, -ERANGE, -ENOMEM with
+ * text, and there is nothing to end. */
+struct question {
+	struct extender_pod pod;
+	struct sched_plan *plan;
+	struct arena arena;
+};
+int question_init(struct question *a, struct extender *x, struct json_t *pod, struct err *e);
+void question_fini(struct question *a);
 /* The node as plugins are to see it. False: it is not known; *out has its name alone in *node. */
 bool decide_candidate(
 	struct extender *x, const char *name, struct sched_node *node, struct sched_candidate *out);
@@ -133,31 +138,23 @@ void bind_gone(struct extender *x, const struct http_exchange *exchange);
 size_t bind_count(const struct extender *x);
 void bind_stop(struct extender *x);
 
-/* hold.c: a filter that no node passes is answered a moment later, after another look. */
-typedef void hold_over(struct extender *x, struct http_exchange *exchange,
-	const struct http_request *r, uint64_t since_ns);
-void hold_start(struct extender *x);
-void hold_stop(struct extender *x);
-/* Call over() after refusalDelay, with a request of which there is the body alone. False: not this
- * time, and it is to be answered. */
-bool hold_begin(struct extender *x, struct http_exchange *exchange, const struct http_request *r,
-	uint64_t since_ns, hold_over *over);
-/* Whoever asked is gone. */
-void hold_gone(struct extender *x, const struct http_exchange *exchange);
-
-/* answer.c: an answer to kube-scheduler, and what is counted of it. */
+/* serve.c: an answer to kube-scheduler, and what is counted of it. */
 void answer_json(struct http_exchange *exchange, const char *body, size_t len);
 void answer_count(struct extender *x, enum extender_verb verb, enum extender_result result,
 	uint64_t since_ns);
-
-/* serve.c */
 int serve_start(struct extender *x, struct err *e);
 void serve_stop(struct extender *x);
 
 /* tls.c: what the files of tls say, into *o for as long as they do not change; new connections are
  * by what they say then, unless that is no certificate, key or authority: then all is as it was.
  * -errno with text: they cannot be read. */
+/* What a start would find beyond what the file says by itself: addresses and ports that may be used,
+ * the files of tls, the kubeconfig with those that it names. Mistakes are added to *all. */
+void extender_check_here(const struct extender *x, struct mistakes *all);
+
 int tls_start(struct extender *x, struct http_server_options *o, struct err *e);
 void tls_stop(struct extender *x);
+/* Whether the files are there and belong together; what is wrong is added to *all. */
+void tls_check(const struct extender *x, struct mistakes *all);
 
 #endif

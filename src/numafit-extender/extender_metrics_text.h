@@ -1,12 +1,11 @@
 #ifndef NUMAFIT_EXTENDER_EXTENDER_METRICS_TEXT_H
 #define NUMAFIT_EXTENDER_EXTENDER_METRICS_TEXT_H
 
-#include <numafit/histogram.h>
+#include <codec/prometheus.h>
+#include <io/process.h>
 #include <numafit/sched_cluster.h>
 
-/* What numafit-extender measures, as Prometheus reads it (text format 0.0.4). Units are seconds and
- * bytes. */
-#define EXTENDER_METRICS_TYPE "text/plain; version=0.0.4; charset=utf-8"
+/* What numafit-extender measures, as Prometheus reads it. Units are seconds and bytes. */
 
 enum extender_verb { VERB_FILTER, VERB_PRIORITIZE, VERB_PREEMPT, VERB_BIND, NR_EXTENDER_VERBS };
 const char *extender_verb_name(unsigned verb); /* "filter", ... */
@@ -35,6 +34,9 @@ enum extender_watch {
 };
 const char *extender_watch_name(unsigned watch); /* "nodes", ... */
 
+/* Why a connection was closed: others needed its place; it was too slow. */
+enum extender_closed { CLOSED_CROWDED, CLOSED_SLOW, NR_CLOSED };
+
 struct extender_metrics {
 	const char *version;
 	uint64_t requests[NR_EXTENDER_VERBS][NR_EXTENDER_RESULTS];
@@ -44,12 +46,12 @@ struct extender_metrics {
 	uint64_t refusals; /* of nodes, which pods report */
 	uint64_t unreadable[NR_WATCHES];
 	bool synced[NR_WATCHES];
-	uint64_t crowded_out;                 /* requests, by those that hold too much */
-	uint64_t closed_crowded, closed_slow; /* connections */
-	uint64_t strangers;                   /* handshakes with a certificate that was not taken */
+	uint64_t crowded_out;       /* requests, by those that hold too much */
+	uint64_t closed[NR_CLOSED]; /* connections */
+	uint64_t strangers;         /* handshakes with a certificate that was not taken */
 	size_t kept, avoided, binding;
 	struct sched_cluster_counts cluster;
-	uint64_t cpu_ns, resident_bytes, start_ns;
+	struct process_figures process;
 };
 
 /* The text, of *len bytes; the caller frees. */

@@ -25,11 +25,6 @@ static bool scan_take_char(struct scan *s, char c)
 	return true;
 }
 
-static bool is_digit(char c)
-{
-	return c >= '0' && c <= '9';
-}
-
 static bool skip_escape(struct scan *s)
 {
 	enum { HEX_DIGITS = 4 };
@@ -65,7 +60,7 @@ static bool skip_digits(struct scan *s)
 {
 	const char *first = s->at;
 
-	while (s->at < s->end && is_digit(*s->at))
+	while (s->at < s->end && *s->at >= '0' && *s->at <= '9')
 		s->at++;
 	return s->at > first;
 }
@@ -96,25 +91,16 @@ static bool scan_skip_word(struct scan *s, const char *word)
 
 static bool scan_skip_value(struct scan *s);
 
-static bool skip_member(struct scan *s)
+/* The key of a member, and what stands around it. */
+static bool skip_key(struct scan *s)
 {
-	skip_space(s);
 	if (!skip_string(s))
 		return false;
 	skip_space(s);
-	if (!scan_take_char(s, ':'))
-		return false;
-	skip_space(s);
-	return scan_skip_value(s);
+	return scan_take_char(s, ':');
 }
 
-static bool skip_element(struct scan *s)
-{
-	skip_space(s);
-	return scan_skip_value(s);
-}
-
-static bool skip_all(struct scan *s, char close, bool (*skip)(struct scan *s))
+static bool skip_all(struct scan *s, char close)
 {
 	if (s->depth++ == SPAN_DEPTH_MAX)
 		return false;
@@ -122,7 +108,11 @@ static bool skip_all(struct scan *s, char close, bool (*skip)(struct scan *s))
 	skip_space(s);
 	if (!scan_take_char(s, close)) {
 		do {
-			if (!skip(s))
+			skip_space(s);
+			if (close == '}' && !skip_key(s))
+				return false;
+			skip_space(s);
+			if (!scan_skip_value(s))
 				return false;
 			skip_space(s);
 		} while (scan_take_char(s, ','));
@@ -137,9 +127,9 @@ static bool scan_skip_value(struct scan *s)
 {
 	switch (s->at < s->end ? *s->at : '\0') {
 	case '{':
-		return skip_all(s, '}', skip_member);
+		return skip_all(s, '}');
 	case '[':
-		return skip_all(s, ']', skip_element);
+		return skip_all(s, ']');
 	case '"':
 		return skip_string(s);
 	case 't':

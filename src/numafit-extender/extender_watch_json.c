@@ -29,29 +29,7 @@ void extender_every_node(struct topo *t)
 		(void)topo_add_node(t, id, NULL);
 }
 
-static struct quantity quantity_of_advice(const struct advice_amount *a)
-{
-	int64_t n = (int64_t)a->amount;
-
-	if (!text_equal(a->resource, "cpu"))
-		return quantity_of(n);
-	return (struct quantity){n / MILLI, (uint32_t)(n % MILLI) * QUANTITY_NANOS_OF_MILLI};
-}
-
-/* Into out, which has room. False: a resource that is not in r's table; no pod asks for it then. */
-static bool watch_take_container(
-	const struct advice_container *c, const struct sched_reader *r, struct sched_taken *out)
-{
-	for (size_t i = 0; i < c->nr_amounts; i++) {
-		out[i] = (struct sched_taken){.zone_id = c->amount[i].node,
-			.q = quantity_of_advice(&c->amount[i]),
-			.container = c->name};
-		if (!resource_find(r->names, c->amount[i].resource, &out[i].resource))
-			return false;
-	}
-	return true;
-}
-
+/* Its zones, unless one says a resource that is not in r's table; no pod asks for it then. */
 static void take_advice(
 	const struct advice *h, const struct sched_reader *r, struct extender_pod *out)
 {
@@ -65,9 +43,21 @@ static void take_advice(
 		return;
 	out->ours = true;
 	nr = 0;
-	for (size_t i = 0; i < h->nr_containers; nr += h->container[i++].nr_amounts)
-		if (!watch_take_container(&h->container[i], r, taken + nr))
-			return;
+	for (size_t i = 0; i < h->nr_containers; i++)
+		for (size_t k = 0; k < h->container[i].nr_amounts; k++) {
+			const struct advice_amount *a = &h->container[i].amount[k];
+			struct sched_taken *to = &taken[nr++];
+			int64_t n = (int64_t)a->amount;
+
+			*to = (struct sched_taken){.zone_id = a->node,
+				.q = quantity_of(n),
+				.container = h->container[i].name};
+			if (text_equal(a->resource, "cpu"))
+				to->q = (struct quantity){
+					n / MILLI, (uint32_t)(n % MILLI) * QUANTITY_NANOS_OF_MILLI};
+			if (!resource_find(r->names, a->resource, &to->resource))
+				return;
+		}
 	out->taken = taken;
 	out->nr_taken = nr;
 }
@@ -119,13 +109,6 @@ static bool refuses_container(const json_t *statuses)
 			return true;
 	}
 	return false;
-}
-
-static bool is_refused(const json_t *status)
-{
-	return text_equal(text_of(status, "reason"), topology_error) ||
-	       refuses_container(json_object_get(status, "containerStatuses")) ||
-	       refuses_container(json_object_get(status, "initContainerStatuses"));
 }
 
 /* The end of that second; 0: it is no metav1.Time. */
@@ -201,7 +184,9 @@ int extender_pod_json_read(json_t *v, const struct sched_reader *r, const struct
 		.pending = text_equal(phase, "Pending"),
 		.running = text_equal(phase, "Running"),
 		.ended = text_equal(phase, "Succeeded") || text_equal(phase, "Failed"),
-		.refused = is_refused(status),
+		.refused = text_equal(text_of(status, "reason"), topology_error) ||
+			   refuses_container(json_object_get(status, "containerStatuses")) ||
+			   refuses_container(json_object_get(status, "initContainerStatuses")),
 		.bound_ms = bound_ms_of(metadata, status),
 	};
 	int rc = sched_pod_json_read(v, r, &out->pod, e);
@@ -310,18 +295,6 @@ static int watch_read_numbers(
 	return 0;
 }
 
-/* Behind the pods. */
-static int watch_read_zones(
-	const char *text, struct arena *a, struct sched_report *out, struct err *e)
-{
-	size_t nr = 0;
-	int rc = watch_read_numbers(text, a, &out->pod_zones, &nr, e);
-
-	if (!rc && nr != out->nr_pods)
-		rc = err_set(e, EINVAL, "there are %zu, and %zu pods", nr, out->nr_pods);
-	return rc;
-}
-
 int extender_report_json_read(
 	json_t *v, const struct sched_reader *r, struct sched_report *out, struct err *e)
 {
@@ -338,8 +311,15 @@ int extender_report_json_read(
 	out->names_pods = pods;
 	if (pods && (rc = watch_read_numbers(pods, r->arena, &out->pod, &out->nr_pods, e)))
 		return err_add(e, rc, "numafit.io/pods");
-	if (zones && (rc = watch_read_zones(zones, r->arena, out, e)))
-		return err_add(e, rc, "numafit.io/pod-zones");
+	if (zones) { /* behind the pods */
+		size_t nr = 0;
+
+		rc = watch_read_numbers(zones, r->arena, &out->pod_zones, &nr, e);
+		if (!rc && nr != out->nr_pods)
+			rc = err_set(e, EINVAL, "there are %zu, and %zu pods", nr, out->nr_pods);
+		if (rc)
+			return err_add(e, rc, "numafit.io/pod-zones");
+	}
 	return nrt_json_read(v, r, &out->topology, e);
 }
 

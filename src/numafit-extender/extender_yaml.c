@@ -3,265 +3,137 @@
 #include <codec/api_json.h>
 #include <numafit-extender/extender_args_json.h>
 #include <codec/flat_yaml.h>
+#include <core/settings_row.h>
 #include <errno.h>
-#include <inttypes.h>
+#include <numafit/mistakes.h>
 #include <numafit/number.h>
-#include <numafit/quantity.h>
-#include <numafit/text.h>
 #include <string.h>
 
 enum { VALUE_SHOWN = 80, ARENA_BYTES = 16 << 20 };
 
-/* Kinds of values. */
-enum kind { FIXED, STRING, BOOL, NUMBER, SIZE, DURATION, WORD };
-static const char *const kind_names[] = {[FIXED] = "constant",
-	[STRING] = "text",
-	[BOOL] = "true or false",
-	[NUMBER] = "number",
-	[SIZE] = "quantity of bytes",
-	[DURATION] = "duration",
-	[WORD] = "word"};
+static const char *const placing_mode_words[] = {"off", "prefer", "require", NULL},
+			 *const stale_words[] = {"hold", "pass", NULL},
+			 *const level_words[] = {"error", "warn", "info", "debug", NULL},
+			 *const format_words[] = {"auto", "text", "json", "journal", NULL};
 
-struct row {
-	const char *key;
-	enum kind kind;
-	size_t at;
-	const char *fallback, *help;
-	uint64_t min, max; /* of numbers */
-	const char *words; /* of a WORD: "error warn info debug" */
-	unsigned first;    /* the value of the first word */
-};
-
-#define AT(member) offsetof(struct extender_config, member)
-#define ROW(key_, kind_, at_, fallback_, help_, ...)                                               \
-	{                                                                                          \
-		.key = (key_), .kind = (kind_), .at = (at_), .fallback = (fallback_),              \
-		.help = (help_), ##__VA_ARGS__                                                     \
-	}
-static const struct row rows[] = {
-	ROW("apiVersion", FIXED, 0, "numafit.io/v1", "of this file", .words = "numafit.io/v1"),
-	ROW("kind", FIXED, 0, "ExtenderConfiguration", "of this file",
-		.words = "ExtenderConfiguration"),
-	ROW("listen", STRING, AT(listen), "",
-		"address and port to serve at; empty: :9467 for clients with a certificate, and "
-		"127.0.0.1:9467 without tls.clientCAFile"),
-	ROW("insecure", BOOL, AT(insecure), "false",
-		"serve every client, at any address, though none has to show a certificate: "
-		"they may bind any pod to any node"),
-	ROW("tls.certFile", STRING, AT(cert_file), "",
-		"serve HTTPS with this certificate (PEM); the files are read again as they change"),
-	ROW("tls.keyFile", STRING, AT(key_file), "", "its key (PEM)"),
-	ROW("tls.clientCAFile", STRING, AT(client_ca_file), "",
-		"clients must have a certificate by this authority (PEM)"),
-	ROW("metrics.address", STRING, AT(metrics_address), "",
-		"where metrics and health are served over plain HTTP, for clients without a "
-		"certificate; "
-		"empty: only with the rest"),
-	ROW("kubeconfig", STRING, AT(kubeconfig), "",
-		"how to reach the API server; without it, as a pod of the cluster"),
-	ROW("context", STRING, AT(context), "", "of the kubeconfig; without it, its current one"),
-	ROW("apiTimeout", DURATION, AT(api_timeout_ms), "4s",
-		"for a call to the API server; the scheduler's httpTimeout counts for its own",
-		.min = 100, .max = 10 * S_PER_MIN * MS_PER_S),
-	ROW("refusalDelay", DURATION, AT(refusal_delay_ms), "30ms",
-		"a filter that no node passes is answered after that, if none passes then either: "
-		"what has ended may be known a moment later; 0: at once",
-		.max = MS_PER_S),
-	ROW("maxRequestBytes", SIZE, AT(request_bytes_max), "128Mi",
-		"of one request; nodeCacheCapable: false needs about 15Ki for each node",
-		.min = 64 << 10, .max = 1 << 30),
-	ROW("maxHeldBytes", SIZE, AT(held_bytes_max), "192Mi",
-		"of all requests and answers together; for more there is 503", .min = 64 << 10,
-		.max = UINT64_C(16) << 30),
-	ROW("scoreMax", NUMBER, AT(score_max), "10",
-		"the best node's score: 10 is the contract, and up to 100 is finer", .min = 1,
-		.max = SCHED_SCORE_MAX),
-	ROW("hint.enabled", BOOL, AT(advice), "true",
-		"bind with the NUMA nodes that a pod was placed on as its annotation"),
-	ROW("hint.ttl", DURATION, AT(advice_ttl_ms), "2m", "for how long the node may follow it",
-		.min = MS_PER_S, .max = 24 * MIN_PER_H * S_PER_MIN * UINT64_C(1000)),
-	ROW("hint.mode", WORD, AT(advice_mode), "prefer",
-		"what a node does that cannot follow it: place otherwise, or refuse",
-		.words = "prefer require", .first = 1),
-	ROW("assumeTTL", DURATION, AT(assume_ms), "90s",
-		"a bound pod counts for so long at least, or until its node's report contains it",
-		.min = MS_PER_S, .max = MIN_PER_H * S_PER_MIN * UINT64_C(1000)),
-	ROW("staleNodes", WORD, AT(stale), "hold",
-		"nodes whose report cannot be relied upon for now: hold pods back, or let them "
-		"pass",
-		.words = "hold pass"),
-	ROW("avoid.enabled", BOOL, AT(avoid), "true",
-		"leave out nodes that refused a pod of the same workload a short while ago"),
-	ROW("logLevel", WORD, AT(log_level), "info", "error, warn, info or debug",
-		.words = "error warn info debug"),
-	ROW("checkRestricted", BOOL, AT(profile.check_restricted), "true",
-		"a node with the policy restricted refuses what it would refuse; the released "
-		"plugin does not look at that policy"),
-};
-#undef AT
-enum { NR_ROWS = sizeof rows / sizeof *rows };
-
-#define SLOT(T, to, row) ((T *)(void *)((char *)(to) + (row)->at))
-
-/* Values */
-
-static const struct {
-	const char *unit;
-	uint64_t ms;
-} units[] = {
-	{"ms", 1},
-	{"s", MS_PER_S},
-	{"m", S_PER_MIN *MS_PER_S},
-	{"h", MIN_PER_H *S_PER_MIN *MS_PER_S},
-};
-
-/* One number and its unit: "90s", "500ms". */
-static int extender_parse_duration(const char *value, uint64_t *out)
+static int parse_string(const struct row *row, const char *value, void *out, struct err *e)
 {
-	size_t len = strspn(value, "0123456789");
-	uint64_t n;
-
-	for (size_t i = 0; i < sizeof units / sizeof *units; i++)
-		if (text_equal(value + len, units[i].unit) &&
-			text_u64(value, len, UINT32_MAX, &n, NULL) == 0) {
-			*out = n * units[i].ms;
-			return 0;
-		}
-	return -EINVAL;
-}
-
-static int extender_parse_number(const struct row *row, const char *value, uint64_t *out)
-{
-	if (row->kind == DURATION)
-		return extender_parse_duration(value, out);
-	if (row->kind == NUMBER)
-		return text_u64(value, strlen(value), UINT64_MAX, out, NULL);
-	return quantity_parse_count(value, QUANTITY_WHOLE, out, NULL);
-}
-
-/* Which of the words it is, from 0; -1: none. */
-static int find_word(const char *words, const char *value)
-{
-	size_t len = strlen(value);
-
-	for (int i = 0; *words; i++) {
-		size_t n = strcspn(words, " ");
-
-		if (n == len && memcmp(words, value, n) == 0)
-			return i;
-		words += n + (words[n] == ' ');
-	}
-	return -1;
-}
-
-static int extender_set_string(
-	const struct row *row, struct extender_config *c, const char *value, struct err *e)
-{
+	struct extender_config *c = (void *)((char *)out - row->at);
 	char *copy = arena_strndup(&c->arena, value, strlen(value));
 
 	if (!copy)
-		return err_set(e, ENOMEM, "%s: too large", row->key);
-	*SLOT(const char *, c, row) = copy;
+		return err_set(e, ENOMEM, "too large");
+	*(const char **)out = copy;
 	return 0;
 }
 
-static int extender_set_number(
-	const struct row *row, struct extender_config *c, const char *value, struct err *e)
+static void print_string(const struct row *row, const void *in, struct text *to)
 {
-	uint64_t n;
-
-	if (extender_parse_number(row, value, &n))
-		return err_set(e, EINVAL, "%s: \"%.*s\" is not a %s", row->key, VALUE_SHOWN, value,
-			kind_names[row->kind]);
-	if (n < row->min || n > row->max)
-		return err_set(e, ERANGE, "%s: %.*s is not within %" PRIu64 " and %" PRIu64 "%s",
-			row->key, VALUE_SHOWN, value, row->min, row->max,
-			row->kind == DURATION ? " ms" : "");
-	*SLOT(uint64_t, c, row) = n;
-	return 0;
+	(void)row;
+	text_add(to, "%s", *(const char *const *)in);
 }
 
-static int extender_set_word(
-	const struct row *row, struct extender_config *c, const char *value, struct err *e)
+/* It can only be what it is. */
+static int parse_fixed(const struct row *row, const char *value, void *out, struct err *e)
 {
-	int word = find_word(row->words, value);
-
-	if (word < 0)
-		return err_set(e, EINVAL, "%s: \"%.*s\": expected is %s%s", row->key, VALUE_SHOWN,
-			value, row->kind == WORD ? "one of " : "", row->words);
-	if (row->kind == WORD)
-		*SLOT(unsigned, c, row) = (unsigned)word + row->first;
-	return 0;
+	(void)out;
+	return text_equal(value, row->fallback) ? 0
+						: err_set(e, EINVAL, "\"%.*s\": expected is %s",
+							  VALUE_SHOWN, value, row->fallback);
 }
 
-static int extender_set_value(
-	const struct row *row, struct extender_config *c, const char *value, struct err *e)
+static void print_fixed(const struct row *row, const void *in, struct text *to)
 {
-	switch (row->kind) {
-	case STRING:
-		return extender_set_string(row, c, value, e);
-	case BOOL:
-		if (text_bool(value, SLOT(bool, c, row), e) < 0)
-			return err_add(e, -EINVAL, "%s", row->key);
-		return 0;
-	case NUMBER:
-	case SIZE:
-	case DURATION:
-		return extender_set_number(row, c, value, e);
-	case WORD:
-	case FIXED:
-		break;
+	(void)in;
+	text_add(to, "%s", row->fallback);
+}
+
+static const struct kind kind_string = {parse_string, print_string, .type = "text"},
+			 kind_fixed = {parse_fixed, print_fixed, .type = "constant"};
+
+#define ROW(key_, type, member, fallback_, help_, ...)                                             \
+	{                                                                                          \
+		.key = (key_), .kind = &kind_##type,                                               \
+		.at = offsetof(struct extender_config, member),                                    \
+		.size = sizeof((struct extender_config *)NULL)->member, .fallback = (fallback_),   \
+		.help = (help_), ##__VA_ARGS__                                                     \
 	}
-	return extender_set_word(row, c, value, e);
-}
-
-/* The largest unit that leaves no rest. */
-static void extender_print_duration(uint64_t ms, struct text *t)
-{
-	size_t i = sizeof units / sizeof *units - 1;
-
-	while (ms % units[i].ms)
-		i--;
-	text_add(t, "%" PRIu64 "%s", ms / units[i].ms, units[i].unit);
-}
-
-static void extender_print_word(const struct row *row, unsigned value, struct text *t)
-{
-	const char *words = row->words;
-
-	for (value -= row->first; value; value--)
-		words = strchr(words, ' ') + 1;
-	text_add(t, "%.*s", (int)strcspn(words, " "), words);
-}
-
-static void print_value(const struct row *row, const struct extender_config *c, struct text *t)
-{
-	const char *at = (const char *)c + row->at;
-	char size[TEXT_SIZE_MAX];
-
-	switch (row->kind) {
-	case FIXED:
-		text_add(t, "%s", row->words);
-		return;
-	case STRING:
-		text_add(t, "%s", *(const char *const *)(const void *)at);
-		return;
-	case BOOL:
-		text_add(t, *(const bool *)(const void *)at ? "true" : "false");
-		return;
-	case NUMBER:
-		text_add(t, "%" PRIu64, *(const uint64_t *)(const void *)at);
-		return;
-	case SIZE:
-		text_add(t, "%s", text_size(size, *(const uint64_t *)(const void *)at));
-		return;
-	case DURATION:
-		extender_print_duration(*(const uint64_t *)(const void *)at, t);
-		return;
-	case WORD:
-		extender_print_word(row, *(const unsigned *)(const void *)at, t);
-		return;
+#define FIXED_ROW(key_, value)                                                                     \
+	{                                                                                          \
+		.key = (key_), .kind = &kind_fixed, .fallback = (value), .help = "of this file"    \
 	}
+static const struct row rows[] = {
+	FIXED_ROW("apiVersion", "numafit.io/v1"),
+	FIXED_ROW("kind", "ExtenderConfiguration"),
+	ROW("listen", string, listen, "",
+		"address and port to serve at; empty: :9467 for clients with a certificate, and "
+		"127.0.0.1:9467 without tls.clientCAFile"),
+	ROW("insecure", bool, insecure, "false",
+		"serve every client, at any address, though none has to show a certificate: "
+		"they may bind any pod to any node"),
+	ROW("tls.certFile", string, cert_file, "",
+		"serve HTTPS with this certificate (PEM); the files are read again as they change"),
+	ROW("tls.keyFile", string, key_file, "", "its key (PEM)"),
+	ROW("tls.clientCAFile", string, client_ca_file, "",
+		"clients must have a certificate by this authority (PEM)"),
+	ROW("metrics.address", string, metrics_address, "",
+		"where metrics and health are served over plain HTTP, for clients without a "
+		"certificate; "
+		"empty: only with the rest"),
+	ROW("kubeconfig", string, kubeconfig, "",
+		"how to reach the API server; without it, as a pod of the cluster"),
+	ROW("context", string, context, "", "of the kubeconfig; without it, its current one"),
+	ROW("apiTimeout", duration, api_timeout_ms, "4s",
+		"for a call to the API server; the scheduler's httpTimeout counts for its own",
+		.min = 100, .max = 10 * S_PER_MIN * MS_PER_S),
+	ROW("refusalDelay", duration, refusal_delay_ms, "30ms",
+		"a filter that no node passes is answered after that, if none passes then either: "
+		"what has ended may be known a moment later; 0: at once",
+		.max = MS_PER_S),
+	ROW("maxRequestBytes", size, request_bytes_max, "128Mi",
+		"of one request; nodeCacheCapable: false needs about 15Ki for each node",
+		.min = 64 << 10, .max = 1 << 30),
+	ROW("maxHeldBytes", size, held_bytes_max, "192Mi",
+		"of all requests and answers together; for more there is 503", .min = 64 << 10,
+		.max = UINT64_C(16) << 30),
+	ROW("scoreMax", number, score_max, "10",
+		"the best node's score: 10 is the contract, and up to 100 is finer", .min = 1,
+		.max = SCHED_SCORE_MAX),
+	ROW("hint.enabled", bool, advice, "true",
+		"bind with the NUMA nodes that a pod was placed on as its annotation"),
+	ROW("hint.ttl", duration, advice_ttl_ms, "2m", "for how long the node may follow it",
+		.min = MS_PER_S, .max = 24 * MIN_PER_H * S_PER_MIN * UINT64_C(1000)),
+	ROW("hint.mode", word, advice_mode, "prefer",
+		"what a node does that cannot follow it: place otherwise, or refuse",
+		.words = placing_mode_words, .min = ADVICE_PREFER),
+	ROW("assumeTTL", duration, assume_ms, "90s",
+		"a bound pod counts for so long at least, or until its node's report contains it",
+		.min = MS_PER_S, .max = MIN_PER_H * S_PER_MIN * UINT64_C(1000)),
+	ROW("staleNodes", word, stale, "hold",
+		"nodes whose report cannot be relied upon for now: hold pods back, or let them "
+		"pass",
+		.words = stale_words),
+	ROW("avoid.enabled", bool, avoid, "true",
+		"leave out nodes that refused a pod of the same workload a short while ago"),
+	ROW("logLevel", word, log_level, "info", "error, warn, info or debug",
+		.words = level_words),
+	ROW("logFormat", word, log_format, "auto",
+		"text: time=, level=, event=, then key=value; json: one object a line; journal: "
+		"text with journald's priority in front; auto: journal where systemd has connected "
+		"standard error with journald, else text",
+		.words = format_words),
+	ROW("checkRestricted", bool, profile.check_restricted, "true",
+		"a node with the policy restricted refuses what it would refuse; the released "
+		"plugin does not look at that policy"),
+};
+enum { NR_ROWS = sizeof rows / sizeof *rows };
+
+static int set_row(
+	const struct row *row, struct extender_config *c, const char *value, struct err *e)
+{
+	int rc = row->kind->parse(row, value, (char *)c + row->at, e);
+
+	return rc ? err_add(e, rc, "%s", row->key) : 0;
 }
 
 bool extender_doc(const struct extender_config *c, unsigned i, struct extender_doc *out)
@@ -272,11 +144,12 @@ bool extender_doc(const struct extender_config *c, unsigned i, struct extender_d
 	if (i >= NR_ROWS)
 		return false;
 	out->key = row->key;
-	out->type = row->kind == WORD ? row->words : kind_names[row->kind];
 	out->fallback = row->fallback;
 	out->help = row->help;
+	text_init(&t, out->type, sizeof out->type);
+	row_describe(row, &t);
 	text_init(&t, out->value, sizeof out->value);
-	print_value(row, c, &t);
+	row->kind->print(row, (const char *)c + row->at, &t);
 	return true;
 }
 
@@ -295,6 +168,7 @@ struct reader {
 	struct extender_config *c;
 	struct plugin plugin[SCHED_USES_MAX];
 	unsigned nr_plugins;
+	struct mistakes *all; /* NULL: the first one ends the reading */
 };
 
 /* path: behind "plugins.". */
@@ -346,7 +220,7 @@ static int extender_put_value(
 		return on_plugin(r, path + strlen("plugins."), value, line, e);
 	for (size_t i = 0; i < NR_ROWS; i++)
 		if (text_equal(rows[i].key, path))
-			return extender_set_value(&rows[i], r->c, value ? value : "", e);
+			return set_row(&rows[i], r->c, value ? value : "", e);
 	if (is_group(path) && (!value || !*value))
 		return 0; /* nothing is in it */
 	return err_set(e, EINVAL, "unknown key \"%.*s\"", VALUE_SHOWN, path);
@@ -355,8 +229,10 @@ static int extender_put_value(
 static int extender_on_scalar(
 	void *ctx, const char *path, const char *value, unsigned line, struct err *e)
 {
-	int rc = extender_put_value(ctx, path, value, line, e);
+	struct reader *r = ctx;
+	int rc = extender_put_value(r, path, value, line, e);
 
+	mistakes_note_key(r->all, path, MISTAKE_IN_FILE, line);
 	return rc ? err_add(e, rc, "line %u", line) : 0;
 }
 
@@ -398,22 +274,32 @@ static int add_usual_plugin(struct reader *r, struct err *e)
 	return extender_args_put(&r->plugin[0].args, "scoringStrategy.type", "LeastNUMANodes", e);
 }
 
-static int extender_config_check(const struct extender_config *c, struct err *e)
-{
-	if (!*c->cert_file != !*c->key_file)
-		return err_set(e, EINVAL, "tls: certFile and keyFile go together");
-	if (*c->client_ca_file && !*c->cert_file)
-		return err_set(e, EINVAL, "tls: clientCAFile goes with certFile and keyFile");
-	if (c->held_bytes_max < c->request_bytes_max)
-		return err_set(e, EINVAL, "maxHeldBytes: less than maxRequestBytes");
-	return 0;
-}
-
 static bool extender_is_loopback(const char *address)
 {
 	static const char v4[] = "127.", v6[] = "[::1]:";
 
 	return strncmp(address, v4, sizeof v4 - 1) == 0 || strncmp(address, v6, sizeof v6 - 1) == 0;
+}
+
+static int check_server_pair(struct extender_config *c, struct err *e)
+{
+	if (!*c->cert_file != !*c->key_file)
+		return err_set(e, EINVAL, "tls: certFile and keyFile go together");
+	return 0;
+}
+
+static int check_client_ca(struct extender_config *c, struct err *e)
+{
+	if (*c->client_ca_file && !*c->cert_file)
+		return err_set(e, EINVAL, "tls: clientCAFile goes with certFile and keyFile");
+	return 0;
+}
+
+static int check_held_bytes(struct extender_config *c, struct err *e)
+{
+	if (c->held_bytes_max < c->request_bytes_max)
+		return err_set(e, EINVAL, "maxHeldBytes: less than maxRequestBytes");
+	return 0;
 }
 
 /* Who may ask may bind any pod to any node. */
@@ -431,6 +317,17 @@ static int extender_set_listen(struct extender_config *c, struct err *e)
 		VALUE_SHOWN, c->listen);
 }
 
+/* What no key alone can show. */
+static const struct {
+	const char *key; /* where it is to be mended */
+	int (*check)(struct extender_config *c, struct err *e);
+} checks[] = {
+	{"tls", check_server_pair},
+	{"tls.clientCAFile", check_client_ca},
+	{"maxHeldBytes", check_held_bytes},
+	{"listen", extender_set_listen},
+};
+
 static int extender_set_defaults(struct extender_config *c, struct err *e)
 {
 	*c = (struct extender_config){
@@ -438,7 +335,7 @@ static int extender_set_defaults(struct extender_config *c, struct err *e)
 	arena_init(&c->arena, ARENA_BYTES);
 	resource_table_init(&c->names);
 	for (size_t i = 0; i < NR_ROWS; i++) {
-		int rc = extender_set_value(&rows[i], c, rows[i].fallback, e);
+		int rc = set_row(&rows[i], c, rows[i].fallback, e);
 
 		if (rc)
 			return rc;
@@ -446,27 +343,53 @@ static int extender_set_defaults(struct extender_config *c, struct err *e)
 	return 0;
 }
 
-int extender_yaml_read(const char *text, size_t len, struct extender_config *out, struct err *e)
+/* What was read, as a whole; with a list to its end. */
+static int extender_check_whole(struct reader *r, struct err *e)
 {
-	struct reader r = {.c = out};
+	struct err next = {0};
+	int rc = 0;
+
+	for (size_t i = 0; i < sizeof checks / sizeof *checks && (!rc || r->all); i++) {
+		struct err *at = rc ? &next : e;
+		int found = checks[i].check(r->c, at);
+
+		if (found)
+			mistakes_add_key(r->all, checks[i].key, at);
+		rc = rc ? rc : found;
+	}
+	if (!rc && !r->nr_plugins)
+		rc = add_usual_plugin(r, e);
+	for (unsigned i = 0; i < r->nr_plugins && (!rc || r->all); i++) {
+		struct err *at = rc ? &next : e;
+		int found = read_plugin(r->c, &r->plugin[i], at);
+
+		if (found)
+			mistakes_add(r->all, MISTAKE_IN_FILE, r->plugin[i].line, at);
+		rc = rc ? rc : found;
+	}
+	return rc;
+}
+
+int extender_yaml_read(const char *text, size_t len, struct extender_config *out,
+	struct mistakes *all, struct err *e)
+{
+	struct reader r = {.c = out, .all = all};
+	struct err next = {0};
 	int rc = extender_set_defaults(out, e);
 
 	if (!rc)
-		rc = flat_yaml_read(text, len, extender_on_scalar, &r, e);
-	if (!rc)
-		rc = extender_config_check(out, e);
-	if (!rc)
-		rc = extender_set_listen(out, e);
-	if (!rc && !r.nr_plugins)
-		rc = add_usual_plugin(&r, e);
-	for (unsigned i = 0; i < r.nr_plugins && !rc; i++)
-		rc = read_plugin(out, &r.plugin[i], e);
+		rc = flat_yaml_read(text, len, extender_on_scalar, &r, all, e);
+	if (!rc || (all && !all->unread)) {
+		int found = extender_check_whole(&r, rc ? &next : e);
+
+		rc = rc ? rc : found;
+	}
 	for (unsigned i = 0; i < SCHED_USES_MAX; i++) {
 		free(r.plugin[i].name);
 		api_json_free(r.plugin[i].args);
 	}
 	out->cluster.assume_ms = out->assume_ms;
-	if (rc)
+	if (rc && !all)
 		extender_config_fini(out);
 	return rc;
 }

@@ -3,6 +3,7 @@
 
 #include <numafit/arena.h>
 #include <numafit/log_level.h>
+#include <numafit/mistakes.h>
 #include <numafit/sched_cluster.h>
 
 /* numafit-extender's config file:
@@ -36,6 +37,7 @@ struct extender_config {
 	unsigned advice_mode; /* of enum advice_mode */
 	unsigned stale;       /* of enum extender_stale */
 	unsigned log_level;
+	unsigned log_format; /* of enum log_format */
 	struct sched_profile profile;
 	struct sched_cluster_args cluster;
 	struct resource_table names; /* that the profile's resources are numbered by */
@@ -43,15 +45,18 @@ struct extender_config {
 };
 
 /* The len bytes at text. 0, and extender_config_fini() ends it; -EINVAL, -ERANGE, -E2BIG, -ENOMEM:
- * the text names line, key, value and what was expected. */
-int extender_yaml_read(const char *text, size_t len, struct extender_config *out, struct err *e);
+ * the text names line, key, value and what was expected. With a list (e is not NULL then) all
+ * mistakes are added to it, and *out is, on error as well, what was right, until
+ * extender_config_fini(). */
+int extender_yaml_read(const char *text, size_t len, struct extender_config *out,
+	struct mistakes *all, struct err *e);
 void extender_config_fini(struct extender_config *c);
 
 /* One key, for people: its value in force, "" for nothing. Row i; false: there are no more. */
-enum { EXTENDER_VALUE_MAX = 4096 };
+enum { EXTENDER_TYPE_MAX = 128, EXTENDER_VALUE_MAX = 4096 };
 struct extender_doc {
-	const char *key, *type, *fallback, *help;
-	char value[EXTENDER_VALUE_MAX];
+	const char *key, *fallback, *help;
+	char type[EXTENDER_TYPE_MAX], value[EXTENDER_VALUE_MAX];
 };
 bool extender_doc(const struct extender_config *c, unsigned i, struct extender_doc *out);
 

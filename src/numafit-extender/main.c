@@ -3,9 +3,9 @@
 
 #include <codec/fields_json.h>
 #include <codec/flat_yaml.h>
+#include <command/command.h>
 #include <errno.h>
-#include <getopt.h>
-#include <io/descriptors.h>
+#include <io/process.h>
 #include <io/file.h>
 #include <io/log.h>
 #include <malloc.h>
@@ -15,68 +15,25 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { EXIT_USAGE = 2, DRAIN_MS = 5000, TRIM_BYTES = 1 << 20 };
-enum action { RUN, CHECK, PRINT, DONE };
+enum { DRAIN_MS = 5000, TRIM_BYTES = 1 << 20 };
 
-static const char usage[] =
-	"usage: numafit-extender [--config FILE] [--check-config]\n"
-	"\n"
-	"Filters, scores and binds for kube-scheduler, by what the NUMA nodes of each node have "
-	"left,\n"
-	"and leaves on each pod which of them it was given.\n"
-	"\n"
-	"  -c, --config FILE   read settings from this YAML file\n"
-	"      --check-config  check the file, say what would run, and exit\n"
-	"      --print-config  print every setting: value in force, type and meaning\n"
-	"  -V, --version       print the version\n"
-	"  -h, --help          print this\n";
-
-enum { OPT_CHECK = 1000, OPT_PRINT };
-static const struct option options[] = {
-	{"config", required_argument, NULL, 'c'},
-	{"check-config", no_argument, NULL, OPT_CHECK},
-	{"print-config", no_argument, NULL, OPT_PRINT},
-	{"version", no_argument, NULL, 'V'},
-	{"help", no_argument, NULL, 'h'},
-	{0},
+struct options {
+	bool check, print;
+	const char *file;
 };
 
-static int read_extender_options(
-	int argc, char **argv, const char **file, enum action *action, struct err *e)
+/* What is wrong with its text is in *all. -errno: there is no file. */
+static int read_extender_config(
+	const char *file, struct extender_config *c, struct mistakes *all, struct err *e)
 {
-	int opt;
-
-	while ((opt = getopt_long(argc, argv, "c:Vh", options, NULL)) != -1) {
-		if (opt == 'c') {
-			*file = optarg;
-		} else if (opt == OPT_CHECK || opt == OPT_PRINT) {
-			*action = opt == OPT_CHECK ? CHECK : PRINT;
-		} else if (opt == 'V' || opt == 'h') {
-			(void)fputs(opt == 'V' ? "numafit-extender " NUMAFIT_VERSION "\n" : usage,
-				stdout);
-			*action = DONE;
-			return 0;
-		} else {
-			return err_set(e, EINVAL, "see numafit-extender --help");
-		}
-	}
-	return optind == argc
-		       ? 0
-		       : err_set(e, EINVAL, "\"%s\" is not an option; see --help", argv[optind]);
-}
-
-static int read_extender_config(const char *file, struct extender_config *c, struct err *e)
-{
-	if (!file)
-		return extender_yaml_read("", 0, c, e);
 	auto_free char *text = NULL;
-	size_t len;
-	int rc = file_read_waiting(file, FLAT_YAML_BYTES_MAX, &text, &len, e);
+	size_t len = 0;
+	int rc = file ? file_read_waiting(file, FLAT_YAML_BYTES_MAX, &text, &len, e) : 0;
 
 	if (rc)
 		return err_add(e, rc, "config file");
-	rc = extender_yaml_read(text, len, c, e);
-	return rc ? err_add(e, rc, "%s", file) : 0;
+	(void)extender_yaml_read(text ? text : "", len, c, all, e);
+	return 0;
 }
 
 static void print_extender_config(const struct extender_config *c)
@@ -147,8 +104,9 @@ static int run_extender(struct extender *x, struct err *e)
 			NUMAFIT_VERSION, log_text(address, sizeof address, x->config.listen),
 			http_server_port(x->http), x->pages ? http_server_port(x->pages) : 0,
 			x->config.profile.nr,
-			x->config.advice ? advice_mode_name((enum advice_mode)x->config.advice_mode)
-					 : "off");
+			x->config.advice
+				? advice_mode_words[(enum advice_mode)x->config.advice_mode]
+				: "off");
 		if (x->config.insecure && !*x->config.client_ca_file)
 			log_line(LOG_WARN, "insecure",
 				"listen=%s action=\"whoever reaches it may bind any pod to any "
@@ -167,31 +125,130 @@ static int run_extender(struct extender *x, struct err *e)
 	return rc;
 }
 
-int main(int argc, char **argv)
+/* The exit code; what is wrong is printed. */
+static int extender_find_mistakes(
+	const struct call *call, struct extender *x, const struct options *o)
 {
-	static struct extender x;
-	enum action action = RUN;
-	const char *file = NULL;
+	struct mistakes all = {0};
 	struct err e = {0};
 
-	(void)mallopt(M_TRIM_THRESHOLD, TRIM_BYTES); /* what a large request took goes back */
-	json_seed();
-	int rc = read_extender_options(argc, argv, &file, &action, &e);
-	if (!rc && action == DONE)
-		return 0;
-	if (!rc)
-		rc = read_extender_config(file, &x.config, &e);
-	int code = rc ? EXIT_USAGE : 0;
-	if (!rc && action == PRINT)
-		print_extender_config(&x.config);
-	else if (!rc && action == CHECK)
-		print_extender_check(&x.config);
-	else if (!rc) {
-		log_set_level((enum log_level)x.config.log_level);
-		code = run_extender(&x, &e) ? EXIT_FAILURE : 0;
+	if (read_extender_config(o->file, &x->config, &all, &e))
+		return call_fail(call, EXIT_USAGE, &e);
+	if (o->check && !all.unread)
+		extender_check_here(x, &all);
+	int code = call_mistakes(call, &all, o->file);
+	mistakes_fini(&all);
+	return code;
+}
+
+static int run_action(struct extender *x, const struct options *o, struct err *e)
+{
+	if (o->print) {
+		print_extender_config(&x->config);
+		return EXIT_DONE;
 	}
-	if (code)
-		(void)fprintf(stderr, "numafit-extender: %s\n", e.text);
+	if (o->check) {
+		print_extender_check(&x->config);
+		return EXIT_DONE;
+	}
+	log_set_level((enum log_level)x->config.log_level);
+	log_set_format((enum log_format)x->config.log_format);
+	return run_extender(x, e) ? EXIT_CANNOT : EXIT_DONE;
+}
+
+static int run_numafit_extender(const struct call *c)
+{
+	static struct extender x;
+	struct options o = {0};
+	struct err e = {0};
+	int code = call_read(c, &o);
+
+	if (code < 0)
+		code = extender_find_mistakes(c, &x, &o);
+	else
+		return code;
+	if (!code) {
+		code = run_action(&x, &o, &e);
+		if (code)
+			(void)call_fail(c, (enum exit_code)code, &e);
+	}
 	extender_config_fini(&x.config);
 	return code;
+}
+
+#define AT(member) offsetof(struct options, member)
+static const struct option_row rows[] = {
+	{.letter = 'c',
+		.name = "config",
+		.value = "FILE",
+		.help = "read settings from this YAML file",
+		.read = option_text,
+		.at = AT(file),
+		.completes = COMPLETE_FILE},
+	{.name = "check-config",
+		.help = "check all that a start checks, say what would run, or all that is wrong, and exit",
+		.read = option_flag,
+		.at = AT(check)},
+	{.name = "print-config",
+		.help = "print every setting: value in force, type and meaning",
+		.read = option_flag,
+		.at = AT(print)},
+	{0},
+};
+
+/* The settings, from their own table. */
+static bool list_setting(unsigned i, struct item *out)
+{
+	auto_free struct extender_config *c = xcalloc(1, sizeof *c);
+	struct extender_doc doc;
+	bool found = !extender_yaml_read("", 0, c, NULL, NULL) && extender_doc(c, i, &doc);
+
+	if (found) {
+		(void)snprintf(out->name, sizeof out->name, "%s", doc.key);
+		(void)snprintf(out->text, sizeof out->text, "%s. Takes: %s. Default: %s.", doc.help,
+			doc.type, *doc.fallback ? doc.fallback : "empty");
+	}
+	extender_config_fini(c);
+	return found;
+}
+
+static const struct command numafit_extender = {
+	.about =
+		"Filters, scores and binds for kube-scheduler, by what the NUMA nodes of each node "
+		"have left, and leaves on each pod which of them it was given.",
+	.options = rows,
+	.examples = {{"numafit-extender --config /etc/numafit/extender.yaml",
+			     "run, with a file's settings"},
+		{"numafit-extender --config extender.yaml --check-config",
+			"only check the file, here"}},
+	.exits = {[EXIT_DONE] = "it was stopped, or what was asked for is printed",
+		[EXIT_USAGE] = "wrong usage, or wrong settings: starting it again does not help",
+		[EXIT_CANNOT] = "it cannot run: the last line of its log says why"},
+	.list_title = "settings of the config file",
+	.list = list_setting,
+	.run = run_numafit_extender,
+};
+
+static const struct command *const commands[] = {&numafit_extender};
+
+static const struct section sections[] = {
+	{"SIGNALS", "SIGTERM and SIGINT end it once the bindings under way are answered."},
+	{"SEE ALSO", "numafitd(8), numafit(1)"},
+	{0},
+};
+
+static const struct program program = {
+	.name = "numafit-extender",
+	.man = 8,
+	.summary = "the scheduler's side of numafit",
+	.commands = commands,
+	.nr = 1,
+	.sections = sections,
+};
+
+int main(int argc, char **argv)
+{
+	(void)mallopt(M_TRIM_THRESHOLD, TRIM_BYTES); /* what a large request took goes back */
+	json_seed();
+	return program_run(&program, argc, argv);
 }

@@ -20,12 +20,41 @@ enum {
 	PROBERS_MAX = 256
 };
 
+/* A pod that no node has room for is looked at twice. kube-scheduler asks again when it hears of a
+ * pod's end, at the same moment as we hear of it, and perhaps some milliseconds earlier; and when
+ * it is refused then, there may be no other reason to ask again for minutes. kube-scheduler asks
+ * about one pod at a time: so one waits at a time, and not more than half of the time, or a long
+ * queue of pods that wait would take longer to go through. */
+struct second_look {
+	struct extender *x;
+	struct loop_timer *timer;
+	struct http_exchange *exchange; /* NULL: none waits */
+	struct http_request request;    /* its body is the exchange's */
+	uint64_t since_ns, ended_ns;
+};
+
 /* Answers */
 
 static void send_text(
 	struct http_exchange *exchange, int status, const char *text, const char *extra)
 {
 	http_answer_send(exchange, status, "text/plain", text, strlen(text), extra);
+}
+
+void answer_json(struct http_exchange *exchange, const char *body, size_t len)
+{
+	http_answer_send(exchange, PAGE_OK, "application/json", body, len, NULL);
+}
+
+void answer_count(
+	struct extender *x, enum extender_verb verb, enum extender_result result, uint64_t since_ns)
+{
+	uint64_t ns = loop_monotonic_ns() - since_ns;
+
+	x->measured.requests[verb][result]++;
+	histogram_add(&x->measured.duration[verb], ns);
+	log_line(LOG_DEBUG, "request", "verb=%s result=%u us=%llu", extender_verb_name(verb),
+		(unsigned)result, (unsigned long long)(ns / NS_PER_US));
 }
 
 /* Verbs */
@@ -50,32 +79,57 @@ static void refuse_request(struct extender *x, struct http_exchange *exchange,
 	send_text(exchange, PAGE_BAD_REQUEST, text, NULL);
 }
 
-static void answer_body(struct extender *x, struct http_exchange *exchange, enum extender_verb verb,
-	uint64_t since_ns, const char *body, size_t len)
+/* Answer after refusalDelay. False: not this time, and it is to be answered. */
+static bool second_look_begin(struct extender *x, struct http_exchange *exchange,
+	const struct http_request *r, uint64_t since_ns)
 {
-	answer_count(x, verb, RESULT_OK, since_ns);
-	answer_json(exchange, body, len);
+	struct second_look *l = x->second_look;
+	uint64_t delay_ns = x->config.refusal_delay_ms * (uint64_t)NS_PER_MS;
+
+	if (l->exchange || x->stopping || !delay_ns || loop_monotonic_ns() - l->ended_ns < delay_ns)
+		return false;
+	l->exchange = exchange;
+	l->request = (struct http_request){.body = r->body, .len = r->len};
+	l->since_ns = since_ns;
+	loop_timer_set(l->timer, x->config.refusal_delay_ms);
+	return true;
 }
 
-/* For good, after another look. */
-static void answer_filter(struct extender *x, struct http_exchange *exchange,
-	const struct http_request *r, uint64_t since_ns)
+static void answer_verb(struct extender *x, struct http_exchange *exchange, enum extender_verb verb,
+	const struct http_request *r, uint64_t since_ns, bool again)
 {
 	struct decided out = {0};
 	struct err e;
-	auto_free char *body = decide_filter(x, r, &out, &e);
+	auto_free char *body = decides[verb](x, r, &out, &e);
 
-	if (body)
-		answer_body(x, exchange, VERB_FILTER, since_ns, body, out.len);
-	else
-		refuse_request(x, exchange, VERB_FILTER, since_ns, e.text);
+	if (!body) {
+		refuse_request(x, exchange, verb, since_ns, e.text);
+	} else if (again || !out.nowhere || !second_look_begin(x, exchange, r, since_ns)) {
+		answer_count(x, verb, RESULT_OK, since_ns);
+		answer_json(exchange, body, out.len);
+	}
+}
+
+static void second_look_end(struct second_look *l)
+{
+	l->exchange = NULL;
+	l->ended_ns = loop_monotonic_ns();
+}
+
+/* The filter that waited is answered for good. */
+static void on_second_look(void *ctx)
+{
+	struct second_look *l = ctx;
+	struct http_exchange *exchange = l->exchange;
+
+	second_look_end(l);
+	answer_verb(l->x, exchange, VERB_FILTER, &l->request, l->since_ns, true);
 }
 
 static void answer_scheduler(struct extender *x, struct http_exchange *exchange,
 	enum extender_verb verb, const struct http_request *r)
 {
 	uint64_t since_ns = loop_monotonic_ns();
-	struct decided out = {0};
 	const char *why;
 	struct err e;
 
@@ -87,57 +141,36 @@ static void answer_scheduler(struct extender *x, struct http_exchange *exchange,
 		send_text(exchange, PAGE_UNAVAILABLE, text, "Retry-After: 1");
 		return;
 	}
-	if (verb == VERB_BIND) {
-		if (bind_begin(x, exchange, r, since_ns, &e))
-			refuse_request(x, exchange, verb, since_ns, e.text);
-		return;
-	}
-	auto_free char *body = decides[verb](x, r, &out, &e);
-	if (!body)
+	if (verb != VERB_BIND)
+		answer_verb(x, exchange, verb, r, since_ns, false);
+	else if (bind_begin(x, exchange, r, since_ns, &e))
 		refuse_request(x, exchange, verb, since_ns, e.text);
-	else if (!out.nowhere || !hold_begin(x, exchange, r, since_ns, answer_filter))
-		answer_body(x, exchange, verb, since_ns, body, out.len);
 }
 
 /* Pages */
-
-static uint64_t extender_resident_bytes(void)
-{
-	unsigned long long size, resident = 0;
-	FILE *f = fopen("/proc/self/statm", "re");
-
-	if (f && fscanf(f, "%llu %llu", &size, &resident) != 2)
-		resident = 0;
-	if (f)
-		(void)fclose(f);
-	return resident * (uint64_t)sysconf(_SC_PAGESIZE);
-}
 
 static void count_connections(const struct extender *x, struct extender_metrics *m)
 {
 	const struct http_server *const server[] = {x->http, x->pages};
 
-	m->crowded_out = m->closed_crowded = m->closed_slow = 0;
+	m->crowded_out = m->closed[CLOSED_CROWDED] = m->closed[CLOSED_SLOW] = 0;
 	for (unsigned i = 0; i < sizeof server / sizeof *server; i++) {
 		struct http_counts c =
 			server[i] ? http_server_counts(server[i]) : (struct http_counts){0};
 
 		m->crowded_out += c.refused;
-		m->closed_crowded += c.crowded;
-		m->closed_slow += c.slow;
+		m->closed[CLOSED_CROWDED] += c.crowded;
+		m->closed[CLOSED_SLOW] += c.slow;
 	}
 }
 
 static void show_extender_metrics(struct extender *x, struct http_exchange *exchange)
 {
 	struct extender_metrics *m = &x->measured;
-	struct timespec cpu = {0};
 	size_t len;
 
-	(void)clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &cpu);
 	m->version = NUMAFIT_VERSION;
-	m->cpu_ns = (uint64_t)cpu.tv_sec * NS_PER_S + (uint64_t)cpu.tv_nsec;
-	m->resident_bytes = extender_resident_bytes();
+	process_measure(&m->process);
 	m->kept = kept_count(x->kept);
 	m->avoided = sched_avoid_count(x->avoid, loop_wall_ms());
 	m->binding = bind_count(x);
@@ -146,7 +179,7 @@ static void show_extender_metrics(struct extender *x, struct http_exchange *exch
 		m->synced[i] = x->watch[i].synced || !x->watch[i].reflector;
 	sched_cluster_count(x->cluster, &m->cluster);
 	auto_free char *text = extender_metrics_text(m, &len);
-	http_answer_send(exchange, PAGE_OK, EXTENDER_METRICS_TYPE, text, len, NULL);
+	http_answer_send(exchange, PAGE_OK, PROMETHEUS_TYPE, text, len, NULL);
 }
 
 static void show_live(struct extender *x, struct http_exchange *exchange)
@@ -183,21 +216,17 @@ static const char *last_part(const char *path)
 	return slash ? slash + 1 : path;
 }
 
-static bool answer_verb(
-	struct extender *x, struct http_exchange *exchange, const struct http_request *r)
+/* Whether it was asked for by a method that it takes; else it is answered. */
+static bool takes_method(struct http_exchange *exchange, const struct http_request *r, bool reads)
 {
-	const char *name = last_part(r->path);
+	bool takes = reads ? text_equal(r->method, "GET") || text_equal(r->method, "HEAD")
+			   : text_equal(r->method, "POST");
 
-	for (unsigned i = 0; i < NR_EXTENDER_VERBS; i++) {
-		if (!text_equal(name, extender_verb_name(i)))
-			continue;
-		if (text_equal(r->method, "POST"))
-			answer_scheduler(x, exchange, (enum extender_verb)i, r);
-		else
-			send_text(exchange, PAGE_NOT_ALLOWED, "POST is expected\n", "Allow: POST");
-		return true;
-	}
-	return false;
+	if (!takes)
+		send_text(exchange, PAGE_NOT_ALLOWED,
+			reads ? "GET is expected\n" : "POST is expected\n",
+			reads ? "Allow: GET, HEAD" : "Allow: POST");
+	return takes;
 }
 
 static bool answer_page(
@@ -208,11 +237,8 @@ static bool answer_page(
 	for (size_t i = 0; i < sizeof pages / sizeof *pages; i++) {
 		if (!text_equal(name, pages[i].name))
 			continue;
-		if (text_equal(r->method, "GET") || text_equal(r->method, "HEAD"))
+		if (takes_method(exchange, r, true))
 			pages[i].show(x, exchange);
-		else
-			send_text(exchange, PAGE_NOT_ALLOWED, "GET is expected\n",
-				"Allow: GET, HEAD");
 		return true;
 	}
 	return false;
@@ -220,7 +246,15 @@ static bool answer_page(
 
 static void handle_request(void *ctx, struct http_exchange *exchange, const struct http_request *r)
 {
-	if (!answer_verb(ctx, exchange, r) && !answer_page(ctx, exchange, r))
+	const char *name = last_part(r->path);
+
+	for (unsigned i = 0; i < NR_EXTENDER_VERBS; i++)
+		if (text_equal(name, extender_verb_name(i))) {
+			if (takes_method(exchange, r, false))
+				answer_scheduler(ctx, exchange, (enum extender_verb)i, r);
+			return;
+		}
+	if (!answer_page(ctx, exchange, r))
 		send_text(exchange, PAGE_NOT_FOUND,
 			"filter, prioritize, preempt, bind; healthz, livez, readyz, metrics\n",
 			NULL);
@@ -235,8 +269,13 @@ static void handle_page(void *ctx, struct http_exchange *exchange, const struct 
 
 static void on_client_gone(void *ctx, struct http_exchange *exchange)
 {
-	bind_gone(ctx, exchange);
-	hold_gone(ctx, exchange);
+	struct extender *x = ctx;
+
+	bind_gone(x, exchange);
+	if (x->second_look->exchange == exchange) {
+		loop_timer_stop(x->second_look->timer);
+		second_look_end(x->second_look);
+	}
 }
 
 /* Anybody can make certificates: it is said once in a while. */
@@ -306,8 +345,10 @@ int serve_start(struct extender *x, struct err *e)
 
 	if (rc)
 		return rc;
-	hold_start(x);
-	x->measured.start_ns = (uint64_t)loop_wall_ms() * NS_PER_MS;
+	x->second_look = xcalloc(1, sizeof *x->second_look);
+	x->second_look->x = x;
+	x->second_look->timer = loop_timer_new(x->loop, on_second_look, x->second_look);
+	x->measured.process.start_ns = (uint64_t)loop_wall_ms() * NS_PER_MS;
 	x->http = http_server_new(x->loop, &o, e);
 	return x->http ? start_pages(x, e) : err_add(e, -e->code, "listen");
 }
@@ -318,5 +359,8 @@ void serve_stop(struct extender *x)
 	http_server_free(x->http);
 	http_server_free(x->pages);
 	x->http = x->pages = NULL;
-	hold_stop(x);
+	if (x->second_look)
+		loop_timer_close(x->second_look->timer);
+	free(x->second_look);
+	x->second_look = NULL;
 }

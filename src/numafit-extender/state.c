@@ -154,12 +154,6 @@ static void remove_report(struct extender *x, const struct api_meta *m)
 	sched_cluster_remove_report(x->cluster, m->name);
 }
 
-/* The API server drops events after an hour; what they have shown is still so. */
-static void remove_event(struct extender *x, const struct api_meta *m)
-{
-	(void)x, (void)m;
-}
-
 static void remove_numatopology(struct extender *x, const struct api_meta *m)
 {
 	sched_cluster_put_numatopology(x->cluster, m->name, NULL, NULL);
@@ -186,7 +180,8 @@ static const struct kind {
 		"the Numatopologies are not known yet"},
 	[WATCH_EVENTS] = {"/api/v1/events",
 		"fieldSelector=reportingComponent%3Dnumafitd%2Ctype%3DWarning", NR_CLUSTER_KINDS,
-		false, put_event, remove_event, NULL},
+		false, put_event,
+		NULL /* dropped after an hour: what they have shown is still so */, NULL},
 };
 
 static void log_unreadable(struct watch *w, const struct json_t *object, const char *why)
@@ -213,7 +208,8 @@ static void on_watched_object(void *ctx, enum reflector_change change, struct js
 
 	if (change == REFLECTOR_DELETE) {
 		api_json_meta(object, &meta);
-		k->remove(w->x, &meta);
+		if (k->remove)
+			k->remove(w->x, &meta);
 		return;
 	}
 	arena_init(&a, OBJECT_BYTES_MAX);
@@ -283,17 +279,10 @@ static void on_api_event(void *ctx, bool bad, const char *event, const char *tex
 	log_line(bad ? LOG_WARN : LOG_INFO, event, "text=%s", log_text(buf, sizeof buf, text));
 }
 
-static bool wants_numatopologies(const struct sched_profile *p)
-{
-	for (unsigned i = 0; i < p->nr; i++)
-		if (sched_plugin_wants_numatopology(p->use[i].plugin))
-			return true;
-	return false;
-}
-
 static void start_watch(struct extender *x, enum extender_watch which)
 {
 	struct watch *w = &x->watch[which];
+	bool numatopologies = false; /* some plugin looks at them */
 	const struct reflector_options o = {
 		.path = kinds[which].path, .query = kinds[which].query, .page = PAGE};
 	const struct reflector_handler handler = {
@@ -304,9 +293,12 @@ static void start_watch(struct extender *x, enum extender_watch which)
 		.on_event = on_watch_event,
 	};
 
+	for (unsigned i = 0; i < x->config.profile.nr; i++)
+		numatopologies = numatopologies ||
+				 sched_plugin_wants_numatopology(x->config.profile.use[i].plugin);
 	w->x = x;
 	w->which = which;
-	if ((which == WATCH_NUMATOPOLOGIES && !wants_numatopologies(&x->config.profile)) ||
+	if ((which == WATCH_NUMATOPOLOGIES && !numatopologies) ||
 		(which == WATCH_EVENTS && !x->config.avoid))
 		w->absent = true;
 	else
@@ -371,9 +363,4 @@ bool state_ready(const struct extender *x, const char **why)
 			return false;
 		}
 	return true;
-}
-
-struct json_t *state_unbound(const struct extender *x, const char *uid)
-{
-	return unbound_find(x->unbound, uid);
 }

@@ -134,6 +134,29 @@ int tls_start(struct extender *x, struct http_server_options *o, struct err *e)
 	return 0;
 }
 
+void tls_check(const struct extender *x, struct mistakes *all)
+{
+	static const char *const key[NR_FILES] = {
+		"tls.certFile", "tls.keyFile", "tls.clientCAFile"};
+	struct pem pem = {0};
+	bool whole = *x->config.cert_file;
+	struct err e;
+
+	for (unsigned i = 0; i < NR_FILES; i++)
+		if (*file_of(x, i) &&
+			file_read(file_of(x, i), PEM_BYTES_MAX, &pem.text[i], NULL, &e)) {
+			whole = false;
+			(void)err_add(&e, 0, "%s", key[i]);
+			mistakes_add_key(all, key[i], &e);
+		}
+	if (whole && pem.text[KEY] &&
+		http_server_check_tls(pem.text[CERT], pem.text[KEY], pem.text[CLIENT_CA], &e)) {
+		(void)err_add(&e, 0, "tls");
+		mistakes_add_key(all, "tls", &e);
+	}
+	pem_fini(&pem);
+}
+
 void tls_stop(struct extender *x)
 {
 	struct tls *t = x->tls;

@@ -1,4 +1,4 @@
-#include <numafit-sim/advised.h>
+#include <numafit-sim/report.h>
 
 #include <codec/fields.h>
 #include <codec/advice.h>
@@ -59,10 +59,7 @@ static void spoil_advice(struct spoken *s, enum advice_verdict wrong)
 		s->at_ms -= (s->ttl_s + WRONG_BY_S) * (int64_t)MS_PER_S;
 }
 
-static int annotations_too_large(struct err *e)
-{
-	return err_set(e, E2BIG, "the pods' annotations are too large");
-}
+static const char too_large[] = "the pods' annotations are too large";
 
 static int write_spoken_advice(struct sim_node *n, const struct container *c,
 	const struct trace_advice *h, const char **out, struct err *e)
@@ -73,7 +70,7 @@ static int write_spoken_advice(struct sim_node *n, const struct container *c,
 		.generation = h->generation,
 		.at_ms = loop_wall_ms(),
 		.ttl_s = h->ttl_s,
-		.mode = advice_mode_name(h->mode),
+		.mode = advice_mode_words[h->mode],
 		.containers.all.numa = h->numa};
 	char buf[CPUSET_TEXT_MAX + 1024];
 	struct text t;
@@ -84,7 +81,7 @@ static int write_spoken_advice(struct sim_node *n, const struct container *c,
 	if (h->wrong == ADVICE_REJECTED_FORMAT)
 		t.len--; /* the last brace */
 	*out = t.cut ? NULL : arena_strndup(&n->texts, buf, t.len);
-	return *out ? 0 : annotations_too_large(e);
+	return *out ? 0 : err_set(e, E2BIG, too_large);
 }
 
 int advised_annotate(
@@ -94,7 +91,7 @@ int advised_annotate(
 	size_t nr = step->nr_annotations;
 
 	if (!list)
-		return annotations_too_large(e);
+		return err_set(e, E2BIG, too_large);
 	memcpy(list, step->annotation, nr * sizeof *list);
 	if (step->advice.numa) {
 		list[nr].key = ADVICE_KEY;
@@ -139,19 +136,19 @@ void advised_read(struct sim_node *n, struct container *c)
 		entry = advice_for(&h, c->name);
 	if (entry)
 		c->advised = (struct advised){.asked = asked_of(entry, n),
-			.mode = h.mode ? advice_mode_name(h.mode) : "-"};
+			.mode = h.mode ? advice_mode_words[h.mode] : "-"};
 	arena_fini(&a);
 }
 
-/* "...cannot be followed (rejected:not-fit): ..." */
+/* "...; scheduler's hint rejected:not-fit)": how a refusal ends. */
 static const char *verdict_in(const char *text)
 {
 	char word[64];
 
 	for (unsigned v = ADVICE_REJECTED_FORMAT; v < NR_ADVICE_VERDICTS; v++) {
-		const char *name = advice_verdict_name((enum advice_verdict)v);
+		const char *name = advice_verdict_words[(enum advice_verdict)v];
 
-		(void)snprintf(word, sizeof word, "(%s)", name);
+		(void)snprintf(word, sizeof word, "hint %s)", name);
 		if (strstr(text, word))
 			return name;
 	}
@@ -168,38 +165,33 @@ void advised_note(const struct sim_node *n, struct container *c, const char *ref
 	}
 	h->given = container_nodes(n->topo, c);
 	if (c->placed && c->says.has_advice)
-		h->verdict = advice_verdict_name(c->says.advice);
-}
-
-static const char line_form[] = "%-23s %-8s %-6s %-8s %s\n";
-
-static void print_one(FILE *out, const struct sim_node *n, const struct container *c)
-{
-	char name[2 * SIM_NAME_MAX], given[NODESET_TEXT_MAX];
-	const struct advised *h = &c->advised;
-
-	(void)snprintf(name, sizeof name, "%s/%s", c->pod, c->name);
-	nodeset_format(h->given, &n->topo->ids, given, sizeof given);
-	fprintf(out, line_form, name, h->mode, h->asked,
-		c->state == CONTAINER_REFUSED ? "refused"
-		: *given                      ? given
-					      : "-",
-		h->verdict ? h->verdict : "-");
+		h->verdict = advice_verdict_words[c->says.advice];
 }
 
 void advised_print(FILE *out, const struct sim_node *n)
 {
+	static const char form[] = "%-23s %-8s %-6s %-8s %s\n";
+	char name[2 * SIM_NAME_MAX], given[NODESET_TEXT_MAX];
 	bool any = false;
 
 	for (size_t i = 0; i < n->nr; i++) {
-		if (!n->at[i]->advised.asked)
+		const struct container *c = n->at[i];
+		const struct advised *h = &c->advised;
+
+		if (!h->asked)
 			continue;
 		if (!any) {
 			fputc('\n', out);
-			fprintf(out, line_form, "POD/CONTAINER", "MODE", "ASKED", "GIVEN",
+			fprintf(out, form, "POD/CONTAINER", "MODE", "ASKED", "GIVEN",
 				"THE HINT'S VERDICT");
 		}
 		any = true;
-		print_one(out, n, n->at[i]);
+		(void)snprintf(name, sizeof name, "%s/%s", c->pod, c->name);
+		nodeset_format(h->given, &n->topo->ids, given, sizeof given);
+		fprintf(out, form, name, h->mode, h->asked,
+			c->state == CONTAINER_REFUSED ? "refused"
+			: *given                      ? given
+						      : "-",
+			h->verdict ? h->verdict : "-");
 	}
 }

@@ -1,77 +1,45 @@
-#include <numafit-sim/device_choice.h>
+#include <numafit-sim/device_table.h>
 
 #include <errno.h>
 #include <numafit/text.h>
 #include <string.h>
 
-static int device_place(const struct device_row *row, const char *id)
-{
-	for (unsigned i = 0; i < row->nr; i++)
-		if (text_equal(row->device[i].id, id))
-			return (int)i;
-	return -1;
-}
-
 static void flag_devices(
 	const struct device_row *row, const struct device_ids *ids, bool value, bool *flags)
 {
 	for (size_t i = 0; i < ids->nr; i++) {
-		int at = device_place(row, ids->id[i]);
+		int at = device_row_find(row, ids->id[i]);
 
 		if (at >= 0)
 			flags[at] = value;
 	}
 }
 
-/* The devices that any container holds. NULL: *a is full. */
-static bool *flags_held(const struct device_table *d, unsigned row, struct arena *a)
-{
-	bool *flags = arena_array(a, d->row[row].nr, sizeof *flags);
-
-	for (size_t i = 0; i < d->nr && flags; i++)
-		for (size_t g = 0; g < d->at[i]->given.nr; g++)
-			if (d->at[i]->given.at[g].row == row)
-				flag_devices(&d->row[row], &d->at[i]->given.at[g].ids, true, flags);
-	return flags;
-}
-
-/* Those of the pod's init containers that no later container has taken over. */
-static bool *flags_reusable(
-	const struct device_table *d, const struct sim_pod *p, unsigned row, struct arena *a)
-{
-	bool *flags = arena_array(a, d->row[row].nr, sizeof *flags);
-
-	for (size_t g = 0; g < p->given.nr && flags; g++) {
-		const struct given *of = &p->given.at[g];
-		bool init = p->spec.pod.container[of->container].kind == CONTAINER_INIT;
-
-		if (of->row == row)
-			flag_devices(&d->row[row], &of->ids, init, flags);
-	}
-	return flags;
-}
-
+/* What the pod claims of that row: beside devices that any container holds, and with `reuse` those
+ * of its own init containers that no later container has taken over. */
 static int claim_of(const struct device_table *d, const struct sim_pod *p, unsigned row,
 	uint64_t count, bool reuse, struct device_resource *r, struct arena *a,
 	struct device_claim *out)
 {
+	bool *held = arena_array(a, d->row[row].nr, sizeof *held);
+	bool *reusable = reuse ? arena_array(a, d->row[row].nr, sizeof *reusable) : NULL;
+
+	if (!held || (reuse && !reusable))
+		return -ENOMEM;
+	for (size_t i = 0; i < d->nr; i++)
+		for (size_t g = 0; g < d->at[i]->given.nr; g++)
+			if (d->at[i]->given.at[g].row == row)
+				flag_devices(&d->row[row], &d->at[i]->given.at[g].ids, true, held);
+	for (size_t g = 0; g < p->given.nr && reuse; g++) {
+		const struct given *of = &p->given.at[g];
+		bool init = p->spec.pod.container[of->container].kind == CONTAINER_INIT;
+
+		if (of->row == row)
+			flag_devices(&d->row[row], &of->ids, init, reusable);
+	}
 	*r = (struct device_resource){d->row[row].name, d->row[row].nr, d->row[row].device};
 	*out = (struct device_claim){
-		.resource = r,
-		.count = count,
-		.held = flags_held(d, row, a),
-		.reusable = reuse ? flags_reusable(d, p, row, a) : NULL,
-	};
-	return out->held && (!reuse || out->reusable) ? 0 : -ENOMEM;
-}
-
-static uint64_t devices_asked(const struct pod *ask, unsigned container, unsigned resource)
-{
-	const struct ask *c = &ask->container[container];
-
-	for (unsigned i = 0; i < c->nr_devices; i++)
-		if (c->device[i].resource == resource)
-			return c->device[i].count;
+		.resource = r, .count = count, .held = held, .reusable = reusable};
 	return 0;
 }
 
@@ -92,8 +60,9 @@ int device_table_align(const struct device_table *d, const struct sim_pod *p, un
 	int rc = f ? 0 : -ENOMEM;
 
 	for (unsigned i = 0; i < p->spec.nr_resources && !rc; i++) {
-		uint64_t count = pod_scope ? pod_needs_at_once(ask, devices_asked, i)
-					   : devices_asked(ask, container, i);
+		const struct pod_resource of = {.device = i};
+		uint64_t count =
+			pod_scope ? pod_needs_at_once(ask, of) : pod_needs(ask, container, of);
 		if (!count)
 			continue;
 		rc = claim_of(d, p, p->row[i], count, !pod_scope, &r, a, &c);
@@ -178,7 +147,7 @@ int device_table_prefer(const struct device_table *d, struct device_choice *c,
 			c->size);
 	memset(c->chosen, 0, row->nr);
 	for (size_t i = 0; i < answer->nr; i++) {
-		int at = device_place(row, answer->id[i]);
+		int at = device_row_find(row, answer->id[i]);
 
 		if (at < 0 || c->chosen[at] || !(c->taken[at] || c->candidates[at]))
 			return err_set(e, EINVAL,

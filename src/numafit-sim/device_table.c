@@ -9,12 +9,6 @@
 
 enum { ROW_BYTES_MAX = 16 << 20, POD_BYTES_MAX = 4 << 20 };
 
-void device_table_init(
-	struct device_table *d, const struct topo *t, const struct settings *settings)
-{
-	*d = (struct device_table){.topo = t, .settings = settings};
-}
-
 static void sim_pod_free(struct sim_pod *p)
 {
 	vec_fini(&p->given);
@@ -56,6 +50,14 @@ int device_table_row(struct device_table *d, const char *resource, struct err *e
 	d->row[d->nr_rows].name = xstrdup(resource);
 	arena_init(&d->row[d->nr_rows].arena, ROW_BYTES_MAX);
 	return (int)d->nr_rows++;
+}
+
+int device_row_find(const struct device_row *row, const char *id)
+{
+	for (unsigned i = 0; i < row->nr; i++)
+		if (text_equal(row->device[i].id, id))
+			return (int)i;
+	return -1;
 }
 
 static int compare_device_ids(const void *a, const void *b)
@@ -141,11 +143,6 @@ void device_table_stop(struct device_table *d, unsigned row)
 {
 	for (unsigned i = 0; i < d->row[row].nr; i++)
 		d->row[row].device[i].healthy = false;
-}
-
-void device_table_empty(struct device_table *d, unsigned row)
-{
-	d->row[row].nr = 0;
 }
 
 /* The devices of that resource, as many as the trace says on each node. */

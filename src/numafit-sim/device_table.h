@@ -4,6 +4,7 @@
 #include <numafit-sim/trace_yaml.h>
 #include <kubelet/device_plugin_pb.h>
 #include <kubelet/pods_pb.h>
+#include <numafit/policy.h>
 #include <numafit/settings.h>
 #include <numafit/vec.h>
 
@@ -50,13 +51,14 @@ struct device_table {
 	VEC(struct sim_pod *);
 };
 
-void device_table_init(
-	struct device_table *d, const struct topo *t, const struct settings *settings);
+/* One with a machine and settings, and zeros, is empty. */
 void device_table_fini(struct device_table *d);
 
 /* The row of that resource, or -1; made when there is none: -E2BIG. */
 int device_table_find(const struct device_table *d, const char *resource);
 int device_table_row(struct device_table *d, const char *resource, struct err *e);
+/* The place of the device of that id, or -1. */
+int device_row_find(const struct device_row *row, const char *id);
 /* Enter devices that have no plugin. -EINVAL: a NUMA node that the machine lacks. */
 int device_table_make_up(
 	struct device_table *d, const struct trace_devices *from, size_t nr, struct err *e);
@@ -66,8 +68,6 @@ int device_table_replace(struct device_table *d, unsigned row, const struct plug
 	size_t nr, struct err *e);
 /* Its plugin has gone: no device of it is healthy. */
 void device_table_stop(struct device_table *d, unsigned row);
-/* A kubelet that starts knows what it has given out, and no device. */
-void device_table_empty(struct device_table *d, unsigned row);
 
 /* A new pod with a copy of that spec. NULL with text: too large, or asks for more resources than
  * there can be. */
@@ -82,5 +82,34 @@ void sim_pod_give(
 	struct sim_pod *p, unsigned container, unsigned row, const struct device_ids *ids);
 void sim_pod_annotate(
 	struct sim_pod *p, unsigned container, const struct key_value *pairs, size_t nr);
+
+/* What a kubelet makes of the devices that are free: hints, their merge, and which devices a
+ * container gets (pkg/kubelet/cm/devicemanager and topologymanager of 1.36). */
+
+/* Merge the hints for the devices of the container, or (pod scope) of the whole pod. Working memory
+ * comes from *a, a fixed arena. 0; -ENOMEM. */
+int device_table_align(const struct device_table *d, const struct sim_pod *p, unsigned container,
+	bool pod_scope, struct arena *a, struct policy_answer *out);
+
+/* Which devices the container is to have, one flag for each device of the row. */
+struct device_choice {
+	unsigned row;
+	size_t size;
+	bool *chosen;     /* what the kubelet takes by itself */
+	bool *taken;      /* of these, what it takes in any case */
+	bool *candidates; /* what the rest may be of */
+	bool open;        /* there is more than one way: the plugin may say which */
+};
+/* The choice for the container's ask-th resource under that affinity (devicesToAllocate). Flags
+ * come from *a. 0; -ENOSPC in the kubelet's words; -ENOMEM. */
+int device_table_choose(const struct device_table *d, const struct sim_pod *p, unsigned container,
+	unsigned ask, const struct hint *affinity, struct arena *a, struct device_choice *out,
+	struct err *e);
+/* The plugin's answer to it becomes the choice. -EINVAL: it is not what was asked for. */
+int device_table_prefer(const struct device_table *d, struct device_choice *c,
+	const struct device_ids *answer, struct err *e);
+/* The ids of the row's devices that are in a or b (NULL: none), from *a. */
+struct device_ids device_table_ids(const struct device_table *d, unsigned row, const bool *in,
+	const bool *or_in, struct arena *a);
 
 #endif

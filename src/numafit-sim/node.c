@@ -3,6 +3,7 @@
 #include <codec/placement_json.h>
 #include <errno.h>
 #include <nri/session.h>
+#include <numafit/number.h>
 #include <numafit/text.h>
 #include <stdio.h>
 #include <string.h>
@@ -25,6 +26,58 @@ void sim_node_fini(struct sim_node *n)
 	vec_fini(n);
 	arena_fini(&n->texts);
 }
+
+/* The kubelet's part: what a pod asks for, in the numbers that a container runtime gets. */
+
+/* pkg/kubelet/cm/helpers_linux.go: MinShares, MaxShares, SharesPerCPU; QuotaPeriod and its least */
+enum { SHARES_MIN = 2, SHARES_MAX = 262144, SHARES_PER_CPU = 1024 };
+enum { QUOTA_PERIOD_US = 100000, QUOTA_MIN_US = 1000 };
+
+static struct memory_ask *limit_of_page(struct linux_resources *r, uint64_t page_bytes)
+{
+	for (unsigned i = 0; i < r->nr_hugepages; i++)
+		if (r->hugepages[i].page_bytes == page_bytes)
+			return &r->hugepages[i];
+	if (r->nr_hugepages == sizeof r->hugepages / sizeof *r->hugepages)
+		return NULL;
+	r->hugepages[r->nr_hugepages] = (struct memory_ask){.page_bytes = page_bytes};
+	return &r->hugepages[r->nr_hugepages++];
+}
+
+int kubelet_resources(
+	const struct topo *t, const struct asked *a, struct linux_resources *out, struct err *e)
+{
+	bool limited = a->qos == QOS_GUARANTEED;
+	struct linux_resources r = {
+		.has_shares = true,
+		.cpu_shares = number_max(SHARES_MIN,
+			number_min(a->cpu_milli * SHARES_PER_CPU / MILLI_PER_CPU, SHARES_MAX)),
+		.has_period = true,
+		.cpu_period = QUOTA_PERIOD_US,
+		.has_quota = limited,
+		.has_memory_limit = limited,
+	};
+
+	if (limited) {
+		r.cpu_quota = (int64_t)number_max(
+			a->cpu_milli * QUOTA_PERIOD_US / MILLI_PER_CPU, QUOTA_MIN_US);
+		r.memory_limit = (int64_t)a->memory_bytes;
+	}
+	/* sizes that are not asked for get a limit of 0 (GetHugepageLimitsFromResources) */
+	for (unsigned kind = 1; kind < t->nr_kinds; kind++)
+		(void)limit_of_page(&r, t->page_bytes[kind]);
+	for (unsigned i = 0; i < a->nr_hugepages; i++) {
+		struct memory_ask *limit = limit_of_page(&r, a->hugepages[i].page_bytes);
+
+		if (!limit)
+			return err_set(e, E2BIG, "more than %d sizes of huge pages", TOPO_KINDS);
+		limit->bytes = a->hugepages[i].bytes;
+	}
+	*out = r;
+	return 0;
+}
+
+/* Containers */
 
 static bool container_exists(const struct container *c)
 {
@@ -62,12 +115,19 @@ static void make_id(char id[SIM_ID_MAX], const char *what, unsigned nr)
 /* The container is in the sandbox of the other one, or in a new one where that is NULL. */
 static void enter_sandbox(struct sim_node *n, struct container *c, const struct container *other)
 {
+	static const char *const parents[NR_QOS] = {
+		[QOS_GUARANTEED] = "/kubepods",
+		[QOS_BURSTABLE] = "/kubepods/burstable",
+		[QOS_BEST_EFFORT] = "/kubepods/besteffort",
+	};
+
 	if (!other) {
 		unsigned nr = ++n->nr_sandboxes;
 
 		make_id(c->sandbox_id, "sandbox", nr);
 		snprintf(c->pod_uid, sizeof c->pod_uid, "00000000-0000-4000-8000-%012u", nr);
-		kubelet_cgroup_parent(c->cgroup_parent, c->asked.qos, c->pod_uid);
+		snprintf(c->cgroup_parent, sizeof c->cgroup_parent, "%s/pod%s",
+			parents[c->asked.qos], c->pod_uid);
 		return;
 	}
 	memcpy(c->sandbox_id, other->sandbox_id, sizeof c->sandbox_id);
@@ -89,17 +149,17 @@ struct container *sim_node_add(struct sim_node *n, const struct container *c, st
 			return NULL;
 		}
 	if (other && other->asked.qos != c->asked.qos) {
-		err_set(e, EINVAL, "pod %s/%s is %s", c->ns, c->pod, qos_name(other->asked.qos));
+		err_set(e, EINVAL, "pod %s/%s is %s", c->ns, c->pod, qos_words[other->asked.qos]);
 		return NULL;
 	}
 	*new = *c;
 	new->state = CONTAINER_CREATING;
-	if (kubelet_resources(n->topo, &c->asked, &new->resources, e) < 0)
+	if (kubelet_resources(n->topo, &c->asked, &new->now.resources, e) < 0)
 		return NULL;
 	enter_sandbox(n, new, other);
 	make_id(new->id, "container", (unsigned)n->nr + 1);
-	new->cpus = n->topo->cpus;
-	new->mems = n->topo->nodes_with_memory;
+	new->now.cpus = n->topo->cpus;
+	new->now.mems = n->topo->nodes_with_memory;
 	*vec_push(n) = new;
 	return steal(new);
 }
@@ -115,8 +175,8 @@ struct container *sim_node_find(const struct sim_node *n, const char *id)
 int container_set(const struct topo *t, struct container *c, const char *cpus, const char *mems,
 	struct err *e)
 {
-	struct cpuset set = c->cpus;
-	struct nodeset nodes = c->mems;
+	struct cpuset set = c->now.cpus;
+	struct nodeset nodes = c->now.mems;
 	bool sets_cpus = cpus && *cpus, sets_mems = mems && *mems;
 	int rc = 0;
 
@@ -131,34 +191,20 @@ int container_set(const struct topo *t, struct container *c, const char *cpus, c
 		rc = err_set(e, EINVAL, "mems \"%.80s\" are not nodes with memory", mems);
 	if (rc)
 		return err_add(e, rc, "container %s/%s/%s", c->ns, c->pod, c->name);
-	c->cpus = set;
-	c->mems = nodes;
-	c->pinned = c->pinned || sets_cpus;
-	c->mems_pinned = c->mems_pinned || sets_mems;
+	c->now.cpus = set;
+	c->now.mems = nodes;
+	c->now.pinned = c->now.pinned || sets_cpus;
+	c->now.mems_pinned = c->now.mems_pinned || sets_mems;
 	return 0;
-}
-
-struct remembered container_now(const struct container *c)
-{
-	return (struct remembered){.pinned = c->pinned,
-		.mems_pinned = c->mems_pinned,
-		.cpus = c->cpus,
-		.mems = c->mems,
-		.resources = c->resources};
 }
 
 void container_remember(struct container *c, bool resources)
 {
 	const struct linux_resources before = c->known.resources;
 
-	c->known = container_now(c);
+	c->known = c->now;
 	if (!resources)
 		c->known.resources = before;
-}
-
-void container_write_down(struct container *c)
-{
-	c->first = c->known = container_now(c);
 }
 
 int container_resize(const struct topo *t, struct container *c, uint64_t cpu_milli,
@@ -174,7 +220,7 @@ int container_resize(const struct topo *t, struct container *c, uint64_t cpu_mil
 	if (memory_bytes)
 		c->asked.memory_bytes = memory_bytes;
 	c->placed = false;
-	return kubelet_resources(t, &c->asked, &c->resources, e);
+	return kubelet_resources(t, &c->asked, &c->now.resources, e);
 }
 
 int container_annotate(const struct topo *t, struct container *c,
@@ -207,7 +253,7 @@ bool container_exclusive(const struct container *c)
 {
 	if (c->placed)
 		return c->says.exclusive;
-	return c->pinned && whole_cpus_of(&c->asked) == cpuset_count(&c->cpus);
+	return c->now.pinned && whole_cpus_of(&c->asked) == cpuset_count(&c->now.cpus);
 }
 
 struct nodeset container_nodes(const struct topo *t, const struct container *c)
@@ -215,10 +261,10 @@ struct nodeset container_nodes(const struct topo *t, const struct container *c)
 	struct nodeset nodes = {0};
 
 	if (container_exclusive(c))
-		nodes = topo_nodes_of(t, &c->cpus);
-	if (c->mems_pinned &&
-		!nodeset_within(nodeset_minus(t->nodes_with_memory, t->device_memory), c->mems))
-		nodes = nodeset_or(nodes, c->mems);
+		nodes = topo_nodes_of(t, &c->now.cpus);
+	if (c->now.mems_pinned &&
+		!nodeset_within(nodeset_minus(t->nodes_with_memory, t->device_memory), c->now.mems))
+		nodes = nodeset_or(nodes, c->now.mems);
 	return nodes;
 }
 
@@ -236,19 +282,20 @@ bool nodes_are_nearest(const struct topo *t, struct nodeset nodes)
 	return true;
 }
 
+/* Whether what the container has for itself is what it asked for, and nobody else's. */
 static int check_exclusive(const struct sim_node *n, const struct container *c, struct err *e)
 {
-	unsigned asked = whole_cpus_of(&c->asked), given = cpuset_count(&c->cpus);
+	unsigned asked = whole_cpus_of(&c->asked), given = cpuset_count(&c->now.cpus);
 
 	if (asked != given)
 		return err_set(e, EINVAL, "%s/%s/%s asked for %u CPUs of its own and has %u", c->ns,
 			c->pod, c->name, asked, given);
-	if (cpuset_intersects(&c->cpus, &n->reserved))
+	if (cpuset_intersects(&c->now.cpus, &n->reserved))
 		return err_set(e, EINVAL, "%s/%s/%s has a reserved CPU for itself", c->ns, c->pod,
 			c->name);
 	for (size_t i = 0; i < n->nr; i++) {
 		const struct container *o = n->at[i];
-		struct cpuset both = cpuset_and(o->cpus, &c->cpus);
+		struct cpuset both = cpuset_and(o->now.cpus, &c->now.cpus);
 
 		if (o != c && o->state == CONTAINER_RUNNING && !cpuset_empty(&both))
 			return err_set(e, EINVAL,
@@ -261,14 +308,10 @@ static int check_exclusive(const struct sim_node *n, const struct container *c, 
 
 int sim_node_check(const struct sim_node *n, struct err *e)
 {
-	for (size_t i = 0; i < n->nr; i++) {
-		const struct container *c = n->at[i];
-		int rc = 0;
+	int rc = 0;
 
-		if (c->state == CONTAINER_RUNNING && container_exclusive(c))
-			rc = check_exclusive(n, c, e);
-		if (rc)
-			return rc;
-	}
-	return 0;
+	for (size_t i = 0; i < n->nr && !rc; i++)
+		if (n->at[i]->state == CONTAINER_RUNNING && container_exclusive(n->at[i]))
+			rc = check_exclusive(n, n->at[i], e);
+	return rc;
 }

@@ -3,9 +3,9 @@
 
 #include <numafit-sim/trace_yaml.h>
 #include <nri/runtime.h>
-#include <numafit-sim/kubelet.h>
 #include <numafit/engine.h>
 #include <numafit/vec.h>
+#include <numafit/number.h>
 
 /* The node as the runtime sees it: its containers and the cpusets that are in force. What is
  * checked here knows nothing of how the daemon decides. */
@@ -17,7 +17,13 @@ enum container_state {
 	CONTAINER_GONE
 };
 
-enum { SIM_ID_MAX = 65, SIM_NAME_MAX = 80 };
+enum { SIM_ID_MAX = 65, SIM_NAME_MAX = 80, CGROUP_PATH_MAX = 128 };
+
+/* The cgroup values for a container on that machine: shares, quota of a guaranteed one, its memory
+ * limit, and a limit for every huge page size that the machine has. -E2BIG: asks for more
+ * different page sizes than fit. */
+int kubelet_resources(
+	const struct topo *t, const struct asked *a, struct linux_resources *out, struct err *e);
 
 /* What a scheduler's advice in the pod's annotations asks for, and what became of it. */
 struct advised {
@@ -27,9 +33,9 @@ struct advised {
 	const char *verdict; /* the daemon's word; NULL: it did not say */
 };
 
-/* What a runtime has in mind of a container. */
-struct remembered {
-	bool pinned, mems_pinned;
+/* What is in force for a container, or what a runtime has in mind of that. */
+struct confinement {
+	bool pinned, mems_pinned; /* cpus, mems were set; else all are allowed */
 	struct cpuset cpus;
 	struct nodeset mems;
 	struct linux_resources resources;
@@ -50,14 +56,11 @@ struct container {
 	size_t nr_annotations;
 	struct advised advised;
 	struct asked asked;
-	struct linux_resources resources;
 	int64_t created_at_ns;
-	bool pinned, mems_pinned; /* cpus, mems were set; else all are allowed */
-	struct cpuset cpus;
-	struct nodeset mems;
-	struct remembered first, known; /* what its runtime has on disk; what it knows */
-	char *placement;                /* value of the daemon's annotation, or NULL */
-	bool placed; /* it could be read, into this, and it was not resized since: */
+	struct confinement now, first,
+		known;   /* what its runtime has on disk at first; what it knows */
+	char *placement; /* value of the daemon's annotation, or NULL */
+	bool placed;     /* it could be read, into this, and it was not resized since: */
 	struct placement says;
 };
 
@@ -90,12 +93,8 @@ int container_set(const struct topo *t, struct container *c, const char *cpus, c
  * that would make another QoS class of it. */
 int container_resize(const struct topo *t, struct container *c, uint64_t cpu_milli,
 	uint64_t memory_bytes, struct err *e);
-/* What is in force; and the runtime knows that from now on, its resources only if an update had
- * them. */
-struct remembered container_now(const struct container *c);
+/* The runtime knows what is in force from now on, its resources only if an update had them. */
 void container_remember(struct container *c, bool resources);
-/* It is created with what is in force now. */
-void container_write_down(struct container *c);
 /* Keep the annotations that the daemon gave it. */
 int container_annotate(const struct topo *t, struct container *c,
 	const struct key_value *annotations, size_t nr, struct err *e);
@@ -106,6 +105,17 @@ bool container_exclusive(const struct container *c);
 struct nodeset container_nodes(const struct topo *t, const struct container *c);
 /* Whether no node outside of *nodes could take the place of one in it and be nearer to the rest. */
 bool nodes_are_nearest(const struct topo *t, struct nodeset nodes);
+
+/* The scheduler's part: advice on pods, and what the daemon says became of them. */
+
+/* Give the pod of *c, its first container, the annotations of that step, with advice of now. 0, or
+ * -E2BIG with text. */
+int advised_annotate(
+	struct sim_node *n, struct container *c, const struct trace_step *step, struct err *e);
+/* What its pod's annotations ask for, into c->advised. */
+void advised_read(struct sim_node *n, struct container *c);
+/* It was created, or refused with that message: the verdict, as that or its placement has it. */
+void advised_note(const struct sim_node *n, struct container *c, const char *refusal);
 
 /* 0, or -EINVAL with the first thing that must not be: an exclusive CPU in another container's
  * cpuset, fewer or more of them than asked for, a reserved one. */

@@ -1,4 +1,4 @@
-#include <numafit-sim/picture.h>
+#include <numafit-sim/report.h>
 
 #include <numafit/text.h>
 #include <string.h>
@@ -42,14 +42,14 @@ static void mark_cpus(struct scene *s)
 	memset(s->symbol, SYMBOL_IDLE, sizeof s->symbol);
 	for (size_t i = 0; i < s->node->nr; i++)
 		if (container_runs(s->node->at[i]) && !container_exclusive(s->node->at[i])) {
-			s->pool = cpuset_or(s->pool, &s->node->at[i]->cpus);
+			s->pool = cpuset_or(s->pool, &s->node->at[i]->now.cpus);
 			s->nr_shared++;
 		}
 	mark_symbol(s, &s->pool, SYMBOL_POOL);
 	mark_symbol(s, &s->node->reserved, SYMBOL_RESERVED);
 	for (size_t i = 0; i < s->node->nr; i++)
 		if (container_runs(s->node->at[i]) && container_exclusive(s->node->at[i]))
-			mark_symbol(s, &s->node->at[i]->cpus, letter_of(s->nr_exclusive++));
+			mark_symbol(s, &s->node->at[i]->now.cpus, letter_of(s->nr_exclusive++));
 }
 
 /* A runtime knows what a container may use and where, not which bytes lie where: what is pinned
@@ -60,22 +60,12 @@ static void add_pinned_memory(struct scene *s, const struct container *c)
 
 	for (unsigned i = 0; i < c->asked.nr_hugepages; i++)
 		bytes += (double)c->asked.hugepages[i].bytes;
-	nodeset_each (node, c->mems) {
-		if (nodeset_count(c->mems) == 1)
+	nodeset_each (node, c->now.mems) {
+		if (nodeset_count(c->now.mems) == 1)
 			s->alone[node] += bytes;
 		else
-			s->together[node] += bytes / nodeset_count(c->mems);
+			s->together[node] += bytes / nodeset_count(c->now.mems);
 	}
-}
-
-/* Which thread of its core the CPU is. */
-static unsigned thread_of(const struct topo *t, unsigned cpu)
-{
-	unsigned thread = 0;
-
-	for (unsigned c = t->cpu[cpu].core; c < cpu; c++)
-		thread += cpuset_has(&t->cpus, c) && t->cpu[c].core == t->cpu[cpu].core;
-	return thread;
 }
 
 /* The node's CPUs that are the thread-th of their cores. */
@@ -83,9 +73,14 @@ static struct cpuset threads_of_node(const struct topo *t, unsigned node, unsign
 {
 	struct cpuset set = {0};
 
-	cpuset_each (cpu, &t->node[node].cpus)
-		if (thread_of(t, cpu) == thread)
+	cpuset_each (cpu, &t->node[node].cpus) {
+		unsigned of_core = 0;
+
+		for (unsigned c = t->cpu[cpu].core; c < cpu; c++)
+			of_core += cpuset_has(&t->cpus, c) && t->cpu[c].core == t->cpu[cpu].core;
+		if (of_core == thread)
 			cpuset_add(&set, cpu);
+	}
 	return set;
 }
 
@@ -254,13 +249,13 @@ static void draw_letters(FILE *out, const struct scene *s)
 			continue;
 		bool right = nr % 2;
 
-		struct nodeset on = topo_nodes_of(s->topo, &c->cpus);
+		struct nodeset on = topo_nodes_of(s->topo, &c->now.cpus);
 
 		snprintf(name, sizeof name, "%s/%s", c->pod, c->name);
 		snprintf(where, sizeof where, "node%s %s", nodeset_count(on) == 1 ? "" : "s",
 			nodeset_format(on, &s->topo->ids, nodes, sizeof nodes));
 		fprintf(out, "%*s%c %-22s %-14s %s%s", gap, "", letter_of(nr), name,
-			cpuset_format(&c->cpus, cpus, sizeof cpus), where, right ? "\n" : "");
+			cpuset_format(&c->now.cpus, cpus, sizeof cpus), where, right ? "\n" : "");
 		gap = right ? 0 : WHERE_WIDTH + 1 - (int)strlen(where);
 		nr++;
 	}
@@ -296,7 +291,7 @@ void picture_draw(FILE *out, const struct sim_node *n)
 
 	mark_cpus(&s);
 	for (size_t i = 0; i < n->nr; i++)
-		if (container_runs(n->at[i]) && n->at[i]->mems_pinned &&
+		if (container_runs(n->at[i]) && n->at[i]->now.mems_pinned &&
 			n->at[i]->asked.qos == QOS_GUARANTEED)
 			add_pinned_memory(&s, n->at[i]);
 	measure_blocks(&s);

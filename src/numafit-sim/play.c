@@ -2,7 +2,7 @@
 
 #include <errno.h>
 #include <nri/session.h>
-#include <numafit-sim/advised.h>
+#include <numafit-sim/node.h>
 #include <numafit-sim/play_state.h>
 #include <numafit/number.h>
 #include <numafit/text.h>
@@ -13,18 +13,27 @@
 /* containerd's plugin_request_timeout */
 enum { REQUEST_TIMEOUT_MS = 2000, SOCKET_MODE = 0600 };
 
-static const char *const call_names[] = {
-	[NRI_CALL_SYNCHRONIZE] = "Synchronize",
-	[NRI_CALL_RUN_POD] = "RunPodSandbox",
-	[NRI_CALL_CREATE] = "CreateContainer",
-	[NRI_CALL_POST_CREATE] = "PostCreateContainer",
-	[NRI_CALL_POST_START] = "PostStartContainer",
-	[NRI_CALL_UPDATE] = "UpdateContainer",
-	[NRI_CALL_STOP] = "StopContainer",
-	[NRI_CALL_REMOVE] = "RemoveContainer",
-	[NRI_CALL_STOP_POD] = "StopPodSandbox",
-	[NRI_CALL_REMOVE_POD] = "RemovePodSandbox",
-};
+void play_end(struct play *p, int rc)
+{
+	p->rc = rc;
+	p->over = p->busy = true;
+	loop_timer_stop(p->timer);
+	loop_stop(p->loop);
+}
+
+void play_refuse_rest(struct play *p, const struct container *of, const char *why)
+{
+	script_drop(&p->script, of->sandbox_id);
+	for (size_t i = 0; i < p->node->nr; i++) {
+		struct container *c = p->node->at[i];
+
+		if (c->state != CONTAINER_CREATING || !text_equal(c->sandbox_id, of->sandbox_id))
+			continue;
+		c->state = CONTAINER_REFUSED;
+		advised_note(p->node, c, why);
+		report_create(p->report, c, why, 0);
+	}
+}
 
 /* What a runtime shows of a container; the texts are in here. */
 struct view {
@@ -33,7 +42,7 @@ struct view {
 };
 
 static struct nri_container show_container(const struct play *p, const struct container *c,
-	const struct remembered *as, struct view *v)
+	const struct confinement *as, struct view *v)
 {
 	const struct topo *t = p->node->topo;
 
@@ -89,7 +98,7 @@ static int wish_container(
 	const struct trace_step *s = k->step;
 
 	*c = *k->c;
-	int rc = container_resize(p->node->topo, c, s->cpu_milli, s->memory_bytes, e);
+	int rc = container_resize(p->node->topo, c, s->asked.cpu_milli, s->asked.memory_bytes, e);
 	if (!rc)
 		rc = container_set(p->node->topo, c, s->cpus, s->mems, e);
 	return rc ? err_add(e, rc, "line %u", s->line) : 0;
@@ -117,8 +126,7 @@ static void make_call(struct play *p, const struct task *k)
 			return;
 		}
 	}
-	const struct remembered as_it_is = container_now(&c);
-	shown = show_container(p, &c, &as_it_is, &view);
+	shown = show_container(p, &c, &c.now, &view);
 	nri_runtime_call(p->runtime, k->call, &shown);
 }
 
@@ -145,16 +153,14 @@ static int on_run_pod_answer(struct play *p, const struct task *k, const struct 
 	if (!a->status)
 		return 0;
 	play_refuse_rest(p, k->c, a->message);
-	if (p->kubelet)
-		sim_kubelet_forget(p->kubelet, k->c->pod_uid);
+	sim_kubelet_forget(p->kubelet, k->c->pod_uid);
 	return 0;
 }
 
 static int on_remove_pod_answer(struct play *p, const struct task *k, const struct nri_answer *a)
 {
 	(void)a;
-	if (p->kubelet)
-		sim_kubelet_forget(p->kubelet, k->c->pod_uid);
+	sim_kubelet_forget(p->kubelet, k->c->pod_uid);
 	return 0;
 }
 
@@ -195,7 +201,7 @@ static int on_create_answer(struct play *p, const struct task *k, const struct n
 	if (rc)
 		return rc;
 	c->state = CONTAINER_RUNNING;
-	container_write_down(c);
+	c->first = c->known = c->now;
 	play_note_devices(p, c);
 	advised_note(p->node, c, NULL);
 	report_create(p->report, c, NULL, (unsigned)moved);
@@ -216,7 +222,7 @@ static int on_update_answer(struct play *p, const struct task *k, const struct n
 	}
 	/* the plugin's word comes on top of what was asked for */
 	*k->c = wished;
-	container_remember(k->c, k->step->cpu_milli || k->step->memory_bytes);
+	container_remember(k->c, k->step->asked.cpu_milli || k->step->asked.memory_bytes);
 	int moved = apply_updates(p, a);
 
 	if (moved >= 0)
@@ -261,21 +267,27 @@ static int on_synchronize_answer(struct play *p, const struct task *k, const str
 	return moved;
 }
 
-static int (*const handlers[])(struct play *p, const struct task *k, const struct nri_answer *a) = {
-	[NRI_CALL_RUN_POD] = on_run_pod_answer,
-	[NRI_CALL_CREATE] = on_create_answer,
-	[NRI_CALL_UPDATE] = on_update_answer,
-	[NRI_CALL_STOP] = on_stop_answer,
-	[NRI_CALL_SYNCHRONIZE] = on_synchronize_answer,
-	[NRI_CALL_STOP_POD] = on_stop_pod_answer,
-	[NRI_CALL_REMOVE_POD] = on_remove_pod_answer,
+/* What is called, whether a plugin may refuse it, and what follows its answer; NULL: nothing. */
+static const struct {
+	const char *name;
+	bool may_refuse;
+	int (*answered)(struct play *p, const struct task *k, const struct nri_answer *a);
+} calls[] = {
+	[NRI_CALL_SYNCHRONIZE] = {"Synchronize", false, on_synchronize_answer},
+	[NRI_CALL_RUN_POD] = {"RunPodSandbox", true, on_run_pod_answer},
+	[NRI_CALL_CREATE] = {"CreateContainer", true, on_create_answer},
+	[NRI_CALL_POST_CREATE] = {"PostCreateContainer", false, NULL},
+	[NRI_CALL_POST_START] = {"PostStartContainer", false, NULL},
+	[NRI_CALL_UPDATE] = {"UpdateContainer", true, on_update_answer},
+	[NRI_CALL_STOP] = {"StopContainer", false, on_stop_answer},
+	[NRI_CALL_REMOVE] = {"RemoveContainer", false, NULL},
+	[NRI_CALL_STOP_POD] = {"StopPodSandbox", false, on_stop_pod_answer},
+	[NRI_CALL_REMOVE_POD] = {"RemovePodSandbox", false, on_remove_pod_answer},
 };
 
 static void on_plugin_answer(void *ctx, enum nri_call which, const struct nri_answer *a)
 {
 	struct play *p = ctx;
-	bool may_refuse =
-		which == NRI_CALL_RUN_POD || which == NRI_CALL_CREATE || which == NRI_CALL_UPDATE;
 	struct task k = p->asked;
 	int rc = 0;
 
@@ -283,11 +295,11 @@ static void on_plugin_answer(void *ctx, enum nri_call which, const struct nri_an
 		return;
 	p->busy = false;
 	loop_timer_stop(p->timer);
-	if (a->status && !may_refuse)
+	if (a->status && !calls[which].may_refuse)
 		rc = err_set(p->e, EPROTO, "%s: the plugin answers with error %d: %s",
-			call_names[which], a->status, a->message ? a->message : "");
-	else if (handlers[which])
-		rc = handlers[which](p, &k, a);
+			calls[which].name, a->status, a->message ? a->message : "");
+	else if (calls[which].answered)
+		rc = calls[which].answered(p, &k, a);
 	if (rc >= 0)
 		rc = sim_node_check(p->node, p->e);
 	if (rc < 0)
@@ -369,7 +381,7 @@ static void on_timeout(void *ctx)
 		rc = err_set(p->e, ETIMEDOUT,
 			"%s was not answered within %d ms: a runtime would drop the plugin and "
 			"start containers unpinned",
-			call_names[p->asked.call], REQUEST_TIMEOUT_MS);
+			calls[p->asked.call].name, REQUEST_TIMEOUT_MS);
 	play_end(p, rc);
 }
 
@@ -455,8 +467,10 @@ static void play_advance(struct play *p)
 			return; /* on_plugin_closed() follows */
 }
 
-static void play_go_on(struct play *p)
+void play_go_on(void *ctx)
 {
+	struct play *p = ctx;
+
 	if (p->over)
 		return;
 	loop_timer_stop(p->timer);
@@ -481,7 +495,6 @@ int play(const struct trace *t, struct sim_node *n, struct report *r, const stru
 		.report = r,
 		.options = o,
 		.loop = loop_new(),
-		.go_on = play_go_on,
 		.e = e,
 	};
 
@@ -500,6 +513,6 @@ int play(const struct trace *t, struct sim_node *n, struct report *r, const stru
 	sim_kubelet_free(p.kubelet);
 	rpc_pump_free(p.pump);
 	loop_free(p.loop);
-	script_fini(&p.script);
+	vec_fini(&p.script);
 	return p.rc;
 }

@@ -28,7 +28,6 @@ struct play {
 	bool busy;                   /* nothing to do until something comes in */
 	bool came_before;
 	bool over; /* what still comes in this turn of the loop changes nothing */
-	void (*go_on)(struct play *p); /* what was waited for has come */
 	int rc;
 	struct err *e;
 };
@@ -38,6 +37,9 @@ void play_end(struct play *p, int rc);
 /* The containers of that one's pod that are still to be created will not be. */
 void play_refuse_rest(struct play *p, const struct container *of, const char *why);
 
+/* What was waited for has come: ctx is the play. */
+void play_go_on(void *ctx);
+
 /* The kubelet's part, where there is one. */
 int play_start_kubelet(struct play *p);
 void play_restart_kubelet(struct play *p);
@@ -45,7 +47,7 @@ void play_restart_kubelet(struct play *p);
 bool play_kubelet_ready(const struct play *p);
 /* The first resource of the trace whose devices the kubelet does not know, or NULL. */
 const char *play_lacks(const struct play *p);
-/* Lead the pod in, or prepare the container; go_on() follows. */
+/* Lead the pod in, or prepare the container; play_go_on() follows. */
 void play_kubelet_task(struct play *p, const struct task *k);
 /* That did not come to an end: -ETIMEDOUT with text. */
 int play_kubelet_is_late(const struct play *p);

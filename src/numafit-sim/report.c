@@ -1,8 +1,7 @@
 #include <numafit-sim/report.h>
 
 #include <codec/fields.h>
-#include <numafit-sim/advised.h>
-#include <numafit-sim/picture.h>
+#include <numafit-sim/node.h>
 #include <numafit/text.h>
 #include <string.h>
 
@@ -73,12 +72,12 @@ static void row_fill(
 		.ns = c->ns,
 		.pod = c->pod,
 		.container = c->name,
-		.qos = qos_name(c->asked.qos),
+		.qos = qos_words[c->asked.qos],
 		.admitted = c->state == CONTAINER_RUNNING,
 		.exclusive = container_exclusive(c),
 		.preferred = c->placed && c->says.preferred,
-		.cpus = c->cpus,
-		.mems = c->mems,
+		.cpus = c->now.cpus,
+		.mems = c->now.mems,
 		.nodes = container_nodes(r->node->topo, c),
 	};
 	if (c->state == CONTAINER_REFUSED) {
@@ -121,6 +120,8 @@ static const struct field end_fields[] = {
 	FIELD("oneNode", UNSIGNED, offsetof(struct report, one_node)),
 	FIELD("nearest", UNSIGNED, offsetof(struct report, nearest)),
 	FIELD("farther", UNSIGNED, offsetof(struct report, farther)),
+	FIELD("anyNode", UNSIGNED, offsetof(struct report, any_node)),
+	FIELD("updatesRefused", UNSIGNED, offsetof(struct report, updates_refused)),
 	FIELD("updates", UNSIGNED, offsetof(struct report, updates)),
 };
 static const struct fields end_json = FIELDS(end_fields, struct report);
@@ -263,8 +264,8 @@ static void count_placement(struct report *r, struct nodeset nodes)
 {
 	r->placed++;
 	if (nodeset_empty(nodes))
-		return;
-	if (nodeset_count(nodes) == 1)
+		r->any_node++;
+	else if (nodeset_count(nodes) == 1)
 		r->one_node++;
 	else if (nodes_are_nearest(r->node->topo, nodes))
 		r->nearest++;
@@ -306,14 +307,14 @@ void report_update(struct report *r, const struct container *c, const char *refu
 	row_fill(&row, r, c, trace_op_name(TRACE_UPDATE));
 	row.admitted = !refusal;
 	row.updates = moved;
-	r->refused += refusal != NULL;
+	r->updates_refused += refusal != NULL;
 	text_init(&t, message, sizeof message);
 	if (refusal)
 		text_add(&t, "update refused: %s", refusal);
 	else
 		text_add(&t, "updated: cpus %s, mems %s in force",
-			cpuset_format(&c->cpus, cpus, sizeof cpus),
-			nodeset_format(c->mems, &r->node->topo->ids, mems, sizeof mems));
+			cpuset_format(&c->now.cpus, cpus, sizeof cpus),
+			nodeset_format(c->now.mems, &r->node->topo->ids, mems, sizeof mems));
 	print_report_row(r, &row, message);
 }
 
@@ -376,7 +377,12 @@ void report_end(struct report *r)
 	picture_draw(r->out, r->node);
 	advised_print(r->out, r->node);
 	fprintf(r->out,
-		"\n%u placed (%u on one node, %u on nearest nodes, %u farther), %u refused, "
-		"%u updates, no CPU given twice\n",
-		r->placed, r->one_node, r->nearest, r->farther, r->refused, r->updates);
+		"\n%u containers created: %u placed (%u on one NUMA node, %u on nearest ones, "
+		"%u farther apart, %u on any), %u refused\n",
+		r->placed + r->refused, r->placed, r->one_node, r->nearest, r->farther, r->any_node,
+		r->refused);
+	fprintf(r->out,
+		"%u update%s refused; running containers were given another cpuset %u times; no "
+		"CPU given twice\n",
+		r->updates_refused, r->updates_refused == 1 ? "" : "s", r->updates);
 }

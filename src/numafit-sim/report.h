@@ -12,8 +12,10 @@ struct report {
 	FILE *out;
 	bool json;
 	const struct sim_node *node;
-	unsigned placed, refused, updates;
-	unsigned one_node, nearest, farther; /* of the placed ones that were put on NUMA nodes */
+	unsigned placed, refused;                      /* of those that were created */
+	unsigned one_node, nearest, farther, any_node; /* of the placed ones; any: bound to none */
+	unsigned updates_refused;
+	unsigned updates; /* cpusets that running containers were given for others */
 };
 
 enum { REPORT_DEVICES_MAX = 1024 }; /* bytes of what is printed of a container's devices */
@@ -42,5 +44,15 @@ enum { MEMORY_TEXT_MAX = 512 };
 /* "10", "10.5", "11.1": the average with at most one place. */
 enum { DISTANCE_TEXT_MAX = 16 };
 const char *distance_text(char buf[DISTANCE_TEXT_MAX], const struct topo *t, struct nodeset nodes);
+
+enum { PICTURE_WIDTH = 100 };
+
+/* Draw the node: a block for every NUMA node, socket by socket, in it a row for every hardware
+ * thread of its cores, each CPU with the letter of the container that has it for itself; then what
+ * the letters mean. Plain ASCII, PICTURE_WIDTH columns unless a single NUMA node needs more. */
+void picture_draw(FILE *out, const struct sim_node *n);
+/* The advised containers in a table: what each asked for, what it was given, and the verdict.
+ * Nothing when there are none. */
+void advised_print(FILE *out, const struct sim_node *n);
 
 #endif

@@ -1,7 +1,7 @@
 #include <numafit-sim/script.h>
 
 #include <errno.h>
-#include <numafit-sim/advised.h>
+#include <numafit-sim/node.h>
 #include <numafit/text.h>
 #include <stdio.h>
 #include <string.h>
@@ -56,11 +56,9 @@ static struct container *script_enter_container(
 		.kind = step->kind,
 		.device = step->device,
 		.nr_devices = step->nr_devices,
-		.asked = {step->qos, step->cpu_milli, step->memory_bytes, step->nr_hugepages,
-			{{0}}},
+		.asked = step->asked,
 	};
 
-	memcpy(c.asked.hugepages, step->hugepages, sizeof c.asked.hugepages);
 	snprintf(c.pod, sizeof c.pod, "%s", pod);
 	struct container *new = sim_node_add(s->node, &c, e);
 
@@ -75,7 +73,7 @@ static struct container *script_enter_container(
 	if (annotates && advised_annotate(s->node, new, step, e) < 0)
 		return NULL;
 	advised_read(s->node, new);
-	container_write_down(new);
+	new->first = new->known = new->now;
 	if (step->unasked) /* a later Synchronize lists it */
 		new->state = CONTAINER_RUNNING;
 	return new;
@@ -130,7 +128,7 @@ static int take_pod_steps(
 		steps_share_pod(step, &t->at[s->next_step])) {
 		if (step[*nr - 1].kind == CONTAINER_APP && step[*nr].kind != CONTAINER_APP)
 			return err_set(e, EINVAL, "line %u: %s comes after the pod's containers",
-				step[*nr].line, container_kind_name(step[*nr].kind));
+				step[*nr].line, container_kind_words[step[*nr].kind]);
 		s->next_step++;
 		++*nr;
 	}
@@ -232,9 +230,4 @@ int script_step(struct script *s, struct err *e)
 		rc = expand[step->op](s, step, e);
 	return rc ? err_add(e, rc, "line %u: %s", step->line, trace_op_name(step->op))
 		  : (int)step->op;
-}
-
-void script_fini(struct script *s)
-{
-	vec_fini(s);
 }

@@ -22,7 +22,7 @@ struct script {
 	struct sim_node *node;
 	bool has_kubelet;
 	size_t next_step;
-	VEC(struct task); /* the first one is next */
+	VEC(struct task); /* the first one is next; vec_fini() ends them */
 };
 
 /* Put a call in at place `at` of the queue. */
@@ -33,6 +33,5 @@ void script_drop(struct script *s, const char *sandbox_id);
 /* Queue the calls of the next step; a create enters its containers into the node. Returns its
  * operation, NR_TRACE_OPS when there are no more steps, or -EINVAL, -EEXIST: it cannot be done. */
 int script_step(struct script *s, struct err *e);
-void script_fini(struct script *s);
 
 #endif

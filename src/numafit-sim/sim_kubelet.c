@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <numafit/text.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -11,6 +12,25 @@
 
 /* YOUTH_MS: clients that found no socket try again after some 100 ms. */
 enum { DIRECTORY_MODE = 0750, PATH_TEXT_MAX = 512, YOUTH_MS = 500 };
+
+/* What the parts of it all do to it */
+
+void sim_kubelet_broken(struct sim_kubelet *k, const char *fmt, ...)
+{
+	char text[sizeof(struct err)];
+	va_list args;
+
+	va_start(args, fmt);
+	vsnprintf(text, sizeof text, fmt, args);
+	va_end(args);
+	k->ev.broken(k->ev.ctx, text);
+}
+
+void sim_kubelet_visited(struct sim_kubelet *k)
+{
+	if (!k->ready && k->nr_lists && k->watchers.nr)
+		loop_timer_set(k->youth, 0);
+}
 
 /* Directories and sockets */
 
@@ -92,7 +112,7 @@ struct sim_kubelet *sim_kubelet_new(struct loop *l, struct rpc_pump *p,
 	k->server = rpc_server_new(p, &server);
 	sim_kubelet_serve_plugins(k);
 	sim_kubelet_serve_pods(k);
-	device_table_init(&k->table, o->topo, &o->trace->kubelet);
+	k->table = (struct device_table){.topo = o->topo, .settings = &o->trace->kubelet};
 	if (device_table_make_up(&k->table, o->trace->devices.at, o->trace->devices.nr, e) < 0 ||
 		open_doors(k, e) < 0) {
 		sim_kubelet_free(k);
@@ -117,8 +137,8 @@ int sim_kubelet_restart(struct sim_kubelet *k, struct err *e)
 	sim_kubelet_end_plugins(k);
 	sim_kubelet_end_watches(k);
 	for (unsigned r = 0; r < POD_DEVICES_MAX; r++)
-		if (k->of_plugin[r])
-			device_table_empty(&k->table, r);
+		if (k->of_plugin[r]) /* it knows what it has given out, and no device */
+			k->table.row[r].nr = 0;
 	return open_doors(k, e);
 }
 
@@ -164,7 +184,7 @@ bool sim_kubelet_knows(const struct sim_kubelet *k, const char *uid)
 
 void sim_kubelet_forget(struct sim_kubelet *k, const char *uid)
 {
-	struct sim_pod *p = device_table_pod(&k->table, uid);
+	struct sim_pod *p = k ? device_table_pod(&k->table, uid) : NULL;
 
 	if (!p)
 		return;
@@ -191,14 +211,6 @@ size_t sim_kubelet_annotations(const struct sim_kubelet *k, const char *uid, con
 	return found;
 }
 
-static void count_device_nodes(const struct device_row *row, const char *id, unsigned on[NODES_MAX])
-{
-	for (unsigned i = 0; i < row->nr; i++)
-		if (text_equal(row->device[i].id, id))
-			nodeset_each (n, row->device[i].nodes)
-				on[n]++;
-}
-
 unsigned sim_kubelet_devices(const struct sim_kubelet *k, const char *uid, const char *container,
 	const char *resource, unsigned on[NODES_MAX])
 {
@@ -213,8 +225,13 @@ unsigned sim_kubelet_devices(const struct sim_kubelet *k, const char *uid, const
 
 		if (of->container != (unsigned)place || (int)of->row != row)
 			continue;
-		for (size_t i = 0; i < of->ids.nr; i++)
-			count_device_nodes(&k->table.row[row], of->ids.id[i], on);
+		for (size_t i = 0; i < of->ids.nr; i++) {
+			int at = device_row_find(&k->table.row[row], of->ids.id[i]);
+
+			if (at >= 0)
+				nodeset_each (n, k->table.row[row].device[at].nodes)
+					on[n]++;
+		}
 		nr += (unsigned)of->ids.nr;
 	}
 	return nr;

@@ -56,7 +56,7 @@ void sim_kubelet_admit(struct sim_kubelet *k, const struct known_pod *pod,
  * above. */
 void sim_kubelet_prepare(struct sim_kubelet *k, const char *uid, const char *container,
 	void (*done)(void *ctx), void *ctx);
-/* The pod is gone, and its devices are free. One that is not known is fine. */
+/* The pod is gone, and its devices are free. One that is not known is fine, as is no kubelet. */
 void sim_kubelet_forget(struct sim_kubelet *k, const char *uid);
 /* Whether it is an admitted pod's. */
 bool sim_kubelet_knows(const struct sim_kubelet *k, const char *uid);

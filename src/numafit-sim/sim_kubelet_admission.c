@@ -2,7 +2,7 @@
 
 #include <errno.h>
 #include <kubelet/device_manager_pb.h>
-#include <numafit-sim/device_choice.h>
+#include <numafit-sim/device_table.h>
 #include <numafit/text.h>
 #include <stdio.h>
 
@@ -112,21 +112,28 @@ static void on_allocated(void *ctx, struct blob reply, const char *text)
 	admission_go_on(k);
 }
 
+/* Call the plugin of the choice, unless the request could not be written. */
+static void call_plugin(struct sim_kubelet *k, int rc, const char *method, struct blob request,
+	void (*done)(void *ctx, struct blob reply, const char *text), const struct err *e)
+{
+	if (rc < 0)
+		refuse_admission(k, e->text);
+	else
+		plugin_call_start(&k->call, k->plugin[k->admission.choice.row], method, request,
+			SIM_KUBELET_CALL_MS, done, k);
+}
+
 static void call_allocate(struct sim_kubelet *k)
 {
 	struct admission *a = &k->admission;
 	struct device_ids ids =
 		device_table_ids(&k->table, a->choice.row, a->choice.chosen, NULL, &a->arena);
 	const struct allocate_request request = {&ids, 1};
-	struct blob message;
+	struct blob message = {0};
 	struct err e;
+	int rc = allocate_request_encode(&request, &a->arena, &message, &e);
 
-	if (allocate_request_encode(&request, &a->arena, &message, &e) < 0)
-		refuse_admission(k, e.text);
-	else
-		plugin_call_start(&k->call, k->plugin[a->choice.row],
-			DEVICE_PLUGIN_PATH("Allocate"), message, SIM_KUBELET_CALL_MS, on_allocated,
-			k);
+	call_plugin(k, rc, DEVICE_PLUGIN_PATH("Allocate"), message, on_allocated, &e);
 }
 
 static void on_preference(void *ctx, struct blob reply, const char *text)
@@ -164,15 +171,12 @@ static void ask_preference(struct sim_kubelet *k)
 		device_table_ids(&k->table, c->row, c->candidates, c->taken, &a->arena),
 		device_table_ids(&k->table, c->row, c->taken, NULL, &a->arena), c->size};
 	const struct preferred_request request = {&ask, 1};
-	struct blob message;
+	struct blob message = {0};
 	struct err e;
+	int rc = preferred_request_encode(&request, &a->arena, &message, &e);
 
-	if (preferred_request_encode(&request, &a->arena, &message, &e) < 0)
-		refuse_admission(k, e.text);
-	else
-		plugin_call_start(&k->call, k->plugin[c->row],
-			DEVICE_PLUGIN_PATH("GetPreferredAllocation"), message, SIM_KUBELET_CALL_MS,
-			on_preference, k);
+	call_plugin(
+		k, rc, DEVICE_PLUGIN_PATH("GetPreferredAllocation"), message, on_preference, &e);
 }
 
 /* The devices for what is asked for next. False: that goes on later, or the pod was refused. */

@@ -26,11 +26,9 @@ static struct held_device held_device_of(
 	const struct node_ids *ids = &k->o.topo->ids;
 	struct held_device d = {.resource = from->name, .id = id};
 	int64_t *node = arena_array(a, ids->nr, sizeof *node);
-	unsigned i = 0;
+	int i = device_row_find(from, id);
 
-	while (i < from->nr && !text_equal(from->device[i].id, id))
-		i++;
-	if (i == from->nr || !node)
+	if (i < 0 || !node)
 		return d;
 	d.has_topology = from->device[i].has_topology;
 	d.nodes.id = node;

@@ -3,7 +3,7 @@
 
 #include <kubelet/grpc_client.h>
 #include <kubelet/grpc_server.h>
-#include <numafit-sim/device_choice.h>
+#include <numafit-sim/device_table.h>
 #include <numafit-sim/sim_kubelet.h>
 #include <numafit/vec.h>
 

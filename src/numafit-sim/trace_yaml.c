@@ -2,7 +2,6 @@
 
 #include <codec/flat_yaml.h>
 #include <codec/pod_spec.h>
-#include <numafit-sim/trace_advice.h>
 #include <errno.h>
 #include <numafit/quantity.h>
 #include <numafit/text.h>
@@ -12,7 +11,8 @@
 enum {
 	STRINGS_MAX = 1 << 20,
 	CPU_MILLI_MAX = CPUSET_BITS * 1000,
-	NODE_ID_NONE = NODE_ID_MAX + 1 /* not given */
+	NODE_ID_NONE = NODE_ID_MAX + 1, /* not given */
+	TTL_DEFAULT_S = 120
 };
 
 static const char *const op_names[NR_TRACE_OPS] = {
@@ -42,11 +42,16 @@ struct reader {
 	uint64_t devices_id; /* the same of "kubelet.devices.N" */
 };
 
-/* A key of a step: the steps that may have it, and what reads its value into the step. */
+/* A key of a step: the steps that may have it, and what reads its value to its place in the step.
+ */
 struct key {
 	const char *name;
 	unsigned ops; /* bits of enum trace_op */
-	int (*read)(struct reader *r, struct trace_step *s, const char *value, struct err *e);
+	size_t at;
+	int (*read)(
+		struct reader *r, const struct key *k, void *to, const char *value, struct err *e);
+	const char *words; /* of an enum: "app, init, sidecar", in its order */
+	unsigned first;    /* the value of the first one */
 };
 enum {
 	IN_CREATE = 1 << TRACE_CREATE,
@@ -61,178 +66,176 @@ static int trace_keep_string(struct reader *r, const char **out, const char *val
 	return *out ? 0 : err_set(e, E2BIG, "the trace's names exceed %d bytes", STRINGS_MAX);
 }
 
-static int trace_read_name(struct reader *r, const char **out, const char *value, struct err *e)
+static int trace_read_name(
+	struct reader *r, const struct key *k, void *to, const char *value, struct err *e)
 {
 	size_t len = strlen(value);
 
+	(void)k;
 	/* k8s.io/apimachinery/pkg/util/validation: IsDNS1123Label */
 	if (!len || len > TRACE_NAME_MAX || value[0] == '-' || value[len - 1] == '-' ||
 		strspn(value, "abcdefghijklmnopqrstuvwxyz0123456789-") != len)
 		return err_set(e, EINVAL,
 			"\"%.80s\" is not a name: 1 to %d of a-z, 0-9 and inner dashes", value,
 			TRACE_NAME_MAX);
-	return trace_keep_string(r, out, value, e);
+	return trace_keep_string(r, to, value, e);
 }
 
-static int trace_read_ns(struct reader *r, struct trace_step *s, const char *value, struct err *e)
+static int trace_read_word(
+	struct reader *r, const struct key *k, void *to, const char *value, struct err *e)
 {
-	return trace_read_name(r, &s->ns, value, e);
-}
-
-static int trace_read_pod(struct reader *r, struct trace_step *s, const char *value, struct err *e)
-{
-	return trace_read_name(r, &s->pod, value, e);
-}
-
-static int trace_read_container(
-	struct reader *r, struct trace_step *s, const char *value, struct err *e)
-{
-	return trace_read_name(r, &s->container, value, e);
-}
-
-static int trace_read_qos(struct reader *r, struct trace_step *s, const char *value, struct err *e)
-{
-	static const char *const words[NR_QOS] = {
-		[QOS_GUARANTEED] = "guaranteed",
-		[QOS_BURSTABLE] = "burstable",
-		[QOS_BEST_EFFORT] = "besteffort",
-	};
+	const char *word = k->words;
 
 	(void)r;
-	for (unsigned q = 0; q < NR_QOS; q++)
-		if (text_equal(value, words[q])) {
-			s->qos = (enum qos)q;
-			s->has_qos = true;
+	for (unsigned i = 0; *word; i++) {
+		size_t len = strcspn(word, ",");
+
+		if (strlen(value) == len && memcmp(value, word, len) == 0) {
+			*(unsigned *)to = k->first + i;
 			return 0;
 		}
-	return err_set(
-		e, EINVAL, "\"%.80s\" is not one of guaranteed, burstable, besteffort", value);
+		word += len + strspn(word + len, ", ");
+	}
+	return err_set(e, EINVAL, "\"%.80s\" is not one of %s", value, k->words);
 }
 
-static int trace_read_cpu(struct reader *r, struct trace_step *s, const char *value, struct err *e)
+static int trace_read_cpu(
+	struct reader *r, const struct key *k, void *to, const char *value, struct err *e)
 {
 	uint64_t milli;
 	int rc = quantity_parse_count(value, QUANTITY_MILLI, &milli, e);
 
-	(void)r;
-	if (rc)
-		return rc;
-	if (milli == 0 || milli > CPU_MILLI_MAX)
-		return err_set(
-			e, ERANGE, "\"%.80s\" is not within 1m..%d CPUs", value, CPUSET_BITS);
-	s->cpu_milli = milli;
-	s->has_cpu = true;
-	return 0;
+	(void)r, (void)k;
+	if (!rc && (milli == 0 || milli > CPU_MILLI_MAX))
+		rc = err_set(e, ERANGE, "\"%.80s\" is not within 1m..%d CPUs", value, CPUSET_BITS);
+	if (!rc)
+		*(uint64_t *)to = milli;
+	return rc;
 }
 
-static int trace_read_bytes(uint64_t *out, const char *value, struct err *e)
+static int trace_read_bytes(
+	struct reader *r, const struct key *k, void *to, const char *value, struct err *e)
 {
 	uint64_t bytes;
 	int rc = quantity_parse_count(value, QUANTITY_WHOLE, &bytes, e);
 
-	if (rc)
-		return rc;
-	if (bytes == 0)
-		return err_set(e, ERANGE, "\"%.80s\" is no memory at all", value);
-	*out = bytes;
-	return 0;
-}
-
-static int trace_read_memory(
-	struct reader *r, struct trace_step *s, const char *value, struct err *e)
-{
-	(void)r;
-	s->has_memory = true;
-	return trace_read_bytes(&s->memory_bytes, value, e);
+	(void)r, (void)k;
+	if (!rc && bytes == 0)
+		rc = err_set(e, ERANGE, "\"%.80s\" is no memory at all", value);
+	if (!rc)
+		*(uint64_t *)to = bytes;
+	return rc;
 }
 
 static int trace_read_count(
-	struct reader *r, struct trace_step *s, const char *value, struct err *e)
+	struct reader *r, const struct key *k, void *to, const char *value, struct err *e)
 {
 	uint64_t count;
 	int rc = text_u64(value, strlen(value), TRACE_COUNT_MAX, &count, e);
 
-	(void)r;
-	if (rc)
-		return rc;
-	if (!count)
-		return err_set(e, ERANGE, "0 is not within 1..%d", TRACE_COUNT_MAX);
-	s->count = (unsigned)count;
-	return 0;
-}
-
-static int trace_read_kind(struct reader *r, struct trace_step *s, const char *value, struct err *e)
-{
-	(void)r;
-	for (unsigned k = 0; k < NR_CONTAINER_KINDS; k++)
-		if (text_equal(value, container_kind_name((enum container_kind)k))) {
-			s->kind = (enum container_kind)k;
-			return 0;
-		}
-	return err_set(e, EINVAL, "\"%.80s\" is not one of init, sidecar, app", value);
+	(void)r, (void)k;
+	if (!rc && !count)
+		rc = err_set(e, ERANGE, "0 is not within 1..%d", TRACE_COUNT_MAX);
+	if (!rc)
+		*(unsigned *)to = (unsigned)count;
+	return rc;
 }
 
 static int trace_read_unasked(
-	struct reader *r, struct trace_step *s, const char *value, struct err *e)
+	struct reader *r, const struct key *k, void *to, const char *value, struct err *e)
 {
-	(void)r;
-	return text_bool(value, &s->unasked, e);
+	(void)r, (void)k;
+	return text_bool(value, to, e);
 }
 
-/* A kernel list; whether its numbers exist is for the machine that the trace is played on. */
-static int trace_read_list(struct reader *r, const char **out, const char *value, struct err *e)
+/* A kernel list; whether its numbers exist is for the machine that the trace is played on, and for
+ * advice they need not. */
+static int trace_read_list(
+	struct reader *r, const struct key *k, void *to, const char *value, struct err *e)
 {
 	struct cpuset set;
 	int rc = cpuset_parse(&set, value, strlen(value), e);
 
+	(void)k;
 	if (rc)
 		return rc;
 	if (cpuset_empty(&set))
 		return err_set(e, EINVAL, "the list is empty");
-	return trace_keep_string(r, out, value, e);
+	return trace_keep_string(r, to, value, e);
 }
 
-static int trace_read_cpus(struct reader *r, struct trace_step *s, const char *value, struct err *e)
+static int trace_read_ttl(
+	struct reader *r, const struct key *k, void *to, const char *value, struct err *e)
 {
-	return trace_read_list(r, &s->cpus, value, e);
+	size_t len = strlen(value);
+	uint64_t seconds;
+
+	(void)r, (void)k;
+	if (!len || value[len - 1] != 's')
+		return err_set(
+			e, EINVAL, "\"%.80s\" is not a number of seconds such as 60s", value);
+	int rc = text_u64(value, len - 1, ADVICE_TTL_MAX_S, &seconds, e);
+	if (!rc && !seconds)
+		rc = err_set(e, ERANGE, "should be 1s at least");
+	if (!rc)
+		*(unsigned *)to = (unsigned)seconds;
+	return rc;
 }
 
-static int trace_read_mems(struct reader *r, struct trace_step *s, const char *value, struct err *e)
+static int trace_read_generation(
+	struct reader *r, const struct key *k, void *to, const char *value, struct err *e)
 {
-	return trace_read_list(r, &s->mems, value, e);
+	(void)r, (void)k;
+	return text_u64(value, strlen(value), INT64_MAX, to, e);
 }
 
+#define KEY(name_, ops_, member_, read_, ...)                                                      \
+	{                                                                                          \
+		.name = (name_), .ops = (ops_), .at = offsetof(struct trace_step, member_),        \
+		.read = (read_), ##__VA_ARGS__                                                     \
+	}
 static const struct key keys[] = {
-	{"namespace", IN_CREATE, trace_read_ns},
-	{"pod", IN_CREATE | IN_UPDATE | IN_STOP | IN_STOP_POD, trace_read_pod},
-	{"container", IN_CREATE | IN_UPDATE | IN_STOP, trace_read_container},
-	{"qos", IN_CREATE, trace_read_qos},
-	{"cpu", IN_CREATE | IN_UPDATE, trace_read_cpu},
-	{"memory", IN_CREATE | IN_UPDATE, trace_read_memory},
-	{"kind", IN_CREATE, trace_read_kind},
-	{"count", IN_CREATE, trace_read_count},
-	{"unasked", IN_CREATE, trace_read_unasked},
-	{"cpus", IN_CREATE | IN_UPDATE, trace_read_cpus},
-	{"mems", IN_CREATE | IN_UPDATE, trace_read_mems},
+	KEY("namespace", IN_CREATE, ns, trace_read_name),
+	KEY("pod", IN_CREATE | IN_UPDATE | IN_STOP | IN_STOP_POD, pod, trace_read_name),
+	KEY("container", IN_CREATE | IN_UPDATE | IN_STOP, container, trace_read_name),
+	KEY("qos", IN_CREATE, asked.qos, trace_read_word,
+		.words = "guaranteed, burstable, besteffort", .first = QOS_GUARANTEED),
+	KEY("cpu", IN_CREATE | IN_UPDATE, asked.cpu_milli, trace_read_cpu),
+	KEY("memory", IN_CREATE | IN_UPDATE, asked.memory_bytes, trace_read_bytes),
+	KEY("kind", IN_CREATE, kind, trace_read_word, .words = "app, init, sidecar",
+		.first = CONTAINER_APP),
+	KEY("count", IN_CREATE, count, trace_read_count),
+	KEY("unasked", IN_CREATE, unasked, trace_read_unasked),
+	KEY("cpus", IN_CREATE | IN_UPDATE, cpus, trace_read_list),
+	KEY("mems", IN_CREATE | IN_UPDATE, mems, trace_read_list),
+	KEY("hint.numa", IN_CREATE, advice.numa, trace_read_list),
+	KEY("hint.mode", IN_CREATE, advice.mode, trace_read_word, .words = "prefer, require",
+		.first = ADVICE_PREFER),
+	KEY("hint.ttl", IN_CREATE, advice.ttl_s, trace_read_ttl),
+	KEY("hint.gen", IN_CREATE, advice.generation, trace_read_generation),
+	/* what can be wrong with the advice itself, not with what it asks for */
+	KEY("hint.wrong", IN_CREATE, advice.wrong, trace_read_word,
+		.words = "format, version, uid, node, clock, expired",
+		.first = ADVICE_REJECTED_FORMAT),
 };
 enum { NR_KEYS = sizeof keys / sizeof *keys };
 
 static int trace_read_hugepages(
-	struct trace_step *s, const char *size, const char *value, struct err *e)
+	struct reader *r, struct trace_step *s, const char *size, const char *value, struct err *e)
 {
 	struct memory_ask ask = {.page_bytes = page_bytes_from_name(size)};
 
 	if (!ask.page_bytes)
 		return err_set(e, EINVAL, "\"%.40s\" is not a page size such as 2Mi", size);
-	if (s->nr_hugepages == sizeof s->hugepages / sizeof *s->hugepages)
-		return err_set(e, E2BIG, "more than %u sizes of huge pages", s->nr_hugepages);
-	int rc = trace_read_bytes(&ask.bytes, value, e);
+	if (s->asked.nr_hugepages == sizeof s->asked.hugepages / sizeof *s->asked.hugepages)
+		return err_set(e, E2BIG, "more than %u sizes of huge pages", s->asked.nr_hugepages);
+	int rc = trace_read_bytes(r, NULL, &ask.bytes, value, e);
 
 	if (rc)
 		return rc;
 	if (ask.bytes % ask.page_bytes)
 		return err_set(e, EINVAL, "%s is not a whole number of pages", value);
-	s->hugepages[s->nr_hugepages++] = ask;
+	s->asked.hugepages[s->asked.nr_hugepages++] = ask;
 	return 0;
 }
 
@@ -316,23 +319,26 @@ static int trace_read_key(
 	const char *rest;
 
 	if (s->op == TRACE_CREATE && has_prefix(name, "hugepages-", &rest))
-		return trace_read_hugepages(s, rest, value, e);
+		return trace_read_hugepages(r, s, rest, value, e);
 	if (s->op == TRACE_CREATE && has_prefix(name, "devices.", &rest))
 		return trace_read_device_ask(r, s, value, e);
 	if (s->op == TRACE_CREATE && has_prefix(name, "annotations.", &rest))
 		return trace_read_annotation(r, s, value, e);
-	if (s->op == TRACE_CREATE && has_prefix(name, "hint.", &rest))
-		return trace_advice_read(&s->advice, rest, value, &r->t->strings, e);
+	bool hint = s->op == TRACE_CREATE && has_prefix(name, "hint.", &rest);
+	if (hint && !s->advice.ttl_s)
+		s->advice = (struct trace_advice){.mode = ADVICE_PREFER, .ttl_s = TTL_DEFAULT_S};
 	for (unsigned i = 0; i < NR_KEYS; i++)
 		if (text_equal(keys[i].name, name) && keys[i].ops & 1u << s->op)
-			return keys[i].read(r, s, value, e);
+			return keys[i].read(r, &keys[i], (char *)s + keys[i].at, value, e);
+	if (hint)
+		return err_set(e, EINVAL, "unknown key; a hint has numa, mode, ttl, gen, wrong");
 
 	char known[200];
 	struct text list;
 
 	text_init(&list, known, sizeof known);
 	for (unsigned i = 0; i < NR_KEYS; i++)
-		if (keys[i].ops & 1u << s->op)
+		if (keys[i].ops & 1u << s->op && !strchr(keys[i].name, '.'))
 			text_add(&list, "%s%s", list.len ? ", " : "", keys[i].name);
 	return err_set(e, EINVAL, "unknown key; %s has %s%s", op_names[s->op], known,
 		s->op == TRACE_CREATE ? ", hugepages-SIZE, devices: [RESOURCE=COUNT], "
@@ -342,13 +348,14 @@ static int trace_read_key(
 
 static int check_create(struct trace_step *s, struct err *e)
 {
-	if (!s->has_qos)
+	if (s->asked.qos == NR_QOS)
 		return err_set(e, EINVAL, "qos is missing");
-	if (s->qos == QOS_GUARANTEED && !(s->has_cpu && s->has_memory))
+	if (s->asked.qos == QOS_GUARANTEED && !(s->asked.cpu_milli && s->asked.memory_bytes))
 		return err_set(e, EINVAL, "qos guaranteed needs cpu and memory");
-	if (s->qos == QOS_BURSTABLE && !(s->has_cpu || s->has_memory))
+	if (s->asked.qos == QOS_BURSTABLE && !(s->asked.cpu_milli || s->asked.memory_bytes))
 		return err_set(e, EINVAL, "qos burstable needs cpu or memory");
-	if (s->qos == QOS_BEST_EFFORT && (s->has_cpu || s->has_memory || s->nr_hugepages))
+	if (s->asked.qos == QOS_BEST_EFFORT &&
+		(s->asked.cpu_milli || s->asked.memory_bytes || s->asked.nr_hugepages))
 		return err_set(e, EINVAL, "qos besteffort has neither cpu, memory nor huge pages");
 	if (s->count && s->cpus)
 		return err_set(e, EINVAL, "cpus are of one container, count makes many");
@@ -376,32 +383,27 @@ static bool creates(const struct trace_step *create, const char *pod)
 		       0;
 }
 
-/* Whether an earlier step creates what this one names. */
-static bool names_something(const struct trace *t, const struct trace_step *s)
-{
-	for (const struct trace_step *c = t->at; c < s; c++)
-		if (c->op == TRACE_CREATE && creates(c, s->pod) &&
-			(!s->container || text_equal(s->container, c->container)))
-			return true;
-	return false;
-}
-
 /* The last step is complete: check what needs the whole of it. */
 static int finish_step(struct trace *t, struct err *e)
 {
 	struct trace_step *s = t->nr ? &t->at[t->nr - 1] : NULL;
+	bool created = false; /* an earlier step creates what this one names */
 	int rc = 0;
 
 	if (!s || is_bare(s->op))
 		return 0;
+	for (const struct trace_step *c = t->at; c < s && s->pod && !created; c++)
+		created = c->op == TRACE_CREATE && creates(c, s->pod) &&
+			  (!s->container || text_equal(s->container, c->container));
 	if (!s->pod)
 		rc = err_set(e, EINVAL, "pod is missing");
 	else if (s->op == TRACE_CREATE)
 		rc = check_create(s, e);
-	else if (!names_something(t, s))
+	else if (!created)
 		rc = err_set(e, EINVAL, "no step before creates pod %s%s%s", s->pod,
 			s->container ? " with container " : "", s->container ? s->container : "");
-	else if (s->op == TRACE_UPDATE && !(s->cpus || s->mems || s->has_cpu || s->has_memory))
+	else if (s->op == TRACE_UPDATE &&
+		 !(s->cpus || s->mems || s->asked.cpu_milli || s->asked.memory_bytes))
 		rc = err_set(e, EINVAL, "nothing to update: cpus, mems, cpu or memory");
 	return rc ? err_add(e, rc, "line %u: %s", s->line, op_names[s->op]) : 0;
 }
@@ -426,6 +428,7 @@ static int trace_begin_step(
 	struct trace_step *s = vec_push(r->t);
 
 	s->op = op;
+	s->asked.qos = NR_QOS;
 	s->line = line;
 	r->step_id = id;
 	return 0;
@@ -556,7 +559,7 @@ int trace_yaml_read(struct trace *t, const char *text, size_t len, struct err *e
 	arena_init(&t->strings, STRINGS_MAX);
 	settings_init(&t->kubelet);
 	t->kubelet.topology_policy = POLICY_NONE; /* as a kubelet's */
-	int rc = flat_yaml_read(text, len, trace_read_scalar, &r, e);
+	int rc = flat_yaml_read(text, len, trace_read_scalar, &r, NULL, e);
 
 	if (!rc)
 		rc = finish_step(t, e);

@@ -96,17 +96,21 @@ struct trace_devices {
 	uint64_t count;
 };
 
+/* What a container asks for, in the kubelet's numbers. */
+struct asked {
+	enum qos qos;
+	uint64_t cpu_milli, memory_bytes; /* 0: not asked for */
+	unsigned nr_hugepages;
+	struct memory_ask hugepages[TOPO_KINDS - 1];
+};
+
 /* What is not given is NULL or 0; ns and container of a create have their defaults. Names are
  * such as Kubernetes allows (a DNS label). */
 struct trace_step {
 	enum trace_op op;
 	unsigned line;
 	const char *ns, *pod, *container;
-	bool has_qos, has_cpu, has_memory;
-	enum qos qos;
-	uint64_t cpu_milli, memory_bytes;
-	unsigned nr_hugepages;
-	struct memory_ask hugepages[TOPO_KINDS - 1];
+	struct asked asked; /* qos is of a create */
 	enum container_kind kind;
 	unsigned nr_devices;
 	struct trace_devices device[POD_DEVICES_MAX];

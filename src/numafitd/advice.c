@@ -7,7 +7,6 @@
 #include <io/log.h>
 #include <numafit/text.h>
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -53,7 +52,7 @@ static void log_rejection(const struct pod *pod, const struct reading *r)
 		log_line(LOG_INFO, "hint-rejected",
 			"namespace=%s pod=%s annotation=%s verdict=%s error=%s", pod->ns,
 			log_text(name, sizeof name, pod->name), r->source->key,
-			advice_verdict_name(r->so_far), log_text(why, sizeof why, r->why.text));
+			advice_verdict_words[r->so_far], log_text(why, sizeof why, r->why.text));
 }
 
 /* CPUs that no newcomer can have. */
@@ -142,13 +141,6 @@ static bool read_pod_policy(const struct daemon *d, const struct pod *pod, struc
 	return *policy != d->settings.topology_policy;
 }
 
-/* Held for it, or handed on to it: its advice has been looked at, and may be too old by now. */
-static bool is_decided(const struct daemon *d, const struct request *req)
-{
-	return ledger_find_named(
-		engine_ledger(d->engine), req->pod.uid, req->ask.name, req->container_id);
-}
-
 void advice_of_container(struct daemon *d, struct request *req, struct arena *a)
 {
 	struct arena scratch;
@@ -160,7 +152,10 @@ void advice_of_container(struct daemon *d, struct request *req, struct arena *a)
 		struct reading r = read_advice(d, &req->pod, &scratch);
 
 		req->ask.advice = advice_ask_of(d, &r, req->ask.name, a);
-		if (!is_decided(d, req))
+		/* else held for it, or handed on to it: its advice has been looked at, and may be
+		 * too old by now */
+		if (!ledger_find_named(engine_ledger(d->engine), req->pod.uid, req->ask.name,
+			    req->container_id))
 			log_rejection(&req->pod, &r);
 	}
 	req->pod.has_policy = read_pod_policy(d, &req->pod, &scratch, &req->pod.policy);

@@ -18,38 +18,63 @@ static const struct {
 	{"memory_manager_state", "memoryManagerPolicy"},
 };
 
-static bool is_static(const struct daemon *d, const char *file)
+static bool is_static(const char *path, struct err *e)
 {
-	char path[SETTINGS_PATH_MAX * 2], why[512];
 	auto_free char *text = NULL;
 	bool found = false;
-	struct err e;
 	size_t len;
+	int rc = file_read(path, KUBELET_STATE_MAX, &text, &len, e);
 
-	(void)snprintf(path, sizeof path, "%s/%s", d->settings.kubelet_root, file);
-	int rc = file_read(path, KUBELET_STATE_MAX, &text, &len, &e);
 	if (!rc)
-		rc = kubelet_state_json_parse(text, len, &found, &e);
-	if (rc && rc != -ENOENT) /* a manager that was never static has none */
-		log_line(LOG_WARN, "kubelet-state-ignored", "file=%s error=%s", path,
-			log_text(why, sizeof why, e.text));
+		rc = kubelet_state_json_parse(text, len, &found, e);
+	else if (rc == -ENOENT) /* a manager that was never static has none */
+		e->code = 0;
 	return found;
+}
+
+const char *beside_static_manager(
+	const struct settings *s, void (*unread)(const char *path, const struct err *e))
+{
+	const char *setting = NULL;
+
+	for (size_t i = 0; i < sizeof managers / sizeof *managers && !setting; i++) {
+		char path[SETTINGS_PATH_MAX * 2];
+		struct err e = {0};
+
+		(void)snprintf(path, sizeof path, "%s/%s", s->kubelet_root, managers[i].file);
+		if (is_static(path, &e))
+			setting = managers[i].setting;
+		if (e.code && unread)
+			unread(path, &e);
+	}
+	return setting;
+}
+
+enum mode beside_mode(const struct settings *s, const char *setting)
+{
+	bool both = setting && s->mode == MODE_MANAGE;
+
+	return both && s->beside_static_kubelet == BESIDE_SHADOW ? MODE_SHADOW : s->mode;
+}
+
+static void log_unread(const char *path, const struct err *e)
+{
+	char why[512];
+
+	log_line(LOG_WARN, "kubelet-state-ignored", "file=%s error=%s", path,
+		log_text(why, sizeof why, e->text));
 }
 
 void beside_kubelet(struct daemon *d)
 {
-	const char *setting = NULL;
+	const char *setting = beside_static_manager(&d->settings, log_unread);
 
-	for (size_t i = 0; i < sizeof managers / sizeof *managers && !setting; i++)
-		if (is_static(d, managers[i].file))
-			setting = managers[i].setting;
 	if (!setting || d->settings.mode != MODE_MANAGE)
 		return;
-	if (d->settings.beside_static_kubelet == BESIDE_SHADOW)
-		d->settings.mode = MODE_SHADOW;
+	d->settings.mode = beside_mode(&d->settings, setting);
 	log_line(LOG_WARN, "kubelet-manages-too",
 		"mode=%s setting=%s text=\"the kubelet's manager is static and would fight with "
 		"numafit's placement\" action=\"set the kubelet's %s to none, or numafit's "
 		"besideStaticKubelet to manage\"",
-		mode_name(d->settings.mode), setting, setting);
+		mode_words[d->settings.mode], setting, setting);
 }

@@ -7,6 +7,7 @@
 #include <apiserver/path.h>
 #include <codec/api_json.h>
 #include <io/log.h>
+#include <numafit/diagnosis.h>
 #include <numafit/number.h>
 #include <numafit/text.h>
 #include <numafit/version.h>
@@ -22,6 +23,7 @@ enum {
 };
 /* How often credentials that cannot be used are tried; a file is written in pieces. */
 enum { TRY_AGAIN_MIN_MS = 250, TRY_AGAIN_MAX_MS = 10000, SETTLE_MS = 100 };
+enum { REMEDIES_BURST = 25 }; /* then one a second */
 enum { LABELS_BYTES = 64 << 10 /* 4,096 of them */ };
 
 /* The node object */
@@ -72,6 +74,7 @@ static void on_node(void *ctx, const struct api_answer *answer)
 		reports_changed(c);
 	}
 	take_labels(c, answer->body);
+	reload_set_kubelet(c->d, api_json_kubelet_version(answer->body));
 }
 
 static void look_at_node(void *ctx)
@@ -130,7 +133,7 @@ static void emit_advice_event(
 	if (!nodeset_empty(h->asked))
 		text_add(&t, " for NUMA nodes %s",
 			nodeset_format(h->asked, ids, asked, sizeof asked));
-	text_add(&t, " is %s", advice_verdict_name(h->verdict));
+	text_add(&t, " is %s", advice_verdict_words[h->verdict]);
 	if (dec->admit && !nodeset_empty(h->given))
 		text_add(&t, ", given are %s", nodeset_format(h->given, ids, given, sizeof given));
 	event->reason = "NUMAHint";
@@ -139,14 +142,32 @@ static void emit_advice_event(
 	events_emit(c->events, event);
 }
 
-void cluster_note_decision(struct daemon *d, const struct pod *pod, const char *container,
-	enum container_kind kind, const struct decision *dec, const char *refusal)
+/* The refusal with what would help, which is looked for now that the answer has gone out; or, where
+ * there was much of that lately, as it was answered. */
+static const char *refusal_with_remedies(struct cluster *c, const struct admit_question *q,
+	const struct decision *dec, const char *refusal, char line[DIAGNOSIS_LINE_MAX])
 {
+	struct diagnosis why;
+
+	if (!c->events || rate_when(&c->remedies, loop_monotonic_ns()) > loop_monotonic_ns())
+		return refusal;
+	rate_take(&c->remedies, loop_monotonic_ns());
+	diagnose_with_remedies(q, dec, REMEDIES_QUICKLY, &why);
+	return diagnosis_line(&why, dec, q, true, line, DIAGNOSIS_LINE_MAX);
+}
+
+void cluster_note_decision(struct daemon *d, const struct admit_question *q,
+	const struct decision *dec, const char *refusal)
+{
+	const struct ask *ask = q->container ? &q->container->ask : NULL;
+	const struct pod *pod = q->container ? &q->container->pod : q->pod;
 	struct cluster *c = d->cluster;
+	char line[DIAGNOSIS_LINE_MAX];
 
 	if (!c)
 		return;
-	struct pod_event event = event_of(pod, container, kind);
+	struct pod_event event =
+		event_of(pod, ask ? ask->name : NULL, ask ? ask->kind : CONTAINER_APP);
 	emit_advice_event(c, dec, &event);
 	if (dec->admit && c->evictions)
 		evict_forget(c->evictions, pod->uid);
@@ -154,14 +175,17 @@ void cluster_note_decision(struct daemon *d, const struct pod *pod, const char *
 		return;
 	event.warning = true;
 	event.reason = dec->reason ? dec->reason : "NUMARefused";
-	event.message = refusal;
+	event.about = dec->message; /* what would help may be another thing each time */
+	event.message = refusal_with_remedies(c, q, dec, refusal, line);
 	emit_refusal(c, &event);
 }
 
 void cluster_note_change(struct daemon *d)
 {
-	if (d->cluster)
-		reports_changed(d->cluster);
+	if (!d->cluster)
+		return;
+	reports_changed(d->cluster);
+	annotations_changed(d->cluster);
 }
 
 void cluster_note_pod_gone(struct daemon *d, const char *pod_uid)
@@ -193,6 +217,7 @@ void cluster_metrics(const struct daemon *d, struct metrics_cluster *out)
 {
 	const struct cluster *c = d->cluster;
 	struct evictions_counters evictions = {0};
+	struct annotator_counters observed = {0};
 	struct events_counters events = {0};
 
 	*out = (struct metrics_cluster){0};
@@ -202,17 +227,17 @@ void cluster_metrics(const struct daemon *d, struct metrics_cluster *out)
 		events_counters(c->events, &events);
 	if (c->evictions)
 		evictions_counters(c->evictions, &evictions);
+	if (c->annotator)
+		annotator_counters(c->annotator, &observed);
 	*out = (struct metrics_cluster){
 		.object = {[OBJECT_NRT] = figures_of_object(c->nrt),
 			[OBJECT_NUMATOPOLOGY] = figures_of_object(c->numatopology)},
 		.events = c->events,
 		.evictions = c->evictions,
-		.events_sent = events.sent,
-		.events_failed = events.failed,
-		.events_dropped = events.dropped,
-		.evicted = evictions.evicted,
-		.evictions_failed = evictions.failed,
-		.evictions_dropped = evictions.dropped,
+		.annotations = c->annotator,
+		.event = {events.sent, events.failed, events.dropped},
+		.eviction = {evictions.evicted, evictions.failed, evictions.dropped},
+		.observed = {observed.written, observed.failed, observed.dropped},
 	};
 }
 
@@ -220,9 +245,10 @@ void cluster_metrics(const struct daemon *d, struct metrics_cluster *out)
 
 static void on_api_pod(void *ctx, const struct known_pod *pod)
 {
-	const struct cluster *c = ctx;
+	struct cluster *c = ctx;
 
 	services_note_pod(c->d, pod);
+	annotations_changed(c);
 }
 
 /* It may change while we run. */
@@ -244,6 +270,7 @@ static void start_parts(struct cluster *c)
 	struct daemon *d = c->d;
 
 	c->look = loop_timer_new(d->loop, look_at_node, c);
+	c->remedies = (struct rate){.burst = REMEDIES_BURST, .every_ns = NS_PER_S};
 	c->again = (struct backoff){.min_ms = LOOK_AGAIN_MIN_MS, .max_ms = LOOK_AGAIN_MAX_MS};
 	c->pods_handler = (struct api_pods_handler){c, on_api_pod, log_event};
 	if (s->pods_watch)
@@ -254,6 +281,7 @@ static void start_parts(struct cluster *c)
 				&(struct events_handler){c, log_event});
 	follow_refusal_action(c);
 	reports_start(c);
+	annotations_start(c);
 	loop_timer_set(c->look, 0);
 }
 
@@ -316,17 +344,9 @@ static void credentials_touched(void *ctx)
 	loop_timer_set(c->trial, SETTLE_MS);
 }
 
-/* Of the several files that there may be, the one that names the others, or comes with them. */
-static void watch_credentials(struct cluster *c)
-{
-	const char *kubeconfig = c->d->settings.kubeconfig;
-
-	(void)file_watch_start(&c->file, c->d->loop,
-		*kubeconfig ? kubeconfig : API_SERVICE_DIRECTORY "/token", credentials_touched, c);
-}
-
 void cluster_start(struct daemon *d)
 {
+	const char *kubeconfig = d->settings.kubeconfig;
 	struct cluster *c;
 
 	if (d->cluster || !cluster_is_wanted(d))
@@ -335,7 +355,10 @@ void cluster_start(struct daemon *d)
 	c->d = d;
 	c->try_again = (struct backoff){.min_ms = TRY_AGAIN_MIN_MS, .max_ms = TRY_AGAIN_MAX_MS};
 	c->trial = loop_timer_new(d->loop, try_credentials, c);
-	watch_credentials(c); /* before they are read: what comes in between is seen */
+	/* before they are read: what comes in between is seen. Of the several files that there may
+	 * be, the one that names the others, or comes with them. */
+	(void)file_watch_start(&c->file, d->loop,
+		*kubeconfig ? kubeconfig : API_SERVICE_DIRECTORY "/token", credentials_touched, c);
 	try_credentials(c);
 }
 
@@ -365,6 +388,7 @@ void cluster_stop(struct daemon *d)
 	api_cancel(c->looking);
 	loop_timer_close(c->look);
 	reports_stop(c);
+	annotations_stop(c);
 	events_close(c->events);
 	evictions_close(c->evictions);
 	api_pods_close(steal(d->api_pods));
@@ -372,11 +396,12 @@ void cluster_stop(struct daemon *d)
 	free(c);
 }
 
-/* Those that the reports copy, and what decides whether there are evictions. */
+/* Those that the reports copy, and what decides whether there are evictions and annotations. */
 void cluster_settings_changed(struct daemon *d)
 {
 	if (!d->cluster || !d->cluster->api)
 		return;
 	follow_refusal_action(d->cluster);
 	reports_settings_changed(d->cluster);
+	annotations_settings_changed(d->cluster);
 }

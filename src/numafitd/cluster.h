@@ -3,7 +3,7 @@
 
 #include <numafitd/metrics_text.h>
 #include <codec/status_json.h>
-#include <numafit/decision.h>
+#include <numafit/admit.h>
 #include <numafit/pod_store.h>
 
 struct daemon;
@@ -18,10 +18,10 @@ void cluster_stop(struct daemon *d);
 void cluster_settings_changed(struct daemon *d);
 /* Something was recorded, or devices have changed: reports may be others. */
 void cluster_note_change(struct daemon *d);
-/* A container, or the pod as a whole (container NULL), was decided on; refusal is what the runtime
- * was answered. */
-void cluster_note_decision(struct daemon *d, const struct pod *pod, const char *container,
-	enum container_kind kind, const struct decision *dec, const char *refusal);
+/* The container, or the pod, of *q was decided on, and answered; refusal is what the runtime was
+ * answered. */
+void cluster_note_decision(struct daemon *d, const struct admit_question *q,
+	const struct decision *dec, const char *refusal);
 void cluster_note_pod_gone(struct daemon *d, const char *pod_uid);
 /* For `numafit status`; false: there is none. The text is borrowed until the next turn. */
 bool cluster_status(const struct daemon *d, struct status_apiserver *out);

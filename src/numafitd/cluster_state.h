@@ -4,6 +4,7 @@
 #include "cluster.h"
 #include "daemon.h"
 
+#include <apiserver/annotate.h>
 #include <apiserver/apply.h>
 #include <apiserver/events.h>
 #include <apiserver/evict.h>
@@ -44,7 +45,11 @@ struct cluster {
 	struct apply_handler nrt_handler, numatopology_handler;
 	struct api_pods_handler pods_handler;
 	struct events *events;
+	struct rate remedies; /* how often they are looked for */
 	struct evictions *evictions;
+	struct annotator *annotator;
+	struct loop_timer *observe; /* one look at all pods for the changes of a while */
+	bool will_observe;
 };
 
 /* reports.c: what is reported to schedulers. */
@@ -53,5 +58,12 @@ void reports_stop(struct cluster *c);
 void reports_settings_changed(struct cluster *c);
 /* Something in them may be another by now. */
 void reports_changed(struct cluster *c);
+
+/* annotations.c: what pods have of NUMA nodes, on each of them (observedPlacement). */
+void annotations_start(struct cluster *c);
+void annotations_stop(struct cluster *c);
+void annotations_settings_changed(struct cluster *c);
+/* Pods, what they hold or what is on them may be another by now. */
+void annotations_changed(struct cluster *c);
 
 #endif

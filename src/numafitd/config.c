@@ -14,7 +14,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { LABELS_BYTES_MAX = 256 << 10, LABELS_MODE = 0600 };
+enum { LABELS_BYTES_MAX = 256 << 10, VERSION_BYTES_MAX = 4096, KEPT_MODE = 0600 };
+
+/* What is left in the run directory for a later life. */
+static const char labels_file[] = "node-labels", kubelet_file[] = "kubelet-version";
 
 void config_usual_name(char name[NODE_NAME_MAX])
 {
@@ -64,9 +67,10 @@ static void keep_labels(struct config *c, const struct key_value *labels, size_t
 	c->knows_labels = true;
 }
 
-static void name_labels_file(char path[PATH_MAX], const char *directory, const char *suffix)
+static void name_kept_file(
+	char path[PATH_MAX], const char *directory, const char *name, const char *suffix)
 {
-	(void)snprintf(path, PATH_MAX, "%s/node-labels%s", directory, suffix);
+	(void)snprintf(path, PATH_MAX, "%s/%s%s", directory, name, suffix);
 }
 
 /* Those that an earlier life had: "KEY=VALUE", line by line. */
@@ -75,7 +79,7 @@ static bool find_labels(struct config *c, const char *directory)
 	char path[PATH_MAX], *rest, *line;
 	auto_free char *text = NULL;
 
-	name_labels_file(path, directory, "");
+	name_kept_file(path, directory, labels_file, "");
 	if (file_read(path, LABELS_BYTES_MAX, &text, NULL, NULL))
 		return false;
 	for (line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
@@ -89,32 +93,51 @@ static bool find_labels(struct config *c, const char *directory)
 	return c->knows_labels = true;
 }
 
-static int write_labels(const struct config *c, const char *path)
+static int write_labels(int fd, const void *ctx)
 {
-	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, LABELS_MODE), rc = 0;
+	const struct config *c = ctx;
 
-	if (fd < 0)
-		return -errno;
-	for (size_t i = 0; i < c->labels.nr && !rc; i++)
+	for (size_t i = 0; i < c->labels.nr; i++)
 		if (dprintf(fd, "%s=%s\n", c->labels.at[i].key, c->labels.at[i].value) < 0)
-			rc = -errno;
-	if (close(fd) < 0 && !rc)
-		rc = -errno;
-	return rc;
+			return -errno;
+	return 0;
 }
 
-/* All of them or none: whoever ends us in between finds what was there before. */
-static int save_labels(const struct config *c, const char *directory, struct err *e)
+static int write_kubelet(int fd, const void *ctx)
+{
+	return dprintf(fd, "%s\n", (const char *)ctx) < 0 ? -errno : 0;
+}
+
+/* All of it or nothing: whoever ends us in between finds what was there before. */
+static int keep_in_file(const char *directory, const char *name,
+	int (*write)(int fd, const void *ctx), const void *ctx, struct err *e)
 {
 	char path[PATH_MAX], new[PATH_MAX];
 
-	name_labels_file(path, directory, "");
-	name_labels_file(new, directory, ".new");
-	int rc = write_labels(c, new);
+	name_kept_file(path, directory, name, "");
+	name_kept_file(new, directory, name, ".new");
+	int fd = open(new, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, KEPT_MODE);
+	int rc = fd < 0 ? -errno : write(fd, ctx);
 
+	if (fd >= 0 && close(fd) < 0 && !rc)
+		rc = -errno;
 	if (!rc && rename(new, path) < 0)
 		rc = -errno;
 	return rc ? err_set(e, -rc, "%s: %s", path, strerror(-rc)) : 0;
+}
+
+/* What an earlier life was said. */
+static void find_kubelet(struct config *c, const char *directory)
+{
+	char path[PATH_MAX];
+	auto_free char *text = NULL;
+
+	name_kept_file(path, directory, kubelet_file, "");
+	if (file_read(path, VERSION_BYTES_MAX, &text, NULL, NULL))
+		return;
+	c->kubelet = kubernetes_of_kubelet(text);
+	if (c->kubelet)
+		c->kubelet_from = KUBELET_REMEMBERED;
 }
 
 int config_read(
@@ -132,7 +155,14 @@ int config_read(
 		rc = config_settings(s, &c->from, &node, sections, e);
 	} while (
 		!rc && sections->by_labels && !c->knows_labels && find_labels(c, s->run_directory));
-	return rc;
+	if (rc)
+		return rc;
+	c->by_kubelet = s->cpu_options.kubernetes == KUBERNETES_AUTO;
+	if (c->by_kubelet && c->kubelet_from == KUBELET_UNKNOWN)
+		find_kubelet(c, s->run_directory);
+	if (c->by_kubelet)
+		s->cpu_options.kubernetes = c->kubelet ? c->kubelet : KUBERNETES_NEWEST;
+	return 0;
 }
 
 static bool are_known(const struct config *c, const struct key_value *labels, size_t nr)
@@ -162,9 +192,22 @@ int config_take_labels(struct config *c, const struct key_value *labels, size_t 
 	if (c->labels_given || are_known(c, labels, nr))
 		return 0;
 	keep_labels(c, labels, nr);
-	int rc = save_labels(c, directory, e);
+	int rc = keep_in_file(directory, labels_file, write_labels, c, e);
 
 	return rc ? rc : 1;
+}
+
+int config_take_kubelet(
+	struct config *c, const char *kubelet_version, const char *directory, struct err *e)
+{
+	enum kubernetes_version version = kubernetes_of_kubelet(kubelet_version);
+	bool known = c->kubelet_from == KUBELET_SAID, same = version == c->kubelet;
+
+	c->kubelet = version;
+	c->kubelet_from = KUBELET_SAID;
+	if (known && same)
+		return 0;
+	return keep_in_file(directory, kubelet_file, write_kubelet, kubelet_version, e);
 }
 
 void config_fini(struct config *c)

@@ -24,12 +24,12 @@ const char *hints_text(const struct decision *dec, char buf[HINTS_TEXT_MAX])
 }
 
 void log_decision(const struct daemon *d, const struct request *req, const struct decision *dec,
-	const char *cause, size_t nr_updates, uint64_t took_ns)
+	const char *cause, const char *why, size_t nr_updates, uint64_t took_ns)
 {
 	char pod[512], name[256], cpus[CPUSET_TEXT_MAX], mems[NODESET_TEXT_MAX],
 		nodes[NODESET_TEXT_MAX] = "none";
 	char hints[HINTS_TEXT_MAX], quoted_hints[HINTS_TEXT_MAX + 2],
-		message[2 * DECISION_MESSAGE_MAX];
+		message[2 * DECISION_MESSAGE_MAX], because[2 * sizeof((struct err *)0)->text];
 
 	if (dec->has_affinity)
 		nodeset_format(dec->nodes, &d->topo.ids, nodes, sizeof nodes);
@@ -37,20 +37,23 @@ void log_decision(const struct daemon *d, const struct request *req, const struc
 		"cause=%s namespace=%s pod=%s container=%s id=%.12s qos=%s verdict=%s policy=%s "
 		"exclusive=%s cpus=%s mems=%s "
 		"nodes=%s preferred=%s source=%s apart=%s hints=%s hint=%s reason=%s message=%s "
-		"updates=%zu "
-		"took_us=%llu",
+		"why=%s updates=%zu took_us=%llu",
 		cause, req->pod.ns, log_text(pod, sizeof pod, req->pod.name),
 		log_text(name, sizeof name, req->ask.name), req->container_id,
-		qos_name(req->pod.qos), dec->admit ? "admitted" : "refused",
-		topology_policy_name(dec->policy), dec->exclusive ? "yes" : "no",
+		qos_words[req->pod.qos], dec->admit ? "admitted" : "refused",
+		topology_policy_words[dec->policy],
+		request_shares_in_pod(req, dec) ? "pod"
+		: dec->exclusive                ? "yes"
+						: "no",
 		cpuset_format(&dec->cpus, cpus, sizeof cpus),
 		nodeset_format(dec->mems, &d->topo.ids, mems, sizeof mems), nodes,
-		dec->preferred ? "yes" : "no", decision_source_name(dec->source),
-		pod_apart_name(dec->apart),
+		dec->preferred ? "yes" : "no", decision_source_words[dec->source],
+		pod_apart_words[dec->apart],
 		log_text(quoted_hints, sizeof quoted_hints, hints_text(dec, hints)),
-		dec->advice.looked_at ? advice_verdict_name(dec->advice.verdict) : "none",
+		dec->advice.looked_at ? advice_verdict_words[dec->advice.verdict] : "none",
 		dec->reason ? dec->reason : "none", log_text(message, sizeof message, dec->message),
-		nr_updates, (unsigned long long)(took_ns / NS_PER_US));
+		log_text(because, sizeof because, why), nr_updates,
+		(unsigned long long)(took_ns / NS_PER_US));
 }
 
 /* A change that the engine made on its own account: who was adopted, who is gone. */
@@ -63,11 +66,11 @@ void log_record(void *ctx, const struct record *r)
 		log_line(LOG_INFO, "released", "cause=%s id=%.12s", r->cause, r->container_id);
 	if (r->op == RECORD_GRANT && text_equal(r->cause, "adopt")) {
 		d->measured.counters.adopted++;
-		log_decision(d, r->request, r->decision, "adopt", 0, 0);
+		log_decision(d, r->request, r->decision, "adopt", "", 0, 0);
 	}
 	if (text_equal(r->cause, "hotplug") || text_equal(r->cause, "restart")) {
 		d->measured.counters.relocated++;
-		log_decision(d, r->request, r->decision, r->cause, 0, 0);
+		log_decision(d, r->request, r->decision, r->cause, "", 0, 0);
 	}
 }
 

@@ -8,7 +8,6 @@
 
 #include <apiserver/pods.h>
 #include <host/device_node.h>
-#include <io/log.h>
 #include <numafit/admit.h>
 #include <numafit/leases.h>
 #include <numafit/text.h>
@@ -44,16 +43,7 @@ static struct question *ask_kubelet_for(struct services *v, const char *pod_uid)
 	return q;
 }
 
-/* Its sandbox is being started: by now its containers have been given all that they get, and a pod
- * that had its name, or a static one even its uid, has it no more. */
-static void ask_for_sandbox(struct services *v, const char *pod_uid)
-{
-	ask_kubelet_for(v, pod_uid)->sandbox = pod_resources_refresh(v->pod_resources);
-}
-
-/* Whether the kubelet's present answer is no older than the pod, or than its sandbox. */
-enum since { SINCE_POD, SINCE_SANDBOX };
-static bool is_answered(struct services *v, const char *pod_uid, enum since since)
+bool gather_is_answered(struct services *v, const char *pod_uid, enum since since)
 {
 	uint64_t hash, age = pod_resources_age(v->pod_resources);
 	const struct question *q = question_of(v, pod_uid, &hash);
@@ -171,7 +161,8 @@ static void add_attached_devices(struct daemon *d, struct request *req, struct a
 
 	if (!v || !d->settings.pod_resources)
 		return;
-	if (!is_answered(v, req->pod.uid, SINCE_POD)) { /* what the kernel knows is there at once */
+	if (!gather_is_answered(
+		    v, req->pod.uid, SINCE_POD)) { /* what the kernel knows is there at once */
 		req->pod.attached = located(d, req, a);
 		req->pod.nr_attached = req->pod.attached != NULL;
 		return;
@@ -237,7 +228,7 @@ enum token_owner gather_token_owner(struct daemon *d, const struct request *req)
 	if (!v || !v->pod_resources ||
 		lease_annotation_tokens(req->allocated, &d->topo.ids, &tokens, NULL) < 0)
 		return TOKENS_NOT_ASKED; /* what cannot be read is refused for that */
-	if (is_answered(v, req->pod.uid, SINCE_SANDBOX))
+	if (gather_is_answered(v, req->pod.uid, SINCE_SANDBOX))
 		s = look_at_tokens(d, req, &tokens);
 	if (s.anothers || (s.container && !s.own))
 		return TOKENS_ANOTHERS;
@@ -257,11 +248,6 @@ static uint64_t tokens_asked(const struct known_pod *pod, const struct ask *c)
 		if (text_equal(pod->resource[c->device[i].resource], TOKEN_RESOURCE))
 			return c->device[i].count;
 	return 0;
-}
-
-static bool asks_for_devices(const struct known_pod *pod, const struct ask *c)
-{
-	return c->nr_devices > (tokens_asked(pod, c) ? 1 : 0);
 }
 
 /* One container, its devices with those of the pod. False: there are too many. */
@@ -293,15 +279,13 @@ static bool is_known(struct daemon *d, const struct known_pod *pod)
 {
 	bool asks = false;
 
-	for (unsigned i = 0; i < pod->pod.nr; i++)
-		asks = asks || asks_for_devices(pod, &pod->pod.container[i]);
-	return !asks || !d->settings.pod_resources ||
-	       is_answered(d->services, pod->pod.uid, SINCE_POD);
-}
+	for (unsigned i = 0; i < pod->pod.nr; i++) {
+		const struct ask *c = &pod->pod.container[i];
 
-static unsigned held_max(const struct settings *s)
-{
-	return s->topology_scope == SCOPE_POD ? HELD_MAX_IN_POD_SCOPE : HELD_MAX;
+		asks = asks || c->nr_devices > (tokens_asked(pod, c) ? 1 : 0);
+	}
+	return !asks || !d->settings.pod_resources ||
+	       gather_is_answered(d->services, pod->pod.uid, SINCE_POD);
 }
 
 /* What is known of its containers, into *pod. False: they are too many, or their devices. */
@@ -311,14 +295,16 @@ static bool take_known_containers(
 	struct device_resource *attached = arena_array(a, POD_DEVICES_MAX + 1, sizeof *attached);
 	struct ask *list = arena_array(a, known->pod.nr, sizeof *list);
 	struct pod with = *pod;
+	bool by_pod = d->settings.topology_scope == SCOPE_POD;
 
-	if (known->pod.nr > held_max(&d->settings) || !attached || !list)
+	if (known->pod.nr > (by_pod ? HELD_MAX_IN_POD_SCOPE : HELD_MAX) || !attached || !list)
 		return false;
 	with.has_runtime_qos = true;
 	with.runtime_qos = pod->qos;
 	with.qos = known->pod.qos;
 	with.source = known->pod.source;
 	with.pod_level = known->pod.pod_level;
+	with.own = known->pod.own;
 	with.nr = known->pod.nr;
 	with.container = list;
 	with.attached = attached;
@@ -326,6 +312,7 @@ static bool take_known_containers(
 		if (!take_known_container(
 			    d, known, &known->pod.container[i], &list[i], &with, attached, a))
 			return false;
+	pod_obey_gate(&d->settings, &with, list);
 	*pod = with;
 	return true;
 }
@@ -346,8 +333,24 @@ static const struct known_pod *find_known_pod(const struct daemon *d, const stru
 
 /* The stage before a decision */
 
+/* Of a pod that was not decided as a whole, be it that it was not known by then: a runtime shows
+ * what it has as resources of its own as those of each container. */
+static void know_container_of_pod(const struct daemon *d, struct request *req)
+{
+	const struct settings *s = &d->settings;
+	const struct known_pod *known = find_known_pod(d, &req->pod);
+	bool as_one = pod_is_aligned_as_one(s, &req->pod);
+
+	req->pod.pod_level = known && known->pod.pod_level;
+	for (size_t i = 0; req->pod.pod_level && i < known->pod.nr; i++)
+		if (text_equal(known->pod.container[i].name, req->ask.name))
+			req->ask.guaranteed = s->gates.pod_level_resource_managers && !as_one &&
+					      known->pod.container[i].guaranteed;
+}
+
 void gather_container(struct daemon *d, struct request *req, struct arena *a)
 {
+	know_container_of_pod(d, req);
 	add_attached_devices(d, req, a);
 	advice_of_container(d, req, a);
 	if (admit_has_tokens(&d->settings, req))
@@ -358,8 +361,11 @@ void gather_pod(struct daemon *d, struct pod *pod, struct arena *a)
 {
 	const struct known_pod *known = find_known_pod(d, pod);
 
+	/* by now its containers have been given all that they get, and a pod that had its name, or
+	 * a static one even its uid, has it no more */
 	if (d->services && d->services->pod_resources)
-		ask_for_sandbox(d->services, pod->uid);
+		ask_kubelet_for(d->services, pod->uid)->sandbox =
+			pod_resources_refresh(d->services->pod_resources);
 	if (known && is_known(d, known) && !take_known_containers(d, known, pod, a))
 		pod->apart = POD_APART_TOO_MANY;
 	if (pod->container)

@@ -88,13 +88,6 @@ static void forget_unread(struct in_force_reader *r)
 	r->unread.nr = 0;
 }
 
-static void read_later(struct daemon *d, struct request *req)
-{
-	req->in_force = IN_FORCE_UNREAD;
-	*vec_push(&d->in_force.reader->unread) = xstrdup(req->container_id);
-	loop_timer_set(d->in_force.reader->timer, PAUSE_MS);
-}
-
 static void look_at_cgroup(struct daemon *d, struct request *req, const struct placement *said,
 	bool late, struct arena *a, struct looks *n)
 {
@@ -109,7 +102,9 @@ static void look_at_cgroup(struct daemon *d, struct request *req, const struct p
 	if (!late && read_into(d, req, forgets, h, a)) {
 		n->read++;
 	} else if (late && ledger_counts && d->in_force.cgroups && req->cgroup) {
-		read_later(d, req);
+		req->in_force = IN_FORCE_UNREAD;
+		*vec_push(&d->in_force.reader->unread) = xstrdup(req->container_id);
+		loop_timer_set(d->in_force.reader->timer, PAUSE_MS);
 		n->later++;
 	} else if (ledger_counts && doubt == DOUBT_CONTENT) {
 		req->in_force = IN_FORCE_UNKNOWN;

@@ -1,96 +1,18 @@
 #include <numafitd/kubelet_config_yaml.h>
 
 #include <errno.h>
-#include <numafit/text.h>
+#include <numafit/mem.h>
+#include <stdio.h>
 #include <string.h>
 #include <yaml.h>
 
-/* One key, and what takes its value; the text of an error says what is wrong with it. */
-struct key {
-	const char *name;
-	int (*take)(const char *value, struct report_policy *p, struct err *e);
-};
-
-static int kubelet_config_unknown_word(const char *value, struct err *e)
-{
-	return err_set(e, EINVAL, "\"%.64s\" is nothing that a kubelet knows", value);
-}
-
-static int take_kind(const char *value, struct report_policy *p, struct err *e)
-{
-	(void)p;
-	return text_equal(value, "KubeletConfiguration")
-		       ? 0
-		       : err_set(e, EINVAL, "should be KubeletConfiguration, is %.64s", value);
-}
-
-static int kubelet_config_take_policy(const char *value, struct report_policy *p, struct err *e)
-{
-	int policy = topology_policy_from_name(value);
-
-	if (policy < 0)
-		return kubelet_config_unknown_word(value, e);
-	p->policy = (enum topology_policy)policy;
-	return 0;
-}
-
-static int take_scope(const char *value, struct report_policy *p, struct err *e)
-{
-	if (!text_equal(value, "container") && !text_equal(value, "pod"))
-		return kubelet_config_unknown_word(value, e);
-	p->scope = text_equal(value, "pod") ? SCOPE_POD : SCOPE_CONTAINER;
-	return 0;
-}
-
-static int take_cpu_manager(const char *value, struct report_policy *p, struct err *e)
-{
-	if (!text_equal(value, "none") && !text_equal(value, "static"))
-		return kubelet_config_unknown_word(value, e);
-	p->cpu_manager = text_equal(value, "static") ? MANAGER_STATIC : MANAGER_NONE;
-	return 0;
-}
-
-static int take_prefer_closest(const char *value, struct report_policy *p, struct err *e)
-{
-	return text_bool(value, &p->prefer_closest_numa_nodes, e);
-}
-
-static int take_max_allowable(const char *value, struct report_policy *p, struct err *e)
-{
-	uint64_t nr;
-	int rc = text_u64(value, strlen(value), INT32_MAX, &nr, e);
-
-	if (!rc)
-		p->max_allowable_numa_nodes = (unsigned)nr;
-	return rc;
-}
-
-static int take_strategy(const char *value, struct report_policy *p, struct err *e)
-{
-	static const char *const words[] = {"none", "most-allocated", "least-allocated"};
-
-	for (unsigned i = 0; i < sizeof words / sizeof *words; i++)
-		if (text_equal(value, words[i])) {
-			p->strategy = (enum allocation_strategy)i;
-			return 0;
-		}
-	return kubelet_config_unknown_word(value, e);
-}
-
-static const struct key keys[] = {
-	{"kind", take_kind},
-	{"topologyManagerPolicy", kubelet_config_take_policy},
-	{"topologyManagerScope", take_scope},
-	{"cpuManagerPolicy", take_cpu_manager},
-	{NULL, NULL},
-};
-static const char options_key[] = "topologyManagerPolicyOptions";
-static const struct key options[] = {
-	{"prefer-closest-numa-nodes", take_prefer_closest},
-	{"max-allowable-numa-nodes", take_max_allowable},
-	{"numa-allocation-strategy", take_strategy},
-	{NULL, NULL},
-};
+/* Settings of ours have the kubelet's keys and values: these are taken from its file. */
+static const char *const keys[] = {"topologyManagerPolicy", "topologyManagerScope",
+	"cpuManagerPolicy", "topologyManagerPolicyOptions.prefer-closest-numa-nodes",
+	"topologyManagerPolicyOptions.max-allowable-numa-nodes",
+	"topologyManagerPolicyOptions.numa-allocation-strategy"};
+static const char options[] = "topologyManagerPolicyOptions";
+enum { KEY_BYTES = 128 };
 
 /* The text of a scalar; NULL: it is none, or holds a NUL. A null is no text either. */
 static const char *scalar(const yaml_node_t *node)
@@ -109,20 +31,25 @@ static const char *scalar(const yaml_node_t *node)
 }
 
 static int kubelet_config_take(
-	const struct key *key, const yaml_node_t *node, struct report_policy *p, struct err *e)
+	const char *key, const yaml_node_t *node, struct settings *s, struct err *e)
 {
 	const char *value = scalar(node);
-	int rc;
 
 	if (!value)
-		rc = err_set(e, EINVAL, "should be a word");
-	else
-		rc = *value ? key->take(value, p, e) : 0; /* as if it were not there */
-	return rc ? err_add(e, -EINVAL, "%s", key->name) : 0;
+		return err_set(e, EINVAL, "%s: should be a word", key);
+	if (!*value)
+		return 0; /* as if it were not there */
+	if (text_equal(key, "kind"))
+		return text_equal(value, "KubeletConfiguration")
+			       ? 0
+			       : err_set(e, EINVAL,
+					 "kind: should be KubeletConfiguration, is %.64s", value);
+	return settings_set(s, key, value, e) ? -EINVAL : 0;
 }
 
-static int kubelet_config_read_map(yaml_document_t *d, const yaml_node_t *map,
-	const struct key *list, struct report_policy *p, struct err *e)
+/* group: "", or the key that the map stands behind, with a dot. */
+static int kubelet_config_read_map(yaml_document_t *d, const yaml_node_t *map, const char *group,
+	struct settings *s, struct err *e)
 {
 	int rc = 0;
 
@@ -130,33 +57,44 @@ static int kubelet_config_read_map(yaml_document_t *d, const yaml_node_t *map,
 		pair < map->data.mapping.pairs.top && !rc; pair++) {
 		const char *name = scalar(yaml_document_get_node(d, pair->key));
 		const yaml_node_t *value = yaml_document_get_node(d, pair->value);
+		char key[KEY_BYTES];
+		bool top = !*group;
 
-		if (!name)
+		/* a dot within a name is another key's */
+		if (!name || strchr(name, '.') ||
+			snprintf(key, sizeof key, "%s%s", group, name) >= (int)sizeof key)
 			continue;
-		for (const struct key *k = list; k->name && !rc; k++)
-			if (text_equal(k->name, name))
-				rc = kubelet_config_take(k, value, p, e);
-		if (list != options && text_equal(name, options_key) && value &&
-			value->type == YAML_MAPPING_NODE) {
-			rc = kubelet_config_read_map(d, value, options, p, e);
-			if (rc)
-				rc = err_add(e, rc, "%s", options_key);
-		}
+		if (top && text_equal(name, "kind"))
+			rc = kubelet_config_take(key, value, s, e);
+		for (size_t i = 0; i < sizeof keys / sizeof *keys && !rc; i++)
+			if (text_equal(keys[i], key))
+				rc = kubelet_config_take(key, value, s, e);
+		if (!rc && top && text_equal(name, options) && value &&
+			value->type == YAML_MAPPING_NODE)
+			rc = kubelet_config_read_map(
+				d, value, "topologyManagerPolicyOptions.", s, e);
 	}
 	return rc;
 }
 
 static int read_document(yaml_document_t *d, struct report_policy *out, struct err *e)
 {
-	struct report_policy p = {0};
+	auto_free struct settings *s = xcalloc(1, sizeof *s); /* zeros are the kubelet's defaults */
 	const yaml_node_t *root = yaml_document_get_root_node(d);
 
 	if (!root || root->type != YAML_MAPPING_NODE)
 		return err_set(e, EINVAL, "is no KubeletConfiguration");
-	int rc = kubelet_config_read_map(d, root, keys, &p, e);
-	if (!rc)
-		*out = p;
-	return rc;
+	int rc = kubelet_config_read_map(d, root, "", s, e);
+	if (rc)
+		return rc;
+	*out = (struct report_policy){0};
+	out->policy = s->topology_policy;
+	out->scope = s->topology_scope;
+	out->prefer_closest_numa_nodes = s->prefer_closest_numa_nodes;
+	out->max_allowable_numa_nodes = s->max_allowable_numa_nodes;
+	out->strategy = s->allocation_strategy;
+	out->cpu_manager = s->cpu_manager_policy;
+	return 0;
 }
 
 int kubelet_config_yaml_read(const char *text, size_t len, struct report_policy *out, struct err *e)

@@ -1,5 +1,6 @@
 /* numafitd: the node daemon. Parses, builds, runs, frees. */
 #include "beside.h"
+#include "check_config.h"
 #include "cluster.h"
 #include "config.h"
 #include "daemon.h"
@@ -10,10 +11,9 @@
 #include "sweep.h"
 #include "updater.h"
 
-#include <apiserver/auth.h>
 #include <codec/fields_json.h>
 #include <host/discover.h>
-#include <io/descriptors.h>
+#include <io/process.h>
 #include <io/log.h>
 #include <numafit/cpus.h>
 #include <numafit/text.h>
@@ -30,7 +30,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { EXIT_USAGE = 2, TRIM_BYTES = 1 << 20 };
+enum { TRIM_BYTES = 1 << 20 };
 
 /* A plugin that the runtime starts gets no options, only these variables (containerd/nri
  * pkg/api/plugin.go): then there is one place to look for settings. */
@@ -78,15 +78,21 @@ static int reserve_counted_cpus(struct settings *s, const struct topo *t, struct
 	return cpus_reserve(t, &s->cpu_options, count, &s->reserved_cpus, e);
 }
 
-static int load_this_machine(struct daemon *d, struct err *e)
+/* With the machine, as far as that can be had. */
+static void check_with_machine(struct daemon *d, struct mistakes *all)
 {
 	struct settings *s = &d->settings;
-	int rc = machine_load(s->machine, &d->topo, log_note, NULL, e);
+	struct err e = {0};
+	int rc = machine_load(s->machine, &d->topo, log_note, NULL, &e);
 
-	if (rc < 0)
-		return err_add(e, rc, "machine");
-	rc = settings_check_daemon(s, &d->topo, e);
-	return rc ? rc : reserve_counted_cpus(s, &d->topo, e);
+	if (rc < 0) {
+		(void)err_add(&e, rc, "machine");
+		mistakes_add_key(all, "machine", &e);
+	}
+	if (settings_check_daemon(s, rc < 0 ? NULL : &d->topo, all, &e) || all->found.nr)
+		return;
+	if (reserve_counted_cpus(s, &d->topo, &e))
+		mistakes_add_key(all, "systemReserved", &e);
 }
 
 static void print_settings_in_force(const struct settings *s)
@@ -98,23 +104,6 @@ static void print_settings_in_force(const struct settings *s)
 		(void)printf("%s: %s\n    %s; default %s; %s. %s\n", doc.key, value, doc.type,
 			*doc.fallback ? doc.fallback : "empty",
 			doc.reloadable ? "reloadable" : "needs a restart", doc.help);
-}
-
-/* 0, or -errno with text. */
-static int print_config_check(const struct daemon *d, struct err *e)
-{
-	char sections[CONFIG_SECTIONS_TEXT_MAX];
-	int rc = auth_check(d->settings.kubeconfig, d->settings.kube_context, e);
-
-	if (rc < 0)
-		return err_add(e, rc, "apiServer.kubeconfig");
-	(void)printf("config ok: mode %s, policy %s, machine %s with %u NUMA nodes and %u CPUs\n",
-		mode_name(d->settings.mode), topology_policy_name(d->settings.topology_policy),
-		d->topo.name, d->topo.ids.nr, d->topo.nr_cpus);
-	(void)fputs(config_sections_text(&d->configured.sections, sections), stdout);
-	if (rc)
-		(void)printf("apiServer.kubeconfig not checked: %s\n", e->text);
-	return 0;
 }
 
 static void on_stop_signal(void *ctx)
@@ -172,8 +161,9 @@ static void log_start(const struct daemon *d)
 	log_line(LOG_INFO, "started",
 		"version=%s mode=%s policy=%s scope=%s prefer_closest=%s machine=%s nodes=%u "
 		"cpus=%u reserved=%s socket=%s",
-		NUMAFIT_VERSION, mode_name(s->mode), topology_policy_name(s->topology_policy),
-		topology_scope_name(s->topology_scope), s->prefer_closest_numa_nodes ? "yes" : "no",
+		NUMAFIT_VERSION, mode_words[s->mode], topology_policy_words[s->topology_policy],
+		topology_scope_words[s->topology_scope],
+		s->prefer_closest_numa_nodes ? "yes" : "no",
 		log_text(name, sizeof name, d->topo.name), d->topo.ids.nr, d->topo.nr_cpus,
 		cpuset_format(&s->reserved_cpus, reserved, sizeof reserved),
 		d->runtime.launch.name ? "from-the-runtime" : s->nri_socket);
@@ -221,63 +211,124 @@ static int run_daemon(struct daemon *d, struct err *e)
 	return rc;
 }
 
-/* What the options and the file say. */
-static int read_own_settings(
-	struct daemon *d, const struct options *o, struct config *c, struct err *e)
+/* What the options and the file say. -errno: the file cannot be read. */
+static int read_own_settings(struct daemon *d, const struct options *o, struct config *c,
+	struct mistakes *all, struct err *e)
 {
-	c->from =
-		(struct config_source){.file = o->file, .sets = o->sets.at, .nr_sets = o->sets.nr};
+	c->from = (struct config_source){
+		.file = o->file, .sets = o->sets.at, .nr_sets = o->sets.nr, .all = all};
 	if (!c->from.file && getenv(launch_socket) && access(usual_config, F_OK) == 0)
 		c->from.file = usual_config;
 	if (o->labels.nr)
 		config_give_labels(c, o->labels.at, o->labels.nr);
 	int rc = config_read_file(c, e);
-	if (rc >= 0)
-		rc = config_read(c, &d->settings, &d->configured.sections, e);
+	if (rc < 0)
+		return rc;
+	(void)config_read(c, &d->settings, &d->configured.sections, e); /* into *all */
 	d->configured.asked = d->settings;
 	d->configured.config = c;
-	return rc;
+	return 0;
+}
+
+/* All that is wrong with the settings. What stands behind a place that is no YAML would look as if
+ * it were not set: then nothing more is checked. */
+static int find_mistakes(struct daemon *d, const struct options *o, struct config *c,
+	struct mistakes *all, struct err *e)
+{
+	int rc = read_own_settings(d, o, c, all, e);
+
+	if (rc || all->unread || o->action == PRINT)
+		return rc;
+	log_set_format(d->settings.log_format); /* notes on the machine may come */
+	check_with_machine(d, all);
+	if (o->action == CHECK)
+		check_config(d, all);
+	return 0;
 }
 
 /* 0, or the exit code. */
-static int run_action(struct daemon *d, const struct options *o, struct config *c, struct err *e)
+static int run_action(struct daemon *d, const struct options *o, struct err *e)
 {
-	int rc = read_own_settings(d, o, c, e);
-
-	if (!rc && o->action == PRINT) {
+	if (o->action == PRINT) {
 		print_settings_in_force(&d->settings);
 		return 0;
 	}
-	if (!rc)
-		rc = load_this_machine(d, e);
-	if (!rc)
-		rc = read_launch(d, e);
-	if (rc)
+	if (read_launch(d, e))
 		return EXIT_USAGE;
-	if (o->action == CHECK)
-		return print_config_check(d, e) ? EXIT_USAGE : 0;
+	if (o->action == CHECK) {
+		check_config_print(d);
+		return 0;
+	}
 	log_set_level(d->settings.log_level);
 	beside_kubelet(d);
 	if (d->settings.mode != MODE_MANAGE)
 		d->settings.device_plugin = false; /* who places nothing gives nothing out */
-	return run_daemon(d, e) < 0 ? EXIT_FAILURE : 0;
+	return run_daemon(d, e) < 0 ? EXIT_CANNOT : EXIT_DONE;
 }
 
-int main(int argc, char **argv)
+/* The exit code; what is wrong is printed. */
+static int run_options(
+	const struct call *call, struct daemon *d, const struct options *o, struct config *c)
+{
+	struct mistakes all = {0};
+	struct err e = {0};
+	int code = find_mistakes(d, o, c, &all, &e) ? call_fail(call, EXIT_USAGE, &e)
+						    : call_mistakes(call, &all, c->from.file);
+
+	c->from.all = NULL; /* a reload needs to know the first one only */
+	mistakes_fini(&all);
+	if (code)
+		return code;
+	code = run_action(d, o, &e);
+	return code ? call_fail(call, (enum exit_code)code, &e) : EXIT_DONE;
+}
+
+static int run_numafitd(const struct call *c)
 {
 	static struct daemon d = {.run.lock = -1};
 	struct config config = {0};
-	struct options o;
-	struct err e = {0};
-	int code = EXIT_USAGE;
+	struct options o = {.action = RUN};
+	int code = call_read(c, &o);
 
-	(void)mallopt(M_TRIM_THRESHOLD, TRIM_BYTES); /* what a large Synchronize took goes back */
-	json_seed();
-	if (options_read(argc, argv, &o, &e) == 0)
-		code = o.action == DONE ? 0 : run_action(&d, &o, &config, &e);
-	if (code)
-		(void)fprintf(stderr, "numafitd: %s\n", e.text);
+	if (code < 0)
+		code = run_options(c, &d, &o, &config);
 	config_fini(&config);
 	options_fini(&o);
 	return code;
+}
+
+static const struct command numafitd = {
+	.about =
+		"Pins containers' CPUs and memory to NUMA nodes, as a plugin of the container "
+		"runtime (NRI): it decides when a container is created, as the kubelet's CPU, memory "
+		"and topology managers would. It writes down what it decided in a journal, for numafit "
+		"explain, and to take it over when it is started again.",
+	.options = options_rows,
+	.examples = {{"numafitd --config /etc/numafit/numafitd.yaml",
+			     "run, with a file's settings"},
+		{"numafitd --config numafitd.yaml --check-config", "only check the file, here"},
+		{"numafitd --set mode=shadow --set topologyManagerPolicy=restricted",
+			"change nothing, and compare with what the kubelet does"}},
+	.exits = {[EXIT_DONE] = "it was stopped, or what was asked for is printed",
+		[EXIT_USAGE] = "wrong usage, or wrong settings: starting it again does not help",
+		[EXIT_CANNOT] = "it cannot run: the last line of its log says why"},
+	.run = run_numafitd,
+};
+
+static const struct command *const commands[] = {&numafitd};
+
+static const struct program program = {
+	.name = "numafitd",
+	.man = 8,
+	.summary = "pin containers to NUMA nodes",
+	.commands = commands,
+	.nr = 1,
+	.sections = options_sections,
+};
+
+int main(int argc, char **argv)
+{
+	(void)mallopt(M_TRIM_THRESHOLD, TRIM_BYTES); /* what a large Synchronize took goes back */
+	json_seed();
+	return program_run(&program, argc, argv);
 }

@@ -30,9 +30,9 @@ void measure_ended(void *ctx, enum nri_event event)
 
 void measure_verdict(struct daemon *d, const struct decision *dec)
 {
-	struct metrics_counters *m = &d->measured.metrics;
+	enum metrics_verdict v = dec->admit ? VERDICT_ADMITTED : VERDICT_REFUSED;
 
-	(dec->admit ? m->admitted : m->refused)[dec->policy]++;
+	d->measured.metrics.verdicts[dec->policy][v]++;
 }
 
 void measure_admission(

@@ -14,13 +14,8 @@
 #include <numafit/tokens.h>
 #include <numafit/version.h>
 
-#include <dirent.h>
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/resource.h>
-#include <time.h>
-#include <unistd.h>
 
 enum { TRY_AGAIN_S = 10 };
 /* RFC 9110, 15 */
@@ -42,47 +37,6 @@ struct metrics_server {
 
 /* What is measured */
 
-static uint64_t own_resident_bytes(void)
-{
-	unsigned long long size, resident = 0;
-	FILE *f = fopen("/proc/self/statm", "re");
-
-	if (f && fscanf(f, "%llu %llu", &size, &resident) != 2)
-		resident = 0;
-	if (f)
-		(void)fclose(f);
-	return resident * (uint64_t)sysconf(_SC_PAGESIZE);
-}
-
-static uint64_t open_fds(void)
-{
-	DIR *dir = opendir("/proc/self/fd");
-	const struct dirent *entry;
-	uint64_t nr = 0;
-
-	while (dir && (entry = readdir(dir)))
-		nr += entry->d_name[0] != '.';
-	if (dir)
-		(void)closedir(dir);
-	return nr ? nr - 1 : 0; /* the directory's own */
-}
-
-static struct metrics_process process(const struct metrics_server *v)
-{
-	struct rlimit fds = {0};
-	struct timespec cpu = {0};
-
-	(void)getrlimit(RLIMIT_NOFILE, &fds);
-	(void)clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &cpu);
-	return (struct metrics_process){
-		.start_ns = v->start_ns,
-		.cpu_ns = (uint64_t)cpu.tv_sec * NS_PER_S + (uint64_t)cpu.tv_nsec,
-		.resident_bytes = own_resident_bytes(),
-		.open_fds = open_fds(),
-		.max_fds = fds.rlim_cur,
-	};
-}
-
 static void count_promised(const struct ledger *l, unsigned promised[NODES_MAX])
 {
 	const struct topo *t = ledger_view(l)->topo;
@@ -92,13 +46,10 @@ static void count_promised(const struct ledger *l, unsigned promised[NODES_MAX])
 		promised[n] = cpuset_count_and(&t->node[n].cpus, &cpus);
 }
 
-static char *measure_process(const struct metrics_server *v, size_t *len)
+static char *measure_daemon(const struct metrics_server *v, size_t *len)
 {
 	const struct daemon *d = v->d;
 	const struct ledger *l = engine_ledger(d->engine);
-	struct status_kubelet kubelet;
-	struct status_apiserver apiserver;
-	struct status_config config;
 	struct snapshot snapshot;
 	struct metrics m = {
 		.version = NUMAFIT_VERSION,
@@ -110,13 +61,14 @@ static char *measure_process(const struct metrics_server *v, size_t *len)
 		.generation = d->recorder.generation,
 		.journal_bytes = journal_size(d->recorder.journal),
 		.journal_failing = d->recorder.error.code != 0,
-		.kubelet = services_status(d, &kubelet) ? &kubelet : NULL,
-		.config = reload_status(d, &config) ? &config : NULL,
-		.apiserver = cluster_status(d, &apiserver) ? &apiserver : NULL,
-		.process = process(v),
+		.process = {.start_ns = v->start_ns},
 	};
 
 	m.counters.log_dropped = log_dropped();
+	m.has_config = reload_status(d, &m.config);
+	m.has_apiserver = cluster_status(d, &m.apiserver);
+	(void)services_status(d, &m.kubelet);
+	process_measure(&m.process);
 	snapshot_take(&snapshot, l, &d->settings);
 	count_promised(l, m.promised);
 	cluster_metrics(d, &m.cluster);
@@ -134,10 +86,10 @@ static void show_own_metrics(
 	struct metrics_server *v, struct http_exchange *x, const struct http_request *r)
 {
 	size_t len;
-	auto_free char *text = measure_process(v, &len);
+	auto_free char *text = measure_daemon(v, &len);
 
 	(void)r;
-	http_answer_send(x, PAGE_OK, METRICS_TEXT_TYPE, text, len, NULL);
+	http_answer_send(x, PAGE_OK, PROMETHEUS_TYPE, text, len, NULL);
 }
 
 /* As the API server says it (k8s.io/apiserver/pkg/server/healthz). */

@@ -1,202 +1,49 @@
 #include <numafitd/metrics_text.h>
 
-#include <numafit/mem.h>
 #include <numafit/number.h>
-
-#include <ctype.h>
-#include <inttypes.h>
 #include <stdio.h>
-#include <string.h>
 
-enum { FIRST_CAP = 32 << 10, KIND_NAME_MAX = TEXT_SIZE_MAX + 16 };
+enum { ID_TEXT_MAX = 16, KIND_NAME_MAX = TEXT_SIZE_MAX + 16 };
 
-enum metric_kind { COUNTER, GAUGE, HISTOGRAM };
-enum metric_unit { PLAIN, NANOSECONDS }; /* NANOSECONDS are written as seconds */
-
-struct writer;
-
-/* One metric's name with all its series. */
-struct metric {
-	const char *name, *help;
-	enum metric_kind kind;
-	enum metric_unit unit;
-	size_t at; /* a uint64_t of struct metrics; or, where that is set: */
-	void (*each)(struct writer *w, const struct metrics *m);
-};
-
-/* Of the family that is being written: a family without a series is left out. */
-struct writer {
-	struct text *t;
-	const struct metric *metric;
-	bool begun;
-};
-
-struct label {
-	const char *name, *value;
-};
-
-/* Backslash, quote and newline are escaped, as the format says; what is no UTF-8, and so would cost
- * the whole scrape, becomes question marks. */
-static void add_value(struct text *t, const char *value)
-{
-	bool whole = text_is_utf8(value, strlen(value));
-
-	for (; *value; value++) {
-		if (*value == '\\' || *value == '"')
-			text_add(t, "\\%c", *value);
-		else if (*value == '\n')
-			text_add(t, "\\n");
-		else
-			text_add(t, "%c", whole || isascii((unsigned char)*value) ? *value : '?');
-	}
-}
-
-/* labels ends with one without a name. le: NULL, or one more. */
-static void add_labels(struct text *t, const struct label *labels, const char *le)
-{
-	const char *before = "{";
-
-	for (; labels->name; labels++) {
-		text_add(t, "%s%s=\"", before, labels->name);
-		add_value(t, labels->value);
-		text_add(t, "\"");
-		before = ",";
-	}
-	if (le)
-		text_add(t, "%sle=\"%s\"", before, le);
-	text_add(t, le || *before == ',' ? "} " : " ");
-}
-
-enum { SECONDS_MAX = 32 };
-/* Exactly, without floating point: "0.0000125", "3". */
-static const char *metrics_seconds(char buf[SECONDS_MAX], uint64_t ns)
-{
-	int len =
-		snprintf(buf, SECONDS_MAX, "%" PRIu64 ".%09" PRIu64, ns / NS_PER_S, ns % NS_PER_S);
-
-	while (buf[len - 1] == '0')
-		buf[--len] = '\0';
-	if (buf[len - 1] == '.')
-		buf[--len] = '\0';
-	return buf;
-}
-
-static void metrics_begin(struct writer *w)
-{
-	static const char *const kinds[] = {
-		[COUNTER] = "counter", [GAUGE] = "gauge", [HISTOGRAM] = "histogram"};
-	const struct metric *f = w->metric;
-
-	if (w->begun)
-		return;
-	w->begun = true;
-	text_add(w->t, "# HELP %s %s\n# TYPE %s %s\n", f->name, f->help, f->name, kinds[f->kind]);
-}
-
-static void add_sample(struct writer *w, const struct label *labels, uint64_t value)
-{
-	char text[SECONDS_MAX];
-
-	metrics_begin(w);
-	text_add(w->t, "%s", w->metric->name);
-	add_labels(w->t, labels, NULL);
-	if (w->metric->unit == NANOSECONDS)
-		text_add(w->t, "%s\n", metrics_seconds(text, value));
-	else
-		text_add(w->t, "%" PRIu64 "\n", value);
-}
-
-static void metrics_add_histogram(
-	struct writer *w, const struct label *labels, const struct histogram *h)
-{
-	const char *name = w->metric->name;
-	char bound[SECONDS_MAX];
-	uint64_t nr = 0;
-
-	metrics_begin(w);
-	for (unsigned i = 0; i < HISTOGRAM_BOUNDS; i++) {
-		nr += h->within[i];
-		text_add(w->t, "%s_bucket", name);
-		add_labels(w->t, labels, metrics_seconds(bound, histogram_bound_ns(i)));
-		text_add(w->t, "%" PRIu64 "\n", nr);
-	}
-	nr += h->beyond;
-	text_add(w->t, "%s_bucket", name);
-	add_labels(w->t, labels, "+Inf");
-	text_add(w->t, "%" PRIu64 "\n%s_sum", nr, name);
-	add_labels(w->t, labels, NULL);
-	text_add(w->t, "%s\n%s_count", metrics_seconds(bound, h->sum_ns), name);
-	add_labels(w->t, labels, NULL);
-	text_add(w->t, "%" PRIu64 "\n", nr);
-}
-
-#define NO_LABELS   ((const struct label[]){{NULL, NULL}})
-#define LABELS(...) ((const struct label[]){__VA_ARGS__, {NULL, NULL}})
-
-/* One series for each of some states: {state="..."}. */
+/* One series for each of some states: {state="..."}, behind {numa_node="..."} where id is given. */
 struct state {
 	const char *name;
 	uint64_t nr;
 };
-static void add_states(struct writer *w, const char *label, const struct state *states, size_t nr)
+static void add_states(struct metric_writer *w, const char *id, const char *label,
+	const struct state *states, size_t nr)
 {
 	for (size_t i = 0; i < nr; i++)
-		add_sample(w, LABELS({label, states[i].name}), states[i].nr);
+		if (id)
+			metric_sample(w, LABELS({"numa_node", id}, {label, states[i].name}),
+				states[i].nr);
+		else
+			metric_sample(w, LABELS({label, states[i].name}), states[i].nr);
 }
-#define STATES(w, label, ...)                                                                      \
-	add_states(w, label, (const struct state[]){__VA_ARGS__},                                  \
+#define STATES(w, id, label, ...)                                                                  \
+	add_states(w, id, label, (const struct state[]){__VA_ARGS__},                              \
 		sizeof((const struct state[]){__VA_ARGS__}) / sizeof(struct state))
 
-/* Decisions */
-
-static void admissions(struct writer *w, const struct metrics *m)
+static void comparisons(struct metric_writer *w, const void *from)
 {
-	for (unsigned p = 0; p < NR_POLICIES; p++) {
-		add_sample(w, LABELS({"policy", topology_policy_words[p]}, {"result", "admitted"}),
-			m->measured.admitted[p]);
-		add_sample(w, LABELS({"policy", topology_policy_words[p]}, {"result", "refused"}),
-			m->measured.refused[p]);
-	}
-}
+	const struct metrics *m = from;
 
-static void admission_duration(struct writer *w, const struct metrics *m)
-{
-	metrics_add_histogram(w, NO_LABELS, &m->measured.admission);
-}
-
-static void advice(struct writer *w, const struct metrics *m)
-{
-	for (unsigned v = ADVICE_NONE + 1; v < NR_ADVICE_VERDICTS; v++)
-		add_sample(w, LABELS({"verdict", advice_verdict_words[v]}), m->measured.advice[v]);
-}
-
-static void comparisons(struct writer *w, const struct metrics *m)
-{
 	if (m->settings->mode == MODE_SHADOW)
-		STATES(w, "result", {"agrees", m->counters.compared - m->counters.disagreed},
+		STATES(w, NULL, "result", {"agrees", m->counters.compared - m->counters.disagreed},
 			{"disagrees", m->counters.disagreed});
 }
 
-/* The node */
-
-static void containers(struct writer *w, const struct metrics *m)
+static void containers(struct metric_writer *w, const void *from)
 {
-	const struct snapshot *s = m->snapshot;
+	const struct snapshot *s = ((const struct metrics *)from)->snapshot;
 
-	STATES(w, "kind", {"exclusive", s->nr_exclusive},
+	STATES(w, NULL, "kind", {"exclusive", s->nr_exclusive},
 		{"shared", s->nr_containers - s->nr_exclusive}, {"waiting", s->nr_waiting});
 }
 
-static void not_preferred(struct writer *w, const struct metrics *m)
+static void not_preferred(struct metric_writer *w, const void *from)
 {
-	add_sample(w, NO_LABELS, m->snapshot->nr_not_preferred);
-}
-
-enum { ID_TEXT_MAX = 16 };
-static const char *id_text(char buf[ID_TEXT_MAX], const struct metrics *m, unsigned node)
-{
-	(void)snprintf(buf, ID_TEXT_MAX, "%u", m->snapshot->topo->ids.id[node]);
-	return buf;
+	metric_sample(w, NO_LABELS, ((const struct metrics *)from)->snapshot->nr_not_preferred);
 }
 
 static uint64_t amount_left(uint64_t all, uint64_t taken)
@@ -204,224 +51,200 @@ static uint64_t amount_left(uint64_t all, uint64_t taken)
 	return all > taken ? all - taken : 0;
 }
 
-static void node_cpus(struct writer *w, const struct metrics *m)
+static void node_cpus(struct metric_writer *w, const void *from)
 {
-	for (unsigned n = 0; n < m->snapshot->topo->ids.nr; n++) {
+	const struct metrics *m = from;
+	const struct topo *t = m->snapshot->topo;
+	char id[ID_TEXT_MAX];
+
+	for (unsigned n = 0; n < t->ids.nr; n++) {
 		const struct snapshot_node *of = &m->snapshot->node[n];
 		uint64_t taken = (uint64_t)of->cpus_held + of->cpus_reserved + m->promised[n];
-		const struct state states[] = {
-			{"exclusive", of->cpus_held},
-			{"reserved", of->cpus_reserved},
-			{"promised", m->promised[n]},
-			{"free", amount_left(of->cpus, taken)},
-		};
-		char id[ID_TEXT_MAX];
 
-		(void)id_text(id, m, n);
-		for (size_t i = 0; i < sizeof states / sizeof *states; i++)
-			add_sample(w, LABELS({"numa_node", id}, {"state", states[i].name}),
-				states[i].nr);
+		(void)snprintf(id, sizeof id, "%u", t->ids.id[n]);
+		STATES(w, id, "state", {"exclusive", of->cpus_held},
+			{"reserved", of->cpus_reserved}, {"promised", m->promised[n]},
+			{"free", amount_left(of->cpus, taken)});
 	}
 }
 
-static void node_pool(struct writer *w, const struct metrics *m)
+static void admission_errors(struct metric_writer *w, const void *from)
+{
+	const struct metrics_counters *c = &((const struct metrics *)from)->measured;
+	uint64_t nr = 0;
+
+	for (unsigned p = 0; p < NR_POLICIES; p++)
+		nr += c->verdicts[p][VERDICT_REFUSED];
+	metric_sample(w, NO_LABELS, nr);
+}
+
+static void pool_size(struct metric_writer *w, const void *from)
+{
+	const struct snapshot *s = ((const struct metrics *)from)->snapshot;
+	struct cpuset pool = cpuset_minus(s->pool, &s->reserved);
+
+	metric_sample(w, NO_LABELS, (uint64_t)cpuset_count(&pool) * MILLI_PER_CPU);
+}
+
+static void exclusive_cpu_count(struct metric_writer *w, const void *from)
+{
+	metric_sample(w, NO_LABELS, cpuset_count(&((const struct metrics *)from)->snapshot->held));
+}
+
+/* One series for each NUMA node: its own CPUs, or the shared ones. */
+static void add_cpus_by_node(struct metric_writer *w, const struct snapshot *s, bool shared)
 {
 	char id[ID_TEXT_MAX];
 
-	for (unsigned n = 0; n < m->snapshot->topo->ids.nr; n++)
-		add_sample(w, LABELS({"numa_node", id_text(id, m, n)}),
-			m->snapshot->node[n].cpus_pool);
+	for (unsigned n = 0; n < s->topo->ids.nr; n++) {
+		(void)snprintf(id, sizeof id, "%u", s->topo->ids.id[n]);
+		metric_sample(w, LABELS({"numa_node", id}),
+			shared ? s->node[n].cpus_pool : s->node[n].cpus_held);
+	}
 }
 
-static void node_memory(struct writer *w, const struct metrics *m)
+static void exclusive_cpus_by_node(struct metric_writer *w, const void *from)
 {
-	const struct topo *t = m->snapshot->topo;
+	add_cpus_by_node(w, ((const struct metrics *)from)->snapshot, false);
+}
+
+static void node_pool(struct metric_writer *w, const void *from)
+{
+	add_cpus_by_node(w, ((const struct metrics *)from)->snapshot, true);
+}
+
+static void node_memory(struct metric_writer *w, const void *from)
+{
+	const struct snapshot *s = ((const struct metrics *)from)->snapshot;
+	const struct topo *t = s->topo;
 	char id[ID_TEXT_MAX], type[KIND_NAME_MAX];
 
 	for (unsigned n = 0; n < t->ids.nr; n++)
 		for (unsigned k = 0; k < t->nr_kinds; k++) {
-			const struct snapshot_node *of = &m->snapshot->node[n];
+			uint64_t all = s->node[n].allocatable[k], free = s->node[n].free[k];
 
-			(void)id_text(id, m, n);
+			(void)snprintf(id, sizeof id, "%u", t->ids.id[n]);
 			(void)topo_kind_name(t, k, type, sizeof type);
-			add_sample(w, LABELS({"numa_node", id}, {"type", type}, {"state", "free"}),
-				of->free[k]);
-			add_sample(w, LABELS({"numa_node", id}, {"type", type}, {"state", "held"}),
-				amount_left(of->allocatable[k], of->free[k]));
+			metric_sample(w,
+				LABELS({"numa_node", id}, {"type", type}, {"state", "free"}), free);
+			metric_sample(w,
+				LABELS({"numa_node", id}, {"type", type}, {"state", "held"}),
+				amount_left(all, free));
 		}
 }
 
-/* Neighbours */
-
-static void hooks(struct writer *w, const struct metrics *m)
+static void tokens(struct metric_writer *w, const void *from)
 {
-	/* the names of NRI's calls; two of them report what is live */
-	static const char *const names[] = {
-		[HOOK_SYNCHRONIZE] = "Synchronize",
-		[HOOK_RUN_POD] = "RunPodSandbox",
-		[HOOK_CREATE] = "CreateContainer",
-		[HOOK_UPDATE] = "UpdateContainer",
-		[HOOK_STOP] = "StopContainer",
-		[HOOK_REMOVE] = "RemoveContainer",
-		[HOOK_LIVE] = "PostCreateContainer",
-		[HOOK_STARTED] = "PostStartContainer",
-		[HOOK_REMOVE_POD] = "StopPodSandbox",
-	};
+	const struct status_kubelet *k = &((const struct metrics *)from)->kubelet;
 
-	for (unsigned i = 0; i < NR_HOOKS; i++)
-		metrics_add_histogram(w, LABELS({"request", names[i]}), &m->measured.hook[i]);
-}
-
-static void tokens(struct writer *w, const struct metrics *m)
-{
-	const struct status_kubelet *k = m->kubelet;
-
-	if (k && k->tokens)
-		STATES(w, "state", {"claimed", amount_left(k->leased, k->waiting)},
+	if (k->tokens)
+		STATES(w, NULL, "state", {"claimed", amount_left(k->leased, k->waiting)},
 			{"waiting", k->waiting}, {"unhealthy", k->unhealthy},
 			{"free", amount_left(k->tokens, (uint64_t)k->leased + k->unhealthy)});
 }
 
-static const char *const object_names[] = {
-	[OBJECT_NRT] = "NodeResourceTopology", [OBJECT_NUMATOPOLOGY] = "Numatopology"};
-
-static void writes(struct writer *w, const struct metrics *m)
+static void settings_info(struct metric_writer *w, const void *from)
 {
-	for (unsigned i = 0; i < NR_OBJECTS; i++) {
-		const struct metrics_object *o = &m->cluster.object[i];
-		const struct state states[] = {
-			{"written", o->written}, {"conflict", o->conflicts}, {"failed", o->failed}};
+	const struct settings *s = ((const struct metrics *)from)->settings;
 
-		for (size_t k = 0; o->on && k < sizeof states / sizeof *states; k++)
-			add_sample(w,
-				LABELS({"object", object_names[i]}, {"result", states[k].name}),
-				states[k].nr);
-	}
-}
-
-static void lags(struct writer *w, const struct metrics *m)
-{
-	for (unsigned i = 0; i < NR_OBJECTS; i++)
-		if (m->cluster.object[i].on)
-			add_sample(w, LABELS({"object", object_names[i]}),
-				m->cluster.object[i].lag_ns);
-}
-
-static void metrics_add_lag(struct writer *w, const struct metrics *m)
-{
-	for (unsigned i = 0; i < NR_OBJECTS; i++)
-		if (m->cluster.object[i].on)
-			add_sample(w, LABELS({"object", object_names[i]}),
-				m->cluster.object[i].behind_ns);
-}
-
-static void credentials(struct writer *w, const struct metrics *m)
-{
-	if (m->apiserver)
-		add_sample(w, NO_LABELS, !m->apiserver->unusable);
-}
-
-static void credential_failures(struct writer *w, const struct metrics *m)
-{
-	if (m->apiserver)
-		add_sample(w, NO_LABELS, m->apiserver->failures);
-}
-
-static void events(struct writer *w, const struct metrics *m)
-{
-	if (m->cluster.events)
-		STATES(w, "result", {"sent", m->cluster.events_sent},
-			{"failed", m->cluster.events_failed},
-			{"dropped", m->cluster.events_dropped});
-}
-
-static void evictions(struct writer *w, const struct metrics *m)
-{
-	if (m->cluster.evictions)
-		STATES(w, "result", {"evicted", m->cluster.evicted},
-			{"failed", m->cluster.evictions_failed},
-			{"dropped", m->cluster.evictions_dropped});
-}
-
-/* The daemon */
-
-static void reloads(struct writer *w, const struct metrics *m)
-{
-	if (m->config)
-		STATES(w, "result", {"in-force", m->config->reloads},
-			{"refused", m->config->refusals});
-}
-
-static void last_reload(struct writer *w, const struct metrics *m)
-{
-	if (m->config)
-		add_sample(w, NO_LABELS, !m->config->refused);
-}
-
-static void needs_restart(struct writer *w, const struct metrics *m)
-{
-	if (m->config)
-		add_sample(w, NO_LABELS, m->config->restart != NULL);
-}
-
-static void settings_info(struct writer *w, const struct metrics *m)
-{
-	const struct settings *s = m->settings;
-
-	add_sample(w,
-		LABELS({"mode", mode_name(s->mode)},
-			{"policy", topology_policy_name(s->topology_policy)},
-			{"scope", topology_scope_name(s->topology_scope)}),
+	metric_sample(w,
+		LABELS({"mode", mode_words[s->mode]},
+			{"policy", topology_policy_words[s->topology_policy]},
+			{"scope", topology_scope_words[s->topology_scope]}),
 		1);
 }
 
-static void build_info(struct writer *w, const struct metrics *m)
-{
-	add_sample(w, LABELS({"version", m->version}), 1);
-}
+static const char *const verdict_names[] = {"admitted", "refused"},
+			 *const write_names[] = {"written", "conflict", "failed"},
+			 *const event_names[] = {"sent", "failed", "dropped"},
+			 *const eviction_names[] = {"evicted", "failed", "dropped"},
+			 *const observed_names[] = {"written", "failed", "dropped"},
+			 *const reload_names[] = {"in-force", "refused"};
+static const char *const object_names[] = {
+	[OBJECT_NRT] = "NodeResourceTopology", [OBJECT_NUMATOPOLOGY] = "Numatopology"};
+/* the names of NRI's calls; two of them report what is live */
+static const char *const hook_names[] = {
+	[HOOK_SYNCHRONIZE] = "Synchronize",
+	[HOOK_RUN_POD] = "RunPodSandbox",
+	[HOOK_CREATE] = "CreateContainer",
+	[HOOK_UPDATE] = "UpdateContainer",
+	[HOOK_STOP] = "StopContainer",
+	[HOOK_REMOVE] = "RemoveContainer",
+	[HOOK_LIVE] = "PostCreateContainer",
+	[HOOK_STARTED] = "PostStartContainer",
+	[HOOK_REMOVE_POD] = "StopPodSandbox",
+};
 
-#define TOTAL(name, member, help)                                                                  \
+#define AT(member) offsetof(struct metrics, member)
+#define TOTAL(name_, member, help_)                                                                \
 	{                                                                                          \
-		"numafit_" name "_total", help, COUNTER, .at = offsetof(struct metrics, member)    \
+		.name = "numafit_" name_ "_total", .help = (help_), .kind = COUNTER,               \
+		.value = METRIC_U64, .at = offsetof(struct metrics, member)                        \
 	}
-#define NOW(name, member, help)                                                                    \
+#define NOW(name_, member, help_)                                                                  \
 	{                                                                                          \
-		"numafit_" name, help, GAUGE, .at = offsetof(struct metrics, member)               \
+		.name = "numafit_" name_, .help = (help_), .kind = GAUGE, .value = METRIC_U64,     \
+		.at = offsetof(struct metrics, member)                                             \
 	}
-#define EACH(name, kind, fn, help)                                                                 \
+#define EACH(name_, kind_, fn, help_)                                                              \
 	{                                                                                          \
-		"numafit_" name, help, kind, .each = fn                                            \
+		.name = "numafit_" name_, .help = (help_), .kind = (kind_), .each = (fn)           \
 	}
-#define SECONDS_OF(name, kind, fn, help)                                                           \
+#define BY(name, words) .label = {METRIC_LABEL(name, words, sizeof(uint64_t))}
+#define IF(member)      .has_flag = true, .flag = AT(member)
+#define OBJECT(name_, kind_, value_, member, help_, ...)                                           \
 	{                                                                                          \
-		"numafit_" name "_seconds", help, kind, NANOSECONDS, .each = fn                    \
+		.name = "numafit_apiserver_" name_, .help = (help_), .kind = (kind_),              \
+		.value = METRIC_##value_,                                                          \
+		.at = offsetof(struct metrics, cluster.object[0].member), .has_flag = true,        \
+		.flag = offsetof(struct metrics, cluster.object[0].on),                            \
+		.flag_step = sizeof(struct metrics_object),                                        \
+		.label = {{.name = "object",                                                       \
+				  .words = object_names,                                           \
+				  .nr = sizeof object_names / sizeof *object_names,                \
+				  .step = sizeof(struct metrics_object)},                          \
+			##__VA_ARGS__},                                                            \
 	}
 static const struct metric metrics[] = {
-	EACH("topology_manager_admission_requests_total", COUNTER, admissions,
+	METRIC_ROW("numafit_topology_manager_admission_requests_total", COUNTER, U64,
+		AT(measured.verdicts),
 		"Containers that were admitted or refused, and pods that were refused as a whole; "
-		"in "
-		"mode shadow what would have become of them."),
-	SECONDS_OF("topology_manager_admission_duration", HISTOGRAM, admission_duration,
-		"How long the decision about a container took."),
+		"in mode shadow what would have become of them.",
+		.label = {{"policy", topology_policy_words, NR_POLICIES,
+				  sizeof(uint64_t[NR_VERDICTS])},
+			METRIC_LABEL("result", verdict_names, sizeof(uint64_t))}),
+	EACH("topology_manager_admission_errors_total", COUNTER, admission_errors,
+		"Containers and pods that were refused; numafit refusals lists them."),
+	METRIC_ROW("numafit_topology_manager_admission_duration_seconds", HISTOGRAM, HISTOGRAM,
+		AT(measured.admission), "How long the decision about a container took."),
 	TOTAL("cpu_manager_pinning_requests", measured.cpu_pins,
 		"Containers that asked for CPUs of their own."),
 	TOTAL("cpu_manager_pinning_errors", measured.cpu_pins_refused,
 		"Containers that asked for CPUs of their own and were refused."),
+	EACH("cpu_manager_shared_pool_size_millicores", GAUGE, pool_size,
+		"CPUs that containers without CPUs of their own run on and that are not reserved, "
+		"in thousandths."),
+	EACH("cpu_manager_exclusive_cpu_allocations", GAUGE, exclusive_cpu_count,
+		"CPUs that containers have for themselves."),
+	EACH("cpu_manager_allocation_per_numa", GAUGE, exclusive_cpus_by_node,
+		"CPUs of the NUMA node that containers have for themselves."),
 	TOTAL("memory_manager_pinning_requests", measured.memory_pins,
 		"Containers whose memory was to be pinned to NUMA nodes."),
 	TOTAL("memory_manager_pinning_errors", measured.memory_pins_refused,
 		"Containers whose memory was to be pinned to NUMA nodes and that were refused."),
 	TOTAL("searches_cut_short", counters.cut_short,
 		"Containers and refused pods whose decision ran out of mergeVisitBudget."),
-	EACH("scheduler_hints_total", COUNTER, advice,
-		"What became of schedulers' hints, one for each container that had one."),
+	METRIC_ROW("numafit_scheduler_hints_total", COUNTER, U64,
+		AT(measured.advice[ADVICE_NONE + 1]),
+		"What became of schedulers' hints, one for each container that had one.",
+		.label = {{"verdict", advice_verdict_words + ADVICE_NONE + 1,
+			NR_ADVICE_VERDICTS - ADVICE_NONE - 1, sizeof(uint64_t)}}),
 	EACH("shadow_comparisons_total", COUNTER, comparisons,
 		"Mode shadow: containers that the kubelet gave a cpuset, and whether it is the one "
 		"that numafit would have given."),
 	EACH("containers", GAUGE, containers,
 		"Containers on CPUs of their own, on shared CPUs, and those still to come whose "
-		"CPUs "
-		"and memory are held."),
+		"CPUs and memory are held."),
 	EACH("containers_not_preferred", GAUGE, not_preferred,
 		"Containers that lie on more NUMA nodes than the fewest that could have been "
 		"enough."),
@@ -438,91 +261,75 @@ static const struct metric metrics[] = {
 		"Times that such a container was found to run as placed again."),
 	EACH("numa_node_cpus", GAUGE, node_cpus,
 		"CPUs of the NUMA node that one container has for itself, that are reserved, that "
-		"are "
-		"promised to holders of numafit.io/cpu, and that are free."),
+		"are promised to holders of numafit.io/cpu, and that are free."),
 	EACH("numa_node_shared_pool_cpus", GAUGE, node_pool,
 		"CPUs of the NUMA node that containers without CPUs of their own run on: reserved "
-		"ones "
-		"and, as far as need be, free ones."),
+		"ones and, as far as need be, free ones."),
 	EACH("numa_node_memory_bytes", GAUGE, node_memory,
 		"Memory of the NUMA node that containers can have, by type: held and free."),
 	EACH("device_plugin_tokens", GAUGE, tokens,
 		"numafit.io/cpu of the node: in use, given out to a container that is still to "
-		"come, "
-		"not to be had, and free."),
+		"come, not to be had, and free."),
 	NOW("generation", generation, "Grows whenever other CPUs or memory are free."),
 	NOW("nri_connected", connected,
 		"Whether the container runtime is connected and has listed what runs."),
 	TOTAL("nri_connects", counters.connects, "Sessions with the container runtime."),
-	SECONDS_OF("nri_request_duration", HISTOGRAM, hooks,
+	METRIC_ROW("numafit_nri_request_duration_seconds", HISTOGRAM, HISTOGRAM, AT(measured.hook),
 		"How long the container runtime waited for an answer, without its way there and "
-		"back."),
+		"back.",
+		.label = {METRIC_LABEL("request", hook_names, sizeof(struct histogram))}),
 	NOW("journal_bytes", journal_bytes, "Size of the journal."),
 	NOW("journal_failing", journal_failing,
 		"Whether the journal cannot be written: new containers are refused meanwhile."),
 	TOTAL("journal_writes", measured.journal_writes, "Lines written to the journal."),
 	TOTAL("journal_write_errors", measured.journal_errors,
 		"Lines that could not be written to the journal: what they recorded was refused."),
-	EACH("apiserver_writes_total", COUNTER, writes, "Writes of an object to the API server."),
-	SECONDS_OF("apiserver_write_lag", GAUGE, lags,
+	OBJECT("writes_total", COUNTER, U64, written, "Writes of an object to the API server.",
+		METRIC_LABEL("result", write_names, sizeof(uint64_t))),
+	OBJECT("write_lag_seconds", GAUGE, NS, lag_ns,
 		"How long the object's last change took to be in the API server."),
-	SECONDS_OF("apiserver_write_behind", GAUGE, metrics_add_lag,
+	OBJECT("write_behind_seconds", GAUGE, NS, behind_ns,
 		"How long the API server has been without the object's oldest change; 0: it has "
 		"all."),
-	EACH("apiserver_credentials_usable", GAUGE, credentials,
+	METRIC_ROW("numafit_apiserver_credentials_usable", GAUGE, IS_NULL, AT(apiserver.unusable),
 		"Whether the kubeconfig, or the pod's service account, could be used when it was "
-		"read last."),
-	EACH("apiserver_credential_failures_total", COUNTER, credential_failures,
-		"Times that it could not."),
-	EACH("events_total", COUNTER, events, "Events on pods."),
-	EACH("evictions_total", COUNTER, evictions, "Pods that were to be evicted."),
-	EACH("config_reloads_total", COUNTER, reloads,
-		"Times that the config file was read again."),
-	EACH("config_last_reload_successful", GAUGE, last_reload,
-		"Whether what the config file says now could be put in force."),
-	EACH("config_needs_restart", GAUGE, needs_restart,
-		"Whether the config file says something that is in force after a restart only."),
+		"read last.",
+		IF(has_apiserver)),
+	METRIC_ROW("numafit_apiserver_credential_failures_total", COUNTER, U64,
+		AT(apiserver.failures), "Times that it could not.", IF(has_apiserver)),
+	METRIC_ROW("numafit_events_total", COUNTER, U64, AT(cluster.event), "Events on pods.",
+		BY("result", event_names), IF(cluster.events)),
+	METRIC_ROW("numafit_evictions_total", COUNTER, U64, AT(cluster.eviction),
+		"Pods that were to be evicted.", BY("result", eviction_names),
+		IF(cluster.evictions)),
+	METRIC_ROW("numafit_observed_placements_total", COUNTER, U64, AT(cluster.observed),
+		"What pods have of NUMA nodes, written on them.", BY("result", observed_names),
+		IF(cluster.annotations)),
+	METRIC_ROW("numafit_config_reloads_total", COUNTER, U64, AT(config.reloads),
+		"Times that the config file was read again.", BY("result", reload_names),
+		IF(has_config)),
+	METRIC_ROW("numafit_config_last_reload_successful", GAUGE, IS_NULL, AT(config.refused),
+		"Whether what the config file says now could be put in force.", IF(has_config)),
+	METRIC_ROW("numafit_config_needs_restart", GAUGE, NOT_NULL, AT(config.restart),
+		"Whether the config file says something that is in force after a restart only.",
+		IF(has_config)),
 	TOTAL("log_lines_dropped", counters.log_dropped, "Log lines that nobody read in time."),
 	EACH("settings_info", GAUGE, settings_info, "The settings that matter most; always 1."),
-	EACH("build_info", GAUGE, build_info, "The version; always 1."),
-	{"process_start_time_seconds", "Start of the process since the epoch.", GAUGE, NANOSECONDS,
-		.at = offsetof(struct metrics, process.start_ns)},
-	{"process_cpu_seconds_total", "CPU time of the process.", COUNTER, NANOSECONDS,
-		.at = offsetof(struct metrics, process.cpu_ns)},
-	{"process_resident_memory_bytes", "Memory that the process has.", GAUGE, PLAIN,
-		.at = offsetof(struct metrics, process.resident_bytes)},
-	{"process_open_fds", "Open descriptors of the process.", GAUGE, PLAIN,
-		.at = offsetof(struct metrics, process.open_fds)},
-	{"process_max_fds", "Descriptors that the process can have.", GAUGE, PLAIN,
-		.at = offsetof(struct metrics, process.max_fds)},
+	METRIC_ROW("numafit_build_info", GAUGE, ONE, AT(version), "The version; always 1.",
+		.label = {{.name = "version"}}),
+	METRIC_ROW("process_start_time_seconds", GAUGE, NS, AT(process.start_ns),
+		"Start of the process since the epoch."),
+	METRIC_ROW("process_cpu_seconds_total", COUNTER, NS, AT(process.cpu_ns),
+		"CPU time of the process."),
+	METRIC_ROW("process_resident_memory_bytes", GAUGE, U64, AT(process.resident_bytes),
+		"Memory that the process has."),
+	METRIC_ROW("process_open_fds", GAUGE, U64, AT(process.open_fds),
+		"Open descriptors of the process."),
+	METRIC_ROW("process_max_fds", GAUGE, U64, AT(process.max_fds),
+		"Descriptors that the process can have."),
 };
 
-static void write_all(struct text *t, const struct metrics *m)
-{
-	for (size_t i = 0; i < sizeof metrics / sizeof *metrics; i++) {
-		const struct metric *f = &metrics[i];
-		struct writer w = {t, f, false};
-		uint64_t value;
-
-		if (f->each) {
-			f->each(&w, m);
-			continue;
-		}
-		memcpy(&value, (const char *)m + f->at, sizeof value);
-		add_sample(&w, NO_LABELS, value);
-	}
-}
-
-/* Into a buffer that doubles until it is large enough: a machine has at most 64 NUMA nodes. */
 char *metrics_text(const struct metrics *m, size_t *len)
 {
-	struct text t = {.cut = true};
-
-	for (size_t cap = FIRST_CAP; t.cut; cap *= 2) {
-		free(t.at);
-		text_init(&t, xcalloc(cap, 1), cap);
-		write_all(&t, m);
-	}
-	*len = t.len;
-	return t.at;
+	return prometheus_text(metrics, sizeof metrics / sizeof *metrics, m, len);
 }

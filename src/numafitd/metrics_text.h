@@ -1,13 +1,13 @@
 #ifndef NUMAFIT_NUMAFITD_METRICS_TEXT_H
 #define NUMAFIT_NUMAFITD_METRICS_TEXT_H
 
+#include <codec/prometheus.h>
 #include <codec/status_json.h>
-#include <numafit/histogram.h>
+#include <io/process.h>
 
-/* What is measured, as Prometheus reads it (text format 0.0.4). Names are modelled on the
+/* What is measured, as Prometheus reads it. Names are modelled on the
  * kubelet's, so that its dashboards are a guide to ours; units are seconds and bytes. Where one
  * metric has several states, these exclude each other: their sum means something. */
-#define METRICS_TEXT_TYPE "text/plain; version=0.0.4; charset=utf-8"
 
 /* What the container runtime asks (struct nri_handler). */
 enum metrics_hook {
@@ -23,11 +23,13 @@ enum metrics_hook {
 	NR_HOOKS
 };
 
+enum metrics_verdict { VERDICT_ADMITTED, VERDICT_REFUSED, NR_VERDICTS };
+
 /* Counted for metrics alone, all since the daemon's start; more is in struct status_counters. */
 struct metrics_counters {
 	/* Containers that were admitted and refused, and pods that were refused as a whole; in mode
 	 * shadow what would have become of them. By the policy whose verdict it was. */
-	uint64_t admitted[NR_POLICIES], refused[NR_POLICIES];
+	uint64_t verdicts[NR_POLICIES][NR_VERDICTS];
 	struct histogram admission;          /* a container's, from its request to the decision */
 	uint64_t cpu_pins, cpu_pins_refused; /* containers that were to have CPUs alone */
 	uint64_t memory_pins, memory_pins_refused;
@@ -49,15 +51,10 @@ struct metrics_object {
 /* The API server's side; zeros: there is none. */
 struct metrics_cluster {
 	struct metrics_object object[NR_OBJECTS];
-	bool events, evictions; /* whether they are shown */
-	uint64_t events_sent, events_failed, events_dropped;
-	uint64_t evicted, evictions_failed, evictions_dropped;
-};
-
-struct metrics_process {
-	uint64_t start_ns; /* since the epoch */
-	uint64_t cpu_ns;
-	uint64_t resident_bytes, open_fds, max_fds;
+	bool events, evictions, annotations; /* whether they are shown */
+	uint64_t event[3];                   /* sent, failed, dropped */
+	uint64_t eviction[3];                /* evicted, failed, dropped */
+	uint64_t observed[3];                /* placements: written, failed, dropped */
 };
 
 struct metrics {
@@ -69,12 +66,13 @@ struct metrics {
 	struct metrics_counters measured;
 	uint64_t connected; /* to the runtime, and synchronized: 1 */
 	uint64_t generation, journal_bytes;
-	uint64_t journal_failing;                 /* it cannot be written: 1 */
-	const struct status_kubelet *kubelet;     /* NULL: all of it is off */
-	const struct status_config *config;       /* NULL: there is no file */
-	const struct status_apiserver *apiserver; /* NULL: there is none */
+	uint64_t journal_failing;      /* it cannot be written: 1 */
+	struct status_kubelet kubelet; /* no tokens: they are off */
+	bool has_config, has_apiserver;
+	struct status_config config;
+	struct status_apiserver apiserver;
 	struct metrics_cluster cluster;
-	struct metrics_process process;
+	struct process_figures process;
 };
 
 /* The text, of *len bytes; the caller frees. The same metrics give the same text. */

@@ -1,104 +1,87 @@
 #include "options.h"
 
-#include <numafit/version.h>
-
-#include <errno.h>
-#include <getopt.h>
 #include <stdio.h>
-#include <string.h>
 
-static const char usage[] =
-	"usage: numafitd [--config FILE] [--set KEY=VALUE ...] [--check-config]\n"
-	"\n"
-	"Pins containers' CPUs and memory to NUMA nodes, as a plugin of the container runtime "
-	"(NRI).\n"
-	"\n"
-	"  -c, --config FILE      read settings from this YAML file, again when it changes and on "
-	"SIGHUP\n"
-	"  -s, --set KEY=VALUE    override one setting; keys inside a map are written with dots\n"
-	"      --node-name NAME   this node's name: the same as --set nodeName=NAME\n"
-	"      --node-label KEY=VALUE  one of its labels, for the file's sections; when none is "
-	"given\n"
-	"                         the API server is asked\n"
-	"      --check-config     check settings, machine and kubeconfig, say what would run, and "
-	"exit\n"
-	"      --print-config     print every setting: value in force, type and meaning\n"
-	"  -V, --version          print the version\n"
-	"  -h, --help             print this\n";
-
-enum { OPT_CHECK = 1000, OPT_PRINT, OPT_NAME, OPT_LABEL };
-static const struct option options[] = {
-	{"config", required_argument, NULL, 'c'},
-	{"set", required_argument, NULL, 's'},
-	{"node-name", required_argument, NULL, OPT_NAME},
-	{"node-label", required_argument, NULL, OPT_LABEL},
-	{"check-config", no_argument, NULL, OPT_CHECK},
-	{"print-config", no_argument, NULL, OPT_PRINT},
-	{"version", no_argument, NULL, 'V'},
-	{"help", no_argument, NULL, 'h'},
-	{0},
-};
-
-static int take_label_option(struct options *o, char *assignment, struct err *e)
+/* nodeName=NAME, among the others: the last one counts. */
+static int read_node_name(const struct option_row *o, void *member, char *value, struct err *e)
 {
-	char *equals = strchr(assignment, '=');
+	static char set[512];
 
-	if (!equals)
-		return err_set(e, EINVAL, "--node-label %s: KEY=VALUE is expected", assignment);
-	*equals = '\0';
-	*vec_push(&o->labels) = (struct key_value){assignment, equals + 1};
+	(void)snprintf(set, sizeof set, "nodeName=%s", value);
+	return option_texts(o, member, set, e);
+}
+
+static int read_check(const struct option_row *o, void *member, char *value, struct err *e)
+{
+	(void)o, (void)value, (void)e;
+	*(enum action *)member = CHECK;
 	return 0;
 }
 
-static void add_option_name(struct options *o, char *name)
+static int read_print(const struct option_row *o, void *member, char *value, struct err *e)
 {
-	static char set[512]; /* the last one counts */
-
-	(void)snprintf(set, sizeof set, "nodeName=%s", name);
-	*vec_push(&o->sets) = set;
+	(void)o, (void)value, (void)e;
+	*(enum action *)member = PRINT;
+	return 0;
 }
 
-static int take_option(struct options *o, int opt, struct err *e)
-{
-	switch (opt) {
-	case 'c':
-		o->file = optarg;
-		return 0;
-	case 's':
-		*vec_push(&o->sets) = optarg;
-		return 0;
-	case OPT_NAME:
-		add_option_name(o, optarg);
-		return 0;
-	case OPT_LABEL:
-		return take_label_option(o, optarg, e);
-	case OPT_CHECK:
-	case OPT_PRINT:
-		o->action = opt == OPT_CHECK ? CHECK : PRINT;
-		return 0;
-	case 'V':
-	case 'h':
-		(void)fputs(opt == 'V' ? "numafitd " NUMAFIT_VERSION "\n" : usage, stdout);
-		o->action = DONE;
-		return 0;
-	default:
-		return err_set(e, EINVAL, "see numafitd --help");
-	}
-}
+#define AT(member) offsetof(struct options, member)
+const struct option_row options_rows[] = {
+	{.letter = 'c',
+		.name = "config",
+		.value = "FILE",
+		.help = "read settings from this YAML file, again when it changes and on SIGHUP",
+		.read = option_text,
+		.at = AT(file),
+		.completes = COMPLETE_FILE},
+	{.letter = 's',
+		.name = "set",
+		.value = "KEY=VALUE",
+		.help = "override one setting; keys inside a map are written with dots",
+		.read = option_texts,
+		.at = AT(sets),
+		.completes = COMPLETE_SETTING,
+		.repeats = true},
+	{.name = "node-name",
+		.value = "NAME",
+		.help = "this node's name: the same as --set nodeName=NAME",
+		.read = read_node_name,
+		.at = AT(sets)},
+	{.name = "node-label",
+		.value = "KEY=VALUE",
+		.help = "one of its labels, for the file's sections; when none is given the API "
+			"server is asked",
+		.read = option_assignment,
+		.at = AT(labels),
+		.repeats = true},
+	{.name = "check-config",
+		.help = "check all that a start checks, on this node, say what would run, or all that is "
+			"wrong, and exit",
+		.read = read_check,
+		.at = AT(action)},
+	{.name = "print-config",
+		.help = "print every setting: value in force, type and meaning",
+		.read = read_print,
+		.at = AT(action)},
+	{0},
+};
 
-int options_read(int argc, char **argv, struct options *o, struct err *e)
-{
-	int opt, rc = 0;
-
-	*o = (struct options){.action = RUN};
-	while (!rc && o->action != DONE &&
-		(opt = getopt_long(argc, argv, "c:s:Vh", options, NULL)) != -1)
-		rc = take_option(o, opt, e);
-	if (!rc && o->action != DONE && optind < argc)
-		rc = err_set(
-			e, EINVAL, "\"%s\" is not an option; see numafitd --help", argv[optind]);
-	return rc;
-}
+const struct section options_sections[] = {
+	{"ENVIRONMENT",
+		"NRI_PLUGIN_SOCKET, NRI_PLUGIN_NAME and NRI_PLUGIN_IDX are what a runtime sets that "
+		"starts numafitd as one of its plugins; /etc/numafit/numafitd.yaml is the config file "
+		"then. NODE_NAME is the node's name where the setting nodeName is not there."},
+	{"SIGNALS",
+		"SIGHUP reads the config file again. SIGTERM and SIGINT end numafitd: containers "
+		"keep their CPUs and memory, and the next numafitd takes them over."},
+	{"FILES", " /etc/numafit/numafitd.yaml     settings, see numafitd.yaml(5)\n"
+		  " /run/numafit/journal           what was decided since the last start\n"
+		  " /run/numafit/journal.1         and in the time before\n"
+		  " /run/numafit/numafitd.sock     for numafit status\n"
+		  " /var/run/nri/nri.sock          the container runtime"},
+	{"SEE ALSO", "numafitd.yaml(5), numafit(1), numafit-extender(8)"},
+	{0},
+};
 
 void options_fini(struct options *o)
 {

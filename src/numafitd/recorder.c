@@ -177,6 +177,7 @@ static int start_journal_over(struct daemon *d, struct err *e)
 		return rc;
 	}
 	journal_close(old);
+	run_directory_share(d);
 	d->recorder.behind = false;
 	d->recorder.rotate_at_bytes = 2 * journal_size(d->recorder.journal);
 	if (d->recorder.rotate_at_bytes < d->settings.journal_max_bytes)
@@ -441,7 +442,7 @@ static int check_header(
 	return 0;
 }
 
-static int fold_journal_line(void *ctx, char *text, size_t len, struct err *e)
+static int recorder_fold_line(void *ctx, char *text, size_t len, struct err *e)
 {
 	static struct decoded_record decoded;
 	struct reading *r = ctx;
@@ -487,7 +488,7 @@ static void fold(struct daemon *d)
 	struct err why;
 
 	*now = d->settings;
-	int lines = journal_read(d->run.journal_path, fold_journal_line, &r, &why);
+	int lines = journal_read(d->run.journal_path, recorder_fold_line, &r, &why);
 	if (lines <= 0)
 		d->settings = *now;
 	if (lines < 0)

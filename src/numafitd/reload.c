@@ -45,7 +45,7 @@ static bool differ(
 	return !text_equal(was, is);
 }
 
-static const char *value_shown(const char *value)
+static const char *reload_value_shown(const char *value)
 {
 	return *value ? value : "not set";
 }
@@ -59,8 +59,8 @@ static unsigned list_changes(const struct settings *a, const struct settings *b,
 
 	for (unsigned i = 0; settings_doc(i, &doc); i++)
 		if (differ(a, b, i, was, is))
-			text_add(t, "%s%s: %s -> %s", nr++ ? "; " : "", doc.key, value_shown(was),
-				value_shown(is));
+			text_add(t, "%s%s: %s -> %s", nr++ ? "; " : "", doc.key,
+				reload_value_shown(was), reload_value_shown(is));
 	return nr;
 }
 
@@ -87,7 +87,7 @@ static int put_settings_in_force(struct daemon *d, const struct settings *wanted
 
 	*before = *next = d->settings;
 	settings_reload(next, wanted);
-	rc = settings_check_daemon(next, &d->topo, e); /* beside what cannot change now */
+	rc = settings_check_daemon(next, &d->topo, NULL, e); /* beside what cannot change now */
 	if (rc)
 		return err_add(e, rc, "with what needs a restart as it is");
 	d->settings = *next;
@@ -100,6 +100,7 @@ static int put_settings_in_force(struct daemon *d, const struct settings *wanted
 static void tell_all(struct daemon *d)
 {
 	log_set_level(d->settings.log_level);
+	log_set_format(d->settings.log_format);
 	for (size_t i = 0; i < sizeof parts_changed / sizeof *parts_changed; i++)
 		parts_changed[i](d);
 }
@@ -109,8 +110,9 @@ static void log_reloaded(struct daemon *d, unsigned nr, const char *changes)
 	char file[512], text[2 * CHANGES_TEXT_MAX];
 
 	log_line(LOG_INFO, "config-reloaded", "file=%s keys=%u changed=%s",
-		log_text(file, sizeof file, d->configured.config->from.file), nr,
-		log_text(text, sizeof text, nr ? changes : "nothing"));
+		log_text(file, sizeof file,
+			d->configured.config->from.file ? d->configured.config->from.file : ""),
+		nr, log_text(text, sizeof text, nr ? changes : "nothing"));
 	if (*d->configured.reload->restart)
 		log_line(LOG_WARN, "config-needs-restart",
 			"keys=\"%s\" action=\"restart numafitd: until then they stay as they are\"",
@@ -137,6 +139,31 @@ static void log_sections(const struct daemon *d)
 			waiting);
 }
 
+/* Once for each time that settings are read. */
+static void log_idle_settings(const struct settings *asked)
+{
+	struct idle_setting idle[IDLE_SETTINGS_MAX];
+	unsigned nr = settings_idle(asked, idle);
+
+	for (unsigned i = 0; i < nr; i++)
+		log_line(LOG_WARN, "setting-changes-nothing",
+			"key=%s text=\"it changes no decision: %s\" action=\"leave it out, or set "
+			"what it belongs to\"",
+			idle[i].key, idle[i].why);
+}
+
+static void log_version(const struct daemon *d)
+{
+	const struct config *c = d->configured.config;
+	const char *from = c->kubelet_from == KUBELET_REMEMBERED ? "kubelet-remembered" : "kubelet";
+
+	log_line(LOG_INFO, "kubernetes-version", "version=%s from=%s",
+		kubernetes_words[d->settings.cpu_options.kubernetes],
+		!c->by_kubelet ? "kubernetesVersion"
+		: c->kubelet   ? from
+			       : "newest");
+}
+
 static int reload(struct daemon *d, struct err *e)
 {
 	auto_free struct settings *wanted = xcalloc(1, sizeof *wanted);
@@ -147,7 +174,7 @@ static int reload(struct daemon *d, struct err *e)
 
 	text_init(&t, changes, sizeof changes);
 	if (!rc)
-		rc = settings_check_daemon(wanted, &d->topo, e);
+		rc = settings_check_daemon(wanted, &d->topo, NULL, e);
 	auto_free struct settings *before = xcalloc(1, sizeof *before);
 	*before = d->settings;
 	if (!rc)
@@ -161,6 +188,8 @@ static int reload(struct daemon *d, struct err *e)
 	if (nr)
 		tell_all(d);
 	log_reloaded(d, nr, changes);
+	if (nr)
+		log_idle_settings(wanted);
 	log_sections(d);
 	d->configured.reload->reloaded(d);
 	return 0;
@@ -205,7 +234,7 @@ static bool is_news(struct daemon *d)
 }
 
 /* The file, or its directory's ..data, was touched. */
-static void look_at_file(void *ctx)
+static void reload_look_at_file(void *ctx)
 {
 	struct daemon *d = ctx;
 
@@ -233,23 +262,20 @@ static void asked_to(void *ctx)
 		reload_and_note(d);
 }
 
-static void watch_config(struct daemon *d)
+int reload_start(struct daemon *d, void (*reloaded)(struct daemon *d), struct err *e)
 {
 	const char *file = d->configured.config->from.file;
 
+	d->configured.reload = xcalloc(1, sizeof *d->configured.reload);
+	d->configured.reload->reloaded = reloaded;
+	d->configured.reload->settled = loop_timer_new(d->loop, reload_look_at_file, d);
 	if (file &&
 		!file_watch_start(&d->configured.reload->file, d->loop, file, config_touched, d))
 		log_line(LOG_WARN, "config-not-watched",
 			"file=%s action=\"send SIGHUP when it has changed\"", file);
-}
-
-int reload_start(struct daemon *d, void (*reloaded)(struct daemon *d), struct err *e)
-{
-	d->configured.reload = xcalloc(1, sizeof *d->configured.reload);
-	d->configured.reload->reloaded = reloaded;
-	d->configured.reload->settled = loop_timer_new(d->loop, look_at_file, d);
-	watch_config(d);
 	log_sections(d);
+	log_idle_settings(&d->configured.asked);
+	log_version(d);
 	return loop_on_signal(d->loop, SIGHUP, asked_to, d)
 		       ? err_set(e, EIO, "the handler of SIGHUP cannot be set")
 		       : 0;
@@ -292,6 +318,27 @@ void reload_set_labels(struct daemon *d, const struct key_value *labels, size_t 
 		return;
 	d->configured.reload->must_restart = true;
 	loop_stop(d->loop);
+}
+
+void reload_set_kubelet(struct daemon *d, const char *kubelet_version)
+{
+	struct config *c = d->configured.config;
+	bool remembered = c->kubelet_from == KUBELET_REMEMBERED;
+	enum kubernetes_version before = c->kubelet;
+	char buf[2 * sizeof d->configured.reload->refused.text];
+	struct err e;
+
+	if (config_take_kubelet(c, kubelet_version, d->settings.run_directory, &e) < 0)
+		log_line(LOG_WARN, "kubelet-version-not-kept",
+			"error=%s action=\"none now: a start without the API server decides as the "
+			"newest kubelet does, unless kubernetesVersion is set\"",
+			log_text(buf, sizeof buf, e.text));
+	if (!c->by_kubelet)
+		return;
+	if (c->kubelet != before)
+		reload_and_note(d);
+	if (c->kubelet != before || remembered)
+		log_version(d);
 }
 
 int reload_verdict(const struct daemon *d, struct err *e)

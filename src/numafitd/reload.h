@@ -29,6 +29,9 @@ bool reload_wants_labels(const struct daemon *d);
  * they are known for the first time and choose what needs a restart, the daemon ends itself, to be
  * started again with them; not where the runtime has started it, which would not do so again. */
 void reload_set_labels(struct daemon *d, const struct key_value *labels, size_t nr);
+/* The version of the node's kubelet, as the API server has it now: kubernetesVersion auto follows
+ * it. */
+void reload_set_kubelet(struct daemon *d, const char *kubelet_version);
 /* Why the daemon has ended itself: 0, nothing of that, or -EAGAIN with text. */
 int reload_verdict(const struct daemon *d, struct err *e);
 /* For `numafit status`; false: there is no file. The texts are borrowed until the next turn. */

@@ -50,17 +50,9 @@ void add_updates(struct daemon *d, const struct update_list *ups, struct nri_rep
 	d->measured.counters.updates += nr;
 }
 
-static int compare_ids(const void *a, const void *b)
+static int compare_sandbox_ids(const void *a, const void *b)
 {
 	return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
-static bool any_has_process(const struct nri_inventory *what)
-{
-	for (size_t i = 0; i < what->nr_pods; i++)
-		if (what->pods[i].has_process)
-			return true;
-	return false;
 }
 
 struct sandboxes sandboxes_of(const struct nri_inventory *what)
@@ -70,16 +62,19 @@ struct sandboxes sandboxes_of(const struct nri_inventory *what)
 		.pod_uid = xcalloc(what->nr_pods, sizeof *there.pod_uid),
 	};
 	const char **used = xcalloc(what->nr, sizeof *used);
-	bool says_which = any_has_process(what);
+	bool says_which = false;
 
+	for (size_t i = 0; i < what->nr_pods; i++)
+		says_which = says_which || what->pods[i].has_process;
 	for (size_t i = 0; i < what->nr; i++)
 		used[i] = what->containers[i].pod.sandbox_id;
-	qsort(used, what->nr, sizeof *used, compare_ids);
+	qsort(used, what->nr, sizeof *used, compare_sandbox_ids);
 	for (size_t i = 0; i < what->nr_pods; i++) {
 		const struct pod *pod = &what->pods[i];
 
 		if (says_which && !pod->has_process &&
-			!bsearch(&pod->sandbox_id, used, what->nr, sizeof *used, compare_ids))
+			!bsearch(&pod->sandbox_id, used, what->nr, sizeof *used,
+				compare_sandbox_ids))
 			continue;
 		there.id[there.nr] = pod->sandbox_id;
 		there.pod_uid[there.nr++] = pod->uid;

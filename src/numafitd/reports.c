@@ -6,7 +6,7 @@
 #include <apiserver/path.h>
 #include <numafitd/kubelet_config_yaml.h>
 #include <codec/nrt_write_json.h>
-#include <codec/numatopology_write_json.h>
+#include <codec/numatopology_json.h>
 #include <io/file.h>
 #include <io/log.h>
 

@@ -6,13 +6,16 @@
 #include "services_state.h"
 
 #include <io/log.h>
+#include <numafit/mem.h>
 #include <numafit/text.h>
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 enum { TELL_AFTER_MS = 2 };
+enum { LOOK_MIN_MS = 100, LOOK_MAX_MS = 60000, LOG_TEXT_BYTES = 512 }; /* for the Pods API */
 
 static void on_registration_refused(void *ctx, pid_t pid, uid_t uid)
 {
@@ -111,12 +114,93 @@ static void ask_pod_resources(struct services *v)
 	v->pod_resources = pod_resources_new(v->d->loop, v->pump, &o, &v->holdings);
 }
 
+/* The Pods API */
+
+const char *services_pod_facts(const struct daemon *d)
+{
+	const struct services *v = d->services;
+
+	if (v && v->pods && pods_synced(v->pods))
+		return "kubelet";
+	return d->settings.pods_watch ? "apiserver" : "sandbox";
+}
+
+static void log_pod_facts(struct services *v, const char *why)
+{
+	const char *facts = services_pod_facts(v->d);
+	char text[LOG_TEXT_BYTES];
+
+	if (text_equal(v->facts, facts))
+		return;
+	v->facts = facts;
+	log_line(LOG_INFO, "pod-facts", "source=%s text=%s", facts,
+		log_text(text, sizeof text, why));
+}
+
+static void on_pods_event(void *ctx, bool bad, const char *event, const char *text)
+{
+	log_event(ctx, bad, event, text);
+	log_pod_facts(ctx, text);
+}
+
 static void watch_pods(struct services *v)
 {
-	const struct pods_options o = {.socket = v->pods_socket};
+	v->watching = (struct pods_handler){v, gather_pod_changed, on_pods_event};
+	v->pods = pods_new(v->d->loop, v->pump, &(struct pods_options){.socket = v->pods_socket},
+		&v->watching);
+}
 
-	v->watching = (struct pods_handler){v, gather_pod_changed, log_event};
-	v->pods = pods_new(v->d->loop, v->pump, &o, &v->watching);
+/* An older kubelet does not have it, and then nothing is wrong: one line says where pods' facts
+ * come from instead. */
+static void on_no_pods_api(void *ctx, bool bad, const char *event, const char *text)
+{
+	if (bad)
+		log_event(ctx, bad, event, text);
+	log_pod_facts(ctx, text);
+}
+
+/* gRPC takes megabytes: it is not started for a service that nobody has. */
+static void look_for_pods_api(void *ctx)
+{
+	struct services *v = ctx;
+	struct err e;
+
+	retry_begin(v->looking);
+	if (access(v->pods_socket, F_OK) < 0)
+		(void)err_set(&e, errno, "%s: %s", v->pods_socket, strerror(errno));
+	else if (v->pump || (v->pump = rpc_pump_new(v->d->loop, &e)))
+		watch_pods(v);
+	if (v->pods)
+		retry_free(steal(v->looking));
+	else
+		retry_no_connection(v->looking, &e);
+}
+
+static void start_pods_api(struct services *v)
+{
+	const struct retry_options o = {
+		.socket = v->pods_socket,
+		.min_ms = LOOK_MIN_MS,
+		.max_ms = LOOK_MAX_MS,
+		.ctx = v,
+		.attempt = look_for_pods_api,
+		.waiting = "pods-api-waiting",
+		.log = v,
+		.on_event = on_no_pods_api,
+	};
+
+	if (v->d->settings.pods_api == PODS_API_ON)
+		watch_pods(v);
+	else if (v->d->settings.pods_api == PODS_API_AUTO)
+		v->looking = retry_new(v->d->loop, &o);
+	else
+		log_pod_facts(v, "podsAPI.enabled is false");
+}
+
+/* Whether gRPC is needed, whatever the kubelet serves. */
+static bool needs_pump(const struct settings *s)
+{
+	return s->device_plugin || s->pod_resources || s->pods_api == PODS_API_ON;
 }
 
 int services_start(struct daemon *d, struct err *e)
@@ -124,19 +208,17 @@ int services_start(struct daemon *d, struct err *e)
 	const struct settings *s = &d->settings;
 
 	if (s->mode == MODE_OFF || s->mode == MODE_RELEASE ||
-		!(s->device_plugin || s->pod_resources || s->pods_api))
+		!(needs_pump(s) || s->pods_api == PODS_API_AUTO))
 		return 0;
 	struct services *v = xcalloc(1, sizeof *v);
 	v->d = d;
 	d->services = v;
 	name_paths(v);
-	v->pump = rpc_pump_new(d->loop, e);
-	if (!v->pump)
+	if (needs_pump(s) && !(v->pump = rpc_pump_new(d->loop, e)))
 		return -e->code;
 	if (s->pod_resources || s->device_plugin) /* tokens that nobody comes for show there */
 		ask_pod_resources(v);
-	if (s->pods_api)
-		watch_pods(v);
+	start_pods_api(v);
 	if (s->device_plugin)
 		serve_plugin(v);
 	return 0;
@@ -153,6 +235,7 @@ void services_stop(struct daemon *d)
 		loop_timer_close(v->changed);
 	registration_close(v->registration);
 	v->registration = NULL;
+	retry_free(v->looking);
 	pods_close(v->pods);
 	pod_resources_close(v->pod_resources);
 	rpc_server_free(v->server);
@@ -196,7 +279,7 @@ bool services_status(const struct daemon *d, struct status_kubelet *out)
 		.device_plugin = v->plugin ? "waiting" : "off",
 		.pod_resources = is_up(
 			v->pod_resources, v->pod_resources && pod_resources_age(v->pod_resources)),
-		.pods_api = is_up(v->pods, v->pods && pods_synced(v->pods)),
+		.pods_api = v->looking ? "absent" : is_up(v->pods, v->pods && pods_synced(v->pods)),
 		.pods = v->pods ? pods_count(v->pods) : 0,
 	};
 	if (v->registration)

@@ -2,6 +2,7 @@
 #define NUMAFIT_NUMAFITD_SERVICES_H
 
 #include <codec/status_json.h>
+#include <numafit/observed.h>
 #include <numafit/pod_store.h>
 #include <numafit/report.h>
 
@@ -14,10 +15,16 @@ int services_start(struct daemon *d, struct err *e);
 void services_stop(struct daemon *d);
 /* For `numafit status`; false: there are none. */
 bool services_status(const struct daemon *d, struct status_kubelet *out);
+/* Where what is known of a pod beside its sandbox comes from: "kubelet" (Pods API), "apiserver"
+ * (podsWatch), or "sandbox": nowhere, its totals are all. */
+const char *services_pod_facts(const struct daemon *d);
 /* Something was recorded: the kubelet's list may be another one. */
 void services_note_change(struct daemon *d);
 /* The pod is known now: what the kubelet gives to it is asked for. */
 void services_note_pod(struct daemon *d, const struct known_pod *pod);
+/* The devices that the kubelet shows for the pod's containers and that are on one NUMA node, tokens
+ * among them, from *a; -EAGAIN: its answer is older than the pod's sandbox, -ENOMEM. */
+int services_observe(const struct daemon *d, struct observed *o, struct arena *a);
 /* The devices of the node, and who has them, into *f, from *a. */
 void services_report(const struct daemon *d, struct report_facts *f, struct arena *a);
 

@@ -8,6 +8,7 @@
 #include <kubelet/pod_resources.h>
 #include <kubelet/pods.h>
 #include <kubelet/registration.h>
+#include <kubelet/retry.h>
 
 /* What the files that speak with the kubelet share. */
 
@@ -34,6 +35,8 @@ struct services {
 	struct registration *registration;
 	struct pod_resources *pod_resources;
 	struct pods *pods;
+	struct retry *looking; /* podsAPI.enabled auto: for its socket, until it is there */
+	const char *facts;     /* services_pod_facts(), as it was logged last */
 	struct question asked[QUESTIONS];
 	uint64_t forgotten; /* the latest of those whose place another pod has taken */
 	char plugin_directory[SOCKET_PATH_MAX], endpoint[SOCKET_NAME_MAX];
@@ -47,5 +50,8 @@ void tokens_seen(struct services *v, const struct pods_held *held);
 
 /* gather.c: the kubelet has the pod now: what it gives to it is asked for. */
 void gather_pod_changed(void *ctx, const struct known_pod *pod);
+/* Whether the kubelet's present answer is no older than the pod, or than its sandbox. */
+enum since { SINCE_POD, SINCE_SANDBOX };
+bool gather_is_answered(struct services *v, const char *pod_uid, enum since since);
 
 #endif

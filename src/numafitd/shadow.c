@@ -44,7 +44,7 @@ static int shadow_create(
 	d->measured.counters.disagreed += c.compared && !c.agrees;
 	uint64_t took_ns = loop_monotonic_ns() - from;
 	measure_admission(d, &req, &ours, took_ns);
-	log_decision(d, &req, &ours, "shadow", 0, took_ns);
+	log_decision(d, &req, &ours, "shadow", "", 0, took_ns);
 	log_comparison(&req, &c);
 	return 0;
 }

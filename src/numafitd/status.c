@@ -69,6 +69,7 @@ char *status_document(const struct daemon *d)
 
 	if (d->recorder.error.code)
 		info.journal = d->recorder.error.text;
+	info.pod_facts = services_pod_facts(d);
 	if (services_status(d, &kubelet))
 		info.kubelet = &kubelet;
 	if (reload_status(d, &config))

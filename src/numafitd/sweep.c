@@ -32,6 +32,7 @@ struct drift {
 	bool noted;       /* counted and logged */
 	bool counted;     /* as a drift */
 	bool by_a_client; /* the runtime's client has changed it meanwhile */
+	bool runs;        /* its process was there, and the runtime had not reported that */
 	bool was_placed;  /* since then it was found as placed, perhaps only because the runtime
 			     applies updates after our answer */
 };
@@ -182,10 +183,24 @@ static void act_on(struct daemon *d, const struct look *k, enum finding f)
 		engine_must_update(d->engine, k->h->request.container_id);
 }
 
+/* A container that waits for its start to be updated once more. A runtime that is taking us in as
+ * a plugin does not report a start to us: processes that are there twice, a round apart, say so. */
+static void notice_start(struct daemon *d, const struct holding *h)
+{
+	if (!cgroup_has_processes(d->in_force.cgroups, h->request.cgroup))
+		return;
+	struct drift *drift = get_drift(d->sweep, h->request.container_id);
+	if (drift->runs)
+		engine_started(d->engine, loop_wall_ms(), h->request.container_id);
+	drift->runs = true;
+}
+
 static void sweep_look_at(struct daemon *d, const struct holding *h)
 {
 	struct look k = {.h = h};
 
+	if (h->request.cgroup && h->starting && h->misplaced)
+		notice_start(d, h);
 	if (!h->request.cgroup || h->misplaced || updater_is_updating(d, h->request.container_id) ||
 		!engine_wants(d->engine, h->request.container_id, &k.want))
 		return;

@@ -26,7 +26,7 @@ static int tokens_list(
 	return 0;
 }
 
-static size_t prefer_tokens(
+static size_t tokens_on_prefer(
 	void *ctx, const struct preferred_ask *ask, struct arena *a, const char **out)
 {
 	struct services *v = ctx;
@@ -133,7 +133,7 @@ static void watched(void *ctx, unsigned nr_streams)
 
 const struct device_plugin_handler tokens_handler = {
 	.devices = tokens_list,
-	.prefer = prefer_tokens,
+	.prefer = tokens_on_prefer,
 	.allocate = tokens_allocate,
 	.pre_start = tokens_pre_start,
 	.watched = watched,

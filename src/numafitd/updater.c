@@ -28,7 +28,7 @@ static void forget_asked(struct updater *t)
 }
 
 /* Those that it failed for are updated with the next news, or after the next round of the sweep. */
-static void on_update_answer(void *ctx, const char *problem)
+static void updater_on_answer(void *ctx, const char *problem)
 {
 	struct daemon *d = ctx;
 	struct updater *t = d->updater;
@@ -78,9 +78,9 @@ static void send_updates(struct daemon *d, const struct update_list *ups)
 	forget_asked(t);
 	for (size_t i = 0; i < ups->nr; i++)
 		*vec_push(&t->asked) = xstrdup(ups->at[i].container_id);
-	if (nri_conn_update(d->runtime.conn, list.updates, list.nr_updates, on_update_answer, &e) <
+	if (nri_conn_update(d->runtime.conn, list.updates, list.nr_updates, updater_on_answer, &e) <
 		0)
-		on_update_answer(d, e.text);
+		updater_on_answer(d, e.text);
 	else
 		log_line(LOG_INFO, "updates-sent", "containers=%zu first=%s", ups->nr,
 			log_text(buf, sizeof buf, ups->at[0].container_id));

@@ -12,6 +12,7 @@
 #include <codec/placement_json.h>
 #include <io/fault.h>
 #include <io/log.h>
+#include <numafit/diagnosis.h>
 #include <numafit/number.h>
 #include <numafit/text.h>
 
@@ -20,61 +21,86 @@
 
 enum { EXPIRE_EVERY_MS = 60 * 1000 };
 
-/* The text of a refusal ends in the pod's events: say who refuses, and what was missing. */
-static int refuse_with_text(const struct decision *dec, struct err *e)
+static struct admit_question question_of(
+	const struct daemon *d, const struct request *container, const struct pod *pod)
 {
-	char hints[HINTS_TEXT_MAX];
-	const char *missing = hints_text(dec, hints);
+	return (struct admit_question){
+		engine_ledger(d->engine), &d->settings, .container = container, .pod = pod};
+}
 
-	return err_set(e, EPERM, "numafit: %s: %s (policy %s%s%s%s%s)",
-		dec->reason ? dec->reason : "refused", dec->message,
-		topology_policy_name(dec->policy),
-		*missing ? "; NUMA nodes needed now/at best: " : "", missing,
-		dec->advice.looked_at ? "; scheduler's hint " : "",
-		dec->advice.looked_at ? advice_verdict_name(dec->advice.verdict) : "");
+/* The text of a refusal ends in the pod's events: say who refuses, and what was missing. */
+static int refuse_with_text(
+	const struct admit_question *q, const struct decision *dec, struct err *e)
+{
+	struct diagnosis why;
+
+	diagnose_in_numbers(q, dec, &why);
+	e->code = EPERM;
+	(void)diagnosis_line(&why, dec, q, false, e->text, sizeof e->text);
+	return -EPERM;
 }
 
 /* A pod that is known container by container is decided now, before any of them runs. */
 static int on_run_pod(void *ctx, const struct pod *asked, struct err *e)
 {
 	struct daemon *d = ctx;
+	struct answered *answered = &d->runtime.answered;
+	struct arena *a = &answered->gathered;
 	struct pod pod = *asked;
 	struct decision dec;
-	struct arena a;
 	char name[512], why[2 * sizeof e->text];
 
-	arena_init(&a, GATHER_BYTES);
-	gather_pod(d, &pod, &a);
+	arena_fini(a);
+	arena_init(a, GATHER_BYTES);
+	gather_pod(d, &pod, a);
 	engine_run_pod(d->engine, loop_wall_ms(), &pod, &dec);
-	arena_fini(&a);
 	d->measured.counters.refused += !dec.admit;
 	d->measured.counters.cut_short +=
 		!dec.admit && dec.cut_short; /* else each container counts */
 	advice_count(d, &dec); /* of a pod that is refused; else with each container */
 	if (dec.apart)
 		log_line(LOG_INFO, "pod-apart", "namespace=%s pod=%s reason=%s text=%s", asked->ns,
-			log_text(name, sizeof name, asked->name), pod_apart_name(dec.apart),
-			log_text(why, sizeof why, pod_apart_text(dec.apart)));
-	if (dec.admit)
+			log_text(name, sizeof name, asked->name), pod_apart_words[dec.apart],
+			log_text(why, sizeof why, pod_apart_texts[dec.apart]));
+	if (dec.admit) {
+		arena_fini(a);
 		return 0;
+	}
 	measure_verdict(d, &dec);
-	int rc = refuse_with_text(&dec, e);
+	const struct admit_question q = question_of(d, NULL, &pod);
+	int rc = refuse_with_text(&q, &dec, e);
 	log_line(LOG_WARN, "pod-refused", "namespace=%s pod=%s error=%s", asked->ns,
 		log_text(name, sizeof name, asked->name), log_text(why, sizeof why, e->text));
-	cluster_note_decision(d, asked, NULL, CONTAINER_APP, &dec, e->text);
+	answered->is_due = answered->is_pod = true;
+	answered->pod = pod;
+	answered->dec = dec;
+	answered->refusal = in_arena(a, e->text);
 	return rc;
+}
+
+static void note_refused_pod(struct daemon *d)
+{
+	struct answered *a = &d->runtime.answered;
+	const struct admit_question q = question_of(d, NULL, &a->pod);
+
+	cluster_note_decision(d, &q, &a->dec, a->refusal);
+	arena_fini(&a->gathered);
 }
 
 /* The decision in figures, the log and the cluster: the runtime has its answer by now. */
 static void after_answer(void *ctx)
 {
 	struct daemon *d = ctx;
-	struct answered_create *c = &d->runtime.answered;
+	struct answered *c = &d->runtime.answered;
 	const struct request *req = &c->req;
 
 	if (!c->is_due)
 		return;
 	c->is_due = false;
+	if (c->is_pod) {
+		note_refused_pod(d);
+		return;
+	}
 	if (*req->cpus && !d->runtime.warned_of_cpuset)
 		log_line(LOG_WARN, "cpuset-in-request",
 			"namespace=%s pod=%s cpus=%s text=\"somebody set it before numafit, which "
@@ -88,8 +114,9 @@ static void after_answer(void *ctx)
 	d->measured.counters.cut_short += c->dec.cut_short;
 	advice_count(d, &c->dec);
 	measure_admission(d, req, &c->dec, c->took_ns);
-	log_decision(d, req, &c->dec, "create", c->nr_updates, c->took_ns);
-	cluster_note_decision(d, &req->pod, req->ask.name, req->ask.kind, &c->dec, c->refusal);
+	log_decision(d, req, &c->dec, "create", c->refusal, c->nr_updates, c->took_ns);
+	const struct admit_question q = question_of(d, req, NULL);
+	cluster_note_decision(d, &q, &c->dec, c->refusal);
 }
 
 /* What the runtime is to do with the new container. 0, or -ENOMEM with text: an empty list would
@@ -133,8 +160,10 @@ static int on_create(void *ctx, const struct request *asked, struct nri_reply *r
 	gather_container(d, &req, reply->arena);
 	engine_create(d->engine, loop_wall_ms(), &req, &dec, &ups);
 	add_updates(d, &ups, reply);
-	int rc = dec.admit ? adjust(d, &dec, reply, e) : refuse_with_text(&dec, e);
-	d->runtime.answered = (struct answered_create){.is_due = true,
+	const struct admit_question q = question_of(d, &req, NULL);
+	int rc = dec.admit ? adjust(d, &dec, reply, e) : refuse_with_text(&q, &dec, e);
+	arena_fini(&d->runtime.answered.gathered);
+	d->runtime.answered = (struct answered){.is_due = true,
 		.req = req,
 		.dec = dec,
 		.nr_updates = ups.nr,
@@ -159,10 +188,12 @@ static void on_update(void *ctx, const struct request *req, struct nri_reply *re
 		*vec_push(&ups) = (struct update){req->container_id, dec.cpus, dec.mems};
 		add_updates(d, &ups, reply);
 	} else {
-		(void)refuse_with_text(&dec, &e);
+		const struct admit_question q = question_of(d, req, NULL);
+		(void)refuse_with_text(&q, &dec, &e);
 		reply->refusal = in_arena(reply->arena, e.text);
 	}
-	log_decision(d, req, &dec, "update", ups.nr, loop_monotonic_ns() - from);
+	log_decision(d, req, &dec, "update", dec.admit ? "" : e.text, ups.nr,
+		loop_monotonic_ns() - from);
 	vec_fini(&ups);
 }
 

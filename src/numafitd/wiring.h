@@ -8,11 +8,14 @@
 
 struct daemon;
 
-/* What on_create() has answered, to be noted once the answer has gone out. The strings are the
- * event's. */
-struct answered_create {
+/* What on_create() has answered, or on_run_pod() has refused, to be noted once the answer has gone
+ * out. The strings are the event's. */
+struct answered {
 	bool is_due;
 	struct request req;
+	bool is_pod; /* not the request, but this: */
+	struct pod pod;
+	struct arena gathered; /* what is known of the pod's containers */
 	struct decision dec;
 	size_t nr_updates;
 	uint64_t took_ns;
@@ -31,7 +34,7 @@ struct runtime {
 		const char *name, *index;
 	} launch;
 	bool warned_of_cpuset;
-	struct answered_create answered;
+	struct answered answered;
 };
 
 /* The runtime's events and the engine. */

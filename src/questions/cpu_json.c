@@ -136,6 +136,19 @@ static int cpu_json_read_machine(const json_t *item, struct topo *t, struct err 
 		  : cpu_json_read_unsigned(item, "num_sockets", 1, CPUSET_BITS, &t->nr_sockets, e);
 }
 
+/* The option that a newer kubelet takes along. */
+static int take_by_socket(const json_t *item, struct cpus_how *how, struct err *e)
+{
+	enum kubernetes_version version;
+	bool aligned = false;
+	int rc = policy_json_version(item, &version, e);
+
+	if (!rc && json_object_get(item, "align_by_socket"))
+		rc = cpu_json_read_bool(item, "align_by_socket", &aligned, e);
+	how->by_socket = aligned && kubernetes_has(version, RULE_DISTRIBUTES_IN_SOCKET);
+	return rc;
+}
+
 static int answer_take(
 	const json_t *item, const struct topo *t, unsigned want, json_t **result, struct err *e)
 {
@@ -151,6 +164,8 @@ static int answer_take(
 		rc = cpu_json_read_bool(item, "spread", &how.spread, e);
 	if (!rc)
 		rc = cpu_json_read_bool(item, "uncore", &how.uncore, e);
+	if (!rc)
+		rc = take_by_socket(item, &how, e);
 	if (rc)
 		return rc;
 	struct budget endless = budget_of(0);
@@ -225,7 +240,9 @@ static int cpu_json_read_affinity(
 static int cpu_json_read_policy(const json_t *item, struct policy *p, struct err *e)
 {
 	const json_t *name = json_object_get(item, "topology_policy");
-	int policy = json_is_string(name) ? topology_policy_from_name(json_string_value(name)) : -1;
+	int policy = json_is_string(name) ? text_index(topology_policy_words, NR_POLICIES,
+						    json_string_value(name))
+					  : -1;
 	int rc = policy < 0 ? err_add(e, json_want("a policy's name", name, e), "topology_policy")
 			    : 0;
 
@@ -244,7 +261,7 @@ static int cpu_json_read_policy(const json_t *item, struct policy *p, struct err
 	if (!rc)
 		rc = cpu_json_read_options(json_object_get(item, "options"), &p->settings, e);
 	p->settings.topology_policy = (enum topology_policy)policy;
-	return rc;
+	return rc ? rc : policy_json_version(item, &p->settings.cpu_options.kubernetes, e);
 }
 
 /* 1: the policy does not start. */
@@ -366,13 +383,13 @@ static int answer_policy(const json_t *item, const struct topo *t, unsigned want
 
 int cpu_json_answer(json_t *item, struct arena *a, json_t **result, struct err *e)
 {
-	static const char *const take_keys[] = {"name", "expected", "why", "takes_unavailable",
-		"cpus_fields", "cpus", "num_cores", "num_sockets", "want", "mode", "available",
-		"cpu_group_size", "spread", "uncore", NULL};
-	static const char *const policy_keys[] = {"name", "expected", "why", "takes_unavailable",
-		"cpus_fields", "cpus", "num_cores", "num_sockets", "want", "mode", "options",
-		"topology_policy", "reserved_cpus", "reserved_count", "assigned", "reusable",
-		"affinity", NULL};
+	static const char *const take_keys[] = {"name", VERSION_KEY, "expected", "why",
+		"takes_unavailable", "cpus_fields", "cpus", "num_cores", "num_sockets", "want",
+		"mode", "available", "cpu_group_size", "spread", "uncore", "align_by_socket", NULL};
+	static const char *const policy_keys[] = {"name", VERSION_KEY, "expected", "why",
+		"takes_unavailable", "cpus_fields", "cpus", "num_cores", "num_sockets", "want",
+		"mode", "options", "topology_policy", "reserved_cpus", "reserved_count", "assigned",
+		"reusable", "affinity", NULL};
 	const json_t *mode = json_object_get(item, "mode");
 	bool is_policy = text_equal(json_string_value(mode), "policy");
 	struct topo *t = arena_alloc(a, sizeof *t);

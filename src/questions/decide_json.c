@@ -124,7 +124,11 @@ static char *dump_and_free(json_t *value)
 char *decide_item_print(const struct decide_items *d, size_t i, size_t line, json_t *result)
 {
 	json_t *answer = answer_start(d, i, line);
+	json_t *warnings = json_object_get(result, DECIDE_WARNINGS);
 
+	if (warnings)
+		(void)json_object_set(answer, DECIDE_WARNINGS, warnings);
+	(void)json_object_del(result, DECIDE_WARNINGS);
 	(void)json_object_set(answer, "result", result);
 	return dump_and_free(answer);
 }
@@ -183,6 +187,7 @@ int decide_item_check(const struct decide_items *d, size_t i, json_t *result,
 	json_t *item = decide_item(d, i);
 	json_t *expected = json_object_get(item, "expected");
 
+	(void)json_object_del(result, DECIDE_WARNINGS);
 	if (json_is_true(json_object_get(item, "takes_unavailable")))
 		return 0;
 	if (!expected)

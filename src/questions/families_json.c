@@ -398,8 +398,9 @@ static int families_read_families(const struct family_reader *r, const json_t *l
 
 int families_json_read(json_t *item, struct arena *a, struct families_question *q, struct err *e)
 {
-	static const char *const keys[] = {"name", "nodes", "policy", "options", "distances",
-		"families", "expected", "sparse", "why", "checked_against_cross_product", NULL};
+	static const char *const keys[] = {"name", VERSION_KEY, "nodes", "policy", "options",
+		"distances", "families", "expected", "sparse", "why",
+		"checked_against_cross_product", NULL};
 	struct families_question question = {0};
 	struct family_reader r = {.arena = a};
 	int rc = json_only_keys(item, keys, e);

@@ -51,7 +51,7 @@ static int machine_json_read_node(json_t *v, struct topo *t, struct err *e)
 }
 
 /* [cpu, core, socket, numa, uncore] */
-static int machine_json_read_cpu(const json_t *row, struct topo *t, struct err *e)
+static int machine_json_read_cpu(json_t *row, struct topo *t, struct err *e)
 {
 	uint64_t n[CPU_FIELDS];
 
@@ -107,23 +107,6 @@ static int each(const json_t *list, int (*read)(json_t *v, struct topo *t, struc
 			return err_add(e, rc, "%s: element %zu", what, i);
 	}
 	return 0;
-}
-
-static int machine_json_read_cpu_row(json_t *v, struct topo *t, struct err *e)
-{
-	return machine_json_read_cpu(v, t, e);
-}
-
-static int machine_json_read_topo(const json_t *m, struct topo *t, struct err *e)
-{
-	topo_init(t, "machine");
-	t->made_up = true;
-	int rc = each(json_object_get(m, "nodes"), machine_json_read_node, "nodes", t, e);
-	if (!rc)
-		rc = each(json_object_get(m, "cpus"), machine_json_read_cpu_row, "cpus", t, e);
-	if (!rc)
-		rc = machine_json_read_distances(json_object_get(m, "distances"), t, e);
-	return rc ? rc : topo_seal(t, e);
 }
 
 /* Devices */
@@ -204,25 +187,29 @@ static int machine_json_read_devices(
 	return 0;
 }
 
-static int machine_json_read_described(json_t *v, struct arena *a, struct machine *m, struct err *e)
-{
-	static const char *const keys[] = {"nodes", "distances", "cpus_fields", "cpus", "num_cores",
-		"num_sockets", "devices", NULL};
-	int rc = json_only_keys(v, keys, e);
-
-	if (!rc)
-		rc = machine_json_read_topo(v, &m->topo, e);
-	return rc ? rc : machine_json_read_devices(json_object_get(v, "devices"), a, m, e);
-}
-
 int machine_json_read(
 	json_t *v, machine_loader *load, struct arena *a, struct machine *m, struct err *e)
 {
+	static const char *const keys[] = {"nodes", "distances", "cpus_fields", "cpus", "num_cores",
+		"num_sockets", "devices", NULL};
 	const char *name = json_string_value(v);
+	struct topo *t = &m->topo;
 
 	if (name && load)
-		return load(name, &m->topo, e);
+		return load(name, t, e);
 	if (!json_is_object(v))
 		return json_want(load ? "an object or a machine's name" : "an object", v, e);
-	return machine_json_read_described(v, a, m, e);
+	int rc = json_only_keys(v, keys, e);
+	if (rc)
+		return rc;
+	topo_init(t, "machine");
+	t->made_up = true;
+	rc = each(json_object_get(v, "nodes"), machine_json_read_node, "nodes", t, e);
+	if (!rc)
+		rc = each(json_object_get(v, "cpus"), machine_json_read_cpu, "cpus", t, e);
+	if (!rc)
+		rc = machine_json_read_distances(json_object_get(v, "distances"), t, e);
+	if (!rc)
+		rc = topo_seal(t, e);
+	return rc ? rc : machine_json_read_devices(json_object_get(v, "devices"), a, m, e);
 }

@@ -442,7 +442,8 @@ static int memory_json_step_add(struct player *g, json_t *step, json_t *answer, 
 		return err_add(e, json_want("an object", affinities, e), "affinities");
 	if (!ask)
 		return err_set(e, ENOMEM, "too large");
-	rc = pod_json_read_ask(json_object_get(step, "pod"), NULL, 0, g->play.arena, ask, e);
+	rc = pod_json_read_ask(
+		json_object_get(step, "pod"), NULL, 0, g->play.arena, g->play.s, ask, e);
 	return rc ? err_add(e, rc, "pod") : add_pod(g, ask, step, answer, e);
 }
 
@@ -554,8 +555,8 @@ static int memory_json_play(
 
 int memory_json_answer(json_t *item, struct arena *a, json_t **result, struct err *e)
 {
-	static const char *const keys[] = {
-		"name", "nodes", "reserved_memory", "node_reservation", "steps", "expected", NULL};
+	static const char *const keys[] = {"name", VERSION_KEY, "nodes", "reserved_memory",
+		"node_reservation", "steps", "expected", NULL};
 	struct setup *u = arena_alloc(a, sizeof *u);
 	struct err why;
 	int rc = json_only_keys(item, keys, e);
@@ -565,6 +566,8 @@ int memory_json_answer(json_t *item, struct arena *a, json_t **result, struct er
 	if (!u)
 		return err_set(e, ENOMEM, "too large");
 	rc = memory_json_read_setup(item, u, e);
+	if (!rc)
+		rc = policy_json_version(item, &u->s.cpu_options.kubernetes, e);
 	if (rc)
 		return rc;
 	if (memory_check_reserved(

@@ -10,6 +10,7 @@ int memory_play_init(struct memory_play *g, const struct topo *t, const struct s
 {
 	*g = (struct memory_play){
 		.t = t,
+		.s = s,
 		.pod = arena_array(a, nr_pods, sizeof *g->pod),
 		.arena = a,
 		.work = arena_alloc(a, ADMIT_ARENA_BYTES),
@@ -177,7 +178,8 @@ int memory_play_allocate(struct memory_play *g, struct memory_pod *p, unsigned i
 	struct budget endless = budget_of(0);
 	struct arena work;
 
-	if (!is_managed(p->ask))
+	if (!is_managed(p->ask) || (!c->demand.kinds && kubernetes_has(g->s->cpu_options.kubernetes,
+								RULE_PASSES_OVER_NO_MEMORY)))
 		return 0;
 	if (c->nr_blocks) {
 		memory_reuse_update(own_reuse(g, uid), c);

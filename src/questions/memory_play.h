@@ -15,6 +15,7 @@ struct memory_pod {
 
 struct memory_play {
 	const struct topo *t;
+	const struct settings *s;
 	struct memory_state state;
 	struct memory_reuse reuse;
 	const char *reuse_uid; /* of the pod whose it is; NULL: nobody's yet */
@@ -32,7 +33,7 @@ struct memory_hints {
 	struct memory_rows rows;
 };
 
-/* Room for nr_pods pods at a time, from *a. 0 or -ENOMEM. *t and *a outlive it. */
+/* Room for nr_pods pods at a time, from *a. 0 or -ENOMEM. *t, *s and *a outlive it. */
 int memory_play_init(struct memory_play *g, const struct topo *t, const struct settings *s,
 	size_t nr_pods, struct arena *a, struct err *e);
 

@@ -24,6 +24,7 @@ struct input {
 
 struct run {
 	const struct topo *t;
+	const struct settings *s;
 	bool reasons;
 	struct engine *engine;
 	struct arena *arena;
@@ -119,6 +120,7 @@ static void complete_pod(
 	p->nr = of->nr;
 	p->container = of->container;
 	p->pod_level = of->pod_level;
+	p->own = of->own;
 	if (!input->has_qos)
 		p->qos = v || before ? of->qos : QOS_GUARANTEED;
 	if (!p->totals.known)
@@ -130,7 +132,7 @@ static int events_read_input(
 {
 	const json_t *pod = json_object_get(v, "pod");
 	struct pod spec;
-	const struct fields_context context = {&r->t->ids, r->arena};
+	const struct fields_context context = {.ids = &r->t->ids, .arena = r->arena};
 	int rc = json_want_object(v, keys, e);
 
 	*input = (struct input){0};
@@ -139,7 +141,7 @@ static int events_read_input(
 	if (rc)
 		return rc;
 	if (pod)
-		rc = pod_json_read_ask(pod, NULL, 0, r->arena, &spec, e);
+		rc = pod_json_read_ask(pod, NULL, 0, r->arena, r->s, &spec, e);
 	if (rc)
 		return err_add(e, rc, "pod");
 	const char *sandbox =
@@ -243,7 +245,7 @@ static int on_record(void *ctx, const struct record *record, struct err *e)
 	for (size_t i = 0; i < record->nr_parts; i++) {
 		const struct record_part *part = &record->parts[i];
 		json_t *v = json_pack("{s:s, s:s}", "container_name", part->request.ask.name,
-			"kind", container_kind_name(part->request.ask.kind));
+			"kind", container_kind_words[part->request.ask.kind]);
 
 		add_decision(r, &part->decision, v);
 		(void)json_array_append_new(r->parts, v);
@@ -529,7 +531,7 @@ int node_events_answer(const struct topo *t, const struct settings *s, bool reas
 	const json_t *steps, struct arena *a, json_t *results, struct err *e)
 {
 	auto_free char *line = xcalloc(1, RECORD_BYTES_MAX);
-	struct run r = {.t = t, .reasons = reasons, .arena = a, .line = line};
+	struct run r = {.t = t, .s = s, .reasons = reasons, .arena = a, .line = line};
 	int rc = 0;
 
 	r.engine = engine_new(t, s, &(const struct engine_hooks){.ctx = &r, .record = on_record});

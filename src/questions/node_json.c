@@ -125,6 +125,8 @@ static int node_json_read_kubelets_settings(json_t *settings, struct question *q
 	q->settings.cpu_manager_policy = q->settings.memory_manager_policy = MANAGER_NONE;
 	q->settings.device_memory = DEVICE_MEMORY_INCLUDE; /* it knows no difference */
 	int rc = node_json_read_settings(settings, q, e);
+	if (!rc)
+		rc = settings_check_pod_level(&q->settings, e);
 	if (!q->settings.max_allowable_numa_nodes)
 		q->settings.max_allowable_numa_nodes = KUBELET_MAX_NODES;
 	return rc;
@@ -289,7 +291,7 @@ static int node_step_admit(struct run *r, const json_t *step, struct err *e)
 	struct refusal why;
 	struct arena work;
 	int rc = pod_json_read_ask(json_object_get(step, "pod"), r->q->machine.resource,
-		r->q->machine.nr_resources, r->arena, &pod, e);
+		r->q->machine.nr_resources, r->arena, &r->q->settings, &pod, e);
 
 	if (rc)
 		return err_add(e, rc, "pod");
@@ -303,8 +305,16 @@ static int node_step_admit(struct run *r, const json_t *step, struct err *e)
 			(void)json_object_set_new(r->result, "reasons",
 				reasons_json(why.reasons, &r->q->machine.topo));
 	} else {
+		const struct grants *g = &node_find(r->node, pod.uid)->grants;
+
 		(void)json_object_set_new(r->result, "containers",
 			containers_result(r->q, node_find(r->node, pod.uid)));
+		if (!cpuset_empty(&g->pod_cpus))
+			(void)json_object_set_new(
+				r->result, "pod_cpus", list_of_cpus(&g->pod_cpus));
+		if (g->pod_memory.nr_blocks)
+			(void)json_object_set_new(
+				r->result, "pod_memory", blocks_result(r->q, &g->pod_memory));
 	}
 	return 0;
 }
@@ -360,8 +370,11 @@ static int node_run_step(struct run *r, json_t *step, struct err *e)
 	if (i < NR_OPS) {
 		int rc = ops[i].run(r, step, e);
 
-		(void)json_object_set_new(
-			r->result, "shared_cpus", list_of_cpus(&node_books(r->node)->shared));
+		static const struct cpuset no_pool; /* the kubelet's policy none keeps none */
+		bool pooled = r->q->settings.cpu_manager_policy == MANAGER_STATIC;
+
+		(void)json_object_set_new(r->result, "shared_cpus",
+			list_of_cpus(pooled ? &node_books(r->node)->shared : &no_pool));
 		if (r->q->settings.memory_manager_policy == MANAGER_STATIC)
 			(void)json_object_set_new(
 				r->result, "memory", memory_result(r->q, r->node));
@@ -418,7 +431,7 @@ static int answer_pods(const struct question *q, const json_t *steps, struct are
 	return rc;
 }
 
-static int node_reserve_cpus(struct settings *s, const struct topo *t, struct err *e)
+static int events_reserve_cpus(struct settings *s, const struct topo *t, struct err *e)
 {
 	unsigned count = settings_reserved_cpu_count(s);
 
@@ -434,7 +447,7 @@ static int answer_events(
 	const struct topo *t = &q->machine.topo;
 	struct err why;
 
-	if (settings_check(&q->settings, t, &why) || node_reserve_cpus(&q->settings, t, &why)) {
+	if (settings_check(&q->settings, t, &why) || events_reserve_cpus(&q->settings, t, &why)) {
 		*result = policy_json_refusal(why.text);
 		return 0;
 	}
@@ -458,6 +471,22 @@ static bool are_events(const json_t *steps)
 	return false;
 }
 
+/* Who asks may have meant something else. */
+static void node_json_warn(json_t *result, const struct idle_setting *idle, unsigned nr)
+{
+	json_t *warnings = json_array();
+	char text[2 * KEY_MAX];
+
+	for (unsigned i = 0; i < nr; i++) {
+		(void)snprintf(text, sizeof text, "%s: it changes no decision: %s", idle[i].key,
+			idle[i].why);
+		(void)json_array_append_new(warnings, json_string(text));
+	}
+	if (nr)
+		(void)json_object_set(result, DECIDE_WARNINGS, warnings);
+	json_decref(warnings);
+}
+
 static int node_json_answer_item(
 	struct question *q, json_t *item, struct arena *a, json_t **result, struct err *e)
 {
@@ -469,7 +498,15 @@ static int node_json_answer_item(
 
 	if (rc)
 		return err_add(e, rc, "settings");
+	if (q->settings.cpu_options.kubernetes == KUBERNETES_AUTO)
+		rc = policy_json_version(item, &q->settings.cpu_options.kubernetes, e);
+	if (rc)
+		return rc;
+	struct idle_setting idle[IDLE_SETTINGS_MAX]; /* before reservations become CPUs */
+	unsigned nr_idle = settings_idle(&q->settings, idle);
 	rc = events ? answer_events(q, steps, a, result, e) : answer_pods(q, steps, a, result, e);
+	if (!rc)
+		node_json_warn(*result, idle, nr_idle);
 	if (!rc)
 		return 0;
 	json_decref(*result);
@@ -481,7 +518,7 @@ int node_json_answer(
 	json_t *item, machine_loader *load, struct arena *a, json_t **result, struct err *e)
 {
 	static const char *const keys[] = {
-		"name", "expected", "machine", "settings", "steps", "reasons", NULL};
+		"name", VERSION_KEY, "expected", "machine", "settings", "steps", "reasons", NULL};
 	auto_free struct question *q = xcalloc(1, sizeof *q);
 	int rc = json_only_keys(item, keys, e);
 

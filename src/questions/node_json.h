@@ -13,7 +13,9 @@
  *   events of a container runtime as the daemon answers them (node_events_json.h), with the
  *     daemon's settings and defaults, except that searches are not bounded and sharedPoolStep is 0.
  * The answer is {"reserved_cpus", "steps": [...]}, or {"error"} where kubelet or daemon would not
- * start. */
+ * start. DECIDE_WARNINGS, where there are any, are of settings that change no decision
+ * (settings_idle()): they are printed beside the result, and not compared. */
+#define DECIDE_WARNINGS "warnings"
 
 /* Decide it; load finds machines by name, or is NULL. *result is a new reference. 0; -EINVAL,
  * -ERANGE, -ENOMEM, the loader's: it cannot be read, the text leads to the place. */

@@ -119,7 +119,7 @@ int policy_json_machine(const json_t *item, struct policy_question *q, struct er
 }
 
 /* An option's value as the kubelet's config has it, a string, or the JSON value that means it. */
-static int option_text(const json_t *v, char *buf, size_t cap, struct err *e)
+static int policy_option_text(const json_t *v, char *buf, size_t cap, struct err *e)
 {
 	struct text t;
 
@@ -140,7 +140,7 @@ static int policy_read_option(struct settings *s, const char *name, const json_t
 {
 	char key[KEY_MAX], value[VALUE_MAX];
 	struct text t;
-	int rc = option_text(v, value, sizeof value, e);
+	int rc = policy_option_text(v, value, sizeof value, e);
 
 	text_init(&t, key, sizeof key);
 	text_add(&t, "topologyManagerPolicyOptions.%s", name);
@@ -177,7 +177,7 @@ static int policy_read_policy(const json_t *v, enum topology_policy *out, struct
 
 	if (!json_is_string(v))
 		return err_add(e, json_want("a string", v, e), "policy");
-	policy = topology_policy_from_name(json_string_value(v));
+	policy = text_index(topology_policy_words, NR_POLICIES, json_string_value(v));
 	if (policy < 0) {
 		(void)err_set(e, EINVAL, "unknown policy: \"%.64s\"", json_string_value(v));
 		return 1;
@@ -204,6 +204,15 @@ int policy_json_start(const json_t *item, struct policy_question *q, struct err 
 		return 1;
 	}
 	return policy_check_nodes(q->policy, q->ids.nr, q->max_nodes, e) ? 1 : 0;
+}
+
+int policy_json_version(const json_t *item, enum kubernetes_version *out, struct err *e)
+{
+	const json_t *v = json_object_get(item, VERSION_KEY);
+	int said = text_index(kubernetes_words, NR_KUBERNETES_VERSIONS, json_string_value(v));
+
+	*out = said < 0 ? KUBERNETES_AUTO : (enum kubernetes_version)said;
+	return v && said < 0 ? err_add(e, json_want("auto, 1.36 or 1.37", v, e), VERSION_KEY) : 0;
 }
 
 struct hint_space policy_question_space(const struct policy_question *q)

@@ -1,6 +1,7 @@
 #ifndef NUMAFIT_QUESTIONS_POLICY_JSON_H
 #define NUMAFIT_QUESTIONS_POLICY_JSON_H
 
+#include <numafit/kubernetes.h>
 #include <numafit/policy.h>
 
 struct json_t; /* jansson's */
@@ -18,6 +19,11 @@ struct policy_question {
 	bool closest;                           /* prefer-closest-numa-nodes */
 	uint8_t distance[NODES_MAX][NODES_MAX]; /* dense; only with closest */
 };
+
+/* Which kubelet is asked for: the key that a question of any form may have. */
+#define VERSION_KEY "kubernetesVersion"
+/* What it says, AUTO when it is not there. 0 or -EINVAL. */
+int policy_json_version(const struct json_t *item, enum kubernetes_version *version, struct err *e);
 
 /* A whole number from 0 to max. 0; -EINVAL, -ERANGE. */
 int json_number(const struct json_t *v, uint64_t max, uint64_t *out, struct err *e);

@@ -142,7 +142,7 @@ static json_t *score_add_node(
 
 	score_put(node, "name", json_string(n->name));
 	score_put(node, "fits", json_boolean(code == SCHED_SUCCESS));
-	score_put(node, "code", json_string(sched_code_name(code)));
+	score_put(node, "code", json_string(sched_code_words[code]));
 	score_put(node, "why", why);
 	score_put(node, "score", json_null());
 	(void)json_array_append_new(nodes, node);
@@ -335,7 +335,7 @@ static void put_match(struct question *q, struct nrt_ask *ask, struct candidate 
 	enum nrt_reason why = nrt_filter(ask, &c->node);
 	json_t *node = score_add_node(nodes, &c->node,
 		why == NRT_FITS ? SCHED_SUCCESS : SCHED_UNSCHEDULABLE,
-		one_reason(why == NRT_FITS ? "" : nrt_reason_text(why)));
+		one_reason(why == NRT_FITS ? "" : nrt_reason_texts[why]));
 	if (why != NRT_FITS)
 		return;
 	put_score(q, node, nrt_score(ask, &c->node));
@@ -450,18 +450,12 @@ static const struct plugin *find_plugin(json_t *item, struct err *e)
 	return NULL;
 }
 
-static json_t *refusal(const struct args_problems *p)
-{
-	char text[ARGS_PROBLEMS_MAX + sizeof "[]"];
-
-	return json_pack("{s:o}", "error", json_message(args_problems_text(p, text, sizeof text)));
-}
-
 int score_json_answer(
 	json_t *item, const struct steps *steps, struct arena *a, json_t **result, struct err *e)
 {
 	struct question q = {.item = item, .steps = steps};
 	struct args_problems p = {0};
+	char text[ARGS_PROBLEMS_MAX + sizeof "[]"];
 	int rc;
 
 	if (!json_is_object(item))
@@ -475,7 +469,8 @@ int score_json_answer(
 	rc = plugin->answer(&q, json_member(item, "args"), out, &p, e);
 	if (rc > 0) {
 		json_decref(out);
-		out = refusal(&p);
+		out = json_pack(
+			"{s:o}", "error", json_message(args_problems_text(&p, text, sizeof text)));
 	}
 	for (size_t i = 0; i < q.nr; i++)
 		sched_topology_free(q.at[i].topology);

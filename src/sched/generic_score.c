@@ -5,19 +5,9 @@
 /* framework.MaxNodeScore; a shape's scores are tenths of it (MaxCustomPriorityScore). */
 enum { PERCENT = SCHED_SCORE_MAX, SHAPE_STEP = SCHED_SCORE_MAX / SHAPE_SCORE_MAX };
 
-const char *generic_values_name(enum generic_values v)
-{
-	static const char *const names[] = {"AbsoluteValue", "RatioToAllocatable"};
-
-	return names[v];
-}
-
-const char *generic_prefer_name(enum generic_prefer p)
-{
-	static const char *const names[] = {"Most", "Least", "MostBalanced", "LeastBalanced"};
-
-	return names[p];
-}
+const char *const generic_values_words[NR_GENERIC_VALUES] = {"AbsoluteValue", "RatioToAllocatable"};
+const char *const generic_prefer_words[NR_GENERIC_PREFERS] = {
+	"Most", "Least", "MostBalanced", "LeastBalanced"};
 
 /* Numbers wide enough for a product of two amounts; a sum stays at the end of its range. */
 __extension__ typedef __int128 wide;
@@ -331,7 +321,7 @@ int64_t generic_raw(
 		int64_t one = part_raw(p, g->nr == 1, v, steps);
 
 		steps_add(steps, "%s, %s, %s: %lld", portions[p->portion].name,
-			generic_values_name(p->values), generic_prefer_name(p->prefer),
+			generic_values_words[p->values], generic_prefer_words[p->prefer],
 			(long long)one);
 		raw = sum_clamped(raw, one);
 	}

@@ -6,25 +6,12 @@
 /* Of one pod's searches on all nodes, some 10 ns each. */
 enum { NRT_STEPS = 1 << 25 };
 
-static const char *const strategy_names[NR_NRT_STRATEGIES] = {
+const char *const nrt_strategy_words[NR_NRT_STRATEGIES] = {
 	[NRT_LEAST_ALLOCATED] = "LeastAllocated",
 	[NRT_MOST_ALLOCATED] = "MostAllocated",
 	[NRT_BALANCED_ALLOCATION] = "BalancedAllocation",
 	[NRT_LEAST_NUMA_NODES] = "LeastNUMANodes",
 };
-
-const char *nrt_strategy_name(enum nrt_strategy s)
-{
-	return strategy_names[s];
-}
-
-int nrt_strategy_from_name(const char *name)
-{
-	for (int s = 0; s < NR_NRT_STRATEGIES; s++)
-		if (!strcmp(name, strategy_names[s]))
-			return s;
-	return -1;
-}
 
 static int64_t nrt_weight_of(const struct nrt_args *args, unsigned resource)
 {

@@ -1,8 +1,6 @@
 /* What the filter and the scores ask of a pod that is made ready for many nodes. */
 #include "nrt_ask.h"
 
-#include <numafit/text.h>
-
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -18,7 +16,7 @@ void nrt_add_step(const struct nrt_ask *ask, const struct nrt_part *part, const 
 	va_end(args);
 	if (part->container)
 		steps_add(ask->steps, "%s container %s: %s",
-			container_kind_name(part->container->kind), part->container->name, line);
+			container_kind_words[part->container->kind], part->container->name, line);
 	else
 		steps_add(ask->steps, "pod: %s", line);
 }

@@ -3,19 +3,14 @@
 #include <sched/nrt_ask.h>
 #include <string.h>
 
-const char *nrt_reason_text(enum nrt_reason r)
-{
-	static const char *const texts[NR_NRT_REASONS] = {
-		[NRT_FITS] = "",
-		[NRT_STALE] = "invalid node topology data",
-		[NRT_POD] = "cannot align pod",
-		[NRT_CONTAINER] = "cannot align container",
-		[NRT_INIT_CONTAINER] = "cannot align init container",
-		[NRT_SIDECAR] = "cannot align sidecar container",
-	};
-
-	return texts[r];
-}
+const char *const nrt_reason_texts[NR_NRT_REASONS] = {
+	[NRT_FITS] = "",
+	[NRT_STALE] = "invalid node topology data",
+	[NRT_POD] = "cannot align pod",
+	[NRT_CONTAINER] = "cannot align container",
+	[NRT_INIT_CONTAINER] = "cannot align init container",
+	[NRT_SIDECAR] = "cannot align sidecar container",
+};
 
 static enum nrt_reason passes_filter(const struct nrt_ask *ask, const char *why)
 {

@@ -1,23 +1,26 @@
 #include <numafit/sched.h>
 
 #include <numafit/qos.h>
+#include <numafit/text.h>
 #include <string.h>
 
-static bool text_starts_with(const char *s, const char *with)
-{
-	return !strncmp(s, with, strlen(with));
-}
+const char *const sched_code_words[NR_SCHED_CODES] = {
+	[SCHED_SUCCESS] = "Success",
+	[SCHED_ERROR] = "Error",
+	[SCHED_UNSCHEDULABLE] = "Unschedulable",
+	[SCHED_UNRESOLVABLE] = "UnschedulableAndUnresolvable",
+};
 
 static struct resource_kind resource_kind_of(const char *name)
 {
 	bool prefixed = strstr(name, "kubernetes.io/") != NULL;
 	struct resource_kind k = {
 		.native = prefixed || !strchr(name, '/'),
-		.huge_page = text_starts_with(name, "hugepages-"),
-		.attachable = text_starts_with(name, "attachable-volumes-"),
+		.huge_page = text_behind(name, "hugepages-"),
+		.attachable = text_behind(name, "attachable-volumes-"),
 	};
 
-	k.extended = !k.native && !text_starts_with(name, "requests.");
+	k.extended = !k.native && !text_behind(name, "requests.");
 	k.of_nodes = k.extended || k.huge_page || k.attachable || prefixed;
 	return k;
 }
@@ -92,16 +95,4 @@ enum qos sched_pod_qos(const struct sched_pod *p)
 		qos_add(&sums, &said);
 	}
 	return qos_of(&sums);
-}
-
-const char *sched_code_name(enum sched_code c)
-{
-	static const char *const names[NR_SCHED_CODES] = {
-		[SCHED_SUCCESS] = "Success",
-		[SCHED_ERROR] = "Error",
-		[SCHED_UNSCHEDULABLE] = "Unschedulable",
-		[SCHED_UNRESOLVABLE] = "UnschedulableAndUnresolvable",
-	};
-
-	return names[c];
 }

@@ -4,6 +4,7 @@
 #include <sched/sched_place.h>
 #include <errno.h>
 #include <numafit/nrt_fingerprint.h>
+#include <numafit/text.h>
 #include <string.h>
 
 /* Pods that wait */
@@ -251,14 +252,6 @@ const struct sched_candidate *sched_cluster_find(struct sched_cluster *c, const 
 
 /* Preemption */
 
-static bool is_uid_of(const char *uid, const char *const *list, size_t nr)
-{
-	for (size_t i = 0; i < nr; i++)
-		if (!strcmp(uid, list[i]))
-			return true;
-	return false;
-}
-
 bool sched_cluster_fits_without(struct sched_cluster *c, struct sched_plan *p, const char *node,
 	const char *const *uid, size_t nr)
 {
@@ -274,7 +267,7 @@ bool sched_cluster_fits_without(struct sched_cluster *c, struct sched_plan *p, c
 	for (size_t i = 0; i < n->pods.nr; i++) {
 		const struct tracked_pod *victim = n->pods.at[i];
 
-		goes[i] = is_uid_of(victim->key.name, uid, nr);
+		goes[i] = text_index(uid, (unsigned)nr, victim->key.name) >= 0;
 		if (!goes[i] || !with || victim->ended || tracked_pod_waits(c, victim) ||
 			!tracked_pod_holds(c, victim))
 			continue;

@@ -102,6 +102,7 @@ struct sched_walk *sched_walk_new(const struct sched_pod *pod, const struct reso
 	const struct sched_pod bare = {.container = container, .nr_containers = pod->nr_containers};
 
 	w->names = names;
+	w->memory.kind = FAMILY_CAPACITY;
 	w->nr_containers = pod->nr_containers;
 	w->column = xcalloc(most + 1, sizeof *w->column);
 	w->part = xcalloc(pod->nr_containers + 1, sizeof *w->part);
@@ -329,6 +330,28 @@ unsigned sched_walk_amounts(
 			nr++;
 		}
 	return nr;
+}
+
+struct sched_taken *sched_placement_taken(
+	const struct sched_placement *p, const uint8_t *zone_id, struct arena *a, size_t *nr)
+{
+	size_t room = 0;
+
+	for (unsigned i = 0; i < p->nr; i++)
+		room += p->place[i].nr_amounts;
+	struct sched_taken *taken = arena_array(a, room, sizeof *taken);
+	*nr = 0;
+	for (unsigned i = 0; taken && i < p->nr; i++)
+		for (unsigned k = 0; k < p->place[i].nr_amounts; k++) {
+			const struct sched_place_amount *from = &p->place[i].amount[k];
+
+			taken[(*nr)++] = (struct sched_taken){
+				.zone_id = zone_id ? zone_id[from->zone] : from->zone,
+				.resource = from->resource,
+				.q = from->q,
+				.container = p->place[i].container};
+		}
+	return taken;
 }
 
 unsigned sched_walk_distance(const struct sched_topology *t, uint64_t zones)

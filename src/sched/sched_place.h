@@ -1,6 +1,7 @@
 #ifndef NUMAFIT_SCHED_SCHED_PLACE_H
 #define NUMAFIT_SCHED_SCHED_PLACE_H
 
+#include <numafit/sched_cluster.h>
 #include <numafit/sched_plan.h>
 
 /* Which NUMA nodes a pod would be given on a node, played from what its zones have: the hints of
@@ -44,6 +45,10 @@ uint64_t sched_walk_zones(const struct sched_walk *w, unsigned container);
 /* The amounts that this is about, by resource and zone, into out unless that is NULL: how many. */
 unsigned sched_walk_amounts(
 	const struct sched_walk *w, unsigned container, struct sched_place_amount *out);
+/* What a placement takes in all, by the NUMA nodes' ids (zone_id, by place in the list;
+ * NULL: the places are the ids), from *a: *nr of them. NULL: there is no room in *a. */
+struct sched_taken *sched_placement_taken(
+	const struct sched_placement *p, const uint8_t *zone_id, struct arena *a, size_t *nr);
 /* The average distance within the zones, times 100; 0: not known. */
 unsigned sched_walk_distance(const struct sched_topology *t, uint64_t zones);
 

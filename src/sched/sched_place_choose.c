@@ -1,6 +1,12 @@
 /* Which NUMA nodes one part of a pod gets: as few as each of its resources would need on an empty
  * node (a hint is preferred when it has just as many, and a merge when all hints are), and the best
- * of those. */
+ * of those.
+ *
+ * The searches and the order of sets are core's; its merge of families is not called, as it answers
+ * another question: without a preferred set it intersects hints, which may leave nodes that lack
+ * room, where a scheduler asks for the fewest that have it, and it does not say whether an empty
+ * node would do. It also holds each kind of memory as a family of its own with up to FAMILY_DEMANDS
+ * demands, and pods may ask for more kinds of devices than that. */
 #include "sched_place_state.h"
 
 #include <numafit/search.h>
@@ -34,12 +40,12 @@ static struct nodeset fewest_nodes_with(
 	return chosen;
 }
 
-static struct search *search_of(struct sched_walk *w, struct arena *a)
+static struct arena *work_of(struct sched_walk *w, struct arena *a)
 {
 	if (!w->work)
 		w->work = xcalloc(1, WORK_BYTES);
 	arena_init_fixed(a, w->work, WORK_BYTES);
-	return search_new(&w->space, w->budget, a);
+	return a;
 }
 
 static bool is_of_memory(const struct sched_walk *w, const struct want *want)
@@ -47,39 +53,27 @@ static bool is_of_memory(const struct sched_walk *w, const struct want *want)
 	return walk_is_demand(w, want) && w->column[want->column].way == WAY_MEMORY;
 }
 
-static bool have_all_memory(const struct sched_walk *w, const struct part *p, struct nodeset nodes)
-{
-	for (unsigned i = 0; i < p->nr; i++) {
-		uint64_t sum = 0;
-
-		nodeset_each (n, nodes)
-			sum += w->column[p->want[i].column].total[n];
-		if (is_of_memory(w, &p->want[i]) && sum < p->want[i].need)
-			return false;
-	}
-	return true;
-}
-
-/* How many nodes have all its memory at once, when none of its kinds needs more than those; where
- * nodes are alike they have the others, too. */
+/* How many nodes have all its memory at once; where none of its kinds needs more than some and
+ * nodes are alike, these have the others, too. */
 static unsigned fewest_for_memory(
 	struct sched_walk *w, const struct part *p, struct nodeset for_one_kind)
 {
+	struct family *f = &w->memory;
 	struct arena a;
 
-	if (have_all_memory(w, p, for_one_kind))
-		return nodeset_count(for_one_kind);
-	struct search *s = search_of(w, &a);
-	if (!s)
-		return 0;
-	search_begin(s, w->space.all);
-	for (unsigned i = 0; i < p->nr; i++)
-		if (is_of_memory(w, &p->want[i]) &&
-			!search_add(s, &(struct family_demand){
-					       .weight = w->column[p->want[i].column].total,
-					       .need = p->want[i].need}))
+	f->ground = w->space.all;
+	f->nr_demands = 0;
+	for (unsigned i = 0; i < p->nr; i++) {
+		if (!is_of_memory(w, &p->want[i]))
+			continue;
+		if (f->nr_demands == FAMILY_DEMANDS)
 			return 0;
-	return search_smallest(s);
+		f->demand[f->nr_demands++] = (struct family_demand){
+			.weight = w->column[p->want[i].column].total, .need = p->want[i].need};
+	}
+	if (family_in_rule(f, for_one_kind))
+		return nodeset_count(for_one_kind);
+	return family_smallest(f, w->budget, work_of(w, &a));
 }
 
 /* What the resources need, each for itself. */
@@ -194,7 +188,7 @@ static void best_joined(struct sched_walk *w, const struct part *p, const struct
 			(nodeset_empty(nodes) || nodeset_count(nodes) > size))
 			return;
 	}
-	struct search *s = search_of(w, &a);
+	struct search *s = search_new(&w->space, w->budget, work_of(w, &a));
 	if (!s)
 		return;
 	search_begin(s, ground);

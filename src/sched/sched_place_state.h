@@ -1,6 +1,7 @@
 #ifndef NUMAFIT_SCHED_SCHED_PLACE_STATE_H
 #define NUMAFIT_SCHED_SCHED_PLACE_STATE_H
 
+#include <numafit/family.h>
 #include <sched/sched_place.h>
 
 /* What sched_place.c (a pod's walk) and sched_place_choose.c (where one part of it goes) share. */
@@ -55,7 +56,9 @@ struct sched_walk {
 	struct hint_space space;
 	struct budget *budget; /* of the part that is placed */
 	uint8_t distance[NODES_MAX][NODES_MAX];
-	void *work; /* for searches, once there are some */
+	struct family
+		memory; /* what a part asks of it: here, as it is large and there are many nodes */
+	void *work;     /* for searches, once there are some */
 };
 
 /* Whether that is a demand on zones: some list it. */

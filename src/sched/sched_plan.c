@@ -64,7 +64,7 @@ static enum sched_code match_filter(const struct sched_plan *p, const struct use
 	enum nrt_reason reason = nrt_filter(u->ask, &node);
 
 	(void)p;
-	*why = nrt_reason_text(reason);
+	*why = nrt_reason_texts[reason];
 	return reason == NRT_FITS ? SCHED_SUCCESS : SCHED_UNSCHEDULABLE;
 }
 
@@ -93,7 +93,7 @@ static const char *volcano_reason(const char *why)
 	};
 
 	for (unsigned i = 0; i < sizeof rows / sizeof *rows; i++)
-		if (!strncmp(why, rows[i].begins, strlen(rows[i].begins)))
+		if (text_behind(why, rows[i].begins))
 			return rows[i].reason;
 	return "container cannot be assigned by numa";
 }

@@ -16,11 +16,8 @@ static int64_t atoi_like(const char *s)
 
 int zone_numa_id(const char *type, const char *name)
 {
-	static const char prefix[] = "node-";
-
-	if ((type && strcmp(type, "Node")) || strncmp(name, prefix, sizeof prefix - 1))
-		return -1;
-	int64_t id = atoi_like(name + sizeof prefix - 1);
+	const char *number = text_behind(name, "node-");
+	int64_t id = number && (!type || !strcmp(type, "Node")) ? atoi_like(number) : -1;
 
 	return id >= 0 && id < ZONES_MAX ? (int)id : -1;
 }
@@ -78,64 +75,31 @@ void sched_topology_policy(struct sched_topology *t, const char *first)
 		}
 }
 
-static void set_scope(struct sched_topology *t, const char *value)
-{
-	if (!strcmp(value, "container"))
-		t->scope = SCOPE_CONTAINER;
-	else if (!strcmp(value, "pod"))
-		t->scope = SCOPE_POD;
-}
-
-static void set_policy(struct sched_topology *t, const char *value)
-{
-	int policy = topology_policy_from_name(value);
-
-	if (policy >= 0)
-		t->policy = (enum topology_policy)policy;
-}
-
-static void set_max_numa_nodes(struct sched_topology *t, const char *value)
-{
-	int64_t max = atoi_like(value);
-
-	if (max > 1)
-		t->max_numa_nodes = (unsigned)(max < MAX_NUMA_LIMIT ? max : MAX_NUMA_LIMIT);
-}
-
-static void set_prefer_closest(struct sched_topology *t, const char *value)
-{
-	t->prefer_closest = !strcmp(value, "true");
-}
-
-static void set_fingerprint(struct sched_topology *t, const char *value)
-{
-	if (!t->fingerprint)
-		t->fingerprint = xstrdup(value);
-}
-
-static void set_fingerprint_method(struct sched_topology *t, const char *value)
-{
-	if (!strcmp(value, "with-exclusive-resources"))
-		t->fingerprint_method = FINGERPRINT_EXCLUSIVE;
-}
-
 void sched_topology_attribute(struct sched_topology *t, const char *name, const char *value)
 {
-	static const struct {
-		const char *name;
-		void (*set)(struct sched_topology *t, const char *value);
-	} attributes[] = {
-		{"topologyManagerScope", set_scope},
-		{"topologyManagerPolicy", set_policy},
-		{"topologyManagerMaxNUMANodes", set_max_numa_nodes},
-		{"topologyManagerOptionPreferClosestNumaNodes", set_prefer_closest},
-		{"nodeTopologyPodsFingerprint", set_fingerprint},
-		{"nodeTopologyPodsFingerprintMethod", set_fingerprint_method},
-	};
+	if (!strcmp(name, "topologyManagerScope")) {
+		if (!strcmp(value, "container"))
+			t->scope = SCOPE_CONTAINER;
+		else if (!strcmp(value, "pod"))
+			t->scope = SCOPE_POD;
+	} else if (!strcmp(name, "topologyManagerPolicy")) {
+		int policy = text_index(topology_policy_words, NR_POLICIES, value);
 
-	for (unsigned i = 0; i < sizeof attributes / sizeof *attributes; i++)
-		if (!strcmp(name, attributes[i].name))
-			attributes[i].set(t, value);
+		if (policy >= 0)
+			t->policy = (enum topology_policy)policy;
+	} else if (!strcmp(name, "topologyManagerMaxNUMANodes")) {
+		int64_t max = atoi_like(value);
+
+		if (max > 1)
+			t->max_numa_nodes = (unsigned)(max < MAX_NUMA_LIMIT ? max : MAX_NUMA_LIMIT);
+	} else if (!strcmp(name, "topologyManagerOptionPreferClosestNumaNodes")) {
+		t->prefer_closest = !strcmp(value, "true");
+	} else if (!strcmp(name, "nodeTopologyPodsFingerprint") && !t->fingerprint) {
+		t->fingerprint = xstrdup(value);
+	} else if (!strcmp(name, "nodeTopologyPodsFingerprintMethod") &&
+		   !strcmp(value, "with-exclusive-resources")) {
+		t->fingerprint_method = FINGERPRINT_EXCLUSIVE;
+	}
 }
 
 void sched_topology_cost(struct sched_topology *t, unsigned zone, unsigned to_id, int64_t cost)

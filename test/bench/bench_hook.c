@@ -1,12 +1,15 @@
 /* What a hook takes at worst: random pods and containers on random machines whose NUMA nodes are
- * unequal, through the daemon's own engine, with nothing behind its records. */
+ * unequal, through the daemon's own engine, with nothing behind its records; a refusal with the
+ * numbers that it is answered with. And what looking for remedies takes after the answer. */
+#include <numafit/diagnosis.h>
+
 #include "../unit/core_uneven.h"
 #include "bench.h"
 
 enum { ASKS = 10000, SEED = 20261122, SMALL = 32, NS_PER_US = 1000, WHOLE_PERCENT = 70 };
 
 struct outcome {
-	uint64_t ns;
+	uint64_t ns, remedies_ns;
 	unsigned nodes;
 	bool whole, admitted, cut_short;
 };
@@ -16,6 +19,7 @@ static struct outcome ask(struct uneven *u, const char *name)
 {
 	struct outcome o = {.nodes = u->t.ids.nr, .whole = random_chance(&u->r, WHOLE_PERCENT)};
 	struct update_list ups = {0};
+	struct diagnosis why;
 	struct decision d;
 
 	uneven_random_pod(u);
@@ -27,7 +31,15 @@ static struct outcome ask(struct uneven *u, const char *name)
 		engine_run_pod(u->g, 1, &u->pod, &d);
 	else
 		engine_create(u->g, 1, (struct request[]){req}, &d, &ups);
+	const struct admit_question q = {engine_ledger(u->g), &u->s,
+		.container = o.whole ? NULL : &req, .pod = o.whole ? &u->pod : NULL};
+	if (!d.admit)
+		diagnose_in_numbers(&q, &d, &why);
 	o.ns = bench_end(name, from);
+	from = bench_begin();
+	if (!d.admit)
+		diagnose_with_remedies(&q, &d, REMEDIES_QUICKLY, &why);
+	o.remedies_ns = bench_end("remedies-64-uneven", from);
 	o.admitted = d.admit;
 	o.cut_short = d.cut_short;
 	vec_fini(&ups);
@@ -66,7 +78,9 @@ static void print_shares(const struct bench_row *row, const size_t cut[2], const
 int main(void)
 {
 	static struct uneven u;
-	static uint64_t ns[ASKS];
+	static uint64_t ns[ASKS], remedies_ns[ASKS];
+	struct bench_row remedies = {
+		.name = "remedies-64-uneven", .unit = "ns", .values = remedies_ns};
 	struct bench_row row = {.name = "hook-64-uneven",
 		.unit = "ns",
 		.values = ns,
@@ -83,9 +97,13 @@ int main(void)
 		cut[large] += o.cut_short;
 		of[large]++;
 		admitted += o.admitted;
+		if (!o.admitted)
+			remedies_ns[remedies.n++] = o.remedies_ns;
 		row.incumbents += o.cut_short;
 	}
 	bench_print(&row);
+	if (remedies.n)
+		bench_print(&remedies);
 	if (!bench_counts())
 		print_shares(&row, cut, of, admitted, worst);
 	return 0;

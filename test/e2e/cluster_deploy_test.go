@@ -35,6 +35,7 @@ func TestClusterFromInstallToUninstall(t *testing.T) {
 		{"a pod runs where it is decided, and the node's report follows", (*cluster).placesAndReports},
 		{"settings change while it runs", (*cluster).readsChangedSettings},
 		{"a refusal is an event of the pod", (*cluster).tellsRefusals},
+		{"kubectl numafit names the rights that are missing, and answers with them", (*cluster).answersInPlugin},
 		{"a new token is in use", (*cluster).usesNewTokens},
 		{"a daemon that hangs is made anew by its probe", (*cluster).isRevived},
 		{"another image moves nobody and gives nothing twice", (*cluster).isUpgraded},
@@ -97,9 +98,15 @@ func (c *cluster) installAll() {
 	c.Helper()
 	deploy := os.Getenv("DEPLOY")
 	c.kubectl("apply", "-k", filepath.Join(deploy, "crd"))
-	c.kubectl("wait", "--for=condition=Established", "--timeout=30s", "-f", filepath.Join(deploy, "crd/noderesourcetopologies.yaml"))
+	c.kubectl("wait", "--for=condition=Established", "--timeout="+patience.String(), "-f",
+		filepath.Join(deploy, "crd/noderesourcetopologies.yaml"))
 	c.kubectl("apply", "-k", c.overlay())
-	c.kubectl("-n", numafit, "rollout", "status", daemonSet, "--timeout=60s")
+	c.awaitRollout()
+}
+
+func (c *cluster) awaitRollout() {
+	c.Helper()
+	c.kubectl("-n", numafit, "rollout", "status", daemonSet, "--timeout="+patience.String())
 }
 
 func (c *cluster) installs() {
@@ -190,10 +197,13 @@ func (c *cluster) placesAndReports() {
 	c.settled()
 }
 
+// readsChangedSettings waits for the line about this very key: the settings are read again for other
+// reasons, too, as when the kubelet's version becomes known.
 func (c *cluster) readsChangedSettings() {
+	changed := fmt.Sprintf("topologyManagerPolicy: %s -> single-numa-node", c.policy)
 	c.policy = "single-numa-node"
 	c.kubectl("apply", "-k", c.overlay())
-	c.await("the new settings", func() bool { return strings.Contains(c.daemonLog(), "event=config-reloaded") })
+	c.await("the new settings", func() bool { return strings.Contains(c.daemonLog(), changed) })
 	c.checkNotRestarted()
 }
 
@@ -282,8 +292,8 @@ func (c *cluster) isRevived() {
 	name := c.daemonPods().Items[0].Metadata.Name
 	c.must(syscall.Kill(c.pid(c.pods[name].containers["numafitd"]), syscall.SIGSTOP))
 	c.await("the kubelet to start it again", func() bool {
-		p := c.daemonPods().Items[0]
-		return p.ready() && p.Status.ContainerStatuses[0].RestartCount == 1
+		pods := c.daemonPods().Items
+		return len(pods) == 1 && pods[0].ready() && pods[0].Status.ContainerStatuses[0].RestartCount == 1
 	})
 	if now := picture(exclusive(c.settled())); now != before {
 		c.Errorf("before:\n%s\nnow:\n%s", before, now)
@@ -307,7 +317,7 @@ func (c *cluster) isUpgraded() {
 			})
 		}
 	}
-	c.kubectl("-n", numafit, "rollout", "status", daemonSet, "--timeout=60s")
+	c.awaitRollout()
 	for i := range nrPods {
 		c.awaitRunning(fmt.Sprint("meanwhile-", i))
 	}

@@ -15,10 +15,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
-	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 )
 
@@ -41,6 +38,7 @@ const tokens = `admin,admin,1,system:masters
 scheduler,system:kube-scheduler,2
 controllers,system:kube-controller-manager,3
 node,system:node:` + nodeName + `,4,system:nodes
+developer,developer,5
 `
 
 // What numafitd did, without what was written.
@@ -271,29 +269,9 @@ func (c *cluster) end() {
 		c.kubectl("delete", "-k", c.overlay())
 	}
 	c.deleteOwn()
-	c.endForgottenShims()
 	c.node.end()
 	for name := range c.processes {
 		c.kill(name)
-	}
-}
-
-// endForgottenShims: of a sandbox that a plugin refuses containerd 2.4.2 forgets the shim now and
-// then, when it is told of its end while it cleans up.
-func (c *cluster) endForgottenShims() {
-	c.Helper()
-	failed := c.grep("containerd.log", "cleaning up failed sandbox")
-	lines, _ := filepath.Glob("/proc/[0-9]*/cmdline")
-	for _, path := range lines {
-		text, _ := os.ReadFile(path)
-		args := strings.Split(string(text), "\x00")
-		i := slices.Index(args, "-id")
-		if i < 0 || !strings.HasSuffix(args[0], "containerd-shim-runc-v2") || !strings.Contains(failed, args[i+1]) {
-			continue
-		}
-		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path)))
-		c.must(err)
-		c.must(syscall.Kill(pid, syscall.SIGKILL))
 	}
 }
 
@@ -375,7 +353,7 @@ func (c *cluster) allPods() []apiPod {
 	return all.Items
 }
 
-// event is the message of one with that reason, about the pod.
+// event is the message of one with that reason, about the pod that has that name now.
 func (c *cluster) event(reason, pod string) string {
 	c.Helper()
 	var all struct {
@@ -383,8 +361,9 @@ func (c *cluster) event(reason, pod string) string {
 			Message string
 		}
 	}
-	c.ask("GET", fmt.Sprintf("/api/v1/namespaces/default/events?fieldSelector=reason%%3D%s%%2CinvolvedObject.name%%3D%s", reason, pod), nil, &all)
-	if len(all.Items) == 0 {
+	uid := c.pod(pod).Metadata.UID
+	c.ask("GET", fmt.Sprintf("/api/v1/namespaces/default/events?fieldSelector=reason%%3D%s%%2CinvolvedObject.uid%%3D%s", reason, uid), nil, &all)
+	if uid == "" || len(all.Items) == 0 {
 		return ""
 	}
 	return all.Items[0].Message

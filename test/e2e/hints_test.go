@@ -142,7 +142,7 @@ func (h hinted) inForce() string {
 
 func (n *node) checkRefused(h hinted, v verdict, err error) {
 	n.Helper()
-	for _, words := range []string{"numafit: TopologyAffinityError", "policy " + h.inForce(), v.hint} {
+	for _, words := range []string{"(TopologyAffinityError", "policy " + h.inForce(), v.hint} {
 		if err == nil || !strings.Contains(err.Error(), words) {
 			n.Errorf("%s, %s: to be refused with %q: %v", h.what, v.container, words, err)
 		}

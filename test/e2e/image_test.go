@@ -17,7 +17,7 @@ const image = "localhost/e2e:1"
 // untilTold ends at once on SIGTERM: CRI-O sends it, and waits.
 const untilTold = "trap exit TERM; sleep 1000000 & wait"
 
-var applets = []string{"sh", "cat", "sleep", "dd"}
+var applets = []string{"sh", "cat", "sleep", "dd", "grep"}
 
 func writeImage(path string) error {
 	busybox, err := exec.LookPath("busybox")

@@ -251,8 +251,8 @@ func TestKubeletIsToldWhyCPUsAndTokensMustBeAsMany(t *testing.T) {
 	w := exclusively("main", 4, 0)
 	w.devices[token] = 2
 	n.putPod("odd", guaranteed, nil, []want{w})
-	n.await("its refusal", func() bool { return n.grep("kubelet.log", "numafit: UnexpectedAdmissionError") != "" })
-	if words := n.grep("kubelet.log", "numafit: UnexpectedAdmissionError"); !strings.Contains(words, token) {
+	n.await("its refusal", func() bool { return n.grep("kubelet.log", "(UnexpectedAdmissionError") != "" })
+	if words := n.grep("kubelet.log", "(UnexpectedAdmissionError"); !strings.Contains(words, token) {
 		t.Errorf("4 CPUs and 2 tokens: %s", words)
 	}
 }

@@ -178,17 +178,31 @@ func (n *node) podStatus(name string) *podStatus {
 
 // manifest is the pod as its file has it. Sidecars are among the init containers.
 func manifest(name, qos string, init, containers []want) []byte {
+	return manifestWith(name, qos, nil, init, containers)
+}
+
+// manifestWith has resources of the pod's own (spec.resources), unless they are nil.
+func manifestWith(name, qos string, own *want, init, containers []want) []byte {
 	spec := map[string]any{"hostNetwork": true, "enableServiceLinks": false, "automountServiceAccountToken": false,
 		"terminationGracePeriodSeconds": 1, "containers": specs(qos, containers)}
 	if init != nil {
 		spec["initContainers"] = specs(qos, init)
+	}
+	if own != nil {
+		spec["resources"] = specs(guaranteed, []want{*own})[0].(map[string]any)["resources"]
 	}
 	return toJSON(map[string]any{"apiVersion": "v1", "kind": "Pod", "metadata": map[string]any{"name": name}, "spec": spec})
 }
 
 func specs(qos string, containers []want) (all []any) {
 	for _, w := range containers {
-		asks := map[string]string{"cpu": fmt.Sprintf("%dm", w.milli), "memory": fmt.Sprint(w.memory)}
+		asks := map[string]string{}
+		if w.milli > 0 {
+			asks["cpu"] = fmt.Sprintf("%dm", w.milli)
+		}
+		if w.memory > 0 {
+			asks["memory"] = fmt.Sprint(w.memory)
+		}
 		resources := map[string]any{"requests": asks}
 		if qos == guaranteed {
 			resources["limits"] = asks
@@ -214,7 +228,12 @@ func specs(qos string, containers []want) (all []any) {
 // putPod gives the kubelet a pod's file: at once and whole, or it would see it come, go and come.
 func (n *node) putPod(name, qos string, init, containers []want) {
 	n.Helper()
-	n.must(os.WriteFile(n.path("pod.json"), manifest(name, qos, init, containers), 0o600))
+	n.putManifest(name, manifest(name, qos, init, containers))
+}
+
+func (n *node) putManifest(name string, manifest []byte) {
+	n.Helper()
+	n.must(os.WriteFile(n.path("pod.json"), manifest, 0o600))
 	n.must(os.Rename(n.path("pod.json"), n.path("pods/"+name+".json")))
 }
 

@@ -22,10 +22,14 @@ import (
 // A node: containerd or CRI-O with a root, a state and sockets of its own, numafitd as its NRI plugin,
 // and what a kubelet would ask of it through CRI.
 
+var (
+	patience = 120 * time.Second // for what must happen; an emulated machine is slow
+	again    = 10 * time.Millisecond
+)
+
 const (
-	patience = 60 * time.Second // for what must happen; an emulated machine is slow
-	eight    = "kep3545-8"      // 8 NUMA nodes of 16 CPUs: node n has 8n..8n+7 and 64+8n..64+8n+7
-	this     = "this"           // the machine that we run on
+	eight = "kep3545-8" // 8 NUMA nodes of 16 CPUs: node n has 8n..8n+7 and 64+8n..64+8n+7
+	this  = "this"      // the machine that we run on
 )
 
 // quickly finds a server that comes back.
@@ -124,6 +128,12 @@ func (n *node) startRuntime() {
 	} else {
 		n.server = n.start(filepath.Join(os.Getenv("CONTAINERD"), "containerd"), "--config", n.path("containerd.toml"))
 	}
+	n.connect()
+}
+
+// connect waits until the runtime answers.
+func (n *node) connect() {
+	n.Helper()
 	conn, err := grpc.NewClient("unix://"+n.path("containerd.sock"),
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithDefaultCallOptions(grpc.WaitForReady(true)),
@@ -290,10 +300,14 @@ func soon() (context.Context, context.CancelFunc) {
 // await looks again and again: for what the kernel or another process does there is no event.
 func (n *node) await(what string, done func() bool) {
 	n.Helper()
-	for late := time.Now().Add(patience); !done(); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(late) {
+	began := time.Now()
+	for ; !done(); time.Sleep(again) {
+		if time.Since(began) > patience {
 			n.Fatalf("waited for %s in vain", what)
 		}
+	}
+	if took := time.Since(began); took > time.Second {
+		n.Logf("%s took %.1f s", what, took.Seconds())
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 type held struct {
 	Pod, Container, ID string
 	Exclusive          bool
+	SharesInPod        bool `json:"shares_in_pod"`
 	CPUs, Mems         string
 	Nodes              string
 }
@@ -169,14 +170,17 @@ func (n *node) problem(s status) string {
 		if cpus, mems := n.placed(h.ID); cpus != h.CPUs || mems != h.Mems {
 			return fmt.Sprintf("%s: decided cpus %s mems %s, in force cpus %s mems %s", name, h.CPUs, h.Mems, cpus, mems)
 		}
-		if !h.Exclusive {
+		if !h.Exclusive && !h.SharesInPod {
 			if h.CPUs != s.Pool {
 				return fmt.Sprintf("%s runs on %s, and the shared pool is %s", name, h.CPUs, s.Pool)
 			}
 			continue
 		}
 		for cpu := range n.set(h.CPUs) {
-			if owner[cpu] != "" {
+			if h.SharesInPod {
+				name = h.Pod // whose containers share it, and no other
+			}
+			if owner[cpu] != "" && owner[cpu] != name {
 				return fmt.Sprintf("CPU %d belongs to %s and to %s", cpu, owner[cpu], name)
 			}
 			owner[cpu] = name

@@ -15,6 +15,7 @@ import (
 const (
 	guaranteed = "" // the folder below kubepods
 	burstable  = "burstable"
+	bestEffort = "besteffort"
 	period     = 100000 // us
 	mi         = 1 << 20
 )

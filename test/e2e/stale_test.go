@@ -83,10 +83,12 @@ func (n *node) inEveryOrder(step func(do func(away func()))) {
 }
 
 // killProcess ends the only process of that pod, whose pid is known, as if it had crashed. A runtime that
-// runs has noticed it then: it tells plugins first, and one that comes just after that is told nothing.
+// runs has noticed it then: it tells plugins first, and one that comes just after that is told nothing. So
+// it is with a runtime that comes back before the process has ended, which takes a while on a busy machine.
 func (n *node) killProcess(p *pod, pid int) {
 	n.Helper()
 	n.must(syscall.Kill(pid, syscall.SIGKILL))
+	n.await("the process to end", func() bool { return syscall.Kill(pid, 0) == syscall.ESRCH })
 	for _, id := range p.containers {
 		n.await("the runtime to notice", func() bool { return !n.server.runs() || n.hasExited(id) })
 	}

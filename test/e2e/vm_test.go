@@ -7,12 +7,14 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 // In a virtual machine of eight NUMA nodes of two CPUs: what the kernel makes of a decision. The
 // daemon finds out about the machine by itself.
 
 func TestInForceInAVirtualMachine(t *testing.T) {
+	patience = 3 * time.Minute // of a busy host's clock
 	n := newNode(t, options{machine: this, timeout: "30s", settings: []string{"reservedSystemCPUs=0",
 		"topologyManagerPolicy=restricted", "topologyManagerPolicyOptions.prefer-closest-numa-nodes=true"}})
 	nodes := n.numactl()

@@ -17,9 +17,9 @@ struct item {
 };
 struct inner {
 	const struct item *list;
-	unsigned nr;
+	size_t nr;
 	const char *const *words;
-	unsigned nr_words;
+	size_t nr_words;
 	bool flag;
 };
 struct outer {
@@ -27,40 +27,40 @@ struct outer {
 	struct inner *inner;
 };
 
-static const struct arg item_rows[] = {
-	{.key = "a", .type = ARG_STRING, .at = offsetof(struct item, name), .go = "string"},
+static const struct field item_rows[] = {
+	{.key = "a", .type = FIELD_STRING, .at = offsetof(struct item, name), .go = "string"},
 	{.key = "b",
-		.type = ARG_INT,
+		.type = FIELD_I64,
 		.at = offsetof(struct item, weight),
 		.go = "int8",
 		.max = 127},
 };
-static const struct args item_args = {"v1.Item", item_rows, 2, sizeof(struct item)};
-static const struct arg inner_rows[] = {
+static const struct fields item_args = {item_rows, 2, sizeof(struct item), "v1.Item"};
+static const struct field inner_rows[] = {
 	{.key = "l",
-		.type = ARG_STRUCTS,
+		.type = FIELD_LIST,
 		.at = offsetof(struct inner, list),
 		.count = offsetof(struct inner, nr),
 		.go = "[]v1.Item",
-		.of = &item_args,
+		.fields = &item_args,
 		.map = true},
 	{.key = "w",
-		.type = ARG_STRINGS,
+		.type = FIELD_STRINGS,
 		.at = offsetof(struct inner, words),
 		.count = offsetof(struct inner, nr_words),
 		.go = "[]string"},
-	{.key = "f", .type = ARG_BOOL, .at = offsetof(struct inner, flag), .go = "bool"},
+	{.key = "f", .type = FIELD_BOOL, .at = offsetof(struct inner, flag), .go = "bool"},
 };
-static const struct args inner_args = {"v1.Inner", inner_rows, 3, sizeof(struct inner)};
-static const struct arg outer_rows[] = {
-	{.key = "n", .type = ARG_STRING, .at = offsetof(struct outer, name), .go = "string"},
+static const struct fields inner_args = {inner_rows, 3, sizeof(struct inner), "v1.Inner"};
+static const struct field outer_rows[] = {
+	{.key = "n", .type = FIELD_STRING, .at = offsetof(struct outer, name), .go = "string"},
 	{.key = "i",
-		.type = ARG_STRUCT,
+		.type = FIELD_POINTER,
 		.at = offsetof(struct outer, inner),
 		.go = "v1.Inner",
-		.of = &inner_args},
+		.fields = &inner_args},
 };
-static const struct args outer_args = {"v1.Outer", outer_rows, 2, sizeof(struct outer)};
+static const struct fields outer_args = {outer_rows, 2, sizeof(struct outer), "v1.Outer"};
 
 /* What is read lies within its types; what is refused has a reason. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -1,4 +1,4 @@
-#include <numafit-sim/cluster_trace.h>
+#include <cluster-sim/trace.h>
 #include <stddef.h>
 #include <stdint.h>
 

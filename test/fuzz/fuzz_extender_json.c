@@ -43,7 +43,8 @@ static void fuzz_args(const char *text, size_t size)
 	extender_args_fini(&args);
 }
 
-/* Whatever jansson takes, the scanner takes: numbers may be larger here, and depth is less. */
+/* Whatever jansson takes, the scanner takes: numbers may be larger here, and depth is less. jansson
+ * also takes a NUL for a blank, which is no JSON (RFC 8259, 2). */
 static void fuzz_scan(const char *text, size_t size)
 {
 	json_t *v = json_loadb(text, size, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL);
@@ -51,7 +52,7 @@ static void fuzz_scan(const char *text, size_t size)
 	struct err e = {0};
 
 	if (span_read(text, size, &span, &e))
-		assert(!v || strstr(e.text, "too deep"));
+		assert(!v || strstr(e.text, "too deep") || memchr(text, '\0', size));
 	else if (v && json_is_array(v))
 		assert(span_count(span) == json_array_size(v));
 	json_decref(v);

@@ -19,7 +19,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			abort();
 		return 0;
 	}
-	if (!topology_policy_name(p.policy) || !topology_scope_name(p.scope) ||
+	if (!topology_policy_words[p.policy] || !topology_scope_words[p.scope] ||
 		p.strategy > ALLOCATION_LEAST || p.cpu_manager > MANAGER_STATIC)
 		abort();
 	return 0;

@@ -4,7 +4,7 @@
 #include <assert.h>
 #include <codec/fields_json.h>
 #include <codec/numatopology_json.h>
-#include <codec/numatopology_write_json.h>
+#include <codec/numatopology_json.h>
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>

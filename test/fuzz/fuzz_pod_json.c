@@ -23,7 +23,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (json_parse((const char *)data, size, &pod, &e))
 		return 0;
 	arena_init(&a, ARENA_BYTES);
-	int rc = pod_json_read_ask(pod, &resource, 1, &a, &ask, &e);
+	int rc = pod_json_read_ask(pod, &resource, 1, &a, NULL, &ask, &e);
 	if (rc < 0 && !e.text[0])
 		abort();
 	for (unsigned i = 0; !rc && i < ask.nr; i++)

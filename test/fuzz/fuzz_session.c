@@ -18,7 +18,7 @@ static void on_synchronize(void *ctx, const struct nri_inventory *what, struct n
 static int on_run_pod(void *ctx, const struct pod *pod, struct err *e)
 {
 	(void)ctx;
-	return pod->totals.known ? 0 : err_set(e, ENOSPC, "%s tells no sums", pod->name);
+	return pod->totals.known ? 0 : err_set(e, ENOSPC, "%s has no sums", pod->name);
 }
 
 static int on_create(void *ctx, const struct request *req, struct nri_reply *reply, struct err *e)

@@ -13,7 +13,7 @@
 
 enum { ADVICE_LINE_MAX = 4096 };
 
-/* For whom and when they are written, where a valid hint is valid. */
+/* The pod, node and time that they are written for, where a valid hint is valid. */
 struct advice_author {
 	const struct topo *t;
 	const char *node, *uid, *container;

@@ -23,6 +23,7 @@ static const char *const part_names[PARTS_MAX] = {"p0", "p1", "p2", "p3", "p4", 
 /* A container as the runtime has it: the cpuset that it runs with. */
 struct running {
 	bool runs, exclusive, seen; /* seen: its process runs, and the engine knows it */
+	bool shares;                /* of what it runs on other containers of its pod have some */
 	bool floats;                /* it never had a cpuset set: it runs on all CPUs there are */
 	char id[ID_MAX], cpus[CPUSET_TEXT_MAX], mems[NODESET_TEXT_MAX];
 	struct request req;
@@ -34,8 +35,8 @@ struct guest {
 	bool there;
 	char uid[ID_MAX], sandbox[ID_MAX];
 	struct pod pod;
-	bool unknown; /* its spec is not known: only its containers come */
-	struct ask part[PARTS_MAX];
+	bool unknown;                    /* its spec is not known: only its containers come */
+	struct ask part[PARTS_MAX], own; /* own: of the pod, when it has resources of its own */
 	struct running run[PARTS_MAX];
 	unsigned next; /* the part that starts next */
 };
@@ -50,7 +51,7 @@ struct world {
 	bool failing;             /* the journal takes nothing that could be refused */
 	bool shadow;              /* no container is updated */
 	bool without_annotations; /* the runtime does not show them */
-	unsigned nr_records[NR_RECORD_OPS];
+	unsigned nr_records[NR_RECORD_OPS], within_pods; /* grants of what their pods have as one */
 };
 
 static inline int fold(void *ctx, const struct record *r, struct err *e)
@@ -60,10 +61,11 @@ static inline int fold(void *ctx, const struct record *r, struct err *e)
 	if (w->failing && (r->op == RECORD_HOLD || r->op == RECORD_GRANT))
 		return err_set(e, 28, "journal: no space left on device");
 	w->nr_records[r->op]++;
+	w->within_pods += r->op == RECORD_GRANT && r->decision->within_pod;
 	struct err why;
 
 	if (engine_replay(w->folded, r, &why))
-		fail_msg("fold: %s %s: %s", r->cause, record_op_name(r->op), why.text);
+		fail_msg("fold: %s %s: %s", r->cause, record_op_words[r->op], why.text);
 	return 0;
 }
 
@@ -112,6 +114,10 @@ static inline void assert_same_ledger(const struct ledger *a, const struct ledge
 			x->request.ask.memory, y->request.ask.memory, sizeof x->request.ask.memory);
 		assert_int_equal(x->decision.source, y->decision.source);
 		assert_int_equal(x->decision.exclusive, y->decision.exclusive);
+		assert_int_equal(x->decision.within_pod, y->decision.within_pod);
+		assert_int_equal(x->request.pod.pod_level, y->request.pod.pod_level);
+		assert_int_equal(x->request.ask.guaranteed, y->request.ask.guaranteed);
+		assert_int_equal(x->request.ask.whole_pod, y->request.ask.whole_pod);
 		assert_int_equal(x->decision.left, y->decision.left);
 		assert_true(cpuset_equal(&x->decision.left_on, &y->decision.left_on));
 		assert_int_equal(x->decision.lost_cpus, y->decision.lost_cpus);
@@ -139,12 +145,26 @@ static inline struct running *slot(struct world *w, unsigned i)
 	return &w->guest[i / PARTS_MAX].run[i % PARTS_MAX];
 }
 
-/* With onAdopt: leave that is all that may run beside containers with CPUs of their own. */
+/* With onAdopt: leave that is all that may run beside containers with CPUs of their own: what was
+ * left on all CPUs that there are. A set of fewer becomes one when the others go offline. */
 static inline bool runs_as_it_was_left(struct world *w, const struct running *r)
 {
 	const struct holding *h = ledger_find(engine_ledger(w->g), r->id);
+	const struct cpuset cpus = cpus_of(r);
 
-	return r->floats && h && h->decision.left;
+	return h && h->decision.left && (r->floats || cpuset_within(&w->t->cpus, &cpus));
+}
+
+/* Two that a pod has CPUs as one for: neither has them to itself, or an init container, which ends
+ * before others of its pod begin, is one of the two. */
+static inline bool may_share(struct world *w, unsigned i, unsigned j)
+{
+	const struct ask *a = &w->guest[i / PARTS_MAX].part[i % PARTS_MAX],
+			 *b = &w->guest[j / PARTS_MAX].part[j % PARTS_MAX];
+
+	return i / PARTS_MAX == j / PARTS_MAX &&
+	       ((slot(w, i)->shares && slot(w, j)->shares) || a->kind == CONTAINER_INIT ||
+		       b->kind == CONTAINER_INIT);
 }
 
 /* By what is in force: nobody runs on a CPU that another one has to itself. Who does not run yet
@@ -160,8 +180,15 @@ static inline void assert_nobody_shares(struct world *w)
 		if (!r->runs || !r->exclusive || !r->seen)
 			continue;
 		cpus = cpus_of(r);
-		if (cpuset_intersects(&cpus, &exclusive))
-			fail_msg("%s runs on CPUs of another one: %s", r->id, r->cpus);
+		for (unsigned j = 0; j < i && cpuset_intersects(&cpus, &exclusive); j++) {
+			struct running *o = slot(w, j);
+			const struct cpuset theirs = o->runs && o->exclusive && o->seen
+							     ? cpus_of(o)
+							     : (struct cpuset){0};
+
+			if (cpuset_intersects(&cpus, &theirs) && !may_share(w, i, j))
+				fail_msg("%s runs on CPUs of %s: %s", r->id, o->id, r->cpus);
+		}
 		exclusive = cpuset_or(exclusive, &cpus);
 	}
 	for (unsigned i = 0; i < PODS_MAX * PARTS_MAX; i++) {
@@ -239,10 +266,12 @@ static inline void apply(struct world *w, struct update_list *ups)
 	vec_fini(ups);
 }
 
-/* What the kubelet asks the runtime for, for that part of the pod. */
+/* What the kubelet asks the runtime for, for that part of the pod: a container without limits has
+ * those of its pod (kuberuntime_container_linux.go, getCPULimit), whose resources no runtime shows.
+ */
 static inline void ask_for(struct world *w, struct guest *p, unsigned i)
 {
-	const struct ask *c = &p->part[i];
+	const struct ask *c = p->pod.pod_level && !p->part[i].cpu_milli ? &p->own : &p->part[i];
 	struct running *r = &p->run[i];
 
 	(void)snprintf(r->id, sizeof r->id, "c%u", w->next_id++);
@@ -250,16 +279,26 @@ static inline void ask_for(struct world *w, struct guest *p, unsigned i)
 	r->seen = false;
 	r->req = (struct request){
 		.container_id = r->id,
-		.ask.name = c->name,
+		.ask.name = p->part[i].name,
 		.pod = pod_identity(&p->pod),
 		.created_at_ns = w->next_id,
 		.ask.cpu_milli = c->cpu_milli,
 		.cpus = r->cpus,
 		.mems = r->mems,
 	};
+	r->req.pod.pod_level = false;
 	for (unsigned m = 0; m < c->nr_memory && p->pod.qos == QOS_GUARANTEED; m++)
 		if (c->memory[m].bytes)
 			r->req.ask.memory[r->req.ask.nr_memory++] = c->memory[m];
+}
+
+static inline void note_exclusive(struct world *w, struct running *r)
+{
+	const struct holding *h = ledger_find(engine_ledger(w->g), r->id);
+
+	if (h && r->runs && r->seen)
+		r->exclusive = h->decision.exclusive;
+	r->shares = h && request_shares_in_pod(&h->request, &h->decision);
 }
 
 static inline struct decision create_as_asked(struct world *w, struct running *r)
@@ -272,6 +311,7 @@ static inline struct decision create_as_asked(struct world *w, struct running *r
 	apply(w, &ups);
 	if (d.admit) {
 		r->runs = true;
+		note_exclusive(w, r);
 		r->exclusive = d.exclusive;
 		set_cpuset(w, r, &d.cpus, d.mems);
 		r->placed = (struct placement){.exclusive = d.exclusive,
@@ -289,14 +329,6 @@ static inline struct decision create(struct world *w, struct guest *p, unsigned 
 {
 	ask_for(w, p, i);
 	return create_as_asked(w, &p->run[i]);
-}
-
-static inline void note_exclusive(struct world *w, struct running *r)
-{
-	const struct holding *h = ledger_find(engine_ledger(w->g), r->id);
-
-	if (h && r->runs && r->seen)
-		r->exclusive = h->decision.exclusive;
 }
 
 /* Its process runs; an update that could not be sent before is sent now. */
@@ -372,6 +404,9 @@ static inline void name_pod(struct world *w, struct guest *p, bool again)
 		(void)snprintf(p->uid, sizeof p->uid, "u%u", w->next_id++);
 	(void)snprintf(p->sandbox, sizeof p->sandbox, "s%u", w->next_id++);
 	p->pod.container = p->part;
+	p->pod.own = p->pod.pod_level ? &p->own : NULL;
+	if (p->pod.pod_level)
+		pod_obey_gate(&w->s, &p->pod, p->part);
 	p->pod.sandbox_id = p->sandbox;
 	p->pod.uid = p->pod.name = p->uid;
 	p->pod.ns = "default";

@@ -21,6 +21,29 @@ static inline void random_part(struct random *r, struct ask *c)
 			(struct memory_ask){GIB(1), GIB(1 + random_below(r, 4))};
 }
 
+/* The pod has resources of its own: some of its containers name none. */
+static inline void random_own(struct random *r, struct guest *p)
+{
+	uint64_t bytes = GIB(random_below(r, 8));
+
+	p->pod.pod_level = true;
+	p->own = (struct ask){.name = "", .guaranteed = true, .whole_pod = true};
+	for (unsigned i = 0; i < p->pod.nr; i++) {
+		struct ask *c = &p->part[i];
+
+		c->guaranteed = c->cpu_milli && c->nr_memory && c->memory[0].bytes;
+		if (random_chance(r, 50))
+			*c = (struct ask){.name = c->name, .kind = c->kind};
+		p->own.cpu_milli += c->cpu_milli;
+		bytes += c->nr_memory ? c->memory[0].bytes : 0;
+	}
+	p->own.cpu_milli += 1000 - p->own.cpu_milli % 1000 + 1000 * random_below(r, 3);
+	if (random_chance(r, 10))
+		p->own.cpu_milli += 500;
+	p->own.nr_memory = 1;
+	p->own.memory[0] = (struct memory_ask){0, bytes};
+}
+
 static inline void random_spec(struct random *r, struct guest *p)
 {
 	unsigned nr_init = random_below(r, 3), nr_app = 1 + random_below(r, 3);
@@ -33,7 +56,8 @@ static inline void random_spec(struct random *r, struct guest *p)
 			0, 0);
 		random_part(r, &p->part[i]);
 	}
-	p->pod.pod_level = random_chance(r, 5);
+	if (random_chance(r, 25))
+		random_own(r, p);
 }
 
 static inline struct guest *any_guest(struct world *w, struct random *r)
@@ -96,6 +120,7 @@ static inline void change_settings(struct settings *s, struct random *r)
 	s->shared_pool_step = random_below(r, 8);
 	s->shared_pool_minimum = random_below(r, 8);
 	s->on_adopt = coin(r) ? ADOPT_LEAVE : ADOPT_PLACE;
+	s->gates.pod_level_resource_managers = random_chance(r, 70);
 }
 
 /* Nobody holds anything else than before, and no container is to be updated. */

@@ -29,7 +29,7 @@ struct rig {
 	/* Bindings: how they are answered (0: as they should be), and the last one. */
 	int bind_status;
 	bool bind_goes_unsaid; /* it happens, but the connection breaks */
-	bool bind_untold;      /* it happens, but watches do not show it */
+	bool bind_unseen;      /* it happens, but watches do not show it */
 	bool bind_waits;       /* it happens, but is not answered before rig_answer_bind() */
 	struct fake_ask *unanswered;
 	unsigned nr_binds;
@@ -193,7 +193,7 @@ static inline void rig_bind(struct rig *r, struct fake_ask *q, const char *name)
 		fake_api_cut(q);
 	else if (!r->bind_waits)
 		rig_answer_bind(r);
-	if (r->bind_untold) { /* it is so, but no watch says it */
+	if (r->bind_unseen) { /* it is so, but no watch says it */
 		json_object_update(rig_find(&r->list[PODS], name), pod);
 		json_decref(pod);
 	} else {

@@ -80,7 +80,7 @@ static inline void fails_with(struct rig *r, const char *text)
 	await_end_of_log(r);
 	int status = rig_end(&r->daemon, 0);
 	assert_true(WIFEXITED(status));
-	assert_int_equal(WEXITSTATUS(status), 1);
+	assert_int_equal(WEXITSTATUS(status), 3);
 	if (!strstr(r->log, text))
 		fail_msg("it says %s, not %s", r->log, text);
 }

@@ -1,6 +1,8 @@
 #ifndef NUMAFIT_TEST_JOURNAL_WRITER_H
 #define NUMAFIT_TEST_JOURNAL_WRITER_H
 
+#include "verb_call.h"
+
 #include <codec/journal_json.h>
 #include <codec/machine_text.h>
 #include <io/journal.h>
@@ -87,7 +89,7 @@ enum { PRINTED_MAX = 1 << 20 };
 
 /* Run a verb in a process of its own; what it prints goes to out, and errors behind it. Returns its
  * exit code. The caller frees *out. */
-static inline int run_verb(int (*verb)(int argc, char **argv), char **argv, char **out)
+static inline int run_verb(const struct command *verb, char **argv, char **out)
 {
 	char path[] = "/tmp/numafit-verb.XXXXXX";
 	int fd = mkstemp(path), argc = 0, status;
@@ -102,7 +104,7 @@ static inline int run_verb(int (*verb)(int argc, char **argv), char **argv, char
 	if (!child) {
 		if (dup2(fd, STDOUT_FILENO) < 0 || dup2(fd, STDERR_FILENO) < 0)
 			_exit(127);
-		int code = verb(argc, argv);
+		int code = verb_call(verb, argc, argv);
 		(void)fflush(stdout);
 		_exit(code);
 	}

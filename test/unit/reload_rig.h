@@ -34,6 +34,8 @@ struct api_side {
 	bool knows_us;
 	char evicted[128]; /* pods, each after a blank */
 	char event[2048];
+	unsigned observed; /* patches of pods, and the last one */
+	char observation[2048];
 };
 
 /* Its answer in *st, from *a. */

@@ -288,8 +288,7 @@ static void a_shortage_of_descriptors_ends_with_it(void **state)
 	loop_run(w->l);
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &was), 0);
 	assert_int_equal(w->nr_accepted, 0);
-	int next =
-		connect_to(w->path); /* valgrind, for whom the limit is its own, lost the first */
+	int next = connect_to(w->path); /* valgrind, which has a limit of its own, lost the first */
 	loop_run(w->l);
 	assert_true(w->nr_accepted > 0);
 	loop_timer_close(soon);

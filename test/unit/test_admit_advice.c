@@ -119,7 +119,7 @@ static struct request asks(const struct one *x)
 	do {                                                                                       \
 		if (!(is))                                                                         \
 			fail_msg("%s: line %d: not " #is ": %s, %s", x->name, __LINE__,            \
-				advice_verdict_name(d->advice.verdict), d->message);               \
+				advice_verdict_words[d->advice.verdict], d->message);              \
 	} while (0)
 
 static void refused_for_it(const struct one *x, const struct decision *d)
@@ -127,7 +127,7 @@ static void refused_for_it(const struct one *x, const struct decision *d)
 	MUST(!d->admit);
 	MUST(text_equal(d->reason, "TopologyAffinityError"));
 	MUST(strstr(d->message, "the scheduler's hint cannot be followed (rejected:"));
-	MUST(strstr(d->message, advice_verdict_name(d->advice.verdict)));
+	MUST(strstr(d->message, advice_verdict_words[d->advice.verdict]));
 	MUST(nodeset_empty(d->advice.given));
 }
 

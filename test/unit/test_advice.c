@@ -21,17 +21,21 @@ static void every_word_is_parsed_to_the_value_that_prints_it(void **state)
 {
 	(void)state;
 	for (unsigned i = 0; i < NR_ADVICE_VERDICTS; i++)
-		assert_int_equal(
-			advice_verdict_from_name(advice_verdict_name((enum advice_verdict)i)), i);
+		assert_int_equal(text_index(advice_verdict_words, NR_ADVICE_VERDICTS,
+					 advice_verdict_words[(enum advice_verdict)i]),
+			i);
 	for (unsigned i = 0; i < NR_ADVICE_FORMATS; i++)
-		assert_int_equal(
-			advice_format_from_name(advice_format_name((enum advice_format)i)), i);
+		assert_int_equal(text_index(advice_format_words, NR_ADVICE_FORMATS,
+					 advice_format_words[(enum advice_format)i]),
+			i);
 	for (unsigned i = 0; i < NR_ADVICE_MODES; i++)
-		assert_int_equal(advice_mode_from_name(advice_mode_name((enum advice_mode)i)), i);
-	assert_int_equal(advice_verdict_from_name("rejected"), -1);
-	assert_int_equal(advice_format_from_name(""), -1);
+		assert_int_equal(text_index(advice_mode_words, NR_ADVICE_MODES,
+					 advice_mode_words[(enum advice_mode)i]),
+			i);
+	assert_int_equal(text_index(advice_verdict_words, NR_ADVICE_VERDICTS, "rejected"), -1);
+	assert_int_equal(text_index(advice_format_words, NR_ADVICE_FORMATS, ""), -1);
 	assert_string_equal(
-		advice_verdict_name(ADVICE_REJECTED_FOREIGN_CPUSET), "rejected:foreign-cpuset");
+		advice_verdict_words[ADVICE_REJECTED_FOREIGN_CPUSET], "rejected:foreign-cpuset");
 }
 
 static void an_order_of_hints_is_read_as_it_is_written(void **state)
@@ -142,7 +146,7 @@ static void checks_without_the_ledger_run_in_a_fixed_order(void **state)
 		enum advice_verdict got = advice_check(&checked[i].h, &facts, &e);
 
 		if (got != checked[i].want || !strstr(e.text, checked[i].says))
-			fail_msg("case %zu: %s: %s", i, advice_verdict_name(got), e.text);
+			fail_msg("case %zu: %s: %s", i, advice_verdict_words[got], e.text);
 		assert_int_equal(advice_is_rejection(got), e.code != 0);
 	}
 }
@@ -452,7 +456,7 @@ static void judge_by_hand(const struct by_hand *c)
 	text_init(&t, why, sizeof why);
 	advice_explain(&r, &ids, &t);
 	if (r.verdict != c->want || r.given.bits != c->given || strcmp(why, c->why) != 0)
-		fail_msg("%s: %s, %s", c->what, advice_verdict_name(r.verdict), why);
+		fail_msg("%s: %s, %s", c->what, advice_verdict_words[r.verdict], why);
 	assert_int_equal(r.refuse, c->mode == ADVICE_REQUIRE && r.cause);
 }
 

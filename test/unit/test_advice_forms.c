@@ -51,7 +51,7 @@ static const char *says_text(const struct advice *h, char *buf, size_t cap)
 	if (h->cpus)
 		text_add(&t, "cpus %s", cpuset_format(h->cpus, list, sizeof list));
 	if (h->has_policy)
-		text_add(&t, "policy %s", topology_policy_name(h->policy));
+		text_add(&t, "policy %s", topology_policy_words[h->policy]);
 	if (h->cpus_required || h->cpus_preferred || h->apart)
 		text_add(&t, "bind %u/%u/%u", h->cpus_required, h->cpus_preferred, h->apart);
 	return buf;
@@ -413,7 +413,7 @@ static void no_random_annotation_breaks_the_readers(void **state)
 	}
 	for (unsigned v = 0; v < NR_ADVICE_VERDICTS; v++)
 		if (v != ADVICE_REJECTED_FOREIGN_CPUSET && !seen[v])
-			fail_msg("%s did not occur", advice_verdict_name((enum advice_verdict)v));
+			fail_msg("%s did not occur", advice_verdict_words[(enum advice_verdict)v]);
 }
 
 int main(void)

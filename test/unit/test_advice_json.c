@@ -388,13 +388,13 @@ static void recorded_hints_get_the_recorded_verdicts(void **state)
 		assert_int_equal(json_parse(line, strlen(line), &record, NULL), 0);
 		const char *name = json_string_value(json_object_get(record, "name"));
 		const char *want = json_string_value(json_object_get(record, "verdict"));
-		const char *got = advice_verdict_name(verdict_of(record, false));
+		const char *got = advice_verdict_words[verdict_of(record, false)];
 		if (!text_equal(got, want))
 			fail_msg("%s: wanted %s, got %s", name, want, got);
 		/* of all of them only what no longer fits can be mended */
 		if (text_equal(want, "rejected:not-fit"))
 			want = "repaired";
-		assert_string_equal(advice_verdict_name(verdict_of(record, true)), want);
+		assert_string_equal(advice_verdict_words[verdict_of(record, true)], want);
 		json_decref(record);
 	}
 	(void)fclose(in);

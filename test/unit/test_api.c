@@ -1,200 +1,4 @@
-#include <apiserver/api.h>
-
-#include <apiserver/api_private.h>
-#include <apiserver/auth.h>
-#include <codec/api_json.h>
-#include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <cmocka.h>
-#include "fake_api.h"
-
-enum {
-	SOON_MS = 50,
-	NEVER_MS = 3600000,
-	PIECE = 1 << 20,
-	ANSWER_LIMIT = 4 << 20,
-	RETRY_AFTER_MAX_MS = 300000,
-	VALUE_MAX = 256
-};
-
-/* What an answer was. */
-struct answered {
-	unsigned nr;
-	int status;
-	bool again, has_body;
-	unsigned after_ms;
-	char reason[64], message[512], name[64];
-};
-
-struct world {
-	struct fake_api f;
-	struct api_options o;
-	struct api *api;
-	struct answered answered;
-	char data[256]; /* of a stream */
-	int data_rc;
-	/* who we are, instead of apiserver/auth.c, which sends none over plain HTTP */
-	char url[64], header[64];
-	const char *token;
-	bool is_old, unreadable, no_server;
-	unsigned renewed;
-	struct loop_timer *flood;
-	char *piece;
-	struct api_call *victim;
-};
-
-/* auth.h */
-
-struct auth {
-	struct world *w;
-};
-
-struct auth *auth_new(const struct api_options *o, struct err *e)
-{
-	struct auth *a = xcalloc(1, sizeof *a);
-
-	a->w = o->ctx;
-	if (!a->w->no_server) {
-		a->w->renewed = 0;
-		(void)auth_renew(a, e);
-		return a;
-	}
-	(void)err_set(e, ENOENT, "no kubeconfig");
-	free(a);
-	return NULL;
-}
-
-void auth_free(struct auth *a)
-{
-	free(a);
-}
-
-bool auth_is_old(const struct auth *a)
-{
-	return a->w->is_old;
-}
-
-int auth_renew(struct auth *a, struct err *e)
-{
-	struct world *w = a->w;
-
-	w->renewed++;
-	w->is_old = false;
-	if (w->unreadable)
-		return err_set(e, ENOENT, "no token");
-	(void)snprintf(w->header, sizeof w->header, "Authorization: Bearer %s", w->token);
-	return 1; /* http_client_trust() is called each time */
-}
-
-const char *auth_url(const struct auth *a)
-{
-	return a->w->url;
-}
-
-const char *auth_namespace(const struct auth *a)
-{
-	(void)a;
-	return "here";
-}
-
-const struct http_trust *auth_trust(const struct auth *a)
-{
-	static const struct http_trust none;
-
-	(void)a;
-	return &none;
-}
-
-const char *auth_header(const struct auth *a)
-{
-	return a->w->token ? a->w->header : NULL;
-}
-
-static void on_event(void *ctx, bool bad, const char *event, const char *text)
-{
-	struct world *w = ctx;
-
-	fake_api_log(&w->f, bad, event, text);
-}
-
-static void on_done(void *ctx, const struct api_answer *a)
-{
-	struct world *w = ctx;
-	struct api_meta meta = {.name = ""};
-
-	if (a->body)
-		api_json_meta(a->body, &meta);
-	w->answered.nr++;
-	w->answered.status = a->status;
-	w->answered.again = a->again;
-	w->answered.has_body = a->body;
-	w->answered.after_ms = a->after_ms;
-	(void)text_copy(w->answered.reason, sizeof w->answered.reason, a->reason);
-	(void)text_copy(w->answered.message, sizeof w->answered.message, a->message);
-	(void)text_copy(w->answered.name, sizeof w->answered.name, meta.name);
-	loop_stop(w->f.loop);
-}
-
-static int setup(void **state)
-{
-	struct world *w = xcalloc(1, sizeof *w);
-
-	fake_api_init(&w->f);
-	(void)snprintf(w->url, sizeof w->url, "http://127.0.0.1:%u", (unsigned)w->f.port);
-	w->token = "old";
-	w->o = (struct api_options){
-		.user_agent = "tester/1",
-		.timeout_ms = NEVER_MS,
-		.ctx = w,
-		.on_event = on_event,
-	};
-	*state = w;
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	struct world *w = *state;
-
-	loop_timer_close(w->flood);
-	api_free(w->api);
-	fake_api_fini(&w->f);
-	free(w->piece);
-	free(w);
-	return 0;
-}
-
-static void begin(struct world *w)
-{
-	struct err e = {0};
-
-	w->api = api_new(w->f.loop, &w->o, &e);
-	if (!w->api)
-		fail_msg("%s", e.text);
-}
-
-static void begin_with(struct world *w, const struct fake_answer *script, size_t nr)
-{
-	fake_api_script(&w->f, script, nr);
-	begin(w);
-}
-#define BEGIN(w, script) begin_with((w), (script), sizeof(script) / sizeof *(script))
-
-static const struct answered *get(struct world *w, const char *path)
-{
-	unsigned before = w->answered.nr;
-
-	(void)api_call(w->api, &(struct api_ask){.path = path}, w, on_done);
-	assert_int_equal(w->answered.nr, before); /* in a later turn */
-	FAKE_UNTIL(&w->f, w->answered.nr > before);
-	return &w->answered;
-}
-
-#define STATUS(code, reason, message, details)                                                     \
-	"{\"kind\":\"Status\",\"code\":" #code ",\"reason\":\"" reason "\",\"message\":\"" message \
-	"\",\"details\":{" details "}}"
-#define OBJECT "{\"kind\":\"Node\",\"metadata\":{\"name\":\"n1\"}}"
+#include "api_rig.h"
 
 static void a_call_sends_token_method_path_and_body(void **state)
 {
@@ -227,7 +31,6 @@ static void a_call_sends_token_method_path_and_body(void **state)
 		fake_api_header(q, "Content-Type", value, sizeof value), "application/json");
 	assert_string_equal(fake_api_header(q, "Content-Length", value, sizeof value), "0");
 	assert_int_equal(w->f.connected, 1); /* which is kept */
-	assert_string_equal(api_namespace(w->api), "here");
 }
 
 static void an_answer_is_reported_with_its_message_and_whether_a_retry_may_help(void **state)
@@ -339,136 +142,6 @@ static void no_answer_is_taken_beyond_its_limit(void **state)
 	FAKE_UNTIL(&w->f, w->answered.nr == 1);
 	assert_int_equal(w->answered.status, 0);
 	assert_non_null(strstr(w->answered.message, "4194304"));
-}
-
-static void a_refused_token_is_read_again_and_tried_once_more(void **state)
-{
-	static const struct fake_answer script[] = {{.status = 401}, {.body = OBJECT}};
-	struct world *w = *state;
-	char value[VALUE_MAX];
-
-	BEGIN(w, script);
-	w->token = "new";
-	assert_int_equal(get(w, "/x")->status, 200);
-	assert_int_equal(w->f.asked, 2);
-	assert_string_equal(
-		fake_api_header(w->f.last, "Authorization", value, sizeof value), "Bearer new");
-	assert_string_equal(w->f.log, " apiserver-up");
-}
-
-static void old_credentials_are_read_again(void **state)
-{
-	static const struct fake_answer script[] = {{.body = OBJECT}, {.body = OBJECT}};
-	struct world *w = *state;
-	char value[VALUE_MAX];
-
-	BEGIN(w, script);
-	(void)get(w, "/x");
-	assert_int_equal(w->renewed, 1);
-	w->token = "new";
-	w->is_old = true;
-	(void)get(w, "/x");
-	assert_int_equal(w->renewed, 2);
-	assert_string_equal(
-		fake_api_header(w->f.last, "Authorization", value, sizeof value), "Bearer new");
-}
-
-static void without_a_token_none_is_sent(void **state)
-{
-	static const struct fake_answer script[] = {{.body = OBJECT}};
-	struct world *w = *state;
-	char value[VALUE_MAX];
-
-	w->token = NULL;
-	BEGIN(w, script);
-	(void)get(w, "/x");
-	assert_string_equal(fake_api_header(w->f.last, "Authorization", value, sizeof value), "");
-}
-
-static void a_refusal_is_logged_once(void **state)
-{
-	static const struct fake_answer refused = {
-		.status = 401, .body = STATUS(401, "Unauthorized", "who are you", "")};
-	const struct fake_answer script[] = {refused, refused, refused, refused, {.body = OBJECT},
-		{.status = 403}, {.body = OBJECT}};
-	struct world *w = *state;
-
-	BEGIN(w, script);
-	const struct answered *answered = get(w, "/x");
-	assert_int_equal(answered->status, 401);
-	assert_false(answered->again);
-	assert_int_equal(w->f.asked, 2);
-	assert_string_equal(w->f.log, " apiserver-refused!");
-	assert_string_equal(w->f.last_text, "who are you");
-	(void)get(w, "/x");
-	assert_string_equal(w->f.log, " apiserver-refused!");
-	(void)get(w, "/x");
-	/* what one may not do is reported by the caller */
-	(void)get(w, "/x");
-	(void)get(w, "/x");
-	assert_string_equal(w->f.log, " apiserver-refused! apiserver-up");
-}
-
-static void unreadable_credentials_are_logged_once_and_the_old_ones_are_used(void **state)
-{
-	static const struct fake_answer script[] = {{.status = 401}, {.status = 401},
-		{.status = 401}, {.body = OBJECT}, {.body = OBJECT}};
-	struct world *w = *state;
-	char value[VALUE_MAX];
-	uint64_t failures = 0;
-
-	BEGIN(w, script);
-	assert_null(api_unreadable(w->api, &failures));
-	w->unreadable = true;
-	assert_int_equal(get(w, "/x")->status, 401);
-	assert_string_equal(w->f.log, " credentials-unreadable! apiserver-refused!");
-	assert_string_equal(api_unreadable(w->api, &failures), "no token");
-	assert_int_equal(failures, 2); /* before it is tried once more, and after */
-	assert_int_equal(get(w, "/x")->status, 200);
-	assert_string_equal(
-		fake_api_header(w->f.last, "Authorization", value, sizeof value), "Bearer old");
-	assert_string_equal(w->f.log, " credentials-unreadable! apiserver-refused! apiserver-up");
-}
-
-static void an_absent_server_is_logged_once_and_again_as_bad_when_it_lasts(void **state)
-{
-	static const struct fake_answer script[] = {
-		{.body = OBJECT}, {.status = 503}, {.body = OBJECT}};
-	struct world *w = *state;
-
-	w->o.patience_ms = 1;
-	BEGIN(w, script);
-	(void)get(w, "/x");
-	fake_api_down(&w->f);
-	const struct answered *answered = get(w, "/x");
-	assert_int_equal(answered->status, 0);
-	assert_true(answered->again);
-	assert_string_equal(w->f.log, " apiserver-up apiserver-unreachable");
-	fake_api_stay_quiet(&w->f);
-	(void)get(w, "/x");
-	(void)get(w, "/x");
-	assert_string_equal(w->f.log, " apiserver-up apiserver-unreachable apiserver-unreachable!");
-	fake_api_up(&w->f);
-	(void)get(w, "/x"); /* a proxy before it */
-	assert_string_equal(w->f.log, " apiserver-up apiserver-unreachable apiserver-unreachable!");
-	(void)get(w, "/x");
-	assert_string_equal(w->f.log,
-		" apiserver-up apiserver-unreachable apiserver-unreachable! apiserver-up");
-}
-
-static void a_server_with_a_wrong_certificate_is_bad_at_once(void **state)
-{
-	struct world *w = *state;
-
-	(void)snprintf(w->url, sizeof w->url, "https://127.0.0.1:%u", (unsigned)w->f.port);
-	begin(w);
-	/* its TLS handshake does not look like a request */
-	(void)api_call(w->api, &(struct api_ask){.path = "/x"}, w, on_done);
-	FAKE_UNTIL(&w->f, w->f.first);
-	fake_api_answer(w->f.first, 400, NULL, "not TLS");
-	FAKE_UNTIL(&w->f, w->answered.nr == 1);
-	assert_int_equal(w->answered.status, 0);
-	assert_string_equal(w->f.log, " apiserver-unreachable!");
 }
 
 static void a_canceled_call_never_calls_back(void **state)
@@ -603,19 +276,6 @@ static void a_broken_stream_does_not_make_the_server_bad(void **state)
 	assert_string_equal(w->f.log, " apiserver-unreachable");
 }
 
-static void missing_credentials_are_an_error_with_a_reason(void **state)
-{
-	struct world *w = *state;
-	struct err e = {0};
-
-	w->no_server = true;
-	assert_null(api_new(w->f.loop, &w->o, &e));
-	assert_string_equal(e.text, "no kubeconfig");
-	api_free(NULL);
-}
-
-#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -623,20 +283,12 @@ int main(void)
 		CASE(an_answer_is_reported_with_its_message_and_whether_a_retry_may_help),
 		CASE(a_call_without_an_answer_times_out),
 		CASE(no_answer_is_taken_beyond_its_limit),
-		CASE(a_refused_token_is_read_again_and_tried_once_more),
-		CASE(old_credentials_are_read_again),
-		CASE(without_a_token_none_is_sent),
-		CASE(a_refusal_is_logged_once),
-		CASE(unreadable_credentials_are_logged_once_and_the_old_ones_are_used),
-		CASE(an_absent_server_is_logged_once_and_again_as_bad_when_it_lasts),
-		CASE(a_server_with_a_wrong_certificate_is_bad_at_once),
 		CASE(a_canceled_call_never_calls_back),
 		CASE(closing_the_api_ends_its_calls),
 		CASE(a_callback_may_start_and_cancel_calls),
 		CASE(an_answer_may_be_a_stream),
 		CASE(the_reason_for_a_refused_stream_is_reported),
 		CASE(a_broken_stream_does_not_make_the_server_bad),
-		CASE(missing_credentials_are_an_error_with_a_reason),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -70,7 +70,6 @@ static int set_up(void **state)
 	assert_non_null(mkdtemp(w->dir));
 	put(w, "token", "secret-1\n");
 	put(w, "ca.crt", "CA 1");
-	put(w, "namespace", "kube-system\n");
 	w->o = (struct api_options){.service = w->dir, .on_event = no_event};
 	set_env("10.0.0.1", "443");
 	*state = w;
@@ -123,7 +122,6 @@ static void a_pod_finds_the_server_and_itself(void **state)
 		set_env(cases[i].host, cases[i].port);
 		struct auth *a = must_be(w);
 		assert_string_equal(auth_url(a), cases[i].url);
-		assert_string_equal(auth_namespace(a), "kube-system");
 		assert_string_equal(auth_header(a), "Authorization: Bearer secret-1");
 		assert_string_equal(auth_trust(a)->ca, "CA 1");
 		assert_null(auth_trust(a)->cert);
@@ -132,16 +130,6 @@ static void a_pod_finds_the_server_and_itself(void **state)
 		auth_free(a);
 	}
 	auth_free(NULL);
-}
-
-static void a_pod_without_a_namespace_is_in_default(void **state)
-{
-	const struct world *w = *state;
-
-	assert_int_equal(unlink(path_of(w, "namespace")), 0);
-	struct auth *a = must_be(w);
-	assert_string_equal(auth_namespace(a), "default");
-	auth_free(a);
 }
 
 static void missing_credentials_of_a_pod_are_named(void **state)
@@ -187,19 +175,17 @@ static void a_file_is_bounded(void **state)
 /* As the kubelet rotates them: the files are links into a folder that is a link itself. */
 static void a_rotated_token_is_read_at_the_next_refresh(void **state)
 {
-	static const char *const names[] = {"token", "ca.crt", "namespace"};
+	static const char *const names[] = {"token", "ca.crt"};
 	const struct world *w = *state;
 
 	assert_int_equal(mkdir(path_of(w, "1"), 0700), 0);
 	assert_int_equal(mkdir(path_of(w, "2"), 0700), 0);
 	put(w, "1/token", "secret-1");
 	put(w, "1/ca.crt", "CA 1");
-	put(w, "1/namespace", "ns");
 	put(w, "2/token", "secret-2");
 	put(w, "2/ca.crt", "CA 1");
-	put(w, "2/namespace", "ns");
 	assert_int_equal(symlink("1", path_of(w, "..data")), 0);
-	for (unsigned i = 0; i < 3; i++) {
+	for (unsigned i = 0; i < 2; i++) {
 		char target[32];
 
 		(void)snprintf(target, sizeof target, "..data/%s", names[i]);
@@ -266,7 +252,6 @@ static void a_kubeconfig_names_files_beside_it(void **state)
 		user);
 	struct auth *a = must_be(w);
 	assert_string_equal(auth_url(a), "https://x:1");
-	assert_string_equal(auth_namespace(a), "n");
 	assert_string_equal(auth_header(a), "Authorization: Bearer secret-1");
 	const struct http_trust *t = auth_trust(a);
 	assert_string_equal(t->ca, "CA 1");
@@ -381,7 +366,6 @@ int main(void)
 #define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 	static const struct CMUnitTest tests[] = {
 		CASE(a_pod_finds_the_server_and_itself),
-		CASE(a_pod_without_a_namespace_is_in_default),
 		CASE(missing_credentials_of_a_pod_are_named),
 		CASE(a_file_is_bounded),
 		CASE(a_rotated_token_is_read_at_the_next_refresh),

@@ -34,7 +34,7 @@ static void delays_of_two_clients_differ(void **state)
 	assert_true(differ > TRIES / 2);
 }
 
-/* A server that is too busy tells all of them the same. */
+/* A server that is too busy answers all of them the same. */
 static void delays_differ_also_when_the_server_sets_the_minimum(void **state)
 {
 	struct backoff b = {.min_ms = MAX_MS, .max_ms = MAX_MS};

@@ -283,7 +283,7 @@ static void the_daemon_refuses_a_budget_of_zero(void **state)
 		/* journals of older daemons say so, and numafit decide may */
 		assert_int_equal(settings_set(&s, "mergeVisitBudget", cases[i].value, &e), 0);
 		assert_int_equal(settings_check(&s, NULL, &e), 0);
-		assert_int_equal(settings_check_daemon(&s, NULL, &e), cases[i].taken ? 0 : -EINVAL);
+		assert_int_equal(settings_check_daemon(&s, NULL, NULL, &e), cases[i].taken ? 0 : -EINVAL);
 		if (!cases[i].taken)
 			assert_non_null(strstr(e.text, "numafitd takes 1 to 8388608"));
 	}

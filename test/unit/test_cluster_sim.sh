@@ -103,7 +103,7 @@ see "(the check sees one that is cut)" sh -c "! grep -q '</svg>' '$dir/broken.sv
 report $? "(and calls it broken)"
 run "an SVG and a table" 0 --cluster 20x4 --strategies stock --svg "$dir/day.svg" --table
 see "are both there" grep -q '^stock ' "$dir/out"
-run "an SVG where none can be written" 2 --cluster 1x1 --svg "$dir/none/day.svg"
+run "an SVG where none can be written" 3 --cluster 1x1 --svg "$dir/none/day.svg"
 
 # Two pods of one NUMA node each on a node that has two, then one that comes while both are full.
 cat >"$dir/trace" <<'END'
@@ -135,7 +135,7 @@ refuses '0 1 a Guaranteed 9 1 1Gi' 'containers: '
 refuses '0 1 a Guaranteed 1 1 1Gx' 'memory: '
 : >"$dir/trace"
 run "an empty trace" 2 --cluster 1x1 --trace "$dir/trace"
-run "a trace that is not there" 2 --cluster 1x1 --trace "$dir/none"
+run "a trace that is not there" 3 --cluster 1x1 --trace "$dir/none"
 see "is named" says "$dir/none: "
 
 usage() { # WHAT TEXT OPTION...
@@ -149,6 +149,6 @@ usage "a cluster of nothing" "there is nothing" --cluster 0x4
 usage "a cluster too large" "--cluster" --cluster 20001x4
 usage "a strategy that there is not" '"fastest" is no strategy' --cluster 2x2 --strategies stock,fastest
 usage "a strategy twice" "stock is there twice" --cluster 2x2 --strategies stock,stock
-usage "a policy that there is not" '"any" is no policy' --cluster 2x2 --policy any
+usage "a policy that there is not" '"any" is not one of none|best-effort' --cluster 2x2 --policy any
 usage "a cluster and a socket" "goes without --socket" --cluster 2x2 --socket "$dir/s"
 finish

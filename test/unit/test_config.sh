@@ -34,8 +34,8 @@ run "a label without a value is, too" 2 config --check a --node-label pool
 run "it explains itself" 0 config --help
 run "the example" 0 config --check deploy/numafitd.yaml
 see "is the defaults" is out ""
-run "a file that is not there" 1 config --check "$dir/none"
-see "is named" is err "numafit config: $dir/none: No such file or directory"
+run "a file that is not there" 2 config --check "$dir/none"
+see "is named" is err "numafit config: config file: $dir/none: No such file or directory"
 
 cat >"$dir/fleet.yaml" <<'X'
 topologyManagerPolicy: restricted
@@ -65,9 +65,9 @@ mode: off
 topologyManagerPolicy: restricted"
 echo "- {names: [x], settings: {mode: on}}" >>"$dir/fleet.yaml"
 sed -i 's/^unmatchedNodes.*//' "$dir/fleet.yaml"
-run "a section that is wrong for others" 1 config --check "$dir/fleet.yaml" --node-name gpu-7
+run "a section that is wrong for others" 2 config --check "$dir/fleet.yaml" --node-name gpu-7
 see "is wrong" is err "numafit config: config file $dir/fleet.yaml: line 8: mode: \"on\" is not one of off, manage, shadow, release"
-run "what does not go together" 1 config --check /dev/null --set refusalAction=evict
+run "what does not go together" 2 config --check /dev/null --set refusalAction=evict
 see "is refused" says err "refusalAction: evict needs"
 
 sed -i '/mode: on/d' "$dir/fleet.yaml"
@@ -87,7 +87,7 @@ else
 	number=$((number + 1))
 	echo "ok $number # SKIP a host whose name has large letters: only root may name one"
 fi
-# A kubeconfig, as far as it can be told without the files that it names
+# A kubeconfig, as far as it can be checked without the files that it names
 kubeconfig() { # USER: into kube
 	printf '%s\n' 'current-context: a' 'contexts: [{name: a, context: {cluster: c, user: u}}]' \
 		'clusters: [{name: c, cluster: {server: https://x, certificate-authority: none}}]' \
@@ -104,19 +104,27 @@ run "one whose files are still to come" 0 config --check /dev/null --set apiServ
 see "is right" is out "apiServer.kubeconfig: $dir/kube"
 run "on the node" 0 daemon --set apiServer.kubeconfig="$dir/kube"
 see "likewise" is out "config ok: mode manage, policy best-effort, machine kep3545-8 with 8 NUMA nodes and 128 CPUs"
-run "a context that it has not" 1 config --check /dev/null --set apiServer.kubeconfig="$dir/kube" --set apiServer.context=b
+run "a context that it has not" 2 config --check /dev/null --set apiServer.kubeconfig="$dir/kube" --set apiServer.context=b
 see "is an error" says err 'there is no context "b", but: a'
 kubeconfig 'exec: {command: aws}'
-run "a plugin" 1 config --check /dev/null --set apiServer.kubeconfig="$dir/kube"
-see "is an error" says err "numafit config: apiServer.kubeconfig: $dir/kube: line 4: user u: exec: plugins are not supported"
+run "a plugin" 2 config --check /dev/null --set apiServer.kubeconfig="$dir/kube"
+see "is an error" says err "numafit config: --set: apiServer.kubeconfig: $dir/kube: line 4: user u: exec: plugins are not supported"
 run "on the node" 2 daemon --set apiServer.kubeconfig="$dir/kube"
-see "likewise" says err "numafitd: apiServer.kubeconfig: $dir/kube: line 4: user u: exec: plugins are not supported"
+see "likewise" says err "numafitd: --set: apiServer.kubeconfig: $dir/kube: line 4: user u: exec: plugins are not supported"
 see "and nothing is said to be right" is out ""
+
+run "a setting that changes nothing beside the others" 0 config --check /dev/null \
+	--set topologyManagerPolicy=single-numa-node --set topologyManagerPolicyOptions.prefer-closest-numa-nodes=true
+see "is named, with the reason" says out "warning: topologyManagerPolicyOptions.prefer-closest-numa-nodes: it changes no decision: only the policies best-effort and restricted look at distances"
+run "on the node" 0 daemon --set reservedSystemCPUs=0 --set kubeReserved.cpu=2
+see "likewise" says out "warning: kubeReserved.cpu: it changes no decision: reservedSystemCPUs counts"
+run "CPUs that are counted" 0 daemon --set kubeReserved.cpu=2
+see "are not taken for that" is out "config ok: mode manage, policy best-effort, machine kep3545-8 with 8 NUMA nodes and 128 CPUs"
 
 run "every setting is printed" 0 "$bin/numafitd" --print-config --config "$dir/fleet.yaml" --set nodeName=gpu-7
 see "with its value and what a change needs" says out "topologyManagerPolicy: single-numa-node
     none | best-effort | restricted | single-numa-node; default best-effort; reloadable."
 see "or a restart" says out "default this; needs a restart."
 run "a label that is none" 2 "$bin/numafitd" --node-label pool
-see "is reported" is err "numafitd: --node-label pool: KEY=VALUE is expected"
+see "is reported" is err 'numafitd: --node-label: "pool": KEY=VALUE is expected (see numafitd --help)'
 finish

@@ -74,6 +74,7 @@ static void every_key_reaches_its_setting(void **state)
 			  "besideStaticKubelet: manage\n"
 			  "kubeletRootDirectory: /k\n"
 			  "kubeletConfigFile: /k.yaml\n"
+			  "kubernetesVersion: '1.36'\n"
 			  "topologyManagerPolicy: restricted\n"
 			  "topologyManagerScope: pod\n"
 			  "topologyManagerPolicyOptions:\n"
@@ -117,6 +118,7 @@ static void every_key_reaches_its_setting(void **state)
 			  "apiServer: {kubeconfig: /kubeconfig, context: here}\n"
 			  "podsWatch: {enabled: true}\n"
 			  "events: {enabled: true}\n"
+			  "observedPlacement: kai\n"
 			  "nodeResourceTopology: {enabled: true, interval: 1s, heartbeat: 5m,\n"
 			  "  takeOver: true, topologyPolicies: true, podsFingerprint: all,\n"
 			  "  numaPlacement: true}\n"
@@ -124,25 +126,28 @@ static void every_key_reaches_its_setting(void **state)
 			  "metrics: {address: ':1'}\n"
 			  "runDirectory: /run/y\n"
 			  "journalMaxBytes: 1Mi\n"
+			  "journalGroup: adm\n"
 			  "machine: kep3545-8\n"
 			  "logLevel: debug\n"
+			  "logFormat: json\n"
 			  "featureGates:\n"
 			  "  CPUManagerPolicyAlphaOptions: true\n"
 			  "  CPUManagerPolicyBetaOptions: false\n"
 			  "  CPUManagerPolicyOptions: true\n"
 			  "  PodLevelResourceManagers: true\n"
+			  "  PodLevelResources: false\n"
 			  "  TopologyManagerPolicyAlphaOptions: true\n"
 			  "  TopologyManagerPolicyBetaOptions: false\n"
 			  "  TopologyManagerPolicyOptions: true\n");
-	static const char *const want[] = {"off", "leave", "manage", "/k", "/k.yaml", "restricted",
-		"pod", "true", "16", "most-allocated", "none", "true", "false", "true", "true",
-		"true", "true", "None", "include", "0-1,32", "500m", "2",
+	static const char *const want[] = {"off", "leave", "manage", "/k", "/k.yaml", "1.36",
+		"restricted", "pod", "true", "16", "most-allocated", "none", "true", "false",
+		"true", "true", "true", "true", "None", "include", "0-1,32", "500m", "2",
 		"8:memory=1Gi,hugepages-1Gi=2Gi;1:hugepages-2Mi=4Mi", "7", "0", "2", "90s", "n1",
 		"require", "false", "true", "1s", "volcano", "/run/x.sock", "07", "drop-and-fail",
 		"true", "false", "5m", "true", "true", "evict", "/kubeconfig", "here", "true",
-		"true", "true", "1s", "5m", "true", "true", "all", "true", "true", ":1", "/run/y",
-		"1Mi", "kep3545-8", "debug", "true", "false", "true", "true", "true", "false",
-		"true"};
+		"true", "kai", "true", "1s", "5m", "true", "true", "all", "true", "true", ":1",
+		"/run/y", "1Mi", "adm", "kep3545-8", "debug", "json", "true", "false", "true",
+		"true", "false", "true", "false", "true"};
 	char value[SETTING_TEXT_MAX];
 	unsigned nr = 0;
 

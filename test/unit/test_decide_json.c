@@ -245,6 +245,12 @@ static const struct {
 		"{\"item\":1,\"result\":{\"affinity\":[0,1],\"preferred\":true,\"admit\":true}}"},
 	{"{\"name\":\"b\",\"nodes\":[0],\"policy\":\"x\",\"families\":[]}",
 		"{\"name\":\"b\",\"result\":{\"error\":\"unknown policy: \\\"x\\\"\"}}"},
+	{"{\"machine\":{\"nodes\":[{\"id\":0,\"memory\":1000}],\"distances\":{\"0\":[10]},\"cpus_fiel"
+	 "ds\":[\"cpu\",\"core\",\"socket\",\"numa\",\"uncore\"],\"cpus\":[[0,0,0,0,0]],\"num_cores\":1"
+	 ",\"num_sockets\":1,\"devices\":{}},\"settings\":{\"topologyManagerScope\":\"pod\"},\"step"
+	 "s\":[]}",
+		"{\"line\":7,\"warnings\":[\"topologyManagerScope: it changes no decision: topologyM"
+		"anagerPolicy is none\"],\"result\":{\"reserved_cpus\":[],\"steps\":[]}}"},
 };
 
 static void an_answer_is_one_line_in_fixed_order(void **state)

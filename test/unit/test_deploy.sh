@@ -136,6 +136,12 @@ component() { # FOLDER: the rules in its patches
 }
 component components/evict >"$dir/got"
 same "evict adds evictions" "/pods/eviction: create"
+component components/observed-placement >"$dir/got"
+same "observed-placement adds patches of pods" "/pods: patch"
+flat deploy/components/observed-placement/policy.yaml >"$dir/got"
+check "and its policy is about what numafitd is called, and the annotation that it writes" sh -c "
+	grep -q 'numafit-system:numafitd' '$dir/got' &&
+	grep -qF \"\$(sed -n 's/^#define OBSERVED_ANNOTATION \\(.*\\)/\\1/p' src/codec/observed_json.h)\" '$dir/got'"
 component components/numatopology >"$dir/got"
 same "numatopology adds Numatopology" "nodeinfo.volcano.sh/numatopologies: create patch"
 flat deploy/components/own-node/policy.yaml | awk '
@@ -212,7 +218,12 @@ check "numafitd's pod is let pass where numafit is required" \
 
 extender=deploy/extender/deployment.yaml
 flat $extender >"$dir/daemonset"
-check "the extender's settings are taken" "$bin/numafit-extender" --check-config --config deploy/extender/extender.yaml
+mkdir "$dir/tls"
+cp test/tls/server.pem "$dir/tls/tls.crt"
+cp test/tls/server.key "$dir/tls/tls.key"
+cp test/tls/ca.pem "$dir/tls/ca.crt"
+sed "s|/etc/numafit/tls|$dir/tls|" deploy/extender/extender.yaml >"$dir/extender.yaml"
+check "the extender's settings are taken" "$bin/numafit-extender" --check-config --config "$dir/extender.yaml"
 port=$(value deploy/extender/extender.yaml listen)
 metrics=$(value deploy/extender/extender.yaml 'metrics\.address')
 for fact in "spec.containers.0.ports.0.containerPort ${port##*:}" \
@@ -300,6 +311,7 @@ else
 fi
 check "numafitd runs in it" within /usr/bin/numafitd --version
 check "so does numafit" within /usr/bin/numafit version
+check "kubectl numafit is in it" test -x "$tree/usr/bin/kubectl-numafit"
 check "with the settings and the machines that are in it" within /usr/bin/numafitd --check-config \
 	--config "$at/etc/numafit/numafitd.yaml" --set machine="$at/usr/share/numafit/machines/kep3545-8.machine"
 linker --list "$tree"/usr/lib/*-linux-gnu/libcurl.so.4 >"$dir/got" 2>&1
@@ -319,8 +331,8 @@ fi
 for file in base $(cd deploy && ls -d overlays/* components/* extender/scheduler.yaml extender/extender.yaml extender/numatopology extender/networkpolicy containerd/* crio/* crd/n* systemd/* Dockerfile ./*.yaml | sed 's|^\./||'); do
 	check "deploy/README.md names $file" grep -qF "$file" deploy/README.md
 done
-metrics=$(sed -n 's/^\t\(EACH\|NOW\|TOTAL\|SECONDS_OF\)("\([a-z_]*\)".*/\1 \2/p; s/^\t{"\(process_[a-z_]*\)".*/- \1/p' \
-	src/numafitd/metrics_text.c | awk '{print ($1 == "-" ? "" : "numafit_") $2 ($1 == "TOTAL" ? "_total" : $1 == "SECONDS_OF" ? "_seconds" : "")}' | sort)
+metrics=$(sed -n 's/^\t\(METRIC_ROW\|OBJECT\|EACH\|NOW\|TOTAL\)("\([a-z_]*\)",.*/\1 \2/p' src/numafitd/metrics_text.c |
+	awk '{print ($1 == "METRIC_ROW" ? "" : $1 == "OBJECT" ? "numafit_apiserver_" : "numafit_") $2 ($1 == "TOTAL" ? "_total" : "")}' | sort)
 grep -o '`\(numafit\|process\)_[a-z][a-z_]*`' deploy/README.md | tr -d '`' | sort -u >"$dir/got"
 same "deploy/README.md names every metric, and of no other" "$metrics"
 finish

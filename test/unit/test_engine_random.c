@@ -324,6 +324,7 @@ static void trim_cpusets(struct world *w)
 		c->floats = c->floats || cpuset_empty(&now);
 		(void)cpuset_format(c->floats ? &w->t->cpus : &now, c->cpus, sizeof c->cpus);
 		c->exclusive = h && h->decision.exclusive;
+		c->shares = h && request_shares_in_pod(&h->request, &h->decision);
 	}
 }
 
@@ -352,8 +353,8 @@ static void cpus_and_memory_come_and_go(struct world *w, struct random *r)
 	free(old);
 }
 
-/* Who is being created may have been given CPUs by somebody else, and does not run with what it was
- * told instead. */
+/* A container that is being created may have been given CPUs by somebody else, and does not run
+ * with those that the daemon answered instead. */
 static bool is_claimed_by_another(struct world *w, const struct running *r)
 {
 	struct cpuset own = cpus_of(r), other;
@@ -427,15 +428,16 @@ static void random_events_keep_every_invariant_and_fold_to_the_same(void **state
 			c % 2 ? SCOPE_POD : SCOPE_CONTAINER, c / 2 * 2, c >= KINDS);
 		struct random r = {seed * WORLDS + c + 1};
 
+		w->s.gates.pod_level_resource_managers = c % 4 != 3;
 		for (unsigned long i = 0; i < nr / WORLDS; i++) {
 			random_event(events, w, &r);
 			check(w);
 		}
 		print_message("%s: %u holds, %u grants, %u refusals of pods, %u updates, "
-			      "%u resizes and %u refused, %u unasked\n",
-			topology_policy_name(w->s.topology_policy), w->nr_records[RECORD_HOLD],
+			      "%u resizes and %u refused, %u unasked, %u within pods\n",
+			topology_policy_words[w->s.topology_policy], w->nr_records[RECORD_HOLD],
 			w->nr_records[RECORD_GRANT], w->refused, w->updates, w->resized,
-			w->resizes_refused, w->resized_unasked);
+			w->resizes_refused, w->resized_unasked, w->within_pods);
 		world_free(w);
 	}
 }

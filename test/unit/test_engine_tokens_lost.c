@@ -257,11 +257,11 @@ static void a_forged_claim_on_tokens_ends_when_podresources_shows_their_owner(vo
 	struct request forger = ask_with("forger", 4, text), web = ask_with("web", 4, text);
 	n->owner = TOKENS_NOT_SHOWN_YET;
 	engine_live(n->g, n->now_ms, &forger, NULL); /* created while nobody listened */
-	assert_true(leases_runs(ledger_view(engine_ledger(n->g))->leases, "forger"));
+	assert_true(leases_count_of(ledger_view(engine_ledger(n->g))->leases, "forger"));
 	n->owner = TOKENS_ANOTHERS;
 	const struct cpuset cpus = ledger_find(engine_ledger(n->g), "forger")->decision.cpus;
 	assert_int_equal(see(n, "0=0-3"), 0);
-	assert_false(leases_runs(ledger_view(engine_ledger(n->g))->leases, "forger"));
+	assert_false(leases_count_of(ledger_view(engine_ledger(n->g))->leases, "forger"));
 	const struct holding *h = ledger_find(engine_ledger(n->g), "forger");
 	assert_true(h->decision.exclusive && cpuset_equal(&cpus, &h->decision.cpus));
 	n->owner = TOKENS_OWN;
@@ -281,10 +281,10 @@ static void a_running_container_never_claims_tokens_of_another_one(void **state)
 	n->owner = TOKENS_ANOTHERS;
 	engine_live(n->g, n->now_ms, &forger, NULL);
 	assert_int_equal(see(n, "0=0-3"), 0); /* a journal was lost: they are known from here on */
-	assert_false(leases_runs(ledger_view(engine_ledger(n->g))->leases, "forger"));
+	assert_false(leases_count_of(ledger_view(engine_ledger(n->g))->leases, "forger"));
 	n->owner = TOKENS_OWN;
 	assert_int_equal(see(n, "0=0-3"), 0);
-	assert_true(leases_runs(ledger_view(engine_ledger(n->g))->leases, "forger"));
+	assert_true(leases_count_of(ledger_view(engine_ledger(n->g))->leases, "forger"));
 	node_free(n);
 }
 

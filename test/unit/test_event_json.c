@@ -160,7 +160,8 @@ static void the_name_of_an_event_is_a_valid_object_name(void **state)
 static void the_longest_event_fits(void **state)
 {
 	static char wide[4 * EVENT_MESSAGE_MAX];
-	const struct pod_event event = {true, wide, wide, wide, wide, wide, wide, CONTAINER_INIT};
+	const struct pod_event event = {
+		true, wide, wide, NULL, wide, wide, wide, wide, CONTAINER_INIT};
 
 	(void)state;
 	memset(wide, '\1', sizeof wide - 1);

@@ -53,7 +53,7 @@ static void start(struct world *w, unsigned same_ms, unsigned burst, unsigned ev
 
 static void report_event(struct world *w, const char *uid, const char *message)
 {
-	events_emit(w->v, &(struct pod_event){true, "TopologyAffinityError", message, "ml",
+	events_emit(w->v, &(struct pod_event){true, "TopologyAffinityError", message, NULL, "ml",
 				  "train-0", uid, NULL, CONTAINER_APP});
 }
 
@@ -175,11 +175,11 @@ static void a_repeated_event_is_sent_once_and_then_with_a_count(void **state)
 static void a_different_text_pod_reason_or_container_is_a_new_event(void **state)
 {
 	static const struct pod_event cases[] = {
-		{true, "A", "m", "ml", "p", "u-1", NULL, CONTAINER_APP},
-		{true, "B", "m", "ml", "p", "u-1", NULL, CONTAINER_APP},
-		{true, "A", "n", "ml", "p", "u-1", NULL, CONTAINER_APP},
-		{true, "A", "m", "ml", "p", "u-2", NULL, CONTAINER_APP},
-		{true, "A", "m", "ml", "p", "u-1", "c", CONTAINER_APP},
+		{true, "A", "m", NULL, "ml", "p", "u-1", NULL, CONTAINER_APP},
+		{true, "B", "m", NULL, "ml", "p", "u-1", NULL, CONTAINER_APP},
+		{true, "A", "n", NULL, "ml", "p", "u-1", NULL, CONTAINER_APP},
+		{true, "A", "m", NULL, "ml", "p", "u-2", NULL, CONTAINER_APP},
+		{true, "A", "m", NULL, "ml", "p", "u-1", "c", CONTAINER_APP},
 	};
 	const size_t nr = sizeof cases / sizeof *cases;
 	struct world *w = *state;
@@ -194,6 +194,32 @@ static void a_different_text_pod_reason_or_container_is_a_new_event(void **state
 	}
 	calls_pass(&w->api, SHORT_MS);
 	assert_int_equal(w->api.asked, nr);
+}
+
+static void texts_about_the_same_are_one_event_with_the_last_of_them(void **state)
+{
+	static const char *const texts[] = {"fits when a ends", "fits when b ends", "needs more"};
+	struct world *w = *state;
+
+	start(w, SHORT_MS, 0, 0);
+	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+		events_emit(w->v, &(struct pod_event){.reason = "A",
+					  .message = texts[i],
+					  .about = "no room",
+					  .ns = "ml",
+					  .pod = "p",
+					  .uid = "u-1"});
+		if (i == 0)
+			calls_until(&w->api, 1);
+	}
+	sent_has(w, "fits when a ends");
+	calls_answer(&w->api, 201);
+	calls_until(&w->api, 2);
+	sent_has(w, "needs more");
+	sent_has(w, "\"count\":2");
+	calls_answer(&w->api, 201);
+	calls_pass(&w->api, SHORT_MS);
+	assert_int_equal(w->api.asked, 2);
 }
 
 static void after_a_burst_one_event_is_sent_in_each_interval(void **state)
@@ -353,6 +379,7 @@ int main(void)
 		IN_WORLD(a_rejected_event_does_not_hold_up_the_others),
 		IN_WORLD(a_repeated_event_is_sent_once_and_then_with_a_count),
 		IN_WORLD(a_different_text_pod_reason_or_container_is_a_new_event),
+		IN_WORLD(texts_about_the_same_are_one_event_with_the_last_of_them),
 		IN_WORLD(after_a_burst_one_event_is_sent_in_each_interval),
 		IN_WORLD(events_beyond_the_queue_are_dropped_and_counted),
 		IN_WORLD(a_failure_is_tried_again_later_with_the_same_name),

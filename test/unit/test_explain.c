@@ -92,8 +92,7 @@ static void add_without(struct text *to, const char *said, const char *dir)
 
 /* What numafit VERB WORDS... says, DIR in the words being the run directory, beneath the command.
  */
-static void say(
-	struct text *to, const char *dir, int (*verb)(int argc, char **argv), const char *command)
+static void say(struct text *to, const char *dir, const struct command *verb, const char *command)
 {
 	char *argv[WORDS_MAX + 1] = {0}, option[] = "--run-directory", *rest;
 	auto_free char *words = xstrdup(command), *where = xstrdup(dir), *said = NULL;
@@ -168,24 +167,26 @@ static void explain_restricted(struct text *said)
 
 	node_init(&n, POLICY_RESTRICTED);
 	run_restricted(&n);
-	say(said, n.dir, verb_explain, "explain logs");
-	say(said, n.dir, verb_explain, "explain work-2");
-	say(said, n.dir, verb_explain, "explain default/big/main");
-	say(said, n.dir, verb_explain, "explain huge");
-	say(said, n.dir, verb_explain, "explain cafe0001");
-	say(said, n.dir, verb_explain, "explain db/main");
-	say(said, n.dir, verb_explain, "explain work-6");
-	say(said, n.dir, verb_explain, "explain model");
-	say(said, n.dir, verb_explain, "explain giant");
-	say(said, n.dir, verb_explain, "explain nobody");
-	say(said, n.dir, verb_whatif, "whatif --cpus 2 --memory 4Gi");
-	say(said, n.dir, verb_whatif, "whatif --cpus 8 --memory 16Gi");
-	say(said, n.dir, verb_whatif, "whatif --cpus 8 --memory 16Gi --policy best-effort");
-	say(said, n.dir, verb_whatif, "whatif --json --cpus 500m --qos Burstable");
+	say(said, n.dir, &verb_explain, "explain logs");
+	say(said, n.dir, &verb_explain, "explain work-2");
+	say(said, n.dir, &verb_explain, "explain -o wide work-2");
+	say(said, n.dir, &verb_explain, "explain default/big/main");
+	say(said, n.dir, &verb_explain, "explain huge");
+	say(said, n.dir, &verb_explain, "explain -o json huge");
+	say(said, n.dir, &verb_explain, "explain cafe0001");
+	say(said, n.dir, &verb_explain, "explain db/main");
+	say(said, n.dir, &verb_explain, "explain work-6");
+	say(said, n.dir, &verb_explain, "explain -o wide model");
+	say(said, n.dir, &verb_explain, "explain giant");
+	say(said, n.dir, &verb_explain, "explain nobody");
+	say(said, n.dir, &verb_whatif, "whatif --cpus 2 --memory 4Gi -o wide");
+	say(said, n.dir, &verb_whatif, "whatif --cpus 8 --memory 16Gi");
+	say(said, n.dir, &verb_whatif, "whatif --cpus 8 --memory 16Gi --policy best-effort");
+	say(said, n.dir, &verb_whatif, "whatif --json --cpus 500m --qos Burstable");
 	writer_start_journal(&n.w, n.path, n.now += SECOND);
 	text_add(said, "After the journal was started anew:\n\n");
-	say(said, n.dir, verb_explain, "explain work-2");
-	say(said, n.dir, verb_explain, "explain --json work-2");
+	say(said, n.dir, &verb_explain, "explain work-2");
+	say(said, n.dir, &verb_explain, "explain --json work-2");
 	node_fini(&n);
 }
 
@@ -199,7 +200,7 @@ static void explain_spilled(struct text *said)
 			(char[]){'w', 'o', 'r', 'k', '-', (char)('0' + i), '\0'}, QOS_GUARANTEED, 5,
 			20);
 	create_one(&n, "b1600001", "wide", QOS_GUARANTEED, 4, 8);
-	say(said, n.dir, verb_explain, "explain wide");
+	say(said, n.dir, &verb_explain, "explain -o wide wide");
 	node_fini(&n);
 }
 
@@ -229,21 +230,21 @@ static void explain_advised(struct text *said)
 	create_advised(&n, "must", 4, &must);
 	create_advised(&n, "wide", 4, &pair);
 	create_advised(&n, "garbled", 1, &unread);
-	say(said, n.dir, verb_explain, "explain good");
-	say(said, n.dir, verb_explain, "explain stale");
-	say(said, n.dir, verb_explain, "explain taken");
-	say(said, n.dir, verb_explain, "explain must");
-	say(said, n.dir, verb_explain, "explain wide");
-	say(said, n.dir, verb_explain, "explain garbled");
+	say(said, n.dir, &verb_explain, "explain good");
+	say(said, n.dir, &verb_explain, "explain stale");
+	say(said, n.dir, &verb_explain, "explain taken");
+	say(said, n.dir, &verb_explain, "explain must");
+	say(said, n.dir, &verb_explain, "explain wide");
+	say(said, n.dir, &verb_explain, "explain garbled");
 	node_fini(&n);
 }
 
 static void explain_trouble(struct text *said)
 {
-	say(said, NULL, verb_explain, "explain web --run-directory /nowhere/numafit");
-	say(said, NULL, verb_whatif, "whatif --cpus x");
-	say(said, NULL, verb_whatif, "whatif --hugepages-2X 2Gi");
-	say(said, NULL, verb_whatif,
+	say(said, NULL, &verb_explain, "explain web --run-directory /nowhere/numafit");
+	say(said, NULL, &verb_whatif, "whatif --cpus x");
+	say(said, NULL, &verb_whatif, "whatif --hugepages-2X 2Gi");
+	say(said, NULL, &verb_whatif,
 		"whatif --machine test/machines/kep3545-4.machine --cpus 4 --hugepages-1Gi 2Gi "
 		"--containers 2");
 }
@@ -300,7 +301,7 @@ static void explain_names_a_journal_that_was_set_aside(void **state)
 	(void)snprintf(command, sizeof command, "cp %s %s", n.path, aside);
 	assert_int_equal(system(command), 0);
 	text_init(&said, buf, SAID_MAX);
-	say(&said, n.dir, verb_explain, "explain web");
+	say(&said, n.dir, &verb_explain, "explain web");
 	assert_non_null(strstr(buf, "numafitd has set DIR/journal.damaged aside: "));
 	assert_non_null(strstr(buf, "(exit code 1)"));
 	node_fini(&n);

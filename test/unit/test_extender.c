@@ -37,7 +37,7 @@ static void a_bound_pod_counts_at_once(void **state)
 	struct rig *r = *state;
 
 	start(r);
-	r->bind_untold = true;
+	r->bind_unseen = true;
 	filter(r, new_pod(r, "a", 4), FITS_N1);
 	bind_pod(r, "a", "n1", OK);
 	filter(r, new_pod(r, "b", 4), FITS_NONE);

@@ -102,7 +102,7 @@ static void a_bind_that_happened_in_spite_of_an_error_is_one(void **state)
 
 	start(r);
 	filter(r, new_pod(r, "a", 4), FITS_N1);
-	r->bind_waits = r->bind_untold = true;
+	r->bind_waits = r->bind_unseen = true;
 	rig_begin(r, "/bind", args, strlen(args));
 	FAKE_UNTIL(&r->f, r->unanswered);
 	fake_api_answer(r->unanswered, 504, NULL, "{\"kind\":\"Status\",\"message\":\"too late\"}");

@@ -18,7 +18,7 @@ static void an_empty_file_is_enough(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-		if (extender_yaml_read(rows[i], strlen(rows[i]), &c, &e))
+		if (extender_yaml_read(rows[i], strlen(rows[i]), &c, NULL, &e))
 			fail_msg("row %zu: %s", i, e.text);
 		assert_int_equal(c.profile.nr, 1);
 		assert_string_equal(
@@ -36,6 +36,7 @@ static void an_empty_file_is_enough(void **state)
 		assert_int_equal(c.advice_ttl_ms, 120000);
 		assert_int_equal(c.stale, STALE_HOLD);
 		assert_int_equal(c.log_level, LOG_INFO);
+		assert_int_equal(c.log_format, LOG_FORMAT_AUTO);
 		extender_config_fini(&c);
 	}
 }
@@ -56,6 +57,7 @@ static const char whole[] = "apiVersion: numafit.io/v1\n"
 			    "staleNodes: pass\n"
 			    "avoid: {enabled: false}\n"
 			    "logLevel: debug\n"
+			    "logFormat: json\n"
 			    "checkRestricted: false\n"
 			    "plugins:\n"
 			    "- name: NodeResourceTopologyMatch\n"
@@ -80,7 +82,7 @@ static void all_keys_are_read(void **state)
 	struct err e;
 
 	(void)state;
-	if (extender_yaml_read(whole, sizeof whole - 1, &c, &e))
+	if (extender_yaml_read(whole, sizeof whole - 1, &c, NULL, &e))
 		fail_msg("%s", e.text);
 	assert_string_equal(c.listen, "127.0.0.1:8443");
 	assert_string_equal(c.cert_file, "c.crt");
@@ -100,6 +102,7 @@ static void all_keys_are_read(void **state)
 	assert_int_equal(c.stale, STALE_PASS);
 	assert_false(c.avoid);
 	assert_int_equal(c.log_level, LOG_DEBUG);
+	assert_int_equal(c.log_format, LOG_FORMAT_JSON);
 	assert_false(c.profile.check_restricted);
 	assert_true(c.cluster.over_reserve);
 	assert_true(c.cluster.discard_reserved);
@@ -150,7 +153,7 @@ static void clients_without_certificates_are_served_on_the_loopback_only(void **
 
 	(void)state;
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-		int rc = extender_yaml_read(rows[i].text, strlen(rows[i].text), &c, &e);
+		int rc = extender_yaml_read(rows[i].text, strlen(rows[i].text), &c, NULL, &e);
 
 		if ((rc == 0) == (rows[i].listen == no))
 			fail_msg("row %zu: %s", i, rc ? e.text : "it is taken");
@@ -172,7 +175,7 @@ static void a_resync_period_of_zero_takes_reports_as_they_are(void **state)
 	struct extender_config c;
 
 	(void)state;
-	assert_int_equal(extender_yaml_read(text, sizeof text - 1, &c, NULL), 0);
+	assert_int_equal(extender_yaml_read(text, sizeof text - 1, &c, NULL, NULL), 0);
 	assert_false(c.cluster.over_reserve);
 	assert_int_equal(c.profile.use[0].args.nrt.strategy, NRT_LEAST_ALLOCATED);
 	extender_config_fini(&c);
@@ -187,12 +190,12 @@ static void mistakes_are_named_with_their_line(void **state)
 		{"\nhint: {tll: 5s}\n", "line 2: unknown key \"hint.tll\""},
 		{"hint: {ttl: soon}\n", "line 1: hint.ttl: \"soon\" is not a duration"},
 		{"hint: {ttl: 5}\n", "hint.ttl: \"5\" is not a duration"},
-		{"hint: {ttl: 1ms}\n", "is not within 1000 and 86400000 ms"},
-		{"hint: {mode: off}\n", "expected is one of prefer require"},
+		{"hint: {ttl: 1ms}\n", "hint.ttl: \"1ms\" is not a duration from 1s to 24h"},
+		{"hint: {mode: off}\n", "hint.mode: \"off\" is not one of prefer, require"},
 		{"hint: {enabled: maybe}\n", "hint.enabled: "},
-		{"scoreMax: 101\n", "101 is not within 1 and 100"},
+		{"scoreMax: 101\n", "scoreMax: \"101\" is not a number from 1 to 100"},
 		{"scoreMax: ten\n", "is not a number"},
-		{"maxRequestBytes: 1Q\n", "is not a quantity of bytes"},
+		{"maxRequestBytes: 1Q\n", "is not a quantity from 64Ki to 1Gi"},
 		{"apiVersion: v1\n", "expected is numafit.io/v1"},
 		{"kind: KubeSchedulerConfiguration\n", "expected is ExtenderConfiguration"},
 		{"maxRequestBytes: 2Mi\nmaxHeldBytes: 1Mi\n",
@@ -230,7 +233,7 @@ static void mistakes_are_named_with_their_line(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-		int rc = extender_yaml_read(rows[i].text, strlen(rows[i].text), &c, &e);
+		int rc = extender_yaml_read(rows[i].text, strlen(rows[i].text), &c, NULL, &e);
 
 		if (rc >= 0 || !strstr(e.text, rows[i].says))
 			fail_msg("row %zu: %d %s", i, rc, rc ? e.text : "is taken");
@@ -244,7 +247,7 @@ static void every_key_can_be_printed(void **state)
 	unsigned i;
 
 	(void)state;
-	assert_int_equal(extender_yaml_read("", 0, &c, NULL), 0);
+	assert_int_equal(extender_yaml_read("", 0, &c, NULL, NULL), 0);
 	for (i = 0; extender_doc(&c, i, &doc); i++) {
 		assert_string_equal(
 			doc.value, text_equal(doc.key, "listen") ? "127.0.0.1:9467" : doc.fallback);
@@ -252,7 +255,7 @@ static void every_key_can_be_printed(void **state)
 	}
 	assert_true(i > 10);
 	extender_config_fini(&c);
-	assert_int_equal(extender_yaml_read(whole, sizeof whole - 1, &c, NULL), 0);
+	assert_int_equal(extender_yaml_read(whole, sizeof whole - 1, &c, NULL, NULL), 0);
 	for (i = 0; extender_doc(&c, i, &doc); i++)
 		if (text_equal(doc.key, "hint.mode"))
 			assert_string_equal(doc.value, "require");

@@ -256,7 +256,7 @@ static void a_run_directory_that_appears_later_may_belong_to_another_daemon(void
 	await_end_of_log(r);
 	int status = rig_end(&r->daemon, 0);
 	assert_true(WIFEXITED(status));
-	assert_int_equal(WEXITSTATUS(status), 1);
+	assert_int_equal(WEXITSTATUS(status), 3);
 	assert_non_null(strstr(r->log, "another numafitd (process 4711)"));
 	(void)close(lock);
 }

@@ -37,7 +37,67 @@ static int read_bytes(const char *yaml, size_t len, char *noted, struct err *e)
 	struct text t;
 
 	text_init(&t, noted, NOTED_MAX);
-	return flat_yaml_read(yaml, len, note_scalar, &t, e);
+	return flat_yaml_read(yaml, len, note_scalar, &t, NULL, e);
+}
+
+static int refuse_no(void *ctx, const char *path, const char *value, unsigned line, struct err *e)
+{
+	if (text_equal(value, "no"))
+		return err_set(e, ERANGE, "line %u: %s: no", line, path);
+	return note_scalar(ctx, path, value, line, e);
+}
+
+static void with_a_list_the_reading_goes_on_after_a_mistake(void **state)
+{
+	static const struct {
+		const char *yaml, *want, *mistakes;
+		int rc;
+		bool unread;
+	} table[] = {
+		{"a: 1\nb: 2\n", "1 a=1;2 b=2;", "", 0, false},
+		{"a: no\nb: 2\nc: [no, 3]\n", "2 b=2;3 c.1=3;", "1: a: no;3: c.0: no;", -ERANGE,
+			false},
+		{"a: 1\na: 2\nb: 3\n", "1 a=1;3 b=3;", "2: a: the key is there twice;", -EINVAL,
+			false},
+		{"a: 1\na: {b: [1, {c: 2}], d: 3}\nb: {a: 4}\n", "1 a=1;3 b.a=4;",
+			"2: a: the key is there twice;", -EINVAL, false},
+		{"a: {x y: {x y: 1, b: 2}, c: 3}\n", "1 a.c=3;",
+			"1: \"x y\" is not a key: letters, digits, '-' and '_' are;", -EINVAL,
+			false},
+		{"a: {x y: {}, c: 3}\nb: {x y: []}\n", "1 a.c=3;",
+			"1: \"x y\" is not a key: letters, digits, '-' and '_' are;2: \"x y\" is not a key: "
+			"letters, digits, '-' and '_' are;",
+			-EINVAL, false},
+		{"a: &x 1\nb: *x\nc: [*x, 2]\n*x : 3\nd: !t 4\n", "1 a=1;3 c.1=2;5 d=4;",
+			"1: anchors (&x) are not supported;2: aliases (*x) are not supported;3: aliases (*x) "
+			"are not supported;4: aliases (*x) are not supported;5: tags (!t) are not supported;",
+			-EINVAL, false},
+		{"a: no\nb: [1, 2\n", "", "3: did not find expected ',' or ']';", -EINVAL, true},
+		{"a: 1\n--- \nb: no\n", "1 a=1;", "2: a second document begins;", -EINVAL, true},
+		{"[no]\n", "", "1: a key with a colon is expected, not a list;", -EINVAL, true},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+		char noted[NOTED_MAX], found[NOTED_MAX] = "";
+		struct mistakes all = {0};
+		struct text t, mistakes;
+		struct err e = {0};
+
+		text_init(&t, noted, sizeof noted);
+		text_init(&mistakes, found, sizeof found);
+		int rc = flat_yaml_read(
+			table[i].yaml, strlen(table[i].yaml), refuse_no, &t, &all, &e);
+		for (size_t m = 0; m < all.found.nr; m++)
+			text_add(&mistakes, "%s;", all.found.at[m].text + strlen("line "));
+		assert_string_equal(noted, table[i].want);
+		assert_string_equal(found, table[i].mistakes);
+		assert_int_equal(rc, table[i].rc);
+		assert_int_equal(all.unread, table[i].unread);
+		if (rc)
+			assert_string_equal(e.text, all.found.at[0].text);
+		mistakes_fini(&all);
+	}
 }
 
 static void scalars_are_reported_in_order_with_path_and_line(void **state)
@@ -162,8 +222,8 @@ static void a_refused_scalar_ends_the_reading(void **state)
 		unsigned calls = 0;
 		struct err e = {0};
 
-		assert_int_equal(
-			flat_yaml_read(yamls[i], strlen(yamls[i]), stop_at_second, &calls, &e),
+		assert_int_equal(flat_yaml_read(yamls[i], strlen(yamls[i]), stop_at_second, &calls,
+					 NULL, &e),
 			ENOUGH);
 		assert_int_equal(calls, 2);
 		assert_string_equal(e.text, "enough");
@@ -180,7 +240,7 @@ static int read_big(size_t len, struct err *e)
 
 	*e = (struct err){0};
 	text_init(&t, big_noted, sizeof big_noted);
-	return flat_yaml_read(big, len, note_scalar, &t, e);
+	return flat_yaml_read(big, len, note_scalar, &t, NULL, e);
 }
 
 static void a_file_is_bounded_in_bytes(void **state)
@@ -260,6 +320,7 @@ static void a_path_is_bounded_in_bytes(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(with_a_list_the_reading_goes_on_after_a_mistake),
 		cmocka_unit_test(scalars_are_reported_in_order_with_path_and_line),
 		cmocka_unit_test(unsupported_yaml_is_refused_with_its_line),
 		cmocka_unit_test(scalars_before_a_mistake_are_reported),

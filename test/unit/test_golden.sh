@@ -5,7 +5,7 @@
 set -u
 numafit=${BUILD:-build/debug}/numafit
 number=0 bad=0
-for file in test/golden/*_random.jsonl; do
+for file in test/golden/*_random.jsonl test/golden/*137.jsonl; do
 	[ "$file" != test/golden/merge_random.jsonl ] || continue # lists of hints: unit/test_recorded_merges.c
 	number=$((number + 1))
 	if out=$("$numafit" decide --check "$file" 2>&1); then

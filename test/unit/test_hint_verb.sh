@@ -65,9 +65,12 @@ run "CPUs that are not there are named" 1 hint scheduling.koordinator.sh/resourc
 verdict rejected:foreign-cpuset
 run "a policy is no hint about NUMA nodes" 0 hint volcano.sh/numa-topology-policy restricted
 verdict none
-run "a hint for nobody is not written" 1 "$numafit" hint encode --machine kep3545-8 --node n0 --numa 0
-see "and the reason is printed" err "uid is missing"
-run "nor one for no NUMA node" 1 encode
+run "a hint for nobody is bad usage" 2 "$numafit" hint encode --machine kep3545-8 --node n0 --numa 0
+see "and the options that are missing are named" err "--node and --uid are expected (see numafit hint encode --help)"
+run "so is one for no NUMA node" 2 encode
+see "and they are named, too" err "--numa, --placed or --amounts is expected"
+run "a check on a terminal without a file prints help" 2 script -qec "$numafit hint check" /dev/null
+see "and what is expected" out "a FILE, or the annotation on the standard input, is expected"
 run "a NUMA node that the machine lacks is bad usage" 2 encode --numa 8
 see "and named with its option" err "--numa: there is no NUMA node 8"
 run "an unknown mode, too" 2 encode --numa 0 --mode off
@@ -75,7 +78,7 @@ run "and an annotation that nobody reads" 2 check --key example.com/hint
 run "and no word" 2 "$numafit" hint
 run "and another word" 2 "$numafit" hint decode
 run "and a file too many" 2 check a b
-run "a file that is not there is named" 1 check "$dir/none"
+run "a file that is not there is named" 3 check "$dir/none"
 see "with the reason" err "$dir/none: No such file or directory"
 run "hint explains itself" 0 "$numafit" hint --help
 see "with its usage" out "usage: numafit hint encode"

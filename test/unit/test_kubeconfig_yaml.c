@@ -67,7 +67,6 @@ static void print(const struct kubeconfig *k, struct text *t)
 		{"key", k->key},
 		{"token-file", k->token_file},
 		{"token", k->token},
-		{"ns", k->ns},
 		{"insecure", k->insecure ? "yes" : NULL},
 	};
 
@@ -94,8 +93,7 @@ static void expect(const char *yaml, const char *context, const char *want)
 static void a_context_gives_its_cluster_and_its_user(void **state)
 {
 	static const char first[] = "server=https://one:6443 name=kubernetes "
-				    "proxy=http://proxy:3128 ca=CA cert-file=cert.pem key=KEY "
-				    "ns=there";
+				    "proxy=http://proxy:3128 ca=CA cert-file=cert.pem key=KEY";
 
 	(void)state;
 	expect(two, NULL, first);
@@ -221,7 +219,7 @@ static void mistakes_are_reported_with_their_place(void **state)
 		{"a:\n  [[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]\n",
 			-ENOENT, "no current-context"},
 		{"a: [\n", -EINVAL, "line 2: "},
-		{"a: \xff\n", -EINVAL, "byte 3: "},
+		{"\na: \xff\n", -EINVAL, "line 2: "},
 		{"current-context: \"a\\0b\"\n", -EINVAL, "line 1: a NUL"},
 	};
 

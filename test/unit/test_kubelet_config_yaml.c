@@ -104,11 +104,11 @@ static void values_that_stop_a_kubelet_are_errors(void **state)
 		{"topologyManagerScope: node\n", "topologyManagerScope: \"node\""},
 		{"cpuManagerPolicy: Static\n", "cpuManagerPolicy: \"Static\""},
 		{"topologyManagerPolicyOptions:\n  prefer-closest-numa-nodes: perhaps\n",
-			"topologyManagerPolicyOptions: prefer-closest-numa-nodes: "},
+			"option \"prefer-closest-numa-nodes\": "},
 		{"topologyManagerPolicyOptions:\n  max-allowable-numa-nodes: \"-1\"\n",
-			"topologyManagerPolicyOptions: max-allowable-numa-nodes: "},
+			"\"max-allowable-numa-nodes\" should not be less than 8"},
 		{"topologyManagerPolicyOptions:\n  numa-allocation-strategy: any\n",
-			"topologyManagerPolicyOptions: numa-allocation-strategy: \"any\""},
+			"option \"numa-allocation-strategy\": \"any\" must be one of"},
 	};
 	const struct report_policy before = {.policy = POLICY_RESTRICTED};
 

@@ -185,7 +185,7 @@ static unsigned count_pieces(const char *file, size_t len)
 	return nr;
 }
 
-static char *read_by(int (*verb)(int argc, char **argv), char **argv, int code)
+static char *read_by(const struct command *verb, char **argv, int code)
 {
 	char *out;
 
@@ -206,16 +206,16 @@ static void the_verbs_read_it(
 	char *explain[] = {arg("explain"), arg("--run-directory"), w->dir, arg(container), NULL};
 	char *whatif[] = {
 		arg("whatif"), arg("--run-directory"), w->dir, arg("--cpus"), arg("2"), NULL};
-	char *out = read_by(verb_replay, replay, 0);
+	char *out = read_by(&verb_replay, replay, 0);
 
 	if (!strstr(out, " 0 differ") || !strstr(out, decided))
 		fail_msg("%s", out);
 	free(out);
-	out = read_by(verb_explain, explain, 0);
+	out = read_by(&verb_explain, explain, 0);
 	if (!strstr(out, words))
 		fail_msg("%s", out);
 	free(out);
-	free(read_by(verb_whatif, whatif, 0));
+	free(read_by(&verb_whatif, whatif, 0));
 }
 
 static void a_pod_too_long_for_one_line_is_decided_container_by_container(void **state)
@@ -351,7 +351,7 @@ static void a_refused_large_pod_is_recorded_and_the_journal_stays_good(void **st
 	assert_false(d.admit);
 	assert_null(strstr(logged, "journal-not-written"));
 	char *explain[] = {arg("explain"), arg("--run-directory"), w->dir, arg("big"), NULL};
-	char *out = read_by(verb_explain, explain, 0);
+	char *out = read_by(&verb_explain, explain, 0);
 	assert_non_null(strstr(out, "(the whole pod)"));
 	free(out);
 	world_free(w);

@@ -1,6 +1,7 @@
 #include <io/log.h>
 
 #include <fcntl.h>
+#include <jansson.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -10,6 +11,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <cmocka.h>
 
@@ -31,6 +33,7 @@ static int setup(void **state)
 	(void)state;
 	nr_got = 0;
 	log_set_level(LOG_INFO);
+	log_set_format(LOG_FORMAT_JOURNAL);
 	log_set_sink(keep);
 	return 0;
 }
@@ -42,19 +45,30 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* What stands behind the time, or NULL when the line does not begin with priority and time. */
-static const char *behind_time(const char *line, char priority)
+/* What stands behind a time of that shape (d is a digit), or NULL when the line does not begin so.
+ */
+static const char *behind_shape(const char *line, const char *shape)
 {
-	static const char shape[] = "<p>dddd-dd-ddTdd:dd:dd.dddZ ";
-
 	for (size_t i = 0; shape[i]; i++) {
 		bool digit = line[i] >= '0' && line[i] <= '9';
-		char wanted = shape[i] == 'p' ? priority : shape[i];
 
-		if (shape[i] == 'd' ? !digit : line[i] != wanted)
+		if (shape[i] == 'd' ? !digit : line[i] != shape[i])
 			return NULL;
 	}
-	return line + sizeof shape - 1;
+	return line + strlen(shape);
+}
+
+#define TIME_SHAPE "dddd-dd-ddTdd:dd:dd.dddZ"
+
+/* What stands behind priority and time. */
+static const char *behind_time(const char *line, char priority)
+{
+	const char begin[] = {'<', priority, '>', '\0'};
+	const char *rest = strncmp(line, begin, strlen(begin)) ? NULL : line + strlen(begin);
+
+	if (rest && !strncmp(rest, "time=", strlen("time=")))
+		return behind_shape(rest + strlen("time="), TIME_SHAPE " ");
+	return NULL;
 }
 
 static void a_line_has_priority_time_level_event_and_pairs(void **state)
@@ -77,6 +91,98 @@ static void a_line_has_priority_time_level_event_and_pairs(void **state)
 		assert_non_null(behind_time(got, table[i].priority));
 		assert_string_equal(behind_time(got, table[i].priority), table[i].rest);
 	}
+}
+
+static void a_text_line_begins_with_its_time(void **state)
+{
+	(void)state;
+	log_set_format(LOG_FORMAT_TEXT);
+	log_line(LOG_WARN, "node-placed", "cpus=%s", "0-3");
+	assert_true(!strncmp(got, "time=", strlen("time=")));
+	assert_string_equal(behind_shape(got + strlen("time="), TIME_SHAPE " "),
+		"level=warn event=node-placed cpus=0-3\n");
+}
+
+static void a_json_line_is_one_object_of_texts(void **state)
+{
+	static const struct {
+		const char *pairs, *want;
+	} table[] = {
+		{"cpus=0-3 nr=4", "\"cpus\":\"0-3\",\"nr\":\"4\""},
+		{"a=\"x y\" b=z", "\"a\":\"x y\",\"b\":\"z\""},
+		{"a=\"say \\\"x\\\"\" b=", "\"a\":\"say \\\"x\\\"\",\"b\":\"\""},
+		{"a=\"back\\\\slash\"", "\"a\":\"back\\\\slash\""},
+		{"a=\"two\\x0alines \\xc2\"", "\"a\":\"two\\u000alines \\\\xc2\""},
+		{"bare a=1", "\"text\":\"bare\",\"a\":\"1\""},
+		{"a=1  b=2 ", "\"a\":\"1\",\"b\":\"2\""},
+		{"a=\"not closed", "\"a\":\"not closed\""},
+		{"a=one\n\x1b[2J", "\"a\":\"one??[2J\""},
+		{"level=high", "\"level_\":\"high\""},
+	};
+	char want[LINE_SIZE];
+
+	(void)state;
+	log_set_format(LOG_FORMAT_JSON);
+	for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+		static const char begin[] = "{\"time\":\"";
+
+		log_line(LOG_INFO, "node-placed", "%s", table[i].pairs);
+		snprintf(want, sizeof want, "\",\"level\":\"info\",\"event\":\"node-placed\",%s}\n",
+			table[i].want);
+		assert_true(!strncmp(got, begin, strlen(begin)));
+		assert_string_equal(behind_shape(got + strlen(begin), TIME_SHAPE), want);
+	}
+	log_line(LOG_INFO, "started", "%s", "");
+	assert_non_null(strstr(got, ",\"event\":\"started\"}\n"));
+}
+
+static void a_json_line_that_is_too_long_is_cut_and_stays_an_object(void **state)
+{
+	static const char end[] = "\",\"cut\":\"yes\"}\n";
+	char text[LINE_SIZE];
+	unsigned nr_cut = 0;
+
+	(void)state;
+	log_set_format(LOG_FORMAT_JSON);
+	for (size_t len = 1900; len < 4300; len++) {
+		memset(text, len % 2 ? '\\' : 'x', len);
+		text[len] = '\0';
+		log_line(LOG_INFO, "x", "a=%s b=2", text);
+		size_t written = strlen(got);
+		bool cut = !strcmp(got + written - strlen(end), end);
+		json_t *line = json_loads(got, JSON_REJECT_DUPLICATES, NULL);
+
+		nr_cut += cut;
+		assert_true(written <= 4096);
+		assert_non_null(line);
+		const char *a = json_string_value(json_object_get(line, "a")),
+			   *b = json_string_value(json_object_get(line, "b"));
+		assert_int_equal(cut, strlen(a) < len || !b || strcmp(b, "2"));
+		json_decref(line);
+	}
+	assert_in_range(nr_cut, 500, 2300);
+}
+
+/* As systemd has it: the device and inode that standard error is. */
+static void auto_is_for_the_journal_when_stderr_is_the_one_that_systemd_names(void **state)
+{
+	char stream[64];
+	struct stat st;
+
+	(void)state;
+	assert_int_equal(fstat(STDERR_FILENO, &st), 0);
+	for (int other = 0; other < 2; other++) {
+		snprintf(stream, sizeof stream, "%llu:%llu", (unsigned long long)st.st_dev,
+			(unsigned long long)st.st_ino + (unsigned)other);
+		assert_int_equal(setenv("JOURNAL_STREAM", stream, 1), 0);
+		log_set_format(LOG_FORMAT_AUTO);
+		log_line(LOG_INFO, "x", "%s", "");
+		assert_int_equal(*got, other ? 't' : '<');
+	}
+	assert_int_equal(unsetenv("JOURNAL_STREAM"), 0);
+	log_set_format(LOG_FORMAT_AUTO);
+	log_line(LOG_INFO, "x", "%s", "");
+	assert_int_equal(*got, 't');
 }
 
 static void an_event_needs_no_pairs(void **state)
@@ -211,7 +317,7 @@ static unsigned count(const char *text, const char *what)
 	return nr;
 }
 
-static void tells_what_a_stuck_reader_missed(struct tap t)
+static void says_what_a_stuck_reader_missed(struct tap t)
 {
 	const uint64_t before = log_dropped();
 	unsigned sent = 0;
@@ -245,7 +351,7 @@ static void lines_to_an_unread_pipe_are_dropped_and_counted(void **state)
 
 	(void)state;
 	assert_int_equal(pipe(ends), 0);
-	tells_what_a_stuck_reader_missed(tap_stderr(ends));
+	says_what_a_stuck_reader_missed(tap_stderr(ends));
 }
 
 static void lines_to_an_unread_socket_are_dropped_and_counted(void **state)
@@ -254,7 +360,7 @@ static void lines_to_an_unread_socket_are_dropped_and_counted(void **state)
 
 	(void)state;
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
-	tells_what_a_stuck_reader_missed(tap_stderr(ends));
+	says_what_a_stuck_reader_missed(tap_stderr(ends));
 }
 
 static void a_closed_reader_does_not_end_the_program(void **state)
@@ -325,6 +431,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		CASE(a_line_has_priority_time_level_event_and_pairs),
+		CASE(a_text_line_begins_with_its_time),
+		CASE(a_json_line_is_one_object_of_texts),
+		CASE(a_json_line_that_is_too_long_is_cut_and_stays_an_object),
+		CASE(auto_is_for_the_journal_when_stderr_is_the_one_that_systemd_names),
 		CASE(an_event_needs_no_pairs),
 		CASE(lines_above_the_level_are_not_written),
 		CASE(control_characters_are_escaped),

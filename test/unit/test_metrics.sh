@@ -114,6 +114,13 @@ see "a node's CPUs add up" eval 'for n in 0 1 2 3 4 5 6 7; do
 see "those that are held are the containers'" adds_up 'numafit_numa_node_cpus.*exclusive' \
 	"$("$bin/numafit" status --socket "$dir/run/numafitd.sock" --json |
 		grep -o '"cpus_held":[0-9]*' | awk -F: '{ s += $2 } END { print s }')"
+held=$(sum 'numafit_numa_node_cpus.*exclusive')
+see "the kubelet's gauges have them, too" eval '[ "$held" -gt 0 ] && is numafit_cpu_manager_exclusive_cpu_allocations "$held" &&
+	adds_up "numafit_cpu_manager_allocation_per_numa[{]" "$held"'
+see "the shared pool is what is shared and not reserved" is numafit_cpu_manager_shared_pool_size_millicores \
+	"$((($(sum 'numafit_numa_node_shared_pool_cpus[{]') - 2) * 1000))"
+see "errors are refusals" is numafit_topology_manager_admission_errors_total \
+	"$(sum numafit_topology_manager_admission_requests_total.*refused)"
 see "two are reserved" adds_up 'numafit_numa_node_cpus.*reserved' 2
 see "the containers are there" adds_up 'numafit_containers[{]' \
 	"$("$bin/numafit" status --socket "$dir/run/numafitd.sock" --json | grep -o '"container":' | grep -c .)"

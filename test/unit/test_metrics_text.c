@@ -211,10 +211,37 @@ static void states_of_a_node_add_up(void **state)
 	must_have(w, "numafit_numa_node_cpus{numa_node=\"4\",state=\"free\"} 0");
 }
 
+/* Names and labels of kubelet 1.37 (pkg/kubelet/metrics/metrics.go), after numafit_. */
+static void what_the_kubelet_measures_has_its_name(void **state)
+{
+	struct world *w = *state;
+
+	for (unsigned c = 0; c < 2 * NODES; c++)
+		cpuset_add(&w->snapshot.pool, c);
+	cpuset_add(&w->snapshot.reserved, 0);
+	w->snapshot.pool = cpuset_minus(w->snapshot.pool, &w->t.node[2].cpus);
+	w->snapshot.held = w->t.node[2].cpus;
+	w->snapshot.node[2].cpus_held = 2;
+	for (unsigned p = 0; p < NR_POLICIES; p++)
+		w->m.measured.verdicts[p][VERDICT_REFUSED] = 1U << p;
+	w->m.measured.verdicts[POLICY_RESTRICTED][VERDICT_ADMITTED] = 100;
+	make(w);
+	must_have(w, "# TYPE numafit_cpu_manager_shared_pool_size_millicores gauge");
+	must_have(w, "numafit_cpu_manager_shared_pool_size_millicores 3000"); /* not CPU 0 */
+	must_have(w, "numafit_cpu_manager_exclusive_cpu_allocations 2");
+	must_have(w, "numafit_cpu_manager_allocation_per_numa{numa_node=\"0\"} 0");
+	must_have(w, "numafit_cpu_manager_allocation_per_numa{numa_node=\"8\"} 2");
+	char line[128];
+	(void)snprintf(line, sizeof line, "numafit_topology_manager_admission_errors_total %u",
+		(1U << NR_POLICIES) - 1);
+	must_have(w, line);
+}
+
 static void metrics_of_a_service_that_is_off_are_left_out(void **state)
 {
 	static const char *const absent[] = {"numafit_device_plugin_tokens", "numafit_config_",
-		"numafit_apiserver_", "numafit_events_", "numafit_evictions_", "numafit_shadow_"};
+		"numafit_apiserver_", "numafit_events_", "numafit_evictions_", "numafit_observed_",
+		"numafit_shadow_"};
 	struct world *w = *state;
 
 	make(w);
@@ -249,6 +276,7 @@ static void metrics_of_a_service_that_is_on_are_printed(void **state)
 		"numafit_apiserver_write_behind_seconds{object=\"NodeResourceTopology\"} 0",
 		"numafit_events_total{result=\"sent\"} 5",
 		"numafit_evictions_total{result=\"evicted\"} 2",
+		"numafit_observed_placements_total{result=\"written\"} 3",
 		"numafit_shadow_comparisons_total{result=\"agrees\"} 8",
 		"numafit_shadow_comparisons_total{result=\"disagrees\"} 1",
 		"numafit_settings_info{mode=\"shadow\",policy=\"best-effort\",scope=\"container\"} "
@@ -257,17 +285,20 @@ static void metrics_of_a_service_that_is_on_are_printed(void **state)
 	struct world *w = *state;
 
 	w->s.mode = MODE_SHADOW;
-	w->m.kubelet = &kubelet;
-	w->m.config = &config;
-	w->m.apiserver = &apiserver;
+	w->m.kubelet = kubelet;
+	w->m.has_config = w->m.has_apiserver = true;
+	w->m.config = config;
+	w->m.apiserver = apiserver;
 	w->m.counters.compared = 9;
 	w->m.counters.disagreed = 1;
 	w->m.cluster = (struct metrics_cluster){
 		.object[OBJECT_NRT] = {true, 7, 1, 0, 250000000, 0},
 		.events = true,
 		.evictions = true,
-		.events_sent = 5,
-		.evicted = 2,
+		.annotations = true,
+		.event = {5},
+		.eviction = {2},
+		.observed = {3},
 	};
 	make(w);
 	for (size_t i = 0; i < sizeof want / sizeof *want; i++)
@@ -280,8 +311,8 @@ static void each_verdict_has_its_label(void **state)
 	struct world *w = *state;
 
 	w->m.measured.advice[ADVICE_REJECTED_NOT_FIT] = 3;
-	w->m.measured.admitted[POLICY_RESTRICTED] = 4;
-	w->m.measured.refused[POLICY_RESTRICTED] = 5;
+	w->m.measured.verdicts[POLICY_RESTRICTED][VERDICT_ADMITTED] = 4;
+	w->m.measured.verdicts[POLICY_RESTRICTED][VERDICT_REFUSED] = 5;
 	make(w);
 	must_have(w, "numafit_scheduler_hints_total{verdict=\"rejected:not-fit\"} 3");
 	must_have(w, "numafit_topology_manager_admission_requests_total{policy=\"restricted\","
@@ -321,6 +352,7 @@ int main(void)
 		CASE(a_histogram_counts_up_to_and_with_its_bounds),
 		CASE(nodes_are_labelled_with_their_kernel_ids),
 		CASE(states_of_a_node_add_up),
+		CASE(what_the_kubelet_measures_has_its_name),
 		CASE(metrics_of_a_service_that_is_off_are_left_out),
 		CASE(metrics_of_a_service_that_is_on_are_printed),
 		CASE(each_verdict_has_its_label),

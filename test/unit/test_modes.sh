@@ -54,6 +54,13 @@ see "nobody is adjusted or updated" untouched
 see "nothing is decided" no grep -q 'event=decision cause=[^a]' "$dir/log"
 see "running containers are known" says event=stopped containers=4
 
+see "a line of its log begins with its time" no grep -qv '^time=[0-9TZ:.-]* level=[a-z]* event=' "$dir/log"
+play "as JSON" shadow mode=off logFormat=json
+see "each line is an object" no grep -qv '^{"time":"[0-9TZ:.-]*","level":"[a-z]*","event":"[a-z-]*".*}$' "$dir/log"
+see "with the same events and keys" says '"event":"stopped"' '"containers":"4"'
+play "for journald" shadow mode=off logFormat=journal
+see "each line begins with its priority" no grep -qv '^<[3-7]>time=' "$dir/log"
+
 mkdir "$dir/kubelet"
 echo '{"policyName":"none","defaultCpuSet":"","checksum":1353318690}' >"$dir/kubelet/cpu_manager_state"
 play "beside a kubelet that places nothing" shadow

@@ -68,6 +68,7 @@ static void events_of_a_runtime_are_answered_as_the_daemon_does(void **state)
 {
 	(void)state;
 	check_file("test/golden/events.jsonl", 9);
+	check_file("test/golden/resize.jsonl", 13);
 }
 
 #define ONE_NODE "\"nodes\":[{\"id\":0,\"memory\":1000}],\"distances\":{\"0\":[10]}"
@@ -240,10 +241,10 @@ static void a_pods_class_follows_from_what_it_asks_for(void **state)
 		assert_int_equal(json_parse(table[i].spec, strlen(table[i].spec), &spec, &e), 0);
 		pod = json_pack("{s:o}", "spec", spec);
 		arena_init(&a, ARENA_BYTES);
-		if (pod_json_read_ask(pod, NULL, 0, &a, &ask, &e))
+		if (pod_json_read_ask(pod, NULL, 0, &a, NULL, &ask, &e))
 			fail_msg("case %zu: %s", i, e.text);
 		if (ask.qos != table[i].qos)
-			fail_msg("case %zu: %s", i, qos_name(ask.qos));
+			fail_msg("case %zu: %s", i, qos_words[ask.qos]);
 		json_decref(pod);
 		arena_fini(&a);
 	}

@@ -2,6 +2,8 @@
  * (test/golden/nrt_*.json), and the examples of the documents that it was built from. */
 #include "nrt_rows.h"
 
+#include <numafit/text.h>
+
 enum { LINE_MAX_KEPT = 256 };
 
 /* A node of the rows' kind: it has of everything that its zones list, and what is added. */
@@ -33,11 +35,11 @@ static bool filter_row(struct rows *r, json_t *row)
 	sched_topology_attribute(t, "topologyManagerPolicy", row_string(node_row, "policy", ""));
 	sched_topology_attribute(t, "topologyManagerScope", row_string(node_row, "scope", ""));
 	row_pod(r, json_object_get(row, "pod"), &pod);
-	pod.qos = (enum qos)qos_from_name(row_string(row, "qos", ""));
+	pod.qos = (enum qos)text_index(qos_words, NR_QOS, row_string(row, "qos", ""));
 
 	struct nrt_ask *ask = nrt_ask_new(&pod, &args, &r->names);
 	enum nrt_reason reason = nrt_filter(ask, &node);
-	bool good = !strcmp(nrt_reason_text(reason), row_string(expect, "reason", ""));
+	bool good = !strcmp(nrt_reason_texts[reason], row_string(expect, "reason", ""));
 
 	if (json_is_integer(numa))
 		good = good &&
@@ -86,8 +88,8 @@ static void the_scores_are_those_of_upstream(void **state)
 	rows_each(r, "cases", i, row)
 	{
 		struct nrt_args args = {
-			.strategy = (enum nrt_strategy)nrt_strategy_from_name(
-				row_string(row, "strategy", "")),
+			.strategy = (enum nrt_strategy)text_index(nrt_strategy_words,
+				NR_NRT_STRATEGIES, row_string(row, "strategy", "")),
 		};
 		struct sched_topology *t = row_zones(r, json_object_get(row, "zones"));
 		struct sched_pod pod;
@@ -197,7 +199,7 @@ static void keep(void *ctx, const char *line)
 }
 
 /* What is printed of so many zones, when each has one CPU. */
-static void told_of(struct rows *r, const struct sched_topology *t, unsigned nr, char *line)
+static void print_scores_of(struct rows *r, const struct sched_topology *t, unsigned nr, char *line)
 {
 	const struct nrt_args args = {.strategy = NRT_LEAST_NUMA_NODES, .compat = true};
 	const struct steps steps = {keep, line};
@@ -232,7 +234,7 @@ static void the_average_distance_counts_ordered_pairs_and_each_zone_with_itself(
 	{
 		json_t *size = json_object_get(row, "size");
 
-		told_of(r, t, size ? (unsigned)json_integer_value(size) : 3, line);
+		print_scores_of(r, t, size ? (unsigned)json_integer_value(size) : 3, line);
 		(void)snprintf(want, sizeof want, "average distance %.4g: no others are closer",
 			json_number_value(json_object_get(row, "expect")));
 		if (!strstr(line, want))
@@ -308,7 +310,7 @@ static void only_pods_with_cpus_memory_or_devices_of_their_own_are_exclusive(voi
 		       *asks, *name;
 		struct sched_container container[4];
 		struct sched_pod pod = {.container = container,
-			.qos = (enum qos)qos_from_name(row_string(row, "qos", ""))};
+			.qos = (enum qos)text_index(qos_words, NR_QOS, row_string(row, "qos", ""))};
 		const uint8_t id[] = {0};
 		struct sched_topology *t = sched_topology_new(id, 1);
 		size_t k;

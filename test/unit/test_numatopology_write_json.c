@@ -1,9 +1,8 @@
 /* What is written is read by our own reader as what was meant, and Volcano's plugin, as we play it,
  * gives out no CPU that the node does not have left. */
-#include <codec/numatopology_write_json.h>
+#include <codec/numatopology_json.h>
 
 #include <codec/fields_json.h>
-#include <codec/numatopology_json.h>
 #include <jansson.h>
 #include <numafit/text.h>
 #include <setjmp.h>

@@ -1,4 +1,5 @@
 #include <numafit/pod.h>
+#include <numafit/text.h>
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,12 +14,12 @@ static void classes_have_kubernetes_names(void **state)
 
 	(void)state;
 	for (int q = 0; q < NR_QOS; q++) {
-		assert_string_equal(qos_name((enum qos)q), names[q]);
-		assert_int_equal(qos_from_name(names[q]), q);
+		assert_string_equal(qos_words[(enum qos)q], names[q]);
+		assert_int_equal(text_index(qos_words, NR_QOS, names[q]), q);
 	}
-	assert_int_equal(qos_from_name("guaranteed"), -1);
-	assert_int_equal(qos_from_name(""), -1);
-	assert_int_equal(qos_from_name(NULL), -1);
+	assert_int_equal(text_index(qos_words, NR_QOS, "guaranteed"), -1);
+	assert_int_equal(text_index(qos_words, NR_QOS, ""), -1);
+	assert_int_equal(text_index(qos_words, NR_QOS, NULL), -1);
 }
 
 static void the_qos_class_is_read_from_the_cgroup_path(void **state)
@@ -57,12 +58,49 @@ static void annotations_are_found_by_their_key(void **state)
 	assert_null(pod_annotation(&(struct pod){0}, "a"));
 }
 
+static void init_containers_need_theirs_one_after_the_other(void **state)
+{
+	static const struct ask part[] = {
+		{.kind = CONTAINER_INIT, .cpu_milli = 9000, .nr_memory = 1, .memory = {{0, 10}}},
+		{.kind = CONTAINER_SIDECAR, .cpu_milli = 1000, .nr_memory = 1, .memory = {{0, 3}}},
+		{.kind = CONTAINER_INIT, .cpu_milli = 500, .nr_memory = 1, .memory = {{0, 20}}},
+		{.cpu_milli = 2000, .nr_memory = 2, .memory = {{0, 4}, {2048, 6}}},
+		{.cpu_milli = 2500, .nr_memory = 2, .memory = {{2048, 1}, {2048, 1}}},
+	};
+	const struct pod pod = {.qos = QOS_GUARANTEED,
+		.nr = COUNT(part),
+		.container = part,
+		.totals = {true, 99000, 99}};
+	const struct ask sum = pod_ask(&pod);
+
+	(void)state;
+	assert_int_equal(pod_needs_at_once(&pod, (struct pod_resource){.kind = POD_CPUS}), 9);
+	assert_int_equal(sum.cpu_milli, 9000);
+	assert_int_equal(sum.nr_memory, 2);
+	assert_int_equal(sum.memory[0].bytes, 23);
+	assert_int_equal(sum.memory[1].page_bytes, 2048);
+	assert_int_equal(sum.memory[1].bytes, 8);
+}
+
+static void a_pod_whose_containers_are_not_known_asks_for_its_sandboxes_sums(void **state)
+{
+	const struct pod pod = {.totals = {true, 1500, 99}}, nothing = {.totals = {false, 1, 1}};
+
+	(void)state;
+	assert_int_equal(pod_ask(&pod).cpu_milli, 1500);
+	assert_int_equal(pod_ask(&pod).memory[0].bytes, 99);
+	assert_int_equal(pod_ask(&nothing).cpu_milli, 0);
+	assert_int_equal(pod_ask(&nothing).nr_memory, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(classes_have_kubernetes_names),
 		cmocka_unit_test(the_qos_class_is_read_from_the_cgroup_path),
 		cmocka_unit_test(annotations_are_found_by_their_key),
+		cmocka_unit_test(init_containers_need_theirs_one_after_the_other),
+		cmocka_unit_test(a_pod_whose_containers_are_not_known_asks_for_its_sandboxes_sums),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

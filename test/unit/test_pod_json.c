@@ -70,7 +70,7 @@ static void a_pod_is_the_same_for_every_reader(void **state)
 
 		arena_init(&a, ARENA_MAX);
 		resource_table_init(&names);
-		assert_int_equal(pod_json_read_ask(pod, NULL, 0, &a, &ask, NULL), 0);
+		assert_int_equal(pod_json_read_ask(pod, NULL, 0, &a, NULL, &ask, NULL), 0);
 		assert_int_equal(pod_object_json_read(pod, &a, &known, NULL), 0);
 		assert_int_equal(
 			sched_pod_json_read(pod, &(struct sched_reader){&names, &a}, &sched, NULL),
@@ -80,8 +80,8 @@ static void a_pod_is_the_same_for_every_reader(void **state)
 
 		if (ask.qos != cases[i].qos || known.pod.qos != cases[i].qos ||
 			(!cases[i].pod_level && sched.qos != cases[i].qos))
-			fail_msg("%s: %s, %s, %s", cases[i].pod, qos_name(ask.qos),
-				qos_name(known.pod.qos), qos_name(sched.qos));
+			fail_msg("%s: %s, %s, %s", cases[i].pod, qos_words[ask.qos],
+				qos_words[known.pod.qos], qos_words[sched.qos]);
 		assert_int_equal(ask.pod_level, cases[i].pod_level);
 		assert_int_equal(known.pod.pod_level, cases[i].pod_level);
 		assert_int_equal(ask.container[0].cpu_milli, cases[i].cpu_milli);
@@ -150,7 +150,7 @@ static void a_question_names_the_kinds_of_its_containers(void **state)
 		struct err e;
 
 		arena_init(&a, ARENA_MAX);
-		assert_int_equal(pod_json_read_ask(pod, NULL, 0, &a, &ask, &e), -EINVAL);
+		assert_int_equal(pod_json_read_ask(pod, NULL, 0, &a, NULL, &ask, &e), -EINVAL);
 		assert_string_equal(e.text, cases[i].want);
 		assert_int_equal(pod_object_json_read(pod, &a, &known, &e), 0);
 		arena_fini(&a);
@@ -168,7 +168,7 @@ static void devices_of_a_question_are_limited_to_those_of_the_node(void **state)
 
 	(void)state;
 	arena_init(&a, ARENA_MAX);
-	assert_int_equal(pod_json_read_ask(pod, resources, 3, &a, &ask, NULL), 0);
+	assert_int_equal(pod_json_read_ask(pod, resources, 3, &a, NULL, &ask, NULL), 0);
 	assert_int_equal(ask.container[0].nr_devices, 2);
 	assert_int_equal(ask.container[0].device[0].resource, 0);
 	assert_int_equal(ask.container[0].device[0].count, 2);

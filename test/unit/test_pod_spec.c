@@ -41,8 +41,8 @@ struct room {
 
 static struct resource_spec spec_of(struct room *r, struct texts from)
 {
-	return (struct resource_spec){
-		listed(&r->requests, from.requests), listed(&r->limits, from.limits)};
+	return (struct resource_spec){.requests = listed(&r->requests, from.requests),
+		.limits = listed(&r->limits, from.limits)};
 }
 
 /* The classes that ComputePodQOS() gives (pkg/apis/core/v1/helper/qos of 1.37). */
@@ -126,10 +126,10 @@ static void the_class_is_kubernetes(void **state)
 			container[k] = (struct container_spec){
 				"c", CONTAINER_APP, spec_of(&room[k], cases[i].container[k])};
 		assert_int_equal(
-			pod_spec_ask(&spec, &(struct resource_names){0}, &a, &ask, NULL), 0);
+			pod_spec_ask(&spec, &(struct resource_names){0}, &a, NULL, &ask, NULL), 0);
 		if (ask.qos != cases[i].want)
-			fail_msg("case %zu: %s, not %s", i, qos_name(ask.qos),
-				qos_name(cases[i].want));
+			fail_msg("case %zu: %s, not %s", i, qos_words[ask.qos],
+				qos_words[cases[i].want]);
 		arena_fini(&a);
 	}
 }
@@ -143,7 +143,7 @@ static int ask_of(struct texts from, struct arena *a, struct ask *out, struct er
 	struct container_spec c = {"c", CONTAINER_SIDECAR, spec_of(&room, from)};
 	struct pod_spec spec = {.uid = "u", .container = &c, .nr = 1};
 	struct pod ask;
-	int rc = pod_spec_ask(&spec, &(struct resource_names){resources, 2}, a, &ask, e);
+	int rc = pod_spec_ask(&spec, &(struct resource_names){resources, 2}, a, NULL, &ask, e);
 
 	if (!rc)
 		*out = ask.container[0];

@@ -109,7 +109,7 @@ static void the_class_follows_from_the_spec_alone(void **state)
 
 		assert_int_equal(pods_pod_encode(&pod, *state, &out, NULL), 0);
 		/* the status is the last field: two bytes, qosClass's two, and the word */
-		size_t status = 4 + strlen(qos_name(q));
+		size_t status = 4 + strlen(qos_words[q]);
 		out.len -= status;
 		assert_int_equal(pods_pod_decode(out, *state, &got, NULL), 0);
 		assert_int_equal(got.pod.qos, q);

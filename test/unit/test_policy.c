@@ -54,7 +54,7 @@ static void check(const char *what, enum topology_policy p, const struct policy_
 	if (got->affinity.any != (want.mask == ANY) || got->affinity.mask.bits != want.mask ||
 		got->affinity.preferred != want.preferred || got->admit != want.admit)
 		fail_msg("%s, %s: got %#llx (any %d) preferred %d admit %d", what,
-			topology_policy_name(p), (unsigned long long)got->affinity.mask.bits,
+			topology_policy_words[p], (unsigned long long)got->affinity.mask.bits,
 			got->affinity.any, got->affinity.preferred, got->admit);
 }
 

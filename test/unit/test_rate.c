@@ -1,4 +1,4 @@
-#include <apiserver/rate.h>
+#include <io/backoff.h>
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -268,6 +268,25 @@ static void the_pool_keeps_a_cpu_when_all_others_are_held(void **state)
 	assert_in_force(r, "cpuManagerPolicyOptions.strict-cpu-reservation", "", "reserved CPUs");
 }
 
+static void a_setting_that_changes_nothing_is_logged_when_it_is_read(void **state)
+{
+	struct rig *r = *state;
+	const char *line;
+
+	hold_config(r, "topologyManagerPolicy: none\ntopologyManagerScope: pod\n");
+	begin(r, NULL);
+	line = await_line(r, "level=warn event=setting-changes-nothing");
+	assert_non_null(strstr(line, "key=topologyManagerScope text=\"it changes no decision: "
+				     "topologyManagerPolicy is none\""));
+	swap_config(r, "topologyManagerPolicy: single-numa-node\ntopologyManagerPolicyOptions: "
+		       "{prefer-closest-numa-nodes: \"true\"}\n");
+	assert_non_null(strstr(await_line(r, "setting-changes-nothing"),
+		"key=topologyManagerPolicyOptions.prefer-closest-numa-nodes"));
+	swap_config(r, "topologyManagerPolicy: restricted\n");
+	(void)await_line(r, "config-reloaded");
+	assert_int_equal(count_log(r, "setting-changes-nothing"), 2);
+}
+
 #define CASE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int main(void)
@@ -281,6 +300,7 @@ int main(void)
 		CASE(settings_that_contradict_each_other_are_refused),
 		CASE(a_file_that_vanishes_is_an_error_and_not_the_defaults),
 		CASE(the_pool_keeps_a_cpu_when_all_others_are_held),
+		CASE(a_setting_that_changes_nothing_is_logged_when_it_is_read),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -53,6 +53,10 @@ static void serve(void *ctx, struct fake_ask *q)
 	} else if (strncmp(q->path, pods, sizeof pods - 1) == 0 && strstr(q->path, "/eviction")) {
 		note_eviction(r, q->path + sizeof pods - 1);
 		fake_api_answer(q, CREATED, NULL, "{}");
+	} else if (strncmp(q->path, pods, sizeof pods - 1) == 0) {
+		r->api->observed++;
+		(void)text_copy(r->api->observation, sizeof r->api->observation, q->body);
+		fake_api_answer(q, FAKE_OK, NULL, "{}");
 	} else {
 		if (strstr(q->path, "/events"))
 			(void)text_copy(r->api->event, sizeof r->api->event, q->body);
@@ -238,6 +242,39 @@ static void pods_are_evicted_while_the_settings_say_so(void **state)
 	end(r, SIGTERM);
 }
 
+/* Of the pods that run as the setting comes, each once; and none any more once it is gone. */
+static void placements_are_written_while_the_settings_say_so(void **state)
+{
+	static const char text[] = "podsWatch: {enabled: true}\npodResources: {enabled: true}\n"
+				   "observedPlacement: \"%s\"\n";
+	static const char *const values[] = {"off", "kai", "off", "kai"};
+	static const unsigned patches[] = {0, 1, 1, 3}; /* nothing is ever listed on p0 */
+	struct rig *r = *state;
+	char set[PATH_MAX + 64], config[256], id[FAKE_NAME_BYTES];
+
+	start_api(r);
+	(void)snprintf(set, sizeof set, "apiServer.kubeconfig=%s", r->api->server.kubeconfig);
+	r->daemon.setting[0] = set;
+	for (unsigned i = 0; i < sizeof values / sizeof *values; i++) {
+		(void)snprintf(config, sizeof config, text, values[i]);
+		if (i) {
+			swap_config(r, config);
+			(void)await_line(r, "config-reloaded");
+		} else {
+			hold_config(r, config);
+			begin(r, NULL);
+			UNTIL(r, r->api->watches); /* the list is there */
+		}
+		(void)snprintf(id, sizeof id, "p%u", i / 2);
+		if (i % 2 == 0)
+			assert_non_null(create(r, id, 2)); /* before it is switched on */
+		UNTIL(r, r->api->observed >= patches[i]);
+	}
+	assert_non_null(strstr(r->api->observation, "\"uid\":\"p"));
+	assert_non_null(strstr(r->api->observation, "\\\"cpu\\\":\\\"2\\\""));
+	end(r, SIGTERM);
+}
+
 static void a_refusal_names_the_container_that_does_not_fit(void **state)
 {
 	struct rig *r = *state;
@@ -251,10 +288,10 @@ static void a_refusal_names_the_container_that_does_not_fit(void **state)
 	begin(r, NULL);
 	UNTIL(r, r->api->watches);
 	call(r, NRI_CALL_RUN_POD, &large);
-	assert_non_null(strstr(r->message, ": container web: "));
-	assert_non_null(strstr(await_line(r, "pod-refused"), ": container web: "));
+	assert_non_null(strstr(r->message, "cannot place container web ("));
+	assert_non_null(strstr(await_line(r, "pod-refused"), "cannot place container web ("));
 	UNTIL(r, *r->api->event);
-	assert_non_null(strstr(r->api->event, ": container web: "));
+	assert_non_null(strstr(r->api->event, "cannot place container web ("));
 	end(r, SIGTERM);
 }
 
@@ -382,6 +419,72 @@ static void labels_that_need_a_restart_end_the_daemon_when_they_come_first(void 
 	daemon_end(d);
 }
 
+static void the_version_is_the_kubelets_when_the_node_says_it_and_no_setting_does(void **state)
+{
+	struct rig *r = *state;
+	char set[PATH_MAX + 32];
+	const char *const sets[] = {set, "kubernetesVersion=1.36"};
+	const struct config_source from = {.file = r->config, .sets = sets, .nr_sets = 1};
+	struct config left = {.from = from}, said = {.from = from};
+
+	said.from.nr_sets = 2;
+
+	(void)snprintf(set, sizeof set, "runDirectory=%s", r->daemon.dir);
+	hold_config(r, "topologyManagerPolicy: none\n");
+	struct daemon *d = daemon_of(r, &left);
+	const enum kubernetes_version *followed = &d->settings.cpu_options.kubernetes;
+	assert_int_equal(*followed, KUBERNETES_NEWEST);
+	reload_set_kubelet(d, "v1.36.3");
+	assert_int_equal(*followed, KUBERNETES_1_36);
+	reload_set_kubelet(d, "v1.37.0-rc.1+k3s1");
+	assert_int_equal(*followed, KUBERNETES_1_37);
+	reload_set_kubelet(d, "v1.31.14");
+	assert_int_equal(*followed, KUBERNETES_1_36);
+	reload_set_kubelet(d, "");
+	assert_int_equal(*followed, KUBERNETES_NEWEST);
+	daemon_end(d);
+
+	d = daemon_of(r, &said);
+	reload_set_kubelet(d, "v1.37.1");
+	assert_int_equal(d->settings.cpu_options.kubernetes, KUBERNETES_1_36);
+	daemon_end(d);
+}
+
+/* An outage of the API server changes no decision: nobody says the version to a daemon that is
+ * killed and started again then. */
+static void the_kubelets_version_outlives_the_daemon(void **state)
+{
+	struct rig *r = *state;
+	char set[PATH_MAX + 32];
+	const char *const sets[] = {set, "kubernetesVersion=1.37"};
+	const struct config_source from = {.file = r->config, .sets = sets, .nr_sets = 1};
+	struct config first = {.from = from}, again = {.from = from}, said = {.from = from},
+		      last = {.from = from};
+
+	said.from.nr_sets = 2;
+	(void)snprintf(set, sizeof set, "runDirectory=%s", r->daemon.dir);
+	hold_config(r, "topologyManagerPolicy: none\n");
+	struct daemon *d = daemon_of(r, &first);
+	reload_set_kubelet(d, "v1.36.3");
+	daemon_end(d);
+
+	d = daemon_of(r, &said);
+	assert_int_equal(d->settings.cpu_options.kubernetes, KUBERNETES_1_37);
+	daemon_end(d);
+
+	d = daemon_of(r, &again);
+	assert_int_equal(d->settings.cpu_options.kubernetes, KUBERNETES_1_36);
+	assert_int_equal(again.kubelet_from, KUBELET_REMEMBERED);
+	reload_set_kubelet(d, "v1.36.3"); /* the API server is back */
+	assert_int_equal(again.kubelet_from, KUBELET_SAID);
+	reload_set_kubelet(d, ""); /* it does not know the node's any more */
+	daemon_end(d);
+
+	d = daemon_of(r, &last);
+	assert_int_equal(d->settings.cpu_options.kubernetes, KUBERNETES_NEWEST);
+	daemon_end(d);
+}
+
 /* A kubeconfig of an API server that is not there, as a setting. */
 static void give_api_server(struct rig *r, char set[SET_MAX])
 {
@@ -421,6 +524,21 @@ static void a_daemon_without_credentials_for_labels_logs_that(void **state)
 	assert_newcomer(r, "best-effort", false);
 }
 
+static void a_daemon_that_was_killed_follows_the_kubelet_that_it_remembers(void **state)
+{
+	struct rig *r = *state;
+	char path[PATH_MAX + 64];
+
+	begin(r, NULL);
+	assert_non_null(strstr(await_line(r, "kubernetes-version"), "version=1.37 from=newest"));
+	end(r, SIGKILL);
+	(void)snprintf(path, sizeof path, "%s/kubelet-version", r->daemon.run);
+	write_text(path, "v1.36.3");
+	begin(r, NULL);
+	assert_non_null(strstr(
+		await_line(r, "kubernetes-version"), "version=1.36 from=kubelet-remembered"));
+}
+
 static void a_daemon_starts_with_the_labels_that_it_remembers(void **state)
 {
 	struct rig *r = *state;
@@ -448,11 +566,15 @@ int main(void)
 		CASE(credentials_that_became_unreadable_are_logged),
 		CASE(labels_are_asked_for_once_the_credentials_are_there),
 		CASE(pods_are_evicted_while_the_settings_say_so),
+		CASE(placements_are_written_while_the_settings_say_so),
 		CASE(a_refusal_names_the_container_that_does_not_fit),
 		CASE(labels_choose_sections_and_outlive_the_daemon),
 		CASE(labels_that_need_a_restart_end_the_daemon_when_they_come_first),
+		CASE(the_version_is_the_kubelets_when_the_node_says_it_and_no_setting_does),
 		CASE(labels_are_asked_for_when_a_section_first_needs_them),
 		CASE(a_daemon_without_credentials_for_labels_logs_that),
+		CASE(the_kubelets_version_outlives_the_daemon),
+		CASE(a_daemon_that_was_killed_follows_the_kubelet_that_it_remembers),
 		CASE(a_daemon_starts_with_the_labels_that_it_remembers),
 	};
 

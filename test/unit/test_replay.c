@@ -23,7 +23,7 @@ struct guest {
 	bool there;
 	char uid[ID_MAX], id[PARTS][ID_MAX];
 	struct pod pod;
-	struct ask part[PARTS];
+	struct ask part[PARTS], own;
 };
 
 struct world {
@@ -46,13 +46,14 @@ static struct request request_of(struct guest *p, unsigned i)
 	struct request req = {
 		.container_id = p->id[i],
 		.ask.name = names[i],
-		.pod = p->pod,
+		.pod = pod_identity(&p->pod),
 		.ask.cpu_milli = p->part[i].cpu_milli,
 		.ask.cpu_limit_milli = p->part[i].cpu_milli,
 		.cpus = "",
 		.mems = "",
 	};
 
+	req.pod.pod_level = false; /* no runtime says so */
 	req.ask.nr_memory = ask_memory(&p->part[i], req.ask.memory);
 	if (p->pod.qos != QOS_GUARANTEED)
 		req.ask.nr_memory = 0;
@@ -82,6 +83,10 @@ static void run_pod(struct world *x, struct guest *p)
 	(void)snprintf(p->uid, sizeof p->uid, "u%u", ++x->next);
 	for (unsigned i = 0; i < PARTS; i++)
 		p->part[i] = any_ask(x, i);
+	p->own = (struct ask){.name = "", .guaranteed = true, .whole_pod = true};
+	p->own.cpu_milli = 1000 * (4 + below(x, 12));
+	p->own.nr_memory = 1;
+	p->own.memory[0] = (struct memory_ask){0, GIB(80)};
 	p->pod = (struct pod){.sandbox_id = p->uid,
 		.uid = p->uid,
 		.ns = "default",
@@ -90,6 +95,11 @@ static void run_pod(struct world *x, struct guest *p)
 	if (below(x, 3) == 0) {
 		p->pod.nr = PARTS;
 		p->pod.container = p->part;
+		p->pod.pod_level = below(x, 3) == 0;
+		p->pod.own = p->pod.pod_level ? &p->own : NULL;
+		for (unsigned i = 0; i < PARTS && p->pod.own; i++)
+			p->part[i].guaranteed = below(x, 2);
+		pod_obey_gate(&x->s, &p->pod, p->part);
 	}
 	if (below(x, 2))
 		p->pod.totals = (struct pod_totals){true, 1000 * below(x, 20), GIB(below(x, 500))};
@@ -199,6 +209,7 @@ static struct world *world_new(
 	x->s.prefer_closest_numa_nodes = below(x, 2);
 	x->s.options_given = 0;
 	x->s.shared_pool_step = below(x, 9);
+	x->s.gates.pod_level_resource_managers = below(x, 4);
 	(void)cpuset_parse(&x->s.reserved_cpus, "0,32", 4, NULL);
 	(void)snprintf(x->dir, sizeof x->dir, "/tmp/numafit-replay.XXXXXX");
 	assert_non_null(mkdtemp(x->dir));
@@ -236,7 +247,7 @@ static unsigned assert_replays(const char *path)
 	auto_free char *printed = NULL;
 
 	(void)text_copy(name, sizeof name, path);
-	if (run_verb(verb_replay, argv, &printed))
+	if (run_verb(&verb_replay, argv, &printed))
 		fail_msg("%s", printed);
 	assert_non_null(strstr(printed, " 0 differ\n"));
 	return decided_of(printed);
@@ -249,8 +260,8 @@ static void events_and_replays(enum topology_policy policy, enum topology_scope 
 	uint64_t seed = seed_text ? strtoull(seed_text, NULL, 0) : 20261121;
 	struct world *x = world_new(policy, scope, seed);
 
-	print_message("policy %s, scope %s, seed %llu\n", topology_policy_name(policy),
-		topology_scope_name(scope), (unsigned long long)seed);
+	print_message("policy %s, scope %s, seed %llu\n", topology_policy_words[policy],
+		topology_scope_words[scope], (unsigned long long)seed);
 	for (unsigned i = 0; i < events; i++) {
 		one_event(x);
 		if (random_chance(&x->random, ROTATE_PERCENT)) {
@@ -305,11 +316,12 @@ static const struct {
 		"seq 1: decision.nodes: wanted \"1\", got \"0\""},
 	{"\"smallest\":1", "\"smallest\":2", 1,
 		"seq 1: decision.reasons.resources[0].smallest: wanted 2, got 1"},
-	{"\"exclusive\":true", "\"exclusive\":tru", 2, "line 3: not JSON"},
-	{"uncore 7", "uncore 6", 2, "it is not the machine of the fingerprint"},
-	{"\"journal\":3", "\"journal\":4", 2, "it has format 4, numafit 0.1.0 reads format 3 only"},
-	{"node 7 ", "nude 7 ", 2, "line 1: "},
-	{"\"seq\":1,", "\"seq\":01,", 2, "line 3: not JSON"},
+	{"\"exclusive\":true", "\"exclusive\":tru", EXIT_CANNOT, "line 3: not JSON"},
+	{"uncore 7", "uncore 6", EXIT_CANNOT, "it is not the machine of the fingerprint"},
+	{"\"journal\":3", "\"journal\":4", EXIT_CANNOT,
+		"it has format 4, numafit 0.1.0 reads format 3 only"},
+	{"node 7 ", "nude 7 ", EXIT_CANNOT, "line 1: "},
+	{"\"seq\":1,", "\"seq\":01,", EXIT_CANNOT, "line 3: not JSON"},
 };
 
 static void a_decision_that_was_tampered_with_is_found(void **state)
@@ -334,7 +346,7 @@ static void a_decision_that_was_tampered_with_is_found(void **state)
 		assert_int_equal(t.nr_changed, 1);
 		assert_int_equal(journal_publish(t.out, NULL), 0);
 		journal_close(t.out);
-		int code = run_verb(verb_replay, argv, &printed);
+		int code = run_verb(&verb_replay, argv, &printed);
 		if (code != changed[i].code || !strstr(printed, changed[i].says))
 			fail_msg("%s -> %s: exit code %d, %s", changed[i].from, changed[i].to, code,
 				printed);
@@ -350,9 +362,9 @@ static void an_unreadable_trace_is_reported(void **state)
 	auto_free char *printed = NULL, *of_folder = NULL;
 
 	(void)state;
-	assert_int_equal(run_verb(verb_replay, argv, &printed), 2);
+	assert_int_equal(run_verb(&verb_replay, argv, &printed), EXIT_CANNOT);
 	assert_string_equal(printed, "numafit replay: /nowhere/journal: there is no journal\n");
-	assert_int_equal(run_verb(verb_replay, folder, &of_folder), 2);
+	assert_int_equal(run_verb(&verb_replay, folder, &of_folder), EXIT_CANNOT);
 }
 
 int main(void)

@@ -336,7 +336,7 @@ static void the_reported_policy_is_that_of_the_side_that_decides(void **state)
 
 	w->s.prefer_closest_numa_nodes = true;
 	take(w);
-	assert_string_equal(decider_name(w->report.decider), "numafit");
+	assert_string_equal(decider_words[w->report.decider], "numafit");
 	assert_true(w->report.has_policy);
 	assert_int_equal(w->report.policy.policy, POLICY_SINGLE_NUMA_NODE);
 	assert_int_equal(w->report.policy.scope, SCOPE_CONTAINER);
@@ -344,7 +344,7 @@ static void the_reported_policy_is_that_of_the_side_that_decides(void **state)
 	assert_true(w->report.policy.prefer_closest_numa_nodes);
 	w->s.mode = MODE_SHADOW;
 	take(w);
-	assert_string_equal(decider_name(w->report.decider), "kubelet");
+	assert_string_equal(decider_words[w->report.decider], "kubelet");
 	assert_false(w->report.has_policy);
 	w->facts.kubelet = &kubelets;
 	take(w);
@@ -352,7 +352,7 @@ static void the_reported_policy_is_that_of_the_side_that_decides(void **state)
 	assert_memory_equal(&w->report.policy, &kubelets, sizeof kubelets);
 	w->s.mode = MODE_OFF;
 	take(w);
-	assert_string_equal(decider_name(w->report.decider), "none");
+	assert_string_equal(decider_words[w->report.decider], "none");
 	assert_true(w->report.has_policy);
 	assert_int_equal(w->report.policy.policy, POLICY_NONE);
 }

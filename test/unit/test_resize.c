@@ -144,6 +144,26 @@ static void cpus_grow_and_shrink_around_those_in_use(void **state)
 	}
 }
 
+/* As at admission, where every set within as few sockets as can be is preferred then. */
+static void align_by_socket_lets_a_container_grow_within_its_socket(void **state)
+{
+	struct node *n = node_new(POLICY_RESTRICTED);
+	struct request req = ask("c", QOS_GUARANTEED, 4000, 0);
+
+	(void)state;
+	n->s.cpu_options.align_by_socket = true;
+	struct decision before = place(n, &req), d;
+	struct cpuset on_node = topo_cpus_of(n->t, topo_nodes_of(n->t, &before.cpus));
+
+	occupy(n, "other", cpuset_minus(on_node, &before.cpus));
+	req.ask.cpu_milli = 6000;
+	d = change(n, &req);
+	assert_true(d.admit && d.preferred);
+	assert_true(cpuset_within(&before.cpus, &d.cpus));
+	assert_int_equal(nodeset_count(topo_nodes_of(n->t, &d.cpus)), 2);
+	node_free(n);
+}
+
 static void fewer_cpus_keep_the_nodes_that_lie_together(void **state)
 {
 	struct node *n = node_new(POLICY_BEST_EFFORT);
@@ -164,6 +184,30 @@ static void fewer_cpus_keep_the_nodes_that_lie_together(void **state)
 	struct decision d = change(n, &req);
 	assert_true(d.admit);
 	assert_int_equal(topo_nodes_of(n->t, &d.cpus).bits, 3);
+	node_free(n);
+}
+
+/* Its memory is on node 1. It grew onto node 0, and either node has CPUs enough for what it keeps.
+ */
+static void fewer_cpus_are_those_beside_the_memory(void **state)
+{
+	struct node *n = node_new(POLICY_BEST_EFFORT);
+	struct request req = ask("a", QOS_GUARANTEED, 4000, GIB(1));
+
+	(void)state;
+	occupy(n, "all-of-0", topo_cpus_of(n->t, nodeset_of(0)));
+	assert_int_equal(place(n, &req).mems.bits, 2);
+	(void)ledger_release(n->l, "all-of-0");
+	struct cpuset rest = cpuset_minus(
+		topo_cpus_of(n->t, nodeset_of(1)), &ledger_find(n->l, "a")->decision.cpus);
+	occupy(n, "rest-of-1", rest);
+	req.ask.cpu_milli = 8000;
+	const struct decision more = change(n, &req);
+	assert_int_equal(topo_nodes_of(n->t, &more.cpus).bits, 3);
+	req.ask.cpu_milli = 4000;
+	const struct decision d = change(n, &req);
+	assert_int_equal(topo_nodes_of(n->t, &d.cpus).bits, 2);
+	assert_int_equal(d.mems.bits, 2);
 	node_free(n);
 }
 
@@ -285,7 +329,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(cpus_grow_and_shrink_around_those_in_use),
+		cmocka_unit_test(align_by_socket_lets_a_container_grow_within_its_socket),
 		cmocka_unit_test(fewer_cpus_keep_the_nodes_that_lie_together),
+		cmocka_unit_test(fewer_cpus_are_those_beside_the_memory),
 		cmocka_unit_test(a_container_moves_between_its_own_cpus_and_the_pool),
 		cmocka_unit_test(memory_grows_where_it_is_or_not_at_all),
 		cmocka_unit_test(full_pcpus_only_grows_by_whole_cores),

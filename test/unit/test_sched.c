@@ -103,7 +103,7 @@ static void the_qos_class_follows_from_cpu_and_memory_of_all_containers(void **s
 				.requests = amounts_of(cases[i].container[c].request, request[c]),
 				.limits = amounts_of(cases[i].container[c].limit, limit[c])};
 		if (sched_pod_qos(&pod) != cases[i].want)
-			fail_msg("case %u: %s", i, qos_name(sched_pod_qos(&pod)));
+			fail_msg("case %u: %s", i, qos_words[sched_pod_qos(&pod)]);
 	}
 }
 

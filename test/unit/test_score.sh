@@ -47,7 +47,7 @@ run "a mistake of the released code is compared with nothing" 0 score "$line,\"e
 see "and passes" is out "1 passed, 0 failed"
 run "a question without an answer cannot be checked" 1 score "$line}" --check
 see "and says so" says out 'the key "expected" is missing'
-run "a file that is not there is an error" 1 "$numafit" score "$dir/none"
+run "a file that is not there is an error" 3 "$numafit" score "$dir/none"
 see "with its name" says err "numafit score: $dir/none: No such file or directory"
 run "two files are one too many" 2 "$numafit" score a b
 run "an option that there is not is refused" 2 "$numafit" score --chek

@@ -1,24 +1,6 @@
-#include <numafit/settings.h>
-
-#include <numafit/text.h>
-
-#include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <string.h>
-#include <cmocka.h>
+#include "settings_cases.h"
 
 enum { KEY_MAX = 64 }; /* what a suggestion is looked for in */
-
-static struct settings defaults(void)
-{
-	struct settings s;
-
-	settings_init(&s);
-	return s;
-}
 
 static const char *value_of(const struct settings *s, const char *key)
 {
@@ -83,7 +65,7 @@ static void each_row_prints_its_default_and_reads_it_back(void **state)
 		if (*buf)
 			assert_int_equal(settings_set(&s, doc.key, buf, NULL), 0);
 	}
-	assert_int_equal(nr, 66);
+	assert_int_equal(nr, 71);
 	assert_false(settings_get(&s, nr, buf, sizeof buf));
 	assert_memory_equal(&s, &before, sizeof s);
 }
@@ -331,16 +313,6 @@ static void a_malformed_cpu_list_is_reported_with_key_and_value(void **state)
 	assert_int_equal(settings_set(&s, "reservedSystemCPUs", "1024", &e), -ERANGE);
 }
 
-static void set_all(struct settings *s, const char *const pairs[][2], size_t nr)
-{
-	for (size_t i = 0; i < nr; i++) {
-		struct err e = {0};
-
-		if (settings_set(s, pairs[i][0], pairs[i][1], &e) < 0)
-			fail_msg("%s", e.text);
-	}
-}
-
 static void reserved_memory_is_set_entry_by_entry_in_any_order(void **state)
 {
 	static const char *const pairs[][2] = {
@@ -412,213 +384,6 @@ static void a_group_of_settings_is_not_accepted_as_a_value(void **state)
 		assert_int_equal(settings_is_group(table[i].key), table[i].is);
 }
 
-/* Two nodes with ids 0 and 8, two CPUs each, 4 GiB each of which 1 GiB is one huge page. */
-static struct topo *machine(void)
-{
-	static struct topo t;
-	const uint64_t gib = UINT64_C(1) << 30;
-
-	topo_init(&t, "twin");
-	for (unsigned n = 0; n < 2; n++) {
-		assert_int_equal(topo_add_node(&t, n * 8, NULL), (int)n);
-		assert_int_equal(topo_set_memory(&t, n, 0, 4 * gib, NULL), 0);
-		assert_int_equal(topo_set_memory(&t, n, gib, gib, NULL), 0);
-		for (unsigned c = 0; c < 2; c++)
-			assert_int_equal(topo_add_cpu(&t, n * 2 + c, n, n * 2 + c, n, n, NULL), 0);
-	}
-	assert_int_equal(topo_seal(&t, NULL), 0);
-	return &t;
-}
-
-static void all_settings_are_checked_together_and_against_the_machine(void **state)
-{
-	static const struct {
-		const char *pairs[4][2];
-		const char *alone, *here; /* texts; NULL: fine */
-	} table[] = {
-		{{{NULL}}, NULL, NULL},
-		{{{"topologyManagerScope", "pod"}}, NULL, NULL},
-		{{{"reservedSystemCPUs", "0,2"}}, NULL, NULL},
-		{{{"refusalAction", "evict"}},
-			"refusalAction: evict needs to know what made a pod: podsWatch.enabled "
-			"must "
-			"be true",
-			"refusalAction: evict needs to know what made a pod: podsWatch.enabled "
-			"must "
-			"be true"},
-		{{{"refusalAction", "evict"}, {"podsWatch.enabled", "true"}}, NULL, NULL},
-		{{{"reservedSystemCPUs", "0,4-5"}}, NULL,
-			"reservedSystemCPUs: twin has no CPU 4-5"},
-		{{{"reservedSystemCPUs", "0-3"}}, NULL,
-			"reservedSystemCPUs: no CPU is left for containers"},
-		{{{"systemReserved.cpu", "3"}}, NULL, NULL},
-		{{{"systemReserved.cpu", "3"}, {"kubeReserved.cpu", "1m"}}, NULL,
-			"systemReserved.cpu, kubeReserved.cpu: no CPU is left for containers"},
-		{{{"reservedMemory.0.limits.memory", "1Gi"}},
-			"reservedMemory.0: numaNode is missing",
-			"reservedMemory.0: numaNode is missing"},
-		{{{"reservedMemory.0.numaNode", "0"}}, "reservedMemory.0: limits is missing",
-			"reservedMemory.0: limits is missing"},
-		{{{"reservedMemory.0.numaNode", "8"}, {"reservedMemory.0.limits.memory", "3Gi"},
-			 {"reservedMemory.0.limits.hugepages-1Gi", "1Gi"}},
-			NULL, NULL},
-		{{{"reservedMemory.0.numaNode", "1"}, {"reservedMemory.0.limits.memory", "1Gi"}},
-			NULL,
-			"reservedMemory.0: the reserved memory configuration references a NUMA "
-			"node 1 that does not exist on this machine"},
-		{{{"reservedMemory.0.numaNode", "0"}, {"reservedMemory.0.limits.memory", "3073Mi"}},
-			NULL,
-			"reservedMemory.0: 3073Mi of memory are reserved, NUMA node 0 has 3Gi"},
-		{{{"reservedMemory.0.numaNode", "0"},
-			 {"reservedMemory.0.limits.hugepages-1Gi", "2Gi"}},
-			NULL,
-			"reservedMemory.0: 2Gi of hugepages-1Gi are reserved, NUMA node 0 has 1Gi"},
-		{{{"reservedMemory.0.numaNode", "0"},
-			 {"reservedMemory.0.limits.hugepages-2Mi", "2Mi"}},
-			NULL, "reservedMemory.0: the machine has no hugepages-2Mi"},
-		{{{"reservedMemory.0.numaNode", "0"}, {"reservedMemory.0.limits.memory", "1Gi"},
-			 {"reservedMemory.1.numaNode", "0"},
-			 {"reservedMemory.1.limits.memory", "1Gi"}},
-			"reservedMemory.1: memory of NUMA node 0 is reserved in entry 0 already",
-			"reservedMemory.1: memory of NUMA node 0 is reserved in entry 0 already"},
-	};
-	const struct topo *t = machine();
-
-	(void)state;
-	for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
-		struct settings s = defaults();
-		struct err alone = {0}, here = {0};
-
-		for (size_t n = 0; n < 4 && table[i].pairs[n][0]; n++)
-			set_all(&s, &table[i].pairs[n], 1);
-		assert_int_equal(settings_check(&s, NULL, &alone), table[i].alone ? -EINVAL : 0);
-		assert_string_equal(alone.text, table[i].alone ? table[i].alone : "");
-		assert_int_equal(settings_check(&s, t, &here), table[i].here ? -EINVAL : 0);
-		assert_string_equal(here.text, table[i].here ? table[i].here : "");
-	}
-}
-
-#define TOPOLOGY "topologyManagerPolicyOptions."
-#define CPU      "cpuManagerPolicyOptions."
-
-static void options_are_refused_as_the_kubelet_refuses_them(void **state)
-{
-	static const struct {
-		const char *pairs[4][2], *text; /* NULL: fine */
-	} table[] = {
-		{{{CPU "align-by-socket", "true"}},
-			"new static policy error: CPU Manager Policy Alpha-level Options not "
-			"enabled, but option \"align-by-socket\" provided"},
-		{{{CPU "align-by-socket", "false"}},
-			"new static policy error: CPU Manager Policy Alpha-level Options not "
-			"enabled, but option \"align-by-socket\" provided"},
-		{{{CPU "align-by-socket", "true"},
-			 {"featureGates.CPUManagerPolicyAlphaOptions", "true"}},
-			NULL},
-		{{{CPU "distribute-cpus-across-cores", "true"}},
-			"new static policy error: CPU Manager Policy Alpha-level Options not "
-			"enabled, but option \"distribute-cpus-across-cores\" provided"},
-		{{{CPU "distribute-cpus-across-numa", "true"}}, NULL},
-		{{{"featureGates.CPUManagerPolicyBetaOptions", "false"},
-			 {CPU "distribute-cpus-across-numa", "true"}},
-			"new static policy error: CPU Manager Policy Beta-level Options not "
-			"enabled, but option \"distribute-cpus-across-numa\" provided"},
-		{{{"featureGates.CPUManagerPolicyBetaOptions", "false"},
-			 {CPU "full-pcpus-only", "true"}, {CPU "strict-cpu-reservation", "true"},
-			 {CPU "prefer-align-cpus-by-uncorecache", "true"}},
-			NULL},
-		{{{CPU "distribute-cpus-across-numa", "true"},
-			 {CPU "prefer-align-cpus-by-uncorecache", "true"}},
-			"new static policy error: static policy options "
-			"prefer-align-cpus-by-uncorecache and distribute-cpus-across-numa can not "
-			"be used at the same time"},
-		{{{"featureGates.CPUManagerPolicyAlphaOptions", "true"},
-			 {CPU "align-by-socket", "true"},
-			 {"topologyManagerPolicy", "single-numa-node"}},
-			"new static policy error: Topolgy manager single-numa-node policy is "
-			"incompatible with CPUManager align-by-socket policy option"},
-		{{{CPU "align-by-socket", "true"}, {CPU "full-pcpus-only", "0"},
-			 {"cpuManagerPolicy", "none"}},
-			"new none policy error: None policy: received unsupported "
-			"options=map[align-by-socket:true full-pcpus-only:false]"},
-		{{{"cpuManagerPolicy", "none"}}, NULL},
-		{{{TOPOLOGY "numa-allocation-strategy", "none"}},
-			"topology manager policy alpha-level options not enabled, but option "
-			"\"numa-allocation-strategy\" provided"},
-		{{{TOPOLOGY "numa-allocation-strategy", "none"},
-			 {"featureGates.TopologyManagerPolicyAlphaOptions", "true"}},
-			NULL},
-		{{{TOPOLOGY "numa-allocation-strategy", "none"}, {"topologyManagerPolicy", "none"}},
-			NULL},
-		{{{TOPOLOGY "prefer-closest-numa-nodes", "true"},
-			 {"featureGates.TopologyManagerPolicyBetaOptions", "false"}},
-			NULL},
-		{{{TOPOLOGY "numa-allocation-strategy", "none"}, {CPU "align-by-socket", "true"}},
-			"topology manager policy alpha-level options not enabled, but option "
-			"\"numa-allocation-strategy\" provided"},
-	};
-
-	(void)state;
-	for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
-		struct settings s = defaults();
-		struct err e = {0};
-
-		for (size_t n = 0; n < 4 && table[i].pairs[n][0]; n++)
-			set_all(&s, &table[i].pairs[n], 1);
-		assert_int_equal(settings_check(&s, machine(), &e), table[i].text ? -EINVAL : 0);
-		assert_string_equal(e.text, table[i].text ? table[i].text : "");
-	}
-}
-
-static void too_many_nodes_are_refused_before_the_options_of_the_cpu_manager(void **state)
-{
-	struct settings s = defaults();
-	struct topo *t = machine();
-	struct err e = {0};
-
-	(void)state;
-	s.max_allowable_numa_nodes = t->ids.nr - 1;
-	assert_int_equal(settings_set(&s, CPU "align-by-socket", "true", NULL), 0);
-	assert_int_equal(settings_check(&s, t, &e), -E2BIG);
-	assert_string_equal(e.text, "unsupported on machines with more than 1 NUMA Nodes");
-	s.topology_policy = POLICY_NONE;
-	assert_int_equal(settings_check(&s, t, &e), -EINVAL);
-}
-
-static void options_that_no_kubelet_has_yet_are_refused(void **state)
-{
-	static const char *const pods[][2] = {{"featureGates.PodLevelResourceManagers", "true"}};
-	struct settings s = defaults();
-	struct err e = {0};
-
-	(void)state;
-	set_all(&s, pods, 1);
-	assert_int_equal(settings_check(&s, NULL, &e), -EINVAL);
-	assert_string_equal(e.text, "featureGates.PodLevelResourceManagers: true is not there yet, "
-				    "only false is");
-}
-
-static void an_alpha_strategy_is_accepted_with_its_feature_gate(void **state)
-{
-	static const char *const words[] = {"none", "most-allocated", "least-allocated"};
-
-	(void)state;
-	for (unsigned i = 0; i < 3; i++) {
-		struct settings s = defaults();
-		struct err e = {0};
-		const char *const set[][2] = {{TOPOLOGY "numa-allocation-strategy", words[i]}};
-
-		set_all(&s, set, 1);
-		assert_int_equal(settings_check(&s, NULL, &e), -EINVAL);
-		assert_string_equal(e.text,
-			"topology manager policy alpha-level options not enabled, but option "
-			"\"numa-allocation-strategy\" provided");
-		s.gates.topology_alpha_options = true;
-		assert_int_equal(settings_check(&s, NULL, NULL), 0);
-		assert_int_equal(s.allocation_strategy, i);
-	}
-}
-
 static void the_order_of_hints_names_each_form_once(void **state)
 {
 #define FORMS "numafit, koordinator, katalyst, volcano, crane, godel"
@@ -647,43 +412,16 @@ static void the_order_of_hints_names_each_form_once(void **state)
 	}
 }
 
-static void reserved_cpus_are_counted_as_the_kubelet_counts_them(void **state)
-{
-	static const struct {
-		const char *cpus, *system, *kube;
-		unsigned count;
-	} table[] = {
-		{"", "0", "0", 0},
-		{"", "1", "0", 1},
-		{"", "1m", "0", 1},
-		{"", "500m", "500m", 1},
-		{"", "500m", "501m", 2},
-		{"", "1024", "1024", 2048},
-		{"0,2", "3", "4", 2},
-	};
-
-	(void)state;
-	for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
-		const char *const pairs[][2] = {{"reservedSystemCPUs", table[i].cpus},
-			{"systemReserved.cpu", table[i].system},
-			{"kubeReserved.cpu", table[i].kube}};
-		struct settings s = defaults();
-
-		set_all(&s, pairs, 3);
-		assert_int_equal(settings_reserved_cpu_count(&s), table[i].count);
-	}
-}
-
 static void settings_have_the_names_of_the_config_file(void **state)
 {
 	(void)state;
-	assert_string_equal(mode_name(MODE_OFF), "off");
-	assert_string_equal(topology_scope_name(SCOPE_POD), "pod");
+	assert_string_equal(mode_words[MODE_OFF], "off");
+	assert_string_equal(topology_scope_words[SCOPE_POD], "pod");
 	for (int p = 0; p < NR_POLICIES; p++)
-		assert_int_equal(
-			topology_policy_from_name(topology_policy_name((enum topology_policy)p)),
+		assert_int_equal(text_index(topology_policy_words, NR_POLICIES,
+					 topology_policy_words[(enum topology_policy)p]),
 			p);
-	assert_int_equal(topology_policy_from_name("None"), -1);
+	assert_int_equal(text_index(topology_policy_words, NR_POLICIES, "None"), -1);
 }
 
 /* Any other value of each row. */
@@ -693,6 +431,7 @@ static const char *another(const char *key)
 		{"mode", "off"},
 		{"onAdopt", "leave"},
 		{"besideStaticKubelet", "manage"},
+		{"kubernetesVersion", "1.36"},
 		{"topologyManagerPolicy", "none"},
 		{"topologyManagerScope", "pod"},
 		{TOPOLOGY "max-allowable-numa-nodes", "9"},
@@ -710,6 +449,7 @@ static const char *another(const char *key)
 		{"nri.pluginIndex", "07"},
 		{"nri.failurePolicy", "drop-and-fail"},
 		{"refusalAction", "evict"},
+		{"observedPlacement", "kai"},
 		{"nodeResourceTopology.podsFingerprint", "all"},
 		{"journalMaxBytes", "1Mi"},
 		{"logLevel", "debug"},
@@ -764,7 +504,7 @@ static void settings_that_need_a_restart_stay_at_a_reload(void **state)
 		settings_reload(&wanted, &s);
 		assert_memory_equal(&wanted, &s, sizeof s);
 	}
-	assert_int_equal(changed, 38);
+	assert_int_equal(changed, 42);
 	assert_int_equal(stayed, 24);
 }
 
@@ -821,13 +561,7 @@ int main(void)
 		cmocka_unit_test(reserved_memory_is_set_entry_by_entry_in_any_order),
 		cmocka_unit_test(reserved_memory_has_a_maximum_number_of_entries),
 		cmocka_unit_test(a_group_of_settings_is_not_accepted_as_a_value),
-		cmocka_unit_test(all_settings_are_checked_together_and_against_the_machine),
-		cmocka_unit_test(options_are_refused_as_the_kubelet_refuses_them),
-		cmocka_unit_test(too_many_nodes_are_refused_before_the_options_of_the_cpu_manager),
-		cmocka_unit_test(options_that_no_kubelet_has_yet_are_refused),
-		cmocka_unit_test(an_alpha_strategy_is_accepted_with_its_feature_gate),
 		cmocka_unit_test(the_order_of_hints_names_each_form_once),
-		cmocka_unit_test(reserved_cpus_are_counted_as_the_kubelet_counts_them),
 		cmocka_unit_test(settings_have_the_names_of_the_config_file),
 	};
 

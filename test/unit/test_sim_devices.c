@@ -333,7 +333,7 @@ static const char text[] =
 	"- create: {pod: late, qos: guaranteed, cpu: 2, memory: 1Gi,\n"
 	"           devices: [numafit.io/cpu=2, gpu.example/gpu=2]}\n";
 
-static const char told_text[] =
+static const char printed_text[] =
 	"POD/CONTAINER           QOS        CPU   MEMORY       GIVEN CPUS         NODES MEMS  "
 	"DIST PREF MOVED\n"
 	"web/main                Burstable  500m  -            shared (4)         -     0-3   -   "
@@ -366,8 +366,8 @@ static void pods_with_devices_are_played_to_their_end(void **state)
 	play_text(text, FAULT_NONE, &got);
 	if (got->rc)
 		fail_msg("%s\n%s", got->e.text, got->out);
-	got->out[strlen(told_text)] = '\0';
-	assert_string_equal(got->out, told_text);
+	got->out[strlen(printed_text)] = '\0';
+	assert_string_equal(got->out, printed_text);
 }
 
 static void mistakes_of_the_plugin_are_printed(void **state)

@@ -1,5 +1,4 @@
 /* The simulator's own view of a node, without a daemon: what it sends, checks, counts and draws. */
-#include <numafit-sim/picture.h>
 #include <numafit-sim/report.h>
 #include <numafit-sim/script.h>
 
@@ -107,7 +106,7 @@ static void huge_pages_become_limits_for_every_size(void **state)
 		.nr_hugepages = 2,
 		.hugepages = {{2 * MIB, 8 * MIB}, {GIB, 3 * GIB}}};
 	struct linux_resources r;
-	char path[CGROUP_PATH_MAX];
+	struct sim_node n;
 
 	(void)state;
 	assert_int_equal(kubelet_resources(machine(), &a, &r, NULL), 0);
@@ -115,10 +114,12 @@ static void huge_pages_become_limits_for_every_size(void **state)
 	assert_int_equal(r.hugepages[0].bytes, 3 * GIB);
 	assert_int_equal(r.hugepages[1].page_bytes, 2 * MIB);
 	assert_int_equal(r.hugepages[1].bytes, 8 * MIB);
-	kubelet_cgroup_parent(path, QOS_BURSTABLE, "u");
-	assert_string_equal(path, "/kubepods/burstable/podu");
-	kubelet_cgroup_parent(path, QOS_GUARANTEED, "u");
-	assert_string_equal(path, "/kubepods/podu");
+	sim_node_init(&n, machine());
+	assert_string_equal(run(&n, "a", some_cpu, "", "", NULL)->cgroup_parent,
+		"/kubepods/burstable/pod00000000-0000-4000-8000-000000000001");
+	assert_string_equal(run(&n, "b", two_cpus, "", "", NULL)->cgroup_parent,
+		"/kubepods/pod00000000-0000-4000-8000-000000000002");
+	sim_node_fini(&n);
 }
 
 static void an_exclusive_cpu_in_another_cpuset_is_found(void **state)
@@ -210,8 +211,8 @@ static void a_resized_container_is_checked_against_its_new_request(void **state)
 		run(&n, "agent", (struct asked){.qos = QOS_BEST_EFFORT}, "0-1", "0", NULL);
 
 	assert_int_equal(container_resize(n.topo, db, 1000, 4 * GIB, &e), 0);
-	assert_int_equal(db->resources.cpu_shares, 1024);
-	assert_int_equal(db->resources.memory_limit, 4 * GIB);
+	assert_int_equal(db->now.resources.cpu_shares, 1024);
+	assert_int_equal(db->now.resources.memory_limit, 4 * GIB);
 	assert_false(container_exclusive(db));
 	assert_int_equal(container_set(n.topo, db, "2", "", &e), 0);
 	assert_true(container_exclusive(db));
@@ -234,7 +235,7 @@ static void a_cpuset_that_the_kernel_would_refuse_is_refused(void **state)
 
 	for (unsigned i = 0; i < sizeof bad / sizeof *bad; i++)
 		assert_true(container_set(n.topo, c, bad[i][0], bad[i][1], NULL) < 0);
-	assert_int_equal(cpuset_count(&c->cpus), 4);
+	assert_int_equal(cpuset_count(&c->now.cpus), 4);
 	sim_node_fini(&n);
 }
 
@@ -277,8 +278,7 @@ static struct trace_step step_of(enum trace_op op, const char *pod, const char *
 		.ns = "default",
 		.pod = pod,
 		.container = container,
-		.has_qos = true,
-		.qos = QOS_BEST_EFFORT};
+		.asked.qos = QOS_BEST_EFFORT};
 }
 
 /* The queued calls as one word: R run pod, C create, S stop, X remove, T stop pod, D remove pod. */
@@ -336,10 +336,10 @@ static void each_step_of_a_trace_makes_the_calls_of_a_runtime(void **state)
 		assert_string_equal(calls(&s), want[i]);
 	}
 	assert_int_equal(n.at[n.nr - 1]->state, CONTAINER_RUNNING);
-	assert_true(n.at[n.nr - 1]->pinned);
-	assert_int_equal(cpuset_count(&n.at[n.nr - 1]->cpus), 1);
+	assert_true(n.at[n.nr - 1]->now.pinned);
+	assert_int_equal(cpuset_count(&n.at[n.nr - 1]->now.cpus), 1);
 	assert_int_equal(script_step(&s, NULL), NR_TRACE_OPS);
-	script_fini(&s);
+	vec_fini(&s);
 	sim_node_fini(&n);
 }
 
@@ -358,7 +358,7 @@ static void a_second_container_of_one_name_is_a_mistake_in_the_trace(void **stat
 	assert_int_equal(script_step(&s, NULL), TRACE_CREATE);
 	assert_true(script_step(&s, &e) < 0);
 	assert_string_equal(e.text, "line 7: create: default/db/main runs already");
-	script_fini(&s);
+	vec_fini(&s);
 	sim_node_fini(&n);
 }
 
@@ -425,9 +425,45 @@ static void print_table(FILE *out, const struct sim_node *n)
 	report_stop(&r, n->at[0], "stopped", 1);
 	report_restart(&r, 1, 0);
 	assert_int_equal(r.placed, 2);
-	assert_int_equal(r.refused, 2);
+	assert_int_equal(r.refused, 1);
+	assert_int_equal(r.updates_refused, 1);
 	assert_int_equal(r.one_node, 1);
+	assert_int_equal(r.any_node, 1);
 	assert_int_equal(r.updates, 5);
+}
+
+static void print_end(FILE *out, const struct sim_node *n)
+{
+	struct report r = {
+		.out = out,
+		.node = n,
+		.placed = 20,
+		.one_node = 13,
+		.nearest = 1,
+		.any_node = 6,
+		.refused = 1,
+		.updates_refused = 1,
+		.updates = 70,
+	};
+
+	report_end(&r);
+}
+
+static void the_last_lines_add_up(void **state)
+{
+	static const char want[] =
+		"\n21 containers created: 20 placed (13 on one NUMA node, 1 on nearest ones, 0 "
+		"farther apart, 6 on any), 1 refused\n"
+		"1 update refused; running containers were given another cpuset 70 times; no CPU "
+		"given twice\n";
+	struct sim_node n;
+
+	(void)state;
+	sim_node_init(&n, machine());
+	auto_free char *text = printed(&n, print_end);
+
+	assert_string_equal(text + strlen(text) - strlen(want), want);
+	sim_node_fini(&n);
 }
 
 static void the_table_shows_what_was_asked_for_and_given(void **state)
@@ -479,8 +515,8 @@ static void the_json_output_has_the_same_facts_line_by_line(void **state)
 		"\"exclusive\":true,\"cpus\":\"2,10\",\"mems\":\"1\",\"nodes\":\"1\",\"distance\":"
 		"\"10\","
 		"\"preferred\":true,\"updates\":3}\n"
-		"{\"placed\":1,\"refused\":0,\"oneNode\":1,\"nearest\":0,\"farther\":0,\"updates\":"
-		"3}\n";
+		"{\"placed\":1,\"refused\":0,\"oneNode\":1,\"nearest\":0,\"farther\":0,\"anyNode\":"
+		"0,\"updatesRefused\":0,\"updates\":3}\n";
 	struct sim_node n;
 
 	(void)state;
@@ -508,6 +544,7 @@ int main(void)
 		cmocka_unit_test(each_step_of_a_trace_makes_the_calls_of_a_runtime),
 		cmocka_unit_test(a_second_container_of_one_name_is_a_mistake_in_the_trace),
 		cmocka_unit_test(the_picture_shows_the_container_of_each_cpu),
+		cmocka_unit_test(the_last_lines_add_up),
 		cmocka_unit_test(the_table_shows_what_was_asked_for_and_given),
 		cmocka_unit_test(the_json_output_has_the_same_facts_line_by_line),
 	};

@@ -91,7 +91,7 @@ static void plugin_stop(void *ctx, const struct request *req, struct nri_reply *
 	(void)ctx, (void)req, (void)reply;
 }
 
-static void plugin_told(void *ctx, const struct request *req)
+static void plugin_informed(void *ctx, const struct request *req)
 {
 	(void)ctx, (void)req;
 }
@@ -115,9 +115,9 @@ static void be_the_plugin(const char *socket)
 		.create = plugin_create,
 		.update = plugin_update,
 		.stop = plugin_stop,
-		.remove = plugin_told,
-		.live = plugin_told,
-		.started = plugin_told,
+		.remove = plugin_informed,
+		.live = plugin_informed,
+		.started = plugin_informed,
 		.remove_pod = plugin_remove_pod,
 	};
 	struct nri_conn_options o = {.socket = socket,
@@ -188,7 +188,7 @@ static const char whole_day[] = "steps:\n"
 				"- stop: {pod: web-0}\n"
 				"- stop-pod: {pod: web}\n";
 
-static const char whole_day_told[] =
+static const char whole_day_printed[] =
 	"POD/CONTAINER           QOS        CPU   MEMORY       GIVEN CPUS         NODES MEMS  "
 	"DIST PREF MOVED\n"
 	"web-0/main              Burstable  500m  -            shared (2)         -     0     -   "
@@ -216,8 +216,8 @@ static void a_whole_trace_is_played(void **state)
 
 		if (play_text(whole_day, FAULT_NONE, old_style, &out, &e) < 0)
 			fail_msg("%s\n%s", e.text, out);
-		out[strlen(whole_day_told)] = '\0';
-		assert_string_equal(out, whole_day_told);
+		out[strlen(whole_day_printed)] = '\0';
+		assert_string_equal(out, whole_day_printed);
 	}
 }
 

@@ -92,7 +92,7 @@ static const struct status_kubelet kubelet = {"up", 62, 4, 8, 3, "up", "waiting"
 static const struct status_config config = {"/etc/numafit/numafitd.yaml", "line 1: no", NULL, 3, 1};
 static const struct status_apiserver apiserver = {"/etc/kube: No such file or directory", 5};
 static const struct status_info info = {"0.1.0", "ready", "containerd v2.1", 1234, 77,
-	"/run/numafit/journal: No space left on device", &kubelet, &config, &apiserver,
+	"/run/numafit/journal: No space left on device", "kubelet", &kubelet, &config, &apiserver,
 	{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, UINT64_MAX}};
 
 static char *document_of(const struct ledger *l)
@@ -123,6 +123,7 @@ static void the_document_agrees_with_ledger_and_snapshot(void **state)
 	assert_int_equal(st.info.uptime_ms, info.uptime_ms);
 	assert_int_equal(st.info.generation, info.generation);
 	assert_string_equal(st.info.journal, info.journal);
+	assert_string_equal(st.info.pod_facts, "kubelet");
 	assert_string_equal(st.info.kubelet->device_plugin, "up");
 	assert_int_equal(st.info.kubelet->tokens, 62);
 	assert_int_equal(st.info.kubelet->unhealthy, 4);

@@ -45,6 +45,22 @@ static void a_container_that_missed_its_update_is_updated_once_it_runs(void **st
 	rig_free(r);
 }
 
+/* A runtime reports to a plugin that it is taking in what runs, but not what starts meanwhile. */
+static void a_container_whose_start_was_not_reported_is_updated_all_the_same(void **state)
+{
+	struct rig *r = rig_new(true, "v0.12.1");
+
+	(void)state;
+	struct box *log = create_box(r, 1, 0);
+	log->c.runs = false;
+	(void)start_box(r, 0, 4);
+	log->c.runs = true;
+	assert_true(cpus_are(r, log, "0-15"));
+	wait_until(r, all_are_as_held);
+	assert_true(cpus_are(r, log, "4-15"));
+	rig_free(r);
+}
+
 static void on_runtimes_without_safe_updates_the_next_reply_restores_a_cpuset(void **state)
 {
 	static const char *const versions[] = {"v0.12.0", "v0.10.0", "0.0.0-unknown", ""};
@@ -323,6 +339,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_cpuset_changed_by_another_program_is_restored),
+		cmocka_unit_test(a_container_whose_start_was_not_reported_is_updated_all_the_same),
 		cmocka_unit_test(a_container_that_missed_its_update_is_updated_once_it_runs),
 		cmocka_unit_test(on_runtimes_without_safe_updates_the_next_reply_restores_a_cpuset),
 		cmocka_unit_test(a_stopping_container_is_not_updated),

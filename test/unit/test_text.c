@@ -218,9 +218,36 @@ static void the_checksum_is_crc32c(void **state)
 	assert_int_equal(text_crc32c(block, sizeof block), 0x46dd794e);
 }
 
+static void sizes_for_people_have_few_digits(void **state)
+{
+	static const struct {
+		uint64_t in;
+		const char *want;
+	} cases[] = {
+		{0, "0"},
+		{9999, "9999"},
+		{10000, "9.76Ki"},
+		{UINT64_C(139008) << 20, "135.75Gi"},
+		{UINT64_C(47616) << 20, "46.5Gi"},
+		{UINT64_C(65809624) << 10, "62.76Gi"},
+		{UINT64_C(1000) << 20, "1000Mi"},
+		{UINT64_C(64) << 30, "64Gi"},
+		{(UINT64_C(64) << 30) - 1, "63.99Gi"},
+		{(UINT64_C(64) << 30) + 1, "64Gi"},
+		{UINT64_C(10000) << 40, "9.76Pi"},
+		{UINT64_MAX, "15.99Ei"},
+	};
+	char buf[TEXT_SIZE_MAX];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+		assert_string_equal(text_size_rounded(buf, cases[i].in), cases[i].want);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(sizes_for_people_have_few_digits),
 		cmocka_unit_test(a_printed_size_is_read_back_as_the_same_value),
 		cmocka_unit_test(numbers_are_decimal_whole_and_bounded),
 		cmocka_unit_test(booleans_are_written_as_go_accepts_them),

@@ -156,7 +156,7 @@ static void a_stale_node_takes_no_pod(void **state)
 	struct nrt_ask *asked = nrt_ask_new(&pod, &args, &f->rows.names);
 
 	assert_int_equal(nrt_filter(asked, &node), NRT_STALE);
-	assert_string_equal(nrt_reason_text(NRT_STALE), "invalid node topology data");
+	assert_string_equal(nrt_reason_texts[NRT_STALE], "invalid node topology data");
 	assert_int_equal(nrt_score(asked, &node), 0);
 	node.nr_pods = 0;
 	assert_int_equal(nrt_filter(asked, &node), NRT_FITS);

@@ -38,13 +38,13 @@ static void a_create_step_holds_what_the_pod_asks_for(void **state)
 	assert_string_equal(s->ns, "prod");
 	assert_string_equal(s->pod, "db");
 	assert_string_equal(s->container, "postgres");
-	assert_int_equal(s->qos, QOS_GUARANTEED);
-	assert_int_equal(s->cpu_milli, 1500);
-	assert_int_equal(s->memory_bytes, 32ull << 30);
-	assert_int_equal(s->nr_hugepages, 2);
-	assert_int_equal(s->hugepages[0].page_bytes, 1ull << 30);
-	assert_int_equal(s->hugepages[0].bytes, 4ull << 30);
-	assert_int_equal(s->hugepages[1].page_bytes, 2ull << 20);
+	assert_int_equal(s->asked.qos, QOS_GUARANTEED);
+	assert_int_equal(s->asked.cpu_milli, 1500);
+	assert_int_equal(s->asked.memory_bytes, 32ull << 30);
+	assert_int_equal(s->asked.nr_hugepages, 2);
+	assert_int_equal(s->asked.hugepages[0].page_bytes, 1ull << 30);
+	assert_int_equal(s->asked.hugepages[0].bytes, 4ull << 30);
+	assert_int_equal(s->asked.hugepages[1].page_bytes, 2ull << 20);
 	assert_int_equal(s->count, 8);
 	trace_fini(&t);
 }
@@ -201,8 +201,8 @@ static void steps_keep_their_order_and_their_lines(void **state)
 	}
 	assert_string_equal(t.at[1].cpus, "0-3");
 	assert_string_equal(t.at[1].mems, "1");
-	assert_true(t.at[1].has_cpu);
-	assert_false(t.at[1].has_memory);
+	assert_int_not_equal(t.at[1].asked.cpu_milli, 0);
+	assert_int_equal(t.at[1].asked.memory_bytes, 0);
 	trace_fini(&t);
 }
 
@@ -290,7 +290,7 @@ static void a_mistake_is_reported_with_line_and_key(void **state)
 			{"line 2", "need a kubelet"}},
 		{"steps:\n- restart-kubelet\n", -EINVAL, {"line 2", "need a kubelet"}},
 		{"steps:\n- restart-kubelet: {pod: a}\n", -EINVAL, {"line 2", "not a step"}},
-		{KUBELET "kind: main}\n", -EINVAL, {"line 3", "create.kind", "init, sidecar, app"}},
+		{KUBELET "kind: main}\n", -EINVAL, {"line 3", "create.kind", "app, init, sidecar"}},
 		{KUBELET "devices: [gpu.example/gpu]}\n", -EINVAL,
 			{"line 3", "create.devices.0", "RESOURCE=COUNT"}},
 		{KUBELET "devices: [gpu=1]}\n", -EINVAL, {"line 3", "\"gpu\" is not a device"}},

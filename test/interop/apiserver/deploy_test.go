@@ -25,10 +25,14 @@ const (
 	crds        = "crd"              // each file of it one kind
 	evicting    = "components/evict" // what refusalAction needs
 	volcano     = "components/numatopology"
+	observed    = "components/observed-placement"
 	ownNode     = "components/own-node"
 	topologyCRD = "noderesourcetopologies"
 	volcanoCRD  = "numatopologies"
 )
+
+// everything is what the account may do in the tests: all that any setting needs.
+var everything = []string{evicting, volcano, observed}
 
 type manifest struct {
 	kind string
@@ -89,7 +93,7 @@ func (c *controlPlane) install() error {
 			return err
 		}
 	}
-	list, err := rendered(base, evicting, volcano)
+	list, err := rendered(base, everything...)
 	if err != nil {
 		return err
 	}

@@ -24,7 +24,7 @@ func TestTheServerAcceptsEveryOverlay(t *testing.T) {
 	if len(folders) < 5 {
 		t.Fatalf("only %v", folders)
 	}
-	for _, c := range []string{evicting, volcano, ownNode} {
+	for _, c := range []string{evicting, volcano, observed, ownNode} {
 		t.Run(c, func(t *testing.T) {
 			list, err := rendered(base, c)
 			if err != nil {
@@ -44,11 +44,12 @@ func TestTheServerAcceptsEveryOverlay(t *testing.T) {
 	}
 }
 
-// Each node's token is good for its own object only, where that component is installed.
-func TestANodeWritesNoOtherNodesObject(t *testing.T) {
-	list, err := rendered(base, ownNode)
+// admission puts a component's admission policy in force for the test.
+func (r *rig) admission(component string) {
+	r.Helper()
+	list, err := rendered(base, component)
 	if err != nil {
-		t.Fatal(err)
+		r.Fatal(err)
 	}
 	var policies []manifest
 	for _, m := range list {
@@ -57,13 +58,34 @@ func TestANodeWritesNoOtherNodesObject(t *testing.T) {
 		}
 	}
 	if len(policies) != 2 {
-		t.Fatalf("%d objects of a policy", len(policies))
+		r.Fatalf("%d objects of a policy", len(policies))
 	}
-	r := prepareRig(t)
 	if _, err := kubectl(joined(policies), "apply", "--server-side", "-f", "-"); err != nil {
-		t.Fatal(err)
+		r.Fatal(err)
 	}
-	defer kubectl(joined(policies), "delete", "-f", "-")
+	r.Cleanup(func() { kubectl(joined(policies), "delete", "-f", "-") })
+}
+
+// writeNodesToken gives numafitd a token as it has in a DaemonSet's pod on the node.
+func (r *rig) writeNodesToken() {
+	r.Helper()
+	pods := r.kube.CoreV1().Pods(account.namespace)
+	daemon, err := pods.Create(background, &v1.Pod{
+		ObjectMeta: metav1.ObjectMeta{GenerateName: "numafitd-", Namespace: account.namespace},
+		Spec: v1.PodSpec{NodeName: r.name, ServiceAccountName: account.name,
+			Containers: []v1.Container{{Name: "numafitd", Image: "none"}}}}, metav1.CreateOptions{})
+	if err != nil {
+		r.Fatal(err)
+	}
+	now := int64(0)
+	r.Cleanup(func() { pods.Delete(background, daemon.Name, metav1.DeleteOptions{GracePeriodSeconds: &now}) })
+	r.writeToken(&authentication.BoundObjectReference{Kind: "Pod", APIVersion: "v1", Name: daemon.Name, UID: daemon.UID})
+}
+
+// Each node's token is good for its own object only, where that component is installed.
+func TestANodeWritesNoOtherNodesObject(t *testing.T) {
+	r := prepareRig(t)
+	r.admission(ownNode)
 	path := "/apis/topology.node.k8s.io/v1alpha2/noderesourcetopologies/other?fieldManager=numafit"
 	body := `{"apiVersion": "topology.node.k8s.io/v1alpha2", "kind": "NodeResourceTopology", "metadata": {"name": "other"}, "zones": []}`
 	r.eventually("the policy is in force", func() bool {
@@ -71,16 +93,7 @@ func TestANodeWritesNoOtherNodesObject(t *testing.T) {
 		status, _ := asAccount(t, r.token, "PATCH", path, body)
 		return status == http.StatusForbidden
 	})
-	daemon := &v1.Pod{ObjectMeta: metav1.ObjectMeta{GenerateName: "numafitd-", Namespace: account.namespace},
-		Spec: v1.PodSpec{NodeName: r.name, ServiceAccountName: account.name,
-			Containers: []v1.Container{{Name: "numafitd", Image: "none"}}}}
-	daemon, err = r.kube.CoreV1().Pods(account.namespace).Create(background, daemon, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	now := int64(0)
-	defer r.kube.CoreV1().Pods(account.namespace).Delete(background, daemon.Name, metav1.DeleteOptions{GracePeriodSeconds: &now})
-	r.writeToken(&authentication.BoundObjectReference{Kind: "Pod", APIVersion: "v1", Name: daemon.Name, UID: daemon.UID})
+	r.writeNodesToken()
 	if status, text := asAccount(t, r.token, "PATCH", path, body); status != http.StatusForbidden {
 		t.Errorf("another node's: %d, %s", status, text)
 	}

@@ -3,7 +3,9 @@ package interop
 import (
 	"fmt"
 	"net/http"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -182,6 +184,17 @@ func TestARefusalIsAnEventOfThePod(t *testing.T) {
 	if e.Reason != "TopologyAffinityError" || e.InvolvedObject.Kind != "Pod" || e.InvolvedObject.Name != p.Name ||
 		e.Source.Host+e.ReportingInstance == "" || !strings.HasPrefix(e.Source.Component+e.ReportingController, "numafit") {
 		t.Errorf("the event is %s", asJSON(e))
+	}
+	explained := regexp.MustCompile(`^numafit: cannot place container web \(\d+ CPUs, .*\): .* Fits with (\d+) CPUs\. ` +
+		`\(TopologyAffinityError; numafit explain ` + p.Namespace + `/` + p.Name + `\)$`).FindStringSubmatch(e.Message)
+	if explained == nil {
+		t.Fatalf("the event says %q", e.Message)
+	}
+	cpus, _ := strconv.ParseInt(explained[1], 10, 64)
+	smaller := r.pod("smaller", nil, ask{"web", false, cpus})
+	time.Sleep(admitted)
+	if r.refuses(smaller) {
+		t.Errorf("it does not fit with %d CPUs, as %q says", cpus, e.Message)
 	}
 }
 

@@ -31,7 +31,7 @@ const topologyGroup = "topology.node.k8s.io"
 
 var (
 	topologyResource = schema.GroupVersionResource{Group: topologyGroup, Version: "v1alpha2", Resource: topologyCRD}
-	patience         = 20 * time.Second // for what must happen, on a busy machine
+	patience         = 60 * time.Second // for what must happen, on a busy machine
 	background       = context.Background()
 	atOnce           = int64(0)
 )

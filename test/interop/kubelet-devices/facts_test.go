@@ -2,6 +2,8 @@ package interop
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -127,8 +129,45 @@ func TestPodsAPIMayGoAndComeBack(t *testing.T) {
 	}
 }
 
+// TestAutoTakesThePodsAPIWhereItIsServed: nothing in the settings asks for it.
+func TestAutoTakesThePodsAPIWhereItIsServed(t *testing.T) {
+	r := newRigWith(t, "none", nil, append(services[:3:3], "topologyManagerPolicy=single-numa-node")...)
+	r.waitLog(1, "event=pod-facts source=kubelet")
+	p := jobPod()
+	r.mustAdmit(p)
+	r.mustCreate(p, "log")
+	r.stop(r.mustCreate(p, "prepare"))
+	if nr := r.intrude(); nr != nrNodes-1 {
+		t.Errorf("%d intruders, each with a node of its own", nr)
+	}
+	r.mustCreate(p, "main")
+}
+
+// TestAKubeletWithoutThatServiceIsLoggedOnce: there is no such socket, or one with other services.
+// After each restart it is asked again.
+func TestAKubeletWithoutThatServiceIsLoggedOnce(t *testing.T) {
+	r := newRigWith(t, "none", nil, append(services[:3:3], "topologyManagerPolicy=single-numa-node")...)
+	r.waitLog(1, "event=pod-facts source=sandbox")
+	r.restartKubelet()
+	r.mustRun(newPod("web", ask{name: "main", cpus: 2}))
+	r.kubelet.waitHealthy(cpuResource, int64(r.tokens()-2))
+	r.kubelet.foreign = true
+	for range 2 {
+		before := r.kubelet.unknown.Load()
+		r.restartKubelet()
+		r.kubelet.await("the Pods API to be asked for", func() any { return r.kubelet.unknown.Load() > before }, true)
+	}
+	r.mustRun(newPod("db", ask{name: "main", cpus: 2}))
+	text, err := os.ReadFile(filepath.Join(r.dir, "log"))
+	for _, words := range []string{"event=pod-facts", "event=pods-api-waiting"} {
+		if nr := strings.Count(string(text), words); err != nil || nr != 1 {
+			t.Errorf("%q is logged %d times: %v", words, nr, err)
+		}
+	}
+}
+
 func TestWithoutFactsTheDecisionNamesItsAssumption(t *testing.T) {
-	r := newRigWith(t, "none", nil, append(services[:3:3], "topologyManagerPolicy=single-numa-node",
+	r := newRigWith(t, "none", nil, append(services[:3:3], "podsAPI.enabled=false", "topologyManagerPolicy=single-numa-node",
 		"topologyManagerScope=pod")...)
 	p := jobPod()
 	r.mustAdmit(p)

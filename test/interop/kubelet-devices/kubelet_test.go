@@ -6,11 +6,14 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	podresourcesapi "k8s.io/kubelet/pkg/apis/podresources/v1"
@@ -35,6 +38,8 @@ type kubelet struct {
 	known    pod.Manager // of all pods
 	tell     podsTeller
 	servers  []*grpc.Server
+	foreign  bool         // the Pods API's socket is there, and something else behind it
+	unknown  atomic.Int32 // calls to services that it does not have
 	lock     sync.Mutex
 	active   []*v1.Pod
 }
@@ -61,10 +66,8 @@ func numaNodes() (nodes []numaNode) {
 
 func newKubelet(t testing.TB, root, policy string, options map[string]string) *kubelet {
 	k := &kubelet{TB: t, root: root, policy: policy, options: options, known: pod.NewBasicPodManager()}
-	for _, dir := range []string{"device-plugins", "pod-resources", "pods-api"} {
-		if err := os.MkdirAll(filepath.Join(root, dir), 0o750); err != nil {
-			t.Fatal(err)
-		}
+	if err := os.MkdirAll(filepath.Join(root, "device-plugins"), 0o750); err != nil {
+		t.Fatal(err)
 	}
 	k.start()
 	t.Cleanup(k.stop)
@@ -84,7 +87,10 @@ func (k *kubelet) start() {
 	k.serve("pod-resources/kubelet.sock", func(s *grpc.Server) {
 		podresourcesapi.RegisterPodResourcesListerServer(s, k.podResources())
 	})
-	k.serve("pods-api/pods-api.sock", func(s *grpc.Server) { k.tell = k.servePods(s) })
+	k.tell = podsTeller{updated: func(*v1.Pod, bool) {}, removed: func(*v1.Pod) {}}
+	if hasPodsAPI || k.foreign {
+		k.serve("pods-api/pods-api.sock", k.servePods)
+	}
 	if err := startDevices(k.devices, k.GetActivePods); err != nil {
 		k.Fatal(err)
 	}
@@ -93,12 +99,18 @@ func (k *kubelet) start() {
 // serve listens as the kubelet does: on a name of its own, which it then takes over the real one.
 func (k *kubelet) serve(name string, register func(*grpc.Server)) {
 	path := filepath.Join(k.root, name)
+	if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
+		k.Fatal(err)
+	}
 	l, err := net.Listen("unix", path+".new")
 	if err != nil {
 		k.Fatal(err)
 	}
 	l.(*net.UnixListener).SetUnlinkOnClose(false)
-	s := grpc.NewServer(limited())
+	s := grpc.NewServer(limited(), grpc.UnknownServiceHandler(func(any, grpc.ServerStream) error {
+		k.unknown.Add(1)
+		return status.Error(codes.Unimplemented, "unknown service") // as without a handler
+	}))
 	register(s)
 	if err := os.Rename(path+".new", path); err != nil {
 		k.Fatal(err)

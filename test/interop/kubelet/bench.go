@@ -11,7 +11,6 @@ import (
 
 	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/pkg/kubelet/cm/topologymanager"
-	"k8s.io/kubernetes/pkg/kubelet/lifecycle"
 	"k8s.io/utils/cpuset"
 )
 
@@ -132,7 +131,7 @@ func benchAdmit(version string) (r peerRow) {
 	for range admitRuns {
 		p := benchPod("one", 8, 16).kubernetes()
 		k.active.add(p)
-		r.time(func() { k.topology.Admit(&lifecycle.PodAdmitAttributes{Pod: p}) })
+		r.time(func() { admit(k.topology, p) })
 		one := k.container(p, &p.Spec.Containers[0])
 		r.answer = fmt.Sprintf("nodes %s preferred %d cpus %s", cpuset.New(one.Affinity...),
 			number(one.Preferred), cpuset.New(one.CPUs...))

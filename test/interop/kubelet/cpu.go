@@ -17,7 +17,8 @@ import (
 )
 
 type cpuQuestion struct {
-	Name string `json:"name"`
+	Name              string `json:"name"`
+	KubernetesVersion string `json:"kubernetesVersion"`
 	cpuRows
 	Want int    `json:"want"`
 	Mode string `json:"mode"`
@@ -27,10 +28,11 @@ type cpuQuestion struct {
 
 // TakeQuestion is of the modes packed and distributed. Its name is exported for encoding/json.
 type TakeQuestion struct {
-	Available    []int `json:"available"`
-	CPUGroupSize int   `json:"cpu_group_size"`
-	Spread       bool  `json:"spread"`
-	Uncore       bool  `json:"uncore"`
+	Available     []int `json:"available"`
+	CPUGroupSize  int   `json:"cpu_group_size"`
+	Spread        bool  `json:"spread"`
+	Uncore        bool  `json:"uncore"`
+	AlignBySocket bool  `json:"align_by_socket,omitempty"`
 }
 
 // PolicyQuestion is of the mode policy.
@@ -86,20 +88,19 @@ func (q *TakeQuestion) strategy() cpumanager.CPUSortingStrategy {
 func (q *cpuQuestion) upstreamTake() (cpuset.CPUSet, error) {
 	topo, available := q.topology(), cpuset.New(q.Available...)
 	if q.Mode == "distributed" {
-		return takeDistributed(klog.Background(), topo, available, q.Want, q.CPUGroupSize, q.strategy())
+		return takeDistributed(topo, available, q.Want, q.CPUGroupSize, q.strategy(), q.AlignBySocket)
 	}
 	return takePacked(klog.Background(), topo, available, q.Want, q.strategy(), q.Uncore)
 }
 
-// oneHint is a topology manager that hands out the same hint always.
-type oneHint struct {
-	policy topologymanager.Policy
-	hint   topologymanager.TopologyHint
+// hintStore is a topology manager that hands out what it is said to.
+type hintStore struct {
+	policy   topologymanager.Policy
+	affinity func(uid, container string) topologymanager.TopologyHint
 }
 
-func (o oneHint) GetAffinity(string, string) topologymanager.TopologyHint { return o.hint }
-func (o oneHint) GetPolicy() topologymanager.Policy                       { return o.policy }
-func (o oneHint) Name() string                                            { return topologymanager.ContainerTopologyScope }
+func (s *hintStore) GetPolicy() topologymanager.Policy { return s.policy }
+func (s *hintStore) Name() string                      { return topologymanager.ContainerTopologyScope }
 
 const (
 	podUID      = "pod"
@@ -118,7 +119,7 @@ func container(name string, cpus int) v1.Container {
 }
 
 func (q *cpuQuestion) upstreamPolicy() any {
-	manager, err := topologymanager.NewManager(nil, q.TopologyPolicy, topologymanager.ContainerTopologyScope, nil)
+	manager, err := newTopology(nil, q.TopologyPolicy, topologymanager.ContainerTopologyScope, nil)
 	if err != nil {
 		return policyRefusal{Error: err.Error()}
 	}
@@ -126,7 +127,9 @@ func (q *cpuQuestion) upstreamPolicy() any {
 	for name, on := range q.Options {
 		options[name] = strconv.FormatBool(on)
 	}
-	store := oneHint{manager.GetPolicy(), topologymanager.TopologyHint{NUMANodeAffinity: maskOf(q.Affinity)}}
+	store := &hintStore{manager.GetPolicy(), func(string, string) topologymanager.TopologyHint {
+		return topologymanager.TopologyHint{NUMANodeAffinity: maskOf(q.Affinity)}
+	}}
 	policy, err := cpumanager.NewStaticPolicy(klog.Background(), q.topology(), q.ReservedCount,
 		cpuset.New(q.ReservedCPUs...), store, options)
 	if err != nil {
@@ -159,9 +162,9 @@ func (q *cpuQuestion) allocate(policy cpumanager.Policy) any {
 	app := &pod.Spec.Containers[0]
 	answer := policyAnswer{
 		ReservedCPUs: list(*field[cpuset.CPUSet](policy, "reservedCPUs")),
-		Hints:        hintsOf(policy.GetTopologyHints(klog.Background(), s, pod, app)[string(v1.ResourceCPU)]),
+		Hints:        hintsOf(hintsOfPolicy(policy, s, pod, app)[string(v1.ResourceCPU)]),
 	}
-	if err := policy.Allocate(klog.Background(), s, pod, app); err != nil {
+	if err := allocateByPolicy(policy, s, pod, app); err != nil {
 		refused := admission.GetPodAdmitResult(err)
 		answer.Error, answer.Reason = refused.Message, refused.Reason
 	} else if cpus, exclusive := s.GetCPUSet(podUID, appName); exclusive {
@@ -203,6 +206,7 @@ func randomCPU(r *random) *cpuQuestion {
 	} else if r.chance(50) {
 		q.CPUGroupSize = max(1, len(q.CPUs)/q.NumCores)
 	}
+	q.AlignBySocket = q.Mode == "distributed" && r.chance(50)
 	q.Want = r.between(0, min(len(q.CPUs), len(free)+1))
 	return q
 }

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	cadvisor "github.com/google/cadvisor/info/v1"
 	"google.golang.org/grpc"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -55,7 +54,7 @@ func (p *plugin) GetDevicePluginOptions(context.Context, *api.Empty, ...grpc.Cal
 // other nodes, without.
 func (p *plugin) class(id string) int {
 	const aligned, unaligned, noAffinity = 0, 1, 2
-	h := p.store.GetAffinity(string(p.now.pod.UID), p.now.c.Name)
+	h := affinityOf(p.store, string(p.now.pod.UID), p.now.c.Name)
 	i := slices.IndexFunc(p.devices, func(d device) bool { return d.ID == id })
 	if h.NUMANodeAffinity == nil || len(p.devices[i].Nodes) == 0 {
 		return noAffinity
@@ -130,16 +129,16 @@ type deviceProvider struct {
 	plugins map[string]*plugin
 }
 
-func (d *deviceProvider) Allocate(p *v1.Pod, c *v1.Container) error {
+// watch has the manager give a container what it asks for.
+func (d *deviceProvider) watch(p *v1.Pod, c *v1.Container, allocate func() error) error {
 	if d.now.pod != p {
 		for _, one := range d.plugins {
 			one.reusable = nil
 		}
 	}
 	d.now.pod, d.now.c = p, c
-	d.UpdateAllocatedDevices()
 	lacking := d.lacking(c)
-	err := d.ManagerImpl.Allocate(p, c)
+	err := allocate()
 	if err != nil && len(lacking) > 1 && !strings.Contains(err.Error(), lacking[0]) {
 		d.now.unlucky = true // which of them it complains about is the order of a map
 	}
@@ -166,7 +165,7 @@ func (d *deviceProvider) lacking(c *v1.Container) (names []string) {
 
 // startDevices is the manager after its Start() and the registration of a plugin for each
 // resource, but for sockets and files.
-func startDevices(nodes []cadvisor.Node, all map[string][]device, store topologymanager.Store,
+func startDevices(nodes []numaNode, all map[string][]device, store topologymanager.Store,
 	active *activePods) (*deviceProvider, error) {
 	m, err := newDeviceManager(klog.Background(), filepath.Join(os.TempDir(), "kubelet.sock"), nodes, store)
 	if err != nil {

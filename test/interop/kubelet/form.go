@@ -24,7 +24,19 @@ type form struct {
 	shrinks []string
 	// patience is the processor time after which upstream is held to hang.
 	patience time.Duration
+
+	// Of some forms; nil or empty of the others:
+	purpose string // of forms that not every version answers: what the flag's help says
+	short   int    // so many questions are enough unless ALL=1 asks for all; 0: all
+	// settle makes of a question one that can be asked, by asking numafit.
+	settle func(question []byte, numafit func([]byte) (value, error)) ([]byte, error)
+	// comparable is what of both answers is compared.
+	comparable func(question []byte, upstream, ours value) (value, value)
+	// wanted classes: a run of many cases without one of them proves nothing of it, and fails.
+	wanted []class
 }
+
+type class struct{ axis, name string }
 
 func read[Q any](question []byte) (q *Q) {
 	if err := json.Unmarshal(question, &q); err != nil {

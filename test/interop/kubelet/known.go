@@ -139,7 +139,16 @@ type distribution struct {
 
 type split struct {
 	balance        float64
+	inSocket       bool // with align_by_socket, where the kubelet does that
 	nodes, surplus []int
+}
+
+// better: nodes of one socket before any others, then what leaves the machine more even.
+func (s split) better(than split) bool {
+	if s.inSocket != than.inSocket {
+		return s.inSocket
+	}
+	return s.balance < than.balance
 }
 
 func (d *distribution) take(copies bool) cpuset.CPUSet {
@@ -166,17 +175,29 @@ func (d *distribution) take(copies bool) cpuset.CPUSet {
 
 func roundUp(a, b int) int { return (a + b - 1) / b }
 
-func (d *distribution) share(k int) int {
-	return d.q.Want / k / d.q.CPUGroupSize * d.q.CPUGroupSize
+// bySocket: the rule of kubernetes 1.37.
+func (d *distribution) bySocket() bool { return d.q.AlignBySocket && kubernetesVersion != "1.36" }
+
+func (d *distribution) share(nodes []int) int {
+	group := d.q.CPUGroupSize
+	share := d.q.Want / len(nodes) / group * group
+	for _, node := range nodes {
+		if d.bySocket() {
+			share = min(share, d.free[node]/group*group)
+		}
+	}
+	return share
 }
 
 func (d *distribution) best(k int) split {
 	best := split{balance: math.Inf(1)}
 	d.combinations(d.nodesInOrder(), k, func(nodes []int) bool {
-		if best.balance == 0 {
+		if best.balance == 0 && (!d.bySocket() || best.inSocket) {
 			return false
 		}
-		if one := d.splitOver(nodes); one.balance < best.balance {
+		one := d.splitOver(nodes)
+		one.inSocket = d.bySocket() && one.nodes != nil && d.topo.CPUDetails.SocketsInNUMANodes(nodes...).Size() <= 1
+		if one.better(best) {
 			best = one
 		}
 		return true
@@ -185,7 +206,7 @@ func (d *distribution) best(k int) split {
 }
 
 func (d *distribution) splitOver(nodes []int) split {
-	group, share := d.q.CPUGroupSize, d.share(len(nodes))
+	group, share := d.q.CPUGroupSize, d.share(nodes)
 	none := split{balance: math.Inf(1)}
 	sum, groups := 0, 0
 	for _, node := range nodes {
@@ -210,13 +231,13 @@ func (d *distribution) splitOver(nodes []int) split {
 	}
 	rest := d.q.Want - share*len(nodes)
 	if rest == 0 {
-		return split{deviation(after), nodes, nil}
+		return split{balance: deviation(after), nodes: nodes}
 	}
 	best := none
 	for k := len(roomy); k >= 1; k-- {
 		d.combinations(roomy, k, func(some []int) bool {
 			if b := balanceAfter(after, some, rest, group); b < best.balance {
-				best = split{b, nodes, some}
+				best = split{balance: b, nodes: nodes, surplus: some}
 			}
 			return true
 		})
@@ -310,7 +331,7 @@ func (d *distribution) give(available cpuset.CPUSet, s split) cpuset.CPUSet {
 		given = given.Union(cpus)
 		d.free[node] -= cpus.Size()
 	}
-	share := d.share(len(s.nodes))
+	share := d.share(s.nodes)
 	for _, node := range s.nodes {
 		takeFrom(node, share)
 	}

@@ -4,7 +4,6 @@ import (
 	"slices"
 	"strconv"
 
-	cadvisor "github.com/google/cadvisor/info/v1"
 	"k8s.io/kubernetes/pkg/kubelet/cm/cpumanager/topology"
 	"k8s.io/utils/cpuset"
 )
@@ -49,7 +48,7 @@ func (m *cpuRows) topology() *topology.CPUTopology {
 }
 
 // cores of one node, as cadvisor reports them.
-func (m *cpuRows) cores(node int) (cores []cadvisor.Core) {
+func (m *cpuRows) cores(node int) (cores []cpuCore) {
 	at := map[int]int{}
 	for _, row := range m.CPUs {
 		if row[rowNode] != node {
@@ -59,9 +58,9 @@ func (m *cpuRows) cores(node int) (cores []cadvisor.Core) {
 		if !known {
 			i = len(cores)
 			at[row[rowCore]] = i
-			cores = append(cores, cadvisor.Core{
+			cores = append(cores, cpuCore{
 				Id: row[rowCore], SocketID: row[rowSocket],
-				UncoreCaches: []cadvisor.Cache{{Id: row[rowUncore]}},
+				UncoreCaches: []cpuCache{{Id: row[rowUncore]}},
 			})
 		}
 		cores[i].Threads = append(cores[i].Threads, row[rowCPU])

@@ -7,10 +7,11 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"strings"
 	"time"
 )
 
-var forms = []*form{mergeForm, cpuForm, memoryForm, nodeForm}
+var forms = append([]*form{mergeForm, cpuForm, memoryForm, nodeForm}, newForms...)
 
 // What a run must have seen to be worth its name: merges that found nothing preferred, pods that
 // were refused, and what is in the families, in percent of all merges.
@@ -34,6 +35,7 @@ type options struct {
 	bytes   int
 	replay  string
 	numafit []string
+	whole   bool
 	workers int
 }
 
@@ -55,12 +57,16 @@ func main() {
 		memoryForm: flag.Int("memories", 5000, "sequences of memory allocations"),
 		nodeForm:   flag.Int("sequences", 5000, "sequences of whole admissions"),
 	}
+	for _, f := range newForms {
+		counts[f] = flag.Int(f.name, f.usualCount(), f.purpose)
+	}
 	flag.Uint64Var(&o.seed, "seed", 1, "the cases are a function of it; 0: any")
-	flag.StringVar(&o.only, "form", "", "only this form: merge, cpu, memory or node")
+	flag.StringVar(&o.only, "form", "", "only this form: "+strings.Join(formNames(), ", "))
 	flag.IntVar(&o.first, "case", 0, "begin with this case")
 	flag.IntVar(&o.emit, "emit", 0, "write so many cases of -form with upstream's answers")
 	flag.IntVar(&o.bytes, "bytes", 1000, "write only questions up to this size")
 	flag.StringVar(&o.replay, "replay", "", "ask upstream what this file of JSON lines expects")
+	flag.BoolVar(&o.whole, "whole", false, "print the first difference as it is, not made small")
 	flag.IntVar(&o.workers, "workers", 2, "run so many pairs of processes")
 	flag.Usage = func() {
 		fmt.Fprintln(os.Stderr, "usage: kubelet-diff [options] NUMAFIT decide -")
@@ -106,10 +112,22 @@ func runAll(o options, counts map[*form]*int) (sum totals) {
 				t.mustReach("with", what, mergesWithFloor)
 			}
 		}
+		for _, c := range f.wanted {
+			t.mustSee(c)
+		}
 		sum.passed += t.passed
 		sum.failed += t.failed
 	}
 	return sum
+}
+
+const newFormCount = 20000
+
+func (f *form) usualCount() int {
+	if f.short > 0 && os.Getenv("ALL") == "" {
+		return f.short
+	}
+	return newFormCount
 }
 
 func formNamed(name string) *form {
@@ -118,9 +136,16 @@ func formNamed(name string) *form {
 			return f
 		}
 	}
-	fmt.Fprintf(os.Stderr, "kubelet-diff: %q is no form; there are merge, cpu, memory, node\n", name)
+	fmt.Fprintf(os.Stderr, "kubelet-diff: %q is no form; there are %s\n", name, strings.Join(formNames(), ", "))
 	os.Exit(2)
 	return nil
+}
+
+func formNames() (names []string) {
+	for _, f := range forms {
+		names = append(names, f.name)
+	}
+	return names
 }
 
 // formOfQuestion tells it by its keys: nil when it is none of ours.

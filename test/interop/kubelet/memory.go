@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"strings"
 
-	cadvisor "github.com/google/cadvisor/info/v1"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/klog/v2"
@@ -40,11 +39,12 @@ type memoryStep struct {
 }
 
 type memoryQuestion struct {
-	Name            string            `json:"name"`
-	Nodes           []memoryNode      `json:"nodes"`
-	ReservedMemory  []nodeReserve     `json:"reserved_memory"`
-	NodeReservation map[string]uint64 `json:"node_reservation"`
-	Steps           []memoryStep      `json:"steps"`
+	Name              string            `json:"name"`
+	KubernetesVersion string            `json:"kubernetesVersion"`
+	Nodes             []memoryNode      `json:"nodes"`
+	ReservedMemory    []nodeReserve     `json:"reserved_memory"`
+	NodeReservation   map[string]uint64 `json:"node_reservation"`
+	Steps             []memoryStep      `json:"steps"`
 }
 
 type memoryAnswer struct {
@@ -97,11 +97,11 @@ var memoryForm = formOf("memory", "node_reservation", randomMemory, upstreamMemo
 
 var pageBytes = map[string]uint64{"hugepages-2Mi": 2 << 20, "hugepages-1Gi": 1 << 30}
 
-func cadvisorNode(n memoryNode) cadvisor.Node {
-	node := cadvisor.Node{Id: n.ID, Memory: n.Memory}
+func cadvisorNode(n memoryNode) numaNode {
+	node := numaNode{Id: n.ID, Memory: n.Memory}
 	for _, name := range sortedKeys(n.HugePages) {
 		node.HugePages = append(node.HugePages,
-			cadvisor.HugePagesInfo{PageSize: pageBytes[name] >> 10, NumPages: n.HugePages[name]})
+			hugePages{PageSize: pageBytes[name] >> 10, NumPages: n.HugePages[name]})
 	}
 	return node
 }
@@ -127,7 +127,7 @@ func bytesOf(amount string) resource.Quantity {
 }
 
 // startMemory is the manager after its Start(), but for the file that it keeps its state in.
-func startMemory(policy string, machine *cadvisor.MachineInfo, reservation v1.ResourceList,
+func startMemory(policy string, machine *machineInfo, reservation v1.ResourceList,
 	reserve []nodeReserve, store topologymanager.Store, active *activePods) (memorymanager.Manager, error) {
 	m, err := memorymanager.NewManager(klog.Background(), policy, machine, reservation,
 		kubeletReserve(reserve), "", store)
@@ -141,19 +141,16 @@ func startMemory(policy string, machine *cadvisor.MachineInfo, reservation v1.Re
 	return m, (*field[memorymanager.Policy](m, "policy")).Start(klog.Background(), s)
 }
 
-// hintsOfStep is a topology manager that hands out what the step says.
-type hintsOfStep struct {
-	oneHint
-	step *memoryStep
-}
+// hintsOfStep are what a topology manager hands out.
+type hintsOfStep struct{ step *memoryStep }
 
-func (h *hintsOfStep) GetAffinity(_, name string) topologymanager.TopologyHint {
+func (h *hintsOfStep) affinity(_, name string) topologymanager.TopologyHint {
 	given := h.step.Affinities[name]
 	return topologymanager.TopologyHint{NUMANodeAffinity: maskOf(given.Mask), Preferred: given.Preferred}
 }
 
 func upstreamMemory(q *memoryQuestion) any {
-	machine := &cadvisor.MachineInfo{}
+	machine := &machineInfo{}
 	for _, node := range q.Nodes {
 		machine.Topology = append(machine.Topology, cadvisorNode(node))
 	}
@@ -162,7 +159,8 @@ func upstreamMemory(q *memoryQuestion) any {
 		reservation[v1.ResourceName(name)] = *resource.NewQuantity(int64(amount), resource.BinarySI)
 	}
 	active, store := &activePods{}, &hintsOfStep{}
-	m, err := startMemory("Static", machine, reservation, q.ReservedMemory, store, active)
+	m, err := startMemory("Static", machine, reservation, q.ReservedMemory,
+		&hintStore{affinity: store.affinity}, active)
 	if err != nil {
 		return refusal{err.Error()}
 	}
@@ -212,14 +210,14 @@ func upstreamMemoryAdd(m memorymanager.Manager, active *activePods, step *memory
 	active.add(p)
 	podHints := map[string][]hint(nil)
 	if step.Scope == topologymanager.PodTopologyScope {
-		podHints = hintMap(m.GetPodTopologyHints(p))
+		podHints = hintMap(hintsForPod(m, p))
 	}
 	for _, c := range containers(p) {
 		one := memoryContainerAnswer{Name: c.Name}
 		if step.Scope == topologymanager.ContainerTopologyScope {
-			one.Hints = hintMap(m.GetTopologyHints(p, c))
+			one.Hints = hintMap(hintsFor(m, p, c))
 		}
-		err := m.Allocate(p, c)
+		err := allocate(m, p, c)
 		if err != nil {
 			one.Error = err.Error()
 			active.remove(string(p.UID))
@@ -250,8 +248,12 @@ func hintMap(hints map[string][]topologymanager.TopologyHint) map[string][]hint 
 }
 
 // Upstream lists a container's blocks in any order.
-func blocks(m memorymanager.Manager, p *v1.Pod, c *v1.Container) (all []memoryBlock) {
-	for _, b := range m.GetMemory(string(p.UID), c.Name) {
+func blocks(m memorymanager.Manager, p *v1.Pod, c *v1.Container) []memoryBlock {
+	return blocksOf(memoryOf(m, p, c))
+}
+
+func blocksOf(list []state.Block) (all []memoryBlock) {
+	for _, b := range list {
 		all = append(all, memoryBlock{string(b.Type), b.NUMAAffinity, b.Size})
 	}
 	slices.SortFunc(all, func(a, b memoryBlock) int { return cmp.Compare(a.Type, b.Type) })

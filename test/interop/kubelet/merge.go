@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strconv"
 
-	cadvisor "github.com/google/cadvisor/info/v1"
 	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/pkg/kubelet/cm/topologymanager"
 	"k8s.io/kubernetes/pkg/kubelet/cm/topologymanager/bitmask"
@@ -26,7 +25,8 @@ type topologyManager struct {
 // A merge of families of hints: rules for numafit, and for upstream what they stand for, written
 // out.
 type mergeQuestion struct {
-	Name string `json:"name"`
+	Name              string `json:"name"`
+	KubernetesVersion string `json:"kubernetesVersion"`
 	topologyManager
 	Families []*family `json:"families"`
 }
@@ -60,15 +60,15 @@ func distancesById(nodes []int, rows map[string][]uint64, id int) []uint64 {
 const bitsOfMask = 64
 
 func (m *topologyManager) newPolicy() (topologymanager.Policy, error) {
-	var nodes []cadvisor.Node
+	var nodes []numaNode
 	for _, id := range m.Nodes {
-		nodes = append(nodes, cadvisor.Node{Id: id, Distances: distancesById(m.Nodes, m.Distances, id)})
+		nodes = append(nodes, numaNode{Id: id, Distances: distancesById(m.Nodes, m.Distances, id)})
 	}
 	options := map[string]string{}
 	for name, v := range m.Options {
 		options[name] = fmt.Sprint(v)
 	}
-	manager, err := topologymanager.NewManager(nodes, m.Policy, topologymanager.ContainerTopologyScope, options)
+	manager, err := newTopology(nodes, m.Policy, topologymanager.ContainerTopologyScope, options)
 	if err != nil {
 		return nil, err
 	}

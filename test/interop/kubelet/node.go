@@ -3,10 +3,10 @@ package main
 import (
 	"fmt"
 	"math"
+	"regexp"
 	"strconv"
 	"strings"
 
-	cadvisor "github.com/google/cadvisor/info/v1"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/klog/v2"
@@ -16,7 +16,6 @@ import (
 	"k8s.io/kubernetes/pkg/kubelet/cm/cpumanager/topology"
 	"k8s.io/kubernetes/pkg/kubelet/cm/memorymanager"
 	"k8s.io/kubernetes/pkg/kubelet/cm/topologymanager"
-	"k8s.io/kubernetes/pkg/kubelet/lifecycle"
 	"k8s.io/utils/cpuset"
 )
 
@@ -37,6 +36,7 @@ type nodeSettings struct {
 	ReservedMemory               []nodeReserve     `json:"reservedMemory"`
 	SystemReserved               map[string]string `json:"systemReserved"`
 	ReservedSystemCPUs           string            `json:"reservedSystemCPUs,omitempty"`
+	FeatureGates                 map[string]string `json:"featureGates,omitempty"`
 }
 
 type nodeStep struct {
@@ -47,10 +47,11 @@ type nodeStep struct {
 }
 
 type nodeQuestion struct {
-	Name     string       `json:"name"`
-	Machine  nodeMachine  `json:"machine"`
-	Settings nodeSettings `json:"settings"`
-	Steps    []nodeStep   `json:"steps"`
+	Name              string       `json:"name"`
+	KubernetesVersion string       `json:"kubernetesVersion"`
+	Machine           nodeMachine  `json:"machine"`
+	Settings          nodeSettings `json:"settings"`
+	Steps             []nodeStep   `json:"steps"`
 }
 
 type nodeAnswer struct {
@@ -85,10 +86,11 @@ type kubelet struct {
 	cpuOptions  map[string]bool
 	unwatched   bool // whether CPUs are given twice is not looked at
 	twice       bool // CPUs were given that were not free
+	namesKind   bool // a refusal names a kind of memory
 }
 
-func (q *nodeQuestion) machineInfo() *cadvisor.MachineInfo {
-	info := &cadvisor.MachineInfo{NumCores: len(q.Machine.CPUs), NumSockets: q.Machine.NumSockets}
+func (q *nodeQuestion) machineInfo() *machineInfo {
+	info := &machineInfo{NumCores: len(q.Machine.CPUs), NumSockets: q.Machine.NumSockets}
 	var ids []int
 	for _, node := range q.Machine.Nodes {
 		ids = append(ids, node.ID)
@@ -105,7 +107,7 @@ func (q *nodeQuestion) machineInfo() *cadvisor.MachineInfo {
 func (q *nodeQuestion) start() (*kubelet, error) {
 	k, s, info := &kubelet{active: &activePods{}}, q.Settings, q.machineInfo()
 	var err error
-	if k.topology, err = topologymanager.NewManager(info.Topology, s.TopologyManagerPolicy,
+	if k.topology, err = newTopology(info.Topology, s.TopologyManagerPolicy,
 		s.TopologyManagerScope, s.TopologyManagerPolicyOptions); err != nil {
 		return nil, err
 	}
@@ -153,16 +155,17 @@ type cpuProvider struct {
 	k *kubelet
 }
 
-func (c *cpuProvider) Allocate(p *v1.Pod, container *v1.Container) error {
+// watch has the manager give a container what it asks for.
+func (c *cpuProvider) watch(p *v1.Pod, container *v1.Container, allocate func() error) error {
 	if c.k.unwatched {
-		return c.Manager.Allocate(p, container)
+		return allocate()
 	}
 	collect(c.Manager)
 	reusable := *field[map[string]cpuset.CPUSet](c.k.cpuPolicy(), "cpusToReuse")
 	may := c.k.cpuState.GetDefaultCPUSet().Difference(c.k.reserved()).Union(reusable[string(p.UID)])
-	err := c.Manager.Allocate(p, container)
+	err := allocate()
 	given, exclusive := c.k.cpuState.GetCPUSet(string(p.UID), container.Name)
-	h := c.k.topology.GetAffinity(string(p.UID), container.Name)
+	h := affinityOf(c.k.topology, string(p.UID), container.Name)
 	want := int(container.Resources.Requests.Cpu().Value())
 	if exclusive && !given.IsSubsetOf(may) ||
 		(exclusive || err != nil) && takesTwice(c.k.cpuTopology, may, bitsOf(h), want, c.k.cpuOptions) {
@@ -174,7 +177,7 @@ func (c *cpuProvider) Allocate(p *v1.Pod, container *v1.Container) error {
 // collect takes back what inactive pods hold, as every question for hints does.
 func collect(m topologymanager.HintProvider) {
 	idle := nobody()
-	m.GetTopologyHints(idle, &idle.Spec.Containers[0])
+	hintsFor(m, idle, &idle.Spec.Containers[0])
 }
 
 // startCPUs does what the manager's Start() does, but for its file and its loop.
@@ -186,10 +189,14 @@ func (k *kubelet) startCPUs() error {
 	return k.cpuPolicy().Start(klog.Background(), k.cpuState)
 }
 
-// Where luck decides upstream, it is asked again until the lowest id has it; so often at most.
+// Where luck decides upstream which device is taken, it is asked again until the lowest id has it; so
+// often at most. And so often it is asked where a pod with resources of its own is refused for one of
+// several kinds of memory: which one of those that leave nothing to share it names is the order of a
+// map. Of these the one counts that numafit names, the first by size of pages.
 const luckMax = 200
 
 func upstreamNode(q *nodeQuestion) any {
+	var first *nodeAnswer
 	for range luckMax {
 		k, err := q.start()
 		if err != nil {
@@ -199,11 +206,54 @@ func upstreamNode(q *nodeQuestion) any {
 		for i := range q.Steps {
 			answer.Steps = append(answer.Steps, k.step(&q.Steps[i]))
 		}
-		if !k.devices.now.unlucky {
+		if k.devices.now.unlucky {
+			continue
+		}
+		if !k.namesKind {
 			return answer
 		}
+		if first == nil {
+			first = &answer
+		}
+		first.nameFirstKinds(&answer)
+	}
+	if first != nil {
+		return *first
 	}
 	return map[string]bool{"upstream_gambles": true}
+}
+
+// kindNamed is what a refusal names where a map decides (validatePodScopeResources of the memory
+// manager), and nothing else is in the text that the order could change.
+var kindNamed = regexp.MustCompile(`^(?:Allocate failed due to )?(?:.*)pod rejected, (?:` +
+	`pod has shared init containers but no ([^ ]+) available for them|` +
+	`sum of exclusive container ([^ ]+) requests equals pod budget, leaving no memory for shared containers)`)
+
+// pagesNamed is the size of its pages: numafit looks at kinds in that order. Ordinary memory has 0.
+func pagesNamed(message any) (bytes int64, is bool) {
+	text, _ := message.(string)
+	m := kindNamed.FindStringSubmatch(text)
+	if m == nil || m[1] == "cpus" {
+		return 0, false
+	}
+	name, huge := strings.CutPrefix(m[1]+m[2], "hugepages-")
+	if !huge {
+		return 0, true
+	}
+	size := resource.MustParse(name)
+	return size.Value(), true
+}
+
+// nameFirstKinds takes a refusal of another try where it names an earlier kind, and differs in
+// nothing else.
+func (a *nodeAnswer) nameFirstKinds(other *nodeAnswer) {
+	for i, step := range other.Steps {
+		mine, is := pagesNamed(a.Steps[i]["message"])
+		theirs, isToo := pagesNamed(step["message"])
+		if is && isToo && theirs < mine {
+			a.Steps[i]["message"] = step["message"]
+		}
+	}
 }
 
 func (k *kubelet) reserved() cpuset.CPUSet {
@@ -222,7 +272,7 @@ func (k *kubelet) step(step *nodeStep) (answer map[string]any) {
 			startContainers(p, step.Containers, func(c *v1.Container, id string) {
 				k.cpus.AddContainer(klog.Background(), p, c, id)
 				k.memory.AddContainer(klog.Background(), p, c, id)
-				k.topology.AddContainer(p, c, id)
+				started(k.topology, p, c, id)
 			})
 		}
 	case "remove":
@@ -241,10 +291,13 @@ func (k *kubelet) step(step *nodeStep) (answer map[string]any) {
 
 func (k *kubelet) admit(p *v1.Pod, answer map[string]any) {
 	k.active.add(p)
-	result := k.topology.Admit(&lifecycle.PodAdmitAttributes{Pod: p})
+	result := admit(k.topology, p)
 	answer["admit"] = result.Admit
 	if !result.Admit {
 		answer["reason"], answer["message"] = result.Reason, result.Message
+		if bytes, is := pagesNamed(result.Message); is && bytes > 0 {
+			k.namesKind = true
+		}
 		k.active.remove(string(p.UID))
 		return
 	}
@@ -253,10 +306,11 @@ func (k *kubelet) admit(p *v1.Pod, answer map[string]any) {
 		all = append(all, k.container(p, c))
 	}
 	answer["containers"] = all
+	own(k, p, answer)
 }
 
 func (k *kubelet) container(p *v1.Pod, c *v1.Container) nodeContainer {
-	h := k.topology.GetAffinity(string(p.UID), c.Name)
+	h := affinityOf(k.topology, string(p.UID), c.Name)
 	one := nodeContainer{Name: c.Name, Affinity: bitsOf(h), Preferred: h.Preferred,
 		Memory: blocks(k.memory, p, c), Devices: k.devices.held(p, c)}
 	if cpus, exclusive := k.cpuState.GetCPUSet(string(p.UID), c.Name); exclusive {
@@ -265,8 +319,10 @@ func (k *kubelet) container(p *v1.Pod, c *v1.Container) nodeContainer {
 	return one
 }
 
-func randomNode(r *random) *nodeQuestion {
-	ids := randomNodes(r, r.between(1, 8))
+func randomNode(r *random) *nodeQuestion { return randomNodeOf(r, r.between(1, 8)) }
+
+func randomNodeOf(r *random, nodes int) *nodeQuestion {
+	ids := randomNodes(r, nodes)
 	q := &nodeQuestion{}
 	q.Machine.Nodes = randomMemoryNodes(r, ids)
 	q.Machine.Distances = randomDistances(r, ids)

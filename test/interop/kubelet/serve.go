@@ -46,6 +46,7 @@ func serve(in io.Reader, out io.Writer) {
 	for lines.Scan() {
 		var q upstreamQuestion
 		must(json.Unmarshal(lines.Bytes(), &q))
+		openGates(q.Form)
 		answer, hangs := answerInTime(formNamed(q.Form), q.Question)
 		_, _ = out.Write(append(encode(answer), '\n'))
 		if hangs { // it cannot be ended but with the process

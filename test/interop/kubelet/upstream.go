@@ -4,8 +4,6 @@ import (
 	"reflect"
 	_ "unsafe" // for go:linkname
 
-	"github.com/go-logr/logr"
-	cadvisor "github.com/google/cadvisor/info/v1"
 	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/pkg/kubelet/cm/cpumanager"
 	"k8s.io/kubernetes/pkg/kubelet/cm/cpumanager/topology"
@@ -18,15 +16,11 @@ import (
 // Upstream's unexported functions; upstream.s lets the compiler accept them without a body.
 
 //go:linkname takePacked k8s.io/kubernetes/pkg/kubelet/cm/cpumanager.takeByTopologyNUMAPacked
-func takePacked(_ logr.Logger, _ *topology.CPUTopology, available cpuset.CPUSet, want int,
+func takePacked(_ klog.Logger, _ *topology.CPUTopology, available cpuset.CPUSet, want int,
 	_ cpumanager.CPUSortingStrategy, uncore bool) (cpuset.CPUSet, error)
 
-//go:linkname takeDistributed k8s.io/kubernetes/pkg/kubelet/cm/cpumanager.takeByTopologyNUMADistributed
-func takeDistributed(_ logr.Logger, _ *topology.CPUTopology, available cpuset.CPUSet, want, group int,
-	_ cpumanager.CPUSortingStrategy) (cpuset.CPUSet, error)
-
 //go:linkname newDeviceManager k8s.io/kubernetes/pkg/kubelet/cm/devicemanager.newManagerImpl
-func newDeviceManager(_ klog.Logger, socket string, _ []cadvisor.Node,
+func newDeviceManager(_ klog.Logger, socket string, _ []numaNode,
 	_ topologymanager.Store) (*devicemanager.ManagerImpl, error)
 
 // field reaches an unexported field of the struct that object points to: what the managers'

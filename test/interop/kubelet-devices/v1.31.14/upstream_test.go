@@ -94,7 +94,8 @@ func (k *kubelet) podResources() podresourcesapi.PodResourcesListerServer {
 		Pods: k, Devices: k, Cpus: noOther{}, Memory: noOther{}, DynamicResources: noOther{}})
 }
 
-// servePods: there is no Pods API yet.
-func (k *kubelet) servePods(*grpc.Server) podsTeller {
-	return podsTeller{updated: func(*v1.Pod, bool) {}, removed: func(*v1.Pod) {}}
-}
+// There is no Pods API yet, nor its socket, nor a feature gate for it: this kubelet panics when a gate
+// that it does not know is set.
+const hasPodsAPI = false
+
+func (k *kubelet) servePods(*grpc.Server) {}

@@ -105,11 +105,13 @@ func (k *kubelet) podResources() podresourcesapi.PodResourcesListerServer {
 		Pods: k, Devices: k, Cpus: noOther{}, Memory: noOther{}, DynamicResources: noOther{}})
 }
 
-// servePods registers the Pods API; what it returns tells its watchers of a pod.
-func (k *kubelet) servePods(s *grpc.Server) podsTeller {
+const hasPodsAPI = true
+
+// servePods registers the Pods API, whose watchers k.tell tells of a pod from then on.
+func (k *kubelet) servePods(s *grpc.Server) {
 	server := pods.NewPodsServer(pods.NewBroadcaster(context.Background()), k.known, noStatus{}, allReady{})
 	podsapi.RegisterPodsServer(s, server)
-	return podsTeller{
+	k.tell = podsTeller{
 		updated: func(p *v1.Pod, added bool) { server.OnPodUpdated(logger, p, p.Status, added) },
 		removed: func(p *v1.Pod) { server.OnPodRemoved(logger, p) }}
 }

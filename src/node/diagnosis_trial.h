@@ -1,0 +1,35 @@
+#ifndef NUMAFIT_NODE_DIAGNOSIS_TRIAL_H
+#define NUMAFIT_NODE_DIAGNOSIS_TRIAL_H
+
+#include <numafit/diagnosis.h>
+
+/* A question that was refused, decided again with changes: what diagnosis.c and remedies.c share.
+ */
+
+struct trial {
+	const struct admit_question *asked;
+	struct admit_question q; /* the same, of what follows, which may be changed */
+	struct settings *settings;
+	struct request request;
+	struct pod pod;
+	struct ask *ask; /* the pod's containers; NULL: they are not known */
+	bool *gone;      /* by entry of the ledger; the container's own is */
+	size_t nr, own;  /* entries of the ledger; the container's own, or nr */
+	struct budget *budget;
+	struct arena *arena;
+	unsigned left;        /* decisions that may still be made */
+	bool cut;             /* the last one ended early */
+	struct nodeset nodes; /* where the last one that admitted would have it; empty: anywhere */
+};
+
+/* As *q asks; the arrays come from *a. False: its limit is reached. */
+bool trial_init(struct trial *x, const struct admit_question *q, unsigned decisions,
+	struct budget *b, struct arena *a);
+/* As it was asked, once more. */
+void trial_reset(struct trial *x);
+/* Whether it is admitted so. False, too, when no decision is left. */
+bool trial_admits(struct trial *x);
+/* Take a scheduler's advice away. Whether there was any. */
+bool trial_drop_advice(struct trial *x);
+
+#endif

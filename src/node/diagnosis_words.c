@@ -1,0 +1,423 @@
+/* A diagnosis in words, for the create's error, the pod's event and the command line. */
+#include <numafit/diagnosis.h>
+#include <numafit/number.h>
+
+#include <stdio.h>
+#include <string.h>
+
+enum { BODY_MAX = 2 * DIAGNOSIS_LINE_MAX, TAIL_MAX = 512 };
+
+const char *const refusal_class_texts[NR_REFUSAL_CLASSES] = {
+	[REFUSAL_DAEMON] = "numafit itself was in the way",
+	[REFUSAL_TOKENS] = "its tokens of numafit.io/cpu do not entitle it to its CPUs",
+	[REFUSAL_ABSENT] = "it asks for more than this machine has for containers",
+	[REFUSAL_POOL] = "the containers that share CPUs would be left with too few",
+	[REFUSAL_POLICY] = "the node's policy would refuse it even if nothing else ran here",
+	[REFUSAL_TAKEN] = "this machine has as much, but not enough of it is free",
+	[REFUSAL_HINT] = "its scheduler's hint must be followed, and cannot be",
+	[REFUSAL_CUT] = "the search for NUMA nodes was cut short by mergeVisitBudget",
+	[REFUSAL_POD] = "each of its containers would fit alone, but not all of them together",
+	[REFUSAL_NOT_TOGETHER] =
+		"as much is free, but not together on NUMA nodes that may serve it",
+};
+
+/* Words */
+
+static void add_cpu_count(struct text *t, uint64_t cpus)
+{
+	text_add(t, "%llu CPU%s", (unsigned long long)cpus, cpus == 1 ? "" : "s");
+}
+
+static void add_bytes(struct text *t, uint64_t bytes, uint64_t page_bytes)
+{
+	char size[TEXT_SIZE_MAX], page[TEXT_SIZE_MAX];
+
+	text_add(t, "%s of ", text_size_rounded(size, bytes));
+	if (page_bytes)
+		text_add(t, "huge pages of %s", text_size(page, page_bytes));
+	else
+		text_add(t, "memory");
+}
+
+static void add_amount(struct text *t, const struct diagnosis_amount *m, uint64_t amount)
+{
+	if (m->cpus)
+		add_cpu_count(t, amount);
+	else
+		add_bytes(t, amount, m->page_bytes);
+}
+
+void diagnosis_add_ask(struct text *t, const struct ask *ask)
+{
+	struct memory_ask memory[TOPO_KINDS];
+	unsigned nr = ask_memory(ask, memory);
+
+	if (ask->cpu_milli % MILLI_PER_CPU)
+		text_add(t, "%llum CPUs", (unsigned long long)ask->cpu_milli);
+	else if (ask->cpu_milli)
+		add_cpu_count(t, ask->cpu_milli / MILLI_PER_CPU);
+	for (unsigned i = 0; i < nr; i++) {
+		text_add(t, "%s", i || ask->cpu_milli ? ", " : "");
+		add_bytes(t, memory[i].bytes, memory[i].page_bytes);
+	}
+	if (!ask->cpu_milli && !nr)
+		text_add(t, "nothing that is placed");
+}
+
+/* "NUMA node 3", "NUMA nodes 0-1" */
+static void add_nodes(struct text *t, struct nodeset nodes, const struct admit_question *q)
+{
+	char list[NODESET_TEXT_MAX];
+
+	text_add(t, "NUMA node%s %s", nodeset_count(nodes) == 1 ? "" : "s",
+		nodeset_format(nodes, &ledger_view(q->ledger)->topo->ids, list, sizeof list));
+}
+
+static void add_policy(struct text *t, const struct diagnosis *d)
+{
+	text_add(t, "policy %s", topology_policy_words[d->policy]);
+	if (d->allowed)
+		text_add(t, " allows %u NUMA node%s", d->allowed, d->allowed == 1 ? "" : "s");
+}
+
+/* Numbers */
+
+/* "10 of 62 CPUs are free on this node": what there is less of than is asked for. */
+static void add_short_amounts(struct text *t, const struct diagnosis *d, bool free)
+{
+	const char *between = "";
+
+	for (unsigned i = 0; i < d->nr; i++) {
+		const struct diagnosis_amount *m = &d->of[i];
+		char size[TEXT_SIZE_MAX];
+
+		if (m->asked <= (free ? m->free : m->exists))
+			continue;
+		text_add(t, "%s", between);
+		if (free && m->cpus)
+			text_add(t, "%llu of ", (unsigned long long)m->free);
+		else if (free)
+			text_add(t, "%s of ", text_size_rounded(size, m->free));
+		add_amount(t, m, m->exists);
+		between = ", ";
+	}
+	text_add(t, "%s", free ? " are free on this node" : " are all that this node has");
+}
+
+/* "NUMA node 2 has most free: 10 CPUs, 96Gi of memory" */
+static void add_most_free(struct text *t, const struct diagnosis *d, const struct admit_question *q)
+{
+	add_nodes(t, d->most_free, q);
+	text_add(t, " %s most free: ", nodeset_count(d->most_free) == 1 ? "has" : "have");
+	for (unsigned i = 0; i < d->nr; i++) {
+		text_add(t, "%s", i ? ", " : "");
+		add_amount(t, &d->of[i], d->most[i]);
+	}
+}
+
+static bool differ_in_nodes(const struct diagnosis *d)
+{
+	bool differ = false;
+
+	for (unsigned i = 1; i < d->nr; i++)
+		differ = differ || d->of[i].nodes != d->of[0].nodes;
+	return differ;
+}
+
+static void add_never(struct text *t, const struct diagnosis *d, const struct decision *refused)
+{
+	if (refused->reason && text_equal(refused->reason, "SMTAlignmentError")) {
+		text_add(t, "%s", refused->message);
+		return;
+	}
+	add_policy(t, d);
+	if (d->policy == POLICY_RESTRICTED && differ_in_nodes(d)) {
+		text_add(t, " wants all of it on as few NUMA nodes as each part needs:");
+		for (unsigned i = 0; i < d->nr; i++) {
+			text_add(t, "%s ", i ? "," : "");
+			add_amount(t, &d->of[i], d->of[i].asked);
+			text_add(t, "%s %u", i ? "" : " need", d->of[i].nodes);
+		}
+		return;
+	}
+	text_add(t, "; one NUMA node has, if nothing runs there,");
+	for (unsigned i = 0; i < d->nr; i++) {
+		text_add(t, "%s ", i ? "," : "");
+		add_amount(t, &d->of[i], d->of[i].node_exists);
+	}
+}
+
+static void add_apart(struct text *t, const struct diagnosis *d, const struct decision *refused,
+	const struct admit_question *q)
+{
+	if (refused->reason && text_equal(refused->reason, "SMTAlignmentError"))
+		text_add(t, "too few whole cores are free (full-pcpus-only); ");
+	add_most_free(t, d, q);
+	text_add(t, "; ");
+	add_policy(t, d);
+	if (d->policy <= POLICY_BEST_EFFORT)
+		text_add(t,
+			"; NUMA nodes that serve one container's memory together serve only such "
+			"containers");
+}
+
+void diagnosis_add_numbers(struct text *t, const struct diagnosis *d,
+	const struct decision *refused, const struct admit_question *q)
+{
+	switch (d->class) {
+	case REFUSAL_ABSENT:
+	case REFUSAL_TAKEN:
+		add_short_amounts(t, d, d->class == REFUSAL_TAKEN);
+		return;
+	case REFUSAL_POOL:
+		add_cpu_count(t, d->of[0].free);
+		text_add(t, " are free, and sharedPoolMinimum keeps %u CPU%s shared",
+			settings_pool_minimum(q->settings),
+			settings_pool_minimum(q->settings) == 1 ? "" : "s");
+		return;
+	case REFUSAL_POLICY:
+		add_never(t, d, refused);
+		return;
+	case REFUSAL_POD:
+		text_add(t, "each of its %u containers would fit alone, but not together; ",
+			d->nr_containers);
+		add_apart(t, d, refused, q);
+		return;
+	case REFUSAL_NOT_TOGETHER:
+		add_apart(t, d, refused, q);
+		return;
+	case REFUSAL_CUT:
+		text_add(t, "the search for NUMA nodes ended after mergeVisitBudget %llu; ",
+			(unsigned long long)q->settings->merge_visit_budget);
+		add_apart(t, d, refused, q);
+		return;
+	case REFUSAL_DAEMON:
+	case REFUSAL_TOKENS:
+	case REFUSAL_HINT:
+	case NR_REFUSAL_CLASSES:
+		break;
+	}
+	text_add(t, "%s", refused->message);
+}
+
+/* Remedies */
+
+/* "trainer-3 (8 CPUs, NUMA node 2)", of another namespace with that before it */
+static void add_pod(struct text *t, const struct remedy_pod *gone, const struct admit_question *q)
+{
+	const struct pod *pod = &gone->entry->request.pod;
+	const struct pod *own = q->container ? &q->container->pod : q->pod;
+	bool on = !nodeset_empty(gone->nodes);
+
+	if (!text_equal(pod->ns, own->ns))
+		text_add(t, "%s/", pod->ns);
+	text_add(t, "%s (", pod->name);
+	if (gone->cpus)
+		add_cpu_count(t, gone->cpus);
+	text_add(t, "%s", gone->cpus && on ? ", " : "");
+	if (on)
+		add_nodes(t, gone->nodes, q);
+	text_add(t, ")");
+}
+
+/* "when a, b and 3 more end" */
+static void add_ends(struct text *t, const struct remedy *r, const struct admit_question *q)
+{
+	unsigned named = r->nr_pods < REMEDY_PODS ? r->nr_pods : REMEDY_PODS;
+
+	text_add(t, "when ");
+	for (unsigned i = 0; i < named; i++) {
+		text_add(t, "%s", !i ? "" : i + 1 == r->nr_pods ? " and " : ", ");
+		add_pod(t, &r->pod[i], q);
+	}
+	if (r->nr_pods > named)
+		text_add(t, " and %u more", r->nr_pods - named);
+	text_add(t, " %s", r->nr_pods == 1 ? "ends" : "end");
+}
+
+static uint64_t bytes_in(const struct ask *ask, uint64_t page_bytes)
+{
+	for (unsigned i = 0; i < ask->nr_memory; i++)
+		if (ask->memory[i].page_bytes == page_bytes)
+			return ask->memory[i].bytes;
+	return 0;
+}
+
+/* What there is less of. */
+static void add_less(struct text *t, const struct remedy *r)
+{
+	struct ask less = {
+		.cpu_milli = r->ask.cpu_milli == r->asked.cpu_milli ? 0 : r->ask.cpu_milli};
+
+	for (unsigned i = 0; i < r->ask.nr_memory; i++)
+		if (r->ask.memory[i].bytes != bytes_in(&r->asked, r->ask.memory[i].page_bytes))
+			less.memory[less.nr_memory++] = r->ask.memory[i];
+	text_add(t, "with ");
+	diagnosis_add_ask(t, &less);
+	if (r->container)
+		text_add(t, " for container %.63s", r->container);
+}
+
+const char *const remedy_kind_words[NR_REMEDIES] = {
+	[REMEDY_ENDS] = "pods-end",
+	[REMEDY_LESS] = "ask-for-less",
+	[REMEDY_ANEW] = "start-anew",
+	[REMEDY_TOKENS] = "tokens",
+	[REMEDY_NO_HINT] = "no-hint",
+	[REMEDY_MINIMUM] = "pool-minimum",
+	[REMEDY_BUDGET] = "visit-budget",
+	[REMEDY_SCOPE] = "scope",
+	[REMEDY_POLICY] = "policy",
+};
+
+bool remedy_setting(const struct remedy *r, struct key_value *out, char value[REMEDY_VALUE_MAX])
+{
+	static const struct {
+		const char *key;
+		const char *const *words; /* of its values; NULL: they are numbers */
+	} settings[NR_REMEDIES] = {
+		[REMEDY_MINIMUM] = {"sharedPoolMinimum", NULL},
+		[REMEDY_BUDGET] = {"mergeVisitBudget", NULL},
+		[REMEDY_SCOPE] = {"topologyManagerScope", topology_scope_words},
+		[REMEDY_POLICY] = {"topologyManagerPolicy", topology_policy_words},
+	};
+	const char *const *words = settings[r->kind].words;
+
+	(void)snprintf(value, REMEDY_VALUE_MAX, "%llu", (unsigned long long)r->value);
+	*out = (struct key_value){settings[r->kind].key, words ? words[r->value] : value};
+	return out->key;
+}
+
+void diagnosis_add_remedy(struct text *t, const struct remedy *r, const struct admit_question *q)
+{
+	char value[REMEDY_VALUE_MAX];
+	struct key_value setting;
+
+	switch (r->kind) {
+	case REMEDY_ENDS:
+		add_ends(t, r, q);
+		return;
+	case REMEDY_LESS:
+		add_less(t, r);
+		if (r->nr_pods) {
+			text_add(t, " ");
+			add_ends(t, r, q);
+		}
+		return;
+	case REMEDY_ANEW:
+		text_add(t, "when it is started anew");
+		break;
+	case REMEDY_TOKENS:
+		text_add(t, "with %llu of numafit.io/cpu", (unsigned long long)r->value);
+		if (r->container)
+			text_add(t, " for container %.63s", r->container);
+		return;
+	case REMEDY_NO_HINT:
+		text_add(t, "without its scheduler's hint, or with one of mode prefer");
+		break;
+	case REMEDY_MINIMUM:
+	case REMEDY_BUDGET:
+	case REMEDY_SCOPE:
+	case REMEDY_POLICY:
+		(void)remedy_setting(r, &setting, value);
+		text_add(t, "with %s %s", setting.key, setting.value);
+		break;
+	case NR_REMEDIES:
+		return;
+	}
+	if (!nodeset_empty(r->nodes)) {
+		text_add(t, ", on ");
+		add_nodes(t, r->nodes, q);
+	}
+}
+
+/* A container that runs stays where it is: what was decided again is that it comes anew. */
+static bool is_resize(const struct admit_question *q)
+{
+	return q->container && ledger_find(q->ledger, q->container->container_id);
+}
+
+void diagnosis_add_remedies(
+	struct text *t, const struct diagnosis *d, const struct admit_question *q)
+{
+	bool anew = is_resize(q) && !(d->nr_remedies && d->remedy[0].kind == REMEDY_ANEW);
+
+	if (d->class == REFUSAL_DAEMON)
+		text_add(t, "See the log of numafitd on this node");
+	else if (!d->nr_remedies && d->class == REFUSAL_TOKENS)
+		text_add(t, "Fits when the pod is made anew, with tokens of its own");
+	else if (!d->nr_remedies)
+		text_add(t, anew ? "Started anew, it needs another node" : "It needs another node");
+	else
+		text_add(t, anew ? "Started anew, it fits " : "Fits ");
+	for (unsigned i = 0; i < d->nr_remedies; i++) {
+		text_add(t, "%s", i ? ", or " : "");
+		diagnosis_add_remedy(t, &d->remedy[i], q);
+	}
+}
+
+/* The line */
+
+static void add_subject(
+	struct text *t, const struct decision *refused, const struct admit_question *q)
+{
+	const struct ask *one = q->container ? &q->container->ask : refused->in_the_way;
+	struct ask sum;
+
+	if (one) {
+		text_add(t, "container %.63s (", one->name);
+		diagnosis_add_ask(t, one);
+	} else if (q->pod->nr > 1) {
+		text_add(t, "pod %.63s (%zu containers", q->pod->name, q->pod->nr);
+	} else {
+		sum = pod_ask(q->pod);
+		text_add(t, "pod %.63s (", q->pod->name);
+		diagnosis_add_ask(t, &sum);
+	}
+	text_add(t, ")");
+}
+
+/* The text, or as many whole words of it as fit into so many bytes, and "...". */
+static void cut_between_words(char *text, size_t bytes)
+{
+	static const char dots[] = " ...";
+	size_t at = bytes > sizeof dots ? bytes - sizeof dots : 0;
+
+	if (strlen(text) < bytes)
+		return;
+	while (at > 0 && text[at] != ' ')
+		at--;
+	(void)text_copy(text + at, sizeof dots, dots);
+}
+
+const char *diagnosis_line(const struct diagnosis *d, const struct decision *refused,
+	const struct admit_question *q, bool with_remedies, char *buf, size_t cap)
+{
+	const struct pod *pod = q->container ? &q->container->pod : q->pod;
+	char body[BODY_MAX], tail[TAIL_MAX];
+	struct text t, end;
+
+	text_init(&end, tail, sizeof tail);
+	text_add(&end, " (%s", refused->reason ? refused->reason : "refused");
+	if (refused->advice.looked_at)
+		text_add(&end, "; policy %s; scheduler's hint %s", topology_policy_words[d->policy],
+			advice_verdict_words[refused->advice.verdict]);
+	if (with_remedies)
+		text_add(&end, "; numafit explain %.63s/%.253s", pod->ns, pod->name);
+	text_add(&end, ")");
+	text_init(&t, body, sizeof body);
+	text_add(&t, "numafit: cannot place ");
+	add_subject(&t, refused, q);
+	text_add(&t, ": ");
+	diagnosis_add_numbers(&t, d, refused, q);
+	text_add(&t, ".");
+	if (with_remedies) {
+		text_add(&t, " ");
+		diagnosis_add_remedies(&t, d, q);
+		text_add(&t, ".");
+	}
+	cut_between_words(body, cap > end.len ? cap - end.len : 0);
+	text_init(&t, buf, cap);
+	text_add(&t, "%s%s", body, tail);
+	return buf;
+}

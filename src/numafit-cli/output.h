@@ -1,0 +1,56 @@
+#ifndef NUMAFIT_CLI_OUTPUT_H
+#define NUMAFIT_CLI_OUTPUT_H
+
+#include <command/command.h>
+
+/* Options that several verbs have. */
+
+/* The form of what is printed. */
+enum output { OUTPUT_TEXT, OUTPUT_TABLE, OUTPUT_WIDE, OUTPUT_JSON };
+
+/* For an enum output: one of the words of o->value ("table|wide|json"). */
+int option_output(const struct option_row *o, void *member, char *value, struct err *e);
+/* --json: OUTPUT_JSON. */
+int option_json(const struct option_row *o, void *member, char *value, struct err *e);
+
+/* uint64_t: ms of "90s", "1h30m", "2d". */
+int option_duration(const struct option_row *o, void *member, char *value, struct err *e);
+
+/* -o and --json of the struct's member `output`; words: those forms that the verb has. */
+#define OUTPUT_ROWS(type, words)                                                                   \
+	{.letter = 'o',                                                                            \
+		.name = "output",                                                                  \
+		.value = (words),                                                                  \
+		.help = "the form of what is printed; the first one is the default",               \
+		.read = option_output,                                                             \
+		.at = offsetof(type, output),                                                      \
+		.completes = COMPLETE_WORDS},                                                      \
+	{                                                                                          \
+		.name = "json", .help = "the same as --output json", .read = option_json,          \
+		.at = offsetof(type, output)                                                       \
+	}
+#define RUN_DIRECTORY_ROW(type)                                                                    \
+	{                                                                                          \
+		.name = "run-directory", .value = "DIR",                                           \
+		.help = "numafitd's runDirectory (default " RUN_DIRECTORY ")",                     \
+		.read = option_text, .at = offsetof(type, directory),                              \
+		.completes = COMPLETE_DIRECTORY                                                    \
+	}
+#define NAMESPACE_ROW(type)                                                                        \
+	{                                                                                          \
+		.letter = 'n', .name = "namespace", .value = "NS",                                 \
+		.help = "only containers of pods in this namespace", .read = option_text,          \
+		.at = offsetof(type, ns), .completes = COMPLETE_NAMESPACE                          \
+	}
+/* -w, a bool `watch`; what: what it does. */
+#define WATCH_ROW(type, what)                                                                      \
+	{                                                                                          \
+		.letter = 'w', .name = "watch", .help = (what), .read = option_flag,               \
+		.at = offsetof(type, watch)                                                        \
+	}
+/* Clear the screen, where it is one, before what is printed again. */
+void screen_clear(void);
+/* What was printed is shown; wait for the next time. False: nobody reads it any more. */
+bool watch_wait(void);
+
+#endif

@@ -1,0 +1,137 @@
+/* What a start would find, for numafitd --check-config. */
+#include "check_config.h"
+#include "beside.h"
+#include "daemon.h"
+
+#include <apiserver/auth.h>
+#include <io/file.h>
+#include <io/http_server_listen.h>
+#include <numafit/text.h>
+#include <numafitd/kubelet_config_yaml.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static int check_metrics_address(const struct settings *s, struct err *e)
+{
+	return *s->metrics_address ? http_check_address(s->metrics_address, HTTP_ADDRESS_HERE, e)
+				   : 0;
+}
+
+/* One that is not there yet may come, with the files that it names. */
+static int check_kubeconfig(const struct settings *s, struct err *e)
+{
+	int rc = auth_check(s->kubeconfig, s->kube_context, e);
+
+	return rc < 0 ? rc : 0;
+}
+
+/* It is made when it is not there, and waited for when it cannot be made. */
+static int check_run_directory(const struct settings *s, struct err *e)
+{
+	static const char socket[] = "/numafitd.sock";
+	struct stat st;
+
+	if (strlen(s->run_directory) + sizeof socket > SETTINGS_SOCKET_MAX)
+		return err_set(e, ENAMETOOLONG,
+			"\"%s\" is too long for the path of a socket in it: %zu bytes at most",
+			s->run_directory, SETTINGS_SOCKET_MAX - sizeof socket);
+	int rc = stat(s->run_directory, &st) < 0 ? -errno : 0;
+	if (!rc && !S_ISDIR(st.st_mode))
+		rc = -ENOTDIR;
+	return rc && !run_directory_may_come(rc)
+		       ? err_set(e, -rc, "%s: %s", s->run_directory, strerror(-rc))
+		       : 0;
+}
+
+static int read_kubelet_config(
+	const struct settings *s, struct report_policy *policy, struct err *e)
+{
+	auto_free char *text = NULL;
+	size_t len;
+	int rc = file_read(s->kubelet_config, KUBELET_CONFIG_BYTES_MAX, &text, &len, e);
+
+	if (rc)
+		return rc;
+	rc = kubelet_config_yaml_read(text, len, policy, e);
+	return rc ? err_add(e, rc, "%s", s->kubelet_config) : 0;
+}
+
+/* A start goes on without it. */
+static int check_kubelet_config(const struct settings *s, struct err *e)
+{
+	struct report_policy policy;
+	int rc = read_kubelet_config(s, &policy, e);
+
+	return rc == -ENOENT ? 0 : rc;
+}
+
+static const struct {
+	const char *key;
+	int (*check)(const struct settings *s, struct err *e);
+} checks[] = {
+	{"metrics.address", check_metrics_address},
+	{"apiServer.kubeconfig", check_kubeconfig},
+	{"runDirectory", check_run_directory},
+	{"kubeletConfigFile", check_kubelet_config},
+};
+
+void check_config(const struct daemon *d, struct mistakes *all)
+{
+	struct err e;
+
+	for (size_t i = 0; i < sizeof checks / sizeof *checks; i++) {
+		int rc = checks[i].check(&d->settings, &e);
+
+		if (rc) {
+			(void)err_add(&e, rc, "%s", checks[i].key);
+			mistakes_add_key(all, checks[i].key, &e);
+		}
+	}
+}
+
+/* Where the kubelet's own managers are, or will be, static. */
+static void print_kubelet_conflict(const struct daemon *d, const char *setting)
+{
+	const struct settings *s = &d->settings;
+	struct report_policy policy = {0};
+
+	if (setting)
+		(void)printf(
+			"warning: the kubelet's %s is static in %s: numafitd starts in mode %s; "
+			"set it to none, or besideStaticKubelet to manage\n",
+			setting, s->kubelet_root, mode_words[beside_mode(s, setting)]);
+	else if (s->mode == MODE_MANAGE && read_kubelet_config(s, &policy, NULL) == 0 &&
+		 policy.cpu_manager == MANAGER_STATIC)
+		(void)printf("warning: the kubelet's cpuManagerPolicy is static in %s: once the "
+			     "kubelet has started with it, numafitd's mode is %s\n",
+			s->kubelet_config, mode_words[beside_mode(s, "cpuManagerPolicy")]);
+}
+
+void check_config_print(const struct daemon *d)
+{
+	const struct settings *s = &d->settings;
+	char sections[CONFIG_SECTIONS_TEXT_MAX];
+	const char *setting = s->mode == MODE_MANAGE ? beside_static_manager(s, NULL) : NULL;
+	struct idle_setting idle[IDLE_SETTINGS_MAX];
+	struct err e;
+
+	(void)printf("config ok: mode %s, policy %s, machine %s with %u NUMA nodes and %u CPUs\n",
+		mode_words[beside_mode(s, setting)], topology_policy_words[s->topology_policy],
+		d->topo.name, d->topo.ids.nr, d->topo.nr_cpus);
+	(void)fputs(config_sections_text(&d->configured.sections, sections), stdout);
+	if (auth_check(s->kubeconfig, s->kube_context, &e) > 0)
+		(void)printf("apiServer.kubeconfig not checked: %s\n", e.text);
+	print_kubelet_conflict(d, setting);
+	for (unsigned i = 0, nr = settings_idle(&d->configured.asked, idle); i < nr; i++)
+		(void)printf("warning: %s: it changes no decision: %s\n", idle[i].key, idle[i].why);
+	if (s->mode == MODE_SHADOW && (s->nrt || s->numatopology) &&
+		access(s->kubelet_config, R_OK) < 0)
+		(void)printf(
+			"warning: kubeletConfigFile: %s: %s: schedulers do not get the kubelet's "
+			"policy\n",
+			s->kubelet_config, strerror(errno));
+}

@@ -1,0 +1,172 @@
+package e2e
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// A whole node in a virtual machine: this side boots it and has it run the cases, one after another in
+// one boot. The cases are in inside_*_test.go, and run in there, in this same program.
+
+const (
+	bootPatience = 10 * time.Minute // real time, on a machine that is busy with other things
+	casePatience = 30 * time.Minute
+)
+
+// box is a virtual machine that runs.
+type box struct {
+	*testing.T
+	command []string
+	vm      *exec.Cmd
+	line    io.WriteCloser // to the cases
+	said    chan string    // by them; closed at its end
+	began   time.Time
+}
+
+// boot starts the machine and returns when it is ready for cases.
+func boot(t *testing.T, command []string) *box {
+	b := &box{T: t, command: command, said: make(chan string, 1024), began: time.Now()}
+	b.vm = exec.Command(command[0], command[1:]...)
+	b.vm.Env = append(os.Environ(), "CONSOLE="+b.console())
+	b.vm.Stderr = os.Stderr
+	b.vm.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}
+	out, err := b.vm.StdoutPipe()
+	if err == nil {
+		b.line, err = b.vm.StdinPipe()
+	}
+	if err == nil {
+		err = b.vm.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		defer close(b.said)
+		for s := bufio.NewScanner(out); s.Scan(); {
+			b.said <- strings.TrimRight(s.Text(), "\r")
+		}
+	}()
+	return b
+}
+
+func (b *box) console() string { return os.TempDir() + "/console" }
+
+func (b *box) end() {
+	syscall.Kill(-b.vm.Process.Pid, syscall.SIGTERM)
+	b.line.Close()
+	for range b.said { // its output is read to the end
+	}
+	b.vm.Wait()
+}
+
+// hear is the next line from within that begins with one of the words, and all lines before it; "" when
+// it is late or the machine has ended.
+func (b *box) hear(late time.Duration, words ...string) (line, before string) {
+	var text strings.Builder
+	for timer := time.After(late); ; {
+		select {
+		case line, ok := <-b.said:
+			if !ok {
+				return "", text.String()
+			}
+			for _, word := range words {
+				if strings.HasPrefix(line, word) {
+					return line, text.String()
+				}
+			}
+			if _, figure, ok := strings.Cut(line, "figure: "); ok {
+				fmt.Printf("figure: %s, %.0f s after power-on\n", figure, time.Since(b.began).Seconds())
+			}
+			text.WriteString(line + "\n")
+		case <-timer:
+			return "", text.String()
+		}
+	}
+}
+
+// run has a case run; false: the machine is not there any more.
+func (b *box) run(t *testing.T, name string) bool {
+	fmt.Fprintln(b.line, "run "+name)
+	all := ""
+	for {
+		line, before := b.hear(casePatience, "ended ", "ready ")
+		all += before
+		status := 0
+		switch {
+		case strings.HasPrefix(line, "ready ") && strings.Contains(before, rebootWords):
+			fmt.Fprintln(b.line, "run "+name) // its second half
+			continue
+		case strings.HasPrefix(line, "ready "):
+			t.Errorf("the node has started anew by itself:\n%s\nconsole:\n%s", all, tail(b.console()))
+			return true
+		case line == "":
+			t.Errorf("the node does not answer any more:\n%s\nconsole:\n%s", all, tail(b.console()))
+			return false
+		}
+		var uptime float64
+		if _, err := fmt.Sscanf(line, "ended "+name+" %d %g", &status, &uptime); err != nil || status != 0 || !strings.Contains(all, "--- PASS: "+name) {
+			t.Errorf("%s\n%s", line, all)
+		} else {
+			t.Logf("%s\n%s", line, all)
+		}
+		return true
+	}
+}
+
+// cases are those that are in this program: on every node, and with systemd alone.
+func cases(t *testing.T, systemd bool) (names []string) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, err := exec.Command(self, "-test.list", "^TestInside").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range strings.Fields(string(list)) {
+		if systemd || !strings.HasPrefix(name, "TestInsideSystemd") {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// TestNodeVM: NODE_VM is the command that boots the node, its last word the cgroup driver. CASES takes some.
+func TestNodeVM(t *testing.T) {
+	command := strings.Fields(os.Getenv("NODE_VM"))
+	names := strings.Fields(os.Getenv("CASES"))
+	if len(names) == 0 {
+		names = cases(t, command[len(command)-1] == "systemd")
+	}
+	var b *box
+	defer func() {
+		if b != nil {
+			b.end()
+		}
+	}()
+	for _, name := range names {
+		t.Run(strings.TrimPrefix(name, "TestInside"), func(t *testing.T) {
+			if b == nil {
+				b = boot(t, command)
+				if ready, before := b.hear(bootPatience, "ready "); ready == "" {
+					t.Errorf("the node does not start:\n%s\nconsole:\n%s", before, tail(b.console()))
+					b.end()
+					b = nil
+					return
+				}
+				fmt.Printf("figure: ready for cases, %.0f s after power-on\n", time.Since(b.began).Seconds())
+			}
+			if !b.run(t, "TestInside"+strings.TrimPrefix(name, "TestInside")) {
+				b.end()
+				b = nil
+			}
+		})
+	}
+}

@@ -1,0 +1,585 @@
+/* Refusals at random: the class that each is said to be of is held against one that is found by
+ * brute force, on books made here from what the containers were given; each remedy is followed and
+ * must help; and where none within the settings is named, none is found by trying them all.
+ * REFUSALS and SEED choose how many and which. */
+#include <numafit/admission.h>
+#include <numafit/diagnosis.h>
+#include <numafit/engine.h>
+#include <numafit/mem.h>
+#include <numafit/number.h>
+
+#include "core_machine.h"
+#include "core_random.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <setjmp.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <cmocka.h>
+
+enum { GUESTS = 5, PARTS = 3, NAME_MAX_HERE = 8, REFUSALS_DEFAULT = 500, NODES_MOST = 4 };
+
+struct world {
+	struct random r;
+	struct topo t;
+	struct settings s;
+	struct engine *g;
+	char name[GUESTS + 1][NAME_MAX_HERE];
+	/* the question */
+	bool alone; /* a container of which its pod's spec is not known */
+	struct request req;
+	struct pod pod;
+	struct ask part[PARTS];
+	char part_name[PARTS][NAME_MAX_HERE];
+	struct advice_ask advice;
+	void *work;
+};
+
+/* A node with some pods */
+
+static void random_machine(struct world *w)
+{
+	unsigned nr = 1 + random_below(&w->r, NODES_MOST), id = 0;
+	unsigned threads = random_chance(&w->r, 60) ? 2 : 1;
+	bool pages = random_chance(&w->r, 30);
+
+	topo_init(&w->t, "random");
+	for (unsigned n = 0; n < nr; n++)
+		(void)topo_add_node(&w->t, n, NULL);
+	for (unsigned n = 0; n < nr; n++) {
+		unsigned cores = 2 + random_below(&w->r, 4);
+
+		for (unsigned c = 0; c < cores * threads; c++, id++)
+			(void)topo_add_cpu(&w->t, id, n, id - c % threads, n / 2, n, NULL);
+		(void)topo_set_memory(&w->t, n, 0, GIB(4 + random_below(&w->r, 13)), NULL);
+		if (pages)
+			(void)topo_set_memory(&w->t, n, GIB(1), GIB(random_below(&w->r, 4)), NULL);
+		for (unsigned m = 0; m < nr; m++)
+			(void)topo_set_distance(&w->t, n, m,
+				n == m           ? 10
+				: n / 2 == m / 2 ? 15
+						 : 30,
+				NULL);
+	}
+	if (topo_seal(&w->t, NULL))
+		abort();
+}
+
+static void random_settings(struct world *w)
+{
+	struct random *r = &w->r;
+
+	settings_init(&w->s);
+	w->s.topology_policy = (enum topology_policy)random_below(r, NR_POLICIES);
+	w->s.topology_scope = random_chance(r, 30) ? SCOPE_POD : SCOPE_CONTAINER;
+	w->s.prefer_closest_numa_nodes = random_chance(r, 30);
+	w->s.memory_manager_policy = random_chance(r, 85) ? MANAGER_STATIC : MANAGER_NONE;
+	w->s.cpu_options.full_pcpus_only = random_chance(r, 25);
+	w->s.cpu_options.distribute_cpus_across_numa = random_chance(r, 15);
+	w->s.cpu_options.strict_cpu_reservation = random_chance(r, 20);
+	w->s.shared_pool_step = 0;
+	w->s.shared_pool_minimum = 1 + random_below(r, 4);
+	cpuset_each (cpu, &w->t.cpus)
+		if (cpu < 2 && random_chance(r, 40))
+			cpuset_add(&w->s.reserved_cpus, cpu);
+}
+
+static int record_nothing(void *ctx, const struct record *r, struct err *e)
+{
+	(void)ctx;
+	(void)r;
+	(void)e;
+	return 0;
+}
+
+static void random_ask(struct world *w, struct ask *a, unsigned cpus, unsigned gib)
+{
+	struct random *r = &w->r;
+
+	*a = (struct ask){.cpu_milli = 1000 * (uint64_t)random_below(r, cpus + 1)};
+	if (random_chance(r, 8))
+		a->cpu_milli += 500;
+	if (random_chance(r, 80))
+		a->memory[a->nr_memory++] = (struct memory_ask){0, GIB(1 + random_below(r, gib))};
+	if (w->t.nr_kinds > 1 ? random_chance(r, 30) : random_chance(r, 3))
+		a->memory[a->nr_memory++] =
+			(struct memory_ask){GIB(1), GIB(1 + random_below(r, 4))};
+}
+
+static struct pod pod_named(const char *name)
+{
+	return (struct pod){.sandbox_id = name,
+		.uid = name,
+		.ns = "default",
+		.name = name,
+		.qos = QOS_GUARANTEED};
+}
+
+static void random_guest(struct world *w, unsigned i)
+{
+	struct request req = {
+		.container_id = w->name[i], .pod = pod_named(w->name[i]), .cpus = "", .mems = ""};
+	struct update_list ups = {0};
+	struct decision d;
+
+	random_ask(w, &req.ask, 6, 6);
+	req.ask.name = "main";
+	engine_create(w->g, 0, &req, &d, &ups);
+	if (d.admit)
+		engine_live(w->g, 0, &req, NULL);
+	vec_fini(&ups);
+}
+
+static void random_question(struct world *w)
+{
+	unsigned nr = random_chance(&w->r, 60) ? 1 : 2 + random_below(&w->r, PARTS - 1);
+	bool large = random_chance(&w->r, 30);
+	unsigned nr_init = 0;
+
+	w->alone = nr == 1 && random_chance(&w->r, 70);
+	w->pod = pod_named("asks");
+	w->pod.nr = nr;
+	w->pod.container = w->part;
+	for (unsigned i = 0; i < nr; i++) {
+		random_ask(w, &w->part[i], large ? 24 : 8, large ? 40 : 10);
+		(void)snprintf(w->part_name[i], sizeof w->part_name[i], "c%u", i);
+		w->part[i].name = w->part_name[i];
+		if (i + 1 < nr && i == nr_init && random_chance(&w->r, 20) && ++nr_init)
+			w->part[i].kind = CONTAINER_INIT;
+		if (!random_chance(&w->r, 15))
+			continue;
+		w->advice = (struct advice_ask){.so_far = ADVICE_ACCEPTED,
+			.mode = random_chance(&w->r, 80) ? ADVICE_REQUIRE : ADVICE_PREFER,
+			.asked = nodeset_of(random_below(&w->r, w->t.ids.nr))};
+		w->part[i].advice = &w->advice;
+	}
+	w->req = (struct request){.container_id = "asks",
+		.pod = pod_identity(&w->pod),
+		.ask = w->part[0],
+		.cpus = "",
+		.mems = ""};
+	w->req.ask.nr_memory = ask_memory(&w->part[0], w->req.ask.memory);
+}
+
+static struct admit_question question_of(const struct world *w)
+{
+	return (struct admit_question){.ledger = engine_ledger(w->g),
+		.settings = &w->s,
+		.container = w->alone ? &w->req : NULL,
+		.pod = w->alone ? NULL : &w->pod};
+}
+
+static bool answer(const struct world *w, const struct admit_question *q, struct decision *d)
+{
+	struct budget b = budget_of(0);
+	struct decision *parts;
+	struct arena a;
+
+	arena_init_fixed(&a, w->work, ADMIT_ARENA_BYTES);
+	admit(q, &b, &a, d, q->container ? NULL : &parts);
+	return d->admit;
+}
+
+/* The same by hand: books made of what the entries were given, and no ledger asked. */
+
+enum { NOBODY_GONE = 0, ALL_GONE = 0xff };
+
+struct change {
+	unsigned gone; /* by entry, a bit each */
+	bool any_pool, no_advice;
+	int only; /* this container of the pod alone; -1: all */
+};
+
+static void books_by_hand(const struct world *w, const struct change *c, struct books *b)
+{
+	const struct ledger *l = engine_ledger(w->g);
+
+	*b = (struct books){.t = &w->t,
+		.s = &w->s,
+		.reserved = w->s.reserved_cpus,
+		.shared = w->t.cpus,
+		.keep_shared = c->any_pool ? 0 : number_max(w->s.shared_pool_minimum, 1)};
+	if (w->s.cpu_options.strict_cpu_reservation)
+		b->shared = cpuset_minus(b->shared, &w->s.reserved_cpus);
+	memory_init(&b->memory, &w->t, &w->s);
+	b->memory.keep_groups = true;
+	for (size_t i = 0; i < ledger_count(l); i++) {
+		const struct decision *d = &ledger_at(l, i)->decision;
+
+		if (c->gone >> i & 1)
+			continue;
+		if (d->exclusive)
+			b->shared = cpuset_minus(b->shared, &d->cpus);
+		memory_hold(&b->memory, d->blocks, d->nr_blocks);
+	}
+}
+
+static bool admits_by_hand(const struct world *w, const struct change *c)
+{
+	auto_free struct books *b = xcalloc(1, sizeof *b);
+	struct pod pod = w->pod;
+	struct ask part[PARTS];
+	struct budget budget = budget_of(0);
+	struct grants grants;
+	struct refusal why;
+	struct arena a;
+
+	memcpy(part, w->part, sizeof part);
+	pod.container = part;
+	for (unsigned i = 0; c->no_advice && i < pod.nr; i++)
+		part[i].advice = NULL;
+	if (c->only >= 0) {
+		part[0] = part[c->only];
+		pod.nr = 1;
+	}
+	books_by_hand(w, c, b);
+	arena_init_fixed(&a, w->work, ADMIT_ARENA_BYTES);
+	return !admission(b, &pod, NULL, &budget, &a, &grants, &why);
+}
+
+/* Sums of what is asked for, there, and free */
+
+static uint64_t asked_of(const struct world *w, uint64_t page, bool cpus)
+{
+	uint64_t lasting = 0, peak = 0;
+
+	for (unsigned i = 0; i < w->pod.nr; i++) {
+		const struct ask *a = &w->part[i];
+		uint64_t mine = 0;
+
+		if (cpus)
+			mine = a->cpu_milli % 1000 ? 0 : a->cpu_milli / 1000;
+		for (unsigned k = 0; !cpus && k < a->nr_memory; k++)
+			mine += a->memory[k].page_bytes == page ? a->memory[k].bytes : 0;
+		if (a->kind == CONTAINER_INIT)
+			peak = number_max(peak, lasting + mine);
+		else
+			lasting += mine;
+	}
+	return number_max(peak, lasting);
+}
+
+static bool exceeds(const struct world *w, unsigned gone)
+{
+	auto_free struct books *b = xcalloc(1, sizeof *b);
+	const struct change c = {.gone = gone, .only = -1};
+	uint64_t memory = 0, pages = 0;
+
+	books_by_hand(w, &c, b);
+	struct cpuset left = cpuset_minus(b->shared, &b->reserved);
+	if (asked_of(w, 0, true) > cpuset_count(&left))
+		return true;
+	if (w->s.memory_manager_policy != MANAGER_STATIC)
+		return false;
+	nodeset_each (n, w->t.nodes) {
+		memory += b->memory.node[n].free[0];
+		pages += w->t.nr_kinds > 1 ? b->memory.node[n].free[1] : 0;
+	}
+	return asked_of(w, 0, false) > memory || asked_of(w, GIB(1), false) > pages;
+}
+
+static bool each_alone(const struct world *w)
+{
+	for (unsigned i = 0; i < w->pod.nr; i++) {
+		const struct change c = {.no_advice = true, .only = (int)i};
+
+		if (!admits_by_hand(w, &c))
+			return false;
+	}
+	return w->pod.nr > 1;
+}
+
+static bool by_hand(const struct world *w, unsigned gone, bool any_pool)
+{
+	const struct change c = {.gone = gone, .any_pool = any_pool, .no_advice = true, .only = -1};
+
+	return admits_by_hand(w, &c);
+}
+
+static enum refusal_class class_by_brute_force(const struct world *w)
+{
+	bool has_advice = false;
+	unsigned all = (unsigned)ALL_GONE;
+
+	for (unsigned i = 0; i < w->pod.nr; i++)
+		has_advice = has_advice || w->part[i].advice;
+	if (exceeds(w, all))
+		return REFUSAL_ABSENT;
+	if (!by_hand(w, NOBODY_GONE, false) && by_hand(w, NOBODY_GONE, true))
+		return REFUSAL_POOL;
+	if (!by_hand(w, all, false))
+		return by_hand(w, all, true) ? REFUSAL_POOL : REFUSAL_POLICY;
+	if (exceeds(w, NOBODY_GONE))
+		return REFUSAL_TAKEN;
+	if (has_advice && by_hand(w, NOBODY_GONE, false))
+		return REFUSAL_HINT;
+	return each_alone(w) ? REFUSAL_POD : REFUSAL_NOT_TOGETHER;
+}
+
+static void print_question(const struct world *w)
+{
+	for (unsigned i = 0; i < w->pod.nr; i++)
+		print_error("%s%u asks for %" PRIu64 "m CPUs, %" PRIu64 " and %" PRIu64 " GiB\n",
+			container_kind_words[w->part[i].kind], i, w->part[i].cpu_milli,
+			w->part[i].memory[0].bytes >> 30, w->part[i].memory[1].bytes >> 30);
+	nodeset_each (n, w->t.nodes)
+		print_error("NUMA node %u has %u CPUs, %" PRIu64 " and %" PRIu64 " GiB\n", n,
+			cpuset_count(&w->t.node[n].cpus), w->t.node[n].memory[0] >> 30,
+			w->t.node[n].memory[1] >> 30);
+}
+
+/* Remedies */
+
+/* Another ledger, of the entries whose pods do not end. */
+static struct ledger *ledger_without_pods(const struct world *w, const struct remedy *r)
+{
+	const struct ledger *l = engine_ledger(w->g);
+	struct ledger *other = ledger_new(&w->t, &w->s);
+
+	for (size_t i = 0; i < ledger_count(l); i++) {
+		const struct holding *h = ledger_at(l, i);
+		bool gone = false;
+
+		for (unsigned k = 0; k < r->nr_pods; k++)
+			gone = gone ||
+			       text_equal(h->request.pod.uid, r->pod[k].entry->request.pod.uid);
+		if (gone)
+			continue;
+		struct cpuset pool = ledger_pool_without(other, &h->decision.cpus);
+		if (h->decision.exclusive)
+			assert_int_equal(ledger_set_pool(other, &pool, NULL), 0);
+		const struct request req = h->request;
+		ledger_commit(other, &req, &h->decision);
+	}
+	return other;
+}
+
+static void ask_for_less(struct world *w, const struct remedy *r)
+{
+	for (unsigned i = 0; i < w->pod.nr; i++)
+		if (!r->container || text_equal(r->container, w->part[i].name)) {
+			const char *name = w->part[i].name;
+
+			w->part[i] = r->ask;
+			w->part[i].name = name;
+			w->req.ask = w->part[i];
+			return;
+		}
+	fail_msg("less of a container that there is not");
+}
+
+static void is_less(const struct ask *a, const struct ask *than)
+{
+	assert_true(a->cpu_milli <= than->cpu_milli && a->nr_memory == than->nr_memory);
+	assert_true(a->cpu_milli || !than->cpu_milli); /* a container needs some to run */
+	bool less = a->cpu_milli < than->cpu_milli;
+
+	for (unsigned k = 0; k < a->nr_memory; k++) {
+		assert_true(a->memory[k].bytes && a->memory[k].bytes <= than->memory[k].bytes);
+		less = less || a->memory[k].bytes < than->memory[k].bytes;
+	}
+	assert_true(less);
+}
+
+static void change_settings(struct settings *s, const struct remedy *r)
+{
+	if (r->kind == REMEDY_MINIMUM)
+		s->shared_pool_minimum = (unsigned)r->value;
+	if (r->kind == REMEDY_SCOPE)
+		s->topology_scope = SCOPE_CONTAINER;
+	if (r->kind == REMEDY_POLICY)
+		s->topology_policy = POLICY_BEST_EFFORT;
+}
+
+/* It helps: on another ledger, with another request or settings, nothing being supposed. */
+static void follow_remedy(const struct world *w, const struct remedy *r)
+{
+	auto_free struct world *x = xcalloc(1, sizeof *x);
+	struct decision d;
+
+	*x = *w;
+	x->pod.container = x->part;
+	change_settings(&x->s, r);
+	if (r->kind == REMEDY_LESS)
+		ask_for_less(x, r);
+	for (unsigned i = 0; r->kind == REMEDY_NO_HINT && i < x->pod.nr; i++)
+		x->part[i].advice = NULL;
+	if (r->kind == REMEDY_NO_HINT)
+		x->req.ask.advice = NULL;
+	struct admit_question q = question_of(x);
+	struct ledger *other = ledger_without_pods(w, r);
+	q.ledger = other;
+	if (!answer(x, &q, &d))
+		fail_msg("remedy %d does not help: %s", r->kind, d.message);
+	ledger_free(other);
+}
+
+static bool reduced_fits(const struct world *w, unsigned gone, unsigned part)
+{
+	auto_free struct world *x = xcalloc(1, sizeof *x);
+	const struct ask *was = &w->part[part];
+	const struct change c = {.gone = gone, .only = -1};
+	uint64_t bytes = was->nr_memory ? was->memory[0].bytes : GIB(1);
+	uint64_t more = was->nr_memory > 1 ? was->memory[1].bytes : GIB(1);
+
+	*x = *w;
+	for (uint64_t cpus = was->cpu_milli / 1000 + 1; cpus-- > 0;) {
+		x->part[part].cpu_milli = cpus ? cpus * 1000 : was->cpu_milli;
+		if (was->cpu_milli % 1000 || !was->cpu_milli)
+			x->part[part].cpu_milli = was->cpu_milli;
+		for (uint64_t m = GIB(1); m <= bytes; m += GIB(1))
+			for (uint64_t k = GIB(1); k <= more; k += GIB(1)) {
+				x->part[part].memory[0].bytes = m;
+				x->part[part].memory[1].bytes = k;
+				if (!admits_by_hand(x, &c))
+					continue;
+				print_error("without entries %#x: container %u of %" PRIu64
+					    " CPUs, %" PRIu64 " and %" PRIu64 " GiB\n",
+					gone, part, cpus, m >> 30, k >> 30);
+				return true;
+			}
+	}
+	return false;
+}
+
+/* Whether ends of pods, less, or both would do. */
+static bool some_remedy_within_settings(const struct world *w)
+{
+	size_t nr = ledger_count(engine_ledger(w->g));
+
+	for (unsigned gone = 0; gone < 1U << nr; gone++) {
+		const struct change c = {.gone = gone, .only = -1};
+
+		if (admits_by_hand(w, &c))
+			return true;
+		for (unsigned i = 0; i < w->pod.nr; i++)
+			if (reduced_fits(w, gone, i))
+				return true;
+	}
+	return false;
+}
+
+static bool is_within_settings(enum remedy_kind k)
+{
+	return k == REMEDY_ENDS || k == REMEDY_LESS || k == REMEDY_NO_HINT || k == REMEDY_ANEW ||
+	       k == REMEDY_TOKENS;
+}
+
+static void check_remedies(const struct world *w, const struct diagnosis *d, const char *line)
+{
+	bool within = false;
+
+	for (unsigned i = 0; i < d->nr_remedies; i++) {
+		const struct remedy *r = &d->remedy[i];
+
+		within = within || is_within_settings(r->kind);
+		if (r->kind == REMEDY_LESS)
+			for (unsigned k = 0; k < w->pod.nr; k++)
+				if (!r->container || text_equal(r->container, w->part[k].name))
+					is_less(&r->ask, w->alone ? &w->req.ask : &w->part[k]);
+		if (r->nr_pods <= REMEDY_PODS)
+			follow_remedy(w, r);
+	}
+	if (!within && some_remedy_within_settings(w)) {
+		print_question(w);
+		fail_msg("there is a remedy within the settings, and none is named: %s", line);
+	}
+}
+
+struct tally {
+	unsigned class[NR_REFUSAL_CLASSES], remedy[NR_REMEDIES], none;
+};
+
+static void check_refusal(struct world *w, const struct decision *refused, struct tally *sum)
+{
+	const struct admit_question q = question_of(w);
+	auto_free struct diagnosis *d = xcalloc(1, sizeof *d);
+	char line[DIAGNOSIS_LINE_MAX];
+	struct err e;
+
+	diagnose_with_remedies(&q, refused, REMEDIES_THOROUGHLY, d);
+	enum refusal_class should = class_by_brute_force(w);
+	if (d->class != should)
+		print_question(w);
+	if (d->class != should)
+		fail_msg("it is %s, and said to be %s: %s", refusal_class_words[should],
+			refusal_class_words[d->class], refused->message);
+	assert_non_null(
+		strstr(diagnosis_line(d, refused, &q, true, line, sizeof line), refused->reason));
+	check_remedies(w, d, line);
+	assert_true(strlen(line) < sizeof line && text_is_utf8(line, strlen(line)));
+	assert_int_equal(ledger_check(engine_ledger(w->g), &e), 0);
+	sum->class[d->class]++;
+	sum->none += !d->nr_remedies;
+	for (unsigned i = 0; i < d->nr_remedies; i++)
+		sum->remedy[d->remedy[i].kind]++;
+}
+
+static unsigned long number_from(const char *variable, unsigned long otherwise)
+{
+	const char *text = getenv(variable);
+
+	return text ? strtoul(text, NULL, 0) : otherwise;
+}
+
+static void one_world(struct world *w, unsigned long *left, struct tally *sum)
+{
+	const struct engine_hooks hooks = {.record = record_nothing};
+	struct decision d;
+
+	random_machine(w);
+	random_settings(w);
+	if (cpuset_within(&w->t.cpus, &w->s.reserved_cpus))
+		return;
+	w->g = engine_new(&w->t, &w->s, &hooks);
+	for (unsigned i = random_below(&w->r, GUESTS + 1); i > 0; i--) {
+		(void)snprintf(w->name[i], sizeof w->name[i], "pod%u", i);
+		random_guest(w, i);
+	}
+	for (unsigned tries = 3; tries && *left; tries--) {
+		random_question(w);
+		const struct admit_question q = question_of(w);
+		if (answer(w, &q, &d))
+			continue;
+		check_refusal(w, &d, sum);
+		--*left;
+	}
+	engine_free(w->g);
+}
+
+static void classes_are_right_and_remedies_help(void **state)
+{
+	unsigned long left = number_from("REFUSALS", REFUSALS_DEFAULT);
+	unsigned long seed = number_from("SEED", 20261123);
+	auto_free struct world *w = xcalloc(1, sizeof *w);
+	struct tally sum = {0};
+
+	(void)state;
+	w->work = xcalloc(1, ADMIT_ARENA_BYTES);
+	print_message("%lu refusals of seed %lu\n", left, seed);
+	for (uint64_t world = 1; left; world++) {
+		w->r.state = seed * UINT64_C(0x9e3779b97f4a7c15) + world;
+		w->s = (struct settings){0};
+		one_world(w, &left, &sum);
+	}
+	free(w->work);
+	for (unsigned c = 0; c < NR_REFUSAL_CLASSES; c++)
+		print_message("%-18s %u\n", refusal_class_words[c], sum.class[c]);
+	print_message("ends %u, less %u, no hint %u, minimum %u, scope %u, policy %u, none %u\n",
+		sum.remedy[REMEDY_ENDS], sum.remedy[REMEDY_LESS], sum.remedy[REMEDY_NO_HINT],
+		sum.remedy[REMEDY_MINIMUM], sum.remedy[REMEDY_SCOPE], sum.remedy[REMEDY_POLICY],
+		sum.none);
+	for (unsigned c = REFUSAL_ABSENT; c < NR_REFUSAL_CLASSES; c++)
+		assert_true(sum.class[c] || c == REFUSAL_CUT);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(classes_are_right_and_remedies_help),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
