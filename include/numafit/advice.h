@@ -123,6 +123,7 @@ static inline bool advice_is_rejection(enum advice_verdict v)
 
 /* Where and when advice is looked at. */
 struct advice_facts {
+	bool any_origin; /* for which pod and node it was written, and when, is not looked at */
 	const char *node, *uid; /* this node's name and the pod's uid */
 	int64_t now_ms;
 	int64_t skew_ms;         /* how far ahead of ours its writer's clock may be */
@@ -134,9 +135,9 @@ struct advice_facts {
 };
 
 /* All that can be said without the ledger, in this order: version, uid, node, clock, expired, numa,
- * foreign-cpuset. ADVICE_NONE for advice that names no NUMA nodes; ADVICE_ACCEPTED or
- * ADVICE_ACCEPTED_STALE: so far, advice_judge() has the last word; else a rejection, with
- * what is wrong in *e. */
+ * foreign-cpuset (facts->any_origin leaves out the second to the fifth). ADVICE_NONE for advice
+ * that names no NUMA nodes; ADVICE_ACCEPTED or ADVICE_ACCEPTED_STALE: so far, advice_judge() has
+ * the last word; else a rejection, with what is wrong in *e. */
 enum advice_verdict advice_check(
 	const struct advice *h, const struct advice_facts *facts, struct err *e);
 

@@ -45,11 +45,12 @@ enum remedy_kind {
 	REMEDY_LESS,    /* less is asked for */
 	REMEDY_ANEW,    /* the container is started anew, and not resized where it runs */
 	REMEDY_TOKENS,  /* as many tokens are asked for as CPUs */
-	REMEDY_NO_HINT, /* it comes without its scheduler's hint, or with one of mode prefer */
-	REMEDY_MINIMUM, /* sharedPoolMinimum is less */
-	REMEDY_BUDGET,  /* mergeVisitBudget is the most that there may be */
-	REMEDY_SCOPE,   /* topologyManagerScope is container */
-	REMEDY_POLICY,  /* topologyManagerPolicy is best-effort */
+	REMEDY_NO_HINT, /* it comes without its scheduler's hint, or that need not be followed */
+	REMEDY_NODES_POLICY, /* it comes without the topology policy of its own */
+	REMEDY_MINIMUM,      /* sharedPoolMinimum is less */
+	REMEDY_BUDGET,       /* mergeVisitBudget is the most that there may be */
+	REMEDY_SCOPE,        /* topologyManagerScope is container */
+	REMEDY_POLICY,       /* topologyManagerPolicy is best-effort */
 	NR_REMEDIES
 };
 /* "pods-end", "ask-for-less", "start-anew", ...: for programs. */
@@ -81,7 +82,10 @@ struct diagnosis {
 	struct diagnosis_amount of[1 + TOPO_KINDS];
 	/* How many NUMA nodes the policy would have it on; 0: any number, or no number will do. */
 	unsigned allowed;
-	struct nodeset most_free; /* of so many NUMA nodes, or of one, those with most of it free */
+	bool resize; /* of a container that runs: what it has counts as free here */
+	/* Of so many NUMA nodes, or of one, those that come nearest to having all of it free; of a
+	 * resize those that the container runs on. */
+	struct nodeset most_free;
 	uint64_t most[1 + TOPO_KINDS]; /* and how much that is of each */
 	unsigned nr_containers;        /* of the pod; 1 for a container */
 	unsigned nr_remedies;

@@ -175,7 +175,8 @@ int settings_check_pod_level(const struct settings *s, struct err *e);
 
 /* The same for a daemon, which others wait for: mergeVisitBudget must have a bound, 1 to
  * MERGE_VISIT_BUDGET_MAX. A step takes some 20 ns, twice as long on a slow machine: that is a small
- * part of the 2 s for which a runtime waits. With a list (e is not NULL then) all mistakes are
+ * part of the 2 s for which a runtime waits. And with a machine sharedPoolMinimum, unless it is 1,
+ * must leave a CPU of it. With a list (e is not NULL then) all mistakes are
  * added to it, by their keys. */
 int settings_check_daemon(
 	const struct settings *s, const struct topo *t, struct mistakes *all, struct err *e);

@@ -2,6 +2,7 @@
 
 #include <codec/advice_parts.h>
 #include <errno.h>
+#include <numafit/settings.h>
 
 static const struct advice_source sources[] = {
 	ADVICE_OWN_SOURCE,
@@ -66,4 +67,64 @@ int advice_find(const struct pod *pod, enum advice_about about, const struct adv
 		return 1;
 	}
 	return 0;
+}
+
+void advice_look(const struct advice_reader *r, const struct pod *pod, struct arena *a,
+	struct advice_found *out)
+{
+	const struct advice_context c = {r->facts.t, a};
+
+	*out = (struct advice_found){.mode = r->settings->advice_mode};
+	int rc = advice_find(
+		pod, ADVICE_ABOUT_NODES, &r->order, &c, &out->source, &out->advice, &out->why);
+	out->has = rc != 0;
+	if (rc > 0) {
+		out->so_far = advice_check(&out->advice, &r->facts, &out->why);
+		out->mode = advice_mode_of(r->settings->advice_mode, out->advice.mode);
+	} else if (rc < 0) {
+		out->so_far = advice_read_verdict(rc);
+	}
+}
+
+const struct advice_ask *advice_ask_for(const struct advice_reader *r, const struct advice_found *f,
+	const char *container, struct arena *a)
+{
+	bool whole = r->settings->topology_scope == SCOPE_POD;
+	const struct advice_container *c = NULL;
+	struct advice_ask *ask;
+
+	if (!f->has || f->so_far == ADVICE_NONE)
+		return NULL;
+	bool read = f->advice.nr_containers > 0;
+	if (read)
+		c = whole ? advice_for_pod(&f->advice) : advice_for(&f->advice, container);
+	if (read && !c && !whole) /* it speaks of others */
+		return NULL;
+	ask = arena_alloc(a, sizeof *ask);
+	if (!ask)
+		return NULL;
+	*ask = (struct advice_ask){
+		.so_far = f->so_far, .mode = f->mode, .repair = r->settings->advice_repair};
+	if (c)
+		ask->asked = c->nodes;
+	else if (read && !advice_is_rejection(f->so_far))
+		ask->so_far = ADVICE_REJECTED_POLICY; /* its containers go apart */
+	return ask;
+}
+
+bool advice_pod_policy(const struct advice_reader *r, const struct pod *pod, struct arena *a,
+	enum topology_policy *policy)
+{
+	const enum topology_policy of_node = r->settings->topology_policy;
+	const struct advice_context c = {r->facts.t, a};
+	const struct advice_source *source;
+	struct advice advice;
+	struct err e;
+
+	if (!r->settings->advice_policy ||
+		advice_find(pod, ADVICE_ABOUT_POLICY, &r->order, &c, &source, &advice, &e) <= 0 ||
+		!advice.has_policy)
+		return false;
+	*policy = advice_policy_of(of_node, advice.policy);
+	return *policy != of_node;
 }

@@ -25,4 +25,30 @@ int advice_find(const struct pod *pod, enum advice_about about, const struct adv
 	const struct advice_context *c, const struct advice_source **source, struct advice *out,
 	struct err *e);
 
+/* The node that a pod's advice is read for; all borrowed. */
+struct advice_reader {
+	const struct settings *settings; /* schedulerHint.* of them, and the policy and its scope */
+	struct advice_order order;
+	struct advice_facts facts; /* its topo is the node's, too */
+};
+/* A pod's advice about NUMA nodes, as far as it can be judged before the merge. */
+struct advice_found {
+	bool has;
+	enum advice_verdict so_far;
+	enum advice_mode mode; /* in force */
+	struct advice advice;
+	const struct advice_source *source;
+	struct err why; /* of a rejection */
+};
+/* Read and check it; *out lives in *a, which should have ADVICE_ARENA_BYTES. */
+void advice_look(const struct advice_reader *r, const struct pod *pod, struct arena *a,
+	struct advice_found *out);
+/* What it says of that container, or in pod scope of its pod, from *a; NULL: nothing. */
+const struct advice_ask *advice_ask_for(const struct advice_reader *r, const struct advice_found *f,
+	const char *container, struct arena *a);
+/* The topology policy that the pod asks for, when that is stricter than the node's. False: it asks
+ * for none, or the settings do not let it. */
+bool advice_pod_policy(const struct advice_reader *r, const struct pod *pod, struct arena *a,
+	enum topology_policy *policy);
+
 #endif

@@ -249,6 +249,8 @@ int pod_spec_ask(const struct pod_spec *s, const struct resource_names *resource
 		.own = pod_level ? own : NULL,
 		.nr = s->nr,
 		.container = ask,
+		.annotations = s->annotations,
+		.nr_annotations = s->nr_annotations,
 	};
 	if (rules)
 		pod_obey_gate(rules, out, ask);

@@ -67,7 +67,8 @@ struct resource_names {
 	unsigned nr;
 };
 
-/* Who the pod is, what it asks for, and its class when its status does not say one (qos.h).
+/* Who the pod is, its annotations, what it asks for, and its class when its status does not say one
+ * (qos.h).
  * Requests that are missing are the limits, as the API server fills them in; the pod has resources
  * of its own when it says something of CPUs, memory or huge pages (component-helpers/resource,
  * IsPodLevelResourcesSet). How the class is computed, and whether these are shared out,

@@ -177,6 +177,22 @@ static int check_budget(const struct settings *s, struct err *e)
 	return 0;
 }
 
+/* At 1, the least, a machine of one CPU is served as well as it can be. */
+static int check_pool_minimum(const struct settings *s, const struct topo *t, struct err *e)
+{
+	unsigned reserved =
+		s->cpu_options.strict_cpu_reservation ? settings_reserved_cpu_count(s) : 0;
+	unsigned minimum = settings_pool_minimum(s);
+
+	if (s->cpu_manager_policy == MANAGER_NONE || minimum == 1 ||
+		minimum + reserved < t->nr_cpus)
+		return 0;
+	return err_set(e, EINVAL,
+		"sharedPoolMinimum: with %u CPUs kept shared%s no container could have one for "
+		"itself: %s has %u CPUs",
+		minimum, reserved ? " beside the reserved ones" : "", t->name, t->nr_cpus);
+}
+
 static int check_tokens(const struct settings *s, struct err *e)
 {
 	if (s->device_plugin && s->cpu_manager_policy != MANAGER_STATIC)
@@ -293,6 +309,8 @@ int settings_check_daemon(
 {
 	struct checking c = {.s = s, .t = t, .all = all, .e = e};
 
-	return settings_go_on(&c, "mergeVisitBudget", check_budget(s, e)) ? settings_check_all(&c)
-									  : c.rc;
+	if (settings_go_on(&c, "mergeVisitBudget", check_budget(s, e)) &&
+		(!t || settings_go_on(&c, "sharedPoolMinimum", check_pool_minimum(s, t, e))))
+		(void)settings_check_all(&c);
+	return c.rc;
 }

@@ -148,28 +148,66 @@ static uint64_t free_on(const struct books *b, const struct diagnosis_amount *m,
 	return cpuset_count_and(&b->t->node[node].cpus, &left);
 }
 
-/* Of as many NUMA nodes as are allowed those that have most free of what is scarcest. */
-static void find_most_free(const struct books *b, struct diagnosis *d)
+/* How near these amounts, of each that is asked for, come to all of it: first by what is scarcest.
+ */
+static double nearness(const struct diagnosis *d, const uint64_t amount[])
 {
-	const struct diagnosis_amount *scarce = &d->of[0];
-	unsigned nr = d->allowed ? d->allowed : 1;
+	enum { FIRST = 1000 }; /* before the sum, which is small */
+	double scarcest = 1, sum = 0;
 
-	for (unsigned i = 1; i < d->nr; i++)
-		if ((double)d->of[i].node_free / (double)d->of[i].asked <
-			(double)scarce->node_free / (double)scarce->asked)
-			scarce = &d->of[i];
-	for (unsigned k = 0; d->nr && k < nr; k++) {
-		unsigned best = NODES_MAX;
+	for (unsigned i = 0; i < d->nr; i++) {
+		double part =
+			(double)number_min(amount[i], d->of[i].asked) / (double)d->of[i].asked;
 
-		nodeset_each (n, nodeset_minus(b->t->nodes, d->most_free))
-			if (best == NODES_MAX || free_on(b, scarce, n) > free_on(b, scarce, best))
-				best = n;
-		if (best < NODES_MAX)
-			d->most_free = nodeset_or(d->most_free, nodeset_of(best));
+		scarcest = part < scarcest ? part : scarcest;
+		sum += part;
 	}
+	return scarcest * FIRST + sum;
+}
+
+static void add_free_on(
+	const struct books *b, const struct diagnosis *d, unsigned node, uint64_t amount[])
+{
+	for (unsigned i = 0; i < d->nr; i++)
+		amount[i] += free_on(b, &d->of[i], node);
+}
+
+/* The NUMA node that brings what was found so far nearest to what is asked for. */
+static unsigned best_node_to_add(const struct books *b, const struct diagnosis *d)
+{
+	unsigned best = NODES_MAX;
+	double most = -1;
+
+	nodeset_each (n, nodeset_minus(b->t->nodes, d->most_free)) {
+		uint64_t with[1 + TOPO_KINDS];
+
+		memcpy(with, d->most, sizeof with);
+		add_free_on(b, d, n, with);
+		if (nearness(d, with) > most) {
+			most = nearness(d, with);
+			best = n;
+		}
+	}
+	return best;
+}
+
+static void find_most_free(
+	const struct books *b, const struct holding *resized, struct diagnosis *d)
+{
+	if (!d->nr)
+		return;
+	if (resized)
+		d->most_free = decision_nodes_used(b->t, &resized->decision);
 	nodeset_each (n, d->most_free)
-		for (unsigned i = 0; i < d->nr; i++)
-			d->most[i] += free_on(b, &d->of[i], n);
+		add_free_on(b, d, n, d->most);
+	for (unsigned nr = nodeset_empty(d->most_free) ? number_max(d->allowed, 1) : 0; nr--;) {
+		unsigned best = best_node_to_add(b, d);
+
+		if (best == NODES_MAX)
+			return;
+		d->most_free = nodeset_or(d->most_free, nodeset_of(best));
+		add_free_on(b, d, best, d->most);
+	}
 }
 
 /* Trials */
@@ -420,7 +458,10 @@ void diagnose(const struct admit_question *q, const struct decision *refused, st
 		out->allowed = 1;
 	else if (out->policy == POLICY_RESTRICTED && on_empty_node(&x)->admits)
 		out->allowed = x.empty.nodes;
-	find_most_free(books, out);
+	const struct holding *resized =
+		as_asked.own < as_asked.nr ? ledger_at(q->ledger, as_asked.own) : NULL;
+	out->resize = resized;
+	find_most_free(books, resized, out);
 }
 
 void diagnose_in_numbers(

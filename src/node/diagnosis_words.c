@@ -12,7 +12,7 @@ const char *const refusal_class_texts[NR_REFUSAL_CLASSES] = {
 	[REFUSAL_TOKENS] = "its tokens of numafit.io/cpu do not entitle it to its CPUs",
 	[REFUSAL_ABSENT] = "it asks for more than this machine has for containers",
 	[REFUSAL_POOL] = "the containers that share CPUs would be left with too few",
-	[REFUSAL_POLICY] = "the node's policy would refuse it even if nothing else ran here",
+	[REFUSAL_POLICY] = "policy and options would refuse it even if nothing else ran here",
 	[REFUSAL_TAKEN] = "this machine has as much, but not enough of it is free",
 	[REFUSAL_HINT] = "its scheduler's hint must be followed, and cannot be",
 	[REFUSAL_CUT] = "the search for NUMA nodes was cut short by mergeVisitBudget",
@@ -73,9 +73,15 @@ static void add_nodes(struct text *t, struct nodeset nodes, const struct admit_q
 		nodeset_format(nodes, &ledger_view(q->ledger)->topo->ids, list, sizeof list));
 }
 
-static void add_policy(struct text *t, const struct diagnosis *d)
+static const struct pod *pod_asked_about(const struct admit_question *q)
 {
-	text_add(t, "policy %s", topology_policy_words[d->policy]);
+	return q->container ? &q->container->pod : q->pod;
+}
+
+static void add_policy(struct text *t, const struct diagnosis *d, const struct admit_question *q)
+{
+	text_add(t, "%spolicy %s", pod_asked_about(q)->has_policy ? "the pod's own " : "",
+		topology_policy_words[d->policy]);
 	if (d->allowed)
 		text_add(t, " allows %u NUMA node%s", d->allowed, d->allowed == 1 ? "" : "s");
 }
@@ -102,13 +108,19 @@ static void add_short_amounts(struct text *t, const struct diagnosis *d, bool fr
 		between = ", ";
 	}
 	text_add(t, "%s", free ? " are free on this node" : " are all that this node has");
+	text_add(t, "%s", free && d->resize ? ", with what it has itself" : "");
 }
 
 /* "NUMA node 2 has most free: 10 CPUs, 96Gi of memory" */
 static void add_most_free(struct text *t, const struct diagnosis *d, const struct admit_question *q)
 {
+	if (d->resize)
+		text_add(t, "it runs on ");
 	add_nodes(t, d->most_free, q);
-	text_add(t, " %s most free: ", nodeset_count(d->most_free) == 1 ? "has" : "have");
+	if (d->resize)
+		text_add(t, ", where it can have ");
+	else
+		text_add(t, " %s most free: ", nodeset_count(d->most_free) == 1 ? "has" : "have");
 	for (unsigned i = 0; i < d->nr; i++) {
 		text_add(t, "%s", i ? ", " : "");
 		add_amount(t, &d->of[i], d->most[i]);
@@ -124,13 +136,14 @@ static bool differ_in_nodes(const struct diagnosis *d)
 	return differ;
 }
 
-static void add_never(struct text *t, const struct diagnosis *d, const struct decision *refused)
+static void add_never(struct text *t, const struct diagnosis *d, const struct decision *refused,
+	const struct admit_question *q)
 {
 	if (refused->reason && text_equal(refused->reason, "SMTAlignmentError")) {
 		text_add(t, "%s", refused->message);
 		return;
 	}
-	add_policy(t, d);
+	add_policy(t, d, q);
 	if (d->policy == POLICY_RESTRICTED && differ_in_nodes(d)) {
 		text_add(t, " wants all of it on as few NUMA nodes as each part needs:");
 		for (unsigned i = 0; i < d->nr; i++) {
@@ -154,7 +167,7 @@ static void add_apart(struct text *t, const struct diagnosis *d, const struct de
 		text_add(t, "too few whole cores are free (full-pcpus-only); ");
 	add_most_free(t, d, q);
 	text_add(t, "; ");
-	add_policy(t, d);
+	add_policy(t, d, q);
 	if (d->policy <= POLICY_BEST_EFFORT)
 		text_add(t,
 			"; NUMA nodes that serve one container's memory together serve only such "
@@ -176,7 +189,7 @@ void diagnosis_add_numbers(struct text *t, const struct diagnosis *d,
 			settings_pool_minimum(q->settings) == 1 ? "" : "s");
 		return;
 	case REFUSAL_POLICY:
-		add_never(t, d, refused);
+		add_never(t, d, refused, q);
 		return;
 	case REFUSAL_POD:
 		text_add(t, "each of its %u containers would fit alone, but not together; ",
@@ -206,7 +219,7 @@ void diagnosis_add_numbers(struct text *t, const struct diagnosis *d,
 static void add_pod(struct text *t, const struct remedy_pod *gone, const struct admit_question *q)
 {
 	const struct pod *pod = &gone->entry->request.pod;
-	const struct pod *own = q->container ? &q->container->pod : q->pod;
+	const struct pod *own = pod_asked_about(q);
 	bool on = !nodeset_empty(gone->nodes);
 
 	if (!text_equal(pod->ns, own->ns))
@@ -264,6 +277,7 @@ const char *const remedy_kind_words[NR_REMEDIES] = {
 	[REMEDY_ANEW] = "start-anew",
 	[REMEDY_TOKENS] = "tokens",
 	[REMEDY_NO_HINT] = "no-hint",
+	[REMEDY_NODES_POLICY] = "nodes-policy",
 	[REMEDY_MINIMUM] = "pool-minimum",
 	[REMEDY_BUDGET] = "visit-budget",
 	[REMEDY_SCOPE] = "scope",
@@ -313,7 +327,14 @@ void diagnosis_add_remedy(struct text *t, const struct remedy *r, const struct a
 			text_add(t, " for container %.63s", r->container);
 		return;
 	case REMEDY_NO_HINT:
-		text_add(t, "without its scheduler's hint, or with one of mode prefer");
+		text_add(t,
+			"without its scheduler's hint (such as numafit.io/numa-hint), or with %s",
+			q->settings->advice_mode == ADVICE_REQUIRE
+				? "schedulerHint.mode prefer on this node"
+				: "\"mode\":\"prefer\" in it");
+		break;
+	case REMEDY_NODES_POLICY:
+		text_add(t, "without a topology policy of its own (numafit.io/topology-policy)");
 		break;
 	case REMEDY_MINIMUM:
 	case REMEDY_BUDGET:
@@ -331,16 +352,11 @@ void diagnosis_add_remedy(struct text *t, const struct remedy *r, const struct a
 	}
 }
 
-/* A container that runs stays where it is: what was decided again is that it comes anew. */
-static bool is_resize(const struct admit_question *q)
-{
-	return q->container && ledger_find(q->ledger, q->container->container_id);
-}
-
 void diagnosis_add_remedies(
 	struct text *t, const struct diagnosis *d, const struct admit_question *q)
 {
-	bool anew = is_resize(q) && !(d->nr_remedies && d->remedy[0].kind == REMEDY_ANEW);
+	/* a container that runs stays where it is: what was decided again is that it comes anew */
+	bool anew = d->resize && !(d->nr_remedies && d->remedy[0].kind == REMEDY_ANEW);
 
 	if (d->class == REFUSAL_DAEMON)
 		text_add(t, "See the log of numafitd on this node");
@@ -362,18 +378,15 @@ static void add_subject(
 	struct text *t, const struct decision *refused, const struct admit_question *q)
 {
 	const struct ask *one = q->container ? &q->container->ask : refused->in_the_way;
-	struct ask sum;
+	const struct ask sum = one ? *one : q->pod->own ? *q->pod->own : pod_ask(q->pod);
 
-	if (one) {
+	if (one)
 		text_add(t, "container %.63s (", one->name);
-		diagnosis_add_ask(t, one);
-	} else if (q->pod->nr > 1) {
-		text_add(t, "pod %.63s (%zu containers", q->pod->name, q->pod->nr);
-	} else {
-		sum = pod_ask(q->pod);
+	else
 		text_add(t, "pod %.63s (", q->pod->name);
-		diagnosis_add_ask(t, &sum);
-	}
+	if (!one && q->pod->nr > 1)
+		text_add(t, "%zu containers: ", q->pod->nr);
+	diagnosis_add_ask(t, &sum);
 	text_add(t, ")");
 }
 
@@ -393,7 +406,7 @@ static void cut_between_words(char *text, size_t bytes)
 const char *diagnosis_line(const struct diagnosis *d, const struct decision *refused,
 	const struct admit_question *q, bool with_remedies, char *buf, size_t cap)
 {
-	const struct pod *pod = q->container ? &q->container->pod : q->pod;
+	const struct pod *pod = pod_asked_about(q);
 	char body[BODY_MAX], tail[TAIL_MAX];
 	struct text t, end;
 
@@ -406,7 +419,7 @@ const char *diagnosis_line(const struct diagnosis *d, const struct decision *ref
 		text_add(&end, "; numafit explain %.63s/%.253s", pod->ns, pod->name);
 	text_add(&end, ")");
 	text_init(&t, body, sizeof body);
-	text_add(&t, "numafit: cannot place ");
+	text_add(&t, "numafit: cannot %s ", d->resize ? "resize" : "place");
 	add_subject(&t, refused, q);
 	text_add(&t, ": ");
 	diagnosis_add_numbers(&t, d, refused, q);

@@ -66,6 +66,24 @@ static int by_what_is_held(const void *a, const void *b)
 	return x->first < y->first ? -1 : 1;
 }
 
+/* CPUs that no earlier entry of the pod has: init containers leave theirs to later ones. */
+static unsigned cpus_besides_earlier(const struct clinic *x, size_t first, size_t entry)
+{
+	const struct holding *h = entry_at(x, entry);
+	struct cpuset cpus = h->decision.cpus;
+
+	if (!h->decision.exclusive)
+		return 0;
+	for (size_t i = first; i < entry; i++) {
+		const struct holding *earlier = entry_at(x, i);
+
+		if (earlier->decision.exclusive && !earlier->decision.within_pod &&
+			is_of_one_pod(&earlier->request.pod, &h->request.pod))
+			cpus = cpuset_minus(cpus, &earlier->decision.cpus);
+	}
+	return cpuset_count(&cpus);
+}
+
 /* The pods that hold anything, but for its own. */
 static void list_candidates(struct clinic *x)
 {
@@ -89,7 +107,7 @@ static void list_candidates(struct clinic *x)
 			at++;
 		if (at == x->nr_pods)
 			x->pod[x->nr_pods++] = (struct candidate){.first = i};
-		x->pod[at].cpus += h->decision.exclusive ? cpuset_count(&h->decision.cpus) : 0;
+		x->pod[at].cpus += cpus_besides_earlier(x, x->pod[at].first, i);
 		x->pod[at].nodes =
 			nodeset_or(x->pod[at].nodes, decision_nodes_used(t, &h->decision));
 		for (unsigned k = 0; k < h->decision.nr_blocks; k++)
@@ -463,6 +481,18 @@ static bool find_no_hint(struct clinic *x, struct remedy *r)
 	return trial_drop_advice(&x->trial) && trial_admits(&x->trial);
 }
 
+/* The pod's policy is its own where it is stricter than the node's. */
+static bool find_nodes_policy(struct clinic *x, struct remedy *r)
+{
+	struct trial *t = &x->trial;
+	struct pod *pod = t->q.container ? &t->request.pod : &t->pod;
+	bool had = pod->has_policy;
+
+	(void)r;
+	pod->has_policy = false;
+	return had && trial_admits(t);
+}
+
 /* Of each container that asks for some as many as it has CPUs of its own. */
 static bool find_tokens(struct clinic *x, struct remedy *r)
 {
@@ -515,7 +545,7 @@ static bool find_policy(struct clinic *x, struct remedy *r)
 
 	r->value = POLICY_BEST_EFFORT;
 	if (pod->has_policy || x->out->policy <= POLICY_BEST_EFFORT)
-		return false;
+		return false; /* its own is as strict whatever the node's is */
 	x->trial.settings->topology_policy = (enum topology_policy)r->value;
 	return trial_admits(&x->trial);
 }
@@ -529,6 +559,7 @@ static const struct {
 	{0, REMEDY_ANEW, find_start_anew},
 	{1, REMEDY_TOKENS, find_tokens},
 	{1, REMEDY_NO_HINT, find_no_hint},
+	{1, REMEDY_NODES_POLICY, find_nodes_policy},
 	{1, REMEDY_BUDGET, find_budget},
 	{1, REMEDY_ENDS, find_ends},
 	{1, REMEDY_LESS, find_less},
@@ -537,6 +568,18 @@ static const struct {
 	{4, REMEDY_SCOPE, find_scope},
 	{5, REMEDY_POLICY, find_policy},
 };
+
+/* To ask for a little less is easier than to end several pods. */
+static void put_easier_first(struct diagnosis *d)
+{
+	const struct remedy first = d->remedy[0];
+
+	if (d->nr_remedies < 2 || first.kind != REMEDY_ENDS || first.nr_pods < 2 ||
+		d->remedy[1].kind != REMEDY_LESS)
+		return;
+	d->remedy[0] = d->remedy[1];
+	d->remedy[1] = first;
+}
 
 void diagnosis_find_remedies(const struct admit_question *q, unsigned decisions, struct budget *b,
 	struct arena *a, struct diagnosis *out)
@@ -553,7 +596,7 @@ void diagnosis_find_remedies(const struct admit_question *q, unsigned decisions,
 
 		if (out->nr_remedies == DIAGNOSIS_REMEDIES ||
 			(i && out->nr_remedies && finders[i].step > finders[i - 1].step))
-			return;
+			break;
 		trial_reset(&x.trial);
 		if (!finders[i].find(&x, &r))
 			continue;
@@ -561,6 +604,7 @@ void diagnosis_find_remedies(const struct admit_question *q, unsigned decisions,
 		r.nodes = x.trial.nodes;
 		out->remedy[out->nr_remedies++] = r;
 	}
+	put_easier_first(out);
 }
 
 void diagnose_with_remedies(const struct admit_question *q, const struct decision *refused,

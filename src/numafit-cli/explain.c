@@ -205,7 +205,8 @@ static void explain_decision(
 		wording_print(x.to, "how", "%s", source_words(d));
 	if (!d->admit && d->apart) /* else it is in the note */
 		wording_print(x.to, "how", "%s", pod_apart_texts[d->apart]);
-	wording_print(x.to, "policy", "%s, scope %s%s", topology_policy_words[d->policy],
+	wording_print(x.to, "policy", "%s%s, scope %s%s", topology_policy_words[d->policy],
+		d->policy != x.s->topology_policy ? " (the pod's own)" : "",
 		topology_scope_words[x.s->topology_scope],
 		x.s->prefer_closest_numa_nodes ? ", prefer-closest-numa-nodes" : "");
 	wording_print_grant(&x, past->request, d);

@@ -1,5 +1,6 @@
 #include <numafit-cli/verbs.h>
 
+#include <codec/advice.h>
 #include <errno.h>
 #include <host/discover.h>
 #include <io/journal.h>
@@ -176,6 +177,7 @@ static int load_node(
 struct imagined {
 	struct pod pod;
 	struct pod_file file;
+	struct arena annotations; /* what those of the file say */
 	struct ask container[CONTAINERS_MAX];
 	char name[CONTAINERS_MAX][CONTAINER_NAME_MAX];
 };
@@ -292,6 +294,14 @@ static void print_what_no_scheduler_sends(const struct journal_fold *f, const st
 	(void)printf("%s: no scheduler sends it here\n", said);
 }
 
+static void print_own_policy(const struct scene *scene, const struct pod *pod)
+{
+	if (pod->has_policy)
+		wording_print(scene->to, "policy", "%s, the pod's own (the node's is %s)",
+			topology_policy_words[pod->policy],
+			topology_policy_words[scene->s->topology_policy]);
+}
+
 static int print_words(struct journal_fold *f, const struct question *q, const struct settings *s,
 	const struct imagined *x, const struct answer *a, struct err *e)
 {
@@ -311,6 +321,7 @@ static int print_words(struct journal_fold *f, const struct question *q, const s
 			wording_print_pod(&scene, &x->pod);
 		else
 			wording_print_request(&scene, &first);
+		print_own_policy(&scene, &x->pod);
 		wording_print_refusal(&scene, &a->decision, &why, &asked);
 		wording_print_reasons(&scene, &a->decision, a->decision.reasons);
 		return 0;
@@ -324,6 +335,7 @@ static int print_words(struct journal_fold *f, const struct question *q, const s
 						    : "it",
 			wording_verdict(&part->decision));
 		wording_print_request(&scene, &part->request);
+		print_own_policy(&scene, &x->pod);
 		wording_print_grant(&scene, &part->request, &part->decision);
 		wording_print_reasons(&scene, &part->decision, part->decision.reasons);
 	}
@@ -351,6 +363,36 @@ static int print_record(const struct journal_fold *f, const struct settings *s,
 	return 0;
 }
 
+/* A file's pod is decided as numafitd would; its annotations are taken as if they were written for
+ * it, here and now. */
+static void obey_settings_and_annotations(
+	const struct journal_fold *f, const struct settings *s, struct imagined *x)
+{
+	/* the containers are the file's reader's, and nobody's by now */
+	struct ask *containers = (struct ask *)(uintptr_t)x->pod.container;
+	const struct ledger_view *view = ledger_view(engine_ledger(f->engine));
+	const struct cpuset had = cpuset_or(view->held, &view->left);
+	const struct cpuset foreign = cpuset_or(s->reserved_cpus, &had);
+	enum advice_format order[NR_ADVICE_FORMATS];
+	struct advice_reader reader = {
+		.settings = s, .facts = {.any_origin = true, .t = &f->topo, .foreign = &foreign}};
+	struct advice_found found = {0};
+
+	pod_obey_gate(s, &x->pod, containers);
+	reader.order.format = order;
+	reader.order.nr = (unsigned)advice_order_parse(s->advice_order, order, NULL);
+	arena_init(&x->annotations, ADVICE_ARENA_BYTES);
+	if (s->advice_mode != ADVICE_OFF)
+		advice_look(&reader, &x->pod, &x->annotations, &found);
+	if (advice_is_rejection(found.so_far))
+		(void)fprintf(stderr, "numafit whatif: note: %s: %s\n", found.source->key,
+			found.why.text);
+	x->pod.has_policy = advice_pod_policy(&reader, &x->pod, &x->annotations, &x->pod.policy);
+	for (size_t i = 0; i < x->pod.nr; i++)
+		containers[i].advice =
+			advice_ask_for(&reader, &found, containers[i].name, &x->annotations);
+}
+
 static int answer_whatif(const struct call *c, const struct question *q, struct journal_fold *f)
 {
 	auto_free struct settings *s = xcalloc(1, sizeof *s);
@@ -369,8 +411,8 @@ static int answer_whatif(const struct call *c, const struct question *q, struct 
 		return code;
 	else
 		x->pod = x->file.workload.pod;
-	if (q->file) /* the containers are the file's reader's, and nobody's by now */
-		pod_obey_gate(s, &x->pod, (struct ask *)(uintptr_t)x->pod.container);
+	if (q->file)
+		obey_settings_and_annotations(f, s, x);
 	arena_init_fixed(&a, work, ADMIT_ARENA_BYTES);
 	decide_pod(engine_ledger(f->engine), s, &x->pod, &a, &answer);
 	answer.record.cause = "whatif";
@@ -380,6 +422,7 @@ static int answer_whatif(const struct call *c, const struct question *q, struct 
 	code = answer.decision.admit ? EXIT_DONE : EXIT_NO;
 	if (rc)
 		code = call_fail(c, EXIT_CANNOT, &e);
+	arena_fini(&x->annotations);
 	if (q->file)
 		pod_file_fini(&x->file);
 	return code;
@@ -457,7 +500,8 @@ static const struct option_row rows[] = {
 		.name = "filename",
 		.value = "FILE",
 		.help = "instead of these a pod as for kubectl, YAML or JSON, or a Deployment or "
-			"another object with a pod's template; - is the standard input",
+			"another object with a pod's template; - is the standard input. Its scheduler's "
+			"hint and topology policy are taken as numafitd takes them",
 		.read = option_text,
 		.at = AT(file),
 		.completes = COMPLETE_FILE},

@@ -161,6 +161,26 @@ see "and it is said that it does not come" has_line "note: it asks for 1000Gi of
 run "nor is one whose init container alone is larger" 0 whatif_stdin \
 	'kind: Pod\nspec: {initContainers: [{name: i, resources: {requests: {cpu: 900}}}], containers: [{name: c}]}\n'
 see "and that is said, too" has_line "note: it asks for 900 CPUs, and this machine has 128 CPUs, 512Gi of memory: no scheduler sends it here"
+# advised ANNOTATION VALUE [OPTION...]: a pod of 2 CPUs with that annotation
+advised() {
+	printf '{"kind":"Pod","metadata":{"name":"a","annotations":{"%s":"%s"}},"spec":{"containers":[{"name":"m","resources":{"limits":{"cpu":"2","memory":"1Gi"}}}]}}' "$1" "$2" >"$dir/advised.json"
+	shift 2
+	"$numafit" whatif --machine kep3545-8 -f "$dir/advised.json" "$@"
+}
+hint() { # hint NODES MODE
+	printf '{\\"v\\":1,\\"node\\":\\"else\\",\\"uid\\":\\"other\\",\\"at\\":1,\\"ttl\\":1,\\"mode\\":\\"%s\\",\\"containers\\":{\\"*\\":{\\"numa\\":\\"%s\\"}}}' "$2" "$1"
+}
+run "a file's hint is followed, whomever it was written for" 0 advised numafit.io/numa-hint "$(hint 5 prefer)"
+see "where it leads" grep -q 'accepted, mode prefer: asked for NUMA nodes 5, given 5' "$dir/out"
+run "a hint that must be followed can refuse" 1 advised numafit.io/numa-hint "$(hint 2-3 require)"
+see "and what helps" grep -q 'Fits without its scheduler.s hint' "$dir/out"
+run "a hint that cannot be read is no hint" 0 advised numafit.io/numa-hint '{}'
+see "and that is said" grep -q 'note: numafit.io/numa-hint' "$dir/err"
+run "a file's own policy counts where the node lets it" 0 advised numafit.io/topology-policy single-numa-node \
+	--set schedulerHint.podPolicy=true
+see "and is named" grep -q "single-numa-node, the pod's own (the node's is best-effort)" "$dir/out"
+run "and not where it does not" 0 advised numafit.io/topology-policy single-numa-node
+see "then it is not named" sh -c "! grep -q single-numa-node '$dir/out'"
 run "nothing that is asked for is no question" 2 "$numafit" whatif --machine kep3545-8
 see "and what is missing is said" says err "say what is asked for"
 run "a file and amounts exclude each other" 2 "$numafit" whatif -f "$dir/web.yaml" --cpus 2

@@ -195,8 +195,8 @@ static void the_hint_is_in_the_way(void **state)
 	refused(&n, &req, NULL, REFUSAL_HINT,
 		"numafit: cannot place container main (4 CPUs, 4Gi of memory): the scheduler's "
 		"hint cannot be followed (rejected:not-fit): asked for NUMA nodes 1, given none: "
-		"there is not enough of cpu on them. Fits without its scheduler's hint, or with "
-		"one of mode prefer, on NUMA node 0, or when work-0 (8 CPUs, NUMA node 1) ends. "
+		"there is not enough of cpu on them. Fits without its scheduler's hint (such as "
+		"numafit.io/numa-hint), or with \"mode\":\"prefer\" in it, on NUMA node 0, or when work-0 (8 CPUs, NUMA node 1) ends. "
 		"(TopologyAffinityError; policy restricted; scheduler's hint rejected:not-fit; numafit explain "
 		"default/web)");
 	node_fini(&n);
@@ -232,13 +232,13 @@ static void containers_fit_alone_and_not_together(void **state)
 	const struct pod pod = pod_of(part, 3, 3, 4);
 	n.s.topology_scope = SCOPE_POD;
 	refused(&n, NULL, &pod, REFUSAL_POLICY,
-		"numafit: cannot place pod trio (3 containers): policy single-numa-node allows 1 "
+		"numafit: cannot place pod trio (3 containers: 9 CPUs, 12Gi of memory): policy single-numa-node allows 1 "
 		"NUMA node; one NUMA node has, if nothing runs there, 8 CPUs, 56Gi of memory. Fits "
 		"with 2 CPUs for container one when default/work-1 (3 CPUs, NUMA node 1) ends. "
 		"(TopologyAffinityError; numafit explain team/trio)");
 	const struct pod pair = pod_of(part, 2, 4, 4);
 	refused(&n, NULL, &pair, REFUSAL_POD,
-		"numafit: cannot place pod trio (2 containers): each of its 2 containers would fit "
+		"numafit: cannot place pod trio (2 containers: 8 CPUs, 8Gi of memory): each of its 2 containers would fit "
 		"alone, but not together; NUMA node 1 has most free: 5 CPUs, 16Gi of memory; policy "
 		"single-numa-node allows 1 NUMA node. Fits when default/work-1 (3 CPUs, NUMA node "
 		"1) ends, or with 1 CPU for container one. (TopologyAffinityError; numafit explain "
@@ -257,7 +257,7 @@ static void tokens_are_not_as_many_as_cpus(void **state)
 	const struct pod pod = pod_of(part, 2, 4, 4);
 	part[1].tokens = 2;
 	refused(&n, NULL, &pod, REFUSAL_TOKENS,
-		"numafit: cannot place pod trio (2 containers): container two of a Guaranteed pod "
+		"numafit: cannot place pod trio (2 containers: 8 CPUs, 8Gi of memory): container two of a Guaranteed pod "
 		"asks for 2 of numafit.io/cpu and 4 CPUs of its own: the two must be the same, in "
 		"a Guaranteed pod. Fits with 4 of numafit.io/cpu for container two, or with 2 CPUs "
 		"for container two. (UnexpectedAdmissionError; numafit explain team/trio)");
@@ -293,8 +293,8 @@ static void a_resize_that_would_fit_elsewhere(void **state)
 {
 	static const unsigned cpus[] = {3, 5};
 	static const char line[] =
-		"numafit: cannot place container main (7 CPUs, 4Gi of memory): NUMA node 2 has most "
-		"free: 8 CPUs, 56Gi of memory; policy restricted allows 1 NUMA node. Fits when it is "
+		"numafit: cannot resize container main (7 CPUs, 4Gi of memory): it runs on NUMA "
+		"node 0, where it can have 6 CPUs, 56Gi of memory; policy restricted allows 1 NUMA node. Fits when it is "
 		"started anew, on NUMA node 2. (TopologyAffinityError; numafit explain "
 		"default/work-0)";
 
@@ -310,8 +310,8 @@ static void a_resize_that_fits_only_when_started_anew(void **state)
 
 	(void)state;
 	resize_is_refused(SCOPE_CONTAINER, 8, cpus,
-		"numafit: cannot place container main (7 CPUs, 4Gi of memory): NUMA node 0 has most "
-		"free: 6 CPUs, 56Gi of memory; policy restricted allows 1 NUMA node. Started anew, "
+		"numafit: cannot resize container main (7 CPUs, 4Gi of memory): it runs on NUMA "
+		"node 0, where it can have 6 CPUs, 56Gi of memory; policy restricted allows 1 NUMA node. Started anew, "
 		"it fits when work-1 (5 CPUs, NUMA node 1) ends, or with 6 CPUs. "
 		"(TopologyAffinityError; numafit explain default/work-0)");
 }

@@ -142,6 +142,8 @@ static void random_question(struct world *w)
 	w->pod = pod_named("asks");
 	w->pod.nr = nr;
 	w->pod.container = w->part;
+	w->pod.policy = (enum topology_policy)random_below(&w->r, NR_POLICIES);
+	w->pod.has_policy = w->pod.policy > w->s.topology_policy && random_chance(&w->r, 25);
 	for (unsigned i = 0; i < nr; i++) {
 		random_ask(w, &w->part[i], large ? 24 : 8, large ? 40 : 10);
 		(void)snprintf(w->part_name[i], sizeof w->part_name[i], "c%u", i);
@@ -161,6 +163,8 @@ static void random_question(struct world *w)
 		.cpus = "",
 		.mems = ""};
 	w->req.ask.nr_memory = ask_memory(&w->part[0], w->req.ask.memory);
+	w->req.pod.has_policy = w->pod.has_policy;
+	w->req.pod.policy = w->pod.policy;
 }
 
 static struct admit_question question_of(const struct world *w)
@@ -408,6 +412,8 @@ static void follow_remedy(const struct world *w, const struct remedy *r)
 		x->part[i].advice = NULL;
 	if (r->kind == REMEDY_NO_HINT)
 		x->req.ask.advice = NULL;
+	if (r->kind == REMEDY_NODES_POLICY)
+		x->pod.has_policy = x->req.pod.has_policy = false;
 	struct admit_question q = question_of(x);
 	struct ledger *other = ledger_without_pods(w, r);
 	q.ledger = other;
@@ -464,7 +470,7 @@ static bool some_remedy_within_settings(const struct world *w)
 static bool is_within_settings(enum remedy_kind k)
 {
 	return k == REMEDY_ENDS || k == REMEDY_LESS || k == REMEDY_NO_HINT || k == REMEDY_ANEW ||
-	       k == REMEDY_TOKENS;
+	       k == REMEDY_TOKENS || k == REMEDY_NODES_POLICY;
 }
 
 static void check_remedies(const struct world *w, const struct diagnosis *d, const char *line)
@@ -567,10 +573,9 @@ static void classes_are_right_and_remedies_help(void **state)
 	free(w->work);
 	for (unsigned c = 0; c < NR_REFUSAL_CLASSES; c++)
 		print_message("%-18s %u\n", refusal_class_words[c], sum.class[c]);
-	print_message("ends %u, less %u, no hint %u, minimum %u, scope %u, policy %u, none %u\n",
-		sum.remedy[REMEDY_ENDS], sum.remedy[REMEDY_LESS], sum.remedy[REMEDY_NO_HINT],
-		sum.remedy[REMEDY_MINIMUM], sum.remedy[REMEDY_SCOPE], sum.remedy[REMEDY_POLICY],
-		sum.none);
+	for (unsigned k = 0; k < NR_REMEDIES; k++)
+		print_message("%-18s %u\n", remedy_kind_words[k], sum.remedy[k]);
+	print_message("%-18s %u\n", "no remedy", sum.none);
 	for (unsigned c = REFUSAL_ABSENT; c < NR_REFUSAL_CLASSES; c++)
 		assert_true(sum.class[c] || c == REFUSAL_CUT);
 }

@@ -262,12 +262,49 @@ static void reserved_cpus_are_counted_as_the_kubelet_counts_them(void **state)
 	}
 }
 
+static void a_daemons_shared_pool_leaves_cpus_to_containers(void **state)
+{
+	static const struct {
+		const char *minimum, *strict, *manager, *text;
+	} table[] = {
+		{"1", "true", "static", NULL},
+		{"2", "true", "static", NULL},
+		{"3", "false", "static", NULL},
+		{"3", "true", "static",
+			"sharedPoolMinimum: with 3 CPUs kept shared beside the reserved ones no "
+			"container could have one for itself: twin has 4 CPUs"},
+		{"4", "false", "static",
+			"sharedPoolMinimum: with 4 CPUs kept shared no container could have one "
+			"for itself: twin has 4 CPUs"},
+		{"4", "false", "none", NULL},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+		const char *const pairs[][2] = {{"reservedSystemCPUs", "0"},
+			{"sharedPoolMinimum", table[i].minimum},
+			{"cpuManagerPolicy", table[i].manager},
+			{"cpuManagerPolicyOptions.strict-cpu-reservation", table[i].strict}};
+		bool none = text_equal(table[i].manager, "none"); /* it takes no options */
+		struct settings s = defaults();
+		struct err e = {.text = ""};
+
+		set_all(&s, pairs, none ? 3 : 4);
+		int rc = settings_check_daemon(&s, machine(), NULL, &e);
+		assert_int_equal(rc, table[i].text ? -EINVAL : 0);
+		if (table[i].text)
+			assert_string_equal(e.text, table[i].text);
+		assert_int_equal(settings_check(&s, machine(), &e), 0);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(all_settings_are_checked_together_and_against_the_machine),
 		cmocka_unit_test(options_are_refused_as_the_kubelet_refuses_them),
 		cmocka_unit_test(too_many_nodes_are_refused_before_the_options_of_the_cpu_manager),
+		cmocka_unit_test(a_daemons_shared_pool_leaves_cpus_to_containers),
 		cmocka_unit_test(resources_of_pods_are_shared_out_only_where_they_are_known),
 		cmocka_unit_test(an_alpha_strategy_is_accepted_with_its_feature_gate),
 		cmocka_unit_test(reserved_cpus_are_counted_as_the_kubelet_counts_them),
