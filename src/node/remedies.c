@@ -365,17 +365,27 @@ static bool find_less_of_all(const struct clinic *x, const struct reduction *r, 
 	return trial_admits(r->trial);
 }
 
+/* So many CPUs with as much as can be of one kind of memory; of the others as much as was asked for,
+ * or the least that there is. */
+static bool admits_some_memory(const struct reduction *r, uint64_t cpus, unsigned i, bool least)
+{
+	undo_reduction(r);
+	reduce_cpus(r, cpus);
+	for (unsigned k = 0; least && k < r->asked.nr_memory; k++)
+		if (k != i && r->asked.memory[k].bytes)
+			reduce_memory(r, k, smallest_amount(&r->asked.memory[k]));
+	return r->asked.memory[i].bytes && find_most_memory(r, i);
+}
+
 /* Every number of CPUs with every amount of one kind of memory: for policies to which less of both
  * is worse than a little less. */
 static bool find_any_less(const struct reduction *r, uint64_t cpus)
 {
 	for (uint64_t step = r->threads; cpus >= step; cpus -= cpus % step ? cpus % step : step)
-		for (unsigned i = 0; i < r->asked.nr_memory; i++) {
-			undo_reduction(r);
-			reduce_cpus(r, cpus);
-			if (r->asked.memory[i].bytes && find_most_memory(r, i))
+		for (unsigned i = 0; i < r->asked.nr_memory; i++)
+			if (admits_some_memory(r, cpus, i, false) ||
+				admits_some_memory(r, cpus, i, true))
 				return true;
-		}
 	return false;
 }
 
