@@ -1,6 +1,7 @@
 #ifndef NUMAFIT_ADMISSION_H
 #define NUMAFIT_ADMISSION_H
 
+#include <numafit/decision.h>
 #include <numafit/devices.h>
 #include <numafit/memory.h>
 #include <numafit/pod.h>
@@ -64,7 +65,7 @@ struct refusal {
 	const char *reason; /* a literal, "TopologyAffinityError" for one */
 	char message[REFUSAL_MESSAGE_MAX];
 	unsigned place;
-	bool no_room;                  /* the arena was too small to decide it */
+	enum refusal_cause cause;
 	bool of_pod;                   /* not that container, but the pod as a whole */
 	bool cut_short;                /* some search for the pod ran out of its budget */
 	const struct reasons *reasons; /* of the merge that refused it, or NULL */

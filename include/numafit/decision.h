@@ -27,6 +27,7 @@ enum refusal_cause {
 	REFUSED_BY_DAEMON, /* nothing that admit() looks at: the decision could not be recorded */
 	REFUSED_FOR_ROOM,  /* deciding it takes more working memory than there is */
 	REFUSED_FOR_TOKENS,
+	REFUSED_FOR_SHARES, /* what a pod has as one cannot be shared out among its containers */
 	REFUSED_ON_BOOKS, /* what is asked for, what is free, and the rules */
 };
 

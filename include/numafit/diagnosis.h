@@ -14,6 +14,7 @@ enum refusal_class {
 			   working memory than there is */
 	REFUSAL_TOKENS, /* its tokens of numafit.io/cpu are not its own, or not as many as its CPUs
 			 */
+	REFUSAL_SHARES, /* what the pod has as one cannot be shared out among its containers */
 	REFUSAL_ABSENT, /* more than this machine has for containers */
 	REFUSAL_POOL,   /* the shared pool would be left with less than sharedPoolMinimum */
 	REFUSAL_POLICY, /* policy and options would not admit it even if nothing else ran here */

@@ -18,6 +18,7 @@ int admission_refuse(struct way_in *w, const char *reason, const char *fmt, ...)
 	va_list ap;
 
 	w->why->reason = reason;
+	w->why->cause = REFUSED_ON_BOOKS;
 	w->why->place = w->place;
 	w->why->of_pod = w->whole;
 	va_start(ap, fmt);
@@ -28,10 +29,12 @@ int admission_refuse(struct way_in *w, const char *reason, const char *fmt, ...)
 
 int admission_refuse_for_room(struct way_in *w)
 {
-	w->why->no_room = true;
-	return admission_refuse(w, "UnexpectedAdmissionError",
+	int rc = admission_refuse(w, "UnexpectedAdmissionError",
 		"Allocate failed due to the decision needing more working memory than there is, "
 		"which is unexpected");
+
+	w->why->cause = REFUSED_FOR_ROOM;
+	return rc;
 }
 
 static int refuse_allocation(struct way_in *w, const char *what)

@@ -129,11 +129,11 @@ static void add_memory_hints(const struct way_in *w, bool pod_scope, struct hint
  * whether the pod is refused for that the merge says. */
 static bool shares_nothing(struct way_in *w, bool pod_scope, int (*check)(struct way_in *w))
 {
-	bool nothing = pod_scope && w->pod->own && check(w);
-
-	if (nothing)
-		*w->why = (struct refusal){0};
-	return nothing;
+	if (!pod_scope || !w->pod->own || !check(w))
+		return false;
+	*w->why = (struct refusal){0};
+	w->leaves_nothing = true;
+	return true;
 }
 
 /* The hints of all managers. NULL: the arena's limit is reached. */
@@ -190,6 +190,7 @@ static int follow_advice(struct way_in *w, const struct advice_merge *merge, str
 	*answer = ruling.answer;
 	if (ruling.refuse && !why->reason) {
 		*why = (struct refusal){.reason = "TopologyAffinityError",
+			.cause = REFUSED_ON_BOOKS,
 			.place = w->place,
 			.of_pod = w->whole,
 			.advice = g->advice};
@@ -261,10 +262,13 @@ static int merge_hints(
 	}
 	if (advised || answer.admit)
 		return advised;
-	return admission_refuse(w, "TopologyAffinityError", "%s%s", no_locality(w),
+	rc = admission_refuse(w, "TopologyAffinityError", "%s%s", no_locality(w),
 		cut || rc == MERGE_CUT ? ", as far as a search cut short by mergeVisitBudget can "
 					 "tell" /* with more steps it may have been admitted */
 				       : "");
+	if (w->leaves_nothing)
+		w->why->cause = REFUSED_FOR_SHARES;
+	return rc;
 }
 
 int admission_align(struct way_in *w, bool pod_scope, struct grant *g)

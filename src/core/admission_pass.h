@@ -15,8 +15,10 @@ struct way_in {
 	struct arena *arena;
 	enum topology_policy policy;
 	bool pins_memory, by_pod;
-	unsigned place; /* the container that is dealt with; 0 while the whole pod is */
-	bool whole;     /* the pod is aligned as a whole: no container is dealt with yet */
+	unsigned place;      /* the container that is dealt with; 0 while the whole pod is */
+	bool whole;          /* the pod is aligned as a whole: no container is dealt with yet */
+	bool leaves_nothing; /* found when its hints were collected: of what the pod has as one
+				nothing is left for those that share */
 	struct cpuset reusable_cpus;
 	struct memory_reuse reuse;
 	bool *reusable[POD_DEVICES_MAX];

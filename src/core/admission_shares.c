@@ -31,15 +31,19 @@ static int refuse_empty(struct way_in *w, bool init, const struct shares *s, uns
 {
 	char name[TOPO_NAME_MAX];
 	const char *what = s->of_cpus ? "cpu" : topo_kind_name(w->b->t, kind, name, sizeof name);
+	int rc;
 
 	if (init)
-		return admission_refuse(w, "EmptyPodSharedPoolError",
+		rc = admission_refuse(w, "EmptyPodSharedPoolError",
 			"pod rejected, pod has shared init containers but no %s available for them",
 			s->of_cpus ? "cpus" : what);
-	return admission_refuse(w, "EmptyPodSharedPoolError",
-		"pod rejected, sum of exclusive container %s requests equals pod budget, leaving "
-		"no %s for shared containers",
-		what, s->of_cpus ? "cpus" : "memory");
+	else
+		rc = admission_refuse(w, "EmptyPodSharedPoolError",
+			"pod rejected, sum of exclusive container %s requests equals pod budget, "
+			"leaving no %s for shared containers",
+			what, s->of_cpus ? "cpus" : "memory");
+	w->why->cause = REFUSED_FOR_SHARES;
+	return rc;
 }
 
 /* What of it the container has for itself. */
@@ -99,8 +103,11 @@ int admission_check_memory_shares(struct way_in *w)
 
 static int refuse_share(struct way_in *w, const char *what)
 {
-	return admission_refuse(w, "UnexpectedAdmissionError",
+	int rc = admission_refuse(w, "UnexpectedAdmissionError",
 		"Allocate failed due to %s, which is unexpected", what);
+
+	w->why->cause = REFUSED_FOR_SHARES;
+	return rc;
 }
 
 /* Parts of the pod's CPUs: init containers from what sidecars before them leave, one after the

@@ -2,6 +2,7 @@
 
 #include <numafit/text.h>
 
+#include <assert.h>
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -15,7 +16,8 @@ const char *const decision_source_words[NR_DECISION_SOURCES] = {
 
 /* The kubelet's words for a pod's status.reason (topologymanager, lifecycle/handlers.go). */
 static const char *const reasons[] = {
-	"TopologyAffinityError", "UnexpectedAdmissionError", "SMTAlignmentError"};
+	"TopologyAffinityError", "UnexpectedAdmissionError", "SMTAlignmentError",
+	"EmptyPodSharedPoolError"};
 
 const char *decision_reason(const char *name)
 {
@@ -32,6 +34,7 @@ int decision_refuse(
 	d->admit = false;
 	d->cause = cause;
 	d->reason = decision_reason(reason);
+	assert(d->reason || !reason);
 	va_start(ap, fmt);
 	(void)vsnprintf(d->message, sizeof d->message, fmt, ap);
 	va_end(ap);

@@ -232,8 +232,9 @@ const struct books *admit_books(const struct admit_question *q, struct arena *a)
 static void admit_refuse(struct decision *d, const struct refusal *why)
 {
 	d->admit = false;
-	d->cause = why->no_room ? REFUSED_FOR_ROOM : REFUSED_ON_BOOKS;
+	d->cause = why->cause;
 	d->reason = decision_reason(why->reason);
+	assert(d->reason);
 	d->cut_short = why->cut_short;
 	d->reasons = why->reasons;
 	d->advice = why->advice;
@@ -245,7 +246,7 @@ static const struct refusal no_room = {
 	.message = "Allocate failed due to the decision needing more working memory than there is, "
 		   "which is unexpected",
 	.of_pod = true,
-	.no_room = true,
+	.cause = REFUSED_FOR_ROOM,
 };
 
 /* What a container, or a pod that has its own resources as one, was given, as its answer. */
@@ -406,7 +407,7 @@ static void admit_pod(const struct admit_question *q, struct budget *budget, str
 		return; /* there is nothing to give */
 	if (!given || admit_on_books(q, &f, budget, a, &g, &why)) {
 		admit_refuse(d, &why);
-		d->apart = why.no_room ? POD_APART_TOO_LARGE : POD_APART_NOT;
+		d->apart = why.cause == REFUSED_FOR_ROOM ? POD_APART_TOO_LARGE : POD_APART_NOT;
 		if (why.of_pod)
 			return;
 		d->in_the_way = &q->pod->container[why.place];

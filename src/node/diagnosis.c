@@ -13,6 +13,7 @@ enum { TRIAL_STEPS = 16 };
 const char *const refusal_class_words[NR_REFUSAL_CLASSES] = {
 	[REFUSAL_DAEMON] = "numafit",
 	[REFUSAL_TOKENS] = "tokens",
+	[REFUSAL_SHARES] = "pod-level",
 	[REFUSAL_ABSENT] = "does-not-exist",
 	[REFUSAL_POOL] = "shared-pool",
 	[REFUSAL_POLICY] = "policy",
@@ -225,6 +226,10 @@ void trial_reset(struct trial *x)
 		memcpy(x->ask, q->pod->container, q->pod->nr * sizeof *x->ask);
 		x->pod.container = x->ask;
 	}
+	if (!q->container && q->pod->own) {
+		x->whole_pod = *q->pod->own;
+		x->pod.own = &x->whole_pod;
+	}
 	for (size_t i = 0; i < x->nr; i++)
 		x->gone[i] = i == x->own;
 }
@@ -342,6 +347,11 @@ static bool is_of_tokens(struct again *x)
 	return x->refused->cause == REFUSED_FOR_TOKENS;
 }
 
+static bool is_of_shares(struct again *x)
+{
+	return x->refused->cause == REFUSED_FOR_SHARES;
+}
+
 static bool exceeds_machine(struct again *x)
 {
 	bool found = false;
@@ -427,6 +437,7 @@ static const struct {
 } classes[] = {
 	{REFUSAL_DAEMON, is_daemons},
 	{REFUSAL_TOKENS, is_of_tokens},
+	{REFUSAL_SHARES, is_of_shares},
 	{REFUSAL_ABSENT, exceeds_machine},
 	{REFUSAL_POOL, is_short_of_pool},
 	{REFUSAL_POLICY, is_never_admitted},

@@ -13,6 +13,7 @@ struct trial {
 	struct request request;
 	struct pod pod;
 	struct ask *ask; /* the pod's containers; NULL: they are not known */
+	struct ask whole_pod; /* what the pod asks for as one (pod.own), if anything */
 	bool *gone;      /* by entry of the ledger; the container's own is */
 	size_t nr, own;  /* entries of the ledger; the container's own, or nr */
 	struct budget *budget;

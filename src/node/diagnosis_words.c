@@ -10,6 +10,7 @@ enum { BODY_MAX = 2 * DIAGNOSIS_LINE_MAX, TAIL_MAX = 512 };
 const char *const refusal_class_texts[NR_REFUSAL_CLASSES] = {
 	[REFUSAL_DAEMON] = "numafit itself was in the way",
 	[REFUSAL_TOKENS] = "its tokens of numafit.io/cpu do not entitle it to its CPUs",
+	[REFUSAL_SHARES] = "what the pod has as one cannot be shared out among its containers",
 	[REFUSAL_ABSENT] = "it asks for more than this machine has for containers",
 	[REFUSAL_POOL] = "the containers that share CPUs would be left with too few",
 	[REFUSAL_POLICY] = "policy and options would refuse it even if nothing else ran here",
@@ -205,6 +206,10 @@ void diagnosis_add_numbers(struct text *t, const struct diagnosis *d,
 		add_apart(t, d, refused, q);
 		return;
 	case REFUSAL_DAEMON:
+	case REFUSAL_SHARES:
+		text_add(t, "the containers that ask for CPUs or memory of their own leave too "
+			    "little of the pod's (spec.resources) to the others");
+		return;
 	case REFUSAL_TOKENS:
 	case REFUSAL_HINT:
 	case NR_REFUSAL_CLASSES:
@@ -269,6 +274,8 @@ static void add_less(struct text *t, const struct remedy *r)
 	diagnosis_add_ask(t, &less);
 	if (r->container)
 		text_add(t, " for container %.63s", r->container);
+	else if (r->ask.whole_pod)
+		text_add(t, " for the pod (spec.resources)");
 }
 
 const char *const remedy_kind_words[NR_REMEDIES] = {

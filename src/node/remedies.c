@@ -423,7 +423,8 @@ static struct reduction reduction_of(struct trial *t, struct ask *ask)
 								    : 1};
 }
 
-/* The i-th ask of which less is tried, the largest of a pod first; NULL: there is none. */
+/* The i-th ask of which less is tried: the pod's as one, then the largest of its containers first;
+ * NULL: there is none. */
 static struct ask *ask_to_reduce(struct clinic *x, size_t i)
 {
 	struct trial *t = &x->trial;
@@ -431,6 +432,8 @@ static struct ask *ask_to_reduce(struct clinic *x, size_t i)
 
 	if (t->q.container)
 		return i || admit_has_tokens(t->settings, &t->request) ? NULL : &t->request.ask;
+	if (t->pod.own && i-- == 0)
+		return &t->whole_pod;
 	if (!t->ask) {
 		x->sum = (struct ask){.nr_memory = 1, .memory = {{0, t->pod.totals.memory_bytes}}};
 		return i || !t->pod.totals.known ? NULL : &x->sum;
@@ -455,7 +458,8 @@ static bool find_less(struct clinic *x, struct remedy *r)
 			continue;
 		r->ask = *ask;
 		r->asked = less.asked;
-		r->container = x->trial.ask && x->trial.pod.nr > 1 ? ask->name : NULL;
+		r->container = x->trial.ask && !ask->whole_pod && x->trial.pod.nr > 1 ? ask->name
+										     : NULL;
 		return true;
 	}
 	return false;

@@ -206,7 +206,7 @@ static void explain_decision(
 	if (!d->admit && d->apart) /* else it is in the note */
 		wording_print(x.to, "how", "%s", pod_apart_texts[d->apart]);
 	wording_print(x.to, "policy", "%s%s, scope %s%s", topology_policy_words[d->policy],
-		d->policy != x.s->topology_policy ? " (the pod's own)" : "",
+		d->policy > x.s->topology_policy ? " (the pod's own)" : "", /* never laxer */
 		topology_scope_words[x.s->topology_scope],
 		x.s->prefer_closest_numa_nodes ? ", prefer-closest-numa-nodes" : "");
 	wording_print_grant(&x, past->request, d);

@@ -210,23 +210,50 @@ static const struct pod known_ask = {
 static const struct pod gone_ask = {
 	.uid = "gone", .nr = sizeof known / sizeof *known, .container = known};
 
+/* A pod with resources of its own: one container has three of its CPUs alone, two share the rest.
+ */
+static const struct ask own = {.name = "",
+	.cpu_milli = 6000,
+	.nr_memory = 1,
+	.memory = {{0, GIB(2)}},
+	.guaranteed = true,
+	.whole_pod = true};
+static const struct ask team[] = {
+	{.name = "main", .cpu_milli = 3000, MEMORY, .guaranteed = true},
+	{.name = "side"},
+	{.name = "log"},
+};
+static const struct pod team_ask = {.uid = "team",
+	.nr = sizeof team / sizeof *team,
+	.container = team,
+	.pod_level = true,
+	.own = &own};
+
 static struct pod pod_of(const struct pod *ask)
 {
-	return (struct pod){.sandbox_id = ask->uid,
-		.uid = ask->uid,
-		.ns = "default",
-		.name = ask->uid,
-		.nr = ask->nr,
-		.container = ask->container};
+	struct pod pod = *ask;
+
+	pod.sandbox_id = ask->uid;
+	pod.ns = "default";
+	pod.name = ask->uid;
+	return pod;
+}
+
+static struct request part_of(const struct pod *pod, const char *id, unsigned i)
+{
+	const struct ask *c = &pod->container[i];
+	struct request req = ask(
+		id, QOS_GUARANTEED, (unsigned)c->cpu_milli, c->nr_memory ? c->memory[0].bytes : 0);
+
+	req.pod = pod_of(pod);
+	req.ask.name = c->name;
+	req.ask.guaranteed = c->guaranteed;
+	return req;
 }
 
 static struct request part(const char *id, unsigned i)
 {
-	struct request req = ask(id, QOS_GUARANTEED, (unsigned)known[i].cpu_milli, GIB(1));
-
-	req.pod = pod_of(&known_ask);
-	req.ask.name = known[i].name;
-	return req;
+	return part_of(&known_ask, id, i);
 }
 
 static void run_pod(struct world *w, const struct pod *ask)
@@ -262,8 +289,8 @@ static void synchronize(struct world *w)
 {
 	struct request requests[RUNNING_MAX];
 	const struct placement *placed[RUNNING_MAX];
-	const char *const sandboxes[] = {"known", "shared", "second"};
-	const struct inventory what = {requests, placed, w->nr, sandboxes, 3, NULL};
+	const char *const sandboxes[] = {"known", "shared", "second", "team"};
+	const struct inventory what = {requests, placed, w->nr, sandboxes, 4, NULL};
 	struct update_list ups = {0};
 
 	for (size_t i = 0; i < w->nr; i++) {
@@ -286,7 +313,9 @@ static void the_ledger_is_what_runs(struct world *w)
 
 	for (size_t i = 0; i < ledger_count(l); i++)
 		if (ledger_at(l, i)->state == HOLDING_WAITING) {
-			assert_string_equal(ledger_at(l, i)->request.pod.uid, "known");
+			const char *uid = ledger_at(l, i)->request.pod.uid;
+
+			assert_true(text_equal(uid, "known") || text_equal(uid, "team"));
 			waiting++;
 		}
 	assert_int_equal(ledger_count(l), w->nr + waiting);
@@ -343,6 +372,32 @@ static void a_journal_cut_at_any_byte_loses_no_answered_container(void **state)
 	for (size_t len = 0; len < w->len; len += stride())
 		begin_with(w, len);
 	assert_int_equal(lines_of_set_aside, 0); /* a torn end is no damage */
+	world_free(w);
+}
+
+/* What came after a pod's record is lost, and with it none of what the pod's containers share. */
+static void a_cut_behind_a_pods_record_keeps_what_it_has_as_one(void **state)
+{
+	struct world *w = world_new(steady);
+	size_t held;
+
+	(void)state;
+	w->d.settings.gates.pod_level_resource_managers = true;
+	w->d.settings.topology_scope = SCOPE_POD;
+	assert_int_equal(engine_settings_changed(w->d.engine, NULL), 0);
+	assert_true(create(w, ask("shared", QOS_BURSTABLE, 500, 0)));
+	run_pod(w, &team_ask);
+	take_journal(w);
+	held = w->len;
+	assert_true(create(w, part_of(&team_ask, "t-main", 0)));
+	assert_true(create(w, part_of(&team_ask, "t-side", 1)));
+	struct cpuset both = cpuset_or(w->running[1].placed.cpus, &w->running[2].placed.cpus);
+	assert_int_equal(cpuset_count(&w->running[1].placed.cpus), 3);
+	assert_int_equal(cpuset_count(&both), 6);
+	end(w);
+	take_journal(w);
+	for (size_t len = held; len <= w->len; len++)
+		begin_with(w, len);
 	world_free(w);
 }
 
@@ -418,6 +473,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_whole_journal_restores_waiting_and_running_parts),
 		cmocka_unit_test(a_journal_cut_at_any_byte_loses_no_answered_container),
+		cmocka_unit_test(a_cut_behind_a_pods_record_keeps_what_it_has_as_one),
 		cmocka_unit_test(a_flipped_bit_anywhere_in_the_journal_loses_no_answered_container),
 		cmocka_unit_test(recovery_does_not_depend_on_the_wall_clock),
 	};

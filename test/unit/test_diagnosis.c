@@ -246,6 +246,88 @@ static void containers_fit_alone_and_not_together(void **state)
 	node_fini(&n);
 }
 
+/* The first of two containers has its CPUs for itself, the other shares what the pod has besides.
+ */
+static void a_pod_with_resources_of_its_own_leaves_too_little_to_share(void **state)
+{
+	struct ask part[PARTS], own = {.name = "",
+					.cpu_milli = 4000,
+					.nr_memory = 1,
+					.memory = {{0, GIB(8)}},
+					.guaranteed = true,
+					.whole_pod = true};
+	struct node n;
+
+	(void)state;
+	node_init(&n, POLICY_SINGLE_NUMA_NODE);
+	n.s.topology_scope = SCOPE_POD;
+	n.s.gates.pod_level_resource_managers = true;
+	struct pod pod = pod_of(part, 2, 4, 4);
+	part[0].guaranteed = true;
+	part[1] = (struct ask){.name = "two"};
+	pod.pod_level = true;
+	pod.own = &own;
+	refused(&n, NULL, &pod, REFUSAL_SHARES,
+		"numafit: cannot place pod trio (2 containers: 4 CPUs, 8Gi of memory): the "
+		"containers that ask for CPUs or memory of their own leave too little of the pod's "
+		"(spec.resources) to the others. Fits with 3 CPUs for container one. "
+		"(TopologyAffinityError; numafit explain team/trio)");
+	n.s.topology_policy = POLICY_BEST_EFFORT;
+	refused(&n, NULL, &pod, REFUSAL_SHARES,
+		"numafit: cannot place pod trio (2 containers: 4 CPUs, 8Gi of memory): the "
+		"containers that ask for CPUs or memory of their own leave too little of the pod's "
+		"(spec.resources) to the others. Fits with 3 CPUs for container one. "
+		"(EmptyPodSharedPoolError; numafit explain team/trio)");
+	n.s.topology_policy = POLICY_SINGLE_NUMA_NODE;
+	own.cpu_milli = 9000;
+	refused(&n, NULL, &pod, REFUSAL_POLICY,
+		"numafit: cannot place pod trio (2 containers: 9 CPUs, 8Gi of memory): policy "
+		"single-numa-node allows 1 NUMA node; one NUMA node has, if nothing runs there, 8 "
+		"CPUs, 56Gi of memory. Fits with 8 CPUs for the pod (spec.resources). "
+		"(TopologyAffinityError; numafit explain team/trio)");
+	node_fini(&n);
+}
+
+static void a_pods_own_policy_is_in_the_way(void **state)
+{
+	struct ask part[PARTS];
+	struct node n;
+
+	(void)state;
+	node_init(&n, POLICY_BEST_EFFORT);
+	struct pod pod = pod_of(part, 1, 12, 4);
+	pod.has_policy = true;
+	pod.policy = POLICY_SINGLE_NUMA_NODE;
+	refused(&n, NULL, &pod, REFUSAL_POLICY,
+		"numafit: cannot place container one (12 CPUs, 4Gi of memory): the pod's own policy "
+		"single-numa-node allows 1 NUMA node; one NUMA node has, if nothing runs there, 8 "
+		"CPUs, 56Gi of memory. Fits without a topology policy of its own "
+		"(numafit.io/topology-policy), on NUMA nodes 0-1, or with 8 CPUs. "
+		"(TopologyAffinityError; numafit explain team/trio)");
+	node_fini(&n);
+}
+
+/* NUMA node 1 has most memory free, and no CPU; NUMA node 0 comes nearer. */
+static void the_nodes_named_have_most_of_all_that_is_asked_for(void **state)
+{
+	struct node n;
+
+	(void)state;
+	node_init(&n, POLICY_SINGLE_NUMA_NODE);
+	run(&n, 8, 4);
+	for (unsigned i = 0; i < 5; i++)
+		run(&n, 8, 40);
+	run(&n, 4, 20);
+	run(&n, 4, 30);
+	const struct request req = asks("web", 4, 54);
+	refused(&n, &req, NULL, REFUSAL_NOT_TOGETHER,
+		"numafit: cannot place container main (4 CPUs, 54Gi of memory): NUMA node 0 has most "
+		"free: 2 CPUs, 36Gi of memory; policy single-numa-node allows 1 NUMA node. Fits "
+		"when work-6 (4 CPUs, NUMA node 0) ends, or with 26Gi of memory. "
+		"(UnexpectedAdmissionError; numafit explain default/web)");
+	node_fini(&n);
+}
+
 static void tokens_are_not_as_many_as_cpus(void **state)
 {
 	struct ask part[PARTS];
@@ -350,6 +432,9 @@ int main(void)
 		cmocka_unit_test(the_shared_pool_needs_them),
 		cmocka_unit_test(the_hint_is_in_the_way),
 		cmocka_unit_test(containers_fit_alone_and_not_together),
+		cmocka_unit_test(a_pod_with_resources_of_its_own_leaves_too_little_to_share),
+		cmocka_unit_test(a_pods_own_policy_is_in_the_way),
+		cmocka_unit_test(the_nodes_named_have_most_of_all_that_is_asked_for),
 		cmocka_unit_test(tokens_are_not_as_many_as_cpus),
 		cmocka_unit_test(a_resize_that_would_fit_elsewhere),
 		cmocka_unit_test(a_resize_that_fits_only_when_started_anew),

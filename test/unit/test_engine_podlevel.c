@@ -84,6 +84,20 @@ static void who_is_alone_has_cpus_to_itself_and_the_others_of_the_pod_share_the_
 	world_free(w);
 }
 
+static void a_pod_that_leaves_nothing_to_share_is_refused_for_the_kubelets_reason(void **state)
+{
+	struct world *w = world_with_gate(SCOPE_POD, true);
+	struct guest *p = team(w, 0);
+
+	(void)state;
+	w->s.topology_policy = POLICY_BEST_EFFORT;
+	p->own.cpu_milli = 4000;
+	struct decision d = run_pod(w, p, false);
+	assert_false(d.admit);
+	assert_string_equal(d.reason, "EmptyPodSharedPoolError");
+	world_free(w);
+}
+
 static void a_container_that_is_started_again_has_its_part_of_the_pod_again(void **state)
 {
 	struct world *w = world_with_gate(SCOPE_POD, true);
@@ -330,6 +344,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(
 			who_is_alone_has_cpus_to_itself_and_the_others_of_the_pod_share_the_rest),
+		cmocka_unit_test(
+			a_pod_that_leaves_nothing_to_share_is_refused_for_the_kubelets_reason),
 		cmocka_unit_test(a_container_that_is_started_again_has_its_part_of_the_pod_again),
 		cmocka_unit_test(all_that_the_pod_has_is_free_again_when_it_ends),
 		cmocka_unit_test(nobody_outside_the_pod_gets_what_none_of_its_containers_has),
