@@ -28,7 +28,10 @@ enum refusal_cause {
 	REFUSED_FOR_ROOM,  /* deciding it takes more working memory than there is */
 	REFUSED_FOR_TOKENS,
 	REFUSED_FOR_SHARES, /* what a pod has as one cannot be shared out among its containers */
-	REFUSED_ON_BOOKS, /* what is asked for, what is free, and the rules */
+	REFUSED_ON_BOOKS,   /* what is asked for, what is free, and the rules */
+	/* A container that runs keeps what it has: */
+	REFUSED_BESIDE_CPUS,   /* the policy would not have more CPUs beside those */
+	REFUSED_BESIDE_MEMORY, /* there is no more memory where its memory is */
 };
 
 struct decision {

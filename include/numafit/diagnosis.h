@@ -16,6 +16,7 @@ enum refusal_class {
 			 */
 	REFUSAL_SHARES, /* what the pod has as one cannot be shared out among its containers */
 	REFUSAL_ABSENT, /* more than this machine has for containers */
+	REFUSAL_STAYS,  /* it runs, and stays where it is: there is not as much for it there */
 	REFUSAL_POOL,   /* the shared pool would be left with less than sharedPoolMinimum */
 	REFUSAL_POLICY, /* policy and options would not admit it even if nothing else ran here */
 	REFUSAL_TAKEN,  /* this machine has as much, but less is free on all NUMA nodes together */
@@ -42,10 +43,11 @@ struct diagnosis_amount {
 };
 
 enum remedy_kind {
-	REMEDY_ENDS,    /* these pods end */
-	REMEDY_LESS,    /* less is asked for */
-	REMEDY_ANEW,    /* the container is started anew, and not resized where it runs */
-	REMEDY_TOKENS,  /* as many tokens are asked for as CPUs */
+	REMEDY_ENDS,  /* these pods end */
+	REMEDY_LESS,  /* less is asked for */
+	REMEDY_CORES, /* each container asks for whole cores, the next number of CPUs or the last */
+	REMEDY_ANEW,  /* the container is started anew, and not resized where it runs */
+	REMEDY_TOKENS,  /* as many tokens are asked for as CPUs; or none */
 	REMEDY_NO_HINT, /* it comes without its scheduler's hint, or that need not be followed */
 	REMEDY_NODES_POLICY, /* it comes without the topology policy of its own */
 	REMEDY_MINIMUM,      /* sharedPoolMinimum is less */
@@ -71,8 +73,22 @@ struct remedy {
 	/* What the container asks for then; or, of a pod of which only sums are known, the pod. */
 	const char *container; /* borrowed; NULL: it is the only one */
 	struct ask ask, asked; /* `asked` before */
+	bool in_place;         /* REMEDY_LESS: resized so, the container stays where it runs */
+	bool no_hint;          /* and it comes without its scheduler's hint */
+	bool fewer_pods;       /* and fewer pods run here; which, is not known */
 	struct nodeset nodes;  /* where it would be; empty: anywhere */
 	uint64_t value;        /* tokens, or the setting's: a number, or an enum's */
+};
+
+/* NUMA nodes, and how much they have of each amount. */
+struct diagnosis_place {
+	struct nodeset nodes;
+	uint64_t has[1 + TOPO_KINDS];
+};
+struct diagnosis_places {
+	unsigned nr;
+	bool has_most; /* of one place: no NUMA node has more of anything */
+	struct diagnosis_place at[1 + TOPO_KINDS];
 };
 
 enum { DIAGNOSIS_REMEDIES = 2 };
@@ -84,11 +100,14 @@ struct diagnosis {
 	/* How many NUMA nodes the policy would have it on; 0: any number, or no number will do. */
 	unsigned allowed;
 	bool resize; /* of a container that runs: what it has counts as free here */
-	/* Of so many NUMA nodes, or of one, those that come nearest to having all of it free; of a
-	 * resize those that the container runs on. */
-	struct nodeset most_free;
-	uint64_t most[1 + TOPO_KINDS]; /* and how much that is of each */
-	unsigned nr_containers;        /* of the pod; 1 for a container */
+	/* What is free: on one place, the NUMA nodes (as many as are allowed) that come nearest to
+	 * having all of it; or where no NUMA node has most of each, on those that have most of one.
+	 * Of a container that is resized, for each amount, on the NUMA nodes that it has it of. Of
+	 * one that comes with tokens, on the NUMA nodes of these. */
+	struct diagnosis_places free;
+	struct diagnosis_places empty; /* the same if nothing ran here */
+	bool has_tokens;
+	unsigned nr_containers; /* of the pod; 1 for a container */
 	unsigned nr_remedies;
 	struct remedy remedy[DIAGNOSIS_REMEDIES];
 };

@@ -62,7 +62,7 @@ int advice_find(const struct pod *pod, enum advice_about about, const struct adv
 		if (source)
 			*source = s;
 		if (rc)
-			return err_add(e, rc, "%s", s->key);
+			return rc;
 		*out = h;
 		return 1;
 	}

@@ -3,8 +3,10 @@
 #include "diagnosis_trial.h"
 
 #include <numafit/admission.h>
+#include <numafit/leases.h>
 #include <numafit/mem.h>
 #include <numafit/number.h>
+#include <numafit/resize.h>
 
 #include <string.h>
 
@@ -15,6 +17,7 @@ const char *const refusal_class_words[NR_REFUSAL_CLASSES] = {
 	[REFUSAL_TOKENS] = "tokens",
 	[REFUSAL_SHARES] = "pod-level",
 	[REFUSAL_ABSENT] = "does-not-exist",
+	[REFUSAL_STAYS] = "where-it-runs",
 	[REFUSAL_POOL] = "shared-pool",
 	[REFUSAL_POLICY] = "policy",
 	[REFUSAL_TAKEN] = "not-free",
@@ -140,77 +143,6 @@ static void measure_amounts(
 		add_memory(d, b, all.memory[i].page_bytes, all.memory[i].bytes);
 }
 
-static uint64_t free_on(const struct books *b, const struct diagnosis_amount *m, unsigned node)
-{
-	const struct cpuset left = books_free_cpus(b);
-
-	if (!m->cpus)
-		return m->kind < TOPO_KINDS ? b->memory.node[node].free[m->kind] : 0;
-	return cpuset_count_and(&b->t->node[node].cpus, &left);
-}
-
-/* How near these amounts, of each that is asked for, come to all of it: first by what is scarcest.
- */
-static double nearness(const struct diagnosis *d, const uint64_t amount[])
-{
-	enum { FIRST = 1000 }; /* before the sum, which is small */
-	double scarcest = 1, sum = 0;
-
-	for (unsigned i = 0; i < d->nr; i++) {
-		double part =
-			(double)number_min(amount[i], d->of[i].asked) / (double)d->of[i].asked;
-
-		scarcest = part < scarcest ? part : scarcest;
-		sum += part;
-	}
-	return scarcest * FIRST + sum;
-}
-
-static void add_free_on(
-	const struct books *b, const struct diagnosis *d, unsigned node, uint64_t amount[])
-{
-	for (unsigned i = 0; i < d->nr; i++)
-		amount[i] += free_on(b, &d->of[i], node);
-}
-
-/* The NUMA node that brings what was found so far nearest to what is asked for. */
-static unsigned best_node_to_add(const struct books *b, const struct diagnosis *d)
-{
-	unsigned best = NODES_MAX;
-	double most = -1;
-
-	nodeset_each (n, nodeset_minus(b->t->nodes, d->most_free)) {
-		uint64_t with[1 + TOPO_KINDS];
-
-		memcpy(with, d->most, sizeof with);
-		add_free_on(b, d, n, with);
-		if (nearness(d, with) > most) {
-			most = nearness(d, with);
-			best = n;
-		}
-	}
-	return best;
-}
-
-static void find_most_free(
-	const struct books *b, const struct holding *resized, struct diagnosis *d)
-{
-	if (!d->nr)
-		return;
-	if (resized)
-		d->most_free = decision_nodes_used(b->t, &resized->decision);
-	nodeset_each (n, d->most_free)
-		add_free_on(b, d, n, d->most);
-	for (unsigned nr = nodeset_empty(d->most_free) ? number_max(d->allowed, 1) : 0; nr--;) {
-		unsigned best = best_node_to_add(b, d);
-
-		if (best == NODES_MAX)
-			return;
-		d->most_free = nodeset_or(d->most_free, nodeset_of(best));
-		add_free_on(b, d, best, d->most);
-	}
-}
-
 /* Trials */
 
 void trial_reset(struct trial *x)
@@ -218,6 +150,8 @@ void trial_reset(struct trial *x)
 	const struct admit_question *q = x->asked;
 
 	*x->settings = *q->settings;
+	x->in_place = false;
+	x->q.suppose.empty = q->suppose.empty;
 	if (q->container)
 		x->request = *q->container;
 	else
@@ -276,10 +210,15 @@ bool trial_admits(struct trial *x)
 	x->left--;
 	struct arena_mark before = arena_mark(x->arena);
 	struct budget part = budget_part(x->budget, 1, 4);
-	admit(&x->q, &part, x->arena, &d, x->q.container ? NULL : &parts);
+	if (x->in_place)
+		resize(x->q.ledger, x->settings, ledger_at(x->q.ledger, x->own), &x->request, &part,
+			x->arena, &d);
+	else
+		admit(&x->q, &part, x->arena, &d, x->q.container ? NULL : &parts);
 	budget_return(x->budget, &part);
 	x->cut = part.cut;
-	x->nodes = d.admit && d.has_affinity && !parts ? d.nodes : (struct nodeset){0};
+	x->nodes =
+		d.admit && d.has_affinity && !parts && !x->in_place ? d.nodes : (struct nodeset){0};
 	for (size_t i = 0; parts && i < x->pod.nr; i++)
 		if (parts[i].has_affinity && (parts[i].exclusive || parts[i].nr_blocks))
 			x->nodes = nodeset_or(x->nodes, parts[i].nodes);
@@ -350,6 +289,12 @@ static bool is_of_tokens(struct again *x)
 static bool is_of_shares(struct again *x)
 {
 	return x->refused->cause == REFUSED_FOR_SHARES;
+}
+
+static bool is_where_it_runs(struct again *x)
+{
+	return x->refused->cause == REFUSED_BESIDE_CPUS ||
+	       x->refused->cause == REFUSED_BESIDE_MEMORY;
 }
 
 static bool exceeds_machine(struct again *x)
@@ -439,6 +384,7 @@ static const struct {
 	{REFUSAL_TOKENS, is_of_tokens},
 	{REFUSAL_SHARES, is_of_shares},
 	{REFUSAL_ABSENT, exceeds_machine},
+	{REFUSAL_STAYS, is_where_it_runs},
 	{REFUSAL_POOL, is_short_of_pool},
 	{REFUSAL_POLICY, is_never_admitted},
 	{REFUSAL_TAKEN, is_taken},
@@ -447,6 +393,46 @@ static const struct {
 	{REFUSAL_POD, fits_container_by_container},
 	{REFUSAL_NOT_TOGETHER, is_not_together},
 };
+
+/* Where each container is placed by itself the policy refuses one of them, whatever the others ask
+ * for. */
+static bool is_of_one_container(
+	const struct admit_question *q, const struct decision *refused, enum refusal_class class)
+{
+	return !q->container && refused->in_the_way &&
+	       q->settings->topology_scope == SCOPE_CONTAINER &&
+	       (class == REFUSAL_POLICY || class == REFUSAL_CUT || class == REFUSAL_NOT_TOGETHER);
+}
+
+static void measure_container(const struct ask *container, const struct admit_question *q,
+	const struct books *b, struct diagnosis *d)
+{
+	struct pod alone = *q->pod;
+	const struct admit_question of_it = {q->ledger, q->settings, .pod = &alone};
+
+	alone.nr = 1;
+	alone.container = container;
+	alone.own = NULL;
+	alone.totals.known = false;
+	measure_amounts(&of_it, b, d);
+}
+
+/* How many NUMA nodes the policy would have it on; 0: any number, or no number will do. */
+static unsigned nodes_allowed(struct again *x)
+{
+	const struct diagnosis *d = x->d;
+
+	if (d->policy == POLICY_SINGLE_NUMA_NODE)
+		return 1;
+	if (d->policy != POLICY_RESTRICTED)
+		return 0;
+	if (on_empty_node(x)->admits)
+		return x->empty.nodes;
+	for (unsigned i = 1; i < d->nr; i++)
+		if (d->of[i].nodes != d->of[0].nodes)
+			return 0;
+	return d->nr ? d->of[0].nodes : 0;
+}
 
 void diagnose(const struct admit_question *q, const struct decision *refused, struct budget *b,
 	struct arena *a, struct diagnosis *out)
@@ -465,14 +451,15 @@ void diagnose(const struct admit_question *q, const struct decision *refused, st
 	while (!classes[row].holds(&x))
 		row++;
 	out->class = classes[row].class;
-	if (out->policy == POLICY_SINGLE_NUMA_NODE)
-		out->allowed = 1;
-	else if (out->policy == POLICY_RESTRICTED && on_empty_node(&x)->admits)
-		out->allowed = x.empty.nodes;
+	if (is_of_one_container(q, refused, out->class)) {
+		out->nr = 0;
+		measure_container(refused->in_the_way, q, books, out);
+	}
+	out->allowed = nodes_allowed(&x);
 	const struct holding *resized =
 		as_asked.own < as_asked.nr ? ledger_at(q->ledger, as_asked.own) : NULL;
 	out->resize = resized;
-	find_most_free(books, resized, out);
+	diagnosis_find_places(q, books, resized, out);
 }
 
 void diagnose_in_numbers(

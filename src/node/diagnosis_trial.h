@@ -12,13 +12,14 @@ struct trial {
 	struct settings *settings;
 	struct request request;
 	struct pod pod;
-	struct ask *ask; /* the pod's containers; NULL: they are not known */
+	struct ask *ask;      /* the pod's containers; NULL: they are not known */
 	struct ask whole_pod; /* what the pod asks for as one (pod.own), if anything */
-	bool *gone;      /* by entry of the ledger; the container's own is */
-	size_t nr, own;  /* entries of the ledger; the container's own, or nr */
+	bool *gone;           /* by entry of the ledger; the container's own is */
+	size_t nr, own;       /* entries of the ledger; the container's own, or nr */
 	struct budget *budget;
 	struct arena *arena;
 	unsigned left;        /* decisions that may still be made */
+	bool in_place;        /* they are resizes of the container's own entry */
 	bool cut;             /* the last one ended early */
 	struct nodeset nodes; /* where the last one that admitted would have it; empty: anywhere */
 };
@@ -32,5 +33,10 @@ void trial_reset(struct trial *x);
 bool trial_admits(struct trial *x);
 /* Take a scheduler's advice away. Whether there was any. */
 bool trial_drop_advice(struct trial *x);
+
+/* The places in *d, whose amounts and number of NUMA nodes are known; resized is the container's
+ * own entry, or NULL. */
+void diagnosis_find_places(const struct admit_question *q, const struct books *b,
+	const struct holding *resized, struct diagnosis *d);
 
 #endif

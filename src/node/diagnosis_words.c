@@ -12,6 +12,7 @@ const char *const refusal_class_texts[NR_REFUSAL_CLASSES] = {
 	[REFUSAL_TOKENS] = "its tokens of numafit.io/cpu do not entitle it to its CPUs",
 	[REFUSAL_SHARES] = "what the pod has as one cannot be shared out among its containers",
 	[REFUSAL_ABSENT] = "it asks for more than this machine has for containers",
+	[REFUSAL_STAYS] = "it runs, and there is not as much for it where it stays",
 	[REFUSAL_POOL] = "the containers that share CPUs would be left with too few",
 	[REFUSAL_POLICY] = "policy and options would refuse it even if nothing else ran here",
 	[REFUSAL_TAKEN] = "this machine has as much, but not enough of it is free",
@@ -90,7 +91,7 @@ static void add_policy(struct text *t, const struct diagnosis *d, const struct a
 /* Numbers */
 
 /* "10 of 62 CPUs are free on this node": what there is less of than is asked for. */
-static void add_short_amounts(struct text *t, const struct diagnosis *d, bool free)
+static void add_not_free(struct text *t, const struct diagnosis *d)
 {
 	const char *between = "";
 
@@ -98,34 +99,112 @@ static void add_short_amounts(struct text *t, const struct diagnosis *d, bool fr
 		const struct diagnosis_amount *m = &d->of[i];
 		char size[TEXT_SIZE_MAX];
 
-		if (m->asked <= (free ? m->free : m->exists))
+		if (m->asked <= m->free)
 			continue;
 		text_add(t, "%s", between);
-		if (free && m->cpus)
+		if (m->cpus)
 			text_add(t, "%llu of ", (unsigned long long)m->free);
-		else if (free)
+		else
 			text_add(t, "%s of ", text_size_rounded(size, m->free));
 		add_amount(t, m, m->exists);
 		between = ", ";
 	}
-	text_add(t, "%s", free ? " are free on this node" : " are all that this node has");
-	text_add(t, "%s", free && d->resize ? ", with what it has itself" : "");
+	text_add(t, " are free on this node%s", d->resize ? ", with what it has itself" : "");
+}
+
+/* "this node has 62 CPUs for containers, no huge pages of 2Mi" */
+static void add_absent(struct text *t, const struct diagnosis *d)
+{
+	const char *between = "this node has ";
+	bool some = false;
+
+	for (unsigned i = 0; i < d->nr; i++) {
+		const struct diagnosis_amount *m = &d->of[i];
+		char page[TEXT_SIZE_MAX];
+
+		if (m->asked <= m->exists)
+			continue;
+		text_add(t, "%s", between);
+		if (m->exists || !m->page_bytes)
+			add_amount(t, m, m->exists);
+		else
+			text_add(t, "no huge pages of %s", text_size(page, m->page_bytes));
+		some = some || m->exists;
+		between = ", ";
+	}
+	text_add(t, "%s", some ? " for containers" : "");
+}
+
+/* "10 CPUs, 96Gi of memory" */
+static void add_amounts(
+	struct text *t, const struct diagnosis *d, const uint64_t amount[], bool without_cpus)
+{
+	const char *between = "";
+
+	for (unsigned i = 0; i < d->nr; i++) {
+		if (d->of[i].cpus && without_cpus)
+			continue;
+		text_add(t, "%s", between);
+		add_amount(t, &d->of[i], amount[i]);
+		between = ", ";
+	}
+}
+
+/* "it stays on NUMA node 2, which has 10 CPUs, 96Gi of memory for it"; or each amount where it has
+ * it now. */
+static void add_where_it_runs(
+	struct text *t, const struct diagnosis *d, const struct admit_question *q)
+{
+	const struct diagnosis_place *p = d->free.at;
+	bool together = true;
+
+	for (unsigned i = 1; i < d->free.nr; i++)
+		together = together && nodeset_equal(p[i].nodes, p[0].nodes);
+	text_add(t, together ? "it stays on " : "it stays where it runs: for it there are ");
+	if (together) {
+		add_nodes(t, p[0].nodes, q);
+		text_add(t, ", which %s ", nodeset_count(p[0].nodes) == 1 ? "has" : "have");
+	}
+	for (unsigned i = 0; i < d->free.nr; i++) {
+		text_add(t, "%s", i ? ", " : "");
+		add_amount(t, &d->of[i], p[i].has[i]);
+		if (!together && !nodeset_empty(p[i].nodes)) {
+			text_add(t, " on ");
+			add_nodes(t, p[i].nodes, q);
+		}
+	}
+	text_add(t, "%s", together ? " for it" : "");
 }
 
 /* "NUMA node 2 has most free: 10 CPUs, 96Gi of memory" */
 static void add_most_free(struct text *t, const struct diagnosis *d, const struct admit_question *q)
 {
-	if (d->resize)
-		text_add(t, "it runs on ");
-	add_nodes(t, d->most_free, q);
-	if (d->resize)
-		text_add(t, ", where it can have ");
-	else
-		text_add(t, " %s most free: ", nodeset_count(d->most_free) == 1 ? "has" : "have");
-	for (unsigned i = 0; i < d->nr; i++) {
-		text_add(t, "%s", i ? ", " : "");
-		add_amount(t, &d->of[i], d->most[i]);
+	const struct diagnosis_places *p = &d->free;
+
+	if (d->resize) {
+		add_where_it_runs(t, d, q);
+		return;
 	}
+	if (d->has_tokens)
+		text_add(t, "its numafit.io/cpu are of ");
+	else if (p->nr > 1)
+		text_add(t, "no NUMA node has all of it free: ");
+	for (unsigned i = 0; i < p->nr; i++) {
+		bool one = nodeset_count(p->at[i].nodes) == 1;
+
+		text_add(t, "%s", i ? "; " : "");
+		add_nodes(t, p->at[i].nodes, q);
+		if (d->has_tokens)
+			text_add(t, ", which %s free ", one ? "has" : "have");
+		else if (p->nr > 1)
+			text_add(t, " has ");
+		else if (p->has_most)
+			text_add(t, " %s most free: ", one ? "has" : "have");
+		else
+			text_add(t, " %s nearest, with ", one ? "comes" : "come");
+		add_amounts(t, d, p->at[i].has, d->has_tokens);
+	}
+	text_add(t, "%s", p->nr > 1 || p->has_most || d->has_tokens ? "" : " free");
 }
 
 static bool differ_in_nodes(const struct diagnosis *d)
@@ -137,16 +216,34 @@ static bool differ_in_nodes(const struct diagnosis *d)
 	return differ;
 }
 
+/* full-pcpus-only, and a container that asks for a part of a core. */
+static void add_broken_cores(
+	struct text *t, const struct decision *refused, const struct admit_question *q)
+{
+	const struct topo *topo = ledger_view(q->ledger)->topo;
+	const struct ask *one = q->container ? &q->container->ask : refused->in_the_way;
+
+	if (one)
+		text_add(t,
+			"full-pcpus-only gives out whole cores, of %u CPUs each, and %llu CPUs "
+			"are not a number of these",
+			topo->nr_cpus / topo->nr_cores,
+			(unsigned long long)one->cpu_milli / MILLI_PER_CPU);
+	else
+		text_add(t, "%s", refused->message);
+}
+
 static void add_never(struct text *t, const struct diagnosis *d, const struct decision *refused,
 	const struct admit_question *q)
 {
 	if (refused->reason && text_equal(refused->reason, "SMTAlignmentError")) {
-		text_add(t, "%s", refused->message);
+		add_broken_cores(t, refused, q);
 		return;
 	}
 	add_policy(t, d, q);
 	if (d->policy == POLICY_RESTRICTED && differ_in_nodes(d)) {
-		text_add(t, " wants all of it on as few NUMA nodes as each part needs:");
+		text_add(t, " wants each part on as few NUMA nodes as can have it, and all parts "
+			    "on the same ones:");
 		for (unsigned i = 0; i < d->nr; i++) {
 			text_add(t, "%s ", i ? "," : "");
 			add_amount(t, &d->of[i], d->of[i].asked);
@@ -154,10 +251,17 @@ static void add_never(struct text *t, const struct diagnosis *d, const struct de
 		}
 		return;
 	}
-	text_add(t, "; one NUMA node has, if nothing runs there,");
-	for (unsigned i = 0; i < d->nr; i++) {
-		text_add(t, "%s ", i ? "," : "");
-		add_amount(t, &d->of[i], d->of[i].node_exists);
+	if (d->empty.nr == 1)
+		text_add(t, "; one NUMA node has, if nothing runs there, ");
+	else
+		text_add(t, "; no NUMA node has all of it, even if nothing runs there: ");
+	for (unsigned i = 0; i < d->empty.nr; i++) {
+		if (d->empty.nr > 1) {
+			text_add(t, "%s", i ? "; " : "");
+			add_nodes(t, d->empty.at[i].nodes, q);
+			text_add(t, " has ");
+		}
+		add_amounts(t, d, d->empty.at[i].has, false);
 	}
 }
 
@@ -171,8 +275,8 @@ static void add_apart(struct text *t, const struct diagnosis *d, const struct de
 	add_policy(t, d, q);
 	if (d->policy <= POLICY_BEST_EFFORT)
 		text_add(t,
-			"; NUMA nodes that serve one container's memory together serve only such "
-			"containers");
+			"; memory of several NUMA nodes goes to one container only where no other "
+			"container has memory of one of them alone");
 }
 
 void diagnosis_add_numbers(struct text *t, const struct diagnosis *d,
@@ -180,8 +284,16 @@ void diagnosis_add_numbers(struct text *t, const struct diagnosis *d,
 {
 	switch (d->class) {
 	case REFUSAL_ABSENT:
+		add_absent(t, d);
+		return;
 	case REFUSAL_TAKEN:
-		add_short_amounts(t, d, d->class == REFUSAL_TAKEN);
+		add_not_free(t, d);
+		return;
+	case REFUSAL_STAYS:
+		add_where_it_runs(t, d, q);
+		if (refused->cause == REFUSED_BESIDE_CPUS)
+			text_add(t, "; with CPUs of other NUMA nodes policy %s would not admit it",
+				topology_policy_words[d->policy]);
 		return;
 	case REFUSAL_POOL:
 		add_cpu_count(t, d->of[0].free);
@@ -243,7 +355,8 @@ static void add_ends(struct text *t, const struct remedy *r, const struct admit_
 {
 	unsigned named = r->nr_pods < REMEDY_PODS ? r->nr_pods : REMEDY_PODS;
 
-	text_add(t, "when ");
+	text_add(t, "%swhen ",
+		r->no_hint && r->kind == REMEDY_ENDS ? "without its scheduler's hint and " : "");
 	for (unsigned i = 0; i < named; i++) {
 		text_add(t, "%s", !i ? "" : i + 1 == r->nr_pods ? " and " : ", ");
 		add_pod(t, &r->pod[i], q);
@@ -270,18 +383,21 @@ static void add_less(struct text *t, const struct remedy *r)
 	for (unsigned i = 0; i < r->ask.nr_memory; i++)
 		if (r->ask.memory[i].bytes != bytes_in(&r->asked, r->ask.memory[i].page_bytes))
 			less.memory[less.nr_memory++] = r->ask.memory[i];
-	text_add(t, "with ");
+	text_add(t, "%swith ", r->no_hint ? "without its scheduler's hint and " : "");
 	diagnosis_add_ask(t, &less);
 	if (r->container)
 		text_add(t, " for container %.63s", r->container);
 	else if (r->ask.whole_pod)
 		text_add(t, " for the pod (spec.resources)");
+	if (r->in_place)
+		text_add(t, " where it runs");
 }
 
 const char *const remedy_kind_words[NR_REMEDIES] = {
 	[REMEDY_ENDS] = "pods-end",
 	[REMEDY_LESS] = "ask-for-less",
 	[REMEDY_ANEW] = "start-anew",
+	[REMEDY_CORES] = "whole-cores",
 	[REMEDY_TOKENS] = "tokens",
 	[REMEDY_NO_HINT] = "no-hint",
 	[REMEDY_NODES_POLICY] = "nodes-policy",
@@ -328,7 +444,18 @@ void diagnosis_add_remedy(struct text *t, const struct remedy *r, const struct a
 	case REMEDY_ANEW:
 		text_add(t, "when it is started anew");
 		break;
+	case REMEDY_CORES:
+		if (r->ask.cpu_milli)
+			add_less(t, r);
+		else
+			text_add(t, "with whole cores, a multiple of %llu CPUs, for each container",
+				(unsigned long long)r->value);
+		break;
 	case REMEDY_TOKENS:
+		if (!r->value) {
+			text_add(t, "without numafit.io/cpu");
+			return;
+		}
 		text_add(t, "with %llu of numafit.io/cpu", (unsigned long long)r->value);
 		if (r->container)
 			text_add(t, " for container %.63s", r->container);
@@ -353,24 +480,47 @@ void diagnosis_add_remedy(struct text *t, const struct remedy *r, const struct a
 	case NR_REMEDIES:
 		return;
 	}
-	if (!nodeset_empty(r->nodes)) {
+	if (r->fewer_pods)
+		text_add(t, ", when fewer pods run here");
+	else if (!nodeset_empty(r->nodes)) {
 		text_add(t, ", on ");
 		add_nodes(t, r->nodes, q);
 	}
 }
 
+/* Another node helps only where this one has too little. */
+static void add_no_remedy(struct text *t, const struct diagnosis *d, const struct admit_question *q)
+{
+	const char *anew = d->resize ? "Started anew, it" : "It";
+
+	if (d->class == REFUSAL_TOKENS && d->resize)
+		text_add(t, "Make the pod anew, with as many of numafit.io/cpu as CPUs");
+	else if (d->class == REFUSAL_TOKENS && q->container)
+		text_add(t, "Fits when the pod is made anew, with tokens of its own");
+	else if (d->class == REFUSAL_TOKENS)
+		text_add(
+			t, "Ask for whole CPUs in a Guaranteed pod, or for none of numafit.io/cpu");
+	else if (d->class == REFUSAL_SHARES && d->resize)
+		text_add(t, "Make the pod anew");
+	else if (d->class == REFUSAL_POLICY || d->class == REFUSAL_SHARES)
+		text_add(t, "%s fits on no node like this one: nothing that was tried would help",
+			anew);
+	else
+		text_add(t, "%s needs another node", anew);
+}
+
 void diagnosis_add_remedies(
 	struct text *t, const struct diagnosis *d, const struct admit_question *q)
 {
+	const struct remedy *first = d->remedy;
 	/* a container that runs stays where it is: what was decided again is that it comes anew */
-	bool anew = d->resize && !(d->nr_remedies && d->remedy[0].kind == REMEDY_ANEW);
+	bool anew =
+		d->resize && !(d->nr_remedies && (first->kind == REMEDY_ANEW || first->in_place));
 
 	if (d->class == REFUSAL_DAEMON)
 		text_add(t, "See the log of numafitd on this node");
-	else if (!d->nr_remedies && d->class == REFUSAL_TOKENS)
-		text_add(t, "Fits when the pod is made anew, with tokens of its own");
 	else if (!d->nr_remedies)
-		text_add(t, anew ? "Started anew, it needs another node" : "It needs another node");
+		add_no_remedy(t, d, q);
 	else
 		text_add(t, anew ? "Started anew, it fits " : "Fits ");
 	for (unsigned i = 0; i < d->nr_remedies; i++) {
@@ -385,13 +535,17 @@ static void add_subject(
 	struct text *t, const struct decision *refused, const struct admit_question *q)
 {
 	const struct ask *one = q->container ? &q->container->ask : refused->in_the_way;
-	const struct ask sum = one ? *one : q->pod->own ? *q->pod->own : pod_ask(q->pod);
 
-	if (one)
+	if (one) {
 		text_add(t, "container %.63s (", one->name);
-	else
-		text_add(t, "pod %.63s (", q->pod->name);
-	if (!one && q->pod->nr > 1)
+		diagnosis_add_ask(t, one);
+		text_add(t, ")");
+	}
+	if (q->container || (one && q->pod->nr == 1))
+		return;
+	const struct ask sum = q->pod->own ? *q->pod->own : pod_ask(q->pod);
+	text_add(t, "%spod %.63s (", one ? " of " : "", q->pod->name);
+	if (q->pod->nr > 1)
 		text_add(t, "%zu containers: ", q->pod->nr);
 	diagnosis_add_ask(t, &sum);
 	text_add(t, ")");

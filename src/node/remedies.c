@@ -1,6 +1,6 @@
 /* What would have a refused container or pod admitted. Each finder changes the question and decides
  * it again; it is as it was before the next one. */
-#include "diagnosis_trial.h"
+#include "remedies.h"
 
 #include <numafit/cpus.h>
 #include <numafit/mem.h>
@@ -8,25 +8,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-
-enum { TRIALS = 64, NODES_TRIED = 8, PODS_IN_SETS = 6, MIB = 1 << 20, GIB = 1 << 30 };
-
-/* A pod that holds something, and could end. */
-struct candidate {
-	size_t first; /* an entry of it */
-	unsigned cpus;
-	struct nodeset nodes;
-	uint64_t memory;
-};
-
-struct clinic {
-	struct trial trial;
-	struct diagnosis *out;
-	struct candidate *pod; /* those that hold least come first */
-	size_t nr_pods;
-	uint8_t set[1 << PODS_IN_SETS]; /* sets of few pods, a bit for each pod */
-	struct ask sum;                 /* of a pod of which only sums are known */
-};
 
 /* Pods that end */
 
@@ -169,14 +150,14 @@ static unsigned end_attempts(const struct clinic *x)
 {
 	unsigned nr = (unsigned)x->nr_pods;
 
-	return !nr ? 0 : nr <= PODS_IN_SETS ? (1U << nr) - 1 : 2 * nr + 1;
+	return !nr ? 0 : nr <= REMEDIES_PODS_IN_SETS ? (1U << nr) - 1 : 2 * nr + 1;
 }
 
 static void set_pods_of_attempt(struct clinic *x, unsigned i)
 {
 	unsigned nr = (unsigned)x->nr_pods;
 
-	if (nr <= PODS_IN_SETS) {
+	if (nr <= REMEDIES_PODS_IN_SETS) {
 		for (unsigned k = 0; k < nr; k++)
 			set_gone(x, &x->pod[k], x->set[i] >> k & 1);
 		return;
@@ -189,7 +170,7 @@ static void set_pods_of_attempt(struct clinic *x, unsigned i)
 /* All sets of few pods, by how many pods they have. */
 static void order_sets(struct clinic *x)
 {
-	unsigned nr = x->nr_pods <= PODS_IN_SETS ? (unsigned)x->nr_pods : 0, at = 0;
+	unsigned nr = x->nr_pods <= REMEDIES_PODS_IN_SETS ? (unsigned)x->nr_pods : 0, at = 0;
 
 	for (int size = 1; size <= (int)nr; size++)
 		for (unsigned set = 1; set < 1U << nr; set++)
@@ -204,262 +185,9 @@ static bool find_ends(struct clinic *x, struct remedy *r)
 		set_pods_of_attempt(x, i);
 		if (!could_do(x) || !trial_admits(&x->trial))
 			continue;
-		if (x->nr_pods > PODS_IN_SETS)
+		if (x->nr_pods > REMEDIES_PODS_IN_SETS)
 			let_come_back(x);
 		name_gone_pods(x, r);
-		return true;
-	}
-	return false;
-}
-
-/* Less */
-
-/* What is changed of one container, or of a pod of which only sums are known. */
-struct reduction {
-	struct trial *trial;
-	struct ask *ask;
-	struct ask asked; /* as it was */
-	struct pod_totals *totals, summed;
-	unsigned threads; /* CPUs are given out by so many */
-};
-
-static void reduce_cpus(const struct reduction *r, uint64_t cpus)
-{
-	r->ask->cpu_milli = cpus * MILLI_PER_CPU;
-	if (r->asked.cpu_limit_milli)
-		r->ask->cpu_limit_milli = r->ask->cpu_milli;
-	if (r->totals->known)
-		r->totals->cpu_milli =
-			r->summed.cpu_milli -
-			number_min(r->summed.cpu_milli, r->asked.cpu_milli - r->ask->cpu_milli);
-}
-
-static void reduce_memory(const struct reduction *r, unsigned i, uint64_t bytes)
-{
-	r->ask->memory[i].bytes = bytes;
-	if (r->totals->known && !r->asked.memory[i].page_bytes)
-		r->totals->memory_bytes =
-			r->summed.memory_bytes -
-			number_min(r->summed.memory_bytes, r->asked.memory[i].bytes - bytes);
-}
-
-static void undo_reduction(const struct reduction *r)
-{
-	*r->ask = r->asked;
-	*r->totals = r->summed;
-}
-
-static bool admits_cpus(const struct reduction *r, uint64_t cpus)
-{
-	reduce_cpus(r, cpus);
-	return trial_admits(r->trial);
-}
-
-static bool admits_memory(const struct reduction *r, unsigned i, uint64_t bytes)
-{
-	reduce_memory(r, i, bytes);
-	return trial_admits(r->trial);
-}
-
-/* The most CPUs, fewer than so many, with which it is admitted. False: there are none. Few are
- * tried one by one, for which of them do follows no order where cores and policies are in the way.
- */
-static bool find_most_cpus(const struct reduction *r, uint64_t below)
-{
-	uint64_t step = r->threads, cpus, found;
-
-	while ((below - 1) / step > TRIALS)
-		step *= 2;
-	for (cpus = (below - 1) / step * step; cpus && !admits_cpus(r, cpus);)
-		cpus -= step;
-	found = cpus;
-	for (uint64_t end = number_min(below, found + step); found && (cpus += r->threads) < end;)
-		if (admits_cpus(r, cpus))
-			found = cpus;
-	reduce_cpus(r, found);
-	return found;
-}
-
-static uint64_t smallest_amount(const struct memory_ask *m)
-{
-	if (m->page_bytes)
-		return m->page_bytes;
-	return m->bytes < (uint64_t)64 * MIB ? MIB : (uint64_t)64 * MIB;
-}
-
-/* The least of it is not admitted: some policies admit more nevertheless. */
-static bool find_some_memory(const struct reduction *r, unsigned i)
-{
-	uint64_t step = number_max(r->asked.memory[i].page_bytes, GIB), bytes;
-
-	while ((r->asked.memory[i].bytes - 1) / step > TRIALS)
-		step *= 2;
-	for (bytes = (r->asked.memory[i].bytes - 1) / step * step; bytes; bytes -= step)
-		if (admits_memory(r, i, bytes))
-			return true;
-	return false;
-}
-
-/* The most of it, less than is asked for, with which it is admitted. False: there is none. */
-static bool find_most_memory(const struct reduction *r, unsigned i)
-{
-	uint64_t unit = smallest_amount(&r->asked.memory[i]);
-	uint64_t low = 1, high = (r->asked.memory[i].bytes - 1) / unit;
-
-	if (!high || !admits_memory(r, i, unit))
-		return find_some_memory(r, i);
-	while (low < high) {
-		uint64_t middle = low + (high - low + 1) / 2;
-
-		if (admits_memory(r, i, middle * unit))
-			low = middle;
-		else
-			high = middle - 1;
-	}
-	uint64_t most = low * unit, round = most - most % GIB; /* easier to read */
-	if (!round || !admits_memory(r, i, round))
-		reduce_memory(r, i, most);
-	return true;
-}
-
-static uint64_t most_on_one_node(const struct clinic *x, const struct memory_ask *m)
-{
-	for (unsigned i = 0; i < x->out->nr; i++)
-		if (!x->out->of[i].cpus && x->out->of[i].page_bytes == m->page_bytes)
-			return x->out->of[i].node_exists;
-	return m->bytes;
-}
-
-/* Ask for no more memory than so many NUMA nodes can have; 0: for the least that there is. */
-static void reduce_memory_to_nodes(
-	const struct clinic *x, const struct reduction *r, unsigned nodes)
-{
-	for (unsigned i = 0; i < r->asked.nr_memory; i++) {
-		const struct memory_ask *m = &r->asked.memory[i];
-		uint64_t least = smallest_amount(m), most = nodes * most_on_one_node(x, m);
-
-		most -= most % least;
-		reduce_memory(r, i, number_min(m->bytes, number_max(most, least)));
-	}
-}
-
-/* Less of everything: the most CPUs that are admitted with as much memory as a few NUMA nodes can
- * have, or with the least, and then more memory. A policy may want as many NUMA nodes for the one
- * as for the other, so that less of one alone may not do. */
-static bool find_less_of_all(const struct clinic *x, const struct reduction *r, uint64_t cpus)
-{
-	unsigned nodes = NODES_TRIED;
-
-	do
-		reduce_memory_to_nodes(x, r, --nodes);
-	while ((cpus ? !find_most_cpus(r, cpus + 1) : !trial_admits(r->trial)) && nodes);
-	if (cpus && !r->ask->cpu_milli)
-		return false; /* without CPUs it would be admitted, and not run */
-	for (unsigned i = 0; i < r->asked.nr_memory; i++) {
-		uint64_t least = r->ask->memory[i].bytes;
-
-		if (least < r->asked.memory[i].bytes &&
-			!admits_memory(r, i, r->asked.memory[i].bytes) && !find_most_memory(r, i))
-			reduce_memory(r, i, least);
-	}
-	return trial_admits(r->trial);
-}
-
-/* So many CPUs with as much as can be of one kind of memory; of the others as much as was asked for,
- * or the least that there is. */
-static bool admits_some_memory(const struct reduction *r, uint64_t cpus, unsigned i, bool least)
-{
-	undo_reduction(r);
-	reduce_cpus(r, cpus);
-	for (unsigned k = 0; least && k < r->asked.nr_memory; k++)
-		if (k != i && r->asked.memory[k].bytes)
-			reduce_memory(r, k, smallest_amount(&r->asked.memory[k]));
-	return r->asked.memory[i].bytes && find_most_memory(r, i);
-}
-
-/* Every number of CPUs with every amount of one kind of memory: for policies to which less of both
- * is worse than a little less. */
-static bool find_any_less(const struct reduction *r, uint64_t cpus)
-{
-	for (uint64_t step = r->threads; cpus >= step; cpus -= cpus % step ? cpus % step : step)
-		for (unsigned i = 0; i < r->asked.nr_memory; i++)
-			if (admits_some_memory(r, cpus, i, false) ||
-				admits_some_memory(r, cpus, i, true))
-				return true;
-	return false;
-}
-
-/* Fewer CPUs and as much memory, else less of one kind of memory, else less of all. */
-static bool find_less_of(const struct clinic *x, const struct reduction *r)
-{
-	bool own = x->out->nr && x->out->of[0].cpus && r->asked.cpu_milli % MILLI_PER_CPU == 0;
-	uint64_t cpus = own ? r->asked.cpu_milli / MILLI_PER_CPU : 0;
-
-	if (cpus > 1 && find_most_cpus(r, cpus))
-		return true;
-	for (unsigned i = 0; i < r->asked.nr_memory; i++) {
-		undo_reduction(r);
-		if (r->asked.memory[i].bytes && find_most_memory(r, i))
-			return true;
-	}
-	undo_reduction(r);
-	if (find_less_of_all(x, r, cpus) || find_any_less(r, cpus))
-		return true;
-	undo_reduction(r);
-	return false;
-}
-
-static struct reduction reduction_of(struct trial *t, struct ask *ask)
-{
-	struct pod_totals *totals = t->q.container ? &t->request.pod.totals : &t->pod.totals;
-	const struct topo *topo = ledger_view(t->q.ledger)->topo;
-
-	return (struct reduction){.trial = t,
-		.ask = ask,
-		.asked = *ask,
-		.totals = totals,
-		.summed = *totals,
-		.threads = t->settings->cpu_options.full_pcpus_only ? topo->nr_cpus / topo->nr_cores
-								    : 1};
-}
-
-/* The i-th ask of which less is tried: the pod's as one, then the largest of its containers first;
- * NULL: there is none. */
-static struct ask *ask_to_reduce(struct clinic *x, size_t i)
-{
-	struct trial *t = &x->trial;
-	size_t largest = 0;
-
-	if (t->q.container)
-		return i || admit_has_tokens(t->settings, &t->request) ? NULL : &t->request.ask;
-	if (t->pod.own && i-- == 0)
-		return &t->whole_pod;
-	if (!t->ask) {
-		x->sum = (struct ask){.nr_memory = 1, .memory = {{0, t->pod.totals.memory_bytes}}};
-		return i || !t->pod.totals.known ? NULL : &x->sum;
-	}
-	for (size_t k = 1; k < t->pod.nr; k++)
-		if (t->ask[k].cpu_milli > t->ask[largest].cpu_milli)
-			largest = k;
-	if (i >= t->pod.nr)
-		return NULL;
-	return &t->ask[i == 0 ? largest : i <= largest ? i - 1 : i];
-}
-
-/* Less of one of its containers. */
-static bool find_less(struct clinic *x, struct remedy *r)
-{
-	struct ask *ask;
-
-	for (size_t i = 0; (ask = ask_to_reduce(x, i)); i++) {
-		const struct reduction less = reduction_of(&x->trial, ask);
-
-		if (!find_less_of(x, &less))
-			continue;
-		r->ask = *ask;
-		r->asked = less.asked;
-		r->container = x->trial.ask && !ask->whole_pod && x->trial.pod.nr > 1 ? ask->name
-										     : NULL;
 		return true;
 	}
 	return false;
@@ -471,13 +199,27 @@ static bool find_less_and_ends(struct clinic *x, struct remedy *r)
 {
 	for (unsigned i = end_attempts(x); i-- > 0;) {
 		set_pods_of_attempt(x, i);
-		if (!find_less(x, r))
+		if (!remedies_find_less(x, r))
 			continue;
 		let_come_back(x);
 		name_gone_pods(x, r);
 		return true;
 	}
 	return false;
+}
+
+/* Less, where it runs; what it has already is no remedy. */
+static bool find_less_in_place(struct clinic *x, struct remedy *r)
+{
+	const struct ask *has;
+
+	if (x->trial.own == x->trial.nr || x->out->class == REFUSAL_TOKENS)
+		return false;
+	has = &entry_at(x, x->trial.own)->request.ask;
+	x->trial.in_place = true;
+	r->in_place = remedies_find_less(x, r) &&
+		      !(r->ask.cpu_milli == has->cpu_milli && ask_same_memory(&r->ask, has));
+	return r->in_place;
 }
 
 /* Other changes of the pod */
@@ -507,12 +249,14 @@ static bool find_nodes_policy(struct clinic *x, struct remedy *r)
 	return had && trial_admits(t);
 }
 
-/* Of each container that asks for some as many as it has CPUs of its own. */
+/* Of each container that asks for some as many as it has CPUs of its own, else none. */
 static bool find_tokens(struct clinic *x, struct remedy *r)
 {
 	struct trial *t = &x->trial;
 
-	for (unsigned i = 0; t->ask && i < t->pod.nr; i++) {
+	if (x->out->class != REFUSAL_TOKENS || !t->ask)
+		return false;
+	for (unsigned i = 0; i < t->pod.nr; i++) {
 		unsigned cpus = pod_exclusive_cpus(&t->pod, i);
 
 		if (!t->ask[i].tokens || t->ask[i].tokens == cpus)
@@ -520,7 +264,63 @@ static bool find_tokens(struct clinic *x, struct remedy *r)
 		t->ask[i].tokens = r->value = cpus;
 		r->container = t->pod.nr > 1 ? t->ask[i].name : NULL;
 	}
-	return r->value && trial_admits(t);
+	if (r->value && trial_admits(t))
+		return true;
+	r->value = 0;
+	r->container = NULL;
+	for (unsigned i = 0; i < t->pod.nr; i++)
+		t->ask[i].tokens = 0;
+	return trial_admits(t);
+}
+
+static void round_to_cores(uint64_t threads, bool up, struct ask *ask)
+{
+	uint64_t of_core = threads * MILLI_PER_CPU;
+	uint64_t rest = ask->cpu_milli % of_core;
+
+	if (ask->cpu_milli % MILLI_PER_CPU || !rest)
+		return;
+	ask->cpu_milli += up || ask->cpu_milli < of_core ? of_core - rest : -rest;
+	if (ask->cpu_limit_milli)
+		ask->cpu_limit_milli = ask->cpu_milli;
+}
+
+/* full-pcpus-only refuses parts of cores: the next whole ones for each container, else the last. */
+static bool find_cores(struct clinic *x, struct remedy *r)
+{
+	struct trial *t = &x->trial;
+	const struct topo *topo = ledger_view(t->q.ledger)->topo;
+
+	r->value = topo->nr_cpus / topo->nr_cores;
+	if (!t->settings->cpu_options.full_pcpus_only || r->value < 2 ||
+		(t->q.container && admit_has_tokens(t->settings, &t->request)))
+		return false;
+	struct ask *ask = t->q.container ? &t->request.ask : t->ask;
+	size_t nr = t->q.container ? 1 : t->ask ? t->pod.nr : 0;
+
+	for (int up = 1; up >= 0; up--) {
+		trial_reset(t);
+		r->asked = nr == 1 ? *ask : (struct ask){0};
+		for (size_t i = 0; i < nr; i++)
+			round_to_cores(r->value, up, &ask[i]);
+		r->ask = nr == 1 ? *ask : (struct ask){0};
+		if (trial_admits(t))
+			return true;
+	}
+	return false;
+}
+
+/* A pod whose hint must be followed may need something else besides. */
+static bool find_ends_without_hint(struct clinic *x, struct remedy *r)
+{
+	r->no_hint = trial_drop_advice(&x->trial);
+	return r->no_hint && find_ends(x, r);
+}
+
+static bool find_less_without_hint(struct clinic *x, struct remedy *r)
+{
+	r->no_hint = trial_drop_advice(&x->trial);
+	return r->no_hint && remedies_find_less(x, r);
 }
 
 /* Other settings */
@@ -564,23 +364,46 @@ static bool find_policy(struct clinic *x, struct remedy *r)
 	return trial_admits(&x->trial);
 }
 
+/* Of a refusal that no pod that ends would change. */
+static bool suppose_fewer_pods(struct clinic *x, struct remedy *r)
+{
+	r->fewer_pods = x->trial.q.suppose.empty = x->out->class == REFUSAL_POLICY;
+	return r->fewer_pods;
+}
+
+static bool find_scope_if_empty(struct clinic *x, struct remedy *r)
+{
+	return suppose_fewer_pods(x, r) && find_scope(x, r);
+}
+
+static bool find_policy_if_empty(struct clinic *x, struct remedy *r)
+{
+	return suppose_fewer_pods(x, r) && find_policy(x, r);
+}
+
 /* From the mildest to the last resort. Once one is found only those of its step are looked for. */
 static const struct {
 	unsigned step;
 	enum remedy_kind kind;
 	bool (*find)(struct clinic *x, struct remedy *r);
 } finders[] = {
+	{0, REMEDY_LESS, find_less_in_place},
 	{0, REMEDY_ANEW, find_start_anew},
+	{1, REMEDY_CORES, find_cores},
 	{1, REMEDY_TOKENS, find_tokens},
 	{1, REMEDY_NO_HINT, find_no_hint},
 	{1, REMEDY_NODES_POLICY, find_nodes_policy},
 	{1, REMEDY_BUDGET, find_budget},
 	{1, REMEDY_ENDS, find_ends},
-	{1, REMEDY_LESS, find_less},
-	{2, REMEDY_LESS, find_less_and_ends},
-	{3, REMEDY_MINIMUM, find_minimum},
-	{4, REMEDY_SCOPE, find_scope},
-	{5, REMEDY_POLICY, find_policy},
+	{1, REMEDY_LESS, remedies_find_less},
+	{2, REMEDY_ENDS, find_ends_without_hint},
+	{2, REMEDY_LESS, find_less_without_hint},
+	{3, REMEDY_LESS, find_less_and_ends},
+	{4, REMEDY_MINIMUM, find_minimum},
+	{5, REMEDY_SCOPE, find_scope},
+	{6, REMEDY_POLICY, find_policy},
+	{7, REMEDY_SCOPE, find_scope_if_empty},
+	{8, REMEDY_POLICY, find_policy_if_empty},
 };
 
 /* To ask for a little less is easier than to end several pods. */

@@ -43,7 +43,7 @@ static int nodes_for(struct change *c, const struct cpuset *cpus, struct nodeset
 	struct search *s = search_new(&space, c->budget, c->arena);
 
 	if (!s)
-		return decision_refuse(c->d, REFUSED_ON_BOOKS, "UnexpectedAdmissionError",
+		return decision_refuse(c->d, REFUSED_FOR_ROOM, "UnexpectedAdmissionError",
 			"Resize failed due to the decision needing more working memory than there "
 			"is");
 	nodeset_each (n, space.all)
@@ -94,7 +94,7 @@ static int check_width(struct change *c, struct nodeset nodes)
 	c->d->preferred = is_preferred(c, nodes);
 	if ((policy == POLICY_SINGLE_NUMA_NODE && nodeset_count(nodes) > 1) ||
 		(policy == POLICY_RESTRICTED && !c->d->preferred))
-		return decision_refuse(c->d, REFUSED_ON_BOOKS, "TopologyAffinityError",
+		return decision_refuse(c->d, REFUSED_BESIDE_CPUS, "TopologyAffinityError",
 			"Resources cannot be allocated with Topology locality");
 	return 0;
 }
@@ -199,7 +199,7 @@ static int resize_block(struct change *c, struct memory_block *b, uint64_t bytes
 	nodeset_each (n, b->nodes)
 		left += ledger_view(c->l)->memory.node[n].free[b->kind];
 	if (bytes > b->bytes && bytes - b->bytes > left)
-		return decision_refuse(c->d, REFUSED_ON_BOOKS, "UnexpectedAdmissionError",
+		return decision_refuse(c->d, REFUSED_BESIDE_MEMORY, "UnexpectedAdmissionError",
 			"Resize failed due to %llu bytes more where the container's NUMA nodes "
 			"have %llu free",
 			(unsigned long long)(bytes - b->bytes), (unsigned long long)left);
@@ -226,7 +226,8 @@ static int resize_memory(struct change *c, const struct request *req)
 		if (b < c->d->nr_blocks)
 			rc = resize_block(c, &c->d->blocks[b], demand.bytes[k]);
 		else if (demand.bytes[k])
-			rc = decision_refuse(c->d, REFUSED_ON_BOOKS, "UnexpectedAdmissionError",
+			rc = decision_refuse(c->d, REFUSED_BESIDE_MEMORY,
+				"UnexpectedAdmissionError",
 				"Resize failed due to memory of a kind that the container started "
 				"without");
 	}
@@ -241,7 +242,7 @@ static int check_leased_count(struct change *c, const struct holding *h)
 	if (!h->decision.lease || c->count == request_exclusive_cpus(&had) ||
 		c->count == leases_count_of(ledger_view(c->l)->leases, h->request.container_id))
 		return 0;
-	return decision_refuse(c->d, REFUSED_ON_BOOKS, "UnexpectedAdmissionError",
+	return decision_refuse(c->d, REFUSED_FOR_TOKENS, "UnexpectedAdmissionError",
 		"Resize failed due to its CPUs being those of its numafit.io/cpu, of which it has "
 		"as many as before");
 }
@@ -254,7 +255,7 @@ static int resize_within_pod(struct change *c, const struct holding *h, const st
 		    (!request_pins_memory(req) || ask_same_memory(&h->request.ask, &req->ask));
 
 	return same ? 0
-		    : decision_refuse(c->d, REFUSED_ON_BOOKS, "UnexpectedAdmissionError",
+		    : decision_refuse(c->d, REFUSED_FOR_SHARES, "UnexpectedAdmissionError",
 			      "Resize failed due to the CPUs and memory of its pod (spec.resources) "
 			      "being shared out as the pod starts, until it ends: make the pod anew");
 }
@@ -308,7 +309,7 @@ void resize(const struct ledger *l, const struct settings *s, const struct holdi
 
 		refused.cut_short = d->cut_short;
 		refused.steps = 0;
-		(void)decision_refuse(&refused, REFUSED_ON_BOOKS, d->reason, "%s", d->message);
+		(void)decision_refuse(&refused, d->cause, d->reason, "%s", d->message);
 		*d = refused;
 	}
 	assert(rc == 0 || !d->admit);

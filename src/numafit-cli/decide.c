@@ -83,7 +83,7 @@ const struct command verb_decide = {
 	.options = rows,
 	.operand = QUESTION_OPERAND,
 	.examples = {{"numafit decide questions.jsonl", "answer each line of a file"},
-		{"echo '{\"machine\": \"kep3545-4\", \"steps\": []}' | numafit decide",
+		{"echo '{\"machine\": \"kep3545-4\", \"settings\": {}, \"steps\": []}' | numafit decide",
 			"answer one from a pipe"},
 		{"numafit decide --check recorded.jsonl", "compare with what is expected there"}},
 	.exits = QUESTION_EXITS,

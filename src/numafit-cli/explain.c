@@ -183,6 +183,17 @@ static bool is_refused_change(const struct moment *m)
 	return m->op == RECORD_REFUSE && text_equal(m->cause, "resize");
 }
 
+/* Whether the container was resized after that. */
+static bool was_resized_since(const struct story *s, size_t i)
+{
+	for (size_t k = i + 1; k < s->moments.nr; k++)
+		if (s->moments.at[k].op == RECORD_GRANT &&
+			text_equal(s->moments.at[k].cause, "resize") &&
+			text_equal(s->moments.at[k].container_id, s->moments.at[i].container_id))
+			return true;
+	return false;
+}
+
 static void explain_decision(
 	const struct story *s, size_t i, const struct moment_record *past, const struct options *o)
 {
@@ -220,7 +231,10 @@ static void explain_decision(
 	if (d->admit)
 		print_fate(&x, m, &fate, d);
 	else if (is_refused_change(m))
-		wording_print(x.to, "now", "nothing has changed: it goes on with what it had");
+		wording_print(x.to, "now", "%s",
+			was_resized_since(s, i)
+				? "it went on with what it had, and was resized otherwise later"
+				: "nothing has changed: it goes on with what it had");
 }
 
 static void print_name(const struct story *s)
@@ -246,7 +260,8 @@ static void print_moment(
 	print_name(s);
 	if (past->decision) {
 		(void)printf("%s: %s\n", *s->container ? "" : " (the whole pod)",
-			wording_verdict(past->decision));
+			is_refused_change(m) ? "resize refused; it runs on"
+					     : wording_verdict(past->decision));
 		explain_decision(s, i, past, o);
 	} else {
 		(void)printf(": %s\n", m->op == RECORD_LIVE ? "seen to run" : "given back");
@@ -443,6 +458,12 @@ static bool may_be_meant(const struct story *s, const char *asked)
 	return near.best;
 }
 
+/* The very name, in another namespace. */
+static bool is_named_so(const struct story *s, const char *asked)
+{
+	return text_equal(s->pod, asked) || text_equal(s->container, asked);
+}
+
 static void suggest_names(const struct call *c, const struct options *o)
 {
 	struct journal_fold f[NR_JOURNALS] = {0};
@@ -451,14 +472,16 @@ static void suggest_names(const struct call *c, const struct options *o)
 	unsigned nr = 0;
 
 	(void)journals_gather(c, o->directory, &g, f);
-	for (size_t i = 0; i < h.stories.nr && nr < NAMES_SUGGESTED; i++) {
-		char name[NAME_BYTES_MAX];
+	for (int same = 1; same >= 0; same--)
+		for (size_t i = 0; i < h.stories.nr && nr < NAMES_SUGGESTED; i++) {
+			const struct story *s = &h.stories.at[i];
+			char name[NAME_BYTES_MAX];
 
-		if (!may_be_meant(&h.stories.at[i], o->container))
-			continue;
-		(void)fputs(nr++ ? ", " : "Did you mean ", stderr);
-		wording_print_plain(stderr, story_name(&h.stories.at[i], name));
-	}
+			if (is_named_so(s, o->container) != same || !may_be_meant(s, o->container))
+				continue;
+			(void)fputs(nr++ ? ", " : "Did you mean ", stderr);
+			wording_print_plain(stderr, story_name(s, name));
+		}
 	(void)fputs(nr ? "?\n" : "numafit explain --list prints what it has.\n", stderr);
 	history_fini(&h);
 	journals_fini(f);
@@ -472,8 +495,9 @@ static int nothing_known(const struct call *c, const struct options *o)
 		o->container, o->ns ? " in namespace " : "", o->ns ? o->ns : "");
 	(void)call_fail(c, EXIT_NO, &e);
 	suggest_names(c, o);
-	(void)fputs("It keeps what happened since it was last started anew, and the time before "
-		    "that.\n",
+	(void)fputs("The journal keeps what happened since it was last started anew, and the time "
+		    "before that. A pod that the kubelet itself refused never came to numafitd: "
+		    "kubectl describe pod has the kubelet's reason.\n",
 		stderr);
 	list_set_aside(stderr, o->directory);
 	return EXIT_NO;

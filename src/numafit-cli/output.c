@@ -47,6 +47,8 @@ int option_duration(const struct option_row *o, void *member, char *value, struc
 		sum += number * ms_of[unit - units];
 		c += len + 1;
 	}
+	if (!sum)
+		return err_set(e, EINVAL, "\"%.64s\" is no time", value);
 	*(uint64_t *)member = sum;
 	return 0;
 }

@@ -13,6 +13,7 @@
 #include <numafit/text.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { NAME_BYTES_MAX = 1024, SAID_MAX = 512, WHY_MAX = 90 };
 
@@ -33,7 +34,8 @@ struct refusal {
 	unsigned times;
 	bool shadow; /* the kubelet decides: it was not kept from running */
 	bool resize; /* of a container that goes on with what it had */
-	bool placed; /* later, or resized, and not refused since */
+	bool placed;    /* later, or resized so, and not refused since */
+	bool otherwise; /* it was resized later, to another size */
 };
 
 struct refused_record {
@@ -123,6 +125,7 @@ static void add_refusal(struct refusals *x, const struct journal_fold *f, const 
 {
 	const struct decision *d = r->decision;
 	bool resize = text_equal(r->cause, "resize");
+	auto_free char *asked = refusal_asked(r, pod);
 	char name[NAME_BYTES_MAX];
 	struct refusal *found = NULL;
 
@@ -131,13 +134,14 @@ static void add_refusal(struct refusals *x, const struct journal_fold *f, const 
 		struct refusal *one = &x->list.at[i];
 
 		if (one->resize == resize && text_equal(one->name, name) &&
-			text_equal(one->reason, d->reason) && text_equal(one->message, d->message))
+			text_equal(one->asked, asked) && text_equal(one->reason, d->reason) &&
+			text_equal(one->message, d->message))
 			found = one;
 	}
 	if (!found) {
 		found = vec_push(&x->list);
 		*found = (struct refusal){.name = xstrdup(name),
-			.asked = refusal_asked(r, pod),
+			.asked = steal(asked),
 			.reason = xstrdup(d->reason ? d->reason : "refused"),
 			.message = xstrdup(d->message),
 			.policy = d->policy,
@@ -148,7 +152,7 @@ static void add_refusal(struct refusals *x, const struct journal_fold *f, const 
 	}
 	found->last_ms = r->time_ms;
 	found->times++;
-	found->placed = false;
+	found->placed = found->otherwise = false;
 	found->shadow = text_equal(r->cause, "shadow");
 }
 
@@ -168,19 +172,29 @@ static char *members_of_refusal(
 	return refusal_members(&again.question, d, &why);
 }
 
-/* It has what it asked for now; a pod as a whole when one of its containers has. */
+/* It is placed now, or resized; a pod as a whole is when one of its containers is. */
 static void note_placed(struct refusals *x, const struct record *r, const struct request *req)
 {
 	bool resized = text_equal(r->cause, "resize");
-	char name[NAME_BYTES_MAX], pod[NAME_BYTES_MAX];
+	char name[NAME_BYTES_MAX], pod[NAME_BYTES_MAX], asked[SAID_MAX];
+	struct text t;
 
 	name_of(&req->pod, req->ask.name, name);
 	name_of(&req->pod, NULL, pod);
-	for (size_t i = 0; i < x->list.nr; i++)
-		if ((resized || !x->list.at[i].resize) &&
-			(text_equal(x->list.at[i].name, name) ||
-				text_equal(x->list.at[i].name, pod)))
-			x->list.at[i].placed = true;
+	text_init(&t, asked, sizeof asked);
+	diagnosis_add_ask(&t, &req->ask);
+	for (size_t i = 0; i < x->list.nr; i++) {
+		struct refusal *one = &x->list.at[i];
+
+		if (!text_equal(one->name, name) && !text_equal(one->name, pod))
+			continue;
+		if (!one->resize)
+			one->placed = true;
+		else if (resized) {
+			one->placed = text_equal(one->asked, asked);
+			one->otherwise = !one->placed;
+		}
+	}
 }
 
 static int refusals_add(void *ctx, const struct journal_fold *f, const struct record *r,
@@ -213,12 +227,12 @@ static int by_last_time(const void *a, const void *b)
 	return x->last_ms < y->last_ms ? -1 : x->last_ms > y->last_ms;
 }
 
-/* A column of bounded width: cut behind a word, unless all is asked for. */
+/* On a terminal a column of bounded width: cut behind a word, unless all is asked for. */
 static void add_why(struct table *t, const char *why, bool whole)
 {
 	size_t len = strlen(why);
 
-	if (whole || len <= WHY_MAX) {
+	if (whole || len <= WHY_MAX || !isatty(STDOUT_FILENO)) {
 		table_add(t, "%s", why);
 		return;
 	}
@@ -248,8 +262,9 @@ static void print_table(const struct refusals *x, bool heading)
 		table_add(&t, "%s", r->class ? r->class : "-");
 		add_why(&t, r->why, wide);
 		table_add(&t, "%s",
-			r->placed   ? r->resize ? "resized" : "placed"
-			: r->resize ? "as before"
+			r->placed      ? r->resize ? "resized" : "placed"
+			: r->otherwise ? "resized otherwise"
+			: r->resize    ? "as before"
 			: r->shadow ? "shadow"
 				    : "refused");
 		if (!wide)
@@ -364,7 +379,7 @@ const struct command verb_refusals = {
 	.name = "refusals",
 	.summary = "list what was refused on this node, and why",
 	.about =
-		"What numafitd refused on this node, a line for each container and reason, the latest "
+		"What numafitd refused on this node, a line for each container, size and reason, the latest "
 		"last: when, how many times, what it asked for, the class of the refusal and what shows "
 		"it, and whether it was placed later; a container that was refused a resize goes on as "
 		"before. All of it is read from the "

@@ -186,11 +186,13 @@ static void print_status_head(const struct status *st)
 static void print_status_nodes(const struct status *st)
 {
 	size_t nr_kinds = st->nr_nodes ? st->nodes[0].nr_memory : 0;
-	struct table t = {.nr_columns = 6 + nr_kinds};
+	static const char *const titles[] = {
+		"NODE", "CPUS", "EXCLUSIVE", "RESERVED", "FREE", "POOL"};
+	enum { NR_TITLES = sizeof titles / sizeof *titles };
+	struct table t = {.nr_columns = NR_TITLES + 1 + nr_kinds};
 	char free_text[TEXT_SIZE_MAX], all_text[TEXT_SIZE_MAX];
-	static const char *const titles[] = {"NODE", "CPUS", "EXCLUSIVE", "RESERVED", "POOL"};
 
-	for (size_t i = 0; i < sizeof titles / sizeof *titles; i++)
+	for (size_t i = 0; i < NR_TITLES; i++)
 		table_add(&t, "%s", titles[i]);
 	for (size_t k = 0; k < nr_kinds; k++)
 		table_add(&t, "FREE %s", st->nodes[0].memory[k].type);
@@ -200,6 +202,7 @@ static void print_status_nodes(const struct status *st)
 		table_add(&t, "%u", n->cpus);
 		table_add(&t, "%u", n->cpus_held);
 		table_add(&t, "%u", n->cpus_reserved);
+		table_add(&t, "%u", n->cpus - n->cpus_held - n->cpus_reserved);
 		table_add(&t, "%u", n->cpus_pool);
 		for (size_t k = 0; k < nr_kinds; k++)
 			if (k < n->nr_memory && n->device_memory && !n->memory[k].allocatable)

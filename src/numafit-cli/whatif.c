@@ -387,6 +387,11 @@ static void obey_settings_and_annotations(
 	if (advice_is_rejection(found.so_far))
 		(void)fprintf(stderr, "numafit whatif: note: %s: %s\n", found.source->key,
 			found.why.text);
+	if (!s->advice_policy && pod_annotation(&x->pod, ADVICE_POLICY_KEY))
+		(void)fprintf(stderr,
+			"numafit whatif: note: %s is not looked at: schedulerHint.podPolicy is "
+			"false\n",
+			ADVICE_POLICY_KEY);
 	x->pod.has_policy = advice_pod_policy(&reader, &x->pod, &x->annotations, &x->pod.policy);
 	for (size_t i = 0; i < x->pod.nr; i++)
 		containers[i].advice =

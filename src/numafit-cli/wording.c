@@ -175,17 +175,34 @@ void wording_print_pod(const struct scene *x, const struct pod *pod)
 	wording_print(x->to, "", "its containers together: %s", asked);
 }
 
-static void print_memory_given(const struct scene *x, const struct decision *d)
+/* What later containers of the pod take over from an init container is not in its own block. */
+static uint64_t asked_of_kind(const struct scene *x, const struct request *req, unsigned kind)
+{
+	for (unsigned i = 0; i < req->ask.nr_memory; i++)
+		if (topo_kind_of_page(x->t, req->ask.memory[i].page_bytes) == (int)kind)
+			return req->ask.memory[i].bytes;
+	return 0;
+}
+
+static void print_memory_given(
+	const struct scene *x, const struct request *req, const struct decision *d)
 {
 	char given[SAID_MAX], size[TEXT_SIZE_MAX], kind[TOPO_NAME_MAX], nodes[NODES_WORDS_MAX];
 	struct text t;
 
 	text_init(&t, given, sizeof given);
-	for (unsigned i = 0; i < d->nr_blocks; i++)
-		text_add(&t, "%s%s of %s on %s", i ? ", " : "",
-			text_size_rounded(size, d->blocks[i].bytes),
-			topo_kind_name(x->t, d->blocks[i].kind, kind, sizeof kind),
-			nodes_words(x, d->blocks[i].nodes, nodes, sizeof nodes));
+	for (unsigned i = 0; i < d->nr_blocks; i++) {
+		const struct memory_block *b = &d->blocks[i];
+		bool taken_over = req->ask.kind == CONTAINER_INIT &&
+				  asked_of_kind(x, req, b->kind) > b->bytes;
+
+		text_add(&t, "%s%s of %s on %s%s", i ? ", " : "",
+			text_size_rounded(
+				size, taken_over ? asked_of_kind(x, req, b->kind) : b->bytes),
+			topo_kind_name(x->t, b->kind, kind, sizeof kind),
+			nodes_words(x, b->nodes, nodes, sizeof nodes),
+			taken_over ? ", which later containers of the pod take over" : "");
+	}
 	if (!d->nr_blocks)
 		text_add(&t, "none is set aside for it; it may use %s",
 			nodes_words(x, d->mems, nodes, sizeof nodes));
@@ -230,13 +247,13 @@ void wording_print_grant(const struct scene *x, const struct request *req, const
 		return;
 	if (!d->exclusive) {
 		print_pool(x, d);
-		print_memory_given(x, d);
+		print_memory_given(x, req, d);
 		return;
 	}
 	cpuset_format(&d->cpus, cpus, sizeof cpus);
 	wording_print(x->to, "CPUs", "%s, %s, on %s", cpus, whose_cpus(req, d),
 		nodes_words(x, topo_nodes_of(x->t, &d->cpus), nodes, sizeof nodes));
-	print_memory_given(x, d);
+	print_memory_given(x, req, d);
 }
 
 /* Why it is where it is */
@@ -285,7 +302,7 @@ static void print_reasons_table(const struct scene *x, const struct reasons *r)
 {
 	struct table t = {.nr_columns = 4};
 
-	table_add(&t, "  %-*s%s", LABEL_WIDTH, "why", "resource");
+	table_add(&t, "  %-*s%s", LABEL_WIDTH, "choice", "resource");
 	table_add(&t, "needs now");
 	table_add(&t, "if all were free");
 	table_add(&t, "best NUMA nodes for it alone");
@@ -376,7 +393,7 @@ void wording_print_reasons(const struct scene *x, const struct decision *d, cons
 {
 	if (d->admit)
 		print_fit(x, d, r);
-	if (d->admit && r && r->nr && x->wide)
+	if (r && r->nr && x->wide)
 		print_reasons_table(x, r);
 	if (d->admit && r && x->wide)
 		print_choice(x, r);
@@ -398,7 +415,7 @@ static void print_amounts(const struct scene *x, const struct diagnosis *d)
 	table_add(&t, "  %-*sresource", LABEL_WIDTH, "amounts");
 	table_add(&t, "asked");
 	table_add(&t, "this node has");
-	table_add(&t, "free");
+	table_add(&t, d->resize ? "free or its own" : "free");
 	table_add(&t, "largest NUMA node has");
 	table_add(&t, "most free on one");
 	for (unsigned i = 0; i < d->nr; i++) {

@@ -4,8 +4,10 @@
 #include <codec/pod_json.h>
 #include <errno.h>
 #include <jansson.h>
+#include <numafit/devices.h>
 #include <numafit/nearest.h>
 #include <numafit/text.h>
+#include <numafit/tokens.h>
 #include <string.h>
 
 /* Where an object of the kind has its pod: the path of members to it. */
@@ -112,7 +114,7 @@ static int check_amounts(const json_t *list, const char *what, struct workload *
 	json_object_foreach((json_t *)(uintptr_t)list, key, value)
 	{
 		if (strchr(key, '/'))
-			w->device = key;
+			w->device = text_equal(key, TOKEN_RESOURCE) ? w->device : key;
 		else if (!rc && !text_behind(key, "hugepages-"))
 			rc = check_name(key, resource_names, what, e);
 	}
@@ -140,6 +142,22 @@ static int check_containers(const json_t *list, struct workload *w, struct err *
 	return rc;
 }
 
+static const struct device_resource tokens = {.name = TOKEN_RESOURCE};
+
+/* numafit.io/cpu is no device, but as many CPUs. */
+static void count_tokens(struct pod *pod, struct arena *a)
+{
+	struct ask *list = arena_array(a, pod->nr, sizeof *list);
+
+	for (size_t i = 0; list && i < pod->nr; i++) {
+		list[i] = pod->container[i];
+		if (list[i].nr_devices)
+			list[i].tokens = list[i].device[0].count;
+		list[i].nr_devices = 0;
+	}
+	pod->container = list ? list : pod->container;
+}
+
 static int read_workload(const json_t *object, struct arena *a, struct workload *w, struct err *e)
 {
 	const json_t *metadata = json_member(object, "metadata");
@@ -155,9 +173,10 @@ static int read_workload(const json_t *object, struct arena *a, struct workload 
 	if (!rc)
 		rc = check_containers(json_member(spec, "containers"), w, e);
 	if (!rc)
-		rc = pod_json_read_ask(pod_of(object), NULL, 0, a, NULL, &w->pod, e);
+		rc = pod_json_read_ask(pod_of(object), &tokens, 1, a, NULL, &w->pod, e);
 	if (rc)
 		return err_add(e, rc, "%s%s%.64s", w->kind, *w->name ? " " : "", w->name);
+	count_tokens(&w->pod, a);
 	w->pod.ns = object_text(metadata, "namespace");
 	return w->pod.nr ? 0 : err_set(e, EINVAL, "%s %.64s has no containers", w->kind, w->name);
 }

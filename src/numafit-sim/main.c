@@ -268,7 +268,7 @@ static int run_simulator(const struct call *c, const struct arguments *a, const 
 	int rc = play(trace, &node, &report, &a->play, &e);
 
 	sim_node_fini(&node);
-	if (rc == -EINVAL || rc == -EPROTO || rc == -ECONNRESET)
+	if (rc == -EINVAL || rc == -EPROTO || rc == -ECONNRESET || rc == -ETIMEDOUT)
 		return call_fail(c, EXIT_NO, &e);
 	return rc ? call_fail(c, EXIT_CANNOT, &e) : EXIT_DONE;
 }
@@ -318,6 +318,22 @@ static int run_numafit_sim(const struct call *c)
 	return code >= 0 ? code : run_arguments(c, &a);
 }
 
+static void print_indented(FILE *out, const char *text)
+{
+	for (const char *end; *text; text = end + 1) {
+		end = strchr(text, '\n');
+		(void)fprintf(out, "  %.*s\n", (int)(end - text), text);
+	}
+}
+
+static void print_more(FILE *out)
+{
+	(void)fputs(
+		"\nA trace of one node is YAML, and has what a kubelet does, step by step:\n", out);
+	print_indented(out, trace_yaml_example);
+	cluster_help(out);
+}
+
 static const struct command numafit_sim = {
 	.about =
 		"Play a container runtime and a kubelet for numafitd, on any machine. Or simulate a day "
@@ -339,7 +355,7 @@ static const struct command numafit_sim = {
 			  "CPU that is one's own",
 		[EXIT_USAGE] = "wrong usage, machine or trace",
 		[EXIT_CANNOT] = "the machine or the trace cannot be read"},
-	.more = cluster_help,
+	.more = print_more,
 	.run = run_numafit_sim,
 };
 

@@ -15,6 +15,43 @@ enum {
 	TTL_DEFAULT_S = 120
 };
 
+const char trace_yaml_example[] =
+	"kubelet:                    # one with device plugins; leave it out, and there is none\n"
+	"  topologyManagerPolicy: restricted     # the kubelet's own settings, in its words; default: none\n"
+	"  devices:                  # of plugins that are played, too\n"
+	"  - {resource: example.com/gpu, node: 0, count: 2}\n"
+	"steps:\n"
+	"- create:                   # a container of a pod\n"
+	"    namespace: prod         # default: default\n"
+	"    pod: db\n"
+	"    container: postgres     # default: main\n"
+	"    qos: guaranteed         # or burstable, besteffort\n"
+	"    cpu: 8                  # guaranteed: request and limit; burstable: the request\n"
+	"    memory: 32Gi            # the same\n"
+	"    hugepages-1Gi: 4Gi      # any page size; bytes, as in a pod\n"
+	"    devices: [numafit.io/cpu=8, example.com/gpu=1]\n"
+	"    hint: {numa: 0-1, mode: require, ttl: 60s}  # what a scheduler has left on the pod\n"
+	"    annotations: ['numafit.io/topology-policy=single-numa-node']\n"
+	"- create:\n"
+	"    pod: db                 # a second container of the pod\n"
+	"    namespace: prod\n"
+	"    container: agent\n"
+	"    kind: sidecar           # or init; default: app\n"
+	"    qos: burstable\n"
+	"    cpu: 500m\n"
+	"- create: {pod: web, qos: besteffort, count: 8}  # so many pods: web-0 to web-7\n"
+	"- update:                   # of containers that run\n"
+	"    pod: db                 # a pod's name, or that of all pods of a count\n"
+	"    container: postgres     # this one alone; default: all of the pod\n"
+	"    cpu: 4                  # resized in place\n"
+	"    memory: 16Gi\n"
+	"- update: {pod: web-3, cpus: 0-7, mems: 0}  # a cpuset that another program sets\n"
+	"- stop: {pod: web}          # stop and remove the containers\n"
+	"- stop-pod: {pod: db}       # the pod's end is reported, and that of its containers is not\n"
+	"- restart-runtime           # numafitd has to connect again, and is synchronized\n"
+	"- restart-kubelet           # device plugins have to register again\n"
+	"- create: {pod: late, qos: besteffort, unasked: true}  # it starts while numafitd is away\n";
+
 static const char *const op_names[NR_TRACE_OPS] = {
 	[TRACE_CREATE] = "create",
 	[TRACE_UPDATE] = "update",

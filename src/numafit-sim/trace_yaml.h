@@ -13,39 +13,7 @@
 
 /* A trace: what a kubelet asks of the container runtime, step by step, as numafit-sim plays it.
  *
- *	kubelet:                    # one with device plugins; without it there are none
- *	  topologyManagerPolicy: restricted     # this and what goes with it are the kubelet's own
- *	                            # keys and words; the default is none
- *	  devices:                  # of plugins that nobody needs to play
- *	  - {resource: example.com/gpu, node: 0, count: 2}
- *	steps:
- *	- create:                   # a pod's container
- *	    namespace: prod         # default: default
- *	    pod: db
- *	    container: postgres     # default: main
- *	    qos: guaranteed         # guaranteed | burstable | besteffort
- *	    cpu: 8                  # guaranteed: request and limit; burstable: the request
- *	    memory: 32Gi            # the same
- *	    hugepages-1Gi: 4Gi      # any page size; bytes, as in a pod
- *	    cpus: 8-15              # what a kubelet with static managers gave it
- *	    mems: 1
- *	    kind: sidecar           # init | sidecar | app, the default
- *	    devices: [numafit.io/cpu=8, example.com/gpu=1]
- *	    count: 8                # that many pods: db-0 .. db-7; not with cpus
- *	    unasked: true           # it starts while the daemon is away
- *	    hint: {numa: 0-1}       # what a scheduler has left on the pod; see struct trace_hint
- *	    annotations: ['numafit.io/topology-policy=single-numa-node']  # the pod's
- *	- update:                   # containers that run
- *	    pod: db                 # the pod's, its replicas', or db-3's
- *	    container: postgres     # only this one
- *	    cpus: 0-7               # a cpuset from somebody else
- *	    mems: 0
- *	    cpu: 4                  # an in-place resize
- *	    memory: 16Gi
- *	- stop: {pod: db}           # stop and remove containers, as for update
- *	- stop-pod: {pod: db}       # only the pod's end is reported, not that of its containers
- *	- restart-runtime           # the daemon must come again and is synchronized
- *	- restart-kubelet           # plugins must register again, and have the devices that it gave
+ * trace_yaml_example has each key, with what it is for.
  *
  * A guaranteed container has cpu and memory, a besteffort one neither, huge pages need one of
  * them. A second create with the pod's name adds a container to the running pod; hint and
@@ -53,6 +21,8 @@
  *
  * A kubelet knows a pod's containers from the start: there, creates of one pod follow each other,
  * init containers and sidecars first, and a later one starts a container of it again. */
+
+extern const char trace_yaml_example[]; /* a trace with comments, for people */
 
 enum trace_op {
 	TRACE_CREATE,

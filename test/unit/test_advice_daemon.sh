@@ -86,7 +86,7 @@ NODE_NAME=elsewhere play n1 nodeName=n1
 see "our own comes first" became ours 5 accepted
 see "then others' in their order" became theirs 3 accepted
 see "what is wrong with one is logged" logged event=hint-rejected \
-	'annotation=volcano.sh/topology-decision verdict=rejected:format error="volcano.sh/topology-decision: numa: should be an object'
+	'annotation=volcano.sh/topology-decision verdict=rejected:format error="numa: should be an object'
 see "with its pod" logged event=hint-rejected pod=garbled
 see "the decision's line has the verdict" logged "event=decision cause=create namespace=default pod=ours" \
 	"hint=accepted"

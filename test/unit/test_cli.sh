@@ -180,7 +180,15 @@ run "a file's own policy counts where the node lets it" 0 advised numafit.io/top
 	--set schedulerHint.podPolicy=true
 see "and is named" grep -q "single-numa-node, the pod's own (the node's is best-effort)" "$dir/out"
 run "and not where it does not" 0 advised numafit.io/topology-policy single-numa-node
+see "which is said" grep -q 'note: numafit.io/topology-policy is not looked at' "$dir/err"
 see "then it is not named" sh -c "! grep -q single-numa-node '$dir/out'"
+tokens() { # tokens NUMBER: 2 CPUs and so many numafit.io/cpu
+	printf '{"kind":"Pod","metadata":{"name":"a"},"spec":{"containers":[{"name":"m","resources":{"limits":{"cpu":"2","memory":"1Gi","numafit.io/cpu":"%s"}}}]}}' "$1" >"$dir/tokens.json"
+	"$numafit" whatif --machine kep3545-8 -f "$dir/tokens.json" --set devicePlugin.enabled=true
+}
+run "as many numafit.io/cpu as CPUs are right" 0 tokens 2
+run "more are refused as numafitd refuses them" 1 tokens 4
+see "and what would help" grep -q 'Fits with 2 of numafit.io/cpu' "$dir/out"
 run "nothing that is asked for is no question" 2 "$numafit" whatif --machine kep3545-8
 see "and what is missing is said" says err "say what is asked for"
 run "a file and amounts exclude each other" 2 "$numafit" whatif -f "$dir/web.yaml" --cpus 2

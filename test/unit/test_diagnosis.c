@@ -98,14 +98,14 @@ static void more_than_the_machine_has(void **state)
 	node_init(&n, POLICY_RESTRICTED);
 	struct request req = asks("web", 4, 1000);
 	refused(&n, &req, NULL, REFUSAL_ABSENT,
-		"numafit: cannot place container main (4 CPUs, 1000Gi of memory): 448Gi of memory "
-		"are all that this node has. Fits with 56Gi of memory. (UnexpectedAdmissionError; "
+		"numafit: cannot place container main (4 CPUs, 1000Gi of memory): this node has "
+		"448Gi of memory for containers. Fits with 56Gi of memory. (UnexpectedAdmissionError; "
 		"numafit explain default/web)");
 	req = asks("web", 4, 8);
 	req.ask.memory[req.ask.nr_memory++] = (struct memory_ask){2 << 20, GIB(1)};
 	refused(&n, &req, NULL, REFUSAL_ABSENT,
 		"numafit: cannot place container main (4 CPUs, 8Gi of memory, 1Gi of huge pages of "
-		"2Mi): 0 of huge pages of 2Mi are all that this node has. It needs another node. "
+		"2Mi): this node has no huge pages of 2Mi. It needs another node. "
 		"(UnexpectedAdmissionError; numafit explain default/web)");
 	node_fini(&n);
 }
@@ -158,8 +158,9 @@ static void the_policy_never_admits_it(void **state)
 	n.s.cpu_options.full_pcpus_only = true;
 	const struct request odd = asks("web", 3, 16);
 	refused(&n, &odd, NULL, REFUSAL_POLICY,
-		"numafit: cannot place container main (3 CPUs, 16Gi of memory): SMT Alignment "
-		"Error: requested 3 cpus not multiple cpus per core = 2. Fits with 2 CPUs. "
+		"numafit: cannot place container main (3 CPUs, 16Gi of memory): full-pcpus-only "
+		"gives out whole cores, of 2 CPUs each, and 3 CPUs are not a number of these. Fits "
+		"with 4 CPUs, on NUMA node 0, or with 2 CPUs. "
 		"(SMTAlignmentError; numafit explain default/web)");
 	node_fini(&n);
 }
@@ -307,8 +308,8 @@ static void a_pods_own_policy_is_in_the_way(void **state)
 	node_fini(&n);
 }
 
-/* NUMA node 1 has most memory free, and no CPU; NUMA node 0 comes nearer. */
-static void the_nodes_named_have_most_of_all_that_is_asked_for(void **state)
+/* NUMA node 1 has most memory free, and no CPU. */
+static void no_node_has_all_of_it(void **state)
 {
 	struct node n;
 
@@ -321,8 +322,9 @@ static void the_nodes_named_have_most_of_all_that_is_asked_for(void **state)
 	run(&n, 4, 30);
 	const struct request req = asks("web", 4, 54);
 	refused(&n, &req, NULL, REFUSAL_NOT_TOGETHER,
-		"numafit: cannot place container main (4 CPUs, 54Gi of memory): NUMA node 0 has most "
-		"free: 2 CPUs, 36Gi of memory; policy single-numa-node allows 1 NUMA node. Fits "
+		"numafit: cannot place container main (4 CPUs, 54Gi of memory): no NUMA node has all "
+		"of it free: NUMA node 7 has 4 CPUs, 26Gi of memory; NUMA node 1 has 0 CPUs, 52Gi "
+		"of memory; policy single-numa-node allows 1 NUMA node. Fits "
 		"when work-6 (4 CPUs, NUMA node 0) ends, or with 26Gi of memory. "
 		"(UnexpectedAdmissionError; numafit explain default/web)");
 	node_fini(&n);
@@ -375,9 +377,10 @@ static void a_resize_that_would_fit_elsewhere(void **state)
 {
 	static const unsigned cpus[] = {3, 5};
 	static const char line[] =
-		"numafit: cannot resize container main (7 CPUs, 4Gi of memory): it runs on NUMA "
-		"node 0, where it can have 6 CPUs, 56Gi of memory; policy restricted allows 1 NUMA node. Fits when it is "
-		"started anew, on NUMA node 2. (TopologyAffinityError; numafit explain "
+		"numafit: cannot resize container main (7 CPUs, 4Gi of memory): it stays on "
+		"NUMA node 0, which has 6 CPUs, 56Gi of memory for it; with CPUs of other NUMA "
+		"nodes policy restricted would not admit it. Fits with 6 CPUs where it runs, or when it is started anew, on "
+		"NUMA node 2. (TopologyAffinityError; numafit explain "
 		"default/work-0)";
 
 	(void)state;
@@ -392,9 +395,9 @@ static void a_resize_that_fits_only_when_started_anew(void **state)
 
 	(void)state;
 	resize_is_refused(SCOPE_CONTAINER, 8, cpus,
-		"numafit: cannot resize container main (7 CPUs, 4Gi of memory): it runs on NUMA "
-		"node 0, where it can have 6 CPUs, 56Gi of memory; policy restricted allows 1 NUMA node. Started anew, "
-		"it fits when work-1 (5 CPUs, NUMA node 1) ends, or with 6 CPUs. "
+		"numafit: cannot resize container main (7 CPUs, 4Gi of memory): it stays on "
+		"NUMA node 0, which has 6 CPUs, 56Gi of memory for it; with CPUs of other NUMA "
+		"nodes policy restricted would not admit it. Fits with 6 CPUs where it runs. "
 		"(TopologyAffinityError; numafit explain default/work-0)");
 }
 
@@ -434,7 +437,7 @@ int main(void)
 		cmocka_unit_test(containers_fit_alone_and_not_together),
 		cmocka_unit_test(a_pod_with_resources_of_its_own_leaves_too_little_to_share),
 		cmocka_unit_test(a_pods_own_policy_is_in_the_way),
-		cmocka_unit_test(the_nodes_named_have_most_of_all_that_is_asked_for),
+		cmocka_unit_test(no_node_has_all_of_it),
 		cmocka_unit_test(tokens_are_not_as_many_as_cpus),
 		cmocka_unit_test(a_resize_that_would_fit_elsewhere),
 		cmocka_unit_test(a_resize_that_fits_only_when_started_anew),

@@ -396,9 +396,26 @@ static void every_trace_of_the_repository_can_be_read(void **state)
 	}
 }
 
+static void the_example_for_people_is_a_trace(void **state)
+{
+	struct trace t;
+	struct err e = {0};
+	unsigned nr[NR_TRACE_OPS] = {0};
+
+	(void)state;
+	if (trace_yaml_read(&t, trace_yaml_example, strlen(trace_yaml_example), &e))
+		fail_msg("%s", e.text);
+	for (size_t i = 0; i < t.nr; i++)
+		nr[t.at[i].op]++;
+	for (unsigned op = 0; op < NR_TRACE_OPS; op++)
+		assert_true(nr[op]); /* it has each step */
+	trace_fini(&t);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_example_for_people_is_a_trace),
 		cmocka_unit_test(a_create_step_holds_what_the_pod_asks_for),
 		cmocka_unit_test(namespace_and_container_have_defaults),
 		cmocka_unit_test(a_kubelet_with_static_managers_gives_a_cpuset),
