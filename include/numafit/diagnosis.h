@@ -58,7 +58,7 @@ enum remedy_kind {
 };
 /* "pods-end", "ask-for-less", "start-anew", ...: for programs. */
 extern const char *const remedy_kind_words[NR_REMEDIES];
-enum { REMEDY_PODS = 3 };
+enum { REMEDY_PODS = 16 };
 
 struct remedy {
 	enum remedy_kind kind;

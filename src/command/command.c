@@ -269,10 +269,13 @@ static int take_option(const struct call *c, const struct rows *r, void *into, i
 		return take_of_family(c, r, into, word);
 	if (!o) /* an option that getopt found is one of the rows */
 		return EXIT_USAGE;
-	int code = run_builtin(c, o, optarg);
+	/* -n=shop is -n shop, as for kubectl */
+	char *value = optarg && optarg == word + 2 && *optarg == '=' && word[1] != '-' ? optarg + 1
+										       : optarg;
+	int code = run_builtin(c, o, value);
 	if (code >= 0)
 		return code;
-	if (!o->read(o, (char *)into + o->at, optarg, &e))
+	if (!o->read(o, (char *)into + o->at, value, &e))
 		return -1;
 	return call_misused(c, "--%s: %s", o->name, e.text);
 }

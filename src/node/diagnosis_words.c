@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { BODY_MAX = 2 * DIAGNOSIS_LINE_MAX, TAIL_MAX = 512 };
+enum { BODY_MAX = 2 * DIAGNOSIS_LINE_MAX, TAIL_MAX = 512, PODS_NAMED = 3 };
 
 const char *const refusal_class_texts[NR_REFUSAL_CLASSES] = {
 	[REFUSAL_DAEMON] = "numafit itself was in the way",
@@ -317,11 +317,13 @@ void diagnosis_add_numbers(struct text *t, const struct diagnosis *d,
 			(unsigned long long)q->settings->merge_visit_budget);
 		add_apart(t, d, refused, q);
 		return;
-	case REFUSAL_DAEMON:
 	case REFUSAL_SHARES:
+		if (d->resize)
+			break;
 		text_add(t, "the containers that ask for CPUs or memory of their own leave too "
 			    "little of the pod's (spec.resources) to the others");
 		return;
+	case REFUSAL_DAEMON:
 	case REFUSAL_TOKENS:
 	case REFUSAL_HINT:
 	case NR_REFUSAL_CLASSES:
@@ -353,7 +355,7 @@ static void add_pod(struct text *t, const struct remedy_pod *gone, const struct 
 /* "when a, b and 3 more end" */
 static void add_ends(struct text *t, const struct remedy *r, const struct admit_question *q)
 {
-	unsigned named = r->nr_pods < REMEDY_PODS ? r->nr_pods : REMEDY_PODS;
+	unsigned named = r->nr_pods < PODS_NAMED ? r->nr_pods : PODS_NAMED;
 
 	text_add(t, "%swhen ",
 		r->no_hint && r->kind == REMEDY_ENDS ? "without its scheduler's hint and " : "");

@@ -63,16 +63,21 @@ static void print_reference(void)
 	}
 }
 
-static void print_changed_settings(const struct settings *s)
+/* How many there are. */
+static unsigned print_changed_settings(const struct settings *s)
 {
 	auto_free char *value = xcalloc(SETTING_TEXT_MAX, 1);
 	struct setting_doc doc;
+	unsigned nr = 0;
 
 	for (unsigned i = 0; settings_doc(i, &doc); i++) {
 		(void)settings_get(s, i, value, SETTING_TEXT_MAX);
-		if (!text_equal(value, doc.fallback))
-			(void)printf("%s: %s\n", doc.key, value_shown(value));
+		if (text_equal(value, doc.fallback))
+			continue;
+		(void)printf("%s: %s\n", doc.key, value_shown(value));
+		nr++;
 	}
+	return nr;
 }
 
 /* What no other key and no machine has to be known for. */
@@ -124,7 +129,8 @@ static int check_config_file(const struct call *c, const struct options *o)
 	if (code)
 		return code;
 	(void)fputs(config_sections_text(&sections, text), stdout);
-	print_changed_settings(s);
+	if (!print_changed_settings(s))
+		(void)puts("# every setting has its default");
 	for (unsigned i = 0, nr = settings_idle(s, idle); i < nr; i++)
 		(void)printf("warning: %s: it changes no decision: %s\n", idle[i].key, idle[i].why);
 	if (auth_check(s->kubeconfig, s->kube_context, &e) > 0)

@@ -33,7 +33,7 @@ run "an operand too many is, too" 2 config --check a b
 run "a label without a value is, too" 2 config --check a --node-label pool
 run "it explains itself" 0 config --help
 run "the example" 0 config --check deploy/numafitd.yaml
-see "is the defaults" is out ""
+see "is the defaults" is out "# every setting has its default"
 run "a file that is not there" 2 config --check "$dir/none"
 see "is named" is err "numafit config: config file: $dir/none: No such file or directory"
 

@@ -85,6 +85,8 @@ see "and what it could ask for instead" '{"kind":"ask-for-less","text":"with '
 see "as data" ',"ask":{"name":"triton","kind":"app","cpu_milli":'
 [ "$(grep -c '"class":' "$dir/out")" -eq "$(grep -c '"op":"refuse"' "$dir/out")" ]
 report $? "$name: and only a refusal has these"
+run "a namespace as for kubectl" 0 "$numafit" refusals --run-directory "$dir/run" -n=ai
+see "is found" "ai/inference/triton"
 run "what no namespace was refused" 0 "$numafit" refusals --run-directory "$dir/run" --since 1h -n nobody
 see "is reported as nothing" "nothing was refused"
 run "a name's beginning stands for all pods that have it" 0 "$numafit" explain --run-directory "$dir/run" trainer
