@@ -99,6 +99,7 @@ struct diagnosis {
 	struct diagnosis_amount of[1 + TOPO_KINDS];
 	/* How many NUMA nodes the policy would have it on; 0: any number, or no number will do. */
 	unsigned allowed;
+	unsigned kept; /* CPUs of those that are free which stay shared (sharedPoolMinimum) */
 	bool resize; /* of a container that runs: what it has counts as free here */
 	/* What is free: on one place, the NUMA nodes (as many as are allowed) that come nearest to
 	 * having all of it; or where no NUMA node has most of each, on those that have most of one.

@@ -197,6 +197,13 @@ bool trial_init(struct trial *x, const struct admit_question *q, unsigned decisi
 	return true;
 }
 
+/* Where its CPUs and its memory would be; empty: anywhere. */
+static struct nodeset nodes_held(const struct topo *t, const struct decision *d)
+{
+	return d->has_affinity && (d->exclusive || d->nr_blocks) ? decision_nodes_used(t, d)
+								 : (struct nodeset){0};
+}
+
 bool trial_admits(struct trial *x)
 {
 	struct decision *parts = NULL, d;
@@ -217,11 +224,17 @@ bool trial_admits(struct trial *x)
 		admit(&x->q, &part, x->arena, &d, x->q.container ? NULL : &parts);
 	budget_return(x->budget, &part);
 	x->cut = part.cut;
-	x->nodes =
-		d.admit && d.has_affinity && !parts && !x->in_place ? d.nodes : (struct nodeset){0};
-	for (size_t i = 0; parts && i < x->pod.nr; i++)
+	const struct topo *t = ledger_view(x->q.ledger)->topo;
+	x->aligned = x->nodes = (struct nodeset){0};
+	if (d.admit && !parts && !x->in_place) {
+		x->aligned = d.has_affinity ? d.nodes : (struct nodeset){0};
+		x->nodes = nodes_held(t, &d);
+	}
+	for (size_t i = 0; parts && i < x->pod.nr; i++) {
+		x->nodes = nodeset_or(x->nodes, nodes_held(t, &parts[i]));
 		if (parts[i].has_affinity && (parts[i].exclusive || parts[i].nr_blocks))
-			x->nodes = nodeset_or(x->nodes, parts[i].nodes);
+			x->aligned = nodeset_or(x->aligned, parts[i].nodes);
+	}
 	arena_release(x->arena, before);
 	return d.admit;
 }
@@ -271,7 +284,7 @@ static const struct diagnosis_answer *decide_without_advice(
 	t.q.suppose.any_pool = any_pool;
 	of->admits = trial_admits(&t);
 	of->cut = t.cut;
-	of->nodes = nodeset_count(t.nodes);
+	of->nodes = nodeset_count(t.aligned);
 	arena_release(x->arena, before);
 	return of;
 }
@@ -417,6 +430,16 @@ static void measure_container(const struct ask *container, const struct admit_qu
 	measure_amounts(&of_it, b, d);
 }
 
+/* Reserved CPUs are in the shared pool, unless strictly reserved. */
+static unsigned cpus_kept(const struct settings *s)
+{
+	unsigned shared =
+		s->cpu_options.strict_cpu_reservation ? 0 : settings_reserved_cpu_count(s);
+	unsigned minimum = settings_pool_minimum(s);
+
+	return minimum > shared ? minimum - shared : 0;
+}
+
 /* How many NUMA nodes the policy would have it on; 0: any number, or no number will do. */
 static unsigned nodes_allowed(struct again *x)
 {
@@ -448,6 +471,7 @@ void diagnose(const struct admit_question *q, const struct decision *refused, st
 	if (!books)
 		return;
 	measure_amounts(q, books, out);
+	out->kept = cpus_kept(q->settings);
 	while (!classes[row].holds(&x))
 		row++;
 	out->class = classes[row].class;

@@ -105,7 +105,7 @@ static struct diagnosis_place place_of_most(const struct survey *s, unsigned amo
 	return best;
 }
 
-static bool has_all(const struct diagnosis *d, const struct diagnosis_place *p)
+bool diagnosis_has_all(const struct diagnosis *d, const struct diagnosis_place *p)
 {
 	for (unsigned i = 0; i < d->nr; i++)
 		if (p->has[i] < d->of[i].asked)
@@ -121,17 +121,17 @@ static void find_places(const struct survey *s, unsigned nr, struct diagnosis_pl
 	for (unsigned i = 0; i < s->d->nr; i++)
 		apart = apart || place_of_most(s, i).has[i] > nearest.has[i];
 	*out = (struct diagnosis_places){.nr = 1, .has_most = nr == 1 && !apart, .at = {nearest}};
-	if (nr > 1 || !apart || has_all(s->d, &nearest))
+	if (nr > 1 || !apart || diagnosis_has_all(s->d, &nearest))
 		return;
 	out->nr = 0;
 	for (unsigned i = 0; i < s->d->nr; i++) {
 		const struct diagnosis_place most = place_of_most(s, i);
 		unsigned k = 0;
 
-		while (k < out->nr && !nodeset_equal(out->at[k].nodes, most.nodes))
+		while (k < out->nr && out->at[k].has[i] < most.has[i])
 			k++;
-		out->at[k] = most;
-		out->nr = k == out->nr ? k + 1 : out->nr;
+		if (k == out->nr)
+			out->at[out->nr++] = most;
 	}
 }
 

@@ -18,10 +18,12 @@ struct trial {
 	size_t nr, own;       /* entries of the ledger; the container's own, or nr */
 	struct budget *budget;
 	struct arena *arena;
-	unsigned left;        /* decisions that may still be made */
-	bool in_place;        /* they are resizes of the container's own entry */
-	bool cut;             /* the last one ended early */
-	struct nodeset nodes; /* where the last one that admitted would have it; empty: anywhere */
+	unsigned left; /* decisions that may still be made */
+	bool in_place; /* they are resizes of the container's own entry */
+	bool cut;      /* the last one ended early */
+	/* Where the last one that admitted would have its CPUs and memory, and what the policy had
+	 * aligned it to; empty: anywhere. */
+	struct nodeset nodes, aligned;
 };
 
 /* As *q asks; the arrays come from *a. False: its limit is reached. */
@@ -38,5 +40,8 @@ bool trial_drop_advice(struct trial *x);
  * own entry, or NULL. */
 void diagnosis_find_places(const struct admit_question *q, const struct books *b,
 	const struct holding *resized, struct diagnosis *d);
+
+/* Whether that place has all that was asked for. */
+bool diagnosis_has_all(const struct diagnosis *d, const struct diagnosis_place *p);
 
 #endif

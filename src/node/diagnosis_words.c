@@ -1,11 +1,12 @@
 /* A diagnosis in words, for the create's error, the pod's event and the command line. */
-#include <numafit/diagnosis.h>
+#include "diagnosis_words.h"
+
 #include <numafit/number.h>
 
 #include <stdio.h>
 #include <string.h>
 
-enum { BODY_MAX = 2 * DIAGNOSIS_LINE_MAX, TAIL_MAX = 512, PODS_NAMED = 3 };
+enum { BODY_MAX = 2 * DIAGNOSIS_LINE_MAX, TAIL_MAX = 512 };
 
 const char *const refusal_class_texts[NR_REFUSAL_CLASSES] = {
 	[REFUSAL_DAEMON] = "numafit itself was in the way",
@@ -25,7 +26,7 @@ const char *const refusal_class_texts[NR_REFUSAL_CLASSES] = {
 
 /* Words */
 
-static void add_cpu_count(struct text *t, uint64_t cpus)
+void words_add_cpus(struct text *t, uint64_t cpus)
 {
 	text_add(t, "%llu CPU%s", (unsigned long long)cpus, cpus == 1 ? "" : "s");
 }
@@ -44,7 +45,7 @@ static void add_bytes(struct text *t, uint64_t bytes, uint64_t page_bytes)
 static void add_amount(struct text *t, const struct diagnosis_amount *m, uint64_t amount)
 {
 	if (m->cpus)
-		add_cpu_count(t, amount);
+		words_add_cpus(t, amount);
 	else
 		add_bytes(t, amount, m->page_bytes);
 }
@@ -57,7 +58,7 @@ void diagnosis_add_ask(struct text *t, const struct ask *ask)
 	if (ask->cpu_milli % MILLI_PER_CPU)
 		text_add(t, "%llum CPUs", (unsigned long long)ask->cpu_milli);
 	else if (ask->cpu_milli)
-		add_cpu_count(t, ask->cpu_milli / MILLI_PER_CPU);
+		words_add_cpus(t, ask->cpu_milli / MILLI_PER_CPU);
 	for (unsigned i = 0; i < nr; i++) {
 		text_add(t, "%s", i || ask->cpu_milli ? ", " : "");
 		add_bytes(t, memory[i].bytes, memory[i].page_bytes);
@@ -67,7 +68,7 @@ void diagnosis_add_ask(struct text *t, const struct ask *ask)
 }
 
 /* "NUMA node 3", "NUMA nodes 0-1" */
-static void add_nodes(struct text *t, struct nodeset nodes, const struct admit_question *q)
+void words_add_nodes(struct text *t, struct nodeset nodes, const struct admit_question *q)
 {
 	char list[NODESET_TEXT_MAX];
 
@@ -75,14 +76,14 @@ static void add_nodes(struct text *t, struct nodeset nodes, const struct admit_q
 		nodeset_format(nodes, &ledger_view(q->ledger)->topo->ids, list, sizeof list));
 }
 
-static const struct pod *pod_asked_about(const struct admit_question *q)
+const struct pod *words_pod(const struct admit_question *q)
 {
 	return q->container ? &q->container->pod : q->pod;
 }
 
 static void add_policy(struct text *t, const struct diagnosis *d, const struct admit_question *q)
 {
-	text_add(t, "%spolicy %s", pod_asked_about(q)->has_policy ? "the pod's own " : "",
+	text_add(t, "%spolicy %s", words_pod(q)->has_policy ? "the pod's own " : "",
 		topology_policy_words[d->policy]);
 	if (d->allowed)
 		text_add(t, " allows %u NUMA node%s", d->allowed, d->allowed == 1 ? "" : "s");
@@ -90,16 +91,27 @@ static void add_policy(struct text *t, const struct diagnosis *d, const struct a
 
 /* Numbers */
 
+/* Of the CPUs that are there, or free, not all are for one container alone. */
+static void add_kept(struct text *t, unsigned cpus)
+{
+	if (!cpus)
+		return;
+	text_add(t, "; sharedPoolMinimum keeps ");
+	words_add_cpus(t, cpus);
+	text_add(t, " shared");
+}
+
 /* "10 of 62 CPUs are free on this node": what there is less of than is asked for. */
 static void add_not_free(struct text *t, const struct diagnosis *d)
 {
 	const char *between = "";
+	unsigned kept = 0;
 
 	for (unsigned i = 0; i < d->nr; i++) {
 		const struct diagnosis_amount *m = &d->of[i];
 		char size[TEXT_SIZE_MAX];
 
-		if (m->asked <= m->free)
+		if (m->asked + (m->cpus ? d->kept : 0) <= m->free)
 			continue;
 		text_add(t, "%s", between);
 		if (m->cpus)
@@ -107,15 +119,18 @@ static void add_not_free(struct text *t, const struct diagnosis *d)
 		else
 			text_add(t, "%s of ", text_size_rounded(size, m->free));
 		add_amount(t, m, m->exists);
+		kept = m->cpus ? d->kept : kept;
 		between = ", ";
 	}
 	text_add(t, " are free on this node%s", d->resize ? ", with what it has itself" : "");
+	add_kept(t, kept);
 }
 
 /* "this node has 62 CPUs for containers, no huge pages of 2Mi" */
 static void add_absent(struct text *t, const struct diagnosis *d)
 {
 	const char *between = "this node has ";
+	unsigned kept = 0;
 	bool some = false;
 
 	for (unsigned i = 0; i < d->nr; i++) {
@@ -129,10 +144,12 @@ static void add_absent(struct text *t, const struct diagnosis *d)
 			add_amount(t, m, m->exists);
 		else
 			text_add(t, "no huge pages of %s", text_size(page, m->page_bytes));
+		kept = m->cpus ? d->kept : kept;
 		some = some || m->exists;
 		between = ", ";
 	}
 	text_add(t, "%s", some ? " for containers" : "");
+	add_kept(t, kept);
 }
 
 /* "10 CPUs, 96Gi of memory" */
@@ -150,30 +167,41 @@ static void add_amounts(
 	}
 }
 
-/* "it stays on NUMA node 2, which has 10 CPUs, 96Gi of memory for it"; or each amount where it has
- * it now. */
-static void add_where_it_runs(
+/* "its memory stays on NUMA node 2, where it can have 96Gi of memory" */
+static void add_memory_stays(
 	struct text *t, const struct diagnosis *d, const struct admit_question *q)
 {
-	const struct diagnosis_place *p = d->free.at;
-	bool together = true;
+	const char *between = "its memory stays where it is: ";
 
-	for (unsigned i = 1; i < d->free.nr; i++)
-		together = together && nodeset_equal(p[i].nodes, p[0].nodes);
-	text_add(t, together ? "it stays on " : "it stays where it runs: for it there are ");
-	if (together) {
-		add_nodes(t, p[0].nodes, q);
-		text_add(t, ", which %s ", nodeset_count(p[0].nodes) == 1 ? "has" : "have");
-	}
 	for (unsigned i = 0; i < d->free.nr; i++) {
-		text_add(t, "%s", i ? ", " : "");
-		add_amount(t, &d->of[i], p[i].has[i]);
-		if (!together && !nodeset_empty(p[i].nodes)) {
+		const struct diagnosis_place *p = &d->free.at[i];
+
+		if (d->of[i].cpus || d->of[i].asked <= p->has[i])
+			continue;
+		text_add(t, "%s", between);
+		add_amount(t, &d->of[i], p->has[i]);
+		text_add(t, " for it");
+		if (!nodeset_empty(p->nodes)) {
 			text_add(t, " on ");
-			add_nodes(t, p[i].nodes, q);
+			words_add_nodes(t, p->nodes, q);
 		}
+		between = ", ";
 	}
-	text_add(t, "%s", together ? " for it" : "");
+}
+
+/* "it keeps its CPUs: 6 for it on NUMA node 2, and policy restricted does not admit 8 CPUs with
+ * those of other NUMA nodes" */
+static void add_cpus_stay(struct text *t, const struct diagnosis *d, const struct admit_question *q)
+{
+	const struct diagnosis_place *p = &d->free.at[0];
+
+	text_add(t, "it keeps its CPUs: ");
+	add_amount(t, &d->of[0], p->has[0]);
+	text_add(t, " for it on ");
+	words_add_nodes(t, p->nodes, q);
+	text_add(t, ", and policy %s does not admit ", topology_policy_words[d->policy]);
+	add_amount(t, &d->of[0], d->of[0].asked);
+	text_add(t, " with those of other NUMA nodes");
 }
 
 /* "NUMA node 2 has most free: 10 CPUs, 96Gi of memory" */
@@ -181,10 +209,6 @@ static void add_most_free(struct text *t, const struct diagnosis *d, const struc
 {
 	const struct diagnosis_places *p = &d->free;
 
-	if (d->resize) {
-		add_where_it_runs(t, d, q);
-		return;
-	}
 	if (d->has_tokens)
 		text_add(t, "its numafit.io/cpu are of ");
 	else if (p->nr > 1)
@@ -193,7 +217,7 @@ static void add_most_free(struct text *t, const struct diagnosis *d, const struc
 		bool one = nodeset_count(p->at[i].nodes) == 1;
 
 		text_add(t, "%s", i ? "; " : "");
-		add_nodes(t, p->at[i].nodes, q);
+		words_add_nodes(t, p->at[i].nodes, q);
 		if (d->has_tokens)
 			text_add(t, ", which %s free ", one ? "has" : "have");
 		else if (p->nr > 1)
@@ -216,31 +240,74 @@ static bool differ_in_nodes(const struct diagnosis *d)
 	return differ;
 }
 
+/* The container that cannot be placed, if it is one of them. */
+static const struct ask *ask_in_the_way(
+	const struct decision *refused, const struct admit_question *q)
+{
+	return q->container ? &q->container->ask : refused->in_the_way;
+}
+
+static unsigned cpus_of_core(const struct admit_question *q)
+{
+	const struct topo *topo = ledger_view(q->ledger)->topo;
+
+	return topo->nr_cpus / topo->nr_cores;
+}
+
 /* full-pcpus-only, and a container that asks for a part of a core. */
+static bool has_broken_cores(const struct decision *refused, const struct admit_question *q)
+{
+	const struct ask *one = ask_in_the_way(refused, q);
+
+	if (!one || !q->settings->cpu_options.full_pcpus_only)
+		return refused->reason && text_equal(refused->reason, "SMTAlignmentError");
+	return qos_exclusive_cpus(words_pod(q)->qos, one->cpu_milli) % cpus_of_core(q);
+}
+
 static void add_broken_cores(
 	struct text *t, const struct decision *refused, const struct admit_question *q)
 {
-	const struct topo *topo = ledger_view(q->ledger)->topo;
-	const struct ask *one = q->container ? &q->container->ask : refused->in_the_way;
+	const struct ask *one = ask_in_the_way(refused, q);
 
 	if (one)
 		text_add(t,
 			"full-pcpus-only gives out whole cores, of %u CPUs each, and %llu CPUs "
 			"are not a number of these",
-			topo->nr_cpus / topo->nr_cores,
-			(unsigned long long)one->cpu_milli / MILLI_PER_CPU);
+			cpus_of_core(q), (unsigned long long)one->cpu_milli / MILLI_PER_CPU);
 	else
 		text_add(t, "%s", refused->message);
+}
+
+/* As much is there, but not for this container: init containers have run before it. */
+static void add_taken_over(
+	struct text *t, const struct decision *refused, const struct admit_question *q)
+{
+	const struct ask *one = ask_in_the_way(refused, q);
+	bool after_init = false;
+
+	for (size_t i = 0; !q->container && i < q->pod->nr; i++)
+		after_init = after_init || q->pod->container[i].kind == CONTAINER_INIT;
+	if (one && after_init)
+		text_add(t,
+			"; container %.63s first takes what init containers of the pod leave, "
+			"and the rest does not lie on the same NUMA nodes",
+			one->name);
+	else
+		text_add(t, ": %s", refused->message);
 }
 
 static void add_never(struct text *t, const struct diagnosis *d, const struct decision *refused,
 	const struct admit_question *q)
 {
-	if (refused->reason && text_equal(refused->reason, "SMTAlignmentError")) {
+	if (has_broken_cores(refused, q)) {
 		add_broken_cores(t, refused, q);
 		return;
 	}
 	add_policy(t, d, q);
+	if (diagnosis_has_all(d, &d->empty.at[0])) {
+		add_taken_over(t, refused, q);
+		return;
+	}
 	if (d->policy == POLICY_RESTRICTED && differ_in_nodes(d)) {
 		text_add(t, " wants each part on as few NUMA nodes as can have it, and all parts "
 			    "on the same ones:");
@@ -258,7 +325,7 @@ static void add_never(struct text *t, const struct diagnosis *d, const struct de
 	for (unsigned i = 0; i < d->empty.nr; i++) {
 		if (d->empty.nr > 1) {
 			text_add(t, "%s", i ? "; " : "");
-			add_nodes(t, d->empty.at[i].nodes, q);
+			words_add_nodes(t, d->empty.at[i].nodes, q);
 			text_add(t, " has ");
 		}
 		add_amounts(t, d, d->empty.at[i].has, false);
@@ -279,6 +346,45 @@ static void add_apart(struct text *t, const struct diagnosis *d, const struct de
 			"container has memory of one of them alone");
 }
 
+uint64_t words_bytes_in(const struct ask *ask, uint64_t page_bytes)
+{
+	for (unsigned i = 0; i < ask->nr_memory; i++)
+		if (ask->memory[i].page_bytes == page_bytes)
+			return ask->memory[i].bytes;
+	return 0;
+}
+
+/* Of what the pod has as one: what its containers have for themselves as long as it runs, or as its
+ * largest init container. */
+static void add_shares(struct text *t, const struct admit_question *q)
+{
+	const struct pod *pod = q->pod;
+	struct ask sum = {.nr_memory = 1}, most = {.nr_memory = 1};
+	bool shared = false;
+
+	for (size_t i = 0; i < pod->nr; i++) {
+		const struct ask *c = &pod->container[i];
+		struct ask *to = c->kind == CONTAINER_INIT ? &most : &sum;
+
+		shared = shared || !c->guaranteed;
+		if (!c->guaranteed)
+			continue;
+		bool init = c->kind == CONTAINER_INIT;
+		to->cpu_milli = init ? number_max(to->cpu_milli, c->cpu_milli)
+				     : to->cpu_milli + c->cpu_milli;
+		to->memory[0].bytes = init ? number_max(to->memory[0].bytes, words_bytes_in(c, 0))
+					   : to->memory[0].bytes + words_bytes_in(c, 0);
+	}
+	sum.cpu_milli = number_max(sum.cpu_milli, most.cpu_milli);
+	sum.memory[0].bytes = number_max(sum.memory[0].bytes, most.memory[0].bytes);
+	text_add(t, "of the pod's ");
+	diagnosis_add_ask(t, pod->own);
+	text_add(t, " (spec.resources) containers ask for ");
+	diagnosis_add_ask(t, &sum);
+	text_add(t, " of their own%s",
+		shared ? ", and others need some CPUs and memory to share" : "");
+}
+
 void diagnosis_add_numbers(struct text *t, const struct diagnosis *d,
 	const struct decision *refused, const struct admit_question *q)
 {
@@ -290,16 +396,19 @@ void diagnosis_add_numbers(struct text *t, const struct diagnosis *d,
 		add_not_free(t, d);
 		return;
 	case REFUSAL_STAYS:
-		add_where_it_runs(t, d, q);
 		if (refused->cause == REFUSED_BESIDE_CPUS)
-			text_add(t, "; with CPUs of other NUMA nodes policy %s would not admit it",
-				topology_policy_words[d->policy]);
+			add_cpus_stay(t, d, q);
+		else
+			add_memory_stays(t, d, q);
 		return;
 	case REFUSAL_POOL:
-		add_cpu_count(t, d->of[0].free);
-		text_add(t, " are free, and sharedPoolMinimum keeps %u CPU%s shared",
+		words_add_cpus(t, d->of[0].free);
+		text_add(t, " are free, and sharedPoolMinimum keeps %u CPU%s shared%s",
 			settings_pool_minimum(q->settings),
-			settings_pool_minimum(q->settings) == 1 ? "" : "s");
+			settings_pool_minimum(q->settings) == 1 ? "" : "s",
+			d->of[0].asked + d->kept <= d->of[0].free
+				? "; what init containers had, later ones cannot have all of"
+				: "");
 		return;
 	case REFUSAL_POLICY:
 		add_never(t, d, refused, q);
@@ -320,8 +429,7 @@ void diagnosis_add_numbers(struct text *t, const struct diagnosis *d,
 	case REFUSAL_SHARES:
 		if (d->resize)
 			break;
-		text_add(t, "the containers that ask for CPUs or memory of their own leave too "
-			    "little of the pod's (spec.resources) to the others");
+		add_shares(t, q);
 		return;
 	case REFUSAL_DAEMON:
 	case REFUSAL_TOKENS:
@@ -330,205 +438,6 @@ void diagnosis_add_numbers(struct text *t, const struct diagnosis *d,
 		break;
 	}
 	text_add(t, "%s", refused->message);
-}
-
-/* Remedies */
-
-/* "trainer-3 (8 CPUs, NUMA node 2)", of another namespace with that before it */
-static void add_pod(struct text *t, const struct remedy_pod *gone, const struct admit_question *q)
-{
-	const struct pod *pod = &gone->entry->request.pod;
-	const struct pod *own = pod_asked_about(q);
-	bool on = !nodeset_empty(gone->nodes);
-
-	if (!text_equal(pod->ns, own->ns))
-		text_add(t, "%s/", pod->ns);
-	text_add(t, "%s (", pod->name);
-	if (gone->cpus)
-		add_cpu_count(t, gone->cpus);
-	text_add(t, "%s", gone->cpus && on ? ", " : "");
-	if (on)
-		add_nodes(t, gone->nodes, q);
-	text_add(t, ")");
-}
-
-/* "when a, b and 3 more end" */
-static void add_ends(struct text *t, const struct remedy *r, const struct admit_question *q)
-{
-	unsigned named = r->nr_pods < PODS_NAMED ? r->nr_pods : PODS_NAMED;
-
-	text_add(t, "%swhen ",
-		r->no_hint && r->kind == REMEDY_ENDS ? "without its scheduler's hint and " : "");
-	for (unsigned i = 0; i < named; i++) {
-		text_add(t, "%s", !i ? "" : i + 1 == r->nr_pods ? " and " : ", ");
-		add_pod(t, &r->pod[i], q);
-	}
-	if (r->nr_pods > named)
-		text_add(t, " and %u more", r->nr_pods - named);
-	text_add(t, " %s", r->nr_pods == 1 ? "ends" : "end");
-}
-
-static uint64_t bytes_in(const struct ask *ask, uint64_t page_bytes)
-{
-	for (unsigned i = 0; i < ask->nr_memory; i++)
-		if (ask->memory[i].page_bytes == page_bytes)
-			return ask->memory[i].bytes;
-	return 0;
-}
-
-/* What there is less of. */
-static void add_less(struct text *t, const struct remedy *r)
-{
-	struct ask less = {
-		.cpu_milli = r->ask.cpu_milli == r->asked.cpu_milli ? 0 : r->ask.cpu_milli};
-
-	for (unsigned i = 0; i < r->ask.nr_memory; i++)
-		if (r->ask.memory[i].bytes != bytes_in(&r->asked, r->ask.memory[i].page_bytes))
-			less.memory[less.nr_memory++] = r->ask.memory[i];
-	text_add(t, "%swith ", r->no_hint ? "without its scheduler's hint and " : "");
-	diagnosis_add_ask(t, &less);
-	if (r->container)
-		text_add(t, " for container %.63s", r->container);
-	else if (r->ask.whole_pod)
-		text_add(t, " for the pod (spec.resources)");
-	if (r->in_place)
-		text_add(t, " where it runs");
-}
-
-const char *const remedy_kind_words[NR_REMEDIES] = {
-	[REMEDY_ENDS] = "pods-end",
-	[REMEDY_LESS] = "ask-for-less",
-	[REMEDY_ANEW] = "start-anew",
-	[REMEDY_CORES] = "whole-cores",
-	[REMEDY_TOKENS] = "tokens",
-	[REMEDY_NO_HINT] = "no-hint",
-	[REMEDY_NODES_POLICY] = "nodes-policy",
-	[REMEDY_MINIMUM] = "pool-minimum",
-	[REMEDY_BUDGET] = "visit-budget",
-	[REMEDY_SCOPE] = "scope",
-	[REMEDY_POLICY] = "policy",
-};
-
-bool remedy_setting(const struct remedy *r, struct key_value *out, char value[REMEDY_VALUE_MAX])
-{
-	static const struct {
-		const char *key;
-		const char *const *words; /* of its values; NULL: they are numbers */
-	} settings[NR_REMEDIES] = {
-		[REMEDY_MINIMUM] = {"sharedPoolMinimum", NULL},
-		[REMEDY_BUDGET] = {"mergeVisitBudget", NULL},
-		[REMEDY_SCOPE] = {"topologyManagerScope", topology_scope_words},
-		[REMEDY_POLICY] = {"topologyManagerPolicy", topology_policy_words},
-	};
-	const char *const *words = settings[r->kind].words;
-
-	(void)snprintf(value, REMEDY_VALUE_MAX, "%llu", (unsigned long long)r->value);
-	*out = (struct key_value){settings[r->kind].key, words ? words[r->value] : value};
-	return out->key;
-}
-
-void diagnosis_add_remedy(struct text *t, const struct remedy *r, const struct admit_question *q)
-{
-	char value[REMEDY_VALUE_MAX];
-	struct key_value setting;
-
-	switch (r->kind) {
-	case REMEDY_ENDS:
-		add_ends(t, r, q);
-		return;
-	case REMEDY_LESS:
-		add_less(t, r);
-		if (r->nr_pods) {
-			text_add(t, " ");
-			add_ends(t, r, q);
-		}
-		return;
-	case REMEDY_ANEW:
-		text_add(t, "when it is started anew");
-		break;
-	case REMEDY_CORES:
-		if (r->ask.cpu_milli)
-			add_less(t, r);
-		else
-			text_add(t, "with whole cores, a multiple of %llu CPUs, for each container",
-				(unsigned long long)r->value);
-		break;
-	case REMEDY_TOKENS:
-		if (!r->value) {
-			text_add(t, "without numafit.io/cpu");
-			return;
-		}
-		text_add(t, "with %llu of numafit.io/cpu", (unsigned long long)r->value);
-		if (r->container)
-			text_add(t, " for container %.63s", r->container);
-		return;
-	case REMEDY_NO_HINT:
-		text_add(t,
-			"without its scheduler's hint (such as numafit.io/numa-hint), or with %s",
-			q->settings->advice_mode == ADVICE_REQUIRE
-				? "schedulerHint.mode prefer on this node"
-				: "\"mode\":\"prefer\" in it");
-		break;
-	case REMEDY_NODES_POLICY:
-		text_add(t, "without a topology policy of its own (numafit.io/topology-policy)");
-		break;
-	case REMEDY_MINIMUM:
-	case REMEDY_BUDGET:
-	case REMEDY_SCOPE:
-	case REMEDY_POLICY:
-		(void)remedy_setting(r, &setting, value);
-		text_add(t, "with %s %s", setting.key, setting.value);
-		break;
-	case NR_REMEDIES:
-		return;
-	}
-	if (r->fewer_pods)
-		text_add(t, ", when fewer pods run here");
-	else if (!nodeset_empty(r->nodes)) {
-		text_add(t, ", on ");
-		add_nodes(t, r->nodes, q);
-	}
-}
-
-/* Another node helps only where this one has too little. */
-static void add_no_remedy(struct text *t, const struct diagnosis *d, const struct admit_question *q)
-{
-	const char *anew = d->resize ? "Started anew, it" : "It";
-
-	if (d->class == REFUSAL_TOKENS && d->resize)
-		text_add(t, "Make the pod anew, with as many of numafit.io/cpu as CPUs");
-	else if (d->class == REFUSAL_TOKENS && q->container)
-		text_add(t, "Fits when the pod is made anew, with tokens of its own");
-	else if (d->class == REFUSAL_TOKENS)
-		text_add(
-			t, "Ask for whole CPUs in a Guaranteed pod, or for none of numafit.io/cpu");
-	else if (d->class == REFUSAL_SHARES && d->resize)
-		text_add(t, "Make the pod anew");
-	else if (d->class == REFUSAL_POLICY || d->class == REFUSAL_SHARES)
-		text_add(t, "%s fits on no node like this one: nothing that was tried would help",
-			anew);
-	else
-		text_add(t, "%s needs another node", anew);
-}
-
-void diagnosis_add_remedies(
-	struct text *t, const struct diagnosis *d, const struct admit_question *q)
-{
-	const struct remedy *first = d->remedy;
-	/* a container that runs stays where it is: what was decided again is that it comes anew */
-	bool anew =
-		d->resize && !(d->nr_remedies && (first->kind == REMEDY_ANEW || first->in_place));
-
-	if (d->class == REFUSAL_DAEMON)
-		text_add(t, "See the log of numafitd on this node");
-	else if (!d->nr_remedies)
-		add_no_remedy(t, d, q);
-	else
-		text_add(t, anew ? "Started anew, it fits " : "Fits ");
-	for (unsigned i = 0; i < d->nr_remedies; i++) {
-		text_add(t, "%s", i ? ", or " : "");
-		diagnosis_add_remedy(t, &d->remedy[i], q);
-	}
 }
 
 /* The line */
@@ -569,7 +478,7 @@ static void cut_between_words(char *text, size_t bytes)
 const char *diagnosis_line(const struct diagnosis *d, const struct decision *refused,
 	const struct admit_question *q, bool with_remedies, char *buf, size_t cap)
 {
-	const struct pod *pod = pod_asked_about(q);
+	const struct pod *pod = words_pod(q);
 	char body[BODY_MAX], tail[TAIL_MAX];
 	struct text t, end;
 

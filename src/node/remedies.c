@@ -208,18 +208,11 @@ static bool find_less_and_ends(struct clinic *x, struct remedy *r)
 	return false;
 }
 
-/* Less, where it runs; what it has already is no remedy. */
+/* Less, where it runs. */
 static bool find_less_in_place(struct clinic *x, struct remedy *r)
 {
-	const struct ask *has;
-
-	if (x->trial.own == x->trial.nr || x->out->class == REFUSAL_TOKENS)
-		return false;
-	has = &entry_at(x, x->trial.own)->request.ask;
-	x->trial.in_place = true;
-	r->in_place = remedies_find_less(x, r) &&
-		      !(r->ask.cpu_milli == has->cpu_milli && ask_same_memory(&r->ask, has));
-	return r->in_place;
+	r->in_place = x->trial.in_place = x->trial.own < x->trial.nr;
+	return r->in_place && remedies_find_less(x, r);
 }
 
 /* Other changes of the pod */
@@ -300,6 +293,7 @@ static bool find_cores(struct clinic *x, struct remedy *r)
 
 	for (int up = 1; up >= 0; up--) {
 		trial_reset(t);
+		t->in_place = r->in_place;
 		r->asked = nr == 1 ? *ask : (struct ask){0};
 		for (size_t i = 0; i < nr; i++)
 			round_to_cores(r->value, up, &ask[i]);
@@ -308,6 +302,12 @@ static bool find_cores(struct clinic *x, struct remedy *r)
 			return true;
 	}
 	return false;
+}
+
+static bool find_cores_in_place(struct clinic *x, struct remedy *r)
+{
+	r->in_place = x->trial.own < x->trial.nr;
+	return r->in_place && find_cores(x, r);
 }
 
 /* A pod whose hint must be followed may need something else besides. */
@@ -387,6 +387,7 @@ static const struct {
 	enum remedy_kind kind;
 	bool (*find)(struct clinic *x, struct remedy *r);
 } finders[] = {
+	{0, REMEDY_CORES, find_cores_in_place},
 	{0, REMEDY_LESS, find_less_in_place},
 	{0, REMEDY_ANEW, find_start_anew},
 	{1, REMEDY_CORES, find_cores},
@@ -418,6 +419,25 @@ static void put_easier_first(struct diagnosis *d)
 	d->remedy[1] = first;
 }
 
+static bool is_same_size(const struct ask *a, const struct ask *b)
+{
+	return a->cpu_milli == b->cpu_milli && ask_same_memory(a, b);
+}
+
+/* What a container that runs has already is no remedy, nor what was found before. */
+static bool is_news(struct clinic *x, const struct remedy *r)
+{
+	const struct diagnosis *d = x->out;
+	bool runs = x->trial.own < x->trial.nr;
+
+	if (r->kind != REMEDY_LESS && r->kind != REMEDY_CORES)
+		return true;
+	if (runs && !r->nr_pods && is_same_size(&r->ask, &entry_at(x, x->trial.own)->request.ask))
+		return false;
+	return !(d->nr_remedies && d->remedy[0].kind == REMEDY_CORES && !r->nr_pods &&
+		 d->remedy[0].in_place == r->in_place && is_same_size(&r->ask, &d->remedy[0].ask));
+}
+
 void diagnosis_find_remedies(const struct admit_question *q, unsigned decisions, struct budget *b,
 	struct arena *a, struct diagnosis *out)
 {
@@ -435,7 +455,7 @@ void diagnosis_find_remedies(const struct admit_question *q, unsigned decisions,
 			(i && out->nr_remedies && finders[i].step > finders[i - 1].step))
 			break;
 		trial_reset(&x.trial);
-		if (!finders[i].find(&x, &r))
+		if (!finders[i].find(&x, &r) || !is_news(&x, &r))
 			continue;
 		(void)trial_admits(&x.trial); /* where it would be */
 		r.nodes = x.trial.nodes;

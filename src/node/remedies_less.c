@@ -189,7 +189,9 @@ static bool find_less_of(const struct clinic *x, const struct reduction *r)
 {
 	const struct trial *t = r->trial;
 	enum qos qos = t->q.container ? t->request.pod.qos : t->pod.qos;
-	unsigned cpus = t->settings->cpu_manager_policy == MANAGER_STATIC
+	bool fixed = t->q.container && !t->in_place && /* as many as its tokens */
+		     admit_has_tokens(t->settings, &t->request);
+	unsigned cpus = t->settings->cpu_manager_policy == MANAGER_STATIC && !fixed
 				? qos_exclusive_cpus(qos, r->asked.cpu_milli)
 				: 0;
 
@@ -229,7 +231,7 @@ static struct ask *ask_to_reduce(struct clinic *x, size_t i)
 	size_t largest = 0;
 
 	if (t->q.container)
-		return i || admit_has_tokens(t->settings, &t->request) ? NULL : &t->request.ask;
+		return i ? NULL : &t->request.ask;
 	if (t->pod.own && i-- == 0)
 		return &t->whole_pod;
 	if (!t->ask) {

@@ -143,7 +143,10 @@ void wording_print_tokens(
 			"%s of numafit.io/cpu, as NUMA node=numbers (lease %llu)",
 			tokens ? tokens + 1 : "", (unsigned long long)d->lease);
 	else
-		wording_print(x->to, "tokens", "none: it came with \"%s\"", req->allocated);
+		wording_print(x->to, "tokens",
+			"it came with %s of numafit.io/cpu, as NUMA node=numbers, and has none of "
+			"them",
+			tokens ? tokens + 1 : req->allocated);
 }
 
 void wording_print_pod(const struct scene *x, const struct pod *pod)

@@ -269,15 +269,15 @@ static void a_pod_with_resources_of_its_own_leaves_too_little_to_share(void **st
 	pod.pod_level = true;
 	pod.own = &own;
 	refused(&n, NULL, &pod, REFUSAL_SHARES,
-		"numafit: cannot place pod trio (2 containers: 4 CPUs, 8Gi of memory): the "
-		"containers that ask for CPUs or memory of their own leave too little of the pod's "
-		"(spec.resources) to the others. Fits with 3 CPUs for container one. "
+		"numafit: cannot place pod trio (2 containers: 4 CPUs, 8Gi of memory): of the "
+		"pod's 4 CPUs, 8Gi of memory (spec.resources) containers ask for 4 CPUs, 4Gi of "
+		"memory of their own, and others need some CPUs and memory to share. Fits with 3 CPUs for container one. "
 		"(TopologyAffinityError; numafit explain team/trio)");
 	n.s.topology_policy = POLICY_BEST_EFFORT;
 	refused(&n, NULL, &pod, REFUSAL_SHARES,
-		"numafit: cannot place pod trio (2 containers: 4 CPUs, 8Gi of memory): the "
-		"containers that ask for CPUs or memory of their own leave too little of the pod's "
-		"(spec.resources) to the others. Fits with 3 CPUs for container one. "
+		"numafit: cannot place pod trio (2 containers: 4 CPUs, 8Gi of memory): of the "
+		"pod's 4 CPUs, 8Gi of memory (spec.resources) containers ask for 4 CPUs, 4Gi of "
+		"memory of their own, and others need some CPUs and memory to share. Fits with 3 CPUs for container one. "
 		"(EmptyPodSharedPoolError; numafit explain team/trio)");
 	n.s.topology_policy = POLICY_SINGLE_NUMA_NODE;
 	own.cpu_milli = 9000;
@@ -377,9 +377,9 @@ static void a_resize_that_would_fit_elsewhere(void **state)
 {
 	static const unsigned cpus[] = {3, 5};
 	static const char line[] =
-		"numafit: cannot resize container main (7 CPUs, 4Gi of memory): it stays on "
-		"NUMA node 0, which has 6 CPUs, 56Gi of memory for it; with CPUs of other NUMA "
-		"nodes policy restricted would not admit it. Fits with 6 CPUs where it runs, or when it is started anew, on "
+		"numafit: cannot resize container main (7 CPUs, 4Gi of memory): it keeps its "
+		"CPUs: 6 CPUs for it on NUMA node 0, and policy restricted does not admit 7 CPUs "
+		"with those of other NUMA nodes. Fits with 6 CPUs, resized in place, or when it is started anew, on "
 		"NUMA node 2. (TopologyAffinityError; numafit explain "
 		"default/work-0)";
 
@@ -395,9 +395,9 @@ static void a_resize_that_fits_only_when_started_anew(void **state)
 
 	(void)state;
 	resize_is_refused(SCOPE_CONTAINER, 8, cpus,
-		"numafit: cannot resize container main (7 CPUs, 4Gi of memory): it stays on "
-		"NUMA node 0, which has 6 CPUs, 56Gi of memory for it; with CPUs of other NUMA "
-		"nodes policy restricted would not admit it. Fits with 6 CPUs where it runs. "
+		"numafit: cannot resize container main (7 CPUs, 4Gi of memory): it keeps its "
+		"CPUs: 6 CPUs for it on NUMA node 0, and policy restricted does not admit 7 CPUs "
+		"with those of other NUMA nodes. Fits with 6 CPUs, resized in place. "
 		"(TopologyAffinityError; numafit explain default/work-0)");
 }
 
