@@ -208,7 +208,7 @@ func writtenPages(numaMaps string) map[int]int {
 func (n *node) checkAll() status {
 	n.Helper()
 	s := n.settle()
-	for _, h := range s.Containers {
+	for _, h := range s.running() {
 		n.checkInForce(h)
 	}
 	return s

@@ -44,7 +44,7 @@ func TestInsideInitContainersAndSidecars(t *testing.T) {
 	}, []want{{name: "main", milli: 2000, memory: 32 * mi}})
 	p := n.awaitStatic("web")
 	n.checkAll()
-	if n.exclusive(p, "side") != 1 || n.exclusive(p, "main") != 2 || len(n.status().Containers) != 2 {
+	if n.exclusive(p, "side") != 1 || n.exclusive(p, "main") != 2 || len(n.status().running()) != 2 {
 		t.Errorf("the sidecar and the main container: %+v", n.status().Containers)
 	}
 	before := picture(n.status())

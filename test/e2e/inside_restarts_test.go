@@ -74,7 +74,7 @@ func (n *node) awaitCPUs(nr int) {
 	n.Helper()
 	n.await(fmt.Sprintf("numafitd to see %d CPUs", nr), func() bool { return n.nrCPUs() == nr })
 	n.await("all to be in force", func() bool {
-		for _, h := range n.status().Containers {
+		for _, h := range n.status().running() {
 			dir := cpusetCgroup(n.pid(h.ID))
 			if n.read(dir+"/cpuset.cpus.effective") != h.CPUs || n.read(dir+"/cpuset.cpus") != h.CPUs {
 				return false

@@ -42,6 +42,19 @@ type status struct {
 	Containers []held
 }
 
+// waits: it is what a pod that was decided as a whole has for a container that is to come, or to come
+// again, as an init container is that has ended. No container has such an ID.
+func (h held) waits() bool { return strings.Contains(h.ID, "/") }
+
+func (s status) running() (all []held) {
+	for _, h := range s.Containers {
+		if !h.waits() {
+			all = append(all, h)
+		}
+	}
+	return all
+}
+
 // status is what `numafit status --json` shows.
 func (n *node) status() (s status) {
 	n.Helper()
@@ -162,10 +175,10 @@ func (n *node) problem(s status) string {
 	for _, p := range n.pods {
 		nr += len(p.containers)
 	}
-	if nr != len(s.Containers) {
-		return fmt.Sprintf("%d containers run, numafitd knows %d: %+v", nr, len(s.Containers), s.Containers)
+	if nr != len(s.running()) {
+		return fmt.Sprintf("%d containers run, numafitd knows %d: %+v", nr, len(s.running()), s.Containers)
 	}
-	for _, h := range s.Containers {
+	for _, h := range s.running() {
 		name := h.Pod + "/" + h.Container
 		if cpus, mems := n.placed(h.ID); cpus != h.CPUs || mems != h.Mems {
 			return fmt.Sprintf("%s: decided cpus %s mems %s, in force cpus %s mems %s", name, h.CPUs, h.Mems, cpus, mems)
@@ -207,7 +220,16 @@ func (n *node) check() status {
 // settle waits for that: what a Synchronize changes, containerd does after its reply.
 func (n *node) settle() status {
 	n.Helper()
-	n.await("all to be in order", func() bool { return n.problem(n.status()) == "" })
+	amiss := ""
+	defer func() {
+		if amiss != "" {
+			n.Logf("not in order: %s", amiss)
+		}
+	}()
+	n.await("all to be in order", func() bool {
+		amiss = n.problem(n.status())
+		return amiss == ""
+	})
 	return n.check()
 }
 
