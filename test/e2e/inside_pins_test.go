@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -29,6 +30,17 @@ func TestInsidePinsAreInForce(t *testing.T) {
 		}
 	}
 	n.dropStatic("first")
+	// CPUs on two nodes beside memory on one: restricted has that nowhere
+	n.putPod("split", guaranteed, nil, []want{{name: "three", milli: 3000, memory: 32 * mi}})
+	n.await("split to be refused", func() bool { // with its sandbox: the kubelet's status has no word of that
+		for _, l := range strings.Split(n.said("numafitd", 60), "\n") {
+			if strings.Contains(l, "event=pod-refused") && strings.Contains(l, "split-n1") && strings.Contains(l, "TopologyAffinityError") {
+				return true
+			}
+		}
+		return false
+	})
+	n.dropStatic("split")
 	n.runStatic("wide", guaranteed, nil, []want{{name: "three", milli: 3000, memory: 700 * mi}}) // more than a node has
 	n.checkAll()
 	if h := n.held(n.pods["wide"].containers["three"]); len(n.set(h.CPUs)) != 3 || len(n.set(h.Mems)) != 2 {
@@ -63,7 +75,7 @@ func TestInsideResize(t *testing.T) {
 	n := inside(t)
 	p := n.runThree()
 	before := n.checkAll()
-	for _, cpus := range []int{1, 2, 3} {
+	for _, cpus := range []int{3, 1, 2} {
 		n.must(n.resize(p, want{name: "two", milli: int64(cpus) * 1000, memory: 32 * mi}))
 		s := n.checkAll()
 		if nr := n.exclusive(p, "two"); nr != cpus {
