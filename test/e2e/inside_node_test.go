@@ -46,6 +46,9 @@ func inside(t *testing.T) *node {
 		n.run("ctr", "-n", "k8s.io", "images", "import", n.path("new.tar"))
 		n.must(os.Rename(n.path("new.tar"), n.path("image.tar")))
 	}
+	if _, err := os.Stat(n.path("pods/" + daemonPod + ".json")); err == nil { // of a case that died
+		n.unitAgain()
+	}
 	n.awaitInOrder()
 	t.Cleanup(n.clear)
 	if t.Name() != "TestInsideReboot" || !n.hasRebooted() {
@@ -131,6 +134,27 @@ func (n *node) signal(name string, s syscall.Signal) {
 		n.connect()
 	}
 	n.awaitInOrder()
+}
+
+// rest ends a service, which is not started again until it is to wake.
+func (n *node) rest(name string) {
+	n.Helper()
+	if hasSystemd() {
+		n.run("systemctl", "stop", name)
+		return
+	}
+	n.must(os.WriteFile("/run/held/"+name, nil, 0o600))
+	n.must(syscall.Kill(n.mainPID(name), syscall.SIGTERM))
+	n.await(name+" to end", func() bool { return n.mainPID(name) == 0 })
+}
+
+func (n *node) wake(name string) {
+	n.Helper()
+	if hasSystemd() {
+		n.run("systemctl", "start", name)
+	} else {
+		os.Remove("/run/held/" + name)
+	}
 }
 
 // podCgroups are the cgroups of pods and what is in them, without the folder of all: a list of paths.
