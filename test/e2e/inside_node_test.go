@@ -75,9 +75,19 @@ func (n *node) clear() {
 	for _, f := range files {
 		os.Remove(f)
 	}
-	n.await("all pods to end", func() bool {
+	hadFailed := n.Failed()
+	defer func() {
+		if n.Failed() && !hadFailed {
+			n.report()
+		}
+	}()
+	n.awaitOrder("all pods to end", func() string {
 		n.look()
-		return len(n.pods) == 0 && len(n.status().Containers) == 0 && len(podCgroups()) == 0
+		s, cgroups := n.status(), podCgroups()
+		if len(n.pods) == 0 && len(s.Containers) == 0 && len(cgroups) == 0 {
+			return ""
+		}
+		return fmt.Sprintf("sandboxes %v, containers:\n%s\ncgroups %v", slices.Collect(maps.Keys(n.pods)), picture(s), cgroups)
 	})
 }
 

@@ -311,6 +311,21 @@ func (n *node) await(what string, done func() bool) {
 	}
 }
 
+// awaitOrder waits until nothing is amiss, and says what still is when that takes too long.
+func (n *node) awaitOrder(what string, amiss func() string) {
+	n.Helper()
+	last := ""
+	defer func() {
+		if last != "" {
+			n.Logf("waited for %s, and still: %s", what, last)
+		}
+	}()
+	n.await(what, func() bool {
+		last = amiss()
+		return last == ""
+	})
+}
+
 func tail(path string) string {
 	text, _ := os.ReadFile(path)
 	return string(text[max(0, len(text)-16384):])

@@ -220,16 +220,7 @@ func (n *node) check() status {
 // settle waits for that: what a Synchronize changes, containerd does after its reply.
 func (n *node) settle() status {
 	n.Helper()
-	amiss := ""
-	defer func() {
-		if amiss != "" {
-			n.Logf("not in order: %s", amiss)
-		}
-	}()
-	n.await("all to be in order", func() bool {
-		amiss = n.problem(n.status())
-		return amiss == ""
-	})
+	n.awaitOrder("all to be in order", func() string { return n.problem(n.status()) })
 	return n.check()
 }
 
