@@ -60,16 +60,20 @@ func (c *cluster) overlay() string {
 	base, err := filepath.Rel(dir, os.Getenv("DEPLOY"))
 	c.must(err)
 	settings := c.read(filepath.Join(os.Getenv("DEPLOY"), "base/numafitd.yaml"))
-	changed := strings.Replace(settings, "topologyManagerPolicy: best-effort", "topologyManagerPolicy: "+c.policy, 1)
+	changed := strings.NewReplacer("topologyManagerPolicy: best-effort", "topologyManagerPolicy: "+c.policy,
+		"mode: manage", "mode: "+c.mode).Replace(settings)
 	c.must(os.WriteFile(filepath.Join(dir, "numafitd.yaml"), []byte(changed), 0o600))
+	var patches []any
+	if c.patch != nil {
+		patches = append(patches, map[string]any{"target": map[string]any{"kind": "DaemonSet", "name": "numafitd"}, "patch": string(toJSON(c.patch))})
+	}
 	c.must(os.WriteFile(filepath.Join(dir, "kustomization.yaml"), toJSON(map[string]any{
 		"apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization",
 		"resources": []string{filepath.Join(base, "overlays/containerd")},
 		"images":    []any{map[string]any{"name": "localhost/numafit", "newTag": c.tag}},
 		"configMapGenerator": []any{map[string]any{"name": "numafitd", "namespace": numafit, "behavior": "replace",
 			"files": []string{"numafitd.yaml"}, "options": map[string]any{"disableNameSuffixHash": true}}},
-		"patches": []any{map[string]any{"target": map[string]any{"kind": "DaemonSet", "name": "numafitd"},
-			"patch": string(toJSON(onMadeUpMachine()))}},
+		"patches": patches,
 	}), 0o600))
 	return dir
 }
@@ -171,7 +175,7 @@ func (c *cluster) agrees() map[string]string {
 		for _, n := range c.status().Nodes {
 			said[fmt.Sprint("node-", n.ID)] = fmt.Sprint(n.CPUs - n.Held - n.Reserved)
 		}
-		return len(said) == madeNodes && maps.Equal(reported, said)
+		return len(said) == c.nrNodes && maps.Equal(reported, said)
 	})
 	return reported
 }
@@ -336,8 +340,7 @@ func (c *cluster) isUpgraded() {
 // uninstalls goes by deploy/README.md, step by step.
 func (c *cluster) uninstalls() {
 	c.settled()
-	c.kubectl("delete", "-k", c.overlay())
-	c.kubectl("delete", "noderesourcetopologies", "--all")
+	c.takeAway()
 	running := c.running()
 	cpus, mems := c.read("/sys/devices/system/cpu/online"), c.read("/sys/devices/system/node/has_memory")
 	for _, p := range c.pods {
@@ -352,6 +355,12 @@ func (c *cluster) uninstalls() {
 	if strings.Contains(running, "numafitd") || !strings.Contains(running, "stays/db ") {
 		c.Errorf("these run:\n%s", running)
 	}
+}
+
+func (c *cluster) takeAway() {
+	c.Helper()
+	c.kubectl("delete", "-k", c.overlay())
+	c.kubectl("delete", "noderesourcetopologies", "--all")
 	for _, path := range []string{"/api/v1/namespaces/" + numafit, topologies + "/" + nodeName,
 		"/apis/rbac.authorization.k8s.io/v1/clusterroles/numafitd", "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/numafitd"} {
 		if status := c.ask("GET", path, nil, nil); status != http.StatusNotFound {

@@ -51,29 +51,36 @@ type cluster struct {
 	processes map[string]*process // the control plane's, by name
 	tag       string              // of numafit's image
 	policy    string              // in numafitd's settings
+	mode      string              // there, too
+	nrNodes   int                 // NUMA nodes of its node
+	patch     []any               // of the DaemonSet
+	box       *box                // that the node is in; nil: it is on this machine
 }
 
 // newCluster waits until the node is ready; numafit is not installed yet.
 func newCluster(t *testing.T) *cluster {
-	dir, err := os.MkdirTemp("", "n")
-	if err != nil {
-		t.Fatal(err)
-	}
-	n := &node{T: t, dir: dir, pods: map[string]*pod{}, options: options{machine: this, timeout: "2s"}}
+	c := emptyCluster(t)
+	n := c.node
 	n.kubelet = &kubeletOptions{policy: "none", more: kubeletInCluster,
 		args: []string{"--kubeconfig=" + n.path("node.kubeconfig"), "--node-ip=" + nodeIP}}
-	c := &cluster{node: n, processes: map[string]*process{}, tag: "0.1.0", policy: "best-effort"}
+	c.nrNodes, c.patch = madeNodes, onMadeUpMachine()
 	t.Cleanup(c.end)
 	n.prepareKubelet()
-	for _, address := range []string{"127.0.0.1/8", serviceIP + "/32", nodeIP + "/32"} {
-		n.run("busybox", "ip", "address", "replace", address, "dev", "lo")
-	}
-	n.run("busybox", "ip", "link", "set", "lo", "up")
+	n.run("busybox", "ip", "address", "replace", nodeIP+"/32", "dev", "lo")
 	c.startControlPlane()
 	c.startRuntime()
 	n.startKubelet()
 	c.awaitNode()
 	return c
+}
+
+func emptyCluster(t *testing.T) *cluster {
+	dir, err := os.MkdirTemp("", "n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := &node{T: t, dir: dir, pods: map[string]*pod{}, options: options{machine: this, timeout: "2s"}}
+	return &cluster{node: n, processes: map[string]*process{}, tag: "0.1.0", policy: "best-effort", mode: "manage"}
 }
 
 var kubeletInCluster = map[string]any{
@@ -87,6 +94,10 @@ var kubeletInCluster = map[string]any{
 
 func (c *cluster) startControlPlane() {
 	c.Helper()
+	for _, address := range []string{"127.0.0.1/8", serviceIP + "/32"} {
+		c.run("busybox", "ip", "address", "replace", address, "dev", "lo")
+	}
+	c.run("busybox", "ip", "link", "set", "lo", "up")
 	c.writeFiles()
 	c.launch("etcd", "ETCD", "--name=e", "--data-dir="+c.path("etcd"), "--unsafe-no-fsync", "--log-level=warn",
 		"--listen-client-urls="+etcdURL, "--advertise-client-urls="+etcdURL, "--listen-peer-urls="+peerURL,
@@ -102,7 +113,8 @@ func (c *cluster) startControlPlane() {
 	c.await("kube-apiserver", func() bool { return c.connect() && c.ask("GET", "/readyz", nil, nil) == http.StatusOK })
 	c.launch("kube-controller-manager", "KUBERNETES", "--kubeconfig="+c.kubeconfig("controllers", "controllers"), "--leader-elect=false",
 		"--use-service-account-credentials", "--service-account-private-key-file="+key,
-		"--root-ca-file="+c.certificate(), "--secure-port=0", "--kube-api-qps=-1")
+		"--root-ca-file="+c.certificate(), "--secure-port=0", "--kube-api-qps=-1",
+		"--node-monitor-grace-period=1h") // a node may be slow
 	c.startScheduler()
 	c.kubeconfig("node", "node")
 }
@@ -162,7 +174,7 @@ func (c *cluster) connect() bool {
 func (c *cluster) kubeconfig(user, token string) string {
 	c.Helper()
 	config := map[string]any{"apiVersion": "v1", "kind": "Config", "current-context": "c",
-		"clusters": []any{map[string]any{"name": "c", "cluster": map[string]any{"server": apiURL, "certificate-authority": c.certificate()}}},
+		"clusters": []any{map[string]any{"name": "c", "cluster": map[string]any{"server": apiURL, "certificate-authority-data": []byte(c.read(c.certificate()) + "\n")}}},
 		"users":    []any{map[string]any{"name": "u", "user": map[string]any{"token": token}}},
 		"contexts": []any{map[string]any{"name": "c", "context": map[string]any{"cluster": "c", "user": "u"}}}}
 	path := c.path(user + ".kubeconfig")
@@ -257,12 +269,7 @@ func (c *cluster) awaitNode() {
 // a failure it leaves it to the end of the namespaces.
 func (c *cluster) end() {
 	if c.Failed() {
-		logs, _ := filepath.Glob(c.path("*.log"))
-		for _, log := range logs {
-			c.Logf("%s:\n%s", filepath.Base(log), tail(log))
-		}
-		daemon, _ := c.tryKubectl("-n", numafit, "logs", daemonSet, "--tail=100")
-		c.Logf("numafitd:\n%s", daemon)
+		c.showLogs()
 		return
 	}
 	if c.ask("GET", "/api/v1/namespaces/"+numafit, nil, nil) == http.StatusOK {
@@ -272,6 +279,23 @@ func (c *cluster) end() {
 	c.node.end()
 	for name := range c.processes {
 		c.kill(name)
+	}
+}
+
+func (c *cluster) showLogs() {
+	logs, _ := filepath.Glob(c.path("*.log"))
+	for _, log := range logs {
+		c.Logf("%s:\n%s", filepath.Base(log), tail(log))
+	}
+	daemon, _ := c.tryKubectl("-n", numafit, "logs", daemonSet, "--tail=100")
+	c.Logf("numafitd:\n%s", daemon)
+}
+
+// look finds the pods that the runtime has, where it can be asked.
+func (c *cluster) look() {
+	c.Helper()
+	if c.box == nil {
+		c.node.look()
 	}
 }
 

@@ -28,6 +28,21 @@ var services = []string{"containerd", "numafitd", "kubelet"}
 // inside is the node that this program runs in. It comes without pods, with all its services in order.
 func inside(t *testing.T) *node {
 	t.Helper()
+	n := insideAny(t)
+	if _, err := os.Stat(n.path("pods/" + daemonPod + ".json")); err == nil { // of a case that died
+		n.unitAgain()
+	}
+	n.awaitInOrder()
+	t.Cleanup(n.clear)
+	if t.Name() != "TestInsideReboot" || !n.hasRebooted() {
+		n.clear() // of a case that died
+	}
+	return n
+}
+
+// insideAny is the node as it is, once its runtime answers and has the image.
+func insideAny(t *testing.T) *node {
+	t.Helper()
 	patience, again = 2*time.Minute, 200*time.Millisecond // of the machine's own clock
 	if clock, _ := os.ReadFile("/sys/devices/system/clocksource/clocksource0/current_clocksource"); string(clock) == "acpi_pm\n" {
 		patience = 10 * time.Minute // which is real time there
@@ -45,14 +60,6 @@ func inside(t *testing.T) *node {
 		n.must(writeImage(n.path("new.tar")))
 		n.run("ctr", "-n", "k8s.io", "images", "import", n.path("new.tar"))
 		n.must(os.Rename(n.path("new.tar"), n.path("image.tar")))
-	}
-	if _, err := os.Stat(n.path("pods/" + daemonPod + ".json")); err == nil { // of a case that died
-		n.unitAgain()
-	}
-	n.awaitInOrder()
-	t.Cleanup(n.clear)
-	if t.Name() != "TestInsideReboot" || !n.hasRebooted() {
-		n.clear() // of a case that died
 	}
 	return n
 }

@@ -93,6 +93,12 @@ func TestInsideRemovalLeavesCgroupsAsFound(t *testing.T) {
 	n.runThree()
 	n.checkAll()
 	n.clear()
+	checkSameCpusets(t, before)
+}
+
+// checkSameCpusets insists that the cgroups from kubepods on are those of before, and as they were.
+func checkSameCpusets(t *testing.T, before map[string]string) {
+	t.Helper()
 	after := cpusetsOfCgroups(t)
 	for path, set := range after {
 		if old, ok := before[path]; !ok || old != set {

@@ -30,7 +30,7 @@ type box struct {
 	began   time.Time
 }
 
-// boot starts the machine and returns when it is ready for cases.
+// boot starts the machine; it is ready for cases later.
 func boot(t *testing.T, command []string) *box {
 	b := &box{T: t, command: command, said: make(chan string, 1024), began: time.Now()}
 	b.vm = exec.Command(command[0], command[1:]...)
@@ -89,6 +89,18 @@ func (b *box) hear(late time.Duration, words ...string) (line, before string) {
 			return "", text.String()
 		}
 	}
+}
+
+// ready waits until it is ready for cases.
+func (b *box) ready() bool {
+	b.Helper()
+	ready, before := b.hear(bootPatience, "ready ")
+	if ready == "" {
+		b.Errorf("the node does not start:\n%s\nconsole:\n%s", before, tail(b.console()))
+		return false
+	}
+	fmt.Printf("figure: ready for cases, %.0f s after power-on\n", time.Since(b.began).Seconds())
+	return true
 }
 
 // run has a case run; false: the machine is not there any more.
@@ -154,14 +166,11 @@ func TestNodeVM(t *testing.T) {
 	for _, name := range names {
 		t.Run(strings.TrimPrefix(name, "TestInside"), func(t *testing.T) {
 			if b == nil {
-				b = boot(t, command)
-				if ready, before := b.hear(bootPatience, "ready "); ready == "" {
-					t.Errorf("the node does not start:\n%s\nconsole:\n%s", before, tail(b.console()))
+				if b = boot(t, command); !b.ready() {
 					b.end()
 					b = nil
 					return
 				}
-				fmt.Printf("figure: ready for cases, %.0f s after power-on\n", time.Since(b.began).Seconds())
 			}
 			if !b.run(t, "TestInside"+strings.TrimPrefix(name, "TestInside")) {
 				b.end()

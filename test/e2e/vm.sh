@@ -4,7 +4,7 @@
 # shellcheck shell=bash disable=SC2154
 # On a busy host the kernel calibrates the processor's counter wrongly, and seconds pass ten times too fast.
 right_clock='clocksource=acpi_pm tsc=unstable'
-modules='virtio_ring virtio virtio_pci_modern_dev virtio_pci_legacy_dev virtio_pci virtio_blk overlay'
+modules='virtio_ring virtio virtio_pci_modern_dev virtio_pci_legacy_dev virtio_pci virtio_blk failover net_failover virtio_net overlay'
 
 program() { # path [name]: into the root, with the libraries that it is linked with and that are not there
 	install -D -m755 "$1" "$dir/root/$bin/${2:-$(basename "$1")}"
