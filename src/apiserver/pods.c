@@ -27,11 +27,18 @@ static void pods_on_begin(void *ctx)
 	pod_store_begin(p->store);
 }
 
+static void pods_report_gone(const struct api_pods *p)
+{
+	if (p->handler->gone)
+		p->handler->gone(p->handler->ctx);
+}
+
 static void pods_on_synced(void *ctx)
 {
 	struct api_pods *p = ctx;
 
 	pod_store_sweep(p->store);
+	pods_report_gone(p);
 }
 
 /* A mirror pod says itself whose uid it has, and everybody with the right to create pods may say
@@ -78,7 +85,8 @@ static void pods_on_object(void *ctx, enum reflector_change change, struct json_
 		p->handler->on_event(p->handler->ctx, true, "pods-watch-odd-pod", e.text);
 	if (gone) { /* one that cannot be read any more may have been read before */
 		api_json_meta(object, &meta);
-		(void)pod_store_remove(p->store, rc < 0 ? meta.uid : pod.pod.uid);
+		if (pod_store_remove(p->store, rc < 0 ? meta.uid : pod.pod.uid))
+			pods_report_gone(p);
 	} else if (!rc && pod_store_put(p->store, &pod, &kept) && p->handler->changed)
 		p->handler->changed(p->handler->ctx, kept);
 	arena_fini(&a);

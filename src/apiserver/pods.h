@@ -14,6 +14,7 @@ struct api_pods_handler {
 	/* optional: the pod is new, or what it asks for has changed; valid as for api_pods_find().
 	 * A pod that is listed again as it was is neither. */
 	void (*changed)(void *ctx, const struct known_pod *pod);
+	void (*gone)(void *ctx); /* optional: pods may be listed no more */
 	/* mandatory, for the log, once for what lasts: a reflector's, as "pods-watch-waiting",
 	 * "pods-watch-synced", "pods-watch-lost", and "pods-watch-odd-pod" (one that cannot be
 	 * read, with its reason). */

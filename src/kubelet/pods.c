@@ -29,6 +29,12 @@ static void watch_report_odd_pod(struct pods *p, const struct err *e)
 		p->handler->on_event(p->handler->ctx, true, "pods-api-odd-pod", e->text);
 }
 
+static void watch_report_gone(const struct pods *p)
+{
+	if (p->handler->gone)
+		p->handler->gone(p->handler->ctx);
+}
+
 static void watch_on_synced(struct pods *p)
 {
 	char text[sizeof "18446744073709551615 pods"];
@@ -40,6 +46,7 @@ static void watch_on_synced(struct pods *p)
 	pod_store_sweep(p->store);
 	(void)snprintf(text, sizeof text, "%zu pods", pod_store_count(p->store));
 	retry_report(p->retry, false, "pods-api-synced", 0, text);
+	watch_report_gone(p);
 }
 
 static void watch_on_pod(struct pods *p, const struct pods_event *event, struct arena *a)
@@ -51,9 +58,10 @@ static void watch_on_pod(struct pods *p, const struct pods_event *event, struct 
 	int rc = pods_pod_decode(event->pod, a, &pod, &e);
 	if (rc)
 		watch_report_odd_pod(p, &e);
-	else if (event->type == PODS_DELETED)
-		(void)pod_store_remove(p->store, pod.pod.uid);
-	else if (pod_store_put(p->store, &pod, &kept) && p->handler->changed)
+	else if (event->type == PODS_DELETED) {
+		if (pod_store_remove(p->store, pod.pod.uid))
+			watch_report_gone(p);
+	} else if (pod_store_put(p->store, &pod, &kept) && p->handler->changed)
 		p->handler->changed(p->handler->ctx, kept);
 }
 

@@ -15,6 +15,7 @@ struct pods_handler {
 	/* The pod is new, or what it asks for has changed; valid as for pods_find(). A pod that a
 	 * new watch lists again as it was is neither. optional */
 	void (*changed)(void *ctx, const struct known_pod *pod);
+	void (*gone)(void *ctx); /* pods may be listed no more; optional */
 	/* For the log, once for what lasts: "pods-api-waiting" (nobody serves it: an older kubelet,
 	 * or its feature gate is off), "pods-api-refused" (with the kubelet's words),
 	 * "pods-api-synced" (it has listed all there is), "pods-api-lost", "pods-api-odd-pod" (one

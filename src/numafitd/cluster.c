@@ -1,6 +1,7 @@
 /* The API server's side: built when the settings want it. Nothing of it is ever waited for. */
 #include "cluster.h"
 #include "cluster_state.h"
+#include "over.h"
 #include "decision_log.h"
 #include "services.h"
 
@@ -251,6 +252,13 @@ static void on_api_pod(void *ctx, const struct known_pod *pod)
 	annotations_changed(c);
 }
 
+static void on_api_pods_gone(void *ctx)
+{
+	struct cluster *c = ctx;
+
+	over_release_pods(c->d);
+}
+
 /* It may change while we run. */
 static void follow_refusal_action(struct cluster *c)
 {
@@ -272,7 +280,7 @@ static void start_parts(struct cluster *c)
 	c->look = loop_timer_new(d->loop, look_at_node, c);
 	c->remedies = (struct rate){.burst = REMEDIES_BURST, .every_ns = NS_PER_S};
 	c->again = (struct backoff){.min_ms = LOOK_AGAIN_MIN_MS, .max_ms = LOOK_AGAIN_MAX_MS};
-	c->pods_handler = (struct api_pods_handler){c, on_api_pod, log_event};
+	c->pods_handler = (struct api_pods_handler){c, on_api_pod, on_api_pods_gone, log_event};
 	if (s->pods_watch)
 		d->api_pods = api_pods_new(c->api, d->node_name, &c->pods_handler);
 	if (s->events && s->mode == MODE_MANAGE)

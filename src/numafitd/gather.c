@@ -331,6 +331,16 @@ static const struct known_pod *find_known_pod(const struct daemon *d, const stru
 		       : NULL;
 }
 
+bool gather_is_listed(const struct daemon *d, const struct pod *pod)
+{
+	const struct services *v = d->services;
+	bool all = (v && v->pods && pods_synced(v->pods)) ||
+		   (d->api_pods && api_pods_synced(d->api_pods));
+	const struct known_pod *known = find_known_pod(d, pod);
+
+	return known ? !known->ended : !all;
+}
+
 /* The stage before a decision */
 
 /* Of a pod that was not decided as a whole, be it that it was not known by then: a runtime shows

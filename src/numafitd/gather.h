@@ -19,5 +19,8 @@ void gather_pod(struct daemon *d, struct pod *pod, struct arena *a);
  * for; where that is off in the settings, what it shows is heeded all the same, but nobody waits
  * for it. */
 enum token_owner gather_token_owner(struct daemon *d, const struct request *req);
+/* Whether the pod is among those that the kubelet or the API server lists, and has not ended; true,
+ * too, as long as neither has listed all. */
+bool gather_is_listed(const struct daemon *d, const struct pod *pod);
 
 #endif

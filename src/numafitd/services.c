@@ -3,6 +3,7 @@
 #include "services.h"
 #include "cluster.h"
 #include "decision_log.h"
+#include "over.h"
 #include "services_state.h"
 
 #include <io/log.h>
@@ -143,9 +144,16 @@ static void on_pods_event(void *ctx, bool bad, const char *event, const char *te
 	log_pod_facts(ctx, text);
 }
 
+static void on_pods_gone(void *ctx)
+{
+	struct services *v = ctx;
+
+	over_release_pods(v->d);
+}
+
 static void watch_pods(struct services *v)
 {
-	v->watching = (struct pods_handler){v, gather_pod_changed, on_pods_event};
+	v->watching = (struct pods_handler){v, gather_pod_changed, on_pods_gone, on_pods_event};
 	v->pods = pods_new(v->d->loop, v->pump, &(struct pods_options){.socket = v->pods_socket},
 		&v->watching);
 }

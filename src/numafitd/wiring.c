@@ -4,6 +4,7 @@
 #include "daemon.h"
 #include "decision_log.h"
 #include "gather.h"
+#include "over.h"
 #include "reply.h"
 #include "shadow.h"
 #include "sweep.h"
@@ -203,6 +204,7 @@ static void on_stop(void *ctx, const struct request *req, struct nri_reply *repl
 	struct update_list ups = {0};
 
 	engine_release(d->engine, loop_wall_ms(), "stop", req->container_id, &ups);
+	over_release_pod(d, &req->pod);
 	add_updates(d, &ups, reply);
 	vec_fini(&ups);
 }
@@ -213,6 +215,7 @@ static void on_remove(void *ctx, const struct request *req)
 	struct daemon *d = ctx;
 
 	engine_forget(d->engine, loop_wall_ms(), "remove", req->container_id);
+	over_release_pod(d, &req->pod);
 	updater_note_change(d);
 }
 

@@ -117,7 +117,7 @@ static int setup(void **state)
 
 	kubelet_init(&w->k, methods, sizeof methods / sizeof methods[0], w);
 	arena_init(&w->memory, SIZE_MAX);
-	w->handler = (struct pods_handler){w, on_changed, on_event};
+	w->handler = (struct pods_handler){.ctx = w, .changed = on_changed, .on_event = on_event};
 	w->options = (struct pods_options){w->k.path, 1, NEVER_MS};
 	*state = w;
 	return 0;
@@ -193,14 +193,14 @@ static void send_synced(struct world *w)
 }
 
 /* The kubelet dies, and has nothing to send when it comes back. */
-static void die(struct world *w)
+static inline void die(struct world *w)
 {
 	kubelet_die(&w->k);
 	w->watcher = NULL;
 	w->script.nr = 0;
 }
 
-static uint64_t cpus_of(const struct world *w, const char *uid)
+static inline uint64_t cpus_of(const struct world *w, const char *uid)
 {
 	const struct known_pod *pod = pods_find(w->p, uid);
 

@@ -78,7 +78,7 @@ static int setup(void **state)
 {
 	struct world *w = xcalloc(1, sizeof *w);
 
-	w->handler = (struct api_pods_handler){w, on_changed, on_event};
+	w->handler = (struct api_pods_handler){.ctx = w, .changed = on_changed, .on_event = on_event};
 	w->p = api_pods_new(NULL, "n1.example.com", &w->handler);
 	*state = w;
 	return 0;

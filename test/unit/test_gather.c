@@ -28,6 +28,12 @@ const struct known_pod *pods_find(const struct pods *p, const char *uid)
 	return is_known && text_equal(uid, known.pod.uid) ? &known : NULL;
 }
 
+bool pods_synced(const struct pods *p)
+{
+	(void)p;
+	return true;
+}
+
 static const char spec[] =
 	"{\"metadata\":{\"uid\":\"u\",\"namespace\":\"ml\",\"name\":\"team\"},"
 	"\"spec\":{\"resources\":{\"requests\":{\"cpu\":\"6\",\"memory\":\"8Gi\"},"
