@@ -191,7 +191,8 @@ static void the_nodes_pods_are_listed_and_watched(void **state)
 			FAKE_GOES_ON},
 	};
 	struct world *w = *state;
-	const struct api_pods_handler handler = {w, on_changed, on_event};
+	const struct api_pods_handler handler = {
+		.ctx = w, .changed = on_changed, .on_event = on_event};
 
 	fake_api_script(&w->f, script, 2);
 	struct api_pods *p = api_pods_new(w->api, "n1", &handler);
