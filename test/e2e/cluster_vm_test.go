@@ -101,7 +101,7 @@ func (c *cluster) endWithVM() {
 	if c.Failed() {
 		c.showLogs()
 		if c.box != nil {
-			c.Logf("in the node:\n%s\nconsole:\n%s", c.box.tell("journalctl --no-pager -o cat -n 150 -u kubelet -u containerd; "+
+			c.Logf("in the node:\n%s\nconsole:\n%s", c.box.shell("journalctl --no-pager -o cat -n 150 -u kubelet -u containerd; "+
 				"numafit status; ip address; ip route; systemctl --failed"), tail(c.box.console()))
 		}
 	}
@@ -114,8 +114,8 @@ func (c *cluster) endWithVM() {
 	os.RemoveAll(c.dir)
 }
 
-// tell has the node run a command, and is what that prints.
-func (b *box) tell(command string) string {
+// shell has the node run a command, and is what that prints.
+func (b *box) shell(command string) string {
 	fmt.Fprintln(b.line, "sh "+command)
 	_, text := b.hear(2*time.Minute, "ended ")
 	return text

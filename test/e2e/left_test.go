@@ -30,7 +30,7 @@ func (n *node) checkNothingIsLeft() {
 }
 
 // endForgottenShims: of a sandbox that a plugin refuses containerd 2.4.2 forgets the shim now and
-// then, when it is told of its end while it cleans up.
+// then, when its end is reported to it while it cleans up.
 func (n *node) endForgottenShims() {
 	log, _ := os.ReadFile(n.path("containerd.log"))
 	lines, _ := filepath.Glob("/proc/[0-9]*/cmdline")

@@ -83,7 +83,7 @@ func (n *node) inEveryOrder(step func(do func(away func()))) {
 }
 
 // killProcess ends the only process of that pod, whose pid is known, as if it had crashed. A runtime that
-// runs has noticed it then: it tells plugins first, and one that comes just after that is told nothing. So
+// runs has noticed it then: it reports that to plugins first, and one that comes just after gets no report. So
 // it is with a runtime that comes back before the process has ended, which takes a while on a busy machine.
 func (n *node) killProcess(p *pod, pid int) {
 	n.Helper()

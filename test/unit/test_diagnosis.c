@@ -401,6 +401,60 @@ static void a_resize_that_fits_only_when_started_anew(void **state)
 		"(TopologyAffinityError; numafit explain default/work-0)");
 }
 
+/* The size that it has is no advice. */
+static void a_resize_that_nothing_less_helps(void **state)
+{
+	static const unsigned cpus[] = {6, 8, 8, 8, 8, 8, 8, 8};
+
+	(void)state;
+	resize_is_refused(SCOPE_CONTAINER, 8, cpus,
+		"numafit: cannot resize container main (7 CPUs, 4Gi of memory): 6 of 62 CPUs are "
+		"free on this node, with what it has itself. Started anew, it fits when work-1 (8 "
+		"CPUs, NUMA node 1) ends. (UnexpectedAdmissionError; numafit explain "
+		"default/work-0)");
+}
+
+/* To ask for less comes before two pods that end. */
+static void the_easier_remedy_is_named_first(void **state)
+{
+	struct node n;
+
+	(void)state;
+	node_init(&n, POLICY_SINGLE_NUMA_NODE);
+	for (unsigned i = 0; i < 15; i++)
+		run(&n, 4, 4);
+	const struct request req = asks("web", 8, 4);
+	refused(&n, &req, NULL, REFUSAL_TAKEN,
+		"numafit: cannot place container main (8 CPUs, 4Gi of memory): 2 of 62 CPUs are "
+		"free on this node. Fits with 2 CPUs, or when work-11 (4 CPUs, NUMA node 6) and "
+		"work-12 (4 CPUs, NUMA node 6) end. (TopologyAffinityError; numafit explain "
+		"default/web)");
+	node_fini(&n);
+}
+
+/* The pod's init container leaves its CPUs to the other one: it has eight, not sixteen. */
+static void cpus_that_are_taken_over_are_counted_once(void **state)
+{
+	struct ask part[PARTS];
+	struct decision d;
+	struct node n;
+
+	(void)state;
+	node_init(&n, POLICY_SINGLE_NUMA_NODE);
+	const struct pod pod = pod_of(part, 2, 8, 1);
+	part[0].kind = CONTAINER_INIT;
+	engine_run_pod(n.g, 0, &pod, &d);
+	assert_true(d.admit);
+	for (unsigned i = 0; i < 6; i++)
+		run(&n, 8, 4);
+	const struct request req = asks("web", 8, 4);
+	refused(&n, &req, NULL, REFUSAL_TAKEN,
+		"numafit: cannot place container main (8 CPUs, 4Gi of memory): 6 of 62 CPUs are "
+		"free on this node. Fits when team/trio (8 CPUs, NUMA node 1) ends, or with 6 CPUs. "
+		"(TopologyAffinityError; numafit explain default/web)");
+	node_fini(&n);
+}
+
 static void a_line_is_cut_between_words(void **state)
 {
 	struct node n;
@@ -441,6 +495,9 @@ int main(void)
 		cmocka_unit_test(tokens_are_not_as_many_as_cpus),
 		cmocka_unit_test(a_resize_that_would_fit_elsewhere),
 		cmocka_unit_test(a_resize_that_fits_only_when_started_anew),
+		cmocka_unit_test(a_resize_that_nothing_less_helps),
+		cmocka_unit_test(the_easier_remedy_is_named_first),
+		cmocka_unit_test(cpus_that_are_taken_over_are_counted_once),
 		cmocka_unit_test(a_line_is_cut_between_words),
 	};
 

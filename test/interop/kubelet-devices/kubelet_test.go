@@ -36,7 +36,7 @@ type kubelet struct {
 	devices  *devicemanager.ManagerImpl
 	topology topologymanager.Manager
 	known    pod.Manager // of all pods
-	tell     podsTeller
+	news     podsNews
 	servers  []*grpc.Server
 	foreign  bool         // the Pods API's socket is there, and something else behind it
 	unknown  atomic.Int32 // calls to services that it does not have
@@ -44,8 +44,8 @@ type kubelet struct {
 	active   []*v1.Pod
 }
 
-// podsTeller tells those who watch the Pods API.
-type podsTeller struct {
+// podsNews reaches those who watch the Pods API.
+type podsNews struct {
 	updated func(p *v1.Pod, added bool)
 	removed func(p *v1.Pod)
 }
@@ -87,7 +87,7 @@ func (k *kubelet) start() {
 	k.serve("pod-resources/kubelet.sock", func(s *grpc.Server) {
 		podresourcesapi.RegisterPodResourcesListerServer(s, k.podResources())
 	})
-	k.tell = podsTeller{updated: func(*v1.Pod, bool) {}, removed: func(*v1.Pod) {}}
+	k.news = podsNews{updated: func(*v1.Pod, bool) {}, removed: func(*v1.Pod) {}}
 	if hasPodsAPI || k.foreign {
 		k.serve("pods-api/pods-api.sock", k.servePods)
 	}
@@ -213,7 +213,7 @@ func (k *kubelet) admit(p *v1.Pod) error {
 		k.end(p)
 		return refusal{r.Reason, r.Message}
 	}
-	k.tell.updated(p, true)
+	k.news.updated(p, true)
 	return nil
 }
 
@@ -232,7 +232,7 @@ func (k *kubelet) end(p *v1.Pod) {
 	}
 	k.lock.Unlock()
 	k.known.RemovePod(p)
-	k.tell.removed(p)
+	k.news.removed(p)
 }
 
 // capacity is how many devices of the resource the node's status shows, and how many may be given.

@@ -407,7 +407,7 @@ func TestPodsThatComeWithoutTheirTokensGoByNRIAlone(t *testing.T) {
 	r := newRig(t, "none")
 	p := tokenPod("early", 4)
 	r.kubelet.know(p)
-	r.kubelet.tell.updated(p, true)
+	r.kubelet.news.updated(p, true)
 	c, err := r.createWith(p, "main", "ctr-early", nil)
 	if err != nil {
 		t.Fatal(err)

@@ -107,11 +107,11 @@ func (k *kubelet) podResources() podresourcesapi.PodResourcesListerServer {
 
 const hasPodsAPI = true
 
-// servePods registers the Pods API, whose watchers k.tell tells of a pod from then on.
+// servePods registers the Pods API, to whose watchers k.news sends a pod from then on.
 func (k *kubelet) servePods(s *grpc.Server) {
 	server := pods.NewPodsServer(pods.NewBroadcaster(context.Background()), k.known, noStatus{}, allReady{})
 	podsapi.RegisterPodsServer(s, server)
-	k.tell = podsTeller{
+	k.news = podsNews{
 		updated: func(p *v1.Pod, added bool) { server.OnPodUpdated(logger, p, p.Status, added) },
 		removed: func(p *v1.Pod) { server.OnPodRemoved(logger, p) }}
 }
