@@ -1,11 +1,13 @@
 #include <host/cgroup.h>
 
 #include <errno.h>
+#include <fcntl.h>
 #include <io/file.h>
 #include <numafit/mem.h>
 #include <numafit/text.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 /* A node has a few hundred mounts, with containers' overlays a few thousand. */
 enum { MOUNTS_MAX = 4 << 20, LIST_MAX = CPUSET_TEXT_MAX, CONTROLLERS_MAX = 1024 };
@@ -201,6 +203,40 @@ int cgroup_path(const char *cgroups_path, char *buf, size_t cap, struct err *e)
 		return err_set(
 			e, ENAMETOOLONG, "cgroup \"%s\": the path is too long", cgroups_path);
 	return rc;
+}
+
+int cgroup_path_above(const char *cgroups_path, char *buf, size_t cap, struct err *e)
+{
+	int rc = cgroup_path(cgroups_path, buf, cap, e);
+	char *last = rc ? NULL : strrchr(buf, '/');
+
+	if (rc)
+		return rc;
+	if (last == buf)
+		return err_set(e, EINVAL, "cgroup \"%s\" has none above it", cgroups_path);
+	*last = '\0';
+	return 0;
+}
+
+int cgroup_write(const struct cgroup_tree *t, const char *directory, const char *file,
+	const char *text, struct err *e)
+{
+	char path[2 * CGROUP_PATH_MAX];
+	struct text name;
+
+	if (!*t->root)
+		return err_set(e, ENOENT, "%s: no such controller", file);
+	text_init(&name, path, sizeof path);
+	text_add(&name, "%s%s/%s", t->root, directory, file);
+	if (name.cut)
+		return err_set(e, ENAMETOOLONG, "%s%s: the path is too long", t->root, directory);
+	int fd = open(path, O_WRONLY | O_CLOEXEC);
+	if (fd < 0)
+		return err_set(e, errno, "%s: %s", path, strerror(errno));
+	ssize_t n = write(fd, text, strlen(text));
+	int error = n < 0 ? errno : 0;
+	(void)close(fd);
+	return error ? err_set(e, error, "%s: \"%s\": %s", path, text, strerror(error)) : 0;
 }
 
 /* Files (Documentation/admin-guide/cgroup-v1/cpusets.rst, cgroup-v2.rst) */

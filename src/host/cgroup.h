@@ -6,7 +6,8 @@
 #include <numafit/request.h>
 
 /* What is really in force: the cpusets and limits of containers' cgroups, v1 or v2, read from the
- * kernel. No heap, and bounded reads: a file that is longer than any cpuset is an error. */
+ * kernel, and written where numafit sets one itself. No heap, and bounded reads: a file that is
+ * longer than any cpuset is an error. */
 
 enum { CGROUP_PATH_MAX = 1024 };
 
@@ -34,6 +35,17 @@ int cgroups_find(const char *root, struct cgroups *out, struct err *e);
  * "SLICE:PREFIX:NAME" "/kubepods.slice/kubepods-pod1.slice/cri-containerd-ID.scope" (runc
  * libcontainer/cgroups/systemd, ExpandSlice and getUnitName). 0; -EINVAL, -ENAMETOOLONG. */
 int cgroup_path(const char *cgroups_path, char *buf, size_t cap, struct err *e);
+
+/* The directory above it, as cgroup_path() has it: of a container, its pod's. 0; -EINVAL: nothing but
+ * the hierarchy's root is above it; and as cgroup_path(). */
+int cgroup_path_above(const char *cgroups_path, char *buf, size_t cap, struct err *e);
+
+/* Write text into the file of the cgroup in that directory below the tree's root, in one write().
+ * The kernel has done it when this returns (cgroup-v2.rst). 0; -ENOENT: the cgroup, or the
+ * controller, is not there; -EROFS, -EACCES: it cannot be written from here; -EINVAL, -ERANGE,
+ * -ENOSPC and such: the kernel does not take this value; -ENAMETOOLONG. */
+int cgroup_write(const struct cgroup_tree *t, const char *directory, const char *file,
+	const char *text, struct err *e);
 
 /* What was set for a cgroup, and what is in force: less what is offline or not the parent's. v1 and
  * v2 both show the two apart. */

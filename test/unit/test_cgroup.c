@@ -245,6 +245,46 @@ static void limits_are_read_in_both_forms(void **state)
 	(void)rmdir(dir);
 }
 
+static void a_value_is_written_into_the_file_of_a_cgroup(void **state)
+{
+	char dir[] = "/tmp/numafit-test-XXXXXX", path[CGROUP_PATH_MAX], text[16] = "";
+	struct cgroup_tree t = {.v2 = true};
+	struct err e;
+
+	(void)state;
+	assert_non_null(mkdtemp(dir));
+	(void)snprintf(t.root, sizeof t.root, "%s", dir);
+	put(dir, "cpu.max", "200000 100000\n");
+	assert_int_equal(cgroup_write(&t, "/.", "cpu.max", "max", &e), 0);
+	(void)snprintf(path, sizeof path, "%s/cpu.max", dir);
+	FILE *f = fopen(path, "r");
+	assert_non_null(f);
+	assert_non_null(fgets(text, sizeof text, f));
+	(void)fclose(f);
+	assert_memory_equal(text, "max", 3);
+	assert_int_equal(cgroup_write(&t, "/gone", "cpu.max", "max", &e), -ENOENT);
+	put(dir, "cpu.max", NULL);
+	assert_int_equal(cgroup_write(&t, "/.", "cpu.max", "max", &e), -ENOENT);
+	*t.root = '\0'; /* no such controller */
+	assert_int_equal(cgroup_write(&t, "/.", "cpu.max", "max", &e), -ENOENT);
+	(void)rmdir(dir);
+}
+
+static void above_a_container_is_its_pod(void **state)
+{
+	char path[CGROUP_PATH_MAX];
+
+	(void)state;
+	assert_int_equal(cgroup_path_above("/kubepods/podu1/c1", path, sizeof path, NULL), 0);
+	assert_string_equal(path, "/kubepods/podu1");
+	assert_int_equal(cgroup_path_above(
+				 "kubepods-podu1.slice:cri-containerd:c1", path, sizeof path, NULL),
+		0);
+	assert_string_equal(path, "/kubepods.slice/kubepods-podu1.slice");
+	assert_int_equal(cgroup_path_above("c1", path, sizeof path, NULL), -EINVAL);
+	assert_int_equal(cgroup_path_above("..:x:c1", path, sizeof path, NULL), -EINVAL);
+}
+
 static void each_controller_is_found_where_it_is(void **state)
 {
 	struct cgroups c;
@@ -280,6 +320,8 @@ int main(void)
 		cmocka_unit_test(a_missing_cgroup_and_a_malformed_one_give_different_errors),
 		cmocka_unit_test(a_file_that_is_too_long_is_an_error),
 		cmocka_unit_test(limits_are_read_in_both_forms),
+		cmocka_unit_test(a_value_is_written_into_the_file_of_a_cgroup),
+		cmocka_unit_test(above_a_container_is_its_pod),
 		cmocka_unit_test(each_controller_is_found_where_it_is),
 		cmocka_unit_test(a_system_without_a_cpuset_hierarchy_is_an_error),
 	};
