@@ -221,11 +221,10 @@ int engine_allocate(struct engine *g, int64_t now_ms, const struct tokenset *tok
 unsigned engine_see_tokens(struct engine *g, int64_t now_ms, const struct tokenset *shown);
 
 /* The settings that the engine borrows were changed in place, those that a running daemon can
- * change (settings_reload()). They count for what is decided from here on: who holds something
- * keeps it, and no container is updated. One option has left a trace in the ledger: with
- * strict-cpu-reservation the shared pool has no reserved CPU, without it all of them. So the pool
- * changes, for who comes from here on; who runs in it follows when it next moves for another
- * reason, as all who share it do. No record says so: the journal must start anew (engine_dump()).
+ * change (settings_reload()). They count for what is decided from here on: what holds something
+ * keeps it. One option has left a trace in the ledger: with strict-cpu-reservation the shared pool
+ * has no reserved CPU, without it all of them. So the pool changes, and what runs in it must be
+ * updated. No record says so: the journal must start anew (engine_dump()).
  * 0; -EBUSY with text: no CPU would be left in the pool. Nothing has changed then, and the settings
  * must be put back. */
 int engine_settings_changed(struct engine *g, struct err *e);

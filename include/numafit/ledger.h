@@ -12,8 +12,7 @@
  *   - no CPU is held that a container is left on (decision.left_on);
  *   - the shared pool holds all reserved CPUs (none with strict-cpu-reservation) and is never
  * empty;
- *   - a container without CPUs of its own has the pool's; of the reserved ones those that the pool
- *     had when it moved last, for strict-cpu-reservation may have been switched since;
+ *   - a container without CPUs of its own has the pool's;
  *   - the memory booked on every node is the sum of the containers' blocks;
  *   - what is within a pod is of what the pod has as one, and no two containers have a CPU of it of
  *     which one has it for itself, unless an init container leaves it to a later one, or has for
@@ -39,7 +38,9 @@ struct holding {
 	bool misplaced; /* it runs with another cpuset than decision says, and was not updated yet
 			 */
 	bool starting; /* its process does not run yet: the runtime may pass over an update of it */
-	struct decision decision; /* admit is true */
+	/* admit is true. Where it is not `exclusive` its CPUs are the shared pool's, whichever these
+	 * are by now, and decision.cpus is empty: ledger_cpus_of(). */
+	struct decision decision;
 };
 
 /* Whether the container shares CPUs of its pod, which others have not, with containers of it. */
@@ -69,6 +70,10 @@ struct ledger_view {
 };
 /* Borrowed; always as the ledger is now. */
 const struct ledger_view *ledger_view(const struct ledger *l);
+/* What the entry's container is to run on: its own CPUs or the shared pool, borrowed until the
+ * ledger changes; and its whole decision with those CPUs. */
+const struct cpuset *ledger_cpus_of(const struct ledger *l, const struct holding *h);
+struct decision ledger_decision_of(const struct ledger *l, const struct holding *h);
 /* The CPUs that may still be held exclusively: neither held nor reserved, nor is a container left
  * on them. */
 struct cpuset ledger_free_cpus(const struct ledger *l);
@@ -161,11 +166,11 @@ struct cpuset ledger_pool_without(const struct ledger *l, const struct cpuset *h
 /* What the pool may grow to once *released are held no more: unchanged until more than two steps of
  * CPUs lie idle on a node. */
 struct cpuset ledger_pool_grown(const struct ledger *l, const struct cpuset *released);
-/* Move the pool, and with it cpus of all entries without CPUs of their own. 0, or -EINVAL when
- * *pool would break an invariant. */
+/* Move the pool, and with it all entries without CPUs of their own. 0, or -EINVAL when *pool would
+ * break an invariant. */
 int ledger_set_pool(struct ledger *l, const struct cpuset *pool, struct err *e);
 /* strict-cpu-reservation may have been switched: the pool has the reserved CPUs that it should
- * have, its entries keep theirs until it moves. 0, or -EBUSY: none would be left in it. */
+ * have. 0, or -EBUSY: none would be left in it, and it stays as it was. */
 int ledger_settings_changed(struct ledger *l, struct err *e);
 
 /* The machine has become *t, borrowed like the one before: the same NUMA nodes and kinds of memory,

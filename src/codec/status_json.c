@@ -183,8 +183,9 @@ static void list_nodes(struct status *st, const struct snapshot *s, struct arena
 }
 
 static struct status_container status_of_container(
-	const struct holding *h, const struct node_ids *ids, struct arena *a)
+	const struct ledger *l, const struct holding *h, struct arena *a)
 {
+	const struct node_ids *ids = &ledger_view(l)->topo->ids;
 	const struct decision *d = &h->decision;
 
 	return (struct status_container){
@@ -198,7 +199,7 @@ static struct status_container status_of_container(
 		.shares_in_pod = request_shares_in_pod(&h->request, d),
 		.preferred = d->preferred,
 		.left = d->left,
-		.cpus = keep_cpus(a, d->left ? &d->left_on : &d->cpus),
+		.cpus = keep_cpus(a, d->left ? &d->left_on : ledger_cpus_of(l, h)),
 		.mems = keep_nodes(a, d->mems, ids),
 		.nodes = d->has_affinity ? keep_nodes(a, d->nodes, ids) : NULL,
 	};
@@ -206,13 +207,12 @@ static struct status_container status_of_container(
 
 static void list_containers(struct status *st, const struct ledger *l, struct arena *a)
 {
-	const struct node_ids *ids = &ledger_view(l)->topo->ids;
 	size_t all = ledger_count(l), nr = 0;
 	struct status_container *list = arena_array(a, all, sizeof *list);
 
 	for (size_t i = 0; i < all; i++)
 		if (!ledger_at(l, i)->request.ask.whole_pod)
-			list[nr++] = status_of_container(ledger_at(l, i), ids, a);
+			list[nr++] = status_of_container(l, ledger_at(l, i), a);
 	st->containers = list;
 	st->nr_containers = nr;
 }

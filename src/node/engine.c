@@ -33,7 +33,11 @@ const struct ledger *engine_ledger(const struct engine *g)
 
 int engine_settings_changed(struct engine *g, struct err *e)
 {
-	return ledger_settings_changed(g->ledger, e);
+	const struct cpuset before = ledger_view(g->ledger)->pool;
+	int rc = ledger_settings_changed(g->ledger, e);
+
+	engine_update_later(g, &before);
+	return rc;
 }
 
 void engine_release(struct engine *g, int64_t now_ms, const char *cause, const char *container_id,

@@ -13,7 +13,7 @@ bool engine_wants(const struct engine *g, const char *container_id, struct updat
 
 	if (!h || h->state != HOLDING_LIVE || h->decision.left)
 		return false;
-	*want = engine_placement_of(h);
+	*want = engine_placement_of(g, h);
 	return true;
 }
 
@@ -126,9 +126,10 @@ static bool has_other_memory(const struct decision *a, const struct decision *b)
 static void note_moved(struct engine *g, int64_t now_ms, const char *cause, const struct holding *h)
 {
 	struct record r = engine_record_of(g, now_ms, RECORD_GRANT, cause, h->request.container_id);
+	const struct decision d = ledger_decision_of(g->ledger, h);
 
 	r.request = &h->request;
-	r.decision = &h->decision;
+	r.decision = &d;
 	if (g->hooks.done)
 		g->hooks.done(g->hooks.ctx, &r);
 }
@@ -174,8 +175,6 @@ static void share_out_again(
 		more = (struct cpuset){0};
 	d.cpus = cpuset_or(d.cpus, &more);
 	d.exclusive = !cpuset_empty(&d.cpus);
-	if (!d.exclusive)
-		d.cpus = ledger_view(g->ledger)->pool;
 	ledger_move(g->ledger, h->request.container_id, &d);
 }
 
@@ -232,6 +231,7 @@ static void adapt(struct engine *g, int64_t now_ms, const char *cause, const str
 	size_t nr = ledger_count(g->ledger);
 	struct budget budget = budget_of(g->s->merge_visit_budget);
 	auto_free struct decision *before = xcalloc(nr, sizeof *before);
+	const struct cpuset pool = ledger_view(g->ledger)->pool;
 
 	for (size_t i = 0; i < nr; i++)
 		before[i] = ledger_at(g->ledger, i)->decision;
@@ -261,16 +261,7 @@ static void adapt(struct engine *g, int64_t now_ms, const char *cause, const str
 			note_moved(g, now_ms, cause, h);
 	}
 	follow_pods(g, now_ms, cause, before, &budget);
-	/* what shares CPUs follows the pool, and what had not followed it yet does so now
-	 * (engine_settings_changed()) */
-	for (size_t i = 0; i < nr; i++) {
-		const struct holding *h = ledger_at(g->ledger, i);
-
-		if (!before[i].exclusive && !h->decision.exclusive &&
-			!cpuset_equal(&before[i].cpus, &h->decision.cpus) &&
-			h->state != HOLDING_WAITING && !h->decision.left)
-			engine_must_update(g, h->request.container_id);
-	}
+	engine_update_later(g, &pool);
 }
 
 void engine_set_topo(struct engine *g, int64_t now_ms, const struct topo *t)

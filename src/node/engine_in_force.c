@@ -52,7 +52,7 @@ bool engine_knows_better(
 
 	if (!h || req->in_force == IN_FORCE_SHOWN)
 		return false;
-	const struct update want = engine_placement_of(h);
+	const struct update want = engine_placement_of(g, h);
 	bool first = has_first_cpuset(g, req, said);
 	struct request known = *req;
 	engine_learn(h, &known);
@@ -64,7 +64,7 @@ bool engine_knows_better(
 
 static bool is_as_held(const struct engine *g, const struct request *req, const struct holding *h)
 {
-	const struct update want = engine_placement_of(h);
+	const struct update want = engine_placement_of(g, h);
 	const struct nodeset mems = placement_in_force(g->t, g->s, req).mems;
 	const struct cpuset cpus = engine_confined_to(g, req);
 	bool as_left = cpuset_equal(&cpus, &h->decision.left_on) &&
@@ -101,7 +101,7 @@ void engine_note_in_force(struct engine *g, int64_t now_ms, const struct request
 		engine_must_update(g, ups.at[i].container_id);
 	vec_fini(&ups);
 	h = ledger_find(g->ledger, req->container_id);
-	const struct update want = engine_placement_of(h);
+	const struct update want = engine_placement_of(g, h);
 	if (!engine_runs_as(g, req, &want))
 		engine_must_update(g, req->container_id);
 }

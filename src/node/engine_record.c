@@ -204,7 +204,7 @@ int engine_change(struct engine *g, struct record *r, bool must, struct err *e)
 static int dump_entry(struct engine *g, const struct holding *h, struct record *r,
 	int (*record)(void *ctx, const struct record *r, struct err *e), void *ctx, struct err *e)
 {
-	const struct record_part part = {h->request, h->decision};
+	const struct record_part part = {h->request, ledger_decision_of(g->ledger, h)};
 	const struct record ops[] = {
 		{.op = RECORD_HOLD,
 			.container_id = h->request.pod.sandbox_id,

@@ -78,7 +78,7 @@ void engine_settle(struct engine *g, int64_t now_ms, const char *cause, const st
  * updated with the next one that does. */
 void engine_update_later(struct engine *g, const struct cpuset *pool_before);
 /* What a container is to have now: its own CPUs or the shared pool. */
-struct update engine_placement_of(const struct holding *h);
+struct update engine_placement_of(const struct engine *g, const struct holding *h);
 /* Every running container but one whose cpuset must be updated: those of the shared pool when it
  * has moved since, and those that could not be updated before. */
 void engine_collect_updates(struct engine *g, const struct cpuset *pool_before,

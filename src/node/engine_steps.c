@@ -21,10 +21,10 @@ struct placement placement_in_force(
 	return p;
 }
 
-struct update engine_placement_of(const struct holding *h)
+struct update engine_placement_of(const struct engine *g, const struct holding *h)
 {
 	return (struct update){.container_id = h->request.container_id,
-		.cpus = h->decision.cpus,
+		.cpus = *ledger_cpus_of(g->ledger, h),
 		.mems = h->decision.mems};
 }
 
@@ -49,7 +49,7 @@ void engine_collect_updates(struct engine *g, const struct cpuset *pool_before,
 		if (!concerned || !can_be_updated(h) ||
 			text_equal(h->request.container_id, not_container_id))
 			continue;
-		*vec_push(ups) = engine_placement_of(h);
+		*vec_push(ups) = engine_placement_of(g, h);
 		/* a runtime may pass over one whose process does not run yet: it is updated once
 		 * more
 		 */

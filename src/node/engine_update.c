@@ -67,7 +67,7 @@ bool engine_update_within(struct engine *g, int64_t now_ms, const struct request
 	if (!h)
 		return false;
 	known = with_identity_of(g, h, req);
-	*d = h->decision;
+	*d = ledger_decision_of(g->ledger, h);
 	bool changes =
 		!holding_suits(h, &known) ||
 		(request_pins_memory(&known) && !ask_same_memory(&h->request.ask, &known.ask)) ||

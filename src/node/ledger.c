@@ -167,12 +167,17 @@ struct cpuset ledger_free_cpus(const struct ledger *l)
 	return cpuset_minus(cpus, &l->s->reserved_cpus);
 }
 
-bool ledger_is_of_pool(const struct ledger *l, const struct cpuset *cpus)
+const struct cpuset *ledger_cpus_of(const struct ledger *l, const struct holding *h)
 {
-	struct cpuset here = cpuset_minus(*cpus, &l->s->reserved_cpus);
-	struct cpuset pool = cpuset_minus(l->now.pool, &l->s->reserved_cpus);
+	return h->decision.exclusive ? &h->decision.cpus : &l->now.pool;
+}
 
-	return !cpuset_empty(cpus) && cpuset_equal(&here, &pool);
+struct decision ledger_decision_of(const struct ledger *l, const struct holding *h)
+{
+	struct decision d = h->decision;
+
+	d.cpus = *ledger_cpus_of(l, h);
+	return d;
 }
 
 struct cpuset ledger_shareable_cpus(const struct ledger *l)
@@ -385,8 +390,8 @@ static void ledger_take_in(struct ledger *l, struct holding *h)
 			!cpuset_intersects(&l->now.left, &d->cpus) &&
 			!cpuset_intersects(&l->now.pool, &d->cpus));
 		l->now.held = cpuset_or(l->now.held, &d->cpus);
-	} else if (!ledger_is_of_pool(l, &d->cpus)) {
-		d->cpus = l->now.pool;
+	} else {
+		d->cpus = (struct cpuset){0};
 	}
 	assert(!cpuset_intersects(&l->now.held, &d->left_on));
 	l->now.left = cpuset_or(l->now.left, &d->left_on);

@@ -319,9 +319,9 @@ int ledger_check(const struct ledger *l, struct err *e)
 				 h->request.container_id) >= 0)
 			return err_set(
 				e, EINVAL, "container %s is out of order", h->request.container_id);
-		if (!h->decision.exclusive && !ledger_is_of_pool(l, &h->decision.cpus))
+		if (!h->decision.exclusive && !cpuset_empty(&h->decision.cpus))
 			return err_set(e, EINVAL,
-				"container %s runs on other CPUs than the shared pool's",
+				"container %s has CPUs beside the shared pool's",
 				h->request.container_id);
 		if (!holding_is_booked(h)) {
 			int rc = within_pod_fits(l, h, &h->request, &h->decision, e);

@@ -116,7 +116,7 @@ void ledger_set_topo(struct ledger *l, const struct topo *t)
 			take_away(l->by[BY_ID].at[i], &left);
 	count_held(l);
 	pool = pool_on(l, &new_cpus);
-	ledger_enter_pool(l, &pool);
+	l->now.pool = pool;
 	book_again(l);
 }
 
@@ -131,7 +131,8 @@ void ledger_move(struct ledger *l, const char *container_id, const struct decisi
 		!(d->exclusive && cpuset_intersects(&l->now.pool, &d->cpus)));
 	h->decision = *d;
 	h->decision.reasons = NULL;
+	if (!d->exclusive)
+		h->decision.cpus = (struct cpuset){0};
 	l->now.left = ledger_left_by_others(l, NULL);
 	count_held(l);
-	ledger_enter_pool(l, &l->now.pool);
 }

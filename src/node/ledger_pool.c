@@ -89,20 +89,12 @@ int ledger_pool_is_sound(const struct ledger *l, const struct cpuset *pool, stru
 	return cpuset_empty(pool) ? err_set(e, EINVAL, "the shared pool is empty") : 0;
 }
 
-void ledger_enter_pool(struct ledger *l, const struct cpuset *pool)
-{
-	l->now.pool = *pool;
-	for (size_t i = 0; i < l->by[BY_ID].nr; i++)
-		if (!l->by[BY_ID].at[i]->decision.exclusive)
-			l->by[BY_ID].at[i]->decision.cpus = *pool;
-}
-
 int ledger_set_pool(struct ledger *l, const struct cpuset *pool, struct err *e)
 {
 	int rc = ledger_pool_is_sound(l, pool, e);
 
-	if (!rc && !cpuset_equal(&l->now.pool, pool))
-		ledger_enter_pool(l, pool);
+	if (!rc)
+		l->now.pool = *pool;
 	return rc;
 }
 

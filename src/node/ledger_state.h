@@ -40,11 +40,6 @@ const struct holding *ledger_pod_of(const struct ledger *l, const struct request
 /* What other containers than *self (NULL: nobody) are left on. */
 struct cpuset ledger_left_by_others(const struct ledger *l, const struct holding *self);
 /* ledger_pool.c */
-/* The pool is that now, and with it cpus of all entries without CPUs of their own. */
-void ledger_enter_pool(struct ledger *l, const struct cpuset *pool);
-/* Whether they are the pool's, but for reserved ones: those are what strict-cpu-reservation made of
- * them when the pool moved last. */
-bool ledger_is_of_pool(const struct ledger *l, const struct cpuset *cpus);
 /* 0, or -EINVAL with what is wrong with such a pool. */
 int ledger_pool_is_sound(const struct ledger *l, const struct cpuset *pool, struct err *e);
 

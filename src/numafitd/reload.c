@@ -5,6 +5,7 @@
 #include "daemon.h"
 #include "services.h"
 #include "sweep.h"
+#include "updater.h"
 
 #include <io/log.h>
 #include <io/watch.h>
@@ -94,6 +95,7 @@ static int put_settings_in_force(struct daemon *d, const struct settings *wanted
 	rc = engine_settings_changed(d->engine, e);
 	if (rc)
 		d->settings = *before;
+	updater_note_change(d);
 	return rc;
 }
 

@@ -123,7 +123,8 @@ static inline bool is_as_held(const struct rig *r, const struct box *b)
 	char list[CPUSET_TEXT_MAX];
 	const struct holding *h = held(r, b);
 
-	return h && cpus_are(r, b, cpuset_format(&h->decision.cpus, list, sizeof list));
+	return h && cpus_are(r, b,
+			    cpuset_format(ledger_cpus_of(engine_ledger(r->d.engine), h), list, sizeof list));
 }
 
 static inline bool all_are_as_held(struct rig *r)

@@ -102,7 +102,7 @@ static void the_pool_is_empty(struct ledger *l)
 
 static void one_runs_beside_the_pool(struct ledger *l)
 {
-	decision_of(l, 2)->cpus = (struct cpuset){0};
+	cpuset_add(&decision_of(l, 2)->cpus, 9);
 }
 
 static void an_assignment_too_many(struct ledger *l)
@@ -133,9 +133,9 @@ static void each_broken_invariant_is_named(void **state)
 		{a_reserved_one_is_held, "container a holds a reserved CPU"},
 		{held_by_nobody, "the held CPUs are not those that containers hold"},
 		{out_of_order, "container a is out of order"},
-		{the_pool_has_a_held_one, "container c runs on other CPUs than the shared pool's"},
-		{the_pool_is_empty, "container c runs on other CPUs than the shared pool's"},
-		{one_runs_beside_the_pool, "container c runs on other CPUs than the shared pool's"},
+		{the_pool_has_a_held_one, "the shared pool has CPUs that containers hold"},
+		{the_pool_is_empty, "the shared pool lacks reserved CPUs"},
+		{one_runs_beside_the_pool, "container c has CPUs beside the shared pool's"},
 		{an_assignment_too_many,
 			"NUMA node 0: 3 memory assignments, its containers have 2"},
 		{bytes_that_do_not_add_up, "NUMA node 0: memory of kind 0 does not add up"},
