@@ -79,6 +79,8 @@ struct update {
 	const char *container_id;
 	struct cpuset cpus;
 	struct nodeset mems;
+	struct cpuset least; /* not empty: a cgroup above bounds it, and any set of CPUs will do
+				that has these, or none */
 };
 struct update_list {
 	VEC(struct update);
@@ -129,6 +131,13 @@ void engine_run_pod(struct engine *g, int64_t now_ms, const struct pod *pod, str
  * not decided with its pod, its kind and its place. req->owner is the caller's to say. */
 void engine_create(struct engine *g, int64_t now_ms, struct request *req, struct decision *d,
 	struct update_list *ups);
+/* What was decided for a container that is being created, or held for a pod whose sandbox is being
+ * started, cannot be put in force: it is given up, and *d refuses it with that text
+ * (UnexpectedAdmissionError). What its pod holds for the container goes on waiting for it. */
+void engine_take_back(struct engine *g, int64_t now_ms, const struct request *req,
+	const char *why, struct decision *d);
+void engine_take_back_pod(struct engine *g, int64_t now_ms, const struct pod *pod,
+	const char *why, struct decision *d);
 /* It exists now (PostCreateContainer, StartContainer). One that is not in the ledger is adopted
  * like in a Synchronize; its own update comes with those of the next event. */
 void engine_live(struct engine *g, int64_t now_ms, const struct request *req,
@@ -231,6 +240,12 @@ int engine_settings_changed(struct engine *g, struct err *e);
 
 /* What drifts away from the ledger: containers that run otherwise, and the machine itself. */
 
+/* What the container of an entry is to be given; engine_give() when the runtime is answered so. */
+struct update engine_give(struct engine *g, const struct holding *h);
+struct update engine_placement_of(const struct engine *g, const struct holding *h);
+/* Whether what it was found with will do for that. */
+bool engine_suits(const struct engine *g, const struct update *want, const struct cpuset *cpus,
+	struct nodeset mems);
 /* What the container is to run with now, into *want. False when it is not seen to exist, or is
  * none that is updated. */
 bool engine_wants(const struct engine *g, const char *container_id, struct update *want);

@@ -46,6 +46,7 @@ struct holding {
 /* Whether the container shares CPUs of its pod, which others have not, with containers of it. */
 bool request_shares_in_pod(const struct request *req, const struct decision *d);
 
+struct bounds;
 struct ledger;
 struct leases;
 struct token_reports;
@@ -67,6 +68,11 @@ struct ledger_view {
 	 * decision has a lease runs on them, and no other does. */
 	struct leases *leases;
 	size_t nr_misplaced; /* entries whose containers are to get an update */
+	/* The cgroups of all containers that are there, where settings have the pool enforced by
+	 * cgroups; else NULL. The pool is one of what they are to be allowed. */
+	struct bounds *bounds;
+	size_t nr_shared;    /* containers that are there and share the pool */
+	size_t nr_unbounded; /* of these: no cgroup bounds them, they are updated */
 };
 /* Borrowed; always as the ledger is now. */
 const struct ledger_view *ledger_view(const struct ledger *l);
@@ -74,6 +80,9 @@ const struct ledger_view *ledger_view(const struct ledger *l);
  * ledger changes; and its whole decision with those CPUs. */
 const struct cpuset *ledger_cpus_of(const struct ledger *l, const struct holding *h);
 struct decision ledger_decision_of(const struct ledger *l, const struct holding *h);
+/* Whether the entry's container shares the pool, and a cgroup keeps it there: it needs no update
+ * when the pool moves. *exact: as bounds_shares(). */
+bool ledger_is_bounded(const struct ledger *l, const struct holding *h, bool *exact);
 /* The CPUs that may still be held exclusively: neither held nor reserved, nor is a container left
  * on them. */
 struct cpuset ledger_free_cpus(const struct ledger *l);

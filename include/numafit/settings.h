@@ -60,6 +60,11 @@ enum {
 	RESERVED_MEMORY_MAX = NODES_MAX * 2
 };
 
+/* How containers are kept in the shared pool. */
+enum pool_enforced { POOL_BY_EITHER, POOL_BY_CGROUPS, POOL_BY_UPDATES, NR_POOL_ENFORCED };
+extern const char *const pool_enforced_words[NR_POOL_ENFORCED + 1]; /* "auto", "cgroup", ... */
+enum { SHARED_POOL_STEP_AUTO = CPUSET_BITS + 1 };
+
 /* One entry of the kubelet's reservedMemory, one kind of memory of it. */
 struct reserved_memory {
 	unsigned entry; /* its number in the list */
@@ -109,8 +114,9 @@ struct settings {
 	uint64_t system_reserved_cpu_milli, kube_reserved_cpu_milli;
 	struct reserved_memory reserved_memory[RESERVED_MEMORY_MAX];
 	unsigned nr_reserved_memory;
-	unsigned shared_pool_step;    /* CPUs that a NUMA node's shared pool gives up or gets back
-					 beyond need */
+	enum pool_enforced pool_enforced; /* in a running daemon never POOL_BY_EITHER */
+	unsigned shared_pool_step; /* CPUs that a NUMA node's shared pool gives up or gets back
+				      beyond need; or SHARED_POOL_STEP_AUTO */
 	unsigned shared_pool_minimum; /* CPUs that the shared pool never falls below */
 	uint64_t sweep_interval_ms;   /* between two looks at what is in force; 0: none */
 	enum advice_mode advice_mode;

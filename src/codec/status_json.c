@@ -102,6 +102,19 @@ static const struct field apiserver_rows[] = {
 static const struct fields apiserver_fields = FIELDS(apiserver_rows, struct status_apiserver);
 #undef AT
 
+#define AT(member) offsetof(struct status_pool, member)
+static const struct field pool_rows[] = {
+	FIELD("enforced", STRING, AT(enforced)),
+	FIELD("why_updates", STRING, AT(why_updates), .optional = true),
+	FIELD("problem", STRING, AT(problem), .optional = true),
+	FIELD("cgroups", U64, AT(cgroups)),
+	FIELD("writes", U64, AT(writes)),
+	FIELD("rewritten", U64, AT(rewritten)),
+	FIELD("idle", U64, AT(idle)),
+};
+static const struct fields pool_fields = FIELDS(pool_rows, struct status_pool);
+#undef AT
+
 #define AT(member) offsetof(struct status, member)
 static const struct field status_rows[] = {
 	FIELD("version", STRING, AT(info.version)),
@@ -116,6 +129,8 @@ static const struct field status_rows[] = {
 	FIELD("config", POINTER, AT(info.config), .optional = true, .fields = &config_fields),
 	FIELD("apiserver", POINTER, AT(info.apiserver), .optional = true,
 		.fields = &apiserver_fields),
+	FIELD("shared_pool", POINTER, AT(info.enforcement), .optional = true,
+		.fields = &pool_fields),
 	FIELD("counters", OBJECT, AT(info.counters), .fields = &counter_fields),
 	FIELD("settings", MAP, AT(settings.at), .count = AT(settings.nr)),
 	FIELD("pool", CPUS, AT(pool)),

@@ -50,6 +50,17 @@ struct status_apiserver {
 	uint64_t failures;    /* times that this was so */
 };
 
+/* How the shared pool is enforced. */
+struct status_pool {
+	const char *enforced;    /* a word: "cgroup" or "updates" */
+	const char *why_updates; /* why not by cgroups, though that was not asked for; or NULL */
+	const char *problem;     /* why a cgroup could not be written; NULL: all are */
+	uint64_t cgroups;        /* that are bounded now */
+	uint64_t writes;         /* of their cpusets */
+	uint64_t rewritten;      /* times that another program had changed one */
+	uint64_t idle;           /* CPUs that are in no cpuset of a container: sharedPoolStep */
+};
+
 /* What only the daemon knows. */
 struct status_info {
 	const char *version;    /* numafit's */
@@ -64,6 +75,7 @@ struct status_info {
 	const struct status_kubelet *kubelet;     /* NULL: all of it is off */
 	const struct status_config *config;       /* NULL: there is no file */
 	const struct status_apiserver *apiserver; /* NULL: nothing is sent to it nor asked of it */
+	const struct status_pool *enforcement;    /* NULL: an older daemon */
 	struct status_counters counters;
 };
 

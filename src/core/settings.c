@@ -36,6 +36,7 @@ static const char *const refusal_words[] = {"error", "evict", NULL};
 static const char *const observed_words[] = {"off", "kai", NULL};
 static const char *const pods_api_words[] = {"auto", "true", "false", NULL};
 static const char *const fingerprint_words[] = {"none", "all", "with-exclusive-resources", NULL};
+const char *const pool_enforced_words[NR_POOL_ENFORCED + 1] = {"auto", "cgroup", "updates", NULL};
 static const char *const log_words[] = {"error", "warn", "info", "debug", NULL};
 static const char *const log_format_words[] = {"auto", "text", "json", "journal", NULL};
 
@@ -145,10 +146,16 @@ static const struct row rows[] = {
 		"take together, then the best NUMA nodes found until then are taken; numafitd "
 		"takes 1 to 8388608, numafit decide 0, too: no bound",
 		.unit = "steps", .max = INT64_MAX),
-	ROW("sharedPoolStep", kind_number, shared_pool_step, "16",
-		"CPUs that a NUMA node's shared pool gives up or gets back beyond need, so that "
-		"not every container changes it; a quarter of the node at most",
-		.unit = "CPUs", .max = CPUSET_BITS),
+	ROW("sharedPool.enforce", kind_word, pool_enforced, "auto",
+		"how containers are kept in the shared pool. cgroup: numafitd bounds the kubelet's "
+		"cgroups, at once for all containers below them (cgroup v2, writable). updates: "
+		"the runtime updates one container after another. auto: cgroup where that can be",
+		.words = pool_enforced_words, .restart = true),
+	ROW("sharedPoolStep", kind_number, shared_pool_step, "auto",
+		"sharedPool.enforce updates: CPUs that a NUMA node's shared pool gives up or gets "
+		"back beyond need, so that not every container changes it; a quarter of the node "
+		"at most. auto: none as long as fewer than 30 containers share the pool, else 16",
+		.unit = "CPUs", .automatic = true, .max = CPUSET_BITS),
 	ROW("sharedPoolMinimum", kind_number, shared_pool_minimum, "1",
 		"CPUs that the shared pool never falls below", .unit = "CPUs", .max = CPUSET_BITS),
 	ROW("sweepInterval", kind_duration, sweep_interval_ms, "10s",

@@ -144,17 +144,22 @@ static const struct amount amount_size = {
 static const struct amount amount_duration = {
 	"duration", "duration", read_setting_duration, setting_duration_text};
 
+static const char auto_word[] = "auto";
+
 static int parse_amount(const struct row *row, const char *value, void *out, struct err *e)
 {
 	const struct amount *a = row->kind->amount;
 	char min[AMOUNT_MAX], max[AMOUNT_MAX];
 	uint64_t amount = 0;
-	int rc = a->read(value, row->max, &amount);
+	bool is_auto = row->automatic && text_equal(value, auto_word);
+	int rc = is_auto ? 0 : a->read(value, row->max, &amount);
 
-	if (rc < 0 || amount < row->min || amount > row->max)
+	if (rc < 0 || (!is_auto && (amount < row->min || amount > row->max)))
 		return err_set(e, rc == -EINVAL ? EINVAL : ERANGE,
-			"\"%.*s\" is not a %s from %s to %s", SETTING_SHOWN, value, a->noun,
-			a->text(row->min, min), a->text(row->max, max));
+			"\"%.*s\" is not %sa %s from %s to %s", SETTING_SHOWN, value,
+			row->automatic ? "auto or " : "", a->noun, a->text(row->min, min),
+			a->text(row->max, max));
+	amount = is_auto ? row->max + 1 : amount;
 	if (row->size == sizeof amount)
 		*(uint64_t *)out = amount;
 	else
@@ -168,7 +173,9 @@ static void print_amount(const struct row *row, const void *in, struct text *to)
 		row->size == sizeof amount ? *(const uint64_t *)in : *(const unsigned *)in;
 	char buf[AMOUNT_MAX];
 
-	text_add(to, "%s", row->kind->amount->text(amount, buf));
+	text_add(to, "%s",
+		row->automatic && amount > row->max ? auto_word
+						    : row->kind->amount->text(amount, buf));
 }
 
 static void describe_amount(const struct row *row, struct text *to)
@@ -176,7 +183,7 @@ static void describe_amount(const struct row *row, struct text *to)
 	const struct amount *a = row->kind->amount;
 	char min[AMOUNT_MAX], max[AMOUNT_MAX];
 
-	text_add(to, "%s%s%s, %s to %s", a->type, row->unit ? " of " : "",
+	text_add(to, "%s%s%s%s, %s to %s", row->automatic ? "auto | " : "", a->type, row->unit ? " of " : "",
 		row->unit ? row->unit : "", a->text(row->min, min), a->text(row->max, max));
 }
 

@@ -39,6 +39,7 @@ struct row {
 	const char *fallback; /* "" leaves the field zero */
 	const char *help;
 	const char *unit;         /* of a number: what is counted; NULL: nothing */
+	bool automatic;           /* a number that may be "auto" instead, which is max + 1 */
 	uint64_t min, max;        /* of a number; of an enum the first word that can be said */
 	const char *const *words; /* of an enum, in its order */
 	bool option;              /* one that is given or not: options_given */

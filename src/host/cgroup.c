@@ -10,7 +10,12 @@
 #include <unistd.h>
 
 /* A node has a few hundred mounts, with containers' overlays a few thousand. */
-enum { MOUNTS_MAX = 4 << 20, LIST_MAX = CPUSET_TEXT_MAX, CONTROLLERS_MAX = 1024 };
+enum {
+	MOUNTS_MAX = 4 << 20,
+	LIST_MAX = CPUSET_TEXT_MAX,
+	CONTROLLERS_MAX = 1024,
+	CONTROLLER_TEXT_MAX = 32
+};
 
 /* Mounts (proc_pid_mountinfo(5)) */
 
@@ -136,101 +141,63 @@ int cgroups_find(const char *root, struct cgroups *out, struct err *e)
 	return 0;
 }
 
-/* Paths */
+/* Values */
 
-static const char slice_suffix[] = ".slice";
-enum { SUFFIX = sizeof slice_suffix - 1 };
-
-static bool ends_in_slice(const char *name, size_t len)
+static int path_of_file(char *buf, size_t cap, const struct cgroup_tree *t, const char *directory,
+	const char *file, struct err *e)
 {
-	return len > SUFFIX && memcmp(name + len - SUFFIX, slice_suffix, SUFFIX) == 0;
+	struct text path;
+
+	if (!*t->root)
+		return err_set(e, ENOENT, "%s: no such controller", file);
+	text_init(&path, buf, cap);
+	text_add(&path, "%s%s/%s", t->root, directory, file);
+	return path.cut ? err_set(e, ENAMETOOLONG, "%s%s: the path is too long", t->root, directory)
+			: 0;
 }
 
-/* "a-b.slice" lies in "a.slice"; "-.slice" is the root. */
-static int add_slices(struct text *t, const char *slice, size_t len, struct err *e)
+bool cgroup_is_there(const struct cgroup_tree *t, const char *directory)
 {
-	size_t name = len - SUFFIX;
+	char path[2 * CGROUP_PATH_MAX];
 
-	if (!ends_in_slice(slice, len) || memchr(slice, '/', len))
-		return err_set(e, EINVAL, "\"%.*s\" is not a slice", (int)len, slice);
-	if (name == 1 && *slice == '-')
-		return 0;
-	for (size_t i = 0; i <= name; i++) {
-		bool at_end = i == name, dash = !at_end && slice[i] == '-';
+	return path_of_file(path, sizeof path, t, directory, ".", NULL) == 0 &&
+	       access(path, F_OK) == 0;
+}
 
-		if ((at_end || dash) && (!i || slice[i - 1] == '-'))
-			return err_set(e, EINVAL, "\"%.*s\" is not a slice", (int)len, slice);
-		if (at_end || dash)
-			text_add(t, "/%.*s%s", (int)i, slice, slice_suffix);
+int cgroup_enable(const struct cgroup_tree *t, const char *directory, const char *controller,
+	struct err *e)
+{
+	char above[CGROUP_PATH_MAX], text[CONTROLLER_TEXT_MAX];
+
+	(void)snprintf(text, sizeof text, "+%s", controller);
+	int rc = cgroup_write(t, "", "cgroup.subtree_control", text, e);
+	for (const char *at = strchr(directory + 1, '/'); at && !rc; at = strchr(at + 1, '/')) {
+		(void)snprintf(above, sizeof above, "%.*s", (int)(at - directory), directory);
+		rc = cgroup_write(t, above, "cgroup.subtree_control", text, e);
 	}
-	return 0;
-}
-
-/* SLICE:PREFIX:NAME */
-static int add_unit(
-	struct text *t, const char *path, const char *prefix, const char *name, struct err *e)
-{
-	static const char otherwise[] = "system.slice"; /* runc's, when none is named */
-	int prefix_len = (int)(name - 1 - prefix);
-	size_t len = (size_t)(prefix - 1 - path);
-	int rc = len ? add_slices(t, path, len, e)
-		     : add_slices(t, otherwise, sizeof otherwise - 1, e);
-
-	if (!rc && (!*name || strchr(prefix, '/')))
-		return err_set(e, EINVAL, "cgroup \"%s\": no unit is named", path);
-	if (!rc && ends_in_slice(name, strlen(name)))
-		text_add(t, "/%s", name);
-	else if (!rc)
-		text_add(t, "/%.*s%s%s.scope", prefix_len, prefix, prefix_len ? "-" : "", name);
 	return rc;
 }
 
-int cgroup_path(const char *cgroups_path, char *buf, size_t cap, struct err *e)
+int cgroup_read_cpus(
+	const struct cgroup_tree *t, const char *directory, struct cpuset *out, struct err *e)
 {
-	const char *colon = *cgroups_path == '/' ? NULL : strchr(cgroups_path, ':');
-	const char *second = colon ? strchr(colon + 1, ':') : NULL;
-	struct text t;
-	int rc = 0;
+	char path[2 * CGROUP_PATH_MAX], list[LIST_MAX];
+	int rc = path_of_file(path, sizeof path, t, directory, "cpuset.cpus", e);
 
-	if (!*cgroups_path || has_word(cgroups_path, "/", "..")) /* it might lead out of here */
-		return err_set(e, EINVAL, "\"%s\" is no cgroup of a container", cgroups_path);
-	text_init(&t, buf, cap);
-	if (second)
-		rc = add_unit(&t, cgroups_path, colon + 1, second + 1, e);
-	else
-		text_add(&t, "%s%s", *cgroups_path == '/' ? "" : "/", cgroups_path);
-	if (!rc && t.cut)
-		return err_set(
-			e, ENAMETOOLONG, "cgroup \"%s\": the path is too long", cgroups_path);
-	return rc;
-}
-
-int cgroup_path_above(const char *cgroups_path, char *buf, size_t cap, struct err *e)
-{
-	int rc = cgroup_path(cgroups_path, buf, cap, e);
-	char *last = rc ? NULL : strrchr(buf, '/');
-
-	if (rc)
-		return rc;
-	if (last == buf)
-		return err_set(e, EINVAL, "cgroup \"%s\" has none above it", cgroups_path);
-	*last = '\0';
-	return 0;
+	if (!rc)
+		rc = file_read_into(path, list, sizeof list, e);
+	return rc < 0 ? rc : cpuset_parse(out, list, (size_t)rc, e);
 }
 
 int cgroup_write(const struct cgroup_tree *t, const char *directory, const char *file,
 	const char *text, struct err *e)
 {
 	char path[2 * CGROUP_PATH_MAX];
-	struct text name;
+	int rc = path_of_file(path, sizeof path, t, directory, file, e);
 
-	if (!*t->root)
-		return err_set(e, ENOENT, "%s: no such controller", file);
-	text_init(&name, path, sizeof path);
-	text_add(&name, "%s%s/%s", t->root, directory, file);
-	if (name.cut)
-		return err_set(e, ENAMETOOLONG, "%s%s: the path is too long", t->root, directory);
-	int fd = open(path, O_WRONLY | O_CLOEXEC);
+	if (rc)
+		return rc;
+	int fd = open(path, O_WRONLY | O_TRUNC | O_CLOEXEC);
 	if (fd < 0)
 		return err_set(e, errno, "%s: %s", path, strerror(errno));
 	ssize_t n = write(fd, text, strlen(text));

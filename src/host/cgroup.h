@@ -1,6 +1,7 @@
 #ifndef NUMAFIT_HOST_CGROUP_H
 #define NUMAFIT_HOST_CGROUP_H
 
+#include <numafit/cgroup_path.h>
 #include <numafit/cpuset.h>
 #include <numafit/nodeset.h>
 #include <numafit/request.h>
@@ -8,8 +9,6 @@
 /* What is really in force: the cpusets and limits of containers' cgroups, v1 or v2, read from the
  * kernel, and written where numafit sets one itself. No heap, and bounded reads: a file that is
  * longer than any cpuset is an error. */
-
-enum { CGROUP_PATH_MAX = 1024 };
 
 /* Where the hierarchy is that has a controller. */
 struct cgroup_tree {
@@ -30,22 +29,23 @@ struct cgroups {
  * mount of a part of the hierarchy counts for nothing. 0; -ENOENT when there is none, -errno. */
 int cgroups_find(const char *root, struct cgroups *out, struct err *e);
 
-/* The directory below the hierarchy's root of a container's cgroup, as the OCI runtime makes it
- * from linux.cgroupsPath, into buf of cap bytes: "/kubepods/pod1/ID" as it is; of the systemd form
- * "SLICE:PREFIX:NAME" "/kubepods.slice/kubepods-pod1.slice/cri-containerd-ID.scope" (runc
- * libcontainer/cgroups/systemd, ExpandSlice and getUnitName). 0; -EINVAL, -ENAMETOOLONG. */
-int cgroup_path(const char *cgroups_path, char *buf, size_t cap, struct err *e);
-
-/* The directory above it, as cgroup_path() has it: of a container, its pod's. 0; -EINVAL: nothing but
- * the hierarchy's root is above it; and as cgroup_path(). */
-int cgroup_path_above(const char *cgroups_path, char *buf, size_t cap, struct err *e);
-
 /* Write text into the file of the cgroup in that directory below the tree's root, in one write().
  * The kernel has done it when this returns (cgroup-v2.rst). 0; -ENOENT: the cgroup, or the
  * controller, is not there; -EROFS, -EACCES: it cannot be written from here; -EINVAL, -ERANGE,
  * -ENOSPC and such: the kernel does not take this value; -ENAMETOOLONG. */
 int cgroup_write(const struct cgroup_tree *t, const char *directory, const char *file,
 	const char *text, struct err *e);
+
+/* Whether there is such a directory below the tree's root. */
+bool cgroup_is_there(const struct cgroup_tree *t, const char *directory);
+/* Have the cgroup in that directory, and those above it, let a controller ("cpuset") be used
+ * (v2: cgroup.subtree_control). 0, or as cgroup_write(). */
+int cgroup_enable(const struct cgroup_tree *t, const char *directory, const char *controller,
+	struct err *e);
+/* The CPUs that were set for the cgroup in that directory, none where nothing was. 0, or as
+ * cgroup_read(). */
+int cgroup_read_cpus(
+	const struct cgroup_tree *t, const char *directory, struct cpuset *out, struct err *e);
 
 /* What was set for a cgroup, and what is in force: less what is offline or not the parent's. v1 and
  * v2 both show the two apart. */

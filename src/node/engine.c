@@ -1,6 +1,8 @@
 /* Events in, decisions out: one container's life. */
 #include "engine_state.h"
 
+#include <numafit/bounds.h>
+
 struct engine *engine_new(
 	const struct topo *t, const struct settings *s, const struct engine_hooks *hooks)
 {
@@ -65,7 +67,28 @@ void engine_release_pod(struct engine *g, int64_t now_ms, const char *cause, con
 		engine_drop_for_good(g, now_ms, cause, h);
 	engine_forget_apart(g, pod->sandbox_id);
 	engine_pod_is_gone(g, now_ms, cause, pod->uid);
+	if (ledger_view(g->ledger)->bounds)
+		bounds_forget_pod(ledger_view(g->ledger)->bounds, pod->uid);
 	engine_update_later(g, &before);
+}
+
+void engine_take_back(struct engine *g, int64_t now_ms, const struct request *req, const char *why,
+	struct decision *d)
+{
+	struct cpuset before = ledger_view(g->ledger)->pool;
+
+	engine_drop(g, now_ms, "not-in-force", req->container_id, true);
+	(void)decision_refuse(d, REFUSED_BY_DAEMON, "UnexpectedAdmissionError", "%s", why);
+	engine_settle(g, now_ms, "create", req, d, false);
+	engine_update_later(g, &before);
+}
+
+void engine_take_back_pod(struct engine *g, int64_t now_ms, const struct pod *pod, const char *why,
+	struct decision *d)
+{
+	engine_release_pod(g, now_ms, "not-in-force", pod);
+	(void)decision_refuse(d, REFUSED_BY_DAEMON, "UnexpectedAdmissionError", "%s", why);
+	engine_record_pod_refusal(g, now_ms, pod, d);
 }
 
 void engine_create(struct engine *g, int64_t now_ms, struct request *req, struct decision *d,

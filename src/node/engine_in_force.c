@@ -10,6 +10,19 @@ struct cpuset engine_confined_to(const struct engine *g, const struct request *r
 	return cpuset_within(&g->t->cpus, &cpus) ? (struct cpuset){0} : cpus;
 }
 
+bool engine_suits(const struct engine *g, const struct update *want, const struct cpuset *cpus,
+	struct nodeset mems)
+{
+	bool bounded = !cpuset_empty(&want->least);
+	bool has_any = bounded && nodeset_empty(mems) &&
+		       nodeset_equal(want->mems, g->t->nodes_with_memory);
+
+	if (!has_any && !nodeset_equal(mems, want->mems))
+		return false;
+	return bounded ? cpuset_empty(cpus) || cpuset_within(&want->least, cpus)
+		       : cpuset_equal(cpus, &want->cpus);
+}
+
 bool engine_runs_as(const struct engine *g, const struct request *req, const struct update *want)
 {
 	struct cpuset cpus;
@@ -17,7 +30,7 @@ bool engine_runs_as(const struct engine *g, const struct request *req, const str
 
 	return !cpuset_parse(&cpus, req->cpus, strlen(req->cpus), NULL) &&
 	       !nodeset_parse(&mems, &g->t->ids, req->mems, strlen(req->mems), NULL) &&
-	       cpuset_equal(&cpus, &want->cpus) && nodeset_equal(mems, want->mems);
+	       engine_suits(g, want, &cpus, mems);
 }
 
 /* CPUs of its own that are asked for. */
@@ -32,7 +45,12 @@ static bool has_first_cpuset(
 {
 	if (!said)
 		return !*req->cpus;
-	const struct update then = {.cpus = said->cpus, .mems = said->mems};
+	const struct holding *h = ledger_find(g->ledger, req->container_id);
+	bool exact, wide = h && ledger_is_bounded(g->ledger, h, &exact);
+	struct update then = {.cpus = said->cpus, .mems = said->mems};
+
+	if (wide && !said->exclusive)
+		then.least = said->cpus;
 	return engine_runs_as(g, req, &then);
 }
 

@@ -83,7 +83,7 @@ static void hold_whole_pod(struct engine *g, int64_t now_ms, const struct pod *p
 			d, REFUSED_BY_DAEMON, "UnexpectedAdmissionError", "%s", e.text);
 }
 
-static void record_pod_refusal(
+void engine_record_pod_refusal(
 	struct engine *g, int64_t now_ms, const struct pod *pod, const struct decision *d)
 {
 	const struct request whole = {.container_id = pod->sandbox_id,
@@ -110,7 +110,7 @@ static void judge_totals(struct engine *g, int64_t now_ms, const struct pod *pod
 	admit(&(struct admit_question){g->ledger, g->s, .pod = pod}, &rest, &g->arena, d, NULL);
 	d->steps = whole ? 0 : rest.given;
 	if (!d->admit)
-		record_pod_refusal(g, now_ms, pod, d);
+		engine_record_pod_refusal(g, now_ms, pod, d);
 	else if (pod->apart)
 		let_apart(g, pod, pod->apart, d);
 }
@@ -139,7 +139,7 @@ void engine_run_pod(struct engine *g, int64_t now_ms, const struct pod *pod, str
 		unknown.apart = d->apart;
 		judge_totals(g, now_ms, &unknown, &budget, d);
 	} else if (!d->admit) {
-		record_pod_refusal(g, now_ms, pod, d);
+		engine_record_pod_refusal(g, now_ms, pod, d);
 	} else if (decisions) {
 		hold_whole_pod(g, now_ms, pod, decisions, d);
 	}

@@ -54,7 +54,10 @@ struct request engine_request_of(
  * gives it CPUs of its own then takes them. */
 bool engine_claims(const struct engine *g, const struct request *req, enum token_owner owner,
 	struct decision *d);
-/* engine_pod.c: why the container is not decided with its pod, which was known. */
+/* engine_pod.c: a refusal of a whole pod is kept for explain, if it can be. */
+void engine_record_pod_refusal(
+	struct engine *g, int64_t now_ms, const struct pod *pod, const struct decision *d);
+/* Why the container is not decided with its pod, which was known. */
 enum pod_apart engine_apart(const struct engine *g, const struct request *req);
 /* The pod's sandbox is gone: nothing of that kind is to be known of it. */
 void engine_forget_apart(struct engine *g, const char *sandbox_id);
@@ -77,8 +80,6 @@ void engine_settle(struct engine *g, int64_t now_ms, const char *cause, const st
 /* After an event whose reply carries no updates: if the pool has moved, those that run on it are
  * updated with the next one that does. */
 void engine_update_later(struct engine *g, const struct cpuset *pool_before);
-/* What a container is to have now: its own CPUs or the shared pool. */
-struct update engine_placement_of(const struct engine *g, const struct holding *h);
 /* Every running container but one whose cpuset must be updated: those of the shared pool when it
  * has moved since, and those that could not be updated before. */
 void engine_collect_updates(struct engine *g, const struct cpuset *pool_before,

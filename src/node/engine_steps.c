@@ -2,6 +2,8 @@
  */
 #include "engine_state.h"
 
+#include <numafit/bounds.h>
+
 #include <numafit/text.h>
 #include <numafit/number.h>
 
@@ -23,9 +25,25 @@ struct placement placement_in_force(
 
 struct update engine_placement_of(const struct engine *g, const struct holding *h)
 {
-	return (struct update){.container_id = h->request.container_id,
+	struct update u = {.container_id = h->request.container_id,
 		.cpus = *ledger_cpus_of(g->ledger, h),
 		.mems = h->decision.mems};
+	bool exact;
+
+	if (ledger_is_bounded(g->ledger, h, &exact) && !exact) {
+		u.least = u.cpus;
+		u.cpus = g->t->cpus;
+	}
+	return u;
+}
+
+struct update engine_give(struct engine *g, const struct holding *h)
+{
+	const struct ledger_view *now = ledger_view(g->ledger);
+
+	if (now->bounds)
+		bounds_give(now->bounds, h->request.container_id, &now->pool);
+	return engine_placement_of(g, h);
 }
 
 /* A container that has not come yet cannot be updated, and one that is left as it runs is not. */
@@ -34,17 +52,32 @@ static bool can_be_updated(const struct holding *h)
 	return h->state != HOLDING_WAITING && !h->decision.left;
 }
 
+/* Whether the pool has moved, and there are containers in it that no cgroup bounds. */
+static bool pool_moves_containers(const struct engine *g, const struct cpuset *before)
+{
+	const struct ledger_view *now = ledger_view(g->ledger);
+
+	return !cpuset_equal(before, &now->pool) && (!now->bounds || now->nr_unbounded);
+}
+
+static bool moves_with_pool(const struct engine *g, const struct holding *h)
+{
+	bool exact;
+
+	return !h->decision.exclusive && !ledger_is_bounded(g->ledger, h, &exact);
+}
+
 void engine_collect_updates(struct engine *g, const struct cpuset *pool_before,
 	const char *not_container_id, struct update_list *ups)
 {
-	bool moved = !cpuset_equal(pool_before, &ledger_view(g->ledger)->pool);
+	bool moved = pool_moves_containers(g, pool_before);
 
 	if (!moved && !ledger_view(g->ledger)->nr_misplaced)
 		return;
 	for (size_t i = 0; i < ledger_count(g->ledger); i++) {
 		const struct holding *h = ledger_at(g->ledger, i);
 
-		bool concerned = h->misplaced || (moved && !h->decision.exclusive);
+		bool concerned = h->misplaced || (moved && moves_with_pool(g, h));
 
 		if (!concerned || !can_be_updated(h) ||
 			text_equal(h->request.container_id, not_container_id))
@@ -59,12 +92,12 @@ void engine_collect_updates(struct engine *g, const struct cpuset *pool_before,
 
 void engine_update_later(struct engine *g, const struct cpuset *pool_before)
 {
-	if (cpuset_equal(pool_before, &ledger_view(g->ledger)->pool))
+	if (!pool_moves_containers(g, pool_before))
 		return;
 	for (size_t i = 0; i < ledger_count(g->ledger); i++) {
 		const struct holding *h = ledger_at(g->ledger, i);
 
-		if (!h->decision.exclusive && can_be_updated(h))
+		if (moves_with_pool(g, h) && can_be_updated(h))
 			ledger_set_misplaced(g->ledger, h->request.container_id, true);
 	}
 }

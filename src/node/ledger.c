@@ -43,8 +43,65 @@ static size_t ledger_position(const struct ledger *l, enum ledger_order order, s
 	return lo;
 }
 
+static bool shares_pool(const struct holding *h)
+{
+	return h->state != HOLDING_WAITING && !h->decision.exclusive && !h->decision.left;
+}
+
+bool ledger_is_bounded(const struct ledger *l, const struct holding *h, bool *exact)
+{
+	return l->now.bounds && shares_pool(h) &&
+	       bounds_shares(l->now.bounds, h->request.container_id, exact);
+}
+
+/* Of those that share the pool, whose number changes by +1 or -1. */
+static void count_shared(struct ledger *l, const struct holding *h, int by)
+{
+	bool exact;
+
+	if (!shares_pool(h))
+		return;
+	l->now.nr_shared += (size_t)by;
+	if (!ledger_is_bounded(l, h, &exact))
+		l->now.nr_unbounded += (size_t)by;
+}
+
+/* The CPUs that the container has where others of the pool are not to be kept from them, too; NULL:
+ * it shares the pool. What is left as it runs may be confined, or run everywhere. */
+static const struct cpuset *runs_beside_the_pool(const struct ledger *l, const struct decision *d)
+{
+	if (d->left)
+		return cpuset_empty(&d->left_on) ? &l->now.topo->cpus : &d->left_on;
+	return d->exclusive ? &d->cpus : NULL;
+}
+
+static void ledger_bound(struct ledger *l, const struct holding *h)
+{
+	if (l->now.bounds && h->state != HOLDING_WAITING)
+		bounds_enter(l->now.bounds, &h->request, runs_beside_the_pool(l, &h->decision));
+}
+
+void ledger_bound_all(struct ledger *l)
+{
+	bool by_cgroups = l->s->pool_enforced == POOL_BY_CGROUPS;
+
+	if (by_cgroups && !l->now.bounds)
+		l->now.bounds = bounds_new();
+	if (!by_cgroups) {
+		bounds_free(l->now.bounds);
+		l->now.bounds = NULL;
+	}
+	l->now.nr_shared = l->now.nr_unbounded = 0;
+	for (size_t i = 0; i < l->by[BY_ID].nr; i++) {
+		ledger_bound(l, l->by[BY_ID].at[i]);
+		count_shared(l, l->by[BY_ID].at[i], 1);
+	}
+}
+
 static void ledger_enter(struct ledger *l, struct holding *h)
 {
+	ledger_bound(l, h);
+	count_shared(l, h, 1);
 	for (enum ledger_order o = 0; o < NR_LEDGER_ORDERS; o++) {
 		struct holding **slot =
 			vec_insert(&l->by[o], ledger_position(l, o, ledger_key_of(o, h)));
@@ -55,6 +112,9 @@ static void ledger_enter(struct ledger *l, struct holding *h)
 
 static void ledger_take_out(struct ledger *l, struct holding *h)
 {
+	count_shared(l, h, -1);
+	if (l->now.bounds)
+		bounds_leave(l->now.bounds, h->request.container_id);
 	for (enum ledger_order o = 0; o < NR_LEDGER_ORDERS; o++) {
 		size_t i = ledger_position(l, o, ledger_key_of(o, h));
 
@@ -137,6 +197,7 @@ struct ledger *ledger_new(const struct topo *t, const struct settings *s)
 	l->s = s;
 	l->now.pool = ledger_shareable_cpus(l);
 	l->now.leases = leases_new(t, s);
+	ledger_bound_all(l);
 	memory_init(&l->now.memory, t, s);
 	l->now.memory.keep_groups = true; /* records come back in any order */
 	return l;
@@ -151,6 +212,7 @@ void ledger_free(struct ledger *l)
 	for (enum ledger_order o = 0; o < NR_LEDGER_ORDERS; o++)
 		vec_fini(&l->by[o]);
 	leases_free(l->now.leases);
+	bounds_free(l->now.bounds);
 	free(l);
 }
 

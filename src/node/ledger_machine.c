@@ -55,10 +55,9 @@ static struct cpuset pool_on(struct ledger *l, const struct cpuset *new_cpus)
 {
 	struct cpuset shareable = ledger_shareable_cpus(l);
 	struct cpuset reserved = cpuset_and(l->s->reserved_cpus, &shareable);
-	struct cpuset pool = cpuset_or(cpuset_or(l->now.pool, new_cpus), &reserved);
+	struct cpuset more = cpuset_or(*new_cpus, &reserved), pool = ledger_pool_of(l, &more);
 	struct holding *w;
 
-	pool = cpuset_minus(cpuset_and(pool, &shareable), &l->now.held);
 	if (!cpuset_empty(&pool))
 		return pool;
 	while (pool = cpuset_minus(shareable, &l->now.held),
@@ -117,6 +116,7 @@ void ledger_set_topo(struct ledger *l, const struct topo *t)
 	count_held(l);
 	pool = pool_on(l, &new_cpus);
 	l->now.pool = pool;
+	ledger_bound_all(l);
 	book_again(l);
 }
 
@@ -135,4 +135,5 @@ void ledger_move(struct ledger *l, const char *container_id, const struct decisi
 		h->decision.cpus = (struct cpuset){0};
 	l->now.left = ledger_left_by_others(l, NULL);
 	count_held(l);
+	ledger_bound_all(l);
 }

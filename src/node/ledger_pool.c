@@ -1,5 +1,5 @@
-/* The shared pool: what containers without CPUs of their own run on. It moves in steps, because
- * every move costs an update of each of them. */
+/* The shared pool: what containers without CPUs of their own run on. Where every move costs an
+ * update of each of them it moves in steps. */
 #include "ledger_state.h"
 
 #include <numafit/cpus.h>
@@ -7,13 +7,22 @@
 
 #include <errno.h>
 
-enum { STEPS_PER_NODE = 4 };
+enum { STEPS_PER_NODE = 4, AUTO_STEP = 16, AUTO_FROM_CONTAINERS = 30 };
+
+static unsigned setting_of(const struct ledger *l)
+{
+	if (l->s->pool_enforced == POOL_BY_CGROUPS)
+		return 0;
+	if (l->s->shared_pool_step != SHARED_POOL_STEP_AUTO)
+		return l->s->shared_pool_step;
+	return l->now.nr_shared < AUTO_FROM_CONTAINERS ? 0 : AUTO_STEP;
+}
 
 /* CPUs that the node's pool moves by, beyond need: on a small node less than the setting, or all of
  * it would lie idle. */
 static unsigned step_of(const struct ledger *l, unsigned node)
 {
-	return number_min(l->s->shared_pool_step,
+	return number_min(setting_of(l),
 		cpuset_count(&l->now.topo->node[node].cpus) / STEPS_PER_NODE);
 }
 
@@ -98,16 +107,27 @@ int ledger_set_pool(struct ledger *l, const struct cpuset *pool, struct err *e)
 	return rc;
 }
 
-int ledger_settings_changed(struct ledger *l, struct err *e)
+struct cpuset ledger_pool_of(const struct ledger *l, const struct cpuset *more)
 {
 	struct cpuset shareable = ledger_shareable_cpus(l);
-	struct cpuset pool = cpuset_or(l->now.pool, &l->s->reserved_cpus);
+	struct cpuset pool = cpuset_or(l->now.pool, more);
 
+	/* cgroups follow at once: nothing need lie idle */
+	if (l->s->pool_enforced == POOL_BY_CGROUPS)
+		pool = shareable;
 	pool = cpuset_and(pool, &shareable);
+	return cpuset_minus(pool, &l->now.held);
+}
+
+int ledger_settings_changed(struct ledger *l, struct err *e)
+{
+	struct cpuset pool = ledger_pool_of(l, &l->s->reserved_cpus);
+
 	if (cpuset_empty(&pool))
 		return err_set(e, EBUSY,
 			"strict-cpu-reservation: the shared pool has reserved CPUs alone now, "
 			"none would be left in it; containers hold the others");
 	l->now.pool = pool;
+	ledger_bound_all(l);
 	return 0;
 }

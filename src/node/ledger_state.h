@@ -1,6 +1,7 @@
 #ifndef NUMAFIT_NODE_LEDGER_STATE_H
 #define NUMAFIT_NODE_LEDGER_STATE_H
 
+#include <numafit/bounds.h>
 #include <numafit/ledger.h>
 #include <numafit/vec.h>
 
@@ -39,7 +40,11 @@ const struct holding *ledger_pod_of(const struct ledger *l, const struct request
 
 /* What other containers than *self (NULL: nobody) are left on. */
 struct cpuset ledger_left_by_others(const struct ledger *l, const struct holding *self);
+/* Entries have changed where they are: bounds and counts of those that share the pool follow. */
+void ledger_bound_all(struct ledger *l);
 /* ledger_pool.c */
+/* The pool with *more CPUs, as far as it may have them: none that is held. */
+struct cpuset ledger_pool_of(const struct ledger *l, const struct cpuset *more);
 /* 0, or -EINVAL with what is wrong with such a pool. */
 int ledger_pool_is_sound(const struct ledger *l, const struct cpuset *pool, struct err *e);
 

@@ -128,6 +128,27 @@ static void print_pod_facts(const char *source)
 			(void)printf("pods are known from %s\n", texts[i].text);
 }
 
+static void print_enforcement(const struct status_pool *p)
+{
+	bool by_cgroups = text_equal(p->enforced, pool_enforced_words[POOL_BY_CGROUPS]);
+
+	if (by_cgroups)
+		(void)printf("its containers are kept in it by %llu cgroup%s",
+			(unsigned long long)p->cgroups, p->cgroups == 1 ? "" : "s");
+	else
+		(void)printf("its containers are updated one by one%s%s",
+			p->why_updates ? ": " : "", p->why_updates ? p->why_updates : "");
+	if (p->rewritten)
+		(void)printf("; other programs have changed these %llu times",
+			(unsigned long long)p->rewritten);
+	if (p->idle)
+		(void)printf("; %llu CPUs are in no container's cpuset (sharedPoolStep)",
+			(unsigned long long)p->idle);
+	(void)puts("");
+	if (p->problem)
+		(void)printf("NOT IN FORCE: %s\n", p->problem);
+}
+
 static void print_status_head(const struct status *st)
 {
 	const struct status_counters *c = &st->info.counters;
@@ -177,9 +198,12 @@ static void print_status_head(const struct status *st)
 		(void)printf("shadow: %llu compared with the kubelet's choice, %llu differ\n",
 			(unsigned long long)c->compared, (unsigned long long)c->disagreed);
 	(void)printf("shared pool: CPUs %s", cpuset_format(&st->pool, list, sizeof list));
-	(void)printf("; reserved: %s\n\n",
+	(void)printf("; reserved: %s\n",
 		cpuset_empty(&st->reserved) ? "none"
 					    : cpuset_format(&st->reserved, list, sizeof list));
+	if (st->info.enforcement)
+		print_enforcement(st->info.enforcement);
+	(void)puts("");
 }
 
 /* Every node has the kinds of memory that the first one has: they are the machine's. */

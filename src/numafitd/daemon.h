@@ -9,6 +9,8 @@
 #include "run_directory.h"
 #include "wiring.h"
 
+struct pool_bounds;
+
 /* All parts of one running numafitd. main.c builds them in their order; each part's own header says
  * what the others may ask of it. */
 struct daemon {
@@ -27,7 +29,8 @@ struct daemon {
 	struct services *services; /* NULL: there are none */
 	struct api_pods *api_pods; /* this node's, as the API server has them; likewise */
 	struct runtime runtime;
-	struct updater *updater; /* NULL: there is none */
+	struct updater *updater;  /* NULL: there is none */
+	struct pool_bounds *pool; /* likewise, where no part of the daemon chose how it is enforced */
 	struct in_force_reads in_force;
 	struct sweep *sweep;            /* likewise */
 	struct cluster *cluster;        /* likewise */

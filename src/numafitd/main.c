@@ -6,6 +6,7 @@
 #include "daemon.h"
 #include "metrics.h"
 #include "options.h"
+#include "pool.h"
 #include "services.h"
 #include "status.h"
 #include "sweep.h"
@@ -120,9 +121,14 @@ static int start_parts_in_order(struct daemon *d, struct err *e)
 	if (loop_on_signal(d->loop, SIGTERM, on_stop_signal, d->loop) ||
 		loop_on_signal(d->loop, SIGINT, on_stop_signal, d->loop))
 		return err_set(e, EIO, "signal handlers cannot be set");
-	int rc = run_directory_claim(d, e);
+	int rc = pool_choose(d, "/", e);
+	if (rc)
+		return rc;
+	rc = run_directory_claim(d, e);
 	if (!rc || run_directory_may_come(rc))
 		rc = recorder_start(d, e);
+	if (!rc)
+		pool_start(d);
 	if (!rc)
 		rc = status_start(d, e);
 	if (!rc)
@@ -201,6 +207,7 @@ static int run_daemon(struct daemon *d, struct err *e)
 	sweep_stop(d);
 	in_force_stop(d);
 	updater_stop(d);
+	pool_stop(d);
 	cluster_stop(d);
 	services_stop(d);
 	status_stop(d);

@@ -3,6 +3,7 @@
 #include "cluster.h"
 #include "daemon.h"
 #include "health.h"
+#include "pool.h"
 #include "services.h"
 #include "status.h"
 
@@ -60,6 +61,7 @@ static char *measure_daemon(const struct metrics_server *v, size_t *len)
 		.connected = nri_conn_state(d->runtime.conn) == NRI_READY,
 		.generation = d->recorder.generation,
 		.journal_bytes = journal_size(d->recorder.journal),
+		.pool = pool_status(d),
 		.journal_failing = d->recorder.error.code != 0,
 		.process = {.start_ns = v->start_ns},
 	};

@@ -265,6 +265,19 @@ static const struct metric metrics[] = {
 	EACH("numa_node_shared_pool_cpus", GAUGE, node_pool,
 		"CPUs of the NUMA node that containers without CPUs of their own run on: reserved "
 		"ones and, as far as need be, free ones."),
+	METRIC_ROW("numafit_shared_pool_enforced", GAUGE, ONE, AT(pool.enforced),
+		"How the shared pool is enforced: by cgroups that bound others, or by updates of "
+		"one container after another; always 1.",
+		.label = {{.name = "by"}}),
+	NOW("shared_pool_idle_cpus", pool.idle,
+		"CPUs that are in no container's cpuset, as the shared pool moves in steps."),
+	NOW("shared_pool_cgroups", pool.cgroups, "Cgroups whose cpuset is bounded."),
+	TOTAL("shared_pool_writes", pool.writes, "Writes of their cpusets."),
+	TOTAL("shared_pool_rewrites", pool.rewritten,
+		"Times that another program had changed one of them, which was written again."),
+	METRIC_ROW("numafit_shared_pool_failing", GAUGE, NOT_NULL, AT(pool.problem),
+		"Whether one of them cannot be written: containers that would get CPUs for "
+		"themselves are refused meanwhile."),
 	EACH("numa_node_memory_bytes", GAUGE, node_memory,
 		"Memory of the NUMA node that containers can have, by type: held and free."),
 	EACH("device_plugin_tokens", GAUGE, tokens,

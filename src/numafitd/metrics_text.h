@@ -71,6 +71,7 @@ struct metrics {
 	bool has_config, has_apiserver;
 	struct status_config config;
 	struct status_apiserver apiserver;
+	struct status_pool pool;
 	struct metrics_cluster cluster;
 	struct process_figures process;
 };

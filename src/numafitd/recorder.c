@@ -2,6 +2,7 @@
 #include "daemon.h"
 #include "decision_log.h"
 #include "gather.h"
+#include "pool.h"
 #include "services.h"
 
 #include <codec/journal_json.h>
@@ -400,6 +401,7 @@ static void take_effect(struct daemon *d, const struct settings *now)
 	bool changed = d->machine && !is_unchanged(d->machine, &d->topo);
 	bool reserved = !reserves_the_same(&d->settings, now);
 
+	pool_note_earlier(d, d->settings.pool_enforced);
 	d->settings = *now;
 	if (changed)
 		log_line(

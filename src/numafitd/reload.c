@@ -4,6 +4,7 @@
 #include "config.h"
 #include "daemon.h"
 #include "services.h"
+#include "pool.h"
 #include "sweep.h"
 #include "updater.h"
 
@@ -95,6 +96,7 @@ static int put_settings_in_force(struct daemon *d, const struct settings *wanted
 	rc = engine_settings_changed(d->engine, e);
 	if (rc)
 		d->settings = *before;
+	pool_follow_event(d);
 	updater_note_change(d);
 	return rc;
 }

@@ -4,6 +4,7 @@
 #include "daemon.h"
 #include "decision_log.h"
 #include "gather.h"
+#include "pool.h"
 #include "reply.h"
 
 #include <io/log.h>
@@ -194,9 +195,12 @@ static void release_synchronize(
 	d->measured.counters.connects++;
 	for (size_t i = 0; i < what->nr; i++)
 		if (is_placed(d, &what->containers[i]))
-			*vec_push(&ups) = (struct update){what->containers[i].container_id,
-				d->topo.cpus, d->topo.nodes_with_memory};
+			*vec_push(&ups) = (struct update){
+				.container_id = what->containers[i].container_id,
+				.cpus = d->topo.cpus,
+				.mems = d->topo.nodes_with_memory};
 	add_updates(d, &ups, reply);
+	pool_give_back(d);
 	engine_synchronize(d->engine, loop_wall_ms(), &(struct inventory){0}, &unsent);
 	log_line(LOG_INFO, "pins-released",
 		"containers=%zu of=%zu text=\"they may run everywhere again; numafitd can be "

@@ -2,6 +2,7 @@
 #include "status.h"
 #include "cluster.h"
 #include "daemon.h"
+#include "pool.h"
 #include "services.h"
 
 #include <io/log.h>
@@ -65,8 +66,10 @@ char *status_document(const struct daemon *d)
 	struct status_kubelet kubelet;
 	struct status_apiserver apiserver;
 	struct status_config config;
+	const struct status_pool pool = pool_status(d);
 	struct snapshot snapshot;
 
+	info.enforcement = &pool;
 	if (d->recorder.error.code)
 		info.journal = d->recorder.error.text;
 	info.pod_facts = services_pod_facts(d);

@@ -3,6 +3,7 @@
 #include "sweep.h"
 #include "cluster.h"
 #include "daemon.h"
+#include "pool.h"
 #include "services.h"
 #include "updater.h"
 
@@ -37,7 +38,7 @@ struct drift {
 			     applies updates after our answer */
 };
 
-enum step { LOOK_AT_CPUS, LOOK_AT_MEMORY, LOOK_AT_CONTAINERS, UPDATE, ROUND_ENDS };
+enum step { LOOK_AT_CPUS, LOOK_AT_MEMORY, LOOK_AT_POOL, LOOK_AT_CONTAINERS, UPDATE, ROUND_ENDS };
 
 struct sweep {
 	const char *root;
@@ -115,12 +116,14 @@ struct look {
 
 /* Where only what is effective differs, the machine or a cgroup above leaves it less: setting it
  * again would change nothing. */
-static enum finding sweep_judge(const struct look *k)
+static enum finding sweep_judge(const struct engine *g, const struct look *k)
 {
-	if (k->odd.code || !cpuset_equal(&k->found.cpus, &k->want.cpus) ||
-		!nodeset_equal(k->found.mems, k->want.mems))
+	const struct cpuset *cpus =
+		cpuset_empty(&k->want.least) ? &k->want.cpus : &k->want.least;
+
+	if (k->odd.code || !engine_suits(g, &k->want, &k->found.cpus, k->found.mems))
 		return OTHERWISE;
-	return cpuset_equal(&k->found.effective_cpus, &k->want.cpus) &&
+	return cpuset_equal(&k->found.effective_cpus, cpus) &&
 			       nodeset_equal(k->found.effective_mems, k->want.mems)
 		       ? AS_PLACED
 		       : NARROWED;
@@ -206,7 +209,7 @@ static void sweep_look_at(struct daemon *d, const struct holding *h)
 		return;
 	int rc =
 		cgroup_read(d->in_force.cgroups, h->request.cgroup, &d->topo.ids, &k.found, &k.odd);
-	enum finding f = rc == -ENOENT ? AS_PLACED : sweep_judge(&k);
+	enum finding f = rc == -ENOENT ? AS_PLACED : sweep_judge(d->engine, &k);
 	if (f == AS_PLACED)
 		note_as_placed(d, h->request.container_id);
 	else
@@ -300,6 +303,7 @@ static void take_machine(struct daemon *d, struct topo *t)
 	free(before);
 	recorder_write_anew(d);
 	recorder_count_change(d);
+	pool_follow_event(d);
 	services_note_change(d);
 	cluster_note_change(d);
 }
@@ -371,7 +375,7 @@ static enum step look_at_cpus(struct daemon *d)
 	if (hotplug_read_cpus(s->root, &s->now.online, &e) == 0)
 		return LOOK_AT_MEMORY;
 	log_machine_problem(s, e.text);
-	return LOOK_AT_CONTAINERS;
+	return LOOK_AT_POOL;
 }
 
 static enum step look_at_memory(struct daemon *d)
@@ -388,10 +392,15 @@ static enum step look_at_memory(struct daemon *d)
 		rc = follow_machine(d, &e);
 	}
 	log_machine_problem(s, rc ? e.text : "");
-	return LOOK_AT_CONTAINERS;
+	return LOOK_AT_POOL;
 }
 
 /* Rounds */
+
+static enum step look_at_pool(struct daemon *d)
+{
+	return pool_look_at_next(d) ? LOOK_AT_POOL : LOOK_AT_CONTAINERS;
+}
 
 static enum step look_at_containers(struct daemon *d)
 {
@@ -411,6 +420,7 @@ static enum step end_round(struct daemon *d)
 static enum step (*const steps[ROUND_ENDS])(struct daemon *d) = {
 	[LOOK_AT_CPUS] = look_at_cpus,
 	[LOOK_AT_MEMORY] = look_at_memory,
+	[LOOK_AT_POOL] = look_at_pool,
 	[LOOK_AT_CONTAINERS] = look_at_containers,
 	[UPDATE] = end_round,
 };

@@ -2,6 +2,7 @@
  * can bear it; elsewhere with the next reply that carries updates. */
 #include "updater.h"
 #include "daemon.h"
+#include "pool.h"
 #include "reply.h"
 
 #include <host/cgroup.h>
@@ -93,7 +94,8 @@ static void update_misplaced(void *ctx)
 	struct update_list ups = {0};
 
 	d->updater->gathers = false;
-	if (!nri_conn_takes_updates(d->runtime.conn))
+	/* before others are bounded no container gets CPUs that they may run on */
+	if (!nri_conn_takes_updates(d->runtime.conn) || !pool_is_enforced(d))
 		return;
 	engine_take_updates(d->engine, UPDATES_AT_ONCE, &ups);
 	leave_out_the_ended(d, &ups);

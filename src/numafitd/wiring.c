@@ -5,6 +5,7 @@
 #include "decision_log.h"
 #include "gather.h"
 #include "over.h"
+#include "pool.h"
 #include "reply.h"
 #include "shadow.h"
 #include "sweep.h"
@@ -55,6 +56,10 @@ static int on_run_pod(void *ctx, const struct pod *asked, struct err *e)
 	arena_init(a, GATHER_BYTES);
 	gather_pod(d, &pod, a);
 	engine_run_pod(d->engine, loop_wall_ms(), &pod, &dec);
+	if (dec.admit && pool_follow(d, e)) { /* others would still run on what it is to have */
+		engine_take_back_pod(d->engine, loop_wall_ms(), &pod, e->text, &dec);
+		pool_follow_event(d);
+	}
 	d->measured.counters.refused += !dec.admit;
 	d->measured.counters.cut_short +=
 		!dec.admit && dec.cut_short; /* else each container counts */
@@ -120,11 +125,13 @@ static void after_answer(void *ctx)
 	cluster_note_decision(d, &q, &c->dec, c->refusal);
 }
 
-/* What the runtime is to do with the new container. 0, or -ENOMEM with text: an empty list would
- * leave it unpinned. */
-static int adjust(
-	const struct daemon *d, const struct decision *dec, struct nri_reply *reply, struct err *e)
+/* What the runtime is to do with the new container, which is held to have what was decided. 0, or
+ * -ENOMEM with text: an empty list would leave it unpinned. */
+static int adjust(const struct daemon *d, const char *container_id, const struct decision *dec,
+	struct nri_reply *reply, struct err *e)
 {
+	const struct ledger *l = engine_ledger(d->engine);
+	const struct update given = engine_give(d->engine, ledger_find(l, container_id));
 	const struct placement placed = {
 		.exclusive = dec->exclusive,
 		.preferred = dec->preferred,
@@ -140,8 +147,8 @@ static int adjust(
 
 	placement_json_format(&placed, &d->topo.ids, text, sizeof text);
 	reply->adjust = true;
-	reply->cpus = cpus_text(reply->arena, &dec->cpus);
-	reply->mems = nodes_text(d, reply->arena, dec->mems);
+	reply->cpus = cpus_text(reply->arena, &given.cpus);
+	reply->mems = nodes_text(d, reply->arena, given.mems);
 	reply->annotation = (struct key_value){
 		NRI_PLACEMENT_ANNOTATION, arena_strndup(reply->arena, text, strlen(text))};
 	if (!*reply->cpus || !reply->annotation.value)
@@ -160,9 +167,16 @@ static int on_create(void *ctx, const struct request *asked, struct nri_reply *r
 	fault_point(FAULT_TO_DECIDE);
 	gather_container(d, &req, reply->arena);
 	engine_create(d->engine, loop_wall_ms(), &req, &dec, &ups);
+	if (dec.admit && pool_follow(d, e)) { /* others would still run on what it is to have */
+		engine_take_back(d->engine, loop_wall_ms(), &req, e->text, &dec);
+		pool_follow_event(d);
+		for (size_t i = 0; i < ups.nr; i++) /* an error carries none */
+			engine_must_update(d->engine, ups.at[i].container_id);
+	}
 	add_updates(d, &ups, reply);
 	const struct admit_question q = question_of(d, &req, NULL);
-	int rc = dec.admit ? adjust(d, &dec, reply, e) : refuse_with_text(&q, &dec, e);
+	int rc = dec.admit ? adjust(d, req.container_id, &dec, reply, e)
+			   : refuse_with_text(&q, &dec, e);
 	arena_fini(&d->runtime.answered.gathered);
 	d->runtime.answered = (struct answered){.is_due = true,
 		.req = req,
@@ -186,7 +200,11 @@ static void on_update(void *ctx, const struct request *req, struct nri_reply *re
 		return;
 	sweep_note_update(d, req->container_id);
 	if (dec.admit) {
-		*vec_push(&ups) = (struct update){req->container_id, dec.cpus, dec.mems};
+		if (pool_follow(d, &e)) /* it gets its CPUs once nobody else runs on them */
+			engine_must_update(d->engine, req->container_id);
+		else
+			*vec_push(&ups) = engine_give(d->engine,
+				ledger_find(engine_ledger(d->engine), req->container_id));
 		add_updates(d, &ups, reply);
 	} else {
 		const struct admit_question q = question_of(d, req, NULL);
@@ -324,6 +342,13 @@ static void on_synchronize(void *ctx, const struct nri_inventory *what, struct n
 	free(placed);
 }
 
+/* All that an event has changed for others is in force before it is answered. */
+static void after_event(void *ctx, enum nri_event event)
+{
+	pool_follow_event(ctx);
+	measure_ended(ctx, event);
+}
+
 static void on_nri_event(void *ctx, const char *event, const char *text)
 {
 	bool bad = text_equal(event, "nri-disconnected") || text_equal(event, "nri-call-refused");
@@ -383,6 +408,7 @@ static void expire_unborn(void *ctx)
 			"containers=%u text=\"their creation failed in the runtime, which did not "
 			"report it\"",
 			nr);
+	pool_follow_event(d);
 	updater_note_change(d);
 	loop_timer_set(d->runtime.expire, EXPIRE_EVERY_MS);
 }
@@ -403,7 +429,7 @@ void wiring_start(struct daemon *d)
 	d->runtime.handler = *handlers[d->settings.mode];
 	d->runtime.handler.ctx = d;
 	d->runtime.handler.began = measure_began;
-	d->runtime.handler.ended = measure_ended;
+	d->runtime.handler.ended = after_event;
 	d->runtime.handler.after = after_answer;
 	d->runtime.handler.on_event = on_nri_event;
 	d->runtime.expire = loop_timer_new(d->loop, expire_unborn, d);

@@ -60,6 +60,7 @@ func (n *node) staticDaemon() []byte {
 		{"  serviceAccountName: numafitd\n", ""},
 		{"configMap:\n      name: numafitd\n", "hostPath: {path: /etc/numafit, type: Directory}\n"},
 		{"imagePullPolicy: IfNotPresent", "imagePullPolicy: Never"},
+		{"      readOnly: true\n      recursiveReadOnly: IfPossible\n", ""}, // components/own-cpus
 	} {
 		ok = ok && strings.Count(text, change[0]) == 1
 		text = strings.Replace(text, change[0], change[1], 1)

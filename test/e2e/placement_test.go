@@ -27,8 +27,10 @@ type status struct {
 		HintsAccepted       int `json:"hints_accepted"`
 		HintsRepaired       int `json:"hints_repaired"`
 		HintsRejected       int `json:"hints_rejected"`
+		Updates             int
 	}
-	Kubelet struct {
+	SharedPool struct{ Enforced string } `json:"shared_pool"`
+	Kubelet    struct {
 		DevicePlugin string `json:"device_plugin"`
 		PodResources string `json:"pod_resources"`
 		PodsAPI      string `json:"pods_api"`

@@ -2,6 +2,7 @@
 #define NUMAFIT_TEST_SWEEP_RIG_H
 
 #include <numafitd/daemon.h>
+#include <numafitd/pool.h>
 #include <numafitd/sweep.h>
 #include <numafitd/updater.h>
 
@@ -42,8 +43,12 @@ struct rig {
 	bool refuses, ignores; /* what it is set without having asked: with an error, or without */
 	bool hides_cgroups;
 	bool in_shadow;
+	bool by_cgroups; /* how the pool is enforced; cgroups have the kubelet's names then */
+	enum pool_enforced enforced;
+	enum mode mode;  /* MODE_OFF: mode manage */
 	bool forgets; /* it is CRI-O, and has been started again since it created them */
 	const char *client_wants; /* CPUs that an UpdateContainer ends with, whatever is answered */
+	const char *refusal; /* what its calls are refused with; NULL: they are not */
 	struct loop_timer *guard, *poll;
 	bool (*until)(struct rig *r);
 	struct box box[BOXES];
@@ -167,6 +172,11 @@ static inline void on_answered(void *ctx, enum nri_call call, const struct nri_a
 	r->answers++;
 	if (call != NRI_CALL_SYNCHRONIZE)
 		r->outstanding--;
+	if (r->refusal) {
+		assert_int_not_equal(a->status, 0);
+		assert_non_null(strstr(a->message, r->refusal));
+		return;
+	}
 	assert_int_equal(a->status, 0);
 	r->nr_updates = (unsigned)a->nr_updates;
 	apply(r, a->updates, a->nr_updates);
@@ -282,7 +292,8 @@ static inline struct box *create_box(struct rig *r, unsigned i, unsigned cpus)
 	b->cpus = cpus;
 	(void)snprintf(b->c.id, sizeof b->c.id, "c%u", i);
 	(void)snprintf(b->c.pod, sizeof b->c.pod, "p%u", i);
-	(void)snprintf(b->cgroup, sizeof b->cgroup, "/kubepods/p%u/c%u", i, i);
+	(void)snprintf(b->cgroup, sizeof b->cgroup, "/kubepods%s/%s%u/c%u",
+		r->by_cgroups && !cpus ? "/burstable" : "", r->by_cgroups ? "podp" : "p", i, i);
 	call(r, NRI_CALL_CREATE, b);
 	wait_until(r, is_quiet);
 	return b;
@@ -322,8 +333,15 @@ static inline void start_daemon(struct rig *r)
 	fake_runtime_listen(&r->runtime, r->socket);
 	r->guard = loop_timer_new(d->loop, on_guard, NULL);
 	r->poll = loop_timer_new(d->loop, on_poll, r);
+	if (r->mode)
+		d->settings.mode = r->mode;
+	d->settings.pool_enforced = r->enforced;
+	if (r->by_cgroups && pool_choose(d, r->root, &e) < 0)
+		fail_msg("%s", e.text);
 	if (recorder_start(d, &e) < 0)
 		fail_msg("%s", e.text);
+	if (r->by_cgroups)
+		pool_start(d);
 	wiring_start(d);
 	sweep_stop(d);
 	in_force_stop(d);
@@ -338,6 +356,7 @@ static inline void stop_daemon(struct rig *r)
 	sweep_stop(&r->d);
 	in_force_stop(&r->d);
 	updater_stop(&r->d);
+	pool_stop(&r->d);
 	loop_free(r->d.loop);
 	recorder_stop(&r->d);
 	r->runtime.stream = NULL;
@@ -355,7 +374,7 @@ static inline void write_file(const struct rig *r, const char *name, const char 
 	assert_int_equal(fclose(f), 0);
 }
 
-static inline struct rig *rig_new(bool v2, const char *nri_version)
+static inline struct rig *rig_new_by(bool v2, const char *nri_version, bool by_cgroups)
 {
 	struct rig *r = calloc(1, sizeof *r);
 
@@ -364,6 +383,7 @@ static inline struct rig *rig_new(bool v2, const char *nri_version)
 	(void)snprintf(r->root, sizeof r->root, "%s/root", r->dir);
 	(void)snprintf(r->socket, sizeof r->socket, "%s/nri.sock", r->dir);
 	r->v2 = v2;
+	r->by_cgroups = by_cgroups;
 	r->runtime = (struct fake_runtime){.options = {"containerd", "v2.3.4", false, 0},
 		.events = {r, on_configured, on_answered},
 		.nri_version = nri_version,
@@ -373,6 +393,8 @@ static inline struct rig *rig_new(bool v2, const char *nri_version)
 		   : "33 31 0:31 / /sys/fs/cgroup/cpuset rw - cgroup cgroup rw,cpuset\n");
 	if (v2)
 		put(r, "sys/fs/cgroup/cgroup.controllers", "cpuset cpu memory\n");
+	if (v2)
+		put(r, "sys/fs/cgroup/cgroup.procs", "");
 	put(r, "sys/devices/system/cpu/online", "0-15\n");
 	put(r, "sys/devices/system/node/node0/meminfo", "Node 0 MemTotal: 8388608 kB\n");
 	put(r, "sys/devices/system/node/node1/meminfo", "Node 1 MemTotal: 8388608 kB\n");
@@ -380,6 +402,11 @@ static inline struct rig *rig_new(bool v2, const char *nri_version)
 	read_machine(r, machine);
 	start_daemon(r);
 	return r;
+}
+
+static inline struct rig *rig_new(bool v2, const char *nri_version)
+{
+	return rig_new_by(v2, nri_version, false);
 }
 
 static inline int remove_one(const char *path, const struct stat *st, int flag, struct FTW *at)

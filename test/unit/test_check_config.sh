@@ -43,7 +43,7 @@ sed "s,^[0-9],config file $dir/wrong.yaml: line &," >"$dir/wanted" <<'X'
 14: runDirectory: it belongs to the top of the file: what is for a node is found by it
 14: logLevl: unknown key, did you mean logLevel?
 15: nodes.1: which nodes it is for is missing: names or labels
---set: sharedPoolStep: "few" is not a number from 0 to 1024
+--set: sharedPoolStep: "few" is not auto or a number from 0 to 1024
 X
 echo "15 mistakes" >>"$dir/wanted"
 prints_wanted() { sed "s/^$1: //" "$dir/err" | diff "$dir/wanted" - >"$dir/said"; } # PROGRAM

@@ -14,10 +14,10 @@ run "the reference" 0 config --markdown
 see "is the one in deploy/README.md" documented
 run "one setting" 0 config --explain sharedPoolStep
 see "is explained" is out "sharedPoolStep
-    takes:   number of CPUs, 0 to 1024
-    default: 16
+    takes:   auto | number of CPUs, 0 to 1024
+    default: auto
     change:  while numafitd runs
-    CPUs that a NUMA node's shared pool gives up or gets back beyond need, so that not every container changes it; a quarter of the node at most"
+    sharedPool.enforce updates: CPUs that a NUMA node's shared pool gives up or gets back beyond need, so that not every container changes it; a quarter of the node at most. auto: none as long as fewer than 30 containers share the pool, else 16"
 run "one that is read at the start" 0 config --explain nri.socketPath
 see "says so" says out "change:  needs a restart of numafitd"
 run "a map's settings" 0 config --explain schedulerHint

@@ -102,7 +102,7 @@ static void every_key_reaches_its_setting(void **state)
 			  "- limits: {hugepages-2Mi: 4Mi}\n"
 			  "  numaNode: 1\n"
 			  "mergeVisitBudget: 7\n"
-			  "sharedPoolStep: 0\n"
+			  "sharedPool: {enforce: updates}\nsharedPoolStep: 0\n"
 			  "sharedPoolMinimum: 2\n"
 			  "sweepInterval: 1m30s\n"
 			  "nodeName: n1\n"
@@ -142,7 +142,7 @@ static void every_key_reaches_its_setting(void **state)
 	static const char *const want[] = {"off", "leave", "manage", "/k", "/k.yaml", "1.36",
 		"restricted", "pod", "true", "16", "most-allocated", "none", "true", "false",
 		"true", "true", "true", "true", "None", "include", "0-1,32", "500m", "2",
-		"8:memory=1Gi,hugepages-1Gi=2Gi;1:hugepages-2Mi=4Mi", "7", "0", "2", "90s", "n1",
+		"8:memory=1Gi,hugepages-1Gi=2Gi;1:hugepages-2Mi=4Mi", "7", "updates", "0", "2", "90s", "n1",
 		"require", "false", "true", "1s", "volcano", "/run/x.sock", "07", "drop-and-fail",
 		"true", "false", "5m", "true", "true", "evict", "/kubeconfig", "here", "true",
 		"true", "kai", "true", "1s", "5m", "true", "true", "all", "true", "true", ":1",

@@ -138,7 +138,7 @@ see "under the node's name" says out "node worker-0:"
 see "and the other is named" says err "container not found"
 run "all nodes at a glance, one of which does not answer" 3 plugin top
 see "are a line each" is out "NODE      MODE    POLICY      NUMA NODES  CPUS  EXCLUSIVE  POOL  FREE MEMORY   CONTAINERS  REFUSED
-worker-0  manage  restricted  8           128   106        14    140 of 464Gi  16          1"
+worker-0  manage  restricted  8           128   106        22    140 of 464Gi  16          1"
 see "and the other is named" says err "worker-1: kubectl numafit: unable to upgrade connection"
 run "one node at a glance" 0 plugin top worker-0
 see "has one line" [ "$(wc -l <"$dir/out")" -eq 2 ]

@@ -23,6 +23,7 @@ static const struct row rows[] = {
 	{"apiServer.context", "other", ""}, {"podsWatch.enabled", "true", ""},
 	{"events.enabled", "true", ""}, {"nodeResourceTopology.enabled", "true", ""},
 	{"numatopology.enabled", "true", ""}, {"metrics.address", "", ""},
+	{"sharedPool.enforce", "updates", ""},
 	{"runDirectory", NULL, ""}, /* another journal */
 	{"machine", NULL, ""},      /* another machine's journal is set aside */
 };

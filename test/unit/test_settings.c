@@ -37,7 +37,8 @@ static void settings_start_with_their_defaults(void **state)
 	assert_true(cpuset_empty(&s.reserved_cpus));
 	assert_int_equal(settings_reserved_cpu_count(&s), 0);
 	assert_int_equal(s.nr_reserved_memory, 0);
-	assert_int_equal(s.shared_pool_step, 16);
+	assert_int_equal(s.pool_enforced, POOL_BY_EITHER);
+	assert_int_equal(s.shared_pool_step, SHARED_POOL_STEP_AUTO);
 	assert_int_equal(s.shared_pool_minimum, 1);
 	assert_string_equal(s.nri_socket, "/var/run/nri/nri.sock");
 	assert_string_equal(s.nri_index, "50");
@@ -65,7 +66,7 @@ static void each_row_prints_its_default_and_reads_it_back(void **state)
 		if (*buf)
 			assert_int_equal(settings_set(&s, doc.key, buf, NULL), 0);
 	}
-	assert_int_equal(nr, 71);
+	assert_int_equal(nr, 72);
 	assert_false(settings_get(&s, nr, buf, sizeof buf));
 	assert_memory_equal(&s, &before, sizeof s);
 }
@@ -215,9 +216,9 @@ static void a_wrong_value_is_named_with_what_was_expected(void **state)
 		{"mergeVisitBudget", "-1", -EINVAL,
 			"mergeVisitBudget: \"-1\" is not a number from 0 to 9223372036854775807"},
 		{"sharedPoolStep", "1025", -ERANGE,
-			"sharedPoolStep: \"1025\" is not a number from 0 to 1024"},
+			"sharedPoolStep: \"1025\" is not auto or a number from 0 to 1024"},
 		{"sharedPoolStep", "four", -EINVAL,
-			"sharedPoolStep: \"four\" is not a number from 0 to 1024"},
+			"sharedPoolStep: \"four\" is not auto or a number from 0 to 1024"},
 		{"sharedPoolMinimum", "1025", -ERANGE,
 			"sharedPoolMinimum: \"1025\" is not a number from 0 to 1024"},
 		{"sweepInterval", "61m", -ERANGE,

@@ -1,0 +1,457 @@
+/* The kubelet's tree of cgroups, as far as containers are in it, and what each is to be allowed. */
+#include <numafit/bounds.h>
+
+#include <numafit/cgroup_path.h>
+#include <numafit/text.h>
+
+#include <stdlib.h>
+
+enum level { LEVEL_QOS, LEVEL_POD, LEVEL_CONTAINER };
+
+struct node_list {
+	VEC(struct bounds_node *);
+};
+
+struct bounds_node {
+	char *path;
+	enum level level;
+	struct bounds_node *above; /* NULL: above it is the kubelet's root, which has no bound */
+	size_t place;              /* among those that have the same one above them */
+	struct node_list below;
+	char *id;                      /* of a container; of a pod its uid */
+	unsigned nr_shared, nr_owners; /* containers that it is, or that are below it */
+	struct cpuset owned;           /* what these owners have */
+	struct cpuset set;             /* what was written; empty: nothing, or it is not known */
+	unsigned nr_set;               /* how many below it have a set */
+};
+
+struct bounds {
+	struct node_list all;        /* by path */
+	struct node_list containers; /* by id */
+	struct node_list tops;       /* those with none above them */
+	struct node_list idle;       /* pods without containers, which have a set */
+	size_t nr_set;
+	uint64_t serial;
+};
+
+struct bounds *bounds_new(void)
+{
+	return xcalloc(1, sizeof(struct bounds));
+}
+
+static void node_free(struct bounds_node *n)
+{
+	vec_fini(&n->below);
+	free(n->path);
+	free(n->id);
+	free(n);
+}
+
+void bounds_free(struct bounds *b)
+{
+	if (!b)
+		return;
+	for (size_t i = 0; i < b->all.nr; i++)
+		node_free(b->all.at[i]);
+	vec_fini(&b->all);
+	vec_fini(&b->containers);
+	vec_fini(&b->tops);
+	vec_fini(&b->idle);
+	free(b);
+}
+
+/* Finding */
+
+/* Where a node with that text, its path or id, stands in the list, or would stand. */
+static size_t position(const struct node_list *l, bool by_id, const char *text)
+{
+	size_t lo = 0, hi = l->nr;
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (strcmp(by_id ? l->at[mid]->id : l->at[mid]->path, text) < 0)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo;
+}
+
+struct bounds_node *bounds_find(const struct bounds *b, const char *path)
+{
+	size_t i = position(&b->all, false, path);
+
+	return i < b->all.nr && text_equal(b->all.at[i]->path, path) ? b->all.at[i] : NULL;
+}
+
+static struct bounds_node *find_container(const struct bounds *b, const char *id)
+{
+	size_t i = position(&b->containers, true, id);
+
+	return i < b->containers.nr && text_equal(b->containers.at[i]->id, id)
+		       ? b->containers.at[i]
+		       : NULL;
+}
+
+/* Growing and shrinking */
+
+static void end_idleness(struct bounds *b, const struct bounds_node *n)
+{
+	for (size_t i = 0; i < b->idle.nr; i++)
+		if (b->idle.at[i] == n) {
+			vec_remove(&b->idle, i);
+			return;
+		}
+}
+
+static struct node_list *siblings_of(struct bounds *b, const struct bounds_node *n)
+{
+	return n->above ? &n->above->below : &b->tops;
+}
+
+static struct bounds_node *get(struct bounds *b, const char *path, enum level level,
+	struct bounds_node *above, const char *id)
+{
+	struct bounds_node *n = bounds_find(b, path);
+
+	if (n && level == LEVEL_POD)
+		end_idleness(b, n);
+	if (n)
+		return n;
+	n = xcalloc(1, sizeof *n);
+	*n = (struct bounds_node){
+		.path = xstrdup(path), .level = level, .above = above, .id = xstrdup(id)};
+	*vec_insert(&b->all, position(&b->all, false, path)) = n;
+	if (level == LEVEL_CONTAINER)
+		*vec_insert(&b->containers, position(&b->containers, true, id)) = n;
+	n->place = siblings_of(b, n)->nr;
+	*vec_push(siblings_of(b, n)) = n;
+	return n;
+}
+
+/* The set is that one now, and those above know of it. */
+static void enter_set(struct bounds *b, struct bounds_node *n, const struct cpuset *cpus)
+{
+	int change = !cpuset_empty(cpus) - !cpuset_empty(&n->set);
+
+	n->set = *cpus;
+	b->nr_set += (size_t)change;
+	for (struct bounds_node *above = n->above; above; above = above->above)
+		above->nr_set += (unsigned)change;
+}
+
+static void take_out(struct bounds *b, struct bounds_node *n)
+{
+	struct node_list *siblings = siblings_of(b, n);
+
+	enter_set(b, n, &(const struct cpuset){0});
+	siblings->at[n->place] = siblings->at[siblings->nr - 1];
+	siblings->at[n->place]->place = n->place;
+	siblings->nr--;
+	vec_remove(&b->all, position(&b->all, false, n->path));
+	if (n->level == LEVEL_CONTAINER)
+		vec_remove(&b->containers, position(&b->containers, true, n->id));
+	end_idleness(b, n);
+	node_free(n);
+}
+
+/* A cgroup without containers goes: systemd may clear the set of one that runs empty, so it is
+ * written again for the next. A pod stays while it may be there with a set of ours. */
+static void prune(struct bounds *b, struct bounds_node *n)
+{
+	while (n && !n->below.nr && (n->level != LEVEL_POD || cpuset_empty(&n->set))) {
+		struct bounds_node *above = n->above;
+
+		take_out(b, n);
+		n = above;
+	}
+	if (n && !n->below.nr)
+		*vec_push(&b->idle) = n;
+}
+
+/* Whether the cgroup is to be allowed the pool, and nothing else, by itself or by one above it. */
+static bool is_within_pool(const struct bounds_node *n)
+{
+	return n && !n->nr_owners;
+}
+
+/* Whether a cgroup needs a set of its own. Not where that above it has the pool alone, nor where
+ * a container has its CPUs from the runtime. */
+static bool needs_set(const struct bounds_node *n)
+{
+	if (is_within_pool(n->above) || (n->level == LEVEL_CONTAINER && n->nr_owners))
+		return false;
+	return true;
+}
+
+/* Counting */
+
+static void sum_up_owned(struct bounds_node *n)
+{
+	n->owned = (struct cpuset){0};
+	for (size_t i = 0; i < n->below.nr; i++)
+		if (n->below.at[i]->nr_owners)
+			n->owned = cpuset_or(n->owned, &n->below.at[i]->owned);
+}
+
+/* The container is of that kind now: an owner, one that shares, or neither. */
+static void count(struct bounds_node *container, const struct cpuset *own, bool shares)
+{
+	const int owners = (own != NULL) - (int)container->nr_owners;
+	const int shared = shares - (int)container->nr_shared;
+	bool loses = container->nr_owners;
+
+	container->owned = own ? *own : (struct cpuset){0};
+	for (struct bounds_node *n = container; n; n = n->above) {
+		n->nr_owners += (unsigned)owners;
+		n->nr_shared += (unsigned)shared;
+		if (n == container)
+			continue;
+		if (loses)
+			sum_up_owned(n);
+		else if (own)
+			n->owned = cpuset_or(n->owned, own);
+	}
+}
+
+/* Paths */
+
+static const char *name_of(const char *path)
+{
+	return strrchr(path, '/') + 1;
+}
+
+/* Whether the name is PREFIX, or a slice's whose last part is PREFIX: "kubepods-PREFIX.slice". */
+static bool is_named(const char *name, const char *word)
+{
+	static const char slice[] = ".slice";
+	size_t n = strlen(name), len = strlen(word), tail = sizeof slice - 1;
+
+	if (text_equal(name, word))
+		return true;
+	return n > len + tail && text_equal(name + n - tail, slice) &&
+	       name[n - tail - len - 1] == '-' &&
+	       strncmp(name + n - tail - len, word, len) == 0;
+}
+
+/* The kubelet's name for a pod's cgroup: "pod" and its uid, in which systemd's form has "_" for
+ * "-". */
+static bool is_pods(const char *path, const char *uid)
+{
+	char word[CGROUP_PATH_MAX];
+	struct text t;
+
+	text_init(&t, word, sizeof word);
+	text_add(&t, "pod%s", uid);
+	if (!*uid || t.cut)
+		return false;
+	if (is_named(name_of(path), word))
+		return true;
+	for (char *at = word; *at; at++)
+		*at = *at == '-' ? '_' : *at;
+	return is_named(name_of(path), word);
+}
+
+static bool cut_last(char *path)
+{
+	char *last = strrchr(path, '/');
+
+	*last = '\0';
+	return last != path;
+}
+
+/* The nodes of a container, from the top; NULL: its cgroup is not known, or not below another. */
+static struct bounds_node *container_of(struct bounds *b, const struct request *req)
+{
+	char path[CGROUP_PATH_MAX], pod[CGROUP_PATH_MAX], qos[CGROUP_PATH_MAX];
+	struct bounds_node *above = NULL;
+
+	if (!req->cgroup || cgroup_path(req->cgroup, path, sizeof path, NULL))
+		return NULL;
+	(void)text_copy(pod, sizeof pod, path);
+	if (cut_last(pod) && is_pods(pod, req->pod.uid)) {
+		(void)text_copy(qos, sizeof qos, pod);
+		if (cut_last(qos) && (is_named(name_of(qos), "burstable") ||
+					     is_named(name_of(qos), "besteffort")))
+			above = get(b, qos, LEVEL_QOS, NULL, "");
+		above = get(b, pod, LEVEL_POD, above, req->pod.uid);
+	}
+	return get(b, path, LEVEL_CONTAINER, above, req->container_id);
+}
+
+void bounds_enter(struct bounds *b, const struct request *req, const struct cpuset *own)
+{
+	struct bounds_node *n = find_container(b, req->container_id);
+
+	if (!n)
+		n = container_of(b, req);
+	if (!n)
+		return;
+	b->serial++;
+	count(n, own, !own);
+	if (own) /* which it has from the runtime */
+		enter_set(b, n, &(const struct cpuset){0});
+}
+
+void bounds_give(struct bounds *b, const char *container_id, const struct cpuset *pool)
+{
+	struct bounds_node *n = find_container(b, container_id);
+
+	if (n && n->nr_shared && needs_set(n))
+		enter_set(b, n, pool);
+}
+
+void bounds_leave(struct bounds *b, const char *container_id)
+{
+	struct bounds_node *n = find_container(b, container_id);
+
+	if (!n)
+		return;
+	struct bounds_node *above = n->above;
+	b->serial++;
+	count(n, NULL, false);
+	take_out(b, n);
+	prune(b, above);
+}
+
+static void forget(struct bounds *b, struct bounds_node *n)
+{
+	enter_set(b, n, &(const struct cpuset){0});
+	end_idleness(b, n);
+	prune(b, n);
+}
+
+void bounds_forget_pod(struct bounds *b, const char *pod_uid)
+{
+	for (size_t i = 0; i < b->idle.nr; i++)
+		if (text_equal(b->idle.at[i]->id, pod_uid)) {
+			forget(b, b->idle.at[i]);
+			return;
+		}
+}
+
+/* What is to be */
+
+static struct cpuset wanted(const struct bounds_node *n, const struct cpuset *pool)
+{
+	bool own_alone = n->level == LEVEL_POD && n->nr_owners && !n->nr_shared;
+
+	return own_alone ? n->owned : cpuset_or(*pool, &n->owned);
+}
+
+bool bounds_shares(const struct bounds *b, const char *container_id, bool *exact)
+{
+	const struct bounds_node *n = find_container(b, container_id);
+
+	*exact = n && !n->nr_owners && needs_set(n);
+	return n && !n->nr_owners;
+}
+
+enum phase { LOSE, GAIN };
+
+/* What the cgroup is to have once sets have lost CPUs; false: it loses none. What nobody knows may
+ * be more than it is to have. */
+static bool after_losses(
+	const struct bounds_node *n, const struct cpuset *want, struct cpuset *out)
+{
+	*out = *want;
+	if (cpuset_empty(&n->set))
+		return true;
+	if (cpuset_within(&n->set, want))
+		return false;
+	struct cpuset kept = cpuset_and(n->set, want);
+	if (!cpuset_empty(&kept)) /* else it would have all that is above it */
+		*out = kept;
+	return true;
+}
+
+static void plan_node(struct bounds_node *n, enum phase phase, const struct cpuset *pool,
+	const struct cpuset *all, struct bounds_writes *out)
+{
+	const bool exact = needs_set(n);
+	struct cpuset want = exact ? wanted(n, pool) : *all, first;
+
+	if (n->level == LEVEL_CONTAINER && n->nr_owners)
+		return;
+	if (!exact && cpuset_empty(&n->set)) /* it follows the one above */
+		return;
+	bool loses = after_losses(n, &want, &first);
+	struct cpuset then = loses ? first : n->set;
+	bool due = phase == LOSE ? loses : !cpuset_equal(&then, &want);
+
+	if (due)
+		*vec_push(out) = (struct bounds_write){.node = n,
+			.path = n->path,
+			.cpus = phase == LOSE ? first : want,
+			.is_container = n->level == LEVEL_CONTAINER};
+}
+
+/* Those below come first: when a cgroup gains CPUs they are bounded already. Where nobody below has
+ * CPUs for itself and nothing was written nothing is to be done, however many they are. */
+static void plan_from(struct bounds_node *n, enum phase phase, const struct cpuset *pool,
+	const struct cpuset *all, struct bounds_writes *out)
+{
+	for (size_t i = 0; (n->nr_owners || n->nr_set) && i < n->below.nr; i++)
+		plan_from(n->below.at[i], phase, pool, all, out);
+	plan_node(n, phase, pool, all, out);
+}
+
+void bounds_plan(const struct bounds *b, const struct cpuset *pool, const struct cpuset *all,
+	struct bounds_writes *out)
+{
+	for (enum phase phase = LOSE; phase <= GAIN; phase++)
+		for (size_t i = 0; i < b->tops.nr; i++)
+			plan_from(b->tops.at[i], phase, pool, all, out);
+}
+
+void bounds_note_written(struct bounds *b, struct bounds_node *n, const struct cpuset *cpus)
+{
+	/* one that may have any set has none of ours any more */
+	enter_set(b, n, needs_set(n) ? cpus : &(const struct cpuset){0});
+}
+
+bool bounds_note_found(struct bounds *b, struct bounds_node *n, const struct cpuset *cpus)
+{
+	if (cpuset_equal(cpus, &n->set))
+		return false;
+	b->serial++;
+	enter_set(b, n, cpus);
+	return true;
+}
+
+bool bounds_note_gone(struct bounds *b, struct bounds_node *n)
+{
+	bool idle = n->level == LEVEL_POD && !n->below.nr;
+
+	if (idle)
+		forget(b, n);
+	return idle;
+}
+
+/* Reading */
+
+struct bounds_node *bounds_after(const struct bounds *b, const char *path)
+{
+	size_t i = position(&b->all, false, path);
+
+	for (i += bounds_find(b, path) != NULL; i < b->all.nr; i++)
+		if (b->all.at[i]->level != LEVEL_CONTAINER || !cpuset_empty(&b->all.at[i]->set))
+			return b->all.at[i];
+	return NULL;
+}
+
+const char *bounds_path(const struct bounds_node *n)
+{
+	return n->path;
+}
+
+uint64_t bounds_serial(const struct bounds *b)
+{
+	return b->serial;
+}
+
+size_t bounds_count(const struct bounds *b)
+{
+	return b->nr_set;
+}

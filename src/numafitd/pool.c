@@ -1,0 +1,394 @@
+/* The shared pool as bounds of the kubelet's cgroups: written before anybody runs on what they give
+ * up, watched, and given back. */
+#include "pool.h"
+#include "daemon.h"
+#include "pool_state.h"
+#include "updater.h"
+
+#include <io/log.h>
+#include <io/watch.h>
+#include <numafit/bounds.h>
+#include <numafit/text.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+/* AGAIN_MS: between two attempts at what could not be written. Another program that writes a cgroup
+ * over and over is answered MENDS_MAX times in a row, and then at that pace. */
+enum { AGAIN_MS = 1000, MENDS_MAX = 10 };
+
+/* A cgroup that is watched. */
+struct watched {
+	struct daemon *d;
+	struct watch *watch;
+	char *path;
+	unsigned mends; /* in this second */
+	bool logged;
+};
+
+static struct bounds *bounds_of(const struct daemon *d)
+{
+	return d->engine ? ledger_view(engine_ledger(d->engine))->bounds : NULL;
+}
+
+/* Choosing */
+
+static int can_write(const struct cgroups *c, struct err *e)
+{
+	char path[CGROUP_PATH_MAX + sizeof "/cgroup.procs"];
+
+	if (!c->v2)
+		return err_set(e, ENOTSUP,
+			"the cgroup hierarchy with cpusets is of version 1, in which a cgroup does "
+			"not bound those below it");
+	(void)snprintf(path, sizeof path, "%s/cgroup.procs", c->root);
+	return access(path, W_OK) == 0
+		       ? 0
+		       : err_set(e, errno, "%s: %s", c->root, strerror(errno));
+}
+
+/* Whether cgroups can enforce the pool of this system. */
+static int try_cgroups(struct daemon *d, const char *root, struct err *e)
+{
+	struct cgroups c;
+
+	if (!d->topo.this_machine)
+		return err_set(e, ENOTSUP, "the machine is not this one: its cgroups are not here");
+	int rc = cgroups_find(root, &c, e);
+	if (rc)
+		return rc;
+	d->pool->tree.v2 = c.v2;
+	if (c.v2)
+		(void)text_copy(d->pool->tree.root, sizeof d->pool->tree.root, c.root);
+	return can_write(&c, e);
+}
+
+int pool_choose(struct daemon *d, const char *root, struct err *e)
+{
+	const bool places = d->settings.mode == MODE_MANAGE || d->settings.mode == MODE_RELEASE;
+	enum pool_enforced asked = d->settings.pool_enforced;
+	char why[512];
+
+	d->pool = xcalloc(1, sizeof *d->pool);
+	int rc = places ? try_cgroups(d, root, e) : -ECANCELED;
+	bool by_updates = rc || asked == POOL_BY_UPDATES;
+	d->settings.pool_enforced = by_updates ? POOL_BY_UPDATES : POOL_BY_CGROUPS;
+	if (!places || asked == POOL_BY_UPDATES)
+		return 0;
+	if (rc && asked == POOL_BY_CGROUPS)
+		return err_add(e, rc, "sharedPool.enforce: cgroup");
+	if (rc)
+		(void)text_copy(d->pool->why_updates, sizeof d->pool->why_updates, e->text);
+	if (rc && d->topo.this_machine)
+		log_line(LOG_INFO, "pool-by-updates",
+			"reason=%s text=\"the runtime updates containers of the shared pool one "
+			"after another\"",
+			log_text(why, sizeof why, e->text));
+	return 0;
+}
+
+/* Watching */
+
+static const char *file_of(const struct pool_bounds *p, const char *path, char *buf, size_t cap)
+{
+	(void)snprintf(buf, cap, "%s%s/cpuset.cpus", p->tree.root, path);
+	return buf;
+}
+
+static void unwatch(struct pool_bounds *p, size_t i)
+{
+	struct watched *w = p->watched.at[i];
+
+	watch_close(w->watch);
+	free(w->path);
+	free(w);
+	vec_remove(&p->watched, i);
+}
+
+/* Whether the cgroup was found with another set than was written, so that it is to be written
+ * again. One that is gone is found by the next write. */
+static bool note_if_changed(struct daemon *d, struct bounds_node *n)
+{
+	struct pool_bounds *p = d->pool;
+	struct cpuset found;
+
+	if (cgroup_read_cpus(&p->tree, bounds_path(n), &found, NULL) ||
+		!bounds_note_found(bounds_of(d), n, &found))
+		return false;
+	p->rewritten++;
+	return true;
+}
+
+static void log_rewritten(const struct watched *w)
+{
+	char path[512];
+
+	log_line(LOG_WARN, "pool-rewritten",
+		"cgroup=%s text=\"another program has changed its cpuset.cpus; it is written again\" "
+		"action=\"none needed if this is systemd; else see who sets AllowedCPUs or cpuset.cpus "
+		"there\"",
+		log_text(path, sizeof path, w->path));
+}
+
+static void on_touched(void *ctx)
+{
+	struct watched *w = ctx;
+	struct daemon *d = w->d;
+	struct bounds_node *n = bounds_find(bounds_of(d), w->path);
+
+	if (!n || w->mends >= MENDS_MAX || !note_if_changed(d, n))
+		return;
+	if (!w->logged)
+		log_rewritten(w);
+	w->logged = true;
+	if (++w->mends == MENDS_MAX)
+		loop_timer_set(d->pool->again, AGAIN_MS);
+	pool_follow_event(d);
+}
+
+static bool is_watched(const struct pool_bounds *p, const char *path)
+{
+	for (size_t i = 0; i < p->watched.nr; i++)
+		if (text_equal(p->watched.at[i]->path, path))
+			return true;
+	return false;
+}
+
+static void watch_cgroup(struct daemon *d, const char *path)
+{
+	struct pool_bounds *p = d->pool;
+	char file[2 * CGROUP_PATH_MAX];
+
+	if (p->watch_failed || is_watched(p, path))
+		return;
+	struct watched *w = xcalloc(1, sizeof *w);
+	w->d = d;
+	w->path = xstrdup(path);
+	w->watch = watch_new(d->loop, file_of(p, path, file, sizeof file), on_touched, w);
+	*vec_push(&p->watched) = w;
+	if (w->watch || !cgroup_is_there(&p->tree, path))
+		return;
+	p->watch_failed = true;
+	log_line(LOG_WARN, "pool-not-watched",
+		"cgroup=%s text=\"who changes it is noticed every sweepInterval only\" action=\"raise "
+		"fs.inotify.max_user_watches and max_user_instances\"",
+		path);
+}
+
+static void forget_unbounded(struct daemon *d)
+{
+	struct pool_bounds *p = d->pool;
+
+	for (size_t i = p->watched.nr; i-- > 0;)
+		if (!bounds_find(bounds_of(d), p->watched.at[i]->path))
+			unwatch(p, i);
+}
+
+/* Writing */
+
+static int write_set(const struct pool_bounds *p, const struct bounds_write *w, struct err *e)
+{
+	char list[CPUSET_TEXT_MAX];
+	const char *text = cpuset_format(&w->cpus, list, sizeof list);
+	int rc = cgroup_write(&p->tree, w->path, "cpuset.cpus", text, e);
+
+	/* before its first delegated unit systemd may not have enabled the controller there */
+	if (rc == -ENOENT && !w->is_container && cgroup_is_there(&p->tree, w->path)) {
+		rc = cgroup_enable(&p->tree, w->path, "cpuset", e);
+		if (!rc)
+			rc = cgroup_write(&p->tree, w->path, "cpuset.cpus", text, e);
+	}
+	return rc;
+}
+
+/* What became of a plan. */
+enum outcome { WRITTEN, PLAN_ANEW, WRITE_FAILED };
+
+static enum outcome make_writes(
+	struct daemon *d, const struct bounds_writes *all, struct err *e)
+{
+	struct pool_bounds *p = d->pool;
+
+	for (size_t i = 0; i < all->nr; i++) {
+		const struct bounds_write *w = &all->at[i];
+
+		int rc = write_set(p, w, e);
+		if (rc == -ENOENT && bounds_note_gone(bounds_of(d), w->node))
+			return PLAN_ANEW;
+		if (rc == -ENOENT) { /* it comes with its container, which then is reported */
+			p->any_due = true;
+			continue;
+		}
+		if (rc)
+			return WRITE_FAILED;
+		p->writes++;
+		bounds_note_written(bounds_of(d), w->node, &w->cpus);
+		if (!w->is_container)
+			watch_cgroup(d, w->path);
+	}
+	return WRITTEN;
+}
+
+/* Logged once, until a write succeeds: what is refused gives up what was due. */
+static void note_problem(struct pool_bounds *p, const struct err *e, bool wrote)
+{
+	char why[512];
+
+	p->failed = e != NULL;
+	if (!e && !wrote)
+		return;
+	if (e && !p->problem.code)
+		log_line(LOG_ERROR, "pool-not-enforced",
+			"error=%s text=\"containers that would get CPUs for themselves are refused "
+			"meanwhile\" action=\"let numafitd write the kubelet's cgroups, or set "
+			"sharedPool.enforce to updates and restart it\"",
+			log_text(why, sizeof why, e->text));
+	if (!e && p->problem.code)
+		log_line(LOG_INFO, "pool-enforced-again", "cgroups=%s", p->tree.root);
+	p->problem = e ? *e : (struct err){0};
+}
+
+int pool_follow(struct daemon *d, struct err *e)
+{
+	const struct ledger_view *now = ledger_view(engine_ledger(d->engine));
+	struct pool_bounds *p = d->pool;
+	enum outcome outcome = PLAN_ANEW;
+
+	if (!now->bounds || (!p->any_due && !p->failed &&
+				   bounds_serial(now->bounds) == p->serial &&
+				   cpuset_equal(&p->pool, &now->pool)))
+		return 0;
+	const uint64_t writes = p->writes;
+	p->any_due = false;
+	while (outcome == PLAN_ANEW) {
+		struct bounds_writes all = {0};
+
+		bounds_plan(now->bounds, &now->pool, &d->topo.cpus, &all);
+		outcome = make_writes(d, &all, e);
+		vec_fini(&all);
+	}
+	note_problem(p, outcome == WRITTEN ? NULL : e, p->writes != writes);
+	if (outcome == WRITE_FAILED) {
+		loop_timer_set(p->again, AGAIN_MS);
+		return -e->code;
+	}
+	p->serial = bounds_serial(now->bounds);
+	p->pool = now->pool;
+	return 0;
+}
+
+void pool_follow_event(struct daemon *d)
+{
+	struct err e;
+
+	(void)pool_follow(d, &e);
+}
+
+bool pool_is_enforced(const struct daemon *d)
+{
+	return !bounds_of(d) || !d->pool->failed;
+}
+
+static void try_again(void *ctx)
+{
+	struct daemon *d = ctx;
+	struct pool_bounds *p = d->pool;
+
+	if (!bounds_of(d))
+		return;
+	for (size_t i = 0; i < p->watched.nr; i++) {
+		struct watched *w = p->watched.at[i];
+		bool was_held = w->mends >= MENDS_MAX;
+
+		w->mends = 0;
+		if (was_held)
+			on_touched(w);
+	}
+	pool_follow_event(d);
+	updater_note_change(d);
+}
+
+bool pool_look_at_next(struct daemon *d)
+{
+	struct pool_bounds *p = d->pool;
+	struct bounds *b = bounds_of(d);
+
+	if (!b)
+		return false;
+	struct bounds_node *n = bounds_after(b, p->at ? p->at : "");
+	free(p->at);
+	p->at = n ? xstrdup(bounds_path(n)) : NULL;
+	if (n)
+		(void)note_if_changed(d, n);
+	else
+		forget_unbounded(d);
+	pool_follow_event(d);
+	return n != NULL;
+}
+
+void pool_note_earlier(struct daemon *d, enum pool_enforced earlier)
+{
+	if (d->pool)
+		d->pool->was_by_cgroups = earlier == POOL_BY_CGROUPS;
+}
+
+void pool_start(struct daemon *d)
+{
+	if (d->pool->was_by_cgroups && !bounds_of(d)) /* or updates would have no effect */
+		pool_give_back(d);
+	d->pool->again = loop_timer_new(d->loop, try_again, d);
+	d->pool->any_due = true;
+	if (bounds_of(d))
+		log_line(LOG_INFO, "pool-by-cgroups",
+			"cgroups=%s text=\"the shared pool is what the kubelet's cgroups are bounded "
+			"to\"",
+			d->pool->tree.root);
+}
+
+void pool_stop(struct daemon *d)
+{
+	struct pool_bounds *p = d->pool;
+
+	if (!p)
+		return;
+	while (p->watched.nr)
+		unwatch(p, p->watched.nr - 1);
+	vec_fini(&p->watched);
+	if (p->again)
+		loop_timer_close(p->again);
+	free(p->at);
+	free(p);
+	d->pool = NULL;
+}
+
+/* CPUs that the pool leaves to nobody. */
+static unsigned idle_cpus(const struct ledger *l)
+{
+	struct cpuset all = ledger_shareable_cpus(l);
+	struct cpuset idle = cpuset_minus(all, &ledger_view(l)->held);
+
+	idle = cpuset_minus(idle, &ledger_view(l)->pool);
+	return cpuset_count(&idle);
+}
+
+struct status_pool pool_status(const struct daemon *d)
+{
+	const struct ledger *l = engine_ledger(d->engine);
+	const struct bounds *b = ledger_view(l)->bounds;
+	const struct pool_bounds *p = d->pool;
+	struct status_pool s = {
+		.enforced = pool_enforced_words[b ? POOL_BY_CGROUPS : POOL_BY_UPDATES],
+		.idle = idle_cpus(l),
+	};
+
+	if (!p)
+		return s;
+	s.cgroups = b ? bounds_count(b) : 0;
+	s.writes = p->writes;
+	s.rewritten = p->rewritten;
+	s.problem = p->problem.code ? p->problem.text : NULL;
+	s.why_updates = *p->why_updates ? p->why_updates : NULL;
+	return s;
+}

@@ -1,0 +1,30 @@
+#ifndef NUMAFIT_NUMAFITD_POOL_STATE_H
+#define NUMAFIT_NUMAFITD_POOL_STATE_H
+
+#include <host/cgroup.h>
+#include <io/loop.h>
+#include <numafit/vec.h>
+
+/* What pool*.c share. */
+
+struct watched;
+
+struct pool_bounds {
+	struct cgroup_tree tree; /* root "": cgroups cannot enforce the pool here */
+	struct loop_timer *again;
+	struct {
+		VEC(struct watched *);
+	} watched;
+	bool was_by_cgroups; /* in an earlier life */
+	bool any_due;    /* whatever serial and pool say */
+	uint64_t serial; /* of the tree, and the pool, for which all was written */
+	struct cpuset pool;
+	char *at; /* the cgroup that was looked at last; NULL: none in this round */
+	uint64_t writes, rewritten;
+	bool watch_failed;
+	bool failed;        /* not all that is due was written */
+	struct err problem; /* why the last write failed; code 0: it did not */
+	char why_updates[sizeof((struct err *)0)->text];
+};
+
+#endif

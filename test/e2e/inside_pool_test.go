@@ -1,0 +1,133 @@
+package e2e
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// A case of a node in a virtual machine: the shared pool is what the kubelet's cgroups are bounded to.
+
+// Containers of the pool leave CPUs without an update of their own, before another container starts on
+// them; what another program writes into these cgroups does not last; and all comes back.
+func TestInsidePoolIsBounded(t *testing.T) {
+	n := inside(t)
+	before := n.status()
+	if by := before.SharedPool.Enforced; by != "cgroup" {
+		t.Fatalf("the pool is enforced by %s", by)
+	}
+	n.putPod("busy", burstable, nil, []want{{name: "busy", milli: 100, memory: 32 * mi,
+		args: []string{"for i in 1 2 3; do while :; do :; done & done; " + untilTold}}})
+	n.putPod("best", bestEffort, nil, []want{{name: "best"}})
+	n.awaitStatic("busy")
+	n.awaitStatic("best")
+	n.putPod("own", guaranteed, nil, []want{{name: "two", milli: 2000, memory: 32 * mi}})
+	seen := n.watchTasks("busy", "best")
+	n.awaitStatic("own")
+	s := n.checkAll()
+	if seen() == 0 {
+		t.Error("no look at the tasks was taken while the container was there")
+	}
+	if nr := s.Counters.Updates - before.Counters.Updates; nr != 0 {
+		t.Errorf("%d containers were updated", nr)
+	}
+	classes := n.classes()
+	for _, dir := range classes {
+		if is := n.read(dir + "/cpuset.cpus"); is != s.Pool {
+			t.Errorf("%s has %s, the pool is %s", dir, is, s.Pool)
+		}
+	}
+
+	for _, text := range []string{"0-7", "1"} { // another program
+		n.must(os.WriteFile(classes[0]+"/cpuset.cpus", []byte(text), 0o644))
+		n.await("the set to be written again", func() bool { return n.read(classes[0]+"/cpuset.cpus") == s.Pool })
+	}
+	if hasSystemd() {
+		n.run("systemctl", "set-property", "--runtime", filepath.Base(classes[0]), "CPUWeight=50")
+		n.run("systemctl", "daemon-reload")
+		n.await("the set to outlast systemd", func() bool { return n.read(classes[0]+"/cpuset.cpus") == s.Pool })
+	}
+	n.checkAll()
+
+	n.dropStatic("own")
+	s = n.checkAll()
+	if all := "0-7"; s.Pool != all || n.read(classes[0]+"/cpuset.cpus") != all {
+		t.Errorf("the pool is %s, %s has %s", s.Pool, classes[0], n.read(classes[0]+"/cpuset.cpus"))
+	}
+}
+
+// classes are the cgroups of the QoS classes that have pods without CPUs of their own.
+func (n *node) classes() (dirs []string) {
+	n.Helper()
+	for _, name := range []string{"burstable", "besteffort"} {
+		found, _ := filepath.Glob("/sys/fs/cgroup/kubepods*/*" + name + "*")
+		if len(found) != 1 {
+			n.Fatalf("the cgroup of %s pods: %v", name, found)
+		}
+		dirs = append(dirs, found[0])
+	}
+	return dirs
+}
+
+// watchTasks looks at the tasks of these pods' containers as soon as a container with CPUs of its own is
+// made, and insists that none may run on these. What it returns ends that, and is how often it looked.
+func (n *node) watchTasks(others ...string) func() int {
+	n.Helper()
+	var tasks []string
+	for _, name := range others {
+		for _, id := range n.pods[name].containers {
+			for _, pid := range strings.Fields(n.read(cpusetCgroup(n.pid(id)) + "/cgroup.procs")) {
+				tasks = append(tasks, "/proc/"+pid+"/status")
+			}
+		}
+	}
+	end, looks := make(chan bool), make(chan int)
+	go func() {
+		nr := 0
+		for {
+			select {
+			case <-end:
+				looks <- nr
+				return
+			case <-time.After(20 * time.Millisecond):
+			}
+			own := n.ownCPUs()
+			if own == "" {
+				continue
+			}
+			nr++
+			for _, path := range tasks {
+				text, err := os.ReadFile(path)
+				if allowed := line(string(text), "Cpus_allowed_list:"); err == nil && n.intersect(allowed, own) {
+					n.Errorf("%s may run on %s, of which %s are another container's own", path, allowed, own)
+				}
+			}
+		}
+	}()
+	return func() int { end <- true; return <-looks }
+}
+
+// ownCPUs are those of the only container that has a set in a Guaranteed pod; "": there is none with a process.
+func (n *node) ownCPUs() string {
+	found, _ := filepath.Glob("/sys/fs/cgroup/kubepods*/*pod*/*")
+	for _, dir := range found {
+		set, err := os.ReadFile(dir + "/cpuset.cpus")
+		procs, _ := os.ReadFile(dir + "/cgroup.procs")
+		if text := strings.TrimSpace(string(set)); err == nil && len(procs) > 0 && text != "" {
+			return text
+		}
+	}
+	return ""
+}
+
+func (n *node) intersect(a, b string) bool {
+	in := n.set(b)
+	for cpu := range n.set(a) {
+		if in[cpu] {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,220 @@
+/* The shared pool as bounds of cgroups, in a daemon whose cgroups are files of a folder. What the
+ * kernel makes of them is test_bounds' matter, and that of a virtual machine. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "sweep_rig.h"
+
+static const char burstable[] = "sys/fs/cgroup/kubepods/burstable/cpuset.cpus";
+
+/* As the kernel has a cgroup that nobody has bounded. */
+static struct rig *begin(void)
+{
+	struct rig *r = rig_new_by(true, "v0.12.5", true);
+
+	assert_int_equal(r->d.settings.pool_enforced, POOL_BY_CGROUPS);
+	put(r, burstable, "\n");
+	for (unsigned i = 0; i < BOXES; i++) {
+		char name[PATH_BYTES / 2];
+
+		(void)snprintf(name, sizeof name, "sys/fs/cgroup/kubepods/podp%u/cpuset.cpus", i);
+		put(r, name, "\n");
+		(void)snprintf(name, sizeof name,
+			"sys/fs/cgroup/kubepods/burstable/podp%u/cpuset.cpus", i);
+		put(r, name, "\n");
+	}
+	return r;
+}
+
+static const char *content(const struct rig *r, const char *name)
+{
+	static char text[LIST_BYTES];
+	char path[PATH_BYTES];
+
+	(void)snprintf(path, sizeof path, "%s/%s", r->root, name);
+	FILE *f = fopen(path, "r");
+	assert_non_null(f);
+	*text = '\0';
+	(void)!fgets(text, sizeof text, f);
+	(void)fclose(f);
+	text[strcspn(text, "\n")] = '\0';
+	return text;
+}
+
+static bool pool_is_written(struct rig *r)
+{
+	char list[CPUSET_TEXT_MAX];
+	const struct cpuset *pool = &ledger_view(engine_ledger(r->d.engine))->pool;
+
+	return text_equal(content(r, burstable), cpuset_format(pool, list, sizeof list));
+}
+
+static void an_exclusive_create_bounds_the_others_before_its_answer(void **state)
+{
+	struct rig *r = begin();
+	struct box *log = start_box(r, 0, 0);
+
+	(void)state;
+	assert_string_equal(content(r, burstable), "0-15");
+	assert_true(cpus_are(r, log, "0-15")); /* any set that has the pool */
+	for (unsigned i = 1; i <= 3; i++) {
+		struct box *own = create_box(r, i, 4);
+		char name[PATH_BYTES / 2];
+
+		assert_int_equal(r->nr_updates, 0);
+		assert_true(pool_is_written(r));
+		assert_int_equal(cpuset_count(&held(r, own)->decision.cpus), 4);
+		(void)snprintf(name, sizeof name, "sys/fs/cgroup/kubepods/podp%u/cpuset.cpus", i);
+		assert_true(cpus_are(r, own, content(r, name)));
+		call(r, NRI_CALL_POST_START, own);
+		wait_until(r, is_quiet);
+	}
+	assert_string_equal(content(r, burstable), "12-15"); /* nothing lies idle */
+	assert_true(cpus_are(r, log, "0-15"));
+	call(r, NRI_CALL_STOP, &r->box[1]);
+	r->box[1].c.runs = false;
+	wait_until(r, is_quiet);
+	assert_string_equal(content(r, burstable), "0-3,12-15");
+	assert_int_equal(r->unasked, 0);
+	rig_free(r);
+}
+
+static void what_another_program_writes_is_written_again(void **state)
+{
+	struct rig *r = begin();
+
+	(void)state;
+	(void)start_box(r, 0, 0);
+	(void)start_box(r, 1, 4);
+	for (unsigned i = 0; i < 3; i++) {
+		put(r, burstable, i == 1 ? "\n" : "0-15\n");
+		wait_until(r, pool_is_written);
+	}
+	assert_true(pool_status(&r->d).rewritten >= 3);
+	rig_free(r);
+}
+
+/* The kernel, or a mount, refuses. A folder in a file's place does so for root, too. */
+static void break_file(const struct rig *r, bool broken)
+{
+	char path[PATH_BYTES], aside[PATH_BYTES + 8];
+
+	(void)snprintf(path, sizeof path, "%s/%s", r->root, burstable);
+	(void)snprintf(aside, sizeof aside, "%s.aside", path);
+	if (broken)
+		assert_int_equal(rename(path, aside) || mkdir(path, 0755), 0);
+	else
+		assert_int_equal(rmdir(path) || rename(aside, path), 0);
+}
+
+static bool is_enforced(struct rig *r)
+{
+	return pool_is_enforced(&r->d) && pool_is_written(r);
+}
+
+static void a_create_whose_pool_cannot_be_written_is_refused_and_nothing_moves(void **state)
+{
+	struct rig *r = begin();
+	const struct cpuset *pool = &ledger_view(engine_ledger(r->d.engine))->pool;
+
+	(void)state;
+	(void)start_box(r, 0, 0);
+	break_file(r, true);
+	r->refusal = "burstable/cpuset.cpus";
+	struct box *own = create_box(r, 1, 4);
+	assert_null(held(r, own));
+	assert_int_equal(cpuset_count(pool), 16);
+	assert_non_null(pool_status(&r->d).problem);
+	break_file(r, false);
+	wait_until(r, is_enforced);
+	r->refusal = NULL;
+	(void)start_box(r, 2, 4);
+	assert_int_equal(cpuset_count(pool), 12);
+	assert_true(pool_is_written(r));
+	assert_null(pool_status(&r->d).problem);
+	rig_free(r);
+}
+
+static void a_restart_goes_on_and_mode_release_gives_back(void **state)
+{
+	struct rig *r = begin();
+
+	(void)state;
+	(void)start_box(r, 0, 0);
+	(void)start_box(r, 1, 4);
+	stop_daemon(r);
+	put(r, burstable, "\n"); /* meanwhile */
+	read_machine(r, machine);
+	start_daemon(r);
+	wait_until(r, pool_is_written);
+	assert_string_equal(content(r, burstable), "4-15");
+	assert_int_equal(r->unasked, 0);
+	stop_daemon(r);
+	read_machine(r, machine);
+	r->mode = MODE_RELEASE;
+	start_daemon(r);
+	assert_string_equal(content(r, burstable), "");
+	assert_string_equal(content(r, "sys/fs/cgroup/kubepods/podp1/cpuset.cpus"), "");
+	assert_int_equal(r->nr_updates, 2);
+	rig_free(r);
+}
+
+static bool is_updated(struct rig *r)
+{
+	return cpus_are(r, &r->box[0], "4-15");
+}
+
+static void by_updates_again_nothing_stays_bounded(void **state)
+{
+	struct rig *r = begin();
+
+	(void)state;
+	(void)start_box(r, 0, 0);
+	(void)start_box(r, 1, 4);
+	stop_daemon(r);
+	read_machine(r, machine);
+	r->enforced = POOL_BY_UPDATES;
+	start_daemon(r);
+	assert_string_equal(content(r, burstable), "");
+	wait_until(r, is_updated);
+	rig_free(r);
+}
+
+static void updates_are_taken_where_cgroups_cannot_be_written(void **state)
+{
+	struct daemon d = {.topo.this_machine = true, .settings.mode = MODE_MANAGE};
+	struct err e;
+
+	(void)state;
+	assert_int_equal(pool_choose(&d, "test/cgroups/hybrid", &e), 0);
+	assert_int_equal(d.settings.pool_enforced, POOL_BY_UPDATES);
+	pool_stop(&d);
+	d.settings.pool_enforced = POOL_BY_CGROUPS; /* which is demanded */
+	assert_int_equal(pool_choose(&d, "test/cgroups/hybrid", &e), -ENOTSUP);
+	assert_non_null(strstr(e.text, "sharedPool.enforce"));
+	pool_stop(&d);
+	d.settings.pool_enforced = POOL_BY_EITHER;
+	d.topo.this_machine = false;
+	assert_int_equal(pool_choose(&d, "test/cgroups/v2", &e), 0);
+	assert_int_equal(d.settings.pool_enforced, POOL_BY_UPDATES);
+	pool_stop(&d);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(an_exclusive_create_bounds_the_others_before_its_answer),
+		cmocka_unit_test(what_another_program_writes_is_written_again),
+		cmocka_unit_test(
+			a_create_whose_pool_cannot_be_written_is_refused_and_nothing_moves),
+		cmocka_unit_test(a_restart_goes_on_and_mode_release_gives_back),
+		cmocka_unit_test(by_updates_again_nothing_stays_bounded),
+		cmocka_unit_test(updates_are_taken_where_cgroups_cannot_be_written),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
