@@ -16,8 +16,9 @@
 #include <unistd.h>
 
 /* AGAIN_MS: between two attempts at what could not be written. Another program that writes a cgroup
- * over and over is answered MENDS_MAX times in a row, and then at that pace. */
-enum { AGAIN_MS = 1000, MENDS_MAX = 10 };
+ * over and over is answered MENDS_MAX times in a row, and then at that pace. WATCHED_SPARE: that
+ * many cgroups that are gone may be watched meanwhile. */
+enum { AGAIN_MS = 1000, MENDS_MAX = 10, WATCHED_SPARE = 64 };
 
 /* A cgroup that is watched. */
 struct watched {
@@ -89,6 +90,12 @@ int pool_choose(struct daemon *d, const char *root, struct err *e)
 	return 0;
 }
 
+/* The kernel's error where the directory is there no more, or is just going. */
+static bool is_gone(int rc)
+{
+	return rc == -ENOENT || rc == -ENODEV;
+}
+
 /* Watching */
 
 static const char *file_of(const struct pool_bounds *p, const char *path, char *buf, size_t cap)
@@ -108,14 +115,16 @@ static void unwatch(struct pool_bounds *p, size_t i)
 }
 
 /* Whether the cgroup was found with another set than was written, so that it is to be written
- * again. One that is gone is found by the next write. */
+ * again. It may have left the tree. */
 static bool note_if_changed(struct daemon *d, struct bounds_node *n)
 {
 	struct pool_bounds *p = d->pool;
 	struct cpuset found;
+	int rc = cgroup_read_cpus(&p->tree, bounds_path(n), &found, NULL);
 
-	if (cgroup_read_cpus(&p->tree, bounds_path(n), &found, NULL) ||
-		!bounds_note_found(bounds_of(d), n, &found))
+	if (is_gone(rc))
+		(void)bounds_note_gone(bounds_of(d), n);
+	if (rc || !bounds_note_found(bounds_of(d), n, &found))
 		return false;
 	p->rewritten++;
 	return true;
@@ -127,7 +136,7 @@ static void log_rewritten(const struct watched *w)
 
 	log_line(LOG_WARN, "pool-rewritten",
 		"cgroup=%s text=\"another program has changed its cpuset.cpus; it is written again\" "
-		"action=\"none needed if this is systemd; else see who sets AllowedCPUs or cpuset.cpus "
+		"action=\"none needed if this is systemd; else see what sets AllowedCPUs or cpuset.cpus "
 		"there\"",
 		log_text(path, sizeof path, w->path));
 }
@@ -136,7 +145,8 @@ static void on_touched(void *ctx)
 {
 	struct watched *w = ctx;
 	struct daemon *d = w->d;
-	struct bounds_node *n = bounds_find(bounds_of(d), w->path);
+	struct bounds *b = bounds_of(d);
+	struct bounds_node *n = b ? bounds_find(b, w->path) : NULL;
 
 	if (!n || w->mends >= MENDS_MAX || !note_if_changed(d, n))
 		return;
@@ -156,6 +166,15 @@ static bool is_watched(const struct pool_bounds *p, const char *path)
 	return false;
 }
 
+static void forget_unbounded(struct daemon *d)
+{
+	struct pool_bounds *p = d->pool;
+
+	for (size_t i = p->watched.nr; i-- > 0;)
+		if (!bounds_find(bounds_of(d), p->watched.at[i]->path))
+			unwatch(p, i);
+}
+
 static void watch_cgroup(struct daemon *d, const char *path)
 {
 	struct pool_bounds *p = d->pool;
@@ -163,6 +182,8 @@ static void watch_cgroup(struct daemon *d, const char *path)
 
 	if (p->watch_failed || is_watched(p, path))
 		return;
+	if (p->watched.nr > WATCHED_SPARE + 2 * bounds_count(bounds_of(d)))
+		forget_unbounded(d);
 	struct watched *w = xcalloc(1, sizeof *w);
 	w->d = d;
 	w->path = xstrdup(path);
@@ -172,18 +193,9 @@ static void watch_cgroup(struct daemon *d, const char *path)
 		return;
 	p->watch_failed = true;
 	log_line(LOG_WARN, "pool-not-watched",
-		"cgroup=%s text=\"who changes it is noticed every sweepInterval only\" action=\"raise "
+		"cgroup=%s text=\"changes by other programs are noticed every sweepInterval only\" action=\"raise "
 		"fs.inotify.max_user_watches and max_user_instances\"",
 		path);
-}
-
-static void forget_unbounded(struct daemon *d)
-{
-	struct pool_bounds *p = d->pool;
-
-	for (size_t i = p->watched.nr; i-- > 0;)
-		if (!bounds_find(bounds_of(d), p->watched.at[i]->path))
-			unwatch(p, i);
 }
 
 /* Writing */
@@ -215,9 +227,9 @@ static enum outcome make_writes(
 		const struct bounds_write *w = &all->at[i];
 
 		int rc = write_set(p, w, e);
-		if (rc == -ENOENT && bounds_note_gone(bounds_of(d), w->node))
+		if (is_gone(rc) && bounds_note_gone(bounds_of(d), w->node))
 			return PLAN_ANEW;
-		if (rc == -ENOENT) { /* it comes with its container, which then is reported */
+		if (is_gone(rc)) { /* it comes with its container, which then is reported */
 			p->any_due = true;
 			continue;
 		}

@@ -91,8 +91,10 @@ static void hold_shared(struct ledger *l, const char *id)
 static const struct status_kubelet kubelet = {"up", 62, 4, 8, 3, "up", "waiting", 7};
 static const struct status_config config = {"/etc/numafit/numafitd.yaml", "line 1: no", NULL, 3, 1};
 static const struct status_apiserver apiserver = {"/etc/kube: No such file or directory", 5};
+static const struct status_pool shared_pool = {
+	"cgroup", NULL, "/sys/fs/cgroup/x: Read-only file system", 2, 17, 3, 4};
 static const struct status_info info = {"0.1.0", "ready", "containerd v2.1", 1234, 77,
-	"/run/numafit/journal: No space left on device", "kubelet", &kubelet, &config, &apiserver,
+	"/run/numafit/journal: No space left on device", "kubelet", &kubelet, &config, &apiserver, &shared_pool,
 	{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, UINT64_MAX}};
 
 static char *document_of(const struct ledger *l)
@@ -139,6 +141,13 @@ static void the_document_agrees_with_ledger_and_snapshot(void **state)
 	assert_int_equal(st.info.config->refusals, 1);
 	assert_string_equal(st.info.apiserver->unusable, apiserver.unusable);
 	assert_int_equal(st.info.apiserver->failures, 5);
+	assert_string_equal(st.info.enforcement->enforced, "cgroup");
+	assert_null(st.info.enforcement->why_updates);
+	assert_string_equal(st.info.enforcement->problem, shared_pool.problem);
+	assert_int_equal(st.info.enforcement->cgroups, 2);
+	assert_int_equal(st.info.enforcement->writes, 17);
+	assert_int_equal(st.info.enforcement->rewritten, 3);
+	assert_int_equal(st.info.enforcement->idle, 4);
 	assert_memory_equal(&st.info.counters, &info.counters, sizeof info.counters);
 	assert_string_equal(st.machine, "two");
 	assert_true(cpuset_equal(&st.reserved, &settings.reserved_cpus));
