@@ -129,7 +129,8 @@ static void add_series(struct metric_writer *w, struct label *labels, const char
 		return;
 	case METRIC_ONE:
 		labels[0] = (struct label){w->metric->label[0].name, VALUE(char *, p)};
-		metric_sample(w, labels, 1);
+		if (labels[0].value)
+			metric_sample(w, labels, 1);
 		return;
 	}
 }

@@ -20,7 +20,7 @@ enum metric_value {
 	METRIC_HISTOGRAM,
 	METRIC_IS_NULL,  /* a pointer: 1 if it is NULL, else 0 */
 	METRIC_NOT_NULL, /* the other way */
-	METRIC_ONE       /* const char *, as the value of the first label; the metric's is 1 */
+	METRIC_ONE       /* const char *, as the value of the first label; the metric's is 1. NULL: none */
 };
 
 /* A dimension of the values: nr of them, step bytes from one to the next, named by words. */

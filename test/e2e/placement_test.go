@@ -113,14 +113,19 @@ func (n *node) placed(id string) (cpus, mems string) {
 	return cpus, mems
 }
 
-// inForce reads the cpuset cgroup (v1 or v2) and the process's own view, which have to agree.
+// inForce is what the kernel lets the container run on: its cgroup's cpuset (v1 or v2) within those above
+// it, and the process's own view, which have to agree.
 func (n *node) inForce(id string) (cpus, mems string) {
 	n.Helper()
 	pid := n.pid(id)
 	folder := cpusetCgroup(pid)
-	cpus, mems = n.read(filepath.Join(folder, "cpuset.cpus")), n.read(filepath.Join(folder, "cpuset.mems"))
+	for _, files := range [][2]string{{"cpuset.cpus.effective", "cpuset.mems.effective"}, {"cpuset.effective_cpus", "cpuset.effective_mems"}} {
+		if _, err := os.Stat(filepath.Join(folder, files[0])); err == nil {
+			cpus, mems = n.read(filepath.Join(folder, files[0])), n.read(filepath.Join(folder, files[1]))
+		}
+	}
 	view := n.read(fmt.Sprintf("/proc/%d/status", pid))
-	if c, m := line(view, "Cpus_allowed_list:"), line(view, "Mems_allowed_list:"); cpus != "" && (c != cpus || m != mems) {
+	if c, m := line(view, "Cpus_allowed_list:"), line(view, "Mems_allowed_list:"); c != cpus || m != mems {
 		n.Fatalf("%.12s: its cgroup says cpus %s mems %s, its process %s and %s", id, cpus, mems, c, m)
 	}
 	return cpus, mems
