@@ -25,6 +25,8 @@ enum record_op {
 	RECORD_GIVE_UP,  /* lease: nobody comes for these tokens */
 	RECORD_LEASE,    /* lease: one as it is, when a journal starts anew */
 	RECORD_POD_GONE, /* container_id is the pod's uid: no container of it is to come */
+	RECORD_QUOTA,    /* container_id is the pod's uid, quota: its cgroup's is lifted, or not
+			    any more */
 	NR_RECORD_OPS
 };
 extern const char *const record_op_words[NR_RECORD_OPS]; /* "grant", "hold", "refuse", ... */
@@ -53,6 +55,7 @@ struct record {
 	const struct record_part *parts; /* HOLD: record_parts() */
 	size_t nr_parts;
 	const struct lease *lease;
+	const struct quota_note *quota; /* QUOTA */
 	struct cpuset pool; /* the shared pool once this is done */
 	bool in_one_line;   /* HOLD: it is of no use in several lines of a journal */
 };
@@ -81,6 +84,7 @@ struct update {
 	struct nodeset mems;
 	struct cpuset least; /* not empty: a cgroup above bounds it, and any set of CPUs will do
 				that has these, or none */
+	bool without_quota; /* it is to have no CFS quota; else that is left as it is */
 };
 struct update_list {
 	VEC(struct update);
@@ -209,6 +213,11 @@ struct inventory {
  * ledger. Such a one has what the ledger says. */
 void engine_synchronize(
 	struct engine *g, int64_t now_ms, const struct inventory *what, struct update_list *ups);
+
+/* The CFS quota of the pod's cgroup is about to be lifted, or was given back (numafit/cfs_quota.h).
+ * 0; else lifting it could not be recorded, and is not to be done. */
+int engine_note_quota(struct engine *g, int64_t now_ms, const char *pod_uid,
+	const struct quota_note *n, struct err *e);
 
 /* What an unread container of a Synchronize runs with: req has its cpuset and numbers. It must be
  * updated when that is not what it is to have, and grows or shrinks in place when its numbers have

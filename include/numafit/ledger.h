@@ -1,6 +1,7 @@
 #ifndef NUMAFIT_LEDGER_H
 #define NUMAFIT_LEDGER_H
 
+#include <numafit/cfs_quota.h>
 #include <numafit/decision.h>
 #include <numafit/request.h>
 
@@ -73,6 +74,7 @@ struct ledger_view {
 	struct bounds *bounds;
 	size_t nr_shared;    /* containers that are there and share the pool */
 	size_t nr_unbounded; /* of these: no cgroup bounds them, they are updated */
+	struct lifted_quotas quotas; /* of pods' cgroups */
 };
 /* Borrowed; always as the ledger is now. */
 const struct ledger_view *ledger_view(const struct ledger *l);
@@ -117,6 +119,8 @@ const struct holding *ledger_at(const struct ledger *l, size_t i);
 const struct holding *ledger_find(const struct ledger *l, const char *container_id);
 /* Entry i in order of pod (uid) and container name, or NULL: a pod's stand together. */
 const struct holding *ledger_at_by_pod(const struct ledger *l, size_t i);
+/* Where the pod's entries begin in that order, or would begin. */
+size_t ledger_first_of_pod(const struct ledger *l, const char *pod_uid);
 /* The entry that comes next behind that id, which need not be there, or NULL. */
 const struct holding *ledger_after(const struct ledger *l, const char *container_id);
 /* The entry of that container of the pod (uid) under any other id, be it waiting, or NULL. */
@@ -131,6 +135,9 @@ const struct holding *ledger_find_waiting(
 const struct holding *ledger_find_in_sandbox(const struct ledger *l, const char *sandbox_id);
 /* Any entry of that pod, or NULL. */
 const struct holding *ledger_find_of_pod(const struct ledger *l, const char *pod_uid);
+
+/* The pod's quota is lifted, or is no more (numafit/cfs_quota.h). */
+void ledger_note_quota(struct ledger *l, const char *pod_uid, const struct quota_note *n);
 
 /* Take out what such an entry would replace: one of the same id, and what waits for it. */
 void ledger_make_way(struct ledger *l, const struct request *req, const struct decision *d);

@@ -65,6 +65,10 @@ enum pool_enforced { POOL_BY_EITHER, POOL_BY_CGROUPS, POOL_BY_UPDATES, NR_POOL_E
 extern const char *const pool_enforced_words[NR_POOL_ENFORCED + 1]; /* "auto", "cgroup", ... */
 enum { SHARED_POOL_STEP_AUTO = CPUSET_BITS + 1 };
 
+/* What becomes of the CFS quota of containers that have CPUs for themselves, and of their pods. */
+enum quota_use { QUOTA_LIFT, QUOTA_KEEP, NR_QUOTA_USES };
+extern const char *const quota_use_words[NR_QUOTA_USES + 1]; /* "lift", "keep", NULL */
+
 /* One entry of the kubelet's reservedMemory, one kind of memory of it. */
 struct reserved_memory {
 	unsigned entry; /* its number in the list */
@@ -118,6 +122,7 @@ struct settings {
 	unsigned shared_pool_step; /* CPUs that a NUMA node's shared pool gives up or gets back
 				      beyond need; or SHARED_POOL_STEP_AUTO */
 	unsigned shared_pool_minimum; /* CPUs that the shared pool never falls below */
+	enum quota_use quota_use;
 	uint64_t sweep_interval_ms;   /* between two looks at what is in force; 0: none */
 	enum advice_mode advice_mode;
 	bool advice_repair;      /* place where a hint cannot be followed but others do as well */

@@ -207,6 +207,14 @@ static const struct field part_rows[] = {
 static const struct fields part_fields = FIELDS(part_rows, struct record_part);
 #undef AT
 
+#define AT(member) offsetof(struct quota_note, member)
+static const struct field quota_rows[] = {
+	FIELD("cgroup", STRING, AT(cgroup)),
+	FIELD("was", STRING, AT(was)),
+};
+static const struct fields quota_fields = FIELDS(quota_rows, struct quota_note);
+#undef AT
+
 #define AT(member) offsetof(struct lease_user, member)
 static const struct field user_rows[] = {
 	FIELD("container_id", CHARS, AT(container_id), .max = LEASE_ID_MAX),
@@ -251,6 +259,7 @@ static const struct field record_rows[] = {
 	FIELD("parts", LIST, AT(of.record.parts), .count = AT(of.record.nr_parts), .has_flag = true,
 		.flag = AT(of.has_parts), .fields = &part_fields),
 	FIELD("lease", POINTER, AT(of.record.lease), .optional = true, .fields = &lease_fields),
+	FIELD("quota", POINTER, AT(of.record.quota), .optional = true, .fields = &quota_fields),
 	FIELD("pod", OBJECT, AT(pod), .has_flag = true, .flag = AT(has_pod), .fields = &pod_fields),
 	FIELD("pool", CPUS, AT(of.record.pool)),
 };
@@ -382,6 +391,9 @@ static int check_record(struct decoded_record *d, struct err *e)
 	if ((d->record.lease != NULL) != leased)
 		return err_set(e, EINVAL, "op: \"%s\" %s a lease", record_op_words[op],
 			leased ? "has" : "does not have");
+	if ((d->record.quota != NULL) != (op == RECORD_QUOTA))
+		return err_set(e, EINVAL, "op: \"%s\" %s a quota", record_op_words[op],
+			op == RECORD_QUOTA ? "has" : "does not have");
 	return check_parts(d, e);
 }
 

@@ -115,6 +115,17 @@ static const struct field pool_rows[] = {
 static const struct fields pool_fields = FIELDS(pool_rows, struct status_pool);
 #undef AT
 
+#define AT(member) offsetof(struct status_quota, member)
+static const struct field quota_rows[] = {
+	FIELD("use", STRING, AT(use)),
+	FIELD("containers_alone", STRING, AT(containers_alone), .optional = true),
+	FIELD("problem", STRING, AT(problem), .optional = true),
+	FIELD("pods", U64, AT(pods)),
+	FIELD("rewritten", U64, AT(rewritten)),
+};
+static const struct fields quota_fields = FIELDS(quota_rows, struct status_quota);
+#undef AT
+
 #define AT(member) offsetof(struct status, member)
 static const struct field status_rows[] = {
 	FIELD("version", STRING, AT(info.version)),
@@ -131,6 +142,7 @@ static const struct field status_rows[] = {
 		.fields = &apiserver_fields),
 	FIELD("shared_pool", POINTER, AT(info.enforcement), .optional = true,
 		.fields = &pool_fields),
+	FIELD("cfs_quota", POINTER, AT(info.quota), .optional = true, .fields = &quota_fields),
 	FIELD("counters", OBJECT, AT(info.counters), .fields = &counter_fields),
 	FIELD("settings", MAP, AT(settings.at), .count = AT(settings.nr)),
 	FIELD("pool", CPUS, AT(pool)),

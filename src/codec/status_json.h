@@ -61,6 +61,15 @@ struct status_pool {
 	uint64_t idle;           /* CPUs that are in no cpuset of a container: sharedPoolStep */
 };
 
+/* The CFS quota of containers with CPUs of their own, and of their pods. */
+struct status_quota {
+	const char *use;              /* a word: "lift" or "keep" */
+	const char *containers_alone; /* why pods' is not lifted, though it is to be; or NULL */
+	const char *problem;          /* why one could not be written; NULL: all are */
+	uint64_t pods;                /* whose quota is lifted */
+	uint64_t rewritten;           /* times that another program had set one */
+};
+
 /* What only the daemon knows. */
 struct status_info {
 	const char *version;    /* numafit's */
@@ -76,6 +85,7 @@ struct status_info {
 	const struct status_config *config;       /* NULL: there is no file */
 	const struct status_apiserver *apiserver; /* NULL: nothing is sent to it nor asked of it */
 	const struct status_pool *enforcement;    /* NULL: an older daemon */
+	const struct status_quota *quota;           /* likewise */
 	struct status_counters counters;
 };
 

@@ -37,6 +37,7 @@ static const char *const observed_words[] = {"off", "kai", NULL};
 static const char *const pods_api_words[] = {"auto", "true", "false", NULL};
 static const char *const fingerprint_words[] = {"none", "all", "with-exclusive-resources", NULL};
 const char *const pool_enforced_words[NR_POOL_ENFORCED + 1] = {"auto", "cgroup", "updates", NULL};
+const char *const quota_use_words[NR_QUOTA_USES + 1] = {"lift", "keep", NULL};
 static const char *const log_words[] = {"error", "warn", "info", "debug", NULL};
 static const char *const log_format_words[] = {"auto", "text", "json", "journal", NULL};
 
@@ -158,6 +159,11 @@ static const struct row rows[] = {
 		.unit = "CPUs", .automatic = true, .max = CPUSET_BITS),
 	ROW("sharedPoolMinimum", kind_number, shared_pool_minimum, "1",
 		"CPUs that the shared pool never falls below", .unit = "CPUs", .max = CPUSET_BITS),
+	ROW("exclusiveCPUs.cfsQuota", kind_word, quota_use, "lift",
+		"the CFS quota of containers with CPUs of their own, and of their pods. lift: they "
+		"have none, as with the kubelet's own static policy; the pod's needs the kubelet's "
+		"cgroups to be writable. keep: they have what the kubelet sets",
+		.words = quota_use_words),
 	ROW("sweepInterval", kind_duration, sweep_interval_ms, "10s",
 		"how often the containers' cgroups and the machine's CPUs and memory are looked at "
 		"for changes from elsewhere; 0: never",

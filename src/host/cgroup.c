@@ -71,8 +71,8 @@ static int path_under(const char *root, const char *path, char *buf, size_t cap,
 	return t.cut ? err_set(e, ENAMETOOLONG, "%s%s: the path is too long", root, path) : 0;
 }
 
-enum { CPUSET, CPU, MEMORY, NR_CONTROLLERS };
-static const char *const controllers[NR_CONTROLLERS] = {"cpuset", "cpu", "memory"};
+enum { CPUSET, CPU, MEMORY, PIDS, NR_CONTROLLERS };
+static const char *const controllers[NR_CONTROLLERS] = {"cpuset", "cpu", "memory", "pids"};
 
 /* What was found, by version. */
 struct trees {
@@ -138,6 +138,7 @@ int cgroups_find(const char *root, struct cgroups *out, struct err *e)
 	memcpy(out->root, cpuset.root, sizeof out->root);
 	out->cpu = tree_of(&found, CPU);
 	out->memory = tree_of(&found, MEMORY);
+	out->pids = tree_of(&found, PIDS);
 	return 0;
 }
 
@@ -154,6 +155,18 @@ static int path_of_file(char *buf, size_t cap, const struct cgroup_tree *t, cons
 	text_add(&path, "%s%s/%s", t->root, directory, file);
 	return path.cut ? err_set(e, ENAMETOOLONG, "%s%s: the path is too long", t->root, directory)
 			: 0;
+}
+
+int cgroup_check_writable(const struct cgroup_tree *t, struct err *e)
+{
+	char path[2 * CGROUP_PATH_MAX];
+	int rc = path_of_file(path, sizeof path, t, "", "cgroup.procs", e);
+
+	if (rc)
+		return rc;
+	return access(path, W_OK) == 0
+		       ? 0
+		       : err_set(e, errno, "%s: %s", t->root, strerror(errno));
 }
 
 bool cgroup_is_there(const struct cgroup_tree *t, const char *directory)
@@ -279,17 +292,12 @@ enum { NUMBERS_MAX = 64 };
 /* v1 has no word for "no limit" of memory: it says the largest number of whole pages there is. */
 static const uint64_t no_memory_limit = INT64_MAX / 65536 * 65536 - 65536;
 
-/* One number of a file, which may stand behind others; UINT64_MAX when there is no limit. */
-static int read_limit(const struct cgroup_tree *t, const char *cgroups_path, const char *file,
-	unsigned at, uint64_t *out, struct err *e)
+/* The number at that place of the text, whose words it takes apart; UINT64_MAX when there is no limit.
+ */
+static int parse_limit(char *text, const char *file, unsigned at, uint64_t *out, struct err *e)
 {
-	char text[NUMBERS_MAX], *save = NULL, *word = NULL;
+	char *save = NULL, *word = NULL;
 
-	if (!*t->root)
-		return err_set(e, ENOENT, "%s: no such controller", file);
-	int rc = read_below(t->root, cgroups_path, file, text, sizeof text, e);
-	if (rc < 0)
-		return rc;
 	for (unsigned i = 0; i <= at; i++)
 		word = strtok_r(i ? NULL : text, " \n", &save);
 	if (!word)
@@ -297,21 +305,92 @@ static int read_limit(const struct cgroup_tree *t, const char *cgroups_path, con
 	*out = UINT64_MAX;
 	if (text_equal(word, "max") || *word == '-')
 		return 0;
-	rc = text_u64(word, strlen(word), UINT64_MAX, out, e);
+	int rc = text_u64(word, strlen(word), UINT64_MAX, out, e);
 	return rc ? err_add(e, -EINVAL, "%s", file) : 0;
+}
+
+/* One number of a container's file, UINT64_MAX for none. */
+static int read_limit(const struct cgroup_tree *t, const char *cgroups_path, const char *file,
+	unsigned at, uint64_t *out, struct err *e)
+{
+	char text[NUMBERS_MAX];
+
+	if (!*t->root)
+		return err_set(e, ENOENT, "%s: no such controller", file);
+	int rc = read_below(t->root, cgroups_path, file, text, sizeof text, e);
+	if (rc < 0)
+		return rc;
+	return parse_limit(text, file, at, out, e);
+}
+
+static const char *const quota_files[2] = {"cpu.cfs_quota_us", "cpu.max"},
+			 *const period_files[2] = {"cpu.cfs_period_us", "cpu.max"};
+
+const char *cgroup_quota_file(const struct cgroup_tree *cpu)
+{
+	return quota_files[cpu->v2];
+}
+
+static int read_word(const struct cgroup_tree *cpu, const char *directory, const char *file,
+	unsigned at, char text[CGROUP_QUOTA_MAX], uint64_t *number, struct err *e)
+{
+	char path[2 * CGROUP_PATH_MAX], words[CGROUP_QUOTA_MAX];
+	int rc = path_of_file(path, sizeof path, cpu, directory, file, e);
+
+	if (!rc)
+		rc = file_read_into(path, text, CGROUP_QUOTA_MAX, e);
+	if (rc < 0)
+		return rc;
+	text[strcspn(text, "\n")] = '\0';
+	(void)text_copy(words, sizeof words, text);
+	return parse_limit(words, file, at, number, e);
+}
+
+int cgroup_read_quota(const struct cgroup_tree *cpu, const char *directory,
+	struct cgroup_quota *out, struct err *e)
+{
+	char text[CGROUP_QUOTA_MAX];
+	uint64_t quota_us;
+	int rc = read_word(cpu, directory, period_files[cpu->v2], cpu->v2, text, &out->period_us, e);
+
+	if (!rc)
+		rc = read_word(cpu, directory, quota_files[cpu->v2], 0, out->text, &quota_us, e);
+	if (!rc)
+		out->limited = quota_us != UINT64_MAX;
+	return rc;
+}
+
+int cgroup_write_quota(
+	const struct cgroup_tree *cpu, const char *directory, const char *text, struct err *e)
+{
+	return cgroup_write(cpu, directory, quota_files[cpu->v2], text, e);
+}
+
+void cgroup_quota_text(const struct cgroup_tree *cpu, uint64_t quota_us, uint64_t period_us,
+	char text[CGROUP_QUOTA_MAX])
+{
+	static const char *const none[2] = {"-1", "max"};
+	struct text t;
+
+	text_init(&t, text, CGROUP_QUOTA_MAX);
+	if (quota_us == CGROUP_NO_QUOTA)
+		text_add(&t, "%s", none[cpu->v2]);
+	else
+		text_add(&t, "%llu", (unsigned long long)quota_us);
+	if (cpu->v2)
+		text_add(&t, " %llu", (unsigned long long)period_us);
 }
 
 int cgroup_read_limits(const struct cgroups *c, const char *cgroups_path,
 	struct linux_resources *out, struct err *e)
 {
-	static const char *const quota[2] = {"cpu.cfs_quota_us", "cpu.max"},
-				 *const period[2] = {"cpu.cfs_period_us", "cpu.max"},
-				 *const memory[2] = {"memory.limit_in_bytes", "memory.max"};
+	static const char *const memory[2] = {"memory.limit_in_bytes", "memory.max"};
 	uint64_t quota_us, period_us, bytes;
-	int rc = read_limit(&c->cpu, cgroups_path, quota[c->cpu.v2], 0, &quota_us, e);
+	int rc = read_limit(&c->cpu, cgroups_path, quota_files[c->cpu.v2], 0, &quota_us, e);
 
 	if (!rc)
-		rc = read_limit(&c->cpu, cgroups_path, period[c->cpu.v2], c->cpu.v2, &period_us, e);
+		rc = read_limit(
+			&c->cpu, cgroups_path, period_files[c->cpu.v2], c->cpu.v2, &period_us, e);
 	if (!rc)
 		rc = read_limit(&c->memory, cgroups_path, memory[c->memory.v2], 0, &bytes, e);
 	if (rc)
@@ -329,6 +408,13 @@ int cgroup_read_limits(const struct cgroups *c, const char *cgroups_path,
 	return 0;
 }
 
+static bool has_tasks(const struct cgroups *c, const char *cgroups_path)
+{
+	uint64_t nr;
+
+	return read_limit(&c->pids, cgroups_path, "pids.current", 0, &nr, NULL) == 0 && nr;
+}
+
 bool cgroup_has_processes(const struct cgroups *c, const char *cgroups_path)
 {
 	char text[CONTROLLERS_MAX];
@@ -337,5 +423,9 @@ bool cgroup_has_processes(const struct cgroups *c, const char *cgroups_path)
 
 	if (rc == -EFBIG)
 		return true;
-	return rc > 0 && (!c->v2 || has_word(text, "\n", "populated 1"));
+	if (c->v2)
+		return rc > 0 && has_word(text, "\n", "populated 1");
+	/* v1 leaves out processes that the reader's PID namespace does not have: as those of other
+	 * containers, seen from numafitd's */
+	return rc > 0 || (rc == 0 && has_tasks(c, cgroups_path));
 }

@@ -15,11 +15,11 @@ struct cgroup_tree {
 	bool v2;
 	char root[CGROUP_PATH_MAX]; /* its directory; "": there is none */
 };
-/* Where that of the cpuset controller is, and those of two others, which need not be there. */
+/* Where that of the cpuset controller is, and those of others, which need not be there. */
 struct cgroups {
 	bool v2;
 	char root[CGROUP_PATH_MAX];
-	struct cgroup_tree cpu, memory;
+	struct cgroup_tree cpu, memory, pids;
 };
 
 /* Find it among the mounts of the system under root ("/", or a recorded tree): v1's cpuset
@@ -36,6 +36,9 @@ int cgroups_find(const char *root, struct cgroups *out, struct err *e);
 int cgroup_write(const struct cgroup_tree *t, const char *directory, const char *file,
 	const char *text, struct err *e);
 
+/* Whether cgroups of that tree can be written from here: 0; or -ENOENT: there is no such controller;
+ * -EROFS, -EACCES. */
+int cgroup_check_writable(const struct cgroup_tree *t, struct err *e);
 /* Whether there is such a directory below the tree's root. */
 bool cgroup_is_there(const struct cgroup_tree *t, const char *directory);
 /* Have the cgroup in that directory, and those above it, let a controller ("cpuset") be used
@@ -46,6 +49,29 @@ int cgroup_enable(const struct cgroup_tree *t, const char *directory, const char
  * cgroup_read(). */
 int cgroup_read_cpus(
 	const struct cgroup_tree *t, const char *directory, struct cpuset *out, struct err *e);
+
+/* A cgroup's CFS quota. text: as the kernel prints it, on one line (v2: cpu.max, with the period;
+ * v1: cpu.cfs_quota_us). */
+enum { CGROUP_QUOTA_MAX = 64 };
+struct cgroup_quota {
+	char text[CGROUP_QUOTA_MAX];
+	bool limited; /* there is one */
+	uint64_t period_us;
+};
+/* Read that of the cgroup in that directory, in the hierarchy with the cpu controller. 0;
+ * -ENOENT: it is gone, or the controller is not there; -EINVAL: it has something else; -errno. */
+int cgroup_read_quota(const struct cgroup_tree *cpu, const char *directory,
+	struct cgroup_quota *out, struct err *e);
+/* Set it to such a text. As cgroup_write(). */
+int cgroup_write_quota(
+	const struct cgroup_tree *cpu, const char *directory, const char *text, struct err *e);
+/* Such a text for a quota in us, or none (CGROUP_NO_QUOTA), in that period; in v1, where the period
+ * has a file of its own, it stays as it is. */
+#define CGROUP_NO_QUOTA UINT64_MAX
+void cgroup_quota_text(const struct cgroup_tree *cpu, uint64_t quota_us, uint64_t period_us,
+	char text[CGROUP_QUOTA_MAX]);
+/* The file of it. */
+const char *cgroup_quota_file(const struct cgroup_tree *cpu);
 
 /* What was set for a cgroup, and what is in force: less what is offline or not the parent's. v1 and
  * v2 both show the two apart. */
@@ -62,7 +88,7 @@ int cgroup_read(const struct cgroups *c, const char *cgroups_path, const struct 
  * -ENOENT: it is gone, or the controller is not there; -EINVAL: it has something else; -errno. */
 int cgroup_read_limits(const struct cgroups *c, const char *cgroups_path,
 	struct linux_resources *out, struct err *e);
-/* Whether any process is in it, or in one below it (v2 only: v1 looks no deeper). One that has none
+/* Whether any process is in it, or in one below it (in v1 where the pids controller is mounted). One that has none
  * any more has ended or is ending. False also when it is gone. */
 bool cgroup_has_processes(const struct cgroups *c, const char *cgroups_path);
 

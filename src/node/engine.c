@@ -72,6 +72,15 @@ void engine_release_pod(struct engine *g, int64_t now_ms, const char *cause, con
 	engine_update_later(g, &before);
 }
 
+int engine_note_quota(struct engine *g, int64_t now_ms, const char *pod_uid,
+	const struct quota_note *n, struct err *e)
+{
+	struct record r = engine_record_of(g, now_ms, RECORD_QUOTA, "quota", pod_uid);
+
+	r.quota = n;
+	return engine_change(g, &r, !*n->was, e);
+}
+
 void engine_take_back(struct engine *g, int64_t now_ms, const struct request *req, const char *why,
 	struct decision *d)
 {

@@ -16,6 +16,7 @@ const char *const record_op_words[NR_RECORD_OPS] = {
 	[RECORD_GIVE_UP] = "give-up",
 	[RECORD_LEASE] = "lease",
 	[RECORD_POD_GONE] = "pod-gone",
+	[RECORD_QUOTA] = "quota",
 };
 
 void record_parts(const struct pod *pod, const struct decision *decisions, size_t nr,
@@ -129,6 +130,13 @@ static int apply_pod_gone(struct engine *g, const struct record *r, struct err *
 	return 0;
 }
 
+static int apply_quota(struct engine *g, const struct record *r, struct err *e)
+{
+	(void)e;
+	ledger_note_quota(g->ledger, r->container_id, r->quota);
+	return 0;
+}
+
 static int (*const apply_op[NR_RECORD_OPS])(
 	struct engine *g, const struct record *r, struct err *e) = {
 	[RECORD_GRANT] = apply_grant,
@@ -141,6 +149,7 @@ static int (*const apply_op[NR_RECORD_OPS])(
 	[RECORD_GIVE_UP] = apply_give_up,
 	[RECORD_LEASE] = apply_lease,
 	[RECORD_POD_GONE] = apply_pod_gone,
+	[RECORD_QUOTA] = apply_quota,
 };
 
 /* What the record's containers would have for themselves must not be in its pool. */
@@ -253,6 +262,25 @@ static int dump_leases(struct engine *g, const struct record *common,
 	return rc;
 }
 
+static int dump_quotas(struct engine *g, const struct record *common,
+	int (*record)(void *ctx, const struct record *r, struct err *e), void *ctx, struct err *e)
+{
+	const struct lifted_quotas *all = &ledger_view(g->ledger)->quotas;
+	int rc = 0;
+
+	for (size_t i = 0; i < all->nr && !rc; i++) {
+		const struct quota_note note = {all->at[i].cgroup, all->at[i].was};
+		struct record r = *common;
+
+		r.seq = ++g->seq;
+		r.op = RECORD_QUOTA;
+		r.container_id = all->at[i].pod_uid;
+		r.quota = &note;
+		rc = record(ctx, &r, e);
+	}
+	return rc;
+}
+
 int engine_dump(struct engine *g, int64_t now_ms,
 	int (*record)(void *ctx, const struct record *r, struct err *e), void *ctx, struct err *e)
 {
@@ -260,6 +288,8 @@ int engine_dump(struct engine *g, int64_t now_ms,
 		.time_ms = now_ms, .cause = "snapshot", .pool = ledger_view(g->ledger)->pool};
 	int rc = dump_leases(g, &common, record, ctx, e);
 
+	if (!rc)
+		rc = dump_quotas(g, &common, record, ctx, e);
 	for (int parts = 0; parts <= 1; parts++) /* after what they are parts of */
 		for (size_t i = 0; i < ledger_count(g->ledger) && !rc; i++)
 			if (ledger_at(g->ledger, i)->decision.within_pod == parts)

@@ -27,7 +27,8 @@ struct update engine_placement_of(const struct engine *g, const struct holding *
 {
 	struct update u = {.container_id = h->request.container_id,
 		.cpus = *ledger_cpus_of(g->ledger, h),
-		.mems = h->decision.mems};
+		.mems = h->decision.mems,
+		.without_quota = g->s->quota_use == QUOTA_LIFT && holding_has_own_cpus(h)};
 	bool exact;
 
 	if (ledger_is_bounded(g->ledger, h, &exact) && !exact) {

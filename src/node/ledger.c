@@ -213,6 +213,7 @@ void ledger_free(struct ledger *l)
 		vec_fini(&l->by[o]);
 	leases_free(l->now.leases);
 	bounds_free(l->now.bounds);
+	quotas_fini(&l->now.quotas);
 	free(l);
 }
 
@@ -312,6 +313,11 @@ const struct holding *ledger_find_named(const struct ledger *l, const char *pod_
 	return NULL;
 }
 
+size_t ledger_first_of_pod(const struct ledger *l, const char *pod_uid)
+{
+	return ledger_position(l, BY_NAME, (struct key){{pod_uid, "", ""}});
+}
+
 const struct holding *ledger_find_of_pod(const struct ledger *l, const char *pod_uid)
 {
 	return ledger_first(l, BY_NAME, pod_uid);
@@ -329,7 +335,7 @@ static struct cpuset ledger_held_by_pod(
 {
 	struct cpuset cpus = {0};
 
-	for (size_t i = ledger_position(l, BY_NAME, (struct key){{pod_uid, "", ""}});
+	for (size_t i = ledger_first_of_pod(l, pod_uid);
 		i < l->by[BY_NAME].nr && text_equal(l->by[BY_NAME].at[i]->request.pod.uid, pod_uid);
 		i++) {
 		const struct holding *h = l->by[BY_NAME].at[i];
@@ -499,8 +505,7 @@ void ledger_set_live(struct ledger *l, const char *container_id)
 	if (!started || started->state == HOLDING_WAITING)
 		return;
 	started->state = HOLDING_LIVE;
-	for (size_t i = ledger_position(
-		     l, BY_NAME, (struct key){{started->request.pod.uid, "", ""}});
+	for (size_t i = ledger_first_of_pod(l, started->request.pod.uid);
 		i < l->by[BY_NAME].nr &&
 		text_equal(l->by[BY_NAME].at[i]->request.pod.uid, started->request.pod.uid);
 		i++) {
@@ -532,6 +537,11 @@ void ledger_set_starting(struct ledger *l, const char *container_id, bool starti
 
 	if (h)
 		h->starting = starting;
+}
+
+void ledger_note_quota(struct ledger *l, const char *pod_uid, const struct quota_note *n)
+{
+	quotas_note(&l->now.quotas, pod_uid, n);
 }
 
 void ledger_age(struct ledger *l, const char *container_id)

@@ -149,6 +149,24 @@ static void print_enforcement(const struct status_pool *p)
 		(void)printf("NOT IN FORCE: %s\n", p->problem);
 }
 
+static void print_quota(const struct status_quota *q)
+{
+	if (!q || text_equal(q->use, quota_use_words[QUOTA_KEEP]))
+		return;
+	(void)printf("containers with CPUs of their own have no CFS quota");
+	if (q->containers_alone)
+		(void)printf(", but their pods have: %s", q->containers_alone);
+	else
+		(void)printf(", nor %s %llu of their pods", q->pods == 1 ? "has" : "have",
+			(unsigned long long)q->pods);
+	if (q->rewritten)
+		(void)printf("; other programs have set one %llu times",
+			(unsigned long long)q->rewritten);
+	(void)puts("");
+	if (q->problem)
+		(void)printf("NOT IN FORCE: %s\n", q->problem);
+}
+
 static void print_status_head(const struct status *st)
 {
 	const struct status_counters *c = &st->info.counters;
@@ -203,6 +221,7 @@ static void print_status_head(const struct status *st)
 					    : cpuset_format(&st->reserved, list, sizeof list));
 	if (st->info.enforcement)
 		print_enforcement(st->info.enforcement);
+	print_quota(st->info.quota);
 	(void)puts("");
 }
 

@@ -10,6 +10,7 @@
 #include "wiring.h"
 
 struct pool_bounds;
+struct quotas;
 
 /* All parts of one running numafitd. main.c builds them in their order; each part's own header says
  * what the others may ask of it. */
@@ -31,6 +32,7 @@ struct daemon {
 	struct runtime runtime;
 	struct updater *updater;  /* NULL: there is none */
 	struct pool_bounds *pool; /* likewise, where no part of the daemon chose how it is enforced */
+	struct quotas *quotas;    /* likewise */
 	struct in_force_reads in_force;
 	struct sweep *sweep;            /* likewise */
 	struct cluster *cluster;        /* likewise */

@@ -7,6 +7,7 @@
 #include "metrics.h"
 #include "options.h"
 #include "pool.h"
+#include "quota.h"
 #include "services.h"
 #include "status.h"
 #include "sweep.h"
@@ -127,8 +128,10 @@ static int start_parts_in_order(struct daemon *d, struct err *e)
 	rc = run_directory_claim(d, e);
 	if (!rc || run_directory_may_come(rc))
 		rc = recorder_start(d, e);
-	if (!rc)
+	if (!rc) {
 		pool_start(d);
+		quota_start(d, "/");
+	}
 	if (!rc)
 		rc = status_start(d, e);
 	if (!rc)
@@ -207,6 +210,7 @@ static int run_daemon(struct daemon *d, struct err *e)
 	sweep_stop(d);
 	in_force_stop(d);
 	updater_stop(d);
+	quota_stop(d);
 	pool_stop(d);
 	cluster_stop(d);
 	services_stop(d);

@@ -4,6 +4,7 @@
 #include "daemon.h"
 #include "health.h"
 #include "pool.h"
+#include "quota.h"
 #include "services.h"
 #include "status.h"
 
@@ -62,6 +63,7 @@ static char *measure_daemon(const struct metrics_server *v, size_t *len)
 		.generation = d->recorder.generation,
 		.journal_bytes = journal_size(d->recorder.journal),
 		.pool = pool_status(d),
+		.quota = quota_status(d),
 		.journal_failing = d->recorder.error.code != 0,
 		.process = {.start_ns = v->start_ns},
 	};

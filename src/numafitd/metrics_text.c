@@ -278,6 +278,12 @@ static const struct metric metrics[] = {
 	METRIC_ROW("numafit_shared_pool_failing", GAUGE, NOT_NULL, AT(pool.problem),
 		"Whether one of them cannot be written: containers that would get CPUs for "
 		"themselves are refused meanwhile."),
+	NOW("cfs_quota_lifted_pods", quota.pods,
+		"Pods whose cgroup has no CFS quota, as containers of theirs have CPUs of their own."),
+	TOTAL("cfs_quota_rewrites", quota.rewritten,
+		"Times that another program had set one of them, which was lifted again."),
+	METRIC_ROW("numafit_cfs_quota_failing", GAUGE, NOT_NULL, AT(quota.problem),
+		"Whether one of them cannot be lifted or given back."),
 	EACH("numa_node_memory_bytes", GAUGE, node_memory,
 		"Memory of the NUMA node that containers can have, by type: held and free."),
 	EACH("device_plugin_tokens", GAUGE, tokens,

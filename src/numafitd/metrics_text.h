@@ -72,6 +72,7 @@ struct metrics {
 	struct status_config config;
 	struct status_apiserver apiserver;
 	struct status_pool pool;
+	struct status_quota quota;
 	struct metrics_cluster cluster;
 	struct process_figures process;
 };

@@ -36,20 +36,6 @@ static struct bounds *bounds_of(const struct daemon *d)
 
 /* Choosing */
 
-static int can_write(const struct cgroups *c, struct err *e)
-{
-	char path[CGROUP_PATH_MAX + sizeof "/cgroup.procs"];
-
-	if (!c->v2)
-		return err_set(e, ENOTSUP,
-			"the cgroup hierarchy with cpusets is of version 1, in which a cgroup does "
-			"not bound those below it");
-	(void)snprintf(path, sizeof path, "%s/cgroup.procs", c->root);
-	return access(path, W_OK) == 0
-		       ? 0
-		       : err_set(e, errno, "%s: %s", c->root, strerror(errno));
-}
-
 /* Whether cgroups can enforce the pool of this system. */
 static int try_cgroups(struct daemon *d, const char *root, struct err *e)
 {
@@ -60,10 +46,13 @@ static int try_cgroups(struct daemon *d, const char *root, struct err *e)
 	int rc = cgroups_find(root, &c, e);
 	if (rc)
 		return rc;
-	d->pool->tree.v2 = c.v2;
-	if (c.v2)
-		(void)text_copy(d->pool->tree.root, sizeof d->pool->tree.root, c.root);
-	return can_write(&c, e);
+	if (!c.v2)
+		return err_set(e, ENOTSUP,
+			"the cgroup hierarchy with cpusets is of version 1, in which a cgroup does "
+			"not bound those below it");
+	d->pool->tree.v2 = true;
+	(void)text_copy(d->pool->tree.root, sizeof d->pool->tree.root, c.root);
+	return cgroup_check_writable(&d->pool->tree, e);
 }
 
 int pool_choose(struct daemon *d, const char *root, struct err *e)

@@ -42,6 +42,7 @@ void add_updates(struct daemon *d, const struct update_list *ups, struct nri_rep
 			.cpus = same_cpus ? list[nr - 1].cpus : cpus_text(reply->arena, &u->cpus),
 			.mems = same_mems ? list[nr - 1].mems
 					  : nodes_text(d, reply->arena, u->mems),
+			.without_quota = u->without_quota,
 		};
 		before = u;
 	}

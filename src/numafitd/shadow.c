@@ -5,6 +5,7 @@
 #include "decision_log.h"
 #include "gather.h"
 #include "pool.h"
+#include "quota.h"
 #include "reply.h"
 
 #include <io/log.h>
@@ -201,6 +202,7 @@ static void release_synchronize(
 				.mems = d->topo.nodes_with_memory};
 	add_updates(d, &ups, reply);
 	pool_give_back(d);
+	quota_give_back(d);
 	engine_synchronize(d->engine, loop_wall_ms(), &(struct inventory){0}, &unsent);
 	log_line(LOG_INFO, "pins-released",
 		"containers=%zu of=%zu text=\"they may run everywhere again; numafitd can be "

@@ -3,6 +3,7 @@
 #include "cluster.h"
 #include "daemon.h"
 #include "pool.h"
+#include "quota.h"
 #include "services.h"
 
 #include <io/log.h>
@@ -67,9 +68,11 @@ char *status_document(const struct daemon *d)
 	struct status_apiserver apiserver;
 	struct status_config config;
 	const struct status_pool pool = pool_status(d);
+	const struct status_quota quota = quota_status(d);
 	struct snapshot snapshot;
 
 	info.enforcement = &pool;
+	info.quota = &quota;
 	if (d->recorder.error.code)
 		info.journal = d->recorder.error.text;
 	info.pod_facts = services_pod_facts(d);

@@ -4,6 +4,7 @@
 #include "cluster.h"
 #include "daemon.h"
 #include "pool.h"
+#include "quota.h"
 #include "services.h"
 #include "updater.h"
 
@@ -38,7 +39,7 @@ struct drift {
 			     applies updates after our answer */
 };
 
-enum step { LOOK_AT_CPUS, LOOK_AT_MEMORY, LOOK_AT_POOL, LOOK_AT_CONTAINERS, UPDATE, ROUND_ENDS };
+enum step { LOOK_AT_CPUS, LOOK_AT_MEMORY, LOOK_AT_POOL, LOOK_AT_QUOTAS, LOOK_AT_CONTAINERS, UPDATE, ROUND_ENDS };
 
 struct sweep {
 	const char *root;
@@ -399,7 +400,12 @@ static enum step look_at_memory(struct daemon *d)
 
 static enum step look_at_pool(struct daemon *d)
 {
-	return pool_look_at_next(d) ? LOOK_AT_POOL : LOOK_AT_CONTAINERS;
+	return pool_look_at_next(d) ? LOOK_AT_POOL : LOOK_AT_QUOTAS;
+}
+
+static enum step look_at_quotas(struct daemon *d)
+{
+	return quota_look_at_next(d) ? LOOK_AT_QUOTAS : LOOK_AT_CONTAINERS;
 }
 
 static enum step look_at_containers(struct daemon *d)
@@ -421,6 +427,7 @@ static enum step (*const steps[ROUND_ENDS])(struct daemon *d) = {
 	[LOOK_AT_CPUS] = look_at_cpus,
 	[LOOK_AT_MEMORY] = look_at_memory,
 	[LOOK_AT_POOL] = look_at_pool,
+	[LOOK_AT_QUOTAS] = look_at_quotas,
 	[LOOK_AT_CONTAINERS] = look_at_containers,
 	[UPDATE] = end_round,
 };

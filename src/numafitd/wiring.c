@@ -6,6 +6,7 @@
 #include "gather.h"
 #include "over.h"
 #include "pool.h"
+#include "quota.h"
 #include "reply.h"
 #include "shadow.h"
 #include "sweep.h"
@@ -149,6 +150,7 @@ static int adjust(const struct daemon *d, const char *container_id, const struct
 	reply->adjust = true;
 	reply->cpus = cpus_text(reply->arena, &given.cpus);
 	reply->mems = nodes_text(d, reply->arena, given.mems);
+	reply->without_quota = given.without_quota;
 	reply->annotation = (struct key_value){
 		NRI_PLACEMENT_ANNOTATION, arena_strndup(reply->arena, text, strlen(text))};
 	if (!*reply->cpus || !reply->annotation.value)
@@ -173,6 +175,8 @@ static int on_create(void *ctx, const struct request *asked, struct nri_reply *r
 		for (size_t i = 0; i < ups.nr; i++) /* an error carries none */
 			engine_must_update(d->engine, ups.at[i].container_id);
 	}
+	if (dec.admit && dec.exclusive)
+		quota_note_pod(d, req.pod.uid);
 	add_updates(d, &ups, reply);
 	const struct admit_question q = question_of(d, &req, NULL);
 	int rc = dec.admit ? adjust(d, req.container_id, &dec, reply, e)
@@ -199,6 +203,7 @@ static void on_update(void *ctx, const struct request *req, struct nri_reply *re
 	if (!engine_update(d->engine, loop_wall_ms(), req, &dec, &ups))
 		return;
 	sweep_note_update(d, req->container_id);
+	quota_note_pod(d, req->pod.uid);
 	if (dec.admit) {
 		if (pool_follow(d, &e)) /* it gets its CPUs once nobody else runs on them */
 			engine_must_update(d->engine, req->container_id);
@@ -243,6 +248,7 @@ static void on_remove_pod(void *ctx, const struct pod *pod)
 
 	engine_release_pod(d->engine, loop_wall_ms(), "pod-gone", pod);
 	cluster_note_pod_gone(d, pod->uid);
+	quota_forget_pod(d, pod->uid);
 	updater_note_change(d);
 }
 
@@ -276,6 +282,8 @@ static void on_started(void *ctx, const struct request *req)
 	struct daemon *d = ctx;
 
 	engine_started(d->engine, loop_wall_ms(), req->container_id);
+	if (request_exclusive_cpus(req))
+		quota_note_pod(d, req->pod.uid);
 	updater_note_change(d);
 }
 
@@ -336,6 +344,7 @@ static void on_synchronize(void *ctx, const struct nri_inventory *what, struct n
 		what->nr_pods, what->nr, ledger_count(engine_ledger(d->engine)), ups.nr, looks.read,
 		looks.later, (unsigned long long)((loop_monotonic_ns() - from) / NS_PER_US));
 	log_left(d);
+	quota_note_all(d);
 	vec_fini(&ups);
 	sandboxes_free(&there);
 	free(known);

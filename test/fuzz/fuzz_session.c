@@ -39,7 +39,7 @@ static void on_change(void *ctx, const struct request *req, struct nri_reply *re
 	assert(*req->container_id);
 	if (!keep)
 		return;
-	*keep = (struct nri_cpuset){req->container_id, "0", "0"};
+	*keep = (struct nri_cpuset){req->container_id, "0", "0", false};
 	reply->updates = keep;
 	reply->nr_updates = 1;
 }

@@ -3,6 +3,7 @@
 
 #include <numafitd/daemon.h>
 #include <numafitd/pool.h>
+#include <numafitd/quota.h>
 #include <numafitd/sweep.h>
 #include <numafitd/updater.h>
 
@@ -43,6 +44,7 @@ struct rig {
 	bool refuses, ignores; /* what it is set without having asked: with an error, or without */
 	bool hides_cgroups;
 	bool in_shadow;
+	bool keeps_quotas; /* exclusiveCPUs.cfsQuota: keep */
 	bool by_cgroups; /* how the pool is enforced; cgroups have the kubelet's names then */
 	enum pool_enforced enforced;
 	enum mode mode;  /* MODE_OFF: mode manage */
@@ -140,6 +142,13 @@ static inline bool all_are_as_held(struct rig *r)
 	return ledger_view(engine_ledger(r->d.engine))->nr_misplaced == 0;
 }
 
+/* As the runtime does: none where that is said. */
+static inline void set_quota(const struct rig *r, const struct box *b, bool lifted)
+{
+	if (r->by_cgroups && lifted)
+		put_cgroup(r, b, "cpu.max", "max 100000\n");
+}
+
 /* The runtime */
 
 static inline void apply(struct rig *r, const struct nri_update *updates, size_t nr)
@@ -150,6 +159,7 @@ static inline void apply(struct rig *r, const struct nri_update *updates, size_t
 				text_equal(r->box[k].c.id, updates[i].container_id)) {
 				set_cpus(r, &r->box[k], updates[i].cpus);
 				set_mems(r, &r->box[k], updates[i].mems);
+				set_quota(r, &r->box[k], updates[i].without_quota);
 			}
 }
 
@@ -186,6 +196,7 @@ static inline void on_answered(void *ctx, enum nri_call call, const struct nri_a
 		return;
 	set_cpus(r, r->asked, a->cpus);
 	set_mems(r, r->asked, a->mems);
+	set_quota(r, r->asked, a->without_quota);
 	set_populated(r, r->asked, true);
 	r->asked->c.cpu_milli = FAKE_MILLI_PER_CPU * r->asked->cpus;
 	fake_container_start(&r->asked->c, a);
@@ -340,8 +351,11 @@ static inline void start_daemon(struct rig *r)
 		fail_msg("%s", e.text);
 	if (recorder_start(d, &e) < 0)
 		fail_msg("%s", e.text);
-	if (r->by_cgroups)
+	d->settings.quota_use = r->keeps_quotas ? QUOTA_KEEP : QUOTA_LIFT;
+	if (r->by_cgroups) {
 		pool_start(d);
+		quota_start(d, r->root);
+	}
 	wiring_start(d);
 	sweep_stop(d);
 	in_force_stop(d);
@@ -356,6 +370,7 @@ static inline void stop_daemon(struct rig *r)
 	sweep_stop(&r->d);
 	in_force_stop(&r->d);
 	updater_stop(&r->d);
+	quota_stop(&r->d);
 	pool_stop(&r->d);
 	loop_free(r->d.loop);
 	recorder_stop(&r->d);

@@ -245,6 +245,64 @@ static void limits_are_read_in_both_forms(void **state)
 	(void)rmdir(dir);
 }
 
+static void a_quota_is_read_lifted_and_given_back(void **state)
+{
+	static const struct {
+		bool v2;
+		const char *quota, *period, *text;
+	} cases[] = {
+		{true, "200000 50000\n", NULL, "200000 50000"},
+		{false, "200000\n", "50000\n", "200000"},
+	};
+	char dir[] = "/tmp/numafit-cgroup-XXXXXX";
+	char none[CGROUP_QUOTA_MAX];
+	struct cgroup_quota found;
+	struct cgroup_tree t = {0};
+
+	(void)state;
+	assert_non_null(mkdtemp(dir));
+	(void)snprintf(t.root, sizeof t.root, "%s", dir);
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		t.v2 = cases[i].v2;
+		put(dir, cgroup_quota_file(&t), cases[i].quota);
+		put(dir, "cpu.cfs_period_us", cases[i].period);
+		assert_int_equal(cgroup_read_quota(&t, "/.", &found, NULL), 0);
+		assert_string_equal(found.text, cases[i].text);
+		assert_true(found.limited && found.period_us == 50000);
+		cgroup_quota_text(&t, CGROUP_NO_QUOTA, found.period_us, none);
+		assert_string_equal(none, t.v2 ? "max 50000" : "-1");
+		assert_int_equal(cgroup_write_quota(&t, "/.", none, NULL), 0);
+		assert_int_equal(cgroup_read_quota(&t, "/.", &found, NULL), 0);
+		assert_true(!found.limited && found.period_us == 50000);
+		assert_int_equal(cgroup_write_quota(&t, "/.", cases[i].text, NULL), 0);
+		assert_int_equal(cgroup_read_quota(&t, "/gone", &found, NULL), -ENOENT);
+		put(dir, cgroup_quota_file(&t), NULL);
+	}
+	put(dir, "cpu.cfs_period_us", NULL);
+	(void)rmdir(dir);
+}
+
+/* A process of another PID namespace is not in cgroup.procs (v1), and is counted in pids.current. */
+static void processes_that_cannot_be_seen_are_counted(void **state)
+{
+	char dir[] = "/tmp/numafit-cgroup-XXXXXX";
+	struct cgroups c = {0};
+
+	(void)state;
+	assert_non_null(mkdtemp(dir));
+	(void)snprintf(c.root, sizeof c.root, "%s", dir);
+	put(dir, "cgroup.procs", "");
+	assert_false(cgroup_has_processes(&c, "/."));
+	(void)snprintf(c.pids.root, sizeof c.pids.root, "%s", dir);
+	put(dir, "pids.current", "3\n");
+	assert_true(cgroup_has_processes(&c, "/."));
+	put(dir, "pids.current", "0\n");
+	assert_false(cgroup_has_processes(&c, "/."));
+	put(dir, "pids.current", NULL);
+	put(dir, "cgroup.procs", NULL);
+	(void)rmdir(dir);
+}
+
 static void a_value_is_written_into_the_file_of_a_cgroup(void **state)
 {
 	char dir[] = "/tmp/numafit-test-XXXXXX", path[CGROUP_PATH_MAX], text[16] = "";
@@ -320,6 +378,8 @@ int main(void)
 		cmocka_unit_test(a_missing_cgroup_and_a_malformed_one_give_different_errors),
 		cmocka_unit_test(a_file_that_is_too_long_is_an_error),
 		cmocka_unit_test(limits_are_read_in_both_forms),
+		cmocka_unit_test(a_quota_is_read_lifted_and_given_back),
+		cmocka_unit_test(processes_that_cannot_be_seen_are_counted),
 		cmocka_unit_test(a_value_is_written_into_the_file_of_a_cgroup),
 		cmocka_unit_test(above_a_container_is_its_pod),
 		cmocka_unit_test(each_controller_is_found_where_it_is),

@@ -104,6 +104,7 @@ static void every_key_reaches_its_setting(void **state)
 			  "mergeVisitBudget: 7\n"
 			  "sharedPool: {enforce: updates}\nsharedPoolStep: 0\n"
 			  "sharedPoolMinimum: 2\n"
+			  "exclusiveCPUs: {cfsQuota: keep}\n"
 			  "sweepInterval: 1m30s\n"
 			  "nodeName: n1\n"
 			  "schedulerHint: {mode: require, repair: false, podPolicy: true,\n"
@@ -142,7 +143,7 @@ static void every_key_reaches_its_setting(void **state)
 	static const char *const want[] = {"off", "leave", "manage", "/k", "/k.yaml", "1.36",
 		"restricted", "pod", "true", "16", "most-allocated", "none", "true", "false",
 		"true", "true", "true", "true", "None", "include", "0-1,32", "500m", "2",
-		"8:memory=1Gi,hugepages-1Gi=2Gi;1:hugepages-2Mi=4Mi", "7", "updates", "0", "2", "90s", "n1",
+		"8:memory=1Gi,hugepages-1Gi=2Gi;1:hugepages-2Mi=4Mi", "7", "updates", "0", "2", "keep", "90s", "n1",
 		"require", "false", "true", "1s", "volcano", "/run/x.sock", "07", "drop-and-fail",
 		"true", "false", "5m", "true", "true", "evict", "/kubeconfig", "here", "true",
 		"true", "kai", "true", "1s", "5m", "true", "true", "all", "true", "true", ":1",

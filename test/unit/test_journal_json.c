@@ -84,6 +84,25 @@ static void strings_beyond_the_arena_are_refused(void **state)
 	assert_true(limit > 9 * 16);
 }
 
+static void a_pods_quota_comes_back_as_it_was_written(void **state)
+{
+	const struct quota_note note = {"/kubepods/podu1", "400000 100000"};
+	struct record r = {.seq = 4, .op = RECORD_QUOTA, .cause = "quota", .container_id = "u1",
+		.quota = &note, .pool = {{3}}};
+	struct decoded_record back;
+	struct arena a;
+	int len = journal_json_record(&r, &ids, line, sizeof line, NULL);
+
+	(void)state;
+	arena_init(&a, ARENA_BYTES);
+	assert_int_equal(journal_json_parse(line, (size_t)len, &ids, &a, &back, NULL), 0);
+	assert_int_equal(back.record.op, RECORD_QUOTA);
+	assert_string_equal(back.record.container_id, "u1");
+	assert_string_equal(back.record.quota->cgroup, note.cgroup);
+	assert_string_equal(back.record.quota->was, note.was);
+	arena_fini(&a);
+}
+
 static void a_line_that_is_not_a_record_is_an_error_with_a_reason(void **state)
 {
 	(void)state;
@@ -229,6 +248,7 @@ int main(void)
 		cmocka_unit_test(a_line_that_is_cut_at_any_byte_is_an_error),
 		cmocka_unit_test(a_message_cut_within_a_character_can_be_read_back),
 		cmocka_unit_test(strings_beyond_the_arena_are_refused),
+		cmocka_unit_test(a_pods_quota_comes_back_as_it_was_written),
 		cmocka_unit_test(a_line_that_is_not_a_record_is_an_error_with_a_reason),
 		cmocka_unit_test(a_record_that_contradicts_itself_is_an_error_with_the_place),
 		cmocka_unit_test(an_old_line_with_its_verdict_only_in_the_message_sets_the_flags),

@@ -443,6 +443,7 @@ static void any_record_comes_back_bit_for_bit(void **state)
 			parts[p].request.ask.whole_pod = whole && !p;
 		}
 		struct lease lease = any_lease();
+		const struct quota_note quota = {any_string(), any_string()};
 		if (decided) {
 			req.pod.nr_attached = below(POD_DEVICES_MAX + 1);
 			req.pod.attached = any_attached(req.pod.nr_attached);
@@ -450,8 +451,8 @@ static void any_record_comes_back_bit_for_bit(void **state)
 		struct record r = {any_u64(), (int64_t)any_u64(), op, any_string(), id,
 			decided ? &req : NULL, decided ? &d : NULL, pod,
 			op == RECORD_HOLD ? parts : NULL, op == RECORD_HOLD ? nr_parts : 0,
-			op >= RECORD_ALLOCATE && op <= RECORD_LEASE ? &lease : NULL, any_cpus(),
-			false};
+			op >= RECORD_ALLOCATE && op <= RECORD_LEASE ? &lease : NULL,
+			op == RECORD_QUOTA ? &quota : NULL, any_cpus(), false};
 		struct decoded_record back;
 		struct arena a;
 		struct err e;

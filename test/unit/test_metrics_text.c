@@ -321,6 +321,27 @@ static void each_verdict_has_its_label(void **state)
 		     "result=\"refused\"} 5");
 }
 
+static void what_is_enforced_and_what_fails_is_shown(void **state)
+{
+	struct world *w = *state;
+
+	make(w);
+	assert_null(strstr(w->text, "numafit_shared_pool_enforced")); /* it is not known */
+	w->m.pool = (struct status_pool){
+		.enforced = "cgroup", .cgroups = 3, .writes = 9, .problem = "EIO"};
+	make(w);
+	must_have(w, "numafit_shared_pool_enforced{by=\"cgroup\"} 1");
+	must_have(w, "numafit_shared_pool_cgroups 3");
+	must_have(w, "numafit_shared_pool_writes_total 9");
+	must_have(w, "numafit_shared_pool_failing 1");
+	must_have(w, "numafit_cfs_quota_failing 0");
+	w->m.quota = (struct status_quota){.pods = 2, .rewritten = 7, .problem = "EIO"};
+	make(w);
+	must_have(w, "numafit_cfs_quota_lifted_pods 2");
+	must_have(w, "numafit_cfs_quota_rewrites_total 7");
+	must_have(w, "numafit_cfs_quota_failing 1");
+}
+
 static void the_largest_machine_fits(void **state)
 {
 	struct world *w = *state;
@@ -356,6 +377,7 @@ int main(void)
 		CASE(metrics_of_a_service_that_is_off_are_left_out),
 		CASE(metrics_of_a_service_that_is_on_are_printed),
 		CASE(each_verdict_has_its_label),
+		CASE(what_is_enforced_and_what_fails_is_shown),
 		CASE(the_largest_machine_fits),
 	};
 

@@ -26,7 +26,7 @@ static void assert_payload(struct blob got, const char *hex, struct arena *a)
 
 static void encoded_messages_equal_the_recorded_ones(void **state)
 {
-	static const struct nri_cpuset c7 = {"c7", "8-15", "1"};
+	static const struct nri_cpuset c7 = {"c7", "8-15", "1", false};
 	struct nri_reply none = {0}, one = {.updates = &c7, .nr_updates = 1};
 	struct nri_reply adjust = {.adjust = true, .cpus = "0-7", .mems = "0"}, both = adjust;
 	struct blob out;
@@ -52,6 +52,24 @@ static void encoded_messages_equal_the_recorded_ones(void **state)
 	assert_payload(out, created_hex, *state);
 	assert_int_equal(nri_created_encode(&both, *state, &out, NULL), 0);
 	assert_payload(out, created_c7_hex, *state);
+}
+
+static void a_quota_is_lifted_where_that_is_said_and_nowhere_else(void **state)
+{
+	const struct nri_cpuset sets[] = {{"c7", "8-15", "1", true}, {"c8", "0-7", "0", false}};
+	const struct nri_reply lifted = {.adjust = true, .cpus = "4", .mems = "0",
+		.without_quota = true, .updates = sets, .nr_updates = 2},
+			      kept = {.adjust = true, .cpus = "4", .mems = "0"};
+	struct nri_answer answer;
+	struct blob out;
+
+	assert_int_equal(nri_created_encode(&lifted, *state, &out, NULL), 0);
+	assert_int_equal(nri_created_decode(out, *state, &answer, NULL), 0);
+	assert_true(answer.without_quota);
+	assert_true(answer.updates[0].without_quota && !answer.updates[1].without_quota);
+	assert_int_equal(nri_created_encode(&kept, *state, &out, NULL), 0);
+	assert_int_equal(nri_created_decode(out, *state, &answer, NULL), 0);
+	assert_false(answer.without_quota);
 }
 
 static void recorded_configurations_are_read(void **state)
@@ -252,7 +270,7 @@ static void a_container_that_is_reported_twice_counts_once(void **state)
 
 static void strings_that_are_not_utf8_are_neither_read_nor_written(void **state)
 {
-	static const struct nri_cpuset bad = {"c\xff", "0", "0"};
+	static const struct nri_cpuset bad = {"c\xff", "0", "0", false};
 	struct nri_reply update = {.updates = &bad, .nr_updates = 1};
 	struct nri_reply note = {.adjust = true, .annotation = {"k", "\xed\xa0\x80"}};
 	struct bytes m = {0}, none = {0};
@@ -381,6 +399,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		in_arena(encoded_messages_equal_the_recorded_ones),
+		in_arena(a_quota_is_lifted_where_that_is_said_and_nowhere_else),
 		in_arena(recorded_configurations_are_read),
 		in_arena(recorded_events_are_read),
 		in_arena(a_container_is_the_same_after_encoding_and_decoding),

@@ -82,7 +82,7 @@ static void be_ready(struct plugin *p, const char *nri_version)
 	forget_sent(p);
 }
 
-static const struct nri_cpuset c7 = {"c7", "8-15", "1"};
+static const struct nri_cpuset c7 = {"c7", "8-15", "1", false};
 
 static void update(struct plugin *p)
 {

@@ -51,7 +51,7 @@ static void on_update(void *ctx, const struct request *req, struct nri_reply *re
 	struct nri_cpuset *keep = arena_array(reply->arena, 1, sizeof *keep);
 
 	note(p->calls, "update", req->container_id);
-	*keep = (struct nri_cpuset){req->container_id, "2-3", "0"};
+	*keep = (struct nri_cpuset){req->container_id, "2-3", "0", false};
 	reply->updates = keep;
 	reply->nr_updates = 1;
 }
@@ -178,7 +178,7 @@ static void the_life_of_a_container_is_the_same_for_every_variant_of_runtime(voi
 
 		pair_init(&p, &variants[v % NR_VARIANTS]);
 		p.step = steps[v / NR_VARIANTS];
-		p.update = (struct nri_cpuset){"c7", "0-1", "0"};
+		p.update = (struct nri_cpuset){"c7", "0-1", "0", false};
 		p.with_update = true;
 		run(&p);
 		assert_int_equal(p.subscribed, 0x6df);

@@ -36,7 +36,7 @@ static void the_recorded_conversation_goes_as_recorded(void **state)
 		for (size_t i = 0; i < NR_CONVERSATION; i++)
 			add_hex(i < 4 ? &before : &after, conversation[i].in);
 		converse(&p, &before, steps[k]);
-		p.updates[0] = (struct nri_cpuset){"c7", "8-15", "1"};
+		p.updates[0] = (struct nri_cpuset){"c7", "8-15", "1", false};
 		p.nr_updates = 1;
 		converse(&p, &after, steps[k]);
 		assert_conversation(&p);
@@ -349,7 +349,7 @@ static void chunks_are_acknowledged_and_handled_as_one(void **state)
 
 	(void)state;
 	plugin_init(&p);
-	p.updates[0] = (struct nri_cpuset){"c7", "8-15", "1"};
+	p.updates[0] = (struct nri_cpuset){"c7", "8-15", "1", false};
 	p.nr_updates = 1;
 	assert_int_equal(feed_hex(&p, configure_0_12_hex, 0), 0);
 	p.sent.len = 0;

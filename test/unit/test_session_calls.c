@@ -251,7 +251,7 @@ static void text_that_is_not_utf8_is_never_sent(void **state)
 	put_subject(&payload, "p1", "c1");
 	assert_int_equal(feed_call(&p, 7, "CreateContainer", &payload), 0);
 	assert_status(&p, 7, TTRPC_INTERNAL, "KeyValue.value is not UTF-8");
-	p.updates[0] = (struct nri_cpuset){"c7", "\xc3", "0"};
+	p.updates[0] = (struct nri_cpuset){"c7", "\xc3", "0", false};
 	p.nr_updates = 1;
 	put_subject(&payload, "p1", "c1");
 	assert_int_equal(feed_call(&p, 9, "UpdateContainer", &payload), 0);
@@ -259,7 +259,7 @@ static void text_that_is_not_utf8_is_never_sent(void **state)
 	assert_non_null(strstr(p.events, "nri-call-refused LinuxCPU.cpus"));
 	plugin_fini(&p);
 	plugin_init(&p);
-	p.updates[0] = (struct nri_cpuset){"c\xff", "0", "0"};
+	p.updates[0] = (struct nri_cpuset){"c\xff", "0", "0", false};
 	p.nr_updates = 1;
 	assert_int_equal(feed_hex(&p, configure_0_12_hex, 0), 0);
 	assert_int_equal(feed_hex(&p, synchronize_hex, 0), -EILSEQ);
@@ -279,8 +279,8 @@ static void each_update_may_fail_alone(void **state)
 	plugin_init(&p);
 	make_ready(&p);
 	arena_init(&a, TTRPC_MEMORY_MAX);
-	p.updates[0] = (struct nri_cpuset){"c7", "8-15", ""};
-	p.updates[1] = (struct nri_cpuset){"c8", "", "1"};
+	p.updates[0] = (struct nri_cpuset){"c7", "8-15", "", false};
+	p.updates[1] = (struct nri_cpuset){"c8", "", "1", false};
 	p.nr_updates = 2;
 	put_subject(&payload, "p1", "c1");
 	assert_int_equal(feed_call(&p, 7, "StopContainer", &payload), 0);
@@ -312,8 +312,8 @@ static bool create_aborts(const char *first, const char *second)
 		(void)signal(SIGABRT, SIG_DFL);
 		plugin_init(&p);
 		make_ready(&p);
-		p.updates[0] = (struct nri_cpuset){first, "0", "0"};
-		p.updates[1] = (struct nri_cpuset){second, "0", "0"};
+		p.updates[0] = (struct nri_cpuset){first, "0", "0", false};
+		p.updates[1] = (struct nri_cpuset){second, "0", "0", false};
 		p.nr_updates = 2;
 		put_subject(&payload, "p1", "c1");
 		(void)feed_call(&p, 7, "CreateContainer", &payload);

@@ -31,7 +31,7 @@ static enum fault fault; /* in the child */
 static int plugin_create(
 	void *ctx, const struct request *req, struct nri_reply *reply, struct err *e)
 {
-	static const struct nri_cpuset nobody = {"nobody", "0", "0"};
+	static const struct nri_cpuset nobody = {"nobody", "0", "0", false};
 	bool own = request_exclusive_cpus(req) > 0;
 
 	(void)ctx;
@@ -65,7 +65,7 @@ static void plugin_synchronize(void *ctx, const struct nri_inventory *what, stru
 	for (size_t i = 0; i < what->nr; i++)
 		if (what->containers[i].placement)
 			sets[reply->nr_updates++] = (struct nri_cpuset){
-				what->containers[i].container_id, what->containers[i].cpus, "0"};
+				what->containers[i].container_id, what->containers[i].cpus, "0", false};
 	reply->updates = sets;
 }
 
@@ -81,7 +81,7 @@ static void plugin_update(void *ctx, const struct request *req, struct nri_reply
 		return;
 	}
 	*keep = (struct nri_cpuset){
-		req->container_id, req->ask.cpu_milli == 1000 ? "2" : "0-1", ""};
+		req->container_id, req->ask.cpu_milli == 1000 ? "2" : "0-1", "", false};
 	reply->updates = keep;
 	reply->nr_updates = 1;
 }

@@ -1,0 +1,484 @@
+/* Pods' CFS quotas: lifted where a container of the pod has CPUs for itself, watched, and given back. */
+#include "quota.h"
+#include "daemon.h"
+
+#include <host/cgroup.h>
+#include <io/log.h>
+#include <io/watch.h>
+#include <numafit/cfs_quota.h>
+#include <numafit/cgroup_path.h>
+#include <numafit/text.h>
+
+#include <errno.h>
+#include <stdio.h>
+
+/* Pods are seen to in turns of that length, between which the loop serves whoever waits. AGAIN_MS:
+ * between two attempts at what could not be written. Another program that writes a quota over and
+ * over is answered MENDS_MAX times, and then at that pace. */
+enum { TURN_NS = 1000 * 1000, PAUSE_MS = 1, AGAIN_MS = 1000, MENDS_MAX = 10 };
+
+/* A pod's cgroup that is watched. */
+struct quota_watch {
+	struct daemon *d;
+	struct watch *watch;
+	char *pod_uid;
+	unsigned mends; /* since the last pause */
+};
+
+struct quotas {
+	struct cgroup_tree cpu; /* root "": it cannot be written */
+	struct loop_timer *turn, *again;
+	struct {
+		VEC(char *);
+	} due; /* pods that are to be seen to */
+	struct {
+		VEC(struct quota_watch *);
+	} watched;
+	char *at; /* the pod that the sweep looked at last; NULL: none in this round */
+	uint64_t rewritten;
+	struct err problem; /* of a write; code 0: there is none */
+	char *failed_pod;   /* it was that pod's; else NULL */
+	char why_not[sizeof((struct err *)0)->text];
+};
+
+static const struct ledger *ledger_of(const struct daemon *d)
+{
+	return engine_ledger(d->engine);
+}
+
+static const struct lifted_quotas *lifted(const struct daemon *d)
+{
+	return &ledger_view(ledger_of(d))->quotas;
+}
+
+static bool is_to_lift(const struct daemon *d)
+{
+	return d->settings.mode == MODE_MANAGE && d->settings.quota_use == QUOTA_LIFT;
+}
+
+/* Watching */
+
+static struct quota_watch *find_watch(const struct quotas *q, const char *pod_uid)
+{
+	for (size_t i = 0; i < q->watched.nr; i++)
+		if (text_equal(q->watched.at[i]->pod_uid, pod_uid))
+			return q->watched.at[i];
+	return NULL;
+}
+
+static void unwatch(struct quotas *q, const char *pod_uid)
+{
+	for (size_t i = 0; i < q->watched.nr; i++) {
+		struct quota_watch *w = q->watched.at[i];
+
+		if (!text_equal(w->pod_uid, pod_uid))
+			continue;
+		watch_close(w->watch);
+		free(w->pod_uid);
+		free(w);
+		vec_remove(&q->watched, i);
+		return;
+	}
+}
+
+static void on_touched(void *ctx)
+{
+	struct quota_watch *w = ctx;
+	struct quotas *q = w->d->quotas;
+	const struct lifted_quota *l = quotas_find(lifted(w->d), w->pod_uid);
+	struct cgroup_quota found;
+
+	if (!l || cgroup_read_quota(&q->cpu, l->cgroup, &found, NULL) || !found.limited)
+		return;
+	if (w->mends++ < MENDS_MAX)
+		quota_note_pod(w->d, w->pod_uid);
+	else
+		loop_timer_set(q->again, AGAIN_MS);
+}
+
+static void watch_pod(struct daemon *d, const char *pod_uid, const char *cgroup)
+{
+	struct quotas *q = d->quotas;
+	char file[2 * CGROUP_PATH_MAX + sizeof "cpu.cfs_quota_us"];
+
+	if (find_watch(q, pod_uid))
+		return;
+	struct quota_watch *w = xcalloc(1, sizeof *w);
+	(void)snprintf(
+		file, sizeof file, "%s%s/%s", q->cpu.root, cgroup, cgroup_quota_file(&q->cpu));
+	w->d = d;
+	w->pod_uid = xstrdup(pod_uid);
+	w->watch = watch_new(d->loop, file, on_touched, w); /* NULL: the sweep looks at it */
+	*vec_push(&q->watched) = w;
+}
+
+/* Lifting and giving back */
+
+static void note_success(struct quotas *q, const char *pod_uid)
+{
+	if (!q->failed_pod || !text_equal(q->failed_pod, pod_uid))
+		return;
+	log_line(LOG_INFO, "quota-lifted-again", "cgroups=%s", q->cpu.root);
+	free(q->failed_pod);
+	q->failed_pod = NULL;
+	q->problem = (struct err){0};
+}
+
+/* Logged once, until it succeeds for that pod. */
+static void note_failure(struct quotas *q, const char *pod_uid, const struct err *e)
+{
+	char why[2 * sizeof e->text];
+
+	loop_timer_set(q->again, AGAIN_MS);
+	if (!q->failed_pod)
+		log_line(LOG_ERROR, "quota-not-lifted",
+			"error=%s text=\"the pod's containers are stopped now and then though they "
+			"have CPUs of their own\" action=\"let numafitd write the kubelet's "
+			"cgroups, or set exclusiveCPUs.cfsQuota to keep\"",
+			log_text(why, sizeof why, e->text));
+	if (!q->failed_pod)
+		q->failed_pod = xstrdup(pod_uid);
+	q->problem = *e;
+}
+
+static void forget(struct daemon *d, const char *pod_uid)
+{
+	const struct lifted_quota *l = quotas_find(lifted(d), pod_uid);
+	struct quota_note note = {.was = ""};
+	auto_free char *cgroup = l ? xstrdup(l->cgroup) : NULL;
+
+	unwatch(d->quotas, pod_uid);
+	note_success(d->quotas, pod_uid);
+	if (!l)
+		return;
+	note.cgroup = cgroup;
+	(void)engine_note_quota(d->engine, loop_wall_ms(), pod_uid, &note, NULL);
+}
+
+/* The kernel's error where the cgroup is there no more, or is just going. */
+static bool is_gone(int rc)
+{
+	return rc == -ENOENT || rc == -ENODEV;
+}
+
+static void log_lifted(const char *pod_uid, const char *cgroup, const char *was, bool again)
+{
+	char uid[128], path[512];
+
+	log_line(again ? LOG_INFO : LOG_DEBUG, again ? "quota-rewritten" : "quota-lifted",
+		"pod_uid=%s cgroup=%s was=\"%s\"%s", log_text(uid, sizeof uid, pod_uid),
+		log_text(path, sizeof path, cgroup), was,
+		again ? " text=\"another program has set it; it is lifted again\"" : "");
+}
+
+static int write_none(const struct quotas *q, const char *cgroup, const struct cgroup_quota *found,
+	struct err *e)
+{
+	char text[CGROUP_QUOTA_MAX];
+
+	cgroup_quota_text(&q->cpu, CGROUP_NO_QUOTA, found->period_us, text);
+	return cgroup_write_quota(&q->cpu, cgroup, text, e);
+}
+
+/* The quota in force goes into the journal before it is lifted. 0, or -errno. */
+static int lift_pod(struct daemon *d, const char *pod_uid, const char *cgroup, struct err *e)
+{
+	struct quotas *q = d->quotas;
+	bool again = quotas_find(lifted(d), pod_uid) && find_watch(q, pod_uid);
+	struct cgroup_quota found;
+	int rc = cgroup_read_quota(&q->cpu, cgroup, &found, e);
+
+	if (rc)
+		return rc;
+	if (found.limited) {
+		const struct quota_note note = {cgroup, found.text};
+
+		rc = engine_note_quota(d->engine, loop_wall_ms(), pod_uid, &note, e);
+		if (!rc)
+			rc = write_none(q, cgroup, &found, e);
+		if (rc)
+			return rc;
+		q->rewritten += again;
+		log_lifted(pod_uid, cgroup, found.text, again);
+	}
+	if (quotas_find(lifted(d), pod_uid))
+		watch_pod(d, pod_uid, cgroup);
+	return 0;
+}
+
+/* One that was there before numafitd, or whose quota another program has set. */
+static int lift_container(struct daemon *d, const struct holding *h, struct err *e)
+{
+	struct quotas *q = d->quotas;
+	struct cgroup_quota found;
+	char path[CGROUP_PATH_MAX];
+	int rc = cgroup_path(h->request.cgroup, path, sizeof path, e);
+
+	if (!rc)
+		rc = cgroup_read_quota(&q->cpu, path, &found, e);
+	return rc || !found.limited ? rc : write_none(q, path, &found, e);
+}
+
+/* As the kubelet would set it. */
+static int give_back_to_container(const struct daemon *d, const struct holding *h, struct err *e)
+{
+	const struct ask *ask = &h->request.ask; /* Guaranteed: its limit is its request */
+	const uint64_t limit = ask->cpu_limit_milli ? ask->cpu_limit_milli : ask->cpu_milli;
+	struct quotas *q = d->quotas;
+	struct cgroup_quota found;
+	char path[CGROUP_PATH_MAX], text[CGROUP_QUOTA_MAX];
+	int rc = cgroup_path(h->request.cgroup, path, sizeof path, e);
+
+	if (!rc)
+		rc = cgroup_read_quota(&q->cpu, path, &found, e);
+	if (rc || found.limited || !limit)
+		return rc;
+	cgroup_quota_text(&q->cpu, quota_of_limit(limit, found.period_us), found.period_us, text);
+	return cgroup_write_quota(&q->cpu, path, text, e);
+}
+
+static void give_back_to_pod(struct daemon *d, const struct lifted_quota *l)
+{
+	auto_free char *uid = xstrdup(l->pod_uid);
+	struct cgroup_quota found;
+	struct err e;
+	int rc = cgroup_read_quota(&d->quotas->cpu, l->cgroup, &found, &e);
+
+	if (!rc && !found.limited)
+		rc = cgroup_write_quota(&d->quotas->cpu, l->cgroup, l->was, &e);
+	if (!rc || is_gone(rc))
+		forget(d, uid);
+	else
+		note_failure(d->quotas, uid, &e);
+}
+
+/* The containers with CPUs for themselves, and the pod's own cgroup: that of the first one's is
+ * above it. */
+static int lift(struct daemon *d, const char *pod_uid, struct err *e)
+{
+	const struct ledger *l = ledger_of(d);
+	char above[CGROUP_PATH_MAX] = "";
+	int rc = 0;
+
+	for (size_t i = ledger_first_of_pod(l, pod_uid); i < ledger_count(l) && !rc; i++) {
+		const struct holding *h = ledger_at_by_pod(l, i);
+
+		if (!text_equal(h->request.pod.uid, pod_uid))
+			break;
+		if (!h->request.cgroup || h->state == HOLDING_WAITING || !holding_has_own_cpus(h))
+			continue;
+		if (!*above)
+			(void)cgroup_path_above(h->request.cgroup, above, sizeof above, NULL);
+		rc = lift_container(d, h, e);
+		if (is_gone(rc)) /* it is still to come, or has ended */
+			rc = 0;
+	}
+	if (!rc && *above && ledger_pod_is_unlimited(l, pod_uid))
+		rc = lift_pod(d, pod_uid, above, e);
+	return is_gone(rc) ? 0 : rc;
+}
+
+static void see_to(struct daemon *d, const char *pod_uid)
+{
+	const struct lifted_quota *l = quotas_find(lifted(d), pod_uid);
+	struct err e;
+
+	if (l && !(is_to_lift(d) && ledger_pod_is_unlimited(ledger_of(d), pod_uid)))
+		give_back_to_pod(d, l);
+	if (!is_to_lift(d))
+		return;
+	if (lift(d, pod_uid, &e))
+		note_failure(d->quotas, pod_uid, &e);
+	else
+		note_success(d->quotas, pod_uid);
+}
+
+/* What is due */
+
+static void quota_turn(void *ctx)
+{
+	struct daemon *d = ctx;
+	struct quotas *q = d->quotas;
+	const uint64_t until = loop_monotonic_ns() + TURN_NS;
+
+	while (q->due.nr && loop_monotonic_ns() < until) {
+		auto_free char *uid = q->due.at[--q->due.nr];
+
+		see_to(d, uid);
+	}
+	if (q->due.nr)
+		loop_timer_set(q->turn, PAUSE_MS);
+}
+
+void quota_note_pod(struct daemon *d, const char *pod_uid)
+{
+	struct quotas *q = d->quotas;
+
+	if (!q || !*q->cpu.root)
+		return;
+	for (size_t i = 0; i < q->due.nr; i++)
+		if (text_equal(q->due.at[i], pod_uid))
+			return;
+	*vec_push(&q->due) = xstrdup(pod_uid);
+	loop_timer_set(q->turn, 0);
+}
+
+void quota_note_all(struct daemon *d)
+{
+	const struct ledger *l = ledger_of(d);
+	const char *before = "";
+
+	if (!d->quotas || !*d->quotas->cpu.root)
+		return;
+	if (!is_to_lift(d)) {
+		quota_give_back(d);
+		return;
+	}
+	for (size_t i = 0; i < lifted(d)->nr; i++)
+		quota_note_pod(d, lifted(d)->at[i].pod_uid);
+	for (size_t i = 0; i < ledger_count(l); i++) {
+		const struct holding *h = ledger_at_by_pod(l, i);
+
+		if (holding_has_own_cpus(h) && !text_equal(h->request.pod.uid, before))
+			quota_note_pod(d, before = h->request.pod.uid);
+	}
+}
+
+void quota_forget_pod(struct daemon *d, const char *pod_uid)
+{
+	if (d->quotas)
+		forget(d, pod_uid);
+}
+
+bool quota_look_at_next(struct daemon *d)
+{
+	struct quotas *q = d->quotas;
+
+	if (!q || !*q->cpu.root)
+		return false;
+	const struct lifted_quota *l = quotas_after(lifted(d), q->at ? q->at : "");
+	free(q->at);
+	q->at = l ? xstrdup(l->pod_uid) : NULL;
+	if (l && !cgroup_is_there(&q->cpu, l->cgroup))
+		forget(d, q->at);
+	else if (l)
+		see_to(d, q->at);
+	return l != NULL;
+}
+
+void quota_give_back(struct daemon *d)
+{
+	const struct ledger *l = ledger_of(d);
+	struct quotas *q = d->quotas;
+	unsigned pods = 0;
+	struct err e;
+
+	if (!q || !*q->cpu.root)
+		return;
+	for (size_t i = 0; i < ledger_count(l); i++) {
+		const struct holding *h = ledger_at(l, i);
+
+		if (h->request.cgroup && h->state != HOLDING_WAITING && holding_has_own_cpus(h))
+			(void)give_back_to_container(d, h, &e);
+	}
+	for (const char *uid = "";;) {
+		const struct lifted_quota *at = quotas_after(lifted(d), uid);
+		auto_free char *now = at ? xstrdup(at->pod_uid) : NULL;
+
+		if (!at)
+			break;
+		give_back_to_pod(d, at);
+		pods++;
+		const struct lifted_quota *failed = quotas_find(lifted(d), now);
+		if (failed)
+			uid = failed->pod_uid;
+	}
+	if (pods)
+		log_line(LOG_INFO, "quota-given-back",
+			"pods=%u text=\"pods with CPUs of their own have the kubelet's CFS quota again\"", pods);
+}
+
+/* What failed is tried again, and what was written over and over is seen to once more. */
+static void try_again(void *ctx)
+{
+	struct daemon *d = ctx;
+
+	for (size_t i = 0; i < d->quotas->watched.nr; i++)
+		d->quotas->watched.at[i]->mends = 0;
+	quota_note_all(d);
+}
+
+static int find_tree(struct daemon *d, const char *root, struct cgroup_tree *cpu, struct err *e)
+{
+	struct cgroups c;
+
+	if (!d->topo.this_machine)
+		return err_set(e, ENOTSUP, "the machine is not this one: its cgroups are not here");
+	int rc = cgroups_find(root, &c, e);
+	if (rc)
+		return rc;
+	rc = cgroup_check_writable(&c.cpu, e);
+	if (!rc)
+		*cpu = c.cpu;
+	return rc;
+}
+
+void quota_start(struct daemon *d, const char *root)
+{
+	struct quotas *q = xcalloc(1, sizeof *q);
+	char why[512];
+	struct err e;
+
+	if (d->settings.mode != MODE_MANAGE && d->settings.mode != MODE_RELEASE) {
+		free(q);
+		return;
+	}
+	d->quotas = q;
+	q->turn = loop_timer_new(d->loop, quota_turn, d);
+	q->again = loop_timer_new(d->loop, try_again, d);
+	if (find_tree(d, root, &q->cpu, &e)) {
+		(void)text_copy(q->why_not, sizeof q->why_not, e.text);
+		if (is_to_lift(d) && d->topo.this_machine)
+			log_line(LOG_WARN, "quota-of-containers-alone",
+				"reason=%s text=\"containers with CPUs of their own have no CFS "
+				"quota, but their pods have\" action=\"let numafitd write the "
+				"kubelet's cgroups, or set exclusiveCPUs.cfsQuota to keep\"",
+				log_text(why, sizeof why, e.text));
+	}
+	if (d->settings.mode == MODE_MANAGE)
+		quota_note_all(d);
+}
+
+void quota_stop(struct daemon *d)
+{
+	struct quotas *q = d->quotas;
+
+	if (!q)
+		return;
+	while (q->watched.nr)
+		unwatch(q, q->watched.at[0]->pod_uid);
+	vec_fini(&q->watched);
+	for (size_t i = 0; i < q->due.nr; i++)
+		free(q->due.at[i]);
+	vec_fini(&q->due);
+	loop_timer_close(q->turn);
+	loop_timer_close(q->again);
+	free(q->at);
+	free(q->failed_pod);
+	free(q);
+	d->quotas = NULL;
+}
+
+struct status_quota quota_status(const struct daemon *d)
+{
+	const struct quotas *q = d->quotas;
+	struct status_quota s = {.use = quota_use_words[d->settings.quota_use]};
+
+	if (!q)
+		return s;
+	s.pods = lifted(d)->nr;
+	s.rewritten = q->rewritten;
+	s.problem = q->problem.code ? q->problem.text : NULL;
+	s.containers_alone = is_to_lift(d) && *q->why_not ? q->why_not : NULL;
+	return s;
+}

@@ -1,0 +1,33 @@
+#ifndef NUMAFIT_NUMAFITD_QUOTA_H
+#define NUMAFIT_NUMAFITD_QUOTA_H
+
+#include <codec/status_json.h>
+
+struct daemon;
+struct quotas;
+
+/* The CFS quota of pods whose containers have CPUs for themselves (numafit/cfs_quota.h). A container's
+ * own is lifted by the answer to its creation; its pod's, by the kubelet, is lifted here: in the turn of
+ * the loop after the event, by a write into the pod's cgroup. What another program writes there is
+ * recorded as what comes back, and lifted again. */
+
+/* Before the runtime is asked: what can be written on the system under root ("/"). */
+void quota_start(struct daemon *d, const char *root);
+void quota_stop(struct daemon *d);
+
+/* The pod's containers have changed, or all pods' may have, or the settings. */
+void quota_note_pod(struct daemon *d, const char *pod_uid);
+void quota_note_all(struct daemon *d);
+/* The pod is gone, and its cgroup with it. */
+void quota_forget_pod(struct daemon *d, const char *pod_uid);
+
+/* Look at one pod more of those whose quota is lifted. False: all were looked at in this round. */
+bool quota_look_at_next(struct daemon *d);
+
+/* Give all quotas back, pods' and containers'. */
+void quota_give_back(struct daemon *d);
+
+/* For status and metrics. Its texts are valid until the next event. */
+struct status_quota quota_status(const struct daemon *d);
+
+#endif
