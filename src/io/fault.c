@@ -28,6 +28,8 @@ static const struct {
 	[FAULT_TO_ALLOCATE] = {"to-allocate", 0},
 	[FAULT_ALLOCATED] = {"allocated", 0},
 	[FAULT_BETWEEN_LINES] = {"between-lines", 0},
+	[FAULT_TO_WRITE_CGROUP] = {"to-write-cgroup", 0},
+	[FAULT_CGROUP_WRITTEN] = {"cgroup-written", 0},
 	[FAULT_ENOSPC] = {"enospc", ENOSPC},
 	[FAULT_EIO] = {"eio", EIO},
 	[FAULT_EROFS] = {"erofs", EROFS},
@@ -112,6 +114,16 @@ size_t fault_line_bytes(size_t max)
 	size_t bytes = text ? strtoul(text, NULL, DECIMAL) : max;
 
 	return bytes && bytes < max ? bytes : max;
+}
+
+bool fault_has_root(void)
+{
+	return getenv("NUMAFIT_FAULT_ROOT") != NULL;
+}
+
+const char *fault_root(void)
+{
+	return fault_has_root() ? getenv("NUMAFIT_FAULT_ROOT") : "/";
 }
 
 #endif

@@ -1,6 +1,7 @@
 #ifndef NUMAFIT_IO_FAULT_H
 #define NUMAFIT_IO_FAULT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 /* Where tests let the program die or a write fail: a point for each step between a request's bytes
@@ -25,6 +26,9 @@ enum fault {
 	/* and that of a change whose record has several lines: some are in the journal, the one
 	 * that commits them is not */
 	FAULT_BETWEEN_LINES,
+	/* and those of each write of a cgroup's file: before one and behind it */
+	FAULT_TO_WRITE_CGROUP,
+	FAULT_CGROUP_WRITTEN,
 	NR_DEATHS,
 	/* errors of the journal's write(2) */
 	FAULT_ENOSPC = NR_DEATHS,
@@ -45,6 +49,11 @@ int fault_of_write(void);
 /* The longest line of the journal: max or, where NUMAFIT_FAULT_LINE says so, fewer bytes, so that
  * records of everyday have several lines. */
 size_t fault_line_bytes(size_t max);
+/* The root of the system whose cgroups, CPUs and memory are looked at: "/" or, where NUMAFIT_FAULT_ROOT
+ * says so, a folder. */
+const char *fault_root(void);
+/* Whether it is one, so that the machine's description is taken for that of this machine. */
+bool fault_has_root(void);
 #else
 static inline void fault_point(enum fault f)
 {
@@ -63,6 +72,14 @@ static inline int fault_of_write(void)
 static inline size_t fault_line_bytes(size_t max)
 {
 	return max;
+}
+static inline const char *fault_root(void)
+{
+	return "/";
+}
+static inline bool fault_has_root(void)
+{
+	return false;
 }
 #endif
 

@@ -15,6 +15,7 @@
 
 #include <codec/fields_json.h>
 #include <host/discover.h>
+#include <io/fault.h>
 #include <io/process.h>
 #include <io/log.h>
 #include <numafit/cpus.h>
@@ -87,6 +88,7 @@ static void check_with_machine(struct daemon *d, struct mistakes *all)
 	struct err e = {0};
 	int rc = machine_load(s->machine, &d->topo, log_note, NULL, &e);
 
+	d->topo.this_machine = d->topo.this_machine || fault_has_root();
 	if (rc < 0) {
 		(void)err_add(&e, rc, "machine");
 		mistakes_add_key(all, "machine", &e);
@@ -122,7 +124,7 @@ static int start_parts_in_order(struct daemon *d, struct err *e)
 	if (loop_on_signal(d->loop, SIGTERM, on_stop_signal, d->loop) ||
 		loop_on_signal(d->loop, SIGINT, on_stop_signal, d->loop))
 		return err_set(e, EIO, "signal handlers cannot be set");
-	int rc = pool_choose(d, "/", e);
+	int rc = pool_choose(d, fault_root(), e);
 	if (rc)
 		return rc;
 	rc = run_directory_claim(d, e);
@@ -130,7 +132,7 @@ static int start_parts_in_order(struct daemon *d, struct err *e)
 		rc = recorder_start(d, e);
 	if (!rc) {
 		pool_start(d);
-		quota_start(d, "/");
+		quota_start(d, fault_root());
 	}
 	if (!rc)
 		rc = status_start(d, e);

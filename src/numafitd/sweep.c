@@ -12,6 +12,7 @@
 #include <host/device_memory.h>
 #include <host/discover.h>
 #include <host/hotplug.h>
+#include <io/fault.h>
 #include <io/log.h>
 #include <numafit/text.h>
 
@@ -476,7 +477,7 @@ void sweep_start(struct daemon *d, const char *root)
 void sweep_settings_changed(struct daemon *d)
 {
 	if (!d->sweep && d->topo.this_machine)
-		sweep_start(d, "/");
+		sweep_start(d, fault_root());
 	else if (d->sweep && d->sweep->step == LOOK_AT_CPUS) /* else when this round ends */
 		next_round(d);
 }

@@ -445,6 +445,6 @@ void wiring_start(struct daemon *d)
 	loop_timer_set(d->runtime.expire, EXPIRE_EVERY_MS);
 	d->runtime.conn = nri_conn_new(d->loop, &options, &d->runtime.handler);
 	updater_start(d);
-	in_force_start(d, "/");
-	sweep_start(d, "/");
+	in_force_start(d, fault_root());
+	sweep_start(d, fault_root());
 }

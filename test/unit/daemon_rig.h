@@ -26,6 +26,7 @@ struct daemon_rig {
 	char program[PATH_MAX + 16], machine[PATH_MAX];
 	const char *fault; /* NUMAFIT_FAULT, or NULL */
 	unsigned line; /* NUMAFIT_FAULT_LINE: the journal's lines have that many bytes; 0: all */
+	const char *root;    /* NUMAFIT_FAULT_ROOT, or NULL */
 	const char *config; /* its config file, or NULL */
 	int log;            /* descriptor for its stderr; -1: the test's own */
 	bool obeys_modes;   /* it may not override permissions, although it is root */
@@ -94,6 +95,8 @@ static inline void rig_exec(const struct daemon_rig *g)
 		(void)prctl(PR_CAPBSET_DROP, 1); /* CAP_DAC_OVERRIDE */
 	if (g->fault)
 		(void)setenv("NUMAFIT_FAULT", g->fault, 1);
+	if (g->root)
+		(void)setenv("NUMAFIT_FAULT_ROOT", g->root, 1);
 	if (g->line) {
 		char bytes[16];
 
