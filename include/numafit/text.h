@@ -26,6 +26,10 @@ const char *text_behind(const char *s, const char *prefix);
 /* The place of s in a list of nr words, or -1. */
 int text_index(const char *const *words, unsigned nr, const char *s);
 
+/* Where the text stands, or would stand, in an array of nr elements of size bytes that is sorted by a
+ * char * at the beginning of each. */
+size_t text_position(const void *sorted, size_t nr, size_t size, const char *s);
+
 /* Copy the string s (NULL: "") into dst of cap bytes. Returns whether all of it fitted. */
 bool text_copy(char *dst, size_t cap, const char *s);
 /* Whether the two strings are equal; NULL counts as "". */

@@ -29,6 +29,22 @@ void text_add(struct text *t, const char *fmt, ...)
 		t->len += left - 1;
 }
 
+size_t text_position(const void *sorted, size_t nr, size_t size, const char *s)
+{
+	size_t lo = 0, hi = nr;
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+		char *const *key = (const void *)((const char *)sorted + mid * size);
+
+		if (strcmp(*key, s) < 0)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo;
+}
+
 bool text_copy(char *dst, size_t cap, const char *s)
 {
 	int len = snprintf(dst, cap, "%s", s ? s : "");

@@ -11,17 +11,7 @@ enum { QUOTA_MIN_US = 1000 };
 /* Where that pod's stands, or would stand. */
 static size_t position(const struct lifted_quotas *q, const char *pod_uid)
 {
-	size_t lo = 0, hi = q->nr;
-
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (strcmp(q->at[mid].pod_uid, pod_uid) < 0)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
+	return text_position(q->at, q->nr, sizeof *q->at, pod_uid);
 }
 
 const struct lifted_quota *quotas_find(const struct lifted_quotas *q, const char *pod_uid)

@@ -28,6 +28,11 @@ struct watched {
 	unsigned mends; /* in this second */
 	bool logged;
 };
+/* In order of paths. */
+struct watched_cgroup {
+	char *path; /* borrowed from: */
+	struct watched *watched;
+};
 
 static struct bounds *bounds_of(const struct daemon *d)
 {
@@ -93,14 +98,26 @@ static const char *file_of(const struct pool_bounds *p, const char *path, char *
 	return buf;
 }
 
+static size_t watched_position(const struct pool_bounds *p, const char *path)
+{
+	return text_position(p->watched.at, p->watched.nr, sizeof *p->watched.at, path);
+}
+
+static bool is_watched(const struct pool_bounds *p, const char *path)
+{
+	size_t i = watched_position(p, path);
+
+	return i < p->watched.nr && text_equal(p->watched.at[i].path, path);
+}
+
 static void unwatch(struct pool_bounds *p, size_t i)
 {
-	struct watched *w = p->watched.at[i];
+	struct watched *w = p->watched.at[i].watched;
 
+	vec_remove(&p->watched, i);
 	watch_close(w->watch);
 	free(w->path);
 	free(w);
-	vec_remove(&p->watched, i);
 }
 
 /* Whether the cgroup was found with another set than was written, so that it is to be written
@@ -147,44 +164,37 @@ static void on_touched(void *ctx)
 	pool_follow_event(d);
 }
 
-static bool is_watched(const struct pool_bounds *p, const char *path)
-{
-	for (size_t i = 0; i < p->watched.nr; i++)
-		if (text_equal(p->watched.at[i]->path, path))
-			return true;
-	return false;
-}
-
 static void forget_unbounded(struct daemon *d)
 {
 	struct pool_bounds *p = d->pool;
 
 	for (size_t i = p->watched.nr; i-- > 0;)
-		if (!bounds_find(bounds_of(d), p->watched.at[i]->path))
+		if (!bounds_find(bounds_of(d), p->watched.at[i].path))
 			unwatch(p, i);
 }
 
 static void watch_cgroup(struct daemon *d, const char *path)
 {
 	struct pool_bounds *p = d->pool;
-	char file[2 * CGROUP_PATH_MAX];
+	char file[2 * CGROUP_PATH_MAX], shown[512];
 
 	if (p->watch_failed || is_watched(p, path))
 		return;
 	if (p->watched.nr > WATCHED_SPARE + 2 * bounds_count(bounds_of(d)))
 		forget_unbounded(d);
+	size_t i = watched_position(p, path);
 	struct watched *w = xcalloc(1, sizeof *w);
 	w->d = d;
 	w->path = xstrdup(path);
 	w->watch = watch_new(d->loop, file_of(p, path, file, sizeof file), on_touched, w);
-	*vec_push(&p->watched) = w;
+	*vec_insert(&p->watched, i) = (struct watched_cgroup){w->path, w};
 	if (w->watch || !cgroup_is_there(&p->tree, path))
 		return;
 	p->watch_failed = true;
 	log_line(LOG_WARN, "pool-not-watched",
 		"cgroup=%s text=\"changes by other programs are noticed every sweepInterval only\" action=\"raise "
 		"fs.inotify.max_user_watches and max_user_instances\"",
-		path);
+		log_text(shown, sizeof shown, path));
 }
 
 /* Writing */
@@ -300,7 +310,7 @@ static void try_again(void *ctx)
 	if (!bounds_of(d))
 		return;
 	for (size_t i = 0; i < p->watched.nr; i++) {
-		struct watched *w = p->watched.at[i];
+		struct watched *w = p->watched.at[i].watched;
 		bool was_held = w->mends >= MENDS_MAX;
 
 		w->mends = 0;

@@ -7,13 +7,13 @@
 
 /* What pool*.c share. */
 
-struct watched;
+struct watched_cgroup;
 
 struct pool_bounds {
 	struct cgroup_tree tree; /* root "": cgroups cannot enforce the pool here */
 	struct loop_timer *again;
 	struct {
-		VEC(struct watched *);
+		VEC(struct watched_cgroup);
 	} watched;
 	bool was_by_cgroups; /* in an earlier life */
 	bool any_due;    /* whatever serial and pool say */

@@ -24,16 +24,20 @@ struct quota_watch {
 	char *pod_uid;
 	unsigned mends; /* since the last pause */
 };
+struct quota_watched {
+	char *pod_uid; /* borrowed from: */
+	struct quota_watch *watch;
+};
 
 struct quotas {
 	struct cgroup_tree cpu; /* root "": it cannot be written */
 	struct loop_timer *turn, *again;
 	struct {
 		VEC(char *);
-	} due; /* pods that are to be seen to */
+	} due; /* pods that are to be seen to, in order */
 	struct {
-		VEC(struct quota_watch *);
-	} watched;
+		VEC(struct quota_watched);
+	} watched; /* in order of pod_uid */
 	char *at; /* the pod that the sweep looked at last; NULL: none in this round */
 	uint64_t rewritten;
 	struct err problem; /* of a write; code 0: there is none */
@@ -58,27 +62,29 @@ static bool is_to_lift(const struct daemon *d)
 
 /* Watching */
 
-static struct quota_watch *find_watch(const struct quotas *q, const char *pod_uid)
+static size_t watch_position(const struct quotas *q, const char *pod_uid)
 {
-	for (size_t i = 0; i < q->watched.nr; i++)
-		if (text_equal(q->watched.at[i]->pod_uid, pod_uid))
-			return q->watched.at[i];
-	return NULL;
+	return text_position(q->watched.at, q->watched.nr, sizeof *q->watched.at, pod_uid);
+}
+
+static bool is_watched(const struct quotas *q, const char *pod_uid)
+{
+	size_t i = watch_position(q, pod_uid);
+
+	return i < q->watched.nr && text_equal(q->watched.at[i].pod_uid, pod_uid);
 }
 
 static void unwatch(struct quotas *q, const char *pod_uid)
 {
-	for (size_t i = 0; i < q->watched.nr; i++) {
-		struct quota_watch *w = q->watched.at[i];
-
-		if (!text_equal(w->pod_uid, pod_uid))
-			continue;
-		watch_close(w->watch);
-		free(w->pod_uid);
-		free(w);
-		vec_remove(&q->watched, i);
+	if (!is_watched(q, pod_uid))
 		return;
-	}
+	size_t i = watch_position(q, pod_uid);
+	struct quota_watch *w = q->watched.at[i].watch;
+
+	vec_remove(&q->watched, i);
+	watch_close(w->watch);
+	free(w->pod_uid);
+	free(w);
 }
 
 static void on_touched(void *ctx)
@@ -101,15 +107,16 @@ static void watch_pod(struct daemon *d, const char *pod_uid, const char *cgroup)
 	struct quotas *q = d->quotas;
 	char file[2 * CGROUP_PATH_MAX + sizeof "cpu.cfs_quota_us"];
 
-	if (find_watch(q, pod_uid))
+	if (is_watched(q, pod_uid))
 		return;
+	size_t i = watch_position(q, pod_uid);
 	struct quota_watch *w = xcalloc(1, sizeof *w);
 	(void)snprintf(
 		file, sizeof file, "%s%s/%s", q->cpu.root, cgroup, cgroup_quota_file(&q->cpu));
 	w->d = d;
 	w->pod_uid = xstrdup(pod_uid);
 	w->watch = watch_new(d->loop, file, on_touched, w); /* NULL: the sweep looks at it */
-	*vec_push(&q->watched) = w;
+	*vec_insert(&q->watched, i) = (struct quota_watched){w->pod_uid, w};
 }
 
 /* Lifting and giving back */
@@ -184,7 +191,7 @@ static int write_none(const struct quotas *q, const char *cgroup, const struct c
 static int lift_pod(struct daemon *d, const char *pod_uid, const char *cgroup, struct err *e)
 {
 	struct quotas *q = d->quotas;
-	bool again = quotas_find(lifted(d), pod_uid) && find_watch(q, pod_uid);
+	bool again = quotas_find(lifted(d), pod_uid) && is_watched(q, pod_uid);
 	struct cgroup_quota found;
 	int rc = cgroup_read_quota(&q->cpu, cgroup, &found, e);
 
@@ -316,10 +323,10 @@ void quota_note_pod(struct daemon *d, const char *pod_uid)
 
 	if (!q || !*q->cpu.root)
 		return;
-	for (size_t i = 0; i < q->due.nr; i++)
-		if (text_equal(q->due.at[i], pod_uid))
-			return;
-	*vec_push(&q->due) = xstrdup(pod_uid);
+	size_t i = text_position(q->due.at, q->due.nr, sizeof *q->due.at, pod_uid);
+	if (i < q->due.nr && text_equal(q->due.at[i], pod_uid))
+		return;
+	*vec_insert(&q->due, i) = xstrdup(pod_uid);
 	loop_timer_set(q->turn, 0);
 }
 
@@ -404,7 +411,7 @@ static void try_again(void *ctx)
 	struct daemon *d = ctx;
 
 	for (size_t i = 0; i < d->quotas->watched.nr; i++)
-		d->quotas->watched.at[i]->mends = 0;
+		d->quotas->watched.at[i].watch->mends = 0;
 	quota_note_all(d);
 }
 
@@ -456,7 +463,7 @@ void quota_stop(struct daemon *d)
 	if (!q)
 		return;
 	while (q->watched.nr)
-		unwatch(q, q->watched.at[0]->pod_uid);
+		unwatch(q, q->watched.at[q->watched.nr - 1].pod_uid);
 	vec_fini(&q->watched);
 	for (size_t i = 0; i < q->due.nr; i++)
 		free(q->due.at[i]);

@@ -244,6 +244,24 @@ static void sizes_for_people_have_few_digits(void **state)
 		assert_string_equal(text_size_rounded(buf, cases[i].in), cases[i].want);
 }
 
+static void the_place_in_a_sorted_array_is_that_of_the_text_or_of_the_next_one(void **state)
+{
+	static char b[] = "b", d[] = "d";
+	const struct {
+		char *key;
+		unsigned number;
+	} sorted[] = {{b, 1}, {d, 2}};
+	static const struct {
+		const char *text;
+		size_t at;
+	} cases[] = {{"a", 0}, {"b", 0}, {"c", 1}, {"d", 1}, {"e", 2}};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+		assert_int_equal(text_position(sorted, 2, sizeof *sorted, cases[i].text), cases[i].at);
+	assert_int_equal(text_position(NULL, 0, sizeof *sorted, "a"), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -255,6 +273,7 @@ int main(void)
 		cmocka_unit_test(copies_fit_or_are_cut),
 		cmocka_unit_test(utf8_is_checked_as_its_definition_demands),
 		cmocka_unit_test(the_checksum_is_crc32c),
+		cmocka_unit_test(the_place_in_a_sorted_array_is_that_of_the_text_or_of_the_next_one),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
