@@ -98,3 +98,37 @@ int cgroup_path_above(const char *cgroups_path, char *buf, size_t cap, struct er
 	*last = '\0';
 	return 0;
 }
+
+/* Whether the last name of the path is the word, or a slice's whose last part is the word:
+ * "kubepods-WORD.slice". */
+static bool is_named(const char *path, const char *word)
+{
+	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+	size_t n = strlen(name), len = strlen(word);
+
+	if (text_equal(name, word))
+		return true;
+	return n > len + SUFFIX && ends_in_slice(name, n) && name[n - SUFFIX - len - 1] == '-' &&
+	       strncmp(name + n - SUFFIX - len, word, len) == 0;
+}
+
+bool cgroup_is_pods(const char *directory, const char *pod_uid)
+{
+	char word[CGROUP_PATH_MAX];
+	struct text t;
+
+	text_init(&t, word, sizeof word);
+	text_add(&t, "pod%s", pod_uid);
+	if (!*pod_uid || t.cut)
+		return false;
+	if (is_named(directory, word))
+		return true;
+	for (char *at = word; *at; at++)
+		*at = *at == '-' ? '_' : *at;
+	return is_named(directory, word);
+}
+
+bool cgroup_is_class(const char *directory)
+{
+	return is_named(directory, "burstable") || is_named(directory, "besteffort");
+}

@@ -353,13 +353,12 @@ int cgroup_read_quota(const struct cgroup_tree *cpu, const char *directory,
 	struct cgroup_quota *out, struct err *e)
 {
 	char text[CGROUP_QUOTA_MAX];
-	uint64_t quota_us;
 	int rc = read_word(cpu, directory, period_files[cpu->v2], cpu->v2, text, &out->period_us, e);
 
 	if (!rc)
-		rc = read_word(cpu, directory, quota_files[cpu->v2], 0, out->text, &quota_us, e);
+		rc = read_word(cpu, directory, quota_files[cpu->v2], 0, out->text, &out->quota_us, e);
 	if (!rc)
-		out->limited = quota_us != UINT64_MAX;
+		out->limited = out->quota_us != CGROUP_NO_QUOTA;
 	return rc;
 }
 

@@ -56,7 +56,7 @@ enum { CGROUP_QUOTA_MAX = 64 };
 struct cgroup_quota {
 	char text[CGROUP_QUOTA_MAX];
 	bool limited; /* there is one */
-	uint64_t period_us;
+	uint64_t quota_us, period_us;
 };
 /* Read that of the cgroup in that directory, in the hierarchy with the cpu controller. 0;
  * -ENOENT: it is gone, or the controller is not there; -EINVAL: it has something else; -errno. */

@@ -217,42 +217,6 @@ static void count(struct bounds_node *container, const struct cpuset *own, bool 
 
 /* Paths */
 
-static const char *name_of(const char *path)
-{
-	return strrchr(path, '/') + 1;
-}
-
-/* Whether the name is PREFIX, or a slice's whose last part is PREFIX: "kubepods-PREFIX.slice". */
-static bool is_named(const char *name, const char *word)
-{
-	static const char slice[] = ".slice";
-	size_t n = strlen(name), len = strlen(word), tail = sizeof slice - 1;
-
-	if (text_equal(name, word))
-		return true;
-	return n > len + tail && text_equal(name + n - tail, slice) &&
-	       name[n - tail - len - 1] == '-' &&
-	       strncmp(name + n - tail - len, word, len) == 0;
-}
-
-/* The kubelet's name for a pod's cgroup: "pod" and its uid, in which systemd's form has "_" for
- * "-". */
-static bool is_pods(const char *path, const char *uid)
-{
-	char word[CGROUP_PATH_MAX];
-	struct text t;
-
-	text_init(&t, word, sizeof word);
-	text_add(&t, "pod%s", uid);
-	if (!*uid || t.cut)
-		return false;
-	if (is_named(name_of(path), word))
-		return true;
-	for (char *at = word; *at; at++)
-		*at = *at == '-' ? '_' : *at;
-	return is_named(name_of(path), word);
-}
-
 static bool cut_last(char *path)
 {
 	char *last = strrchr(path, '/');
@@ -270,10 +234,9 @@ static struct bounds_node *container_of(struct bounds *b, const struct request *
 	if (!req->cgroup || cgroup_path(req->cgroup, path, sizeof path, NULL))
 		return NULL;
 	(void)text_copy(pod, sizeof pod, path);
-	if (cut_last(pod) && is_pods(pod, req->pod.uid)) {
+	if (cut_last(pod) && cgroup_is_pods(pod, req->pod.uid)) {
 		(void)text_copy(qos, sizeof qos, pod);
-		if (cut_last(qos) && (is_named(name_of(qos), "burstable") ||
-					     is_named(name_of(qos), "besteffort")))
+		if (cut_last(qos) && cgroup_is_class(qos))
 			above = get(b, qos, LEVEL_QOS, NULL, "");
 		above = get(b, pod, LEVEL_POD, above, req->pod.uid);
 	}

@@ -187,7 +187,18 @@ static int write_none(const struct quotas *q, const char *cgroup, const struct c
 	return cgroup_write_quota(&q->cpu, cgroup, text, e);
 }
 
-/* The quota in force goes into the journal before it is lifted. 0, or -errno. */
+/* The quota in force goes into the journal before it is lifted, if it is not there yet. */
+static int note_quota(
+	struct daemon *d, const char *pod_uid, const char *cgroup, const char *was, struct err *e)
+{
+	const struct lifted_quota *l = quotas_find(lifted(d), pod_uid);
+	const struct quota_note note = {cgroup, was};
+
+	if (l && text_equal(l->cgroup, cgroup) && text_equal(l->was, was))
+		return 0;
+	return engine_note_quota(d->engine, loop_wall_ms(), pod_uid, &note, e);
+}
+
 static int lift_pod(struct daemon *d, const char *pod_uid, const char *cgroup, struct err *e)
 {
 	struct quotas *q = d->quotas;
@@ -198,9 +209,7 @@ static int lift_pod(struct daemon *d, const char *pod_uid, const char *cgroup, s
 	if (rc)
 		return rc;
 	if (found.limited) {
-		const struct quota_note note = {cgroup, found.text};
-
-		rc = engine_note_quota(d->engine, loop_wall_ms(), pod_uid, &note, e);
+		rc = note_quota(d, pod_uid, cgroup, found.text, e);
 		if (!rc)
 			rc = write_none(q, cgroup, &found, e);
 		if (rc)
@@ -213,7 +222,17 @@ static int lift_pod(struct daemon *d, const char *pod_uid, const char *cgroup, s
 	return 0;
 }
 
-/* One that was there before numafitd, or whose quota another program has set. */
+/* What the kubelet would set for the container as the ledger has it; CGROUP_NO_QUOTA: nobody knows. */
+static uint64_t quota_of_kubelet(const struct holding *h, uint64_t period_us)
+{
+	const struct ask *ask = &h->request.ask; /* Guaranteed: its limit is its request */
+	const uint64_t limit = ask->cpu_limit_milli ? ask->cpu_limit_milli : ask->cpu_milli;
+
+	return limit ? quota_of_limit(limit, period_us) : CGROUP_NO_QUOTA;
+}
+
+/* One that was there before numafitd, or whose quota another program has set. One that has more was
+ * resized while nobody listened, and is not stopped by that. */
 static int lift_container(struct daemon *d, const struct holding *h, struct err *e)
 {
 	struct quotas *q = d->quotas;
@@ -223,14 +242,13 @@ static int lift_container(struct daemon *d, const struct holding *h, struct err 
 
 	if (!rc)
 		rc = cgroup_read_quota(&q->cpu, path, &found, e);
-	return rc || !found.limited ? rc : write_none(q, path, &found, e);
+	if (rc || !found.limited || found.quota_us > quota_of_kubelet(h, found.period_us))
+		return rc;
+	return write_none(q, path, &found, e);
 }
 
-/* As the kubelet would set it. */
 static int give_back_to_container(const struct daemon *d, const struct holding *h, struct err *e)
 {
-	const struct ask *ask = &h->request.ask; /* Guaranteed: its limit is its request */
-	const uint64_t limit = ask->cpu_limit_milli ? ask->cpu_limit_milli : ask->cpu_milli;
 	struct quotas *q = d->quotas;
 	struct cgroup_quota found;
 	char path[CGROUP_PATH_MAX], text[CGROUP_QUOTA_MAX];
@@ -238,9 +256,9 @@ static int give_back_to_container(const struct daemon *d, const struct holding *
 
 	if (!rc)
 		rc = cgroup_read_quota(&q->cpu, path, &found, e);
-	if (rc || found.limited || !limit)
+	if (rc || found.limited)
 		return rc;
-	cgroup_quota_text(&q->cpu, quota_of_limit(limit, found.period_us), found.period_us, text);
+	cgroup_quota_text(&q->cpu, quota_of_kubelet(h, found.period_us), found.period_us, text);
 	return cgroup_write_quota(&q->cpu, path, text, e);
 }
 
@@ -280,7 +298,7 @@ static int lift(struct daemon *d, const char *pod_uid, struct err *e)
 		if (is_gone(rc)) /* it is still to come, or has ended */
 			rc = 0;
 	}
-	if (!rc && *above && ledger_pod_is_unlimited(l, pod_uid))
+	if (!rc && cgroup_is_pods(above, pod_uid) && ledger_pod_is_unlimited(l, pod_uid))
 		rc = lift_pod(d, pod_uid, above, e);
 	return is_gone(rc) ? 0 : rc;
 }
@@ -349,12 +367,6 @@ void quota_note_all(struct daemon *d)
 		if (holding_has_own_cpus(h) && !text_equal(h->request.pod.uid, before))
 			quota_note_pod(d, before = h->request.pod.uid);
 	}
-}
-
-void quota_forget_pod(struct daemon *d, const char *pod_uid)
-{
-	if (d->quotas)
-		forget(d, pod_uid);
 }
 
 bool quota_look_at_next(struct daemon *d)

@@ -15,11 +15,9 @@ struct quotas;
 void quota_start(struct daemon *d, const char *root);
 void quota_stop(struct daemon *d);
 
-/* The pod's containers have changed, or all pods' may have, or the settings. */
+/* The pod's containers have changed, or its sandbox has ended; or all pods' may have, or the settings. */
 void quota_note_pod(struct daemon *d, const char *pod_uid);
 void quota_note_all(struct daemon *d);
-/* The pod is gone, and its cgroup with it. */
-void quota_forget_pod(struct daemon *d, const char *pod_uid);
 
 /* Look at one pod more of those whose quota is lifted. False: all were looked at in this round. */
 bool quota_look_at_next(struct daemon *d);

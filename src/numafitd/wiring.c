@@ -248,7 +248,7 @@ static void on_remove_pod(void *ctx, const struct pod *pod)
 
 	engine_release_pod(d->engine, loop_wall_ms(), "pod-gone", pod);
 	cluster_note_pod_gone(d, pod->uid);
-	quota_forget_pod(d, pod->uid);
+	quota_note_pod(d, pod->uid); /* its cgroup may stay, for another sandbox */
 	updater_note_change(d);
 }
 

@@ -296,7 +296,7 @@ static inline bool is_quiet(struct rig *r)
 	return r->outstanding == 0;
 }
 
-static inline struct box *create_box(struct rig *r, unsigned i, unsigned cpus)
+static inline struct box *name_box(struct rig *r, unsigned i, unsigned cpus)
 {
 	struct box *b = &r->box[i];
 
@@ -305,6 +305,13 @@ static inline struct box *create_box(struct rig *r, unsigned i, unsigned cpus)
 	(void)snprintf(b->c.pod, sizeof b->c.pod, "p%u", i);
 	(void)snprintf(b->cgroup, sizeof b->cgroup, "/kubepods%s/%s%u/c%u",
 		r->by_cgroups && !cpus ? "/burstable" : "", r->by_cgroups ? "podp" : "p", i, i);
+	return b;
+}
+
+static inline struct box *create_box(struct rig *r, unsigned i, unsigned cpus)
+{
+	struct box *b = name_box(r, i, cpus);
+
 	call(r, NRI_CALL_CREATE, b);
 	wait_until(r, is_quiet);
 	return b;
@@ -428,6 +435,15 @@ static inline int remove_one(const char *path, const struct stat *st, int flag, 
 {
 	(void)st, (void)flag, (void)at;
 	return remove(path);
+}
+
+/* A folder below the rig's root. */
+static inline void remove_tree(const struct rig *r, const char *name)
+{
+	char path[PATH_BYTES];
+
+	(void)snprintf(path, sizeof path, "%s/%s", r->root, name);
+	assert_int_equal(nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS), 0);
 }
 
 static inline void rig_free(struct rig *r)

@@ -368,6 +368,40 @@ static void a_system_without_a_cpuset_hierarchy_is_an_error(void **state)
 	assert_non_null(strstr(e.text, "mountinfo"));
 }
 
+static void cgroups_of_pods_and_classes_are_known_by_the_kubelets_names(void **state)
+{
+	static const struct {
+		const char *directory, *uid;
+		bool is_pods, is_class;
+	} cases[] = {
+		{"/kubepods/burstable/pod12-ab", "12-ab", true, false},
+		{"/kubepods.slice/kubepods-pod12_ab.slice", "12-ab", true, false},
+		{"/kubepods.slice/kubepods-besteffort-pod12_ab.slice", "12-ab", true, false},
+		{"/kubepods/pod12-abc", "12-ab", false, false},
+		{"/kubepods/xpod12-ab", "12-ab", false, false},
+		{"/kubepods.slice/kubepodspod12_ab.slice", "12-ab", false, false},
+		{"/kubepods.slice/kubepods-pod12_ab.scope", "12-ab", false, false},
+		{"/kubepods/pod12-ab/c1", "12-ab", false, false},
+		{"/kubepods/pod", "", false, false},
+		{"", "12-ab", false, false},
+		{"/system.slice", "12-ab", false, false},
+		{"/kubepods/burstable", "12-ab", false, true},
+		{"/kubepods.slice/kubepods-besteffort.slice", "12-ab", false, true},
+		{"/kubepods.slice/kubepods-notburstable.slice", "12-ab", false, false},
+		{"/kubepods.slice", "12-ab", false, false},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		assert_int_equal(cgroup_is_pods(cases[i].directory, cases[i].uid), cases[i].is_pods);
+		assert_int_equal(cgroup_is_class(cases[i].directory), cases[i].is_class);
+	}
+	char uid[2 * CGROUP_PATH_MAX];
+	memset(uid, 'u', sizeof uid - 1);
+	uid[sizeof uid - 1] = '\0';
+	assert_false(cgroup_is_pods("/kubepods/podu", uid));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -384,6 +418,7 @@ int main(void)
 		cmocka_unit_test(above_a_container_is_its_pod),
 		cmocka_unit_test(each_controller_is_found_where_it_is),
 		cmocka_unit_test(a_system_without_a_cpuset_hierarchy_is_an_error),
+		cmocka_unit_test(cgroups_of_pods_and_classes_are_known_by_the_kubelets_names),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -175,6 +175,11 @@ static void keep_touches_none_and_gives_back_what_an_earlier_life_lifted(void **
 	rig_free(r);
 }
 
+static bool none_is_noted(struct rig *r)
+{
+	return noted(r)->nr == 0;
+}
+
 static void the_pod_goes_and_nothing_is_left_of_it(void **state)
 {
 	struct rig *r = begin(false);
@@ -185,9 +190,84 @@ static void the_pod_goes_and_nothing_is_left_of_it(void **state)
 	call(r, NRI_CALL_STOP, b);
 	b->c.runs = false;
 	call(r, NRI_CALL_REMOVE, b);
-	call(r, NRI_CALL_REMOVE_POD, b);
 	wait_until(r, is_quiet);
-	assert_int_equal(noted(r)->nr, 0);
+	remove_tree(r, "sys/fs/cgroup/kubepods/podp1");
+	call(r, NRI_CALL_REMOVE_POD, b);
+	wait_until(r, none_is_noted);
+	rig_free(r);
+}
+
+/* The kubelet makes another sandbox for a pod whose sandbox has died; the pod's cgroup stays. */
+static void a_pod_whose_sandbox_is_made_anew_keeps_what_it_had(void **state)
+{
+	struct rig *r = begin(false);
+	struct box *b = start_box(r, 1, 4);
+
+	(void)state;
+	wait_until(r, pod_is_lifted);
+	b->c.runs = false;
+	call(r, NRI_CALL_STOP, b); /* before the sweep looks at it */
+	call(r, NRI_CALL_STOP_POD, b);
+	wait_until(r, is_forgotten);
+	(void)start_box(r, 1, 4);
+	wait_until(r, pod_is_lifted);
+	assert_string_equal(noted(r)->at[0].was, four_cpus);
+	rig_free(r);
+}
+
+/* What the kubelet has set while nobody listened is not what it would be for the CPUs it has. */
+static void a_container_that_may_use_more_than_its_cpus_keeps_its_quota(void **state)
+{
+	struct rig *r = begin(false);
+
+	(void)state;
+	(void)start_box(r, 1, 4);
+	wait_until(r, pod_is_lifted);
+	put(r, of_container, "600000 100000\n");
+	stop_daemon(r);
+	put(r, of_pod, "600000 100000\n");
+	read_machine(r, machine);
+	start_daemon(r);
+	wait_until(r, pod_is_lifted);
+	assert_string_equal(quota(r, of_container), "600000 100000");
+	rig_free(r);
+}
+
+static void the_same_value_again_and_again_is_recorded_once(void **state)
+{
+	struct rig *r = begin(false);
+
+	(void)state;
+	(void)start_box(r, 1, 4);
+	wait_until(r, pod_is_lifted);
+	const unsigned before = count_lines(r, "journal", "\"op\":\"quota\"");
+	for (unsigned i = 0; i < 5; i++) {
+		put(r, of_pod, "400000 100000\n");
+		wait_until(r, pod_is_lifted);
+	}
+	assert_int_equal(quota_status(&r->d).rewritten, 5);
+	assert_int_equal(count_lines(r, "journal", "\"op\":\"quota\""), before);
+	rig_free(r);
+}
+
+/* A runtime's client may have it anywhere. */
+static void a_cgroup_that_is_not_named_after_the_pod_keeps_its_quota(void **state)
+{
+	static const char slice[] = "sys/fs/cgroup/custom/cpu.max";
+	struct rig *r = begin(false);
+	struct box *b = &r->box[1];
+
+	(void)state;
+	put(r, slice, "800000 100000\n");
+	name_box(r, 1, 4);
+	(void)strcpy(b->cgroup, "/custom/c1");
+	call(r, NRI_CALL_CREATE, b);
+	wait_until(r, is_quiet);
+	call(r, NRI_CALL_POST_START, b);
+	wait_until(r, is_quiet);
+	assert_true(held(r, b)->decision.exclusive);
+	pass_rounds(r, start_box(r, 0, 0));
+	assert_string_equal(quota(r, slice), "800000 100000");
 	rig_free(r);
 }
 
@@ -245,6 +325,10 @@ int main(void)
 		cmocka_unit_test(a_restart_knows_what_was_and_mode_release_gives_it_back),
 		cmocka_unit_test(keep_touches_none_and_gives_back_what_an_earlier_life_lifted),
 		cmocka_unit_test(the_pod_goes_and_nothing_is_left_of_it),
+		cmocka_unit_test(a_pod_whose_sandbox_is_made_anew_keeps_what_it_had),
+		cmocka_unit_test(a_container_that_may_use_more_than_its_cpus_keeps_its_quota),
+		cmocka_unit_test(the_same_value_again_and_again_is_recorded_once),
+		cmocka_unit_test(a_cgroup_that_is_not_named_after_the_pod_keeps_its_quota),
 		cmocka_unit_test(what_cannot_be_lifted_is_shown_and_tried_again),
 		cmocka_unit_test(without_a_writable_cgroup_it_is_containers_alone),
 	};
