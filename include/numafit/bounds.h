@@ -41,6 +41,10 @@ void bounds_forget_pod(struct bounds *b, const char *pod_uid);
  * moves. *exact: it is to be given the pool when it is created; else a cgroup above it bounds it,
  * and any set will do that has the pool. */
 bool bounds_shares(const struct bounds *b, const char *container_id, bool *exact);
+/* Whether the container shares the pool and is known here, and those above it have no more than they
+ * are to have, and some of the pool. */
+bool bounds_is_bounded(
+	const struct bounds *b, const char *container_id, const struct cpuset *pool);
 
 /* One write that leads from what is set to what is to be. */
 struct bounds_write {
@@ -48,6 +52,7 @@ struct bounds_write {
 	const char *path; /* the directory below the hierarchy's root; borrowed */
 	struct cpuset cpus;
 	bool is_container; /* whose cgroup need not be there yet */
+	unsigned phase; /* not to be made before all of the phases before are */
 };
 struct bounds_writes {
 	VEC(struct bounds_write);
@@ -56,15 +61,18 @@ struct bounds_writes {
 uint64_t bounds_serial(const struct bounds *b);
 /* All writes, in their order, that are to be made when the pool is *pool, on a machine with the
  * CPUs *all: first sets lose CPUs, then they gain some, so that no container of the pool is ever
- * allowed what is not in it. Appended to *out, whose elements are valid until the tree changes. */
+ * allowed what is not in it. Before, in a phase of its own, a set that would keep nothing gains: it would
+ * have all that is above it. Appended to *out, whose elements are valid until the tree changes. */
 void bounds_plan(const struct bounds *b, const struct cpuset *pool, const struct cpuset *all,
 	struct bounds_writes *out);
 /* The write was made. */
 void bounds_note_written(
 	struct bounds *b, struct bounds_node *node, const struct cpuset *cpus);
 /* The cgroup was found to have that set, or none: of another program, or of an earlier life. True:
- * that is not what was written, and a plan is to be made anew. */
-bool bounds_note_found(struct bounds *b, struct bounds_node *node, const struct cpuset *cpus);
+ * that is not what was written, and a plan is to be made anew. One that may have any set may have all
+ * the CPUs *all. */
+bool bounds_note_found(struct bounds *b, struct bounds_node *node, const struct cpuset *cpus,
+	const struct cpuset *all);
 /* The cgroup is not there. True: so it has left the tree, and a plan is to be made anew; false: it
  * has containers, or is one's, and is there once these start. */
 bool bounds_note_gone(struct bounds *b, struct bounds_node *node);

@@ -311,43 +311,69 @@ bool bounds_shares(const struct bounds *b, const char *container_id, bool *exact
 	return n && !n->nr_owners;
 }
 
-enum phase { LOSE, GAIN };
-
-/* What the cgroup is to have once sets have lost CPUs; false: it loses none. What nobody knows may
- * be more than it is to have. */
-static bool after_losses(
-	const struct bounds_node *n, const struct cpuset *want, struct cpuset *out)
+bool bounds_is_bounded(const struct bounds *b, const char *container_id, const struct cpuset *pool)
 {
-	*out = *want;
-	if (cpuset_empty(&n->set))
+	const struct bounds_node *n = find_container(b, container_id);
+	bool is = n && !n->nr_owners;
+
+	for (n = is ? n->above : NULL; n && is; n = n->above) {
+		const struct cpuset want = wanted(n, pool);
+
+		is = !needs_set(n) ||
+		     (cpuset_within(&n->set, &want) && cpuset_intersects(&n->set, pool));
+	}
+	return is;
+}
+
+/* What a plan does first, and then. A set that nobody knows may have more than it is to have. */
+enum phase { JOIN, LOSE, GAIN, NR_PHASES };
+
+/* Whether the set, as it loses CPUs, keeps some of those that it is to have. Where it does not it gets
+ * them first: it, or one below it that shares the pool, would have all that is above it, and so CPUs
+ * that others have for themselves. One that nothing is above or below may have none in common. */
+static bool keeps_some(
+	const struct bounds_node *n, const struct cpuset *want, const struct cpuset *pool)
+{
+	const struct cpuset kept = cpuset_and(n->set, want);
+
+	if (!n->above && !n->below.nr)
 		return true;
-	if (cpuset_within(&n->set, want))
-		return false;
-	struct cpuset kept = cpuset_and(n->set, want);
-	if (!cpuset_empty(&kept)) /* else it would have all that is above it */
-		*out = kept;
-	return true;
+	return n->nr_shared ? cpuset_intersects(&kept, pool) : !cpuset_empty(&kept);
+}
+
+/* The sets that the cgroup has after each phase. */
+static void phases_of(const struct bounds_node *n, const struct cpuset *want,
+	const struct cpuset *pool, struct cpuset after[NR_PHASES])
+{
+	const bool is_known = !cpuset_empty(&n->set);
+
+	after[JOIN] = n->set;
+	if (is_known && !keeps_some(n, want, pool))
+		after[JOIN] = cpuset_or(n->set, want);
+	after[LOSE] = cpuset_and(after[JOIN], want);
+	if (cpuset_empty(&after[LOSE]))
+		after[LOSE] = *want;
+	after[GAIN] = *want;
 }
 
 static void plan_node(struct bounds_node *n, enum phase phase, const struct cpuset *pool,
 	const struct cpuset *all, struct bounds_writes *out)
 {
 	const bool exact = needs_set(n);
-	struct cpuset want = exact ? wanted(n, pool) : *all, first;
+	const struct cpuset want = exact ? wanted(n, pool) : *all;
+	struct cpuset after[NR_PHASES];
 
 	if (n->level == LEVEL_CONTAINER && n->nr_owners)
 		return;
 	if (!exact && cpuset_empty(&n->set)) /* it follows the one above */
 		return;
-	bool loses = after_losses(n, &want, &first);
-	struct cpuset then = loses ? first : n->set;
-	bool due = phase == LOSE ? loses : !cpuset_equal(&then, &want);
-
-	if (due)
+	phases_of(n, &want, pool, after);
+	if (!cpuset_equal(phase == JOIN ? &n->set : &after[phase - 1], &after[phase]))
 		*vec_push(out) = (struct bounds_write){.node = n,
 			.path = n->path,
-			.cpus = phase == LOSE ? first : want,
-			.is_container = n->level == LEVEL_CONTAINER};
+			.cpus = after[phase],
+			.is_container = n->level == LEVEL_CONTAINER,
+			.phase = phase};
 }
 
 /* Those below come first: when a cgroup gains CPUs they are bounded already. Where nobody below has
@@ -363,7 +389,7 @@ static void plan_from(struct bounds_node *n, enum phase phase, const struct cpus
 void bounds_plan(const struct bounds *b, const struct cpuset *pool, const struct cpuset *all,
 	struct bounds_writes *out)
 {
-	for (enum phase phase = LOSE; phase <= GAIN; phase++)
+	for (enum phase phase = JOIN; phase < NR_PHASES; phase++)
 		for (size_t i = 0; i < b->tops.nr; i++)
 			plan_from(b->tops.at[i], phase, pool, all, out);
 }
@@ -374,9 +400,12 @@ void bounds_note_written(struct bounds *b, struct bounds_node *n, const struct c
 	enter_set(b, n, needs_set(n) ? cpus : &(const struct cpuset){0});
 }
 
-bool bounds_note_found(struct bounds *b, struct bounds_node *n, const struct cpuset *cpus)
+bool bounds_note_found(struct bounds *b, struct bounds_node *n, const struct cpuset *cpus,
+	const struct cpuset *all)
 {
-	if (cpuset_equal(cpus, &n->set))
+	bool is_free = cpuset_empty(&n->set) && !needs_set(n) && cpuset_within(all, cpus);
+
+	if (is_free || cpuset_equal(cpus, &n->set))
 		return false;
 	b->serial++;
 	enter_set(b, n, cpus);

@@ -128,9 +128,13 @@ static bool note_if_changed(struct daemon *d, struct bounds_node *n)
 	struct cpuset found;
 	int rc = cgroup_read_cpus(&p->tree, bounds_path(n), &found, NULL);
 
-	if (is_gone(rc))
+	if (is_gone(rc)) {
 		(void)bounds_note_gone(bounds_of(d), n);
-	if (rc || !bounds_note_found(bounds_of(d), n, &found))
+		return false;
+	}
+	if (rc) /* it is not what was written: it may have CPUs that this machine has not */
+		found = (struct cpuset){0};
+	if (!bounds_note_found(bounds_of(d), n, &found, &d->topo.cpus))
 		return false;
 	p->rewritten++;
 	return true;
@@ -217,29 +221,31 @@ static int write_set(const struct pool_bounds *p, const struct bounds_write *w, 
 /* What became of a plan. */
 enum outcome { WRITTEN, PLAN_ANEW, WRITE_FAILED };
 
+/* What a set loses does not wait for one that cannot be written; *e is of the first that cannot. */
 static enum outcome make_writes(
 	struct daemon *d, const struct bounds_writes *all, struct err *e)
 {
 	struct pool_bounds *p = d->pool;
+	const struct bounds_write *failed = NULL;
 
-	for (size_t i = 0; i < all->nr; i++) {
+	for (size_t i = 0; i < all->nr && !(failed && failed->phase < all->at[i].phase); i++) {
 		const struct bounds_write *w = &all->at[i];
 
-		int rc = write_set(p, w, e);
+		int rc = write_set(p, w, failed ? NULL : e);
 		if (is_gone(rc) && bounds_note_gone(bounds_of(d), w->node))
 			return PLAN_ANEW;
 		if (is_gone(rc)) { /* it comes with its container, which then is reported */
 			p->any_due = true;
-			continue;
+		} else if (rc) {
+			failed = failed ? failed : w;
+		} else {
+			p->writes++;
+			bounds_note_written(bounds_of(d), w->node, &w->cpus);
+			if (!w->is_container)
+				watch_cgroup(d, w->path);
 		}
-		if (rc)
-			return WRITE_FAILED;
-		p->writes++;
-		bounds_note_written(bounds_of(d), w->node, &w->cpus);
-		if (!w->is_container)
-			watch_cgroup(d, w->path);
 	}
-	return WRITTEN;
+	return failed ? WRITE_FAILED : WRITTEN;
 }
 
 /* Logged once, until a write succeeds: what is refused gives up what was due. */
@@ -288,6 +294,14 @@ int pool_follow(struct daemon *d, struct err *e)
 	p->serial = bounds_serial(now->bounds);
 	p->pool = now->pool;
 	return 0;
+}
+
+int pool_follow_create(struct daemon *d, const char *container_id, struct err *e)
+{
+	const struct ledger_view *now = ledger_view(engine_ledger(d->engine));
+	int rc = pool_follow(d, e);
+
+	return rc && bounds_is_bounded(now->bounds, container_id, &now->pool) ? 0 : rc;
 }
 
 void pool_follow_event(struct daemon *d)

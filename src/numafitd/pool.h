@@ -21,10 +21,13 @@ void pool_note_earlier(struct daemon *d, enum pool_enforced earlier);
 void pool_start(struct daemon *d);
 void pool_stop(struct daemon *d);
 
-/* Make all writes that are due. 0; or -errno with text: one was not made, and none of those after
- * it; it is tried again in a while. Until then a container that has got CPUs for itself must not
- * start on them. */
+/* Make all writes that are due. 0; or -errno with text: one was not made, and no set has gained CPUs; it
+ * is tried again in a while. Until then a container that has got CPUs for itself must not start on
+ * them. */
 int pool_follow(struct daemon *d, struct err *e);
+/* The same for a container that is being created: 0, too, where it shares the pool and the cgroups above
+ * it are as they are to be. */
+int pool_follow_create(struct daemon *d, const char *container_id, struct err *e);
 /* The same for an event that waits for nothing: what fails is logged. */
 void pool_follow_event(struct daemon *d);
 /* Whether all that is due was written. True where nothing is to be. */

@@ -169,7 +169,7 @@ static int on_create(void *ctx, const struct request *asked, struct nri_reply *r
 	fault_point(FAULT_TO_DECIDE);
 	gather_container(d, &req, reply->arena);
 	engine_create(d->engine, loop_wall_ms(), &req, &dec, &ups);
-	if (dec.admit && pool_follow(d, e)) { /* others would still run on what it is to have */
+	if (dec.admit && pool_follow_create(d, req.container_id, e)) { /* others would still run on what it is to have */
 		engine_take_back(d->engine, loop_wall_ms(), &req, e->text, &dec);
 		pool_follow_event(d);
 		for (size_t i = 0; i < ups.nr; i++) /* an error carries none */

@@ -317,6 +317,17 @@ static inline struct box *create_box(struct rig *r, unsigned i, unsigned cpus)
 	return b;
 }
 
+/* The same with that cgroup. */
+static inline struct box *place_box(struct rig *r, unsigned i, unsigned cpus, const char *cgroup)
+{
+	struct box *b = name_box(r, i, cpus);
+
+	(void)snprintf(b->cgroup, sizeof b->cgroup, "%s", cgroup);
+	call(r, NRI_CALL_CREATE, b);
+	wait_until(r, is_quiet);
+	return b;
+}
+
 static inline struct box *start_box(struct rig *r, unsigned i, unsigned cpus)
 {
 	struct box *b = create_box(r, i, cpus);

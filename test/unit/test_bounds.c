@@ -35,7 +35,7 @@ struct container {
 struct pod_of_test {
 	char uid[32];
 	unsigned class; /* 0: Guaranteed, 1: Burstable, 2: BestEffort, 3: not of the kubelet */
-	bool there;
+	bool there, is_known_gone;
 	size_t restarts;
 	struct container c[CONTAINERS];
 };
@@ -49,8 +49,11 @@ struct rig {
 	struct directory dir[DIRECTORIES];
 	size_t nr_dirs;
 	struct pod_of_test pod[PODS];
-	const struct container *newcomer; /* answered once all writes are made */
-	size_t writes, refusals, restarts;
+	bool disturbed;   /* another program has written, and nobody has seen that yet */
+	bool any_due;     /* a write is to be made once its cgroup is there */
+	uint64_t serial;  /* of the tree, and the pool, for which all was written */
+	struct cpuset followed;
+	size_t writes, refusals, restarts, swaps;
 };
 
 static struct directory *directory(struct rig *r, const char *path)
@@ -117,6 +120,8 @@ static void check(struct rig *r, bool settled)
 	char path[CGROUP_PATH_MAX];
 	struct cpuset owned = {0};
 
+	if (r->disturbed)
+		return;
 	for (unsigned i = 0; i < PODS * CONTAINERS; i++) {
 		const struct container *c = &r->pod[i / CONTAINERS].c[i % CONTAINERS];
 
@@ -140,6 +145,32 @@ static void check(struct rig *r, bool settled)
 	}
 }
 
+/* A pod with CPUs of its own alone has these. */
+static void check_pods(struct rig *r)
+{
+	char path[CGROUP_PATH_MAX];
+
+	for (struct pod_of_test *p = r->pod; p < r->pod + PODS; p++) {
+		struct cpuset owned = {0};
+		bool shares = false;
+
+		*path = '\0';
+		for (struct container *c = p->c; c < p->c + CONTAINERS; c++) {
+			shares = shares || (c->there && c->shares);
+			if (c->there && !c->shares) {
+				owned = cpuset_or(owned, &c->own);
+				(void)path_of(c, path);
+			}
+		}
+		if (!*path || shares || p->class == 3)
+			continue;
+		*strrchr(path, '/') = '\0';
+		struct cpuset has = in_force(r, path);
+		if (!cpuset_equal(&has, &owned))
+			fail_msg("%s has other CPUs than its containers", path);
+	}
+}
+
 /* All CPUs but those that containers have for themselves, be they running or not yet. */
 static void move_pool(struct rig *r)
 {
@@ -152,34 +183,71 @@ static void move_pool(struct rig *r)
 	}
 }
 
-/* Make the writes, all or only the first of them; whether all were made. */
-static bool enforce(struct rig *r, size_t but_fail_at)
+/* One write; false: the plan is to be made anew. */
+static bool write_one(struct rig *r, const struct bounds_write *w)
+{
+	struct directory *d = directory(r, w->path);
+
+	if (!d && bounds_note_gone(r->b, w->node))
+		return false;
+	r->any_due = r->any_due || !d;
+	if (!d)
+		return true;
+	assert_false(cpuset_empty(&w->cpus));
+	d->cpus = w->cpus;
+	bounds_note_written(r->b, w->node, &w->cpus);
+	r->writes++;
+	check(r, false);
+	return true;
+}
+
+enum outcome { DONE, ANEW, FAILED };
+
+/* As numafitd does: what a set loses does not wait for another one that cannot be written. */
+static enum outcome make_writes(struct rig *r, const struct bounds_writes *w, const char *broken)
+{
+	const struct bounds_write *failed = NULL;
+
+	for (size_t i = 0; i < w->nr && !(failed && failed->phase < w->at[i].phase); i++) {
+		if (broken && text_equal(w->at[i].path, broken))
+			failed = &w->at[i];
+		else if (!write_one(r, &w->at[i]))
+			return ANEW;
+	}
+	return failed ? FAILED : DONE;
+}
+
+/* Make all writes that are due, but for one cgroup's that cannot be written; whether all were made. */
+static bool enforce(struct rig *r, const char *broken)
+{
+	enum outcome outcome = ANEW;
+
+	if (!r->any_due && bounds_serial(r->b) == r->serial && cpuset_equal(&r->pool, &r->followed))
+		return true;
+	r->any_due = false;
+	while (outcome == ANEW) {
+		struct bounds_writes w = {0};
+
+		bounds_plan(r->b, &r->pool, &r->all, &w);
+		outcome = make_writes(r, &w, broken);
+		vec_fini(&w);
+	}
+	r->any_due = r->any_due || outcome == FAILED;
+	r->serial = bounds_serial(r->b);
+	r->followed = r->pool;
+	return outcome == DONE;
+}
+
+/* Nothing is left to write but what is to come with its container. */
+static void check_plan(struct rig *r)
 {
 	struct bounds_writes w = {0};
-	bool done = true;
 
 	bounds_plan(r->b, &r->pool, &r->all, &w);
-	for (size_t i = 0; i < w.nr && done; i++) {
-		struct directory *d = directory(r, w.at[i].path);
-
-		if (i == but_fail_at) {
-			done = false;
-			break;
-		}
-		if (!d && bounds_note_gone(r->b, w.at[i].node)) {
-			vec_fini(&w);
-			return enforce(r, but_fail_at);
-		}
-		if (!d)
-			continue;
-		assert_false(cpuset_empty(&w.at[i].cpus));
-		d->cpus = w.at[i].cpus;
-		bounds_note_written(r->b, w.at[i].node, &w.at[i].cpus);
-		r->writes++;
-		check(r, false);
-	}
+	for (size_t i = 0; i < w.nr; i++)
+		if (directory(r, w.at[i].path) || bounds_note_gone(r->b, w.at[i].node))
+			fail_msg("%s is still to be written", w.at[i].path);
 	vec_fini(&w);
-	return done;
 }
 
 /* What happens */
@@ -207,12 +275,13 @@ static void name_cgroup(struct rig *r, const struct pod_of_test *p, struct conta
 		class_slices[p->class], uid, c->id);
 }
 
+/* Never all of them: the pool is not empty. */
 static struct cpuset some_of(struct rig *r, const struct cpuset *from, unsigned nr)
 {
 	struct cpuset cpus = {0};
 
-	for (unsigned cpu = 0; nr && cpu < NR_CPUS; cpu++)
-		if (cpuset_has(from, cpu) && cpu && random_chance(&r->random, 60)) {
+	for (unsigned cpu = 0; nr && cpuset_count(&cpus) + 1 < cpuset_count(from) && cpu < NR_CPUS; cpu++)
+		if (cpuset_has(from, cpu) && random_chance(&r->random, 60)) {
 			cpuset_add(&cpus, cpu);
 			nr--;
 		}
@@ -234,6 +303,7 @@ static void restart(struct rig *r)
 {
 	bounds_free(r->b);
 	r->b = bounds_new();
+	r->any_due = true;
 	r->restarts++;
 	for (unsigned i = 0; i < PODS * CONTAINERS; i++) {
 		const struct container *c = &r->pod[i / CONTAINERS].c[i % CONTAINERS];
@@ -253,9 +323,10 @@ static void sweep(struct rig *r)
 		const struct directory *d = directory(r, bounds_path(n));
 
 		if (d)
-			(void)bounds_note_found(r->b, n, &d->cpus);
+			(void)bounds_note_found(r->b, n, &d->cpus, &r->all);
 	}
-	assert_true(enforce(r, SIZE_MAX));
+	assert_true(enforce(r, NULL));
+	r->disturbed = false;
 	for (unsigned i = 0; i < PODS * CONTAINERS; i++) {
 		const struct container *c = &r->pod[i / CONTAINERS].c[i % CONTAINERS];
 		bool exact;
@@ -265,7 +336,8 @@ static void sweep(struct rig *r)
 	}
 }
 
-static void create(struct rig *r, struct pod_of_test *p, struct container *c)
+/* own: NULL: whatever comes. */
+static void create(struct rig *r, struct pod_of_test *p, struct container *c, const struct cpuset *own)
 {
 	char path[CGROUP_PATH_MAX];
 	bool exact = true;
@@ -273,11 +345,11 @@ static void create(struct rig *r, struct pod_of_test *p, struct container *c)
 	*c = (struct container){.there = true, .restarts = r->restarts, .pod_restarts = p->restarts};
 	(void)snprintf(c->id, sizeof c->id, "c%u", r->next++);
 	name_cgroup(r, p, c);
-	c->left = random_chance(&r->random, 5);
-	c->own = some_of(r, &r->pool, 1 + random_below(&r->random, 4));
+	c->left = !own && random_chance(&r->random, 5);
+	c->own = own ? *own : some_of(r, &r->pool, 1 + random_below(&r->random, 4));
 	if (c->left && random_chance(&r->random, 50))
 		c->own = r->all;
-	c->shares = !c->left && (cpuset_empty(&c->own) || random_chance(&r->random, 60));
+	c->shares = !own && !c->left && (cpuset_empty(&c->own) || random_chance(&r->random, 60));
 	c->left = c->left && !cpuset_empty(&c->own);
 	c->shares = !c->left && (c->shares || cpuset_empty(&c->own));
 	c->req = (struct request){.container_id = c->id, .cgroup = c->cgroup, .pod = {.uid = p->uid}};
@@ -290,8 +362,12 @@ static void create(struct rig *r, struct pod_of_test *p, struct container *c)
 	(void)path_of(c, path);
 	*strrchr(path, '/') = '\0';
 	make_directories(r, path);
-	r->newcomer = c;
-	if (!enforce(r, random_chance(&r->random, 10) ? random_below(&r->random, 4) : SIZE_MAX)) {
+	const char *broken = r->nr_dirs && random_chance(&r->random, 10)
+				     ? r->dir[random_below(&r->random, (unsigned)r->nr_dirs)].path
+				     : NULL;
+	char broken_path[CGROUP_PATH_MAX];
+	(void)text_copy(broken_path, sizeof broken_path, broken);
+	if (!enforce(r, broken ? broken_path : NULL)) {
 		r->refusals++;
 		if (random_chance(&r->random, 50)) { /* it is refused */
 			end(r, c);
@@ -300,7 +376,7 @@ static void create(struct rig *r, struct pod_of_test *p, struct container *c)
 			move_pool(r);
 			restart(r);
 		}
-		assert_true(enforce(r, SIZE_MAX));
+		assert_true(enforce(r, NULL));
 	}
 }
 
@@ -312,7 +388,9 @@ static void start(struct rig *r, struct container *c)
 	make_directories(r, path_of(c, path));
 	directory(r, path)->cpus = c->given;
 	c->runs = true;
-	assert_true(enforce(r, SIZE_MAX));
+	r->disturbed = true; /* what it was given may be old by now */
+	assert_true(enforce(r, NULL));
+	r->disturbed = false;
 	/* what it was given, or its pod had while it was idle, the life before knew */
 	if (c->restarts != r->restarts || c->pod_restarts != r->restarts)
 		sweep(r);
@@ -334,7 +412,7 @@ static void resize(struct rig *r, struct container *c)
 	c->own = shares ? (struct cpuset){0} : own;
 	move_pool(r);
 	bounds_enter(r->b, &c->req, c->shares ? NULL : &c->own);
-	assert_true(enforce(r, SIZE_MAX));
+	assert_true(enforce(r, NULL));
 	bool exact = true;
 	(void)bounds_shares(r->b, c->id, &exact);
 	bounds_give(r->b, c->id, &r->pool);
@@ -355,25 +433,52 @@ static void end_pod(struct rig *r, struct pod_of_test *p)
 		*strrchr(path, '/') = '\0';
 		remove_directory(r, path);
 	}
-	if (random_chance(&r->random, 50)) /* else nobody says so */
-		bounds_forget_pod(r->b, p->uid);
 	p->there = false;
+	p->is_known_gone = random_chance(&r->random, 50);
+	if (!p->is_known_gone) /* nobody says so */
+		return;
+	bounds_forget_pod(r->b, p->uid);
+	assert_true(!*path || p->class == 3 || !bounds_find(r->b, path));
 }
 
-/* Another program writes a set; that is seen. */
+/* Another program writes a set. That is seen at once, or once the sweep looks. */
 static void disturb(struct rig *r)
 {
-	struct bounds_node *n = bounds_after(r->b, "");
+	struct directory *d = r->nr_dirs ? &r->dir[random_below(&r->random, (unsigned)r->nr_dirs)] : NULL;
+	struct bounds_node *n = d ? bounds_find(r->b, d->path) : NULL;
+	const struct cpuset nothing = {0}, some = some_of(r, &r->all, 6);
+	const struct cpuset *const sets[] = {&r->all, &nothing, &some};
 
-	for (unsigned skip = random_below(&r->random, 5); n && skip; skip--)
-		n = bounds_after(r->b, bounds_path(n));
-	struct directory *d = n ? directory(r, bounds_path(n)) : NULL;
-	if (!d)
+	for (unsigned i = 0; n && i < PODS * CONTAINERS; i++) {
+		char path[CGROUP_PATH_MAX];
+		const struct container *c = &r->pod[i / CONTAINERS].c[i % CONTAINERS];
+
+		if (c->there && text_equal(path_of(c, path), d->path))
+			return; /* the runtime's, which is updated */
+	}
+	if (!n)
 		return;
-	d->cpus = random_chance(&r->random, 50) ? r->all : d->cpus;
-	if (random_chance(&r->random, 20))
-		d->cpus = (struct cpuset){0};
-	(void)bounds_note_found(r->b, n, &d->cpus);
+	d->cpus = *sets[random_below(&r->random, 3)];
+	r->disturbed = true;
+	if (random_chance(&r->random, 50) && bounds_note_found(r->b, n, &d->cpus, &r->all))
+		assert_true(enforce(r, NULL));
+}
+
+/* All of the pool becomes a container's own, while another one's CPUs become the pool. */
+static void swap(struct rig *r, struct pod_of_test *p, struct container *c)
+{
+	const struct cpuset own = r->pool;
+
+	for (unsigned i = 0; i < PODS * CONTAINERS; i++) {
+		struct container *o = &r->pod[i / CONTAINERS].c[i % CONTAINERS];
+
+		if (!o->there || o->shares || o->left)
+			continue;
+		r->swaps++;
+		end(r, o);
+		create(r, p, c, &own);
+		return;
+	}
 }
 
 static void one_event(struct rig *r)
@@ -382,14 +487,23 @@ static void one_event(struct rig *r)
 	struct container *c = &p->c[random_below(&r->random, CONTAINERS)];
 	const size_t restarts = r->restarts;
 
-	if (!p->there) {
+	if (!p->there) { /* a static pod comes again with its uid */
+		const bool again = p->is_known_gone && random_chance(&r->random, 20);
+		const struct pod_of_test before = *p;
+
 		*p = (struct pod_of_test){.there = true, .class = random_below(&r->random, 4), .restarts = r->restarts};
 		(void)snprintf(p->uid, sizeof p->uid, "a-%u-b", r->next++);
+		if (again) {
+			p->class = before.class;
+			(void)text_copy(p->uid, sizeof p->uid, before.uid);
+		}
 	}
 	if (random_chance(&r->random, 3))
 		end_pod(r, p);
+	else if (!c->there && random_chance(&r->random, 3))
+		swap(r, p, c);
 	else if (!c->there)
-		create(r, p, c);
+		create(r, p, c, NULL);
 	else if (!c->runs)
 		start(r, c);
 	else if (random_chance(&r->random, 20))
@@ -400,10 +514,12 @@ static void one_event(struct rig *r)
 		disturb(r);
 	else
 		restart(r);
-	assert_true(enforce(r, SIZE_MAX));
-	if (restarts != r->restarts)
+	assert_true(enforce(r, NULL));
+	if (restarts != r->restarts || r->disturbed)
 		sweep(r);
 	check(r, true);
+	check_plan(r);
+	check_pods(r);
 }
 
 /* Through refused writes and kills between any two of them, too. */
@@ -411,6 +527,7 @@ static void no_container_runs_on_cpus_that_another_one_has_for_itself(void **sta
 {
 	const char *seed = getenv("SEED"), *rounds = getenv("ROUNDS");
 	unsigned nr = rounds ? (unsigned)atoi(rounds) : 40;
+	size_t swaps = 0;
 
 	(void)state;
 	for (unsigned round = 0; round < nr; round++) {
@@ -426,12 +543,14 @@ static void no_container_runs_on_cpus_that_another_one_has_for_itself(void **sta
 			one_event(r);
 		for (unsigned i = 0; i < PODS; i++)
 			end_pod(r, &r->pod[i]);
-		assert_true(enforce(r, SIZE_MAX));
+		assert_true(enforce(r, NULL));
 		assert_true(r->writes > 20);
+		swaps += r->swaps;
 		assert_true(bounds_count(r->b) <= PODS); /* pods that nobody said are gone */
 		bounds_free(r->b);
 		free(r);
 	}
+	assert_true(swaps >= nr / 2);
 }
 
 int main(void)

@@ -134,33 +134,34 @@ static void remember_files(struct rig *r)
 
 /* At rest */
 
-static bool quota_is_right(const struct rig *r, const struct box *b)
+/* Lifted with CPUs of its own, unless the kubelet has set more than it has: it was resized while nobody
+ * listened, and there was no room. */
+static bool quota_is_right(const struct rig *r, const struct box *b, unsigned own)
 {
-	char own[TEXT];
+	char kubelets[TEXT];
 
-	(void)snprintf(own, sizeof own, "%u %u", b->milli * PERIOD_US / FAKE_MILLI_PER_CPU, PERIOD_US);
-	return b->c.exclusive ? made_is_unlimited(&r->made, b->dir)
-			      : !b->milli || made_has_quota(&r->made, b->dir, own);
+	(void)snprintf(kubelets, sizeof kubelets, "%u %u", b->milli * PERIOD_US / FAKE_MILLI_PER_CPU, PERIOD_US);
+	if (own && made_is_unlimited(&r->made, b->dir))
+		return true;
+	return !b->milli || (b->milli > own * FAKE_MILLI_PER_CPU &&
+				    made_has_quota(&r->made, b->dir, kubelets));
 }
 
 /* What is not right yet about the container; NULL: nothing. */
-static const char *unrest_of_box(struct rig *r, struct box *b, const struct ledger *l)
+static const char *unrest_of_box(struct rig *r, const struct box *b, const struct ledger *l)
 {
 	const struct holding *h = ledger_find(l, b->c.id);
-	const struct cpuset *want = h ? ledger_cpus_of(l, h) : NULL;
 
 	if (!h)
 		return "is not in the journal";
-	b->c.exclusive = h->decision.exclusive;
-	b->loose = h->decision.left;
 	if (h->decision.left)
 		return NULL;
-	const struct cpuset own = fake_container_cpus(&b->c);
-	if (b->c.exclusive && !cpuset_equal(&own, want))
+	const struct cpuset *want = ledger_cpus_of(l, h), own = fake_container_cpus(&b->c);
+	if (h->decision.exclusive && !cpuset_equal(&own, want))
 		return "has other CPUs for itself";
 	if (has_other_cpus(r, b, want))
 		return "runs on other CPUs";
-	return quota_is_right(r, b) ? NULL : "has another quota";
+	return quota_is_right(r, b, h->decision.exclusive ? cpuset_count(want) : 0) ? NULL : "has another quota";
 }
 
 static const char *unrest_of_pod(const struct rig *r, const struct pod_here *p, const struct ledger *l)
@@ -188,6 +189,12 @@ static bool is_at_rest(struct rig *r)
 	for (struct pod_here *p = r->pod; p < r->pod + PODS; p++)
 		if (p->there && p->class == GUARANTEED)
 			note_unrest(r, p->dir, unrest_of_pod(r, p, l));
+	EACH_BOX(r, q, b) {
+		const struct holding *h = *r->unrest ? NULL : ledger_find(l, b->c.id);
+
+		b->c.exclusive = h ? h->decision.exclusive : b->c.exclusive;
+		b->loose = h ? h->decision.left : b->loose;
+	}
 	journal_fold_fini(&f);
 	return !*r->unrest;
 }
@@ -317,10 +324,10 @@ static void kubelet_sets_quota(struct rig *r, struct pod_here *p)
 	made_write(&r->made, p->dir, "cpu.max", p->class == GUARANTEED ? p->quota : "max 100000");
 }
 
-static void take_resized(struct rig *r, struct box *b, bool heard)
+static void take_resized(struct rig *r, struct box *b, bool without_quota)
 {
 	b->c.cpu_milli = b->milli;
-	set_quota(r, b, heard && b->milli % FAKE_MILLI_PER_CPU == 0);
+	set_quota(r, b, without_quota);
 	r->resized++;
 }
 
@@ -333,12 +340,15 @@ static void updated(struct rig *r, const struct nri_answer *a)
 		kubelet_sets_quota(r, r->asked_pod);
 		return;
 	}
-	bool named = false;
+	bool named = false, own = false;
 	for (size_t i = 0; i < a->nr_updates; i++)
-		named = named || text_equal(a->updates[i].container_id, b->c.id);
-	take_resized(r, b, named);
+		if (text_equal(a->updates[i].container_id, b->c.id)) {
+			named = true;
+			own = a->updates[i].without_quota;
+		}
+	take_resized(r, b, own);
 	b->loose = !named;
-	b->c.exclusive = named && b->milli % FAKE_MILLI_PER_CPU == 0;
+	b->c.exclusive = own;
 }
 
 /* Events */
@@ -501,7 +511,7 @@ static void all_was_given_back(struct rig *r)
 		char quota[CGROUP_TEXT_BYTES];
 
 		(void)made_read(&r->made, b->dir, "cpu.max", quota);
-		if (!b->loose && !quota_is_right(r, b))
+		if (!b->loose && !quota_is_right(r, b, 0))
 			fail_msg("%s of %u thousandths of a CPU has the quota \"%s\"", b->dir, b->milli, quota);
 		b->loose = true;
 	}

@@ -98,17 +98,84 @@ static void what_another_program_writes_is_written_again(void **state)
 	rig_free(r);
 }
 
+static void a_set_that_cannot_be_read_is_written_again(void **state)
+{
+	struct rig *r = begin();
+
+	(void)state;
+	(void)start_box(r, 0, 0);
+	(void)start_box(r, 1, 4);
+	put(r, burstable, "0-99999\n"); /* CPUs that a kernel may have room for */
+	wait_until(r, pool_is_written);
+	rig_free(r);
+}
+
+static void its_own_writes_are_not_those_of_another_program(void **state)
+{
+	struct rig *r = begin();
+
+	(void)state;
+	(void)start_box(r, 0, 0);
+	(void)start_box(r, 1, 4);
+	(void)place_box(r, 2, 4, "/kubepods/burstable/podp2/c2"); /* so pods there are bounded one by one */
+	assert_string_equal(content(r, "sys/fs/cgroup/kubepods/burstable/podp0/cpuset.cpus"), "8-15");
+	r->box[2].c.runs = false;
+	call(r, NRI_CALL_STOP, &r->box[2]);
+	wait_until(r, is_quiet);
+	assert_string_equal(content(r, "sys/fs/cgroup/kubepods/burstable/podp0/cpuset.cpus"), "0-15");
+	pass_rounds(r, &r->box[0]);
+	assert_int_equal(pool_status(&r->d).rewritten, 0);
+	rig_free(r);
+}
+
 /* The kernel, or a mount, refuses. A folder in a file's place does so for root, too. */
-static void break_file(const struct rig *r, bool broken)
+static void break_cgroup(const struct rig *r, const char *name, bool broken)
 {
 	char path[PATH_BYTES], aside[PATH_BYTES + 8];
 
-	(void)snprintf(path, sizeof path, "%s/%s", r->root, burstable);
+	(void)snprintf(path, sizeof path, "%s/%s", r->root, name);
 	(void)snprintf(aside, sizeof aside, "%s.aside", path);
 	if (broken)
 		assert_int_equal(rename(path, aside) || mkdir(path, 0755), 0);
 	else
 		assert_int_equal(rmdir(path) || rename(aside, path), 0);
+}
+
+static void break_file(const struct rig *r, bool broken)
+{
+	break_cgroup(r, burstable, broken);
+}
+
+static bool has_a_problem(struct rig *r)
+{
+	return pool_status(&r->d).problem != NULL;
+}
+
+/* One that cannot be written keeps no other one from losing CPUs, nor what is bounded from starting. */
+static void one_that_cannot_be_written_concerns_nobody_else(void **state)
+{
+	static const char first[] = "sys/fs/cgroup/kubepods/podp1/cpuset.cpus",
+			  second[] = "sys/fs/cgroup/kubepods/podp2/cpuset.cpus";
+	struct rig *r = begin();
+
+	(void)state;
+	(void)start_box(r, 1, 4);
+	(void)start_box(r, 0, 0);
+	break_cgroup(r, first, true);
+	wait_until(r, has_a_problem);
+	put(r, burstable, "\n");
+	wait_until(r, pool_is_written);
+	r->refusal = "podp1/cpuset.cpus";
+	(void)create_box(r, 3, 2);
+	break_cgroup(r, second, true);
+	(void)place_box(r, 2, 0, "/kubepods/podp2/c2"); /* it shares, below what cannot be bounded */
+	assert_null(held(r, &r->box[2]));
+	r->refusal = NULL;
+	(void)start_box(r, 4, 0);
+	assert_non_null(held(r, &r->box[4]));
+	break_cgroup(r, first, false);
+	break_cgroup(r, second, false);
+	rig_free(r);
 }
 
 static bool is_enforced(struct rig *r)
@@ -209,6 +276,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(an_exclusive_create_bounds_the_others_before_its_answer),
 		cmocka_unit_test(what_another_program_writes_is_written_again),
+		cmocka_unit_test(a_set_that_cannot_be_read_is_written_again),
+		cmocka_unit_test(its_own_writes_are_not_those_of_another_program),
+		cmocka_unit_test(one_that_cannot_be_written_concerns_nobody_else),
 		cmocka_unit_test(
 			a_create_whose_pool_cannot_be_written_is_refused_and_nothing_moves),
 		cmocka_unit_test(a_restart_goes_on_and_mode_release_gives_back),

@@ -259,10 +259,7 @@ static void a_cgroup_that_is_not_named_after_the_pod_keeps_its_quota(void **stat
 
 	(void)state;
 	put(r, slice, "800000 100000\n");
-	name_box(r, 1, 4);
-	(void)strcpy(b->cgroup, "/custom/c1");
-	call(r, NRI_CALL_CREATE, b);
-	wait_until(r, is_quiet);
+	(void)place_box(r, 1, 4, "/custom/c1");
 	call(r, NRI_CALL_POST_START, b);
 	wait_until(r, is_quiet);
 	assert_true(held(r, b)->decision.exclusive);
