@@ -110,11 +110,14 @@ static struct node_list *siblings_of(struct bounds *b, const struct bounds_node 
 	return n->above ? &n->above->below : &b->tops;
 }
 
+/* NULL: something else is there. */
 static struct bounds_node *get(struct bounds *b, const char *path, enum level level,
 	struct bounds_node *above, const char *id)
 {
 	struct bounds_node *n = bounds_find(b, path);
 
+	if (n && (n->level != level || n->above != above || !text_equal(n->id, id)))
+		return NULL;
 	if (n && level == LEVEL_POD)
 		end_idleness(b, n);
 	if (n)
@@ -225,22 +228,26 @@ static bool cut_last(char *path)
 	return last != path;
 }
 
-/* The nodes of a container, from the top; NULL: its cgroup is not known, or not below another. */
+/* The nodes of a container, from the top; NULL: its cgroup is not known, or is not its own. */
 static struct bounds_node *container_of(struct bounds *b, const struct request *req)
 {
 	char path[CGROUP_PATH_MAX], pod[CGROUP_PATH_MAX], qos[CGROUP_PATH_MAX];
-	struct bounds_node *above = NULL;
+	struct bounds_node *class = NULL, *above;
 
-	if (!req->cgroup || cgroup_path(req->cgroup, path, sizeof path, NULL))
+	if (!req->cgroup || cgroup_path(req->cgroup, path, sizeof path, NULL) ||
+		bounds_find(b, path))
 		return NULL;
 	(void)text_copy(pod, sizeof pod, path);
-	if (cut_last(pod) && cgroup_is_pods(pod, req->pod.uid)) {
-		(void)text_copy(qos, sizeof qos, pod);
-		if (cut_last(qos) && cgroup_is_class(qos))
-			above = get(b, qos, LEVEL_QOS, NULL, "");
-		above = get(b, pod, LEVEL_POD, above, req->pod.uid);
-	}
-	return get(b, path, LEVEL_CONTAINER, above, req->container_id);
+	if (!cut_last(pod) || !cgroup_is_pods(pod, req->pod.uid))
+		return get(b, path, LEVEL_CONTAINER, NULL, req->container_id);
+	(void)text_copy(qos, sizeof qos, pod);
+	bool has_class = cut_last(qos) && cgroup_is_class(qos);
+	if (has_class && !(class = get(b, qos, LEVEL_QOS, NULL, "")))
+		return NULL;
+	above = get(b, pod, LEVEL_POD, class, req->pod.uid);
+	if (!above && class)
+		prune(b, class);
+	return above ? get(b, path, LEVEL_CONTAINER, above, req->container_id) : NULL;
 }
 
 void bounds_enter(struct bounds *b, const struct request *req, const struct cpuset *own)
@@ -366,6 +373,8 @@ static void plan_node(struct bounds_node *n, enum phase phase, const struct cpus
 	if (n->level == LEVEL_CONTAINER && n->nr_owners)
 		return;
 	if (!exact && cpuset_empty(&n->set)) /* it follows the one above */
+		return;
+	if (cpuset_equal(&n->set, &want))
 		return;
 	phases_of(n, &want, pool, after);
 	if (!cpuset_equal(phase == JOIN ? &n->set : &after[phase - 1], &after[phase]))

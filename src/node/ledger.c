@@ -313,6 +313,21 @@ const struct holding *ledger_find_named(const struct ledger *l, const char *pod_
 	return NULL;
 }
 
+struct holding *ledger_take_up(struct ledger *l, const char *container_id)
+{
+	struct holding *h = ledger_first(l, BY_ID, container_id);
+
+	if (h)
+		count_shared(l, h, -1);
+	return h;
+}
+
+void ledger_put_down(struct ledger *l, const struct holding *h)
+{
+	ledger_bound(l, h);
+	count_shared(l, h, 1);
+}
+
 size_t ledger_first_of_pod(const struct ledger *l, const char *pod_uid)
 {
 	return ledger_position(l, BY_NAME, (struct key){{pod_uid, "", ""}});

@@ -308,6 +308,25 @@ static int entries_are_their_own(const struct ledger *l, struct err *e)
 	return 0;
 }
 
+static int counts_are_right(const struct ledger *l, struct err *e)
+{
+	size_t nr_shared = 0, nr_unbounded = 0;
+	bool exact;
+
+	for (size_t i = 0; i < l->by[BY_ID].nr; i++) {
+		const struct holding *h = l->by[BY_ID].at[i];
+		bool shares = h->state != HOLDING_WAITING && !h->decision.exclusive && !h->decision.left;
+
+		nr_shared += shares;
+		nr_unbounded += shares && !ledger_is_bounded(l, h, &exact);
+	}
+	return nr_shared == l->now.nr_shared && nr_unbounded == l->now.nr_unbounded
+		       ? 0
+		       : err_set(e, EINVAL,
+				 "%zu containers share the pool, %zu of them unbounded; counted are %zu and %zu",
+				 nr_shared, nr_unbounded, l->now.nr_shared, l->now.nr_unbounded);
+}
+
 int ledger_check(const struct ledger *l, struct err *e)
 {
 	struct cpuset seen = {0};
@@ -346,6 +365,8 @@ int ledger_check(const struct ledger *l, struct err *e)
 	int rc = ledger_pool_is_sound(l, &l->now.pool, e);
 	if (!rc)
 		rc = entries_are_their_own(l, e);
+	if (!rc)
+		rc = counts_are_right(l, e);
 	if (!rc)
 		rc = left_is_sound(l, e);
 	if (!rc)

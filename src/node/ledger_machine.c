@@ -122,11 +122,8 @@ void ledger_set_topo(struct ledger *l, const struct topo *t)
 
 void ledger_move(struct ledger *l, const char *container_id, const struct decision *d)
 {
-	struct holding *h = NULL;
+	struct holding *h = ledger_take_up(l, container_id);
 
-	for (size_t i = 0; i < l->by[BY_ID].nr && !h; i++)
-		if (l->by[BY_ID].at[i] == ledger_find(l, container_id))
-			h = l->by[BY_ID].at[i];
 	assert(h && d->admit && d->within_pod == h->decision.within_pod &&
 		!(d->exclusive && cpuset_intersects(&l->now.pool, &d->cpus)));
 	h->decision = *d;
@@ -135,5 +132,5 @@ void ledger_move(struct ledger *l, const char *container_id, const struct decisi
 		h->decision.cpus = (struct cpuset){0};
 	l->now.left = ledger_left_by_others(l, NULL);
 	count_held(l);
-	ledger_bound_all(l);
+	ledger_put_down(l, h);
 }

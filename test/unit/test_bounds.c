@@ -553,9 +553,63 @@ static void no_container_runs_on_cpus_that_another_one_has_for_itself(void **sta
 	assert_true(swaps >= nr / 2);
 }
 
+/* Only what has a cgroup of its own is known; the others are updated. */
+static void a_container_in_the_place_of_a_pod_or_of_another_one_is_passed_over(void **state)
+{
+	static const char *const cgroups[] = {"/kubepods/burstable/poda", "/kubepods/burstable",
+		"/kubepods/burstable/poda/c1", "/kubepods/burstable/poda/../podb/c", "", NULL};
+	const struct request first = {.container_id = "c1",
+		.cgroup = "/kubepods/burstable/poda/c1",
+		.pod = {.uid = "a"}};
+	struct bounds *b = bounds_new();
+	struct bounds_writes before = {0}, after = {0};
+	struct cpuset pool = {0}, own = {0};
+	bool exact;
+
+	(void)state;
+	cpuset_add(&pool, 1);
+	cpuset_add(&own, 2);
+	const struct cpuset all = cpuset_or(pool, &own);
+	bounds_enter(b, &first, NULL);
+	bounds_plan(b, &pool, &all, &before);
+	for (size_t i = 0; i < sizeof cgroups / sizeof *cgroups; i++) {
+		struct request forged = {
+			.container_id = "c2", .cgroup = cgroups[i], .pod = {.uid = "b"}};
+
+		bounds_enter(b, &forged, &own);
+		assert_false(bounds_shares(b, "c2", &exact));
+		bounds_leave(b, "c2");
+		assert_true(bounds_shares(b, "c1", &exact));
+	}
+	bounds_plan(b, &pool, &all, &after);
+	assert_int_equal(before.nr, after.nr);
+	for (size_t i = 0; i < after.nr; i++)
+		assert_true(before.at[i].node == after.at[i].node &&
+			    cpuset_equal(&before.at[i].cpus, &after.at[i].cpus));
+	vec_fini(&before);
+	vec_fini(&after);
+	bounds_leave(b, "c1");
+	assert_null(bounds_after(b, ""));
+	/* the other way round: one was there before what its place is for */
+	static const char *const places[] = {"/kubepods/burstable", "/kubepods/burstable/poda"};
+	for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+		const struct request there = {
+			.container_id = "c3", .cgroup = places[i], .pod = {.uid = "b"}};
+
+		bounds_enter(b, &there, &own);
+		bounds_enter(b, &first, NULL);
+		assert_false(bounds_shares(b, "c1", &exact));
+		bounds_leave(b, "c1");
+		bounds_leave(b, "c3");
+		assert_null(bounds_after(b, ""));
+	}
+	bounds_free(b);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_container_in_the_place_of_a_pod_or_of_another_one_is_passed_over),
 		cmocka_unit_test(no_container_runs_on_cpus_that_another_one_has_for_itself),
 	};
 

@@ -230,6 +230,38 @@ static void a_restart_goes_on_and_mode_release_gives_back(void **state)
 	rig_free(r);
 }
 
+static bool has_followed(struct rig *r)
+{
+	const struct holding *h = held(r, &r->box[1]);
+	char list[CPUSET_TEXT_MAX];
+
+	return !cpuset_has(&h->decision.cpus, 3) && cpuset_count(&h->decision.cpus) == 4 &&
+	       pool_is_written(r) && is_as_held(r, &r->box[1]) &&
+	       text_equal(content(r, "sys/fs/cgroup/kubepods/podp1/cpuset.cpus"),
+		       cpuset_format(&h->decision.cpus, list, sizeof list));
+}
+
+static bool pool_has_all_again(struct rig *r)
+{
+	return pool_is_written(r) && cpuset_has(&ledger_view(engine_ledger(r->d.engine))->pool, 3);
+}
+
+static void cgroups_follow_cpus_that_go_and_come(void **state)
+{
+	struct rig *r = begin();
+
+	(void)state;
+	(void)start_box(r, 0, 0);
+	(void)start_box(r, 1, 4);
+	assert_true(cpuset_has(&held(r, &r->box[1])->decision.cpus, 3));
+	put(r, "sys/devices/system/cpu/online", "0-2,4-15\n");
+	wait_until(r, has_followed);
+	put(r, "sys/devices/system/cpu/online", "0-15\n");
+	wait_until(r, pool_has_all_again);
+	assert_true(has_followed(r));
+	rig_free(r);
+}
+
 static bool is_updated(struct rig *r)
 {
 	return cpus_are(r, &r->box[0], "4-15");
@@ -282,6 +314,7 @@ int main(void)
 		cmocka_unit_test(
 			a_create_whose_pool_cannot_be_written_is_refused_and_nothing_moves),
 		cmocka_unit_test(a_restart_goes_on_and_mode_release_gives_back),
+		cmocka_unit_test(cgroups_follow_cpus_that_go_and_come),
 		cmocka_unit_test(by_updates_again_nothing_stays_bounded),
 		cmocka_unit_test(updates_are_taken_where_cgroups_cannot_be_written),
 	};
