@@ -304,6 +304,26 @@ int pool_follow_create(struct daemon *d, const char *container_id, struct err *e
 	return rc && bounds_is_bounded(now->bounds, container_id, &now->pool) ? 0 : rc;
 }
 
+static bool holds_cpus(const struct ledger *l, const char *pod_uid)
+{
+	for (size_t i = ledger_first_of_pod(l, pod_uid); i < ledger_count(l); i++) {
+		const struct holding *h = ledger_at_by_pod(l, i);
+
+		if (!text_equal(h->request.pod.uid, pod_uid))
+			break;
+		if (h->decision.exclusive)
+			return true;
+	}
+	return false;
+}
+
+int pool_follow_pod(struct daemon *d, const char *pod_uid, struct err *e)
+{
+	int rc = pool_follow(d, e);
+
+	return rc && holds_cpus(engine_ledger(d->engine), pod_uid) ? rc : 0;
+}
+
 void pool_follow_event(struct daemon *d)
 {
 	struct err e;
@@ -326,10 +346,11 @@ static void try_again(void *ctx)
 	for (size_t i = 0; i < p->watched.nr; i++) {
 		struct watched *w = p->watched.at[i].watched;
 		bool was_held = w->mends >= MENDS_MAX;
+		struct bounds_node *n = was_held ? bounds_find(bounds_of(d), w->path) : NULL;
 
 		w->mends = 0;
-		if (was_held)
-			on_touched(w);
+		if (n)
+			(void)note_if_changed(d, n);
 	}
 	pool_follow_event(d);
 	updater_note_change(d);

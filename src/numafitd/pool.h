@@ -28,6 +28,8 @@ int pool_follow(struct daemon *d, struct err *e);
 /* The same for a container that is being created: 0, too, where it shares the pool and the cgroups above
  * it are as they are to be. */
 int pool_follow_create(struct daemon *d, const char *container_id, struct err *e);
+/* The same for a pod that starts: 0, too, where nothing is held for it. */
+int pool_follow_pod(struct daemon *d, const char *pod_uid, struct err *e);
 /* The same for an event that waits for nothing: what fails is logged. */
 void pool_follow_event(struct daemon *d);
 /* Whether all that is due was written. True where nothing is to be. */

@@ -57,7 +57,7 @@ static int on_run_pod(void *ctx, const struct pod *asked, struct err *e)
 	arena_init(a, GATHER_BYTES);
 	gather_pod(d, &pod, a);
 	engine_run_pod(d->engine, loop_wall_ms(), &pod, &dec);
-	if (dec.admit && pool_follow(d, e)) { /* others would still run on what it is to have */
+	if (dec.admit && pool_follow_pod(d, pod.uid, e)) { /* others would still run on them */
 		engine_take_back_pod(d->engine, loop_wall_ms(), &pod, e->text, &dec);
 		pool_follow_event(d);
 	}

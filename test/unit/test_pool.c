@@ -171,6 +171,8 @@ static void one_that_cannot_be_written_concerns_nobody_else(void **state)
 	(void)place_box(r, 2, 0, "/kubepods/podp2/c2"); /* it shares, below what cannot be bounded */
 	assert_null(held(r, &r->box[2]));
 	r->refusal = NULL;
+	call(r, NRI_CALL_RUN_POD, name_box(r, 4, 0));
+	wait_until(r, is_quiet);
 	(void)start_box(r, 4, 0);
 	assert_non_null(held(r, &r->box[4]));
 	break_cgroup(r, first, false);
