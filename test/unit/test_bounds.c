@@ -319,6 +319,14 @@ static void sweep(struct rig *r)
 	char path[CGROUP_PATH_MAX];
 	struct bounds_node *n = NULL;
 
+	for (unsigned i = 0; i < PODS * CONTAINERS; i++) {
+		const struct container *c = &r->pod[i / CONTAINERS].c[i % CONTAINERS];
+
+		while (c->there && !c->shares && (n = bounds_after(r->b, n ? bounds_path(n) : "")))
+			if (text_equal(bounds_path(n), path_of(c, path)))
+				fail_msg("%s has its set from the runtime", path);
+	}
+
 	while ((n = bounds_after(r->b, n ? bounds_path(n) : ""))) {
 		const struct directory *d = directory(r, bounds_path(n));
 
@@ -388,7 +396,8 @@ static void start(struct rig *r, struct container *c)
 	make_directories(r, path_of(c, path));
 	directory(r, path)->cpus = c->given;
 	c->runs = true;
-	r->disturbed = true; /* what it was given may be old by now */
+	/* what it was given may be old by now; then one that nothing bounds is right after a write */
+	r->disturbed = strstr(c->cgroup, "kubepods") != NULL;
 	assert_true(enforce(r, NULL));
 	r->disturbed = false;
 	/* what it was given, or its pod had while it was idle, the life before knew */
@@ -606,10 +615,70 @@ static void a_container_in_the_place_of_a_pod_or_of_another_one_is_passed_over(v
 	bounds_free(b);
 }
 
+static struct bounds_node *enter_and_write(struct bounds *b, const struct cpuset *own)
+{
+	const struct request req = {
+		.container_id = "c1", .cgroup = "/kubepods/poda/c1", .pod = {.uid = "a"}};
+	struct bounds_node *pod;
+
+	bounds_enter(b, &req, own);
+	pod = bounds_find(b, "/kubepods/poda");
+	assert_non_null(pod);
+	bounds_note_written(b, pod, own);
+	assert_int_equal(bounds_count(b), 1);
+	return pod;
+}
+
+static void a_pod_without_containers_stays_until_its_cgroup_is_gone(void **state)
+{
+	struct bounds *b = bounds_new();
+	struct cpuset own = {0}, all;
+
+	(void)state;
+	cpuset_add(&own, 2);
+	all = own;
+	cpuset_add(&all, 3);
+	struct bounds_node *pod = enter_and_write(b, &own);
+	assert_false(bounds_note_gone(b, pod)); /* it is to come with its container */
+	bounds_leave(b, "c1");
+	assert_ptr_equal(bounds_find(b, "/kubepods/poda"), pod);
+	const uint64_t serial = bounds_serial(b);
+	assert_true(bounds_note_found(b, pod, &all, &all));
+	assert_true(bounds_serial(b) > serial);
+	assert_true(bounds_note_gone(b, pod));
+	assert_null(bounds_find(b, "/kubepods/poda"));
+	(void)enter_and_write(b, &own);
+	bounds_leave(b, "c1");
+	bounds_forget_pod(b, "b");
+	assert_non_null(bounds_find(b, "/kubepods/poda"));
+	bounds_forget_pod(b, "a");
+	assert_null(bounds_find(b, "/kubepods/poda"));
+	assert_int_equal(bounds_count(b), 0);
+	bounds_free(b);
+}
+
+/* Or a create would be answered before anything is written. */
+static void who_comes_and_goes_makes_another_plan_due(void **state)
+{
+	const struct request req = {
+		.container_id = "c1", .cgroup = "/kubepods/poda/c1", .pod = {.uid = "a"}};
+	struct bounds *b = bounds_new();
+
+	(void)state;
+	const uint64_t at_first = bounds_serial(b);
+	bounds_enter(b, &req, NULL);
+	const uint64_t entered = bounds_serial(b);
+	bounds_leave(b, "c1");
+	assert_true(entered > at_first && bounds_serial(b) > entered);
+	bounds_free(b);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_container_in_the_place_of_a_pod_or_of_another_one_is_passed_over),
+		cmocka_unit_test(a_pod_without_containers_stays_until_its_cgroup_is_gone),
+		cmocka_unit_test(who_comes_and_goes_makes_another_plan_due),
 		cmocka_unit_test(no_container_runs_on_cpus_that_another_one_has_for_itself),
 	};
 
