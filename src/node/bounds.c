@@ -89,9 +89,8 @@ static struct bounds_node *find_container(const struct bounds *b, const char *id
 {
 	size_t i = position(&b->containers, true, id);
 
-	return i < b->containers.nr && text_equal(b->containers.at[i]->id, id)
-		       ? b->containers.at[i]
-		       : NULL;
+	return i < b->containers.nr && text_equal(b->containers.at[i]->id, id) ? b->containers.at[i]
+									       : NULL;
 }
 
 /* Growing and shrinking */
@@ -335,9 +334,10 @@ bool bounds_is_bounded(const struct bounds *b, const char *container_id, const s
 /* What a plan does first, and then. A set that nobody knows may have more than it is to have. */
 enum phase { JOIN, LOSE, GAIN, NR_PHASES };
 
-/* Whether the set, as it loses CPUs, keeps some of those that it is to have. Where it does not it gets
- * them first: it, or one below it that shares the pool, would have all that is above it, and so CPUs
- * that others have for themselves. One that nothing is above or below may have none in common. */
+/* Whether the set, as it loses CPUs, keeps some of those that it is to have. Where it does not it
+ * gets them first: it, or one below it that shares the pool, would have all that is above it, and
+ * so CPUs that others have for themselves. One that nothing is above or below may have none in
+ * common. */
 static bool keeps_some(
 	const struct bounds_node *n, const struct cpuset *want, const struct cpuset *pool)
 {

@@ -84,7 +84,8 @@ static inline void made_remove(const struct cgroups_made *m, const char *dir)
 	(void)nftw(path, made_remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
 
-/* Its first line; false: it is empty, as its writer was killed, or writes. "" where there is none. */
+/* Its first line; false: it is empty, as its writer was killed, or writes. "" where there is none.
+ */
 static inline bool made_read(const struct cgroups_made *m, const char *dir, const char *file,
 	char text[CGROUP_TEXT_BYTES])
 {
@@ -120,7 +121,8 @@ static inline bool made_cpus(const struct cgroups_made *m, const char *dir, stru
 	char text[CGROUP_TEXT_BYTES], aside[CGROUP_FILE_BYTES];
 
 	made_path(m, dir, "cpuset.cpus.aside", aside);
-	bool whole = made_read(m, dir, access(aside, F_OK) ? "cpuset.cpus" : "cpuset.cpus.aside", text);
+	bool whole =
+		made_read(m, dir, access(aside, F_OK) ? "cpuset.cpus" : "cpuset.cpus.aside", text);
 	if (cpuset_parse(cpus, text, strlen(text), NULL))
 		fail_msg("%s: cpuset.cpus is \"%s\"", dir, text);
 	return whole;
@@ -157,8 +159,8 @@ static inline bool made_has_quota(const struct cgroups_made *m, const char *dir,
 	return made_read(m, dir, "cpu.max", text) && text_equal(text, quota);
 }
 
-/* Remember what the cgroup's file has. The kernel takes a write as a whole; of a plain file nothing may
- * be left when its writer is killed (dead): then it has again what it had. */
+/* Remember what the cgroup's file has. The kernel takes a write as a whole; of a plain file nothing
+ * may be left when its writer is killed (dead): then it has again what it had. */
 static inline void made_remember(const struct cgroups_made *m, const char *dir, const char *file,
 	char seen[CGROUP_TEXT_BYTES], bool dead)
 {

@@ -1,203 +1,20 @@
-/* The shared pool as bounds of cgroups, and lifted CFS quotas, through kill -9: the daemon dies before,
- * between and behind the writes of cpuset.cpus and cpu.max, at the steps of a create, and at any moment,
- * and is started again. By the kernel's rules (crash_cgroups.h) no CPU that a container was answered
- * to have for itself is in force for another one, be the daemon dead or alive, and no container lacks
- * CPUs. Once the daemon has come to rest containers of the pool run on all of it, quotas are lifted
- * where they are to be, and mode release gives back what there was. Between two lives containers
- * start without the daemon and are resized, and other programs write the same files; some cannot be
- * written for a life. The daemon is the real program; this test is its container runtime, its
- * kubelet and its kernel. CRASH_ROUNDS=n changes how often, SEED=n how.
+/* The shared pool as bounds of cgroups, and lifted CFS quotas, through kill -9: the daemon dies
+ * before, between and behind the writes of cpuset.cpus and cpu.max, at the steps of a create, and
+ * at any moment, and is started again. By the kernel's rules (crash_cgroups.h) no CPU that a
+ * container was answered to have for itself is in force for another one, be the daemon dead or
+ * alive, and no container lacks CPUs. Once the daemon has come to rest containers of the pool run
+ * on all of it, quotas are lifted where they are to be, and mode release gives back what there was.
+ * Between two lives containers start without the daemon and are resized, and other programs write
+ * the same files; some cannot be written for a life. The daemon is the real program; this test is
+ * its container runtime, its kubelet and its kernel. CRASH_ROUNDS=n changes how often, SEED=n how.
  */
 #include <codec/fields_json.h>
 
-#include "crash_cgroups.h"
-#include "crash_rig.h"
+#include "crash_pool_rig.h"
 
-enum { ROUNDS = 120, PODS = 8, BOXES = 3, CALLS = 14, KILL_US = 1500, REST_POLL_MS = 3, PERIOD_US = 100000 };
-enum { CPUS = 16, PASSES = 24, TEXT = 256 };
-enum class { GUARANTEED, BURSTABLE, BEST_EFFORT, NR_CLASSES };
-
-static const char description[] = "machine two\n"
-				  "node 0 memory 8Gi cpus 0-7\n"
-				  "node 1 memory 8Gi cpus 8-15 socket 1\n";
-
-struct seen {
-	char cpus[CGROUP_TEXT_BYTES], quota[CGROUP_TEXT_BYTES];
-};
-
-struct box {
-	struct fake_container c; /* c.cpu_milli 0: of no Guaranteed pod */
-	unsigned milli;          /* what it has in its pod's spec; 0: nothing */
-	bool loose; /* it came, or was resized, while nobody listened, or is left as it runs */
-	struct seen seen;
-	char cgroup[TEXT], dir[TEXT];
-};
-
-struct pod_here {
-	bool there;
-	enum class class;
-	char uid[FAKE_NAME_BYTES], parent[TEXT], dir[TEXT];
-	char quota[TEXT]; /* the kubelet's */
-	unsigned nr;
-	struct seen seen;
-	struct box box[BOXES];
-};
-
-struct rig {
-	struct crash_rig crash;
-	struct cgroups_made made;
-	char root[CGROUP_FILE_BYTES];
-	bool systemd, releases, loose; /* loose: others have written; it is to come to rest first */
-	char qos[NR_CLASSES][TEXT], broken[TEXT];
-	struct seen seen[NR_CLASSES];
-	struct pod_here pod[PODS];
-	struct pod_here *asked_pod;
-	struct box *asked;
-	unsigned was_milli; /* of a resize */
-	bool resizing;
-	struct loop_timer *poll;
-	char unrest[2 * TEXT]; /* the last thing that was not right yet */
-	unsigned creates, owners, rests, gave_back, unpinned, disturbed, resized, broke, refused;
-	unsigned deaths[NR_DEATHS + 1];
-};
+enum { ROUNDS = 120, CALLS = 14, PASSES = 24, CPUS = 16, KILL_US = 1500, REST_POLL_MS = 3 };
 
 static void next_call(struct rig *r);
-
-/* What runs, by pods and their containers. */
-#define EACH_BOX(r, p, b)                                                                          \
-	for (struct pod_here *p = (r)->pod; p < (r)->pod + PODS; p++)                               \
-		for (struct box *b = p->box; p->there && b < p->box + p->nr; b++)                   \
-			if (b->c.runs)
-
-static bool owns(const struct box *b)
-{
-	return b->c.exclusive && !b->loose;
-}
-
-static bool has_other_cpus(const struct rig *r, const struct box *b, const struct cpuset *want)
-{
-	struct cpuset has = made_in_force(&r->made, b->dir);
-
-	return !cpuset_equal(&has, want);
-}
-
-/* The invariant, at any time */
-
-static void is_off_others_cpus(struct rig *r, const struct box *b)
-{
-	const struct cpuset has = made_in_force(&r->made, b->dir);
-	char on[CPUSET_TEXT_MAX];
-
-	EACH_BOX(r, p, o) {
-		const struct cpuset own = fake_container_cpus(&o->c);
-
-		if (o != b && owns(o) && cpuset_intersects(&own, &has))
-			fail_msg("%s runs on %s, of which %s has %s for itself", b->dir,
-				cpuset_format(&has, on, sizeof on), o->dir, o->c.cpus);
-	}
-}
-
-static void nobody_runs_on_cpus_of_another(struct rig *r)
-{
-	char on[CPUSET_TEXT_MAX];
-
-	if (r->loose)
-		return;
-	EACH_BOX(r, p, b) {
-		const struct cpuset own = fake_container_cpus(&b->c);
-		const struct cpuset has = made_in_force(&r->made, b->dir);
-
-		if (owns(b) && !cpuset_equal(&own, &has))
-			fail_msg("%s has %s for itself and runs on %s", b->dir, b->c.cpus,
-				cpuset_format(&has, on, sizeof on));
-		if (!b->loose)
-			is_off_others_cpus(r, b);
-	}
-}
-
-static void remember(struct rig *r, const char *dir, struct seen *seen)
-{
-	made_remember(&r->made, dir, "cpuset.cpus", seen->cpus, r->crash.dead);
-	made_remember(&r->made, dir, "cpu.max", seen->quota, r->crash.dead);
-}
-
-static void remember_files(struct rig *r)
-{
-	for (unsigned i = BURSTABLE; i < NR_CLASSES; i++)
-		remember(r, r->qos[i], &r->seen[i]);
-	for (struct pod_here *p = r->pod; p < r->pod + PODS; p++)
-		if (p->there)
-			remember(r, p->dir, &p->seen);
-	EACH_BOX(r, p, b)
-		remember(r, b->dir, &b->seen);
-}
-
-/* At rest */
-
-/* Lifted with CPUs of its own, unless the kubelet has set more than it has: it was resized while nobody
- * listened, and there was no room. */
-static bool quota_is_right(const struct rig *r, const struct box *b, unsigned own)
-{
-	char kubelets[TEXT];
-
-	(void)snprintf(kubelets, sizeof kubelets, "%u %u", b->milli * PERIOD_US / FAKE_MILLI_PER_CPU, PERIOD_US);
-	if (own && made_is_unlimited(&r->made, b->dir))
-		return true;
-	return !b->milli || (b->milli > own * FAKE_MILLI_PER_CPU &&
-				    made_has_quota(&r->made, b->dir, kubelets));
-}
-
-/* What is not right yet about the container; NULL: nothing. */
-static const char *unrest_of_box(struct rig *r, const struct box *b, const struct ledger *l)
-{
-	const struct holding *h = ledger_find(l, b->c.id);
-
-	if (!h)
-		return "is not in the journal";
-	if (h->decision.left)
-		return NULL;
-	const struct cpuset *want = ledger_cpus_of(l, h), own = fake_container_cpus(&b->c);
-	if (h->decision.exclusive && !cpuset_equal(&own, want))
-		return "has other CPUs for itself";
-	if (has_other_cpus(r, b, want))
-		return "runs on other CPUs";
-	return quota_is_right(r, b, h->decision.exclusive ? cpuset_count(want) : 0) ? NULL : "has another quota";
-}
-
-static const char *unrest_of_pod(const struct rig *r, const struct pod_here *p, const struct ledger *l)
-{
-	if (ledger_pod_is_unlimited(l, p->uid))
-		return made_is_unlimited(&r->made, p->dir) ? NULL : "has a quota";
-	return made_has_quota(&r->made, p->dir, p->quota) ? NULL : "has not the kubelet's quota";
-}
-
-static void note_unrest(struct rig *r, const char *dir, const char *why)
-{
-	if (why)
-		(void)snprintf(r->unrest, sizeof r->unrest, "%s %s", dir, why);
-}
-
-static bool is_at_rest(struct rig *r)
-{
-	struct journal_fold f;
-
-	crash_read_journal(&r->crash, &f);
-	const struct ledger *l = engine_ledger(f.engine);
-	*r->unrest = '\0';
-	EACH_BOX(r, p, b)
-		note_unrest(r, b->dir, unrest_of_box(r, b, l));
-	for (struct pod_here *p = r->pod; p < r->pod + PODS; p++)
-		if (p->there && p->class == GUARANTEED)
-			note_unrest(r, p->dir, unrest_of_pod(r, p, l));
-	EACH_BOX(r, q, b) {
-		const struct holding *h = *r->unrest ? NULL : ledger_find(l, b->c.id);
-
-		b->c.exclusive = h ? h->decision.exclusive : b->c.exclusive;
-		b->loose = h ? h->decision.left : b->loose;
-	}
-	journal_fold_fini(&f);
-	return !*r->unrest;
-}
 
 static void wait_for_rest(void *ctx)
 {
@@ -221,8 +38,8 @@ static void wait_for_rest(void *ctx)
 static struct box *find(struct rig *r, const char *id)
 {
 	EACH_BOX(r, p, b)
-		if (text_equal(b->c.id, id))
-			return b;
+	if (text_equal(b->c.id, id))
+		return b;
 	return NULL;
 }
 
@@ -238,7 +55,8 @@ static void set_quota(const struct rig *r, const struct box *b, bool lifted)
 {
 	char text[TEXT];
 
-	(void)snprintf(text, sizeof text, "%u %u", b->milli * PERIOD_US / FAKE_MILLI_PER_CPU, PERIOD_US);
+	(void)snprintf(
+		text, sizeof text, "%u %u", b->milli * PERIOD_US / FAKE_MILLI_PER_CPU, PERIOD_US);
 	made_write(&r->made, b->dir, "cpu.max", lifted || !b->milli ? "max 100000" : text);
 }
 
@@ -270,7 +88,8 @@ static void start_box(struct rig *r, struct box *b, bool without_quota)
 	made_write(&r->made, b->dir, "cgroup.events", "populated 1");
 }
 
-static struct nri_container shown(const struct pod_here *p, const struct box *b, struct key_value annotation[2])
+static struct nri_container shown(
+	const struct pod_here *p, const struct box *b, struct key_value annotation[2])
 {
 	struct nri_container c = fake_container_shown(&b->c, annotation);
 
@@ -320,7 +139,8 @@ static void kubelet_sets_quota(struct rig *r, struct pod_here *p)
 
 	for (unsigned i = 0; i < p->nr; i++)
 		milli += p->box[i].milli;
-	(void)snprintf(p->quota, sizeof p->quota, "%u %u", milli * PERIOD_US / FAKE_MILLI_PER_CPU, PERIOD_US);
+	(void)snprintf(p->quota, sizeof p->quota, "%u %u", milli * PERIOD_US / FAKE_MILLI_PER_CPU,
+		PERIOD_US);
 	made_write(&r->made, p->dir, "cpu.max", p->class == GUARANTEED ? p->quota : "max 100000");
 }
 
@@ -335,7 +155,8 @@ static void updated(struct rig *r, const struct nri_answer *a)
 {
 	struct box *b = r->asked;
 
-	if (a->status) { /* it stays as it was, and so does its pod, until the kubelet tries again */
+	if (a->status) { /* it stays as it was, and so does its pod, until the kubelet tries again
+			  */
 		b->milli = r->was_milli;
 		kubelet_sets_quota(r, r->asked_pod);
 		return;
@@ -357,7 +178,8 @@ static void name_box(struct rig *r, struct pod_here *p, struct box *b)
 {
 	b->c.created_ns = ++r->crash.next;
 	(void)snprintf(b->c.id, sizeof b->c.id, "c%u", r->crash.next);
-	(void)snprintf(b->cgroup, sizeof b->cgroup, r->systemd ? "%s:cri-containerd:%s" : "%s/%s", p->parent, b->c.id);
+	(void)snprintf(b->cgroup, sizeof b->cgroup, r->systemd ? "%s:cri-containerd:%s" : "%s/%s",
+		p->parent, b->c.id);
 	char dir[CGROUP_PATH_MAX];
 	assert_int_equal(cgroup_path(b->cgroup, dir, sizeof dir, NULL), 0);
 	assert_true(text_copy(b->dir, sizeof b->dir, dir));
@@ -371,12 +193,14 @@ static void make_pod(struct rig *r, struct pod_here *p)
 	static const unsigned sizes[] = {500, 1000, 1500, 2000, 3000};
 	char unit[CGROUP_PATH_MAX], escaped[FAKE_NAME_BYTES];
 
-	*p = (struct pod_here){.there = true, .class = random_below(&r->crash.random, NR_CLASSES + 1) % NR_CLASSES};
+	*p = (struct pod_here){.there = true,
+		.class = random_below(&r->crash.random, NR_CLASSES + 1) % NR_CLASSES};
 	(void)snprintf(p->uid, sizeof p->uid, "a-%u-b", ++r->crash.next);
 	(void)text_copy(escaped, sizeof escaped, p->uid);
 	for (char *at = escaped; r->systemd && *at; at++)
 		*at = *at == '-' ? '_' : *at;
-	(void)snprintf(p->parent, sizeof p->parent, "%s%s%s", parents[r->systemd][p->class], escaped, r->systemd ? ".slice" : "");
+	(void)snprintf(p->parent, sizeof p->parent, "%s%s%s", parents[r->systemd][p->class],
+		escaped, r->systemd ? ".slice" : "");
 	(void)snprintf(unit, sizeof unit, r->systemd ? "%s:x:y" : "%s/y", p->parent);
 	char dir[CGROUP_PATH_MAX];
 	assert_int_equal(cgroup_path_above(unit, dir, sizeof dir, NULL), 0);
@@ -384,9 +208,9 @@ static void make_pod(struct rig *r, struct pod_here *p)
 	p->nr = 1 + random_below(&r->crash.random, BOXES);
 	for (unsigned i = 0; i < p->nr; i++)
 		p->box[i].milli = p->box[i].c.cpu_milli =
-			p->class == GUARANTEED
-				? sizes[random_below(&r->crash.random, sizeof sizes / sizeof *sizes)]
-				: 0;
+			p->class == GUARANTEED ? sizes[random_below(&r->crash.random,
+							 sizeof sizes / sizeof *sizes)]
+					       : 0;
 	made_write(&r->made, p->dir, "cpuset.cpus", "");
 	kubelet_sets_quota(r, p);
 }
@@ -503,16 +327,19 @@ static void all_was_given_back(struct rig *r)
 	for (struct pod_here *p = r->pod; p < r->pod + PODS; p++) {
 		if (p->there && !is_wide(r, p->dir))
 			fail_msg("%s is still bounded", p->dir);
-		if (p->there && p->class == GUARANTEED && !made_has_quota(&r->made, p->dir, p->quota))
+		if (p->there && p->class == GUARANTEED &&
+			!made_has_quota(&r->made, p->dir, p->quota))
 			fail_msg("%s has not the quota %s", p->dir, p->quota);
 	}
-	EACH_BOX(r, p, b) {
+	EACH_BOX(r, p, b)
+	{
 		b->c.exclusive = false;
 		char quota[CGROUP_TEXT_BYTES];
 
 		(void)made_read(&r->made, b->dir, "cpu.max", quota);
 		if (!b->loose && !quota_is_right(r, b, 0))
-			fail_msg("%s of %u thousandths of a CPU has the quota \"%s\"", b->dir, b->milli, quota);
+			fail_msg("%s of %u thousandths of a CPU has the quota \"%s\"", b->dir,
+				b->milli, quota);
 		b->loose = true;
 	}
 	r->gave_back++;
@@ -560,7 +387,8 @@ static void configured(void *ctx, const char *name, const char *index, uint32_t 
 	size_t nr = 0;
 
 	(void)name, (void)index, (void)events;
-	EACH_BOX(r, p, b) {
+	EACH_BOX(r, p, b)
+	{
 		list[nr] = shown(p, b, annotation[nr]);
 		nr++;
 	}
@@ -625,8 +453,8 @@ static void choose_broken(struct rig *r)
 	if (r->releases || r->loose || !random_chance(&r->crash.random, 8))
 		return;
 	EACH_BOX(r, other, b)
-		if (b->loose)
-			return;
+	if (b->loose)
+		return;
 	(void)text_copy(r->broken, sizeof r->broken,
 		p->there && random_chance(&r->crash.random, 40) ? p->dir : r->qos[BURSTABLE]);
 	made_break(&r->made, r->broken, true);
@@ -636,9 +464,10 @@ static void choose_broken(struct rig *r)
 #ifdef NUMAFIT_FAULTS
 static void choose_fault(struct rig *r, unsigned round)
 {
-	static const enum fault points[] = {FAULT_TO_WRITE_CGROUP, FAULT_CGROUP_WRITTEN, FAULT_TO_WRITE_CGROUP,
-		FAULT_CGROUP_WRITTEN, FAULT_TO_APPEND, FAULT_HALF_LINE, FAULT_APPENDED, FAULT_COMMITTED,
-		FAULT_ENCODED, FAULT_HALF_ANSWER, FAULT_ANSWERED, NR_DEATHS};
+	static const enum fault points[] = {FAULT_TO_WRITE_CGROUP, FAULT_CGROUP_WRITTEN,
+		FAULT_TO_WRITE_CGROUP, FAULT_CGROUP_WRITTEN, FAULT_TO_APPEND, FAULT_HALF_LINE,
+		FAULT_APPENDED, FAULT_COMMITTED, FAULT_ENCODED, FAULT_HALF_ANSWER, FAULT_ANSWERED,
+		NR_DEATHS};
 	struct crash_rig *c = &r->crash;
 
 	c->fault = points[round % (sizeof points / sizeof *points)];
@@ -678,34 +507,6 @@ static void one_life(struct rig *r, unsigned round)
 	crash_assert_no_journal_set_aside(c);
 }
 
-static void make_system(struct rig *r)
-{
-	static const char *const dirs[][NR_CLASSES] = {
-		{"", "/kubepods/burstable", "/kubepods/besteffort"},
-		{"", "/kubepods.slice/kubepods-burstable.slice", "/kubepods.slice/kubepods-besteffort.slice"}};
-	static const struct {
-		const char *name, *text;
-	} files[] = {
-		{"proc/self/mountinfo", "29 22 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n"},
-		{"sys/fs/cgroup/cgroup.controllers", "cpuset cpu memory\n"},
-		{"sys/fs/cgroup/cgroup.procs", ""},
-		{"sys/devices/system/cpu/online", "0-15\n"},
-		{"sys/devices/system/node/node0/meminfo", "Node 0 MemTotal: 8388608 kB\n"},
-		{"sys/devices/system/node/node1/meminfo", "Node 1 MemTotal: 8388608 kB\n"},
-	};
-	char path[CGROUP_FILE_BYTES];
-
-	for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
-		(void)snprintf(path, sizeof path, "%s/%s", r->made.root, files[i].name);
-		make_file(path, files[i].text);
-	}
-	for (unsigned i = 0; i < NR_CLASSES; i++)
-		(void)text_copy(r->qos[i], sizeof r->qos[i], dirs[r->systemd][i]);
-	for (unsigned i = BURSTABLE; i < NR_CLASSES; i++)
-		made_write(&r->made, r->qos[i], "cpuset.cpus", "");
-	make_file(r->crash.daemon.machine, description);
-}
-
 static struct rig *rig_new(bool systemd)
 {
 	struct rig *r = calloc(1, sizeof *r);
@@ -714,7 +515,8 @@ static struct rig *rig_new(bool systemd)
 	crash_init(c, r, died, too_slow);
 	r->systemd = systemd;
 	(void)snprintf(r->root, sizeof r->root, "%s/root", c->daemon.dir);
-	(void)snprintf(c->daemon.machine, sizeof c->daemon.machine, "%.*s/two.machine", TEXT, c->daemon.dir);
+	(void)snprintf(c->daemon.machine, sizeof c->daemon.machine, "%.*s/two.machine", TEXT,
+		c->daemon.dir);
 	r->made.root = c->daemon.root = r->root;
 	for (unsigned cpu = 0; cpu < CPUS; cpu++)
 		cpuset_add(&r->made.all, cpu);
@@ -723,7 +525,8 @@ static struct rig *rig_new(bool systemd)
 	c->daemon.setting[1] = "sweepInterval=10ms";
 	c->kill_us = KILL_US;
 	c->nr_faults = NR_DEATHS;
-	c->daemon.log = open(getenv("CRASH_LOG") ? getenv("CRASH_LOG") : "/dev/null", O_WRONLY | O_CREAT | O_APPEND, 0644);
+	c->daemon.log = open(getenv("CRASH_LOG") ? getenv("CRASH_LOG") : "/dev/null",
+		O_WRONLY | O_CREAT | O_APPEND, 0644);
 	r->poll = loop_timer_new(c->loop, wait_for_rest, r);
 	c->runtime = (struct fake_runtime){.loop = c->loop,
 		.options = {.name = "crash", .version = "1"},
@@ -741,12 +544,15 @@ static void lives(bool systemd)
 
 	for (unsigned i = 0; i < rounds; i++)
 		one_life(r, i);
-	print_message("%u lives: %u creates answered, %u with CPUs of their own, %u refused; %u times at rest, %u times "
-		      "given back; %u started unpinned, %u resized, %u files changed by others, %u broken\n",
-		rounds, r->creates, r->owners, r->refused, r->rests, r->gave_back, r->unpinned, r->resized,
-		r->disturbed, r->broke);
-	print_message("it died %u times before and %u times behind a write of a cgroup, %u times at any moment\n",
-		r->deaths[FAULT_TO_WRITE_CGROUP], r->deaths[FAULT_CGROUP_WRITTEN], r->deaths[NR_DEATHS]);
+	print_message(
+		"%u lives: %u creates answered, %u with CPUs of their own, %u refused; %u times at rest, %u times "
+		"given back; %u started unpinned, %u resized, %u files changed by others, %u broken\n",
+		rounds, r->creates, r->owners, r->refused, r->rests, r->gave_back, r->unpinned,
+		r->resized, r->disturbed, r->broke);
+	print_message(
+		"it died %u times before and %u times behind a write of a cgroup, %u times at any moment\n",
+		r->deaths[FAULT_TO_WRITE_CGROUP], r->deaths[FAULT_CGROUP_WRITTEN],
+		r->deaths[NR_DEATHS]);
 #ifdef NUMAFIT_FAULTS
 	assert_true(r->deaths[FAULT_TO_WRITE_CGROUP] > 0 && r->deaths[FAULT_CGROUP_WRITTEN] > 0);
 #endif
