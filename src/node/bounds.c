@@ -233,8 +233,7 @@ static struct bounds_node *container_of(struct bounds *b, const struct request *
 	char path[CGROUP_PATH_MAX], pod[CGROUP_PATH_MAX], qos[CGROUP_PATH_MAX];
 	struct bounds_node *class = NULL, *above;
 
-	if (!req->cgroup || cgroup_path(req->cgroup, path, sizeof path, NULL) ||
-		bounds_find(b, path))
+	if (!req->cgroup || cgroup_path(req->cgroup, path, sizeof path, NULL))
 		return NULL;
 	(void)text_copy(pod, sizeof pod, path);
 	if (!cut_last(pod) || !cgroup_is_pods(pod, req->pod.uid))
