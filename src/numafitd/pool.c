@@ -366,11 +366,10 @@ bool pool_look_at_next(struct daemon *d)
 	struct bounds_node *n = bounds_after(b, p->at ? p->at : "");
 	free(p->at);
 	p->at = n ? xstrdup(bounds_path(n)) : NULL;
-	if (n)
-		(void)note_if_changed(d, n);
-	else
+	if (!n)
 		forget_unbounded(d);
-	pool_follow_event(d);
+	if (!n || note_if_changed(d, n)) /* what is due all the time is tried once a round */
+		pool_follow_event(d);
 	return n != NULL;
 }
 
