@@ -231,8 +231,8 @@ static uint64_t quota_of_kubelet(const struct holding *h, uint64_t period_us)
 	return limit ? quota_of_limit(limit, period_us) : CGROUP_NO_QUOTA;
 }
 
-/* One that was there before numafitd, or whose quota another program has set. One that has more was
- * resized while nobody listened, and is not stopped by that. */
+/* One that was there before numafitd, or whose quota systemd has set again. One that has another was
+ * resized while nobody listened, which is still to be heard of: only then is known what comes back. */
 static int lift_container(struct daemon *d, const struct holding *h, struct err *e)
 {
 	struct quotas *q = d->quotas;
@@ -242,7 +242,7 @@ static int lift_container(struct daemon *d, const struct holding *h, struct err 
 
 	if (!rc)
 		rc = cgroup_read_quota(&q->cpu, path, &found, e);
-	if (rc || !found.limited || found.quota_us > quota_of_kubelet(h, found.period_us))
+	if (rc || !found.limited || found.quota_us != quota_of_kubelet(h, found.period_us))
 		return rc;
 	return write_none(q, path, &found, e);
 }
