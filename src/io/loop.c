@@ -338,6 +338,19 @@ static void write_done(uv_write_t *uv, int status)
 	free(w);
 }
 
+static int write_later(struct stream *s, const char *data, size_t len)
+{
+	struct write *w = xrealloc(NULL, 1, sizeof *w + len);
+	uv_buf_t buf = uv_buf_init(w->bytes, (unsigned)len);
+
+	w->stream = s;
+	memcpy(w->bytes, data, len);
+	int rc = uv_write(&w->uv, (uv_stream_t *)&s->uv, &buf, 1, write_done);
+	if (rc)
+		free(w);
+	return rc;
+}
+
 int stream_write(struct stream *s, const void *data, size_t len)
 {
 	uv_stream_t *uv = (uv_stream_t *)&s->uv;
@@ -351,14 +364,15 @@ int stream_write(struct stream *s, const void *data, size_t len)
 		stream_fail(s, -ENOBUFS);
 		return -ENOBUFS;
 	}
-	struct write *w = xrealloc(NULL, 1, sizeof *w + len);
-	w->stream = s;
-	memcpy(w->bytes, data, len);
-	uv_buf_t buf = uv_buf_init(w->bytes, (unsigned)len);
-	int rc = uv_write(&w->uv, uv, &buf, 1, write_done);
-	if (rc)
-		free(w);
-	return rc;
+	/* not through the queue, for which libuv would set the descriptor up anew in epoll */
+	uv_buf_t buf = uv_buf_init((char *)(uintptr_t)data, (unsigned)len);
+	int sent = uv_try_write(uv, &buf, 1);
+	if (sent < 0 && sent != UV_EAGAIN) {
+		stream_fail(s, sent);
+		return sent;
+	}
+	size_t done = sent > 0 ? (size_t)sent : 0;
+	return done == len ? 0 : write_later(s, (const char *)data + done, len - done);
 }
 
 void stream_close(struct stream *s)

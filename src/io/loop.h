@@ -55,8 +55,9 @@ int stream_connect(struct loop *l, const char *path, const struct stream_events 
 /* Take over a socket that is connected already; fd is the stream's from here on, also on error. */
 struct stream *stream_adopt(
 	struct loop *l, int fd, const struct stream_events *events, struct err *e);
-/* Queue a copy of the len bytes. More than limit bytes still unsent (a reader that does not read):
- * the stream is closed with -ENOBUFS, and closed() comes in a later turn. 0 or -errno. */
+/* Send the len bytes: at once what the socket takes now, the rest, as a copy, when it can. The
+ * stream is closed with -errno when it is broken, and with -ENOBUFS beyond that many bytes still
+ * unsent (a reader that does not read); closed() comes in a later turn then. 0 or -errno. */
 int stream_write(struct stream *s, const void *data, size_t len);
 enum { STREAM_UNSENT_MAX = 64 << 20 };
 /* Close at once, unsent bytes are lost; closed() is not called. NULL is fine. */

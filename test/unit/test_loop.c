@@ -25,7 +25,8 @@ struct world {
 	struct stream *in, *out; /* the accepted side, the connected side */
 	char got[TEXT_MAX];
 	size_t nr_got;
-	size_t want; /* stop the loop when so many bytes came; 0: never */
+	size_t want;            /* stop the loop when so many bytes came; 0: never */
+	size_t want_letters_of; /* so many times 'a', then as many 'b', and so on; 0: anything */
 	int connect_error, closed_error;
 	unsigned nr_closed, nr_fired, nr_accepted;
 	bool close_in_callback, finish_in_callback;
@@ -70,6 +71,9 @@ static void on_data(void *ctx, const void *data, size_t len)
 {
 	struct world *w = ctx;
 
+	for (size_t i = 0; w->want_letters_of && i < len; i++)
+		assert_int_equal(
+			((const char *)data)[i], 'a' + (w->nr_got + i) / w->want_letters_of);
 	if (w->nr_got + len < sizeof w->got)
 		memcpy(w->got + w->nr_got, data, len);
 	w->nr_got += len;
@@ -371,11 +375,43 @@ static void a_write_that_fails_closes_the_stream(void **state)
 	int peer = adopt_one(w);
 
 	assert_int_equal(shutdown(peer, SHUT_RD), 0); /* no EOF for us, yet EPIPE when we write */
-	assert_int_equal(stream_write(w->in, "x", 1), 0);
+	assert_int_equal(stream_write(w->in, "x", 1), -EPIPE);
+	assert_int_equal(w->nr_closed, 0); /* not from inside the call */
+	assert_int_equal(stream_write(w->in, "x", 1), -EPIPE);
 	loop_run(w->l);
 	assert_int_equal(w->nr_closed, 1);
 	assert_int_equal(w->closed_error, -EPIPE);
 	(void)close(peer);
+}
+
+static void what_the_socket_takes_is_written_at_once(void **state)
+{
+	struct world *w = *state;
+	int peer = adopt_one(w);
+	char got[8];
+
+	assert_int_equal(stream_write(w->in, "abc", 3), 0);
+	assert_int_equal(recv(peer, got, sizeof got, MSG_DONTWAIT), 3); /* the loop has not run */
+	assert_memory_equal(got, "abc", 3);
+	(void)close(peer);
+}
+
+/* Each write is of another letter. */
+static void what_it_does_not_take_follows_in_order(void **state)
+{
+	enum { WRITES = 5 };
+	struct world *w = *state;
+	static char data[1 << 20];
+
+	connect_there(w);
+	w->want_letters_of = sizeof data;
+	for (unsigned i = 0; i < WRITES; i++) {
+		memset(data, (int)('a' + i), sizeof data);
+		assert_int_equal(stream_write(w->in, data, sizeof data), 0);
+	}
+	stream_finish(w->in);
+	loop_run(w->l);
+	assert_int_equal(w->nr_got, WRITES * sizeof data);
 }
 
 static void a_descriptor_that_is_not_a_socket_is_not_adopted(void **state)
@@ -532,6 +568,8 @@ int main(void)
 		CASE(finishing_a_stream_to_a_stuck_reader_times_out),
 		CASE(a_reader_that_does_not_read_breaks_the_stream),
 		CASE(a_write_that_fails_closes_the_stream),
+		CASE(what_the_socket_takes_is_written_at_once),
+		CASE(what_it_does_not_take_follows_in_order),
 		CASE(a_descriptor_that_is_not_a_socket_is_not_adopted),
 		CASE(a_failed_connect_is_reported_in_a_later_turn),
 		CASE(a_path_that_is_too_long_is_refused),
