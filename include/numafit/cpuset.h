@@ -39,7 +39,20 @@ unsigned cpuset_count(const struct cpuset *s);
 /* How many CPUs a and b have in common. */
 unsigned cpuset_count_and(const struct cpuset *a, const struct cpuset *b);
 /* The lowest id >= from, or CPUSET_BITS when there is none. */
-unsigned cpuset_next(const struct cpuset *s, unsigned from);
+static inline unsigned cpuset_next(const struct cpuset *s, unsigned from)
+{
+	if (from >= CPUSET_BITS)
+		return CPUSET_BITS;
+	unsigned i = from / 64;
+	uint64_t rest = s->w[i] >> (from % 64) << (from % 64);
+
+	while (!rest) {
+		if (++i == CPUSET_WORDS)
+			return CPUSET_BITS;
+		rest = s->w[i];
+	}
+	return i * 64 + (unsigned)__builtin_ctzll(rest);
+}
 
 /* for each CPU id of *set, ascending */
 #define cpuset_each(cpu, set)                                                                      \

@@ -19,6 +19,10 @@ struct text {
 
 void text_init(struct text *t, char *buf, size_t cap);
 void text_add(struct text *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* The same for the len bytes at s, and for a number, on the way of every create: without a format
+ * to read. */
+void text_put(struct text *t, const char *s, size_t len);
+void text_put_u64(struct text *t, uint64_t number);
 
 /* What of s stands behind the prefix, or NULL where s does not begin with it. */
 const char *text_behind(const char *s, const char *prefix);

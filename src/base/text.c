@@ -45,6 +45,28 @@ size_t text_position(const void *sorted, size_t nr, size_t size, const char *s)
 	return lo;
 }
 
+void text_put(struct text *t, const char *s, size_t len)
+{
+	size_t left = t->cap - t->len, fits = len < left ? len : left - (left > 0);
+
+	t->cut = t->cut || fits < len;
+	if (!left)
+		return;
+	memcpy(t->at + t->len, s, fits);
+	t->len += fits;
+	t->at[t->len] = '\0';
+}
+
+void text_put_u64(struct text *t, uint64_t number)
+{
+	char digits[sizeof "18446744073709551615" - 1], *at = digits + sizeof digits;
+
+	do
+		*--at = (char)('0' + number % 10);
+	while (number /= 10);
+	text_put(t, at, (size_t)(digits + sizeof digits - at));
+}
+
 bool text_copy(char *dst, size_t cap, const char *s)
 {
 	int len = snprintf(dst, cap, "%s", s ? s : "");
@@ -108,10 +130,21 @@ static size_t utf8_length(const unsigned char *s, size_t len)
 	return 0;
 }
 
+/* Whether the eight bytes at s are all ASCII. */
+static bool is_ascii_word(const char *s)
+{
+	uint64_t word;
+
+	memcpy(&word, s, sizeof word);
+	return !(word & UINT64_C(0x8080808080808080));
+}
+
 bool text_is_utf8(const char *s, size_t len)
 {
 	for (size_t i = 0; i < len;) {
-		size_t step = utf8_length((const unsigned char *)s + i, len - i);
+		bool word = len - i >= sizeof(uint64_t) && is_ascii_word(s + i);
+		size_t step = word ? sizeof(uint64_t)
+				   : utf8_length((const unsigned char *)s + i, len - i);
 
 		if (!step)
 			return false;
@@ -206,34 +239,48 @@ const char *text_size_rounded(char *buf, uint64_t bytes)
 	return buf;
 }
 
+/* What 0 to 15 come to where 1, 2, 4 and 8 come to these. */
+#define COMBINED(one, two, four, eight)                                                            \
+	{                                                                                          \
+		0, (one), (two), (two) ^ (one), (four), (four) ^ (one), (four) ^ (two),            \
+			(four) ^ (two) ^ (one), (eight), (eight) ^ (one), (eight) ^ (two),         \
+			(eight) ^ (two) ^ (one), (eight) ^ (four), (eight) ^ (four) ^ (one),       \
+			(eight) ^ (four) ^ (two), (eight) ^ (four) ^ (two) ^ (one)                 \
+	}
+
+/* The reflected Castagnoli polynomial: [k][i] is i run through 4 * (k + 1) steps. */
+enum { CRC_NIBBLES = 8, CRC_BYTES = CRC_NIBBLES / 2, NIBBLE_BITS = 4, NIBBLE = 15 };
+static const uint32_t crc_steps[CRC_NIBBLES][NIBBLE + 1] = {
+	COMBINED(0x105ec76f, 0x20bd8ede, 0x417b1dbc, 0x82f63b78),
+	COMBINED(0xf26b8303, 0xe13b70f7, 0xc79a971f, 0x8ad958cf),
+	COMBINED(0x3fc5f181, 0x7f8be302, 0xff17c604, 0xfbc3faf9),
+	COMBINED(0x13a29877, 0x274530ee, 0x4e8a61dc, 0x9d14c3b8),
+	COMBINED(0x70a27d8a, 0xe144fb14, 0xc76580d9, 0x8b277743),
+	COMBINED(0xa541927e, 0x4f6f520d, 0x9edea41a, 0x38513ec5),
+	COMBINED(0xe964b13d, 0xd725148b, 0xaba65fe7, 0x52a0c93f),
+	COMBINED(0xdd45aab8, 0xbf672381, 0x7b2231f3, 0xf64463e6),
+};
+
+/* crc run through the steps of that many nibbles: all of them are looked up side by side. */
+static uint32_t crc_run(uint32_t crc, unsigned nibbles)
+{
+	uint32_t out = nibbles < CRC_NIBBLES ? crc >> NIBBLE_BITS * nibbles : 0;
+
+	for (unsigned k = nibbles; k-- > 0; crc >>= NIBBLE_BITS)
+		out ^= crc_steps[k][crc & NIBBLE];
+	return out;
+}
+
 uint32_t text_crc32c(const void *data, size_t len)
 {
-	/* reflected Castagnoli polynomial, four bits at a time: entry i is i run through 4 steps */
-	static const uint32_t nibble[16] = {
-		0x00000000,
-		0x105ec76f,
-		0x20bd8ede,
-		0x30e349b1,
-		0x417b1dbc,
-		0x5125dad3,
-		0x61c69362,
-		0x7198540d,
-		0x82f63b78,
-		0x92a8fc17,
-		0xa24bb5a6,
-		0xb21572c9,
-		0xc38d26c4,
-		0xd3d3e1ab,
-		0xe330a81a,
-		0xf36e6f75,
-	};
 	const unsigned char *p = data;
 	uint32_t crc = ~UINT32_C(0);
 
-	for (size_t i = 0; i < len; i++) {
-		crc ^= p[i];
-		crc = crc >> 4 ^ nibble[crc & 15];
-		crc = crc >> 4 ^ nibble[crc & 15];
+	for (; len >= CRC_BYTES; len -= CRC_BYTES, p += CRC_BYTES) {
+		crc ^= p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
+		crc = crc_run(crc, CRC_NIBBLES);
 	}
+	for (; len; len--)
+		crc = crc_run(crc ^ *p++, 2);
 	return ~crc;
 }

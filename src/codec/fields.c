@@ -7,27 +7,13 @@
 
 enum { CONTROL_END = 0x20, UTF8_LONGEST = 4 };
 
-/* Appends the len bytes at s. text_add() would do, but this is on the way of every create. */
-static void fields_put(struct text *t, const char *s, size_t len)
-{
-	size_t left = t->cap - t->len;
-
-	if (len >= left) {
-		t->cut = true;
-		return;
-	}
-	memcpy(t->at + t->len, s, len);
-	t->len += len;
-	t->at[t->len] = '\0';
-}
-
 static void put_escape(struct text *t, char c)
 {
 	static const char shorts[] = "\"\"\\\\\bb\ff\nn\rr\tt";
 
 	for (size_t i = 0; shorts[i]; i += 2)
 		if (shorts[i] == c) {
-			fields_put(t, (const char[]){'\\', shorts[i + 1]}, 2);
+			text_put(t, (const char[]){'\\', shorts[i + 1]}, 2);
 			return;
 		}
 	text_add(t, "\\u%04x", (unsigned char)c);
@@ -42,10 +28,10 @@ static size_t put_repaired(struct text *t, const char *s)
 	while (n <= len && !text_is_utf8(s, n))
 		n++;
 	if (n > len) {
-		fields_put(t, "\xef\xbf\xbd", 3);
+		text_put(t, "\xef\xbf\xbd", 3);
 		return 1;
 	}
-	fields_put(t, s, n);
+	text_put(t, s, n);
 	return n;
 }
 
@@ -53,21 +39,21 @@ static void put_string(struct text *t, const char *s)
 {
 	bool whole = text_is_utf8(s, strlen(s));
 
-	fields_put(t, "\"", 1);
+	text_put(t, "\"", 1);
 	while (*s) {
 		const char *end = s; /* of what can stand as it is */
 
 		while ((unsigned char)*end >= CONTROL_END && *end != '"' && *end != '\\' &&
 			(whole || isascii((unsigned char)*end)))
 			end++;
-		fields_put(t, s, (size_t)(end - s));
+		text_put(t, s, (size_t)(end - s));
 		s = end;
 		if (!isascii((unsigned char)*s))
 			s += put_repaired(t, s);
 		else if (*s)
 			put_escape(t, *s++);
 	}
-	fields_put(t, "\"", 1);
+	text_put(t, "\"", 1);
 }
 
 /* The member of *from at that offset, as a value of type T. */
@@ -91,26 +77,24 @@ static void put_set(
 static void put_array(struct text *t, const struct fields *f, const char *first, size_t nr,
 	const struct node_ids *ids)
 {
-	fields_put(t, "[", 1);
+	text_put(t, "[", 1);
 	for (size_t i = 0; i < nr; i++) {
-		if (i)
-			fields_put(t, ",", 1);
+		text_put(t, ",", i > 0);
 		fields_write(t, f, first + i * f->size, ids);
 	}
-	fields_put(t, "]", 1);
+	text_put(t, "]", 1);
 }
 
 static void put_map(struct text *t, const struct key_value *pairs, size_t nr)
 {
-	fields_put(t, "{", 1);
+	text_put(t, "{", 1);
 	for (size_t i = 0; i < nr; i++) {
-		if (i)
-			fields_put(t, ",", 1);
+		text_put(t, ",", i > 0);
 		put_string(t, pairs[i].key);
-		fields_put(t, ":", 1);
+		text_put(t, ":", 1);
 		put_string(t, pairs[i].value);
 	}
-	fields_put(t, "}", 1);
+	text_put(t, "}", 1);
 }
 
 static void put_value(
@@ -122,17 +106,21 @@ static void put_value(
 	switch (f->type) {
 	case FIELD_BOOL:
 		word = MEMBER(bool, p, 0) ? "true" : "false";
-		fields_put(t, word, strlen(word));
+		text_put(t, word, strlen(word));
 		return;
 	case FIELD_UNSIGNED:
-		text_add(t, "%u", MEMBER(unsigned, p, 0));
+		text_put_u64(t, MEMBER(unsigned, p, 0));
 		return;
 	case FIELD_U64:
 		n = MEMBER(uint64_t, p, 0);
-		text_add(t, n > INT64_MAX ? "\"%llu\"" : "%llu", (unsigned long long)n);
+		text_put(t, "\"", n > INT64_MAX);
+		text_put_u64(t, n);
+		text_put(t, "\"", n > INT64_MAX);
 		return;
 	case FIELD_I64:
-		text_add(t, "%lld", (long long)MEMBER(int64_t, p, 0));
+		n = MEMBER(uint64_t, p, 0); /* in two's complement */
+		text_put(t, "-", n > INT64_MAX);
+		text_put_u64(t, n > INT64_MAX ? -n : n);
 		return;
 	case FIELD_STRING:
 		put_string(t, MEMBER(char *, p, 0) ? MEMBER(char *, p, 0) : "");
@@ -198,13 +186,13 @@ void fields_write(
 	for (size_t i = 0; i < f->nr; i++) {
 		if (is_absent(&f->row[i], from))
 			continue;
-		fields_put(t, before, 2);
-		fields_put(t, f->row[i].key, strlen(f->row[i].key));
-		fields_put(t, "\":", 2);
+		text_put(t, before, 2);
+		text_put(t, f->row[i].key, strlen(f->row[i].key));
+		text_put(t, "\":", 2);
 		put_value(t, &f->row[i], from, ids);
 		before = ",\"";
 	}
 	if (*before == '{')
-		fields_put(t, "{", 1);
-	fields_put(t, "}", 1);
+		text_put(t, "{", 1);
+	text_put(t, "}", 1);
 }

@@ -65,21 +65,6 @@ unsigned cpuset_count_and(const struct cpuset *a, const struct cpuset *b)
 	return nr;
 }
 
-unsigned cpuset_next(const struct cpuset *s, unsigned from)
-{
-	if (from >= CPUSET_BITS)
-		return CPUSET_BITS;
-	unsigned i = from / 64;
-	uint64_t rest = s->w[i] >> (from % 64) << (from % 64);
-
-	while (!rest) {
-		if (++i == CPUSET_WORDS)
-			return CPUSET_BITS;
-		rest = s->w[i];
-	}
-	return i * 64 + (unsigned)__builtin_ctzll(rest);
-}
-
 static void skip_blank(const char **s, const char *end)
 {
 	while (*s < end && (**s == ' ' || **s == '\t' || **s == '\n'))
@@ -137,15 +122,21 @@ int cpuset_parse(struct cpuset *out, const char *s, size_t len, struct err *e)
 
 const char *cpuset_format(const struct cpuset *s, char *buf, size_t cap)
 {
+	struct cpuset others;
 	struct text t;
 
+	for (unsigned i = 0; i < CPUSET_WORDS; i++)
+		others.w[i] = ~s->w[i];
 	text_init(&t, buf, cap);
 	for (unsigned lo = cpuset_next(s, 0); lo < CPUSET_BITS;) {
-		unsigned hi = lo;
+		unsigned hi = cpuset_next(&others, lo) - 1;
 
-		while (cpuset_has(s, hi + 1))
-			hi++;
-		text_add(&t, hi > lo ? "%s%u-%u" : "%s%u", t.len ? "," : "", lo, hi);
+		text_put(&t, ",", t.len > 0);
+		text_put_u64(&t, lo);
+		if (hi > lo) {
+			text_put(&t, "-", 1);
+			text_put_u64(&t, hi);
+		}
 		lo = cpuset_next(s, hi + 1);
 	}
 	return buf;

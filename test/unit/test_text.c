@@ -129,6 +129,29 @@ static void a_text_remembers_that_it_was_cut(void **state)
 	assert_true(t.cut);
 }
 
+static void what_is_put_into_a_text_is_as_if_it_were_formatted(void **state)
+{
+	static const uint64_t numbers[] = {0, 7, 10, 1023, UINT32_MAX, UINT64_MAX};
+	char buf[16], want[16];
+	struct text t, by_format;
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(numbers); i++)
+		for (size_t cap = 0; cap <= sizeof buf; cap++) {
+			memset(buf, 'x', sizeof buf);
+			memset(want, 'x', sizeof want);
+			text_init(&t, buf, cap);
+			text_put(&t, "ab,", 3);
+			text_put_u64(&t, numbers[i]);
+			text_put(&t, "", 0);
+			text_init(&by_format, want, cap);
+			text_add(&by_format, "ab,%llu", (unsigned long long)numbers[i]);
+			assert_memory_equal(buf, want, sizeof buf);
+			assert_int_equal(t.len, by_format.len);
+			assert_int_equal(t.cut, by_format.cut);
+		}
+}
+
 static void copies_fit_or_are_cut(void **state)
 {
 	char buf[4];
@@ -200,6 +223,24 @@ static void utf8_is_checked_as_its_definition_demands(void **state)
 	}
 	assert_true(good > 1000);
 	assert_true(text_is_utf8(NULL, 0));
+	for (size_t i = 0; i < 20; i++) { /* wherever it is in a longer text */
+		char text[] = "0123456789abcdefghij";
+
+		assert_true(text_is_utf8(text, strlen(text)));
+		text[i] = '\xff';
+		assert_false(text_is_utf8(text, strlen(text)));
+	}
+}
+
+static uint32_t crc_by_bits(const unsigned char *data, size_t len)
+{
+	uint32_t crc = UINT32_MAX;
+
+	for (size_t i = 0; i < len * 8; i++) {
+		crc ^= data[i / 8] >> i % 8 & 1;
+		crc = crc >> 1 ^ (crc & 1 ? 0x82f63b78 : 0);
+	}
+	return ~crc;
 }
 
 static void the_checksum_is_crc32c(void **state)
@@ -216,6 +257,8 @@ static void the_checksum_is_crc32c(void **state)
 	for (unsigned i = 0; i < sizeof block; i++)
 		block[i] = (unsigned char)i;
 	assert_int_equal(text_crc32c(block, sizeof block), 0x46dd794e);
+	for (size_t len = 0; len <= sizeof block; len++)
+		assert_int_equal(text_crc32c(block, len), crc_by_bits(block, len));
 }
 
 static void sizes_for_people_have_few_digits(void **state)
@@ -270,6 +313,7 @@ int main(void)
 		cmocka_unit_test(numbers_are_decimal_whole_and_bounded),
 		cmocka_unit_test(booleans_are_written_as_go_accepts_them),
 		cmocka_unit_test(a_text_remembers_that_it_was_cut),
+		cmocka_unit_test(what_is_put_into_a_text_is_as_if_it_were_formatted),
 		cmocka_unit_test(copies_fit_or_are_cut),
 		cmocka_unit_test(utf8_is_checked_as_its_definition_demands),
 		cmocka_unit_test(the_checksum_is_crc32c),
