@@ -76,7 +76,7 @@ void *arena_alloc(struct arena *a, size_t size)
 	if (size > a->left) {
 		/* the rest of the old block is given up: blocks double, so little is lost */
 		size_t bytes = number_max(number_max(size, a->given), BLOCK_MIN);
-		struct arena_block *b = xcalloc(1, sizeof *b + bytes);
+		struct arena_block *b = xrealloc(NULL, 1, sizeof *b + bytes);
 
 		b->next = a->blocks;
 		a->blocks = b;
@@ -87,7 +87,7 @@ void *arena_alloc(struct arena *a, size_t size)
 	a->at += size;
 	a->left -= size;
 	a->given += size;
-	return a->fixed ? memset(p, 0, size) : p;
+	return memset(p, 0, size);
 }
 
 void *arena_array(struct arena *a, size_t nr, size_t size)

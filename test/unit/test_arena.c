@@ -50,7 +50,7 @@ static void pieces_are_zeroed_aligned_and_apart(void **state)
 	(void)state;
 	arena_init(&a, LIMIT);
 	for (unsigned round = 0; round < 20; round++) {
-		check_pieces(&a, round + 1);
+		check_pieces(&a, round + 1); /* in what was written before, too */
 		arena_fini(&a);
 		assert_int_equal(a.given, 0);
 		assert_int_equal(a.limit_bytes, LIMIT);
