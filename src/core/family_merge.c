@@ -308,8 +308,7 @@ static int merge_all(struct merge *m, const struct family *families, size_t nr, 
 	m->all_preferred = true;
 	m->scoring = (struct scoring){.family = families, .nr = nr};
 	m->family = arena_array(m->arena, nr, sizeof *m->family);
-	m->search = search_new(m->space, m->budget, m->arena);
-	if (!m->family || !m->search || nr > MERGE_FAMILIES)
+	if (!m->family || nr > MERGE_FAMILIES)
 		return -ENOMEM;
 	for (size_t i = 0; i < nr; i++) {
 		if (families[i].kind == FAMILY_CAPACITY)
@@ -321,6 +320,9 @@ static int merge_all(struct merge *m, const struct family *families, size_t nr, 
 		*out = (struct hint){.mask = best, .preferred = m->all_preferred};
 		return 0;
 	}
+	m->search = search_new(m->space, m->budget, m->arena);
+	if (!m->search)
+		return -ENOMEM;
 	int rc = best_preferred(m, &best);
 	if (rc < 0)
 		return rc;

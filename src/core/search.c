@@ -5,6 +5,7 @@
 #include "search_state.h"
 
 #include <errno.h>
+#include <string.h>
 
 struct search *search_new(const struct hint_space *space, struct budget *b, struct arena *a)
 {
@@ -16,10 +17,10 @@ struct search *search_new(const struct hint_space *space, struct budget *b, stru
 	s->budget = b;
 	s->arena = a;
 	s->width = nodeset_count(space->all) + 1;
-	if (!space->distance)
-		return s;
-	s->near = arena_array(a, s->width * s->width, sizeof *s->near);
-	return s->near ? s : NULL;
+	s->apart = arena_array(a, s->width, sizeof *s->apart);
+	if (space->distance)
+		s->near = arena_array(a, s->width * s->width, sizeof *s->near);
+	return s->apart && (s->near || !space->distance) ? s : NULL;
 }
 
 void search_begin(struct search *s, struct nodeset ground)
@@ -31,6 +32,22 @@ void search_begin(struct search *s, struct nodeset ground)
 	s->socket_of = NULL;
 	s->except = (struct nodeset){0};
 	s->prepared_for = 0;
+}
+
+/* Few searches have more than a few rows, and each of them is large. */
+static bool make_room_for_rows(struct search *s)
+{
+	enum { ROWS_AT_FIRST = 4 };
+	unsigned cap = s->rows_cap ? 2 * s->rows_cap : ROWS_AT_FIRST;
+	struct row *larger = arena_array(s->arena, cap, sizeof *larger);
+
+	if (!larger)
+		return false;
+	if (s->rows_cap)
+		memcpy(larger, s->row, s->rows_cap * sizeof *larger);
+	s->row = larger;
+	s->rows_cap = cap;
+	return true;
 }
 
 static bool search_add_row(struct search *s, const struct family_demand *d)
@@ -46,6 +63,8 @@ static bool search_add_row(struct search *s, const struct family_demand *d)
 		}
 	}
 	if (s->nr_rows == SEARCH_DEMANDS)
+		return false;
+	if (s->nr_rows == s->rows_cap && !make_room_for_rows(s))
 		return false;
 	struct row *r = &s->row[s->nr_rows];
 	if (!r->top)

@@ -36,8 +36,8 @@ struct search {
 	unsigned n;
 	uint8_t node[NODES_MAX];             /* position -> dense index, ascending */
 	struct nodeset below[NODES_MAX + 1]; /* the nodes of all lower positions */
-	unsigned nr_rows;
-	struct row row[SEARCH_DEMANDS];
+	unsigned nr_rows, rows_cap;
+	struct row *row;
 	struct nodeset except;    /* a set that will not do */
 	const uint8_t *socket_of; /* by dense node; NULL: sockets do not matter */
 	unsigned nr_sockets;
@@ -46,7 +46,7 @@ struct search {
 	bool limit_by_rows;      /* possible() likes those nodes best that have most by the rows */
 	uint64_t cost;           /* of the required nodes */
 	uint32_t own[NODES_MAX]; /* what a position adds to it */
-	uint32_t apart[NODES_MAX][NODES_MAX]; /* distance there and back */
+	uint32_t (*apart)[NODES_MAX]; /* distance there and back */
 	/* [hi * width + q][c]: the c smallest apart[q][p] with p below hi, added up */
 	uint16_t (*near)[NEAR_DEPTH + 1];
 	unsigned near_depth;        /* the largest such c; see near_sum() */
