@@ -29,10 +29,14 @@ static const struct {
 	[LOG_DEBUG] = {"debug", 7},
 };
 
+/* What lines are written to: only what has a reader can be full. */
+enum stderr_kind { STDERR_UNKNOWN, STDERR_TAKES_ALL, STDERR_HAS_READER };
+
 static enum log_level max_level = LOG_INFO;
 static enum log_format line_format = LOG_FORMAT_TEXT; /* never auto */
 static uint64_t dropped, dropped_logged;
 static void (*line_sink)(const char *line, size_t len);
+static enum stderr_kind stderr_kind;
 
 void log_set_level(enum log_level level)
 {
@@ -68,18 +72,28 @@ uint64_t log_dropped(void)
 void log_set_sink(void (*sink)(const char *line, size_t len))
 {
 	line_sink = sink;
+	stderr_kind = STDERR_UNKNOWN;
 }
 
-/* Only a pipe or socket can be full; the flag on a terminal or file would be the shell's, too.
- * Others that share the pipe may have put the flag back, so look every time. */
-static void unblock_stderr(void)
+static enum stderr_kind look_at_stderr(void)
 {
-	int flags = fcntl(STDERR_FILENO, F_GETFL);
 	struct stat st;
 
-	if (flags < 0 || flags & O_NONBLOCK || fstat(STDERR_FILENO, &st) < 0)
+	if (fstat(STDERR_FILENO, &st) < 0)
+		return STDERR_UNKNOWN;
+	return S_ISFIFO(st.st_mode) || S_ISSOCK(st.st_mode) ? STDERR_HAS_READER : STDERR_TAKES_ALL;
+}
+
+/* The flag on a terminal or file would be the shell's, too. Others that share a pipe may have put
+ * the flag back, so look every time. */
+static void unblock_stderr(void)
+{
+	if (stderr_kind == STDERR_UNKNOWN)
+		stderr_kind = look_at_stderr();
+	if (stderr_kind != STDERR_HAS_READER)
 		return;
-	if (S_ISFIFO(st.st_mode) || S_ISSOCK(st.st_mode))
+	int flags = fcntl(STDERR_FILENO, F_GETFL);
+	if (flags >= 0 && !(flags & O_NONBLOCK))
 		(void)fcntl(STDERR_FILENO, F_SETFL, flags | O_NONBLOCK);
 }
 
@@ -278,10 +292,10 @@ const char *log_text(char *buf, size_t cap, const char *value)
 	for (const char *c = value; *c; c++)
 		is_plain = is_plain && is_printable(*c) && !strchr(" \"\\=", *c);
 	if (is_plain) {
-		text_add(&t, "%s", value);
+		text_put(&t, value, strlen(value));
 		return buf;
 	}
-	text_add(&t, "\"");
+	text_put(&t, "\"", 1);
 	/* what does not fit is left out, the closing quote never */
 	for (const char *c = value; *c && t.len + sizeof longest <= cap; c++) {
 		if (!is_printable(*c))
@@ -289,6 +303,6 @@ const char *log_text(char *buf, size_t cap, const char *value)
 		else
 			text_add(&t, strchr("\"\\", *c) ? "\\%c" : "%c", *c);
 	}
-	text_add(&t, "\"");
+	text_put(&t, "\"", 1);
 	return buf;
 }

@@ -29,7 +29,8 @@ void log_line(enum log_level level, const char *event, const char *fmt, ...)
 const char *log_text(char *buf, size_t cap, const char *value);
 /* How many lines were dropped since the start. */
 uint64_t log_dropped(void);
-/* Where lines go instead of stderr (tests), each with its newline; NULL puts it back. */
+/* Where lines go instead of stderr (tests), each with its newline; NULL: to stderr, whatever that
+ * is by now. */
 void log_set_sink(void (*sink)(const char *line, size_t len));
 
 #endif
