@@ -6,6 +6,7 @@
 #include <io/fault.h>
 #include <io/watch.h>
 #include <numafit/mem.h>
+#include <numafit/number.h>
 #include <numafit/text.h>
 #include <string.h>
 
@@ -90,11 +91,11 @@ static void conn_follow_up(struct nri_conn *c)
 		backoff_reset(&c->backoff);
 		c->problem[0] = '\0';
 	}
-	uint64_t deadline = nri_session_deadline(c->session), now = loop_monotonic_ms();
+	uint64_t deadline = nri_session_deadline(c->session);
 	if (deadline == UINT64_MAX)
 		loop_timer_stop(c->timer);
 	else
-		loop_timer_set(c->timer, deadline > now ? deadline - now : 0);
+		loop_timer_set(c->timer, deadline - number_min(deadline, loop_monotonic_ms()));
 }
 
 static void on_data(void *ctx, const void *data, size_t len)
