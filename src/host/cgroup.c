@@ -334,10 +334,10 @@ const char *cgroup_quota_file(const struct cgroup_tree *cpu)
 	return quota_files[cpu->v2];
 }
 
-static int read_word(const struct cgroup_tree *cpu, const char *directory, const char *file,
-	unsigned at, char text[CGROUP_QUOTA_MAX], uint64_t *number, struct err *e)
+static int read_line(const struct cgroup_tree *cpu, const char *directory, const char *file,
+	char text[CGROUP_QUOTA_MAX], struct err *e)
 {
-	char path[2 * CGROUP_PATH_MAX], words[CGROUP_QUOTA_MAX];
+	char path[2 * CGROUP_PATH_MAX];
 	int rc = path_of_file(path, sizeof path, cpu, directory, file, e);
 
 	if (!rc)
@@ -345,18 +345,32 @@ static int read_word(const struct cgroup_tree *cpu, const char *directory, const
 	if (rc < 0)
 		return rc;
 	text[strcspn(text, "\n")] = '\0';
+	return 0;
+}
+
+/* As parse_limit(), which leaves the text as it is. */
+static int limit_in(const char *text, const char *file, unsigned at, uint64_t *out, struct err *e)
+{
+	char words[CGROUP_QUOTA_MAX];
+
 	(void)text_copy(words, sizeof words, text);
-	return parse_limit(words, file, at, number, e);
+	return parse_limit(words, file, at, out, e);
 }
 
 int cgroup_read_quota(const struct cgroup_tree *cpu, const char *directory,
 	struct cgroup_quota *out, struct err *e)
 {
-	char text[CGROUP_QUOTA_MAX];
-	int rc = read_word(cpu, directory, period_files[cpu->v2], cpu->v2, text, &out->period_us, e);
+	const char *quota_file = quota_files[cpu->v2], *period_file = period_files[cpu->v2];
+	char period[CGROUP_QUOTA_MAX];
+	int rc = read_line(cpu, directory, quota_file, out->text, e);
 
 	if (!rc)
-		rc = read_word(cpu, directory, quota_files[cpu->v2], 0, out->text, &out->quota_us, e);
+		rc = limit_in(out->text, quota_file, 0, &out->quota_us, e);
+	if (!rc && !cpu->v2)
+		rc = read_line(cpu, directory, period_file, period, e);
+	if (!rc)
+		rc = limit_in(cpu->v2 ? out->text : period, period_file, cpu->v2, &out->period_us,
+			e);
 	if (!rc)
 		out->limited = out->quota_us != CGROUP_NO_QUOTA;
 	return rc;
