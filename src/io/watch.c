@@ -16,7 +16,7 @@ struct watch {
 	char name[NAME_MAX + 1];
 };
 
-static void watch_directory_changed(uv_fs_event_t *uv, const char *name, int events, int status)
+static void watch_touched(uv_fs_event_t *uv, const char *name, int events, int status)
 {
 	struct watch *w = (struct watch *)uv;
 
@@ -25,26 +25,48 @@ static void watch_directory_changed(uv_fs_event_t *uv, const char *name, int eve
 		w->changed(w->ctx);
 }
 
+/* Hear of that name by watching `what`. */
+static struct watch *watch_start(
+	struct loop *l, const char *what, const char *name, void (*changed)(void *ctx), void *ctx)
+{
+	struct watch *w = xcalloc(1, sizeof *w);
+
+	if (!text_copy(w->name, sizeof w->name, name)) {
+		free(w); /* it is too long */
+		return NULL;
+	}
+	w->changed = changed;
+	w->ctx = ctx;
+	(void)uv_fs_event_init(loop_uv(l), &w->uv); /* cannot fail */
+	if (uv_fs_event_start(&w->uv, watch_touched, what, 0) == 0)
+		return w;
+	watch_close(w);
+	return NULL;
+}
+
+static const char *name_in(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
 struct watch *watch_new(struct loop *l, const char *path, void (*changed)(void *ctx), void *ctx)
 {
 	const char *slash = strrchr(path, '/');
 	char dir[PATH_MAX];
-	struct watch *w = xcalloc(1, sizeof *w);
 
-	if (!text_copy(dir, sizeof dir, slash ? path : ".") ||
-		!text_copy(w->name, sizeof w->name, slash ? slash + 1 : path)) {
-		free(w); /* the path is too long */
-		return NULL;
-	}
+	if (!text_copy(dir, sizeof dir, slash ? path : "."))
+		return NULL; /* the path is too long */
 	if (slash)
 		dir[slash == path ? 1 : slash - path] = '\0';
-	w->changed = changed;
-	w->ctx = ctx;
-	(void)uv_fs_event_init(loop_uv(l), &w->uv); /* cannot fail */
-	if (uv_fs_event_start(&w->uv, watch_directory_changed, dir, 0) == 0)
-		return w;
-	watch_close(w);
-	return NULL;
+	return watch_start(l, dir, name_in(path), changed, ctx);
+}
+
+struct watch *watch_new_file(
+	struct loop *l, const char *path, void (*changed)(void *ctx), void *ctx)
+{
+	return watch_start(l, path, name_in(path), changed, ctx);
 }
 
 void watch_close(struct watch *w)

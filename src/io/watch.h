@@ -11,6 +11,10 @@ struct watch;
 /* changed() is called, in a later turn, when path came, went, or was touched; more than once for
  * one change. NULL: its directory is not there, or cannot be watched. */
 struct watch *watch_new(struct loop *l, const char *path, void (*changed)(void *ctx), void *ctx);
+/* The same of one file that is there, and of nothing that comes and goes beside it: for one that no
+ * other file takes the place of, as a cgroup's. */
+struct watch *watch_new_file(
+	struct loop *l, const char *path, void (*changed)(void *ctx), void *ctx);
 /* NULL is fine. */
 void watch_close(struct watch *w);
 

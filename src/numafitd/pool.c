@@ -190,7 +190,7 @@ static void watch_cgroup(struct daemon *d, const char *path)
 	struct watched *w = xcalloc(1, sizeof *w);
 	w->d = d;
 	w->path = xstrdup(path);
-	w->watch = watch_new(d->loop, file_of(p, path, file, sizeof file), on_touched, w);
+	w->watch = watch_new_file(d->loop, file_of(p, path, file, sizeof file), on_touched, w);
 	*vec_insert(&p->watched, i) = (struct watched_cgroup){w->path, w};
 	if (w->watch || !cgroup_is_there(&p->tree, path))
 		return;
@@ -199,6 +199,25 @@ static void watch_cgroup(struct daemon *d, const char *path)
 		"cgroup=%s text=\"changes by other programs are noticed every sweepInterval only\" action=\"raise "
 		"fs.inotify.max_user_watches and max_user_instances\"",
 		log_text(shown, sizeof shown, path));
+}
+
+/* Nobody waits for it: it is done once the event is answered. */
+static void watch_soon(struct pool_bounds *p, const char *path)
+{
+	*vec_push(&p->to_watch) = xstrdup(path);
+	loop_timer_set(p->watch_due, 0);
+}
+
+static void watch_written(void *ctx)
+{
+	struct daemon *d = ctx;
+	struct pool_bounds *p = d->pool;
+
+	while (p->to_watch.nr) {
+		auto_free char *path = p->to_watch.at[--p->to_watch.nr];
+
+		watch_cgroup(d, path);
+	}
 }
 
 /* Writing */
@@ -242,7 +261,7 @@ static enum outcome make_writes(
 			p->writes++;
 			bounds_note_written(bounds_of(d), w->node, &w->cpus);
 			if (!w->is_container)
-				watch_cgroup(d, w->path);
+				watch_soon(p, w->path);
 		}
 	}
 	return failed ? WRITE_FAILED : WRITTEN;
@@ -384,6 +403,7 @@ void pool_start(struct daemon *d)
 	if (d->pool->was_by_cgroups && !bounds_of(d)) /* or updates would have no effect */
 		pool_give_back(d);
 	d->pool->again = loop_timer_new(d->loop, try_again, d);
+	d->pool->watch_due = loop_timer_new(d->loop, watch_written, d);
 	d->pool->any_due = true;
 	if (bounds_of(d))
 		log_line(LOG_INFO, "pool-by-cgroups",
@@ -401,8 +421,11 @@ void pool_stop(struct daemon *d)
 	while (p->watched.nr)
 		unwatch(p, p->watched.nr - 1);
 	vec_fini(&p->watched);
-	if (p->again)
-		loop_timer_close(p->again);
+	for (size_t i = 0; i < p->to_watch.nr; i++)
+		free(p->to_watch.at[i]);
+	vec_fini(&p->to_watch);
+	loop_timer_close(p->again);
+	loop_timer_close(p->watch_due);
 	free(p->at);
 	free(p);
 	d->pool = NULL;

@@ -11,10 +11,13 @@ struct watched_cgroup;
 
 struct pool_bounds {
 	struct cgroup_tree tree; /* root "": cgroups cannot enforce the pool here */
-	struct loop_timer *again;
+	struct loop_timer *again, *watch_due;
 	struct {
 		VEC(struct watched_cgroup);
 	} watched;
+	struct {
+		VEC(char *);
+	} to_watch; /* cgroups that have been written */
 	bool was_by_cgroups; /* in an earlier life */
 	bool any_due;    /* whatever serial and pool say */
 	uint64_t serial; /* of the tree, and the pool, for which all was written */

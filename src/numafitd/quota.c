@@ -115,7 +115,7 @@ static void watch_pod(struct daemon *d, const char *pod_uid, const char *cgroup)
 		file, sizeof file, "%s%s/%s", q->cpu.root, cgroup, cgroup_quota_file(&q->cpu));
 	w->d = d;
 	w->pod_uid = xstrdup(pod_uid);
-	w->watch = watch_new(d->loop, file, on_touched, w); /* NULL: the sweep looks at it */
+	w->watch = watch_new_file(d->loop, file, on_touched, w); /* NULL: the sweep looks at it */
 	*vec_insert(&q->watched, i) = (struct quota_watched){w->pod_uid, w};
 }
 

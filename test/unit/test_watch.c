@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 #include <cmocka.h>
 
@@ -73,6 +74,14 @@ static void touch(const char *path)
 	(void)close(fd);
 }
 
+static void write_to(const char *path, const char *text)
+{
+	int fd = open(path, O_WRONLY | O_CLOEXEC);
+
+	assert_int_equal(write(fd, text, strlen(text)), strlen(text));
+	(void)close(fd);
+}
+
 static void a_file_that_appears_or_vanishes_is_reported(void **state)
 {
 	struct world *w = *state;
@@ -103,6 +112,25 @@ static void other_files_are_not_reported(void **state)
 	assert_int_equal(w->changes, 1);
 	watch_close(watched);
 	watch_close(NULL);
+}
+
+/* Events come in order, as above. */
+static void a_file_alone_is_watched_without_what_is_beside_it(void **state)
+{
+	struct world *w = *state;
+
+	assert_null(watch_new_file(w->loop, w->path, changed, w)); /* it is not there */
+	touch(w->path);
+	assert_non_null(watch_new_file(w->loop, w->path, changed, w));
+	touch(w->other);
+	assert_int_equal(unlink(w->other), 0);
+	write_to(w->path, "1");
+	while (!w->changes)
+		loop_run(w->loop);
+	write_to(w->path, "2");
+	while (w->changes < 2)
+		loop_run(w->loop);
+	assert_int_equal(w->changes, 2);
 }
 
 static void a_directory_that_is_not_there_cannot_be_watched(void **state)
@@ -190,6 +218,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		CASE(a_file_that_appears_or_vanishes_is_reported),
 		CASE(other_files_are_not_reported),
+		CASE(a_file_alone_is_watched_without_what_is_beside_it),
 		CASE(a_directory_that_is_not_there_cannot_be_watched),
 		CASE(every_kind_of_change_to_a_file_is_reported),
 		CASE(a_runtime_that_appears_again_is_connected_to_at_once),
