@@ -78,11 +78,15 @@ static size_t position(const struct node_list *l, bool by_id, const char *text)
 	return lo;
 }
 
+/* The node with that path, which stands at i or nowhere. */
+static struct bounds_node *with_path(const struct bounds *b, size_t i, const char *path)
+{
+	return i < b->all.nr && text_equal(b->all.at[i]->path, path) ? b->all.at[i] : NULL;
+}
+
 struct bounds_node *bounds_find(const struct bounds *b, const char *path)
 {
-	size_t i = position(&b->all, false, path);
-
-	return i < b->all.nr && text_equal(b->all.at[i]->path, path) ? b->all.at[i] : NULL;
+	return with_path(b, position(&b->all, false, path), path);
 }
 
 static struct bounds_node *find_container(const struct bounds *b, const char *id)
@@ -113,7 +117,8 @@ static struct node_list *siblings_of(struct bounds *b, const struct bounds_node 
 static struct bounds_node *get(struct bounds *b, const char *path, enum level level,
 	struct bounds_node *above, const char *id)
 {
-	struct bounds_node *n = bounds_find(b, path);
+	size_t place = position(&b->all, false, path);
+	struct bounds_node *n = with_path(b, place, path);
 
 	if (n && (n->level != level || n->above != above || !text_equal(n->id, id)))
 		return NULL;
@@ -124,7 +129,7 @@ static struct bounds_node *get(struct bounds *b, const char *path, enum level le
 	n = xcalloc(1, sizeof *n);
 	*n = (struct bounds_node){
 		.path = xstrdup(path), .level = level, .above = above, .id = xstrdup(id)};
-	*vec_insert(&b->all, position(&b->all, false, path)) = n;
+	*vec_insert(&b->all, place) = n;
 	if (level == LEVEL_CONTAINER)
 		*vec_insert(&b->containers, position(&b->containers, true, id)) = n;
 	n->place = siblings_of(b, n)->nr;
@@ -384,11 +389,20 @@ static void plan_node(struct bounds_node *n, enum phase phase, const struct cpus
 			.phase = phase};
 }
 
+/* A pod whose containers all have CPUs for themselves is bounded to these, whatever the pool is. */
+static bool is_settled(const struct bounds_node *n)
+{
+	return n->level == LEVEL_POD && n->nr_owners && !n->nr_shared &&
+	       cpuset_equal(&n->set, &n->owned);
+}
+
 /* Those below come first: when a cgroup gains CPUs they are bounded already. Where nobody below has
  * CPUs for itself and nothing was written nothing is to be done, however many they are. */
 static void plan_from(struct bounds_node *n, enum phase phase, const struct cpuset *pool,
 	const struct cpuset *all, struct bounds_writes *out)
 {
+	if (is_settled(n))
+		return;
 	for (size_t i = 0; (n->nr_owners || n->nr_set) && i < n->below.nr; i++)
 		plan_from(n->below.at[i], phase, pool, all, out);
 	plan_node(n, phase, pool, all, out);
