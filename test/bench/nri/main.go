@@ -1,6 +1,7 @@
-// nri-bench measures numafitd behind the NRI runtime side that containerd and CRI-O embed, beside a
-// plugin that does nothing and one that pins to a constant. Each has a runtime side of its own, and
-// they are asked in turns, so that whatever else the machine does hits all alike.
+// nri-bench measures numafitd behind the NRI runtime side that containerd and CRI-O embed, with the
+// shared pool by cgroups and by updates, beside a plugin that does nothing and one that pins to a
+// constant. Each has a runtime side of its own, and they are asked in turns, so that whatever else
+// the machine does hits all alike.
 package main
 
 import (
@@ -13,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 
+	nri "github.com/containerd/nri/pkg/adaptation"
 	"github.com/containerd/nri/pkg/log"
 )
 
@@ -20,6 +22,7 @@ const (
 	exclusiveCPUs = 2
 	syncFrom      = 1000 // containers: where Synchronize is measured
 	machineCPUs   = 1024
+	idleEvery     = 10 // containers come or go, between two looks at which CPUs nobody can use
 )
 
 var (
@@ -28,15 +31,21 @@ var (
 	nothing    = flag.String("nothing", "", "the plugin that does nothing")
 	dir        = flag.String("dir", "", "where logs, sockets and numafitd's journal are: on a tmpfs, as /run is")
 	machine    = flag.String("machine", "", "what numafitd is to believe that it runs on")
-	nrShared   = flag.Int("shared", 500, "creates of shared containers to measure")
-	nrOwn      = flag.Int("exclusive", 400, "creates of exclusive containers to measure")
-	nrRestarts = flag.Int("restarts", 9, "of each kind, where Synchronize is measured")
-	sizes      = flag.String("present", "8,100,1000,5000", "how many containers are there before")
+	nrShared   = flag.Int("shared", 300, "creates of shared containers to measure")
+	nrOwn      = flag.Int("exclusive", 200, "creates of exclusive containers to measure")
+	nrRestarts = flag.Int("restarts", 5, "of each kind, where Synchronize is measured")
+	sizes      = flag.String("present", "8,100,250,1000,5000", "how many containers are there before")
 	jsonFile   = flag.String("json", "", "append each row to this file")
 	nriVersion = flag.String("nri", "", "the runtime side's version, for the report")
 )
 
-var plugins []*plugin
+// All that are asked. ours has the pool by cgroups, where that can be made up: else it is nil, and
+// only byUpdates is measured.
+var (
+	plugins                            []*plugin
+	ours, byUpdates, nothingGo, constC *plugin
+	leftOut                            []string // which rows there are none of, and why
+)
 
 func check(err error) {
 	if err == nil {
@@ -52,13 +61,13 @@ func check(err error) {
 }
 
 // listener is the runtime sides' logger: they show in no other way that a plugin is in their chain.
-type listener map[string]chan string
+// Plugins are started one after another.
+type listener chan string
 
 func (l listener) Infof(_ context.Context, format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
-	if _, name, ok := strings.Cut(text, `plugin "50-`); ok && strings.Contains(name, `" connected`) {
-		name, _, _ = strings.Cut(name, `"`)
-		l[name] <- name
+	if strings.HasPrefix(text, `plugin "50-`) && strings.Contains(text, `" connected`) {
+		l <- text
 	}
 }
 func (listener) Debugf(context.Context, string, ...any) {}
@@ -69,25 +78,54 @@ func (listener) Errorf(_ context.Context, format string, args ...any) {
 	}
 }
 
-// makePlugins: the one that is measured first, then its peers.
+// place is a plugin's place: the directory that it sees as its root, and how programs are started in it.
+type place struct {
+	root    string // "" but for those that are confined
+	command func(program string) []string
+}
+
+func (a place) daemon(title, name string, settings ...string) *plugin {
+	run := "/run-" + name
+	if a.root == "" {
+		run = filepath.Join(*dir, run)
+	}
+	p := &plugin{title: title, name: name, pins: true, journal: a.root + run, command: a.command(*numafitd)}
+	for _, s := range append(settings, "runDirectory="+run, "metrics.address=", "reservedSystemCPUs=0") {
+		p.command = append(p.command, "--set", s)
+	}
+	return p
+}
+
+// makePlugins has those in C share their libraries, wherever they are.
 func makePlugins() {
-	run := filepath.Join(*dir, "run")
-	plugins = []*plugin{
-		{title: "numafitd", name: "numafit", pins: true, journal: run,
-			command: []string{*numafitd, "--set", "machine=" + *machine, "--set", "runDirectory=" + run, "--set", "metrics.address=",
-				"--set", "reservedSystemCPUs=0"}},
-		{title: "do-nothing (Go)", name: "nothing", command: []string{*nothing}},
-		{title: "constant (C)", name: "constant", pins: true, command: []string{*constant}},
+	at, here := place{command: func(program string) []string { return []string{program} }}, *dir
+	s := newSystem(*dir, *numafitd, *constant)
+	if err := s.canConfine(*numafitd); err != nil {
+		leftOut = append(leftOut, fmt.Sprint("no rows with the pool by cgroups: numafitd cannot be confined to a directory: ", err))
+	} else {
+		at, here = place{s.dir, s.command}, "/"
+		ours = at.daemon("numafitd", "cgroups", "machine=this", "sharedPool.enforce=cgroup", "nri.socketPath=/cgroups.sock")
+		ours.confined, ours.cgroups, ours.twin = true, s, newTree(filepath.Join(*dir, "twin"))
+		plugins = append(plugins, ours)
 	}
-	connected := listener{}
+	text, err := os.ReadFile(*machine)
+	check(err)
+	s.put(filepath.Base(*machine), string(text))
+	byUpdates = at.daemon("by updates", "updates", "machine="+filepath.Join(here, filepath.Base(*machine)),
+		"sharedPool.enforce=updates", "nri.socketPath="+filepath.Join(here, "updates.sock"))
+	nothingGo = &plugin{title: "do-nothing (Go)", name: "nothing", command: []string{*nothing, filepath.Join(*dir, "nothing.sock")}}
+	constC = &plugin{title: "constant (C)", name: "constant", pins: true,
+		command: append(at.command(*constant), filepath.Join(here, "constant.sock"))}
+	plugins = append(plugins, byUpdates, nothingGo, constC)
+	connected := make(chan string, 1)
+	log.Set(listener(connected))
 	for _, p := range plugins {
-		p.dir, p.series, p.connected = *dir, map[string][]float64{}, make(chan string, 1)
-		connected[p.name] = p.connected
+		p.dir, p.connected = *dir, connected
+		p.series, p.calls, p.own = map[string][]float64{}, map[string]map[string]float64{}, map[string]string{}
+		if p != ours { // what the kubelet and the runtime do for it takes as long as for ours
+			p.cgroups = newTree(filepath.Join(*dir, p.name+"-tree"))
+		}
 	}
-	plugins[0].command = append(plugins[0].command, "--set", "nri.socketPath="+plugins[0].socket())
-	plugins[1].command = append(plugins[1].command, plugins[1].socket())
-	plugins[2].command = append(plugins[2].command, plugins[2].socket())
-	log.Set(connected)
 }
 
 // restart starts the plugins beside so many containers: on a node that they have never seen, then
@@ -134,16 +172,15 @@ func createShared(present int) {
 // createExclusive lets the containers pile up, as on a node that fills.
 func createExclusive(present int) {
 	series := fmt.Sprint("exclusive-", present)
-	used, taken := map[*plugin][]float64{}, [machineCPUs]bool{}
+	used := map[*plugin][]float64{}
 	for i := range *nrOwn {
 		for _, p := range plugins {
 			pod, c := exclusive("own", i)
 			from := p.cpuTime()
 			cpus, _ := p.begin(series, pod, c)
 			used[p] = append(used[p], p.cpuTime()-from)
-			if p == plugins[0] {
-				take(&taken, cpus)
-			}
+			p.take(c.Id, cpus)
+			p.addIdle(i, present)
 		}
 	}
 	for i := range *nrOwn {
@@ -152,32 +189,9 @@ func createExclusive(present int) {
 			from := p.cpuTime()
 			p.end(pod, c)
 			p.add("lifecycle-cpu-"+series, used[p][i]+p.cpuTime()-from)
+			delete(p.own, c.Id)
+			p.addIdle(i, present)
 		}
-	}
-}
-
-// take insists on an answer of the right size, in CPUs that nobody has.
-func take(taken *[machineCPUs]bool, list string) {
-	nr := 0
-	for _, part := range strings.Split(list, ",") {
-		first, last, isRange := strings.Cut(part, "-")
-		if !isRange {
-			last = first
-		}
-		lo, err := strconv.Atoi(first)
-		check(err)
-		hi, err := strconv.Atoi(last)
-		check(err)
-		for ; lo <= hi; lo++ {
-			if taken[lo] {
-				check(fmt.Errorf("CPU %d is given twice", lo))
-			}
-			taken[lo] = true
-			nr++
-		}
-	}
-	if nr != exclusiveCPUs {
-		check(fmt.Errorf("%d CPUs asked for, %q given", exclusiveCPUs, list))
 	}
 }
 
@@ -195,8 +209,20 @@ func stopAll() {
 	}
 }
 
+func countAllCalls() {
+	if err := canTrace(); err != nil {
+		leftOut = append(leftOut, fmt.Sprint("no rows of system calls: strace does not work here: ", err))
+		return
+	}
+	fmt.Fprintln(os.Stderr, "counting system calls")
+	addCalls("shared", shared)
+	addCalls("exclusive", exclusive)
+}
+
 func main() {
 	flag.Parse()
+	nri.SetPluginRequestTimeout(patience)
+	nri.SetPluginRegistrationTimeout(patience)
 	makePlugins()
 	for _, p := range plugins {
 		p.startRuntime()
@@ -204,6 +230,7 @@ func main() {
 	}
 	addMemory("idle")
 	stopAll()
+	countAllCalls()
 	var present []int
 	for _, text := range strings.Split(*sizes, ",") {
 		n, err := strconv.Atoi(text)
