@@ -399,25 +399,23 @@ int nri_running_decode(
 
 /* Answers */
 
-/* LinuxResources that hold a cpuset, and the word for no CFS quota (OCI runtime-spec, config-linux:
- * a negative one), and nothing else. */
+/* LinuxResources that hold a cpuset, a CFS quota where one is set, and nothing else. */
 struct cpuset_form {
 	Nri__LinuxResources resources;
 	Nri__LinuxCPU cpu;
 	Nri__OptionalInt64 quota;
 };
-enum { NO_QUOTA = -1 };
 
 static Nri__LinuxResources *fill_cpuset(
-	struct cpuset_form *f, const char *cpus, const char *mems, bool without_quota)
+	struct cpuset_form *f, const char *cpus, const char *mems, int64_t cpu_quota)
 {
 	nri__linux_resources__init(&f->resources);
 	nri__linux_cpu__init(&f->cpu);
 	f->cpu.cpus = pb_string(cpus);
 	f->cpu.mems = pb_string(mems);
 	nri__optional_int64__init(&f->quota);
-	f->quota.value = NO_QUOTA;
-	f->cpu.quota = without_quota ? &f->quota : NULL;
+	f->quota.value = cpu_quota;
+	f->cpu.quota = cpu_quota ? &f->quota : NULL;
 	f->resources.cpu = &f->cpu;
 	return &f->resources;
 }
@@ -450,7 +448,7 @@ static Nri__ContainerUpdate **fill_updates(
 		f->update.container_id = pb_string(to->container_id);
 		f->update.linux = &f->linux;
 		f->update.ignore_failure = true;
-		f->linux.resources = fill_cpuset(&f->cpuset, to->cpus, to->mems, to->without_quota);
+		f->linux.resources = fill_cpuset(&f->cpuset, to->cpus, to->mems, to->cpu_quota);
 		list[i] = &f->update;
 	}
 	return list;
@@ -480,8 +478,7 @@ int nri_created_encode(
 	if (reply->adjust) {
 		nri__container_adjustment__init(&adjust);
 		nri__linux_container_adjustment__init(&linux);
-		linux.resources =
-			fill_cpuset(&cpuset, reply->cpus, reply->mems, reply->without_quota);
+		linux.resources = fill_cpuset(&cpuset, reply->cpus, reply->mems, reply->cpu_quota);
 		adjust.linux = &linux;
 		m.adjust = &adjust;
 	}

@@ -278,9 +278,9 @@ int nri_subject_encode(enum nri_event event, bool state_change, const struct nri
 
 /* Answers */
 
-static bool lifts_quota(const Nri__LinuxCPU *cpu)
+static int64_t quota_of(const Nri__LinuxCPU *cpu)
 {
-	return cpu && cpu->quota && cpu->quota->value < 0;
+	return cpu && cpu->quota ? cpu->quota->value : 0;
 }
 
 static const struct nri_update *updates_from_messages(
@@ -295,7 +295,7 @@ static const struct nri_update *updates_from_messages(
 		updates[i] = (struct nri_update){.container_id = from[i]->container_id,
 			.cpus = cpu ? cpu->cpus : "",
 			.mems = cpu ? cpu->mems : "",
-			.without_quota = lifts_quota(cpu),
+			.cpu_quota = quota_of(cpu),
 			.ignore_failure = from[i]->ignore_failure};
 	}
 	return updates;
@@ -333,7 +333,7 @@ int nri_created_decode(struct blob payload, struct arena *a, struct nri_answer *
 	struct nri_answer answer = {.message = "",
 		.cpus = cpu ? cpu->cpus : "",
 		.mems = cpu ? cpu->mems : "",
-		.without_quota = lifts_quota(cpu),
+		.cpu_quota = quota_of(cpu),
 		.annotations = annotations_from_messages(
 			adjust ? adjust->annotations : NULL, nr_annotations, a),
 		.nr_annotations = nr_annotations,

@@ -30,7 +30,7 @@ struct nri_container {
 /* A change of another container that the plugin asks for. */
 struct nri_update {
 	const char *container_id, *cpus, *mems;
-	bool without_quota;
+	int64_t cpu_quota; /* CFS quota in us; below 0: none; 0: it is not set */
 	bool ignore_failure;
 };
 
@@ -39,7 +39,7 @@ struct nri_answer {
 	int status;          /* 0, or the gRPC code of the refusal */
 	const char *message; /* of the refusal */
 	const char *cpus, *mems;
-	bool without_quota; /* a CFS quota below 0 is set */
+	int64_t cpu_quota;
 	const struct key_value *annotations;
 	size_t nr_annotations;
 	const struct nri_update *updates;

@@ -13,10 +13,12 @@
  * the NRI mux. Both forms of an event, dedicated calls and StateChange, end in the same
  * handlers. */
 
+enum { NRI_NO_QUOTA = -1 }; /* OCI runtime-spec, config-linux: a negative one */
+
 /* What a running container is set to, as the wire has it: kernel lists; "" leaves as it is. */
 struct nri_cpuset {
 	const char *container_id, *cpus, *mems;
-	bool without_quota; /* it gets no CFS quota; else that is left as it is */
+	int64_t cpu_quota; /* its CFS quota in us; NRI_NO_QUOTA: none; 0: it is left as it is */
 };
 
 /* What a handler answers. Strings must live until the handler's caller returns; arena is there for
@@ -25,7 +27,7 @@ struct nri_reply {
 	struct arena *arena;
 	bool adjust; /* create only: set what follows on the new container */
 	const char *cpus, *mems;
-	bool without_quota;
+	int64_t cpu_quota;
 	struct key_value annotation; /* key NULL: none */
 	/* Other containers to set; each at most once, never the one being created. Sent with
 	 * ignore_failure, so that one that is just ending fails nobody else. */

@@ -12,6 +12,9 @@
 #include <errno.h>
 #include <stdio.h>
 
+/* The kubelet's cpuCFSQuotaPeriod, unless that is set. */
+enum { KUBELET_PERIOD_US = 100 * 1000 };
+
 /* Pods are seen to in turns of that length, between which the loop serves whoever waits. AGAIN_MS:
  * between two attempts at what could not be written. Another program that writes a quota over and
  * over is answered MENDS_MAX times, and then at that pace. */
@@ -260,6 +263,31 @@ static int give_back_to_container(const struct daemon *d, const struct holding *
 		return rc;
 	cgroup_quota_text(&q->cpu, quota_of_kubelet(h, found.period_us), found.period_us, text);
 	return cgroup_write_quota(&q->cpu, path, text, e);
+}
+
+/* The period of a container's quota, which it keeps when it has none. */
+static uint64_t period_of(const struct quotas *q, const struct holding *h)
+{
+	struct cgroup_quota found;
+	char path[CGROUP_PATH_MAX];
+
+	if (!q || !*q->cpu.root || !h->request.cgroup ||
+		cgroup_path(h->request.cgroup, path, sizeof path, NULL) ||
+		cgroup_read_quota(&q->cpu, path, &found, NULL))
+		return KUBELET_PERIOD_US;
+	return found.period_us;
+}
+
+int64_t quota_of_update(const struct daemon *d, const struct update *u)
+{
+	const struct holding *h = ledger_find(ledger_of(d), u->container_id);
+
+	if (u->without_quota)
+		return NRI_NO_QUOTA;
+	if (!h || !holding_has_own_cpus(h))
+		return 0;
+	const uint64_t quota_us = quota_of_kubelet(h, period_of(d->quotas, h));
+	return quota_us == CGROUP_NO_QUOTA ? 0 : (int64_t)quota_us;
 }
 
 static void give_back_to_pod(struct daemon *d, const struct lifted_quota *l)

@@ -2,6 +2,7 @@
 #define NUMAFIT_NUMAFITD_QUOTA_H
 
 #include <codec/status_json.h>
+#include <numafit/engine.h>
 
 struct daemon;
 struct quotas;
@@ -21,6 +22,11 @@ void quota_note_all(struct daemon *d);
 
 /* Look at one pod more of those whose quota is lifted. False: all were looked at in this round. */
 bool quota_look_at_next(struct daemon *d);
+
+/* What the update sets as the container's CFS quota (nri/session.h): none, or that of the kubelet
+ * where it has CPUs for itself and is not to be without, for the runtime repeats what it was given
+ * last. 0: the quota is left as it is. */
+int64_t quota_of_update(const struct daemon *d, const struct update *u);
 
 /* Give all quotas back, pods' and containers'. */
 void quota_give_back(struct daemon *d);

@@ -1,6 +1,7 @@
 /* What replies are made of: texts in the message's arena, and lists. */
 #include "reply.h"
 #include "daemon.h"
+#include "quota.h"
 
 #include <string.h>
 
@@ -42,7 +43,7 @@ void add_updates(struct daemon *d, const struct update_list *ups, struct nri_rep
 			.cpus = same_cpus ? list[nr - 1].cpus : cpus_text(reply->arena, &u->cpus),
 			.mems = same_mems ? list[nr - 1].mems
 					  : nodes_text(d, reply->arena, u->mems),
-			.without_quota = u->without_quota,
+			.cpu_quota = quota_of_update(d, u),
 		};
 		before = u;
 	}

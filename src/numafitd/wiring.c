@@ -150,7 +150,7 @@ static int adjust(const struct daemon *d, const char *container_id, const struct
 	reply->adjust = true;
 	reply->cpus = cpus_text(reply->arena, &given.cpus);
 	reply->mems = nodes_text(d, reply->arena, given.mems);
-	reply->without_quota = given.without_quota;
+	reply->cpu_quota = given.without_quota ? NRI_NO_QUOTA : 0;
 	reply->annotation = (struct key_value){
 		NRI_PLACEMENT_ANNOTATION, arena_strndup(reply->arena, text, strlen(text))};
 	if (!*reply->cpus || !reply->annotation.value)

@@ -34,6 +34,7 @@ struct box {
 		c;     /* with the texts of its creation: a runtime that forgets has these */
 	unsigned cpus; /* of its own; 0: shared. c.cpu_milli is that of its creation */
 	char cgroup[64];
+	int64_t quota; /* what the runtime has been given for it; 0: nothing */
 };
 
 struct rig {
@@ -142,11 +143,18 @@ static inline bool all_are_as_held(struct rig *r)
 	return ledger_view(engine_ledger(r->d.engine))->nr_misplaced == 0;
 }
 
-/* As the runtime does: none where that is said. */
-static inline void set_quota(const struct rig *r, const struct box *b, bool lifted)
+/* As containerd does: with each update it sets the quota that it has been given last, by whomever.
+ */
+static inline void set_quota(const struct rig *r, struct box *b, int64_t given)
 {
-	if (r->by_cgroups && lifted)
-		put_cgroup(r, b, "cpu.max", "max 100000\n");
+	char text[32] = "max 100000\n";
+
+	b->quota = given ? given : b->quota;
+	if (!r->by_cgroups || !b->quota)
+		return;
+	if (b->quota > 0)
+		(void)snprintf(text, sizeof text, "%lld 100000\n", (long long)b->quota);
+	put_cgroup(r, b, "cpu.max", text);
 }
 
 /* The runtime */
@@ -159,7 +167,7 @@ static inline void apply(struct rig *r, const struct nri_update *updates, size_t
 				text_equal(r->box[k].c.id, updates[i].container_id)) {
 				set_cpus(r, &r->box[k], updates[i].cpus);
 				set_mems(r, &r->box[k], updates[i].mems);
-				set_quota(r, &r->box[k], updates[i].without_quota);
+				set_quota(r, &r->box[k], updates[i].cpu_quota);
 			}
 }
 
@@ -196,7 +204,7 @@ static inline void on_answered(void *ctx, enum nri_call call, const struct nri_a
 		return;
 	set_cpus(r, r->asked, a->cpus);
 	set_mems(r, r->asked, a->mems);
-	set_quota(r, r->asked, a->without_quota);
+	set_quota(r, r->asked, a->cpu_quota);
 	set_populated(r, r->asked, true);
 	r->asked->c.cpu_milli = FAKE_MILLI_PER_CPU * r->asked->cpus;
 	fake_container_start(&r->asked->c, a);

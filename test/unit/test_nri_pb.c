@@ -54,22 +54,27 @@ static void encoded_messages_equal_the_recorded_ones(void **state)
 	assert_payload(out, created_c7_hex, *state);
 }
 
-static void a_quota_is_lifted_where_that_is_said_and_nowhere_else(void **state)
+static void a_quota_is_set_where_that_is_said_and_nowhere_else(void **state)
 {
-	const struct nri_cpuset sets[] = {{"c7", "8-15", "1", true}, {"c8", "0-7", "0", false}};
-	const struct nri_reply lifted = {.adjust = true, .cpus = "4", .mems = "0",
-		.without_quota = true, .updates = sets, .nr_updates = 2},
-			      kept = {.adjust = true, .cpus = "4", .mems = "0"};
+	const struct nri_cpuset sets[] = {{"c7", "8-15", "1", 400000}, {"c8", "0-7", "0", 0}};
+	const struct nri_reply lifted = {.adjust = true,
+				       .cpus = "4",
+				       .mems = "0",
+				       .cpu_quota = NRI_NO_QUOTA,
+				       .updates = sets,
+				       .nr_updates = 2},
+			       kept = {.adjust = true, .cpus = "4", .mems = "0"};
 	struct nri_answer answer;
 	struct blob out;
 
 	assert_int_equal(nri_created_encode(&lifted, *state, &out, NULL), 0);
 	assert_int_equal(nri_created_decode(out, *state, &answer, NULL), 0);
-	assert_true(answer.without_quota);
-	assert_true(answer.updates[0].without_quota && !answer.updates[1].without_quota);
+	assert_int_equal(answer.cpu_quota, NRI_NO_QUOTA);
+	assert_int_equal(answer.updates[0].cpu_quota, 400000);
+	assert_int_equal(answer.updates[1].cpu_quota, 0);
 	assert_int_equal(nri_created_encode(&kept, *state, &out, NULL), 0);
 	assert_int_equal(nri_created_decode(out, *state, &answer, NULL), 0);
-	assert_false(answer.without_quota);
+	assert_int_equal(answer.cpu_quota, 0);
 }
 
 static void recorded_configurations_are_read(void **state)
@@ -399,7 +404,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		in_arena(encoded_messages_equal_the_recorded_ones),
-		in_arena(a_quota_is_lifted_where_that_is_said_and_nowhere_else),
+		in_arena(a_quota_is_set_where_that_is_said_and_nowhere_else),
 		in_arena(recorded_configurations_are_read),
 		in_arena(recorded_events_are_read),
 		in_arena(a_container_is_the_same_after_encoding_and_decoding),

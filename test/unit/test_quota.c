@@ -180,6 +180,29 @@ static bool none_is_noted(struct rig *r)
 	return noted(r)->nr == 0;
 }
 
+static bool all_is_as_held(struct rig *r)
+{
+	return all_are_as_held(r) && text_equal(quota(r, of_container), four_cpus);
+}
+
+static void an_update_with_keep_sets_the_kubelets(void **state)
+{
+	struct rig *r = begin(false);
+	struct box *b = start_box(r, 1, 4);
+
+	(void)state;
+	wait_until(r, pod_is_lifted);
+	r->keeps_quotas = true;
+	stop_daemon(r);
+	read_machine(r, machine);
+	start_daemon(r);
+	wait_until(r, is_forgotten);
+	set_cpus(r, b, "0-1"); /* by another program */
+	wait_until(r, all_is_as_held);
+	assert_true(r->set);
+	rig_free(r);
+}
+
 static void the_pod_goes_and_nothing_is_left_of_it(void **state)
 {
 	struct rig *r = begin(false);
@@ -324,6 +347,7 @@ int main(void)
 		cmocka_unit_test(a_resize_to_a_part_of_a_cpu_gives_it_back),
 		cmocka_unit_test(a_restart_knows_what_was_and_mode_release_gives_it_back),
 		cmocka_unit_test(keep_touches_none_and_gives_back_what_an_earlier_life_lifted),
+		cmocka_unit_test(an_update_with_keep_sets_the_kubelets),
 		cmocka_unit_test(the_pod_goes_and_nothing_is_left_of_it),
 		cmocka_unit_test(a_pod_whose_sandbox_is_made_anew_keeps_what_it_had),
 		cmocka_unit_test(a_container_that_was_resized_and_is_not_known_to_be_keeps_its_quota),
