@@ -32,6 +32,7 @@ func inside(t *testing.T) *node {
 	if _, err := os.Stat(n.path("pods/" + daemonPod + ".json")); err == nil { // of a case that died
 		n.unitAgain()
 	}
+	n.settingsAgain() // of a case that died
 	n.awaitInOrder()
 	t.Cleanup(n.clear)
 	if t.Name() != "TestInsideReboot" || !n.hasRebooted() {
@@ -67,6 +68,11 @@ func insideAny(t *testing.T) *node {
 func (n *node) awaitInOrder() {
 	n.Helper()
 	n.await("the kubelet to be healthy", n.healthy)
+	n.awaitConnected()
+}
+
+func (n *node) awaitConnected() {
+	n.Helper()
 	n.await("numafitd to be connected", func() bool {
 		out, err := exec.Command("numafit", "status", "--socket", n.path("run/numafitd.sock"), "--json").Output()
 		return err == nil && strings.Contains(string(out), `"connection":"ready"`)

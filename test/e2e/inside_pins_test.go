@@ -32,20 +32,25 @@ func TestInsidePinsAreInForce(t *testing.T) {
 	n.dropStatic("first")
 	// CPUs on two nodes beside memory on one: restricted has that nowhere
 	n.putPod("split", guaranteed, nil, []want{{name: "three", milli: 3000, memory: 32 * mi}})
-	n.await("split to be refused", func() bool { // with its sandbox: the kubelet's status has no word of that
-		for _, l := range strings.Split(n.said("numafitd", 60), "\n") {
-			if strings.Contains(l, "event=pod-refused") && strings.Contains(l, "split-n1") && strings.Contains(l, "TopologyAffinityError") {
-				return true
-			}
-		}
-		return false
-	})
+	n.await("split to be refused", func() bool { return strings.Contains(n.refusal("split"), "TopologyAffinityError") })
 	n.dropStatic("split")
 	n.runStatic("wide", guaranteed, nil, []want{{name: "three", milli: 3000, memory: 700 * mi}}) // more than a node has
 	n.checkAll()
 	if h := n.held(n.pods["wide"].containers["three"]); len(n.set(h.CPUs)) != 3 || len(n.set(h.Mems)) != 2 {
 		t.Errorf("three CPUs are %s on nodes %s", h.CPUs, h.Mems)
 	}
+}
+
+// refusal is what numafitd says of a pod that it has refused with its sandbox, of which the kubelet's status
+// has no word; "": nothing.
+func (n *node) refusal(pod string) string {
+	n.Helper()
+	for _, l := range strings.Split(n.said("numafitd", 60), "\n") {
+		if strings.Contains(l, "event=pod-refused") && strings.Contains(l, pod+"-"+nodeName) {
+			return l
+		}
+	}
+	return ""
 }
 
 func TestInsideInitContainersAndSidecars(t *testing.T) {

@@ -58,6 +58,100 @@ func TestInsidePoolIsBounded(t *testing.T) {
 	}
 }
 
+// Each task of the shared pool goes from the old pool to the new one, with nothing between, when containers
+// with CPUs of their own come and go, in a pod of their own and beside others.
+func TestInsideTasksFollowThePool(t *testing.T) {
+	n := inside(t)
+	n.putPod("batch", burstable, nil, []want{{name: "batch", milli: 100, args: []string{"sleep 1000000 & " + untilTold}}})
+	n.putPod("best", bestEffort, nil, []want{{name: "best"}})
+	n.runStatic("part", guaranteed, nil, []want{{name: "part", milli: 300, memory: 32 * mi}})
+	n.awaitStatic("batch")
+	n.awaitStatic("best")
+	mixed := []want{{name: "one", milli: 1000, memory: 32 * mi}, {name: "part", milli: 200, memory: 32 * mi}}
+	for _, step := range []struct {
+		what string
+		cpus int // that the pool has then
+		do   func()
+	}{
+		{"a container with CPUs of its own comes", 6, func() { n.runStatic("own", guaranteed, nil, []want{{name: "two", milli: 2000, memory: 32 * mi}}) }},
+		{"a pod with both comes", 5, func() { n.runStatic("both", guaranteed, nil, mixed) }},
+		{"the first goes", 7, func() { n.dropStatic("own") }},
+		{"the pod with both goes", 8, func() { n.dropStatic("both") }},
+	} {
+		before := n.checkAll()
+		masks := watchMasks(n.sharedTasks(before))
+		step.do()
+		after := n.checkAll()
+		if nr := len(n.set(after.Pool)); nr != step.cpus {
+			t.Errorf("when %s the pool has %d CPUs", step.what, nr)
+		}
+		stayed := 0
+		for task, seen := range masks() {
+			if last := seen[len(seen)-1]; last == "" { // it has ended, with its pod
+				seen = seen[:len(seen)-1]
+			} else {
+				stayed++
+				if last != after.Pool {
+					t.Errorf("when %s task %s ends on %s, and the pool is %s", step.what, task, last, after.Pool)
+				}
+			}
+			for _, mask := range seen {
+				if mask != before.Pool && mask != after.Pool {
+					t.Errorf("when %s task %s was on %v, and the pool is %s, before %s", step.what, task, seen, after.Pool, before.Pool)
+				}
+			}
+		}
+		if stayed < 7 {
+			t.Errorf("when %s only %d tasks were looked at", step.what, stayed)
+		}
+	}
+}
+
+// sharedTasks are those of all containers that run on the shared pool.
+func (n *node) sharedTasks(s status) (tasks []string) {
+	n.Helper()
+	for _, h := range s.running() {
+		if !h.Exclusive {
+			tasks = append(tasks, strings.Fields(n.read(cpusetCgroup(n.pid(h.ID))+"/cgroup.threads"))...)
+		}
+	}
+	return tasks
+}
+
+// allowed are the CPUs that a task may run on; "": it has ended.
+func allowed(task string) string {
+	text, _ := os.ReadFile("/proc/" + task + "/status")
+	return line(string(text), "Cpus_allowed_list:")
+}
+
+// watchMasks looks over and over at what CPUs these tasks may run on. What it returns ends that, and has for
+// each task all that was seen in order, "" once it has ended.
+func watchMasks(tasks []string) func() map[string][]string {
+	end, all := make(chan bool), make(chan map[string][]string)
+	go func() {
+		seen := map[string][]string{}
+		look := func() {
+			for _, task := range tasks {
+				before := seen[task]
+				if mask := allowed(task); len(before) == 0 || before[len(before)-1] != mask {
+					seen[task] = append(before, mask)
+				}
+			}
+		}
+		for {
+			look()
+			select {
+			case <-end:
+				look()
+				all <- seen
+				return
+			case <-time.After(10 * time.Millisecond):
+			}
+		}
+	}()
+	return func() map[string][]string { end <- true; return <-all }
+}
+
 // classes are the cgroups of the QoS classes that have pods without CPUs of their own.
 func (n *node) classes() (dirs []string) {
 	n.Helper()

@@ -265,15 +265,23 @@ func (n *node) refusedOrRuns(name string) (words string) {
 			words = s.Reason + ": " + s.Message
 			return true
 		}
-		for _, c := range s.ContainerStatuses {
-			if !c.Ready {
-				return false
-			}
-		}
-		return s.Phase == "Running"
+		return s.runs()
 	})
 	n.look()
 	return words
+}
+
+// runs: all of the pod's containers do.
+func (s *podStatus) runs() bool {
+	if s == nil {
+		return false
+	}
+	for _, c := range s.ContainerStatuses {
+		if !c.Ready {
+			return false
+		}
+	}
+	return s.Phase == "Running"
 }
 
 // dropPod takes the pod's file away, and waits until it has ended and the kubelet has let go of it.

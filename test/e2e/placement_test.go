@@ -29,7 +29,8 @@ type status struct {
 		HintsRejected       int `json:"hints_rejected"`
 		Updates             int
 	}
-	SharedPool struct{ Enforced string } `json:"shared_pool"`
+	SharedPool struct{ Enforced string }     `json:"shared_pool"`
+	Quota      struct{ Pods, Rewritten int } `json:"cfs_quota"`
 	Kubelet    struct {
 		DevicePlugin string `json:"device_plugin"`
 		PodResources string `json:"pod_resources"`
