@@ -198,17 +198,19 @@ run-fuzz-%: $(B)/fuzz/fuzz_% $(B)/corpus/%
 	@echo "  fuzz	$*: nothing found in $(FUZZ_SECONDS) s"
 corpus: $(B)/corpus_pack ## write build/VARIANT/corpus/T back into test/fuzz/corpus/T.txt: T=name
 	@$< pack $(B)/corpus/$(T) test/fuzz/corpus/$(T).txt
-bench: ## measure (release build), beside the kubelet's own code, behind NRI's and as a device plugin where there is Go
-	@tools/setup build
+bench: ## measure (release build), beside the kubelet's own code, behind NRI's and as a device plugin where there is Go; T=vm: in a virtual machine (root)
+	@tools/setup build $(if $(BENCH_VM),e2e)
 	@$(MAKE) -s VARIANT=release run-bench
 BENCH_NRI := $(if $(filter nri,$(or $(T),nri)),$(B)/numafitd $(B)/bench/constant)
 BENCH_KUBELET := $(if $(filter kubelet,$(or $(T),kubelet)),$(B)/numafitd)
 BENCH_EXTENDER := $(if $(filter extender,$(or $(T),extender)),$(B)/numafit-extender)
-run-bench: $(BENCHES) $(BENCH_NRI) $(BENCH_KUBELET) $(BENCH_EXTENDER)
+BENCH_VM := $(if $(filter vm,$(T)),$(B)/numafitd $(B)/numafit)
+run-bench: $(BENCHES) $(BENCH_NRI) $(BENCH_KUBELET) $(BENCH_EXTENDER) $(BENCH_VM)
 	@$(if $(BENCHES),test/bench/run $(BENCHES))
 	@$(if $(BENCH_NRI),test/bench/nri/run $(BENCH_NRI))
 	@$(if $(BENCH_KUBELET),test/bench/kubelet/run $(BENCH_KUBELET))
 	@$(if $(BENCH_EXTENDER),test/bench/extender/run $(BENCH_EXTENDER))
+	@$(if $(BENCH_VM),CASES="$(or $(CASES),figures)" test/e2e/run $(BENCH_VM) $(or $(PART),node-vm))
 coverage: ## run the tests, then list the lines covered in each source file
 	@$(MAKE) -s VARIANT=cov WERROR= test # without optimization gcc warns of what is not so
 	@$(MAKE) -s VARIANT=cov list-coverage

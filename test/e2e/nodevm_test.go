@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -17,7 +18,7 @@ import (
 
 const (
 	bootPatience = 10 * time.Minute // real time, on a machine that is busy with other things
-	casePatience = 30 * time.Minute
+	casePatience = 60 * time.Minute
 )
 
 // box is a virtual machine that runs.
@@ -84,10 +85,29 @@ func (b *box) hear(late time.Duration, words ...string) (line, before string) {
 			if _, figure, ok := strings.Cut(line, "figure: "); ok {
 				fmt.Printf("figure: %s, %.0f s after power-on\n", figure, time.Since(b.began).Seconds())
 			}
+			if row, ok := strings.CutPrefix(line, "row: "); ok {
+				b.keepRow(row)
+			}
 			text.WriteString(line + "\n")
 		case <-timer:
 			return "", text.String()
 		}
+	}
+}
+
+// keepRow adds a line to the file that JSON names, as make bench does.
+func (b *box) keepRow(row string) {
+	name := os.Getenv("JSON")
+	if name == "" {
+		return
+	}
+	file, err := os.OpenFile(name, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err == nil {
+		_, err = fmt.Fprintln(file, row)
+		file.Close()
+	}
+	if err != nil {
+		b.Error(err)
 	}
 }
 
@@ -105,7 +125,13 @@ func (b *box) ready() bool {
 
 // run has a case run; false: the machine is not there any more.
 func (b *box) run(t *testing.T, name string) bool {
-	fmt.Fprintln(b.line, "run "+name)
+	order := "run " + name
+	for _, variable := range []string{"SEED", "STEPS", "CROWD"} {
+		if value := os.Getenv(variable); value != "" {
+			order += " " + variable + "=" + value
+		}
+	}
+	fmt.Fprintln(b.line, order)
 	all := ""
 	for {
 		line, before := b.hear(casePatience, "ended ", "ready ")
@@ -113,7 +139,7 @@ func (b *box) run(t *testing.T, name string) bool {
 		status := 0
 		switch {
 		case strings.HasPrefix(line, "ready ") && strings.Contains(before, rebootWords):
-			fmt.Fprintln(b.line, "run "+name) // its second half
+			fmt.Fprintln(b.line, order) // its second half
 			continue
 		case strings.HasPrefix(line, "ready "):
 			t.Errorf("the node has started anew by itself:\n%s\nconsole:\n%s", all, tail(b.console()))
@@ -132,30 +158,39 @@ func (b *box) run(t *testing.T, name string) bool {
 	}
 }
 
-// cases are those that are in this program: on every node, and with systemd alone.
-func cases(t *testing.T, systemd bool) (names []string) {
+const figures = "TestInsideFigure" // so begin the names of those that measure
+
+// cases are those that are in this program whose names begin so, on every node or with systemd alone. Figures
+// are left out unless they are asked for.
+func cases(t *testing.T, begin string, systemd bool) (names []string) {
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	list, err := exec.Command(self, "-test.list", "^TestInside").Output()
+	list, err := exec.Command(self, "-test.list", "^"+begin).Output()
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range strings.Fields(string(list)) {
-		if systemd || !strings.HasPrefix(name, "TestInsideSystemd") {
-			names = append(names, name)
+		if !systemd && strings.HasPrefix(name, "TestInsideSystemd") || strings.HasPrefix(name, figures) && begin != figures {
+			continue
 		}
+		names = append(names, name)
 	}
 	return names
 }
 
-// TestNodeVM: NODE_VM is the command that boots the node, its last word the cgroup driver. CASES takes some.
+// TestNodeVM: NODE_VM is the command that boots the node, its last word the cgroup driver. CASES takes some, or
+// the figures. SEED, STEPS and CROWD are the cases' own.
 func TestNodeVM(t *testing.T) {
 	command := strings.Fields(os.Getenv("NODE_VM"))
 	names := strings.Fields(os.Getenv("CASES"))
-	if len(names) == 0 {
-		names = cases(t, command[len(command)-1] == "systemd")
+	systemd := command[len(command)-1] == "systemd"
+	switch {
+	case len(names) == 0:
+		names = cases(t, "TestInside", systemd)
+	case slices.Equal(names, []string{"figures"}):
+		names = cases(t, figures, systemd)
 	}
 	var b *box
 	defer func() {

@@ -42,6 +42,20 @@ func (n *node) cgroup() string {
 	return "/numafit-e2e-" + filepath.Base(os.TempDir()) + "-" + filepath.Base(n.dir) // run looks for it
 }
 
+// podCgroup is a pod's, as the runtime is asked for it. On a node in a virtual machine it is among the kubelet's.
+func (n *node) podCgroup(qos, name string) string {
+	uid := "poduid-" + name
+	switch {
+	case n.dir != insideDir:
+		return filepath.Join(n.cgroup(), "kubepods", qos, uid)
+	case !hasSystemd():
+		return filepath.Join("/kubepods", qos, uid)
+	case qos != guaranteed:
+		qos = "-" + qos
+	}
+	return "kubepods" + qos + "-" + strings.ReplaceAll(uid, "-", "_") + ".slice"
+}
+
 func (n *node) resources(qos string, w want) *cri.LinuxContainerResources {
 	r := &cri.LinuxContainerResources{CpuPeriod: period, CpuShares: max(2, w.milli*1024/1000)}
 	if qos == guaranteed {
@@ -75,7 +89,7 @@ func (n *node) tryAnnotatedPod(name, qos string, annotations map[string]string, 
 		Annotations:  annotations,
 		LogDirectory: n.path("logs"),
 		Linux: &cri.LinuxPodSandboxConfig{
-			CgroupParent: filepath.Join(n.cgroup(), "kubepods", qos, "poduid-"+name),
+			CgroupParent: n.podCgroup(qos, name),
 			SecurityContext: &cri.LinuxSandboxSecurityContext{
 				NamespaceOptions: &cri.NamespaceOption{Network: cri.NamespaceMode_NODE}},
 			Resources: n.resources(qos, total),
