@@ -29,6 +29,12 @@ void bounds_free(struct bounds *b);
 /* A container is there, with the CPUs *own for itself, or in the shared pool (NULL). One whose
  * cgroup is not known is passed over; one that is there already has other CPUs now. */
 void bounds_enter(struct bounds *b, const struct request *req, const struct cpuset *own);
+/* The same of one that shares the pool beside CPUs of its own (NULL: none), and of the pool has only
+ * what is in *within, as long as there is any (empty: all of it). Where it is to be given the pool
+ * exactly it has all of it: with a part it could have nothing in common with a set above it that is
+ * still to move, and so all of that. */
+void bounds_enter_in_part(struct bounds *b, const struct request *req, const struct cpuset *own,
+	const struct cpuset *within);
 /* The runtime is answered that it is to set the pool for that container, if this is what
  * bounds_shares() wants (exact): that is what will be set. */
 void bounds_give(struct bounds *b, const char *container_id, const struct cpuset *pool);
@@ -37,9 +43,9 @@ void bounds_leave(struct bounds *b, const char *container_id);
 /* The pod is gone, and its cgroup with it. */
 void bounds_forget_pod(struct bounds *b, const char *pod_uid);
 
-/* Whether the container shares the pool and is known here: it needs no update when the pool
- * moves. *exact: it is to be given the pool when it is created; else a cgroup above it bounds it,
- * and any set will do that has the pool. */
+/* Whether the container shares the pool, be it beside CPUs of its own, and is known here: it needs
+ * no update when the pool moves. *exact: it is to be given the pool when it is created; else a
+ * cgroup above it bounds it, and any set will do that has the pool. */
 bool bounds_shares(const struct bounds *b, const char *container_id, bool *exact);
 /* Whether the container shares the pool and is known here, and those above it have no more than they
  * are to have, and some of the pool. */
@@ -66,8 +72,7 @@ uint64_t bounds_serial(const struct bounds *b);
 void bounds_plan(const struct bounds *b, const struct cpuset *pool, const struct cpuset *all,
 	struct bounds_writes *out);
 /* The write was made. */
-void bounds_note_written(
-	struct bounds *b, struct bounds_node *node, const struct cpuset *cpus);
+void bounds_note_written(struct bounds *b, struct bounds_node *node, const struct cpuset *cpus);
 /* The cgroup was found to have that set, or none: of another program, or of an earlier life. True:
  * that is not what was written, and a plan is to be made anew. One that may have any set may have all
  * the CPUs *all. */

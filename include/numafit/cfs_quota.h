@@ -33,9 +33,10 @@ const struct lifted_quota *quotas_after(const struct lifted_quotas *q, const cha
 void quotas_note(struct lifted_quotas *q, const char *pod_uid, const struct quota_note *n);
 void quotas_fini(struct lifted_quotas *q);
 
-/* Whether the entry's container has CPUs for itself, so that it is to have no quota of its own. Not
- * one that shares CPUs with others of its pod, nor one that is left as it runs (kubelet
- * container_manager_linux.go, ContainerHasExclusiveCPUs). */
+/* Whether the entry's container has CPUs for itself alone, so that it is to have no quota of its
+ * own. Not one that shares CPUs with others of its pod or has those of the shared pool beside them,
+ * nor one that is left as it runs (kubelet container_manager_linux.go, ContainerHasExclusiveCPUs).
+ */
 bool holding_has_own_cpus(const struct holding *h);
 /* Whether the pod is to have no quota: when any of its containers has CPUs for itself. Where
  * PodLevelResourceManagers is on and the pod has resources of its own: when all of them have

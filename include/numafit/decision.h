@@ -27,6 +27,7 @@ enum refusal_cause {
 	REFUSED_BY_DAEMON, /* nothing that admit() looks at: the decision could not be recorded */
 	REFUSED_FOR_ROOM,  /* deciding it takes more working memory than there is */
 	REFUSED_FOR_TOKENS,
+	REFUSED_FOR_WISH,   /* its pod's author has made one that cannot be read */
 	REFUSED_FOR_SHARES, /* what a pod has as one cannot be shared out among its containers */
 	REFUSED_ON_BOOKS,   /* what is asked for, what is free, and the rules */
 	/* A container that runs keeps what it has: */
@@ -38,10 +39,14 @@ struct decision {
 	bool admit;
 	enum decision_source source;
 	enum topology_policy policy;
-	bool exclusive;     /* cpus are the container's own; else it runs in the shared pool */
-	struct cpuset cpus; /* what cpuset.cpus is to be: its own CPUs, or the shared pool's then */
-	struct nodeset mems; /* what cpuset.mems is to be */
-	bool has_affinity;   /* nodes is what the merge chose; false: no NUMA affinity */
+	bool exclusive; /* cpus are the container's own; else it runs in the shared pool */
+	/* What it holds for itself; else the shared pool as it was then. cpuset.cpus is that, but
+	 * for wishes: ledger_cpus_of(). */
+	struct cpuset cpus;
+	struct nodeset spread; /* of the shared pool it has the CPUs of these NUMA nodes alone, as
+				  long as there are any; empty: all */
+	struct nodeset mems;   /* what cpuset.mems is to be */
+	bool has_affinity;     /* nodes is what the merge chose; false: no NUMA affinity */
 	struct nodeset nodes;
 	bool preferred;
 	unsigned nr_blocks;

@@ -14,6 +14,7 @@ enum refusal_class {
 			   working memory than there is */
 	REFUSAL_TOKENS, /* its tokens of numafit.io/cpu are not its own, or not as many as its CPUs
 			 */
+	REFUSAL_WISH,   /* it has a wish that cannot be read */
 	REFUSAL_SHARES, /* what the pod has as one cannot be shared out among its containers */
 	REFUSAL_ABSENT, /* more than this machine has for containers */
 	REFUSAL_STAYS,  /* it runs, and stays where it is: there is not as much for it there */
@@ -100,7 +101,7 @@ struct diagnosis {
 	/* How many NUMA nodes the policy would have it on; 0: any number, or no number will do. */
 	unsigned allowed;
 	unsigned kept; /* CPUs of those that are free which stay shared (sharedPoolMinimum) */
-	bool resize; /* of a container that runs: what it has counts as free here */
+	bool resize;   /* of a container that runs: what it has counts as free here */
 	/* What is free: on one place, the NUMA nodes (as many as are allowed) that come nearest to
 	 * having all of it; or where no NUMA node has most of each, on those that have most of one.
 	 * Of a container that is resized, for each amount, on the NUMA nodes that it has it of. Of

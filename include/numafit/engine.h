@@ -56,8 +56,8 @@ struct record {
 	size_t nr_parts;
 	const struct lease *lease;
 	const struct quota_note *quota; /* QUOTA */
-	struct cpuset pool; /* the shared pool once this is done */
-	bool in_one_line;   /* HOLD: it is of no use in several lines of a journal */
+	struct cpuset pool;             /* the shared pool once this is done */
+	bool in_one_line;               /* HOLD: it is of no use in several lines of a journal */
 };
 
 struct engine_hooks {
@@ -82,9 +82,9 @@ struct update {
 	const char *container_id;
 	struct cpuset cpus;
 	struct nodeset mems;
-	struct cpuset least; /* not empty: a cgroup above bounds it, and any set of CPUs will do
-				that has these, or none */
-	bool without_quota; /* it is to have no CFS quota; else that is left as it is */
+	struct cpuset in_force; /* what cpus come to below a cgroup that bounds it; empty: cpus */
+	bool any_wider;         /* any set that has those, or none, does as well as cpus */
+	bool without_quota;     /* it is to have no CFS quota; else that is left as it is */
 };
 struct update_list {
 	VEC(struct update);
@@ -138,10 +138,10 @@ void engine_create(struct engine *g, int64_t now_ms, struct request *req, struct
 /* What was decided for a container that is being created, or held for a pod whose sandbox is being
  * started, cannot be put in force: it is given up, and *d refuses it with that text
  * (UnexpectedAdmissionError). What its pod holds for the container goes on waiting for it. */
-void engine_take_back(struct engine *g, int64_t now_ms, const struct request *req,
-	const char *why, struct decision *d);
-void engine_take_back_pod(struct engine *g, int64_t now_ms, const struct pod *pod,
-	const char *why, struct decision *d);
+void engine_take_back(struct engine *g, int64_t now_ms, const struct request *req, const char *why,
+	struct decision *d);
+void engine_take_back_pod(struct engine *g, int64_t now_ms, const struct pod *pod, const char *why,
+	struct decision *d);
 /* It exists now (PostCreateContainer, StartContainer). One that is not in the ledger is adopted
  * like in a Synchronize; its own update comes with those of the next event. */
 void engine_live(struct engine *g, int64_t now_ms, const struct request *req,

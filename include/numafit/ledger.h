@@ -39,8 +39,8 @@ struct holding {
 	bool misplaced; /* it runs with another cpuset than decision says, and was not updated yet
 			 */
 	bool starting; /* its process does not run yet: the runtime may pass over an update of it */
-	/* admit is true. Where it is not `exclusive` its CPUs are the shared pool's, whichever these
-	 * are by now, and decision.cpus is empty: ledger_cpus_of(). */
+	/* admit is true. Where it is not `exclusive` its CPUs are the shared pool's, whichever
+	 * these are by now, and decision.cpus is empty: ledger_cpus_of(). */
 	struct decision decision;
 };
 
@@ -72,15 +72,18 @@ struct ledger_view {
 	/* The cgroups of all containers that are there, where settings have the pool enforced by
 	 * cgroups; else NULL. The pool is one of what they are to be allowed. */
 	struct bounds *bounds;
-	size_t nr_shared;    /* containers that are there and share the pool */
-	size_t nr_unbounded; /* of these: no cgroup bounds them, they are updated */
+	size_t nr_shared;            /* containers that are there and share the pool */
+	size_t nr_unbounded;         /* of these: no cgroup bounds them, they are updated */
 	struct lifted_quotas quotas; /* of pods' cgroups */
 };
 /* Borrowed; always as the ledger is now. */
 const struct ledger_view *ledger_view(const struct ledger *l);
-/* What the entry's container is to run on: its own CPUs or the shared pool, borrowed until the
- * ledger changes; and its whole decision with those CPUs. */
-const struct cpuset *ledger_cpus_of(const struct ledger *l, const struct holding *h);
+/* Whether the entry's container runs on CPUs of the shared pool, be it beside its own. */
+bool holding_is_in_pool(const struct holding *h);
+/* The set that the entry's container is to run on: its own CPUs, the shared pool, or what its
+ * wishes make of them. */
+struct cpuset ledger_cpus_of(const struct ledger *l, const struct holding *h);
+/* Its whole decision, with the CPUs that it holds, or the shared pool's. */
 struct decision ledger_decision_of(const struct ledger *l, const struct holding *h);
 /* Whether the entry's container shares the pool, and a cgroup keeps it there: it needs no update
  * when the pool moves. *exact: as bounds_shares(). */

@@ -3,6 +3,7 @@
 
 #include <numafit/settings.h>
 #include <numafit/topo.h>
+#include <numafit/wishes.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -58,6 +59,9 @@ struct ask {
 	 * its own resources out it has its part for itself (kubelet
 	 * cm/qos, IsContainerEquivalentQOSGuaranteed). */
 	bool guaranteed;
+	struct wishes wishes; /* of its pod's author, as far as the operator allows them */
+	const char *odd_wish; /* what is wrong with one of them: it is refused for that. NULL:
+				 nothing */
 	bool whole_pod; /* it is the pod that asks, for resources of its own (pod.own), and none of
 			   its containers */
 };
@@ -133,6 +137,9 @@ struct pod {
 /* How many CPUs such a request gets for itself: all when the pod is Guaranteed and the request is
  * whole CPUs, else 0 (kubelet policy_static.go, guaranteedCPUs). */
 unsigned qos_exclusive_cpus(enum qos q, uint64_t cpu_milli);
+/* The same for a container of a pod of that class, by its wishes; pod_level: the pod has resources
+ * of its own, so that only containers that are `guaranteed` have any. */
+unsigned ask_exclusive_cpus(const struct ask *c, enum qos q, bool pod_level);
 /* The same for a container of the pod. */
 unsigned pod_exclusive_cpus(const struct pod *pod, unsigned container);
 /* Whether memory is pinned for the pod's containers (kubelet memorymanager): Guaranteed pods only.

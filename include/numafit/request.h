@@ -102,7 +102,7 @@ uint64_t page_bytes_from_name(const char *name);
 
 /* How many CPUs the container gets for itself: its request when the pod is Guaranteed and the
  * request is whole CPUs, else 0; 0 also in a pod with resources of its own where it is not
- * `guaranteed` (kubelet policy_static.go, guaranteedCPUs). */
+ * `guaranteed` (kubelet policy_static.go, guaranteedCPUs); as its wishes have it. */
 unsigned request_exclusive_cpus(const struct request *req);
 /* Whether memory is pinned for it: Guaranteed pods only (kubelet memorymanager). */
 bool request_pins_memory(const struct request *req);

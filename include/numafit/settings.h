@@ -69,6 +69,9 @@ enum { SHARED_POOL_STEP_AUTO = CPUSET_BITS + 1 };
 enum quota_use { QUOTA_LIFT, QUOTA_KEEP, NR_QUOTA_USES };
 extern const char *const quota_use_words[NR_QUOTA_USES + 1]; /* "lift", "keep", NULL */
 
+/* What becomes of a container with a wish that cannot be read. */
+enum unknown_wish { UNKNOWN_WISH_REFUSE, UNKNOWN_WISH_IGNORE };
+
 /* One entry of the kubelet's reservedMemory, one kind of memory of it. */
 struct reserved_memory {
 	unsigned entry; /* its number in the list */
@@ -119,11 +122,13 @@ struct settings {
 	struct reserved_memory reserved_memory[RESERVED_MEMORY_MAX];
 	unsigned nr_reserved_memory;
 	enum pool_enforced pool_enforced; /* in a running daemon never POOL_BY_EITHER */
-	unsigned shared_pool_step; /* CPUs that a NUMA node's shared pool gives up or gets back
-				      beyond need; or SHARED_POOL_STEP_AUTO */
+	unsigned shared_pool_step;    /* CPUs that a NUMA node's shared pool gives up or gets back
+					 beyond need; or SHARED_POOL_STEP_AUTO */
 	unsigned shared_pool_minimum; /* CPUs that the shared pool never falls below */
 	enum quota_use quota_use;
-	uint64_t sweep_interval_ms;   /* between two looks at what is in force; 0: none */
+	unsigned wishes_allowed; /* which wishes pods may have (wishes.h) */
+	enum unknown_wish unknown_wish;
+	uint64_t sweep_interval_ms; /* between two looks at what is in force; 0: none */
 	enum advice_mode advice_mode;
 	bool advice_repair;      /* place where a hint cannot be followed but others do as well */
 	bool advice_policy;      /* a pod may ask for a stricter topology policy */

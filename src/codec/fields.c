@@ -172,6 +172,8 @@ static bool is_absent(const struct field *f, const void *from)
 		return !MEMBER(uint64_t, from, f->at);
 	if (f->type == FIELD_CPUS)
 		return cpuset_empty(&MEMBER(struct cpuset, from, f->at));
+	if (f->type == FIELD_NODES)
+		return nodeset_empty(MEMBER(struct nodeset, from, f->at));
 	if (f->type == FIELD_NAME)
 		return !MEMBER(unsigned, from, f->at);
 	return (f->type == FIELD_STRING || f->type == FIELD_POINTER) &&

@@ -74,6 +74,11 @@ static const struct field hint_rows[] = {
 static const struct fields hint_fields = FIELDS(hint_rows, struct advice_result);
 #undef AT
 
+#define ASK_WORD(name, member, list, nr)                                                           \
+	{                                                                                          \
+		.key = (name), .type = FIELD_NAME, .at = ASK_AT + offsetof(struct ask, member),    \
+		.optional = true, .words = (list), .max = (nr)                                     \
+	}
 /* What is added to an ask has its row here, once: requests and pods both have it. (Its name, kind,
  * CPUs and memory were there before, each at its place in either.) */
 #define ASK_ROWS                                                                                   \
@@ -84,6 +89,13 @@ static const struct fields hint_fields = FIELDS(hint_rows, struct advice_result)
 		{.key = "whole_pod",                                                               \
 			.type = FIELD_BOOL,                                                        \
 			.at = ASK_AT + offsetof(struct ask, whole_pod),                            \
+			.optional = true},                                                         \
+		ASK_WORD("wish_cpus", wishes.cpus, wish_cpus_words, NR_WISH_CPUS),                 \
+		ASK_WORD("wish_cores", wishes.cores, wish_cores_words, NR_WISH_CORES),             \
+		ASK_WORD("wish_spread", wishes.spread, wish_spread_words, NR_WISH_SPREADS),        \
+		{.key = "odd_wish",                                                                \
+			.type = FIELD_STRING,                                                      \
+			.at = ASK_AT + offsetof(struct ask, odd_wish),                             \
 			.optional = true},                                                         \
 	{                                                                                          \
 		.key = "hint", .type = FIELD_POINTER, .at = ASK_AT + offsetof(struct ask, advice), \
@@ -176,6 +188,7 @@ static const struct field decision_rows[] = {
 	FIELD("policy", NAME, AT(policy), .words = topology_policy_words, .max = NR_POLICIES),
 	FIELD("exclusive", BOOL, AT(exclusive)),
 	FIELD("cpus", CPUS, AT(cpus)),
+	FIELD("spread", NODES, AT(spread), .optional = true),
 	FIELD("mems", NODES, AT(mems)),
 	FIELD("nodes", NODES, AT(nodes), .has_flag = true, .flag = AT(has_affinity)),
 	FIELD("preferred", BOOL, AT(preferred)),

@@ -329,7 +329,7 @@ static int keep_annotations(
 	out->annotations = list;
 	out->nr_annotations = 0;
 	for (size_t i = 0; i < s->nr_annotations; i++)
-		if (spec_starts_with(s->annotations[i].key, ours) ||
+		if (strstr(s->annotations[i].key, ours) || /* of one container, too */
 			advice_source_of(s->annotations[i].key) ||
 			text_equal(s->annotations[i].key, OBSERVED_ANNOTATION))
 			list[out->nr_annotations++] = s->annotations[i];

@@ -128,26 +128,28 @@ struct cpuset books_free_cpus(const struct books *b)
 static int check_whole_cores(struct way_in *w, unsigned count)
 {
 	const struct books *b = w->b;
-	const unsigned *cpus_on = w->pod->container[w->place].cpus_on;
+	const struct ask *c = &w->pod->container[w->place];
+	const unsigned *cpus_on = c->cpus_on;
+	const struct cpu_options options = wishes_cpu_options(&c->wishes, &b->s->cpu_options);
 	struct cpuset reserved = cpus_whole_cores(b->t, &b->reserved);
 	struct cpuset physical = cpuset_minus(b->shared, &b->promised);
 	struct err e;
 
 	physical = cpuset_minus(physical, &reserved);
-	int rc = cpus_check_whole_cores(b->t, &b->s->cpu_options, &physical, count, &e);
+	physical = wishes_usable_cpus(&c->wishes, b->t, &physical);
+	int rc = cpus_check_whole_cores(b->t, &options, &physical, count, &e);
 	nodeset_each (n, b->t->nodes) { /* no core is on two of them */
 		struct cpuset here = cpuset_and(physical, &b->t->node[n].cpus);
 
 		if (cpus_on && !rc)
-			rc = cpus_check_whole_cores(
-				b->t, &b->s->cpu_options, &here, cpus_on[n], &e);
+			rc = cpus_check_whole_cores(b->t, &options, &here, cpus_on[n], &e);
 	}
 	return rc ? admission_refuse(w, "SMTAlignmentError", "%s", e.text) : 0;
 }
 
 /* From each NUMA node as many CPUs as the container has tokens of it. */
-static int take_cpus_by_node(
-	const struct way_in *w, const struct cpuset *free_cpus, struct cpuset *got, struct err *e)
+static int take_cpus_by_node(const struct way_in *w, const struct cpu_options *options,
+	const struct cpuset *free_cpus, struct cpuset *got, struct err *e)
 {
 	const unsigned *cpus_on = w->pod->container[w->place].cpus_on;
 	const struct books *b = w->b;
@@ -160,7 +162,7 @@ static int take_cpus_by_node(
 		if (!cpus_on[n])
 			continue;
 		int rc = cpus_allocate(
-			b->t, &b->s->cpu_options, &here, cpus_on[n], &there, w->budget, &some, e);
+			b->t, options, &here, cpus_on[n], &there, w->budget, &some, e);
 		if (rc)
 			return rc;
 		*got = cpuset_or(*got, &some);
@@ -186,6 +188,7 @@ static int give_cpus(struct way_in *w, const struct hint *affinity)
 	unsigned count = b->s->cpu_manager_policy == MANAGER_STATIC
 				 ? pod_exclusive_cpus(w->pod, w->place)
 				 : 0;
+	const struct cpu_options options = wishes_cpu_options(&c->wishes, &b->s->cpu_options);
 	struct cpuset from = books_free_cpus(b), got;
 	struct err e;
 
@@ -195,9 +198,10 @@ static int give_cpus(struct way_in *w, const struct hint *affinity)
 	if (rc)
 		return rc;
 	from = cpuset_or(from, &w->reusable_cpus);
-	rc = c->cpus_on ? take_cpus_by_node(w, &from, &got, &e)
-			: cpus_allocate(b->t, &b->s->cpu_options, &from, count, affinity, w->budget,
-				  &got, &e);
+	from = wishes_usable_cpus(&c->wishes, b->t, &from);
+	rc = c->cpus_on
+		     ? take_cpus_by_node(w, &options, &from, &got, &e)
+		     : cpus_allocate(b->t, &options, &from, count, affinity, w->budget, &got, &e);
 	if (rc)
 		return refuse_allocation(w, e.text);
 	w->out->of[w->place].cpus = got;

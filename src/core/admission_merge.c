@@ -136,6 +136,16 @@ static bool shares_nothing(struct way_in *w, bool pod_scope, int (*check)(struct
 	return true;
 }
 
+/* The container that is dealt with; of a whole pod the first one that wishes for whole cores, if
+ * any does: where CPUs would do for it they do for all. */
+static unsigned strictest_place(const struct way_in *w, bool pod_scope)
+{
+	for (unsigned c = 0; pod_scope && c < w->pod->nr; c++)
+		if (w->pod->container[c].wishes.cores && pod_exclusive_cpus(w->pod, c))
+			return c;
+	return w->place;
+}
+
 /* The hints of all managers. NULL: the arena's limit is reached. */
 static const struct hints *collect_hints(struct way_in *w, bool pod_scope, unsigned cpus)
 {
@@ -148,7 +158,10 @@ static const struct hints *collect_hints(struct way_in *w, bool pod_scope, unsig
 	if (!h || !h->family || add_device_hints(w, pod_scope, h))
 		return NULL;
 	if (cpus && !w->pod->container[w->place].cpus_on) {
-		const struct cpuset available = books_free_cpus(b);
+		const struct wishes *wishes =
+			&w->pod->container[strictest_place(w, pod_scope)].wishes;
+		const struct cpuset free_cpus = books_free_cpus(b),
+				    available = wishes_usable_cpus(wishes, b->t, &free_cpus);
 
 		cpus_family(b->t, &b->s->cpu_options, &available, &w->reusable_cpus, cpus,
 			&h->per_node, &h->family[h->nr++]);

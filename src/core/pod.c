@@ -101,11 +101,22 @@ unsigned qos_exclusive_cpus(enum qos q, uint64_t cpu_milli)
 	return cpus > UINT32_MAX ? UINT32_MAX : (unsigned)cpus;
 }
 
+unsigned ask_exclusive_cpus(const struct ask *c, enum qos q, bool pod_level)
+{
+	const uint64_t fraction = c->cpu_milli % MILLI_PER_CPU;
+
+	if (pod_level) /* its containers have parts of what it has, whatever they wish for */
+		return c->guaranteed ? qos_exclusive_cpus(q, c->cpu_milli) : 0;
+	if (c->wishes.cpus == WISH_CPUS_SHARED)
+		return 0;
+	if (c->wishes.cpus == WISH_CPUS_OWN_SHARED)
+		return qos_exclusive_cpus(q, c->cpu_milli - fraction);
+	return qos_exclusive_cpus(q, c->cpu_milli);
+}
+
 unsigned pod_exclusive_cpus(const struct pod *pod, unsigned container)
 {
-	const struct ask *c = &pod->container[container];
-
-	return pod->pod_level && !c->guaranteed ? 0 : qos_exclusive_cpus(pod->qos, c->cpu_milli);
+	return ask_exclusive_cpus(&pod->container[container], pod->qos, pod->pod_level);
 }
 
 enum topology_policy pod_policy(const struct settings *s, const struct pod *pod)

@@ -140,9 +140,7 @@ struct request request_of_part(const struct pod *pod, size_t place)
 
 unsigned request_exclusive_cpus(const struct request *req)
 {
-	return req->pod.pod_level && !req->ask.guaranteed
-		       ? 0
-		       : qos_exclusive_cpus(req->pod.qos, req->ask.cpu_milli);
+	return ask_exclusive_cpus(&req->ask, req->pod.qos, req->pod.pod_level);
 }
 
 bool request_pins_memory(const struct request *req)

@@ -38,6 +38,7 @@ static const char *const pods_api_words[] = {"auto", "true", "false", NULL};
 static const char *const fingerprint_words[] = {"none", "all", "with-exclusive-resources", NULL};
 const char *const pool_enforced_words[NR_POOL_ENFORCED + 1] = {"auto", "cgroup", "updates", NULL};
 const char *const quota_use_words[NR_QUOTA_USES + 1] = {"lift", "keep", NULL};
+static const char *const unknown_wish_words[] = {"refuse", "ignore", NULL};
 static const char *const log_words[] = {"error", "warn", "info", "debug", NULL};
 static const char *const log_format_words[] = {"auto", "text", "json", "journal", NULL};
 
@@ -190,6 +191,15 @@ static const struct row rows[] = {
 	ROW("schedulerHint.order", kind_text, advice_order,
 		"numafit,koordinator,katalyst,volcano,crane,godel",
 		"whose hints are read, the first one first"),
+	ROW("podWishes.allowed", kind_wishes, wishes_allowed, "cpus=shared,numa-nodes,spread",
+		"which annotations of pods under numafit.io/ are obeyed: cpus (cpus=shared: that "
+		"value alone), cores, numa-nodes, spread, with commas between them; none. One that "
+		"is not allowed counts as not there"),
+	ROW("podWishes.unknown", kind_word, unknown_wish, "refuse",
+		"a container with a wish that is allowed and has a value that is none of its "
+		"values. refuse: its creation fails, and the error says what there is. ignore: as "
+		"if there were no such wish",
+		.words = unknown_wish_words),
 	ROW("nri.socketPath", kind_path, nri_socket, "/var/run/nri/nri.sock",
 		"the container runtime's NRI socket", .restart = true),
 	ROW("nri.pluginIndex", kind_two_digits, nri_index, "50",

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <numafit/quantity.h>
+#include <numafit/wishes.h>
 #include <string.h>
 
 /* The kinds of values that settings have: text to field and back. */
@@ -183,8 +184,9 @@ static void describe_amount(const struct row *row, struct text *to)
 	const struct amount *a = row->kind->amount;
 	char min[AMOUNT_MAX], max[AMOUNT_MAX];
 
-	text_add(to, "%s%s%s%s, %s to %s", row->automatic ? "auto | " : "", a->type, row->unit ? " of " : "",
-		row->unit ? row->unit : "", a->text(row->min, min), a->text(row->max, max));
+	text_add(to, "%s%s%s%s, %s to %s", row->automatic ? "auto | " : "", a->type,
+		row->unit ? " of " : "", row->unit ? row->unit : "", a->text(row->min, min),
+		a->text(row->max, max));
 }
 
 static int parse_cpus(const struct row *row, const char *value, void *out, struct err *e)
@@ -349,6 +351,18 @@ static int parse_gate(const struct row *row, const char *value, void *out, struc
 	return 0;
 }
 
+static int parse_wishes(const struct row *row, const char *value, void *out, struct err *e)
+{
+	(void)row;
+	return wishes_allowed_parse(value, out, e);
+}
+
+static void print_wishes(const struct row *row, const void *in, struct text *to)
+{
+	(void)row;
+	wishes_allowed_print(*(const unsigned *)in, to);
+}
+
 const struct kind kind_word = {parse_word, print_setting_word, .describe = describe_word};
 const struct kind kind_number = {
 	parse_amount, print_amount, .describe = describe_amount, .amount = &amount_number};
@@ -370,6 +384,8 @@ const struct kind kind_nodes_option = {parse_nodes_option, print_amount, .amount
 const struct kind kind_strategy_option = {
 	parse_strategy_option, print_setting_word, .describe = describe_word, .whole_text = true};
 const struct kind kind_gate = {parse_gate, print_bool, .type = "true | false", .whole_text = true};
+
+const struct kind kind_wishes = {parse_wishes, print_wishes, .type = "names of wishes, or none"};
 
 void row_describe(const struct row *row, struct text *to)
 {

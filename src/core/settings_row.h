@@ -51,7 +51,7 @@ struct row {
 
 extern const struct kind kind_word, kind_number, kind_duration, kind_size, kind_cpus,
 	kind_cpu_amount, kind_text, kind_path, kind_two_digits, kind_bool, kind_bool_option,
-	kind_nodes_option, kind_strategy_option, kind_gate, kind_reserved;
+	kind_nodes_option, kind_strategy_option, kind_gate, kind_reserved, kind_wishes;
 
 /* What the row's value may be, for people. */
 void row_describe(const struct row *row, struct text *to);

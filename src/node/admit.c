@@ -3,6 +3,8 @@
  * carry the kubelet's reason and message, so that dashboards know them. */
 #include <numafit/admit.h>
 
+#include "spread.h"
+
 #include <numafit/admission.h>
 #include <numafit/leases.h>
 #include <numafit/text.h>
@@ -91,6 +93,15 @@ static const struct holding *find_supposed_of_pod(const struct admit_question *q
 	return NULL;
 }
 
+/* False: the container is refused for a wish that cannot be read. */
+static bool know_wishes(const struct ask *c, struct decision *d)
+{
+	if (c->odd_wish)
+		(void)decision_refuse(
+			d, REFUSED_FOR_WISH, "UnexpectedAdmissionError", "%s", c->odd_wish);
+	return !c->odd_wish;
+}
+
 /* A container whose pod's others are not known. False: it is refused. */
 static bool know_container(const struct admit_question *q, struct facts *f, struct decision *d)
 {
@@ -114,7 +125,7 @@ static bool know_container(const struct admit_question *q, struct facts *f, stru
 			.preferred = first->decision.preferred,
 		};
 	d->apart = q->container->apart;
-	return know_tokens(q, f, d);
+	return know_wishes(&f->ask, d) && know_tokens(q, f, d);
 }
 
 /* numafit.io/cpu must equal cpu: the scheduler counts both, and a pod with more CPUs than tokens
@@ -275,8 +286,10 @@ static void fill(const struct ledger *l, const struct grant *of,
 }
 
 /* Each container's part, and behind them what the pod has as one, if it does. */
-static void fill_parts(const struct ledger *l, const struct grants *g, struct decision *parts)
+static void fill_parts(const struct ledger *l, const struct pod *pod, const struct grants *g,
+	struct decision *parts)
 {
+	struct spread_load load = {0};
 	struct grant of_pod = g->of[0];
 	const struct memory_container *memory = &g->pod_memory;
 	bool within = g->as_one && (!cpuset_empty(&g->pod_cpus) || memory->nr_blocks);
@@ -285,6 +298,7 @@ static void fill_parts(const struct ledger *l, const struct grants *g, struct de
 		fill(l, &g->of[i], &g->memory[i], &parts[i]);
 		parts[i].source = SOURCE_HELD;
 		parts[i].within_pod = within;
+		spread_over_pool(l, &pod->container[i], &load, &parts[i]);
 	}
 	if (!within)
 		return;
@@ -402,6 +416,11 @@ static void admit_pod(const struct admit_question *q, struct budget *budget, str
 	struct facts f = {.pod = *q->pod};
 	struct grants g;
 
+	for (size_t i = 0; i < q->pod->nr; i++)
+		if (!know_wishes(&q->pod->container[i], d)) {
+			d->in_the_way = &q->pod->container[i];
+			return;
+		}
 	f.pod.totals.known = false; /* they are rounded, and the containers are known */
 	if (q->settings->device_plugin && judge_tokens(q->pod, d))
 		return; /* there is nothing to give */
@@ -416,7 +435,7 @@ static void admit_pod(const struct admit_question *q, struct budget *budget, str
 			q->pod->container[why.place].name, why.message);
 		return;
 	}
-	fill_parts(q->ledger, &g, given);
+	fill_parts(q->ledger, q->pod, &g, given);
 	d->admit = true;
 	d->cut_short = budget->cut;
 	*parts = given;
@@ -426,6 +445,7 @@ static void admit_container(
 	const struct admit_question *q, struct budget *budget, struct arena *a, struct decision *d)
 {
 	struct facts f = {0};
+	struct spread_load load = {0};
 	struct refusal why;
 	struct grants g;
 
@@ -436,6 +456,7 @@ static void admit_container(
 		return;
 	}
 	fill(q->ledger, g.of, g.memory, d);
+	spread_over_pool(q->ledger, &f.ask, &load, d);
 	finish_container(q, &f, d);
 }
 

@@ -21,6 +21,8 @@ struct bounds_node {
 	char *id;                      /* of a container; of a pod its uid */
 	unsigned nr_shared, nr_owners; /* containers that it is, or that are below it */
 	struct cpuset owned;           /* what these owners have */
+	struct cpuset within;          /* of a container that shares the pool: the set that it has
+					  while one above it bounds it; empty: any */
 	struct cpuset set;             /* what was written; empty: nothing, or it is not known */
 	unsigned nr_set;               /* how many below it have a set */
 };
@@ -187,9 +189,15 @@ static bool is_within_pool(const struct bounds_node *n)
  * a container has its CPUs from the runtime. */
 static bool needs_set(const struct bounds_node *n)
 {
-	if (is_within_pool(n->above) || (n->level == LEVEL_CONTAINER && n->nr_owners))
-		return false;
-	return true;
+	return !is_within_pool(n->above) && (n->level != LEVEL_CONTAINER || n->nr_shared);
+}
+
+/* What is to be set there when the pool is *pool. */
+static struct cpuset wanted(const struct bounds_node *n, const struct cpuset *pool)
+{
+	bool own_alone = n->level == LEVEL_POD && n->nr_owners && !n->nr_shared;
+
+	return own_alone ? n->owned : cpuset_or(*pool, &n->owned);
 }
 
 /* Counting */
@@ -253,7 +261,8 @@ static struct bounds_node *container_of(struct bounds *b, const struct request *
 	return above ? get(b, path, LEVEL_CONTAINER, above, req->container_id) : NULL;
 }
 
-void bounds_enter(struct bounds *b, const struct request *req, const struct cpuset *own)
+static void enter(struct bounds *b, const struct request *req, const struct cpuset *own,
+	const struct cpuset *within)
 {
 	struct bounds_node *n = find_container(b, req->container_id);
 
@@ -262,17 +271,31 @@ void bounds_enter(struct bounds *b, const struct request *req, const struct cpus
 	if (!n)
 		return;
 	b->serial++;
-	count(n, own, !own);
+	count(n, own, within);
+	n->within = within ? *within : (struct cpuset){0};
 	if (own) /* which it has from the runtime */
 		enter_set(b, n, &(const struct cpuset){0});
+}
+
+void bounds_enter(struct bounds *b, const struct request *req, const struct cpuset *own)
+{
+	enter(b, req, own, own ? NULL : &(const struct cpuset){0});
+}
+
+void bounds_enter_in_part(struct bounds *b, const struct request *req, const struct cpuset *own,
+	const struct cpuset *within)
+{
+	enter(b, req, own, within);
 }
 
 void bounds_give(struct bounds *b, const char *container_id, const struct cpuset *pool)
 {
 	struct bounds_node *n = find_container(b, container_id);
 
+	const struct cpuset set = n ? wanted(n, pool) : *pool;
+
 	if (n && n->nr_shared && needs_set(n))
-		enter_set(b, n, pool);
+		enter_set(b, n, &set);
 }
 
 void bounds_leave(struct bounds *b, const char *container_id)
@@ -306,25 +329,18 @@ void bounds_forget_pod(struct bounds *b, const char *pod_uid)
 
 /* What is to be */
 
-static struct cpuset wanted(const struct bounds_node *n, const struct cpuset *pool)
-{
-	bool own_alone = n->level == LEVEL_POD && n->nr_owners && !n->nr_shared;
-
-	return own_alone ? n->owned : cpuset_or(*pool, &n->owned);
-}
-
 bool bounds_shares(const struct bounds *b, const char *container_id, bool *exact)
 {
 	const struct bounds_node *n = find_container(b, container_id);
 
-	*exact = n && !n->nr_owners && needs_set(n);
-	return n && !n->nr_owners;
+	*exact = n && n->nr_shared && needs_set(n);
+	return n && n->nr_shared;
 }
 
 bool bounds_is_bounded(const struct bounds *b, const char *container_id, const struct cpuset *pool)
 {
 	const struct bounds_node *n = find_container(b, container_id);
-	bool is = n && !n->nr_owners;
+	bool is = n && n->nr_shared;
 
 	for (n = is ? n->above : NULL; n && is; n = n->above) {
 		const struct cpuset want = wanted(n, pool);
@@ -371,16 +387,19 @@ static void plan_node(struct bounds_node *n, enum phase phase, const struct cpus
 	const struct cpuset *all, struct bounds_writes *out)
 {
 	const bool exact = needs_set(n);
-	const struct cpuset want = exact ? wanted(n, pool) : *all;
+	const struct cpuset any = cpuset_empty(&n->within) ? *all : n->within;
+	const struct cpuset want = exact ? wanted(n, pool) : any;
 	struct cpuset after[NR_PHASES];
 
-	if (n->level == LEVEL_CONTAINER && n->nr_owners)
+	if (n->level == LEVEL_CONTAINER && !n->nr_shared)
 		return;
 	if (!exact && cpuset_empty(&n->set)) /* it follows the one above */
 		return;
 	if (cpuset_equal(&n->set, &want))
 		return;
 	phases_of(n, &want, pool, after);
+	if (!exact) /* until what is above it bounds it, it has what it had */
+		after[JOIN] = after[LOSE] = n->set;
 	if (!cpuset_equal(phase == JOIN ? &n->set : &after[phase - 1], &after[phase]))
 		*vec_push(out) = (struct bounds_write){.node = n,
 			.path = n->path,

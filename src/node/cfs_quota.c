@@ -60,7 +60,7 @@ bool holding_has_own_cpus(const struct holding *h)
 {
 	const struct decision *d = &h->decision;
 
-	return d->exclusive && !d->left && !holding_is_pod(h) &&
+	return d->exclusive && !d->left && !holding_is_pod(h) && !holding_is_in_pool(h) &&
 	       !request_shares_in_pod(&h->request, d);
 }
 

@@ -11,6 +11,7 @@ enum { BODY_MAX = 2 * DIAGNOSIS_LINE_MAX, TAIL_MAX = 512 };
 const char *const refusal_class_texts[NR_REFUSAL_CLASSES] = {
 	[REFUSAL_DAEMON] = "numafit itself was in the way",
 	[REFUSAL_TOKENS] = "its tokens of numafit.io/cpu do not entitle it to its CPUs",
+	[REFUSAL_WISH] = "a wish in its pod's annotations cannot be read",
 	[REFUSAL_SHARES] = "what the pod has as one cannot be shared out among its containers",
 	[REFUSAL_ABSENT] = "it asks for more than this machine has for containers",
 	[REFUSAL_STAYS] = "it runs, and there is not as much for it where it stays",
@@ -259,9 +260,16 @@ static bool has_broken_cores(const struct decision *refused, const struct admit_
 {
 	const struct ask *one = ask_in_the_way(refused, q);
 
-	if (!one || !q->settings->cpu_options.full_pcpus_only)
+	if (!one || !wishes_whole_cores(&one->wishes, &q->settings->cpu_options))
 		return refused->reason && text_equal(refused->reason, "SMTAlignmentError");
-	return qos_exclusive_cpus(words_pod(q)->qos, one->cpu_milli) % cpus_of_core(q);
+	return ask_exclusive_cpus(one, words_pod(q)->qos, words_pod(q)->pod_level) %
+	       cpus_of_core(q);
+}
+
+/* What asks for whole cores. */
+static const char *whole_cores_word(const struct ask *one)
+{
+	return one && one->wishes.cores ? "the wish numafit.io/cores" : "full-pcpus-only";
 }
 
 static void add_broken_cores(
@@ -271,9 +279,10 @@ static void add_broken_cores(
 
 	if (one)
 		text_add(t,
-			"full-pcpus-only gives out whole cores, of %u CPUs each, and %llu CPUs "
+			"%s gives out whole cores, of %u CPUs each, and %llu CPUs "
 			"are not a number of these",
-			cpus_of_core(q), (unsigned long long)one->cpu_milli / MILLI_PER_CPU);
+			whole_cores_word(one), cpus_of_core(q),
+			(unsigned long long)one->cpu_milli / MILLI_PER_CPU);
 	else
 		text_add(t, "%s", refused->message);
 }
@@ -336,7 +345,8 @@ static void add_apart(struct text *t, const struct diagnosis *d, const struct de
 	const struct admit_question *q)
 {
 	if (refused->reason && text_equal(refused->reason, "SMTAlignmentError"))
-		text_add(t, "too few whole cores are free (full-pcpus-only); ");
+		text_add(t, "too few whole cores are free (%s); ",
+			whole_cores_word(ask_in_the_way(refused, q)));
 	add_most_free(t, d, q);
 	text_add(t, "; ");
 	add_policy(t, d, q);
@@ -433,6 +443,7 @@ void diagnosis_add_numbers(struct text *t, const struct diagnosis *d,
 		return;
 	case REFUSAL_DAEMON:
 	case REFUSAL_TOKENS:
+	case REFUSAL_WISH:
 	case REFUSAL_HINT:
 	case NR_REFUSAL_CLASSES:
 		break;

@@ -13,14 +13,14 @@ struct cpuset engine_confined_to(const struct engine *g, const struct request *r
 bool engine_suits(const struct engine *g, const struct update *want, const struct cpuset *cpus,
 	struct nodeset mems)
 {
-	bool bounded = !cpuset_empty(&want->least);
-	bool has_any = bounded && nodeset_empty(mems) &&
+	bool has_any = want->any_wider && nodeset_empty(mems) &&
 		       nodeset_equal(want->mems, g->t->nodes_with_memory);
 
 	if (!has_any && !nodeset_equal(mems, want->mems))
 		return false;
-	return bounded ? cpuset_empty(cpus) || cpuset_within(&want->least, cpus)
-		       : cpuset_equal(cpus, &want->cpus);
+	if (want->any_wider)
+		return cpuset_empty(cpus) || cpuset_within(&want->in_force, cpus);
+	return cpuset_equal(cpus, &want->cpus);
 }
 
 bool engine_runs_as(const struct engine *g, const struct request *req, const struct update *want)
@@ -49,8 +49,14 @@ static bool has_first_cpuset(
 	bool exact, wide = h && ledger_is_bounded(g->ledger, h, &exact);
 	struct update then = {.cpus = said->cpus, .mems = said->mems};
 
-	if (wide && !said->exclusive)
-		then.least = said->cpus;
+	if (said->exclusive) {
+		then.cpus = wishes_shown_cpus(&req->ask.wishes, g->t, &said->cpus);
+		wide = req->ask.wishes.cpus == WISH_CPUS_OWN_SHARED;
+	}
+	if (wide) {
+		then.in_force = then.cpus;
+		then.any_wider = true;
+	}
 	return engine_runs_as(g, req, &then);
 }
 

@@ -17,6 +17,7 @@ struct placement placement_in_force(
 
 	if (cpuset_parse(&p.cpus, req->cpus, strlen(req->cpus), NULL))
 		p.cpus = (struct cpuset){0};
+	p.cpus = wishes_held_cpus(&req->ask.wishes, t, &p.cpus, own);
 	if (nodeset_parse(&p.mems, &t->ids, req->mems, strlen(req->mems), NULL))
 		p.mems = (struct nodeset){0};
 	p.exclusive = own && cpuset_count(&p.cpus) == own;
@@ -26,14 +27,16 @@ struct placement placement_in_force(
 struct update engine_placement_of(const struct engine *g, const struct holding *h)
 {
 	struct update u = {.container_id = h->request.container_id,
-		.cpus = *ledger_cpus_of(g->ledger, h),
+		.cpus = ledger_cpus_of(g->ledger, h),
 		.mems = h->decision.mems,
 		.without_quota = g->s->quota_use == QUOTA_LIFT && holding_has_own_cpus(h)};
+	const bool spread = !nodeset_empty(h->decision.spread);
 	bool exact;
 
 	if (ledger_is_bounded(g->ledger, h, &exact) && !exact) {
-		u.least = u.cpus;
-		u.cpus = g->t->cpus;
+		u.in_force = u.cpus;
+		u.any_wider = !spread;
+		u.cpus = spread ? topo_cpus_of(g->t, h->decision.spread) : g->t->cpus;
 	}
 	return u;
 }
@@ -65,7 +68,7 @@ static bool moves_with_pool(const struct engine *g, const struct holding *h)
 {
 	bool exact;
 
-	return !h->decision.exclusive && !ledger_is_bounded(g->ledger, h, &exact);
+	return holding_is_in_pool(h) && !ledger_is_bounded(g->ledger, h, &exact);
 }
 
 void engine_collect_updates(struct engine *g, const struct cpuset *pool_before,
@@ -138,6 +141,7 @@ void engine_learn(const struct holding *h, struct request *req)
 	req->ask.kind = h->request.ask.kind;
 	req->ask.place = h->request.ask.place;
 	req->ask.guaranteed = h->request.ask.guaranteed;
+	req->ask.wishes = h->request.ask.wishes; /* as they were allowed when it came */
 	req->pod.pod_level = h->request.pod.pod_level;
 }
 

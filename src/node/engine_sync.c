@@ -26,6 +26,24 @@ static void adopt_memory(
 		d->nr_blocks = 0;
 }
 
+/* What a container holds that runs with those CPUs. With wishes it may hold more than it runs on,
+ * or run on the pool's beside: then its annotation says which are its own, if they are in force. */
+static struct cpuset held_by_placement(const struct engine *g, const struct request *req,
+	const struct placement *placed, const struct cpuset *in_force)
+{
+	const struct wishes *w = &req->ask.wishes;
+	const unsigned own = request_exclusive_cpus(req);
+	const struct cpuset said = wishes_shown_cpus(w, g->t, &placed->cpus);
+	const struct cpuset own_in_force = cpuset_and(*in_force, &placed->cpus);
+
+	if (cpuset_count(&placed->cpus) <= own && cpuset_within(&said, in_force) &&
+		(w->cpus == WISH_CPUS_OWN_SHARED || cpuset_equal(&said, in_force)))
+		return placed->cpus;
+	if (w->cpus == WISH_CPUS_OWN_SHARED) /* the others are the pool's */
+		return own_in_force;
+	return wishes_held_cpus(w, g->t, in_force, own);
+}
+
 /* Take over what the container runs with: what is in force counts, its annotation only says what
  * it means. 0, or -errno with the reason why that cannot be: another one holds it, or it is not
  * there any more. */
@@ -50,6 +68,8 @@ static int adopt_placement(const struct engine *g, const struct request *req,
 		.has_affinity = placed->has_nodes,
 		.nodes = placed->nodes,
 	};
+	if (placed->exclusive)
+		cpus = held_by_placement(g, req, placed, &cpus);
 	/* a container author can write annotations, too: none gives more CPUs than were asked for
 	 */
 	if (placed->exclusive && cpuset_count(&cpus) > request_exclusive_cpus(req))
@@ -140,6 +160,8 @@ static bool how_placed(const struct engine *g, const struct request *req,
 
 	*p = said ? *said : now;
 	p->exclusive = (said && said->exclusive) || (own && old);
+	if (said && p->exclusive && old && !said->exclusive)
+		p->cpus = now.cpus;
 	return said || own;
 }
 

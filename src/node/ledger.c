@@ -43,9 +43,19 @@ static size_t ledger_position(const struct ledger *l, enum ledger_order order, s
 	return lo;
 }
 
+bool holding_is_in_pool(const struct holding *h)
+{
+	const struct decision *d = &h->decision;
+
+	if (d->left)
+		return false;
+	return !d->exclusive || (!d->within_pod && !h->request.pod.pod_level &&
+					h->request.ask.wishes.cpus == WISH_CPUS_OWN_SHARED);
+}
+
 static bool shares_pool(const struct holding *h)
 {
-	return h->state != HOLDING_WAITING && !h->decision.exclusive && !h->decision.left;
+	return h->state != HOLDING_WAITING && holding_is_in_pool(h);
 }
 
 bool ledger_is_bounded(const struct ledger *l, const struct holding *h, bool *exact)
@@ -77,8 +87,16 @@ static const struct cpuset *runs_beside_the_pool(const struct ledger *l, const s
 
 static void ledger_bound(struct ledger *l, const struct holding *h)
 {
-	if (l->now.bounds && h->state != HOLDING_WAITING)
-		bounds_enter(l->now.bounds, &h->request, runs_beside_the_pool(l, &h->decision));
+	const struct decision *d = &h->decision;
+	const struct cpuset within = topo_cpus_of(l->now.topo, d->spread);
+
+	if (!l->now.bounds || h->state == HOLDING_WAITING)
+		return;
+	if (holding_is_in_pool(h))
+		bounds_enter_in_part(
+			l->now.bounds, &h->request, d->exclusive ? &d->cpus : NULL, &within);
+	else
+		bounds_enter(l->now.bounds, &h->request, runs_beside_the_pool(l, d));
 }
 
 void ledger_bound_all(struct ledger *l)
@@ -230,16 +248,38 @@ struct cpuset ledger_free_cpus(const struct ledger *l)
 	return cpuset_minus(cpus, &l->s->reserved_cpus);
 }
 
-const struct cpuset *ledger_cpus_of(const struct ledger *l, const struct holding *h)
+/* Of the pool what a container has that wishes for one NUMA node's; all of it where that has none
+ * by now, or where it is bounded by itself (bounds_enter_in_part()). */
+static struct cpuset pool_for(const struct ledger *l, const struct holding *h)
 {
-	return h->decision.exclusive ? &h->decision.cpus : &l->now.pool;
+	const struct cpuset near = topo_cpus_of(l->now.topo, h->decision.spread),
+			    of_pool = cpuset_and(near, &l->now.pool);
+	bool exact;
+
+	if (cpuset_empty(&of_pool) || (ledger_is_bounded(l, h, &exact) && exact))
+		return l->now.pool;
+	return of_pool;
+}
+
+struct cpuset ledger_cpus_of(const struct ledger *l, const struct holding *h)
+{
+	const struct decision *d = &h->decision;
+
+	if (!d->exclusive)
+		return pool_for(l, h);
+	if (d->within_pod)
+		return d->cpus;
+	const struct cpuset shown =
+		wishes_shown_cpus(&h->request.ask.wishes, l->now.topo, &d->cpus);
+	return holding_is_in_pool(h) ? cpuset_or(shown, &l->now.pool) : shown;
 }
 
 struct decision ledger_decision_of(const struct ledger *l, const struct holding *h)
 {
 	struct decision d = h->decision;
 
-	d.cpus = *ledger_cpus_of(l, h);
+	if (!d.exclusive)
+		d.cpus = l->now.pool;
 	return d;
 }
 

@@ -315,7 +315,7 @@ static int counts_are_right(const struct ledger *l, struct err *e)
 
 	for (size_t i = 0; i < l->by[BY_ID].nr; i++) {
 		const struct holding *h = l->by[BY_ID].at[i];
-		bool shares = h->state != HOLDING_WAITING && !h->decision.exclusive && !h->decision.left;
+		bool shares = h->state != HOLDING_WAITING && holding_is_in_pool(h);
 
 		nr_shared += shares;
 		nr_unbounded += shares && !ledger_is_bounded(l, h, &exact);

@@ -284,12 +284,16 @@ static bool find_cores(struct clinic *x, struct remedy *r)
 	struct trial *t = &x->trial;
 	const struct topo *topo = ledger_view(t->q.ledger)->topo;
 
-	r->value = topo->nr_cpus / topo->nr_cores;
-	if (!t->settings->cpu_options.full_pcpus_only || r->value < 2 ||
-		(t->q.container && admit_has_tokens(t->settings, &t->request)))
-		return false;
 	struct ask *ask = t->q.container ? &t->request.ask : t->ask;
 	size_t nr = t->q.container ? 1 : t->ask ? t->pod.nr : 0;
+	bool whole = t->settings->cpu_options.full_pcpus_only;
+
+	for (size_t i = 0; i < nr; i++)
+		whole = whole || ask[i].wishes.cores;
+	r->value = topo->nr_cpus / topo->nr_cores;
+	if (!whole || r->value < 2 ||
+		(t->q.container && admit_has_tokens(t->settings, &t->request)))
+		return false;
 
 	for (int up = 1; up >= 0; up--) {
 		trial_reset(t);

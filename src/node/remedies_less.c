@@ -219,8 +219,9 @@ static struct reduction reduction_of(struct trial *t, struct ask *ask)
 		.asked = *ask,
 		.totals = totals,
 		.summed = *totals,
-		.threads = t->settings->cpu_options.full_pcpus_only ? topo->nr_cpus / topo->nr_cores
-								    : 1};
+		.threads = wishes_whole_cores(&ask->wishes, &t->settings->cpu_options)
+				   ? topo->nr_cpus / topo->nr_cores
+				   : 1};
 }
 
 /* The i-th ask of which less is tried: the pod's as one, then the largest of its containers first;

@@ -19,7 +19,9 @@ struct change {
 	struct nodeset around; /* NUMA nodes that it is on: of its CPUs, else of its memory */
 	struct nodeset memory; /* of its pinned memory */
 	struct cpuset free;
-	unsigned count; /* CPUs of its own that it is to have */
+	unsigned count;             /* CPUs of its own that it is to have */
+	struct cpu_options options; /* by which they are taken */
+	bool wishes_cores;          /* no part of a core of its own is given up */
 	struct decision *d;
 };
 
@@ -61,7 +63,7 @@ static int nodes_for(struct change *c, const struct cpuset *cpus, struct nodeset
 static unsigned take_on_nodes(
 	const struct change *c, struct nodeset nodes, unsigned need, struct cpuset *got)
 {
-	struct cpus_how how = cpus_how(c->t, &c->s->cpu_options);
+	struct cpus_how how = cpus_how(c->t, &c->options);
 	struct cpuset on = topo_cpus_of(c->t, nodes), more = {0};
 	struct cpuset here = cpuset_and(on, &c->free);
 	unsigned nr = number_min(need, cpuset_count(&here));
@@ -79,7 +81,7 @@ static bool is_preferred(const struct change *c, struct nodeset nodes)
 	struct cpus_per_node per_node;
 	struct family f;
 
-	cpus_family(c->t, &c->s->cpu_options, &c->t->cpus, &nothing, c->count, &per_node, &f);
+	cpus_family(c->t, &c->options, &c->t->cpus, &nothing, c->count, &per_node, &f);
 	return family_prefers(&f, nodes);
 }
 
@@ -121,9 +123,9 @@ static int grow_cpus(struct change *c)
 	struct nodeset nodes, on;
 	struct err e;
 
-	if (cpus_check_whole_cores(c->t, &c->s->cpu_options, &physical, more, &e) < 0)
+	if (cpus_check_whole_cores(c->t, &c->options, &physical, more, &e) < 0)
 		return decision_refuse(c->d, REFUSED_ON_BOOKS, "SMTAlignmentError", "%s", e.text);
-	if (c->s->cpu_options.full_pcpus_only) { /* cores of which no container has a CPU */
+	if (c->options.full_pcpus_only) { /* cores of which no container has a CPU */
 		struct cpuset taken = cpuset_minus(c->t->cpus, &c->free);
 
 		taken = cpus_whole_cores(c->t, &taken);
@@ -163,6 +165,10 @@ static int move_to_memory(struct change *c, struct nodeset *nodes)
 static int shrink_cpus(struct change *c)
 {
 	struct nodeset nodes;
+	struct err e;
+
+	if (c->wishes_cores && cpus_check_whole_cores(c->t, &c->options, &c->present, c->count, &e))
+		return decision_refuse(c->d, REFUSED_ON_BOOKS, "SMTAlignmentError", "%s", e.text);
 	int rc = nodes_for(c, &c->present, (struct nodeset){0}, c->count, &nodes);
 
 	if (!rc && !nodeset_empty(c->memory))
@@ -291,6 +297,8 @@ void resize(const struct ledger *l, const struct settings *s, const struct holdi
 		.present = h->decision.exclusive ? h->decision.cpus : none,
 		.free = cpuset_minus(ledger_free_cpus(l), &promised),
 		.count = s->cpu_manager_policy == MANAGER_STATIC ? request_exclusive_cpus(req) : 0,
+		.wishes_cores = h->request.ask.wishes.cores,
+		.options = wishes_cpu_options(&h->request.ask.wishes, &s->cpu_options),
 		.d = d,
 	};
 

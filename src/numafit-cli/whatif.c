@@ -1,6 +1,7 @@
 #include <numafit-cli/verbs.h>
 
 #include <codec/advice.h>
+#include <codec/wishes.h>
 #include <errno.h>
 #include <host/discover.h>
 #include <io/journal.h>
@@ -21,7 +22,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { CONTAINERS_MAX = 256, CONTAINER_NAME_MAX = 24, SAID_MAX = 1024 };
+enum { CONTAINERS_MAX = 256, CONTAINER_NAME_MAX = 24, SAID_MAX = 1024, WISH_KEY_MAX = 128 };
 
 /* What is asked, and of which node. */
 struct question {
@@ -29,7 +30,7 @@ struct question {
 	enum qos qos;
 	unsigned nr_memory;
 	struct memory_ask memory[TOPO_KINDS];
-	struct assignments sets;
+	struct assignments sets, wishes;
 	const char *directory, *machine, *file;
 	enum output output;
 };
@@ -381,7 +382,6 @@ static void obey_settings_and_annotations(
 	pod_obey_gate(s, &x->pod, containers);
 	reader.order.format = order;
 	reader.order.nr = (unsigned)advice_order_parse(s->advice_order, order, NULL);
-	arena_init(&x->annotations, ADVICE_ARENA_BYTES);
 	if (s->advice_mode != ADVICE_OFF)
 		advice_look(&reader, &x->pod, &x->annotations, &found);
 	if (advice_is_rejection(found.so_far))
@@ -396,6 +396,50 @@ static void obey_settings_and_annotations(
 	for (size_t i = 0; i < x->pod.nr; i++)
 		containers[i].advice =
 			advice_ask_for(&reader, &found, containers[i].name, &x->annotations);
+}
+
+/* The file's annotations, and those of --wish. false: there is no room for them. */
+static bool add_wishes(const struct question *q, struct imagined *x)
+{
+	const size_t had = x->pod.nr_annotations;
+	struct key_value *all = arena_array(&x->annotations, had + q->wishes.nr, sizeof *all);
+
+	for (size_t i = 0; all && i < had; i++)
+		all[i] = x->pod.annotations[i];
+	for (size_t i = 0; all && i < q->wishes.nr; i++) {
+		const char *name = q->wishes.at[i].key;
+		char key[WISH_KEY_MAX];
+
+		(void)snprintf(key, sizeof key, "numafit.io/%s", name);
+		all[had + i] = (struct key_value){
+			arena_strdup(&x->annotations, key), q->wishes.at[i].value};
+		if (!all[had + i].key)
+			return false;
+	}
+	x->pod.annotations = all;
+	x->pod.nr_annotations = had + q->wishes.nr;
+	return all;
+}
+
+/* What the author wishes for, as numafitd would obey it. */
+static void obey_wishes(const struct journal_fold *f, const struct settings *s, struct imagined *x)
+{
+	struct ask *containers = (struct ask *)(uintptr_t)x->pod.container;
+	const struct wishes_reader reader = {s, &f->topo.ids, s->topology_scope == SCOPE_POD};
+	struct wishes_ignored ignored = {0};
+	const char *noted = NULL;
+
+	for (size_t i = 0; i < x->pod.nr; i++) {
+		wishes_take(&reader, &x->pod, &containers[i], &x->annotations, &ignored);
+		if (ignored.annotation && ignored.annotation != noted)
+			(void)fprintf(stderr,
+				"numafit whatif: note: %s is not looked at: podWishes.allowed does not "
+				"allow it\n",
+				ignored.annotation);
+		noted = ignored.annotation;
+		if (ignored.odd)
+			(void)fprintf(stderr, "numafit whatif: note: %s\n", ignored.odd);
+	}
 }
 
 static int answer_whatif(const struct call *c, const struct question *q, struct journal_fold *f)
@@ -416,8 +460,11 @@ static int answer_whatif(const struct call *c, const struct question *q, struct 
 		return code;
 	else
 		x->pod = x->file.workload.pod;
+	arena_init(&x->annotations, ADVICE_ARENA_BYTES);
 	if (q->file)
 		obey_settings_and_annotations(f, s, x);
+	if (add_wishes(q, x))
+		obey_wishes(f, s, x);
 	arena_init_fixed(&a, work, ADMIT_ARENA_BYTES);
 	decide_pod(engine_ledger(f->engine), s, &x->pod, &a, &answer);
 	answer.record.cause = "whatif";
@@ -455,6 +502,7 @@ static int run_whatif(const struct call *c)
 		code = answer_whatif(c, &q, f);
 	journal_fold_fini(f);
 	vec_fini(&q.sets);
+	vec_fini(&q.wishes);
 	return code;
 }
 
@@ -501,12 +549,20 @@ static const struct option_row rows[] = {
 		.at = AT(sets),
 		.completes = COMPLETE_SETTING,
 		.repeats = true},
+	{.letter = 'w',
+		.name = "wish",
+		.value = "NAME=VALUE",
+		.help = "an annotation numafit.io/NAME of the pod, such as cores=whole; the settings say "
+			"which ones count (podWishes.allowed)",
+		.read = option_assignment,
+		.at = AT(wishes),
+		.repeats = true},
 	{.letter = 'f',
 		.name = "filename",
 		.value = "FILE",
 		.help = "instead of these a pod as for kubectl, YAML or JSON, or a Deployment or "
 			"another object with a pod's template; - is the standard input. Its scheduler's "
-			"hint and topology policy are taken as numafitd takes them",
+			"hint, topology policy and wishes are taken as numafitd takes them",
 		.read = option_text,
 		.at = AT(file),
 		.completes = COMPLETE_FILE},

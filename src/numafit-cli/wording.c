@@ -115,6 +115,17 @@ static void print_attached_devices(
 		print_device_resource(x, i ? "" : "devices", &r[i]);
 }
 
+static void print_wishes(const struct scene *x, const struct wishes *w)
+{
+	char wished[SAID_MAX];
+	struct text t;
+
+	text_init(&t, wished, sizeof wished);
+	wishes_print(w, &t);
+	if (t.len)
+		wording_print(x->to, "wished", "%s", wished);
+}
+
 void wording_print_request(const struct scene *x, const struct request *req)
 {
 	char asked[SAID_MAX];
@@ -125,9 +136,11 @@ void wording_print_request(const struct scene *x, const struct request *req)
 	text_add(&t, "; %s pod", qos_words[req->pod.qos]);
 	if (req->ask.kind != CONTAINER_APP)
 		text_add(&t, ", %s container", container_kind_words[req->ask.kind]);
-	if (req->pod.qos == QOS_GUARANTEED && req->ask.cpu_milli % MILLI)
+	if (req->pod.qos == QOS_GUARANTEED && req->ask.cpu_milli % MILLI &&
+		req->ask.wishes.cpus != WISH_CPUS_OWN_SHARED)
 		text_add(&t, " (only whole CPUs are given to a container alone)");
 	wording_print(x->to, "asked", "%s", asked);
+	print_wishes(x, &req->ask.wishes);
 	print_attached_devices(x, req->pod.attached, req->pod.nr_attached);
 }
 
@@ -166,6 +179,10 @@ void wording_print_pod(const struct scene *x, const struct pod *pod)
 
 		text_init(&t, asked, sizeof asked);
 		diagnosis_add_ask(&t, c);
+		if (c->wishes.cpus || c->wishes.cores || c->wishes.spread) {
+			text_add(&t, "; wished: ");
+			wishes_print(&c->wishes, &t);
+		}
 		wording_print(x->to, "", "%s (%s container): %s", c->name,
 			container_kind_words[c->kind], asked);
 	}
@@ -216,7 +233,7 @@ static void print_memory_given(
 static void print_pool(const struct scene *x, const struct decision *d)
 {
 	static const char moves[] = "it changes as containers with CPUs of their own come and go";
-	char then[CPUSET_TEXT_MAX], now[CPUSET_TEXT_MAX];
+	char then[CPUSET_TEXT_MAX], now[CPUSET_TEXT_MAX], nodes[NODES_WORDS_MAX];
 
 	cpuset_format(&d->cpus, then, sizeof then);
 	if (!x->pool)
@@ -231,15 +248,28 @@ static void print_pool(const struct scene *x, const struct decision *d)
 			"none of its own: it runs in the shared pool, now CPUs %s (CPUs %s at that "
 			"time); %s",
 			cpuset_format(x->pool, now, sizeof now), then, moves);
+	if (!nodeset_empty(d->spread))
+		wording_print(x->to, "",
+			"of these it has those on %s alone, as long as there are any",
+			nodes_words(x, d->spread, nodes, sizeof nodes));
 }
 
 static const char *whose_cpus(const struct request *req, const struct decision *d)
 {
+	const struct wishes *w = &req->ask.wishes;
+
 	if (req->ask.whole_pod)
 		return "for the pod alone, shared out among its containers";
 	if (request_shares_in_pod(req, d))
 		return "shared with other containers of its pod";
-	return d->within_pod ? "of its pod's, for it alone" : "for it alone";
+	if (d->within_pod)
+		return "of its pod's, for it alone";
+	if (w->cores == WISH_CORES_ONE_THREAD)
+		return w->cpus == WISH_CPUS_OWN_SHARED
+			       ? "for it alone, of each core one in its cpuset, beside the shared pool"
+			       : "for it alone, of each core one in its cpuset";
+	return w->cpus == WISH_CPUS_OWN_SHARED ? "for it alone, beside the shared pool"
+					       : "for it alone";
 }
 
 void wording_print_grant(const struct scene *x, const struct request *req, const struct decision *d)

@@ -249,6 +249,18 @@ static unsigned whole_cpus_of(const struct asked *a)
 	return whole ? (unsigned)(a->cpu_milli / MILLI_PER_CPU) : 0;
 }
 
+/* With wishes a container's cpuset has others than its own CPUs, or not all of these; which ones are
+ * its own is in the daemon's annotation. */
+static bool may_have_wishes(const struct container *c)
+{
+	return c->placed && c->nr_annotations;
+}
+
+static struct cpuset own_cpus_of(const struct container *c)
+{
+	return may_have_wishes(c) ? c->says.cpus : c->now.cpus;
+}
+
 bool container_exclusive(const struct container *c)
 {
 	if (c->placed)
@@ -260,8 +272,10 @@ struct nodeset container_nodes(const struct topo *t, const struct container *c)
 {
 	struct nodeset nodes = {0};
 
+	const struct cpuset own = own_cpus_of(c);
+
 	if (container_exclusive(c))
-		nodes = topo_nodes_of(t, &c->now.cpus);
+		nodes = topo_nodes_of(t, &own);
 	if (c->now.mems_pinned &&
 		!nodeset_within(nodeset_minus(t->nodes_with_memory, t->device_memory), c->now.mems))
 		nodes = nodeset_or(nodes, c->now.mems);
@@ -285,17 +299,20 @@ bool nodes_are_nearest(const struct topo *t, struct nodeset nodes)
 /* Whether what the container has for itself is what it asked for, and nobody else's. */
 static int check_exclusive(const struct sim_node *n, const struct container *c, struct err *e)
 {
-	unsigned asked = whole_cpus_of(&c->asked), given = cpuset_count(&c->now.cpus);
+	const struct cpuset own = own_cpus_of(c);
+	unsigned asked = whole_cpus_of(&c->asked), given = cpuset_count(&own);
 
+	if (may_have_wishes(c))
+		asked = (unsigned)(c->asked.cpu_milli / MILLI_PER_CPU);
 	if (asked != given)
 		return err_set(e, EINVAL, "%s/%s/%s asked for %u CPUs of its own and has %u", c->ns,
 			c->pod, c->name, asked, given);
-	if (cpuset_intersects(&c->now.cpus, &n->reserved))
+	if (cpuset_intersects(&own, &n->reserved))
 		return err_set(e, EINVAL, "%s/%s/%s has a reserved CPU for itself", c->ns, c->pod,
 			c->name);
 	for (size_t i = 0; i < n->nr; i++) {
 		const struct container *o = n->at[i];
-		struct cpuset both = cpuset_and(o->now.cpus, &c->now.cpus);
+		struct cpuset both = cpuset_and(o->now.cpus, &own);
 
 		if (o != c && o->state == CONTAINER_RUNNING && !cpuset_empty(&both))
 			return err_set(e, EINVAL,

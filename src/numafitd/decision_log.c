@@ -29,14 +29,19 @@ void log_decision(const struct daemon *d, const struct request *req, const struc
 	char pod[512], name[256], cpus[CPUSET_TEXT_MAX], mems[NODESET_TEXT_MAX],
 		nodes[NODESET_TEXT_MAX] = "none";
 	char hints[HINTS_TEXT_MAX], quoted_hints[HINTS_TEXT_MAX + 2],
-		message[2 * DECISION_MESSAGE_MAX], because[2 * sizeof((struct err *)0)->text];
+		message[2 * DECISION_MESSAGE_MAX], wished[WISHES_TEXT_MAX],
+		quoted_wishes[WISHES_TEXT_MAX + 2], because[2 * sizeof((struct err *)0)->text];
 
+	struct text t;
+
+	text_init(&t, wished, sizeof wished);
+	wishes_print(&req->ask.wishes, &t);
 	if (dec->has_affinity)
 		nodeset_format(dec->nodes, &d->topo.ids, nodes, sizeof nodes);
 	log_line(dec->admit ? LOG_INFO : LOG_WARN, "decision",
 		"cause=%s namespace=%s pod=%s container=%s id=%.12s qos=%s verdict=%s policy=%s "
 		"exclusive=%s cpus=%s mems=%s "
-		"nodes=%s preferred=%s source=%s apart=%s hints=%s hint=%s reason=%s message=%s "
+		"nodes=%s preferred=%s source=%s apart=%s hints=%s hint=%s wishes=%s reason=%s message=%s "
 		"why=%s updates=%zu took_us=%llu",
 		cause, req->pod.ns, log_text(pod, sizeof pod, req->pod.name),
 		log_text(name, sizeof name, req->ask.name), req->container_id,
@@ -51,6 +56,7 @@ void log_decision(const struct daemon *d, const struct request *req, const struc
 		pod_apart_words[dec->apart],
 		log_text(quoted_hints, sizeof quoted_hints, hints_text(dec, hints)),
 		dec->advice.looked_at ? advice_verdict_words[dec->advice.verdict] : "none",
+		t.len ? log_text(quoted_wishes, sizeof quoted_wishes, wished) : "none",
 		dec->reason ? dec->reason : "none", log_text(message, sizeof message, dec->message),
 		log_text(because, sizeof because, why), nr_updates,
 		(unsigned long long)(took_ns / NS_PER_US));

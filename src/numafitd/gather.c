@@ -1,10 +1,11 @@
 /* What a decision is to know beside the runtime's request, put into that request: the kubelet's
- * devices and tokens, the pod's containers, schedulers' advice. All of it comes from caches; nobody
- * is waited for. */
+ * devices and tokens, the pod's containers, schedulers' advice, authors' wishes. All of it comes
+ * from caches; nobody is waited for. */
 #include "gather.h"
 
 #include "reply.h"
 #include "services_state.h"
+#include "wishes.h"
 
 #include <apiserver/pods.h>
 #include <host/device_node.h>
@@ -363,6 +364,7 @@ void gather_container(struct daemon *d, struct request *req, struct arena *a)
 	know_container_of_pod(d, req);
 	add_attached_devices(d, req, a);
 	advice_of_container(d, req, a);
+	wishes_of_container(d, req, a);
 	if (admit_has_tokens(&d->settings, req))
 		req->owner = gather_token_owner(d, req);
 }
@@ -378,6 +380,8 @@ void gather_pod(struct daemon *d, struct pod *pod, struct arena *a)
 			pod_resources_refresh(d->services->pod_resources);
 	if (known && is_known(d, known) && !take_known_containers(d, known, pod, a))
 		pod->apart = POD_APART_TOO_MANY;
-	if (pod->container)
-		advice_of_pod(d, pod, a);
+	if (!pod->container)
+		return;
+	advice_of_pod(d, pod, a);
+	wishes_of_pod(d, pod, a);
 }

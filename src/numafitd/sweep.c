@@ -40,7 +40,15 @@ struct drift {
 			     applies updates after our answer */
 };
 
-enum step { LOOK_AT_CPUS, LOOK_AT_MEMORY, LOOK_AT_POOL, LOOK_AT_QUOTAS, LOOK_AT_CONTAINERS, UPDATE, ROUND_ENDS };
+enum step {
+	LOOK_AT_CPUS,
+	LOOK_AT_MEMORY,
+	LOOK_AT_POOL,
+	LOOK_AT_QUOTAS,
+	LOOK_AT_CONTAINERS,
+	UPDATE,
+	ROUND_ENDS
+};
 
 struct sweep {
 	const char *root;
@@ -121,7 +129,7 @@ struct look {
 static enum finding sweep_judge(const struct engine *g, const struct look *k)
 {
 	const struct cpuset *cpus =
-		cpuset_empty(&k->want.least) ? &k->want.cpus : &k->want.least;
+		cpuset_empty(&k->want.in_force) ? &k->want.cpus : &k->want.in_force;
 
 	if (k->odd.code || !engine_suits(g, &k->want, &k->found.cpus, k->found.mems))
 		return OTHERWISE;

@@ -4,6 +4,7 @@
 #include <codec/journal_json.h>
 #include <codec/placement_json.h>
 #include <codec/pod_json.h>
+#include <codec/wishes.h>
 #include <questions/policy_json.h>
 #include <errno.h>
 #include <jansson.h>
@@ -127,6 +128,17 @@ static void complete_pod(
 		p->totals = known->totals;
 }
 
+/* Of the annotations of its v1.Pod. */
+static void take_wishes(const struct run *r, struct pod *spec)
+{
+	struct ask *containers = (struct ask *)(uintptr_t)spec->container; /* made for this step */
+	const struct wishes_reader reader = {r->s, &r->t->ids, r->s->topology_scope == SCOPE_POD};
+	struct wishes_ignored ignored;
+
+	for (size_t i = 0; i < spec->nr; i++)
+		wishes_take(&reader, spec, &containers[i], r->arena, &ignored);
+}
+
 static int events_read_input(
 	struct run *r, json_t *v, const char *const *keys, struct input *input, struct err *e)
 {
@@ -144,6 +156,8 @@ static int events_read_input(
 		rc = pod_json_read_ask(pod, NULL, 0, r->arena, r->s, &spec, e);
 	if (rc)
 		return err_add(e, rc, "pod");
+	if (pod)
+		take_wishes(r, &spec);
 	const char *sandbox =
 		first_string(input->request.pod.sandbox_id, input->request.pod.uid, "");
 	complete_pod(pod, &spec, events_find_pod(r, sandbox), input);
@@ -168,6 +182,9 @@ static void ask_as_in_spec(const struct ask *c, struct input *input)
 		req->ask.cpu_milli = c->cpu_milli;
 	if (!input->has_memory)
 		req->ask.nr_memory = ask_memory(c, req->ask.memory);
+	req->ask.wishes = c->wishes;
+	req->ask.odd_wish = c->odd_wish;
+	req->ask.advice = c->advice;
 }
 
 static int events_name_container(struct run *r, struct request *req, struct err *e)

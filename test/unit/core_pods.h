@@ -1,6 +1,7 @@
 #ifndef NUMAFIT_TEST_CORE_PODS_H
 #define NUMAFIT_TEST_CORE_PODS_H
 
+#include <numafit/cpus.h>
 #include <numafit/engine.h>
 
 #include "core_machine.h"
@@ -51,6 +52,7 @@ struct world {
 	bool failing;             /* the journal takes nothing that could be refused */
 	bool shadow;              /* no container is updated */
 	bool without_annotations; /* the runtime does not show them */
+	bool cores_broken;        /* CPUs have come or gone, and with them threads of cores */
 	unsigned nr_records[NR_RECORD_OPS], within_pods; /* grants of what their pods have as one */
 };
 
@@ -118,6 +120,9 @@ static inline void assert_same_ledger(const struct ledger *a, const struct ledge
 		assert_int_equal(x->request.pod.pod_level, y->request.pod.pod_level);
 		assert_int_equal(x->request.ask.guaranteed, y->request.ask.guaranteed);
 		assert_int_equal(x->request.ask.whole_pod, y->request.ask.whole_pod);
+		assert_memory_equal(&x->request.ask.wishes, &y->request.ask.wishes,
+			sizeof x->request.ask.wishes);
+		assert_true(nodeset_equal(x->decision.spread, y->decision.spread));
 		assert_int_equal(x->decision.left, y->decision.left);
 		assert_true(cpuset_equal(&x->decision.left_on, &y->decision.left_on));
 		assert_int_equal(x->decision.lost_cpus, y->decision.lost_cpus);
@@ -143,6 +148,21 @@ static inline struct cpuset cpus_of(const struct running *r)
 static inline struct running *slot(struct world *w, unsigned i)
 {
 	return &w->guest[i / PARTS_MAX].run[i % PARTS_MAX];
+}
+
+/* The CPUs that nobody else may run on: those that are in force, but for wishes, with which it may
+ * have more than it runs on, or runs on others beside them. */
+static inline struct cpuset own_of(const struct world *w, const struct running *r)
+{
+	const struct holding *h = ledger_find(engine_ledger(w->g), r->id);
+	const struct wishes *wishes = &r->req.ask.wishes;
+	bool as_in_force = wishes->cpus != WISH_CPUS_OWN_SHARED && !wishes->cores;
+
+	if (!r->exclusive)
+		return (struct cpuset){0};
+	if (as_in_force || !h || !h->decision.exclusive)
+		return cpus_of(r);
+	return h->decision.cpus;
 }
 
 /* With onAdopt: leave that is all that may run beside containers with CPUs of their own: what was
@@ -179,11 +199,11 @@ static inline void assert_nobody_shares(struct world *w)
 
 		if (!r->runs || !r->exclusive || !r->seen)
 			continue;
-		cpus = cpus_of(r);
+		cpus = own_of(w, r);
 		for (unsigned j = 0; j < i && cpuset_intersects(&cpus, &exclusive); j++) {
 			struct running *o = slot(w, j);
 			const struct cpuset theirs = o->runs && o->exclusive && o->seen
-							     ? cpus_of(o)
+							     ? own_of(w, o)
 							     : (struct cpuset){0};
 
 			if (cpuset_intersects(&cpus, &theirs) && !may_share(w, i, j))
@@ -195,12 +215,36 @@ static inline void assert_nobody_shares(struct world *w)
 		struct running *r = slot(w, i);
 		struct cpuset cpus;
 
-		if (!r->runs || r->exclusive || !r->seen || runs_as_it_was_left(w, r))
+		const struct cpuset own = own_of(w, r), others = cpuset_minus(exclusive, &own);
+
+		if (!r->runs || !r->seen || runs_as_it_was_left(w, r) ||
+			(r->exclusive && r->req.ask.wishes.cpus != WISH_CPUS_OWN_SHARED))
 			continue;
 		cpus = cpus_of(r);
-		if (cpuset_intersects(&cpus, &exclusive))
+		if (cpuset_intersects(&cpus, &others))
 			fail_msg("%s in the shared pool runs on CPUs of another one: %s", r->id,
 				r->cpus);
+	}
+}
+
+/* Whole cores are nobody else's: no other holds a thread of one, nor does the pool have any. */
+static inline void assert_cores_are_whole(struct world *w)
+{
+	const struct ledger *l = engine_ledger(w->g);
+
+	for (size_t i = 0; i < ledger_count(l) && !w->cores_broken; i++) {
+		const struct holding *h = ledger_at(l, i);
+		const struct decision *d = &h->decision;
+		const struct cpuset cores = cpus_whole_cores(w->t, &d->cpus);
+
+		if (h->request.ask.wishes.cores && d->exclusive && !d->within_pod &&
+			!d->lost_cpus && d->source != SOURCE_ADOPTED &&
+			!cpuset_equal(&cores, &d->cpus))
+			fail_msg(
+				"%s wishes for whole cores and has others: %s of %lu source %d %s cause",
+				h->request.container_id,
+				cpuset_format(&d->cpus, (char[600]){0}, 600),
+				h->request.ask.cpu_milli, d->source, d->message);
 	}
 }
 
@@ -219,6 +263,7 @@ static inline void check(struct world *w)
 	engine_free(dumped);
 	/* the dump has moved the sequence on; the journal would start anew from it */
 	assert_nobody_shares(w);
+	assert_cores_are_whole(w);
 }
 
 /* The journal starts anew from what is there. */
@@ -252,6 +297,13 @@ static inline void set_cpuset(
 	r->floats = false;
 }
 
+static inline void set_as_given(struct world *w, struct running *r)
+{
+	const struct update u = engine_give(w->g, ledger_find(engine_ledger(w->g), r->id));
+
+	set_cpuset(w, r, &u.cpus, u.mems);
+}
+
 static inline void apply(struct world *w, struct update_list *ups)
 {
 	for (size_t i = 0; i < ups->nr && !w->shadow; i++) {
@@ -280,6 +332,7 @@ static inline void ask_for(struct world *w, struct guest *p, unsigned i)
 	r->req = (struct request){
 		.container_id = r->id,
 		.ask.name = p->part[i].name,
+		.ask.wishes = p->part[i].wishes,
 		.pod = pod_identity(&p->pod),
 		.created_at_ns = w->next_id,
 		.ask.cpu_milli = c->cpu_milli,
@@ -313,7 +366,7 @@ static inline struct decision create_as_asked(struct world *w, struct running *r
 		r->runs = true;
 		note_exclusive(w, r);
 		r->exclusive = d.exclusive;
-		set_cpuset(w, r, &d.cpus, d.mems);
+		set_as_given(w, r);
 		r->placed = (struct placement){.exclusive = d.exclusive,
 			.preferred = d.preferred,
 			.policy = d.policy,
@@ -375,7 +428,7 @@ static inline struct decision update(struct world *w, struct running *r, const s
 		r->req = *wish;
 		r->req.cpus = r->cpus;
 		r->exclusive = d.exclusive;
-		set_cpuset(w, r, &d.cpus, d.mems);
+		set_as_given(w, r);
 	}
 	return d;
 }

@@ -95,7 +95,9 @@ static inline void crash_assert_as_held(
 {
 	char cpus[CPUSET_TEXT_MAX], mems[NODESET_TEXT_MAX];
 
-	assert_string_equal(b->cpus, cpuset_format(ledger_cpus_of(engine_ledger(f->engine), h), cpus, sizeof cpus));
+	assert_string_equal(b->cpus,
+		cpuset_format((struct cpuset[]){ledger_cpus_of(engine_ledger(f->engine), h)}, cpus,
+			sizeof cpus));
 	assert_string_equal(
 		b->mems, nodeset_format(h->decision.mems, &f->topo.ids, mems, sizeof mems));
 }

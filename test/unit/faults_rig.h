@@ -41,8 +41,9 @@ static inline void the_journal_is_what_runs(struct rig *r)
 			continue;
 		h = ledger_find(engine_ledger(f.engine), r->box[i].id);
 		assert_non_null(h);
-		assert_string_equal(
-			r->box[i].cpus, cpuset_format(ledger_cpus_of(engine_ledger(f.engine), h), cpus, sizeof cpus));
+		assert_string_equal(r->box[i].cpus,
+			cpuset_format((struct cpuset[]){ledger_cpus_of(engine_ledger(f.engine), h)},
+				cpus, sizeof cpus));
 		nr++;
 	}
 	assert_int_equal(ledger_count(engine_ledger(f.engine)), nr);

@@ -140,7 +140,7 @@ static void assert_apart(const struct world *w)
 		assert_non_null(h);
 		assert_int_equal(h->decision.left, a->left);
 		if (!a->left)
-			assert_true(cpuset_equal(&own, ledger_cpus_of(l, h)));
+			assert_true(cpuset_equal(&own, (struct cpuset[]){ledger_cpus_of(l, h)}));
 		if (!h->decision.exclusive)
 			continue;
 		assert_false(cpuset_intersects(&own, &w->d.settings.reserved_cpus));

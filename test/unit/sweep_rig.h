@@ -46,12 +46,12 @@ struct rig {
 	bool hides_cgroups;
 	bool in_shadow;
 	bool keeps_quotas; /* exclusiveCPUs.cfsQuota: keep */
-	bool by_cgroups; /* how the pool is enforced; cgroups have the kubelet's names then */
+	bool by_cgroups;   /* how the pool is enforced; cgroups have the kubelet's names then */
 	enum pool_enforced enforced;
-	enum mode mode;  /* MODE_OFF: mode manage */
-	bool forgets; /* it is CRI-O, and has been started again since it created them */
+	enum mode mode; /* MODE_OFF: mode manage */
+	bool forgets;   /* it is CRI-O, and has been started again since it created them */
 	const char *client_wants; /* CPUs that an UpdateContainer ends with, whatever is answered */
-	const char *refusal; /* what its calls are refused with; NULL: they are not */
+	const char *refusal;      /* what its calls are refused with; NULL: they are not */
 	struct loop_timer *guard, *poll;
 	bool (*until)(struct rig *r);
 	struct box box[BOXES];
@@ -132,7 +132,9 @@ static inline bool is_as_held(const struct rig *r, const struct box *b)
 	const struct holding *h = held(r, b);
 
 	return h && cpus_are(r, b,
-			    cpuset_format(ledger_cpus_of(engine_ledger(r->d.engine), h), list, sizeof list));
+			    cpuset_format((struct cpuset[]){ledger_cpus_of(
+						  engine_ledger(r->d.engine), h)},
+				    list, sizeof list));
 }
 
 static inline bool all_are_as_held(struct rig *r)

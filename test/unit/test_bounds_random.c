@@ -27,8 +27,10 @@ struct container {
 	struct request req;
 	char id[32], cgroup[256];
 	bool there, shares, runs, left;
+	bool both;                     /* it has CPUs of its own and those of the pool */
 	size_t restarts, pod_restarts; /* when it was created, and its pod came */
 	struct cpuset own;             /* its own, or what it is left on */
+	struct cpuset within;          /* of the pool it has those, if it wishes for that */
 	struct cpuset given;           /* what the runtime sets once it starts; nothing: no set */
 };
 
@@ -113,6 +115,35 @@ static const char *path_of(const struct container *c, char *buf)
 	return buf;
 }
 
+static void enter(struct rig *r, const struct container *c)
+{
+	if (c->both || !cpuset_empty(&c->within))
+		bounds_enter_in_part(r->b, &c->req, c->both ? &c->own : NULL, &c->within);
+	else
+		bounds_enter(r->b, &c->req, c->shares ? NULL : &c->own);
+}
+
+/* What one that shares the pool has of it, beside what is its own. */
+static struct cpuset its_part(const struct rig *r, const struct container *c)
+{
+	struct cpuset part = cpuset_and(c->within, &r->pool);
+	bool exact;
+
+	if (cpuset_empty(&part) || (bounds_shares(r->b, c->id, &exact) && exact))
+		part = r->pool;
+	return c->both ? cpuset_or(part, &c->own) : part;
+}
+
+/* What the runtime is answered. */
+static struct cpuset answer(const struct rig *r, const struct container *c, bool exact)
+{
+	if (!c->shares && !c->both)
+		return c->own;
+	if (exact)
+		return its_part(r, c);
+	return cpuset_empty(&c->within) ? r->all : c->within;
+}
+
 /* What must hold at any time: nobody of the pool runs on a CPU that a running container has for
  * itself, and this one runs on all of its own. */
 static void check(struct rig *r, bool settled)
@@ -129,18 +160,21 @@ static void check(struct rig *r, bool settled)
 			continue;
 		owned = cpuset_or(owned, &c->own);
 		struct cpuset has = in_force(r, path_of(c, path));
-		if (!cpuset_equal(&has, &c->own))
+		if (c->both ? !cpuset_within(&c->own, &has) : !cpuset_equal(&has, &c->own))
 			fail_msg("%s does not have its own CPUs", path);
 	}
 	for (unsigned i = 0; i < PODS * CONTAINERS; i++) {
 		const struct container *c = &r->pod[i / CONTAINERS].c[i % CONTAINERS];
 
-		if (!c->there || !c->runs || !c->shares)
+		const struct cpuset others = c->both ? cpuset_minus(owned, &c->own) : owned,
+				    want = its_part(r, c);
+
+		if (!c->there || !c->runs || !(c->shares || c->both))
 			continue;
 		struct cpuset has = in_force(r, path_of(c, path));
-		if (cpuset_intersects(&has, &owned))
+		if (cpuset_intersects(&has, &others))
 			fail_msg("%s runs on a CPU that another one has for itself", path);
-		if (settled && !cpuset_equal(&has, &r->pool))
+		if (settled && !cpuset_equal(&has, &want))
 			fail_msg("%s does not run on the pool", path);
 	}
 }
@@ -156,7 +190,7 @@ static void check_pods(struct rig *r)
 
 		*path = '\0';
 		for (struct container *c = p->c; c < p->c + CONTAINERS; c++) {
-			shares = shares || (c->there && c->shares);
+			shares = shares || (c->there && (c->shares || c->both));
 			if (c->there && !c->shares) {
 				owned = cpuset_or(owned, &c->own);
 				(void)path_of(c, path);
@@ -311,7 +345,7 @@ static void restart(struct rig *r)
 		const struct container *c = &r->pod[i / CONTAINERS].c[i % CONTAINERS];
 
 		if (c->there)
-			bounds_enter(r->b, &c->req, c->shares ? NULL : &c->own);
+			enter(r, c);
 	}
 }
 
@@ -324,7 +358,7 @@ static void sweep(struct rig *r)
 	for (unsigned i = 0; i < PODS * CONTAINERS; i++) {
 		const struct container *c = &r->pod[i / CONTAINERS].c[i % CONTAINERS];
 
-		while (c->there && !c->shares && (n = bounds_after(r->b, n ? bounds_path(n) : "")))
+		while (c->there && !c->shares && !c->both && (n = bounds_after(r->b, n ? bounds_path(n) : "")))
 			if (text_equal(bounds_path(n), path_of(c, path)))
 				fail_msg("%s has its set from the runtime", path);
 	}
@@ -342,7 +376,7 @@ static void sweep(struct rig *r)
 		bool exact;
 
 		if (c->there && c->runs && bounds_shares(r->b, c->id, &exact))
-			directory(r, path_of(c, path))->cpus = exact ? r->pool : r->all;
+			directory(r, path_of(c, path))->cpus = answer(r, c, exact);
 	}
 }
 
@@ -364,13 +398,16 @@ static void create(
 	c->shares = !own && !c->left && (cpuset_empty(&c->own) || random_chance(&r->random, 60));
 	c->left = c->left && !cpuset_empty(&c->own);
 	c->shares = !c->left && (c->shares || cpuset_empty(&c->own));
+	c->both = !c->left && !c->shares && random_chance(&r->random, 20);
+	if (c->shares && random_chance(&r->random, 20))
+		c->within = some_of(r, &r->all, 8);
 	c->req = (struct request){
 		.container_id = c->id, .cgroup = c->cgroup, .pod = {.uid = p->uid}};
 	move_pool(r);
-	bounds_enter(r->b, &c->req, c->shares ? NULL : &c->own);
-	assert_int_equal(bounds_shares(r->b, c->id, &exact), c->shares);
+	enter(r, c);
+	assert_int_equal(bounds_shares(r->b, c->id, &exact), c->shares || c->both);
 	bounds_give(r->b, c->id, &r->pool);
-	c->given = !c->shares ? c->own : exact ? r->pool : r->all;
+	c->given = answer(r, c, exact);
 	/* its pod's sandbox runs by now */
 	(void)path_of(c, path);
 	*strrchr(path, '/') = '\0';
@@ -416,7 +453,7 @@ static void resize(struct rig *r, struct container *c)
 {
 	char path[CGROUP_PATH_MAX];
 
-	if (c->left)
+	if (c->left || c->both || !cpuset_empty(&c->within))
 		return;
 	bool shares = !c->shares;
 	struct cpuset own = some_of(r, &r->pool, 3);

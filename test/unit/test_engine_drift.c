@@ -234,9 +234,10 @@ static void the_pool_follows_and_is_never_empty(void **state)
 	(void)state;
 	set_offline(n, list("4-31"));
 	struct cpuset want = list("0-3,32-63");
-	assert_true(cpuset_equal(ledger_cpus_of(engine_ledger(n->g), h), &want));
+	assert_true(cpuset_equal((struct cpuset[]){ledger_cpus_of(engine_ledger(n->g), h)}, &want));
 	set_offline(n, (struct cpuset){0});
-	assert_true(cpuset_equal(ledger_cpus_of(engine_ledger(n->g), h), &n->whole->cpus));
+	assert_true(cpuset_equal(
+		(struct cpuset[]){ledger_cpus_of(engine_ledger(n->g), h)}, &n->whole->cpus));
 	engine_free(n->g);
 
 	/* all but the reserved CPU are held, and that one goes */

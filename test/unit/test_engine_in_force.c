@@ -146,12 +146,13 @@ static void a_report_as_old_as_the_container_undoes_no_resize(void **state)
 		struct request next = ask("next", QOS_GUARANTEED, 4000, 0);
 
 		resize_web(n, sizes[i / 2]);
-		const struct decision before = ledger_decision_of(engine_ledger(n->g), held(n, "web"));
+		const struct decision before =
+			ledger_decision_of(engine_ledger(n->g), held(n, "web"));
 		synchronize(n, NULL, states[i % 2]);
 		const struct holding *h = held(n, "web");
 		assert_int_equal(h->request.ask.cpu_milli, sizes[i / 2]);
 		assert_int_equal(h->decision.exclusive, before.exclusive);
-		assert_cpus(*ledger_cpus_of(engine_ledger(n->g), h), before.cpus);
+		assert_cpus(ledger_cpus_of(engine_ledger(n->g), h), before.cpus);
 		const struct update *sent = update_of(n, "web");
 		/* what nobody can look at is set, what somebody will look at is not */
 		assert_int_equal(sent != NULL, states[i % 2] == IN_FORCE_UNKNOWN);
@@ -174,11 +175,11 @@ static void a_report_with_the_right_cpuset_may_have_outdated_limits(void **state
 		char list[CPUSET_TEXT_MAX];
 
 		resize_web(n, sizes[i]);
-		const struct cpuset before = *ledger_cpus_of(engine_ledger(n->g), held(n, "web"));
+		const struct cpuset before = ledger_cpus_of(engine_ledger(n->g), held(n, "web"));
 		n->web.cpus = cpuset_format(&before, list, sizeof list);
 		synchronize(n, NULL, IN_FORCE_UNKNOWN);
 		assert_int_equal(held(n, "web")->request.ask.cpu_milli, sizes[i]);
-		assert_cpus(*ledger_cpus_of(engine_ledger(n->g), held(n, "web")), before);
+		assert_cpus(ledger_cpus_of(engine_ledger(n->g), held(n, "web")), before);
 		n->web.ask.cpu_milli = 5000; /* news */
 		synchronize(n, NULL, IN_FORCE_UNKNOWN);
 		assert_int_equal(held(n, "web")->request.ask.cpu_milli, 5000);

@@ -27,7 +27,8 @@ static void offline_and_online_cpus_are_followed_without_a_request(void **state)
 	wait_until(r, is_relocated);
 	assert_int_equal(cpuset_count(&held(r, web)->decision.cpus), 4);
 	assert_false(cpuset_has(&held(r, web)->decision.cpus, 1));
-	assert_false(cpuset_has(ledger_cpus_of(engine_ledger(r->d.engine), held(r, log)), 1));
+	assert_false(cpuset_has(
+		(struct cpuset[]){ledger_cpus_of(engine_ledger(r->d.engine), held(r, log))}, 1));
 	assert_int_equal(r->d.measured.counters.drifted, 0);
 	struct cpuset moved = held(r, web)->decision.cpus;
 
@@ -46,7 +47,8 @@ static void offline_and_online_cpus_are_followed_without_a_request(void **state)
 	/* it has been offline since the start: only discovery knows it */
 	put(r, "sys/devices/system/cpu/online", "0-15\n");
 	wait_until(r, has_all_cpus);
-	assert_true(cpuset_has(ledger_cpus_of(engine_ledger(r->d.engine), held(r, log)), 1));
+	assert_true(cpuset_has(
+		(struct cpuset[]){ledger_cpus_of(engine_ledger(r->d.engine), held(r, log))}, 1));
 	rig_free(r);
 }
 

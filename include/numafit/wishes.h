@@ -1,0 +1,83 @@
+#ifndef NUMAFIT_WISHES_H
+#define NUMAFIT_WISHES_H
+
+#include <numafit/cpuset.h>
+#include <numafit/nodeset.h>
+#include <numafit/settings.h>
+#include <numafit/text.h>
+#include <numafit/topo.h>
+
+/* What a pod's author may wish for a container beside its resources: annotations under numafit.io/
+ * (codec/wishes.h), as far as the operator lets pods have them (podWishes.allowed). A wish chooses
+ * how what was asked for is given. It never gives more CPUs than were asked for, nor anything of
+ * another container. */
+
+enum wish_cpus {
+	WISH_CPUS_UNSAID,     /* as the kubelet's static CPU manager has it */
+	WISH_CPUS_OWN,        /* likewise */
+	WISH_CPUS_SHARED,     /* those of the shared pool, whatever it asks for */
+	WISH_CPUS_OWN_SHARED, /* the whole CPUs of its request for itself, and the shared pool as
+				well */
+	NR_WISH_CPUS
+};
+enum wish_cores {
+	WISH_CORES_UNSAID,
+	WISH_CORES_WHOLE,      /* no other container has a thread of its cores */
+	WISH_CORES_ONE_THREAD, /* likewise; and its cpuset has one thread of each of them */
+	NR_WISH_CORES
+};
+/* Of a container that shares the pool. */
+enum wish_spread {
+	WISH_SPREAD_UNSAID,
+	WISH_SPREAD_ANY,      /* all CPUs of the pool */
+	WISH_SPREAD_ONE_NODE, /* those of one NUMA node */
+	WISH_SPREAD_STRICT,   /* and the memory of that NUMA node alone */
+	NR_WISH_SPREADS
+};
+/* In the annotations' words; "" for what is not said. */
+extern const char *const wish_cpus_words[NR_WISH_CPUS];      /* "", "own", "shared", ... */
+extern const char *const wish_cores_words[NR_WISH_CORES];    /* "", "whole", "one-thread" */
+extern const char *const wish_spread_words[NR_WISH_SPREADS]; /* "", "any", "one-node", ... */
+
+/* A plain value; zeros wish for nothing. */
+struct wishes {
+	enum wish_cpus cpus;
+	enum wish_cores cores;
+	enum wish_spread spread;
+};
+
+enum { WISHES_TEXT_MAX = 128 }; /* of what follows, with its end */
+/* "cpus=shared cores=whole"; nothing where nothing is wished for. */
+void wishes_print(const struct wishes *w, struct text *to);
+/* The options by which the CPUs of such a container are taken: with a wish for cores those of
+ * full-pcpus-only, and none that scatters threads. */
+struct cpu_options wishes_cpu_options(const struct wishes *w, const struct cpu_options *of_node);
+/* Whether it is given whole cores, by its wish or by the node's options. */
+bool wishes_whole_cores(const struct wishes *w, const struct cpu_options *of_node);
+/* Of CPUs that are free those that such a container may be given: with a wish for cores, those of
+ * cores that are free as a whole. */
+struct cpuset wishes_usable_cpus(
+	const struct wishes *w, const struct topo *t, const struct cpuset *free_cpus);
+/* The CPUs of its own that a container's cpuset has, of those that it holds: with one-thread the
+ * lowest one of each core. */
+struct cpuset wishes_shown_cpus(
+	const struct wishes *w, const struct topo *t, const struct cpuset *held);
+/* The reverse: the nr CPUs that it holds whose cpuset has these; these themselves where it was not
+ * given one thread of each core. */
+struct cpuset wishes_held_cpus(
+	const struct wishes *w, const struct topo *t, const struct cpuset *shown, unsigned nr);
+
+/* podWishes.allowed: names of wishes, or NAME=VALUE for that value of one alone. */
+enum {
+	WISHES_CPUS = 1,
+	WISHES_CPUS_SHARED = 2,
+	WISHES_CORES = 4,
+	WISHES_NUMA_NODES = 8,
+	WISHES_SPREAD = 16
+};
+/* "cpus=shared,numa-nodes", or "none", to those bits. 0, or -EINVAL: the text says which word is
+ * wrong, and what there is. */
+int wishes_allowed_parse(const char *text, unsigned *out, struct err *e);
+void wishes_allowed_print(unsigned allowed, struct text *to);
+
+#endif

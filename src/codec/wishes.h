@@ -1,0 +1,29 @@
+#ifndef NUMAFIT_CODEC_WISHES_H
+#define NUMAFIT_CODEC_WISHES_H
+
+#include <numafit/pod.h>
+
+struct arena;
+
+/* A pod author's wishes as they stand in the pod's annotations: numafit.io/NAME for all containers
+ * of the pod, NAME.numafit.io/CONTAINER for one, which comes before the other. NAME is cpus, cores,
+ * numa-nodes or spread. Whoever can write a pod can write these. */
+
+struct wishes_reader {
+	const struct settings *settings; /* podWishes.*, schedulerHint.* */
+	const struct node_ids *ids;      /* the machine's NUMA nodes */
+	bool whole;                      /* the pod is aligned as one: one list of NUMA nodes */
+};
+
+/* What was passed over. */
+struct wishes_ignored {
+	const char *annotation; /* the last one that is not allowed; NULL: none */
+	const char *odd; /* what is wrong with one, with podWishes.unknown: ignore; or NULL */
+};
+
+/* Enter in *ask, by its name, what the pod's annotations wish for: ask->wishes, ask->odd_wish, and,
+ * unless a scheduler has left some, ask->advice for numa-nodes. Texts live in *a. */
+void wishes_take(const struct wishes_reader *r, const struct pod *pod, struct ask *ask,
+	struct arena *a, struct wishes_ignored *ignored);
+
+#endif

@@ -1,0 +1,168 @@
+/* What wishes mean for CPUs, and which of them an operator may allow. */
+#include <numafit/wishes.h>
+
+#include <numafit/cpus.h>
+
+#include <errno.h>
+#include <string.h>
+
+const char *const wish_cpus_words[NR_WISH_CPUS] = {
+	[WISH_CPUS_UNSAID] = "",
+	[WISH_CPUS_OWN] = "own",
+	[WISH_CPUS_SHARED] = "shared",
+	[WISH_CPUS_OWN_SHARED] = "own+shared",
+};
+const char *const wish_cores_words[NR_WISH_CORES] = {
+	[WISH_CORES_UNSAID] = "",
+	[WISH_CORES_WHOLE] = "whole",
+	[WISH_CORES_ONE_THREAD] = "one-thread",
+};
+const char *const wish_spread_words[NR_WISH_SPREADS] = {
+	[WISH_SPREAD_UNSAID] = "",
+	[WISH_SPREAD_ANY] = "any",
+	[WISH_SPREAD_ONE_NODE] = "one-node",
+	[WISH_SPREAD_STRICT] = "one-node,strict-memory",
+};
+
+void wishes_print(const struct wishes *w, struct text *to)
+{
+	const struct {
+		const char *name, *value;
+	} all[] = {
+		{"cpus", wish_cpus_words[w->cpus]},
+		{"cores", wish_cores_words[w->cores]},
+		{"spread", wish_spread_words[w->spread]},
+	};
+	const char *between = "";
+
+	for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+		if (*all[i].value) {
+			text_add(to, "%s%s=%s", between, all[i].name, all[i].value);
+			between = " ";
+		}
+}
+
+struct cpu_options wishes_cpu_options(const struct wishes *w, const struct cpu_options *of_node)
+{
+	struct cpu_options o = *of_node;
+
+	if (w->cores) {
+		o.full_pcpus_only = true;
+		o.distribute_cpus_across_cores = false;
+	}
+	return o;
+}
+
+bool wishes_whole_cores(const struct wishes *w, const struct cpu_options *of_node)
+{
+	return w->cores || of_node->full_pcpus_only;
+}
+
+struct cpuset wishes_usable_cpus(
+	const struct wishes *w, const struct topo *t, const struct cpuset *free_cpus)
+{
+	struct cpuset taken;
+
+	if (!w->cores)
+		return *free_cpus;
+	taken = cpuset_minus(t->cpus, free_cpus);
+	taken = cpus_whole_cores(t, &taken);
+	return cpuset_minus(*free_cpus, &taken);
+}
+
+struct cpuset wishes_shown_cpus(
+	const struct wishes *w, const struct topo *t, const struct cpuset *held)
+{
+	struct cpuset seen = {0}, shown = {0};
+
+	if (w->cores != WISH_CORES_ONE_THREAD)
+		return *held;
+	cpuset_each (cpu, held) {
+		if (cpuset_has(&seen, t->cpu[cpu].core))
+			continue;
+		cpuset_add(&seen, t->cpu[cpu].core);
+		cpuset_add(&shown, cpu);
+	}
+	return shown;
+}
+
+struct cpuset wishes_held_cpus(
+	const struct wishes *w, const struct topo *t, const struct cpuset *shown, unsigned nr)
+{
+	const struct cpuset there = cpuset_and(*shown, &t->cpus);
+	struct cpuset held;
+
+	if (w->cores != WISH_CORES_ONE_THREAD)
+		return *shown;
+	held = cpus_whole_cores(t, &there);
+	return cpuset_count(&held) == nr ? held : *shown;
+}
+
+/* What may be allowed. */
+static const struct {
+	const char *word;
+	unsigned bit;
+} allowable[] = {
+	{"cpus", WISHES_CPUS},
+	{"cpus=shared", WISHES_CPUS_SHARED},
+	{"cores", WISHES_CORES},
+	{"numa-nodes", WISHES_NUMA_NODES},
+	{"spread", WISHES_SPREAD},
+};
+enum { NR_ALLOWABLE = sizeof allowable / sizeof *allowable, WORD_SHOWN = 64 };
+
+static int allow_word(const char *word, size_t len, unsigned *out, struct err *e)
+{
+	char all[256];
+	struct text t;
+
+	for (size_t i = 0; i < NR_ALLOWABLE; i++)
+		if (strlen(allowable[i].word) == len && !memcmp(word, allowable[i].word, len)) {
+			*out |= allowable[i].bit;
+			return 0;
+		}
+	text_init(&t, all, sizeof all);
+	for (size_t i = 0; i < NR_ALLOWABLE; i++)
+		text_add(&t, "%s%s", i ? ", " : "", allowable[i].word);
+	return err_set(e, EINVAL, "\"%.*s\" is none of %s",
+		(int)(len < WORD_SHOWN ? len : WORD_SHOWN), word, all);
+}
+
+int wishes_allowed_parse(const char *text, unsigned *out, struct err *e)
+{
+	unsigned allowed = 0;
+
+	if (text_equal(text, "none")) {
+		*out = 0;
+		return 0;
+	}
+	for (const char *at = text;;) {
+		at += strspn(at, " ");
+		size_t len = strcspn(at, ",");
+		size_t word = len;
+
+		while (word && at[word - 1] == ' ')
+			word--;
+		int rc = allow_word(at, word, &allowed, e);
+		if (rc)
+			return rc;
+		if (!at[len])
+			break;
+		at += len + 1;
+	}
+	*out = allowed;
+	return 0;
+}
+
+void wishes_allowed_print(unsigned allowed, struct text *to)
+{
+	const char *between = "";
+
+	if (!allowed)
+		text_add(to, "none");
+	for (size_t i = 0; i < NR_ALLOWABLE; i++)
+		if (allowed & allowable[i].bit) {
+			text_add(to, "%s%s", between, allowable[i].word);
+			between = ",";
+		}
+}

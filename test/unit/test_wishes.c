@@ -1,0 +1,331 @@
+/* What a pod's author may wish for: the annotations, what the operator allows of them, and what
+ * they mean for CPUs. */
+#include <codec/wishes.h>
+#include <numafit/advice.h>
+#include <numafit/arena.h>
+#include <numafit/mem.h>
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "core_machine.h"
+#include "core_random.h"
+
+#include <errno.h>
+
+enum { ARENA = 1 << 20, ALL = WISHES_CPUS | WISHES_CORES | WISHES_NUMA_NODES | WISHES_SPREAD };
+
+static const struct node_ids ids = {.nr = 2, .id = {0, 4}};
+
+struct read {
+	struct settings s;
+	struct arena a;
+	struct ask ask;
+	struct wishes_ignored ignored;
+};
+
+/* What two annotations come to for the container "web". */
+static void take(struct read *r, const char *allowed, const char *key, const char *value,
+	const char *key2, const char *value2)
+{
+	const struct key_value annotations[] = {{key, value}, {key2, value2}};
+	const struct pod pod = {.annotations = annotations, .nr_annotations = key2 ? 2 : 1};
+	const struct wishes_reader reader = {&r->s, &ids, false};
+
+	settings_init(&r->s);
+	assert_int_equal(settings_set(&r->s, "podWishes.allowed", allowed, NULL), 0);
+	arena_init(&r->a, ARENA);
+	r->ask = (struct ask){.name = "web"};
+	wishes_take(&reader, &pod, &r->ask, &r->a, &r->ignored);
+}
+
+static void each_value_is_read(void **state)
+{
+	static const struct {
+		const char *key, *value;
+		struct wishes want;
+	} table[] = {
+		{"numafit.io/cpus", "own", {.cpus = WISH_CPUS_OWN}},
+		{"numafit.io/cpus", "shared", {.cpus = WISH_CPUS_SHARED}},
+		{"numafit.io/cpus", "own+shared", {.cpus = WISH_CPUS_OWN_SHARED}},
+		{"numafit.io/cores", "whole", {.cores = WISH_CORES_WHOLE}},
+		{"cores.numafit.io/web", "one-thread", {.cores = WISH_CORES_ONE_THREAD}},
+		{"cores.numafit.io/other", "one-thread", {0}},
+		{"numafit.io/spread", "any", {.spread = WISH_SPREAD_ANY}},
+		{"spread.numafit.io/web", "one-node", {.spread = WISH_SPREAD_ONE_NODE}},
+		{"numafit.io/spread", "one-node,strict-memory", {.spread = WISH_SPREAD_STRICT}},
+		{"example.com/cpus", "shared", {0}},
+		{"numafit.io/cpus/web", "shared", {0}},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+		struct read r;
+
+		take(&r, "cpus,cores,numa-nodes,spread", table[i].key, table[i].value, NULL, NULL);
+		assert_memory_equal(&r.ask.wishes, &table[i].want, sizeof table[i].want);
+		assert_null(r.ask.odd_wish);
+		assert_null(r.ignored.annotation);
+		arena_fini(&r.a);
+	}
+}
+
+static void a_wish_for_one_container_comes_before_one_for_all(void **state)
+{
+	struct read r;
+
+	(void)state;
+	take(&r, "cpus", "numafit.io/cpus", "own+shared", "cpus.numafit.io/web", "shared");
+	assert_int_equal(r.ask.wishes.cpus, WISH_CPUS_SHARED);
+	arena_fini(&r.a);
+	take(&r, "cpus", "cpus.numafit.io/web", "shared", "numafit.io/cpus", "own+shared");
+	assert_int_equal(r.ask.wishes.cpus, WISH_CPUS_SHARED);
+	arena_fini(&r.a);
+}
+
+static void what_is_not_allowed_counts_as_not_there(void **state)
+{
+	static const struct {
+		const char *allowed, *key, *value;
+		bool counts;
+	} table[] = {
+		{"none", "numafit.io/cpus", "own", true}, /* as it is anyway */
+		{"none", "numafit.io/cpus", "shared", false},
+		{"none", "numafit.io/cpus", "nonsense", false},
+		{"cpus=shared", "numafit.io/cpus", "shared", true},
+		{"cpus=shared", "numafit.io/cpus", "own+shared", false},
+		{"cpus", "numafit.io/cpus", "own+shared", true},
+		{"cpus", "numafit.io/cores", "whole", false},
+		{"cores", "numafit.io/spread", "nonsense", false},
+		{"cores", "numafit.io/numa-nodes", "0", false},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+		struct read r;
+
+		take(&r, table[i].allowed, table[i].key, table[i].value, NULL, NULL);
+		assert_null(r.ask.odd_wish);
+		assert_null(r.ask.advice);
+		assert_int_equal(!r.ignored.annotation, table[i].counts);
+		assert_int_equal(r.ask.wishes.cpus || r.ask.wishes.cores || r.ask.wishes.spread,
+			table[i].counts);
+		arena_fini(&r.a);
+	}
+}
+
+static void a_value_that_is_none_is_named_with_those_that_there_are(void **state)
+{
+	static const struct {
+		const char *allowed, *key, *value, *text;
+	} table[] = {
+		{"cpus=shared", "numafit.io/cpus", "mine",
+			"annotation numafit.io/cpus: \"mine\" is none of own, shared"},
+		{"cpus", "cpus.numafit.io/web", "",
+			"annotation cpus.numafit.io/web: \"\" is none of own, shared, own+shared"},
+		{"cores", "numafit.io/cores", "Whole",
+			"annotation numafit.io/cores: \"Whole\" is none of whole, one-thread"},
+		{"spread", "numafit.io/spread", "one-node, strict-memory",
+			"annotation numafit.io/spread: \"one-node, strict-memory\" is none of any, "
+			"one-node, one-node,strict-memory"},
+		{"numa-nodes", "numafit.io/numa-nodes", "",
+			"annotation numafit.io/numa-nodes: \"\" is no list of NUMA nodes, such as 0 or "
+			"0-1: it is empty"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+		struct read r;
+
+		take(&r, table[i].allowed, table[i].key, table[i].value, NULL, NULL);
+		assert_string_equal(r.ask.odd_wish, table[i].text);
+		arena_fini(&r.a);
+	}
+}
+
+/* Of what somebody writes to do harm nothing is obeyed, and what is said of it is short. */
+static void hostile_values_are_refused_and_nothing_else(void **state)
+{
+	enum { TRIES = 500, LONG = 5000 };
+	char *value = calloc(1, LONG + 1);
+	struct random random = {23};
+
+	(void)state;
+	for (unsigned i = 0; i < TRIES; i++) {
+		static const char *const keys[] = {"numafit.io/cpus", "cores.numafit.io/web",
+			"numafit.io/numa-nodes", "numafit.io/spread"};
+		const unsigned len = random_below(&random, i % 10 ? 40 : LONG);
+		struct read r;
+
+		for (unsigned k = 0; k < len; k++)
+			value[k] = (char)(1 + random_below(&random, 255));
+		value[len] = '\0';
+		take(&r, "cpus,cores,numa-nodes,spread", keys[i % 4], value, NULL, NULL);
+		if (i % 4 == 2 && !r.ask.odd_wish) { /* a list by chance */
+			arena_fini(&r.a);
+			continue;
+		}
+		assert_non_null(r.ask.odd_wish);
+		assert_true(strlen(r.ask.odd_wish) < 400);
+		assert_null(r.ask.advice);
+		assert_int_equal(r.ask.wishes.cpus + r.ask.wishes.cores + r.ask.wishes.spread, 0);
+		arena_fini(&r.a);
+	}
+	free(value);
+}
+
+static void unknown_values_are_passed_over_where_the_operator_wants_that(void **state)
+{
+	const struct key_value annotation = {"numafit.io/cores", "half"};
+	const struct pod pod = {.annotations = &annotation, .nr_annotations = 1};
+	struct read r = {.ask.name = "web"};
+	const struct wishes_reader reader = {&r.s, &ids, false};
+
+	(void)state;
+	settings_init(&r.s);
+	assert_int_equal(settings_set(&r.s, "podWishes.allowed", "cores", NULL), 0);
+	assert_int_equal(settings_set(&r.s, "podWishes.unknown", "ignore", NULL), 0);
+	arena_init(&r.a, ARENA);
+	wishes_take(&reader, &pod, &r.ask, &r.a, &r.ignored);
+	assert_null(r.ask.odd_wish);
+	assert_string_equal(r.ignored.odd,
+		"annotation numafit.io/cores: \"half\" is none of whole, one-thread");
+	arena_fini(&r.a);
+}
+
+static void numa_nodes_are_judged_as_a_schedulers_hint(void **state)
+{
+	struct read r;
+
+	(void)state;
+	take(&r, "numa-nodes", "numafit.io/numa-nodes", "4", NULL, NULL);
+	assert_int_equal(r.ask.advice->asked.bits, 2); /* the second one */
+	assert_int_equal(r.ask.advice->so_far, ADVICE_ACCEPTED);
+	assert_int_equal(r.ask.advice->mode, ADVICE_PREFER);
+	arena_fini(&r.a);
+	take(&r, "numa-nodes", "numafit.io/numa-nodes", "0,7", NULL, NULL);
+	assert_int_equal(r.ask.advice->so_far, ADVICE_REJECTED_NUMA);
+	assert_null(r.ask.odd_wish);
+	arena_fini(&r.a);
+}
+
+static void a_schedulers_hint_comes_before_a_wish_for_numa_nodes(void **state)
+{
+	const struct key_value annotation = {"numafit.io/numa-nodes", "4"};
+	const struct pod pod = {.annotations = &annotation, .nr_annotations = 1};
+	const struct advice_ask hint = {.asked = {1}};
+	struct read r = {.ask = {.name = "web", .advice = &hint}};
+	const struct wishes_reader reader = {&r.s, &ids, false};
+
+	(void)state;
+	settings_init(&r.s);
+	arena_init(&r.a, ARENA);
+	wishes_take(&reader, &pod, &r.ask, &r.a, &r.ignored);
+	assert_ptr_equal(r.ask.advice, &hint);
+	arena_fini(&r.a);
+}
+
+static void what_is_allowed_is_read_and_printed(void **state)
+{
+	static const struct {
+		const char *text;
+		unsigned bits;
+		const char *printed;
+	} table[] = {
+		{"none", 0, "none"},
+		{"cpus", WISHES_CPUS, "cpus"},
+		{"spread, cpus=shared", WISHES_SPREAD | WISHES_CPUS_SHARED, "cpus=shared,spread"},
+		{"cpus,cores,numa-nodes,spread", ALL, "cpus,cores,numa-nodes,spread"},
+	};
+	static const char *const wrong[] = {
+		"", "cpu", "cpus,", ",cores", "cpus;cores", "none,cpus"};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+		char buf[WISHES_TEXT_MAX];
+		unsigned bits = ~0U;
+		struct text t;
+
+		assert_int_equal(wishes_allowed_parse(table[i].text, &bits, NULL), 0);
+		assert_int_equal(bits, table[i].bits);
+		text_init(&t, buf, sizeof buf);
+		wishes_allowed_print(bits, &t);
+		assert_string_equal(buf, table[i].printed);
+	}
+	for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+		unsigned bits = 77;
+		struct err e;
+
+		assert_int_equal(wishes_allowed_parse(wrong[i], &bits, &e), -EINVAL);
+		assert_int_equal(bits, 77);
+		assert_non_null(strstr(e.text, "is none of cpus, cpus=shared"));
+	}
+}
+
+static struct cpuset set(const char *list)
+{
+	struct cpuset cpus;
+
+	assert_int_equal(cpuset_parse(&cpus, list, strlen(list), NULL), 0);
+	return cpus;
+}
+
+static void assert_set(struct cpuset is, const char *list)
+{
+	const struct cpuset want = set(list);
+
+	assert_true(cpuset_equal(&is, &want));
+}
+
+/* The machine's cores are 0 and 32, 1 and 33, ... */
+static void one_thread_shows_the_first_of_each_core_and_holds_all(void **state)
+{
+	struct topo *t = machine_of_eight();
+	const struct wishes one = {.cores = WISH_CORES_ONE_THREAD},
+			    whole = {.cores = WISH_CORES_WHOLE};
+	const struct cpuset held = set("4-5,36-37"), shown = set("4-5"), odd = set("4,38");
+
+	(void)state;
+	assert_set(wishes_shown_cpus(&one, t, &held), "4-5");
+	assert_set(wishes_shown_cpus(&whole, t, &held), "4-5,36-37");
+	assert_set(wishes_held_cpus(&one, t, &shown, 4), "4-5,36-37");
+	assert_set(wishes_held_cpus(&one, t, &odd, 2), "4,38"); /* not given so */
+	assert_set(wishes_held_cpus(&whole, t, &held, 4), "4-5,36-37");
+	free(t);
+}
+
+static void whole_cores_are_taken_of_cores_that_are_free_as_a_whole(void **state)
+{
+	struct topo *t = machine_of_eight();
+	const struct wishes none = {0}, whole = {.cores = WISH_CORES_WHOLE};
+	const struct cpuset free_cpus = set("4-6,36,38,60");
+
+	(void)state;
+	assert_set(wishes_usable_cpus(&none, t, &free_cpus), "4-6,36,38,60");
+	assert_set(wishes_usable_cpus(&whole, t, &free_cpus), "4,6,36,38");
+	free(t);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(each_value_is_read),
+		cmocka_unit_test(a_wish_for_one_container_comes_before_one_for_all),
+		cmocka_unit_test(what_is_not_allowed_counts_as_not_there),
+		cmocka_unit_test(a_value_that_is_none_is_named_with_those_that_there_are),
+		cmocka_unit_test(hostile_values_are_refused_and_nothing_else),
+		cmocka_unit_test(unknown_values_are_passed_over_where_the_operator_wants_that),
+		cmocka_unit_test(numa_nodes_are_judged_as_a_schedulers_hint),
+		cmocka_unit_test(a_schedulers_hint_comes_before_a_wish_for_numa_nodes),
+		cmocka_unit_test(what_is_allowed_is_read_and_printed),
+		cmocka_unit_test(one_thread_shows_the_first_of_each_core_and_holds_all),
+		cmocka_unit_test(whole_cores_are_taken_of_cores_that_are_free_as_a_whole),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

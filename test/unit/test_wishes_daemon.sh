@@ -1,0 +1,82 @@
+#!/bin/sh
+# What a real numafitd makes of what pods' authors wish for: cpusets that the runtime is answered and
+# is updated to, what the log, explain, replay, status and a restart know of it, and refusals.
+# usage: BUILD=build/debug test/unit/test_wishes_daemon.sh
+set -u
+test=wishes-daemon short=yes
+. test/unit/script_rig.sh
+
+start() { # SETTING...: the daemon, in the background
+	set -- machine=kep3545-8 topologyManagerPolicy=restricted reservedSystemCPUs=0,64 sharedPoolStep=0 \
+		"nri.socketPath=$dir/nri.sock" "runDirectory=$dir/run" metrics.address= "$@"
+	for setting; do set -- "$@" --set "$setting"; shift; done
+	"$bin/numafitd" "$@" >"$dir/log" 2>&1 &
+	daemon=$!
+}
+play() { # SETTING...: the trace, through a daemon with these settings, which then ends
+	start "$@"
+	"$bin/numafit-sim" --socket "$dir/nri.sock" --machine kep3545-8 --reserved 0,64 --json \
+		--trace "$dir/trace.yaml" >"$dir/out" 2>&1
+	report $? "the trace is played to its end with $*"
+	"$bin/numafit" status --socket "$dir/run/numafitd.sock" >"$dir/status" 2>&1
+	kill -9 "$daemon"
+	wait "$daemon" 2>/dev/null
+	daemon=
+}
+created() { grep '"event":"create"' "$dir/out" | grep "\"pod\":\"$1\"" | grep -F -e "$2"; } # POD TEXT
+logged() { grep -F -e "$1" "$dir/log" | grep -F -e "$2"; }
+explain() { "$bin/numafit" explain --run-directory "$dir/run" "$@" >"$dir/said" 2>&1; }
+
+cat >"$dir/trace.yaml" <<'END'
+steps:
+- create: {pod: plain, qos: guaranteed, cpu: 2, memory: 1Gi}
+- create: {pod: shared, qos: guaranteed, cpu: 2, memory: 1Gi, annotations: ['numafit.io/cpus=shared']}
+- create: {pod: both, qos: guaranteed, cpu: 3500m, memory: 1Gi, annotations: ['numafit.io/cpus=own+shared']}
+- create: {pod: thread, qos: guaranteed, cpu: 4, memory: 1Gi, annotations: ['cores.numafit.io/main=one-thread']}
+- create: {pod: there, qos: guaranteed, cpu: 2, memory: 1Gi, annotations: ['numafit.io/numa-nodes=5']}
+- create: {pod: node, qos: burstable, cpu: 500m, annotations: ['numafit.io/spread=one-node']}
+- create: {pod: wrong, qos: guaranteed, cpu: 2, memory: 1Gi, annotations: ['numafit.io/cores=half']}
+END
+play podWishes.allowed=cpus,cores,numa-nodes,spread
+see "a plain pod has CPUs of its own" created plain '"cpus":"1,65"'
+see "one that wishes for shared ones has the pool" logged 'pod=shared' 'exclusive=no'
+see "and its wish is in the log" logged 'pod=shared' 'wishes="cpus=shared"'
+see "own and shared CPUs: three are its own" logged 'pod=both' 'exclusive=yes cpus=2-3,66'
+see "and its cpuset has the pool's, too" created both '"cpus":"0,2-64,66-127"'
+see "one thread of each core is in the cpuset" created thread '"cpus":"4-5"'
+see "and it holds all of them" logged 'pod=thread' 'cpus=4-5,68-69'
+see "numa-nodes is judged as a hint" logged 'pod=there' 'nodes=5 preferred=yes'
+see "with a hint's verdict" logged 'pod=there' 'hint=accepted'
+see "one NUMA node's part of the pool" created node '"cpus":"8-15,72-79"'
+see "what is no value is refused" created wrong 'annotation numafit.io/cores: \"half\" is none of whole, one-thread'
+explain both
+see "explain has the wish" grep -qx '  wished    cpus=own+shared' "$dir/said"
+see "and what it gave" grep -q 'for it alone, beside the shared pool' "$dir/said"
+explain wrong
+see "explain says what is wrong with a wish" grep -q 'class     wish: a wish' "$dir/said"
+"$bin/numafit" replay "$dir/run/journal" >"$dir/said"
+see "replay decides the same" grep -qE '^[0-9]+ records, 7 decided again, 0 differ$' "$dir/said"
+
+# The daemon comes back: what runs keeps all of it.
+printf 'steps:\n- create: {pod: later, qos: guaranteed, cpu: 2, memory: 1Gi}\n' >"$dir/trace.yaml"
+start podWishes.allowed=none
+"$bin/numafit-sim" --socket "$dir/nri.sock" --machine kep3545-8 --reserved 0,64 --trace "$dir/trace.yaml" >"$dir/out" 2>&1
+stop_daemon
+explain --all both
+see "a daemon that comes back knows the wish, though it is not allowed any more" \
+	grep -qx '  wished    cpus=own+shared' "$dir/said"
+rm -r "$dir/run"
+
+# What is not allowed counts as not there.
+cat >"$dir/trace.yaml" <<'END'
+steps:
+- create: {pod: thread, qos: guaranteed, cpu: 4, memory: 1Gi, annotations: ['numafit.io/cores=one-thread']}
+- create: {pod: odd, qos: guaranteed, cpu: 2, memory: 1Gi, annotations: ['numafit.io/spread=everywhere']}
+END
+play podWishes.unknown=ignore
+see "a wish that is not allowed is passed over" created thread '"cpus":"1-2,65-66"'
+see "and named in the log" logged event=wish-ignored 'annotation=numafit.io/cores'
+see "with unknown: ignore so is a value that is none" created odd '"cpus":"3,67"'
+see "which is in the log" logged event=wish-ignored 'error='
+rm -r "$dir/run"
+finish
