@@ -12,7 +12,7 @@
 
 /* What a container may cost, for the runtime waits: links and files that are looked at, and devices
  * that are found. The first ones count. */
-enum { LOOKUPS_MAX = 4096, DEVICES_MAX = 256 };
+enum { LOOKUPS_MAX = 4096, BUS_LOOKUPS_MAX = 64, DEVICES_MAX = 256 };
 /* Majors that are nowhere (the kernel's admin-guide/devices.txt): null, zero, random; terminals. */
 enum { MAJOR_MEMORY = 1, MAJOR_TERMINAL = 5 };
 enum { NUMBER_MAX = 32, LINK_NAME_MAX = NAME_MAX + 64 };
@@ -38,6 +38,7 @@ static bool may_look(struct search *s)
 /* PCI addresses: domain, bus, device, function, as in 0000:81:00.0 */
 
 static const char as_in_sysfs[] = "::.", with_dashes[] = "---";
+static const char hexadecimal[] = "0123456789abcdefABCDEF";
 
 /* The length of the PCI address, with those separators, that s begins with; 0: with none. */
 static size_t pci_address(const char *s, const char *separators)
@@ -48,7 +49,7 @@ static size_t pci_address(const char *s, const char *separators)
 	size_t len = 0;
 
 	for (size_t i = 0; i < sizeof digits / sizeof *digits; i++) {
-		size_t nr = strspn(s + len, "0123456789abcdefABCDEF");
+		size_t nr = strspn(s + len, hexadecimal);
 
 		if (nr < digits[i].min || nr > digits[i].max)
 			return 0;
@@ -202,16 +203,12 @@ static void look_at_file(struct search *s, const struct device_file *f)
 
 /* CDI */
 
-static void look_at_cdi(struct search *s, const char *name)
+/* The PCI device whose address the len bytes at `at` are, with any separators. */
+static void look_at_pci(struct search *s, const char *at, size_t len)
 {
 	char link[LINK_NAME_MAX], path[PATH_MAX];
-	const char *equals = strchr(name, '='), *device = equals ? equals + 1 : name;
-	const char *at = text_behind(device, "pci-") ?: device;
-	size_t len = pci_address(at, as_in_sysfs) ?: pci_address(at, with_dashes);
-
-	if (!len)
-		return;
 	struct text t;
+
 	text_init(&t, link, sizeof link);
 	text_add(&t, "bus/pci/devices/");
 	for (size_t i = 0, separators = 0; i < len; i++)
@@ -220,6 +217,16 @@ static void look_at_cdi(struct search *s, const char *name)
 						       : as_in_sysfs[separators++]);
 	if (read_link(s, link, path))
 		look_at_device(s, path);
+}
+
+static void look_at_cdi(struct search *s, const char *name)
+{
+	const char *equals = strchr(name, '='), *device = equals ? equals + 1 : name;
+	const char *at = text_behind(device, "pci-") ?: device;
+	size_t len = pci_address(at, as_in_sysfs) ?: pci_address(at, with_dashes);
+
+	if (len)
+		look_at_pci(s, at, len);
 }
 
 const struct device_resource *device_nodes_of(
@@ -240,4 +247,46 @@ const struct device_resource *device_nodes_of(
 	memcpy(devices, s.found, s.nr * sizeof *devices);
 	*r = (struct device_resource){"devices", s.nr, devices};
 	return r;
+}
+
+/* Root complexes: pci0000:80 has its devices in it, all on one NUMA node, and none of its own */
+
+static bool is_root(const char *bus)
+{
+	const char *domain = text_behind(bus, "pci");
+	size_t digits = domain ? strspn(domain, hexadecimal) : 0;
+
+	return digits && domain[digits] == ':' && domain[digits + 1] &&
+	       !domain[digits + 1 + strspn(domain + digits + 1, hexadecimal)];
+}
+
+static void look_at_root(struct search *s, const char *bus)
+{
+	char directory[PATH_MAX], path[PATH_MAX];
+	int len = snprintf(directory, sizeof directory, "%s/sys/devices/%s", s->root, bus);
+	DIR *d = len < (int)sizeof directory && may_look(s) ? opendir(directory) : NULL;
+
+	if (!d)
+		return;
+	for (const struct dirent *f = readdir(d); f && !s->nr && s->lookups_left; f = readdir(d)) {
+		(void)snprintf(path, sizeof path, "%.*s/%s", NUMBER_MAX, bus, f->d_name);
+		if (pci_address(f->d_name, as_in_sysfs))
+			look_at_device(s, path);
+	}
+	(void)closedir(d);
+}
+
+int device_node_of_bus(const char *root, const struct topo *t, const char *bus)
+{
+	char memory[PATH_MAX];
+	struct arena a;
+	struct search s = {.root = root, .t = t, .a = &a, .lookups_left = BUS_LOOKUPS_MAX};
+	size_t len = pci_address(bus, as_in_sysfs);
+
+	arena_init_fixed(&a, memory, sizeof memory);
+	if (len && !bus[len])
+		look_at_pci(&s, bus, len);
+	else if (is_root(bus))
+		look_at_root(&s, bus);
+	return s.nr ? (int)nodeset_next(s.found[0].nodes, 0) : -1;
 }

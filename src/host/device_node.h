@@ -18,4 +18,9 @@
 const struct device_resource *device_nodes_of(
 	const char *root, const struct topo *t, const struct request *req, struct arena *a);
 
+/* The NUMA node (dense index) of the PCI device with that address ("0000:81:00.0"), or of the
+ * devices below that PCIe root complex ("pci0000:80"), as the kernel knows it; -1: of neither form,
+ * not there, or without a node that the machine has. Looks at 64 files at most. */
+int device_node_of_bus(const char *root, const struct topo *t, const char *bus);
+
 #endif

@@ -393,6 +393,42 @@ static void without_a_sysfs_no_node_is_known(void **state)
 	assert_null(device_nodes_of(tree->dir, &tree->t, &(struct request){0}, &tree->a));
 }
 
+static void a_bus_of_a_resource_slice_leads_to_its_numa_node(void **state)
+{
+	static const struct {
+		const char *bus;
+		int node;
+	} rows[] = {
+		{"0000:81:00.0", NODE_4},
+		{"0000:00:02.0", NODE_0},
+		{"10000:00:1F.7", NODE_0},
+		{"pci0000:80", NODE_4},
+		{"pci0000:00", NODE_0}, /* of its devices some are nowhere */
+		{"pci10000:00", NODE_0},
+		{"0000:00:03.0", -1}, /* the kernel knows none */
+		{"0000:99:00.0", -1},
+		{"pci0000:99", -1},
+		{"0000:81:00.0 ", -1},
+		{"81:00.0", -1},
+		{"pci0000:80/", -1},
+		{"pci../../pci0000:80", -1},
+		{"pci0000:../pci0000:80", -1},
+		{"pci0000:", -1},
+		{"pci:80", -1},
+		{"pci", -1},
+		{"", -1},
+	};
+	struct tree *tree = *state;
+
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		int node = device_node_of_bus(tree->dir, &tree->t, rows[i].bus);
+
+		if (node != rows[i].node)
+			fail_msg("%s: %d", rows[i].bus, node);
+	}
+	assert_int_equal(device_node_of_bus("/nonexistent", &tree->t, "0000:81:00.0"), -1);
+}
+
 #define in_tree(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
 
 int main(void)
@@ -408,6 +444,7 @@ int main(void)
 		in_tree(the_search_for_devices_is_bounded),
 		in_tree(more_devices_than_can_be_held_are_left_out),
 		in_tree(without_a_sysfs_no_node_is_known),
+		in_tree(a_bus_of_a_resource_slice_leads_to_its_numa_node),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
