@@ -147,8 +147,10 @@ struct settings {
 	enum refusal_action refusal_action;
 	char kubeconfig[SETTINGS_PATH_MAX]; /* "": as a pod of the cluster */
 	char kube_context[CONTEXT_NAME_MAX];
-	bool pods_watch; /* the API server's pods of this node */
-	bool events;     /* on pods */
+	bool pods_watch;         /* the API server's pods of this node */
+	bool device_claims;      /* this node's ResourceSlices, for devices of claims */
+	uint64_t claims_wait_ms; /* for a pod's */
+	bool events;             /* on pods */
 	enum observed_placement observed_placement;
 	/* NodeResourceTopology */
 	bool nrt, nrt_take_over, nrt_policies, nrt_placement;

@@ -102,6 +102,16 @@ static const struct field apiserver_rows[] = {
 static const struct fields apiserver_fields = FIELDS(apiserver_rows, struct status_apiserver);
 #undef AT
 
+#define AT(member) offsetof(struct status_claims, member)
+static const struct field claims_rows[] = {
+	FIELD("slices_watch", STRING, AT(slices_watch)),
+	FIELD("slices", U64, AT(slices)),
+	FIELD("devices", U64, AT(devices)),
+	FIELD("incomplete_pools", U64, AT(incomplete_pools)),
+};
+static const struct fields claims_fields = FIELDS(claims_rows, struct status_claims);
+#undef AT
+
 #define AT(member) offsetof(struct status_pool, member)
 static const struct field pool_rows[] = {
 	FIELD("enforced", STRING, AT(enforced)),
@@ -140,6 +150,8 @@ static const struct field status_rows[] = {
 	FIELD("config", POINTER, AT(info.config), .optional = true, .fields = &config_fields),
 	FIELD("apiserver", POINTER, AT(info.apiserver), .optional = true,
 		.fields = &apiserver_fields),
+	FIELD("device_claims", POINTER, AT(info.claims), .optional = true,
+		.fields = &claims_fields),
 	FIELD("shared_pool", POINTER, AT(info.enforcement), .optional = true,
 		.fields = &pool_fields),
 	FIELD("cfs_quota", POINTER, AT(info.quota), .optional = true, .fields = &quota_fields),

@@ -50,6 +50,13 @@ struct status_apiserver {
 	uint64_t failures;    /* times that this was so */
 };
 
+/* Devices of claims (DRA). */
+struct status_claims {
+	const char *slices_watch;  /* of this node's ResourceSlices: "waiting", "up" */
+	uint64_t slices, devices;  /* that there are, that are known */
+	uint64_t incomplete_pools; /* whose newest slices have not all come */
+};
+
 /* How the shared pool is enforced. */
 struct status_pool {
 	const char *enforced;    /* a word: "cgroup" or "updates" */
@@ -84,8 +91,9 @@ struct status_info {
 	const struct status_kubelet *kubelet;     /* NULL: all of it is off */
 	const struct status_config *config;       /* NULL: there is no file */
 	const struct status_apiserver *apiserver; /* NULL: nothing is sent to it nor asked of it */
+	const struct status_claims *claims;       /* NULL: they are not looked at */
 	const struct status_pool *enforcement;    /* NULL: an older daemon */
-	const struct status_quota *quota;           /* likewise */
+	const struct status_quota *quota;         /* likewise */
 	struct status_counters counters;
 };
 

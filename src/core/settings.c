@@ -12,6 +12,7 @@
 enum {
 	SWEEP_INTERVAL_MAX_MS = 60 * 60 * 1000,
 	RECLAIM_AFTER_MAX_MS = 24 * 60 * 60 * 1000,
+	CLAIMS_WAIT_MAX_MS = 1500, /* a runtime gives a plugin 2 s */
 	CLOCK_SKEW_MAX_MS = 60 * 60 * 1000,
 	REPORT_INTERVAL_MIN_MS = 20,
 	REPORT_INTERVAL_MAX_MS = 60 * 1000,
@@ -246,6 +247,15 @@ static const struct row rows[] = {
 		"watch this node's pods at the API server: pods are then decided as a whole where "
 		"the kubelet's Pods API does not list them",
 		.restart = true),
+	ROW("deviceClaims.enabled", kind_bool, device_claims, "false",
+		"watch this node's ResourceSlices at the API server: CPUs and memory are then "
+		"placed beside the devices that containers have through claims (DRA), where their "
+		"driver says where they are (needs podResources.enabled)",
+		.restart = true),
+	ROW("deviceClaims.wait", kind_duration, claims_wait_ms, "0",
+		"so long the answer to a pod's start waits at most, all in all, until the devices "
+		"of its claims are known; 0: it is placed without those that are not known yet",
+		.max = CLAIMS_WAIT_MAX_MS),
 	ROW("events.enabled", kind_bool, events, "false",
 		"emit refusals, and schedulers' hints that could not be followed, as events of the "
 		"pod",

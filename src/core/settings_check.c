@@ -224,6 +224,16 @@ static int check_observed(const struct settings *s, struct err *e)
 	return 0;
 }
 
+/* Which devices a claim has come to is in what PodResources shows. */
+static int check_device_claims(const struct settings *s, struct err *e)
+{
+	if (s->device_claims && !s->pod_resources)
+		return err_set(e, EINVAL,
+			"deviceClaims.enabled needs to know which devices containers have: "
+			"podResources.enabled must be true");
+	return 0;
+}
+
 static int check_advice_order(const struct settings *s, struct err *e)
 {
 	enum advice_format format[NR_ADVICE_FORMATS];
@@ -258,6 +268,7 @@ static const struct {
 	{"devicePlugin.enabled", check_tokens},
 	{"refusalAction", check_eviction},
 	{"observedPlacement", check_observed},
+	{"deviceClaims.enabled", check_device_claims},
 	{"schedulerHint.order", check_advice_order},
 	{GATES ".PodLevelResourceManagers", settings_check_pod_level},
 	{GATES ".PodLevelResourceManagers", check_pods_are_known},

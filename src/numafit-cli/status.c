@@ -128,6 +128,18 @@ static void print_pod_facts(const char *source)
 			(void)printf("pods are known from %s\n", texts[i].text);
 }
 
+static void print_claims(const struct status_claims *c)
+{
+	if (!c)
+		return;
+	(void)printf("devices of claims: %llu known, by %llu ResourceSlices (watch %s)",
+		(unsigned long long)c->devices, (unsigned long long)c->slices, c->slices_watch);
+	if (c->incomplete_pools)
+		(void)printf("; of %llu pools not all have come",
+			(unsigned long long)c->incomplete_pools);
+	(void)putchar('\n');
+}
+
 static void print_enforcement(const struct status_pool *p)
 {
 	bool by_cgroups = text_equal(p->enforced, pool_enforced_words[POOL_BY_CGROUPS]);
@@ -192,6 +204,7 @@ static void print_status_head(const struct status *st)
 			st->info.journal);
 	print_kubelet(st->info.kubelet);
 	print_pod_facts(st->info.pod_facts);
+	print_claims(st->info.claims);
 	if (st->info.apiserver && st->info.apiserver->unusable)
 		(void)printf("API server: the credentials for it cannot be used: %s\n",
 			st->info.apiserver->unusable);
@@ -216,9 +229,9 @@ static void print_status_head(const struct status *st)
 		(void)printf("shadow: %llu compared with the kubelet's choice, %llu differ\n",
 			(unsigned long long)c->compared, (unsigned long long)c->disagreed);
 	(void)printf("shared pool: CPUs %s", cpuset_format(&st->pool, list, sizeof list));
-	(void)printf("; reserved: %s\n",
-		cpuset_empty(&st->reserved) ? "none"
-					    : cpuset_format(&st->reserved, list, sizeof list));
+	(void)printf("; reserved: %s\n", cpuset_empty(&st->reserved)
+						 ? "none"
+						 : cpuset_format(&st->reserved, list, sizeof list));
 	if (st->info.enforcement)
 		print_enforcement(st->info.enforcement);
 	print_quota(st->info.quota);

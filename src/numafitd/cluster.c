@@ -2,6 +2,7 @@
 #include "cluster.h"
 #include "cluster_state.h"
 #include "over.h"
+#include "claims.h"
 #include "decision_log.h"
 #include "services.h"
 
@@ -283,6 +284,7 @@ static void start_parts(struct cluster *c)
 	c->pods_handler = (struct api_pods_handler){c, on_api_pod, on_api_pods_gone, log_event};
 	if (s->pods_watch)
 		d->api_pods = api_pods_new(c->api, d->node_name, &c->pods_handler);
+	claims_watch(d, c->api);
 	if (s->events && s->mode == MODE_MANAGE)
 		c->events =
 			events_new(d->loop, c->api, &(struct events_options){.node = d->node_name},
@@ -297,7 +299,7 @@ static bool cluster_is_wanted(const struct daemon *d)
 {
 	const struct settings *s = &d->settings;
 
-	return s->nrt || s->numatopology || s->pods_watch || s->events ||
+	return s->nrt || s->numatopology || s->pods_watch || s->events || d->claims ||
 	       s->refusal_action == REFUSAL_EVICT || reload_wants_labels(d);
 }
 
@@ -357,6 +359,7 @@ void cluster_start(struct daemon *d)
 	const char *kubeconfig = d->settings.kubeconfig;
 	struct cluster *c;
 
+	claims_start(d);
 	if (d->cluster || !cluster_is_wanted(d))
 		return;
 	c = d->cluster = xcalloc(1, sizeof *c);
@@ -400,6 +403,7 @@ void cluster_stop(struct daemon *d)
 	events_close(c->events);
 	evictions_close(c->evictions);
 	api_pods_close(steal(d->api_pods));
+	claims_stop(d);
 	api_free(c->api);
 	free(c);
 }

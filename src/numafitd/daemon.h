@@ -11,6 +11,7 @@
 
 struct pool_bounds;
 struct quotas;
+struct claims;
 
 /* All parts of one running numafitd. main.c builds them in their order; each part's own header says
  * what the others may ask of it. */
@@ -29,10 +30,12 @@ struct daemon {
 	struct advice_formats advice;
 	struct services *services; /* NULL: there are none */
 	struct api_pods *api_pods; /* this node's, as the API server has them; likewise */
+	struct claims *claims;     /* likewise */
 	struct runtime runtime;
-	struct updater *updater;  /* NULL: there is none */
-	struct pool_bounds *pool; /* likewise, where no part of the daemon chose how it is enforced */
-	struct quotas *quotas;    /* likewise */
+	struct updater *updater; /* NULL: there is none */
+	struct pool_bounds
+		*pool;         /* likewise, where no part of the daemon chose how it is enforced */
+	struct quotas *quotas; /* likewise */
 	struct in_force_reads in_force;
 	struct sweep *sweep;            /* likewise */
 	struct cluster *cluster;        /* likewise */

@@ -1,5 +1,6 @@
 /* Metrics and health over HTTP. All of it is made when somebody asks. */
 #include "metrics.h"
+#include "claims.h"
 #include "cluster.h"
 #include "daemon.h"
 #include "health.h"
@@ -71,6 +72,7 @@ static char *measure_daemon(const struct metrics_server *v, size_t *len)
 	m.counters.log_dropped = log_dropped();
 	m.has_config = reload_status(d, &m.config);
 	m.has_apiserver = cluster_status(d, &m.apiserver);
+	m.has_claims = claims_status(d, &m.claims);
 	(void)services_status(d, &m.kubelet);
 	process_measure(&m.process);
 	snapshot_take(&snapshot, l, &d->settings);

@@ -68,9 +68,10 @@ struct metrics {
 	uint64_t generation, journal_bytes;
 	uint64_t journal_failing;      /* it cannot be written: 1 */
 	struct status_kubelet kubelet; /* no tokens: they are off */
-	bool has_config, has_apiserver;
+	bool has_config, has_apiserver, has_claims;
 	struct status_config config;
 	struct status_apiserver apiserver;
+	struct status_claims claims;
 	struct status_pool pool;
 	struct status_quota quota;
 	struct metrics_cluster cluster;

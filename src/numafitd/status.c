@@ -1,5 +1,6 @@
 /* The socket that `numafit status` asks: one line in, one document out, and the connection ends. */
 #include "status.h"
+#include "claims.h"
 #include "cluster.h"
 #include "daemon.h"
 #include "pool.h"
@@ -67,6 +68,7 @@ char *status_document(const struct daemon *d)
 	struct status_kubelet kubelet;
 	struct status_apiserver apiserver;
 	struct status_config config;
+	struct status_claims claims;
 	const struct status_pool pool = pool_status(d);
 	const struct status_quota quota = quota_status(d);
 	struct snapshot snapshot;
@@ -82,6 +84,8 @@ char *status_document(const struct daemon *d)
 		info.config = &config;
 	if (cluster_status(d, &apiserver))
 		info.apiserver = &apiserver;
+	if (claims_status(d, &claims))
+		info.claims = &claims;
 	info.counters.log_dropped = log_dropped();
 	snapshot_take(&snapshot, engine_ledger(d->engine), &d->settings);
 	return status_json_format(&info, &d->settings, &snapshot, engine_ledger(d->engine));

@@ -31,6 +31,7 @@ var reloadable = map[string][]string{
 	"schedulerHint.clockSkew":   {"", "0s", "1h"},
 	"schedulerHint.order":       {"", "volcano,numafit", "godel"},
 	"devicePlugin.reclaimAfter": {"", "1s", "1h"},
+	"deviceClaims.wait":         {"", "200ms"},
 	"topologyManagerPolicyOptions.prefer-closest-numa-nodes":   {"", `"true"`, `"false"`},
 	"topologyManagerPolicyOptions.numa-allocation-strategy":    {"", "", "most-allocated", "least-allocated"},
 	"cpuManagerPolicyOptions.align-by-socket":                  {"", "", `"true"`},

@@ -119,6 +119,7 @@ static void every_key_reaches_its_setting(void **state)
 			  "refusalAction: evict\n"
 			  "apiServer: {kubeconfig: /kubeconfig, context: here}\n"
 			  "podsWatch: {enabled: true}\n"
+			  "deviceClaims: {enabled: true, wait: 1s}\n"
 			  "events: {enabled: true}\n"
 			  "observedPlacement: kai\n"
 			  "nodeResourceTopology: {enabled: true, interval: 1s, heartbeat: 5m,\n"
@@ -147,7 +148,7 @@ static void every_key_reaches_its_setting(void **state)
 		"8:memory=1Gi,hugepages-1Gi=2Gi;1:hugepages-2Mi=4Mi", "7", "updates", "0", "2",
 		"keep", "90s", "n1", "require", "false", "true", "1s", "volcano", "cpus,cores",
 		"ignore", "/run/x.sock", "07", "drop-and-fail", "true", "false", "5m", "true",
-		"true", "evict", "/kubeconfig", "here", "true", "true", "kai", "true", "1s", "5m",
+		"true", "evict", "/kubeconfig", "here", "true", "true", "1s", "true", "kai", "true", "1s", "5m",
 		"true", "true", "all", "true", "true", ":1", "/run/y", "1Mi", "adm", "kep3545-8",
 		"debug", "json", "true", "false", "true", "true", "false", "true", "false", "true"};
 	char value[SETTING_TEXT_MAX];

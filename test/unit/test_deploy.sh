@@ -136,6 +136,8 @@ component() { # FOLDER: the rules in its patches
 }
 component components/evict >"$dir/got"
 same "evict adds evictions" "/pods/eviction: create"
+component components/device-claims >"$dir/got"
+same "device-claims adds lists and watches of ResourceSlices" "resource.k8s.io/resourceslices: list watch"
 component components/observed-placement >"$dir/got"
 same "observed-placement adds patches of pods" "/pods: patch"
 flat deploy/components/observed-placement/policy.yaml >"$dir/got"

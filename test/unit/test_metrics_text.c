@@ -240,8 +240,8 @@ static void what_the_kubelet_measures_has_its_name(void **state)
 static void metrics_of_a_service_that_is_off_are_left_out(void **state)
 {
 	static const char *const absent[] = {"numafit_device_plugin_tokens", "numafit_config_",
-		"numafit_apiserver_", "numafit_events_", "numafit_evictions_", "numafit_observed_",
-		"numafit_shadow_"};
+		"numafit_apiserver_", "numafit_device_claims_", "numafit_events_",
+		"numafit_evictions_", "numafit_observed_", "numafit_shadow_"};
 	struct world *w = *state;
 
 	make(w);
@@ -274,6 +274,9 @@ static void metrics_of_a_service_that_is_on_are_printed(void **state)
 		"\"conflict\"} 1",
 		"numafit_apiserver_write_lag_seconds{object=\"NodeResourceTopology\"} 0.25",
 		"numafit_apiserver_write_behind_seconds{object=\"NodeResourceTopology\"} 0",
+		"numafit_device_claims_slices 3",
+		"numafit_device_claims_devices 12",
+		"numafit_device_claims_incomplete_pools 1",
 		"numafit_events_total{result=\"sent\"} 5",
 		"numafit_evictions_total{result=\"evicted\"} 2",
 		"numafit_observed_placements_total{result=\"written\"} 3",
@@ -288,6 +291,9 @@ static void metrics_of_a_service_that_is_on_are_printed(void **state)
 	w->m.kubelet = kubelet;
 	w->m.has_config = w->m.has_apiserver = true;
 	w->m.config = config;
+	w->m.has_claims = true;
+	w->m.claims = (struct status_claims){
+		.slices_watch = "up", .slices = 3, .devices = 12, .incomplete_pools = 1};
 	w->m.apiserver = apiserver;
 	w->m.counters.compared = 9;
 	w->m.counters.disagreed = 1;

@@ -21,9 +21,9 @@ static const struct row rows[] = {
 	{"devicePlugin.preStartContainer", "false", ""}, {"podResources.enabled", "true", ""},
 	{"podsAPI.enabled", "false", ""}, {"apiServer.kubeconfig", "/etc/kubeconfig", ""},
 	{"apiServer.context", "other", ""}, {"podsWatch.enabled", "true", ""},
-	{"events.enabled", "true", ""}, {"nodeResourceTopology.enabled", "true", ""},
-	{"numatopology.enabled", "true", ""}, {"metrics.address", "", ""},
-	{"sharedPool.enforce", "updates", ""},
+	{"deviceClaims.enabled", "true", ""}, {"events.enabled", "true", ""},
+	{"nodeResourceTopology.enabled", "true", ""}, {"numatopology.enabled", "true", ""},
+	{"metrics.address", "", ""}, {"sharedPool.enforce", "updates", ""},
 	{"runDirectory", NULL, ""}, /* another journal */
 	{"machine", NULL, ""},      /* another machine's journal is set aside */
 };
@@ -50,6 +50,8 @@ static void change(struct settings *s, const struct row *row)
 
 	if (strstr(row->key, "Reserved.cpu"))
 		s->reserved_cpus = (struct cpuset){0};
+	if (strstr(row->key, "deviceClaims."))
+		s->pod_resources = true;
 	if (settings_set(s, row->key, row->value, &e))
 		fail_msg("%s", e.text);
 }

@@ -452,6 +452,7 @@ static const char *another(const char *key)
 		{"refusalAction", "evict"},
 		{"observedPlacement", "kai"},
 		{"nodeResourceTopology.podsFingerprint", "all"},
+		{"deviceClaims.wait", "1s"},
 		{"journalMaxBytes", "1Mi"},
 		{"logLevel", "debug"},
 		{"reservedMemory", NULL},
@@ -505,8 +506,8 @@ static void settings_that_need_a_restart_stay_at_a_reload(void **state)
 		settings_reload(&wanted, &s);
 		assert_memory_equal(&wanted, &s, sizeof s);
 	}
-	assert_int_equal(changed, 42);
-	assert_int_equal(stayed, 24);
+	assert_int_equal(changed, 43);
+	assert_int_equal(stayed, 25);
 }
 
 static void the_basic_settings_of_the_daemon_need_a_restart(void **state)

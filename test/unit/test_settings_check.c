@@ -37,6 +37,12 @@ static void all_settings_are_checked_together_and_against_the_machine(void **sta
 			"must "
 			"be true"},
 		{{{"refusalAction", "evict"}, {"podsWatch.enabled", "true"}}, NULL, NULL},
+		{{{"deviceClaims.enabled", "true"}},
+			"deviceClaims.enabled needs to know which devices containers have: "
+			"podResources.enabled must be true",
+			"deviceClaims.enabled needs to know which devices containers have: "
+			"podResources.enabled must be true"},
+		{{{"deviceClaims.enabled", "true"}, {"podResources.enabled", "true"}}, NULL, NULL},
 		{{{"observedPlacement", "kai"}, {"podsWatch.enabled", "true"}},
 			"observedPlacement: kai needs to know what pods have: podsWatch.enabled "
 			"and podResources.enabled must be true",

@@ -90,14 +90,15 @@ static void hold_shared(struct ledger *l, const char *id)
 
 static const struct status_kubelet kubelet = {"up", 62, 4, 8, 3, "up", "waiting", 7};
 static const struct status_config config = {"/etc/numafit/numafitd.yaml", "line 1: no", NULL, 3, 1};
+static const struct status_claims claims = {"up", 4, 24, 1};
 static const struct status_apiserver apiserver = {"/etc/kube: No such file or directory", 5};
 static const struct status_pool shared_pool = {
 	"cgroup", NULL, "/sys/fs/cgroup/x: Read-only file system", 2, 17, 3, 4};
 static const struct status_quota cfs_quota = {
 	"lift", "/sys/fs/cgroup: Read-only file system", NULL, 5, 6};
 static const struct status_info info = {"0.1.0", "ready", "containerd v2.1", 1234, 77,
-	"/run/numafit/journal: No space left on device", "kubelet", &kubelet, &config, &apiserver, &shared_pool,
-	&cfs_quota,
+	"/run/numafit/journal: No space left on device", "kubelet", &kubelet, &config, &apiserver,
+	&claims, &shared_pool, &cfs_quota,
 	{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, UINT64_MAX}};
 
 static char *document_of(const struct ledger *l)
@@ -144,6 +145,10 @@ static void the_document_agrees_with_ledger_and_snapshot(void **state)
 	assert_int_equal(st.info.config->refusals, 1);
 	assert_string_equal(st.info.apiserver->unusable, apiserver.unusable);
 	assert_int_equal(st.info.apiserver->failures, 5);
+	assert_string_equal(st.info.claims->slices_watch, "up");
+	assert_int_equal(st.info.claims->slices, 4);
+	assert_int_equal(st.info.claims->devices, 24);
+	assert_int_equal(st.info.claims->incomplete_pools, 1);
 	assert_string_equal(st.info.enforcement->enforced, "cgroup");
 	assert_null(st.info.enforcement->why_updates);
 	assert_string_equal(st.info.enforcement->problem, shared_pool.problem);
