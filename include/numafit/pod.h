@@ -62,6 +62,7 @@ struct ask {
 	struct wishes wishes; /* of its pod's author, as far as the operator allows them */
 	const char *odd_wish; /* what is wrong with one of them: it is refused for that. NULL:
 				 nothing */
+	bool has_claims; /* it has devices through claims (DRA), by its pod's spec; not recorded */
 	bool whole_pod; /* it is the pod that asks, for resources of its own (pod.own), and none of
 			   its containers */
 };

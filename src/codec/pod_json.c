@@ -45,13 +45,16 @@ int resource_list_json_read(const json_t *object, const char *key, struct arena 
 static int pod_json_read_resources(
 	const json_t *owner, struct arena *a, struct resource_spec *out, struct err *e)
 {
-	json_t *v;
+	json_t *v, *claims = NULL;
 	int rc = json_member_object(owner, "resources", &v, e);
 
 	if (rc)
 		return rc;
 	out->said = v;
-	rc = resource_list_json_read(v, "requests", a, &out->requests, e);
+	rc = json_member_list(v, "claims", &claims, e);
+	out->has_claims = json_array_size(claims);
+	if (!rc)
+		rc = resource_list_json_read(v, "requests", a, &out->requests, e);
 	if (!rc)
 		rc = resource_list_json_read(v, "limits", a, &out->limits, e);
 	return rc ? err_add(e, rc, "resources") : 0;

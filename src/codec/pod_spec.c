@@ -189,6 +189,7 @@ static int spec_read_containers(const struct pod_spec *s, const struct resource_
 		ask[i].kind = c->kind;
 		ask[i].place = i;
 		ask[i].guaranteed = limits_are_requests(&c->resources);
+		ask[i].has_claims = c->resources.has_claims;
 		int rc = spec_read_resources(&c->resources, &ask[i], sums, e);
 		if (!rc)
 			rc = put_devices(&c->resources.limits, resources, &ask[i], e);

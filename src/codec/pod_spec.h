@@ -27,6 +27,7 @@ struct resource_list {
 struct resource_spec {
 	bool said; /* if only that there are none: "resources: {}" */
 	struct resource_list requests, limits;
+	bool has_claims; /* of a container: it has devices through claims (DRA) */
 };
 
 struct container_spec {

@@ -57,6 +57,7 @@ static int take_requirements(const Corev1__ResourceRequirements *r, struct arena
 {
 	if (!r)
 		return 0;
+	out->has_claims = r->n_claims;
 	int rc = take_resource_list(r->limits, r->n_limits, a, &out->limits, e);
 	if (rc)
 		return err_add(e, rc, "limits");

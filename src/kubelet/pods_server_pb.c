@@ -91,6 +91,7 @@ struct container_form {
 	Corev1__Container container;
 	Corev1__ResourceRequirements resources;
 	struct list_form limits, requests;
+	Corev1__ResourceClaim claim, *claims;
 };
 
 static Corev1__Container *fill_container_form(
@@ -110,6 +111,10 @@ static Corev1__Container *fill_container_form(
 	f->resources.n_requests = f->requests.nr;
 	f->resources.limits = f->limits.list;
 	f->resources.n_limits = f->limits.nr;
+	corev1__resource_claim__init(&f->claim);
+	f->claims = &f->claim;
+	f->resources.claims = &f->claims;
+	f->resources.n_claims = from->has_claims;
 	f->container.resources = &f->resources;
 	return &f->container;
 }

@@ -114,7 +114,7 @@ static void drop_kept_pod(struct pod_store *s, struct kept *k)
 static bool same_containers(const struct ask *x, const struct ask *y)
 {
 	bool same = text_equal(x->name, y->name) && x->kind == y->kind && x->tokens == y->tokens &&
-		    x->cpu_milli == y->cpu_milli && x->guaranteed == y->guaranteed &&
+		    x->cpu_milli == y->cpu_milli && x->guaranteed == y->guaranteed && x->has_claims == y->has_claims &&
 		    x->nr_memory == y->nr_memory && x->nr_devices == y->nr_devices;
 
 	for (unsigned i = 0; same && i < x->nr_memory; i++)

@@ -105,6 +105,28 @@ static void a_pod_is_read_as_the_api_server_has_it(void **state)
 	done(&r);
 }
 
+static void a_container_with_claims_is_known_as_such(void **state)
+{
+	struct reading r;
+
+	(void)state;
+	read_quoted(&r,
+		"{'metadata':{'uid':'u'},'spec':{'resourceClaims':[{'name':'gpu',"
+		"'resourceClaimTemplateName':'one-gpu'}],'containers':["
+		"{'name':'app','resources':{'claims':[{'name':'gpu'}]}},"
+		"{'name':'side','resources':{'claims':[]}},{'name':'other'}]}}");
+	assert_int_equal(r.rc, 0);
+	assert_true(r.pod.pod.container[0].has_claims);
+	assert_false(r.pod.pod.container[1].has_claims);
+	assert_false(r.pod.pod.container[2].has_claims);
+	done(&r);
+	read_quoted(&r,
+		"{'metadata':{'uid':'u'},'spec':{'containers':["
+		"{'name':'app','resources':{'claims':{}}}]}}");
+	assert_int_equal(r.rc, -EINVAL);
+	done(&r);
+}
+
 static void only_annotations_that_are_used_are_kept(void **state)
 {
 	struct reading r;
@@ -295,6 +317,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_pod_is_read_as_the_api_server_has_it),
+		cmocka_unit_test(a_container_with_claims_is_known_as_such),
 		cmocka_unit_test(only_annotations_that_are_used_are_kept),
 		cmocka_unit_test(the_owner_of_a_pod_is_its_controller),
 		cmocka_unit_test(a_static_pod_has_the_uid_that_the_runtime_reports),

@@ -19,6 +19,7 @@ static void assert_container(const struct ask *got, const struct ask *want)
 		assert_int_equal(got->memory[i].page_bytes, want->memory[i].page_bytes);
 		assert_int_equal(got->memory[i].bytes, want->memory[i].bytes);
 	}
+	assert_int_equal(got->has_claims, want->has_claims);
 	assert_int_equal(got->nr_devices, want->nr_devices);
 	for (unsigned i = 0; i < got->nr_devices; i++) {
 		assert_int_equal(got->device[i].resource, want->device[i].resource);
@@ -59,6 +60,7 @@ static void a_pod_is_the_same_after_encoding_and_decoding(void **state)
 			.memory = {{0, 1000}}},
 		{.name = "app",
 			.cpu_milli = 4000,
+			.has_claims = true,
 			.nr_memory = 3,
 			.memory = {{0, 16 * GiB}, {2 * MiB, 64 * MiB}, {GiB, GiB}},
 			.nr_devices = 2,
