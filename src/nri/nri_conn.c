@@ -224,6 +224,23 @@ bool nri_conn_forgets(const struct nri_conn *c)
 	return c->session && nri_session_forgets(c->session);
 }
 
+void nri_conn_resume(struct nri_conn *c)
+{
+	if (!c->session)
+		return;
+	assert(!c->in_session);
+	c->in_session = true;
+	(void)nri_session_resume(c->session, loop_monotonic_ms()); /* its state says how it went */
+	c->in_session = false;
+	conn_follow_up(c);
+	nri_session_sent(c->session);
+}
+
+uint64_t nri_conn_patience_ms(const struct nri_conn *c)
+{
+	return c->session ? nri_session_patience_ms(c->session) : 0;
+}
+
 bool nri_conn_takes_updates(const struct nri_conn *c)
 {
 	return c->session && !c->in_session && nri_session_takes_updates(c->session);

@@ -35,6 +35,10 @@ bool nri_conn_forgets(const struct nri_conn *c);
 bool nri_conn_takes_updates(const struct nri_conn *c);
 int nri_conn_update(struct nri_conn *c, const struct nri_cpuset *updates, size_t nr,
 	void (*updated)(void *ctx, const char *problem), struct err *e);
+/* nri_session_resume(); without a connection nothing waits. Not from within a handler. */
+void nri_conn_resume(struct nri_conn *c);
+/* 0: there is no connection. */
+uint64_t nri_conn_patience_ms(const struct nri_conn *c);
 bool nri_conn_is_idle(const struct nri_conn *c);
 /* Close the connection and forget it; before loop_free(), and not from within a handler. NULL is
  * fine. */

@@ -22,6 +22,7 @@ struct nri_session {
 	enum nri_state state;
 	struct err error;
 	uint64_t now_ms, deadline_ms, patience_ms;
+	uint64_t request_timeout_ms; /* the runtime's, for each event */
 	struct mux mux;
 	struct ttrpc plugin;  /* where the runtime calls us */
 	struct ttrpc runtime; /* where we call the runtime: RegisterPlugin, UpdateContainers */
@@ -203,6 +204,8 @@ static int session_serve_event(
 		return session_refuse(s, c, TTRPC_FAILED_PRECONDITION, what->odd.text);
 	if (what->odd.code)
 		session_log(s, "nri-odd-resources", what->odd.text);
+	if (s->handler->wait && s->handler->wait(s->handler->ctx, event, &what->req))
+		return TTRPC_PARKED;
 	if (s->handler->began)
 		s->handler->began(s->handler->ctx);
 	events[event].handle(s, &what->req, c);
@@ -307,7 +310,7 @@ static void session_expect_synchronize(struct nri_session *s, const struct nri_c
 	}
 	session_wait_for(s, NRI_SYNCHRONIZING,
 		timeout_from(conf->registration_timeout_ms, REGISTRATION_TIMEOUT_MS) +
-			timeout_from(conf->request_timeout_ms, REQUEST_TIMEOUT_MS));
+			s->request_timeout_ms);
 }
 
 static int session_configure(struct nri_session *s, struct call *c, struct err *e)
@@ -326,6 +329,7 @@ static int session_configure(struct nri_session *s, struct call *c, struct err *
 	s->runtime_name = xcalloc(size, 1);
 	(void)snprintf(s->runtime_name, size, "%s%s%s", conf.runtime_name,
 		*conf.runtime_name && *conf.runtime_version ? " " : "", conf.runtime_version);
+	s->request_timeout_ms = timeout_from(conf.request_timeout_ms, REQUEST_TIMEOUT_MS);
 	s->updates_are_safe = is_at_least(conf.nri_version, safe_updates_since);
 	s->forgets = !text_equal(conf.runtime_name, "containerd");
 	session_log(s, "nri-configured", s->runtime_name);
@@ -479,6 +483,24 @@ int nri_session_feed(struct nri_session *s, const void *data, size_t len, uint64
 	return rc;
 }
 
+int nri_session_resume(struct nri_session *s, uint64_t now_ms)
+{
+	struct err e = {0};
+
+	if (s->state == NRI_FAILED)
+		return -EPROTO;
+	s->now_ms = now_ms;
+	int rc = ttrpc_resume(&s->plugin, &e);
+	if (rc < 0)
+		session_fail(s, &e);
+	return rc;
+}
+
+uint64_t nri_session_patience_ms(const struct nri_session *s)
+{
+	return s->request_timeout_ms;
+}
+
 void nri_session_tick(struct nri_session *s, uint64_t now_ms)
 {
 	struct err e;
@@ -547,7 +569,8 @@ bool nri_session_forgets(const struct nri_session *s)
 
 bool nri_session_takes_updates(const struct nri_session *s)
 {
-	return s->state == NRI_READY && s->updates_are_safe && !s->runtime.waiting;
+	return s->state == NRI_READY && s->updates_are_safe && !s->runtime.waiting &&
+	       !s->plugin.parked;
 }
 
 int nri_session_update(struct nri_session *s, const struct nri_cpuset *updates, size_t nr,

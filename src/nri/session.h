@@ -88,8 +88,8 @@ struct nri_handler {
 	void (*started)(void *ctx, const struct request *req);
 	/* The pod's sandbox was stopped or removed; may come twice. mandatory */
 	void (*remove_pod)(void *ctx, const struct pod *pod);
-	/* Around each of those above, with NRI_EVENT_NONE for synchronize: for somebody who takes
-	 * the time. optional, both or neither */
+	/* Around each of those above, with NRI_EVENT_NONE for synchronize: for somebody who
+	 * takes the time. optional, both or neither */
 	void (*began)(void *ctx);
 	void (*ended)(void *ctx, enum nri_event event);
 	/* The answer has gone out, or the next event has come: what no runtime waits for. The
@@ -100,6 +100,10 @@ struct nri_handler {
 	 * configuration that nobody reads (nri-config-ignored), and calls that make no sense
 	 * (nri-call-refused, nri-odd-resources). optional */
 	void (*on_event)(void *ctx, const char *event, const char *text);
+	/* Asked before each event but synchronize: whether its answer has to wait. Then the call
+	 * is kept, and whatever comes behind it, and comes here again with nri_session_resume().
+	 * optional */
+	bool (*wait)(void *ctx, enum nri_event event, const struct request *req);
 };
 
 /* The key of the annotation that a placed container carries, read back at Synchronize. */
@@ -143,9 +147,14 @@ void nri_session_free(struct nri_session *s);
 /* Bytes from the runtime. Handlers are called from in here. 0, or -EPROTO and such: the session
  * has failed. */
 int nri_session_feed(struct nri_session *s, const void *data, size_t len, uint64_t now_ms);
+/* Try the call again whose answer waits, if one does (handler's wait()). 0, or as
+ * nri_session_feed(). */
+int nri_session_resume(struct nri_session *s, uint64_t now_ms);
+/* How long the runtime waits for the answer to an event, as Configure said it. */
+uint64_t nri_session_patience_ms(const struct nri_session *s);
 /* Whether containers may be set now without being asked: the session is ready, no earlier such call
- * is unanswered, and the runtime's NRI is one that can bear it (0.12.1 and later, says
- * Configure). */
+ * is unanswered, no event's answer waits, and the runtime's NRI is one that can bear it (0.12.1 and
+ * later, says Configure). */
 bool nri_session_takes_updates(const struct nri_session *s);
 /* Whether the runtime may forget, with a restart of its own, what was changed of a container, and
  * then lists it as it was created. containerd writes down each change; CRI-O does not (up

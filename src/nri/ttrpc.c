@@ -1,6 +1,7 @@
 #include <nri/ttrpc.h>
 
 #include <assert.h>
+#include <errno.h>
 #include <numafit/number.h>
 #include <stdio.h>
 #include <string.h>
@@ -21,6 +22,7 @@ void ttrpc_fini(struct ttrpc *t)
 {
 	arena_fini(&t->call);
 	bytes_fini(&t->body);
+	bytes_fini(&t->later);
 }
 
 static void ttrpc_send(struct ttrpc *t, uint32_t stream, unsigned char type, struct blob body)
@@ -62,12 +64,33 @@ static void ttrpc_send_reply(struct ttrpc *t, uint32_t stream, const struct ttrp
 	arena_fini(&a);
 }
 
-/* Go through what can be wrong with a call before its service sees it (ttrpc's server.go). */
-static int ttrpc_answer_call(struct ttrpc *t, uint32_t stream, struct arena *a,
-	struct ttrpc_response *reply, struct err *e)
+static uint32_t ttrpc_stream(const struct ttrpc *t)
+{
+	return wire_get_u32(t->header + STREAM_OFFSET);
+}
+
+/* The call in body. */
+static int ttrpc_serve(
+	struct ttrpc *t, struct arena *a, struct ttrpc_response *reply, struct err *e)
 {
 	struct ttrpc_request req;
 	struct err wrong;
+	char text[TEXT_MAX];
+
+	if (ttrpc_request_decode((struct blob){t->body.at, t->body.len}, a, &req, &wrong) < 0)
+		return ttrpc_refuse(reply, a, TTRPC_INVALID_ARGUMENT, wrong.text);
+	if (strcmp(req.service, t->service) != 0) {
+		(void)snprintf(text, sizeof text, "service %s", req.service);
+		return ttrpc_refuse(reply, a, TTRPC_UNIMPLEMENTED, text);
+	}
+	return t->events->serve(t->ctx, &req, a, reply, e);
+}
+
+/* Go through what can be wrong with a call before its service sees it (ttrpc's server.go). */
+static int ttrpc_answer_call(
+	struct ttrpc *t, struct arena *a, struct ttrpc_response *reply, struct err *e)
+{
+	uint32_t stream = ttrpc_stream(t);
 	char text[TEXT_MAX];
 
 	if (stream % 2 == 0)
@@ -85,13 +108,7 @@ static int ttrpc_answer_call(struct ttrpc *t, uint32_t stream, struct arena *a,
 	}
 	if (t->header[FLAGS_OFFSET])
 		return ttrpc_refuse(reply, a, TTRPC_UNIMPLEMENTED, "NRI has no streaming calls");
-	if (ttrpc_request_decode((struct blob){t->body.at, t->body.len}, a, &req, &wrong) < 0)
-		return ttrpc_refuse(reply, a, TTRPC_INVALID_ARGUMENT, wrong.text);
-	if (strcmp(req.service, t->service) != 0) {
-		(void)snprintf(text, sizeof text, "service %s", req.service);
-		return ttrpc_refuse(reply, a, TTRPC_UNIMPLEMENTED, text);
-	}
-	return t->events->serve(t->ctx, &req, a, reply, e);
+	return ttrpc_serve(t, a, reply, e);
 }
 
 void ttrpc_release(struct ttrpc *t)
@@ -102,17 +119,22 @@ void ttrpc_release(struct ttrpc *t)
 	arena_fini(&t->call);
 }
 
-static int ttrpc_take_call(struct ttrpc *t, uint32_t stream, struct err *e)
+/* Answer the call, or park it: with a function that is for one that is new, or that was parked. */
+static int ttrpc_take_call(struct ttrpc *t,
+	int (*answer)(
+		struct ttrpc *t, struct arena *a, struct ttrpc_response *reply, struct err *e),
+	struct err *e)
 {
 	struct ttrpc_response reply = {0};
 
 	ttrpc_release(t);
 	arena_init(&t->call, TTRPC_MEMORY_MAX);
-	int rc = ttrpc_answer_call(t, stream, &t->call, &reply, e);
+	int rc = answer(t, &t->call, &reply, e);
 	t->answered = rc == 0;
+	t->parked = rc == TTRPC_PARKED;
 	if (t->answered)
-		ttrpc_send_reply(t, stream, &reply);
-	return rc;
+		ttrpc_send_reply(t, ttrpc_stream(t), &reply);
+	return t->parked ? 0 : rc;
 }
 
 static int ttrpc_take_answer(struct ttrpc *t, struct err *e)
@@ -131,19 +153,34 @@ static int ttrpc_take_answer(struct ttrpc *t, struct err *e)
 	return rc;
 }
 
+static void ttrpc_next_message(struct ttrpc *t)
+{
+	t->have = 0;
+	bytes_clear(&t->body);
+}
+
 static int ttrpc_take_message(struct ttrpc *t, struct err *e)
 {
-	uint32_t stream = wire_get_u32(t->header + STREAM_OFFSET);
 	unsigned type = t->header[TYPE_OFFSET];
 	int rc = 0;
 
 	if (type == TYPE_REQUEST && t->events->serve)
-		rc = ttrpc_take_call(t, stream, e);
-	else if (type == TYPE_RESPONSE && t->waiting && stream == t->last_stream)
+		rc = ttrpc_take_call(t, ttrpc_answer_call, e);
+	else if (type == TYPE_RESPONSE && t->waiting && ttrpc_stream(t) == t->last_stream)
 		rc = ttrpc_take_answer(t, e);
-	t->have = 0;
-	bytes_clear(&t->body);
+	if (!t->parked)
+		ttrpc_next_message(t);
 	return rc;
+}
+
+/* Behind a call that is parked. */
+static int ttrpc_keep_for_later(struct ttrpc *t, const void *data, size_t len, struct err *e)
+{
+	if (len > TTRPC_LATER_MAX - t->later.len)
+		return err_set(
+			e, EPROTO, "more than %d bytes behind a call that waits", TTRPC_LATER_MAX);
+	bytes_append(&t->later, data, len);
+	return 0;
 }
 
 int ttrpc_feed(struct ttrpc *t, const void *data, size_t len, struct err *e)
@@ -154,6 +191,8 @@ int ttrpc_feed(struct ttrpc *t, const void *data, size_t len, struct err *e)
 	while (at < end && rc == 0) {
 		size_t n;
 
+		if (t->parked)
+			return ttrpc_keep_for_later(t, at, (size_t)(end - at), e);
 		if (t->have < TTRPC_HEADER_BYTES) {
 			n = number_min(TTRPC_HEADER_BYTES - t->have, (size_t)(end - at));
 			memcpy(t->header + t->have, at, n);
@@ -170,6 +209,22 @@ int ttrpc_feed(struct ttrpc *t, const void *data, size_t len, struct err *e)
 		if (t->have == TTRPC_HEADER_BYTES && !t->left)
 			rc = ttrpc_take_message(t, e);
 	}
+	return rc;
+}
+
+int ttrpc_resume(struct ttrpc *t, struct err *e)
+{
+	struct bytes later = t->later;
+
+	if (!t->parked)
+		return 0;
+	int rc = ttrpc_take_call(t, ttrpc_serve, e);
+	if (rc < 0 || t->parked)
+		return rc;
+	ttrpc_next_message(t);
+	t->later = (struct bytes){0};
+	rc = ttrpc_feed(t, later.at, later.len, e);
+	bytes_fini(&later);
 	return rc;
 }
 

@@ -12,9 +12,10 @@
 
 enum {
 	TTRPC_HEADER_BYTES = 10,
-	TTRPC_BODY_IN_MAX = 32 << 20, /* NRI up to 0.6.1 lists all that runs in one message */
-	TTRPC_BODY_OUT_MAX = 4 << 20, /* what ttrpc accepts */
-	TTRPC_MEMORY_MAX = 256 << 20  /* for decoding one message and making its answer */
+	TTRPC_BODY_IN_MAX = 32 << 20,       /* NRI up to 0.6.1 lists all that runs in one message */
+	TTRPC_BODY_OUT_MAX = 4 << 20,       /* what ttrpc accepts */
+	TTRPC_MEMORY_MAX = 256 << 20,       /* for decoding one message and making its answer */
+	TTRPC_LATER_MAX = TTRPC_BODY_IN_MAX /* what may come while a call is parked */
 };
 
 /* The gRPC codes that we send (google.golang.org/grpc/codes). */
@@ -33,7 +34,8 @@ enum ttrpc_status {
  * below 0 ends ttrpc_feed(). */
 struct ttrpc_events {
 	/* server: one call; *reply is an empty success at first. Services other than the one
-	 * served do not get here. */
+	 * served do not get here. TTRPC_PARKED: it is not answered now; it comes here again, as
+	 * new, with ttrpc_resume(), and what comes behind it waits until then. */
 	int (*serve)(void *ctx, const struct ttrpc_request *req, struct arena *a,
 		struct ttrpc_response *reply, struct err *e);
 	/* server: what is left to do for the call that was answered last, before its arena is
@@ -42,6 +44,8 @@ struct ttrpc_events {
 	/* client: the answer to the call on its way */
 	int (*answered)(void *ctx, const struct ttrpc_response *r, struct arena *a, struct err *e);
 };
+
+enum { TTRPC_PARKED = 1 };
 
 struct ttrpc {
 	enum mux_stream stream;
@@ -58,6 +62,8 @@ struct ttrpc {
 	uint32_t last_stream; /* the highest id seen (server) or used (client) */
 	bool waiting;         /* client: for the answer on last_stream */
 	bool answered;        /* server: the call that the arena is of */
+	bool parked;          /* server: header and body are a call that is still to be answered, */
+	struct bytes later;   /* and these have come behind it */
 	struct arena call;
 };
 
@@ -70,6 +76,9 @@ void ttrpc_fini(struct ttrpc *t);
 /* Bytes of the stream, cut anywhere. Faulty calls are answered with a status, faulty or unexpected
  * answers are handed on as one or passed over; so it fails only with what an event returned. */
 int ttrpc_feed(struct ttrpc *t, const void *data, size_t len, struct err *e);
+/* Server: serve the call that is parked, if one is, and what has come behind it. As ttrpc_feed().
+ */
+int ttrpc_resume(struct ttrpc *t, struct err *e);
 /* Server: the answers have gone out: after() is called for the last one, if it was not yet. The
  * next call does so, too. */
 void ttrpc_release(struct ttrpc *t);

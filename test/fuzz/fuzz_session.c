@@ -73,11 +73,19 @@ static void check_shape(const unsigned char *at, size_t len)
 	assert(at == end);
 }
 
+static unsigned asked;
+
+static bool every_third_waits(void *ctx, enum nri_event event, const struct request *req)
+{
+	(void)ctx, (void)event, (void)req;
+	return asked++ % 3 == 2;
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static const struct nri_handler handler = {NULL, on_synchronize, on_run_pod, on_create,
 		on_change, on_change, on_container, on_container, on_container, on_pod, NULL, NULL,
-		NULL, NULL};
+		NULL, NULL, every_third_waits};
 	const struct nri_plugin plugin = {.name = "numafit",
 		.index = "50",
 		.launched = size % 2,
@@ -85,8 +93,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct nri_session *s = nri_session_new(&plugin, &handler, 0);
 	const void *out;
 
+	asked = 0;
 	(void)nri_session_feed(s, data, size / 2, 0);
+	(void)nri_session_resume(s, 0);
 	(void)nri_session_feed(s, data + size / 2, size - size / 2, 1);
+	(void)nri_session_resume(s, 2);
 	size_t len = nri_session_take(s, &out);
 	check_shape(out, len);
 	nri_session_free(s);

@@ -174,7 +174,7 @@ static int setup(void **state)
 	(void)snprintf(w->socket, sizeof w->socket, "%s/s", w->dir);
 	w->handler = (struct nri_handler){w, on_synchronize, on_run_pod, on_create, on_change,
 		on_change, on_container, on_container, on_container, on_pod, NULL, NULL, NULL,
-		on_event};
+		on_event, NULL};
 	w->loop = loop_new();
 	w->guard = loop_timer_new(w->loop, on_guard, w);
 	loop_timer_set(w->guard, GUARD_MS);

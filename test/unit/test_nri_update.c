@@ -140,6 +140,37 @@ static void a_session_takes_no_updates_before_it_is_ready(void **state)
 	nri_session_free(p.session);
 }
 
+static bool waits = true;
+
+static bool wait_for_ever(void *ctx, enum nri_event event, const struct request *req)
+{
+	(void)ctx, (void)event, (void)req;
+	return waits;
+}
+
+static void note_removed(void *ctx, const struct request *req)
+{
+	(void)ctx, (void)req;
+}
+
+static void a_session_takes_no_updates_while_an_events_answer_waits(void **state)
+{
+	struct plugin p;
+
+	(void)state;
+	be_ready(&p, "v0.12.5");
+	p.handler.wait = wait_for_ever;
+	p.handler.remove = note_removed;
+	feed_hex(&p, remove_hex);
+	assert_false(nri_session_takes_updates(p.session));
+	assert_int_equal(nri_session_resume(p.session, 1), 0);
+	assert_false(nri_session_takes_updates(p.session));
+	waits = false;
+	assert_int_equal(nri_session_resume(p.session, 1), 0);
+	assert_true(nri_session_takes_updates(p.session));
+	nri_session_free(p.session);
+}
+
 static void an_update_call_equals_the_recorded_one_and_only_one_is_pending(void **state)
 {
 	struct plugin p;
@@ -213,6 +244,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(unsolicited_updates_are_only_sent_to_runtimes_that_handle_them),
 		cmocka_unit_test(a_session_takes_no_updates_before_it_is_ready),
+		cmocka_unit_test(a_session_takes_no_updates_while_an_events_answer_waits),
 		cmocka_unit_test(an_update_call_equals_the_recorded_one_and_only_one_is_pending),
 		cmocka_unit_test(a_failed_update_is_reported_and_the_session_goes_on),
 		cmocka_unit_test(a_session_is_idle_only_between_messages),

@@ -239,6 +239,52 @@ static void work_after_a_call_runs_once_its_answer_is_sent_or_the_next_call_arri
 	plugin_fini(&p);
 }
 
+static unsigned waits; /* creates that wait before one is answered */
+
+static bool wait_for_create(void *ctx, enum nri_event event, const struct request *req)
+{
+	(void)ctx;
+	assert_string_equal(event == NRI_EVENT_CREATE ? req->container_id : "c1", "c1");
+	return event == NRI_EVENT_CREATE && waits && waits--;
+}
+
+static void an_event_that_waits_is_handled_once_and_keeps_its_place(void **state)
+{
+	struct plugin p;
+	struct bytes in = {0}, payload = {0};
+	const void *out;
+
+	(void)state;
+	init_as(&p, &(struct nri_plugin){.name = "numapin", .index = "10"});
+	p.handler.wait = wait_for_create;
+	make_ready(&p);
+	p.notes_around = true;
+	p.created = "-";
+	nri_session_sent(p.session); /* of the handshake */
+	p.calls[0] = '\0';
+	assert_int_equal(nri_session_patience_ms(p.session), 2000);
+	waits = 2;
+	put_subject(&payload, "p1", "c1");
+	put_call(&in, 9, "CreateContainer", &payload);
+	put_subject(&payload, "p1", "c2");
+	put_call(&in, 11, "StopContainer", &payload);
+	assert_int_equal(feed_bytes(&p, &in, 0), 0);
+	nri_session_sent(p.session);
+	assert_string_equal(p.calls, "");
+	assert_int_equal(nri_session_resume(p.session, 10), 0);
+	assert_string_equal(p.calls, "");
+	assert_int_equal(nri_session_resume(p.session, 20), 0);
+	assert_string_equal(p.calls, "began -;create c1;ended create;after c1;"
+				     "began -;stop c2;ended other;");
+	size_t len = nri_session_take(p.session, &out);
+	bytes_append(&p.sent, out, len);
+	assert_status(&p, 9, 0, "");
+	assert_status(&p, 11, 0, "");
+	assert_int_equal(p.sent.len, 0);
+	assert_int_equal(nri_session_resume(p.session, 30), 0);
+	plugin_fini(&p);
+}
+
 static void text_that_is_not_utf8_is_never_sent(void **state)
 {
 	struct plugin p;
@@ -388,6 +434,7 @@ int main(void)
 		cmocka_unit_test(a_second_call_may_come_before_the_first_is_answered),
 		cmocka_unit_test(
 			work_after_a_call_runs_once_its_answer_is_sent_or_the_next_call_arrives),
+		cmocka_unit_test(an_event_that_waits_is_handled_once_and_keeps_its_place),
 		cmocka_unit_test(text_that_is_not_utf8_is_never_sent),
 		cmocka_unit_test(each_update_may_fail_alone),
 		cmocka_unit_test(

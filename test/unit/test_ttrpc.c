@@ -16,6 +16,7 @@ struct end {
 	char seen[256]; /* methods, or statuses with their messages, each followed by ';' */
 	struct blob reply;
 	int give;
+	unsigned parks; /* calls of Wait that are parked before one is answered */
 };
 
 static int serve(void *ctx, const struct ttrpc_request *req, struct arena *a,
@@ -24,6 +25,10 @@ static int serve(void *ctx, const struct ttrpc_request *req, struct arena *a,
 	struct end *end = ctx;
 	size_t len = strlen(end->seen);
 
+	if (strcmp(req->method, "Wait") == 0 && end->parks) {
+		end->parks--;
+		return TTRPC_PARKED;
+	}
 	(void)snprintf(end->seen + len, sizeof end->seen - len, "%s;", req->method);
 	reply->payload = end->reply;
 	if (strcmp(req->method, "Refuse") == 0)
@@ -359,6 +364,79 @@ static void a_request_that_is_not_utf8_is_not_sent(void **state)
 	fini(&end);
 }
 
+static void a_parked_call_is_answered_when_it_is_resumed_and_before_what_comes_later(void **state)
+{
+	struct end end;
+	struct bytes in = {0};
+
+	(void)state;
+	for (unsigned cut = 0; cut <= 1; cut++) { /* in one piece, or byte by byte */
+		init(&end, true);
+		end.parks = 2;
+		put_request(&in, 1, service, "First");
+		put_request(&in, 3, service, "Wait");
+		put_request(&in, 5, service, "Later");
+		for (size_t i = 0; cut && i < in.len; i++)
+			assert_int_equal(ttrpc_feed(&end.t, in.at + i, 1, NULL), 0);
+		if (!cut)
+			assert_int_equal(ttrpc_feed(&end.t, in.at, in.len, NULL), 0);
+		bytes_fini(&in);
+		assert_string_equal(end.seen, "First;");
+		assert_false(ttrpc_is_idle(&end.t));
+		assert_int_equal(ttrpc_resume(&end.t, NULL), 0); /* it still waits */
+		assert_string_equal(end.seen, "First;");
+		assert_int_equal(ttrpc_resume(&end.t, NULL), 0);
+		assert_string_equal(end.seen, "First;Wait;Later;");
+		assert_true(ttrpc_is_idle(&end.t));
+		assert_int_equal(ttrpc_resume(&end.t, NULL), 0);
+		assert_string_equal(end.seen, "First;Wait;Later;");
+		struct blob rest = {end.out.at, end.out.len};
+		for (uint32_t id = 1; id <= 5; id += 2)
+			assert_response(&rest, id, TTRPC_OK, "");
+		assert_int_equal(rest.len, 0);
+		fini(&end);
+	}
+}
+
+static void several_calls_may_be_parked_one_after_the_other(void **state)
+{
+	struct end end;
+	struct bytes in = {0};
+
+	(void)state;
+	init(&end, true);
+	end.parks = 3;
+	put_request(&in, 1, service, "Wait");
+	put_request(&in, 3, service, "Wait");
+	put_request(&in, 5, service, "Later");
+	assert_int_equal(feed(&end, &in), 0); /* the first one is parked */
+	assert_int_equal(ttrpc_resume(&end.t, NULL), 0);
+	assert_int_equal(ttrpc_resume(&end.t, NULL), 0);
+	assert_string_equal(end.seen, "");
+	assert_int_equal(ttrpc_resume(&end.t, NULL), 0);
+	assert_string_equal(end.seen, "Wait;Wait;Later;");
+	fini(&end);
+}
+
+static void too_much_behind_a_parked_call_ends_the_feeding(void **state)
+{
+	enum { PIECE = 1 << 20 };
+	static unsigned char piece[PIECE];
+	struct end end;
+	struct bytes in = {0};
+	unsigned nr = 0;
+
+	(void)state;
+	init(&end, true);
+	end.parks = 1;
+	put_request(&in, 1, service, "Wait");
+	assert_int_equal(feed(&end, &in), 0);
+	while (ttrpc_feed(&end.t, piece, PIECE, NULL) == 0)
+		nr++;
+	assert_int_equal(nr, TTRPC_LATER_MAX / PIECE);
+	fini(&end);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -373,6 +451,10 @@ int main(void)
 		cmocka_unit_test(only_the_answer_to_the_pending_call_counts),
 		cmocka_unit_test(a_status_text_always_gets_through),
 		cmocka_unit_test(a_request_that_is_not_utf8_is_not_sent),
+		cmocka_unit_test(
+			a_parked_call_is_answered_when_it_is_resumed_and_before_what_comes_later),
+		cmocka_unit_test(several_calls_may_be_parked_one_after_the_other),
+		cmocka_unit_test(too_much_behind_a_parked_call_ends_the_feeding),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
