@@ -45,6 +45,18 @@ enum token_owner {
 };
 extern const char *const token_owner_words[NR_TOKEN_OWNERS];
 
+/* Whether the devices are known that a container has through claims (DRA). */
+enum claims_known {
+	CLAIMS_KNOWN,         /* they are, or it has none, or claims are not looked at */
+	CLAIMS_NOT_SHOWN_YET, /* PodResources has not shown yet which devices they are */
+	CLAIMS_NOT_PUBLISHED, /* of one there is no ResourceSlice, nor anything else that says where
+				 it is */
+	NR_CLAIMS_KNOWN
+};
+extern const char *const claims_known_words[NR_CLAIMS_KNOWN];
+/* What a decision says of it; "" for the first one. */
+extern const char *const claims_known_texts[NR_CLAIMS_KNOWN];
+
 struct request {
 	const char *container_id;
 	struct ask ask;
@@ -62,7 +74,8 @@ struct request {
 	 * container, or NULL. Never from the pod's annotations. */
 	const char *allocated;
 	enum token_owner owner; /* of the tokens in it */
-	enum pod_apart apart;   /* why it was not decided with its pod, which was known */
+	enum claims_known claims;
+	enum pod_apart apart; /* why it was not decided with its pod, which was known */
 	const struct device_file *file;
 	size_t nr_files;
 	const char *const *cdi; /* names of CDI devices, "vendor/class=device" */

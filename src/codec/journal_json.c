@@ -159,6 +159,8 @@ static const struct field request_rows[] = {
 	FIELD("allocated", STRING, AT(allocated), .optional = true),
 	FIELD("owner", NAME, AT(owner), .optional = true, .words = token_owner_words,
 		.max = NR_TOKEN_OWNERS),
+	FIELD("claims", NAME, AT(claims), .optional = true, .words = claims_known_words,
+		.max = NR_CLAIMS_KNOWN),
 	FIELD("apart", NAME, AT(apart), .optional = true, .words = pod_apart_words,
 		.max = NR_POD_APARTS),
 	ASK_ROWS,

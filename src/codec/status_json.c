@@ -108,6 +108,10 @@ static const struct field claims_rows[] = {
 	FIELD("slices", U64, AT(slices)),
 	FIELD("devices", U64, AT(devices)),
 	FIELD("incomplete_pools", U64, AT(incomplete_pools)),
+	FIELD("not_shown_yet", U64, AT(unknown[CLAIMS_NOT_SHOWN_YET - 1])),
+	FIELD("not_published", U64, AT(unknown[CLAIMS_NOT_PUBLISHED - 1])),
+	FIELD("waits", U64, AT(waits)),
+	FIELD("waited_ns", U64, AT(waited_ns)),
 };
 static const struct fields claims_fields = FIELDS(claims_rows, struct status_claims);
 #undef AT

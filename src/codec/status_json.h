@@ -2,6 +2,7 @@
 #define NUMAFIT_CODEC_STATUS_JSON_H
 
 #include <codec/words.h>
+#include <numafit/request.h>
 #include <numafit/snapshot.h>
 
 /* What `numafit status` shows, as one JSON document: the daemon writes it, the command line prints
@@ -55,6 +56,10 @@ struct status_claims {
 	const char *slices_watch;  /* of this node's ResourceSlices: "waiting", "up" */
 	uint64_t slices, devices;  /* that there are, that are known */
 	uint64_t incomplete_pools; /* whose newest slices have not all come */
+	/* Containers that were decided without a device of their claims: it was not shown yet, or
+	 * nothing says where it is. */
+	uint64_t unknown[NR_CLAIMS_KNOWN - 1];
+	uint64_t waits, waited_ns; /* answers that waited, all in all */
 };
 
 /* How the shared pool is enforced. */

@@ -35,6 +35,20 @@ const char *const token_owner_words[NR_TOKEN_OWNERS] = {
 	[TOKENS_ANOTHERS] = "anothers",
 };
 
+const char *const claims_known_words[NR_CLAIMS_KNOWN] = {
+	[CLAIMS_KNOWN] = "known",
+	[CLAIMS_NOT_SHOWN_YET] = "not-shown-yet",
+	[CLAIMS_NOT_PUBLISHED] = "not-published",
+};
+
+const char *const claims_known_texts[NR_CLAIMS_KNOWN] = {
+	[CLAIMS_KNOWN] = "",
+	[CLAIMS_NOT_SHOWN_YET] = "not all devices of its claims were looked at: the kubelet's "
+				 "PodResources had not shown them yet",
+	[CLAIMS_NOT_PUBLISHED] = "not all devices of its claims were looked at: no ResourceSlice "
+				 "of this node says where they are",
+};
+
 uint64_t cpu_milli_from_shares(const struct linux_resources *r)
 {
 	if (!r->has_shares || r->cpu_shares <= SHARES_MIN)

@@ -340,10 +340,12 @@ static void finish_container(
 	}
 	(void)text_copy(said, sizeof said, *assumed ? assumed : d->message);
 	d->apart = q->container->apart;
+	/* what was left out comes before all else that is to be said of it */
+	const char *const texts[] = {
+		pod_apart_texts[d->apart], claims_known_texts[q->container->claims], said};
 	text_init(&t, d->message, sizeof d->message);
-	if (d->apart) /* before all else that is to be said of it */
-		text_add(&t, "%s%s", pod_apart_texts[d->apart], *said ? "; " : "");
-	text_add(&t, "%s", said);
+	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+		text_add(&t, "%s%s", t.len && *texts[i] ? "; " : "", texts[i]);
 	if (!f->tokens.name)
 		return;
 	d->lease = f->tokens.name;

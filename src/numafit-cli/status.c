@@ -10,6 +10,7 @@
 #include <numafit-cli/run_directory.h>
 #include <numafit/mem.h>
 #include <numafit-cli/table.h>
+#include <numafit/number.h>
 #include <numafit/text.h>
 #include <stdio.h>
 #include <string.h>
@@ -137,6 +138,14 @@ static void print_claims(const struct status_claims *c)
 	if (c->incomplete_pools)
 		(void)printf("; of %llu pools not all have come",
 			(unsigned long long)c->incomplete_pools);
+	if (c->unknown[CLAIMS_NOT_SHOWN_YET - 1] + c->unknown[CLAIMS_NOT_PUBLISHED - 1])
+		(void)printf("; %llu containers were placed before theirs were shown, %llu had one "
+			     "of which nothing says where it is",
+			(unsigned long long)c->unknown[CLAIMS_NOT_SHOWN_YET - 1],
+			(unsigned long long)c->unknown[CLAIMS_NOT_PUBLISHED - 1]);
+	if (c->waits)
+		(void)printf("; %llu answers waited for them, %llu ms in all",
+			(unsigned long long)c->waits, (unsigned long long)(c->waited_ns / NS_PER_MS));
 	(void)putchar('\n');
 }
 

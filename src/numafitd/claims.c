@@ -1,28 +1,292 @@
-/* Devices of claims (DRA): where they are. */
+/* Devices of claims (DRA): where they are, and answers that wait for them. */
 #include "claims.h"
 #include "daemon.h"
 #include "decision_log.h"
+#include "gather.h"
+#include "reply.h"
 
 #include <apiserver/slices.h>
+#include <host/device_node.h>
 #include <numafit/mem.h>
+#include <numafit/number.h>
+#include <numafit/text.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { CLAIM_DEVICES_MAX = 256 }; /* of a container */
+/* What is left of the runtime's patience when an answer has waited as long as it may. */
+enum { PATIENCE_LEFT_MS = 500 };
+/* Pods of which it is kept how long answers have waited: the latest ones. */
+enum { WAITED_PODS = 64, POD_UID_MAX = 64 };
+
+/* How long answers about a pod have waited. */
+struct waited {
+	char pod_uid[POD_UID_MAX];
+	uint64_t ms;
+};
 
 struct claims {
 	struct daemon *d;
 	struct api_slices_handler handler;
 	struct api_slices *slices; /* NULL: there is no API server yet */
+	struct loop_timer *look;   /* at the answer that waits */
+	struct {
+		bool is;
+		enum nri_event event;
+		char id[NODE_NAME_MAX]; /* the container's, or the sandbox's */
+		uint64_t since_ms, deadline_ms;
+	} waiting;
+	struct waited waited[WAITED_PODS]; /* a ring */
+	unsigned nr_waited;
+	uint64_t unknown[NR_CLAIMS_KNOWN]; /* containers that were decided so */
+	uint64_t waits, waited_ns;
 };
+
+/* Where devices are */
+
+const struct device_resource *claims_located(
+	const struct daemon *d, const struct request *req, struct arena *a)
+{
+	return d->topo.this_machine ? device_nodes_of("/", &d->topo, req, a) : NULL;
+}
+
+/* Devices of one container, with their resources. */
+struct claimed {
+	const char *resource;
+	struct device device;
+};
+struct claimed_list {
+	struct claimed *at; /* CLAIM_DEVICES_MAX of them */
+	size_t nr;
+};
+
+static void claimed_push(struct claimed_list *l, const char *resource, struct device device)
+{
+	if (l->nr < CLAIM_DEVICES_MAX)
+		l->at[l->nr++] = (struct claimed){resource, device};
+}
+
+/* The NUMA node (dense index) of a device that a slice has, or -1. */
+static int node_of_slice_device(const struct daemon *d, const struct slice_device *s)
+{
+	if (s->node >= 0)
+		return node_index(&d->topo.ids, (unsigned)s->node);
+	return s->bus && d->topo.this_machine ? device_node_of_bus("/", &d->topo, s->bus) : -1;
+}
+
+static const char *claim_device_id(const struct held_claim *claim, struct arena *a)
+{
+	size_t size = strlen(claim->pool) + strlen(claim->device) + sizeof "/";
+	char *id = arena_alloc(a, size);
+	struct text t;
+
+	if (!id)
+		return "";
+	text_init(&t, id, size);
+	text_add(&t, "%s/%s", claim->pool, claim->device);
+	return id;
+}
+
+/* By its slice; else by its CDI names. Whether anything says where it is, be it that it is nowhere.
+ */
+static bool add_claim(const struct daemon *d, const struct held_claim *claim,
+	struct claimed_list *l, struct arena *a)
+{
+	const struct claims *c = d->claims;
+	const struct slice_device *slice =
+		c && c->slices
+			? api_slices_find(c->slices, claim->driver, claim->pool, claim->device)
+			: NULL;
+	const struct request names = {.cdi = claim->cdi, .nr_cdi = claim->nr_cdi};
+	int node = slice ? node_of_slice_device(d, slice) : -1;
+
+	if (node >= 0) {
+		claimed_push(l, claim->driver,
+			(struct device){.id = claim_device_id(claim, a),
+				.has_topology = true,
+				.placed = true,
+				.nodes = nodeset_of((unsigned)node),
+				.healthy = true});
+		return true;
+	}
+	const struct device_resource *located = claims_located(d, &names, a);
+	for (size_t i = 0; located && i < located->nr; i++)
+		claimed_push(l, located->name, located->device[i]);
+	return slice || located;
+}
+
+static int by_resource_and_id(const void *a, const void *b)
+{
+	const struct claimed *x = a, *y = b;
+	int rc = strcmp(x->resource, y->resource);
+
+	return rc ? rc : strcmp(x->device.id, y->device.id);
+}
+
+/* Parts of one device may be of several claims: it is one. */
+static size_t sort_once_each(struct claimed *list, size_t nr)
+{
+	size_t kept = 0;
+
+	if (nr)
+		qsort(list, nr, sizeof *list, by_resource_and_id);
+	for (size_t i = 0; i < nr; i++)
+		if (!kept || by_resource_and_id(&list[kept - 1], &list[i]))
+			list[kept++] = list[i];
+	return kept;
+}
+
+size_t claims_add(const struct daemon *d, const struct container_held *held,
+	struct device_resource *out, size_t room, struct arena *a, enum claims_known *known)
+{
+	struct claimed_list l = {0};
+	size_t nr = 0;
+
+	if (held->nr_claims)
+		l.at = arena_array(a, CLAIM_DEVICES_MAX, sizeof *l.at);
+	for (size_t i = 0; l.at && i < held->nr_claims; i++)
+		if (!add_claim(d, &held->claim[i], &l, a) && d->claims)
+			*known = CLAIMS_NOT_PUBLISHED;
+	l.nr = sort_once_each(l.at, l.nr);
+	for (size_t i = 0, end; i < l.nr && nr < room; i = end) {
+		for (end = i; end < l.nr && text_equal(l.at[end].resource, l.at[i].resource);)
+			end++;
+		struct device *devices = arena_array(a, end - i, sizeof *devices);
+		for (size_t k = i; devices && k < end; k++)
+			devices[k - i] = l.at[k].device;
+		if (devices)
+			out[nr++] = (struct device_resource){
+				in_arena(a, l.at[i].resource), end - i, devices};
+	}
+	return nr;
+}
+
+void claims_count(struct daemon *d, const struct request *req)
+{
+	if (d->claims)
+		d->claims->unknown[req->claims]++;
+}
+
+/* Answers that wait */
+
+static void look_again(void *ctx)
+{
+	const struct claims *c = ctx;
+
+	nri_conn_resume(c->d->runtime.conn);
+}
+
+void claims_news(struct daemon *d)
+{
+	if (d->claims && d->claims->waiting.is)
+		loop_timer_set(d->claims->look, 0);
+}
+
+static uint64_t pod_waited_ms(const struct claims *c, const char *pod_uid)
+{
+	uint64_t ms = 0;
+
+	for (size_t i = 0; i < WAITED_PODS; i++)
+		if (text_equal(c->waited[i].pod_uid, pod_uid))
+			ms += c->waited[i].ms;
+	return ms;
+}
+
+/* How long an answer about the pod may still wait. */
+static uint64_t wait_left_ms(const struct claims *c, const char *pod_uid)
+{
+	uint64_t patience = nri_conn_patience_ms(c->d->runtime.conn);
+	uint64_t waited = pod_waited_ms(c, pod_uid);
+	uint64_t all = number_min(c->d->settings.claims_wait_ms,
+		patience > PATIENCE_LEFT_MS ? patience - PATIENCE_LEFT_MS : 0);
+
+	return all > waited ? all - waited : 0;
+}
+
+static const char *id_of(enum nri_event event, const struct request *req)
+{
+	return event == NRI_EVENT_RUN_POD ? req->pod.sandbox_id : req->container_id;
+}
+
+/* Whether this is the event that waits; one that does so no more went with its connection. */
+static bool is_waiting(const struct claims *c, enum nri_event event, const struct request *req)
+{
+	return c->waiting.is && c->waiting.event == event &&
+	       text_equal(c->waiting.id, id_of(event, req));
+}
+
+static void begin_to_wait(struct claims *c, enum nri_event event, const struct request *req)
+{
+	uint64_t now = loop_monotonic_ms();
+
+	c->waiting.is = true;
+	c->waiting.event = event;
+	(void)text_copy(c->waiting.id, sizeof c->waiting.id, id_of(event, req));
+	c->waiting.since_ms = now;
+	c->waiting.deadline_ms = now + wait_left_ms(c, req->pod.uid);
+}
+
+static void end_wait(struct claims *c, const struct request *req)
+{
+	uint64_t waited = loop_monotonic_ms() - c->waiting.since_ms;
+
+	c->waiting.is = false;
+	loop_timer_stop(c->look);
+	struct waited *w = &c->waited[c->nr_waited++ % WAITED_PODS];
+	(void)text_copy(w->pod_uid, sizeof w->pod_uid, req->pod.uid);
+	w->ms = waited;
+	c->waited_ns += waited * NS_PER_MS;
+	c->d->measured.waited_ns = waited * NS_PER_MS;
+}
+
+bool claims_wait(void *ctx, enum nri_event event, const struct request *req)
+{
+	struct daemon *d = ctx;
+	struct claims *c = d->claims;
+	bool starts = event == NRI_EVENT_RUN_POD;
+
+	if (!c || !d->services || (!starts && event != NRI_EVENT_CREATE))
+		return false;
+	bool waiting = is_waiting(c, event, req);
+	if (!waiting && !d->settings.claims_wait_ms)
+		return false;
+	enum claims_known known =
+		starts ? gather_claims_of_pod(d, &req->pod, !waiting) : gather_claims(d, req);
+	if (!waiting && known != CLAIMS_KNOWN && wait_left_ms(c, req->pod.uid)) {
+		begin_to_wait(c, event, req);
+		c->waits++;
+		waiting = true;
+	}
+	if (!waiting)
+		return false;
+	uint64_t now = loop_monotonic_ms();
+	if (known == CLAIMS_KNOWN || now >= c->waiting.deadline_ms) {
+		end_wait(c, req);
+		return false;
+	}
+	loop_timer_set(c->look, c->waiting.deadline_ms - now);
+	return true;
+}
+
+/* Life */
 
 static void on_slices_changed(void *ctx)
 {
-	(void)ctx;
+	const struct claims *c = ctx;
+
+	claims_news(c->d);
 }
 
 void claims_start(struct daemon *d)
 {
+	struct claims *c;
+
 	if (!d->settings.device_claims || d->claims)
 		return;
-	d->claims = xcalloc(1, sizeof *d->claims);
-	d->claims->d = d;
+	c = d->claims = xcalloc(1, sizeof *c);
+	c->d = d;
+	c->look = loop_timer_new(d->loop, look_again, c);
 }
 
 void claims_watch(struct daemon *d, struct api *a)
@@ -42,6 +306,7 @@ void claims_stop(struct daemon *d)
 	if (!c)
 		return;
 	api_slices_close(c->slices);
+	loop_timer_close(c->look);
 	free(c);
 }
 
@@ -59,6 +324,9 @@ bool claims_status(const struct daemon *d, struct status_claims *out)
 		.slices = counts.slices,
 		.incomplete_pools = counts.incomplete_pools,
 		.devices = counts.devices,
+		.unknown = {c->unknown[CLAIMS_NOT_SHOWN_YET], c->unknown[CLAIMS_NOT_PUBLISHED]},
+		.waits = c->waits,
+		.waited_ns = c->waited_ns,
 	};
 	return true;
 }

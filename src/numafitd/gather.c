@@ -3,12 +3,12 @@
  * from caches; nobody is waited for. */
 #include "gather.h"
 
+#include "claims.h"
 #include "reply.h"
 #include "services_state.h"
 #include "wishes.h"
 
 #include <apiserver/pods.h>
-#include <host/device_node.h>
 #include <numafit/admit.h>
 #include <numafit/leases.h>
 #include <numafit/text.h>
@@ -55,11 +55,20 @@ bool gather_is_answered(struct services *v, const char *pod_uid, enum since sinc
 	return age && (!known || age >= q->number);
 }
 
+static bool has_claims(const struct known_pod *pod)
+{
+	bool has = false;
+
+	for (size_t i = 0; i < pod->pod.nr; i++)
+		has = has || pod->pod.container[i].has_claims;
+	return has;
+}
+
 void gather_pod_changed(void *ctx, const struct known_pod *pod)
 {
 	struct services *v = ctx;
 
-	if (v->pod_resources && pod->nr_resources)
+	if (v->pod_resources && (pod->nr_resources || (v->d->claims && has_claims(pod))))
 		(void)ask_kubelet_for(v, pod->pod.uid);
 }
 
@@ -116,63 +125,51 @@ static size_t add_plugins(const struct daemon *d, const struct container_held *h
 	return nr;
 }
 
-/* As the kernel of this machine knows. */
-static const struct device_resource *located(
-	const struct daemon *d, const struct request *req, struct arena *a)
-{
-	return d->topo.this_machine ? device_nodes_of("/", &d->topo, req, a) : NULL;
-}
-
-/* What it has through claims: their CDI names say where it is, if anything does. */
-static size_t add_claims(const struct daemon *d, const struct container_held *held,
-	struct device_resource *out, size_t room, struct arena *a)
-{
-	const struct device_resource *found;
-	struct request names = {0};
-
-	for (size_t i = 0; i < held->nr_claims; i++)
-		names.nr_cdi += held->claim[i].nr_cdi;
-	const char **cdi = arena_array(a, names.nr_cdi, sizeof *cdi);
-	if (!room || !names.nr_cdi || !cdi)
-		return 0;
-	names.cdi = cdi;
-	for (size_t i = 0; i < held->nr_claims; i++)
-		for (size_t k = 0; k < held->claim[i].nr_cdi; k++)
-			*cdi++ = held->claim[i].cdi[k];
-	found = located(d, &names, a);
-	if (found)
-		*out = *found;
-	return found != NULL;
-}
-
 /* What the kubelet says that the container has, into out, which has room for so many. */
 static size_t resources_from_held(const struct daemon *d, const struct container_held *held,
-	struct device_resource *out, size_t room, struct arena *a)
+	struct device_resource *out, size_t room, struct arena *a, enum claims_known *known)
 {
 	size_t nr = add_plugins(d, held, out, room, a);
 
-	return nr + add_claims(d, held, &out[nr], room - nr, a);
+	return nr + claims_add(d, held, &out[nr], room - nr, a, known);
 }
 
-/* The devices that the container was given. */
+/* Whether nobody has shown yet what the container has through claims, though it may have some. What
+ * plain init containers have PodResources never shows. */
+static bool awaits_claims(struct daemon *d, const char *pod_uid, const struct ask *c,
+	const struct container_held *held)
+{
+	return d->claims && c->has_claims && !(held && held->nr_claims) &&
+	       !(gather_is_answered(d->services, pod_uid, SINCE_POD) &&
+		       gather_is_answered(d->services, pod_uid, SINCE_SANDBOX));
+}
+
+/* The devices that the container was given: by the kubelet's present answer if that has them, and
+ * for the rest what the kernel knows, which is there at once. */
 static void add_attached_devices(struct daemon *d, struct request *req, struct arena *a)
 {
 	struct services *v = d->services;
-	struct device_resource *own;
 
 	if (!v || !d->settings.pod_resources)
 		return;
-	if (!gather_is_answered(
-		    v, req->pod.uid, SINCE_POD)) { /* what the kernel knows is there at once */
-		req->pod.attached = located(d, req, a);
-		req->pod.nr_attached = req->pod.attached != NULL;
-		return;
-	}
+	bool answered = gather_is_answered(v, req->pod.uid, SINCE_POD);
 	const struct container_held *held =
-		pod_resources_find(v->pod_resources, req->pod.ns, req->pod.name, req->ask.name);
-	own = held ? arena_array(a, POD_DEVICES_MAX, sizeof *own) : NULL;
+		answered ? pod_resources_find(
+				   v->pod_resources, req->pod.ns, req->pod.name, req->ask.name)
+			 : NULL;
+	bool lacks_claims = d->claims && req->ask.has_claims && !(held && held->nr_claims);
+	struct device_resource *own = arena_array(a, POD_DEVICES_MAX, sizeof *own);
+	if (!own)
+		return;
+	if (awaits_claims(d, req->pod.uid, &req->ask, held))
+		req->claims = CLAIMS_NOT_SHOWN_YET;
+	size_t nr = held ? resources_from_held(d, held, own, POD_DEVICES_MAX, a, &req->claims) : 0;
+	const struct device_resource *located =
+		!answered || lacks_claims ? claims_located(d, req, a) : NULL;
+	if (located && nr < POD_DEVICES_MAX)
+		own[nr++] = *located;
 	req->pod.attached = own;
-	req->pod.nr_attached = own ? resources_from_held(d, held, own, POD_DEVICES_MAX, a) : 0;
+	req->pod.nr_attached = nr;
 }
 
 /* Whose tokens */
@@ -257,6 +254,7 @@ static bool take_known_container(struct daemon *d, const struct known_pod *known
 	struct arena *a)
 {
 	const struct container_held *held = NULL;
+	enum claims_known ignored; /* they are: is_known() */
 	size_t first = pod->nr_attached;
 
 	*to = *from;
@@ -267,11 +265,45 @@ static bool take_known_container(struct daemon *d, const struct known_pod *known
 		held = pod_resources_find(
 			d->services->pod_resources, known->pod.ns, known->pod.name, from->name);
 	if (held)
-		pod->nr_attached +=
-			resources_from_held(d, held, &attached[first], POD_DEVICES_MAX - first, a);
+		pod->nr_attached += resources_from_held(
+			d, held, &attached[first], POD_DEVICES_MAX - first, a, &ignored);
 	for (size_t r = first; r < pod->nr_attached; r++)
 		to->device[to->nr_devices++] = (struct device_ask){(unsigned)r, attached[r].nr};
 	return pod->nr_attached < POD_DEVICES_MAX;
+}
+
+/* Whether the devices are known that the pod's container has through claims. */
+static enum claims_known claims_of_part(
+	struct daemon *d, const struct known_pod *pod, const struct ask *c, struct arena *a)
+{
+	const struct container_held *held =
+		pod_resources_find(d->services->pod_resources, pod->pod.ns, pod->pod.name, c->name);
+	struct device_resource found[POD_DEVICES_MAX];
+	enum claims_known known = CLAIMS_KNOWN;
+
+	if (c->kind == CONTAINER_INIT)
+		return CLAIMS_KNOWN;
+	if (awaits_claims(d, pod->pod.uid, c, held))
+		return CLAIMS_NOT_SHOWN_YET;
+	if (held)
+		(void)claims_add(d, held, found, POD_DEVICES_MAX, a, &known);
+	return known;
+}
+
+static enum claims_known claims_of_known(struct daemon *d, const struct known_pod *pod)
+{
+	enum claims_known known = CLAIMS_KNOWN;
+	struct arena a;
+
+	if (!d->claims || !has_claims(pod))
+		return CLAIMS_KNOWN;
+	if (!gather_is_answered(d->services, pod->pod.uid, SINCE_POD))
+		return CLAIMS_NOT_SHOWN_YET;
+	arena_init(&a, GATHER_BYTES);
+	for (size_t i = 0; i < pod->pod.nr && known == CLAIMS_KNOWN; i++)
+		known = claims_of_part(d, pod, &pod->pod.container[i], &a);
+	arena_fini(&a);
+	return known;
 }
 
 /* A pod that has devices of which nobody can say yet where they are is decided as its containers
@@ -285,8 +317,9 @@ static bool is_known(struct daemon *d, const struct known_pod *pod)
 
 		asks = asks || c->nr_devices > (tokens_asked(pod, c) ? 1 : 0);
 	}
-	return !asks || !d->settings.pod_resources ||
-	       gather_is_answered(d->services, pod->pod.uid, SINCE_POD);
+	return (!asks || !d->settings.pod_resources ||
+		       gather_is_answered(d->services, pod->pod.uid, SINCE_POD)) &&
+	       claims_of_known(d, pod) == CLAIMS_KNOWN;
 }
 
 /* What is known of its containers, into *pod. False: they are too many, or their devices. */
@@ -344,8 +377,9 @@ bool gather_is_listed(const struct daemon *d, const struct pod *pod)
 
 /* The stage before a decision */
 
-/* Of a pod that was not decided as a whole, be it that it was not known by then: a runtime shows
- * what it has as resources of its own as those of each container. */
+/* By its pod's spec, where that is known: whether it has claims; and, of a pod that was not decided
+ * as a whole, be it that it was not known by then, what is its own: a runtime shows what the pod
+ * has as resources of its own as those of each container. */
 static void know_container_of_pod(const struct daemon *d, struct request *req)
 {
 	const struct settings *s = &d->settings;
@@ -353,10 +387,48 @@ static void know_container_of_pod(const struct daemon *d, struct request *req)
 	bool as_one = pod_is_aligned_as_one(s, &req->pod);
 
 	req->pod.pod_level = known && known->pod.pod_level;
-	for (size_t i = 0; req->pod.pod_level && i < known->pod.nr; i++)
-		if (text_equal(known->pod.container[i].name, req->ask.name))
-			req->ask.guaranteed = s->gates.pod_level_resource_managers && !as_one &&
-					      known->pod.container[i].guaranteed;
+	if (!known) /* others have CDI devices, too */
+		req->ask.has_claims = req->nr_cdi;
+	for (size_t i = 0; known && i < known->pod.nr; i++) {
+		const struct ask *c = &known->pod.container[i];
+
+		if (!text_equal(c->name, req->ask.name))
+			continue;
+		req->ask.has_claims = c->has_claims;
+		if (req->pod.pod_level)
+			req->ask.guaranteed =
+				s->gates.pod_level_resource_managers && !as_one && c->guaranteed;
+	}
+}
+
+enum claims_known gather_claims(struct daemon *d, const struct request *req)
+{
+	struct request known = *req;
+	struct arena a;
+
+	arena_init(&a, GATHER_BYTES);
+	know_container_of_pod(d, &known);
+	add_attached_devices(d, &known, &a);
+	arena_fini(&a);
+	return known.claims;
+}
+
+static void ask_since_sandbox(struct daemon *d, const char *pod_uid)
+{
+	if (d->services && d->services->pod_resources)
+		ask_kubelet_for(d->services, pod_uid)->sandbox =
+			pod_resources_refresh(d->services->pod_resources);
+}
+
+enum claims_known gather_claims_of_pod(struct daemon *d, const struct pod *pod, bool starts)
+{
+	const struct known_pod *known = find_known_pod(d, pod);
+
+	if (!known || !d->services || !has_claims(known))
+		return CLAIMS_KNOWN;
+	if (starts)
+		ask_since_sandbox(d, pod->uid);
+	return claims_of_known(d, known);
 }
 
 void gather_container(struct daemon *d, struct request *req, struct arena *a)
@@ -375,9 +447,7 @@ void gather_pod(struct daemon *d, struct pod *pod, struct arena *a)
 
 	/* by now its containers have been given all that they get, and a pod that had its name, or
 	 * a static one even its uid, has it no more */
-	if (d->services && d->services->pod_resources)
-		ask_kubelet_for(d->services, pod->uid)->sandbox =
-			pod_resources_refresh(d->services->pod_resources);
+	ask_since_sandbox(d, pod->uid);
 	if (known && is_known(d, known) && !take_known_containers(d, known, pod, a))
 		pod->apart = POD_APART_TOO_MANY;
 	if (!pod->container)

@@ -15,6 +15,11 @@ void gather_container(struct daemon *d, struct request *req, struct arena *a);
 /* Its containers with their devices and advice, or pod->apart: why they are decided one by one.
  * What the kubelet gives to it is asked for. */
 void gather_pod(struct daemon *d, struct pod *pod, struct arena *a);
+/* Whether the devices of its claims are known, as gather_container() would find now. */
+enum claims_known gather_claims(struct daemon *d, const struct request *req);
+/* The same of a pod whose sandbox is being started, of which this is the first question or not; one
+ * of which nothing is known has none. */
+enum claims_known gather_claims_of_pod(struct daemon *d, const struct pod *pod, bool starts);
 /* Whose the tokens are that the container comes with. What PodResources has not shown yet is asked
  * for; where that is off in the settings, what it shows is heeded all the same, but nobody waits
  * for it. */

@@ -5,7 +5,8 @@ void measure_began(void *ctx)
 {
 	struct daemon *d = ctx;
 
-	d->measured.began_ns = loop_monotonic_ns();
+	d->measured.began_ns = loop_monotonic_ns() - d->measured.waited_ns;
+	d->measured.waited_ns = 0;
 }
 
 void measure_ended(void *ctx, enum nri_event event)

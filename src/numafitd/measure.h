@@ -13,7 +13,8 @@ struct measured {
 	struct status_counters counters;
 	struct metrics_counters metrics;
 	uint64_t started_ns;
-	uint64_t began_ns; /* the event at hand */
+	uint64_t began_ns;  /* the event at hand */
+	uint64_t waited_ns; /* before that it has waited so long for devices of claims */
 };
 
 /* What is counted for metrics alone. */

@@ -1,6 +1,7 @@
 /* What speaks with the kubelet: built when the settings want it, in the order in which it can live.
  */
 #include "services.h"
+#include "claims.h"
 #include "cluster.h"
 #include "decision_log.h"
 #include "over.h"
@@ -94,6 +95,7 @@ static void on_pod_resources(void *ctx, const struct pods_held *held)
 	if (v->plugin)
 		tokens_seen(v, held);
 	register_plugin(v);
+	claims_news(v->d);
 	cluster_note_change(v->d);
 }
 

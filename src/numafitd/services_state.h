@@ -17,7 +17,7 @@
 struct question {
 	uint64_t pod; /* hash of the uid */
 	uint64_t number;
-	uint64_t sandbox; /* the same since its sandbox was started; 0: it was not seen */
+	uint64_t sandbox;   /* the same since its sandbox was started; 0: it was not seen */
 };
 enum { QUESTIONS = 256, SOCKET_NAME_MAX = 64, SOCKET_PATH_MAX = SETTINGS_PATH_MAX + 32 };
 

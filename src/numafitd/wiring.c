@@ -1,5 +1,6 @@
 /* The runtime's events -> the engine's, and its decisions -> the runtime's words. Nothing is
  * decided here; every decision is one log line. */
+#include "claims.h"
 #include "cluster.h"
 #include "daemon.h"
 #include "decision_log.h"
@@ -121,6 +122,7 @@ static void after_answer(void *ctx)
 	d->measured.counters.refused += !c->dec.admit;
 	d->measured.counters.cut_short += c->dec.cut_short;
 	advice_count(d, &c->dec);
+	claims_count(d, req);
 	measure_admission(d, req, &c->dec, c->took_ns);
 	log_decision(d, req, &c->dec, "create", c->refusal, c->nr_updates, c->took_ns);
 	const struct admit_question q = question_of(d, req, NULL);
@@ -404,6 +406,7 @@ static const struct nri_handler manage_handler = {
 	.live = on_live,
 	.started = on_started,
 	.remove_pod = on_remove_pod,
+	.wait = claims_wait,
 };
 
 static const struct nri_handler *const handlers[] = {

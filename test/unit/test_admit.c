@@ -417,11 +417,46 @@ static void too_little_working_memory_refuses_and_says_so(void **state)
 	node_free(n);
 }
 
+static void a_decision_without_devices_of_claims_says_so(void **state)
+{
+	static const struct {
+		enum claims_known claims;
+		enum topology_scope scope;
+		const char *want;
+	} cases[] = {
+		{CLAIMS_KNOWN, SCOPE_CONTAINER, ""},
+		{CLAIMS_NOT_SHOWN_YET, SCOPE_CONTAINER,
+			"not all devices of its claims were looked at: the kubelet's PodResources "
+			"had not shown them yet"},
+		{CLAIMS_NOT_PUBLISHED, SCOPE_CONTAINER,
+			"not all devices of its claims were looked at: no ResourceSlice of this "
+			"node says where they are"},
+		{CLAIMS_NOT_PUBLISHED, SCOPE_POD,
+			"not all devices of its claims were looked at: no ResourceSlice of this "
+			"node says where they are; assumed: this container stands for its pod, "
+			"whose sandbox tells no sums"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct node *n = node_new(POLICY_BEST_EFFORT);
+		struct request req = ask("c", QOS_GUARANTEED, 2000, 0);
+
+		n->s.topology_scope = cases[i].scope;
+		req.claims = cases[i].claims;
+		struct decision d = place(n, &req);
+		assert_true(d.admit);
+		assert_string_equal(d.message, cases[i].want);
+		node_free(n);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_policy_chooses_and_refuses_as_the_kubelet),
 		cmocka_unit_test(policy_none_packs_without_asking_for_hints),
+		cmocka_unit_test(a_decision_without_devices_of_claims_says_so),
 		cmocka_unit_test(shared_containers_get_the_pool_and_all_memory_nodes),
 		cmocka_unit_test(memory_of_devices_is_for_containers_only_where_a_setting_says_so),
 		cmocka_unit_test(

@@ -146,6 +146,7 @@ static struct request any_request(const char *id)
 		.allocated = below(2) ? any_string() : NULL,
 		.apart = below(NR_POD_APARTS),
 		.owner = below(NR_TOKEN_OWNERS),
+		.claims = below(NR_CLAIMS_KNOWN),
 		.ask.advice = any_advice(4),
 		.pod.has_policy = below(2),
 	};

@@ -277,6 +277,10 @@ static void metrics_of_a_service_that_is_on_are_printed(void **state)
 		"numafit_device_claims_slices 3",
 		"numafit_device_claims_devices 12",
 		"numafit_device_claims_incomplete_pools 1",
+		"numafit_device_claims_unknown_total{why=\"not-shown-yet\"} 4",
+		"numafit_device_claims_unknown_total{why=\"not-published\"} 5",
+		"numafit_device_claims_waits_total 2",
+		"numafit_device_claims_wait_seconds_total 0.5",
 		"numafit_events_total{result=\"sent\"} 5",
 		"numafit_evictions_total{result=\"evicted\"} 2",
 		"numafit_observed_placements_total{result=\"written\"} 3",
@@ -292,8 +296,13 @@ static void metrics_of_a_service_that_is_on_are_printed(void **state)
 	w->m.has_config = w->m.has_apiserver = true;
 	w->m.config = config;
 	w->m.has_claims = true;
-	w->m.claims = (struct status_claims){
-		.slices_watch = "up", .slices = 3, .devices = 12, .incomplete_pools = 1};
+	w->m.claims = (struct status_claims){.slices_watch = "up",
+		.slices = 3,
+		.devices = 12,
+		.incomplete_pools = 1,
+		.unknown = {4, 5},
+		.waits = 2,
+		.waited_ns = 500000000};
 	w->m.apiserver = apiserver;
 	w->m.counters.compared = 9;
 	w->m.counters.disagreed = 1;

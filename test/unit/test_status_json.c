@@ -90,7 +90,7 @@ static void hold_shared(struct ledger *l, const char *id)
 
 static const struct status_kubelet kubelet = {"up", 62, 4, 8, 3, "up", "waiting", 7};
 static const struct status_config config = {"/etc/numafit/numafitd.yaml", "line 1: no", NULL, 3, 1};
-static const struct status_claims claims = {"up", 4, 24, 1};
+static const struct status_claims claims = {"up", 4, 24, 1, {3, 2}, 5, 6000};
 static const struct status_apiserver apiserver = {"/etc/kube: No such file or directory", 5};
 static const struct status_pool shared_pool = {
 	"cgroup", NULL, "/sys/fs/cgroup/x: Read-only file system", 2, 17, 3, 4};
@@ -149,6 +149,10 @@ static void the_document_agrees_with_ledger_and_snapshot(void **state)
 	assert_int_equal(st.info.claims->slices, 4);
 	assert_int_equal(st.info.claims->devices, 24);
 	assert_int_equal(st.info.claims->incomplete_pools, 1);
+	assert_int_equal(st.info.claims->unknown[CLAIMS_NOT_SHOWN_YET - 1], 3);
+	assert_int_equal(st.info.claims->unknown[CLAIMS_NOT_PUBLISHED - 1], 2);
+	assert_int_equal(st.info.claims->waits, 5);
+	assert_int_equal(st.info.claims->waited_ns, 6000);
 	assert_string_equal(st.info.enforcement->enforced, "cgroup");
 	assert_null(st.info.enforcement->why_updates);
 	assert_string_equal(st.info.enforcement->problem, shared_pool.problem);
