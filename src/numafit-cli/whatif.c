@@ -16,6 +16,7 @@
 #include <numafit/snapshot.h>
 #include <numafit-cli/run_directory.h>
 #include <numafit-cli/table.h>
+#include <numafit-cli/whatif_devices.h>
 #include <numafit-cli/wording.h>
 #include <numafit/text.h>
 #include <numafit/number.h>
@@ -31,6 +32,7 @@ struct question {
 	unsigned nr_memory;
 	struct memory_ask memory[TOPO_KINDS];
 	struct assignments sets, wishes;
+	struct whatif_devices devices;
 	const char *directory, *machine, *file;
 	enum output output;
 };
@@ -179,6 +181,7 @@ struct imagined {
 	struct pod pod;
 	struct pod_file file;
 	struct arena annotations; /* what those of the file say */
+	struct whatif_given given;
 	struct ask container[CONTAINERS_MAX];
 	char name[CONTAINERS_MAX][CONTAINER_NAME_MAX];
 };
@@ -322,6 +325,8 @@ static int print_words(struct journal_fold *f, const struct question *q, const s
 			wording_print_pod(&scene, &x->pod);
 		else
 			wording_print_request(&scene, &first);
+		if (x->pod.nr == 1 && x->pod.attached)
+			wording_print_devices_of(&scene, &x->pod, x->pod.container);
 		print_own_policy(&scene, &x->pod);
 		wording_print_refusal(&scene, &a->decision, &why, &asked);
 		wording_print_reasons(&scene, &a->decision, a->decision.reasons);
@@ -336,6 +341,8 @@ static int print_words(struct journal_fold *f, const struct question *q, const s
 						    : "it",
 			wording_verdict(&part->decision));
 		wording_print_request(&scene, &part->request);
+		if (i < x->pod.nr && x->pod.attached)
+			wording_print_devices_of(&scene, &x->pod, &x->pod.container[i]);
 		print_own_policy(&scene, &x->pod);
 		wording_print_grant(&scene, &part->request, &part->decision);
 		wording_print_reasons(&scene, &part->decision, part->decision.reasons);
@@ -364,13 +371,18 @@ static int print_record(const struct journal_fold *f, const struct settings *s,
 	return 0;
 }
 
+/* They are the file's reader's, or ours, and nobody's by now. */
+static struct ask *containers_of(const struct pod *pod)
+{
+	return (struct ask *)(uintptr_t)pod->container;
+}
+
 /* A file's pod is decided as numafitd would; its annotations are taken as if they were written for
  * it, here and now. */
 static void obey_settings_and_annotations(
 	const struct journal_fold *f, const struct settings *s, struct imagined *x)
 {
-	/* the containers are the file's reader's, and nobody's by now */
-	struct ask *containers = (struct ask *)(uintptr_t)x->pod.container;
+	struct ask *containers = containers_of(&x->pod);
 	const struct ledger_view *view = ledger_view(engine_ledger(f->engine));
 	const struct cpuset had = cpuset_or(view->held, &view->left);
 	const struct cpuset foreign = cpuset_or(s->reserved_cpus, &had);
@@ -465,6 +477,11 @@ static int answer_whatif(const struct call *c, const struct question *q, struct 
 		obey_settings_and_annotations(f, s, x);
 	if (add_wishes(q, x))
 		obey_wishes(f, s, x);
+	if (whatif_devices_give(&q->devices, !q->file, &f->topo, &x->pod, containers_of(&x->pod),
+		    &x->given, &e)) {
+		code = call_misused(c, "%s", e.text);
+		goto out;
+	}
 	arena_init_fixed(&a, work, ADMIT_ARENA_BYTES);
 	decide_pod(engine_ledger(f->engine), s, &x->pod, &a, &answer);
 	answer.record.cause = "whatif";
@@ -474,6 +491,8 @@ static int answer_whatif(const struct call *c, const struct question *q, struct 
 	code = answer.decision.admit ? EXIT_DONE : EXIT_NO;
 	if (rc)
 		code = call_fail(c, EXIT_CANNOT, &e);
+out:
+	whatif_given_fini(&x->given);
 	arena_fini(&x->annotations);
 	if (q->file)
 		pod_file_fini(&x->file);
@@ -503,6 +522,7 @@ static int run_whatif(const struct call *c)
 	journal_fold_fini(f);
 	vec_fini(&q.sets);
 	vec_fini(&q.wishes);
+	vec_fini(&q.devices);
 	return code;
 }
 
@@ -534,6 +554,14 @@ static const struct option_row rows[] = {
 		.help = "a pod of so many of these containers (default 1)",
 		.read = read_whatif_containers,
 		.at = AT(containers)},
+	{.name = "device",
+		.value = "NAME/nodeN",
+		.help = "a device that each container has been given already, as through a claim "
+			"(DRA): gpu.example.com/node2 is one on NUMA node 2; with -f those with "
+			"claims have it",
+		.read = whatif_device_read,
+		.at = AT(devices),
+		.repeats = true},
 	{.letter = 'p',
 		.name = "policy",
 		.value = "none|best-effort|restricted|single-numa-node",
@@ -584,13 +612,13 @@ const struct command verb_whatif = {
 		"Would a pod that asks for this fit on the node as it is now, and where would it "
 		"go? What numafitd holds is read from its journal; the daemon is not asked and nothing "
 		"is changed. With -o wide also what each resource has to choose from; with -o json the answer as a record of the journal; one that refuses "
-		"has class, why, help and remedies besides. Devices are not looked "
-		"at: which ones the kubelet would take is its own choice.",
+		"has class, why, help and remedies besides. Of devices those of --device "
+		"are looked at: which ones the kubelet would take is its own choice.",
 	.options = rows,
 	.examples = {{"numafit whatif --cpus 8 --memory 16Gi", "a Guaranteed pod of one container"},
 		{"numafit whatif -f deployment.yaml", "one of a Deployment's pods"},
-		{"numafit whatif --cpus 8 --policy best-effort",
-			"and if the policy were another one"},
+		{"numafit whatif --cpus 8 --policy restricted --device gpu.example.com/node2",
+			"beside a GPU that a claim has come to, and if the policy were another one"},
 		{"numafit whatif --machine kep3545-8 --cpus 4 --hugepages-1Gi 2Gi",
 			"on an empty machine instead of this node"}},
 	.exits = {[EXIT_DONE] = "it fits",

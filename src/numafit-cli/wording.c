@@ -144,6 +144,13 @@ void wording_print_request(const struct scene *x, const struct request *req)
 	print_attached_devices(x, req->pod.attached, req->pod.nr_attached);
 }
 
+void wording_print_devices_of(const struct scene *x, const struct pod *pod, const struct ask *c)
+{
+	for (unsigned i = 0; i < c->nr_devices; i++)
+		print_device_resource(
+			x, i ? "" : "devices", &pod->attached[c->device[i].resource]);
+}
+
 void wording_print_tokens(
 	const struct scene *x, const struct request *req, const struct decision *d)
 {

@@ -32,6 +32,8 @@ const char *wording_time(int64_t ms, char buf[WORDING_TIME_MAX]);
 const char *wording_verdict(const struct decision *d);
 /* What was asked for. */
 void wording_print_request(const struct scene *x, const struct request *req);
+/* The devices that this container of the pod has been given already (pod->attached). */
+void wording_print_devices_of(const struct scene *x, const struct pod *pod, const struct ask *c);
 /* The tokens of numafit.io/cpu that the container came with, if it did. */
 void wording_print_tokens(
 	const struct scene *x, const struct request *req, const struct decision *d);

@@ -119,6 +119,25 @@ run "no pod has no containers" 2 "$numafit" whatif --containers 0
 run "huge pages are asked for by their size" 0 "$numafit" whatif --machine kep3545-4 \
 	--hugepages-1Gi=2Gi --cpus 2
 see "and given" says out "2Gi of hugepages-1Gi on NUMA node 0"
+run "a device that was given already draws CPUs and memory to it" 0 "$numafit" whatif --machine kep3545-8 \
+	--cpus 4 --memory 1Gi --device gpu.example.com/node5 --policy restricted
+see "with its name" says out "gpu.example.com (gpu.example.com) on NUMA node 5"
+see "and they are on its NUMA node" says out "for it alone, on NUMA node 5"
+run "two containers have one each" 0 "$numafit" whatif --machine kep3545-8 --cpus 4 --containers 2 \
+	--device gpu.example.com/node5 --device gpu.example.com/node5
+see "likewise" [ "$(grep -c 'for it alone, on NUMA node 5' "$dir/out")" = 2 ]
+run "devices on two NUMA nodes are too many for single-numa-node" 1 "$numafit" whatif --machine kep3545-8 \
+	--cpus 4 --device gpu.example.com/node5 --device nic.example.com/node2 --policy single-numa-node
+run "a device on no NUMA node of the machine is bad usage" 2 "$numafit" whatif --machine kep3545-4 --cpus 4 --device gpu.example.com/node9
+see "and named" says err "--device gpu.example.com/node9: machine kep3545-4 has no such NUMA node"
+run "so is one without a NUMA node" 2 "$numafit" whatif --machine kep3545-4 --cpus 4 --device gpu.example.com
+run "so are more than a pod may have" 2 "$numafit" whatif --machine kep3545-4 --cpus 1 --containers 17 --device gpu.example.com/node0
+printf '%s\n' 'kind: Pod' 'spec:' '  containers:' \
+	'  - {name: app, resources: {claims: [{name: gpu}], limits: {cpu: 4, memory: 1Gi}}}' \
+	'  - {name: side, resources: {limits: {cpu: 1, memory: 1Gi}}}' >"$dir/claims.yaml"
+run "of a file's pod the container with claims has it" 0 "$numafit" whatif --machine kep3545-8 \
+	-f "$dir/claims.yaml" --device gpu.example.com/node5
+see "and not the other one" [ "$(grep -c 'gpu.example.com) on NUMA node 5' "$dir/out")" = 1 ]
 cat >"$dir/web.yaml" <<'X'
 kind: Service
 ---
