@@ -80,7 +80,7 @@ static void slices_on_event(void *ctx, bool bad, const char *event, const char *
 struct api_slices *api_slices_new(
 	struct api *a, const char *node, const struct api_slices_handler *handler)
 {
-	enum { SLICES_OF_A_PAGE = 32 }; /* a full one may be 100 KB */
+	enum { SLICES_OF_A_PAGE = 8 }; /* a full one may be 100 KB, and ten times that as it is read */
 	struct api_slices *s = xcalloc(1, sizeof *s);
 	const struct reflector_handler reflected = {
 		.ctx = s,
