@@ -119,17 +119,15 @@ void ttrpc_release(struct ttrpc *t)
 	arena_fini(&t->call);
 }
 
-/* Answer the call, or park it: with a function that is for one that is new, or that was parked. */
-static int ttrpc_take_call(struct ttrpc *t,
-	int (*answer)(
-		struct ttrpc *t, struct arena *a, struct ttrpc_response *reply, struct err *e),
-	struct err *e)
+/* Answer the call, which is new, or was parked; or park it. */
+static int ttrpc_take_call(struct ttrpc *t, struct err *e)
 {
 	struct ttrpc_response reply = {0};
 
 	ttrpc_release(t);
 	arena_init(&t->call, TTRPC_MEMORY_MAX);
-	int rc = answer(t, &t->call, &reply, e);
+	int rc = t->parked ? ttrpc_serve(t, &t->call, &reply, e)
+			   : ttrpc_answer_call(t, &t->call, &reply, e);
 	t->answered = rc == 0;
 	t->parked = rc == TTRPC_PARKED;
 	if (t->answered)
@@ -165,7 +163,7 @@ static int ttrpc_take_message(struct ttrpc *t, struct err *e)
 	int rc = 0;
 
 	if (type == TYPE_REQUEST && t->events->serve)
-		rc = ttrpc_take_call(t, ttrpc_answer_call, e);
+		rc = ttrpc_take_call(t, e);
 	else if (type == TYPE_RESPONSE && t->waiting && ttrpc_stream(t) == t->last_stream)
 		rc = ttrpc_take_answer(t, e);
 	if (!t->parked)
@@ -218,7 +216,7 @@ int ttrpc_resume(struct ttrpc *t, struct err *e)
 
 	if (!t->parked)
 		return 0;
-	int rc = ttrpc_take_call(t, ttrpc_serve, e);
+	int rc = ttrpc_take_call(t, e);
 	if (rc < 0 || t->parked)
 		return rc;
 	ttrpc_next_message(t);
