@@ -67,13 +67,17 @@ func (c *cluster) overlay() string {
 	if c.patch != nil {
 		patches = append(patches, map[string]any{"target": map[string]any{"kind": "DaemonSet", "name": "numafitd"}, "patch": string(toJSON(c.patch))})
 	}
+	var components []string
+	for _, component := range c.components {
+		components = append(components, filepath.Join(base, component))
+	}
 	c.must(os.WriteFile(filepath.Join(dir, "kustomization.yaml"), toJSON(map[string]any{
 		"apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization",
 		"resources": []string{filepath.Join(base, "overlays/containerd")},
 		"images":    []any{map[string]any{"name": "localhost/numafit", "newTag": c.tag}},
 		"configMapGenerator": []any{map[string]any{"name": "numafitd", "namespace": numafit, "behavior": "replace",
 			"files": []string{"numafitd.yaml"}, "options": map[string]any{"disableNameSuffixHash": true}}},
-		"patches": patches,
+		"components": components, "patches": patches,
 	}), 0o600))
 	return dir
 }
@@ -275,7 +279,8 @@ type auditEvent struct {
 	User struct {
 		Extra map[string][]string
 	}
-	ObjectRef      struct{ Resource string }
+	Verb           string
+	ObjectRef      struct{ APIGroup, Resource string }
 	ResponseStatus struct{ Code int }
 }
 
