@@ -306,6 +306,14 @@ uint64_t pod_resources_refresh(struct pod_resources *r)
 	return r->asked + 1;
 }
 
+void pod_resources_hurry(struct pod_resources *r)
+{
+	r->wanted = true;
+	retry_reset(r->retry);
+	if (!r->call)
+		ask_for_list_soon(r);
+}
+
 uint64_t pod_resources_age(const struct pod_resources *r)
 {
 	return r->age;

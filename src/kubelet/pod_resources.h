@@ -41,6 +41,8 @@ struct pod_resources *pod_resources_new(struct loop *l, struct rpc_pump *p,
  * from now on will have at least: pod_resources_age() of this or more is no older than this call.
  */
 uint64_t pod_resources_refresh(struct pod_resources *r);
+/* The same, whatever has failed before: somebody waits. */
+void pod_resources_hurry(struct pod_resources *r);
 /* The number of the question that the present answer belongs to; 0: there is none yet. */
 uint64_t pod_resources_age(const struct pod_resources *r);
 /* What the pod's container holds by the present answer, or NULL. Of pods of one name the one that

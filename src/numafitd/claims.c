@@ -4,9 +4,11 @@
 #include "decision_log.h"
 #include "gather.h"
 #include "reply.h"
+#include "services.h"
 
 #include <apiserver/slices.h>
 #include <host/device_node.h>
+#include <io/log.h>
 #include <numafit/mem.h>
 #include <numafit/number.h>
 #include <numafit/text.h>
@@ -15,8 +17,9 @@
 #include <string.h>
 
 enum { CLAIM_DEVICES_MAX = 256 }; /* of a container */
-/* What is left of the runtime's patience when an answer has waited as long as it may. */
-enum { PATIENCE_LEFT_MS = 500 };
+/* An answer waits for half of the runtime's patience at most: on a busy machine its way there and
+ * back takes long, too, and a runtime drops a plugin that is late. */
+enum { PATIENCE_PARTS = 2 };
 /* Pods of which it is kept how long answers have waited: the latest ones. */
 enum { WAITED_PODS = 64, POD_UID_MAX = 64 };
 
@@ -198,8 +201,7 @@ static uint64_t wait_left_ms(const struct claims *c, const char *pod_uid)
 {
 	uint64_t patience = nri_conn_patience_ms(c->d->runtime.conn);
 	uint64_t waited = pod_waited_ms(c, pod_uid);
-	uint64_t all = number_min(c->d->settings.claims_wait_ms,
-		patience > PATIENCE_LEFT_MS ? patience - PATIENCE_LEFT_MS : 0);
+	uint64_t all = number_min(c->d->settings.claims_wait_ms, patience / PATIENCE_PARTS);
 
 	return all > waited ? all - waited : 0;
 }
@@ -225,11 +227,13 @@ static void begin_to_wait(struct claims *c, enum nri_event event, const struct r
 	(void)text_copy(c->waiting.id, sizeof c->waiting.id, id_of(event, req));
 	c->waiting.since_ms = now;
 	c->waiting.deadline_ms = now + wait_left_ms(c, req->pod.uid);
+	services_hurry(c->d);
 }
 
-static void end_wait(struct claims *c, const struct request *req)
+static void end_wait(struct claims *c, const struct request *req, enum claims_known known)
 {
 	uint64_t waited = loop_monotonic_ms() - c->waiting.since_ms;
+	char pod[512];
 
 	c->waiting.is = false;
 	loop_timer_stop(c->look);
@@ -238,6 +242,9 @@ static void end_wait(struct claims *c, const struct request *req)
 	w->ms = waited;
 	c->waited_ns += waited * NS_PER_MS;
 	c->d->measured.waited_ns = waited * NS_PER_MS;
+	log_line(LOG_INFO, "answer-waited", "namespace=%s pod=%s waited_ms=%llu claims=%s",
+		req->pod.ns, log_text(pod, sizeof pod, req->pod.name), (unsigned long long)waited,
+		claims_known_words[known]);
 }
 
 bool claims_wait(void *ctx, enum nri_event event, const struct request *req)
@@ -262,7 +269,7 @@ bool claims_wait(void *ctx, enum nri_event event, const struct request *req)
 		return false;
 	uint64_t now = loop_monotonic_ms();
 	if (known == CLAIMS_KNOWN || now >= c->waiting.deadline_ms) {
-		end_wait(c, req);
+		end_wait(c, req, known);
 		return false;
 	}
 	loop_timer_set(c->look, c->waiting.deadline_ms - now);
@@ -280,9 +287,10 @@ static void on_slices_changed(void *ctx)
 
 void claims_start(struct daemon *d)
 {
+	bool decides = d->settings.mode == MODE_MANAGE || d->settings.mode == MODE_SHADOW;
 	struct claims *c;
 
-	if (!d->settings.device_claims || d->claims)
+	if (!d->settings.device_claims || !decides || d->claims)
 		return;
 	c = d->claims = xcalloc(1, sizeof *c);
 	c->d = d;

@@ -74,6 +74,14 @@ const struct pods_held *pod_resources_held(const struct pod_resources *r)
 	return &none;
 }
 
+static unsigned hurried;
+
+void services_hurry(struct daemon *d)
+{
+	(void)d;
+	hurried++;
+}
+
 static const struct slice_device *published;
 static size_t nr_published;
 static const struct api_slices_handler *slices_handler;
@@ -174,7 +182,7 @@ static int setup(void **state)
 	published = gpus;
 	nr_published = sizeof gpus / sizeof *gpus;
 	patience_ms = 2000;
-	resumed = 0;
+	resumed = hurried = 0;
 	claims_start(&w->d);
 	claims_watch(&w->d, NULL);
 	*state = w;
@@ -330,6 +338,19 @@ static void a_pod_is_decided_as_a_whole_once_its_claims_are_known(void **state)
 	assert_int_equal(pod.container[1].nr_devices, 0);
 }
 
+static void a_daemon_that_decides_nothing_watches_no_slices(void **state)
+{
+	static const enum mode modes[] = {MODE_OFF, MODE_RELEASE};
+	struct world *w = *state;
+
+	for (size_t i = 0; i < sizeof modes / sizeof *modes; i++) {
+		claims_stop(&w->d);
+		w->d.settings.mode = modes[i];
+		claims_start(&w->d);
+		assert_null(w->d.claims);
+	}
+}
+
 static void nothing_of_it_happens_where_it_is_off(void **state)
 {
 	struct world *w = *state;
@@ -452,10 +473,11 @@ static void an_answer_does_not_wait_beyond_the_runtimes_patience(void **state)
 	w->d.settings.claims_wait_ms = 1500;
 	nr_published = 0;
 	kubelet_shows(gpu0_and_gpu1, 3);
-	patience_ms = 500; /* as much is left to the answer's way */
+	patience_ms = 1; /* half of it is left to the answer's way */
 	assert_false(waits_for(w, NRI_EVENT_CREATE));
-	patience_ms = 501;
+	patience_ms = 2;
 	assert_true(waits_for(w, NRI_EVENT_CREATE));
+	assert_int_equal(hurried, 1);
 }
 
 /* The runtime is gone, or has dropped us, while an answer waited. */
@@ -487,6 +509,7 @@ int main(void)
 		IN_WORLD(claims_that_the_kubelet_has_not_shown_are_said_to_be_unknown),
 		IN_WORLD(a_container_of_an_unknown_pod_may_have_claims_if_it_has_cdi_devices),
 		IN_WORLD(a_pod_is_decided_as_a_whole_once_its_claims_are_known),
+		IN_WORLD(a_daemon_that_decides_nothing_watches_no_slices),
 		IN_WORLD(nothing_of_it_happens_where_it_is_off),
 		IN_WORLD(without_the_setting_no_answer_waits),
 		IN_WORLD(a_pods_start_waits_until_its_claims_are_shown),

@@ -235,6 +235,27 @@ static void a_kubelet_that_starts_during_a_call_is_asked_too(void **state)
 	assert_int_equal(w->nr_asked, 2);
 }
 
+/* A wish alone does not shorten the delay after a failure. */
+static void who_waits_for_an_answer_has_it_asked_for_whatever_failed_before(void **state)
+{
+	struct world *w = *state;
+
+	kubelet_start(&w->k);
+	w->options.retry_min_ms = NEVER_MS;
+	w->reply = REPLY_CODE;
+	w->code = RPC_FAILED_PRECONDITION;
+	begin(w);
+	UNTIL(&w->k, *w->k.log);
+	assert_int_equal(w->nr_asked, 1);
+	will_answer(w, two_pods, 2);
+	(void)pod_resources_refresh(w->r);
+	kubelet_stay_quiet(&w->k);
+	assert_int_equal(w->nr_asked, 1);
+	pod_resources_hurry(w->r);
+	UNTIL(&w->k, w->nr_updated == 1);
+	assert_int_equal(w->nr_asked, 2);
+}
+
 static void a_kubelet_that_starts_during_a_refused_call_is_asked_too(void **state)
 {
 	struct world *w = *state;
@@ -366,6 +387,7 @@ int main(void)
 		IN_WORLD(a_refresh_does_not_shorten_the_delay_after_a_refusal),
 		IN_WORLD(a_started_kubelet_that_refuses_is_retried_after_a_delay),
 		IN_WORLD(a_kubelet_that_starts_during_a_call_is_asked_too),
+		IN_WORLD(who_waits_for_an_answer_has_it_asked_for_whatever_failed_before),
 		IN_WORLD(a_kubelet_that_starts_during_a_refused_call_is_asked_too),
 		IN_WORLD(delays_start_over_after_an_answer),
 		IN_WORLD(each_grpc_status_is_logged_with_its_own_event),
