@@ -24,7 +24,9 @@ const (
 )
 
 func TestClusterDRADevices(t *testing.T) {
-	c := newCluster(t)
+	// An answer that waits needs several turns of numafitd's loop, which may have little of a busy
+	// machine: pods have no more weight than one process outside.
+	c := newClusterOf(t, options{machine: this, timeout: "10s"})
 	c.policy = "restricted"
 	c.components = []string{withClaims}
 	c.patch = append(c.patch, map[string]any{"op": "add", "path": "/spec/template/spec/containers/0/args/-", "value": "--set=deviceClaims.wait=1500ms"})

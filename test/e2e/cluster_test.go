@@ -59,9 +59,12 @@ type cluster struct {
 }
 
 // newCluster waits until the node is ready; numafit is not installed yet.
-func newCluster(t *testing.T) *cluster {
+func newCluster(t *testing.T) *cluster { return newClusterOf(t, options{machine: this, timeout: "2s"}) }
+
+func newClusterOf(t *testing.T, o options) *cluster {
 	c := emptyCluster(t)
 	n := c.node
+	n.options = o
 	n.kubelet = &kubeletOptions{policy: "none", more: kubeletInCluster,
 		args: []string{"--kubeconfig=" + n.path("node.kubeconfig"), "--node-ip=" + nodeIP}}
 	c.nrNodes, c.patch = madeNodes, onMadeUpMachine()
