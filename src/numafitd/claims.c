@@ -4,7 +4,7 @@
 #include "decision_log.h"
 #include "gather.h"
 #include "reply.h"
-#include "services.h"
+#include "services_state.h"
 
 #include <apiserver/slices.h>
 #include <host/device_node.h>
@@ -227,7 +227,8 @@ static void begin_to_wait(struct claims *c, enum nri_event event, const struct r
 	(void)text_copy(c->waiting.id, sizeof c->waiting.id, id_of(event, req));
 	c->waiting.since_ms = now;
 	c->waiting.deadline_ms = now + wait_left_ms(c, req->pod.uid);
-	services_hurry(c->d);
+	if (c->d->services->pod_resources)
+		pod_resources_hurry(c->d->services->pod_resources);
 }
 
 static void end_wait(struct claims *c, const struct request *req, enum claims_known known)

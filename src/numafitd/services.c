@@ -299,12 +299,6 @@ bool services_status(const struct daemon *d, struct status_kubelet *out)
 	return true;
 }
 
-void services_hurry(struct daemon *d)
-{
-	if (d->services && d->services->pod_resources)
-		pod_resources_hurry(d->services->pod_resources);
-}
-
 void services_note_change(struct daemon *d)
 {
 	struct services *v = d->services;

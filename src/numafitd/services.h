@@ -22,9 +22,6 @@ const char *services_pod_facts(const struct daemon *d);
 void services_note_change(struct daemon *d);
 /* The pod is known now: what the kubelet gives to it is asked for. */
 void services_note_pod(struct daemon *d, const struct known_pod *pod);
-/* An answer waits for what the kubelet has given: it is asked now, also where it has failed to
- * answer lately. */
-void services_hurry(struct daemon *d);
 /* The devices that the kubelet shows for the pod's containers and that are on one NUMA node, tokens
  * among them, from *a; -EAGAIN: its answer is older than the pod's sandbox, -ENOMEM. */
 int services_observe(const struct daemon *d, struct observed *o, struct arena *a);

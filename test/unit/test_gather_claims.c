@@ -76,9 +76,9 @@ const struct pods_held *pod_resources_held(const struct pod_resources *r)
 
 static unsigned hurried;
 
-void services_hurry(struct daemon *d)
+void pod_resources_hurry(struct pod_resources *r)
 {
-	(void)d;
+	(void)r;
 	hurried++;
 }
 
