@@ -38,7 +38,7 @@ void bounds_enter_in_part(struct bounds *b, const struct request *req, const str
 /* The runtime is answered that it is to set the pool for that container, if this is what
  * bounds_shares() wants (exact): that is what will be set. */
 void bounds_give(struct bounds *b, const char *container_id, const struct cpuset *pool);
-/* It is not there any more. Its pod's cgroup stays as long as it may have a set of ours. */
+/* It is not there any more. The cgroups above it stay as long as they may have a set of ours. */
 void bounds_leave(struct bounds *b, const char *container_id);
 /* The pod is gone, and its cgroup with it. */
 void bounds_forget_pod(struct bounds *b, const char *pod_uid);
@@ -58,6 +58,7 @@ struct bounds_write {
 	const char *path; /* the directory below the hierarchy's root; borrowed */
 	struct cpuset cpus;
 	bool is_container; /* whose cgroup need not be there yet */
+	bool is_idle; /* nothing is in it: where it cannot have a set it needs none */
 	unsigned phase; /* not to be made before all of the phases before are */
 };
 struct bounds_writes {

@@ -31,7 +31,7 @@ struct bounds {
 	struct node_list all;        /* by path */
 	struct node_list containers; /* by id */
 	struct node_list tops;       /* those with none above them */
-	struct node_list idle;       /* pods without containers, which have a set */
+	struct node_list idle;       /* pods and classes without containers, which have a set */
 	size_t nr_set;
 	uint64_t serial;
 };
@@ -110,6 +110,12 @@ static void end_idleness(struct bounds *b, const struct bounds_node *n)
 		}
 }
 
+/* Nothing is in it that is known here. */
+static bool is_idle(const struct bounds_node *n)
+{
+	return n->level != LEVEL_CONTAINER && !n->below.nr;
+}
+
 static struct node_list *siblings_of(struct bounds *b, const struct bounds_node *n)
 {
 	return n->above ? &n->above->below : &b->tops;
@@ -124,7 +130,7 @@ static struct bounds_node *get(struct bounds *b, const char *path, enum level le
 
 	if (n && (n->level != level || n->above != above || !text_equal(n->id, id)))
 		return NULL;
-	if (n && level == LEVEL_POD)
+	if (n && is_idle(n))
 		end_idleness(b, n);
 	if (n)
 		return n;
@@ -165,17 +171,16 @@ static void take_out(struct bounds *b, struct bounds_node *n)
 	node_free(n);
 }
 
-/* A cgroup without containers goes: systemd may clear the set of one that runs empty, so it is
- * written again for the next. A pod stays while it may be there with a set of ours. */
+/* A cgroup without containers stays while it may be there with a set of ours. */
 static void prune(struct bounds *b, struct bounds_node *n)
 {
-	while (n && !n->below.nr && (n->level != LEVEL_POD || cpuset_empty(&n->set))) {
+	while (n && is_idle(n) && cpuset_empty(&n->set)) {
 		struct bounds_node *above = n->above;
 
 		take_out(b, n);
 		n = above;
 	}
-	if (n && !n->below.nr)
+	if (n && is_idle(n))
 		*vec_push(&b->idle) = n;
 }
 
@@ -255,7 +260,10 @@ static struct bounds_node *container_of(struct bounds *b, const struct request *
 	bool has_class = cut_last(qos) && cgroup_is_class(qos);
 	if (has_class && !(class = get(b, qos, LEVEL_QOS, NULL, "")))
 		return NULL;
+	bool was_idle = class && is_idle(class);
 	above = get(b, pod, LEVEL_POD, class, req->pod.uid);
+	if (above && was_idle) /* systemd may have cleared the set of one that ran empty */
+		enter_set(b, class, &(const struct cpuset){0});
 	if (!above && class)
 		prune(b, class);
 	return above ? get(b, path, LEVEL_CONTAINER, above, req->container_id) : NULL;
@@ -321,7 +329,7 @@ static void forget(struct bounds *b, struct bounds_node *n)
 void bounds_forget_pod(struct bounds *b, const char *pod_uid)
 {
 	for (size_t i = 0; i < b->idle.nr; i++)
-		if (text_equal(b->idle.at[i]->id, pod_uid)) {
+		if (b->idle.at[i]->level == LEVEL_POD && text_equal(b->idle.at[i]->id, pod_uid)) {
 			forget(b, b->idle.at[i]);
 			return;
 		}
@@ -405,6 +413,7 @@ static void plan_node(struct bounds_node *n, enum phase phase, const struct cpus
 			.path = n->path,
 			.cpus = after[phase],
 			.is_container = n->level == LEVEL_CONTAINER,
+			.is_idle = is_idle(n),
 			.phase = phase};
 }
 
@@ -455,7 +464,7 @@ bool bounds_note_found(struct bounds *b, struct bounds_node *n, const struct cpu
 
 bool bounds_note_gone(struct bounds *b, struct bounds_node *n)
 {
-	bool idle = n->level == LEVEL_POD && !n->below.nr;
+	bool idle = is_idle(n);
 
 	if (idle)
 		forget(b, n);

@@ -229,7 +229,7 @@ static int write_set(const struct pool_bounds *p, const struct bounds_write *w, 
 	int rc = cgroup_write(&p->tree, w->path, "cpuset.cpus", text, e);
 
 	/* before its first delegated unit systemd may not have enabled the controller there */
-	if (rc == -ENOENT && !w->is_container && cgroup_is_there(&p->tree, w->path)) {
+	if (rc == -ENOENT && !w->is_container && !w->is_idle && cgroup_is_there(&p->tree, w->path)) {
 		rc = cgroup_enable(&p->tree, w->path, "cpuset", e);
 		if (!rc)
 			rc = cgroup_write(&p->tree, w->path, "cpuset.cpus", text, e);

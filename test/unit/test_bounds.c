@@ -102,6 +102,50 @@ static void a_pod_without_containers_stays_until_its_cgroup_is_gone(void **state
 	bounds_free(b);
 }
 
+static void write_all(struct bounds *b, const struct cpuset *pool, const struct cpuset *all,
+	struct bounds_writes *out)
+{
+	out->nr = 0;
+	bounds_plan(b, pool, all, out);
+	for (size_t i = 0; i < out->nr; i++)
+		bounds_note_written(b, out->at[i].node, &out->at[i].cpus);
+}
+
+/* Or its next process, and all without numafit, would have what the pool was when it ran empty. */
+static void a_class_without_containers_follows_the_pool_still(void **state)
+{
+	static const char class[] = "/kubepods/burstable";
+	const struct request req = {
+		.container_id = "c1", .cgroup = "/kubepods/burstable/poda/c1", .pod = {.uid = "a"}};
+	struct bounds *b = bounds_new();
+	struct bounds_writes writes = {0};
+	struct cpuset pool = {0}, all;
+
+	(void)state;
+	cpuset_add(&pool, 1);
+	all = pool;
+	cpuset_add(&all, 2);
+	bounds_enter(b, &req, NULL);
+	write_all(b, &pool, &all, &writes);
+	assert_int_equal(writes.nr, 1);
+	assert_false(writes.at[0].is_idle);
+	bounds_leave(b, "c1");
+	bounds_forget_pod(b, "");
+	write_all(b, &all, &all, &writes);
+	assert_int_equal(writes.nr, 1);
+	assert_string_equal(writes.at[0].path, class);
+	assert_true(writes.at[0].is_idle && cpuset_equal(&writes.at[0].cpus, &all));
+	bounds_enter(b, &req, NULL); /* systemd may have cleared the set meanwhile */
+	write_all(b, &all, &all, &writes);
+	assert_int_equal(writes.nr, 1);
+	assert_string_equal(writes.at[0].path, class);
+	bounds_leave(b, "c1");
+	assert_true(bounds_note_gone(b, bounds_find(b, class)));
+	assert_null(bounds_find(b, class));
+	vec_fini(&writes);
+	bounds_free(b);
+}
+
 /* Or a create would be answered before anything is written. */
 static void who_comes_and_goes_makes_another_plan_due(void **state)
 {
@@ -124,6 +168,7 @@ int main(void)
 		cmocka_unit_test(
 			a_container_in_the_place_of_a_pod_or_of_another_one_is_passed_over),
 		cmocka_unit_test(a_pod_without_containers_stays_until_its_cgroup_is_gone),
+		cmocka_unit_test(a_class_without_containers_follows_the_pool_still),
 		cmocka_unit_test(who_comes_and_goes_makes_another_plan_due),
 	};
 
