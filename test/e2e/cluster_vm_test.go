@@ -88,7 +88,7 @@ func (c *cluster) bootNode() {
 	c.must(os.Symlink("/dev/null", filepath.Join(over, "etc/systemd/system/numafitd.service")))
 	c.must(os.Setenv("OVER", over))
 	// While the node waits its clock goes with this machine's, or time-outs would fire before an answer can come
-	c.must(os.Setenv("MORE", "-icount sleep=on -device virtio-net-pci,netdev=n,romfile= -netdev user,id=n,net=10.1.0.0/24,host="+
+	c.must(os.Setenv("MORE", "-icount shift=3,sleep=on -device virtio-net-pci,netdev=n,romfile= -netdev user,id=n,net=10.1.0.0/24,host="+
 		gateway+",dhcpstart="+nodeIP+",hostfwd=tcp:"+nodeIP+":"+kubeletPort+"-"+nodeIP+":"+kubeletPort))
 	c.box = boot(c.T, strings.Fields(os.Getenv("NODE_VM")))
 	if !c.box.ready() {

@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"encoding/json"
 	"maps"
 	"os"
 	"strings"
@@ -28,7 +27,7 @@ func TestInClusterBeginsEmpty(t *testing.T) {
 	if len(n.pods) != 0 || len(podCgroups()) != 0 {
 		t.Errorf("these pods run: %v", n.pods)
 	}
-	n.must(os.WriteFile(n.path("cgroups.json"), toJSON(cpusetsOfCgroups(t)), 0o600))
+	n.checkCgroupsAreAsFound()
 	n.run("ctr", "-n", "k8s.io", "images", "import", deployed+"/numafit.tar")
 }
 
@@ -86,7 +85,5 @@ func TestInClusterAllHaveTheMachine(t *testing.T) {
 func TestInClusterCgroupsAreAsFound(t *testing.T) {
 	n := insideCluster(t)
 	n.await("all cgroups of pods to go", func() bool { return len(podCgroups()) == 0 })
-	var before map[string]string
-	n.must(json.Unmarshal([]byte(n.read(n.path("cgroups.json"))), &before))
-	checkSameCpusets(t, before)
+	n.checkCgroupsAreAsFound()
 }

@@ -28,26 +28,34 @@ var services = []string{"containerd", "numafitd", "kubelet"}
 // inside is the node that this program runs in. It comes without pods, with all its services in order.
 func inside(t *testing.T) *node {
 	t.Helper()
+	n := insideAsLeft(t)
+	n.clear()
+	return n
+}
+
+// insideAsLeft comes with the pods that the case before has left: those of runThree, or none. A case that
+// passes leaves them, others leave none.
+func insideAsLeft(t *testing.T) *node {
+	t.Helper()
 	n := insideAny(t)
 	if _, err := os.Stat(n.path("pods/" + daemonPod + ".json")); err == nil { // of a case that died
 		n.unitAgain()
 	}
 	n.settingsAgain() // of a case that died
 	n.awaitInOrder()
-	t.Cleanup(n.clear)
-	if t.Name() != "TestInsideReboot" || !n.hasRebooted() {
-		n.clear() // of a case that died
-	}
+	n.look()
+	t.Cleanup(func() {
+		if t.Failed() || !n.hasThree() {
+			n.clear()
+		}
+	})
 	return n
 }
 
 // insideAny is the node as it is, once its runtime answers and has the image.
 func insideAny(t *testing.T) *node {
 	t.Helper()
-	patience, again = 2*time.Minute, 200*time.Millisecond // of the machine's own clock
-	if clock, _ := os.ReadFile("/sys/devices/system/clocksource/clocksource0/current_clocksource"); string(clock) == "acpi_pm\n" {
-		patience = 10 * time.Minute // which is real time there
-	}
+	patience, again = 2*time.Minute, 500*time.Millisecond // of the machine's own clock
 	n := &node{T: t, options: options{machine: this}, dir: insideDir, pods: map[string]*pod{}, port: 10255}
 	n.must(os.MkdirAll(n.dir, 0o700))
 	for name, there := range map[string]string{"containerd.sock": "/run/containerd/containerd.sock",
@@ -68,6 +76,7 @@ func insideAny(t *testing.T) *node {
 func (n *node) awaitInOrder() {
 	n.Helper()
 	n.await("the kubelet to be healthy", n.healthy)
+	n.await("the cgroups of its classes", func() bool { return len(classes()) == 2 })
 	n.awaitConnected()
 }
 
@@ -79,7 +88,8 @@ func (n *node) awaitConnected() {
 	})
 }
 
-// clear takes all pods away, and waits until nobody knows of them any more.
+// clear takes all pods away, and waits until nobody knows of them any more. What their cgroups were in is
+// as it was before the first one.
 func (n *node) clear() {
 	if n.Failed() {
 		n.report()
@@ -102,6 +112,7 @@ func (n *node) clear() {
 		}
 		return fmt.Sprintf("sandboxes %v, containers:\n%s\ncgroups %v", slices.Collect(maps.Keys(n.pods)), picture(s), cgroups)
 	})
+	n.checkCgroupsAreAsFound()
 }
 
 // report shows what the services said of late, and what is in force.
@@ -145,10 +156,13 @@ func (n *node) mainPID(name string) int {
 }
 
 // signal ends a service's process, and waits until another one has come in its place and all is connected.
-func (n *node) signal(name string, s syscall.Signal) {
+func (n *node) signal(name string, s syscall.Signal, meanwhile ...func()) {
 	n.Helper()
 	before := n.mainPID(name)
 	n.must(syscall.Kill(before, s))
+	for _, do := range meanwhile {
+		do()
+	}
 	n.await(name+" to start again", func() bool {
 		pid := n.mainPID(name)
 		return pid != 0 && pid != before
@@ -282,6 +296,25 @@ func (n *node) runThree() (own *pod) {
 	n.awaitStatic("batch")
 	n.awaitStatic("best")
 	return own
+}
+
+// hasThree: these pods run, no other one, and all is in order.
+func (n *node) hasThree() bool {
+	n.Helper()
+	n.look()
+	own, batch, best := n.pods["own"], n.pods["batch"], n.pods["best"]
+	return len(n.pods) == 3 && own != nil && batch != nil && best != nil && len(own.containers) == 2 &&
+		len(batch.containers) == 1 && len(best.containers) == 1 && n.problem(n.status()) == ""
+}
+
+// haveThree runs them, unless they run already.
+func (n *node) haveThree() (own *pod) {
+	n.Helper()
+	if n.hasThree() {
+		return n.pods["own"]
+	}
+	n.clear()
+	return n.runThree()
 }
 
 // exclusive is how many CPUs a container has to itself.

@@ -39,6 +39,24 @@ func TestInsidePinsAreInForce(t *testing.T) {
 	if h := n.held(n.pods["wide"].containers["three"]); len(n.set(h.CPUs)) != 3 || len(n.set(h.Mems)) != 2 {
 		t.Errorf("three CPUs are %s on nodes %s", h.CPUs, h.Mems)
 	}
+	n.dropStatic("wide")
+}
+
+// A resize, as a kubelet has the runtime do it: a container's CPUs become fewer, and more.
+func TestInsideResize(t *testing.T) {
+	n := insideAsLeft(t)
+	p := n.haveThree()
+	before := n.checkAll()
+	for _, cpus := range []int{3, 1, 2} {
+		n.must(n.resize(p, want{name: "two", milli: int64(cpus) * 1000, memory: 32 * mi}))
+		s := n.checkAll()
+		if nr := n.exclusive(p, "two"); nr != cpus {
+			t.Errorf("resized to %d CPUs it has %d", cpus, nr)
+		}
+		if cpus == 2 && s.Pool != before.Pool {
+			t.Errorf("the pool was %s and is %s", before.Pool, s.Pool)
+		}
+	}
 }
 
 // refusal is what numafitd says of a pod that it has refused with its sandbox, of which the kubelet's status
@@ -73,46 +91,4 @@ func TestInsideInitContainersAndSidecars(t *testing.T) {
 	})
 	n.checkAll()
 	t.Logf("before:\n%s\nafter:\n%s", before, picture(n.status()))
-}
-
-// A resize, as a kubelet has the runtime do it: a container's CPUs become fewer, and more.
-func TestInsideResize(t *testing.T) {
-	n := inside(t)
-	p := n.runThree()
-	before := n.checkAll()
-	for _, cpus := range []int{3, 1, 2} {
-		n.must(n.resize(p, want{name: "two", milli: int64(cpus) * 1000, memory: 32 * mi}))
-		s := n.checkAll()
-		if nr := n.exclusive(p, "two"); nr != cpus {
-			t.Errorf("resized to %d CPUs it has %d", cpus, nr)
-		}
-		if cpus == 2 && s.Pool != before.Pool {
-			t.Errorf("the pool was %s and is %s", before.Pool, s.Pool)
-		}
-	}
-}
-
-func TestInsideRemovalLeavesCgroupsAsFound(t *testing.T) {
-	n := inside(t)
-	before := cpusetsOfCgroups(t)
-	n.runThree()
-	n.checkAll()
-	n.clear()
-	checkSameCpusets(t, before)
-}
-
-// checkSameCpusets insists that the cgroups from kubepods on are those of before, and as they were.
-func checkSameCpusets(t *testing.T, before map[string]string) {
-	t.Helper()
-	after := cpusetsOfCgroups(t)
-	for path, set := range after {
-		if old, ok := before[path]; !ok || old != set {
-			t.Errorf("%s: %q, before %q (there: %v)", path, set, old, ok)
-		}
-	}
-	for path := range before {
-		if _, ok := after[path]; !ok {
-			t.Errorf("%s is gone", path)
-		}
-	}
 }

@@ -19,7 +19,7 @@ func TestInsidePoolIsBounded(t *testing.T) {
 		t.Fatalf("the pool is enforced by %s", by)
 	}
 	n.putPod("busy", burstable, nil, []want{{name: "busy", milli: 100, memory: 32 * mi,
-		args: []string{"for i in 1 2 3; do while :; do :; done & done; " + untilTold}}})
+		args: []string{"for i in 1 2 3; do while :; do sleep 0.05; done & done; " + untilTold}}})
 	n.putPod("best", bestEffort, nil, []want{{name: "best"}})
 	n.awaitStatic("busy")
 	n.awaitStatic("best")
@@ -33,7 +33,7 @@ func TestInsidePoolIsBounded(t *testing.T) {
 	if nr := s.Counters.Updates - before.Counters.Updates; nr != 0 {
 		t.Errorf("%d containers were updated", nr)
 	}
-	classes := n.classes()
+	classes := classes()
 	for _, dir := range classes {
 		if is := n.read(dir + "/cpuset.cpus"); is != s.Pool {
 			t.Errorf("%s has %s, the pool is %s", dir, is, s.Pool)
@@ -153,14 +153,10 @@ func watchMasks(tasks []string) func() map[string][]string {
 }
 
 // classes are the cgroups of the QoS classes that have pods without CPUs of their own.
-func (n *node) classes() (dirs []string) {
-	n.Helper()
+func classes() (dirs []string) {
 	for _, name := range []string{"burstable", "besteffort"} {
 		found, _ := filepath.Glob("/sys/fs/cgroup/kubepods*/*" + name + "*")
-		if len(found) != 1 {
-			n.Fatalf("the cgroup of %s pods: %v", name, found)
-		}
-		dirs = append(dirs, found[0])
+		dirs = append(dirs, found...)
 	}
 	return dirs
 }

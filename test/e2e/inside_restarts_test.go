@@ -2,13 +2,10 @@ package e2e
 
 import (
 	"fmt"
-	"io/fs"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"strconv"
-	"strings"
 	"syscall"
 	"testing"
 )
@@ -16,34 +13,54 @@ import (
 // Cases of a node in a virtual machine: services that end and come back, CPUs that go, a reboot, and what
 // the unit keeps numafitd from.
 
+// What runs stays where it is when a service ends in good order or is killed, and a pod that comes while it
+// is away is placed beside it. How a kubelet ends is nothing to numafitd.
 func TestInsideServicesAreKilled(t *testing.T) {
-	n := inside(t)
-	own := n.runThree()
-	before := picture(n.checkAll())
-	for _, name := range services {
-		for _, s := range []syscall.Signal{syscall.SIGKILL, syscall.SIGTERM} {
-			n.signal(name, s)
-			n.checkUnmoved(before)
+	n := insideAsLeft(t)
+	n.haveThree()
+	before := n.checkAll()
+	for _, end := range []struct {
+		name   string
+		signal syscall.Signal
+		pod    string // that comes meanwhile
+	}{
+		{"numafitd", syscall.SIGTERM, ""},
+		{"numafitd", syscall.SIGKILL, ""},
+		{"containerd", syscall.SIGTERM, ""},
+		{"containerd", syscall.SIGKILL, "after-containerd"},
+		{"numafitd", syscall.SIGKILL, "after-numafitd"},
+		{"kubelet", syscall.SIGKILL, "after-kubelet"},
+	} {
+		n.signal(end.name, end.signal, func() {
+			if end.pod != "" {
+				n.putPod(end.pod, guaranteed, nil, []want{{name: "one", milli: 1000, memory: 32 * mi}})
+			}
+		})
+		if end.pod == "" {
+			n.checkUnmoved(picture(before))
+			continue
 		}
+		n.awaitStatic(end.pod)
+		after := n.checkAll()
+		for _, h := range before.Containers {
+			if h.Exclusive && n.held(h.ID) != h {
+				t.Errorf("after %v of %s:\n%s\nbefore:\n%s", end.signal, end.name, picture(after), picture(before))
+			}
+		}
+		if n.exclusive(n.pods[end.pod], "one") != 1 {
+			t.Errorf("%s has no CPU of its own:\n%s", end.pod, picture(after))
+		}
+		before = after
 	}
-	n.checkAll()
-	for i, name := range services { // a pod comes while one of them is away for a moment
-		pod := "after" + strconv.Itoa(i)
-		n.must(syscall.Kill(n.mainPID(name), syscall.SIGKILL))
-		n.putPod(pod, guaranteed, nil, []want{{name: "one", milli: 1000, memory: 32 * mi}})
-		n.awaitInOrder()
-		n.awaitStatic(pod)
-		n.checkAll()
-	}
-	if h := n.held(own.containers["two"]); !strings.Contains(before, "cpus "+h.CPUs+" ") {
-		t.Errorf("it has moved to %s:\n%s", h.CPUs, before)
+	for _, pod := range []string{"after-containerd", "after-numafitd", "after-kubelet"} {
+		n.dropStatic(pod)
 	}
 }
 
 // A CPU that goes is nobody's, and whose it was keeps the rest; once it is back nothing is lost.
 func TestInsideCPUGoesAndComesBack(t *testing.T) {
-	n := inside(t)
-	p := n.runThree()
+	n := insideAsLeft(t)
+	p := n.haveThree()
 	before := n.checkAll()
 	own, shared := sortedKeys(n.set(n.held(p.containers["two"]).CPUs)), sortedKeys(n.set(before.Pool))
 	for _, cpu := range []int{shared[len(shared)-1], own[1]} {
@@ -101,9 +118,9 @@ func (n *node) hasRebooted() bool {
 // After a reboot no container is what it was, and each pod has its CPUs again. The case runs twice: until
 // it has the node start anew, and after that.
 func TestInsideReboot(t *testing.T) {
-	n := inside(t)
+	n := insideAsLeft(t)
 	if !n.hasRebooted() {
-		n.runThree()
+		n.haveThree()
 		n.checkAll()
 		n.must(os.WriteFile(n.path("rebooted"), nil, 0o600))
 		fmt.Println(rebootWords)
@@ -126,7 +143,7 @@ func TestInsideReboot(t *testing.T) {
 
 // What `systemd-analyze security` makes of the unit, and that the process is really confined so.
 func TestInsideSystemdConfinesNumafitd(t *testing.T) {
-	n := inside(t)
+	n := insideAsLeft(t)
 	text := n.run("systemd-analyze", "security", "--no-pager", "numafitd.service")
 	figure := regexp.MustCompile(`exposure level for numafitd.service: ([0-9.]+)`).FindStringSubmatch(text)
 	if figure == nil {
@@ -163,24 +180,4 @@ func (n *node) killContainer(p *pod, name string) {
 		n.look()
 		return n.pods[p.name].containers[name] != id
 	})
-}
-
-// cpusetsOfCgroups are the cgroups from kubepods on, with what is in force there. What is written is not
-// looked at: a set that has been bounded once has all CPUs at the end, as the kernel lets none become empty.
-func cpusetsOfCgroups(t *testing.T) map[string]string {
-	all := map[string]string{}
-	roots, _ := filepath.Glob("/sys/fs/cgroup/kubepods*")
-	if len(roots) != 1 {
-		t.Fatalf("the kubelet's cgroups are %v", roots)
-	}
-	filepath.WalkDir(roots[0], func(path string, d fs.DirEntry, err error) error {
-		if err == nil && d.IsDir() {
-			for _, file := range []string{"cpuset.cpus.effective", "cpuset.mems.effective", "cpu.max"} {
-				text, _ := os.ReadFile(filepath.Join(path, file))
-				all[path] += strings.TrimSpace(string(text)) + ";"
-			}
-		}
-		return nil
-	})
-	return all
 }

@@ -2,11 +2,13 @@ package e2e
 
 import (
 	"bufio"
+	"bytes"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -19,6 +21,7 @@ import (
 const (
 	bootPatience = 10 * time.Minute // real time, on a machine that is busy with other things
 	casePatience = 60 * time.Minute
+	ticks        = 100 // of a second, in /proc/PID/stat
 )
 
 // box is a virtual machine that runs.
@@ -119,12 +122,30 @@ func (b *box) ready() bool {
 		b.Errorf("the node does not start:\n%s\nconsole:\n%s", before, tail(b.console()))
 		return false
 	}
-	fmt.Printf("figure: ready for cases, %.0f s after power-on\n", time.Since(b.began).Seconds())
+	fmt.Printf("figure: ready for cases, %.0f s after power-on, %.0f s of a processor\n", time.Since(b.began).Seconds(), b.used())
 	return true
+}
+
+// used is the processor time that the machine has used so far, in seconds.
+func (b *box) used() (seconds float64) {
+	pid := b.vm.Process.Pid
+	children, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid))
+	for _, child := range strings.Fields(string(children)) { // the one that is QEMU has all of it
+		text, _ := os.ReadFile("/proc/" + child + "/stat")
+		_, text, _ = bytes.Cut(text, []byte(") ")) // the third field and on
+		if fields := strings.Fields(string(text)); len(fields) > 12 {
+			user, _ := strconv.ParseFloat(fields[11], 64)
+			system, _ := strconv.ParseFloat(fields[12], 64)
+			seconds += (user + system) / ticks
+		}
+	}
+	return seconds
 }
 
 // run has a case run; false: the machine is not there any more.
 func (b *box) run(t *testing.T, name string) bool {
+	began := b.used()
+	defer func() { fmt.Printf("figure: %s took %.0f s of a processor\n", name, b.used()-began) }()
 	order := "run " + name
 	for _, variable := range []string{"SEED", "STEPS", "CROWD"} {
 		if value := os.Getenv(variable); value != "" {
