@@ -265,17 +265,18 @@ static int give_back_to_container(const struct daemon *d, const struct holding *
 	return cgroup_write_quota(&q->cpu, path, text, e);
 }
 
-/* The period of a container's quota, which it keeps when it has none. */
-static uint64_t period_of(const struct quotas *q, const struct holding *h)
+/* A container's own, as its cgroup has it; its period stays when it has none. */
+static struct cgroup_quota quota_in_force(const struct quotas *q, const struct holding *h)
 {
+	const struct cgroup_quota unknown = {.period_us = KUBELET_PERIOD_US};
 	struct cgroup_quota found;
 	char path[CGROUP_PATH_MAX];
 
 	if (!q || !*q->cpu.root || !h->request.cgroup ||
 		cgroup_path(h->request.cgroup, path, sizeof path, NULL) ||
 		cgroup_read_quota(&q->cpu, path, &found, NULL))
-		return KUBELET_PERIOD_US;
-	return found.period_us;
+		return unknown;
+	return found;
 }
 
 int64_t quota_of_update(const struct daemon *d, const struct update *u)
@@ -286,8 +287,11 @@ int64_t quota_of_update(const struct daemon *d, const struct update *u)
 		return NRI_NO_QUOTA;
 	if (!h || !holding_has_own_cpus(h))
 		return 0;
-	const uint64_t quota_us = quota_of_kubelet(h, period_of(d->quotas, h));
-	return quota_us == CGROUP_NO_QUOTA ? 0 : (int64_t)quota_us;
+	const struct cgroup_quota found = quota_in_force(d->quotas, h);
+	const uint64_t quota_us = quota_of_kubelet(h, found.period_us);
+	/* another one is what the kubelet has given the runtime since: it was resized */
+	bool is_newer = found.limited && found.quota_us != quota_us;
+	return is_newer || quota_us == CGROUP_NO_QUOTA ? 0 : (int64_t)quota_us;
 }
 
 static void give_back_to_pod(struct daemon *d, const struct lifted_quota *l)

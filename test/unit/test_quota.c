@@ -151,6 +151,24 @@ static void a_restart_knows_what_was_and_mode_release_gives_it_back(void **state
 	rig_free(r);
 }
 
+/* Resized while nobody listened: the kubelet's newer quota is not taken back. */
+static void mode_release_keeps_what_the_kubelet_has_set_since(void **state)
+{
+	struct rig *r = begin(false);
+	struct box *b = start_box(r, 1, 4);
+
+	(void)state;
+	wait_until(r, pod_is_lifted);
+	stop_daemon(r);
+	put(r, of_container, "50000 100000\n");
+	b->quota = 50000;
+	read_machine(r, machine);
+	r->mode = MODE_RELEASE;
+	start_daemon(r);
+	assert_string_equal(quota(r, of_container), "50000 100000");
+	rig_free(r);
+}
+
 static void keep_touches_none_and_gives_back_what_an_earlier_life_lifted(void **state)
 {
 	struct rig *r = begin(true);
@@ -346,6 +364,7 @@ int main(void)
 		cmocka_unit_test(what_another_program_sets_is_noted_and_lifted_again),
 		cmocka_unit_test(a_resize_to_a_part_of_a_cpu_gives_it_back),
 		cmocka_unit_test(a_restart_knows_what_was_and_mode_release_gives_it_back),
+		cmocka_unit_test(mode_release_keeps_what_the_kubelet_has_set_since),
 		cmocka_unit_test(keep_touches_none_and_gives_back_what_an_earlier_life_lifted),
 		cmocka_unit_test(an_update_with_keep_sets_the_kubelets),
 		cmocka_unit_test(the_pod_goes_and_nothing_is_left_of_it),
