@@ -293,6 +293,9 @@ func (c *cluster) showLogs() {
 	}
 	daemon, _ := c.tryKubectl("-n", numafit, "logs", daemonSet, "--tail=100")
 	c.Logf("numafitd:\n%s", daemon)
+	if before, err := c.tryKubectl("-n", numafit, "logs", daemonSet, "--tail=100", "--previous"); err == nil {
+		c.Logf("numafitd before that:\n%s", before)
+	}
 }
 
 // look finds the pods that the runtime has, where it can be asked.
