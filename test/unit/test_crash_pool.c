@@ -339,8 +339,9 @@ static void all_was_given_back(struct rig *r)
 
 		(void)made_read(&r->made, b->dir, "cpu.max", quota);
 		if (!b->loose && !quota_is_right(r, b, 0))
-			fail_msg("%s of %u thousandths of a CPU has the quota \"%s\"", b->dir,
-				b->milli, quota);
+			fail_msg(
+				"%s of %u thousandths of a CPU has the quota \"%s\", had \"%s\", and was given %lld",
+				b->dir, b->milli, quota, b->seen.quota, (long long)b->quota_us);
 		b->loose = true;
 	}
 	r->gave_back++;
@@ -506,6 +507,7 @@ static void one_life(struct rig *r, unsigned round)
 	settle_unanswered(r);
 	nobody_runs_on_cpus_of_another(r);
 	restore_broken(r);
+	remember_files(r); /* what was set without the daemon, too */
 	crash_assert_no_journal_set_aside(c);
 }
 
