@@ -54,6 +54,11 @@ void wishes_print(const struct wishes *w, struct text *to);
 struct cpu_options wishes_cpu_options(const struct wishes *w, const struct cpu_options *of_node);
 /* Whether it is given whole cores, by its wish or by the node's options. */
 bool wishes_whole_cores(const struct wishes *w, const struct cpu_options *of_node);
+/* Whether these CPUs are what it wishes for. Not so where cores are of unequal size, as while CPUs
+ * are offline, and a number of CPUs made parts of some. 0, or -EINVAL with words for the reason
+ * SMTAlignmentError. */
+int wishes_check_cores(const struct wishes *w, const struct topo *t, const struct cpuset *given,
+	struct err *e);
 /* Of CPUs that are free those that such a container may be given: with a wish for cores, those of
  * cores that are free as a whole. */
 struct cpuset wishes_usable_cpus(

@@ -204,6 +204,8 @@ static int give_cpus(struct way_in *w, const struct hint *affinity)
 		     : cpus_allocate(b->t, &options, &from, count, affinity, w->budget, &got, &e);
 	if (rc)
 		return refuse_allocation(w, e.text);
+	if (wishes_check_cores(&c->wishes, b->t, &got, &e))
+		return admission_refuse(w, "SMTAlignmentError", "%s", e.text);
 	w->out->of[w->place].cpus = got;
 	b->shared = cpuset_minus(b->shared, &got);
 	w->reusable_cpus = c->kind == CONTAINER_INIT ? cpuset_or(w->reusable_cpus, &got)

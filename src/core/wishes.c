@@ -58,6 +58,19 @@ bool wishes_whole_cores(const struct wishes *w, const struct cpu_options *of_nod
 	return w->cores || of_node->full_pcpus_only;
 }
 
+int wishes_check_cores(
+	const struct wishes *w, const struct topo *t, const struct cpuset *given, struct err *e)
+{
+	const struct cpuset whole = cpus_whole_cores(t, given);
+
+	return !w->cores || cpuset_equal(&whole, given)
+		       ? 0
+		       : err_set(e, EINVAL,
+				 "SMT Alignment Error: cores of this machine are of unequal size, and "
+				 "%u cpus are no number of whole ones",
+				 cpuset_count(given));
+}
+
 struct cpuset wishes_usable_cpus(
 	const struct wishes *w, const struct topo *t, const struct cpuset *free_cpus)
 {

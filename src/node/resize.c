@@ -21,7 +21,7 @@ struct change {
 	struct cpuset free;
 	unsigned count;             /* CPUs of its own that it is to have */
 	struct cpu_options options; /* by which they are taken */
-	bool wishes_cores;          /* no part of a core of its own is given up */
+	const struct wishes *wishes;
 	struct decision *d;
 };
 
@@ -167,7 +167,8 @@ static int shrink_cpus(struct change *c)
 	struct nodeset nodes;
 	struct err e;
 
-	if (c->wishes_cores && cpus_check_whole_cores(c->t, &c->options, &c->present, c->count, &e))
+	if (c->wishes->cores && /* no part of a core of its own is given up */
+		cpus_check_whole_cores(c->t, &c->options, &c->present, c->count, &e))
 		return decision_refuse(c->d, REFUSED_ON_BOOKS, "SMTAlignmentError", "%s", e.text);
 	int rc = nodes_for(c, &c->present, (struct nodeset){0}, c->count, &nodes);
 
@@ -269,10 +270,13 @@ static int resize_within_pod(struct change *c, const struct holding *h, const st
 static int resize_booked(struct change *c, const struct holding *h, const struct request *req)
 {
 	struct decision *d = c->d;
+	struct err e;
 	int rc = check_leased_count(c, h);
 
 	if (!rc)
 		rc = resize_cpus(c);
+	if (!rc && c->count && wishes_check_cores(c->wishes, c->t, &d->cpus, &e))
+		rc = decision_refuse(d, REFUSED_ON_BOOKS, "SMTAlignmentError", "%s", e.text);
 	if (!rc)
 		rc = resize_memory(c, req);
 	if (rc || !d->has_affinity || !d->exclusive)
@@ -297,7 +301,7 @@ void resize(const struct ledger *l, const struct settings *s, const struct holdi
 		.present = h->decision.exclusive ? h->decision.cpus : none,
 		.free = cpuset_minus(ledger_free_cpus(l), &promised),
 		.count = s->cpu_manager_policy == MANAGER_STATIC ? request_exclusive_cpus(req) : 0,
-		.wishes_cores = h->request.ask.wishes.cores,
+		.wishes = &h->request.ask.wishes,
 		.options = wishes_cpu_options(&h->request.ask.wishes, &s->cpu_options),
 		.d = d,
 	};

@@ -274,7 +274,7 @@ static bool is_complete(const struct kept_pool *p, uint64_t generation)
  * the devices that count are others now. The pool may be gone then. */
 static bool settle_pool(struct slice_store *s, struct kept_pool *p)
 {
-	uint64_t generation;
+	uint64_t generation = 0;
 	bool changed = false;
 
 	if (newest_generation(p, &generation) && is_complete(p, generation))
@@ -316,7 +316,7 @@ bool slice_store_sweep(struct slice_store *s)
 /* Pools that nobody publishes any more make room. */
 static void forget_deleted_pools(struct slice_store *s)
 {
-	uint64_t generation;
+	uint64_t generation = 0;
 
 	for (size_t i = s->pools.nr; i--;) {
 		struct kept_pool *p = s->pools.at[i];
@@ -420,7 +420,7 @@ struct slice_counts slice_store_count(const struct slice_store *s)
 
 	for (size_t i = 0; i < s->pools.nr; i++) {
 		const struct kept_pool *p = s->pools.at[i];
-		uint64_t generation;
+		uint64_t generation = 0;
 		bool counts = false;
 
 		for (size_t k = 0; k < p->nr; k++) {

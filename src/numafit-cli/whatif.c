@@ -436,7 +436,7 @@ static bool add_wishes(const struct question *q, struct imagined *x)
 /* What the author wishes for, as numafitd would obey it. */
 static void obey_wishes(const struct journal_fold *f, const struct settings *s, struct imagined *x)
 {
-	struct ask *containers = (struct ask *)(uintptr_t)x->pod.container;
+	struct ask *containers = containers_of(&x->pod);
 	const struct wishes_reader reader = {s, &f->topo.ids, s->topology_scope == SCOPE_POD};
 	struct wishes_ignored ignored = {0};
 	const char *noted = NULL;

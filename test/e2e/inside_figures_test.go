@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// Figures of a node in a virtual machine, by its own clock: with 6.12 that counts instructions, so that a
+// Figures of a node in a virtual machine, by its own clock, which counts instructions, so that a
 // busy host does not change them. What is compared is measured in the same boot. CASES=figures takes them all.
 
 // row is a line of JSON as make bench writes them: a figure, and the one that it is beside.

@@ -240,11 +240,8 @@ static inline void assert_cores_are_whole(struct world *w)
 		if (h->request.ask.wishes.cores && d->exclusive && !d->within_pod &&
 			!d->lost_cpus && d->source != SOURCE_ADOPTED &&
 			!cpuset_equal(&cores, &d->cpus))
-			fail_msg(
-				"%s wishes for whole cores and has others: %s of %lu source %d %s cause",
-				h->request.container_id,
-				cpuset_format(&d->cpus, (char[600]){0}, 600),
-				h->request.ask.cpu_milli, d->source, d->message);
+			fail_msg("%s wishes for whole cores and has others",
+				h->request.container_id);
 	}
 }
 

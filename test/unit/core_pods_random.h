@@ -21,14 +21,16 @@ static inline void random_part(struct random *r, struct ask *c)
 			(struct memory_ask){GIB(1), GIB(1 + random_below(r, 4))};
 }
 
-/* What its author wishes for, of what the operator allows. */
-static inline void random_wishes(struct random *r, struct ask *c)
+/* What its author wishes for, of what the operator allows: nothing for most of its containers. */
+static inline void random_wishes(struct random *r, struct guest *p)
 {
-	c->wishes = (struct wishes){
-		.cpus = (enum wish_cpus)random_below(r, NR_WISH_CPUS),
-		.cores = (enum wish_cores)random_below(r, NR_WISH_CORES),
-		.spread = (enum wish_spread)random_below(r, NR_WISH_SPREADS),
-	};
+	for (unsigned i = 0; i < p->pod.nr; i++)
+		if (random_chance(r, 30))
+			p->part[i].wishes = (struct wishes){
+				.cpus = (enum wish_cpus)random_below(r, NR_WISH_CPUS),
+				.cores = (enum wish_cores)random_below(r, NR_WISH_CORES),
+				.spread = (enum wish_spread)random_below(r, NR_WISH_SPREADS),
+			};
 }
 
 /* The pod has resources of its own: some of its containers name none. */
@@ -43,7 +45,7 @@ static inline void random_own(struct random *r, struct guest *p)
 
 		c->guaranteed = c->cpu_milli && c->nr_memory && c->memory[0].bytes;
 		if (random_chance(r, 50))
-			*c = (struct ask){.name = c->name, .kind = c->kind, .wishes = c->wishes};
+			*c = (struct ask){.name = c->name, .kind = c->kind};
 		p->own.cpu_milli += c->cpu_milli;
 		bytes += c->nr_memory ? c->memory[0].bytes : 0;
 	}
@@ -65,8 +67,6 @@ static inline void random_spec(struct random *r, struct guest *p)
 					       : CONTAINER_SIDECAR,
 			0, 0);
 		random_part(r, &p->part[i]);
-		if (random_chance(r, 30))
-			random_wishes(r, &p->part[i]);
 	}
 	if (random_chance(r, 25))
 		random_own(r, p);

@@ -19,6 +19,7 @@ struct box {
 	unsigned milli;          /* what it has in its pod's spec; 0: nothing */
 	bool loose; /* it came, or was resized, while nobody listened, or is left as it runs */
 	struct seen seen;
+	int64_t quota_us; /* what the runtime was given last for it */
 	char cgroup[TEXT], dir[TEXT];
 };
 
@@ -182,12 +183,12 @@ static inline const char *unrest_of_box(struct rig *r, const struct box *b, cons
 		return "is not in the journal";
 	if (h->decision.left)
 		return NULL;
-	const struct cpuset *want = ledger_cpus_of(l, h), own = fake_container_cpus(&b->c);
-	if (h->decision.exclusive && !cpuset_equal(&own, want))
+	const struct cpuset want = ledger_cpus_of(l, h), own = fake_container_cpus(&b->c);
+	if (h->decision.exclusive && !cpuset_equal(&own, &want))
 		return "has other CPUs for itself";
-	if (has_other_cpus(r, b, want))
+	if (has_other_cpus(r, b, &want))
 		return "runs on other CPUs";
-	return quota_is_right(r, b, h->decision.exclusive ? cpuset_count(want) : 0)
+	return quota_is_right(r, b, h->decision.exclusive ? cpuset_count(&want) : 0)
 		       ? NULL
 		       : "has another quota";
 }

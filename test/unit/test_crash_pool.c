@@ -52,13 +52,20 @@ static void set_cpuset(const struct rig *r, const struct box *b)
 	made_write(&r->made, b->dir, "cpuset.mems.effective", b->c.mems);
 }
 
-static void set_quota(const struct rig *r, const struct box *b, bool lifted)
+/* As containerd does: what it was given last is set again with each update. 0: nothing new. */
+static void give_quota(const struct rig *r, struct box *b, int64_t quota_us)
 {
 	char text[TEXT];
 
-	(void)snprintf(
-		text, sizeof text, "%u %u", b->milli * PERIOD_US / FAKE_MILLI_PER_CPU, PERIOD_US);
-	made_write(&r->made, b->dir, "cpu.max", lifted || !b->milli ? "max 100000" : text);
+	b->quota_us = quota_us ? quota_us : b->quota_us;
+	(void)snprintf(text, sizeof text, "%lld %u", (long long)b->quota_us, PERIOD_US);
+	made_write(&r->made, b->dir, "cpu.max", b->quota_us < 0 ? "max 100000" : text);
+}
+
+/* The kubelet's. */
+static int64_t quota_of_spec(const struct box *b)
+{
+	return b->milli ? (int64_t)b->milli * PERIOD_US / FAKE_MILLI_PER_CPU : -1;
 }
 
 static void apply(struct rig *r, const struct nri_update *updates, size_t nr)
@@ -70,8 +77,7 @@ static void apply(struct rig *r, const struct nri_update *updates, size_t nr)
 			continue;
 		fake_container_update(&b->c, &updates[i]);
 		set_cpuset(r, b);
-		if (updates[i].without_quota)
-			set_quota(r, b, true);
+		give_quota(r, b, updates[i].cpu_quota);
 	}
 }
 
@@ -81,10 +87,11 @@ static bool on_set(void *ctx, const struct nri_update *updates, size_t nr)
 	return true;
 }
 
-static void start_box(struct rig *r, struct box *b, bool without_quota)
+static void start_box(struct rig *r, struct box *b, int64_t quota_us)
 {
 	set_cpuset(r, b);
-	set_quota(r, b, without_quota);
+	give_quota(r, b, quota_of_spec(b));
+	give_quota(r, b, quota_us);
 	made_write(&r->made, b->dir, "memory.max", "1073741824");
 	made_write(&r->made, b->dir, "cgroup.events", "populated 1");
 }
@@ -130,8 +137,8 @@ static void created(struct rig *r, const struct nri_answer *a)
 	fake_container_start(&b->c, a);
 	b->c.exclusive = b->milli && b->milli % FAKE_MILLI_PER_CPU == 0;
 	r->owners += b->c.exclusive;
-	start_box(r, b, a->without_quota);
-	assert_int_equal(a->without_quota, b->c.exclusive);
+	start_box(r, b, a->cpu_quota);
+	assert_int_equal(a->cpu_quota < 0, b->c.exclusive);
 }
 
 static void kubelet_sets_quota(struct rig *r, struct pod_here *p)
@@ -145,10 +152,11 @@ static void kubelet_sets_quota(struct rig *r, struct pod_here *p)
 	made_write(&r->made, p->dir, "cpu.max", p->class == GUARANTEED ? p->quota : "max 100000");
 }
 
-static void take_resized(struct rig *r, struct box *b, bool without_quota)
+static void take_resized(struct rig *r, struct box *b, int64_t quota_us)
 {
 	b->c.cpu_milli = b->milli;
-	set_quota(r, b, without_quota);
+	give_quota(r, b, quota_of_spec(b));
+	give_quota(r, b, quota_us);
 	r->resized++;
 }
 
@@ -162,15 +170,16 @@ static void updated(struct rig *r, const struct nri_answer *a)
 		kubelet_sets_quota(r, r->asked_pod);
 		return;
 	}
-	bool named = false, own = false;
+	int64_t quota_us = 0;
+	bool named = false;
 	for (size_t i = 0; i < a->nr_updates; i++)
 		if (text_equal(a->updates[i].container_id, b->c.id)) {
 			named = true;
-			own = a->updates[i].without_quota;
+			quota_us = a->updates[i].cpu_quota;
 		}
-	take_resized(r, b, own);
+	take_resized(r, b, quota_us);
 	b->loose = !named;
-	b->c.exclusive = own;
+	b->c.exclusive = quota_us < 0;
 }
 
 /* Events */
@@ -431,11 +440,11 @@ static void settle_unanswered(struct rig *r)
 
 	r->asked = NULL;
 	if (b && r->resizing) {
-		take_resized(r, b, false);
+		take_resized(r, b, 0);
 		b->loose = true;
 	} else if (b && random_chance(&r->crash.random, 50)) {
 		b->c.runs = b->loose = true;
-		start_box(r, b, false);
+		start_box(r, b, 0);
 		r->unpinned++;
 	}
 	r->resizing = false;

@@ -17,6 +17,7 @@ static void some_pod_starts(struct world *w, struct random *r)
 			: random_chance(r, 70) ? QOS_BURSTABLE
 					       : QOS_BEST_EFFORT);
 		random_spec(r, p);
+		random_wishes(r, p);
 		if (random_chance(r, 20))
 			p->unknown = true; /* its spec is not known */
 	}
