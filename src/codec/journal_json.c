@@ -74,11 +74,6 @@ static const struct field hint_rows[] = {
 static const struct fields hint_fields = FIELDS(hint_rows, struct advice_result);
 #undef AT
 
-#define ASK_WORD(name, member, list, nr)                                                           \
-	{                                                                                          \
-		.key = (name), .type = FIELD_NAME, .at = ASK_AT + offsetof(struct ask, member),    \
-		.optional = true, .words = (list), .max = (nr)                                     \
-	}
 /* What is added to an ask has its row here, once: requests and pods both have it. (Its name, kind,
  * CPUs and memory were there before, each at its place in either.) */
 #define ASK_ROWS                                                                                   \
@@ -90,9 +85,24 @@ static const struct fields hint_fields = FIELDS(hint_rows, struct advice_result)
 			.type = FIELD_BOOL,                                                        \
 			.at = ASK_AT + offsetof(struct ask, whole_pod),                            \
 			.optional = true},                                                         \
-		ASK_WORD("wish_cpus", wishes.cpus, wish_cpus_words, NR_WISH_CPUS),                 \
-		ASK_WORD("wish_cores", wishes.cores, wish_cores_words, NR_WISH_CORES),             \
-		ASK_WORD("wish_spread", wishes.spread, wish_spread_words, NR_WISH_SPREADS),        \
+		{.key = "wish_cpus",                                                               \
+			.type = FIELD_NAME,                                                        \
+			.at = ASK_AT + offsetof(struct ask, wishes.cpus),                          \
+			.optional = true,                                                          \
+			.words = wish_cpus_words,                                                  \
+			.max = NR_WISH_CPUS},                                                      \
+		{.key = "wish_cores",                                                              \
+			.type = FIELD_NAME,                                                        \
+			.at = ASK_AT + offsetof(struct ask, wishes.cores),                         \
+			.optional = true,                                                          \
+			.words = wish_cores_words,                                                 \
+			.max = NR_WISH_CORES},                                                     \
+		{.key = "wish_spread",                                                             \
+			.type = FIELD_NAME,                                                        \
+			.at = ASK_AT + offsetof(struct ask, wishes.spread),                        \
+			.optional = true,                                                          \
+			.words = wish_spread_words,                                                \
+			.max = NR_WISH_SPREADS},                                                   \
 		{.key = "odd_wish",                                                                \
 			.type = FIELD_STRING,                                                      \
 			.at = ASK_AT + offsetof(struct ask, odd_wish),                             \

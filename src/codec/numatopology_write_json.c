@@ -68,7 +68,7 @@ static void numatopology_set_number(json_t *object, const char *key, unsigned va
 
 static json_t *cpu_detail(const struct topo *t)
 {
-	unsigned core[CPUSET_BITS];
+	unsigned core[CPUSET_BITS] = {0};
 	json_t *detail = json_object();
 
 	number_cores(t, core);

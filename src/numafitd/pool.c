@@ -345,7 +345,7 @@ int pool_follow_pod(struct daemon *d, const char *pod_uid, struct err *e)
 
 void pool_follow_event(struct daemon *d)
 {
-	struct err e;
+	struct err e = {0};
 
 	(void)pool_follow(d, &e);
 }
