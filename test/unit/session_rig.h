@@ -157,7 +157,7 @@ static inline void init_as(struct plugin *p, const struct nri_plugin *plugin)
 {
 	*p = (struct plugin){.handler = {p, on_synchronize, on_run_pod, on_create, on_update,
 				     on_stop, on_remove, on_live, on_started, on_remove_pod,
-				     on_began, on_ended, on_after, on_event}};
+				     on_began, on_ended, on_after, on_event, NULL}};
 	p->session = nri_session_new(plugin, &p->handler, 0);
 }
 
