@@ -1,7 +1,7 @@
 #include <numafit-extender/extender_args_json.h>
 
 #include <codec/fields_json.h>
-#include <codec/score_args_json.h>
+#include <plugin-args/score_args_json.h>
 #include <errno.h>
 #include <jansson.h>
 #include <numafit/text.h>

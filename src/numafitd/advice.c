@@ -1,6 +1,6 @@
 /* What schedulers have left on a pod, in the words of the merge. Whoever can write a pod can write
  * it: it is read, checked, and then only chooses among answers that are equally good. */
-#include "config.h"
+#include <daemon-files/config.h>
 #include "daemon.h"
 
 #include <codec/advice.h>

@@ -2,7 +2,7 @@
 #include "beside.h"
 #include "daemon.h"
 
-#include <numafitd/kubelet_state_json.h>
+#include <daemon-files/kubelet_state_json.h>
 #include <io/file.h>
 #include <io/log.h>
 #include <numafit/text.h>

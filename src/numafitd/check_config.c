@@ -7,7 +7,7 @@
 #include <io/file.h>
 #include <io/http_server_listen.h>
 #include <numafit/text.h>
-#include <numafitd/kubelet_config_yaml.h>
+#include <daemon-files/kubelet_config_yaml.h>
 
 #include <errno.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 #ifndef NUMAFIT_NUMAFITD_CLUSTER_H
 #define NUMAFIT_NUMAFITD_CLUSTER_H
 
-#include <numafitd/metrics_text.h>
+#include <daemon-files/metrics_text.h>
 #include <codec/status_json.h>
 #include <numafit/admit.h>
 #include <numafit/pod_store.h>

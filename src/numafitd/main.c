@@ -2,10 +2,10 @@
 #include "beside.h"
 #include "check_config.h"
 #include "cluster.h"
-#include "config.h"
+#include <daemon-files/config.h>
 #include "daemon.h"
 #include "metrics.h"
-#include "options.h"
+#include <daemon-files/options.h>
 #include "pool.h"
 #include "quota.h"
 #include "services.h"

@@ -1,7 +1,7 @@
 #ifndef NUMAFIT_NUMAFITD_MEASURE_H
 #define NUMAFIT_NUMAFITD_MEASURE_H
 
-#include <numafitd/metrics_text.h>
+#include <daemon-files/metrics_text.h>
 #include <codec/status_json.h>
 #include <nri/session.h>
 #include <numafit/decision.h>

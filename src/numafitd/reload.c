@@ -1,7 +1,7 @@
 /* The config file while the daemon runs. What it says now is read, checked as a whole, and then put
  * in force at once, between two events of the loop; or nothing of it is. */
 #include "cluster.h"
-#include "config.h"
+#include <daemon-files/config.h>
 #include "daemon.h"
 #include "services.h"
 #include "pool.h"

@@ -4,7 +4,7 @@
 #include "services.h"
 
 #include <apiserver/path.h>
-#include <numafitd/kubelet_config_yaml.h>
+#include <daemon-files/kubelet_config_yaml.h>
 #include <codec/nrt_write_json.h>
 #include <codec/numatopology_json.h>
 #include <io/file.h>

@@ -5,7 +5,7 @@
 #include <codec/nrt_json.h>
 #include <codec/numatopology_json.h>
 #include <questions/policy_json.h>
-#include <codec/score_args_json.h>
+#include <plugin-args/score_args_json.h>
 #include <errno.h>
 #include <jansson.h>
 #include <numafit/text.h>

@@ -1,7 +1,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <codec/args_json.h>
+#include <plugin-args/args_json.h>
 #include <codec/fields_json.h>
 #include <jansson.h>
 #include <numafit/mem.h>

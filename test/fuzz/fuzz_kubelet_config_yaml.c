@@ -1,7 +1,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <numafitd/kubelet_config_yaml.h>
+#include <daemon-files/kubelet_config_yaml.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,7 +1,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <numafitd/metrics_text.h>
+#include <daemon-files/metrics_text.h>
 #include <numafit/mem.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -2,7 +2,7 @@
 #include <stdint.h>
 
 #include <codec/fields_json.h>
-#include <codec/score_args_json.h>
+#include <plugin-args/score_args_json.h>
 #include <jansson.h>
 #include <string.h>
 

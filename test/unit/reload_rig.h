@@ -10,7 +10,7 @@
 #include <nri/session.h>
 #include <numafit-cli/ask.h>
 #include <numafitd/cluster.h>
-#include <numafitd/config.h>
+#include <daemon-files/config.h>
 #include <numafitd/daemon.h>
 
 #include "live_rig.h"

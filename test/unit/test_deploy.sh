@@ -333,7 +333,7 @@ fi
 for file in base $(cd deploy && ls -d overlays/* components/* extender/scheduler.yaml extender/extender.yaml extender/numatopology extender/networkpolicy containerd/* crio/* crd/n* systemd/* Dockerfile ./*.yaml | sed 's|^\./||'); do
 	check "deploy/README.md names $file" grep -qF "$file" deploy/README.md
 done
-metrics=$(sed -n 's/^\t\(METRIC_ROW\|OBJECT\|EACH\|NOW\|TOTAL\)("\([a-z_]*\)",.*/\1 \2/p' src/numafitd/metrics_text.c |
+metrics=$(sed -n 's/^\t\(METRIC_ROW\|OBJECT\|EACH\|NOW\|TOTAL\)("\([a-z_]*\)",.*/\1 \2/p' src/daemon-files/metrics_text.c |
 	awk '{print ($1 == "METRIC_ROW" ? "" : $1 == "OBJECT" ? "numafit_apiserver_" : "numafit_") $2 ($1 == "TOTAL" ? "_total" : "")}' | sort)
 grep -o '`\(numafit\|process\)_[a-z][a-z_]*`' deploy/README.md | tr -d '`' | sort -u >"$dir/got"
 same "deploy/README.md names every metric, and of no other" "$metrics"

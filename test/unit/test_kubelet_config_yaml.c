@@ -1,4 +1,4 @@
-#include <numafitd/kubelet_config_yaml.h>
+#include <daemon-files/kubelet_config_yaml.h>
 
 #include <errno.h>
 #include <setjmp.h>

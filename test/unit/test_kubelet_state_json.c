@@ -1,5 +1,5 @@
 /* The checkpoints of the kubelet's managers. */
-#include <numafitd/kubelet_state_json.h>
+#include <daemon-files/kubelet_state_json.h>
 
 #include <errno.h>
 #include <setjmp.h>

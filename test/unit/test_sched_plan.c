@@ -5,7 +5,7 @@
 #include <sched/sched_place.h>
 #include <codec/nrt_json.h>
 #include <codec/numatopology_json.h>
-#include <codec/score_args_json.h>
+#include <plugin-args/score_args_json.h>
 #include <errno.h>
 #include <setjmp.h>
 

@@ -1,5 +1,5 @@
 /* Where settings come from: the file, the command line, and what the node is. */
-#include "config.h"
+#include <daemon-files/config.h>
 
 #include <codec/flat_yaml.h>
 #include <io/file.h>

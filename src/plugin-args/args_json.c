@@ -1,4 +1,4 @@
-#include <codec/args_json.h>
+#include <plugin-args/args_json.h>
 
 #include <codec/fields_json.h>
 #include <jansson.h>

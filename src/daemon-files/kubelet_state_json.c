@@ -1,4 +1,4 @@
-#include <numafitd/kubelet_state_json.h>
+#include <daemon-files/kubelet_state_json.h>
 
 #include <codec/fields_json.h>
 #include <errno.h>

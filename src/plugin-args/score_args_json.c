@@ -1,6 +1,6 @@
-#include <codec/score_args_json.h>
+#include <plugin-args/score_args_json.h>
 
-#include <codec/args_check.h>
+#include <plugin-args/args_check.h>
 #include <errno.h>
 
 /* The structs of the plugins' v1 arguments, as Go has them. */

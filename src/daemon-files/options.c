@@ -1,4 +1,4 @@
-#include "options.h"
+#include <daemon-files/options.h>
 
 #include <stdio.h>
 

@@ -1,7 +1,7 @@
 #ifndef NUMAFIT_CODEC_SCORE_ARGS_JSON_H
 #define NUMAFIT_CODEC_SCORE_ARGS_JSON_H
 
-#include <codec/args_json.h>
+#include <plugin-args/args_json.h>
 #include <codec/sched_json.h>
 #include <numafit/generic_score.h>
 #include <numafit/nrt.h>

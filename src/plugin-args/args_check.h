@@ -1,7 +1,7 @@
 #ifndef NUMAFIT_CODEC_ARGS_CHECK_H
 #define NUMAFIT_CODEC_ARGS_CHECK_H
 
-#include <codec/args_json.h>
+#include <plugin-args/args_json.h>
 #include <numafit/generic_score.h>
 
 /* What kube-scheduler checks of its plugins' arguments (pkg/scheduler/apis/config/validation), and

@@ -1,4 +1,4 @@
-#include <codec/args_check.h>
+#include <plugin-args/args_check.h>
 
 #include <string.h>
 

@@ -1,4 +1,4 @@
-#include <numafitd/metrics_text.h>
+#include <daemon-files/metrics_text.h>
 
 #include <numafit/number.h>
 #include <stdio.h>
