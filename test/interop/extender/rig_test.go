@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"path/filepath"
@@ -211,7 +212,9 @@ func (r *rig) tail() (text string) {
 // serverIsAway is whether to try again.
 func (r *rig) serverIsAway(err error) bool {
 	var network net.Error
-	return errors.As(err, &network) || errors.Is(err, syscall.ECONNREFUSED) || apierrors.IsTooManyRequests(err) ||
+	return errors.As(err, &network) || errors.Is(err, syscall.ECONNREFUSED) ||
+		errors.Is(err, io.ErrUnexpectedEOF) || // killed in the middle of an answer
+		apierrors.IsTooManyRequests(err) ||
 		apierrors.IsServiceUnavailable(err) || apierrors.IsInternalError(err) || apierrors.IsForbidden(err)
 }
 
