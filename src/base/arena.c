@@ -61,15 +61,21 @@ void arena_release(struct arena *a, struct arena_mark m)
 	a->given -= bytes;
 }
 
-void *arena_alloc(struct arena *a, size_t size)
+/* size up to where the next piece may begin. At least one byte, so that no success looks like NULL.
+ * 0: it is too much. */
+static size_t rounded_up(size_t size)
 {
 	size_t align = alignof(max_align_t);
 
-	/* at least one byte, so that no success looks like NULL */
 	if (__builtin_add_overflow(size ? size : 1, align - 1, &size))
-		return NULL;
-	size -= size % align;
-	if (size > a->limit_bytes || a->given > a->limit_bytes - size)
+		return 0;
+	return size - size % align;
+}
+
+void *arena_alloc_raw(struct arena *a, size_t size)
+{
+	size = rounded_up(size);
+	if (!size || size > a->limit_bytes || a->given > a->limit_bytes - size)
 		return NULL;
 	if (size > a->left && a->fixed)
 		return NULL;
@@ -87,7 +93,14 @@ void *arena_alloc(struct arena *a, size_t size)
 	a->at += size;
 	a->left -= size;
 	a->given += size;
-	return memset(p, 0, size);
+	return p;
+}
+
+void *arena_alloc(struct arena *a, size_t size)
+{
+	void *p = arena_alloc_raw(a, size);
+
+	return p ? memset(p, 0, size) : NULL;
 }
 
 void *arena_array(struct arena *a, size_t nr, size_t size)

@@ -110,11 +110,9 @@ static const struct {
 };
 enum { ASCII_END = 0x80, TAIL_LO = 0x80, TAIL_HI = 0xbf };
 
-/* Bytes of the well-formed sequence at s, 0 when there is none. */
+/* Bytes of the well-formed sequence at s, which is not ASCII; 0 when there is none. */
 static size_t utf8_length(const unsigned char *s, size_t len)
 {
-	if (s[0] < ASCII_END)
-		return 1;
 	for (size_t i = 0; i < sizeof utf8_forms / sizeof *utf8_forms; i++) {
 		size_t more = utf8_forms[i].more;
 
@@ -142,10 +140,13 @@ static bool is_ascii_word(const char *s)
 bool text_is_utf8(const char *s, size_t len)
 {
 	for (size_t i = 0; i < len;) {
-		bool word = len - i >= sizeof(uint64_t) && is_ascii_word(s + i);
-		size_t step = word ? sizeof(uint64_t)
-				   : utf8_length((const unsigned char *)s + i, len - i);
+		const unsigned char *at = (const unsigned char *)s + i;
+		size_t step = 1;
 
+		if (len - i >= sizeof(uint64_t) && is_ascii_word(s + i))
+			step = sizeof(uint64_t);
+		else if (*at >= ASCII_END)
+			step = utf8_length(at, len - i);
 		if (!step)
 			return false;
 		i += step;

@@ -35,19 +35,26 @@ static size_t put_repaired(struct text *t, const char *s)
 	return n;
 }
 
+/* How much of s can stand as it is; whole: all that is not ASCII can. */
+static size_t plain_length(const char *s, bool whole)
+{
+	const char *end = s;
+
+	while ((unsigned char)*end >= CONTROL_END && *end != '"' && *end != '\\' &&
+		(whole || isascii((unsigned char)*end)))
+		end++;
+	return (size_t)(end - s);
+}
+
 static void put_string(struct text *t, const char *s)
 {
-	bool whole = text_is_utf8(s, strlen(s));
+	size_t plain = plain_length(s, false);
+	bool whole = s[plain] && text_is_utf8(s, strlen(s));
 
 	text_put(t, "\"", 1);
-	while (*s) {
-		const char *end = s; /* of what can stand as it is */
-
-		while ((unsigned char)*end >= CONTROL_END && *end != '"' && *end != '\\' &&
-			(whole || isascii((unsigned char)*end)))
-			end++;
-		text_put(t, s, (size_t)(end - s));
-		s = end;
+	for (; *s; plain = plain_length(s, whole)) {
+		text_put(t, s, plain);
+		s += plain;
 		if (!isascii((unsigned char)*s))
 			s += put_repaired(t, s);
 		else if (*s)

@@ -6,7 +6,7 @@
 
 static void *alloc_in_arena(void *ctx, size_t size)
 {
-	return arena_alloc(ctx, size);
+	return arena_alloc_raw(ctx, size);
 }
 
 static void leave_to_arena(void *ctx, void *p)

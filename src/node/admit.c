@@ -19,7 +19,7 @@
 struct facts {
 	struct pod pod;
 	struct ask ask; /* of a container whose pod's others are not known: the pod has it alone */
-	struct lease_claim tokens; /* that it has come for; name 0: none */
+	const struct lease_claim *tokens; /* that it has come for; NULL: none */
 	bool settled;              /* the pod's first container has settled where it is: */
 	struct hint affinity;
 };
@@ -63,18 +63,19 @@ int admit_token_owner(const struct ledger *l, const struct request *req,
 		"whose these tokens are; the kubelet tries again");
 }
 
-/* False: the container is refused. */
-static bool know_tokens(const struct admit_question *q, struct facts *f, struct decision *d)
+/* False: the container is refused. *claim is for the tokens, if it has come for some. */
+static bool know_tokens(const struct admit_question *q, struct facts *f, struct lease_claim *claim,
+	struct decision *d)
 {
 	struct err e;
 
 	if (!admit_has_tokens(q->settings, q->container))
 		return true;
-	if (admit_tokens(q->ledger, q->container, &f->tokens, &e) == 0) {
-		f->ask.cpus_on = f->tokens.on;
+	if (admit_tokens(q->ledger, q->container, claim, &e) == 0) {
+		f->tokens = claim;
+		f->ask.cpus_on = claim->on;
 		return true;
 	}
-	f->tokens.name = 0;
 	(void)decision_refuse(d, REFUSED_FOR_TOKENS, "UnexpectedAdmissionError", "%s", e.text);
 	return false;
 }
@@ -103,7 +104,8 @@ static bool know_wishes(const struct ask *c, struct decision *d)
 }
 
 /* A container whose pod's others are not known. False: it is refused. */
-static bool know_container(const struct admit_question *q, struct facts *f, struct decision *d)
+static bool know_container(const struct admit_question *q, struct facts *f,
+	struct lease_claim *claim, struct decision *d)
 {
 	const struct holding *first = NULL;
 
@@ -125,7 +127,7 @@ static bool know_container(const struct admit_question *q, struct facts *f, stru
 			.preferred = first->decision.preferred,
 		};
 	d->apart = q->container->apart;
-	return know_wishes(&f->ask, d) && know_tokens(q, f, d);
+	return know_wishes(&f->ask, d) && know_tokens(q, f, claim, d);
 }
 
 /* numafit.io/cpu must equal cpu: the scheduler counts both, and a pod with more CPUs than tokens
@@ -211,7 +213,7 @@ static struct books *books_of(
 	for (unsigned i = 0; i < f->pod.nr && !cpus; i++)
 		cpus = pod_exclusive_cpus(&f->pod, i);
 	if (cpus)
-		b->promised = ledger_promised_cpus(l, f->tokens.name ? &f->tokens.tokens : NULL);
+		b->promised = ledger_promised_cpus(l, f->tokens ? &f->tokens->tokens : NULL);
 	b->t = ledger_view(l)->topo;
 	b->s = s;
 	b->reserved = s->reserved_cpus;
@@ -229,10 +231,11 @@ static struct books *books_of(
 const struct books *admit_books(const struct admit_question *q, struct arena *a)
 {
 	struct decision ignored = {0};
+	struct lease_claim claim;
 	struct facts f = {0};
 
 	if (q->container)
-		(void)know_container(q, &f, &ignored);
+		(void)know_container(q, &f, &claim, &ignored);
 	else
 		f.pod = *q->pod;
 	return books_of(q, &f, a);
@@ -346,10 +349,10 @@ static void finish_container(
 	text_init(&t, d->message, sizeof d->message);
 	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
 		text_add(&t, "%s%s", t.len && *texts[i] ? "; " : "", texts[i]);
-	if (!f->tokens.name)
+	if (!f->tokens)
 		return;
-	d->lease = f->tokens.name;
-	d->nodes = d->has_affinity ? nodeset_or(d->nodes, f->tokens.nodes) : f->tokens.nodes;
+	d->lease = f->tokens->name;
+	d->nodes = d->has_affinity ? nodeset_or(d->nodes, f->tokens->nodes) : f->tokens->nodes;
 	d->has_affinity = true;
 }
 
@@ -448,10 +451,11 @@ static void admit_container(
 {
 	struct facts f = {0};
 	struct spread_load load = {0};
+	struct lease_claim claim;
 	struct refusal why;
 	struct grants g;
 
-	if (!know_container(q, &f, d))
+	if (!know_container(q, &f, &claim, d))
 		return;
 	if (admit_on_books(q, &f, budget, a, &g, &why)) {
 		admit_refuse(d, &why);

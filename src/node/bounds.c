@@ -2,9 +2,14 @@
 #include <numafit/bounds.h>
 
 #include <numafit/cgroup_path.h>
+#include <numafit/number.h>
 #include <numafit/text.h>
 
 #include <stdlib.h>
+
+#define uthash_malloc(bytes) xrealloc(NULL, 1, bytes)
+#define uthash_fatal(message) abort() /* never: xrealloc() does not fail */
+#include <uthash.h>
 
 enum level { LEVEL_QOS, LEVEL_POD, LEVEL_CONTAINER };
 
@@ -12,12 +17,20 @@ struct node_list {
 	VEC(struct bounds_node *);
 };
 
+/* Those that have the same one above them. The first nr_settled of them are pods that no move of
+ * the pool concerns. */
+struct siblings {
+	VEC(struct bounds_node *);
+	size_t nr_settled;
+};
+
 struct bounds_node {
 	char *path;
 	enum level level;
 	struct bounds_node *above; /* NULL: above it is the kubelet's root, which has no bound */
 	size_t place;              /* among those that have the same one above them */
-	struct node_list below;
+	size_t place_in_all;
+	struct siblings below;
 	char *id;                      /* of a container; of a pod its uid */
 	unsigned nr_shared, nr_owners; /* containers that it is, or that are below it */
 	struct cpuset owned;           /* what these owners have */
@@ -25,12 +38,13 @@ struct bounds_node {
 					  while one above it bounds it; empty: any */
 	struct cpuset set;             /* what was written; empty: nothing, or it is not known */
 	unsigned nr_set;               /* how many below it have a set */
+	UT_hash_handle by_path, by_id;
 };
 
 struct bounds {
-	struct node_list all;        /* by path */
-	struct node_list containers; /* by id */
-	struct node_list tops;       /* those with none above them */
+	struct node_list all;
+	struct bounds_node *by_path, *by_id; /* hashed: all of these, and containers */
+	struct siblings tops;        /* those with none above them */
 	struct node_list idle;       /* pods and classes without containers, which have a set */
 	size_t nr_set;
 	uint64_t serial;
@@ -53,10 +67,11 @@ void bounds_free(struct bounds *b)
 {
 	if (!b)
 		return;
+	HASH_CLEAR(by_path, b->by_path);
+	HASH_CLEAR(by_id, b->by_id);
 	for (size_t i = 0; i < b->all.nr; i++)
 		node_free(b->all.at[i]);
 	vec_fini(&b->all);
-	vec_fini(&b->containers);
 	vec_fini(&b->tops);
 	vec_fini(&b->idle);
 	free(b);
@@ -64,39 +79,20 @@ void bounds_free(struct bounds *b)
 
 /* Finding */
 
-/* Where a node with that text, its path or id, stands in the list, or would stand. */
-static size_t position(const struct node_list *l, bool by_id, const char *text)
-{
-	size_t lo = 0, hi = l->nr;
-
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (strcmp(by_id ? l->at[mid]->id : l->at[mid]->path, text) < 0)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
-}
-
-/* The node with that path, which stands at i or nowhere. */
-static struct bounds_node *with_path(const struct bounds *b, size_t i, const char *path)
-{
-	return i < b->all.nr && text_equal(b->all.at[i]->path, path) ? b->all.at[i] : NULL;
-}
-
 struct bounds_node *bounds_find(const struct bounds *b, const char *path)
 {
-	return with_path(b, position(&b->all, false, path), path);
+	struct bounds_node *n;
+
+	HASH_FIND(by_path, b->by_path, path, strlen(path), n);
+	return n;
 }
 
 static struct bounds_node *find_container(const struct bounds *b, const char *id)
 {
-	size_t i = position(&b->containers, true, id);
+	struct bounds_node *n;
 
-	return i < b->containers.nr && text_equal(b->containers.at[i]->id, id) ? b->containers.at[i]
-									       : NULL;
+	HASH_FIND(by_id, b->by_id, id, strlen(id), n);
+	return n;
 }
 
 /* Growing and shrinking */
@@ -116,17 +112,43 @@ static bool is_idle(const struct bounds_node *n)
 	return n->level != LEVEL_CONTAINER && !n->below.nr;
 }
 
-static struct node_list *siblings_of(struct bounds *b, const struct bounds_node *n)
+static struct siblings *siblings_of(struct bounds *b, const struct bounds_node *n)
 {
 	return n->above ? &n->above->below : &b->tops;
+}
+
+static void put_at(struct siblings *s, size_t place, struct bounds_node *n)
+{
+	s->at[place] = n;
+	n->place = place;
+}
+
+/* A pod whose containers all have CPUs for themselves is bounded to these, whatever the pool is. */
+static bool is_settled(const struct bounds_node *n)
+{
+	return n->level == LEVEL_POD && n->nr_owners && !n->nr_shared &&
+	       cpuset_equal(&n->set, &n->owned);
+}
+
+/* It changes places with the first, or the last, of the other kind. */
+static void keep_place(struct bounds *b, struct bounds_node *n)
+{
+	struct siblings *s = siblings_of(b, n);
+	const size_t from = n->place;
+	const bool was_settled = from < s->nr_settled;
+
+	if (was_settled == is_settled(n))
+		return;
+	const size_t to = was_settled ? --s->nr_settled : s->nr_settled++;
+	put_at(s, from, s->at[to]);
+	put_at(s, to, n);
 }
 
 /* NULL: something else is there. */
 static struct bounds_node *get(struct bounds *b, const char *path, enum level level,
 	struct bounds_node *above, const char *id)
 {
-	size_t place = position(&b->all, false, path);
-	struct bounds_node *n = with_path(b, place, path);
+	struct bounds_node *n = bounds_find(b, path);
 
 	if (n && (n->level != level || n->above != above || !text_equal(n->id, id)))
 		return NULL;
@@ -135,11 +157,15 @@ static struct bounds_node *get(struct bounds *b, const char *path, enum level le
 	if (n)
 		return n;
 	n = xcalloc(1, sizeof *n);
-	*n = (struct bounds_node){
-		.path = xstrdup(path), .level = level, .above = above, .id = xstrdup(id)};
-	*vec_insert(&b->all, place) = n;
+	n->path = xstrdup(path);
+	n->level = level;
+	n->above = above;
+	n->id = xstrdup(id);
+	n->place_in_all = b->all.nr;
+	*vec_push(&b->all) = n;
+	HASH_ADD_KEYPTR(by_path, b->by_path, n->path, strlen(n->path), n);
 	if (level == LEVEL_CONTAINER)
-		*vec_insert(&b->containers, position(&b->containers, true, id)) = n;
+		HASH_ADD_KEYPTR(by_id, b->by_id, n->id, strlen(n->id), n);
 	n->place = siblings_of(b, n)->nr;
 	*vec_push(siblings_of(b, n)) = n;
 	return n;
@@ -154,19 +180,22 @@ static void enter_set(struct bounds *b, struct bounds_node *n, const struct cpus
 	b->nr_set += (size_t)change;
 	for (struct bounds_node *above = n->above; above; above = above->above)
 		above->nr_set += (unsigned)change;
+	keep_place(b, n);
 }
 
 static void take_out(struct bounds *b, struct bounds_node *n)
 {
-	struct node_list *siblings = siblings_of(b, n);
+	struct siblings *siblings = siblings_of(b, n);
 
 	enter_set(b, n, &(const struct cpuset){0});
-	siblings->at[n->place] = siblings->at[siblings->nr - 1];
-	siblings->at[n->place]->place = n->place;
+	put_at(siblings, n->place, siblings->at[siblings->nr - 1]);
 	siblings->nr--;
-	vec_remove(&b->all, position(&b->all, false, n->path));
+	b->all.at[n->place_in_all] = b->all.at[b->all.nr - 1];
+	b->all.at[n->place_in_all]->place_in_all = n->place_in_all;
+	b->all.nr--;
+	HASH_DELETE(by_path, b->by_path, n);
 	if (n->level == LEVEL_CONTAINER)
-		vec_remove(&b->containers, position(&b->containers, true, n->id));
+		HASH_DELETE(by_id, b->by_id, n);
 	end_idleness(b, n);
 	node_free(n);
 }
@@ -216,7 +245,8 @@ static void sum_up_owned(struct bounds_node *n)
 }
 
 /* The container is of that kind now: an owner, one that shares, or neither. */
-static void count(struct bounds_node *container, const struct cpuset *own, bool shares)
+static void count(
+	struct bounds *b, struct bounds_node *container, const struct cpuset *own, bool shares)
 {
 	const int owners = (own != NULL) - (int)container->nr_owners;
 	const int shared = shares - (int)container->nr_shared;
@@ -232,6 +262,7 @@ static void count(struct bounds_node *container, const struct cpuset *own, bool 
 			sum_up_owned(n);
 		else if (own)
 			n->owned = cpuset_or(n->owned, own);
+		keep_place(b, n);
 	}
 }
 
@@ -279,7 +310,7 @@ static void enter(struct bounds *b, const struct request *req, const struct cpus
 	if (!n)
 		return;
 	b->serial++;
-	count(n, own, within);
+	count(b, n, own, within);
 	n->within = within ? *within : (struct cpuset){0};
 	if (own) /* which it has from the runtime */
 		enter_set(b, n, &(const struct cpuset){0});
@@ -314,7 +345,7 @@ void bounds_leave(struct bounds *b, const char *container_id)
 		return;
 	struct bounds_node *above = n->above;
 	b->serial++;
-	count(n, NULL, false);
+	count(b, n, NULL, false);
 	take_out(b, n);
 	prune(b, above);
 }
@@ -417,21 +448,12 @@ static void plan_node(struct bounds_node *n, enum phase phase, const struct cpus
 			.phase = phase};
 }
 
-/* A pod whose containers all have CPUs for themselves is bounded to these, whatever the pool is. */
-static bool is_settled(const struct bounds_node *n)
-{
-	return n->level == LEVEL_POD && n->nr_owners && !n->nr_shared &&
-	       cpuset_equal(&n->set, &n->owned);
-}
-
 /* Those below come first: when a cgroup gains CPUs they are bounded already. Where nobody below has
  * CPUs for itself and nothing was written nothing is to be done, however many they are. */
 static void plan_from(struct bounds_node *n, enum phase phase, const struct cpuset *pool,
 	const struct cpuset *all, struct bounds_writes *out)
 {
-	if (is_settled(n))
-		return;
-	for (size_t i = 0; (n->nr_owners || n->nr_set) && i < n->below.nr; i++)
+	for (size_t i = n->below.nr_settled; (n->nr_owners || n->nr_set) && i < n->below.nr; i++)
 		plan_from(n->below.at[i], phase, pool, all, out);
 	plan_node(n, phase, pool, all, out);
 }
@@ -440,7 +462,7 @@ void bounds_plan(const struct bounds *b, const struct cpuset *pool, const struct
 	struct bounds_writes *out)
 {
 	for (enum phase phase = JOIN; phase < NR_PHASES; phase++)
-		for (size_t i = 0; i < b->tops.nr; i++)
+		for (size_t i = b->tops.nr_settled; i < b->tops.nr; i++)
 			plan_from(b->tops.at[i], phase, pool, all, out);
 }
 
@@ -473,13 +495,17 @@ bool bounds_note_gone(struct bounds *b, struct bounds_node *n)
 
 /* Reading */
 
-struct bounds_node *bounds_after(const struct bounds *b, const char *path)
+struct bounds_node *bounds_next(const struct bounds *b, size_t *left)
 {
-	size_t i = position(&b->all, false, path);
+	/* from the end: one that leaves has its place taken by one that was looked at already */
+	for (size_t i = number_min(*left, b->all.nr); i-- > 0;) {
+		struct bounds_node *n = b->all.at[i];
 
-	for (i += bounds_find(b, path) != NULL; i < b->all.nr; i++)
-		if (b->all.at[i]->level != LEVEL_CONTAINER || !cpuset_empty(&b->all.at[i]->set))
-			return b->all.at[i];
+		*left = i;
+		if (n->level != LEVEL_CONTAINER || !cpuset_empty(&n->set))
+			return n;
+	}
+	*left = 0;
 	return NULL;
 }
 

@@ -23,18 +23,29 @@ static struct key ledger_key_of(enum ledger_order order, const struct holding *h
 	return (struct key){{r->pod.sandbox_id, r->container_id, ""}};
 }
 
+/* Its first characters, as a number that is as much larger as the text comes later. */
+static uint64_t beginning_of(const char *text)
+{
+	uint64_t first = 0;
+
+	for (size_t i = 0, len = strnlen(text, sizeof first); i < sizeof first; i++)
+		first = first << 8 | (i < len ? (unsigned char)text[i] : 0);
+	return first;
+}
+
 /* Where the entry with that key stands in that order, or would stand. */
 static size_t ledger_position(const struct ledger *l, enum ledger_order order, struct key key)
 {
+	const uint64_t begins = beginning_of(key.part[0]);
 	size_t lo = 0, hi = l->by[order].nr;
 
 	while (lo < hi) {
 		size_t mid = lo + (hi - lo) / 2;
-		const struct key there = ledger_key_of(order, l->by[order].at[mid]);
-		int c = 0;
+		const struct ledger_slot *at = &l->by[order].at[mid];
+		int c = (at->begins > begins) - (at->begins < begins);
 
-		for (unsigned i = 0; i < sizeof key.part / sizeof *key.part && !c; i++)
-			c = strcmp(there.part[i], key.part[i]);
+		for (unsigned i = 0; !c && i < sizeof key.part / sizeof *key.part; i++)
+			c = strcmp(ledger_key_of(order, at->h).part[i], key.part[i]);
 		if (c < 0)
 			lo = mid + 1;
 		else
@@ -111,8 +122,8 @@ void ledger_bound_all(struct ledger *l)
 	}
 	l->now.nr_shared = l->now.nr_unbounded = 0;
 	for (size_t i = 0; i < l->by[BY_ID].nr; i++) {
-		ledger_bound(l, l->by[BY_ID].at[i]);
-		count_shared(l, l->by[BY_ID].at[i], 1);
+		ledger_bound(l, l->by[BY_ID].at[i].h);
+		count_shared(l, l->by[BY_ID].at[i].h, 1);
 	}
 }
 
@@ -121,10 +132,10 @@ static void ledger_enter(struct ledger *l, struct holding *h)
 	ledger_bound(l, h);
 	count_shared(l, h, 1);
 	for (enum ledger_order o = 0; o < NR_LEDGER_ORDERS; o++) {
-		struct holding **slot =
-			vec_insert(&l->by[o], ledger_position(l, o, ledger_key_of(o, h)));
+		const struct key key = ledger_key_of(o, h);
 
-		*slot = h;
+		*vec_insert(&l->by[o], ledger_position(l, o, key)) =
+			(struct ledger_slot){beginning_of(key.part[0]), h};
 	}
 }
 
@@ -136,7 +147,7 @@ static void ledger_take_out(struct ledger *l, struct holding *h)
 	for (enum ledger_order o = 0; o < NR_LEDGER_ORDERS; o++) {
 		size_t i = ledger_position(l, o, ledger_key_of(o, h));
 
-		assert(i < l->by[o].nr && l->by[o].at[i] == h);
+		assert(i < l->by[o].nr && l->by[o].at[i].h == h);
 		vec_remove(&l->by[o], i);
 	}
 }
@@ -226,7 +237,7 @@ void ledger_free(struct ledger *l)
 	if (!l)
 		return;
 	for (size_t i = 0; i < l->by[BY_ID].nr; i++)
-		holding_free(l->by[BY_ID].at[i]);
+		holding_free(l->by[BY_ID].at[i].h);
 	for (enum ledger_order o = 0; o < NR_LEDGER_ORDERS; o++)
 		vec_fini(&l->by[o]);
 	leases_free(l->now.leases);
@@ -295,8 +306,8 @@ struct cpuset ledger_left_by_others(const struct ledger *l, const struct holding
 	struct cpuset cpus = {0};
 
 	for (size_t i = 0; i < l->by[BY_ID].nr && !cpuset_empty(&l->now.left); i++)
-		if (l->by[BY_ID].at[i] != self)
-			cpus = cpuset_or(cpus, &l->by[BY_ID].at[i]->decision.left_on);
+		if (l->by[BY_ID].at[i].h != self)
+			cpus = cpuset_or(cpus, &l->by[BY_ID].at[i].h->decision.left_on);
 	return cpus;
 }
 
@@ -307,12 +318,12 @@ size_t ledger_count(const struct ledger *l)
 
 const struct holding *ledger_at(const struct ledger *l, size_t i)
 {
-	return i < l->by[BY_ID].nr ? l->by[BY_ID].at[i] : NULL;
+	return i < l->by[BY_ID].nr ? l->by[BY_ID].at[i].h : NULL;
 }
 
 const struct holding *ledger_at_by_pod(const struct ledger *l, size_t i)
 {
-	return i < l->by[BY_NAME].nr ? l->by[BY_NAME].at[i] : NULL;
+	return i < l->by[BY_NAME].nr ? l->by[BY_NAME].at[i].h : NULL;
 }
 
 /* The first entry in that order whose key begins with the text: an id, a pod's uid, a sandbox. */
@@ -320,7 +331,7 @@ static struct holding *ledger_first(
 	const struct ledger *l, enum ledger_order order, const char *text)
 {
 	size_t i = ledger_position(l, order, (struct key){{text, "", ""}});
-	struct holding *h = i < l->by[order].nr ? l->by[order].at[i] : NULL;
+	struct holding *h = i < l->by[order].nr ? l->by[order].at[i].h : NULL;
 
 	return h && text_equal(ledger_key_of(order, h).part[0], text) ? h : NULL;
 }
@@ -342,7 +353,7 @@ const struct holding *ledger_find_named(const struct ledger *l, const char *pod_
 {
 	for (size_t i = ledger_position(l, BY_NAME, (struct key){{pod_uid, container_name, ""}});
 		i < l->by[BY_NAME].nr; i++) {
-		const struct holding *h = l->by[BY_NAME].at[i];
+		const struct holding *h = l->by[BY_NAME].at[i].h;
 
 		if (!text_equal(h->request.pod.uid, pod_uid) ||
 			!text_equal(h->request.ask.name, container_name))
@@ -391,9 +402,9 @@ static struct cpuset ledger_held_by_pod(
 	struct cpuset cpus = {0};
 
 	for (size_t i = ledger_first_of_pod(l, pod_uid);
-		i < l->by[BY_NAME].nr && text_equal(l->by[BY_NAME].at[i]->request.pod.uid, pod_uid);
+		i < l->by[BY_NAME].nr && text_equal(l->by[BY_NAME].at[i].h->request.pod.uid, pod_uid);
 		i++) {
-		const struct holding *h = l->by[BY_NAME].at[i];
+		const struct holding *h = l->by[BY_NAME].at[i].h;
 
 		if (h != but && holding_is_kept(h) && holding_is_booked(h) && h->decision.exclusive)
 			cpus = cpuset_or(cpus, &h->decision.cpus);
@@ -458,7 +469,7 @@ bool request_shares_in_pod(const struct request *req, const struct decision *d)
 static void drop_parts(struct ledger *l, const struct holding *pod)
 {
 	for (size_t i = l->by[BY_ID].nr; i-- > 0;) {
-		struct holding *h = l->by[BY_ID].at[i];
+		struct holding *h = l->by[BY_ID].at[i].h;
 
 		if (!holding_is_booked(h) && text_equal(h->request.pod.uid, pod->request.pod.uid))
 			ledger_drop(l, h);
@@ -562,9 +573,9 @@ void ledger_set_live(struct ledger *l, const char *container_id)
 	started->state = HOLDING_LIVE;
 	for (size_t i = ledger_first_of_pod(l, started->request.pod.uid);
 		i < l->by[BY_NAME].nr &&
-		text_equal(l->by[BY_NAME].at[i]->request.pod.uid, started->request.pod.uid);
+		text_equal(l->by[BY_NAME].at[i].h->request.pod.uid, started->request.pod.uid);
 		i++) {
-		struct holding *earlier = l->by[BY_NAME].at[i];
+		struct holding *earlier = l->by[BY_NAME].at[i].h;
 		struct decision *d = &earlier->decision;
 		bool has_ended = earlier->request.ask.kind == CONTAINER_INIT &&
 				 earlier->request.ask.place < started->request.ask.place;

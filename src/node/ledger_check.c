@@ -13,10 +13,10 @@ static int check_is_held(const struct ledger *l, unsigned cpu, struct err *e)
 	const struct holding *h = NULL;
 
 	for (size_t i = 0; i < l->by[BY_ID].nr && !h; i++)
-		if (l->by[BY_ID].at[i]->decision.exclusive &&
-			holding_is_booked(l->by[BY_ID].at[i]) &&
-			cpuset_has(&l->by[BY_ID].at[i]->decision.cpus, cpu))
-			h = l->by[BY_ID].at[i];
+		if (l->by[BY_ID].at[i].h->decision.exclusive &&
+			holding_is_booked(l->by[BY_ID].at[i].h) &&
+			cpuset_has(&l->by[BY_ID].at[i].h->decision.cpus, cpu))
+			h = l->by[BY_ID].at[i].h;
 	assert(h);
 	return err_set(e, EBUSY, "CPU %u is held by container %s of pod %s/%s", cpu,
 		h->request.ask.name, h->request.pod.ns, h->request.pod.name);
@@ -109,7 +109,7 @@ static int within_pod_fits(const struct ledger *l, const struct holding *self,
 		return err_set(e, EINVAL, "container %s: its pod %s/%s has no such CPUs as one",
 			req->ask.name, req->pod.ns, req->pod.name);
 	for (size_t i = 0; d->exclusive && i < l->by[BY_ID].nr; i++) {
-		const struct holding *h = l->by[BY_ID].at[i];
+		const struct holding *h = l->by[BY_ID].at[i].h;
 
 		if (h != self && !holding_is_booked(h) && h->decision.exclusive &&
 			text_equal(h->request.pod.uid, req->pod.uid) &&
@@ -152,7 +152,7 @@ static struct cpuset held_by_others(
 	struct cpuset cpus = {0};
 
 	for (size_t i = 0; i < l->by[BY_ID].nr; i++) {
-		const struct holding *h = l->by[BY_ID].at[i];
+		const struct holding *h = l->by[BY_ID].at[i].h;
 		bool before = h->state == HOLDING_WAITING &&
 			      text_equal(h->request.ask.name, req->ask.name);
 		bool shared = text_equal(h->request.pod.uid, req->pod.uid) &&
@@ -203,9 +203,9 @@ static int memory_is_sound(const struct ledger *l, struct err *e)
 
 	memory_init(&sum, l->now.topo, l->s);
 	for (size_t i = 0; i < l->by[BY_ID].nr; i++)
-		if (holding_is_booked(l->by[BY_ID].at[i]))
-			memory_hold(&sum, l->by[BY_ID].at[i]->decision.blocks,
-				l->by[BY_ID].at[i]->decision.nr_blocks);
+		if (holding_is_booked(l->by[BY_ID].at[i].h))
+			memory_hold(&sum, l->by[BY_ID].at[i].h->decision.blocks,
+				l->by[BY_ID].at[i].h->decision.nr_blocks);
 	nodeset_each (n, l->now.topo->nodes) {
 		const struct memory_node *have = &l->now.memory.node[n], *want = &sum.node[n];
 
@@ -239,7 +239,7 @@ static int memory_is_sound(const struct ledger *l, struct err *e)
 static bool shares_as_a_pod_may(const struct ledger *l, const struct holding *h)
 {
 	for (size_t i = 0; i < l->by[BY_ID].nr; i++) {
-		const struct holding *o = l->by[BY_ID].at[i];
+		const struct holding *o = l->by[BY_ID].at[i].h;
 
 		if (o == h || !o->decision.exclusive || !holding_is_booked(o) ||
 			!cpuset_intersects(&o->decision.cpus, &h->decision.cpus))
@@ -257,7 +257,7 @@ static int leases_are_sound(const struct ledger *l, struct err *e)
 	size_t nr = 0;
 
 	for (size_t i = 0; i < l->by[BY_ID].nr; i++) {
-		const struct holding *h = l->by[BY_ID].at[i];
+		const struct holding *h = l->by[BY_ID].at[i].h;
 		bool has = h->decision.lease;
 
 		if (has != !!leases_count_of(l->now.leases, h->request.container_id))
@@ -277,12 +277,12 @@ static int left_is_sound(const struct ledger *l, struct err *e)
 	struct cpuset all = {0};
 
 	for (size_t i = 0; i < l->by[BY_ID].nr; i++) {
-		const struct decision *d = &l->by[BY_ID].at[i]->decision;
+		const struct decision *d = &l->by[BY_ID].at[i].h->decision;
 
 		if ((d->left && d->exclusive) || (!d->left && !cpuset_empty(&d->left_on)))
 			return err_set(e, EINVAL,
 				"container %s is left as it runs, and is not at once",
-				l->by[BY_ID].at[i]->request.container_id);
+				l->by[BY_ID].at[i].h->request.container_id);
 		all = cpuset_or(all, &d->left_on);
 	}
 	if (!cpuset_equal(&all, &l->now.left))
@@ -298,7 +298,7 @@ static int left_is_sound(const struct ledger *l, struct err *e)
 static int entries_are_their_own(const struct ledger *l, struct err *e)
 {
 	for (size_t i = 0; i < l->by[BY_ID].nr; i++) {
-		const struct request *r = &l->by[BY_ID].at[i]->request;
+		const struct request *r = &l->by[BY_ID].at[i].h->request;
 
 		if (r->ask.advice || r->ask.cpus_on || r->ask.nr_devices || r->pod.container ||
 			r->pod.own || r->pod.attached || r->pod.annotations)
@@ -314,7 +314,7 @@ static int counts_are_right(const struct ledger *l, struct err *e)
 	bool exact;
 
 	for (size_t i = 0; i < l->by[BY_ID].nr; i++) {
-		const struct holding *h = l->by[BY_ID].at[i];
+		const struct holding *h = l->by[BY_ID].at[i].h;
 		bool shares = h->state != HOLDING_WAITING && holding_is_in_pool(h);
 
 		nr_shared += shares;
@@ -332,9 +332,9 @@ int ledger_check(const struct ledger *l, struct err *e)
 	struct cpuset seen = {0};
 
 	for (size_t i = 0; i < l->by[BY_ID].nr; i++) {
-		const struct holding *h = l->by[BY_ID].at[i];
+		const struct holding *h = l->by[BY_ID].at[i].h;
 
-		if (i && strcmp(l->by[BY_ID].at[i - 1]->request.container_id,
+		if (i && strcmp(l->by[BY_ID].at[i - 1].h->request.container_id,
 				 h->request.container_id) >= 0)
 			return err_set(
 				e, EINVAL, "container %s is out of order", h->request.container_id);

@@ -16,15 +16,15 @@ static void count_held(struct ledger *l)
 {
 	l->now.held = (struct cpuset){0};
 	for (size_t i = 0; i < l->by[BY_ID].nr; i++)
-		if (l->by[BY_ID].at[i]->decision.exclusive && holding_is_booked(l->by[BY_ID].at[i]))
-			l->now.held = cpuset_or(l->now.held, &l->by[BY_ID].at[i]->decision.cpus);
+		if (l->by[BY_ID].at[i].h->decision.exclusive && holding_is_booked(l->by[BY_ID].at[i].h))
+			l->now.held = cpuset_or(l->now.held, &l->by[BY_ID].at[i].h->decision.cpus);
 }
 
 /* What a pod has not as one any more its containers have no part of. */
 static void follow_pods(struct ledger *l)
 {
 	for (size_t i = 0; i < l->by[BY_ID].nr; i++) {
-		struct holding *h = l->by[BY_ID].at[i];
+		struct holding *h = l->by[BY_ID].at[i].h;
 		const struct holding *pod =
 			holding_is_booked(h) ? NULL : ledger_pod_of(l, &h->request);
 
@@ -40,7 +40,7 @@ static struct holding *widest(const struct ledger *l)
 	struct holding *w = NULL;
 
 	for (size_t i = 0; i < l->by[BY_ID].nr; i++) {
-		struct holding *h = l->by[BY_ID].at[i];
+		struct holding *h = l->by[BY_ID].at[i].h;
 
 		if (h->decision.exclusive && holding_is_booked(h) &&
 			(!w || cpuset_count(&h->decision.cpus) > cpuset_count(&w->decision.cpus)))
@@ -88,7 +88,7 @@ static void book_again(struct ledger *l)
 	memory_init(&l->now.memory, l->now.topo, l->s);
 	l->now.memory.keep_groups = true;
 	for (size_t i = 0; i < l->by[BY_ID].nr; i++) {
-		struct holding *h = l->by[BY_ID].at[i];
+		struct holding *h = l->by[BY_ID].at[i].h;
 
 		for (unsigned k = 0; holding_is_booked(h) && k < h->decision.nr_blocks; k++) {
 			struct memory_block *b = &h->decision.blocks[k];
@@ -111,8 +111,8 @@ void ledger_set_topo(struct ledger *l, const struct topo *t)
 	l->now.topo = t;
 	leases_set_topo(l->now.leases, t);
 	for (size_t i = 0; i < l->by[BY_ID].nr; i++)
-		if (l->by[BY_ID].at[i]->decision.exclusive)
-			take_away(l->by[BY_ID].at[i], &left);
+		if (l->by[BY_ID].at[i].h->decision.exclusive)
+			take_away(l->by[BY_ID].at[i].h, &left);
 	count_held(l);
 	pool = pool_on(l, &new_cpus);
 	l->now.pool = pool;

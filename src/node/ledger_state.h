@@ -8,14 +8,19 @@
 /* What ledger.c and its helpers share. */
 
 /* Entries are found by id, by pod and name, and by sandbox, each through its own sorted array: a
- * create costs the same on a full node as on an empty one. */
+ * create costs the same on a full node as on an empty one. The first characters of what an order
+ * sorts by stand in the array itself, as a number: whoever searches reads little else. */
 enum ledger_order { BY_ID, BY_NAME, BY_SANDBOX, NR_LEDGER_ORDERS };
+struct ledger_slot {
+	uint64_t begins;
+	struct holding *h;
+};
 
 struct ledger {
 	struct ledger_view now;
 	const struct settings *s;
 	struct ledger_index {
-		VEC(struct holding *);
+		VEC(struct ledger_slot);
 	} by[NR_LEDGER_ORDERS];
 };
 

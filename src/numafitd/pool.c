@@ -67,6 +67,7 @@ int pool_choose(struct daemon *d, const char *root, struct err *e)
 	char why[512];
 
 	d->pool = xcalloc(1, sizeof *d->pool);
+	d->pool->left = SIZE_MAX;
 	int rc = places ? try_cgroups(d, root, e) : -ECANCELED;
 	bool by_updates = rc || asked == POOL_BY_UPDATES;
 	d->settings.pool_enforced = by_updates ? POOL_BY_UPDATES : POOL_BY_CGROUPS;
@@ -382,11 +383,11 @@ bool pool_look_at_next(struct daemon *d)
 
 	if (!b)
 		return false;
-	struct bounds_node *n = bounds_after(b, p->at ? p->at : "");
-	free(p->at);
-	p->at = n ? xstrdup(bounds_path(n)) : NULL;
-	if (!n)
+	struct bounds_node *n = bounds_next(b, &p->left);
+	if (!n) {
+		p->left = SIZE_MAX;
 		forget_unbounded(d);
+	}
 	if (!n || note_if_changed(d, n)) /* what is due all the time is tried once a round */
 		pool_follow_event(d);
 	return n != NULL;
@@ -426,7 +427,6 @@ void pool_stop(struct daemon *d)
 	vec_fini(&p->to_watch);
 	loop_timer_close(p->again);
 	loop_timer_close(p->watch_due);
-	free(p->at);
 	free(p);
 	d->pool = NULL;
 }

@@ -22,7 +22,7 @@ struct pool_bounds {
 	bool any_due;    /* whatever serial and pool say */
 	uint64_t serial; /* of the tree, and the pool, for which all was written */
 	struct cpuset pool;
-	char *at; /* the cgroup that was looked at last; NULL: none in this round */
+	size_t left; /* of the cgroups that are looked at in this round (bounds_next()) */
 	uint64_t writes, rewritten;
 	bool watch_failed;
 	bool failed;        /* not all that is due was written */

@@ -277,8 +277,13 @@ static void on_live(void *ctx, const struct request *asked)
 	struct request req = *asked;
 	struct placement placed;
 	struct arena a;
-	bool has = read_placement(d, &req, &placed);
 
+	if (ledger_find(engine_ledger(d->engine), req.container_id)) {
+		/* what it claims and wishes for is of no account any more */
+		engine_live(d->engine, loop_wall_ms(), &req, NULL);
+		return;
+	}
+	bool has = read_placement(d, &req, &placed);
 	arena_init(&a, GATHER_BYTES);
 	wishes_of_running(d, &req, 1, &a);
 	engine_live(d->engine, loop_wall_ms(), &req, has ? &placed : NULL);

@@ -43,7 +43,7 @@ static void a_container_in_the_place_of_a_pod_or_of_another_one_is_passed_over(v
 	vec_fini(&before);
 	vec_fini(&after);
 	bounds_leave(b, "c1");
-	assert_null(bounds_after(b, ""));
+	assert_null(bounds_next(b, &(size_t){SIZE_MAX}));
 	/* the other way round: one was there before what its place is for */
 	static const char *const places[] = {"/kubepods/burstable", "/kubepods/burstable/poda"};
 	for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
@@ -55,7 +55,7 @@ static void a_container_in_the_place_of_a_pod_or_of_another_one_is_passed_over(v
 		assert_false(bounds_shares(b, "c1", &exact));
 		bounds_leave(b, "c1");
 		bounds_leave(b, "c3");
-		assert_null(bounds_after(b, ""));
+		assert_null(bounds_next(b, &(size_t){SIZE_MAX}));
 	}
 	bounds_free(b);
 }

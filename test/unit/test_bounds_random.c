@@ -353,19 +353,18 @@ static void restart(struct rig *r)
 static void sweep(struct rig *r)
 {
 	char path[CGROUP_PATH_MAX];
-	struct bounds_node *n = NULL;
+	struct bounds_node *n;
+	size_t left = SIZE_MAX;
 
-	for (unsigned i = 0; i < PODS * CONTAINERS; i++) {
-		const struct container *c = &r->pod[i / CONTAINERS].c[i % CONTAINERS];
-
-		while (c->there && !c->shares && !c->both && (n = bounds_after(r->b, n ? bounds_path(n) : "")))
-			if (text_equal(bounds_path(n), path_of(c, path)))
-				fail_msg("%s has its set from the runtime", path);
-	}
-
-	while ((n = bounds_after(r->b, n ? bounds_path(n) : ""))) {
+	while ((n = bounds_next(r->b, &left))) {
 		const struct directory *d = directory(r, bounds_path(n));
 
+		for (unsigned i = 0; i < PODS * CONTAINERS; i++) {
+			const struct container *c = &r->pod[i / CONTAINERS].c[i % CONTAINERS];
+
+			if (c->there && !c->shares && !c->both && text_equal(bounds_path(n), path_of(c, path)))
+				fail_msg("%s has its set from the runtime", path);
+		}
 		if (d)
 			(void)bounds_note_found(r->b, n, &d->cpus, &r->all);
 	}

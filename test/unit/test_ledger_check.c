@@ -56,7 +56,7 @@ static void node_fini(struct node *n)
 
 static struct decision *decision_of(struct ledger *l, size_t i)
 {
-	return &l->by[BY_ID].at[i]->decision;
+	return &l->by[BY_ID].at[i].h->decision;
 }
 
 static void two_hold_one(struct ledger *l)
@@ -68,8 +68,8 @@ static void a_part_of_a_pod_shares_with_a_stranger(struct ledger *l)
 {
 	two_hold_one(l);
 	decision_of(l, 0)->source = decision_of(l, 1)->source = SOURCE_HELD;
-	l->by[BY_ID].at[0]->request.ask.kind = CONTAINER_INIT;
-	l->by[BY_ID].at[1]->request.ask.place = 1;
+	l->by[BY_ID].at[0].h->request.ask.kind = CONTAINER_INIT;
+	l->by[BY_ID].at[1].h->request.ask.place = 1;
 }
 
 static void a_reserved_one_is_held(struct ledger *l)
@@ -84,7 +84,7 @@ static void held_by_nobody(struct ledger *l)
 
 static void out_of_order(struct ledger *l)
 {
-	struct holding *first = l->by[BY_ID].at[0];
+	struct ledger_slot first = l->by[BY_ID].at[0];
 
 	l->by[BY_ID].at[0] = l->by[BY_ID].at[1];
 	l->by[BY_ID].at[1] = first;
