@@ -16,16 +16,38 @@ enum { GATHER_MS = 200, UPDATES_AT_ONCE = 16, ARENA_BYTES = 1 << 20 };
 struct updater {
 	struct loop_timer *timer;
 	bool gathers;
-	struct {
-		VEC(char *);
-	} asked; /* the containers of the UpdateContainers on its way */
+	struct update_list asked; /* the UpdateContainers on its way; with ids of its own */
 };
 
 static void forget_asked(struct updater *t)
 {
 	for (size_t i = 0; i < t->asked.nr; i++)
-		free(t->asked.at[i]);
+		free((void *)(uintptr_t)t->asked.at[i].container_id); /* ours since note_asked() */
 	t->asked.nr = 0;
+}
+
+static void note_asked(struct updater *t, const struct update_list *ups)
+{
+	forget_asked(t);
+	for (size_t i = 0; i < ups->nr; i++) {
+		struct update *u = vec_push(&t->asked);
+
+		*u = ups->at[i];
+		u->container_id = xstrdup(ups->at[i].container_id);
+	}
+}
+
+/* Whether it is to have something else by now. A reply may have said so in the meantime, but a
+ * runtime may come to what it was asked only after that: in containerd both wait for one lock
+ * (internal/nri/nri.go, updateFromPlugin). */
+static bool is_out_of_date(const struct daemon *d, const struct update *asked)
+{
+	struct update want;
+
+	return engine_wants(d->engine, asked->container_id, &want) &&
+	       (!cpuset_equal(&want.cpus, &asked->cpus) ||
+		       !nodeset_equal(want.mems, asked->mems) ||
+		       want.without_quota != asked->without_quota);
 }
 
 /* Those that it failed for are updated with the next news, or after the next round of the sweep. */
@@ -38,8 +60,9 @@ static void updater_on_answer(void *ctx, const char *problem)
 	if (problem)
 		log_line(LOG_WARN, "updates-failed", "containers=%zu error=%s", t->asked.nr,
 			log_text(buf, sizeof buf, problem));
-	for (size_t i = 0; problem && i < t->asked.nr; i++)
-		engine_must_update(d->engine, t->asked.at[i]);
+	for (size_t i = 0; i < t->asked.nr; i++)
+		if (problem || is_out_of_date(d, &t->asked.at[i]))
+			engine_must_update(d->engine, t->asked.at[i].container_id);
 	forget_asked(t);
 	if (!problem)
 		updater_note_change(d);
@@ -76,9 +99,7 @@ static void send_updates(struct daemon *d, const struct update_list *ups)
 	arena_init(&a, ARENA_BYTES);
 	list.arena = &a;
 	add_updates(d, ups, &list);
-	forget_asked(t);
-	for (size_t i = 0; i < ups->nr; i++)
-		*vec_push(&t->asked) = xstrdup(ups->at[i].container_id);
+	note_asked(t, ups);
 	if (nri_conn_update(d->runtime.conn, list.updates, list.nr_updates, updater_on_answer, &e) <
 		0)
 		updater_on_answer(d, e.text);
@@ -107,7 +128,7 @@ static void update_misplaced(void *ctx)
 bool updater_is_updating(const struct daemon *d, const char *container_id)
 {
 	for (size_t i = 0; d->updater && i < d->updater->asked.nr; i++)
-		if (text_equal(d->updater->asked.at[i], container_id))
+		if (text_equal(d->updater->asked.at[i].container_id, container_id))
 			return true;
 	return false;
 }

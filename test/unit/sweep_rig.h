@@ -52,6 +52,13 @@ struct rig {
 	bool forgets;   /* it is CRI-O, and has been started again since it created them */
 	const char *client_wants; /* CPUs that an UpdateContainer ends with, whatever is answered */
 	const char *refusal;      /* what its calls are refused with; NULL: they are not */
+	/* It creates this one before it comes to what it is set without having asked, as containerd
+	 * may, in which both wait for one lock. NULL: none. */
+	struct box *overtakes;
+	struct {
+		struct box *box;
+		char cpus[LIST_BYTES], mems[LIST_BYTES];
+	} late; /* what it comes to then */
 	struct loop_timer *guard, *poll;
 	bool (*until)(struct rig *r);
 	struct box box[BOXES];
@@ -173,6 +180,27 @@ static inline void apply(struct rig *r, const struct nri_update *updates, size_t
 			}
 }
 
+static inline void call(struct rig *r, enum nri_call what, struct box *b);
+
+static inline void keep_for_later(struct rig *r, const struct nri_update *first)
+{
+	r->late.box = &r->box[0];
+	assert_string_equal(r->late.box->c.id, first->container_id);
+	(void)snprintf(r->late.cpus, sizeof r->late.cpus, "%s", first->cpus);
+	(void)snprintf(r->late.mems, sizeof r->late.mems, "%s", first->mems);
+	call(r, NRI_CALL_CREATE, r->overtakes);
+	r->overtakes = NULL;
+}
+
+static inline void apply_late(struct rig *r)
+{
+	if (!r->late.box)
+		return;
+	set_cpus(r, r->late.box, r->late.cpus);
+	set_mems(r, r->late.box, r->late.mems);
+	r->late.box = NULL;
+}
+
 /* UpdateContainers */
 static inline bool on_set(void *ctx, const struct nri_update *updates, size_t nr)
 {
@@ -180,7 +208,9 @@ static inline bool on_set(void *ctx, const struct nri_update *updates, size_t nr
 
 	r->unasked++;
 	r->set += (unsigned)nr;
-	if (!r->refuses && !r->ignores)
+	if (r->overtakes)
+		keep_for_later(r, updates);
+	else if (!r->refuses && !r->ignores)
 		apply(r, updates, nr);
 	return !r->refuses;
 }
@@ -200,6 +230,7 @@ static inline void on_answered(void *ctx, enum nri_call call, const struct nri_a
 	assert_int_equal(a->status, 0);
 	r->nr_updates = (unsigned)a->nr_updates;
 	apply(r, a->updates, a->nr_updates);
+	apply_late(r);
 	if (call == NRI_CALL_UPDATE && r->client_wants)
 		set_cpus(r, &r->box[0], r->client_wants);
 	if (call != NRI_CALL_CREATE)

@@ -158,6 +158,30 @@ static void an_update_that_fails_is_tried_again(void **state)
 	rig_free(r);
 }
 
+static bool web_was_set_late(struct rig *r)
+{
+	return r->unasked && !r->late.box && r->outstanding == 0;
+}
+
+static void an_update_that_a_newer_one_overtakes_is_made_good(void **state)
+{
+	struct rig *r = rig_new(true, "v0.12.5");
+	struct box *web = start_box(r, 0, 0);
+
+	(void)state;
+	wait_until(r, all_are_as_held);
+	sweep_stop(&r->d); /* nobody looks at what is in force */
+	r->unasked = 0;
+	r->overtakes = name_box(r, 1, 4);
+	engine_must_update(r->d.engine, web->c.id);
+	updater_note_change(&r->d);
+	wait_until(r, web_was_set_late);
+	assert_false(is_as_held(r, web));
+	wait_until(r, all_are_as_held);
+	assert_int_equal(r->unasked, 2);
+	rig_free(r);
+}
+
 /* As with ignore_failure: the runtime says that all is well. */
 static void an_update_without_effect_is_tried_again(void **state)
 {
@@ -346,6 +370,7 @@ int main(void)
 		cmocka_unit_test(a_container_that_has_ended_is_not_updated),
 		cmocka_unit_test(an_update_that_fails_is_tried_again),
 		cmocka_unit_test(an_update_without_effect_is_tried_again),
+		cmocka_unit_test(an_update_that_a_newer_one_overtakes_is_made_good),
 		cmocka_unit_test(
 			without_a_cgroup_updates_are_repeated_until_the_runtime_accepts_one),
 		cmocka_unit_test(no_sweep_runs_while_a_request_arrives),
