@@ -38,8 +38,12 @@ struct claims {
 		bool is;
 		enum nri_event event;
 		char id[NODE_NAME_MAX]; /* the container's, or the sandbox's */
+		char pod_uid[POD_UID_MAX];
+		uint64_t came_ms; /* at the earliest */
 		uint64_t since_ms, deadline_ms;
 	} waiting;
+	uint64_t behind_ms; /* since when what is served now may have been behind a call that
+			       waited; 0: there was none */
 	struct waited waited[WAITED_PODS]; /* a ring */
 	unsigned nr_waited;
 	uint64_t unknown[NR_CLAIMS_KNOWN]; /* containers that were decided so */
@@ -173,11 +177,15 @@ void claims_count(struct daemon *d, const struct request *req)
 
 /* Answers that wait */
 
+/* A runtime makes another call before this one is answered when it has given up on it: the kubelet
+ * does so with pods that are deleted as they start. */
 static void look_again(void *ctx)
 {
-	const struct claims *c = ctx;
+	struct claims *c = ctx;
 
+	c->behind_ms = c->waiting.is ? c->waiting.came_ms : 0;
 	nri_conn_resume(c->d->runtime.conn);
+	c->behind_ms = 0;
 }
 
 void claims_news(struct daemon *d)
@@ -196,14 +204,25 @@ static uint64_t pod_waited_ms(const struct claims *c, const char *pod_uid)
 	return ms;
 }
 
+static uint64_t what_is_left(uint64_t all, uint64_t gone)
+{
+	return all > gone ? all - gone : 0;
+}
+
+/* When the call that is served now came, at the earliest. */
+static uint64_t came_ms(const struct claims *c)
+{
+	return c->behind_ms ? c->behind_ms : loop_monotonic_ms();
+}
+
 /* How long an answer about the pod may still wait. */
 static uint64_t wait_left_ms(const struct claims *c, const char *pod_uid)
 {
-	uint64_t patience = nri_conn_patience_ms(c->d->runtime.conn);
-	uint64_t waited = pod_waited_ms(c, pod_uid);
-	uint64_t all = number_min(c->d->settings.claims_wait_ms, patience / PATIENCE_PARTS);
+	uint64_t bound = nri_conn_patience_ms(c->d->runtime.conn) / PATIENCE_PARTS;
+	uint64_t of_pod = number_min(c->d->settings.claims_wait_ms, bound);
 
-	return all > waited ? all - waited : 0;
+	return number_min(what_is_left(of_pod, pod_waited_ms(c, pod_uid)),
+		what_is_left(bound, loop_monotonic_ms() - came_ms(c)));
 }
 
 static const char *id_of(enum nri_event event, const struct request *req)
@@ -218,30 +237,45 @@ static bool is_waiting(const struct claims *c, enum nri_event event, const struc
 	       text_equal(c->waiting.id, id_of(event, req));
 }
 
-static void begin_to_wait(struct claims *c, enum nri_event event, const struct request *req)
+/* False: it has a longer name than any runtime gives, and would not be recognized. */
+static bool begin_to_wait(struct claims *c, enum nri_event event, const struct request *req)
 {
 	uint64_t now = loop_monotonic_ms();
 
+	if (!text_copy(c->waiting.id, sizeof c->waiting.id, id_of(event, req)) ||
+		!text_copy(c->waiting.pod_uid, sizeof c->waiting.pod_uid, req->pod.uid))
+		return false;
 	c->waiting.is = true;
 	c->waiting.event = event;
-	(void)text_copy(c->waiting.id, sizeof c->waiting.id, id_of(event, req));
+	c->waiting.came_ms = came_ms(c);
 	c->waiting.since_ms = now;
 	c->waiting.deadline_ms = now + wait_left_ms(c, req->pod.uid);
+	c->waits++;
 	if (c->d->services->pod_resources)
 		pod_resources_hurry(c->d->services->pod_resources);
+	return true;
 }
 
-static void end_wait(struct claims *c, const struct request *req, enum claims_known known)
+/* At that time. How long it has waited is taken from its pod's time. */
+static uint64_t end_wait(struct claims *c, uint64_t now_ms)
 {
-	uint64_t waited = loop_monotonic_ms() - c->waiting.since_ms;
-	char pod[512];
+	uint64_t waited = now_ms - c->waiting.since_ms;
+	struct waited *w = &c->waited[c->nr_waited++ % WAITED_PODS];
 
 	c->waiting.is = false;
 	loop_timer_stop(c->look);
-	struct waited *w = &c->waited[c->nr_waited++ % WAITED_PODS];
-	(void)text_copy(w->pod_uid, sizeof w->pod_uid, req->pod.uid);
+	(void)text_copy(w->pod_uid, sizeof w->pod_uid, c->waiting.pod_uid);
 	w->ms = waited;
 	c->waited_ns += waited * NS_PER_MS;
+	return waited;
+}
+
+static void end_wait_with_answer(
+	struct claims *c, const struct request *req, enum claims_known known)
+{
+	uint64_t waited = end_wait(c, loop_monotonic_ms());
+	char pod[512];
+
 	c->d->measured.waited_ns = waited * NS_PER_MS;
 	log_line(LOG_INFO, "answer-waited", "namespace=%s pod=%s waited_ms=%llu claims=%s",
 		req->pod.ns, log_text(pod, sizeof pod, req->pod.name), (unsigned long long)waited,
@@ -257,20 +291,19 @@ bool claims_wait(void *ctx, enum nri_event event, const struct request *req)
 	if (!c || !d->services || (!starts && event != NRI_EVENT_CREATE))
 		return false;
 	bool waiting = is_waiting(c, event, req);
+	if (c->waiting.is && !waiting) /* went with its connection */
+		(void)end_wait(c, number_min(loop_monotonic_ms(), c->waiting.deadline_ms));
 	if (!waiting && !d->settings.claims_wait_ms)
 		return false;
 	enum claims_known known =
 		starts ? gather_claims_of_pod(d, &req->pod, !waiting) : gather_claims(d, req);
-	if (!waiting && known != CLAIMS_KNOWN && wait_left_ms(c, req->pod.uid)) {
-		begin_to_wait(c, event, req);
-		c->waits++;
-		waiting = true;
-	}
+	if (!waiting && known != CLAIMS_KNOWN && wait_left_ms(c, req->pod.uid))
+		waiting = begin_to_wait(c, event, req);
 	if (!waiting)
 		return false;
 	uint64_t now = loop_monotonic_ms();
 	if (known == CLAIMS_KNOWN || now >= c->waiting.deadline_ms) {
-		end_wait(c, req, known);
+		end_wait_with_answer(c, req, known);
 		return false;
 	}
 	loop_timer_set(c->look, c->waiting.deadline_ms - now);

@@ -125,6 +125,7 @@ void api_slices_close(struct api_slices *s)
 static uint64_t patience_ms;
 static unsigned resumed;
 static struct loop *running;
+static void (*on_resume)(void); /* what the runtime's connection does then; NULL: nothing */
 
 uint64_t nri_conn_patience_ms(const struct nri_conn *c)
 {
@@ -136,6 +137,8 @@ void nri_conn_resume(struct nri_conn *c)
 {
 	(void)c;
 	resumed++;
+	if (on_resume)
+		on_resume();
 	loop_stop(running);
 }
 
@@ -183,6 +186,7 @@ static int setup(void **state)
 	nr_published = sizeof gpus / sizeof *gpus;
 	patience_ms = 2000;
 	resumed = hurried = 0;
+	on_resume = NULL;
 	claims_start(&w->d);
 	claims_watch(&w->d, NULL);
 	*state = w;
@@ -498,6 +502,87 @@ static void an_event_of_a_new_connection_does_not_take_over_the_wait_of_another(
 	assert_int_equal(status_of(w).waits, 2);
 }
 
+/* Of a pod that keeps failing this way no answer may be late again and again. */
+static void what_waited_when_its_connection_ended_is_taken_from_its_pods_time(void **state)
+{
+	enum { WAIT_MS = 30 };
+	struct world *w = *state;
+	struct request req = create("app");
+
+	w->d.settings.claims_wait_ms = WAIT_MS;
+	nr_published = 0;
+	kubelet_shows(gpu0_and_gpu1, 3);
+	assert_true(waits_for(w, NRI_EVENT_RUN_POD));
+	loop_run(w->d.loop); /* at its time it is there no more: nobody answers it */
+	req.container_id = "d";
+	assert_false(claims_wait(&w->d, NRI_EVENT_CREATE, &req));
+	assert_int_equal(status_of(w).waits, 1);
+	assert_true(status_of(w).waited_ns >= WAIT_MS * UINT64_C(1000000));
+}
+
+/* A runtime that has given up on one call makes the next, which is then behind the first. */
+static struct world *of_resume;
+static bool first_waits, next_waits;
+
+static void serve_one_and_the_next(void)
+{
+	static const char *const cdi[] = {"gpu.example.com/claim=1"};
+	struct request next = create("app");
+
+	next.container_id = "next";
+	next.pod = (struct pod){.sandbox_id = "t", .uid = "v", .ns = "ml", .name = "infer"};
+	next.cdi = cdi;
+	next.nr_cdi = 1;
+	first_waits = waits_for(of_resume, NRI_EVENT_CREATE);
+	if (!first_waits)
+		next_waits = claims_wait(&of_resume->d, NRI_EVENT_CREATE, &next);
+}
+
+static void a_call_that_was_behind_one_that_waited_has_waited_too(void **state)
+{
+	static const struct {
+		uint64_t patience_ms;
+		bool next_waits;
+	} cases[] = {
+		{60, false},    /* half of it has gone by */
+		{600000, true}, /* there is time left */
+	};
+	struct world *w = of_resume = *state;
+
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		claims_stop(&w->d);
+		claims_start(&w->d);
+		w->d.settings.claims_wait_ms = 30;
+		patience_ms = cases[i].patience_ms;
+		kubelet.age = 0;
+		on_resume = NULL;
+		assert_true(waits_for(w, NRI_EVENT_CREATE));
+		on_resume = serve_one_and_the_next;
+		first_waits = true;
+		while (first_waits)
+			loop_run(w->d.loop);
+		assert_int_equal(next_waits, cases[i].next_waits);
+	}
+}
+
+static void who_has_a_longer_name_than_can_be_remembered_does_not_wait(void **state)
+{
+	char name[512] = "";
+	struct world *w = *state;
+	struct request req = create("app");
+
+	w->d.settings.claims_wait_ms = 1000;
+	nr_published = 0;
+	kubelet_shows(gpu0_and_gpu1, 3);
+	memset(name, 'c', sizeof name - 1);
+	req.container_id = name;
+	assert_false(claims_wait(&w->d, NRI_EVENT_CREATE, &req));
+	req = create("app");
+	known.pod.uid = req.pod.uid = name;
+	assert_false(claims_wait(&w->d, NRI_EVENT_CREATE, &req));
+	assert_int_equal(status_of(w).waits, 0);
+}
+
 #define IN_WORLD(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int main(void)
@@ -518,6 +603,9 @@ int main(void)
 		IN_WORLD(an_answer_waits_as_long_as_the_setting_says_and_no_longer),
 		IN_WORLD(an_answer_does_not_wait_beyond_the_runtimes_patience),
 		IN_WORLD(an_event_of_a_new_connection_does_not_take_over_the_wait_of_another),
+		IN_WORLD(what_waited_when_its_connection_ended_is_taken_from_its_pods_time),
+		IN_WORLD(a_call_that_was_behind_one_that_waited_has_waited_too),
+		IN_WORLD(who_has_a_longer_name_than_can_be_remembered_does_not_wait),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
