@@ -194,6 +194,14 @@ void claims_news(struct daemon *d)
 		loop_timer_set(d->claims->look, 0);
 }
 
+void claims_let_go(struct daemon *d)
+{
+	if (!d->claims)
+		return;
+	d->settings.claims_wait_ms = d->claims->waiting.deadline_ms = 0;
+	nri_conn_resume(d->runtime.conn);
+}
+
 static uint64_t pod_waited_ms(const struct claims *c, const char *pod_uid)
 {
 	uint64_t ms = 0;

@@ -37,6 +37,9 @@ size_t claims_add(const struct daemon *d, const struct container_held *held,
 bool claims_wait(void *ctx, enum nri_event event, const struct request *req);
 /* PodResources has answered: what waits is looked at again, in the loop's next turn. */
 void claims_news(struct daemon *d);
+/* The daemon ends: what waits is answered now, with what is known, and nothing waits any more.
+ * Before the runtime's connection ends. */
+void claims_let_go(struct daemon *d);
 /* A container was decided. */
 void claims_count(struct daemon *d, const struct request *req);
 

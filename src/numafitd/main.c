@@ -1,6 +1,7 @@
 /* numafitd: the node daemon. Parses, builds, runs, frees. */
 #include "beside.h"
 #include "check_config.h"
+#include "claims.h"
 #include "cluster.h"
 #include <daemon-files/config.h>
 #include "daemon.h"
@@ -199,6 +200,7 @@ static int run_daemon(struct daemon *d, struct err *e)
 	if (!rc) {
 		log_start(d);
 		loop_run(d->loop);
+		claims_let_go(d);
 		log_line(LOG_INFO, "stopped", "containers=%zu",
 			ledger_count(engine_ledger(d->engine)));
 		rc = reload_verdict(d, e);

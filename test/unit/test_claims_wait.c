@@ -176,6 +176,24 @@ static void a_connection_that_ends_while_an_answer_waits_is_made_anew(void **sta
 	rig_free(r);
 }
 
+/* The call and the signal reach the daemon at once, or the call does first. */
+static void a_daemon_that_is_stopped_answers_what_waits_before_it_ends(void **state)
+{
+	struct rig *r = rig_with("1500ms");
+
+	(void)state;
+	begin(r, NULL);
+	const struct fake_container *b = ask_for(r, 0, "c0", "p");
+	int status = rig_end(&r->daemon, SIGTERM);
+	assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+	run_until(r, &r->answered);
+	assert_true(b->runs);
+	await_log(r, "event=stopped containers=1");
+	assert_int_equal(count_log(r, unknown), 1);
+	fake_runtime_hang_up(&r->runtime);
+	rig_free(r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -183,6 +201,7 @@ int main(void)
 			without_an_answer_of_the_kubelet_the_create_is_answered_all_the_same),
 		cmocka_unit_test(the_answer_waits_for_the_kubelet_and_other_events_behind_it),
 		cmocka_unit_test(a_connection_that_ends_while_an_answer_waits_is_made_anew),
+		cmocka_unit_test(a_daemon_that_is_stopped_answers_what_waits_before_it_ends),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
