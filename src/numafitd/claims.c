@@ -218,9 +218,9 @@ static uint64_t what_is_left(uint64_t all, uint64_t gone)
 }
 
 /* When the call that is served now came, at the earliest. */
-static uint64_t came_ms(const struct claims *c)
+static uint64_t came_ms(const struct claims *c, uint64_t now_ms)
 {
-	return c->behind_ms ? c->behind_ms : loop_monotonic_ms();
+	return c->behind_ms ? c->behind_ms : now_ms;
 }
 
 /* How long an answer about the pod may still wait. */
@@ -228,9 +228,10 @@ static uint64_t wait_left_ms(const struct claims *c, const char *pod_uid)
 {
 	uint64_t bound = nri_conn_patience_ms(c->d->runtime.conn) / PATIENCE_PARTS;
 	uint64_t of_pod = number_min(c->d->settings.claims_wait_ms, bound);
+	uint64_t now = loop_monotonic_ms();
 
 	return number_min(what_is_left(of_pod, pod_waited_ms(c, pod_uid)),
-		what_is_left(bound, loop_monotonic_ms() - came_ms(c)));
+		what_is_left(bound, now - came_ms(c, now)));
 }
 
 static const char *id_of(enum nri_event event, const struct request *req)
@@ -255,7 +256,7 @@ static bool begin_to_wait(struct claims *c, enum nri_event event, const struct r
 		return false;
 	c->waiting.is = true;
 	c->waiting.event = event;
-	c->waiting.came_ms = came_ms(c);
+	c->waiting.came_ms = came_ms(c, now);
 	c->waiting.since_ms = now;
 	c->waiting.deadline_ms = now + wait_left_ms(c, req->pod.uid);
 	c->waits++;
