@@ -69,6 +69,7 @@ struct request {
 	const char *cpus, *mems; /* kernel lists in the container's spec; "" when not set */
 	enum in_force in_force;  /* of the cpuset, and the numbers; for engine_synchronize() */
 	const char *placement;   /* value of its numafit.io/placement annotation, or NULL */
+	bool no_memory_policy;   /* the runtime cannot set one; request_lacks_memory_policy() */
 	const char *cgroup;      /* its cgroup in the runtime's words (host/cgroup.h), or NULL */
 	/* Value of the numafit.io/allocated annotation (leases.h) that the kubelet put on the
 	 * container, or NULL. Never from the pod's annotations. */
@@ -117,6 +118,12 @@ uint64_t page_bytes_from_name(const char *name);
  * request is whole CPUs, else 0; 0 also in a pod with resources of its own where it is not
  * `guaranteed` (kubelet policy_static.go, guaranteedCPUs); as its wishes have it. */
 unsigned request_exclusive_cpus(const struct request *req);
+/* Whether its pod wishes for a memory policy that the runtime cannot set, and what is said then. */
+static inline bool request_lacks_memory_policy(const struct request *req)
+{
+	return req->no_memory_policy && req->ask.wishes.memory;
+}
+extern const char request_no_memory_policy_text[];
 /* Whether memory is pinned for it: Guaranteed pods only (kubelet memorymanager). */
 bool request_pins_memory(const struct request *req);
 

@@ -128,6 +128,7 @@ struct settings {
 	enum quota_use quota_use;
 	unsigned wishes_allowed; /* which wishes pods may have (wishes.h) */
 	enum unknown_wish unknown_wish;
+	bool container_environment; /* a new container's environment says what it has */
 	uint64_t sweep_interval_ms; /* between two looks at what is in force; 0: none */
 	enum advice_mode advice_mode;
 	bool advice_repair;      /* place where a hint cannot be followed but others do as well */

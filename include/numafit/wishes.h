@@ -34,19 +34,36 @@ enum wish_spread {
 	WISH_SPREAD_STRICT,   /* and the memory of that NUMA node alone */
 	NR_WISH_SPREADS
 };
+/* How the kernel chooses the NUMA node of a page, among those that the container's memory is pinned
+ * to (set_mempolicy(2)), of a process that does not choose itself. */
+enum wish_memory {
+	WISH_MEMORY_UNSAID,
+	WISH_MEMORY_BIND,       /* any of them, the nearest first, and no other */
+	WISH_MEMORY_INTERLEAVE, /* one after another */
+	WISH_MEMORY_PREFERRED,  /* them first, others rather than none */
+	WISH_MEMORY_LOCAL,      /* that of the CPU that the thread runs on */
+	NR_WISH_MEMORIES
+};
 /* In the annotations' words; "" for what is not said. */
 extern const char *const wish_cpus_words[NR_WISH_CPUS];      /* "", "own", "shared", ... */
 extern const char *const wish_cores_words[NR_WISH_CORES];    /* "", "whole", "one-thread" */
 extern const char *const wish_spread_words[NR_WISH_SPREADS]; /* "", "any", "one-node", ... */
+extern const char *const wish_memory_words[NR_WISH_MEMORIES]; /* "", "bind", ... */
+
+/* A class of the runtime's configuration, with its end. */
+enum { WISH_CLASS_MAX = 32 };
 
 /* A plain value; zeros wish for nothing. */
 struct wishes {
 	enum wish_cpus cpus;
 	enum wish_cores cores;
 	enum wish_spread spread;
+	enum wish_memory memory;
+	char rdt_class[WISH_CLASS_MAX]; /* "": none is wished for */
+	char blockio_class[WISH_CLASS_MAX];
 };
 
-enum { WISHES_TEXT_MAX = 128 }; /* of what follows, with its end */
+enum { WISHES_TEXT_MAX = 256 }; /* of what follows, with its end */
 /* "cpus=shared cores=whole"; nothing where nothing is wished for. */
 void wishes_print(const struct wishes *w, struct text *to);
 /* The options by which the CPUs of such a container are taken: with a wish for cores those of
@@ -78,8 +95,14 @@ enum {
 	WISHES_CPUS_SHARED = 2,
 	WISHES_CORES = 4,
 	WISHES_NUMA_NODES = 8,
-	WISHES_SPREAD = 16
+	WISHES_SPREAD = 16,
+	WISHES_MEMORY_POLICY = 32,
+	WISHES_RDT_CLASS = 64,
+	WISHES_BLOCKIO_CLASS = 128
 };
+/* Whether that is a name of a class: letters, digits, '.', '-' and '_', of which the first one is a
+ * letter or a digit; shorter than WISH_CLASS_MAX. */
+bool wishes_is_class(const char *name);
 /* "cpus=shared,numa-nodes", or "none", to those bits. 0, or -EINVAL: the text says which word is
  * wrong, and what there is. */
 int wishes_allowed_parse(const char *text, unsigned *out, struct err *e);

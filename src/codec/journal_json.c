@@ -103,6 +103,22 @@ static const struct fields hint_fields = FIELDS(hint_rows, struct advice_result)
 			.optional = true,                                                          \
 			.words = wish_spread_words,                                                \
 			.max = NR_WISH_SPREADS},                                                   \
+		{.key = "wish_memory_policy",                                                      \
+			.type = FIELD_NAME,                                                        \
+			.at = ASK_AT + offsetof(struct ask, wishes.memory),                        \
+			.optional = true,                                                          \
+			.words = wish_memory_words,                                                \
+			.max = NR_WISH_MEMORIES},                                                  \
+		{.key = "wish_rdt_class",                                                          \
+			.type = FIELD_CHARS,                                                       \
+			.at = ASK_AT + offsetof(struct ask, wishes.rdt_class),                     \
+			.max = WISH_CLASS_MAX,                                                     \
+			.optional = true},                                                         \
+		{.key = "wish_blockio_class",                                                      \
+			.type = FIELD_CHARS,                                                       \
+			.at = ASK_AT + offsetof(struct ask, wishes.blockio_class),                 \
+			.max = WISH_CLASS_MAX,                                                     \
+			.optional = true},                                                         \
 		{.key = "odd_wish",                                                                \
 			.type = FIELD_STRING,                                                      \
 			.at = ASK_AT + offsetof(struct ask, odd_wish),                             \
@@ -166,6 +182,7 @@ static const struct field request_rows[] = {
 	FIELD("cpus", STRING, AT(cpus)),
 	FIELD("mems", STRING, AT(mems)),
 	FIELD("cgroup", STRING, AT(cgroup), .optional = true),
+	FIELD("no_memory_policy", BOOL, AT(no_memory_policy), .optional = true),
 	FIELD("allocated", STRING, AT(allocated), .optional = true),
 	FIELD("owner", NAME, AT(owner), .optional = true, .words = token_owner_words,
 		.max = NR_TOKEN_OWNERS),

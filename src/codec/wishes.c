@@ -10,18 +10,25 @@
 enum { KEY_MAX = 256, SHOWN = 64, ODD_MAX = 384 };
 
 /* A wish, and what its values are. */
+enum wish_type { WORDS, NODES, CLASS };
 static const struct wish_row {
 	const char *name;
 	unsigned bit;
-	const char *const *words; /* the first is for none; NULL: a list of NUMA nodes */
+	enum wish_type type;
+	size_t at;                /* in struct wishes; but for NODES */
+	const char *const *words; /* the first is for none */
 	unsigned nr;
-	size_t at; /* in struct wishes */
 } wishes[] = {
-	{"cpus", WISHES_CPUS, wish_cpus_words, NR_WISH_CPUS, offsetof(struct wishes, cpus)},
-	{"cores", WISHES_CORES, wish_cores_words, NR_WISH_CORES, offsetof(struct wishes, cores)},
-	{"numa-nodes", WISHES_NUMA_NODES, NULL, 0, 0},
-	{"spread", WISHES_SPREAD, wish_spread_words, NR_WISH_SPREADS,
-		offsetof(struct wishes, spread)},
+#define AT(member) offsetof(struct wishes, member)
+	{"cpus", WISHES_CPUS, WORDS, AT(cpus), wish_cpus_words, NR_WISH_CPUS},
+	{"cores", WISHES_CORES, WORDS, AT(cores), wish_cores_words, NR_WISH_CORES},
+	{"numa-nodes", WISHES_NUMA_NODES, NODES, 0, NULL, 0},
+	{"spread", WISHES_SPREAD, WORDS, AT(spread), wish_spread_words, NR_WISH_SPREADS},
+	{"memory-policy", WISHES_MEMORY_POLICY, WORDS, AT(memory), wish_memory_words,
+		NR_WISH_MEMORIES},
+	{"rdt-class", WISHES_RDT_CLASS, CLASS, AT(rdt_class), NULL, 0},
+	{"blockio-class", WISHES_BLOCKIO_CLASS, CLASS, AT(blockio_class), NULL, 0},
+#undef AT
 };
 enum { NR_WISHES = sizeof wishes / sizeof *wishes };
 
@@ -73,7 +80,12 @@ static const char *odd_value(const struct wish_row *row, const struct key_value 
 
 	text_init(&t, said, sizeof said);
 	text_add(&t, "annotation %.*s: \"%.*s\" ", 2 * SHOWN, kv->key, SHOWN, kv->value);
-	if (why)
+	if (row->type == CLASS)
+		text_add(&t,
+			"is no name of a class: up to %d letters, digits, '.', '-' and '_', the "
+			"first one a letter or a digit",
+			WISH_CLASS_MAX - 1);
+	else if (row->type == NODES)
 		text_add(&t, "is no list of NUMA nodes, such as 0 or 0-1: %s", why);
 	else
 		text_add(&t, "is none of ");
@@ -85,8 +97,11 @@ static const char *odd_value(const struct wish_row *row, const struct key_value 
 	return arena_strndup(a, said, strlen(said));
 }
 
+/* 0: it is none. Whether a list of NUMA nodes is one is seen later. */
 static unsigned value_of(const struct wish_row *row, const char *text)
 {
+	if (row->type != WORDS)
+		return row->type == NODES || wishes_is_class(text);
 	for (unsigned i = 1; i < row->nr; i++)
 		if (text_equal(row->words[i], text))
 			return i;
@@ -122,7 +137,8 @@ static void take_wish(const struct wishes_reader *r, const struct wish_row *row,
 	struct wishes_ignored *ignored)
 {
 	const unsigned allowed = r->settings->wishes_allowed;
-	unsigned value = row->words ? value_of(row, kv->value) : 1;
+	unsigned value = value_of(row, kv->value);
+	char *to = (char *)&ask->wishes + row->at;
 	const char *odd = NULL;
 	struct err why = {0};
 
@@ -130,10 +146,12 @@ static void take_wish(const struct wishes_reader *r, const struct wish_row *row,
 		ignored->annotation = kv->key;
 		return;
 	}
-	if (!row->words)
+	if (row->type == NODES)
 		ask->advice = take_nodes(r, kv->value, ask->advice, a, &why);
+	else if (value && row->type == CLASS)
+		(void)text_copy(to, WISH_CLASS_MAX, kv->value);
 	else if (value)
-		memcpy((char *)&ask->wishes + row->at, &value, sizeof value);
+		memcpy(to, &value, sizeof value);
 	if (!value || why.code)
 		odd = odd_value(row, kv, allowed, why.code ? why.text : NULL, a);
 	if (r->settings->unknown_wish == UNKNOWN_WISH_IGNORE)
@@ -158,7 +176,7 @@ void wishes_take(const struct wishes_reader *r, const struct pod *pod, struct as
 	if (!has_any_of_ours(pod))
 		return;
 	for (size_t i = 0; i < NR_WISHES; i++) {
-		bool of_pod = r->whole && !wishes[i].words;
+		bool of_pod = r->whole && wishes[i].type == NODES;
 		const struct key_value *kv =
 			find_wish(pod, wishes[i].name, of_pod ? "" : ask->name);
 

@@ -95,6 +95,9 @@ int request_from_resources(struct request *req, const struct linux_resources *r,
 	return 0;
 }
 
+const char request_no_memory_policy_text[] =
+	"the wish for a memory policy is not applied: the runtime's NRI has none (0.12.0 has)";
+
 bool request_has_limits(const struct request *req, const struct linux_resources *in_force)
 {
 	/* runc libcontainer/cgroups/systemd, addCpuQuota(); the largest page of any kernel */

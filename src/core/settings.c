@@ -194,13 +194,16 @@ static const struct row rows[] = {
 		"whose hints are read, the first one first"),
 	ROW("podWishes.allowed", kind_wishes, wishes_allowed, "cpus=shared,numa-nodes,spread",
 		"which annotations of pods under numafit.io/ are obeyed: cpus (cpus=shared: that "
-		"value alone), cores, numa-nodes, spread, with commas between them; none. One that "
-		"is not allowed counts as not there"),
+		"value alone), cores, numa-nodes, spread, memory-policy, rdt-class, blockio-class, "
+		"with commas between them; none. One that is not allowed counts as not there"),
 	ROW("podWishes.unknown", kind_word, unknown_wish, "refuse",
 		"a container with a wish that is allowed and has a value that is none of its "
 		"values. refuse: its creation fails, and the error says what there is. ignore: as "
 		"if there were no such wish",
 		.words = unknown_wish_words),
+	ROW("containerEnvironment", kind_bool, container_environment, "false",
+		"a new container has what it is given in its environment: NUMAFIT_CPUS, "
+		"NUMAFIT_MEMS and NUMAFIT_NUMA_NODES, as kernel lists"),
 	ROW("nri.socketPath", kind_path, nri_socket, "/var/run/nri/nri.sock",
 		"the container runtime's NRI socket", .restart = true),
 	ROW("nri.pluginIndex", kind_two_digits, nri_index, "50",

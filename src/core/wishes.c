@@ -23,6 +23,23 @@ const char *const wish_spread_words[NR_WISH_SPREADS] = {
 	[WISH_SPREAD_ONE_NODE] = "one-node",
 	[WISH_SPREAD_STRICT] = "one-node,strict-memory",
 };
+const char *const wish_memory_words[NR_WISH_MEMORIES] = {
+	[WISH_MEMORY_UNSAID] = "",
+	[WISH_MEMORY_BIND] = "bind",
+	[WISH_MEMORY_INTERLEAVE] = "interleave",
+	[WISH_MEMORY_PREFERRED] = "preferred",
+	[WISH_MEMORY_LOCAL] = "local",
+};
+
+bool wishes_is_class(const char *name)
+{
+	static const char all[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+				  "._-";
+	const size_t len = strnlen(name, WISH_CLASS_MAX);
+
+	return len && len < WISH_CLASS_MAX && strspn(name, all) == len &&
+	       !strchr("._-", name[0]);
+}
 
 void wishes_print(const struct wishes *w, struct text *to)
 {
@@ -32,6 +49,9 @@ void wishes_print(const struct wishes *w, struct text *to)
 		{"cpus", wish_cpus_words[w->cpus]},
 		{"cores", wish_cores_words[w->cores]},
 		{"spread", wish_spread_words[w->spread]},
+		{"memory-policy", wish_memory_words[w->memory]},
+		{"rdt-class", w->rdt_class},
+		{"blockio-class", w->blockio_class},
 	};
 	const char *between = "";
 
@@ -121,6 +141,9 @@ static const struct {
 	{"cores", WISHES_CORES},
 	{"numa-nodes", WISHES_NUMA_NODES},
 	{"spread", WISHES_SPREAD},
+	{"memory-policy", WISHES_MEMORY_POLICY},
+	{"rdt-class", WISHES_RDT_CLASS},
+	{"blockio-class", WISHES_BLOCKIO_CLASS},
 };
 enum { NR_ALLOWABLE = sizeof allowable / sizeof *allowable, WORD_SHOWN = 64 };
 

@@ -465,6 +465,61 @@ int nri_updates_encode(
 	return m.update ? pb_encode(&m.base, a, out, e) : -ENOMEM;
 }
 
+/* What else a pod's author may have wished for, in the memory of: */
+struct wishes_form {
+	Nri__LinuxMemoryPolicy policy;
+	Nri__OptionalString rdt, blockio;
+};
+
+static Nri__OptionalString *fill_class(Nri__OptionalString *f, const char *name)
+{
+	nri__optional_string__init(f);
+	f->value = pb_string(name ? name : "");
+	return name ? f : NULL;
+}
+
+static void fill_wishes(struct wishes_form *f, const struct nri_reply *reply,
+	Nri__LinuxContainerAdjustment *linux)
+{
+	static const Nri__MpolMode modes[NR_WISH_MEMORIES] = {
+		[WISH_MEMORY_UNSAID] = NRI__MPOL_MODE__MPOL_DEFAULT,
+		[WISH_MEMORY_BIND] = NRI__MPOL_MODE__MPOL_BIND,
+		[WISH_MEMORY_INTERLEAVE] = NRI__MPOL_MODE__MPOL_INTERLEAVE,
+		[WISH_MEMORY_PREFERRED] = NRI__MPOL_MODE__MPOL_PREFERRED_MANY,
+		[WISH_MEMORY_LOCAL] = NRI__MPOL_MODE__MPOL_LOCAL,
+	};
+
+	linux->resources->rdt_class = fill_class(&f->rdt, reply->rdt_class);
+	linux->resources->blockio_class = fill_class(&f->blockio, reply->blockio_class);
+	if (!reply->memory_policy)
+		return;
+	nri__linux_memory_policy__init(&f->policy);
+	f->policy.mode = modes[reply->memory_policy];
+	if (reply->memory_policy != WISH_MEMORY_LOCAL) /* which takes no nodes */
+		f->policy.nodes = pb_string(reply->mems);
+	linux->memory_policy = &f->policy;
+}
+
+/* The reply's variables as messages, in a. */
+static int fill_env(const struct nri_reply *reply, struct arena *a,
+	Nri__ContainerAdjustment *adjust, struct err *e)
+{
+	Nri__KeyValue **list = arena_array(a, reply->nr_env, sizeof(void *));
+	Nri__KeyValue *forms = arena_array(a, reply->nr_env, sizeof *forms);
+
+	if (!list || !forms)
+		return err_set(e, ENOMEM, "%zu variables are too many for one reply", reply->nr_env);
+	for (size_t i = 0; i < reply->nr_env; i++) {
+		list[i] = &forms[i];
+		nri__key_value__init(&forms[i]);
+		forms[i].key = pb_string(reply->env[i].key);
+		forms[i].value = pb_string(reply->env[i].value);
+	}
+	adjust->env = list;
+	adjust->n_env = reply->nr_env;
+	return 0;
+}
+
 int nri_created_encode(
 	const struct nri_reply *reply, struct arena *a, struct blob *out, struct err *e)
 {
@@ -472,6 +527,7 @@ int nri_created_encode(
 	Nri__ContainerAdjustment adjust;
 	Nri__LinuxContainerAdjustment linux;
 	struct cpuset_form cpuset;
+	struct wishes_form wishes;
 	Nri__KeyValue annotation, *annotations[] = {&annotation};
 
 	nri__create_container_response__init(&m);
@@ -479,9 +535,12 @@ int nri_created_encode(
 		nri__container_adjustment__init(&adjust);
 		nri__linux_container_adjustment__init(&linux);
 		linux.resources = fill_cpuset(&cpuset, reply->cpus, reply->mems, reply->cpu_quota);
+		fill_wishes(&wishes, reply, &linux);
 		adjust.linux = &linux;
 		m.adjust = &adjust;
 	}
+	if (reply->adjust && fill_env(reply, a, &adjust, e))
+		return -ENOMEM;
 	if (reply->adjust && reply->annotation.key) {
 		nri__key_value__init(&annotation);
 		annotation.key = pb_string(reply->annotation.key);

@@ -33,6 +33,7 @@ struct nri_session {
 	struct nri_failure_policy on_failure;
 	bool updates_are_safe; /* this runtime may be sent UpdateContainers */
 	bool forgets;          /* nri_session_forgets() */
+	bool sets_policies;    /* nri_session_sets_memory_policies() */
 	void (*updated)(void *ctx, const char *problem); /* called with the answer to one */
 };
 
@@ -272,6 +273,8 @@ static bool is_at_least(const char *version, const unsigned since[VERSION_PARTS]
 /* Before this NRI an UpdateContainers that meets any other event locks up the runtime (containerd
  * issue 13733, NRI pull request 301). A runtime that gives no version may be older. */
 static const unsigned safe_updates_since[VERSION_PARTS] = {0, 12, 1};
+/* Since this one a runtime knows LinuxMemoryPolicy. One without a version may: if not it skips it. */
+static const unsigned memory_policy_since[VERSION_PARTS] = {0, 12, 0};
 /* Since this one a runtime knows FailurePolicy. One that was built without its version
  * ("0.0.0-unknown") may: if not, it skips the field, as protobuf demands. */
 static const unsigned failure_policy_since[VERSION_PARTS] = {0, 12, 4};
@@ -331,6 +334,8 @@ static int session_configure(struct nri_session *s, struct call *c, struct err *
 		*conf.runtime_name && *conf.runtime_version ? " " : "", conf.runtime_version);
 	s->request_timeout_ms = timeout_from(conf.request_timeout_ms, REQUEST_TIMEOUT_MS);
 	s->updates_are_safe = is_at_least(conf.nri_version, safe_updates_since);
+	s->sets_policies = strstr(conf.nri_version, "unknown") ||
+			   is_at_least(conf.nri_version, memory_policy_since);
 	s->forgets = !text_equal(conf.runtime_name, "containerd");
 	session_log(s, "nri-configured", s->runtime_name);
 	if (*conf.config)
@@ -565,6 +570,11 @@ void nri_session_free(struct nri_session *s)
 bool nri_session_forgets(const struct nri_session *s)
 {
 	return s->forgets;
+}
+
+bool nri_session_sets_memory_policies(const struct nri_session *s)
+{
+	return s->sets_policies;
 }
 
 bool nri_session_takes_updates(const struct nri_session *s)

@@ -25,10 +25,14 @@ struct nri_cpuset {
  * them and is freed once the answer is queued. */
 struct nri_reply {
 	struct arena *arena;
-	bool adjust; /* create only: set what follows on the new container */
+	bool adjust; /* create only: set what follows, up to the updates, on the new container */
 	const char *cpus, *mems;
 	int64_t cpu_quota;
 	struct key_value annotation; /* key NULL: none */
+	const struct key_value *env; /* variables that are added */
+	size_t nr_env;
+	enum wish_memory memory_policy; /* set for its processes, on the NUMA nodes of mems */
+	const char *rdt_class, *blockio_class; /* of the runtime's; NULL: none */
 	/* Other containers to set; each at most once, never the one being created. Sent with
 	 * ignore_failure, so that one that is just ending fails nobody else. */
 	const struct nri_cpuset *updates;
@@ -160,6 +164,9 @@ bool nri_session_takes_updates(const struct nri_session *s);
  * then lists it as it was created. containerd writes down each change; CRI-O does not (up
  * to 1.36 at least), and others may not. */
 bool nri_session_forgets(const struct nri_session *s);
+/* Whether the runtime's NRI has memory policies (0.12.0 and later, says Configure). Whether what runs
+ * containers then sets them is another matter: it skips those that it does not know. */
+bool nri_session_sets_memory_policies(const struct nri_session *s);
 /* Set containers, each at most once, without being asked (Runtime.UpdateContainers), when
  * nri_session_takes_updates(); never from within a handler, for the runtime answers after its
  * present event only. Sent with ignore_failure, as updates in replies are. updated(the handler's

@@ -172,8 +172,8 @@ void wording_print_tokens(
 void wording_print_pod(const struct scene *x, const struct pod *pod)
 {
 	const struct ask sum = pod_ask(pod);
-	char asked[SAID_MAX];
-	struct text t;
+	char asked[SAID_MAX], wished[WISHES_TEXT_MAX];
+	struct text t, w;
 
 	wording_print(x->to, "asked", "%s pod", qos_words[pod->qos]);
 	if (pod->own) {
@@ -186,10 +186,9 @@ void wording_print_pod(const struct scene *x, const struct pod *pod)
 
 		text_init(&t, asked, sizeof asked);
 		diagnosis_add_ask(&t, c);
-		if (c->wishes.cpus || c->wishes.cores || c->wishes.spread) {
-			text_add(&t, "; wished: ");
-			wishes_print(&c->wishes, &t);
-		}
+		text_init(&w, wished, sizeof wished);
+		wishes_print(&c->wishes, &w);
+		text_add(&t, "%s%s", w.len ? "; wished: " : "", wished);
 		wording_print(x->to, "", "%s (%s container): %s", c->name,
 			container_kind_words[c->kind], asked);
 	}
@@ -285,6 +284,8 @@ void wording_print_grant(const struct scene *x, const struct request *req, const
 
 	if (!d->admit)
 		return;
+	if (request_lacks_memory_policy(req))
+		wording_print(x->to, "", "%s", request_no_memory_policy_text);
 	if (!d->exclusive) {
 		print_pool(x, d);
 		print_memory_given(x, req, d);

@@ -144,6 +144,17 @@ static void emit_advice_event(
 	events_emit(c->events, event);
 }
 
+static void emit_wish_event(
+	struct cluster *c, const struct request *req, struct pod_event *event)
+{
+	if (!c->events || !req || !request_lacks_memory_policy(req))
+		return;
+	event->reason = "NUMAWish";
+	event->warning = true;
+	event->message = request_no_memory_policy_text;
+	events_emit(c->events, event);
+}
+
 /* The refusal with what would help, which is looked for now that the answer has gone out; or, where
  * there was much of that lately, as it was answered. */
 static const char *refusal_with_remedies(struct cluster *c, const struct admit_question *q,
@@ -171,6 +182,8 @@ void cluster_note_decision(struct daemon *d, const struct admit_question *q,
 	struct pod_event event =
 		event_of(pod, ask ? ask->name : NULL, ask ? ask->kind : CONTAINER_APP);
 	emit_advice_event(c, dec, &event);
+	if (dec->admit)
+		emit_wish_event(c, q->container, &event);
 	if (dec->admit && c->evictions)
 		evict_forget(c->evictions, pod->uid);
 	if (dec->admit)

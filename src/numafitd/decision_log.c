@@ -23,6 +23,13 @@ const char *hints_text(const struct decision *dec, char buf[HINTS_TEXT_MAX])
 	return buf;
 }
 
+static const char *memory_policy_of(const struct request *req)
+{
+	if (request_lacks_memory_policy(req))
+		return "not-applied";
+	return req->ask.wishes.memory ? wish_memory_words[req->ask.wishes.memory] : "none";
+}
+
 void log_decision(const struct daemon *d, const struct request *req, const struct decision *dec,
 	const char *cause, const char *why, size_t nr_updates, uint64_t took_ns)
 {
@@ -41,7 +48,7 @@ void log_decision(const struct daemon *d, const struct request *req, const struc
 	log_line(dec->admit ? LOG_INFO : LOG_WARN, "decision",
 		"cause=%s namespace=%s pod=%s container=%s id=%.12s qos=%s verdict=%s policy=%s "
 		"exclusive=%s cpus=%s mems=%s "
-		"nodes=%s preferred=%s source=%s apart=%s hints=%s hint=%s wishes=%s reason=%s message=%s "
+		"nodes=%s preferred=%s source=%s apart=%s hints=%s hint=%s wishes=%s memory_policy=%s reason=%s message=%s "
 		"why=%s updates=%zu took_us=%llu",
 		cause, req->pod.ns, log_text(pod, sizeof pod, req->pod.name),
 		log_text(name, sizeof name, req->ask.name), req->container_id,
@@ -57,6 +64,7 @@ void log_decision(const struct daemon *d, const struct request *req, const struc
 		log_text(quoted_hints, sizeof quoted_hints, hints_text(dec, hints)),
 		dec->advice.looked_at ? advice_verdict_words[dec->advice.verdict] : "none",
 		t.len ? log_text(quoted_wishes, sizeof quoted_wishes, wished) : "none",
+		memory_policy_of(req),
 		dec->reason ? dec->reason : "none", log_text(message, sizeof message, dec->message),
 		log_text(because, sizeof because, why), nr_updates,
 		(unsigned long long)(took_ns / NS_PER_US));

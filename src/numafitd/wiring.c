@@ -129,13 +129,38 @@ static void after_answer(void *ctx)
 	cluster_note_decision(d, &q, &c->dec, c->refusal);
 }
 
+/* What a container is told of what it has, as variables. */
+static void add_environment(
+	const struct daemon *d, const struct update *given, struct nri_reply *reply)
+{
+	const struct nodeset nodes = topo_nodes_of(&d->topo, &given->cpus);
+	const struct key_value all[] = {
+		{"NUMAFIT_CPUS", reply->cpus},
+		{"NUMAFIT_MEMS", reply->mems},
+		{"NUMAFIT_NUMA_NODES", nodes_text(d, reply->arena, nodes)},
+	};
+	struct key_value *env = arena_array(reply->arena, sizeof all / sizeof *all, sizeof *env);
+
+	if (!d->settings.container_environment || !env)
+		return;
+	memcpy(env, all, sizeof all);
+	reply->env = env;
+	reply->nr_env = sizeof all / sizeof *all;
+}
+
+static const char *class_of(const char *wished)
+{
+	return *wished ? wished : NULL;
+}
+
 /* What the runtime is to do with the new container, which is held to have what was decided. 0, or
  * -ENOMEM with text: an empty list would leave it unpinned. */
-static int adjust(const struct daemon *d, const char *container_id, const struct decision *dec,
+static int adjust(const struct daemon *d, const struct request *req, const struct decision *dec,
 	struct nri_reply *reply, struct err *e)
 {
 	const struct ledger *l = engine_ledger(d->engine);
-	const struct update given = engine_give(d->engine, ledger_find(l, container_id));
+	const struct update given = engine_give(d->engine, ledger_find(l, req->container_id));
+	const struct wishes *w = &req->ask.wishes;
 	const struct placement placed = {
 		.exclusive = dec->exclusive,
 		.preferred = dec->preferred,
@@ -156,6 +181,10 @@ static int adjust(const struct daemon *d, const char *container_id, const struct
 	reply->cpu_quota = given.without_quota ? NRI_NO_QUOTA : 0;
 	reply->annotation = (struct key_value){
 		NRI_PLACEMENT_ANNOTATION, arena_strndup(reply->arena, text, strlen(text))};
+	reply->memory_policy = req->no_memory_policy ? WISH_MEMORY_UNSAID : w->memory;
+	reply->rdt_class = class_of(w->rdt_class);
+	reply->blockio_class = class_of(w->blockio_class);
+	add_environment(d, &given, reply);
 	if (!*reply->cpus || !reply->annotation.value)
 		return err_set(e, ENOMEM, "numafit: the answer needs more memory than it may have");
 	return 0;
@@ -182,7 +211,7 @@ static int on_create(void *ctx, const struct request *asked, struct nri_reply *r
 		quota_note_pod(d, req.pod.uid);
 	add_updates(d, &ups, reply);
 	const struct admit_question q = question_of(d, &req, NULL);
-	int rc = dec.admit ? adjust(d, req.container_id, &dec, reply, e)
+	int rc = dec.admit ? adjust(d, &req, &dec, reply, e)
 			   : refuse_with_text(&q, &dec, e);
 	arena_fini(&d->runtime.answered.gathered);
 	d->runtime.answered = (struct answered){.is_due = true,

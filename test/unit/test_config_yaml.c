@@ -108,6 +108,7 @@ static void every_key_reaches_its_setting(void **state)
 			  "sweepInterval: 1m30s\n"
 			  "nodeName: n1\n"
 			  "podWishes: {allowed: 'cpus, cores', unknown: ignore}\n"
+			  "containerEnvironment: true\n"
 			  "schedulerHint: {mode: require, repair: false, podPolicy: true,\n"
 			  "                clockSkew: 1s, order: volcano}\n"
 			  "nri: {socketPath: /run/x.sock, pluginIndex: 07,\n"
@@ -147,7 +148,7 @@ static void every_key_reaches_its_setting(void **state)
 		"true", "true", "true", "true", "None", "include", "0-1,32", "500m", "2",
 		"8:memory=1Gi,hugepages-1Gi=2Gi;1:hugepages-2Mi=4Mi", "7", "updates", "0", "2",
 		"keep", "90s", "n1", "require", "false", "true", "1s", "volcano", "cpus,cores",
-		"ignore", "/run/x.sock", "07", "drop-and-fail", "true", "false", "5m", "true",
+		"ignore", "true", "/run/x.sock", "07", "drop-and-fail", "true", "false", "5m", "true",
 		"true", "evict", "/kubeconfig", "here", "true", "true", "1s", "true", "kai", "true", "1s", "5m",
 		"true", "true", "all", "true", "true", ":1", "/run/y", "1Mi", "adm", "kep3545-8",
 		"debug", "json", "true", "false", "true", "true", "false", "true", "false", "true"};

@@ -133,6 +133,12 @@ uint64_t nri_conn_patience_ms(const struct nri_conn *c)
 	return patience_ms;
 }
 
+bool nri_conn_sets_memory_policies(const struct nri_conn *c)
+{
+	(void)c;
+	return true;
+}
+
 void nri_conn_resume(struct nri_conn *c)
 {
 	(void)c;

@@ -77,6 +77,48 @@ static void a_quota_is_set_where_that_is_said_and_nowhere_else(void **state)
 	assert_int_equal(answer.cpu_quota, 0);
 }
 
+/* The wire's bytes, by hand: a tag, a length, what it holds. */
+static bool has_bytes(struct blob in, const char *bytes, size_t len)
+{
+	return memmem(in.data, in.len, bytes, len) != NULL;
+}
+#define HAS(in, bytes) has_bytes(in, bytes, sizeof(bytes) - 1)
+
+static void wishes_and_variables_are_in_the_answer_where_there_are_any(void **state)
+{
+	static const struct {
+		enum wish_memory policy;
+		const char *bytes; /* of LinuxMemoryPolicy, field 12 */
+		size_t len;
+	} policies[] = {
+		{WISH_MEMORY_BIND, "\x62\x07\x08\x02\x12\x03" "0-1", 9},
+		{WISH_MEMORY_INTERLEAVE, "\x62\x07\x08\x03\x12\x03" "0-1", 9},
+		{WISH_MEMORY_PREFERRED, "\x62\x07\x08\x05\x12\x03" "0-1", 9},
+		{WISH_MEMORY_LOCAL, "\x62\x02\x08\x04", 4},
+	};
+	const struct key_value env[] = {{"NUMAFIT_CPUS", "4"}, {"B", ""}};
+	struct nri_reply reply = {.adjust = true, .cpus = "4", .mems = "0-1"};
+	struct blob out;
+
+	assert_int_equal(nri_created_encode(&reply, *state, &out, NULL), 0);
+	assert_false(HAS(out, "\x62"));
+	for (size_t i = 0; i < sizeof policies / sizeof *policies; i++) {
+		reply.memory_policy = policies[i].policy;
+		assert_int_equal(nri_created_encode(&reply, *state, &out, NULL), 0);
+		assert_true(has_bytes(out, policies[i].bytes, policies[i].len));
+	}
+	reply.rdt_class = "gold";
+	reply.blockio_class = "slow";
+	reply.env = env;
+	reply.nr_env = 2;
+	assert_int_equal(nri_created_encode(&reply, *state, &out, NULL), 0);
+	assert_true(HAS(out, "\x22\x06\x0a\x04" "slow" "\x2a\x06\x0a\x04" "gold"));
+	assert_true(HAS(out, "\x22\x11\x0a\x0c" "NUMAFIT_CPUS" "\x12\x01" "4" "\x22\x03\x0a\x01" "B"));
+	reply.env = (const struct key_value[]){{"A", "\xed\xa0\x80"}};
+	reply.nr_env = 1;
+	assert_int_equal(nri_created_encode(&reply, *state, &out, NULL), -EILSEQ);
+}
+
 static void recorded_configurations_are_read(void **state)
 {
 	static const struct {
@@ -405,6 +447,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		in_arena(encoded_messages_equal_the_recorded_ones),
 		in_arena(a_quota_is_set_where_that_is_said_and_nowhere_else),
+		in_arena(wishes_and_variables_are_in_the_answer_where_there_are_any),
 		in_arena(recorded_configurations_are_read),
 		in_arena(recorded_events_are_read),
 		in_arena(a_container_is_the_same_after_encoding_and_decoding),

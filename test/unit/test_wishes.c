@@ -59,6 +59,12 @@ static void each_value_is_read(void **state)
 		{"numafit.io/spread", "any", {.spread = WISH_SPREAD_ANY}},
 		{"spread.numafit.io/web", "one-node", {.spread = WISH_SPREAD_ONE_NODE}},
 		{"numafit.io/spread", "one-node,strict-memory", {.spread = WISH_SPREAD_STRICT}},
+		{"numafit.io/memory-policy", "bind", {.memory = WISH_MEMORY_BIND}},
+		{"numafit.io/memory-policy", "interleave", {.memory = WISH_MEMORY_INTERLEAVE}},
+		{"numafit.io/memory-policy", "preferred", {.memory = WISH_MEMORY_PREFERRED}},
+		{"memory-policy.numafit.io/web", "local", {.memory = WISH_MEMORY_LOCAL}},
+		{"numafit.io/rdt-class", "Gold_1", {.rdt_class = "Gold_1"}},
+		{"blockio-class.numafit.io/web", "slow.disk-2", {.blockio_class = "slow.disk-2"}},
 		{"example.com/cpus", "shared", {0}},
 		{"numafit.io/cpus/web", "shared", {0}},
 	};
@@ -67,7 +73,7 @@ static void each_value_is_read(void **state)
 	for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
 		struct read r;
 
-		take(&r, "cpus,cores,numa-nodes,spread", table[i].key, table[i].value, NULL, NULL);
+		take(&r, "cpus,cores,numa-nodes,spread,memory-policy,rdt-class,blockio-class", table[i].key, table[i].value, NULL, NULL);
 		assert_memory_equal(&r.ask.wishes, &table[i].want, sizeof table[i].want);
 		assert_null(r.ask.odd_wish);
 		assert_null(r.ignored.annotation);
@@ -103,6 +109,8 @@ static void what_is_not_allowed_counts_as_not_there(void **state)
 		{"cpus", "numafit.io/cores", "whole", false},
 		{"cores", "numafit.io/spread", "nonsense", false},
 		{"cores", "numafit.io/numa-nodes", "0", false},
+		{"cores", "numafit.io/rdt-class", "gold", false},
+		{"cores", "numafit.io/rdt-class", "..", false},
 	};
 
 	(void)state;
@@ -136,6 +144,15 @@ static void a_value_that_is_none_is_named_with_those_that_there_are(void **state
 		{"numa-nodes", "numafit.io/numa-nodes", "",
 			"annotation numafit.io/numa-nodes: \"\" is no list of NUMA nodes, such as 0 or "
 			"0-1: it is empty"},
+		{"memory-policy", "numafit.io/memory-policy", "bind:0",
+			"annotation numafit.io/memory-policy: \"bind:0\" is none of bind, interleave, "
+			"preferred, local"},
+		{"rdt-class", "numafit.io/rdt-class", "../gold",
+			"annotation numafit.io/rdt-class: \"../gold\" is no name of a class: up to 31 "
+			"letters, digits, '.', '-' and '_', the first one a letter or a digit"},
+		{"blockio-class", "blockio-class.numafit.io/web", "",
+			"annotation blockio-class.numafit.io/web: \"\" is no name of a class: up to 31 "
+			"letters, digits, '.', '-' and '_', the first one a letter or a digit"},
 	};
 
 	(void)state;
@@ -158,22 +175,25 @@ static void hostile_values_are_refused_and_nothing_else(void **state)
 	(void)state;
 	for (unsigned i = 0; i < TRIES; i++) {
 		static const char *const keys[] = {"numafit.io/cpus", "cores.numafit.io/web",
-			"numafit.io/numa-nodes", "numafit.io/spread"};
+			"numafit.io/numa-nodes", "numafit.io/spread", "numafit.io/rdt-class",
+			"numafit.io/memory-policy"};
+		const unsigned key = i % (sizeof keys / sizeof *keys);
 		const unsigned len = random_below(&random, i % 10 ? 40 : LONG);
 		struct read r;
 
 		for (unsigned k = 0; k < len; k++)
 			value[k] = (char)(1 + random_below(&random, 255));
 		value[len] = '\0';
-		take(&r, "cpus,cores,numa-nodes,spread", keys[i % 4], value, NULL, NULL);
-		if (i % 4 == 2 && !r.ask.odd_wish) { /* a list by chance */
+		take(&r, "cpus,cores,numa-nodes,spread,rdt-class,memory-policy", keys[key], value, NULL,
+			NULL);
+		if ((key == 2 || wishes_is_class(value)) && !r.ask.odd_wish) { /* one by chance */
 			arena_fini(&r.a);
 			continue;
 		}
 		assert_non_null(r.ask.odd_wish);
 		assert_true(strlen(r.ask.odd_wish) < 400);
 		assert_null(r.ask.advice);
-		assert_int_equal(r.ask.wishes.cpus + r.ask.wishes.cores + r.ask.wishes.spread, 0);
+		assert_memory_equal(&r.ask.wishes, &(struct wishes){0}, sizeof r.ask.wishes);
 		arena_fini(&r.a);
 	}
 	free(value);

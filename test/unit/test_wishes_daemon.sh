@@ -36,8 +36,9 @@ steps:
 - create: {pod: there, qos: guaranteed, cpu: 2, memory: 1Gi, annotations: ['numafit.io/numa-nodes=5']}
 - create: {pod: node, qos: burstable, cpu: 500m, annotations: ['numafit.io/spread=one-node']}
 - create: {pod: wrong, qos: guaranteed, cpu: 2, memory: 1Gi, annotations: ['numafit.io/cores=half']}
+- create: {pod: policy, qos: guaranteed, cpu: 2, memory: 1Gi, annotations: ['numafit.io/memory-policy=bind', 'numafit.io/rdt-class=gold']}
 END
-play podWishes.allowed=cpus,cores,numa-nodes,spread
+play podWishes.allowed=cpus,cores,numa-nodes,spread,memory-policy,rdt-class
 see "a plain pod has CPUs of its own" created plain '"cpus":"1,65"'
 see "one that wishes for shared ones has the pool" logged 'pod=shared' 'exclusive=no'
 see "and its wish is in the log" logged 'pod=shared' 'wishes="cpus=shared"'
@@ -49,13 +50,16 @@ see "numa-nodes is judged as a hint" logged 'pod=there' 'nodes=5 preferred=yes'
 see "with a hint's verdict" logged 'pod=there' 'hint=accepted'
 see "one NUMA node's part of the pool" created node '"cpus":"8-15,72-79"'
 see "what is no value is refused" created wrong 'annotation numafit.io/cores: \"half\" is none of whole, one-thread'
+see "what the runtime only passes on is in the log" logged 'pod=policy' 'wishes="memory-policy=bind rdt-class=gold"'
+explain --all policy
+see "and in explain" grep -qx '  wished    memory-policy=bind rdt-class=gold' "$dir/said"
 explain both
 see "explain has the wish" grep -qx '  wished    cpus=own+shared' "$dir/said"
 see "and what it gave" grep -q 'for it alone, beside the shared pool' "$dir/said"
 explain wrong
 see "explain says what is wrong with a wish" grep -q 'class     wish: a wish' "$dir/said"
 "$bin/numafit" replay "$dir/run/journal" >"$dir/said"
-see "replay decides the same" grep -qE '^[0-9]+ records, 7 decided again, 0 differ$' "$dir/said"
+see "replay decides the same" grep -qE '^[0-9]+ records, 8 decided again, 0 differ$' "$dir/said"
 
 # The daemon comes back: what runs keeps all of it.
 printf 'steps:\n- create: {pod: later, qos: guaranteed, cpu: 2, memory: 1Gi}\n' >"$dir/trace.yaml"

@@ -214,6 +214,44 @@ func TestHintOnThePodReachesTheDecision(t *testing.T) {
 	}
 }
 
+func TestWishesReachTheRuntime(t *testing.T) {
+	n := newNode(t, "podWishes.allowed=memory-policy,rdt-class,blockio-class", "containerEnvironment=true")
+	for _, c := range []struct {
+		policy, says string // as JSON: NRI before 0.12.0 has no such message
+	}{
+		{"bind", `{"mode":2,"nodes":"0"}`},
+		{"interleave", `{"mode":3,"nodes":"0"}`},
+		{"preferred", `{"mode":5,"nodes":"0"}`},
+		{"local", `{"mode":4}`},
+	} {
+		w := guaranteed(2)
+		w.notes = map[string]string{"numafit.io/memory-policy": c.policy, "numafit.io/rdt-class": "gold", "blockio-class.numafit.io/main": "slow"}
+		made := n.mustCreate(c.policy, w)
+		linux := n.adjusted.GetLinux()
+		text, err := json.Marshal(linux)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if is := strings.Contains(string(text), `"memory_policy":`+c.says); is != memoryPolicy {
+			t.Errorf("%s becomes %s", c.policy, text)
+		}
+		if rdt, blockio := linux.GetResources().GetRdtClass().GetValue(), linux.GetResources().GetBlockioClass().GetValue(); rdt != "gold" || blockio != "slow" {
+			t.Errorf("rdt-class %q, blockio-class %q", rdt, blockio)
+		}
+		env := map[string]string{}
+		for _, kv := range n.adjusted.GetEnv() {
+			env[kv.Key] = kv.Value
+		}
+		cpu := made.Linux.Resources.Cpu
+		if env["NUMAFIT_CPUS"] != cpu.Cpus || env["NUMAFIT_MEMS"] != cpu.Mems || env["NUMAFIT_NUMA_NODES"] != "0" || len(env) != 3 {
+			t.Errorf("cpus %s, mems %s, but its environment says %v", cpu.Cpus, cpu.Mems, env)
+		}
+	}
+	if !memoryPolicy {
+		n.waitLog(4, "memory_policy=not-applied")
+	}
+}
+
 func TestNoCPUIsGivenTwiceUntilNoneIsLeft(t *testing.T) {
 	n := newNode(t, "reservedSystemCPUs=0-1")
 	n.mustCreate("web", shared)

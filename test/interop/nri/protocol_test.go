@@ -21,6 +21,7 @@ import (
 var (
 	chunks        = has[nri.SynchronizeRequest]("More") // in several messages; timeouts are told as well
 	failurePolicy = has[nri.ConfigureResponse]("FailurePolicy")
+	memoryPolicy  = has[nri.LinuxContainerAdjustment]("MemoryPolicy")
 )
 
 func has[message any](field string) bool {

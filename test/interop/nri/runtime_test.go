@@ -54,6 +54,7 @@ type node struct {
 	connected  chan string // the names of plugins, as they get into the chain
 	lines      chan string // the runtime's log
 	updated    []string    // containers that the last answer updated
+	adjusted   *nri.ContainerAdjustment
 	syncErr    error
 	syncFail   int        // so many times the runtime fails before it calls Synchronize
 	lock       sync.Mutex // of all above; the runtime synchronizes on its own goroutine
@@ -374,6 +375,7 @@ func (n *node) ask(ctx context.Context, p *nri.PodSandbox, c *nri.Container) err
 		return err
 	}
 	n.apply(reply.Update, c.Id)
+	n.adjusted = reply.GetAdjust()
 	place(c, reply.GetAdjust().GetLinux().GetResources().GetCpu())
 	for k, v := range reply.GetAdjust().GetAnnotations() {
 		c.Annotations[k] = v
