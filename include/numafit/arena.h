@@ -32,7 +32,7 @@ void arena_release(struct arena *a, struct arena_mark m);
 /* size zeroed bytes, aligned for any type, valid until arena_fini(). NULL when the limit is
  * reached: the message or the decision is too large, which is an answer and not a crash. */
 void *arena_alloc(struct arena *a, size_t size);
-/* The same with whatever is there: for who fills all of it. */
+/* The same with whatever is there: for a caller that fills all of it. */
 void *arena_alloc_raw(struct arena *a, size_t size);
 /* The same for nr elements; NULL also when nr * size overflows. */
 void *arena_array(struct arena *a, size_t nr, size_t size);

@@ -83,9 +83,10 @@ bool bounds_note_found(struct bounds *b, struct bounds_node *node, const struct 
  * has containers, or is one's, and is there once these start. */
 bool bounds_note_gone(struct bounds *b, struct bounds_node *node);
 
-/* The cgroups whose set is worth a look, one a call: all but containers' that no set was written for.
- * *left is SIZE_MAX before the first call of a round, and the caller's to keep between two. NULL:
- * the round is over. One that comes meanwhile may be left out of the round, none that was there is. */
+/* The cgroups whose set is worth a look, one a call: all but containers' that no set was written
+ * for. *left is SIZE_MAX before the first call of a round, and the caller's to keep between two.
+ * NULL: the round is over. One that comes meanwhile may be left out of the round, none that was
+ * there is. */
 struct bounds_node *bounds_next(const struct bounds *b, size_t *left);
 /* Its path, borrowed. */
 const char *bounds_path(const struct bounds_node *node);

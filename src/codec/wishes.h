@@ -7,7 +7,8 @@ struct arena;
 
 /* A pod author's wishes as they stand in the pod's annotations: numafit.io/NAME for all containers
  * of the pod, NAME.numafit.io/CONTAINER for one, which comes before the other. NAME is cpus, cores,
- * numa-nodes, spread, memory-policy, rdt-class or blockio-class. Whoever can write a pod can write these. */
+ * numa-nodes, spread, memory-policy, rdt-class or blockio-class. Whoever can write a pod can write
+ * these. */
 
 struct wishes_reader {
 	const struct settings *settings; /* podWishes.*, schedulerHint.* */

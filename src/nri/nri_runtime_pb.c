@@ -301,7 +301,7 @@ static const struct nri_update *updates_from_messages(
 	return updates;
 }
 
-static const struct key_value *annotations_from_messages(
+static const struct key_value *pairs_from_messages(
 	Nri__KeyValue *const *from, size_t nr, struct arena *a)
 {
 	struct key_value *annotations = arena_array(a, nr, sizeof *annotations);
@@ -313,7 +313,7 @@ static const struct key_value *annotations_from_messages(
 
 static int give_answer(struct nri_answer answer, struct nri_answer *out, struct err *e)
 {
-	if (!answer.updates || !answer.annotations)
+	if (!answer.updates || !answer.annotations || (answer.nr_env && !answer.env))
 		return err_set(e, EBADMSG, "the answer holds more than we can take");
 	*out = answer;
 	return 0;
@@ -330,13 +330,16 @@ int nri_created_decode(struct blob payload, struct arena *a, struct nri_answer *
 	const Nri__LinuxContainerAdjustment *l = adjust ? adjust->linux : NULL;
 	const Nri__LinuxCPU *cpu = l && l->resources ? l->resources->cpu : NULL;
 	size_t nr_annotations = adjust ? adjust->n_annotations : 0;
+	size_t nr_env = adjust ? adjust->n_env : 0;
 	struct nri_answer answer = {.message = "",
 		.cpus = cpu ? cpu->cpus : "",
 		.mems = cpu ? cpu->mems : "",
 		.cpu_quota = quota_of(cpu),
-		.annotations = annotations_from_messages(
+		.annotations = pairs_from_messages(
 			adjust ? adjust->annotations : NULL, nr_annotations, a),
 		.nr_annotations = nr_annotations,
+		.env = pairs_from_messages(adjust ? adjust->env : NULL, nr_env, a),
+		.nr_env = nr_env,
 		.updates = updates_from_messages(m->update, m->n_update, a),
 		.nr_updates = m->n_update};
 	return give_answer(answer, out, e);
@@ -348,7 +351,7 @@ static int give_answer_with_updates(Nri__ContainerUpdate *const *updates, size_t
 	struct nri_answer answer = {.message = "",
 		.cpus = "",
 		.mems = "",
-		.annotations = annotations_from_messages(NULL, 0, a),
+		.annotations = pairs_from_messages(NULL, 0, a),
 		.updates = updates_from_messages(updates, nr, a),
 		.nr_updates = nr};
 

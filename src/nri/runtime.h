@@ -42,6 +42,8 @@ struct nri_answer {
 	int64_t cpu_quota;
 	const struct key_value *annotations;
 	size_t nr_annotations;
+	const struct key_value *env; /* variables that are added */
+	size_t nr_env;
 	const struct nri_update *updates;
 	size_t nr_updates;
 };

@@ -273,11 +273,16 @@ static bool is_at_least(const char *version, const unsigned since[VERSION_PARTS]
 /* Before this NRI an UpdateContainers that meets any other event locks up the runtime (containerd
  * issue 13733, NRI pull request 301). A runtime that gives no version may be older. */
 static const unsigned safe_updates_since[VERSION_PARTS] = {0, 12, 1};
-/* Since this one a runtime knows LinuxMemoryPolicy. One without a version may: if not it skips it. */
+/* Since these a runtime knows LinuxMemoryPolicy and FailurePolicy. */
 static const unsigned memory_policy_since[VERSION_PARTS] = {0, 12, 0};
-/* Since this one a runtime knows FailurePolicy. One that was built without its version
- * ("0.0.0-unknown") may: if not, it skips the field, as protobuf demands. */
 static const unsigned failure_policy_since[VERSION_PARTS] = {0, 12, 4};
+
+/* One that was built without its version ("0.0.0-unknown") may know it: if not, it skips the field,
+ * as protobuf demands. */
+static bool may_know(const struct nri_configuration *conf, const unsigned since[VERSION_PARTS])
+{
+	return strstr(conf->nri_version, "unknown") || is_at_least(conf->nri_version, since);
+}
 
 /* What to answer Configure with, beside the events: NULL when nothing is wanted or of use. */
 static const struct nri_failure_policy *configured_failure_policy(
@@ -288,8 +293,7 @@ static const struct nri_failure_policy *configured_failure_policy(
 
 	if (!p->fail_request && !p->keep_connected)
 		return NULL;
-	if (!strstr(conf->nri_version, "unknown") &&
-		!is_at_least(conf->nri_version, failure_policy_since)) {
+	if (!may_know(conf, failure_policy_since)) {
 		session_log(s, "nri-failure-policy",
 			"this runtime has none: while the daemon hangs, containers start unpinned");
 		return NULL;
@@ -334,8 +338,7 @@ static int session_configure(struct nri_session *s, struct call *c, struct err *
 		*conf.runtime_name && *conf.runtime_version ? " " : "", conf.runtime_version);
 	s->request_timeout_ms = timeout_from(conf.request_timeout_ms, REQUEST_TIMEOUT_MS);
 	s->updates_are_safe = is_at_least(conf.nri_version, safe_updates_since);
-	s->sets_policies = strstr(conf.nri_version, "unknown") ||
-			   is_at_least(conf.nri_version, memory_policy_since);
+	s->sets_policies = may_know(&conf, memory_policy_since);
 	s->forgets = !text_equal(conf.runtime_name, "containerd");
 	session_log(s, "nri-configured", s->runtime_name);
 	if (*conf.config)

@@ -133,15 +133,17 @@ static void after_answer(void *ctx)
 static void add_environment(
 	const struct daemon *d, const struct update *given, struct nri_reply *reply)
 {
-	const struct nodeset nodes = topo_nodes_of(&d->topo, &given->cpus);
+	/* of a wide cpuset it has what the cgroups above leave */
+	const struct cpuset *cpus = cpuset_empty(&given->in_force) ? &given->cpus : &given->in_force;
+	const struct nodeset nodes = topo_nodes_of(&d->topo, cpus);
 	const struct key_value all[] = {
-		{"NUMAFIT_CPUS", reply->cpus},
+		{"NUMAFIT_CPUS", cpus_text(reply->arena, cpus)},
 		{"NUMAFIT_MEMS", reply->mems},
 		{"NUMAFIT_NUMA_NODES", nodes_text(d, reply->arena, nodes)},
 	};
 	struct key_value *env = arena_array(reply->arena, sizeof all / sizeof *all, sizeof *env);
 
-	if (!d->settings.container_environment || !env)
+	if (!env)
 		return;
 	memcpy(env, all, sizeof all);
 	reply->env = env;
@@ -184,7 +186,8 @@ static int adjust(const struct daemon *d, const struct request *req, const struc
 	reply->memory_policy = req->no_memory_policy ? WISH_MEMORY_UNSAID : w->memory;
 	reply->rdt_class = class_of(w->rdt_class);
 	reply->blockio_class = class_of(w->blockio_class);
-	add_environment(d, &given, reply);
+	if (d->settings.container_environment)
+		add_environment(d, &given, reply);
 	if (!*reply->cpus || !reply->annotation.value)
 		return err_set(e, ENOMEM, "numafit: the answer needs more memory than it may have");
 	return 0;

@@ -83,6 +83,20 @@ static void an_exclusive_create_bounds_the_others_before_its_answer(void **state
 	rig_free(r);
 }
 
+static void a_container_is_told_the_cpus_that_its_cgroups_leave_it(void **state)
+{
+	struct rig *r = begin();
+
+	(void)state;
+	(void)start_box(r, 0, 4);
+	assert_string_equal(r->told, ""); /* unless the operator wants it */
+	r->d.settings.container_environment = true;
+	assert_true(cpus_are(r, start_box(r, 1, 4), r->told));
+	assert_true(cpus_are(r, start_box(r, 2, 0), "0-15"));
+	assert_string_equal(r->told, content(r, burstable));
+	rig_free(r);
+}
+
 static void what_another_program_writes_is_written_again(void **state)
 {
 	struct rig *r = begin();
@@ -309,6 +323,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(an_exclusive_create_bounds_the_others_before_its_answer),
+		cmocka_unit_test(a_container_is_told_the_cpus_that_its_cgroups_leave_it),
 		cmocka_unit_test(what_another_program_writes_is_written_again),
 		cmocka_unit_test(a_set_that_cannot_be_read_is_written_again),
 		cmocka_unit_test(its_own_writes_are_not_those_of_another_program),

@@ -73,7 +73,8 @@ static void each_value_is_read(void **state)
 	for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
 		struct read r;
 
-		take(&r, "cpus,cores,numa-nodes,spread,memory-policy,rdt-class,blockio-class", table[i].key, table[i].value, NULL, NULL);
+		take(&r, "cpus,cores,numa-nodes,spread,memory-policy,rdt-class,blockio-class",
+			table[i].key, table[i].value, NULL, NULL);
 		assert_memory_equal(&r.ask.wishes, &table[i].want, sizeof table[i].want);
 		assert_null(r.ask.odd_wish);
 		assert_null(r.ignored.annotation);
