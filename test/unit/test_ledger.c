@@ -164,6 +164,42 @@ static void entries_are_found_by_id_by_name_and_by_pod(void **state)
 	node_free(n);
 }
 
+/* Sorted by a number, of the first eight characters, and by the rest of them. */
+static void entries_whose_names_begin_alike_are_told_apart(void **state)
+{
+	static const char *const ids[] = {"container-3", "container", "containe", "container-1",
+		"contain", "container-2", "c\xc3\xa4", "z"};
+	enum { NR = sizeof ids / sizeof *ids };
+	const struct decision shared = {.admit = true};
+	struct node *n = node_new();
+	struct err e;
+
+	(void)state;
+	for (size_t i = 0; i < NR; i++) {
+		const struct request req = {.container_id = ids[i],
+			.ask.name = ids[i],
+			.pod = {.uid = "pod-with-many", .sandbox_id = "s", .ns = "", .name = ""},
+			.cpus = "",
+			.mems = ""};
+
+		ledger_commit(n->l, &req, &shared);
+	}
+	if (ledger_check(n->l, &e))
+		fail_msg("%s", e.text);
+	for (size_t i = 0; i < NR; i++) {
+		const struct holding *h = ledger_find(n->l, ids[i]);
+
+		assert_non_null(h);
+		assert_string_equal(h->request.container_id, ids[i]);
+		assert_ptr_equal(ledger_find_named(n->l, "pod-with-many", ids[i], "other"), h);
+	}
+	assert_null(ledger_find(n->l, "container-4"));
+	assert_null(ledger_find_named(n->l, "pod-with", "z", "other"));
+	for (size_t i = 0; i < NR; i++)
+		assert_true(ledger_release(n->l, ids[i]));
+	node_free(n);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -173,6 +209,7 @@ int main(void)
 		cmocka_unit_test(the_pool_cannot_move_to_held_or_reserved_cpus),
 		cmocka_unit_test(idle_cpus_come_back_before_the_pool_is_too_small),
 		cmocka_unit_test(entries_are_found_by_id_by_name_and_by_pod),
+		cmocka_unit_test(entries_whose_names_begin_alike_are_told_apart),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

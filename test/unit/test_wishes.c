@@ -151,6 +151,9 @@ static void a_value_that_is_none_is_named_with_those_that_there_are(void **state
 		{"rdt-class", "numafit.io/rdt-class", "../gold",
 			"annotation numafit.io/rdt-class: \"../gold\" is no name of a class: up to 31 "
 			"letters, digits, '.', '-' and '_', the first one a letter or a digit"},
+		{"rdt-class", "numafit.io/rdt-class", "-gold",
+			"annotation numafit.io/rdt-class: \"-gold\" is no name of a class: up to 31 "
+			"letters, digits, '.', '-' and '_', the first one a letter or a digit"},
 		{"blockio-class", "blockio-class.numafit.io/web", "",
 			"annotation blockio-class.numafit.io/web: \"\" is no name of a class: up to 31 "
 			"letters, digits, '.', '-' and '_', the first one a letter or a digit"},
