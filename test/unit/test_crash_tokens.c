@@ -366,14 +366,26 @@ static void die_at_each(struct rig *r, bool allocate)
 	}
 }
 
+/* How often a create on tokens is answered before a death is a matter of time: some lives more where
+ * that was too seldom. */
+static void live_on_tokens(struct rig *r)
+{
+	unsigned wanted = lives_of_fault(), nr = 0;
+
+	for (; nr < MORE * wanted && r->count.on_tokens <= wanted; nr++)
+		one_life(r, NR_DEATHS, nr % 3 > 0);
+	print_message("%u lives more\n", nr);
+	assert_true(r->count.on_tokens > wanted);
+}
+
 static void an_answered_allocate_survives_kill_9_at_every_step_of_it(void **state)
 {
 	struct rig *r = rig_new();
 
 	(void)state;
 	die_at_each(r, true);
+	live_on_tokens(r);
 	assert_true(r->count.allocates > lives_of_fault());
-	assert_true(r->count.on_tokens > lives_of_fault());
 	rig_free(r);
 }
 
@@ -383,7 +395,7 @@ static void an_answered_create_survives_kill_9_at_every_step_of_it(void **state)
 
 	(void)state;
 	die_at_each(r, false);
-	assert_true(r->count.on_tokens > lives_of_fault());
+	live_on_tokens(r);
 	rig_free(r);
 }
 #endif

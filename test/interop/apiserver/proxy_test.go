@@ -76,6 +76,9 @@ func newProxy(t testing.TB, c *controlPlane) *proxy {
 	p.server = &http.Server{Handler: p, ErrorLog: quiet, TLSConfig: &tls.Config{Certificates: []tls.Certificate{pair}}}
 	go p.server.ServeTLS(gate{listener, p}, "", "")
 	t.Cleanup(func() {
+		if t.Failed() {
+			t.Log(p.account())
+		}
 		p.partition(false)
 		p.server.Close()
 		p.forward.Transport.(*http.Transport).CloseIdleConnections()
@@ -117,6 +120,16 @@ func (p *proxy) requests(wanted func(r request) bool) (list []request) {
 		}
 	}
 	return list
+}
+
+// account says what came last, and what became of it.
+func (p *proxy) account() string {
+	list := p.requests(func(request) bool { return true })
+	var b strings.Builder
+	for _, r := range list[max(0, len(list)-60):] {
+		fmt.Fprintf(&b, "%s %s %s?%s: %d\n", r.at.UTC().Format("15:04:05.000"), r.method, r.path, r.query.Encode(), r.status)
+	}
+	return b.String()
 }
 
 // waitRequests waits until so many have come and been answered.
